@@ -48,7 +48,7 @@ func (a *Deliveries) CheckDelivery(ctx context.Context, id string) (LoadedDelive
 // RedeliverDelivery makes a failed, held or retrying delivery due and returns its new
 // state. The dispatcher of its address attempts it.
 func (a *Deliveries) RedeliverDelivery(ctx context.Context, id string) (LoadedDelivery, error) {
-	if err := a.Service.RequeueDelivery(ctx, id); err != nil && models.CodeOf(err) != models.CodeNotFound {
+	if err := a.Service.RetryNow(ctx, id); err != nil && models.CodeOf(err) != models.CodeNotFound {
 		return LoadedDelivery{}, rejection(err)
 	}
 	return a.LoadDelivery(ctx, id)

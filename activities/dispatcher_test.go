@@ -105,7 +105,7 @@ func TestDispatchThatCannotReleaseItsLeaseFails(t *testing.T) {
 	h := newDispatchHarness(t, newReceiver(), time.Millisecond)
 	h.Exec(`CREATE FUNCTION shut_down() RETURNS trigger LANGUAGE plpgsql AS
 		$$ BEGIN RAISE 'the database system is shutting down' USING ERRCODE = '57P03'; END $$`)
-	h.Exec(`CREATE TRIGGER shut_down BEFORE DELETE ON mailboxes FOR EACH ROW EXECUTE FUNCTION shut_down()`)
+	h.Exec(`CREATE TRIGGER shut_down BEFORE DELETE ON webhook_leases FOR EACH ROW EXECUTE FUNCTION shut_down()`)
 	// Its workflow must dispatch again: writers that see the lease do not wake it.
 	result, err := h.dispatchTo(h.ID("erp_hook"))
 	if err == nil || !strings.Contains(err.Error(), "cannot reach its database") {

@@ -59,7 +59,7 @@ func (h *harness) addAddresses(names []string) []string {
 		if err != nil {
 			h.t.Fatal(err)
 		}
-		h.Exec(`INSERT INTO webhooks (id, organization_id, integration_id, place, url, events, secret_sealed, created_at, enabled_since)
+		h.Exec(`INSERT INTO webhooks (id, organization_id, integration_id, slot, url, events, secret_sealed, created_at, enabled_since)
 			SELECT $1, organization_id, $2, $3, $4, events, $5, now(), now() FROM webhooks WHERE id = $6`,
 			id, integration, i%5+1, "https://"+name+".example.com/", sealed, h.Fixture.ID("erp_hook"))
 		ids = append(ids, id)

@@ -96,7 +96,7 @@ func (h *harness) dispatchTo(webhookID string) (result activities.DispatchResult
 // createWorkOrder creates a work order as the ERP and returns its id.
 func (h *harness) createWorkOrder(title string) string {
 	h.t.Helper()
-	result, err := h.CreateWorkOrder(h.t.Context(), h.Actor("erp"), service.Call{}, service.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: title})
+	result, err := h.CreateWorkOrder(h.t.Context(), h.Actor("erp"), service.RequestKey{}, service.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: title})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func (h *harness) assign(actor service.Actor, workers, consultants []string) str
 	for _, key := range consultants {
 		order.Consultants = append(order.Consultants, h.ID(key))
 	}
-	result, err := h.CreateWorkOrder(h.t.Context(), actor, service.Call{}, order)
+	result, err := h.CreateWorkOrder(h.t.Context(), actor, service.RequestKey{}, order)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func (h *harness) assign(actor service.Actor, workers, consultants []string) str
 
 func (h *harness) cancel(actor service.Actor, id, reason string) {
 	h.t.Helper()
-	if _, err := h.CancelWorkOrder(h.t.Context(), actor, service.Call{}, id, &reason); err != nil {
+	if _, err := h.CancelWorkOrder(h.t.Context(), actor, service.RequestKey{}, id, &reason); err != nil {
 		h.t.Fatal(err)
 	}
 }

@@ -22,7 +22,7 @@ const (
 	MaxRemoval = time.Minute
 )
 
-// Housekeeper removes expired rows, writes beats and makes partitions.
+// Housekeeper removes expired rows, writes watermarks and makes partitions.
 type Housekeeper struct {
 	Service *service.Service
 	Now     func() time.Time
@@ -58,10 +58,10 @@ func (h *Housekeeper) HousekeepForAWhile(ctx context.Context, duration time.Dura
 
 // housekeep removes expired rows in batches until none is left, MaxRemoval is over or the
 // worker stops. It returns the number of rows by table.
-// First it writes a beat (service.Beat), which must not wait for the removals, and makes
+// First it writes a watermark (service.WriteWatermark), which must not wait for the removals, and makes
 // the partitions of the next days.
 func (h *Housekeeper) housekeep(ctx context.Context) (service.RemovalResult, error) {
-	if err := h.Service.Beat(ctx); err != nil {
+	if err := h.Service.WriteWatermark(ctx); err != nil {
 		return service.RemovalResult{}, err
 	}
 	making := h.Service.MakePartitions(ctx)

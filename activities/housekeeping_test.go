@@ -89,16 +89,16 @@ func TestHousekeepingRemovesEverythingIfThereIsTime(t *testing.T) {
 	}
 }
 
-func TestHousekeepingWritesABeatFirst(t *testing.T) {
+func TestHousekeepingWritesAWatermarkFirst(t *testing.T) {
 	f := servicetest.New(t)
 	written := -1
 	keepHouse(t, f, make(chan struct{}), func() {
 		if written < 0 {
-			written = servicetest.Value[int](f, `SELECT count(*) FROM beats`)
+			written = servicetest.Value[int](f, `SELECT count(*) FROM watermarks`)
 		}
 	})
 	if written != 1 {
-		t.Errorf("%d beats before the first batch, want 1", written)
+		t.Errorf("%d watermarks before the first batch, want 1", written)
 	}
 }
 
@@ -189,7 +189,7 @@ func TestHousekeepForAWhileEndsWhenItsTimeIsUp(t *testing.T) {
 // An empty state ends the Delivery workflow.
 func TestRemovedDeliveryIsEmpty(t *testing.T) {
 	f := servicetest.New(t)
-	if _, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), service.Call{}, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"}); err != nil {
+	if _, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), service.RequestKey{}, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"}); err != nil {
 		t.Fatal(err)
 	}
 	id := servicetest.Value[string](f, `SELECT id FROM all_deliveries WHERE webhook_id = $1`, f.ID("erp_hook"))

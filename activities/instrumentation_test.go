@@ -84,7 +84,7 @@ func TestAttemptsAreInstrumented(t *testing.T) {
 	h.Exec(`UPDATE events SET trace_parent = $1 WHERE record_id IN ($2, $3)`, traceParent, accepted, rejected)
 	done := h.dispatch()
 	r.take(t, 3)
-	for name, want := range map[string]float64{"mailboxes_active": 1, "mailbox_deliveries_in_hand": 3, "delivery_requests_in_flight": 3} {
+	for name, want := range map[string]float64{"dispatchers_active": 1, "deliveries_claimed": 3, "delivery_requests_in_flight": 3} {
 		if n := s.count(t, name, ""); n != want {
 			t.Errorf("while sending, %s is %v, want %v", name, n, want)
 		}
@@ -94,7 +94,7 @@ func TestAttemptsAreInstrumented(t *testing.T) {
 	for name, want := range map[string]float64{
 		"delivery_attempts_total 2xx": 1, "delivery_attempts_total 5xx": 1, "delivery_attempts_total timeout": 1,
 		"delivery_attempts_total 4xx": 0, "delivery_attempt_duration_seconds": 3, "delivery_latency_seconds": 1,
-		"mailboxes_active": 0, "mailbox_deliveries_in_hand": 0, "delivery_requests_in_flight": 0,
+		"dispatchers_active": 0, "deliveries_claimed": 0, "delivery_requests_in_flight": 0,
 	} {
 		name, label, _ := strings.Cut(name, " ")
 		if n := s.count(t, name, label); n != want {

@@ -72,7 +72,7 @@ func TestStoredResultsKeepTheirFields(t *testing.T) {
 			`"Pending":0,"Retrying":0,"Shown":0,"Held":0,"Failed":0,"LoadedAt":` + time + `}`: service.AddressState{},
 		`{"number":0,"result":"","at":` + time + `,"status":"","recorded_at":` + time + `}`: service.AttemptSignal{},
 		`{"event_id":"","latency_ms":0}`: TestResult{},
-		`{"Events":0,"IdempotencyKeys":0,"RevokedTokens":0,"RateCounters":0,"Leases":0,"Beats":0,"Deliveries":0,"Partitions":0,"Stamped":0,"More":false}`: service.RemovalResult{},
+		`{"RevokedTokens":0,"RateCounters":0,"Leases":0,"Watermarks":0,"Deliveries":0,"Partitions":0,"Repositioned":0,"More":false}`: service.RemovalResult{},
 	} {
 		got, err := json.Marshal(result)
 		if err != nil || string(got) != want {

@@ -151,10 +151,10 @@ func TestConcurrentMailingsSendEachMessageOnce(t *testing.T) {
 func change(t *testing.T, h *harness, id string) {
 	t.Helper()
 	ctx := t.Context()
-	_, err := h.AssignWorkOrder(ctx, h.Actor("erp"), service.Call{}, id, []string{h.ID("ann")}, nil)
+	_, err := h.AssignWorkOrder(ctx, h.Actor("erp"), service.RequestKey{}, id, []string{h.ID("ann")}, nil)
 	if err == nil {
 		h.Clock.Advance(time.Second)
-		_, err = h.UnassignWorkOrder(ctx, h.Actor("erp"), service.Call{}, id, h.ID("ann"))
+		_, err = h.UnassignWorkOrder(ctx, h.Actor("erp"), service.RequestKey{}, id, h.ID("ann"))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -215,11 +215,11 @@ func TestTemporarilyRejectedRecipientDelaysNoOneElse(t *testing.T) {
 	for range 12 { // more changes about bob than one claim takes
 		for _, do := range []func() error{
 			func() error {
-				_, err := h.UnassignWorkOrder(t.Context(), h.Actor("erp"), service.Call{}, id, h.ID("bob"))
+				_, err := h.UnassignWorkOrder(t.Context(), h.Actor("erp"), service.RequestKey{}, id, h.ID("bob"))
 				return err
 			},
 			func() error {
-				_, err := h.AssignWorkOrder(t.Context(), h.Actor("erp"), service.Call{}, id, []string{h.ID("bob")}, nil)
+				_, err := h.AssignWorkOrder(t.Context(), h.Actor("erp"), service.RequestKey{}, id, []string{h.ID("bob")}, nil)
 				return err
 			},
 		} {
@@ -307,7 +307,7 @@ func TestReminderIsASeparateMessage(t *testing.T) {
 	h := newMailHarness(t)
 	id := h.assign(h.Actor("erp"), []string{"bob"}, nil)
 	target := models.TimeOf(h.Clock.Now().Add(48 * time.Hour))
-	if _, err := h.UpdateWorkOrder(t.Context(), h.Actor("erp"), service.Call{}, id, service.WorkOrderPatch{
+	if _, err := h.UpdateWorkOrder(t.Context(), h.Actor("erp"), service.RequestKey{}, id, service.WorkOrderPatch{
 		TargetDate: service.Sent[*models.Time]{Value: &target, Set: true},
 	}); err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ func TestOperatorsActOnRecords(t *testing.T) {
 	expect("hold", said(records.HoldWorkOrder(ctx, action("ann", ""))), "on_hold")
 	expect("hold again", said(records.HoldWorkOrder(ctx, action("ann", ""))), `rule_violation: A work order with the status "On hold" does not allow this.`)
 	expect("resume", said(records.ResumeWorkOrder(ctx, action("ann", ""))), "open")
-	if _, err := h.AnswerWorkOrder(ctx, h.Actor("erp"), service.Call{}, id, nil, service.CompleteWork); err != nil {
+	if _, err := h.AnswerWorkOrder(ctx, h.Actor("erp"), service.RequestKey{}, id, nil, service.CompleteWork); err != nil {
 		t.Fatal(err)
 	}
 	expect("too long a comment", said(records.ReviewWorkOrder(ctx, approve)), "validation_failed: The comment has at most 1,000 characters.")
@@ -66,7 +66,7 @@ func TestOperatorsActOnRecords(t *testing.T) {
 		"Ann Field (operator) work_order.held, Ann Field (operator) work_order.resumed, "+
 			"Cat Rivers (operator) work_order.sent_back, Ann Field (operator) work_order.cancelled")
 
-	created, err := h.CreateFeedback(ctx, h.Actor("erp"), service.Call{}, service.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "It rattles"})
+	created, err := h.CreateFeedback(ctx, h.Actor("erp"), service.RequestKey{}, service.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "It rattles"})
 	if err != nil {
 		t.Fatal(err)
 	}

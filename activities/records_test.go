@@ -14,7 +14,7 @@ func TestLoadsKeepNoticesInTheInboxWithoutAMailServer(t *testing.T) {
 		h := newMailHarness(t)
 		records := &activities.Records{Service: h.Service, Mails: mails}
 		order := h.assign(h.Actor("erp"), []string{"bob"}, nil)
-		result, err := h.CreateFeedback(t.Context(), h.Actor("erp"), service.Call{}, service.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "It rattles"})
+		result, err := h.CreateFeedback(t.Context(), h.Actor("erp"), service.RequestKey{}, service.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "It rattles"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +35,7 @@ func TestRemindersReturnWhetherTheyAppliedAndTheNewState(t *testing.T) {
 	records := &activities.Records{Service: h.Service, Mails: true}
 	id := h.assign(h.Actor("erp"), []string{"bob"}, nil)
 	target := models.TimeOf(h.Clock.Now().Add(48 * time.Hour))
-	if _, err := h.UpdateWorkOrder(t.Context(), h.Actor("erp"), service.Call{}, id, service.WorkOrderPatch{
+	if _, err := h.UpdateWorkOrder(t.Context(), h.Actor("erp"), service.RequestKey{}, id, service.WorkOrderPatch{
 		TargetDate: service.Sent[*models.Time]{Value: &target, Set: true},
 	}); err != nil {
 		t.Fatal(err)

@@ -47,7 +47,7 @@ type newFeedback struct {
 	ExternalID  *string `json:"external_id,omitempty" nullable:"true" minLength:"1" maxLength:"200" doc:"Your own reference; unique in the organization." example:"DESK-19"`
 }
 
-func (a *API) createFeedback(ctx context.Context, actor service.Actor, call service.Call, in *createFeedbackInput) (service.WriteResult, error) {
+func (a *API) createFeedback(ctx context.Context, actor service.Actor, call service.RequestKey, in *createFeedbackInput) (service.WriteResult, error) {
 	return a.service.CreateFeedback(ctx, actor, call, service.NewFeedback(in.Body))
 }
 

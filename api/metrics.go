@@ -34,7 +34,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10},
 		}, []string{"method", "route"}),
 		problems: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: namespace, Subsystem: subsystem, Name: "refusals_total",
+			Namespace: namespace, Subsystem: subsystem, Name: "rejections_total",
 			Help: "Calls that ended with a problem, by its code; rate_limited ones exceeded their call limit.",
 		}, []string{"code"}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{

@@ -171,10 +171,10 @@ func TestCallsAreCounted(t *testing.T) {
 		`millwright_http_requests_total{POST,/v1/oauth/token,400}`:    1,
 		`millwright_http_requests_total{other,none,405}`:              1,
 		`millwright_http_request_duration_seconds{GET,/v1/me}`:        3,
-		`millwright_http_refusals_total{invalid_token}`:               1,
-		`millwright_http_refusals_total{not_found}`:                   2,
-		`millwright_http_refusals_total{method_not_allowed}`:          1,
-		`millwright_http_refusals_total{rate_limited}`:                0, // exported before the first one
+		`millwright_http_rejections_total{invalid_token}`:             1,
+		`millwright_http_rejections_total{not_found}`:                 2,
+		`millwright_http_rejections_total{method_not_allowed}`:        1,
+		`millwright_http_rejections_total{rate_limited}`:              0, // exported before the first one
 		`millwright_http_requests_in_flight{}`:                        0,
 	} {
 		if n, shown := got[name]; !shown || n != want {

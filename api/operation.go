@@ -54,8 +54,8 @@ func changeCall[Record any, In writeInput](apply writeFunc[In]) handler {
 	return write[Record](http.StatusOK, apply)
 }
 
-// writeFunc performs a write. The service.Call identifies retries.
-type writeFunc[In any] func(context.Context, service.Actor, service.Call, *In) (service.WriteResult, error)
+// writeFunc performs a write. The service.RequestKey identifies retries.
+type writeFunc[In any] func(context.Context, service.Actor, service.RequestKey, *In) (service.WriteResult, error)
 
 // write makes the handler of a write that responds with the status. Its retries
 // with the same Idempotency-Key replay the response.

@@ -50,11 +50,11 @@ type WriteInput struct {
 type writeInput interface {
 	// serviceCall returns what makes a retry the same call, and the precondition
 	// of the write. Errors: invalid_request for a malformed key.
-	serviceCall(*call) (service.Call, error)
+	serviceCall(*call) (service.RequestKey, error)
 }
 
-func (WriteInput) serviceCall(c *call) (service.Call, error) {
-	call := service.Call{Method: c.method, Path: c.path}
+func (WriteInput) serviceCall(c *call) (service.RequestKey, error) {
+	call := service.RequestKey{Method: c.method, Path: c.path}
 	if len(c.idempotencyKeys) == 0 {
 		return call, nil
 	}
@@ -80,7 +80,7 @@ type ChangeInput struct {
 	IfMatch string `header:"If-Match" doc:"ETags of the record as you read it. If the record has changed since, the response is 412 and the write is not made."`
 }
 
-func (in ChangeInput) serviceCall(c *call) (service.Call, error) {
+func (in ChangeInput) serviceCall(c *call) (service.RequestKey, error) {
 	call, err := in.WriteInput.serviceCall(c)
 	call.IfMatch = in.IfMatch
 	return call, err

@@ -120,10 +120,10 @@ func TestSyncTokensAheadOfTheDatabaseAreVoid(t *testing.T) {
 	}
 	ahead = signed(t, ahead)
 	s.As("erp", http.MethodGet, "/work-orders?changed_since="+ahead, nil).Want(http.StatusGone, "cursor_expired")
-	// Tokens of earlier versions name a cluster instead of a beat.
+	// Tokens of earlier versions name a cluster instead of a watermark.
 	old := regexp.MustCompile(`"b":"[^"]*"`).ReplaceAllString(says, `"c":7345089230458`)
 	if old == says {
-		t.Fatalf("the token %s names no beat", says)
+		t.Fatalf("the token %s names no watermark", says)
 	}
 	s.As("erp", http.MethodGet, "/work-orders?changed_since="+signed(t, old), nil).Want(http.StatusGone, "cursor_expired")
 }
@@ -172,7 +172,7 @@ func TestARestoreIntoAnotherClusterStartsChangesOver(t *testing.T) {
 	if n := servicetest.Value[int](s.Fixture, `SELECT count(DISTINCT xid) FROM (SELECT changed_xid AS xid FROM identities
 		UNION ALL SELECT changed_xid FROM inventory_nodes UNION ALL SELECT changed_xid FROM forms
 		UNION ALL SELECT changed_xid FROM work_orders UNION ALL SELECT changed_xid FROM feedback) every`); n != 1 {
-		t.Errorf("the records were stamped in %d transactions, want one", n)
+		t.Errorf("the records were repositioned in %d transactions, want one", n)
 	}
 }
 

@@ -70,11 +70,11 @@ func TestChangesSinceATime(t *testing.T) {
 		h := harness{s}
 		s.Clock.Advance(time.Hour)
 		at := s.Clock.Now()
-		s.BeatAt(at)
-		// A minute and a beat lie between two changes.
+		s.WatermarkAt(at)
+		// A minute and a watermark lie between two changes.
 		pass := func() {
 			s.Clock.Advance(time.Minute)
-			s.BeatAt(s.Clock.Now())
+			s.WatermarkAt(s.Clock.Now())
 		}
 		var ids []string
 		for n := range 4 {
@@ -87,8 +87,8 @@ func TestChangesSinceATime(t *testing.T) {
 			since string
 			want  []string
 		}{
-			"ten seconds after the second beat":       {at.Add(time.Minute + 10*time.Second).Format(time.RFC3339Nano), []string{ids[1], ids[2], ids[3], ids[0]}},
-			"ten seconds after the third beat":        {at.Add(2*time.Minute + 10*time.Second).Format(time.RFC3339Nano), []string{ids[2], ids[3], ids[0]}},
+			"ten seconds after the second watermark":  {at.Add(time.Minute + 10*time.Second).Format(time.RFC3339Nano), []string{ids[1], ids[2], ids[3], ids[0]}},
+			"ten seconds after the third watermark":   {at.Add(2*time.Minute + 10*time.Second).Format(time.RFC3339Nano), []string{ids[2], ids[3], ids[0]}},
 			"a millisecond less":                      {at.Add(2*time.Minute + 9999*time.Millisecond).Format(time.RFC3339Nano), []string{ids[1], ids[2], ids[3], ids[0]}},
 			"before the change of the first":          {at.Add(4*time.Minute + 10*time.Second).Format(time.RFC3339Nano), ids[:1]},
 			"the same in another zone":                {at.Add(4*time.Minute + 10*time.Second).In(time.FixedZone("", 7200)).Format(time.RFC3339Nano), ids[:1]},
@@ -224,7 +224,7 @@ func TestMovingANodeChangesTheNodesBelow(t *testing.T) {
 	s.As("erp", http.MethodPost, "/work-orders", object{"inventory_id": s.ID("hq"), "title": "x"}).Want(http.StatusCreated, "")
 	issue := s.As("erp", http.MethodPost, "/issues", object{"inventory_id": s.ID("ahu1"), "subject": "x"}).Want(http.StatusCreated, "").Text("id")
 	s.As("erp", http.MethodPost, "/issues", object{"inventory_id": s.ID("hq"), "subject": "x"}).Want(http.StatusCreated, "")
-	s.BeatAt(s.Clock.Now())
+	s.WatermarkAt(s.Clock.Now())
 	s.Clock.Advance(time.Minute)
 	afterwards := url.QueryEscape(s.Clock.Now().Format(time.RFC3339))
 

@@ -37,14 +37,14 @@ func TestDeliveriesMatchTheDocument(t *testing.T) {
 	s.As("erp", http.MethodPatch, "/work-orders/"+whole, map[string]any{"title": "Replace both filters", "description": nil}).Want(http.StatusOK, "")
 	s.As("erp", http.MethodPost, "/work-orders/"+whole+"/assignees", map[string]any{"assignees": []string{s.ID("crew")}}).Want(http.StatusOK, "")
 	s.As("erp", http.MethodPost, "/work-orders/"+whole+"/answers", map[string]any{"answers": []any{}, "complete": true}).Want(http.StatusOK, "")
-	if _, err := s.ReviewWorkOrder(t.Context(), person("cat"), service.Call{}, whole, service.Review{Approve: true}); err != nil {
+	if _, err := s.ReviewWorkOrder(t.Context(), person("cat"), service.RequestKey{}, whole, service.Review{Approve: true}); err != nil {
 		t.Fatal(err)
 	}
 	cancelled := create(nil)
 	s.As("erp", http.MethodPost, "/work-orders/"+cancelled+"/cancel", map[string]any{"reason": "Not needed"}).Want(http.StatusOK, "")
 	issue := s.As("erp", http.MethodPost, "/issues", map[string]any{"inventory_id": s.ID("ahu1"), "subject": "Noise"}).
 		Want(http.StatusCreated, "").Text("id")
-	if _, err := s.ResolveFeedback(t.Context(), person("ann"), service.Call{}, issue); err != nil {
+	if _, err := s.ResolveFeedback(t.Context(), person("ann"), service.RequestKey{}, issue); err != nil {
 		t.Fatal(err)
 	}
 

@@ -41,7 +41,7 @@ func (in *installation) awaitDirtyRecords() {
 
 // dirtyRecords returns how many records their workflows have not loaded.
 func (in *installation) dirtyRecords() (n int) {
-	check(in.pool.QueryRow(in.ctx, `SELECT count(*) FROM looks_owed`).Scan(&n))
+	check(in.pool.QueryRow(in.ctx, `SELECT count(*) FROM dirty_records`).Scan(&n))
 	return n
 }
 
@@ -109,7 +109,7 @@ func (in *installation) benchLatencies(rate float64) {
 	changes.oneByOne(20*times, in.pause).report(in.report, "latency, idle")
 	in.begin("latency when asleep")
 	in.stopWorker()
-	in.startWorker(map[string]string{"WEBHOOK_LINGER": "100ms"}) // goes to sleep sooner; waking is the same
+	in.startWorker(map[string]string{"WEBHOOK_IDLE_TIMEOUT": "100ms"}) // goes to sleep sooner; waking is the same
 	changes.oneByOne(times, in.awaitAddressIdle).report(in.report, "latency, address workflow asleep")
 	in.stopWorker()
 	in.startWorker(nil)

@@ -15,7 +15,7 @@ const (
 // rooms each.
 const benchNodes = 20_000
 
-// middleOfChanges is a time after the beat that divides the changes of the work orders.
+// middleOfChanges is a time after the watermark that divides the changes of the work orders.
 const middleOfChanges = "2025-07-01T00:00:00Z"
 
 // visibilities of Integration 1, 2 and 3: they see everything, fifty nodes, or one.

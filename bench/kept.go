@@ -45,18 +45,8 @@ func (in *installation) plantDeliveries(deliveries int, from, to time.Time) floa
 	return float64(deliveries / addresses * addresses)
 }
 
-// makePartitions makes partitions of the days from one time to another, which are in the
-// former partitions of a new installation. These become the partitions of everything before.
+// makePartitions makes the partitions of the days from one time to another.
 func (in *installation) makePartitions(from, to time.Time) {
-	for _, table := range []string{"deliveries", "attempts", "events"} {
-		var former, prefix string
-		check(in.pool.QueryRow(in.ctx, `SELECT partition, prefix FROM partitions.days WHERE of = $1 AND day IS NULL`, table).Scan(&former, &prefix))
-		earlier := table + from.UTC().Format("_before_20060102")
-		in.exec(`ALTER TABLE ` + table + ` DETACH PARTITION partitions.` + former)
-		in.exec(`ALTER TABLE partitions.` + former + ` RENAME TO ` + earlier)
-		in.exec(`ALTER TABLE ` + table + ` ATTACH PARTITION partitions.` + earlier + ` FOR VALUES FROM (MINVALUE) TO (partitions.first_id('` +
-			prefix + `', '` + from.UTC().Truncate(day).Format(time.RFC3339) + `'))`)
-	}
 	in.exec(`SELECT partitions.make($1, $2)`, from.UTC(), int(to.Sub(from)/day)+1)
 }
 
@@ -105,7 +95,7 @@ func (m *removal) watch(ctx context.Context, in *installation) error {
 		var attached, left int
 		err := in.pool.QueryRow(ctx, `
 			SELECT count(*) FILTER (WHERE attached), count(*) FROM partitions.days
-			WHERE of IN ('events', 'deliveries', 'attempts') AND day IS NOT NULL AND partitions.midnight(ends) <= $1`, expiry).Scan(&attached, &left)
+			WHERE of IN ('events', 'deliveries', 'attempts') AND partitions.midnight(day + 1) <= $1`, expiry).Scan(&attached, &left)
 		now := time.Now()
 		if attached < before {
 			m.began.CompareAndSwap(nil, &now)

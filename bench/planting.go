@@ -101,8 +101,8 @@ func (in *installation) plantWorkOrders(size int) {
 		})
 	})
 	in.exec(`SELECT setval(('work_order_numbers.' || quote_ident('`+organization+`'))::regclass, $1)`, size)
-	// In production each group has its own transaction, and beats divide them.
-	in.exec(`INSERT INTO beats (at, xid) VALUES ($1::timestamptz - interval '1 minute', $2::text::xid8)`,
+	// In production each group has its own transaction, and watermarks divide them.
+	in.exec(`INSERT INTO watermarks (at, xid) VALUES ($1::timestamptz - interval '1 minute', $2::text::xid8)`,
 		middleOfChanges, fmt.Sprint(firstXid+int64(size/2/groupSize)))
 	in.exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position)
 		SELECT id, created_by, 'worker', 1 FROM work_orders WHERE number % 1000 = 0`)

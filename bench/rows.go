@@ -91,7 +91,7 @@ func (r *rows) create(ctx context.Context, title string) (baselineWorkOrder, err
 	return r.write(ctx, id, title, "work_order.created", 201, changes, func(pipeline *pgx.Batch, w *baselineWorkOrder) {
 		pipeline.Queue(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)`, w.ID, w.OrganizationID, w.InventoryID, w.Title, w.Priority, w.Status, w.CreatedBy, w.CreatedAt)
-		pipeline.Queue(`INSERT INTO looks_owed (record_id, since) VALUES ($1, $2)`, w.ID, w.CreatedAt)
+		pipeline.Queue(`INSERT INTO dirty_records (record_id, since) VALUES ($1, $2)`, w.ID, w.CreatedAt)
 	})
 }
 

@@ -167,7 +167,7 @@ func (h *harness) createIntegration(in service.NewIntegration) service.Integrati
 // review makes cat review a work order in the console.
 func (h *harness) review(id string, approve bool) {
 	h.t.Helper()
-	if _, err := h.ReviewWorkOrder(h.t.Context(), h.person("cat"), service.Call{}, id, service.Review{Approve: approve}); err != nil {
+	if _, err := h.ReviewWorkOrder(h.t.Context(), h.person("cat"), service.RequestKey{}, id, service.Review{Approve: approve}); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -175,7 +175,7 @@ func (h *harness) review(id string, approve bool) {
 // resolve makes ann resolve feedback in the console.
 func (h *harness) resolve(id string) {
 	h.t.Helper()
-	if _, err := h.ResolveFeedback(h.t.Context(), h.person("ann"), service.Call{}, id); err != nil {
+	if _, err := h.ResolveFeedback(h.t.Context(), h.person("ann"), service.RequestKey{}, id); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -202,7 +202,7 @@ func (h *harness) workOrderIn(status models.WorkOrderStatus) string {
 		h.review(id, false)
 		h.remove(id, "cat").Want(http.StatusOK, "")
 	case models.StatusOnHold:
-		if _, err := h.HoldWorkOrder(h.t.Context(), h.person("ann"), service.Call{}, id); err != nil {
+		if _, err := h.HoldWorkOrder(h.t.Context(), h.person("ann"), service.RequestKey{}, id); err != nil {
 			h.t.Fatal(err)
 		}
 	}

@@ -106,7 +106,7 @@ var section3 = []rule{
 		h.wantEvents(back, "work_order.status_changed")
 		h.answer(back, true).Want(http.StatusOK, "")
 		h.wantStatus(back, models.StatusSentToInspection)
-		if _, err := h.ReviewWorkOrder(t.Context(), h.Actor("erp"), service.Call{}, back, service.Review{Approve: true}); err == nil {
+		if _, err := h.ReviewWorkOrder(t.Context(), h.Actor("erp"), service.RequestKey{}, back, service.Review{Approve: true}); err == nil {
 			t.Error("an integration may review")
 		}
 	}},

@@ -114,7 +114,7 @@ var conventions = []rule{
 	}},
 	{item: "convention 4, changed_since", words: "changed_since lists what changed at or after a time", code: "service.(*pageStart).parseChangedSince", alone: true, test: func(t *testing.T, h *harness) {
 		before, changed := h.workOrder(nil), h.workOrder(nil)
-		h.BeatAt(h.Clock.Now())
+		h.WatermarkAt(h.Clock.Now())
 		h.Clock.Advance(time.Minute)
 		since := formatTime(h.Clock.Now())
 		h.patch(changed, object{"title": "Changed"}).Want(http.StatusOK, "")
@@ -292,7 +292,7 @@ var writeRules = []rule{
 			h.post("/work-orders", h.body(object{"priority": priority})).Want(http.StatusUnprocessableEntity, "validation_failed")
 		}
 		in := service.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "x", Priority: "urgent", Assignees: h.ids("erp")}
-		if _, err := h.CreateWorkOrder(t.Context(), h.Actor("erp"), service.Call{}, in); models.CodeOf(err) != models.CodeValidationFailed {
+		if _, err := h.CreateWorkOrder(t.Context(), h.Actor("erp"), service.RequestKey{}, in); models.CodeOf(err) != models.CodeValidationFailed {
 			t.Errorf("with another priority, without the API's schema: %v", err)
 		}
 	}},

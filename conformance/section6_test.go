@@ -371,12 +371,12 @@ var deliveries = []rule{
 		h.wantSentInOrder(id, other, "work_order.created work_order.updated work_order.assignees_changed work_order.status_changed work_order.completed")
 	}},
 	{item: "delivery 3, schedule", words: "seven retries on schedule, then the delivery fails", code: "models.RetrySchedule.After", alone: true, test: wantSchedule},
-	{item: "delivery 3, redelivery", words: "a failed delivery can be sent again", code: "service.(*Service).RequeueDelivery", test: func(t *testing.T, h *harness) {
+	{item: "delivery 3, redelivery", words: "a failed delivery can be sent again", code: "service.(*Service).RetryNow", test: func(t *testing.T, h *harness) {
 		d := h.pendingDeliveries("erp_hook", h.workOrder(nil))[0]
 		d.Attempts = 7
 		h.attempt("erp_hook", d, 500)
 		want(t, "before", h.delivery(d.DeliveryID).Status, models.DeliveryFailed)
-		if err := h.RequeueDelivery(t.Context(), d.DeliveryID); err != nil {
+		if err := h.RetryNow(t.Context(), d.DeliveryID); err != nil {
 			t.Fatal(err)
 		}
 		h.attempt("erp_hook", h.dueRetry("erp_hook", d.DeliveryID), 200)

@@ -18,7 +18,7 @@ import (
 // newRecord creates a work order as the ERP integration and returns its id.
 func newRecord(t *testing.T, s *consoletest.Site) string {
 	t.Helper()
-	result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.Call{}, service.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace filter"})
+	result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.RequestKey{}, service.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace filter"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -120,13 +120,13 @@ func (d *demo) planStories() {
 	}
 	hold := func(person, work string) func() {
 		return func() {
-			_, err := d.HoldWorkOrder(d.t.Context(), d.Viewer(person), service.Call{}, d.ID(work))
+			_, err := d.HoldWorkOrder(d.t.Context(), d.Viewer(person), service.RequestKey{}, d.ID(work))
 			d.check(err)
 		}
 	}
 	d.at(demoTime(16, 9, 5), hold("ravi_subramaniam", "inspection"))
 	d.at(demoTime(16, 18, 10), func() {
-		_, err := d.ResumeWorkOrder(d.t.Context(), d.Viewer("karin_ostlund"), service.Call{}, d.ID("inspection"))
+		_, err := d.ResumeWorkOrder(d.t.Context(), d.Viewer("karin_ostlund"), service.RequestKey{}, d.ID("inspection"))
 		d.check(err)
 	})
 	d.at(demoTime(16, 21, 40), func() {
@@ -135,7 +135,7 @@ func (d *demo) planStories() {
 	})
 	d.at(demoTime(16, 22, 5), func() { d.complete("karin_ostlund", d.ID("inspection")) })
 	d.at(demoTime(18, 8, 25), func() {
-		_, err := d.ReviewWorkOrder(d.t.Context(), d.Viewer("vikram_desai"), service.Call{}, d.ID("inspection"),
+		_, err := d.ReviewWorkOrder(d.t.Context(), d.Viewer("vikram_desai"), service.RequestKey{}, d.ID("inspection"),
 			service.Review{Comment: "238 Pa is too much for new filters. Measure again with the fan at full speed, and check the seals of the filter frame."})
 		d.check(err)
 	})
@@ -172,7 +172,7 @@ func (d *demo) planFeedback() {
 			if f.externalID != "" {
 				in.ExternalID = &f.externalID
 			}
-			created, err := d.CreateFeedback(d.t.Context(), d.actor(f.by), service.Call{}, in)
+			created, err := d.CreateFeedback(d.t.Context(), d.actor(f.by), service.RequestKey{}, in)
 			d.check(err)
 			d.Acme.IDs["feedback "+f.name] = created.RecordID
 			if f.name == "" {
@@ -186,7 +186,7 @@ func (d *demo) planFeedback() {
 		demoTime(18, 7, 41):  {"priya_raghavan", "feedback drip"},
 	} {
 		d.at(when, func() {
-			_, err := d.ResolveFeedback(d.t.Context(), d.Viewer(resolved.by), service.Call{}, d.ID(resolved.feedback))
+			_, err := d.ResolveFeedback(d.t.Context(), d.Viewer(resolved.by), service.RequestKey{}, d.ID(resolved.feedback))
 			d.check(err)
 		})
 	}
@@ -209,7 +209,7 @@ func (d *demo) planReports(began time.Time) {
 		})
 		if n%9 == 4 {
 			d.at(at.Add(2*time.Minute), func() {
-				_, err := d.CancelWorkOrder(d.t.Context(), d.actor("erp"), service.Call{}, id, new("Reported twice"))
+				_, err := d.CancelWorkOrder(d.t.Context(), d.actor("erp"), service.RequestKey{}, id, new("Reported twice"))
 				d.check(err)
 			})
 		}

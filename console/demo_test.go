@@ -191,7 +191,7 @@ func (d *demo) create(w demoWork) (id string) {
 	if !w.due.IsZero() {
 		in.TargetDate = new(models.TimeOf(w.due))
 	}
-	created, err := d.CreateWorkOrder(d.t.Context(), d.actor(w.creator), service.Call{}, in)
+	created, err := d.CreateWorkOrder(d.t.Context(), d.actor(w.creator), service.RequestKey{}, in)
 	d.check(err)
 	if w.name != "" {
 		d.Acme.IDs[w.name] = created.RecordID
@@ -207,7 +207,7 @@ func (d *demo) complete(person, id string) {
 
 func (d *demo) answer(person, id string, then service.Completion, answers ...service.GivenAnswer) {
 	d.t.Helper()
-	_, err := d.AnswerWorkOrder(d.t.Context(), d.Viewer(person), service.Call{}, id, answers, then)
+	_, err := d.AnswerWorkOrder(d.t.Context(), d.Viewer(person), service.RequestKey{}, id, answers, then)
 	d.check(err)
 }
 

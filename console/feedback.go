@@ -170,7 +170,7 @@ func (c *Console) resolveFeedback(r *request) error {
 	id := r.Param("id")
 	page := outcome{to: feedbackURL(id), done: "resolved", again: func(status int, f form) error { return c.renderFeedback(r, status, &f) }}
 	return r.submit(page, func(ctx context.Context, _ form) error {
-		_, err := c.service.ResolveFeedback(ctx, r.actor(), service.Call{}, id)
+		_, err := c.service.ResolveFeedback(ctx, r.actor(), service.RequestKey{}, id)
 		return err
 	})
 }

@@ -18,7 +18,7 @@ import (
 // form is the state of a form: the values, the mistakes in them, its key, and the
 // ETag of the record it was filled from.
 type form struct { //nolint:recvcheck // reject changes a form; templates call the other methods on values
-	// Key is used once where the form is sent (service.Form).
+	// Key is used once where the form is sent (service.Submission).
 	Key  string
 	ETag string
 	// Seen is when the work order or feedback last changed before the form was shown.
@@ -115,7 +115,7 @@ func (f form) Has(name, value string) bool { return slices.Contains(f.Values[nam
 // context returns the context for the write that the form asks for: it happens once, and
 // only on the state of the record that the form was filled from.
 func (f form) context(r *request) context.Context {
-	return service.WithForm(r.ctx(), service.Form{PersonID: r.viewer.IdentityID, Key: f.keyAt(r.Request.URL), IfMatch: f.ETag})
+	return service.WithSubmission(r.ctx(), service.Submission{PersonID: r.viewer.IdentityID, Key: f.keyAt(r.Request.URL), IfMatch: f.ETag})
 }
 
 // keyAt is the form's key at the URL it is sent to, "" if the form has no key: the forms of a

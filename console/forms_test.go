@@ -57,7 +57,7 @@ func TestAFormActsOnce(t *testing.T) {
 func TestAKeyIsOfOneForm(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
-	result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.Call{}, service.NewWorkOrder{
+	result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.RequestKey{}, service.NewWorkOrder{
 		InventoryID: s.ID("ahu1"), Title: "Replace the filter", Assignees: []string{s.ID("bob")},
 	})
 	if err != nil {

@@ -95,7 +95,7 @@ func TestPagesOfferOnlyWhatIsAllowed(t *testing.T) {
 		"open": {workers: []string{s.ID("bob"), s.ID("crew")}}, "on_hold": {workers: []string{s.ID("bob")}},
 		"sent_to_inspection": {[]string{s.ID("cat")}, []string{s.ID("bob")}},
 	} {
-		result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.Call{}, service.NewWorkOrder{
+		result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.RequestKey{}, service.NewWorkOrder{
 			InventoryID: s.ID("ahu1"), Title: status, FormID: &form, Assignees: people.workers, Consultants: people.consultants,
 		})
 		if err != nil {

@@ -35,7 +35,7 @@ func newFeedback(t *testing.T, s *consoletest.Site) string {
 func newFeedbackOf(t *testing.T, s *consoletest.Site, by service.Actor, subject string) string {
 	t.Helper()
 	description := "It rattles when it starts.\nSince Monday."
-	result, err := s.CreateFeedback(t.Context(), by, service.Call{}, service.NewFeedback{InventoryID: s.ID("ahu1"), Subject: subject, Description: &description})
+	result, err := s.CreateFeedback(t.Context(), by, service.RequestKey{}, service.NewFeedback{InventoryID: s.ID("ahu1"), Subject: subject, Description: &description})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func newHostileSite(t *testing.T) *guardedSite {
 	s.Exec(`UPDATE questions SET label = $1`, markup+rightToLeft)
 	s.Exec(`UPDATE question_options SET label = $1`, markup+rightToLeft)
 	s.Exec(`UPDATE work_orders SET form_id = $1, title = $2 WHERE organization_id = $3`, s.ID("inspection"), name(rightToLeft), s.Acme.OrganizationID)
-	s.Exec(`UPDATE webhooks SET url = 'https://example.com/' || $1 || place`, strings.Repeat("a", 300)+rightToLeft)
+	s.Exec(`UPDATE webhooks SET url = 'https://example.com/' || $1 || slot`, strings.Repeat("a", 300)+rightToLeft)
 	s.Exec(`UPDATE webhooks SET off_reason = $1, off_at = now(), enabled = false WHERE id = $2`, longText+rightToLeft, s.ID("reader_hook"))
 	s.Exec(`INSERT INTO webhook_health (webhook_id, failing_since, last_at, last_error) SELECT id, now(), now(), $1 FROM webhooks
 		ON CONFLICT (webhook_id) DO UPDATE SET failing_since = now(), last_at = now(), last_status = NULL, last_error = $1`, longText+rightToLeft)

@@ -61,7 +61,7 @@ func (c *Console) showInventory(r *request) error {
 	}
 	view.Level = level
 	if open != "" && r.GetHeader("HX-Request") == "" {
-		node, err := c.service.NodeOf(r.ctx(), r.actor(), open)
+		node, err := c.service.NodeForPerson(r.ctx(), r.actor(), open)
 		if err != nil {
 			return err
 		}

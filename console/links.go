@@ -108,7 +108,7 @@ func (c *Console) sendForgotten(r *request) error {
 	if c.service.MailsLinks() {
 		email, client := f.Value("email"), r.client()
 		c.later(r.ctx(), "make the link of a forgotten password", func(ctx context.Context) error {
-			return c.service.ForgotPassword(service.WithForm(ctx, service.Form{Key: f.Key}), email, client)
+			return c.service.ForgotPassword(service.WithSubmission(ctx, service.Submission{Key: f.Key}), email, client)
 		})
 	}
 	return forgottenPage.show(r, forgottenView{Mail: c.service.MailsLinks(), Sent: true})

@@ -14,7 +14,7 @@ import (
 func TestAStateWithoutAnIconIsAWord(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
-	made, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.Call{}, service.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Check the belt", Priority: models.PriorityMedium})
+	made, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.RequestKey{}, service.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Check the belt", Priority: models.PriorityMedium})
 	if err != nil {
 		t.Fatal(err)
 	}

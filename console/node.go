@@ -73,7 +73,7 @@ const (
 )
 
 func (c *Console) showNode(r *request) error {
-	node, err := c.service.NodeOf(r.ctx(), r.actor(), r.Param("id"))
+	node, err := c.service.NodeForPerson(r.ctx(), r.actor(), r.Param("id"))
 	if err != nil {
 		return err
 	}

@@ -168,7 +168,7 @@ func (c *Console) unassignFromNode(r *request) error {
 	to := assigneesURL(id)
 	if _, done := isDone(err); done || err == nil {
 		// Those who removed themselves may no longer see the node.
-		if _, gone := c.service.NodeOf(r.ctx(), r.actor(), id); models.CodeOf(gone) == models.CodeNotFound {
+		if _, gone := c.service.NodeForPerson(r.ctx(), r.actor(), id); models.CodeOf(gone) == models.CodeNotFound {
 			to = Root + "/inventory"
 		}
 	}

@@ -30,7 +30,7 @@ var formsPage = newPage[formsView]("forms.html")
 
 func (c *Console) listForms(r *request) error {
 	filter := r.nameFilter()
-	found, err := c.service.FormsOf(r.ctx(), r.actor(), filter)
+	found, err := c.service.FormsForPerson(r.ctx(), r.actor(), filter)
 	if err != nil {
 		return err
 	}

@@ -194,7 +194,7 @@ func peoplePages(t *testing.T) (*consoletest.Site, []shownPage) {
 func feedbackPages(t *testing.T) (*consoletest.Site, []shownPage) {
 	s := consoletest.NewSite(t)
 	id, resolved := newFeedback(t, s), newFeedbackOf(t, s, s.Viewer("ann"), strings.Repeat("Wide", 50))
-	if _, err := s.ResolveFeedback(t.Context(), s.Viewer("ann"), service.Call{}, resolved); err != nil {
+	if _, err := s.ResolveFeedback(t.Context(), s.Viewer("ann"), service.RequestKey{}, resolved); err != nil {
 		t.Fatal(err)
 	}
 	return s, []shownPage{
@@ -212,7 +212,7 @@ func feedbackPages(t *testing.T) (*consoletest.Site, []shownPage) {
 func inventoryPages(t *testing.T) (*consoletest.Site, []shownPage) {
 	s := consoletest.NewSite(t)
 	newRecord(t, s)
-	if _, err := s.CreateFeedback(t.Context(), s.Actor("erp"), service.Call{}, service.NewFeedback{InventoryID: s.ID("ahu1"), Subject: "It rattles"}); err != nil {
+	if _, err := s.CreateFeedback(t.Context(), s.Actor("erp"), service.RequestKey{}, service.NewFeedback{InventoryID: s.ID("ahu1"), Subject: "It rattles"}); err != nil {
 		t.Fatal(err)
 	}
 	s.Exec(`UPDATE inventory_nodes SET name = repeat('Wide', 50), external_id = repeat('W', 200) WHERE id = $1`, s.ID("mast"))
@@ -309,7 +309,7 @@ func workOrderPages(t *testing.T) (*consoletest.Site, []shownPage) {
 	s := consoletest.NewSite(t)
 	id, open := planned(t, s)
 	answer(t, s, id)
-	if _, err := s.AssignWorkOrder(t.Context(), s.Viewer("ann"), service.Call{}, id, []string{s.ID("crew"), s.Polar.OrganizationID}, nil); err != nil {
+	if _, err := s.AssignWorkOrder(t.Context(), s.Viewer("ann"), service.RequestKey{}, id, []string{s.ID("crew"), s.Polar.OrganizationID}, nil); err != nil {
 		t.Fatal(err)
 	}
 	reviewed := "/console/work-orders/" + inReview(t, s, "ann")

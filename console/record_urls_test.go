@@ -13,7 +13,7 @@ import (
 func TestRecordsLeadToThoseThatTheViewerSees(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
-	result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.Call{}, service.NewWorkOrder{
+	result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.RequestKey{}, service.NewWorkOrder{
 		InventoryID: s.ID("ahu1"), Title: "Replace the filter", Assignees: []string{s.ID("bob"), s.ID("crew"), s.ID("polar")},
 	})
 	if err != nil {

@@ -242,10 +242,10 @@ func newGuardedSite(t *testing.T, adjust ...func(*console.Options)) *guardedSite
 	s.Exec(`UPDATE plans SET manual_work_orders = true`)
 	allowFeedback(s.Site)
 	ours := newRecord(t, s.Site)
-	if _, err := s.AssignWorkOrder(t.Context(), s.Viewer("ann"), service.Call{}, ours, []string{s.ID("bob")}, nil); err != nil {
+	if _, err := s.AssignWorkOrder(t.Context(), s.Viewer("ann"), service.RequestKey{}, ours, []string{s.ID("bob")}, nil); err != nil {
 		t.Fatal(err)
 	}
-	result, err := s.CreateWorkOrder(t.Context(), s.Actor("dispatch"), service.Call{}, service.NewWorkOrder{InventoryID: s.ID("depot"), Title: "Their work order"})
+	result, err := s.CreateWorkOrder(t.Context(), s.Actor("dispatch"), service.RequestKey{}, service.NewWorkOrder{InventoryID: s.ID("depot"), Title: "Their work order"})
 	if err != nil {
 		t.Fatal(err)
 	}

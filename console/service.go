@@ -19,7 +19,7 @@ type Service interface {
 	EndSession(ctx context.Context, actor service.Actor, id string) error
 	EndOtherSessions(ctx context.Context, actor service.Actor, except string) error
 
-	PeopleOf(ctx context.Context, actor service.Actor, organizationID string, filter service.PersonFilter) ([]service.PersonSummary, error)
+	PeopleForPerson(ctx context.Context, actor service.Actor, organizationID string, filter service.PersonFilter) ([]service.PersonSummary, error)
 	PersonOf(ctx context.Context, actor service.Actor, id string) (service.PersonSummary, error)
 	OpenIDRequirementOf(ctx context.Context, actor service.Actor, issuer string) (service.OpenIDRequirement, error)
 	RequireOpenID(ctx context.Context, actor service.Actor, organizationID, issuer string) error
@@ -38,13 +38,13 @@ type Service interface {
 
 	WorkOrderDetail(ctx context.Context, actor service.Actor, id string, before int64) (service.WorkOrderDetail, error)
 	WorkOrderAssignees(ctx context.Context, actor service.Actor, id, search string) (service.WorkOrderAssignees, error)
-	AssignWorkOrder(ctx context.Context, actor service.Actor, call service.Call, id string, assignees, consultants []string) (service.WriteResult, error)
-	UnassignWorkOrder(ctx context.Context, actor service.Actor, call service.Call, id, identity string) (service.WriteResult, error)
-	AnswerWorkOrder(ctx context.Context, actor service.Actor, call service.Call, id string, answers []service.GivenAnswer, completion service.Completion) (service.WriteResult, error)
-	HoldWorkOrder(ctx context.Context, actor service.Actor, call service.Call, id string) (service.WriteResult, error)
-	ResumeWorkOrder(ctx context.Context, actor service.Actor, call service.Call, id string) (service.WriteResult, error)
-	CancelWorkOrder(ctx context.Context, actor service.Actor, call service.Call, id string, reason *string) (service.WriteResult, error)
-	ReviewWorkOrder(ctx context.Context, actor service.Actor, call service.Call, id string, review service.Review) (service.WriteResult, error)
+	AssignWorkOrder(ctx context.Context, actor service.Actor, call service.RequestKey, id string, assignees, consultants []string) (service.WriteResult, error)
+	UnassignWorkOrder(ctx context.Context, actor service.Actor, call service.RequestKey, id, identity string) (service.WriteResult, error)
+	AnswerWorkOrder(ctx context.Context, actor service.Actor, call service.RequestKey, id string, answers []service.GivenAnswer, completion service.Completion) (service.WriteResult, error)
+	HoldWorkOrder(ctx context.Context, actor service.Actor, call service.RequestKey, id string) (service.WriteResult, error)
+	ResumeWorkOrder(ctx context.Context, actor service.Actor, call service.RequestKey, id string) (service.WriteResult, error)
+	CancelWorkOrder(ctx context.Context, actor service.Actor, call service.RequestKey, id string, reason *string) (service.WriteResult, error)
+	ReviewWorkOrder(ctx context.Context, actor service.Actor, call service.RequestKey, id string, review service.Review) (service.WriteResult, error)
 	ReadableRecords(ctx context.Context, actor service.Actor, ids []string) (map[string]service.RecordKind, error)
 	RecordHistory(ctx context.Context, actor service.Actor, id string, before int64, limit int) (service.HistoryPage, error)
 	Definitions(context.Context, service.Actor) (service.Definitions, error)
@@ -61,7 +61,7 @@ type Service interface {
 	RemoveTeamMember(ctx context.Context, actor service.Actor, id, memberID string) (service.Team, error)
 	DeleteTeam(ctx context.Context, actor service.Actor, id string) (service.Team, error)
 
-	FormsOf(context.Context, service.Actor, service.NameFilter) ([]service.FormSummary, error)
+	FormsForPerson(context.Context, service.Actor, service.NameFilter) ([]service.FormSummary, error)
 	FormOf(ctx context.Context, actor service.Actor, id string) (service.FormDetail, error)
 
 	LogRecords(ctx context.Context, actor service.Actor, organizationID string, filter service.LogFilter) (service.LogPage, error)
@@ -76,8 +76,8 @@ type Service interface {
 	SearchNodes(ctx context.Context, actor service.Actor, search service.NodeSearch) ([]models.NodeReference, error)
 	CreatableNodes(ctx context.Context, actor service.Actor, below, after string) (service.CreatableNodes, error)
 	WorkOrderChoices(ctx context.Context, actor service.Actor, nodeID, text string, chosen []string) (service.WorkOrderChoices, error)
-	UpdateWorkOrder(ctx context.Context, actor service.Actor, call service.Call, id string, patch service.WorkOrderPatch) (service.WriteResult, error)
-	CreateWorkOrder(ctx context.Context, actor service.Actor, call service.Call, in service.NewWorkOrder) (service.WriteResult, error)
+	UpdateWorkOrder(ctx context.Context, actor service.Actor, call service.RequestKey, id string, patch service.WorkOrderPatch) (service.WriteResult, error)
+	CreateWorkOrder(ctx context.Context, actor service.Actor, call service.RequestKey, in service.NewWorkOrder) (service.WriteResult, error)
 	Feedback(ctx context.Context, actor service.Actor, id string) ([]byte, error)
 
 	Waiting(context.Context, service.Actor) (service.Waiting, error)
@@ -87,10 +87,10 @@ type Service interface {
 	FeedbackDetail(ctx context.Context, actor service.Actor, id string) (service.FeedbackDetail, error)
 	FeedbackPlaces(ctx context.Context, actor service.Actor, node string) (service.FeedbackPlaces, error)
 	GiveFeedback(ctx context.Context, actor service.Actor, node string, in service.NewFeedback) (service.WriteResult, error)
-	ResolveFeedback(ctx context.Context, actor service.Actor, call service.Call, id string) (service.WriteResult, error)
+	ResolveFeedback(ctx context.Context, actor service.Actor, call service.RequestKey, id string) (service.WriteResult, error)
 
 	InventoryLevel(ctx context.Context, actor service.Actor, level service.NodeLevel) ([]service.LevelNode, error)
-	NodeOf(ctx context.Context, actor service.Actor, id string) (service.NodeView, error)
+	NodeForPerson(ctx context.Context, actor service.Actor, id string) (service.NodeView, error)
 	NodeWorkOrders(ctx context.Context, actor service.Actor, nodeID string) ([]models.WorkOrderRecord, error)
 	NodeFeedback(ctx context.Context, actor service.Actor, nodeID string) ([]models.FeedbackRecord, error)
 	Assignees(ctx context.Context, actor service.Actor, nodeID string, page service.AssigneePage) ([]service.Assignee, error)

@@ -19,7 +19,7 @@ func TestStartShowsWhatWaits(t *testing.T) {
 	due := s.Clock.Now().Add(-time.Hour)
 	newWorkOrder := func(title string, consultants ...string) string {
 		t.Helper()
-		result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.Call{}, service.NewWorkOrder{
+		result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.RequestKey{}, service.NewWorkOrder{
 			InventoryID: s.ID("ahu1"), Title: title, Assignees: []string{s.ID("bob")}, Consultants: consultants,
 		})
 		if err != nil {
@@ -61,7 +61,7 @@ func TestStartShowsWhatWaits(t *testing.T) {
 func TestStartNamesCustomers(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
-	result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.Call{}, service.NewWorkOrder{
+	result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.RequestKey{}, service.NewWorkOrder{
 		InventoryID: s.ID("ahu1"), Title: "Replace the filter", Assignees: []string{s.ID("polar")},
 	})
 	if err != nil {

@@ -186,7 +186,7 @@ func (c *Console) renderAddMembers(r *request, status int, f form) error {
 		return err
 	}
 	filter := r.nameFilter()
-	found, err := c.service.PeopleOf(r.ctx(), r.actor(), "", service.PersonFilter{NameFilter: filter, OutsideTeam: id})
+	found, err := c.service.PeopleForPerson(r.ctx(), r.actor(), "", service.PersonFilter{NameFilter: filter, OutsideTeam: id})
 	if err != nil {
 		return err
 	}

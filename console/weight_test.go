@@ -79,7 +79,7 @@ func TestPagesAreLight(t *testing.T) {
 	s := consoletest.NewSite(t, withExamples)
 	full := fillTables(t, s)
 	planned := plannedWorkOrder(t, s)
-	if _, err := s.AssignWorkOrder(t.Context(), s.Viewer("ann"), service.Call{}, planned, []string{s.ID("ann")}, nil); err != nil {
+	if _, err := s.AssignWorkOrder(t.Context(), s.Viewer("ann"), service.RequestKey{}, planned, []string{s.ID("ann")}, nil); err != nil {
 		t.Fatal(err)
 	}
 	tested := map[string][]string{ // by route; paths of visitors begin with "-"
@@ -160,7 +160,7 @@ func fillTables(t *testing.T, s *consoletest.Site) fullTables {
 	s.Exec(`INSERT INTO integrations (id, organization_id, client_id, secret_hash, scopes)
 		SELECT random_id('idn', n), $1, 'cli_' || n, secret_hash, scopes FROM generate_series(101, 150) n, (SELECT secret_hash, scopes FROM integrations WHERE id = $2) i`, acme, s.ID("erp"))
 	s.Exec(`INSERT INTO rate_counters (subject, window_start, calls) SELECT random_id('idn', n), '2026-03-02T11:00:00Z'::timestamptz - n * interval '1 hour', n FROM generate_series(101, 150) n`)
-	s.Exec(`INSERT INTO webhooks (id, organization_id, integration_id, place, url, events, secret_sealed, created_at, enabled_since, enabled, off_at, off_reason)
+	s.Exec(`INSERT INTO webhooks (id, organization_id, integration_id, slot, url, events, secret_sealed, created_at, enabled_since, enabled, off_at, off_reason)
 		SELECT random_id('whk', n * 5 + p), $1, CASE WHEN n = 100 THEN $2 ELSE random_id('idn', n) END, p, 'https://events-' || md5(n::text) || '.example.com/receive/' || p, events, secret_sealed, now(), now(),
 			n % 2 = 0, CASE WHEN n % 2 = 1 THEN now() END, CASE WHEN n % 2 = 1 THEN 'The receiver responded 410 Gone.' END
 		FROM generate_series(100, 130) n, generate_series(2, 5) p, (SELECT events, secret_sealed FROM webhooks WHERE id = $3) w`, acme, s.ID("erp"), s.ID("erp_hook"))
@@ -176,7 +176,7 @@ func fillTables(t *testing.T, s *consoletest.Site) fullTables {
 	s.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) SELECT $1, random_id('idn', n), $2, $3 FROM generate_series(1, 150) n`, s.ID("hq"), s.ID("full"), acme)
 	var records []string
 	for i := range 10 {
-		created, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.Call{}, service.NewWorkOrder{
+		created, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.RequestKey{}, service.NewWorkOrder{
 			InventoryID: s.ID("ahu1"), Title: fmt.Sprintf("Replace the filter %d of unit %x", i, i*7919), Assignees: []string{s.ID("bob")},
 			FormID: new(s.ID("inspection")),
 		})
@@ -241,7 +241,7 @@ func busyWorkOrder(t *testing.T, s *consoletest.Site) string {
 	s.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id)
 		SELECT $1, random_id('idn', n), definition_id, organization_id FROM generate_series(1, 150) n, (SELECT definition_id, organization_id FROM assignments WHERE identity_id = $2 LIMIT 1) a`, s.ID("hvac"), s.ID("bob"))
 	for i := range 40 {
-		if _, err := s.UpdateWorkOrder(t.Context(), s.Viewer("ann"), service.Call{}, id, service.WorkOrderPatch{
+		if _, err := s.UpdateWorkOrder(t.Context(), s.Viewer("ann"), service.RequestKey{}, id, service.WorkOrderPatch{
 			Title:    service.Sent[string]{Value: fmt.Sprintf("Replace the belt %x of unit %x", i*7919, i*104729), Set: true},
 			Priority: service.Sent[models.Priority]{Value: models.Priorities[i%4], Set: true},
 		}); err != nil {

@@ -141,7 +141,7 @@ func TestTheBoardCounts(t *testing.T) {
 func TestCustomersAreNamed(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
-	result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.Call{}, service.NewWorkOrder{
+	result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.RequestKey{}, service.NewWorkOrder{
 		InventoryID: s.ID("ahu1"), Title: "Replace filter", Assignees: []string{s.ID("polar")},
 	})
 	if err != nil {

@@ -39,7 +39,7 @@ func TestNewWorkOrderOvertakesManyOfAnotherOrganization(t *testing.T) {
 	eventually(t, time.Minute, "the workflow of the other organization's work order loads it", func() bool {
 		// Both at one moment, by one statement.
 		loaded := false
-		if err := h.db.QueryRow(t.Context(), `SELECT count(*), NOT coalesce(bool_or(record_id = $1), false) FROM looks_owed`, id).Scan(&waiting, &loaded); err != nil {
+		if err := h.db.QueryRow(t.Context(), `SELECT count(*), NOT coalesce(bool_or(record_id = $1), false) FROM dirty_records`, id).Scan(&waiting, &loaded); err != nil {
 			t.Fatal(err)
 		}
 		return loaded

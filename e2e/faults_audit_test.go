@@ -84,7 +84,7 @@ func (a *audit) awaitIdle() {
 	eventuallyNone(a.t, idleLimit, "nothing is left to do", func() string {
 		rows, err := a.db.Query(a.t.Context(), `
 			SELECT 'deliveries ' || status || ' ' || count(*) FROM all_deliveries WHERE status <> 'delivered' GROUP BY status
-			UNION ALL SELECT 'dirty records ' || count(*) FROM looks_owed HAVING count(*) > 0
+			UNION ALL SELECT 'dirty records ' || count(*) FROM dirty_records HAVING count(*) > 0
 			UNION ALL SELECT 'notices ' || mail || ' ' || count(*) FROM notices WHERE mail <> 'inbox' GROUP BY mail`)
 		if err != nil {
 			return err.Error()

@@ -137,7 +137,7 @@ func TestFaultClockJumpsAnHour(t *testing.T) {
 		r.clockOffsets = []time.Duration{0, jump}
 	}
 	h := newHarness(t, settings{
-		"MILLWRIGHT_FAILPOINT_clock": c.file, "WEBHOOK_RETRY_SCHEDULE": "2s,2s,2s", "WEBHOOK_LINGER": "1s", "WEBHOOK_SHUTOFF_AFTER": "100h",
+		"MILLWRIGHT_FAILPOINT_clock": c.file, "WEBHOOK_RETRY_SCHEDULE": "2s,2s,2s", "WEBHOOK_IDLE_TIMEOUT": "1s", "WEBHOOK_SHUTOFF_AFTER": "100h",
 	}, receivers...)
 	h.startWorker()
 	h.startAPI(nil)

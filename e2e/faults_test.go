@@ -91,7 +91,7 @@ func TestFaultTemporalDown(t *testing.T) {
 	})
 	temporal := startTemporal(t, prefix, port)
 	r := newReceiver(t)
-	h := newHarness(t, settings{"TEMPORAL_ADDRESS": address, "WEBHOOK_LINGER": "100ms"}, r)
+	h := newHarness(t, settings{"TEMPORAL_ADDRESS": address, "WEBHOOK_IDLE_TIMEOUT": "100ms"}, r)
 	worker := h.startWorker()
 	api := h.startAPI(nil)
 	i := h.integrator()

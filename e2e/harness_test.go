@@ -78,7 +78,7 @@ func newHarness(t testing.TB, own settings, receivers ...*receiver) *harness {
 		"WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8",
 		"WEBHOOK_ALLOW_HTTP":     "true",
 		"SWEEP_INTERVAL":         "1s",
-		"WEBHOOK_LINGER":         "5s", // short: tests wait until address workflows sleep
+		"WEBHOOK_IDLE_TIMEOUT":   "5s", // short: tests wait until address workflows sleep
 	}
 	maps.Copy(h.settings, own)
 	h.temporal = newNamespace(t, h.settings["TEMPORAL_ADDRESS"], h.settings["TEMPORAL_NAMESPACE"])

@@ -35,7 +35,7 @@ func openIn(t testing.TB, c client.Client) []string {
 // that are idle or off and of deliveries that are failed or held.
 func TestRestoredTemporalStartsEveryWorkflow(t *testing.T) {
 	idle, failing, off := newReceiver(t), newReceiver(t), newReceiver(t)
-	h := newHarness(t, settings{"WEBHOOK_RETRY_SCHEDULE": "1h,1h", "WEBHOOK_LINGER": "1s", "OPERATOR_ACTIONS": "true"}, idle, failing, off)
+	h := newHarness(t, settings{"WEBHOOK_RETRY_SCHEDULE": "1h,1h", "WEBHOOK_IDLE_TIMEOUT": "1s", "OPERATOR_ACTIONS": "true"}, idle, failing, off)
 	worker := h.startWorker()
 	h.startAPI(nil)
 	i := h.integrator()
@@ -73,7 +73,7 @@ func TestRestoredTemporalStartsEveryWorkflow(t *testing.T) {
 		return func() bool { return slices.Equal(openIn(t, c), want) }
 	}
 	eventually(t, deliveryLimit, "all are open", allOpen(h.temporal))
-	eventually(t, startLimit, "no record is dirty", func() bool { return h.count(`SELECT count(*) FROM looks_owed`) == 0 })
+	eventually(t, startLimit, "no record is dirty", func() bool { return h.count(`SELECT count(*) FROM dirty_records`) == 0 })
 	worker.terminate()
 	worker.wait(startLimit)
 

@@ -164,7 +164,7 @@ func TestPeopleAreNotifiedByMailOnce(t *testing.T) {
 	h.awaitWorkflow(workflows.FeedbackID(issue), enums.WORKFLOW_EXECUTION_STATUS_RUNNING)
 	h.run("issues", "resolve", issue, "--as", managerEmail)
 	h.awaitWorkflow(workflows.FeedbackID(issue), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
-	if n := h.count(`SELECT count(*) FROM looks_owed`); n != 0 {
+	if n := h.count(`SELECT count(*) FROM dirty_records`); n != 0 {
 		t.Errorf("%d records are dirty at the end", n)
 	}
 	if n := h.count(`SELECT count(*) FROM notices WHERE mail <> 'sent'`); n != 0 {

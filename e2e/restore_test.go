@@ -20,7 +20,7 @@ import (
 // Temporal, pending deliveries are sent, and sync tokens issued before are rejected.
 func TestABackupOfPostgresIsEnough(t *testing.T) {
 	r := newReceiver(t)
-	h := newHarness(t, settings{"WEBHOOK_RETRY_SCHEDULE": "5s,5s,5s,5s,5s,5s,5s", "WEBHOOK_LINGER": "1s"}, r)
+	h := newHarness(t, settings{"WEBHOOK_RETRY_SCHEDULE": "5s,5s,5s,5s,5s,5s,5s", "WEBHOOK_IDLE_TIMEOUT": "1s"}, r)
 	worker, api := h.startWorker(), h.startAPI(nil)
 	i := h.integrator()
 	delivered := i.create("Delivered before the backup")
@@ -31,7 +31,7 @@ func TestABackupOfPostgresIsEnough(t *testing.T) {
 		return h.count(`SELECT count(*) FROM all_deliveries WHERE status = 'retrying'`) == 1
 	})
 	eventually(t, startLimit, "no record is dirty", func() bool {
-		return h.count(`SELECT count(*) FROM looks_owed`) == 0
+		return h.count(`SELECT count(*) FROM dirty_records`) == 0
 	})
 	worker.terminate()
 	worker.wait(startLimit)

@@ -60,7 +60,7 @@ func TestStartErrors(t *testing.T) {
 		{"a timeout without a unit", settings{"WEBHOOK_RESPONSE_TIMEOUT": "10"}, "WEBHOOK_RESPONSE_TIMEOUT"},
 		{"a negative timeout", settings{"WEBHOOK_RESPONSE_TIMEOUT": "-1s"}, "WEBHOOK_RESPONSE_TIMEOUT"},
 		{"a negative shut-off period", settings{"WEBHOOK_SHUTOFF_AFTER": "-72h"}, "WEBHOOK_SHUTOFF_AFTER"},
-		{"a negative idle timeout", settings{"WEBHOOK_LINGER": "-1s"}, "WEBHOOK_LINGER"},
+		{"a negative idle timeout", settings{"WEBHOOK_IDLE_TIMEOUT": "-1s"}, "WEBHOOK_IDLE_TIMEOUT"},
 		{"a sweep without an interval", settings{"SWEEP_INTERVAL": "0s"}, "SWEEP_INTERVAL"},
 		{"a negative call limit", settings{"ADDRESS_CALLS_PER_MINUTE": "-1"}, "ADDRESS_CALLS_PER_MINUTE"},
 		{"a cell with more than letters and digits", settings{"CELL": "eu_1"}, "CELL"},
@@ -153,7 +153,7 @@ func TestConfigPrintsSettingsAndNoSecrets(t *testing.T) {
 func TestGracefulStop(t *testing.T) {
 	r := newReceiver(t)
 	// The address's dispatcher is still waiting for more when the worker is stopped.
-	h := newHarness(t, settings{"WEBHOOK_LINGER": "1h"}, r)
+	h := newHarness(t, settings{"WEBHOOK_IDLE_TIMEOUT": "1h"}, r)
 	worker := h.startWorker()
 	api := h.startAPI(nil)
 	i := h.integrator()
@@ -205,7 +205,7 @@ func TestGracefulStop(t *testing.T) {
 		t.Errorf("the worker ended with status %d", status)
 	}
 	t.Logf("the worker ended %s after SIGTERM, with an idle dispatcher", time.Since(stopped))
-	if n := h.count(`SELECT count(*) FROM mailboxes`); n != 0 {
+	if n := h.count(`SELECT count(*) FROM webhook_leases`); n != 0 {
 		t.Errorf("the worker left %d leases", n)
 	}
 }

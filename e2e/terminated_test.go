@@ -16,7 +16,7 @@ import (
 func TestTheSweepStartsTerminatedWorkflows(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
-	h := newHarness(t, settings{"WEBHOOK_LINGER": "1s", "OPERATOR_ACTIONS": "true"}, r)
+	h := newHarness(t, settings{"WEBHOOK_IDLE_TIMEOUT": "1s", "OPERATOR_ACTIONS": "true"}, r)
 	h.startWorker()
 	h.startAPI(nil)
 	i := h.integrator()
@@ -31,7 +31,7 @@ func TestTheSweepStartsTerminatedWorkflows(t *testing.T) {
 	slices.Sort(want)
 	eventually(t, deliveryLimit, "all are open", func() bool { return slices.Equal(openIn(t, h.temporal), want) })
 	eventually(t, deliveryLimit, "nothing is pending", func() bool {
-		return h.count(`SELECT (SELECT count(*) FROM looks_owed) + (SELECT count(*) FROM open_deliveries)`) == 0
+		return h.count(`SELECT (SELECT count(*) FROM dirty_records) + (SELECT count(*) FROM open_deliveries)`) == 0
 	})
 
 	for _, id := range want {

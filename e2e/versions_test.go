@@ -52,7 +52,7 @@ func (h *harness) awaitVersion(build string, ids ...string) {
 func TestWorkersOfTwoVersions(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
-	h := newHarness(t, settings{"WEBHOOK_RETRY_SCHEDULE": "1h,1h", "WEBHOOK_LINGER": "1s"}, r)
+	h := newHarness(t, settings{"WEBHOOK_RETRY_SCHEDULE": "1h,1h", "WEBHOOK_IDLE_TIMEOUT": "1s"}, r)
 	unversioned := h.startWorker()
 	h.startAPI(nil)
 	i := h.integrator()

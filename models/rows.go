@@ -351,7 +351,7 @@ type Webhook struct {
 	ID             string `gorm:"primaryKey"`
 	OrganizationID string
 	IntegrationID  string
-	Place          int
+	Slot           int
 	URL            string
 	Events         TextArray
 	SecretSealed   []byte

@@ -61,7 +61,7 @@ const rightsOn = `inventory_closure c
 
 // onNode is the condition that {actor} has the grant on the node of the record {w}.
 func onNode(grant models.Grant) string {
-	return `(SELECT true FROM ` + with(rightsOn, "node", "{w}.inventory_id") + ` AND '` + string(grant) + `' = ANY (d.grants) LIMIT 1) IS TRUE`
+	return `(SELECT true FROM ` + fill(rightsOn, "node", "{w}.inventory_id") + ` AND '` + string(grant) + `' = ANY (d.grants) LIMIT 1) IS TRUE`
 }
 
 // among is the condition that {grants} include the grant.

@@ -23,12 +23,12 @@ func TestChecksStartFromTheNode(t *testing.T) {
 	h.Exec(`VACUUM ANALYZE`)
 	erp, ann, ctx := h.as("erp"), h.as("ann"), t.Context()
 	node, calls := fmt.Sprintf("eqp_%026d", 500), 0
-	call := func() service.Call {
+	call := func() service.RequestKey {
 		calls++
-		return service.Call{Key: fmt.Sprint("k", calls), Method: "POST", Path: "/", Fingerprint: []byte("body")}
+		return service.RequestKey{Key: fmt.Sprint("k", calls), Method: "POST", Path: "/", Fingerprint: []byte("body")}
 	}
 	create := func() string {
-		result, err := h.CreateWorkOrder(ctx, ann, service.Call{}, service.NewWorkOrder{InventoryID: node, Title: "x", Assignees: h.ids("bob")})
+		result, err := h.CreateWorkOrder(ctx, ann, service.RequestKey{}, service.NewWorkOrder{InventoryID: node, Title: "x", Assignees: h.ids("bob")})
 		return h.mustWrite(result, err).ID
 	}
 	report := func() string {

@@ -50,14 +50,13 @@ const MaxAddressCount = 2000
 // addressStateQuery reads each count by index and stops at the limit. A delivery that
 // waits for the rest of a release is due, and so is any of an address that is off, since it
 // is to be held.
-var addressStateQuery = with(`
+var addressStateQuery = fill(`
 	SELECT w.id AS webhook_id, w.organization_id, w.integration_id, w.enabled, w.off_reason, w.off_at,
 		h.failing_since, h.warned_at, h.last_success_at, h.last_at, h.last_status, h.last_error,
 		{shut_off} AS shut_off_due, {notices} AS notices,
 		EXISTS (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'pending')
 			OR EXISTS (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'retrying' AND (NOT w.enabled OR next_attempt_at <= $2))
-			OR w.enabled AND EXISTS (SELECT FROM redeliveries r WHERE r.webhook_id = w.id)
-			OR EXISTS (SELECT FROM deliveries WHERE webhook_id = w.id AND status = 'pending') AS due,
+			OR w.enabled AND EXISTS (SELECT FROM redeliveries r WHERE r.webhook_id = w.id) AS due,
 		CASE WHEN w.enabled THEN (SELECT next_attempt_at FROM open_deliveries
 			WHERE webhook_id = w.id AND status = 'retrying' ORDER BY next_attempt_at LIMIT 1) END AS next_retry_at,
 		(SELECT count(*) FROM (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'pending' LIMIT $3) x) AS pending,
@@ -69,7 +68,7 @@ var addressStateQuery = with(`
 		SELECT count(*) FILTER (WHERE status = 'held') AS held, count(*) FILTER (WHERE status = 'failed') AS failed FROM (
 			SELECT status FROM deliveries WHERE webhook_id = w.id AND status IN ('failed', 'held') ORDER BY seq DESC LIMIT $3) x) kept
 	WHERE w.id = $1`,
-	"shut_off", shutOffDue("w", "h", "$4"), "notices", with(waitsForMail, "w", "w", "now", "$2"))
+	"shut_off", shutOffDue("w", "h", "$4"), "notices", fill(waitsForMail, "w", "w", "now", "$2"))
 
 // LoadAddress clears the address's dirty mark and returns its state, which is empty if the
 // address does not exist. Errors: unavailable.
@@ -78,7 +77,7 @@ func (s *Service) LoadAddress(ctx context.Context, id string) (AddressState, err
 	now := s.now()
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(batch.IndexPlans)
-	pipeline.Queue(`DELETE FROM looks_owed WHERE record_id = $1`, id) // waits for a write that sets it
+	pipeline.Queue(`DELETE FROM dirty_records WHERE record_id = $1`, id) // waits for a write that sets it
 	pipeline.Queue(addressStateQuery, id, now, MaxAddressCount, s.ShutOffAfter.Seconds()).Query(func(rows pgx.Rows) (err error) {
 		found, err = pgx.CollectRows(rows, pgx.RowToStructByName[AddressState])
 		return err

@@ -92,10 +92,10 @@ var admissions = &batch.Statement{SQL: `
 		JOIN integrations i ON i.id = a.subject AND i.token_epoch = a.epoch
 		JOIN organizations o ON o.id = i.organization_id
 		JOIN plans p ON p.organization_id = i.organization_id
-		WHERE ` + with(usableIntegration, "i", "i", "o", "o", "p", "p") + `
+		WHERE ` + fill(usableIntegration, "i", "i", "o", "o", "p", "p") + `
 			AND NOT EXISTS (SELECT FROM revoked_tokens WHERE id = a.token)
 	), counted AS (
-		` + with(countCall, "source", "SELECT id, max(at), sum(cardinality(calls)) FROM admitted GROUP BY id ORDER BY id") + `
+		` + fill(countCall, "source", "SELECT id, max(at), sum(cardinality(calls)) FROM admitted GROUP BY id ORDER BY id") + `
 	)
 	SELECT u.nth, i.name, a.organization_id, g.name AS organization_name, a.read_only, a.client_id, a.scopes,
 		a.plan_name, a.calls_per_minute, c.window_start,
@@ -225,7 +225,7 @@ var countedCalls = &batch.Statement{SQL: `
 		FROM unnest($1::text[], $2::timestamptz[]) WITH ORDINALITY u (subject, at, nth)
 		GROUP BY subject
 	), counted AS (
-		` + with(countCall, "source", "SELECT subject, max(at), cardinality(calls) FROM presented GROUP BY subject, calls ORDER BY subject") + `
+		` + fill(countCall, "source", "SELECT subject, max(at), cardinality(calls) FROM presented GROUP BY subject, calls ORDER BY subject") + `
 	)
 	SELECT u.nth, c.window_start,
 		(c.calls - cardinality(p.calls) + row_number() OVER (PARTITION BY p.subject ORDER BY u.nth))::integer AS calls

@@ -12,7 +12,7 @@ type appWrite struct {
 	// record returns the id of a record that the write changes.
 	record func() string
 	get    func(id string) ([]byte, error)
-	write  func(call service.Call, id string) (service.WriteResult, error)
+	write  func(call service.RequestKey, id string) (service.WriteResult, error)
 }
 
 // appWrites are the writes that only people in the console make.
@@ -22,23 +22,23 @@ func (s *harness) appWrites() map[string]appWrite {
 		return func() string { return s.workOrderIn(status) }
 	}
 	shown := func(id string) ([]byte, error) { return s.WorkOrder(ctx, cat, id) }
-	review := func(review service.Review) func(service.Call, string) (service.WriteResult, error) {
-		return func(call service.Call, id string) (service.WriteResult, error) {
+	review := func(review service.Review) func(service.RequestKey, string) (service.WriteResult, error) {
+		return func(call service.RequestKey, id string) (service.WriteResult, error) {
 			return s.ReviewWorkOrder(ctx, cat, call, id, review)
 		}
 	}
 	return map[string]appWrite{
-		"hold": {in(models.StatusOpen), shown, func(call service.Call, id string) (service.WriteResult, error) {
+		"hold": {in(models.StatusOpen), shown, func(call service.RequestKey, id string) (service.WriteResult, error) {
 			return s.HoldWorkOrder(ctx, cat, call, id)
 		}},
-		"resume": {in(models.StatusOnHold), shown, func(call service.Call, id string) (service.WriteResult, error) {
+		"resume": {in(models.StatusOnHold), shown, func(call service.RequestKey, id string) (service.WriteResult, error) {
 			return s.ResumeWorkOrder(ctx, cat, call, id)
 		}},
 		"approve":   {in(models.StatusSentToInspection), shown, review(service.Review{Approve: true})},
 		"send back": {in(models.StatusSentToInspection), shown, review(service.Review{Comment: "Loose."})},
 		"resolve": {
 			func() string { return s.issue("ann") }, func(id string) ([]byte, error) { return s.Feedback(ctx, ann, id) },
-			func(call service.Call, id string) (service.WriteResult, error) {
+			func(call service.RequestKey, id string) (service.WriteResult, error) {
 				return s.ResolveFeedback(ctx, ann, call, id)
 			},
 		},
@@ -56,14 +56,14 @@ func TestAppWritesHonorIfMatch(t *testing.T) {
 				t.Fatal(err)
 			}
 			err = s.expectUnchanged(id, func() error {
-				_, err := w.write(service.Call{IfMatch: `"another"`}, id)
+				_, err := w.write(service.RequestKey{IfMatch: `"another"`}, id)
 				return err
 			})
 			expect(t, "another state", outcome(err), "precondition_failed")
-			if _, err := w.write(service.Call{IfMatch: service.ETag(shown)}, id); err != nil {
+			if _, err := w.write(service.RequestKey{IfMatch: service.ETag(shown)}, id); err != nil {
 				t.Errorf("the state that was shown: %v", err)
 			}
-			_, err = w.write(service.Call{IfMatch: service.ETag(shown)}, id)
+			_, err = w.write(service.RequestKey{IfMatch: service.ETag(shown)}, id)
 			expect(t, "again", outcome(err), "precondition_failed")
 		})
 	}
@@ -75,7 +75,7 @@ func TestAppWritesActOnceByKey(t *testing.T) {
 	for name, w := range s.appWrites() {
 		t.Run(name, func(t *testing.T) {
 			id := w.record()
-			call := service.Call{Key: "form", Method: "POST", Path: "/console/" + name, Fingerprint: []byte{0}}
+			call := service.RequestKey{Key: "form", Method: "POST", Path: "/console/" + name, Fingerprint: []byte{0}}
 			first, err := w.write(call, id)
 			if err != nil || first.Replayed {
 				t.Fatalf("the first: %+v, %v", first, err)

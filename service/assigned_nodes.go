@@ -36,12 +36,12 @@ const assignmentsOf = `
 var assignedNodesQuery = `
 	SELECT v.id, v.name, v.kind, d.id AS definition_id, d.name AS definition, d.applies_below, d.grants,
 		CASE WHEN g.identity_id <> $1 THEN (SELECT name FROM identities WHERE id = g.identity_id) END AS by,
-		` + with(pathOf, "w", "v") + `
+		` + fill(pathOf, "w", "v") + `
 	FROM (` + assignmentsOf + `) g
 	CROSS JOIN LATERAL (SELECT id, name, applies_below, grants FROM permission_definitions WHERE id = g.definition_id LIMIT 1) d
 	CROSS JOIN LATERAL (SELECT id, name, kind FROM inventory_nodes WHERE id = g.node_id LIMIT 1) v
 	WHERE {visible}
-	ORDER BY ` + with(inNameOrder, "n", "v") + `, g.identity_id`
+	ORDER BY ` + fill(inNameOrder, "n", "v") + `, g.identity_id`
 
 // Assignments are the nodes on which an identity has permissions.
 type Assignments struct {
@@ -53,7 +53,7 @@ type Assignments struct {
 }
 
 // assignedToSeen reads the nodes that the reader $3 of the organization $4 sees.
-var assignedToSeen = with(assignedNodesQuery, "visible", personSees, "w", "v", "actor", "$3", "organization", "$4")
+var assignedToSeen = fill(assignedNodesQuery, "visible", personSees, "w", "v", "actor", "$3", "organization", "$4")
 
 // AssignmentsOf returns the nodes on which a person or a team of the organization has
 // permissions, by the node's name, for a person of the organization: those that this person sees. Errors: not_found, permission_denied for an integration, unavailable.

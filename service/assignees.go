@@ -60,8 +60,8 @@ const assigneesOf = `FROM inventory_closure c
 		LEFT JOIN LATERAL (SELECT * FROM people WHERE id = i.id LIMIT 1) p ON true
 		WHERE c.node_id = {node} AND (c.depth = 0 OR d.applies_below AND d.grants <> '{}')`
 
-var assigneesQuery = with(`
-	SELECT `+assigneeColumns+`, `+with(personSees, "w", "v")+` AS source_seen
+var assigneesQuery = fill(`
+	SELECT `+assigneeColumns+`, `+fill(personSees, "w", "v")+` AS source_seen
 	`+assigneesOf+` AND (@id = '' OR (c.depth, lower(i.name), i.id) > (@depth, lower(@name), @id))
 	ORDER BY c.depth, lower(i.name), i.id LIMIT @limit`, "actor", "@actor", "organization", "@organization", "node", "@node")
 
@@ -121,7 +121,7 @@ type AssigneeChoices struct {
 // assignableIdentities are the identities of the organization {organization} and its service
 // companies that can be assigned: no deactivated people, no deleted teams and integrations.
 var assignableIdentities = `(
-		SELECT i.id, i.name, i.kind, p.email, coalesce((SELECT ` + with(ownerNames, "integration", "own") + ` FROM integrations own WHERE own.id = i.id), '{}') AS owner_names FROM identities i LEFT JOIN people p ON p.id = i.id
+		SELECT i.id, i.name, i.kind, p.email, coalesce((SELECT ` + fill(ownerNames, "integration", "own") + ` FROM integrations own WHERE own.id = i.id), '{}') AS owner_names FROM identities i LEFT JOIN people p ON p.id = i.id
 		WHERE i.organization_id = {organization} AND i.deleted_at IS NULL AND ` + canAct + `
 		UNION ALL
 		SELECT i.id, i.name, i.kind, NULL, '{}' FROM service_companies s JOIN identities i ON i.id = s.company_id
@@ -139,9 +139,9 @@ func (s *Service) AssigneeChoices(ctx context.Context, actor Actor, nodeID strin
 	return read(ctx, s, actor.OrganizationID, func() (AssigneeChoices, error) { return choices, nil }, func(pipeline *pgx.Batch) error {
 		queueAll(pipeline, &choices.Definitions, `
 			SELECT p.id, p.name, p.applies_below, p.grants FROM permission_definitions p
-			WHERE p.organization_id = $1 AND ((SELECT admin FROM people WHERE id = $3) OR `+with(exceeds, "d", "p", "actor", "$3", "node", "$4")+` = '{}')
+			WHERE p.organization_id = $1 AND ((SELECT admin FROM people WHERE id = $3) OR `+fill(exceeds, "d", "p", "actor", "$3", "node", "$4")+` = '{}')
 			ORDER BY lower(p.name), p.id LIMIT $2`, actor.OrganizationID, maxChoices, actor.IdentityID, nodeID)
-		queueAll(pipeline, &choices.Identities, `SELECT i.* FROM `+with(assignableIdentities, "organization", "$1")+` i
+		queueAll(pipeline, &choices.Identities, `SELECT i.* FROM `+fill(assignableIdentities, "organization", "$1")+` i
 			ORDER BY i.kind = 'person', lower(i.name), i.id LIMIT $2`, args...)
 		return nil
 	})
@@ -158,7 +158,7 @@ func (t *ormTx) identityToAssign(actor Actor, text string) (string, error) {
 	if !models.IsText(text) || strings.TrimSpace(text) == "" {
 		return "", reject("required", "Enter the e-mail address of a person, or the name of a person, a team or an integration.")
 	}
-	found, err := scanAll[AssignableIdentity](t, `SELECT i.* FROM `+with(assignableIdentities, "organization", "@organization")+` i
+	found, err := scanAll[AssignableIdentity](t, `SELECT i.* FROM `+fill(assignableIdentities, "organization", "@organization")+` i
 		WHERE lower(i.email) = lower(@text) OR lower(i.name) = lower(@text) ORDER BY lower(i.email) = lower(@text) DESC NULLS LAST, i.id LIMIT 4`,
 		map[string]any{"organization": actor.OrganizationID, "text": text})
 	switch {

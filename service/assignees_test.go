@@ -113,15 +113,15 @@ func TestAStaleFormOfAnAssignment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for key, write := range map[string]func(service.Form) error{
-		"assign": func(form service.Form) error {
-			return f.AssignTo(service.WithForm(t.Context(), form), ann, f.ID("roof"), f.ID("roofer"), f.ID("full"))
+	for key, write := range map[string]func(service.Submission) error{
+		"assign": func(form service.Submission) error {
+			return f.AssignTo(service.WithSubmission(t.Context(), form), ann, f.ID("roof"), f.ID("roofer"), f.ID("full"))
 		},
-		"unassign": func(form service.Form) error {
-			return f.Unassign(service.WithForm(t.Context(), form), ann, f.ID("roof"), f.ID("roofer"))
+		"unassign": func(form service.Submission) error {
+			return f.Unassign(service.WithSubmission(t.Context(), form), ann, f.ID("roof"), f.ID("roofer"))
 		},
 	} {
-		form := service.Form{PersonID: ann.IdentityID, Key: key, IfMatch: tag}
+		form := service.Submission{PersonID: ann.IdentityID, Key: key, IfMatch: tag}
 		if _, stale := errors.AsType[*service.FormStaleError](write(form)); !stale {
 			t.Errorf("%s is not stale", key)
 		}
@@ -137,7 +137,7 @@ func TestEffectsOfAnAssignment(t *testing.T) {
 	f := servicetest.New(t)
 	ann := person(t, f, "ann")
 	for _, node := range []string{"ahu1", "annex"} {
-		if _, err := f.CreateWorkOrder(t.Context(), ann, service.Call{}, service.NewWorkOrder{InventoryID: f.ID("hq"), Title: node, Assignees: []string{f.ID("bob")}}); err != nil {
+		if _, err := f.CreateWorkOrder(t.Context(), ann, service.RequestKey{}, service.NewWorkOrder{InventoryID: f.ID("hq"), Title: node, Assignees: []string{f.ID("bob")}}); err != nil {
 			t.Fatal(err)
 		}
 		f.Exec(`UPDATE work_orders SET inventory_id = $1 WHERE title = $2`, f.ID(node), node)

@@ -32,12 +32,12 @@ type KeptAssignment struct {
 }
 
 var (
-	ownAssigneeQuery = with(`SELECT `+assigneeColumns+`, true AS source_seen `+assigneesOf+` AND c.depth = 0 AND g.identity_id = $2`, "node", "$1")
-	// effectsOfAssignmentQuery counts by index and stops at the limit $3.
+	ownAssigneeQuery = fill(`SELECT `+assigneeColumns+`, true AS source_seen `+assigneesOf+` AND c.depth = 0 AND g.identity_id = $2`, "node", "$1")
+	// effectsOfAssignmentQuery counts along indexes and stops at the limit $3.
 	effectsOfAssignmentQuery = `
 		SELECT n.name AS node,
 			CASE WHEN d.applies_below THEN (SELECT count(*) FROM (SELECT FROM inventory_closure WHERE ancestor_id = $1 AND depth > 0 LIMIT $3) x) ELSE 0 END AS below,
-			` + with(openWorkOrders, "identity", "$2", "max", "$3", "condition",
+			` + fill(openWorkOrders, "identity", "$2", "max", "$3", "condition",
 		`(SELECT true FROM inventory_closure c WHERE c.node_id = w.inventory_id AND c.ancestor_id = $1 AND (c.depth = 0 OR d.applies_below) LIMIT 1)`) + ` AS work_orders,
 			(SELECT count(*) FROM assignments o JOIN permission_definitions m ON m.id = o.definition_id
 				WHERE o.node_id = $1 AND o.identity_id <> $2 AND m.inventory_manager AND m.grants <> '{}') AS managers
@@ -46,7 +46,7 @@ var (
 	keptQuery = `
 		SELECT d.name AS definition, (SELECT name FROM inventory_nodes WHERE id = g.node_id) AS source,
 			CASE WHEN a.identity_id <> $2 THEN (SELECT name FROM identities WHERE id = a.identity_id) END AS by
-		FROM ` + with(rightsOn, "node", "$1", "actor", "$2") + ` AND NOT (g.node_id = $1 AND g.identity_id = $2)
+		FROM ` + fill(rightsOn, "node", "$1", "actor", "$2") + ` AND NOT (g.node_id = $1 AND g.identity_id = $2)
 		ORDER BY c.depth, d.name LIMIT 10`
 )
 

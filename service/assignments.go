@@ -121,9 +121,9 @@ type lockedNode struct {
 
 var lockNodeQuery = `
 	SELECT n.organization_id, n.kind,
-		` + with(givesPermissions, "actor", "@actor", "organization", "n.organization_id", "node", "n.id") + ` AS may,
+		` + fill(givesPermissions, "actor", "@actor", "organization", "n.organization_id", "node", "n.id") + ` AS may,
 		coalesce((SELECT admin FROM people WHERE id = @actor), false) AS admin,
-		@operator OR EXISTS (SELECT FROM ` + with(rightsOn, "node", "n.id", "actor", "@actor") + `) AS visible
+		@operator OR EXISTS (SELECT FROM ` + fill(rightsOn, "node", "n.id", "actor", "@actor") + `) AS visible
 	FROM inventory_nodes n
 	WHERE n.id = @node
 	FOR NO KEY UPDATE OF n`
@@ -168,7 +168,7 @@ func (t *ormTx) withinRights(actor Actor, node lockedNode, nodeID string, defini
 		Name    string
 		Missing models.TextArray
 	}
-	found, err := scanAll[excess](t, `SELECT * FROM (SELECT p.name, `+with(exceeds, "d", "p", "actor", "@actor", "node", "@node")+` AS missing
+	found, err := scanAll[excess](t, `SELECT * FROM (SELECT p.name, `+fill(exceeds, "d", "p", "actor", "@actor", "node", "@node")+` AS missing
 		FROM permission_definitions p WHERE p.id = ANY (@definitions)) x WHERE cardinality(missing) > 0 ORDER BY name`,
 		map[string]any{"actor": actor.IdentityID, "node": nodeID, "definitions": models.TextArray(definitionIDs)})
 	if err != nil || len(found) == 0 {
@@ -192,7 +192,7 @@ type assignable struct {
 
 // A deleted integration gets no permissions.
 var assignableQuery = `
-	SELECT cardinality(` + with(knownIdentities, "organization", "@organization", "identities", "ARRAY[@identity ]") + `) = 1
+	SELECT cardinality(` + fill(knownIdentities, "organization", "@organization", "identities", "ARRAY[@identity ]") + `) = 1
 			AND NOT EXISTS (SELECT FROM integrations i WHERE i.id = @identity AND i.deleted_at IS NOT NULL) AS identity_known,
 		EXISTS (SELECT FROM permission_definitions d
 			WHERE d.id = @definition AND d.organization_id = @organization) AS definition_known,

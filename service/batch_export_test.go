@@ -34,7 +34,7 @@ func (s *Service) WritesWaiting() int { return s.writer.Waiting() }
 // Panic is a write that panics after it has written.
 func (s *Service) Panic(ctx context.Context) error {
 	return s.writeTogether(ctx, "", nil, func(ctx context.Context, t *tx) error {
-		t.Queue(`INSERT INTO looks_owed (record_id, since) VALUES ('wo_01kjq7k69re00b2a00av14smbj', now())`)
+		t.Queue(`INSERT INTO dirty_records (record_id, since) VALUES ('wo_01kjq7k69re00b2a00av14smbj', now())`)
 		if err := t.Flush(ctx); err != nil {
 			return err
 		}

@@ -37,7 +37,7 @@ func TestExternalIDsThatCollide(t *testing.T) {
 				externalID = fmt.Sprint("shared ", i/4) // twice in each service
 			}
 			all.Go(func() {
-				_, err := s.CreateFeedback(t.Context(), actor, service.Call{}, service.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise", ExternalID: &externalID})
+				_, err := s.CreateFeedback(t.Context(), actor, service.RequestKey{}, service.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise", ExternalID: &externalID})
 				mu.Lock()
 				defer mu.Unlock()
 				errs[externalID] = append(errs[externalID], err)

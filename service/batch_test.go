@@ -52,19 +52,19 @@ func TestConcurrentWritesShareATransaction(t *testing.T) {
 	bodies := make([][]byte, 9)
 	writes := []func() error{
 		func() error {
-			result, err := f.UpdateWorkOrder(t.Context(), f.Actor("erp"), service.Call{Key: "k", Method: "PATCH", Path: "/x", Fingerprint: []byte("f")}, id,
+			result, err := f.UpdateWorkOrder(t.Context(), f.Actor("erp"), service.RequestKey{Key: "k", Method: "PATCH", Path: "/x", Fingerprint: []byte("f")}, id,
 				service.WorkOrderPatch{Title: service.Sent[string]{Value: title, Set: true}})
 			bodies[0] = result.Body
 			return err
 		},
 		func() error {
-			_, err := f.CreateFeedback(t.Context(), f.Actor("erp"), service.Call{}, service.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"})
+			_, err := f.CreateFeedback(t.Context(), f.Actor("erp"), service.RequestKey{}, service.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"})
 			return err
 		},
 	}
 	for i := range 7 {
 		writes = append(writes, func() error {
-			result, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), service.Call{Key: fmt.Sprint(i), Method: "POST", Path: "/x", Fingerprint: []byte("f")},
+			result, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), service.RequestKey{Key: fmt.Sprint(i), Method: "POST", Path: "/x", Fingerprint: []byte("f")},
 				service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: fmt.Sprintf("Replace filter %d", i), Assignees: f.ids("ann"), Consultants: f.ids("cat")})
 			bodies[i+2] = result.Body
 			return err
@@ -92,7 +92,7 @@ func TestConcurrentWritesShareATransaction(t *testing.T) {
 			"history":          `SELECT count(*) FROM history WHERE record_id = $1 AND changes -> 'title' ->> 'to' = $2`,
 			"log records":      `SELECT count(*) FROM log_records WHERE record_id = $1 AND $2 <> ''`,
 			"events":           `SELECT count(*) FROM events WHERE record_id = $1 AND $2 <> ''`,
-			"dirty records":    `SELECT count(*) FROM looks_owed WHERE record_id = $1 AND $2 <> ''`,
+			"dirty records":    `SELECT count(*) FROM dirty_records WHERE record_id = $1 AND $2 <> ''`,
 			"stored responses": `SELECT count(*) FROM stored_responses WHERE record_id = $1 AND convert_from(body, 'UTF8') LIKE '%' || $2 || '%'`,
 		} {
 			if n := servicetest.Value[int](f.Fixture, sql, got.ID, got.Title); n != 1 {
@@ -123,13 +123,13 @@ func TestOneOfAGroupFails(t *testing.T) {
 	}{
 		"a rule rejects it": {
 			write: func(f *harness, id string) error {
-				_, err := f.CancelWorkOrder(t.Context(), f.as("rita"), service.Call{}, id, nil)
+				_, err := f.CancelWorkOrder(t.Context(), f.as("rita"), service.RequestKey{}, id, nil)
 				return err
 			}, code: models.CodePermissionDenied,
 		},
 		"its record is unknown": {
 			write: func(f *harness, _ string) error {
-				_, err := f.CancelWorkOrder(t.Context(), f.as("erp"), service.Call{}, "wo_01kjq7k69re00b2a00av14smbj", nil)
+				_, err := f.CancelWorkOrder(t.Context(), f.as("erp"), service.RequestKey{}, "wo_01kjq7k69re00b2a00av14smbj", nil)
 				return err
 			}, code: models.CodeNotFound,
 		},
@@ -140,7 +140,7 @@ func TestOneOfAGroupFails(t *testing.T) {
 				f.Exec(`CREATE TRIGGER refuse BEFORE INSERT ON feedback FOR EACH ROW EXECUTE FUNCTION refuse()`)
 			},
 			write: func(f *harness, _ string) error {
-				_, err := f.CreateFeedback(t.Context(), f.as("erp"), service.Call{}, service.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"})
+				_, err := f.CreateFeedback(t.Context(), f.as("erp"), service.RequestKey{}, service.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"})
 				return err
 			}, code: models.CodeExternalIDTaken,
 		},
@@ -151,7 +151,7 @@ func TestOneOfAGroupFails(t *testing.T) {
 				f.Exec(`CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON work_orders DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse()`)
 			},
 			write: func(f *harness, id string) error {
-				_, err := f.UpdateWorkOrder(t.Context(), f.as("erp"), service.Call{}, id,
+				_, err := f.UpdateWorkOrder(t.Context(), f.as("erp"), service.RequestKey{}, id,
 					service.WorkOrderPatch{Title: service.Sent[string]{Value: "Refuse", Set: true}})
 				return err
 			}, code: models.CodeExternalIDTaken,
@@ -175,7 +175,7 @@ func TestOneOfAGroupFails(t *testing.T) {
 			id := f.newWorkOrder([]string{"erp"}, nil)
 			before := servicetest.Value[int](f.Fixture, `SELECT count(*) FROM history`)
 			create := func() error {
-				_, err := f.CreateWorkOrder(t.Context(), f.as("erp"), service.Call{}, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
+				_, err := f.CreateWorkOrder(t.Context(), f.as("erp"), service.RequestKey{}, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
 				return err
 			}
 			f.as("rita") // loaded before the writes are collected
@@ -203,7 +203,7 @@ func TestAWriteThatWaitsForALockLeavesItsGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	change := func(id, title string) error {
-		_, err := f.UpdateWorkOrder(t.Context(), f.as("erp"), service.Call{Key: title, Method: "PATCH", Path: "/x", Fingerprint: []byte("f")}, id,
+		_, err := f.UpdateWorkOrder(t.Context(), f.as("erp"), service.RequestKey{Key: title, Method: "PATCH", Path: "/x", Fingerprint: []byte("f")}, id,
 			service.WorkOrderPatch{Title: service.Sent[string]{Value: title, Set: true}})
 		return err
 	}
@@ -234,7 +234,7 @@ func TestAGroupWhoseConnectionIsLost(t *testing.T) {
 	f.Exec(`CREATE TRIGGER break_off BEFORE INSERT ON work_orders FOR EACH ROW EXECUTE FUNCTION break_off()`)
 	create := func(title string) func() error {
 		return func() error {
-			_, err := f.CreateWorkOrder(t.Context(), f.as("erp"), service.Call{}, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: title})
+			_, err := f.CreateWorkOrder(t.Context(), f.as("erp"), service.RequestKey{}, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: title})
 			return err
 		}
 	}
@@ -256,7 +256,7 @@ func TestACallEndsWhileItsWriteWaits(t *testing.T) {
 	done := make(chan error)
 	actor := f.as("erp")
 	go func() {
-		_, err := f.CreateWorkOrder(ctx, actor, service.Call{}, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
+		_, err := f.CreateWorkOrder(ctx, actor, service.RequestKey{}, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
 		done <- err
 	}()
 	await(t, "the write waits for a transaction", func() bool { return f.WritesWaiting() > 0 })
@@ -282,7 +282,7 @@ func TestAWriteToManyAddressesRunsAlone(t *testing.T) {
 		`INSERT INTO assignments (organization_id, node_id, identity_id, definition_id)
 			SELECT organization_id, node_id, 'idn_' || lpad(n::text, 26, '0'), definition_id
 			FROM assignments, generate_series(1, 20) n WHERE identity_id = $1`,
-		`INSERT INTO webhooks (id, organization_id, integration_id, place, url, events, secret_sealed, created_at, enabled_since)
+		`INSERT INTO webhooks (id, organization_id, integration_id, slot, url, events, secret_sealed, created_at, enabled_since)
 			SELECT 'whk_' || lpad((5 * n + place)::text, 26, '0'), o.id, 'idn_' || lpad(n::text, 26, '0'), place,
 				'http://127.0.0.1:9/' || n, '{work_order.created}', 'sealed', o.created_at, o.created_at
 			FROM organizations o, generate_series(1, 20) n, generate_series(1, 5) place
@@ -294,7 +294,7 @@ func TestAWriteToManyAddressesRunsAlone(t *testing.T) {
 	var create []func() error
 	for range writes {
 		create = append(create, func() error {
-			_, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), service.Call{}, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
+			_, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), service.RequestKey{}, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
 			return err
 		})
 	}

@@ -112,15 +112,15 @@ type visibleRecord struct {
 
 // visibleQueries read the record $1 for the integration $2 of the organization $3.
 var visibleQueries = map[VisibleKind]string{
-	VisibleWorkOrder: with(`SELECT w.inventory_id AS node_id, w.created_by, `+readableWorkOrder+` AS readable,
+	VisibleWorkOrder: fill(`SELECT w.inventory_id AS node_id, w.created_by, `+readableWorkOrder+` AS readable,
 		`+onNode(models.GrantWorkOrdersRead)+` AS by_node, `+createdReadably(onNode)+` AS by_created, `+readableByAssignment+` AS by_assignment,
 		w.organization_id = $3 AS ours,
 		EXISTS (SELECT FROM work_order_assignees x WHERE x.work_order_id = w.id AND x.identity_id = $3) AS assigned_to_ours
 		FROM work_orders w WHERE w.id = $1`, "w", "w", "actor", "$2"),
-	VisibleFeedback: with(`SELECT w.inventory_id AS node_id, w.created_by, `+readableFeedback+` AS readable,
+	VisibleFeedback: fill(`SELECT w.inventory_id AS node_id, w.created_by, `+readableFeedback+` AS readable,
 		`+readableFeedback+` AS by_node, false AS by_created, false AS by_assignment, w.organization_id = $3 AS ours, false AS assigned_to_ours
 		FROM feedback w WHERE w.id = $1`, "w", "w", "actor", "$2"),
-	VisibleNode: with(`SELECT w.id AS node_id, '' AS created_by, coalesce(`+visibleNode+`, false) AS readable,
+	VisibleNode: fill(`SELECT w.id AS node_id, '' AS created_by, coalesce(`+visibleNode+`, false) AS readable,
 		coalesce(`+visibleNode+`, false) AS by_node, false AS by_created, false AS by_assignment, w.organization_id = $3 AS ours, false AS assigned_to_ours
 		FROM inventory_nodes w WHERE w.id = $1`, "w", "w", "actor", "$2"),
 	VisibleForm: `SELECT '' AS node_id, '' AS created_by, organization_id = $3 AS readable, false AS by_node, false AS by_created, false AS by_assignment,
@@ -234,7 +234,7 @@ func (s *Service) visibleIntegration(ctx context.Context, actor Actor, id string
 		return found.IntegrationRecord, false, models.NotFound()
 	}
 	err := s.lookUp(ctx, actor.OrganizationID, func(pipeline *pgx.Batch) error {
-		queueOne(pipeline, &found, models.NotFound(), `SELECT `+integrationColumns+`, `+with(usableIntegration, "i", "i", "o", "o", "p", "p")+` AS usable
+		queueOne(pipeline, &found, models.NotFound(), `SELECT `+integrationColumns+`, `+fill(usableIntegration, "i", "i", "o", "o", "p", "p")+` AS usable
 			FROM integrations i JOIN identities n ON n.id = i.id
 			JOIN organizations o ON o.id = i.organization_id JOIN plans p ON p.organization_id = o.id
 			WHERE i.id = $1 AND i.organization_id = $2 AND i.deleted_at IS NULL`, id, actor.OrganizationID)

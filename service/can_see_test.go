@@ -118,7 +118,7 @@ func TestWhatAnIntegrationCanSee(t *testing.T) {
 // createdBy returns the id of a work order that an integration creates.
 func createdBy(t *testing.T, f *servicetest.Fixture, key string, in service.NewWorkOrder) string {
 	t.Helper()
-	created, err := f.CreateWorkOrder(t.Context(), f.Actor(key), service.Call{}, in)
+	created, err := f.CreateWorkOrder(t.Context(), f.Actor(key), service.RequestKey{}, in)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -123,7 +123,7 @@ func malformedURL(err error) error {
 
 // Migrate brings the schema of the database at the URL to this binary's version, and
 // makes the partitions of the next days. If
-// the data came from another cluster, it also stamps the records again. With a role, it lets
+// the data came from another cluster, it also gives the records new change positions. With a role, it lets
 // that role run the service: read and write rows, but define nothing. A session lock
 // serializes concurrent runs. It returns how many migrations it applied.
 func Migrate(ctx context.Context, url, role string) (int, error) {
@@ -137,6 +137,9 @@ func Migrate(ctx context.Context, url, role string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if err := refuseDevelopmentSchema(ctx, db); err != nil {
+		return 0, err
+	}
 	results, err := provider.Up(ctx)
 	if failed, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return 0, fmt.Errorf("the database of DATABASE_URL cannot be reached: %w", failed)
@@ -147,8 +150,8 @@ func Migrate(ctx context.Context, url, role string) (int, error) {
 	if _, err := db.ExecContext(ctx, makePartitions, nil, PartitionDaysAhead); err != nil {
 		return len(results), fmt.Errorf("make the partitions for events: %w", err)
 	}
-	if err := restamp(ctx, db); err != nil {
-		return len(results), fmt.Errorf("stamp the records for this database cluster: %w", err)
+	if err := reposition(ctx, db); err != nil {
+		return len(results), fmt.Errorf("give the records change positions of this database cluster: %w", err)
 	}
 	if role == "" {
 		return len(results), nil
@@ -164,10 +167,10 @@ func Migrate(ctx context.Context, url, role string) (int, error) {
 const inAnotherCluster = `
 	SELECT m.system_identifier <> c.system_identifier FROM cluster_mark m, pg_control_system() c`
 
-// restamp stamps every record as changed now and removes the beats, which voids every
+// reposition gives every record a change position of now and removes the watermarks, which voids every
 // sync token, if the data came from another cluster, since the positions are that
 // cluster's.
-func restamp(ctx context.Context, db *sql.DB) error {
+func reposition(ctx context.Context, db *sql.DB) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -177,7 +180,7 @@ func restamp(ctx context.Context, db *sql.DB) error {
 	if err := tx.QueryRowContext(ctx, inAnotherCluster+` FOR UPDATE OF m`).Scan(&moved); err != nil || !moved {
 		return err
 	}
-	for _, statement := range restampStatements {
+	for _, statement := range repositionStatements {
 		if _, err := tx.ExecContext(ctx, statement); err != nil {
 			return err
 		}
@@ -185,20 +188,20 @@ func restamp(ctx context.Context, db *sql.DB) error {
 	return tx.Commit()
 }
 
-// restampStatements stamp every record as changed now and void every sync token.
-var restampStatements = []string{
+// repositionStatements give every record a change position of now and void every sync token.
+var repositionStatements = []string{
 	`UPDATE identities SET changed_xid = pg_current_xact_id()`,
 	`UPDATE inventory_nodes SET changed_xid = pg_current_xact_id()`,
 	`UPDATE forms SET changed_xid = pg_current_xact_id()`,
 	`UPDATE work_orders SET changed_xid = pg_current_xact_id()`,
 	`UPDATE feedback SET changed_xid = pg_current_xact_id()`,
-	`DELETE FROM beats`,
-	`DELETE FROM moved_nodes`, // everything is stamped, and moved_xid is the other cluster's
+	`DELETE FROM watermarks`,
+	`DELETE FROM moved_nodes`, // everything is repositioned, and moved_xid is the other cluster's
 	`UPDATE cluster_mark SET system_identifier = (SELECT system_identifier FROM pg_control_system())`,
 }
 
 // CheckSchema returns an error that names the command to run if the database's schema
-// is older than this binary, or its records were stamped in another cluster. It makes the
+// is older than this binary, or its records were repositioned in another cluster. It makes the
 // partitions of the next days if housekeeping has not for so long that tomorrow's is
 // missing, and returns an error if it cannot.
 func (s *Service) CheckSchema(ctx context.Context) error {
@@ -206,6 +209,9 @@ func (s *Service) CheckSchema(ctx context.Context) error {
 	defer func() { _ = db.Close() }()
 	provider, err := newProvider(db)
 	if err != nil {
+		return err
+	}
+	if err := refuseDevelopmentSchema(ctx, db); err != nil {
 		return err
 	}
 	pending, err := provider.HasPending(ctx)
@@ -223,6 +229,21 @@ func (s *Service) CheckSchema(ctx context.Context) error {
 		return errors.New("the database was restored from another cluster, so its changes cannot be followed yet: run `millwright migrate`")
 	}
 	return s.requirePartitions(ctx)
+}
+
+// refuseDevelopmentSchema returns an error if the database has the migrations from before
+// 1.0.0, which had the same numbers: migration 6 made no table of watermarks.
+func refuseDevelopmentSchema(ctx context.Context, db *sql.DB) error {
+	var versions, watermarks, applied bool
+	err := db.QueryRowContext(ctx, `SELECT to_regclass('goose_db_version') IS NOT NULL, to_regclass('watermarks') IS NOT NULL`).Scan(&versions, &watermarks)
+	if err != nil || !versions || watermarks {
+		return err
+	}
+	if err := db.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM goose_db_version WHERE version_id >= 6)`).Scan(&applied); err != nil || !applied {
+		return err
+	}
+	return errors.New("the database's schema is from before version 1.0.0, which cannot be migrated: delete the database and Temporal's, " +
+		"in development with `rm -rf .dev`, and run `millwright migrate`")
 }
 
 func newProvider(db *sql.DB) (*goose.Provider, error) {

@@ -8,16 +8,46 @@ import (
 	"millwright/service/servicetest"
 )
 
+// The pattern for a release with a migration: the program of the release before runs on the
+// schema that the migration expands.
 func TestAnOlderProgramRunsOnANewerSchema(t *testing.T) {
-	f := servicetest.New(t)
-	newest := servicetest.Value[int64](f, `SELECT max(version_id) FROM goose_db_version`)
-	f.Exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES ($1, true)`, newest+1)
-	if err := f.CheckSchema(t.Context()); err != nil {
-		t.Errorf("with one migration more: %v", err)
+	const migration = `
+		ALTER TABLE work_orders ADD COLUMN added text CHECK (added <> '');
+		ALTER TABLE open_deliveries ADD COLUMN added integer NOT NULL DEFAULT 1`
+	for name, expansion := range map[string]string{"its own schema": ``, "one migration more": migration} {
+		t.Run(name, func(t *testing.T) {
+			f := servicetest.New(t)
+			if expansion != "" {
+				f.Exec(expansion)
+				f.Exec(`INSERT INTO goose_db_version (version_id, is_applied) SELECT max(version_id) + 1, true FROM goose_db_version`)
+			}
+			if err := f.CheckSchema(t.Context()); err != nil {
+				t.Error(err)
+			}
+			create(t, f)
+			record(t, f, "erp_hook", attempt(f, claim(t, f, "erp_hook").Deliveries[0], 200))
+		})
 	}
-	f.Exec(`DELETE FROM goose_db_version WHERE version_id >= $1`, newest)
+}
+
+func TestAnOlderSchemaIsRejected(t *testing.T) {
+	f := servicetest.New(t)
+	f.Exec(`DELETE FROM goose_db_version WHERE version_id = (SELECT max(version_id) FROM goose_db_version)`)
 	if err := f.CheckSchema(t.Context()); err == nil || !strings.Contains(err.Error(), "`millwright migrate`") {
 		t.Errorf("with one migration less: %v", err)
+	}
+}
+
+// A database of the time before 1.0.0 has other migrations under the same numbers.
+func TestADevelopmentSchemaIsRefused(t *testing.T) {
+	f := servicetest.New(t)
+	f.Exec(`ALTER TABLE watermarks RENAME TO earlier`)
+	f.Exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (88, true)`)
+	_, err := service.Migrate(t.Context(), f.Pool.Config().ConnString(), "")
+	for what, err := range map[string]error{"migrate": err, "the check of api and worker": f.CheckSchema(t.Context())} {
+		if err == nil || !strings.Contains(err.Error(), "`rm -rf .dev`") {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }
 

@@ -38,16 +38,16 @@ const reaching = `EXISTS (SELECT FROM inventory_closure c JOIN granted g ON g.no
 
 // The nodes n are in the order of their names, after the node @after if it is given.
 var (
-	byName    = with(` ORDER BY `+inNameOrder+` LIMIT @limit`, "n", "n")
-	afterNode = ` AND (@after = '' OR (` + with(inNameOrder, "n", "n") + `) > (
-		SELECT ` + with(inNameOrder, "n", "a") + ` FROM inventory_nodes a WHERE a.id = @after AND a.organization_id = @organization))`
+	byName    = fill(` ORDER BY `+inNameOrder+` LIMIT @limit`, "n", "n")
+	afterNode = ` AND (@after = '' OR (` + fill(inNameOrder, "n", "n") + `) > (
+		SELECT ` + fill(inNameOrder, "n", "a") + ` FROM inventory_nodes a WHERE a.id = @after AND a.organization_id = @organization))`
 )
 
 // creatableOf selects a page of the nodes n of a subquery as CreatableNodes.
 func creatableOf(nodes string) string {
-	return creatable + `SELECT n.id, n.name, n.kind, n.external_id, ` + with(pathOf, "w", "n") + `,
+	return creatable + `SELECT n.id, n.name, n.kind, n.external_id, ` + fill(pathOf, "w", "n") + `,
 			n.kind <> 'equipment' AND EXISTS (SELECT FROM inventory_nodes WHERE parent_id = n.id AND kind <> 'sub_equipment')
-				AND ` + with(reaching, "node", "n.id") + ` AS below
+				AND ` + fill(reaching, "node", "n.id") + ` AS below
 		FROM (` + nodes + afterNode + byName + `) n` + byName
 }
 
@@ -61,12 +61,12 @@ var (
 		CROSS JOIN LATERAL (SELECT * FROM inventory_nodes WHERE id = top.node_id LIMIT 1) n
 		WHERE n.kind <> 'sub_equipment'`)
 	childrenQuery = creatableOf(`SELECT n.* FROM inventory_nodes n
-		WHERE n.parent_id = @below AND n.kind <> 'sub_equipment' AND ` + with(reaching, "node", "@below"))
+		WHERE n.parent_id = @below AND n.kind <> 'sub_equipment' AND ` + fill(reaching, "node", "@below"))
 	// aboveQuery selects a node and those above it on which the person may create work orders.
 	aboveQuery = creatable + `
 		SELECT n.id, n.kind, n.name FROM inventory_closure up
 		CROSS JOIN LATERAL (SELECT * FROM inventory_nodes WHERE id = up.ancestor_id LIMIT 1) n
-		WHERE up.node_id = @below AND ` + with(amongGranted, "node", "n.id") + `
+		WHERE up.node_id = @below AND ` + fill(amongGranted, "node", "n.id") + `
 		ORDER BY up.depth DESC`
 )
 

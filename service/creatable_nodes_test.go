@@ -106,7 +106,7 @@ func TestWorkOrderChoices(t *testing.T) {
 		t.Errorf("the node is %+v", choices.Node)
 	}
 	for _, c := range choices.Candidates { // each can be chosen
-		_, err := s.CreateWorkOrder(t.Context(), s.as("ann"), service.Call{}, service.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "For " + c.Name, Assignees: []string{c.ID}})
+		_, err := s.CreateWorkOrder(t.Context(), s.as("ann"), service.RequestKey{}, service.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "For " + c.Name, Assignees: []string{c.ID}})
 		expect(t, c.Name+" as worker", outcome(err), "ok")
 	}
 	s.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, s.ID("bob"))

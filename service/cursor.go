@@ -21,8 +21,8 @@ type cursorToken struct {
 	Filter string `json:"f"`
 	// Epoch is the actor's access epoch.
 	Epoch int `json:"e,omitempty"`
-	// Beat is the nonce of a beat at or above the position, "" in a list by id.
-	Beat string `json:"b,omitempty"`
+	// Watermark is the nonce of a watermark at or above the position, "" in a list by id.
+	Watermark string `json:"b,omitempty"`
 	// Issued is the Unix time in seconds.
 	Issued int64 `json:"t,omitempty"`
 }

@@ -59,7 +59,7 @@ const deliveriesQuery = `
 
 // deliverySource is a source of deliveriesQuery: the rows of a table with the statuses.
 const deliverySource = `(
-			SELECT id, seq, event_id, webhook_id, status, attempts, next_attempt_at, last_status, last_error, created_at FROM {table}
+			SELECT id, seq, event_id, webhook_id, status, attempts, {next} AS next_attempt_at, last_status, last_error, created_at FROM {table}
 			WHERE webhook_id = h.id AND seq < (SELECT seq FROM start) AND {statuses}
 			ORDER BY seq DESC LIMIT @limit)`
 
@@ -79,7 +79,7 @@ func (s *Service) Deliveries(ctx context.Context, filter DeliveryFilter) ([]Deli
 	return knownList[DeliveryView](ctx, s, filter.OrganizationID, `
 		SELECT @webhook = '' OR EXISTS (SELECT FROM webhooks h JOIN integrations i ON i.id = h.integration_id
 			WHERE h.id = @webhook AND i.deleted_at IS NULL AND (@organization = '' OR h.organization_id = @organization))`, of,
-		with(deliveriesQuery, "sources", sources), of)
+		fill(deliveriesQuery, "sources", sources), of)
 }
 
 // sources returns the sources of the page: one for each open status, one for all others.
@@ -100,13 +100,13 @@ func (f DeliveryFilter) sources() (string, error) {
 		}
 		named = append(named, "'"+string(status)+"'")
 		if status == models.DeliveryPending || status == models.DeliveryRetrying {
-			sources = append(sources, with(deliverySource, "table", "open_deliveries", "statuses", "status = '"+string(status)+"'"))
+			sources = append(sources, fill(deliverySource, "table", "open_deliveries", "next", "next_attempt_at", "statuses", "status = '"+string(status)+"'"))
 		}
 	}
 	condition := "status IN (" + strings.Join(named, ", ") + ")"
 	if len(f.Statuses) == 0 {
 		condition = "true"
 	}
-	sources = append(sources, with(deliverySource, "table", "deliveries", "statuses", condition))
+	sources = append(sources, fill(deliverySource, "table", "deliveries", "next", "NULL::timestamptz", "statuses", condition))
 	return strings.Join(sources, " UNION ALL "), nil
 }

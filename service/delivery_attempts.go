@@ -125,20 +125,20 @@ const attemptRows = `
 			AS a (id, number, attempted_at, took_ms, code, problem, ip, body, next_at)
 	)`
 
-// attemptsMade adds the places of the open deliveries that the attempts were made at. An
+// attemptsMade adds the row addresses (tid) of the open deliveries that the attempts were made at. An
 // attempt that is already stored, because a worker's response was lost, has none. LATERAL
 // and LIMIT read each delivery along the primary key, whatever the planner knows of the
 // table.
 const attemptsMade = attemptRows + `, found AS (
-		SELECT m.*, o.place, o.workflow FROM made m CROSS JOIN LATERAL (
-			SELECT ctid AS place, workflow FROM open_deliveries WHERE id = m.id AND attempts < m.number LIMIT 1) o
+		SELECT m.*, o.tid, o.workflow FROM made m CROSS JOIN LATERAL (
+			SELECT ctid AS tid, workflow FROM open_deliveries WHERE id = m.id AND attempts < m.number LIMIT 1) o
 	)`
 
 // deliveredQuery finishes the deliveries of successful attempts. A first attempt is
 // stored inside its delivery.
 const deliveredQuery = `
 	WITH ` + attemptsMade + `, closed AS (
-		DELETE FROM open_deliveries o USING found f WHERE o.ctid = f.place
+		DELETE FROM open_deliveries o USING found f WHERE o.ctid = f.tid
 		RETURNING o.id, o.seq, o.event_id, o.webhook_id, o.record_id, o.created_at, o.attempts_before, f.number, f.attempted_at, f.took_ms, f.code, f.ip, f.body, f.workflow
 	), stored AS (
 		INSERT INTO deliveries (id, seq, event_id, webhook_id, record_id, created_at, attempts_before, attempts, last_status, status,
@@ -158,22 +158,22 @@ const deliveredQuery = `
 // retrying deliveries of the address have one; a redelivered one may have one. The sweep
 // wakes workflows that do not load their delivery after $12.
 const failedQuery = `
-	WITH ` + attemptsMade + `, places AS (
+	WITH ` + attemptsMade + `, quota AS (
 		SELECT $11::bigint - count(*) AS free FROM (
 			SELECT FROM open_deliveries WHERE webhook_id = $10 AND ` + withWorkflow + ` LIMIT $11) shown
-	), placed AS (
+	), shared_out AS (
 		SELECT f.*, CASE
 			WHEN f.workflow IS NULL AND f.number > 1 THEN NULL
 			ELSE coalesce(f.workflow, row_number() OVER (PARTITION BY f.workflow IS NULL AND f.number = 1 ORDER BY f.id) <= p.free)
 			END AS shown
-		FROM found f CROSS JOIN places p
+		FROM found f CROSS JOIN quota p
 	), retried AS (
 		UPDATE open_deliveries o SET status = 'retrying', attempts = f.number, last_status = f.code, last_error = f.problem,
 			next_attempt_at = f.next_at, workflow = f.shown
-		FROM placed f WHERE o.ctid = f.place AND f.next_at IS NOT NULL
+		FROM shared_out f WHERE o.ctid = f.tid AND f.next_at IS NOT NULL
 		RETURNING f.*
 	), closed AS (
-		DELETE FROM open_deliveries o USING placed f WHERE o.ctid = f.place AND f.next_at IS NULL
+		DELETE FROM open_deliveries o USING shared_out f WHERE o.ctid = f.tid AND f.next_at IS NULL
 		RETURNING f.*, o.seq, o.event_id, o.webhook_id, o.record_id, o.created_at, o.attempts_before
 	), stored AS (
 		INSERT INTO deliveries (` + movedColumns + `, attempts_before, status)
@@ -183,7 +183,7 @@ const failedQuery = `
 		SELECT id, number, attempted_at, took_ms, code, problem, ip, body FROM retried
 		UNION ALL SELECT id, number, attempted_at, took_ms, code, problem, ip, body FROM closed
 	), dirty AS (
-		INSERT INTO looks_owed (record_id, since)
+		INSERT INTO dirty_records (record_id, since)
 		SELECT id, $12::timestamptz FROM retried WHERE shown AND number = 1 UNION ALL SELECT id, $12 FROM closed WHERE shown
 		ON CONFLICT (record_id) DO NOTHING
 	)
@@ -191,7 +191,7 @@ const failedQuery = `
 
 // lateQuery stores attempts at deliveries that were held or stopped in between. They stay
 // so unless the attempt succeeded.
-var lateQuery = with(`
+var lateQuery = fill(`
 	WITH `+attemptRows+`, found AS (
 		SELECT m.* FROM made m CROSS JOIN LATERAL (
 			SELECT FROM deliveries WHERE id = m.id AND attempts < m.number AND started_at IS NULL LIMIT 1) d
@@ -210,7 +210,7 @@ var lateQuery = with(`
 // at $3), the result of the last ($4, $5), and whether a delivery failed for good ($6),
 // because the receiver returned 410 ($7). It returns whether the address is to be turned
 // off, after $8 seconds without success.
-var healthQuery = with(`
+var healthQuery = fill(`
 	INSERT INTO webhook_health AS h (webhook_id, last_success_at, failing_since, last_at, last_status, last_error, failed_at, gone_at)
 	SELECT id, CASE WHEN $2 THEN $3::timestamptz END, CASE WHEN NOT $2 THEN $3::timestamptz END, $3, $4::integer, $5::text,
 		CASE WHEN $6 AND NOT $2 THEN $3::timestamptz END, CASE WHEN $7 THEN $3::timestamptz END

@@ -82,21 +82,18 @@ type addressRow struct {
 	// Redelivering is true if a redelivery is unfinished.
 	Redelivering bool
 	Requeues     int64
-	// Adopting is true if deliveries of the previous release's program are pending.
-	Adopting bool
-	// Epoch is the epoch of the address's lease, 0 without one.
+	// Epoch is that of the address's lease, 0 without one.
 	Epoch int64
 }
 
 // addressQuery loads an address at the time $2. The caller appends its id.
 var addressQuery = `
 	SELECT h.id, h.organization_id, h.integration_id, h.url, h.secret_sealed, h.previous_secret, h.previous_secret_until,
-		h.enabled, ` + with(usableIntegration, "i", "i", "o", "o", "p", "p") + ` AS usable,
+		h.enabled, ` + fill(usableIntegration, "i", "i", "o", "o", "p", "p") + ` AS usable,
 		'people:read' = ANY (i.scopes) AS show_people, i.scopes, h.events,
-		` + with(waitsForMail, "w", "h", "now", "$2") + ` AS notices,
+		` + fill(waitsForMail, "w", "h", "now", "$2") + ` AS notices,
 		EXISTS (SELECT FROM redeliveries r WHERE r.webhook_id = h.id) AS redelivering, h.requeues,
-		EXISTS (SELECT FROM former_deliveries d WHERE d.webhook_id = h.id AND d.status = 'pending') AS adopting,
-		coalesce((SELECT m.epoch FROM mailboxes m WHERE m.webhook_id = h.id), 0) AS epoch
+		coalesce((SELECT m.epoch FROM webhook_leases m WHERE m.webhook_id = h.id), 0) AS epoch
 	FROM webhooks h
 	JOIN integrations i ON i.id = h.integration_id
 	JOIN organizations o ON o.id = h.organization_id
@@ -124,16 +121,15 @@ const claimQuery = `
 
 // claimPendingQuery begins after a position: until the next vacuum, and longer while a
 // dump runs, the index has the entries of deliveries that were finished since.
-var claimPendingQuery = with(claimQuery, "open", `
+var claimPendingQuery = fill(claimQuery, "open", `
 		SELECT * FROM open_deliveries
 		WHERE webhook_id = $1 AND status = 'pending' AND id <> ALL ($3::text[])
 			AND seq > CASE WHEN $5::bigint = (SELECT requeues FROM webhooks WHERE id = $1) THEN $4::bigint ELSE 0 END
 			AND seq <= coalesce((SELECT min(after_seq) FROM redeliveries WHERE webhook_id = $1 AND search -> 'missed' = 'true'), 9223372036854775807)
-			AND `+adoptedUpTo+`
 		ORDER BY seq LIMIT $2`)
 
 // claimRetriesQuery claims the retries that are due at $4, the longest overdue first.
-var claimRetriesQuery = with(claimQuery, "open", `
+var claimRetriesQuery = fill(claimQuery, "open", `
 		SELECT * FROM open_deliveries
 		WHERE webhook_id = $1 AND status = 'retrying' AND next_attempt_at <= $4 AND id <> ALL ($3::text[])
 		ORDER BY next_attempt_at, seq LIMIT $2`)
@@ -208,12 +204,10 @@ func (r claimedRows) due(claim *Claim, limit, retries int) []claimedDelivery {
 	return due
 }
 
-// continueMoves continues what moves many deliveries of the address: their adoption, holding
+// continueMoves continues what moves many deliveries of the address: holding
 // them while it is off, a redelivery.
 func (s *Service) continueMoves(ctx context.Context, address addressRow, claim *Claim) (err error) {
 	switch {
-	case address.Adopting && !claim.More:
-		claim.More, err = true, s.adopt(ctx, address.OrganizationID, address.ID)
 	case !address.Enabled:
 		err = s.transaction(ctx, address.OrganizationID, func(t *ormTx) (err error) {
 			claim.More, err = t.holdBatch(address.OrganizationID, address.ID)

@@ -70,7 +70,7 @@ func (s *Service) DeliveryFigures(ctx context.Context, actor Actor, webhookID st
 		}
 		return figures, nil
 	}, func(pipeline *pgx.Batch) error {
-		pipeline.Queue(`SELECT `+with(managesIntegrations, "actor", "@actor", "organization", "@organization")+`,
+		pipeline.Queue(`SELECT `+fill(managesIntegrations, "actor", "@actor", "organization", "@organization")+`,
 			@webhook = '' OR EXISTS (SELECT FROM webhooks h JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL
 				WHERE h.id = @webhook AND h.organization_id = @organization)`, args).
 			QueryRow(func(row pgx.Row) error { return row.Scan(&may, &known) })

@@ -29,23 +29,23 @@ const isRetrying = `next_attempt_at IS NOT NULL`
 
 // closing is closeQuery. ids is an array in SQL.
 func closing(status models.DeliveryStatus, ids, condition, columns string) string {
-	return with(closeQuery, "ids", ids, "condition", condition, "columns", columns, "status", string(status))
+	return fill(closeQuery, "ids", ids, "condition", condition, "columns", columns, "status", string(status))
 }
 
 // daysOf is the condition that the id column is between the ids of the common table
 // expression. It spares a look-up of ids in the partitions of other days, which an array
 // does not.
 func daysOf(column, ids string) string {
-	return with(`{column} BETWEEN (SELECT min(id) FROM {ids}) AND (SELECT max(id) FROM {ids})`, "column", column, "ids", ids)
+	return fill(`{column} BETWEEN (SELECT min(id) FROM {ids}) AND (SELECT max(id) FROM {ids})`, "column", column, "ids", ids)
 }
 
 // reopened are common table expressions that move the deliveries that {condition} selects
-// from the table {from} back to open_deliveries. {state} are their attempts before the run
+// back to open_deliveries. {state} are their attempts before the run
 // of the retry schedule that they are in, their status and their next attempt. An attempt
 // that is inside the delivery moves to the attempts.
 const reopened = `
 	closed AS (
-		DELETE FROM {from} WHERE {condition} RETURNING *
+		DELETE FROM deliveries WHERE {condition} RETURNING *
 	), first_attempt AS (
 		INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, remote_ip, response_body)
 		SELECT id, 1, started_at, latency_ms, last_status, remote_ip, response_body FROM closed
@@ -86,5 +86,5 @@ func (t *ormTx) lockDelivery(id string) error {
 			return err
 		}
 	}
-	return t.exec(adoptQuery("ARRAY[?]"), id)
+	return nil
 }

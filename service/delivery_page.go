@@ -43,9 +43,9 @@ var deliveryDetailQuery = `
 	WHERE h.organization_id = @organization`
 
 // readableByPerson returns whether the person may read the record of a delivery.
-var readableByPerson = with(`SELECT EXISTS (SELECT FROM work_orders w WHERE w.id = @record AND {work_order})
+var readableByPerson = fill(`SELECT EXISTS (SELECT FROM work_orders w WHERE w.id = @record AND {work_order})
 	OR EXISTS (SELECT FROM feedback w WHERE w.id = @record AND {feedback})`,
-	"work_order", with(readableWorkOrder, "w", "w", "actor", "@actor"), "feedback", with(readableFeedback, "w", "w", "actor", "@actor"))
+	"work_order", fill(readableWorkOrder, "w", "w", "actor", "@actor"), "feedback", fill(readableFeedback, "w", "w", "actor", "@actor"))
 
 // DeliveryOf returns a delivery of the actor's organization with its attempts and, if the
 // actor and the integration may both read the record, with what would be sent now. Errors:
@@ -55,7 +55,7 @@ func (s *Service) DeliveryOf(ctx context.Context, actor Actor, id string) (Deliv
 	var may, readable bool
 	args := pgx.NamedArgs{"id": id, "actor": actor.IdentityID, "organization": actor.OrganizationID}
 	_, err := read(ctx, s, actor.OrganizationID, func() (bool, error) { return true, nil }, func(pipeline *pgx.Batch) error {
-		pipeline.Queue(`SELECT `+with(managesIntegrations, "actor", "@actor", "organization", "@organization"), args).
+		pipeline.Queue(`SELECT `+fill(managesIntegrations, "actor", "@actor", "organization", "@organization"), args).
 			QueryRow(func(row pgx.Row) error { return row.Scan(&may) })
 		return nil
 	}, func(pipeline *pgx.Batch) error {

@@ -47,7 +47,7 @@ func TestStatementsOfDeliveriesKeepRightPlans(t *testing.T) {
 		"retry":   address + `, 20, ARRAY[` + open + `], now()`,
 		"next":    address + `, now() - interval '1 hour'`,
 		"address": address + `, now(), 20, 259200`,
-		"places":  `20, 16, 5`,
+		"quota":   `20, 16, 5`,
 		"shown":   late + `, now(), ARRAY[60]`,
 		"deliver": attempts(open, "200", "NULL"),
 		"fail":    attempts(open, "500", "now()") + `, ` + address + `, 50, now()`,
@@ -75,10 +75,14 @@ func TestStatementsOfDeliveriesKeepRightPlans(t *testing.T) {
 
 	exec(`INSERT INTO events SELECT `+idOf("evt", "", "n")+`, 'o', 'ping', 'r', 'a', '{}', now() FROM generate_series(1, $1) n`, many)
 	for _, kind := range []struct{ name, table, status, next string }{
-		{"open", "open_deliveries", "pending", "NULL"}, {"late", "open_deliveries", "retrying", "now()"}, {"held", "deliveries", "held", "NULL"},
+		{"open", "open_deliveries", "pending", ""}, {"late", "open_deliveries", "retrying", "now()"}, {"held", "deliveries", "held", ""},
 	} {
-		exec(`INSERT INTO `+kind.table+` (id, event_id, webhook_id, record_id, status, next_attempt_at, created_at)
-			SELECT `+idOf("dlv", kind.name, "n")+`, `+idOf("evt", "", "n")+`, CASE WHEN n % 1000 < 50 THEN `+address+` ELSE 'whk_' || n % 7 END, 'r', $2, `+kind.next+`::timestamptz, now()
+		column, next := "", ""
+		if kind.next != "" {
+			column, next = ", next_attempt_at", ", "+kind.next
+		}
+		exec(`INSERT INTO `+kind.table+` (id, event_id, webhook_id, record_id, status, created_at`+column+`)
+			SELECT `+idOf("dlv", kind.name, "n")+`, `+idOf("evt", "", "n")+`, CASE WHEN n % 1000 < 50 THEN `+address+` ELSE 'whk_' || n % 7 END, 'r', $2, now()`+next+`
 			FROM generate_series(1, $1) n`, many, kind.status)
 		if kind.name == "open" { // the plans are made again, while there are no retries
 			exec(`ANALYZE open_deliveries`)

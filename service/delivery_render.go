@@ -150,7 +150,7 @@ var (
 // whether the integration $2 may read it.
 func forReader(table, columns, readable string) map[bool]string {
 	return byPeople(func(people string) string {
-		return with(`SELECT `+columns+`, `+readable+` AS readable FROM `+table+` {w} WHERE {w}.id = ANY ($1)`,
+		return fill(`SELECT `+columns+`, `+readable+` AS readable FROM `+table+` {w} WHERE {w}.id = ANY ($1)`,
 			"w", "w", "people", people, "actor", "$2")
 	})
 }

@@ -98,7 +98,7 @@ type DeliveryPage struct {
 // {id} is an expression in the table without partitions, so that an address's index is followed:
 // the bounds select few partitions, but may select all open deliveries.
 const searchSource = `(
-			SELECT id, seq, event_id, webhook_id, record_id, status, attempts, next_attempt_at, last_status, last_error, created_at, {latency} AS latency_ms FROM {table}
+			SELECT id, seq, event_id, webhook_id, record_id, status, attempts, {next} AS next_attempt_at, last_status, last_error, created_at, {latency} AS latency_ms FROM {table}
 			WHERE webhook_id = h.id AND seq < @before AND seq >= @after AND {id} >= @low AND {id} < @high AND {condition}
 			ORDER BY seq DESC LIMIT @scan)`
 
@@ -107,7 +107,7 @@ const searchSource = `(
 // position cannot be looked up in other indexes, which in an empty table seem as good.
 const recordSource = `(
 			SELECT d.* FROM unnest(@lows::text[], @highs::text[]) m (low, high) CROSS JOIN LATERAL (
-				SELECT id, seq, event_id, webhook_id, record_id, status, attempts, next_attempt_at, last_status, last_error, created_at, {latency} AS latency_ms FROM {table}
+				SELECT id, seq, event_id, webhook_id, record_id, status, attempts, {next} AS next_attempt_at, last_status, last_error, created_at, {latency} AS latency_ms FROM {table}
 				WHERE id >= m.low AND id < m.high AND record_id = @record AND webhook_id || '' = h.id AND seq + 0 < @before
 				LIMIT @scan) d)`
 
@@ -162,20 +162,20 @@ const boundQuery = `
 // indexes do not serve a parameter.
 func (q DeliverySearch) sources() string {
 	if q.RecordID != "" { // without a status, which would offer its partial index
-		return with(recordSource, "table", "open_deliveries", "latency", "NULL::integer") + " UNION ALL " +
-			with(recordSource, "table", "deliveries", "latency", "latency_ms")
+		return fill(recordSource, "table", "open_deliveries", "next", "next_attempt_at", "latency", "NULL::integer") + " UNION ALL " +
+			fill(recordSource, "table", "deliveries", "next", "NULL::timestamptz", "latency", "latency_ms")
 	}
 	var sources []string
 	for _, status := range []models.DeliveryStatus{models.DeliveryPending, models.DeliveryRetrying} {
 		if q.Status == "" || q.Status == status {
-			sources = append(sources, with(searchSource, "table", "open_deliveries", "id", "(id || '')", "latency", "NULL::integer", "condition", "status = '"+string(status)+"'"))
+			sources = append(sources, fill(searchSource, "table", "open_deliveries", "id", "(id || '')", "next", "next_attempt_at", "latency", "NULL::integer", "condition", "status = '"+string(status)+"'"))
 		}
 	}
 	switch q.Status {
 	case models.DeliveryFailed, models.DeliveryHeld:
-		sources = append(sources, with(searchSource, "table", "deliveries", "id", "id", "latency", "latency_ms", "condition", "status IN ('failed', 'held')"))
+		sources = append(sources, fill(searchSource, "table", "deliveries", "id", "id", "next", "NULL::timestamptz", "latency", "latency_ms", "condition", "status IN ('failed', 'held')"))
 	case "", models.DeliveryDelivered, models.DeliverySkipped:
-		sources = append(sources, with(searchSource, "table", "deliveries", "id", "id", "latency", "latency_ms", "condition", "true"))
+		sources = append(sources, fill(searchSource, "table", "deliveries", "id", "id", "next", "NULL::timestamptz", "latency", "latency_ms", "condition", "true"))
 	case models.DeliveryPending, models.DeliveryRetrying:
 	}
 	return strings.Join(sources, " UNION ALL ")
@@ -217,7 +217,7 @@ func (s *Service) queueStart(pipeline *pgx.Batch, actor Actor, q DeliverySearch,
 		start.at = q.To
 	}
 	args := pgx.NamedArgs{"actor": actor.IdentityID, "organization": actor.OrganizationID, "webhook": q.WebhookID}
-	pipeline.Queue(`SELECT `+with(managesIntegrations, "actor", "@actor", "organization", "@organization")+`,
+	pipeline.Queue(`SELECT `+fill(managesIntegrations, "actor", "@actor", "organization", "@organization")+`,
 		(SELECT count(*) FROM webhooks h JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL
 			WHERE h.organization_id = @organization AND (@webhook = '' OR h.id = @webhook))`, args).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&start.may, &start.addresses) })
@@ -319,7 +319,7 @@ func (s *Service) SearchDeliveries(ctx context.Context, actor Actor, search Deli
 	query := func(pipeline *pgx.Batch, scan int) {
 		args := search.arguments(actor, start, scan)
 		args["limit"] = limit + 1
-		sql, values := numbered(with(searchQuery, "sources", search.sources(), "e", "e"), args)
+		sql, values := numbered(fill(searchQuery, "sources", search.sources(), "e", "e"), args)
 		queueAll(pipeline, &found, sql, values...)
 	}
 	scan := func(most int) int { return max(limit+1, most/max(start.addresses, 1)) }
@@ -338,7 +338,7 @@ func (s *Service) SearchDeliveries(ctx context.Context, actor Actor, search Deli
 			}
 			args := newest.arguments(actor, start, 1+4*enough/start.addresses)
 			args["enough"] = enough
-			sql, values := numbered(with(boundQuery, "sources", search.sources()), args)
+			sql, values := numbered(fill(boundQuery, "sources", search.sources()), args)
 			queueAll(pipeline, &start.bound, sql, values...)
 			return nil
 		},

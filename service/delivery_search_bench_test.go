@@ -15,7 +15,7 @@ import (
 func BenchmarkSearches(b *testing.B) {
 	f := newHarness(b)
 	f.Exec(`DELETE FROM webhooks WHERE id <> $1`, f.ID("erp_hook"))
-	order, err := f.CreateWorkOrder(b.Context(), f.as("erp"), service.Call{}, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
+	order, err := f.CreateWorkOrder(b.Context(), f.as("erp"), service.RequestKey{}, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -88,8 +88,7 @@ func (s *Service) LoadDelivery(ctx context.Context, id string) (DeliveryState, e
 	var state DeliveryState
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(batch.IndexPlans)
-	pipeline.Queue(`DELETE FROM looks_owed WHERE record_id = $1`, id)
-	pipeline.Queue(adoptOneQuery, id)
+	pipeline.Queue(`DELETE FROM dirty_records WHERE record_id = $1`, id)
 	s.queueState(pipeline, id, &state)
 	pipeline.Queue(shownQuery, id, s.now(), s.waits())
 	err := s.translate(s.pool.SendBatch(ctx, pipeline).Close())
@@ -130,19 +129,19 @@ func (s *Service) withLoadTime(state DeliveryState) DeliveryState {
 	return state
 }
 
-// requeueQuery makes the delivery @id due at @at if it is retrying, failed or held.
-var requeueQuery = `
-	WITH ` + with(reopened, "from", "deliveries", "condition", `id = @id AND id = ANY (ARRAY(
+// retryNowQuery makes the delivery @id due at @at if it is retrying, failed or held.
+var retryNowQuery = `
+	WITH ` + fill(reopened, "condition", `id = @id AND id = ANY (ARRAY(
 		SELECT id FROM (SELECT id, status FROM deliveries WHERE id = @id OFFSET 0) d WHERE status IN ('failed', 'held')))`, "state", retryingAgain) + `, due AS (
 		UPDATE open_deliveries SET next_attempt_at = @at WHERE id = @id AND ` + isRetrying + ` RETURNING id
 	)
 	SELECT id FROM reopened UNION ALL SELECT id FROM due`
 
-// RequeueDelivery makes a failed, held or retrying delivery due now, for an operator. One
+// RetryNow makes a failed, held or retrying delivery due now, for an operator. One
 // that was failed or held begins a new run of the retry schedule. Errors: not_found,
 // validation_failed if the delivery is in another state or its address is off, unavailable.
-func (s *Service) RequeueDelivery(ctx context.Context, id string) error {
-	return s.operateDelivery(ctx, id, actionRedelivered, requeueQuery, "failed, held or retrying", true)
+func (s *Service) RetryNow(ctx context.Context, id string) error {
+	return s.operateDelivery(ctx, id, actionRedelivered, retryNowQuery, "failed, held or retrying", true)
 }
 
 var stopQuery = closing(models.DeliveryFailed, "ARRAY[ @id ]", isRetrying, "status")

@@ -15,7 +15,7 @@ import (
 // create creates a work order on AHU 1 as the ERP and returns its id.
 func create(t *testing.T, f *servicetest.Fixture) string {
 	t.Helper()
-	answer, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), service.Call{}, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
+	answer, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), service.RequestKey{}, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +261,7 @@ func TestRedeliver(t *testing.T) {
 	d := claim(t, f, "erp_hook").Deliveries[0]
 	d.Attempts = 7
 	record(t, f, "erp_hook", attempt(f, d, 500))
-	if err := f.RequeueDelivery(t.Context(), d.DeliveryID); err != nil {
+	if err := f.RetryNow(t.Context(), d.DeliveryID); err != nil {
 		t.Fatal(err)
 	}
 	retry := claimRetry(t, f, "erp_hook", d.DeliveryID)
@@ -283,7 +283,7 @@ func TestRedeliver(t *testing.T) {
 	if err := f.StopDelivery(t.Context(), d.DeliveryID); models.CodeOf(err) != models.CodeValidationFailed {
 		t.Errorf("stopping a failed delivery: %v", err)
 	}
-	if err := f.RequeueDelivery(t.Context(), "dlv_00000000000000000000000000"); models.CodeOf(err) != models.CodeNotFound {
+	if err := f.RetryNow(t.Context(), "dlv_00000000000000000000000000"); models.CodeOf(err) != models.CodeNotFound {
 		t.Errorf("requeueing an unknown delivery: %v", err)
 	}
 }

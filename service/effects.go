@@ -84,7 +84,7 @@ func (t *tx) markDirty(organizationID, recordID string) {
 }
 
 var dirtyRecords = &batch.Statement{Stage: stageDirty, SQL: `
-	INSERT INTO looks_owed (record_id, since) SELECT id, at FROM unnest($1::text[], $2::timestamptz[]) u (id, at)
+	INSERT INTO dirty_records (record_id, since) SELECT id, at FROM unnest($1::text[], $2::timestamptz[]) u (id, at)
 	ON CONFLICT (record_id) DO UPDATE SET since = excluded.since`}
 
 // newLogEntry returns the Log Record of what the actor did. Operators are no
@@ -111,7 +111,7 @@ var insertNotices = &batch.Statement{Stage: stageNotices, SQL: `
 	SELECT p.organization_id, p.id, u.kind, u.record, u.at
 	FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[], $5::text[])
 		WITH ORDINALITY u (kind, record, at, identities, actor, nth)
-	CROSS JOIN LATERAL (` + with(peopleOf, "identities", splitIDs("u.identities")) + `) reached (id)
+	CROSS JOIN LATERAL (` + fill(peopleOf, "identities", splitIDs("u.identities")) + `) reached (id)
 	JOIN people p ON p.id = reached.id AND p.id <> u.actor
 	ORDER BY u.nth`}
 

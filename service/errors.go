@@ -27,7 +27,7 @@ func externalIDTaken(existingID string) *models.Error {
 // check, by the constraint's name.
 var constraintErrors = map[string]*models.Error{
 	"feedback_external_id": externalIDTaken(""),
-	"webhooks_integration_id_place_key": {
+	"webhooks_integration_id_slot_key": {
 		Code:   models.CodeValidationFailed,
 		Detail: "The integration's addresses are being changed. Try again.",
 	},

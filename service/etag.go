@@ -27,7 +27,7 @@ func ETagMatches(header, tag string) bool {
 
 // matches rejects a call whose If-Match does not name the record as it is now.
 // Errors: precondition_failed.
-func (c Call) matches(record any) error {
+func (c RequestKey) matches(record any) error {
 	if c.IfMatch == "" {
 		return nil
 	}

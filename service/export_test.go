@@ -16,7 +16,7 @@ var (
 
 // DeliveryID is the SQL of a delivery's id, given that of its event's id and of 16 random bytes.
 func DeliveryID(event, random string) string {
-	return with(deliveryID, "event", event, "random", random)
+	return fill(deliveryID, "event", event, "random", random)
 }
 
 // DeliveryStatements are statements that a test explains.
@@ -31,12 +31,12 @@ var DeliveryStatements = map[string]string{
 	"next":    nextRetryQuery,
 	"address": addressStateQuery,
 	"shown":   shownQuery,
-	"places":  placesQuery,
+	"quota":   quotaQuery,
 	"poll":    pollQuery,
 	"state":   deliveryStateQuery,
 	// GORM's parameters are numbered here.
 	"redeliver": numberedNames(redeliverSelectedQuery, "ids"),
-	"release": numberedNames(with(redeliverBatchQuery, "sources", redelivery{Missed: true}.batchSources(), "e", "e"),
+	"release": numberedNames(fill(redeliverBatchQuery, "sources", redelivery{Missed: true}.batchSources(), "e", "e"),
 		"webhook", "after", "until", "limit", "low", "high", "record", "status", "code", "none", "kind"),
 	"hour": countHourQuery,
 }
@@ -54,11 +54,11 @@ var (
 		"can see feedback":    visibleQueries[VisibleFeedback],
 		"can see node":        visibleQueries[VisibleNode],
 		"nodes above":         wayNodesQuery,
-		"nodes":               with(assignedNodesQuery, "visible", "true"),
+		"nodes":               fill(assignedNodesQuery, "visible", "true"),
 		"nodes that one sees": assignedToSeen,
 		"effects":             numberedNames(integrationEffectsQuery, "id", "max"),
 		"webhook":             managedWebhookQuery,
-		"list":                numberedNames(with(integrationSummaryQuery, "condition", "true"), "organization", "window", "limit"),
+		"list":                numberedNames(fill(integrationSummaryQuery, "condition", "true"), "organization", "window", "limit"),
 		"missed":              numberedNames(countReleasableQuery, "webhook", "since", "after", "limit"),
 	}
 	ManagerArguments = map[string]string{

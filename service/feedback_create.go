@@ -36,11 +36,11 @@ type feedbackCreation struct {
 // that begins with the organization seems as good while the table is empty.
 var feedbackCreations = &batch.Statement{Stage: stageRules, ReadOnly: true, SQL: `
 	SELECT u.nth, o.read_only, o.suspended,
-		` + with(grantsOn, "node", "n.id", "actor", "u.actor") + ` AS grants,
-		` + with(nearestManagers, "node", "n.id", "except", "'{}'::text[]") + ` AS managers,
+		` + fill(grantsOn, "node", "n.id", "actor", "u.actor") + ` AS grants,
+		` + fill(nearestManagers, "node", "n.id", "except", "'{}'::text[]") + ` AS managers,
 		(SELECT count(*) FROM webhooks h WHERE h.organization_id = o.id) AS addresses,
 		coalesce(f.external_id = u.external, false) AS taken,
-		CASE WHEN f.external_id = u.external AND ` + with(readableFeedback, "w", "f", "actor", "u.actor") + ` THEN f.id END AS existing
+		CASE WHEN f.external_id = u.external AND ` + fill(readableFeedback, "w", "f", "actor", "u.actor") + ` THEN f.id END AS existing
 	FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY u (actor, organization, node, external, nth)
 	JOIN organizations o ON o.id = u.organization
 	LEFT JOIN inventory_nodes n ON n.organization_id = o.id AND n.id = u.node
@@ -50,7 +50,7 @@ var feedbackCreations = &batch.Statement{Stage: stageRules, ReadOnly: true, SQL:
 // CreateFeedback creates feedback (spec section 4, rules 1 and 8) and returns it
 // with status 201. Errors: read_only, validation_failed, permission_denied,
 // external_id_taken, idempotency_key_reused, unavailable.
-func (s *Service) CreateFeedback(ctx context.Context, actor Actor, call Call, in NewFeedback) (WriteResult, error) {
+func (s *Service) CreateFeedback(ctx context.Context, actor Actor, call RequestKey, in NewFeedback) (WriteResult, error) {
 	var locks []string
 	if in.ExternalID != nil {
 		locks = []string{feedbackKey(actor.OrganizationID, *in.ExternalID)}

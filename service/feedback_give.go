@@ -24,7 +24,7 @@ var feedbackNodesQuery = `
 	SELECT n.id, n.name, n.kind, n.external_id
 	FROM (SELECT DISTINCT node_id FROM assigned_rights WHERE actor_id = @actor AND '` + string(models.GrantFeedbackCreate) + `' = ANY (grants) ORDER BY node_id LIMIT @limit) r
 	CROSS JOIN LATERAL (SELECT * FROM inventory_nodes WHERE id = r.node_id LIMIT 1) n
-	WHERE n.organization_id = @organization ORDER BY ` + with(inNameOrder, "n", "n")
+	WHERE n.organization_id = @organization ORDER BY ` + fill(inNameOrder, "n", "n")
 
 // givesFeedback is the condition that {actor} may give feedback on the node {node}.
 const givesFeedback = `EXISTS (SELECT FROM ` + rightsOn + ` AND '` + string(models.GrantFeedbackCreate) + `' = ANY (d.grants))`
@@ -63,7 +63,7 @@ func (s *Service) GiveFeedback(ctx context.Context, actor Actor, node string, in
 			return WriteResult{}, err
 		}
 	}
-	result, err := s.CreateFeedback(ctx, actor, Call{}, in)
+	result, err := s.CreateFeedback(ctx, actor, RequestKey{}, in)
 	if known, ok := errors.AsType[*models.Error](err); ok && len(known.Fields) > 0 {
 		fields := slices.Clone(known.Fields)
 		for i := range fields {

@@ -16,7 +16,7 @@ import (
 func (s *harness) give(by, node, subject string) string {
 	s.t.Helper()
 	s.Clock.Advance(time.Millisecond) // so that ids are in this order
-	result, err := s.CreateFeedback(s.t.Context(), s.as(by), service.Call{}, service.NewFeedback{InventoryID: s.ID(node), Subject: subject})
+	result, err := s.CreateFeedback(s.t.Context(), s.as(by), service.RequestKey{}, service.NewFeedback{InventoryID: s.ID(node), Subject: subject})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -150,20 +150,20 @@ func TestAFormResolvesFeedbackOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	form := s.ofForm("ann", "one", detail.ETag)
-	if _, err := s.ResolveFeedback(form, s.as("ann"), service.Call{}, id); err != nil {
+	if _, err := s.ResolveFeedback(form, s.as("ann"), service.RequestKey{}, id); err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.ResolveFeedback(form, s.as("ann"), service.Call{}, id)
+	_, err = s.ResolveFeedback(form, s.as("ann"), service.RequestKey{}, id)
 	if done, again := errors.AsType[*service.FormDoneError](err); !again || done.RecordID != id {
 		t.Errorf("sent again: %v", err)
 	}
-	_, err = s.ResolveFeedback(s.ofForm("ann", "two", detail.ETag), s.as("ann"), service.Call{}, id)
+	_, err = s.ResolveFeedback(s.ofForm("ann", "two", detail.ETag), s.as("ann"), service.RequestKey{}, id)
 	if stale, ok := errors.AsType[*service.FormStaleError](err); !ok || stale.ActorName != "Ann Field" || stale.Action != "issue.resolved" {
 		t.Errorf("an older form: %v", err)
 	}
-	_, err = s.ResolveFeedback(s.ofForm("eve", "three", detail.ETag), s.as("eve"), service.Call{}, id)
+	_, err = s.ResolveFeedback(s.ofForm("eve", "three", detail.ETag), s.as("eve"), service.RequestKey{}, id)
 	expect(t, "of someone who may not read it", outcome(err), "not_found")
-	_, err = s.ResolveFeedback(t.Context(), s.as("ann"), service.Call{IfMatch: detail.ETag}, id)
+	_, err = s.ResolveFeedback(t.Context(), s.as("ann"), service.RequestKey{IfMatch: detail.ETag}, id)
 	expect(t, "a call", outcome(err), string(models.CodePreconditionFailed))
 }
 

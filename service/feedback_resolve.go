@@ -25,10 +25,10 @@ var lockFeedback = lockOf("feedback")
 
 // feedbackResolutions are by whether the people in the record are shown.
 var feedbackResolutions = byPeople(func(people string) string {
-	return with(`
+	return fill(`
 	SELECT `+feedbackColumns+`,
 		`+readableFeedback+` AS readable, o.read_only, o.suspended,
-		`+with(grantsOn, "node", "{w}.inventory_id")+` AS grants,
+		`+fill(grantsOn, "node", "{w}.inventory_id")+` AS grants,
 		(SELECT count(*) FROM webhooks h WHERE h.organization_id = {w}.organization_id) AS addresses
 	FROM feedback {w} JOIN organizations o ON o.id = {w}.organization_id
 	WHERE {w}.id = $1`, "w", "w", "actor", "$2", "people", people)
@@ -38,7 +38,7 @@ var feedbackResolutions = byPeople(func(people string) string {
 // unless that is the actor, and returns it. Errors: not_found, permission_denied,
 // read_only, precondition_failed, rule_violation (status, if already resolved), unavailable,
 // and for a form of the console *FormDoneError and *FormStaleError.
-func (s *Service) ResolveFeedback(ctx context.Context, actor Actor, call Call, id string) (WriteResult, error) {
+func (s *Service) ResolveFeedback(ctx context.Context, actor Actor, call RequestKey, id string) (WriteResult, error) {
 	if !models.IsID(id, models.PrefixFeedback) {
 		return WriteResult{}, models.NotFound()
 	}

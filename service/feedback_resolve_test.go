@@ -14,7 +14,7 @@ import (
 // issue returns new feedback of the actor on AHU 1, without its effects.
 func (s *harness) issue(by string) string {
 	s.t.Helper()
-	answer, err := s.CreateFeedback(s.t.Context(), s.as(by), service.Call{}, service.NewFeedback{InventoryID: s.ID("ahu1"), Subject: "It rattles"})
+	answer, err := s.CreateFeedback(s.t.Context(), s.as(by), service.RequestKey{}, service.NewFeedback{InventoryID: s.ID("ahu1"), Subject: "It rattles"})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func (s *harness) issue(by string) string {
 }
 
 func (s *harness) resolve(key, id string) error {
-	_, err := s.ResolveFeedback(s.t.Context(), s.as(key), service.Call{}, id)
+	_, err := s.ResolveFeedback(s.t.Context(), s.as(key), service.RequestKey{}, id)
 	return err
 }
 
@@ -31,7 +31,7 @@ func TestResolveFeedback(t *testing.T) {
 	s := newHarness(t)
 	id := s.issue("ann")
 	s.Exec(`UPDATE feedback SET created_by = $2 WHERE id = $1`, id, s.ID("eve"))
-	answer, err := s.ResolveFeedback(t.Context(), s.as("ann"), service.Call{}, id)
+	answer, err := s.ResolveFeedback(t.Context(), s.as("ann"), service.RequestKey{}, id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestOnlyOneOfTwoResolves(t *testing.T) {
 	var both sync.WaitGroup
 	for i := range outcomes {
 		both.Go(func() {
-			_, err := s.ResolveFeedback(t.Context(), ann, service.Call{}, id)
+			_, err := s.ResolveFeedback(t.Context(), ann, service.RequestKey{}, id)
 			outcomes[i] = outcome(err)
 		})
 	}

@@ -9,9 +9,9 @@ import (
 	"millwright/service/batch"
 )
 
-// Form is a form of the console that was sent: it acts at most once, on the state of the
+// Submission is a form of the console that was sent: it acts at most once, on the state of the
 // record that it was filled from.
-type Form struct {
+type Submission struct {
 	PersonID string
 	// Key identifies the form that was shown. It is stored in the transaction of the write
 	// that the form causes.
@@ -31,37 +31,37 @@ func (e *FormDoneError) Error() string {
 
 type formKey struct{}
 
-// WithForm returns a context whose next logged write is the form's. Writes that change
-// nothing do not use the form up, unless they are of work orders or feedback (Form.call).
-func WithForm(ctx context.Context, form Form) context.Context {
+// WithSubmission returns a context whose next logged write is the form's. Writes that change
+// nothing do not use the form up, unless they are of work orders or feedback (Submission.call).
+func WithSubmission(ctx context.Context, form Submission) context.Context {
 	return context.WithValue(ctx, formKey{}, form)
 }
 
-func formOf(ctx context.Context) (Form, bool) {
-	form, ok := ctx.Value(formKey{}).(Form)
+func submissionOf(ctx context.Context) (Submission, bool) {
+	form, ok := ctx.Value(formKey{}).(Submission)
 	return form, ok
 }
 
 // call is the form as a call: a form that is sent again is a retry with an idempotency key,
 // whatever was entered then (docs/contract.md, Idempotency).
-func (f Form) call() Call {
-	return Call{Key: f.Key, Method: formMethod, Fingerprint: []byte{}, IfMatch: f.IfMatch}
+func (f Submission) call() RequestKey {
+	return RequestKey{Key: f.Key, Method: formMethod, Fingerprint: []byte{}, IfMatch: f.IfMatch}
 }
 
 // formMethod stands for the HTTP method in the calls of forms.
 const formMethod = "FORM"
 
-func (c Call) isForm() bool { return c.Method == formMethod }
+func (c RequestKey) isForm() bool { return c.Method == formMethod }
 
 // orForm returns the call of the context's form, if there is one, else the call.
-func (c Call) orForm(ctx context.Context) Call {
-	if form, sent := formOf(ctx); sent {
+func (c RequestKey) orForm(ctx context.Context) RequestKey {
+	if form, sent := submissionOf(ctx); sent {
 		return form.call()
 	}
 	return c
 }
 
-// ETagOf returns the ETag of a record, which a form passes back in Form.IfMatch.
+// ETagOf returns the ETag of a record, which a form passes back in Submission.IfMatch.
 func ETagOf(record any) (string, error) {
 	body, err := Encode(record)
 	return ETag(body), err
@@ -118,7 +118,7 @@ func (t *ormTx) matchesForm(record any, organizationID, recordID string) error {
 	if err != nil || ETagMatches(t.form.IfMatch, tag) {
 		return err
 	}
-	stale, err := scanOne[FormStaleError](t, &FormStaleError{}, with(latestChange, "record", "?", "organization", "?"), recordID, organizationID)
+	stale, err := scanOne[FormStaleError](t, &FormStaleError{}, fill(latestChange, "record", "?", "organization", "?"), recordID, organizationID)
 	if err != nil {
 		return err
 	}
@@ -133,13 +133,13 @@ const latestChange = `
 // matches rejects a call whose If-Match does not name the record as it is now, and a form
 // that was filled from another state of the record, which the actor may change. Errors:
 // precondition_failed, *FormStaleError.
-func (t *tx) matches(ctx context.Context, call Call, record any, organizationID, recordID string) error {
+func (t *tx) matches(ctx context.Context, call RequestKey, record any, organizationID, recordID string) error {
 	err := call.matches(record)
 	if !call.isForm() || models.CodeOf(err) != models.CodePreconditionFailed {
 		return err
 	}
 	var changes []FormStaleError
-	batch.QueueAll(t.Tx, &changes, with(latestChange, "record", "$1", "organization", "$2"), recordID, organizationID)
+	batch.QueueAll(t.Tx, &changes, fill(latestChange, "record", "$1", "organization", "$2"), recordID, organizationID)
 	if err := t.Flush(ctx); err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 
 // ofForm is the context of a person's form with the key, filled from a record with the ETag.
 func (s *harness) ofForm(person, key, etag string) context.Context {
-	return service.WithForm(s.t.Context(), service.Form{PersonID: s.ID(person), Key: key, IfMatch: etag})
+	return service.WithSubmission(s.t.Context(), service.Submission{PersonID: s.ID(person), Key: key, IfMatch: etag})
 }
 
 // A form that creates a work order and is sent several times at once creates one. The others
@@ -27,7 +27,7 @@ func TestAFormCreatesOneWorkOrder(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range sent {
 		group.Go(func() {
-			result, err := s.CreateWorkOrder(ctx, ann, service.Call{}, service.NewWorkOrder{
+			result, err := s.CreateWorkOrder(ctx, ann, service.RequestKey{}, service.NewWorkOrder{
 				InventoryID: s.ID("ahu1"), Title: "Replace filter" + string(rune('a'+i)), Assignees: bob,
 			})
 			ids[i], errs[i] = result.RecordID, err
@@ -49,7 +49,7 @@ func TestAFormCreatesOneWorkOrder(t *testing.T) {
 		t.Errorf("it acted %d times", acted)
 	}
 	// The same key of another person is another form.
-	if _, err := s.CreateWorkOrder(s.ofForm("eve", "key", ""), s.as("eve"), service.Call{}, service.NewWorkOrder{InventoryID: s.ID("annex"), Title: "Hers"}); err != nil {
+	if _, err := s.CreateWorkOrder(s.ofForm("eve", "key", ""), s.as("eve"), service.RequestKey{}, service.NewWorkOrder{InventoryID: s.ID("annex"), Title: "Hers"}); err != nil {
 		t.Error(err)
 	}
 }
@@ -72,19 +72,19 @@ func TestAStaleFormOfAWorkOrderIsRejected(t *testing.T) {
 	}
 	old := read()
 	s.Clock.Advance(time.Minute)
-	s.mustWrite(s.UpdateWorkOrder(t.Context(), s.as("sol"), service.Call{}, id, title("By Sol")))
-	_, err := s.UpdateWorkOrder(s.ofForm("ann", "form", old), s.as("ann"), service.Call{}, id, title("By Ann"))
+	s.mustWrite(s.UpdateWorkOrder(t.Context(), s.as("sol"), service.RequestKey{}, id, title("By Sol")))
+	_, err := s.UpdateWorkOrder(s.ofForm("ann", "form", old), s.as("ann"), service.RequestKey{}, id, title("By Ann"))
 	stale, ok := errors.AsType[*service.FormStaleError](err)
 	if !ok || stale.ActorName != "Sol Marsh" || stale.Action != "work_order.updated" || !stale.At.Equal(servicetest.Start.Add(time.Minute)) {
 		t.Fatalf("a stale form: %v %+v", err, stale)
 	}
 	expect(t, "the history", s.lastChange(id), `sol work_order.updated: title "Replace filter">"By Sol"`)
-	s.mustWrite(s.UpdateWorkOrder(s.ofForm("ann", "form", read()), s.as("ann"), service.Call{}, id, title("By Ann")))
-	_, err = s.UpdateWorkOrder(s.ofForm("ann", "form", old), s.as("ann"), service.Call{}, id, title("By Ann"))
+	s.mustWrite(s.UpdateWorkOrder(s.ofForm("ann", "form", read()), s.as("ann"), service.RequestKey{}, id, title("By Ann")))
+	_, err = s.UpdateWorkOrder(s.ofForm("ann", "form", old), s.as("ann"), service.RequestKey{}, id, title("By Ann"))
 	if done, again := errors.AsType[*service.FormDoneError](err); !again || done.RecordID != id {
 		t.Errorf("sent again: %v", err)
 	}
-	// A call of the API with an If-Match is rejected with the message for its clients.
-	_, err = s.UpdateWorkOrder(t.Context(), s.as("erp"), service.Call{IfMatch: old}, id, title("By the ERP"))
+	// A call of the API with an If-Match says what its clients know.
+	_, err = s.UpdateWorkOrder(t.Context(), s.as("erp"), service.RequestKey{IfMatch: old}, id, title("By the ERP"))
 	expect(t, "a call", outcome(err), string(models.CodePreconditionFailed))
 }

@@ -33,7 +33,7 @@ func (s *Service) Forms(ctx context.Context, actor Actor, request ListRequest) (
 	return list[formRow](ctx, s, q, request)
 }
 
-var formQuery = with(`SELECT `+formColumns+` FROM forms {w} WHERE {w}.id = $1 AND {w}.organization_id = $2`, "w", "w")
+var formQuery = fill(`SELECT `+formColumns+` FROM forms {w} WHERE {w}.id = $1 AND {w}.organization_id = $2`, "w", "w")
 
 // Form returns a form of the organization, encoded. A form may have hundreds of
 // questions, so it shares no round trip with other reads, which would wait for it.

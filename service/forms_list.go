@@ -18,14 +18,14 @@ type FormSummary struct {
 
 var formListQuery = `
 	SELECT f.id, f.name, f.changed_at, q.questions, q.required
-	FROM (SELECT * FROM forms WHERE organization_id = @organization AND ` + with(inNamePage, "w", "forms", "text", "''") + `
+	FROM (SELECT * FROM forms WHERE organization_id = @organization AND ` + fill(inNamePage, "w", "forms", "text", "''") + `
 		ORDER BY lower(name), id LIMIT @limit) f
 	CROSS JOIN LATERAL (SELECT count(*) AS questions, count(*) FILTER (WHERE required) AS required FROM questions WHERE form_id = f.id) q
 	ORDER BY lower(f.name), f.id`
 
-// FormsOf returns a page of the organization's forms by name. Any person of the organization
+// FormsForPerson returns a page of the organization's forms by name. Any person of the organization
 // may read it. Errors: permission_denied for an integration, unavailable.
-func (s *Service) FormsOf(ctx context.Context, actor Actor, filter NameFilter) ([]FormSummary, error) {
+func (s *Service) FormsForPerson(ctx context.Context, actor Actor, filter NameFilter) ([]FormSummary, error) {
 	var found []FormSummary
 	if err := requirePerson(actor, "The list of forms"); err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ const maxFormUses = 20
 var formUsesQuery = `
 	SELECT w.id, w.number, w.title, w.status
 	FROM (SELECT * FROM work_orders WHERE form_id = @id ORDER BY id DESC LIMIT @max) w
-	WHERE ` + with(readableWorkOrder, "w", "w", "actor", "@actor") + `
+	WHERE ` + fill(readableWorkOrder, "w", "w", "actor", "@actor") + `
 	ORDER BY w.id DESC`
 
 // FormOf returns a form of the organization with its questions and the latest work orders

@@ -1,12 +1,15 @@
 package service_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
 	"millwright/service"
@@ -95,7 +98,7 @@ func (s *harness) mustWrite(result service.WriteResult, err error) models.WorkOr
 // newWorkOrder creates a work order on AHU 1 as the ERP and returns its id.
 func (s *harness) newWorkOrder(workers, consultants []string) string {
 	s.t.Helper()
-	result, err := s.CreateWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, service.NewWorkOrder{
+	result, err := s.CreateWorkOrder(s.t.Context(), s.as("erp"), service.RequestKey{}, service.NewWorkOrder{
 		InventoryID: s.ID("ahu1"), Title: "Replace filter", Assignees: s.ids(workers...), Consultants: s.ids(consultants...),
 	})
 	return s.mustWrite(result, err).ID
@@ -108,7 +111,7 @@ func (s *harness) workOrderIn(status models.WorkOrderStatus) string {
 	id := s.newWorkOrder([]string{"erp"}, []string{"cat"})
 	complete := func(complete bool) {
 		s.t.Helper()
-		s.mustWrite(s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil, service.Completion(complete)))
+		s.mustWrite(s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.RequestKey{}, id, nil, service.Completion(complete)))
 	}
 	switch status {
 	case models.StatusOpen:
@@ -118,14 +121,14 @@ func (s *harness) workOrderIn(status models.WorkOrderStatus) string {
 		complete(true)
 	case models.StatusBackFromInspection:
 		complete(true)
-		s.mustWrite(s.ReviewWorkOrder(s.t.Context(), s.as("cat"), service.Call{}, id, service.Review{}))
+		s.mustWrite(s.ReviewWorkOrder(s.t.Context(), s.as("cat"), service.RequestKey{}, id, service.Review{}))
 	case models.StatusComplete:
 		complete(true)
-		s.mustWrite(s.ReviewWorkOrder(s.t.Context(), s.as("cat"), service.Call{}, id, service.Review{Approve: true}))
+		s.mustWrite(s.ReviewWorkOrder(s.t.Context(), s.as("cat"), service.RequestKey{}, id, service.Review{Approve: true}))
 	case models.StatusCancelled:
-		s.mustWrite(s.CancelWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil))
+		s.mustWrite(s.CancelWorkOrder(s.t.Context(), s.as("erp"), service.RequestKey{}, id, nil))
 	case models.StatusOnHold:
-		s.mustWrite(s.HoldWorkOrder(s.t.Context(), s.as("ann"), service.Call{}, id))
+		s.mustWrite(s.HoldWorkOrder(s.t.Context(), s.as("ann"), service.RequestKey{}, id))
 	}
 	s.clearEffects(id)
 	return id
@@ -232,5 +235,22 @@ func expect(t testing.TB, what, got, want string) {
 	t.Helper()
 	if got != want {
 		t.Errorf("%s: %s, want %s", what, got, want)
+	}
+}
+
+// connection connects to the database without the program's pool and its settings. exec
+// runs a statement that must succeed.
+func connection(t *testing.T, url string) (conn *pgx.Conn, exec func(sql string, args ...any)) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+	return conn, func(sql string, args ...any) {
+		t.Helper()
+		if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
 	}
 }

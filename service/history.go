@@ -47,8 +47,8 @@ const historyQuery = `
 	WHERE h.record_id = $1 ORDER BY h.id`
 
 var (
-	workOrderReadableQuery = `SELECT ` + with(readableWorkOrder, "w", "w", "actor", "$2") + ` AS readable FROM work_orders w WHERE w.id = $1`
-	feedbackReadableQuery  = `SELECT ` + with(readableFeedback, "w", "w", "actor", "$2") + ` AS readable FROM feedback w WHERE w.id = $1`
+	workOrderReadableQuery = `SELECT ` + fill(readableWorkOrder, "w", "w", "actor", "$2") + ` AS readable FROM work_orders w WHERE w.id = $1`
+	feedbackReadableQuery  = `SELECT ` + fill(readableFeedback, "w", "w", "actor", "$2") + ` AS readable FROM feedback w WHERE w.id = $1`
 )
 
 // History returns every change of a work order or feedback that the actor may read,

@@ -14,10 +14,10 @@ func TestRecordHistoryInPages(t *testing.T) {
 	ctx, ann := t.Context(), s.as("ann")
 	id := s.newWorkOrder([]string{"erp"}, nil)
 	long := "A long text."
-	s.mustWrite(s.UpdateWorkOrder(ctx, s.as("erp"), service.Call{}, id, service.WorkOrderPatch{Description: service.Sent[*string]{Value: &long, Set: true}}))
-	seen := s.mustWrite(s.AssignWorkOrder(ctx, ann, service.Call{}, id, s.ids("bob"), nil)).ChangedAt
-	s.mustWrite(s.UnassignWorkOrder(ctx, ann, service.Call{}, id, s.ID("erp")))
-	s.mustWrite(s.HoldWorkOrder(ctx, s.as("bob"), service.Call{}, id))
+	s.mustWrite(s.UpdateWorkOrder(ctx, s.as("erp"), service.RequestKey{}, id, service.WorkOrderPatch{Description: service.Sent[*string]{Value: &long, Set: true}}))
+	seen := s.mustWrite(s.AssignWorkOrder(ctx, ann, service.RequestKey{}, id, s.ids("bob"), nil)).ChangedAt
+	s.mustWrite(s.UnassignWorkOrder(ctx, ann, service.RequestKey{}, id, s.ID("erp")))
+	s.mustWrite(s.HoldWorkOrder(ctx, s.as("bob"), service.RequestKey{}, id))
 
 	var actions, actors []string
 	for before := int64(0); ; {

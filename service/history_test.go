@@ -154,7 +154,7 @@ func (m *recorder) create() {
 	}
 	roles := rapid.Permutation(m.ids("erp", "bob", "cat", "crew", "robot", "polar")).Draw(m.r, "roles")
 	in.Assignees, in.Consultants = roles[:rapid.IntRange(0, 3).Draw(m.r, "workers")], roles[4:rapid.IntRange(4, 6).Draw(m.r, "consultants")]
-	m.keep(m.CreateWorkOrder(m.t.Context(), m.as(rapid.SampledFrom([]string{"erp", "ann"}).Draw(m.r, "creator")), service.Call{}, in))
+	m.keep(m.CreateWorkOrder(m.t.Context(), m.as(rapid.SampledFrom([]string{"erp", "ann"}).Draw(m.r, "creator")), service.RequestKey{}, in))
 }
 
 func (m *recorder) patch() {
@@ -178,7 +178,7 @@ func (m *recorder) patch() {
 	if sent("external_id") {
 		patch.ExternalID = service.Sent[*string]{Value: m.textOrNot("external_id"), Set: true}
 	}
-	m.keep(m.UpdateWorkOrder(m.t.Context(), m.as("erp"), service.Call{}, m.id, patch))
+	m.keep(m.UpdateWorkOrder(m.t.Context(), m.as("erp"), service.RequestKey{}, m.id, patch))
 }
 
 func (m *recorder) answer() {
@@ -208,7 +208,7 @@ func (m *recorder) answer() {
 		answers = nil
 	}
 	complete := rapid.Bool().Draw(m.r, "complete")
-	m.keep(m.AnswerWorkOrder(m.t.Context(), m.as(m.one(m.now().Assignees)), service.Call{}, m.id, answers, service.Completion(complete)))
+	m.keep(m.AnswerWorkOrder(m.t.Context(), m.as(m.one(m.now().Assignees)), service.RequestKey{}, m.id, answers, service.Completion(complete)))
 }
 
 // Every state of a work order can be rebuilt from its history, and no change is
@@ -231,18 +231,18 @@ func TestHistoryRebuildsEveryState(t *testing.T) {
 				m.patch()
 			case "assign":
 				named := rapid.Permutation(m.ids("erp", "bob", "cat", "crew", "robot", "polar")).Draw(r, "named")
-				m.keep(m.AssignWorkOrder(t.Context(), m.as("erp"), service.Call{}, m.id, named[:rapid.IntRange(0, 2).Draw(r, "workers")], named[5:]))
+				m.keep(m.AssignWorkOrder(t.Context(), m.as("erp"), service.RequestKey{}, m.id, named[:rapid.IntRange(0, 2).Draw(r, "workers")], named[5:]))
 			case "unassign":
-				m.keep(m.UnassignWorkOrder(t.Context(), m.as("erp"), service.Call{}, m.id, m.ID(rapid.SampledFrom([]string{"erp", "bob", "cat", "crew", "robot", "polar"}).Draw(r, "whom"))))
+				m.keep(m.UnassignWorkOrder(t.Context(), m.as("erp"), service.RequestKey{}, m.id, m.ID(rapid.SampledFrom([]string{"erp", "bob", "cat", "crew", "robot", "polar"}).Draw(r, "whom"))))
 			case "review":
-				m.keep(m.ReviewWorkOrder(t.Context(), m.as(m.one(m.now().Consultants)), service.Call{}, m.id, service.Review{Approve: rapid.Bool().Draw(r, "approve"), Comment: m.text("comment", 0)}))
+				m.keep(m.ReviewWorkOrder(t.Context(), m.as(m.one(m.now().Consultants)), service.RequestKey{}, m.id, service.Review{Approve: rapid.Bool().Draw(r, "approve"), Comment: m.text("comment", 0)}))
 			case "hold":
-				m.keep(m.HoldWorkOrder(t.Context(), m.as("ann"), service.Call{}, m.id))
+				m.keep(m.HoldWorkOrder(t.Context(), m.as("ann"), service.RequestKey{}, m.id))
 			case "resume":
-				m.keep(m.ResumeWorkOrder(t.Context(), m.as("ann"), service.Call{}, m.id))
+				m.keep(m.ResumeWorkOrder(t.Context(), m.as("ann"), service.RequestKey{}, m.id))
 			case "cancel":
 				if rapid.IntRange(0, 9).Draw(r, "really") == 9 {
-					m.keep(m.CancelWorkOrder(t.Context(), m.as("erp"), service.Call{}, m.id, m.textOrNot("reason")))
+					m.keep(m.CancelWorkOrder(t.Context(), m.as("erp"), service.RequestKey{}, m.id, m.textOrNot("reason")))
 				}
 			}
 		}})
@@ -308,7 +308,7 @@ func TestHistoryIsForReaders(t *testing.T) {
 func TestHistoryNamesActors(t *testing.T) {
 	s := newHarness(t)
 	id := s.newWorkOrder([]string{"bob"}, nil)
-	s.mustWrite(s.HoldWorkOrder(t.Context(), s.as("bob"), service.Call{}, id))
+	s.mustWrite(s.HoldWorkOrder(t.Context(), s.as("bob"), service.RequestKey{}, id))
 	for actor, want := range map[string]string{"ann": "ERP integration, Bob Stone person", "erp": "ERP integration, - person"} {
 		entries, err := s.History(t.Context(), s.as(actor), id)
 		if err != nil {

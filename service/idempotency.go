@@ -18,9 +18,9 @@ import (
 	"millwright/service/batch"
 )
 
-// Call is what asks for a write: an HTTP call, or an operator's update of a workflow.
+// RequestKey is what asks for a write: an HTTP call, or an operator's update of a workflow.
 // Key, Method and Path identify its retries.
-type Call struct {
+type RequestKey struct {
 	// Key is the idempotency key, "" for a call without one.
 	Key string
 	// Method and Path are the HTTP call's; an update has its name and workflow id.
@@ -57,7 +57,7 @@ type storedResponse struct {
 // Idempotency). A form of the context replaces the call. Errors: idempotency_key_reused,
 // *FormDoneError and do's.
 func (s *Service) writeRecord(
-	ctx context.Context, actor Actor, call Call, status int, locks []string,
+	ctx context.Context, actor Actor, call RequestKey, status int, locks []string,
 	do func(ctx context.Context, t *tx) (id string, record any, err error),
 ) (WriteResult, error) {
 	var result WriteResult
@@ -106,13 +106,13 @@ type replayError struct{ result WriteResult }
 func (*replayError) Error() string { return "the write is a repetition" }
 
 // conflictKey identifies the call among all calls with a key.
-func (c Call) conflictKey(actor Actor) string {
+func (c RequestKey) conflictKey(actor Actor) string {
 	return strings.Join([]string{actor.IdentityID, c.Method, c.Path, c.Key}, " ")
 }
 
 // digest identifies the call among all calls with a key: half of a SHA-256 of its parts,
 // each with its length.
-func (c Call) digest(actor Actor) []byte {
+func (c RequestKey) digest(actor Actor) []byte {
 	digest := sha256.New()
 	for _, part := range []string{actor.IdentityID, c.Method, c.Path, c.Key} {
 		var length [8]byte
@@ -128,22 +128,15 @@ const lockKey = `SELECT u.nth, {lock}(hashtextextended(u.name, 0)){taken} AS tak
 var (
 	lockKeys = &batch.Statement{
 		Stage: stageKey, ReadOnly: true,
-		SQL:       with(lockKey, "lock", "pg_advisory_xact_lock", "taken", "::text = ''"),
-		SharedSQL: with(lockKey, "lock", "pg_try_advisory_xact_lock", "taken", ""),
+		SQL:       fill(lockKey, "lock", "pg_advisory_xact_lock", "taken", "::text = ''"),
+		SharedSQL: fill(lockKey, "lock", "pg_try_advisory_xact_lock", "taken", ""),
 	}
-	// idempotency_keys has what programs of the previous version stored. It goes in the
-	// next release.
 	storedResponses = &batch.Statement{Stage: stageStored, ReadOnly: true, SQL: `
 		SELECT u.nth, k.fingerprint, k.status, k.record_id, k.body
-		FROM unnest($1::bytea[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[])
-			WITH ORDINALITY u (digest, integration_id, method, path, key, since, nth)
+		FROM unnest($1::bytea[], $2::timestamptz[]) WITH ORDINALITY u (digest, since, nth)
 		CROSS JOIN LATERAL (
-			(SELECT fingerprint, status, record_id, body FROM stored_responses
-				WHERE digest = u.digest AND created_at > u.since LIMIT 1)
-			UNION ALL SELECT fingerprint, status, record_id, body FROM (SELECT * FROM idempotency_keys
-				WHERE integration_id = u.integration_id AND method = u.method AND path = u.path AND key = u.key LIMIT 1) o
-				WHERE created_at > u.since
-			LIMIT 1) k`}
+			SELECT fingerprint, status, record_id, body FROM stored_responses
+			WHERE digest = u.digest AND created_at > u.since LIMIT 1) k`}
 )
 
 // replaceExpiredResponse replaces a response of a slot that was not emptied in time. The
@@ -170,7 +163,7 @@ func (t *tx) queueLockKey(name string) {
 // queueStoredResponse queues locking the key and loading its response. If there is
 // one, the flush fails with replayError or idempotency_key_reused before any rule
 // is checked.
-func (t *tx) queueStoredResponse(actor Actor, call Call) {
+func (t *tx) queueStoredResponse(actor Actor, call RequestKey) {
 	t.queueLockKey(call.conflictKey(actor))
 	t.QueueBulkRows(storedResponses, func(row pgx.CollectableRow) error {
 		found, err := pgx.RowToStructByPos[storedResponse](row)
@@ -188,7 +181,7 @@ func (t *tx) queueStoredResponse(actor Actor, call Call) {
 			}
 		}
 		return &replayError{WriteResult{Status: found.Status, RecordID: found.RecordID, Body: body, Replayed: true}}
-	}, call.digest(actor), actor.IdentityID, call.Method, call.Path, call.Key, t.at.Add(-models.IdempotencyRetention))
+	}, call.digest(actor), t.at.Add(-models.IdempotencyRetention))
 }
 
 // withoutPeople removes the member people, which is not the first, of an encoded

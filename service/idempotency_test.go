@@ -12,7 +12,7 @@ import (
 // createWithKey creates a work order in a call with the key.
 func createWithKey(t *testing.T, f *servicetest.Fixture, key, fingerprint string) (service.WriteResult, error) {
 	t.Helper()
-	call := service.Call{Key: key, Method: "POST", Path: "/work-orders", Fingerprint: []byte(fingerprint)}
+	call := service.RequestKey{Key: key, Method: "POST", Path: "/work-orders", Fingerprint: []byte(fingerprint)}
 	return f.CreateWorkOrder(t.Context(), f.Actor("erp"), call, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
 }
 
@@ -93,30 +93,10 @@ func TestTomorrowsSlotIsEmptied(t *testing.T) {
 	}
 }
 
-// What an API server of the previous version stored is replayed by this one.
-func TestAKeyOfThePreviousVersionIsReplayed(t *testing.T) {
-	f := servicetest.New(t)
-	f.Exec(`INSERT INTO idempotency_keys (integration_id, method, path, key, fingerprint, status, record_id, body, created_at)
-		VALUES ($1, 'POST', '/work-orders', 'k', 'one', 201, 'wo_stored', '{}', $2)`, f.ID("erp"), f.Clock.Now())
-	f.Clock.Advance(24*time.Hour - time.Millisecond)
-	if again, err := createWithKey(t, f, "k", "one"); err != nil || !again.Replayed || again.RecordID != "wo_stored" {
-		t.Errorf("%+v, %v", again, err)
-	}
-	if _, err := createWithKey(t, f, "k", "two"); models.CodeOf(err) != models.CodeIdempotencyKeyReused {
-		t.Errorf("another request with the key: %v", err)
-	}
-	f.Clock.Advance(time.Millisecond)
-	for _, replayed := range []bool{false, true} {
-		if again, err := createWithKey(t, f, "k", "one"); err != nil || again.Replayed != replayed || again.RecordID == "wo_stored" {
-			t.Errorf("after 24 hours: %+v, %v", again, err)
-		}
-	}
-}
-
 // Each part of a call belongs to its key.
 func TestKeysBelongToTheirCalls(t *testing.T) {
 	f := servicetest.New(t)
-	create := func(actor string, call service.Call) service.WriteResult {
+	create := func(actor string, call service.RequestKey) service.WriteResult {
 		t.Helper()
 		call.Fingerprint = []byte{1}
 		result, err := f.CreateWorkOrder(t.Context(), f.Actor(actor), call, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
@@ -125,7 +105,7 @@ func TestKeysBelongToTheirCalls(t *testing.T) {
 		}
 		return result
 	}
-	for _, call := range []service.Call{
+	for _, call := range []service.RequestKey{
 		{Key: "k", Method: "POST", Path: "/a"}, {Key: "k", Method: "PUT", Path: "/a"}, {Key: "k", Method: "POST", Path: "/b"},
 		{Key: "a k", Method: "POST", Path: "/"}, {Key: "k", Method: "POST", Path: "/ a"},
 	} {

@@ -169,7 +169,7 @@ func (r *importRun) newWebhook(where string, row *models.Webhook, id, integratio
 	}
 	r.taken[integrationID] = append(r.taken[integrationID], slot)
 	*row = models.Webhook{
-		ID: id, OrganizationID: r.result.OrganizationID, IntegrationID: integrationID, Place: slot, Events: models.TextArray{},
+		ID: id, OrganizationID: r.result.OrganizationID, IntegrationID: integrationID, Slot: slot, Events: models.TextArray{},
 	}
 	return r.completeWebhook(row, secret)
 }
@@ -187,10 +187,10 @@ func (r *importRun) sealedSecret(row *models.Webhook, secret string) (*[]byte, e
 // readSlots reads which slots the addresses of the file's integrations take.
 func (r *importRun) readSlots() error {
 	taken, err := scanAll[models.Webhook](r.ormTx, `
-		SELECT integration_id, place FROM webhooks WHERE integration_id = ANY (?)`, models.TextArray(r.stored[keyIntegration]))
+		SELECT integration_id, slot FROM webhooks WHERE integration_id = ANY (?)`, models.TextArray(r.stored[keyIntegration]))
 	r.taken = map[string][]int{}
 	for _, h := range taken {
-		r.taken[h.IntegrationID] = append(r.taken[h.IntegrationID], h.Place)
+		r.taken[h.IntegrationID] = append(r.taken[h.IntegrationID], h.Slot)
 	}
 	return err
 }

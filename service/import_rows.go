@@ -95,16 +95,16 @@ func (t *importTable[T]) changed(id string) bool {
 func (t *importTable[T]) touch(id string) { t.byID[id].touched = true }
 
 // save inserts the new rows and updates the changed ones, in the order of the file:
-// nodes come after their parents. stamp, which may be nil, is called for each row
+// nodes come after their parents. touch, which may be nil, is called for each row
 // that is updated.
-func (t *importTable[T]) save(db *gorm.DB, stamp func(*T)) error {
+func (t *importTable[T]) save(db *gorm.DB, touch func(*T)) error {
 	var rows []*T
 	for _, r := range t.rows {
 		if !r.touched && !t.changed(r.id) {
 			continue
 		}
-		if _, known := t.stored[r.id]; known && stamp != nil {
-			stamp(&r.row)
+		if _, known := t.stored[r.id]; known && touch != nil {
+			touch(&r.row)
 		}
 		rows = append(rows, &r.row)
 	}
@@ -191,9 +191,9 @@ func (r *importRun) readRows() error {
 
 // save writes everything in the order of the foreign keys.
 func (r *importRun) save() error {
-	stampIdentity := func(i *models.Identity) { i.ChangedAt = r.at.After(i.ChangedAt) }
-	stampNode := func(n *models.InventoryNode) { n.ChangedAt = r.at.After(n.ChangedAt) }
-	stampForm := func(f *models.Form) { f.ChangedAt = r.at.After(f.ChangedAt) }
+	touchIdentity := func(i *models.Identity) { i.ChangedAt = r.at.After(i.ChangedAt) }
+	touchNode := func(n *models.InventoryNode) { n.ChangedAt = r.at.After(n.ChangedAt) }
+	touchForm := func(f *models.Form) { f.ChangedAt = r.at.After(f.ChangedAt) }
 	for i := range r.keys {
 		r.keys[i].OrganizationID = r.result.OrganizationID
 	}
@@ -201,7 +201,7 @@ func (r *importRun) save() error {
 		func() error { return r.organizations.save(r.db, nil) },
 		func() error { return r.organizationDefinitions.save(r.db, nil) },
 		func() error { return r.permissionDefinitions.save(r.db, nil) },
-		func() error { return r.identities.save(r.db, stampIdentity) },
+		func() error { return r.identities.save(r.db, touchIdentity) },
 		func() error { return r.plans.save(r.db, nil) },
 		r.createNumberSequence,
 		func() error {
@@ -209,8 +209,8 @@ func (r *importRun) save() error {
 		},
 		func() error { return r.persons.save(r.db, nil) },
 		r.saveTeamMembers,
-		func() error { return r.nodes.save(r.db, stampNode) },
-		func() error { return r.formRows.save(r.db, stampForm) },
+		func() error { return r.nodes.save(r.db, touchNode) },
+		func() error { return r.formRows.save(r.db, touchForm) },
 		func() error { return r.questions.save(r.db, nil) },
 		func() error { return r.options.save(r.db, nil) },
 		func() error { return create(r.db.Clauses(clause.OnConflict{DoNothing: true}), r.serviceCompanyRows) },

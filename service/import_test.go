@@ -88,7 +88,7 @@ inventory: [{key: top, kind: location, children: [{key: middle, kind: location, 
 	}
 }
 
-func TestImportStampsARecordWhenItsPartsChange(t *testing.T) {
+func TestImportRepositionsARecordWhenItsPartsChange(t *testing.T) {
 	f := servicetest.New(t)
 	file := func(label, phone string) {
 		t.Helper()
@@ -106,21 +106,21 @@ people: [{key: ann, phone: "`+phone+`"}]
 			t.Fatal(err)
 		}
 	}
-	stamps := func() string {
+	positions := func() string {
 		return servicetest.Value[string](f, `SELECT concat_ws(' ', (SELECT changed_xid FROM forms WHERE name = 'Form'),
 			(SELECT changed_xid FROM identities WHERE name = 'Ann'), (SELECT changed_at FROM forms WHERE name = 'Form'))`)
 	}
 	file("first", "+1")
-	first := stamps()
+	first := positions()
 	file("first", "+1")
-	if again := stamps(); again != first {
+	if again := positions(); again != first {
 		t.Errorf("the same file again changed %s into %s", first, again)
 	}
 	file("second", "+2")
-	second := stamps()
+	second := positions()
 	for i, what := range []string{"form", "person"} {
 		if strings.Fields(first)[i] == strings.Fields(second)[i] {
-			t.Errorf("the %s was not stamped with its part", what)
+			t.Errorf("the %s was not repositioned with its part", what)
 		}
 	}
 }

@@ -62,7 +62,7 @@ type integrationOrganization struct {
 }
 
 var integrationOrganizationQuery = `
-	SELECT ` + with(integrationRightsColumns, "organization", "o.id") + `,
+	SELECT ` + fill(integrationRightsColumns, "organization", "o.id") + `,
 		d.id IS NOT NULL AS definition_known, coalesce(d.grants, '{}') AS given
 	FROM organizations o LEFT JOIN organization_permission_definitions d ON d.organization_id = o.id AND d.id = @definition
 	WHERE o.id = @id AND (@operator OR o.id = @organization)`

@@ -24,7 +24,7 @@ type integrationRights struct {
 }
 
 // integrationRightsColumns select integrationRights of @actor in {organization}.
-var integrationRightsColumns = `@operator OR ` + with(managesIntegrations, "actor", "@actor") + ` AS may,
+var integrationRightsColumns = `@operator OR ` + fill(managesIntegrations, "actor", "@actor") + ` AS may,
 		@operator OR coalesce((SELECT admin FROM people WHERE id = @actor), false) AS admin,
 		coalesce((SELECT grants FROM organization_rights WHERE actor_id = @actor), '{}') AS held`
 
@@ -55,7 +55,7 @@ func (i lockedIntegration) requireOwner(actor Actor, what string) error {
 }
 
 var lockIntegrationQuery = `
-	SELECT i.*, ` + with(integrationRightsColumns, "organization", "i.organization_id") + `
+	SELECT i.*, ` + fill(integrationRightsColumns, "organization", "i.organization_id") + `
 	FROM integrations i
 	WHERE i.id = @id AND i.deleted_at IS NULL AND (@operator OR i.organization_id = @organization)
 	FOR NO KEY UPDATE OF i`

@@ -28,7 +28,7 @@ func (s *Service) SetIntegrationOwners(ctx context.Context, actor Actor, id stri
 		wanted = append(wanted, people...)
 		slices.Sort(wanted)
 		wanted = slices.Compact(wanted)
-		able, err := scanAll[string](t, `SELECT i.id FROM identities i WHERE i.id = ANY (?) AND i.organization_id = ? AND `+with(mayOwn, "person", "i.id"),
+		able, err := scanAll[string](t, `SELECT i.id FROM identities i WHERE i.id = ANY (?) AND i.organization_id = ? AND `+fill(mayOwn, "person", "i.id"),
 			wanted, r.integration.OrganizationID)
 		if err != nil {
 			return false, err
@@ -59,8 +59,8 @@ func (s *Service) SetIntegrationOwners(ctx context.Context, actor Actor, id stri
 // the Integrations permission calls it.
 func (t *ormTx) endOwnership(organizationID string) error {
 	lost, err := scanAll[string](t, `
-		UPDATE integrations i SET owners = ARRAY(SELECT o FROM unnest(i.owners) o WHERE `+with(mayOwn, "person", "o")+` ORDER BY o)
-		WHERE i.organization_id = ? AND i.deleted_at IS NULL AND EXISTS (SELECT FROM unnest(i.owners) o WHERE NOT `+with(mayOwn, "person", "o")+`)
+		UPDATE integrations i SET owners = ARRAY(SELECT o FROM unnest(i.owners) o WHERE `+fill(mayOwn, "person", "o")+` ORDER BY o)
+		WHERE i.organization_id = ? AND i.deleted_at IS NULL AND EXISTS (SELECT FROM unnest(i.owners) o WHERE NOT `+fill(mayOwn, "person", "o")+`)
 		RETURNING i.id`, organizationID)
 	for _, id := range lost {
 		if err := t.notifySecurity(Actor{}, organizationID, models.NoticeOwnerLost, id); err != nil {

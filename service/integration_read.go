@@ -56,7 +56,7 @@ func (s *Service) integrationSummaryArgs(actor Actor, id string) pgx.NamedArgs {
 // queueMayManage has the round trip fail unless the actor may manage the integrations of
 // its organization. Errors: permission_denied.
 func queueMayManage(pipeline *pgx.Batch, actor Actor) {
-	pipeline.Queue(`SELECT `+with(managesIntegrations, "actor", "$1", "organization", "$2"), actor.IdentityID, actor.OrganizationID).QueryRow(func(row pgx.Row) error {
+	pipeline.Queue(`SELECT `+fill(managesIntegrations, "actor", "$1", "organization", "$2"), actor.IdentityID, actor.OrganizationID).QueryRow(func(row pgx.Row) error {
 		var may bool
 		if err := row.Scan(&may); err != nil || may {
 			return err
@@ -72,7 +72,7 @@ func (s *Service) ManagedIntegrations(ctx context.Context, actor Actor) (Integra
 	return read(ctx, s, actor.OrganizationID, func() (IntegrationList, error) { return list, nil }, func(pipeline *pgx.Batch) error {
 		queueMayManage(pipeline, actor)
 		queueOne(pipeline, &list, models.NotFound(), `SELECT integrations AS allowed FROM plans WHERE organization_id = $1`, actor.OrganizationID)
-		queueAll(pipeline, &list.Integrations, with(integrationSummaryQuery, "condition", "true"), s.integrationSummaryArgs(actor, ""))
+		queueAll(pipeline, &list.Integrations, fill(integrationSummaryQuery, "condition", "true"), s.integrationSummaryArgs(actor, ""))
 		return nil
 	})
 }
@@ -126,10 +126,10 @@ func (s *Service) ManagedIntegration(ctx context.Context, actor Actor, id string
 		}
 		return found, nil
 	}, func(pipeline *pgx.Batch) error {
-		queueOne(pipeline, &found.IntegrationSummary, models.NotFound(), with(integrationSummaryQuery, "condition", "i.id = @id"), s.integrationSummaryArgs(actor, id))
+		queueOne(pipeline, &found.IntegrationSummary, models.NotFound(), fill(integrationSummaryQuery, "condition", "i.id = @id"), s.integrationSummaryArgs(actor, id))
 		queueMayManage(pipeline, actor)
 		queueOne(pipeline, &about, models.NotFound(), `
-			SELECT d.name AS definition, `+with(ownerNames, "integration", "i")+` AS owner_names, coalesce(d.grants, '{}') AS grants
+			SELECT d.name AS definition, `+fill(ownerNames, "integration", "i")+` AS owner_names, coalesce(d.grants, '{}') AS grants
 			FROM integrations i
 			LEFT JOIN organization_permission_definitions d ON d.id = i.organization_definition_id
 			WHERE i.id = $1`, id)
@@ -137,7 +137,7 @@ func (s *Service) ManagedIntegration(ctx context.Context, actor Actor, id string
 			SELECT `+webhookSummaryColumns+`
 			FROM webhooks h LEFT JOIN webhook_health g ON g.webhook_id = h.id
 			WHERE h.integration_id = $1 ORDER BY h.id`, id)
-		queueAll(pipeline, &found.Nodes, with(assignedNodesQuery, "visible", "true"), id, MaxAssignedNodes+1)
+		queueAll(pipeline, &found.Nodes, fill(assignedNodesQuery, "visible", "true"), id, MaxAssignedNodes+1)
 		return nil
 	})
 }
@@ -167,7 +167,7 @@ func (s *Service) ManagedIntegrationEffects(ctx context.Context, actor Actor, id
 	}
 	var effects IntegrationEffects
 	effects, err := read(ctx, s, actor.OrganizationID, func() (IntegrationEffects, error) { return effects, nil }, func(pipeline *pgx.Batch) error {
-		queueOne(pipeline, &found, models.NotFound(), with(integrationSummaryQuery, "condition", "i.id = @id"), s.integrationSummaryArgs(actor, id))
+		queueOne(pipeline, &found, models.NotFound(), fill(integrationSummaryQuery, "condition", "i.id = @id"), s.integrationSummaryArgs(actor, id))
 		queueMayManage(pipeline, actor)
 		queueOne(pipeline, &effects, models.NotFound(), integrationEffectsQuery, pgx.NamedArgs{"id": id, "max": MaxEffectCount})
 		return nil

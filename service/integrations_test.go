@@ -330,18 +330,18 @@ func TestRenamesAndScopesAreChecked(t *testing.T) {
 	}
 }
 
-func TestRenamingAnIntegrationStampsItsIdentity(t *testing.T) {
+func TestRenamingAnIntegrationRepositionsItsIdentity(t *testing.T) {
 	f := servicetest.New(t)
 	id := f.ID("reader")
-	stamp := func() string {
+	position := func() string {
 		return servicetest.Value[string](f, `SELECT changed_xid || ' ' || changed_at FROM identities WHERE id = $1`, id)
 	}
-	before := stamp()
+	before := position()
 	if _, err := f.RenameIntegration(t.Context(), service.Operator(), id, "Renamed"); err != nil {
 		t.Fatal(err)
 	}
 	// The time of the change increases even if the clock did not move.
-	after := stamp()
+	after := position()
 	for i, what := range []string{"transaction", "day", "time"} {
 		if i != 1 && strings.Fields(before)[i] == strings.Fields(after)[i] {
 			t.Errorf("the %s of the change is still %s", what, strings.Fields(after)[i])
@@ -425,7 +425,7 @@ func TestADeletedIntegrationGetsNoWorkAndKeepsItsName(t *testing.T) {
 	if claimed := claim(t, f, "erp_hook"); len(claimed.Deliveries) != 0 || status(t, f, pending) != models.DeliverySkipped {
 		t.Errorf("the pending delivery is claimed: %v, and %s", claimed.Deliveries, status(t, f, pending))
 	}
-	answer, err := f.CreateWorkOrder(ctx, person(t, f, "ann"), service.Call{}, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Next"})
+	answer, err := f.CreateWorkOrder(ctx, person(t, f, "ann"), service.RequestKey{}, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Next"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -437,7 +437,7 @@ func TestADeletedIntegrationGetsNoWorkAndKeepsItsName(t *testing.T) {
 	if slices.Contains(next.Assignees, id) {
 		t.Error("new work goes to the deleted integration")
 	}
-	_, err = f.AssignWorkOrder(ctx, person(t, f, "ann"), service.Call{}, answer.RecordID, []string{id}, nil)
+	_, err = f.AssignWorkOrder(ctx, person(t, f, "ann"), service.RequestKey{}, answer.RecordID, []string{id}, nil)
 	if models.CodeOf(err) != models.CodeRuleViolation {
 		t.Errorf("assigning it returns %v", err)
 	}

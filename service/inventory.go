@@ -23,7 +23,7 @@ const nodeColumns = `
 
 // visibleNode is the condition under which an actor sees a node: it has any
 // permission there (spec section 5, permissions).
-var visibleNode = `(SELECT true FROM ` + with(rightsOn, "node", "{w}.id") + ` LIMIT 1)`
+var visibleNode = `(SELECT true FROM ` + fill(rightsOn, "node", "{w}.id") + ` LIMIT 1)`
 
 // NodeFilter narrows a list of inventory nodes; empty fields do not.
 type NodeFilter struct {

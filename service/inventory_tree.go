@@ -50,27 +50,27 @@ var levelPlaceholders = []string{"actor", "@actor", "organization", "@organizati
 
 // levelQuery reads the nodes directly below @parent by index. If no permission reaches
 // them from there, these are the ones that the person was assigned on.
-var levelQuery = with(`
-	WITH `+grantedQuery+`, parent AS MATERIALIZED (SELECT `+with(sharedBelow, "node", "@parent")+` AS shared)
+var levelQuery = fill(`
+	WITH `+grantedQuery+`, parent AS MATERIALIZED (SELECT `+fill(sharedBelow, "node", "@parent")+` AS shared)
 	SELECT n.id, n.name, n.kind, n.external_id, ARRAY[]::json[] AS path,
-		`+with(opens, "all", "((SELECT shared FROM parent) OR n.id IN (SELECT node_id FROM granted WHERE applies_below))")+`
+		`+fill(opens, "all", "((SELECT shared FROM parent) OR n.id IN (SELECT node_id FROM granted WHERE applies_below))")+`
 	FROM (SELECT n.* FROM inventory_nodes n
 		WHERE n.organization_id = @organization AND n.parent_id = @parent
 			AND ((SELECT shared FROM parent) OR n.id IN (SELECT node_id FROM granted)) AND `+inPage+`) n
 	ORDER BY `+inNameOrder, levelPlaceholders...)
 
 // topQuery reads the uppermost nodes. An administrator sees the top of the inventory.
-var topQuery = with(`
+var topQuery = fill(`
 	WITH `+grantedQuery+`, admin AS MATERIALIZED (SELECT `+isAdmin+` AS yes)
-	SELECT n.id, n.name, n.kind, n.external_id, `+with(pathOf, "w", "n")+`,
-		`+with(opens, "all", "((SELECT yes FROM admin) OR n.id IN (SELECT node_id FROM granted WHERE applies_below))")+`
+	SELECT n.id, n.name, n.kind, n.external_id, `+fill(pathOf, "w", "n")+`,
+		`+fill(opens, "all", "((SELECT yes FROM admin) OR n.id IN (SELECT node_id FROM granted WHERE applies_below))")+`
 	FROM (SELECT n.* FROM (
 			SELECT id, name, kind, external_id FROM inventory_nodes
 			WHERE organization_id = @organization AND parent_id IS NULL AND (SELECT yes FROM admin)
 			UNION ALL
 			SELECT v.id, v.name, v.kind, v.external_id FROM (SELECT DISTINCT node_id FROM granted) g
 			CROSS JOIN LATERAL (SELECT * FROM inventory_nodes WHERE id = g.node_id LIMIT 1) v
-			WHERE NOT (SELECT yes FROM admin) AND (v.parent_id IS NULL OR NOT `+with(amongGranted, "node", "v.parent_id")+`)) n
+			WHERE NOT (SELECT yes FROM admin) AND (v.parent_id IS NULL OR NOT `+fill(amongGranted, "node", "v.parent_id")+`)) n
 		WHERE `+inPage+`) n
 	ORDER BY `+inNameOrder, levelPlaceholders...)
 
@@ -118,7 +118,7 @@ func isNodeID(id string) bool {
 
 // seesNodeQuery is whether the person $2 of the organization $3 sees the node $1.
 var seesNodeQuery = `SELECT EXISTS (SELECT FROM inventory_nodes n WHERE n.id = $1 AND n.organization_id = $3 AND ` +
-	with(personSees, "w", "n", "actor", "$2", "organization", "$3") + `)`
+	fill(personSees, "w", "n", "actor", "$2", "organization", "$3") + `)`
 
 // queueSees stores in sees whether the person sees the node.
 func queueSees(pipeline *pgx.Batch, actor Actor, nodeID string, sees *bool) {

@@ -125,7 +125,7 @@ func TestANodeOfAPerson(t *testing.T) {
 		{"eve", "annex", "[] [feedback.create feedback.read feedback.resolve inventory.read work_orders.create work_orders.delete work_orders.forward work_orders.read work_orders.update] true"},
 		{"eve", "hq", "not_found"}, {"pia", "ahu1", "not_found"}, {"ann", "depot", "not_found"}, {"pia", "depot", "[] [inventory.read work_orders.create work_orders.delete work_orders.forward work_orders.read work_orders.update] true"},
 	} {
-		node, err := f.NodeOf(t.Context(), person(t, f, test.who), f.ID(test.node))
+		node, err := f.NodeForPerson(t.Context(), person(t, f, test.who), f.ID(test.node))
 		var path []string
 		for _, n := range node.Path {
 			path = append(path, fmt.Sprint(n.Name, " ", n.Seen))
@@ -138,11 +138,11 @@ func TestANodeOfAPerson(t *testing.T) {
 			t.Errorf("%s sees of %s: %s, want %s", test.who, test.node, got, test.want)
 		}
 	}
-	if _, err := f.NodeOf(t.Context(), person(t, f, "ann"), "x"); models.CodeOf(err) != models.CodeNotFound {
+	if _, err := f.NodeForPerson(t.Context(), person(t, f, "ann"), "x"); models.CodeOf(err) != models.CodeNotFound {
 		t.Errorf("no id: %v", err)
 	}
 	for what, read := range map[string]func() error{
-		"a node":  func() error { _, err := f.NodeOf(t.Context(), f.Actor("erp"), f.ID("hq")); return err },
+		"a node":  func() error { _, err := f.NodeForPerson(t.Context(), f.Actor("erp"), f.ID("hq")); return err },
 		"a level": func() error { _, err := f.InventoryLevel(t.Context(), f.Actor("erp"), service.NodeLevel{}); return err },
 		"assignees": func() error {
 			_, err := f.Assignees(t.Context(), f.Actor("erp"), f.ID("hq"), service.AssigneePage{})
@@ -167,13 +167,13 @@ func TestRecordsOfANode(t *testing.T) {
 	f := servicetest.New(t)
 	for i, node := range []string{"hq", "ahu1", "annex"} {
 		f.Clock.Advance(time.Second)
-		if _, err := f.CreateWorkOrder(t.Context(), person(t, f, "ann"), service.Call{}, service.NewWorkOrder{InventoryID: f.ID("hq"), Title: fmt.Sprint(i, " ", node), Assignees: []string{f.ID("ann")}}); err != nil {
+		if _, err := f.CreateWorkOrder(t.Context(), person(t, f, "ann"), service.RequestKey{}, service.NewWorkOrder{InventoryID: f.ID("hq"), Title: fmt.Sprint(i, " ", node), Assignees: []string{f.ID("ann")}}); err != nil {
 			t.Fatal(err)
 		}
 		f.Exec(`UPDATE work_orders SET inventory_id = $1 WHERE title = $2`, f.ID(node), fmt.Sprint(i, " ", node))
 	}
 	f.Exec(`UPDATE work_order_positions p SET inventory_id = (SELECT inventory_id FROM work_orders w WHERE w.id = p.id)`)
-	if _, err := f.CreateFeedback(t.Context(), person(t, f, "ann"), service.Call{}, service.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"}); err != nil {
+	if _, err := f.CreateFeedback(t.Context(), person(t, f, "ann"), service.RequestKey{}, service.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct{ who, node, want string }{

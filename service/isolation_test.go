@@ -52,7 +52,7 @@ func TestTooManyWritesOfAnOrganizationWait(t *testing.T) {
 	release := f.HoldWrites(t.Context())
 	ctx, cancel := context.WithCancel(t.Context())
 	create := func(ctx context.Context, actor service.Actor) error {
-		_, err := f.CreateFeedback(ctx, actor, service.Call{}, service.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"})
+		_, err := f.CreateFeedback(ctx, actor, service.RequestKey{}, service.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"})
 		return err
 	}
 	noisy, quiet := f.Actor("erp"), f.Actor("erp")
@@ -110,7 +110,7 @@ func TestConnectionsAreReserved(t *testing.T) {
 		t.Errorf("a call: %v", err)
 	}
 	began := time.Now()
-	if _, err := s.CreateFeedback(ctx, actor, service.Call{}, service.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"}); err != nil {
+	if _, err := s.CreateFeedback(ctx, actor, service.RequestKey{}, service.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"}); err != nil {
 		t.Errorf("a write: %v", err)
 	}
 	t.Logf("the write took %s", time.Since(began))

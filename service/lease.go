@@ -29,11 +29,11 @@ type Lease struct {
 var acquireQueries = struct{ lock, holder, acquire string }{
 	`SELECT pg_advisory_xact_lock(hashtextextended('lease ' || $1, 0))`,
 	`SELECT greatest(0, $2::float8 - extract(epoch FROM clock_timestamp() - renewed_at))::float8
-		FROM mailboxes WHERE webhook_id = $1 AND attended_until > $3`,
-	`INSERT INTO mailboxes (webhook_id, attended_until, owner, epoch, renewed_at)
+		FROM webhook_leases WHERE webhook_id = $1 AND leased_until > $3`,
+	`INSERT INTO webhook_leases (webhook_id, leased_until, owner, epoch, renewed_at)
 		VALUES ($1, $2, $3, nextval('lease_epochs'), clock_timestamp())
 		ON CONFLICT (webhook_id) DO UPDATE SET
-			attended_until = excluded.attended_until, owner = excluded.owner, epoch = excluded.epoch, renewed_at = excluded.renewed_at
+			leased_until = excluded.leased_until, owner = excluded.owner, epoch = excluded.epoch, renewed_at = excluded.renewed_at
 		RETURNING epoch`,
 }
 
@@ -63,9 +63,9 @@ func (s *Service) AcquireLease(ctx context.Context, webhookID, owner string) (le
 // renewQuery renews leases, including those that a crash of the database removed. It returns
 // the addresses whose leases are still held.
 const renewQuery = `
-	INSERT INTO mailboxes AS m (webhook_id, epoch, attended_until, renewed_at)
+	INSERT INTO webhook_leases AS m (webhook_id, epoch, leased_until, renewed_at)
 	SELECT id, e, $3, clock_timestamp() FROM unnest($1::text[], $2::bigint[]) AS u (id, e) ORDER BY id
-	ON CONFLICT (webhook_id) DO UPDATE SET epoch = excluded.epoch, attended_until = excluded.attended_until, renewed_at = excluded.renewed_at
+	ON CONFLICT (webhook_id) DO UPDATE SET epoch = excluded.epoch, leased_until = excluded.leased_until, renewed_at = excluded.renewed_at
 	WHERE m.epoch <= excluded.epoch
 	RETURNING webhook_id`
 
@@ -99,7 +99,7 @@ func (s *Service) ReleaseLease(ctx context.Context, lease Lease) error {
 	pipeline := &pgx.Batch{}
 	hours := s.hours.takeAll(lease.WebhookID)
 	queueHours(pipeline, lease.WebhookID, hours)
-	pipeline.Queue(`DELETE FROM mailboxes WHERE webhook_id = $1 AND epoch <= $2`, lease.WebhookID, lease.Epoch)
+	pipeline.Queue(`DELETE FROM webhook_leases WHERE webhook_id = $1 AND epoch <= $2`, lease.WebhookID, lease.Epoch)
 	err := s.pool.SendBatch(ctx, pipeline).Close()
 	if err != nil {
 		s.hours.putBack(lease.WebhookID, hours)

@@ -48,7 +48,7 @@ func TestALaterLeaseTakesAnAddressOver(t *testing.T) {
 	if err := f.ReleaseLease(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
-	if n := servicetest.Value[int](f, `SELECT count(*) FROM mailboxes`); n != 1 {
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM webhook_leases`); n != 1 {
 		t.Error("the first holder released the second's lease")
 	}
 	if lost, err := f.RenewLeases(t.Context(), []service.Lease{second}); err != nil || len(lost) != 0 {
@@ -59,7 +59,7 @@ func TestALaterLeaseTakesAnAddressOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	acquire(t, f, "erp_hook")
-	f.Exec(`UPDATE mailboxes SET renewed_at = now() - $1::interval`, service.LeaseDuration)
+	f.Exec(`UPDATE webhook_leases SET renewed_at = now() - $1::interval`, service.LeaseDuration)
 	acquire(t, f, "erp_hook")
 }
 
@@ -67,12 +67,12 @@ func TestALaterLeaseTakesAnAddressOver(t *testing.T) {
 func TestLeasesSurviveACrashOfTheDatabase(t *testing.T) {
 	f := servicetest.New(t)
 	lease := acquire(t, f, "erp_hook")
-	f.Exec(`TRUNCATE mailboxes`)
+	f.Exec(`TRUNCATE webhook_leases`)
 	if lost, err := f.RenewLeases(t.Context(), []service.Lease{lease}); err != nil || len(lost) != 0 {
 		t.Fatalf("renewing loses %v, %v", lost, err)
 	}
 	f.Clock.Advance(time.Second)
-	if until := servicetest.Value[time.Time](f, `SELECT attended_until FROM mailboxes WHERE epoch = $1`, lease.Epoch); !until.After(f.Clock.Now()) {
+	if until := servicetest.Value[time.Time](f, `SELECT leased_until FROM webhook_leases WHERE epoch = $1`, lease.Epoch); !until.After(f.Clock.Now()) {
 		t.Errorf("the lease lasts until %s", until)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // operations returns a call for each operation of the table.
 func (s *harness) operations() map[string]func(id string) error {
-	erp, ann, cat, call := s.as("erp"), s.as("ann"), s.as("cat"), service.Call{}
+	erp, ann, cat, call := s.as("erp"), s.as("ann"), s.as("cat"), service.RequestKey{}
 	ended := func(_ service.WriteResult, err error) error { return err }
 	complete := func(id string) error {
 		return ended(s.AnswerWorkOrder(s.t.Context(), erp, call, id, nil, service.CompleteWork))
@@ -31,13 +31,13 @@ func (s *harness) operations() map[string]func(id string) error {
 		"complete_to_review": complete,
 		"cancel":             func(id string) error { return ended(s.CancelWorkOrder(s.t.Context(), erp, call, id, nil)) },
 		"approve": func(id string) error {
-			return ended(s.ReviewWorkOrder(s.t.Context(), cat, service.Call{}, id, service.Review{Approve: true}))
+			return ended(s.ReviewWorkOrder(s.t.Context(), cat, service.RequestKey{}, id, service.Review{Approve: true}))
 		},
 		"send_back": func(id string) error {
-			return ended(s.ReviewWorkOrder(s.t.Context(), cat, service.Call{}, id, service.Review{}))
+			return ended(s.ReviewWorkOrder(s.t.Context(), cat, service.RequestKey{}, id, service.Review{}))
 		},
-		"hold":   func(id string) error { return ended(s.HoldWorkOrder(s.t.Context(), ann, service.Call{}, id)) },
-		"resume": func(id string) error { return ended(s.ResumeWorkOrder(s.t.Context(), ann, service.Call{}, id)) },
+		"hold":   func(id string) error { return ended(s.HoldWorkOrder(s.t.Context(), ann, service.RequestKey{}, id)) },
+		"resume": func(id string) error { return ended(s.ResumeWorkOrder(s.t.Context(), ann, service.RequestKey{}, id)) },
 	}
 }
 
@@ -61,7 +61,7 @@ func TestLifecycleByStatusAndOperation(t *testing.T) {
 				id := s.workOrderIn(models.WorkOrderStatus(from))
 				// In review the last consultant cannot be removed.
 				if operation == "complete" && from != string(models.StatusSentToInspection) {
-					s.mustWrite(s.UnassignWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, s.ID("cat")))
+					s.mustWrite(s.UnassignWorkOrder(t.Context(), s.as("erp"), service.RequestKey{}, id, s.ID("cat")))
 					s.clearEffects(id)
 				}
 				before := s.statusOf(id)
@@ -111,13 +111,13 @@ func TestCancelDuringReview(t *testing.T) {
 	s := newHarness(t)
 	id := s.workOrderIn(models.StatusSentToInspection)
 	reason := "Sold"
-	record := s.mustWrite(s.CancelWorkOrder(t.Context(), s.as("ann"), service.Call{}, id, &reason))
+	record := s.mustWrite(s.CancelWorkOrder(t.Context(), s.as("ann"), service.RequestKey{}, id, &reason))
 	if record.CancelledAt == nil || record.CompletedAt != nil || record.CancelReason == nil || *record.CancelReason != reason {
 		t.Errorf("the record is %+v", record)
 	}
 	for _, approve := range []bool{true, false} {
 		err := s.expectUnchanged(id, func() error {
-			_, err := s.ReviewWorkOrder(t.Context(), s.as("cat"), service.Call{}, id, service.Review{Approve: approve})
+			_, err := s.ReviewWorkOrder(t.Context(), s.as("cat"), service.RequestKey{}, id, service.Review{Approve: approve})
 			return err
 		})
 		expect(t, "a review afterwards", outcome(err), "rule_violation status")
@@ -130,12 +130,12 @@ func TestReassignDuringReview(t *testing.T) {
 	s := newHarness(t)
 	id := s.workOrderIn(models.StatusSentToInspection)
 	review := func(key string, approve bool) string {
-		_, err := s.ReviewWorkOrder(t.Context(), s.as(key), service.Call{}, id, service.Review{Approve: approve})
+		_, err := s.ReviewWorkOrder(t.Context(), s.as(key), service.RequestKey{}, id, service.Review{Approve: approve})
 		return outcome(err)
 	}
 	expect(t, "the manager's review before she is a consultant", review("ann", true), "permission_denied")
-	s.mustWrite(s.AssignWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, s.ids("bob"), s.ids("ann")))
-	s.mustWrite(s.UnassignWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, s.ID("cat")))
+	s.mustWrite(s.AssignWorkOrder(t.Context(), s.as("erp"), service.RequestKey{}, id, s.ids("bob"), s.ids("ann")))
+	s.mustWrite(s.UnassignWorkOrder(t.Context(), s.as("erp"), service.RequestKey{}, id, s.ID("cat")))
 	expect(t, "the former consultant's review", review("cat", true), "not_found")
 	expect(t, "a new worker's review", review("bob", true), "permission_denied")
 	expect(t, "the status during the review", s.statusOf(id), "sent_to_inspection")
@@ -147,16 +147,16 @@ func TestReassignDuringReview(t *testing.T) {
 func TestSendBackAndSecondCompletion(t *testing.T) {
 	s := newHarness(t)
 	id := s.workOrderIn(models.StatusSentToInspection)
-	back := s.mustWrite(s.ReviewWorkOrder(t.Context(), s.as("cat"), service.Call{}, id, service.Review{Comment: "The belt is loose."}))
+	back := s.mustWrite(s.ReviewWorkOrder(t.Context(), s.as("cat"), service.RequestKey{}, id, service.Review{Comment: "The belt is loose."}))
 	if back.Status.Code != "back_from_inspection" || back.CompletedAt != nil {
 		t.Errorf("sent back: %+v", back)
 	}
-	s.mustWrite(s.AnswerWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, nil, service.SaveAnswers))
-	again := s.mustWrite(s.AnswerWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, nil, service.CompleteWork))
+	s.mustWrite(s.AnswerWorkOrder(t.Context(), s.as("erp"), service.RequestKey{}, id, nil, service.SaveAnswers))
+	again := s.mustWrite(s.AnswerWorkOrder(t.Context(), s.as("erp"), service.RequestKey{}, id, nil, service.CompleteWork))
 	if again.Status.Code != "sent_to_inspection" || again.CompletedAt != nil {
 		t.Errorf("completed for the second time: %+v", again)
 	}
-	done := s.mustWrite(s.ReviewWorkOrder(t.Context(), s.as("cat"), service.Call{}, id, service.Review{Approve: true}))
+	done := s.mustWrite(s.ReviewWorkOrder(t.Context(), s.as("cat"), service.RequestKey{}, id, service.Review{Approve: true}))
 	if done.Status.Code != "complete" || done.CompletedAt == nil || *done.CompletedAt != done.ChangedAt {
 		t.Errorf("approved: %+v", done)
 	}
@@ -177,10 +177,10 @@ func TestResumeRestoresTheStatus(t *testing.T) {
 	for _, from := range []models.WorkOrderStatus{models.StatusOpen, models.StatusInProgress, models.StatusBackFromInspection} {
 		t.Run(string(from), func(t *testing.T) {
 			id := s.workOrderIn(from)
-			s.mustWrite(s.HoldWorkOrder(t.Context(), s.as("ann"), service.Call{}, id))
-			s.mustWrite(s.AssignWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, s.ids("bob"), nil))
+			s.mustWrite(s.HoldWorkOrder(t.Context(), s.as("ann"), service.RequestKey{}, id))
+			s.mustWrite(s.AssignWorkOrder(t.Context(), s.as("erp"), service.RequestKey{}, id, s.ids("bob"), nil))
 			expect(t, "the status on hold", s.statusOf(id), "on_hold from "+string(from))
-			resumed := s.mustWrite(s.ResumeWorkOrder(t.Context(), s.as("ann"), service.Call{}, id))
+			resumed := s.mustWrite(s.ResumeWorkOrder(t.Context(), s.as("ann"), service.RequestKey{}, id))
 			expect(t, "the status resumed", s.statusOf(id), string(from))
 			if !slices.Equal(resumed.Assignees, s.ids("erp", "bob")) {
 				t.Errorf("the assignees are %v", resumed.Assignees)

@@ -110,14 +110,14 @@ func (s *Service) MailsLinks() bool { return s.MailLinks }
 
 // ForgotPassword makes links for the people with the e-mail address who can sign in, to be
 // mailed to that address. It makes none if there are no such people or too many links
-// were asked for, if links are not mailed, or if the form of the context (WithForm) has
+// were asked for, if links are not mailed, or if the form of the context (WithSubmission) has
 // asked before: callers must not be able to tell which. Errors: unavailable.
 func (s *Service) ForgotPassword(ctx context.Context, email string, client Client) error {
 	if !s.MailLinks || !models.IsText(email) {
 		return nil
 	}
 	counts := []attemptCount{s.attemptCount(resetsPerNetwork, time.Hour, "reset network", client.Network)}
-	if form, sent := formOf(ctx); sent {
+	if form, sent := submissionOf(ctx); sent {
 		counts = append(counts, s.attemptCount(1, time.Hour, "reset form", form.Key, normalEmail(email)))
 	}
 	_, err := s.countAgainst(ctx, counts)

@@ -65,17 +65,17 @@ func list[Row any, P rowPointer[Row]](ctx context.Context, s *Service, q *listQu
 	if err != nil {
 		return nil, err
 	}
-	guess, guessed := s.views.last(q.digest)
+	guess, guessed := s.visibilities.last(q.digest)
 	if q.grant == "" {
-		guess, guessed = view{}, true // the page does not depend on the view
+		guess, guessed = visibility{}, true // the page does not depend on the visibility
 	}
-	guessed = guessed && !start.changes // a page of changes needs the horizon
-	var v view
+	guessed = guessed && !start.changes // a page of changes needs the xmin horizon
+	var v visibility
 	var found []Row
 	return read(ctx, s, q.actor.OrganizationID, func() ([]byte, error) {
 		return encodePage[Row, P](ctx, s, q, start, v, found, limit)
 	}, func(pipeline *pgx.Batch) error {
-		q.queueView(pipeline, &v, start)
+		q.queueVisibility(pipeline, &v, start)
 		if guessed {
 			queuePage(pipeline, &found, q, guess, start, limit)
 		}
@@ -86,7 +86,7 @@ func list[Row any, P rowPointer[Row]](ctx context.Context, s *Service, q *listQu
 		}
 		slices.Sort(v.Nodes) // as they come in any order
 		if access := v.access(); !guessed || !reflect.DeepEqual(access, guess) {
-			s.views.remember(q.digest, access)
+			s.visibilities.remember(q.digest, access)
 			queuePage(pipeline, &found, q, v, start, limit)
 		}
 		return nil
@@ -95,7 +95,7 @@ func list[Row any, P rowPointer[Row]](ctx context.Context, s *Service, q *listQu
 
 // encodePage encodes the rows found as a page; there is one more than the
 // limit if another page follows. Errors: unavailable.
-func encodePage[Row any, P rowPointer[Row]](ctx context.Context, s *Service, q *listQuery, start *pageStart, v view, found []Row, limit int) (body []byte, err error) {
+func encodePage[Row any, P rowPointer[Row]](ctx context.Context, s *Service, q *listQuery, start *pageStart, v visibility, found []Row, limit int) (body []byte, err error) {
 	page := pageEnd{HasMore: len(found) > limit}
 	if err := showNodes[Row, P](found); err != nil {
 		return nil, err
@@ -106,13 +106,13 @@ func encodePage[Row any, P rowPointer[Row]](ctx context.Context, s *Service, q *
 		last = P(&found[len(found)-1]).position()
 	}
 	if start.changes {
-		named, err := s.beatAbove(ctx, v, last)
+		named, err := s.watermarkAbove(ctx, v, last)
 		if err != nil {
 			return nil, err
 		}
 		end := last
 		if !page.HasMore {
-			end = position{Xid: min(v.Horizon, named.Xid)}
+			end = position{Xid: min(v.XminHorizon, named.Xid)}
 		}
 		page.SyncToken = start.changesToken(kindSync, end, named, v, q.digest, s.Now())
 		if page.HasMore {
@@ -135,7 +135,7 @@ func encodePage[Row any, P rowPointer[Row]](ctx context.Context, s *Service, q *
 
 // queuePage adds the query of a page. One with filters is planned for their values: how
 // many records a node or a time has decides how the page is found.
-func queuePage[Row any](pipeline *pgx.Batch, into *[]Row, q *listQuery, v view, start *pageStart, limit int) {
+func queuePage[Row any](pipeline *pgx.Batch, into *[]Row, q *listQuery, v visibility, start *pageStart, limit int) {
 	if q.hasValues {
 		pipeline.Queue(`SELECT set_config('plan_cache_mode', 'force_custom_plan', true)`)
 	}
@@ -143,11 +143,11 @@ func queuePage[Row any](pipeline *pgx.Batch, into *[]Row, q *listQuery, v view, 
 	queueAll(pipeline, into, sql, args...)
 }
 
-// beatAbove returns the beat that the tokens of a page name: the newest one, or a new
+// watermarkAbove returns the watermark that the tokens of a page name: the newest one, or a new
 // one if it is old or not above the page's last row. Errors: unavailable.
-func (s *Service) beatAbove(ctx context.Context, v view, last position) (beat, error) {
-	if v.BeatIsOld || last.Xid >= v.BeatXid {
-		return s.newBeat(ctx)
+func (s *Service) watermarkAbove(ctx context.Context, v visibility, last position) (watermark, error) {
+	if v.WatermarkIsOld || last.Xid >= v.WatermarkXid {
+		return s.newWatermark(ctx)
 	}
-	return beat{Nonce: v.BeatNonce, Xid: v.BeatXid}, nil
+	return watermark{Nonce: v.WatermarkNonce, Xid: v.WatermarkXid}, nil
 }

@@ -139,63 +139,63 @@ func (q *listQuery) ofIDs(ids []string) {
 	q.digest = digestOf(q.table, q.digest, q.ids)
 }
 
-// view is what must be known before a page is read.
-type view struct {
-	// Horizon is the oldest transaction still running. All earlier ones have ended, so
+// visibility is what must be known before a page is read.
+type visibility struct {
+	// XminHorizon is the oldest transaction still running. All earlier ones have ended, so
 	// no change can appear below a position below it.
-	Horizon     uint64
+	XminHorizon uint64
 	AccessEpoch int
 	// Nodes are the visible nodes, some of them twice, nil if they are more than narrowLimit.
 	Nodes []string
 	// OnlyCreates is true if there may be a node on which the actor has the list's create and
 	// not its grant.
 	OnlyCreates bool
-	// BeatNonce and BeatXid are the newest beat, "" and 0 without one.
-	BeatNonce string
-	BeatXid   uint64
-	BeatIsOld bool
-	// TokenXid is the xid of the beat that the request's token names, nil if the
+	// WatermarkNonce and WatermarkXid are the newest watermark, "" and 0 without one.
+	WatermarkNonce string
+	WatermarkXid   uint64
+	WatermarkIsOld bool
+	// TokenXid is the xid of the watermark that the request's token names, nil if the
 	// database does not have it.
 	TokenXid *uint64
 	// SinceXid is where the changes since the request's time begin.
 	SinceXid uint64
 }
 
-// access returns the part of the view that the query of a page by ids depends on.
-func (v view) access() view {
-	v.Horizon, v.AccessEpoch, v.BeatNonce, v.BeatXid, v.BeatIsOld, v.TokenXid, v.SinceXid = 0, 0, "", 0, false, nil, 0
+// access returns the part of the visibility that the query of a page by ids depends on.
+func (v visibility) access() visibility {
+	v.XminHorizon, v.AccessEpoch, v.WatermarkNonce, v.WatermarkXid, v.WatermarkIsOld, v.TokenXid, v.SinceXid = 0, 0, "", 0, false, nil, 0
 	return v
 }
 
-// maxViews bounds the views that a process remembers to a few megabytes.
-const maxViews = 500
+// maxVisibilities bounds the visibilities that a process remembers to a few megabytes.
+const maxVisibilities = 500
 
-// views remembers what the readers of lists could last see. It is safe for concurrent
+// visibilities remembers what the readers of lists could last see. It is safe for concurrent
 // use.
-type views struct {
+type visibilities struct {
 	mu sync.Mutex
 	// known is by listQuery.digest.
-	known map[string]view
+	known map[string]visibility
 }
 
-func (r *views) last(digest string) (view, bool) {
+func (r *visibilities) last(digest string) (visibility, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	v, ok := r.known[digest]
 	return v, ok
 }
 
-func (r *views) remember(digest string, v view) {
+func (r *visibilities) remember(digest string, v visibility) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.known == nil || len(r.known) >= maxViews {
-		r.known = map[string]view{}
+	if r.known == nil || len(r.known) >= maxVisibilities {
+		r.known = map[string]visibility{}
 	}
 	r.known[digest] = v
 }
 
 const viewQuery = `
-	SELECT pg_snapshot_xmin(pg_current_snapshot()) AS horizon,
+	SELECT pg_snapshot_xmin(pg_current_snapshot()) AS xmin_horizon,
 		coalesce((SELECT access_epoch FROM integrations WHERE id = @actor), 0) AS access_epoch,
 		CASE WHEN @grant <> '' THEN (
 			SELECT CASE WHEN count(*) <= @narrow::bigint THEN coalesce(array_agg(seen.node_id::text), '{}') END
@@ -207,21 +207,21 @@ const viewQuery = `
 			JOIN assignments g ON g.identity_id = a.identity_id AND g.organization_id = a.organization_id
 			JOIN permission_definitions d ON d.id = g.definition_id
 			WHERE a.actor_id = @actor AND @create = ANY (d.grants) AND @grant <> ALL (d.grants)) AS only_creates,
-		coalesce(newest.nonce::text, '') AS beat_nonce,
-		coalesce(newest.xid, '0') AS beat_xid,
-		coalesce(newest.at < clock_timestamp() - @interval::interval, true) AS beat_is_old,
-		(SELECT xid FROM beats WHERE nonce = @token::uuid) AS token_xid,
-		coalesce((SELECT xid FROM beats WHERE at <= @before::timestamptz ORDER BY at DESC LIMIT 1), '0') AS since_xid
-	FROM (SELECT) one LEFT JOIN LATERAL (SELECT * FROM beats ORDER BY xid DESC LIMIT 1) newest ON true`
+		coalesce(newest.nonce::text, '') AS watermark_nonce,
+		coalesce(newest.xid, '0') AS watermark_xid,
+		coalesce(newest.at < clock_timestamp() - @interval::interval, true) AS watermark_is_old,
+		(SELECT xid FROM watermarks WHERE nonce = @token::uuid) AS token_xid,
+		coalesce((SELECT xid FROM watermarks WHERE at <= @before::timestamptz ORDER BY at DESC LIMIT 1), '0') AS since_xid
+	FROM (SELECT) one LEFT JOIN LATERAL (SELECT * FROM watermarks ORDER BY xid DESC LIMIT 1) newest ON true`
 
-// queueView adds the query of what must be known before the page.
-func (q *listQuery) queueView(pipeline *pgx.Batch, into *view, start *pageStart) {
+// queueVisibility adds the query of what must be known before the page.
+func (q *listQuery) queueVisibility(pipeline *pgx.Batch, into *visibility, start *pageStart) {
 	args := pgx.NamedArgs{
 		"actor": q.actor.IdentityID, "grant": string(q.grant), "create": string(q.create), "below": q.below, "narrow": narrowLimit,
-		"interval": beatInterval, "token": nil, "before": nil,
+		"interval": watermarkInterval, "token": nil, "before": nil,
 	}
-	if start.token != nil && start.token.Beat != "" {
-		args["token"] = start.token.Beat
+	if start.token != nil && start.token.Watermark != "" {
+		args["token"] = start.token.Watermark
 	}
 	if start.since != nil {
 		args["before"] = start.since.Add(-beatMargin)
@@ -250,7 +250,7 @@ type pageOrder struct {
 const maxID = "~"
 
 // order returns the order of the page's list and where the page begins.
-func (q *listQuery) order(v view, start *pageStart) pageOrder {
+func (q *listQuery) order(v visibility, start *pageStart) pageOrder {
 	conditions, filters := q.filters, ""
 	if q.onlyIf != "" && (start.changes || q.ids != nil) {
 		conditions = append(slices.Clip(conditions), q.onlyIf)
@@ -264,13 +264,13 @@ func (q *listQuery) order(v view, start *pageStart) pageOrder {
 		return pageOrder{keys: "{w}.id", order: "{w}.id DESC", inPage: "id DESC", rows: q.table, scanned: filters + begin, after: begin}
 	}
 	begin := " AND {w}.changed_xid < @horizon AND ({w}.changed_xid, {w}.id) > (@xid, @after)"
-	q.args["horizon"], q.args["xid"], q.args["after"] = v.Horizon, start.at.Xid, start.at.ID
+	q.args["horizon"], q.args["xid"], q.args["after"] = v.XminHorizon, start.at.Xid, start.at.ID
 	const key = "{w}.changed_xid, {w}.id"
 	o := pageOrder{keys: key, order: key, inPage: "xid, id", changes: true, rows: q.table, scanned: filters + begin}
 	if q.positions != "" && q.ids == nil {
 		o.rows = q.positions
 		if filters != "" { // positions lacks their columns
-			filters = ` AND (SELECT true FROM ` + q.table + ` r WHERE r.id = {w}.id` + with(filters, "w", "r") + ` LIMIT 1)`
+			filters = ` AND (SELECT true FROM ` + q.table + ` r WHERE r.id = {w}.id` + fill(filters, "w", "r") + ` LIMIT 1)`
 		}
 		o.scanned = begin + filters
 	}
@@ -295,7 +295,7 @@ var sourceRows = []int{51, models.MaxPageSize + 1}
 
 // sql builds the query of a page of at most limit rows and one more, if there is one.
 // Each source is cut before the union, so that none is read to its end.
-func (q *listQuery) sql(v view, start *pageStart, limit int) string {
+func (q *listQuery) sql(v visibility, start *pageStart, limit int) string {
 	q.args["rows"] = limit + 1
 	size, _ := slices.BinarySearch(sourceRows, limit+1)
 	o := q.order(v, start)
@@ -322,7 +322,7 @@ func (q *listQuery) sql(v view, start *pageStart, limit int) string {
 	if len(first) > 0 {
 		page = `WITH ` + strings.Join(first, ", ") + page
 	}
-	return with(page, "w", "w", "actor", "@actor", "people", strconv.FormatBool(q.actor.ShowPeople), "cut", strconv.Itoa(sourceRows[size]))
+	return fill(page, "w", "w", "actor", "@actor", "people", strconv.FormatBool(q.actor.ShowPeople), "cut", strconv.Itoa(sourceRows[size]))
 }
 
 // granted selects the nodes on which the actor was assigned the list's grant.
@@ -344,7 +344,7 @@ const amongGranted = `({node} IN (SELECT node_id FROM granted) OR (SELECT true F
 			WHERE c.node_id = {node} AND (c.ancestor_id IN (SELECT node_id FROM granted WHERE applies_below)) IS TRUE LIMIT 1) IS TRUE)`
 
 // sourcesOf returns the sources of the page, without their order and limit.
-func (q *listQuery) sourcesOf(v view, o pageOrder) []string {
+func (q *listQuery) sourcesOf(v visibility, o pageOrder) []string {
 	if q.ids != nil {
 		return []string{o.keys + ` FROM unnest(@ids::text[]) requested
 			CROSS JOIN LATERAL (SELECT * FROM ` + q.table + ` WHERE id = requested LIMIT 1) {w} WHERE ` + q.readable + o.scanned}
@@ -374,7 +374,7 @@ func (q *listQuery) sourcesOf(v view, o pageOrder) []string {
 
 // nodeSources are the sources of the visible nodes' records: read from the nodes if
 // they are few, in the list's order otherwise.
-func (q *listQuery) nodeSources(v view, o pageOrder) []string {
+func (q *listQuery) nodeSources(v visibility, o pageOrder) []string {
 	byStatus := len(q.statuses) > 0 && !o.changes
 	if v.Nodes != nil {
 		q.args["nodes"] = slices.Compact(slices.Clone(v.Nodes))

@@ -186,7 +186,7 @@ func (m *machine) create(who string) {
 		when(slices.Contains(named, "zed"), "rule_violation assignee_not_connected"),
 		when(len(workers) == 0 && slices.Contains(consultants, "ann"), "rule_violation no_worker"),
 	)
-	answer, err := m.CreateWorkOrder(m.t.Context(), m.as(who), service.Call{}, in)
+	answer, err := m.CreateWorkOrder(m.t.Context(), m.as(who), service.RequestKey{}, in)
 	if !m.matches("create", who, err, said) {
 		return
 	}
@@ -204,7 +204,7 @@ func (m *machine) create(who string) {
 func (m *machine) patch(o *orderModel, who string) {
 	title := m.pick("title", []string{"Replace filter", "Replace belt"})
 	said := first(m.common(o, who, true), when(!may(who, "update"), denied), when(!o.workable(), wrongStatus))
-	_, err := m.UpdateWorkOrder(m.t.Context(), m.as(who), service.Call{}, o.id, service.WorkOrderPatch{Title: service.Sent[string]{Value: title, Set: true}})
+	_, err := m.UpdateWorkOrder(m.t.Context(), m.as(who), service.RequestKey{}, o.id, service.WorkOrderPatch{Title: service.Sent[string]{Value: title, Set: true}})
 	if m.matches("patch", who, err, said) && title != o.title {
 		o.title = title
 		o.events = append(o.events, "updated")
@@ -234,7 +234,7 @@ func (m *machine) assign(o *orderModel, who string) {
 		when(slices.ContainsFunc(named, func(id string) bool { return !known(id) }), "validation_failed"),
 		when(slices.ContainsFunc(named, both), "rule_violation both_roles"),
 		when(slices.Contains(named, "zed"), "rule_violation assignee_not_connected"))
-	_, err := m.AssignWorkOrder(m.t.Context(), m.as(who), service.Call{}, o.id, m.ids(workers...), m.ids(consultants...))
+	_, err := m.AssignWorkOrder(m.t.Context(), m.as(who), service.RequestKey{}, o.id, m.ids(workers...), m.ids(consultants...))
 	if !m.matches("assign", who, err, said) {
 		return
 	}
@@ -261,7 +261,7 @@ func (m *machine) unassign(o *orderModel, who string) {
 		when(who == "pia" && !own(whom), denied),
 		when(len(o.workers) == 1 && o.workers[0] == whom, "rule_violation last_worker"),
 		when(len(o.consultants) == 1 && o.consultants[0] == whom && o.is("sent_to_inspection"), wrongStatus))
-	_, err := m.UnassignWorkOrder(m.t.Context(), m.as(who), service.Call{}, o.id, m.ID(whom))
+	_, err := m.UnassignWorkOrder(m.t.Context(), m.as(who), service.RequestKey{}, o.id, m.ID(whom))
 	if !m.matches("unassign", who, err, said) {
 		return
 	}
@@ -281,7 +281,7 @@ func (m *machine) answer(o *orderModel, who string, complete bool) {
 		when(!slices.Contains(o.workers, who) && !(isPerson(who) && acts(who, o.workers)), "rule_violation not_assigned_as_worker"),
 		when(!o.workable(), wrongStatus),
 		when(complete && o.form && !answered, "rule_violation required_questions"))
-	_, err := m.AnswerWorkOrder(m.t.Context(), m.as(who), service.Call{}, o.id, answers, service.Completion(complete))
+	_, err := m.AnswerWorkOrder(m.t.Context(), m.as(who), service.RequestKey{}, o.id, answers, service.Completion(complete))
 	what := map[bool]string{false: "answer", true: "complete"}[complete]
 	if !m.matches(what, who, err, said) {
 		return
@@ -299,7 +299,7 @@ func (m *machine) answer(o *orderModel, who string, complete bool) {
 
 func (m *machine) cancel(o *orderModel, who string) {
 	said := first(m.common(o, who, true), when(!may(who, "delete"), denied), when(o.is("complete", "cancelled"), wrongStatus))
-	_, err := m.CancelWorkOrder(m.t.Context(), m.as(who), service.Call{}, o.id, nil)
+	_, err := m.CancelWorkOrder(m.t.Context(), m.as(who), service.RequestKey{}, o.id, nil)
 	if m.matches("cancel", who, err, said) {
 		o.setStatus("cancelled", "cancelled")
 	}
@@ -313,7 +313,7 @@ func (m *machine) reviewed(o *orderModel, who string, approve bool) {
 	}
 	said := first(m.common(o, who, false), when(!isPerson(who) || !acts(who, o.consultants), denied),
 		when(long, "validation_failed"), when(!o.is("sent_to_inspection"), wrongStatus))
-	_, err := m.ReviewWorkOrder(m.t.Context(), m.as(who), service.Call{}, o.id, review)
+	_, err := m.ReviewWorkOrder(m.t.Context(), m.as(who), service.RequestKey{}, o.id, review)
 	what := map[bool]string{false: "send back", true: "approve"}[approve]
 	switch {
 	case !m.matches(what, who, err, said):
@@ -326,7 +326,7 @@ func (m *machine) reviewed(o *orderModel, who string, approve bool) {
 
 func (m *machine) hold(o *orderModel, who string) {
 	said := first(m.common(o, who, true), when(!isPerson(who) || !may(who, "update") && !acts(who, o.everyone()), denied), when(!o.workable(), wrongStatus))
-	_, err := m.HoldWorkOrder(m.t.Context(), m.as(who), service.Call{}, o.id)
+	_, err := m.HoldWorkOrder(m.t.Context(), m.as(who), service.RequestKey{}, o.id)
 	if m.matches("hold", who, err, said) {
 		o.setStatus("on_hold", "")
 	}
@@ -334,7 +334,7 @@ func (m *machine) hold(o *orderModel, who string) {
 
 func (m *machine) resume(o *orderModel, who string) {
 	said := first(m.common(o, who, true), when(!isPerson(who) || !may(who, "update") && !acts(who, o.everyone()), denied), when(!o.is("on_hold"), wrongStatus))
-	_, err := m.ResumeWorkOrder(m.t.Context(), m.as(who), service.Call{}, o.id)
+	_, err := m.ResumeWorkOrder(m.t.Context(), m.as(who), service.RequestKey{}, o.id)
 	if m.matches("resume", who, err, said) {
 		o.setStatus(o.heldFrom, "")
 	}

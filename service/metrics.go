@@ -35,9 +35,9 @@ type Backlog struct {
 	// AddressesFailing are on, and their latest attempts failed.
 	// AddressesTurnedOff are off because they failed.
 	AddressesOn, AddressesOff, AddressesFailing, AddressesTurnedOff int
-	// HorizonSince is since when the horizon of the lists of changes has not advanced,
-	// nil if it has since the newest beat.
-	HorizonSince *models.Time
+	// XminHorizonSince is since when the xmin horizon of the lists of changes has not advanced,
+	// nil if it has since the newest watermark.
+	XminHorizonSince *models.Time
 	// OldestMove is the time of the oldest move of a node below which not every record
 	// is listed as changed yet, nil without one.
 	OldestMove *models.Time
@@ -59,7 +59,7 @@ const MaxKeptCount = 10_000
 // delivery of each address by skipping in their index from address to address, so
 // a million deliveries after it add no cost. Every count has a limit. Retries of a
 // deleted address count until housekeeping has removed them: their index lacks the address.
-var backlogQuery = with(`
+var backlogQuery = fill(`
 	WITH RECURSIVE heads AS (
 		(SELECT webhook_id, created_at FROM open_deliveries WHERE status = 'pending' ORDER BY webhook_id, seq LIMIT 1)
 		UNION ALL
@@ -69,7 +69,7 @@ var backlogQuery = with(`
 	), waiting AS (
 		SELECT min(h.created_at) AS oldest,
 			count(*) FILTER (WHERE h.created_at < @unclaimed_since AND m.webhook_id IS NULL) AS unclaimed
-		FROM heads h LEFT JOIN mailboxes m ON m.webhook_id = h.webhook_id AND m.attended_until > @now
+		FROM heads h LEFT JOIN webhook_leases m ON m.webhook_id = h.webhook_id AND m.leased_until > @now
 		WHERE h.{not_deleted}
 	), kept AS (
 		SELECT count(*) FILTER (WHERE status = 'failed') AS failed, count(*) FILTER (WHERE status = 'held') AS held
@@ -80,24 +80,24 @@ var backlogQuery = with(`
 		(SELECT oldest FROM waiting) AS oldest_pending,
 		(SELECT count(*) FROM (SELECT FROM open_deliveries WHERE status = 'retrying' LIMIT @max) x) AS retries,
 		(SELECT failed FROM kept) AS failed, (SELECT held FROM kept) AS held,
-		(SELECT count(*) FROM (SELECT FROM looks_owed LIMIT @max) x) AS dirty_records,
-		(SELECT min(since) FROM looks_owed) AS oldest_dirty,
+		(SELECT count(*) FROM (SELECT FROM dirty_records LIMIT @max) x) AS dirty_records,
+		(SELECT min(since) FROM dirty_records) AS oldest_dirty,
 		(SELECT count(*) FROM (SELECT FROM notices WHERE mail = 'waiting' UNION ALL SELECT FROM sign_in_links WHERE sealed IS NOT NULL LIMIT @max) x) AS mails,
 		least((SELECT min(created_at) FROM notices WHERE mail = 'waiting'), (SELECT min(created_at) FROM sign_in_links WHERE sealed IS NOT NULL)) AS oldest_mail,
 		(SELECT unclaimed FROM waiting) AS unclaimed_addresses,
 		(SELECT count(*) FROM (SELECT FROM open_deliveries
 			WHERE status = 'retrying' AND next_attempt_at < @unclaimed_since LIMIT @max) x) AS unclaimed_retries,
-		(SELECT count(*) FROM (SELECT FROM looks_owed WHERE since < @dirty_since LIMIT @max) x) AS unclaimed_records,
+		(SELECT count(*) FROM (SELECT FROM dirty_records WHERE since < @dirty_since LIMIT @max) x) AS unclaimed_records,
 		(SELECT count(*) FROM webhooks WHERE enabled) AS addresses_on,
 		(SELECT count(*) FROM webhooks WHERE NOT enabled) AS addresses_off,
 		(SELECT count(*) FROM webhooks WHERE NOT enabled AND (off_reason = @gone OR starts_with(off_reason, @failing))) AS addresses_turned_off,
 		(SELECT count(*) FROM webhook_health h JOIN webhooks w ON w.id = h.webhook_id
 			WHERE h.failing_since IS NOT NULL AND w.enabled) AS addresses_failing,
-		(SELECT min(at) FROM beats WHERE xid = pg_snapshot_xmin(pg_current_snapshot())) AS horizon_since,
+		(SELECT min(at) FROM watermarks WHERE xid = pg_snapshot_xmin(pg_current_snapshot())) AS xmin_horizon_since,
 		(SELECT min(moved_at) FROM moved_nodes) AS oldest_move,
-		(SELECT greatest(0, least(@partition_days, min(ends) - (@now AT TIME ZONE 'UTC')::date - 1)) FROM (
-			SELECT max(ends) AS ends FROM partitions.days WHERE attached GROUP BY of) made) AS partition_days_ahead,
-		(SELECT count(*) FROM partitions.days WHERE day IS NOT NULL AND partitions.midnight(ends) < @partitions_until) AS partitions_overdue`,
+		(SELECT greatest(0, least(@partition_days, min(last) - (@now AT TIME ZONE 'UTC')::date)) FROM (
+			SELECT max(day) AS last FROM partitions.days WHERE attached GROUP BY of) made) AS partition_days_ahead,
+		(SELECT count(*) FROM partitions.days WHERE partitions.midnight(day + 1) < @partitions_until) AS partitions_overdue`,
 	"not_deleted", `webhook_id <> ALL (ARRAY(SELECT webhook_id::text FROM deleted_webhooks))`)
 
 func backlogArgs(now models.Time, grace time.Duration) pgx.NamedArgs {

@@ -103,12 +103,12 @@ func TestBacklogOfManyDeliveriesIsCheap(t *testing.T) {
 	}
 	f := servicetest.New(t)
 	create(t, f)
-	f.Exec(`INSERT INTO events SELECT 'evt_01kzx' || n, e.organization_id, e.type, e.record_id, e.actor_id, e.data, e.created_at
+	f.Exec(`INSERT INTO events SELECT 'evt_01kk9x' || n, e.organization_id, e.type, e.record_id, e.actor_id, e.data, e.created_at
 		FROM (SELECT * FROM events LIMIT 1) e, generate_series(1, $1) n`, many)
 	f.Exec(`INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, created_at)
-		SELECT 'dlv_01kzx' || n, 'evt_01kzx' || n, $2, 'wo_x', 'delivered', now() FROM generate_series(1, $1) n`, many, f.ID("erp_hook"))
+		SELECT 'dlv_01kk9x' || n, 'evt_01kk9x' || n, $2, 'wo_x', 'delivered', now() FROM generate_series(1, $1) n`, many, f.ID("erp_hook"))
 	for _, state := range []models.DeliveryStatus{models.DeliveryDelivered, models.DeliveryPending, models.DeliveryRetrying, models.DeliveryHeld} {
-		f.SetDeliveries(state, `event_id LIKE 'evt_01kzx%'`)
+		f.SetDeliveries(state, `event_id LIKE 'evt_01kk9x%'`)
 		f.Exec(`VACUUM ANALYZE open_deliveries, deliveries`)
 		started := time.Now()
 		if _, err := f.Backlog(t.Context(), time.Minute); err != nil {

@@ -28,8 +28,8 @@ func plantBelow(f *servicetest.Fixture, node string, first, last int) {
 		f.Acme.OrganizationID, node, f.ID("ann"), first, last)
 }
 
-// stampedSince counts the rows that were stamped after the transaction.
-func stampedSince(f *servicetest.Fixture, table string, xid uint64) int {
+// repositionedSince counts the rows that were repositioned after the transaction.
+func repositionedSince(f *servicetest.Fixture, table string, xid uint64) int {
 	return servicetest.Value[int](f, `SELECT count(*) FROM `+table+` WHERE changed_xid > ($1::bigint)::text::xid8`, int64(xid))
 }
 
@@ -37,21 +37,21 @@ func moves(f *servicetest.Fixture) int {
 	return servicetest.Value[int](f, `SELECT count(*) FROM moved_nodes`)
 }
 
-// housekeep stamps everything below the moves that are old enough.
+// housekeep repositions everything below the moves that are old enough.
 func housekeep(t *testing.T, f *servicetest.Fixture) int {
 	t.Helper()
-	return remove(t, f.Service, 7, 0).Stamped
+	return remove(t, f.Service, 7, 0).Repositioned
 }
 
-// An import that moves a node stamps nothing below it and waits for no writer of
-// records below. Housekeeping stamps them in batches, and continues after an
+// An import that moves a node repositions nothing below it and waits for no writer of
+// records below. Housekeeping repositions them in batches, and continues after an
 // interruption where it stopped.
 func TestAMoveLeavesTheRecordsBelowToHousekeeping(t *testing.T) {
 	const many = 2500
 	f := servicetest.New(t)
 	plantBelow(f, f.ID("ahu1"), 1, many)
 	plantBelow(f, f.ID("roof"), many+1, many+10)
-	if _, err := f.CreateFeedback(t.Context(), f.Actor("erp"), service.Call{}, service.NewFeedback{InventoryID: f.ID("fan1"), Subject: "Noise"}); err != nil {
+	if _, err := f.CreateFeedback(t.Context(), f.Actor("erp"), service.RequestKey{}, service.NewFeedback{InventoryID: f.ID("fan1"), Subject: "Noise"}); err != nil {
 		t.Fatal(err)
 	}
 	writing := begin(t, f)
@@ -63,8 +63,8 @@ func TestAMoveLeavesTheRecordsBelowToHousekeeping(t *testing.T) {
 	if _, err := f.Import(ctx, []byte(moveOfHVAC)); err != nil {
 		t.Fatalf("the move waits for a creation: %v", err)
 	}
-	if got := []int{stampedSince(f, "work_orders", before), stampedSince(f, "feedback", before), stampedSince(f, "inventory_nodes", before), moves(f)}; !slices.Equal(got, []int{0, 0, 1, 1}) {
-		t.Errorf("the import stamped %d work orders, %d feedback and %d nodes and left %d moves, want the node alone and one move", got[0], got[1], got[2], got[3])
+	if got := []int{repositionedSince(f, "work_orders", before), repositionedSince(f, "feedback", before), repositionedSince(f, "inventory_nodes", before), moves(f)}; !slices.Equal(got, []int{0, 0, 1, 1}) {
+		t.Errorf("the import repositioned %d work orders, %d feedback and %d nodes and left %d moves, want the node alone and one move", got[0], got[1], got[2], got[3])
 	}
 	if got := servicetest.Value[int](f, `SELECT count(*) FROM inventory_closure WHERE node_id = $1`, f.ID("fan1")); got != 5 {
 		t.Errorf("the fan has %d ancestors with itself, want the roof among them", got)
@@ -80,17 +80,17 @@ func TestAMoveLeavesTheRecordsBelowToHousekeeping(t *testing.T) {
 	transactions := 0
 	f.Service = f.NewInstance(func(o *service.Options) { o.AfterCommit = func() { transactions++ } })
 	first := remove(t, f.Service, service.RemovalBatch, service.Expiries+1) // one for each table, then another batch of records
-	if first.Stamped != 2*service.RemovalBatch || !first.More || transactions != service.Expiries+1 {
+	if first.Repositioned != 2*service.RemovalBatch || !first.More || transactions != service.Expiries+1 {
 		t.Errorf("the first %d transactions did %+v", transactions, first)
 	}
 	f.Service = f.NewInstance(func(o *service.Options) { o.AfterCommit = func() { transactions++ } })
 	transactions = 0
 	rest := remove(t, f.Service, service.RemovalBatch, 0)
-	if total := first.Stamped + rest.Stamped; total != many+1+1+2 || moves(f) != 0 || transactions != service.Expiries {
-		t.Errorf("%d records were stamped, %d moves are left after %d more transactions; want all records, with two nodes, once", total, moves(f), transactions)
+	if total := first.Repositioned + rest.Repositioned; total != many+1+1+2 || moves(f) != 0 || transactions != service.Expiries {
+		t.Errorf("%d records were repositioned, %d moves are left after %d more transactions; want all records, with two nodes, once", total, moves(f), transactions)
 	}
-	if got := stampedSince(f, "work_orders", before); got != many+1 {
-		t.Errorf("%d work orders were stamped, want those below the move", got)
+	if got := repositionedSince(f, "work_orders", before); got != many+1 {
+		t.Errorf("%d work orders were repositioned, want those below the move", got)
 	}
 	if got := servicetest.Value[int](f, `SELECT count(*) FROM inventory_nodes WHERE changed_at = $1`, f.Clock.Now()); got != 3 {
 		t.Errorf("%d nodes changed at the time of the move, want it and the two below", got)
@@ -165,7 +165,7 @@ func TestFollowersSeeEverythingBelowAMove(t *testing.T) {
 			s.move()
 			s.poll()
 			if n := housekeep(s.t, s.Fixture); n != 0 || moves(s.Fixture) != 1 {
-				s.t.Errorf("housekeeping stamped %d records while one may be missing", n)
+				s.t.Errorf("housekeeping repositioned %d records while one may be missing", n)
 			}
 			commit(s.t, early)
 		},
@@ -194,17 +194,17 @@ func TestFollowersSeeEverythingBelowAMove(t *testing.T) {
 			late := begin(s.t, s.Fixture)
 			insertBelow(s.t, s.Fixture, late, "mast", 5)
 			if n := housekeep(s.t, s.Fixture); n != 31 || moves(s.Fixture) != 0 {
-				s.t.Errorf("housekeeping stamped %d records, want all 31", n)
+				s.t.Errorf("housekeeping repositioned %d records, want all 31", n)
 			}
 			s.poll()
 			commit(s.t, late)
 		},
-		"a record changed while a batch has stamped it, and pages in between": func(s scene) {
+		"a record changed while a batch has repositioned it, and pages meanwhile": func(s scene) {
 			s.move()
 			s.WaitForOpenTransactions()
 			h := hold(s.t, s.Fixture, `AFTER UPDATE ON work_orders FOR EACH ROW WHEN (OLD.id = '`+workOrderID(20)+`' AND OLD.title = NEW.title)`)
-			stamped := make(chan int, 1)
-			go func() { stamped <- housekeep(s.t, s.Fixture) }()
+			repositioned := make(chan int, 1)
+			go func() { repositioned <- housekeep(s.t, s.Fixture) }()
 			h.waiting(s.t, 1)
 			s.poll()
 			changed := make(chan error, 1)
@@ -218,7 +218,7 @@ func TestFollowersSeeEverythingBelowAMove(t *testing.T) {
 			if err := <-changed; err != nil {
 				s.t.Error(err)
 			}
-			<-stamped
+			<-repositioned
 		},
 		"a batch that meets a locked record": func(s scene) {
 			s.move()
@@ -332,11 +332,11 @@ func TestMovesShareBatches(t *testing.T) {
 	}
 	f.WaitForOpenTransactions()
 	// 105 records are five for each of the 21 moves.
-	if got := remove(t, f.Service, 105, 8); got.Stamped != 20+4 || moves(f) != 1 {
-		t.Errorf("the first batch stamped %d records and left %d moves, want one record below each small move", got.Stamped, moves(f))
+	if got := remove(t, f.Service, 105, 8); got.Repositioned != 20+4 || moves(f) != 1 {
+		t.Errorf("the first batch repositioned %d records and left %d moves, want one record below each small move", got.Repositioned, moves(f))
 	}
-	if got := remove(t, f.Service, 105, 0); got.Stamped != 500+2-4 || moves(f) != 0 {
-		t.Errorf("the others stamped %d records and left %d moves", got.Stamped, moves(f))
+	if got := remove(t, f.Service, 105, 0); got.Repositioned != 500+2-4 || moves(f) != 0 {
+		t.Errorf("the others repositioned %d records and left %d moves", got.Repositioned, moves(f))
 	}
 }
 
@@ -363,17 +363,17 @@ func TestOrganizationsShareBatchesOfMoves(t *testing.T) {
 	move(f.Polar.OrganizationID, "loc_a", "loc_b", 40, 100)
 	f.WaitForOpenTransactions()
 	before := servicetest.Value[uint64](f, `SELECT pg_current_xact_id()`)
-	stamped := func(organization string) int {
+	repositioned := func(organization string) int {
 		return servicetest.Value[int](f, `SELECT count(*) FROM work_orders WHERE organization_id = $1 AND changed_xid > ($2::bigint)::text::xid8`, organization, int64(before))
 	}
-	// Each move has its node, which is not stamped again, before its work orders.
+	// Each move has its node, which is not repositioned again, before its work orders.
 	remove(t, f.Service, 20, 8)
-	if acme, polar := stamped(f.Acme.OrganizationID), stamped(f.Polar.OrganizationID); acme != 0 || polar != 9 {
-		t.Errorf("of 20 records the first batch stamped %d work orders below 30 moves of one organization and %d below one move of another, want the nodes of ten moves and 9 work orders", acme, polar)
+	if acme, polar := repositioned(f.Acme.OrganizationID), repositioned(f.Polar.OrganizationID); acme != 0 || polar != 9 {
+		t.Errorf("of 20 records the first batch repositioned %d work orders below 30 moves of one organization and %d below one move of another, want the nodes of ten moves and 9 work orders", acme, polar)
 	}
 	housekeep(t, f)
-	if acme, polar := stamped(f.Acme.OrganizationID), stamped(f.Polar.OrganizationID); acme != 300 || polar != 100 || moves(f) != 0 {
-		t.Errorf("%d and %d work orders are stamped and %d moves left, want all stamped", acme, polar, moves(f))
+	if acme, polar := repositioned(f.Acme.OrganizationID), repositioned(f.Polar.OrganizationID); acme != 300 || polar != 100 || moves(f) != 0 {
+		t.Errorf("%d and %d work orders are repositioned and %d moves left, want all repositioned", acme, polar, moves(f))
 	}
 }
 

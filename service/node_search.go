@@ -42,7 +42,7 @@ const pathOf = `ARRAY(SELECT json_build_object('id', above.id, 'kind', above.kin
 // {admins} is whether administrators need no permission.
 var searchNodesQuery = `
 	WITH granted AS MATERIALIZED (SELECT node_id, applies_below FROM assigned_rights WHERE actor_id = @actor AND (@grant = '' OR @grant = ANY (grants)))
-	SELECT n.id, n.name, n.kind, n.external_id, ` + with(pathOf, "w", "n") + `
+	SELECT n.id, n.name, n.kind, n.external_id, ` + fill(pathOf, "w", "n") + `
 	FROM (SELECT m.* FROM (
 			SELECT v.id, v.name, v.kind, v.external_id, lower(v.name) AS folded,
 				CASE WHEN @text IN (lower(v.external_id), lower(v.name)) THEN 0
@@ -50,7 +50,7 @@ var searchNodesQuery = `
 			FROM inventory_nodes v
 			WHERE v.organization_id = @organization AND NOT (@upper AND v.kind = 'sub_equipment') AND (strpos(lower(v.name), @text) > 0 OR strpos(lower(v.external_id), @text) > 0)
 			ORDER BY rank, folded, v.id OFFSET 0) m
-		WHERE @grant = '' AND ` + with(isAdmin, "actor", "@actor", "organization", "@organization") + ` OR ` + with(amongGranted, "node", "m.id") + `
+		WHERE @grant = '' AND ` + fill(isAdmin, "actor", "@actor", "organization", "@organization") + ` OR ` + fill(amongGranted, "node", "m.id") + `
 		LIMIT @limit) n
 	ORDER BY n.rank, n.folded COLLATE natural_names, n.id`
 
@@ -80,14 +80,14 @@ func (s *Service) SearchNodes(ctx context.Context, actor Actor, search NodeSearc
 // namedNodesQuery selects the nodes with the id @node, and nodes of @organization with this
 // code (external_id), that meet the {condition} on the node n by @actor.
 var namedNodesQuery = `
-	SELECT n.id, n.name, n.kind, n.external_id, ` + with(pathOf, "w", "n") + ` FROM inventory_nodes n
+	SELECT n.id, n.name, n.kind, n.external_id, ` + fill(pathOf, "w", "n") + ` FROM inventory_nodes n
 	WHERE (n.id = @node OR n.organization_id = @organization AND n.external_id = @node) AND {condition}
 	ORDER BY n.id LIMIT 4`
 
 // queueNamedNodes reads the nodes that a person names by an id or a code, a few of them if
 // several have the code.
 func queueNamedNodes(pipeline *pgx.Batch, into *[]models.NodeReference, actor Actor, idOrCode, condition string) {
-	sql, args := numbered(with(namedNodesQuery, "condition", with(condition, "node", "n.id", "actor", "@actor", "organization", "n.organization_id")),
+	sql, args := numbered(fill(namedNodesQuery, "condition", fill(condition, "node", "n.id", "actor", "@actor", "organization", "n.organization_id")),
 		pgx.NamedArgs{"actor": actor.IdentityID, "organization": actor.OrganizationID, "node": idOrCode})
 	queueAll(pipeline, into, sql, args...)
 }

@@ -14,7 +14,7 @@ import (
 // {organization}: a person who is an administrator or the node's inventory manager
 // (docs/contract.md, Assignments).
 var givesPermissions = `EXISTS (SELECT FROM people p WHERE p.id = {actor} AND p.organization_id = {organization}
-			AND (p.admin OR EXISTS (SELECT FROM ` + with(rightsOn, "actor", "p.id") + ` AND d.inventory_manager)))`
+			AND (p.admin OR EXISTS (SELECT FROM ` + fill(rightsOn, "actor", "p.id") + ` AND d.inventory_manager)))`
 
 // NodeView is an inventory node as a person sees it.
 type NodeView struct {
@@ -38,18 +38,18 @@ type SeenNode struct {
 	Seen bool `json:"seen"`
 }
 
-var nodeViewQuery = with(`
+var nodeViewQuery = fill(`
 	SELECT n.id, n.name, n.kind, n.description, n.external_id, n.created_at,
-		ARRAY(SELECT json_build_object('id', above.id, 'kind', above.kind, 'name', above.name, 'seen', `+with(personSees, "w", "above")+`)
+		ARRAY(SELECT json_build_object('id', above.id, 'kind', above.kind, 'name', above.name, 'seen', `+fill(personSees, "w", "above")+`)
 			FROM inventory_closure c CROSS JOIN LATERAL (SELECT id, kind, name FROM inventory_nodes WHERE id = c.ancestor_id LIMIT 1) above
 			WHERE c.node_id = n.id AND c.depth > 0 ORDER BY c.depth DESC) AS path,
-		ARRAY(SELECT DISTINCT granted FROM unnest(`+with(grantsOn, "node", "n.id")+`) granted ORDER BY granted) AS grants,
-		`+with(givesPermissions, "node", "n.id")+` AS may_assign
-	FROM inventory_nodes n WHERE n.id = $1 AND n.organization_id = {organization} AND `+with(personSees, "w", "n"), "actor", "$2", "organization", "$3")
+		ARRAY(SELECT DISTINCT granted FROM unnest(`+fill(grantsOn, "node", "n.id")+`) granted ORDER BY granted) AS grants,
+		`+fill(givesPermissions, "node", "n.id")+` AS may_assign
+	FROM inventory_nodes n WHERE n.id = $1 AND n.organization_id = {organization} AND `+fill(personSees, "w", "n"), "actor", "$2", "organization", "$3")
 
-// NodeOf returns a node that the person sees. Errors: not_found, permission_denied for an
+// NodeForPerson returns a node that the person sees. Errors: not_found, permission_denied for an
 // integration, unavailable.
-func (s *Service) NodeOf(ctx context.Context, actor Actor, id string) (NodeView, error) {
+func (s *Service) NodeForPerson(ctx context.Context, actor Actor, id string) (NodeView, error) {
 	var found NodeView
 	if err := requirePerson(actor, "The inventory as a tree"); err != nil {
 		return found, err
@@ -63,10 +63,10 @@ func (s *Service) NodeOf(ctx context.Context, actor Actor, id string) (NodeView,
 	})
 }
 
-// managedNode is NodeOf for a node on which the person may give permissions. Errors: NodeOf's,
-// permission_denied.
+// managedNode is NodeForPerson for a node on which the person may give permissions. Errors: those of
+// NodeForPerson, permission_denied.
 func (s *Service) managedNode(ctx context.Context, actor Actor, id string) (NodeView, error) {
-	node, err := s.NodeOf(ctx, actor, id)
+	node, err := s.NodeForPerson(ctx, actor, id)
 	if err == nil && !node.MayAssign {
 		err = errNoManager()
 	}

@@ -148,7 +148,7 @@ func (s *Service) KeepInInbox(ctx context.Context, recordID string) error {
 func (s *Service) IdentitiesToMail(ctx context.Context) ([]string, error) {
 	rows, err := s.pool.Query(ctx, `
 		SELECT DISTINCT ON (organization_id) record_id FROM notices
-		WHERE mail = 'waiting' AND `+with(aboutIdentity, "notice", "notices")+` AND (mailing_until IS NULL OR mailing_until < $1)
+		WHERE mail = 'waiting' AND `+fill(aboutIdentity, "notice", "notices")+` AND (mailing_until IS NULL OR mailing_until < $1)
 		ORDER BY organization_id, created_at, record_id`, s.now())
 	if err != nil {
 		return nil, s.translate(err)

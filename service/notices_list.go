@@ -35,11 +35,11 @@ type NoticeFilter struct {
 
 // noticeRecords joins the record of the notice n, if the person @actor may read it.
 var noticeRecords = `
-	LEFT JOIN LATERAL (SELECT w.title, w.number FROM work_orders w WHERE w.id = n.record_id AND ` + with(readableWorkOrder, "w", "w", "actor", "@actor") + ` LIMIT 1) w ON true
-	LEFT JOIN LATERAL (SELECT f.subject FROM feedback f WHERE f.id = n.record_id AND ` + with(readableFeedback, "w", "f", "actor", "@actor") + ` LIMIT 1) f ON true
-	LEFT JOIN LATERAL (SELECT h.url FROM webhooks h WHERE h.id = n.record_id AND ` + with(managesIntegrations, "actor", "@actor", "organization", "h.organization_id") + ` LIMIT 1) h ON true
+	LEFT JOIN LATERAL (SELECT w.title, w.number FROM work_orders w WHERE w.id = n.record_id AND ` + fill(readableWorkOrder, "w", "w", "actor", "@actor") + ` LIMIT 1) w ON true
+	LEFT JOIN LATERAL (SELECT f.subject FROM feedback f WHERE f.id = n.record_id AND ` + fill(readableFeedback, "w", "f", "actor", "@actor") + ` LIMIT 1) f ON true
+	LEFT JOIN LATERAL (SELECT h.url FROM webhooks h WHERE h.id = n.record_id AND ` + fill(managesIntegrations, "actor", "@actor", "organization", "h.organization_id") + ` LIMIT 1) h ON true
 	LEFT JOIN LATERAL (SELECT i.name FROM identities i WHERE i.id = n.record_id AND i.organization_id = n.organization_id AND i.deleted_at IS NULL
-		AND (i.kind <> 'integration' OR ` + with(managesIntegrations, "actor", "@actor", "organization", "i.organization_id") + `) LIMIT 1) i ON true`
+		AND (i.kind <> 'integration' OR ` + fill(managesIntegrations, "actor", "@actor", "organization", "i.organization_id") + `) LIMIT 1) i ON true`
 
 var noticesQuery = `
 	SELECT n.id, n.kind, n.created_at, n.read_at, n.record_id, n.about, coalesce(w.title, f.subject, h.url, i.name, '') AS title, w.number
@@ -52,7 +52,7 @@ func (s *Service) Notices(ctx context.Context, actor Actor, filter NoticeFilter)
 	if filter.Read {
 		null = "NOT"
 	}
-	return collect[NoticeView](ctx, s, with(noticesQuery, "null", null), pgx.NamedArgs{
+	return collect[NoticeView](ctx, s, fill(noticesQuery, "null", null), pgx.NamedArgs{
 		"actor": actor.IdentityID, "before": cmp.Or(filter.Before, 1<<62), "limit": min(cmp.Or(filter.Limit, models.DefaultPageSize), models.MaxPageSize+1),
 	})
 }

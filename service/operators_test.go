@@ -31,35 +31,35 @@ func TestOperatorsActAsPeople(t *testing.T) {
 		log          string
 	}{
 		{"approve", "cat", models.StatusSentToInspection, func(actor service.Actor, id string) (service.WriteResult, error) {
-			return s.ReviewWorkOrder(t.Context(), actor, service.Call{}, id, service.Review{Approve: true, Comment: "Well done."})
+			return s.ReviewWorkOrder(t.Context(), actor, service.RequestKey{}, id, service.Review{Approve: true, Comment: "Well done."})
 		}, models.StatusComplete, "Cat Rivers (operator) work_order.approved"},
 		{"send back", "cat", models.StatusSentToInspection, func(actor service.Actor, id string) (service.WriteResult, error) {
-			return s.ReviewWorkOrder(t.Context(), actor, service.Call{}, id, service.Review{})
+			return s.ReviewWorkOrder(t.Context(), actor, service.RequestKey{}, id, service.Review{})
 		}, models.StatusBackFromInspection, "Cat Rivers (operator) work_order.sent_back"},
 		{"hold", "ann", models.StatusOpen, func(actor service.Actor, id string) (service.WriteResult, error) {
-			return s.HoldWorkOrder(t.Context(), actor, service.Call{}, id)
+			return s.HoldWorkOrder(t.Context(), actor, service.RequestKey{}, id)
 		}, models.StatusOnHold, "Ann Field (operator) work_order.held"},
 		{"resume", "ann", models.StatusOnHold, func(actor service.Actor, id string) (service.WriteResult, error) {
-			return s.ResumeWorkOrder(t.Context(), actor, service.Call{}, id)
+			return s.ResumeWorkOrder(t.Context(), actor, service.RequestKey{}, id)
 		}, models.StatusOpen, "Ann Field (operator) work_order.resumed"},
 		{"cancel", "ann", models.StatusOnHold, func(actor service.Actor, id string) (service.WriteResult, error) {
-			return s.CancelWorkOrder(t.Context(), actor, service.Call{}, id, &reason)
+			return s.CancelWorkOrder(t.Context(), actor, service.RequestKey{}, id, &reason)
 		}, models.StatusCancelled, "Ann Field (operator) work_order.cancelled"},
 		{"review without being its consultant", "ann", models.StatusSentToInspection, func(actor service.Actor, id string) (service.WriteResult, error) {
-			return s.ReviewWorkOrder(t.Context(), actor, service.Call{}, id, service.Review{Approve: true})
+			return s.ReviewWorkOrder(t.Context(), actor, service.RequestKey{}, id, service.Review{Approve: true})
 		}, "", ""},
 		{"hold without a permission", "rita", models.StatusOpen, func(actor service.Actor, id string) (service.WriteResult, error) {
-			return s.HoldWorkOrder(t.Context(), actor, service.Call{}, id)
+			return s.HoldWorkOrder(t.Context(), actor, service.RequestKey{}, id)
 		}, "", ""},
 		{"cancel without a permission", "bob", models.StatusOpen, func(actor service.Actor, id string) (service.WriteResult, error) {
-			return s.CancelWorkOrder(t.Context(), actor, service.Call{}, id, nil)
+			return s.CancelWorkOrder(t.Context(), actor, service.RequestKey{}, id, nil)
 		}, "", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			id := s.workOrderIn(tt.status)
 			if tt.person == "bob" {
-				s.mustWrite(s.AssignWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, s.ids("bob"), nil))
+				s.mustWrite(s.AssignWorkOrder(t.Context(), s.as("erp"), service.RequestKey{}, id, s.ids("bob"), nil))
 			}
 			s.clearEffects(id)
 			act := func() error { _, err := tt.act(s.operatorAs(tt.person, id), id); return err }
@@ -80,7 +80,7 @@ func TestOperatorsActAsPeople(t *testing.T) {
 	t.Run("resolve", func(t *testing.T) {
 		id := s.feedback()
 		s.clearEffects(id)
-		if _, err := s.ResolveFeedback(t.Context(), s.operatorAs("ann", id), service.Call{}, id); err != nil {
+		if _, err := s.ResolveFeedback(t.Context(), s.operatorAs("ann", id), service.RequestKey{}, id); err != nil {
 			t.Fatal(err)
 		}
 		expect(t, "the Log Record", s.logOf(id), "Ann Field (operator) issue.resolved")
@@ -113,11 +113,11 @@ func TestOperatorsActAsPeopleOfTheRecordsOrganization(t *testing.T) {
 func TestARepeatedActionOfAPersonHappensOnce(t *testing.T) {
 	s := newHarness(t)
 	id := s.workOrderIn(models.StatusOpen)
-	call := service.Call{Key: "update 1", Method: "UPDATE", Path: "hold " + id, Fingerprint: []byte{1}}
+	call := service.RequestKey{Key: "update 1", Method: "UPDATE", Path: "hold " + id, Fingerprint: []byte{1}}
 	actor := s.operatorAs("ann", id)
 	first, err := s.HoldWorkOrder(t.Context(), actor, call, id)
 	s.mustWrite(first, err)
-	s.mustWrite(s.ResumeWorkOrder(t.Context(), actor, service.Call{}, id))
+	s.mustWrite(s.ResumeWorkOrder(t.Context(), actor, service.RequestKey{}, id))
 	again, err := s.HoldWorkOrder(t.Context(), actor, call, id)
 	if err != nil || !again.Replayed || string(again.Body) != string(first.Body) {
 		t.Errorf("again: replayed %v, %s, %v; want the first result", again.Replayed, again.Body, err)

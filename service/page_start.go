@@ -65,9 +65,9 @@ func (p *pageStart) parseChangedSince(text, digest string) error {
 	return nil
 }
 
-// resolve checks the token against the view and finds the position of a time.
+// resolve checks the token against the visibility and finds the position of a time.
 // Errors: cursor_expired.
-func (p *pageStart) resolve(v view, now time.Time) error {
+func (p *pageStart) resolve(v visibility, now time.Time) error {
 	if p.token != nil {
 		expired := now.Sub(time.Unix(p.token.Issued, 0)) > models.SyncTokenLifetime
 		known := v.TokenXid != nil && p.at.Xid <= *v.TokenXid
@@ -83,9 +83,9 @@ func (p *pageStart) resolve(v view, now time.Time) error {
 }
 
 // changesToken returns a token for a page of changes that ends at the position.
-func (p *pageStart) changesToken(kind string, end position, named beat, v view, digest string, now time.Time) string {
+func (p *pageStart) changesToken(kind string, end position, named watermark, v visibility, digest string, now time.Time) string {
 	return cursorToken{
 		Kind: kind, Xid: end.Xid, ID: end.ID, Filter: digest,
-		Epoch: v.AccessEpoch, Beat: named.Nonce, Issued: now.Unix(),
+		Epoch: v.AccessEpoch, Watermark: named.Nonce, Issued: now.Unix(),
 	}.encode(p.keys)
 }

@@ -33,7 +33,7 @@ func (s *Service) requirePartitions(ctx context.Context) error {
 	err := s.pool.QueryRow(ctx, `
 		SELECT EXISTS (SELECT FROM partitions.tables() t, LATERAL (SELECT ($1::timestamptz AT TIME ZONE 'UTC')::date + 1 AS day) tomorrow
 			WHERE NOT EXISTS (SELECT FROM partitions.days d
-				WHERE d.of = t.name AND d.attached AND tomorrow.day < d.ends AND (d.day IS NULL OR d.day = tomorrow.day)))`,
+				WHERE d.of = t.name AND d.attached AND d.day = tomorrow.day))`,
 		s.Now()).Scan(&missing)
 	if err == nil && missing {
 		s.Log.Warn("partitions for events are missing; making them: housekeeping has not run for days")

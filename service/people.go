@@ -49,13 +49,13 @@ func (s *Service) Teams(ctx context.Context, actor Actor, request ListRequest) (
 func identitiesQuery(actor Actor, kind models.IdentityKind, columns string) *listQuery {
 	q := newListQuery("identities", columns, actor, kind)
 	q.args["kind"] = kind
-	q.scan(with(ofKind, "organization", "@organization", "kind", "@kind"))
+	q.scan(fill(ofKind, "organization", "@organization", "kind", "@kind"))
 	return q
 }
 
 var (
-	people = newRecordReader("identities", personColumns, with(ofKind, "kind", "'person'"), (*personRow).record, models.PrefixIdentity)
-	teams  = newRecordReader("identities", teamColumns, with(ofKind, "kind", "'team'"), (*teamRow).record, models.PrefixIdentity)
+	people = newRecordReader("identities", personColumns, fill(ofKind, "kind", "'person'"), (*personRow).record, models.PrefixIdentity)
+	teams  = newRecordReader("identities", teamColumns, fill(ofKind, "kind", "'team'"), (*teamRow).record, models.PrefixIdentity)
 )
 
 // Person returns a person of the organization, encoded. Errors: not_found, unavailable.

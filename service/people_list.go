@@ -56,10 +56,10 @@ func organizationOf(actor Actor, id string) string {
 	return actor.OrganizationID
 }
 
-// PeopleOf returns a page of the organization's people by name, with their access. Any
+// PeopleForPerson returns a page of the organization's people by name, with their access. Any
 // person of the organization may read it; organizationID is only for operators. Errors:
 // permission_denied for an integration, unavailable.
-func (s *Service) PeopleOf(ctx context.Context, actor Actor, organizationID string, filter PersonFilter) ([]PersonSummary, error) {
+func (s *Service) PeopleForPerson(ctx context.Context, actor Actor, organizationID string, filter PersonFilter) ([]PersonSummary, error) {
 	if !actor.isOperator() {
 		if err := requirePerson(actor, "The list of people with their access"); err != nil {
 			return nil, err
@@ -78,7 +78,7 @@ var peopleQuery = `
 	WHERE p.organization_id = @organization AND (p.deactivated_at IS NOT NULL) = @deactivated
 		AND (@definition = '' OR p.organization_definition_id = @definition)
 		AND (@outside = '' OR NOT EXISTS (SELECT FROM team_members WHERE team_id = @outside AND member_id = p.id))
-		AND ` + with(inNamePage, "w", "i", "text", "p.email") + `
+		AND ` + fill(inNamePage, "w", "i", "text", "p.email") + `
 	ORDER BY lower(i.name), p.id LIMIT @limit`
 
 // PersonOf returns a person of the organization with the person's access. Any person of the

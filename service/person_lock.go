@@ -20,7 +20,7 @@ func errNoPeopleGrant() *models.Error {
 // queueMayManagePeople has the round trip fail unless the actor may manage the people and
 // teams of its organization. Errors: permission_denied.
 func queueMayManagePeople(pipeline *pgx.Batch, actor Actor) {
-	pipeline.Queue(`SELECT `+with(managesPeople, "actor", "$1", "organization", "$2"), actor.IdentityID, actor.OrganizationID).QueryRow(func(row pgx.Row) error {
+	pipeline.Queue(`SELECT `+fill(managesPeople, "actor", "$1", "organization", "$2"), actor.IdentityID, actor.OrganizationID).QueryRow(func(row pgx.Row) error {
 		var may bool
 		if err := row.Scan(&may); err != nil || may {
 			return err
@@ -43,7 +43,7 @@ type lockedOrganization struct {
 }
 
 var lockOrganizationQuery = `
-	SELECT o.id, i.name, o.openid_required, @operator OR ` + with(managesPeople, "actor", "@actor", "organization", "o.id") + ` AS may,
+	SELECT o.id, i.name, o.openid_required, @operator OR ` + fill(managesPeople, "actor", "@actor", "organization", "o.id") + ` AS may,
 		@operator OR coalesce((SELECT admin FROM people WHERE id = @actor), false) AS admin,
 		coalesce((SELECT grants FROM organization_rights WHERE actor_id = @actor), '{}') AS held
 	FROM organizations o JOIN identities i ON i.id = o.id

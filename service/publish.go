@@ -55,7 +55,7 @@ const publishQuery = `
 	)
 	SELECT r.nth, r.webhook_id, r.organization_id FROM recipients r
 	WHERE r.enabled AND NOT EXISTS (
-		SELECT FROM mailboxes m WHERE m.webhook_id = r.webhook_id AND m.attended_until > r.at)`
+		SELECT FROM webhook_leases m WHERE m.webhook_id = r.webhook_id AND m.leased_until > r.at)`
 
 // deliveryID makes an id like models.NewID in Postgres, from the id of
 // the event {event} and the 16 bytes {random} of a random UUID: 13 digits of time
@@ -68,18 +68,18 @@ const deliveryID = `'dlv_' || substr({event}, 5, 13) || substr('89abrstv', (get_
 			translate(lower(encode(substr({random}, 1, 6) || substr({random}, 10, 3), 'base64') COLLATE "C"), 'ilou0123+/', '0123456789')`
 
 var (
-	publishWorkOrder = &batch.Statement{Stage: stageDeliveries, SQL: with(publishQuery, "table", "work_orders", "scope", string(models.ScopeWorkOrdersRead),
+	publishWorkOrder = &batch.Statement{Stage: stageDeliveries, SQL: fill(publishQuery, "table", "work_orders", "scope", string(models.ScopeWorkOrdersRead),
 		"organizations", `SELECT w.organization_id
 				UNION SELECT n.organization_id FROM work_order_assignees x
 					JOIN identities n ON n.id = x.identity_id WHERE x.work_order_id = w.id`,
-		"usable", with(usableIntegration, "i", "i", "o", "o", "p", "p"),
-		"readable", with(readableWorkOrder, "w", "w", "actor", "i.id"),
-		"id", with(deliveryID, "event", "r.event_id", "random", "r.random"))}
-	publishFeedback = &batch.Statement{Stage: stageDeliveries, SQL: with(publishQuery, "table", "feedback", "scope", string(models.ScopeIssuesRead),
+		"usable", fill(usableIntegration, "i", "i", "o", "o", "p", "p"),
+		"readable", fill(readableWorkOrder, "w", "w", "actor", "i.id"),
+		"id", fill(deliveryID, "event", "r.event_id", "random", "r.random"))}
+	publishFeedback = &batch.Statement{Stage: stageDeliveries, SQL: fill(publishQuery, "table", "feedback", "scope", string(models.ScopeIssuesRead),
 		"organizations", "w.organization_id",
-		"usable", with(usableIntegration, "i", "i", "o", "o", "p", "p"),
-		"readable", with(readableFeedback, "w", "w", "actor", "i.id"),
-		"id", with(deliveryID, "event", "r.event_id", "random", "r.random"))}
+		"usable", fill(usableIntegration, "i", "i", "o", "o", "p", "p"),
+		"readable", fill(readableFeedback, "w", "w", "actor", "i.id"),
+		"id", fill(deliveryID, "event", "r.event_id", "random", "r.random"))}
 )
 
 // maxSharedAddresses bounds how many addresses a write may publish to in a shared

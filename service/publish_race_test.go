@@ -34,7 +34,7 @@ func TestPublishingWaitsForAnAddressThatIsBeingTurnedOnOrDeleted(t *testing.T) {
 			}
 			made := make(chan error)
 			go func() {
-				_, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), service.Call{}, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
+				_, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), service.RequestKey{}, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
 				made <- err
 			}()
 			awaitLocks(t, f, 1)

@@ -100,12 +100,12 @@ func TestAnAddressCreatedWhileAWriteRunsGetsItsEvent(t *testing.T) {
 	}
 	changed := make(chan error)
 	go func() {
-		_, err := f.UpdateWorkOrder(t.Context(), f.Actor("erp"), service.Call{}, id, service.WorkOrderPatch{Title: service.Sent[string]{Value: "Replace both filters", Set: true}})
+		_, err := f.UpdateWorkOrder(t.Context(), f.Actor("erp"), service.RequestKey{}, id, service.WorkOrderPatch{Title: service.Sent[string]{Value: "Replace both filters", Set: true}})
 		changed <- err
 	}()
 	awaitLocks(t, f.Fixture, 1)
 	if _, err := other.Exec(t.Context(), `
-		INSERT INTO webhooks SELECT (jsonb_populate_record(h, jsonb_build_object('id', $2::text, 'place', h.place + 1))).*
+		INSERT INTO webhooks SELECT (jsonb_populate_record(h, jsonb_build_object('id', $2::text, 'slot', h.slot + 1))).*
 		FROM webhooks h WHERE id = $1`, f.ID("erp_hook"), late); err != nil {
 		t.Fatal(err)
 	}

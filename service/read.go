@@ -25,11 +25,11 @@ type recordReader[Row any] struct {
 func newRecordReader[Row any](table, columns, condition string, record func(*Row) any, prefixes ...models.IDPrefix) *recordReader[Row] {
 	return &recordReader[Row]{prefixes: prefixes, record: record, queries: byPeople(func(people string) *batch.Statement {
 		// LIMIT makes Postgres look each row up by its id, even in a small table.
-		return &batch.Statement{Stage: stageRead, ReadOnly: true, SQL: with(`SELECT u.nth, `+columns+` FROM unnest($1::text[], $2::text[]) WITH ORDINALITY u (id, actor, nth)
+		return &batch.Statement{Stage: stageRead, ReadOnly: true, SQL: fill(`SELECT u.nth, `+columns+` FROM unnest($1::text[], $2::text[]) WITH ORDINALITY u (id, actor, nth)
 			CROSS JOIN LATERAL (SELECT * FROM `+table+` WHERE id = u.id LIMIT 1) {w} WHERE `+condition,
 			"w", "w", "actor", "u.actor", "organization", "(SELECT organization_id FROM identities WHERE id = u.actor)", "people", people)}
 	}), unchecked: byPeople(func(people string) *batch.Statement {
-		return &batch.Statement{Stage: stageRead, ReadOnly: true, SQL: with(`SELECT u.nth, `+columns+`
+		return &batch.Statement{Stage: stageRead, ReadOnly: true, SQL: fill(`SELECT u.nth, `+columns+`
 			FROM unnest($1::text[]) WITH ORDINALITY u (id, nth)
 			CROSS JOIN LATERAL (SELECT * FROM `+table+` WHERE id = u.id LIMIT 1) {w}`, "w", "w", "people", people)}
 	})}

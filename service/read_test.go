@@ -28,7 +28,7 @@ func tokenOf(t *testing.T, f *servicetest.Fixture, clientID, secret string) stri
 func TestPrefetch(t *testing.T) {
 	f := servicetest.New(t)
 	create := func(node string) string {
-		result, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), service.Call{}, service.NewWorkOrder{
+		result, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), service.RequestKey{}, service.NewWorkOrder{
 			InventoryID: f.ID(node), Title: "as it was", Assignees: []string{f.ID("ann")},
 		})
 		if err != nil {

@@ -28,11 +28,11 @@ var readableQueries = []struct {
 	prefixes []models.IDPrefix
 	sql      string
 }{
-	{workOrders.prefixes, with(`SELECT w.id, '`+string(RecordWorkOrder)+`' AS kind FROM unnest($1::text[]) u (id)
+	{workOrders.prefixes, fill(`SELECT w.id, '`+string(RecordWorkOrder)+`' AS kind FROM unnest($1::text[]) u (id)
 		CROSS JOIN LATERAL (SELECT * FROM work_orders WHERE id = u.id LIMIT 1) w WHERE $3 <> '' AND `+readableWorkOrder, "w", "w", "actor", "$2")},
-	{feedback.prefixes, with(`SELECT w.id, '`+string(RecordFeedback)+`' AS kind FROM unnest($1::text[]) u (id)
+	{feedback.prefixes, fill(`SELECT w.id, '`+string(RecordFeedback)+`' AS kind FROM unnest($1::text[]) u (id)
 		CROSS JOIN LATERAL (SELECT * FROM feedback WHERE id = u.id LIMIT 1) w WHERE $3 <> '' AND `+readableFeedback, "w", "w", "actor", "$2")},
-	{nodes.prefixes, with(`SELECT w.id, '`+string(RecordNode)+`' AS kind FROM unnest($1::text[]) u (id)
+	{nodes.prefixes, fill(`SELECT w.id, '`+string(RecordNode)+`' AS kind FROM unnest($1::text[]) u (id)
 		CROSS JOIN LATERAL (SELECT id, organization_id FROM inventory_nodes WHERE id = u.id LIMIT 1) w
 		WHERE w.organization_id = $3 AND `+personSees, "w", "w", "actor", "$2", "organization", "$3")},
 	{[]models.IDPrefix{models.PrefixIdentity}, `SELECT i.id, i.kind::text AS kind FROM unnest($1::text[]) u (id)

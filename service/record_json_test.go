@@ -34,7 +34,7 @@ func TestRecordsAreEncodedLikeTheirModels(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				f.Clock.Advance(time.Second) // makes it the newest
-				made, err := f.CreateWorkOrder(ctx, erp, service.Call{}, in)
+				made, err := f.CreateWorkOrder(ctx, erp, service.RequestKey{}, in)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -43,7 +43,7 @@ func TestRecordsAreEncodedLikeTheirModels(t *testing.T) {
 				checkSame(t, made.Body, single, err)
 				page, err := f.WorkOrders(ctx, erp, service.WorkOrderFilter{}, service.ListRequest{Limit: 1})
 				checkPage[models.WorkOrderRecord](t, page, single, err)
-				closed, err := f.CancelWorkOrder(ctx, erp, service.Call{}, made.RecordID, &text)
+				closed, err := f.CancelWorkOrder(ctx, erp, service.RequestKey{}, made.RecordID, &text)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -52,7 +52,7 @@ func TestRecordsAreEncodedLikeTheirModels(t *testing.T) {
 		}
 		t.Run("feedback", func(t *testing.T) {
 			f.Clock.Advance(time.Second)
-			made, err := f.CreateFeedback(ctx, erp, service.Call{}, service.NewFeedback{InventoryID: f.ID("ahu1"), Subject: odd, Description: &text})
+			made, err := f.CreateFeedback(ctx, erp, service.RequestKey{}, service.NewFeedback{InventoryID: f.ID("ahu1"), Subject: odd, Description: &text})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -65,11 +65,11 @@ var workOrderStateQuery = `
 		CASE WHEN w.status = 'sent_to_inspection' THEN (
 			SELECT max(h.created_at) FROM history h WHERE h.record_id = w.id AND h.changes -> 'status' ->> 'to' = w.status)
 		END AS in_review_since,
-		` + with(waitsForMail, "w", "w", "now", "$2") + ` AS mail
+		` + fill(waitsForMail, "w", "w", "now", "$2") + ` AS mail
 	FROM work_orders w WHERE w.id = $1`
 
 var feedbackStateQuery = `
-	SELECT w.id, w.organization_id, w.status, ` + with(waitsForMail, "w", "w", "now", "$2") + ` AS mail
+	SELECT w.id, w.organization_id, w.status, ` + fill(waitsForMail, "w", "w", "now", "$2") + ` AS mail
 	FROM feedback w WHERE w.id = $1`
 
 // WorkOrderState clears the work order's dirty mark and returns its state with the
@@ -99,7 +99,7 @@ func loadState[T any](
 	var transitions []Transition
 	var at models.Time
 	err := s.write(ctx, func(_ context.Context, t *tx) error {
-		t.Queue(`DELETE FROM looks_owed WHERE record_id = $1`, id)
+		t.Queue(`DELETE FROM dirty_records WHERE record_id = $1`, id)
 		batch.QueueAll(t.Tx, &found, query, id, t.at)
 		batch.QueueAll(t.Tx, &transitions, transitionsQuery, id, after, maxTransitions)
 		at = t.at

@@ -16,7 +16,7 @@ import (
 
 // dirty reports whether the record is marked dirty.
 func (s *harness) dirty(id string) bool {
-	return servicetest.Value[bool](s.Fixture, `SELECT EXISTS (SELECT FROM looks_owed WHERE record_id = $1)`, id)
+	return servicetest.Value[bool](s.Fixture, `SELECT EXISTS (SELECT FROM dirty_records WHERE record_id = $1)`, id)
 }
 
 // loaded returns the work order's state as its workflow loads it, which clears the dirty mark.
@@ -37,7 +37,7 @@ func (s *harness) setTarget(id string, away time.Duration) *models.Time {
 		at := models.TimeOf(s.Clock.Now().Add(away))
 		target = &at
 	}
-	s.mustWrite(s.UpdateWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, service.WorkOrderPatch{
+	s.mustWrite(s.UpdateWorkOrder(s.t.Context(), s.as("erp"), service.RequestKey{}, id, service.WorkOrderPatch{
 		TargetDate: service.Sent[*models.Time]{Value: target, Set: true},
 	}))
 	return target
@@ -46,13 +46,13 @@ func (s *harness) setTarget(id string, away time.Duration) *models.Time {
 // complete completes the work order as the ERP.
 func (s *harness) complete(id string) {
 	s.t.Helper()
-	s.mustWrite(s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil, service.CompleteWork))
+	s.mustWrite(s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.RequestKey{}, id, nil, service.CompleteWork))
 }
 
 // feedback creates feedback as the ERP, of which ann is notified.
 func (s *harness) feedback() string {
 	s.t.Helper()
-	answer, err := s.CreateFeedback(s.t.Context(), s.as("erp"), service.Call{}, service.NewFeedback{InventoryID: s.ID("ahu1"), Subject: "It rattles"})
+	answer, err := s.CreateFeedback(s.t.Context(), s.as("erp"), service.RequestKey{}, service.NewFeedback{InventoryID: s.ID("ahu1"), Subject: "It rattles"})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -69,49 +69,49 @@ func TestWritesThatConcernTheWorkflowMarkAndWake(t *testing.T) {
 		dirty  bool
 	}{
 		{"a title", models.StatusOpen, func(id string) (service.WriteResult, error) {
-			return s.UpdateWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, service.WorkOrderPatch{Title: text("Replace both filters")})
+			return s.UpdateWorkOrder(s.t.Context(), s.as("erp"), service.RequestKey{}, id, service.WorkOrderPatch{Title: text("Replace both filters")})
 		}, false},
 		{"a target date", models.StatusOpen, func(id string) (service.WriteResult, error) {
 			at := models.TimeOf(s.Clock.Now().Add(72 * time.Hour))
-			return s.UpdateWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, service.WorkOrderPatch{
+			return s.UpdateWorkOrder(s.t.Context(), s.as("erp"), service.RequestKey{}, id, service.WorkOrderPatch{
 				TargetDate: service.Sent[*models.Time]{Value: &at, Set: true},
 			})
 		}, true},
 		{"nothing at all", models.StatusOpen, func(id string) (service.WriteResult, error) {
-			return s.UpdateWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, service.WorkOrderPatch{})
+			return s.UpdateWorkOrder(s.t.Context(), s.as("erp"), service.RequestKey{}, id, service.WorkOrderPatch{})
 		}, false},
 		{"the first answers, which begin the work", models.StatusOpen, func(id string) (service.WriteResult, error) {
-			return s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil, service.SaveAnswers)
+			return s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.RequestKey{}, id, nil, service.SaveAnswers)
 		}, true},
 		{"further answers", models.StatusInProgress, func(id string) (service.WriteResult, error) {
-			return s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil, service.SaveAnswers)
+			return s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.RequestKey{}, id, nil, service.SaveAnswers)
 		}, false},
 		{"completion", models.StatusInProgress, func(id string) (service.WriteResult, error) {
-			return s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil, service.CompleteWork)
+			return s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.RequestKey{}, id, nil, service.CompleteWork)
 		}, true},
 		{"approval", models.StatusSentToInspection, func(id string) (service.WriteResult, error) {
-			return s.ReviewWorkOrder(s.t.Context(), s.as("cat"), service.Call{}, id, service.Review{Approve: true})
+			return s.ReviewWorkOrder(s.t.Context(), s.as("cat"), service.RequestKey{}, id, service.Review{Approve: true})
 		}, true},
 		{"sending back", models.StatusSentToInspection, func(id string) (service.WriteResult, error) {
-			return s.ReviewWorkOrder(s.t.Context(), s.as("cat"), service.Call{}, id, service.Review{})
+			return s.ReviewWorkOrder(s.t.Context(), s.as("cat"), service.RequestKey{}, id, service.Review{})
 		}, true},
 		{"hold", models.StatusOpen, func(id string) (service.WriteResult, error) {
-			return s.HoldWorkOrder(s.t.Context(), s.as("ann"), service.Call{}, id)
+			return s.HoldWorkOrder(s.t.Context(), s.as("ann"), service.RequestKey{}, id)
 		}, true},
 		{"resumption", models.StatusOnHold, func(id string) (service.WriteResult, error) {
-			return s.ResumeWorkOrder(s.t.Context(), s.as("ann"), service.Call{}, id)
+			return s.ResumeWorkOrder(s.t.Context(), s.as("ann"), service.RequestKey{}, id)
 		}, true},
 		{"cancellation", models.StatusOpen, func(id string) (service.WriteResult, error) {
-			return s.CancelWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil)
+			return s.CancelWorkOrder(s.t.Context(), s.as("erp"), service.RequestKey{}, id, nil)
 		}, true},
 		{"an assignment", models.StatusOpen, func(id string) (service.WriteResult, error) {
-			return s.AssignWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, s.ids("bob"), nil)
+			return s.AssignWorkOrder(s.t.Context(), s.as("erp"), service.RequestKey{}, id, s.ids("bob"), nil)
 		}, true},
 		{"an assignment after the end", models.StatusComplete, func(id string) (service.WriteResult, error) {
-			return s.AssignWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, s.ids("bob"), nil)
+			return s.AssignWorkOrder(s.t.Context(), s.as("erp"), service.RequestKey{}, id, s.ids("bob"), nil)
 		}, true},
 		{"a removal", models.StatusOpen, func(id string) (service.WriteResult, error) {
-			return s.UnassignWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, s.ID("cat"))
+			return s.UnassignWorkOrder(s.t.Context(), s.as("erp"), service.RequestKey{}, id, s.ID("cat"))
 		}, true},
 	}
 	for _, tt := range tests {
@@ -131,7 +131,7 @@ func TestWritesThatConcernTheWorkflowMarkAndWake(t *testing.T) {
 		})
 	}
 	t.Run("a creation, but not its retry", func(t *testing.T) {
-		call := service.Call{Key: "k", Method: "POST", Path: "/work-orders", Fingerprint: []byte{1}}
+		call := service.RequestKey{Key: "k", Method: "POST", Path: "/work-orders", Fingerprint: []byte{1}}
 		again := func() string {
 			answer, err := s.CreateWorkOrder(s.t.Context(), s.as("erp"), call, service.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace filter"})
 			return s.mustWrite(answer, err).ID
@@ -169,7 +169,7 @@ func TestWritesThatConcernTheWorkflowMarkAndWake(t *testing.T) {
 		id := s.workOrderIn(models.StatusCancelled)
 		s.loaded(id)
 		s.Wakes.Take()
-		if _, err := s.CancelWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil); err == nil || s.dirty(id) || len(s.Wakes.Take()) > 0 {
+		if _, err := s.CancelWorkOrder(s.t.Context(), s.as("erp"), service.RequestKey{}, id, nil); err == nil || s.dirty(id) || len(s.Wakes.Take()) > 0 {
 			t.Errorf("error %v; dirty: %v", err, s.dirty(id))
 		}
 	})
@@ -222,10 +222,10 @@ func TestSweepFindsDirtyRecords(t *testing.T) {
 // Loading that clears a mark sees the write that set it, even if that write had not
 // committed when loading began.
 func TestNoWriteIsLostBetweenMarkAndLoad(t *testing.T) {
-	const afterTheMark = "AFTER INSERT OR UPDATE ON looks_owed FOR EACH ROW"
+	const afterTheMark = "AFTER INSERT OR UPDATE ON dirty_records FOR EACH ROW"
 	cancel := func(s *harness, id string) func() error {
 		return func() error {
-			_, err := s.CancelWorkOrder(context.WithoutCancel(s.t.Context()), s.as("erp"), service.Call{}, id, nil)
+			_, err := s.CancelWorkOrder(context.WithoutCancel(s.t.Context()), s.as("erp"), service.RequestKey{}, id, nil)
 			return err
 		}
 	}
@@ -286,7 +286,7 @@ func TestNoWriteIsLostBetweenMarkAndLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = look.Rollback(context.WithoutCancel(t.Context())) }()
-		if _, err := look.Exec(t.Context(), `DELETE FROM looks_owed WHERE record_id = $1`, id); err != nil {
+		if _, err := look.Exec(t.Context(), `DELETE FROM dirty_records WHERE record_id = $1`, id); err != nil {
 			t.Fatal(err)
 		}
 		written := inBackground(cancel(s, id))
@@ -308,7 +308,7 @@ func TestNoWriteIsLostBetweenMarkAndLoad(t *testing.T) {
 			writers.Go(func() {
 				for n := range 15 {
 					at := models.TimeOf(servicetest.Start.Add(time.Duration(1000*w+n) * time.Hour))
-					_, err := s.UpdateWorkOrder(ctx, erp, service.Call{}, id, service.WorkOrderPatch{
+					_, err := s.UpdateWorkOrder(ctx, erp, service.RequestKey{}, id, service.WorkOrderPatch{
 						TargetDate: service.Sent[*models.Time]{Value: &at, Set: true},
 					})
 					if err != nil {
@@ -362,7 +362,7 @@ func TestWorkOrderState(t *testing.T) {
 	at(1)
 	target := s.setTarget(id, 99*time.Hour) // at hour 100
 	at(2)
-	s.mustWrite(s.UpdateWorkOrder(ctx, s.as("erp"), service.Call{}, id, service.WorkOrderPatch{Title: service.Sent[string]{Value: "Both filters", Set: true}}))
+	s.mustWrite(s.UpdateWorkOrder(ctx, s.as("erp"), service.RequestKey{}, id, service.WorkOrderPatch{Title: service.Sent[string]{Value: "Both filters", Set: true}}))
 	state = s.loaded(id)
 	is("target date", state.TargetDate, 100)
 	is("set at", state.TargetSetAt, 1)
@@ -378,10 +378,10 @@ func TestWorkOrderState(t *testing.T) {
 	at(5)
 	s.complete(id)
 	at(6)
-	s.mustWrite(s.AssignWorkOrder(ctx, s.as("erp"), service.Call{}, id, nil, s.ids("dan")))
+	s.mustWrite(s.AssignWorkOrder(ctx, s.as("erp"), service.RequestKey{}, id, nil, s.ids("dan")))
 	is("in review since", s.loaded(id).InReviewSince, 5)
 	at(7)
-	s.mustWrite(s.ReviewWorkOrder(ctx, s.as("cat"), service.Call{}, id, service.Review{}))
+	s.mustWrite(s.ReviewWorkOrder(ctx, s.as("cat"), service.RequestKey{}, id, service.Review{}))
 	is("sent back, in review since", s.loaded(id).InReviewSince, -1)
 	at(8)
 	s.complete(id)
@@ -391,7 +391,7 @@ func TestWorkOrderState(t *testing.T) {
 		t.Errorf("reminders %v, want two of the date and two of the review", state.Reminders)
 	}
 	at(9)
-	s.mustWrite(s.ReviewWorkOrder(ctx, s.as("cat"), service.Call{}, id, service.Review{Approve: true}))
+	s.mustWrite(s.ReviewWorkOrder(ctx, s.as("cat"), service.RequestKey{}, id, service.Review{Approve: true}))
 	if state = s.loaded(id); state.Status != models.StatusComplete || len(state.Reminders) != 0 {
 		t.Errorf("in the end: %+v", state)
 	}
@@ -442,7 +442,7 @@ func TestWorkOrderStateHoldsNoNames(t *testing.T) {
 	const secret = "Quarrington"
 	text := secret
 	at := models.TimeOf(s.Clock.Now().Add(time.Hour))
-	answer, err := s.CreateWorkOrder(t.Context(), s.as("erp"), service.Call{}, service.NewWorkOrder{
+	answer, err := s.CreateWorkOrder(t.Context(), s.as("erp"), service.RequestKey{}, service.NewWorkOrder{
 		InventoryID: s.ID("ahu1"), Title: secret, Description: &text, ExternalID: &text, TargetDate: &at, Assignees: s.ids("bob"),
 	})
 	id := s.mustWrite(answer, err).ID
@@ -477,8 +477,8 @@ func TestLoadsReturnTheTransitionsAfterATime(t *testing.T) {
 	s.complete(id)
 	second := s.loaded(id).Transitions[1].At
 	// The clock does not advance: the times of a record's changes differ all the same.
-	s.mustWrite(s.ReviewWorkOrder(t.Context(), s.as("cat"), service.Call{}, id, service.Review{}))
-	s.mustWrite(s.HoldWorkOrder(t.Context(), s.as("ann"), service.Call{}, id))
+	s.mustWrite(s.ReviewWorkOrder(t.Context(), s.as("cat"), service.RequestKey{}, id, service.Review{}))
+	s.mustWrite(s.HoldWorkOrder(t.Context(), s.as("ann"), service.RequestKey{}, id))
 	expect(t, "all", transitions(models.Time{}), ">open erp 0s, open>sent_to_inspection erp 1h0m0.001s, "+
 		"sent_to_inspection>back_from_inspection cat 1h0m0.002s, back_from_inspection>on_hold ann 1h0m0.003s")
 	expect(t, "after the second", transitions(second), "sent_to_inspection>back_from_inspection cat 1h0m0.002s, back_from_inspection>on_hold ann 1h0m0.003s")

@@ -39,7 +39,7 @@ func (b redeliveredBatch) more() bool { return b.Seen == redeliverBatchSize }
 
 // redeliveredFrom are common table expressions that make deliveries with the ids of the
 // common table expression {ids} due now, whatever their status.
-var redeliveredFrom = with(reopened, "from", "deliveries", "condition", "id = ANY (ARRAY(SELECT id FROM {ids})) AND "+daysOf("id", "{ids}"), "state", pendingAgain) + `, due AS (
+var redeliveredFrom = fill(reopened, "condition", "id = ANY (ARRAY(SELECT id FROM {ids})) AND "+daysOf("id", "{ids}"), "state", pendingAgain) + `, due AS (
 		UPDATE open_deliveries SET status = 'pending', next_attempt_at = NULL, attempts_before = attempts
 		WHERE id = ANY (ARRAY(SELECT id FROM {ids})) AND ` + isRetrying + ` RETURNING id
 	)`
@@ -53,7 +53,7 @@ var redeliverBatchQuery = `
 	), matching AS (
 		SELECT d.id FROM seen d WHERE id >= @low AND id < @high AND (@record = '' OR record_id = @record) AND ` + matches + `
 			AND (@kind = '' OR EXISTS (SELECT FROM (SELECT type FROM events WHERE id = d.event_id LIMIT 1) e WHERE ` + ofType + `))
-	), ` + with(redeliveredFrom, "ids", "matching") + `
+	), ` + fill(redeliveredFrom, "ids", "matching") + `
 	SELECT (SELECT count(*) FROM reopened) + (SELECT count(*) FROM due) AS due,
 		(SELECT count(*) FROM seen) AS seen, coalesce((SELECT max(seq) FROM seen), 0) AS last`
 
@@ -65,12 +65,12 @@ const redeliverSource = `(
 
 // redeliverMissed is the source of failed and held deliveries. The lock waits for attempts that
 // are being recorded: what these delivered is not sent again.
-var redeliverMissed = with(redeliverSource, "table", "deliveries", "condition", "status IN ('failed', 'held')", "lock", " FOR UPDATE")
+var redeliverMissed = fill(redeliverSource, "table", "deliveries", "condition", "status IN ('failed', 'held')", "lock", " FOR UPDATE")
 
 // batchSources returns the sources of the order's batches. Pending deliveries are due anyway.
 func (r redelivery) batchSources() string {
-	retrying := with(redeliverSource, "table", "open_deliveries", "condition", "status = 'retrying'", "lock", "")
-	finished := with(redeliverSource, "table", "deliveries", "condition", "true", "lock", "")
+	retrying := fill(redeliverSource, "table", "open_deliveries", "condition", "status = 'retrying'", "lock", "")
+	finished := fill(redeliverSource, "table", "deliveries", "condition", "true", "lock", "")
 	switch {
 	case r.Missed, r.Status == models.DeliveryFailed, r.Status == models.DeliveryHeld:
 		return redeliverMissed
@@ -96,7 +96,7 @@ func (t *ormTx) redeliverBatch(webhookID string, order redelivery, after, until 
 	for name, value := range map[string]any{"webhook": webhookID, "after": after, "until": until, "limit": redeliverBatchSize} {
 		args[name] = value
 	}
-	return scanOne[redeliveredBatch](t, nil, with(redeliverBatchQuery, "sources", order.batchSources(), "e", "e"), map[string]any(args))
+	return scanOne[redeliveredBatch](t, nil, fill(redeliverBatchQuery, "sources", order.batchSources(), "e", "e"), map[string]any(args))
 }
 
 // orderRedelivery has the address's dispatcher carry out the order, which covers what exists
@@ -230,7 +230,7 @@ const selectedQuery = `
 var redeliverSelectedQuery = `
 	WITH selected AS (
 		SELECT unnest(string_to_array(@ids, ',')) AS id
-	), ` + with(redeliveredFrom, "ids", "selected") + `
+	), ` + fill(redeliveredFrom, "ids", "selected") + `
 	SELECT id FROM reopened UNION ALL SELECT id FROM due`
 
 // selectedDelivery is a delivery to redeliver.
@@ -310,9 +310,6 @@ func (t *ormTx) redeliverOf(actor Actor, webhookID string, selected []selectedDe
 		if err := t.exec(`SELECT FROM `+table+` WHERE id IN ? ORDER BY id FOR UPDATE`, ids); err != nil {
 			return 0, err
 		}
-	}
-	if err := t.exec(adoptQuery("string_to_array(?, ',')"), strings.Join(ids, ",")); err != nil {
-		return 0, err
 	}
 	changed, err := scanAll[string](t, redeliverSelectedQuery, map[string]any{"ids": strings.Join(ids, ",")})
 	if err != nil || len(changed) == 0 {

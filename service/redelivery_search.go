@@ -52,7 +52,7 @@ func (s *Service) CountMatching(ctx context.Context, actor Actor, search Deliver
 			return err
 		}
 		args := search.arguments(actor, start, max(1, countedPages*search.mostSearched()/max(start.addresses, 1)))
-		sql, values := numbered(with(matchesQuery, "sources", search.sources(), "e", "e"), args)
+		sql, values := numbered(fill(matchesQuery, "sources", search.sources(), "e", "e"), args)
 		queueAll(pipeline, &counts, sql, values...)
 		return nil
 	})

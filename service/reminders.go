@@ -40,9 +40,9 @@ var reminded = `
 	SELECT p.id, p.organization_id
 	FROM (SELECT CASE WHEN $2::text <> '' THEN
 			ARRAY(SELECT x.identity_id::text FROM work_order_assignees x WHERE x.work_order_id = $1::text AND x.role = $2::text)
-			ELSE ` + with(nearestManagers, "node", "(SELECT w.inventory_id FROM work_orders w WHERE w.id = $1::text)", "except", "'{}'::text[]") + `::text[]
+			ELSE ` + fill(nearestManagers, "node", "(SELECT w.inventory_id FROM work_orders w WHERE w.id = $1::text)", "except", "'{}'::text[]") + `::text[]
 		END) whom (identities)
-	CROSS JOIN LATERAL (` + with(peopleOf, "identities", "whom.identities") + `) reached (id)
+	CROSS JOIN LATERAL (` + fill(peopleOf, "identities", "whom.identities") + `) reached (id)
 	JOIN people p ON p.id = reached.id`
 
 // remind queues a notice for each person the reminder is for, in the order of ids:

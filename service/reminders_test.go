@@ -42,7 +42,7 @@ func TestRemindersReachPeopleOnce(t *testing.T) {
 
 	// A new target date causes a new reminder for the assignees at that time.
 	target = s.setTarget(id, 72*time.Hour)
-	s.mustWrite(s.UnassignWorkOrder(ctx, s.as("erp"), service.Call{}, id, s.ID("crew")))
+	s.mustWrite(s.UnassignWorkOrder(ctx, s.as("erp"), service.RequestKey{}, id, s.ID("crew")))
 	s.clearEffects(id)
 	remind(models.NoticeDueSoon, *target)
 	expect("another date", "bob due_soon, pia due_soon")
@@ -62,7 +62,7 @@ func TestRemindersReachPeopleOnce(t *testing.T) {
 	remind(models.NoticeReviewOverdue, *since)
 	expect("the overdue review, to the nearest managers", "ann review_overdue")
 	s.Clock.Advance(time.Hour)
-	s.mustWrite(s.ReviewWorkOrder(ctx, s.as("cat"), service.Call{}, id, service.Review{}))
+	s.mustWrite(s.ReviewWorkOrder(ctx, s.as("cat"), service.RequestKey{}, id, service.Review{}))
 	s.Clock.Advance(time.Hour)
 	s.complete(id)
 	s.clearEffects(id)
@@ -125,13 +125,13 @@ func TestReminderThatDoesNotApplyNotifiesNoOne(t *testing.T) {
 		{"the target date was moved", models.NoticeDue, func(id string) { s.setTarget(id, 50*time.Hour) }},
 		{"it was taken away", models.NoticeDue, func(id string) { s.setTarget(id, 0) }},
 		{"it is complete", models.NoticeDue, func(id string) {
-			s.mustWrite(s.UnassignWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, s.ID("cat")))
+			s.mustWrite(s.UnassignWorkOrder(s.t.Context(), s.as("erp"), service.RequestKey{}, id, s.ID("cat")))
 			s.complete(id)
 		}},
 		{"it was cancelled", models.NoticeDueSoon, func(id string) {
-			s.mustWrite(s.CancelWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil))
+			s.mustWrite(s.CancelWorkOrder(s.t.Context(), s.as("erp"), service.RequestKey{}, id, nil))
 		}},
-		{"it is on hold", models.NoticeDue, func(id string) { s.mustWrite(s.HoldWorkOrder(s.t.Context(), s.as("ann"), service.Call{}, id)) }},
+		{"it is on hold", models.NoticeDue, func(id string) { s.mustWrite(s.HoldWorkOrder(s.t.Context(), s.as("ann"), service.RequestKey{}, id)) }},
 		{"the date is past and comes near no more", models.NoticeDueSoon, func(string) { s.Clock.Advance(48 * time.Hour) }},
 		{"it was set less than a day before", models.NoticeDueSoon, func(id string) {
 			s.setTarget(id, 0)

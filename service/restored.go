@@ -19,7 +19,7 @@ func (s *Service) MarkAllDirty(ctx context.Context) (records int, err error) {
 			return err
 		}, `
 			WITH marked AS (
-				INSERT INTO looks_owed (record_id, since)
+				INSERT INTO dirty_records (record_id, since)
 					SELECT id, $1::timestamptz FROM work_orders WHERE status NOT IN ('complete', 'cancelled')
 					UNION ALL SELECT id, $1 FROM feedback WHERE status <> 'resolved'
 				ON CONFLICT (record_id) DO UPDATE SET since = excluded.since

@@ -13,18 +13,18 @@ func TestMarkAllDirtyMarksEveryOpenRecord(t *testing.T) {
 	f := servicetest.New(t)
 	var orders []string
 	for range 3 {
-		answer, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), service.Call{}, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace the filter"})
+		answer, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), service.RequestKey{}, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace the filter"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		orders = append(orders, answer.RecordID)
 	}
-	answer, err := f.CreateFeedback(t.Context(), f.Actor("erp"), service.Call{}, service.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "It rattles"})
+	answer, err := f.CreateFeedback(t.Context(), f.Actor("erp"), service.RequestKey{}, service.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "It rattles"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.Exec(`UPDATE work_orders SET status = 'cancelled', cancelled_at = now() WHERE id = $1`, orders[0])
-	f.Exec(`DELETE FROM looks_owed`) // their workflows have loaded them
+	f.Exec(`DELETE FROM dirty_records`) // their workflows have loaded them
 	f.Exec(`DELETE FROM notices`)
 	dirty := func() (ids []string) {
 		t.Helper()

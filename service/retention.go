@@ -19,22 +19,19 @@ const clockMargin = time.Hour
 
 // RemovalResult counts the rows that RemoveExpired removed.
 type RemovalResult struct {
-	// Events are those that were removed row by row, with their deliveries and attempts.
-	Events          int
-	IdempotencyKeys int
-	RevokedTokens   int
-	RateCounters    int
-	// Leases counts leases of addresses without a running dispatcher.
-	Leases int
-	Beats  int
-	// Deliveries counts deliveries of deleted addresses. Others are removed with their events and
+	RevokedTokens int
+	RateCounters  int
+	// Leases are those of addresses without a running dispatcher.
+	Leases     int
+	Watermarks int
+	// Deliveries are those of deleted addresses. Others are removed with their events and
 	// not counted.
 	Deliveries int
 	// Partitions were dropped or emptied: each is the events, the deliveries, the attempts
 	// or the responses to calls with a key of a day.
 	Partitions int
-	// Stamped are not removed: records below moved nodes that changed with the move.
-	Stamped int
+	// Repositioned are not removed: records below moved nodes that changed with the move.
+	Repositioned int
 	// More is set if expired rows are left.
 	More bool
 }
@@ -64,21 +61,17 @@ type expiry struct {
 // expiries are the tables that grow with the calls. Rows of other tables stay, or are
 // removed with the row they belong to. History, Log Records and notices stay, since
 // they are the organization's records. Events, deliveries and attempts are removed with
-// the partition of their day. Rows of the former tables, from before there were
-// partitions, are removed row by row, like deliveries that stay open for so long. The id
+// the partition of their day, and deliveries that stay open for so long row by row. The id
 // of a delivery has the time of its event, and without its event it is gone for every read.
 var expiries = []expiry{
-	{models.EventRetention, models.PrefixEvent, oldestFirst("former_events", "id"), func(r *RemovalResult) *int { return &r.Events }},
-	// Keys of the previous version; the others go by the day.
-	{models.IdempotencyRetention, "", oldestFirst("idempotency_keys", "created_at"), func(r *RemovalResult) *int { return &r.IdempotencyKeys }},
 	{clockMargin, "", oldestFirst("revoked_tokens", "expires_at"), func(r *RemovalResult) *int { return &r.RevokedTokens }},
 	// Integrations' counters stay: they contain the time of the last call.
 	{clockMargin, "", inAnyOrder("rate_counters", "window_start", "subject NOT LIKE 'idn%'"), func(r *RemovalResult) *int { return &r.RateCounters }},
-	{clockMargin, "", inAnyOrder("mailboxes", "attended_until", "true"), func(r *RemovalResult) *int { return &r.Leases }},
-	// A token may name a beat that is a little older than the token.
-	{models.SyncTokenLifetime + clockMargin, "", oldestFirst("beats", "at"), func(r *RemovalResult) *int { return &r.Beats }},
+	{clockMargin, "", inAnyOrder("webhook_leases", "leased_until", "true"), func(r *RemovalResult) *int { return &r.Leases }},
+	// A token may name a watermark that is a little older than the token.
+	{models.SyncTokenLifetime + clockMargin, "", oldestFirst("watermarks", "at"), func(r *RemovalResult) *int { return &r.Watermarks }},
 	{0, "", removeOfDeletedAddress, func(r *RemovalResult) *int { return &r.Deliveries }},
-	{0, "", stampBelowMoved, func(r *RemovalResult) *int { return &r.Stamped }},
+	{0, "", repositionBelowMoved, func(r *RemovalResult) *int { return &r.Repositioned }},
 	{models.SessionLifetime + clockMargin, "", oldestFirst("sessions", "created_at"), nil},
 	{clockMargin, "", oldestFirst("sign_in_links", "expires_at"), nil},
 	{models.FormKeyRetention, "", oldestFirst("form_keys", "used_at"), nil},
@@ -86,8 +79,6 @@ var expiries = []expiry{
 	{models.EventRetention + clockMargin, "", oldestFirst("delivery_hours", "hour"), nil},
 	{models.EventRetention + clockMargin, "", oldestFirst("call_hours", "hour"), nil},
 	{models.EventRetention, models.PrefixDelivery, oldestFirst("open_deliveries", "id"), nil},
-	{models.EventRetention, models.PrefixDelivery, oldestFirst("former_deliveries", "id"), nil},
-	{models.EventRetention, models.PrefixDelivery, oldestFirst("former_attempts", "delivery_id"), nil},
 }
 
 // bounds returns the parameters @until and @from of the expiry's removal at the time now,
@@ -120,7 +111,7 @@ const removal = `
 // first, from @from to @until, in order. It begins after those that were removed already,
 // since the index still has their entries, and forgets the address after the last one.
 // Workflows of failing deliveries then find nothing and end.
-var removeOfDeletedAddress = with(`
+var removeOfDeletedAddress = fill(`
 	WITH address AS (
 		SELECT * FROM deleted_webhooks WHERE deleted_at <= @until AND deleted_at >= @from
 		ORDER BY deleted_at, webhook_id LIMIT 1 FOR UPDATE
@@ -156,18 +147,18 @@ var removeOfDeletedAddress = with(`
 // where the previous one ended: until the next vacuum, the index still has entries of
 // removed rows (20 ms per batch after two million rows).
 func oldestFirst(table, time string) string {
-	return with(removal, "order", "ORDER BY {time}", "next", "max(at)", "condition", "true", "table", table, "time", time)
+	return fill(removal, "order", "ORDER BY {time}", "next", "max(at)", "condition", "true", "table", table, "time", time)
 }
 
 // inAnyOrder is the removal from a table without such an index, which would cost too
 // much because every call writes to the table.
 func inAnyOrder(table, time, condition string) string {
-	return with(removal, "order", "", "next", "NULL::timestamptz", "table", table, "time", time, "condition", condition)
+	return fill(removal, "order", "", "next", "NULL::timestamptz", "table", table, "time", time, "condition", condition)
 }
 
 // RemoveExpired removes expired rows: events after 30 days with their deliveries and
 // attempts (spec section 8), a day at a time once all of it is that old, idempotency keys after 24 hours, revoked tokens, call
-// counts, leases, and the deliveries of deleted addresses. It also stamps the records
+// counts, leases, and the deliveries of deleted addresses. It also gives a new change position to the records
 // below moved nodes (docs/contract.md, Lists).
 //
 // It takes the tables in turn. Each batch is a separate transaction, so that other

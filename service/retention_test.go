@@ -22,6 +22,7 @@ import (
 func event(f *servicetest.Fixture, name string, age time.Duration) {
 	created := f.Clock.Now().Add(-age)
 	id := models.FirstID("", created)[:14] + name
+	f.Exec(`SELECT partitions.make(($1::timestamptz AT TIME ZONE 'UTC')::date, 1)`, created)
 	f.Exec(`INSERT INTO events (id, organization_id, type, record_id, actor_id, data, created_at)
 		VALUES ('evt' || $1, $2, 'work_order.created', 'wo_none', $3, '{}', $4)`, id, f.Acme.OrganizationID, f.ID("erp"), created)
 	f.Exec(`INSERT INTO open_deliveries (id, event_id, webhook_id, record_id, status, attempts, next_attempt_at, created_at)
@@ -35,11 +36,6 @@ func event(f *servicetest.Fixture, name string, age time.Duration) {
 // nameOf is the SQL for the name in the ids of event.
 func nameOf(column string) string { return "replace(substr(" + column + ", 18), '2', '')" }
 
-func idempotencyKey(f *servicetest.Fixture, name string, age time.Duration) {
-	f.Exec(`INSERT INTO idempotency_keys (integration_id, method, path, key, fingerprint, status, record_id, body, created_at)
-		VALUES ($1, 'POST', '/work-orders', $2, '\x01', 201, 'wo_none', '{}', $3)`, f.ID("erp"), name, f.Clock.Now().Add(-age))
-}
-
 func revokedToken(f *servicetest.Fixture, name string, age time.Duration) {
 	f.Exec(`INSERT INTO revoked_tokens (id, expires_at) VALUES ($1, $2)`, name, f.Clock.Now().Add(-age))
 }
@@ -49,11 +45,11 @@ func rateCounter(f *servicetest.Fixture, name string, age time.Duration) {
 }
 
 func lease(f *servicetest.Fixture, name string, age time.Duration) {
-	f.Exec(`INSERT INTO mailboxes (webhook_id, attended_until) VALUES ($1, $2)`, name, f.Clock.Now().Add(-age))
+	f.Exec(`INSERT INTO webhook_leases (webhook_id, leased_until) VALUES ($1, $2)`, name, f.Clock.Now().Add(-age))
 }
 
-func beat(f *servicetest.Fixture, name string, age time.Duration) {
-	f.Exec(`INSERT INTO beats (nonce, at) VALUES (md5($1)::uuid, $2)`, name, f.Clock.Now().Add(-age))
+func watermark(f *servicetest.Fixture, name string, age time.Duration) {
+	f.Exec(`INSERT INTO watermarks (nonce, at) VALUES (md5($1)::uuid, $2)`, name, f.Clock.Now().Add(-age))
 }
 
 // remove removes expired rows in at most batches batches; 0 means no limit.
@@ -79,17 +75,13 @@ func TestExpiredRowsAreRemoved(t *testing.T) {
 		column, table string
 		want          service.RemovalResult
 	}{
-		{"events after 30 days", 30 * 24 * time.Hour, event, nameOf("id"), "events", service.RemovalResult{Events: 2}},
-		{"their open deliveries", 30 * 24 * time.Hour, event, nameOf("id"), "open_deliveries", service.RemovalResult{Events: 2}},
-		{"their finished deliveries", 30 * 24 * time.Hour, event, nameOf("id"), "deliveries", service.RemovalResult{Events: 2}},
-		{"their attempts", 30 * 24 * time.Hour, event, nameOf("delivery_id"), "attempts WHERE delivery_id NOT LIKE '%2'", service.RemovalResult{Events: 2}},
-		{"idempotency keys of the previous version after 24 hours", 24 * time.Hour, idempotencyKey, "key", "idempotency_keys", service.RemovalResult{IdempotencyKeys: 2}},
+		{"open deliveries after 30 days", 30 * 24 * time.Hour, event, nameOf("id"), "open_deliveries", service.RemovalResult{}},
 		{"revoked tokens an hour after they expire", time.Hour, revokedToken, "id", "revoked_tokens", service.RemovalResult{RevokedTokens: 2}},
 		{"call counts an hour after their window began", time.Hour, rateCounter, "subject", "rate_counters", service.RemovalResult{RateCounters: 2}},
-		{"leases an hour after they ended", time.Hour, lease, "webhook_id", "mailboxes", service.RemovalResult{Leases: 2}},
+		{"leases an hour after they ended", time.Hour, lease, "webhook_id", "webhook_leases", service.RemovalResult{Leases: 2}},
 		{
-			"beats an hour after the tokens that name them", 30*24*time.Hour + time.Hour, beat,
-			`(SELECT name FROM unnest('{new,under,exactly,over}'::text[]) name WHERE md5(name)::uuid = nonce)`, "beats", service.RemovalResult{Beats: 2},
+			"watermarks an hour after the tokens that name them", 30*24*time.Hour + time.Hour, watermark,
+			`(SELECT name FROM unnest('{new,under,exactly,over}'::text[]) name WHERE md5(name)::uuid = nonce)`, "watermarks", service.RemovalResult{Watermarks: 2},
 		},
 	} {
 		t.Run(test.what, func(t *testing.T) {
@@ -136,11 +128,11 @@ func contents(t *testing.T, f *servicetest.Fixture) map[string]string {
 
 func TestNothingElseIsRemoved(t *testing.T) {
 	f := servicetest.New(t)
-	call := service.Call{Key: "k", Method: "POST", Path: "/work-orders", Fingerprint: []byte{1}}
+	call := service.RequestKey{Key: "k", Method: "POST", Path: "/work-orders", Fingerprint: []byte{1}}
 	if _, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), call, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.CreateFeedback(t.Context(), f.Actor("erp"), service.Call{}, service.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"}); err != nil {
+	if _, err := f.CreateFeedback(t.Context(), f.Actor("erp"), service.RequestKey{}, service.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"}); err != nil {
 		t.Fatal(err)
 	}
 	record(t, f, "erp_hook", attempt(f, claim(t, f, "erp_hook").Deliveries[0], 500))
@@ -167,7 +159,7 @@ func TestNothingElseIsRemoved(t *testing.T) {
 			t.Errorf("%s has %s left", table, after[table])
 		}
 	}
-	if got := strings.Join(changed, " "); got != "attempts call_hours deliveries delivery_hours events mailboxes open_deliveries rate_counters revoked_tokens stored_responses" {
+	if got := strings.Join(changed, " "); got != "attempts call_hours deliveries delivery_hours events open_deliveries rate_counters revoked_tokens stored_responses webhook_leases" {
 		t.Errorf("something was removed from %s", got)
 	}
 }
@@ -175,48 +167,41 @@ func TestNothingElseIsRemoved(t *testing.T) {
 func TestRemovalRunsInBatchesOldestFirst(t *testing.T) {
 	f := servicetest.New(t)
 	for i := range 25 {
-		event(f, fmt.Sprintf("%02d", i), models.EventRetention+time.Duration(i/2)*time.Second) // two of each age
+		revokedToken(f, fmt.Sprintf("%02d", i), time.Hour+time.Duration(i/2)*time.Second) // two of each age
 	}
-	event(f, "young", time.Hour)
+	revokedToken(f, "young", 0)
 	batches := 0
 	f.Service = f.NewInstance(func(o *service.Options) { o.AfterCommit = func() { batches++ } })
 
-	if got := remove(t, f.Service, 4, service.Expiries); got != (service.RemovalResult{Events: 4, More: true}) || batches != service.Expiries {
+	if got := remove(t, f.Service, 4, service.Expiries); got != (service.RemovalResult{RevokedTokens: 4, More: true}) || batches != service.Expiries {
 		t.Errorf("one batch of each table, in %d transactions, removed %+v", batches, got)
 	}
-	if got := left(f, "name", "(SELECT substr(id, 18) AS name FROM events) e"); !strings.HasSuffix(got, "19 20 young") && !strings.HasSuffix(got, "19 21 young") {
+	if got := left(f, "id", "revoked_tokens"); !strings.HasSuffix(got, "19 20 young") && !strings.HasSuffix(got, "19 21 young") {
 		t.Errorf("after it left are %s, want the oldest gone", got)
 	}
 	batches = 0
-	if got := remove(t, f.Service, 4, 0); got != (service.RemovalResult{Events: 21}) {
+	if got := remove(t, f.Service, 4, 0); got != (service.RemovalResult{RevokedTokens: 21}) || left(f, "id", "revoked_tokens") != "young" {
 		t.Errorf("the rest removed %+v", got)
 	}
-	if got := left(f, nameOf("id"), "events") + left(f, nameOf("id"), "all_deliveries") + left(f, nameOf("delivery_id"), "attempts"); got != "youngyoung youngyoung young" {
-		t.Errorf("left is %s", got)
-	}
-	if want := 6 + 6 + 6 + 12 + service.Expiries - 4; batches != want {
-		t.Errorf("%d transactions, want %d: for events, both tables of deliveries, attempts, and one for each other table", batches, want)
+	if want := 6 + service.Expiries - 1; batches != want {
+		t.Errorf("%d transactions, want %d: for the tokens, and one for each other table", batches, want)
 	}
 }
 
 func TestRemovalAlternatesBetweenTables(t *testing.T) {
 	f := servicetest.New(t)
-	old := models.EventRetention + time.Hour
 	for i := range 3 {
 		name := fmt.Sprint(i)
-		event(f, name, old)
-		idempotencyKey(f, name, old)
-		revokedToken(f, name, old)
-		rateCounter(f, name, old)
-		lease(f, name, old)
+		revokedToken(f, name, 2*time.Hour)
+		rateCounter(f, name, 2*time.Hour)
+		lease(f, name, 2*time.Hour)
 	}
-	want := service.RemovalResult{Events: 1, IdempotencyKeys: 1, RevokedTokens: 1, RateCounters: 1, Leases: 1, More: true}
-	first := remove(t, f.Service, 1, 5)
-	if first != want {
-		t.Errorf("five batches of one row removed %+v, want one row of each", first)
+	first := remove(t, f.Service, 1, 3)
+	if first != (service.RemovalResult{RevokedTokens: 1, RateCounters: 1, Leases: 1, More: true}) {
+		t.Errorf("three batches of one row removed %+v, want one row of each", first)
 	}
 	rest := remove(t, f.Service, 1, 0)
-	if first.Add(rest); first != (service.RemovalResult{Events: 3, IdempotencyKeys: 3, RevokedTokens: 3, RateCounters: 3, Leases: 3}) {
+	if first.Add(rest); first != (service.RemovalResult{RevokedTokens: 3, RateCounters: 3, Leases: 3}) {
 		t.Errorf("both together removed %+v", first)
 	}
 }
@@ -224,8 +209,8 @@ func TestRemovalAlternatesBetweenTables(t *testing.T) {
 // A removal stopped after its last batch leaves nothing for the next.
 func TestRemovalStoppedAfterItsLastBatchIsComplete(t *testing.T) {
 	f := servicetest.New(t)
-	event(f, "a", models.EventRetention)
-	if got := remove(t, f.Service, 10, service.Expiries); got != (service.RemovalResult{Events: 1}) {
+	revokedToken(f, "a", time.Hour)
+	if got := remove(t, f.Service, 10, service.Expiries); got != (service.RemovalResult{RevokedTokens: 1}) {
 		t.Errorf("removed %+v", got)
 	}
 }
@@ -284,14 +269,13 @@ func TestRemovalBlocksNoOtherWork(t *testing.T) {
 	for i := range 4 {
 		event(f, fmt.Sprint("old", i), models.EventRetention+time.Duration(i)*time.Hour)
 	}
-	h := hold(t, f, `AFTER DELETE ON events FOR EACH ROW WHEN (OLD.id LIKE '%old3')`)
-	done := make(chan service.RemovalResult)
+	h := hold(t, f, `AFTER DELETE ON open_deliveries FOR EACH ROW WHEN (OLD.id LIKE '%old3')`)
+	done := make(chan struct{})
 	go func() {
-		removed, err := f.RemoveExpired(t.Context(), 2, func() bool { return false })
-		if err != nil {
+		defer close(done)
+		if _, err := f.RemoveExpired(t.Context(), 2, func() bool { return true }); err != nil {
 			t.Errorf("the removal: %v", err)
 		}
-		done <- removed
 	}()
 	h.waiting(t, 1)
 
@@ -300,17 +284,17 @@ func TestRemovalBlocksNoOtherWork(t *testing.T) {
 	defer cancel()
 	for name, do := range map[string]func() error{
 		"a create": func() error {
-			call := service.Call{Key: "concurrent", Method: "POST", Path: "/work-orders", Fingerprint: []byte{1}}
+			call := service.RequestKey{Key: "concurrent", Method: "POST", Path: "/work-orders", Fingerprint: []byte{1}}
 			_, err := f.CreateWorkOrder(ctx, f.Actor("erp"), call, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Concurrent"})
 			return err
 		},
 		"a change": func() error {
 			patch := service.WorkOrderPatch{Title: service.Sent[string]{Value: "Concurrent", Set: true}}
-			_, err := f.UpdateWorkOrder(ctx, f.Actor("erp"), service.Call{}, id, patch)
+			_, err := f.UpdateWorkOrder(ctx, f.Actor("erp"), service.RequestKey{}, id, patch)
 			return err
 		},
 		"feedback": func() error {
-			_, err := f.CreateFeedback(ctx, f.Actor("erp"), service.Call{}, service.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Concurrent"})
+			_, err := f.CreateFeedback(ctx, f.Actor("erp"), service.RequestKey{}, service.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Concurrent"})
 			return err
 		},
 		"deliveries": func() error {
@@ -320,15 +304,15 @@ func TestRemovalBlocksNoOtherWork(t *testing.T) {
 			}
 			return err
 		},
-		"a mailbox's lease": func() error {
+		"a lease": func() error {
 			_, _, err := f.AcquireLease(ctx, f.ID("erp_hook"), "")
 			return err
 		},
 		"the sweep": func() error { _, err := f.Unclaimed(ctx, time.Second); return err },
 		"another removal": func() error {
-			removed, err := f.RemoveExpired(ctx, 2, func() bool { return true })
-			if removed.Events != 2 {
-				t.Errorf("another removal takes %d events, want the two that the batch does not hold", removed.Events)
+			_, err := f.RemoveExpired(ctx, 2, func() bool { return true })
+			if n := servicetest.Value[int](f, `SELECT count(*) FROM open_deliveries WHERE id LIKE '%old%'`); n != 2 {
+				t.Errorf("another removal leaves %d deliveries, want the two that the batch holds", n)
 			}
 			return err
 		},
@@ -338,10 +322,8 @@ func TestRemovalBlocksNoOtherWork(t *testing.T) {
 		}
 	}
 	h.release(t)
-	if removed := <-done; removed != (service.RemovalResult{Events: 2, More: true}) {
-		t.Errorf("the held batch removed %+v", removed)
-	}
-	if got := left(f, "id", "events WHERE id LIKE '%old%'"); got != "" {
+	<-done
+	if got := left(f, "id", "open_deliveries WHERE id LIKE '%old%'"); got != "" {
 		t.Errorf("left are %s", got)
 	}
 }
@@ -389,7 +371,7 @@ func TestRemovalYieldsToAWriter(t *testing.T) {
 		t.Errorf("the deliveries left have the statuses %d, want the one that the writer had locked", got)
 	}
 	remove(t, f.Service, 10, 0)
-	if got := servicetest.Value[int](f, `SELECT count(*) FROM all_deliveries`); got != 0 {
+	if got := servicetest.Value[int](f, `SELECT count(*) FROM open_deliveries`); got != 0 {
 		t.Errorf("afterwards %d deliveries are left", got)
 	}
 }
@@ -403,14 +385,14 @@ func TestRemovalOfADeletedAddressYieldsToAWriter(t *testing.T) {
 	if err := f.DeleteWebhook(t.Context(), service.Operator(), f.ID("erp_hook")); err != nil {
 		t.Fatal(err)
 	}
-	h := hold(t, f, `BEFORE DELETE ON open_deliveries FOR EACH ROW WHEN (OLD.id = 'dlv_01kzplanted0000002')`)
+	h := hold(t, f, `BEFORE DELETE ON open_deliveries FOR EACH ROW WHEN (OLD.id = 'dlv_01kk9planted0000002')`)
 	writer, err := f.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer writer.Rollback(context.WithoutCancel(t.Context()))
 	change := func(n int) error {
-		_, err := writer.Exec(t.Context(), `UPDATE open_deliveries SET last_status = 599 WHERE id = 'dlv_01kzplanted000000' || $1::integer`, n)
+		_, err := writer.Exec(t.Context(), `UPDATE open_deliveries SET last_status = 599 WHERE id = 'dlv_01kk9planted000000' || $1::integer`, n)
 		return err
 	}
 	if err := change(3); err != nil {
@@ -472,24 +454,19 @@ func TestAttemptAtARemovedDelivery(t *testing.T) {
 }
 
 // BenchmarkRemoval measures creates at a steady rate, alone and during the removal of
-// 500,000 events with a million deliveries, row by row and with the partitions of their day
+// 500,000 events with a million deliveries, with the partitions of their day
 // (docs/decisions/0029-partitions.md).
 //
 //	go test ./service -run '^$' -bench Removal -benchtime 1x -count 5
 func BenchmarkRemoval(b *testing.B) {
 	now := time.Date(2040, time.January, 2, 12, 0, 0, 0, time.UTC)
-	b.Run("rows", func(b *testing.B) { benchmarkRemoval(b, now, time.UnixMilli(1)) })
-	b.Run("day", func(b *testing.B) { benchmarkRemoval(b, now, now.AddDate(0, 0, -31)) })
-}
-
-func benchmarkRemoval(b *testing.B, now, planted time.Time) {
 	const events = 500_000
 	for b.Loop() {
 		b.StopTimer()
 		began := time.Now()
 		f := servicetest.New(b, func(o *service.Options) { o.Now = func() time.Time { return now.Add(time.Since(began)) } })
 		f.Exec(`SELECT partitions.make($1, 40)`, now.AddDate(0, 0, -31))
-		plantEvents(f, events, planted)
+		plantEvents(f, events, now.AddDate(0, 0, -31))
 		walBefore := servicetest.Value[int64](f, `SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn`)
 		b.StartTimer()
 
@@ -569,7 +546,7 @@ func creates(b *testing.B, f *servicetest.Fixture, stop <-chan struct{}) (p50, p
 					return
 				case <-timer.C:
 				}
-				call := service.Call{Key: due.String(), Method: "POST", Path: "/work-orders", Fingerprint: []byte{1}}
+				call := service.RequestKey{Key: due.String(), Method: "POST", Path: "/work-orders", Fingerprint: []byte{1}}
 				if _, err := f.CreateWorkOrder(b.Context(), f.Actor("erp"), call, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"}); err != nil {
 					b.Error(err)
 					return

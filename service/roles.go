@@ -30,7 +30,7 @@ func (r *roles) ScanText(column pgtype.Text) error {
 	ordered := column.String
 	if strings.Contains(ordered, " ") {
 		all := strings.Fields(ordered)
-		slices.SortStableFunc(all, func(a, b string) int { return cmp.Compare(placeOf(a), placeOf(b)) })
+		slices.SortStableFunc(all, func(a, b string) int { return cmp.Compare(orderOf(a), orderOf(b)) })
 		ordered = strings.Join(all, " ")
 	}
 	for one := range strings.FieldsSeq(ordered) {
@@ -47,8 +47,8 @@ func (r *roles) ScanText(column pgtype.Text) error {
 	return nil
 }
 
-// placeOf returns the place of one role.
-func placeOf(one string) int {
+// orderOf returns the place of one role.
+func orderOf(one string) int {
 	place, _ := strconv.Atoi(one[:max(0, strings.IndexAny(one, "wc"))]) // the database's own number
 	return place
 }

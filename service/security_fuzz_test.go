@@ -39,7 +39,7 @@ func FuzzCursorToken(f *testing.F) {
 	f.Add("cs", uint64(42), "wo_\x00", "\xff", -1, "\x00", int64(-1), 40)
 	keys, old, other := newTestVault(f, fuzzRing), newTestVault(f, oldRing), newTestVault(f, otherRing)
 	f.Fuzz(func(t *testing.T, kind string, xid uint64, id, filter string, epoch int, nonce string, issued int64, at int) {
-		made := cursorToken{Kind: kind, Xid: xid, ID: id, Filter: filter, Epoch: epoch, Beat: nonce, Issued: issued}
+		made := cursorToken{Kind: kind, Xid: xid, ID: id, Filter: filter, Epoch: epoch, Watermark: nonce, Issued: issued}
 		text := made.encode(keys)
 		read, ok := parseCursorToken(text, keys)
 		if !ok || utf8.ValidString(kind+id+filter+nonce) && read != made {

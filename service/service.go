@@ -168,8 +168,8 @@ type Service struct {
 	tables, updates sync.Map
 	writer          *batch.Writer
 	reader          *batch.Reader
-	// beats runs the statements of newBeat, apart from lookups because they commit.
-	beats *batch.Reader
+	// watermarks runs the statements of newWatermark, apart from lookups because they commit.
+	watermarks *batch.Reader
 	// callers looks up and counts callers that are not admitted yet.
 	callers *batch.Reader
 	// activity is of organizations; calls bounds how many calls of one are in progress.
@@ -187,8 +187,8 @@ type Service struct {
 	exceeded exceededLimits
 	// organizations are the organizations of the integrations that made calls.
 	organizations organizationsOf
-	// views are what the readers of lists could last see.
-	views views
+	// visibilities are what the readers of lists could last see.
+	visibilities visibilities
 	// hours and callHours are counts of deliveries and calls that are not stored yet.
 	hours, callHours hourCounter
 }
@@ -238,9 +238,9 @@ func New(pool *pgxpool.Pool, options Options) (*Service, error) {
 	s := &Service{
 		Options: options, pool: pool, orm: orm,
 		activity: activity, calls: batch.NewCallSlots(activity), parsing: batch.NewSingleSlots(activity),
-		writer: batch.NewWriter(cmp.Or(options.Groups, pool), pool, options.Log),
-		reader: batch.NewReader(cmp.Or(options.Lookups, pool), options.Log),
-		beats:  batch.NewReader(pool, options.Log), callers: batch.NewReader(pool, options.Log),
+		writer:     batch.NewWriter(cmp.Or(options.Groups, pool), pool, options.Log),
+		reader:     batch.NewReader(cmp.Or(options.Lookups, pool), options.Log),
+		watermarks: batch.NewReader(pool, options.Log), callers: batch.NewReader(pool, options.Log),
 		reads: batch.NewSlots(pool, activity), readTimeout: 5 * time.Second,
 	}
 	if options.Batches != nil {

@@ -11,8 +11,8 @@ import (
 	"gorm.io/gorm/schema"
 )
 
-// with fills the placeholders of a piece of SQL: with(readableWorkOrder, "w", "w", "actor", "$1").
-func with(sql string, pairs ...string) string {
+// with fills the placeholders of a piece of SQL: fill(readableWorkOrder, "w", "w", "actor", "$1").
+func fill(sql string, pairs ...string) string {
 	for i := 0; i < len(pairs); i += 2 {
 		sql = strings.ReplaceAll(sql, "{"+pairs[i]+"}", pairs[i+1])
 	}
@@ -84,7 +84,7 @@ func peopleAmong(ids string) string {
 }
 
 // inventoryOf selects, as the column inventory, the node of the record {w}.
-var inventoryOf = with(nodeReference, "node", "{w}.inventory_id") + ` AS inventory`
+var inventoryOf = fill(nodeReference, "node", "{w}.inventory_id") + ` AS inventory`
 
 // nodeReference selects the node {node} with its path, as records show it: row_to_json
 // and array_to_json write no spaces. LIMIT makes Postgres look up each node by its id,

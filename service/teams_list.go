@@ -58,9 +58,9 @@ const teamSummaryQuery = `
 const teamsOfOrganization = `SELECT * FROM identities WHERE organization_id = @organization AND kind = 'team' AND deleted_at IS NULL`
 
 var (
-	teamListQuery = with(teamSummaryQuery, "of", teamsOfOrganization+` AND `+with(inNamePage, "w", "identities", "text", "''")+`
+	teamListQuery = fill(teamSummaryQuery, "of", teamsOfOrganization+` AND `+fill(inNamePage, "w", "identities", "text", "''")+`
 			ORDER BY lower(name), id LIMIT @limit`) + ` ORDER BY lower(i.name), i.id`
-	teamQuery = with(teamSummaryQuery, "of", teamsOfOrganization+` AND id = @id`)
+	teamQuery = fill(teamSummaryQuery, "of", teamsOfOrganization+` AND id = @id`)
 )
 
 // TeamsOf returns a page of the organization's teams by name. Any person of the organization
@@ -99,7 +99,7 @@ const teamMembersQuery = `
 	LEFT JOIN LATERAL (SELECT email, deactivated_at FROM people WHERE id = i.id LIMIT 1) p ON true
 	ORDER BY lower(i.name), i.id`
 
-var teamMemberPageQuery = with(teamMembersQuery, "page", with(inNamePage, "w", "i", "text", "(SELECT email FROM people WHERE id = i.id)"))
+var teamMemberPageQuery = fill(teamMembersQuery, "page", fill(inNamePage, "w", "i", "text", "(SELECT email FROM people WHERE id = i.id)"))
 
 // TeamDetail is a team with a page of its members.
 type TeamDetail struct {
@@ -127,7 +127,7 @@ func (s *Service) TeamOf(ctx context.Context, actor Actor, id string, filter Nam
 	})
 }
 
-var teamMemberQuery = with(teamMembersQuery, "page", "m.member_id = @member")
+var teamMemberQuery = fill(teamMembersQuery, "page", "m.member_id = @member")
 
 // TeamMemberOf returns a team of the organization and one of its members. Any person of the
 // organization may read them. Errors: not_found, permission_denied for an integration,
@@ -192,5 +192,5 @@ const openWorkOrders = `(SELECT count(*) FROM (SELECT FROM work_order_assignees 
 					CROSS JOIN LATERAL (SELECT status, inventory_id FROM work_orders WHERE id = x.work_order_id LIMIT 1) w
 					WHERE x.identity_id = {identity} AND x.position >= 0 AND w.status NOT IN ('complete', 'cancelled') AND {condition} LIMIT {max}) n)`
 
-// openWorkOrdersOf counts the open work orders of the identity @id, up to @max.
-var openWorkOrdersOf = with(openWorkOrders, "identity", "@id", "max", "@max", "condition", "true")
+// openWorkOrdersOf counts those of the identity @id, up to @max.
+var openWorkOrdersOf = fill(openWorkOrders, "identity", "@id", "max", "@max", "condition", "true")

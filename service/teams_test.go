@@ -158,7 +158,7 @@ func TestADeletedTeamIsUnknown(t *testing.T) {
 	h := newHarness(t)
 	ctx, ann, erp := t.Context(), h.as("ann"), h.as("erp")
 	crew := h.ID("crew")
-	created, err := h.CreateWorkOrder(ctx, ann, service.Call{}, service.NewWorkOrder{InventoryID: h.ID("hvac"), Title: "x", Assignees: []string{crew}})
+	created, err := h.CreateWorkOrder(ctx, ann, service.RequestKey{}, service.NewWorkOrder{InventoryID: h.ID("hvac"), Title: "x", Assignees: []string{crew}})
 	record := h.mustWrite(created, err)
 	if team, workOrders, err := h.TeamEffects(ctx, ann, crew); err != nil || team.Members != 2 || team.Nodes != 1 || workOrders != 1 {
 		t.Errorf("the effects are %+v and %d work orders, %v", team, workOrders, err)
@@ -184,7 +184,7 @@ func TestADeletedTeamIsUnknown(t *testing.T) {
 	if err := h.Assign(ctx, ann, h.ID("hq"), crew, h.ID("working")); models.CodeOf(err) != models.CodeValidationFailed {
 		t.Errorf("assigning it to a node: %v", err)
 	}
-	_, err = h.CreateWorkOrder(ctx, ann, service.Call{}, service.NewWorkOrder{InventoryID: h.ID("hvac"), Title: "x", Assignees: []string{crew}})
+	_, err = h.CreateWorkOrder(ctx, ann, service.RequestKey{}, service.NewWorkOrder{InventoryID: h.ID("hvac"), Title: "x", Assignees: []string{crew}})
 	if models.CodeOf(err) != models.CodeValidationFailed {
 		t.Errorf("giving it work: %v", err)
 	}
@@ -316,7 +316,7 @@ func TestBigOrganizationsHaveTeams(t *testing.T) {
 		},
 		"a team": func() error { _, err := h.TeamOf(ctx, ann, team, service.NameFilter{Limit: 51}); return err },
 		"people to add": func() error {
-			_, err := h.PeopleOf(ctx, ann, "", service.PersonFilter{OutsideTeam: team, NameFilter: service.NameFilter{Limit: 51}})
+			_, err := h.PeopleForPerson(ctx, ann, "", service.PersonFilter{OutsideTeam: team, NameFilter: service.NameFilter{Limit: 51}})
 			return err
 		},
 		"a person's":      func() error { _, err := h.TeamsOfPerson(ctx, ann, h.ID("bob")); return err },

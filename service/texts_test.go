@@ -41,11 +41,11 @@ func TestTextsOfRecordsAreChecked(t *testing.T) {
 		{"not UTF-8", "\xff", "x", "x", "none", "/title value"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := s.CreateWorkOrder(t.Context(), s.as("ann"), service.Call{}, service.NewWorkOrder{
+			_, err := s.CreateWorkOrder(t.Context(), s.as("ann"), service.RequestKey{}, service.NewWorkOrder{
 				InventoryID: s.ID("ahu1"), Title: test.title, Description: &test.description, ExternalID: &test.external, Priority: test.priority,
 			})
 			expect(t, "create", fieldsOf(err), test.want)
-			_, err = s.UpdateWorkOrder(t.Context(), s.as("ann"), service.Call{}, id, service.WorkOrderPatch{
+			_, err = s.UpdateWorkOrder(t.Context(), s.as("ann"), service.RequestKey{}, id, service.WorkOrderPatch{
 				Title: service.Sent[string]{Value: test.title, Set: true}, Priority: service.Sent[models.Priority]{Value: test.priority, Set: true},
 				Description: service.Sent[*string]{Value: &test.description, Set: true}, ExternalID: service.Sent[*string]{Value: &test.external, Set: true},
 			})
@@ -55,7 +55,7 @@ func TestTextsOfRecordsAreChecked(t *testing.T) {
 					t.Errorf("update: %v, want %s", got, test.want)
 				}
 			}
-			_, err = s.CreateFeedback(t.Context(), s.as("ann"), service.Call{}, service.NewFeedback{
+			_, err = s.CreateFeedback(t.Context(), s.as("ann"), service.RequestKey{}, service.NewFeedback{
 				InventoryID: s.ID("ahu1"), Subject: test.title, Description: &test.description, ExternalID: &test.external,
 			})
 			want := strings.Replace(strings.ReplaceAll(test.want, "/title", "/subject"), ", /priority value", "", 1)

@@ -24,7 +24,7 @@ type ormTx struct {
 	// wakes are woken after the commit.
 	wakes []WakeTarget
 	// form is the form that asks for the write, if any, and formUsed whether it was stored.
-	form     Form
+	form     Submission
 	formUsed bool
 }
 
@@ -40,7 +40,7 @@ func (s *Service) transaction(
 	ctx, span := startSpan(ctx, "transaction")
 	defer func() { endSpan(span, err) }()
 	var t *ormTx
-	form, hasForm := formOf(ctx)
+	form, hasForm := submissionOf(ctx)
 	err = s.writer.RunAlone(ctx, organizationID, func() error {
 		return s.orm.WithContext(ctx).Transaction(func(db *gorm.DB) error {
 			t = &ormTx{Service: s, db: db, at: s.now(), form: form}

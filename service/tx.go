@@ -92,6 +92,6 @@ func lockOf(table string) *batch.Statement {
 		CROSS JOIN LATERAL (SELECT FROM {table} WHERE id = u.id LIMIT 1 FOR NO KEY UPDATE{skip}) w`
 	return &batch.Statement{
 		Stage: stageLock, ReadOnly: true,
-		SQL: with(lock, "table", table, "skip", ""), SharedSQL: with(lock, "table", table, "skip", " SKIP LOCKED"),
+		SQL: fill(lock, "table", table, "skip", ""), SharedSQL: fill(lock, "table", table, "skip", " SKIP LOCKED"),
 	}
 }

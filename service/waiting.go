@@ -84,10 +84,10 @@ var waitingQuery = func() string {
 		UNION ALL
 		(SELECT 'review', w.id FROM waiting w WHERE w.status = 'sent_to_inspection' AND ` + ofMine("consultant") + ` ORDER BY w.id DESC LIMIT ` + most + `)
 		UNION ALL
-		(SELECT 'overdue', w.id FROM late w WHERE ` + with(readableWorkOrder, "w", "w", "actor", "@actor") + ` ORDER BY w.target_date LIMIT ` + most + `)
+		(SELECT 'overdue', w.id FROM late w WHERE ` + fill(readableWorkOrder, "w", "w", "actor", "@actor") + ` ORDER BY w.target_date LIMIT ` + most + `)
 	)
 	SELECT p.kind, w.id, w.number, w.title, w.status, w.priority, w.target_date, coalesce(w.target_date < @now, false) AS overdue, w.inventory_id AS node_id, n.name AS node,
-		` + with(customerOf, "w", "w", "actor", "@actor", "organization", "@organization") + ` AS customer
+		` + fill(customerOf, "w", "w", "actor", "@actor", "organization", "@organization") + ` AS customer
 	FROM picked p
 	CROSS JOIN LATERAL (SELECT * FROM work_orders WHERE id = p.id LIMIT 1) w
 	CROSS JOIN LATERAL (SELECT name FROM inventory_nodes WHERE id = w.inventory_id LIMIT 1) n

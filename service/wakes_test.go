@@ -46,7 +46,7 @@ func TestWakesNameTheirOrganization(t *testing.T) {
 // One organization's dirty records leave room for other organizations' in a sweep.
 func TestSweepTakesManyDirtyRecords(t *testing.T) {
 	f := servicetest.New(t)
-	f.Exec(`INSERT INTO looks_owed (record_id, since) SELECT 'wo_' || n, $1 FROM generate_series(1, 5000) n`, f.Clock.Now())
+	f.Exec(`INSERT INTO dirty_records (record_id, since) SELECT 'wo_' || n, $1 FROM generate_series(1, 5000) n`, f.Clock.Now())
 	f.Clock.Advance(time.Second)
 	last := create(t, f)
 	f.Clock.Advance(2 * time.Minute)

@@ -20,7 +20,7 @@ func plantDeliveries(f *servicetest.Fixture, hook string, status models.Delivery
 		f.Exec(`
 			WITH event AS (
 				INSERT INTO events (id, organization_id, type, record_id, actor_id, data, created_at)
-				SELECT 'evt_01kzplanted' || lpad(n::text, 7, '0'), organization_id, type, record_id, actor_id, data, created_at
+				SELECT 'evt_01kk9planted' || lpad(n::text, 7, '0'), organization_id, type, record_id, actor_id, data, created_at
 				FROM (SELECT * FROM events ORDER BY id LIMIT 1) e, generate_series($2::integer, $3::integer) n
 				RETURNING id, record_id, created_at)
 			INSERT INTO open_deliveries (id, event_id, webhook_id, record_id, created_at)
@@ -28,7 +28,7 @@ func plantDeliveries(f *servicetest.Fixture, hook string, status models.Delivery
 			f.ID(hook), first, min(first+part-1, n))
 	}
 	if status != models.DeliveryPending {
-		f.SetDeliveries(status, `id LIKE 'dlv_01kzplanted%'`)
+		f.SetDeliveries(status, `id LIKE 'dlv_01kk9planted%'`)
 	}
 }
 
@@ -49,7 +49,7 @@ func TestDeletingAWebhookWithManyDeliveries(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Rollback(context.WithoutCancel(t.Context()))
-	if _, err := other.Exec(t.Context(), `SELECT FROM open_deliveries WHERE id = 'dlv_01kzplanted0000001' FOR UPDATE`); err != nil {
+	if _, err := other.Exec(t.Context(), `SELECT FROM open_deliveries WHERE id = 'dlv_01kk9planted0000001' FOR UPDATE`); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.DeleteWebhook(t.Context(), service.Operator(), f.ID("erp_hook")); err != nil {
@@ -144,7 +144,7 @@ func TestAReleaseOfManyDeliveriesContinuesInOrder(t *testing.T) {
 			create(t, f)
 			f.SetDeliveries(models.DeliveryDelivered, `true`)
 			plantDeliveries(f, "erp_hook", models.DeliveryFailed, many)
-			f.Exec(`UPDATE deliveries SET id = partitions.first_id('dlv', $1) || right(id, 7), created_at = $1 WHERE id <= 'dlv_01kzplanted0000010'`,
+			f.Exec(`UPDATE deliveries SET id = partitions.first_id('dlv', $1) || right(id, 7), created_at = $1 WHERE id <= 'dlv_01kk9planted0000010'`,
 				servicetest.Start.Add(-time.Minute))
 			released, err := command(f, models.TimeOf(servicetest.Start))
 			if err != nil || released != many-10 {
@@ -207,7 +207,7 @@ func TestTurningOffHoldsInBatches(t *testing.T) {
 	f := servicetest.New(t)
 	create(t, f)
 	plantDeliveries(f, "erp_hook", models.DeliveryPending, 2500)
-	f.Exec(`UPDATE open_deliveries SET status = 'retrying', next_attempt_at = created_at WHERE id <= 'dlv_01kzplanted0001200'`)
+	f.Exec(`UPDATE open_deliveries SET status = 'retrying', next_attempt_at = created_at WHERE id <= 'dlv_01kk9planted0001200'`)
 	f.Wakes.Take()
 	if _, err := f.DisableWebhook(t.Context(), service.Operator(), f.ID("erp_hook"), ""); err != nil {
 		t.Fatal(err)

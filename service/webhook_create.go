@@ -61,15 +61,15 @@ func (t *ormTx) createWebhook(actor Actor, integrationID string, in NewWebhook) 
 	if err != nil {
 		return Webhook{}, err
 	}
-	var taken []int
-	if err := t.db.Model(&models.Webhook{}).Where("integration_id = ?", integrationID).Pluck("place", &taken).Error; err != nil {
+	taken, err := scanAll[int](t, `SELECT slot FROM webhooks WHERE integration_id = ?`, integrationID)
+	if err != nil {
 		return Webhook{}, err
 	}
 	slot, free := freeSlot(taken)
 	if !free {
 		return Webhook{}, models.Errorf(models.CodeValidationFailed, "An integration has at most %d webhook addresses.", models.MaxWebhooks)
 	}
-	row := models.Webhook{OrganizationID: integration.OrganizationID, IntegrationID: integrationID, Place: slot, URL: in.URL, Events: eventNames(in.Events)}
+	row := models.Webhook{OrganizationID: integration.OrganizationID, IntegrationID: integrationID, Slot: slot, URL: in.URL, Events: eventNames(in.Events)}
 	if row.ID, err = t.newID(models.PrefixWebhook); err != nil {
 		return Webhook{}, err
 	}
@@ -116,7 +116,7 @@ func (t *ormTx) completeWebhook(row *models.Webhook, secret string) (string, err
 // startAddresses has the sweep start the workflows of the addresses that the transaction has
 // created in the organization, if no wake does.
 func (t *ormTx) startAddresses(organizationID string) error {
-	return t.exec(`INSERT INTO looks_owed (record_id, since) SELECT id, ? FROM webhooks WHERE organization_id = ? AND created_at = ?
+	return t.exec(`INSERT INTO dirty_records (record_id, since) SELECT id, ? FROM webhooks WHERE organization_id = ? AND created_at = ?
 		ON CONFLICT (record_id) DO NOTHING`, t.at.Add(-time.Minute), organizationID, t.at)
 }
 

@@ -14,9 +14,9 @@ import (
 // delivery failed for good and none has succeeded since, nor in the {period} seconds before.
 // The period starts over when the address is turned on.
 func shutOffDue(w, h, period string) string {
-	return with(`{w}.enabled AND ({gone} OR coalesce(
+	return fill(`{w}.enabled AND ({gone} OR coalesce(
 			greatest({w}.enabled_since, {h}.last_success_at) <= {h}.failed_at - make_interval(secs => {period}), false))`,
-		"gone", with(isGone, "w", w, "h", h), "w", w, "h", h, "period", period)
+		"gone", fill(isGone, "w", w, "h", h), "w", w, "h", h, "period", period)
 }
 
 // isGone is the condition that the receiver returned 410 since the address was turned on.
@@ -29,7 +29,7 @@ const isGone = `coalesce({h}.gone_at >= {w}.enabled_since, false)`
 func (s *Service) TurnOffIfUnsuccessful(ctx context.Context, webhookID string) (off bool, err error) {
 	err = s.withWebhook(ctx, webhookID, func(t *ormTx, _ string) (err error) {
 		off, err = t.turnOffIf(Operator(), webhookID, notifyOfOff, `
-			UPDATE webhooks w SET enabled = false, off_at = @at, off_reason = CASE WHEN `+with(isGone, "w", "w", "h", "h")+` THEN @gone ELSE @failing END
+			UPDATE webhooks w SET enabled = false, off_at = @at, off_reason = CASE WHEN `+fill(isGone, "w", "w", "h", "h")+` THEN @gone ELSE @failing END
 			FROM webhook_health h
 			WHERE w.id = @id AND h.webhook_id = w.id AND `+shutOffDue("w", "h", "@period")+`
 			RETURNING w.organization_id`, map[string]any{

@@ -26,7 +26,7 @@ type WebhookDetail struct {
 }
 
 var managedWebhookQuery = `
-	SELECT ` + webhookSummaryColumns + `, n.name AS integration, h.enabled_since, i.owners, ` + with(ownerNames, "integration", "i") + ` AS owner_names,
+	SELECT ` + webhookSummaryColumns + `, n.name AS integration, h.enabled_since, i.owners, ` + fill(ownerNames, "integration", "i") + ` AS owner_names,
 		CASE WHEN h.previous_secret_until > $3 THEN h.previous_secret_until END AS previous_secret_until
 	FROM webhooks h
 	JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL

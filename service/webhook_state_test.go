@@ -105,10 +105,10 @@ func TestDeliveriesHeldWhileAWebhookIsTurnedOnAreRequeued(t *testing.T) {
 	}
 	if _, err := late.Exec(t.Context(), `
 		WITH event AS (
-			INSERT INTO events SELECT 'evt_01kzlate', organization_id, type, record_id, actor_id, data, created_at FROM events LIMIT 1
+			INSERT INTO events SELECT 'evt_01kk9late', organization_id, type, record_id, actor_id, data, created_at FROM events LIMIT 1
 			RETURNING id, record_id, created_at)
 		INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, created_at)
-		SELECT 'dlv_01kzlate', id, $1, record_id, 'held', created_at FROM event`, f.ID("erp_hook")); err != nil {
+		SELECT 'dlv_01kk9late', id, $1, record_id, 'held', created_at FROM event`, f.ID("erp_hook")); err != nil {
 		t.Fatal(err)
 	}
 	since := models.TimeOf(servicetest.Start)

@@ -15,7 +15,7 @@ import (
 // index from end to end takes a hundred each time.
 func TestPlansOfEmptyTablesSuitWrites(t *testing.T) {
 	h := newHarness(t)
-	tables := []string{"work_orders", "work_order_positions", "work_order_assignees", "assigned_positions", "answers", "feedback", "log", "notices", "idempotency_keys", "stored_responses", "events", "open_deliveries", "deliveries", "looks_owed"}
+	tables := []string{"work_orders", "work_order_positions", "work_order_assignees", "assigned_positions", "answers", "feedback", "log", "notices", "stored_responses", "events", "open_deliveries", "deliveries", "dirty_records"}
 	const ofTable = `pg_partition_root(relid) IS DISTINCT FROM relid::regclass AND coalesce(pg_partition_root(relid), relid::regclass) = '{table}'::regclass`
 	for _, table := range tables {
 		h.Exec(strings.ReplaceAll(`DO $$ DECLARE part regclass; BEGIN
@@ -26,9 +26,9 @@ func TestPlansOfEmptyTablesSuitWrites(t *testing.T) {
 	h.Exec(`VACUUM ANALYZE`)
 	erp, ann, ctx, calls := h.as("erp"), h.as("ann"), t.Context(), 0
 	erp.ShowPeople = true
-	keyed := func() service.Call {
+	keyed := func() service.RequestKey {
 		calls++
-		return service.Call{Key: fmt.Sprint("k", calls), Method: "POST", Path: "/", Fingerprint: []byte("body")}
+		return service.RequestKey{Key: fmt.Sprint("k", calls), Method: "POST", Path: "/", Fingerprint: []byte("body")}
 	}
 	form := h.ID("inspection")
 	write := func() {
@@ -50,8 +50,8 @@ func TestPlansOfEmptyTablesSuitWrites(t *testing.T) {
 		h.mustWrite(h.UpdateWorkOrder(ctx, erp, keyed(), id, service.WorkOrderPatch{Title: service.Sent[string]{Value: "y", Set: true}}))
 		h.mustWrite(h.AssignWorkOrder(ctx, erp, keyed(), id, h.ids("crew"), h.ids("dan")))
 		h.mustWrite(h.UnassignWorkOrder(ctx, erp, keyed(), id, h.ID("crew")))
-		h.mustWrite(h.HoldWorkOrder(ctx, ann, service.Call{}, id))
-		h.mustWrite(h.ResumeWorkOrder(ctx, ann, service.Call{}, id))
+		h.mustWrite(h.HoldWorkOrder(ctx, ann, service.RequestKey{}, id))
+		h.mustWrite(h.ResumeWorkOrder(ctx, ann, service.RequestKey{}, id))
 		h.mustWrite(h.AnswerWorkOrder(ctx, erp, keyed(), id, []service.GivenAnswer{{QuestionID: h.ID("q_state"), Value: h.ID("o_ok")}}, service.SaveAnswers))
 		h.mustWrite(h.CancelWorkOrder(ctx, erp, keyed(), id, nil))
 		result, err := h.CreateFeedback(ctx, erp, keyed(), service.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "x", ExternalID: &reference})
@@ -90,8 +90,6 @@ func TestPlansOfEmptyTablesSuitWrites(t *testing.T) {
 		h.Acme.OrganizationID, h.ID("ahu1"), h.ID("erp"), many)
 	h.Exec(`INSERT INTO log (organization_id, record_id, actor_id, actor_name, action, changes, created_at)
 		SELECT organization_id, id, created_by, 'Ann', 'work_order.created', '{}', created_at FROM work_orders`)
-	h.Exec(`INSERT INTO idempotency_keys (integration_id, method, path, key, fingerprint, status, record_id, body, created_at)
-		SELECT $1, 'POST', '/', 'planted ' || n, '', 201, '', '', now() FROM generate_series(1, $2::integer) n`, h.ID("erp"), many)
 	h.Exec(`INSERT INTO stored_responses (digest, slot, status, created_at, fingerprint, record_id, body)
 		SELECT decode(md5(n::text), 'hex'), n % 3, 201, now(), '', '', '' FROM generate_series(1, $1::integer) n`, many)
 	before := read()

@@ -26,7 +26,7 @@ func BenchmarkWrites(b *testing.B) {
 		plantWrites(f, addresses)
 		erp := f.Actor("erp")
 		erp.ShowPeople = true
-		measure := func(name string, write func(ctx context.Context, n int64, call service.Call) error) {
+		measure := func(name string, write func(ctx context.Context, n int64, call service.RequestKey) error) {
 			b.Run(fmt.Sprintf("%s/addresses=%d", name, addresses), func(b *testing.B) {
 				var n atomic.Int64
 				run := func(times int) {
@@ -35,7 +35,7 @@ func BenchmarkWrites(b *testing.B) {
 					for range 32 {
 						callers.Go(func() {
 							for i := n.Add(1); i <= last; i = n.Add(1) {
-								call := service.Call{Key: rand.Text(), Method: "PATCH", Path: fmt.Sprint("/v1/work-orders/", i), Fingerprint: []byte(rand.Text())}
+								call := service.RequestKey{Key: rand.Text(), Method: "PATCH", Path: fmt.Sprint("/v1/work-orders/", i), Fingerprint: []byte(rand.Text())}
 								if err := write(context.WithoutCancel(b.Context()), i, call); err != nil {
 									b.Error(err)
 									return
@@ -57,12 +57,12 @@ func BenchmarkWrites(b *testing.B) {
 				b.ReportMetric(float64(spent.wal-before.wal)/float64(b.N), "wal-B/op")
 			})
 		}
-		measure("change", func(ctx context.Context, n int64, call service.Call) error {
+		measure("change", func(ctx context.Context, n int64, call service.RequestKey) error {
 			patch := service.WorkOrderPatch{Title: service.Sent[string]{Value: "Replace the filter " + rand.Text(), Set: true}}
 			_, err := f.UpdateWorkOrder(ctx, erp, call, writtenWorkOrder(n*7919%20_000), patch)
 			return err
 		})
-		measure("creation", func(ctx context.Context, n int64, call service.Call) error {
+		measure("creation", func(ctx context.Context, n int64, call service.RequestKey) error {
 			_, err := f.CreateWorkOrder(ctx, erp, call, service.NewWorkOrder{
 				InventoryID: fmt.Sprintf("eqp_%026d", n*7919%1000+1), Title: "Replace the filter", Assignees: []string{f.ID("erp")}})
 			return err
@@ -87,7 +87,7 @@ func plantWrites(f *servicetest.Fixture, addresses int) {
 		f.Exec(`DELETE FROM webhooks`)
 	}
 	f.Exec(`CREATE TABLE more AS SELECT w.*, n FROM webhooks w, generate_series(2, $1::integer) n`, addresses)
-	f.Exec(`UPDATE more SET id = left(id, 20) || lpad(n::text, 10, '0'), place = n`)
+	f.Exec(`UPDATE more SET id = left(id, 20) || lpad(n::text, 10, '0'), slot = n`)
 	f.Exec(`ALTER TABLE more DROP n`)
 	f.Exec(`INSERT INTO webhooks SELECT * FROM more`)
 	f.Exec(`VACUUM ANALYZE`)

@@ -35,46 +35,46 @@ func TestAWriteRespondsWithTheRecordAsItsGetShowsIt(t *testing.T) {
 		}
 		description, reference, form, reason := "Öl & \"Filter\"\n", "PO-17", h.ID("inspection"), "not needed"
 		target := models.TimeOf(time.Date(2026, 5, 1, 7, 0, 0, 1_999_999, time.UTC))
-		result, err := h.CreateWorkOrder(ctx, erp, service.Call{}, service.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace filter"})
+		result, err := h.CreateWorkOrder(ctx, erp, service.RequestKey{}, service.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace filter"})
 		same("a creation for the managers", result, err)
-		result, err = h.CreateWorkOrder(ctx, erp, service.Call{}, service.NewWorkOrder{
+		result, err = h.CreateWorkOrder(ctx, erp, service.RequestKey{}, service.NewWorkOrder{
 			InventoryID: h.ID("ahu1"), Title: "Replace filter", Description: &description, ExternalID: &reference, FormID: &form,
 			Priority: models.PriorityHigh, TargetDate: &target, Assignees: h.ids("erp", "crew", "polar"), Consultants: h.ids("cat", "bob"),
 		})
 		same("a creation with everything", result, err)
-		result, err = h.UpdateWorkOrder(ctx, erp, service.Call{Key: "k", Method: "PATCH", Path: "/", Fingerprint: []byte("body")}, id, service.WorkOrderPatch{
+		result, err = h.UpdateWorkOrder(ctx, erp, service.RequestKey{Key: "k", Method: "PATCH", Path: "/", Fingerprint: []byte("body")}, id, service.WorkOrderPatch{
 			Title: service.Sent[string]{Value: "Replace both", Set: true}, Description: service.Sent[*string]{Set: true},
 			TargetDate: service.Sent[*models.Time]{Set: true}, Priority: service.Sent[models.Priority]{Value: models.PriorityLow, Set: true},
 		})
 		same("a change", result, err)
-		result, err = h.UpdateWorkOrder(ctx, erp, service.Call{}, id, service.WorkOrderPatch{
+		result, err = h.UpdateWorkOrder(ctx, erp, service.RequestKey{}, id, service.WorkOrderPatch{
 			Description: service.Sent[*string]{Value: &reason, Set: true}, TargetDate: service.Sent[*models.Time]{Value: &target, Set: true},
 			ExternalID: service.Sent[*string]{Set: true},
 		})
 		same("another change", result, err)
-		result, err = h.UpdateWorkOrder(ctx, erp, service.Call{}, id, service.WorkOrderPatch{})
+		result, err = h.UpdateWorkOrder(ctx, erp, service.RequestKey{}, id, service.WorkOrderPatch{})
 		same("no change", result, err)
-		result, err = h.AssignWorkOrder(ctx, erp, service.Call{}, id, h.ids("ann"), h.ids("dan"))
+		result, err = h.AssignWorkOrder(ctx, erp, service.RequestKey{}, id, h.ids("ann"), h.ids("dan"))
 		same("an assignment", result, err)
-		result, err = h.UnassignWorkOrder(ctx, erp, service.Call{}, id, h.ID("bob"))
+		result, err = h.UnassignWorkOrder(ctx, erp, service.RequestKey{}, id, h.ID("bob"))
 		same("its end", result, err)
-		result, err = h.AnswerWorkOrder(ctx, erp, service.Call{}, id, []service.GivenAnswer{
+		result, err = h.AnswerWorkOrder(ctx, erp, service.RequestKey{}, id, []service.GivenAnswer{
 			{QuestionID: h.ID("q_state"), Value: h.ID("o_ok")}, {QuestionID: h.ID("q_hours"), Value: json.Number("7")}}, service.SaveAnswers)
 		same("answers", result, err)
-		result, err = h.HoldWorkOrder(ctx, h.as("ann"), service.Call{}, id)
-		if people { // the console shows them
+		result, err = h.HoldWorkOrder(ctx, h.as("ann"), service.RequestKey{}, id)
+		if people { // the app shows them
 			same("a hold", result, err)
 		}
-		if result, err = h.ResumeWorkOrder(ctx, h.as("ann"), service.Call{}, id); people {
+		if result, err = h.ResumeWorkOrder(ctx, h.as("ann"), service.RequestKey{}, id); people {
 			same("a resumption", result, err)
 		}
-		result, err = h.AnswerWorkOrder(ctx, erp, service.Call{}, id, nil, service.CompleteWork)
+		result, err = h.AnswerWorkOrder(ctx, erp, service.RequestKey{}, id, nil, service.CompleteWork)
 		same("a completion", result, err)
-		if result, err = h.ReviewWorkOrder(ctx, h.as("cat"), service.Call{}, id, service.Review{Approve: true}); people {
+		if result, err = h.ReviewWorkOrder(ctx, h.as("cat"), service.RequestKey{}, id, service.Review{Approve: true}); people {
 			same("an approval", result, err)
 		}
 		id = h.newWorkOrder([]string{"erp"}, nil)
-		result, err = h.CancelWorkOrder(ctx, erp, service.Call{}, id, &reason)
+		result, err = h.CancelWorkOrder(ctx, erp, service.RequestKey{}, id, &reason)
 		same("a cancellation", result, err)
 	}
 }
@@ -83,17 +83,17 @@ func TestAWriteRespondsWithTheRecordAsItsGetShowsIt(t *testing.T) {
 func TestRoundTripsOfAWrite(t *testing.T) {
 	h := newHarness(t)
 	id, erp := h.newWorkOrder([]string{"erp"}, nil), h.as("erp")
-	for what, write := range map[string]func(context.Context, service.Call) (service.WriteResult, error){
-		"a change": func(ctx context.Context, call service.Call) (service.WriteResult, error) {
+	for what, write := range map[string]func(context.Context, service.RequestKey) (service.WriteResult, error){
+		"a change": func(ctx context.Context, call service.RequestKey) (service.WriteResult, error) {
 			return h.UpdateWorkOrder(ctx, erp, call, id, service.WorkOrderPatch{Title: service.Sent[string]{Value: "Replace both", Set: true}})
 		},
-		"a creation": func(ctx context.Context, call service.Call) (service.WriteResult, error) {
+		"a creation": func(ctx context.Context, call service.RequestKey) (service.WriteResult, error) {
 			return h.CreateWorkOrder(ctx, erp, call, service.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace filter"})
 		},
 	} {
 		kept := tracetest.NewInMemoryExporter()
 		ctx, span := sdktrace.NewTracerProvider(sdktrace.WithSyncer(kept)).Tracer("test").Start(t.Context(), "call")
-		_, err := write(ctx, service.Call{Key: what, Method: "PATCH", Path: "/", Fingerprint: []byte("body")})
+		_, err := write(ctx, service.RequestKey{Key: what, Method: "PATCH", Path: "/", Fingerprint: []byte("body")})
 		span.End()
 		if err != nil {
 			t.Fatal(err)
@@ -115,7 +115,7 @@ func TestRoundTripsOfAWrite(t *testing.T) {
 func TestNoNumberIsUsedTwiceAfterACrash(t *testing.T) {
 	h := newHarness(t)
 	create := func(form *string) (service.WriteResult, error) {
-		return h.CreateWorkOrder(t.Context(), h.as("erp"), service.Call{},
+		return h.CreateWorkOrder(t.Context(), h.as("erp"), service.RequestKey{},
 			service.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace filter", FormID: form})
 	}
 	before := h.mustWrite(create(nil)).Number
@@ -135,7 +135,7 @@ func TestNoNumberIsUsedTwiceAfterACrash(t *testing.T) {
 func TestARejectedActorTakesNoNumber(t *testing.T) {
 	h := newHarness(t)
 	create := func(actor string) (service.WriteResult, error) {
-		return h.CreateWorkOrder(t.Context(), h.as(actor), service.Call{}, service.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace filter"})
+		return h.CreateWorkOrder(t.Context(), h.as(actor), service.RequestKey{}, service.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace filter"})
 	}
 	before := h.mustWrite(create("erp")).Number
 	for _, actor := range []string{"reader", "outsider"} {

@@ -16,7 +16,7 @@ type wakerMetrics struct{ wakes *prometheus.CounterVec }
 
 func newWakerMetrics() *wakerMetrics {
 	m := &wakerMetrics{prometheus.NewCounterVec(prometheus.CounterOpts{
-		Namespace: "millwright", Name: "pokes_total",
+		Namespace: "millwright", Name: "wakes_total",
 		Help: "Wakes of workflows, by outcome: sent, failed, merged with a queued one, dropped because the queue was full, or expired after a minute in it.",
 	}, []string{"outcome"})}
 	for _, outcome := range []string{wakeSent, wakeFailed, wakeMerged, wakeDropped, wakeExpired} {
@@ -27,7 +27,7 @@ func newWakerMetrics() *wakerMetrics {
 
 func (m *wakerMetrics) count(outcome string) { m.wakes.WithLabelValues(outcome).Inc() }
 
-var wakesQueued = prometheus.NewDesc("millwright_pokes_waiting",
+var wakesQueued = prometheus.NewDesc("millwright_wakes_queued",
 	"Wakes queued in each lane: of addresses and deliveries (webhooks), of work orders and feedback (records); at most 20,000.",
 	[]string{"lane"}, nil)
 

@@ -30,13 +30,13 @@ func TestWakesAreCounted(t *testing.T) {
 		w.Wake(workOrder(1), workOrder(2), workOrder(3))
 		synctest.Wait()
 		wantMetrics(t, "during an outage", gather(t, w), map[string]float64{
-			"pokes_total sent": 0, "pokes_total failed": 0, "pokes_total merged": 2, "pokes_total dropped": 3,
-			"pokes_waiting webhooks": maxQueued, "pokes_waiting records": 1,
+			"wakes_total sent": 0, "wakes_total failed": 0, "wakes_total merged": 2, "wakes_total dropped": 3,
+			"wakes_queued webhooks": maxQueued, "wakes_queued records": 1,
 		})
 		close(open)
 		w.Stop(t.Context())
 		wantMetrics(t, "afterwards", gather(t, w), map[string]float64{
-			"pokes_total sent": webhookSenders + maxQueued + 3, "pokes_total failed": 0, "pokes_waiting webhooks": 0, "pokes_waiting records": 0,
+			"wakes_total sent": webhookSenders + maxQueued + 3, "wakes_total failed": 0, "wakes_queued webhooks": 0, "wakes_queued records": 0,
 		})
 	})
 }
@@ -46,7 +46,7 @@ func TestFailedWakesAreCounted(t *testing.T) {
 		w := NewWaker(t.Context(), &fakeTemporal{respond: func(context.Context) error { return errors.New("unavailable") }}, quiet)
 		w.Wake(webhook(1))
 		w.Stop(t.Context())
-		wantMetrics(t, "after it", gather(t, w), map[string]float64{"pokes_total sent": 0, "pokes_total failed": 1})
+		wantMetrics(t, "after it", gather(t, w), map[string]float64{"wakes_total sent": 0, "wakes_total failed": 1})
 	})
 }
 

@@ -328,7 +328,7 @@ func TestWakeThatWaitedTooLongIsLeftToTheSweep(t *testing.T) {
 		w.records.add(wake{target: workOrder(2), since: time.Now().Add(-maxWait)})
 		w.mu.Unlock()
 		w.Stop(t.Context())
-		wantMetrics(t, "then", gather(t, w), map[string]float64{"pokes_total expired": 1, "pokes_total dropped": 0, "pokes_total sent": 1})
+		wantMetrics(t, "then", gather(t, w), map[string]float64{"wakes_total expired": 1, "wakes_total dropped": 0, "wakes_total sent": 1})
 		if ids := c.ids(); !slices.Equal(ids, []string{workflows.WorkOrderID("wo_2")}) {
 			t.Errorf("the wakes %v were sent, want the one that waited no longer", ids)
 		}

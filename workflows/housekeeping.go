@@ -47,8 +47,8 @@ func housekeep(ctx workflow.Context, left time.Duration) (removed service.Remova
 
 // housekeepingDetails is what the Temporal UI shows of a Housekeeping.
 func housekeepingDetails(r service.RemovalResult) string {
-	text := fmt.Sprintf("Removed %d partitions of days, %d events, %d idempotency keys, %d revoked tokens, %d call counters, %d address leases, %d beats, %d deliveries of deleted addresses. Stamped %d records below moved nodes.\n",
-		r.Partitions, r.Events, r.IdempotencyKeys, r.RevokedTokens, r.RateCounters, r.Leases, r.Beats, r.Deliveries, r.Stamped)
+	text := fmt.Sprintf("Removed %d partitions of days, %d revoked tokens, %d call counters, %d address leases, %d watermarks, %d deliveries of deleted addresses. Repositioned %d records below moved nodes.\n",
+		r.Partitions, r.RevokedTokens, r.RateCounters, r.Leases, r.Watermarks, r.Deliveries, r.Repositioned)
 	if r.More {
 		text += "\nMore rows have expired.\n"
 	}

@@ -22,7 +22,7 @@ type housekeepingActivities interface {
 
 var _, _ housekeepingActivities = (*activities.Housekeeper)(nil), (*housekeeper)(nil)
 
-// housekeeper fails a number of times, then removes ten events a call.
+// housekeeper fails a number of times, then removes ten tokens a call.
 type housekeeper struct {
 	failures, calls int
 	// lefts are the durations of HousekeepForAWhile.
@@ -35,7 +35,7 @@ func (h *housekeeper) HousekeepForAWhile(_ context.Context, duration time.Durati
 	if h.calls <= h.failures {
 		return service.RemovalResult{}, errors.New("the database is unreachable")
 	}
-	return service.RemovalResult{Events: 10, RevokedTokens: 1}, nil
+	return service.RemovalResult{RevokedTokens: 10}, nil
 }
 
 func runHousekeeping(h *housekeeper, o *observer, run HousekeepingRun) *testsuite.TestWorkflowEnvironment {
@@ -61,7 +61,7 @@ func TestHousekeepingLastsAnHour(t *testing.T) {
 		}
 	}
 	var removed service.RemovalResult
-	if err := env.GetWorkflowResult(&removed); err != nil || removed.Events != 10*(h.calls-2) {
+	if err := env.GetWorkflowResult(&removed); err != nil || removed.RevokedTokens != 10*(h.calls-2) {
 		t.Errorf("it returned %+v, %v after %d calls", removed, err, h.calls)
 	}
 }
@@ -87,8 +87,8 @@ func TestHousekeepingTimeouts(t *testing.T) {
 }
 
 func TestHousekeepingDetails(t *testing.T) {
-	text := housekeepingDetails(service.RemovalResult{Partitions: 3, Events: 11, IdempotencyKeys: 22, RevokedTokens: 33, RateCounters: 44, Leases: 55, Beats: 66, Deliveries: 77, Stamped: 88})
-	if want := "Removed 3 partitions of days, 11 events, 22 idempotency keys, 33 revoked tokens, 44 call counters, 55 address leases, 66 beats, 77 deliveries of deleted addresses. Stamped 88 records below moved nodes.\n"; text != want {
+	text := housekeepingDetails(service.RemovalResult{Partitions: 3, RevokedTokens: 33, RateCounters: 44, Leases: 55, Watermarks: 66, Deliveries: 77, Repositioned: 88})
+	if want := "Removed 3 partitions of days, 33 revoked tokens, 44 call counters, 55 address leases, 66 watermarks, 77 deliveries of deleted addresses. Repositioned 88 records below moved nodes.\n"; text != want {
 		t.Errorf("the details are %q", text)
 	}
 	if text := housekeepingDetails(service.RemovalResult{More: true}); !strings.Contains(text, "More rows have expired.") {

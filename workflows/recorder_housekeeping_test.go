@@ -19,5 +19,5 @@ func playHousekeeping(ctx context.Context, r *recorder) (string, error) {
 
 func (a *fakeActivities) HousekeepForAWhile(_ context.Context, duration time.Duration) (service.RemovalResult, error) {
 	time.Sleep(duration) //nolint:forbidigo // the run lasts as long
-	return service.RemovalResult{Events: 17, RevokedTokens: 2}, nil
+	return service.RemovalResult{RevokedTokens: 2}, nil
 }

@@ -12,7 +12,7 @@ FROM generate_series(1, 200) n, first i;
 INSERT INTO integrations (id, organization_id, client_id, secret_hash, scopes)
 SELECT 'idn_1' || lpad(to_hex(n), 25, '0'), i.organization_id, 'cli_' || n, i.secret_hash, i.scopes FROM generate_series(1, 200) n, first i;
 
-INSERT INTO webhooks (id, organization_id, integration_id, place, url, events, secret_sealed, created_at, enabled_since, enabled, off_at, off_reason)
+INSERT INTO webhooks (id, organization_id, integration_id, slot, url, events, secret_sealed, created_at, enabled_since, enabled, off_at, off_reason)
 SELECT 'whk_1' || lpad(to_hex(n * 3 + nth), 25, '0'), h.organization_id, 'idn_1' || lpad(to_hex(n), 25, '0'), nth + 1,
 	'https://receiver-' || n || '.example.com/events/' || nth, h.events, h.secret_sealed, now(), now(),
 	n % 20 <> 0, CASE WHEN n % 20 = 0 THEN now() END, CASE WHEN n % 20 = 0 THEN 'The receiver responded 410 Gone.' END

@@ -77,11 +77,11 @@ func (h harness) status(table, id string) string {
 func (h harness) inReview() string {
 	h.t.Helper()
 	erp := h.Actor("erp")
-	created, err := h.CreateWorkOrder(h.t.Context(), erp, service.Call{}, service.NewWorkOrder{
+	created, err := h.CreateWorkOrder(h.t.Context(), erp, service.RequestKey{}, service.NewWorkOrder{
 		InventoryID: h.ID("ahu1"), Title: "Replace\tfilter", Assignees: []string{h.ID("erp")}, Consultants: []string{h.ID("cat")},
 	})
 	if err == nil {
-		_, err = h.AnswerWorkOrder(h.t.Context(), erp, service.Call{}, created.RecordID, nil, service.CompleteWork)
+		_, err = h.AnswerWorkOrder(h.t.Context(), erp, service.RequestKey{}, created.RecordID, nil, service.CompleteWork)
 	}
 	if err != nil {
 		h.t.Fatal(err)

@@ -18,7 +18,7 @@ func issuesCommand() *cobra.Command {
 		showRecordCommand("Show feedback", "feedback", (*service.Service).Feedback, issueLines),
 		personCommand("resolve ID --as PERSON", "Resolve the feedback", "feedback",
 			func(svc *service.Service, ctx context.Context, actor service.Actor, id string) (service.WriteResult, error) {
-				return svc.ResolveFeedback(ctx, actor, service.Call{}, id)
+				return svc.ResolveFeedback(ctx, actor, service.RequestKey{}, id)
 			}, issueTable))
 }
 

@@ -52,7 +52,7 @@ func (h harness) table(args ...string) []string {
 
 func (h harness) workOrder(by, node, title string) string {
 	h.t.Helper()
-	created, err := h.CreateWorkOrder(h.t.Context(), h.Actor(by), service.Call{}, service.NewWorkOrder{
+	created, err := h.CreateWorkOrder(h.t.Context(), h.Actor(by), service.RequestKey{}, service.NewWorkOrder{
 		InventoryID: h.ID(node), Title: title, Assignees: []string{h.ID(by)}, ExternalID: new("ext-" + title),
 	})
 	if err != nil {
@@ -90,7 +90,7 @@ func TestOrganizationsList(t *testing.T) {
 func TestWorkOrdersListAndShow(t *testing.T) {
 	h := newHarness(t)
 	first, second := h.workOrder("erp", "ahu1", "Replace\tfilter"), h.workOrder("roofer", "roof", "Paint it")
-	if _, err := h.CancelWorkOrder(t.Context(), h.Actor("erp"), service.Call{}, first, new("Not needed")); err != nil {
+	if _, err := h.CancelWorkOrder(t.Context(), h.Actor("erp"), service.RequestKey{}, first, new("Not needed")); err != nil {
 		t.Fatal(err)
 	}
 	acme := []string{"work-orders", "list", "--organization", "acme"}
@@ -170,7 +170,7 @@ func TestListsOfSeveralPages(t *testing.T) {
 func TestIssuesListAndShow(t *testing.T) {
 	h := newHarness(t)
 	create := func(node, subject string) string {
-		created, err := h.CreateFeedback(t.Context(), h.Actor("erp"), service.Call{}, service.NewFeedback{
+		created, err := h.CreateFeedback(t.Context(), h.Actor("erp"), service.RequestKey{}, service.NewFeedback{
 			InventoryID: h.ID(node), Subject: subject, Description: new("Line one\nline two"), ExternalID: new("desk-" + subject),
 		})
 		if err != nil {
@@ -182,7 +182,7 @@ func TestIssuesListAndShow(t *testing.T) {
 	first, second := create("ahu1", "It rattles"), create("roof", "It leaks")
 	ann, err := h.PersonActor(t.Context(), h.ID("ann"))
 	if err == nil {
-		_, err = h.ResolveFeedback(t.Context(), ann, service.Call{}, first)
+		_, err = h.ResolveFeedback(t.Context(), ann, service.RequestKey{}, first)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -268,7 +268,7 @@ func TestNoticesList(t *testing.T) {
 	h := newHarness(t)
 	id := h.workOrder("erp", "ahu1", "Replace filter")
 	for _, people := range [][]string{{h.ID("bob")}, {h.ID("crew")}} {
-		if _, err := h.AssignWorkOrder(t.Context(), h.Actor("erp"), service.Call{}, id, people, nil); err != nil {
+		if _, err := h.AssignWorkOrder(t.Context(), h.Actor("erp"), service.RequestKey{}, id, people, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

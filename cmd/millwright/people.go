@@ -78,7 +78,7 @@ func everyPerson(ctx context.Context, svc *service.Service, organizationID strin
 	all := []service.PersonSummary{}
 	filter.Limit = models.MaxPageSize
 	for {
-		found, err := svc.PeopleOf(ctx, service.Operator(), organizationID, filter)
+		found, err := svc.PeopleForPerson(ctx, service.Operator(), organizationID, filter)
 		if err != nil {
 			return nil, err
 		}

@@ -36,7 +36,7 @@ func errorText(err error) string {
 
 func TestRestoredCommand(t *testing.T) {
 	h := newHarness(t)
-	order, err := h.CreateWorkOrder(t.Context(), h.Actor("erp"), service.Call{}, service.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace the filter"})
+	order, err := h.CreateWorkOrder(t.Context(), h.Actor("erp"), service.RequestKey{}, service.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace the filter"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,9 +45,9 @@ workflows of webhook addresses that were woken: 5
 workflows of failing deliveries that were woken: 0
 `
 	for _, what := range []string{"temporal", "postgres"} {
-		h.Exec(`DELETE FROM looks_owed`)
+		h.Exec(`DELETE FROM dirty_records`)
 		out, err := run(t, "restored", what)
-		if dirty := servicetest.Value[string](h.Fixture, `SELECT string_agg(record_id, ' ') FROM looks_owed`); err != nil || out != want || dirty != order.RecordID {
+		if dirty := servicetest.Value[string](h.Fixture, `SELECT string_agg(record_id, ' ') FROM dirty_records`); err != nil || out != want || dirty != order.RecordID {
 			t.Errorf("%s: %q, %v; dirty are %s", what, out, err, dirty)
 		}
 	}

@@ -69,7 +69,7 @@ type settings struct {
 	ReviewReminder  time.Duration   `env:"REVIEW_REMINDER_AFTER" envDefault:"48h" doc:"how long a review may wait before its consultants are reminded"`
 	ReviewOverdue   time.Duration   `env:"REVIEW_ESCALATION_AFTER" envDefault:"96h" doc:"time after which a waiting review is reported to the inventory managers"`
 	OperatorActions bool            `env:"OPERATOR_ACTIONS" envDefault:"false" doc:"allow updates in Temporal that change records as a person, for everyone who can reach Temporal or its UI; see docs/security.md"`
-	IdleTimeout     time.Duration   `env:"WEBHOOK_LINGER" envDefault:"30s" doc:"time for which an idle webhook address's workflow stays ready for the next event"`
+	IdleTimeout     time.Duration   `env:"WEBHOOK_IDLE_TIMEOUT" envDefault:"30s" doc:"time for which an idle webhook address's workflow stays ready for the next event"`
 	SweepEvery      time.Duration   `env:"SWEEP_INTERVAL" envDefault:"10s" doc:"interval of the sweep"`
 	MetricsAddr     string          `env:"METRICS_ADDR" form:"host:port" doc:"address that serves Prometheus metrics; without it no metrics are served"`
 	MetricsHosts    []string        `env:"METRICS_HOSTS" doc:"host names by which METRICS_ADDR may be reached, separated by commas, besides localhost, IP addresses and its own"`

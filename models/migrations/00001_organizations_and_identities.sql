@@ -1,4 +1,4 @@
--- Organizations, their plans, and the four kinds of identity.
+-- Organizations, their plans, the four kinds of identity, and what imports know of them.
 
 -- +goose Up
 
@@ -19,11 +19,13 @@ END $$;
 REVOKE ALL ON FUNCTION work_order_numbers.create_for FROM PUBLIC;
 
 CREATE TABLE organizations (
-    id         public_id PRIMARY KEY,
-    key        text NOT NULL UNIQUE CHECK (key <> ''),
-    read_only  boolean NOT NULL DEFAULT false,
-    suspended  boolean NOT NULL DEFAULT false,
-    created_at timestamptz(3) NOT NULL
+    id              public_id PRIMARY KEY,
+    key             text NOT NULL UNIQUE CHECK (key <> ''),
+    read_only       boolean NOT NULL DEFAULT false,
+    suspended       boolean NOT NULL DEFAULT false,
+    -- Its people sign in neither with passwords nor by links that set one.
+    openid_required boolean NOT NULL DEFAULT false,
+    created_at      timestamptz(3) NOT NULL
 );
 
 CREATE TABLE plans (
@@ -35,6 +37,7 @@ CREATE TABLE plans (
     integrations       integer NOT NULL CHECK (integrations >= 0)
 );
 
+-- People, teams, organizations and integrations. They are never deleted.
 CREATE TABLE identities (
     id              public_id PRIMARY KEY,
     organization_id public_id NOT NULL REFERENCES organizations ON DELETE CASCADE,
@@ -42,17 +45,22 @@ CREATE TABLE identities (
     name            text NOT NULL CHECK (char_length(name) BETWEEN 1 AND 200),
     created_at      timestamptz(3) NOT NULL,
     changed_at      timestamptz(3) NOT NULL,
+    -- The change position: the transaction of the last change (00006_sync.sql).
     changed_xid     xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    -- When a team was deleted: records and the log still name it. Integrations have another column.
+    deleted_at      timestamptz(3),
     UNIQUE (organization_id, id),
     UNIQUE (id, kind),
     CHECK ((kind = 'organization') = (id = organization_id))
 );
 CREATE INDEX identities_changes ON identities (organization_id, changed_xid, id);
+CREATE INDEX identities_teams ON identities (organization_id, lower(name), id) WHERE kind = 'team' AND deleted_at IS NULL;
 
 ALTER TABLE organizations
     ADD CONSTRAINT organizations_identity FOREIGN KEY (id) REFERENCES identities (id)
     DEFERRABLE INITIALLY DEFERRED;
 
+-- What people and integrations may do in the whole organization.
 CREATE TABLE organization_permission_definitions (
     id              public_id PRIMARY KEY,
     organization_id public_id NOT NULL REFERENCES organizations ON DELETE CASCADE,
@@ -68,14 +76,23 @@ CREATE TABLE people (
     email                      text NOT NULL CHECK (email LIKE '%_@_%'),
     phone                      text,
     password_hash              text,
+    -- No one below administrator saw the link that set the password.
+    password_private           boolean NOT NULL DEFAULT false,
     admin                      boolean NOT NULL DEFAULT false,
     organization_definition_id public_id,
+    deactivated_at             timestamptz(3),
+    -- A name of the time zone database; NULL is UTC.
+    time_zone                  text CHECK (char_length(time_zone) BETWEEN 1 AND 64),
+    -- NULL is the device's.
+    theme                      text CHECK (theme IN ('light', 'dark')),
     FOREIGN KEY (id, kind) REFERENCES identities (id, kind) ON DELETE CASCADE,
     FOREIGN KEY (organization_id, id) REFERENCES identities (organization_id, id) ON DELETE CASCADE,
     FOREIGN KEY (organization_id, organization_definition_id)
         REFERENCES organization_permission_definitions (organization_id, id)
 );
 CREATE UNIQUE INDEX people_email ON people (organization_id, lower(email));
+-- A person signs in with an e-mail address, which people of several organizations may have.
+CREATE INDEX people_by_email ON people (lower(email));
 
 CREATE TABLE integrations (
     id                         public_id PRIMARY KEY,
@@ -87,6 +104,9 @@ CREATE TABLE integrations (
                                    'inventory:read', 'work_orders:read', 'work_orders:write', 'issues:read',
                                    'issues:write', 'forms:read', 'files:read', 'people:read']),
     organization_definition_id public_id,
+    -- Identity ids of people with the Integrations permission: the person who created it, and
+    -- those whom an administrator names.
+    owners                     text[] NOT NULL DEFAULT '{}',
     enabled                    boolean NOT NULL DEFAULT true,
     disabled_by_service        boolean NOT NULL DEFAULT false,
     deleted_at                 timestamptz(3),
@@ -130,17 +150,28 @@ CREATE TABLE import_keys (
     PRIMARY KEY (organization_id, key)
 );
 
+-- What imports left in the fields of their entries, so that the next one recognizes what was changed since. Apart
+-- from import_keys: the key of a deleted entry is free, but its deletion is a change too.
+CREATE TABLE import_digests (
+    organization_id public_id NOT NULL REFERENCES organizations ON DELETE CASCADE,
+    key             text NOT NULL,
+    kind            text NOT NULL,
+    -- By the field's name, a digest of the value that the last import which named the field left.
+    digests         jsonb NOT NULL,
+    PRIMARY KEY (organization_id, key)
+);
+
 -- Changes are found by the transaction that made them: a timestamp is taken before the commit.
 -- +goose StatementBegin
-CREATE FUNCTION stamp_change() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION set_change_position() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     NEW.changed_xid := pg_current_xact_id();
     RETURN NEW;
 END $$;
 -- +goose StatementEnd
 
-CREATE TRIGGER identities_stamp BEFORE UPDATE ON identities
-    FOR EACH ROW EXECUTE FUNCTION stamp_change();
+CREATE TRIGGER identities_position BEFORE UPDATE ON identities
+    FOR EACH ROW EXECUTE FUNCTION set_change_position();
 
 -- Every invalidation of tokens (spec section 5, Token invalidation) ends the epoch here, so that
 -- no writer of these tables can forget it and nothing revives an old token.

@@ -1,6 +1,10 @@
--- The inventory tree, permission definitions and assignments, and the view of everyone's permissions.
+-- The inventory tree, permission definitions and assignments, and views of what everyone may do.
 
 -- +goose Up
+
+-- Lists of nodes are in the order that people expect: numbers in names count as numbers
+-- ("Room 2" before "Room 10"), and letters sort as in dictionaries.
+CREATE COLLATION natural_names (provider = icu, locale = 'und-u-kn-true');
 
 CREATE TABLE inventory_nodes (
     id              public_id PRIMARY KEY,
@@ -21,8 +25,10 @@ CREATE INDEX inventory_nodes_children ON inventory_nodes (parent_id, id);
 CREATE INDEX inventory_nodes_of_kind ON inventory_nodes (organization_id, kind, id);
 CREATE INDEX inventory_nodes_changes ON inventory_nodes (organization_id, changed_xid, id);
 CREATE INDEX inventory_nodes_external ON inventory_nodes (organization_id, external_id) WHERE external_id IS NOT NULL;
-CREATE TRIGGER inventory_nodes_stamp BEFORE UPDATE ON inventory_nodes
-    FOR EACH ROW EXECUTE FUNCTION stamp_change();
+-- Levels of the inventory are read by name, a page at a time.
+CREATE INDEX inventory_nodes_by_name ON inventory_nodes (organization_id, parent_id, lower(name) COLLATE natural_names, id);
+CREATE TRIGGER inventory_nodes_position BEFORE UPDATE ON inventory_nodes
+    FOR EACH ROW EXECUTE FUNCTION set_change_position();
 
 -- Each node with itself (depth 0) and with every node above it.
 CREATE TABLE inventory_closure (
@@ -33,11 +39,28 @@ CREATE TABLE inventory_closure (
 );
 CREATE INDEX inventory_closure_below ON inventory_closure (ancestor_id, node_id);
 
+-- Moves of nodes: everything below gets a new change position, a batch at a time. Housekeeping takes the
+-- organizations in turn and has moved the records (nodes, work orders, feedback) up to reached_record of the node
+-- reached_node.
+CREATE TABLE moved_nodes (
+    id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    organization_id public_id NOT NULL,
+    node_id         public_id NOT NULL,
+    moved_xid       xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    moved_at        timestamptz(3) NOT NULL,
+    reached_node    public_id NOT NULL DEFAULT '',
+    reached_record  public_id NOT NULL DEFAULT ''
+);
+CREATE INDEX moved_nodes_of_organization ON moved_nodes (organization_id, id);
+
 -- +goose StatementBegin
 CREATE FUNCTION keep_inventory_closure() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     parent_kind text;
 BEGIN
+    -- One transaction at a time changes the tree of an organization: a node inserted below one that is moving
+    -- would get the ancestors from before the move. Imports are serialized already.
+    PERFORM pg_advisory_xact_lock(hashtextextended('inventory ' || NEW.organization_id, 0));
     IF NEW.parent_id IS NOT NULL THEN
         SELECT kind INTO parent_kind FROM inventory_nodes WHERE id = NEW.parent_id;
         IF NOT (CASE NEW.kind
@@ -69,6 +92,7 @@ BEGIN
     SELECT below.node_id, above.ancestor_id, below.depth + above.depth + 1
     FROM inventory_closure below, inventory_closure above
     WHERE below.ancestor_id = NEW.id AND above.node_id = NEW.parent_id;
+    INSERT INTO moved_nodes (organization_id, node_id, moved_at) VALUES (NEW.organization_id, NEW.id, NEW.changed_at);
     RETURN NULL;
 END $$;
 -- +goose StatementEnd
@@ -103,6 +127,7 @@ CREATE TABLE assignments (
     FOREIGN KEY (organization_id, definition_id) REFERENCES permission_definitions (organization_id, id)
 );
 CREATE INDEX assignments_of_identity ON assignments (identity_id, node_id);
+CREATE INDEX assignments_of_definition ON assignments (definition_id, identity_id);
 
 -- +goose StatementBegin
 CREATE FUNCTION check_assignment() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -132,16 +157,21 @@ SELECT m.member_id, m.organization_id, m.team_id FROM team_members m
 UNION ALL
 SELECT i.id, i.organization_id, i.organization_id FROM identities i WHERE i.kind <> 'organization';
 
+-- The permissions of an actor by the nodes that they were assigned on, some of which reach the nodes below.
+CREATE VIEW assigned_rights AS
+SELECT a.actor_id, g.node_id, d.applies_below, d.grants, d.inventory_manager
+FROM actor_identities a
+JOIN assignments g ON g.identity_id = a.identity_id AND g.organization_id = a.organization_id
+JOIN permission_definitions d ON d.id = g.definition_id AND d.grants <> '{}';
+
 -- The permissions of an actor on a node (spec section 5, Permissions), for reads, lists, writes and
 -- deliveries alike. A definition with applies_below reaches the nodes below. An assignment counts only for
 -- actors of the node's organization: a service company sees work orders, not inventory. Definitions
 -- without grants give no access.
 CREATE VIEW node_rights AS
-SELECT a.actor_id, c.node_id, g.node_id AS assigned_node_id, c.depth, d.grants, d.inventory_manager
-FROM actor_identities a
-JOIN assignments g ON g.identity_id = a.identity_id AND g.organization_id = a.organization_id
-JOIN permission_definitions d ON d.id = g.definition_id AND d.grants <> '{}'
-JOIN inventory_closure c ON c.ancestor_id = g.node_id AND (c.depth = 0 OR d.applies_below);
+SELECT r.actor_id, c.node_id, r.node_id AS assigned_node_id, c.depth, r.grants, r.inventory_manager
+FROM assigned_rights r
+JOIN inventory_closure c ON c.ancestor_id = r.node_id AND (c.depth = 0 OR r.applies_below);
 
 -- The organization-wide permissions of people and integrations; administrators have all of them.
 CREATE VIEW organization_rights AS
@@ -152,3 +182,65 @@ FROM people p LEFT JOIN organization_permission_definitions d ON d.id = p.organi
 UNION ALL
 SELECT i.id, i.organization_id, coalesce(d.grants, '{}')
 FROM integrations i LEFT JOIN organization_permission_definitions d ON d.id = i.organization_definition_id;
+
+-- A change of permissions changes what is visible without touching records, so it ends the access epoch
+-- of every integration with the permissions of the identities.
+-- +goose StatementBegin
+CREATE FUNCTION end_access_epochs(changed text[]) RETURNS void LANGUAGE sql AS $$
+    UPDATE integrations SET access_epoch = access_epoch + 1
+    WHERE id IN (SELECT actor_id FROM actor_identities WHERE identity_id = ANY (changed))
+$$;
+
+CREATE FUNCTION end_access_epochs_of_assignment() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM end_access_epochs(ARRAY[OLD.identity_id::text, NEW.identity_id::text]);
+    RETURN NULL;
+END $$;
+
+CREATE FUNCTION end_access_epochs_of_definition() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM end_access_epochs(ARRAY(SELECT identity_id::text FROM assignments WHERE definition_id = NEW.id));
+    RETURN NULL;
+END $$;
+
+CREATE FUNCTION end_access_epochs_of_organization_definition() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE integrations SET access_epoch = access_epoch + 1 WHERE organization_definition_id = NEW.id;
+    RETURN NULL;
+END $$;
+
+-- Once for all members: a trigger for each row would take longer than a write may.
+CREATE FUNCTION end_access_epochs_of_members() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
+DECLARE
+    teams   text[] := '{}';
+    members text[] := '{}';
+BEGIN
+    IF TG_OP <> 'INSERT' THEN
+        teams := ARRAY(SELECT DISTINCT team_id::text FROM old_rows);
+        members := ARRAY(SELECT member_id::text FROM old_rows);
+    END IF;
+    IF TG_OP <> 'DELETE' THEN
+        teams := teams || ARRAY(SELECT DISTINCT team_id::text FROM new_rows);
+        members := members || ARRAY(SELECT member_id::text FROM new_rows);
+    END IF;
+    PERFORM end_access_epochs(members);
+    -- A team's record shows its members, a person's the teams. One that this transaction changed has a new time already.
+    UPDATE identities SET changed_at = greatest(changed_at + interval '1 millisecond', now())
+    WHERE id = ANY (teams || members) AND changed_xid <> pg_current_xact_id();
+    RETURN NULL;
+END $$;
+-- +goose StatementEnd
+
+CREATE TRIGGER assignments_access AFTER INSERT OR UPDATE OR DELETE ON assignments
+    FOR EACH ROW EXECUTE FUNCTION end_access_epochs_of_assignment();
+CREATE TRIGGER permission_definitions_access AFTER UPDATE ON permission_definitions
+    FOR EACH ROW WHEN (OLD.grants <> NEW.grants OR OLD.applies_below <> NEW.applies_below)
+    EXECUTE FUNCTION end_access_epochs_of_definition();
+CREATE TRIGGER organization_permission_definitions_access AFTER UPDATE ON organization_permission_definitions
+    FOR EACH ROW WHEN (OLD.grants <> NEW.grants) EXECUTE FUNCTION end_access_epochs_of_organization_definition();
+CREATE TRIGGER team_members_insert AFTER INSERT ON team_members REFERENCING NEW TABLE AS new_rows
+    FOR EACH STATEMENT EXECUTE FUNCTION end_access_epochs_of_members();
+CREATE TRIGGER team_members_update AFTER UPDATE ON team_members REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows
+    FOR EACH STATEMENT EXECUTE FUNCTION end_access_epochs_of_members();
+CREATE TRIGGER team_members_delete AFTER DELETE ON team_members REFERENCING OLD TABLE AS old_rows
+    FOR EACH STATEMENT EXECUTE FUNCTION end_access_epochs_of_members();

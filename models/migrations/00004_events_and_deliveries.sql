@@ -7,7 +7,7 @@ CREATE TABLE webhooks (
     organization_id       public_id NOT NULL REFERENCES organizations ON DELETE CASCADE,
     integration_id        public_id NOT NULL REFERENCES integrations ON DELETE CASCADE,
     -- At most five addresses per integration (spec section 8), enforced by the unique key.
-    place                 smallint NOT NULL CHECK (place BETWEEN 1 AND 5),
+    slot                  smallint NOT NULL CHECK (slot BETWEEN 1 AND 5),
     url                   text NOT NULL CHECK (char_length(url) BETWEEN 1 AND 2048),
     events                text[] NOT NULL CHECK (events <@ ARRAY[
                               'work_order.created', 'work_order.updated', 'work_order.status_changed',
@@ -17,10 +17,15 @@ CREATE TABLE webhooks (
     previous_secret       bytea,
     previous_secret_until timestamptz(3),
     enabled               boolean NOT NULL DEFAULT true,
+    -- The shut-off period counts from here if no delivery succeeded since.
+    enabled_since         timestamptz(3) NOT NULL,
     off_reason            text,
     off_at                timestamptz(3),
+    -- How often deliveries were made pending again. They have their old positions, so when this has changed
+    -- the dispatcher claims from the lowest position again.
+    requeues              bigint NOT NULL DEFAULT 0,
     created_at            timestamptz(3) NOT NULL,
-    UNIQUE (integration_id, place),
+    UNIQUE (integration_id, slot),
     CHECK ((previous_secret IS NULL) = (previous_secret_until IS NULL)),
     CHECK (enabled = (off_at IS NULL) AND enabled = (off_reason IS NULL))
 );
@@ -31,19 +36,33 @@ CREATE TABLE webhook_health (
     webhook_id      public_id PRIMARY KEY REFERENCES webhooks ON DELETE CASCADE,
     last_success_at timestamptz(3),
     failing_since   timestamptz(3),
-    warned_at       timestamptz(3)
+    warned_at       timestamptz(3),
+    -- The last attempt.
+    last_at         timestamptz(3),
+    last_status     integer,
+    last_error      text,
+    -- Since the last success the last delivery that failed for good, and the last 410.
+    failed_at       timestamptz(3),
+    gone_at         timestamptz(3)
 );
 
--- The leases of dispatchers. Until attended_until the address's dispatcher polls for new deliveries, so
--- that writers need not wake its workflow. Losing this unlogged table costs only wakes.
-CREATE UNLOGGED TABLE mailboxes (
-    webhook_id     public_id PRIMARY KEY,
-    attended_until timestamptz(3) NOT NULL
+-- The leases of dispatchers. Until leased_until the address's dispatcher polls for new deliveries, so that
+-- writers need not wake its workflow. A later epoch takes over from an earlier one; renewed_at is by the database's
+-- clock. Losing this unlogged table costs only wakes.
+CREATE UNLOGGED TABLE webhook_leases (
+    webhook_id   public_id PRIMARY KEY,
+    leased_until timestamptz(3) NOT NULL,
+    epoch        bigint NOT NULL DEFAULT 0,
+    owner        text NOT NULL DEFAULT '',
+    renewed_at   timestamptz NOT NULL DEFAULT '-infinity'
 ) WITH (fillfactor = 50);
+CREATE SEQUENCE lease_epochs;
 
+-- Partitioned by the day of the id (00010_partitions.sql), like deliveries and attempts. An event is inserted by the
+-- statement that inserts its deliveries.
 CREATE TABLE events (
     id              public_id PRIMARY KEY,
-    organization_id public_id NOT NULL REFERENCES organizations ON DELETE CASCADE,
+    organization_id public_id NOT NULL,
     type            text NOT NULL CHECK (type IN (
                         'work_order.created', 'work_order.updated', 'work_order.status_changed',
                         'work_order.completed', 'work_order.sent_to_inspection', 'work_order.cancelled',
@@ -51,34 +70,67 @@ CREATE TABLE events (
     record_id       public_id NOT NULL,
     actor_id        public_id NOT NULL,
     data            jsonb NOT NULL,
-    created_at      timestamptz(3) NOT NULL
-);
-CREATE INDEX events_by_age ON events (created_at);
+    created_at      timestamptz(3) NOT NULL,
+    -- The span of the call that caused the event, as a W3C traceparent; null if the call is not traced. A
+    -- wake stands for many calls, so the link is stored with the event.
+    trace_parent    text
+) PARTITION BY RANGE (id);
 
 -- seq is taken while the record's row is locked, so it follows the order of the record's changes.
+CREATE SEQUENCE delivery_positions;
+
+-- Deliveries that are pending or retrying. Finishing one moves it to deliveries. docs/decisions/0024-open-deliveries.md
+CREATE TABLE open_deliveries (
+    id              public_id PRIMARY KEY,
+    seq             bigint NOT NULL DEFAULT nextval('delivery_positions'),
+    event_id        public_id NOT NULL,
+    webhook_id      public_id NOT NULL,
+    record_id       public_id NOT NULL,
+    created_at      timestamptz(3) NOT NULL,
+    next_attempt_at timestamptz(3),
+    attempts        integer NOT NULL DEFAULT 0,
+    -- Attempts before the current run of the retry schedule: a redelivery starts the schedule over.
+    attempts_before integer NOT NULL DEFAULT 0,
+    last_status     integer,
+    status          text NOT NULL DEFAULT 'pending',
+    last_error      text,
+    -- Whether the delivery has a workflow: NULL is unknown. In an outage a limited number of an address have one.
+    workflow        boolean,
+    CHECK ((status = 'pending' AND next_attempt_at IS NULL) OR (status = 'retrying' AND next_attempt_at IS NOT NULL))
+) WITH (autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 5000,
+    autovacuum_analyze_scale_factor = 0.5, autovacuum_analyze_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX open_deliveries_pending ON open_deliveries (webhook_id, seq) WHERE status = 'pending';
+CREATE INDEX open_deliveries_due ON open_deliveries (next_attempt_at) WHERE status = 'retrying';
+CREATE INDEX open_deliveries_retries ON open_deliveries (webhook_id, next_attempt_at, seq) WHERE status = 'retrying';
+-- With the statistics of a moment without retries all indexes of an address's retries seem as good. These two have
+-- conditions that serve only their own statements: comparisons of positions, and retries with a workflow.
+CREATE INDEX open_deliveries_retrying_by_position ON open_deliveries (webhook_id, seq) WHERE status = 'retrying' AND seq IS NOT NULL;
+CREATE INDEX open_deliveries_with_workflow ON open_deliveries (webhook_id) WHERE workflow;
+
+-- Finished deliveries, which is only appended to, apart from redeliveries. One that succeeded with its first attempt
+-- holds that attempt: its status is last_status. The attempts of others are in the table attempts.
 CREATE TABLE deliveries (
     id              public_id PRIMARY KEY,
-    seq             bigint GENERATED ALWAYS AS IDENTITY,
-    event_id        public_id NOT NULL REFERENCES events ON DELETE CASCADE,
-    webhook_id      public_id NOT NULL REFERENCES webhooks ON DELETE CASCADE,
+    seq             bigint NOT NULL DEFAULT nextval('delivery_positions'),
+    event_id        public_id NOT NULL,
+    webhook_id      public_id NOT NULL,
     record_id       public_id NOT NULL,
-    status          text NOT NULL CHECK (status IN ('pending', 'delivered', 'retrying', 'failed', 'held', 'skipped')),
+    status          text NOT NULL CHECK (status IN ('delivered', 'failed', 'held', 'skipped')),
     attempts        integer NOT NULL DEFAULT 0 CHECK (attempts >= 0),
-    next_attempt_at timestamptz(3),
+    attempts_before integer NOT NULL DEFAULT 0 CHECK (attempts_before BETWEEN 0 AND attempts),
     last_status     integer,
     last_error      text,
     created_at      timestamptz(3) NOT NULL,
-    finished_at     timestamptz(3),
-    UNIQUE (event_id, webhook_id),
-    CHECK ((next_attempt_at IS NOT NULL) = (status = 'retrying'))
-);
-CREATE INDEX deliveries_pending ON deliveries (webhook_id, seq) WHERE status = 'pending';
-CREATE INDEX deliveries_retrying ON deliveries (next_attempt_at) WHERE status = 'retrying';
+    started_at      timestamptz(3),
+    latency_ms      integer,
+    remote_ip       text,
+    response_body   bytea
+) PARTITION BY RANGE (id);
+CREATE INDEX deliveries_of_address ON deliveries (webhook_id, seq);
 CREATE INDEX deliveries_kept ON deliveries (webhook_id, seq) WHERE status IN ('failed', 'held');
-CREATE INDEX deliveries_of_webhook ON deliveries (webhook_id, id);
 
 CREATE TABLE attempts (
-    delivery_id   public_id NOT NULL REFERENCES deliveries ON DELETE CASCADE,
+    delivery_id   public_id NOT NULL,
     number        integer NOT NULL CHECK (number > 0),
     started_at    timestamptz(3) NOT NULL,
     latency_ms    integer NOT NULL CHECK (latency_ms >= 0),
@@ -88,4 +140,56 @@ CREATE TABLE attempts (
     response_body bytea CHECK (octet_length(response_body) <= 4096),
     PRIMARY KEY (delivery_id, number),
     CHECK ((status IS NULL) = (error IS NOT NULL))
+) PARTITION BY RANGE (delivery_id);
+
+-- For reading only: each delivery is in one of the tables, each attempt in one of two places.
+CREATE VIEW all_deliveries AS
+    SELECT id, seq, event_id, webhook_id, record_id, status, attempts, attempts_before, next_attempt_at,
+        last_status, last_error, created_at FROM open_deliveries
+    UNION ALL
+    SELECT id, seq, event_id, webhook_id, record_id, status, attempts, attempts_before, NULL::timestamptz(3),
+        last_status, last_error, created_at FROM deliveries;
+CREATE VIEW all_attempts AS
+    SELECT id AS delivery_id, 1 AS number, started_at, latency_ms, last_status AS status, NULL AS error, remote_ip, response_body
+        FROM deliveries WHERE started_at IS NOT NULL
+    UNION ALL
+    SELECT delivery_id, number, started_at, latency_ms, status, error, remote_ip, response_body FROM attempts;
+
+-- Work on the deliveries of an address that a request only orders: it is done in batches afterwards.
+
+-- Addresses that were deleted, until housekeeping has removed their deliveries, so far those up to removed_seq. A write that
+-- inserts a delivery locks the address, so that none appears after its address was deleted.
+CREATE TABLE deleted_webhooks (
+    webhook_id  public_id PRIMARY KEY,
+    deleted_at  timestamptz(3) NOT NULL,
+    removed_seq bigint NOT NULL DEFAULT 0
 );
+
+-- Redeliveries of all that match a search, which the dispatcher of the address continues.
+CREATE TABLE redeliveries (
+    id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    webhook_id public_id NOT NULL REFERENCES webhooks ON DELETE CASCADE,
+    -- What to redeliver (service.DeliverySearch), among the deliveries up to the position until_seq.
+    search     jsonb NOT NULL,
+    until_seq  bigint NOT NULL,
+    -- Where the next batch begins.
+    after_seq  bigint NOT NULL DEFAULT 0,
+    created_at timestamptz(3) NOT NULL
+);
+CREATE INDEX redeliveries_of_webhook ON redeliveries (webhook_id, id);
+
+-- The responses to tests of webhook addresses, for those who asked for the test. The worker sends them, and
+-- workflow histories contain nothing that a receiver wrote.
+CREATE TABLE webhook_tests (
+    event_id      public_id PRIMARY KEY,
+    webhook_id    public_id NOT NULL REFERENCES webhooks ON DELETE CASCADE,
+    started_at    timestamptz(3) NOT NULL,
+    latency_ms    bigint NOT NULL,
+    status        integer,
+    error         text,
+    remote_ip     text,
+    response_body bytea,
+    CHECK ((status IS NULL) <> (error IS NULL))
+);
+CREATE INDEX webhook_tests_by_age ON webhook_tests (started_at);
+CREATE INDEX webhook_tests_of_address ON webhook_tests (webhook_id);

@@ -2,24 +2,17 @@ package migrations_test
 
 import (
 	"context"
-	"database/sql"
-	"sync"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
-	"github.com/pressly/goose/v3"
 
-	"millwright/models/migrations"
 	"millwright/service/servicetest"
 )
 
-// harness is a database at some version of the schema.
+// harness is a database with the schema.
 type harness struct {
 	*pgxpool.Pool
-	t        *testing.T
-	provider *goose.Provider
+	t *testing.T
 }
 
 // The organization of the tests, with a person and a node.
@@ -29,23 +22,15 @@ const (
 	node         = "loc_00000000000000000000000001"
 )
 
-// newHarness returns a database with the schema of the version and the organization.
-func newHarness(t *testing.T, version int64) *harness {
+// newHarness returns a database with the organization.
+func newHarness(t *testing.T) *harness {
 	t.Helper()
-	url := servicetest.EmptyDatabase(t)
-	config, err := pgx.ParseConfig(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db := stdlib.OpenDB(*config)
-	t.Cleanup(func() { _ = db.Close() })
-	pool, err := pgxpool.New(t.Context(), url)
+	pool, err := pgxpool.New(t.Context(), servicetest.Database(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	h := &harness{pool, t, newProvider(t, db)}
-	h.upTo(version)
+	h := &harness{pool, t}
 	h.exec(`BEGIN`, `
 		INSERT INTO organizations (id, key, created_at) VALUES ('`+organization+`', 'acme', now())`, `
 		INSERT INTO identities (id, organization_id, kind, name, created_at, changed_at) VALUES
@@ -55,52 +40,6 @@ func newHarness(t *testing.T, version int64) *harness {
 			VALUES ('`+node+`', '`+organization+`', 'location', 'Headquarters', now(), now())`,
 		`SELECT work_order_numbers.create_for('`+organization+`')`, `COMMIT`)
 	return h
-}
-
-func newProvider(t *testing.T, db *sql.DB) *goose.Provider {
-	t.Helper()
-	provider, err := goose.NewProvider(goose.DialectPostgres, db, migrations.Files)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return provider
-}
-
-// upTo brings the schema to the version.
-func (h *harness) upTo(version int64) {
-	h.t.Helper()
-	if _, err := h.provider.UpTo(h.t.Context(), version); err != nil {
-		h.t.Fatalf("migrate to %d: %v", version, err)
-	}
-}
-
-// upToWhile migrates while a program writes: it calls write with the numbers from first to
-// before end, until the migrations are done.
-func (h *harness) upToWhile(version int64, first, end int, write func(n int)) {
-	h.t.Helper()
-	migrated := make(chan struct{})
-	var writing sync.WaitGroup
-	writing.Go(func() {
-		for n := first; n < end; n++ {
-			write(n)
-			select {
-			case <-migrated:
-				return
-			default:
-			}
-		}
-	})
-	h.upTo(version)
-	close(migrated)
-	writing.Wait()
-}
-
-// again applies the migration once more, as after a crash that came before its
-// version was recorded.
-func (h *harness) again(version int64) {
-	h.t.Helper()
-	h.exec(`DELETE FROM goose_db_version WHERE version_id >= ` + value[string](h, `SELECT $1::bigint::text`, version))
-	h.upTo(version)
 }
 
 // exec runs the statements on one connection.

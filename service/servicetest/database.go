@@ -136,7 +136,22 @@ func ensureTemplate(ctx context.Context, admin *pgx.Conn, server, template strin
 	if _, err := service.Migrate(ctx, withDatabase(server, unfinished), serviceRole); err != nil {
 		return err
 	}
+	if err := makePartitions(ctx, withDatabase(server, unfinished)); err != nil {
+		return err
+	}
 	_, err = admin.Exec(ctx, `ALTER DATABASE `+unfinished+` RENAME TO `+template)
+	return err
+}
+
+// makePartitions makes the partitions of the fixtures' first days. Those of today are there,
+// for programs.
+func makePartitions(ctx context.Context, url string) error {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	_, err = conn.Exec(ctx, `SELECT partitions.make(($1::timestamptz AT TIME ZONE 'UTC')::date - 1, $2)`, Start, service.PartitionDaysAhead+2)
 	return err
 }
 

@@ -12,19 +12,19 @@ import (
 // attempt. A retrying one is due now.
 func (f *Fixture) SetDeliveries(status models.DeliveryStatus, where string, args ...any) {
 	f.t.Helper()
-	table, next := "deliveries", "NULL::timestamptz"
-	switch status { //nolint:exhaustive // the others are finished
+	table, column, next := "deliveries", "", "" // finished ones have no next attempt
+	switch status {                             //nolint:exhaustive // the others are finished
 	case models.DeliveryPending:
 		table = "open_deliveries"
 	case models.DeliveryRetrying:
-		table, next = "open_deliveries", "now()"
+		table, column, next = "open_deliveries", ", next_attempt_at", ", now()"
 	}
-	f.Exec(strings.NewReplacer("{where}", where, "{table}", table, "{next}", next, "{status}", string(status),
+	f.Exec(strings.NewReplacer("{where}", where, "{table}", table, "{column}", column, "{next}", next, "{status}", string(status),
 		"{columns}", "id, seq, event_id, webhook_id, record_id, attempts, attempts_before, last_status, last_error, created_at").Replace(`
 		WITH open AS (DELETE FROM open_deliveries WHERE {where} RETURNING {columns}),
 			finished AS (DELETE FROM deliveries WHERE {where} RETURNING {columns})
-		INSERT INTO {table} ({columns}, status, next_attempt_at)
-		SELECT {columns}, '{status}', {next} FROM (SELECT * FROM open UNION ALL SELECT * FROM finished) d`), args...)
+		INSERT INTO {table} ({columns}, status{column})
+		SELECT {columns}, '{status}'{next} FROM (SELECT * FROM open UNION ALL SELECT * FROM finished) d`), args...)
 }
 
 // PlantDeliveries inserts n deliveries of the events of one type about a record to an
@@ -41,23 +41,23 @@ func (f *Fixture) PlantDeliveries(hook, recordID string, kind models.EventType, 
 		}
 		deliveries[i] = string(models.PrefixDelivery) + strings.TrimPrefix(events[i], string(models.PrefixEvent))
 	}
-	table, next, attempts := "deliveries", "", 1
+	table, column, next, attempts := "deliveries", "", "", 1
 	switch status { //nolint:exhaustive // the others are finished
 	case models.DeliveryPending:
 		table, attempts = "open_deliveries", 0
 	case models.DeliveryRetrying:
-		table, next = "open_deliveries", "now()"
+		table, column, next = "open_deliveries", ", next_attempt_at", ", now()"
 	case models.DeliveryHeld:
 		attempts = 0
 	}
 	f.Exec(`INSERT INTO events (id, organization_id, type, record_id, actor_id, data, created_at)
 		SELECT id, (SELECT organization_id FROM webhooks WHERE id = $3), $4, $5, $6, '{}', at FROM unnest($1::text[], $2::timestamptz[]) u (id, at)`,
 		events, times, f.ID(hook), string(kind), recordID, f.ID("erp"))
-	f.Exec(`INSERT INTO `+table+` (id, event_id, webhook_id, record_id, status, next_attempt_at, attempts, last_status, last_error, created_at)
-		SELECT id, event, $4, $5, $6, nullif($7, '')::timestamptz, $8, CASE WHEN $8 > 0 AND $9 > 0 THEN $9 END,
-			CASE WHEN $8 > 0 AND $9 = 0 THEN 'No response came within 10 seconds.' END, at
+	f.Exec(`INSERT INTO `+table+` (id, event_id, webhook_id, record_id, status, attempts, last_status, last_error, created_at`+column+`)
+		SELECT id, event, $4, $5, $6, $7, CASE WHEN $7 > 0 AND $8 > 0 THEN $8 END,
+			CASE WHEN $7 > 0 AND $8 = 0 THEN 'No response came within 10 seconds.' END, at`+next+`
 		FROM unnest($1::text[], $2::text[], $3::timestamptz[]) u (id, event, at)`,
-		deliveries, events, times, f.ID(hook), recordID, string(status), next, attempts, response)
+		deliveries, events, times, f.ID(hook), recordID, string(status), attempts, response)
 	if attempts > 0 {
 		f.Exec(`INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, error)
 			SELECT id, 1, at, 25, nullif($3, 0), CASE WHEN $3 = 0 THEN 'No response came within 10 seconds.' END FROM unnest($1::text[], $2::timestamptz[]) u (id, at)`,
@@ -74,7 +74,7 @@ func (f *Fixture) AddAddresses(n int) {
 		SELECT 'idn_' || `+numbers+`, i.organization_id, 'integration', 'Other ' || n, h.created_at, h.created_at`+erp, f.ID("erp_hook"), n)
 	f.Exec(`INSERT INTO integrations (id, organization_id, client_id, secret_hash, scopes)
 		SELECT 'idn_' || `+numbers+`, i.organization_id, 'cli_' || n, i.secret_hash, i.scopes`+erp, f.ID("erp_hook"), n)
-	f.Exec(`INSERT INTO webhooks (id, organization_id, integration_id, place, url, events, secret_sealed, created_at, enabled_since, enabled)
+	f.Exec(`INSERT INTO webhooks (id, organization_id, integration_id, slot, url, events, secret_sealed, created_at, enabled_since, enabled)
 		SELECT 'whk_' || `+numbers+`, h.organization_id, 'idn_' || `+numbers+`, 1, 'https://example.com/other/' || n, h.events, h.secret_sealed, h.created_at, h.enabled_since, true`+erp,
 		f.ID("erp_hook"), n)
 }

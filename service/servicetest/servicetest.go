@@ -133,7 +133,7 @@ func On(t testing.TB, url string, adjust ...func(*service.Options)) *Fixture {
 	if f.Acme, err = f.Import(ctx, fixtureFile); err != nil {
 		t.Fatalf("import the fixture: %v", err)
 	}
-	f.Exec(`DELETE FROM looks_owed`) // the workflows of the addresses have started
+	f.Exec(`DELETE FROM dirty_records`) // the workflows of the addresses have started
 	return f
 }
 

@@ -39,10 +39,10 @@ func (f *Fixture) PagesRead(condition string) int {
 		FROM pg_statio_user_tables WHERE `+condition)
 }
 
-// BeatAt writes a beat (service.Beat) as if the database's clock showed the time: a
+// WatermarkAt writes a watermark (service.WriteWatermark) as if the database's clock showed the time: a
 // changed_since that is ten seconds later begins at what is committed from now on.
-func (f *Fixture) BeatAt(at time.Time) {
+func (f *Fixture) WatermarkAt(at time.Time) {
 	f.t.Helper()
 	f.WaitForOpenTransactions()
-	f.Exec(`INSERT INTO beats (at) VALUES ($1)`, at)
+	f.Exec(`INSERT INTO watermarks (at) VALUES ($1)`, at)
 }

@@ -1,0 +1,119 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+func (a *API) workOrderOperations() []operation {
+	return []operation{
+		{
+			id: "create-work-order", method: http.MethodPost, path: "/work-orders", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite, maxBody: models.MaxRecordBody,
+			summary: "Create a work order",
+			text: "Requires the permission to create work orders on the node and a plan that allows manual work orders. " +
+				"Assignees and consultants must be connected to the node: assigned to it or to a node above it, a member of such a team, " +
+				"or the integration itself. Without assignees the work order goes to the inventory managers of the nearest level, from the node upwards, " +
+				"that has one who is not a consultant. If no level has one, the rule no_worker rejects it.",
+			success: "The work order.",
+			handler: create[models.WorkOrderRecord](a.createWorkOrder),
+		},
+		{
+			id: "get-work-order", method: http.MethodGet, path: "/work-orders/{id}", tag: tagWorkOrders, scope: models.ScopeWorkOrdersRead,
+			summary: "Read a work order",
+			text:    "Returns one work order, as webhooks show it in `data.work_order`.",
+			success: "The work order.",
+			handler: read[models.WorkOrderRecord](a.getWorkOrder),
+		},
+		{
+			id: "list-work-orders", method: http.MethodGet, path: "/work-orders", tag: tagWorkOrders, scope: models.ScopeWorkOrdersRead,
+			summary: "List work orders",
+			text:    "Lists the work orders that the integration may read: newest first, or with changed_since in order of change.",
+			success: "A page of work orders.",
+			handler: read[service.Page[models.WorkOrderRecord]](a.listWorkOrders),
+		},
+		{
+			id: "update-work-order", method: http.MethodPatch, path: "/work-orders/{id}", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite, maxBody: models.MaxRecordBody,
+			summary: "Change a work order",
+			text: "Changes only the fields that are sent; null clears description, target_date and external_id. " +
+				"Requires the permission to update work orders on the node, and a work order that is open, in progress or back from the consultant.",
+			success: "The changed work order.",
+			handler: changeCall[models.WorkOrderRecord](a.updateWorkOrder),
+		},
+		{
+			id: "assign-work-order", method: http.MethodPost, path: "/work-orders/{id}/assignees", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite, maxBody: models.MaxActionBody,
+			summary: "Add workers and consultants",
+			text: "Requires the permission to forward. Identities must be connected to the node; a service company forwards its " +
+				"customer's work order to its own people. Identities that already have the role keep it.",
+			success: "The changed work order.",
+			handler: changeCall[models.WorkOrderRecord](a.assignWorkOrder),
+		},
+		{
+			id: "unassign-work-order", method: http.MethodDelete, path: "/work-orders/{id}/assignees/{identity_id}", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite,
+			summary: "Remove a worker or consultant",
+			text:    "Requires the permission to forward. The last worker cannot be removed, nor the last consultant during a review.",
+			success: "The changed work order.",
+			handler: changeCall[models.WorkOrderRecord](a.unassignWorkOrder),
+		},
+		{
+			id: "cancel-work-order", method: http.MethodPost, path: "/work-orders/{id}/cancel", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite, maxBody: models.MaxActionBody,
+			summary: "Cancel a work order",
+			text:    "Requires the permission to delete work orders on the node, and a work order that is neither complete nor cancelled.",
+			success: "The cancelled work order.",
+			handler: changeCall[models.WorkOrderRecord](a.cancelWorkOrder),
+		},
+		{
+			id: "answer-work-order", method: http.MethodPost, path: "/work-orders/{id}/answers", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite, maxBody: models.MaxAnswersBody,
+			summary: "Answer and complete a work order",
+			text: "The integration must be one of the work order's workers. Questions that are not sent keep their answers; null clears an answer. " +
+				"With complete, every required question must have an answer; the work order is then complete, or is sent to its consultants for review if it has any.",
+			success: "The changed work order.",
+			handler: changeCall[models.WorkOrderRecord](a.answerWorkOrder),
+		},
+		{
+			id: "get-answers", method: http.MethodGet, path: "/work-orders/{id}/answers", tag: tagWorkOrders, scope: models.ScopeFormsRead,
+			summary: "Read a work order's answers",
+			text:    "Returns every question of the work order's form with its type, options and answer. Without a form there are no questions.",
+			success: "The form's questions with their options and answers.",
+			handler: read[models.AnswersRecord](a.getAnswers),
+		},
+	}
+}
+
+func (a *API) createWorkOrder(ctx context.Context, actor service.Actor, call service.RequestKey, in *createWorkOrderInput) (service.WriteResult, error) {
+	return a.service.CreateWorkOrder(ctx, actor, call, in.Body.workOrder())
+}
+
+func (a *API) getWorkOrder(ctx context.Context, actor service.Actor, in *workOrderInput) ([]byte, error) {
+	return a.service.WorkOrder(ctx, actor, in.ID)
+}
+
+func (a *API) listWorkOrders(ctx context.Context, actor service.Actor, in *listWorkOrdersInput) ([]byte, error) {
+	return a.service.WorkOrders(ctx, actor, in.filter(), in.request())
+}
+
+func (a *API) updateWorkOrder(ctx context.Context, actor service.Actor, call service.RequestKey, in *updateWorkOrderInput) (service.WriteResult, error) {
+	return a.service.UpdateWorkOrder(ctx, actor, call, in.ID, in.Body.patch())
+}
+
+func (a *API) assignWorkOrder(ctx context.Context, actor service.Actor, call service.RequestKey, in *assignWorkOrderInput) (service.WriteResult, error) {
+	return a.service.AssignWorkOrder(ctx, actor, call, in.ID, in.Body.Assignees, in.Body.Consultants)
+}
+
+func (a *API) unassignWorkOrder(ctx context.Context, actor service.Actor, call service.RequestKey, in *unassignWorkOrderInput) (service.WriteResult, error) {
+	return a.service.UnassignWorkOrder(ctx, actor, call, in.ID, in.IdentityID)
+}
+
+func (a *API) cancelWorkOrder(ctx context.Context, actor service.Actor, call service.RequestKey, in *cancelWorkOrderInput) (service.WriteResult, error) {
+	return a.service.CancelWorkOrder(ctx, actor, call, in.ID, in.Body.reason())
+}
+
+func (a *API) answerWorkOrder(ctx context.Context, actor service.Actor, call service.RequestKey, in *answerWorkOrderInput) (service.WriteResult, error) {
+	return a.service.AnswerWorkOrder(ctx, actor, call, in.ID, in.Body.answers(), service.Completion(in.Body.Complete))
+}
+
+func (a *API) getAnswers(ctx context.Context, actor service.Actor, in *workOrderInput) ([]byte, error) {
+	return a.service.Answers(ctx, actor, in.ID)
+}

@@ -1,0 +1,231 @@
+package console
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+func (c *Console) workOrderRoutes(pages *gin.RouterGroup) {
+	pages.GET("/work-orders/:id", c.signedIn(c.showWorkOrder))
+	pages.GET("/work-orders/:id/assign", c.signedIn(c.showAssignees))
+	pages.POST("/work-orders/:id/assign", c.signedIn(c.assignWorkOrder))
+	pages.POST("/work-orders/:id/unassign", c.signedIn(c.unassignWorkOrder))
+	pages.POST("/work-orders/:id/complete", c.signedIn(c.completeWorkOrder))
+	pages.POST("/work-orders/:id/hold", c.signedIn(c.holdWorkOrder))
+	pages.POST("/work-orders/:id/resume", c.signedIn(c.resumeWorkOrder))
+	pages.GET("/work-orders/:id/cancel", c.signedIn(c.confirmCancel))
+	pages.POST("/work-orders/:id/cancel", c.signedIn(c.cancelWorkOrder))
+	pages.POST("/work-orders/:id/review", c.signedIn(c.reviewWorkOrder))
+}
+
+// workOrderView is a work order with what the person may do.
+type workOrderView struct {
+	ID, Title, Number, Page string
+	State, Priority         stateMark
+	// Customer is whose work order it is, for a service company.
+	Customer string
+	// Where links to the node if the person sees it, Code is the node's.
+	Where                       placeView
+	Code                        string
+	Description, ExternalID     string
+	CancelReason, Creator, Form string
+	Due, Created, Changed       moment
+	Completed, Cancelled        moment
+	// Stale and Problem explain why the person's form was rejected.
+	Stale   *changedView
+	Problem string
+	People  []assignedRow
+	Answers []answerRow
+	// May is what the person may do, by the names of service.WorkOrderAction.
+	May map[string]bool
+	// ToReview is true if completing sends the work order to its consultants.
+	ToReview             bool
+	StepForm, ReviewForm form
+	Forbidden            []forbiddenRow
+	History              []changeLine
+	Pager                pager
+	// Deliveries links to the work order's deliveries, "" without the permission.
+	Deliveries string
+}
+
+// assignedRow is someone who works on the work order or reviews it.
+type assignedRow struct {
+	ID, Name, Kind, Role, Email, Phone string
+	// URL is their page, "" if the person may not open it.
+	URL string
+	// Remove is whether the person may remove them, Kept why no one may.
+	Remove bool
+	Kept   string
+	Form   form
+}
+
+// answerRow is a question with its answer.
+type answerRow struct {
+	Question, Value, By string
+	Required            bool
+	At                  moment
+}
+
+// forbiddenRow is an action that the person may not do now, and why.
+type forbiddenRow struct{ Action, Why string }
+
+var workOrderPage = newPage[workOrderView]("work_order.html")
+
+func (c *Console) showWorkOrder(r *request) error {
+	return c.renderWorkOrder(r, http.StatusOK, nil)
+}
+
+// renderWorkOrder shows the work order of the request, with a form that was rejected or nil.
+func (c *Console) renderWorkOrder(r *request, status int, rejected *form) error {
+	before, _ := strconv.ParseInt(r.Query("before"), 10, 64)
+	detail, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), max(before, 0))
+	if err != nil {
+		return err
+	}
+	urls, err := r.recordURLs(slices.Concat([]string{detail.Record.Inventory.ID}, detail.Record.Assignees, detail.Record.Consultants))
+	if err != nil {
+		return err
+	}
+	view := r.workOrderView(detail, urls)
+	if before > 0 {
+		view.Pager.Newer = view.Page + "#history"
+	}
+	if detail.History.Next != 0 {
+		view.Pager.Older = linkTo("/work-orders/"+view.ID, "before", strconv.FormatInt(detail.History.Next, 10)) + "#history"
+	}
+	if rejected != nil {
+		view.Stale, view.Problem = rejected.Changed, questionsNamed(rejected.Error, detail.Answers)
+		for _, field := range slices.Sorted(maps.Keys(rejected.Errors)) {
+			view.Problem = strings.TrimSpace(view.Problem + " " + rejected.Errors[field])
+		}
+		view.ReviewForm.Values = rejected.Values
+	}
+	return workOrderPage.render(r, status, view)
+}
+
+// workOrderView returns the view of a work order, with the pages of records by their ids.
+func (r *request) workOrderView(d service.WorkOrderDetail, urls map[string]string) workOrderView {
+	w := d.Record
+	names := map[string]models.NamedIdentity{}
+	for _, p := range w.People {
+		names[p.IdentityID] = p
+	}
+	step := func() form { return recordForm(d.ETag, w.ChangedAt, nil) }
+	view := workOrderView{
+		ID: w.ID, Title: w.Title, Number: strconv.FormatInt(w.Number, 10), Page: workOrderURL(w.ID),
+		State: workOrderMarks[models.WorkOrderStatus(w.Status.Code)], Priority: priorityMarks[w.Priority], Customer: d.Customer,
+		Where: placeAt(w.Inventory, urls[w.Inventory.ID]), Code: valueOf(w.Inventory.ExternalID), Description: valueOf(w.Description), ExternalID: valueOf(w.ExternalID),
+		CancelReason: valueOf(w.CancelReason), Creator: names[w.CreatedBy].Name, Due: r.optionalMoment(w.TargetDate), Created: r.moment(w.CreatedAt),
+		Changed: r.moment(w.ChangedAt), Completed: r.optionalMoment(w.CompletedAt), Cancelled: r.optionalMoment(w.CancelledAt),
+		May: map[string]bool{}, ToReview: len(w.Consultants) > 0, StepForm: step(), ReviewForm: recordForm(d.ETag, w.ChangedAt, url.Values{}),
+	}
+	for _, action := range service.WorkOrderActions {
+		view.May[string(action)] = d.May(action)
+	}
+	for _, role := range []struct {
+		name string
+		ids  []string
+	}{{"Worker", w.Assignees}, {"Consultant, reviews the work", w.Consultants}} {
+		for _, id := range role.ids {
+			p := names[id]
+			row := assignedRow{ID: id, URL: urls[id], Name: p.Name, Kind: identityKinds[p.Kind], Role: role.name, Email: valueOf(p.Email), Phone: valueOf(p.Phone), Form: step()}
+			if d.May(service.ActionAssign) {
+				row.Remove = d.Kept[id] == nil
+				if !row.Remove {
+					row.Kept = sentences(d.Kept[id])
+				}
+			}
+			view.People = append(view.People, row)
+		}
+	}
+	if d.Answers.Form != nil {
+		view.Form = d.Answers.Form.Name
+	}
+	questions := map[string]string{}
+	for _, q := range d.Answers.Questions {
+		questions[q.ID] = q.Label
+		row := answerRow{Question: q.Label, Required: q.Required, Value: answerValue(q), At: r.optionalMoment(q.AnsweredAt)}
+		if q.AnsweredBy != nil {
+			row.By = d.Answerers[*q.AnsweredBy]
+		}
+		view.Answers = append(view.Answers, row)
+	}
+	view.Forbidden = forbiddenRows(d)
+	view.History = r.changeLines(d.History.Changes, historyWords{names: d.History.Names, questions: questions})
+	if r.may(models.GrantIntegrations) {
+		view.Deliveries = linkTo("/deliveries", "record", w.ID)
+	}
+	return view
+}
+
+// identityKinds name the kinds of identities.
+var identityKinds = map[models.IdentityKind]string{
+	models.KindPerson: "Person", models.KindTeam: "Team", models.KindOrganization: "Organization", models.KindIntegration: "Integration",
+}
+
+// answerValue returns an answer as text, or "" if there is none.
+func answerValue(q models.AnsweredRecord) string {
+	label := func(value any) string {
+		for _, o := range q.Options {
+			if o.ID == value {
+				return o.Label
+			}
+		}
+		return ""
+	}
+	switch value := q.Value.(type) {
+	case string:
+		if q.Type == models.QuestionSingleChoice {
+			return label(value)
+		}
+		return value
+	case json.Number:
+		return value.String()
+	case []any:
+		labels := make([]string, len(value))
+		for i, one := range value {
+			labels[i] = label(one)
+		}
+		return strings.Join(labels, ", ")
+	}
+	return ""
+}
+
+// questionsNamed replaces the ids of questions in a sentence for programs by their labels.
+func questionsNamed(text string, answers models.AnswersRecord) string {
+	for _, q := range answers.Questions {
+		text = strings.ReplaceAll(text, q.ID, quoted(q.Label))
+	}
+	return text
+}
+
+// actionNames name the actions on a work order.
+var actionNames = map[service.WorkOrderAction]string{
+	service.ActionUpdate: "Edit", service.ActionAssign: "Assign and remove people", service.ActionAnswer: "Answer", service.ActionComplete: "Complete",
+	service.ActionHold: "Put on hold", service.ActionResume: "Resume", service.ActionCancel: "Cancel", service.ActionReview: "Review",
+}
+
+// forbiddenRows are the actions that the person may not do now. Those that only another
+// status has are left out.
+func forbiddenRows(d service.WorkOrderDetail) []forbiddenRow {
+	status := models.WorkOrderStatus(d.Record.Status.Code)
+	var rows []forbiddenRow
+	for _, action := range service.WorkOrderActions {
+		elsewhere := action == service.ActionResume && status != models.StatusOnHold || action == service.ActionHold && status == models.StatusOnHold ||
+			action == service.ActionReview && status != models.StatusSentToInspection
+		if !elsewhere && !d.May(action) {
+			rows = append(rows, forbiddenRow{actionNames[action], questionsNamed(sentences(d.Forbidden[action]), d.Answers)})
+		}
+	}
+	return rows
+}

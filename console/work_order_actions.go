@@ -1,0 +1,147 @@
+package console
+
+import (
+	"context"
+	"net/http"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+// workOrderStep is a write of a work order.
+type workOrderStep func(ctx context.Context, f form, id string) (service.WriteResult, error)
+
+// step makes the write of the sent form. If it is rejected, the work order is shown as it is
+// now, with why.
+func (c *Console) step(r *request, done string, write workOrderStep) error {
+	return r.stepFrom(c.renderWorkOrder, done, write)
+}
+
+// stepFrom is step for a form of another page, which is shown again if the form is rejected.
+func (r *request) stepFrom(page func(*request, int, *form) error, done string, write workOrderStep) error {
+	id := r.Param("id")
+	after := outcome{to: workOrderURL(id), done: done, record: id, again: func(status int, f form) error { return page(r, status, &f) }}
+	return r.submit(after, func(ctx context.Context, f form) error {
+		_, err := write(ctx, f, id)
+		return err
+	})
+}
+
+func (c *Console) completeWorkOrder(r *request) error {
+	return c.step(r, "completed", func(ctx context.Context, _ form, id string) (service.WriteResult, error) {
+		return c.service.AnswerWorkOrder(ctx, r.actor(), service.RequestKey{}, id, nil, service.CompleteWork)
+	})
+}
+
+func (c *Console) holdWorkOrder(r *request) error {
+	return c.step(r, "held", func(ctx context.Context, _ form, id string) (service.WriteResult, error) {
+		return c.service.HoldWorkOrder(ctx, r.actor(), service.RequestKey{}, id)
+	})
+}
+
+func (c *Console) resumeWorkOrder(r *request) error {
+	return c.step(r, "resumed", func(ctx context.Context, _ form, id string) (service.WriteResult, error) {
+		return c.service.ResumeWorkOrder(ctx, r.actor(), service.RequestKey{}, id)
+	})
+}
+
+func (c *Console) reviewWorkOrder(r *request) error {
+	return c.step(r, "reviewed", func(ctx context.Context, f form, id string) (service.WriteResult, error) {
+		decision := f.Value("decision")
+		if decision != "approve" && decision != "send_back" {
+			return service.WriteResult{}, models.Errorf(models.CodeInvalidRequest, "A review approves the work or sends it back.")
+		}
+		return c.service.ReviewWorkOrder(ctx, r.actor(), service.RequestKey{}, id, service.Review{Approve: decision == "approve", Comment: f.Value("comment")})
+	})
+}
+
+func (c *Console) unassignWorkOrder(r *request) error {
+	return c.step(r, "person-removed", func(ctx context.Context, f form, id string) (service.WriteResult, error) {
+		return c.service.UnassignWorkOrder(ctx, r.actor(), service.RequestKey{}, id, f.Value("identity"))
+	})
+}
+
+func (c *Console) confirmCancel(r *request) error { return c.renderCancel(r, http.StatusOK, nil) }
+
+// renderCancel asks whether to cancel, with a form that was rejected or nil.
+func (c *Console) renderCancel(r *request, status int, rejected *form) error {
+	d, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), 0)
+	if err != nil {
+		return err
+	}
+	if err := d.Forbidden[service.ActionCancel]; err != nil {
+		if rejected != nil { // it was possible when the form was shown
+			return c.renderWorkOrder(r, status, rejected)
+		}
+		return err
+	}
+	f := recordForm(d.ETag, d.Record.ChangedAt, nil).orRejected(rejected)
+	answered := 0
+	for _, q := range d.Answers.Questions {
+		if q.Value != nil {
+			answered++
+		}
+	}
+	effects := []string{
+		"It cannot be reopened. No one can change, answer or complete it then.",
+		plural(len(d.Record.Assignees), "worker", "workers") + " and " + plural(len(d.Record.Consultants), "consultant", "consultants") +
+			" are told, and so are its creator and the inventory managers of " + d.Record.Inventory.Name + ".",
+		"The record, its history and " + plural(answered, "answer", "answers") + " stay.",
+	}
+	page := workOrderURL(d.Record.ID)
+	return confirmPage.render(r, status, confirmView{
+		Title: "Cancel “" + d.Record.Title + "”?", Effects: effects, Action: page + "/cancel", Button: "Cancel the work order", Back: page, BackText: "Keep it", Form: f,
+		Fields: []field{f.Text("reason", "Reason", "rows=3", "hint=Up to 1,000 characters, for everyone who reads the work order.")},
+	})
+}
+
+func (c *Console) cancelWorkOrder(r *request) error {
+	return r.stepFrom(c.renderCancel, "cancelled", func(ctx context.Context, f form, id string) (service.WriteResult, error) {
+		return c.service.CancelWorkOrder(ctx, r.actor(), service.RequestKey{}, id, f.Optional("reason"))
+	})
+}
+
+// assigneesView is the form that assigns someone to a work order.
+type assigneesView struct {
+	Title, Page, Search string
+	Form                form
+	Choices, Roles      []option
+	// More is true if there are more choices: search for them.
+	More bool
+}
+
+var assigneesPage = newPage[assigneesView]("work_order_assign.html")
+
+func (c *Console) showAssignees(r *request) error { return c.renderAssignees(r, http.StatusOK, nil) }
+
+func (c *Console) renderAssignees(r *request, status int, rejected *form) error {
+	d, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), 0)
+	if err != nil {
+		return err
+	}
+	search := r.Query("q")
+	found, err := c.service.WorkOrderAssignees(r.ctx(), r.actor(), d.Record.ID, search)
+	if err != nil {
+		return err
+	}
+	view := assigneesView{
+		Title: d.Record.Title, Page: workOrderURL(d.Record.ID), Search: search, More: found.More,
+		Form:    recordForm(d.ETag, d.Record.ChangedAt, nil),
+		Choices: []option{{Label: "Choose"}}, Roles: []option{{Value: "worker", Label: "Worker"}, {Value: "consultant", Label: "Consultant, reviews the work"}},
+	}
+	for _, choice := range found.Choices {
+		view.Choices = append(view.Choices, option{Value: choice.ID, Label: choice.Name + " (" + identityKinds[choice.Kind] + ")"})
+	}
+	view.Form = view.Form.orRejected(rejected)
+	return assigneesPage.render(r, status, view)
+}
+
+func (c *Console) assignWorkOrder(r *request) error {
+	return r.stepFrom(c.renderAssignees, "person-added", func(ctx context.Context, f form, id string) (service.WriteResult, error) {
+		workers, consultants := []string{f.Value("identity")}, []string(nil)
+		if f.Value("role") == "consultant" {
+			workers, consultants = consultants, workers
+		}
+		return c.service.AssignWorkOrder(ctx, r.actor(), service.RequestKey{}, id, workers, consultants)
+	})
+}

@@ -1,0 +1,213 @@
+package console
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+// answersView is the form of a work order's questions.
+type answersView struct {
+	Form form
+	// Name is the work order's number and title, Back its page, FormName the form's.
+	Name, Back, FormName string
+	// Forbidden is the rule that forbids answers, or "" if there is none.
+	Forbidden string
+	Questions []field
+	// Asked are the ids of the questions: browsers leave choices without an answer out.
+	Asked string
+	// Complete is the label of the button that also completes the work.
+	Complete string
+}
+
+var answersPage = newPage[answersView]("work_order_answers.html")
+
+func (c *Console) showAnswers(r *request) error { return c.renderAnswers(r, http.StatusOK, nil) }
+
+// renderAnswers shows the questions with the stored answers, or with a rejected form's.
+func (c *Console) renderAnswers(r *request, status int, rejected *form) error {
+	detail, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), 0)
+	if err != nil {
+		return err
+	}
+	questions := detail.Answers.Questions
+	values := url.Values{}
+	for _, q := range questions {
+		values[q.ID] = shownAnswer(q)
+	}
+	view := answersView{
+		Form: recordForm(detail.ETag, detail.Record.ChangedAt, values), Name: workOrderName(detail.Record),
+		Back: workOrderURL(detail.Record.ID), Complete: "Save and complete",
+	}
+	if why := detail.Forbidden[service.ActionAnswer]; why != nil {
+		view.Forbidden = sentences(why)
+	}
+	if detail.Answers.Form != nil {
+		view.FormName = detail.Answers.Form.Name
+	}
+	if len(detail.Record.Consultants) > 0 {
+		view.Complete = "Save, complete and send to the consultants"
+	}
+	view.Form = view.Form.orRejected(rejected)
+	var asked []string
+	for _, q := range questions {
+		in := questionField(q, view.Form)
+		if view.Form.Changed != nil && !sameAnswers(view.Form.Values[q.ID], shownAnswer(q)) {
+			in.Hint = strings.TrimSpace(in.Hint + " Now: " + cmp.Or(answerValue(q), "no answer") + ".")
+		}
+		view.Questions = append(view.Questions, in)
+		asked = append(asked, q.ID)
+	}
+	view.Asked = strings.Join(asked, " ")
+	return answersPage.render(r, status, view)
+}
+
+// questionField is the input of a question.
+func questionField(q models.AnsweredRecord, f form) field {
+	in := f.Text(q.ID, q.Label)
+	if q.Required {
+		in.Label += " (required to complete)"
+	}
+	var options []option
+	for _, o := range q.Options {
+		options = append(options, option{Value: o.ID, Label: o.Label})
+	}
+	switch q.Type {
+	case models.QuestionSingleChoice:
+		in.Type = "radios"
+		if !q.Required {
+			options = append(options, option{Value: "", Label: "No answer"})
+		}
+		in.Options = f.chosen(q.ID, options)
+		if !q.Required && in.Value == "" {
+			in.Options[len(options)-1].Chosen = true
+		}
+	case models.QuestionMultipleChoice:
+		in.Type, in.Options = "boxes", f.chosen(q.ID, options)
+	case models.QuestionInteger:
+		in.Hint, in.Mode = "A whole number.", "numeric"
+	case models.QuestionDecimal:
+		in.Hint, in.Mode = "A number, such as 12.50.", "decimal"
+	case models.QuestionText:
+		in.Type, in.Rows = "lines", 3
+	}
+	return in
+}
+
+// shownAnswer is the answer of a question as the values of its input.
+func shownAnswer(q models.AnsweredRecord) []string {
+	switch value := q.Value.(type) {
+	case nil:
+		return nil
+	case []any:
+		values := make([]string, len(value))
+		for i, v := range value {
+			values[i] = fmt.Sprint(v)
+		}
+		return values
+	default:
+		return []string{fmt.Sprint(value)}
+	}
+}
+
+// sameAnswers reports whether two answers are shown alike.
+func sameAnswers(a, b []string) bool {
+	given := func(values []string) []string {
+		var trimmed []string
+		for _, v := range values {
+			if v = strings.TrimSpace(strings.ReplaceAll(v, "\r\n", "\n")); v != "" {
+				trimmed = append(trimmed, v)
+			}
+		}
+		return trimmed
+	}
+	return slices.Equal(given(a), given(b))
+}
+
+// answerWorkOrder saves the answers that differ from what the form showed, and completes the
+// work if that button was pressed.
+func (c *Console) answerWorkOrder(r *request) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	id := r.Param("id")
+	detail, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), id, 0)
+	if err != nil {
+		return err
+	}
+	answers, completion, done := givenAnswers(f, detail.Answers.Questions), service.SaveAnswers, "answered"
+	if f.Has("complete", "yes") {
+		completion, done = service.CompleteWork, "completed"
+		if len(detail.Record.Consultants) > 0 {
+			done = "sent-to-review"
+		}
+	}
+	_, err = c.service.AnswerWorkOrder(f.context(r), r.actor(), service.RequestKey{}, id, answers, completion)
+	return r.finish(f, atQuestions(err, answers), outcome{
+		to: workOrderURL(id), done: done, record: id,
+		again: func(status int, f form) error { return c.renderAnswers(r, status, &f) },
+	})
+}
+
+// givenAnswers are the answers that the form changes.
+func givenAnswers(f form, questions []models.AnsweredRecord) []service.GivenAnswer {
+	asked := strings.Fields(f.Value("asked"))
+	var answers []service.GivenAnswer
+	for _, q := range questions {
+		if slices.Contains(asked, q.ID) && !sameAnswers(f.Values[q.ID], shownAnswer(q)) {
+			answers = append(answers, service.GivenAnswer{QuestionID: q.ID, Value: givenAnswer(f, q)})
+		}
+	}
+	return answers
+}
+
+// givenAnswer is the answer to a question, nil if it was left empty.
+func givenAnswer(f form, q models.AnsweredRecord) any {
+	text := f.Value(q.ID)
+	switch {
+	case q.Type == models.QuestionMultipleChoice && len(f.Values[q.ID]) > 0:
+		var options []any
+		for _, id := range f.Values[q.ID] {
+			options = append(options, id)
+		}
+		return options
+	case text == "":
+		return nil
+	case q.Type == models.QuestionInteger, q.Type == models.QuestionDecimal:
+		return json.Number(text)
+	}
+	return text
+}
+
+// atQuestions returns an error about answers with the questions' ids instead of their places.
+func atQuestions(err error, answers []service.GivenAnswer) error {
+	known, ok := errors.AsType[*models.Error](err)
+	if !ok {
+		return err
+	}
+	var fields []models.FieldError
+	for _, id := range known.QuestionIDs {
+		fields = append(fields, models.FieldError{Pointer: "/" + id, Code: "required", Detail: "Answer this question to complete the work order."})
+	}
+	for _, field := range known.Fields {
+		place, _, _ := strings.Cut(strings.TrimPrefix(field.Pointer, "/answers/"), "/")
+		if n, err := strconv.Atoi(place); err == nil && n < len(answers) {
+			field.Pointer = "/" + answers[n].QuestionID
+		}
+		fields = append(fields, field)
+	}
+	if len(fields) == 0 {
+		return err
+	}
+	return models.Invalid(fields...)
+}

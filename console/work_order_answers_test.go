@@ -1,0 +1,190 @@
+package console_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"millwright/console/consoletest"
+	"millwright/models"
+	"millwright/service"
+	"millwright/service/servicetest"
+)
+
+// storedAnswers are the answers of a work order by the questions' keys.
+func storedAnswers(s *consoletest.Site, id string) string {
+	keys := map[string]string{}
+	for _, key := range []string{"q_state", "q_parts", "q_hours", "q_pressure", "q_note", "o_ok", "o_dirty", "o_belt", "o_filter"} {
+		keys[s.ID(key)] = key
+	}
+	text := servicetest.Value[string](s.Fixture, `SELECT coalesce(string_agg(a.question_id || '=' || a.value::text, ' ' ORDER BY q.position), '')
+		FROM answers a JOIN questions q ON q.id = a.question_id WHERE a.work_order_id = $1`, id)
+	for id, key := range keys {
+		text = strings.ReplaceAll(text, id, key)
+	}
+	return text
+}
+
+// answersForm is the form of a page with answers by the questions' keys.
+func answersForm(s *consoletest.Site, page consoletest.Page, pairs ...string) url.Values {
+	form := page.Form()
+	for i := 0; i < len(pairs); i += 2 {
+		value := pairs[i+1]
+		if strings.HasPrefix(value, "o_") {
+			value = s.ID(value)
+		}
+		form.Add(s.ID(pairs[i]), value)
+	}
+	return form
+}
+
+// A worker answers questions of every type, changes and clears answers, and completes the work.
+func TestAWorkOrderIsAnswered(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	id := plannedWorkOrder(t, s)
+	v, path := s.SignedIn("bob"), "/console/work-orders/"+id+"/answers"
+	page := v.Get(path).Want(http.StatusOK, "Filter state (required to complete)", "Running hours (required to complete)", `inputmode="numeric"`, `inputmode="decimal"`, `type="radio"`, `type="checkbox"`)
+	form := answersForm(s, page, "q_state", "o_dirty", "q_parts", "o_belt", "q_parts", "o_filter", "q_hours", " 120 ", "q_pressure", "12.50", "q_note", "Belt\r\nworn <b>")
+	if to := v.Post(path, form).Want(http.StatusSeeOther).Location(); to != "/console/work-orders/"+id+"?done=answered" {
+		t.Errorf("it redirects to %s", to)
+	}
+	const all = `q_state="o_dirty" q_parts=["o_belt", "o_filter"] q_hours=120 q_pressure=12.50 q_note="Belt\nworn <b>"`
+	if got := storedAnswers(s, id); got != all {
+		t.Errorf("the answers are %s", got)
+	}
+	page = v.Get(path).Want(http.StatusOK, `value="`+s.ID("o_dirty")+`" checked`, `value="12.50"`, "Belt\nworn &lt;b&gt;</textarea>")
+	// An unchanged answer keeps its time and author.
+	s.Clock.Advance(time.Hour)
+	v.Post(path, answersForm(s, page, "q_state", "o_dirty", "q_parts", "o_belt", "q_parts", "o_filter", "q_hours", "121", "q_pressure", "12.50", "q_note", "Belt\r\nworn <b>")).Want(http.StatusSeeOther)
+	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM answers WHERE answered_at > $1`, s.Clock.Now().Add(-time.Minute)); n != 1 {
+		t.Errorf("%d answers are written again", n)
+	}
+	// Emptied answers are cleared, and a form that lacks questions leaves them alone.
+	page = v.Get(path)
+	v.Post(path, answersForm(s, page, "q_state", "o_ok", "q_hours", "121", "q_pressure", "", "q_note", "")).Want(http.StatusSeeOther)
+	partial := v.Get(path).Form(s.ID("q_hours"), "122")
+	partial.Set("asked", s.ID("q_hours"))
+	v.Post(path, partial).Want(http.StatusSeeOther)
+	if got := storedAnswers(s, id); got != `q_state="o_ok" q_hours=122` {
+		t.Errorf("the answers are %s", got)
+	}
+	form = answersForm(s, v.Get(path).Want(http.StatusOK, "Save and complete"), "q_state", "o_ok", "q_hours", "122")
+	form.Set("complete", "yes")
+	v.Post(path, form).Want(http.StatusSeeOther)
+	if status := workOrder(t, s, id).Status.Code; status != string(models.StatusComplete) {
+		t.Errorf("the status is %s", status)
+	}
+}
+
+// A question shows the mistake in its answer, and the form keeps all answers.
+func TestAnswersAreChecked(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	id := plannedWorkOrder(t, s, "cat")
+	v, path := s.SignedIn("bob"), "/console/work-orders/"+id+"/answers"
+	good := []string{"q_state", "o_ok", "q_parts", "o_belt", "q_hours", "5", "q_pressure", "1.5", "q_note", "Kept note"}
+	for _, test := range []struct{ question, value, wants string }{
+		{"q_state", "opt_nothing", "one of the question"},
+		{"q_parts", "opt_nothing", "list of ids"},
+		{"q_hours", "5.5", "must be an integer"},
+		{"q_hours", "many", "must be an integer"},
+		{"q_hours", "1234567890123456789", "at most 18 digits"},
+		{"q_pressure", "1,5", "must be a number"},
+		{"q_pressure", "NaN", "must be a number"},
+		{"q_note", strings.Repeat("x", 10_001), "at most 10,000 characters"},
+		{"q_note", "bell\a", "control characters"},
+	} {
+		form := answersForm(s, v.Get(path).Want(http.StatusOK), good...)
+		form.Set(s.ID(test.question), test.value)
+		page := v.Post(path, form).Want(http.StatusUnprocessableEntity, test.wants, `id="`+s.ID(test.question)+`-about"><p class="problem">`)
+		if test.question != "q_note" && !strings.Contains(page.Body, "Kept note</textarea>") || test.question != "q_state" && !strings.Contains(page.Body, s.ID("o_ok")+`" checked`) {
+			t.Errorf("%s: the other answers are lost", test.question)
+		}
+	}
+	form := answersForm(s, v.Get(path), "q_note", "Kept note")
+	form.Set("complete", "yes")
+	page := v.Post(path, form).Want(http.StatusUnprocessableEntity, "Answer this question to complete the work order.", "Kept note</textarea>")
+	for _, key := range []string{"q_state", "q_hours"} {
+		if !strings.Contains(page.Body, `id="`+s.ID(key)+`-about"><p class="problem">`) {
+			t.Errorf("%s is not marked", key)
+		}
+	}
+	if got := storedAnswers(s, id); got != "" {
+		t.Errorf("rejected answers are saved: %s", got)
+	}
+	form = answersForm(s, v.Get(path).Want(http.StatusOK, "send to the consultants"), good...)
+	form.Set("complete", "yes")
+	v.Post(path, form).Want(http.StatusSeeOther)
+	if status := workOrder(t, s, id).Status.Code; status != string(models.StatusSentToInspection) {
+		t.Errorf("the status is %s", status)
+	}
+}
+
+// Someone who answers after another worker reads who did, sees the other's answers and keeps
+// the input.
+func TestAnswersOverOthers(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	id := plannedWorkOrder(t, s)
+	if _, err := s.AssignWorkOrder(t.Context(), s.Viewer("ann"), service.RequestKey{}, id, []string{s.ID("dan")}, nil); err != nil {
+		t.Fatal(err)
+	}
+	path := "/console/work-orders/" + id + "/answers"
+	bob, dan := s.SignedIn("bob"), s.SignedIn("dan")
+	mine := answersForm(s, bob.Get(path), "q_hours", "7", "q_note", "Bob was here")
+	s.Clock.Advance(time.Minute)
+	dan.Post(path, answersForm(s, dan.Get(path), "q_hours", "8", "q_state", "o_ok")).Want(http.StatusSeeOther)
+	page := bob.Post(path, mine).Want(http.StatusConflict, "<bdi>Dan Woods</bdi> answered", "Bob was here</textarea>", "Now: 8.", "Now: OK.")
+	if got := storedAnswers(s, id); got != `q_state="o_ok" q_hours=8` {
+		t.Errorf("the answers are %s", got)
+	}
+	bob.Post(path, answersForm(s, page, "q_hours", "9", "q_state", "o_ok", "q_note", "Bob was here")).Want(http.StatusSeeOther)
+	if got := storedAnswers(s, id); got != `q_state="o_ok" q_hours=9 q_note="Bob was here"` {
+		t.Errorf("the answers are %s", got)
+	}
+}
+
+// A work order without a form can be completed on its answers page.
+func TestAWorkOrderWithoutAFormIsCompleted(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	id := plannedWorkOrder(t, s)
+	s.Exec(`UPDATE work_orders SET form_id = NULL WHERE id = $1`, id)
+	v, path := s.SignedIn("bob"), "/console/work-orders/"+id+"/answers"
+	v.Post(path, v.Get(path).Want(http.StatusOK, "This work order has no form").Form("complete", "yes")).Want(http.StatusSeeOther)
+	if status := workOrder(t, s, id).Status.Code; status != string(models.StatusComplete) {
+		t.Errorf("the status is %s", status)
+	}
+}
+
+// With scripts and without, a person edits a work order and answers its questions.
+func TestAWorkOrderIsAnsweredInABrowser(t *testing.T) {
+	t.Parallel()
+	onBrowsers(t, func(t *testing.T, s *consoletest.Site, b *consoletest.Browser) {
+		creating(s)
+		id := plannedWorkOrder(t, s)
+		b.SignIn("bob")
+		b.Open("/console/work-orders/" + id + "/edit")
+		b.Fill("title", "Edited title")
+		b.Press("Save")
+		b.Open("/console/work-orders/" + id + "/answers")
+		b.WantText("Edited title")
+		b.Choose(s.ID("q_state"), s.ID("o_dirty"))
+		b.Choose(s.ID("q_parts"), s.ID("o_belt"))
+		b.Fill(s.ID("q_hours"), "12")
+		b.Fill(s.ID("q_pressure"), "0.50")
+		b.Fill(s.ID("q_note"), "Done")
+		b.Press("Save and complete")
+		b.WantPath("/console/work-orders/" + id)
+		if got, want := storedAnswers(s, id), fmt.Sprintf("q_state=%q q_parts=[%q] q_hours=12 q_pressure=0.50 q_note=%q", "o_dirty", "o_belt", "Done"); got != want {
+			t.Errorf("the answers are %s, want %s", got, want)
+		}
+		if record := workOrder(t, s, id); record.Title != "Edited title" || record.Status.Code != string(models.StatusComplete) {
+			t.Errorf("it is %+v", record)
+		}
+	})
+}

@@ -1,0 +1,135 @@
+package console_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"millwright/console/consoletest"
+	"millwright/models"
+	"millwright/service"
+	"millwright/service/servicetest"
+)
+
+// plannedWorkOrder creates a work order on AHU 1 with a form, whose worker is Bob.
+func plannedWorkOrder(t *testing.T, s *consoletest.Site, consultants ...string) string {
+	t.Helper()
+	description, due, form := "First\r\nsecond", models.TimeOf(time.Date(2026, 7, 1, 6, 30, 15, 0, time.UTC)), s.ID("inspection")
+	in := service.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace\nthe filter", Description: &description, TargetDate: &due, FormID: &form, Assignees: []string{s.ID("bob")}}
+	for _, key := range consultants {
+		in.Consultants = append(in.Consultants, s.ID(key))
+	}
+	created, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.RequestKey{}, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return created.RecordID
+}
+
+// A person changes only the fields that it changes: the others keep what inputs cannot show.
+func TestAWorkOrderIsEdited(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	creating(s)
+	s.Exec(`UPDATE people SET time_zone = 'Europe/Helsinki' WHERE id = $1`, s.ID("bob"))
+	id := plannedWorkOrder(t, s)
+	v, path := s.SignedIn("bob"), "/console/work-orders/"+id+"/edit"
+	page := v.Get(path).Want(http.StatusOK, `value="2026-07-01T09:30"`, "Due (Europe/Helsinki)", "First\r\nsecond</textarea>")
+	form := page.Form("title", "Replacethe filter", "description", "First\r\nsecond", "priority", "high", "target_date", "2026-07-01T09:30", "external_id", "")
+	if to := v.Post(path, form).Want(http.StatusSeeOther).Location(); to != "/console/work-orders/"+id+"?done=saved" {
+		t.Errorf("it redirects to %s", to)
+	}
+	record := workOrder(t, s, id)
+	if record.Title != "Replace\nthe filter" || *record.Description != "First\r\nsecond" || record.TargetDate.String() != "2026-07-01T06:30:15.000Z" || record.Priority != models.PriorityHigh {
+		t.Errorf("it is now %+v", record)
+	}
+	form = v.Get(path).Want(http.StatusOK, `value="high" selected`).Form("title", "New title", "description", " ", "priority", "none", "target_date", "2026-08-01T00:00", "external_id", "PO-9")
+	v.Post(path, form).Want(http.StatusSeeOther)
+	record = workOrder(t, s, id)
+	if record.Title != "New title" || record.Description != nil || record.TargetDate.String() != "2026-07-31T21:00:00.000Z" || record.Priority != models.PriorityNone || *record.ExternalID != "PO-9" {
+		t.Errorf("it is now %+v", record)
+	}
+	v.Post(path, v.Get(path).Form("title", "New title", "description", "", "priority", "none", "target_date", "", "external_id", "")).Want(http.StatusSeeOther)
+	if record = workOrder(t, s, id); record.TargetDate != nil || record.ExternalID != nil {
+		t.Errorf("cleared, it is %+v", record)
+	}
+	for field, text := range map[string]string{
+		"title": " ", "description": strings.Repeat("x", 10_001), "priority": "urgent", "target_date": "soon", "external_id": strings.Repeat("x", 201),
+	} {
+		form := v.Get(path).Form("title", "Kept title", "description", "Kept text", "priority", "low", "target_date", "2026-09-01T10:00", "external_id", "KEPT")
+		form.Set(field, text)
+		page := v.Post(path, form).Want(http.StatusUnprocessableEntity, `id="`+field+`-about"><p class="problem">`)
+		if field != "title" && !strings.Contains(page.Body, `value="Kept title"`) {
+			t.Errorf("with a wrong %s the rest is lost", field)
+		}
+	}
+}
+
+// Someone who saves a form over another's change reads who changed what, sees the values of
+// now, keeps the input and can save it on purpose.
+func TestAnEditOverAnotherChange(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	creating(s)
+	id := plannedWorkOrder(t, s)
+	path := "/console/work-orders/" + id + "/edit"
+	bob, cat := s.SignedIn("bob"), s.SignedIn("cat")
+	fields := []string{"description", "By Bob", "priority", "low", "target_date", "", "external_id", ""}
+	mine := bob.Get(path).Want(http.StatusOK).Form(append(fields, "title", "Bob's title")...)
+	s.Clock.Advance(time.Minute)
+	cat.Post(path, cat.Get(path).Form("title", "Cat's title", "description", "First\r\nsecond", "priority", "none", "target_date", "2026-07-01T06:30", "external_id", "")).Want(http.StatusSeeOther)
+	page := bob.Post(path, mine).Want(http.StatusConflict, "<bdi>Cat Rivers</bdi> changed", "since you opened this page", `value="Bob&#39;s title"`, ">By Bob</textarea>", "<dt>Title now</dt><dd><bdi>Cat&#39;s title</bdi>")
+	if workOrder(t, s, id).Title != "Cat's title" {
+		t.Error("the change is overwritten")
+	}
+	again := page.Form(append(fields, "title", "Bob's title")...)
+	bob.Post(path, again).Want(http.StatusSeeOther)
+	if workOrder(t, s, id).Title != "Bob's title" {
+		t.Error("the form cannot be saved on purpose")
+	}
+	// If a rule forbids the change by now, the page names it and still shows what was entered.
+	late := bob.Get(path).Form("title", "Too late")
+	if _, err := s.CancelWorkOrder(t.Context(), s.Viewer("ann"), service.RequestKey{}, id, nil); err != nil {
+		t.Fatal(err)
+	}
+	bob.Post(path, late).Want(http.StatusConflict, "Cancelled", "Too late", "does not allow this")
+}
+
+// Someone who may not change or answer a work order reads the rule; one who may not read it
+// gets the same page as for an unknown one.
+func TestWhyAWorkOrderCannotBeChanged(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	s.Exec(`UPDATE permission_definitions SET grants = grants || '{work_orders.read}' WHERE id = $1`, s.ID("working"))
+	id := plannedWorkOrder(t, s)
+	page := "/console/work-orders/" + id
+	bob, cat, eve, ann := s.SignedIn("bob"), s.SignedIn("cat"), s.SignedIn("eve"), s.SignedIn("ann")
+	want := func(v *consoletest.Visitor, path, text string) {
+		t.Helper()
+		if shown := v.Get(page+path).Want(http.StatusOK, text); strings.Contains(shown.Body, `method="post" action="`+page) {
+			t.Errorf("%s offers a form", path)
+		}
+	}
+	want(bob, "/edit", "may not change work orders on this node")
+	want(cat, "/answers", "Only an assigned worker may answer this work order")
+	bob.Post(page+"/edit", bob.Get(page+"/answers").Form("title", "Forbidden")).Want(http.StatusForbidden)
+	for _, path := range []string{"/edit", "/answers"} {
+		hidden, unknown := eve.Get(page+path).Want(http.StatusNotFound), eve.Get("/console/work-orders/wo_00000000000000000000000000"+path).Want(http.StatusNotFound)
+		if hidden.Body != unknown.Body {
+			t.Errorf("%s of a hidden work order differs from that of an unknown one", path)
+		}
+	}
+	s.Exec(`UPDATE organizations SET read_only = true`)
+	want(ann, "/edit", "The organization is read-only")
+	bob.Get(page+"/answers").Want(http.StatusOK, "Save the answers") // answering still works
+	s.Exec(`UPDATE organizations SET read_only = false`)
+	if _, err := s.HoldWorkOrder(t.Context(), s.Viewer("ann"), service.RequestKey{}, id); err != nil {
+		t.Fatal(err)
+	}
+	want(ann, "/edit", "&#34;On hold&#34; does not allow this")
+	want(bob, "/answers", "&#34;On hold&#34; does not allow this")
+	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM work_orders WHERE title = 'Forbidden'`); n != 0 {
+		t.Error("it is changed")
+	}
+}

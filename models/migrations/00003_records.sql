@@ -1,0 +1,380 @@
+-- Forms, work orders with their answers, and feedback.
+
+-- +goose Up
+
+CREATE TABLE forms (
+    id              public_id PRIMARY KEY,
+    organization_id public_id NOT NULL REFERENCES organizations ON DELETE CASCADE,
+    name            text NOT NULL CHECK (char_length(name) BETWEEN 1 AND 200),
+    created_at      timestamptz(3) NOT NULL,
+    changed_at      timestamptz(3) NOT NULL,
+    changed_xid     xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    UNIQUE (organization_id, id)
+);
+CREATE INDEX forms_changes ON forms (organization_id, changed_xid, id);
+CREATE TRIGGER forms_position BEFORE UPDATE ON forms FOR EACH ROW EXECUTE FUNCTION set_change_position();
+
+CREATE TABLE questions (
+    id       public_id PRIMARY KEY,
+    form_id  public_id NOT NULL REFERENCES forms ON DELETE CASCADE,
+    position integer NOT NULL,
+    label    text NOT NULL CHECK (char_length(label) BETWEEN 1 AND 1000),
+    type     text NOT NULL CHECK (type IN ('single_choice', 'multiple_choice', 'integer', 'decimal', 'text')),
+    required boolean NOT NULL,
+    UNIQUE (form_id, id),
+    UNIQUE (form_id, position) DEFERRABLE INITIALLY DEFERRED
+);
+
+CREATE TABLE question_options (
+    id          public_id PRIMARY KEY,
+    question_id public_id NOT NULL REFERENCES questions ON DELETE CASCADE,
+    position    integer NOT NULL,
+    label       text NOT NULL CHECK (char_length(label) BETWEEN 1 AND 1000),
+    UNIQUE (question_id, position) DEFERRABLE INITIALLY DEFERRED
+);
+
+-- A form's questions as its record shows them, so that reading a form copies a string.
+-- questions are models.QuestionRecords without spaces, NULL only inside of a transaction that changes them. It is stored as
+-- it is: it is read more often than written, and uncompressing takes longer than reading.
+CREATE TABLE form_questions (
+    form_id   public_id PRIMARY KEY REFERENCES forms ON DELETE CASCADE,
+    questions text
+);
+ALTER TABLE form_questions ALTER COLUMN questions SET STORAGE EXTERNAL;
+
+-- Statements that change questions or options mark their forms. Marking locks the row, so transactions that change one
+-- form follow each other, and the last one encodes what all of them wrote.
+-- +goose StatementBegin
+CREATE FUNCTION mark_form_questions(changed text[]) RETURNS void LANGUAGE sql SET enable_seqscan = off AS $$
+    INSERT INTO form_questions (form_id)
+    SELECT f.id FROM unnest(changed) u (id) CROSS JOIN LATERAL (SELECT id FROM forms WHERE id = u.id LIMIT 1) f ORDER BY f.id
+    ON CONFLICT (form_id) DO UPDATE SET questions = NULL WHERE form_questions.questions IS NOT NULL
+$$;
+
+CREATE FUNCTION mark_forms_of_questions() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP <> 'INSERT' THEN
+        PERFORM mark_form_questions(ARRAY(SELECT DISTINCT form_id::text FROM old_rows));
+    END IF;
+    IF TG_OP <> 'DELETE' THEN
+        PERFORM mark_form_questions(ARRAY(SELECT DISTINCT form_id::text FROM new_rows));
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE FUNCTION mark_forms_of_options() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
+BEGIN
+    IF TG_OP <> 'INSERT' THEN
+        PERFORM mark_form_questions(ARRAY(SELECT DISTINCT q.form_id::text FROM (SELECT DISTINCT question_id FROM old_rows) o
+            CROSS JOIN LATERAL (SELECT form_id FROM questions WHERE id = o.question_id LIMIT 1) q));
+    END IF;
+    IF TG_OP <> 'DELETE' THEN
+        PERFORM mark_form_questions(ARRAY(SELECT DISTINCT q.form_id::text FROM (SELECT DISTINCT question_id FROM new_rows) o
+            CROSS JOIN LATERAL (SELECT form_id FROM questions WHERE id = o.question_id LIMIT 1) q));
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE FUNCTION encode_form_questions() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
+BEGIN
+    UPDATE form_questions f SET questions = array_to_json(ARRAY(SELECT shown FROM questions q
+        CROSS JOIN LATERAL (SELECT q.id, q.label, q.type, q.required, ARRAY(SELECT choice FROM question_options o
+            CROSS JOIN LATERAL (SELECT o.id, o.label) choice WHERE o.question_id = q.id ORDER BY o.position) AS options) shown
+        WHERE q.form_id = f.form_id ORDER BY q.position))::text
+    WHERE f.form_id = NEW.form_id AND f.questions IS NULL;
+    RETURN NULL;
+END $$;
+-- +goose StatementEnd
+
+-- Once for each form and transaction, when it ends.
+CREATE CONSTRAINT TRIGGER form_questions_encode AFTER INSERT OR UPDATE ON form_questions DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW WHEN (NEW.questions IS NULL) EXECUTE FUNCTION encode_form_questions();
+
+CREATE TRIGGER questions_insert AFTER INSERT ON questions REFERENCING NEW TABLE AS new_rows
+    FOR EACH STATEMENT EXECUTE FUNCTION mark_forms_of_questions();
+CREATE TRIGGER questions_update AFTER UPDATE ON questions REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows
+    FOR EACH STATEMENT EXECUTE FUNCTION mark_forms_of_questions();
+CREATE TRIGGER questions_delete AFTER DELETE ON questions REFERENCING OLD TABLE AS old_rows
+    FOR EACH STATEMENT EXECUTE FUNCTION mark_forms_of_questions();
+CREATE TRIGGER question_options_insert AFTER INSERT ON question_options REFERENCING NEW TABLE AS new_rows
+    FOR EACH STATEMENT EXECUTE FUNCTION mark_forms_of_options();
+CREATE TRIGGER question_options_update AFTER UPDATE ON question_options REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows
+    FOR EACH STATEMENT EXECUTE FUNCTION mark_forms_of_options();
+CREATE TRIGGER question_options_delete AFTER DELETE ON question_options REFERENCING OLD TABLE AS old_rows
+    FOR EACH STATEMENT EXECUTE FUNCTION mark_forms_of_options();
+
+-- Room on each page for the new version of a changed row. The rows that frequent writes insert have no foreign keys to
+-- identities: each write has read those that it names.
+CREATE TABLE work_orders (
+    id              public_id PRIMARY KEY,
+    organization_id public_id NOT NULL, -- implied by the foreign key to the node
+    number          bigint NOT NULL CHECK (number > 0),
+    inventory_id    public_id NOT NULL,
+    title           text NOT NULL CHECK (char_length(title) BETWEEN 1 AND 200),
+    description     text CHECK (char_length(description) <= 10000),
+    priority        text NOT NULL CHECK (priority IN ('none', 'low', 'medium', 'high')),
+    target_date     timestamptz(3),
+    form_id         public_id,
+    external_id     text CHECK (char_length(external_id) BETWEEN 1 AND 200),
+    status          text NOT NULL CHECK (status IN ('open', 'in_progress', 'sent_to_inspection',
+                        'back_from_inspection', 'complete', 'cancelled', 'on_hold')),
+    -- The status that a work order on hold resumes to.
+    held_from       text CHECK (held_from IN ('open', 'in_progress', 'back_from_inspection')),
+    cancel_reason   text CHECK (char_length(cancel_reason) <= 1000),
+    created_by      public_id NOT NULL,
+    created_at      timestamptz(3) NOT NULL,
+    changed_at      timestamptz(3) NOT NULL,
+    completed_at    timestamptz(3),
+    cancelled_at    timestamptz(3),
+    changed_xid     xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    FOREIGN KEY (organization_id, inventory_id) REFERENCES inventory_nodes (organization_id, id),
+    FOREIGN KEY (organization_id, form_id) REFERENCES forms (organization_id, id),
+    CHECK ((completed_at IS NOT NULL) = (status = 'complete')),
+    CHECK ((cancelled_at IS NOT NULL) = (status = 'cancelled')),
+    CHECK (cancel_reason IS NULL OR status = 'cancelled'),
+    CHECK (held_from IS NULL OR status = 'on_hold')
+) WITH (fillfactor = 85);
+CREATE INDEX work_orders_newest ON work_orders (organization_id, id);
+-- One status in order, even a rare one.
+CREATE INDEX work_orders_of_status ON work_orders (organization_id, status, id);
+CREATE INDEX work_orders_by_node ON work_orders (inventory_id, id);
+CREATE INDEX work_orders_of_node_status ON work_orders (inventory_id, status, id);
+CREATE INDEX work_orders_by_creator ON work_orders (created_by, id) INCLUDE (inventory_id);
+CREATE INDEX work_orders_external ON work_orders (organization_id, external_id, id) WHERE external_id IS NOT NULL;
+CREATE INDEX work_orders_of_form ON work_orders (form_id, id) WHERE form_id IS NOT NULL;
+-- Work orders in process, by when they are due.
+CREATE INDEX work_orders_due ON work_orders (organization_id, target_date)
+    WHERE target_date IS NOT NULL AND status NOT IN ('complete', 'cancelled');
+-- Work orders by when they were closed. Only closing one writes into them.
+CREATE INDEX work_orders_completed ON work_orders (organization_id, completed_at) INCLUDE (inventory_id)
+    WHERE completed_at IS NOT NULL;
+CREATE INDEX work_orders_cancelled ON work_orders (organization_id, cancelled_at) INCLUDE (inventory_id)
+    WHERE cancelled_at IS NOT NULL;
+CREATE TRIGGER work_orders_position BEFORE UPDATE ON work_orders FOR EACH ROW EXECUTE FUNCTION set_change_position();
+
+-- The service takes the number before it inserts the row, so that it knows the record. Other writers leave it out.
+-- +goose StatementBegin
+CREATE FUNCTION number_work_order() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.number := nextval(('work_order_numbers.' || quote_ident(NEW.organization_id))::regclass);
+    RETURN NEW;
+END $$;
+-- +goose StatementEnd
+CREATE TRIGGER work_orders_number BEFORE INSERT ON work_orders
+    FOR EACH ROW WHEN (NEW.number IS NULL) EXECUTE FUNCTION number_work_order();
+
+-- The primary key enforces the rule both_roles: an identity is worker or consultant of a work order, not both.
+CREATE TABLE work_order_assignees (
+    work_order_id public_id NOT NULL REFERENCES work_orders ON DELETE CASCADE,
+    identity_id   public_id NOT NULL,
+    role          text NOT NULL CHECK (role IN ('worker', 'consultant')),
+    position      integer NOT NULL,
+    PRIMARY KEY (work_order_id, identity_id)
+);
+-- Lists of what is assigned to an identity name the condition, so nothing else uses this index: with the plan of an empty
+-- table it would be read from end to end.
+CREATE INDEX work_order_assignees_of_identity ON work_order_assignees (identity_id, work_order_id) WHERE position >= 0;
+
+-- Each work order by its last change. An index of work_orders on changed_xid would give every change new
+-- entries in all indexes of the table; without one, a change is a HOT update and adds two or three here.
+CREATE TABLE work_order_positions (
+    id              public_id NOT NULL,
+    organization_id public_id NOT NULL,
+    inventory_id    public_id NOT NULL,
+    created_by      public_id NOT NULL,
+    changed_xid     xid8 NOT NULL,
+    PRIMARY KEY (organization_id, changed_xid, id)
+) WITH (autovacuum_vacuum_scale_factor = 0.02);
+CREATE INDEX work_order_positions_of_node ON work_order_positions (inventory_id, changed_xid, id);
+CREATE INDEX work_order_positions_created_by ON work_order_positions (created_by, changed_xid, id);
+
+-- The function is planned once in a session, perhaps while the table is empty: LIMIT and the setting keep the
+-- look-up by key.
+-- +goose StatementBegin
+CREATE FUNCTION keep_work_order_positions() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
+BEGIN
+    IF TG_OP <> 'INSERT' THEN
+        DELETE FROM work_order_positions p
+        USING old_rows o CROSS JOIN LATERAL (
+            SELECT q.ctid FROM work_order_positions q
+            WHERE q.organization_id = o.organization_id AND q.changed_xid = o.changed_xid AND q.id = o.id LIMIT 1) held
+        WHERE p.ctid = held.ctid;
+    END IF;
+    IF TG_OP <> 'DELETE' THEN
+        INSERT INTO work_order_positions (id, organization_id, inventory_id, created_by, changed_xid)
+        SELECT id, organization_id, inventory_id, created_by, changed_xid FROM new_rows;
+    END IF;
+    RETURN NULL;
+END $$;
+-- +goose StatementEnd
+
+CREATE TRIGGER work_orders_position_insert AFTER INSERT ON work_orders REFERENCING NEW TABLE AS new_rows
+    FOR EACH STATEMENT EXECUTE FUNCTION keep_work_order_positions();
+CREATE TRIGGER work_orders_position_update AFTER UPDATE ON work_orders REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows
+    FOR EACH STATEMENT EXECUTE FUNCTION keep_work_order_positions();
+CREATE TRIGGER work_orders_position_delete AFTER DELETE ON work_orders REFERENCING OLD TABLE AS old_rows
+    FOR EACH STATEMENT EXECUTE FUNCTION keep_work_order_positions();
+
+-- Each work order by its last change, once for each team, organization and integration that is assigned to it. People
+-- do not list changes.
+CREATE TABLE assigned_positions (
+    identity_id public_id NOT NULL,
+    changed_xid xid8 NOT NULL,
+    id          public_id NOT NULL,
+    PRIMARY KEY (identity_id, changed_xid, id)
+) WITH (autovacuum_vacuum_scale_factor = 0.02);
+
+-- A change of a work order moves its rows. LIMIT and the setting keep the look-ups by key, as above.
+-- +goose StatementBegin
+CREATE FUNCTION move_assigned_positions() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
+BEGIN
+    UPDATE assigned_positions p SET changed_xid = moved.changed_xid
+    FROM (
+        SELECT held.ctid AS held, n.changed_xid
+        FROM old_rows o JOIN new_rows n ON n.id = o.id AND n.changed_xid <> o.changed_xid
+        CROSS JOIN LATERAL (
+            SELECT x.identity_id FROM work_order_assignees x
+            WHERE x.work_order_id = o.id AND (SELECT kind <> 'person' FROM identities WHERE id = x.identity_id) OFFSET 0) x
+        CROSS JOIN LATERAL (
+            SELECT q.ctid FROM assigned_positions q
+            WHERE q.identity_id = x.identity_id AND q.changed_xid = o.changed_xid AND q.id = o.id LIMIT 1) held
+    ) moved
+    WHERE p.ctid = moved.held;
+    RETURN NULL;
+END $$;
+
+-- Writers of assignees have locked the work order, so its position stays the same meanwhile.
+CREATE FUNCTION keep_assigned_positions() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
+BEGIN
+    IF TG_OP <> 'INSERT' THEN
+        DELETE FROM assigned_positions p
+        USING old_rows o
+        CROSS JOIN LATERAL (SELECT changed_xid FROM work_orders WHERE id = o.work_order_id LIMIT 1) w
+        CROSS JOIN LATERAL (
+            SELECT q.ctid FROM assigned_positions q
+            WHERE q.identity_id = o.identity_id AND q.changed_xid = w.changed_xid AND q.id = o.work_order_id LIMIT 1) held
+        WHERE p.ctid = held.ctid;
+    END IF;
+    IF TG_OP <> 'DELETE' THEN
+        INSERT INTO assigned_positions (identity_id, changed_xid, id)
+        SELECT n.identity_id, w.changed_xid, n.work_order_id
+        FROM new_rows n CROSS JOIN LATERAL (SELECT changed_xid FROM work_orders WHERE id = n.work_order_id LIMIT 1) w
+        WHERE (SELECT kind <> 'person' FROM identities WHERE id = n.identity_id);
+    END IF;
+    RETURN NULL;
+END $$;
+
+-- A deleted work order loses its assignees later, when its position is no longer known.
+CREATE FUNCTION remove_assigned_positions() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
+BEGIN
+    DELETE FROM assigned_positions p
+    USING work_order_assignees x
+    WHERE x.work_order_id = OLD.id AND p.identity_id = x.identity_id AND p.changed_xid = OLD.changed_xid AND p.id = OLD.id;
+    RETURN OLD;
+END $$;
+-- +goose StatementEnd
+
+CREATE TRIGGER work_orders_assigned_update AFTER UPDATE ON work_orders REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows
+    FOR EACH STATEMENT EXECUTE FUNCTION move_assigned_positions();
+CREATE TRIGGER work_orders_assigned_delete BEFORE DELETE ON work_orders
+    FOR EACH ROW EXECUTE FUNCTION remove_assigned_positions();
+CREATE TRIGGER work_order_assignees_insert AFTER INSERT ON work_order_assignees REFERENCING NEW TABLE AS new_rows
+    FOR EACH STATEMENT EXECUTE FUNCTION keep_assigned_positions();
+CREATE TRIGGER work_order_assignees_update AFTER UPDATE ON work_order_assignees REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows
+    FOR EACH STATEMENT EXECUTE FUNCTION keep_assigned_positions();
+CREATE TRIGGER work_order_assignees_delete AFTER DELETE ON work_order_assignees REFERENCING OLD TABLE AS old_rows
+    FOR EACH STATEMENT EXECUTE FUNCTION keep_assigned_positions();
+
+CREATE TABLE answers (
+    work_order_id public_id NOT NULL REFERENCES work_orders ON DELETE CASCADE,
+    question_id   public_id NOT NULL REFERENCES questions,
+    value         jsonb NOT NULL,
+    answered_at   timestamptz(3) NOT NULL,
+    answered_by   public_id NOT NULL REFERENCES identities,
+    PRIMARY KEY (work_order_id, question_id)
+);
+
+CREATE TABLE feedback (
+    id              public_id PRIMARY KEY,
+    organization_id public_id NOT NULL,
+    inventory_id    public_id NOT NULL,
+    subject         text NOT NULL CHECK (char_length(subject) BETWEEN 1 AND 200),
+    description     text CHECK (char_length(description) <= 10000),
+    external_id     text CHECK (char_length(external_id) BETWEEN 1 AND 200),
+    status          text NOT NULL CHECK (status IN ('open', 'resolved')),
+    created_by      public_id NOT NULL,
+    created_at      timestamptz(3) NOT NULL,
+    changed_at      timestamptz(3) NOT NULL,
+    resolved_at     timestamptz(3),
+    changed_xid     xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    CONSTRAINT feedback_external_id UNIQUE (organization_id, external_id),
+    FOREIGN KEY (organization_id, inventory_id) REFERENCES inventory_nodes (organization_id, id),
+    CHECK ((resolved_at IS NOT NULL) = (status = 'resolved'))
+);
+CREATE INDEX feedback_newest ON feedback (organization_id, id);
+CREATE INDEX feedback_changes ON feedback (organization_id, changed_xid, id);
+CREATE INDEX feedback_of_node ON feedback (inventory_id, id) INCLUDE (changed_xid);
+CREATE INDEX feedback_of_node_changes ON feedback (inventory_id, changed_xid, id);
+CREATE INDEX feedback_of_status ON feedback (organization_id, status, id);
+CREATE INDEX feedback_of_node_status ON feedback (inventory_id, status, id);
+CREATE INDEX feedback_of_creator ON feedback (organization_id, created_by, id);
+CREATE INDEX feedback_of_node_creator ON feedback (inventory_id, created_by, id);
+CREATE TRIGGER feedback_position BEFORE UPDATE ON feedback FOR EACH ROW EXECUTE FUNCTION set_change_position();
+
+-- The words of a string, each after the end of its organization's id: a search in one organization reads no
+-- entries of others. Only ASCII punctuation and spaces divide words, in every locale.
+-- +goose StatementBegin
+CREATE FUNCTION search_words(organization text, words text) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT array_remove(string_to_array(right(organization, 10) || replace(
+        translate(lower(words), E'\t\n\r\f\x0b!"#$%&''()*+,-./:;<=>?@[\\]^_`{|}~\u00a0', repeat(' ', 38)),
+        ' ', ' ' || right(organization, 10)), ' '), right(organization, 10))
+$$;
+-- +goose StatementEnd
+
+-- The words of numbers, external ids and titles, for the search of the console. A separate table and not a column,
+-- since changes of other columns must not write to the index.
+CREATE TABLE work_order_words (
+    id    public_id PRIMARY KEY,
+    words tsvector NOT NULL
+);
+-- Without a list of pending entries: searches would read all of it, and the write that finds it full would move it.
+CREATE INDEX work_order_words_of_work_orders ON work_order_words USING gin (words) WITH (fastupdate = off);
+
+-- LIMIT and the setting keep the look-up by key, as in keep_work_order_positions.
+-- +goose StatementBegin
+CREATE FUNCTION keep_work_order_words() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
+BEGIN
+    IF TG_OP = 'DELETE' THEN
+        DELETE FROM work_order_words x USING old_rows o CROSS JOIN LATERAL (
+            SELECT q.ctid FROM work_order_words q WHERE q.id = o.id LIMIT 1) held
+        WHERE x.ctid = held.ctid;
+    ELSE
+        INSERT INTO work_order_words (id, words)
+        SELECT id, array_to_tsvector(search_words(organization_id, number || ' ' || title || ' ' || coalesce(external_id, ''))) FROM new_rows;
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE FUNCTION change_work_order_words() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
+BEGIN
+    INSERT INTO work_order_words (id, words)
+    VALUES (NEW.id, array_to_tsvector(search_words(NEW.organization_id, NEW.number || ' ' || NEW.title || ' ' || coalesce(NEW.external_id, ''))))
+    ON CONFLICT (id) DO UPDATE SET words = excluded.words;
+    RETURN NULL;
+END $$;
+-- +goose StatementEnd
+
+CREATE TRIGGER work_orders_words_insert AFTER INSERT ON work_orders REFERENCING NEW TABLE AS new_rows
+    FOR EACH STATEMENT EXECUTE FUNCTION keep_work_order_words();
+CREATE TRIGGER work_orders_words_update AFTER UPDATE OF title, external_id ON work_orders
+    FOR EACH ROW WHEN (NEW.title <> OLD.title OR NEW.external_id IS DISTINCT FROM OLD.external_id) EXECUTE FUNCTION change_work_order_words();
+CREATE TRIGGER work_orders_words_delete AFTER DELETE ON work_orders REFERENCING OLD TABLE AS old_rows
+    FOR EACH STATEMENT EXECUTE FUNCTION keep_work_order_words();
+
+-- Records, addresses and deliveries that their workflow has not reloaded since a write, which inserts the row. The workflow
+-- deletes it when it reloads. The sweep wakes the workflows of rows that stay.
+CREATE TABLE dirty_records (
+    record_id public_id PRIMARY KEY,
+    since     timestamptz(3) NOT NULL
+);
+CREATE INDEX dirty_records_by_age ON dirty_records (since);

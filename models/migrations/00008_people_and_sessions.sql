@@ -1,0 +1,121 @@
+-- People sign in to the console.
+
+-- +goose Up
+
+-- Only the digest of a session's token is stored, so that a backup signs no one in.
+CREATE TABLE sessions (
+    token_hash bytea PRIMARY KEY CHECK (octet_length(token_hash) = 32),
+    id         public_id NOT NULL UNIQUE,
+    person_id  public_id NOT NULL REFERENCES people ON DELETE CASCADE,
+    method     text NOT NULL CHECK (method IN ('password', 'link', 'openid')),
+    created_at timestamptz(3) NOT NULL,
+    -- The last request, within a minute.
+    seen_at    timestamptz(3) NOT NULL,
+    network    text NOT NULL,
+    user_agent text NOT NULL CHECK (char_length(user_agent) <= 200),
+    -- When the person last showed who it is; NULL if the OpenID provider does not report it.
+    authenticated_at timestamptz(3),
+    -- Until when that is recent. Secrets, roles and ways to sign in require it; each such action renews it.
+    recent_until     timestamptz(3)
+);
+CREATE INDEX sessions_of_person ON sessions (person_id);
+CREATE INDEX sessions_by_age ON sessions (created_at);
+
+-- Links of invitations and of forgotten passwords. Using one removes all of the person.
+CREATE TABLE sign_in_links (
+    token_hash bytea PRIMARY KEY CHECK (octet_length(token_hash) = 32),
+    person_id  public_id NOT NULL REFERENCES people ON DELETE CASCADE,
+    kind       text NOT NULL CHECK (kind IN ('invitation', 'reset')),
+    created_at timestamptz(3) NOT NULL,
+    expires_at timestamptz(3) NOT NULL,
+    -- The person asked for it, as after forgetting a password. Others made all other links.
+    requested  boolean NOT NULL DEFAULT false,
+    -- No one below administrator saw it. A way to sign in that it sets is as private.
+    private    boolean NOT NULL DEFAULT false,
+    -- The sealed token of a link that waits to be mailed; NULL once it is sent, and for links that are shown instead.
+    sealed     bytea,
+    -- The lease of the worker that mails it, or when it is tried again.
+    mailing_until timestamptz(3)
+);
+CREATE INDEX sign_in_links_to_mail ON sign_in_links (created_at) WHERE sealed IS NOT NULL;
+CREATE INDEX sign_in_links_of_person ON sign_in_links (person_id);
+CREATE INDEX sign_in_links_by_age ON sign_in_links (expires_at);
+
+-- Accounts of an OpenID provider that an invitation linked to a person.
+CREATE TABLE openid_accounts (
+    issuer     text NOT NULL,
+    subject    text NOT NULL,
+    person_id  public_id NOT NULL REFERENCES people ON DELETE CASCADE,
+    created_at timestamptz(3) NOT NULL,
+    private    boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (issuer, subject, person_id)
+);
+CREATE INDEX openid_accounts_of_person ON openid_accounts (person_id);
+
+-- The keys of forms that were sent, stored in the transaction of what they did.
+CREATE TABLE form_keys (
+    person_id public_id NOT NULL REFERENCES people ON DELETE CASCADE,
+    key       text NOT NULL CHECK (char_length(key) BETWEEN 1 AND 64),
+    record_id public_id NOT NULL,
+    used_at   timestamptz(3) NOT NULL,
+    PRIMARY KEY (person_id, key)
+);
+CREATE INDEX form_keys_by_age ON form_keys (used_at);
+
+-- Sessions and ways to sign in end here, so that no writer of these tables can forget it.
+-- +goose StatementBegin
+CREATE FUNCTION end_sessions_of_person() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM sessions WHERE person_id = NEW.id;
+    DELETE FROM sign_in_links WHERE person_id = NEW.id;
+    IF NEW.deactivated_at IS NOT NULL THEN
+        DELETE FROM openid_accounts WHERE person_id = NEW.id;
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE FUNCTION end_sessions_of_organization() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM sessions s USING people p WHERE p.id = s.person_id AND p.organization_id = NEW.id;
+    RETURN NULL;
+END $$;
+
+-- A person who gains permissions: someone who shares a way to sign in must not gain them too.
+CREATE FUNCTION end_shared_sign_in(person text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM sessions WHERE person_id = person;
+    DELETE FROM sign_in_links WHERE person_id = person;
+    DELETE FROM openid_accounts WHERE person_id = person AND NOT private;
+    UPDATE people SET password_hash = NULL WHERE id = person AND NOT password_private AND password_hash IS NOT NULL;
+END $$;
+
+CREATE FUNCTION end_shared_sign_in_of_person() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    before text[] := (SELECT grants FROM organization_permission_definitions WHERE id = OLD.organization_definition_id);
+    after text[] := (SELECT grants FROM organization_permission_definitions WHERE id = NEW.organization_definition_id);
+BEGIN
+    IF NEW.admin OR NOT coalesce(after, '{}') <@ coalesce(before, '{}') THEN
+        PERFORM end_shared_sign_in(NEW.id);
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE FUNCTION end_shared_sign_in_of_definition() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM end_shared_sign_in(id) FROM people WHERE organization_definition_id = NEW.id AND NOT admin;
+    RETURN NULL;
+END $$;
+-- +goose StatementEnd
+
+CREATE TRIGGER people_sessions AFTER UPDATE OF deactivated_at ON people
+    FOR EACH ROW WHEN (OLD.deactivated_at IS NULL AND NEW.deactivated_at IS NOT NULL) EXECUTE FUNCTION end_sessions_of_person();
+CREATE TRIGGER organizations_sessions AFTER UPDATE OF suspended ON organizations
+    FOR EACH ROW WHEN (NEW.suspended AND NOT OLD.suspended) EXECUTE FUNCTION end_sessions_of_organization();
+CREATE TRIGGER people_promoted AFTER UPDATE OF admin, organization_definition_id ON people
+    FOR EACH ROW WHEN (NOT OLD.admin AND (NEW.admin OR OLD.organization_definition_id IS DISTINCT FROM NEW.organization_definition_id))
+    EXECUTE FUNCTION end_shared_sign_in_of_person();
+CREATE TRIGGER organization_definitions_widened AFTER UPDATE OF grants ON organization_permission_definitions
+    FOR EACH ROW WHEN (NOT NEW.grants <@ OLD.grants) EXECUTE FUNCTION end_shared_sign_in_of_definition();
+-- Links went to the former address.
+CREATE TRIGGER people_email_changed AFTER UPDATE OF email ON people
+    FOR EACH ROW WHEN (OLD.email <> NEW.email) EXECUTE FUNCTION end_sessions_of_person();

@@ -1,0 +1,26 @@
+package service
+
+import (
+	"context"
+
+	"millwright/models"
+)
+
+// CancelWorkOrder cancels a work order in process (spec section 4, rule 6) and
+// returns it. Errors: permission_denied, validation_failed, rule_violation (status) and those of changeWorkOrder.
+func (s *Service) CancelWorkOrder(ctx context.Context, actor Actor, call RequestKey, id string, reason *string) (WriteResult, error) {
+	return s.changeWorkOrder(ctx, actor, call, id, ActionCancel, func(ctx context.Context, c *workOrderChange) error {
+		if fields := checkText("/reason", reason, models.MaxCancelReason); len(fields) > 0 {
+			return models.Invalid(fields...)
+		}
+		if err := c.apply(); err != nil {
+			return err
+		}
+		c.action = string(models.EventWorkOrderCancelled)
+		if reason != nil {
+			changeColumn(c, "cancel_reason", &c.row.CancelReason, reason)
+			c.changes["cancel_reason"] = fromTo(nil, *reason)
+		}
+		return c.addNoticeToAll(ctx, models.NoticeCancelled)
+	})
+}
