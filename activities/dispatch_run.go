@@ -49,7 +49,7 @@ type dispatchRun struct {
 	lease     *heldLease
 	// morePending is true if deliveries may be pending besides the claimed ones, moreRetries
 	// if retries may be due besides them. nextRetry is when the next one is due, zero
-	// if there is none.
+	// if nothing is due.
 	morePending, moreRetries bool
 	nextRetry                time.Time
 	// failing is true if the attempts recorded last all failed. Then retryPause ends a while

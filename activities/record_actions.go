@@ -23,7 +23,7 @@ type RecordAction struct {
 	Person string
 	// Approve is a review's decision.
 	Approve bool
-	// Text is a review's comment or the reason of a cancellation, "" if there is none.
+	// Text is a review's comment or the reason of a cancellation, "" if absent.
 	Text string
 }
 

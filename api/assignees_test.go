@@ -341,7 +341,7 @@ func TestAssigneesAreNotified(t *testing.T) {
 	want(t, "the notices of the consultant's removal", h.notices(id), "Cat Rivers work_order.unassigned")
 }
 
-// People in the console follow the same rules. Actors are not notified of their own actions.
+// People in the console follow the same rules. Actors get no notices about what they do themselves.
 func TestTheActorIsNotNotified(t *testing.T) {
 	h := newHarness(t)
 	id := h.workOrder(object{"assignees": h.ids("ann")})

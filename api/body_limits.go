@@ -67,7 +67,7 @@ func (l *bodyLimits) measure(document *huma.OpenAPI, schema *huma.Schema) (value
 }
 
 // check returns the limit that the body exceeds, as far as it was read: values counts
-// what it has in all. Errors: body_too_large.
+// all of its values. Errors: body_too_large.
 func (l *bodyLimits) check(decoder *jsontext.Decoder, values int) error {
 	depth := decoder.StackDepth()
 	kind, length := decoder.StackIndex(depth)

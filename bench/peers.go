@@ -97,7 +97,7 @@ func identifyPeerDelivery(request *http.Request, body []byte) (string, changeKey
 
 var peerIDs = regexp.MustCompile(peerPrefix + `[0-9A-Za-z]*`)
 
-// peerID returns the first id of an event in the text, "" if there is none.
+// peerID returns the first id of an event in the text, "" if absent.
 func peerID(text []byte) string { return string(peerIDs.Find(text)) }
 
 // publisher returns what publishes to the peer and receives its deliveries.

@@ -24,7 +24,7 @@ type nodeRow struct {
 	Remove string
 }
 
-// nodeRowOf returns a node as a row, with the node's page, or "" if there is none.
+// nodeRowOf returns a node as a row, with the node's page, or "" if absent.
 func nodeRowOf(n service.AssignedNode, page string) nodeRow {
 	return nodeRow{
 		Name: n.Name, URL: page, Kind: nodeKinds[n.Kind], Path: whereOf(n.Path), Definition: n.Definition, Grants: grantList(n.Grants),

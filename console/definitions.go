@@ -20,7 +20,7 @@ type definitionRow struct {
 	Name, People, Integrations string
 	// May lists what the definition allows, one sentence each.
 	May []string
-	// PeopleURL is the list of the people, "" if there are none.
+	// PeopleURL is the list of the people, "" without people.
 	PeopleURL string
 }
 

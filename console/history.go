@@ -85,7 +85,7 @@ func (r *request) fieldTexts(change service.RecordChange) []string {
 	return clauses
 }
 
-// valueText returns a value in a sentence, or "" if there is none.
+// valueText returns a value in a sentence, or "" if absent.
 func (r *request) valueText(field string, value json.RawMessage) string {
 	if field == "target_date" {
 		var at *models.Time

@@ -27,7 +27,7 @@ type linkPageView struct {
 	Link   service.LinkView
 	Form   form
 	Action string
-	// OpenID is the URL that accepts an invitation with the OpenID provider, "" if there is none.
+	// OpenID is the URL that accepts an invitation with the OpenID provider, "" if absent.
 	OpenID, Provider string
 }
 

@@ -23,7 +23,7 @@ func (c *Console) signInRoutes(pages *gin.RouterGroup) {
 type signInView struct {
 	Form form
 	Next string
-	// OpenID is the URL that signs in with the OpenID provider, "" if there is none.
+	// OpenID is the URL that signs in with the OpenID provider, "" if absent.
 	OpenID, Provider string
 }
 

@@ -101,7 +101,7 @@ type teamView struct {
 }
 
 type memberRow struct {
-	// URL is the member's page, or "" if there is none.
+	// URL is the member's page, or "" if absent.
 	ID, Name, Email, URL, Remove string
 	State                        stateMark
 }

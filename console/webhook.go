@@ -70,7 +70,7 @@ func webhookMark(h service.WebhookSummary) stateMark {
 	return stateMark{"good", "check", "On"}
 }
 
-// answerText describes a receiver's response, or why there is none.
+// answerText describes a receiver's response, or the reason why it is missing.
 func answerText(status *int, problem *string) string {
 	switch {
 	case status != nil:

@@ -173,7 +173,7 @@ var identityKinds = map[models.IdentityKind]string{
 	models.KindPerson: "Person", models.KindTeam: "Team", models.KindOrganization: "Organization", models.KindIntegration: "Integration",
 }
 
-// answerValue returns an answer as text, or "" if there is none.
+// answerValue returns an answer as text, or "" if absent.
 func answerValue(q models.AnsweredRecord) string {
 	label := func(value any) string {
 		for _, o := range q.Options {

@@ -20,7 +20,7 @@ type answersView struct {
 	Form form
 	// Name is the work order's number and title, Back its page, FormName the form's.
 	Name, Back, FormName string
-	// Forbidden is the rule that forbids answers, or "" if there is none.
+	// Forbidden is the rule that forbids answers, or "" if absent.
 	Forbidden string
 	Questions []field
 	// Asked are the ids of the questions: browsers leave choices without an answer out.

@@ -24,7 +24,7 @@ type editWorkOrderView struct {
 	Form form
 	// Name is the work order's number and title, Back its page.
 	Name, Back string
-	// Forbidden is the rule that forbids changes, or "" if there is none.
+	// Forbidden is the rule that forbids changes, or "" if absent.
 	Forbidden string
 	// Now are the fields that others changed while the form was filled, as they are now.
 	Now        []factRow

@@ -23,7 +23,7 @@ type HistoryEntry struct {
 	Changes map[string]FieldChange `json:"changes"`
 }
 
-// FieldChange is the JSON value of a field before and after a change, null if there is none.
+// FieldChange is the JSON value of a field before and after a change, null if absent.
 type FieldChange struct {
 	From json.RawMessage `json:"from"`
 	To   json.RawMessage `json:"to"`
@@ -37,7 +37,7 @@ type WorkOrderState struct {
 	HeldFrom WorkOrderStatus
 	// Answers holds the answered questions by id.
 	Answers map[string]StoredAnswer
-	// Comment is the comment of the review that made this change, nil if there is none.
+	// Comment is the comment of the review that made this change, nil if absent.
 	Comment *string
 }
 

@@ -11,7 +11,7 @@ import (
 func TestReminders(t *testing.T) {
 	noon := time.Date(2026, time.March, 31, 12, 0, 0, 0, time.UTC)
 	const none = -1e9
-	// at returns the time that many hours after noon, nil if hours is none.
+	// at returns the time that many hours after noon, nil for hours = none.
 	at := func(hours float64) *Time {
 		if hours == none {
 			return nil

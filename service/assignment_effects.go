@@ -33,7 +33,7 @@ type KeptAssignment struct {
 
 var (
 	ownAssigneeQuery = fill(`SELECT `+assigneeColumns+`, true AS source_seen `+assigneesOf+` AND c.depth = 0 AND g.identity_id = $2`, "node", "$1")
-	// effectsOfAssignmentQuery counts along indexes and stops at the limit $3.
+	// effectsOfAssignmentQuery counts by index and stops at the limit $3.
 	effectsOfAssignmentQuery = `
 		SELECT n.name AS node,
 			CASE WHEN d.applies_below THEN (SELECT count(*) FROM (SELECT FROM inventory_closure WHERE ancestor_id = $1 AND depth > 0 LIMIT $3) x) ELSE 0 END AS below,

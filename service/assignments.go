@@ -102,7 +102,7 @@ func (s *Service) Unassign(ctx context.Context, actor Actor, nodeID, identityID 
 }
 
 // AssignmentRecord is the state of an assignment that forms are filled from: the definition
-// that the identity has on the node, nil if there is none.
+// that the identity has on the node, nil if absent.
 type AssignmentRecord struct {
 	NodeID       string  `json:"node_id"`
 	IdentityID   string  `json:"identity_id"`

@@ -82,7 +82,7 @@ type addressRow struct {
 	// Redelivering is true if a redelivery is unfinished.
 	Redelivering bool
 	Requeues     int64
-	// Epoch is that of the address's lease, 0 without one.
+	// Epoch is the epoch of the address's lease, 0 without one.
 	Epoch int64
 }
 

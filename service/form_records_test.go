@@ -84,7 +84,7 @@ func TestAStaleFormOfAWorkOrderIsRejected(t *testing.T) {
 	if done, again := errors.AsType[*service.FormDoneError](err); !again || done.RecordID != id {
 		t.Errorf("sent again: %v", err)
 	}
-	// A call of the API with an If-Match says what its clients know.
+	// A call of the API with an If-Match is rejected with the message for its clients.
 	_, err = s.UpdateWorkOrder(t.Context(), s.as("erp"), service.RequestKey{IfMatch: old}, id, title("By the ERP"))
 	expect(t, "a call", outcome(err), string(models.CodePreconditionFailed))
 }

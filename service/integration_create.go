@@ -17,7 +17,7 @@ import (
 type NewIntegration struct {
 	Name   string
 	Scopes []string
-	// OrganizationDefinitionID is its organization permission definition, nil if there is none.
+	// OrganizationDefinitionID is its organization permission definition, nil if absent.
 	OrganizationDefinitionID *string
 }
 

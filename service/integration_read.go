@@ -80,7 +80,7 @@ func (s *Service) ManagedIntegrations(ctx context.Context, actor Actor) (Integra
 // IntegrationDetail is an integration with everything that its page shows.
 type IntegrationDetail struct {
 	IntegrationSummary
-	// Definition is the name of its organization permission definition, nil if there is none.
+	// Definition is the name of its organization permission definition, nil if absent.
 	Definition *string
 	// OwnerNames are its owners' names, in order.
 	OwnerNames []string

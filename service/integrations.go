@@ -19,7 +19,7 @@ type IntegrationRecord struct {
 	// Owners are the ids of the people who may see or renew its secrets and give it more.
 	Owners    []string    `json:"owners"`
 	CreatedAt models.Time `json:"created_at"`
-	// OrganizationDefinitionID is its organization permission definition, nil if there is none.
+	// OrganizationDefinitionID is its organization permission definition, nil if absent.
 	OrganizationDefinitionID *string `json:"organization_definition_id"`
 	// ClientSecret is only shown by the call that generated it.
 	ClientSecret string `db:"-" json:"client_secret,omitempty"`

@@ -16,7 +16,7 @@ package service
 //     delays no reader, because pages end below the same xmin horizon.
 //   - The batch's own position is above m. A page that reaches it sees the move, and one
 //     that was read before the batch committed ends below that position.
-//   - A node below may have been moved away meanwhile. That later move has its own row,
+//   - A node below may have been moved away in between. That later move has its own row,
 //     which covers positions below its own id n. If n is below m, that transaction began
 //     before the move and ended after it, since a tree has one writer at a time: the
 //     pages that do not see the move then end below n.

@@ -199,7 +199,7 @@ func TestFollowersSeeEverythingBelowAMove(t *testing.T) {
 			s.poll()
 			commit(s.t, late)
 		},
-		"a record changed while a batch has repositioned it, and pages meanwhile": func(s scene) {
+		"a record changed while a batch has repositioned it, and pages in between": func(s scene) {
 			s.move()
 			s.WaitForOpenTransactions()
 			h := hold(s.t, s.Fixture, `AFTER UPDATE ON work_orders FOR EACH ROW WHEN (OLD.id = '`+workOrderID(20)+`' AND OLD.title = NEW.title)`)

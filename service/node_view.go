@@ -63,8 +63,8 @@ func (s *Service) NodeForPerson(ctx context.Context, actor Actor, id string) (No
 	})
 }
 
-// managedNode is NodeForPerson for a node on which the person may give permissions. Errors: those of
-// NodeForPerson, permission_denied.
+// managedNode is NodeForPerson for a node on which the person may give permissions. Errors:
+// NodeForPerson's, permission_denied.
 func (s *Service) managedNode(ctx context.Context, actor Actor, id string) (NodeView, error) {
 	node, err := s.NodeForPerson(ctx, actor, id)
 	if err == nil && !node.MayAssign {

@@ -12,7 +12,7 @@ import (
 	"millwright/service/servicetest"
 )
 
-// days are the days of the attached partitions of a table, without those of the present.
+// days are the days of the attached partitions of a table, without the present ones.
 func days(f *servicetest.Fixture, table string) string {
 	return servicetest.Value[string](f, `SELECT coalesce(string_agg(to_char(day, 'MM-DD'), ' ' ORDER BY day), '')
 		FROM partitions.days WHERE of = $1 AND attached AND day >= '2040-01-01'`, table)
@@ -26,7 +26,7 @@ func newPartitioned(t *testing.T) *servicetest.Fixture {
 	if err := f.MakePartitions(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for remove(t, f.Service, service.RemovalBatch, 0).Partitions > 0 { // those of the fixture and of the days in which the test runs
+	for remove(t, f.Service, service.RemovalBatch, 0).Partitions > 0 { // partitions of the fixture and of the days in which the test runs
 	}
 	return f
 }

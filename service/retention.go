@@ -21,10 +21,10 @@ const clockMargin = time.Hour
 type RemovalResult struct {
 	RevokedTokens int
 	RateCounters  int
-	// Leases are those of addresses without a running dispatcher.
+	// Leases counts leases of addresses without a running dispatcher.
 	Leases     int
 	Watermarks int
-	// Deliveries are those of deleted addresses. Others are removed with their events and
+	// Deliveries counts deliveries of deleted addresses. Others are removed with their events and
 	// not counted.
 	Deliveries int
 	// Partitions were dropped or emptied: each is the events, the deliveries, the attempts

@@ -192,5 +192,5 @@ const openWorkOrders = `(SELECT count(*) FROM (SELECT FROM work_order_assignees 
 					CROSS JOIN LATERAL (SELECT status, inventory_id FROM work_orders WHERE id = x.work_order_id LIMIT 1) w
 					WHERE x.identity_id = {identity} AND x.position >= 0 AND w.status NOT IN ('complete', 'cancelled') AND {condition} LIMIT {max}) n)`
 
-// openWorkOrdersOf counts those of the identity @id, up to @max.
+// openWorkOrdersOf counts the open work orders of the identity @id, up to @max.
 var openWorkOrdersOf = fill(openWorkOrders, "identity", "@id", "max", "@max", "condition", "true")

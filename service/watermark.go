@@ -19,7 +19,7 @@ type watermark struct {
 const (
 	// watermarkInterval is the age after which a read of changes writes a new watermark.
 	watermarkInterval = time.Second
-	// beatMargin is how far the clock of an api may be ahead of the database's: a
+	// beatMargin limits how far the clock of an API server may be ahead of the database's: a
 	// change with the time t is above every watermark older than t by the margin.
 	beatMargin = 10 * time.Second
 )

@@ -48,7 +48,7 @@ const (
 // or sends it to its consultants (spec section 4, rule 7). Other questions keep
 // their answers. A read-only organization allows it. Errors: rule_violation
 // (not_assigned_as_worker, status, required_questions), validation_failed and
-// those of changeWorkOrder.
+// changeWorkOrder's.
 func (s *Service) AnswerWorkOrder(ctx context.Context, actor Actor, call RequestKey, id string, answers []GivenAnswer, completion Completion) (WriteResult, error) {
 	action := ActionAnswer
 	if completion == CompleteWork {
@@ -194,7 +194,7 @@ func requireAnswers(questions []formQuestion) error {
 	return unansweredError(missing)
 }
 
-// unansweredError is the error for required questions without answers, nil if there are none.
+// unansweredError is the error for required questions without answers, nil if absent.
 func unansweredError(missing []string) error {
 	if len(missing) == 0 {
 		return nil

@@ -10,8 +10,8 @@ import (
 
 // AssignWorkOrder adds workers and consultants (spec section 4, rules 3 and 5)
 // and returns the work order. Naming an identity that already has the role
-// changes nothing. Errors: permission_denied, validation_failed, rule_violation
-// (both_roles, assignee_not_connected, status) and those of changeWorkOrder.
+// has no effect. Errors: permission_denied, validation_failed, rule_violation
+// (both_roles, assignee_not_connected, status) and changeWorkOrder's.
 func (s *Service) AssignWorkOrder(ctx context.Context, actor Actor, call RequestKey, id string, assignees, consultants []string) (WriteResult, error) {
 	return s.changeWorkOrder(ctx, actor, call, id, ActionAssign, func(ctx context.Context, c *workOrderChange) error {
 		named := candidates{assignees: assignees, consultants: consultants}
@@ -32,7 +32,7 @@ func (s *Service) AssignWorkOrder(ctx context.Context, actor Actor, call Request
 
 // UnassignWorkOrder removes an identity from a work order and returns the work
 // order. Errors: not_found if it is not assigned, permission_denied,
-// rule_violation (last_worker, status) and those of changeWorkOrder.
+// rule_violation (last_worker, status) and changeWorkOrder's.
 func (s *Service) UnassignWorkOrder(ctx context.Context, actor Actor, call RequestKey, id, identity string) (WriteResult, error) {
 	return s.changeWorkOrder(ctx, actor, call, id, ActionAssign, func(ctx context.Context, c *workOrderChange) error {
 		removed := roles{Assignees: []string{}, Consultants: []string{}}

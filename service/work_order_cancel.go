@@ -7,7 +7,7 @@ import (
 )
 
 // CancelWorkOrder cancels a work order in process (spec section 4, rule 6) and
-// returns it. Errors: permission_denied, validation_failed, rule_violation (status) and those of changeWorkOrder.
+// returns it. Errors: permission_denied, validation_failed, rule_violation (status) and changeWorkOrder's.
 func (s *Service) CancelWorkOrder(ctx context.Context, actor Actor, call RequestKey, id string, reason *string) (WriteResult, error) {
 	return s.changeWorkOrder(ctx, actor, call, id, ActionCancel, func(ctx context.Context, c *workOrderChange) error {
 		if fields := checkText("/reason", reason, models.MaxCancelReason); len(fields) > 0 {

@@ -20,7 +20,7 @@ type workOrderFinder struct {
 	// keys sign the cursors.
 	keys *Vault
 	now  models.Time
-	// access is what the actor may read, names what the texts of the search stand for.
+	// access is what the actor may read, names what the search's strings stand for.
 	access visibility
 	names  SearchNames
 	// nodes are those that the search's text names, node is the id of the only one.

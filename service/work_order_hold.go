@@ -10,13 +10,13 @@ import (
 // app) and returns it. Until it is resumed or cancelled, it accepts no changes and
 // no answers. Only a person may: one with the permission to change it, or one
 // assigned to it in either role, directly or through a team or service company.
-// Errors: permission_denied, rule_violation (status) and those of changeWorkOrder.
+// Errors: permission_denied, rule_violation (status) and changeWorkOrder's.
 func (s *Service) HoldWorkOrder(ctx context.Context, actor Actor, call RequestKey, id string) (WriteResult, error) {
 	return s.hold(ctx, actor, call, id, ActionHold, models.NoticeHeld)
 }
 
 // ResumeWorkOrder returns the work order from hold to its previous status. The
-// permission and the errors are those of HoldWorkOrder.
+// permission and the errors are the same as for HoldWorkOrder.
 func (s *Service) ResumeWorkOrder(ctx context.Context, actor Actor, call RequestKey, id string) (WriteResult, error) {
 	return s.hold(ctx, actor, call, id, ActionResume, models.NoticeResumed)
 }

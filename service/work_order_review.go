@@ -20,7 +20,7 @@ type Review struct {
 // Only a person may who is its consultant or belongs to a team or a service
 // company that is. A read-only organization allows it because it finishes what
 // completing began. Errors: permission_denied, validation_failed, rule_violation
-// (status) and those of changeWorkOrder.
+// (status) and changeWorkOrder's.
 func (s *Service) ReviewWorkOrder(ctx context.Context, actor Actor, call RequestKey, id string, review Review) (WriteResult, error) {
 	return s.changeWorkOrder(ctx, actor, call, id, ActionReview, func(ctx context.Context, c *workOrderChange) error {
 		if fields := review.check(); len(fields) > 0 {

@@ -25,7 +25,7 @@ type Sent[T any] struct {
 
 // UpdateWorkOrder changes the fields that were sent (spec section 4, rule 4) and
 // returns the work order. Errors: permission_denied, validation_failed,
-// rule_violation (status) and those of changeWorkOrder.
+// rule_violation (status) and changeWorkOrder's.
 func (s *Service) UpdateWorkOrder(ctx context.Context, actor Actor, call RequestKey, id string, patch WorkOrderPatch) (WriteResult, error) {
 	return s.changeWorkOrder(ctx, actor, call, id, ActionUpdate, func(_ context.Context, c *workOrderChange) error {
 		fields := append(checkTargetDate(patch.TargetDate.Value), checkDescribed(patch.Description.Value, patch.ExternalID.Value)...)

@@ -62,7 +62,7 @@ func TestAWriteRespondsWithTheRecordAsItsGetShowsIt(t *testing.T) {
 			{QuestionID: h.ID("q_state"), Value: h.ID("o_ok")}, {QuestionID: h.ID("q_hours"), Value: json.Number("7")}}, service.SaveAnswers)
 		same("answers", result, err)
 		result, err = h.HoldWorkOrder(ctx, h.as("ann"), service.RequestKey{}, id)
-		if people { // the app shows them
+		if people { // the console shows them
 			same("a hold", result, err)
 		}
 		if result, err = h.ResumeWorkOrder(ctx, h.as("ann"), service.RequestKey{}, id); people {

@@ -129,7 +129,7 @@ var backlogGauges = []backlogGauge{
 		count(func(b service.Backlog) int { return b.AddressesFailing })),
 	gauge("xmin_horizon_age_seconds", "How long a running transaction has kept the lists of changes from advancing; 0 if none has.",
 		age(func(b service.Backlog) *models.Time { return b.XminHorizonSince })),
-	gauge("moves_oldest_seconds", "How long ago the oldest node moved below which records are not listed as changed yet; 0 for none.",
+	gauge("moves_oldest_seconds", "How long ago the oldest node moved below which records are not listed as changed yet; 0 if absent.",
 		age(func(b service.Backlog) *models.Time { return b.OldestMove })),
 	gauge("partition_days_ahead", "For how many days after today there are partitions for events and deliveries; 7 after housekeeping.",
 		count(func(b service.Backlog) int { return b.PartitionDaysAhead })),

@@ -10,7 +10,7 @@ import (
 // wake is a wake to send.
 type wake struct {
 	target service.WakeTarget
-	// parent is the span (W3C traceparent) in whose trace the workflow starts, "" if there is none.
+	// parent is the span (W3C traceparent) in whose trace the workflow starts, "" if absent.
 	parent string
 	// told is the attempt that the wake of a delivery tells of, nil to load everything.
 	told *service.AttemptedDelivery

@@ -243,7 +243,7 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- Writers of assignees have locked the work order, so its position stays the same meanwhile.
+-- Writers of assignees have locked the work order, so its position does not change during it.
 CREATE FUNCTION keep_assigned_positions() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
 BEGIN
     IF TG_OP <> 'INSERT' THEN

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// wantFormQuestions checks that the text of each form is that of its questions and options,
-// in their order.
+// wantFormQuestions checks that the stored text of each form contains its questions and
+// options, in order.
 func wantFormQuestions(h *harness) {
 	h.t.Helper()
 	const different = `

@@ -30,8 +30,8 @@ type Tx struct {
 // must not wait for a lock nor take long: it returns ErrRunAlone instead.
 func (t *Tx) Shared() bool { return t.group.shared }
 
-// Reserve says that the write is going to insert rows of which the group bounds the
-// number. RequestKey it before the first change is sent and return its error: the write then
+// Reserve announces that the write is going to insert rows of which the group bounds the
+// number. Call it before the first change is sent and return its error: the write then
 // runs again in the next group.
 func (t *Tx) Reserve(rows int) error { return t.group.reserve(t, rows) }
 

@@ -143,7 +143,7 @@ func ensureTemplate(ctx context.Context, admin *pgx.Conn, server, template strin
 	return err
 }
 
-// makePartitions makes the partitions of the fixtures' first days. Those of today are there,
+// makePartitions makes the partitions of the fixtures' first days. Today's are there,
 // for programs.
 func makePartitions(ctx context.Context, url string) error {
 	conn, err := pgx.Connect(ctx, url)
