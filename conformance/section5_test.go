@@ -159,7 +159,7 @@ var permissions = []rule{
 		h.As("reader", http.MethodPatch, path, object{}).Want(http.StatusForbidden, "insufficient_scope")          // neither
 		h.As("creator", http.MethodPatch, path, object{"title": "x"}).Want(http.StatusNotFound, "not_found")       // may create, but not read others'
 	}},
-	{item: "permission, below", words: "a definition applies below its node if it is set to", code: "service.(*listQuery).queueVisibility", test: func(t *testing.T, h *harness) {
+	{item: "permission, below", words: "a definition applies below its node if it is set to", code: "service.(*Service).Node", test: func(t *testing.T, h *harness) {
 		h.setScopes(t, "reader", "inventory:read")
 		h.setScopes(t, "roofer", "inventory:read")
 		get := func(key, path, node string) int { return h.As(key, http.MethodGet, path+h.ID(node), nil).Status }
