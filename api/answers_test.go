@@ -47,6 +47,7 @@ func (h harness) values(id string) string {
 }
 
 func TestAnswersAreShownAsTheyWereGiven(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	text := strings.Repeat("ä", 10_000)
 	for _, test := range []struct {
@@ -88,6 +89,7 @@ func TestAnswersAreShownAsTheyWereGiven(t *testing.T) {
 }
 
 func TestInvalidAnswersAreRejected(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	id := h.inspection(nil)
 	bare := h.workOrder(nil)
@@ -163,6 +165,7 @@ func slicesOf(value any, n int) []any {
 }
 
 func TestUnsentQuestionsStayAndNullClears(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	id := h.inspection(nil)
 	h.answer(id, false, h.to("q_note", "first"), h.to("q_hours", 7)).Want(http.StatusOK, "")
@@ -179,6 +182,7 @@ func TestUnsentQuestionsStayAndNullClears(t *testing.T) {
 
 // The same text or number, however it is encoded, is the same answer.
 func TestTheSameAnswerAgainHasNoEffect(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	for name, answer := range map[string]object{
 		"an option": h.to("q_state", h.ID("o_ok")), "two options": h.to("q_parts", h.ids("o_filter", "o_belt")), "no option": h.to("q_parts", []string{}),
@@ -218,6 +222,7 @@ func TestTheSameAnswerAgainHasNoEffect(t *testing.T) {
 }
 
 func TestAnsweringPutsTheWorkOrderInProgress(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	changed := func(from, to string) string {
 		return fmt.Sprintf(`work_order.status_changed {"status": %q, "previous_status": %q}`, to, from)
@@ -256,6 +261,7 @@ func TestAnsweringPutsTheWorkOrderInProgress(t *testing.T) {
 }
 
 func TestAnswersAndCompletionsByStatus(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	workable := []models.WorkOrderStatus{"open", "in_progress", "back_from_inspection"}
 	t.Run("answers", func(t *testing.T) {
@@ -267,6 +273,7 @@ func TestAnswersAndCompletionsByStatus(t *testing.T) {
 }
 
 func TestReadAnswers(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	id := h.inspection(nil)
 	h.Clock.Advance(time.Second)
@@ -303,6 +310,7 @@ func TestReadAnswers(t *testing.T) {
 }
 
 func TestHistoryOfAnswersHasFromAndTo(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	id := h.inspection(nil)
 	h.answer(id, false, h.to("q_note", "a"), h.to("q_hours", 1)).Want(http.StatusOK, "")

@@ -31,6 +31,7 @@ func assigned(added, addedConsultants, removed, removedConsultants string) strin
 
 // Spec section 4, rule 3.
 func TestAssigneesMustBeConnected(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id)
 		SELECT $1, $2, $3, $4`, h.ID("ahu1"), h.ID("eve"), h.ID("working"), h.Acme.OrganizationID)
@@ -81,6 +82,7 @@ func TestAssigneesMustBeConnected(t *testing.T) {
 }
 
 func TestAssign(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	const changed = "work_order.assignees_changed: "
 	for _, test := range []struct {
@@ -123,6 +125,7 @@ func TestAssign(t *testing.T) {
 }
 
 func TestInvalidAssignmentsAreRejected(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	id := h.workOrder(object{"assignees": h.ids("erp", "crew"), "consultants": h.ids("cat")})
 	before := h.read(id)
@@ -172,6 +175,7 @@ func TestInvalidAssignmentsAreRejected(t *testing.T) {
 
 // An identity that is assigned may be named again, even if it is no longer connected.
 func TestAssignAgainWithoutConnection(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	id := h.workOrder(object{"assignees": h.ids("erp", "bob")})
 	h.Exec(`DELETE FROM assignments WHERE identity_id = ANY ($1)`, h.ids("bob", "crew"))
@@ -180,6 +184,7 @@ func TestAssignAgainWithoutConnection(t *testing.T) {
 }
 
 func TestUnassign(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	for _, test := range []struct {
 		name, identity, roles, event, history string
@@ -201,6 +206,7 @@ func TestUnassign(t *testing.T) {
 }
 
 func TestUnassignAnIdentityThatIsNotAssigned(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	id := h.workOrder(object{"assignees": h.ids("erp", "crew")})
 	before := h.read(id)
@@ -217,6 +223,7 @@ func TestUnassignAnIdentityThatIsNotAssigned(t *testing.T) {
 
 // Spec section 3: a work order keeps at least one worker.
 func TestTheLastWorkerStays(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	id := h.workOrder(object{"assignees": h.ids("erp", "bob"), "consultants": h.ids("cat")})
 	h.unassign(id, h.ID("erp")).Want(http.StatusOK, "")
@@ -233,6 +240,7 @@ func TestTheLastWorkerStays(t *testing.T) {
 
 // A review can always be finished: by its consultants, or by cancelling (docs/contract.md, Records).
 func TestTheLastConsultantStaysInReview(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	id := h.workOrder(object{"consultants": h.ids("cat", "bob")})
 	h.setStatus(id, models.StatusSentToInspection)
@@ -251,6 +259,7 @@ func TestTheLastConsultantStaysInReview(t *testing.T) {
 // A work order without assignees goes to the managers of the nearest level that has
 // one who is not a consultant. Without any it is rejected (docs/contract.md, Records).
 func TestDefaultWorkers(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) VALUES ($1, $2, $5, $4), ($1, $3, $5, $4)`,
 		h.ID("hvac"), h.ID("bob"), h.ID("dan"), h.Acme.OrganizationID, h.ID("manager"))
@@ -290,6 +299,7 @@ func TestDefaultWorkers(t *testing.T) {
 
 // A removed identity may return in the other role.
 func TestRolesChangeByRemovingFirst(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	id := h.workOrder(object{"assignees": h.ids("erp", "bob")})
 	h.unassign(id, h.ID("bob")).Want(http.StatusOK, "")
@@ -297,6 +307,7 @@ func TestRolesChangeByRemovingFirst(t *testing.T) {
 }
 
 func TestAssigneesChangeInAnyStatus(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	for _, status := range models.WorkOrderStatuses {
 		t.Run(string(status), func(t *testing.T) {
@@ -310,6 +321,7 @@ func TestAssigneesChangeInAnyStatus(t *testing.T) {
 }
 
 func TestAssigningRequiresThePermissionToForward(t *testing.T) {
+	t.Parallel()
 	t.Run("POST", func(t *testing.T) {
 		h := newHarness(t)
 		h.wantAccess(t, "work_orders.forward", func(as, id string) apitest.Response {
@@ -325,6 +337,7 @@ func TestAssigningRequiresThePermissionToForward(t *testing.T) {
 }
 
 func TestAssigneesAreNotified(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	id := h.workOrder(nil)
 	h.assign(id, h.ids("crew", "bob"), h.ids("cat")).Want(http.StatusOK, "")
@@ -343,6 +356,7 @@ func TestAssigneesAreNotified(t *testing.T) {
 
 // People in the console follow the same rules. Actors get no notices about what they do themselves.
 func TestTheActorIsNotNotified(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	id := h.workOrder(object{"assignees": h.ids("ann")})
 	ann := service.Actor{IdentityID: h.ID("ann"), OrganizationID: h.Acme.OrganizationID, Kind: models.KindPerson, Name: "Ann Field"}

@@ -39,6 +39,7 @@ func fields(n int) string {
 // The first pass rejects a body with more than twice the fields and items of the schema. Of
 // the errors of a smaller one, 100 are listed.
 func TestBodiesOfManyValues(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	answers := answering(t, s)
 	assignees, cancel := strings.TrimSuffix(answers, "answers")+"assignees", strings.TrimSuffix(answers, "answers")+"cancel"

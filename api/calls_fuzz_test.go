@@ -211,6 +211,7 @@ func FuzzBearer(f *testing.F) {
 
 // Reading a body and validating it end when the call's time has passed.
 func TestReadingABodyEndsInTime(t *testing.T) {
+	t.Parallel()
 	a, err := New(nil, Options{PublicURL: "http://millwright.test", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 )
 
 func TestMe(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	me := s.As("erp", http.MethodGet, "/me", nil).Want(http.StatusOK, "")
 	for want, path := range map[any][]string{
@@ -32,6 +33,7 @@ func TestMe(t *testing.T) {
 }
 
 func TestRequestIDs(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	for name, test := range map[string]struct {
 		sent string
@@ -55,6 +57,7 @@ func TestRequestIDs(t *testing.T) {
 }
 
 func TestCallsWithoutAValidToken(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	for name, test := range map[string]struct {
 		header    string
@@ -91,6 +94,7 @@ func noneToken(token string) string {
 }
 
 func TestTokensExpire(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	s.As("erp", http.MethodGet, "/me", nil).Want(http.StatusOK, "")
 	s.Clock.Advance(time.Hour - time.Second)
@@ -102,6 +106,7 @@ func TestTokensExpire(t *testing.T) {
 // Spec section 5, token invalidation: each change takes effect with the next call,
 // and undoing it does not revive the token.
 func TestTokenInvalidation(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]struct{ do, undo string }{
 		"secret renewed":          {`UPDATE integrations SET secret_hash = sha256('new') WHERE id = $1`, ``},
 		"turned off":              {`UPDATE integrations SET enabled = false WHERE id = $1`, `UPDATE integrations SET enabled = true WHERE id = $1`},
@@ -134,6 +139,7 @@ func TestTokenInvalidation(t *testing.T) {
 }
 
 func TestRateLimit(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	s.Exec(`UPDATE plans SET calls_per_minute = 3 WHERE organization_id = $1`, s.Acme.OrganizationID)
 	// The clock is half a minute before the end of the window.
@@ -156,6 +162,7 @@ func TestRateLimit(t *testing.T) {
 }
 
 func TestRateLimitIsExactUnderConcurrency(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	s.Exec(`UPDATE plans SET calls_per_minute = 50 WHERE organization_id = $1`, s.Acme.OrganizationID)
 	s.Token("erp")
@@ -177,6 +184,7 @@ func TestRateLimitIsExactUnderConcurrency(t *testing.T) {
 }
 
 func TestIdempotency(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	body := object{"inventory_id": s.ID("ahu1"), "title": "Replace filter"}
 	create := func(key string, body any) apitest.Response {
@@ -214,6 +222,7 @@ func TestIdempotency(t *testing.T) {
 }
 
 func TestIdempotencyKeysExpireAfterADay(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	body := object{"inventory_id": s.ID("ahu1"), "title": "Replace filter"}
 	first := s.As("erp", http.MethodPost, "/work-orders", body, "Idempotency-Key", "k").Want(http.StatusCreated, "")
@@ -226,6 +235,7 @@ func TestIdempotencyKeysExpireAfterADay(t *testing.T) {
 }
 
 func TestConcurrentRetriesCreateOnce(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	s.Token("erp")
 	const records, tries = 20, 5
@@ -263,6 +273,7 @@ func TestConcurrentRetriesCreateOnce(t *testing.T) {
 }
 
 func TestMethodsAndMediaTypes(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	bearer := []string{"Authorization", "Bearer " + s.Token("erp")}
 	notAllowed := s.Send(http.MethodPut, "/v1/me", "", bearer...).Want(http.StatusMethodNotAllowed, "method_not_allowed")

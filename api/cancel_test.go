@@ -12,6 +12,7 @@ import (
 )
 
 func TestCancel(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	for _, test := range []struct {
 		name   string
@@ -48,6 +49,7 @@ func TestCancel(t *testing.T) {
 }
 
 func TestInvalidCancellationsAreRejected(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	id := h.workOrder(nil)
 	before := h.read(id)
@@ -71,6 +73,7 @@ func TestInvalidCancellationsAreRejected(t *testing.T) {
 }
 
 func TestCancelIsAllowedBeforeTheEnd(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.wantAllowedStatuses(t, []models.WorkOrderStatus{"open", "in_progress", "back_from_inspection", "sent_to_inspection", "on_hold"},
 		func(id string) apitest.Response {
@@ -79,6 +82,7 @@ func TestCancelIsAllowedBeforeTheEnd(t *testing.T) {
 }
 
 func TestCancelRequiresThePermissionToDelete(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.wantAccess(t, "work_orders.delete", func(as, id string) apitest.Response {
 		return h.As(as, http.MethodPost, "/work-orders/"+id+"/cancel", object{"reason": "x"})
@@ -86,6 +90,7 @@ func TestCancelRequiresThePermissionToDelete(t *testing.T) {
 }
 
 func TestCancelNotifiesThePeopleConcerned(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	id := h.workOrder(object{"assignees": h.ids("crew", "bob"), "consultants": h.ids("cat")})
 	h.As("erp", http.MethodPost, "/work-orders/"+id+"/cancel", nil).Want(http.StatusOK, "")

@@ -40,6 +40,7 @@ func keysIn(s *apitest.Server, as, path string, keys ...string) []string {
 }
 
 func TestInventoryRequiresAPermissionOnTheNode(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	assign := func(node, definition string) string {
 		return `INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) VALUES ('` +
@@ -93,6 +94,7 @@ func TestInventoryRequiresAPermissionOnTheNode(t *testing.T) {
 }
 
 func TestInventoryRecords(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	s.Exec(`UPDATE inventory_nodes SET description = 'Supply fan' WHERE id = $1`, s.ID("fan1"))
 	for key, want := range map[string]object{
@@ -123,6 +125,7 @@ func TestInventoryRecords(t *testing.T) {
 }
 
 func TestInventoryFilters(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	for query, want := range map[string][]string{
 		"/locations?parent_id=" + s.ID("hq"):                        {"roof"},
@@ -149,6 +152,7 @@ func TestInventoryFilters(t *testing.T) {
 }
 
 func TestUnknownCatalogRecords(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	s.Exec(`INSERT INTO forms (id, organization_id, name, created_at, changed_at)
 		VALUES ('frm_00000000000000000000000007', $1, 'Foreign', now(), now())`, s.Polar.OrganizationID)
@@ -179,6 +183,7 @@ func TestUnknownCatalogRecords(t *testing.T) {
 }
 
 func TestCatalogRequiresItsScope(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	for path, scope := range map[string]string{
 		"/locations": "inventory:read", "/systems": "inventory:read", "/equipment": "inventory:read", "/sub-equipment": "inventory:read",
@@ -205,6 +210,7 @@ func TestCatalogRequiresItsScope(t *testing.T) {
 }
 
 func TestForms(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	// The position determines the order, not the time of creation.
 	s.Exec(`UPDATE questions SET position = -1 WHERE id = $1`, s.ID("q_note"))
@@ -247,6 +253,7 @@ func TestForms(t *testing.T) {
 }
 
 func TestPeopleAndTeamsAreOfTheOwnOrganization(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	people := []string{"ann", "bob", "cat", "dan", "eve", "zed", "pia"}
 	if got := keysIn(s, "erp", "/people", people...); !slices.Equal(got, []string{"ann", "bob", "cat", "dan", "eve", "zed"}) {
@@ -288,6 +295,7 @@ func TestPeopleAndTeamsAreOfTheOwnOrganization(t *testing.T) {
 }
 
 func TestADefinitionWithoutGrantsGivesNoAccess(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	s.As("outsider", http.MethodGet, "/systems/"+s.ID("hvac"), nil).Want(http.StatusNotFound, "not_found")
 	s.Exec(`INSERT INTO assignments SELECT $1, $2, id, organization_id FROM permission_definitions WHERE id = $3`,

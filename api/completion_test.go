@@ -11,6 +11,7 @@ import (
 )
 
 func TestComplete(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	for _, test := range []struct {
 		name        string
@@ -62,6 +63,7 @@ func TestComplete(t *testing.T) {
 }
 
 func TestRequiredQuestionsMustBeAnswered(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	for _, test := range []struct {
 		name    string
@@ -114,6 +116,7 @@ func TestRequiredQuestionsMustBeAnswered(t *testing.T) {
 
 // Spec section 4, rule 7: assigned as a worker, not as a consultant.
 func TestOnlyAWorkerMayAnswer(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.Exec(`INSERT INTO team_members (team_id, member_id, organization_id)
 		SELECT $1, $2, $3`, h.ID("crew"), h.ID("erp"), h.Acme.OrganizationID)
@@ -146,6 +149,7 @@ func TestOnlyAWorkerMayAnswer(t *testing.T) {
 
 // Spec section 4, rule 8.
 func TestAReadOnlyOrganizationMayAnswerAndComplete(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	id, reviewed := h.inspection(nil), h.inspection(object{"consultants": h.ids("cat")})
 	h.Exec(`UPDATE organizations SET read_only = true WHERE id = $1`, h.Acme.OrganizationID)

@@ -12,6 +12,7 @@ import (
 // Concurrent calls on one work order must neither lose a change nor make it twice.
 
 func TestConcurrentCompletionsCompleteOnce(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	id := h.workOrder(nil)
 	responses := together(20, func(int) string {
@@ -28,6 +29,7 @@ func TestConcurrentCompletionsCompleteOnce(t *testing.T) {
 }
 
 func TestConcurrentCompletionAndCancellation(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	for range 10 {
 		id := h.workOrder(nil)
@@ -49,6 +51,7 @@ func TestConcurrentCompletionAndCancellation(t *testing.T) {
 }
 
 func TestConcurrentPatchesLoseNothing(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	id := h.workOrder(nil)
 	patches := []object{
@@ -72,6 +75,7 @@ func TestConcurrentPatchesLoseNothing(t *testing.T) {
 }
 
 func TestConcurrentPatchesWithOneETag(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	id := h.workOrder(nil)
 	tag := h.read(id).Header.Get("ETag")
@@ -84,6 +88,7 @@ func TestConcurrentPatchesWithOneETag(t *testing.T) {
 }
 
 func TestConcurrentRetriesChangeOnce(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	for _, c := range h.changeCalls() {
 		t.Run(c.name, func(t *testing.T) {
@@ -100,6 +105,7 @@ func TestConcurrentRetriesChangeOnce(t *testing.T) {
 }
 
 func TestConcurrentRemovalsLeaveAWorker(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	for range 10 {
 		id := h.workOrder(object{"assignees": h.ids("bob", "crew")})
@@ -115,6 +121,7 @@ func TestConcurrentRemovalsLeaveAWorker(t *testing.T) {
 }
 
 func TestConcurrentAssignmentsAddOnce(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	id := h.workOrder(nil)
 	statuses := together(10, func(i int) int {
@@ -129,6 +136,7 @@ func TestConcurrentAssignmentsAddOnce(t *testing.T) {
 // All operations run concurrently on a few work orders. None may fail with a server
 // error, and the records must be consistent afterwards.
 func TestConcurrentOperations(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	var records []string
 	for range 5 {

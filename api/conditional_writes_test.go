@@ -39,6 +39,7 @@ func (h harness) change(c changeCall, id string, headers ...string) apitest.Resp
 }
 
 func TestIfMatch(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	for _, c := range h.changeCalls() {
 		for _, test := range []struct {
@@ -87,6 +88,7 @@ func TestIfMatch(t *testing.T) {
 }
 
 func TestIdempotencyOfChanges(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	for _, c := range h.changeCalls() {
 		t.Run(c.name+" is replayed byte for byte", func(t *testing.T) {
@@ -135,6 +137,7 @@ func TestIdempotencyOfChanges(t *testing.T) {
 }
 
 func TestIdempotencyOfAChangeWithoutEffect(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	id := h.changeable()
 	remove := func(key string) apitest.Response {

@@ -12,6 +12,7 @@ import (
 // The documentation is accessible and fits, in light and dark and at every width; without
 // scripts its search works.
 func TestDocsPageInABrowser(t *testing.T) {
+	t.Parallel()
 	site := consoletest.NewSite(t)
 	a, err := api.New(site.Service, api.Options{PublicURL: "http://127.0.0.1", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -19,6 +19,7 @@ var (
 )
 
 func TestDocsPageUsesOnlyThisServer(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	page := s.Send(http.MethodGet, "/docs", "").Want(http.StatusOK, "")
 	if got := page.Header.Get("Content-Type"); got != "text/html; charset=utf-8" {
@@ -56,6 +57,7 @@ func TestDocsPageUsesOnlyThisServer(t *testing.T) {
 
 // Everything of the document is on the page and in its index, the prose after the operations.
 func TestDocsPageIsComplete(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	text := string(s.Send(http.MethodGet, "/docs", "").Want(http.StatusOK, "").Body)
 	document := map[string]any{}
@@ -97,6 +99,7 @@ func TestDocsPageIsComplete(t *testing.T) {
 
 // The search needs no script: it is a form, and finds what has every word.
 func TestDocsSearch(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	search := func(query string) string {
 		t.Helper()

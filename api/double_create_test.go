@@ -17,6 +17,7 @@ import (
 // connections that close before the response. There must be 200 records, and one
 // response per key.
 func TestRetriedCreationsCreateOneRecordEach(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	s.Exec(`UPDATE plans SET calls_per_minute = 1000000`)
 	token := s.Token("erp")

@@ -16,6 +16,7 @@ func (h harness) feedback(fields object) apitest.Response {
 }
 
 func TestCreateFeedback(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	for _, test := range []struct {
 		name   string
@@ -50,6 +51,7 @@ func TestCreateFeedback(t *testing.T) {
 }
 
 func TestInvalidFeedbackIsRejected(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	for _, test := range []struct {
 		name    string
@@ -89,6 +91,7 @@ func TestInvalidFeedbackIsRejected(t *testing.T) {
 
 // Spec section 4, rule 1, and section 5.
 func TestFeedbackPermissions(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	grants := func(names string) {
 		h.Exec(`UPDATE permission_definitions SET grants = $2::text[] WHERE id = $1`, h.ID("full"), names)
@@ -120,6 +123,7 @@ func TestFeedbackPermissions(t *testing.T) {
 // existing_id is there if, and only if, a read of that feedback by the same token would
 // succeed.
 func TestExternalIDTakenNamesReadableFeedback(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	grant := func(definition, names string) {
 		h.Exec(`UPDATE permission_definitions SET grants = $2::text[] WHERE id = $1`, h.ID(definition), names)
@@ -161,6 +165,7 @@ func TestExternalIDTakenNamesReadableFeedback(t *testing.T) {
 }
 
 func TestFeedbackExternalIDIsUnique(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	first := h.feedback(object{"external_id": "DESK-1"}).Want(http.StatusCreated, "")
 	h.feedback(object{"external_id": "DESK-1"}).Want(http.StatusConflict, "external_id_taken")
@@ -182,6 +187,7 @@ func TestFeedbackExternalIDIsUnique(t *testing.T) {
 }
 
 func TestFeedbackIdempotency(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	create := func(subject string) apitest.Response {
 		return h.As("erp", http.MethodPost, "/issues", object{"inventory_id": h.ID("ahu1"), "subject": subject, "external_id": "DESK-1"}, "Idempotency-Key", "key")
@@ -197,6 +203,7 @@ func TestFeedbackIdempotency(t *testing.T) {
 }
 
 func TestConcurrentFeedbackWithOneExternalID(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.Token("erp")
 	statuses := together(10, func(int) int { return h.feedback(object{"external_id": "DESK-1"}).Status })
@@ -207,6 +214,7 @@ func TestConcurrentFeedbackWithOneExternalID(t *testing.T) {
 }
 
 func TestCreatingFeedbackHasAllEffects(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.Exec(`UPDATE webhooks SET events = events || '{issue.created}'`)
 	reader := func(scopes, grants string) {
@@ -240,6 +248,7 @@ func TestCreatingFeedbackHasAllEffects(t *testing.T) {
 }
 
 func TestListFeedback(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	var ids []string
 	for i, node := range []string{"hq", "hvac", "fan1", "roof"} {

@@ -20,6 +20,7 @@ import (
 // there must be no 5xx, no undocumented status and no body that does not match its
 // schema (apitest checks the last two on every call).
 func TestCallsGeneratedFromTheDocument(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	s.Exec(`UPDATE plans SET calls_per_minute = 1000000`)
 	f := &fuzzer{Server: s, operations: s.Document.Operations()}

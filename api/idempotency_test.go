@@ -23,6 +23,7 @@ func (h harness) tokenWith(scopes string) string {
 // A replay shows people only to a token with people:read, and only if the first
 // response had them.
 func TestReplaysShowOnlyWhatTheTokenMaySee(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	const writing = "work_orders:read work_orders:write issues:read issues:write"
 	plain, full := h.tokenWith(writing), h.tokenWith(writing+" people:read")
@@ -52,6 +53,7 @@ func TestReplaysShowOnlyWhatTheTokenMaySee(t *testing.T) {
 
 // Bodies with the same JSON value are the same request, however they are written.
 func TestRetriesCompareJSONValues(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	node := h.ID("ahu1")
 	bodies := func(first string, others ...string) []string { return append([]string{first}, others...) }
@@ -108,6 +110,7 @@ func TestRetriesCompareJSONValues(t *testing.T) {
 // A key that is sent must be one valid key: none of these calls is taken for one
 // without a key.
 func TestInvalidIdempotencyKeysAreRejected(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	body := fmt.Sprintf(`{"inventory_id":%q,"title":"Replace filter"}`, h.ID("ahu1"))
 	for name, test := range map[string]struct {

@@ -79,6 +79,7 @@ func (p instancePair) must(_ service.IntegrationRecord, err error) {
 // Spec section 5, token invalidation: each change takes effect with the next call
 // on every instance, and undoing it does not revive the token.
 func TestChangesThatInvalidateTokens(t *testing.T) {
+	t.Parallel()
 	narrow := []string{"work_orders:read", "people:read"}
 	operator := service.Operator()
 	for _, test := range []struct {
@@ -151,6 +152,7 @@ func TestChangesThatInvalidateTokens(t *testing.T) {
 
 // Replacing a scope by another narrows the scopes too.
 func TestReplacingAScopeInvalidatesTokens(t *testing.T) {
+	t.Parallel()
 	p := newInstancePair(t)
 	token := p.Token("reader")
 	for _, scopes := range [][]string{{"people:read", "forms:read"}, {"work_orders:read"}} {
@@ -163,6 +165,7 @@ func TestReplacingAScopeInvalidatesTokens(t *testing.T) {
 }
 
 func TestRenewingASecretInvalidatesItsTokens(t *testing.T) {
+	t.Parallel()
 	p := newInstancePair(t)
 	token := p.Token("erp")
 	renewed, err := p.RenewIntegrationSecret(t.Context(), p.ann, p.ID("erp"))
@@ -188,6 +191,7 @@ func TestRenewingASecretInvalidatesItsTokens(t *testing.T) {
 
 // Changes that remove no access do not invalidate tokens.
 func TestChangesThatKeepTokensValid(t *testing.T) {
+	t.Parallel()
 	p := newInstancePair(t)
 	ctx, id := t.Context(), p.ID("reader")
 	token := p.Token("reader")
@@ -222,6 +226,7 @@ func TestChangesThatKeepTokensValid(t *testing.T) {
 }
 
 func TestANewIntegrationNeedsPermissions(t *testing.T) {
+	t.Parallel()
 	p := newInstancePair(t)
 	ctx := t.Context()
 	made, err := p.CreateIntegration(ctx, p.ann, p.Acme.OrganizationID, service.NewIntegration{
@@ -271,6 +276,7 @@ func TestANewIntegrationNeedsPermissions(t *testing.T) {
 
 // A change of the integration's permissions voids its sync tokens.
 func TestAssignmentsVoidSyncTokens(t *testing.T) {
+	t.Parallel()
 	p := newInstancePair(t)
 	ctx := t.Context()
 	changes := func(token string) apitest.Response {
@@ -294,6 +300,7 @@ func TestAssignmentsVoidSyncTokens(t *testing.T) {
 }
 
 func TestRecordsNameADeletedIntegration(t *testing.T) {
+	t.Parallel()
 	p := newInstancePair(t)
 	made := p.As("creator", http.MethodPost, "/work-orders", object{"inventory_id": p.ID("ahu1"), "title": "Replace filter"}).Want(http.StatusCreated, "")
 	path := "/work-orders/" + made.Text("id")

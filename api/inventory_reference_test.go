@@ -11,6 +11,7 @@ import (
 // Work orders and feedback show their node and its path to everyone who may read the
 // record, in every representation (docs/contract.md, Records).
 func TestRecordsShowTheirNode(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	unit := `{"id":"ahu1","kind":"equipment","name":"AHU 1","external_id":"AHU-1","path":[` +
 		`{"id":"hq","kind":"location","name":"Headquarters"},{"id":"hvac","kind":"system","name":"HVAC"}]}`

@@ -24,6 +24,7 @@ func walked(s *apitest.Server) []apitest.Operation {
 // id. The response must be as for an unknown id, and nothing of the other organization
 // may be visible or change.
 func TestTenantsAreIsolated(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t, func(o *service.Options) { o.AddressCallsPerMinute = 1_000_000 })
 	victim, attacker := newTenant(t, s, "victim", "Quillfeather"), newTenant(t, s, "attacker", "Brambling")
 	ids := victim.all()
@@ -229,6 +230,7 @@ func (n *tenant) marks() map[string]listMarks {
 
 // The OAuth endpoints reveal nothing about another client's tokens and do not change them.
 func TestTokensOfOthers(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	victim, attacker := newTenant(t, s, "victim", "Quillfeather"), newTenant(t, s, "attacker", "Brambling")
 	own := attacker.made.Integrations["all_mighty"]
@@ -252,6 +254,7 @@ func TestTokensOfOthers(t *testing.T) {
 
 // Every operation rejects an invalidated token, whatever the reason, without writing.
 func TestInvalidatedTokensAreRejectedEverywhere(t *testing.T) {
+	t.Parallel()
 	operator := service.Operator()
 	for name, end := range map[string]func(context *apitest.Server, n *tenant, id string) error{
 		"turned off": func(s *apitest.Server, n *tenant, id string) error {
@@ -331,6 +334,7 @@ func TestInvalidatedTokensAreRejectedEverywhere(t *testing.T) {
 // A service company may read the work order that its customer assigned to it and
 // forward it to its own people. It can reach nothing else of its customer.
 func TestServiceCompaniesReachOnlyTheirWorkOrders(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t, func(o *service.Options) { o.AddressCallsPerMinute = 1_000_000 })
 	company := newTenant(t, s, "company", "Brambling")
 	customer := newTenant(t, s, "customer", "Quillfeather")

@@ -22,6 +22,7 @@ import (
 
 // Everything that a client can make large, one step beyond its limit (docs/security.md).
 func TestRequestsHaveLimits(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	order := func(name, value string) string {
 		return fmt.Sprintf(`{"inventory_id":%q,"title":"T",%q:%s}`, s.ID("hvac"), name, value)
@@ -77,6 +78,7 @@ func TestRequestsHaveLimits(t *testing.T) {
 // Calls without a token leave one row per client address, an IPv6 client by its /64,
 // and housekeeping removes it.
 func TestCallsWithoutATokenAreCountedByNetwork(t *testing.T) {
+	t.Parallel()
 	f := servicetest.New(t, func(o *service.Options) { o.AddressCallsPerMinute = 5 })
 	handler, err := api.New(f.Service, api.Options{PublicURL: servicetest.Issuer, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -117,6 +119,7 @@ func TestCallsWithoutATokenAreCountedByNetwork(t *testing.T) {
 // Wrong secrets count per client and network, whether or not the client exists. The
 // network's own limit bounds the number of rows.
 func TestFailedTokenRequestsLeaveFewRows(t *testing.T) {
+	t.Parallel()
 	const calls = 20
 	s := apitest.New(t, func(o *service.Options) { o.AddressCallsPerMinute = calls })
 	for i := range 3 * calls {
@@ -134,6 +137,7 @@ func TestFailedTokenRequestsLeaveFewRows(t *testing.T) {
 // The client address comes only from the part of X-Forwarded-For that trusted
 // proxies wrote, and from no other header.
 func TestForwardedAddresses(t *testing.T) {
+	t.Parallel()
 	f := servicetest.New(t)
 	handler, err := api.New(f.Service, api.Options{
 		PublicURL: servicetest.Issuer, Log: slog.New(slog.DiscardHandler),
@@ -178,6 +182,7 @@ func TestForwardedAddresses(t *testing.T) {
 
 // Headers for browsers and caches, and unsupported methods.
 func TestHTTPHygiene(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	token := []string{"Authorization", "Bearer " + s.Token("erp")}
 	for _, c := range []struct{ method, path, cache string }{
@@ -222,6 +227,7 @@ func TestHTTPHygiene(t *testing.T) {
 // Requests whose end two parsers might see in different places are rejected, and
 // their connection is closed.
 func TestRequestsThatCouldBeSmuggled(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	head := "POST /v1/work-orders HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer " + s.Token("erp") + "\r\n"
 	for name, c := range map[string]struct{ request, want string }{

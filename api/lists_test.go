@@ -90,6 +90,7 @@ func eachList(t *testing.T, test func(t *testing.T, s *apitest.Server, l listCas
 }
 
 func TestListsArePaged(t *testing.T) {
+	t.Parallel()
 	eachList(t, func(t *testing.T, s *apitest.Server, l listCase) {
 		var made []string
 		for n := range 201 {
@@ -136,6 +137,7 @@ func TestListsArePaged(t *testing.T) {
 }
 
 func TestNewestFirst(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	var ids []string
 	for range 4 {
@@ -151,6 +153,7 @@ func TestNewestFirst(t *testing.T) {
 }
 
 func TestCursorsAreBoundToTheirListAndFilters(t *testing.T) {
+	t.Parallel()
 	eachList(t, func(t *testing.T, s *apitest.Server, l listCase) {
 		for n := range 4 {
 			l.make(s, l.id(n+1))
@@ -226,6 +229,7 @@ func decoded(t *testing.T, cursor string) string {
 }
 
 func TestEmptyLists(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	s.Exec(`UPDATE integrations SET scopes = $2 WHERE id = $1`, s.ID("dispatch"), everyScope)
 	s.Exec(`DELETE FROM assignments WHERE organization_id = $1`, s.Polar.OrganizationID)
@@ -247,6 +251,7 @@ func TestEmptyLists(t *testing.T) {
 
 // Every list takes up to 100 ids, separated by commas or repeated, next to its other filters.
 func TestListsTakeIDs(t *testing.T) {
+	t.Parallel()
 	eachList(t, func(t *testing.T, s *apitest.Server, l listCase) {
 		var made []string
 		for n := range 103 {

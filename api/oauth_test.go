@@ -24,6 +24,7 @@ func basic(id, secret string) string {
 }
 
 func TestTokenEndpoint(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	body := "grant_type=client_credentials&client_id=cli_erp&client_secret=" + erpSecret
 	tests := []struct {
@@ -106,6 +107,7 @@ func TestTokenEndpoint(t *testing.T) {
 }
 
 func TestTokenEndpointRejectsUnauthorizedClients(t *testing.T) {
+	t.Parallel()
 	for name, sql := range map[string]string{
 		"turned off":              `UPDATE integrations SET enabled = false WHERE client_id = 'cli_erp'`,
 		"disabled by the service": `UPDATE integrations SET disabled_by_service = true WHERE client_id = 'cli_erp'`,
@@ -139,6 +141,7 @@ func TestTokenEndpointRejectsUnauthorizedClients(t *testing.T) {
 }
 
 func TestFailedTokenRequestsAreLimitedWithoutLockingOut(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	form := "grant_type=client_credentials&client_id=cli_erp&client_secret="
 	limited := 0
@@ -161,6 +164,7 @@ func TestFailedTokenRequestsAreLimitedWithoutLockingOut(t *testing.T) {
 
 // golang.org/x/oauth2 checks the token endpoint from the outside.
 func TestOAuth2ClientCredentials(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	for name, style := range map[string]oauth2.AuthStyle{
 		"detected": oauth2.AuthStyleAutoDetect, "in the form": oauth2.AuthStyleInParams, "as a header": oauth2.AuthStyleInHeader,
@@ -187,6 +191,7 @@ func TestOAuth2ClientCredentials(t *testing.T) {
 }
 
 func TestRevocation(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	form := func(token string) string {
 		return url.Values{"token": {token}, "client_id": {"cli_erp"}, "client_secret": {erpSecret}}.Encode()
@@ -223,6 +228,7 @@ func TestRevocation(t *testing.T) {
 }
 
 func TestIntrospection(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	introspect := func(token string) apitest.Response {
 		return s.Send(http.MethodPost, "/v1/oauth/introspect", "token="+token, "Content-Type", formType,
@@ -252,6 +258,7 @@ func TestIntrospection(t *testing.T) {
 }
 
 func TestAuthorizationServerMetadata(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	response := s.Send(http.MethodGet, "/.well-known/oauth-authorization-server", "").Want(http.StatusOK, "")
 	for name, path := range map[string]string{

@@ -83,6 +83,7 @@ const (
 )
 
 func TestCallsAreTracedAndLogged(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	w := newObservedAPI(t, s, sdktrace.NeverSample())
 	authorization := "Bearer " + s.Token("erp")
@@ -131,6 +132,7 @@ func TestCallsAreTracedAndLogged(t *testing.T) {
 
 // A call that its client gave up is no error of the server.
 func TestAnAbandonedCallIsNotAnError(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	w := newObservedAPI(t, s, sdktrace.AlwaysSample())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -152,6 +154,7 @@ func TestAnAbandonedCallIsNotAnError(t *testing.T) {
 }
 
 func TestCallsAreCounted(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	w := newObservedAPI(t, s, sdktrace.NeverSample())
 	authorization := "Bearer " + s.Token("erp")
@@ -211,6 +214,7 @@ func counted(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 }
 
 func TestTwoAPIsDoNotShareARegistry(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	options := api.Options{PublicURL: servicetest.Issuer, Version: "test", Metrics: prometheus.NewRegistry()}
 	if _, err := api.New(s.Service, options); err != nil {

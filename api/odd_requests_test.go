@@ -21,6 +21,7 @@ import (
 // Anonymous calls and failed token requests, in any number, do not slow down a client with
 // the right secret.
 func TestAnonymousCallsDoNotBlockClients(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t, func(o *service.Options) { o.AddressCallsPerMinute = 20 })
 	post := func(path, form string) apitest.Response {
 		return s.Send(http.MethodPost, "/v1/oauth/"+path, form, "Content-Type", formType)
@@ -68,6 +69,7 @@ func TestAnonymousCallsDoNotBlockClients(t *testing.T) {
 
 // Media types compare without case; parameters and spaces are tolerated (RFC 9110 section 8.3.1).
 func TestMediaTypesCompareWithoutCase(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	body := fmt.Sprintf(`{"inventory_id":%q,"title":"T"}`, s.ID("hvac"))
 	for kind, status := range map[string]int{
@@ -83,6 +85,7 @@ func TestMediaTypesCompareWithoutCase(t *testing.T) {
 }
 
 func TestCompressedBodiesAreRejected(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
@@ -101,6 +104,7 @@ func TestCompressedBodiesAreRejected(t *testing.T) {
 
 // A present and empty parameter is never "no filter"; lists may repeat their parameter.
 func TestQueryParametersAreMeant(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	s.As("erp", http.MethodPost, "/issues", object{"inventory_id": s.ID("hvac"), "subject": "S"}).Want(http.StatusCreated, "")
 	for _, query := range []string{
@@ -121,6 +125,7 @@ func TestQueryParametersAreMeant(t *testing.T) {
 
 // The layout of Go's time package means nothing to a client.
 func TestErrorsDoNotShowGo(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	for _, response := range []apitest.Response{
 		s.As("erp", http.MethodGet, "/work-orders?created_since=yesterday", nil).Want(http.StatusBadRequest, "invalid_request"),
@@ -138,6 +143,7 @@ func TestErrorsDoNotShowGo(t *testing.T) {
 }
 
 func TestMethodsOfAPath(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	for path, allowed := range map[string]string{
 		"/v1/me": "GET, HEAD", "/v1/work-orders": "GET, HEAD, POST", "/v1/oauth/token": "POST", "/v1/work-orders/wo_x": "GET, HEAD, PATCH", "/docs": "GET, HEAD",
@@ -155,6 +161,7 @@ func TestMethodsOfAPath(t *testing.T) {
 }
 
 func TestUnknownURLs(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	if detail := s.Send(http.MethodGet, "/v1/nothing", "").Want(http.StatusNotFound, "not_found").Text("detail"); strings.Contains(detail, "record") {
 		t.Errorf("an unknown URL gets %q", detail)
@@ -166,6 +173,7 @@ func TestUnknownURLs(t *testing.T) {
 
 // Responses of 1 KiB and more are compressed if the client accepts zstd or gzip. The ETag is the record's.
 func TestResponsesAreCompressed(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	long := s.As("erp", http.MethodPost, "/work-orders", object{"inventory_id": s.ID("hvac"), "title": "T", "description": strings.Repeat("long ", 400)}).
 		Want(http.StatusCreated, "")
@@ -260,6 +268,7 @@ func unpacked(t *testing.T, coding string, body []byte) string {
 
 // Responses may get new fields at any time, requests may not have unknown ones.
 func TestOnlyRequestsAreClosed(t *testing.T) {
+	t.Parallel()
 	schemas := at(document(t), "components", "schemas")
 	requests := []string{
 		"Assignment", "Cancellation", "GivenAnswer", "GivenAnswers", "NewFeedback", "NewWorkOrder", "TokenForm", "TokenRequest", "WorkOrderPatch",
@@ -275,6 +284,7 @@ func TestOnlyRequestsAreClosed(t *testing.T) {
 // The tests check responses against the document as if it were closed: a field that
 // it does not mention fails them.
 func TestTheTestsCatchUndocumentedFields(t *testing.T) {
+	t.Parallel()
 	text, err := api.Document()
 	if err != nil {
 		t.Fatal(err)

@@ -68,6 +68,7 @@ func eachOperation(root object, check func(name string, op object)) {
 }
 
 func TestTheCommittedDocumentIsCurrent(t *testing.T) {
+	t.Parallel()
 	made, err := api.Document()
 	if err != nil {
 		t.Fatal(err)
@@ -82,6 +83,7 @@ func TestTheCommittedDocumentIsCurrent(t *testing.T) {
 }
 
 func TestEveryOperationIsDescribed(t *testing.T) {
+	t.Parallel()
 	root := document(t)
 	ids := map[any]bool{}
 	tags := map[any]bool{}
@@ -153,6 +155,7 @@ func atoi(text string) int {
 
 // Every body must have an example too.
 func TestEveryExampleMatchesItsSchema(t *testing.T) {
+	t.Parallel()
 	root := document(t)
 	apitest.CloseSchemas(root)
 	const url = "http://millwright.test/openapi.json"
@@ -226,6 +229,7 @@ func escaped(segment string) string {
 
 // Pointers in records must be nullable in their schemas, and other fields must not.
 func TestNullableFieldsAreDocumented(t *testing.T) {
+	t.Parallel()
 	schemas := at(document(t), "components", "schemas")
 	for name, record := range map[string]any{
 		"WorkOrder": models.WorkOrderRecord{}, "Feedback": models.FeedbackRecord{}, "Node": models.NodeRecord{}, "Form": models.FormRecord{},
@@ -267,6 +271,7 @@ func takesNull(schema object) bool {
 
 // Each problem code must be in the response of some operation.
 func TestEveryCodeIsDocumented(t *testing.T) {
+	t.Parallel()
 	root := document(t)
 	seen := map[string]bool{}
 	eachOperation(root, func(_ string, op object) {
@@ -288,6 +293,7 @@ func TestEveryCodeIsDocumented(t *testing.T) {
 }
 
 func TestTheDocumentIsServed(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	response := s.Send(http.MethodGet, "/v1/openapi.json", "").Want(http.StatusOK, "")
 	if got := response.Header.Get("Content-Type"); !strings.HasPrefix(got, "application/vnd.oai.openapi+json") {
@@ -304,6 +310,7 @@ func TestTheDocumentIsServed(t *testing.T) {
 
 // Clients learn from the document how large a number can be: every one has bounds.
 func TestEveryNumberHasBounds(t *testing.T) {
+	t.Parallel()
 	numbers := 0
 	var check func(node any, path string)
 	check = func(node any, path string) {

@@ -138,6 +138,7 @@ func exampleOf(one any, named map[string]struct{ Value any }) string {
 
 // docs/postman.json has every operation of openapi.json, and is up to date.
 func TestPostmanCollectionIsCurrent(t *testing.T) {
+	t.Parallel()
 	content, err := os.ReadFile("openapi.json")
 	if err != nil {
 		t.Fatal(err)

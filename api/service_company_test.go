@@ -45,6 +45,7 @@ func (h harness) dispatch(method, path string, body any) apitest.Response {
 
 // Spec section 5, permissions, work orders.
 func TestServiceCompanyReadsWhatIsAssignedToIt(t *testing.T) {
+	t.Parallel()
 	h := newCustomer(t)
 	id, other := h.workOrder(nil), h.workOrder(nil)
 	path := "/work-orders/" + id
@@ -80,6 +81,7 @@ func TestServiceCompanyReadsWhatIsAssignedToIt(t *testing.T) {
 
 // Spec section 4, rule 5.
 func TestServiceCompanyForwardsToItsOwnPeople(t *testing.T) {
+	t.Parallel()
 	h := newCustomer(t)
 	for _, test := range []struct {
 		name, identity, code, rule string
@@ -138,6 +140,7 @@ func TestServiceCompanyForwardsToItsOwnPeople(t *testing.T) {
 }
 
 func TestServiceCompanyRemovesItsOwnPeopleOnly(t *testing.T) {
+	t.Parallel()
 	h := newCustomer(t)
 	id := h.polarWorkOrder()
 	h.dispatch(http.MethodPost, "/work-orders/"+id+"/assignees", object{"assignees": h.ids("pia", "per")}).Want(http.StatusOK, "")
@@ -164,6 +167,7 @@ func TestServiceCompanyRemovesItsOwnPeopleOnly(t *testing.T) {
 }
 
 func TestServiceCompanyChangesNothingElse(t *testing.T) {
+	t.Parallel()
 	h := newCustomer(t)
 	id := h.polarWorkOrder()
 	before := h.read(id)
@@ -188,6 +192,7 @@ func TestServiceCompanyChangesNothingElse(t *testing.T) {
 }
 
 func TestServiceCompanySeesNothingElseOfItsCustomer(t *testing.T) {
+	t.Parallel()
 	h := newCustomer(t)
 	id := h.polarWorkOrder()
 	issue := h.feedback(nil).Text("id")
@@ -219,6 +224,7 @@ func TestServiceCompanySeesNothingElseOfItsCustomer(t *testing.T) {
 }
 
 func TestServiceCompanyGetsTheEvents(t *testing.T) {
+	t.Parallel()
 	h := newCustomer(t)
 	h.Exec(`UPDATE webhooks SET events = '{work_order.created,work_order.updated,work_order.status_changed,work_order.completed,work_order.cancelled,work_order.assignees_changed}' WHERE id = $1`, h.ID("dispatch_hook"))
 	got := func(id string) string {
@@ -248,6 +254,7 @@ func TestServiceCompanyGetsTheEvents(t *testing.T) {
 
 // Only the company's people with incoming work orders are notified.
 func TestServiceCompanyIsNotifiedOfItsWorkOrders(t *testing.T) {
+	t.Parallel()
 	h := newCustomer(t)
 	id := h.workOrder(nil)
 	h.assign(id, h.ids("polar"), []string{}).Want(http.StatusOK, "")

@@ -45,6 +45,7 @@ func raw(t *testing.T, url, request string) (status int, body string) {
 }
 
 func TestSlowAndOddBodies(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	// Only bodies that never end are sent to the impatient server.
 	handler, err := api.New(s.Service, api.Options{

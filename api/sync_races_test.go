@@ -18,6 +18,7 @@ import (
 
 // A page must not skip a transaction that is still running.
 func TestALateCommitIsNotSkipped(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	h := harness{s}
 	l := lists(s)[0]
@@ -48,6 +49,7 @@ func TestALateCommitIsNotSkipped(t *testing.T) {
 // A record written below a node while the node moves must not keep a position that
 // its new readers have already passed. The move does not wait for it.
 func TestARecordWrittenDuringAMoveIsNotSkipped(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	s.Exec(`UPDATE permission_definitions SET applies_below = true WHERE id = $1`, s.ID("here_only"))
 	l := lists(s)[0]
@@ -109,6 +111,7 @@ func signed(t *testing.T, says string) string {
 // After a restore from a backup, a token may be ahead of the database: following it
 // would skip the changes until the database catches up.
 func TestSyncTokensAheadOfTheDatabaseAreVoid(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	token := s.As("erp", http.MethodGet, "/work-orders?changed_since="+longAgo, nil).Want(http.StatusOK, "").Text("sync_token")
 	s.As("erp", http.MethodGet, "/work-orders?changed_since="+token, nil).Want(http.StatusOK, "")
@@ -129,6 +132,7 @@ func TestSyncTokensAheadOfTheDatabaseAreVoid(t *testing.T) {
 }
 
 func TestARestoreIntoAnotherClusterStartsChangesOver(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	s.Exec(`UPDATE plans SET calls_per_minute = 100000`)
 	h := harness{s}

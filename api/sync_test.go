@@ -15,6 +15,7 @@ import (
 const longAgo = "2020-01-01T00:00:00Z"
 
 func TestChangesOfEveryList(t *testing.T) {
+	t.Parallel()
 	eachList(t, func(t *testing.T, s *apitest.Server, l listCase) {
 		h := harness{s}
 		_, token := h.followChanges(t, l.path, longAgo, "50")
@@ -66,6 +67,7 @@ func TestChangesOfEveryList(t *testing.T) {
 }
 
 func TestChangesSinceATime(t *testing.T) {
+	t.Parallel()
 	eachList(t, func(t *testing.T, s *apitest.Server, l listCase) {
 		h := harness{s}
 		s.Clock.Advance(time.Hour)
@@ -119,6 +121,7 @@ func TestChangesSinceATime(t *testing.T) {
 // Transactions may write changes with the same time in any order: one that began
 // before all others may write its row last.
 func TestChangesWithTheSameTime(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	s.Clock.Advance(time.Second) // no node was created at this time
 	l := lists(s)[0]
@@ -147,6 +150,7 @@ func TestChangesWithTheSameTime(t *testing.T) {
 }
 
 func TestSyncTokensExpire(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	l := lists(s)[0]
 	for n := range 3 {
@@ -167,6 +171,7 @@ func TestSyncTokensExpire(t *testing.T) {
 }
 
 func TestSyncTokensAreVoidWhenMembershipOfATeamEnds(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	s.Exec(`INSERT INTO team_members (team_id, member_id, organization_id) VALUES ($1, $2, $3)`, s.ID("crew"), s.ID("outsider"), s.Acme.OrganizationID)
 	token := func() string {
@@ -190,6 +195,7 @@ func TestSyncTokensAreVoidWhenMembershipOfATeamEnds(t *testing.T) {
 }
 
 func TestSyncTokensAreVoidWhenScopesAreNarrowed(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	token := s.As("erp", http.MethodGet, "/work-orders?changed_since="+longAgo, nil).Want(http.StatusOK, "").Text("sync_token")
 	s.Exec(`UPDATE integrations SET scopes = '{work_orders:read}' WHERE id = $1`, s.ID("erp"))
@@ -198,6 +204,7 @@ func TestSyncTokensAreVoidWhenScopesAreNarrowed(t *testing.T) {
 }
 
 func TestAssigningAWorkOrderIsAChangeForTheAssignee(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	s.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) VALUES ($1, $2, $3, $4)`,
 		s.ID("hq"), s.ID("outsider"), s.ID("working"), s.Acme.OrganizationID)
@@ -217,6 +224,7 @@ func TestAssigningAWorkOrderIsAChangeForTheAssignee(t *testing.T) {
 }
 
 func TestMovingANodeChangesTheNodesBelow(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	s.Exec(`UPDATE integrations SET scopes = $2 WHERE id = $1`, s.ID("roofer"), everyScope)
 	s.Exec(`UPDATE permission_definitions SET applies_below = true, grants = '{inventory.read,work_orders.read,feedback.read}' WHERE id = $1`, s.ID("here_only"))
@@ -264,6 +272,7 @@ func TestMovingANodeChangesTheNodesBelow(t *testing.T) {
 }
 
 func TestChangesOfATeamShowInItsMembers(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	h := harness{s}
 	_, people := h.followChanges(t, "/people", longAgo, "50")

@@ -12,6 +12,7 @@ import (
 
 // An unknown path that a browser opens is a page; programs get a problem.
 func TestUnknownPathsArePagesForBrowsers(t *testing.T) {
+	t.Parallel()
 	f := servicetest.New(t)
 	handler, err := api.New(f.Service, api.Options{
 		PublicURL: servicetest.Issuer,

@@ -19,6 +19,7 @@ var described = object{
 }
 
 func TestPatchMergesTheSentFields(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	const logged = "ERP (API) work_order.updated"
 	for _, test := range []struct {
@@ -69,6 +70,7 @@ func TestPatchMergesTheSentFields(t *testing.T) {
 }
 
 func TestPatchHistoryHasFromAndTo(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	id := h.workOrder(described)
 	h.As("erp", http.MethodPatch, "/work-orders/"+id, object{"title": "New", "description": nil}).Want(http.StatusOK, "")
@@ -77,6 +79,7 @@ func TestPatchHistoryHasFromAndTo(t *testing.T) {
 }
 
 func TestPatchWithoutAChangeHasNoEffect(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	id := h.workOrder(described)
 	bare := h.workOrder(nil)
@@ -102,6 +105,7 @@ func TestPatchWithoutAChangeHasNoEffect(t *testing.T) {
 }
 
 func TestInvalidPatchesAreRejected(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	id := h.workOrder(described)
 	before := h.read(id)
@@ -152,6 +156,7 @@ func TestInvalidPatchesAreRejected(t *testing.T) {
 
 // A name in other letters is another name: it must not be taken, nor passed over in silence.
 func TestFieldNamesAreCaseSensitive(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	id := h.workOrder(described)
 	before := h.read(id)
@@ -165,6 +170,7 @@ func TestFieldNamesAreCaseSensitive(t *testing.T) {
 }
 
 func TestPatchIsAllowedInWorkableStatuses(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.wantAllowedStatuses(t, []models.WorkOrderStatus{"open", "in_progress", "back_from_inspection"}, func(id string) apitest.Response {
 		before := h.read(id).Text("status", "code")
@@ -177,6 +183,7 @@ func TestPatchIsAllowedInWorkableStatuses(t *testing.T) {
 }
 
 func TestPatchRequiresThePermissionToUpdate(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.wantAccess(t, "work_orders.update", func(as, id string) apitest.Response {
 		return h.As(as, http.MethodPatch, "/work-orders/"+id, object{"title": "New"})
@@ -185,6 +192,7 @@ func TestPatchRequiresThePermissionToUpdate(t *testing.T) {
 
 // Spec section 6: data.work_order carries changed_at, the field to order by.
 func TestChangedAtIncreasesWhileTheClockStandsStill(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	id := h.workOrder(object{"form_id": h.ID("inspection")})
 	last := h.read(id).Text("changed_at")

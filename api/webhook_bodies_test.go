@@ -15,6 +15,7 @@ import (
 // TestDeliveriesMatchTheDocument causes every type of event and checks each body
 // against the document's schema of the type.
 func TestDeliveriesMatchTheDocument(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	person := func(key string) service.Actor {
 		t.Helper()

@@ -12,6 +12,7 @@ import (
 )
 
 func TestCreateWorkOrder(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	response := s.As("erp", http.MethodPost, "/work-orders", object{
 		"inventory_id": s.ID("ahu1"), "title": "Replace filter", "description": "Pressure drop too high.",
@@ -48,6 +49,7 @@ func TestCreateWorkOrder(t *testing.T) {
 }
 
 func TestCreateWorkOrderWithDefaults(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	response := s.As("creator", http.MethodPost, "/work-orders", object{"inventory_id": s.ID("roof"), "title": "Leak"}).
 		Want(http.StatusCreated, "")
@@ -67,6 +69,7 @@ func TestCreateWorkOrderWithDefaults(t *testing.T) {
 }
 
 func TestInvalidWorkOrdersAreRejected(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	long := strings.Repeat("ä", 201)
 	with := func(fields object) object {
@@ -156,6 +159,7 @@ func TestInvalidWorkOrdersAreRejected(t *testing.T) {
 }
 
 func TestCreatingAWorkOrderRequiresPermissionAndPlan(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	body := object{"inventory_id": s.ID("ahu1"), "title": "Replace filter"}
 	s.Exec(`UPDATE permission_definitions SET grants = '{inventory.read,work_orders.read}' WHERE id = $1`, s.ID("full"))
@@ -169,6 +173,7 @@ func TestCreatingAWorkOrderRequiresPermissionAndPlan(t *testing.T) {
 }
 
 func TestCreatingAWorkOrderHasAllEffects(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	response := s.As("erp", http.MethodPost, "/work-orders", object{
 		"inventory_id": s.ID("ahu1"), "title": "Replace filter",
@@ -204,6 +209,7 @@ func TestCreatingAWorkOrderHasAllEffects(t *testing.T) {
 }
 
 func TestReadingAWorkOrderRequiresPermission(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	create := func(as, node string, assignees ...string) string {
 		return s.As(as, http.MethodPost, "/work-orders", object{"inventory_id": s.ID(node), "title": "x", "assignees": append([]string{}, assignees...)}).
@@ -242,6 +248,7 @@ func TestReadingAWorkOrderRequiresPermission(t *testing.T) {
 }
 
 func TestUnreadableLooksLikeUnknown(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	id := s.As("erp", http.MethodPost, "/work-orders", object{"inventory_id": s.ID("roof"), "title": "x"}).Text("id")
 	var bodies []string
@@ -259,6 +266,7 @@ func TestUnreadableLooksLikeUnknown(t *testing.T) {
 }
 
 func TestPeopleRequireTheirScope(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	response := s.As("erp", http.MethodPost, "/work-orders", object{
 		"inventory_id": s.ID("ahu1"), "title": "x", "assignees": []string{s.ID("ann"), s.ID("crew")},
@@ -276,6 +284,7 @@ func TestPeopleRequireTheirScope(t *testing.T) {
 }
 
 func TestListWorkOrders(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	var ids []string
 	for i, node := range []string{"hq", "hvac", "ahu1", "roof", "ahu1"} {
@@ -357,6 +366,7 @@ func TestListWorkOrders(t *testing.T) {
 }
 
 func TestConditionalReads(t *testing.T) {
+	t.Parallel()
 	s := apitest.New(t)
 	created := s.As("erp", http.MethodPost, "/work-orders", object{"inventory_id": s.ID("hq"), "title": "x"})
 	for _, path := range []string{"/work-orders/" + created.Text("id"), "/work-orders", "/me"} {

@@ -37,17 +37,29 @@ func New(t testing.TB, adjust ...func(*service.Options)) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := handler.OpenAPI()
-	if err != nil {
-		t.Fatal(err)
-	}
-	document, err := ParseDocument(text)
-	if err != nil {
-		t.Fatal(err)
+	parsing.Do(func() { document, documentErr = parse(handler) })
+	if documentErr != nil {
+		t.Fatal(documentErr)
 	}
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	return &Server{Fixture: f, URL: server.URL, Document: document, t: t, tokens: map[string]string{}}
+}
+
+// The document is the same for all servers of a process. It is parsed once, because that takes
+// longer than most tests.
+var (
+	parsing     sync.Once
+	document    *Document
+	documentErr error
+)
+
+func parse(handler *api.API) (*Document, error) {
+	text, err := handler.OpenAPI()
+	if err != nil {
+		return nil, err
+	}
+	return ParseDocument(text)
 }
 
 // Response is the response to one call.

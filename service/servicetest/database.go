@@ -109,8 +109,26 @@ func templateName(t testing.TB) string {
 	return fmt.Sprintf("template_%x", sum.Sum(nil)[:8])
 }
 
-// ensureTemplate creates the template unless another test process already has.
+// ensureTemplate creates the template with the schema unless another test process already has.
 func ensureTemplate(ctx context.Context, admin *pgx.Conn, server, template string) error {
+	return ensure(ctx, admin, template, "template1", func(unfinished string) error {
+		if _, err := admin.Exec(ctx, `DO $$ BEGIN
+			IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '`+serviceRole+`') THEN
+				CREATE ROLE `+serviceRole+` LOGIN PASSWORD '`+servicePassword+`';
+			END IF;
+		END $$`); err != nil {
+			return err
+		}
+		if _, err := service.Migrate(ctx, withDatabase(server, unfinished), serviceRole); err != nil {
+			return err
+		}
+		return makePartitions(ctx, withDatabase(server, unfinished))
+	})
+}
+
+// ensure creates the template from another database unless another test process already has.
+// fill completes it under the name that it is given.
+func ensure(ctx context.Context, admin *pgx.Conn, template, from string, fill func(unfinished string) error) error {
 	if _, err := admin.Exec(ctx, `SELECT pg_advisory_lock(7215001)`); err != nil {
 		return err
 	}
@@ -121,22 +139,12 @@ func ensureTemplate(ctx context.Context, admin *pgx.Conn, server, template strin
 		return err
 	}
 	unfinished := template + "_unfinished"
-	for _, sql := range []string{`DROP DATABASE IF EXISTS ` + unfinished, `CREATE DATABASE ` + unfinished} {
+	for _, sql := range []string{`DROP DATABASE IF EXISTS ` + unfinished, `CREATE DATABASE ` + unfinished + ` TEMPLATE ` + from} {
 		if _, err := admin.Exec(ctx, sql); err != nil {
 			return err
 		}
 	}
-	if _, err := admin.Exec(ctx, `DO $$ BEGIN
-		IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '`+serviceRole+`') THEN
-			CREATE ROLE `+serviceRole+` LOGIN PASSWORD '`+servicePassword+`';
-		END IF;
-	END $$`); err != nil {
-		return err
-	}
-	if _, err := service.Migrate(ctx, withDatabase(server, unfinished), serviceRole); err != nil {
-		return err
-	}
-	if err := makePartitions(ctx, withDatabase(server, unfinished)); err != nil {
+	if err := fill(unfinished); err != nil {
 		return err
 	}
 	_, err = admin.Exec(ctx, `ALTER DATABASE `+unfinished+` RENAME TO `+template)

@@ -3,13 +3,17 @@ package servicetest
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"millwright/models"
@@ -113,28 +117,69 @@ var Start = time.Date(2026, time.March, 2, 12, 15, 30, 0, time.UTC)
 // New returns a service on a new database, with the fixture imported.
 func New(t testing.TB, adjust ...func(*service.Options)) *Fixture {
 	t.Helper()
-	return On(t, Database(t), adjust...)
+	var imported imports
+	url := create(t, func(ctx context.Context, admin *pgx.Conn, server string) (template string, err error) {
+		schema := templateName(t)
+		template = schema + "_fixture"
+		if err = ensureTemplate(ctx, admin, server, schema); err == nil {
+			err = ensure(ctx, admin, template, schema, func(unfinished string) error {
+				return importFixture(t, admin, unfinished, withDatabase(server, unfinished))
+			})
+		}
+		if err == nil {
+			imported, err = readImports(ctx, admin, template)
+		}
+		return template, err
+	})
+	f := connect(t, url)
+	f.Acme, f.Polar = imported.Acme, imported.Polar
+	f.Service = f.NewInstance(adjust...)
+	return f
 }
 
-// On is New on a database of the test that has the schema.
-func On(t testing.TB, url string, adjust ...func(*service.Options)) *Fixture {
+// connect returns a fixture without a service.
+func connect(t testing.TB, url string) *Fixture {
 	t.Helper()
-	ctx := t.Context()
-	pool, err := service.Connect(ctx, url, "test")
+	pool, err := service.Connect(t.Context(), url, "test")
 	if err != nil {
 		t.Fatalf("connect: %v", err)
 	}
 	t.Cleanup(pool.Close)
-	f := &Fixture{Pool: pool, Clock: NewClock(Start), Wakes: &Wakes{}, t: t}
-	f.Service = f.NewInstance(adjust...)
-	if f.Polar, err = f.Import(ctx, companyFile); err != nil {
-		t.Fatalf("import the service company: %v", err)
+	return &Fixture{Pool: pool, Clock: NewClock(Start), Wakes: &Wakes{}, t: t}
+}
+
+// imports are the results of importing the fixture's organizations.
+type imports struct{ Acme, Polar service.ImportResult }
+
+// importFixture imports the organizations into a template, whose comment keeps the results.
+func importFixture(t testing.TB, admin *pgx.Conn, name, url string) (err error) {
+	t.Helper()
+	f := connect(t, url)
+	defer f.Pool.Close() // a database with connections cannot be cloned
+	f.Service = f.NewInstance()
+	var made imports
+	if made.Polar, err = f.Import(t.Context(), companyFile); err != nil {
+		return fmt.Errorf("import the service company: %w", err)
 	}
-	if f.Acme, err = f.Import(ctx, fixtureFile); err != nil {
-		t.Fatalf("import the fixture: %v", err)
+	if made.Acme, err = f.Import(t.Context(), fixtureFile); err != nil {
+		return fmt.Errorf("import the fixture: %w", err)
 	}
 	f.Exec(`DELETE FROM dirty_records`) // the workflows of the addresses have started
-	return f
+	text, err := json.Marshal(made)
+	if err != nil {
+		return err
+	}
+	_, err = admin.Exec(t.Context(), `COMMENT ON DATABASE `+name+` IS '`+strings.ReplaceAll(string(text), "'", "''")+`'`)
+	return err
+}
+
+func readImports(ctx context.Context, admin *pgx.Conn, template string) (made imports, err error) {
+	var text []byte
+	err = admin.QueryRow(ctx, `SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname = $1`, template).Scan(&text)
+	if err == nil {
+		err = json.Unmarshal(text, &made)
+	}
+	return made, err
 }
 
 // NewInstance returns another service on the same database, as in another process.
