@@ -137,10 +137,14 @@ func Migrate(ctx context.Context, url, role string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := refuseDevelopmentSchema(ctx, db); err != nil {
-		return 0, err
+	isOld, err := isDevelopmentSchema(ctx, db)
+	if isOld {
+		return 0, errDevelopmentSchema
 	}
-	results, err := provider.Up(ctx)
+	var results []*goose.MigrationResult
+	if err == nil {
+		results, err = provider.Up(ctx)
+	}
 	if failed, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return 0, fmt.Errorf("the database of DATABASE_URL cannot be reached: %w", failed)
 	}
@@ -211,8 +215,12 @@ func (s *Service) CheckSchema(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := refuseDevelopmentSchema(ctx, db); err != nil {
-		return err
+	isOld, err := isDevelopmentSchema(ctx, db)
+	if err != nil {
+		return fmt.Errorf("read the schema's version: %w", s.translate(err))
+	}
+	if isOld {
+		return errDevelopmentSchema
 	}
 	pending, err := provider.HasPending(ctx)
 	if err != nil {
@@ -231,19 +239,20 @@ func (s *Service) CheckSchema(ctx context.Context) error {
 	return s.requirePartitions(ctx)
 }
 
-// refuseDevelopmentSchema returns an error if the database has the migrations from before
-// 1.0.0, which had the same numbers: migration 6 made no table of watermarks.
-func refuseDevelopmentSchema(ctx context.Context, db *sql.DB) error {
-	var versions, watermarks, applied bool
-	err := db.QueryRowContext(ctx, `SELECT to_regclass('goose_db_version') IS NOT NULL, to_regclass('watermarks') IS NOT NULL`).Scan(&versions, &watermarks)
+// errDevelopmentSchema rejects a database whose migrations had the numbers of today's.
+var errDevelopmentSchema = errors.New("the database's schema is from before version 1.0.0, which cannot be migrated: delete the database and Temporal's, " +
+	"in development with `rm -rf .dev`, and run `millwright migrate`")
+
+// isDevelopmentSchema reports whether the database has the migrations from before 1.0.0:
+// their migration 6 made no table of watermarks.
+func isDevelopmentSchema(ctx context.Context, db *sql.DB) (isOld bool, err error) {
+	var versions, watermarks bool
+	err = db.QueryRowContext(ctx, `SELECT to_regclass('goose_db_version') IS NOT NULL, to_regclass('watermarks') IS NOT NULL`).Scan(&versions, &watermarks)
 	if err != nil || !versions || watermarks {
-		return err
+		return false, err
 	}
-	if err := db.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM goose_db_version WHERE version_id >= 6)`).Scan(&applied); err != nil || !applied {
-		return err
-	}
-	return errors.New("the database's schema is from before version 1.0.0, which cannot be migrated: delete the database and Temporal's, " +
-		"in development with `rm -rf .dev`, and run `millwright migrate`")
+	err = db.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM goose_db_version WHERE version_id >= 6)`).Scan(&isOld)
+	return isOld, err
 }
 
 func newProvider(db *sql.DB) (*goose.Provider, error) {
