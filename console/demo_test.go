@@ -80,6 +80,7 @@ func newDemo(t *testing.T) *demo {
 	erp := "https://erp.northfield.example.com/hooks/maintenance"
 	_, err = d.ChangeWebhook(t.Context(), d.Viewer("margaret_ellison"), d.ID("erp_hook"), service.WebhookChange{URL: &erp})
 	d.check(err)
+	d.Exec(`SELECT partitions.make($1, 31)`, servicetest.Start)
 	d.planRoutine()
 	d.planStories()
 	d.planFeedback()

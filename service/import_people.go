@@ -160,11 +160,14 @@ func (r *importRun) saveTeamMembers() error {
 	return create(r.db.Clauses(clause.OnConflict{DoNothing: true}), r.teamMembers.come)
 }
 
-// joinedWithPermissions returns who joins a team that has permissions on nodes.
+// joinedWithPermissions returns who joins a team that was there before and has permissions
+// on nodes.
 func (r *importRun) joinedWithPermissions() ([]string, error) {
 	teams := models.TextArray{}
 	for _, row := range r.teamMembers.come {
-		teams = append(teams, row.TeamID)
+		if _, known := r.teamMembers.stored[row.TeamID]; known {
+			teams = append(teams, row.TeamID)
+		}
 	}
 	var permitted []string
 	err := r.db.Model(&models.Assignment{}).Distinct().Where("identity_id = ANY (?)", teams).Pluck("identity_id", &permitted).Error
