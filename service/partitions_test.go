@@ -26,7 +26,8 @@ func newPartitioned(t *testing.T) *servicetest.Fixture {
 	if err := f.MakePartitions(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for remove(t, f.Service, service.RemovalBatch, 0).Partitions > 0 { // partitions of the fixture and of the days in which the test runs
+	for n := 1; n > 0; { // partitions of the fixture and of the days in which the test runs
+		n = remove(t, f.Service, service.RemovalBatch, 0).Partitions
 	}
 	return f
 }

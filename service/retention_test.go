@@ -311,8 +311,9 @@ func TestRemovalBlocksNoOtherWork(t *testing.T) {
 		"the sweep": func() error { _, err := f.Unclaimed(ctx, time.Second); return err },
 		"another removal": func() error {
 			_, err := f.RemoveExpired(ctx, 2, func() bool { return true })
-			if n := servicetest.Value[int](f, `SELECT count(*) FROM open_deliveries WHERE id LIKE '%old%'`); n != 2 {
-				t.Errorf("another removal leaves %d deliveries, want the two that the batch holds", n)
+			var n int
+			if err := f.Pool.QueryRow(ctx, `SELECT count(*) FROM open_deliveries WHERE id LIKE '%old%'`).Scan(&n); err != nil || n != 2 {
+				t.Errorf("another removal leaves %d deliveries, want the two that the batch holds (%v)", n, err)
 			}
 			return err
 		},

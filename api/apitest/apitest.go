@@ -37,9 +37,9 @@ func New(t testing.TB, adjust ...func(*service.Options)) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parsing.Do(func() { document, documentErr = parse(handler) })
-	if documentErr != nil {
-		t.Fatal(documentErr)
+	parsing.Do(func() { document, errDocument = parse(handler) })
+	if errDocument != nil {
+		t.Fatal(errDocument)
 	}
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
@@ -51,7 +51,7 @@ func New(t testing.TB, adjust ...func(*service.Options)) *Server {
 var (
 	parsing     sync.Once
 	document    *Document
-	documentErr error
+	errDocument error
 )
 
 func parse(handler *api.API) (*Document, error) {

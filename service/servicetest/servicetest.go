@@ -123,7 +123,7 @@ func New(t testing.TB, adjust ...func(*service.Options)) *Fixture {
 		template = schema + "_fixture"
 		if err = ensureTemplate(ctx, admin, server, schema); err == nil {
 			err = ensure(ctx, admin, template, schema, func(unfinished string) error {
-				return importFixture(t, admin, unfinished, withDatabase(server, unfinished))
+				return importFixture(ctx, t, admin, unfinished, withDatabase(server, unfinished))
 			})
 		}
 		if err == nil {
@@ -131,16 +131,16 @@ func New(t testing.TB, adjust ...func(*service.Options)) *Fixture {
 		}
 		return template, err
 	})
-	f := connect(t, url)
+	f := connect(t.Context(), t, url)
 	f.Acme, f.Polar = imported.Acme, imported.Polar
 	f.Service = f.NewInstance(adjust...)
 	return f
 }
 
 // connect returns a fixture without a service.
-func connect(t testing.TB, url string) *Fixture {
+func connect(ctx context.Context, t testing.TB, url string) *Fixture {
 	t.Helper()
-	pool, err := service.Connect(t.Context(), url, "test")
+	pool, err := service.Connect(ctx, url, "test")
 	if err != nil {
 		t.Fatalf("connect: %v", err)
 	}
@@ -152,24 +152,26 @@ func connect(t testing.TB, url string) *Fixture {
 type imports struct{ Acme, Polar service.ImportResult }
 
 // importFixture imports the organizations into a template, whose comment keeps the results.
-func importFixture(t testing.TB, admin *pgx.Conn, name, url string) (err error) {
+func importFixture(ctx context.Context, t testing.TB, admin *pgx.Conn, name, url string) (err error) {
 	t.Helper()
-	f := connect(t, url)
+	f := connect(ctx, t, url)
 	defer f.Pool.Close() // a database with connections cannot be cloned
 	f.Service = f.NewInstance()
 	var made imports
-	if made.Polar, err = f.Import(t.Context(), companyFile); err != nil {
+	if made.Polar, err = f.Import(ctx, companyFile); err != nil {
 		return fmt.Errorf("import the service company: %w", err)
 	}
-	if made.Acme, err = f.Import(t.Context(), fixtureFile); err != nil {
+	if made.Acme, err = f.Import(ctx, fixtureFile); err != nil {
 		return fmt.Errorf("import the fixture: %w", err)
 	}
-	f.Exec(`DELETE FROM dirty_records`) // the workflows of the addresses have started
+	if _, err = f.Pool.Exec(ctx, `DELETE FROM dirty_records`); err != nil { // the workflows of the addresses have started
+		return err
+	}
 	text, err := json.Marshal(made)
 	if err != nil {
 		return err
 	}
-	_, err = admin.Exec(t.Context(), `COMMENT ON DATABASE `+name+` IS '`+strings.ReplaceAll(string(text), "'", "''")+`'`)
+	_, err = admin.Exec(ctx, `COMMENT ON DATABASE `+name+` IS '`+strings.ReplaceAll(string(text), "'", "''")+`'`)
 	return err
 }
 
