@@ -121,7 +121,7 @@ conformance: bin/devstack ## Test the product against the specification, rule by
 # Without the race detector, since it runs each rule's test at least twice.
 .PHONY: conformance-proof
 conformance-proof: bin/devstack ## Break the functions that the rules name, one at a time: each rule's test must fail; takes a quarter of an hour
-	bin/devstack exec --no-temporal -- go test -count=1 -timeout 2h -v ./conformance -run '^TestProof$$' $(TESTFLAGS) -args -proof
+	bin/devstack exec --no-temporal -- go test -tags proof -count=1 -timeout 2h -v ./conformance -run '^TestProof$$' $(TESTFLAGS)
 
 .PHONY: screenshots
 screenshots: bin/devstack ## Take the pictures of the console in docs/console again (needs Chromium)

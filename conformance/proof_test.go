@@ -1,8 +1,9 @@
+//go:build proof
+
 package conformance
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"go/token"
 	"os"
@@ -14,26 +15,6 @@ import (
 	"strings"
 	"testing"
 )
-
-// breakVariable names the function that the instrumented product breaks, and how.
-const breakVariable = "CONFORMANCE_BREAK"
-
-var (
-	proof  = flag.Bool("proof", false, "break the functions of the rules, one at a time")
-	broken = flag.String("break", "", "function to break while a rule's test runs, if the product is instrumented")
-)
-
-// serverStarted is logged when the server that a rule's test calls has started.
-const serverStarted = "The server has started."
-
-// breakFromNowOn breaks the function of -break until the test ends.
-func breakFromNowOn(t *testing.T) {
-	t.Helper()
-	if *broken != "" {
-		t.Log(serverStarted)
-		t.Setenv(breakVariable, *broken)
-	}
-}
 
 // breaks are what is done to a function, in turn, until the rule's test fails. Some
 // functions run only when the program starts: they return parts of SQL statements, or
@@ -54,9 +35,6 @@ var breaks = []struct {
 // test passes, and fails while one of them is broken. The product is compiled
 // once, with a switch at the start of each of these functions.
 func TestProof(t *testing.T) { //nolint:tparallel // nothing runs next to it
-	if !*proof {
-		t.Skip("make conformance-proof runs it")
-	}
 	binary := filepath.Join(t.TempDir(), "instrumented.test")
 	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-overlay", instrument(t, namedFunctions(t)), "-o", binary, ".")
 	if out, err := build.CombinedOutput(); err != nil {

@@ -224,7 +224,7 @@ func (q *listQuery) queueVisibility(pipeline *pgx.Batch, into *visibility, start
 		args["token"] = start.token.Watermark
 	}
 	if start.since != nil {
-		args["before"] = start.since.Add(-beatMargin)
+		args["before"] = start.since.Add(-watermarkMargin)
 	}
 	sql, values := numbered(viewQuery, args)
 	queueOne(pipeline, into, pgx.ErrNoRows, sql, values...)

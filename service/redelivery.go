@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -86,17 +87,21 @@ func (r redelivery) batchSources() string {
 // after a position, up to another. Events past their retention, which are stored until the end
 // of their day, are not sent again.
 func (t *ormTx) redeliverBatch(webhookID string, order redelivery, after, until int64) (redeliveredBatch, error) {
-	if kept := t.at.Add(-models.EventRetention); order.From.Before(kept) {
-		order.From = kept
-	}
+	order.From = retained(t.at.Time, order.From)
 	if err := t.exec(batch.IndexPlans); err != nil {
 		return redeliveredBatch{}, err
 	}
 	args := order.arguments(Actor{}, searchStart{}, 0)
-	for name, value := range map[string]any{"webhook": webhookID, "after": after, "until": until, "limit": redeliverBatchSize} {
-		args[name] = value
-	}
+	maps.Copy(args, map[string]any{"webhook": webhookID, "after": after, "until": until, "limit": redeliverBatchSize})
 	return scanOne[redeliveredBatch](t, nil, fill(redeliverBatchQuery, "sources", order.batchSources(), "e", "e"), map[string]any(args))
+}
+
+// retained returns the time, or the time since which events are kept if that is later.
+func retained(now, since time.Time) time.Time {
+	if kept := now.Add(-models.EventRetention); since.Before(kept) {
+		return kept
+	}
+	return since
 }
 
 // orderRedelivery has the address's dispatcher carry out the order, which covers what exists
@@ -153,10 +158,7 @@ const countReleasableQuery = `
 		ORDER BY seq DESC LIMIT @limit) newest`
 
 func countReleasableArgs(now time.Time, webhookID string, since models.Time, after int64) map[string]any {
-	if kept := models.TimeOf(now.Add(-models.EventRetention)); since.Before(kept.Time) {
-		since = kept
-	}
-	return map[string]any{"webhook": webhookID, "since": since, "after": after, "limit": MaxReleasedCount}
+	return map[string]any{"webhook": webhookID, "since": models.TimeOf(retained(now, since.Time)), "after": after, "limit": MaxReleasedCount}
 }
 
 // release makes the failed and held deliveries of events since then due: the first
@@ -276,12 +278,7 @@ func (s *Service) redeliverSelected(ctx context.Context, actor Actor, ids []stri
 		for _, d := range selected {
 			byAddress[d.WebhookID] = append(byAddress[d.WebhookID], d)
 		}
-		addresses := make([]string, 0, len(byAddress))
-		for id := range byAddress {
-			addresses = append(addresses, id)
-		}
-		slices.Sort(addresses) // locked in one order
-		for _, webhookID := range addresses {
+		for _, webhookID := range slices.Sorted(maps.Keys(byAddress)) { // locked in one order
 			n, err := t.redeliverOf(actor, webhookID, byAddress[webhookID])
 			if err != nil {
 				return err

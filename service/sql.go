@@ -11,7 +11,7 @@ import (
 	"gorm.io/gorm/schema"
 )
 
-// with fills the placeholders of a piece of SQL: fill(readableWorkOrder, "w", "w", "actor", "$1").
+// fill fills the placeholders of a piece of SQL: fill(readableWorkOrder, "w", "w", "actor", "$1").
 func fill(sql string, pairs ...string) string {
 	for i := 0; i < len(pairs); i += 2 {
 		sql = strings.ReplaceAll(sql, "{"+pairs[i]+"}", pairs[i+1])

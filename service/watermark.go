@@ -19,12 +19,12 @@ type watermark struct {
 const (
 	// watermarkInterval is the age after which a read of changes writes a new watermark.
 	watermarkInterval = time.Second
-	// beatMargin limits how far the clock of an API server may be ahead of the database's: a
+	// watermarkMargin limits how far the clock of an API server may be ahead of the database's: a
 	// change with the time t is above every watermark older than t by the margin.
-	beatMargin = 10 * time.Second
+	watermarkMargin = 10 * time.Second
 )
 
-// newWatermarks writes one watermark for all rows of the statement, which say nothing. The
+// newWatermarks writes one watermark for all rows of the statement, whose values do not matter. The
 // snapshot is older than the watermark's time, so the time holds for its transactions.
 var newWatermarks = &batch.Statement{SQL: `
 	WITH watermark AS (INSERT INTO watermarks DEFAULT VALUES RETURNING nonce::text, xid)

@@ -133,21 +133,11 @@ func (d *delivery) wait(ctx workflow.Context) (step func(workflow.Context) error
 			d.request, step = SignalStop, d.handleRequest
 		})
 	}
-	selector.AddReceive(d.redeliver, func(c workflow.ReceiveChannel, _ bool) {
-		drainSignals(c)
-		d.request, step = SignalRedeliver, d.handleRequest
-	})
-	selector.AddReceive(d.stop, func(c workflow.ReceiveChannel, _ bool) {
-		drainSignals(c)
-		d.request, step = SignalStop, d.handleRequest
-	})
+	onSignal(selector, d.redeliver, func() { d.request, step = SignalRedeliver, d.handleRequest })
+	onSignal(selector, d.stop, func() { d.request, step = SignalStop, d.handleRequest })
 	selector.AddReceive(d.attempted, func(workflow.ReceiveChannel, bool) { step = d.takeAttempts })
-	selector.AddReceive(d.wakes, func(c workflow.ReceiveChannel, _ bool) {
-		drainSignals(c)
-		step = d.load
-	})
-	selector.AddReceive(d.changed, func(c workflow.ReceiveChannel, _ bool) {
-		drainSignals(c)
+	onSignal(selector, d.wakes, func() { step = d.load })
+	onSignal(selector, d.changed, func() {
 		step = func(workflow.Context) error { return nil } // the handler has loaded it
 	})
 	selector.Select(ctx)

@@ -150,10 +150,7 @@ func (w *recordWorkflow) wait(ctx workflow.Context, timer workflow.Future) (relo
 			w.cancelRequestedAt = &at
 		})
 	}
-	selector.AddReceive(w.wakes, func(c workflow.ReceiveChannel, _ bool) {
-		drainSignals(c)
-		reload = true
-	})
+	onSignal(selector, w.wakes, func() { reload = true })
 	if w.reloadSoon == nil {
 		selector.AddReceive(w.acted, func(c workflow.ReceiveChannel, _ bool) {
 			c.ReceiveAsync(nil)

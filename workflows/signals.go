@@ -9,6 +9,14 @@ func wakeChannel(ctx workflow.Context) workflow.ReceiveChannel {
 	})
 }
 
+// onSignal adds a branch that discards the channel's waiting signals and then acts.
+func onSignal(selector workflow.Selector, channel workflow.ReceiveChannel, act func()) {
+	selector.AddReceive(channel, func(c workflow.ReceiveChannel, _ bool) {
+		drainSignals(c)
+		act()
+	})
+}
+
 // drainSignals discards every waiting signal: one load covers them all.
 func drainSignals(channel workflow.ReceiveChannel) {
 	for channel.ReceiveAsync(nil) {

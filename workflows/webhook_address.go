@@ -175,7 +175,7 @@ func (a *address) wait(ctx workflow.Context) error {
 	}
 	var failed error
 	a.mail.addTo(ctx, selector, &failed)
-	selector.AddReceive(a.wakes, func(c workflow.ReceiveChannel, _ bool) { drainSignals(c) })
+	onSignal(selector, a.wakes, func() {})
 	selector.AddReceive(a.changed, func(workflow.ReceiveChannel, bool) {})
 	selector.Select(ctx)
 	switch {

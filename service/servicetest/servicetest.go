@@ -117,24 +117,40 @@ var Start = time.Date(2026, time.March, 2, 12, 15, 30, 0, time.UTC)
 // New returns a service on a new database, with the fixture imported.
 func New(t testing.TB, adjust ...func(*service.Options)) *Fixture {
 	t.Helper()
-	var imported imports
-	url := create(t, func(ctx context.Context, admin *pgx.Conn, server string) (template string, err error) {
-		schema := templateName(t)
-		template = schema + "_fixture"
-		if err = ensureTemplate(ctx, admin, server, schema); err == nil {
-			err = ensure(ctx, admin, template, schema, func(unfinished string) error {
-				return importFixture(ctx, t, admin, unfinished, withDatabase(server, unfinished))
-			})
-		}
-		if err == nil {
-			imported, err = readImports(ctx, admin, template)
-		}
-		return template, err
-	})
-	f := connect(t.Context(), t, url)
-	f.Acme, f.Polar = imported.Acme, imported.Polar
+	f := connect(t.Context(), t, create(t, func(ctx context.Context, admin *pgx.Conn, server string) (string, error) {
+		imported.once.Do(func() { imported.err = ensureFixture(ctx, t, admin, server) })
+		return imported.template, imported.err
+	}))
+	var results imports // of this test, which may change them
+	if err := json.Unmarshal(imported.results, &results); err != nil {
+		t.Fatalf("the results of importing the fixture: %v", err)
+	}
+	f.Acme, f.Polar = results.Acme, results.Polar
 	f.Service = f.NewInstance(adjust...)
 	return f
+}
+
+// imported is the template with the fixture, which a process looks for once.
+var imported struct {
+	once     sync.Once
+	err      error
+	template string
+	results  []byte // of imports, in JSON
+}
+
+func ensureFixture(ctx context.Context, t testing.TB, admin *pgx.Conn, server string) error {
+	t.Helper()
+	schema := templateName(t)
+	imported.template = schema + "_fixture"
+	if err := ensureTemplate(ctx, admin, server, schema); err != nil {
+		return err
+	}
+	if err := ensure(ctx, admin, imported.template, schema, func(unfinished string) error {
+		return importFixture(ctx, t, admin, unfinished, withDatabase(server, unfinished))
+	}); err != nil {
+		return err
+	}
+	return admin.QueryRow(ctx, `SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname = $1`, imported.template).Scan(&imported.results)
 }
 
 // connect returns a fixture without a service.
@@ -173,15 +189,6 @@ func importFixture(ctx context.Context, t testing.TB, admin *pgx.Conn, name, url
 	}
 	_, err = admin.Exec(ctx, `COMMENT ON DATABASE `+name+` IS '`+strings.ReplaceAll(string(text), "'", "''")+`'`)
 	return err
-}
-
-func readImports(ctx context.Context, admin *pgx.Conn, template string) (made imports, err error) {
-	var text []byte
-	err = admin.QueryRow(ctx, `SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname = $1`, template).Scan(&text)
-	if err == nil {
-		err = json.Unmarshal(text, &made)
-	}
-	return made, err
 }
 
 // NewInstance returns another service on the same database, as in another process.

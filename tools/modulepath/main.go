@@ -10,10 +10,12 @@ import (
 	"bytes"
 	"fmt"
 	"go/format"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -64,12 +66,8 @@ func replacer(old, path string, files []string) func(name, text string) string {
 			directories[regexp.QuoteMeta(top)] = true
 		}
 	}
-	var names []string
-	for name := range directories {
-		names = append(names, name)
-	}
 	quoted := regexp.QuoteMeta(old)
-	imports := regexp.MustCompile(`(^|[^\w./-])` + quoted + `(/(?:` + strings.Join(names, "|") + `)\b)`)
+	imports := regexp.MustCompile(`(^|[^\w./-])` + quoted + `(/(?:` + strings.Join(slices.Sorted(maps.Keys(directories)), "|") + `)\b)`)
 	requires := regexp.MustCompile(`(?m)^(module |replace |\t|require )` + quoted + `( |/|$)`)
 	linter := regexp.MustCompile(`(pkg: |deny |prefix\()` + quoted + `([/)])`)
 	return func(name, text string) string {
