@@ -59,6 +59,7 @@ func newHousekeeper(t *testing.T, f *servicetest.Fixture, stop chan struct{}, be
 func keepHouse(t *testing.T, f *servicetest.Fixture, stop chan struct{}, looksAtClock func()) service.RemovalResult {
 	t.Helper()
 	housekeeper, env := newHousekeeper(t, f, stop, func([]any) {})
+	housekeeper.Interval = time.Hour // once
 	housekeeper.Now = func() time.Time {
 		looksAtClock()
 		return f.Clock.Now()
