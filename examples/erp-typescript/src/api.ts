@@ -237,7 +237,7 @@ export interface paths {
         put?: never;
         /**
          * Revoke an access token
-         * @description RFC 7009. The next call with the token is already rejected. An unknown or expired token, or another client's, is not an error and changes nothing.
+         * @description RFC 7009. The next call with the token is already rejected. An unknown or expired token, or another client's, is not an error and has no effect.
          */
         post: operations["revoke-token"];
         delete?: never;
@@ -1013,7 +1013,7 @@ export interface components {
             subject: string;
         };
         FeedbackPage: {
-            /** @description The records of this page: the newest first, with changed_since the oldest change first. */
+            /** @description The records of this page, newest first; with changed_since, in order of change. */
             data: components["schemas"]["Feedback"][];
             /** @description Whether another page follows. */
             has_more: boolean;
@@ -1062,7 +1062,7 @@ export interface components {
             questions: components["schemas"]["Question"][];
         };
         FormPage: {
-            /** @description The records of this page: the newest first, with changed_since the oldest change first. */
+            /** @description The records of this page, newest first; with changed_since, in order of change. */
             data: components["schemas"]["Form"][];
             /** @description Whether another page follows. */
             has_more: boolean;
@@ -1078,7 +1078,7 @@ export interface components {
              */
             question_id: string;
             /**
-             * @description Depending on the question's type, an option's id, a list of options' ids, an integer of at most 18 digits, which may be written as 5.0, a decimal number of at most 30 digits on each side of the point, or a text; null clears the answer.
+             * @description Depending on the question's type, an option's id, a list of options' ids, an integer of at most 18 digits, which may be written as 5.0, a decimal number of at most 30 digits on each side of the point, or a string; null clears the answer.
              * @example opt_01jd8q4v6cf5e8hbbfwj0zq3tc
              * @example [
              *       "opt_01jd8q4v6cf5e8hbbfwj0zq3tc"
@@ -1353,7 +1353,7 @@ export interface components {
             parent_id: string | null;
         };
         NodePage: {
-            /** @description The records of this page: the newest first, with changed_since the oldest change first. */
+            /** @description The records of this page, newest first; with changed_since, in order of change. */
             data: components["schemas"]["Node"][];
             /** @description Whether another page follows. */
             has_more: boolean;
@@ -1454,7 +1454,7 @@ export interface components {
             teams: string[];
         };
         PersonPage: {
-            /** @description The records of this page: the newest first, with changed_since the oldest change first. */
+            /** @description The records of this page, newest first; with changed_since, in order of change. */
             data: components["schemas"]["Person"][];
             /** @description Whether another page follows. */
             has_more: boolean;
@@ -1617,7 +1617,7 @@ export interface components {
             name: string;
         };
         TeamPage: {
-            /** @description The records of this page: the newest first, with changed_since the oldest change first. */
+            /** @description The records of this page, newest first; with changed_since, in order of change. */
             data: components["schemas"]["Team"][];
             /** @description Whether another page follows. */
             has_more: boolean;
@@ -1935,7 +1935,7 @@ export interface components {
             type: "work_order.created";
         };
         WorkOrderPage: {
-            /** @description The records of this page: the newest first, with changed_since the oldest change first. */
+            /** @description The records of this page, newest first; with changed_since, in order of change. */
             data: components["schemas"]["WorkOrder"][];
             /** @description Whether another page follows. */
             has_more: boolean;
