@@ -145,7 +145,7 @@ func TestImportHashesPasswordsOutsideItsTransaction(t *testing.T) {
 	if _, err := f.Import(t.Context(), []byte(text.String())); err != nil {
 		t.Fatal(err)
 	}
-	if n := servicetest.Value[int](f, `SELECT count(*) FROM people WHERE password_hash LIKE '$argon2id$v=19$m=19456,t=2,p=1$%'`); n != 60 {
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM people WHERE password_hash LIKE '$argon2id$v=19$m=64,t=2,p=1$%'`); n != 60 {
 		t.Errorf("%d people have a password, want 60", n)
 	}
 }

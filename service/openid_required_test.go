@@ -14,7 +14,7 @@ import (
 // not keep the session: the sign-in waits and fails, or the requirement waits and ends it.
 func TestRequiringOpenIDDuringASignIn(t *testing.T) {
 	f := servicetest.New(t)
-	setPassword(t, f, "ann", "argon2id")
+	setPassword(t, f, "ann")
 	f.Exec(`UPDATE people SET admin = true WHERE id = $1`, f.ID("ann"))
 	f.Exec(`INSERT INTO openid_accounts (issuer, subject, person_id, created_at) VALUES ('https://login.example.com', 'ann', $1, now())`, f.ID("ann"))
 	sessions := func() int { return servicetest.Value[int](f, `SELECT count(*)::integer FROM sessions`) }

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"encoding/base64"
@@ -13,7 +14,6 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/crypto/argon2"
-	"golang.org/x/crypto/bcrypt"
 
 	"millwright/models"
 )
@@ -21,7 +21,7 @@ import (
 // The parameters of argon2id: the OWASP recommendation with the least memory. A hash
 // names its parameters, so that they can change.
 const (
-	argonMemory  = 19 * 1024 // KiB
+	argonMemory  = 19 * 1024 // KiB, unless Options say otherwise
 	argonTime    = 2
 	argonThreads = 1
 	argonSalt    = 16
@@ -89,43 +89,39 @@ func (s *Service) hashPassword(ctx context.Context, network, password string) (h
 		return "", fmt.Errorf("read random bytes for a salt: %w", err)
 	}
 	err = s.passwords.run(ctx, network, func() {
-		hash = formatArgon(salt, argon2.IDKey([]byte(password), salt, argonTime, argonMemory, argonThreads, argonKey))
+		hash = formatArgon(salt, argon2.IDKey([]byte(password), salt, argonTime, s.passwordMemory(), argonThreads, argonKey), s.passwordMemory())
 	})
 	return hash, err
 }
 
 // formatArgon writes a hash in the form of the reference implementation.
-func formatArgon(salt, key []byte) string {
+func formatArgon(salt, key []byte, memory uint32) string {
 	encode := base64.RawStdEncoding.EncodeToString
-	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonThreads, encode(salt), encode(key))
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, memory, argonTime, argonThreads, encode(salt), encode(key))
 }
 
+// passwordMemory is the memory of a hash in KiB.
+func (s *Service) passwordMemory() uint32 { return cmp.Or(s.PasswordMemory, argonMemory) }
+
 // decoyHash takes as long to check as a password's and matches none.
-var decoyHash = formatArgon(make([]byte, argonSalt), make([]byte, argonKey))
+func (s *Service) decoyHash() string {
+	return formatArgon(make([]byte, argonSalt), make([]byte, argonKey), s.passwordMemory())
+}
 
 // checkPassword reports whether the password has the hash, and whether the hash is to be
-// replaced because it was made in another way. Errors: unavailable, internal if the hash
+// replaced because it was made with other parameters. Errors: unavailable, internal if the hash
 // is malformed.
 func (s *Service) checkPassword(ctx context.Context, network, password, hash string) (ok, outdated bool, err error) {
 	var malformed error
-	err = s.passwords.run(ctx, network, func() { ok, outdated, malformed = comparePassword(password, hash) })
+	err = s.passwords.run(ctx, network, func() { ok, outdated, malformed = s.comparePassword(password, hash) })
 	return ok, outdated, errors.Join(err, malformed)
 }
 
-func comparePassword(password, hash string) (ok, outdated bool, err error) {
-	if !strings.HasPrefix(hash, "$argon2id$") { // an import of an earlier version made it
-		switch err := bcrypt.CompareHashAndPassword([]byte(hash), []byte(password)); {
-		case err == nil:
-			return true, true, nil
-		case errors.Is(err, bcrypt.ErrMismatchedHashAndPassword), errors.Is(err, bcrypt.ErrPasswordTooLong):
-			return false, false, nil
-		}
-		return false, false, errors.New("a password's hash is malformed")
-	}
+func (s *Service) comparePassword(password, hash string) (ok, outdated bool, err error) {
 	var version, memory, time uint32
 	var threads uint8
 	parts := strings.Split(hash, "$")
-	if len(parts) != 6 {
+	if len(parts) != 6 || parts[1] != "argon2id" {
 		return false, false, errors.New("a password's hash is malformed")
 	}
 	_, failed := fmt.Sscanf(parts[2]+" "+parts[3], "v=%d m=%d,t=%d,p=%d", &version, &memory, &time, &threads)
@@ -136,7 +132,7 @@ func comparePassword(password, hash string) (ok, outdated bool, err error) {
 		return false, false, errors.New("a password's hash is malformed")
 	}
 	given := argon2.IDKey([]byte(password), salt, time, memory, threads, uint32(len(key))) //nolint:gosec // a few bytes
-	outdated = memory != argonMemory || time != argonTime || threads != argonThreads
+	outdated = memory != s.passwordMemory() || time != argonTime || threads != argonThreads
 	return subtle.ConstantTimeCompare(given, key) == 1, outdated, nil
 }
 

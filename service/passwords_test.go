@@ -2,6 +2,8 @@ package service
 
 import (
 	"context"
+	"crypto/rand"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -69,14 +71,14 @@ func TestPasswordHashingIsBounded(t *testing.T) {
 
 func TestHashesNameTheirParameters(t *testing.T) {
 	const reference = "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4" // of the reference implementation
-	if ok, outdated, err := comparePassword("password", reference); !ok || !outdated || err != nil {
+	if ok, outdated, err := new(Service).comparePassword("password", reference); !ok || !outdated || err != nil {
 		t.Errorf("the reference's hash: %v, %v, %v", ok, outdated, err)
 	}
-	if ok, _, err := comparePassword("passwore", reference); ok || err != nil {
+	if ok, _, err := new(Service).comparePassword("passwore", reference); ok || err != nil {
 		t.Errorf("another password: %v, %v", ok, err)
 	}
 	for _, hash := range []string{"", "$argon2id$", "$argon2id$v=19$m=9999999999,t=2,p=1$c29tZXNhbHQ$nf65", "$argon2id$v=19$m=256,t=0,p=1$c29tZXNhbHQ$nf65", "$argon2id$v=18$m=256,t=2,p=1$c29tZXNhbHQ$nf65", "$2a$10$x"} {
-		if ok, _, err := comparePassword("password", hash); ok || err == nil {
+		if ok, _, err := new(Service).comparePassword("password", hash); ok || err == nil {
 			t.Errorf("%q: %v, %v", hash, ok, err)
 		}
 	}
@@ -84,8 +86,20 @@ func TestHashesNameTheirParameters(t *testing.T) {
 
 func BenchmarkHashPassword(b *testing.B) {
 	for b.Loop() {
-		if ok, _, err := comparePassword("password", decoyHash); ok || err != nil {
+		if ok, _, err := new(Service).comparePassword("password", new(Service).decoyHash()); ok || err != nil {
 			b.Fatal(ok, err)
 		}
+	}
+}
+
+// The memory is OWASP's recommendation unless Options say otherwise.
+func TestHashesTakeTheRecommendedMemory(t *testing.T) {
+	s := &Service{Options: Options{Random: rand.Reader}}
+	hash, err := s.hashPassword(t.Context(), "", "password")
+	if err != nil || !strings.HasPrefix(hash, "$argon2id$v=19$m=19456,t=2,p=1$") {
+		t.Fatal(hash, err)
+	}
+	if ok, outdated, err := s.comparePassword("password", hash); !ok || outdated || err != nil {
+		t.Error(ok, outdated, err)
 	}
 }

@@ -142,6 +142,9 @@ type Options struct {
 	OverLimitDelay time.Duration
 	Now            func() time.Time
 	Random         io.Reader
+	// PasswordMemory is the memory in KiB that hashing a password takes; 0 means 19 MiB, as
+	// OWASP recommends. Tests take less, because the race detector makes hashing slow.
+	PasswordMemory uint32
 	Log            *slog.Logger
 	// Unreachable is called with each error of a statement that did not reach the database,
 	// which its caller gets as unavailable; nil logs it. It must return at once.

@@ -121,7 +121,7 @@ func (s *Service) matchingPeople(ctx context.Context, attempt SignInAttempt, adm
 	}
 	candidates = slices.DeleteFunc(candidates, func(c candidate) bool { return !admitted.allows(c.PersonID) })
 	for len(candidates) < minHashes {
-		candidates = append(candidates, candidate{PasswordHash: decoyHash})
+		candidates = append(candidates, candidate{PasswordHash: s.decoyHash()})
 	}
 	for _, c := range candidates {
 		ok, outdated, err := s.checkPassword(ctx, attempt.Client.Network, attempt.Password, c.PasswordHash)
@@ -159,7 +159,7 @@ func (s *Service) candidates(ctx context.Context, email string) ([]candidate, er
 	return found, s.translate(err)
 }
 
-// replaceHash stores a hash made in the current way, unless the password has changed, and
+// replaceHash stores a hash made with the current parameters, unless the password has changed, and
 // returns it. The person's sessions stay.
 func (s *Service) replaceHash(ctx context.Context, c candidate, attempt SignInAttempt) (string, error) {
 	hash, err := s.hashPassword(ctx, attempt.Client.Network, attempt.Password)

@@ -6,8 +6,6 @@ import (
 	"sync"
 	"testing"
 
-	"golang.org/x/crypto/bcrypt"
-
 	"millwright/models"
 	"millwright/service"
 	"millwright/service/servicetest"
@@ -22,9 +20,8 @@ func signIn(t *testing.T, f *servicetest.Fixture, email, password string) (servi
 // Every failure does the same work.
 func TestFailedSignInsDoTheSameWork(t *testing.T) {
 	f := servicetest.New(t)
-	for key, hash := range map[string]string{"ann": "argon2id", "bob": "bcrypt"} {
-		setPassword(t, f, key, hash)
-	}
+	setPassword(t, f, "ann")
+	setPassword(t, f, "bob")
 	for _, email := range []string{"ann@acme.example.com", "bob@acme.example.com", "cat@acme.example.com", "no.one@acme.example.com", "", "\xff"} {
 		before := f.HashesComputed()
 		if _, err := signIn(t, f, email, "wrong password"); !errors.Is(err, service.ErrSignInFailed) {
@@ -36,30 +33,23 @@ func TestFailedSignInsDoTheSameWork(t *testing.T) {
 	}
 }
 
-// setPassword gives a person of the fixture the password, hashed as now or as imports of earlier versions did.
-func setPassword(t *testing.T, f *servicetest.Fixture, key, how string) {
+// setPassword gives a person of the fixture the password.
+func setPassword(t *testing.T, f *servicetest.Fixture, key string) {
 	t.Helper()
-	if how == "argon2id" {
-		if err := f.SetPassword(t.Context(), service.Operator(), f.ID(key), password); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
-	if err != nil {
+	if err := f.SetPassword(t.Context(), service.Operator(), f.ID(key), password); err != nil {
 		t.Fatal(err)
 	}
-	f.Exec(`UPDATE people SET password_hash = $2 WHERE id = $1`, f.ID(key), string(hash))
 }
 
-func TestPasswordsOfImportsAreHashedAgain(t *testing.T) {
+func TestPasswordsAreHashedAgainWithNewParameters(t *testing.T) {
 	f := servicetest.New(t)
-	setPassword(t, f, "bob", "bcrypt")
+	setPassword(t, f, "bob")
+	f.Service = f.NewInstance(func(o *service.Options) { o.PasswordMemory = 32 })
 	first, err := signIn(t, f, "Bob@acme.example.com ", password)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if hash := servicetest.Value[string](f, `SELECT password_hash FROM people WHERE id = $1`, f.ID("bob")); !strings.HasPrefix(hash, "$argon2id$v=19$m=19456,t=2,p=1$") {
+	if hash := servicetest.Value[string](f, `SELECT password_hash FROM people WHERE id = $1`, f.ID("bob")); !strings.HasPrefix(hash, "$argon2id$v=19$m=32,t=2,p=1$") {
 		t.Errorf("the hash is %s", hash)
 	}
 	if _, err := signIn(t, f, "bob@acme.example.com", password); err != nil {
@@ -77,7 +67,7 @@ func TestPasswordsOfImportsAreHashedAgain(t *testing.T) {
 // A password that was changed while a sign-in ran does not start a session.
 func TestAnOldPasswordStartsNoSession(t *testing.T) {
 	f := servicetest.New(t)
-	setPassword(t, f, "ann", "argon2id")
+	setPassword(t, f, "ann")
 	var group sync.WaitGroup
 	for range 4 {
 		group.Go(func() { _, _ = signIn(t, f, "ann@acme.example.com", password) })

@@ -23,8 +23,8 @@ import (
 // Password is the password of every person of a site.
 const Password = "correct horse battery"
 
-// passwordHash is a hash of Password as the service makes them, which takes it a tenth of a second.
-const passwordHash = "$argon2id$v=19$m=19456,t=2,p=1$c2FsdCBvZiB0aGUgdGVzdA$bxkjzij1aOcqDMDty0h7IjjqNF2MNfdWGHBpag5VTAk"
+// passwordHash is a hash of Password with the memory that services of tests take.
+const passwordHash = "$argon2id$v=19$m=64,t=2,p=1$c2FsdCBvZiB0aGUgdGVzdA$x+/bRk4Yx6n3+9MFdiy6bgHBJjm83pOFjrzJpBAcn8E"
 
 // Site is a console with its own database.
 type Site struct {

@@ -204,7 +204,7 @@ func (f *Fixture) NewInstance(adjust ...func(*service.Options)) *service.Service
 	}
 	options := service.Options{
 		Tokens: tokens, Vault: vault, Waker: f.Wakes, Issuer: Issuer, Now: f.Clock.Now,
-		Log: slog.New(slog.DiscardHandler),
+		Log: slog.New(slog.DiscardHandler), PasswordMemory: 64,
 		AddressRules: service.AddressRules{
 			AllowHTTP: true, AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		},
