@@ -101,10 +101,11 @@ func findChromium() (path string, err error) {
 	if path = os.Getenv("CHROMIUM"); path != "" {
 		return path, nil
 	}
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"} {
+	// The shell, which has no windows, takes a third less of the processors.
+	for _, name := range []string{"chromium-headless-shell", "chrome-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"} {
 		if path, err = exec.LookPath(name); err == nil {
 			return path, nil
 		}
 	}
-	return "", errors.New("this test needs Chromium: install it (Debian: apt-get install chromium), or set CHROMIUM to the path of its program")
+	return "", errors.New("this test needs Chromium: install it (Debian: apt-get install chromium-headless-shell), or set CHROMIUM to the path of its program")
 }
