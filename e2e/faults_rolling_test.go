@@ -116,7 +116,9 @@ func TestFaultRollingRestart(t *testing.T) {
 	r := newReceiver(t)
 	r.events, r.lean = everyEvent, true
 	r.respondWith(acceptSlowly)
-	h := newHarness(t, settings{"SHUTDOWN_DELAY": drainFor.String()}, r)
+	// On a busy machine the receiver may take seconds to respond, and a worker stops that much
+	// later; an attempt that it gave up would be repeated.
+	h := newHarness(t, settings{"SHUTDOWN_DELAY": drainFor.String(), "WEBHOOK_RESPONSE_TIMEOUT": "1m"}, r)
 	first := h.settings["MILLWRIGHT_ADDR"]
 	second, api2 := h.secondAPI()
 	addresses, servers := []string{first, second}, []*process{h.startAPI(nil), api2}

@@ -32,7 +32,7 @@ type Browser struct {
 }
 
 // patience bounds how long a browser may take for one step.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // Browser opens a tab.
 func (s *Site) Browser(t testing.TB) *Browser { t.Helper(); return s.open(t, true) }
