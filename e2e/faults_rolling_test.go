@@ -110,15 +110,14 @@ func (c *stormClient) load(ctx context.Context) {
 	}
 }
 
+// Not next to other tests: a machine that is too busy to renew a lease for seconds has its
+// deliveries taken over, and then some are repeated rightly.
 func TestFaultRollingRestart(t *testing.T) {
-	t.Parallel()
 	const rounds = 2
 	r := newReceiver(t)
 	r.events, r.lean = everyEvent, true
 	r.respondWith(acceptSlowly)
-	// On a busy machine the receiver may take seconds to respond, and a worker stops that much
-	// later; an attempt that it gave up would be repeated.
-	h := newHarness(t, settings{"SHUTDOWN_DELAY": drainFor.String(), "WEBHOOK_RESPONSE_TIMEOUT": "1m"}, r)
+	h := newHarness(t, settings{"SHUTDOWN_DELAY": drainFor.String()}, r)
 	first := h.settings["MILLWRIGHT_ADDR"]
 	second, api2 := h.secondAPI()
 	addresses, servers := []string{first, second}, []*process{h.startAPI(nil), api2}

@@ -18,7 +18,7 @@ var millwright string
 var scratch string
 
 // testsAtOnce is the number of tests that run in parallel: they mostly wait. -parallel overrides it.
-const testsAtOnce = "6"
+const testsAtOnce = "4"
 
 func TestMain(m *testing.M) {
 	flag.Parse()
