@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestRename renames a copy of the repository. The modules that have code of ours must pass
-// vet; deploy/check, which has none, takes minutes.
+// TestRename renames a copy of the repository. The modules that have code of ours must
+// build and pass vet; deploy/check, which has none, takes minutes.
 func TestRename(t *testing.T) {
 	root := t.TempDir()
 	run := func(directory, name string, args ...string) string {
@@ -50,6 +50,7 @@ func TestRename(t *testing.T) {
 			t.Errorf("the module in %s is %s, want %s", module, got, want)
 		}
 		if packages != "" {
+			run(directory, "go", "build", "-o", os.DevNull, packages)
 			run(directory, "go", "vet", packages)
 		}
 	}
