@@ -81,7 +81,7 @@ func TestSecretsAreShownOnce(t *testing.T) {
 	if tried != len(makers) {
 		t.Errorf("%d forms made secrets", tried)
 	}
-	for path, page := range crawl(t, v) {
+	for path, page := range crawl(t, v, everyPath) {
 		for _, secret := range secrets {
 			if strings.Contains(page.Body, secret) {
 				t.Errorf("%s shows the secret %s", path, secret)
