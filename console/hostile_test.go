@@ -132,7 +132,7 @@ func TestHostileTextsAreOnlyText(t *testing.T) {
 		}
 	}
 	b.Open("/console/webhooks/" + s.ID("reader_hook"))
-	b.Check("hostile strings")
+	b.CheckTexts("hostile strings")
 	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM log WHERE action LIKE 'odd%'`); n != 3 {
 		t.Errorf("%d hostile entries", n)
 	}

@@ -168,16 +168,3 @@ func TestANodeOffersWhatIsAllowed(t *testing.T) {
 	zed.Get("/console/inventory").Want(http.StatusOK, "You have no permission on any node", "millwright import FILE.yaml")
 	zed.Get(hq).Want(http.StatusNotFound)
 }
-
-// Without an inventory the page shows the command that imports one.
-func TestAnEmptyInventory(t *testing.T) {
-	t.Parallel()
-	s := consoletest.NewSite(t)
-	s.Exec(`DELETE FROM assignments`)
-	s.Exec(`DELETE FROM inventory_nodes`)
-	b := s.Browser(t)
-	b.SignIn("ann")
-	b.Open("/console/inventory")
-	b.WantText("There is no inventory yet", "millwright import FILE.yaml")
-	b.Check("inventory-empty")
-}

@@ -155,7 +155,6 @@ func peoplePages(t *testing.T) (*consoletest.Site, []shownPage) {
 	bob, crew := "/console/people/"+s.ID("bob"), "/console/teams/"+s.ID("crew")
 	return s, []shownPage{
 		{"GET /console", "start", "/console", nil, ""},
-		{"GET /console/work-orders/charts", "work-order-charts", "/console/work-orders/charts?time=7d", nil, ""},
 		{"GET /console/account", "account", "/console/account", nil, ""},
 		{"POST /console/account", "account-rejected", "/console/account", map[string]string{"name": " "}, "Save"},
 		{"POST /console/account/password", "password-rejected", "/console/account", map[string]string{"old_password": "wrong password", "password": "a good long password"}, "Change the password"},
@@ -188,6 +187,7 @@ func peoplePages(t *testing.T) (*consoletest.Site, []shownPage) {
 		{"GET /console/log", "log-empty", "/console/log?what=person.activated", nil, ""},
 		{"GET /console/notices", "notices", "/console/notices", nil, ""},
 		{"GET /console/people/:id", "not-found", "/console/nowhere", nil, ""},
+		{"POST /console/account", "account-dark", "/console/account", map[string]string{"theme": "dark"}, "Save"}, // the last one: it stays dark
 	}
 }
 
@@ -240,6 +240,8 @@ func inventoryPages(t *testing.T) (*consoletest.Site, []shownPage) {
 func integrationsPages(t *testing.T) (*consoletest.Site, []shownPage) {
 	s := consoletest.NewSite(t, withExamples)
 	s.Exec(`UPDATE identities SET name = repeat('Wide', 50) WHERE id = $1`, s.ID("roofer"))
+	s.Exec(`UPDATE plans SET calls_per_minute = 2`)
+	s.Exec(`INSERT INTO call_hours (integration_id, hour, calls, rejected) VALUES ($1, date_trunc('hour', $2::timestamptz), 90, 3)`, s.ID("erp"), s.Clock.Now())
 	erp := "/console/integrations/" + s.ID("erp")
 	return s, []shownPage{
 		{"GET /console/integrations", "integrations", "/console/integrations", nil, ""},
@@ -321,6 +323,7 @@ func workOrderPages(t *testing.T) (*consoletest.Site, []shownPage) {
 		{"GET /console/work-orders/:id/assign", "work-order-assign-no-match", open + "/assign?q=nothing", nil, ""},
 		{"GET /console/work-orders/:id/cancel", "work-order-cancel", open + "/cancel", nil, ""},
 		{"POST /console/work-orders/:id/hold", "work-order-on-hold", open, nil, "Put on hold"},
+		{"GET /console/work-orders/charts", "work-order-charts", "/console/work-orders/charts?time=7d", nil, ""},
 	}
 }
 
@@ -362,6 +365,11 @@ func TestEmptyPagesAreAccessible(t *testing.T) {
 		b.WantText(want.text)
 		b.Check(want.name)
 	}
+	s.Exec(`DELETE FROM assignments`)
+	s.Exec(`DELETE FROM inventory_nodes`)
+	b.Open("/console/inventory")
+	b.WantText("There is no inventory yet", "millwright import FILE.yaml")
+	b.Check("inventory-empty")
 }
 
 // notify puts notices of the kinds into the inbox of a person of the fixture.
