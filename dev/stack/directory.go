@@ -10,6 +10,10 @@ import (
 
 const throwawayPattern = "millwright-devstack-"
 
+// roomInMemory is what the file system in memory must have free for a stack. There, a database that
+// is made, used and dropped takes a fourth of the processor time.
+const roomInMemory = 4 << 30
+
 // directory is the temporary directory of one throwaway stack. The stack holds a lock in
 // it, so that a later stack can recognize what a killed one left.
 type directory struct {
@@ -17,14 +21,19 @@ type directory struct {
 	lock *os.File
 }
 
-// throwawayDirectory creates a directory that Postgres's user can enter, and removes the
-// directories of killed stacks.
+// throwawayDirectory creates a directory that Postgres's user can enter, in TMPDIR or else where
+// it is fastest, and removes the directories of killed stacks.
 func throwawayDirectory() (*directory, error) {
 	owner, err := postgres.Unprivileged()
 	if err != nil {
 		return nil, err
 	}
-	for _, parent := range []string{os.TempDir(), "/var/tmp", "/tmp"} {
+	parents := []string{os.TempDir(), "/var/tmp", "/tmp"}
+	var memory syscall.Statfs_t
+	if os.Getenv("TMPDIR") == "" && syscall.Statfs("/dev/shm", &memory) == nil && memory.Bavail*uint64(memory.Bsize) >= roomInMemory {
+		parents = append([]string{"/dev/shm"}, parents...)
+	}
+	for _, parent := range parents {
 		parent, err := filepath.Abs(parent)
 		if err != nil || !owner.CanEnter(parent) {
 			continue

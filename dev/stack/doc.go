@@ -2,7 +2,8 @@
 // and the programs that use them.
 //
 // Exec runs one command on a throwaway stack, on free ports and in a temporary
-// directory, and returns the command's exit status. Run runs the stack that a developer
+// directory, in memory if it has room and TMPDIR names no other place, and returns the
+// command's exit status. Run runs the stack that a developer
 // works with: fixed ports, data that is kept, the product's api and worker, and a
 // demo organization. Both start the parts bottom up and stop them top down, and leave
 // no process running, however they end.
