@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"millwright/service"
+	"millwright/service/servicetest"
 )
 
 // Sessions that made the plans of writes while the tables were empty touch few pages of each
@@ -75,7 +76,7 @@ func TestPlansOfEmptyTablesSuitWrites(t *testing.T) {
 	// The first write changes a work order while no work order has assignees.
 	const planted = "wo_01kjq7k69re00b2a00av14smbj"
 	h.Exec(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)
-		VALUES ($1, $2, $3, 'x', 'none', 'open', $4, now(), now())`, planted, h.Acme.OrganizationID, h.ID("ahu1"), h.ID("ann"))
+		VALUES ($1, $2, $3, 'x', 'none', 'open', $4, $5, $5)`, planted, h.Acme.OrganizationID, h.ID("ahu1"), h.ID("ann"), servicetest.Start)
 	h.mustWrite(h.UpdateWorkOrder(ctx, erp, keyed(), planted, service.WorkOrderPatch{Title: service.Sent[string]{Value: "y", Set: true}}))
 	for range 3 {
 		write()

@@ -4,14 +4,17 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"millwright/models/migrations"
 	"millwright/service"
@@ -51,43 +54,53 @@ func EmptyDatabase(t testing.TB) string {
 	return create(t, func(context.Context, *pgx.Conn, string) (template string, err error) { return "template1", nil })
 }
 
+// administration are a process's connections to the server of DATABASE_URL, which end with it.
+var administration struct {
+	once sync.Once
+	pool *pgxpool.Pool
+	err  error
+}
+
 // create returns the URL of a new database for the test, cloned from the template that
 // find names on the server.
 func create(t testing.TB, find func(ctx context.Context, admin *pgx.Conn, server string) (template string, err error)) string {
 	t.Helper()
 	ctx := t.Context()
-	server := os.Getenv("DATABASE_URL")
-	if server == "" {
-		t.Fatal("DATABASE_URL is not set: run the tests with `make test`, or under `bin/devstack exec --`")
+	administration.once.Do(func() {
+		if os.Getenv("DATABASE_URL") == "" {
+			administration.err = errors.New("DATABASE_URL is not set: run the tests with `make test`, or under `bin/devstack exec --`")
+			return
+		}
+		administration.pool, administration.err = pgxpool.New(context.WithoutCancel(ctx), os.Getenv("DATABASE_URL"))
+	})
+	pool, err := administration.pool, administration.err
+	if err != nil {
+		t.Fatal(err)
 	}
-	admin, err := pgx.Connect(ctx, server)
+	admin, err := pool.Acquire(ctx)
 	if err != nil {
 		t.Fatalf("connect to the test database server: %v", err)
 	}
-	defer func() { _ = admin.Close(context.WithoutCancel(ctx)) }()
-	template, err := find(ctx, admin, server)
+	defer admin.Release()
+	server := pool.Config().ConnString()
+	template, err := find(ctx, admin.Conn(), server)
 	if err != nil {
 		t.Fatalf("create the template database: %v", err)
 	}
 	name := "test_" + strings.ToLower(rand.Text()[:16])
-	if _, err := admin.Exec(ctx, fmt.Sprintf(`CREATE DATABASE %s TEMPLATE %s`, name, template)); err != nil {
+	strategy := "" // by default, Postgres 15 and later write every page to the log as well
+	if admin.Conn().PgConn().ParameterStatus("server_version") >= "15" {
+		strategy = "STRATEGY file_copy"
+	}
+	if _, err := admin.Exec(ctx, fmt.Sprintf(`CREATE DATABASE %s TEMPLATE %s %s`, name, template, strategy)); err != nil {
 		t.Fatalf("clone the template database: %v", err)
 	}
-	t.Cleanup(func() { drop(t, server, name) })
+	t.Cleanup(func() {
+		if _, err := pool.Exec(context.WithoutCancel(ctx), `DROP DATABASE `+name+` WITH (FORCE)`); err != nil {
+			t.Errorf("drop the test's database: %v", err)
+		}
+	})
 	return withDatabase(server, name)
-}
-
-func drop(t testing.TB, server, name string) {
-	ctx := context.WithoutCancel(t.Context())
-	admin, err := pgx.Connect(ctx, server)
-	if err != nil {
-		t.Errorf("connect to drop the test's database: %v", err)
-		return
-	}
-	defer func() { _ = admin.Close(ctx) }()
-	if _, err := admin.Exec(ctx, `DROP DATABASE `+name+` WITH (FORCE)`); err != nil {
-		t.Errorf("drop the test's database: %v", err)
-	}
 }
 
 // templateName returns a name that changes with the migrations.
@@ -119,10 +132,8 @@ func ensureTemplate(ctx context.Context, admin *pgx.Conn, server, template strin
 		END $$`); err != nil {
 			return err
 		}
-		if _, err := service.Migrate(ctx, withDatabase(server, unfinished), serviceRole); err != nil {
-			return err
-		}
-		return makePartitions(ctx, withDatabase(server, unfinished))
+		_, err := service.Migrate(ctx, withDatabase(server, unfinished), serviceRole)
+		return err
 	})
 }
 
@@ -148,18 +159,6 @@ func ensure(ctx context.Context, admin *pgx.Conn, template, from string, fill fu
 		return err
 	}
 	_, err = admin.Exec(ctx, `ALTER DATABASE `+unfinished+` RENAME TO `+template)
-	return err
-}
-
-// makePartitions makes the partitions of the fixtures' first days. Today's are there,
-// for programs.
-func makePartitions(ctx context.Context, url string) error {
-	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	_, err = conn.Exec(ctx, `SELECT partitions.make(($1::timestamptz AT TIME ZONE 'UTC')::date - 1, $2)`, Start, service.PartitionDaysAhead+2)
 	return err
 }
 
