@@ -13,6 +13,7 @@ import (
 // reading all that the integration was assigned takes thousands of pages. The same goes
 // for plans that were made while there were few permissions.
 func TestChecksStartFromTheNode(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.Exec(`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at)
 		SELECT 'eqp_' || lpad(n::text, 26, '0'), $1, 'equipment', $2, 'x', now(), now() FROM generate_series(1, 1000) n`,

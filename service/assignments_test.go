@@ -25,7 +25,22 @@ func assignmentsOf(f *servicetest.Fixture, node string) string {
 	return strings.Join(lines, " ")
 }
 
+// restoredAssignments returns a function that makes the assignments what they are now, and empties the log.
+func restoredAssignments(f *servicetest.Fixture) (restore func()) {
+	f.Exec(`CREATE TABLE kept AS TABLE assignments`)
+	return func() {
+		f.Exec(`DELETE FROM assignments`)
+		f.Exec(`INSERT INTO assignments SELECT * FROM kept`)
+		f.Exec(`DELETE FROM log_records`)
+	}
+}
+
 func TestAssignAndUnassign(t *testing.T) {
+	f := servicetest.New(t)
+	// The crew, and so dan, manages what is below the headquarters; zed is an administrator assigned nowhere.
+	f.Exec(`UPDATE assignments SET definition_id = $1 WHERE identity_id = $2`, f.ID("manager"), f.ID("crew"))
+	f.Exec(`UPDATE people SET admin = true WHERE id = $1`, f.ID("zed"))
+	restore := restoredAssignments(f)
 	for name, test := range map[string]struct {
 		by, node, identity, definition string
 		action, left                   string
@@ -45,10 +60,7 @@ func TestAssignAndUnassign(t *testing.T) {
 		"removing as the manager":                 {"dan", "ahu1", "polar", "", "assignment.deleted", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := servicetest.New(t)
-			// The crew, and so dan, manages what is below the headquarters; zed is an administrator assigned nowhere.
-			f.Exec(`UPDATE assignments SET definition_id = $1 WHERE identity_id = $2`, f.ID("manager"), f.ID("crew"))
-			f.Exec(`UPDATE people SET admin = true WHERE id = $1`, f.ID("zed"))
+			restore()
 			actor := person(t, f, test.by)
 			var err error
 			if test.definition == "" {
@@ -226,6 +238,8 @@ func TestDeletingAnIntegrationWhileItIsAssigned(t *testing.T) {
 // A change of assignments voids the sync tokens of the integrations it concerns, since
 // it changes what they may read. Other tokens stay valid.
 func TestAssignmentsVoidSyncTokens(t *testing.T) {
+	f := servicetest.New(t)
+	restore := restoredAssignments(f)
 	for name, test := range map[string]struct {
 		node, identity, definition string
 		void                       []string
@@ -242,7 +256,7 @@ func TestAssignmentsVoidSyncTokens(t *testing.T) {
 		"one taken from that again": {"ahu1", "polar", "", []string{"dispatch"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := servicetest.New(t)
+			restore()
 			f.WaitForOpenTransactions()
 			tokens := map[string]string{}
 			list := func(who, since string) (page, error) {

@@ -18,6 +18,7 @@ var maxBlocks = map[bool]int{false: 60, true: 300}
 // index when they are large: connections keep their plans, and a table that was drained
 // counts as empty until the next ANALYZE.
 func TestStatementsOfDeliveriesKeepRightPlans(t *testing.T) {
+	t.Parallel()
 	f := servicetest.New(t)
 	conn, exec := connection(t, f.Pool.Config().ConnString())
 	exec(`SET statement_timeout = 0`) // planting takes longer than a call may

@@ -12,6 +12,7 @@ import (
 // Searches follow the indexes of an address even if their plans were made while the tables
 // were empty, and read little more than they show or may look through.
 func TestSearchesKeepRightPlans(t *testing.T) {
+	t.Parallel()
 	f := newHarness(t)
 	record := create(t, f.Fixture)
 	f.Exec(`DELETE FROM open_deliveries`)

@@ -221,6 +221,7 @@ func TestSelectedDeliveriesAreRedelivered(t *testing.T) {
 
 // A redelivery of all that match is stored at once and carried out in batches, each once.
 func TestAllThatMatchAreRedelivered(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		search service.DeliverySearch
 		want   int
@@ -234,6 +235,7 @@ func TestAllThatMatchAreRedelivered(t *testing.T) {
 		{service.DeliverySearch{}, 2550},
 	} {
 		t.Run(fmt.Sprint(tt.search), func(t *testing.T) {
+			t.Parallel()
 			f, record := planted(t)
 			f.Exec(`DELETE FROM webhooks WHERE id <> $1`, f.ID("erp_hook"))
 			f.PlantDeliveries("erp_hook", record, models.EventIssueCreated, models.DeliveryFailed, 404, 2500, servicetest.Start.Add(-3*time.Hour))

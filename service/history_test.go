@@ -214,6 +214,7 @@ func (m *recorder) answer() {
 // Every state of a work order can be rebuilt from its history, and no change is
 // missing: each has the previous value.
 func TestHistoryRebuildsEveryState(t *testing.T) {
+	t.Parallel()
 	s := newHarness(t)
 	rebuilt := map[string]int{}
 	rapid.Check(t, func(r *rapid.T) {

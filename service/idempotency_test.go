@@ -27,6 +27,7 @@ func rowsBySlot(f *servicetest.Fixture) [3]int {
 
 // A key lives for 24 hours, whatever the time of its day and whether housekeeping runs.
 func TestAKeyLivesForADayInAnySlot(t *testing.T) {
+	t.Parallel()
 	for _, housekeeping := range []bool{true, false} {
 		f := servicetest.New(t)
 		f.Clock.Advance(time.Date(2040, time.January, 2, 0, 0, 0, 0, time.UTC).Sub(servicetest.Start))

@@ -46,7 +46,7 @@ func TestListsByIDsReturnWhatSingleReadsReturn(t *testing.T) {
 			order, request.ChangedSince = "r.changed_xid, r.id", "2020-01-01T00:00:00Z"
 		}
 		r.only += ` AND r.id IN ('` + strings.Join(asked, `', '`) + `')`
-		want, wantBodies := r.naive(t, f, f.Actor(reader), order)
+		want, wantBodies := r.naive(t, f, f.Actor(reader), order, map[string]string{})
 		got, bodies := r.walk(t, f.Actor(reader), request)
 		if !slices.Equal(got, want) || !slices.Equal(bodies, wantBodies) {
 			rt.Fatalf("%s of %s: asked for %v\nlisted\n%v\nreadable\n%v", r.name, reader, asked, bodies, wantBodies)
@@ -71,6 +71,7 @@ func catalogKinds(f *servicetest.Fixture) []recordKind {
 // A list by ids looks each record up by its id, even if its reader may read very many
 // others and its filters leave few, and if its plan was made while the tables were empty.
 func TestListsByIDsReadOnlyTheseRecords(t *testing.T) {
+	t.Parallel()
 	f := servicetest.New(t)
 	names := []string{"work_orders", "work_order_positions", "work_order_assignees", "assigned_positions", "feedback", "inventory_nodes"}
 	tables := `('` + strings.Join(names, `', '`) + `')`

@@ -13,6 +13,7 @@ import (
 // for an identity that is assigned to very much, even if its plan was made while the
 // tables were empty.
 func TestPagesReadLittleMoreThanTheyShow(t *testing.T) {
+	t.Parallel()
 	f := servicetest.New(t)
 	names := []string{"work_orders", "work_order_positions", "work_order_assignees", "assigned_positions", "feedback", "inventory_nodes"}
 	tables := `('` + strings.Join(names, `', '`) + `')`

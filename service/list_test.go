@@ -40,19 +40,22 @@ type recordKind struct {
 	only string
 }
 
-// naive reads every record one by one and returns those that the actor may read.
-func (r recordKind) naive(t *testing.T, f *servicetest.Fixture, actor service.Actor, order string) (ids, bodies []string) {
+// naive reads every record one by one and returns those that the actor may read. known are
+// those that the actor has read, "" if it may not.
+func (r recordKind) naive(t *testing.T, f *servicetest.Fixture, actor service.Actor, order string, known map[string]string) (ids, bodies []string) {
 	t.Helper()
 	for _, row := range rowsOf(t, f, `SELECT json_build_object('id', r.id) FROM `+r.table+` r WHERE `+r.only+` ORDER BY `+order) {
 		id := read[identified](t, row).ID
-		body, err := r.one(t.Context(), actor, id)
-		if models.CodeOf(err) == models.CodeNotFound {
-			continue
+		if _, read := known[id]; !read {
+			body, err := r.one(t.Context(), actor, id)
+			if err != nil && models.CodeOf(err) != models.CodeNotFound {
+				t.Fatal(err)
+			}
+			known[id] = strings.TrimSpace(string(body))
 		}
-		if err != nil {
-			t.Fatal(err)
+		if known[id] != "" {
+			ids, bodies = append(ids, id), append(bodies, known[id])
 		}
-		ids, bodies = append(ids, id), append(bodies, strings.TrimSpace(string(body)))
 	}
 	return ids, bodies
 }
@@ -78,8 +81,10 @@ func (r recordKind) walk(t *testing.T, actor service.Actor, request service.List
 // A list has two plans, chosen by how many nodes its reader sees. Both return exactly
 // the records that single reads return, in any tree and with any rights.
 func TestListsShowWhatSingleReadsShow(t *testing.T) {
+	t.Parallel()
 	for round := range 3 {
 		t.Run(fmt.Sprintf("tree %d", round), func(t *testing.T) {
+			t.Parallel()
 			f := servicetest.New(t)
 			random := seeded(t)
 			nodes := plantTree(t, f, random, 330)
@@ -93,9 +98,10 @@ func TestListsShowWhatSingleReadsShow(t *testing.T) {
 					AND 'work_orders.read' = ANY (grants) AND 'feedback.read' = ANY (grants)`, actor.IdentityID) > 300 {
 					wide++
 				}
+				known := map[string]string{}
 				for _, r := range recordKinds(f, random, nodes) {
 					for order, since := range map[string]string{"r.id DESC": "", "r.changed_xid, r.id": "2020-01-01T00:00:00Z"} {
-						want, wantBodies := r.naive(t, f, actor, order)
+						want, wantBodies := r.naive(t, f, actor, order, known)
 						got, gotBodies := r.walk(t, actor, service.ListRequest{Limit: 1 + random.IntN(40), ChangedSince: since})
 						if !slices.Equal(got, want) {
 							t.Fatalf("%s of %s by %s: %d listed, %d readable\n%v\n%v", r.name, key, order, len(got), len(want), got, want)

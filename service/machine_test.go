@@ -451,6 +451,7 @@ func longRuns(t *testing.T) {
 // For any sequence of operations by any actors, permissions, results and events follow
 // the rules of spec sections 3 to 5.
 func TestWorkOrderMachine(t *testing.T) {
+	t.Parallel()
 	s := newHarness(t)
 	longRuns(t)
 	done := map[string]int{}

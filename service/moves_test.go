@@ -151,6 +151,7 @@ const moveNode = `UPDATE inventory_nodes SET parent_id = $1 WHERE id = $2`
 // below it; mast moves there from the roof with the work orders 10 to 39. pump is an
 // equipment below mast.
 func TestFollowersSeeEverythingBelowAMove(t *testing.T) {
+	t.Parallel()
 	type scene struct {
 		*servicetest.Fixture
 		t    *testing.T
@@ -275,6 +276,7 @@ func TestFollowersSeeEverythingBelowAMove(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f := servicetest.New(t)
 			pump := "eqp_" + workOrderID(1)[3:]
 			f.Exec(`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at)

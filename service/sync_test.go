@@ -326,8 +326,10 @@ func accessChanges(f *servicetest.Fixture) []struct {
 }
 
 func TestSyncTokensAreVoidWhenTheIntegrationsAccessChanges(t *testing.T) {
+	t.Parallel()
 	for i, named := range accessChanges(servicetest.New(t)) {
 		t.Run(named.name, func(t *testing.T) {
+			t.Parallel()
 			f := servicetest.New(t)
 			f.Exec(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)
 				SELECT 'wo_' || lpad(n::text, 26, '0'), $1, $2, 'x', 'none', 'open', $3, now(), now() FROM generate_series(1, 2) n`,

@@ -303,6 +303,7 @@ func TestAnImportDoesNotUndoChangesOfTeams(t *testing.T) {
 // Lists of an organization with 10,000 people and hundreds of teams, one of which has all
 // of them, are read in bounded pages and time.
 func TestBigOrganizationsHaveTeams(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	const people, teams = 10_000, 400
 	h.Exec(`VACUUM ANALYZE`) // plans are made while there is little

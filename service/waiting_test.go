@@ -92,6 +92,7 @@ func TestWaiting(t *testing.T) {
 // The start page reads a bounded number of work orders, even if its plan was made while the
 // tables were empty.
 func TestWaitingReadsLittle(t *testing.T) {
+	t.Parallel()
 	s := newHarness(t)
 	names := `('work_orders', 'work_order_assignees')`
 	for _, table := range []string{"work_orders", "work_order_assignees"} {

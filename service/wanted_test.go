@@ -67,6 +67,7 @@ func TestOpenRecordsAreRead(t *testing.T) {
 // A page planned while the tables were empty reads little more than it returns once they
 // are large, wherever it begins.
 func TestOpenRecordsKeepRightPlans(t *testing.T) {
+	t.Parallel()
 	f := servicetest.New(t)
 	f.Exec(`VACUUM ANALYZE`)
 	conn, exec := connection(t, f.Pool.Config().ConnString())

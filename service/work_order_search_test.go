@@ -92,7 +92,7 @@ func TestSearchesShowWhatSingleReadsShow(t *testing.T) {
 			for _, key := range actors {
 				actor := f.Actor(key)
 				actor.Kind = models.KindPerson // what an identity may read does not depend on its kind
-				readable, _ := recordKind{table: "work_orders", one: f.WorkOrder, only: "true"}.naive(t, f, actor, "r.id DESC")
+				readable, _ := recordKind{table: "work_orders", one: f.WorkOrder, only: "true"}.naive(t, f, actor, "r.id DESC", map[string]string{})
 				for i, c := range cases {
 					only := strings.ReplaceAll(c.only, "@actor", actor.IdentityID)
 					if actor.OrganizationID != f.Acme.OrganizationID && c.named { // names of another organization
