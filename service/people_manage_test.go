@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"errors"
 	"sync"
 	"testing"
 
@@ -94,13 +95,17 @@ func TestOnlyAdministratorsManageAdministrators(t *testing.T) {
 	}
 }
 
-// A deactivated person is not one as whom anyone can act.
+// A deactivated person is not one as whom anyone can act, and cannot sign in.
 func TestDeactivatedPeopleDoNotAct(t *testing.T) {
 	f := servicetest.New(t)
+	setPassword(t, f, "bob")
 	if _, err := f.DeactivatePerson(t.Context(), person(t, f, "ann"), f.ID("bob")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.PersonActor(t.Context(), "bob@acme.example.com"); models.CodeOf(err) != models.CodeNotFound {
 		t.Errorf("as bob: %v", err)
+	}
+	if _, err := signIn(t, f, "bob@acme.example.com", password); !errors.Is(err, service.ErrSignInFailed) {
+		t.Errorf("signing in: %v", err)
 	}
 }
