@@ -29,7 +29,7 @@ func said(result activities.RecordActionResult, err error) string {
 
 func TestOperatorsActOnRecords(t *testing.T) {
 	h := newMailHarness(t)
-	records := &activities.Records{Service: h.Service, OperatorActions: true}
+	activity := &activities.Records{Service: h.Service, OperatorActions: true}
 	id := h.assign(h.Actor("erp"), []string{"erp"}, []string{"cat"})
 	updates := 0
 	action := func(person, text string) activities.RecordAction {
@@ -45,21 +45,21 @@ func TestOperatorsActOnRecords(t *testing.T) {
 		}
 	}
 	ctx := t.Context()
-	expect("hold", said(records.HoldWorkOrder(ctx, action("ann", ""))), "on_hold")
-	expect("hold again", said(records.HoldWorkOrder(ctx, action("ann", ""))), `rule_violation: A work order with the status "On hold" does not allow this.`)
-	expect("resume", said(records.ResumeWorkOrder(ctx, action("ann", ""))), "open")
+	expect("hold", said(activity.HoldWorkOrder(ctx, action("ann", ""))), "on_hold")
+	expect("hold again", said(activity.HoldWorkOrder(ctx, action("ann", ""))), `rule_violation: A work order with the status "On hold" does not allow this.`)
+	expect("resume", said(activity.ResumeWorkOrder(ctx, action("ann", ""))), "open")
 	if _, err := h.AnswerWorkOrder(ctx, h.Actor("erp"), service.RequestKey{}, id, nil, service.CompleteWork); err != nil {
 		t.Fatal(err)
 	}
-	expect("too long a comment", said(records.ReviewWorkOrder(ctx, approve)), "validation_failed: The comment has at most 1,000 characters.")
-	expect("review as no consultant", said(records.ReviewWorkOrder(ctx, action("ann", ""))), "permission_denied: Only a consultant of the work order may review it.")
-	expect("review as a stranger", said(records.ReviewWorkOrder(ctx, action("zed", ""))), "not_found: The person may not read this record, or it does not exist.")
-	expect("review as another organization", said(records.ReviewWorkOrder(ctx, action("pia", ""))),
+	expect("too long a comment", said(activity.ReviewWorkOrder(ctx, approve)), "validation_failed: The comment has at most 1,000 characters.")
+	expect("review as no consultant", said(activity.ReviewWorkOrder(ctx, action("ann", ""))), "permission_denied: Only a consultant of the work order may review it.")
+	expect("review as a stranger", said(activity.ReviewWorkOrder(ctx, action("zed", ""))), "not_found: The person may not read this record, or it does not exist.")
+	expect("review as another organization", said(activity.ReviewWorkOrder(ctx, action("pia", ""))),
 		"not_found: The record's organization has no person with the identity id "+h.ID("pia")+".")
 	sendBack := action("cat", "The belt is loose.")
-	expect("send back", said(records.ReviewWorkOrder(ctx, sendBack)), "back_from_inspection")
-	expect("send back, repeated", said(records.ReviewWorkOrder(ctx, sendBack)), "back_from_inspection")
-	expect("cancel", said(records.CancelWorkOrder(ctx, action("ann", "Duplicate"))), "cancelled")
+	expect("send back", said(activity.ReviewWorkOrder(ctx, sendBack)), "back_from_inspection")
+	expect("send back, repeated", said(activity.ReviewWorkOrder(ctx, sendBack)), "back_from_inspection")
+	expect("cancel", said(activity.CancelWorkOrder(ctx, action("ann", "Duplicate"))), "cancelled")
 	expect("the reason", servicetest.Value[string](h.Fixture, `SELECT cancel_reason FROM work_orders WHERE id = $1`, id), "Duplicate")
 	expect("the log", servicetest.Value[string](h.Fixture, `
 		SELECT string_agg(actor_name || ' ' || action, ', ' ORDER BY id) FROM log_records WHERE record_id = $1 AND actor_name LIKE '%(operator)'`, id),
@@ -71,17 +71,17 @@ func TestOperatorsActOnRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	id = created.RecordID
-	expect("resolve without the permission", said(records.ResolveFeedback(ctx, action("bob", ""))), "not_found: The person may not read this record, or it does not exist.")
-	expect("resolve", said(records.ResolveFeedback(ctx, action("ann", ""))), "resolved")
-	expect("resolve again", said(records.ResolveFeedback(ctx, action("ann", ""))), `rule_violation: Feedback with the status "Resolved" does not allow this.`)
+	expect("resolve without the permission", said(activity.ResolveFeedback(ctx, action("bob", ""))), "not_found: The person may not read this record, or it does not exist.")
+	expect("resolve", said(activity.ResolveFeedback(ctx, action("ann", ""))), "resolved")
+	expect("resolve again", said(activity.ResolveFeedback(ctx, action("ann", ""))), `rule_violation: Feedback with the status "Resolved" does not allow this.`)
 
-	records.OperatorActions = false
-	expect("without the setting", said(records.ResolveFeedback(ctx, action("ann", ""))),
+	activity.OperatorActions = false
+	expect("without the setting", said(activity.ResolveFeedback(ctx, action("ann", ""))),
 		"permission_denied: Operators may not act on records here: the setting OPERATOR_ACTIONS of the worker is false.")
-	records.OperatorActions = true
+	activity.OperatorActions = true
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	if got := said(records.ResolveFeedback(ended, action("ann", ""))); !strings.HasPrefix(got, "again ") {
+	if got := said(activity.ResolveFeedback(ended, action("ann", ""))); !strings.HasPrefix(got, "again ") {
 		t.Errorf("without a database: %q, want another attempt", got)
 	}
 }

@@ -12,17 +12,17 @@ import (
 func TestLoadsKeepNoticesInTheInboxWithoutAMailServer(t *testing.T) {
 	for _, mails := range []bool{true, false} {
 		h := newMailHarness(t)
-		records := &activities.Records{Service: h.Service, Mails: mails}
+		activity := &activities.Records{Service: h.Service, Mails: mails}
 		order := h.assign(h.Actor("erp"), []string{"bob"}, nil)
 		result, err := h.CreateFeedback(t.Context(), h.Actor("erp"), service.RequestKey{}, service.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "It rattles"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		state, err := records.LoadWorkOrder(t.Context(), order, models.Time{})
+		state, err := activity.LoadWorkOrder(t.Context(), order, models.Time{})
 		if err != nil || state.ID != order || state.Mail != mails {
 			t.Errorf("mail server %v: the work order is %+v, error %v", mails, state, err)
 		}
-		feedback, err := records.LoadFeedback(t.Context(), result.RecordID, models.Time{})
+		feedback, err := activity.LoadFeedback(t.Context(), result.RecordID, models.Time{})
 		if err != nil || feedback.ID != result.RecordID || feedback.Mail != mails {
 			t.Errorf("mail server %v: the feedback is %+v, error %v", mails, feedback, err)
 		}
@@ -32,7 +32,7 @@ func TestLoadsKeepNoticesInTheInboxWithoutAMailServer(t *testing.T) {
 
 func TestRemindersReturnWhetherTheyAppliedAndTheNewState(t *testing.T) {
 	h := newMailHarness(t)
-	records := &activities.Records{Service: h.Service, Mails: true}
+	activity := &activities.Records{Service: h.Service, Mails: true}
 	id := h.assign(h.Actor("erp"), []string{"bob"}, nil)
 	target := models.TimeOf(h.Clock.Now().Add(48 * time.Hour))
 	if _, err := h.UpdateWorkOrder(t.Context(), h.Actor("erp"), service.RequestKey{}, id, service.WorkOrderPatch{
@@ -41,22 +41,22 @@ func TestRemindersReturnWhetherTheyAppliedAndTheNewState(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.mail(id)
-	state, err := records.LoadWorkOrder(t.Context(), id, models.Time{})
+	state, err := activity.LoadWorkOrder(t.Context(), id, models.Time{})
 	if err != nil || state.Mail || len(state.Reminders) != 2 {
 		t.Fatalf("state %+v, error %v", state, err)
 	}
-	after, err := records.RemindWorkOrder(t.Context(), id, state.Reminders[0], models.Time{})
+	after, err := activity.RemindWorkOrder(t.Context(), id, state.Reminders[0], models.Time{})
 	if err != nil || !after.Applied || !after.State.Mail || after.State.ID != id {
 		t.Errorf("after the reminder: %+v, error %v", after, err)
 	}
 	h.mail(id)
 	h.wantMessages("bob assigned to you", "bob due tomorrow")
 	h.cancel(h.Actor("erp"), id, "")
-	after, err = records.RemindWorkOrder(t.Context(), id, state.Reminders[1], models.Time{})
+	after, err = activity.RemindWorkOrder(t.Context(), id, state.Reminders[1], models.Time{})
 	if err != nil || after.Applied || after.State.Status != models.StatusCancelled {
 		t.Errorf("of a cancelled work order: %+v, error %v", after, err)
 	}
-	gone, err := records.LoadWorkOrder(t.Context(), "wo_00000000000000000000000000", models.Time{})
+	gone, err := activity.LoadWorkOrder(t.Context(), "wo_00000000000000000000000000", models.Time{})
 	if err != nil || gone.ID != "" {
 		t.Errorf("of a removed work order: %+v, error %v", gone, err)
 	}

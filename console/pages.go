@@ -28,7 +28,7 @@ type pageTemplate struct {
 }
 
 // pages are all pages, for tests.
-var pages []*pageTemplate
+var allPages []*pageTemplate
 
 // newPage parses the template of a page. Pages are package variables, so that a mistake
 // ends the program at its start.
@@ -37,7 +37,7 @@ func newPage[V any](file string) page[V] {
 		"asset": assetURL, "icon": icon, "breakable": breakable, "words": words, "plural": plural, "choice": choice, "root": func() string { return Root },
 	}).ParseFS(templateFiles, "templates/layout.html", "templates/partials/*.html", "templates/"+file))
 	p := page[V]{&pageTemplate{file, t, func() any { return new(V) }}}
-	pages = append(pages, p.pageTemplate)
+	allPages = append(allPages, p.pageTemplate)
 	return p
 }
 

@@ -66,7 +66,7 @@ func fill(v reflect.Value, depth int) {
 func TestEveryTemplateShowsItsView(t *testing.T) {
 	viewer := service.Viewer{Grants: models.AllOrganizationGrants, OrganizationName: hostile, ReadOnly: true}
 	viewer.Name = hostile
-	for _, p := range pages {
+	for _, p := range allPages {
 		for _, filled := range []bool{false, true} {
 			for _, seen := range []*service.Viewer{nil, &viewer} {
 				t.Run(fmt.Sprintf("%s filled %v viewer %v", p.file, filled, seen != nil), func(t *testing.T) {

@@ -174,7 +174,7 @@ func fillTables(t *testing.T, s *consoletest.Site) fullTables {
 	s.Exec(`INSERT INTO forms (id, organization_id, name, created_at, changed_at) SELECT random_id('frm', n), $1, 'Form ' || md5(n::text), now(), now() FROM generate_series(1, 60) n`, acme)
 	s.Exec(`INSERT INTO questions (id, form_id, position, label, type, required) SELECT random_id('qst', n), $1, n, 'Is part ' || md5(n::text) || ' in order?', 'text', n % 2 = 0 FROM generate_series(100, 160) n`, s.ID("inspection"))
 	s.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) SELECT $1, random_id('idn', n), $2, $3 FROM generate_series(1, 150) n`, s.ID("hq"), s.ID("full"), acme)
-	var records []string
+	var shown []string
 	for i := range 10 {
 		created, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.RequestKey{}, service.NewWorkOrder{
 			InventoryID: s.ID("ahu1"), Title: fmt.Sprintf("Replace the filter %d of unit %x", i, i*7919), Assignees: []string{s.ID("bob")},
@@ -183,7 +183,7 @@ func fillTables(t *testing.T, s *consoletest.Site) fullTables {
 		if err != nil {
 			t.Fatal(err)
 		}
-		records = append(records, created.RecordID)
+		shown = append(shown, created.RecordID)
 	}
 	for i := range 300 {
 		s.Exec(`INSERT INTO log (organization_id, record_id, actor_id, actor_name, action, created_at)
@@ -191,14 +191,14 @@ func fillTables(t *testing.T, s *consoletest.Site) fullTables {
 			FROM identities WHERE id = random_id('idn', $2::integer % 150 + 1)`, acme, i)
 		s.Exec(`INSERT INTO notices (organization_id, person_id, kind, record_id, created_at, mail, read_at)
 			VALUES ($1, $2, 'work_order.assigned', $3, '2026-03-02T12:00:00Z'::timestamptz - $4::integer * interval '89 seconds', 'inbox', CASE WHEN $4::integer % 2 = 0 THEN now() END)`,
-			acme, s.ID("ann"), records[i%len(records)], i)
+			acme, s.ID("ann"), shown[i%len(shown)], i)
 		s.Exec(`INSERT INTO sessions (token_hash, id, person_id, method, created_at, seen_at, network, user_agent)
 			SELECT sha256(n::text::bytea), random_id('ses', n), $1, 'password', at, at, '198.51.100.' || n, 'Mozilla/5.0 (X11; Linux x86_64; rv:' || 100 + n || '.0) Gecko/20100101 Firefox/' || 100 + n || '.0'
 			FROM (SELECT n, '2026-03-02T12:00:00Z'::timestamptz - n * interval '67 seconds' AS at FROM (SELECT $2::integer AS n) y) x WHERE n < 30`, s.ID("ann"), i)
 	}
 	plant := func(status models.DeliveryStatus, response, n int) {
 		for i := range n {
-			s.PlantDeliveries("erp_hook", records[i%len(records)], models.AllEventTypes[i%6], status, response, 1, servicetest.Start.Add(-time.Duration(i*211)*time.Second))
+			s.PlantDeliveries("erp_hook", shown[i%len(shown)], models.AllEventTypes[i%6], status, response, 1, servicetest.Start.Add(-time.Duration(i*211)*time.Second))
 		}
 	}
 	plant(models.DeliveryDelivered, 204, 60)
@@ -207,7 +207,7 @@ func fillTables(t *testing.T, s *consoletest.Site) fullTables {
 	s.Exec(`INSERT INTO feedback (id, organization_id, inventory_id, subject, description, external_id, status, created_by, created_at, changed_at)
 		SELECT random_id('iss', n), $1, random_id('eqp', n), 'Something is wrong with ' || md5(n::text), repeat(md5(n::text) || ' ', 100), 'DESK-' || n, 'open', random_id('idn', n), at, at
 		FROM (SELECT n, '2026-03-02T12:00:00Z'::timestamptz - n * interval '83 seconds' AS at FROM generate_series(1, 100) n) x`, acme)
-	full := fullTables{record: records[0], job: busyWorkOrder(t, s), feedback: servicetest.Value[string](s.Fixture, `SELECT max(id) FROM feedback`)}
+	full := fullTables{record: shown[0], job: busyWorkOrder(t, s), feedback: servicetest.Value[string](s.Fixture, `SELECT max(id) FROM feedback`)}
 	failed := servicetest.Value[string](s.Fixture, `SELECT id FROM deliveries WHERE status = 'failed' AND last_status = 503 ORDER BY id DESC LIMIT 1`)
 	s.Exec(`DELETE FROM attempts WHERE delivery_id = $1`, failed)
 	s.Exec(`INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, remote_ip, response_body)

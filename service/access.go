@@ -74,3 +74,7 @@ const grantsOn = `ARRAY(SELECT unnest(d.grants) FROM ` + rightsOn + `)`
 // all. {i} is the integration's row, {o} its organization's, {p} its plan's.
 const usableIntegration = `({i}.enabled AND NOT {i}.disabled_by_service AND {i}.deleted_at IS NULL
 	AND NOT {o}.suspended AND {p}.api)`
+
+// visibleNode is the condition under which an actor sees a node: it has any
+// permission there (spec section 5, permissions).
+var visibleNode = `(SELECT true FROM ` + fill(rightsOn, "node", "{w}.id") + ` LIMIT 1)`

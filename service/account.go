@@ -73,7 +73,7 @@ func (s *Service) ChangePassword(ctx context.Context, actor Actor, change Passwo
 	if err := invalid(checkNewPassword(change.New, change.Email, actor.Name)); err != nil {
 		return "", err
 	}
-	hash, err := s.hashPassword(ctx, change.Client.Network, change.New)
+	hash, err := hashPassword(ctx, s, change.Client.Network, change.New)
 	if err != nil {
 		return "", err
 	}

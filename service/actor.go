@@ -1,14 +1,6 @@
 package service
 
-import (
-	"context"
-	"errors"
-	"strings"
-
-	"github.com/jackc/pgx/v5"
-
-	"millwright/models"
-)
+import "millwright/models"
 
 // Actor performs an action: an integration through the API, a person in the console, or
 // an operator of the service. The same rules and effects apply to all.
@@ -56,44 +48,4 @@ func (a Actor) LogName() string {
 		return a.Name + " (operator)"
 	}
 	return a.Name
-}
-
-// PersonActor returns the person with the identity id or e-mail address as an actor.
-// Errors: not_found (including an e-mail address of several people, and someone who was
-// deactivated), unavailable.
-func (s *Service) PersonActor(ctx context.Context, reference string) (Actor, error) {
-	if !models.IsText(reference) {
-		return Actor{}, models.NotFound()
-	}
-	return s.person(ctx, `p.id = $1 OR lower(p.email) = $2`, reference, strings.ToLower(reference))
-}
-
-// OperatorAs returns the person with the identity id as an actor for an operator who
-// acts on the record: a person of the record's organization. Errors: not_found, with a
-// sentence for the operator, unavailable.
-func (s *Service) OperatorAs(ctx context.Context, personID, recordID string) (Actor, error) {
-	actor, err := s.person(ctx, `p.id = $1 AND p.organization_id = (
-			SELECT w.organization_id FROM work_orders w WHERE w.id = $2
-			UNION ALL SELECT f.organization_id FROM feedback f WHERE f.id = $2)`, personID, recordID)
-	if models.CodeOf(err) == models.CodeNotFound {
-		return Actor{}, models.Errorf(models.CodeNotFound, "The record's organization has no person with the identity id %s.", personID)
-	}
-	actor.operated = true
-	return actor, err
-}
-
-// person returns the only person that the condition selects.
-func (s *Service) person(ctx context.Context, condition string, args ...any) (Actor, error) {
-	rows, err := s.pool.Query(ctx, `
-		SELECT p.id AS identity_id, p.organization_id, i.kind, i.name, true AS show_people
-		FROM people p JOIN identities i ON i.id = p.id
-		WHERE p.deactivated_at IS NULL AND (`+condition+`)`, args...)
-	if err != nil {
-		return Actor{}, s.translate(err)
-	}
-	actor, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Actor])
-	if errors.Is(err, pgx.ErrNoRows) || errors.Is(err, pgx.ErrTooManyRows) {
-		return Actor{}, models.NotFound()
-	}
-	return actor, s.translate(err)
 }

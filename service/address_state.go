@@ -89,3 +89,7 @@ func (s *Service) LoadAddress(ctx context.Context, id string) (AddressState, err
 	found[0].LoadedAt = now
 	return found[0], nil
 }
+
+// withWorkflow selects retrying deliveries that have a workflow. It leaves no choice between
+// indexes: that of all retries would be read to its end.
+const withWorkflow = `workflow AND status || '' = 'retrying'`

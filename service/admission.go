@@ -161,7 +161,7 @@ func (s *Service) admitted(ctx context.Context, claims claims, recordID string) 
 	admission := batch.NewLookup(ctx, admissions, &row, invalidToken(), claims.Subject, claims.Epoch, claims.ID, s.Now().UTC().Truncate(models.RateWindow))
 	lookups := []*batch.Lookup{admission}
 	granted, _ := models.ScopesOf(strings.Fields(claims.Scope))
-	record := newPrefetch(ctx, granted.Has(models.ScopePeopleRead), recordID, claims.Subject)
+	record := s.newPrefetch(ctx, granted.Has(models.ScopePeopleRead), recordID, claims.Subject)
 	if record != nil {
 		lookups = append(lookups, record.Lookup)
 	}

@@ -3,8 +3,6 @@ package service
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -101,15 +99,6 @@ func (s *Service) Assignees(ctx context.Context, actor Actor, nodeID string, pag
 	})
 }
 
-// AssignableIdentity is an identity that can be assigned to a node.
-type AssignableIdentity struct {
-	ID, Name string
-	Kind     models.IdentityKind
-	Email    *string
-	// OwnerNames are the names of an integration's owners, who can read what it reads.
-	OwnerNames []string `gorm:"-"`
-}
-
 // AssigneeChoices are what a person can choose from to assign someone to a node, at most 200
 // of each. Definitions are those that the person may give there. Identities are teams, organizations and integrations first, then people by name.
 type AssigneeChoices struct {
@@ -118,21 +107,12 @@ type AssigneeChoices struct {
 	Identities  []AssignableIdentity `db:"-"`
 }
 
-// assignableIdentities are the identities of the organization {organization} and its service
-// companies that can be assigned: no deactivated people, no deleted teams and integrations.
-var assignableIdentities = `(
-		SELECT i.id, i.name, i.kind, p.email, coalesce((SELECT ` + fill(ownerNames, "integration", "own") + ` FROM integrations own WHERE own.id = i.id), '{}') AS owner_names FROM identities i LEFT JOIN people p ON p.id = i.id
-		WHERE i.organization_id = {organization} AND i.deleted_at IS NULL AND ` + canAct + `
-		UNION ALL
-		SELECT i.id, i.name, i.kind, NULL, '{}' FROM service_companies s JOIN identities i ON i.id = s.company_id
-		WHERE s.customer_id = {organization})`
-
 // AssigneeChoices returns what the person can choose from on the node, on which it has to be
 // allowed to give permissions. Errors: not_found, permission_denied, unavailable.
 func (s *Service) AssigneeChoices(ctx context.Context, actor Actor, nodeID string) (AssigneeChoices, error) {
 	var choices AssigneeChoices
 	var err error
-	if choices.Node, err = s.managedNode(ctx, actor, nodeID); err != nil {
+	if choices.Node, err = managedNode(ctx, s, actor, nodeID); err != nil {
 		return choices, err
 	}
 	args := []any{actor.OrganizationID, maxChoices}
@@ -145,36 +125,4 @@ func (s *Service) AssigneeChoices(ctx context.Context, actor Actor, nodeID strin
 			ORDER BY i.kind = 'person', lower(i.name), i.id LIMIT $2`, args...)
 		return nil
 	})
-}
-
-// identityToAssign returns the id of the identity that the text names. Errors: validation_failed.
-func (t *ormTx) identityToAssign(actor Actor, text string) (string, error) {
-	if models.IsID(text, models.PrefixIdentity) {
-		return text, nil
-	}
-	reject := func(code, detail string) error {
-		return models.Invalid(models.FieldError{Pointer: "/identity_id", Code: code, Detail: detail})
-	}
-	if !models.IsText(text) || strings.TrimSpace(text) == "" {
-		return "", reject("required", "Enter the e-mail address of a person, or the name of a person, a team or an integration.")
-	}
-	found, err := scanAll[AssignableIdentity](t, `SELECT i.* FROM `+fill(assignableIdentities, "organization", "@organization")+` i
-		WHERE lower(i.email) = lower(@text) OR lower(i.name) = lower(@text) ORDER BY lower(i.email) = lower(@text) DESC NULLS LAST, i.id LIMIT 4`,
-		map[string]any{"organization": actor.OrganizationID, "text": text})
-	switch {
-	case err != nil:
-		return "", err
-	case len(found) == 0:
-		return "", reject("unknown", "No person, team or integration that can be assigned has this e-mail address or name.")
-	case len(found) > 1 && !(found[0].Email != nil && strings.EqualFold(*found[0].Email, text)):
-		names := make([]string, len(found))
-		for i, one := range found {
-			names[i] = fmt.Sprintf("%s (%s)", one.ID, one.Kind)
-			if one.Email != nil {
-				names[i] = *one.Email
-			}
-		}
-		return "", reject("ambiguous", "Several have this name. Enter the e-mail address or the id of one: "+strings.Join(names, ", ")+".")
-	}
-	return found[0].ID, nil
 }

@@ -54,7 +54,7 @@ var (
 // someone who may do that. Errors: not_found, permission_denied, unavailable.
 func (s *Service) AssignmentEffects(ctx context.Context, actor Actor, nodeID, identityID string) (AssignmentEffects, error) {
 	var effects AssignmentEffects
-	if _, err := s.managedNode(ctx, actor, nodeID); err != nil {
+	if _, err := managedNode(ctx, s, actor, nodeID); err != nil {
 		return effects, err
 	}
 	if !models.IsID(identityID, models.PrefixIdentity) {

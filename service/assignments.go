@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"gorm.io/gorm/clause"
@@ -35,7 +36,7 @@ func (s *Service) assign(ctx context.Context, actor Actor, nodeID, definitionID 
 		if err != nil {
 			return err
 		}
-		known, err := t.assignable(node, nodeID, identityID, definitionID)
+		known, err := t.checkAssignable(node, nodeID, identityID, definitionID)
 		if err != nil {
 			return err
 		}
@@ -198,9 +199,9 @@ var assignableQuery = `
 			WHERE d.id = @definition AND d.organization_id = @organization) AS definition_known,
 		(SELECT a.definition_id FROM assignments a WHERE a.node_id = @node AND a.identity_id = @identity) AS held`
 
-// assignable reads what the rules depend on. It locks an integration, so that it is
+// checkAssignable reads what the rules depend on. It locks an integration, so that it is
 // not deleted in between; the node is already locked.
-func (t *ormTx) assignable(node lockedNode, nodeID, identityID, definitionID string) (assignable, error) {
+func (t *ormTx) checkAssignable(node lockedNode, nodeID, identityID, definitionID string) (assignable, error) {
 	if !models.IsID(identityID, models.PrefixIdentity) {
 		identityID = ""
 	}
@@ -234,3 +235,53 @@ func (a assignable) check(node lockedNode) error {
 	}
 	return invalid(fields)
 }
+
+// identityToAssign returns the id of the identity that the text names. Errors: validation_failed.
+func (t *ormTx) identityToAssign(actor Actor, text string) (string, error) {
+	if models.IsID(text, models.PrefixIdentity) {
+		return text, nil
+	}
+	reject := func(code, detail string) error {
+		return models.Invalid(models.FieldError{Pointer: "/identity_id", Code: code, Detail: detail})
+	}
+	if !models.IsText(text) || strings.TrimSpace(text) == "" {
+		return "", reject("required", "Enter the e-mail address of a person, or the name of a person, a team or an integration.")
+	}
+	found, err := scanAll[AssignableIdentity](t, `SELECT i.* FROM `+fill(assignableIdentities, "organization", "@organization")+` i
+		WHERE lower(i.email) = lower(@text) OR lower(i.name) = lower(@text) ORDER BY lower(i.email) = lower(@text) DESC NULLS LAST, i.id LIMIT 4`,
+		map[string]any{"organization": actor.OrganizationID, "text": text})
+	switch {
+	case err != nil:
+		return "", err
+	case len(found) == 0:
+		return "", reject("unknown", "No person, team or integration that can be assigned has this e-mail address or name.")
+	case len(found) > 1 && !(found[0].Email != nil && strings.EqualFold(*found[0].Email, text)):
+		names := make([]string, len(found))
+		for i, one := range found {
+			names[i] = fmt.Sprintf("%s (%s)", one.ID, one.Kind)
+			if one.Email != nil {
+				names[i] = *one.Email
+			}
+		}
+		return "", reject("ambiguous", "Several have this name. Enter the e-mail address or the id of one: "+strings.Join(names, ", ")+".")
+	}
+	return found[0].ID, nil
+}
+
+// AssignableIdentity is an identity that can be assigned to a node.
+type AssignableIdentity struct {
+	ID, Name string
+	Kind     models.IdentityKind
+	Email    *string
+	// OwnerNames are the names of an integration's owners, who can read what it reads.
+	OwnerNames []string `gorm:"-"`
+}
+
+// assignableIdentities are the identities of the organization {organization} and its service
+// companies that can be assigned: no deactivated people, no deleted teams and integrations.
+var assignableIdentities = `(
+		SELECT i.id, i.name, i.kind, p.email, coalesce((SELECT ` + fill(ownerNames, "integration", "own") + ` FROM integrations own WHERE own.id = i.id), '{}') AS owner_names FROM identities i LEFT JOIN people p ON p.id = i.id
+		WHERE i.organization_id = {organization} AND i.deleted_at IS NULL AND ` + canAct + `
+		UNION ALL
+		SELECT i.id, i.name, i.kind, NULL, '{}' FROM service_companies s JOIN identities i ON i.id = s.company_id
+		WHERE s.customer_id = {organization})`

@@ -11,20 +11,6 @@ import (
 	"millwright/service/servicetest"
 )
 
-// assignmentsOf returns the assignments on a node, as identity=definition in keys of the fixture.
-func assignmentsOf(f *servicetest.Fixture, node string) string {
-	var pairs []string
-	for _, imported := range []service.ImportResult{f.Acme, f.Polar} {
-		for key, id := range imported.IDs {
-			pairs = append(pairs, id, key)
-		}
-	}
-	lines := strings.Fields(strings.NewReplacer(pairs...).Replace(servicetest.Value[string](f, `
-		SELECT coalesce(string_agg(identity_id || '=' || definition_id, ' '), '') FROM assignments WHERE node_id = $1`, f.ID(node))))
-	slices.Sort(lines)
-	return strings.Join(lines, " ")
-}
-
 // restoredAssignments returns a function that makes the assignments what they are now, and empties the log.
 func restoredAssignments(f *servicetest.Fixture) (restore func()) {
 	f.Exec(`CREATE TABLE kept AS TABLE assignments`)

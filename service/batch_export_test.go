@@ -3,6 +3,8 @@ package service
 import (
 	"context"
 	"errors"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -44,3 +46,10 @@ func (s *Service) Panic(ctx context.Context) error {
 
 // CallsWaiting returns how many calls wait for others of their organization.
 func (s *Service) CallsWaiting() int { return s.calls.Waiting() }
+
+func numberedNames(sql string, names ...string) string {
+	for n, name := range names {
+		sql = strings.ReplaceAll(sql, "@"+name, "$"+strconv.Itoa(n+1))
+	}
+	return sql
+}

@@ -6,28 +6,11 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"millwright/models"
 	"millwright/service"
 	"millwright/service/servicetest"
 )
-
-// await waits until the condition holds.
-func await(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	again := time.NewTicker(time.Millisecond)
-	defer again.Stop()
-	limit := time.NewTimer(20 * time.Second)
-	defer limit.Stop()
-	for !holds() {
-		select {
-		case <-again.C:
-		case <-limit.C:
-			t.Fatalf("%s: still not so after 20 s", what)
-		}
-	}
-}
 
 // together runs the writes concurrently, so that they share a transaction unless
 // their conflict keys overlap, and returns the error of each.

@@ -26,11 +26,6 @@ func locked(t *testing.T, f *servicetest.Fixture, sql string, args ...any) (rele
 	return release
 }
 
-// lockWaits returns how many statements wait for a lock.
-func lockWaits(f *servicetest.Fixture) int {
-	return servicetest.Value[int](f, `SELECT count(*)::integer FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
-}
-
 // crowd is calls that are made at once.
 type crowd struct {
 	all sync.WaitGroup

@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -35,9 +34,6 @@ const (
 	kindSync          = "s"
 )
 
-// cursorMACSize is the number of bytes of the HMAC-SHA256 that follow the JSON of a token.
-const cursorMACSize = 16
-
 // encode writes the token for clients, signed with the vault's first key.
 func (c cursorToken) encode(keys *Vault) string {
 	b, err := json.Marshal(c)
@@ -65,30 +61,6 @@ func parseCursorToken(text string, keys *Vault) (cursorToken, bool) {
 		return cursorToken{}, false
 	}
 	return c, true
-}
-
-// SessionToken returns the token of a session of the random text, with a MAC: forged tokens
-// are told without a look-up.
-func (v *Vault) SessionToken(random string) string {
-	return random + "." + base64.RawURLEncoding.EncodeToString(cursorMAC(v.cursorKeys[0], []byte(sessionPrefix+random)))
-}
-
-// sessionPrefix keeps the MACs of sessions apart from the MACs of cursors, which begin with a brace.
-const sessionPrefix = "session "
-
-// isSessionToken reports whether SessionToken made the token, with any of the keys.
-func (v *Vault) isSessionToken(token string) bool {
-	random, sent, _ := strings.Cut(token, ".")
-	mac, err := base64.RawURLEncoding.Strict().DecodeString(sent)
-	return err == nil && slices.ContainsFunc(v.cursorKeys, func(key []byte) bool {
-		return hmac.Equal(cursorMAC(key, []byte(sessionPrefix+random)), mac)
-	})
-}
-
-func cursorMAC(key, text []byte) []byte {
-	mac := hmac.New(sha256.New, key)
-	mac.Write(text)
-	return mac.Sum(nil)[:cursorMACSize]
 }
 
 // digestOf identifies a list by its table, its reader and its filters. A cursor

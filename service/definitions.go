@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
 )
 
 // DefinitionUse is an organization permission definition with how many have it.
@@ -71,4 +73,31 @@ func (s *Service) Definitions(ctx context.Context, actor Actor) (Definitions, er
 		queueAll(pipeline, &found.Nodes, nodeDefinitionUsesQuery, args)
 		return nil
 	})
+}
+
+// DefinitionSummary is an organization permission definition.
+type DefinitionSummary struct {
+	ID     string
+	Name   string
+	Grants []models.OrganizationGrant
+}
+
+// MaxEffects bounds the counts of PersonEffects.
+const MaxEffects = 1000
+
+// maxChoices bounds the definitions and the nodes of AssignmentChoices.
+const maxChoices = 200
+
+// NodeDefinition is a permission definition: the permissions of an identity on a node.
+type NodeDefinition struct {
+	ID, Name     string
+	AppliesBelow bool
+	Grants       []models.Grant
+}
+
+// AssignableNode is a node on which a person may give permissions.
+type AssignableNode struct {
+	ID, Name   string
+	Kind       models.NodeKind
+	ExternalID *string
 }

@@ -74,32 +74,6 @@ type RecordResult struct {
 	ShutOffDue bool
 }
 
-// AttemptedDelivery tells a delivery's workflow about an attempt. Histories store
-// Signal.
-type AttemptedDelivery struct {
-	DeliveryID string
-	// OrganizationID is the address's, "" if it is unknown.
-	OrganizationID string
-	Signal         AttemptSignal
-	// Start is true if the delivery has a workflow from now on, if it is not open yet.
-	Start bool
-	// TraceParent is the attempt's.
-	TraceParent string
-}
-
-// AttemptSignal is the argument of the signal attempted (docs/contract.md, Temporal
-// surface).
-type AttemptSignal struct {
-	Number int `json:"number"`
-	// Result is the receiver's status, or the class of the error.
-	Result string      `json:"result"`
-	At     models.Time `json:"at"`
-	// Status and NextAttemptAt are the delivery's since RecordedAt.
-	Status        models.DeliveryStatus `json:"status"`
-	NextAttemptAt *models.Time          `json:"next_attempt_at,omitempty"`
-	RecordedAt    models.Time           `json:"recorded_at"`
-}
-
 // ResultCode is the attempt's result for programs: the receiver's status, or the class of
 // the error.
 func (a Attempt) ResultCode() string {

@@ -12,34 +12,6 @@ import (
 	"millwright/service/servicetest"
 )
 
-// create creates a work order on AHU 1 as the ERP and returns its id.
-func create(t *testing.T, f *servicetest.Fixture) string {
-	t.Helper()
-	answer, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), service.RequestKey{}, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer.RecordID
-}
-
-func claim(t *testing.T, f *servicetest.Fixture, webhook string) service.Claim {
-	t.Helper()
-	claimed, err := f.ClaimPending(t.Context(), f.ID(webhook), nil, service.ClaimPosition{}, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return claimed
-}
-
-func record(t *testing.T, f *servicetest.Fixture, webhook string, attempts ...service.Attempt) service.RecordResult {
-	t.Helper()
-	recorded, err := f.RecordAttempts(t.Context(), f.ID(webhook), attempts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return recorded
-}
-
 // care does what the workflow of the address does about its health.
 func care(t *testing.T, f *servicetest.Fixture, webhook string) {
 	t.Helper()
@@ -69,23 +41,6 @@ func claimRetry(t *testing.T, f *servicetest.Fixture, webhook, id string) servic
 	}
 	t.Fatalf("the retry of %s is not claimed", id)
 	return service.RenderedDelivery{}
-}
-
-func attempt(f *servicetest.Fixture, d service.RenderedDelivery, status int) service.Attempt {
-	a := service.Attempt{DeliveryID: d.DeliveryID, Number: d.Attempts + 1, Before: d.AttemptsBefore, StartedAt: models.TimeOf(f.Clock.Now()), Status: status, Latency: 12 * time.Millisecond}
-	if status == 0 {
-		a.Error = "The connection was refused."
-	}
-	return a
-}
-
-func status(t *testing.T, f *servicetest.Fixture, id string) models.DeliveryStatus {
-	t.Helper()
-	state, err := f.Delivery(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return state.Status
 }
 
 func TestClaimRendersTheRecordAsItIsNow(t *testing.T) {

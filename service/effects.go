@@ -87,18 +87,6 @@ var dirtyRecords = &batch.Statement{Stage: stageDirty, SQL: `
 	INSERT INTO dirty_records (record_id, since) SELECT id, at FROM unnest($1::text[], $2::timestamptz[]) u (id, at)
 	ON CONFLICT (record_id) DO UPDATE SET since = excluded.since`}
 
-// newLogEntry returns the Log Record of what the actor did. Operators are no
-// identity of an organization, so they are logged by name alone.
-func newLogEntry(actor Actor, organizationID, action, recordID string, at models.Time) *models.LogEntry {
-	row := &models.LogEntry{
-		OrganizationID: organizationID, ActorName: actor.LogName(), Action: action, RecordID: recordID, CreatedAt: at,
-	}
-	if actor.IdentityID != "" {
-		row.ActorID = &actor.IdentityID
-	}
-	return row
-}
-
 // peopleOf selects the people that {identities} stand for: themselves, the
 // members of a team, the people of a service company with incoming work orders.
 const peopleOf = `SELECT unnest({identities})

@@ -48,3 +48,13 @@ func (s *Service) Form(ctx context.Context, actor Actor, id string) ([]byte, err
 		return nil
 	})
 }
+
+// appendJSON writes a models.FormRecord.
+func (r *formRow) appendJSON(b []byte) []byte {
+	b = appendText(b, `{"id":`, r.ID)
+	b = appendText(b, `,"name":`, r.Name)
+	b = appendEncoded(b, `,"questions":`, r.Questions)
+	b = appendTime(b, `,"created_at":`, &r.CreatedAt)
+	b = appendTime(b, `,"changed_at":`, &r.ChangedAt)
+	return append(b, '}')
+}

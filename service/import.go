@@ -306,10 +306,3 @@ func require[T any](r *importRun, where, name string, given *T) {
 		r.problems.add("%s needs %s", where, name)
 	}
 }
-
-// overwrite sets the field if a value is given.
-func overwrite[T any](field, given *T) {
-	if given != nil {
-		*field = *given
-	}
-}

@@ -32,7 +32,7 @@ func compared(t *testing.T, f *servicetest.Fixture, text string) []string {
 }
 
 // imports is Import of a file that must succeed.
-func imports(t *testing.T, f *servicetest.Fixture, text string) service.ImportResult {
+func importFile(t *testing.T, f *servicetest.Fixture, text string) service.ImportResult {
 	t.Helper()
 	result, err := f.Import(t.Context(), []byte(text))
 	if err != nil {
@@ -52,7 +52,7 @@ func wantSentences(t *testing.T, what string, got []string, want ...string) {
 // import overwrites.
 func TestImportDoesNotUndoWhatWasChanged(t *testing.T) {
 	f := servicetest.New(t)
-	first := imports(t, f, small)
+	first := importFile(t, f, small)
 	hook, erp := first.Integrations["erp"].Webhooks["hook"].ID, first.IDs["erp"]
 	url := "http://127.0.0.1:9/moved"
 	if _, err := f.ChangeWebhook(t.Context(), service.Operator(), hook, service.WebhookChange{URL: &url, Events: []models.EventType{models.EventIssueCreated}}); err != nil {
@@ -94,14 +94,14 @@ func TestImportDoesNotUndoWhatWasChanged(t *testing.T) {
 		t.Errorf("after overwriting the names are %s", got)
 	}
 	wantSentences(t, "after overwriting", compared(t, f, file))
-	imports(t, f, small) // what the last import left may be changed
+	importFile(t, f, small) // what the last import left may be changed
 }
 
 // What the file says too is no conflict, and counts as imported from then on; a field
 // that a file leaves out is not imported.
 func TestImportOfWhatWasChangedToo(t *testing.T) {
 	f := servicetest.New(t)
-	erp := imports(t, f, small).IDs["erp"]
+	erp := importFile(t, f, small).IDs["erp"]
 	named := func(name string) string { return strings.Replace(small, "name: ERP,", "name: "+name+",", 1) }
 	rename := func(name string) {
 		t.Helper()
@@ -110,13 +110,13 @@ func TestImportOfWhatWasChangedToo(t *testing.T) {
 		}
 	}
 	rename("Both")
-	imports(t, f, named("Both"))
-	imports(t, f, named("Third"))
+	importFile(t, f, named("Both"))
+	importFile(t, f, named("Third"))
 	rename("Fourth")
-	imports(t, f, "organization: {key: tiny}\nintegrations: [{key: erp}]\n")
+	importFile(t, f, "organization: {key: tiny}\nintegrations: [{key: erp}]\n")
 	wantSentences(t, "after a file without the name", compared(t, f, named("Third")), `! integration "erp", name: "Fourth" is stored, the file has "Third"`)
 	rename("Third")
-	imports(t, f, named("Fifth")) // changed there and back
+	importFile(t, f, named("Fifth")) // changed there and back
 }
 
 // Entries, assignments and members that somebody removed are not made again unasked.
@@ -125,7 +125,7 @@ func TestImportDoesNotMakeAgainWhatWasRemoved(t *testing.T) {
 	text := strings.NewReplacer("people: [", "people: [{key: bob, name: Bob, email: bob@tiny.example.com}, ",
 		"inventory:", "teams: [{key: crew, name: Crew, members: [ann, bob]}]\nservice_companies: [{key: polar}]\ninventory:").Replace(small)
 	text = strings.Replace(text, "definition: all}]", "definition: all}, {node: top, identity: erp, definition: all}, {node: below, identity: polar, definition: all}]", 1)
-	first := imports(t, f, text)
+	first := importFile(t, f, text)
 	wantSentences(t, "the same file", compared(t, f, text))
 	f.Exec(`DELETE FROM assignments WHERE node_id = $1 AND identity_id = $2`, first.IDs["top"], first.IDs["ann"])
 	f.Exec(`DELETE FROM team_members WHERE team_id = $1 AND member_id = $2`, first.IDs["crew"], first.IDs["bob"])
@@ -150,11 +150,11 @@ func TestImportDoesNotMakeAgainWhatWasRemoved(t *testing.T) {
 	}
 	wantSentences(t, "after overwriting", compared(t, f, text))
 	// The key of a deleted entry may name something else.
-	second := imports(t, f, text)
+	second := importFile(t, f, text)
 	if err := f.DeleteWebhook(t.Context(), service.Operator(), second.Integrations["erp"].Webhooks["hook"].ID); err != nil {
 		t.Fatal(err)
 	}
-	imports(t, f, "organization: {key: tiny}\nteams: [{key: hook, name: Hook}]\n")
+	importFile(t, f, "organization: {key: tiny}\nteams: [{key: hook, name: Hook}]\n")
 }
 
 // An assignment that a person gave is not replaced unasked.
@@ -175,7 +175,7 @@ func TestImportDoesNotReplaceAssignmentsOfPeople(t *testing.T) {
 // Secrets and personal data are neither shown nor stored in clear.
 func TestImportHidesSecretsAndPersonalData(t *testing.T) {
 	f := servicetest.New(t)
-	ann := imports(t, f, small).IDs["ann"]
+	ann := importFile(t, f, small).IDs["ann"]
 	f.Exec(`UPDATE people SET phone = '+358401234567', email = 'private@tiny.example.com' WHERE id = $1`, ann)
 	f.Exec(`UPDATE identities SET name = 'Secret Agent' WHERE id = $1`, ann)
 	file := strings.NewReplacer("name: Ann,", `name: Ann, phone: "+12025550100",`, "name: ERP,", "name: ERP, client_secret: secret-of-the-importer,",
@@ -206,7 +206,7 @@ func TestImportHidesSecretsAndPersonalData(t *testing.T) {
 func TestImportAfterReseal(t *testing.T) {
 	f := servicetest.New(t)
 	file := strings.Replace(small, "events: [ping]", "events: [ping], secret: whsec_MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI=", 1)
-	imports(t, f, file)
+	importFile(t, f, file)
 	f.Service = f.NewInstance(func(o *service.Options) {
 		vault, err := service.NewVault("new:ODk3NDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI=," + servicetest.SealingKeys)
 		if err != nil {
@@ -223,12 +223,12 @@ func TestImportAfterReseal(t *testing.T) {
 // Rows of imports before digests were kept may be changed: it is unknown what was changed.
 func TestImportOverRowsWithoutDigests(t *testing.T) {
 	f := servicetest.New(t)
-	erp := imports(t, f, small).IDs["erp"]
+	erp := importFile(t, f, small).IDs["erp"]
 	if _, err := f.RenameIntegration(t.Context(), service.Operator(), erp, "Changed"); err != nil {
 		t.Fatal(err)
 	}
 	f.Exec(`DELETE FROM import_digests`)
-	imports(t, f, small)
+	importFile(t, f, small)
 	if _, err := f.RenameIntegration(t.Context(), service.Operator(), erp, "Changed"); err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +247,7 @@ func TestCompareImportTouchesNothing(t *testing.T) {
 	if n := servicetest.Value[int](f, `SELECT count(*) FROM organizations WHERE key = 'tiny'`); n != 0 {
 		t.Error("the comparison created the organization")
 	}
-	first := imports(t, f, small)
+	first := importFile(t, f, small)
 	gate, err := f.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -272,7 +272,7 @@ func TestCompareImportTouchesNothing(t *testing.T) {
 func TestCompareImportFindsWhatTheDatabaseRejects(t *testing.T) {
 	f := servicetest.New(t)
 	const form = "forms: [{key: form, name: Form, questions: [{key: q1, label: One, type: text}, {key: q2, label: Two, type: text}]}]\n"
-	imports(t, f, small+form)
+	importFile(t, f, small+form)
 	for name, test := range map[string]struct{ text, complaint string }{
 		"a long name":                      {strings.Replace(small, "name: Below", "name: "+strings.Repeat("x", 201), 1), "1 to 200 characters"},
 		"an empty name":                    {strings.Replace(small, "name: Tiny,", `name: "",`, 1), "1 to 200 characters"},

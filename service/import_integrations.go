@@ -113,7 +113,7 @@ func (r *importRun) mayOwn(personID string) (bool, error) {
 func (r *importRun) newIntegration(row *models.Integration, id string, secret *string) (*string, error) {
 	*row = models.Integration{ID: id, OrganizationID: r.result.OrganizationID, Scopes: models.TextArray{}, Owners: models.TextArray{}, Enabled: true}
 	var err error
-	if row.ClientID, err = r.newClientID(); err != nil {
+	if row.ClientID, err = newClientID(r.Service); err != nil {
 		return nil, err
 	}
 	if secret == nil {

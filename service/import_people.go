@@ -16,12 +16,12 @@ import (
 // newPasswords hashes the passwords of the file's people who are new, until the context
 // ends. It takes a long time, so no transaction is open during it.
 func (s *Service) newPasswords(ctx context.Context, file *importFile) (map[string]string, error) {
-	people := slices.DeleteFunc(slices.Clone(file.People), func(p importPerson) bool { return p.Password == nil })
-	if len(people) == 0 {
+	persons := slices.DeleteFunc(slices.Clone(file.People), func(p importPerson) bool { return p.Password == nil })
+	if len(persons) == 0 {
 		return nil, nil
 	}
 	keys := models.TextArray{}
-	for _, p := range people {
+	for _, p := range persons {
 		keys = append(keys, p.Key)
 	}
 	var known []string
@@ -30,21 +30,21 @@ func (s *Service) newPasswords(ctx context.Context, file *importFile) (map[strin
 		WHERE o.key = ? AND k.key = ANY (?)`, file.Organization.Key, keys).Scan(&known).Error; err != nil {
 		return nil, s.translate(err)
 	}
-	return s.hashPasswords(ctx, slices.DeleteFunc(people, func(p importPerson) bool { return slices.Contains(known, p.Key) }))
+	return s.hashPasswords(ctx, slices.DeleteFunc(persons, func(p importPerson) bool { return slices.Contains(known, p.Key) }))
 }
 
 // hashPasswords returns the hashes of the people's passwords by their keys, without
 // those that are too long.
-func (s *Service) hashPasswords(ctx context.Context, people []importPerson) (map[string]string, error) {
+func (s *Service) hashPasswords(ctx context.Context, persons []importPerson) (map[string]string, error) {
 	hashes := map[string]string{}
-	for _, p := range people {
+	for _, p := range persons {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		if isPasswordTooLong(*p.Password) {
 			continue
 		}
-		hash, err := s.hashPassword(ctx, "", *p.Password)
+		hash, err := hashPassword(ctx, s, "", *p.Password)
 		if err != nil {
 			return nil, err
 		}
@@ -204,7 +204,7 @@ func (r *importRun) notifyAccess() error {
 	if !r.known[r.file.Organization.Key] {
 		return nil
 	}
-	changed, people, former, formerEmails := false, models.TextArray{}, models.TextArray{}, models.TextArray{}
+	changed, persons, former, formerEmails := false, models.TextArray{}, models.TextArray{}, models.TextArray{}
 	for _, added := range r.persons.rows {
 		stored, known := r.persons.stored[added.id]
 		emailChanged := known && stored.Email != added.row.Email
@@ -213,7 +213,7 @@ func (r *importRun) notifyAccess() error {
 		}
 		changed = true
 		if known {
-			people = append(people, added.id)
+			persons = append(persons, added.id)
 		}
 		if emailChanged {
 			former, formerEmails = append(former, added.id), append(formerEmails, stored.Email)
@@ -228,19 +228,19 @@ func (r *importRun) notifyAccess() error {
 		if err != nil {
 			return err
 		}
-		people = append(people, held...)
+		persons = append(persons, held...)
 	}
 	shared, owners := r.sharedSecrets()
 	joined, err := r.joinedWithPermissions()
 	if err != nil {
 		return err
 	}
-	people = slices.Concat(people, owners, joined)
+	persons = slices.Concat(persons, owners, joined)
 	if !changed && !shared && len(joined) == 0 {
 		return nil
 	}
 	id := r.result.OrganizationID
-	if err := r.notifySecurity(Operator(), id, models.NoticeAccessChanged, id, people...); err != nil {
+	if err := r.notifySecurity(Operator(), id, models.NoticeAccessChanged, id, persons...); err != nil {
 		return err
 	}
 	return r.exec(`

@@ -14,17 +14,6 @@ import (
 	"millwright/service/servicetest"
 )
 
-const small = `
-organization: {key: tiny, name: Tiny, plan: {name: free, api: true, manual_work_orders: true, calls_per_minute: 10, integrations: 1}}
-permission_definitions:
-  - {key: all, name: All, grants: [inventory.read]}
-people: [{key: ann, name: Ann, email: ann@tiny.example.com}]
-inventory: [{key: top, kind: location, name: Top, children: [{key: below, kind: system, name: Below}]}]
-integrations:
-  - {key: erp, name: ERP, scopes: ["work_orders:read"], webhooks: [{key: hook, url: "http://127.0.0.1:9/", events: [ping]}]}
-assignments: [{node: top, identity: ann, definition: all}]
-`
-
 func TestImportAgainChangesNothing(t *testing.T) {
 	f := servicetest.New(t)
 	first, err := f.Import(t.Context(), []byte(small))

@@ -41,7 +41,7 @@ integrations:
 			if _, err := f.CompareImport(t.Context(), []byte(text)); err != nil {
 				t.Fatalf("the dry run: %v", err)
 			}
-			imports(t, f, text)
+			importFile(t, f, text)
 			wantSentences(t, "after the import", compared(t, f, text))
 			got := servicetest.Value[string](f, `SELECT `+`(`+test.sql+`) WHERE $3 <> $4`, f.ID("ann"), f.ID("bob"), f.ID("erp"), f.ID("reader"))
 			if got != test.want {

@@ -8,20 +8,6 @@ import (
 	"millwright/models"
 )
 
-// NodeDefinition is a permission definition: the permissions of an identity on a node.
-type NodeDefinition struct {
-	ID, Name     string
-	AppliesBelow bool
-	Grants       []models.Grant
-}
-
-// AssignableNode is a node on which a person may give permissions.
-type AssignableNode struct {
-	ID, Name   string
-	Kind       models.NodeKind
-	ExternalID *string
-}
-
 // AssignmentChoices are what a person can choose from to give permissions on nodes.
 type AssignmentChoices struct {
 	Definitions []NodeDefinition `db:"-"`
@@ -29,9 +15,6 @@ type AssignmentChoices struct {
 	// an administrator the top of the inventory and the nodes directly below.
 	Nodes []AssignableNode `db:"-"`
 }
-
-// maxChoices bounds the definitions and the nodes of AssignmentChoices.
-const maxChoices = 200
 
 const assignableNodesQuery = `
 	SELECT n.id, n.name, n.kind, n.external_id

@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"millwright/models"
 )
@@ -28,14 +25,14 @@ type NewIntegration struct {
 func (s *Service) CreateIntegration(ctx context.Context, actor Actor, organizationID string, in NewIntegration) (IntegrationRecord, error) {
 	var record IntegrationRecord
 	err := s.transaction(ctx, actor.OrganizationID, func(t *ormTx) error {
-		organization, err := t.integrationOrganization(actor, organizationID, in)
+		organization, err := t.organizationForIntegration(actor, organizationID, in)
 		if err != nil {
 			return err
 		}
 		if err := in.check(organization); err != nil {
 			return err
 		}
-		room, err := t.integrationRoom(organizationID)
+		room, err := t.roomForIntegration(organizationID)
 		if err != nil {
 			return err
 		}
@@ -69,7 +66,7 @@ var integrationOrganizationQuery = `
 
 // integrationOrganization applies the rules of lockIntegration to an organization
 // in which an integration is to be created. Errors: not_found, permission_denied, unavailable.
-func (t *ormTx) integrationOrganization(actor Actor, organizationID string, in NewIntegration) (integrationOrganization, error) {
+func (t *ormTx) organizationForIntegration(actor Actor, organizationID string, in NewIntegration) (integrationOrganization, error) {
 	if !models.IsID(organizationID, models.PrefixIdentity) {
 		return integrationOrganization{}, models.NotFound()
 	}
@@ -98,23 +95,6 @@ func (in NewIntegration) check(organization integrationOrganization) error {
 	return organization.Rights.mayGive(organization.Given)
 }
 
-// checkName returns what is wrong with the name of an integration or a person: it must fit
-// in a list of names and in a line of the log.
-func checkName(name string) []models.FieldError {
-	field := models.FieldError{Pointer: "/name"}
-	switch {
-	case strings.TrimSpace(name) == "":
-		field.Code, field.Detail = "required", "Enter a name."
-	case utf8.RuneCountInString(name) > models.MaxName:
-		field.Code, field.Detail = "too_long", fmt.Sprintf("A name has at most %d characters.", models.MaxName)
-	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
-		field.Code, field.Detail = "value", "A name is one line of text without control characters."
-	default:
-		return nil
-	}
-	return []models.FieldError{field}
-}
-
 func checkScopes(names []string) []models.FieldError {
 	if len(names) == 0 {
 		return []models.FieldError{{Pointer: "/scopes", Code: "required", Detail: "An integration has at least one scope."}}
@@ -136,7 +116,7 @@ type integrationRoom struct{ Allowed, Held int }
 // integrationRoom reads how many integrations the plan allows (spec section 8) and
 // how many there are, without deleted ones. It locks the plan until the
 // transaction ends, so that two creations cannot both take the last place.
-func (t *ormTx) integrationRoom(organizationID string) (integrationRoom, error) {
+func (t *ormTx) roomForIntegration(organizationID string) (integrationRoom, error) {
 	if err := t.exec(`SELECT FROM plans WHERE organization_id = ? FOR NO KEY UPDATE`, organizationID); err != nil {
 		return integrationRoom{}, err
 	}
@@ -154,7 +134,7 @@ func (t *ormTx) insertIntegration(actor Actor, organizationID string, in NewInte
 	if err != nil {
 		return rows, err
 	}
-	clientID, err := t.newClientID()
+	clientID, err := newClientID(t.Service)
 	if err != nil {
 		return rows, err
 	}
@@ -182,7 +162,7 @@ func (t *ormTx) insertIntegration(actor Actor, organizationID string, in NewInte
 }
 
 // newClientID returns a client id, which names the cell (docs/contract.md, Conventions).
-func (s *Service) newClientID() (string, error) {
+func newClientID(s *Service) (string, error) {
 	prefix := models.PrefixClient
 	if s.Cell != "" {
 		prefix += models.IDPrefix("_" + s.Cell)

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"millwright/models"
 	"millwright/service"
@@ -202,23 +201,6 @@ func TestThePlanLimitsIntegrations(t *testing.T) {
 	f.Exec(`UPDATE plans SET integrations = 3 WHERE organization_id = $1`, f.Polar.OrganizationID) // it has two
 	if _, err := f.CreateIntegration(ctx, service.Operator(), f.Polar.OrganizationID, newERP("work_orders:read")); err != nil {
 		t.Errorf("the other organization: %v", err)
-	}
-}
-
-// awaitLocks waits until count transactions of the test wait for locks.
-func awaitLocks(t *testing.T, f *servicetest.Fixture, count int) {
-	t.Helper()
-	again := time.NewTicker(2 * time.Millisecond)
-	defer again.Stop()
-	limit := time.NewTimer(20 * time.Second)
-	defer limit.Stop()
-	for servicetest.Value[int](f, `SELECT count(*) FROM pg_stat_activity
-		WHERE datname = current_database() AND wait_event_type = 'Lock'`) < count {
-		select {
-		case <-again.C:
-		case <-limit.C:
-			t.Fatalf("fewer than %d transactions wait for a lock", count)
-		}
 	}
 }
 

@@ -6,15 +6,6 @@ import (
 	"millwright/models"
 )
 
-// managesIntegrations is the condition under which {actor} may manage the
-// integrations of {organization}: a person with the integrations permission.
-const managesIntegrations = `EXISTS (SELECT FROM people p JOIN organization_rights r ON r.actor_id = p.id
-		WHERE p.id = {actor} AND r.organization_id = {organization} AND 'integrations' = ANY (r.grants))`
-
-func errNoIntegrationsGrant() *models.Error {
-	return models.Errorf(models.CodePermissionDenied, "Managing integrations requires the Integrations permission.")
-}
-
 // integrationRights are an actor's rights on the integrations of an organization.
 type integrationRights struct {
 	// May is whether the actor may manage them at all, Admin whether it is an administrator or

@@ -10,22 +10,17 @@ import (
 	"millwright/models"
 )
 
-// mayOwn is the condition that the person {person} may own an integration: an active person
-// with the Integrations permission.
-const mayOwn = `EXISTS (SELECT FROM people p JOIN organization_rights r ON r.actor_id = p.id
-		WHERE p.id = {person} AND p.deactivated_at IS NULL AND 'integrations' = ANY (r.grants))`
-
 // SetIntegrationOwners makes the people the integration's owners, instead of those who are.
 // Only administrators and operators may; the people need the Integrations permission. An
 // owner who leaves knew the secrets: renew them. Errors: not_found, permission_denied,
 // validation_failed (/owners/n), *FormStaleError, unavailable.
-func (s *Service) SetIntegrationOwners(ctx context.Context, actor Actor, id string, people []string) (IntegrationRecord, error) {
+func (s *Service) SetIntegrationOwners(ctx context.Context, actor Actor, id string, owners []string) (IntegrationRecord, error) {
 	return s.updateIntegration(ctx, actor, id, "integration.owners_changed", func(t *ormTx, r *integrationRows) (bool, error) {
 		if !r.integration.Rights.Admin {
 			return false, models.Errorf(models.CodePermissionDenied, "Only administrators name the owners of an integration.")
 		}
 		wanted := models.TextArray{}
-		wanted = append(wanted, people...)
+		wanted = append(wanted, owners...)
 		slices.Sort(wanted)
 		wanted = slices.Compact(wanted)
 		able, err := scanAll[string](t, `SELECT i.id FROM identities i WHERE i.id = ANY (?) AND i.organization_id = ? AND `+fill(mayOwn, "person", "i.id"),
@@ -34,7 +29,7 @@ func (s *Service) SetIntegrationOwners(ctx context.Context, actor Actor, id stri
 			return false, err
 		}
 		var fields []models.FieldError
-		for n, person := range people {
+		for n, person := range owners {
 			if !slices.Contains(able, person) {
 				fields = append(fields, models.FieldError{Pointer: fmt.Sprintf("/owners/%d", n), Code: "unknown", Detail: "An owner is an active person of the organization with the Integrations permission."})
 			}
@@ -52,22 +47,6 @@ func (s *Service) SetIntegrationOwners(ctx context.Context, actor Actor, id stri
 		}
 		return true, t.notifySecurity(actor, r.integration.OrganizationID, models.NoticeOwnersChanged, id, append(slices.Clone(before), wanted...)...)
 	})
-}
-
-// endOwnership takes integrations from owners of the organization who no longer may own any,
-// and tells all administrators, because those people knew the secrets. What changes who has
-// the Integrations permission calls it.
-func (t *ormTx) endOwnership(organizationID string) error {
-	lost, err := scanAll[string](t, `
-		UPDATE integrations i SET owners = ARRAY(SELECT o FROM unnest(i.owners) o WHERE `+fill(mayOwn, "person", "o")+` ORDER BY o)
-		WHERE i.organization_id = ? AND i.deleted_at IS NULL AND EXISTS (SELECT FROM unnest(i.owners) o WHERE NOT `+fill(mayOwn, "person", "o")+`)
-		RETURNING i.id`, organizationID)
-	for _, id := range lost {
-		if err := t.notifySecurity(Actor{}, organizationID, models.NoticeOwnerLost, id); err != nil {
-			return err
-		}
-	}
-	return err
 }
 
 // IntegrationOwner is a person who owns an integration, or may.

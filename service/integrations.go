@@ -176,14 +176,6 @@ func (s *Service) ChangeIntegration(ctx context.Context, actor Actor, id string,
 	})
 }
 
-// textOf returns the text, "" for nil.
-func textOf(text *string) string {
-	if text == nil {
-		return ""
-	}
-	return *text
-}
-
 // sameScopes reports whether the integration holds exactly the scopes.
 func sameScopes(wanted models.Scopes, held []string) bool {
 	has, _ := models.ScopesOf(held)

@@ -14,41 +14,6 @@ import (
 	"millwright/service/servicetest"
 )
 
-// managers adds people to the fixture: ivy has the integrations permission and no
-// other, ray has every permission but that. Ann, an administrator, has it too.
-func managers(t *testing.T, f *servicetest.Fixture) {
-	t.Helper()
-	imported, err := f.Import(t.Context(), []byte(`
-organization: {key: acme}
-organization_permission_definitions:
-  - {key: org_integrations, name: Integrations, grants: [integrations]}
-  - {key: org_rest, name: The rest, grants: [incoming_work_orders, log_records, people]}
-people:
-  - {key: ivy, name: Ivy Marsh, email: ivy@acme.example.com, organization_definition: org_integrations}
-  - {key: ray, name: Ray Banks, email: ray@acme.example.com, organization_definition: org_rest}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.Acme.IDs = imported.IDs
-}
-
-func person(t *testing.T, f *servicetest.Fixture, key string) service.Actor {
-	t.Helper()
-	actor, err := f.PersonActor(t.Context(), f.ID(key))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return actor
-}
-
-// logOf returns the Log Records of a record, one per line: name, id and action.
-func logOf(f *servicetest.Fixture, id string) string {
-	return servicetest.Value[string](f, `
-		SELECT coalesce(string_agg(actor_name || coalesce(' ' || actor_id, '') || ' ' || action, E'\n' ORDER BY id), '')
-		FROM log_records WHERE record_id = $1`, id)
-}
-
 // rowOf returns everything stored about an integration, to see whether it changed.
 func rowOf(f *servicetest.Fixture, id string) string {
 	return servicetest.Value[string](f, `

@@ -21,10 +21,6 @@ const nodeColumns = `
 	ARRAY(SELECT c.ancestor_id::text FROM inventory_closure c WHERE c.node_id = {w}.id AND c.depth > 0 ORDER BY c.depth DESC) AS ancestors,
 	{w}.changed_xid AS xid`
 
-// visibleNode is the condition under which an actor sees a node: it has any
-// permission there (spec section 5, permissions).
-var visibleNode = `(SELECT true FROM ` + fill(rightsOn, "node", "{w}.id") + ` LIMIT 1)`
-
 // NodeFilter narrows a list of inventory nodes; empty fields do not.
 type NodeFilter struct {
 	Kind       models.NodeKind

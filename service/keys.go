@@ -4,12 +4,20 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hkdf"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+	"sync"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"millwright/models"
 )
 
 // namedKey is a 32-byte key. Signatures and sealed secrets carry its name.
@@ -106,4 +114,110 @@ func (v *Vault) Open(sealed []byte, owner string) ([]byte, error) {
 		return nil, errors.New("a sealed secret cannot be opened: it was changed or sealed for another record")
 	}
 	return secret, nil
+}
+
+// TokenKeys signs access tokens with its first key and accepts tokens of all its keys.
+type TokenKeys struct {
+	keys []namedKey
+	mu   sync.RWMutex // guards verified
+	// verified caches the token claims whose signature was checked, by the hash of
+	// the token. Expiry and revocation are still checked at every call.
+	verified map[[sha256.Size]byte]claims
+}
+
+func (k *TokenKeys) sign(c claims) (string, error) {
+	token := jwt.NewWithClaims(jwt.SigningMethodHS256, c)
+	token.Header["kid"] = k.keys[0].name
+	token.Header["typ"] = "at+jwt"
+	return token.SignedString(k.keys[0].key)
+}
+
+// parse returns the claims of a token that this service signed and that has not
+// expired. Errors: invalid_token.
+func (k *TokenKeys) parse(token, issuer string, now func() time.Time) (claims, error) {
+	hash := sha256.Sum256([]byte(token))
+	k.mu.RLock()
+	c, known := k.verified[hash]
+	k.mu.RUnlock()
+	if known && c.Issuer == issuer && now().Before(c.ExpiresAt.Time) {
+		return c, nil
+	}
+	c = claims{}
+	parser := jwt.NewParser(
+		jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}),
+		jwt.WithIssuer(issuer), jwt.WithAudience(issuer), jwt.WithExpirationRequired(), jwt.WithTimeFunc(now),
+		jwt.WithStrictDecoding()) // a signature has one spelling: its last bits are not ignored
+	_, err := parser.ParseWithClaims(token, &c, func(t *jwt.Token) (any, error) {
+		for _, key := range k.keys {
+			if t.Header["kid"] == key.name {
+				return key.key, nil
+			}
+		}
+		return nil, errors.New("unknown key")
+	})
+	if err != nil || !models.IsID(c.Subject, models.PrefixIdentity) || !models.IsID(c.ID, models.PrefixToken) || c.IssuedAt == nil {
+		return c, invalidToken()
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.verified == nil || len(k.verified) >= maxVerified {
+		k.verified = map[[sha256.Size]byte]claims{}
+	}
+	k.verified[hash] = c
+	return c, nil
+}
+
+// claims are the token claims. Rights are not among them: they are read at every call.
+type claims struct {
+	jwt.RegisteredClaims
+	ClientID string `json:"client_id"`
+	Scope    string `json:"scope"`
+	// Epoch is the integration's token_epoch when the token was issued. The triggers
+	// integrations_epoch, plans_epoch and organizations_epoch raise that number, which
+	// ends all its tokens (spec section 5, token invalidation).
+	Epoch int `json:"epoch"`
+}
+
+// maxVerified bounds the cache of verified tokens to a few megabytes.
+const maxVerified = 10_000
+
+func invalidToken() *models.Error {
+	return models.Errorf(models.CodeInvalidToken, "The access token is missing, expired or no longer valid.")
+}
+
+// SessionToken returns the token of a session of the random text, with a MAC: forged tokens
+// are told without a look-up.
+func (v *Vault) SessionToken(random string) string {
+	return random + "." + base64.RawURLEncoding.EncodeToString(cursorMAC(v.cursorKeys[0], []byte(sessionPrefix+random)))
+}
+
+// isSessionToken reports whether SessionToken made the token, with any of the keys.
+func (v *Vault) isSessionToken(token string) bool {
+	random, sent, _ := strings.Cut(token, ".")
+	mac, err := base64.RawURLEncoding.Strict().DecodeString(sent)
+	return err == nil && slices.ContainsFunc(v.cursorKeys, func(key []byte) bool {
+		return hmac.Equal(cursorMAC(key, []byte(sessionPrefix+random)), mac)
+	})
+}
+
+// sessionPrefix keeps the MACs of sessions apart from the MACs of cursors, which begin with a brace.
+const sessionPrefix = "session "
+
+func cursorMAC(key, text []byte) []byte {
+	mac := hmac.New(sha256.New, key)
+	mac.Write(text)
+	return mac.Sum(nil)[:cursorMACSize]
+}
+
+// cursorMACSize is the number of bytes of the HMAC-SHA256 that follow the JSON of a token.
+const cursorMACSize = 16
+
+// NewTokenKeys reads keys written "name:base64 of 32 bytes", separated by
+// commas. To rotate, put the new key first and keep the old one for an hour.
+func NewTokenKeys(text string) (*TokenKeys, error) {
+	keys, err := parseKeys(text)
+	if err != nil {
+		return nil, err
+	}
+	return &TokenKeys{keys: keys}, nil
 }

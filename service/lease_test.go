@@ -9,16 +9,6 @@ import (
 	"millwright/service/servicetest"
 )
 
-// acquire acquires the lease of an address, which must be free.
-func acquire(t *testing.T, f *servicetest.Fixture, webhook string) service.Lease {
-	t.Helper()
-	lease, wait, err := f.AcquireLease(t.Context(), f.ID(webhook), "test")
-	if err != nil || wait != 0 {
-		t.Fatalf("the lease of %s is free after %s: %v", webhook, wait, err)
-	}
-	return lease
-}
-
 // Two workers must not drain one address: the one that was cut off from Temporal still
 // reaches the database.
 func TestALaterLeaseTakesAnAddressOver(t *testing.T) {

@@ -89,3 +89,17 @@ func (s *Service) RecordLinkEmail(ctx context.Context, email LinkEmail, status M
 	_, err := s.pool.Exec(ctx, query, args...)
 	return s.translate(err)
 }
+
+// MailStatus is the mail status of a notice.
+type MailStatus string
+
+// The mail server accepted the e-mail; the notice stays in the inbox only; or the
+// e-mail waits for another attempt.
+const (
+	MailSent    MailStatus = "sent"
+	MailInbox   MailStatus = "inbox"
+	MailWaiting MailStatus = "waiting"
+)
+
+// mailLease is the time that the sender of a claimed e-mail has.
+const mailLease = 3 * time.Minute

@@ -200,7 +200,7 @@ func (s *Service) UseLink(ctx context.Context, use LinkUse) (SignedIn, error) {
 	if err := invalid(append(checkName(name), checkNewPassword(use.Password, view.Email, name)...)); err != nil {
 		return SignedIn{}, err
 	}
-	hash, err := s.hashPassword(ctx, use.Client.Network, use.Password)
+	hash, err := hashPassword(ctx, s, use.Client.Network, use.Password)
 	if err != nil {
 		return SignedIn{}, err
 	}

@@ -2,8 +2,11 @@ package service
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 
@@ -36,9 +39,6 @@ type pageEnd struct {
 	NextCursor, SyncToken string
 }
 
-// recordSize is about how many bytes a record has.
-const recordSize = 1 << 10
-
 // rowPointer is a pointer to a row of a list: it knows its position and its record.
 type rowPointer[Row any] interface {
 	*Row
@@ -61,7 +61,7 @@ func list[Row any, P rowPointer[Row]](ctx context.Context, s *Service, q *listQu
 	if len(request.IDs) > 0 {
 		q.ofIDs(request.IDs)
 	}
-	start, err := s.pageStart(request, q.digest)
+	start, err := newPageStart(s, request, q.digest)
 	if err != nil {
 		return nil, err
 	}
@@ -150,4 +150,27 @@ func (s *Service) watermarkAbove(ctx context.Context, v visibility, last positio
 		return s.newWatermark(ctx)
 	}
 	return watermark{Nonce: v.WatermarkNonce, Xid: v.WatermarkXid}, nil
+}
+
+// appendJSON writes what follows the records of a Page.
+func (e pageEnd) appendJSON(b []byte) []byte {
+	b = strconv.AppendBool(append(b, `,"has_more":`...), e.HasMore)
+	if e.NextCursor != "" {
+		b = appendText(b, `,"next_cursor":`, e.NextCursor)
+	}
+	if e.SyncToken != "" {
+		b = appendText(b, `,"sync_token":`, e.SyncToken)
+	}
+	return append(b, '}')
+}
+
+// decodePage decodes the page that a list returned, or returns its error.
+func decodePage[T any](body []byte, err error) (page Page[T], _ error) {
+	if err != nil {
+		return page, err
+	}
+	if err := json.Unmarshal(body, &page); err != nil {
+		return page, fmt.Errorf("decode a page: %w", err)
+	}
+	return page, nil
 }

@@ -37,12 +37,6 @@ func moves(f *servicetest.Fixture) int {
 	return servicetest.Value[int](f, `SELECT count(*) FROM moved_nodes`)
 }
 
-// housekeep repositions everything below the moves that are old enough.
-func housekeep(t *testing.T, f *servicetest.Fixture) int {
-	t.Helper()
-	return remove(t, f.Service, 7, 0).Repositioned
-}
-
 // An import that moves a node repositions nothing below it and waits for no writer of
 // records below. Housekeeping repositions them in batches, and continues after an
 // interruption where it stopped.
@@ -103,24 +97,6 @@ func TestAMoveLeavesTheRecordsBelowToHousekeeping(t *testing.T) {
 	}
 }
 
-// begin begins a transaction that ends with the test at the latest.
-func begin(t *testing.T, f *servicetest.Fixture) pgx.Tx {
-	t.Helper()
-	tx, err := f.Pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) })
-	return tx
-}
-
-func execIn(t *testing.T, tx pgx.Tx, sql string, args ...any) {
-	t.Helper()
-	if _, err := tx.Exec(t.Context(), sql, args...); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
-}
-
 func commit(t *testing.T, tx pgx.Tx) {
 	t.Helper()
 	if err := tx.Commit(t.Context()); err != nil {
@@ -143,8 +119,6 @@ func insertBelow(t *testing.T, f *servicetest.Fixture, tx pgx.Tx, node string, n
 	execIn(t, tx, `INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)
 		VALUES ($1, $2, $3, 'x', 'none', 'open', $4, now(), now())`, workOrderID(n), f.Acme.OrganizationID, f.ID(node), f.ID("ann"))
 }
-
-const moveNode = `UPDATE inventory_nodes SET parent_id = $1 WHERE id = $2`
 
 // A client that follows tokens sees every record below a moved node that it may read
 // then, in its newest state, whatever happens when. The reader reads hvac and what is

@@ -13,12 +13,6 @@ import (
 // A person sees a node on which it has any permission (spec section 5, Permissions). An
 // administrator sees every node of its organization, since it may give permissions on it.
 
-// isAdmin is the condition that {actor} is an administrator of {organization}.
-const isAdmin = `(SELECT p.admin FROM people p WHERE p.id = {actor} AND p.organization_id = {organization}) IS TRUE`
-
-// personSees is the condition that the person {actor} of {organization} sees its node {w}.
-var personSees = `(` + isAdmin + ` OR ` + visibleNode + ` IS TRUE)`
-
 // NodeSearch selects nodes.
 type NodeSearch struct {
 	// Text is a part of the name or of the code (external_id), in any case.
@@ -31,11 +25,6 @@ type NodeSearch struct {
 	// Limit is the number of nodes at most; 0 is the size of a page.
 	Limit int
 }
-
-// pathOf selects the nodes above the node {w}, from the root down.
-const pathOf = `ARRAY(SELECT json_build_object('id', above.id, 'kind', above.kind, 'name', above.name) FROM inventory_closure c
-			CROSS JOIN LATERAL (SELECT id, kind, name FROM inventory_nodes WHERE id = c.ancestor_id LIMIT 1) above
-			WHERE c.node_id = {w}.id AND c.depth > 0 ORDER BY c.depth DESC) AS path`
 
 // searchNodesQuery finds the nodes first and then checks them, best first, until there are
 // enough: nodes with this code or name, nodes that begin with it, and the others.

@@ -2,19 +2,11 @@ package service
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
 )
-
-// givesPermissions is the condition that {actor} may give permissions on the node {node} of
-// {organization}: a person who is an administrator or the node's inventory manager
-// (docs/contract.md, Assignments).
-var givesPermissions = `EXISTS (SELECT FROM people p WHERE p.id = {actor} AND p.organization_id = {organization}
-			AND (p.admin OR EXISTS (SELECT FROM ` + fill(rightsOn, "actor", "p.id") + ` AND d.inventory_manager)))`
 
 // NodeView is an inventory node as a person sees it.
 type NodeView struct {
@@ -65,38 +57,10 @@ func (s *Service) NodeForPerson(ctx context.Context, actor Actor, id string) (No
 
 // managedNode is NodeForPerson for a node on which the person may give permissions. Errors:
 // NodeForPerson's, permission_denied.
-func (s *Service) managedNode(ctx context.Context, actor Actor, id string) (NodeView, error) {
+func managedNode(ctx context.Context, s *Service, actor Actor, id string) (NodeView, error) {
 	node, err := s.NodeForPerson(ctx, actor, id)
 	if err == nil && !node.MayAssign {
 		err = errNoManager()
 	}
 	return node, err
-}
-
-// nodeRecords limits the records that a node's page shows.
-const nodeRecords = 10
-
-// NodeWorkOrders returns the newest work orders of the node and below that the person may
-// read, at most 10. Errors: unavailable.
-func (s *Service) NodeWorkOrders(ctx context.Context, actor Actor, nodeID string) ([]models.WorkOrderRecord, error) {
-	page, err := decodePage[models.WorkOrderRecord](s.WorkOrders(ctx, actor, WorkOrderFilter{InventoryID: nodeID}, ListRequest{Limit: nodeRecords}))
-	return page.Data, err
-}
-
-// NodeFeedback returns the newest feedback of the node and below that the person may read,
-// at most 10. Errors: unavailable.
-func (s *Service) NodeFeedback(ctx context.Context, actor Actor, nodeID string) ([]models.FeedbackRecord, error) {
-	page, err := decodePage[models.FeedbackRecord](s.FeedbackList(ctx, actor, FeedbackFilter{InventoryID: nodeID}, ListRequest{Limit: nodeRecords}))
-	return page.Data, err
-}
-
-// decodePage decodes the page that a list returned, or returns its error.
-func decodePage[T any](body []byte, err error) (page Page[T], _ error) {
-	if err != nil {
-		return page, err
-	}
-	if err := json.Unmarshal(body, &page); err != nil {
-		return page, fmt.Errorf("decode a page: %w", err)
-	}
-	return page, nil
 }

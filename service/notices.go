@@ -44,8 +44,6 @@ const (
 	// MailFor is the time for which a notice waits for a mail server; then it stays in the
 	// console's inbox only.
 	MailFor = 48 * time.Hour
-	// mailLease is the time that the sender of a claimed e-mail has.
-	mailLease = 3 * time.Minute
 )
 
 // An e-mail contains the notices that one write left for one person about one record:
@@ -116,17 +114,6 @@ func (s *Service) ClaimNoticeEmails(ctx context.Context, recordID string) (email
 	}
 	return emails, len(changes) == maxChangesPerClaim || notices == maxNoticesPerClaim, nil
 }
-
-// MailStatus is the mail status of a notice.
-type MailStatus string
-
-// The mail server accepted the e-mail; the notice stays in the inbox only; or the
-// e-mail waits for another attempt.
-const (
-	MailSent    MailStatus = "sent"
-	MailInbox   MailStatus = "inbox"
-	MailWaiting MailStatus = "waiting"
-)
 
 // RecordNoticeEmail stores the status of a claimed e-mail. Errors: unavailable.
 func (s *Service) RecordNoticeEmail(ctx context.Context, email NoticeEmail, status MailStatus) error {

@@ -19,8 +19,8 @@ type pageStart struct {
 	keys *Vault
 }
 
-// pageStart reads where a page begins. Errors: invalid_request.
-func (s *Service) pageStart(request ListRequest, digest string) (*pageStart, error) {
+// newPageStart reads where a page begins. Errors: invalid_request.
+func newPageStart(s *Service, request ListRequest, digest string) (*pageStart, error) {
 	start := &pageStart{changes: request.ChangedSince != "", keys: s.Vault}
 	if start.changes {
 		if err := start.parseChangedSince(request.ChangedSince, digest); err != nil {

@@ -83,7 +83,7 @@ func (h *passwordHashing) run(ctx context.Context, network string, compute func(
 }
 
 // hashPassword returns the argon2id hash of a password that is to be stored. Errors: unavailable.
-func (s *Service) hashPassword(ctx context.Context, network, password string) (hash string, err error) {
+func hashPassword(ctx context.Context, s *Service, network, password string) (hash string, err error) {
 	salt := make([]byte, argonSalt)
 	if _, err := io.ReadFull(s.Random, salt); err != nil {
 		return "", fmt.Errorf("read random bytes for a salt: %w", err)

@@ -107,9 +107,6 @@ type PersonEffects struct {
 	WorkOrders, Teams, Assignments, Integrations, Sessions int
 }
 
-// MaxEffects bounds the counts of PersonEffects.
-const MaxEffects = 1000
-
 // PersonEffects returns what deactivating a person would leave behind, for someone who may
 // do that. Errors: not_found, permission_denied, unavailable.
 func (s *Service) PersonEffects(ctx context.Context, actor Actor, id string) (PersonEffects, error) {
@@ -130,13 +127,6 @@ func (s *Service) PersonEffects(ctx context.Context, actor Actor, id string) (Pe
 		return err
 	})
 	return effects, err
-}
-
-// DefinitionSummary is an organization permission definition.
-type DefinitionSummary struct {
-	ID     string
-	Name   string
-	Grants []models.OrganizationGrant
 }
 
 // OrganizationDefinitions returns the organization permission definitions of the actor's

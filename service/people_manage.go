@@ -325,7 +325,7 @@ func (s *Service) SetPassword(ctx context.Context, actor Actor, id, password str
 	if err := invalid(checkNewPassword(password, "", "")); err != nil {
 		return err
 	}
-	hash, err := s.hashPassword(ctx, "", password)
+	hash, err := hashPassword(ctx, s, "", password)
 	if err != nil {
 		return err
 	}

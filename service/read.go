@@ -38,7 +38,7 @@ func newRecordReader[Row any](table, columns, condition string, record func(*Row
 // read returns a record encoded as JSON. Errors: not_found (including a record that
 // the actor may not read), unavailable.
 func (r *recordReader[Row]) read(ctx context.Context, s *Service, actor Actor, id string) ([]byte, error) {
-	if !models.IsID(id, r.prefixes...) {
+	if !r.reads(id) {
 		return nil, models.NotFound()
 	}
 	p := actor.prefetch
@@ -55,6 +55,24 @@ func (r *recordReader[Row]) read(ctx context.Context, s *Service, actor Actor, i
 	}
 	return Encode(r.record(p.row.(*Row))) //nolint:forcetypeassert // the statement is this reader's
 }
+
+// Prefetcher reads records of one kind in the round trip that admits the call.
+type Prefetcher interface {
+	reads(id string) bool
+	prefetch(ctx context.Context, people bool, id, actor string) *prefetch
+}
+
+// newPrefetch returns the prefetch of a record for an actor, or nil if no reader reads it.
+func (s *Service) newPrefetch(ctx context.Context, people bool, id, actor string) *prefetch {
+	for _, r := range s.Readers {
+		if r.reads(id) {
+			return r.prefetch(ctx, people, id, actor)
+		}
+	}
+	return nil
+}
+
+func (r *recordReader[Row]) reads(id string) bool { return models.IsID(id, r.prefixes...) }
 
 // prefetch reads the record in the round trip that admits the call; if the call is
 // rejected, it is discarded.
@@ -73,20 +91,6 @@ func (r *recordReader[Row]) prefetch(ctx context.Context, people bool, id, actor
 func (r *recordReader[Row]) lookup(ctx context.Context, query *batch.Statement, id string, more ...any) *prefetch {
 	row := new(Row)
 	return &prefetch{batch.NewLookup(ctx, query, row, models.NotFound(), append([]any{id}, more...)...), query, id, row}
-}
-
-// newPrefetch returns the prefetch of a record for an actor, or nil if the id has no
-// known prefix.
-func newPrefetch(ctx context.Context, people bool, id, actor string) *prefetch {
-	switch {
-	case models.IsID(id, workOrders.prefixes...):
-		return workOrders.prefetch(ctx, people, id, actor)
-	case models.IsID(id, feedback.prefixes...):
-		return feedback.prefetch(ctx, people, id, actor)
-	case models.IsID(id, nodes.prefixes...):
-		return nodes.prefetch(ctx, people, id, actor)
-	}
-	return nil
 }
 
 // read runs queries whose time grows with what they return, one round trip after the

@@ -5,63 +5,12 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
-
-	"github.com/go-json-experiment/json/jsontext"
-
-	"millwright/models"
 )
 
 // Work orders, feedback and forms are read most, and parts of them come from Postgres as
 // JSON. They append themselves to a page, which takes a third of the time of
 // encoding/json: that would decode these parts, or check and copy them once more. A test
 // compares the result with that of their models.
-
-// jsonRecord is a record that appends its JSON.
-type jsonRecord interface{ appendJSON(b []byte) []byte }
-
-// appendText appends the name of a member, with what precedes it, and a string.
-func appendText[S ~string](b []byte, name string, text S) []byte {
-	b, err := jsontext.AppendQuote(append(b, name...), text)
-	if err != nil {
-		panic(err) // impossible: strings in the database are UTF-8
-	}
-	return b
-}
-
-// appendOptional is appendText for a string or null.
-func appendOptional(b []byte, name string, text *string) []byte {
-	if text == nil {
-		return append(append(b, name...), "null"...)
-	}
-	return appendText(b, name, *text)
-}
-
-// appendTime is appendText for a time or null.
-func appendTime(b []byte, name string, at *models.Time) []byte {
-	b = append(b, name...)
-	if at == nil {
-		return append(b, "null"...)
-	}
-	return at.AppendJSON(b)
-}
-
-// appendTexts is appendText for a list of strings.
-func appendTexts(b []byte, name string, values []string) []byte {
-	b = append(b, name...)
-	before := "["
-	for _, text := range values {
-		b, before = appendText(b, before, text), ","
-	}
-	if len(values) == 0 {
-		b = append(b, '[')
-	}
-	return append(b, ']')
-}
-
-// appendEncoded appends the name of a member and JSON from Postgres.
-func appendEncoded(b []byte, name string, value []byte) []byte {
-	return append(append(b, name...), value...)
-}
 
 // appendStatus appends a member status.
 func appendStatus(b []byte, code, name string) []byte {
@@ -116,28 +65,6 @@ func (r *feedbackRow) appendJSON(b []byte) []byte {
 	b = appendTime(b, `,"changed_at":`, &r.ChangedAt)
 	b = appendTime(b, `,"resolved_at":`, r.ResolvedAt)
 	return append(appendPeople(b, r.People), '}')
-}
-
-// appendJSON writes a models.FormRecord.
-func (r *formRow) appendJSON(b []byte) []byte {
-	b = appendText(b, `{"id":`, r.ID)
-	b = appendText(b, `,"name":`, r.Name)
-	b = appendEncoded(b, `,"questions":`, r.Questions)
-	b = appendTime(b, `,"created_at":`, &r.CreatedAt)
-	b = appendTime(b, `,"changed_at":`, &r.ChangedAt)
-	return append(b, '}')
-}
-
-// appendJSON writes what follows the records of a Page.
-func (e pageEnd) appendJSON(b []byte) []byte {
-	b = strconv.AppendBool(append(b, `,"has_more":`...), e.HasMore)
-	if e.NextCursor != "" {
-		b = appendText(b, `,"next_cursor":`, e.NextCursor)
-	}
-	if e.SyncToken != "" {
-		b = appendText(b, `,"sync_token":`, e.SyncToken)
-	}
-	return append(b, '}')
 }
 
 // encodedIdentity is a models.NamedIdentity as Postgres encodes it.

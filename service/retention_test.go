@@ -52,16 +52,6 @@ func watermark(f *servicetest.Fixture, name string, age time.Duration) {
 	f.Exec(`INSERT INTO watermarks (nonce, at) VALUES (md5($1)::uuid, $2)`, name, f.Clock.Now().Add(-age))
 }
 
-// remove removes expired rows in at most batches batches; 0 means no limit.
-func remove(t *testing.T, s *service.Service, batch, batches int) service.RemovalResult {
-	t.Helper()
-	removed, err := s.RemoveExpired(t.Context(), batch, func() bool { batches--; return batches != 0 })
-	if err != nil {
-		t.Fatal(err)
-	}
-	return removed
-}
-
 // left returns the values of a column, in order.
 func left(f *servicetest.Fixture, column, table string) string {
 	return servicetest.Value[string](f, fmt.Sprintf(`SELECT coalesce(string_agg(%[1]s, ' ' ORDER BY %[1]s COLLATE "C"), '') FROM %[2]s`, column, table))
@@ -212,54 +202,6 @@ func TestRemovalStoppedAfterItsLastBatchIsComplete(t *testing.T) {
 	revokedToken(f, "a", time.Hour)
 	if got := remove(t, f.Service, 10, service.Expiries); got != (service.RemovalResult{RevokedTokens: 1}) {
 		t.Errorf("removed %+v", got)
-	}
-}
-
-// held is a lock that the test holds.
-type held struct {
-	f    *servicetest.Fixture
-	conn *pgx.Conn
-}
-
-// hold makes removals wait in their transaction, where the trigger says, until the
-// lock is released. The wait has no limit.
-func hold(t *testing.T, f *servicetest.Fixture, when string) held {
-	t.Helper()
-	f.Exec(`CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql SET lock_timeout = 0 AS
-		$$ BEGIN PERFORM pg_advisory_xact_lock_shared(4711); RETURN OLD; END $$`)
-	f.Exec(`CREATE TRIGGER hold ` + when + ` EXECUTE FUNCTION hold()`)
-	conn, err := pgx.ConnectConfig(t.Context(), f.Pool.Config().ConnConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
-	h := held{f, conn}
-	h.exec(t, `SELECT pg_advisory_lock(4711)`)
-	return h
-}
-
-func (h held) release(t *testing.T) { h.exec(t, `SELECT pg_advisory_unlock(4711)`) }
-
-func (h held) exec(t *testing.T, sql string) {
-	t.Helper()
-	if _, err := h.conn.Exec(t.Context(), sql); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// waiting waits until n transactions of the database wait for a lock.
-func (h held) waiting(t *testing.T, n int) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	again := time.NewTicker(2 * time.Millisecond)
-	defer again.Stop()
-	for servicetest.Value[int](h.f, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) < n {
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			t.Fatalf("%d transactions never waited", n)
-		}
 	}
 }
 
@@ -560,10 +502,4 @@ func creates(b *testing.B, f *servicetest.Fixture, stop <-chan struct{}) (p50, p
 	}
 	group.Wait()
 	return percentiles(took)
-}
-
-func percentiles(took []time.Duration) (p50, p99 float64) {
-	slices.Sort(took)
-	at := func(percent int) float64 { return float64(took[len(took)*percent/100].Microseconds()) / 1000 }
-	return at(50), at(99)
 }

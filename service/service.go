@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
-	"strings"
 	"sync"
 	"time"
 
@@ -22,67 +21,6 @@ import (
 	"millwright/service/batch"
 	"millwright/webhook"
 )
-
-// WakeTarget names the workflow to wake. A wake carries no data.
-type WakeTarget struct {
-	Kind TargetKind
-	ID   string
-	// OrganizationID is whose workflow it is: a Waker is fair to organizations. It is ""
-	// if that is unknown.
-	OrganizationID string
-	// Swept is true if the sweep or a removal found it, so that it may wait for what is woken by writes.
-	Swept bool
-}
-
-// TargetKind is the kind of a workflow that can be woken.
-type TargetKind string
-
-// The kinds of workflows, and when they are woken.
-const (
-	TargetWebhook   TargetKind = "webhook"    // an address has pending deliveries, or notices about it
-	TargetDelivery  TargetKind = "delivery"   // a delivery whose first attempt failed, and that changed
-	TargetWorkOrder TargetKind = "work_order" // a work order has new notices or dates
-	TargetFeedback  TargetKind = "feedback"   // feedback has new notices
-)
-
-// wakeTarget returns the target for an id of the organization, by the id's prefix.
-func wakeTarget(organizationID, id string) WakeTarget {
-	target := WakeTarget{Kind: TargetWebhook, ID: id, OrganizationID: organizationID}
-	prefix, _, _ := strings.Cut(id, "_")
-	switch models.IDPrefix(prefix) { //nolint:exhaustive // no others have a workflow
-	case models.PrefixWorkOrder:
-		target.Kind = TargetWorkOrder
-	case models.PrefixFeedback:
-		target.Kind = TargetFeedback
-	case models.PrefixDelivery:
-		target.Kind = TargetDelivery
-	}
-	return target
-}
-
-// Waker wakes workflows after a commit. It neither blocks nor fails: the sweep finds
-// the work of wakes that are lost.
-type Waker interface {
-	Wake(targets ...WakeTarget)
-}
-
-// AttemptNotifier is implemented by a Waker that tells workflows of attempts, under the
-// same promises. Each workflow that it starts belongs to the trace of the call that its
-// delivery comes from.
-type AttemptNotifier interface {
-	NotifyAttempts(deliveries ...AttemptedDelivery)
-}
-
-// NotifyAttempts tells the deliveries' workflows of the attempts, or wakes them.
-func NotifyAttempts(ctx context.Context, w Waker, deliveries ...AttemptedDelivery) {
-	if n, ok := w.(AttemptNotifier); ok {
-		n.NotifyAttempts(deliveries...)
-		return
-	}
-	for _, d := range deliveries {
-		WakeIn(WithTraceParent(ctx, d.TraceParent), w, wakeTarget(d.OrganizationID, d.DeliveryID))
-	}
-}
 
 // BatchObserver is told of the batches that calls share, to export them as metrics. It is
 // safe for concurrent use and does not block.
@@ -175,6 +113,8 @@ type Service struct {
 	watermarks *batch.Reader
 	// callers looks up and counts callers that are not admitted yet.
 	callers *batch.Reader
+	// Readers read records with the call that is admitted.
+	Readers []Prefetcher
 	// activity is of organizations; calls bounds how many calls of one are in progress.
 	activity *batch.Activity
 	calls    *batch.Slots
@@ -196,8 +136,8 @@ type Service struct {
 	hours, callHours hourCounter
 }
 
-// New returns a Service on the pool. It fails if a required option is missing.
-func New(pool *pgxpool.Pool, options Options) (*Service, error) {
+// newService returns a Service on the pool. It fails if a required option is missing.
+func newService(pool *pgxpool.Pool, options Options) (*Service, error) {
 	if options.Tokens == nil || options.Vault == nil {
 		return nil, errors.New("a service needs token keys and a vault")
 	}

@@ -162,7 +162,7 @@ func (s *Service) candidates(ctx context.Context, email string) ([]candidate, er
 // replaceHash stores a hash made with the current parameters, unless the password has changed, and
 // returns it. The person's sessions stay.
 func (s *Service) replaceHash(ctx context.Context, c candidate, attempt SignInAttempt) (string, error) {
-	hash, err := s.hashPassword(ctx, attempt.Client.Network, attempt.Password)
+	hash, err := hashPassword(ctx, s, attempt.Client.Network, attempt.Password)
 	if err != nil {
 		return "", err
 	}

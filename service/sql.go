@@ -112,3 +112,18 @@ func textsOf[S ~string](values []S) []string {
 	}
 	return all
 }
+
+// overwrite sets the field if a value is given.
+func overwrite[T any](field, given *T) {
+	if given != nil {
+		*field = *given
+	}
+}
+
+// textOf returns the text, "" for nil.
+func textOf(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
+}

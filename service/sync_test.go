@@ -2,7 +2,6 @@ package service_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -17,80 +16,6 @@ import (
 	"millwright/service/servicetest"
 )
 
-// page is a page of a list.
-type page struct {
-	Data       []json.RawMessage `json:"data"`
-	HasMore    bool              `json:"has_more"`
-	NextCursor string            `json:"next_cursor"`
-	SyncToken  string            `json:"sync_token"`
-}
-
-// identified holds the fields of every record that the tests compare.
-type identified struct {
-	ID     string        `json:"id"`
-	Title  string        `json:"title"`
-	Status models.Status `json:"status"`
-}
-
-func read[T any](t testing.TB, body []byte) T {
-	t.Helper()
-	var value T
-	if err := json.Unmarshal(body, &value); err != nil {
-		t.Fatalf("%v: %s", err, body)
-	}
-	return value
-}
-
-// seeded returns a random source and logs its seed.
-func seeded(t testing.TB) *rand.Rand {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	return rand.New(rand.NewPCG(seed, 1))
-}
-
-// poller follows the sync tokens of one list.
-type poller struct {
-	name   string
-	actor  service.Actor
-	filter service.WorkOrderFilter
-	limit  int
-	// paging is true if it follows next_cursor instead of sync_token from page to page.
-	paging bool
-	// matches is true if the poller should see a work order in its final state.
-	matches func(identified) bool
-	seen    map[string]identified
-	since   string
-}
-
-// poll reads until there are no further changes.
-func (p *poller) poll(ctx context.Context, s *service.Service) error {
-	request := service.ListRequest{Limit: p.limit, ChangedSince: p.since}
-	for {
-		body, err := s.WorkOrders(ctx, p.actor, p.filter, request)
-		if err != nil {
-			return err
-		}
-		var got page
-		if err := json.Unmarshal(body, &got); err != nil {
-			return err
-		}
-		for _, record := range got.Data {
-			var r identified
-			if err := json.Unmarshal(record, &r); err != nil {
-				return err
-			}
-			p.seen[r.ID] = r
-		}
-		if request.Cursor = got.NextCursor; !p.paging {
-			request.Cursor, request.ChangedSince = "", got.SyncToken
-		}
-		if !got.HasMore {
-			p.since = got.SyncToken
-			return nil
-		}
-	}
-}
-
 // writer changes work orders in transactions that it holds open for a while.
 type writer struct {
 	name   int
@@ -101,8 +26,6 @@ type writer struct {
 	committed map[string]string
 	own       []string
 }
-
-var writable = []string{"open", "in_progress", "on_hold"}
 
 // write runs one transaction: it creates some work orders, changes some that only it
 // changes and one that all writers change, waits, then commits or rolls back.

@@ -1,36 +1,12 @@
 package service
 
 import (
-	"cmp"
 	"context"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
 )
-
-// NameFilter selects a page of a list that is sorted by name. Empty fields restrict nothing.
-type NameFilter struct {
-	// Search is a part of the name; of people, of the e-mail address too.
-	Search string
-	// AfterName and AfterID are the name and id of the previous page's last entry.
-	AfterName, AfterID string
-	Limit              int
-}
-
-// args are the filter's parameters of a query that has inNamePage.
-func (f NameFilter) args() pgx.NamedArgs {
-	return pgx.NamedArgs{
-		"search": strings.ToLower(strings.TrimSpace(f.Search)), "after_name": f.AfterName, "after_id": f.AfterID,
-		"limit": min(cmp.Or(f.Limit, models.DefaultPageSize), models.MaxPageSize+1),
-	}
-}
-
-// inNamePage is the condition that {w}, which has an id and a name, is on the NameFilter's
-// page; {text} is another column that is searched.
-const inNamePage = `(@search = '' OR strpos(lower({w}.name), @search) > 0 OR strpos(lower({text}), @search) > 0)
-			AND (@after_id = '' OR (lower({w}.name), {w}.id) > (lower(@after_name), @after_id))`
 
 // Team is a team as someone who manages people changes it.
 type Team struct {

@@ -305,7 +305,7 @@ func TestAnImportDoesNotUndoChangesOfTeams(t *testing.T) {
 func TestBigOrganizationsHaveTeams(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	const people, teams = 10_000, 400
+	const count, teams = 10_000, 400
 	h.Exec(`VACUUM ANALYZE`) // plans are made while there is little
 	ctx, ann := t.Context(), h.as("ann")
 	team := h.ID("crew")
@@ -342,7 +342,7 @@ func TestBigOrganizationsHaveTeams(t *testing.T) {
 			run(name)
 		}
 	}
-	plantPeople(h, people, teams)
+	plantPeople(h, count, teams)
 	for name := range reads {
 		h.FlushStatistics()
 		before := h.PagesRead("true")
@@ -364,19 +364,19 @@ func TestBigOrganizationsHaveTeams(t *testing.T) {
 
 // plantPeople creates people who all are in the team crew and some teams each, and teams
 // with permissions on a hundred nodes.
-func plantPeople(h *harness, people, teams int) {
+func plantPeople(h *harness, count, teams int) {
 	h.t.Helper()
 	acme := h.Acme.OrganizationID
 	id := func(prefix string) string { return fmt.Sprintf(`'idn_%s' || lpad(n::text, 25, '0')`, prefix) }
-	for first := 1; first <= people; first += 2500 { // a statement has a limited time
+	for first := 1; first <= count; first += 2500 { // a statement has a limited time
 		numbers := fmt.Sprintf(` FROM generate_series(%d, %d) n`, first, first+2499)
 		h.Exec(`INSERT INTO identities (id, organization_id, kind, name, created_at, changed_at) SELECT `+id("1")+`, $1, 'person', md5(n::text), now(), now()`+numbers, acme)
 		h.Exec(`INSERT INTO people (id, organization_id, email, organization_definition_id) SELECT `+id("1")+`, $1, md5(n::text) || '@acme.example.com', $2`+numbers, acme, h.ID("org_nothing"))
 	}
 	h.Exec(`INSERT INTO identities (id, organization_id, kind, name, created_at, changed_at) SELECT `+id("2")+`, $1, 'team', 'Team ' || md5(n::text), now(), now() FROM generate_series(1, $2::integer) n`, acme, teams)
 	h.Exec(`ALTER TABLE team_members DISABLE TRIGGER USER`)
-	h.Exec(`INSERT INTO team_members (team_id, member_id, organization_id) SELECT $2, `+id("1")+`, $1 FROM generate_series(1, $3::integer) n`, acme, h.ID("crew"), people)
-	h.Exec(`INSERT INTO team_members (team_id, member_id, organization_id) SELECT 'idn_2' || lpad((n % $2 + 1)::text, 25, '0'), `+id("1")+`, $1 FROM generate_series(1, $3::integer) n`, acme, teams, people)
+	h.Exec(`INSERT INTO team_members (team_id, member_id, organization_id) SELECT $2, `+id("1")+`, $1 FROM generate_series(1, $3::integer) n`, acme, h.ID("crew"), count)
+	h.Exec(`INSERT INTO team_members (team_id, member_id, organization_id) SELECT 'idn_2' || lpad((n % $2 + 1)::text, 25, '0'), `+id("1")+`, $1 FROM generate_series(1, $3::integer) n`, acme, teams, count)
 	h.Exec(`INSERT INTO team_members (team_id, member_id, organization_id) SELECT `+id("2")+`, $2, $1 FROM generate_series(1, $3::integer) n`, acme, h.ID("bob"), teams)
 	h.Exec(`ALTER TABLE team_members ENABLE TRIGGER USER`)
 	h.Exec(`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at)

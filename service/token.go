@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -16,85 +15,6 @@ import (
 	"millwright/models"
 	"millwright/service/batch"
 )
-
-// TokenKeys signs access tokens with its first key and accepts tokens of all its keys.
-type TokenKeys struct {
-	keys []namedKey
-	mu   sync.RWMutex // guards verified
-	// verified caches the token claims whose signature was checked, by the hash of
-	// the token. Expiry and revocation are still checked at every call.
-	verified map[[sha256.Size]byte]claims
-}
-
-// maxVerified bounds the cache of verified tokens to a few megabytes.
-const maxVerified = 10_000
-
-// NewTokenKeys reads keys written "name:base64 of 32 bytes", separated by
-// commas. To rotate, put the new key first and keep the old one for an hour.
-func NewTokenKeys(text string) (*TokenKeys, error) {
-	keys, err := parseKeys(text)
-	if err != nil {
-		return nil, err
-	}
-	return &TokenKeys{keys: keys}, nil
-}
-
-// claims are the token claims. Rights are not among them: they are read at every call.
-type claims struct {
-	jwt.RegisteredClaims
-	ClientID string `json:"client_id"`
-	Scope    string `json:"scope"`
-	// Epoch is the integration's token_epoch when the token was issued. The triggers
-	// integrations_epoch, plans_epoch and organizations_epoch raise that number, which
-	// ends all its tokens (spec section 5, token invalidation).
-	Epoch int `json:"epoch"`
-}
-
-func (k *TokenKeys) sign(c claims) (string, error) {
-	token := jwt.NewWithClaims(jwt.SigningMethodHS256, c)
-	token.Header["kid"] = k.keys[0].name
-	token.Header["typ"] = "at+jwt"
-	return token.SignedString(k.keys[0].key)
-}
-
-// parse returns the claims of a token that this service signed and that has not
-// expired. Errors: invalid_token.
-func (k *TokenKeys) parse(token, issuer string, now func() time.Time) (claims, error) {
-	hash := sha256.Sum256([]byte(token))
-	k.mu.RLock()
-	c, known := k.verified[hash]
-	k.mu.RUnlock()
-	if known && c.Issuer == issuer && now().Before(c.ExpiresAt.Time) {
-		return c, nil
-	}
-	c = claims{}
-	parser := jwt.NewParser(
-		jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}),
-		jwt.WithIssuer(issuer), jwt.WithAudience(issuer), jwt.WithExpirationRequired(), jwt.WithTimeFunc(now),
-		jwt.WithStrictDecoding()) // a signature has one spelling: its last bits are not ignored
-	_, err := parser.ParseWithClaims(token, &c, func(t *jwt.Token) (any, error) {
-		for _, key := range k.keys {
-			if t.Header["kid"] == key.name {
-				return key.key, nil
-			}
-		}
-		return nil, errors.New("unknown key")
-	})
-	if err != nil || !models.IsID(c.Subject, models.PrefixIdentity) || !models.IsID(c.ID, models.PrefixToken) || c.IssuedAt == nil {
-		return c, invalidToken()
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.verified == nil || len(k.verified) >= maxVerified {
-		k.verified = map[[sha256.Size]byte]claims{}
-	}
-	k.verified[hash] = c
-	return c, nil
-}
-
-func invalidToken() *models.Error {
-	return models.Errorf(models.CodeInvalidToken, "The access token is missing, expired or no longer valid.")
-}
 
 // Token is an access token as the token endpoint returns it.
 type Token struct {

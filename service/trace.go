@@ -42,21 +42,6 @@ func WithTraceParent(ctx context.Context, parent string) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{traceParentKey: parent})
 }
 
-// TracingWaker is a Waker that can start workflows in the trace of a context.
-type TracingWaker interface {
-	WakeIn(ctx context.Context, targets ...WakeTarget)
-}
-
-// WakeIn wakes the targets. If the trace of the context is sampled and the waker is a
-// TracingWaker, workflows that this starts join the trace.
-func WakeIn(ctx context.Context, waker Waker, targets ...WakeTarget) {
-	if tracing, can := waker.(TracingWaker); can && trace.SpanContextFromContext(ctx).IsSampled() {
-		tracing.WakeIn(ctx, targets...)
-		return
-	}
-	waker.Wake(targets...)
-}
-
 // startSpan starts a child of the context's span if that is recorded; otherwise it
 // costs almost nothing.
 func startSpan(ctx context.Context, name string) (context.Context, trace.Span) {

@@ -144,7 +144,7 @@ func TestAPageIsOneRoundTrip(t *testing.T) {
 	kept := tracetest.NewInMemoryExporter()
 	tracer := sdktrace.NewTracerProvider(sdktrace.WithSyncer(kept)).Tracer("test")
 	reader := f.Actor("reader")
-	list := func(cursor string) (records int, next string, trips int) {
+	list := func(cursor string) (recorded int, next string, trips int) {
 		t.Helper()
 		kept.Reset()
 		ctx, span := tracer.Start(t.Context(), "call")
@@ -161,21 +161,21 @@ func TestAPageIsOneRoundTrip(t *testing.T) {
 		}
 		return len(got.Data), got.NextCursor, trips
 	}
-	want := func(what string, records, wantRecords, trips, wantTrips int) {
+	want := func(what string, recorded, wantRecords, trips, wantTrips int) {
 		t.Helper()
-		if records != wantRecords || trips != wantTrips {
-			t.Errorf("%s: %d records in %d round trips, want %d in %d", what, records, trips, wantRecords, wantTrips)
+		if recorded != wantRecords || trips != wantTrips {
+			t.Errorf("%s: %d records in %d round trips, want %d in %d", what, recorded, trips, wantRecords, wantTrips)
 		}
 	}
-	records, _, trips := list("")
-	want("the first page", records, 3, trips, 2)
-	records, next, trips := list("")
-	want("the same again", records, 3, trips, 1)
-	records, _, trips = list(next)
-	want("the next page", records, 1, trips, 1)
+	recorded, _, trips := list("")
+	want("the first page", recorded, 3, trips, 2)
+	recorded, next, trips := list("")
+	want("the same again", recorded, 3, trips, 1)
+	recorded, _, trips = list(next)
+	want("the next page", recorded, 1, trips, 1)
 	f.Exec(`DELETE FROM assignments WHERE identity_id = $1`, f.ID("reader"))
-	records, _, trips = list("")
-	want("after its assignment ended", records, 0, trips, 2)
-	records, _, trips = list("")
-	want("the same again", records, 0, trips, 1)
+	recorded, _, trips = list("")
+	want("after its assignment ended", recorded, 0, trips, 2)
+	recorded, _, trips = list("")
+	want("the same again", recorded, 0, trips, 1)
 }

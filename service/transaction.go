@@ -131,3 +131,15 @@ func scanAll[T any](t *ormTx, query string, args ...any) ([]T, error) {
 
 // notFound reports whether the error means that a query has no row.
 func notFound(err error) bool { return errors.Is(err, gorm.ErrRecordNotFound) }
+
+// newLogEntry returns the Log Record of what the actor did. Operators are no
+// identity of an organization, so they are logged by name alone.
+func newLogEntry(actor Actor, organizationID, action, recordID string, at models.Time) *models.LogEntry {
+	row := &models.LogEntry{
+		OrganizationID: organizationID, ActorName: actor.LogName(), Action: action, RecordID: recordID, CreatedAt: at,
+	}
+	if actor.IdentityID != "" {
+		row.ActorID = &actor.IdentityID
+	}
+	return row
+}

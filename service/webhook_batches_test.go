@@ -12,31 +12,6 @@ import (
 	"millwright/service/servicetest"
 )
 
-// plantDeliveries inserts deliveries of events like the first one, a part of them with
-// each statement, whose time is limited.
-func plantDeliveries(f *servicetest.Fixture, hook string, status models.DeliveryStatus, n int) {
-	const part = 20_000
-	for first := 1; first <= n; first += part {
-		f.Exec(`
-			WITH event AS (
-				INSERT INTO events (id, organization_id, type, record_id, actor_id, data, created_at)
-				SELECT 'evt_01kk9planted' || lpad(n::text, 7, '0'), organization_id, type, record_id, actor_id, data, created_at
-				FROM (SELECT * FROM events ORDER BY id LIMIT 1) e, generate_series($2::integer, $3::integer) n
-				RETURNING id, record_id, created_at)
-			INSERT INTO open_deliveries (id, event_id, webhook_id, record_id, created_at)
-			SELECT replace(id, 'evt_', 'dlv_'), id, $1, record_id, created_at FROM event ORDER BY id`,
-			f.ID(hook), first, min(first+part-1, n))
-	}
-	if status != models.DeliveryPending {
-		f.SetDeliveries(status, `id LIKE 'dlv_01kk9planted%'`)
-	}
-}
-
-// withStatus counts the deliveries of an address with the status.
-func withStatus(f *servicetest.Fixture, hook string, status models.DeliveryStatus) int {
-	return servicetest.Value[int](f, `SELECT count(*) FROM all_deliveries WHERE webhook_id = $1 AND status = $2`, f.ID(hook), string(status))
-}
-
 // Deleting an address touches none of its deliveries, not even one that another
 // transaction has locked. Housekeeping removes them in batches.
 func TestDeletingAWebhookWithManyDeliveries(t *testing.T) {
@@ -101,27 +76,6 @@ func TestDeliveriesOfSeveralDeletedWebhooksAreRemoved(t *testing.T) {
 	}
 	if got := remove(t, f.Service, 2, 0); got != (service.RemovalResult{Deliveries: 6}) {
 		t.Errorf("removed %+v, want the six deliveries of both", got)
-	}
-}
-
-// dispatchAll claims and delivers until nothing is pending. It returns the deliveries
-// in the order in which they were claimed.
-func dispatchAll(t *testing.T, f *servicetest.Fixture, hook string) []int64 {
-	t.Helper()
-	var order []int64
-	for {
-		claimed, err := f.ClaimPending(t.Context(), f.ID(hook), nil, service.ClaimPosition{}, 500)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids := []string{}
-		for _, d := range claimed.Deliveries {
-			ids, order = append(ids, d.DeliveryID), append(order, d.Seq)
-		}
-		f.SetDeliveries(models.DeliveryDelivered, `id = ANY ($1)`, ids)
-		if !claimed.More {
-			return order
-		}
 	}
 }
 

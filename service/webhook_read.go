@@ -88,3 +88,18 @@ func (s *Service) CountMissed(ctx context.Context, actor Actor, webhookID string
 		return nil
 	})
 }
+
+// WebhookSummary is an address with its health.
+type WebhookSummary struct {
+	Webhook
+	CreatedAt models.Time
+	// FailingSince is the first failure after the last success.
+	FailingSince, LastSuccessAt *models.Time
+	// LastAt is the last recorded attempt, with the receiver's status or why there was none.
+	LastAt     *models.Time
+	LastStatus *int
+	LastError  *string
+}
+
+const webhookSummaryColumns = `h.id, h.integration_id, h.url, h.events, h.enabled, h.off_reason, h.off_at, h.created_at,
+		g.failing_since, g.last_success_at, g.last_at, g.last_status, g.last_error`

@@ -132,10 +132,6 @@ func TestDeliveriesHeldWhileAWebhookIsTurnedOnAreRequeued(t *testing.T) {
 	}
 }
 
-func deliveryOf(f *servicetest.Fixture, hook, recordID string) string {
-	return servicetest.Value[string](f, `SELECT id FROM all_deliveries WHERE webhook_id = $1 AND record_id = $2`, f.ID(hook), recordID)
-}
-
 func TestTurningOnWithoutASinceRequeuesNothing(t *testing.T) {
 	f := servicetest.New(t)
 	create(t, f)

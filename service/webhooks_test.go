@@ -36,13 +36,6 @@ func logged(f *servicetest.Fixture) []string {
 		FROM log_records WHERE action LIKE 'webhook.%' OR action LIKE 'delivery.%'`)
 }
 
-func wantCode(t *testing.T, what string, err error, want models.Code) {
-	t.Helper()
-	if got := models.CodeOf(err); got != want {
-		t.Errorf("%s: the error is %q (%v), want %q", what, got, err, want)
-	}
-}
-
 func errorOf(err error) *models.Error {
 	rejection, _ := errors.AsType[*models.Error](err)
 	return rejection

@@ -31,13 +31,6 @@ const connectedIdentities = `
 	ARRAY(SELECT named FROM unnest({identities}) named
 		WHERE named = {actor} AND {integration} OR EXISTS (` + connectedTo + ` AND connected.identity_id = named))`
 
-// knownIdentities selects the {identities} that {organization} may name: its own
-// except deleted teams, and its service companies.
-const knownIdentities = `
-	ARRAY(SELECT i.id::text FROM identities i
-		WHERE i.id = ANY ({identities}) AND i.deleted_at IS NULL AND (i.organization_id = {organization} OR i.id IN (
-			SELECT s.company_id FROM service_companies s WHERE s.customer_id = {organization})))`
-
 // queueCandidates queues loading what the rules need. A service company may
 // assign all its people, so for it they count as connected.
 func (c *workOrderChange) queueCandidates(n *candidates) {
@@ -79,11 +72,6 @@ func (n candidates) checkKnown() []models.FieldError {
 		}
 	}
 	return fields
-}
-
-// unknownField reports an id that names no such thing.
-func unknownField(pointer, what string) models.FieldError {
-	return models.FieldError{Pointer: pointer, Code: "unknown", Detail: "There is no such " + what + "."}
 }
 
 // checkRules applies both_roles and assignee_not_connected, given the workers and

@@ -150,11 +150,6 @@ type WorkOrderAssignees struct {
 // maxAssigneeChoices bounds the choices of a page.
 const maxAssigneeChoices = 200
 
-// canAct is the condition that the identity i is neither a person who was deactivated nor a
-// deleted integration.
-const canAct = `NOT EXISTS (SELECT FROM people p WHERE p.id = i.id AND p.deactivated_at IS NOT NULL)
-		AND NOT EXISTS (SELECT FROM integrations n WHERE n.id = i.id AND n.deleted_at IS NOT NULL)`
-
 const assigneeChoicesQuery = `
 	SELECT i.id, i.kind, i.name FROM ({candidates}) c JOIN identities i ON i.id = c.identity_id
 	WHERE (i.organization_id = $2 OR i.id IN (SELECT s.company_id FROM service_companies s WHERE s.customer_id = $2))

@@ -45,7 +45,7 @@ func (s *Service) newWorkOrderFinder(actor Actor, search WorkOrderSearch, after 
 		return nil, err
 	}
 	f := &workOrderFinder{listQuery: newListQuery("work_orders found", workOrderColumns, actor, search), search: search, keys: s.Vault, now: s.now()}
-	start, err := s.pageStart(ListRequest{Cursor: after}, f.digest)
+	start, err := newPageStart(s, ListRequest{Cursor: after}, f.digest)
 	if err != nil {
 		return nil, err
 	}

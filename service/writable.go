@@ -27,12 +27,3 @@ func (s organizationState) requireWritable(policy readOnlyPolicy) error {
 	}
 	return nil
 }
-
-// requirePerson rejects an integration: the action, which begins the sentence,
-// is only available in the console. Errors: permission_denied.
-func requirePerson(actor Actor, action string) error {
-	if actor.Kind == models.KindPerson {
-		return nil
-	}
-	return models.Errorf(models.CodePermissionDenied, "%s is only available to people in the console.", action)
-}

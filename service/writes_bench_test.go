@@ -4,10 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -92,26 +90,4 @@ func plantWrites(f *servicetest.Fixture, addresses int) {
 	f.Exec(`INSERT INTO webhooks SELECT * FROM more`)
 	f.Exec(`VACUUM ANALYZE`)
 	f.Exec(`CHECKPOINT`)
-}
-
-type resources struct {
-	backends, process time.Duration
-	wal               int64
-}
-
-// usage returns what the database's backends and this process have used so far.
-func usage(f *servicetest.Fixture) (u resources) {
-	var rusage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &rusage); err != nil {
-		panic(err)
-	}
-	u.process = time.Duration(rusage.Utime.Nano() + rusage.Stime.Nano())
-	for _, pid := range servicetest.Value[[]int](f, `SELECT array_agg(pid) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'`) {
-		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
-		var nanoseconds int64
-		_, _ = fmt.Sscan(string(text), &nanoseconds)
-		u.backends += time.Duration(nanoseconds)
-	}
-	u.wal = servicetest.Value[int64](f, `SELECT (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint`)
-	return u
 }

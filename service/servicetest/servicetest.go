@@ -121,7 +121,7 @@ func New(t testing.TB, adjust ...func(*service.Options)) *Fixture {
 		imported.once.Do(func() { imported.err = ensureFixture(ctx, t, admin, server) })
 		return imported.template, imported.err
 	}))
-	var results imports // of this test, which may change them
+	var results importResults // of this test, which may change them
 	if err := json.Unmarshal(imported.results, &results); err != nil {
 		t.Fatalf("the results of importing the fixture: %v", err)
 	}
@@ -169,8 +169,8 @@ func connect(ctx context.Context, t testing.TB, url string) *Fixture {
 	return &Fixture{Pool: pool, Clock: NewClock(Start), Wakes: &Wakes{}, t: t}
 }
 
-// imports are the results of importing the fixture's organizations.
-type imports struct{ Acme, Polar service.ImportResult }
+// importResults are the results of importing the fixture's organizations.
+type importResults struct{ Acme, Polar service.ImportResult }
 
 // importFixture imports the organizations into a template, whose comment keeps the results.
 func importFixture(ctx context.Context, t testing.TB, admin *pgx.Conn, name, url string) (err error) {
@@ -189,7 +189,7 @@ func importFixture(ctx context.Context, t testing.TB, admin *pgx.Conn, name, url
 	if err := f.MakePartitions(ctx); err != nil {
 		return err
 	}
-	var made imports
+	var made importResults
 	if made.Polar, err = f.Import(ctx, companyFile); err != nil {
 		return fmt.Errorf("import the service company: %w", err)
 	}

@@ -20,6 +20,12 @@ type Submission struct {
 	IfMatch string
 }
 
+// call is the form as a call: a form that is sent again is a retry with an idempotency key,
+// whatever was entered then (docs/contract.md, Idempotency).
+func (f Submission) call() RequestKey {
+	return RequestKey{Key: f.Key, Method: formMethod, Fingerprint: []byte{}, IfMatch: f.IfMatch}
+}
+
 // FormDoneError is returned if the form was sent before and did its work then. RecordID is what
 // it created or changed.
 type FormDoneError struct{ RecordID string }
@@ -42,14 +48,14 @@ func submissionOf(ctx context.Context) (Submission, bool) {
 	return form, ok
 }
 
-// call is the form as a call: a form that is sent again is a retry with an idempotency key,
-// whatever was entered then (docs/contract.md, Idempotency).
-func (f Submission) call() RequestKey {
-	return RequestKey{Key: f.Key, Method: formMethod, Fingerprint: []byte{}, IfMatch: f.IfMatch}
-}
-
 // formMethod stands for the HTTP method in the calls of forms.
 const formMethod = "FORM"
+
+// ETagOf returns the ETag of a record, which a form passes back in Submission.IfMatch.
+func ETagOf(record any) (string, error) {
+	body, err := Encode(record)
+	return ETag(body), err
+}
 
 func (c RequestKey) isForm() bool { return c.Method == formMethod }
 
@@ -59,12 +65,6 @@ func (c RequestKey) orForm(ctx context.Context) RequestKey {
 		return form.call()
 	}
 	return c
-}
-
-// ETagOf returns the ETag of a record, which a form passes back in Submission.IfMatch.
-func ETagOf(record any) (string, error) {
-	body, err := Encode(record)
-	return ETag(body), err
 }
 
 // unusedForm rejects a form that was sent before. Errors: *FormDoneError.
