@@ -6,6 +6,8 @@ import (
 
 	"millwright/models"
 	"millwright/service"
+	"millwright/service/store"
+	"millwright/service/webhooks"
 	"millwright/webhook"
 )
 
@@ -19,7 +21,7 @@ type Addresses struct {
 }
 
 // LoadAddress returns the address's state, an empty one if it is gone.
-func (a *Addresses) LoadAddress(ctx context.Context, id string) (service.AddressState, error) {
+func (a *Addresses) LoadAddress(ctx context.Context, id string) (webhooks.AddressState, error) {
 	return a.Service.LoadAddress(ctx, id)
 }
 
@@ -40,20 +42,20 @@ func (a *Addresses) WarnOfFailing(ctx context.Context, id string) (bool, error) 
 
 // DisableAddress turns the address off as an operator.
 func (a *Addresses) DisableAddress(ctx context.Context, id, reason string) error {
-	_, err := a.Service.DisableWebhook(ctx, service.Operator(), id, reason)
+	_, err := a.Service.DisableWebhook(ctx, store.Operator(), id, reason)
 	return rejection(err)
 }
 
 // EnableAddress turns the address on as an operator. With a since it releases failed and
 // held deliveries and returns how many.
 func (a *Addresses) EnableAddress(ctx context.Context, id string, since *models.Time) (int, error) {
-	_, released, err := a.Service.EnableWebhook(ctx, service.Operator(), id, since)
+	_, released, err := a.Service.EnableWebhook(ctx, store.Operator(), id, since)
 	return released, rejection(err)
 }
 
 // RedeliverSince releases failed and held deliveries as an operator and returns how many.
 func (a *Addresses) RedeliverSince(ctx context.Context, id string, since models.Time) (int, error) {
-	released, err := a.Service.RedeliverSince(ctx, service.Operator(), id, since)
+	released, err := a.Service.RedeliverSince(ctx, store.Operator(), id, since)
 	return released, rejection(err)
 }
 
@@ -74,7 +76,7 @@ func (a *Addresses) TestAddress(ctx context.Context, id string) (TestResult, err
 // SendExample sends one event of the type with a made-up record, even if the address is
 // off, and stores the response in the database, since histories hold no receiver's text.
 func (a *Addresses) SendExample(ctx context.Context, id string, kind models.EventType) (TestResult, error) {
-	address, event, err := a.Service.TestWebhook(ctx, service.Operator(), id, kind)
+	address, event, err := a.Service.TestWebhook(ctx, store.Operator(), id, kind)
 	if err != nil {
 		return TestResult{}, rejection(err)
 	}

@@ -6,20 +6,22 @@ import (
 
 	"millwright/models"
 	"millwright/service"
+	"millwright/service/store"
+	"millwright/service/webhooks"
 )
 
 // Deliveries are the activities of the Delivery workflow. It shows deliveries; the
 // dispatchers of their addresses send them.
 type Deliveries struct {
 	Service *service.Service
-	Waker   service.Waker
+	Waker   store.Waker
 	// ResponseLimit limits the time of an attempt.
 	ResponseLimit time.Duration
 }
 
 // LoadedDelivery is the state of a delivery, empty if it is gone. Histories store it.
 type LoadedDelivery struct {
-	service.DeliveryState
+	webhooks.DeliveryState
 	// ResponseLimit limits the time of an attempt.
 	ResponseLimit time.Duration
 }
@@ -40,7 +42,7 @@ func (a *Deliveries) CheckDelivery(ctx context.Context, id string) (LoadedDelive
 	due := state.Status == models.DeliveryPending ||
 		state.NextAttemptAt != nil && !state.NextAttemptAt.Time.After(state.LoadedAt.Time)
 	if err == nil && due {
-		a.Waker.Wake(service.WakeTarget{Kind: service.TargetWebhook, ID: state.WebhookID, OrganizationID: state.OrganizationID})
+		a.Waker.Wake(store.WakeTarget{Kind: store.TargetWebhook, ID: state.WebhookID, OrganizationID: state.OrganizationID})
 	}
 	return state, err
 }

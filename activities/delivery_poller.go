@@ -12,6 +12,7 @@ import (
 
 	"millwright/models"
 	"millwright/service"
+	"millwright/service/webhooks"
 )
 
 const (
@@ -42,7 +43,7 @@ type DeliveryPoller struct {
 
 // heldLease is a dispatch's lease.
 type heldLease struct {
-	service.Lease
+	webhooks.Lease
 	// renewed is when the last acquisition or renewal that succeeded began.
 	renewed time.Time
 	// released is true if it is not renewed while its dispatch waits for the last time.
@@ -124,7 +125,7 @@ func (p *DeliveryPoller) releaseLease(ctx context.Context, held *heldLease) {
 func (p *DeliveryPoller) holds(held *heldLease) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return !held.lost && p.service.Now().Sub(held.renewed) < service.LeaseDuration
+	return !held.lost && p.service.Now().Sub(held.renewed) < webhooks.LeaseDuration
 }
 
 // subscribe has the waiter's channel closed once the address has a pending delivery after
@@ -203,7 +204,7 @@ func (p *DeliveryPoller) setReleased(held *heldLease, released bool) {
 // renew renews leases. Errors: service.ErrLeaseLost if one is lost, unavailable.
 func (p *DeliveryPoller) renew(ctx context.Context, held ...*heldLease) error {
 	began := p.service.Now()
-	leases := make([]service.Lease, len(held))
+	leases := make([]webhooks.Lease, len(held))
 	for i, h := range held {
 		leases[i] = h.Lease
 	}
@@ -215,7 +216,7 @@ func (p *DeliveryPoller) renew(ctx context.Context, held ...*heldLease) error {
 	defer p.mu.Unlock()
 	for _, h := range held {
 		if slices.Contains(lost, h.Lease) {
-			h.lost, err = true, service.ErrLeaseLost
+			h.lost, err = true, webhooks.ErrLeaseLost
 		} else {
 			h.renewed = began
 		}
@@ -292,7 +293,7 @@ func (p *DeliveryPoller) poll(ctx context.Context, waiting map[string]*waiter, a
 	for id, w := range waiting {
 		ids = append(ids, id)
 		if all {
-			afterSeqs = append(afterSeqs, service.AnyDelivery)
+			afterSeqs = append(afterSeqs, webhooks.AnyDelivery)
 		} else {
 			afterSeqs = append(afterSeqs, w.afterSeq)
 		}

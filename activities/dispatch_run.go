@@ -8,7 +8,8 @@ import (
 
 	"go.temporal.io/sdk/activity"
 
-	"millwright/service"
+	"millwright/service/store"
+	"millwright/service/webhooks"
 	"millwright/webhook"
 )
 
@@ -71,13 +72,13 @@ type dispatchRun struct {
 	mu              sync.Mutex
 	result          DispatchResult
 	window          *window
-	address         service.Address
+	address         webhooks.Address
 	signer          *webhook.Signer
 	sending         int          // running senders
 	shared          int          // running senders that hold one of SharedSlots
 	inFlight        [classes]int // requests by their class
 	ownRetries      int          // retries in flight of senders without one of SharedSlots
-	unrecorded      []service.Attempt
+	unrecorded      []webhooks.Attempt
 	unrecordedSince time.Time // when the first of unrecorded ended
 }
 
@@ -191,7 +192,7 @@ func (r *dispatchRun) retryLimit() int {
 // claim fills the window if it has room and more may be due.
 func (r *dispatchRun) claim(ctx context.Context) error {
 	if !r.Poller.holds(r.lease) {
-		return service.ErrLeaseLost
+		return webhooks.ErrLeaseLost
 	}
 	r.mu.Lock()
 	if r.window.putBackAny {
@@ -202,7 +203,7 @@ func (r *dispatchRun) claim(ctx context.Context) error {
 		r.mu.Unlock()
 		return nil
 	}
-	limit, options := 0, service.ClaimOptions{Epoch: r.lease.Epoch}
+	limit, options := 0, webhooks.ClaimOptions{Epoch: r.lease.Epoch}
 	if pending {
 		limit = windowSize - r.window.count[firstAttempts]
 	}
@@ -248,8 +249,8 @@ func (r *dispatchRun) claim(ctx context.Context) error {
 
 // pauseRetries has the next retries wait after a claim of some, which took the given time,
 // while every attempt fails.
-func (r *dispatchRun) pauseRetries(claimed []service.RenderedDelivery, took time.Duration) {
-	if r.failing && slices.ContainsFunc(claimed, func(d service.RenderedDelivery) bool { return d.Retry }) {
+func (r *dispatchRun) pauseRetries(claimed []webhooks.RenderedDelivery, took time.Duration) {
+	if r.failing && slices.ContainsFunc(claimed, func(d webhooks.RenderedDelivery) bool { return d.Retry }) {
 		r.retryPause = r.after(max(failingInterval, failingPause*took))
 	}
 }
@@ -298,9 +299,9 @@ func (r *dispatchRun) endSender(shared bool) {
 // next takes the next delivery of a running sender. First attempts come first, but leave
 // an eighth of the running senders to retries that wait, and retries leave as many requests
 // to first attempts always.
-func (r *dispatchRun) next(shared bool) (service.RenderedDelivery, bool) {
+func (r *dispatchRun) next(shared bool) (webhooks.RenderedDelivery, bool) {
 	if !r.Poller.holds(r.lease) {
-		return service.RenderedDelivery{}, false
+		return webhooks.RenderedDelivery{}, false
 	}
 	mayRetry := r.inFlight[classRetries] < maxRetryRequests && (shared || r.ownRetries < maxOwnRetries)
 	reserved := 0
@@ -319,11 +320,11 @@ func (r *dispatchRun) next(shared bool) (service.RenderedDelivery, bool) {
 			return d, true
 		}
 	}
-	return service.RenderedDelivery{}, false
+	return webhooks.RenderedDelivery{}, false
 }
 
 // send posts the delivery and then others until none is ready.
-func (r *dispatchRun) send(ctx context.Context, d service.RenderedDelivery, shared bool) {
+func (r *dispatchRun) send(ctx context.Context, d webhooks.RenderedDelivery, shared bool) {
 	r.mu.Lock()
 	for ok := true; ok; d, ok = r.next(shared) {
 		address, signer := r.address, r.signer
@@ -410,7 +411,7 @@ func (r *dispatchRun) record(ctx context.Context, mode recordMode) (bool, error)
 	for n := range recorded.Attempted {
 		recorded.Attempted[n].OrganizationID = r.address.OrganizationID
 	}
-	service.NotifyAttempts(ctx, r.Waker, recorded.Attempted...)
+	store.NotifyAttempts(ctx, r.Waker, recorded.Attempted...)
 	return true, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"millwright/service"
+	"millwright/service/store"
 )
 
 const (
@@ -27,7 +28,7 @@ const (
 type Dispatcher struct {
 	Service *service.Service
 	Sender  Sender
-	Waker   service.Waker
+	Waker   store.Waker
 	Now     func() time.Time
 	// After is time.After if it is nil.
 	After func(time.Duration) <-chan time.Time

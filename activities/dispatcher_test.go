@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"millwright/models"
-	"millwright/service"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 	"millwright/webhook"
 )
 
@@ -96,7 +96,7 @@ func TestBusyAddressNeedsNoWake(t *testing.T) {
 	}
 	// Once the lease is released, writers wake the address.
 	h.createWorkOrder("afterwards")
-	if targets := h.Wakes.Take(); !slices.Contains(targets, service.WakeTarget{Kind: service.TargetWebhook, ID: h.ID("erp_hook")}) {
+	if targets := h.Wakes.Take(); !slices.Contains(targets, store.WakeTarget{Kind: store.TargetWebhook, ID: h.ID("erp_hook")}) {
 		t.Errorf("woken were %v, want the address without a lease", targets)
 	}
 }
@@ -125,7 +125,7 @@ func TestFailedFirstAttemptWakesTheDeliverysWorkflow(t *testing.T) {
 		t.Errorf("the dispatch returned %+v, want one failure", result)
 	}
 	targets := h.Wakes.Take()
-	if len(targets) != 1 || targets[0].Kind != service.TargetDelivery || !strings.HasPrefix(targets[0].ID, "dlv_") {
+	if len(targets) != 1 || targets[0].Kind != store.TargetDelivery || !strings.HasPrefix(targets[0].ID, "dlv_") {
 		t.Errorf("woken were %v, want the delivery's workflow", targets)
 	}
 	if got := h.statuses(); got != "retrying 1" {

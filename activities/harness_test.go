@@ -18,8 +18,10 @@ import (
 	"millwright/mail"
 	"millwright/mail/mailtest"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/records"
 	"millwright/service/servicetest"
+	"millwright/service/store"
+	"millwright/service/webhooks"
 	"millwright/webhook"
 )
 
@@ -39,7 +41,7 @@ type harness struct {
 // newDispatchHarness returns a harness in real time whose dispatcher sends to the sender.
 func newDispatchHarness(t *testing.T, sender activities.Sender, idleTimeout time.Duration) *harness {
 	t.Helper()
-	f := servicetest.New(t, func(o *service.Options) { o.Now = time.Now })
+	f := servicetest.New(t, func(o *store.Options) { o.Now = time.Now })
 	return &harness{
 		Fixture: f, t: t, stop: make(chan struct{}),
 		dispatcher: &activities.Dispatcher{
@@ -96,7 +98,7 @@ func (h *harness) dispatchTo(webhookID string) (result activities.DispatchResult
 // createWorkOrder creates a work order as the ERP and returns its id.
 func (h *harness) createWorkOrder(title string) string {
 	h.t.Helper()
-	result, err := h.CreateWorkOrder(h.t.Context(), h.Actor("erp"), service.RequestKey{}, service.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: title})
+	result, err := h.CreateWorkOrder(h.t.Context(), h.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: title})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -127,7 +129,7 @@ func (h *harness) deliveryOf(record string) string {
 	return servicetest.Value[string](h.Fixture, `SELECT id FROM all_deliveries WHERE record_id = $1 AND webhook_id = $2`, record, h.ID("erp_hook"))
 }
 
-func (h *harness) person(key string) service.Actor {
+func (h *harness) person(key string) store.Actor {
 	h.t.Helper()
 	actor, err := h.PersonActor(h.t.Context(), h.ID(key))
 	if err != nil {
@@ -137,25 +139,25 @@ func (h *harness) person(key string) service.Actor {
 }
 
 // assign creates a work order as the actor, with workers and consultants.
-func (h *harness) assign(actor service.Actor, workers, consultants []string) string {
+func (h *harness) assign(actor store.Actor, workers, consultants []string) string {
 	h.t.Helper()
-	order := service.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace filter"}
+	order := records.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace filter"}
 	for _, key := range workers {
 		order.Assignees = append(order.Assignees, h.ID(key))
 	}
 	for _, key := range consultants {
 		order.Consultants = append(order.Consultants, h.ID(key))
 	}
-	result, err := h.CreateWorkOrder(h.t.Context(), actor, service.RequestKey{}, order)
+	result, err := h.CreateWorkOrder(h.t.Context(), actor, store.RequestKey{}, order)
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	return result.RecordID
 }
 
-func (h *harness) cancel(actor service.Actor, id, reason string) {
+func (h *harness) cancel(actor store.Actor, id, reason string) {
 	h.t.Helper()
-	if _, err := h.CancelWorkOrder(h.t.Context(), actor, service.RequestKey{}, id, &reason); err != nil {
+	if _, err := h.CancelWorkOrder(h.t.Context(), actor, store.RequestKey{}, id, &reason); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -212,7 +214,7 @@ func (h *harness) wantNotices(want string) {
 }
 
 // received is what a receiver sees of a delivery.
-type received = service.RenderedDelivery
+type received = webhooks.RenderedDelivery
 
 // receiver is a Sender that keeps what it gets.
 type receiver struct {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"millwright/service"
+	"millwright/service/upkeep"
 )
 
 const (
@@ -37,10 +38,10 @@ type Housekeeper struct {
 // HousekeepForAWhile keeps house every Interval for the duration, at most
 // MaxHousekeepingRun, or until the worker stops, and again at once while expired rows are
 // left. Its heartbeats and its result are the number of removed rows by table.
-func (h *Housekeeper) HousekeepForAWhile(ctx context.Context, duration time.Duration) (service.RemovalResult, error) {
+func (h *Housekeeper) HousekeepForAWhile(ctx context.Context, duration time.Duration) (upkeep.RemovalResult, error) {
 	var mu sync.Mutex
-	var total service.RemovalResult
-	progress := func() service.RemovalResult {
+	var total upkeep.RemovalResult
+	progress := func() upkeep.RemovalResult {
 		mu.Lock()
 		defer mu.Unlock()
 		return total
@@ -60,9 +61,9 @@ func (h *Housekeeper) HousekeepForAWhile(ctx context.Context, duration time.Dura
 // worker stops. It returns the number of rows by table.
 // First it writes a watermark (service.WriteWatermark), which must not wait for the removals, and makes
 // the partitions of the next days.
-func (h *Housekeeper) housekeep(ctx context.Context) (service.RemovalResult, error) {
+func (h *Housekeeper) housekeep(ctx context.Context) (upkeep.RemovalResult, error) {
 	if err := h.Service.WriteWatermark(ctx); err != nil {
-		return service.RemovalResult{}, err
+		return upkeep.RemovalResult{}, err
 	}
 	making := h.Service.MakePartitions(ctx)
 	deadline := h.Now().Add(MaxRemoval)

@@ -14,8 +14,10 @@ import (
 
 	"millwright/activities"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/records"
 	"millwright/service/servicetest"
+	"millwright/service/store"
+	"millwright/service/upkeep"
 )
 
 // heartbeats calls beat for each heartbeat of an activity, even one that is not sent.
@@ -56,7 +58,7 @@ func newHousekeeper(t *testing.T, f *servicetest.Fixture, stop chan struct{}, be
 
 // keepHouse has the activity keep house, with batches of two rows. It calls looksAtClock
 // before the first batch, after each, and at the end.
-func keepHouse(t *testing.T, f *servicetest.Fixture, stop chan struct{}, looksAtClock func()) service.RemovalResult {
+func keepHouse(t *testing.T, f *servicetest.Fixture, stop chan struct{}, looksAtClock func()) upkeep.RemovalResult {
 	t.Helper()
 	housekeeper, env := newHousekeeper(t, f, stop, func([]any) {})
 	housekeeper.Interval = time.Hour // once
@@ -68,7 +70,7 @@ func keepHouse(t *testing.T, f *servicetest.Fixture, stop chan struct{}, looksAt
 	if err != nil {
 		t.Fatal(err)
 	}
-	var removed service.RemovalResult
+	var removed upkeep.RemovalResult
 	if err := value.Get(&removed); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +87,7 @@ func addExpiredTokens(f *servicetest.Fixture, n int) {
 func TestHousekeepingRemovesEverythingIfThereIsTime(t *testing.T) {
 	f := servicetest.New(t)
 	addExpiredTokens(f, 7)
-	if removed := keepHouse(t, f, make(chan struct{}), func() {}); removed != (service.RemovalResult{RevokedTokens: 7}) {
+	if removed := keepHouse(t, f, make(chan struct{}), func() {}); removed != (upkeep.RemovalResult{RevokedTokens: 7}) {
 		t.Errorf("removed %+v", removed)
 	}
 }
@@ -116,11 +118,11 @@ func TestHousekeepingReturnsWhenTheTimeIsUp(t *testing.T) {
 			close(stop)
 		}
 	})
-	if removed != (service.RemovalResult{RevokedTokens: 2, More: true}) || looks != 7 {
+	if removed != (upkeep.RemovalResult{RevokedTokens: 2, More: true}) || looks != 7 {
 		t.Errorf("the first removed %+v, with %d looks at the clock", removed, looks)
 	}
 	removed = keepHouse(t, f, make(chan struct{}), func() {})
-	if removed != (service.RemovalResult{RevokedTokens: 7}) {
+	if removed != (upkeep.RemovalResult{RevokedTokens: 7}) {
 		t.Errorf("the next removed %+v", removed)
 	}
 }
@@ -135,7 +137,7 @@ func TestHousekeepingStopsWithItsWorker(t *testing.T) {
 			close(stop)
 		}
 	})
-	if removed != (service.RemovalResult{RevokedTokens: 2, More: true}) {
+	if removed != (upkeep.RemovalResult{RevokedTokens: 2, More: true}) {
 		t.Errorf("removed %+v", removed)
 	}
 }
@@ -163,7 +165,7 @@ func TestHousekeepForAWhileGoesOnUntilItsWorkerStops(t *testing.T) {
 	if ended.err != nil {
 		t.Fatal(ended.err)
 	}
-	var removed service.RemovalResult
+	var removed upkeep.RemovalResult
 	if err := ended.value.Get(&removed); err != nil || removed.RevokedTokens != 7 {
 		t.Errorf("removed %+v, %v", removed, err)
 	}
@@ -178,8 +180,8 @@ func TestHousekeepForAWhileEndsWhenItsTimeIsUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var removed service.RemovalResult
-	if err := value.Get(&removed); err != nil || removed != (service.RemovalResult{RevokedTokens: 3}) {
+	var removed upkeep.RemovalResult
+	if err := value.Get(&removed); err != nil || removed != (upkeep.RemovalResult{RevokedTokens: 3}) {
 		t.Errorf("removed %+v, %v", removed, err)
 	}
 	if len(progress) != 1 {
@@ -190,7 +192,7 @@ func TestHousekeepForAWhileEndsWhenItsTimeIsUp(t *testing.T) {
 // An empty state ends the Delivery workflow.
 func TestRemovedDeliveryIsEmpty(t *testing.T) {
 	f := servicetest.New(t)
-	if _, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), service.RequestKey{}, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"}); err != nil {
+	if _, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"}); err != nil {
 		t.Fatal(err)
 	}
 	id := servicetest.Value[string](f, `SELECT id FROM all_deliveries WHERE webhook_id = $1`, f.ID("erp_hook"))

@@ -14,7 +14,9 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/people"
+	"millwright/service/store"
+	"millwright/service/webhooks"
 	"millwright/webhook"
 )
 
@@ -103,7 +105,7 @@ func NewInstrumentation(registerer prometheus.Registerer, tracer trace.Tracer, l
 }
 
 // outcome classifies an attempt.
-func outcome(a service.Attempt) string {
+func outcome(a webhooks.Attempt) string {
 	switch a.Status {
 	case 0:
 		return string(a.Problem)
@@ -117,8 +119,8 @@ func outcome(a service.Attempt) string {
 // send makes one attempt and instruments it. The span is a child of the call that
 // the event comes from, and linked to the activity.
 func (i *Instrumentation) send(
-	ctx context.Context, sender Sender, signer *webhook.Signer, now func() time.Time, address service.Address, d service.RenderedDelivery,
-) service.Attempt {
+	ctx context.Context, sender Sender, signer *webhook.Signer, now func() time.Time, address webhooks.Address, d webhooks.RenderedDelivery,
+) webhooks.Attempt {
 	if i == nil {
 		return Send(ctx, sender, signer, now, address.URL, d)
 	}
@@ -136,14 +138,14 @@ func (i *Instrumentation) send(
 	return attempt
 }
 
-func (i *Instrumentation) startAttempt(ctx context.Context, address service.Address, d service.RenderedDelivery) (context.Context, trace.Span) {
+func (i *Instrumentation) startAttempt(ctx context.Context, address webhooks.Address, d webhooks.RenderedDelivery) (context.Context, trace.Span) {
 	if i.tracer == nil {
 		return ctx, noop.Span{}
 	}
 	options := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindClient)}
 	if d.TraceParent != "" {
 		options = append(options, trace.WithLinks(trace.LinkFromContext(ctx)))
-		ctx = service.WithTraceParent(ctx, d.TraceParent)
+		ctx = store.WithTraceParent(ctx, d.TraceParent)
 	}
 	ctx, span := i.tracer.Start(ctx, "deliver "+string(d.EventType), options...)
 	if span.IsRecording() {
@@ -155,7 +157,7 @@ func (i *Instrumentation) startAttempt(ctx context.Context, address service.Addr
 	return ctx, span
 }
 
-func (i *Instrumentation) attempted(a service.Attempt, now func() time.Time) {
+func (i *Instrumentation) attempted(a webhooks.Attempt, now func() time.Time) {
 	result := outcome(a)
 	i.attempts.WithLabelValues(result).Inc()
 	i.duration.Observe(a.Latency.Seconds())
@@ -166,7 +168,7 @@ func (i *Instrumentation) attempted(a service.Attempt, now func() time.Time) {
 
 // report completes the attempt's span and logs the attempt. Neither shows the URL,
 // which may contain a secret.
-func (i *Instrumentation) report(ctx context.Context, span trace.Span, address service.Address, d service.RenderedDelivery, a service.Attempt) {
+func (i *Instrumentation) report(ctx context.Context, span trace.Span, address webhooks.Address, d webhooks.RenderedDelivery, a webhooks.Attempt) {
 	result := outcome(a)
 	level := slog.LevelDebug
 	if result != outcomeSuccess {
@@ -228,11 +230,11 @@ func (i *Instrumentation) failed(deliveries int) {
 }
 
 // mailOutcomes are the statuses of e-mails as the metric's label has them.
-var mailOutcomes = map[service.MailStatus]string{
-	service.MailSent: "sent", service.MailInbox: "kept", service.MailWaiting: "put_off",
+var mailOutcomes = map[people.MailStatus]string{
+	people.MailSent: "sent", people.MailInbox: "kept", people.MailWaiting: "put_off",
 }
 
-func (i *Instrumentation) countMail(status service.MailStatus) {
+func (i *Instrumentation) countMail(status people.MailStatus) {
 	if i != nil {
 		i.mails.WithLabelValues(mailOutcomes[status]).Inc()
 	}

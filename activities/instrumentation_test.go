@@ -17,8 +17,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"millwright/activities"
-	"millwright/service"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 	"millwright/webhook"
 )
 
@@ -213,8 +213,8 @@ func TestFailingDeliveriesAreWokenInTheTraceOfTheirCall(t *testing.T) {
 // tracingWaker records the trace of each wake.
 type tracingWaker struct{ servicetest.Wakes }
 
-func (w *tracingWaker) WakeIn(ctx context.Context, targets ...service.WakeTarget) {
+func (w *tracingWaker) WakeIn(ctx context.Context, targets ...store.WakeTarget) {
 	for _, target := range targets {
-		w.Wake(service.WakeTarget{Kind: target.Kind, ID: target.ID + " in " + *service.TraceParent(ctx)})
+		w.Wake(store.WakeTarget{Kind: target.Kind, ID: target.ID + " in " + *store.TraceParent(ctx)})
 	}
 }

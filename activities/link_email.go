@@ -7,12 +7,12 @@ import (
 
 	"millwright/mail"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/people"
 )
 
 // composeLink renders a sign-in link as an e-mail. The address of the link is the only one in
 // it.
-func composeLink(link service.LinkEmail, publicURL string) mail.Message {
+func composeLink(link people.LinkEmail, publicURL string) mail.Message {
 	name, organization := mail.Unlinked(link.PersonName), mail.Unlinked(link.Organization)
 	subject, text := "Choose a new password", "Someone, probably you, asked for a new password for Millwright.\nIf it was not you, do nothing: your password stays as it is."
 	if link.Kind == models.LinkInvitation {

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"millwright/service"
+	"millwright/service/people"
 )
 
 const (
@@ -67,10 +67,10 @@ func (n *Notices) MailLinks(ctx context.Context) (more bool, err error) {
 }
 
 // mailLink sends one link and records that.
-func (n *Notices) mailLink(ctx context.Context, link service.LinkEmail) error {
+func (n *Notices) mailLink(ctx context.Context, link people.LinkEmail) error {
 	outcome, err := n.deliver(ctx, composeLink(link, n.Service.Issuer))
 	if err != nil {
-		outcome = service.MailWaiting
+		outcome = people.MailWaiting
 	}
 	n.Instrumentation.countMail(outcome)
 	if recorded := n.Service.RecordLinkEmail(context.WithoutCancel(ctx), link, outcome); recorded != nil {

@@ -14,7 +14,7 @@ import (
 	"millwright/activities"
 	"millwright/mail/mailtest"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/people"
 	"millwright/service/servicetest"
 )
 
@@ -28,7 +28,7 @@ func mailing(h *harness) *harness {
 // invite invites a person whose invitation is to be mailed.
 func (h *harness) invite(name, email string) {
 	h.t.Helper()
-	_, link, err := h.InvitePerson(h.t.Context(), h.person("ann"), h.Acme.OrganizationID, service.Invitation{Name: name, Email: email})
+	_, link, err := h.InvitePerson(h.t.Context(), h.person("ann"), h.Acme.OrganizationID, people.Invitation{Name: name, Email: email})
 	if err != nil || link.Token != "" {
 		h.t.Fatalf("the link is %q, %v; want none, since it is mailed", link.Token, err)
 	}
@@ -141,7 +141,7 @@ func TestOrganizationsTakeTurnsWithLinks(t *testing.T) {
 		h.invite("Nia", "nia"+strings.Repeat("i", i)+"@acme.example.com")
 	}
 	h.Clock.Advance(time.Second)
-	if err := h.ForgotPassword(t.Context(), "pia@polar.example.com", service.Client{Network: "192.0.2.1"}); err != nil {
+	if err := h.ForgotPassword(t.Context(), "pia@polar.example.com", people.Client{Network: "192.0.2.1"}); err != nil {
 		t.Fatal(err)
 	}
 	links, err := h.ClaimLinkEmails(t.Context())
@@ -243,7 +243,7 @@ func TestMailingLogsNothingPersonal(t *testing.T) {
 	if err != nil || len(links) != 1 {
 		t.Fatal(links, err)
 	}
-	if err := h.RecordLinkEmail(t.Context(), links[0], service.MailWaiting); err != nil {
+	if err := h.RecordLinkEmail(t.Context(), links[0], people.MailWaiting); err != nil {
 		t.Fatal(err)
 	}
 	h.Clock.Advance(time.Hour)

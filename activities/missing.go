@@ -8,7 +8,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 
-	"millwright/service"
+	"millwright/service/store"
 )
 
 // The pace of WakeMissing.
@@ -28,23 +28,23 @@ const (
 // open. Workflows that started or ended in the last seconds may be wrong.
 type WorkflowLister interface {
 	// OpenWorkflows returns all of the kind.
-	OpenWorkflows(ctx context.Context, kind service.TargetKind) (map[string]bool, error)
+	OpenWorkflows(ctx context.Context, kind store.TargetKind) (map[string]bool, error)
 	// OpenAmong returns the targets that have open workflows; all are of one kind.
-	OpenAmong(ctx context.Context, targets []service.WakeTarget) (map[string]bool, error)
+	OpenAmong(ctx context.Context, targets []store.WakeTarget) (map[string]bool, error)
 }
 
 // comparedKinds are the kinds that WakeMissing compares, in this order.
-var comparedKinds = []service.TargetKind{
-	service.TargetWebhook, service.TargetDelivery, service.TargetWorkOrder, service.TargetFeedback,
+var comparedKinds = []store.TargetKind{
+	store.TargetWebhook, store.TargetDelivery, store.TargetWorkOrder, store.TargetFeedback,
 }
 
 // comparison is the progress of WakeMissing. Heartbeats store it.
 type comparison struct {
 	// Kind is the one that is compared; those before it are done. Records are done up to the
 	// one with the ID of the organization.
-	Kind           service.TargetKind `json:"kind"`
-	OrganizationID string             `json:"organization_id,omitempty"`
-	ID             string             `json:"id,omitempty"`
+	Kind           store.TargetKind `json:"kind"`
+	OrganizationID string           `json:"organization_id,omitempty"`
+	ID             string           `json:"id,omitempty"`
 	// Missing counts what was woken.
 	Missing int `json:"missing"`
 }
@@ -63,7 +63,7 @@ func (s *Sweeper) WakeMissing(ctx context.Context) (int, error) {
 			at = comparison{Kind: kind, Missing: at.Missing}
 		}
 		compare := s.compareRecords
-		if kind == service.TargetWebhook || kind == service.TargetDelivery {
+		if kind == store.TargetWebhook || kind == store.TargetDelivery {
 			compare = s.compareAll
 		}
 		if err := compare(ctx, &at); err != nil {
@@ -93,7 +93,7 @@ func (s *Sweeper) compareAll(ctx context.Context, at *comparison) error {
 // compareRecords wakes what is missing of a kind of which very many may be open.
 func (s *Sweeper) compareRecords(ctx context.Context, at *comparison) error {
 	for {
-		page, err := s.Service.OpenRecords(ctx, service.WakeTarget{Kind: at.Kind, OrganizationID: at.OrganizationID, ID: at.ID}, recordsPage)
+		page, err := s.Service.OpenRecords(ctx, store.WakeTarget{Kind: at.Kind, OrganizationID: at.OrganizationID, ID: at.ID}, recordsPage)
 		if err != nil || len(page) == 0 {
 			return err
 		}
@@ -123,7 +123,7 @@ func (s *Sweeper) compareRecords(ctx context.Context, at *comparison) error {
 }
 
 // missingOf returns the targets that are not open.
-func missingOf(wanted []service.WakeTarget, open map[string]bool) (missing []service.WakeTarget) {
+func missingOf(wanted []store.WakeTarget, open map[string]bool) (missing []store.WakeTarget) {
 	for _, target := range wanted {
 		if !open[target.ID] {
 			missing = append(missing, target)

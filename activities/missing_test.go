@@ -15,24 +15,24 @@ import (
 
 	"millwright/activities"
 	"millwright/models"
-	"millwright/service"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 )
 
 // openList is a WorkflowLister. all lists the open address and delivery workflows.
 type openList struct {
-	all     map[service.TargetKind]map[string]bool
+	all     map[store.TargetKind]map[string]bool
 	records map[string]bool
 	// pages are the sizes of the pages of records, after which it fails if failAfter is not 0.
 	pages     []int
 	failAfter int
 }
 
-func (o *openList) OpenWorkflows(_ context.Context, kind service.TargetKind) (map[string]bool, error) {
+func (o *openList) OpenWorkflows(_ context.Context, kind store.TargetKind) (map[string]bool, error) {
 	return o.all[kind], nil
 }
 
-func (o *openList) OpenAmong(_ context.Context, targets []service.WakeTarget) (map[string]bool, error) {
+func (o *openList) OpenAmong(_ context.Context, targets []store.WakeTarget) (map[string]bool, error) {
 	if o.failAfter > 0 && len(o.pages) == o.failAfter {
 		return nil, errors.New("the list is not available")
 	}
@@ -100,7 +100,7 @@ func taken(t *testing.T, f *servicetest.Fixture) (ids []string) {
 		}
 	}
 	for _, w := range f.Wakes.Take() {
-		if w.Kind == service.TargetWorkOrder || w.Kind == service.TargetFeedback {
+		if w.Kind == store.TargetWorkOrder || w.Kind == store.TargetFeedback {
 			ids = append(ids, w.ID)
 		}
 	}
@@ -119,8 +119,8 @@ func TestMissingWorkflowsAreWoken(t *testing.T) {
 	h.Exec(`UPDATE open_deliveries SET workflow = false WHERE id = $1`, ids[0])
 	h.SetDeliveries(models.DeliveryFailed, `id = $1`, ids[1])
 	h.Wakes.Take()
-	c := newComparison(h.Fixture, &openList{all: map[service.TargetKind]map[string]bool{
-		service.TargetWebhook: {h.ID("erp_hook"): true}, service.TargetDelivery: {ids[2]: true},
+	c := newComparison(h.Fixture, &openList{all: map[store.TargetKind]map[string]bool{
+		store.TargetWebhook: {h.ID("erp_hook"): true}, store.TargetDelivery: {ids[2]: true},
 	}})
 	if _, err := c.run(t); err != nil {
 		t.Fatal(err)
@@ -129,9 +129,9 @@ func TestMissingWorkflowsAreWoken(t *testing.T) {
 	addresses := 0
 	for _, w := range h.Wakes.Take() {
 		switch w.Kind { //nolint:exhaustive // records have their own test
-		case service.TargetDelivery:
+		case store.TargetDelivery:
 			deliveries = append(deliveries, w.ID)
-		case service.TargetWebhook:
+		case store.TargetWebhook:
 			if addresses++; w.ID == h.ID("erp_hook") {
 				t.Error("an address is woken whose workflow is open")
 			}

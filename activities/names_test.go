@@ -11,7 +11,10 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/worker"
 
-	"millwright/service"
+	"millwright/service/records"
+	"millwright/service/store"
+	"millwright/service/upkeep"
+	"millwright/service/webhooks"
 )
 
 // registry records the method that is registered under each name.
@@ -59,9 +62,9 @@ func TestStoredResultsKeepTheirFields(t *testing.T) {
 		`{"Sent":0,"Kept":0}`: MailResult{},
 		`{"Applied":false,"State":{"ID":"","OrganizationID":"","Status":"","TargetDate":null,"TargetSetAt":null,` +
 			`"InReviewSince":null,"Mail":false,"Reminders":null}}`: ReminderResult{},
-		`{"ID":"","OrganizationID":"","Status":"","Mail":false}`: service.FeedbackState{},
-		`{"ID":"","OrganizationID":"","Status":"","Mail":false,"Transitions":[{"At":` + time + `,"From":"","To":"","By":""}]}`: service.FeedbackState{
-			Transitions: []service.Transition{{}},
+		`{"ID":"","OrganizationID":"","Status":"","Mail":false}`: records.FeedbackState{},
+		`{"ID":"","OrganizationID":"","Status":"","Mail":false,"Transitions":[{"At":` + time + `,"From":"","To":"","By":""}]}`: records.FeedbackState{
+			Transitions: []records.Transition{{}},
 		},
 		`{"id":"","status":"","changed_at":` + time + `}`: RecordActionResult{},
 		`{"DeliveryID":"","WebhookID":"","IntegrationID":"","OrganizationID":"","RecordID":"","EventID":"","EventType":"",` +
@@ -69,10 +72,10 @@ func TestStoredResultsKeepTheirFields(t *testing.T) {
 			`,"CreatedAt":` + time + `,"LoadedAt":` + time + `,"ResponseLimit":0}`: LoadedDelivery{},
 		`{"WebhookID":"","OrganizationID":"","IntegrationID":"","Enabled":false,"OffReason":null,"OffAt":null,"FailingSince":null,"WarnedAt":null,` +
 			`"LastSuccessAt":null,"LastAt":null,"LastStatus":null,"LastError":null,"ShutOffDue":false,"Due":false,"NextRetryAt":null,"Notices":false,` +
-			`"Pending":0,"Retrying":0,"Shown":0,"Held":0,"Failed":0,"LoadedAt":` + time + `}`: service.AddressState{},
-		`{"number":0,"result":"","at":` + time + `,"status":"","recorded_at":` + time + `}`: service.AttemptSignal{},
+			`"Pending":0,"Retrying":0,"Shown":0,"Held":0,"Failed":0,"LoadedAt":` + time + `}`: webhooks.AddressState{},
+		`{"number":0,"result":"","at":` + time + `,"status":"","recorded_at":` + time + `}`: store.AttemptSignal{},
 		`{"event_id":"","latency_ms":0}`: TestResult{},
-		`{"RevokedTokens":0,"RateCounters":0,"Leases":0,"Watermarks":0,"Deliveries":0,"Partitions":0,"Repositioned":0,"More":false}`: service.RemovalResult{},
+		`{"RevokedTokens":0,"RateCounters":0,"Leases":0,"Watermarks":0,"Deliveries":0,"Partitions":0,"Repositioned":0,"More":false}`: upkeep.RemovalResult{},
 	} {
 		got, err := json.Marshal(result)
 		if err != nil || string(got) != want {

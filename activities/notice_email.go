@@ -11,7 +11,7 @@ import (
 
 	"millwright/mail"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/effects"
 )
 
 //go:embed notice.txt notice.html
@@ -80,7 +80,7 @@ type fact struct{ Name, Value string }
 
 // compose renders the notices of one person about one change as an e-mail. It
 // fails if no notice is of a known kind.
-func compose(n service.NoticeEmail) (mail.Message, error) {
+func compose(n effects.NoticeEmail) (mail.Message, error) {
 	n = unlinked(n)
 	view := noticeView{Greeting: n.PersonName, Facts: factsOf(n)}
 	subject := ""
@@ -115,7 +115,7 @@ func compose(n service.NoticeEmail) (mail.Message, error) {
 
 // unlinked returns the notice with strings that mail programs do not turn into links: people
 // could use a name to send others to their pages.
-func unlinked(n service.NoticeEmail) service.NoticeEmail {
+func unlinked(n effects.NoticeEmail) effects.NoticeEmail {
 	for _, text := range []*string{
 		&n.Organization, &n.PersonName, &n.Title, &n.Node, &n.Reason, &n.ActorName, &n.Integration, &n.Identity, &n.URL, &n.OffReason,
 	} {
@@ -125,7 +125,7 @@ func unlinked(n service.NoticeEmail) service.NoticeEmail {
 }
 
 // subjectOf names the record for people.
-func subjectOf(n service.NoticeEmail) string {
+func subjectOf(n effects.NoticeEmail) string {
 	switch {
 	case n.Number != nil:
 		return fmt.Sprintf("Work order %d, %s", *n.Number, n.Title)
@@ -140,7 +140,7 @@ func subjectOf(n service.NoticeEmail) string {
 	}
 }
 
-func fill(sentence string, n service.NoticeEmail) string {
+func fill(sentence string, n effects.NoticeEmail) string {
 	actor, reason := n.ActorName, n.Reason+n.OffReason
 	if actor == "" {
 		actor = "Someone"
@@ -157,7 +157,7 @@ func fill(sentence string, n service.NoticeEmail) string {
 
 func formatTime(at models.Time) string { return at.Format("2 January 2006, 15:04 UTC") }
 
-func factsOf(n service.NoticeEmail) []fact {
+func factsOf(n effects.NoticeEmail) []fact {
 	facts := []fact{{"Organization", n.Organization}}
 	add := func(name, value string) {
 		if value != "" {

@@ -7,12 +7,12 @@ import (
 
 	"millwright/mail"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/effects"
 )
 
 // noticeOf returns an e-mail of the kinds, about a fitting record.
-func noticeOf(kinds ...models.NoticeKind) service.NoticeEmail {
-	n := service.NoticeEmail{
+func noticeOf(kinds ...models.NoticeKind) effects.NoticeEmail {
+	n := effects.NoticeEmail{
 		NoticeIDs: []int64{4711, 4712}, CreatedAt: models.TimeOf(time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC)),
 		Organization: "Acme Facilities", PersonName: "Ann Field", PersonEmail: "ann@acme.example.com", ActorName: "Bob Stone",
 	}
@@ -81,42 +81,42 @@ func TestEveryKindOfNoticeIsRendered(t *testing.T) {
 func TestNoticeEmailSaysWhoAndWhy(t *testing.T) {
 	tests := []struct {
 		name  string
-		email func() service.NoticeEmail
+		email func() effects.NoticeEmail
 		want  string
 	}{
-		{"who sent it back, and the comment", func() service.NoticeEmail {
+		{"who sent it back, and the comment", func() effects.NoticeEmail {
 			n := noticeOf(models.NoticeSentBack)
 			n.Reason = "The belt is still loose."
 			return n
 		}, "Bob Stone reviewed the work and sent it back. The belt is still loose."},
-		{"without a comment", func() service.NoticeEmail { return noticeOf(models.NoticeSentBack) },
+		{"without a comment", func() effects.NoticeEmail { return noticeOf(models.NoticeSentBack) },
 			"Bob Stone reviewed the work and sent it back.\n"},
-		{"why it was cancelled", func() service.NoticeEmail {
+		{"why it was cancelled", func() effects.NoticeEmail {
 			n := noticeOf(models.NoticeCancelled)
 			n.Reason = "Ordered twice."
 			return n
 		}, "Bob Stone cancelled the work order. Ordered twice."},
-		{"why an address was turned off", func() service.NoticeEmail {
+		{"why an address was turned off", func() effects.NoticeEmail {
 			n := noticeOf(models.NoticeWebhookOff)
 			n.OffReason = "The receiver responded 410 Gone."
 			return n
 		}, "held from now on. The receiver responded 410 Gone. Once"},
-		{"someone, if the actor is unknown", func() service.NoticeEmail {
+		{"someone, if the actor is unknown", func() effects.NoticeEmail {
 			n := noticeOf(models.NoticeHeld)
 			n.ActorName = ""
 			return n
 		}, "Someone put the work order on hold."},
-		{"since when a review waits", func() service.NoticeEmail {
+		{"since when a review waits", func() effects.NoticeEmail {
 			n := noticeOf(models.NoticeReviewWaits)
 			n.About = n.TargetDate
 			return n
 		}, "The work has been waiting for your review since 5 April 2026, 08:30 UTC."},
-		{"since when a review is overdue", func() service.NoticeEmail {
+		{"since when a review is overdue", func() effects.NoticeEmail {
 			n := noticeOf(models.NoticeReviewOverdue)
 			n.About = n.TargetDate
 			return n
 		}, "waiting for its review since 5 April 2026, 08:30 UTC. Its consultants were reminded."},
-		{"two reasons in one message", func() service.NoticeEmail { return noticeOf(models.NoticeAssigned, models.NoticeConsulted) },
+		{"two reasons in one message", func() effects.NoticeEmail { return noticeOf(models.NoticeAssigned, models.NoticeConsulted) },
 			"Bob Stone assigned the work order to you or your team.\n\nBob Stone made you or your team its consultant"},
 	}
 	for _, tt := range tests {

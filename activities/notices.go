@@ -6,6 +6,8 @@ import (
 
 	"millwright/mail"
 	"millwright/service"
+	"millwright/service/effects"
+	"millwright/service/people"
 )
 
 // Mailer sends one e-mail; *mail.Client is the real one.
@@ -44,7 +46,7 @@ func (n *Notices) MailNotices(ctx context.Context, recordID string) (MailResult,
 	}
 	// Deferred messages stay claimed until here, so that the next claim finds others.
 	for _, email := range run.deferred {
-		if released := n.Service.RecordNoticeEmail(context.WithoutCancel(ctx), email, service.MailWaiting); err == nil {
+		if released := n.Service.RecordNoticeEmail(context.WithoutCancel(ctx), email, people.MailWaiting); err == nil {
 			err = released
 		}
 	}
@@ -58,7 +60,7 @@ func (n *Notices) MailNotices(ctx context.Context, recordID string) (MailResult,
 type mailRun struct {
 	result MailResult
 	// deferred are those that the mail server did not accept. They are still claimed.
-	deferred []service.NoticeEmail
+	deferred []effects.NoticeEmail
 	// rejected is why one was deferred that did not delay the others.
 	rejected error
 }
@@ -73,7 +75,7 @@ func (n *Notices) mailSome(ctx context.Context, recordID string, run *mailRun) (
 	for i, email := range emails {
 		outcome, err := n.send(ctx, email)
 		if err != nil {
-			n.Instrumentation.countMail(service.MailWaiting)
+			n.Instrumentation.countMail(people.MailWaiting)
 			run.deferred, run.rejected = append(run.deferred, email), err
 			if !aboutRecipient(err) {
 				run.deferred = append(run.deferred, emails[i+1:]...)
@@ -85,7 +87,7 @@ func (n *Notices) mailSome(ctx context.Context, recordID string, run *mailRun) (
 			return false, err
 		}
 		n.Instrumentation.countMail(outcome)
-		if outcome == service.MailSent {
+		if outcome == people.MailSent {
 			run.result.Sent++
 		} else {
 			run.result.Kept++
@@ -103,25 +105,25 @@ func aboutRecipient(err error) bool {
 
 // send sends one message. The outcome is MailInbox for a message that can never
 // be sent; an error means that it must be retried and contains no name or address.
-func (n *Notices) send(ctx context.Context, email service.NoticeEmail) (service.MailStatus, error) {
+func (n *Notices) send(ctx context.Context, email effects.NoticeEmail) (people.MailStatus, error) {
 	message, err := compose(email)
 	if err != nil {
-		return service.MailInbox, nil //nolint:nilerr // it can never be sent
+		return people.MailInbox, nil //nolint:nilerr // it can never be sent
 	}
 	return n.deliver(ctx, message)
 }
 
 // deliver is send for a message.
-func (n *Notices) deliver(ctx context.Context, message mail.Message) (service.MailStatus, error) {
+func (n *Notices) deliver(ctx context.Context, message mail.Message) (people.MailStatus, error) {
 	select {
 	case n.SendSlots <- struct{}{}:
 		defer func() { <-n.SendSlots }()
 	case <-ctx.Done():
-		return service.MailWaiting, ctx.Err()
+		return people.MailWaiting, ctx.Err()
 	}
 	err := n.Mailer.Send(ctx, message)
 	if rejected, ok := errors.AsType[*mail.Error](err); ok && rejected.Permanent {
-		return service.MailInbox, nil
+		return people.MailInbox, nil
 	}
-	return service.MailSent, err
+	return people.MailSent, err
 }

@@ -12,7 +12,10 @@ import (
 	"millwright/mail"
 	"millwright/mail/mailtest"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/effects"
+	"millwright/service/people"
+	"millwright/service/records"
+	"millwright/service/store"
 )
 
 func TestEachPersonGetsOneMessageForEachChange(t *testing.T) {
@@ -151,10 +154,10 @@ func TestConcurrentMailingsSendEachMessageOnce(t *testing.T) {
 func change(t *testing.T, h *harness, id string) {
 	t.Helper()
 	ctx := t.Context()
-	_, err := h.AssignWorkOrder(ctx, h.Actor("erp"), service.RequestKey{}, id, []string{h.ID("ann")}, nil)
+	_, err := h.AssignWorkOrder(ctx, h.Actor("erp"), store.RequestKey{}, id, []string{h.ID("ann")}, nil)
 	if err == nil {
 		h.Clock.Advance(time.Second)
-		_, err = h.UnassignWorkOrder(ctx, h.Actor("erp"), service.RequestKey{}, id, h.ID("ann"))
+		_, err = h.UnassignWorkOrder(ctx, h.Actor("erp"), store.RequestKey{}, id, h.ID("ann"))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +188,7 @@ func TestNoticesThatWaitTooLongStayInTheInbox(t *testing.T) {
 	h := newMailHarness(t)
 	id := h.assign(h.Actor("erp"), []string{"crew"}, nil)
 	h.server.Down()
-	h.Clock.Advance(service.MailFor)
+	h.Clock.Advance(effects.MailFor)
 	if _, err := h.tryMail(id); err == nil {
 		t.Fatal("no message was sent")
 	}
@@ -215,11 +218,11 @@ func TestTemporarilyRejectedRecipientDelaysNoOneElse(t *testing.T) {
 	for range 12 { // more changes about bob than one claim takes
 		for _, do := range []func() error{
 			func() error {
-				_, err := h.UnassignWorkOrder(t.Context(), h.Actor("erp"), service.RequestKey{}, id, h.ID("bob"))
+				_, err := h.UnassignWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, id, h.ID("bob"))
 				return err
 			},
 			func() error {
-				_, err := h.AssignWorkOrder(t.Context(), h.Actor("erp"), service.RequestKey{}, id, []string{h.ID("bob")}, nil)
+				_, err := h.AssignWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, id, []string{h.ID("bob")}, nil)
 				return err
 			},
 		} {
@@ -276,7 +279,7 @@ func TestDeadWorkersClaimsExpire(t *testing.T) {
 	h.wantMessages("bob assigned to you", "dan assigned to you")
 	// The first worker was alive after all and defers its messages.
 	for _, email := range emails {
-		if err := h.RecordNoticeEmail(t.Context(), email, service.MailWaiting); err != nil {
+		if err := h.RecordNoticeEmail(t.Context(), email, people.MailWaiting); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -307,8 +310,8 @@ func TestReminderIsASeparateMessage(t *testing.T) {
 	h := newMailHarness(t)
 	id := h.assign(h.Actor("erp"), []string{"bob"}, nil)
 	target := models.TimeOf(h.Clock.Now().Add(48 * time.Hour))
-	if _, err := h.UpdateWorkOrder(t.Context(), h.Actor("erp"), service.RequestKey{}, id, service.WorkOrderPatch{
-		TargetDate: service.Sent[*models.Time]{Value: &target, Set: true},
+	if _, err := h.UpdateWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, id, records.WorkOrderPatch{
+		TargetDate: records.Sent[*models.Time]{Value: &target, Set: true},
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,8 @@ import (
 	"fmt"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/records"
+	"millwright/service/store"
 )
 
 // RecordAction is what an operator does to a record by an update of its workflow
@@ -36,28 +37,28 @@ type RecordActionResult struct {
 
 // ReviewWorkOrder approves the work or sends it back.
 func (r *Records) ReviewWorkOrder(ctx context.Context, action RecordAction) (RecordActionResult, error) {
-	return r.act(ctx, action, func(actor service.Actor, call service.RequestKey) (service.WriteResult, error) {
-		return r.Service.ReviewWorkOrder(ctx, actor, call, action.RecordID, service.Review{Approve: action.Approve, Comment: action.Text})
+	return r.act(ctx, action, func(actor store.Actor, call store.RequestKey) (store.WriteResult, error) {
+		return r.Service.ReviewWorkOrder(ctx, actor, call, action.RecordID, records.Review{Approve: action.Approve, Comment: action.Text})
 	})
 }
 
 // HoldWorkOrder puts the work order on hold.
 func (r *Records) HoldWorkOrder(ctx context.Context, action RecordAction) (RecordActionResult, error) {
-	return r.act(ctx, action, func(actor service.Actor, call service.RequestKey) (service.WriteResult, error) {
+	return r.act(ctx, action, func(actor store.Actor, call store.RequestKey) (store.WriteResult, error) {
 		return r.Service.HoldWorkOrder(ctx, actor, call, action.RecordID)
 	})
 }
 
 // ResumeWorkOrder takes the work order off hold.
 func (r *Records) ResumeWorkOrder(ctx context.Context, action RecordAction) (RecordActionResult, error) {
-	return r.act(ctx, action, func(actor service.Actor, call service.RequestKey) (service.WriteResult, error) {
+	return r.act(ctx, action, func(actor store.Actor, call store.RequestKey) (store.WriteResult, error) {
 		return r.Service.ResumeWorkOrder(ctx, actor, call, action.RecordID)
 	})
 }
 
 // CancelWorkOrder cancels the work order.
 func (r *Records) CancelWorkOrder(ctx context.Context, action RecordAction) (RecordActionResult, error) {
-	return r.act(ctx, action, func(actor service.Actor, call service.RequestKey) (service.WriteResult, error) {
+	return r.act(ctx, action, func(actor store.Actor, call store.RequestKey) (store.WriteResult, error) {
 		var reason *string
 		if action.Text != "" {
 			reason = &action.Text
@@ -68,7 +69,7 @@ func (r *Records) CancelWorkOrder(ctx context.Context, action RecordAction) (Rec
 
 // ResolveFeedback resolves the feedback.
 func (r *Records) ResolveFeedback(ctx context.Context, action RecordAction) (RecordActionResult, error) {
-	return r.act(ctx, action, func(actor service.Actor, call service.RequestKey) (service.WriteResult, error) {
+	return r.act(ctx, action, func(actor store.Actor, call store.RequestKey) (store.WriteResult, error) {
 		return r.Service.ResolveFeedback(ctx, actor, call, action.RecordID)
 	})
 }
@@ -76,7 +77,7 @@ func (r *Records) ResolveFeedback(ctx context.Context, action RecordAction) (Rec
 // act does something as the action's person. What the service rejects is final; its
 // sentence is the error's message and its code the error's type.
 func (r *Records) act(
-	ctx context.Context, action RecordAction, do func(service.Actor, service.RequestKey) (service.WriteResult, error),
+	ctx context.Context, action RecordAction, do func(store.Actor, store.RequestKey) (store.WriteResult, error),
 ) (result RecordActionResult, err error) {
 	if !r.OperatorActions {
 		return result, rejection(models.Errorf(models.CodePermissionDenied,
@@ -102,16 +103,16 @@ func (r *Records) act(
 
 // call identifies the action among all that its person does: a repetition of the
 // update, after a crash or a reset of the workflow, returns the first result.
-func (a RecordAction) call() (service.RequestKey, error) {
+func (a RecordAction) call() (store.RequestKey, error) {
 	encoded, err := json.Marshal(a)
 	if err != nil {
-		return service.RequestKey{}, fmt.Errorf("encode an action: %w", err)
+		return store.RequestKey{}, fmt.Errorf("encode an action: %w", err)
 	}
 	digest := sha256.Sum256(encoded)
-	return service.RequestKey{Key: hex.EncodeToString(digest[:]), Method: "UPDATE", Path: a.Update + " " + a.RecordID, Fingerprint: digest[:]}, nil
+	return store.RequestKey{Key: hex.EncodeToString(digest[:]), Method: "UPDATE", Path: a.Update + " " + a.RecordID, Fingerprint: digest[:]}, nil
 }
 
-func recordActionResult(written service.WriteResult) (RecordActionResult, error) {
+func recordActionResult(written store.WriteResult) (RecordActionResult, error) {
 	var record struct {
 		ID        string        `json:"id"`
 		Status    models.Status `json:"status"`

@@ -10,8 +10,9 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"millwright/activities"
-	"millwright/service"
+	"millwright/service/records"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 )
 
 // said returns the record's status after an action, or its rejection: "CODE: sentence",
@@ -48,7 +49,7 @@ func TestOperatorsActOnRecords(t *testing.T) {
 	expect("hold", said(activity.HoldWorkOrder(ctx, action("ann", ""))), "on_hold")
 	expect("hold again", said(activity.HoldWorkOrder(ctx, action("ann", ""))), `rule_violation: A work order with the status "On hold" does not allow this.`)
 	expect("resume", said(activity.ResumeWorkOrder(ctx, action("ann", ""))), "open")
-	if _, err := h.AnswerWorkOrder(ctx, h.Actor("erp"), service.RequestKey{}, id, nil, service.CompleteWork); err != nil {
+	if _, err := h.AnswerWorkOrder(ctx, h.Actor("erp"), store.RequestKey{}, id, nil, records.CompleteWork); err != nil {
 		t.Fatal(err)
 	}
 	expect("too long a comment", said(activity.ReviewWorkOrder(ctx, approve)), "validation_failed: The comment has at most 1,000 characters.")
@@ -66,7 +67,7 @@ func TestOperatorsActOnRecords(t *testing.T) {
 		"Ann Field (operator) work_order.held, Ann Field (operator) work_order.resumed, "+
 			"Cat Rivers (operator) work_order.sent_back, Ann Field (operator) work_order.cancelled")
 
-	created, err := h.CreateFeedback(ctx, h.Actor("erp"), service.RequestKey{}, service.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "It rattles"})
+	created, err := h.CreateFeedback(ctx, h.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "It rattles"})
 	if err != nil {
 		t.Fatal(err)
 	}

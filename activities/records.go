@@ -5,6 +5,7 @@ import (
 
 	"millwright/models"
 	"millwright/service"
+	"millwright/service/records"
 )
 
 // Records are the activities of the WorkOrder and Feedback workflows. Each is one
@@ -20,7 +21,7 @@ type Records struct {
 
 // LoadWorkOrder returns the work order's state with the transitions after the time, an
 // empty one if it is gone. The record is no longer dirty.
-func (r *Records) LoadWorkOrder(ctx context.Context, id string, after models.Time) (service.WorkOrderState, error) {
+func (r *Records) LoadWorkOrder(ctx context.Context, id string, after models.Time) (records.WorkOrderState, error) {
 	state, err := r.Service.WorkOrderState(ctx, id, after)
 	if err == nil {
 		state.Mail, err = r.needsMail(ctx, id, state.Mail)
@@ -32,7 +33,7 @@ func (r *Records) LoadWorkOrder(ctx context.Context, id string, after models.Tim
 type ReminderResult struct {
 	// Applied is true if the reminder was still due and people were notified.
 	Applied bool
-	State   service.WorkOrderState
+	State   records.WorkOrderState
 }
 
 // RemindWorkOrder creates the reminder's notices if it still applies, and returns
@@ -47,7 +48,7 @@ func (r *Records) RemindWorkOrder(ctx context.Context, id string, reminder model
 }
 
 // LoadFeedback is LoadWorkOrder for feedback.
-func (r *Records) LoadFeedback(ctx context.Context, id string, after models.Time) (service.FeedbackState, error) {
+func (r *Records) LoadFeedback(ctx context.Context, id string, after models.Time) (records.FeedbackState, error) {
 	state, err := r.Service.FeedbackState(ctx, id, after)
 	if err == nil {
 		state.Mail, err = r.needsMail(ctx, id, state.Mail)

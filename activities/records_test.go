@@ -6,7 +6,8 @@ import (
 
 	"millwright/activities"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/records"
+	"millwright/service/store"
 )
 
 func TestLoadsKeepNoticesInTheInboxWithoutAMailServer(t *testing.T) {
@@ -14,7 +15,7 @@ func TestLoadsKeepNoticesInTheInboxWithoutAMailServer(t *testing.T) {
 		h := newMailHarness(t)
 		activity := &activities.Records{Service: h.Service, Mails: mails}
 		order := h.assign(h.Actor("erp"), []string{"bob"}, nil)
-		result, err := h.CreateFeedback(t.Context(), h.Actor("erp"), service.RequestKey{}, service.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "It rattles"})
+		result, err := h.CreateFeedback(t.Context(), h.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "It rattles"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,8 +36,8 @@ func TestRemindersReturnWhetherTheyAppliedAndTheNewState(t *testing.T) {
 	activity := &activities.Records{Service: h.Service, Mails: true}
 	id := h.assign(h.Actor("erp"), []string{"bob"}, nil)
 	target := models.TimeOf(h.Clock.Now().Add(48 * time.Hour))
-	if _, err := h.UpdateWorkOrder(t.Context(), h.Actor("erp"), service.RequestKey{}, id, service.WorkOrderPatch{
-		TargetDate: service.Sent[*models.Time]{Value: &target, Set: true},
+	if _, err := h.UpdateWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, id, records.WorkOrderPatch{
+		TargetDate: records.Sent[*models.Time]{Value: &target, Set: true},
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -13,8 +13,9 @@ import (
 
 	"millwright/activities"
 	"millwright/models"
-	"millwright/service"
 	"millwright/service/servicetest"
+	"millwright/service/store"
+	"millwright/service/webhooks"
 	"millwright/webhook"
 )
 
@@ -22,10 +23,10 @@ import (
 type notified struct {
 	servicetest.Wakes
 	mu       sync.Mutex
-	attempts []service.AttemptedDelivery
+	attempts []store.AttemptedDelivery
 }
 
-func (n *notified) NotifyAttempts(deliveries ...service.AttemptedDelivery) {
+func (n *notified) NotifyAttempts(deliveries ...store.AttemptedDelivery) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.attempts = append(n.attempts, deliveries...)
@@ -201,12 +202,12 @@ func TestTwoWorkersDoNotDrainOneAddress(t *testing.T) {
 	<-taken
 	second := *h.dispatcher
 	second.Sender = other
-	second.Poller = activities.NewDeliveryPoller(h.NewInstance(func(o *service.Options) { o.Now = time.Now }), slog.New(slog.DiscardHandler))
+	second.Poller = activities.NewDeliveryPoller(h.NewInstance(func(o *store.Options) { o.Now = time.Now }), slog.New(slog.DiscardHandler))
 	h.dispatcher = &second
 	if result := <-h.dispatch(); result.Delivered == 0 {
 		t.Errorf("the other dispatch returned %+v", result)
 	}
-	if err := <-first; err == nil || !strings.Contains(err.Error(), service.ErrLeaseLost.Error()) {
+	if err := <-first; err == nil || !strings.Contains(err.Error(), webhooks.ErrLeaseLost.Error()) {
 		t.Errorf("the first dispatch ended with %v, want it to lose its lease", err)
 	}
 	if got := h.statuses(); got != "delivered 41" {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/webhooks"
 	"millwright/webhook"
 )
 
@@ -19,9 +19,9 @@ type Sender interface {
 
 // Send makes one attempt to deliver to the URL, signed now. It never fails: the
 // attempt holds the error.
-func Send(ctx context.Context, sender Sender, signer *webhook.Signer, now func() time.Time, url string, d service.RenderedDelivery) service.Attempt {
+func Send(ctx context.Context, sender Sender, signer *webhook.Signer, now func() time.Time, url string, d webhooks.RenderedDelivery) webhooks.Attempt {
 	started := now()
-	attempt := service.Attempt{
+	attempt := webhooks.Attempt{
 		DeliveryID: d.DeliveryID, Number: d.Attempts + 1, Before: d.AttemptsBefore, StartedAt: models.TimeOf(started),
 		EventID: d.EventID, EventAt: d.EventAt, TraceParent: d.TraceParent,
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"millwright/service"
+	"millwright/service/store"
 )
 
 const (
@@ -19,7 +20,7 @@ const (
 // Sweeper wakes workflows whose work is unclaimed.
 type Sweeper struct {
 	Service *service.Service
-	Waker   service.Waker
+	Waker   store.Waker
 	// Grace is the time after which waiting work counts as unclaimed, and the interval
 	// of SweepForAWhile's sweeps.
 	Grace time.Duration

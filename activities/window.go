@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"millwright/service"
+	"millwright/service/webhooks"
 )
 
 // maxQueuedTime limits the wait of a rendered delivery in the window. Then it is
@@ -34,7 +34,7 @@ const (
 	classes
 )
 
-func classOf(d service.RenderedDelivery) class {
+func classOf(d webhooks.RenderedDelivery) class {
 	if d.Retry {
 		return classRetries
 	}
@@ -54,7 +54,7 @@ type window struct {
 	// lastSeq is the highest Seq that was ever claimed.
 	lastSeq int64
 	// position is the last claim's, or before a delivery that was put back.
-	position service.ClaimPosition
+	position webhooks.ClaimPosition
 	// settled is where position was settleTime before settledAt, settling where it was then.
 	settled, settling int64
 	settledAt         time.Time
@@ -75,7 +75,7 @@ type recordQueue struct {
 }
 
 type claimedDelivery struct {
-	service.RenderedDelivery
+	webhooks.RenderedDelivery
 	claimedAt time.Time
 }
 
@@ -85,7 +85,7 @@ func newWindow() *window {
 
 // beginClaim is called before deliveries are claimed, add afterwards. It returns where
 // to begin.
-func (w *window) beginClaim(now time.Time) service.ClaimPosition {
+func (w *window) beginClaim(now time.Time) webhooks.ClaimPosition {
 	clear(w.putBackRecords)
 	w.putBackFrom = math.MaxInt64
 	if now.Sub(w.settledAt) >= settleTime {
@@ -95,7 +95,7 @@ func (w *window) beginClaim(now time.Time) service.ClaimPosition {
 }
 
 // claimFrom is where the next claim begins.
-func (w *window) claimFrom() service.ClaimPosition {
+func (w *window) claimFrom() webhooks.ClaimPosition {
 	from := w.position
 	from.After = min(from.After, w.settled)
 	return from
@@ -103,7 +103,7 @@ func (w *window) claimFrom() service.ClaimPosition {
 
 // add adds claimed deliveries in order; next is the claim's position. Any that
 // would overtake one that was put back is put back too.
-func (w *window) add(deliveries []service.RenderedDelivery, next service.ClaimPosition, now time.Time) {
+func (w *window) add(deliveries []webhooks.RenderedDelivery, next webhooks.ClaimPosition, now time.Time) {
 	w.position = next
 	for _, d := range deliveries {
 		if w.putBackRecords[d.RecordID] {
@@ -175,7 +175,7 @@ func (w *window) waiting(of class) int { return len(w.ready[of]) }
 // next returns the next delivery of the class to send, or false if every record waits for
 // one being sent or nothing is queued. A stale delivery is put back, with all later
 // ones of its record.
-func (w *window) next(of class, now time.Time) (service.RenderedDelivery, bool) {
+func (w *window) next(of class, now time.Time) (webhooks.RenderedDelivery, bool) {
 	for len(w.ready[of]) > 0 {
 		r := w.ready[of][0]
 		w.ready[of] = w.ready[of][1:]
@@ -191,7 +191,7 @@ func (w *window) next(of class, now time.Time) (service.RenderedDelivery, bool) 
 		r.queued, r.sending = r.queued[1:], true
 		return d, true
 	}
-	return service.RenderedDelivery{}, false
+	return webhooks.RenderedDelivery{}, false
 }
 
 // attempted makes the record's next delivery ready, after the attempt at the one

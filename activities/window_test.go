@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"millwright/service"
+	"millwright/service/webhooks"
 )
 
 // newTestWindow returns a window with deliveries written as record/name.
@@ -18,13 +18,13 @@ func newTestWindow(at time.Time, deliveries ...string) *window {
 }
 
 func addTo(w *window, at time.Time, deliveries ...string) {
-	var claimed []service.RenderedDelivery
+	var claimed []webhooks.RenderedDelivery
 	next := w.beginClaim(at)
 	next.After = w.lastSeq
 	for _, name := range deliveries {
 		record, _, _ := strings.Cut(name, "/")
 		next.After++
-		claimed = append(claimed, service.RenderedDelivery{
+		claimed = append(claimed, webhooks.RenderedDelivery{
 			DeliveryID: name, RecordID: record, Seq: next.After, Retry: strings.HasSuffix(name, "retry"),
 		})
 	}
@@ -134,9 +134,9 @@ func TestWindowLetsNothingOvertakeDeliveriesPutBackDuringAClaim(t *testing.T) {
 	// A claim that begins while these are claimed does not return them.
 	w.beginClaim(late)
 	expect(t, "stale ones", take(w, late), "")
-	w.add([]service.RenderedDelivery{{DeliveryID: "a/3", RecordID: "a", Seq: 4}, {DeliveryID: "c/1", RecordID: "c", Seq: 5}}, service.ClaimPosition{After: 5, Requeues: 7}, late)
+	w.add([]webhooks.RenderedDelivery{{DeliveryID: "a/3", RecordID: "a", Seq: 4}, {DeliveryID: "c/1", RecordID: "c", Seq: 5}}, webhooks.ClaimPosition{After: 5, Requeues: 7}, late)
 	expect(t, "newly claimed ones", take(w, late), "c/1")
-	if want := (service.ClaimPosition{After: 0, Requeues: 7}); !w.putBackAny || w.position != want {
+	if want := (webhooks.ClaimPosition{After: 0, Requeues: 7}); !w.putBackAny || w.position != want {
 		t.Errorf("the next claim begins at %+v, want the first one put back", w.position)
 	}
 	addTo(w, late, "a/1", "a/2", "a/3", "b/1")
@@ -166,8 +166,8 @@ func TestClaimsLagBehindTheLastOne(t *testing.T) {
 // its own room.
 func TestWindowKeepsRetriesInTheOrderOfTheirRecord(t *testing.T) {
 	w := newTestWindow(noon, "a/1", "b/1")
-	d := service.RenderedDelivery{DeliveryID: "a/retry", RecordID: "a", Seq: 0, Retry: true}
-	w.add([]service.RenderedDelivery{d}, service.ClaimPosition{After: w.lastSeq}, noon)
+	d := webhooks.RenderedDelivery{DeliveryID: "a/retry", RecordID: "a", Seq: 0, Retry: true}
+	w.add([]webhooks.RenderedDelivery{d}, webhooks.ClaimPosition{After: w.lastSeq}, noon)
 	if w.count != [classes]int{2, 1} || w.lastSeq != 2 {
 		t.Errorf("%v are claimed up to %d", w.count, w.lastSeq)
 	}
@@ -179,7 +179,7 @@ func TestWindowKeepsRetriesInTheOrderOfTheirRecord(t *testing.T) {
 		t.Errorf("%v are claimed", w.count)
 	}
 	// One that is put back is found by its time: the position of the pending ones stays.
-	w.add([]service.RenderedDelivery{{DeliveryID: "c/retry", RecordID: "c", Seq: 1, Retry: true}}, service.ClaimPosition{After: 7}, noon)
+	w.add([]webhooks.RenderedDelivery{{DeliveryID: "c/retry", RecordID: "c", Seq: 1, Retry: true}}, webhooks.ClaimPosition{After: 7}, noon)
 	w.putBackUnsent()
 	if w.position.After != 7 || !w.putBackAny {
 		t.Errorf("the next claim begins after %d", w.position.After)

@@ -7,7 +7,7 @@ import (
 
 	"millwright/api/apitest"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/store"
 )
 
 func (h harness) assign(id string, assignees, consultants []string) apitest.Response {
@@ -359,11 +359,11 @@ func TestTheActorIsNotNotified(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	id := h.workOrder(object{"assignees": h.ids("ann")})
-	ann := service.Actor{IdentityID: h.ID("ann"), OrganizationID: h.Acme.OrganizationID, Kind: models.KindPerson, Name: "Ann Field"}
-	if _, err := h.AssignWorkOrder(t.Context(), ann, service.RequestKey{}, id, h.ids("crew"), nil); err != nil {
+	ann := store.Actor{IdentityID: h.ID("ann"), OrganizationID: h.Acme.OrganizationID, Kind: models.KindPerson, Name: "Ann Field"}
+	if _, err := h.AssignWorkOrder(t.Context(), ann, store.RequestKey{}, id, h.ids("crew"), nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.UnassignWorkOrder(t.Context(), ann, service.RequestKey{}, id, h.ID("ann")); err != nil {
+	if _, err := h.UnassignWorkOrder(t.Context(), ann, store.RequestKey{}, id, h.ID("ann")); err != nil {
 		t.Fatal(err)
 	}
 	want(t, "the notices", h.notices(id), "Bob Stone work_order.assigned\nDan Woods work_order.assigned")

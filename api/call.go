@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/access"
 )
 
 // call is the state of one HTTP call. The middleware fills it in; it is in the context.
@@ -13,8 +13,8 @@ type call struct {
 	requestID string
 	// tokenSent distinguishes a missing token from an invalid one.
 	tokenSent bool
-	caller    service.Caller
-	rate      service.Rate
+	caller    access.Caller
+	rate      access.Rate
 	// idempotencyKeys are the values of the headers Idempotency-Key.
 	idempotencyKeys []string
 	// body is the request body, read and validated.

@@ -20,8 +20,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"millwright/api"
-	"millwright/service"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 )
 
 // BenchmarkCalls measures the CPU time of calls from 32 clients, without connections and
@@ -72,7 +72,7 @@ integrations:
 
 func newBenchServer(b *testing.B) *benchServer {
 	b.Helper()
-	s := &benchServer{Fixture: servicetest.New(b, func(o *service.Options) { o.Now = time.Now })}
+	s := &benchServer{Fixture: servicetest.New(b, func(o *store.Options) { o.Now = time.Now })}
 	imported, err := s.Import(b.Context(), []byte(benchOrganization))
 	if err != nil {
 		b.Fatal(err)

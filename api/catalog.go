@@ -5,7 +5,9 @@ import (
 	"net/http"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/inventory"
+	"millwright/service/lists"
+	"millwright/service/store"
 )
 
 // inventoryOperations are the list and the single read of each kind of node.
@@ -25,13 +27,13 @@ func (a *API) inventoryOperations() []operation {
 			summary: "List " + kind.plural,
 			text:    "Lists the nodes on which the integration has a permission.",
 			success: "A page of " + kind.plural + ".",
-			handler: read[service.Page[models.NodeRecord]](a.listNodes(kind.kind)),
+			handler: read[lists.Page[models.NodeRecord]](a.listNodes(kind.kind)),
 		}, operation{
 			id: "get-" + kind.name, method: http.MethodGet, path: "/" + kind.plural + "/{id}", tag: tagInventory, scope: models.ScopeInventoryRead,
 			summary: "Read a " + kind.singular,
 			text:    "Returns one node on which the integration has a permission, with the ids of all nodes above it.",
 			success: "The " + kind.singular + ".",
-			handler: read[models.NodeRecord](func(ctx context.Context, actor service.Actor, in *idInput) ([]byte, error) {
+			handler: read[models.NodeRecord](func(ctx context.Context, actor store.Actor, in *idInput) ([]byte, error) {
 				return a.service.Node(ctx, actor, kind.kind, in.ID)
 			}),
 		})
@@ -45,9 +47,9 @@ type listNodesInput struct {
 	ExternalID string `query:"external_id" maxLength:"200" doc:"Only nodes with this external_id."`
 }
 
-func (a *API) listNodes(kind models.NodeKind) func(context.Context, service.Actor, *listNodesInput) ([]byte, error) {
-	return func(ctx context.Context, actor service.Actor, in *listNodesInput) ([]byte, error) {
-		filter := service.NodeFilter{Kind: kind, ParentID: in.ParentID, ExternalID: in.ExternalID}
+func (a *API) listNodes(kind models.NodeKind) func(context.Context, store.Actor, *listNodesInput) ([]byte, error) {
+	return func(ctx context.Context, actor store.Actor, in *listNodesInput) ([]byte, error) {
+		filter := inventory.NodeFilter{Kind: kind, ParentID: in.ParentID, ExternalID: in.ExternalID}
 		return a.service.Nodes(ctx, actor, filter, in.request())
 	}
 }
@@ -82,8 +84,8 @@ type catalog[Record any] struct {
 	name, plural, tag string
 	scope             models.Scope
 	listText, getText string
-	list              func(context.Context, service.Actor, service.ListRequest) ([]byte, error)
-	get               func(context.Context, service.Actor, string) ([]byte, error)
+	list              func(context.Context, store.Actor, lists.ListRequest) ([]byte, error)
+	get               func(context.Context, store.Actor, string) ([]byte, error)
 }
 
 // catalogOperations are the list and the single read of a catalog.
@@ -92,14 +94,14 @@ func catalogOperations[Record any](c catalog[Record]) []operation {
 		{
 			id: "list-" + c.plural, method: http.MethodGet, path: "/" + c.plural, tag: c.tag, scope: c.scope,
 			summary: "List " + c.plural, text: c.listText, success: "A page of " + c.plural + ".",
-			handler: read[service.Page[Record]](func(ctx context.Context, actor service.Actor, in *ListInput) ([]byte, error) {
+			handler: read[lists.Page[Record]](func(ctx context.Context, actor store.Actor, in *ListInput) ([]byte, error) {
 				return c.list(ctx, actor, in.request())
 			}),
 		},
 		{
 			id: "get-" + c.name, method: http.MethodGet, path: "/" + c.plural + "/{id}", tag: c.tag, scope: c.scope,
 			summary: "Read a " + c.name, text: c.getText, success: "The " + c.name + ".",
-			handler: read[Record](func(ctx context.Context, actor service.Actor, in *idInput) ([]byte, error) {
+			handler: read[Record](func(ctx context.Context, actor store.Actor, in *idInput) ([]byte, error) {
 				return c.get(ctx, actor, in.ID)
 			}),
 		},

@@ -10,7 +10,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"millwright/service"
+	"millwright/service/store"
 	"millwright/web"
 )
 
@@ -79,7 +79,7 @@ func (a *API) searchDocs(c *gin.Context, whole func() (docsPage, error), render 
 // serveFile serves a file that never changes while the program runs, and is
 // compressed only once. Browsers revalidate it with its ETag.
 func serveFile(content []byte, kind string) gin.HandlerFunc {
-	etag := service.ETag(content)
+	etag := store.ETag(content)
 	packed := sync.OnceValue(func() []byte { return web.Gzipped(content) })
 	return func(c *gin.Context) {
 		content := content

@@ -5,7 +5,9 @@ import (
 	"net/http"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/lists"
+	"millwright/service/records"
+	"millwright/service/store"
 )
 
 func (a *API) feedbackOperations() []operation {
@@ -29,7 +31,7 @@ func (a *API) feedbackOperations() []operation {
 			summary: "List feedback",
 			text:    "Lists the feedback that the integration may read: newest first, or with changed_since in order of change.",
 			success: "A page of feedback.",
-			handler: read[service.Page[models.FeedbackRecord]](a.listFeedback),
+			handler: read[lists.Page[models.FeedbackRecord]](a.listFeedback),
 		},
 	}
 }
@@ -47,8 +49,8 @@ type newFeedback struct {
 	ExternalID  *string `json:"external_id,omitempty" nullable:"true" minLength:"1" maxLength:"200" doc:"Your own reference; unique in the organization." example:"DESK-19"`
 }
 
-func (a *API) createFeedback(ctx context.Context, actor service.Actor, call service.RequestKey, in *createFeedbackInput) (service.WriteResult, error) {
-	return a.service.CreateFeedback(ctx, actor, call, service.NewFeedback(in.Body))
+func (a *API) createFeedback(ctx context.Context, actor store.Actor, call store.RequestKey, in *createFeedbackInput) (store.WriteResult, error) {
+	return a.service.CreateFeedback(ctx, actor, call, records.NewFeedback(in.Body))
 }
 
 type feedbackInput struct {
@@ -56,7 +58,7 @@ type feedbackInput struct {
 	ID string `path:"id" doc:"Feedback id." example:"iss_01jd8q4v6cf5e8hbbfwj0zq3tk"`
 }
 
-func (a *API) getFeedback(ctx context.Context, actor service.Actor, in *feedbackInput) ([]byte, error) {
+func (a *API) getFeedback(ctx context.Context, actor store.Actor, in *feedbackInput) ([]byte, error) {
 	return a.service.Feedback(ctx, actor, in.ID)
 }
 
@@ -67,8 +69,8 @@ type listFeedbackInput struct {
 	ExternalID  string   `query:"external_id" maxLength:"200" doc:"Only the feedback with this external_id."`
 }
 
-func (a *API) listFeedback(ctx context.Context, actor service.Actor, in *listFeedbackInput) ([]byte, error) {
-	filter := service.FeedbackFilter{InventoryID: in.InventoryID, ExternalID: in.ExternalID}
+func (a *API) listFeedback(ctx context.Context, actor store.Actor, in *listFeedbackInput) ([]byte, error) {
+	filter := records.FeedbackFilter{InventoryID: in.InventoryID, ExternalID: in.ExternalID}
 	for _, code := range in.Status {
 		filter.Statuses = append(filter.Statuses, models.FeedbackStatus(code))
 	}

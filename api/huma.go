@@ -13,7 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/store"
 )
 
 // documentVersion is the version of the OpenAPI document. An addition raises the
@@ -37,7 +37,7 @@ func (a *API) openAPIConfig() huma.Config {
 
 // marshal makes huma encode as the service does.
 func marshal(w io.Writer, value any) error {
-	body, err := service.Encode(value)
+	body, err := store.Encode(value)
 	if err != nil {
 		return err
 	}

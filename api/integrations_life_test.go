@@ -12,14 +12,15 @@ import (
 	"millwright/api"
 	"millwright/api/apitest"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/integrations"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 )
 
 // instancePair is two instances of the API on one database, and an administrator.
 type instancePair struct {
 	*apitest.Server
-	ann    service.Actor
+	ann    store.Actor
 	second http.Handler
 	t      *testing.T
 }
@@ -69,7 +70,7 @@ func (p instancePair) wantRejected(what, token string) {
 	}
 }
 
-func (p instancePair) must(_ service.IntegrationRecord, err error) {
+func (p instancePair) must(_ integrations.IntegrationRecord, err error) {
 	p.t.Helper()
 	if err != nil {
 		p.t.Fatal(err)
@@ -81,10 +82,10 @@ func (p instancePair) must(_ service.IntegrationRecord, err error) {
 func TestChangesThatInvalidateTokens(t *testing.T) {
 	t.Parallel()
 	narrow := []string{"work_orders:read", "people:read"}
-	operator := service.Operator()
+	operator := store.Operator()
 	for _, test := range []struct {
 		name     string
-		do, undo func(p instancePair, id string) (service.IntegrationRecord, error)
+		do, undo func(p instancePair, id string) (integrations.IntegrationRecord, error)
 		// status is the token endpoint's status until the change is undone.
 		status int
 		code   string
@@ -92,37 +93,37 @@ func TestChangesThatInvalidateTokens(t *testing.T) {
 	}{
 		{
 			name: "its scopes are narrowed",
-			do: func(p instancePair, id string) (service.IntegrationRecord, error) {
+			do: func(p instancePair, id string) (integrations.IntegrationRecord, error) {
 				return p.ChangeIntegrationScopes(t.Context(), p.ann, id, narrow)
 			},
-			undo: func(p instancePair, id string) (service.IntegrationRecord, error) {
+			undo: func(p instancePair, id string) (integrations.IntegrationRecord, error) {
 				return p.ChangeIntegrationScopes(t.Context(), p.ann, id, models.Scopes(models.AllScopes).Strings())
 			},
 			status: http.StatusOK, scopes: "work_orders:read people:read",
 		},
 		{
 			name: "it is turned off",
-			do: func(p instancePair, id string) (service.IntegrationRecord, error) {
+			do: func(p instancePair, id string) (integrations.IntegrationRecord, error) {
 				return p.TurnIntegrationOff(t.Context(), p.ann, id)
 			},
-			undo: func(p instancePair, id string) (service.IntegrationRecord, error) {
+			undo: func(p instancePair, id string) (integrations.IntegrationRecord, error) {
 				return p.TurnIntegrationOn(t.Context(), p.ann, id)
 			},
 			status: http.StatusBadRequest, code: "unauthorized_client",
 		},
 		{
 			name: "the service disables it",
-			do: func(p instancePair, id string) (service.IntegrationRecord, error) {
+			do: func(p instancePair, id string) (integrations.IntegrationRecord, error) {
 				return p.DisableIntegration(t.Context(), operator, id)
 			},
-			undo: func(p instancePair, id string) (service.IntegrationRecord, error) {
+			undo: func(p instancePair, id string) (integrations.IntegrationRecord, error) {
 				return p.EnableIntegration(t.Context(), operator, id)
 			},
 			status: http.StatusBadRequest, code: "unauthorized_client",
 		},
 		{
 			name: "it is deleted",
-			do: func(p instancePair, id string) (service.IntegrationRecord, error) {
+			do: func(p instancePair, id string) (integrations.IntegrationRecord, error) {
 				return p.DeleteIntegration(t.Context(), p.ann, id)
 			},
 			status: http.StatusUnauthorized, code: "invalid_client",
@@ -178,7 +179,7 @@ func TestRenewingASecretInvalidatesItsTokens(t *testing.T) {
 	}
 	fresh := p.requestToken(renewed.ClientID, renewed.ClientSecret).Want(http.StatusOK, "").Text("access_token")
 	p.with(fresh, "/me").Want(http.StatusOK, "")
-	again, err := p.RenewIntegrationSecret(t.Context(), service.Operator(), p.ID("erp"))
+	again, err := p.RenewIntegrationSecret(t.Context(), store.Operator(), p.ID("erp"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,17 +198,17 @@ func TestChangesThatKeepTokensValid(t *testing.T) {
 	token := p.Token("reader")
 	for _, step := range []struct {
 		name string
-		do   func() (service.IntegrationRecord, error)
+		do   func() (integrations.IntegrationRecord, error)
 	}{
-		{"more scopes", func() (service.IntegrationRecord, error) {
+		{"more scopes", func() (integrations.IntegrationRecord, error) {
 			return p.ChangeIntegrationScopes(ctx, p.ann, id, []string{"work_orders:read", "people:read"})
 		}},
-		{"the scopes it has", func() (service.IntegrationRecord, error) {
+		{"the scopes it has", func() (integrations.IntegrationRecord, error) {
 			return p.ChangeIntegrationScopes(ctx, p.ann, id, []string{"people:read", "work_orders:read"})
 		}},
-		{"turning it on while it is on", func() (service.IntegrationRecord, error) { return p.TurnIntegrationOn(ctx, p.ann, id) }},
-		{"enabling it while it is enabled", func() (service.IntegrationRecord, error) { return p.EnableIntegration(ctx, service.Operator(), id) }},
-		{"another name", func() (service.IntegrationRecord, error) {
+		{"turning it on while it is on", func() (integrations.IntegrationRecord, error) { return p.TurnIntegrationOn(ctx, p.ann, id) }},
+		{"enabling it while it is enabled", func() (integrations.IntegrationRecord, error) { return p.EnableIntegration(ctx, store.Operator(), id) }},
+		{"another name", func() (integrations.IntegrationRecord, error) {
 			return p.RenameIntegration(ctx, p.ann, id, "Renamed reader")
 		}},
 	} {
@@ -229,7 +230,7 @@ func TestANewIntegrationNeedsPermissions(t *testing.T) {
 	t.Parallel()
 	p := newInstancePair(t)
 	ctx := t.Context()
-	made, err := p.CreateIntegration(ctx, p.ann, p.Acme.OrganizationID, service.NewIntegration{
+	made, err := p.CreateIntegration(ctx, p.ann, p.Acme.OrganizationID, integrations.NewIntegration{
 		Name: "Laundry", Scopes: []string{"inventory:read", "work_orders:read", "work_orders:write"},
 	})
 	if err != nil {

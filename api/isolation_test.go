@@ -11,7 +11,7 @@ import (
 
 	"millwright/api/apitest"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/store"
 )
 
 // walked returns the operations that take a token. The OAuth endpoints take a
@@ -25,7 +25,7 @@ func walked(s *apitest.Server) []apitest.Operation {
 // may be visible or change.
 func TestTenantsAreIsolated(t *testing.T) {
 	t.Parallel()
-	s := apitest.New(t, func(o *service.Options) { o.AddressCallsPerMinute = 1_000_000 })
+	s := apitest.New(t, func(o *store.Options) { o.AddressCallsPerMinute = 1_000_000 })
 	victim, attacker := newTenant(t, s, "victim", "Quillfeather"), newTenant(t, s, "attacker", "Brambling")
 	ids := victim.all()
 	attacker.forbidden = append(slices.Clone(ids), "Quillfeather")
@@ -255,7 +255,7 @@ func TestTokensOfOthers(t *testing.T) {
 // Every operation rejects an invalidated token, whatever the reason, without writing.
 func TestInvalidatedTokensAreRejectedEverywhere(t *testing.T) {
 	t.Parallel()
-	operator := service.Operator()
+	operator := store.Operator()
 	for name, end := range map[string]func(context *apitest.Server, n *tenant, id string) error{
 		"turned off": func(s *apitest.Server, n *tenant, id string) error {
 			_, err := s.TurnIntegrationOff(n.t.Context(), operator, id)
@@ -335,7 +335,7 @@ func TestInvalidatedTokensAreRejectedEverywhere(t *testing.T) {
 // forward it to its own people. It can reach nothing else of its customer.
 func TestServiceCompaniesReachOnlyTheirWorkOrders(t *testing.T) {
 	t.Parallel()
-	s := apitest.New(t, func(o *service.Options) { o.AddressCallsPerMinute = 1_000_000 })
+	s := apitest.New(t, func(o *store.Options) { o.AddressCallsPerMinute = 1_000_000 })
 	company := newTenant(t, s, "company", "Brambling")
 	customer := newTenant(t, s, "customer", "Quillfeather")
 	if _, err := s.Import(t.Context(), []byte("organization: {key: customer}\nservice_companies: [{key: company}]\nassignments: [{node: system, identity: company, definition: full}]\n")); err != nil {

@@ -16,8 +16,9 @@ import (
 	"millwright/api"
 	"millwright/api/apitest"
 	"millwright/models"
-	"millwright/service"
 	"millwright/service/servicetest"
+	"millwright/service/store"
+	"millwright/service/upkeep"
 )
 
 // Everything that a client can make large, one step beyond its limit (docs/security.md).
@@ -79,7 +80,7 @@ func TestRequestsHaveLimits(t *testing.T) {
 // and housekeeping removes it.
 func TestCallsWithoutATokenAreCountedByNetwork(t *testing.T) {
 	t.Parallel()
-	f := servicetest.New(t, func(o *service.Options) { o.AddressCallsPerMinute = 5 })
+	f := servicetest.New(t, func(o *store.Options) { o.AddressCallsPerMinute = 5 })
 	handler, err := api.New(f.Service, api.Options{PublicURL: servicetest.Issuer, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +109,7 @@ func TestCallsWithoutATokenAreCountedByNetwork(t *testing.T) {
 		t.Errorf("%d rows for two networks, want 2", rows)
 	}
 	f.Clock.Advance(2 * time.Hour)
-	if _, err := f.RemoveExpired(t.Context(), service.RemovalBatch, func() bool { return true }); err != nil {
+	if _, err := f.RemoveExpired(t.Context(), upkeep.RemovalBatch, func() bool { return true }); err != nil {
 		t.Fatal(err)
 	}
 	if rows := servicetest.Value[int](f, `SELECT count(*) FROM rate_counters`); rows != 0 {
@@ -121,7 +122,7 @@ func TestCallsWithoutATokenAreCountedByNetwork(t *testing.T) {
 func TestFailedTokenRequestsLeaveFewRows(t *testing.T) {
 	t.Parallel()
 	const calls = 20
-	s := apitest.New(t, func(o *service.Options) { o.AddressCallsPerMinute = calls })
+	s := apitest.New(t, func(o *store.Options) { o.AddressCallsPerMinute = calls })
 	for i := range 3 * calls {
 		form := fmt.Sprintf("grant_type=client_credentials&client_id=guess%d&client_secret=x", i)
 		response := s.Send(http.MethodPost, "/v1/oauth/token", form, "Content-Type", "application/x-www-form-urlencoded")

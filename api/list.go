@@ -1,6 +1,6 @@
 package api
 
-import "millwright/service"
+import "millwright/service/lists"
 
 // ListInput is part of the input of every list.
 type ListInput struct {
@@ -11,8 +11,8 @@ type ListInput struct {
 	ChangedSince string   `query:"changed_since" maxLength:"500" doc:"An RFC 3339 time or a sync_token: only records changed since then, oldest change first. With a time, records that changed shortly before it may be listed too."`
 }
 
-func (in ListInput) request() service.ListRequest {
-	return service.ListRequest{Limit: in.Limit, Cursor: in.Cursor, ChangedSince: in.ChangedSince, IDs: in.IDs}
+func (in ListInput) request() lists.ListRequest {
+	return lists.ListRequest{Limit: in.Limit, Cursor: in.Cursor, ChangedSince: in.ChangedSince, IDs: in.IDs}
 }
 
 // idInput is the input of reads of one node, form, person or team.

@@ -4,7 +4,8 @@ import (
 	"context"
 	"net/http"
 
-	"millwright/service"
+	"millwright/service/access"
+	"millwright/service/store"
 )
 
 func (a *API) integrationOperations() []operation {
@@ -13,9 +14,9 @@ func (a *API) integrationOperations() []operation {
 		summary: "Read the calling integration",
 		text:    "Returns the calling integration with its identity, organization, scopes and call limit. Every valid token may call it.",
 		success: "The integration.",
-		handler: read[service.Me](func(ctx context.Context, _ service.Actor, _ *ReadInput) ([]byte, error) {
+		handler: read[access.Me](func(ctx context.Context, _ store.Actor, _ *ReadInput) ([]byte, error) {
 			call := callOf(ctx)
-			return service.Encode(call.caller.Me(call.rate))
+			return store.Encode(call.caller.Me(call.rate))
 		}),
 	}}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/store"
 	"millwright/web"
 )
 
@@ -176,7 +176,7 @@ func (a *API) respondProblem(c *gin.Context, err error) {
 			c.Writer.Header().Add(name, v)
 		}
 	}
-	body, err := service.Encode(p)
+	body, err := store.Encode(p)
 	if err != nil {
 		a.log.Error("cannot encode a problem", "error", err.Error())
 	}

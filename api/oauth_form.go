@@ -12,7 +12,8 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/access"
+	"millwright/service/store"
 	"millwright/web"
 )
 
@@ -53,7 +54,7 @@ func (a *API) serveForm(
 		c.Status(http.StatusOK)
 		return
 	}
-	body, err := service.Encode(record)
+	body, err := store.Encode(record)
 	if err != nil {
 		a.respondTokenError(c, err)
 		return
@@ -66,7 +67,7 @@ func (a *API) serveForm(
 // did is neither counted nor limited: no other caller can use up what it needs.
 func (a *API) countForm(c *gin.Context, clientID string, err error) error {
 	ctx, address := c.Request.Context(), web.ClientAddress(c.Request, a.options.TrustedProxies)
-	var rate service.Rate
+	var rate access.Rate
 	switch models.CodeOf(err) {
 	case models.CodeInvalidRequest, models.CodeInvalidClient, models.CodeUnsupportedGrantType:
 		var limited error
@@ -160,7 +161,7 @@ func (a *API) respondTokenError(c *gin.Context, err error) {
 	if after := p.headers.Get("Retry-After"); after != "" {
 		c.Header("Retry-After", after)
 	}
-	body, encodeErr := service.Encode(tokenError{Error: string(p.Code), Description: p.Detail})
+	body, encodeErr := store.Encode(tokenError{Error: string(p.Code), Description: p.Detail})
 	if encodeErr != nil {
 		a.log.Error("cannot encode a token error", "error", errors.Join(err, encodeErr))
 	}

@@ -15,14 +15,14 @@ import (
 	"millwright/api"
 	"millwright/api/apitest"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/store"
 )
 
 // Anonymous calls and failed token requests, in any number, do not slow down a client with
 // the right secret.
 func TestAnonymousCallsDoNotBlockClients(t *testing.T) {
 	t.Parallel()
-	s := apitest.New(t, func(o *service.Options) { o.AddressCallsPerMinute = 20 })
+	s := apitest.New(t, func(o *store.Options) { o.AddressCallsPerMinute = 20 })
 	post := func(path, form string) apitest.Response {
 		return s.Send(http.MethodPost, "/v1/oauth/"+path, form, "Content-Type", formType)
 	}

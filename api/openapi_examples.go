@@ -4,7 +4,8 @@ import (
 	"time"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/access"
+	"millwright/service/lists"
 )
 
 // The examples share one story: an ERP orders a new filter for an air handling
@@ -169,19 +170,19 @@ func teamExample() models.TeamRecord {
 	}
 }
 
-func meExample() service.Me {
-	return service.Me{
-		Integration: service.MeNamed{ID: exampleERP, Name: "ERP"}, IdentityID: exampleERP,
-		Organization: service.MeOrg{ID: exampleOrganization, Name: "Acme Facilities"},
+func meExample() access.Me {
+	return access.Me{
+		Integration: access.MeNamed{ID: exampleERP, Name: "ERP"}, IdentityID: exampleERP,
+		Organization: access.MeOrg{ID: exampleOrganization, Name: "Acme Facilities"},
 		Scopes:       models.Scopes{models.ScopeWorkOrdersRead, models.ScopeWorkOrdersWrite},
-		RateLimit:    service.MeRate{Limit: 600, WindowSeconds: 60}, Plan: "pro",
+		RateLimit:    access.MeRate{Limit: 600, WindowSeconds: 60}, Plan: "pro",
 	}
 }
 
 // pages returns the examples of a list: a page that is not the last, and a page of changes.
 func pages[T any](record T) map[string]any {
 	return map[string]any{
-		"page":    service.Page[T]{Data: []T{record}, HasMore: true, NextCursor: exampleCursor},
-		"changes": service.Page[T]{Data: []T{record}, SyncToken: exampleCursor},
+		"page":    lists.Page[T]{Data: []T{record}, HasMore: true, NextCursor: exampleCursor},
+		"changes": lists.Page[T]{Data: []T{record}, SyncToken: exampleCursor},
 	}
 }

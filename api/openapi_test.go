@@ -17,7 +17,7 @@ import (
 	"millwright/api"
 	"millwright/api/apitest"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/access"
 )
 
 // document returns the document as it would be committed.
@@ -234,7 +234,7 @@ func TestNullableFieldsAreDocumented(t *testing.T) {
 	for name, record := range map[string]any{
 		"WorkOrder": models.WorkOrderRecord{}, "Feedback": models.FeedbackRecord{}, "Node": models.NodeRecord{}, "Form": models.FormRecord{},
 		"Question": models.QuestionRecord{}, "Answers": models.AnswersRecord{}, "Answered": models.AnsweredRecord{}, "Person": models.PersonRecord{},
-		"Team": models.TeamRecord{}, "NamedIdentity": models.NamedIdentity{}, "Me": service.Me{},
+		"Team": models.TeamRecord{}, "NamedIdentity": models.NamedIdentity{}, "Me": access.Me{},
 	} {
 		properties := at(schemas, name, "properties")
 		for _, field := range reflect.VisibleFields(reflect.TypeOf(record)) {

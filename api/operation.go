@@ -9,7 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/store"
 )
 
 // operation is a row of the table of operations: what the OpenAPI document says
@@ -34,7 +34,7 @@ type handler struct {
 
 // read makes the handler of a GET. fetch returns the encoded record or page; the
 // response is 304 if its ETag matches If-None-Match.
-func read[Record any, In readInput](fetch func(context.Context, service.Actor, *In) ([]byte, error)) handler {
+func read[Record any, In readInput](fetch func(context.Context, store.Actor, *In) ([]byte, error)) handler {
 	return handle[Record](http.StatusOK, func(ctx context.Context, c *call, in *In) (*response, error) {
 		body, err := fetch(ctx, c.caller.Actor, in)
 		if err != nil {
@@ -55,7 +55,7 @@ func changeCall[Record any, In writeInput](apply writeFunc[In]) handler {
 }
 
 // writeFunc performs a write. The service.RequestKey identifies retries.
-type writeFunc[In any] func(context.Context, service.Actor, service.RequestKey, *In) (service.WriteResult, error)
+type writeFunc[In any] func(context.Context, store.Actor, store.RequestKey, *In) (store.WriteResult, error)
 
 // write makes the handler of a write that responds with the status. Its retries
 // with the same Idempotency-Key replay the response.

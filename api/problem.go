@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/access"
 	"millwright/web"
 )
 
@@ -142,7 +142,7 @@ func secondsTo(then, now time.Time) int {
 }
 
 // rateHeaders sets the headers that every response has (spec section 8).
-func (a *API) rateHeaders(h http.Header, rate service.Rate) {
+func (a *API) rateHeaders(h http.Header, rate access.Rate) {
 	values := []string{strconv.Itoa(rate.Limit), strconv.Itoa(rate.Remaining()), strconv.Itoa(secondsTo(rate.Reset, a.service.Now()))}
 	// As http.Header writes X-RateLimit-Limit; Set would build that string for each response.
 	h["X-Ratelimit-Limit"], h["X-Ratelimit-Remaining"], h["X-Ratelimit-Reset"] = values[0:1:1], values[1:2:2], values[2:3:3]

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/store"
 )
 
 // response is a successful response. huma finds Status and Body only at the top
@@ -32,9 +32,9 @@ func (in ReadInput) ifNoneMatch() string { return in.IfNoneMatch }
 // readResponse is the response of a read: the body with its ETag, or 304 if the
 // caller has it already.
 func readResponse(body []byte, ifNoneMatch string) *response {
-	etag := service.ETag(body)
+	etag := store.ETag(body)
 	// If-None-Match compares weakly (RFC 9110 section 13.1.2).
-	if service.ETagMatches(strings.ReplaceAll(ifNoneMatch, "W/", ""), etag) {
+	if store.ETagMatches(strings.ReplaceAll(ifNoneMatch, "W/", ""), etag) {
 		return &response{Status: http.StatusNotModified, ETag: etag}
 	}
 	return &response{Status: http.StatusOK, ContentType: "application/json", ETag: etag, Body: body}
@@ -50,11 +50,11 @@ type WriteInput struct {
 type writeInput interface {
 	// serviceCall returns what makes a retry the same call, and the precondition
 	// of the write. Errors: invalid_request for a malformed key.
-	serviceCall(*call) (service.RequestKey, error)
+	serviceCall(*call) (store.RequestKey, error)
 }
 
-func (WriteInput) serviceCall(c *call) (service.RequestKey, error) {
-	call := service.RequestKey{Method: c.method, Path: c.path}
+func (WriteInput) serviceCall(c *call) (store.RequestKey, error) {
+	call := store.RequestKey{Method: c.method, Path: c.path}
 	if len(c.idempotencyKeys) == 0 {
 		return call, nil
 	}
@@ -80,7 +80,7 @@ type ChangeInput struct {
 	IfMatch string `header:"If-Match" doc:"ETags of the record as you read it. If the record has changed since, the response is 412 and the write is not made."`
 }
 
-func (in ChangeInput) serviceCall(c *call) (service.RequestKey, error) {
+func (in ChangeInput) serviceCall(c *call) (store.RequestKey, error) {
 	call, err := in.WriteInput.serviceCall(c)
 	call.IfMatch = in.IfMatch
 	return call, err
@@ -98,8 +98,8 @@ func validKey(key string) bool {
 
 // writeResponse is the response of a write to the path. A created record's
 // Location is below it.
-func writeResponse(result service.WriteResult, path string) *response {
-	out := &response{Status: result.Status, ContentType: "application/json", ETag: service.ETag(result.Body), Body: result.Body}
+func writeResponse(result store.WriteResult, path string) *response {
+	out := &response{Status: result.Status, ContentType: "application/json", ETag: store.ETag(result.Body), Body: result.Body}
 	if result.Status == http.StatusCreated {
 		out.Location = path + "/" + result.RecordID
 	}

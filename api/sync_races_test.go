@@ -12,8 +12,9 @@ import (
 	"testing"
 
 	"millwright/api/apitest"
-	"millwright/service"
 	"millwright/service/servicetest"
+	"millwright/service/store"
+	"millwright/service/upkeep"
 )
 
 // A page must not skip a transaction that is still running.
@@ -80,7 +81,7 @@ func TestARecordWrittenDuringAMoveIsNotSkipped(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.WaitForOpenTransactions()
-	if _, err := s.RemoveExpired(ctx, service.RemovalBatch, func() bool { return true }); err != nil {
+	if _, err := s.RemoveExpired(ctx, upkeep.RemovalBatch, func() bool { return true }); err != nil {
 		t.Fatal(err)
 	}
 	s.WaitForOpenTransactions()
@@ -151,7 +152,7 @@ func TestARestoreIntoAnotherClusterStartsChangesOver(t *testing.T) {
 		t.Errorf("before the migration the check returns %v, want an error that names the command", err)
 	}
 	for range 2 { // the second call has no effect
-		if _, err := service.Migrate(t.Context(), database, ""); err != nil {
+		if _, err := store.Migrate(t.Context(), database, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -166,7 +167,7 @@ func TestARestoreIntoAnotherClusterStartsChangesOver(t *testing.T) {
 		if !slices.Equal(again, before[path]) {
 			t.Errorf("%s: starting over returns %v, want everything: %v", path, again, before[path])
 		}
-		if _, err := service.Migrate(t.Context(), database, ""); err != nil {
+		if _, err := store.Migrate(t.Context(), database, ""); err != nil {
 			t.Fatal(err)
 		}
 		if got, _ := h.followChanges(t, path, fresh, "50"); len(got) != 0 {

@@ -9,7 +9,7 @@ import (
 
 	"millwright/api/apitest"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/upkeep"
 )
 
 const longAgo = "2020-01-01T00:00:00Z"
@@ -248,7 +248,7 @@ func TestMovingANodeChangesTheNodesBelow(t *testing.T) {
 	}
 	s.Exec(`UPDATE inventory_nodes SET parent_id = $1, changed_at = $3 WHERE id = $2`, s.ID("roof"), s.ID("hvac"), s.Clock.Now())
 	s.WaitForOpenTransactions()
-	if _, err := s.RemoveExpired(t.Context(), service.RemovalBatch, func() bool { return true }); err != nil {
+	if _, err := s.RemoveExpired(t.Context(), upkeep.RemovalBatch, func() bool { return true }); err != nil {
 		t.Fatal(err)
 	}
 	s.WaitForOpenTransactions()

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"millwright/api/apitest"
-	"millwright/service"
+	"millwright/service/imports"
 )
 
 // tenantFile is an organization with one or two records of each kind and an
@@ -47,7 +47,7 @@ type tenant struct {
 	mark string
 	// key is the Idempotency-Key of its creations.
 	key   string
-	made  service.ImportResult
+	made  imports.ImportResult
 	token string
 	// order and feedback are its records, with the responses that created them.
 	order, feedback         string

@@ -9,7 +9,9 @@ import (
 
 	"millwright/api/apitest"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/records"
+	"millwright/service/store"
+	"millwright/service/webhooks"
 )
 
 // TestDeliveriesMatchTheDocument causes every type of event and checks each body
@@ -17,7 +19,7 @@ import (
 func TestDeliveriesMatchTheDocument(t *testing.T) {
 	t.Parallel()
 	s := apitest.New(t)
-	person := func(key string) service.Actor {
+	person := func(key string) store.Actor {
 		t.Helper()
 		actor, err := s.PersonActor(t.Context(), s.ID(key))
 		if err != nil {
@@ -38,25 +40,25 @@ func TestDeliveriesMatchTheDocument(t *testing.T) {
 	s.As("erp", http.MethodPatch, "/work-orders/"+whole, map[string]any{"title": "Replace both filters", "description": nil}).Want(http.StatusOK, "")
 	s.As("erp", http.MethodPost, "/work-orders/"+whole+"/assignees", map[string]any{"assignees": []string{s.ID("crew")}}).Want(http.StatusOK, "")
 	s.As("erp", http.MethodPost, "/work-orders/"+whole+"/answers", map[string]any{"answers": []any{}, "complete": true}).Want(http.StatusOK, "")
-	if _, err := s.ReviewWorkOrder(t.Context(), person("cat"), service.RequestKey{}, whole, service.Review{Approve: true}); err != nil {
+	if _, err := s.ReviewWorkOrder(t.Context(), person("cat"), store.RequestKey{}, whole, records.Review{Approve: true}); err != nil {
 		t.Fatal(err)
 	}
 	cancelled := create(nil)
 	s.As("erp", http.MethodPost, "/work-orders/"+cancelled+"/cancel", map[string]any{"reason": "Not needed"}).Want(http.StatusOK, "")
 	issue := s.As("erp", http.MethodPost, "/issues", map[string]any{"inventory_id": s.ID("ahu1"), "subject": "Noise"}).
 		Want(http.StatusCreated, "").Text("id")
-	if _, err := s.ResolveFeedback(t.Context(), person("ann"), service.RequestKey{}, issue); err != nil {
+	if _, err := s.ResolveFeedback(t.Context(), person("ann"), store.RequestKey{}, issue); err != nil {
 		t.Fatal(err)
 	}
 
-	claim, err := s.ClaimPending(t.Context(), s.ID("erp_hook"), nil, service.ClaimPosition{}, 1000)
+	claim, err := s.ClaimPending(t.Context(), s.ID("erp_hook"), nil, webhooks.ClaimPosition{}, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var examples []service.RenderedDelivery
+	var examples []webhooks.RenderedDelivery
 	for _, hook := range []string{"erp_hook", "reader_hook"} { // with people and without
 		for _, kind := range models.AllEventTypes {
-			_, example, err := s.TestWebhook(t.Context(), service.Operator(), s.ID(hook), kind)
+			_, example, err := s.TestWebhook(t.Context(), store.Operator(), s.ID(hook), kind)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,7 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/store"
 )
 
 // deliveryText describes what all webhooks share.
@@ -92,7 +92,7 @@ type eventPing struct {
 func EventExamples() map[models.EventType][]byte {
 	examples := map[models.EventType][]byte{}
 	for _, e := range documentedEvents() {
-		body, err := service.Encode(e.example)
+		body, err := store.Encode(e.example)
 		if err != nil {
 			panic(err) // a mistake in the examples
 		}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/records"
 )
 
 type createWorkOrderInput struct {
@@ -27,8 +27,8 @@ type newWorkOrder struct {
 	ExternalID  *string    `json:"external_id,omitempty" nullable:"true" minLength:"1" maxLength:"200" doc:"Your own reference; several work orders may have the same." example:"ERP-7781"`
 }
 
-func (b newWorkOrder) workOrder() service.NewWorkOrder {
-	return service.NewWorkOrder{
+func (b newWorkOrder) workOrder() records.NewWorkOrder {
+	return records.NewWorkOrder{
 		InventoryID: b.InventoryID,
 		Title:       b.Title,
 		Description: b.Description,
@@ -65,8 +65,8 @@ type listWorkOrdersInput struct {
 	CreatedSince time.Time `query:"created_since" doc:"Only work orders created at or after this time."`
 }
 
-func (in *listWorkOrdersInput) filter() service.WorkOrderFilter {
-	filter := service.WorkOrderFilter{InventoryID: in.InventoryID, AssigneeID: in.AssigneeID, ExternalID: in.ExternalID}
+func (in *listWorkOrdersInput) filter() records.WorkOrderFilter {
+	filter := records.WorkOrderFilter{InventoryID: in.InventoryID, AssigneeID: in.AssigneeID, ExternalID: in.ExternalID}
 	for _, code := range in.Status {
 		filter.Statuses = append(filter.Statuses, models.WorkOrderStatus(code))
 	}
@@ -103,17 +103,17 @@ func (b *workOrderPatch) UnmarshalJSON(body []byte) error {
 	return json.Unmarshal(body, &b.sent)
 }
 
-func (b *workOrderPatch) patch() service.WorkOrderPatch {
-	patch := service.WorkOrderPatch{
-		Description: service.Sent[*string]{Value: b.Description, Set: b.sent["description"] != nil},
-		ExternalID:  service.Sent[*string]{Value: b.ExternalID, Set: b.sent["external_id"] != nil},
-		TargetDate:  service.Sent[*models.Time]{Value: timeOf(b.TargetDate), Set: b.sent["target_date"] != nil},
+func (b *workOrderPatch) patch() records.WorkOrderPatch {
+	patch := records.WorkOrderPatch{
+		Description: records.Sent[*string]{Value: b.Description, Set: b.sent["description"] != nil},
+		ExternalID:  records.Sent[*string]{Value: b.ExternalID, Set: b.sent["external_id"] != nil},
+		TargetDate:  records.Sent[*models.Time]{Value: timeOf(b.TargetDate), Set: b.sent["target_date"] != nil},
 	}
 	if b.Title != nil {
-		patch.Title = service.Sent[string]{Value: *b.Title, Set: true}
+		patch.Title = records.Sent[string]{Value: *b.Title, Set: true}
 	}
 	if b.Priority != nil {
-		patch.Priority = service.Sent[models.Priority]{Value: models.Priority(*b.Priority), Set: true}
+		patch.Priority = records.Sent[models.Priority]{Value: models.Priority(*b.Priority), Set: true}
 	}
 	return patch
 }
@@ -180,10 +180,10 @@ func (b *givenAnswers) UnmarshalJSON(body []byte) error {
 	return decoder.Decode((*fields)(b))
 }
 
-func (b givenAnswers) answers() []service.GivenAnswer {
-	answers := make([]service.GivenAnswer, len(b.Answers))
+func (b givenAnswers) answers() []records.GivenAnswer {
+	answers := make([]records.GivenAnswer, len(b.Answers))
 	for i, answer := range b.Answers {
-		answers[i] = service.GivenAnswer(answer)
+		answers[i] = records.GivenAnswer(answer)
 	}
 	return answers
 }

@@ -5,7 +5,9 @@ import (
 	"net/http"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/lists"
+	"millwright/service/records"
+	"millwright/service/store"
 )
 
 func (a *API) workOrderOperations() []operation {
@@ -32,7 +34,7 @@ func (a *API) workOrderOperations() []operation {
 			summary: "List work orders",
 			text:    "Lists the work orders that the integration may read: newest first, or with changed_since in order of change.",
 			success: "A page of work orders.",
-			handler: read[service.Page[models.WorkOrderRecord]](a.listWorkOrders),
+			handler: read[lists.Page[models.WorkOrderRecord]](a.listWorkOrders),
 		},
 		{
 			id: "update-work-order", method: http.MethodPatch, path: "/work-orders/{id}", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite, maxBody: models.MaxRecordBody,
@@ -82,38 +84,38 @@ func (a *API) workOrderOperations() []operation {
 	}
 }
 
-func (a *API) createWorkOrder(ctx context.Context, actor service.Actor, call service.RequestKey, in *createWorkOrderInput) (service.WriteResult, error) {
+func (a *API) createWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, in *createWorkOrderInput) (store.WriteResult, error) {
 	return a.service.CreateWorkOrder(ctx, actor, call, in.Body.workOrder())
 }
 
-func (a *API) getWorkOrder(ctx context.Context, actor service.Actor, in *workOrderInput) ([]byte, error) {
+func (a *API) getWorkOrder(ctx context.Context, actor store.Actor, in *workOrderInput) ([]byte, error) {
 	return a.service.WorkOrder(ctx, actor, in.ID)
 }
 
-func (a *API) listWorkOrders(ctx context.Context, actor service.Actor, in *listWorkOrdersInput) ([]byte, error) {
+func (a *API) listWorkOrders(ctx context.Context, actor store.Actor, in *listWorkOrdersInput) ([]byte, error) {
 	return a.service.WorkOrders(ctx, actor, in.filter(), in.request())
 }
 
-func (a *API) updateWorkOrder(ctx context.Context, actor service.Actor, call service.RequestKey, in *updateWorkOrderInput) (service.WriteResult, error) {
+func (a *API) updateWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, in *updateWorkOrderInput) (store.WriteResult, error) {
 	return a.service.UpdateWorkOrder(ctx, actor, call, in.ID, in.Body.patch())
 }
 
-func (a *API) assignWorkOrder(ctx context.Context, actor service.Actor, call service.RequestKey, in *assignWorkOrderInput) (service.WriteResult, error) {
+func (a *API) assignWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, in *assignWorkOrderInput) (store.WriteResult, error) {
 	return a.service.AssignWorkOrder(ctx, actor, call, in.ID, in.Body.Assignees, in.Body.Consultants)
 }
 
-func (a *API) unassignWorkOrder(ctx context.Context, actor service.Actor, call service.RequestKey, in *unassignWorkOrderInput) (service.WriteResult, error) {
+func (a *API) unassignWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, in *unassignWorkOrderInput) (store.WriteResult, error) {
 	return a.service.UnassignWorkOrder(ctx, actor, call, in.ID, in.IdentityID)
 }
 
-func (a *API) cancelWorkOrder(ctx context.Context, actor service.Actor, call service.RequestKey, in *cancelWorkOrderInput) (service.WriteResult, error) {
+func (a *API) cancelWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, in *cancelWorkOrderInput) (store.WriteResult, error) {
 	return a.service.CancelWorkOrder(ctx, actor, call, in.ID, in.Body.reason())
 }
 
-func (a *API) answerWorkOrder(ctx context.Context, actor service.Actor, call service.RequestKey, in *answerWorkOrderInput) (service.WriteResult, error) {
-	return a.service.AnswerWorkOrder(ctx, actor, call, in.ID, in.Body.answers(), service.Completion(in.Body.Complete))
+func (a *API) answerWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, in *answerWorkOrderInput) (store.WriteResult, error) {
+	return a.service.AnswerWorkOrder(ctx, actor, call, in.ID, in.Body.answers(), records.Completion(in.Body.Complete))
 }
 
-func (a *API) getAnswers(ctx context.Context, actor service.Actor, in *workOrderInput) ([]byte, error) {
+func (a *API) getAnswers(ctx context.Context, actor store.Actor, in *workOrderInput) ([]byte, error) {
 	return a.service.Answers(ctx, actor, in.ID)
 }

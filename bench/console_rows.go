@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/store"
 )
 
 // consoleDeliveries are the first address's deliveries, over the time that they are kept.
@@ -35,7 +35,7 @@ var consoleToken, fewNodesToken, oneNodeToken, memberToken = benchSession("the-b
 
 // benchSession returns the token of a session with a MAC of the installation's keys.
 func benchSession(name string) string {
-	return must(service.NewVault(sealingKeys)).SessionToken(name)
+	return must(store.NewVault(sealingKeys)).SessionToken(name)
 }
 
 // consoleRecords are the records whose pages are measured.

@@ -17,8 +17,8 @@ import (
 	"millwright/console"
 	"millwright/console/consoletest"
 	"millwright/models"
-	"millwright/service"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 	"millwright/webhook"
 )
 
@@ -53,8 +53,8 @@ func secrets(page consoletest.Page) (shown []string) {
 // sender sends tests in place of a worker.
 type sender struct{ h *harness }
 
-func (s sender) Send(ctx context.Context, address service.WakeTarget, kind models.EventType) (string, error) {
-	to, event, err := s.h.TestWebhook(ctx, service.Operator(), address.ID, kind)
+func (s sender) Send(ctx context.Context, address store.WakeTarget, kind models.EventType) (string, error) {
+	to, event, err := s.h.TestWebhook(ctx, store.Operator(), address.ID, kind)
 	if err != nil {
 		return "", err
 	}

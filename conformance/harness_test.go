@@ -10,8 +10,10 @@ import (
 
 	"millwright/api/apitest"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/integrations"
+	"millwright/service/records"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 )
 
 type object = map[string]any
@@ -53,7 +55,7 @@ type harness struct {
 }
 
 func newHarness(t testing.TB) *harness {
-	h := &harness{t: t, Server: apitest.New(t, func(o *service.Options) { o.AddressCallsPerMinute = 100_000 })}
+	h := &harness{t: t, Server: apitest.New(t, func(o *store.Options) { o.AddressCallsPerMinute = 100_000 })}
 	h.Exec(`UPDATE plans SET calls_per_minute = 100000`) // the clock stands still, so all calls are in one minute
 	return h
 }
@@ -145,7 +147,7 @@ func (h *harness) read(id string) apitest.Response {
 }
 
 // person returns a person of the fixture as an actor of the console.
-func (h *harness) person(key string) service.Actor {
+func (h *harness) person(key string) store.Actor {
 	h.t.Helper()
 	actor, err := h.PersonActor(h.t.Context(), h.ID(key))
 	if err != nil {
@@ -155,7 +157,7 @@ func (h *harness) person(key string) service.Actor {
 }
 
 // createIntegration creates an integration of acme as ann.
-func (h *harness) createIntegration(in service.NewIntegration) service.IntegrationRecord {
+func (h *harness) createIntegration(in integrations.NewIntegration) integrations.IntegrationRecord {
 	h.t.Helper()
 	created, err := h.CreateIntegration(h.t.Context(), h.person("ann"), h.Acme.OrganizationID, in)
 	if err != nil {
@@ -167,7 +169,7 @@ func (h *harness) createIntegration(in service.NewIntegration) service.Integrati
 // review makes cat review a work order in the console.
 func (h *harness) review(id string, approve bool) {
 	h.t.Helper()
-	if _, err := h.ReviewWorkOrder(h.t.Context(), h.person("cat"), service.RequestKey{}, id, service.Review{Approve: approve}); err != nil {
+	if _, err := h.ReviewWorkOrder(h.t.Context(), h.person("cat"), store.RequestKey{}, id, records.Review{Approve: approve}); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -175,7 +177,7 @@ func (h *harness) review(id string, approve bool) {
 // resolve makes ann resolve feedback in the console.
 func (h *harness) resolve(id string) {
 	h.t.Helper()
-	if _, err := h.ResolveFeedback(h.t.Context(), h.person("ann"), service.RequestKey{}, id); err != nil {
+	if _, err := h.ResolveFeedback(h.t.Context(), h.person("ann"), store.RequestKey{}, id); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -202,7 +204,7 @@ func (h *harness) workOrderIn(status models.WorkOrderStatus) string {
 		h.review(id, false)
 		h.remove(id, "cat").Want(http.StatusOK, "")
 	case models.StatusOnHold:
-		if _, err := h.HoldWorkOrder(h.t.Context(), h.person("ann"), service.RequestKey{}, id); err != nil {
+		if _, err := h.HoldWorkOrder(h.t.Context(), h.person("ann"), store.RequestKey{}, id); err != nil {
 			h.t.Fatal(err)
 		}
 	}

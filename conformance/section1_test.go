@@ -12,12 +12,13 @@ import (
 	"millwright/mail"
 	"millwright/mail/mailtest"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/integrations"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 )
 
 var section1 = []rule{
-	{item: "item 1, OAuth", words: "a standard OAuth client gets a token with client credentials and calls the API", code: "service.(*Service).IssueToken", test: func(t *testing.T, h *harness) {
+	{item: "item 1, OAuth", words: "a standard OAuth client gets a token with client credentials and calls the API", code: "service/access.(*Access).IssueToken", test: func(t *testing.T, h *harness) {
 		config := clientcredentials.Config{
 			ClientID: "cli_erp", ClientSecret: "secret-of-the-erp-integration", TokenURL: h.URL + "/v1/oauth/token",
 		}
@@ -28,13 +29,13 @@ var section1 = []rule{
 		defer func() { _ = response.Body.Close() }()
 		want(t, "the status", response.StatusCode, http.StatusOK)
 	}},
-	{item: "item 1, identity", words: "the caller is an integration of one organization, not a person", code: "service.(*Service).admitted", test: func(t *testing.T, h *harness) {
+	{item: "item 1, identity", words: "the caller is an integration of one organization, not a person", code: "service/access.(*Access).admitted", test: func(t *testing.T, h *harness) {
 		id := h.get("/me").Text("identity_id")
 		kind := servicetest.Value[string](h.Fixture, `SELECT kind FROM identities WHERE id = $1 AND organization_id = $2`, id, h.Acme.OrganizationID)
 		want(t, "the caller's kind", kind, "integration")
 		h.get("/people/"+id).Want(http.StatusNotFound, "not_found")
 	}},
-	{item: "item 2", words: "inventory, work orders, feedback, forms, answers, people and teams can be read", code: "service.list, service.(*Service).Answers", test: func(_ *testing.T, h *harness) {
+	{item: "item 2", words: "inventory, work orders, feedback, forms, answers, people and teams can be read", code: "service/lists.List, service/records.(*Records).Answers", test: func(_ *testing.T, h *harness) {
 		answers := "/work-orders/" + h.workOrder(object{"form_id": h.ID("inspection")}) + "/answers"
 		for _, path := range []string{
 			"/locations", "/systems", "/equipment", "/sub-equipment", "/work-orders", "/issues", "/forms", answers, "/people", "/teams",
@@ -42,10 +43,10 @@ var section1 = []rule{
 			h.get(path).Want(http.StatusOK, "")
 		}
 	}},
-	{item: "item 3, feedback", words: "clients create feedback", code: "service.(*Service).CreateFeedback", test: func(_ *testing.T, h *harness) {
+	{item: "item 3, feedback", words: "clients create feedback", code: "service/records.(*Records).CreateFeedback", test: func(_ *testing.T, h *harness) {
 		h.feedback(nil).Want(http.StatusCreated, "")
 	}},
-	{item: "item 3, work orders", words: "and do everything with work orders, from creation to completion", code: "service.(*Service).CreateWorkOrder, service.(*Service).changeWorkOrder", test: func(_ *testing.T, h *harness) {
+	{item: "item 3, work orders", words: "and do everything with work orders, from creation to completion", code: "service/records.(*Records).CreateWorkOrder, service/records.(*Records).changeWorkOrder", test: func(_ *testing.T, h *harness) {
 		id, other := h.workOrder(nil), h.workOrder(nil)
 		h.patch(id, object{"title": "Changed"}).Want(http.StatusOK, "")
 		h.assign(id, object{"assignees": h.ids("bob")}).Want(http.StatusOK, "")
@@ -61,7 +62,7 @@ var section1 = []rule{
 		want(t, "the event", got.header.Get("Service-Event-Type"), "work_order.created")
 		want(t, "feedback waits for the address", len(h.events(h.feedback(nil).Text("id"))), 1)
 	}},
-	{item: "item 5, notices", words: "writes notify the people concerned, including members of teams", code: "service.(*tx).notify", test: func(t *testing.T, h *harness) {
+	{item: "item 5, notices", words: "writes notify the people concerned, including members of teams", code: "service/effects.notify", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"assignees": h.ids("erp", "crew")})
 		for key, notices := range map[string]int{"bob": 1, "dan": 1, "cat": 0} {
 			want(t, "notices for "+key, h.count(`SELECT count(*) FROM notices WHERE record_id = $1 AND person_id = $2`, id, h.ID(key)), notices)
@@ -87,7 +88,7 @@ var section1 = []rule{
 		slices.Sort(recipients)
 		wantList(t, "the recipients of e-mail", recipients, "bob@acme.example.com", "dan@acme.example.com")
 	}},
-	{item: "item 5, history", words: "and record their changes in the work order's history", code: "service.(*workOrderChange).save", test: func(t *testing.T, h *harness) {
+	{item: "item 5, history", words: "and record their changes in the work order's history", code: "service/records.(*workOrderChange).save", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(nil)
 		h.patch(id, object{"title": "Changed"}).Want(http.StatusOK, "")
 		h.answer(id, true).Want(http.StatusOK, "")
@@ -95,7 +96,7 @@ var section1 = []rule{
 			AND changes->'title'->>'from' = 'Replace filter' AND changes->'title'->>'to' = 'Changed'`, id, h.ID("erp")), 1)
 		want(t, "the completion", h.count(`SELECT count(*) FROM history WHERE record_id = $1 AND changes->'status'->>'to' = 'complete'`, id), 1)
 	}},
-	{item: "item 5, log", words: "and in the Log Records under the integration's name and (API)", code: "service.newLogEntry", test: func(t *testing.T, h *harness) {
+	{item: "item 5, log", words: "and in the Log Records under the integration's name and (API)", code: "service/store.NewLogEntry", test: func(t *testing.T, h *harness) {
 		id, issue := h.workOrder(nil), h.feedback(nil).Text("id")
 		h.patch(id, object{"title": "Changed"}).Want(http.StatusOK, "")
 		h.assign(id, object{"assignees": h.ids("bob")}).Want(http.StatusOK, "")
@@ -119,16 +120,16 @@ var section1 = []rule{
 			h.post("/work-orders/"+id+"/"+part, object{}).Want(http.StatusNotFound, "not_found")
 		}
 	}},
-	{item: "item 6, hold", words: "and no operation puts a work order on hold", code: "service.requirePerson", test: func(t *testing.T, h *harness) {
+	{item: "item 6, hold", words: "and no operation puts a work order on hold", code: "service/access.RequirePerson", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(nil)
 		h.patch(id, object{"status": "on_hold"}).Want(http.StatusUnprocessableEntity, "validation_failed")
 		h.patch(id, object{"status": object{"code": "on_hold"}}).Want(http.StatusUnprocessableEntity, "validation_failed")
-		if _, err := h.HoldWorkOrder(t.Context(), h.Actor("erp"), service.RequestKey{}, id); err == nil {
+		if _, err := h.HoldWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, id); err == nil {
 			t.Error("an integration may put a work order on hold")
 		}
 		h.wantStatus(id, models.StatusOpen)
 	}},
-	{item: "item 7", words: "scopes and permissions limit what an integration sees", code: "api.requireScope, service.workOrderReadable", test: func(t *testing.T, h *harness) {
+	{item: "item 7", words: "scopes and permissions limit what an integration sees", code: "api.requireScope, service/access.WorkOrderReadable", test: func(t *testing.T, h *harness) {
 		roof := h.workOrder(object{"inventory_id": h.ID("roof")})
 		seen := func(key string) bool {
 			return slices.Contains(pageIDs(h.As(key, http.MethodGet, "/work-orders?limit=200", nil).Want(http.StatusOK, "")), roof)
@@ -138,8 +139,8 @@ var section1 = []rule{
 		h.callWithScopes("inventory:read", http.MethodGet, "/work-orders", nil).Want(http.StatusForbidden, "insufficient_scope")
 	}},
 	{item: "item 8, page", words: "integrations are made on a page, by those with the permission", code: "console.(*Console).createIntegration", alone: true, test: wantIntegrationsPage},
-	{item: "item 8, step 1", words: "a new integration has a name, scopes and an organization definition", code: "service.(*Service).CreateIntegration", test: func(t *testing.T, h *harness) {
-		made := h.createIntegration(service.NewIntegration{
+	{item: "item 8, step 1", words: "a new integration has a name, scopes and an organization definition", code: "service/integrations.(*Integrations).CreateIntegration", test: func(t *testing.T, h *harness) {
+		made := h.createIntegration(integrations.NewIntegration{
 			Name: "Made here", Scopes: []string{"work_orders:read"}, OrganizationDefinitionID: new(h.ID("org_incoming")),
 		})
 		row := servicetest.Value[string](h.Fixture, `SELECT n.name || ' ' || array_to_string(i.scopes, ' ') || ' ' || d.name FROM integrations i
@@ -147,14 +148,14 @@ var section1 = []rule{
 			WHERE i.id = $1`, made.ID)
 		want(t, "the integration", row, "Made here work_orders:read Incoming")
 	}},
-	{item: "item 8, step 2", words: "its client id and secret are shown when it is created, and work", code: "service.(*ormTx).insertIntegration", test: func(_ *testing.T, h *harness) {
-		shown := h.createIntegration(service.NewIntegration{Name: "Shown", Scopes: []string{"work_orders:read"}})
+	{item: "item 8, step 2", words: "its client id and secret are shown when it is created, and work", code: "service/integrations.insertIntegration", test: func(_ *testing.T, h *harness) {
+		shown := h.createIntegration(integrations.NewIntegration{Name: "Shown", Scopes: []string{"work_orders:read"}})
 		form := h.credentials("erp", "")
 		form.Set("client_id", shown.ClientID)
 		form.Set("client_secret", shown.ClientSecret)
 		h.token(form).Want(http.StatusOK, "")
 	}},
-	{item: "item 8, step 3", words: "an assignment to any of three kinds of node gives it permissions there", code: "service.(*Service).AssignIntegration", test: func(t *testing.T, h *harness) {
+	{item: "item 8, step 3", words: "an assignment to any of three kinds of node gives it permissions there", code: "service/integrations.(*Integrations).AssignIntegration", test: func(t *testing.T, h *harness) {
 		t.Cleanup(func() { h.Exec(`DELETE FROM assignments WHERE identity_id = $1`, h.ID("outsider")) })
 		h.As("outsider", http.MethodGet, "/equipment/"+h.ID("ahu1"), nil).Want(http.StatusNotFound, "not_found")
 		for path, node := range map[string]string{"/locations/": "roof", "/systems/": "hvac", "/equipment/": "ahu1"} {
@@ -166,7 +167,7 @@ var section1 = []rule{
 			h.As("outsider", http.MethodGet, "/locations/"+h.ID("annex"), nil).Want(http.StatusNotFound, "not_found")
 		}
 	}},
-	{item: "item 9", words: "a plan without the API issues no tokens", code: "service.(*Service).IssueToken", test: func(t *testing.T, h *harness) {
+	{item: "item 9", words: "a plan without the API issues no tokens", code: "service/access.(*Access).IssueToken", test: func(t *testing.T, h *harness) {
 		h.removeAPIFromPlan(t)
 		response := h.token(h.credentials("erp", "")).Want(http.StatusBadRequest, "")
 		want(t, "the error", response.Text("error"), "unauthorized_client")

@@ -45,7 +45,7 @@ var workOrderRecord = []rule{
 		want(t, "two ids are equal", first == second, false)
 		want(t, "the id of the record", h.read(first).Text("id"), first)
 	}},
-	{item: "work order field inventory_id", words: "its location, system or equipment; required to create it", code: "service.workOrderCreation.checkNames, service.workOrderCreation.checkKind", test: func(t *testing.T, h *harness) {
+	{item: "work order field inventory_id", words: "its location, system or equipment; required to create it", code: "service/records.workOrderCreation.checkNames, service/records.workOrderCreation.checkKind", test: func(t *testing.T, h *harness) {
 		for _, node := range []string{"hq", "hvac", "ahu1"} {
 			want(t, node, h.create(object{"inventory_id": h.ID(node)}).Text("inventory_id"), h.ID(node))
 		}
@@ -53,7 +53,7 @@ var workOrderRecord = []rule{
 			h.post("/work-orders", body).Want(http.StatusUnprocessableEntity, "validation_failed")
 		}
 	}},
-	{item: "record field inventory", words: "work orders and feedback show their node and its path, even to a reader who may not read the node", code: "service.(*workOrderRow).appendJSON, service.(*feedbackRow).appendJSON", test: func(t *testing.T, h *harness) {
+	{item: "record field inventory", words: "work orders and feedback show their node and its path, even to a reader who may not read the node", code: "service/records.(*WorkOrderRow).AppendJSON, service/records.(*FeedbackRow).AppendJSON", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"assignees": h.ids("erp", "polar")})
 		given := h.feedback(nil).Want(http.StatusCreated, "").Text("id")
 		for _, record := range []apitest.Response{
@@ -78,7 +78,7 @@ var workOrderRecord = []rule{
 	field("target_date", "a time, shown in UTC", "models.Time.MarshalJSON", map[string]any{
 		"2026-03-05T12:00:00.000Z": "2026-03-05T14:00:00+02:00", "2026-03-05T12:00:00.250Z": "2026-03-05T12:00:00.25Z",
 	}, "tomorrow", "2026-03-05", 1772712000),
-	{item: "work order field form_id", words: "one of the listed forms", code: "service.workOrderCreation.checkNames", test: func(t *testing.T, h *harness) {
+	{item: "work order field form_id", words: "one of the listed forms", code: "service/records.workOrderCreation.checkNames", test: func(t *testing.T, h *harness) {
 		for _, id := range pageIDs(h.get("/forms").Want(http.StatusOK, "")) {
 			want(t, "form_id", h.create(object{"form_id": id}).Text("form_id"), id)
 		}
@@ -86,15 +86,15 @@ var workOrderRecord = []rule{
 			h.post("/work-orders", h.body(object{"form_id": id})).Want(http.StatusUnprocessableEntity, "validation_failed")
 		}
 	}},
-	roles("assignees", "identity ids of the workers", "service.(*tx).insertWorkOrder, service.candidates.checkKnown"),
-	roles("consultants", "identity ids of the consultants", "service.(*tx).insertWorkOrder, service.candidates.checkKnown"),
-	{item: "work order field consultants, none", words: "may be empty", code: "service.workOrderCreation.row", test: func(t *testing.T, h *harness) {
+	roles("assignees", "identity ids of the workers", "service/records.insertWorkOrder, service/records.candidates.checkKnown"),
+	roles("consultants", "identity ids of the consultants", "service/records.insertWorkOrder, service/records.candidates.checkKnown"),
+	{item: "work order field consultants, none", words: "may be empty", code: "service/records.workOrderCreation.row", test: func(t *testing.T, h *harness) {
 		for _, fields := range []object{nil, {"consultants": []string{}}} {
 			consultants, isList := h.create(fields).Field("consultants").([]any)
 			want(t, "an empty list", isList && len(consultants) == 0, true)
 		}
 	}},
-	field("external_id", "the caller's own reference", "service.workOrderCreation.row", map[string]any{"ERP/7781 ä": "ERP/7781 ä"}, 7, ""),
+	field("external_id", "the caller's own reference", "service/records.workOrderCreation.row", map[string]any{"ERP/7781 ä": "ERP/7781 ä"}, 7, ""),
 	{item: "work order field status", words: "a code and an English name", code: "models.WorkOrderStatus.Name", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(nil)
 		for _, step := range []struct {
@@ -114,22 +114,22 @@ var workOrderRecord = []rule{
 }
 
 var feedbackRecord = []rule{
-	{item: "feedback field inventory_id", words: "the node it is about; required to create it", code: "service.(*Service).CreateFeedback", test: func(t *testing.T, h *harness) {
+	{item: "feedback field inventory_id", words: "the node it is about; required to create it", code: "service/records.(*Records).CreateFeedback", test: func(t *testing.T, h *harness) {
 		for _, node := range []string{"hq", "hvac", "ahu1", "fan1"} {
 			made := h.feedback(object{"inventory_id": h.ID(node)}).Want(http.StatusCreated, "")
 			want(t, "inventory_id", made.Text("inventory_id"), h.ID(node))
 		}
 		h.post("/issues", object{"subject": "x"}).Want(http.StatusUnprocessableEntity, "validation_failed")
 	}},
-	{item: "feedback field subject", words: "a string", code: "service.(*Service).CreateFeedback", test: func(t *testing.T, h *harness) {
+	{item: "feedback field subject", words: "a string", code: "service/records.(*Records).CreateFeedback", test: func(t *testing.T, h *harness) {
 		want(t, "subject", h.feedback(object{"subject": "Es klappert"}).Want(http.StatusCreated, "").Text("subject"), "Es klappert")
 		h.feedback(object{"subject": 7}).Want(http.StatusUnprocessableEntity, "validation_failed")
 	}},
-	{item: "feedback field description", words: "a string", code: "service.(*Service).CreateFeedback", test: func(t *testing.T, h *harness) {
+	{item: "feedback field description", words: "a string", code: "service/records.(*Records).CreateFeedback", test: func(t *testing.T, h *harness) {
 		want(t, "description", h.feedback(object{"description": "At night"}).Want(http.StatusCreated, "").Text("description"), "At night")
 		h.feedback(object{"description": 7}).Want(http.StatusUnprocessableEntity, "validation_failed")
 	}},
-	{item: "feedback field external_id", words: "unique: a second use is a conflict", code: "service.feedbackCreation.check", test: func(t *testing.T, h *harness) {
+	{item: "feedback field external_id", words: "unique: a second use is a conflict", code: "service/records.feedbackCreation.check", test: func(t *testing.T, h *harness) {
 		want(t, "external_id", h.feedback(object{"external_id": "DESK-2"}).Want(http.StatusCreated, "").Text("external_id"), "DESK-2")
 		h.feedback(object{"external_id": "DESK-2", "subject": "Other"}).Want(http.StatusConflict, "external_id_taken")
 		h.feedback(object{"external_id": "DESK-3"}).Want(http.StatusCreated, "")
@@ -154,7 +154,7 @@ func value(kind, words, code, question string, accepted func(h *harness) []any, 
 }
 
 var answerInput = []rule{
-	{item: "answer field answers", words: "a list of objects with a question and a value", code: "service.(*workOrderChange).saveAnswers", test: func(t *testing.T, h *harness) {
+	{item: "answer field answers", words: "a list of objects with a question and a value", code: "service/records.(*workOrderChange).saveAnswers", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"form_id": h.ID("inspection")})
 		h.answer(id, false, h.to("q_hours", 3), h.to("q_note", "Fine")).Want(http.StatusOK, "")
 		wantList(t, "answered", h.answered(id), h.ids("q_hours", "q_note")...)
@@ -196,7 +196,7 @@ var answerInput = []rule{
 			send("q_pressure", value).Want(http.StatusUnprocessableEntity, "validation_failed")
 		}
 	}},
-	{item: "answer field complete", words: "true completes the work order too", code: "service.(*Service).AnswerWorkOrder", test: func(t *testing.T, h *harness) {
+	{item: "answer field complete", words: "true completes the work order too", code: "service/records.(*Records).AnswerWorkOrder", test: func(t *testing.T, h *harness) {
 		for complete, status := range map[bool]string{true: "complete", false: "in_progress"} {
 			id := h.workOrder(object{"form_id": h.ID("inspection")})
 			want(t, "the status", h.answer(id, complete, h.required()...).Want(http.StatusOK, "").Text("status", "code"), status)
@@ -205,7 +205,7 @@ var answerInput = []rule{
 		h.post("/work-orders/"+h.workOrder(nil)+"/answers", object{"answers": []any{}, "complete": "yes"}).
 			Want(http.StatusUnprocessableEntity, "validation_failed")
 	}},
-	{item: "answers as read", words: "each question shows its type and options", code: "service.(*Service).Answers", test: func(t *testing.T, h *harness) {
+	{item: "answers as read", words: "each question shows its type and options", code: "service/records.(*Records).Answers", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"form_id": h.ID("inspection")})
 		questions := h.get("/work-orders/"+id+"/answers").Want(http.StatusOK, "").Field("questions").([]any)
 		var kinds []string
@@ -220,7 +220,7 @@ var answerInput = []rule{
 }
 
 var identities = []rule{
-	{item: "identities 1", words: "a person, team, organization or integration, by its id", code: "service.encodedPeople", test: func(t *testing.T, h *harness) {
+	{item: "identities 1", words: "a person, team, organization or integration, by its id", code: "service/records.encodedPeople", test: func(t *testing.T, h *harness) {
 		keys := []string{"bob", "crew", "polar", "erp"}
 		made := h.create(object{"assignees": h.ids(keys...)})
 		wantList(t, "the workers", stringList(made, "assignees"), h.ids(keys...)...)
@@ -233,7 +233,7 @@ var identities = []rule{
 			want(t, key, kinds[h.ID(key)], any(kind))
 		}
 	}},
-	{item: "identities 2, ids", words: "without people:read, records contain only their ids", code: "service.(*Service).WorkOrder", test: func(t *testing.T, h *harness) {
+	{item: "identities 2, ids", words: "without people:read, records contain only their ids", code: "service/records.(*Records).WorkOrder", test: func(t *testing.T, h *harness) {
 		path := "/work-orders/" + h.workOrder(object{"assignees": h.ids("ann")})
 		bare := h.callWithScopes("work_orders:read", http.MethodGet, path, nil).Want(http.StatusOK, "")
 		wantList(t, "the workers", stringList(bare, "assignees"), h.ID("ann"))
@@ -241,7 +241,7 @@ var identities = []rule{
 			want(t, "the response contains "+secret, regexp.MustCompile(regexp.QuoteMeta(secret)).Match(bare.Body), false)
 		}
 	}},
-	{item: "identities 2, people", words: "with it, records contain their personal data too", code: "service.(*Service).WorkOrder", test: func(t *testing.T, h *harness) {
+	{item: "identities 2, people", words: "with it, records contain their personal data too", code: "service/records.(*Records).WorkOrder", test: func(t *testing.T, h *harness) {
 		path := "/work-orders/" + h.workOrder(object{"assignees": h.ids("ann")})
 		full := h.callWithScopes("work_orders:read people:read", http.MethodGet, path, nil).Want(http.StatusOK, "")
 		found := false

@@ -6,7 +6,8 @@ import (
 	"testing"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/records"
+	"millwright/service/store"
 )
 
 var section3 = []rule{
@@ -28,14 +29,14 @@ var section3 = []rule{
 		body := fields(h.bodyOf(h.documented(http.MethodPatch, "/work-orders/{id}")))
 		want(t, "PATCH takes a status", slices.Contains(body, "status"), false)
 	}},
-	{item: "row 1, state", words: "a change keeps each workable state", code: "service.(*Service).UpdateWorkOrder", test: func(_ *testing.T, h *harness) {
+	{item: "row 1, state", words: "a change keeps each workable state", code: "service/records.(*Records).UpdateWorkOrder", test: func(_ *testing.T, h *harness) {
 		h.eachStatus(workable, func(id string) {
 			status := h.read(id).Text("status", "code")
 			h.patch(id, object{"title": "Changed"}).Want(http.StatusOK, "")
 			h.wantStatus(id, models.WorkOrderStatus(status))
 		})
 	}},
-	{item: "row 1, event", words: "and sends an event only for four fields", code: "service.(*Service).UpdateWorkOrder", test: func(_ *testing.T, h *harness) {
+	{item: "row 1, event", words: "and sends an event only for four fields", code: "service/records.(*Records).UpdateWorkOrder", test: func(_ *testing.T, h *harness) {
 		id := h.quiet(nil)
 		h.patch(id, object{"title": "A", "description": "B", "priority": "low", "target_date": "2026-06-01T00:00:00Z"}).Want(http.StatusOK, "")
 		h.wantEvents(id, "work_order.updated")
@@ -44,12 +45,12 @@ var section3 = []rule{
 		h.patch(id, object{"title": "A"}).Want(http.StatusOK, "")
 		h.wantEvents(id, "")
 	}},
-	{item: "row 1, condition", words: "it requires the permission to update", code: "service.(*workOrderActor).requireGrant", test: func(t *testing.T, h *harness) {
+	{item: "row 1, condition", words: "it requires the permission to update", code: "service/records.(*workOrderActor).requireGrant", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(nil)
 		h.grant(t, allBut(models.GrantWorkOrdersUpdate)...)
 		h.patch(id, object{"title": "x"}).Want(http.StatusForbidden, "permission_denied")
 	}},
-	{item: "row 2", words: "a worker's answers are saved and put the work order in progress", code: "service.(*Service).AnswerWorkOrder", test: func(t *testing.T, h *harness) {
+	{item: "row 2", words: "a worker's answers are saved and put the work order in progress", code: "service/records.(*Records).AnswerWorkOrder", test: func(t *testing.T, h *harness) {
 		h.eachStatus(workable, func(id string) {
 			h.Exec(`UPDATE work_orders SET form_id = $2 WHERE id = $1`, id, h.ID("inspection"))
 			h.answer(id, false, h.to("q_hours", 7)).Want(http.StatusOK, "")
@@ -57,7 +58,7 @@ var section3 = []rule{
 			wantList(t, "saved", h.answered(id), h.ID("q_hours"))
 		})
 	}},
-	{item: "row 2, condition", words: "a consultant's answers are rejected", code: "service.(*workOrderActor).requireWorker", test: func(t *testing.T, h *harness) {
+	{item: "row 2, condition", words: "a consultant's answers are rejected", code: "service/records.(*workOrderActor).requireWorker", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"assignees": h.ids("bob"), "consultants": h.ids("erp")})
 		want(t, "the rule", h.answer(id, false).Want(http.StatusUnprocessableEntity, "rule_violation").Text("rule"), "not_assigned_as_worker")
 		h.wantStatus(id, models.StatusOpen)
@@ -70,7 +71,7 @@ var section3 = []rule{
 			h.wantEvents(id, "work_order.status_changed work_order.completed")
 		})
 	}},
-	{item: "row 3, condition", words: "only by a worker, and only when every required question has an answer", code: "service.(*workOrderActor).requireWorker, service.requireAnswers", test: func(t *testing.T, h *harness) {
+	{item: "row 3, condition", words: "only by a worker, and only when every required question has an answer", code: "service/records.(*workOrderActor).requireWorker, service/records.requireAnswers", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"form_id": h.ID("inspection")})
 		want(t, "the rule", h.answer(id, true).Want(http.StatusUnprocessableEntity, "rule_violation").Text("rule"), "required_questions")
 		other := h.workOrder(object{"assignees": h.ids("bob")})
@@ -95,7 +96,7 @@ var section3 = []rule{
 		}
 		h.wantStatus(id, models.StatusSentToInspection)
 	}},
-	{item: "row 4, app", words: "the console approves or sends back", code: "service.(*Service).ReviewWorkOrder", test: func(t *testing.T, h *harness) {
+	{item: "row 4, app", words: "the console approves or sends back", code: "service/records.(*Records).ReviewWorkOrder", test: func(t *testing.T, h *harness) {
 		approved, back := h.workOrderIn(models.StatusSentToInspection), h.workOrderIn(models.StatusSentToInspection)
 		h.forgetDeliveries()
 		h.review(approved, true)
@@ -106,11 +107,11 @@ var section3 = []rule{
 		h.wantEvents(back, "work_order.status_changed")
 		h.answer(back, true).Want(http.StatusOK, "")
 		h.wantStatus(back, models.StatusSentToInspection)
-		if _, err := h.ReviewWorkOrder(t.Context(), h.Actor("erp"), service.RequestKey{}, back, service.Review{Approve: true}); err == nil {
+		if _, err := h.ReviewWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, back, records.Review{Approve: true}); err == nil {
 			t.Error("an integration may review")
 		}
 	}},
-	{item: "row 5", words: "cancelling before the end: cancelled, with two events", code: "service.(*Service).CancelWorkOrder", test: func(_ *testing.T, h *harness) {
+	{item: "row 5", words: "cancelling before the end: cancelled, with two events", code: "service/records.(*Records).CancelWorkOrder", test: func(_ *testing.T, h *harness) {
 		statuses := slices.Concat(workable, []models.WorkOrderStatus{models.StatusSentToInspection, models.StatusOnHold})
 		h.eachStatus(statuses, func(id string) {
 			h.forgetDeliveries()
@@ -119,13 +120,13 @@ var section3 = []rule{
 			h.wantEvents(id, "work_order.status_changed work_order.cancelled")
 		})
 	}},
-	{item: "row 5, condition", words: "it requires the permission to delete", code: "service.(*workOrderActor).requireGrant", test: func(t *testing.T, h *harness) {
+	{item: "row 5, condition", words: "it requires the permission to delete", code: "service/records.(*workOrderActor).requireGrant", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(nil)
 		h.grant(t, allBut(models.GrantWorkOrdersDelete)...)
 		h.post("/work-orders/"+id+"/cancel", object{}).Want(http.StatusForbidden, "permission_denied")
 		h.wantStatus(id, models.StatusOpen)
 	}},
-	{item: "row 6", words: "people are added and removed in every state, with one event each", code: "service.(*Service).AssignWorkOrder, service.(*Service).UnassignWorkOrder", test: func(_ *testing.T, h *harness) {
+	{item: "row 6", words: "people are added and removed in every state, with one event each", code: "service/records.(*Records).AssignWorkOrder, service/records.(*Records).UnassignWorkOrder", test: func(_ *testing.T, h *harness) {
 		h.eachStatus(models.WorkOrderStatuses, func(id string) {
 			status := h.read(id).Text("status", "code")
 			h.forgetDeliveries()
@@ -135,20 +136,20 @@ var section3 = []rule{
 			h.wantEvents(id, "work_order.assignees_changed work_order.assignees_changed")
 		})
 	}},
-	{item: "row 6, condition", words: "it requires the permission to forward", code: "service.(*workOrderActor).requireAssign", test: func(t *testing.T, h *harness) {
+	{item: "row 6, condition", words: "it requires the permission to forward", code: "service/records.(*workOrderActor).requireAssign", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"assignees": h.ids("erp", "bob")})
 		h.grant(t, allBut(models.GrantWorkOrdersForward)...)
 		h.assign(id, object{"assignees": h.ids("dan")}).Want(http.StatusForbidden, "permission_denied")
 		h.remove(id, "bob").Want(http.StatusForbidden, "permission_denied")
 	}},
-	{item: "rule", words: "the last worker cannot be removed", code: "service.(*workOrderActor).checkUnassign", test: func(t *testing.T, h *harness) {
+	{item: "rule", words: "the last worker cannot be removed", code: "service/records.(*workOrderActor).checkUnassign", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"assignees": h.ids("erp", "bob"), "consultants": h.ids("cat")})
 		h.remove(id, "bob").Want(http.StatusOK, "")
 		want(t, "the rule", h.remove(id, "erp").Want(http.StatusUnprocessableEntity, "rule_violation").Text("rule"), "last_worker")
 		h.remove(id, "cat").Want(http.StatusOK, "") // consultants may all be removed
 		wantList(t, "the workers", stringList(h.read(id), "assignees"), h.ID("erp"))
 	}},
-	{item: "rule, review", words: "the last consultant cannot be removed during a review", code: "service.(*workOrderActor).checkUnassign", test: func(t *testing.T, h *harness) {
+	{item: "rule, review", words: "the last consultant cannot be removed during a review", code: "service/records.(*workOrderActor).checkUnassign", test: func(t *testing.T, h *harness) {
 		id := h.workOrderIn(models.StatusSentToInspection)
 		want(t, "the rule", h.remove(id, "cat").Want(http.StatusUnprocessableEntity, "rule_violation").Text("rule"), "status")
 		h.assign(id, object{"consultants": h.ids("dan")}).Want(http.StatusOK, "")

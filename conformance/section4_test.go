@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/records"
+	"millwright/service/store"
 )
 
 var section4 = slices.Concat(conventions, operations, writeRules)
@@ -27,7 +28,7 @@ var conventions = []rule{
 		}
 		h.token(h.credentials("erp", "")).Want(http.StatusOK, "")
 	}},
-	{item: "convention 1, organization", words: "the token alone determines the organization", code: "service.(*Service).admitted", test: func(t *testing.T, h *harness) {
+	{item: "convention 1, organization", words: "the token alone determines the organization", code: "service/access.(*Access).admitted", test: func(t *testing.T, h *harness) {
 		for _, header := range []string{"X-Organization-Id", "Organization", "X-Organization", "Service-Organization-Id", "Host-Organization"} {
 			me := h.get("/me", header, h.Polar.OrganizationID).Want(http.StatusOK, "")
 			want(t, "with "+header, me.Text("organization", "id"), h.Acme.OrganizationID)
@@ -43,7 +44,7 @@ var conventions = []rule{
 			}
 		}
 	}},
-	{item: "convention 2", words: "a write sent again with its Idempotency-Key is made once", code: "service.(*tx).queueStoredResponse", test: func(t *testing.T, h *harness) {
+	{item: "convention 2", words: "a write sent again with its Idempotency-Key is made once", code: "service/store.(*Tx).queueStoredResponse", test: func(t *testing.T, h *harness) {
 		first := h.post("/work-orders", h.body(nil), "Idempotency-Key", "convention-2").Want(http.StatusCreated, "")
 		again := h.post("/work-orders", h.body(nil), "Idempotency-Key", "convention-2").Want(http.StatusCreated, "")
 		want(t, "the second response", string(again.Body), string(first.Body))
@@ -66,7 +67,7 @@ var conventions = []rule{
 		h.post("/issues", fmt.Sprintf(`{"inventory_id":%q,"subject":"It rattles."}`, h.ID("ahu1")), "Idempotency-Key", "convention-2-value").
 			Want(http.StatusUnprocessableEntity, "idempotency_key_reused")
 	}},
-	{item: "convention 2, people", words: "a replay shows people only to a token with the scope people:read", code: "service.withoutPeople", test: func(t *testing.T, h *harness) {
+	{item: "convention 2, people", words: "a replay shows people only to a token with the scope people:read", code: "service/store.withoutPeople", test: func(t *testing.T, h *harness) {
 		first := h.post("/work-orders", h.body(nil), "Idempotency-Key", "convention-2-people").Want(http.StatusCreated, "")
 		token := h.token(h.credentials("erp", "work_orders:read work_orders:write")).Want(http.StatusOK, "").Text("access_token")
 		again := h.post("/work-orders", h.body(nil), "Idempotency-Key", "convention-2-people", "Authorization", "Bearer "+token).Want(http.StatusCreated, "")
@@ -74,7 +75,7 @@ var conventions = []rule{
 		want(t, "the replay has people", again.Field("people") != nil, false)
 		want(t, "the replay's record", again.Text("id"), first.Text("id"))
 	}},
-	{item: "convention 3", words: "a write returns what the matching read shows", code: "service.(*Service).writeRecord", test: func(t *testing.T, h *harness) {
+	{item: "convention 3", words: "a write returns what the matching read shows", code: "service/store.(*Store).WriteRecord", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"form_id": h.ID("inspection")})
 		writes := []func() (body []byte){
 			func() []byte { return h.patch(id, object{"title": "Replace both"}).Want(http.StatusOK, "").Body },
@@ -93,7 +94,7 @@ var conventions = []rule{
 		given := h.feedback(nil).Want(http.StatusCreated, "")
 		want(t, "new feedback", string(given.Body), string(h.get("/issues/"+given.Text("id")).Want(http.StatusOK, "").Body))
 	}},
-	{item: "convention 4, limit", words: "limit is the maximum number of records on a page", code: "service.encodePage", test: func(t *testing.T, h *harness) {
+	{item: "convention 4, limit", words: "limit is the maximum number of records on a page", code: "service/lists.encodePage", test: func(t *testing.T, h *harness) {
 		for range 3 {
 			h.workOrder(nil)
 		}
@@ -104,7 +105,7 @@ var conventions = []rule{
 			}
 		}
 	}},
-	{item: "convention 4, status", words: "status takes codes separated by commas", code: "service.(*listQuery).ofStatuses", test: func(t *testing.T, h *harness) {
+	{item: "convention 4, status", words: "status takes codes separated by commas", code: "service/lists.(*ListQuery).OfStatuses", test: func(t *testing.T, h *harness) {
 		open, progress, complete := h.workOrderIn(models.StatusOpen), h.workOrderIn(models.StatusInProgress), h.workOrderIn(models.StatusComplete)
 		page := pageIDs(h.get("/work-orders?status=open,complete&limit=200").Want(http.StatusOK, ""))
 		want(t, "the open one is listed", slices.Contains(page, open), true)
@@ -112,7 +113,7 @@ var conventions = []rule{
 		want(t, "the one in progress is listed", slices.Contains(page, progress), false)
 		h.get("/work-orders?status=opne").Want(http.StatusBadRequest, "invalid_request")
 	}},
-	{item: "convention 4, changed_since", words: "changed_since lists what changed at or after a time", code: "service.(*pageStart).parseChangedSince", alone: true, test: func(t *testing.T, h *harness) {
+	{item: "convention 4, changed_since", words: "changed_since lists what changed at or after a time", code: "service/lists.(*PageStart).parseChangedSince", alone: true, test: func(t *testing.T, h *harness) {
 		before, changed := h.workOrder(nil), h.workOrder(nil)
 		h.WatermarkAt(h.Clock.Now())
 		h.Clock.Advance(time.Minute)
@@ -164,7 +165,7 @@ var operations = []rule{
 		wantList(t, "the documented response", fields(h.responseOf(op)), "access_token", "expires_in", "scope", "token_type")
 		h.token(h.credentials("erp", "")).Want(http.StatusOK, "")
 	}},
-	{item: "GET /me", words: "any token: the integration, its organization, scopes and limit", code: "service.Caller.Me", test: func(t *testing.T, h *harness) {
+	{item: "GET /me", words: "any token: the integration, its organization, scopes and limit", code: "service/access.Caller.Me", test: func(t *testing.T, h *harness) {
 		op := h.documented(http.MethodGet, "/me")
 		scopes, open := scopesOf(op)
 		want(t, "documented scopes", len(scopes), 0)
@@ -180,79 +181,79 @@ var operations = []rule{
 		method: "GET", path: "/work-orders", scope: "work_orders:read", status: 200, query: []string{"status", "limit", "changed_since"},
 		out:  strings.Fields(workOrderFields),
 		call: func(*harness) (string, any) { return "/work-orders", nil },
-	}.rule("lists work orders, with status, limit and changed_since", "service.(*Service).WorkOrders"),
+	}.rule("lists work orders, with status, limit and changed_since", "service/records.(*Records).WorkOrders"),
 	operation{
 		method: "GET", path: "/work-orders/{id}", scope: "work_orders:read", status: 200, out: strings.Fields(workOrderFields),
 		call: func(h *harness) (string, any) { return "/work-orders/" + h.workOrder(nil), nil },
-	}.rule("reads a work order", "service.(*Service).WorkOrder"),
+	}.rule("reads a work order", "service/records.(*Records).WorkOrder"),
 	operation{
 		method: "GET", path: "/work-orders/{id}/answers", scope: "forms:read", status: 200, out: []string{"questions"},
 		call: func(h *harness) (string, any) {
 			return "/work-orders/" + h.workOrder(object{"form_id": h.ID("inspection")}) + "/answers", nil
 		},
-	}.rule("reads the form's questions with types, options and answers", "service.(*Service).Answers"),
+	}.rule("reads the form's questions with types, options and answers", "service/records.(*Records).Answers"),
 	operation{
 		method: "GET", path: "/forms", scope: "forms:read", status: 200, query: []string{"limit"}, out: []string{"id", "name", "questions"},
 		call: func(*harness) (string, any) { return "/forms", nil },
-	}.rule("lists the organization's forms", "service.(*Service).Forms"),
+	}.rule("lists the organization's forms", "service/inventory.(*Inventory).Forms"),
 	operation{
 		method: "GET", path: "/people", scope: "people:read", status: 200, query: []string{"limit"}, out: []string{"id", "name", "email", "phone"},
 		call: func(*harness) (string, any) { return "/people", nil },
-	}.rule("lists people", "service.(*Service).People"),
+	}.rule("lists people", "service/people.(*People).People"),
 	operation{
 		method: "GET", path: "/teams", scope: "people:read", status: 200, query: []string{"limit"}, out: []string{"id", "name", "members"},
 		call: func(*harness) (string, any) { return "/teams", nil },
-	}.rule("lists teams", "service.(*Service).Teams"),
+	}.rule("lists teams", "service/people.(*People).Teams"),
 	operation{
 		method: "GET", path: "/issues/{id}", scope: "issues:read", status: 200, out: strings.Fields("id inventory_id subject description external_id"),
 		call: func(h *harness) (string, any) {
 			return "/issues/" + h.feedback(nil).Want(http.StatusCreated, "").Text("id"), nil
 		},
-	}.rule("reads feedback", "service.(*Service).Feedback"),
+	}.rule("reads feedback", "service/records.(*Records).Feedback"),
 	operation{
 		method: "POST", path: "/issues", scope: "issues:write", status: 201, in: strings.Fields("inventory_id subject description external_id"),
 		out: strings.Fields("id inventory_id subject description external_id"),
 		call: func(h *harness) (string, any) {
 			return "/issues", object{"inventory_id": h.ID("ahu1"), "subject": "It rattles", "description": "At night."}
 		},
-	}.rule("gives feedback from its four fields", "service.(*Service).CreateFeedback"),
+	}.rule("gives feedback from its four fields", "service/records.(*Records).CreateFeedback"),
 	operation{
 		method: "POST", path: "/work-orders", scope: "work_orders:write", status: 201,
 		in:   strings.Fields("inventory_id title description priority target_date form_id assignees consultants external_id"),
 		out:  strings.Fields(workOrderFields),
 		call: func(h *harness) (string, any) { return "/work-orders", h.body(nil) },
-	}.rule("creates a work order from its nine fields", "service.(*Service).CreateWorkOrder"),
+	}.rule("creates a work order from its nine fields", "service/records.(*Records).CreateWorkOrder"),
 	operation{
 		method: "PATCH", path: "/work-orders/{id}", scope: "work_orders:write", status: 200,
 		in: strings.Fields("title description priority target_date external_id"), out: strings.Fields(workOrderFields),
 		call: func(h *harness) (string, any) { return "/work-orders/" + h.workOrder(nil), object{"title": "Other"} },
-	}.rule("changes five fields of a work order", "service.(*Service).UpdateWorkOrder"),
+	}.rule("changes five fields of a work order", "service/records.(*Records).UpdateWorkOrder"),
 	operation{
 		method: "POST", path: "/work-orders/{id}/assignees", scope: "work_orders:write", status: 200,
 		in: []string{"assignees", "consultants"}, out: strings.Fields(workOrderFields),
 		call: func(h *harness) (string, any) {
 			return "/work-orders/" + h.workOrder(nil) + "/assignees", object{"assignees": h.ids("bob"), "consultants": h.ids("cat")}
 		},
-	}.rule("adds workers and consultants", "service.(*Service).AssignWorkOrder"),
+	}.rule("adds workers and consultants", "service/records.(*Records).AssignWorkOrder"),
 	operation{
 		method: "DELETE", path: "/work-orders/{id}/assignees/{identity_id}", scope: "work_orders:write", status: 200, out: strings.Fields(workOrderFields),
 		call: func(h *harness) (string, any) {
 			return "/work-orders/" + h.workOrder(object{"assignees": h.ids("erp", "bob")}) + "/assignees/" + h.ID("bob"), nil
 		},
-	}.rule("removes a worker or consultant", "service.(*Service).UnassignWorkOrder"),
+	}.rule("removes a worker or consultant", "service/records.(*Records).UnassignWorkOrder"),
 	operation{
 		method: "POST", path: "/work-orders/{id}/cancel", scope: "work_orders:write", status: 200, in: []string{"reason"}, out: strings.Fields(workOrderFields),
 		call: func(h *harness) (string, any) {
 			return "/work-orders/" + h.workOrder(nil) + "/cancel", object{"reason": "Twice"}
 		},
-	}.rule("cancels a work order, with a reason", "service.(*Service).CancelWorkOrder"),
+	}.rule("cancels a work order, with a reason", "service/records.(*Records).CancelWorkOrder"),
 	operation{
 		method: "POST", path: "/work-orders/{id}/answers", scope: "work_orders:write", status: 200,
 		in: []string{"answers", "complete"}, out: strings.Fields(workOrderFields),
 		call: func(h *harness) (string, any) {
 			return "/work-orders/" + h.workOrder(nil) + "/answers", object{"answers": []any{}, "complete": true}
 		},
-	}.rule("answers and completes a work order", "service.(*Service).AnswerWorkOrder"),
+	}.rule("answers and completes a work order", "service/records.(*Records).AnswerWorkOrder"),
 	{item: "PATCH /work-orders/{id}, unsent fields", words: "fields that are not sent keep their values", code: "api.(*workOrderPatch).patch", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"description": "Old", "priority": "low", "target_date": "2026-03-05T12:00:00Z", "external_id": "X-1"})
 		h.patch(id, object{"title": "New"}).Want(http.StatusOK, "")
@@ -266,42 +267,42 @@ var operations = []rule{
 }
 
 var writeRules = []rule{
-	{item: "write rule 1", words: "feedback requires the node's permission to create it", code: "service.feedbackCreation.check", test: func(t *testing.T, h *harness) {
+	{item: "write rule 1", words: "feedback requires the node's permission to create it", code: "service/records.feedbackCreation.check", test: func(t *testing.T, h *harness) {
 		h.grant(t, allBut(models.GrantFeedbackCreate)...)
 		h.feedback(nil).Want(http.StatusForbidden, "permission_denied")
 		h.grant(t, models.GrantFeedbackCreate)
 		h.feedback(nil).Want(http.StatusCreated, "")
 	}},
-	{item: "write rule 2, permission", words: "a work order requires the node's permission to create it", code: "service.workOrderCreation.requireGrant", test: func(t *testing.T, h *harness) {
+	{item: "write rule 2, permission", words: "a work order requires the node's permission to create it", code: "service/records.workOrderCreation.requireGrant", test: func(t *testing.T, h *harness) {
 		h.grant(t, allBut(models.GrantWorkOrdersCreate)...)
 		h.post("/work-orders", h.body(nil)).Want(http.StatusForbidden, "permission_denied")
 		h.grant(t, models.GrantWorkOrdersCreate)
 		h.post("/work-orders", h.body(nil)).Want(http.StatusCreated, "")
 	}},
-	{item: "write rule 2, plan", words: "and a plan with manual work orders", code: "service.workOrderCreation.requirePlan", test: func(t *testing.T, h *harness) {
+	{item: "write rule 2, plan", words: "and a plan with manual work orders", code: "service/records.workOrderCreation.requirePlan", test: func(t *testing.T, h *harness) {
 		h.changeUntilEnd(t, `UPDATE plans SET manual_work_orders = false WHERE organization_id = $1`,
 			`UPDATE plans SET manual_work_orders = true WHERE organization_id = $1`, h.Acme.OrganizationID)
 		h.post("/work-orders", h.body(nil)).Want(http.StatusForbidden, "plan_restricted")
 		h.feedback(nil).Want(http.StatusCreated, "")
 	}},
-	{item: "write rule 2, priority", words: "priority is one of four values", code: "service.checkPriority", test: func(t *testing.T, h *harness) {
+	{item: "write rule 2, priority", words: "priority is one of four values", code: "service/records.checkPriority", test: func(t *testing.T, h *harness) {
 		for _, priority := range []string{"none", "low", "medium", "high"} {
 			want(t, "priority", h.create(object{"priority": priority}).Text("priority"), priority)
 		}
 		for _, priority := range []any{"urgent", "High", "", 1} {
 			h.post("/work-orders", h.body(object{"priority": priority})).Want(http.StatusUnprocessableEntity, "validation_failed")
 		}
-		in := service.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "x", Priority: "urgent", Assignees: h.ids("erp")}
-		if _, err := h.CreateWorkOrder(t.Context(), h.Actor("erp"), service.RequestKey{}, in); models.CodeOf(err) != models.CodeValidationFailed {
+		in := records.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "x", Priority: "urgent", Assignees: h.ids("erp")}
+		if _, err := h.CreateWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, in); models.CodeOf(err) != models.CodeValidationFailed {
 			t.Errorf("with another priority, without the API's schema: %v", err)
 		}
 	}},
-	{item: "write rule 2, form", words: "the form belongs to the organization", code: "service.workOrderCreation.checkNames", test: func(t *testing.T, h *harness) {
+	{item: "write rule 2, form", words: "the form belongs to the organization", code: "service/records.workOrderCreation.checkNames", test: func(t *testing.T, h *harness) {
 		forms := pageIDs(h.get("/forms").Want(http.StatusOK, ""))
 		want(t, "form_id", h.create(object{"form_id": forms[0]}).Text("form_id"), h.ID("inspection"))
 		h.post("/work-orders", h.body(object{"form_id": "frm_00000000000000000000000000"})).Want(http.StatusUnprocessableEntity, "validation_failed")
 	}},
-	{item: "write rule 3, connected", words: "workers and consultants are connected to the node", code: "service.candidates.checkRules", test: func(t *testing.T, h *harness) {
+	{item: "write rule 3, connected", words: "workers and consultants are connected to the node", code: "service/records.candidates.checkRules", test: func(t *testing.T, h *harness) {
 		for what, key := range map[string]string{
 			"a person assigned above": "bob", "a team assigned above": "crew", "a member of such a team": "dan",
 			"an organization assigned there": "polar", "an integration assigned above": "creator", "the integration itself": "erp",
@@ -316,7 +317,7 @@ var writeRules = []rule{
 		}
 		h.assign(h.workOrder(nil), object{"assignees": h.ids("zed")}).Want(http.StatusUnprocessableEntity, "rule_violation")
 	}},
-	{item: "write rule 3, itself", words: "the integration may name itself without an assignment there", code: "service.candidates.checkRules", test: func(t *testing.T, h *harness) {
+	{item: "write rule 3, itself", words: "the integration may name itself without an assignment there", code: "service/records.candidates.checkRules", test: func(t *testing.T, h *harness) {
 		// It has permissions there through its organization only.
 		h.assignTo("acme", h.ID("annex"), h.ID("full"))
 		t.Cleanup(func() { h.Exec(`DELETE FROM assignments WHERE identity_id = $1`, h.ID("acme")) })
@@ -326,12 +327,12 @@ var writeRules = []rule{
 		body["assignees"] = h.ids("creator")
 		h.As("outsider", http.MethodPost, "/work-orders", body).Want(http.StatusUnprocessableEntity, "rule_violation")
 	}},
-	{item: "write rule 3, default", words: "without a worker, the inventory managers get the work order", code: "service.(*Service).CreateWorkOrder", test: func(t *testing.T, h *harness) {
+	{item: "write rule 3, default", words: "without a worker, the inventory managers get the work order", code: "service/records.(*Records).CreateWorkOrder", test: func(t *testing.T, h *harness) {
 		wantList(t, "the workers", stringList(h.create(object{"assignees": []string{}}), "assignees"), h.ID("ann"))
 		made := h.As("creator", http.MethodPost, "/work-orders", object{"inventory_id": h.ID("roof"), "title": "Leak"})
 		wantList(t, "the workers below", stringList(made.Want(http.StatusCreated, ""), "assignees"), h.ID("ann"))
 	}},
-	{item: "write rule 3, no worker", words: "without a manager who could be its worker, it is rejected", code: "service.workOrderCreation.check", test: func(t *testing.T, h *harness) {
+	{item: "write rule 3, no worker", words: "without a manager who could be its worker, it is rejected", code: "service/records.workOrderCreation.check", test: func(t *testing.T, h *harness) {
 		body := h.body(object{"assignees": []string{}, "consultants": h.ids("ann")})
 		want(t, "the rule", h.post("/work-orders", body).Want(http.StatusUnprocessableEntity, "rule_violation").Text("rule"), "no_worker")
 	}},
@@ -344,14 +345,14 @@ var writeRules = []rule{
 			want(t, "the rule", response.Text("rule"), "status")
 		})
 	}},
-	{item: "write rule 4, permission", words: "and with the node's permission to update", code: "service.(*workOrderActor).requireGrant", test: func(t *testing.T, h *harness) {
+	{item: "write rule 4, permission", words: "and with the node's permission to update", code: "service/records.(*workOrderActor).requireGrant", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(nil)
 		h.grant(t, allBut(models.GrantWorkOrdersUpdate)...)
 		h.patch(id, object{"title": "x"}).Want(http.StatusForbidden, "permission_denied")
 		h.grant(t, models.GrantWorkOrdersRead, models.GrantWorkOrdersUpdate)
 		h.patch(id, object{"title": "x"}).Want(http.StatusOK, "")
 	}},
-	{item: "write rule 5, permission", words: "adding and removing people requires the permission to forward", code: "service.(*workOrderActor).requireAssign", test: func(t *testing.T, h *harness) {
+	{item: "write rule 5, permission", words: "adding and removing people requires the permission to forward", code: "service/records.(*workOrderActor).requireAssign", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"assignees": h.ids("erp", "bob")})
 		h.grant(t, allBut(models.GrantWorkOrdersForward)...)
 		h.assign(id, object{"assignees": h.ids("dan")}).Want(http.StatusForbidden, "permission_denied")
@@ -360,13 +361,13 @@ var writeRules = []rule{
 		h.assign(id, object{"assignees": h.ids("dan")}).Want(http.StatusOK, "")
 		h.remove(id, "bob").Want(http.StatusOK, "")
 	}},
-	{item: "write rule 5, service company", words: "a service company forwards only to its own people", code: "service.(*workOrderChange).queueCandidates", test: func(t *testing.T, h *harness) {
+	{item: "write rule 5, service company", words: "a service company forwards only to its own people", code: "service/records.(*workOrderChange).queueCandidates", test: func(t *testing.T, h *harness) {
 		path := "/work-orders/" + h.workOrder(object{"assignees": h.ids("polar")}) + "/assignees"
 		h.As("dispatch", http.MethodPost, path, object{"assignees": h.ids("bob")}).Want(http.StatusUnprocessableEntity, "")
 		done := h.As("dispatch", http.MethodPost, path, object{"assignees": h.ids("pia")}).Want(http.StatusOK, "")
 		wantList(t, "the workers", stringList(done, "assignees"), h.ids("polar", "pia")...)
 	}},
-	{item: "write rule 6, permission", words: "cancelling requires the permission to delete", code: "service.(*workOrderActor).requireGrant", test: func(t *testing.T, h *harness) {
+	{item: "write rule 6, permission", words: "cancelling requires the permission to delete", code: "service/records.(*workOrderActor).requireGrant", test: func(t *testing.T, h *harness) {
 		path := "/work-orders/" + h.workOrder(nil) + "/cancel"
 		h.grant(t, allBut(models.GrantWorkOrdersDelete)...)
 		h.post(path, object{}).Want(http.StatusForbidden, "permission_denied")
@@ -379,7 +380,7 @@ var writeRules = []rule{
 			want(t, "the rule", response.Text("rule"), "status")
 		})
 	}},
-	{item: "write rule 7, worker", words: "only a worker may answer", code: "service.(*workOrderActor).requireWorker", test: func(t *testing.T, h *harness) {
+	{item: "write rule 7, worker", words: "only a worker may answer", code: "service/records.(*workOrderActor).requireWorker", test: func(t *testing.T, h *harness) {
 		for what, fields := range map[string]object{
 			"no role": {"assignees": h.ids("bob")}, "consultant": {"assignees": h.ids("bob"), "consultants": h.ids("erp")},
 		} {
@@ -406,12 +407,12 @@ var writeRules = []rule{
 		}
 		wantList(t, "saved answers", h.answered(id))
 	}},
-	{item: "write rule 7, unsent", words: "a question that is not sent stays unanswered", code: "service.(*workOrderChange).saveAnswers", test: func(t *testing.T, h *harness) {
+	{item: "write rule 7, unsent", words: "a question that is not sent stays unanswered", code: "service/records.(*workOrderChange).saveAnswers", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"form_id": h.ID("inspection")})
 		h.answer(id, false, h.to("q_hours", 12)).Want(http.StatusOK, "")
 		wantList(t, "answered questions", h.answered(id), h.ID("q_hours"))
 	}},
-	{item: "write rule 7, required", words: "completing without a required answer names the question", code: "service.requireAnswers", test: func(t *testing.T, h *harness) {
+	{item: "write rule 7, required", words: "completing without a required answer names the question", code: "service/records.requireAnswers", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"form_id": h.ID("inspection")})
 		response := h.answer(id, true, h.to("q_hours", 12)).Want(http.StatusUnprocessableEntity, "rule_violation")
 		want(t, "the rule", response.Text("rule"), "required_questions")
@@ -420,7 +421,7 @@ var writeRules = []rule{
 		h.wantStatus(id, models.StatusOpen)
 		h.answer(id, true, h.required()...).Want(http.StatusOK, "")
 	}},
-	{item: "write rule 8, rejected", words: "a read-only organization accepts no new records and no changes", code: "service.organizationState.requireWritable", test: func(t *testing.T, h *harness) {
+	{item: "write rule 8, rejected", words: "a read-only organization accepts no new records and no changes", code: "service/records.organizationState.requireWritable", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(nil)
 		h.readOnly(t)
 		h.post("/work-orders", h.body(nil)).Want(http.StatusForbidden, "read_only")
@@ -430,7 +431,7 @@ var writeRules = []rule{
 		h.post("/work-orders/"+id+"/cancel", object{}).Want(http.StatusForbidden, "read_only")
 		h.feedback(nil).Want(http.StatusForbidden, "read_only")
 	}},
-	{item: "write rule 8, allowed", words: "but answers and completion", code: "service.organizationState.requireWritable", test: func(t *testing.T, h *harness) {
+	{item: "write rule 8, allowed", words: "but answers and completion", code: "service/records.organizationState.requireWritable", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"form_id": h.ID("inspection")})
 		h.readOnly(t)
 		h.answer(id, false, h.to("q_hours", 12)).Want(http.StatusOK, "")

@@ -31,7 +31,7 @@ var tokenRequests = []rule{
 		form.Del("client_secret")
 		h.token(form).Want(http.StatusUnauthorized, "")
 	}},
-	{item: "token request 2", words: "a scope narrows the token; without one it has all scopes", code: "service.(*Service).IssueToken", test: func(t *testing.T, h *harness) {
+	{item: "token request 2", words: "a scope narrows the token; without one it has all scopes", code: "service/access.(*Access).IssueToken", test: func(t *testing.T, h *harness) {
 		narrow := h.token(h.credentials("erp", "people:read work_orders:read")).Want(http.StatusOK, "")
 		want(t, "the narrowed token's scope", narrow.Text("scope"), "work_orders:read people:read")
 		want(t, "the full token's scope", h.token(h.credentials("erp", "")).Want(http.StatusOK, "").Text("scope"), allScopes)
@@ -44,7 +44,7 @@ var tokenRequests = []rule{
 		want(t, "expires_in", response.Field("expires_in"), any(3600.0))
 		want(t, "scope", response.Text("scope"), "work_orders:read")
 	}},
-	{item: "token request 3, renewal", words: "after a 401, a new token works", code: "service.(*Service).IssueToken", alone: true, test: func(_ *testing.T, h *harness) {
+	{item: "token request 3, renewal", words: "after a 401, a new token works", code: "service/access.(*Access).IssueToken", alone: true, test: func(_ *testing.T, h *harness) {
 		h.get("/me").Want(http.StatusOK, "")
 		h.Clock.Advance(time.Hour)
 		h.get("/me").Want(http.StatusUnauthorized, "invalid_token")
@@ -81,17 +81,17 @@ func invalidation(n, words, code, do, undo string) rule {
 const creatorSecret = "secret-of-the-creator-integration"
 
 var invalidations = []rule{
-	invalidation("1", "renewing the secret invalidates tokens immediately, on every server", "service.(*Service).admitted",
+	invalidation("1", "renewing the secret invalidates tokens immediately, on every server", "service/access.(*Access).admitted",
 		`UPDATE integrations SET secret_hash = sha256('new') WHERE id = $1`, `UPDATE integrations SET secret_hash = sha256('`+creatorSecret+`') WHERE id = $1`),
-	invalidation("2, off", "so does turning off the integration", "service.(*Service).admitted",
+	invalidation("2, off", "so does turning off the integration", "service/access.(*Access).admitted",
 		`UPDATE integrations SET enabled = false WHERE id = $1`, `UPDATE integrations SET enabled = true WHERE id = $1`),
-	invalidation("2, deleted", "and deleting it", "service.(*Service).admitted",
+	invalidation("2, deleted", "and deleting it", "service/access.(*Access).admitted",
 		`UPDATE integrations SET deleted_at = now() WHERE id = $1`, `UPDATE integrations SET deleted_at = NULL WHERE id = $1`),
-	invalidation("3", "and narrowing its scopes", "service.(*Service).admitted",
+	invalidation("3", "and narrowing its scopes", "service/access.(*Access).admitted",
 		`UPDATE integrations SET scopes = array_remove(scopes, 'issues:read') WHERE id = $1`, `UPDATE integrations SET scopes = '{work_orders:read,work_orders:write,issues:read,issues:write}' WHERE id = $1`),
-	invalidation("4", "and disabling it by the service", "service.(*Service).admitted",
+	invalidation("4", "and disabling it by the service", "service/access.(*Access).admitted",
 		`UPDATE integrations SET disabled_by_service = true WHERE id = $1`, `UPDATE integrations SET disabled_by_service = false WHERE id = $1`),
-	invalidation("5", "and a plan that loses the API", "service.(*Service).admitted",
+	invalidation("5", "and a plan that loses the API", "service/access.(*Access).admitted",
 		`UPDATE plans SET api = false WHERE organization_id = (SELECT organization_id FROM integrations WHERE id = $1)`,
 		`UPDATE plans SET api = true WHERE $1 <> ''`),
 }
@@ -151,7 +151,7 @@ var scopes = []rule{
 }
 
 var permissions = []rule{
-	{item: "permission, intersection", words: "a call requires both the scope and the permission", code: "api.requireScope, service.workOrderReadable", test: func(_ *testing.T, h *harness) {
+	{item: "permission, intersection", words: "a call requires both the scope and the permission", code: "api.requireScope, service/access.WorkOrderReadable", test: func(_ *testing.T, h *harness) {
 		path := "/work-orders/" + h.workOrder(object{"inventory_id": h.ID("roof")})
 		h.get(path).Want(http.StatusOK, "")
 		h.As("reader", http.MethodGet, path, nil).Want(http.StatusNotFound, "not_found")                           // scope without permission
@@ -159,7 +159,7 @@ var permissions = []rule{
 		h.As("reader", http.MethodPatch, path, object{}).Want(http.StatusForbidden, "insufficient_scope")          // neither
 		h.As("creator", http.MethodPatch, path, object{"title": "x"}).Want(http.StatusNotFound, "not_found")       // may create, but not read others'
 	}},
-	{item: "permission, below", words: "a definition applies below its node if it is set to", code: "service.(*Service).Node", test: func(t *testing.T, h *harness) {
+	{item: "permission, below", words: "a definition applies below its node if it is set to", code: "service/inventory.(*Inventory).Node", test: func(t *testing.T, h *harness) {
 		h.setScopes(t, "reader", "inventory:read")
 		h.setScopes(t, "roofer", "inventory:read")
 		get := func(key, path, node string) int { return h.As(key, http.MethodGet, path+h.ID(node), nil).Status }
@@ -170,7 +170,7 @@ var permissions = []rule{
 		want(t, "at the node of a definition that does not apply below", get("roofer", "/locations/", "roof"), 200)
 		want(t, "below that node", get("roofer", "/systems/", "mast"), 404)
 	}},
-	{item: "permission 1", words: "inventory: nodes with any permission", code: "service.(*Service).Nodes, service.(*Service).Node", test: func(t *testing.T, h *harness) {
+	{item: "permission 1", words: "inventory: nodes with any permission", code: "service/inventory.(*Inventory).Nodes, service/inventory.(*Inventory).Node", test: func(t *testing.T, h *harness) {
 		h.get("/equipment/"+h.ID("ahu1")).Want(http.StatusOK, "")
 		h.get("/locations/"+h.ID("annex")).Want(http.StatusNotFound, "not_found")
 		locations := pageIDs(h.get("/locations?limit=200").Want(http.StatusOK, ""))
@@ -180,14 +180,14 @@ var permissions = []rule{
 		h.removeAssignment(t, "erp")
 		h.get("/equipment/"+h.ID("ahu1")).Want(http.StatusNotFound, "not_found")
 	}},
-	{item: "permission 2, node", words: "work orders: those that it may read by their node", code: "service.workOrderReadable", test: func(t *testing.T, h *harness) {
+	{item: "permission 2, node", words: "work orders: those that it may read by their node", code: "service/access.WorkOrderReadable", test: func(t *testing.T, h *harness) {
 		below, roof := h.workOrder(nil), h.workOrder(object{"inventory_id": h.ID("roof")})
 		h.As("reader", http.MethodGet, "/work-orders/"+below, nil).Want(http.StatusOK, "")
 		h.As("reader", http.MethodGet, "/work-orders/"+roof, nil).Want(http.StatusNotFound, "not_found")
 		page := pageIDs(h.As("reader", http.MethodGet, "/work-orders?limit=200", nil))
 		want(t, "listed", slices.Contains(page, below) && !slices.Contains(page, roof), true)
 	}},
-	{item: "permission 2, assigned", words: "work orders: those that it is assigned to", code: "service.workOrderReadable", test: func(t *testing.T, h *harness) {
+	{item: "permission 2, assigned", words: "work orders: those that it is assigned to", code: "service/access.WorkOrderReadable", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"inventory_id": h.ID("roof"), "assignees": h.ids("creator")})
 		h.As("creator", http.MethodGet, "/work-orders/"+id, nil).Want(http.StatusOK, "")
 		want(t, "listed", slices.Contains(pageIDs(h.As("creator", http.MethodGet, "/work-orders", nil)), id), true)
@@ -195,7 +195,7 @@ var permissions = []rule{
 		h.remove(id, "creator").Want(http.StatusOK, "")
 		h.As("creator", http.MethodGet, "/work-orders/"+id, nil).Want(http.StatusNotFound, "not_found")
 	}},
-	{item: "permission 2, created", words: "work orders: those that it created, while it may create there", code: "service.createdReadably", test: func(t *testing.T, h *harness) {
+	{item: "permission 2, created", words: "work orders: those that it created, while it may create there", code: "service/access.CreatedReadably", test: func(t *testing.T, h *harness) {
 		made := h.As("creator", http.MethodPost, "/work-orders", object{"inventory_id": h.ID("ahu1"), "title": "x"}).Want(http.StatusCreated, "")
 		path := "/work-orders/" + made.Text("id")
 		h.As("creator", http.MethodGet, path, nil).Want(http.StatusOK, "")
@@ -203,13 +203,13 @@ var permissions = []rule{
 			`UPDATE permission_definitions SET grants = '{inventory.read,work_orders.create,feedback.create}' WHERE id = $1`, h.ID("creating"))
 		h.As("creator", http.MethodGet, path, nil).Want(http.StatusNotFound, "not_found")
 	}},
-	{item: "permission 2, service company", words: "work orders: a customer's, with incoming work orders", code: "service.workOrderReadable", test: func(_ *testing.T, h *harness) {
+	{item: "permission 2, service company", words: "work orders: a customer's, with incoming work orders", code: "service/access.WorkOrderReadable", test: func(_ *testing.T, h *harness) {
 		path, other := "/work-orders/"+h.workOrder(object{"assignees": h.ids("polar")}), "/work-orders/"+h.workOrder(nil)
 		h.As("dispatch", http.MethodGet, path, nil).Want(http.StatusOK, "")
 		h.As("dispatch", http.MethodGet, other, nil).Want(http.StatusNotFound, "not_found")
 		h.As("back_office", http.MethodGet, path, nil).Want(http.StatusNotFound, "not_found") // without the permission
 	}},
-	{item: "permission 3", words: "feedback: what its node's permissions allow", code: "service.onNode", test: func(t *testing.T, h *harness) {
+	{item: "permission 3", words: "feedback: what its node's permissions allow", code: "service/access.OnNode", test: func(t *testing.T, h *harness) {
 		id := h.feedback(nil).Want(http.StatusCreated, "").Text("id")
 		h.get("/issues/"+id).Want(http.StatusOK, "")
 		h.As("creator", http.MethodGet, "/issues/"+id, nil).Want(http.StatusNotFound, "not_found")
@@ -225,7 +225,7 @@ var permissions = []rule{
 		}
 		want(t, "the body", bare(hidden), bare("wo_00000000000000000000000000"))
 	}},
-	{item: "permission 5, once", words: "the client secret is shown once and stored as a digest", code: "service.HashSecret", test: func(t *testing.T, h *harness) {
+	{item: "permission 5, once", words: "the client secret is shown once and stored as a digest", code: "service/access.HashSecret", test: func(t *testing.T, h *harness) {
 		file := []byte("organization: {key: acme}\nintegrations: [{key: fresh, name: Fresh, scopes: [\"work_orders:read\"]}]\n")
 		first, err := h.Import(t.Context(), file)
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/webhooks"
 	"millwright/webhook"
 )
 
@@ -43,13 +43,13 @@ var setup = []rule{
 			}
 		}
 	}},
-	{item: "setup 1, types", words: "an address subscribes to known event types", code: "service.checkEvents", test: func(t *testing.T, h *harness) {
-		in := service.NewWebhook{URL: "http://127.0.0.1:9/odd", Events: []models.EventType{"work_order.eaten"}}
+	{item: "setup 1, types", words: "an address subscribes to known event types", code: "service/webhooks.checkEvents", test: func(t *testing.T, h *harness) {
+		in := webhooks.NewWebhook{URL: "http://127.0.0.1:9/odd", Events: []models.EventType{"work_order.eaten"}}
 		if _, err := h.CreateWebhook(t.Context(), h.person("ann"), h.ID("erp"), in); models.CodeOf(err) != models.CodeValidationFailed {
 			t.Errorf("an address with an unknown event type: %v", err)
 		}
 	}},
-	{item: "setup 2", words: "the signing secret is shown once and then sealed", code: "service.(*Vault).Seal", test: func(t *testing.T, h *harness) {
+	{item: "setup 2", words: "the signing secret is shown once and then sealed", code: "service/store.(*Vault).Seal", test: func(t *testing.T, h *harness) {
 		file := []byte(`
 organization: {key: acme}
 integrations: [{key: erp, webhooks: [{key: fresh_hook, url: "http://127.0.0.1:9/fresh", events: [ping]}]}]`)
@@ -66,14 +66,14 @@ integrations: [{key: erp, webhooks: [{key: fresh_hook, url: "http://127.0.0.1:9/
 		want(t, "the secret on the second import", again.Integrations["erp"].Webhooks["fresh_hook"].Secret, "")
 		want(t, "rows that contain it unsealed", h.count(`SELECT count(*) FROM webhooks WHERE position(convert_to($1, 'UTF8') IN secret_sealed) > 0`, secret), 0)
 	}},
-	{item: "setup 3, test", words: "a test delivery shows the receiver's response", code: "service.(*Service).TestWebhook", test: func(t *testing.T, h *harness) {
+	{item: "setup 3, test", words: "a test delivery shows the receiver's response", code: "service/webhooks.(*Webhooks).TestWebhook", test: func(t *testing.T, h *harness) {
 		shown := h.sendTest(http.StatusTeapot, "short and stout").attempt
 		want(t, "the status", shown.Status, http.StatusTeapot)
 		want(t, "the response", string(shown.ResponseBody), "short and stout")
 	}},
 	{item: "setup 3, page", words: "Send test on the address's page posts a ping and shows the response", code: "console.(*Console).testWebhook", alone: true, test: wantTestPage},
-	{item: "setup 3, deliveries", words: "each address lists its deliveries, which can be redelivered", code: "service.(*Service).Deliveries", test: wantDeliveriesList},
-	{item: "setup 4", words: "an integration has at most five addresses", code: "service.freeSlot", test: func(t *testing.T, h *harness) { wantFiveAddresses(t, h) }},
+	{item: "setup 3, deliveries", words: "each address lists its deliveries, which can be redelivered", code: "service/webhooks.(*Webhooks).Deliveries", test: wantDeliveriesList},
+	{item: "setup 4", words: "an integration has at most five addresses", code: "service/webhooks.FreeSlot", test: func(t *testing.T, h *harness) { wantFiveAddresses(t, h) }},
 }
 
 // eventType is a row of the table of event types: change makes a change that sends
@@ -97,16 +97,16 @@ func eventType(kind models.EventType, words, code, extra, all string, change fun
 }
 
 var eventTypes = []rule{
-	eventType(models.EventWorkOrderCreated, "a new work order", "service.(*Service).CreateWorkOrder", "", "work_order.created", func(h *harness) string {
+	eventType(models.EventWorkOrderCreated, "a new work order", "service/records.(*Records).CreateWorkOrder", "", "work_order.created", func(h *harness) string {
 		h.forgetDeliveries()
 		return h.workOrder(nil)
 	}),
-	eventType(models.EventWorkOrderUpdated, "one of four fields changed, with fields", "service.(*Service).UpdateWorkOrder", "fields", "work_order.updated", func(h *harness) string {
+	eventType(models.EventWorkOrderUpdated, "one of four fields changed, with fields", "service/records.(*Records).UpdateWorkOrder", "fields", "work_order.updated", func(h *harness) string {
 		id := h.quiet(nil)
 		h.patch(id, object{"title": "Other"}).Want(http.StatusOK, "")
 		return id
 	}),
-	{item: "event work_order.updated, when", words: "each of the four fields by name; nothing without a real change", code: "service.(*Service).UpdateWorkOrder", test: func(t *testing.T, h *harness) {
+	{item: "event work_order.updated, when", words: "each of the four fields by name; nothing without a real change", code: "service/records.(*Records).UpdateWorkOrder", test: func(t *testing.T, h *harness) {
 		id := h.quiet(nil)
 		for field, value := range map[string]string{
 			"title": "Another", "description": "Text", "priority": "high", "target_date": "2026-05-01T00:00:00Z",
@@ -120,44 +120,44 @@ var eventTypes = []rule{
 		h.patch(id, object{"external_id": "EXT"}).Want(http.StatusOK, "")
 		h.wantEvents(id, "")
 	}},
-	eventType(models.EventWorkOrderStatusChanged, "any change of status, with both codes", "service.(*workOrderChange).applyOperation", "previous_status status", "work_order.status_changed", func(h *harness) string {
+	eventType(models.EventWorkOrderStatusChanged, "any change of status, with both codes", "service/records.(*workOrderChange).applyOperation", "previous_status status", "work_order.status_changed", func(h *harness) string {
 		id := h.quiet(nil)
 		h.answer(id, false).Want(http.StatusOK, "")
 		return id
 	}),
-	eventType(models.EventWorkOrderCompleted, "completed, with both codes", "service.(*workOrderChange).applyOperation", "previous_status status", "work_order.status_changed work_order.completed", func(h *harness) string {
+	eventType(models.EventWorkOrderCompleted, "completed, with both codes", "service/records.(*workOrderChange).applyOperation", "previous_status status", "work_order.status_changed work_order.completed", func(h *harness) string {
 		id := h.quiet(nil)
 		h.answer(id, true).Want(http.StatusOK, "")
 		return id
 	}),
-	eventType(models.EventWorkOrderSentToInspection, "completed and sent to the consultant, with both codes", "service.(*workOrderChange).applyOperation", "previous_status status",
+	eventType(models.EventWorkOrderSentToInspection, "completed and sent to the consultant, with both codes", "service/records.(*workOrderChange).applyOperation", "previous_status status",
 		"work_order.status_changed work_order.sent_to_inspection", func(h *harness) string {
 			id := h.quiet(object{"consultants": h.ids("cat")})
 			h.answer(id, true).Want(http.StatusOK, "")
 			return id
 		}),
-	eventType(models.EventWorkOrderCancelled, "cancelled, with both codes", "service.(*workOrderChange).applyOperation", "previous_status status", "work_order.status_changed work_order.cancelled", func(h *harness) string {
+	eventType(models.EventWorkOrderCancelled, "cancelled, with both codes", "service/records.(*workOrderChange).applyOperation", "previous_status status", "work_order.status_changed work_order.cancelled", func(h *harness) string {
 		id := h.quiet(nil)
 		h.post("/work-orders/"+id+"/cancel", object{}).Want(http.StatusOK, "")
 		return id
 	}),
-	eventType(models.EventWorkOrderAssigneesChanged, "people were added or removed, with their ids", "service.(*workOrderChange).reassign", "added removed", "work_order.assignees_changed work_order.assignees_changed", func(h *harness) string {
+	eventType(models.EventWorkOrderAssigneesChanged, "people were added or removed, with their ids", "service/records.(*workOrderChange).reassign", "added removed", "work_order.assignees_changed work_order.assignees_changed", func(h *harness) string {
 		id := h.quiet(nil)
 		h.assign(id, object{"assignees": h.ids("bob")}).Want(http.StatusOK, "")
 		h.remove(id, "bob").Want(http.StatusOK, "")
 		return id
 	}),
-	eventType(models.EventIssueCreated, "new feedback", "service.(*Service).CreateFeedback", "", "issue.created", func(h *harness) string {
+	eventType(models.EventIssueCreated, "new feedback", "service/records.(*Records).CreateFeedback", "", "issue.created", func(h *harness) string {
 		h.forgetDeliveries()
 		return h.feedback(nil).Want(http.StatusCreated, "").Text("id")
 	}),
-	eventType(models.EventIssueResolved, "feedback was resolved", "service.(*Service).ResolveFeedback", "", "issue.resolved", func(h *harness) string {
+	eventType(models.EventIssueResolved, "feedback was resolved", "service/records.(*Records).ResolveFeedback", "", "issue.resolved", func(h *harness) string {
 		id := h.feedback(nil).Want(http.StatusCreated, "").Text("id")
 		h.forgetDeliveries()
 		h.resolve(id)
 		return id
 	}),
-	{item: "event ping", words: "sent as a test, with a message", code: "service.(*Service).TestWebhook", test: func(t *testing.T, h *harness) {
+	{item: "event ping", words: "sent as a test, with a message", code: "service/webhooks.(*Webhooks).TestWebhook", test: func(t *testing.T, h *harness) {
 		sent := h.sendTest(http.StatusNoContent, "")
 		var body event
 		if err := json.Unmarshal(sent.body, &body); err != nil {
@@ -168,7 +168,7 @@ var eventTypes = []rule{
 		message, _ := body.Data["message"].(string)
 		want(t, "a message", message != "", true)
 	}},
-	{item: "events 1", words: "completing sends two events: the change of status and the completion", code: "service.(*workOrderChange).applyOperation", test: func(t *testing.T, h *harness) {
+	{item: "events 1", words: "completing sends two events: the change of status and the completion", code: "service/records.(*workOrderChange).applyOperation", test: func(t *testing.T, h *harness) {
 		id := h.quiet(nil)
 		h.answer(id, true).Want(http.StatusOK, "")
 		for _, e := range h.wantEvents(id, "work_order.status_changed work_order.completed") {
@@ -176,25 +176,25 @@ var eventTypes = []rule{
 			want(t, e.Type+" after", e.Data["status"], any("complete"))
 		}
 	}},
-	{item: "events 2, subscribed", words: "an address gets the types that it subscribes to", code: "service.(*tx).publish", test: func(t *testing.T, h *harness) {
+	{item: "events 2, subscribed", words: "an address gets the types that it subscribes to", code: "service/effects.publish", test: func(t *testing.T, h *harness) {
 		id := h.quiet(nil)
 		h.patch(id, object{"title": "Other"}).Want(http.StatusOK, "")
 		want(t, "events at the address for updates", len(h.eventsAt("reader_updates", id)), 1)
 		want(t, "deliveries to the address for creations", h.queued("reader_hook", id), 1)
 	}},
-	{item: "events 2, readable", words: "for records that its integration may read, by permission", code: "service.(*tx).publish", test: func(t *testing.T, h *harness) {
+	{item: "events 2, readable", words: "for records that its integration may read, by permission", code: "service/effects.publish", test: func(t *testing.T, h *harness) {
 		below, roof := h.workOrder(nil), h.workOrder(object{"inventory_id": h.ID("roof")})
 		want(t, "deliveries below its node", h.queued("reader_hook", below), 1)
 		want(t, "deliveries elsewhere", h.queued("reader_hook", roof), 0)
 		want(t, "deliveries without permissions", h.queued("outsider_hook", below), 0)
 	}},
-	{item: "events 2, scope", words: "and by scope", code: "service.(*tx).publish", test: func(t *testing.T, h *harness) {
+	{item: "events 2, scope", words: "and by scope", code: "service/effects.publish", test: func(t *testing.T, h *harness) {
 		h.setScopes(t, "reader", "people:read")
 		want(t, "deliveries without the scope", h.queued("reader_hook", h.workOrder(nil)), 0)
 		h.setScopes(t, "reader", "work_orders:read")
 		want(t, "deliveries with the scope", h.queued("reader_hook", h.workOrder(nil)), 1)
 	}},
-	{item: "events 2, later", words: "a record that it may no longer read at delivery is skipped", code: "service.(*Service).render", test: func(t *testing.T, h *harness) {
+	{item: "events 2, later", words: "a record that it may no longer read at delivery is skipped", code: "service/webhooks.(*Webhooks).render", test: func(t *testing.T, h *harness) {
 		d := h.pendingDeliveries("reader_hook", h.workOrder(nil))[0]
 		h.removeAssignment(t, "reader")
 		want(t, "pending deliveries", len(h.pendingDeliveries("reader_hook", d.RecordID)), 0)
@@ -234,29 +234,29 @@ var requests = []rule{
 			t.Error(err)
 		}
 	}),
-	request("body field id", "the same as the header's", "service.claimedEvent.body", func(t *testing.T, h *harness, got received, body event) {
+	request("body field id", "the same as the header's", "service/webhooks.claimedEvent.body", func(t *testing.T, h *harness, got received, body event) {
 		want(t, "id", body.ID, got.header.Get("Service-Event-Id"))
 		want(t, "events of that id", h.count(`SELECT count(*) FROM events WHERE id = $1`, body.ID), 1)
 	}),
-	request("body field type", "the event's type", "service.claimedEvent.body", func(t *testing.T, _ *harness, _ received, body event) {
+	request("body field type", "the event's type", "service/webhooks.claimedEvent.body", func(t *testing.T, _ *harness, _ received, body event) {
 		want(t, "type", body.Type, "work_order.created")
 	}),
-	request("body field created_at", "when it happened, in UTC", "service.claimedEvent.body", func(t *testing.T, h *harness, _ received, body event) {
+	request("body field created_at", "when it happened, in UTC", "service/webhooks.claimedEvent.body", func(t *testing.T, h *harness, _ received, body event) {
 		want(t, "created_at", body.CreatedAt, formatTime(h.Clock.Now()))
 	}),
-	request("body field organization_id", "the organization in which it happened", "service.claimedEvent.body", func(t *testing.T, h *harness, _ received, body event) {
+	request("body field organization_id", "the organization in which it happened", "service/webhooks.claimedEvent.body", func(t *testing.T, h *harness, _ received, body event) {
 		want(t, "organization_id", body.OrganizationID, h.Acme.OrganizationID)
 	}),
-	request("body field data", "an object", "service.claimedEvent.body", func(t *testing.T, _ *harness, _ received, body event) {
+	request("body field data", "an object", "service/webhooks.claimedEvent.body", func(t *testing.T, _ *harness, _ received, body event) {
 		want(t, "data is there", len(body.Data) > 0, true)
 	}),
-	request("body field data.work_order", "the work order as a read shows it at delivery", "service.(*Service).readClaimed", func(t *testing.T, h *harness, got received, body event) {
+	request("body field data.work_order", "the work order as a read shows it at delivery", "service/webhooks.(*Webhooks).readClaimed", func(t *testing.T, h *harness, got received, body event) {
 		record, _ := body.Data["work_order"].(object)
 		want(t, "the title at delivery", record["title"], any("Renamed since"))
 		read := h.read(record["id"].(string)).Body
 		want(t, "the read record is in the body", bytes.Contains(got.body, read), true)
 	}),
-	{item: "body field data.issue", words: "the feedback as a read shows it at delivery", code: "service.(*Service).readClaimed", test: func(t *testing.T, h *harness) {
+	{item: "body field data.issue", words: "the feedback as a read shows it at delivery", code: "service/webhooks.(*Webhooks).readClaimed", test: func(t *testing.T, h *harness) {
 		id := h.feedback(nil).Want(http.StatusCreated, "").Text("id")
 		h.Exec(`UPDATE feedback SET subject = 'Renamed since' WHERE id = $1`, id)
 		read := h.get("/issues/"+id).Want(http.StatusOK, "").Body
@@ -264,20 +264,20 @@ var requests = []rule{
 		want(t, "the read record is in the body", strings.Contains(string(d.Body), `"issue":`+string(read)), true)
 		want(t, "it is the record at delivery", strings.Contains(string(read), "Renamed since"), true)
 	}},
-	{item: "body field data.previous_status", words: "previous_status and status are codes", code: "service.(*workOrderChange).applyOperation", test: func(t *testing.T, h *harness) {
+	{item: "body field data.previous_status", words: "previous_status and status are codes", code: "service/records.(*workOrderChange).applyOperation", test: func(t *testing.T, h *harness) {
 		id := h.quiet(nil)
 		h.answer(id, false).Want(http.StatusOK, "")
 		data := h.wantEvents(id, "work_order.status_changed")[0].Data
 		want(t, "before", data["previous_status"], any("open"))
 		want(t, "after", data["status"], any("in_progress"))
 	}},
-	{item: "body field data.actor", words: "the identity that made the change", code: "service.claimedEvent.body", test: func(t *testing.T, h *harness) {
+	{item: "body field data.actor", words: "the identity that made the change", code: "service/webhooks.claimedEvent.body", test: func(t *testing.T, h *harness) {
 		h.forgetDeliveries()
 		made := h.As("creator", http.MethodPost, "/work-orders", object{"inventory_id": h.ID("ahu1"), "title": "x"}).Want(http.StatusCreated, "")
 		actor, _ := h.events(made.Text("id"))[0].Data["actor"].(object)
 		want(t, "identity_id", actor["identity_id"], any(h.ID("creator")))
 	}},
-	{item: "body field data.actor, resolved", words: "resolved feedback names its user_id", code: "service.claimedEvent.body", test: func(t *testing.T, h *harness) {
+	{item: "body field data.actor, resolved", words: "resolved feedback names its user_id", code: "service/webhooks.claimedEvent.body", test: func(t *testing.T, h *harness) {
 		id := h.feedback(nil).Want(http.StatusCreated, "").Text("id")
 		h.forgetDeliveries()
 		h.resolve(id)
@@ -288,7 +288,7 @@ var requests = []rule{
 		status, _ := issue["status"].(object)
 		want(t, "the record's status", status["code"], any("resolved"))
 	}},
-	{item: "own changes", words: "the actor of one's own change is the identity of GET /me", code: "service.claimedEvent.body", test: func(t *testing.T, h *harness) {
+	{item: "own changes", words: "the actor of one's own change is the identity of GET /me", code: "service/webhooks.claimedEvent.body", test: func(t *testing.T, h *harness) {
 		h.forgetDeliveries()
 		actor, _ := h.events(h.workOrder(nil))[0].Data["actor"].(object)
 		want(t, "the actor", actor["identity_id"], any(h.get("/me").Text("identity_id")))
@@ -296,7 +296,7 @@ var requests = []rule{
 }
 
 var receivers = []rule{
-	{item: "receiver rule 1, answer", words: "only a 2xx within the limit counts as delivered", code: "service.(*Service).RecordAttempts", test: func(t *testing.T, h *harness) {
+	{item: "receiver rule 1, answer", words: "only a 2xx within the limit counts as delivered", code: "service/webhooks.(*Webhooks).RecordAttempts", test: func(t *testing.T, h *harness) {
 		for code, status := range map[int]models.DeliveryStatus{
 			200: models.DeliveryDelivered, 204: models.DeliveryDelivered, 299: models.DeliveryDelivered,
 			302: models.DeliveryRetrying, 404: models.DeliveryRetrying, 500: models.DeliveryRetrying, 0: models.DeliveryRetrying,
@@ -356,7 +356,7 @@ var signatures = []rule{
 }
 
 var deliveries = []rule{
-	{item: "delivery 1", words: "a retried event keeps its id", code: "service.(*Service).ClaimPending", test: func(t *testing.T, h *harness) {
+	{item: "delivery 1", words: "a retried event keeps its id", code: "service/webhooks.(*Webhooks).ClaimPending", test: func(t *testing.T, h *harness) {
 		first := h.pendingDeliveries("erp_hook", h.workOrder(nil))[0]
 		h.attempt("erp_hook", first, 500)
 		want(t, "the event's id", h.dueRetry("erp_hook", first.DeliveryID).EventID, first.EventID)
@@ -371,7 +371,7 @@ var deliveries = []rule{
 		h.wantSentInOrder(id, other, "work_order.created work_order.updated work_order.assignees_changed work_order.status_changed work_order.completed")
 	}},
 	{item: "delivery 3, schedule", words: "seven retries on schedule, then the delivery fails", code: "models.RetrySchedule.After", alone: true, test: wantSchedule},
-	{item: "delivery 3, redelivery", words: "a failed delivery can be sent again", code: "service.(*Service).RetryNow", test: func(t *testing.T, h *harness) {
+	{item: "delivery 3, redelivery", words: "a failed delivery can be sent again", code: "service/webhooks.(*Webhooks).RetryNow", test: func(t *testing.T, h *harness) {
 		d := h.pendingDeliveries("erp_hook", h.workOrder(nil))[0]
 		d.Attempts = 7
 		h.attempt("erp_hook", d, 500)
@@ -382,12 +382,12 @@ var deliveries = []rule{
 		h.attempt("erp_hook", h.dueRetry("erp_hook", d.DeliveryID), 200)
 		want(t, "after", h.delivery(d.DeliveryID).Status, models.DeliveryDelivered)
 	}},
-	{item: "delivery 3, list", words: "from the list of deliveries", code: "service.(*Service).RedeliverDelivery", test: wantDeliveriesList},
+	{item: "delivery 3, list", words: "from the list of deliveries", code: "service/webhooks.(*Webhooks).RedeliverDelivery", test: wantDeliveriesList},
 	{item: "delivery 3, page", words: "with Redeliver, in the console", code: "console.(*Console).redeliverOne", alone: true, test: wantRedeliverPage},
-	{item: "delivery 4, off", words: "a final failure after 3 days without success turns off the address", code: "service.(*Service).TurnOffIfUnsuccessful", alone: true, test: wantShutOff},
+	{item: "delivery 4, off", words: "a final failure after 3 days without success turns off the address", code: "service/webhooks.(*Webhooks).TurnOffIfUnsuccessful", alone: true, test: wantShutOff},
 	{item: "delivery 4, page", words: "the page shows why, and turns it on again", code: "console.(*Console).showWebhook, console.(*Console).turnWebhookOn", alone: true, test: wantOffPage},
-	{item: "delivery 5, retention", words: "an event is kept for 30 days", code: "service.(*Service).RemoveExpired", alone: true, test: wantRetention},
-	{item: "delivery 5, sync", words: "missed changes are found with changed_since", code: "service.(*Service).WorkOrders", alone: true, test: func(t *testing.T, h *harness) {
+	{item: "delivery 5, retention", words: "an event is kept for 30 days", code: "service/upkeep.(*Upkeep).RemoveExpired", alone: true, test: wantRetention},
+	{item: "delivery 5, sync", words: "missed changes are found with changed_since", code: "service/records.(*Records).WorkOrders", alone: true, test: func(t *testing.T, h *harness) {
 		h.workOrder(nil)
 		h.WaitForOpenTransactions()
 		token := h.get("/work-orders?changed_since=2020-01-01T00:00:00Z").Want(http.StatusOK, "").Text("sync_token")

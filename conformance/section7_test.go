@@ -8,31 +8,31 @@ import (
 )
 
 var section7 = []rule{
-	tokenFailure("401 invalid_client, unknown", "token request of an unknown client", "service.(*Service).authenticate", 401, "invalid_client", func(h *harness) string {
+	tokenFailure("401 invalid_client, unknown", "token request of an unknown client", "service/access.(*Access).authenticate", 401, "invalid_client", func(h *harness) string {
 		return strings.Replace(h.credentials("erp", "").Encode(), "cli_erp", "cli_nobody_knows", 1)
 	}),
-	tokenFailure("401 invalid_client, secret", "or with a wrong secret", "service.(*Service).authenticate", 401, "invalid_client", func(h *harness) string {
+	tokenFailure("401 invalid_client, secret", "or with a wrong secret", "service/access.(*Access).authenticate", 401, "invalid_client", func(h *harness) string {
 		return strings.Replace(h.credentials("erp", "").Encode(), "secret-of-the-erp", "secret-of-the-ape", 1)
 	}),
-	unauthorized("off", "token request of an integration that is off", "service.(*Service).IssueToken",
+	unauthorized("off", "token request of an integration that is off", "service/access.(*Access).IssueToken",
 		`UPDATE integrations SET enabled = false`, `UPDATE integrations SET enabled = true`),
-	unauthorized("disabled", "or disabled by the service", "service.(*Service).IssueToken",
+	unauthorized("disabled", "or disabled by the service", "service/access.(*Access).IssueToken",
 		`UPDATE integrations SET disabled_by_service = true`, `UPDATE integrations SET disabled_by_service = false`),
-	unauthorized("plan", "or whose plan lacks the API", "service.(*Service).IssueToken", `UPDATE plans SET api = false`, `UPDATE plans SET api = true`),
-	unauthorized("suspended", "or whose organization is suspended", "service.(*Service).IssueToken",
+	unauthorized("plan", "or whose plan lacks the API", "service/access.(*Access).IssueToken", `UPDATE plans SET api = false`, `UPDATE plans SET api = true`),
+	unauthorized("suspended", "or whose organization is suspended", "service/access.(*Access).IssueToken",
 		`UPDATE organizations SET suspended = true`, `UPDATE organizations SET suspended = false`),
-	tokenFailure("400 invalid_scope", "token request for a scope that the integration does not have", "service.(*Service).IssueToken", 400, "invalid_scope", func(h *harness) string {
+	tokenFailure("400 invalid_scope", "token request for a scope that the integration does not have", "service/access.(*Access).IssueToken", 400, "invalid_scope", func(h *harness) string {
 		return h.credentials("reader", "work_orders:read people:read").Encode()
 	}),
 	tokenFailure("400 unsupported_grant_type", "token request with another grant type", "api.checkGrant", 400, "unsupported_grant_type", func(h *harness) string {
 		return strings.Replace(h.credentials("erp", "").Encode(), "client_credentials", "password", 1)
 	}),
-	{item: "401, expired", words: "a call with an expired token", code: "service.(*TokenKeys).parse", alone: true, test: func(_ *testing.T, h *harness) {
+	{item: "401, expired", words: "a call with an expired token", code: "service/store.(*TokenKeys).Parse", alone: true, test: func(_ *testing.T, h *harness) {
 		h.get("/me").Want(http.StatusOK, "")
 		h.Clock.Advance(time.Hour)
 		h.get("/me").Want(http.StatusUnauthorized, "invalid_token")
 	}},
-	{item: "401, invalidated", words: "a call with an invalidated token", code: "service.(*Service).admitted", test: func(t *testing.T, h *harness) {
+	{item: "401, invalidated", words: "a call with an invalidated token", code: "service/access.(*Access).admitted", test: func(t *testing.T, h *harness) {
 		h.get("/me").Want(http.StatusOK, "")
 		h.changeUntilEnd(t, `UPDATE integrations SET enabled = false WHERE id = $1`, `UPDATE integrations SET enabled = true WHERE id = $1`, h.ID("erp"))
 		response := h.get("/me").Want(http.StatusUnauthorized, "invalid_token")
@@ -48,23 +48,23 @@ var section7 = []rule{
 		}
 		h.patch("wo_00000000000000000000000000", object{"title": "x"}).Want(http.StatusNotFound, "not_found")
 	}},
-	{item: "409", words: "feedback with an external_id that is taken", code: "service.feedbackCreation.check", test: func(_ *testing.T, h *harness) {
+	{item: "409", words: "feedback with an external_id that is taken", code: "service/records.feedbackCreation.check", test: func(_ *testing.T, h *harness) {
 		h.feedback(object{"external_id": "TAKEN-7"}).Want(http.StatusCreated, "")
 		h.feedback(object{"external_id": "TAKEN-7"}).Want(http.StatusConflict, "external_id_taken")
 	}},
-	{item: "422 rule_violation", words: "completing without a required answer, which is named", code: "service.requireAnswers", test: func(t *testing.T, h *harness) {
+	{item: "422 rule_violation", words: "completing without a required answer, which is named", code: "service/records.requireAnswers", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"form_id": h.ID("inspection")})
 		response := h.answer(id, true).Want(http.StatusUnprocessableEntity, "rule_violation")
 		wantList(t, "the questions", stringList(response, "question_ids"), h.ids("q_state", "q_hours")...)
 	}},
-	{item: "403 read_only", words: "creating or changing in a read-only organization", code: "service.organizationState.requireWritable", test: func(t *testing.T, h *harness) {
+	{item: "403 read_only", words: "creating or changing in a read-only organization", code: "service/records.organizationState.requireWritable", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(nil)
 		h.readOnly(t)
 		h.post("/work-orders", h.body(nil)).Want(http.StatusForbidden, "read_only")
 		h.patch(id, object{"title": "x"}).Want(http.StatusForbidden, "read_only")
 		h.read(id)
 	}},
-	{item: "429 rate_limited", words: "one call too many in a minute, with Retry-After", code: "service.Rate.Exceeded", alone: true, test: func(t *testing.T, h *harness) {
+	{item: "429 rate_limited", words: "one call too many in a minute, with Retry-After", code: "service/access.Rate.Exceeded", alone: true, test: func(t *testing.T, h *harness) {
 		h.limit(t, 2)
 		h.get("/me").Want(http.StatusOK, "")
 		h.get("/me").Want(http.StatusOK, "")

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/integrations"
+	"millwright/service/webhooks"
 	"millwright/webhook"
 )
 
 var section8 = []rule{
-	{item: "access token lifetime", words: "exactly 3600 seconds", code: "service.(*Service).IssueToken", alone: true, test: func(t *testing.T, h *harness) {
+	{item: "access token lifetime", words: "exactly 3600 seconds", code: "service/access.(*Access).IssueToken", alone: true, test: func(t *testing.T, h *harness) {
 		want(t, "expires_in", h.token(h.credentials("erp", "")).Field("expires_in"), any(3600.0))
 		h.get("/me").Want(http.StatusOK, "")
 		h.Clock.Advance(3599 * time.Second)
@@ -21,7 +22,7 @@ var section8 = []rule{
 		h.Clock.Advance(time.Second)
 		h.get("/me").Want(http.StatusUnauthorized, "invalid_token")
 	}},
-	{item: "webhook addresses", words: "5 per integration", code: "service.freeSlot", test: func(t *testing.T, h *harness) { wantFiveAddresses(t, h) }},
+	{item: "webhook addresses", words: "5 per integration", code: "service/webhooks.FreeSlot", test: func(t *testing.T, h *harness) { wantFiveAddresses(t, h) }},
 	{item: "receiver response time", words: "10 seconds by default; the limit ends an attempt", code: "webhook.(*Client).Post", test: func(t *testing.T, _ *harness) {
 		wantReceiverTimeout(t)
 	}},
@@ -30,9 +31,9 @@ var section8 = []rule{
 		wantStale(t)
 	}},
 	{item: "delivery attempts", words: "8, with waits of 1, 5 and 30 minutes, 2, 6, 12 and 24 hours", code: "models.RetrySchedule.After", alone: true, test: wantSchedule},
-	{item: "address turned off", words: "after 3 days without success and a final failure", code: "service.(*Service).TurnOffIfUnsuccessful", alone: true, test: wantShutOff},
-	{item: "event retention", words: "events are removed after 30 days", code: "service.(*Service).RemoveExpired", alone: true, test: wantRetention},
-	{item: "plan, calls", words: "the plan sets an integration's calls per minute", code: "service.(*Service).admitted", test: func(t *testing.T, h *harness) {
+	{item: "address turned off", words: "after 3 days without success and a final failure", code: "service/webhooks.(*Webhooks).TurnOffIfUnsuccessful", alone: true, test: wantShutOff},
+	{item: "event retention", words: "events are removed after 30 days", code: "service/upkeep.(*Upkeep).RemoveExpired", alone: true, test: wantRetention},
+	{item: "plan, calls", words: "the plan sets an integration's calls per minute", code: "service/access.(*Access).admitted", test: func(t *testing.T, h *harness) {
 		for _, limit := range []int{7, 8} {
 			h.limit(t, limit)
 			me := h.get("/me")
@@ -42,16 +43,16 @@ var section8 = []rule{
 		h.As("reader", http.MethodGet, "/me", nil).Want(http.StatusOK, "")
 		want(t, "another integration's remaining", h.As("reader", http.MethodGet, "/me", nil).Header.Get("X-RateLimit-Remaining"), "6")
 	}},
-	{item: "plan, integrations", words: "the plan limits the number of integrations of an organization", code: "service.(*Service).CreateIntegration, service.(*ormTx).integrationRoom", test: func(t *testing.T, h *harness) {
+	{item: "plan, integrations", words: "the plan limits the number of integrations of an organization", code: "service/integrations.(*Integrations).CreateIntegration, service/integrations.roomForIntegration", test: func(t *testing.T, h *harness) {
 		h.changeUntilEnd(t, `UPDATE plans SET integrations = 5 WHERE organization_id = $1`, `UPDATE plans SET integrations = 10 WHERE organization_id = $1`, h.Acme.OrganizationID)
-		sixth := service.NewIntegration{Name: "Sixth", Scopes: []string{"work_orders:read"}}
+		sixth := integrations.NewIntegration{Name: "Sixth", Scopes: []string{"work_orders:read"}}
 		if _, err := h.CreateIntegration(t.Context(), h.person("ann"), h.Acme.OrganizationID, sixth); models.CodeOf(err) != models.CodePlanRestricted {
 			t.Errorf("a sixth integration although the plan has five: %v", err)
 		}
 		h.Exec(`UPDATE plans SET integrations = 50 WHERE organization_id = $1`, h.Acme.OrganizationID)
 		h.createIntegration(sixth)
 	}},
-	{item: "over the limit", words: "429 with Retry-After, and the count in the headers", code: "service.Rate.Exceeded", test: func(t *testing.T, h *harness) {
+	{item: "over the limit", words: "429 with Retry-After, and the count in the headers", code: "service/access.Rate.Exceeded", test: func(t *testing.T, h *harness) {
 		h.Token("erp") // the token request counts against the client address
 		h.limit(t, 2)
 		for _, remaining := range []string{"1", "0"} {
@@ -68,9 +69,9 @@ var section8 = []rule{
 // wantFiveAddresses adds addresses to a new integration until it has too many.
 func wantFiveAddresses(t *testing.T, h *harness) {
 	t.Helper()
-	integration := h.createIntegration(service.NewIntegration{Name: "Hooked", Scopes: []string{"work_orders:read"}}).ID
+	integration := h.createIntegration(integrations.NewIntegration{Name: "Hooked", Scopes: []string{"work_orders:read"}}).ID
 	add := func(n int) error {
-		in := service.NewWebhook{URL: fmt.Sprintf("http://127.0.0.1:9/%d", n), Events: []models.EventType{models.EventPing}}
+		in := webhooks.NewWebhook{URL: fmt.Sprintf("http://127.0.0.1:9/%d", n), Events: []models.EventType{models.EventPing}}
 		_, err := h.CreateWebhook(t.Context(), h.person("ann"), integration, in)
 		return err
 	}

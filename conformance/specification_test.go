@@ -16,7 +16,7 @@ type rule struct {
 	// words summarize the rule.
 	words string
 	// code names the functions that implement the rule, separated by ", ":
-	// service.(*Service).CancelWorkOrder.
+	// service/records.(*Records).CancelWorkOrder.
 	code string
 	test func(t *testing.T, h *harness)
 	// alone gives the test its own server, because it changes what other tests rely

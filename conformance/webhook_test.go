@@ -28,8 +28,10 @@ import (
 
 	"millwright/activities"
 	"millwright/models"
-	"millwright/service"
 	"millwright/service/servicetest"
+	"millwright/service/store"
+	"millwright/service/upkeep"
+	"millwright/service/webhooks"
 	"millwright/webhook"
 )
 
@@ -43,13 +45,13 @@ type event struct {
 }
 
 // pendingDeliveries claims the pending deliveries of an address about a record, oldest first.
-func (h *harness) pendingDeliveries(hook, record string) []service.RenderedDelivery {
+func (h *harness) pendingDeliveries(hook, record string) []webhooks.RenderedDelivery {
 	h.t.Helper()
-	claim, err := h.ClaimPending(h.t.Context(), h.ID(hook), nil, service.ClaimPosition{}, 1000)
+	claim, err := h.ClaimPending(h.t.Context(), h.ID(hook), nil, webhooks.ClaimPosition{}, 1000)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	return slices.DeleteFunc(claim.Deliveries, func(d service.RenderedDelivery) bool { return d.RecordID != record })
+	return slices.DeleteFunc(claim.Deliveries, func(d webhooks.RenderedDelivery) bool { return d.RecordID != record })
 }
 
 // eventsAt returns the events of the pending deliveries of an address about a record.
@@ -94,13 +96,13 @@ func (h *harness) forgetDeliveries() {
 }
 
 // attempt records an attempt of a delivery; status 0 is a refused connection.
-func (h *harness) attempt(hook string, d service.RenderedDelivery, status int) service.RecordResult {
+func (h *harness) attempt(hook string, d webhooks.RenderedDelivery, status int) webhooks.RecordResult {
 	h.t.Helper()
-	a := service.Attempt{DeliveryID: d.DeliveryID, Number: d.Attempts + 1, StartedAt: models.TimeOf(h.Clock.Now()), Status: status}
+	a := webhooks.Attempt{DeliveryID: d.DeliveryID, Number: d.Attempts + 1, StartedAt: models.TimeOf(h.Clock.Now()), Status: status}
 	if status == 0 {
 		a.Error = "The connection was refused."
 	}
-	recorded, err := h.RecordAttempts(h.t.Context(), h.ID(hook), []service.Attempt{a})
+	recorded, err := h.RecordAttempts(h.t.Context(), h.ID(hook), []webhooks.Attempt{a})
 	if err == nil && recorded.ShutOffDue { // as its workflow does
 		_, err = h.TurnOffIfUnsuccessful(h.t.Context(), h.ID(hook))
 	}
@@ -111,10 +113,10 @@ func (h *harness) attempt(hook string, d service.RenderedDelivery, status int) s
 }
 
 // dueRetry makes the delivery's next attempt due and claims it.
-func (h *harness) dueRetry(hook, id string) service.RenderedDelivery {
+func (h *harness) dueRetry(hook, id string) webhooks.RenderedDelivery {
 	h.t.Helper()
 	h.Exec(`UPDATE open_deliveries SET next_attempt_at = $2 WHERE id = $1 AND next_attempt_at > $2`, id, h.Clock.Now())
-	claim, err := h.ClaimPending(h.t.Context(), h.ID(hook), nil, service.ClaimPosition{}, 0, service.ClaimOptions{Retries: 1000})
+	claim, err := h.ClaimPending(h.t.Context(), h.ID(hook), nil, webhooks.ClaimPosition{}, 0, webhooks.ClaimOptions{Retries: 1000})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -124,11 +126,11 @@ func (h *harness) dueRetry(hook, id string) service.RenderedDelivery {
 		}
 	}
 	h.t.Fatalf("%s is not claimed", id)
-	return service.RenderedDelivery{}
+	return webhooks.RenderedDelivery{}
 }
 
 // delivery returns the state of a delivery.
-func (h *harness) delivery(id string) service.DeliveryState {
+func (h *harness) delivery(id string) webhooks.DeliveryState {
 	h.t.Helper()
 	state, err := h.Delivery(h.t.Context(), id)
 	if err != nil {
@@ -267,7 +269,7 @@ func wantShutOff(t *testing.T, h *harness) {
 	enabled := func() bool {
 		return servicetest.Value[bool](h.Fixture, `SELECT enabled FROM webhooks WHERE id = $1`, h.ID("erp_hook"))
 	}
-	final := func() service.RenderedDelivery {
+	final := func() webhooks.RenderedDelivery {
 		d := h.pendingDeliveries("erp_hook", h.workOrder(nil))[0]
 		d.Attempts = 7
 		return d
@@ -294,7 +296,7 @@ func wantRetention(t *testing.T, h *harness) {
 	h.attempt("erp_hook", d, 500)
 	housekeep := func() {
 		t.Helper()
-		if _, err := h.RemoveExpired(t.Context(), service.RemovalBatch, func() bool { return true }); err != nil {
+		if _, err := h.RemoveExpired(t.Context(), upkeep.RemovalBatch, func() bool { return true }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -386,7 +388,7 @@ func receiver(t testing.TB, handler http.HandlerFunc) *httptest.Server {
 
 // testDelivery is a test of an address: the request, and the recorded attempt.
 type testDelivery struct {
-	attempt service.Attempt
+	attempt webhooks.Attempt
 	header  http.Header
 	body    []byte
 }
@@ -402,7 +404,7 @@ func (h *harness) sendTest(status int, text string) testDelivery {
 		_, _ = io.WriteString(response, text)
 	}))
 	defer receiver.Close()
-	address, ping, err := h.TestWebhook(h.t.Context(), service.Operator(), h.ID("erp_hook"), models.EventPing)
+	address, ping, err := h.TestWebhook(h.t.Context(), store.Operator(), h.ID("erp_hook"), models.EventPing)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -424,16 +426,16 @@ func wantDeliveriesList(t *testing.T, h *harness) {
 	h.attempt("erp_hook", failed, 500)
 	listed := func() bool {
 		t.Helper()
-		all, err := h.Deliveries(t.Context(), service.DeliveryFilter{
+		all, err := h.Deliveries(t.Context(), webhooks.DeliveryFilter{
 			WebhookID: h.ID("erp_hook"), Statuses: []models.DeliveryStatus{models.DeliveryFailed},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return slices.ContainsFunc(all, func(d service.DeliveryView) bool { return d.ID == failed.DeliveryID })
+		return slices.ContainsFunc(all, func(d webhooks.DeliveryView) bool { return d.ID == failed.DeliveryID })
 	}
 	want(t, "listed as failed before", listed(), true)
-	if _, err := h.RedeliverDelivery(t.Context(), service.Operator(), failed.DeliveryID); err != nil {
+	if _, err := h.RedeliverDelivery(t.Context(), store.Operator(), failed.DeliveryID); err != nil {
 		t.Fatal(err)
 	}
 	again := h.pendingDeliveries("erp_hook", id)[0]

@@ -11,7 +11,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/people"
 )
 
 func (c *Console) accountRoutes(pages *gin.RouterGroup) {
@@ -135,7 +135,7 @@ func (c *Console) changeProfile(r *request) error {
 		if zone == "UTC" {
 			zone = ""
 		}
-		return c.service.ChangeProfile(ctx, r.actor(), service.Profile{Name: f.Value("name"), TimeZone: zone, Theme: models.Theme(f.Value("theme"))})
+		return c.service.ChangeProfile(ctx, r.actor(), people.Profile{Name: f.Value("name"), TimeZone: zone, Theme: models.Theme(f.Value("theme"))})
 	})
 }
 
@@ -152,13 +152,13 @@ func (c *Console) changePassword(r *request) error {
 	if err != nil {
 		return err
 	}
-	token, err := c.service.ChangePassword(f.context(r), r.actor(), service.PasswordChange{
+	token, err := c.service.ChangePassword(f.context(r), r.actor(), people.PasswordChange{
 		SessionID: r.viewer.SessionID, Email: r.viewer.Email, Old: f.Secret("old_password"), New: f.Secret("password"), Client: r.client(),
 	})
 	if err == nil {
 		r.setCookie("session", token, int(models.SessionLifetime.Seconds()))
 	}
-	if limit, limited := errors.AsType[*service.TooManyAttemptsError](err); limited {
+	if limit, limited := errors.AsType[*people.TooManyAttemptsError](err); limited {
 		f.Values, f.Error = nil, limit.Error()
 		return c.renderAccount(r, http.StatusTooManyRequests, nil, &f, nil)
 	}

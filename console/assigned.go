@@ -1,6 +1,6 @@
 package console
 
-import "millwright/service"
+import "millwright/service/records"
 
 // assignedView are the nodes on which an identity has permissions ({{template "assigned" .}}).
 type assignedView struct {
@@ -25,7 +25,7 @@ type nodeRow struct {
 }
 
 // nodeRowOf returns a node as a row, with the node's page, or "" if absent.
-func nodeRowOf(n service.AssignedNode, page string) nodeRow {
+func nodeRowOf(n records.AssignedNode, page string) nodeRow {
 	return nodeRow{
 		Name: n.Name, URL: page, Kind: nodeKinds[n.Kind], Path: whereOf(n.Path), Definition: n.Definition, Grants: grantList(n.Grants),
 		By: valueOf(n.By), Below: n.AppliesBelow,

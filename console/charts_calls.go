@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/access"
 )
 
 // showCallCharts shows the chart of an integration's calls.
@@ -31,7 +31,7 @@ func (c *Console) showCallCharts(r *request) error {
 const limitShown = 3
 
 // callChart draws calls as columns and the limit as a line.
-func (r *request) callChart(calls service.IntegrationCalls, span chartSpan) chart {
+func (r *request) callChart(calls access.IntegrationCalls, span chartSpan) chart {
 	ch := chart{
 		ID: "calls", Title: "Calls per " + span.stepText(),
 		Legend:  []chartKey{{"accent", "Within the limit"}, {"bad", "Over the limit, rejected"}},

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/webhooks"
 )
 
 // showDeliveryCharts shows the charts of the organization's deliveries, or of an address's.
@@ -38,7 +38,7 @@ func (c *Console) showDeliveryCharts(r *request) error {
 // deliveryCharts draws figures.
 type deliveryCharts struct {
 	r       *request
-	figures []service.DeliveryFigures
+	figures []webhooks.DeliveryFigures
 	span    chartSpan
 	list    string
 }
@@ -100,10 +100,10 @@ func (d deliveryCharts) latencies() chart {
 	ch.Description = fmt.Sprintf("From %s to %s, times in %s. At worst 95 of 100 attempts took up to %s.", ch.First, ch.Last, d.r.zone, ch.Most)
 	for _, line := range []struct {
 		tone  string
-		value func(service.DeliveryFigures) time.Duration
+		value func(webhooks.DeliveryFigures) time.Duration
 	}{
-		{"accent", func(f service.DeliveryFigures) time.Duration { return f.P50 }},
-		{"held", func(f service.DeliveryFigures) time.Duration { return f.P95 }},
+		{"accent", func(f webhooks.DeliveryFigures) time.Duration { return f.P50 }},
+		{"held", func(f webhooks.DeliveryFigures) time.Duration { return f.P95 }},
 	} {
 		ch.Lines = append(ch.Lines, d.line(line.tone, most, line.value)...)
 	}
@@ -116,7 +116,7 @@ func (d deliveryCharts) latencies() chart {
 }
 
 // line draws values as lines, with gaps where there were no attempts.
-func (d deliveryCharts) line(tone string, most time.Duration, value func(service.DeliveryFigures) time.Duration) []chartLine {
+func (d deliveryCharts) line(tone string, most time.Duration, value func(webhooks.DeliveryFigures) time.Duration) []chartLine {
 	var lines []chartLine
 	var points []string
 	end := func() {
@@ -148,7 +148,7 @@ func (d deliveryCharts) responses() chart {
 		n                    int
 	}
 	rows := []row{{"2xx accepted", "good", "2xx", 0}, {"3xx redirect", "warn", "3xx", 0}, {"4xx rejected", "bad", "4xx", 0}, {"5xx failed", "bad", "5xx", 0}}
-	for _, kind := range service.FailureKinds {
+	for _, kind := range webhooks.FailureKinds {
 		rows = append(rows, row{kindTexts[string(kind)], "held", "none", 0})
 	}
 	total := 0

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"millwright/service"
+	"millwright/service/records"
 )
 
 // daySpans are the times of charts by day.
@@ -33,7 +33,7 @@ func (c *Console) showWorkOrderCharts(r *request) error {
 }
 
 // workOrderChart draws two columns for each day.
-func (r *request) workOrderChart(days []service.WorkOrderDay, span chartSpan) chart {
+func (r *request) workOrderChart(days []records.WorkOrderDay, span chartSpan) chart {
 	ch := chart{
 		ID: "work-orders", Title: "Work orders opened and closed per day",
 		Legend:  []chartKey{{"accent", "Opened"}, {"good", "Closed: completed or cancelled"}},
@@ -43,7 +43,7 @@ func (r *request) workOrderChart(days []service.WorkOrderDay, span chartSpan) ch
 	for _, d := range days {
 		most, opened, closed = max(most, d.Opened, d.Closed), opened+d.Opened, closed+d.Closed
 	}
-	at := func(d service.WorkOrderDay) string { return d.At.In(r.zone).Format(span.layout) }
+	at := func(d records.WorkOrderDay) string { return d.At.In(r.zone).Format(span.layout) }
 	width := chartWidth / float64(max(len(days), 1))
 	for i, d := range days {
 		if d.Opened+d.Closed == 0 {

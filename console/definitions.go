@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/inventory"
 )
 
 // definitionsView are the permission definitions of the organization.
@@ -78,7 +78,7 @@ func (c *Console) listDefinitions(r *request) error {
 	return definitionsPage.show(r, view)
 }
 
-func nodeDefinitionRowOf(d service.NodeDefinitionUse) nodeDefinitionRow {
+func nodeDefinitionRowOf(d inventory.NodeDefinitionUse) nodeDefinitionRow {
 	row := nodeDefinitionRow{Name: d.Name, Reach: "Only the node", May: textsOf(d.Grants, nodeGrantTexts), Assigned: "No one"}
 	if d.AppliesBelow {
 		row.Reach = "The node and below"
@@ -87,8 +87,8 @@ func nodeDefinitionRowOf(d service.NodeDefinitionUse) nodeDefinitionRow {
 		row.May = append(row.May, inventoryManagerText)
 	}
 	if d.Assignments > 0 {
-		row.Assigned = counted(d.Assignments, service.MaxEffects, "assignment", "assignments") + " of " +
-			counted(d.Identities, service.MaxEffects, "person, team or integration", "people, teams and integrations")
+		row.Assigned = counted(d.Assignments, inventory.MaxEffects, "assignment", "assignments") + " of " +
+			counted(d.Identities, inventory.MaxEffects, "person, team or integration", "people, teams and integrations")
 	}
 	return row
 }

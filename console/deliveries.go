@@ -11,7 +11,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/webhooks"
 )
 
 func (c *Console) deliveryRoutes(pages *gin.RouterGroup) {
@@ -93,10 +93,10 @@ func (r *request) timeOfFilter(name string) (time.Time, error) {
 }
 
 // deliverySearch reads the filters of the URL, with their parameters for links. Errors: invalid_request.
-func (r *request) deliverySearch(webhookID string) (service.DeliverySearch, []string, error) {
-	q := service.DeliverySearch{
+func (r *request) deliverySearch(webhookID string) (webhooks.DeliverySearch, []string, error) {
+	q := webhooks.DeliverySearch{
 		WebhookID: webhookID, Status: models.DeliveryStatus(r.Query("status")), Type: models.EventType(r.Query("type")),
-		Response: service.ResponseClass(r.Query("response")), RecordID: r.Query("record"),
+		Response: webhooks.ResponseClass(r.Query("response")), RecordID: r.Query("record"),
 	}
 	var err error
 	if q.From, err = r.timeOfFilter("from"); err != nil {
@@ -127,7 +127,7 @@ func choose(options []option, value string) []option {
 	return chosen
 }
 
-func (r *request) deliveryFilterView(action string, q service.DeliverySearch) deliveryFilterView {
+func (r *request) deliveryFilterView(action string, q webhooks.DeliverySearch) deliveryFilterView {
 	statuses, types := []option{{Label: "Any"}}, []option{{Label: "Any"}}
 	for _, status := range deliveryOrder {
 		statuses = append(statuses, option{Value: string(status), Label: deliveryMarks[status].Text})
@@ -189,7 +189,7 @@ func (c *Console) listDeliveries(r *request) error {
 	if page.SearchedTo != nil {
 		view.SearchOn, view.Pager.Older = view.Pager.Older, ""
 	}
-	urls, err := urlsOf(r, page.Deliveries, func(d service.DeliveryItem) string { return d.RecordID })
+	urls, err := urlsOf(r, page.Deliveries, func(d webhooks.DeliveryItem) string { return d.RecordID })
 	if err != nil {
 		return err
 	}
@@ -200,7 +200,7 @@ func (c *Console) listDeliveries(r *request) error {
 }
 
 // deliveryRow returns a delivery as a row, with the pages of records by their ids.
-func (r *request) deliveryRow(d service.DeliveryItem, urls map[string]string) deliveryRow {
+func (r *request) deliveryRow(d webhooks.DeliveryItem, urls map[string]string) deliveryRow {
 	row := deliveryRow{
 		ID: d.ID, Page: Root + "/deliveries/" + d.ID, State: deliveryMarks[d.Status], Type: d.EventType,
 		Record: d.RecordID, RecordURL: urls[d.RecordID], Address: strings.TrimPrefix(d.URL, "https://"), AddressURL: webhookURL(d.WebhookID), Integration: d.Integration,

@@ -11,14 +11,16 @@ import (
 
 	"millwright/console/consoletest"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/records"
 	"millwright/service/servicetest"
+	"millwright/service/store"
+	"millwright/service/webhooks"
 )
 
 // newRecord creates a work order as the ERP integration and returns its id.
 func newRecord(t *testing.T, s *consoletest.Site) string {
 	t.Helper()
-	result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.RequestKey{}, service.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace filter"})
+	result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace filter"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,17 +29,17 @@ func newRecord(t *testing.T, s *consoletest.Site) string {
 
 // dispatch sends everything due at the address, as its dispatcher would, to a receiver that
 // makes each response, and returns how many it was.
-func dispatch(t *testing.T, s *consoletest.Site, hook string, respond func(*service.Attempt)) int {
+func dispatch(t *testing.T, s *consoletest.Site, hook string, respond func(*webhooks.Attempt)) int {
 	t.Helper()
 	sent := 0
 	for range 100 {
-		claim, err := s.ClaimPending(t.Context(), s.ID(hook), nil, service.ClaimPosition{}, 500)
+		claim, err := s.ClaimPending(t.Context(), s.ID(hook), nil, webhooks.ClaimPosition{}, 500)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var made []service.Attempt
+		var made []webhooks.Attempt
 		for _, d := range claim.Deliveries {
-			a := service.Attempt{
+			a := webhooks.Attempt{
 				DeliveryID: d.DeliveryID, Number: d.Attempts + 1, Before: d.AttemptsBefore, StartedAt: models.TimeOf(s.Clock.Now()),
 				Latency: 31 * time.Millisecond, RemoteIP: "192.0.2.7",
 			}
@@ -55,8 +57,8 @@ func dispatch(t *testing.T, s *consoletest.Site, hook string, respond func(*serv
 	return sent
 }
 
-func responding(status int, body string) func(*service.Attempt) {
-	return func(a *service.Attempt) { a.Status, a.ResponseBody = status, []byte(body) }
+func responding(status int, body string) func(*webhooks.Attempt) {
+	return func(a *webhooks.Attempt) { a.Status, a.ResponseBody = status, []byte(body) }
 }
 
 // What receivers respond is text, whatever it contains, and never markup or a page that is
@@ -74,7 +76,7 @@ func TestReceiversResponsesAreText(t *testing.T) {
 		"long lines":    strings.Repeat("word ", 800) + "\r\n" + strings.Repeat("=", 200),
 	} {
 		newRecord(t, s)
-		dispatch(t, s, "erp_hook", func(a *service.Attempt) {
+		dispatch(t, s, "erp_hook", func(a *webhooks.Attempt) {
 			a.Status, a.ResponseBody = http.StatusGone, []byte(body[:min(len(body), 4096)])
 			if name == "long" { // an error instead
 				a.Status, a.Error = 0, body

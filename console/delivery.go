@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/webhooks"
 )
 
 // deliveryView is one delivery.
@@ -90,7 +90,7 @@ func (c *Console) workflowLink(text, id string) workflowLink {
 	return workflowLink{text, c.options.WorkflowsURL + "/" + url.PathEscape(id)}
 }
 
-func (r *request) attemptRow(a service.AttemptRecord) attemptRow {
+func (r *request) attemptRow(a webhooks.AttemptRecord) attemptRow {
 	row := attemptRow{Number: a.Number, At: r.moment(a.StartedAt), Latency: latencyText(int(a.LatencyMS)), State: stateMark{"bad", "cross", "Failed"}}
 	if a.RemoteIP != nil {
 		row.RemoteIP = *a.RemoteIP
@@ -111,7 +111,7 @@ func (r *request) attemptRow(a service.AttemptRecord) attemptRow {
 }
 
 // bodyText returns the beginning of a response's body, or a note if the body is not text.
-func bodyText(a service.AttemptRecord) (text, note string) {
+func bodyText(a webhooks.AttemptRecord) (text, note string) {
 	switch {
 	case a.ResponseBody == nil || *a.ResponseBody == "":
 		return "", "The response had no body."

@@ -4,7 +4,9 @@ import (
 	"time"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/records"
+	"millwright/service/store"
+	"millwright/service/webhooks"
 )
 
 // reported are work orders that the demo's ERP creates: a node's key, what is to be done, how
@@ -120,31 +122,31 @@ func (d *demo) planStories() {
 	}
 	hold := func(person, work string) func() {
 		return func() {
-			_, err := d.HoldWorkOrder(d.t.Context(), d.Viewer(person), service.RequestKey{}, d.ID(work))
+			_, err := d.HoldWorkOrder(d.t.Context(), d.Viewer(person), store.RequestKey{}, d.ID(work))
 			d.check(err)
 		}
 	}
 	d.at(demoTime(16, 9, 5), hold("ravi_subramaniam", "inspection"))
 	d.at(demoTime(16, 18, 10), func() {
-		_, err := d.ResumeWorkOrder(d.t.Context(), d.Viewer("karin_ostlund"), service.RequestKey{}, d.ID("inspection"))
+		_, err := d.ResumeWorkOrder(d.t.Context(), d.Viewer("karin_ostlund"), store.RequestKey{}, d.ID("inspection"))
 		d.check(err)
 	})
 	d.at(demoTime(16, 21, 40), func() {
-		d.answer("karin_ostlund", d.ID("inspection"), service.SaveAnswers, d.chosen("ahu_filter_state", "ahu_filter_replaced"), d.entered("ahu_filter_pressure", "238"),
+		d.answer("karin_ostlund", d.ID("inspection"), records.SaveAnswers, d.chosen("ahu_filter_state", "ahu_filter_replaced"), d.entered("ahu_filter_pressure", "238"),
 			d.entered("ahu_supply_temperature", "20.5"), d.chosen("ahu_checked_parts", "ahu_part_belts", "ahu_part_bearings", "ahu_part_dampers"))
 	})
 	d.at(demoTime(16, 22, 5), func() { d.complete("karin_ostlund", d.ID("inspection")) })
 	d.at(demoTime(18, 8, 25), func() {
-		_, err := d.ReviewWorkOrder(d.t.Context(), d.Viewer("vikram_desai"), service.RequestKey{}, d.ID("inspection"),
-			service.Review{Comment: "238 Pa is too much for new filters. Measure again with the fan at full speed, and check the seals of the filter frame."})
+		_, err := d.ReviewWorkOrder(d.t.Context(), d.Viewer("vikram_desai"), store.RequestKey{}, d.ID("inspection"),
+			records.Review{Comment: "238 Pa is too much for new filters. Measure again with the fan at full speed, and check the seals of the filter frame."})
 		d.check(err)
 	})
 	d.at(demoTime(18, 7, 55), func() {
-		d.answer("arjun_mehta", d.ID("thermography"), service.CompleteWork, d.entered("thermo_load_percent", "46"), d.entered("thermo_hottest", "71.5"), d.entered("thermo_ambient", "24"),
+		d.answer("arjun_mehta", d.ID("thermography"), records.CompleteWork, d.entered("thermo_load_percent", "46"), d.entered("thermo_hottest", "71.5"), d.entered("thermo_ambient", "24"),
 			d.chosen("thermo_severity", "thermo_severity_plan"))
 	})
 	d.at(demoTime(18, 8, 40), func() {
-		d.answer("callum_reid", d.ID("test run"), service.SaveAnswers, d.chosen("generator_load_test", "generator_test_off_load"), d.entered("generator_start_seconds", "8.4"))
+		d.answer("callum_reid", d.ID("test run"), records.SaveAnswers, d.chosen("generator_load_test", "generator_test_off_load"), d.entered("generator_start_seconds", "8.4"))
 	})
 	d.at(demoTime(17, 15, 10), func() { d.complete("sofia_marchetti", d.ID("ups")) })
 	d.at(demoTime(17, 8, 15), hold("liam_hargreaves", "chiller"))
@@ -165,14 +167,14 @@ func (d *demo) planFeedback() {
 		{demoTime(18, 7, 52), "leak", "nadia_petrov", "acute_tower_010", "Water drips from the ceiling of resuscitation bay 2", "It began after last night's rain. A bucket is under it, and the bay is closed.", ""},
 	} {
 		d.at(f.at, func() {
-			in := service.NewFeedback{InventoryID: d.ID(f.node), Subject: f.subject}
+			in := records.NewFeedback{InventoryID: d.ID(f.node), Subject: f.subject}
 			if f.text != "" {
 				in.Description = &f.text
 			}
 			if f.externalID != "" {
 				in.ExternalID = &f.externalID
 			}
-			created, err := d.CreateFeedback(d.t.Context(), d.actor(f.by), service.RequestKey{}, in)
+			created, err := d.CreateFeedback(d.t.Context(), d.actor(f.by), store.RequestKey{}, in)
 			d.check(err)
 			d.Acme.IDs["feedback "+f.name] = created.RecordID
 			if f.name == "" {
@@ -186,7 +188,7 @@ func (d *demo) planFeedback() {
 		demoTime(18, 7, 41):  {"priya_raghavan", "feedback drip"},
 	} {
 		d.at(when, func() {
-			_, err := d.ResolveFeedback(d.t.Context(), d.Viewer(resolved.by), service.RequestKey{}, d.ID(resolved.feedback))
+			_, err := d.ResolveFeedback(d.t.Context(), d.Viewer(resolved.by), store.RequestKey{}, d.ID(resolved.feedback))
 			d.check(err)
 		})
 	}
@@ -209,7 +211,7 @@ func (d *demo) planReports(began time.Time) {
 		})
 		if n%9 == 4 {
 			d.at(at.Add(2*time.Minute), func() {
-				_, err := d.CancelWorkOrder(d.t.Context(), d.actor("erp"), service.RequestKey{}, id, new("Reported twice"))
+				_, err := d.CancelWorkOrder(d.t.Context(), d.actor("erp"), store.RequestKey{}, id, new("Reported twice"))
 				d.check(err)
 			})
 		}
@@ -222,7 +224,7 @@ func (d *demo) planReports(began time.Time) {
 	d.at(demoNow.Add(-30*time.Minute), d.deliverToERP)
 	d.at(demoNow.Add(-10*time.Minute), func() { // an address that no event has reached
 		hook, err := d.CreateWebhook(d.t.Context(), d.Viewer("margaret_ellison"), d.ID("rooms"),
-			service.NewWebhook{URL: "https://booking.campus.example.com/closures", Events: []models.EventType{models.EventWorkOrderCreated}})
+			webhooks.NewWebhook{URL: "https://booking.campus.example.com/closures", Events: []models.EventType{models.EventWorkOrderCreated}})
 		d.check(err)
 		d.Acme.IDs["closures_hook"] = hook.ID
 	})

@@ -13,8 +13,11 @@ import (
 	"millwright/console"
 	"millwright/console/consoletest"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/integrations"
+	"millwright/service/records"
 	"millwright/service/servicetest"
+	"millwright/service/store"
+	"millwright/service/webhooks"
 	"millwright/webhook"
 )
 
@@ -60,7 +63,7 @@ func (r *sameRandom) Read(p []byte) (int, error) {
 // hours of its receiver's maintenance, one fails, one is off. All of it is the same each time.
 func newDemo(t *testing.T) *demo {
 	t.Helper()
-	fixture := servicetest.New(t, func(o *service.Options) { o.Random = &sameRandom{source: rand.NewChaCha8([32]byte{})} })
+	fixture := servicetest.New(t, func(o *store.Options) { o.Random = &sameRandom{source: rand.NewChaCha8([32]byte{})} })
 	site := consoletest.On(t, fixture, withExamples, func(o *console.Options) {
 		o.PublicURL, o.WorkflowsURL = demoURL, "http://127.0.0.1:8233/namespaces/default/workflows"
 	})
@@ -70,7 +73,7 @@ func newDemo(t *testing.T) *demo {
 		d.Acme, err = d.Import(t.Context(), readDemo(t, "campus.yaml"))
 	}
 	if err == nil {
-		err = d.SetPassword(t.Context(), service.Operator(), d.ID("margaret_ellison"), consoletest.Password)
+		err = d.SetPassword(t.Context(), store.Operator(), d.ID("margaret_ellison"), consoletest.Password)
 	}
 	d.check(err)
 	d.Acme.IDs["polar-lifts"] = d.Polar.OrganizationID
@@ -78,7 +81,7 @@ func newDemo(t *testing.T) *demo {
 		password_hash = CASE WHEN email < 'h' OR email > 'kar' THEN (SELECT password_hash FROM people WHERE id = $1) END
 		WHERE organization_id = $2`, d.ID("margaret_ellison"), d.Acme.OrganizationID)
 	erp := "https://erp.northfield.example.com/hooks/maintenance"
-	_, err = d.ChangeWebhook(t.Context(), d.Viewer("margaret_ellison"), d.ID("erp_hook"), service.WebhookChange{URL: &erp})
+	_, err = d.ChangeWebhook(t.Context(), d.Viewer("margaret_ellison"), d.ID("erp_hook"), webhooks.WebhookChange{URL: &erp})
 	d.check(err)
 	d.Exec(`SELECT partitions.make($1, 31)`, servicetest.Start)
 	d.planRoutine()
@@ -149,7 +152,7 @@ func (d *demo) retry() {
 }
 
 // actor returns a person or an integration.
-func (d *demo) actor(key string) service.Actor {
+func (d *demo) actor(key string) store.Actor {
 	if name := d.names[key]; name != "" {
 		actor := d.Actor(key)
 		actor.Name = name
@@ -177,7 +180,7 @@ type demoWork struct {
 
 func (d *demo) create(w demoWork) (id string) {
 	d.t.Helper()
-	in := service.NewWorkOrder{InventoryID: d.ID(w.node), Title: w.title, Priority: w.priority, Assignees: d.ids(w.workers), Consultants: d.ids(w.consultants)}
+	in := records.NewWorkOrder{InventoryID: d.ID(w.node), Title: w.title, Priority: w.priority, Assignees: d.ids(w.workers), Consultants: d.ids(w.consultants)}
 	if in.Priority == "" {
 		in.Priority = models.PriorityNone
 	}
@@ -192,7 +195,7 @@ func (d *demo) create(w demoWork) (id string) {
 	if !w.due.IsZero() {
 		in.TargetDate = new(models.TimeOf(w.due))
 	}
-	created, err := d.CreateWorkOrder(d.t.Context(), d.actor(w.creator), service.RequestKey{}, in)
+	created, err := d.CreateWorkOrder(d.t.Context(), d.actor(w.creator), store.RequestKey{}, in)
 	d.check(err)
 	if w.name != "" {
 		d.Acme.IDs[w.name] = created.RecordID
@@ -203,40 +206,40 @@ func (d *demo) create(w demoWork) (id string) {
 // complete completes a work order, or sends it to review.
 func (d *demo) complete(person, id string) {
 	d.t.Helper()
-	d.answer(person, id, service.CompleteWork)
+	d.answer(person, id, records.CompleteWork)
 }
 
-func (d *demo) answer(person, id string, then service.Completion, answers ...service.GivenAnswer) {
+func (d *demo) answer(person, id string, then records.Completion, answers ...records.GivenAnswer) {
 	d.t.Helper()
-	_, err := d.AnswerWorkOrder(d.t.Context(), d.Viewer(person), service.RequestKey{}, id, answers, then)
+	_, err := d.AnswerWorkOrder(d.t.Context(), d.Viewer(person), store.RequestKey{}, id, answers, then)
 	d.check(err)
 }
 
 // chosen is the answer to a question with options.
-func (d *demo) chosen(question string, options ...string) service.GivenAnswer {
+func (d *demo) chosen(question string, options ...string) records.GivenAnswer {
 	if len(options) == 1 && question != "ahu_checked_parts" {
-		return service.GivenAnswer{QuestionID: d.ID(question), Value: d.ID(options[0])}
+		return records.GivenAnswer{QuestionID: d.ID(question), Value: d.ID(options[0])}
 	}
 	var several []any
 	for _, id := range d.ids(options) {
 		several = append(several, id)
 	}
-	return service.GivenAnswer{QuestionID: d.ID(question), Value: several}
+	return records.GivenAnswer{QuestionID: d.ID(question), Value: several}
 }
 
 // entered is the answer to a question for a number.
-func (d *demo) entered(question, number string) service.GivenAnswer {
-	return service.GivenAnswer{QuestionID: d.ID(question), Value: json.Number(number)}
+func (d *demo) entered(question, number string) records.GivenAnswer {
+	return records.GivenAnswer{QuestionID: d.ID(question), Value: json.Number(number)}
 }
 
 // integrate adds an integration that reads the hospital's work orders, with an address.
 func (d *demo) integrate(key, name, address string) {
 	d.t.Helper()
 	ctx, margaret := d.t.Context(), d.Viewer("margaret_ellison")
-	made, err := d.CreateIntegration(ctx, margaret, d.Acme.OrganizationID, service.NewIntegration{Name: name, Scopes: []string{"inventory:read", "work_orders:read"}})
+	made, err := d.CreateIntegration(ctx, margaret, d.Acme.OrganizationID, integrations.NewIntegration{Name: name, Scopes: []string{"inventory:read", "work_orders:read"}})
 	d.check(err)
 	d.check(d.Assign(ctx, margaret, d.ID("hospital"), made.ID, d.ID("reader")))
-	hook, err := d.CreateWebhook(ctx, margaret, made.ID, service.NewWebhook{URL: address, Events: []models.EventType{models.EventWorkOrderCreated, models.EventWorkOrderCancelled}})
+	hook, err := d.CreateWebhook(ctx, margaret, made.ID, webhooks.NewWebhook{URL: address, Events: []models.EventType{models.EventWorkOrderCreated, models.EventWorkOrderCancelled}})
 	d.check(err)
 	d.Acme.IDs[key], d.Acme.IDs[key+"_hook"] = made.ID, hook.ID
 }
@@ -244,7 +247,7 @@ func (d *demo) integrate(key, name, address string) {
 // deliver delivers what an address waits for, and the address responds. problem is why it does not.
 func (d *demo) deliver(hook string, latency time.Duration, status int, body, problem string) {
 	d.t.Helper()
-	dispatch(d.t, d.Site, hook, func(a *service.Attempt) {
+	dispatch(d.t, d.Site, hook, func(a *webhooks.Attempt) {
 		if problem != "" {
 			a.Problem = webhook.KindTimeout
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/store"
 	"millwright/web"
 )
 
@@ -65,7 +65,7 @@ func (r *request) fail(err error) {
 		r.Status(web.StatusAbandoned)
 		return
 	}
-	if _, stale := errors.AsType[*service.FormStaleError](err); stale { // of a form without a place for it
+	if _, stale := errors.AsType[*store.FormStaleError](err); stale { // of a form without a place for it
 		err = models.Errorf(models.CodePreconditionFailed, "%s Look at the page again.", err)
 	}
 	code := models.CodeOf(err)
@@ -109,7 +109,7 @@ func sentences(err error) string {
 // isDone reports whether the form was sent before, and returns the record that it created
 // or changed then.
 func isDone(err error) (recordID string, done bool) {
-	if e, ok := errors.AsType[*service.FormDoneError](err); ok {
+	if e, ok := errors.AsType[*store.FormDoneError](err); ok {
 		return e.RecordID, true
 	}
 	return "", false

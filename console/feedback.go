@@ -9,7 +9,8 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/records"
+	"millwright/service/store"
 )
 
 func (c *Console) feedbackRoutes(pages *gin.RouterGroup) {
@@ -64,7 +65,7 @@ func nameOf(id string, people []models.NamedIdentity) string {
 }
 
 func (c *Console) listFeedback(r *request) error {
-	filter := service.FeedbackFilter{
+	filter := records.FeedbackFilter{
 		InventoryID: strings.TrimSpace(r.Query("node")), ExternalID: strings.TrimSpace(r.Query("external_id")), CreatorID: strings.TrimSpace(r.Query("by")),
 	}
 	view := feedbackListView{Filter: feedbackFilterView{ExternalID: filter.ExternalID, Node: filter.InventoryID, Creator: filter.CreatorID}}
@@ -170,7 +171,7 @@ func (c *Console) resolveFeedback(r *request) error {
 	id := r.Param("id")
 	page := outcome{to: feedbackURL(id), done: "resolved", again: func(status int, f form) error { return c.renderFeedback(r, status, &f) }}
 	return r.submit(page, func(ctx context.Context, _ form) error {
-		_, err := c.service.ResolveFeedback(ctx, r.actor(), service.RequestKey{}, id)
+		_, err := c.service.ResolveFeedback(ctx, r.actor(), store.RequestKey{}, id)
 		return err
 	})
 }
@@ -220,7 +221,7 @@ func (c *Console) giveFeedback(r *request) error {
 	if err != nil {
 		return err
 	}
-	result, err := c.service.GiveFeedback(f.context(r), r.actor(), f.Value("node"), service.NewFeedback{Subject: f.Value("subject"), Description: f.Optional("description")})
+	result, err := c.service.GiveFeedback(f.context(r), r.actor(), f.Value("node"), records.NewFeedback{Subject: f.Value("subject"), Description: f.Optional("description")})
 	return r.finish(f, err, outcome{to: feedbackURL(result.RecordID), done: "feedback-given", toRecord: feedbackURL, again: func(status int, f form) error {
 		return c.renderNewFeedback(r, status, f)
 	}})

@@ -7,8 +7,8 @@ import (
 
 	"millwright/console/consoletest"
 	"millwright/models"
-	"millwright/service"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 )
 
 // Someone gives feedback, the manager finds it by filters, opens its notice and resolves it,
@@ -122,7 +122,7 @@ func TestTwoPeopleResolveFeedback(t *testing.T) {
 	page := "/console/feedback/" + id
 	v := s.SignedIn("ann")
 	form := v.Get(page).Want(http.StatusOK).Form()
-	if _, err := s.ResolveFeedback(t.Context(), s.Viewer("bob"), service.RequestKey{}, id); err != nil {
+	if _, err := s.ResolveFeedback(t.Context(), s.Viewer("bob"), store.RequestKey{}, id); err != nil {
 		t.Fatal(err)
 	}
 	v.Post(page+"/resolve", form).Want(http.StatusConflict, "Bob Stone", "resolved the feedback", "since you opened this page")

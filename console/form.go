@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/store"
 )
 
 // form is the state of a form: the values, the mistakes in them, its key, and the
@@ -44,7 +44,7 @@ func newForm(values url.Values) form { return form{Key: rand.Text(), Values: val
 func editForm(record any, values url.Values) (form, error) {
 	f := newForm(values)
 	var err error
-	f.ETag, err = service.ETagOf(record)
+	f.ETag, err = store.ETagOf(record)
 	return f, err
 }
 
@@ -115,7 +115,7 @@ func (f form) Has(name, value string) bool { return slices.Contains(f.Values[nam
 // context returns the context for the write that the form asks for: it happens once, and
 // only on the state of the record that the form was filled from.
 func (f form) context(r *request) context.Context {
-	return service.WithSubmission(r.ctx(), service.Submission{PersonID: r.viewer.IdentityID, Key: f.keyAt(r.Request.URL), IfMatch: f.ETag})
+	return store.WithSubmission(r.ctx(), store.Submission{PersonID: r.viewer.IdentityID, Key: f.keyAt(r.Request.URL), IfMatch: f.ETag})
 }
 
 // keyAt is the form's key at the URL it is sent to, "" if the form has no key: the forms of a
@@ -137,7 +137,7 @@ func (f *form) reject(r *request, err error) (status int, rejected bool) {
 			f.Values.Del(name)
 		}
 	}
-	if stale, ok := errors.AsType[*service.FormStaleError](err); ok {
+	if stale, ok := errors.AsType[*store.FormStaleError](err); ok {
 		f.Changed = &changedView{}
 		if stale.ActorName != "" {
 			f.Changed.Changes = []changeLine{{Who: stale.ActorName, What: words(stale.Action), At: r.moment(stale.At)}}

@@ -11,8 +11,10 @@ import (
 	"millwright/console"
 	"millwright/console/consoletest"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/people"
+	"millwright/service/records"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 )
 
 // A form that is sent twice, after each other or at a time, acts once; a secret is only in
@@ -57,7 +59,7 @@ func TestAFormActsOnce(t *testing.T) {
 func TestAKeyIsOfOneForm(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
-	result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.RequestKey{}, service.NewWorkOrder{
+	result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{
 		InventoryID: s.ID("ahu1"), Title: "Replace the filter", Assignees: []string{s.ID("bob")},
 	})
 	if err != nil {
@@ -114,7 +116,7 @@ func TestAStaleFormSaysWhoChangedWhat(t *testing.T) {
 	form := v.Get(path).Want(http.StatusOK).Form("definition", s.ID("org_incoming"))
 	other := s.ID("org_nothing")
 	grant(s, "cat", "people")
-	if _, _, err := s.ChangePersonAccess(t.Context(), s.Viewer("cat"), s.ID("bob"), service.AccessChange{DefinitionID: &other, ConfirmedEmail: s.Email("bob")}); err != nil {
+	if _, _, err := s.ChangePersonAccess(t.Context(), s.Viewer("cat"), s.ID("bob"), people.AccessChange{DefinitionID: &other, ConfirmedEmail: s.Email("bob")}); err != nil {
 		t.Fatal(err)
 	}
 	page := v.Post(path, form).Want(http.StatusConflict, "<bdi>Cat Rivers</bdi> changed the person&#39;s permissions",

@@ -10,7 +10,8 @@ import (
 
 	"millwright/console/consoletest"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/records"
+	"millwright/service/store"
 )
 
 // allBut are all organization-wide permissions except one.
@@ -112,7 +113,7 @@ func TestPagesOfferOnlyWhatIsAllowed(t *testing.T) {
 		"open": {workers: []string{s.ID("bob"), s.ID("crew")}}, "on_hold": {workers: []string{s.ID("bob")}},
 		"sent_to_inspection": {[]string{s.ID("cat")}, []string{s.ID("bob")}},
 	} {
-		result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.RequestKey{}, service.NewWorkOrder{
+		result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{
 			InventoryID: s.ID("ahu1"), Title: status, FormID: &form, Assignees: people.workers, Consultants: people.consultants,
 		})
 		if err != nil {

@@ -6,7 +6,8 @@ import (
 	"testing"
 
 	"millwright/console/consoletest"
-	"millwright/service"
+	"millwright/service/records"
+	"millwright/service/store"
 )
 
 // grant gives a person of the fixture the organization-wide permissions.
@@ -32,10 +33,10 @@ func newFeedback(t *testing.T, s *consoletest.Site) string {
 }
 
 // newFeedbackOf returns new feedback on AHU 1.
-func newFeedbackOf(t *testing.T, s *consoletest.Site, by service.Actor, subject string) string {
+func newFeedbackOf(t *testing.T, s *consoletest.Site, by store.Actor, subject string) string {
 	t.Helper()
 	description := "It rattles when it starts.\nSince Monday."
-	result, err := s.CreateFeedback(t.Context(), by, service.RequestKey{}, service.NewFeedback{InventoryID: s.ID("ahu1"), Subject: subject, Description: &description})
+	result, err := s.CreateFeedback(t.Context(), by, store.RequestKey{}, records.NewFeedback{InventoryID: s.ID("ahu1"), Subject: subject, Description: &description})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/records"
 )
 
 // changeLine is a change of a record as a sentence: "WHO WHAT", at a time.
@@ -22,7 +22,7 @@ type changeLine struct {
 type historyWords struct{ names, questions map[string]string }
 
 // changeLines returns the changes as sentences.
-func (r *request) changeLines(changes []service.RecordChange, known historyWords) []changeLine {
+func (r *request) changeLines(changes []records.RecordChange, known historyWords) []changeLine {
 	lines := make([]changeLine, len(changes))
 	for i, change := range changes {
 		lines[i] = changeLine{Who: "Someone", What: r.changeText(change, known), At: r.moment(change.At), Quote: quoteOf(change)}
@@ -34,7 +34,7 @@ func (r *request) changeLines(changes []service.RecordChange, known historyWords
 }
 
 // changeText describes a change: "changed the title from “A” to “B”".
-func (r *request) changeText(change service.RecordChange, known historyWords) string {
+func (r *request) changeText(change records.RecordChange, known historyWords) string {
 	switch change.Action {
 	case string(models.EventWorkOrderUpdated):
 		if text := listed(r.fieldTexts(change)); text != "" {
@@ -62,7 +62,7 @@ var changedFields = []struct {
 	{"target_date", "the target date", false}, {"external_id", "the external id", false},
 }
 
-func (r *request) fieldTexts(change service.RecordChange) []string {
+func (r *request) fieldTexts(change records.RecordChange) []string {
 	var clauses []string
 	for _, field := range changedFields {
 		values, changed := change.Changes[field.name]
@@ -113,7 +113,7 @@ func textOf(value json.RawMessage) string {
 func quoted(text string) string { return "“" + text + "”" }
 
 // roleTexts describe the people added and removed: "added Bob Stone as worker".
-func roleTexts(change service.RecordChange, known historyWords) []string {
+func roleTexts(change records.RecordChange, known historyWords) []string {
 	var clauses []string
 	for _, role := range []struct{ field, one, several string }{{"assignees", "worker", "workers"}, {"consultants", "consultant", "consultants"}} {
 		values, changed := change.Changes[role.field]
@@ -173,7 +173,7 @@ func without(list, other []string) []string {
 const shownQuestions = 3
 
 // answeredText names the questions that were answered, or counts them.
-func answeredText(change service.RecordChange, known historyWords) string {
+func answeredText(change records.RecordChange, known historyWords) string {
 	var labels []string
 	n := 0
 	for field := range change.Changes {
@@ -199,7 +199,7 @@ func answeredText(change service.RecordChange, known historyWords) string {
 }
 
 // quoteOf returns what the person wrote about the change.
-func quoteOf(change service.RecordChange) string {
+func quoteOf(change records.RecordChange) string {
 	for _, field := range []string{"comment", "cancel_reason"} {
 		if text := textOf(change.Changes[field].To); text != "" {
 			return text

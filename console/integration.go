@@ -7,12 +7,15 @@ import (
 	"slices"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/integrations"
+	"millwright/service/pages"
+	"millwright/service/records"
+	"millwright/service/webhooks"
 )
 
 // integrationView is the integration page.
 type integrationView struct {
-	Integration service.IntegrationDetail
+	Integration pages.IntegrationDetail
 	State       stateMark
 	CreatedAt   moment
 	LastCall    moment
@@ -89,7 +92,7 @@ func (c *Console) renderIntegration(r *request, status int, rejected *form) erro
 		view.Webhooks = append(view.Webhooks, r.webhookRow(h))
 	}
 	view.Assigned = assignedView{Removes: true, More: found.MoreNodes}
-	urls, err := urlsOf(r, found.Nodes, func(n service.AssignedNode) string { return n.ID })
+	urls, err := urlsOf(r, found.Nodes, func(n records.AssignedNode) string { return n.ID })
 	if err != nil {
 		return err
 	}
@@ -107,7 +110,7 @@ func (c *Console) renderIntegration(r *request, status int, rejected *form) erro
 }
 
 // addOwners adds the form with which administrators name the owners.
-func (c *Console) addOwners(r *request, i service.IntegrationDetail, view *integrationView) error {
+func (c *Console) addOwners(r *request, i pages.IntegrationDetail, view *integrationView) error {
 	people, err := c.service.PossibleOwners(r.ctx(), r.actor())
 	if err != nil {
 		return err
@@ -129,7 +132,7 @@ func (c *Console) setOwners(r *request) error {
 	})
 }
 
-func (r *request) webhookRow(h service.WebhookSummary) webhookRow {
+func (r *request) webhookRow(h webhooks.WebhookSummary) webhookRow {
 	row := webhookRow{ID: h.ID, URL: h.URL, State: webhookMark(h), Types: plural(len(h.Events), "event type", "event types"), Since: r.optionalMoment(h.FailingSince)}
 	if !h.Enabled {
 		row.Since = r.optionalMoment(h.OffAt)
@@ -150,7 +153,7 @@ func (c *Console) changeIntegration(r *request) error {
 	page := outcome{to: Root + "/integrations/" + id, done: "saved", again: func(status int, f form) error { return c.renderIntegration(r, status, &f) }}
 	return r.submit(page, func(ctx context.Context, f form) error {
 		name, definition := f.Value("name"), f.Value("organization_definition_id")
-		_, err := c.service.ChangeIntegration(ctx, r.actor(), id, service.IntegrationChange{
+		_, err := c.service.ChangeIntegration(ctx, r.actor(), id, integrations.IntegrationChange{
 			Name: &name, Scopes: append([]string{}, f.Values["scopes"]...), DefinitionID: &definition,
 		})
 		return err
@@ -158,9 +161,9 @@ func (c *Console) changeIntegration(r *request) error {
 }
 
 // managedIntegration returns the integration of the request with what deleting it takes away.
-func (c *Console) managedIntegration(r *request) (service.IntegrationRecord, service.IntegrationEffects, error) {
+func (c *Console) managedIntegration(r *request) (integrations.IntegrationRecord, pages.IntegrationEffects, error) {
 	if err := r.require(models.GrantIntegrations); err != nil {
-		return service.IntegrationRecord{}, service.IntegrationEffects{}, err
+		return integrations.IntegrationRecord{}, pages.IntegrationEffects{}, err
 	}
 	return c.service.ManagedIntegrationEffects(r.ctx(), r.actor(), r.Param("id"))
 }
@@ -233,7 +236,7 @@ func (c *Console) confirmDeleteIntegration(r *request) error {
 		return err
 	}
 	page := Root + "/integrations/" + i.ID
-	count := func(n int, one, several string) string { return counted(n, service.MaxEffectCount, one, several) }
+	count := func(n int, one, several string) string { return counted(n, pages.MaxEffectCount, one, several) }
 	return r.confirm(confirmView{
 		Title: "Delete " + i.Name,
 		Effects: []string{

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/pages"
 )
 
 // nodeKinds are the kinds of inventory nodes as the console names them.
@@ -109,7 +109,7 @@ func (c *Console) see(r *request, integrationID string) (seeView, error) {
 	return view, nil
 }
 
-func seeParts(a service.Visibility) []seePart {
+func seeParts(a pages.Visibility) []seePart {
 	parts := []seePart{{met(a.ScopeHeld), "It has the scope " + string(a.Scope) + ".", nil}}
 	if !a.ScopeHeld {
 		parts[0].Text = "It lacks the scope " + string(a.Scope) + ": add it in its settings."
@@ -131,7 +131,7 @@ func seeParts(a service.Visibility) []seePart {
 	return parts
 }
 
-func addressPart(a service.VisibleAddress, t models.EventType) seePart {
+func addressPart(a pages.VisibleAddress, t models.EventType) seePart {
 	part := seePart{met(a.Subscribed(t)), a.URL + " subscribes to " + string(t) + ".", nil}
 	if !a.Subscribed(t) {
 		part.Text = a.URL + " does not subscribe to " + string(t) + "."
@@ -143,21 +143,21 @@ func addressPart(a service.VisibleAddress, t models.EventType) seePart {
 }
 
 // wayText describes one way of getting permission, and what it lacks.
-func wayText(w service.VisibleWay) string {
+func wayText(w pages.VisibleWay) string {
 	grant := "a permission"
 	if w.Grant != "" {
 		grant = "“" + nodeGrants[w.Grant] + "”"
 	}
 	switch w.Kind {
-	case service.WayAssigned:
+	case pages.WayAssigned:
 		if w.Met {
 			return "The work order is assigned to it, to its team, or to its organization."
 		}
-	case service.WayCreated:
+	case pages.WayCreated:
 		if w.Met {
 			return "It created the work order and has " + grant + " on its node."
 		}
-	case service.WayOnNode:
+	case pages.WayOnNode:
 		if w.Met {
 			return "It has " + grant + " on the node" + giver(w) + "."
 		}
@@ -166,7 +166,7 @@ func wayText(w service.VisibleWay) string {
 }
 
 // giver names the assignment that gives the permission.
-func giver(w service.VisibleWay) string {
+func giver(w pages.VisibleWay) string {
 	for _, n := range w.Nodes {
 		if (n.Depth == 0 || n.AppliesBelow) && len(n.Grants) > 0 && (w.Grant == "" || slices.Contains(n.Grants, w.Grant)) {
 			return ", by “" + n.Definition + "” on " + n.Name
@@ -175,30 +175,30 @@ func giver(w service.VisibleWay) string {
 	return ""
 }
 
-func missingText(w service.VisibleWay, grant string) string {
+func missingText(w pages.VisibleWay, grant string) string {
 	switch w.Missing {
-	case service.MissingAssignment:
+	case pages.MissingAssignment:
 		return "It has no permission on the node or above: assign it there, with " + grant + "."
-	case service.MissingBelow:
+	case pages.MissingBelow:
 		return "It has " + grant + " above the node, by “" + definitionOf(w) + "”, which does not apply below."
-	case service.MissingGrant:
+	case pages.MissingGrant:
 		return "It is assigned at the node or above, but “" + definitionOf(w) + "” does not include " + grant + "."
-	case service.MissingCreator:
+	case pages.MissingCreator:
 		return "It did not create the work order."
-	case service.MissingWorker:
+	case pages.MissingWorker:
 		return "The work order is not assigned to it, to its teams, or to its organization."
-	case service.MissingIncoming:
+	case pages.MissingIncoming:
 		return "The work order is assigned to its organization, but its organization permission definition does not include Incoming work orders."
-	case service.MissingOtherOwner:
+	case pages.MissingOtherOwner:
 		return "The node is a customer's, whose inventory it does not see."
 	}
 	return ""
 }
 
 // definitionOf names the nearest definition that could give the permission.
-func definitionOf(w service.VisibleWay) string {
+func definitionOf(w pages.VisibleWay) string {
 	for _, n := range w.Nodes {
-		if w.Missing != service.MissingBelow || slices.Contains(n.Grants, w.Grant) {
+		if w.Missing != pages.MissingBelow || slices.Contains(n.Grants, w.Grant) {
 			return n.Definition
 		}
 	}

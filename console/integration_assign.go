@@ -5,12 +5,13 @@ import (
 	"net/url"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/pages"
+	"millwright/service/records"
 )
 
 // assignView is the form that gives an integration permissions on a node.
 type assignView struct {
-	Integration service.IntegrationDetail
+	Integration pages.IntegrationDetail
 	Form        form
 	// Nodes are suggestions. None is true if the person may not give permissions on any node.
 	Nodes, Definitions []option
@@ -65,7 +66,7 @@ func (c *Console) assign(r *request) error {
 
 // assignedNode returns the integration of the request and the node of its query, on which
 // the integration itself is assigned. Errors: not_found, permission_denied, unavailable.
-func (c *Console) assignedNode(r *request) (i service.IntegrationDetail, node service.AssignedNode, err error) {
+func (c *Console) assignedNode(r *request) (i pages.IntegrationDetail, node records.AssignedNode, err error) {
 	if err := r.require(models.GrantIntegrations); err != nil {
 		return i, node, err
 	}

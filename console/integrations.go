@@ -8,7 +8,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/integrations"
 )
 
 func (c *Console) integrationRoutes(pages *gin.RouterGroup) {
@@ -67,7 +67,7 @@ func (c *Console) listIntegrations(r *request) error {
 	return integrationsPage.show(r, view)
 }
 
-func integrationState(i service.IntegrationRecord) stateMark {
+func integrationState(i integrations.IntegrationRecord) stateMark {
 	switch {
 	case i.DisabledByService:
 		return stateMark{"bad", "off", "Disabled by the service"}
@@ -78,12 +78,12 @@ func integrationState(i service.IntegrationRecord) stateMark {
 }
 
 // usage shows an integration's calls next to its limit.
-func usage(i service.IntegrationSummary) string {
+func usage(i integrations.IntegrationSummary) string {
 	return fmt.Sprintf("%d of %d this minute", i.Calls, i.Allowed)
 }
 
 // addressMarks counts the addresses that work, that fail and that are off.
-func addressMarks(i service.IntegrationSummary) []stateMark {
+func addressMarks(i integrations.IntegrationSummary) []stateMark {
 	var marks []stateMark
 	for _, m := range []struct {
 		n    int
@@ -158,7 +158,7 @@ func (c *Console) createIntegration(r *request) error {
 	if err != nil {
 		return err
 	}
-	created, err := c.service.CreateIntegration(f.context(r), r.actor(), r.viewer.OrganizationID, service.NewIntegration{
+	created, err := c.service.CreateIntegration(f.context(r), r.actor(), r.viewer.OrganizationID, integrations.NewIntegration{
 		Name: f.Value("name"), Scopes: f.Values["scopes"], OrganizationDefinitionID: f.Optional("organization_definition_id"),
 	})
 	if err != nil {
@@ -172,7 +172,7 @@ func (c *Console) createIntegration(r *request) error {
 }
 
 // integrationSecrets is the page that shows a new client secret.
-func (c *Console) integrationSecrets(i service.IntegrationRecord, intro, next string) secretView {
+func (c *Console) integrationSecrets(i integrations.IntegrationRecord, intro, next string) secretView {
 	page := Root + "/integrations/" + i.ID
 	return secretView{
 		Title: "Client id and secret", Intro: intro,

@@ -6,7 +6,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/inventory"
 )
 
 func (c *Console) inventoryRoutes(pages *gin.RouterGroup) {
@@ -74,7 +74,7 @@ func (c *Console) showInventory(r *request) error {
 }
 
 func (c *Console) searchInventory(r *request, view inventoryView) error {
-	found, err := c.service.SearchNodes(r.ctx(), r.actor(), service.NodeSearch{Text: view.Search, Limit: models.DefaultPageSize + 1})
+	found, err := c.service.SearchNodes(r.ctx(), r.actor(), inventory.NodeSearch{Text: view.Search, Limit: models.DefaultPageSize + 1})
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (c *Console) searchInventory(r *request, view inventoryView) error {
 // empty. Its pages are at the path.
 func (c *Console) level(r *request, parentID, path string) (levelView, error) {
 	page := r.nameFilter()
-	found, err := c.service.InventoryLevel(r.ctx(), r.actor(), service.NodeLevel{
+	found, err := c.service.InventoryLevel(r.ctx(), r.actor(), inventory.NodeLevel{
 		ParentID: parentID, AfterName: page.AfterName, AfterID: page.AfterID, Limit: page.Limit,
 	})
 	if err != nil {
@@ -101,7 +101,7 @@ func (c *Console) level(r *request, parentID, path string) (levelView, error) {
 	if path == "/inventory" {
 		open = parentID
 	}
-	found, pages := namePages(r, found, func(n service.LevelNode) (string, string) { return n.Name, n.ID }, path, "open", open)
+	found, pages := namePages(r, found, func(n inventory.LevelNode) (string, string) { return n.Name, n.ID }, path, "open", open)
 	view := levelView{More: pages.Older, Start: pages.Newer}
 	for _, n := range found {
 		item := nodeItemOf(n.NodeReference)
@@ -118,7 +118,7 @@ func nodeItemOf(n models.NodeReference) nodeItem {
 }
 
 // crumbsOf are the nodes above a node, from the root down.
-func crumbsOf(n service.NodeView) []crumb {
+func crumbsOf(n inventory.NodeView) []crumb {
 	var above []crumb
 	for _, node := range n.Path {
 		one := crumb{Name: node.Name}

@@ -9,12 +9,12 @@ import (
 	"github.com/boombuler/barcode/qr"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/inventory"
 )
 
 // labelView is a label of a node to print.
 type labelView struct {
-	Node             service.NodeView
+	Node             inventory.NodeView
 	Code, Where, URL string
 	OrganizationName string
 	Picture          template.HTML

@@ -10,7 +10,8 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/people"
+	"millwright/service/store"
 )
 
 func (c *Console) linkRoutes(pages *gin.RouterGroup) {
@@ -24,7 +25,7 @@ func (c *Console) linkRoutes(pages *gin.RouterGroup) {
 
 // linkPageView is the page for an invitation or a forgotten password.
 type linkPageView struct {
-	Link   service.LinkView
+	Link   people.LinkView
 	Form   form
 	Action string
 	// OpenID is the URL that accepts an invitation with the OpenID provider, "" if absent.
@@ -48,7 +49,7 @@ func (c *Console) showLink(r *request) error {
 // renderLink shows the page for the request's link; rejected is the form to show again, or nil.
 func (c *Console) renderLink(r *request, status int, rejected *form) error {
 	link, err := c.service.Link(r.ctx(), r.Param("token"))
-	if errors.Is(err, service.ErrLinkInvalid) {
+	if errors.Is(err, people.ErrLinkInvalid) {
 		return linkGonePage.render(r, http.StatusGone, linkGoneView{c.service.MailsLinks()})
 	}
 	if err != nil {
@@ -69,10 +70,10 @@ func (c *Console) useLink(r *request) error {
 	if err != nil {
 		return err
 	}
-	signedIn, err := c.service.UseLink(r.ctx(), service.LinkUse{
+	signedIn, err := c.service.UseLink(r.ctx(), people.LinkUse{
 		Token: r.Param("token"), Name: f.Value("name"), Password: f.Secret("password"), Client: r.client(),
 	})
-	if errors.Is(err, service.ErrLinkInvalid) {
+	if errors.Is(err, people.ErrLinkInvalid) {
 		return linkGonePage.render(r, http.StatusGone, linkGoneView{c.service.MailsLinks()})
 	}
 	if err != nil {
@@ -108,7 +109,7 @@ func (c *Console) sendForgotten(r *request) error {
 	if c.service.MailsLinks() {
 		email, client := f.Value("email"), r.client()
 		c.later(r.ctx(), "make the link of a forgotten password", func(ctx context.Context) error {
-			return c.service.ForgotPassword(service.WithSubmission(ctx, service.Submission{Key: f.Key}), email, client)
+			return c.service.ForgotPassword(store.WithSubmission(ctx, store.Submission{Key: f.Key}), email, client)
 		})
 	}
 	return forgottenPage.show(r, forgottenView{Mail: c.service.MailsLinks(), Sent: true})

@@ -8,7 +8,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/pages"
 )
 
 func (c *Console) logRoutes(pages *gin.RouterGroup) {
@@ -56,8 +56,8 @@ var logGroups = []option{
 const timeInput = "2006-01-02T15:04"
 
 // logFilter reads the filters of the URL, with their parameters for links.
-func (r *request) logFilter() (service.LogFilter, []string, error) {
-	f := service.LogFilter{ActorID: r.Query("who"), Action: r.Query("what"), RecordID: strings.TrimSpace(r.Query("record"))}
+func (r *request) logFilter() (pages.LogFilter, []string, error) {
+	f := pages.LogFilter{ActorID: r.Query("who"), Action: r.Query("what"), RecordID: strings.TrimSpace(r.Query("record"))}
 	for name, at := range map[string]*time.Time{"from": &f.From, "to": &f.To} {
 		if text := r.Query(name); text != "" {
 			parsed, err := time.ParseInLocation(timeInput, text, r.zone)
@@ -97,7 +97,7 @@ func (c *Console) listLog(r *request) error {
 	if filter.Before != 0 {
 		view.Pager.Newer = linkTo("/log", parameters...)
 	}
-	urls, err := urlsOf(r, page.Records, func(record service.LogRecord) string { return record.RecordID })
+	urls, err := urlsOf(r, page.Records, func(record pages.LogRecord) string { return record.RecordID })
 	if err != nil {
 		return err
 	}

@@ -7,14 +7,15 @@ import (
 
 	"millwright/console/consoletest"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/records"
+	"millwright/service/store"
 )
 
 // A state without an icon leaves no room for one.
 func TestAStateWithoutAnIconIsAWord(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
-	made, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.RequestKey{}, service.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Check the belt", Priority: models.PriorityMedium})
+	made, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Check the belt", Priority: models.PriorityMedium})
 	if err != nil {
 		t.Fatal(err)
 	}

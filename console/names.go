@@ -4,13 +4,14 @@ import (
 	"strings"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/lists"
+	"millwright/service/people"
 )
 
 // nameFilter reads the search and the position in a list that is sorted by name from the URL. It
 // asks for one entry more than a page has: there is a next page if it comes.
-func (r *request) nameFilter() service.NameFilter {
-	return service.NameFilter{
+func (r *request) nameFilter() lists.NameFilter {
+	return lists.NameFilter{
 		Search: strings.TrimSpace(r.Query("q")), AfterName: r.Query("after_name"), AfterID: r.Query("after"), Limit: models.DefaultPageSize + 1,
 	}
 }
@@ -30,4 +31,4 @@ func namePages[T any](r *request, found []T, key func(T) (name, id string), path
 	return found, p
 }
 
-func nameOfPerson(p service.PersonSummary) (name, id string) { return p.Name, p.ID }
+func nameOfPerson(p people.PersonSummary) (name, id string) { return p.Name, p.ID }

@@ -5,12 +5,13 @@ import (
 	"strconv"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/inventory"
+	"millwright/service/records"
 )
 
 // nodeView is the node page.
 type nodeView struct {
-	Node   service.NodeView
+	Node   inventory.NodeView
 	Kind   string
 	Code   string
 	Above  []crumb
@@ -171,13 +172,13 @@ func below(nodeID string, n models.NodeReference, urls map[string]string) placeV
 }
 
 func (c *Console) nodeAssignees(r *request, view *nodeView) error {
-	page := service.AssigneePage{Limit: models.DefaultPageSize + 1}
+	page := records.AssigneePage{Limit: models.DefaultPageSize + 1}
 	if r.Query("after") != "" {
 		depth, err := strconv.Atoi(r.Query("after_depth"))
 		if err != nil || depth < 0 || depth > maxDepth {
 			return errMalformed
 		}
-		page.After = &service.AssigneePosition{Depth: depth, Name: r.Query("after_name"), IdentityID: r.Query("after")}
+		page.After = &records.AssigneePosition{Depth: depth, Name: r.Query("after_name"), IdentityID: r.Query("after")}
 	}
 	found, err := c.service.Assignees(r.ctx(), r.actor(), view.Node.ID, page)
 	if err != nil {
@@ -189,7 +190,7 @@ func (c *Console) nodeAssignees(r *request, view *nodeView) error {
 		last := found[len(found)-1]
 		view.Pager.Older = linkTo(path, "tab", tabAssignees, "after_depth", strconv.Itoa(last.Depth), "after_name", last.Name, "after", last.IdentityID)
 	}
-	urls, err := urlsOf(r, found, func(a service.Assignee) string { return a.IdentityID })
+	urls, err := urlsOf(r, found, func(a records.Assignee) string { return a.IdentityID })
 	if err != nil {
 		return err
 	}
@@ -199,7 +200,7 @@ func (c *Console) nodeAssignees(r *request, view *nodeView) error {
 	switch {
 	case !view.Node.MayAssign:
 	case view.Node.Kind == models.NodeSubEquipment:
-		view.NoAssign = service.NoAssignmentOnSubEquipment
+		view.NoAssign = inventory.NoAssignmentOnSubEquipment
 	default:
 		view.Assign = linkTo(path + "/assign")
 	}
@@ -211,7 +212,7 @@ const maxDepth = 1000
 
 // assigneeRowOf returns an assignee of the node as a row, with the pages of identities by
 // their ids.
-func assigneeRowOf(node service.NodeView, a service.Assignee, urls map[string]string) assigneeRow {
+func assigneeRowOf(node inventory.NodeView, a records.Assignee, urls map[string]string) assigneeRow {
 	row := assigneeRow{
 		Name: a.Name, URL: urls[a.IdentityID], Kind: identityKinds[a.Kind], Email: valueOf(a.Email), Definition: a.Definition, Grants: grantList(a.Grants),
 		Manager: a.Manager, Deactivated: a.Deactivated, Below: a.AppliesBelow,

@@ -7,15 +7,17 @@ import (
 	"strings"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/inventory"
+	"millwright/service/pages"
+	"millwright/service/records"
 )
 
 // nodeAssignView is the form that gives someone permissions on a node.
 type nodeAssignView struct {
-	Node service.NodeView
+	Node inventory.NodeView
 	Form form
 	// Held is the assignment that is changed, nil for a new one.
-	Held *service.Assignee
+	Held *records.Assignee
 	// Identities are suggestions.
 	Identities, Definitions []option
 	// Readers names who can read what the integration reads; empty for other identities.
@@ -80,7 +82,7 @@ func readersOf(owners []string) string {
 }
 
 // nodeDefinitionOptions are the permission definitions to choose from.
-func nodeDefinitionOptions(found []service.NodeDefinition) []option {
+func nodeDefinitionOptions(found []inventory.NodeDefinition) []option {
 	definitions := []option{{Value: "", Label: "Choose one"}}
 	for _, d := range found {
 		label := d.Name
@@ -130,10 +132,10 @@ func (c *Console) renderUnassignFromNode(r *request, status int, rejected *form)
 }
 
 // unassignEffects lists the effects of removing an assignment.
-func unassignEffects(e service.AssignmentEffects, viewerID string) []string {
+func unassignEffects(e pages.AssignmentEffects, viewerID string) []string {
 	name, where := e.Assignee.Name, e.Node
 	if e.Below > 0 {
-		where += " and " + counted(e.Below, service.MaxEffects, "node below", "nodes below")
+		where += " and " + counted(e.Below, inventory.MaxEffects, "node below", "nodes below")
 	}
 	effects := []string{name + " loses the permissions of “" + e.Assignee.Definition + "” on " + where + "."}
 	for _, k := range e.Kept {
@@ -147,7 +149,7 @@ func unassignEffects(e service.AssignmentEffects, viewerID string) []string {
 		effects = append(effects, "Nothing else gives "+name+" permissions on "+e.Node+": records that "+name+" may read only by them are unknown to "+name+" from then on.")
 	}
 	if e.WorkOrders > 0 {
-		effects = append(effects, counted(e.WorkOrders, service.MaxEffects, "open work order there stays", "open work orders there stay")+" assigned to "+name+".")
+		effects = append(effects, counted(e.WorkOrders, inventory.MaxEffects, "open work order there stays", "open work orders there stay")+" assigned to "+name+".")
 	}
 	if e.Assignee.Manager && e.Managers == 0 {
 		effects = append(effects, e.Node+" itself has no inventory manager then. New work orders without workers go to the inventory managers of the nearest level above, and are rejected if no level has one.")

@@ -7,7 +7,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/people"
 )
 
 func (c *Console) noticeRoutes(pages *gin.RouterGroup) {
@@ -56,7 +56,7 @@ var noticeTexts = map[models.NoticeKind]string{
 	models.NoticeOpenIDLifted:   "People no longer have to sign in with OpenID Connect",
 }
 
-func (r *request) noticeRow(n service.NoticeView) noticeRow {
+func (r *request) noticeRow(n people.NoticeView) noticeRow {
 	subject := "Feedback "
 	switch {
 	case models.IsID(n.RecordID, models.PrefixIdentity):
@@ -85,7 +85,7 @@ func (c *Console) listNotices(r *request) error {
 		pager     *pager
 	}{{false, "unread_before", &view.Unread, &view.UnreadPager}, {true, "read_before", &view.Read, &view.ReadPager}} {
 		before, _ := strconv.ParseInt(r.Query(list.parameter), 10, 64)
-		found, err := c.service.Notices(r.ctx(), r.actor(), service.NoticeFilter{Read: list.read, Before: before, Limit: models.DefaultPageSize + 1})
+		found, err := c.service.Notices(r.ctx(), r.actor(), people.NoticeFilter{Read: list.read, Before: before, Limit: models.DefaultPageSize + 1})
 		if err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"golang.org/x/oauth2"
 
-	"millwright/service"
+	"millwright/service/people"
 )
 
 // OpenIDOptions name an OpenID Connect provider with which people sign in.
@@ -135,13 +135,13 @@ func (c *Console) goToProvider(r *request, page string, state openIDState, param
 	}
 	state.State, state.Nonce, state.Verifier = rand.Text(), rand.Text(), oauth2.GenerateVerifier()
 	sealed, err := c.service.BeginOpenID(r.ctx(), state, r.client())
-	if limit, limited := errors.AsType[*service.TooManyAttemptsError](err); limited {
+	if limit, limited := errors.AsType[*people.TooManyAttemptsError](err); limited {
 		return c.renderSignIn(r, http.StatusTooManyRequests, limit.Error())
 	}
 	if err != nil {
 		return err
 	}
-	r.setCookie("openid", sealed, int(service.OpenIDLifetime.Seconds()))
+	r.setCookie("openid", sealed, int(people.OpenIDLifetime.Seconds()))
 	parameters = append(parameters, oidc.Nonce(state.Nonce), oauth2.S256ChallengeOption(state.Verifier))
 	r.Redirect(http.StatusSeeOther, c.openID.config(provider).AuthCodeURL(state.State, parameters...))
 	return nil
@@ -153,7 +153,7 @@ func (c *Console) finishOpenID(r *request) error {
 	sealed, _ := r.Cookie(c.cookieName("openid"))
 	r.setCookie("openid", "", -1)
 	err := c.service.RedeemOpenID(r.ctx(), sealed, &state)
-	if err != nil && !errors.Is(err, service.ErrSignInFailed) {
+	if err != nil && !errors.Is(err, people.ErrSignInFailed) {
 		return err
 	}
 	if err != nil || subtle.ConstantTimeCompare([]byte(state.State), []byte(r.Query("state"))) != 1 {
@@ -166,16 +166,16 @@ func (c *Console) finishOpenID(r *request) error {
 	if state.Again != "" {
 		return c.finishOpenIDAgain(r, account, state)
 	}
-	var signedIn service.SignedIn
+	var signedIn people.SignedIn
 	if state.Invitation != "" {
 		signedIn, err = c.service.AcceptWithOpenID(r.ctx(), state.Invitation, account, r.client())
 	} else {
 		signedIn, err = c.service.SignInOpenID(r.ctx(), account, r.client())
 	}
 	switch {
-	case errors.Is(err, service.ErrLinkInvalid):
+	case errors.Is(err, people.ErrLinkInvalid):
 		return linkGonePage.render(r, http.StatusGone, linkGoneView{c.service.MailsLinks()})
-	case errors.Is(err, service.ErrSignInFailed):
+	case errors.Is(err, people.ErrSignInFailed):
 		c.metrics.signIns.WithLabelValues(signInFailed).Inc()
 		return c.renderSignIn(r, http.StatusUnauthorized, "Your account at "+c.openIDName()+" is not linked to anyone here. Open your invitation and choose "+c.openIDName()+" there.")
 	case err != nil:
@@ -192,12 +192,12 @@ func (c *Console) finishOpenID(r *request) error {
 }
 
 // finishOpenIDAgain makes the sign-in of the session recent, and goes on.
-func (c *Console) finishOpenIDAgain(r *request, account service.OpenIDAccount, state openIDState) error {
+func (c *Console) finishOpenIDAgain(r *request, account people.OpenIDAccount, state openIDState) error {
 	if !r.isSignedIn() {
 		return r.askToSignIn()
 	}
 	err := c.service.SignInAgainOpenID(r.ctx(), r.viewer, account, state.Again)
-	if errors.Is(err, service.ErrSignInFailed) {
+	if errors.Is(err, people.ErrSignInFailed) {
 		c.metrics.signIns.WithLabelValues(signInFailed).Inc()
 		return c.renderAgain(r, http.StatusUnauthorized, againView{
 			Action: Root + "/sign-in/again", Kept: []keptValue{{"next", state.Next}}, OpenID: linkTo("/openid/again", "next", state.Next),
@@ -215,35 +215,35 @@ func (c *Console) finishOpenIDAgain(r *request, account service.OpenIDAccount, s
 }
 
 // account exchanges the code for the account that the provider has verified.
-func (o *openID) account(ctx context.Context, code string, state openIDState) (service.OpenIDAccount, error) {
+func (o *openID) account(ctx context.Context, code string, state openIDState) (people.OpenIDAccount, error) {
 	provider, err := o.discovered(ctx)
 	if err != nil {
-		return service.OpenIDAccount{}, err
+		return people.OpenIDAccount{}, err
 	}
 	ctx = oidc.ClientContext(ctx, o.client)
 	token, err := o.config(provider).Exchange(ctx, code, oauth2.VerifierOption(state.Verifier))
 	if err != nil {
-		return service.OpenIDAccount{}, errors.New("the provider does not exchange the code") // its response may repeat the code
+		return people.OpenIDAccount{}, errors.New("the provider does not exchange the code") // its response may repeat the code
 	}
 	raw, _ := token.Extra("id_token").(string)
 	verified, err := provider.VerifierContext(ctx, &oidc.Config{ClientID: o.options.ClientID}).Verify(ctx, raw)
 	if err != nil {
-		return service.OpenIDAccount{}, fmt.Errorf("the id token is not valid: %w", err)
+		return people.OpenIDAccount{}, fmt.Errorf("the id token is not valid: %w", err)
 	}
 	if subtle.ConstantTimeCompare([]byte(verified.Nonce), []byte(state.Nonce)) != 1 || verified.Subject == "" {
-		return service.OpenIDAccount{}, errors.New("the id token is not for this sign-in")
+		return people.OpenIDAccount{}, errors.New("the id token is not for this sign-in")
 	}
-	account := service.OpenIDAccount{Issuer: verified.Issuer, Subject: verified.Subject}
+	account := people.OpenIDAccount{Issuer: verified.Issuer, Subject: verified.Subject}
 	var claims struct {
 		AuthTime        float64 `json:"auth_time"`
 		AuthorizedParty string  `json:"azp"`
 	}
 	if err := verified.Claims(&claims); err != nil {
-		return service.OpenIDAccount{}, errors.New("the id token's auth_time is not a number")
+		return people.OpenIDAccount{}, errors.New("the id token's auth_time is not a number")
 	}
 	// A token for several audiences names the one that requested it (OpenID Connect Core, 3.1.3.7).
 	if claims.AuthorizedParty != o.options.ClientID && (claims.AuthorizedParty != "" || len(verified.Audience) > 1) {
-		return service.OpenIDAccount{}, errors.New("the id token was issued to another client")
+		return people.OpenIDAccount{}, errors.New("the id token was issued to another client")
 	}
 	if claims.AuthTime > 0 && claims.AuthTime < 1<<40 {
 		account.AuthenticatedAt = time.Unix(int64(claims.AuthTime), 0)

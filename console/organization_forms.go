@@ -6,7 +6,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/inventory"
 )
 
 func (c *Console) formRoutes(pages *gin.RouterGroup) {
@@ -35,7 +35,7 @@ func (c *Console) listForms(r *request) error {
 		return err
 	}
 	view := formsView{Search: filter.Search}
-	found, view.Pager = namePages(r, found, func(f service.FormSummary) (string, string) { return f.Name, f.ID }, "/forms", "q", filter.Search)
+	found, view.Pager = namePages(r, found, func(f inventory.FormSummary) (string, string) { return f.Name, f.ID }, "/forms", "q", filter.Search)
 	for _, f := range found {
 		row := formListRow{ID: f.ID, Name: f.Name, Questions: plural(f.Questions, "question", "questions"), ChangedAt: r.moment(f.ChangedAt)}
 		if f.Required > 0 {

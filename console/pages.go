@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/people"
 )
 
 //go:embed templates
@@ -44,7 +44,7 @@ func newPage[V any](file string) page[V] {
 // frame is what the layout shows around a page's view.
 type frame struct {
 	// Viewer is nil if no one is signed in.
-	Viewer *service.Viewer
+	Viewer *people.Viewer
 	Nav    []navItem
 	Theme  models.Theme
 	// Done describes the write before the redirect.
@@ -100,7 +100,7 @@ func (p page[V]) show(r *request, view V) error { return p.render(r, http.Status
 // the start page what is there; more are paths of its pages that are not below its own.
 type section struct {
 	text, path, icon string
-	may              func(service.Viewer) bool
+	may              func(people.Viewer) bool
 	about            string
 	more             []string
 }
@@ -119,10 +119,10 @@ func (s section) current(at string) string {
 	return ""
 }
 
-func everyone(service.Viewer) bool { return true }
+func everyone(people.Viewer) bool { return true }
 
-func having(grant models.OrganizationGrant) func(service.Viewer) bool {
-	return func(v service.Viewer) bool { return v.Has(grant) }
+func having(grant models.OrganizationGrant) func(people.Viewer) bool {
+	return func(v people.Viewer) bool { return v.Has(grant) }
 }
 
 // sections are the sidebar, in order. A section is added with its pages.

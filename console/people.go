@@ -12,7 +12,9 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/inventory"
+	"millwright/service/people"
+	"millwright/service/store"
 )
 
 func (c *Console) peopleRoutes(pages *gin.RouterGroup) {
@@ -52,7 +54,7 @@ type personRow struct {
 var peoplePage = newPage[peopleView]("people.html")
 
 func (c *Console) listPeople(r *request) error {
-	filter := service.PersonFilter{NameFilter: r.nameFilter(), Deactivated: r.Query("deactivated") != "", DefinitionID: r.Query("definition")}
+	filter := people.PersonFilter{NameFilter: r.nameFilter(), Deactivated: r.Query("deactivated") != "", DefinitionID: r.Query("definition")}
 	found, err := c.service.PeopleForPerson(r.ctx(), r.actor(), "", filter)
 	if err != nil {
 		return err
@@ -67,7 +69,7 @@ func (c *Console) listPeople(r *request) error {
 }
 
 // accessOf describes a person's access to the organization.
-func accessOf(p service.PersonSummary) string {
+func accessOf(p people.PersonSummary) string {
 	switch {
 	case p.Admin:
 		return "Administrator"
@@ -77,7 +79,7 @@ func accessOf(p service.PersonSummary) string {
 	return "None"
 }
 
-func signInState(p service.PersonSummary) stateMark {
+func signInState(p people.PersonSummary) stateMark {
 	switch {
 	case p.DeactivatedAt != nil:
 		return stateMark{"muted", "off", "Deactivated"}
@@ -141,7 +143,7 @@ func (c *Console) invite(r *request) error {
 	if err != nil {
 		return err
 	}
-	person, link, err := c.service.InvitePerson(f.context(r), r.actor(), r.viewer.OrganizationID, service.Invitation{
+	person, link, err := c.service.InvitePerson(f.context(r), r.actor(), r.viewer.OrganizationID, people.Invitation{
 		Email: f.Value("email"), Name: f.Value("name"), Admin: f.Has("admin", "yes"), DefinitionID: f.Optional("definition"),
 	})
 	if err != nil {
@@ -156,7 +158,7 @@ func (c *Console) invite(r *request) error {
 
 // handOver responds with a link that was made: it goes to the person by e-mail, or is shown
 // once so that it can be passed on.
-func (c *Console) handOver(r *request, err error, personID string, link service.LinkEmail) error {
+func (c *Console) handOver(r *request, err error, personID string, link people.LinkEmail) error {
 	_, done := isDone(err)
 	if err == nil && link.Token == "" || done && c.service.MailsLinks() && r.Request.PostForm.Get("show") == "" {
 		return r.done(personURL(personID), "link-sent")
@@ -175,7 +177,7 @@ func (c *Console) handOver(r *request, err error, personID string, link service.
 
 // personView is a person.
 type personView struct {
-	Person service.PersonSummary
+	Person people.PersonSummary
 	Access string
 	Grants []string
 	State  stateMark
@@ -193,7 +195,7 @@ type personView struct {
 	RemovesWaysIn bool
 	Definitions   []option
 	DeactivatedAt moment
-	Teams         []service.Team
+	Teams         []people.Team
 	Assigned      assignedView
 }
 
@@ -255,7 +257,7 @@ func (c *Console) addPersonForms(r *request, view *personView, rejected *form) e
 
 // managesPerson reports whether the viewer may change the person: the service decides, this
 // only hides what would be rejected.
-func (r *request) managesPerson(p service.PersonSummary) bool {
+func (r *request) managesPerson(p people.PersonSummary) bool {
 	if !r.may(models.GrantPeople) || p.Admin && !r.viewer.Admin {
 		return false
 	}
@@ -272,10 +274,10 @@ func (c *Console) changePerson(r *request) error {
 	if err != nil {
 		return err
 	}
-	_, link, err := c.service.ChangePersonAccess(f.context(r), r.actor(), r.Param("id"), service.AccessChange{
+	_, link, err := c.service.ChangePersonAccess(f.context(r), r.actor(), r.Param("id"), people.AccessChange{
 		Admin: f.Has("admin", "yes"), DefinitionID: f.Optional("definition"), ConfirmedEmail: f.Value("confirmed"),
 	})
-	if promotion, ok := errors.AsType[*service.PromotionError](err); ok {
+	if promotion, ok := errors.AsType[*people.PromotionError](err); ok {
 		return c.confirmPromotion(r, f, promotion)
 	}
 	if err == nil && link != nil {
@@ -285,7 +287,7 @@ func (c *Console) changePerson(r *request) error {
 }
 
 // confirmPromotion asks whether the e-mail address of someone who gains permissions is right.
-func (c *Console) confirmPromotion(r *request, f form, p *service.PromotionError) error {
+func (c *Console) confirmPromotion(r *request, f form, p *people.PromotionError) error {
 	hand := "You get a link for " + p.Name + " if so, to pass on."
 	if c.service.MailsLinks() {
 		hand = p.Name + " then gets a link at this address."
@@ -334,7 +336,7 @@ func (c *Console) removeWaysIn(r *request) error {
 }
 
 // waysIn lists a person's ways to sign in.
-func waysIn(p service.PersonSummary) string {
+func waysIn(p people.PersonSummary) string {
 	var ways []string
 	if slices.Contains(p.SignsIn, "password") {
 		ways = append(ways, "a password")
@@ -378,7 +380,7 @@ func (c *Console) confirmDeactivate(r *request) error {
 	}
 	keeps := func(n int, one, several, then string) {
 		if n > 0 {
-			view.Effects = append(view.Effects, counted(n, service.MaxEffects, one, several)+" "+then)
+			view.Effects = append(view.Effects, counted(n, inventory.MaxEffects, one, several)+" "+then)
 		}
 	}
 	keeps(effects.WorkOrders, "open work order stays", "open work orders stay", "assigned to "+p.Name+". Give them to someone else.")
@@ -397,7 +399,7 @@ func (c *Console) activate(r *request) error {
 }
 
 // personChange is a change of one person.
-type personChange func(ctx context.Context, actor service.Actor, id string) (service.PersonAccess, error)
+type personChange func(ctx context.Context, actor store.Actor, id string) (people.PersonAccess, error)
 
 func (c *Console) setActive(r *request, done string, change personChange) error {
 	return r.submit(c.personOutcome(r, done), func(ctx context.Context, _ form) error {

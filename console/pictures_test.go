@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"millwright/console/consoletest"
-	"millwright/service"
+	"millwright/service/people"
 )
 
 var (
@@ -84,7 +84,7 @@ func checkPictures(t *testing.T, taken []string) {
 
 func (d *demo) visitorPages() []shownPage {
 	d.t.Helper()
-	_, invited, err := d.InvitePerson(d.t.Context(), d.Viewer("margaret_ellison"), d.Acme.OrganizationID, service.Invitation{Email: "elsie.crane@northfield.example.com"})
+	_, invited, err := d.InvitePerson(d.t.Context(), d.Viewer("margaret_ellison"), d.Acme.OrganizationID, people.Invitation{Email: "elsie.crane@northfield.example.com"})
 	d.check(err)
 	reset, err := d.NewPersonLink(d.t.Context(), d.Viewer("margaret_ellison"), d.ID("karin_ostlund"), true)
 	d.check(err)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"millwright/service"
+	"millwright/service/people"
 )
 
 func (c *Console) recentRoutes(pages *gin.RouterGroup) {
@@ -65,11 +65,11 @@ func (c *Console) signInAgain(r *request, f form) (proceed bool, err error) {
 	password := f.Secret(passwordAgain)
 	f.Values.Del(passwordAgain)
 	err = c.service.SignInAgain(r.ctx(), r.viewer, password, r.client())
-	if limit, limited := errors.AsType[*service.TooManyAttemptsError](err); limited {
+	if limit, limited := errors.AsType[*people.TooManyAttemptsError](err); limited {
 		c.metrics.signIns.WithLabelValues(signInLimited).Inc()
 		return false, c.askAgain(r, http.StatusTooManyRequests, f, limit.Error())
 	}
-	if errors.Is(err, service.ErrSignInFailed) {
+	if errors.Is(err, people.ErrSignInFailed) {
 		c.metrics.signIns.WithLabelValues(signInFailed).Inc()
 		<-failing.Done()
 		return false, c.askAgain(r, http.StatusUnauthorized, f, "This is not your password.")

@@ -13,7 +13,7 @@ import (
 	"millwright/console"
 	"millwright/console/consoletest"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/people"
 	"millwright/service/servicetest"
 )
 
@@ -294,7 +294,7 @@ func TestRequestsToSignInAgainAreSealed(t *testing.T) {
 	t.Parallel()
 	s, p := newOpenIDSite(t)
 	one, other := viewerOf(t, s, s.SignedIn("ann")), viewerOf(t, s, s.SignedIn("ann"))
-	request := func(viewer service.Viewer) string {
+	request := func(viewer people.Viewer) string {
 		sealed, err := s.BeginSignInAgain(viewer)
 		if err != nil {
 			t.Fatal(err)
@@ -303,10 +303,10 @@ func TestRequestsToSignInAgainAreSealed(t *testing.T) {
 	}
 	mine, theirs := request(one), request(other)
 	again := func(request string) error {
-		return s.SignInAgainOpenID(t.Context(), one, service.OpenIDAccount{Issuer: p.URL, Subject: "subject-1", AuthenticatedAt: s.Clock.Now()}, request)
+		return s.SignInAgainOpenID(t.Context(), one, people.OpenIDAccount{Issuer: p.URL, Subject: "subject-1", AuthenticatedAt: s.Clock.Now()}, request)
 	}
 	for name, request := range map[string]string{"no request": "", "a made-up one": "eyJhIjoxfQ", "a changed one": mine[:len(mine)-1], "another session's": theirs} {
-		if err := again(request); !errors.Is(err, service.ErrSignInFailed) {
+		if err := again(request); !errors.Is(err, people.ErrSignInFailed) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -314,7 +314,7 @@ func TestRequestsToSignInAgainAreSealed(t *testing.T) {
 		t.Errorf("the session's own: %v", err)
 	}
 	s.Clock.Advance(11 * time.Minute)
-	if err := again(mine); !errors.Is(err, service.ErrSignInFailed) {
+	if err := again(mine); !errors.Is(err, people.ErrSignInFailed) {
 		t.Errorf("after eleven minutes: %v", err)
 	}
 }

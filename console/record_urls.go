@@ -2,13 +2,13 @@ package console
 
 import (
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/records"
 )
 
 // recordPages are the pages of the kinds of records.
-var recordPages = map[service.RecordKind]string{
-	service.RecordWorkOrder: "/work-orders/", service.RecordFeedback: "/feedback/", service.RecordNode: "/inventory/",
-	service.RecordPerson: "/people/", service.RecordTeam: "/teams/", service.RecordIntegration: "/integrations/", service.RecordWebhook: "/webhooks/",
+var recordPages = map[records.RecordKind]string{
+	records.RecordWorkOrder: "/work-orders/", records.RecordFeedback: "/feedback/", records.RecordNode: "/inventory/",
+	records.RecordPerson: "/people/", records.RecordTeam: "/teams/", records.RecordIntegration: "/integrations/", records.RecordWebhook: "/webhooks/",
 }
 
 // recordURLs returns the pages of records by their ids, without those that the person may
@@ -17,7 +17,7 @@ func (r *request) recordURLs(ids []string) (map[string]string, error) {
 	readable, err := r.console.service.ReadableRecords(r.ctx(), r.actor(), ids)
 	urls := map[string]string{}
 	for id, kind := range readable {
-		managed := kind == service.RecordIntegration || kind == service.RecordWebhook
+		managed := kind == records.RecordIntegration || kind == records.RecordWebhook
 		if !managed || r.may(models.GrantIntegrations) {
 			urls[id] = recordURL(kind, id)
 		}
@@ -35,16 +35,16 @@ func urlsOf[T any](r *request, entries []T, id func(T) string) (map[string]strin
 }
 
 // recordURL returns the URL of a record's page.
-func recordURL(kind service.RecordKind, id string) string { return Root + recordPages[kind] + id }
+func recordURL(kind records.RecordKind, id string) string { return Root + recordPages[kind] + id }
 
-func workOrderURL(id string) string { return recordURL(service.RecordWorkOrder, id) }
+func workOrderURL(id string) string { return recordURL(records.RecordWorkOrder, id) }
 
-func feedbackURL(id string) string { return recordURL(service.RecordFeedback, id) }
+func feedbackURL(id string) string { return recordURL(records.RecordFeedback, id) }
 
-func nodeURL(id string) string { return recordURL(service.RecordNode, id) }
+func nodeURL(id string) string { return recordURL(records.RecordNode, id) }
 
-func personURL(id string) string { return recordURL(service.RecordPerson, id) }
+func personURL(id string) string { return recordURL(records.RecordPerson, id) }
 
-func teamURL(id string) string { return recordURL(service.RecordTeam, id) }
+func teamURL(id string) string { return recordURL(records.RecordTeam, id) }
 
-func webhookURL(id string) string { return recordURL(service.RecordWebhook, id) }
+func webhookURL(id string) string { return recordURL(records.RecordWebhook, id) }

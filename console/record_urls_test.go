@@ -6,14 +6,15 @@ import (
 	"testing"
 
 	"millwright/console/consoletest"
-	"millwright/service"
+	"millwright/service/records"
+	"millwright/service/store"
 )
 
 // Nodes, people and teams link to their pages for those who see them; others read the names.
 func TestRecordsLeadToThoseThatTheViewerSees(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
-	result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.RequestKey{}, service.NewWorkOrder{
+	result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{
 		InventoryID: s.ID("ahu1"), Title: "Replace the filter", Assignees: []string{s.ID("bob"), s.ID("crew"), s.ID("polar")},
 	})
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/webhooks"
 )
 
 // redeliverOne makes one delivery due now.
@@ -90,7 +90,7 @@ func (c *Console) confirmRedelivery(r *request) error {
 }
 
 // countSentence describes the effect of redelivering at one address.
-func countSentence(count service.MatchCount) string {
+func countSentence(count webhooks.MatchCount) string {
 	sentence := fmt.Sprintf("%s to %s.", atLeast(count.N-count.Pending, count.More), count.URL)
 	if !count.Enabled {
 		return sentence + " This address is off, so nothing is sent to it: turn it on first."

@@ -12,7 +12,8 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/people"
+	"millwright/service/store"
 	"millwright/web"
 )
 
@@ -21,7 +22,7 @@ type request struct {
 	*gin.Context
 	console *Console
 	// viewer is the person who is signed in; without one, token is "".
-	viewer service.Viewer
+	viewer people.Viewer
 	token  string
 	zone   *time.Location
 }
@@ -29,7 +30,7 @@ type request struct {
 func (r *request) ctx() context.Context { return r.Request.Context() }
 
 // actor is the person who is signed in, for calls of the service.
-func (r *request) actor() service.Actor { return r.viewer.Actor }
+func (r *request) actor() store.Actor { return r.viewer.Actor }
 
 func (r *request) isSignedIn() bool { return r.token != "" }
 
@@ -59,7 +60,7 @@ func (r *request) loadViewer() error {
 		return nil //nolint:nilerr // no cookie: the visitor is not signed in
 	}
 	viewer, err := r.console.service.Session(r.ctx(), token)
-	if errors.Is(err, service.ErrNoSession) {
+	if errors.Is(err, people.ErrNoSession) {
 		r.forgetSession()
 		return nil
 	}
@@ -104,9 +105,9 @@ func (r *request) checkQuery() error {
 }
 
 // client is the browser, for the service.
-func (r *request) client() service.Client {
+func (r *request) client() people.Client {
 	known, _ := r.Cookie(r.console.cookieName("browser"))
-	return service.Client{
+	return people.Client{
 		Network: web.ClientAddress(r.Request, r.console.options.TrustedProxies), UserAgent: r.GetHeader("User-Agent"), Known: known,
 	}
 }

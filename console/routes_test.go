@@ -13,8 +13,9 @@ import (
 	"millwright/console"
 	"millwright/console/consoletest"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/records"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 )
 
 // routeCase is a request to a route of the console that succeeds. Texts in braces are the
@@ -217,7 +218,7 @@ type guardedSite struct {
 // sentTests is a tester that sends nothing.
 type sentTests struct{}
 
-func (sentTests) Send(context.Context, service.WakeTarget, models.EventType) (string, error) {
+func (sentTests) Send(context.Context, store.WakeTarget, models.EventType) (string, error) {
 	return "evt_x", nil
 }
 
@@ -242,10 +243,10 @@ func newGuardedSite(t *testing.T, adjust ...func(*console.Options)) *guardedSite
 	s.Exec(`UPDATE plans SET manual_work_orders = true`)
 	allowFeedback(s.Site)
 	ours := newRecord(t, s.Site)
-	if _, err := s.AssignWorkOrder(t.Context(), s.Viewer("ann"), service.RequestKey{}, ours, []string{s.ID("bob")}, nil); err != nil {
+	if _, err := s.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, ours, []string{s.ID("bob")}, nil); err != nil {
 		t.Fatal(err)
 	}
-	result, err := s.CreateWorkOrder(t.Context(), s.Actor("dispatch"), service.RequestKey{}, service.NewWorkOrder{InventoryID: s.ID("depot"), Title: "Their work order"})
+	result, err := s.CreateWorkOrder(t.Context(), s.Actor("dispatch"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("depot"), Title: "Their work order"})
 	if err != nil {
 		t.Fatal(err)
 	}

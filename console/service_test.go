@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"millwright/service"
+	"millwright/service/store"
 )
 
 // signInFunctions serve no records, so they take no actor.
@@ -28,7 +28,7 @@ func TestTheConsoleReachesOnlyCheckedFunctions(t *testing.T) {
 			continue
 		}
 		in := method.Type
-		if in.NumIn() < 2 || in.In(0) != reflect.TypeFor[context.Context]() || in.In(1) != reflect.TypeFor[service.Actor]() {
+		if in.NumIn() < 2 || in.In(0) != reflect.TypeFor[context.Context]() || in.In(1) != reflect.TypeFor[store.Actor]() {
 			t.Errorf("%s takes no context and actor first", method.Name)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"millwright/service"
+	"millwright/service/people"
 )
 
 func (c *Console) signInRoutes(pages *gin.RouterGroup) {
@@ -31,7 +31,7 @@ var signInPage = newPage[signInView]("sign_in.html")
 
 // choiceView asks a person of several organizations which one to sign in to.
 type choiceView struct {
-	Choices      []service.OrganizationChoice
+	Choices      []people.OrganizationChoice
 	Choice, Next string
 }
 
@@ -62,16 +62,16 @@ func (c *Console) signIn(r *request) error {
 	}
 	failing, cancel := c.failureDelay(r.ctx())
 	defer cancel()
-	signedIn, err := c.service.SignIn(r.ctx(), service.SignInAttempt{
+	signedIn, err := c.service.SignIn(r.ctx(), people.SignInAttempt{
 		Email: f.Value("email"), Password: f.Secret("password"), Client: r.client(),
 	})
 	view := c.signInView(newForm(url.Values{"email": {f.Value("email")}}), f.Value("next"))
-	if limit, limited := errors.AsType[*service.TooManyAttemptsError](err); limited {
+	if limit, limited := errors.AsType[*people.TooManyAttemptsError](err); limited {
 		c.metrics.signIns.WithLabelValues(signInLimited).Inc()
 		view.Form.Error = limit.Error()
 		return signInPage.render(r, http.StatusTooManyRequests, view)
 	}
-	if errors.Is(err, service.ErrSignInFailed) {
+	if errors.Is(err, people.ErrSignInFailed) {
 		c.metrics.signIns.WithLabelValues(signInFailed).Inc()
 		<-failing.Done()
 		view.Form.Error = "The e-mail address or the password is wrong."
@@ -108,7 +108,7 @@ func (c *Console) chooseOrganization(r *request) error {
 		return err
 	}
 	token, err := c.service.ChooseOrganization(r.ctx(), f.Value("choice"), f.Value("person"), r.client())
-	if errors.Is(err, service.ErrSignInFailed) {
+	if errors.Is(err, people.ErrSignInFailed) {
 		return c.renderSignIn(r, http.StatusUnauthorized, "That took too long, or something has changed in the meantime. Sign in again.")
 	}
 	if err != nil {

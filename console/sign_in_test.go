@@ -13,8 +13,9 @@ import (
 	"millwright/console"
 	"millwright/console/consoletest"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/people"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 )
 
 func credentials(email, password string) url.Values {
@@ -206,7 +207,7 @@ func TestThePersonOfSeveralOrganizationsChooses(t *testing.T) {
 	s.NewVisitor().Post("/console/sign-in/organization", choice).Want(http.StatusUnauthorized)
 
 	// Another password means one organization.
-	if err := s.SetPassword(t.Context(), service.Operator(), s.ID("pia"), "another password"); err != nil {
+	if err := s.SetPassword(t.Context(), store.Operator(), s.ID("pia"), "another password"); err != nil {
 		t.Fatal(err)
 	}
 	v = s.NewVisitor()
@@ -302,7 +303,7 @@ func TestSessionsEndEverywhere(t *testing.T) {
 			return err
 		},
 		"password set": func(s *consoletest.Site) error {
-			return s.SetPassword(t.Context(), service.Operator(), s.ID("bob"), "another password")
+			return s.SetPassword(t.Context(), store.Operator(), s.ID("bob"), "another password")
 		},
 		"suspended": func(s *consoletest.Site) error {
 			s.Exec(`UPDATE organizations SET suspended = true WHERE id = $1`, s.Acme.OrganizationID)
@@ -311,7 +312,7 @@ func TestSessionsEndEverywhere(t *testing.T) {
 		"a link used": func(s *consoletest.Site) error {
 			link, err := s.NewPersonLink(t.Context(), s.Viewer("ann"), s.ID("bob"), false)
 			if err == nil {
-				_, err = s.UseLink(t.Context(), service.LinkUse{Token: link.Token, Password: "another password", Client: service.Client{Network: "192.0.2.1"}})
+				_, err = s.UseLink(t.Context(), people.LinkUse{Token: link.Token, Password: "another password", Client: people.Client{Network: "192.0.2.1"}})
 			}
 			return err
 		},

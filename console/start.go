@@ -7,7 +7,9 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/pages"
+	"millwright/service/people"
+	"millwright/service/records"
 )
 
 func (c *Console) startRoutes(pages *gin.RouterGroup) {
@@ -70,7 +72,7 @@ const shownNotices = 5
 
 func (c *Console) showStart(r *request) error {
 	view := startView{Name: r.viewer.Name, Unread: r.viewer.UnreadNotices, Integrations: r.may(models.GrantIntegrations)}
-	notices, err := c.service.Notices(r.ctx(), r.actor(), service.NoticeFilter{Limit: shownNotices})
+	notices, err := c.service.Notices(r.ctx(), r.actor(), people.NoticeFilter{Limit: shownNotices})
 	if err != nil {
 		return err
 	}
@@ -101,14 +103,14 @@ func (c *Console) addWaiting(r *request, view *startView) error {
 	}
 	view.Partly = waiting.Partly
 	all := slices.Concat(waiting.Mine, waiting.Reviews, waiting.Overdue)
-	urls, err := urlsOf(r, all, func(w service.WaitingWorkOrder) string { return w.NodeID })
+	urls, err := urlsOf(r, all, func(w pages.WaitingWorkOrder) string { return w.NodeID })
 	if err != nil {
 		return err
 	}
 	for _, list := range []struct {
 		id, title string
-		all       service.WorkOrderSearch
-		found     []service.WaitingWorkOrder
+		all       records.WorkOrderSearch
+		found     []pages.WaitingWorkOrder
 	}{
 		{"mine", "My work orders", searchMine, waiting.Mine}, {"reviews", "Waiting for my review", searchReviews, waiting.Reviews},
 		{"overdue", "Overdue", searchOverdue, waiting.Overdue},
@@ -116,7 +118,7 @@ func (c *Console) addWaiting(r *request, view *startView) error {
 		if len(list.found) == 0 {
 			continue
 		}
-		shown := waitingList{ID: list.id, Title: list.title, All: shownWorkOrders{list.all}.url(), More: len(list.found) == service.MaxWaiting}
+		shown := waitingList{ID: list.id, Title: list.title, All: shownWorkOrders{list.all}.url(), More: len(list.found) == pages.MaxWaiting}
 		for _, w := range list.found {
 			shown.Rows = append(shown.Rows, waitingRow{
 				Number: strconv.FormatInt(w.Number, 10), Title: w.Title, URL: workOrderURL(w.ID), Where: placeView{Name: w.Node, URL: urls[w.NodeID]}, Customer: valueOf(w.Customer),

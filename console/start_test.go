@@ -9,7 +9,8 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"millwright/console/consoletest"
-	"millwright/service"
+	"millwright/service/records"
+	"millwright/service/store"
 )
 
 // The start page has the work orders that wait for the person, and says when nothing waits.
@@ -19,7 +20,7 @@ func TestStartShowsWhatWaits(t *testing.T) {
 	due := s.Clock.Now().Add(-time.Hour)
 	newWorkOrder := func(title string, consultants ...string) string {
 		t.Helper()
-		result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.RequestKey{}, service.NewWorkOrder{
+		result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{
 			InventoryID: s.ID("ahu1"), Title: title, Assignees: []string{s.ID("bob")}, Consultants: consultants,
 		})
 		if err != nil {
@@ -61,7 +62,7 @@ func TestStartShowsWhatWaits(t *testing.T) {
 func TestStartNamesCustomers(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
-	result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.RequestKey{}, service.NewWorkOrder{
+	result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{
 		InventoryID: s.ID("ahu1"), Title: "Replace the filter", Assignees: []string{s.ID("polar")},
 	})
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 
 	"millwright/console"
 	"millwright/console/consoletest"
-	"millwright/service"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 )
 
 // Strangers are counted by their network, before anything of theirs is looked up; people with a
@@ -19,7 +19,7 @@ import (
 func TestStrangersAreCountedByNetwork(t *testing.T) {
 	t.Parallel()
 	const limit = 5
-	s := consoletest.On(t, servicetest.New(t, func(o *service.Options) { o.AddressCallsPerMinute = limit }))
+	s := consoletest.On(t, servicetest.New(t, func(o *store.Options) { o.AddressCallsPerMinute = limit }))
 	person := s.SignedIn("bob")
 	forged := s.NewVisitor()
 	at, err := url.Parse(s.URL)

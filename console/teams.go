@@ -8,7 +8,9 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/inventory"
+	"millwright/service/lists"
+	"millwright/service/people"
 )
 
 func (c *Console) teamRoutes(pages *gin.RouterGroup) {
@@ -44,19 +46,19 @@ func (c *Console) listTeams(r *request) error {
 		return err
 	}
 	view := teamsView{Search: filter.Search, Manages: r.may(models.GrantPeople)}
-	found, view.Pager = namePages(r, found, func(t service.TeamSummary) (string, string) { return t.Name, t.ID }, "/teams", "q", filter.Search)
+	found, view.Pager = namePages(r, found, func(t people.TeamSummary) (string, string) { return t.Name, t.ID }, "/teams", "q", filter.Search)
 	for _, t := range found {
 		view.Teams = append(view.Teams, teamRow{t.ID, t.Name, members(t), nodes(t)})
 	}
 	return teamsPage.show(r, view)
 }
 
-func members(t service.TeamSummary) string {
-	return counted(t.Members, service.MaxEffects, "member", "members")
+func members(t people.TeamSummary) string {
+	return counted(t.Members, inventory.MaxEffects, "member", "members")
 }
 
-func nodes(t service.TeamSummary) string {
-	return counted(t.Nodes, service.MaxEffects, "node", "nodes")
+func nodes(t people.TeamSummary) string {
+	return counted(t.Nodes, inventory.MaxEffects, "node", "nodes")
 }
 
 // newTeamView is the form of a new team.
@@ -89,7 +91,7 @@ func (c *Console) createTeam(r *request) error {
 
 // teamView is a team with a page of its members.
 type teamView struct {
-	Team           service.TeamSummary
+	Team           people.TeamSummary
 	Members, Nodes string
 	CreatedAt      moment
 	Search         string
@@ -120,7 +122,7 @@ func (c *Console) renderTeam(r *request, status int, rejected *form) error {
 		Team: t.TeamSummary, Members: members(t.TeamSummary), Nodes: nodes(t.TeamSummary), CreatedAt: r.moment(t.CreatedAt),
 		Search: filter.Search, Manages: r.may(models.GrantPeople),
 	}
-	t.People, view.Pager = namePages(r, t.People, func(m service.TeamMember) (string, string) { return m.Name, m.ID }, "/teams/"+t.ID, "q", filter.Search)
+	t.People, view.Pager = namePages(r, t.People, func(m people.TeamMember) (string, string) { return m.Name, m.ID }, "/teams/"+t.ID, "q", filter.Search)
 	for _, m := range t.People {
 		view.Rows = append(view.Rows, memberRowOf(t.ID, m))
 	}
@@ -137,7 +139,7 @@ func (c *Console) renderTeam(r *request, status int, rejected *form) error {
 	return teamPage.render(r, status, view)
 }
 
-func memberRowOf(teamID string, m service.TeamMember) memberRow {
+func memberRowOf(teamID string, m people.TeamMember) memberRow {
 	row := memberRow{ID: m.ID, Name: m.Name, Email: valueOf(m.Email), Remove: linkTo("/teams/"+teamID+"/remove", "member", m.ID)}
 	row.State = stateMark{"good", "check", "Member"}
 	switch {
@@ -163,7 +165,7 @@ func (c *Console) renameTeam(r *request) error {
 
 // addMembersView is the form that adds people to a team, with the people to choose from.
 type addMembersView struct {
-	Team   service.TeamSummary
+	Team   people.TeamSummary
 	Search string
 	Form   form
 	People []option
@@ -181,12 +183,12 @@ func (c *Console) renderAddMembers(r *request, status int, f form) error {
 		return err
 	}
 	id := r.Param("id")
-	team, err := c.service.TeamOf(r.ctx(), r.actor(), id, service.NameFilter{Limit: 1})
+	team, err := c.service.TeamOf(r.ctx(), r.actor(), id, lists.NameFilter{Limit: 1})
 	if err != nil {
 		return err
 	}
 	filter := r.nameFilter()
-	found, err := c.service.PeopleForPerson(r.ctx(), r.actor(), "", service.PersonFilter{NameFilter: filter, OutsideTeam: id})
+	found, err := c.service.PeopleForPerson(r.ctx(), r.actor(), "", people.PersonFilter{NameFilter: filter, OutsideTeam: id})
 	if err != nil {
 		return err
 	}
@@ -247,7 +249,7 @@ func (c *Console) confirmDeleteTeam(r *request) error {
 		Effects: []string{"The team loses its " + members(team) + ", and its permissions on " + nodes(team) + ". Members keep what they have without it."},
 	}
 	if workOrders > 0 {
-		view.Effects = append(view.Effects, counted(workOrders, service.MaxEffects, "open work order stays", "open work orders stay")+
+		view.Effects = append(view.Effects, counted(workOrders, inventory.MaxEffects, "open work order stays", "open work orders stay")+
 			" assigned to "+team.Name+", which then has no one. Give them to someone else first.")
 	}
 	view.Effects = append(view.Effects, "History and log keep the name. A team that was deleted cannot come back.")

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/people"
 )
 
 // hostile is a string that must never be markup.
@@ -64,11 +64,11 @@ func fill(v reflect.Value, depth int) {
 // Every template can be executed with an empty view and with a hostile one, whose strings
 // stay text.
 func TestEveryTemplateShowsItsView(t *testing.T) {
-	viewer := service.Viewer{Grants: models.AllOrganizationGrants, OrganizationName: hostile, ReadOnly: true}
+	viewer := people.Viewer{Grants: models.AllOrganizationGrants, OrganizationName: hostile, ReadOnly: true}
 	viewer.Name = hostile
 	for _, p := range allPages {
 		for _, filled := range []bool{false, true} {
-			for _, seen := range []*service.Viewer{nil, &viewer} {
+			for _, seen := range []*people.Viewer{nil, &viewer} {
 				t.Run(fmt.Sprintf("%s filled %v viewer %v", p.file, filled, seen != nil), func(t *testing.T) {
 					view := reflect.ValueOf(p.newView()).Elem()
 					if filled {

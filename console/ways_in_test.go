@@ -13,7 +13,7 @@ import (
 	"millwright/console"
 	"millwright/console/consoletest"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/people"
 	"millwright/service/servicetest"
 )
 
@@ -230,7 +230,7 @@ func TestAnInvitationWithPermissionsIsTold(t *testing.T) {
 	s := consoletest.NewSite(t)
 	s.Exec(`UPDATE people SET admin = true WHERE id = $1`, s.ID("bob"))
 	definition := s.ID("org_incoming")
-	for email, in := range map[string]service.Invitation{
+	for email, in := range map[string]people.Invitation{
 		"nia@acme.example.com": {Admin: true}, "kim@acme.example.com": {DefinitionID: &definition}, "lee@acme.example.com": {},
 	} {
 		in.Email = email
@@ -258,7 +258,7 @@ func TestNoInvitationForSomeoneWhoCanSignIn(t *testing.T) {
 	s.Exec(`UPDATE people SET password_hash = NULL WHERE id = $1`, s.ID("eve"))
 	s.Exec(`INSERT INTO openid_accounts (issuer, subject, person_id, created_at, private) VALUES ($1, 'eve', $2, now(), true)`, p.URL, s.ID("eve"))
 
-	if _, _, err := s.InvitePerson(t.Context(), s.Viewer("bob"), s.Acme.OrganizationID, service.Invitation{Email: s.Email("eve")}); models.CodeOf(err) != models.CodeValidationFailed {
+	if _, _, err := s.InvitePerson(t.Context(), s.Viewer("bob"), s.Acme.OrganizationID, people.Invitation{Email: s.Email("eve")}); models.CodeOf(err) != models.CodeValidationFailed {
 		t.Errorf("inviting someone with an account: %v", err)
 	}
 	link := linkBy(t, s, "bob", "eve")
@@ -305,7 +305,7 @@ func TestARequestedLinkKeepsAccounts(t *testing.T) {
 	t.Parallel()
 	s := consoletest.On(t, servicetest.New(t, servicetest.MailLinks))
 	s.Exec(`INSERT INTO openid_accounts (issuer, subject, person_id, created_at) VALUES ('https://login.example.com', 'eve', $1, now())`, s.ID("eve"))
-	if err := s.ForgotPassword(t.Context(), s.Email("eve"), service.Client{Network: "192.0.2.1"}); err != nil {
+	if err := s.ForgotPassword(t.Context(), s.Email("eve"), people.Client{Network: "192.0.2.1"}); err != nil {
 		t.Fatal(err)
 	}
 	useLink(s, s.MailedLinks()[0].URL(""))
@@ -345,7 +345,7 @@ func TestMarksOfKnownBrowsersGuessLittle(t *testing.T) {
 	})
 	known := s.NewVisitor()
 	known.Post("/console/sign-in", credentials(s.Email("bob"), consoletest.Password)).Want(http.StatusSeeOther)
-	_, link, err := s.InvitePerson(t.Context(), s.Viewer("pia"), s.Polar.OrganizationID, service.Invitation{Email: s.Email("bob"), Name: "Bob"})
+	_, link, err := s.InvitePerson(t.Context(), s.Viewer("pia"), s.Polar.OrganizationID, people.Invitation{Email: s.Email("bob"), Name: "Bob"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -406,7 +406,7 @@ func TestMarksOfKnownBrowsersGuessLittle(t *testing.T) {
 func TestAPasswordOfAnotherOrganizationIsAGuess(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
-	_, link, err := s.InvitePerson(t.Context(), s.Viewer("pia"), s.Polar.OrganizationID, service.Invitation{Email: s.Email("bob"), Name: "Bob"})
+	_, link, err := s.InvitePerson(t.Context(), s.Viewer("pia"), s.Polar.OrganizationID, people.Invitation{Email: s.Email("bob"), Name: "Bob"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,21 +9,23 @@ import (
 	"time"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/integrations"
+	"millwright/service/store"
+	"millwright/service/webhooks"
 )
 
 // AddressTester has a worker send a test to a webhook address, since only workers connect to
 // receivers. The error is also that no worker sent it in time.
 type AddressTester interface {
-	Send(ctx context.Context, address service.WakeTarget, kind models.EventType) (eventID string, err error)
+	Send(ctx context.Context, address store.WakeTarget, kind models.EventType) (eventID string, err error)
 }
 
 // integrationWrite changes an integration.
-type integrationWrite func(ctx context.Context, actor service.Actor, id string) (service.IntegrationRecord, error)
+type integrationWrite func(ctx context.Context, actor store.Actor, id string) (integrations.IntegrationRecord, error)
 
 // webhookView is the webhook address page.
 type webhookView struct {
-	Webhook service.WebhookDetail
+	Webhook webhooks.WebhookDetail
 	State   stateMark
 	// Facts are the address's health in sentences and times.
 	CreatedAt, OldSecretUntil                            moment
@@ -60,7 +62,7 @@ type testView struct {
 
 var webhookPage = newPage[webhookView]("webhook.html")
 
-func webhookMark(h service.WebhookSummary) stateMark {
+func webhookMark(h webhooks.WebhookSummary) stateMark {
 	switch {
 	case !h.Enabled:
 		return stateMark{"bad", "off", "Off"}
@@ -86,9 +88,9 @@ func (c *Console) showWebhook(r *request) error {
 }
 
 // managedWebhook returns the address of the request.
-func (c *Console) managedWebhook(r *request) (service.WebhookDetail, error) {
+func (c *Console) managedWebhook(r *request) (webhooks.WebhookDetail, error) {
 	if err := r.require(models.GrantIntegrations); err != nil {
-		return service.WebhookDetail{}, err
+		return webhooks.WebhookDetail{}, err
 	}
 	return c.service.ManagedWebhook(r.ctx(), r.actor(), r.Param("id"))
 }
@@ -116,7 +118,7 @@ func (c *Console) renderWebhook(r *request, status int, rejected *form) error {
 	}
 	view.Owns = r.viewer.Admin || slices.Contains(h.Owners, r.viewer.IdentityID)
 	if n := h.State.Failed + h.State.Held; n > 0 {
-		view.Missed = counted(n, service.MaxAddressCount, "delivery", "deliveries")
+		view.Missed = counted(n, webhooks.MaxAddressCount, "delivery", "deliveries")
 	}
 	if h.Test != nil {
 		view.Test = r.testView(*h.Test)
@@ -124,7 +126,7 @@ func (c *Console) renderWebhook(r *request, status int, rejected *form) error {
 	return webhookPage.render(r, status, view)
 }
 
-func countRows(h service.WebhookDetail) []countRow {
+func countRows(h webhooks.WebhookDetail) []countRow {
 	var rows []countRow
 	for _, m := range []struct {
 		n      int
@@ -134,14 +136,14 @@ func countRows(h service.WebhookDetail) []countRow {
 		{h.State.Held, models.DeliveryHeld}, {h.State.Pending, models.DeliveryPending},
 	} {
 		if m.n > 0 {
-			rows = append(rows, countRow{deliveryMarks[m.status], counted(m.n, service.MaxAddressCount, "delivery", "deliveries"),
+			rows = append(rows, countRow{deliveryMarks[m.status], counted(m.n, webhooks.MaxAddressCount, "delivery", "deliveries"),
 				linkTo("/webhooks/"+h.ID+"/deliveries", "status", string(m.status))})
 		}
 	}
 	return rows
 }
 
-func (r *request) testView(t service.WebhookTest) *testView {
+func (r *request) testView(t webhooks.WebhookTest) *testView {
 	view := testView{
 		State: stateMark{"good", "check", "The receiver accepted it"}, At: r.moment(t.StartedAt), Answer: answerText(t.Status, t.Error),
 		Latency: fmt.Sprintf("%d ms", t.LatencyMS),
@@ -160,7 +162,7 @@ func (c *Console) changeWebhook(r *request) error {
 	page := outcome{to: webhookURL(id), done: "saved", again: func(status int, f form) error { return c.renderWebhook(r, status, &f) }}
 	return r.submit(page, func(ctx context.Context, f form) error {
 		address := f.Value("url")
-		_, err := c.service.ChangeWebhook(ctx, r.actor(), id, service.WebhookChange{URL: &address, Events: eventsOf(f)})
+		_, err := c.service.ChangeWebhook(ctx, r.actor(), id, webhooks.WebhookChange{URL: &address, Events: eventsOf(f)})
 		return err
 	})
 }
@@ -237,14 +239,14 @@ func (c *Console) confirmWebhookOff(r *request) error {
 	return c.askWebhookOff(r, h, newForm(nil))
 }
 
-func (c *Console) askWebhookOff(r *request, h service.WebhookDetail, f form) error {
+func (c *Console) askWebhookOff(r *request, h webhooks.WebhookDetail, f form) error {
 	page := webhookURL(h.ID)
 	return r.confirm(confirmView{
 		Title: "Turn the address off",
 		Effects: []string{
 			h.URL + " gets nothing more until it is turned on again.",
 			"Nothing is lost: new events are held for " + fmt.Sprint(int(models.EventRetention/(24*time.Hour))) + " days, and so are " +
-				counted(h.State.Pending+h.State.Retrying, service.MaxAddressCount, "delivery that waits now.", "deliveries that wait now."),
+				counted(h.State.Pending+h.State.Retrying, webhooks.MaxAddressCount, "delivery that waits now.", "deliveries that wait now."),
 		},
 		Action: page + "/off", Button: "Turn it off", Back: page, Form: f,
 		Fields: []field{f.Text("reason", "Why", "hint=Shown with the address. May stay empty.")},
@@ -275,7 +277,7 @@ func (c *Console) confirmDeleteWebhook(r *request) error {
 	if err != nil {
 		return err
 	}
-	count := func(n int) string { return counted(n, service.MaxAddressCount, "delivery", "deliveries") }
+	count := func(n int) string { return counted(n, webhooks.MaxAddressCount, "delivery", "deliveries") }
 	page := webhookURL(h.ID)
 	return r.confirm(confirmView{
 		Title: "Delete the address",

@@ -5,13 +5,13 @@ import (
 	"time"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/webhooks"
 )
 
 // missedView asks since when to send what an address has missed, and states how many
 // deliveries those are. An address that is off is turned on.
 type missedView struct {
-	Webhook service.WebhookDetail
+	Webhook webhooks.WebhookDetail
 	// Since is the time as the input shows it, Zone the person's.
 	Since, Zone string
 	At          moment
@@ -40,12 +40,12 @@ func (c *Console) renderMissed(r *request, status int, since string, f form) err
 	if view.Count, err = c.service.CountMissed(r.ctx(), r.actor(), h.ID, at); err != nil {
 		return err
 	}
-	view.Text = counted(view.Count, service.MaxReleasedCount, "delivery", "deliveries")
+	view.Text = counted(view.Count, webhooks.MaxReleasedCount, "delivery", "deliveries")
 	return missedPage.render(r, status, view)
 }
 
 // sinceOf returns the time that was entered, or when the address began to miss events.
-func (r *request) sinceOf(text string, h service.WebhookDetail) (at models.Time, problem string) {
+func (r *request) sinceOf(text string, h webhooks.WebhookDetail) (at models.Time, problem string) {
 	at = models.TimeOf(h.State.LoadedAt.Add(-models.EventRetention))
 	for _, began := range []*models.Time{h.OffAt, h.FailingSince, h.LastSuccessAt} {
 		if began != nil {

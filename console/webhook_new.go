@@ -10,7 +10,8 @@ import (
 
 	"millwright/examples/receivers"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/integrations"
+	"millwright/service/webhooks"
 )
 
 func (c *Console) webhookRoutes(pages *gin.RouterGroup) {
@@ -32,7 +33,7 @@ func (c *Console) webhookRoutes(pages *gin.RouterGroup) {
 
 // newWebhookView is the form of a new address.
 type newWebhookView struct {
-	Integration service.IntegrationRecord
+	Integration integrations.IntegrationRecord
 	Form        form
 	Types       []option
 	Examples    []codeSample
@@ -125,7 +126,7 @@ func (c *Console) createWebhook(r *request) error {
 	if err != nil {
 		return err
 	}
-	created, err := c.service.CreateWebhook(f.context(r), r.actor(), r.Param("id"), service.NewWebhook{URL: f.Value("url"), Events: eventsOf(f)})
+	created, err := c.service.CreateWebhook(f.context(r), r.actor(), r.Param("id"), webhooks.NewWebhook{URL: f.Value("url"), Events: eventsOf(f)})
 	if err != nil {
 		id, done := isDone(err)
 		if !done {
@@ -137,7 +138,7 @@ func (c *Console) createWebhook(r *request) error {
 }
 
 // webhookSecrets is the page that shows a new signing secret.
-func webhookSecrets(h service.Webhook, intro, next string) secretView {
+func webhookSecrets(h webhooks.Webhook, intro, next string) secretView {
 	page := webhookURL(h.ID)
 	return secretView{
 		Title: "Signing secret", Intro: intro, Secrets: []secretValue{{"Signing secret", h.Secret}},

@@ -12,7 +12,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/records"
 )
 
 func (c *Console) workOrderRoutes(pages *gin.RouterGroup) {
@@ -114,7 +114,7 @@ func (c *Console) renderWorkOrder(r *request, status int, rejected *form) error 
 }
 
 // workOrderView returns the view of a work order, with the pages of records by their ids.
-func (r *request) workOrderView(d service.WorkOrderDetail, urls map[string]string) workOrderView {
+func (r *request) workOrderView(d records.WorkOrderDetail, urls map[string]string) workOrderView {
 	w := d.Record
 	names := map[string]models.NamedIdentity{}
 	for _, p := range w.People {
@@ -129,7 +129,7 @@ func (r *request) workOrderView(d service.WorkOrderDetail, urls map[string]strin
 		Changed: r.moment(w.ChangedAt), Completed: r.optionalMoment(w.CompletedAt), Cancelled: r.optionalMoment(w.CancelledAt),
 		May: map[string]bool{}, ToReview: len(w.Consultants) > 0, StepForm: step(), ReviewForm: recordForm(d.ETag, w.ChangedAt, url.Values{}),
 	}
-	for _, action := range service.WorkOrderActions {
+	for _, action := range records.WorkOrderActions {
 		view.May[string(action)] = d.May(action)
 	}
 	for _, role := range []struct {
@@ -139,7 +139,7 @@ func (r *request) workOrderView(d service.WorkOrderDetail, urls map[string]strin
 		for _, id := range role.ids {
 			p := names[id]
 			row := assignedRow{ID: id, URL: urls[id], Name: p.Name, Kind: identityKinds[p.Kind], Role: role.name, Email: valueOf(p.Email), Phone: valueOf(p.Phone), Form: step()}
-			if d.May(service.ActionAssign) {
+			if d.May(records.ActionAssign) {
 				row.Remove = d.Kept[id] == nil
 				if !row.Remove {
 					row.Kept = sentences(d.Kept[id])
@@ -210,19 +210,19 @@ func questionsNamed(text string, answers models.AnswersRecord) string {
 }
 
 // actionNames name the actions on a work order.
-var actionNames = map[service.WorkOrderAction]string{
-	service.ActionUpdate: "Edit", service.ActionAssign: "Assign and remove people", service.ActionAnswer: "Answer", service.ActionComplete: "Complete",
-	service.ActionHold: "Put on hold", service.ActionResume: "Resume", service.ActionCancel: "Cancel", service.ActionReview: "Review",
+var actionNames = map[records.WorkOrderAction]string{
+	records.ActionUpdate: "Edit", records.ActionAssign: "Assign and remove people", records.ActionAnswer: "Answer", records.ActionComplete: "Complete",
+	records.ActionHold: "Put on hold", records.ActionResume: "Resume", records.ActionCancel: "Cancel", records.ActionReview: "Review",
 }
 
 // forbiddenRows are the actions that the person may not do now. Those that only another
 // status has are left out.
-func forbiddenRows(d service.WorkOrderDetail) []forbiddenRow {
+func forbiddenRows(d records.WorkOrderDetail) []forbiddenRow {
 	status := models.WorkOrderStatus(d.Record.Status.Code)
 	var rows []forbiddenRow
-	for _, action := range service.WorkOrderActions {
-		elsewhere := action == service.ActionResume && status != models.StatusOnHold || action == service.ActionHold && status == models.StatusOnHold ||
-			action == service.ActionReview && status != models.StatusSentToInspection
+	for _, action := range records.WorkOrderActions {
+		elsewhere := action == records.ActionResume && status != models.StatusOnHold || action == records.ActionHold && status == models.StatusOnHold ||
+			action == records.ActionReview && status != models.StatusSentToInspection
 		if !elsewhere && !d.May(action) {
 			rows = append(rows, forbiddenRow{actionNames[action], questionsNamed(sentences(d.Forbidden[action]), d.Answers)})
 		}

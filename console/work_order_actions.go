@@ -5,11 +5,12 @@ import (
 	"net/http"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/records"
+	"millwright/service/store"
 )
 
 // workOrderStep is a write of a work order.
-type workOrderStep func(ctx context.Context, f form, id string) (service.WriteResult, error)
+type workOrderStep func(ctx context.Context, f form, id string) (store.WriteResult, error)
 
 // step makes the write of the sent form. If it is rejected, the work order is shown as it is
 // now, with why.
@@ -28,36 +29,36 @@ func (r *request) stepFrom(page func(*request, int, *form) error, done string, w
 }
 
 func (c *Console) completeWorkOrder(r *request) error {
-	return c.step(r, "completed", func(ctx context.Context, _ form, id string) (service.WriteResult, error) {
-		return c.service.AnswerWorkOrder(ctx, r.actor(), service.RequestKey{}, id, nil, service.CompleteWork)
+	return c.step(r, "completed", func(ctx context.Context, _ form, id string) (store.WriteResult, error) {
+		return c.service.AnswerWorkOrder(ctx, r.actor(), store.RequestKey{}, id, nil, records.CompleteWork)
 	})
 }
 
 func (c *Console) holdWorkOrder(r *request) error {
-	return c.step(r, "held", func(ctx context.Context, _ form, id string) (service.WriteResult, error) {
-		return c.service.HoldWorkOrder(ctx, r.actor(), service.RequestKey{}, id)
+	return c.step(r, "held", func(ctx context.Context, _ form, id string) (store.WriteResult, error) {
+		return c.service.HoldWorkOrder(ctx, r.actor(), store.RequestKey{}, id)
 	})
 }
 
 func (c *Console) resumeWorkOrder(r *request) error {
-	return c.step(r, "resumed", func(ctx context.Context, _ form, id string) (service.WriteResult, error) {
-		return c.service.ResumeWorkOrder(ctx, r.actor(), service.RequestKey{}, id)
+	return c.step(r, "resumed", func(ctx context.Context, _ form, id string) (store.WriteResult, error) {
+		return c.service.ResumeWorkOrder(ctx, r.actor(), store.RequestKey{}, id)
 	})
 }
 
 func (c *Console) reviewWorkOrder(r *request) error {
-	return c.step(r, "reviewed", func(ctx context.Context, f form, id string) (service.WriteResult, error) {
+	return c.step(r, "reviewed", func(ctx context.Context, f form, id string) (store.WriteResult, error) {
 		decision := f.Value("decision")
 		if decision != "approve" && decision != "send_back" {
-			return service.WriteResult{}, models.Errorf(models.CodeInvalidRequest, "A review approves the work or sends it back.")
+			return store.WriteResult{}, models.Errorf(models.CodeInvalidRequest, "A review approves the work or sends it back.")
 		}
-		return c.service.ReviewWorkOrder(ctx, r.actor(), service.RequestKey{}, id, service.Review{Approve: decision == "approve", Comment: f.Value("comment")})
+		return c.service.ReviewWorkOrder(ctx, r.actor(), store.RequestKey{}, id, records.Review{Approve: decision == "approve", Comment: f.Value("comment")})
 	})
 }
 
 func (c *Console) unassignWorkOrder(r *request) error {
-	return c.step(r, "person-removed", func(ctx context.Context, f form, id string) (service.WriteResult, error) {
-		return c.service.UnassignWorkOrder(ctx, r.actor(), service.RequestKey{}, id, f.Value("identity"))
+	return c.step(r, "person-removed", func(ctx context.Context, f form, id string) (store.WriteResult, error) {
+		return c.service.UnassignWorkOrder(ctx, r.actor(), store.RequestKey{}, id, f.Value("identity"))
 	})
 }
 
@@ -69,7 +70,7 @@ func (c *Console) renderCancel(r *request, status int, rejected *form) error {
 	if err != nil {
 		return err
 	}
-	if err := d.Forbidden[service.ActionCancel]; err != nil {
+	if err := d.Forbidden[records.ActionCancel]; err != nil {
 		if rejected != nil { // it was possible when the form was shown
 			return c.renderWorkOrder(r, status, rejected)
 		}
@@ -96,8 +97,8 @@ func (c *Console) renderCancel(r *request, status int, rejected *form) error {
 }
 
 func (c *Console) cancelWorkOrder(r *request) error {
-	return r.stepFrom(c.renderCancel, "cancelled", func(ctx context.Context, f form, id string) (service.WriteResult, error) {
-		return c.service.CancelWorkOrder(ctx, r.actor(), service.RequestKey{}, id, f.Optional("reason"))
+	return r.stepFrom(c.renderCancel, "cancelled", func(ctx context.Context, f form, id string) (store.WriteResult, error) {
+		return c.service.CancelWorkOrder(ctx, r.actor(), store.RequestKey{}, id, f.Optional("reason"))
 	})
 }
 
@@ -137,11 +138,11 @@ func (c *Console) renderAssignees(r *request, status int, rejected *form) error 
 }
 
 func (c *Console) assignWorkOrder(r *request) error {
-	return r.stepFrom(c.renderAssignees, "person-added", func(ctx context.Context, f form, id string) (service.WriteResult, error) {
+	return r.stepFrom(c.renderAssignees, "person-added", func(ctx context.Context, f form, id string) (store.WriteResult, error) {
 		workers, consultants := []string{f.Value("identity")}, []string(nil)
 		if f.Value("role") == "consultant" {
 			workers, consultants = consultants, workers
 		}
-		return c.service.AssignWorkOrder(ctx, r.actor(), service.RequestKey{}, id, workers, consultants)
+		return c.service.AssignWorkOrder(ctx, r.actor(), store.RequestKey{}, id, workers, consultants)
 	})
 }

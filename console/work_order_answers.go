@@ -12,7 +12,8 @@ import (
 	"strings"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/records"
+	"millwright/service/store"
 )
 
 // answersView is the form of a work order's questions.
@@ -48,7 +49,7 @@ func (c *Console) renderAnswers(r *request, status int, rejected *form) error {
 		Form: recordForm(detail.ETag, detail.Record.ChangedAt, values), Name: workOrderName(detail.Record),
 		Back: workOrderURL(detail.Record.ID), Complete: "Save and complete",
 	}
-	if why := detail.Forbidden[service.ActionAnswer]; why != nil {
+	if why := detail.Forbidden[records.ActionAnswer]; why != nil {
 		view.Forbidden = sentences(why)
 	}
 	if detail.Answers.Form != nil {
@@ -145,14 +146,14 @@ func (c *Console) answerWorkOrder(r *request) error {
 	if err != nil {
 		return err
 	}
-	answers, completion, done := givenAnswers(f, detail.Answers.Questions), service.SaveAnswers, "answered"
+	answers, completion, done := givenAnswers(f, detail.Answers.Questions), records.SaveAnswers, "answered"
 	if f.Has("complete", "yes") {
-		completion, done = service.CompleteWork, "completed"
+		completion, done = records.CompleteWork, "completed"
 		if len(detail.Record.Consultants) > 0 {
 			done = "sent-to-review"
 		}
 	}
-	_, err = c.service.AnswerWorkOrder(f.context(r), r.actor(), service.RequestKey{}, id, answers, completion)
+	_, err = c.service.AnswerWorkOrder(f.context(r), r.actor(), store.RequestKey{}, id, answers, completion)
 	return r.finish(f, atQuestions(err, answers), outcome{
 		to: workOrderURL(id), done: done, record: id,
 		again: func(status int, f form) error { return c.renderAnswers(r, status, &f) },
@@ -160,12 +161,12 @@ func (c *Console) answerWorkOrder(r *request) error {
 }
 
 // givenAnswers are the answers that the form changes.
-func givenAnswers(f form, questions []models.AnsweredRecord) []service.GivenAnswer {
+func givenAnswers(f form, questions []models.AnsweredRecord) []records.GivenAnswer {
 	asked := strings.Fields(f.Value("asked"))
-	var answers []service.GivenAnswer
+	var answers []records.GivenAnswer
 	for _, q := range questions {
 		if slices.Contains(asked, q.ID) && !sameAnswers(f.Values[q.ID], shownAnswer(q)) {
-			answers = append(answers, service.GivenAnswer{QuestionID: q.ID, Value: givenAnswer(f, q)})
+			answers = append(answers, records.GivenAnswer{QuestionID: q.ID, Value: givenAnswer(f, q)})
 		}
 	}
 	return answers
@@ -190,7 +191,7 @@ func givenAnswer(f form, q models.AnsweredRecord) any {
 }
 
 // atQuestions returns an error about answers with the questions' ids instead of their places.
-func atQuestions(err error, answers []service.GivenAnswer) error {
+func atQuestions(err error, answers []records.GivenAnswer) error {
 	known, ok := errors.AsType[*models.Error](err)
 	if !ok {
 		return err

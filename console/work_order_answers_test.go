@@ -10,8 +10,8 @@ import (
 
 	"millwright/console/consoletest"
 	"millwright/models"
-	"millwright/service"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 )
 
 // storedAnswers are the answers of a work order by the questions' keys.
@@ -130,7 +130,7 @@ func TestAnswersOverOthers(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
 	id := plannedWorkOrder(t, s)
-	if _, err := s.AssignWorkOrder(t.Context(), s.Viewer("ann"), service.RequestKey{}, id, []string{s.ID("dan")}, nil); err != nil {
+	if _, err := s.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, id, []string{s.ID("dan")}, nil); err != nil {
 		t.Fatal(err)
 	}
 	path := "/console/work-orders/" + id + "/answers"

@@ -9,7 +9,8 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/records"
+	"millwright/service/store"
 )
 
 func (c *Console) workOrderEditRoutes(pages *gin.RouterGroup) {
@@ -83,7 +84,7 @@ func (c *Console) renderEditWorkOrder(r *request, status int, rejected *form) er
 		Form: recordForm(detail.ETag, detail.Record.ChangedAt, shown), Name: workOrderName(detail.Record),
 		Back: workOrderURL(detail.Record.ID), Zone: r.zone.String(), Priorities: priorityOptions,
 	}
-	if why := detail.Forbidden[service.ActionUpdate]; why != nil {
+	if why := detail.Forbidden[records.ActionUpdate]; why != nil {
 		view.Forbidden = sentences(why)
 	}
 	if view.Form = view.Form.orRejected(rejected); view.Form.Changed != nil {
@@ -116,7 +117,7 @@ func (c *Console) editWorkOrder(r *request) error {
 	}
 	patch, err := r.patchOf(f, r.editValues(detail.Record))
 	if err == nil {
-		_, err = c.service.UpdateWorkOrder(f.context(r), r.actor(), service.RequestKey{}, id, patch)
+		_, err = c.service.UpdateWorkOrder(f.context(r), r.actor(), store.RequestKey{}, id, patch)
 	}
 	return r.finish(f, err, outcome{
 		to: workOrderURL(id), done: "saved", record: id,
@@ -125,19 +126,19 @@ func (c *Console) editWorkOrder(r *request) error {
 }
 
 // patchOf returns the fields of the form that differ from those shown. Errors: validation_failed.
-func (r *request) patchOf(f form, shown url.Values) (patch service.WorkOrderPatch, err error) {
+func (r *request) patchOf(f form, shown url.Values) (patch records.WorkOrderPatch, err error) {
 	differs := func(name string) bool { return f.Values.Has(name) && !sameText(f.Values.Get(name), shown.Get(name)) }
 	if differs("title") {
-		patch.Title = service.Sent[string]{Value: f.Value("title"), Set: true}
+		patch.Title = records.Sent[string]{Value: f.Value("title"), Set: true}
 	}
 	if differs("description") {
-		patch.Description = service.Sent[*string]{Value: f.Optional("description"), Set: true}
+		patch.Description = records.Sent[*string]{Value: f.Optional("description"), Set: true}
 	}
 	if differs("priority") {
-		patch.Priority = service.Sent[models.Priority]{Value: models.Priority(f.Value("priority")), Set: true}
+		patch.Priority = records.Sent[models.Priority]{Value: models.Priority(f.Value("priority")), Set: true}
 	}
 	if differs("external_id") {
-		patch.ExternalID = service.Sent[*string]{Value: f.Optional("external_id"), Set: true}
+		patch.ExternalID = records.Sent[*string]{Value: f.Optional("external_id"), Set: true}
 	}
 	if differs("target_date") {
 		patch.TargetDate.Set = true

@@ -4,11 +4,11 @@ import (
 	"strings"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/records"
 )
 
 // shownWorkOrders is a search of work orders as URLs have it.
-type shownWorkOrders struct{ service.WorkOrderSearch }
+type shownWorkOrders struct{ records.WorkOrderSearch }
 
 // workOrderSearch reads the filters of the URL.
 func (r *request) workOrderSearch() shownWorkOrders {
@@ -17,10 +17,10 @@ func (r *request) workOrderSearch() shownWorkOrders {
 	if status == statusToDo {
 		status, toDo = "", true
 	}
-	return shownWorkOrders{service.WorkOrderSearch{
+	return shownWorkOrders{records.WorkOrderSearch{
 		Text: text("q"), Status: models.WorkOrderStatus(status), ToDo: toDo, Priority: models.Priority(text("priority")),
 		Node: text("node"), OnlyNode: text("only") != "" && text("node") != "", Assignee: text("assignee"), Creator: text("by"),
-		CreatorKind: models.IdentityKind(text("kind")), ExternalID: text("external"), Overdue: text("due") == "overdue", Review: service.ReviewWait(text("review")),
+		CreatorKind: models.IdentityKind(text("kind")), ExternalID: text("external"), Overdue: text("due") == "overdue", Review: records.ReviewWait(text("review")),
 	}}
 }
 
@@ -93,7 +93,7 @@ func (r *request) workOrderFilterView(q shownWorkOrders, board bool) workOrderFi
 	return workOrderFilterView{
 		Text: q.Text, Status: choose(statuses, q.status()), Priority: choose(priorities, string(q.Priority)), OnBoard: board,
 		Due:    choose([]option{{Label: "Any time"}, {Value: "overdue", Label: "Overdue"}}, due),
-		Review: choose([]option{{Label: "Any"}, {Value: string(service.ReviewByAnyone), Label: "Waiting"}, {Value: string(service.ReviewByMe), Label: "Waiting for mine"}}, string(q.Review)),
+		Review: choose([]option{{Label: "Any"}, {Value: string(records.ReviewByAnyone), Label: "Waiting"}, {Value: string(records.ReviewByMe), Label: "Waiting for mine"}}, string(q.Review)),
 		Kind:   choose([]option{{Label: "Anyone"}, {Value: string(models.KindPerson), Label: "A person"}, {Value: string(models.KindIntegration), Label: "An integration"}}, string(q.CreatorKind)),
 		Node:   q.Node, Assignee: q.Assignee, Creator: q.Creator, External: q.ExternalID, OnlyNode: q.OnlyNode,
 		More: q.Node != "" || q.Creator != "" || q.CreatorKind != "" || q.ExternalID != "" || q.Review != "",
@@ -102,9 +102,9 @@ func (r *request) workOrderFilterView(q shownWorkOrders, board bool) workOrderFi
 
 // Searches that people often make. Lists of the start page are the first ones of them.
 var (
-	searchMine    = service.WorkOrderSearch{Assignee: service.SearchMe, ToDo: true}
-	searchReviews = service.WorkOrderSearch{Review: service.ReviewByMe}
-	searchOverdue = service.WorkOrderSearch{Overdue: true}
+	searchMine    = records.WorkOrderSearch{Assignee: records.SearchMe, ToDo: true}
+	searchReviews = records.WorkOrderSearch{Review: records.ReviewByMe}
+	searchOverdue = records.WorkOrderSearch{Overdue: true}
 )
 
 // workOrderShortcuts link to searches that people often make.
@@ -112,9 +112,9 @@ func (r *request) workOrderShortcuts(q shownWorkOrders, board bool) []shortcut {
 	var all []shortcut
 	for _, s := range []struct {
 		text   string
-		search service.WorkOrderSearch
+		search records.WorkOrderSearch
 	}{
-		{"All", service.WorkOrderSearch{}},
+		{"All", records.WorkOrderSearch{}},
 		{"Mine", searchMine},
 		{"Waiting for my review", searchReviews},
 		{"Overdue", searchOverdue},
@@ -125,7 +125,7 @@ func (r *request) workOrderShortcuts(q shownWorkOrders, board bool) []shortcut {
 }
 
 // namedFilters name the search's filters in words, each with the search without it.
-func (r *request) namedFilters(q shownWorkOrders, names service.SearchNames, board bool) []shortcut {
+func (r *request) namedFilters(q shownWorkOrders, names records.SearchNames, board bool) []shortcut {
 	var named []shortcut
 	add := func(set bool, text string, remove func(*shownWorkOrders)) {
 		if set {
@@ -152,19 +152,19 @@ func (r *request) namedFilters(q shownWorkOrders, names service.SearchNames, boa
 
 var (
 	creatorTexts = map[models.IdentityKind]string{models.KindPerson: "a person", models.KindIntegration: "an integration"}
-	reviewTexts  = map[service.ReviewWait]string{service.ReviewByAnyone: "waiting for a review", service.ReviewByMe: "waiting for my review"}
+	reviewTexts  = map[records.ReviewWait]string{records.ReviewByAnyone: "waiting for a review", records.ReviewByMe: "waiting for my review"}
 )
 
 // whoIs returns the name of the person that a filter's value stands for.
-func whoIs(text, me string, found []service.NamedRecord) string {
-	if text == service.SearchMe {
+func whoIs(text, me string, found []records.NamedRecord) string {
+	if text == records.SearchMe {
 		return me
 	}
 	return nameOr(found, text)
 }
 
 // nameOr returns the names of records, or the text without any.
-func nameOr(found []service.NamedRecord, text string) string {
+func nameOr(found []records.NamedRecord, text string) string {
 	if len(found) == 0 {
 		return "“" + text + "”"
 	}

@@ -13,7 +13,9 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/inventory"
+	"millwright/service/records"
+	"millwright/service/store"
 )
 
 func (c *Console) workOrderNewRoutes(pages *gin.RouterGroup) {
@@ -175,7 +177,7 @@ func whyNot(err error, node string) string {
 }
 
 // withNames replaces the ids in a sentence by the names of candidates.
-func withNames(text string, candidates []service.Candidate) string {
+func withNames(text string, candidates []records.Candidate) string {
 	for _, candidate := range candidates {
 		text = strings.ReplaceAll(text, candidate.ID, candidate.Name)
 	}
@@ -195,13 +197,13 @@ func (c *Console) createWorkOrder(r *request) error {
 	if f.Has("step", "find") {
 		return c.renderNewWorkOrder(r, http.StatusOK, f)
 	}
-	in := service.NewWorkOrder{
+	in := records.NewWorkOrder{
 		InventoryID: f.Value("node"), Title: f.Value("title"), Description: f.Optional("description"), Priority: models.Priority(f.Value("priority")),
 		FormID: f.Optional("form_id"), Assignees: f.Values["assignees"], Consultants: f.Values["consultants"], ExternalID: f.Optional("external_id"),
 	}
-	var created service.WriteResult
+	var created store.WriteResult
 	if in.TargetDate, err = r.timeIn(f, "target_date"); err == nil {
-		created, err = c.service.CreateWorkOrder(f.context(r), r.actor(), service.RequestKey{}, in)
+		created, err = c.service.CreateWorkOrder(f.context(r), r.actor(), store.RequestKey{}, in)
 	}
 	return r.finish(f, err, outcome{
 		to: workOrderURL(created.RecordID), done: "created",
@@ -285,14 +287,14 @@ func (c *Console) chooseNode(r *request, source *sourceFeedback, forbidden strin
 		return shown
 	}
 	if view.Search != "" {
-		found, err := c.service.SearchNodes(r.ctx(), r.actor(), service.NodeSearch{
-			Text: view.Search, Grant: models.GrantWorkOrdersCreate, NotSubEquipment: true, Limit: service.MaxCreatable + 1,
+		found, err := c.service.SearchNodes(r.ctx(), r.actor(), inventory.NodeSearch{
+			Text: view.Search, Grant: models.GrantWorkOrdersCreate, NotSubEquipment: true, Limit: records.MaxCreatable + 1,
 		})
 		if err != nil {
 			return err
 		}
-		view.MoreFound = len(found) > service.MaxCreatable
-		for _, node := range found[:min(len(found), service.MaxCreatable)] {
+		view.MoreFound = len(found) > records.MaxCreatable
+		for _, node := range found[:min(len(found), records.MaxCreatable)] {
 			view.Found = append(view.Found, row(node))
 		}
 		return workOrderNodePage.show(r, view)

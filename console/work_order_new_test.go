@@ -12,8 +12,9 @@ import (
 
 	"millwright/console/consoletest"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/records"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 )
 
 // creating lets the people who work at the headquarters create, change and read work orders there.
@@ -170,7 +171,7 @@ func TestAWorkOrderIsMadeOfFeedback(t *testing.T) {
 	s := consoletest.NewSite(t)
 	creating(s)
 	description := "It rattles <b>loudly</b>."
-	given, err := s.CreateFeedback(t.Context(), s.Actor("erp"), service.RequestKey{}, service.NewFeedback{InventoryID: s.ID("fan1"), Subject: "The fan rattles", Description: &description})
+	given, err := s.CreateFeedback(t.Context(), s.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: s.ID("fan1"), Subject: "The fan rattles", Description: &description})
 	if err != nil {
 		t.Fatal(err)
 	}

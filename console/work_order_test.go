@@ -12,15 +12,16 @@ import (
 
 	"millwright/console/consoletest"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/records"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 )
 
 // planned creates a work order of ann on AHU 1 with the form: bob works, cat reviews.
 func planned(t testing.TB, s *consoletest.Site) (id, path string) {
 	t.Helper()
 	form, text := s.ID("inspection"), "First line\nsecond line"
-	result, err := s.CreateWorkOrder(t.Context(), s.Viewer("ann"), service.RequestKey{}, service.NewWorkOrder{
+	result, err := s.CreateWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, records.NewWorkOrder{
 		InventoryID: s.ID("ahu1"), Title: "Replace the belt", Description: &text, FormID: &form, Assignees: []string{s.ID("bob")}, Consultants: []string{s.ID("cat")},
 	})
 	if err != nil {
@@ -32,9 +33,9 @@ func planned(t testing.TB, s *consoletest.Site) (id, path string) {
 // answer answers the required questions of a planned work order as bob.
 func answer(t testing.TB, s *consoletest.Site, id string) {
 	t.Helper()
-	_, err := s.AnswerWorkOrder(t.Context(), s.Viewer("bob"), service.RequestKey{}, id, []service.GivenAnswer{
+	_, err := s.AnswerWorkOrder(t.Context(), s.Viewer("bob"), store.RequestKey{}, id, []records.GivenAnswer{
 		{QuestionID: s.ID("q_state"), Value: s.ID("o_ok")}, {QuestionID: s.ID("q_parts"), Value: []any{s.ID("o_belt"), s.ID("o_filter")}}, {QuestionID: s.ID("q_hours"), Value: json.Number("1200")},
-	}, service.SaveAnswers)
+	}, records.SaveAnswers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,11 +44,11 @@ func answer(t testing.TB, s *consoletest.Site, id string) {
 // inReview returns a work order that bob completed, in review by the consultant.
 func inReview(t testing.TB, s *consoletest.Site, consultant string) string {
 	t.Helper()
-	created, err := s.CreateWorkOrder(t.Context(), s.Viewer("ann"), service.RequestKey{}, service.NewWorkOrder{
+	created, err := s.CreateWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, records.NewWorkOrder{
 		InventoryID: s.ID("ahu1"), Title: "Tighten the belt", Assignees: []string{s.ID("bob")}, Consultants: []string{s.ID(consultant)},
 	})
 	if err == nil {
-		_, err = s.AnswerWorkOrder(t.Context(), s.Viewer("bob"), service.RequestKey{}, created.RecordID, nil, service.CompleteWork)
+		_, err = s.AnswerWorkOrder(t.Context(), s.Viewer("bob"), store.RequestKey{}, created.RecordID, nil, records.CompleteWork)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -192,7 +193,7 @@ func TestTwoPeopleOnAWorkOrder(t *testing.T) {
 	s := consoletest.NewSite(t)
 	id, path := planned(t, s)
 	answer(t, s, id)
-	if _, err := s.AnswerWorkOrder(t.Context(), s.Viewer("bob"), service.RequestKey{}, id, nil, service.CompleteWork); err != nil {
+	if _, err := s.AnswerWorkOrder(t.Context(), s.Viewer("bob"), store.RequestKey{}, id, nil, records.CompleteWork); err != nil {
 		t.Fatal(err)
 	}
 	ann, cat := s.SignedIn("ann"), s.SignedIn("cat")
@@ -200,8 +201,8 @@ func TestTwoPeopleOnAWorkOrder(t *testing.T) {
 	ann.Post(path+"/assign", ann.Get(path+"/assign").Form("identity", s.ID("dan"), "role", "worker")).Want(http.StatusSeeOther)
 	title := "Replace the long belt"
 	s.Exec(`UPDATE work_orders SET status = 'in_progress' WHERE id = $1`, id)
-	if _, err := s.UpdateWorkOrder(t.Context(), s.Viewer("ann"), service.RequestKey{}, id, service.WorkOrderPatch{
-		Title: service.Sent[string]{Value: title, Set: true}, Priority: service.Sent[models.Priority]{Value: models.PriorityHigh, Set: true},
+	if _, err := s.UpdateWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, id, records.WorkOrderPatch{
+		Title: records.Sent[string]{Value: title, Set: true}, Priority: records.Sent[models.Priority]{Value: models.PriorityHigh, Set: true},
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +242,7 @@ func TestGrantsOnAWorkOrder(t *testing.T) {
 	needs := map[string]string{"hold": "work_orders.update", "cancel": "work_orders.delete", "assign": "work_orders.forward", "unassign": "work_orders.forward"}
 	// ann created it, and is no worker: she reads it with either of two grants.
 	id, path := planned(t, s)
-	if _, err := s.AssignWorkOrder(t.Context(), s.Viewer("ann"), service.RequestKey{}, id, []string{s.ID("crew")}, nil); err != nil {
+	if _, err := s.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, id, []string{s.ID("crew")}, nil); err != nil {
 		t.Fatal(err)
 	}
 	for action, needed := range needs {
@@ -285,7 +286,7 @@ func TestACustomersWorkOrder(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
 	id, path := planned(t, s)
-	if _, err := s.AssignWorkOrder(t.Context(), s.Viewer("ann"), service.RequestKey{}, id, []string{s.Polar.OrganizationID}, nil); err != nil {
+	if _, err := s.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, id, []string{s.Polar.OrganizationID}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if page := s.SignedIn("ann").Get(path); strings.Contains(page.Body, "<dt>Customer</dt>") {
@@ -307,8 +308,8 @@ func TestTheHistoryHasPages(t *testing.T) {
 	s := consoletest.NewSite(t)
 	id, path := planned(t, s)
 	for i := range 31 {
-		if _, err := s.UpdateWorkOrder(t.Context(), s.Viewer("ann"), service.RequestKey{}, id, service.WorkOrderPatch{
-			Priority: service.Sent[models.Priority]{Value: models.Priorities[i%2], Set: true}, Title: service.Sent[string]{Value: strings.Repeat("x", i+1), Set: true},
+		if _, err := s.UpdateWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, id, records.WorkOrderPatch{
+			Priority: records.Sent[models.Priority]{Value: models.Priorities[i%2], Set: true}, Title: records.Sent[string]{Value: strings.Repeat("x", i+1), Set: true},
 		}); err != nil {
 			t.Fatal(err)
 		}

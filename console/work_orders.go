@@ -8,7 +8,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/records"
 )
 
 func (c *Console) workOrderListRoutes(pages *gin.RouterGroup) {
@@ -94,16 +94,16 @@ func (c *Console) listWorkOrders(r *request) error {
 }
 
 // addBoard adds the board of the search, and returns what the search names.
-func (v *workOrdersView) addBoard(r *request, search shownWorkOrders) (service.SearchNames, error) {
+func (v *workOrdersView) addBoard(r *request, search shownWorkOrders) (records.SearchNames, error) {
 	board, err := r.console.service.WorkOrderBoard(r.ctx(), r.actor(), search.WorkOrderSearch)
-	if err == nil && slices.ContainsFunc(board.Columns, func(column service.BoardColumn) bool { return column.Count > 0 }) {
+	if err == nil && slices.ContainsFunc(board.Columns, func(column records.BoardColumn) bool { return column.Count > 0 }) {
 		v.Board, err = r.boardColumns(search, board.Columns)
 	}
 	return board.Names, err
 }
 
 // addPage adds a page of the list, and returns what the search names.
-func (v *workOrdersView) addPage(r *request, search shownWorkOrders) (service.SearchNames, error) {
+func (v *workOrdersView) addPage(r *request, search shownWorkOrders) (records.SearchNames, error) {
 	page, err := r.console.service.SearchWorkOrders(r.ctx(), r.actor(), search.WorkOrderSearch, r.Query("after"), workOrdersPerPage)
 	if err != nil {
 		return page.Names, err
@@ -131,12 +131,12 @@ func (v *workOrdersView) addPage(r *request, search shownWorkOrders) (service.Se
 }
 
 // nodeURLs returns the pages of the work orders' nodes, of those that the person sees.
-func (r *request) nodeURLs(items []service.WorkOrderItem) (map[string]string, error) {
-	return urlsOf(r, items, func(w service.WorkOrderItem) string { return w.InventoryID })
+func (r *request) nodeURLs(items []records.WorkOrderItem) (map[string]string, error) {
+	return urlsOf(r, items, func(w records.WorkOrderItem) string { return w.InventoryID })
 }
 
 // workOrderRow returns a work order as a row, with the pages of nodes by their ids.
-func (r *request) workOrderRow(w service.WorkOrderItem, nodes map[string]string) workOrderRow {
+func (r *request) workOrderRow(w records.WorkOrderItem, nodes map[string]string) workOrderRow {
 	return workOrderRow{
 		Number: strconv.FormatInt(w.Number, 10), Title: w.Title, URL: workOrderURL(w.ID), Customer: w.Customer, Where: placeAt(w.Node, nodes[w.InventoryID]),
 		State: workOrderMarks[w.Status], Priority: priorityMarks[w.Priority], Due: r.optionalMoment(w.TargetDate), Overdue: w.Overdue, Workers: namesOf(w.Workers),
@@ -161,8 +161,8 @@ type boardColumn struct {
 	Cards        []workOrderRow
 }
 
-func (r *request) boardColumns(search shownWorkOrders, found []service.BoardColumn) ([]boardColumn, error) {
-	var items []service.WorkOrderItem
+func (r *request) boardColumns(search shownWorkOrders, found []records.BoardColumn) ([]boardColumn, error) {
+	var items []records.WorkOrderItem
 	for _, f := range found {
 		items = append(items, f.Items...)
 	}
@@ -208,7 +208,7 @@ func (c *Console) exportWorkOrders(r *request) error {
 	return models.Errorf(models.CodeInvalidRequest, "This search looks at too many work orders for a file. Narrow it down, for instance to a node or a status.")
 }
 
-func (f *csvFile) addWorkOrder(w service.WorkOrderItem) {
+func (f *csvFile) addWorkOrder(w records.WorkOrderItem) {
 	path := append(namesOfPath(w.Node.Path), w.Node.Name)
 	optional := func(at *models.Time) string {
 		if at == nil {

@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"millwright/console/consoletest"
-	"millwright/service"
+	"millwright/service/records"
+	"millwright/service/store"
 )
 
 // plantWorkOrders inserts n work orders on AHU 1, created by the ERP, with every status and
@@ -141,7 +142,7 @@ func TestTheBoardCounts(t *testing.T) {
 func TestCustomersAreNamed(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
-	result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.RequestKey{}, service.NewWorkOrder{
+	result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{
 		InventoryID: s.ID("ahu1"), Title: "Replace filter", Assignees: []string{s.ID("polar")},
 	})
 	if err != nil {

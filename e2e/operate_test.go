@@ -13,7 +13,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/webhooks"
 	"millwright/webhook"
 )
 
@@ -354,7 +354,7 @@ func TestOperatorsTriggerEvents(t *testing.T) {
 			t.Errorf("%s arrived as %+v and printed %v", kind, last.event, result)
 		}
 	}
-	if len(models.AllEventTypes) != service.MaxTests {
+	if len(models.AllEventTypes) != webhooks.MaxTests {
 		t.Fatal("the next test is not the first beyond the limit")
 	}
 	h.wantError("This address got 10 tests in the last minute. Try again in a minute.", "trigger", "ping", "--address", address)

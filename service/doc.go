@@ -1,24 +1,25 @@
-// Package service is the reads and writes of Millwright as functions, one topic per
-// file: rules and SQL. Transactions live here and nowhere else.
+// Package service is the reads and writes of Millwright as functions. It has no rules: each
+// is in a room, a package below this one, and Service embeds the rooms, so that callers need
+// not know which function is where.
 //
-// Inputs are an Actor (an integration that calls the API, or a person in the console),
-// plain values and a context; outputs are records, ids and *models.Error. Every kind
-// of actor goes through the same functions, so the API and the console cannot differ in
-// rules or effects.
+// Inputs are an Actor (an integration that calls the API, or a person in the console), plain
+// values and a context; outputs are records, ids and *models.Error. Every kind of actor goes
+// through the same functions, so the API and the console cannot differ in rules or effects.
 //
-// A write is one transaction with all its effects: the record, its history entry, the
-// Log Record, notices, events, one delivery per interested address, and the
-// idempotency key with the stored response. After the commit the workflows concerned
-// are woken (tx.go). A wake carries no data and may be lost: Unclaimed finds the work
-// of those that were.
+// The rooms, from the top; each imports only rooms below it, and its doc.go describes what it
+// decides:
 //
-// Writes that are frequent share transactions, and single reads share round trips:
-// package service/batch, whose statements take arrays of rows. The INSERT and UPDATE
-// of a model are made from its GORM schema (model_statements.go). Reads are SQL next to
-// the function that runs them. The view node_rights and the conditions in access.go
-// decide who may read or do what, for lists, single reads, writes and deliveries alike.
-//
-// The package imports models, webhook and service/batch. It knows no HTTP except the
-// names of status codes, and no Temporal: it wakes workflows through a Waker. The clock
-// and the source of randomness are options.
+//	upkeep        retention, partitions, sweeps
+//	imports       files that describe an organization
+//	pages         views of the console across rooms
+//	webhooks      addresses, deliveries, redelivery
+//	integrations  credentials, owners, scopes
+//	records       work orders and feedback
+//	effects       what every write leaves: log, notices, events, deliveries
+//	people        people, teams, sign-in, sessions
+//	inventory     nodes, permissions on them, forms
+//	lists         pages, cursors, sync tokens
+//	access        tokens, admission, rights
+//	store         connections, transactions, keys, idempotency
+//	batch         group commit and shared look-ups; knows no table
 package service

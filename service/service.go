@@ -1,206 +1,83 @@
 package service
 
 import (
-	"cmp"
 	"context"
-	"crypto/rand"
-	"errors"
-	"io"
-	"log/slog"
-	"net/netip"
-	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
-	"gorm.io/driver/postgres"
-	"gorm.io/gorm"
-	"gorm.io/gorm/logger"
 
-	"millwright/models"
-	"millwright/service/batch"
-	"millwright/webhook"
+	"millwright/service/access"
+	"millwright/service/effects"
+	"millwright/service/imports"
+	"millwright/service/integrations"
+	"millwright/service/inventory"
+	"millwright/service/lists"
+	"millwright/service/pages"
+	"millwright/service/people"
+	"millwright/service/records"
+	"millwright/service/store"
+	"millwright/service/upkeep"
+	"millwright/service/webhooks"
 )
 
-// BatchObserver is told of the batches that calls share, to export them as metrics. It is
-// safe for concurrent use and does not block.
-type BatchObserver interface {
-	// Writes and Lookups are called with each batch: its size, and how much of it is of the
-	// organization, for lookups of the integration, with the most.
-	Writes(size, largest int)
-	Lookups(size, largest int)
-	// Rejected is called when a call is rejected because too many of its organization wait.
-	Rejected()
-}
+// The rooms under names that hide none of their methods: Service has methods People,
+// Integrations and Webhooks.
+type (
+	accessRoom       = access.Access
+	effectsRoom      = effects.Effects
+	importsRoom      = imports.Imports
+	integrationsRoom = integrations.Integrations
+	inventoryRoom    = inventory.Inventory
+	listsRoom        = lists.Lists
+	pagesRoom        = pages.Pages
+	peopleRoom       = people.People
+	recordsRoom      = records.Records
+	upkeepRoom       = upkeep.Upkeep
+	webhooksRoom     = webhooks.Webhooks
+)
 
-// AddressRules decides which webhook addresses may be saved and dialled.
-type AddressRules struct {
-	AllowNetworks []netip.Prefix
-	AllowHTTP     bool
-	// OwnHosts are this service's own host names, which no webhook may name.
-	OwnHosts []string
-	// Resolver resolves the host name of an address that is saved. Without one only
-	// the spelling is checked; an import never resolves.
-	Resolver webhook.Resolver
-}
-
-// Options configure a Service. Tokens and Vault are required. Zero values of Now,
-// Random and Log mean the real clock, crypto/rand and slog's default.
-type Options struct {
-	// Tokens signs and verifies access tokens.
-	Tokens *TokenKeys
-	// Vault seals signing secrets at rest.
-	Vault *Vault
-	// Waker wakes workflows after each commit; nil wakes none.
-	Waker Waker
-	// MailLinks is true if sign-in links are mailed to the people they are for, by a worker
-	// that has a mail server.
-	MailLinks bool
-	// Issuer is the service's public base URL without /v1.
-	Issuer string
-	// Cell is part of new client ids, so that a router knows where their calls go
-	// (docs/scaling.md, Cells); "" without cells.
-	Cell string
-	// RetrySchedule is the wait after each failed attempt except the last.
-	RetrySchedule models.RetrySchedule
-	// ShutOffAfter is the time without success after which a final failure turns an address
-	// off.
-	ShutOffAfter time.Duration
-	// ReviewPeriods limit how long a review waits; zero periods mean the defaults.
-	ReviewPeriods models.ReviewPeriods
-	// MaxDeliveryWorkflows limits the retrying deliveries of one address that have a workflow at
-	// a time; 0 means 1000.
-	MaxDeliveryWorkflows int
-	// AddressRules apply to webhook addresses when they are saved.
-	AddressRules AddressRules
-	// AddressCallsPerMinute limits the calls without a valid token from one address.
-	AddressCallsPerMinute int
-	// OverLimitDelay is the time for which a call over a limit waits for its rejection; 0 means
-	// not at all.
-	OverLimitDelay time.Duration
-	Now            func() time.Time
-	Random         io.Reader
-	// PasswordMemory is the memory in KiB that hashing a password takes; 0 means 19 MiB, as
-	// OWASP recommends. Tests take less, because the race detector makes hashing slow.
-	PasswordMemory uint32
-	Log            *slog.Logger
-	// Unreachable is called with each error of a statement that did not reach the database,
-	// which its caller gets as unavailable; nil logs it. It must return at once.
-	Unreachable func(error)
-	// AfterCommit is called after each commit, before workflows are woken; fault
-	// tests end the process there.
-	AfterCommit func()
-	// Batches observes batches; nil observes none.
-	Batches BatchObserver
-	// Lookups and Groups are connections for those alone (Pools); nil means the pool
-	// of everything else.
-	Lookups, Groups *pgxpool.Pool
-}
-
-// Service runs the reads and writes. It is safe for concurrent use. Between calls it
-// only remembers which integrations are over their limit until the minute ends, whose
-// organizations made calls, and what the readers of lists could see, which each page
-// checks, and for seconds the counts of deliveries and calls for charts.
+// Service runs the reads and writes. It is safe for concurrent use. All rooms embed the same
+// Store, at the same depth, so the Store's own methods are no part of Service.
 type Service struct {
-	Options
-	pool *pgxpool.Pool
-	orm  *gorm.DB
-	// tables and updates cache statements made from the models, by model and by columns.
-	tables, updates sync.Map
-	writer          *batch.Writer
-	reader          *batch.Reader
-	// watermarks runs the statements of newWatermark, apart from lookups because they commit.
-	watermarks *batch.Reader
-	// callers looks up and counts callers that are not admitted yet.
-	callers *batch.Reader
-	// Readers read records with the call that is admitted.
-	Readers []Prefetcher
-	// activity is of organizations; calls bounds how many calls of one are in progress.
-	activity *batch.Activity
-	calls    *batch.Slots
-	// parsing has one large body of each organization parsed at a time.
-	parsing *batch.Slots
-	// reads bounds the reads that hold a connection for long.
-	reads *batch.Slots
-	// readTimeout bounds each of their statements: 5 seconds. Only tests change it.
-	readTimeout time.Duration
-	// passwords bounds how many passwords are hashed at a time.
-	passwords passwordHashing
-	// exceeded are the integrations over their limit.
-	exceeded exceededLimits
-	// organizations are the organizations of the integrations that made calls.
-	organizations organizationsOf
-	// visibilities are what the readers of lists could last see.
-	visibilities visibilities
-	// hours and callHours are counts of deliveries and calls that are not stored yet.
-	hours, callHours hourCounter
+	store.Options
+	*accessRoom
+	*effectsRoom
+	*importsRoom
+	*integrationsRoom
+	*inventoryRoom
+	*listsRoom
+	*pagesRoom
+	*peopleRoom
+	*recordsRoom
+	*upkeepRoom
+	*webhooksRoom
+	store *store.Store
 }
 
-// newService returns a Service on the pool. It fails if a required option is missing.
-func newService(pool *pgxpool.Pool, options Options) (*Service, error) {
-	if options.Tokens == nil || options.Vault == nil {
-		return nil, errors.New("a service needs token keys and a vault")
-	}
-	if options.Now == nil {
-		options.Now = time.Now
-	}
-	if options.Random == nil {
-		options.Random = rand.Reader
-	}
-	if options.Log == nil {
-		options.Log = slog.Default()
-	}
-	if options.Unreachable == nil {
-		options.Unreachable = func(err error) { options.Log.Warn("the database cannot be reached", "error", err.Error()) }
-	}
-	if options.MaxDeliveryWorkflows == 0 {
-		options.MaxDeliveryWorkflows = 1000
-	}
-	if options.RetrySchedule == nil {
-		options.RetrySchedule = models.DefaultRetrySchedule
-	}
-	if options.ShutOffAfter == 0 {
-		options.ShutOffAfter = models.DefaultShutOffAfter
-	}
-	options.ReviewPeriods.Reminder = cmp.Or(options.ReviewPeriods.Reminder, models.DefaultReviewReminderAfter)
-	options.ReviewPeriods.Escalation = cmp.Or(options.ReviewPeriods.Escalation, models.DefaultReviewEscalationAfter)
-	if options.AddressCallsPerMinute == 0 {
-		options.AddressCallsPerMinute = 600
-	}
-	// OpenDBFromPool keeps no idle connections: they would occupy the pool's.
-	orm, err := gorm.Open(postgres.New(postgres.Config{Conn: stdlib.OpenDBFromPool(pool)}), &gorm.Config{
-		SkipDefaultTransaction: true,
-		DisableAutomaticPing:   true,
-		// GORM's logger prints the values of statements.
-		Logger: logger.Discard,
-	})
+// New returns a Service on the pool. It fails if a required option is missing.
+func New(pool *pgxpool.Pool, options store.Options) (*Service, error) {
+	s, err := store.New(pool, options)
 	if err != nil {
 		return nil, err
 	}
-	activity := &batch.Activity{Now: options.Now}
-	s := &Service{
-		Options: options, pool: pool, orm: orm,
-		activity: activity, calls: batch.NewCallSlots(activity), parsing: batch.NewSingleSlots(activity),
-		writer:     batch.NewWriter(cmp.Or(options.Groups, pool), pool, options.Log),
-		reader:     batch.NewReader(cmp.Or(options.Lookups, pool), options.Log),
-		watermarks: batch.NewReader(pool, options.Log), callers: batch.NewReader(pool, options.Log),
-		reads: batch.NewSlots(pool, activity), readTimeout: 5 * time.Second,
-	}
-	if options.Batches != nil {
-		s.writer.Observe(options.Batches.Writes)
-		s.reader.Observe(options.Batches.Lookups)
-	}
-	return s, nil
+	return On(s), nil
 }
 
-// now returns the time in UTC, in milliseconds.
-func (s *Service) now() models.Time { return models.TimeOf(s.Now()) }
-
-func (s *Service) newID(prefix models.IDPrefix) (string, error) {
-	return models.NewID(prefix, s.Now(), s.Random)
+// On returns the Service on a Store. New is for everything but tests that also need the Store.
+func On(s *store.Store) *Service {
+	s.Readers = []store.Prefetcher{records.WorkOrderReader, records.FeedbackReader, inventory.NodeReader}
+	return &Service{
+		Options: s.Options, store: s,
+		accessRoom: access.New(s), effectsRoom: effects.New(s), importsRoom: imports.New(s), integrationsRoom: integrations.New(s),
+		inventoryRoom: inventory.New(s), listsRoom: lists.New(s), pagesRoom: pages.New(s), peopleRoom: people.New(s),
+		recordsRoom: records.New(s), upkeepRoom: upkeep.New(s), webhooksRoom: webhooks.New(s),
+	}
 }
 
 // Ping checks that the database responds. Errors: unavailable.
-func (s *Service) Ping(ctx context.Context) error {
-	return s.translate(s.pool.Ping(ctx))
-}
+func (s *Service) Ping(ctx context.Context) error { return s.store.Ping(ctx) }
+
+// CheckSchema checks that the database has the schema of this version (store.Store.CheckSchema).
+func (s *Service) CheckSchema(ctx context.Context) error { return s.store.CheckSchema(ctx) }
+
+// MakePartitions makes the partitions of the coming days (store.Store.MakePartitions).
+func (s *Service) MakePartitions(ctx context.Context) error { return s.store.MakePartitions(ctx) }

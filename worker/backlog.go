@@ -10,6 +10,7 @@ import (
 
 	"millwright/models"
 	"millwright/service"
+	"millwright/service/upkeep"
 )
 
 // Backlog reads the size and age of the pending work from the database at an
@@ -22,7 +23,7 @@ type Backlog struct {
 	log      *slog.Logger
 
 	mu   sync.Mutex
-	last service.Backlog
+	last upkeep.Backlog
 }
 
 // backlogTimeout is the time limit of one read.
@@ -72,20 +73,20 @@ func (b *Backlog) refresh(ctx context.Context) {
 
 type backlogGauge struct {
 	desc  *prometheus.Desc
-	value func(service.Backlog) float64
+	value func(upkeep.Backlog) float64
 }
 
-func gauge(name, help string, value func(service.Backlog) float64) backlogGauge {
+func gauge(name, help string, value func(upkeep.Backlog) float64) backlogGauge {
 	return backlogGauge{prometheus.NewDesc("millwright_"+name, help, nil, nil), value}
 }
 
-func count(read func(service.Backlog) int) func(service.Backlog) float64 {
-	return func(b service.Backlog) float64 { return float64(read(b)) }
+func count(read func(upkeep.Backlog) int) func(upkeep.Backlog) float64 {
+	return func(b upkeep.Backlog) float64 { return float64(read(b)) }
 }
 
 // age is in seconds at the time of the read; 0 for nil.
-func age(read func(service.Backlog) *models.Time) func(service.Backlog) float64 {
-	return func(b service.Backlog) float64 {
+func age(read func(upkeep.Backlog) *models.Time) func(upkeep.Backlog) float64 {
+	return func(b upkeep.Backlog) float64 {
 		since := read(b)
 		if since == nil {
 			return 0
@@ -96,47 +97,47 @@ func age(read func(service.Backlog) *models.Time) func(service.Backlog) float64 
 
 var backlogGauges = []backlogGauge{
 	gauge("deliveries_pending", "Deliveries waiting for their first attempt; counted up to 100,000.",
-		count(func(b service.Backlog) int { return b.Pending })),
+		count(func(b upkeep.Backlog) int { return b.Pending })),
 	gauge("deliveries_oldest_pending_seconds", "Age of the oldest delivery waiting for its first attempt; 0 for no delivery.",
-		age(func(b service.Backlog) *models.Time { return b.OldestPending })),
+		age(func(b upkeep.Backlog) *models.Time { return b.OldestPending })),
 	gauge("deliveries_retrying", "Deliveries waiting for another attempt; counted up to 100,000.",
-		count(func(b service.Backlog) int { return b.Retries })),
+		count(func(b upkeep.Backlog) int { return b.Retries })),
 	gauge("deliveries_failed", "Failed deliveries that are kept; with the held ones counted up to 10,000.",
-		count(func(b service.Backlog) int { return b.Failed })),
+		count(func(b upkeep.Backlog) int { return b.Failed })),
 	gauge("deliveries_held", "Deliveries held because their address is or was off; with the failed ones counted up to 10,000.",
-		count(func(b service.Backlog) int { return b.Held })),
+		count(func(b upkeep.Backlog) int { return b.Held })),
 	gauge("unclaimed_addresses", "Addresses with pending deliveries that no dispatcher has leased and no sweep has woken.",
-		count(func(b service.Backlog) int { return b.UnclaimedAddresses })),
+		count(func(b upkeep.Backlog) int { return b.UnclaimedAddresses })),
 	gauge("unclaimed_retries", "Deliveries whose next attempt is overdue; counted up to 100,000.",
-		count(func(b service.Backlog) int { return b.UnclaimedRetries })),
+		count(func(b upkeep.Backlog) int { return b.UnclaimedRetries })),
 	gauge("unclaimed_records", "Records that have been dirty for a minute or longer; counted up to 100,000.",
-		count(func(b service.Backlog) int { return b.UnclaimedRecords })),
+		count(func(b upkeep.Backlog) int { return b.UnclaimedRecords })),
 	gauge("dirty_records", "Dirty records: their workflow has not reloaded them since a write; counted up to 100,000.",
-		count(func(b service.Backlog) int { return b.DirtyRecords })),
+		count(func(b upkeep.Backlog) int { return b.DirtyRecords })),
 	gauge("dirty_records_oldest_seconds", "How long the oldest dirty record has been dirty; 0 for no record.",
-		age(func(b service.Backlog) *models.Time { return b.OldestDirty })),
+		age(func(b upkeep.Backlog) *models.Time { return b.OldestDirty })),
 	gauge("mails_waiting", "Notices and sign-in links waiting to be sent by e-mail; counted up to 100,000.",
-		count(func(b service.Backlog) int { return b.Mails })),
+		count(func(b upkeep.Backlog) int { return b.Mails })),
 	gauge("mails_oldest_seconds", "Age of the oldest notice waiting to be sent by e-mail; 0 for no notice.",
-		age(func(b service.Backlog) *models.Time { return b.OldestMail })),
+		age(func(b upkeep.Backlog) *models.Time { return b.OldestMail })),
 	gauge("addresses_on", "Webhook addresses that are on.",
-		count(func(b service.Backlog) int { return b.AddressesOn })),
+		count(func(b upkeep.Backlog) int { return b.AddressesOn })),
 	gauge("addresses_off", "Webhook addresses that are off.",
-		count(func(b service.Backlog) int { return b.AddressesOff })),
+		count(func(b upkeep.Backlog) int { return b.AddressesOff })),
 	gauge("addresses_turned_off", "Webhook addresses that are off because they failed.",
-		count(func(b service.Backlog) int { return b.AddressesTurnedOff })),
+		count(func(b upkeep.Backlog) int { return b.AddressesTurnedOff })),
 	gauge("addresses_failing", "Webhook addresses that are on and have had no success since their last failure.",
-		count(func(b service.Backlog) int { return b.AddressesFailing })),
+		count(func(b upkeep.Backlog) int { return b.AddressesFailing })),
 	gauge("xmin_horizon_age_seconds", "How long a running transaction has kept the lists of changes from advancing; 0 if none has.",
-		age(func(b service.Backlog) *models.Time { return b.XminHorizonSince })),
+		age(func(b upkeep.Backlog) *models.Time { return b.XminHorizonSince })),
 	gauge("moves_oldest_seconds", "How long ago the oldest node moved below which records are not listed as changed yet; 0 if absent.",
-		age(func(b service.Backlog) *models.Time { return b.OldestMove })),
+		age(func(b upkeep.Backlog) *models.Time { return b.OldestMove })),
 	gauge("partition_days_ahead", "For how many days after today there are partitions for events and deliveries; 7 after housekeeping.",
-		count(func(b service.Backlog) int { return b.PartitionDaysAhead })),
+		count(func(b upkeep.Backlog) int { return b.PartitionDaysAhead })),
 	gauge("partitions_overdue", "Partitions of expired days that could not be dropped for a day.",
-		count(func(b service.Backlog) int { return b.PartitionsOverdue })),
+		count(func(b upkeep.Backlog) int { return b.PartitionsOverdue })),
 	gauge("backlog_counted_timestamp_seconds", "When the backlog was last read from the database.",
-		func(b service.Backlog) float64 { return float64(b.At.UnixMilli()) / 1000 }),
+		func(b upkeep.Backlog) float64 { return float64(b.At.UnixMilli()) / 1000 }),
 }
 
 // Describe implements prometheus.Collector.

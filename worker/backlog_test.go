@@ -7,8 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"millwright/service"
+	"millwright/service/records"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 )
 
 func TestBacklogIsExportedWhileItIsFresh(t *testing.T) {
@@ -17,7 +18,7 @@ func TestBacklogIsExportedWhileItIsFresh(t *testing.T) {
 	if got := gather(t, b); len(got) != 0 {
 		t.Errorf("before the first read %v is exported", got)
 	}
-	_, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), service.RequestKey{}, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
+	_, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +54,7 @@ func TestBacklogIsExportedWhileItIsFresh(t *testing.T) {
 func TestBacklogLogsFailedReads(t *testing.T) {
 	var written bytes.Buffer // of the service too, which logs an unreachable database
 	log := slog.New(slog.NewTextHandler(&written, nil))
-	f := servicetest.New(t, func(o *service.Options) { o.Log = log })
+	f := servicetest.New(t, func(o *store.Options) { o.Log = log })
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 	for name, tt := range map[string]struct {
@@ -78,7 +79,7 @@ func TestBacklogLogsFailedReads(t *testing.T) {
 }
 
 func TestBacklogIsReadAtOnceAndAgain(t *testing.T) {
-	f := servicetest.New(t, func(o *service.Options) { o.Now = time.Now })
+	f := servicetest.New(t, func(o *store.Options) { o.Now = time.Now })
 	b := NewBacklog(f.Service, time.Millisecond, quiet)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	done := make(chan struct{})

@@ -8,7 +8,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
-	"millwright/service"
+	"millwright/service/store"
 	"millwright/workflows"
 )
 
@@ -19,23 +19,23 @@ type openWorkflows struct{ client client.Client }
 const openPage = 1000
 
 // listed are the types and ids of the workflows of each kind.
-var listed = map[service.TargetKind]struct {
+var listed = map[store.TargetKind]struct {
 	name string
 	id   func(string) string
 }{
-	service.TargetWebhook:   {workflows.WebhookAddressName, workflows.WebhookAddressID},
-	service.TargetDelivery:  {workflows.DeliveryName, workflows.DeliveryID},
-	service.TargetWorkOrder: {workflows.WorkOrderName, workflows.WorkOrderID},
-	service.TargetFeedback:  {workflows.FeedbackName, workflows.FeedbackID},
+	store.TargetWebhook:   {workflows.WebhookAddressName, workflows.WebhookAddressID},
+	store.TargetDelivery:  {workflows.DeliveryName, workflows.DeliveryID},
+	store.TargetWorkOrder: {workflows.WorkOrderName, workflows.WorkOrderID},
+	store.TargetFeedback:  {workflows.FeedbackName, workflows.FeedbackID},
 }
 
-func (o openWorkflows) OpenWorkflows(ctx context.Context, kind service.TargetKind) (map[string]bool, error) {
+func (o openWorkflows) OpenWorkflows(ctx context.Context, kind store.TargetKind) (map[string]bool, error) {
 	return o.list(ctx, kind, "")
 }
 
 // OpenAmong asks for the workflow ids: unlike a search attribute, each workflow has its id
 // from the first moment.
-func (o openWorkflows) OpenAmong(ctx context.Context, targets []service.WakeTarget) (map[string]bool, error) {
+func (o openWorkflows) OpenAmong(ctx context.Context, targets []store.WakeTarget) (map[string]bool, error) {
 	if len(targets) == 0 {
 		return nil, nil
 	}
@@ -48,7 +48,7 @@ func (o openWorkflows) OpenAmong(ctx context.Context, targets []service.WakeTarg
 
 // list returns the ids, without the prefix of the kind's workflows, of those that are open
 // and meet the condition.
-func (o openWorkflows) list(ctx context.Context, kind service.TargetKind, condition string) (map[string]bool, error) {
+func (o openWorkflows) list(ctx context.Context, kind store.TargetKind, condition string) (map[string]bool, error) {
 	open, prefix := map[string]bool{}, listed[kind].id("")
 	request := &workflowservice.ListWorkflowExecutionsRequest{
 		Query: fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Running'%s", listed[kind].name, condition), PageSize: openPage,

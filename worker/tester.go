@@ -11,7 +11,7 @@ import (
 
 	"millwright/activities"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/store"
 	"millwright/workflows"
 )
 
@@ -30,7 +30,7 @@ type Tester struct{ Client client.Client }
 // BeginWebhookTest, which have checked that it may be sent. Errors: ErrNoWorker, and an
 // *models.Error with a sentence for people: rate_limited (one at a time, service.MaxTests in a
 // minute), unavailable.
-func (t Tester) Send(ctx context.Context, address service.WakeTarget, kind models.EventType) (eventID string, err error) {
+func (t Tester) Send(ctx context.Context, address store.WakeTarget, kind models.EventType) (eventID string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, testTimeout)
 	defer cancel()
 	name, options, arguments := startOf(address)

@@ -7,13 +7,13 @@ import (
 	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
 
-	"millwright/service"
+	"millwright/service/store"
 )
 
 // WakeAll wakes the targets' workflows, starting those that are missing, and returns when
 // all are woken. Unlike a Waker it has no bound, and it fails at the first wake that does,
 // such as that of a Temporal that cannot be reached.
-func WakeAll(ctx context.Context, c client.Client, targets []service.WakeTarget) error {
+func WakeAll(ctx context.Context, c client.Client, targets []store.WakeTarget) error {
 	w := &Waker{client: c}
 	senders, wakes := errgroup.WithContext(ctx)
 	senders.SetLimit(webhookSenders)

@@ -8,14 +8,14 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"millwright/service"
+	"millwright/service/store"
 	"millwright/workflows"
 )
 
 func TestWakeAllWakesEveryTargetOrFails(t *testing.T) {
-	var targets []service.WakeTarget
+	var targets []store.WakeTarget
 	for n := range 1000 {
-		targets = append(targets, service.WakeTarget{Kind: service.TargetWebhook, ID: fmt.Sprint("whk_", n)})
+		targets = append(targets, store.WakeTarget{Kind: store.TargetWebhook, ID: fmt.Sprint("whk_", n)})
 	}
 	c := &fakeTemporal{}
 	if err := WakeAll(t.Context(), c, targets); err != nil || len(c.calls) != len(targets) {

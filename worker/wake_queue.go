@@ -4,27 +4,27 @@ import (
 	"container/list"
 	"time"
 
-	"millwright/service"
+	"millwright/service/store"
 )
 
 // wake is a wake to send.
 type wake struct {
-	target service.WakeTarget
+	target store.WakeTarget
 	// parent is the span (W3C traceparent) in whose trace the workflow starts, "" if absent.
 	parent string
 	// told is the attempt that the wake of a delivery tells of, nil to load everything.
-	told *service.AttemptedDelivery
+	told *store.AttemptedDelivery
 	// since is when it was last asked for.
 	since time.Time
 }
 
 // wakeKey identifies a wake's workflow.
 type wakeKey struct {
-	kind service.TargetKind
+	kind store.TargetKind
 	id   string
 }
 
-func keyOf(target service.WakeTarget) wakeKey { return wakeKey{target.Kind, target.ID} }
+func keyOf(target store.WakeTarget) wakeKey { return wakeKey{target.Kind, target.ID} }
 
 // merge makes w the wake of both. The first trace is kept, and the last attempt is told
 // unless one of them tells nothing.
@@ -53,11 +53,11 @@ const (
 	urgencyClasses                // their number
 )
 
-func urgencyOf(target service.WakeTarget) urgency {
+func urgencyOf(target store.WakeTarget) urgency {
 	switch {
 	case target.Swept:
 		return urgencySwept
-	case target.Kind == service.TargetWebhook:
+	case target.Kind == store.TargetWebhook:
 		return urgentAddress
 	default:
 		return urgentRecord

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"millwright/service"
+	"millwright/service/store"
 )
 
 // wakesOf returns wakes of work orders from names such as "a1": the organization's letter
@@ -15,12 +15,12 @@ import (
 func wakesOf(names string) []wake {
 	var wakes []wake
 	for name := range strings.FieldsSeq(names) {
-		target := service.WakeTarget{Kind: service.TargetWorkOrder}
+		target := store.WakeTarget{Kind: store.TargetWorkOrder}
 		if rest, swept := strings.CutPrefix(name, "~"); swept {
 			name, target.Swept = rest, true
 		}
 		if rest, address := strings.CutPrefix(name, "@"); address {
-			name, target.Kind = rest, service.TargetWebhook
+			name, target.Kind = rest, store.TargetWebhook
 		}
 		target.ID, target.OrganizationID = name, name[:1]
 		wakes = append(wakes, wake{target: target})
@@ -118,10 +118,10 @@ func TestFullQueueOfManyOrganizationsStaysFair(t *testing.T) {
 
 func TestMergedWakesCarryWhatEachCarried(t *testing.T) {
 	now := time.Now()
-	attempt := func(n int, start bool) *service.AttemptedDelivery {
-		return &service.AttemptedDelivery{Start: start, Signal: service.AttemptSignal{Number: n}}
+	attempt := func(n int, start bool) *store.AttemptedDelivery {
+		return &store.AttemptedDelivery{Start: start, Signal: store.AttemptSignal{Number: n}}
 	}
-	first := wake{parent: "first", told: attempt(1, true), since: now, target: service.WakeTarget{Swept: true}}
+	first := wake{parent: "first", told: attempt(1, true), since: now, target: store.WakeTarget{Swept: true}}
 	first.merge(wake{parent: "second", told: attempt(2, false), since: now.Add(time.Second)})
 	if first.parent != "first" || first.told.Signal.Number != 2 || !first.told.Start || first.target.Swept || !first.since.After(now) {
 		t.Errorf("merged %+v, told %+v", first, first.told)
@@ -133,7 +133,7 @@ func TestMergedWakesCarryWhatEachCarried(t *testing.T) {
 			t.Errorf("%s loads everything, merged it tells %+v", name, w[0].told)
 		}
 	}
-	if keys := []wakeKey{keyOf(workOrder(1)), keyOf(service.WakeTarget{Kind: service.TargetWorkOrder, ID: "wo_1", OrganizationID: "org_1", Swept: true})}; len(slices.Compact(keys)) != 1 {
+	if keys := []wakeKey{keyOf(workOrder(1)), keyOf(store.WakeTarget{Kind: store.TargetWorkOrder, ID: "wo_1", OrganizationID: "org_1", Swept: true})}; len(slices.Compact(keys)) != 1 {
 		t.Errorf("one workflow has the keys %v", keys)
 	}
 }

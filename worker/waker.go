@@ -11,7 +11,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"millwright/service"
+	"millwright/service/store"
 	"millwright/telemetry"
 	"millwright/workflows"
 )
@@ -99,15 +99,15 @@ func (w *Waker) newLane(ctx context.Context, senders, pause int) *lane {
 	return l
 }
 
-func (w *Waker) laneOf(target service.WakeTarget) *lane {
-	if target.Kind == service.TargetWebhook {
+func (w *Waker) laneOf(target store.WakeTarget) *lane {
+	if target.Kind == store.TargetWebhook {
 		return w.webhooks
 	}
 	return w.records
 }
 
 // Wake wakes the targets' workflows soon. It never blocks and never fails.
-func (w *Waker) Wake(targets ...service.WakeTarget) {
+func (w *Waker) Wake(targets ...store.WakeTarget) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, target := range targets {
@@ -118,9 +118,9 @@ func (w *Waker) Wake(targets ...service.WakeTarget) {
 // WakeIn is Wake, and workflows that it starts belong to the context's trace. Of
 // merged wakes the first trace is kept. An address's workflow serves many calls
 // at once, so it belongs to no trace.
-func (w *Waker) WakeIn(ctx context.Context, targets ...service.WakeTarget) {
+func (w *Waker) WakeIn(ctx context.Context, targets ...store.WakeTarget) {
 	parent := ""
-	if current := service.TraceParent(ctx); current != nil {
+	if current := store.TraceParent(ctx); current != nil {
 		parent = *current
 	}
 	w.mu.Lock()
@@ -133,11 +133,11 @@ func (w *Waker) WakeIn(ctx context.Context, targets ...service.WakeTarget) {
 // NotifyAttempts wakes delivery workflows by a signal with the attempt.
 // Of merged attempts the last is told, and a wake that tells nothing has the workflow load
 // everything.
-func (w *Waker) NotifyAttempts(deliveries ...service.AttemptedDelivery) {
+func (w *Waker) NotifyAttempts(deliveries ...store.AttemptedDelivery) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, d := range deliveries {
-		target := service.WakeTarget{Kind: service.TargetDelivery, ID: d.DeliveryID, OrganizationID: d.OrganizationID}
+		target := store.WakeTarget{Kind: store.TargetDelivery, ID: d.DeliveryID, OrganizationID: d.OrganizationID}
 		w.wake(wake{target: target, parent: d.TraceParent, told: &d})
 	}
 }
@@ -147,7 +147,7 @@ func (w *Waker) NotifyAttempts(deliveries ...service.AttemptedDelivery) {
 func (w *Waker) wake(next wake) {
 	l, key := w.laneOf(next.target), keyOf(next.target)
 	next.since = time.Now()
-	if next.target.Kind == service.TargetWebhook {
+	if next.target.Kind == store.TargetWebhook {
 		next.parent = ""
 	}
 	following, cooling := l.coolingDown[key]
@@ -201,7 +201,7 @@ func (w *Waker) run(ctx context.Context, l *lane) {
 			return
 		}
 		began := time.Now()
-		attempt, cancel := context.WithTimeout(service.WithTraceParent(ctx, next.parent), wakeTimeout)
+		attempt, cancel := context.WithTimeout(store.WithTraceParent(ctx, next.parent), wakeTimeout)
 		err := w.send(attempt, next, priority)
 		cancel()
 		w.report(err)
@@ -248,9 +248,9 @@ func (w *Waker) next(l *lane) (next wake, priority temporal.Priority, ok bool) {
 
 // priorityOf returns the priority of a target's workflow that is started while others of its
 // organization are queued. An address's workflow lives too long for a low one.
-func priorityOf(target service.WakeTarget, others int) temporal.Priority {
+func priorityOf(target store.WakeTarget, others int) temporal.Priority {
 	priority := temporal.Priority{FairnessKey: target.OrganizationID}
-	if target.Kind != service.TargetWebhook && (target.Swept || others > recordsAtHand) {
+	if target.Kind != store.TargetWebhook && (target.Swept || others > recordsAtHand) {
 		priority.PriorityKey = lowPriority
 	}
 	return priority
@@ -297,26 +297,26 @@ func (w *Waker) send(ctx context.Context, next wake, priority temporal.Priority)
 }
 
 // startOf is how the workflow of the target is started.
-func startOf(target service.WakeTarget) (name string, options client.StartWorkflowOptions, arguments []any) {
+func startOf(target store.WakeTarget) (name string, options client.StartWorkflowOptions, arguments []any) {
 	arguments = []any{target.ID}
 	switch target.Kind {
-	case service.TargetWebhook:
+	case store.TargetWebhook:
 		name, options.ID = workflows.WebhookAddressName, workflows.WebhookAddressID(target.ID)
 		options.TaskQueue = workflows.TaskQueueWebhooks
 		options.StaticSummary = "Deliveries to " + target.ID
 		arguments = append(arguments, workflows.AddressRun{})
 		options.TypedSearchAttributes = temporal.NewSearchAttributes(workflows.AttributeWebhookAddress.ValueSet(target.ID))
-	case service.TargetDelivery:
+	case store.TargetDelivery:
 		name, options.ID = workflows.DeliveryName, workflows.DeliveryID(target.ID)
 		options.TaskQueue = workflows.TaskQueueDeliveries
 		options.StaticSummary = "Retries of " + target.ID
 		arguments = append(arguments, workflows.DeliveryRun{})
-	case service.TargetWorkOrder:
+	case store.TargetWorkOrder:
 		name, options.ID = workflows.WorkOrderName, workflows.WorkOrderID(target.ID)
 		options.TaskQueue = workflows.TaskQueueRecords
 		options.StaticSummary = "Work order " + target.ID
 		options.TypedSearchAttributes = temporal.NewSearchAttributes(workflows.AttributeRecordID.ValueSet(target.ID))
-	case service.TargetFeedback:
+	case store.TargetFeedback:
 		name, options.ID = workflows.FeedbackName, workflows.FeedbackID(target.ID)
 		options.TaskQueue = workflows.TaskQueueRecords
 		options.StaticSummary = "Feedback " + target.ID

@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.temporal.io/sdk/client"
 
-	"millwright/service"
+	"millwright/service/store"
 )
 
 func TestWakesAreCounted(t *testing.T) {
@@ -69,7 +69,7 @@ func (c *tracedTemporal) SignalWithStartWorkflow(
 func TestWakesCarryTheTraceOfTheirCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := func(trace string) context.Context {
-			return service.WithTraceParent(t.Context(), "00-"+trace+"2f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+			return store.WithTraceParent(t.Context(), "00-"+trace+"2f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
 		}
 		c := &tracedTemporal{traces: map[string][]string{}}
 		w := NewWaker(t.Context(), c, quiet)
@@ -82,7 +82,7 @@ func TestWakesCarryTheTraceOfTheirCall(t *testing.T) {
 		<-time.After(wakeCooldown) // on the bubble's clock
 		synctest.Wait()
 		w.Wake(workOrder(1))
-		w.WakeIn(in("dddd"), service.WakeTarget{Kind: service.TargetDelivery, ID: "dlv_1"})
+		w.WakeIn(in("dddd"), store.WakeTarget{Kind: store.TargetDelivery, ID: "dlv_1"})
 		w.Stop(t.Context())
 		if got := strings.Join(c.traces["work-order/wo_1"], " "); got != "aaaa bbbb 0000" {
 			t.Errorf("the work order was woken in the traces %s", got)

@@ -17,7 +17,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"millwright/service"
+	"millwright/service/store"
 	"millwright/workflows"
 )
 
@@ -94,12 +94,12 @@ func (g gate) wait(ctx context.Context) error {
 	}
 }
 
-func webhook(n int) service.WakeTarget {
-	return service.WakeTarget{Kind: service.TargetWebhook, ID: fmt.Sprintf("whk_%d", n)}
+func webhook(n int) store.WakeTarget {
+	return store.WakeTarget{Kind: store.TargetWebhook, ID: fmt.Sprintf("whk_%d", n)}
 }
 
-func workOrder(n int) service.WakeTarget {
-	return service.WakeTarget{Kind: service.TargetWorkOrder, ID: fmt.Sprintf("wo_%d", n)}
+func workOrder(n int) store.WakeTarget {
+	return store.WakeTarget{Kind: store.TargetWorkOrder, ID: fmt.Sprintf("wo_%d", n)}
 }
 
 // occupy gives each webhook sender a wake to block on.
@@ -113,17 +113,17 @@ func occupy(w *Waker) {
 func TestWakeStartsOrSignalsTheWorkflow(t *testing.T) {
 	tests := []struct {
 		name     string
-		target   service.WakeTarget
+		target   store.WakeTarget
 		id       string
 		workflow string
 		queue    string
 		summary  string
 		run      []any // arguments after the id
 	}{
-		{"an address", service.WakeTarget{Kind: service.TargetWebhook, ID: "whk_1"}, "webhook-address/whk_1", "WebhookAddress", "millwright-webhooks", "Deliveries to whk_1", []any{workflows.AddressRun{}}},
-		{"a failing delivery", service.WakeTarget{Kind: service.TargetDelivery, ID: "dlv_1"}, "delivery/dlv_1", "Delivery", "millwright-deliveries", "Retries of dlv_1", []any{workflows.DeliveryRun{}}},
-		{"a work order", service.WakeTarget{Kind: service.TargetWorkOrder, ID: "wo_1"}, "work-order/wo_1", "WorkOrder", "millwright-records", "Work order wo_1", nil},
-		{"feedback", service.WakeTarget{Kind: service.TargetFeedback, ID: "iss_1"}, "feedback/iss_1", "Feedback", "millwright-records", "Feedback iss_1", nil},
+		{"an address", store.WakeTarget{Kind: store.TargetWebhook, ID: "whk_1"}, "webhook-address/whk_1", "WebhookAddress", "millwright-webhooks", "Deliveries to whk_1", []any{workflows.AddressRun{}}},
+		{"a failing delivery", store.WakeTarget{Kind: store.TargetDelivery, ID: "dlv_1"}, "delivery/dlv_1", "Delivery", "millwright-deliveries", "Retries of dlv_1", []any{workflows.DeliveryRun{}}},
+		{"a work order", store.WakeTarget{Kind: store.TargetWorkOrder, ID: "wo_1"}, "work-order/wo_1", "WorkOrder", "millwright-records", "Work order wo_1", nil},
+		{"feedback", store.WakeTarget{Kind: store.TargetFeedback, ID: "iss_1"}, "feedback/iss_1", "Feedback", "millwright-records", "Feedback iss_1", nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -159,10 +159,10 @@ func TestWakeStartsOrSignalsTheWorkflow(t *testing.T) {
 }
 
 // startAttributes are the search attributes that workflows start with.
-var startAttributes = map[service.TargetKind]temporal.SearchAttributeKeyKeyword{
-	service.TargetWebhook:   workflows.AttributeWebhookAddress,
-	service.TargetWorkOrder: workflows.AttributeRecordID,
-	service.TargetFeedback:  workflows.AttributeRecordID,
+var startAttributes = map[store.TargetKind]temporal.SearchAttributeKeyKeyword{
+	store.TargetWebhook:   workflows.AttributeWebhookAddress,
+	store.TargetWorkOrder: workflows.AttributeRecordID,
+	store.TargetFeedback:  workflows.AttributeRecordID,
 }
 
 func TestQueuedWakesOfOneWorkflowAreMerged(t *testing.T) {
@@ -174,7 +174,7 @@ func TestQueuedWakesOfOneWorkflowAreMerged(t *testing.T) {
 		for range 1000 {
 			w.Wake(webhook(1), webhook(2), webhook(1))
 		}
-		w.Wake(service.WakeTarget{Kind: service.TargetDelivery, ID: "whk_1"}) // a different workflow with the same id
+		w.Wake(store.WakeTarget{Kind: store.TargetDelivery, ID: "whk_1"}) // a different workflow with the same id
 		close(open)
 		w.Stop(t.Context())
 		for _, id := range []string{"webhook-address/whk_1", "webhook-address/whk_2", "delivery/whk_1"} {
@@ -208,7 +208,7 @@ func TestThousandsOfNewWorkOrdersDelayNoAddress(t *testing.T) {
 		c := &fakeTemporal{respond: open.wait}
 		w := NewWaker(t.Context(), c, quiet)
 		for n := range maxQueued + 5000 {
-			w.Wake(workOrder(n), service.WakeTarget{Kind: service.TargetFeedback, ID: fmt.Sprintf("iss_%d", n)})
+			w.Wake(workOrder(n), store.WakeTarget{Kind: store.TargetFeedback, ID: fmt.Sprintf("iss_%d", n)})
 		}
 		synctest.Wait()
 		if n := len(c.ids()); n != recordSenders {
@@ -234,7 +234,7 @@ func TestThousandsOfNewWorkOrdersDelayNoAddress(t *testing.T) {
 func TestBurstOfNewWorkOrdersIsSlowedDown(t *testing.T) {
 	const took = 50 * time.Millisecond
 	for name, test := range map[string]struct {
-		wake func(n int) service.WakeTarget
+		wake func(n int) store.WakeTarget
 		many int
 		want int // sent in the first second
 	}{
@@ -249,7 +249,7 @@ func TestBurstOfNewWorkOrdersIsSlowedDown(t *testing.T) {
 					return nil
 				}}
 				w := NewWaker(t.Context(), c, quiet)
-				burst := make([]service.WakeTarget, test.many)
+				burst := make([]store.WakeTarget, test.many)
 				for n := range burst {
 					burst[n] = test.wake(n)
 				}
@@ -635,10 +635,10 @@ func TestWakerIsSafeForConcurrentUse(t *testing.T) {
 }
 
 func TestWorkflowsAreToldOfAttempts(t *testing.T) {
-	told := func(number int, start bool) service.AttemptedDelivery {
-		return service.AttemptedDelivery{DeliveryID: "dlv_1", Start: start, Signal: service.AttemptSignal{Number: number, Result: "500"}}
+	told := func(number int, start bool) store.AttemptedDelivery {
+		return store.AttemptedDelivery{DeliveryID: "dlv_1", Start: start, Signal: store.AttemptSignal{Number: number, Result: "500"}}
 	}
-	target := service.WakeTarget{Kind: service.TargetDelivery, ID: "dlv_1"}
+	target := store.WakeTarget{Kind: store.TargetDelivery, ID: "dlv_1"}
 	for name, tt := range map[string]struct {
 		wake func(w *Waker)
 		// want is the last call: its signal, the number told and whether it starts the workflow.
@@ -663,7 +663,7 @@ func TestWorkflowsAreToldOfAttempts(t *testing.T) {
 					t.Fatalf("%d wakes, want 1", len(c.calls))
 				}
 				got := c.calls[0].signal
-				if a, ok := c.calls[0].argument.(service.AttemptSignal); ok {
+				if a, ok := c.calls[0].argument.(store.AttemptSignal); ok {
 					got += fmt.Sprintf(" %d", a.Number)
 				}
 				if c.calls[0].workflow != nil {

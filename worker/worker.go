@@ -15,6 +15,8 @@ import (
 
 	"millwright/activities"
 	"millwright/service"
+	"millwright/service/store"
+	"millwright/service/upkeep"
 	"millwright/workflows"
 )
 
@@ -23,7 +25,7 @@ type Options struct {
 	Client    client.Client
 	Namespace string
 	Service   *service.Service
-	Waker     service.Waker
+	Waker     store.Waker
 	Sender    activities.Sender
 	// Mailer sends notices and sign-in links by e-mail; with nil notices stay in the console's inbox.
 	Mailer activities.Mailer
@@ -135,7 +137,7 @@ func registerActivities(o Options, notices *activities.Notices, main, webhooks, 
 	}
 	sweeper := &activities.Sweeper{Service: o.Service, Waker: o.Waker, Grace: o.SweepEvery, Open: openWorkflows{o.Client}, Instrumentation: instrumentation}
 	housekeeper := &activities.Housekeeper{
-		Service: o.Service, Now: now, BatchSize: service.RemovalBatch, Interval: activities.HousekeepingInterval, Instrumentation: instrumentation,
+		Service: o.Service, Now: now, BatchSize: upkeep.RemovalBatch, Interval: activities.HousekeepingInterval, Instrumentation: instrumentation,
 	}
 	sweeper.Register(main)
 	housekeeper.Register(main)

@@ -12,12 +12,12 @@ import (
 
 	"millwright/activities"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/webhooks"
 )
 
 // addressActivities are the activities of the WebhookAddress workflow, real and fake.
 type addressActivities interface {
-	LoadAddress(ctx context.Context, id string) (service.AddressState, error)
+	LoadAddress(ctx context.Context, id string) (webhooks.AddressState, error)
 	TurnOffIfUnsuccessful(ctx context.Context, id string) (bool, error)
 	WarnOfFailing(ctx context.Context, id string) (bool, error)
 	DisableAddress(ctx context.Context, id, reason string) error
@@ -39,7 +39,7 @@ type addressHarness struct {
 	harness
 	// state is the address's row. Due is true if a dispatch has something to do; a dispatch
 	// clears it unless it leaves more.
-	state service.AddressState
+	state webhooks.AddressState
 	// acts are the calls of other activities, with their arguments.
 	acts  []string
 	loads []time.Duration
@@ -55,7 +55,7 @@ type addressHarness struct {
 
 func newAddressHarness(t *testing.T, dispatch func(number int) (activities.DispatchResult, error)) *addressHarness {
 	h := &addressHarness{harness: newHarness(t), dispatch: dispatch}
-	h.state = service.AddressState{WebhookID: webhookID, OrganizationID: organizationID, IntegrationID: integrationID, Enabled: true, Due: true}
+	h.state = webhooks.AddressState{WebhookID: webhookID, OrganizationID: organizationID, IntegrationID: integrationID, Enabled: true, Due: true}
 	h.delete("24h")
 	return h
 }
@@ -67,7 +67,7 @@ func (h *addressHarness) delete(at string) {
 }
 
 // become plans a change of the address's row, and a wake.
-func (h *addressHarness) become(at string, change func(*service.AddressState)) {
+func (h *addressHarness) become(at string, change func(*webhooks.AddressState)) {
 	h.change(at, func() { change(&h.state) })
 	h.signal(SignalWake, at)
 }
@@ -104,13 +104,13 @@ func (h *addressHarness) run() error {
 }
 
 // LoadAddress returns the row.
-func (h *addressHarness) LoadAddress(_ context.Context, _ string) (service.AddressState, error) {
+func (h *addressHarness) LoadAddress(_ context.Context, _ string) (webhooks.AddressState, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.loads = append(h.loads, h.now())
 	if len(h.loads) == maxCalls {
 		h.t.Errorf("the workflow loops at %v", h.now())
-		return service.AddressState{}, nil
+		return webhooks.AddressState{}, nil
 	}
 	state := h.state
 	state.LoadedAt = models.TimeOf(h.env.Now())
@@ -208,7 +208,7 @@ func (h *addressHarness) DispatchPending(_ context.Context, id string) (activiti
 	h.dispatches = append(h.dispatches, h.now())
 	if len(h.dispatches) == maxCalls {
 		h.t.Errorf("the workflow loops at %v", h.now())
-		h.state = service.AddressState{}
+		h.state = webhooks.AddressState{}
 	}
 	result, err := h.dispatch(len(h.dispatches))
 	if err == nil {

@@ -6,7 +6,7 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"millwright/service"
+	"millwright/service/webhooks"
 )
 
 // The values of the search attribute AddressStatus.
@@ -16,7 +16,7 @@ const (
 	addressOff     = "off"
 )
 
-func addressStatus(s service.AddressState) string {
+func addressStatus(s webhooks.AddressState) string {
 	switch {
 	case !s.Enabled:
 		return addressOff
@@ -49,7 +49,7 @@ func (a *address) show(ctx workflow.Context) error {
 }
 
 // addressDetails is what the Temporal UI shows of an address, in Markdown.
-func addressDetails(s service.AddressState) string {
+func addressDetails(s webhooks.AddressState) string {
 	var lines []string
 	line := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)+"\n") }
 	line("**%s** as of %s\n", addressStatus(s), s.LoadedAt)
@@ -82,7 +82,7 @@ func addressDetails(s service.AddressState) string {
 
 // count writes a number that is counted up to a limit.
 func count(n int) string {
-	if n >= service.MaxAddressCount {
+	if n >= webhooks.MaxAddressCount {
 		return fmt.Sprintf("%d or more", n)
 	}
 	return fmt.Sprint(n)

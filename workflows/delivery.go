@@ -10,7 +10,8 @@ import (
 
 	"millwright/activities"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/store"
+	"millwright/service/webhooks"
 )
 
 // Delivery shows a delivery from its first failed attempt until it is delivered, skipped
@@ -52,7 +53,7 @@ type delivery struct {
 	state activities.LoadedDelivery
 	// shown is what the search attributes say, lastSignal the last attempt that a load covered.
 	shown      shownDelivery
-	lastSignal service.AttemptSignal
+	lastSignal store.AttemptSignal
 	// overdue counts the looks at the delivery since it was due.
 	overdue   int
 	cancelled workflow.Channel
@@ -184,7 +185,7 @@ func (d *delivery) check(ctx workflow.Context) error {
 
 func (d *delivery) read(ctx workflow.Context, summary, activity string) error {
 	drainSignals(d.wakes)
-	for a := (service.AttemptSignal{}); d.attempted.ReceiveAsync(&a); a = (service.AttemptSignal{}) {
+	for a := (store.AttemptSignal{}); d.attempted.ReceiveAsync(&a); a = (store.AttemptSignal{}) {
 		d.lastSignal = a
 	}
 	take := d.beginLoad()
@@ -229,7 +230,7 @@ func (d *delivery) take(state activities.LoadedDelivery) {
 // everything that changed; otherwise the delivery is loaded.
 func (d *delivery) takeAttempts(ctx workflow.Context) error {
 	for {
-		var a service.AttemptSignal
+		var a store.AttemptSignal
 		if !d.attempted.ReceiveAsync(&a) {
 			return nil
 		}
@@ -242,7 +243,7 @@ func (d *delivery) takeAttempts(ctx workflow.Context) error {
 		state := d.state
 		state.Attempts, state.Status, state.NextAttemptAt, state.LoadedAt = a.Number, a.Status, a.NextAttemptAt, a.RecordedAt
 		state.LastResult = a.Result
-		state.Made = append(state.Made[:len(state.Made):len(state.Made)], service.AttemptMade{Number: a.Number, At: a.At, Result: a.Result})
+		state.Made = append(state.Made[:len(state.Made):len(state.Made)], webhooks.AttemptMade{Number: a.Number, At: a.At, Result: a.Result})
 		d.take(state)
 	}
 }

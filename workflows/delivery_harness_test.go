@@ -14,7 +14,8 @@ import (
 
 	"millwright/activities"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/store"
+	"millwright/service/webhooks"
 )
 
 // retention is the time for which the test's event is kept (spec section 8).
@@ -46,7 +47,7 @@ type deliveryHarness struct {
 	// if it never makes one, mute if its signals are lost.
 	asleep, stuck, mute bool
 
-	row        service.DeliveryState
+	row        webhooks.DeliveryState
 	gone       bool // its retention ended and the row was removed
 	addressOff bool
 	unreadable bool // the integration may no longer read the record
@@ -65,7 +66,7 @@ type attempt struct {
 // newDeliveryHarness returns a harness whose delivery failed its first attempt.
 func newDeliveryHarness(t reporter) *deliveryHarness {
 	h := &deliveryHarness{harness: newHarness(t)}
-	h.row = service.DeliveryState{
+	h.row = webhooks.DeliveryState{
 		DeliveryID: deliveryID, WebhookID: webhookID, IntegrationID: integrationID, OrganizationID: organizationID,
 		RecordID: recordID, EventID: eventID, EventType: models.EventWorkOrderCreated,
 		Status: models.DeliveryPending, CreatedAt: models.TimeOf(began), KeptUntil: models.TimeOf(began.Add(retention)),
@@ -121,7 +122,7 @@ func (h *deliveryHarness) planAttempt() {
 
 // dispatch makes the attempt that is due at the time, unless that is no longer so. It
 // returns what the workflow is told.
-func (h *deliveryHarness) dispatch(due models.Time) *service.AttemptSignal {
+func (h *deliveryHarness) dispatch(due models.Time) *store.AttemptSignal {
 	now := h.env.Now()
 	if h.gone || h.asleep || h.stuck || h.row.Status != models.DeliveryRetrying || !h.row.NextAttemptAt.Equal(due.Time) || h.down != nil && h.down(now.Sub(began)) {
 		return nil
@@ -141,7 +142,7 @@ func (h *deliveryHarness) dispatch(due models.Time) *service.AttemptSignal {
 	h.attempts = append(h.attempts, attempt{now.Sub(began), due.Sub(began), accepted})
 	h.record(now, accepted)
 	h.planAttempt()
-	return &service.AttemptSignal{
+	return &store.AttemptSignal{
 		Number: number, Result: strconv.Itoa(*h.row.LastStatus), At: models.TimeOf(now), Status: h.row.Status,
 		NextAttemptAt: h.row.NextAttemptAt, RecordedAt: models.TimeOf(now),
 	}
@@ -228,11 +229,11 @@ func (h *deliveryHarness) record(now time.Time, accepted bool) {
 	if accepted {
 		code = 204
 	}
-	made := service.Attempt{Number: h.row.Attempts + 1, Before: h.row.AttemptsBefore, Status: code}
+	made := webhooks.Attempt{Number: h.row.Attempts + 1, Before: h.row.AttemptsBefore, Status: code}
 	next := made.NextStatus(models.DefaultRetrySchedule, models.TimeOf(now))
 	h.row.Attempts, h.row.LastStatus = made.Number, &code
 	h.row.Status, h.row.NextAttemptAt = next.Status, next.Next
-	h.row.Made = append(slices.Clone(h.row.Made), service.AttemptMade{Number: made.Number, At: models.TimeOf(now), Result: strconv.Itoa(code)})
+	h.row.Made = append(slices.Clone(h.row.Made), webhooks.AttemptMade{Number: made.Number, At: models.TimeOf(now), Result: strconv.Itoa(code)})
 }
 
 // wantAttempts checks when the attempts were made, including the first at 0.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/store"
 )
 
 // The retry schedule of spec section 6: attempts at 0, then 1m, 5m, 30m, 2h, 6h,
@@ -377,8 +377,8 @@ func TestLostSignalsOfAttempts(t *testing.T) {
 		h.change("30s", func() { h.mute = true })
 		h.change("65s", func() { h.mute = false }) // before the timer ends
 		h.change("66s", func() {
-			h.env.SignalWorkflow(SignalAttempted, &service.AttemptSignal{Number: 1, Result: "503", Status: models.DeliveryRetrying})
-			h.env.SignalWorkflow(SignalAttempted, &service.AttemptSignal{Number: 5, Result: "204", Status: models.DeliveryDelivered})
+			h.env.SignalWorkflow(SignalAttempted, &store.AttemptSignal{Number: 1, Result: "503", Status: models.DeliveryRetrying})
+			h.env.SignalWorkflow(SignalAttempted, &store.AttemptSignal{Number: 5, Result: "204", Status: models.DeliveryDelivered})
 		})
 		h.run()
 		h.wantAttempts(wholeSchedule)

@@ -9,7 +9,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/webhooks"
 )
 
 // shownDelivery are the search attributes of a delivery that change.
@@ -51,7 +51,7 @@ func (d *delivery) show(ctx workflow.Context) error {
 }
 
 // lastResult is the last attempt's status code, or the class of its error.
-func lastResult(s service.DeliveryState) string {
+func lastResult(s webhooks.DeliveryState) string {
 	switch {
 	case s.LastResult != "":
 		return s.LastResult
@@ -65,12 +65,12 @@ func lastResult(s service.DeliveryState) string {
 }
 
 // attemptName names the next attempt with the result of the one before.
-func attemptName(s service.DeliveryState) string {
+func attemptName(s webhooks.DeliveryState) string {
 	return fmt.Sprintf("attempt %d of %d, after %s", s.Attempts+1, s.AttemptsBefore+s.Planned, lastResult(s))
 }
 
 // deliveryDetails is what the Temporal UI shows of a delivery, in Markdown.
-func deliveryDetails(s service.DeliveryState) string {
+func deliveryDetails(s webhooks.DeliveryState) string {
 	var lines []string
 	line := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)+"\n") }
 	line("**%s** as of %s\n", s.Status, s.LoadedAt)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/webhooks"
 )
 
 func TestOperatorsSeeADeliverysState(t *testing.T) {
@@ -78,7 +78,7 @@ func TestOperatorsSeeADeliverysState(t *testing.T) {
 func TestDeliveryDetails(t *testing.T) {
 	code, problem := 503, "The receiver did not respond within 10 seconds."
 	next := models.TimeOf(began.Add(time.Minute))
-	made := []service.AttemptMade{{Number: 1, At: models.TimeOf(began), Result: problem}, {Number: 2, At: models.TimeOf(began.Add(time.Second)), Result: "503"}}
+	made := []webhooks.AttemptMade{{Number: 1, At: models.TimeOf(began), Result: problem}, {Number: 2, At: models.TimeOf(began.Add(time.Second)), Result: "503"}}
 	about := `
 - event ` + eventID + `, work_order.created
 - record ` + recordID + `
@@ -92,27 +92,27 @@ func TestDeliveryDetails(t *testing.T) {
 `
 	tests := []struct {
 		name  string
-		state service.DeliveryState
+		state webhooks.DeliveryState
 		want  string
 	}{
 		{
 			"retrying after a response",
-			service.DeliveryState{Status: models.DeliveryRetrying, Attempts: 2, LastStatus: &code, NextAttemptAt: &next, Made: made},
+			webhooks.DeliveryState{Status: models.DeliveryRetrying, Attempts: 2, LastStatus: &code, NextAttemptAt: &next, Made: made},
 			"**retrying** as of 2026-03-02T09:00:02.000Z\n" + about + "- attempt 3 of 8, after 503: at 2026-03-02T09:01:00.000Z\n" + table,
 		},
 		{
 			"retrying without a response",
-			service.DeliveryState{Status: models.DeliveryRetrying, Attempts: 1, LastError: &problem, LastResult: "timeout", NextAttemptAt: &next},
+			webhooks.DeliveryState{Status: models.DeliveryRetrying, Attempts: 1, LastError: &problem, LastResult: "timeout", NextAttemptAt: &next},
 			"**retrying** as of 2026-03-02T09:00:02.000Z\n" + about + "- attempt 2 of 8, after timeout: at 2026-03-02T09:01:00.000Z\n",
 		},
 		{
 			"failed",
-			service.DeliveryState{Status: models.DeliveryFailed, Attempts: 8, LastStatus: &code},
+			webhooks.DeliveryState{Status: models.DeliveryFailed, Attempts: 8, LastStatus: &code},
 			"**failed** as of 2026-03-02T09:00:02.000Z\n" + about + "- no more attempts; the update `redeliver` tries again until 2026-03-02T10:00:00.000Z\n",
 		},
 		{
 			"held",
-			service.DeliveryState{Status: models.DeliveryHeld, Attempts: 1},
+			webhooks.DeliveryState{Status: models.DeliveryHeld, Attempts: 1},
 			"**held** as of 2026-03-02T09:00:02.000Z\n" + about + "- its address is off; turning that on releases it until 2026-03-02T10:00:00.000Z\n",
 		},
 	}

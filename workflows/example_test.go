@@ -9,7 +9,8 @@ import (
 
 	"millwright/activities"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/store"
+	"millwright/service/webhooks"
 )
 
 // Start here: how to test a workflow with Temporal's test suite. The clock is
@@ -22,7 +23,7 @@ func TestExample(t *testing.T) {
 
 	// Mock the activities: the first attempt has failed.
 	inAMinute := models.TimeOf(began.Add(time.Minute))
-	retrying := activities.LoadedDelivery{DeliveryState: service.DeliveryState{
+	retrying := activities.LoadedDelivery{DeliveryState: webhooks.DeliveryState{
 		DeliveryID: deliveryID, Status: models.DeliveryRetrying, Attempts: 1, NextAttemptAt: &inAMinute,
 		KeptUntil: models.TimeOf(began.Add(models.EventRetention)), LoadedAt: models.TimeOf(began),
 	}}
@@ -32,7 +33,7 @@ func TestExample(t *testing.T) {
 	// Plan what happens while the workflow runs, then run it to its end: the dispatcher
 	// reports that the second attempt succeeded.
 	env.RegisterDelayedCallback(func() {
-		env.SignalWorkflow(SignalAttempted, service.AttemptSignal{Number: 2, Result: "204", Status: models.DeliveryDelivered, RecordedAt: inAMinute})
+		env.SignalWorkflow(SignalAttempted, store.AttemptSignal{Number: 2, Result: "204", Status: models.DeliveryDelivered, RecordedAt: inAMinute})
 	}, time.Minute)
 	env.ExecuteWorkflow(Delivery, deliveryID, DeliveryRun{})
 

@@ -5,7 +5,7 @@ import (
 
 	"millwright/activities"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/records"
 )
 
 // Feedback is the life of feedback from its creation until it is resolved: it shows each
@@ -24,7 +24,7 @@ func Feedback(ctx workflow.Context, feedbackID string, carried Carryover) error 
 
 type feedback struct {
 	recordWorkflow
-	state service.FeedbackState
+	state records.FeedbackState
 }
 
 func (f *feedback) run(ctx workflow.Context) error {
@@ -52,13 +52,13 @@ func (f *feedback) run(ctx workflow.Context) error {
 }
 
 // feedbackFinished reports whether the feedback is resolved or gone.
-func feedbackFinished(state service.FeedbackState) bool {
+func feedbackFinished(state records.FeedbackState) bool {
 	return state.ID == "" || state.Status == models.FeedbackResolved
 }
 
 // reload loads the feedback.
 func (f *feedback) reload(ctx workflow.Context) error {
-	f.state = service.FeedbackState{}
+	f.state = records.FeedbackState{}
 	if err := f.load(ctx, &f.state, activities.NameLoadFeedback); err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"millwright/activities"
-	"millwright/service"
+	"millwright/service/upkeep"
 )
 
 // HousekeepingRun is the argument of Housekeeping.
@@ -20,8 +20,8 @@ type HousekeepingRun struct {
 // Housekeeping removes expired rows, such as events after 30 days (spec section 8), and
 // makes what the next days need; it returns the counts. A schedule starts it each minute
 // unless it is open, and like the sweep it lasts almost an hour.
-func Housekeeping(ctx workflow.Context, run HousekeepingRun) (service.RemovalResult, error) {
-	var total service.RemovalResult
+func Housekeeping(ctx workflow.Context, run HousekeepingRun) (upkeep.RemovalResult, error) {
+	var total upkeep.RemovalResult
 	err := untilEnd(ctx, run.For, func(left time.Duration) error {
 		removed, err := housekeep(ctx, left)
 		total.Add(removed)
@@ -33,7 +33,7 @@ func Housekeeping(ctx workflow.Context, run HousekeepingRun) (service.RemovalRes
 
 // housekeep runs one activity, which returns after minutes. It is retried until it
 // succeeds: the next run would meet the same database.
-func housekeep(ctx workflow.Context, left time.Duration) (removed service.RemovalResult, err error) {
+func housekeep(ctx workflow.Context, left time.Duration) (removed upkeep.RemovalResult, err error) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		// A last removal may begin just before the activity's end.
 		StartToCloseTimeout: activities.MaxHousekeepingRun + activities.MaxRemoval + time.Minute,
@@ -46,7 +46,7 @@ func housekeep(ctx workflow.Context, left time.Duration) (removed service.Remova
 }
 
 // housekeepingDetails is what the Temporal UI shows of a Housekeeping.
-func housekeepingDetails(r service.RemovalResult) string {
+func housekeepingDetails(r upkeep.RemovalResult) string {
 	text := fmt.Sprintf("Removed %d partitions of days, %d revoked tokens, %d call counters, %d address leases, %d watermarks, %d deliveries of deleted addresses. Repositioned %d records below moved nodes.\n",
 		r.Partitions, r.RevokedTokens, r.RateCounters, r.Leases, r.Watermarks, r.Deliveries, r.Repositioned)
 	if r.More {

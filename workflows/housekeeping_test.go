@@ -12,12 +12,12 @@ import (
 	"go.temporal.io/sdk/testsuite"
 
 	"millwright/activities"
-	"millwright/service"
+	"millwright/service/upkeep"
 )
 
 // housekeepingActivities are the activities of the Housekeeping workflow, real and fake.
 type housekeepingActivities interface {
-	HousekeepForAWhile(ctx context.Context, duration time.Duration) (service.RemovalResult, error)
+	HousekeepForAWhile(ctx context.Context, duration time.Duration) (upkeep.RemovalResult, error)
 }
 
 var _, _ housekeepingActivities = (*activities.Housekeeper)(nil), (*housekeeper)(nil)
@@ -29,13 +29,13 @@ type housekeeper struct {
 	lefts []time.Duration
 }
 
-func (h *housekeeper) HousekeepForAWhile(_ context.Context, duration time.Duration) (service.RemovalResult, error) {
+func (h *housekeeper) HousekeepForAWhile(_ context.Context, duration time.Duration) (upkeep.RemovalResult, error) {
 	h.lefts = append(h.lefts, duration)
 	h.calls++
 	if h.calls <= h.failures {
-		return service.RemovalResult{}, errors.New("the database is unreachable")
+		return upkeep.RemovalResult{}, errors.New("the database is unreachable")
 	}
-	return service.RemovalResult{RevokedTokens: 10}, nil
+	return upkeep.RemovalResult{RevokedTokens: 10}, nil
 }
 
 func runHousekeeping(h *housekeeper, o *observer, run HousekeepingRun) *testsuite.TestWorkflowEnvironment {
@@ -60,7 +60,7 @@ func TestHousekeepingLastsAnHour(t *testing.T) {
 			t.Errorf("the durations are %v", h.lefts)
 		}
 	}
-	var removed service.RemovalResult
+	var removed upkeep.RemovalResult
 	if err := env.GetWorkflowResult(&removed); err != nil || removed.RevokedTokens != 10*(h.calls-2) {
 		t.Errorf("it returned %+v, %v after %d calls", removed, err, h.calls)
 	}
@@ -87,11 +87,11 @@ func TestHousekeepingTimeouts(t *testing.T) {
 }
 
 func TestHousekeepingDetails(t *testing.T) {
-	text := housekeepingDetails(service.RemovalResult{Partitions: 3, RevokedTokens: 33, RateCounters: 44, Leases: 55, Watermarks: 66, Deliveries: 77, Repositioned: 88})
+	text := housekeepingDetails(upkeep.RemovalResult{Partitions: 3, RevokedTokens: 33, RateCounters: 44, Leases: 55, Watermarks: 66, Deliveries: 77, Repositioned: 88})
 	if want := "Removed 3 partitions of days, 33 revoked tokens, 44 call counters, 55 address leases, 66 watermarks, 77 deliveries of deleted addresses. Repositioned 88 records below moved nodes.\n"; text != want {
 		t.Errorf("the details are %q", text)
 	}
-	if text := housekeepingDetails(service.RemovalResult{More: true}); !strings.Contains(text, "More rows have expired.") {
+	if text := housekeepingDetails(upkeep.RemovalResult{More: true}); !strings.Contains(text, "More rows have expired.") {
 		t.Errorf("the details do not mention that there is more: %q", text)
 	}
 }

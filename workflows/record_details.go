@@ -6,14 +6,14 @@ import (
 	"strings"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/records"
 )
 
 // shownTransitions bounds how many transitions the details list: the newest.
 const shownTransitions = 30
 
 // transitionText says the transition in one line, as in "open → in_progress, idn_…".
-func transitionText(t service.Transition) string {
+func transitionText(t records.Transition) string {
 	return fmt.Sprintf("%s → %s, %s", cmp.Or(t.From, "created"), t.To, t.By)
 }
 

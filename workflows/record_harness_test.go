@@ -16,15 +16,15 @@ import (
 
 	"millwright/activities"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/records"
 )
 
 // The activities of the WorkOrder and Feedback workflows, real and fake.
 type (
 	recordActivities interface {
-		LoadWorkOrder(ctx context.Context, id string, after models.Time) (service.WorkOrderState, error)
+		LoadWorkOrder(ctx context.Context, id string, after models.Time) (records.WorkOrderState, error)
 		RemindWorkOrder(ctx context.Context, id string, reminder models.Reminder, after models.Time) (activities.ReminderResult, error)
-		LoadFeedback(ctx context.Context, id string, after models.Time) (service.FeedbackState, error)
+		LoadFeedback(ctx context.Context, id string, after models.Time) (records.FeedbackState, error)
 		ReviewWorkOrder(ctx context.Context, action activities.RecordAction) (activities.RecordActionResult, error)
 		HoldWorkOrder(ctx context.Context, action activities.RecordAction) (activities.RecordActionResult, error)
 		ResumeWorkOrder(ctx context.Context, action activities.RecordAction) (activities.RecordActionResult, error)
@@ -66,7 +66,7 @@ type recordHarness struct {
 	workers     []string
 	consultants []string
 	managers    []string
-	transitions []service.Transition
+	transitions []records.Transition
 	actions     []activities.RecordAction
 	notices     []*notice
 	dirty       bool // not loaded since a write
@@ -162,7 +162,7 @@ func (h *recordHarness) setStatus(status models.WorkOrderStatus) {
 
 // move records the record's transition to the status.
 func (h *recordHarness) move(status string) {
-	t := service.Transition{At: *timeAt(h.now()), From: h.status, To: status, By: personID}
+	t := records.Transition{At: *timeAt(h.now()), From: h.status, To: status, By: personID}
 	if n := len(h.transitions); n > 0 {
 		t.At = t.At.After(h.transitions[n-1].At)
 	}
@@ -171,7 +171,7 @@ func (h *recordHarness) move(status string) {
 }
 
 // transitionsAfter returns the transitions after the time.
-func (h *recordHarness) transitionsAfter(after models.Time) (later []service.Transition) {
+func (h *recordHarness) transitionsAfter(after models.Time) (later []records.Transition) {
 	for _, t := range h.transitions {
 		if t.At.Time.After(after.Time) {
 			later = append(later, t)
@@ -303,17 +303,17 @@ func (h *recordHarness) mailWaiting() bool {
 }
 
 // LoadWorkOrder returns the row.
-func (h *recordHarness) LoadWorkOrder(_ context.Context, id string, after models.Time) (state service.WorkOrderState, err error) {
+func (h *recordHarness) LoadWorkOrder(_ context.Context, id string, after models.Time) (state records.WorkOrderState, err error) {
 	err = h.query(id, func() { state = h.workOrder(after); h.loaded() })
 	return state, err
 }
 
 // workOrder returns the row, an empty one if it is gone.
-func (h *recordHarness) workOrder(after models.Time) service.WorkOrderState {
+func (h *recordHarness) workOrder(after models.Time) records.WorkOrderState {
 	if h.gone {
-		return service.WorkOrderState{}
+		return records.WorkOrderState{}
 	}
-	return service.WorkOrderState{
+	return records.WorkOrderState{
 		ID: h.id, OrganizationID: organizationID, Dates: h.dates, Mail: h.mailWaiting(),
 		Reminders: h.reminders(), Transitions: h.transitionsAfter(after),
 	}
@@ -351,10 +351,10 @@ func (h *recordHarness) remind(reminder models.Reminder) {
 }
 
 // LoadFeedback returns the row.
-func (h *recordHarness) LoadFeedback(_ context.Context, id string, after models.Time) (state service.FeedbackState, err error) {
+func (h *recordHarness) LoadFeedback(_ context.Context, id string, after models.Time) (state records.FeedbackState, err error) {
 	err = h.query(id, func() {
 		if !h.gone {
-			state = service.FeedbackState{
+			state = records.FeedbackState{
 				ID: h.id, OrganizationID: organizationID, Status: models.FeedbackStatus(h.status), Mail: h.mailWaiting(),
 				Transitions: h.transitionsAfter(after),
 			}

@@ -7,7 +7,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/records"
 )
 
 // recordWorkflow is what WorkOrder and Feedback share: it loads a record when
@@ -28,7 +28,7 @@ type recordWorkflow struct {
 	cancelRequests    workflow.ReceiveChannel
 	cancelRequestedAt *models.Time
 	// transitions are the transitions that this run loaded, oldest first.
-	transitions []service.Transition
+	transitions []records.Transition
 	// mailPending is true if a load found waiting notices while mail was being
 	// sent, which may have missed them.
 	mailPending bool
@@ -98,7 +98,7 @@ func executeLocal(ctx workflow.Context, summary string, result any, activity str
 
 // loaded takes in what a load returned: it adds a marker to the timeline for each new
 // transition and starts mailing the notices.
-func (w *recordWorkflow) loaded(ctx workflow.Context, transitions []service.Transition, mail bool) {
+func (w *recordWorkflow) loaded(ctx workflow.Context, transitions []records.Transition, mail bool) {
 	w.loadedAt = models.TimeOf(workflow.Now(ctx))
 	for _, t := range transitions {
 		w.transitions = append(w.transitions, t)

@@ -11,14 +11,15 @@ import (
 
 	"millwright/activities"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/store"
+	"millwright/service/webhooks"
 	"millwright/worker"
 	"millwright/workflows"
 )
 
 // recordedAddress is an address in the recorder.
 type recordedAddress struct {
-	state      service.AddressState
+	state      webhooks.AddressState
 	dispatched int
 	// dispatch is what the first dispatch does, nil nothing.
 	dispatch func(*recordedAddress)
@@ -40,12 +41,12 @@ func playShown(ctx context.Context, r *recorder) (string, error) {
 	const id = "dlv_01jd8q4v6cf5e8hbbfwj0zq3ta"
 	r.failing(id)
 	for number := 1; number <= 3; number++ {
-		signal := service.AttemptSignal{Number: number, Result: "503", Status: models.DeliveryRetrying, NextAttemptAt: after(time.Hour), At: *after(0), RecordedAt: *after(0)}
+		signal := store.AttemptSignal{Number: number, Result: "503", Status: models.DeliveryRetrying, NextAttemptAt: after(time.Hour), At: *after(0), RecordedAt: *after(0)}
 		if number == 3 {
 			signal.Result, signal.Status, signal.NextAttemptAt = "204", models.DeliveryDelivered, nil
 		}
 		waker := worker.NewWaker(ctx, r.client, slog.New(slog.DiscardHandler))
-		waker.NotifyAttempts(service.AttemptedDelivery{DeliveryID: id, Signal: signal, Start: number == 1})
+		waker.NotifyAttempts(store.AttemptedDelivery{DeliveryID: id, Signal: signal, Start: number == 1})
 		waker.Stop(ctx)
 		if number < 3 {
 			if err := r.awaitTimes(ctx, workflows.DeliveryID(id), "timer", number); err != nil {
@@ -59,7 +60,7 @@ func playShown(ctx context.Context, r *recorder) (string, error) {
 func playOperated(ctx context.Context, r *recorder) (string, error) {
 	const id = "dlv_01jd8q4v6cf5e8hbbfwj0zq3tb"
 	r.failing(id)
-	if err := r.wake(ctx, service.WakeTarget{Kind: service.TargetDelivery, ID: id}); err != nil {
+	if err := r.wake(ctx, store.WakeTarget{Kind: store.TargetDelivery, ID: id}); err != nil {
 		return "", err
 	}
 	workflowID := workflows.DeliveryID(id)
@@ -76,7 +77,7 @@ func playOperated(ctx context.Context, r *recorder) (string, error) {
 			return
 		}
 		told <- r.client.SignalWorkflow(ctx, workflowID, "", workflows.SignalAttempted,
-			service.AttemptSignal{Number: 2, Result: "204", At: *after(0), Status: models.DeliveryDelivered, RecordedAt: *after(0)})
+			store.AttemptSignal{Number: 2, Result: "204", At: *after(0), Status: models.DeliveryDelivered, RecordedAt: *after(0)})
 	}()
 	if err := r.sendUpdate(ctx, workflowID, "redeliver", "{}"); err != nil {
 		return "", err
@@ -87,7 +88,7 @@ func playOperated(ctx context.Context, r *recorder) (string, error) {
 func playCancelledDelivery(ctx context.Context, r *recorder) (string, error) {
 	const id = "dlv_01jd8q4v6cf5e8hbbfwj0zq3tc"
 	r.failing(id)
-	if err := r.wake(ctx, service.WakeTarget{Kind: service.TargetDelivery, ID: id}); err != nil {
+	if err := r.wake(ctx, store.WakeTarget{Kind: store.TargetDelivery, ID: id}); err != nil {
 		return "", err
 	}
 	workflowID := workflows.DeliveryID(id)
@@ -198,11 +199,11 @@ func (r *recorder) failing(id string) {
 	code := 503
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.rows[id] = &activities.LoadedDelivery{ResponseLimit: 10 * time.Second, DeliveryState: service.DeliveryState{
+	r.rows[id] = &activities.LoadedDelivery{ResponseLimit: 10 * time.Second, DeliveryState: webhooks.DeliveryState{
 		DeliveryID: id, WebhookID: recordedWebhook, IntegrationID: recordedIntegration, OrganizationID: recordedOrganization,
 		RecordID: "wo_01jd8q4v6cf5e8hbbfwj0zq3tq", EventID: "evt_01jd8q4v6cf5e8hbbfwj0zq3tr",
 		EventType: models.EventWorkOrderCreated, Status: models.DeliveryRetrying, Attempts: 1, Planned: 8,
-		Made:          []service.AttemptMade{{Number: 1, At: *after(0), Result: "503"}},
+		Made:          []webhooks.AttemptMade{{Number: 1, At: *after(0), Result: "503"}},
 		NextAttemptAt: after(time.Hour), LastStatus: &code, CreatedAt: *after(0), KeptUntil: *after(models.EventRetention),
 	}}
 }
@@ -218,20 +219,20 @@ func (r *recorder) deliver(ctx context.Context, id string) error {
 func (r *recorder) address(id string) *recordedAddress {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.addresses[id] = &recordedAddress{state: service.AddressState{
+	r.addresses[id] = &recordedAddress{state: webhooks.AddressState{
 		WebhookID: id, OrganizationID: recordedOrganization, IntegrationID: recordedIntegration, Enabled: true,
 	}}
 	return r.addresses[id]
 }
 
 func (r *recorder) openAddress(ctx context.Context, id string) (workflowID string, err error) {
-	return workflows.WebhookAddressID(id), r.wake(ctx, service.WakeTarget{Kind: service.TargetWebhook, ID: id})
+	return workflows.WebhookAddressID(id), r.wake(ctx, store.WakeTarget{Kind: store.TargetWebhook, ID: id})
 }
 
 // deleteAddress ends the address's workflow.
 func (r *recorder) deleteAddress(ctx context.Context, id string) error {
 	r.mu.Lock()
-	r.addresses[id].state = service.AddressState{}
+	r.addresses[id].state = webhooks.AddressState{}
 	r.mu.Unlock()
 	return r.client.SignalWorkflow(ctx, workflows.WebhookAddressID(id), "", workflows.SignalWake, nil)
 }
@@ -298,7 +299,7 @@ func (a *fakeActivities) StopDelivery(ctx context.Context, id string) (activitie
 	return a.LoadDelivery(ctx, id)
 }
 
-func (a *fakeActivities) LoadAddress(_ context.Context, id string) (service.AddressState, error) {
+func (a *fakeActivities) LoadAddress(_ context.Context, id string) (webhooks.AddressState, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	state := a.addresses[id].state

@@ -6,7 +6,7 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"millwright/service"
+	"millwright/service/upkeep"
 	"millwright/workflows"
 )
 
@@ -17,7 +17,7 @@ func playHousekeeping(ctx context.Context, r *recorder) (string, error) {
 	return id, err
 }
 
-func (a *fakeActivities) HousekeepForAWhile(_ context.Context, duration time.Duration) (service.RemovalResult, error) {
+func (a *fakeActivities) HousekeepForAWhile(_ context.Context, duration time.Duration) (upkeep.RemovalResult, error) {
 	time.Sleep(duration) //nolint:forbidigo // the run lasts as long
-	return service.RemovalResult{RevokedTokens: 2}, nil
+	return upkeep.RemovalResult{RevokedTokens: 2}, nil
 }

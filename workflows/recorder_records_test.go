@@ -14,22 +14,23 @@ import (
 
 	"millwright/activities"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/records"
+	"millwright/service/store"
 	"millwright/workflows"
 )
 
 // recordedRecord is a work order or feedback of a recording.
 type recordedRecord struct {
 	// loads are the states that the loads return, in order; the last one repeats.
-	loads []service.WorkOrderState
+	loads []records.WorkOrderState
 	// failures counts the mail server's failures before it accepts mail.
 	failures int
 	// transitions are the loaded states' transitions.
-	transitions []service.Transition
+	transitions []records.Transition
 }
 
 // next returns the state for the next load, with the transitions after the time.
-func (s *recordedRecord) next(after models.Time) service.WorkOrderState {
+func (s *recordedRecord) next(after models.Time) records.WorkOrderState {
 	state := s.loads[0]
 	if len(s.loads) > 1 {
 		s.loads = s.loads[1:]
@@ -39,7 +40,7 @@ func (s *recordedRecord) next(after models.Time) service.WorkOrderState {
 		from = s.transitions[n-1].To
 	}
 	if to := string(state.Status); to != from {
-		s.transitions = append(s.transitions, service.Transition{At: models.TimeOf(time.Now()), From: from, To: to, By: recordedPerson})
+		s.transitions = append(s.transitions, records.Transition{At: models.TimeOf(time.Now()), From: from, To: to, By: recordedPerson})
 	}
 	for _, t := range s.transitions {
 		if t.At.Time.After(after.Time) {
@@ -52,8 +53,8 @@ func (s *recordedRecord) next(after models.Time) service.WorkOrderState {
 const recordedPerson = "idn_01jd8q4v6cf5e8hbbfwj0zq3ts"
 
 // workOrderState returns a work order's state whose dates fit the reminders.
-func workOrderState(id string, status models.WorkOrderStatus, mail bool, reminders ...models.Reminder) service.WorkOrderState {
-	state := service.WorkOrderState{
+func workOrderState(id string, status models.WorkOrderStatus, mail bool, reminders ...models.Reminder) records.WorkOrderState {
+	state := records.WorkOrderState{
 		ID: id, OrganizationID: "idn_01jd8q4v6cf5e8hbbfwj0zq3tp", Mail: mail, Reminders: reminders,
 		Dates: models.Dates{Status: status},
 	}
@@ -76,7 +77,7 @@ func targetDateReminders(after time.Duration) []models.Reminder {
 
 // open adds a record, wakes its workflow, and wakes it again each time its history
 // shows the next of the words.
-func (r *recorder) open(ctx context.Context, target service.WakeTarget, workflowID string, failures int, loads []service.WorkOrderState, wakeAfter ...string) (string, error) {
+func (r *recorder) open(ctx context.Context, target store.WakeTarget, workflowID string, failures int, loads []records.WorkOrderState, wakeAfter ...string) (string, error) {
 	r.mu.Lock()
 	r.records[target.ID] = &recordedRecord{loads: loads, failures: failures}
 	r.mu.Unlock()
@@ -87,15 +88,15 @@ func (r *recorder) open(ctx context.Context, target service.WakeTarget, workflow
 	return workflowID, err
 }
 
-func (r *recorder) openWorkOrder(ctx context.Context, id string, loads []service.WorkOrderState, wakeAfter ...string) (string, error) {
-	return r.open(ctx, service.WakeTarget{Kind: service.TargetWorkOrder, ID: id}, workflows.WorkOrderID(id), 0, loads, wakeAfter...)
+func (r *recorder) openWorkOrder(ctx context.Context, id string, loads []records.WorkOrderState, wakeAfter ...string) (string, error) {
+	return r.open(ctx, store.WakeTarget{Kind: store.TargetWorkOrder, ID: id}, workflows.WorkOrderID(id), 0, loads, wakeAfter...)
 }
 
 // The recordings, one function each.
 
 func playCompleted(ctx context.Context, r *recorder) (string, error) {
 	const id = "wo_01jd8q4v6cf5e8hbbfwj0zq3ua"
-	return r.openWorkOrder(ctx, id, []service.WorkOrderState{
+	return r.openWorkOrder(ctx, id, []records.WorkOrderState{
 		workOrderState(id, models.StatusOpen, true), workOrderState(id, models.StatusComplete, true),
 	}, "LoadWorkOrder MailNotices")
 }
@@ -103,7 +104,7 @@ func playCompleted(ctx context.Context, r *recorder) (string, error) {
 func playTargetDateMoved(ctx context.Context, r *recorder) (string, error) {
 	const id = "wo_01jd8q4v6cf5e8hbbfwj0zq3ub"
 	near := targetDateReminders(2 * time.Second)
-	return r.openWorkOrder(ctx, id, []service.WorkOrderState{
+	return r.openWorkOrder(ctx, id, []records.WorkOrderState{
 		workOrderState(id, models.StatusOpen, false, targetDateReminders(time.Hour)...),
 		workOrderState(id, models.StatusOpen, false, near...),
 		workOrderState(id, models.StatusOpen, true, near...), // after the first reminder
@@ -117,7 +118,7 @@ func playReviewEscalated(ctx context.Context, r *recorder) (string, error) {
 	since := models.TimeOf(time.Now())
 	waits := models.Reminder{Kind: models.NoticeReviewWaits, About: since, At: models.TimeOf(since.Add(2 * time.Second))}
 	overdue := models.Reminder{Kind: models.NoticeReviewOverdue, About: since, At: models.TimeOf(since.Add(3 * time.Second))}
-	return r.openWorkOrder(ctx, id, []service.WorkOrderState{
+	return r.openWorkOrder(ctx, id, []records.WorkOrderState{
 		workOrderState(id, models.StatusInProgress, false),
 		workOrderState(id, models.StatusSentToInspection, false, waits, overdue),
 		workOrderState(id, models.StatusSentToInspection, true, waits, overdue),  // after the reminder
@@ -128,7 +129,7 @@ func playReviewEscalated(ctx context.Context, r *recorder) (string, error) {
 
 func playUpdated(ctx context.Context, r *recorder) (string, error) {
 	const id = "wo_01jd8q4v6cf5e8hbbfwj0zq3uf"
-	workflowID, err := r.openWorkOrder(ctx, id, []service.WorkOrderState{
+	workflowID, err := r.openWorkOrder(ctx, id, []records.WorkOrderState{
 		workOrderState(id, models.StatusInProgress, false),
 		workOrderState(id, models.StatusOnHold, false),
 		workOrderState(id, models.StatusOnHold, false), // after the rejected review
@@ -148,7 +149,7 @@ func playUpdated(ctx context.Context, r *recorder) (string, error) {
 
 func playCancelRequested(ctx context.Context, r *recorder) (string, error) {
 	const id = "wo_01jd8q4v6cf5e8hbbfwj0zq3ug"
-	workflowID, err := r.openWorkOrder(ctx, id, []service.WorkOrderState{
+	workflowID, err := r.openWorkOrder(ctx, id, []records.WorkOrderState{
 		workOrderState(id, models.StatusOpen, false),
 		workOrderState(id, models.StatusInProgress, false),
 		workOrderState(id, models.StatusComplete, false),
@@ -176,9 +177,9 @@ func playContinued(ctx context.Context, r *recorder) (string, error) {
 // continueAsNew opens a work order, wakes its workflow until it has continued as new,
 // and completes it. It returns the workflow's id and that of its first run.
 func (r *recorder) continueAsNew(ctx context.Context, id string) (string, error) {
-	target := service.WakeTarget{Kind: service.TargetWorkOrder, ID: id}
+	target := store.WakeTarget{Kind: store.TargetWorkOrder, ID: id}
 	workflowID := workflows.WorkOrderID(id)
-	record := &recordedRecord{loads: []service.WorkOrderState{
+	record := &recordedRecord{loads: []records.WorkOrderState{
 		workOrderState(id, models.StatusOpen, false), workOrderState(id, models.StatusInProgress, false),
 	}}
 	r.mu.Lock()
@@ -205,7 +206,7 @@ func (r *recorder) continueAsNew(ctx context.Context, id string) (string, error)
 		}
 	}
 	r.mu.Lock()
-	record.loads = []service.WorkOrderState{workOrderState(id, models.StatusComplete, false)}
+	record.loads = []records.WorkOrderState{workOrderState(id, models.StatusComplete, false)}
 	r.mu.Unlock()
 	return workflowID + " " + first, r.wake(ctx, target)
 }
@@ -231,7 +232,7 @@ func (r *recorder) update(ctx context.Context, workflowID, words, name string, i
 
 func playEndsBeforeItsMail(ctx context.Context, r *recorder) (string, error) {
 	const id = "wo_01jd8q4v6cf5e8hbbfwj0zq3ud"
-	return r.open(ctx, service.WakeTarget{Kind: service.TargetWorkOrder, ID: id}, workflows.WorkOrderID(id), 1, []service.WorkOrderState{
+	return r.open(ctx, store.WakeTarget{Kind: store.TargetWorkOrder, ID: id}, workflows.WorkOrderID(id), 1, []records.WorkOrderState{
 		workOrderState(id, models.StatusOpen, true), workOrderState(id, models.StatusComplete, true), workOrderState(id, models.StatusComplete, true),
 		workOrderState(id, models.StatusComplete, false),
 	}, "LoadWorkOrder MailNotices")
@@ -239,7 +240,7 @@ func playEndsBeforeItsMail(ctx context.Context, r *recorder) (string, error) {
 
 func playResolved(ctx context.Context, r *recorder) (string, error) {
 	const id = "iss_01jd8q4v6cf5e8hbbfwj0zq3ue"
-	return r.open(ctx, service.WakeTarget{Kind: service.TargetFeedback, ID: id}, workflows.FeedbackID(id), 0, []service.WorkOrderState{
+	return r.open(ctx, store.WakeTarget{Kind: store.TargetFeedback, ID: id}, workflows.FeedbackID(id), 0, []records.WorkOrderState{
 		workOrderState(id, models.WorkOrderStatus(models.FeedbackOpen), true),
 		workOrderState(id, models.WorkOrderStatus(models.FeedbackResolved), true),
 	}, "LoadFeedback MailNotices")
@@ -247,7 +248,7 @@ func playResolved(ctx context.Context, r *recorder) (string, error) {
 
 func playResolvedByUpdate(ctx context.Context, r *recorder) (string, error) {
 	const id = "iss_01jd8q4v6cf5e8hbbfwj0zq3uk"
-	workflowID, err := r.open(ctx, service.WakeTarget{Kind: service.TargetFeedback, ID: id}, workflows.FeedbackID(id), 0, []service.WorkOrderState{
+	workflowID, err := r.open(ctx, store.WakeTarget{Kind: store.TargetFeedback, ID: id}, workflows.FeedbackID(id), 0, []records.WorkOrderState{
 		workOrderState(id, models.WorkOrderStatus(models.FeedbackOpen), false),
 		workOrderState(id, models.WorkOrderStatus(models.FeedbackResolved), false),
 	})
@@ -256,7 +257,7 @@ func playResolvedByUpdate(ctx context.Context, r *recorder) (string, error) {
 
 // The activities.
 
-func (a *fakeActivities) LoadWorkOrder(_ context.Context, id string, after models.Time) (service.WorkOrderState, error) {
+func (a *fakeActivities) LoadWorkOrder(_ context.Context, id string, after models.Time) (records.WorkOrderState, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.records[id].next(after), nil
@@ -267,9 +268,9 @@ func (a *fakeActivities) RemindWorkOrder(ctx context.Context, id string, _ model
 	return activities.ReminderResult{Applied: true, State: state}, err
 }
 
-func (a *fakeActivities) LoadFeedback(ctx context.Context, id string, after models.Time) (service.FeedbackState, error) {
+func (a *fakeActivities) LoadFeedback(ctx context.Context, id string, after models.Time) (records.FeedbackState, error) {
 	state, err := a.LoadWorkOrder(ctx, id, after)
-	return service.FeedbackState{
+	return records.FeedbackState{
 		ID: state.ID, OrganizationID: state.OrganizationID, Status: models.FeedbackStatus(state.Status), Mail: state.Mail,
 		Transitions: state.Transitions,
 	}, err

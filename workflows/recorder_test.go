@@ -26,7 +26,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"millwright/activities"
-	"millwright/service"
+	"millwright/service/store"
 	"millwright/worker"
 	"millwright/workflows"
 )
@@ -134,7 +134,7 @@ func newRecorder(ctx context.Context, t *testing.T, address, namespace string) *
 }
 
 // wake wakes a workflow as a process that wrote something does.
-func (r *recorder) wake(ctx context.Context, target service.WakeTarget) error {
+func (r *recorder) wake(ctx context.Context, target store.WakeTarget) error {
 	waker := worker.NewWaker(ctx, r.client, slog.New(slog.DiscardHandler))
 	waker.Wake(target)
 	waker.Stop(ctx)

@@ -10,7 +10,7 @@ import (
 
 	"millwright/activities"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/webhooks"
 )
 
 // WebhookAddress is open for as long as its address exists (docs/contract.md, Temporal
@@ -40,7 +40,7 @@ const dispatchPause = time.Minute
 
 type address struct {
 	id        string
-	state     service.AddressState
+	state     webhooks.AddressState
 	mail      noticeMail
 	wakes     workflow.ReceiveChannel
 	cancelled workflow.Channel
@@ -95,7 +95,7 @@ func (a *address) run(ctx workflow.Context) error {
 func (a *address) load(ctx workflow.Context) error {
 	drainSignals(a.wakes)
 	drainSignals(a.changed)
-	a.state = service.AddressState{}
+	a.state = webhooks.AddressState{}
 	return executeLocal(ctx, "load the address", &a.state, activities.NameLoadAddress, a.id)
 }
 
@@ -297,7 +297,7 @@ func (a *address) acted(ctx workflow.Context, err error, queued int) (AddressRes
 		return AddressResult{}, err
 	}
 	defer a.changed.SendAsync(nil)
-	var state service.AddressState
+	var state webhooks.AddressState
 	if err := actLocally(ctx, "load the address", &state, activities.NameLoadAddress, a.id); err != nil {
 		return AddressResult{}, err
 	}

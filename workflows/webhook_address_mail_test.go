@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"millwright/service"
+	"millwright/service/webhooks"
 )
 
 func TestAddressWorkflowMailsNoticesAboutItsAddress(t *testing.T) {
@@ -27,7 +27,7 @@ func TestAddressWorkflowMailsNoticesAboutItsAddress(t *testing.T) {
 		h := newNoticesHarness(t, 1)
 		h.mailDown = func(at time.Duration) bool { return at < time.Hour }
 		for _, at := range []string{"10m", "20m", "50m"} {
-			h.become(at, func(s *service.AddressState) { s.Due = true })
+			h.become(at, func(s *webhooks.AddressState) { s.Due = true })
 		}
 		if err := h.run(); err != nil {
 			t.Fatalf("the workflow ended with %v", err)

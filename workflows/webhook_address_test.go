@@ -14,7 +14,7 @@ import (
 
 	"millwright/activities"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/webhooks"
 )
 
 func nothingMore(int) (activities.DispatchResult, error) {
@@ -55,7 +55,7 @@ func TestAddressWorkflowContinuesWhileADispatchLeavesMore(t *testing.T) {
 func TestWakeCausesADispatchOfWhatIsDue(t *testing.T) {
 	t.Run("while asleep", func(t *testing.T) {
 		h := newAddressHarness(t, nothingMore)
-		h.become("1h", func(s *service.AddressState) { s.Due = true })
+		h.become("1h", func(s *webhooks.AddressState) { s.Due = true })
 		h.signal(SignalWake, "2h") // nothing is due
 		h.wantDispatches(2, h.run())
 	})
@@ -85,8 +85,8 @@ func TestWakeCausesADispatchOfWhatIsDue(t *testing.T) {
 func TestRetriesAreDispatchedWhenTheyAreDue(t *testing.T) {
 	h := newAddressHarness(t, nothingMore)
 	h.state.Due, h.state.NextRetryAt = false, in(5*time.Minute)
-	h.become("2m", func(s *service.AddressState) { s.NextRetryAt = in(3 * time.Minute) })
-	h.become("10m", func(s *service.AddressState) { s.NextRetryAt = in(2 * time.Hour) })
+	h.become("2m", func(s *webhooks.AddressState) { s.NextRetryAt = in(3 * time.Minute) })
+	h.become("10m", func(s *webhooks.AddressState) { s.NextRetryAt = in(2 * time.Hour) })
 	h.wantDispatches(2, h.run())
 	if want := durations("3m 2h"); !slices.Equal(h.dispatches, want) {
 		t.Errorf("dispatches at %v, want %v", h.dispatches, want)
@@ -178,7 +178,7 @@ func TestPeopleAreWarnedADayIntoFailing(t *testing.T) {
 		h := newAddressHarness(t, nothingMore)
 		h.planned = nil
 		h.delete("72h")
-		h.become("1h", func(s *service.AddressState) { s.FailingSince = in(time.Hour) })
+		h.become("1h", func(s *webhooks.AddressState) { s.FailingSince = in(time.Hour) })
 		h.signal(SignalWake, "2h 30h")
 		h.wantDispatches(1, h.run())
 		if want := []string{"25h0m0s warn"}; !slices.Equal(h.acts, want) {
@@ -189,8 +189,8 @@ func TestPeopleAreWarnedADayIntoFailing(t *testing.T) {
 		h := newAddressHarness(t, nothingMore)
 		h.planned = nil
 		h.delete("72h")
-		h.become("1h", func(s *service.AddressState) { s.FailingSince = in(time.Hour) })
-		h.become("20h", func(s *service.AddressState) { s.FailingSince = nil })
+		h.become("1h", func(s *webhooks.AddressState) { s.FailingSince = in(time.Hour) })
+		h.become("20h", func(s *webhooks.AddressState) { s.FailingSince = nil })
 		h.wantDispatches(1, h.run())
 		if len(h.acts) != 0 {
 			t.Errorf("acts %v", h.acts)
@@ -324,13 +324,13 @@ func TestCancellationMeansDisable(t *testing.T) {
 func TestAddressDetails(t *testing.T) {
 	reason, problem, code := "maintenance", "The connection was refused.", 500
 	for name, tt := range map[string]struct {
-		state service.AddressState
+		state webhooks.AddressState
 		want  []string
 	}{
-		"on":      {service.AddressState{Enabled: true}, []string{"**on** as of 2026-03-02T09:00:00.000Z", "- no response yet", "- 0 pending, 0 retrying, 0 held, 0 failed"}},
-		"off":     {service.AddressState{OffReason: &reason, OffAt: in(0), Held: service.MaxAddressCount}, []string{"**off**", "- off since 2026-03-02T09:00:00.000Z: maintenance", "2000 or more held"}},
-		"failing": {service.AddressState{Enabled: true, FailingSince: in(0), LastAt: in(time.Second), LastError: &problem}, []string{"**failing**", "- failing since 2026-03-02T09:00:00.000Z", "- no response to the last attempt at 2026-03-02T09:00:01.000Z: The connection was refused."}},
-		"outage":  {service.AddressState{Enabled: true, LastAt: in(0), LastStatus: &code, Retrying: 1500, Shown: 1000, NextRetryAt: in(time.Minute)}, []string{"- last response: 500 at", "- next retry: 2026-03-02T09:01:00.000Z", "- 500 of the retrying ones have no workflow"}},
+		"on":      {webhooks.AddressState{Enabled: true}, []string{"**on** as of 2026-03-02T09:00:00.000Z", "- no response yet", "- 0 pending, 0 retrying, 0 held, 0 failed"}},
+		"off":     {webhooks.AddressState{OffReason: &reason, OffAt: in(0), Held: webhooks.MaxAddressCount}, []string{"**off**", "- off since 2026-03-02T09:00:00.000Z: maintenance", "2000 or more held"}},
+		"failing": {webhooks.AddressState{Enabled: true, FailingSince: in(0), LastAt: in(time.Second), LastError: &problem}, []string{"**failing**", "- failing since 2026-03-02T09:00:00.000Z", "- no response to the last attempt at 2026-03-02T09:00:01.000Z: The connection was refused."}},
+		"outage":  {webhooks.AddressState{Enabled: true, LastAt: in(0), LastStatus: &code, Retrying: 1500, Shown: 1000, NextRetryAt: in(time.Minute)}, []string{"- last response: 500 at", "- next retry: 2026-03-02T09:01:00.000Z", "- 500 of the retrying ones have no workflow"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.state.LoadedAt = *in(0)

@@ -8,7 +8,7 @@ import (
 
 	"millwright/activities"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/records"
 )
 
 // WorkOrder is the life of a work order, from its creation until it is complete or
@@ -30,7 +30,7 @@ func WorkOrder(ctx workflow.Context, workOrderID string, reminded []models.Remin
 
 type workOrder struct {
 	recordWorkflow
-	state    service.WorkOrderState
+	state    records.WorkOrderState
 	reminded []models.Reminder
 	timer    reminderTimer
 }
@@ -125,7 +125,7 @@ func nextReminder(reminders, sent []models.Reminder) *models.Reminder {
 
 // reload loads the work order.
 func (w *workOrder) reload(ctx workflow.Context) error {
-	w.state = service.WorkOrderState{}
+	w.state = records.WorkOrderState{}
 	if err := w.load(ctx, &w.state, activities.NameLoadWorkOrder); err != nil {
 		return err
 	}

@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"millwright/api"
-	"millwright/service"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 )
 
 // Server is an API over HTTP with its own fixture.
@@ -28,7 +28,7 @@ type Server struct {
 }
 
 // New starts a server that ends with the test.
-func New(t testing.TB, adjust ...func(*service.Options)) *Server {
+func New(t testing.TB, adjust ...func(*store.Options)) *Server {
 	t.Helper()
 	f := servicetest.New(t, adjust...)
 	handler, err := api.New(f.Service, api.Options{

@@ -9,6 +9,7 @@ import (
 
 	"millwright/models"
 	"millwright/service"
+	"millwright/service/store"
 )
 
 // actorFlag is --as: whom a command acts as. Without it, that is the operator.
@@ -23,9 +24,9 @@ func (f *actorFlag) flag(cmd *cobra.Command) {
 }
 
 // actor returns the person of --as, or the operator.
-func (f *actorFlag) actor(ctx context.Context, cmd *cobra.Command, svc *service.Service) (service.Actor, error) {
+func (f *actorFlag) actor(ctx context.Context, cmd *cobra.Command, svc *service.Service) (store.Actor, error) {
 	if !cmd.Flags().Changed("as") {
-		return service.Operator(), nil
+		return store.Operator(), nil
 	}
 	actor, err := svc.PersonActor(ctx, f.person)
 	if models.CodeOf(err) == models.CodeNotFound {
@@ -47,7 +48,7 @@ type commandTarget struct {
 	cmd      *cobra.Command
 	settings settings
 	svc      *service.Service
-	actor    service.Actor
+	actor    store.Actor
 	id       string
 	out      output
 }

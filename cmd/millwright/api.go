@@ -18,6 +18,7 @@ import (
 	"millwright/console"
 	"millwright/models"
 	"millwright/service"
+	"millwright/service/store"
 	"millwright/worker"
 )
 
@@ -116,7 +117,7 @@ func serveAPI(ctx context.Context, s settings) error {
 // storeCalls stores what is counted of calls for charts every few seconds until the
 // context ends, and then once more.
 func (p *process) storeCalls(ctx context.Context) {
-	ticker := time.NewTicker(service.CountsKept)
+	ticker := time.NewTicker(store.CountsKept)
 	defer ticker.Stop()
 	for ended := false; !ended; {
 		select {
@@ -124,7 +125,7 @@ func (p *process) storeCalls(ctx context.Context) {
 		case <-ctx.Done():
 			ended = true
 		}
-		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), service.CountsKept)
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), store.CountsKept)
 		if err := p.service.StoreCalls(limited); err != nil && models.CodeOf(err) != models.CodeUnavailable {
 			p.log.WarnContext(ctx, "cannot store the counts of calls; the next time will", "error", err.Error())
 		}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"millwright/service"
+	"millwright/service/store"
 )
 
 func migrateCommand() *cobra.Command {
@@ -23,7 +23,7 @@ func migrateCommand() *cobra.Command {
 			if url == "" {
 				return errors.New("DATABASE_URL is not set; it is a Postgres URL, postgres://user:password@host:port/database")
 			}
-			applied, err := service.Migrate(cmd.Context(), url, role)
+			applied, err := store.Migrate(cmd.Context(), url, role)
 			if err != nil {
 				return err
 			}

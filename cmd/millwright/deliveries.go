@@ -12,6 +12,7 @@ import (
 
 	"millwright/models"
 	"millwright/service"
+	"millwright/service/webhooks"
 )
 
 func deliveriesCommand() *cobra.Command {
@@ -20,7 +21,7 @@ func deliveriesCommand() *cobra.Command {
 
 func listDeliveriesCommand() *cobra.Command {
 	var out output
-	var filter service.DeliveryFilter
+	var filter webhooks.DeliveryFilter
 	var limit limitFlag
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -28,7 +29,7 @@ func listDeliveriesCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
-				found, err := upTo(limit, func(size int) ([]service.DeliveryView, error) {
+				found, err := upTo(limit, func(size int) ([]webhooks.DeliveryView, error) {
 					filter.Limit = size
 					page, err := svc.Deliveries(ctx, filter)
 					if len(page) > 0 {
@@ -138,7 +139,7 @@ func deliveriesNumber(n int) string {
 	return strconv.Itoa(n) + " deliveries"
 }
 
-func deliveriesTable(w io.Writer, found []service.DeliveryView) {
+func deliveriesTable(w io.Writer, found []webhooks.DeliveryView) {
 	fmt.Fprintln(w, "ID\tEVENT\tADDRESS\tSTATUS\tATTEMPTS\tCREATED\tNEXT ATTEMPT\tLAST RESULT\t")
 	for _, d := range found {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t\n",
@@ -146,12 +147,12 @@ func deliveriesTable(w io.Writer, found []service.DeliveryView) {
 	}
 }
 
-func deliveryLines(w io.Writer, d service.DeliveryView) {
+func deliveryLines(w io.Writer, d webhooks.DeliveryView) {
 	fmt.Fprintf(w, "id\t%s\t\nevent\t%s %s\t\naddress\t%s\t\ncreated\t%s\t\nstatus\t%s\t\nattempts\t%d\t\nnext attempt\t%s\t\nlast result\t%s\t\n",
 		d.ID, d.EventType, d.EventID, d.WebhookID, d.CreatedAt, d.Status, d.Attempts, orDash(d.NextAttemptAt), lastResult(d))
 }
 
-func lastResult(d service.DeliveryView) string {
+func lastResult(d webhooks.DeliveryView) string {
 	if d.LastStatus != nil {
 		return strconv.Itoa(*d.LastStatus)
 	}
@@ -159,7 +160,7 @@ func lastResult(d service.DeliveryView) string {
 }
 
 // attemptLines writes the result of an attempt, and the response line by line.
-func attemptLines(w io.Writer, a service.AttemptRecord) {
+func attemptLines(w io.Writer, a webhooks.AttemptRecord) {
 	if a.Status != nil {
 		fmt.Fprintf(w, "status\t%d\t\n", *a.Status)
 	} else {

@@ -8,8 +8,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"millwright/service"
+	"millwright/service/records"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 )
 
 // run runs the program with the arguments and returns what it prints.
@@ -77,11 +78,11 @@ func (h harness) status(table, id string) string {
 func (h harness) inReview() string {
 	h.t.Helper()
 	erp := h.Actor("erp")
-	created, err := h.CreateWorkOrder(h.t.Context(), erp, service.RequestKey{}, service.NewWorkOrder{
+	created, err := h.CreateWorkOrder(h.t.Context(), erp, store.RequestKey{}, records.NewWorkOrder{
 		InventoryID: h.ID("ahu1"), Title: "Replace\tfilter", Assignees: []string{h.ID("erp")}, Consultants: []string{h.ID("cat")},
 	})
 	if err == nil {
-		_, err = h.AnswerWorkOrder(h.t.Context(), erp, service.RequestKey{}, created.RecordID, nil, service.CompleteWork)
+		_, err = h.AnswerWorkOrder(h.t.Context(), erp, store.RequestKey{}, created.RecordID, nil, records.CompleteWork)
 	}
 	if err != nil {
 		h.t.Fatal(err)

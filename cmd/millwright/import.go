@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"millwright/service"
+	"millwright/service/imports"
 )
 
 func importCommand() *cobra.Command {
@@ -75,7 +76,7 @@ func readImportFile(ctx context.Context, path string) ([]byte, error) {
 		var file *os.File
 		if file, err = os.Open(path); err == nil {
 			defer file.Close()
-			text, err = io.ReadAll(io.LimitReader(file, service.MaxImportFile+1))
+			text, err = io.ReadAll(io.LimitReader(file, imports.MaxImportFile+1))
 		}
 	}()
 	select {
@@ -97,14 +98,14 @@ type importComparison struct {
 	// Problems are what is wrong with the file.
 	Problems    []string                    `json:"problems"`
 	Conflicts   int                         `json:"conflicts"`
-	Differences []*service.ImportDifference `json:"differences"`
+	Differences []*imports.ImportDifference `json:"differences"`
 }
 
 // compare shows what the import would do. It fails if the import would.
 func (o *output) compare(cmd *cobra.Command, svc *service.Service, text []byte, overwrite bool) error {
 	compared, err := svc.CompareImport(cmd.Context(), text)
-	view := importComparison{Problems: []string{}, Differences: []*service.ImportDifference{}}
-	if rejected, ok := errors.AsType[*service.ImportError](err); ok {
+	view := importComparison{Problems: []string{}, Differences: []*imports.ImportDifference{}}
+	if rejected, ok := errors.AsType[*imports.ImportError](err); ok {
 		if o.json {
 			view.Problems = rejected.Problems
 			return errors.Join(o.show(cmd, view, nil), err)
@@ -127,7 +128,7 @@ func (o *output) compare(cmd *cobra.Command, svc *service.Service, text []byte, 
 	return errors.Join(o.show(cmd, view, func(w io.Writer) { writeDifferences(w, view.Differences) }), err)
 }
 
-func writeDifferences(w io.Writer, differences []*service.ImportDifference) {
+func writeDifferences(w io.Writer, differences []*imports.ImportDifference) {
 	if len(differences) == 0 {
 		fmt.Fprint(w, "no differences\t\n")
 		return
@@ -136,26 +137,26 @@ func writeDifferences(w io.Writer, differences []*service.ImportDifference) {
 	for _, d := range differences {
 		difference, stored, given, since := d.Field, d.Stored(), d.Given(), ""
 		switch {
-		case d.Change == service.ImportCreates && d.Conflict:
+		case d.Change == imports.ImportCreates && d.Conflict:
 			since = "deleted"
 		case d.Conflict:
 			since = "changed"
 		}
-		if d.Change == service.ImportCreates {
-			difference, stored, given = service.ImportCreates, "", ""
+		if d.Change == imports.ImportCreates {
+			difference, stored, given = imports.ImportCreates, "", ""
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t\n", d.Kind, oneLine(d.Key), oneLine(difference), stored, given, since)
 	}
 }
 
 // summarize counts what an import did, and lists what it undid.
-func summarize(w io.Writer, differences []*service.ImportDifference) {
+func summarize(w io.Writer, differences []*imports.ImportDifference) {
 	if len(differences) == 0 {
 		return
 	}
 	created := 0
 	for _, d := range differences {
-		if d.Change == service.ImportCreates {
+		if d.Change == imports.ImportCreates {
 			created++
 		}
 	}

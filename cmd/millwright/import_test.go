@@ -12,8 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"millwright/service"
+	"millwright/service/imports"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 )
 
 const renamed = "organization: {key: acme}\nintegrations: [{key: erp, name: Renamed, webhooks: [{key: erp_hook, events: [work_order.created, issue.created, ping]}]}]\n"
@@ -43,7 +44,7 @@ webhook      erp_hook  events      -work_order.updated -work_order.status_change
 	if cells := strings.Fields(want); err != nil || !slices.Equal(strings.Fields(out)[9:], cells) || name() != "ERP" {
 		t.Errorf("the dry run of a change: %v\n%s\nwant\n%s", err, out, want)
 	}
-	if _, err := h.RenameIntegration(t.Context(), service.Operator(), h.ID("erp"), "The operator's"); err != nil {
+	if _, err := h.RenameIntegration(t.Context(), store.Operator(), h.ID("erp"), "The operator's"); err != nil {
 		t.Fatal(err)
 	}
 	out, err = h.run("import", "--dry-run", path)
@@ -73,7 +74,7 @@ webhook      erp_hook  events      -work_order.updated -work_order.status_change
 	if err == nil || !strings.Contains(out, `"team \"other\" needs a name"`) || !strings.Contains(out, `"would_succeed": false`) {
 		t.Errorf("the dry run of a wrong file: %v\n%s", err, out)
 	}
-	if _, err := h.run("import", importFile(t, strings.Repeat("#", service.MaxImportFile+2))); err == nil || !strings.Contains(err.Error(), "larger than 8 MiB") {
+	if _, err := h.run("import", importFile(t, strings.Repeat("#", imports.MaxImportFile+2))); err == nil || !strings.Contains(err.Error(), "larger than 8 MiB") {
 		t.Errorf("a file that is too large: %.200v", err)
 	}
 }

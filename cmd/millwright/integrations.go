@@ -11,6 +11,8 @@ import (
 
 	"millwright/models"
 	"millwright/service"
+	"millwright/service/integrations"
+	"millwright/service/store"
 )
 
 func integrationsCommand() *cobra.Command {
@@ -37,7 +39,7 @@ func integrationsCommand() *cobra.Command {
 
 func listIntegrationsCommand() *cobra.Command {
 	var out output
-	var filter service.IntegrationFilter
+	var filter integrations.IntegrationFilter
 	var organization string
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -68,7 +70,7 @@ func listIntegrationsCommand() *cobra.Command {
 func createIntegrationCommand() *cobra.Command {
 	var out output
 	var as actorFlag
-	var in service.NewIntegration
+	var in integrations.NewIntegration
 	var scopes []models.Scope
 	var organization, definition string
 	cmd := &cobra.Command{
@@ -110,7 +112,7 @@ func createIntegrationCommand() *cobra.Command {
 func renameIntegrationCommand() *cobra.Command {
 	var name string
 	cmd := actorIntegrationCommand("rename ID --name NAME", "Rename the integration",
-		func(svc *service.Service, ctx context.Context, actor service.Actor, id string) (service.IntegrationRecord, error) {
+		func(svc *service.Service, ctx context.Context, actor store.Actor, id string) (integrations.IntegrationRecord, error) {
 			return svc.RenameIntegration(ctx, actor, id, name)
 		})
 	cmd.Flags().StringVar(&name, "name", "", "its new name")
@@ -121,7 +123,7 @@ func renameIntegrationCommand() *cobra.Command {
 func integrationScopesCommand() *cobra.Command {
 	var scopes []models.Scope
 	cmd := actorIntegrationCommand("scopes ID --scope SCOPE...", "Replace the integration's scopes; removing one invalidates its tokens",
-		func(svc *service.Service, ctx context.Context, actor service.Actor, id string) (service.IntegrationRecord, error) {
+		func(svc *service.Service, ctx context.Context, actor store.Actor, id string) (integrations.IntegrationRecord, error) {
 			return svc.ChangeIntegrationScopes(ctx, actor, id, textsOf(scopes))
 		})
 	scopesFlag(cmd, &scopes)
@@ -132,7 +134,7 @@ func integrationScopesCommand() *cobra.Command {
 func integrationOwnersCommand() *cobra.Command {
 	var owners []string
 	cmd := actorIntegrationCommand("owners ID --owner PERSON...", "Replace the integration's owners, who may renew its secrets and give it more; without --owner it has none",
-		func(svc *service.Service, ctx context.Context, actor service.Actor, id string) (service.IntegrationRecord, error) {
+		func(svc *service.Service, ctx context.Context, actor store.Actor, id string) (integrations.IntegrationRecord, error) {
 			return svc.SetIntegrationOwners(ctx, actor, id, owners)
 		})
 	cmd.Flags().StringSliceVar(&owners, "owner", nil, "identity id of a person with the Integrations permission; repeat it for several")
@@ -144,7 +146,7 @@ func scopesFlag(cmd *cobra.Command, scopes *[]models.Scope) {
 }
 
 // integrationChange is what a command does to one integration.
-type integrationChange func(*service.Service, context.Context, service.Actor, string) (service.IntegrationRecord, error)
+type integrationChange func(*service.Service, context.Context, store.Actor, string) (integrations.IntegrationRecord, error)
 
 // actorIntegrationCommand is a command that an organization's people may do in the console.
 func actorIntegrationCommand(use, short string, do integrationChange) *cobra.Command {
@@ -169,14 +171,14 @@ func integrationCommand(use, short string, as *actorFlag, do integrationChange) 
 	})
 }
 
-func integrationsTable(w io.Writer, found []service.IntegrationRecord) {
+func integrationsTable(w io.Writer, found []integrations.IntegrationRecord) {
 	fmt.Fprintln(w, "ID\tNAME\tSTATE\tORGANIZATION\tCREATED\tSCOPES\t")
 	for _, i := range found {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t\n", i.ID, oneLine(i.Name), integrationState(i), i.OrganizationID, i.CreatedAt, strings.Join(i.Scopes, " "))
 	}
 }
 
-func showIntegration(cmd *cobra.Command, out output, i service.IntegrationRecord) error {
+func showIntegration(cmd *cobra.Command, out output, i integrations.IntegrationRecord) error {
 	return out.show(cmd, i, func(w io.Writer) {
 		fmt.Fprintf(w, "id\t%s\t\norganization\t%s\t\nname\t%s\t\nscopes\t%s\t\nstate\t%s\t\nowners\t%s\t\ncreated\t%s\t\nclient id\t%s\t\n",
 			i.ID, i.OrganizationID, oneLine(i.Name), strings.Join(i.Scopes, " "), integrationState(i), cmp.Or(strings.Join(i.Owners, " "), "-"), i.CreatedAt, i.ClientID)
@@ -186,7 +188,7 @@ func showIntegration(cmd *cobra.Command, out output, i service.IntegrationRecord
 	})
 }
 
-func integrationState(i service.IntegrationRecord) string {
+func integrationState(i integrations.IntegrationRecord) string {
 	switch {
 	case i.DisabledByService:
 		return "disabled by the service"

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"millwright/service"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 )
 
 // integration runs `millwright integrations` and returns the integration it prints.
@@ -86,7 +86,7 @@ func toText(t *testing.T, value any) string {
 func TestIntegrationsTables(t *testing.T) {
 	h := newHarness(t)
 	h.Exec(`UPDATE identities SET name = E'Rea\tder\x1b[2J' WHERE id = $1`, h.ID("reader"))
-	if _, err := h.DisableIntegration(t.Context(), service.Operator(), h.ID("erp")); err != nil {
+	if _, err := h.DisableIntegration(t.Context(), store.Operator(), h.ID("erp")); err != nil {
 		t.Fatal(err)
 	}
 	out, err := h.run("integrations", "list", "--organization", h.Acme.OrganizationID)

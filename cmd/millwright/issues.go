@@ -10,6 +10,9 @@ import (
 
 	"millwright/models"
 	"millwright/service"
+	"millwright/service/lists"
+	"millwright/service/records"
+	"millwright/service/store"
 )
 
 func issuesCommand() *cobra.Command {
@@ -17,15 +20,15 @@ func issuesCommand() *cobra.Command {
 		listIssuesCommand(),
 		showRecordCommand("Show feedback", "feedback", (*service.Service).Feedback, issueLines),
 		personCommand("resolve ID --as PERSON", "Resolve the feedback", "feedback",
-			func(svc *service.Service, ctx context.Context, actor service.Actor, id string) (service.WriteResult, error) {
-				return svc.ResolveFeedback(ctx, actor, service.RequestKey{}, id)
+			func(svc *service.Service, ctx context.Context, actor store.Actor, id string) (store.WriteResult, error) {
+				return svc.ResolveFeedback(ctx, actor, store.RequestKey{}, id)
 			}, issueTable))
 }
 
 func listIssuesCommand() *cobra.Command {
-	var filter service.FeedbackFilter
+	var filter records.FeedbackFilter
 	cmd := listRecordsCommand("List feedback, newest first",
-		func(ctx context.Context, svc *service.Service, reader service.Actor, page service.ListRequest) ([]byte, error) {
+		func(ctx context.Context, svc *service.Service, reader store.Actor, page lists.ListRequest) ([]byte, error) {
 			return svc.FeedbackList(ctx, reader, filter, page)
 		}, issuesTable)
 	choiceFlag(cmd, &filter.Statuses, models.FeedbackStatuses, "status", "feedback status")

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"millwright/service"
+	"millwright/service/pages"
+	"millwright/service/store"
 )
 
 func logCommand() *cobra.Command {
@@ -21,15 +23,15 @@ func listLogCommand() *cobra.Command {
 	var out output
 	var reader readerFlags
 	var limit limitFlag
-	var filter service.LogFilter
+	var filter pages.LogFilter
 	var since string
 	cmd := &cobra.Command{
 		Use:   "list" + readerUsage,
 		Short: "List an organization's Log Records, newest first",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if topic, _, _ := strings.Cut(filter.Action, "."); topic != "" && !slices.Contains(service.LogTopics, topic) {
-				return fmt.Errorf("--action: There is no action %q; choose from %s, or one of their actions, such as webhook.created.", filter.Action, strings.Join(service.LogTopics, ", ")) //nolint:revive,staticcheck // a sentence for people
+			if topic, _, _ := strings.Cut(filter.Action, "."); topic != "" && !slices.Contains(pages.LogTopics, topic) {
+				return fmt.Errorf("--action: There is no action %q; choose from %s, or one of their actions, such as webhook.created.", filter.Action, strings.Join(pages.LogTopics, ", ")) //nolint:revive,staticcheck // a sentence for people
 			}
 			if cmd.Flags().Changed("since") {
 				at, err := parseSince(since, time.Now())
@@ -43,7 +45,7 @@ func listLogCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				found, err := upTo(limit, func(size int) ([]service.LogRecord, error) {
+				found, err := upTo(limit, func(size int) ([]pages.LogRecord, error) {
 					return nextLogRecords(ctx, svc, actor, &filter, size)
 				})
 				if err != nil {
@@ -57,15 +59,15 @@ func listLogCommand() *cobra.Command {
 	reader.flag(cmd)
 	limit.flag(cmd)
 	cmd.Flags().StringVar(&filter.RecordID, "record", "", "only those about the record with this id")
-	cmd.Flags().StringVar(&filter.Action, "action", "", "only this action, such as webhook.created, or all about one of "+strings.Join(service.LogTopics, ", "))
+	cmd.Flags().StringVar(&filter.Action, "action", "", "only this action, such as webhook.created, or all about one of "+strings.Join(pages.LogTopics, ", "))
 	cmd.Flags().StringVar(&since, "since", "", "only those since then: "+timeFlagHelp)
 	return cmd
 }
 
 // nextLogRecords returns the next Log Records and moves the filter to after them. The
 // service's pages of a rare action may have fewer than there are.
-func nextLogRecords(ctx context.Context, svc *service.Service, reader service.Actor, filter *service.LogFilter, size int) ([]service.LogRecord, error) {
-	var found []service.LogRecord
+func nextLogRecords(ctx context.Context, svc *service.Service, reader store.Actor, filter *pages.LogFilter, size int) ([]pages.LogRecord, error) {
+	var found []pages.LogRecord
 	for {
 		filter.Limit = size - len(found)
 		page, err := svc.LogRecords(ctx, reader, reader.OrganizationID, *filter)
@@ -81,7 +83,7 @@ func nextLogRecords(ctx context.Context, svc *service.Service, reader service.Ac
 	}
 }
 
-func logTable(w io.Writer, found []service.LogRecord) {
+func logTable(w io.Writer, found []pages.LogRecord) {
 	fmt.Fprintln(w, "TIME\tWHO\tACTION\tRECORD\t")
 	for _, l := range found {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t\n", l.At, short(l.ActorName), l.Action, recordCell(l))
@@ -89,7 +91,7 @@ func logTable(w io.Writer, found []service.LogRecord) {
 }
 
 // recordCell formats the record of a Log Record.
-func recordCell(l service.LogRecord) string {
+func recordCell(l pages.LogRecord) string {
 	if l.RecordName == nil {
 		return l.RecordID
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"millwright/service"
+	"millwright/service/people"
 )
 
 func noticesCommand() *cobra.Command {
@@ -18,7 +19,7 @@ func listNoticesCommand() *cobra.Command {
 	var out output
 	var as actorFlag
 	var limit limitFlag
-	var filter service.NoticeFilter
+	var filter people.NoticeFilter
 	cmd := &cobra.Command{
 		Use:   "list --as PERSON",
 		Short: "List a person's unread notices, newest first",
@@ -29,7 +30,7 @@ func listNoticesCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				found, err := upTo(limit, func(size int) ([]service.NoticeView, error) {
+				found, err := upTo(limit, func(size int) ([]people.NoticeView, error) {
 					filter.Limit = size
 					page, err := svc.Notices(ctx, person, filter)
 					if len(page) > 0 {
@@ -52,7 +53,7 @@ func listNoticesCommand() *cobra.Command {
 	return cmd
 }
 
-func noticesTable(w io.Writer, found []service.NoticeView) {
+func noticesTable(w io.Writer, found []people.NoticeView) {
 	fmt.Fprintln(w, "TIME\tKIND\tRECORD\tABOUT\t")
 	for _, n := range found {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t\n", n.CreatedAt, n.Kind, n.RecordID, short(n.Title))

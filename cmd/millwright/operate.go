@@ -12,6 +12,7 @@ import (
 
 	"millwright/models"
 	"millwright/service"
+	"millwright/service/store"
 	"millwright/worker"
 )
 
@@ -31,7 +32,7 @@ func operate(cmd *cobra.Command, do func(ctx context.Context, s settings, svc *s
 	defer temporal.Close()
 	waker := worker.NewWaker(ctx, temporal, s.logger())
 	defer stopWaker(waker)
-	svc, pools, err := openService(ctx, s, "millwright "+cmd.Name(), requireSchema, func(o *service.Options, _ service.Pools) { o.Waker = waker })
+	svc, pools, err := openService(ctx, s, "millwright "+cmd.Name(), requireSchema, func(o *store.Options, _ store.Pools) { o.Waker = waker })
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"millwright/service"
+	"millwright/service/people"
+	"millwright/service/store"
 )
 
 func organizationsCommand() *cobra.Command {
@@ -36,7 +38,7 @@ func listOrganizationsCommand() *cobra.Command {
 	return cmd
 }
 
-func organizationsTable(w io.Writer, found []service.OrganizationRecord) {
+func organizationsTable(w io.Writer, found []people.OrganizationRecord) {
 	fmt.Fprintln(w, "ID\tKEY\tNAME\tPLAN\tSTATE\tCREATED\t")
 	for _, o := range found {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t\n", o.ID, oneLine(o.Key), short(o.Name), oneLine(o.Plan.Name), organizationState(o), o.CreatedAt)
@@ -44,7 +46,7 @@ func organizationsTable(w io.Writer, found []service.OrganizationRecord) {
 }
 
 // organizationState lists an organization's restrictions.
-func organizationState(o service.OrganizationRecord) string {
+func organizationState(o people.OrganizationRecord) string {
 	var limits []string
 	for _, limit := range []struct {
 		set  bool
@@ -68,7 +70,7 @@ func requireOpenIDCommand() *cobra.Command {
 of the settings. Sessions that began in another way end, passwords and links for forgotten passwords
 let no one in. Some administrator needs a linked account of the provider, so that someone can sign in.`,
 	}, func(ctx context.Context, s settings, svc *service.Service, id string) error {
-		return svc.RequireOpenID(ctx, service.Operator(), id, s.OIDCIssuer)
+		return svc.RequireOpenID(ctx, store.Operator(), id, s.OIDCIssuer)
 	})
 }
 
@@ -80,7 +82,7 @@ func liftOpenIDCommand() *cobra.Command {
 old ones. This is the way in if the OpenID Connect provider fails: the organization's log has it,
 and its administrators get a notice. "people set-password" gives someone a password.`,
 	}, func(ctx context.Context, _ settings, svc *service.Service, id string) error {
-		return svc.LiftOpenID(ctx, service.Operator(), id)
+		return svc.LiftOpenID(ctx, store.Operator(), id)
 	})
 }
 

@@ -13,6 +13,8 @@ import (
 
 	"millwright/models"
 	"millwright/service"
+	"millwright/service/people"
+	"millwright/service/store"
 )
 
 func peopleCommand() *cobra.Command {
@@ -46,7 +48,7 @@ func findPerson(ctx context.Context, svc *service.Service, reference, organizati
 func listPeopleCommand() *cobra.Command {
 	var out output
 	var organization string
-	var filter service.PersonFilter
+	var filter people.PersonFilter
 	cmd := &cobra.Command{
 		Use:   "list --organization KEY",
 		Short: "List the people of an organization by name, with their access",
@@ -74,11 +76,11 @@ func listPeopleCommand() *cobra.Command {
 }
 
 // everyPerson reads the list page by page.
-func everyPerson(ctx context.Context, svc *service.Service, organizationID string, filter service.PersonFilter) ([]service.PersonSummary, error) {
-	all := []service.PersonSummary{}
+func everyPerson(ctx context.Context, svc *service.Service, organizationID string, filter people.PersonFilter) ([]people.PersonSummary, error) {
+	all := []people.PersonSummary{}
 	filter.Limit = models.MaxPageSize
 	for {
-		found, err := svc.PeopleForPerson(ctx, service.Operator(), organizationID, filter)
+		found, err := svc.PeopleForPerson(ctx, store.Operator(), organizationID, filter)
 		if err != nil {
 			return nil, err
 		}
@@ -90,7 +92,7 @@ func everyPerson(ctx context.Context, svc *service.Service, organizationID strin
 	}
 }
 
-func peopleTable(w io.Writer, found []service.PersonSummary) {
+func peopleTable(w io.Writer, found []people.PersonSummary) {
 	fmt.Fprintln(w, "ID\tNAME\tE-MAIL\tPERMISSIONS\tSIGNS IN\tSTATE\t")
 	for _, p := range found {
 		permissions, state := textCell(p.Definition), "on"
@@ -113,7 +115,7 @@ func peopleTable(w io.Writer, found []service.PersonSummary) {
 
 func invitePersonCommand() *cobra.Command {
 	var out output
-	var in service.Invitation
+	var in people.Invitation
 	var organization, definition string
 	cmd := &cobra.Command{
 		Use:   "invite EMAIL --organization KEY",
@@ -131,7 +133,7 @@ once, for a week; it is a secret. A person who is there without a way to sign in
 				if err != nil {
 					return err
 				}
-				person, link, err := svc.InvitePerson(ctx, service.Operator(), id, in)
+				person, link, err := svc.InvitePerson(ctx, store.Operator(), id, in)
 				if err != nil {
 					return describeError(err, "organization "+organization)
 				}
@@ -177,7 +179,7 @@ organization requires OpenID Connect, the password lets no one in: "organization
 				if err != nil {
 					return err
 				}
-				if err := svc.SetPassword(ctx, service.Operator(), id, password); err != nil {
+				if err := svc.SetPassword(ctx, store.Operator(), id, password); err != nil {
 					return describeError(err, "person "+args[0])
 				}
 				value := map[string]any{"person_id": id}
@@ -212,7 +214,7 @@ func changeEmailCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				person, err := svc.ChangePersonEmail(ctx, service.Operator(), id, args[1])
+				person, err := svc.ChangePersonEmail(ctx, store.Operator(), id, args[1])
 				if err != nil {
 					return describeError(err, "person "+args[0])
 				}
@@ -225,12 +227,12 @@ func changeEmailCommand() *cobra.Command {
 	return cmd
 }
 
-func personTable(w io.Writer, p service.PersonAccess) {
+func personTable(w io.Writer, p people.PersonAccess) {
 	fmt.Fprintf(w, "person\t%s\t\nname\t%s\t\ne-mail\t%s\t\ndeactivated\t%s\t\n", p.ID, oneLine(p.Name), oneLine(p.Email), orDash(p.DeactivatedAt))
 }
 
 // personAccessCommand is a command that changes one person.
-func personAccessCommand(use, short string, change func(*service.Service, context.Context, service.Actor, string) (service.PersonAccess, error)) *cobra.Command {
+func personAccessCommand(use, short string, change func(*service.Service, context.Context, store.Actor, string) (people.PersonAccess, error)) *cobra.Command {
 	var out output
 	var organization string
 	cmd := &cobra.Command{
@@ -243,7 +245,7 @@ func personAccessCommand(use, short string, change func(*service.Service, contex
 				if err != nil {
 					return err
 				}
-				person, err := change(svc, ctx, service.Operator(), id)
+				person, err := change(svc, ctx, store.Operator(), id)
 				if err != nil {
 					return describeError(err, "person "+args[0])
 				}

@@ -12,6 +12,7 @@ import (
 
 	"millwright/models"
 	"millwright/service"
+	"millwright/service/store"
 	"millwright/telemetry"
 	"millwright/worker"
 )
@@ -24,7 +25,7 @@ type process struct {
 	temporal client.Client
 	waker    *worker.Waker
 	batches  *telemetry.Batches
-	pools    service.Pools
+	pools    store.Pools
 	service  *service.Service
 	// stops end the parts, the last one first.
 	stops []func()
@@ -57,7 +58,7 @@ func startProcess(ctx context.Context, s settings, command string, check schemaC
 	p.onStop(temporal.Stop)
 	p.waker = worker.NewWaker(ctx, p.temporal, p.log)
 	p.onStop(func() { stopWaker(p.waker) })
-	if p.service, p.pools, err = openService(ctx, s, "millwright "+command, check, func(o *service.Options, pools service.Pools) {
+	if p.service, p.pools, err = openService(ctx, s, "millwright "+command, check, func(o *store.Options, pools store.Pools) {
 		database := telemetry.NewWatch(ctx, "database", "calls get 503; workflows and deliveries wait", p.log, pools.Others.Ping)
 		p.onStop(database.Stop)
 		o.Waker, o.Batches, o.Unreachable = p.waker, p.batches, database.Failed
@@ -106,14 +107,14 @@ func stopWaker(w *worker.Waker) {
 // openService connects to the database and returns the service with its pools,
 // which the caller closes. It fails if the schema is older than the program. change, if not
 // nil, changes the service's options.
-func openService(ctx context.Context, s settings, application string, check schemaCheck, change func(*service.Options, service.Pools)) (*service.Service, service.Pools, error) {
+func openService(ctx context.Context, s settings, application string, check schemaCheck, change func(*store.Options, store.Pools)) (*service.Service, store.Pools, error) {
 	options, err := s.serviceOptions(s.logger())
 	if err != nil {
-		return nil, service.Pools{}, err
+		return nil, store.Pools{}, err
 	}
 	pools, err := s.pool(application).Open(ctx, s.DatabaseURL)
 	if err != nil {
-		return nil, service.Pools{}, err
+		return nil, store.Pools{}, err
 	}
 	if change != nil {
 		change(&options, pools)
@@ -125,7 +126,7 @@ func openService(ctx context.Context, s settings, application string, check sche
 	}
 	if err != nil {
 		pools.Close()
-		return nil, service.Pools{}, err
+		return nil, store.Pools{}, err
 	}
 	return svc, pools, nil
 }

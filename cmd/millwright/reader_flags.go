@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"millwright/service"
+	"millwright/service/store"
 )
 
 // readerFlags select the records that a list shows: all of an organization's, for its
@@ -27,12 +28,12 @@ func (f *readerFlags) flag(cmd *cobra.Command) {
 }
 
 // reader returns the operator of the organization, or the person of --as.
-func (f *readerFlags) reader(ctx context.Context, cmd *cobra.Command, svc *service.Service) (service.Actor, error) {
+func (f *readerFlags) reader(ctx context.Context, cmd *cobra.Command, svc *service.Service) (store.Actor, error) {
 	if cmd.Flags().Changed("as") {
 		return f.as.actor(ctx, cmd, svc)
 	}
 	id, err := organizationID(ctx, svc, f.organization)
-	return service.OperatorIn(id), err
+	return store.OperatorIn(id), err
 }
 
 // organizationID returns the id of an organization that is named by its id or key.

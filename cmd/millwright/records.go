@@ -12,10 +12,12 @@ import (
 
 	"millwright/models"
 	"millwright/service"
+	"millwright/service/lists"
+	"millwright/service/store"
 )
 
 // findRecords returns a page of records that the reader may read, encoded.
-type findRecords func(ctx context.Context, svc *service.Service, reader service.Actor, page service.ListRequest) ([]byte, error)
+type findRecords func(ctx context.Context, svc *service.Service, reader store.Actor, page lists.ListRequest) ([]byte, error)
 
 // listRecordsCommand returns a command that lists records of type R as a GET shows them.
 // table writes them for people.
@@ -35,8 +37,8 @@ func listRecordsCommand[R any](short string, find findRecords, table func(io.Wri
 				}
 				cursor := ""
 				found, err := upTo(limit, func(size int) ([]json.RawMessage, error) {
-					body, err := find(ctx, svc, actor, service.ListRequest{Limit: size, Cursor: cursor})
-					var page service.Page[json.RawMessage]
+					body, err := find(ctx, svc, actor, lists.ListRequest{Limit: size, Cursor: cursor})
+					var page lists.Page[json.RawMessage]
 					if err == nil {
 						err = json.Unmarshal(body, &page)
 					}
@@ -62,7 +64,7 @@ func listRecordsCommand[R any](short string, find findRecords, table func(io.Wri
 
 // showRecordCommand returns a command that shows a record of type R as a GET shows it:
 // to the operator, or to the person of --as.
-func showRecordCommand[R any](short, what string, read func(*service.Service, context.Context, service.Actor, string) ([]byte, error), lines func(io.Writer, R)) *cobra.Command {
+func showRecordCommand[R any](short, what string, read func(*service.Service, context.Context, store.Actor, string) ([]byte, error), lines func(io.Writer, R)) *cobra.Command {
 	as := actorFlag{scope: "that the person may read"}
 	cmd := targetCommand("show ID", short, what, &as, func(ctx context.Context, target commandTarget) error {
 		body, err := read(target.svc, ctx, target.actor, target.id)

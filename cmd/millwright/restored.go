@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"millwright/service"
+	"millwright/service/store"
 	"millwright/worker"
 )
 
@@ -50,9 +51,9 @@ func restoreWorkflows(ctx context.Context, out io.Writer, s settings, svc *servi
 		return err
 	}
 	for _, kind := range []struct {
-		of   service.TargetKind
+		of   store.TargetKind
 		name string
-	}{{service.TargetWebhook, "webhook addresses"}, {service.TargetDelivery, "failing deliveries"}} {
+	}{{store.TargetWebhook, "webhook addresses"}, {store.TargetDelivery, "failing deliveries"}} {
 		targets, err := svc.WantedWorkflows(ctx, kind.of)
 		if err != nil {
 			return err

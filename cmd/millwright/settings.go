@@ -21,7 +21,8 @@ import (
 	"millwright/console"
 	"millwright/mail"
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/access"
+	"millwright/service/store"
 	"millwright/webhook"
 )
 
@@ -234,8 +235,8 @@ func (s settings) lacksProxies() bool {
 	return strings.HasPrefix(s.PublicURL, "https://") && len(s.TrustedProxies) == 0
 }
 
-func (s settings) addressRules() service.AddressRules {
-	rules := service.AddressRules{AllowNetworks: s.AllowNetworks, AllowHTTP: s.AllowHTTP, Resolver: webhook.SystemResolver()}
+func (s settings) addressRules() store.AddressRules {
+	rules := store.AddressRules{AllowNetworks: s.AllowNetworks, AllowHTTP: s.AllowHTTP, Resolver: webhook.SystemResolver()}
 	if u, err := url.Parse(s.PublicURL); err == nil {
 		rules.OwnHosts = []string{u.Host}
 	}
@@ -275,21 +276,21 @@ func (s settings) openID() (*console.OpenIDOptions, error) {
 }
 
 // pool returns the configuration of the connection pool.
-func (s settings) pool(application string) service.Pool {
-	return service.Pool{Application: application, MaxConnections: s.DatabaseConns}
+func (s settings) pool(application string) store.Pool {
+	return store.Pool{Application: application, MaxConnections: s.DatabaseConns}
 }
 
 // serviceOptions returns the service's options, without a waker.
-func (s settings) serviceOptions(log *slog.Logger) (service.Options, error) {
-	tokens, err := service.NewTokenKeys(s.TokenKeys)
+func (s settings) serviceOptions(log *slog.Logger) (store.Options, error) {
+	tokens, err := store.NewTokenKeys(s.TokenKeys)
 	if err != nil {
-		return service.Options{}, fmt.Errorf("TOKEN_SIGNING_KEYS is malformed: %w", err)
+		return store.Options{}, fmt.Errorf("TOKEN_SIGNING_KEYS is malformed: %w", err)
 	}
-	vault, err := service.NewVault(s.SealingKeys)
+	vault, err := store.NewVault(s.SealingKeys)
 	if err != nil {
-		return service.Options{}, fmt.Errorf("SECRET_SEALING_KEYS is malformed: %w", err)
+		return store.Options{}, fmt.Errorf("SECRET_SEALING_KEYS is malformed: %w", err)
 	}
-	return service.Options{
+	return store.Options{
 		Tokens:                tokens,
 		Vault:                 vault,
 		MailLinks:             s.SMTPURL != "",
@@ -301,7 +302,7 @@ func (s settings) serviceOptions(log *slog.Logger) (service.Options, error) {
 		ReviewPeriods:         models.ReviewPeriods{Reminder: s.ReviewReminder, Escalation: s.ReviewOverdue},
 		AddressRules:          s.addressRules(),
 		AddressCallsPerMinute: s.AddressCalls,
-		OverLimitDelay:        service.DefaultOverLimitDelay,
+		OverLimitDelay:        access.DefaultOverLimitDelay,
 		Now:                   failpointClock(),
 		Log:                   log,
 		AfterCommit:           failpoint("after-commit"),

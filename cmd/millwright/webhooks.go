@@ -11,6 +11,8 @@ import (
 
 	"millwright/models"
 	"millwright/service"
+	"millwright/service/store"
+	"millwright/service/webhooks"
 )
 
 func webhooksCommand() *cobra.Command {
@@ -30,7 +32,7 @@ func webhooksCommand() *cobra.Command {
 
 func listWebhooksCommand() *cobra.Command {
 	var out output
-	var filter service.WebhookFilter
+	var filter webhooks.WebhookFilter
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List webhook addresses, oldest first",
@@ -78,7 +80,7 @@ func createWebhookCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				created, err := svc.CreateWebhook(ctx, actor, integration, service.NewWebhook{URL: url, Events: events})
+				created, err := svc.CreateWebhook(ctx, actor, integration, webhooks.NewWebhook{URL: url, Events: events})
 				if err != nil {
 					return describeError(err, as.within("integration "+integration))
 				}
@@ -100,8 +102,8 @@ func changeWebhookCommand() *cobra.Command {
 	var events []models.EventType
 	var cmd *cobra.Command
 	cmd = webhookCommand("change ID [--url URL] [--event TYPE...]", "Change the address's URL, or replace its event types",
-		func(svc *service.Service, ctx context.Context, actor service.Actor, id string) (service.Webhook, error) {
-			var change service.WebhookChange
+		func(svc *service.Service, ctx context.Context, actor store.Actor, id string) (webhooks.Webhook, error) {
+			var change webhooks.WebhookChange
 			if cmd.Flags().Changed("url") {
 				change.URL = &url
 			}
@@ -122,7 +124,7 @@ func eventsFlag(cmd *cobra.Command, events *[]models.EventType) {
 
 // enableResult is an address that was turned on, and how many deliveries were released.
 type enableResult struct {
-	service.Webhook
+	webhooks.Webhook
 	Released int `json:"released"`
 }
 
@@ -158,7 +160,7 @@ func sinceFlag(cmd *cobra.Command, since *string) {
 func disableWebhookCommand() *cobra.Command {
 	var reason string
 	cmd := webhookCommand("disable ID [--reason TEXT]", "Turn the address off; its deliveries are held until it is turned on",
-		func(svc *service.Service, ctx context.Context, actor service.Actor, id string) (service.Webhook, error) {
+		func(svc *service.Service, ctx context.Context, actor store.Actor, id string) (webhooks.Webhook, error) {
 			return svc.DisableWebhook(ctx, actor, id, reason)
 		})
 	cmd.Flags().StringVar(&reason, "reason", "", "why, shown with the address")
@@ -188,7 +190,7 @@ func testWebhookCommand() *cobra.Command {
 }
 
 // webhookCommand returns a command that changes an address and shows it.
-func webhookCommand(use, short string, do func(*service.Service, context.Context, service.Actor, string) (service.Webhook, error)) *cobra.Command {
+func webhookCommand(use, short string, do func(*service.Service, context.Context, store.Actor, string) (webhooks.Webhook, error)) *cobra.Command {
 	return webhookTargetCommand(use, short, func(ctx context.Context, target commandTarget) error {
 		changed, err := do(target.svc, ctx, target.actor, target.id)
 		if err != nil {
@@ -205,7 +207,7 @@ func webhookTargetCommand(use, short string, do func(ctx context.Context, target
 	return cmd
 }
 
-func webhooksTable(w io.Writer, found []service.WebhookHealth) {
+func webhooksTable(w io.Writer, found []webhooks.WebhookHealth) {
 	fmt.Fprintln(w, "ID\tSTATE\tSINCE\tURL\t")
 	for _, h := range found {
 		state, since := webhookState(h.Webhook), h.OffAt
@@ -217,7 +219,7 @@ func webhooksTable(w io.Writer, found []service.WebhookHealth) {
 }
 
 // healthLines write how the deliveries to an address fare.
-func healthLines(w io.Writer, h service.WebhookHealth) {
+func healthLines(w io.Writer, h webhooks.WebhookHealth) {
 	fmt.Fprintf(w, "failing since\t%s\t\nlast success\t%s\t\n", orDash(h.FailingSince), orDash(h.LastSuccessAt))
 	switch {
 	case h.LastAt == nil:
@@ -229,11 +231,11 @@ func healthLines(w io.Writer, h service.WebhookHealth) {
 	}
 }
 
-func showWebhook(cmd *cobra.Command, out output, h service.Webhook) error {
+func showWebhook(cmd *cobra.Command, out output, h webhooks.Webhook) error {
 	return out.show(cmd, h, func(w io.Writer) { webhookLines(w, h) })
 }
 
-func webhookLines(w io.Writer, h service.Webhook) {
+func webhookLines(w io.Writer, h webhooks.Webhook) {
 	fmt.Fprintf(w, "id\t%s\t\nintegration\t%s\t\nurl\t%s\t\nevents\t%s\t\nstate\t%s\t\n", h.ID, h.IntegrationID, h.URL, eventsCell(h), webhookState(h))
 	if !h.Enabled {
 		fmt.Fprintf(w, "off since\t%s\t\nreason\t%s\t\n", orDash(h.OffAt), textCell(h.OffReason))
@@ -243,14 +245,14 @@ func webhookLines(w io.Writer, h service.Webhook) {
 	}
 }
 
-func webhookState(h service.Webhook) string {
+func webhookState(h webhooks.Webhook) string {
 	if h.Enabled {
 		return "on"
 	}
 	return "off"
 }
 
-func eventsCell(h service.Webhook) string {
+func eventsCell(h webhooks.Webhook) string {
 	names := make([]string, len(h.Events))
 	for i, e := range h.Events {
 		names[i] = string(e)

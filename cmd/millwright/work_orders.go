@@ -11,6 +11,9 @@ import (
 
 	"millwright/models"
 	"millwright/service"
+	"millwright/service/lists"
+	"millwright/service/records"
+	"millwright/service/store"
 )
 
 func workOrdersCommand() *cobra.Command {
@@ -19,20 +22,20 @@ func workOrdersCommand() *cobra.Command {
 		showRecordCommand("Show a work order", "work order", (*service.Service).WorkOrder, workOrderLines),
 		reviewCommand(),
 		workOrderCommand("hold ID --as PERSON", "Put the work order on hold: it accepts no changes and no answers",
-			func(svc *service.Service, ctx context.Context, actor service.Actor, id string) (service.WriteResult, error) {
-				return svc.HoldWorkOrder(ctx, actor, service.RequestKey{}, id)
+			func(svc *service.Service, ctx context.Context, actor store.Actor, id string) (store.WriteResult, error) {
+				return svc.HoldWorkOrder(ctx, actor, store.RequestKey{}, id)
 			}),
 		workOrderCommand("resume ID --as PERSON", "Take the work order off hold, back to its previous status",
-			func(svc *service.Service, ctx context.Context, actor service.Actor, id string) (service.WriteResult, error) {
-				return svc.ResumeWorkOrder(ctx, actor, service.RequestKey{}, id)
+			func(svc *service.Service, ctx context.Context, actor store.Actor, id string) (store.WriteResult, error) {
+				return svc.ResumeWorkOrder(ctx, actor, store.RequestKey{}, id)
 			}),
 	)
 }
 
 func listWorkOrdersCommand() *cobra.Command {
-	var filter service.WorkOrderFilter
+	var filter records.WorkOrderFilter
 	cmd := listRecordsCommand("List work orders, newest first",
-		func(ctx context.Context, svc *service.Service, reader service.Actor, page service.ListRequest) ([]byte, error) {
+		func(ctx context.Context, svc *service.Service, reader store.Actor, page lists.ListRequest) ([]byte, error) {
 			return svc.WorkOrders(ctx, reader, filter, page)
 		}, workOrdersTable)
 	choiceFlag(cmd, &filter.Statuses, models.WorkOrderStatuses, "status", "work order status")
@@ -66,11 +69,11 @@ func workOrderLines(w io.Writer, r models.WorkOrderRecord) {
 }
 
 func reviewCommand() *cobra.Command {
-	var review service.Review
+	var review records.Review
 	var sendBack bool
 	cmd := workOrderCommand("review ID --approve|--send-back [--comment TEXT] --as PERSON", "Review the work as a consultant: approve it, or send it back to its workers",
-		func(svc *service.Service, ctx context.Context, actor service.Actor, id string) (service.WriteResult, error) {
-			return svc.ReviewWorkOrder(ctx, actor, service.RequestKey{}, id, review)
+		func(svc *service.Service, ctx context.Context, actor store.Actor, id string) (store.WriteResult, error) {
+			return svc.ReviewWorkOrder(ctx, actor, store.RequestKey{}, id, review)
 		})
 	cmd.Flags().BoolVar(&review.Approve, "approve", false, "complete the work order")
 	cmd.Flags().BoolVar(&sendBack, "send-back", false, "send the work back to its workers")
@@ -85,7 +88,7 @@ func reviewCommand() *cobra.Command {
 }
 
 // recordChange changes a record as a person.
-type recordChange func(*service.Service, context.Context, service.Actor, string) (service.WriteResult, error)
+type recordChange func(*service.Service, context.Context, store.Actor, string) (store.WriteResult, error)
 
 // workOrderCommand returns a command that changes a work order and shows it.
 func workOrderCommand(use, short string, do recordChange) *cobra.Command {

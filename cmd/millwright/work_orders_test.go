@@ -6,8 +6,9 @@ import (
 	"testing"
 
 	"millwright/models"
-	"millwright/service"
+	"millwright/service/records"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 )
 
 func TestWorkOrderCommands(t *testing.T) {
@@ -81,7 +82,7 @@ func TestWorkOrderCommandsThatFail(t *testing.T) {
 func TestIssuesResolve(t *testing.T) {
 	h := newHarness(t)
 	create := func() string {
-		created, err := h.CreateFeedback(t.Context(), h.Actor("erp"), service.RequestKey{}, service.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "It rattles"})
+		created, err := h.CreateFeedback(t.Context(), h.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "It rattles"})
 		if err != nil {
 			t.Fatal(err)
 		}

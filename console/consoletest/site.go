@@ -18,6 +18,7 @@ import (
 	"millwright/models"
 	"millwright/service"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 )
 
 // Password is the password of every person of a site.
@@ -69,7 +70,7 @@ func (s *Site) Serve(svc *service.Service, adjust ...func(*console.Options)) (se
 }
 
 // Viewer returns a person of the fixture as an actor.
-func (s *Site) Viewer(key string) service.Actor {
+func (s *Site) Viewer(key string) store.Actor {
 	s.t.Helper()
 	actor, err := s.PersonActor(s.t.Context(), s.ID(key))
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"millwright/models/migrations"
-	"millwright/service"
+	"millwright/service/store"
 )
 
 // Database returns the URL of a new database for the test: a clone of a template with
@@ -132,7 +132,7 @@ func ensureTemplate(ctx context.Context, admin *pgx.Conn, server, template strin
 		END $$`); err != nil {
 			return err
 		}
-		_, err := service.Migrate(ctx, withDatabase(server, unfinished), serviceRole)
+		_, err := store.Migrate(ctx, withDatabase(server, unfinished), serviceRole)
 		return err
 	})
 }

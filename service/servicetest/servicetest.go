@@ -18,6 +18,9 @@ import (
 
 	"millwright/models"
 	"millwright/service"
+	"millwright/service/imports"
+	"millwright/service/people"
+	"millwright/service/store"
 )
 
 //go:embed fixture.yaml
@@ -59,11 +62,11 @@ func (c *Clock) Advance(d time.Duration) {
 // Wakes records what was woken.
 type Wakes struct {
 	mu   sync.Mutex
-	work []service.WakeTarget
+	work []store.WakeTarget
 }
 
 // Wake records the targets.
-func (p *Wakes) Wake(work ...service.WakeTarget) {
+func (p *Wakes) Wake(work ...store.WakeTarget) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.work = append(p.work, work...)
@@ -83,15 +86,15 @@ func (p *Wakes) Organizations() map[string]string {
 
 // Take returns the targets woken since the last call, without duplicates, sorted by id,
 // and without what Organizations returns.
-func (p *Wakes) Take() []service.WakeTarget {
+func (p *Wakes) Take() []store.WakeTarget {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	taken := p.work
 	p.work = nil
 	for i, target := range taken {
-		taken[i] = service.WakeTarget{Kind: target.Kind, ID: target.ID}
+		taken[i] = store.WakeTarget{Kind: target.Kind, ID: target.ID}
 	}
-	slices.SortFunc(taken, func(a, b service.WakeTarget) int {
+	slices.SortFunc(taken, func(a, b store.WakeTarget) int {
 		if a.ID < b.ID {
 			return -1
 		}
@@ -103,11 +106,13 @@ func (p *Wakes) Take() []service.WakeTarget {
 // Fixture is a service with the fixture's organizations.
 type Fixture struct {
 	*service.Service
+	// Store is the service's store, for package storetest.
+	Store *store.Store
 	Pool  *pgxpool.Pool
 	Clock *Clock
 	Wakes *Wakes
 	// Acme and Polar are the results of importing the organizations.
-	Acme, Polar service.ImportResult
+	Acme, Polar imports.ImportResult
 	t           testing.TB
 }
 
@@ -115,7 +120,7 @@ type Fixture struct {
 var Start = time.Date(2026, time.March, 2, 12, 15, 30, 0, time.UTC)
 
 // New returns a service on a new database, with the fixture imported.
-func New(t testing.TB, adjust ...func(*service.Options)) *Fixture {
+func New(t testing.TB, adjust ...func(*store.Options)) *Fixture {
 	t.Helper()
 	f := connect(t.Context(), t, create(t, func(ctx context.Context, admin *pgx.Conn, server string) (string, error) {
 		imported.once.Do(func() { imported.err = ensureFixture(ctx, t, admin, server) })
@@ -126,7 +131,8 @@ func New(t testing.TB, adjust ...func(*service.Options)) *Fixture {
 		t.Fatalf("the results of importing the fixture: %v", err)
 	}
 	f.Acme, f.Polar = results.Acme, results.Polar
-	f.Service = f.NewInstance(adjust...)
+	f.Store = f.NewStore(adjust...)
+	f.Service = service.On(f.Store)
 	if f.Now().After(Start.Add(24 * time.Hour)) {
 		if err := f.MakePartitions(t.Context()); err != nil {
 			t.Fatal(err)
@@ -161,7 +167,7 @@ func ensureFixture(ctx context.Context, t testing.TB, admin *pgx.Conn, server st
 // connect returns a fixture without a service.
 func connect(ctx context.Context, t testing.TB, url string) *Fixture {
 	t.Helper()
-	pool, err := service.Connect(ctx, url, "test")
+	pool, err := store.Connect(ctx, url, "test")
 	if err != nil {
 		t.Fatalf("connect: %v", err)
 	}
@@ -170,7 +176,7 @@ func connect(ctx context.Context, t testing.TB, url string) *Fixture {
 }
 
 // importResults are the results of importing the fixture's organizations.
-type importResults struct{ Acme, Polar service.ImportResult }
+type importResults struct{ Acme, Polar imports.ImportResult }
 
 // importFixture imports the organizations into a template, whose comment keeps the results.
 func importFixture(ctx context.Context, t testing.TB, admin *pgx.Conn, name, url string) (err error) {
@@ -208,27 +214,33 @@ func importFixture(ctx context.Context, t testing.TB, admin *pgx.Conn, name, url
 }
 
 // NewInstance returns another service on the same database, as in another process.
-func (f *Fixture) NewInstance(adjust ...func(*service.Options)) *service.Service {
+func (f *Fixture) NewInstance(adjust ...func(*store.Options)) *service.Service {
 	f.t.Helper()
-	tokens, err := service.NewTokenKeys(TokenKeys)
+	return service.On(f.NewStore(adjust...))
+}
+
+// NewStore is NewInstance for tests that need the Store: service.On makes the service of it.
+func (f *Fixture) NewStore(adjust ...func(*store.Options)) *store.Store {
+	f.t.Helper()
+	tokens, err := store.NewTokenKeys(TokenKeys)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	vault, err := service.NewVault(SealingKeys)
+	vault, err := store.NewVault(SealingKeys)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	options := service.Options{
+	options := store.Options{
 		Tokens: tokens, Vault: vault, Waker: f.Wakes, Issuer: Issuer, Now: f.Clock.Now,
 		Log: slog.New(slog.DiscardHandler), PasswordMemory: 64,
-		AddressRules: service.AddressRules{
+		AddressRules: store.AddressRules{
 			AllowHTTP: true, AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		},
 	}
 	for _, a := range adjust {
 		a(&options)
 	}
-	s, err := service.New(f.Pool, options)
+	s, err := store.New(f.Pool, options)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -249,9 +261,9 @@ func (f *Fixture) ID(key string) string {
 }
 
 // Actor returns an integration of the fixture as an actor.
-func (f *Fixture) Actor(key string) service.Actor {
+func (f *Fixture) Actor(key string) store.Actor {
 	f.t.Helper()
-	actor := service.Actor{IdentityID: f.ID(key), OrganizationID: f.Acme.OrganizationID, Kind: models.KindIntegration, Name: key}
+	actor := store.Actor{IdentityID: f.ID(key), OrganizationID: f.Acme.OrganizationID, Kind: models.KindIntegration, Name: key}
 	if _, ours := f.Acme.Integrations[key]; !ours {
 		actor.OrganizationID = f.Polar.OrganizationID
 	}
@@ -282,18 +294,18 @@ func Value[T any](f *Fixture, sql string, args ...any) T {
 }
 
 // MailLinks makes a service mail links.
-func MailLinks(o *service.Options) { o.MailLinks = true }
+func MailLinks(o *store.Options) { o.MailLinks = true }
 
 // MailedLinks returns the links that wait to be mailed, oldest first, as a worker that
 // sends them.
-func (f *Fixture) MailedLinks() []service.LinkEmail {
+func (f *Fixture) MailedLinks() []people.LinkEmail {
 	f.t.Helper()
 	links, err := f.ClaimLinkEmails(f.t.Context())
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	for _, link := range links {
-		if err := f.RecordLinkEmail(f.t.Context(), link, service.MailSent); err != nil {
+		if err := f.RecordLinkEmail(f.t.Context(), link, people.MailSent); err != nil {
 			f.t.Fatal(err)
 		}
 	}

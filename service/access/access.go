@@ -1,0 +1,99 @@
+package access
+
+import (
+	"millwright/models"
+	"millwright/service/store"
+)
+
+// Access admits calls.
+type Access struct {
+	*store.Store
+	// exceeded are the integrations over their limit.
+	exceeded exceededLimits
+	// organizations are the organizations of the integrations that made calls.
+	organizations organizationsOf
+	// callHours are counts of calls that are not stored yet.
+	callHours store.HourCounter
+}
+
+// New returns the functions on a store.
+func New(s *store.Store) *Access { return &Access{Store: s} }
+
+// An actor may read a work order in three ways (spec section 5, permissions):
+// it has the grant on the node; it created the work order and may create some
+// there; or the work order is assigned to it, to one of its teams, or to its
+// organization and it has incoming work orders. {w} is the work order's row,
+// {actor} the actor's identity id. Single reads, lists, writes and deliveries
+// share these conditions.
+//
+// Each is a scalar subquery because the planner turns EXISTS into a join driven
+// by the rights, which reads a whole list to find its first page.
+var (
+	ReadableByAssignment = `(SELECT true FROM work_order_assignees x
+		JOIN actor_identities a ON a.identity_id = x.identity_id AND a.actor_id = {actor}
+		WHERE x.work_order_id = {w}.id AND ` + ReadsAs + ` LIMIT 1) IS TRUE`
+	ReadableWorkOrder = WorkOrderReadable(OnNode)
+	// ReadableByGrants is ReadableWorkOrder for a query that has the actor's grants on the node as {grants}.
+	ReadableByGrants = WorkOrderReadable(Among)
+)
+
+// WorkOrderReadable is the condition that {actor} may read {w}; granted writes
+// the condition that it has a grant on the node.
+func WorkOrderReadable(granted func(models.Grant) string) string {
+	return `(` + granted(models.GrantWorkOrdersRead) + ` OR ` + CreatedReadably(granted) + ` OR ` + ReadableByAssignment + `)`
+}
+
+// CreatedReadably is the condition that {actor} created {w} and may create some on its node;
+// granted writes the condition that it has a grant on the node.
+func CreatedReadably(granted func(models.Grant) string) string {
+	return `({w}.created_by = {actor} AND ` + granted(models.GrantWorkOrdersCreate) + `)`
+}
+
+// ReadsAs is the condition that {actor} may read what is assigned to the identity
+// of the row a of actor_identities. For its organization it needs incoming work orders.
+const ReadsAs = `(a.identity_id <> a.organization_id OR ` + IncomingWorkOrders + `)`
+
+// IncomingWorkOrders is the condition that {actor} has incoming work orders.
+const IncomingWorkOrders = `EXISTS (SELECT FROM organization_rights o
+				WHERE o.actor_id = {actor} AND 'incoming_work_orders' = ANY (o.grants))`
+
+// CustomerOf selects the name of the organization of the work order {w} for people of a
+// service company with incoming work orders, NULL in their own organization and for others.
+const CustomerOf = `CASE WHEN {w}.organization_id <> {organization} AND ` + IncomingWorkOrders + `
+			THEN (SELECT name FROM identities WHERE id = {w}.organization_id) END`
+
+// ReadableFeedback is the condition that {actor} may read the feedback {w}: it
+// has the grant on the node.
+var ReadableFeedback = OnNode(models.GrantFeedbackRead)
+
+// RightsOn are the rows of node_rights of {actor} on the node {node}: the
+// assignments g with their definitions d. LIMIT makes Postgres look up the
+// assignment of each of the actor's identities on the node and on each above, at
+// most one. It would otherwise plan for the average identity, and read all that an
+// integration was assigned if most others were assigned little.
+const RightsOn = `inventory_closure c
+		CROSS JOIN actor_identities a
+		CROSS JOIN LATERAL (SELECT * FROM assignments
+			WHERE node_id = c.ancestor_id AND identity_id = a.identity_id AND organization_id = a.organization_id LIMIT 1) g
+		CROSS JOIN LATERAL (SELECT * FROM permission_definitions WHERE id = g.definition_id LIMIT 1) d
+		WHERE c.node_id = {node} AND a.actor_id = {actor} AND (c.depth = 0 OR d.applies_below) AND d.grants <> '{}'`
+
+// OnNode is the condition that {actor} has the grant on the node of the record {w}.
+func OnNode(grant models.Grant) string {
+	return `(SELECT true FROM ` + store.Fill(RightsOn, "node", "{w}.inventory_id") + ` AND '` + string(grant) + `' = ANY (d.grants) LIMIT 1) IS TRUE`
+}
+
+// Among is the condition that {grants} include the grant.
+func Among(grant models.Grant) string { return `'` + string(grant) + `' = ANY ({grants})` }
+
+// GrantsOn selects the grants of {actor} on the node {node}: an empty array if it does not see the node.
+const GrantsOn = `ARRAY(SELECT unnest(d.grants) FROM ` + RightsOn + `)`
+
+// UsableIntegration is the condition that an integration may use the service at
+// all. {i} is the integration's row, {o} its organization's, {p} its plan's.
+const UsableIntegration = `({i}.enabled AND NOT {i}.disabled_by_service AND {i}.deleted_at IS NULL
+	AND NOT {o}.suspended AND {p}.api)`
+
+// VisibleNode is the condition under which an actor sees a node: it has any
+// permission there (spec section 5, permissions).
+var VisibleNode = `(SELECT true FROM ` + store.Fill(RightsOn, "node", "{w}.id") + ` LIMIT 1)`

@@ -1,0 +1,151 @@
+package access_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"millwright/models"
+	"millwright/service/lists"
+	"millwright/service/records"
+	"millwright/service/servicetest"
+)
+
+// locked runs the statement in a transaction that stays open until release.
+func locked(t *testing.T, f *servicetest.Fixture, sql string, args ...any) (release func()) {
+	t.Helper()
+	other, err := f.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatal(err)
+	}
+	release = sync.OnceFunc(func() { _ = other.Rollback(context.WithoutCancel(t.Context())) })
+	t.Cleanup(release)
+	return release
+}
+
+// crowd is calls that are made at once.
+type crowd struct {
+	all sync.WaitGroup
+	mu  sync.Mutex
+	// rejected counts the calls rejected because too many wait.
+	rejected int
+	end      context.CancelFunc
+}
+
+// run makes the calls, which end with the crowd.
+func (c *crowd) run(t *testing.T, n int, call func(context.Context, int) error) {
+	var ctx context.Context
+	ctx, c.end = context.WithCancel(t.Context())
+	for i := range n {
+		c.all.Go(func() {
+			err := call(ctx, i)
+			switch {
+			case err == nil || ctx.Err() != nil:
+			case models.CodeOf(err) == models.CodeUnavailable:
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				c.rejected++
+			default:
+				t.Errorf("call %d: %v", i, err)
+			}
+		})
+	}
+}
+
+func (c *crowd) rejections() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.rejected
+}
+
+// Regardless of the number of settings that an organization changes at once and that wait for a lock, it holds
+// two connections; another organization's change and list do not wait.
+func TestRareWritesOfAnOrganizationAreBounded(t *testing.T) {
+	f := servicetest.NewHarness(t)
+	ann, erp := f.As("ann"), f.As("erp")
+	release := locked(t, f.Fixture, `SELECT FROM integrations WHERE id = $1 FOR UPDATE`, f.ID("erp"))
+	const running, waiting, more = 2, 128, 10
+	var noisy crowd
+	noisy.run(t, running+waiting+more, func(ctx context.Context, n int) error {
+		_, err := f.RenameIntegration(ctx, ann, f.ID("erp"), fmt.Sprint("Name ", n))
+		return err
+	})
+	servicetest.Await(t, "two wait for the lock and some are rejected", func() bool { return servicetest.LockWaits(f.Fixture) == running && noisy.rejections() == more })
+	ola := f.As("ola")
+	ola.OrganizationID = f.Polar.OrganizationID
+	if _, err := f.RenameIntegration(t.Context(), ola, f.ID("erp"), "Stolen"); models.CodeOf(err) != models.CodeNotFound {
+		t.Errorf("another organization's change: %v, want %s", err, models.CodeNotFound)
+	}
+	if _, err := f.WorkOrders(t.Context(), erp, records.WorkOrderFilter{}, lists.ListRequest{Limit: 1}); err != nil {
+		t.Errorf("a list: %v", err)
+	}
+	if n := servicetest.LockWaits(f.Fixture); n != running {
+		t.Errorf("%d changes hold a connection, want %d", n, running)
+	}
+	noisy.end()
+	release()
+	noisy.all.Wait()
+	if n := noisy.rejections(); n != more {
+		t.Errorf("%d changes were rejected, want %d", n, more)
+	}
+}
+
+// Regardless of the number of slow lists that an organization reads at once, it holds two connections;
+// another organization's list does not wait.
+func TestListsOfAnOrganizationAreBounded(t *testing.T) {
+	f := servicetest.NewHarness(t)
+	noisyActor, quietActor := f.As("erp"), f.As("erp")
+	quietActor.OrganizationID = f.Polar.OrganizationID
+	release := locked(t, f.Fixture, `LOCK TABLE feedback IN ACCESS EXCLUSIVE MODE`)
+	const running, waiting, more = 2, 128, 10
+	var noisy crowd
+	noisy.run(t, running+waiting+more, func(ctx context.Context, _ int) error {
+		_, err := f.FeedbackList(ctx, noisyActor, records.FeedbackFilter{}, lists.ListRequest{Limit: 1})
+		return err
+	})
+	servicetest.Await(t, "two lists wait for the lock and some are rejected", func() bool { return servicetest.LockWaits(f.Fixture) == running && noisy.rejections() == more })
+	if _, err := f.WorkOrders(t.Context(), quietActor, records.WorkOrderFilter{}, lists.ListRequest{Limit: 1}); err != nil {
+		t.Errorf("another organization's list: %v", err)
+	}
+	if n := servicetest.LockWaits(f.Fixture); n != running {
+		t.Errorf("%d lists hold a connection, want %d", n, running)
+	}
+	noisy.end()
+	release()
+	noisy.all.Wait()
+	if n := noisy.rejections(); n != more {
+		t.Errorf("%d lists were rejected, want %d", n, more)
+	}
+}
+
+// Calls of an address or a client that are not admitted yet hold two connections,
+// regardless of their number, and other callers' calls go on.
+func TestCallersWithoutATokenAreBounded(t *testing.T) {
+	f := servicetest.NewHarness(t)
+	if _, err := f.CountAddress(t.Context(), "192.0.2.1"); err != nil {
+		t.Fatal(err)
+	}
+	release := locked(t, f.Fixture, `UPDATE rate_counters SET calls = 10`)
+	var strangers crowd
+	strangers.run(t, 100, func(ctx context.Context, _ int) error {
+		_, err := f.CountAddress(ctx, "192.0.2.1")
+		return err
+	})
+	servicetest.Await(t, "a count waits for the lock", func() bool { return servicetest.LockWaits(f.Fixture) > 0 })
+	if _, err := f.IssueToken(t.Context(), "cli_erp", "secret-of-the-erp-integration", nil); err != nil {
+		t.Errorf("a token request: %v", err)
+	}
+	if n := servicetest.LockWaits(f.Fixture); n > 2 {
+		t.Errorf("%d counts hold a connection, want at most 2", n)
+	}
+	release()
+	strangers.all.Wait()
+	rate, err := f.CountAddress(t.Context(), "192.0.2.1")
+	if err != nil || rate.Calls != 102-strangers.rejections() {
+		t.Errorf("the address has made %d calls of which %d were rejected, error %v; want 102", rate.Calls, strangers.rejections(), err)
+	}
+}

@@ -1,0 +1,171 @@
+package access_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"millwright/models"
+	"millwright/service/access"
+	"millwright/service/records"
+	"millwright/service/servicetest"
+	"millwright/service/store"
+	"millwright/service/storetest"
+)
+
+// A call over the limit costs no round trip until the window ends, and hides nothing
+// afterwards.
+func TestCallsOverTheLimitAreRemembered(t *testing.T) {
+	f := servicetest.New(t)
+	f.Exec(`UPDATE plans SET calls_per_minute = 2`)
+	erp := tokenOf(t, f, "cli_erp", "secret-of-the-erp-integration")
+	counted := func() int {
+		return servicetest.Value[int](f, `SELECT coalesce(sum(calls), 0)::integer FROM rate_counters WHERE subject = $1`, f.ID("erp"))
+	}
+	before := counted()
+	for i := range 6 {
+		_, rate, err := f.Admit(t.Context(), erp, "")
+		if want := i >= 2; (models.CodeOf(err) == models.CodeRateLimited) != want || want != (err != nil) {
+			t.Errorf("call %d: %v, want over the limit %t", i, err, want)
+		}
+		if i >= 2 && (rate.Limit != 2 || rate.Remaining() != 0 || !rate.Reset.Equal(servicetest.Start.Truncate(time.Minute).Add(time.Minute))) {
+			t.Errorf("call %d has the rate %+v", i, rate)
+		}
+	}
+	if n := counted() - before; n != 3 {
+		t.Errorf("the database counted %d calls, want 3: the accepted ones and the first over the limit", n)
+	}
+	f.Clock.Advance(time.Minute)
+	if _, _, err := f.Admit(t.Context(), erp, ""); err != nil {
+		t.Errorf("a call in the next window: %v", err)
+	}
+	if err := f.RevokeToken(t.Context(), "cli_erp", "secret-of-the-erp-integration", erp); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := f.Admit(t.Context(), erp, ""); models.CodeOf(err) != models.CodeInvalidToken {
+		t.Errorf("a call with a revoked token: %v, want %s at once", err, models.CodeInvalidToken)
+	}
+}
+
+// An organization with too many writes in the queue gets 503 at once; another does not.
+func TestTooManyWritesOfAnOrganizationWait(t *testing.T) {
+	f := servicetest.NewHarness(t)
+	release := storetest.HoldWrites(t.Context(), f.Store)
+	ctx, cancel := context.WithCancel(t.Context())
+	create := func(ctx context.Context, actor store.Actor) error {
+		_, err := f.CreateFeedback(ctx, actor, store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"})
+		return err
+	}
+	noisy, quiet := f.Actor("erp"), f.Actor("erp")
+	quiet.OrganizationID = f.Polar.OrganizationID
+	const bound = 1024
+	var all sync.WaitGroup
+	for range bound {
+		all.Go(func() { _ = create(ctx, noisy) })
+	}
+	servicetest.Await(t, "the writes wait", func() bool { return storetest.WritesWaiting(f.Store) == bound })
+	if err := create(t.Context(), noisy); models.CodeOf(err) != models.CodeUnavailable {
+		t.Errorf("one too many: %v, want %s", err, models.CodeUnavailable)
+	}
+	other := make(chan error, 1)
+	go func() { other <- create(t.Context(), quiet) }()
+	servicetest.Await(t, "the other organization's write waits", func() bool { return storetest.WritesWaiting(f.Store) == bound+1 })
+	cancel()
+	all.Wait()
+	release()
+	// It reached the rules: the organization does not have this node.
+	if err := <-other; models.CodeOf(err) != models.CodeValidationFailed {
+		t.Errorf("the other organization's write: %v, want %s", err, models.CodeValidationFailed)
+	}
+}
+
+// Calls are admitted and writes committed while other work holds every connection that
+// it may have.
+func TestConnectionsAreReserved(t *testing.T) {
+	f := servicetest.NewHarness(t)
+	token := tokenOf(t, f.Fixture, "cli_erp", "secret-of-the-erp-integration")
+	actor := f.Actor("erp")
+	pools, err := store.Pool{Application: "a test"}.Open(t.Context(), f.Pool.Config().ConnString())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pools.Close)
+	total := int32(0)
+	for _, pool := range pools.All() {
+		total += pool.Config().MaxConns
+	}
+	if total != store.DefaultMaxConnections || len(pools.All()) != 3 {
+		t.Errorf("%d pools hold %d connections, want 3 with %d", len(pools.All()), total, store.DefaultMaxConnections)
+	}
+	s := f.NewInstance(func(o *store.Options) { o.Lookups, o.Groups = pools.Lookups, pools.Groups })
+	for range f.Pool.Config().MaxConns { // the pool of everything else
+		conn, err := f.Pool.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(conn.Release)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if _, _, err := s.Admit(ctx, token, ""); err != nil {
+		t.Errorf("a call: %v", err)
+	}
+	began := time.Now()
+	if _, err := s.CreateFeedback(ctx, actor, store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"}); err != nil {
+		t.Errorf("a write: %v", err)
+	}
+	t.Logf("the write took %s", time.Since(began))
+}
+
+func TestFewConnectionsAreNotDivided(t *testing.T) {
+	pools, err := store.Pool{MaxConnections: 7}.Open(t.Context(), servicetest.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pools.Close)
+	if all := pools.All(); len(all) != 1 || all[0].Config().MaxConns != 7 || pools.Lookups != pools.Groups {
+		t.Errorf("7 connections are %d pools, want one", len(all))
+	}
+}
+
+// While other organizations make calls, few of an organization are in progress, whichever
+// of its integrations makes them: the others wait for what these take.
+func TestFewCallsOfAnOrganizationNextToOthers(t *testing.T) {
+	f := servicetest.New(t)
+	erp := tokenOf(t, f, "cli_erp", "secret-of-the-erp-integration")
+	reader := tokenOf(t, f, "cli_reader", "secret-of-the-reader-integration")
+	other := tokenOf(t, f, "cli_dispatch", "secret-of-the-dispatch-integration")
+	admit := func(token string) *access.Caller {
+		t.Helper()
+		caller, _, err := f.Admit(t.Context(), token, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &caller
+	}
+	for _, token := range []string{erp, reader, other} { // from now on it knows their organizations
+		admit(token).End()
+	}
+	const few = 16
+	inProgress := make([]*access.Caller, 0, few)
+	for range few / 2 {
+		inProgress = append(inProgress, admit(erp), admit(reader))
+	}
+	admit(other).End()
+	next := make(chan error, 1)
+	ctx, giveUp := context.WithCancel(t.Context())
+	go func() {
+		_, _, err := f.Admit(ctx, reader, "")
+		next <- err
+	}()
+	servicetest.Await(t, "the next call waits", func() bool { return storetest.CallsWaiting(f.Store) == 1 })
+	giveUp()
+	if err := <-next; !errors.Is(err, context.Canceled) {
+		t.Errorf("a call that gave up: %v, want %v", err, context.Canceled)
+	}
+	admit(other).End()
+	inProgress[0].End()
+	admit(reader).End()
+}

@@ -1,0 +1,64 @@
+package access
+
+import (
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/service/store"
+)
+
+// RequirePerson rejects an integration: the action, which begins the sentence,
+// is only available in the console. Errors: permission_denied.
+func RequirePerson(actor store.Actor, action string) error {
+	if actor.Kind == models.KindPerson {
+		return nil
+	}
+	return models.Errorf(models.CodePermissionDenied, "%s is only available to people in the console.", action)
+}
+
+// ManagesIntegrations is the condition under which {actor} may manage the
+// integrations of {organization}: a person with the integrations permission.
+const ManagesIntegrations = `EXISTS (SELECT FROM people p JOIN organization_rights r ON r.actor_id = p.id
+		WHERE p.id = {actor} AND r.organization_id = {organization} AND 'integrations' = ANY (r.grants))`
+
+// OwnerNames are the names of the owners of {integration}.
+const OwnerNames = `ARRAY(SELECT o.name FROM identities o WHERE o.id = ANY ({integration}.owners) ORDER BY lower(o.name), o.id)`
+
+// CanAct is the condition that the identity i is neither a person who was deactivated nor a
+// deleted integration.
+const CanAct = `NOT EXISTS (SELECT FROM people p WHERE p.id = i.id AND p.deactivated_at IS NOT NULL)
+		AND NOT EXISTS (SELECT FROM integrations n WHERE n.id = i.id AND n.deleted_at IS NOT NULL)`
+
+// PathOf selects the nodes above the node {w}, from the root down.
+const PathOf = `ARRAY(SELECT json_build_object('id', above.id, 'kind', above.kind, 'name', above.name) FROM inventory_closure c
+			CROSS JOIN LATERAL (SELECT id, kind, name FROM inventory_nodes WHERE id = c.ancestor_id LIMIT 1) above
+			WHERE c.node_id = {w}.id AND c.depth > 0 ORDER BY c.depth DESC) AS path`
+
+// IsAdmin is the condition that {actor} is an administrator of {organization}.
+const IsAdmin = `(SELECT p.admin FROM people p WHERE p.id = {actor} AND p.organization_id = {organization}) IS TRUE`
+
+// PersonSees is the condition that the person {actor} of {organization} sees its node {w}.
+var PersonSees = `(` + IsAdmin + ` OR ` + VisibleNode + ` IS TRUE)`
+
+// GivesPermissions is the condition that {actor} may give permissions on the node {node} of
+// {organization}: a person who is an administrator or the node's inventory manager
+// (docs/contract.md, Assignments).
+var GivesPermissions = `EXISTS (SELECT FROM people p WHERE p.id = {actor} AND p.organization_id = {organization}
+			AND (p.admin OR EXISTS (SELECT FROM ` + store.Fill(RightsOn, "actor", "p.id") + ` AND d.inventory_manager)))`
+
+// QueueMayManage has the round trip fail unless the actor may manage the integrations of
+// its organization. Errors: permission_denied.
+func QueueMayManage(pipeline *pgx.Batch, actor store.Actor) {
+	pipeline.Queue(`SELECT `+store.Fill(ManagesIntegrations, "actor", "$1", "organization", "$2"), actor.IdentityID, actor.OrganizationID).QueryRow(func(row pgx.Row) error {
+		var may bool
+		if err := row.Scan(&may); err != nil || may {
+			return err
+		}
+		return ErrNoIntegrationsGrant()
+	})
+}
+
+// ErrNoIntegrationsGrant is permission_denied for who may not manage integrations.
+func ErrNoIntegrationsGrant() *models.Error {
+	return models.Errorf(models.CodePermissionDenied, "Managing integrations requires the Integrations permission.")
+}

@@ -1,0 +1,118 @@
+package effects
+
+import (
+	"slices"
+
+	"millwright/models"
+	"millwright/service/batch"
+	"millwright/service/store"
+)
+
+// Effects hands out the e-mails about notices.
+type Effects struct{ *store.Store }
+
+// New returns the functions on a store.
+func New(s *store.Store) *Effects { return &Effects{Store: s} }
+
+// Change are what a write causes besides its record, whether it comes from the
+// API or the console (spec section 1): history, a Log Record, notices and events.
+type Change struct {
+	Actor          store.Actor
+	OrganizationID string
+	RecordID       string
+	// Action names the change in history and log: work_order.created, …
+	Action string
+	// Changes are {"field": {"from": …, "to": …}}.
+	Changes models.JSON
+	Notices []Notice
+	// Events are in the order in which receivers get them.
+	Events []DomainEvent
+	// Addresses bounds how many webhook addresses may get the events.
+	Addresses int
+}
+
+// Notice is a kind of notice and the identities it is for. A team stands for its
+// members, a service company for its people with incoming work orders.
+type Notice struct {
+	Kind       string
+	Identities []string
+}
+
+// DomainEvent is an event with the fields that its type adds to data.
+type DomainEvent struct {
+	Kind models.EventType
+	Data models.JSON
+}
+
+// ChangedField is a changed field in the history.
+type ChangedField struct {
+	From any `json:"from"`
+	To   any `json:"to"`
+}
+
+// FromTo is a changed field in the history. In a new record from is nil.
+func FromTo(from, to any) ChangedField { return ChangedField{from, to} }
+
+// Queue queues the effects of a change. The record itself must be queued before.
+func Queue(t *store.Tx, c Change) error {
+	entry := store.NewLogEntry(c.Actor, c.OrganizationID, c.Action, c.RecordID, t.At)
+	entry.Changes = &c.Changes
+	if err := t.Insert(entry); err != nil {
+		return err
+	}
+	for _, n := range c.Notices {
+		notify(t, c, n)
+	}
+	for _, e := range c.Events {
+		if err := publish(t, c, e); err != nil {
+			return err
+		}
+	}
+	if c.concernWorkflow() {
+		markDirty(t, c.OrganizationID, c.RecordID)
+	}
+	return nil
+}
+
+// concernWorkflow reports whether the record's workflow must reload the record:
+// there are notices to mail, or the status or the target date changed.
+func (c Change) concernWorkflow() bool {
+	_, status := c.Changes["status"] // set for new records, too
+	_, target := c.Changes["target_date"]
+	return status || target || slices.ContainsFunc(c.Notices, func(n Notice) bool { return len(n.Identities) > 0 })
+}
+
+// markDirty marks the organization's record for its workflow to reload and wakes the workflow
+// after the commit. It writes an existing mark again, so that a workflow clearing
+// it waits for this transaction and then loads what it changed.
+func markDirty(t *store.Tx, organizationID, recordID string) {
+	t.QueueBulk(dirtyRecords, []any{recordID, t.At.Time})
+	t.Wakes = append(t.Wakes, store.NewWakeTarget(organizationID, recordID))
+}
+
+var dirtyRecords = &batch.Statement{Stage: store.StageDirty, SQL: `
+	INSERT INTO dirty_records (record_id, since) SELECT id, at FROM unnest($1::text[], $2::timestamptz[]) u (id, at)
+	ON CONFLICT (record_id) DO UPDATE SET since = excluded.since`}
+
+// PeopleOf selects the people that {identities} stand for: themselves, the
+// members of a team, the people of a service company with incoming work orders.
+const PeopleOf = `SELECT unnest({identities})
+				UNION SELECT m.member_id FROM team_members m WHERE m.team_id = ANY ({identities})
+				UNION SELECT r.actor_id FROM organization_rights r
+					WHERE r.organization_id = ANY ({identities}) AND 'incoming_work_orders' = ANY (r.grants)`
+
+var insertNotices = &batch.Statement{Stage: store.StageNotices, SQL: `
+	INSERT INTO notices (organization_id, person_id, kind, record_id, created_at)
+	SELECT p.organization_id, p.id, u.kind, u.record, u.at
+	FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[], $5::text[])
+		WITH ORDINALITY u (kind, record, at, identities, actor, nth)
+	CROSS JOIN LATERAL (` + store.Fill(PeopleOf, "identities", store.SplitIDs("u.identities")) + `) reached (id)
+	JOIN people p ON p.id = reached.id AND p.id <> u.actor
+	ORDER BY u.nth`}
+
+// notify queues the notice for each person concerned except the actor.
+func notify(t *store.Tx, c Change, n Notice) {
+	if len(n.Identities) > 0 {
+		t.QueueBulk(insertNotices, []any{n.Kind, c.RecordID, t.At.Time, store.JoinIDs(n.Identities), c.Actor.IdentityID})
+	}
+}

@@ -1,0 +1,170 @@
+package imports
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"millwright/models"
+)
+
+// What an import does to an entity.
+const (
+	ImportCreates = "created"
+	ImportChanges = "changed"
+)
+
+// ImportDifference is a difference between a file and what is stored: an entity to
+// create, or a field to change (docs/contract.md, Import).
+type ImportDifference struct {
+	// Kind and Key name the entity.
+	Kind string `json:"kind"`
+	Key  string `json:"key"`
+	// Change is ImportCreates or ImportChanges.
+	Change string `json:"change"`
+	// Field is the changed field, "" if the entity is created.
+	Field string `json:"field,omitempty"`
+	// From is the stored value and To the file's: a string, a number, a boolean, a list
+	// of strings, or nil. Both are nil for hidden fields.
+	From any `json:"from,omitempty"`
+	To   any `json:"to,omitempty"`
+	// Hidden fields hold secrets or personal data.
+	Hidden bool `json:"hidden,omitempty"`
+	// Conflict is set if a person or a command changed the field, or deleted the
+	// entity, since the last import.
+	Conflict bool `json:"conflict"`
+	// ids is set if the values are ids.
+	ids bool
+}
+
+// hide leaves out the values. It may be called without a difference.
+func (d *ImportDifference) hide() {
+	if d != nil {
+		d.From, d.To, d.Hidden = nil, nil, true
+	}
+}
+
+// names marks the values as ids, to be shown by their keys. It may be called without a
+// difference.
+func (d *ImportDifference) names() {
+	if d != nil {
+		d.ids = true
+	}
+}
+
+// Stored formats the stored value for people, on one line. A list shows what the file
+// would remove from it.
+func (d *ImportDifference) Stored() string { return d.format(d.From, d.To, "-") }
+
+// Given formats the file's value for people, on one line. A list shows what the file
+// would add to it.
+func (d *ImportDifference) Given() string { return d.format(d.To, d.From, "+") }
+
+// Bounds of a value that is shown to people, in characters and items.
+const (
+	maxShownText  = 80
+	maxShownItems = 3
+)
+
+func (d *ImportDifference) format(value, other any, sign string) string {
+	switch v := value.(type) {
+	case nil:
+		if d.Hidden {
+			return "(not shown)"
+		}
+		return "-"
+	case string:
+		if text := []rune(v); len(text) > maxShownText {
+			return strconv.Quote(string(text[:maxShownText])) + "…"
+		}
+		return strconv.Quote(v)
+	case []string:
+		than, _ := other.([]string)
+		var only []string
+		for _, s := range v {
+			if !slices.Contains(than, s) {
+				only = append(only, sign+strings.Trim(strconv.Quote(s), `"`))
+			}
+		}
+		if more := len(only) - maxShownItems; more > 0 {
+			only = append(only[:maxShownItems], fmt.Sprintf("and %d more", more))
+		}
+		return strings.Join(only, " ")
+	}
+	return fmt.Sprint(value)
+}
+
+// String returns the difference as a sentence for people.
+func (d *ImportDifference) String() string {
+	what := fmt.Sprintf("%s %q", d.Kind, d.Key)
+	switch {
+	case d.Change == ImportCreates && d.Conflict:
+		return what + ": it was deleted; the file creates it again"
+	case d.Change == ImportCreates:
+		return what + ": the file creates it"
+	case d.Hidden:
+		return what + ": the file has another " + d.Field
+	}
+	return fmt.Sprintf("%s, %s: %s is stored, the file has %s", what, d.Field, d.describe(d.From), d.describe(d.To))
+}
+
+// describe formats a value by itself: of a list, all of it.
+func (d *ImportDifference) describe(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return "nothing"
+	case []string:
+		return strconv.Quote(strings.Join(v, ", "))
+	}
+	return d.format(value, nil, "")
+}
+
+// ImportComparison is what an import of a file would do.
+type ImportComparison struct {
+	// OrganizationID is "" if the import would create the organization.
+	OrganizationID string
+	Differences    []*ImportDifference
+}
+
+// Conflicts returns the differences for which an import without overwriting is rejected.
+func (c ImportComparison) Conflicts() []*ImportDifference { return conflicts(c.Differences) }
+
+func conflicts(differences []*ImportDifference) []*ImportDifference {
+	var found []*ImportDifference
+	for _, d := range differences {
+		if d.Conflict {
+			found = append(found, d)
+		}
+	}
+	return found
+}
+
+// ImportConflictError rejects an import that would undo what a person or a command
+// changed since the last import.
+type ImportConflictError struct{ Conflicts []*ImportDifference }
+
+// Error returns the conflicts, one per line.
+func (e *ImportConflictError) Error() string {
+	lines := []string{"the file would undo what was changed since the last import (see --dry-run and --overwrite):"}
+	for _, d := range e.Conflicts {
+		lines = append(lines, d.String())
+	}
+	return strings.Join(lines, "\n  ")
+}
+
+// shownValue returns a field's value as a difference shows it.
+func shownValue(value any) any {
+	switch v := value.(type) {
+	case *string:
+		if v == nil {
+			return nil
+		}
+		return *v
+	case models.TextArray:
+		return []string(v)
+	case models.QuestionType:
+		return string(v)
+	}
+	return value
+}

@@ -1,0 +1,87 @@
+package imports
+
+import (
+	"fmt"
+
+	"millwright/models"
+)
+
+func (r *importRun) organization() error {
+	o := r.file.Organization
+	e, err := r.entry(o.Key, keyOrganization, models.PrefixIdentity)
+	if err != nil {
+		return err
+	}
+	r.result.OrganizationID = e.id
+	where := fmt.Sprintf("organization %q", o.Key)
+	row, created := rowOf(e, &r.organizations)
+	if created {
+		*row = models.Organization{ID: e.id, Key: o.Key, CreatedAt: r.At}
+	}
+	setField(e, "read_only", &row.ReadOnly, o.ReadOnly)
+	setField(e, "suspended", &row.Suspended, o.Suspended)
+	r.identity(where, e, models.KindOrganization, o.Name)
+	r.plan(where, e, o.Plan)
+	return nil
+}
+
+func (r *importRun) plan(where string, e *importEntry, given *importPlan) {
+	row, created := rowOf(e, &r.plans)
+	if created {
+		row.OrganizationID = e.id
+		require(r, where, "a plan", given)
+	}
+	if given == nil {
+		return
+	}
+	if created {
+		require(r, where, "plan.name", given.Name)
+		require(r, where, "plan.calls_per_minute", given.CallsPerMinute)
+		require(r, where, "plan.integrations", given.Integrations)
+	}
+	setField(e, "plan.name", &row.Name, given.Name)
+	setField(e, "plan.api", &row.API, given.API)
+	setField(e, "plan.manual_work_orders", &row.ManualWorkOrders, given.ManualWorkOrders)
+	setField(e, "plan.calls_per_minute", &row.CallsPerMinute, given.CallsPerMinute)
+	setField(e, "plan.integrations", &row.Integrations, given.Integrations)
+}
+
+// createNumberSequence creates the sequence of a new organization's work order numbers.
+func (r *importRun) createNumberSequence() error {
+	id := r.result.OrganizationID
+	if _, known := r.organizations.stored[id]; known {
+		return nil
+	}
+	return r.Exec(`SELECT work_order_numbers.create_for($1)`, id)
+}
+
+// identity fills in the identity of an organization, a person, a team or an integration.
+func (r *importRun) identity(where string, e *importEntry, kind models.IdentityKind, name *string) {
+	row, created := rowOf(e, &r.identities)
+	if created {
+		*row = models.Identity{ID: e.id, OrganizationID: r.result.OrganizationID, Kind: kind, CreatedAt: r.At, ChangedAt: r.At}
+		require(r, where, "a name", name)
+	}
+	changed := setField(e, "name", &row.Name, name)
+	if kind == models.KindPerson {
+		changed.hide()
+	}
+}
+
+func (r *importRun) serviceCompanies() error {
+	for _, c := range r.file.ServiceCompanies {
+		company, known := r.companies[c.Key]
+		if !known || company == r.result.OrganizationID {
+			r.problems.add("service company %q: there is no other organization with this key; import it first", c.Key)
+			continue
+		}
+		var stored *string
+		if r.isServiceCompany[company] {
+			stored = &company
+		}
+		r.entryOf[r.file.Organization.Key].relate("service company "+company, "service company "+c.Key, stored, company).names()
+		r.isServiceCompany[company] = true
+		r.serviceCompanyRows = append(r.serviceCompanyRows, models.ServiceCompany{CustomerID: r.result.OrganizationID, CompanyID: company})
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+package integrations
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/service/access"
+	"millwright/service/inventory"
+	"millwright/service/store"
+)
+
+// AssignmentChoices are what a person can choose from to give permissions on nodes.
+type AssignmentChoices struct {
+	Definitions []inventory.NodeDefinition `db:"-"`
+	// Nodes are the uppermost nodes on which the person may: those that it manages, and for
+	// an administrator the top of the inventory and the nodes directly below.
+	Nodes []inventory.AssignableNode `db:"-"`
+}
+
+const assignableNodesQuery = `
+	SELECT n.id, n.name, n.kind, n.external_id
+	FROM inventory_nodes n LEFT JOIN inventory_nodes above ON above.id = n.parent_id
+	WHERE n.organization_id = @organization AND n.kind <> 'sub_equipment'
+		AND ((SELECT p.admin FROM people p WHERE p.id = @actor) AND above.parent_id IS NULL
+			OR n.id IN (SELECT r.node_id FROM node_rights r WHERE r.actor_id = @actor AND r.inventory_manager AND r.depth = 0))
+	ORDER BY n.id LIMIT @limit`
+
+// definitionsQuery reads the permission definitions of the organization $1, at most $2.
+const definitionsQuery = `
+	SELECT id, name, applies_below, grants FROM permission_definitions WHERE organization_id = $1
+	ORDER BY lower(name), id LIMIT $2`
+
+// AssignmentChoices returns what the actor can choose from to give permissions on nodes of
+// its organization, at most 200 of each. Errors: permission_denied for an integration,
+// unavailable.
+func (s *Integrations) AssignmentChoices(ctx context.Context, actor store.Actor) (AssignmentChoices, error) {
+	var choices AssignmentChoices
+	if err := access.RequirePerson(actor, "The list of permission definitions"); err != nil {
+		return choices, err
+	}
+	args := pgx.NamedArgs{"organization": actor.OrganizationID, "actor": actor.IdentityID, "limit": inventory.MaxChoices}
+	return store.Read(ctx, s.Store, actor.OrganizationID, func() (AssignmentChoices, error) { return choices, nil }, func(pipeline *pgx.Batch) error {
+		store.QueueAll(pipeline, &choices.Definitions, definitionsQuery, actor.OrganizationID, inventory.MaxChoices)
+		store.QueueAll(pipeline, &choices.Nodes, assignableNodesQuery, args)
+		return nil
+	})
+}
+
+// AssignIntegration is Assign for an integration. node is the node's id or its external_id,
+// which has to name one node on which the actor may give permissions. Errors:
+// permission_denied, validation_failed (/node, /identity_id, /definition_id), unavailable.
+func (s *Integrations) AssignIntegration(ctx context.Context, actor store.Actor, integrationID, node, definitionID string) error {
+	id, err := s.nodeToAssign(ctx, actor, node)
+	if err != nil {
+		return err
+	}
+	if err = inventory.New(s.Store).Assign(ctx, actor, id, integrationID, definitionID); models.CodeOf(err) == models.CodeNotFound {
+		return errNoNodeToAssign()
+	}
+	return err
+}
+
+func errNoNodeToAssign() error {
+	return models.Invalid(models.FieldError{Pointer: "/node", Code: "unknown", Detail: "No location, system or equipment on which you may give permissions has this id or code."})
+}
+
+// nodeToAssign returns the id of the node that the text names. A node on which the actor
+// may give no permissions is unknown by its code. Errors: validation_failed, unavailable.
+func (s *Integrations) nodeToAssign(ctx context.Context, actor store.Actor, text string) (string, error) {
+	if inventory.IsNodeID(text) {
+		return text, nil
+	}
+	var found []models.NodeReference
+	return store.Read(ctx, s.Store, actor.OrganizationID, func() (string, error) { return inventory.OnlyNode(found, errNoNodeToAssign()) }, func(pipeline *pgx.Batch) error {
+		inventory.QueueNamedNodes(pipeline, &found, actor, text, access.GivesPermissions)
+		return nil
+	})
+}

@@ -1,0 +1,183 @@
+package integrations
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"slices"
+
+	"millwright/models"
+	"millwright/service/access"
+	"millwright/service/store"
+)
+
+// NewIntegration is what an integration is created from.
+type NewIntegration struct {
+	Name   string
+	Scopes []string
+	// OrganizationDefinitionID is its organization permission definition, nil if absent.
+	OrganizationDefinitionID *string
+}
+
+// CreateIntegration creates an integration of the organization (spec section 1,
+// the steps in the console) and returns it with its client secret. The person who creates it
+// owns it. Errors: not_found, permission_denied, validation_failed,
+// plan_restricted if the plan allows no more integrations, unavailable.
+func (s *Integrations) CreateIntegration(ctx context.Context, actor store.Actor, organizationID string, in NewIntegration) (IntegrationRecord, error) {
+	var record IntegrationRecord
+	err := s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+		organization, err := organizationForIntegration(t, actor, organizationID, in)
+		if err != nil {
+			return err
+		}
+		if err := in.check(organization); err != nil {
+			return err
+		}
+		room, err := roomForIntegration(t, organizationID)
+		if err != nil {
+			return err
+		}
+		if room.Held >= room.Allowed {
+			return models.Errorf(models.CodePlanRestricted, "The organization's plan allows no more than %d integrations.", room.Allowed)
+		}
+		rows, err := insertIntegration(t, actor, organizationID, in)
+		record = rows.record()
+		return err
+	})
+	if err != nil {
+		return IntegrationRecord{}, err
+	}
+	return record, nil
+}
+
+// integrationOrganization is an organization in which an integration is to be created.
+type integrationOrganization struct {
+	Rights integrationRights `gorm:"embedded"`
+	// DefinitionKnown is whether it has the organization permission definition, Given what
+	// that gives.
+	DefinitionKnown bool
+	Given           models.TextArray
+}
+
+var integrationOrganizationQuery = `
+	SELECT ` + store.Fill(integrationRightsColumns, "organization", "o.id") + `,
+		d.id IS NOT NULL AS definition_known, coalesce(d.grants, '{}') AS given
+	FROM organizations o LEFT JOIN organization_permission_definitions d ON d.organization_id = o.id AND d.id = @definition
+	WHERE o.id = @id AND (@operator OR o.id = @organization)`
+
+// integrationOrganization applies the rules of LockIntegration to an organization
+// in which an integration is to be created. Errors: not_found, permission_denied, unavailable.
+func organizationForIntegration(t *store.ORMTx, actor store.Actor, organizationID string, in NewIntegration) (integrationOrganization, error) {
+	if !models.IsID(organizationID, models.PrefixIdentity) {
+		return integrationOrganization{}, models.NotFound()
+	}
+	definition := ""
+	if in.OrganizationDefinitionID != nil && models.IsID(*in.OrganizationDefinitionID, models.PrefixDefinition) {
+		definition = *in.OrganizationDefinitionID
+	}
+	found, err := store.ScanOne[integrationOrganization](t, models.NotFound(), integrationOrganizationQuery, map[string]any{
+		"id": organizationID, "definition": definition,
+		"operator": actor.IsOperator(), "actor": actor.IdentityID, "organization": actor.OrganizationID,
+	})
+	if err == nil && !found.Rights.May {
+		err = access.ErrNoIntegrationsGrant()
+	}
+	return found, err
+}
+
+func (in NewIntegration) check(organization integrationOrganization) error {
+	fields := slices.Concat(store.CheckName(in.Name), checkScopes(in.Scopes))
+	if in.OrganizationDefinitionID != nil && !organization.DefinitionKnown {
+		fields = append(fields, store.UnknownField("/organization_definition_id", "organization permission definition"))
+	}
+	if err := store.Invalid(fields); err != nil {
+		return err
+	}
+	return organization.Rights.mayGive(organization.Given)
+}
+
+func checkScopes(names []string) []models.FieldError {
+	if len(names) == 0 {
+		return []models.FieldError{{Pointer: "/scopes", Code: "required", Detail: "An integration has at least one scope."}}
+	}
+	var fields []models.FieldError
+	for i, name := range names {
+		if _, unknown := models.ScopesOf([]string{name}); unknown != "" || name == "" {
+			fields = append(fields, models.FieldError{
+				Pointer: fmt.Sprintf("/scopes/%d", i), Code: "unknown", Detail: fmt.Sprintf("There is no scope %q.", name),
+			})
+		}
+	}
+	return fields
+}
+
+// integrationRoom counts the integrations that an organization has and may have.
+type integrationRoom struct{ Allowed, Held int }
+
+// integrationRoom reads how many integrations the plan allows (spec section 8) and
+// how many there are, without deleted ones. It locks the plan until the
+// transaction ends, so that two creations cannot both take the last place.
+func roomForIntegration(t *store.ORMTx, organizationID string) (integrationRoom, error) {
+	if err := t.Exec(`SELECT FROM plans WHERE organization_id = ? FOR NO KEY UPDATE`, organizationID); err != nil {
+		return integrationRoom{}, err
+	}
+	// A separate statement sees what was committed while the first one waited.
+	return store.ScanOne[integrationRoom](t, models.NotFound(), `
+		SELECT p.integrations AS allowed, (SELECT count(*) FROM integrations i
+			WHERE i.organization_id = p.organization_id AND i.deleted_at IS NULL) AS held
+		FROM plans p WHERE p.organization_id = ?`, organizationID)
+}
+
+// insertIntegration inserts the integration with its Log Record.
+func insertIntegration(t *store.ORMTx, actor store.Actor, organizationID string, in NewIntegration) (integrationRows, error) {
+	var rows integrationRows
+	id, err := t.NewID(models.PrefixIdentity)
+	if err != nil {
+		return rows, err
+	}
+	clientID, err := NewClientID(t.Store)
+	if err != nil {
+		return rows, err
+	}
+	if rows.newSecret, err = NewClientSecret(t.Random); err != nil {
+		return rows, err
+	}
+	scopes, _ := models.ScopesOf(in.Scopes)
+	rows.identity = models.Identity{
+		ID: id, OrganizationID: organizationID, Kind: models.KindIntegration, Name: in.Name, CreatedAt: t.At, ChangedAt: t.At,
+	}
+	rows.integration.Integration = models.Integration{
+		Owners: models.TextArray{}, ID: id, OrganizationID: organizationID, ClientID: clientID, SecretHash: access.HashSecret(rows.newSecret), Scopes: scopes.Strings(),
+		OrganizationDefinitionID: in.OrganizationDefinitionID, Enabled: true,
+	}
+	if !actor.IsOperator() {
+		rows.integration.Owners = models.TextArray{actor.IdentityID}
+	}
+	if err := t.Db.Create(&rows.identity).Error; err != nil {
+		return rows, err
+	}
+	if err := t.Db.Create(&rows.integration.Integration).Error; err != nil {
+		return rows, err
+	}
+	return rows, t.Log(actor, organizationID, "integration.created", id)
+}
+
+// NewClientID returns a client id, which names the cell (docs/contract.md, Conventions).
+func NewClientID(s *store.Store) (string, error) {
+	prefix := models.PrefixClient
+	if s.Cell != "" {
+		prefix += models.IDPrefix("_" + s.Cell)
+	}
+	return s.NewID(prefix)
+}
+
+// NewClientSecret returns a client secret of 256 random bits; its prefix lets
+// secret scanners recognise one that leaked.
+func NewClientSecret(random io.Reader) (string, error) {
+	b := make([]byte, 32)
+	if _, err := io.ReadFull(random, b); err != nil {
+		return "", fmt.Errorf("read random bytes for a client secret: %w", err)
+	}
+	return "mwsec_" + base64.RawURLEncoding.EncodeToString(b), nil
+}

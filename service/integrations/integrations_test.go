@@ -1,0 +1,500 @@
+package integrations_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"millwright/models"
+	"millwright/service/integrations"
+	"millwright/service/records"
+	"millwright/service/servicetest"
+	"millwright/service/store"
+)
+
+// rowOf returns everything stored about an integration, to see whether it changed.
+func rowOf(f *servicetest.Fixture, id string) string {
+	return servicetest.Value[string](f, `
+		SELECT to_jsonb(i)::text || to_jsonb(n)::text || (SELECT count(*) FROM assignments WHERE identity_id = i.id)
+		FROM integrations i JOIN identities n ON n.id = i.id WHERE i.id = $1`, id)
+}
+
+// integrationChange is one way to change an integration.
+type integrationChange struct {
+	name, action string
+	do           func(actor store.Actor, id string) (integrations.IntegrationRecord, error)
+	// before prepares the integration so that the change has an effect.
+	before func(id string)
+	// changed makes the expected change in the record.
+	changed func(*integrations.IntegrationRecord)
+	// operators is set if only operators may make the change.
+	operators bool
+	// always is set if repeating it changes something again.
+	always bool
+}
+
+// integrationChanges returns all of them, in an order in which each can follow the others.
+func integrationChanges(t *testing.T, f *servicetest.Fixture) []integrationChange {
+	ctx := t.Context()
+	set := func(sql string) func(string) {
+		return func(id string) { f.Exec(`UPDATE integrations SET `+sql+` WHERE id = $1`, id) }
+	}
+	return []integrationChange{
+		{
+			name: "renaming", action: "integration.renamed",
+			do: func(a store.Actor, id string) (integrations.IntegrationRecord, error) {
+				return f.RenameIntegration(ctx, a, id, "Renamed")
+			},
+			changed: func(r *integrations.IntegrationRecord) { r.Name = "Renamed" },
+		},
+		{
+			name: "renewing the secret", action: "integration.secret_renewed", always: true,
+			do: func(a store.Actor, id string) (integrations.IntegrationRecord, error) {
+				return f.RenewIntegrationSecret(ctx, a, id)
+			},
+			changed: func(*integrations.IntegrationRecord) {},
+		},
+		{
+			name: "changing the scopes", action: "integration.scopes_changed",
+			do: func(a store.Actor, id string) (integrations.IntegrationRecord, error) {
+				return f.ChangeIntegrationScopes(ctx, a, id, []string{"people:read", "inventory:read", "people:read"})
+			},
+			changed: func(r *integrations.IntegrationRecord) { r.Scopes = []string{"inventory:read", "people:read"} },
+		},
+		{
+			name: "turning off", action: "integration.turned_off",
+			do: func(a store.Actor, id string) (integrations.IntegrationRecord, error) {
+				return f.TurnIntegrationOff(ctx, a, id)
+			},
+			changed: func(r *integrations.IntegrationRecord) { r.Enabled = false },
+		},
+		{
+			name: "turning on", action: "integration.turned_on", before: set(`enabled = false`),
+			do: func(a store.Actor, id string) (integrations.IntegrationRecord, error) {
+				return f.TurnIntegrationOn(ctx, a, id)
+			},
+			changed: func(r *integrations.IntegrationRecord) { r.Enabled = true },
+		},
+		{
+			name: "disabling", action: "integration.disabled_by_service", operators: true,
+			do: func(a store.Actor, id string) (integrations.IntegrationRecord, error) {
+				return f.DisableIntegration(ctx, a, id)
+			},
+			changed: func(r *integrations.IntegrationRecord) { r.DisabledByService = true },
+		},
+		{
+			name: "enabling", action: "integration.enabled_by_service", operators: true, before: set(`disabled_by_service = true`),
+			do: func(a store.Actor, id string) (integrations.IntegrationRecord, error) {
+				return f.EnableIntegration(ctx, a, id)
+			},
+			changed: func(r *integrations.IntegrationRecord) { r.DisabledByService = false },
+		},
+		{
+			name: "deleting", action: "integration.deleted",
+			do: func(a store.Actor, id string) (integrations.IntegrationRecord, error) {
+				return f.DeleteIntegration(ctx, a, id)
+			},
+			changed: func(r *integrations.IntegrationRecord) { r.Enabled = false },
+		},
+	}
+}
+
+func integration(t *testing.T, f *servicetest.Fixture, id string) (integrations.IntegrationRecord, bool) {
+	t.Helper()
+	all, err := f.Integrations(t.Context(), integrations.IntegrationFilter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(all, func(i integrations.IntegrationRecord) bool { return i.ID == id })
+	if at < 0 {
+		return integrations.IntegrationRecord{}, false
+	}
+	return all[at], true
+}
+
+func asJSON(t *testing.T, value any) string {
+	t.Helper()
+	text, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestManagingIntegrationsIsRejected(t *testing.T) {
+	f := servicetest.New(t)
+	servicetest.Managers(t, f)
+	for _, change := range integrationChanges(t, f) {
+		t.Run(change.name, func(t *testing.T) {
+			id := f.ID("reader")
+			if change.before != nil {
+				change.before(id)
+			}
+			untouched := rowOf(f, id)
+			rejected := map[string]models.Code{
+				"ray": models.CodePermissionDenied, "bob": models.CodePermissionDenied, "erp": models.CodePermissionDenied,
+				"reader": models.CodePermissionDenied, "pia": models.CodeNotFound, "dispatch": models.CodeNotFound,
+			}
+			if change.operators {
+				rejected["ann"], rejected["ivy"] = models.CodePermissionDenied, models.CodePermissionDenied
+			}
+			for who, code := range rejected {
+				actor := f.Actor(who)
+				if servicetest.Value[string](f, `SELECT kind FROM identities WHERE id = $1`, f.ID(who)) == "person" {
+					actor = servicetest.Person(t, f, who)
+				}
+				record, err := change.do(actor, id)
+				if models.CodeOf(err) != code || asJSON(t, record) != asJSON(t, integrations.IntegrationRecord{}) {
+					t.Errorf("%s returns %v, %v, want %s", who, record, err, code)
+				}
+			}
+			if row := rowOf(f, id); row != untouched || servicetest.LogOf(f, id) != "" {
+				t.Errorf("a rejected change left %s\nbefore %s\nlog: %s", row, untouched, servicetest.LogOf(f, id))
+			}
+			if _, err := change.do(store.Actor{}, id); models.CodeOf(err) != models.CodeNotFound {
+				t.Errorf("without an actor: %v", err)
+			}
+		})
+	}
+}
+
+func TestIntegrationsChange(t *testing.T) {
+	f := servicetest.New(t)
+	servicetest.Managers(t, f)
+	f.Exec(`UPDATE integrations SET owners = ARRAY[$1] WHERE id = $2`, f.ID("ivy"), f.ID("roofer"))
+	for _, change := range integrationChanges(t, f) {
+		t.Run(change.name, func(t *testing.T) {
+			for who, key := range map[string]string{"operator": "reader", "ann": "creator", "ivy": "roofer"} {
+				if change.operators && who != "operator" {
+					continue
+				}
+				id := f.ID(key)
+				if change.before != nil {
+					change.before(id)
+				}
+				actor, logged := store.Operator(), "Millwright "
+				if who != "operator" {
+					actor = servicetest.Person(t, f, who)
+					logged = actor.Name + " " + actor.IdentityID + " "
+				}
+				want, _ := integration(t, f, id)
+				if earlier := servicetest.LogOf(f, id); earlier != "" {
+					logged = earlier + "\n" + logged
+				}
+				others := rowOf(f, f.ID("erp")) + rowOf(f, f.ID("dispatch"))
+				got, err := change.do(actor, id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				change.changed(&want)
+				want.ClientSecret = got.ClientSecret
+				if asJSON(t, got) != asJSON(t, want) {
+					t.Errorf("%s gets %s\nwant %s", who, asJSON(t, got), asJSON(t, want))
+				}
+				if renewed := change.action == "integration.secret_renewed"; renewed != strings.HasPrefix(got.ClientSecret, "mwsec_") {
+					t.Errorf("the secret shown is %q", got.ClientSecret)
+				} else if renewed {
+					if _, err := f.IssueToken(t.Context(), got.ClientID, got.ClientSecret, nil); err != nil {
+						t.Errorf("the secret shown gets no token: %v", err)
+					}
+				}
+				if log := servicetest.LogOf(f, id); log != logged+change.action {
+					t.Errorf("the log says %q, want %q", log, logged+change.action)
+				}
+				if servicetest.Value[string](f, `SELECT organization_id FROM log_records WHERE record_id = $1 ORDER BY id DESC LIMIT 1`, id) != f.Acme.OrganizationID {
+					t.Error("the log is another organization's")
+				}
+				listed, there := integration(t, f, id)
+				want.ClientSecret = ""
+				if deleted := change.action == "integration.deleted"; there == deleted || there && asJSON(t, listed) != asJSON(t, want) {
+					t.Errorf("listed %s\nwant %s", asJSON(t, listed), asJSON(t, want))
+				}
+				if rowOf(f, f.ID("erp"))+rowOf(f, f.ID("dispatch")) != others {
+					t.Error("other integrations changed too")
+				}
+			}
+		})
+	}
+}
+
+// Repeating a change writes and logs nothing.
+func TestIntegrationsChangeOnce(t *testing.T) {
+	f := servicetest.New(t)
+	for _, change := range integrationChanges(t, f) {
+		t.Run(change.name, func(t *testing.T) {
+			id := f.ID("reader")
+			if change.before != nil {
+				change.before(id)
+			}
+			first, err := change.do(store.Operator(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			row, log := rowOf(f, id), servicetest.LogOf(f, id)
+			again, err := change.do(store.Operator(), id)
+			switch {
+			case change.action == "integration.deleted":
+				if models.CodeOf(err) != models.CodeNotFound {
+					t.Errorf("a deleted integration returns %v", err)
+				}
+			case err != nil:
+				t.Fatal(err)
+			case change.always:
+				if servicetest.LogOf(f, id) != log+"\n"+log[strings.LastIndexByte(log, '\n')+1:] || again.ClientSecret == first.ClientSecret {
+					t.Errorf("the second time is no change: %s", servicetest.LogOf(f, id))
+				}
+				return
+			case asJSON(t, again) != asJSON(t, first):
+				t.Errorf("answered %s, first %s", asJSON(t, again), asJSON(t, first))
+			}
+			if rowOf(f, id) != row || servicetest.LogOf(f, id) != log {
+				t.Errorf("the second time changed something\n%s\nbefore %s\nlog: %s", rowOf(f, id), row, servicetest.LogOf(f, id))
+			}
+		})
+	}
+}
+
+func TestUnknownIntegrationsAreNotFound(t *testing.T) {
+	f := servicetest.New(t)
+	if _, err := f.DeleteIntegration(t.Context(), store.Operator(), f.ID("outsider")); err != nil {
+		t.Fatal(err)
+	}
+	before := servicetest.Value[int](f, `SELECT count(*) FROM log_records`)
+	for what, id := range map[string]string{
+		"an id of nothing": "idn_00000000000000000000000001", "a person": f.ID("ann"), "a node": f.ID("hq"), "no id": "erp",
+		"nothing": "", "NUL": "idn_\x00", "no UTF-8": "\xff", "a deleted one": f.ID("outsider"),
+	} {
+		for _, change := range integrationChanges(t, f) {
+			if _, err := change.do(store.Operator(), id); models.CodeOf(err) != models.CodeNotFound {
+				t.Errorf("%s of %s returns %v", change.name, what, err)
+			}
+		}
+	}
+	if after := servicetest.Value[int](f, `SELECT count(*) FROM log_records`); after != before {
+		t.Error("what is not found is logged")
+	}
+}
+
+func TestRenamesAndScopesAreChecked(t *testing.T) {
+	f := servicetest.New(t)
+	ann, id := servicetest.Person(t, f, "ann"), f.ID("reader")
+	before := rowOf(f, id)
+	for _, name := range []string{"", " ", strings.Repeat("x", 201), "a\x1b[2Jb", "\xff"} {
+		if _, err := f.RenameIntegration(t.Context(), ann, id, name); models.CodeOf(err) != models.CodeValidationFailed {
+			t.Errorf("the name %q returns %v", name, err)
+		}
+	}
+	for _, scopes := range [][]string{nil, {""}, {"root"}, {"work_orders:read", "root"}} {
+		if _, err := f.ChangeIntegrationScopes(t.Context(), ann, id, scopes); models.CodeOf(err) != models.CodeValidationFailed {
+			t.Errorf("the scopes %q are answered %v", scopes, err)
+		}
+	}
+	if rowOf(f, id) != before || servicetest.LogOf(f, id) != "" {
+		t.Error("a refused change changed something")
+	}
+}
+
+func TestRenamingAnIntegrationRepositionsItsIdentity(t *testing.T) {
+	f := servicetest.New(t)
+	id := f.ID("reader")
+	position := func() string {
+		return servicetest.Value[string](f, `SELECT changed_xid || ' ' || changed_at FROM identities WHERE id = $1`, id)
+	}
+	before := position()
+	if _, err := f.RenameIntegration(t.Context(), store.Operator(), id, "Renamed"); err != nil {
+		t.Fatal(err)
+	}
+	// The time of the change increases even if the clock did not move.
+	after := position()
+	for i, what := range []string{"transaction", "day", "time"} {
+		if i != 1 && strings.Fields(before)[i] == strings.Fields(after)[i] {
+			t.Errorf("the %s of the change is still %s", what, strings.Fields(after)[i])
+		}
+	}
+}
+
+func TestIntegrationsAreListedByOrganization(t *testing.T) {
+	f := servicetest.New(t)
+	names := func(organization string) string {
+		all, err := f.Integrations(t.Context(), integrations.IntegrationFilter{OrganizationID: organization})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.IsSortedFunc(all, func(a, b integrations.IntegrationRecord) int { return strings.Compare(a.ID, b.ID) }) {
+			t.Errorf("not oldest first: %s", asJSON(t, all))
+		}
+		var names []string
+		for _, i := range all {
+			names = append(names, i.Name)
+		}
+		return strings.Join(slices.Sorted(slices.Values(names)), ", ")
+	}
+	for name, test := range map[string]struct{ organization, want string }{
+		"all":              {"", "Back office, Creator, Dispatch, ERP, Outsider, Reader, Roofer"},
+		"the organization": {f.Acme.OrganizationID, "Creator, ERP, Outsider, Reader, Roofer"},
+		"the other":        {f.Polar.OrganizationID, "Back office, Dispatch"},
+	} {
+		if got := names(test.organization); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+	for _, organization := range []string{"idn_00000000000000000000000001", f.ID("ann"), "acme"} {
+		if _, err := f.Integrations(t.Context(), integrations.IntegrationFilter{OrganizationID: organization}); models.CodeOf(err) != models.CodeNotFound {
+			t.Errorf("integrations of %s: %v", organization, err)
+		}
+	}
+}
+
+func TestDisablingAndTurningOffAreIndependent(t *testing.T) {
+	f := servicetest.New(t)
+	ctx, ann, operator, id := t.Context(), servicetest.Person(t, f, "ann"), store.Operator(), f.ID("erp")
+	usable := func() bool {
+		_, err := f.IssueToken(ctx, "cli_erp", "secret-of-the-erp-integration", nil)
+		if err != nil && models.CodeOf(err) != models.CodeUnauthorizedClient {
+			t.Fatal(err)
+		}
+		return err == nil
+	}
+	for _, step := range []struct {
+		name   string
+		do     func() (integrations.IntegrationRecord, error)
+		usable bool
+	}{
+		{"disabled", func() (integrations.IntegrationRecord, error) { return f.DisableIntegration(ctx, operator, id) }, false},
+		{"turned on by a person", func() (integrations.IntegrationRecord, error) { return f.TurnIntegrationOn(ctx, ann, id) }, false},
+		{"turned off by a person", func() (integrations.IntegrationRecord, error) { return f.TurnIntegrationOff(ctx, ann, id) }, false},
+		{"enabled", func() (integrations.IntegrationRecord, error) { return f.EnableIntegration(ctx, operator, id) }, false},
+		{"turned on by a person at last", func() (integrations.IntegrationRecord, error) { return f.TurnIntegrationOn(ctx, ann, id) }, true},
+	} {
+		if _, err := step.do(); err != nil {
+			t.Fatal(err)
+		}
+		if got := usable(); got != step.usable {
+			t.Errorf("%s: whether it gets tokens is %t", step.name, got)
+		}
+	}
+}
+
+func TestADeletedIntegrationGetsNoWorkAndKeepsItsName(t *testing.T) {
+	f := servicetest.New(t)
+	ctx, erp, id := t.Context(), f.Actor("erp"), f.ID("erp")
+	order := servicetest.Create(t, f)
+	f.Exec(`INSERT INTO team_members (team_id, member_id, organization_id) VALUES ($1, $2, $3)`, f.ID("crew"), id, f.Acme.OrganizationID)
+	f.Exec(`UPDATE permission_definitions SET inventory_manager = true WHERE id = $1`, f.ID("full")) // which the ERP has
+	if _, err := f.DeleteIntegration(ctx, servicetest.Person(t, f, "ann"), id); err != nil {
+		t.Fatal(err)
+	}
+	// Pending deliveries to its addresses are skipped, and it gets no new ones.
+	pending := servicetest.Value[string](f, `SELECT id FROM all_deliveries WHERE webhook_id = $1`, f.ID("erp_hook"))
+	if claimed := servicetest.Claim(t, f, "erp_hook"); len(claimed.Deliveries) != 0 || servicetest.Status(t, f, pending) != models.DeliverySkipped {
+		t.Errorf("the pending delivery is claimed: %v, and %s", claimed.Deliveries, servicetest.Status(t, f, pending))
+	}
+	answer, err := f.CreateWorkOrder(ctx, servicetest.Person(t, f, "ann"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Next"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM all_deliveries WHERE webhook_id = $1`, f.ID("erp_hook")); n != 1 {
+		t.Errorf("there are %d deliveries, want the first alone", n)
+	}
+	// It gets no new work, neither as an inventory manager nor through its team.
+	next := servicetest.Read[struct{ Assignees []string }](t, answer.Body)
+	if slices.Contains(next.Assignees, id) {
+		t.Error("new work goes to the deleted integration")
+	}
+	_, err = f.AssignWorkOrder(ctx, servicetest.Person(t, f, "ann"), store.RequestKey{}, answer.RecordID, []string{id}, nil)
+	if models.CodeOf(err) != models.CodeRuleViolation {
+		t.Errorf("assigning it returns %v", err)
+	}
+	// Its records keep its name.
+	reader := servicetest.Person(t, f, "ann")
+	body, err := f.WorkOrder(ctx, reader, order)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := servicetest.Read[struct {
+		CreatedBy string `json:"created_by"`
+		People    []struct {
+			IdentityID string `json:"identity_id"`
+			Name       string
+		}
+	}](t, body)
+	named := slices.ContainsFunc(record.People, func(p struct {
+		IdentityID string `json:"identity_id"`
+		Name       string
+	}) bool {
+		return p.IdentityID == id && p.Name == "ERP"
+	})
+	if record.CreatedBy != erp.IdentityID || !named {
+		t.Errorf("its work order is now %s", body)
+	}
+	if log := servicetest.LogOf(f, order); !strings.Contains(log, "(API) "+id+" work_order.created") {
+		t.Errorf("its Log Record is now %q", log)
+	}
+}
+
+func TestAnImportCreatesADeletedIntegrationAgain(t *testing.T) {
+	f := servicetest.New(t)
+	first, err := f.Import(t.Context(), []byte(servicetest.Small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := first.Integrations["erp"]
+	if _, err := f.DeleteIntegration(t.Context(), store.Operator(), old.IdentityID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Import(t.Context(), []byte(servicetest.Small)); err == nil {
+		t.Error("an import creates the deleted integration again unasked")
+	}
+	second, err := f.ImportOverwriting(t.Context(), []byte(servicetest.Small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := second.Integrations["erp"]
+	if made.IdentityID == old.IdentityID || made.ClientID == old.ClientID || made.ClientSecret == "" ||
+		made.Webhooks["hook"].ID == old.Webhooks["hook"].ID || second.IDs["below"] != first.IDs["below"] {
+		t.Errorf("imported again: %+v, first %+v", made, old)
+	}
+}
+
+// Neither logs nor errors contain secrets or e-mail addresses.
+func TestManagingIntegrationsLogsNoSecrets(t *testing.T) {
+	var log bytes.Buffer
+	f := servicetest.New(t, func(o *store.Options) {
+		o.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	ctx := t.Context()
+	ann, err := f.PersonActor(ctx, "Ann@acme.example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	secrets := []string{"ann@acme.example.com", "secret-of-the-reader-integration"}
+	var errs []error
+	made, err := f.CreateIntegration(ctx, ann, f.Acme.OrganizationID, newERP("work_orders:read"))
+	errs = append(errs, err)
+	secrets = append(secrets, made.ClientSecret)
+	for _, change := range integrationChanges(t, f) {
+		for _, actor := range []store.Actor{ann, store.Operator(), servicetest.Person(t, f, "bob"), f.Actor("erp")} {
+			record, err := change.do(actor, f.ID("reader"))
+			errs = append(errs, err)
+			if record.ClientSecret != "" {
+				secrets = append(secrets, record.ClientSecret)
+			}
+		}
+	}
+	_, err = f.PersonActor(ctx, "stranger@acme.example.com\xff")
+	servicetest.WantCode(t, "a reference that is no text", err, models.CodeNotFound)
+	_, err = f.PersonActor(ctx, "stranger@acme.example.com")
+	errs = append(errs, err, f.Assign(ctx, ann, f.ID("hq"), "ann@acme.example.com", "x"))
+	secrets = append(secrets, "stranger@acme.example.com")
+	rows := servicetest.Value[string](f, `SELECT coalesce(string_agg(l::text, E'\n'), '') FROM log_records l`)
+	said := strings.ToLower(log.String() + fmt.Sprint(errs) + rows)
+	for _, secret := range secrets {
+		if strings.Contains(said, strings.ToLower(secret)) {
+			t.Errorf("%q is in\n%s", secret, said)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package integrations
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/service/access"
+	"millwright/service/store"
+)
+
+// IntegrationSummary is an integration with what its managers want to know at a glance.
+type IntegrationSummary struct {
+	IntegrationRecord
+	// LastCallAt is the minute of its last call, nil if none is known. A crash of the
+	// database loses it.
+	LastCallAt *models.Time
+	// Calls counts the current minute's calls, Allowed is the plan's limit.
+	Calls, Allowed int
+	// Addresses are its webhook addresses; some are Failing, some are Off.
+	Addresses, Failing, Off int
+}
+
+// IntegrationList is the integrations of an organization.
+type IntegrationList struct {
+	Integrations []IntegrationSummary `db:"-"`
+	// Allowed is the plan's limit of integrations.
+	Allowed int
+}
+
+// maxIntegrations bounds a list of integrations. Plans allow fewer.
+const maxIntegrations = 1000
+
+// IntegrationSummaryQuery reads integrations of @organization that meet {condition}.
+const IntegrationSummaryQuery = `
+	SELECT ` + IntegrationColumns + `, c.window_start AS last_call_at,
+		CASE WHEN c.window_start >= @window THEN c.calls ELSE 0 END AS calls, p.calls_per_minute AS allowed,
+		h.addresses, h.failing, h.off
+	FROM integrations i
+	CROSS JOIN LATERAL (SELECT name, created_at FROM identities WHERE id = i.id LIMIT 1) n
+	JOIN plans p ON p.organization_id = i.organization_id
+	LEFT JOIN LATERAL (SELECT window_start, calls FROM rate_counters WHERE subject = (i.id COLLATE "default") LIMIT 1) c ON true
+	CROSS JOIN LATERAL (
+		SELECT count(*) AS addresses, count(*) FILTER (WHERE NOT w.enabled) AS off,
+			count(*) FILTER (WHERE w.enabled AND g.failing_since IS NOT NULL) AS failing
+		FROM webhooks w LEFT JOIN webhook_health g ON g.webhook_id = w.id
+		WHERE w.integration_id = i.id) h
+	WHERE i.organization_id = @organization AND i.deleted_at IS NULL AND {condition}
+	ORDER BY i.id LIMIT @limit`
+
+// IntegrationSummaryArgs are the arguments of IntegrationSummaryQuery.
+func IntegrationSummaryArgs(s *store.Store, actor store.Actor, id string) pgx.NamedArgs {
+	return pgx.NamedArgs{
+		"organization": actor.OrganizationID, "id": id, "limit": maxIntegrations, "window": s.Now().UTC().Truncate(models.RateWindow),
+	}
+}
+
+// ManagedIntegrations returns the integrations of the actor's organization, oldest first,
+// at most 1000. Errors: permission_denied, unavailable.
+func (s *Integrations) ManagedIntegrations(ctx context.Context, actor store.Actor) (IntegrationList, error) {
+	var list IntegrationList
+	return store.Read(ctx, s.Store, actor.OrganizationID, func() (IntegrationList, error) { return list, nil }, func(pipeline *pgx.Batch) error {
+		access.QueueMayManage(pipeline, actor)
+		store.QueueOne(pipeline, &list, models.NotFound(), `SELECT integrations AS allowed FROM plans WHERE organization_id = $1`, actor.OrganizationID)
+		store.QueueAll(pipeline, &list.Integrations, store.Fill(IntegrationSummaryQuery, "condition", "true"), IntegrationSummaryArgs(s.Store, actor, ""))
+		return nil
+	})
+}

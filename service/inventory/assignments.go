@@ -1,0 +1,289 @@
+package inventory
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"gorm.io/gorm/clause"
+
+	"millwright/models"
+	"millwright/service/access"
+	"millwright/service/store"
+)
+
+// Assign gives an identity a permission definition on a node (spec section 1,
+// the steps in the console), replacing the one it has there. Only inventory managers of
+// the node, within their own permissions on it, and administrators may. What an integration can read changes with it, so
+// a trigger ends the sync tokens. Errors: not_found, permission_denied,
+// validation_failed, unavailable.
+func (s *Inventory) Assign(ctx context.Context, actor store.Actor, nodeID, identityID, definitionID string) error {
+	return s.assign(ctx, actor, nodeID, definitionID, func(*store.ORMTx) (string, error) { return identityID, nil })
+}
+
+// AssignTo is Assign for an identity that a person names: by its id, its e-mail address, or
+// its name if only one has that. Errors: Assign's.
+func (s *Inventory) AssignTo(ctx context.Context, actor store.Actor, nodeID, identity, definitionID string) error {
+	return s.assign(ctx, actor, nodeID, definitionID, func(t *store.ORMTx) (string, error) { return identityToAssign(t, actor, identity) })
+}
+
+// assign is Assign for the identity that identify returns.
+func (s *Inventory) assign(ctx context.Context, actor store.Actor, nodeID, definitionID string, identify func(*store.ORMTx) (string, error)) error {
+	return s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+		node, err := lockNode(t, actor, nodeID)
+		if err != nil {
+			return err
+		}
+		identityID, err := identify(t)
+		if err != nil {
+			return err
+		}
+		known, err := checkAssignable(t, node, nodeID, identityID, definitionID)
+		if err != nil {
+			return err
+		}
+		if err := known.check(node); err != nil {
+			return err
+		}
+		if err := withinRights(t, actor, node, nodeID, definitionID, store.TextOf(known.Held)); err != nil {
+			return err
+		}
+		if err := t.MatchesForm(AssignmentRecord{nodeID, identityID, known.Held}, node.OrganizationID, nodeID); err != nil {
+			return err
+		}
+		action := "assignment.created"
+		switch {
+		case known.Held == nil:
+		case *known.Held == definitionID:
+			return nil
+		default:
+			action = "assignment.changed"
+		}
+		replace := clause.OnConflict{
+			Columns:   []clause.Column{{Name: "node_id"}, {Name: "identity_id"}},
+			DoUpdates: clause.AssignmentColumns([]string{"definition_id"}),
+		}
+		if err := t.Db.Clauses(replace).Create(&models.Assignment{
+			NodeID: nodeID, IdentityID: identityID, DefinitionID: definitionID, OrganizationID: node.OrganizationID,
+		}).Error; err != nil {
+			return err
+		}
+		return t.Log(actor, node.OrganizationID, action, nodeID)
+	})
+}
+
+// Unassign removes an identity's assignment on the node itself, not on the nodes
+// above. Errors: not_found (including if it is not assigned),
+// permission_denied, unavailable.
+func (s *Inventory) Unassign(ctx context.Context, actor store.Actor, nodeID, identityID string) error {
+	return s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+		node, err := lockNode(t, actor, nodeID)
+		if err != nil {
+			return err
+		}
+		if !models.IsID(identityID, models.PrefixIdentity) {
+			return models.NotFound()
+		}
+		var held models.Assignment
+		switch err := t.Db.Take(&held, "node_id = ? AND identity_id = ?", nodeID, identityID).Error; {
+		case store.NotFound(err):
+			return models.NotFound()
+		case err != nil:
+			return err
+		}
+		if err := withinRights(t, actor, node, nodeID, held.DefinitionID); err != nil {
+			return err
+		}
+		if err := t.MatchesForm(AssignmentRecord{nodeID, identityID, &held.DefinitionID}, node.OrganizationID, nodeID); err != nil {
+			return err
+		}
+		if err := t.Db.Delete(&models.Assignment{}, "node_id = ? AND identity_id = ?", nodeID, identityID).Error; err != nil {
+			return err
+		}
+		return t.Log(actor, node.OrganizationID, "assignment.deleted", nodeID)
+	})
+}
+
+// AssignmentRecord is the state of an assignment that forms are filled from: the definition
+// that the identity has on the node, nil if absent.
+type AssignmentRecord struct {
+	NodeID       string  `json:"node_id"`
+	IdentityID   string  `json:"identity_id"`
+	DefinitionID *string `json:"definition_id"`
+}
+
+// lockedNode is a node whose assignments are to change, locked until the
+// transaction ends.
+type lockedNode struct {
+	OrganizationID string
+	Kind           models.NodeKind
+	// May is whether the actor may change them, Admin whether it is an administrator, Visible
+	// whether it may see the node.
+	May, Admin, Visible bool
+}
+
+var lockNodeQuery = `
+	SELECT n.organization_id, n.kind,
+		` + store.Fill(access.GivesPermissions, "actor", "@actor", "organization", "n.organization_id", "node", "n.id") + ` AS may,
+		coalesce((SELECT admin FROM people WHERE id = @actor), false) AS admin,
+		@operator OR EXISTS (SELECT FROM ` + store.Fill(access.RightsOn, "node", "n.id", "actor", "@actor") + `) AS visible
+	FROM inventory_nodes n
+	WHERE n.id = @node
+	FOR NO KEY UPDATE OF n`
+
+// lockNode locks the node for the actor, who must be a person and an administrator
+// or the node's inventory manager: operators manage integrations, but not what these
+// may see. Errors: not_found (unknown, another organization's, or one on which the
+// actor has no permission), permission_denied, unavailable.
+func lockNode(t *store.ORMTx, actor store.Actor, nodeID string) (lockedNode, error) {
+	if !IsNodeID(nodeID) {
+		return lockedNode{}, models.NotFound()
+	}
+	node, err := store.ScanOne[lockedNode](t, models.NotFound(), lockNodeQuery, map[string]any{
+		"node": nodeID, "actor": actor.IdentityID, "operator": actor.IsOperator(),
+	})
+	switch {
+	case err != nil || node.May:
+		return node, err
+	case node.Visible:
+		return node, errNoManager()
+	}
+	return node, models.NotFound()
+}
+
+// Exceeds are the permissions of the definition {d} that {actor} lacks on the node {node}. For
+// a definition that applies below, those count that the actor has below too. An inventory
+// manager's role is among them as inventory_manager.
+var Exceeds = `ARRAY(
+		SELECT wanted FROM unnest({d}.grants || CASE WHEN {d}.inventory_manager THEN '{inventory_manager}' ELSE '{}' END::text[]) wanted
+		EXCEPT SELECT held FROM (SELECT unnest(d.grants || CASE WHEN d.inventory_manager THEN '{inventory_manager}' ELSE '{}' END::text[]) AS held
+			FROM ` + access.RightsOn + ` AND (d.applies_below OR NOT {d}.applies_below)) own
+		ORDER BY 1)`
+
+// withinRights rejects a manager who would give, replace or take away more than she has on the
+// node herself: she could get it by an identity of hers. Administrators may give everything.
+// Errors: permission_denied.
+func withinRights(t *store.ORMTx, actor store.Actor, node lockedNode, nodeID string, definitionIDs ...string) error {
+	if node.Admin {
+		return nil
+	}
+	type excess struct {
+		Name    string
+		Missing models.TextArray
+	}
+	found, err := store.ScanAll[excess](t, `SELECT * FROM (SELECT p.name, `+store.Fill(Exceeds, "d", "p", "actor", "@actor", "node", "@node")+` AS missing
+		FROM permission_definitions p WHERE p.id = ANY (@definitions)) x WHERE cardinality(missing) > 0 ORDER BY name`,
+		map[string]any{"actor": actor.IdentityID, "node": nodeID, "definitions": models.TextArray(definitionIDs)})
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	return models.Errorf(models.CodePermissionDenied, "“%s” has permissions that you lack on the node (%s). Only an administrator gives, replaces or removes it here.",
+		found[0].Name, strings.Join(found[0].Missing, ", "))
+}
+
+func errNoManager() error {
+	return models.Errorf(models.CodePermissionDenied, "Only inventory managers of the node and administrators may give permissions on it.")
+}
+
+// assignable is what the rules of an assignment depend on.
+type assignable struct {
+	IdentityKnown   bool
+	DefinitionKnown bool
+	// Held is the definition that the identity already has on the node.
+	Held *string
+}
+
+// A deleted integration gets no permissions.
+var assignableQuery = `
+	SELECT cardinality(` + store.Fill(store.KnownIdentities, "organization", "@organization", "identities", "ARRAY[@identity ]") + `) = 1
+			AND NOT EXISTS (SELECT FROM integrations i WHERE i.id = @identity AND i.deleted_at IS NOT NULL) AS identity_known,
+		EXISTS (SELECT FROM permission_definitions d
+			WHERE d.id = @definition AND d.organization_id = @organization) AS definition_known,
+		(SELECT a.definition_id FROM assignments a WHERE a.node_id = @node AND a.identity_id = @identity) AS held`
+
+// checkAssignable reads what the rules depend on. It locks an integration, so that it is
+// not deleted in between; the node is already locked.
+func checkAssignable(t *store.ORMTx, node lockedNode, nodeID, identityID, definitionID string) (assignable, error) {
+	if !models.IsID(identityID, models.PrefixIdentity) {
+		identityID = ""
+	}
+	if !models.IsID(definitionID, models.PrefixDefinition) {
+		definitionID = ""
+	}
+	if err := t.Exec(`SELECT FROM integrations WHERE id = ? AND organization_id = ? FOR NO KEY UPDATE`, identityID, node.OrganizationID); err != nil {
+		return assignable{}, err
+	}
+	return store.ScanOne[assignable](t, models.NotFound(), assignableQuery, map[string]any{
+		"organization": node.OrganizationID, "node": nodeID, "definition": definitionID, "identity": identityID,
+	})
+}
+
+// NoAssignmentOnSubEquipment is the rule that sub-equipment has the permissions of its equipment
+// (spec section 5, permissions).
+const NoAssignmentOnSubEquipment = "Permissions are given on a location, a system or a piece of equipment, not on sub-equipment."
+
+// check returns why the assignment is not possible.
+func (a assignable) check(node lockedNode) error {
+	var fields []models.FieldError
+	if node.Kind == models.NodeSubEquipment {
+		fields = append(fields, models.FieldError{Pointer: "/node_id", Code: "kind",
+			Detail: NoAssignmentOnSubEquipment})
+	}
+	if !a.IdentityKnown {
+		fields = append(fields, store.UnknownField("/identity_id", "identity"))
+	}
+	if !a.DefinitionKnown {
+		fields = append(fields, store.UnknownField("/definition_id", "permission definition"))
+	}
+	return store.Invalid(fields)
+}
+
+// identityToAssign returns the id of the identity that the text names. Errors: validation_failed.
+func identityToAssign(t *store.ORMTx, actor store.Actor, text string) (string, error) {
+	if models.IsID(text, models.PrefixIdentity) {
+		return text, nil
+	}
+	reject := func(code, detail string) error {
+		return models.Invalid(models.FieldError{Pointer: "/identity_id", Code: code, Detail: detail})
+	}
+	if !models.IsText(text) || strings.TrimSpace(text) == "" {
+		return "", reject("required", "Enter the e-mail address of a person, or the name of a person, a team or an integration.")
+	}
+	found, err := store.ScanAll[AssignableIdentity](t, `SELECT i.* FROM `+store.Fill(AssignableIdentities, "organization", "@organization")+` i
+		WHERE lower(i.email) = lower(@text) OR lower(i.name) = lower(@text) ORDER BY lower(i.email) = lower(@text) DESC NULLS LAST, i.id LIMIT 4`,
+		map[string]any{"organization": actor.OrganizationID, "text": text})
+	switch {
+	case err != nil:
+		return "", err
+	case len(found) == 0:
+		return "", reject("unknown", "No person, team or integration that can be assigned has this e-mail address or name.")
+	case len(found) > 1 && !(found[0].Email != nil && strings.EqualFold(*found[0].Email, text)):
+		names := make([]string, len(found))
+		for i, one := range found {
+			names[i] = fmt.Sprintf("%s (%s)", one.ID, one.Kind)
+			if one.Email != nil {
+				names[i] = *one.Email
+			}
+		}
+		return "", reject("ambiguous", "Several have this name. Enter the e-mail address or the id of one: "+strings.Join(names, ", ")+".")
+	}
+	return found[0].ID, nil
+}
+
+// AssignableIdentity is an identity that can be assigned to a node.
+type AssignableIdentity struct {
+	ID, Name string
+	Kind     models.IdentityKind
+	Email    *string
+	// OwnerNames are the names of an integration's owners, who can read what it reads.
+	OwnerNames []string `gorm:"-"`
+}
+
+// AssignableIdentities are the identities of the organization {organization} and its service
+// companies that can be assigned: no deactivated people, no deleted teams and integrations.
+var AssignableIdentities = `(
+		SELECT i.id, i.name, i.kind, p.email, coalesce((SELECT ` + store.Fill(access.OwnerNames, "integration", "own") + ` FROM integrations own WHERE own.id = i.id), '{}') AS owner_names FROM identities i LEFT JOIN people p ON p.id = i.id
+		WHERE i.organization_id = {organization} AND i.deleted_at IS NULL AND ` + access.CanAct + `
+		UNION ALL
+		SELECT i.id, i.name, i.kind, NULL, '{}' FROM service_companies s JOIN identities i ON i.id = s.company_id
+		WHERE s.customer_id = {organization})`

@@ -1,0 +1,62 @@
+package inventory
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/service/lists"
+	"millwright/service/store"
+)
+
+// formRow is a models.FormRecord whose questions are the text that triggers keep in
+// form_questions: there may be hundreds, with thousands of options.
+type formRow struct {
+	ID, Name             string
+	Questions            []byte
+	CreatedAt, ChangedAt models.Time
+	Xid                  uint64
+}
+
+func (r *formRow) Position() lists.Position { return lists.Position{Xid: r.Xid, ID: r.ID} }
+func (r *formRow) Record() any              { return r }
+
+const formColumns = `
+	{w}.id, {w}.name, {w}.created_at, {w}.changed_at,
+	coalesce((SELECT questions FROM form_questions WHERE form_id = {w}.id LIMIT 1), '[]') AS questions,
+	{w}.changed_xid AS xid`
+
+// Forms returns a page of the organization's forms, encoded. Errors:
+// invalid_request, cursor_expired, unavailable.
+func (s *Inventory) Forms(ctx context.Context, actor store.Actor, request lists.ListRequest) ([]byte, error) {
+	q := lists.NewListQuery("forms", formColumns, actor, nil)
+	q.Scan(`{w}.organization_id = @organization`)
+	return lists.List[formRow](ctx, s.Store, q, request)
+}
+
+var formQuery = store.Fill(`SELECT `+formColumns+` FROM forms {w} WHERE {w}.id = $1 AND {w}.organization_id = $2`, "w", "w")
+
+// Form returns a form of the organization, encoded. A form may have hundreds of
+// questions, so it shares no round trip with other reads, which would wait for it.
+// Errors: not_found, unavailable.
+func (s *Inventory) Form(ctx context.Context, actor store.Actor, id string) ([]byte, error) {
+	if !models.IsID(id, models.PrefixForm) {
+		return nil, models.NotFound()
+	}
+	var row formRow
+	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]byte, error) { return store.Encode(&row) }, func(pipeline *pgx.Batch) error {
+		store.QueueOne(pipeline, &row, models.NotFound(), formQuery, id, actor.OrganizationID)
+		return nil
+	})
+}
+
+// AppendJSON writes a models.FormRecord.
+func (r *formRow) AppendJSON(b []byte) []byte {
+	b = store.AppendText(b, `{"id":`, r.ID)
+	b = store.AppendText(b, `,"name":`, r.Name)
+	b = store.AppendEncoded(b, `,"questions":`, r.Questions)
+	b = store.AppendTime(b, `,"created_at":`, &r.CreatedAt)
+	b = store.AppendTime(b, `,"changed_at":`, &r.ChangedAt)
+	return append(b, '}')
+}

@@ -1,0 +1,92 @@
+package inventory
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/service/access"
+	"millwright/service/lists"
+	"millwright/service/store"
+)
+
+// FormSummary is a form with how many questions it has.
+type FormSummary struct {
+	ID, Name            string
+	Questions, Required int
+	ChangedAt           models.Time
+}
+
+var formListQuery = `
+	SELECT f.id, f.name, f.changed_at, q.questions, q.required
+	FROM (SELECT * FROM forms WHERE organization_id = @organization AND ` + store.Fill(lists.InNamePage, "w", "forms", "text", "''") + `
+		ORDER BY lower(name), id LIMIT @limit) f
+	CROSS JOIN LATERAL (SELECT count(*) AS questions, count(*) FILTER (WHERE required) AS required FROM questions WHERE form_id = f.id) q
+	ORDER BY lower(f.name), f.id`
+
+// FormsForPerson returns a page of the organization's forms by name. Any person of the organization
+// may read it. Errors: permission_denied for an integration, unavailable.
+func (s *Inventory) FormsForPerson(ctx context.Context, actor store.Actor, filter lists.NameFilter) ([]FormSummary, error) {
+	var found []FormSummary
+	if err := access.RequirePerson(actor, "The list of forms"); err != nil {
+		return nil, err
+	}
+	args := filter.Args()
+	args["organization"] = actor.OrganizationID
+	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]FormSummary, error) { return found, nil }, func(pipeline *pgx.Batch) error {
+		store.QueueAll(pipeline, &found, formListQuery, args)
+		return nil
+	})
+}
+
+// FormUse is a work order with a form.
+type FormUse struct {
+	ID     string
+	Number int64
+	Title  string
+	Status models.WorkOrderStatus
+}
+
+// FormDetail is a form with its questions and where it is used.
+type FormDetail struct {
+	ID, Name             string
+	CreatedAt, ChangedAt models.Time
+	Questions            []models.QuestionRecord
+	// WorkOrders are the latest maxFormUses with the form, as far as the reader may read them,
+	// newest first.
+	WorkOrders []FormUse
+}
+
+// maxFormUses bounds how many work orders with a form are looked at.
+const maxFormUses = 20
+
+var formUsesQuery = `
+	SELECT w.id, w.number, w.title, w.status
+	FROM (SELECT * FROM work_orders WHERE form_id = @id ORDER BY id DESC LIMIT @max) w
+	WHERE ` + store.Fill(access.ReadableWorkOrder, "w", "w", "actor", "@actor") + `
+	ORDER BY w.id DESC`
+
+// FormOf returns a form of the organization with its questions and the latest work orders
+// that have it. Any person of the organization may read it. Errors: not_found,
+// permission_denied for an integration, unavailable.
+func (s *Inventory) FormOf(ctx context.Context, actor store.Actor, id string) (FormDetail, error) {
+	var found FormDetail
+	if err := access.RequirePerson(actor, "A form with its use"); err != nil {
+		return found, err
+	}
+	if !models.IsID(id, models.PrefixForm) {
+		return found, models.NotFound()
+	}
+	var row formRow
+	args := pgx.NamedArgs{"id": id, "actor": actor.IdentityID, "max": maxFormUses}
+	return store.Read(ctx, s.Store, actor.OrganizationID, func() (FormDetail, error) {
+		found.ID, found.Name, found.CreatedAt, found.ChangedAt = row.ID, row.Name, row.CreatedAt, row.ChangedAt
+		return found, json.Unmarshal(row.Questions, &found.Questions)
+	}, func(pipeline *pgx.Batch) error {
+		store.QueueOne(pipeline, &row, models.NotFound(), formQuery, id, actor.OrganizationID)
+		store.QueueAll(pipeline, &found.WorkOrders, formUsesQuery, args)
+		return nil
+	})
+}

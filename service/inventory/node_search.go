@@ -1,0 +1,106 @@
+package inventory
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/service/access"
+	"millwright/service/lists"
+	"millwright/service/store"
+)
+
+// A person sees a node on which it has any permission (spec section 5, Permissions). An
+// administrator sees every node of its organization, since it may give permissions on it.
+
+// NodeSearch selects nodes.
+type NodeSearch struct {
+	// Text is a part of the name or of the code (external_id), in any case.
+	Text string
+	// Grant restricts the nodes to those on which the person has the permission, "" to those
+	// that it sees.
+	Grant models.Grant
+	// NotSubEquipment leaves sub-equipment out, on which there are no work orders.
+	NotSubEquipment bool
+	// Limit is the number of nodes at most; 0 is the size of a page.
+	Limit int
+}
+
+// searchNodesQuery finds the nodes first and then checks them, best first, until there are
+// enough: nodes with this code or name, nodes that begin with it, and the others.
+// {admins} is whether administrators need no permission.
+var searchNodesQuery = `
+	WITH granted AS MATERIALIZED (SELECT node_id, applies_below FROM assigned_rights WHERE actor_id = @actor AND (@grant = '' OR @grant = ANY (grants)))
+	SELECT n.id, n.name, n.kind, n.external_id, ` + store.Fill(access.PathOf, "w", "n") + `
+	FROM (SELECT m.* FROM (
+			SELECT v.id, v.name, v.kind, v.external_id, lower(v.name) AS folded,
+				CASE WHEN @text IN (lower(v.external_id), lower(v.name)) THEN 0
+					WHEN starts_with(lower(v.external_id), @text) OR starts_with(lower(v.name), @text) THEN 1 ELSE 2 END AS rank
+			FROM inventory_nodes v
+			WHERE v.organization_id = @organization AND NOT (@upper AND v.kind = 'sub_equipment') AND (strpos(lower(v.name), @text) > 0 OR strpos(lower(v.external_id), @text) > 0)
+			ORDER BY rank, folded, v.id OFFSET 0) m
+		WHERE @grant = '' AND ` + store.Fill(access.IsAdmin, "actor", "@actor", "organization", "@organization") + ` OR ` + store.Fill(lists.AmongGranted, "node", "m.id") + `
+		LIMIT @limit) n
+	ORDER BY n.rank, n.folded COLLATE natural_names, n.id`
+
+// SearchNodes returns the nodes that a person sees, or on which it has a permission, by a
+// part of their name or code; none if it is empty. The best matches come first: it is for
+// choosing one, so a search that finds more than its limit is to be narrowed. Errors:
+// permission_denied for an integration, unavailable.
+func (s *Inventory) SearchNodes(ctx context.Context, actor store.Actor, search NodeSearch) ([]models.NodeReference, error) {
+	if err := access.RequirePerson(actor, "The search of the inventory"); err != nil {
+		return nil, err
+	}
+	text := strings.ToLower(strings.TrimSpace(search.Text))
+	if text == "" || !models.IsText(text) {
+		return nil, nil
+	}
+	var found []models.NodeReference
+	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]models.NodeReference, error) { return found, nil }, func(pipeline *pgx.Batch) error {
+		sql, args := store.Numbered(searchNodesQuery, pgx.NamedArgs{
+			"actor": actor.IdentityID, "organization": actor.OrganizationID, "text": text, "grant": string(search.Grant), "upper": search.NotSubEquipment,
+			"limit": min(cmp.Or(search.Limit, models.DefaultPageSize), models.MaxPageSize+1),
+		})
+		store.QueueAll(pipeline, &found, sql, args...)
+		return nil
+	})
+}
+
+// namedNodesQuery selects the nodes with the id @node, and nodes of @organization with this
+// code (external_id), that meet the {condition} on the node n by @actor.
+var namedNodesQuery = `
+	SELECT n.id, n.name, n.kind, n.external_id, ` + store.Fill(access.PathOf, "w", "n") + ` FROM inventory_nodes n
+	WHERE (n.id = @node OR n.organization_id = @organization AND n.external_id = @node) AND {condition}
+	ORDER BY n.id LIMIT 4`
+
+// QueueNamedNodes reads the nodes that a person names by an id or a code, a few of them if
+// several have the code.
+func QueueNamedNodes(pipeline *pgx.Batch, into *[]models.NodeReference, actor store.Actor, idOrCode, condition string) {
+	sql, args := store.Numbered(store.Fill(namedNodesQuery, "condition", store.Fill(condition, "node", "n.id", "actor", "@actor", "organization", "n.organization_id")),
+		pgx.NamedArgs{"actor": actor.IdentityID, "organization": actor.OrganizationID, "node": idOrCode})
+	store.QueueAll(pipeline, into, sql, args...)
+}
+
+// EnterID asks for the id of one of the nodes, which have the same code.
+func EnterID(nodes []models.NodeReference) string {
+	names := make([]string, len(nodes))
+	for i, n := range nodes {
+		names[i] = n.Name + " (" + n.ID + ")"
+	}
+	return "Several nodes have this code. Enter the id of one: " + strings.Join(names, ", ") + "."
+}
+
+// OnlyNode returns the id of the node that a code names, or the error if none has it.
+// Errors: validation_failed (/node).
+func OnlyNode(nodes []models.NodeReference, unknown error) (string, error) {
+	switch len(nodes) {
+	case 0:
+		return "", unknown
+	case 1:
+		return nodes[0].ID, nil
+	}
+	return "", models.Invalid(models.FieldError{Pointer: "/node", Code: "ambiguous", Detail: EnterID(nodes)})
+}

@@ -1,0 +1,68 @@
+package inventory
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/service/access"
+	"millwright/service/store"
+)
+
+// NodeView is an inventory node as a person sees it.
+type NodeView struct {
+	ID, Name                string
+	Kind                    models.NodeKind
+	Description, ExternalID *string
+	CreatedAt               models.Time
+	// Path are the nodes above, from the root down.
+	Path []SeenNode
+	// Grants are the person's permissions on the node.
+	Grants []models.Grant
+	// MayAssign is whether the person may give permissions on it. On sub-equipment no one may,
+	// but what was given can be taken away.
+	MayAssign bool
+}
+
+// SeenNode is a node above another one.
+type SeenNode struct {
+	models.PathNode
+	// Seen is whether the person sees it.
+	Seen bool `json:"seen"`
+}
+
+var nodeViewQuery = store.Fill(`
+	SELECT n.id, n.name, n.kind, n.description, n.external_id, n.created_at,
+		ARRAY(SELECT json_build_object('id', above.id, 'kind', above.kind, 'name', above.name, 'seen', `+store.Fill(access.PersonSees, "w", "above")+`)
+			FROM inventory_closure c CROSS JOIN LATERAL (SELECT id, kind, name FROM inventory_nodes WHERE id = c.ancestor_id LIMIT 1) above
+			WHERE c.node_id = n.id AND c.depth > 0 ORDER BY c.depth DESC) AS path,
+		ARRAY(SELECT DISTINCT granted FROM unnest(`+store.Fill(access.GrantsOn, "node", "n.id")+`) granted ORDER BY granted) AS grants,
+		`+store.Fill(access.GivesPermissions, "node", "n.id")+` AS may_assign
+	FROM inventory_nodes n WHERE n.id = $1 AND n.organization_id = {organization} AND `+store.Fill(access.PersonSees, "w", "n"), "actor", "$2", "organization", "$3")
+
+// NodeForPerson returns a node that the person sees. Errors: not_found, permission_denied for an
+// integration, unavailable.
+func (s *Inventory) NodeForPerson(ctx context.Context, actor store.Actor, id string) (NodeView, error) {
+	var found NodeView
+	if err := access.RequirePerson(actor, "The inventory as a tree"); err != nil {
+		return found, err
+	}
+	if !IsNodeID(id) {
+		return found, models.NotFound()
+	}
+	return store.Read(ctx, s.Store, actor.OrganizationID, func() (NodeView, error) { return found, nil }, func(pipeline *pgx.Batch) error {
+		store.QueueOne(pipeline, &found, models.NotFound(), nodeViewQuery, id, actor.IdentityID, actor.OrganizationID)
+		return nil
+	})
+}
+
+// ManagedNode is NodeForPerson for a node on which the person may give permissions. Errors:
+// NodeForPerson's, permission_denied.
+func ManagedNode(ctx context.Context, s *Inventory, actor store.Actor, id string) (NodeView, error) {
+	node, err := s.NodeForPerson(ctx, actor, id)
+	if err == nil && !node.MayAssign {
+		err = errNoManager()
+	}
+	return node, err
+}

@@ -1,0 +1,129 @@
+package inventory
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/service/access"
+	"millwright/service/lists"
+	"millwright/service/store"
+)
+
+// LevelNode is a node of a level of the inventory.
+type LevelNode struct {
+	models.NodeReference
+	// Opens is whether the person sees nodes directly below.
+	Opens bool
+}
+
+// NodeLevel selects a page of a level of the inventory.
+type NodeLevel struct {
+	// ParentID is the node directly above the level, "" for the uppermost nodes that the
+	// person sees: those whose parent it does not see. Only these come with their paths.
+	ParentID string
+	// AfterName and AfterID are the name and id of the previous page's last node.
+	AfterName, AfterID string
+	// Limit is the number of nodes at most; 0 is the size of a page.
+	Limit int
+}
+
+// grantedQuery are the nodes on which the person has permissions, read once for a level.
+var grantedQuery = `granted AS MATERIALIZED (` + lists.GrantedNodes(lists.AnyGrant) + `)`
+
+// opens is the condition that the person sees a node directly below {n}: {all} of them, or
+// those that it was assigned on.
+const opens = `CASE WHEN {all} THEN EXISTS (SELECT FROM inventory_nodes below WHERE below.organization_id = @organization AND below.parent_id = {n}.id)
+			ELSE EXISTS (SELECT FROM inventory_nodes below WHERE below.organization_id = @organization AND below.parent_id = {n}.id
+				AND below.id IN (SELECT node_id FROM granted)) END AS opens`
+
+// InNameOrder is the order of the nodes {n} in lists: numbers in names count as numbers.
+const InNameOrder = `lower({n}.name) COLLATE natural_names, {n}.id`
+
+// inPage are the rows of the level {n} on the page.
+const inPage = `(` + InNameOrder + `) > (lower(@name) COLLATE natural_names, @id) ORDER BY ` + InNameOrder + ` LIMIT @limit`
+
+// sharedBelow is the condition that the person sees all below the node {node}: it is an
+// administrator, or a permission there or above applies below.
+var sharedBelow = `(` + access.IsAdmin + ` OR (SELECT true FROM ` + access.RightsOn + ` AND d.applies_below LIMIT 1) IS TRUE)`
+
+var levelPlaceholders = []string{"actor", "@actor", "organization", "@organization", "n", "n"}
+
+// levelQuery reads the nodes directly below @parent by index. If no permission reaches
+// them from there, these are the ones that the person was assigned on.
+var levelQuery = store.Fill(`
+	WITH `+grantedQuery+`, parent AS MATERIALIZED (SELECT `+store.Fill(sharedBelow, "node", "@parent")+` AS shared)
+	SELECT n.id, n.name, n.kind, n.external_id, ARRAY[]::json[] AS path,
+		`+store.Fill(opens, "all", "((SELECT shared FROM parent) OR n.id IN (SELECT node_id FROM granted WHERE applies_below))")+`
+	FROM (SELECT n.* FROM inventory_nodes n
+		WHERE n.organization_id = @organization AND n.parent_id = @parent
+			AND ((SELECT shared FROM parent) OR n.id IN (SELECT node_id FROM granted)) AND `+inPage+`) n
+	ORDER BY `+InNameOrder, levelPlaceholders...)
+
+// topQuery reads the uppermost nodes. An administrator sees the top of the inventory.
+var topQuery = store.Fill(`
+	WITH `+grantedQuery+`, admin AS MATERIALIZED (SELECT `+access.IsAdmin+` AS yes)
+	SELECT n.id, n.name, n.kind, n.external_id, `+store.Fill(access.PathOf, "w", "n")+`,
+		`+store.Fill(opens, "all", "((SELECT yes FROM admin) OR n.id IN (SELECT node_id FROM granted WHERE applies_below))")+`
+	FROM (SELECT n.* FROM (
+			SELECT id, name, kind, external_id FROM inventory_nodes
+			WHERE organization_id = @organization AND parent_id IS NULL AND (SELECT yes FROM admin)
+			UNION ALL
+			SELECT v.id, v.name, v.kind, v.external_id FROM (SELECT DISTINCT node_id FROM granted) g
+			CROSS JOIN LATERAL (SELECT * FROM inventory_nodes WHERE id = g.node_id LIMIT 1) v
+			WHERE NOT (SELECT yes FROM admin) AND (v.parent_id IS NULL OR NOT `+store.Fill(lists.AmongGranted, "node", "v.parent_id")+`)) n
+		WHERE `+inPage+`) n
+	ORDER BY `+InNameOrder, levelPlaceholders...)
+
+// InventoryLevel returns the nodes of a level that the person sees, of all kinds, by name.
+// Errors: not_found if it does not see the node above, permission_denied for an integration,
+// unavailable.
+func (s *Inventory) InventoryLevel(ctx context.Context, actor store.Actor, level NodeLevel) ([]LevelNode, error) {
+	if err := access.RequirePerson(actor, "The inventory as a tree"); err != nil {
+		return nil, err
+	}
+	if level.ParentID != "" && !IsNodeID(level.ParentID) {
+		return nil, models.NotFound()
+	}
+	if !models.IsText(level.AfterName + level.AfterID) {
+		return nil, models.Errorf(models.CodeInvalidRequest, "The page does not exist.")
+	}
+	args := pgx.NamedArgs{
+		"actor": actor.IdentityID, "organization": actor.OrganizationID, "parent": level.ParentID, "name": level.AfterName, "id": level.AfterID,
+		"limit": min(cmp.Or(level.Limit, models.DefaultPageSize), models.MaxPageSize+1),
+	}
+	query, known := levelQuery, true
+	if level.ParentID == "" {
+		query = topQuery
+	}
+	var found []LevelNode
+	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]LevelNode, error) {
+		if !known {
+			return nil, models.NotFound()
+		}
+		return found, nil
+	}, func(pipeline *pgx.Batch) error {
+		if level.ParentID != "" {
+			QueueSees(pipeline, actor, level.ParentID, &known)
+		}
+		sql, values := store.Numbered(query, args)
+		store.QueueAll(pipeline, &found, sql, values...)
+		return nil
+	})
+}
+
+// IsNodeID reports whether the text has the form of a node's id.
+func IsNodeID(id string) bool {
+	return models.IsID(id, models.PrefixLocation, models.PrefixSystem, models.PrefixEquipment, models.PrefixSubEquipment)
+}
+
+// seesNodeQuery is whether the person $2 of the organization $3 sees the node $1.
+var seesNodeQuery = `SELECT EXISTS (SELECT FROM inventory_nodes n WHERE n.id = $1 AND n.organization_id = $3 AND ` +
+	store.Fill(access.PersonSees, "w", "n", "actor", "$2", "organization", "$3") + `)`
+
+// QueueSees stores in sees whether the person sees the node.
+func QueueSees(pipeline *pgx.Batch, actor store.Actor, nodeID string, sees *bool) {
+	pipeline.Queue(seesNodeQuery, nodeID, actor.IdentityID, actor.OrganizationID).QueryRow(func(row pgx.Row) error { return row.Scan(sees) })
+}

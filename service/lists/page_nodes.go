@@ -1,0 +1,93 @@
+package lists
+
+import (
+	"fmt"
+
+	"millwright/service/store"
+)
+
+// A page shows each record's node with its path. Many records have the same node, and
+// almost all nodes the same ones above them, so a page reads each of these nodes once, and
+// the API server puts the paths together.
+
+// PageNodes are part of the row of a page whose records show their nodes.
+type PageNodes struct {
+	// Nodes are what NodesOfPage selects, in one of the rows, nil in the others.
+	Nodes []string
+}
+
+func (p *PageNodes) nodes() []string { return p.Nodes }
+
+// nodeFields is the number of strings in PageNodes for each node.
+const nodeFields = 4
+
+// NodesOfPage selects, as the column nodes of one row, the nodes of all records of page and
+// those above them: id, parent, and what their JSON has before external_id and there.
+const NodesOfPage = `CASE WHEN row_number() OVER () = 1 THEN ARRAY(
+			SELECT unnest(ARRAY[v.id::text, coalesce(v.parent_id::text, ''),
+				'{"id":"' || v.id || '","kind":"' || v.kind || '","name":' || to_json(v.name)::text,
+				',"external_id":' || coalesce(to_json(v.external_id)::text, 'null')])
+			FROM (SELECT DISTINCT above.ancestor_id
+				FROM (SELECT DISTINCT inventory_id FROM page) own
+				CROSS JOIN LATERAL (SELECT ancestor_id FROM inventory_closure WHERE node_id = own.inventory_id OFFSET 0) above) shown
+			CROSS JOIN LATERAL (SELECT * FROM inventory_nodes WHERE id = shown.ancestor_id LIMIT 1) v) END AS nodes`
+
+// shownNode is a node of a page.
+type shownNode struct {
+	parent, head, code string
+	// json is what the node's records show.
+	json []byte
+}
+
+// ShowNodes gives the records of a page the JSON of their nodes. Errors: a record whose
+// node was not read.
+func ShowNodes[Row any, P rowPointer[Row]](page []Row) error {
+	var byID map[string]*shownNode
+	for n := range page {
+		row, ok := any(P(&page[n])).(interface{ nodes() []string })
+		if !ok {
+			return nil
+		}
+		fields := row.nodes()
+		if fields == nil {
+			continue
+		}
+		byID = make(map[string]*shownNode, len(fields)/nodeFields)
+		all := make([]shownNode, len(fields)/nodeFields)
+		for i := range all {
+			of := fields[i*nodeFields:]
+			all[i] = shownNode{parent: of[1], head: of[2], code: of[3]}
+			byID[of[0]] = &all[i]
+		}
+	}
+	for n := range page {
+		row := any(P(&page[n])).(interface{ Node() (string, *[]byte) }) //nolint:forcetypeassert // rows with nodes have it
+		id, into := row.Node()
+		shown := byID[id]
+		if shown == nil {
+			return fmt.Errorf("the node %s of a page is missing", id)
+		}
+		if shown.json == nil {
+			shown.json = shown.reference(byID)
+		}
+		*into = shown.json
+	}
+	return nil
+}
+
+// reference encodes a models.NodeReference, as the SQL of NodeReference does.
+func (s *shownNode) reference(byID map[string]*shownNode) []byte {
+	b := append(append(make([]byte, 0, store.RecordSize/2), s.head...), s.code...)
+	return append(byID[s.parent].appendPath(append(b, `,"path":[`...), byID), "]}"...)
+}
+
+// appendPath appends the node, if there is one, after those above it.
+func (s *shownNode) appendPath(b []byte, byID map[string]*shownNode) []byte {
+	if s == nil {
+		return b
+	}
+	if b = byID[s.parent].appendPath(b, byID); b[len(b)-1] != '[' {
+		b = append(b, ',')
+	}
+	return append(append(b, s.head...), '}')
+}

@@ -1,0 +1,185 @@
+package pages_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"millwright/models"
+	"millwright/service/pages"
+	"millwright/service/servicetest"
+)
+
+// waitingFor returns what waits for a person, by titles.
+func waitingFor(s *servicetest.Harness, by string) string {
+	s.T.Helper()
+	w, err := s.Waiting(s.T.Context(), s.As(by))
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	titles := func(found []pages.WaitingWorkOrder) string {
+		all := make([]string, len(found))
+		for i, one := range found {
+			all[i] = one.Title
+			if one.Overdue {
+				all[i] += "!"
+			}
+		}
+		return strings.Join(all, " ")
+	}
+	return titles(w.Mine) + " | " + titles(w.Reviews) + " | " + titles(w.Overdue)
+}
+
+// A person's start page has the work orders of the person and its teams that can be worked
+// on, those that wait for its review, and overdue ones that it may read.
+func TestWaiting(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	add := func(title string, status models.WorkOrderStatus, due time.Duration, worker, consultant string) string {
+		t.Helper()
+		s.Clock.Advance(time.Millisecond)
+		id, err := models.NewID(models.PrefixWorkOrder, s.Clock.Now(), strings.NewReader(strings.Repeat(title, 16)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var target *time.Time
+		if due != 0 {
+			target = new(servicetest.Start.Add(due))
+		}
+		s.Exec(`INSERT INTO work_orders (id, organization_id, number, inventory_id, title, priority, status, target_date, created_by, created_at, changed_at, completed_at, cancelled_at)
+			VALUES ($1, $2, 1, $3, $4, 'none', $5, $6, $7, now(), now(), CASE WHEN $5 = 'complete' THEN now() END, CASE WHEN $5 = 'cancelled' THEN now() END)`,
+			id, s.Acme.OrganizationID, s.ID("ahu1"), title, status, target, s.ID("erp"))
+		for role, key := range map[string]string{"worker": worker, "consultant": consultant} {
+			if key != "" {
+				s.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position) VALUES ($1, $2, $3, 0)`, id, s.ID(key), role)
+			}
+		}
+		return id
+	}
+	add("a", models.StatusOpen, 0, "bob", "cat")
+	add("b", models.StatusInProgress, -time.Hour, "crew", "cat")
+	add("c", models.StatusSentToInspection, 0, "bob", "cat")
+	add("d", models.StatusBackFromInspection, time.Hour, "bob", "")
+	add("e", models.StatusOnHold, -2*time.Hour, "bob", "")
+	add("f", models.StatusComplete, -time.Hour, "bob", "cat")
+	add("g", models.StatusCancelled, -time.Hour, "bob", "cat")
+	add("h", models.StatusOpen, -3*time.Hour, "erp", "")
+	add("i", models.StatusSentToInspection, 0, "cat", "crew")
+	add("j", models.StatusOpen, 0, "polar", "")
+	for by, want := range map[string]string{
+		"bob": "d b! a | i | e! b!", "dan": "b! | i | b!", "cat": " | c | b!", "ann": " |  | h! e! b!", "eve": " |  | ", "zed": " |  | ", "pia": " |  | ",
+	} {
+		servicetest.Expect(t, by, waitingFor(s, by), want)
+	}
+	// Many that are finished do not hide those in process, up to a bound that is told.
+	for i := range pages.MaxWaiting + 2 {
+		add(string(rune('k'+i)), models.StatusOpen, 0, "cat", "")
+	}
+	w, err := s.Waiting(t.Context(), s.As("cat"))
+	if err != nil || len(w.Mine) != pages.MaxWaiting || w.Partly {
+		t.Errorf("%d of many, %v %v", len(w.Mine), w.Partly, err)
+	}
+	s.Exec(`INSERT INTO work_orders (id, organization_id, number, inventory_id, title, priority, status, created_by, created_at, changed_at, completed_at)
+		SELECT 'wo_7' || lpad(n::text, 25, '0'), $1, n, $2, 'done', 'none', 'complete', $3, now(), now(), now() FROM generate_series(1, 1500) n`,
+		s.Acme.OrganizationID, s.ID("ahu1"), s.ID("erp"))
+	s.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position) SELECT id, $1, 'worker', 0 FROM work_orders WHERE title = 'done'`, s.ID("bob"))
+	w, err = s.Waiting(t.Context(), s.As("bob"))
+	if err != nil || !w.Partly {
+		t.Errorf("bob has too many: %+v %v", w, err)
+	}
+}
+
+// The start page reads a bounded number of work orders, even if its plan was made while the
+// tables were empty.
+func TestWaitingReadsLittle(t *testing.T) {
+	t.Parallel()
+	s := servicetest.NewHarness(t)
+	names := `('work_orders', 'work_order_assignees')`
+	for _, table := range []string{"work_orders", "work_order_assignees"} {
+		s.Exec(`ALTER TABLE ` + table + ` SET (autovacuum_enabled = off)`)
+	}
+	s.Exec(`VACUUM ANALYZE`)
+	readers := []string{"ann", "bob", "cat"}
+	for range 8 {
+		for _, reader := range readers {
+			waitingFor(s, reader)
+		}
+	}
+	s.Exec(`INSERT INTO work_orders (id, organization_id, number, inventory_id, title, priority, status, target_date, created_by, created_at, changed_at, completed_at)
+		SELECT 'wo_' || lpad(n::text, 26, '0'), $1, n, $2, 'x', 'none', CASE WHEN n % 2 = 1 THEN 'open' ELSE 'complete' END, $4::timestamptz - n * interval '1 minute', $3, now(), now(),
+			CASE WHEN n % 2 = 0 THEN now() END
+		FROM generate_series(1, 20000) n`, s.Acme.OrganizationID, s.ID("ahu1"), s.ID("erp"), s.Clock.Now())
+	s.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position) SELECT id, $1, 'worker', 0 FROM work_orders WHERE number % 2 = 0`, s.ID("bob"))
+	s.WaitForOpenTransactions()
+	rows := func() int {
+		t.Helper()
+		s.FlushStatistics()
+		return servicetest.Value[int](s.Fixture, `SELECT (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname IN `+names+`)
+			+ (SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE relname IN `+names+`)`)
+	}
+	for _, reader := range readers {
+		before := rows()
+		waitingFor(s, reader)
+		if n := rows() - before; n > 5000 {
+			t.Errorf("%s: %d rows or entries of indexes were read", reader, n)
+		}
+	}
+}
+
+// The days of the chart follow the zone, with what was opened and closed on the nodes
+// whose work orders the reader may read.
+func TestWorkOrderDays(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	now := s.Clock.Now() // 2 March 2026, noon
+	n := 0
+	add := func(organization, node string, created time.Duration, status models.WorkOrderStatus, closed time.Duration) {
+		t.Helper()
+		n++
+		at := now.Add(-created)
+		id, err := models.NewID(models.PrefixWorkOrder, at, strings.NewReader(strings.Repeat(string(rune('a'+n)), 16)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Exec(`INSERT INTO work_orders (id, organization_id, number, inventory_id, title, priority, status, created_by, created_at, changed_at, completed_at, cancelled_at)
+			VALUES ($1, $2, 1, $3, 'x', 'none', $4, $5, $6, now(), CASE WHEN $4 = 'complete' THEN $7::timestamptz END, CASE WHEN $4 = 'cancelled' THEN $7::timestamptz END)`,
+			id, organization, s.ID(node), status, s.ID("erp"), at, now.Add(-closed))
+	}
+	const day = 24 * time.Hour
+	acme := s.Acme.OrganizationID
+	add(acme, "ahu1", time.Hour, models.StatusOpen, 0)
+	add(acme, "ahu1", day, models.StatusComplete, time.Minute)
+	add(acme, "roof", 40*day, models.StatusCancelled, 2*day)
+	add(acme, "roof", 11*time.Hour, models.StatusOpen, 0) // 1:00 UTC, the day before in New York
+	add(acme, "annex", time.Hour, models.StatusComplete, time.Minute)
+	add(s.Polar.OrganizationID, "depot", time.Hour, models.StatusOpen, 0)
+	s.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) SELECT $1, $2, $3, $4`, s.ID("roof"), s.ID("zed"), s.ID("here_only"), acme)
+	newYork, err := time.LoadLocation("America/New_York")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		by   string
+		zone *time.Location
+		want string
+	}{
+		{"ann", time.UTC, "0/1 1/0 2/1"},
+		{"ann", newYork, "0/1 2/0 1/1"},
+		{"eve", time.UTC, "0/0 0/0 1/1"},
+		{"zed", time.UTC, "0/1 0/0 1/0"},
+		{"bob", time.UTC, "0/0 0/0 0/0"},
+		{"pia", time.UTC, "0/0 0/0 1/0"},
+	} {
+		days, err := s.WorkOrderDays(t.Context(), s.As(test.by), test.zone, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, d := range days {
+			got = append(got, fmt.Sprintf("%d/%d", d.Opened, d.Closed))
+		}
+		servicetest.Expect(t, test.by+" in "+test.zone.String(), strings.Join(got, " "), test.want)
+		if first := days[0].At.In(test.zone); first.Hour() != 0 || first.Day() != 28 {
+			t.Errorf("the first day begins %v", first)
+		}
+	}
+}

@@ -1,0 +1,191 @@
+package people_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"millwright/models"
+	"millwright/service/people"
+	"millwright/service/servicetest"
+	"millwright/service/store"
+)
+
+// administrators returns how many administrators of the fixture's organization can sign in.
+func administrators(f *servicetest.Fixture) int {
+	return servicetest.Value[int](f, `SELECT count(*) FROM people WHERE organization_id = $1 AND admin AND deactivated_at IS NULL`, f.Acme.OrganizationID)
+}
+
+// idsOf returns the ids of keys of the fixture.
+func idsOf(f *servicetest.Fixture, keys []string) []string {
+	ids := make([]string, len(keys))
+	for i, key := range keys {
+		ids[i] = f.ID(key)
+	}
+	return ids
+}
+
+// resigning are the ways by which an organization can lose an administrator.
+func resigning(f *servicetest.Fixture) map[string]func(ctx context.Context, actor store.Actor, key string) error {
+	return map[string]func(ctx context.Context, actor store.Actor, key string) error{
+		"deactivating": func(ctx context.Context, actor store.Actor, key string) error {
+			_, err := f.DeactivatePerson(ctx, actor, f.ID(key))
+			return err
+		},
+		"taking the role": func(ctx context.Context, actor store.Actor, key string) error {
+			_, _, err := f.ChangePersonAccess(ctx, actor, f.ID(key), people.AccessChange{ConfirmedEmail: f.Email(key)})
+			return err
+		},
+		"an operator's command": func(ctx context.Context, _ store.Actor, key string) error {
+			_, err := f.DeactivatePerson(ctx, store.Operator(), f.ID(key))
+			return err
+		},
+		"an import": func(ctx context.Context, _ store.Actor, key string) error {
+			_, err := f.ImportOverwriting(ctx, []byte("organization: {key: acme}\npeople: [{key: "+key+", admin: false}]\n"))
+			return err
+		},
+	}
+}
+
+// Whatever takes an administrator away leaves one: someone who was deactivated does not
+// count, and two who leave at a time do not both go.
+func TestOneAdministratorAlwaysRemains(t *testing.T) {
+	t.Parallel()
+	f := servicetest.New(t)
+	ctx, ann := t.Context(), servicetest.Person(t, f, "ann")
+	ways := resigning(f)
+	reset := func(admins ...string) {
+		f.Exec(`UPDATE people SET admin = id = ANY ($1), deactivated_at = NULL WHERE organization_id = $2`, idsOf(f, admins), f.Acme.OrganizationID)
+	}
+	for name, resign := range ways {
+		reset("ann")
+		if err := resign(ctx, ann, "ann"); err == nil || !strings.Contains(err.Error(), "administrator") {
+			t.Errorf("%s with one administrator: %v", name, err)
+		}
+		reset("ann", "bob")
+		f.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, f.ID("bob"))
+		if err := resign(ctx, ann, "ann"); err == nil || administrators(f) != 1 {
+			t.Errorf("%s while the other is deactivated: %v", name, err)
+		}
+		reset("ann", "bob")
+		if err := resign(ctx, ann, "bob"); err != nil || administrators(f) != 1 {
+			t.Errorf("%s of one of two: %v", name, err)
+		}
+	}
+	for first, resign := range ways {
+		for second, other := range ways {
+			reset("ann", "bob")
+			bob := servicetest.Person(t, f, "bob")
+			var group sync.WaitGroup
+			var errs [2]error
+			group.Go(func() { errs[0] = resign(ctx, ann, "bob") })
+			group.Go(func() { errs[1] = other(ctx, bob, "ann") })
+			group.Wait()
+			if n := administrators(f); n != 1 {
+				t.Errorf("%s and %s at a time: %d administrators remain: %v", first, second, n, errs)
+			}
+		}
+	}
+	// Many at a time, each one's own or another's.
+	reset("ann", "bob", "cat", "dan", "eve")
+	var group sync.WaitGroup
+	everyone := []string{"ann", "bob", "cat", "dan", "eve"}
+	var actors []store.Actor
+	for _, key := range everyone { // before the first is deactivated
+		actors = append(actors, servicetest.Person(t, f, key))
+	}
+	for i, key := range everyone {
+		actor := actors[i]
+		for _, way := range []string{"deactivating", "taking the role"} {
+			group.Go(func() { _ = ways[way](ctx, actor, everyone[(i+1)%len(everyone)]) })
+			group.Go(func() { _ = ways[way](ctx, actor, key) })
+		}
+	}
+	group.Wait()
+	if n := administrators(f); n < 1 {
+		t.Errorf("of five %d administrators remain", n)
+	}
+}
+
+// Someone who manages people and is no administrator makes none, by no way.
+func TestOnlyAdministratorsMakeAdministrators(t *testing.T) {
+	t.Parallel()
+	f := servicetest.New(t)
+	ctx := t.Context()
+	f.Exec(`UPDATE people SET admin = true, deactivated_at = now() WHERE id = $1`, f.ID("eve"))
+	invited, _, err := f.InvitePerson(ctx, servicetest.Person(t, f, "ann"), f.Acme.OrganizationID, people.Invitation{Email: "nia@acme.example.com", Admin: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	grant(f, "bob", "people", "integrations", "incoming_work_orders", "log_records")
+	bob, pia := servicetest.Person(t, f, "bob"), servicetest.Person(t, f, "pia")
+	for name, do := range map[string]func() error{
+		"activating a former one": func() error { _, err := f.ActivatePerson(ctx, bob, f.ID("eve")); return err },
+		"taking the role from a former": func() error {
+			_, _, err := f.ChangePersonAccess(ctx, bob, f.ID("eve"), people.AccessChange{ConfirmedEmail: f.Email("eve")})
+			return err
+		},
+		"inviting one": func() error {
+			_, _, err := f.InvitePerson(ctx, bob, f.Acme.OrganizationID, people.Invitation{Email: "x@acme.example.com", Admin: true})
+			return err
+		},
+		"inviting one again": func() error {
+			_, _, err := f.InvitePerson(ctx, bob, f.Acme.OrganizationID, people.Invitation{Email: "nia@acme.example.com"})
+			return err
+		},
+		"a link for an invited one": func() error { _, err := f.NewPersonLink(ctx, bob, invited.ID, false); return err },
+		"a link for one":            func() error { _, err := f.NewPersonLink(ctx, bob, f.ID("ann"), false); return err },
+		"making someone one": func() error {
+			_, _, err := f.ChangePersonAccess(ctx, bob, f.ID("cat"), people.AccessChange{Admin: true, ConfirmedEmail: f.Email("cat")})
+			return err
+		},
+		"becoming one": func() error {
+			_, _, err := f.ChangePersonAccess(ctx, bob, f.ID("bob"), people.AccessChange{Admin: true, ConfirmedEmail: f.Email("bob")})
+			return err
+		},
+		"deactivating one": func() error { _, err := f.DeactivatePerson(ctx, bob, f.ID("ann")); return err },
+		"taking the role from one": func() error {
+			_, _, err := f.ChangePersonAccess(ctx, bob, f.ID("ann"), people.AccessChange{ConfirmedEmail: f.Email("ann")})
+			return err
+		},
+		"making one in another's organization": func() error {
+			_, _, err := f.ChangePersonAccess(ctx, pia, f.ID("cat"), people.AccessChange{Admin: true, ConfirmedEmail: f.Email("cat")})
+			return err
+		},
+	} {
+		before := administrators(f)
+		if code := models.CodeOf(do()); code != models.CodePermissionDenied && code != models.CodeNotFound {
+			t.Errorf("%s: %q", name, code)
+		}
+		if n := administrators(f); n != before {
+			t.Errorf("%s: there are %d administrators, before %d", name, n, before)
+		}
+	}
+}
+
+// An import may name administrators of an organization that has none, and change the last
+// one's other fields.
+func TestImportsOfAdministrators(t *testing.T) {
+	t.Parallel()
+	f := servicetest.New(t)
+	file := func(people string) []byte {
+		return []byte(fmt.Sprintf("organization: {key: acme}\npeople: [%s]\n", people))
+	}
+	for people, allowed := range map[string]bool{
+		"{key: ann, phone: \"+12025550199\"}":                true,
+		"{key: ann, admin: false}, {key: bob, admin: true}":  true,
+		"{key: bob, admin: false}, {key: cat, admin: false}": false,
+	} {
+		f.Exec(`UPDATE people SET admin = id = $1 WHERE organization_id = $2`, f.ID("ann"), f.Acme.OrganizationID)
+		if !allowed {
+			f.Exec(`UPDATE people SET admin = id = ANY ($1) WHERE organization_id = $2`, idsOf(f, []string{"bob", "cat"}), f.Acme.OrganizationID)
+		}
+		_, dry := f.CompareImport(t.Context(), file(people))
+		_, err := f.ImportOverwriting(t.Context(), file(people))
+		if (err == nil) != allowed || (dry == nil) != allowed {
+			t.Errorf("%s: %v, dry %v", people, err, dry)
+		}
+	}
+}

@@ -1,0 +1,32 @@
+package people
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+)
+
+// FindPeople returns the ids of the people with the identity id or e-mail address, for
+// operators: of one organization, by key or id, or of all. Errors: not_found if there is no
+// such organization, unavailable.
+func (s *People) FindPeople(ctx context.Context, reference, organization string) ([]string, error) {
+	if !models.IsText(reference) {
+		return nil, nil
+	}
+	var err error
+	if organization != "" {
+		if organization, err = s.OrganizationID(ctx, organization); err != nil {
+			return nil, err
+		}
+	}
+	found, err := collect[struct{ ID string }](ctx, s.Store, `
+		SELECT id FROM people WHERE (id = @reference OR lower(email) = lower(@reference)) AND (@organization = '' OR organization_id = @organization)
+		ORDER BY id LIMIT 100`, pgx.NamedArgs{"reference": reference, "organization": organization})
+	ids := make([]string, len(found))
+	for i := range found {
+		ids[i] = found[i].ID
+	}
+	return ids, err
+}

@@ -1,0 +1,285 @@
+package people
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/service/store"
+)
+
+// ErrLinkInvalid is returned if a sign-in link was used, has expired or never existed.
+var ErrLinkInvalid = errors.New("the link cannot be used")
+
+// LinkEmail is a link for signing in. It is shown to those who made it, or goes from the
+// service to the mail server, and never into a log.
+type LinkEmail struct {
+	Kind         models.LinkKind
+	PersonName   string
+	Email        string
+	Organization string
+	// Token is the secret of the link, "" if only the person gets it, by e-mail.
+	Token     string
+	ExpiresAt models.Time
+	// hash identifies a link that ClaimLinkEmails returned.
+	hash []byte
+}
+
+// URL returns the address of the link at the installation with the public URL.
+func (l LinkEmail) URL(publicURL string) string {
+	if l.Kind == models.LinkInvitation {
+		return publicURL + "/console/invite/" + l.Token
+	}
+	return publicURL + "/console/reset/" + l.Token
+}
+
+// linkPerson is a person for whom a link is made or was made.
+type linkPerson struct {
+	PersonID, OrganizationID, Name, Email, Organization string
+}
+
+// newLink makes a link for the person on behalf of the actor, with the row's kind and who
+// asked for it. Where links are mailed, it is shown to operators alone, and to administrators
+// who ask for that: callers check that. Links that were made before stay valid, so that a
+// stranger who asks for links cannot void a person's. Errors: rate_limited.
+func newLink(t *store.ORMTx, actor store.Actor, row models.SignInLink, p linkPerson, show bool) (LinkEmail, error) {
+	if err := countLink(t, actor, p); err != nil {
+		return LinkEmail{}, err
+	}
+	token, err := New(t.Store).newSecretText()
+	if err != nil {
+		return LinkEmail{}, err
+	}
+	lifetime := models.ResetLifetime
+	if row.Kind == models.LinkInvitation {
+		lifetime = models.InvitationLifetime
+	}
+	link := LinkEmail{
+		Kind: row.Kind, PersonName: p.Name, Email: p.Email, Organization: p.Organization, Token: token, ExpiresAt: models.TimeOf(t.At.Add(lifetime)),
+	}
+	row.TokenHash, row.PersonID, row.CreatedAt, row.ExpiresAt = digest(token), p.PersonID, t.At, link.ExpiresAt
+	if t.MailLinks && !show && !actor.IsOperator() {
+		if row.Sealed, err = t.Vault.Seal([]byte(token), linkOwner(row.TokenHash), t.Random); err != nil {
+			return LinkEmail{}, err
+		}
+		link.Token, row.Private = "", true // only the person gets it
+	}
+	return link, t.Db.Create(&row).Error
+}
+
+// Links that are made in an hour, in all ways together. Operators see the links that they
+// make, which are not counted.
+const (
+	linksPerPerson       = 3
+	linksPerOrganization = 500
+	// resetsPerNetwork are of forgotten passwords.
+	resetsPerNetwork = 30
+)
+
+// countLink counts a link. Within an organization a limit of another is no limit. Errors:
+// rate_limited.
+func countLink(t *store.ORMTx, actor store.Actor, p linkPerson) error {
+	if actor.IsOperator() {
+		return nil
+	}
+	for _, count := range []struct {
+		attemptCount
+		whose string
+	}{
+		{New(t.Store).attemptCount(linksPerOrganization, time.Hour, "links", p.OrganizationID), p.Organization},
+		{New(t.Store).attemptCount(linksPerPerson, time.Hour, "links", p.OrganizationID, normalEmail(p.Email)), p.Name},
+	} {
+		made, err := store.ScanOne[int](t, nil, `INSERT INTO rate_counters (subject, window_start, calls) VALUES (?, ?, 1) `+countAgain+` RETURNING calls`,
+			count.subject, count.window)
+		if err != nil {
+			return err
+		}
+		if made > count.limit {
+			return models.Errorf(models.CodeRateLimited, "At most %d links an hour are made for %s. Try again in %d minutes.",
+				count.limit, count.whose, wholeMinutes(count.window.Add(count.length).Sub(t.At.Time)))
+		}
+	}
+	return nil
+}
+
+// MailsLinks reports whether links are mailed to the people they are for. Otherwise they are
+// shown to those who make them.
+func (s *People) MailsLinks() bool { return s.MailLinks }
+
+// ForgotPassword makes links for the people with the e-mail address who can sign in, to be
+// mailed to that address. It makes none if there are no such people or too many links
+// were asked for, if links are not mailed, or if the form of the context (WithSubmission) has
+// asked before: callers must not be able to tell which. Errors: unavailable.
+func (s *People) ForgotPassword(ctx context.Context, email string, client Client) error {
+	if !s.MailLinks || !models.IsText(email) {
+		return nil
+	}
+	counts := []attemptCount{s.attemptCount(resetsPerNetwork, time.Hour, "reset network", client.Network)}
+	if form, sent := store.SubmissionOf(ctx); sent {
+		counts = append(counts, s.attemptCount(1, time.Hour, "reset form", form.Key, normalEmail(email)))
+	}
+	_, err := s.countAgainst(ctx, counts)
+	if _, limited := errors.AsType[*TooManyAttemptsError](err); limited {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	people, err := collect[linkPerson](ctx, s.Store, `
+		SELECT p.id AS person_id, p.organization_id, i.name, p.email, n.name AS organization
+		FROM people p JOIN organizations o ON o.id = p.organization_id JOIN identities i ON i.id = p.id JOIN identities n ON n.id = o.id
+		WHERE lower(p.email) = @email AND p.deactivated_at IS NULL AND NOT o.suspended AND NOT o.openid_required ORDER BY p.id LIMIT @limit`,
+		pgx.NamedArgs{"email": normalEmail(email), "limit": maxCandidates})
+	for _, p := range people {
+		failed := s.Transaction(ctx, p.OrganizationID, func(t *store.ORMTx) error {
+			_, err := newLink(t, p.actor(p.Name), models.SignInLink{Kind: models.LinkReset, Requested: true}, p, false)
+			return err
+		})
+		if models.CodeOf(failed) != models.CodeRateLimited {
+			err = errors.Join(err, failed)
+		}
+	}
+	return err
+}
+
+// LinkView is a link as the person who follows it sees it.
+type LinkView struct {
+	Kind                      models.LinkKind
+	Name, Email, Organization string
+	// Requested is whether the person asked for it. Using one that others made unlinks accounts.
+	Requested bool
+	// OpenIDRequired is whether the link only lets the person link an account.
+	OpenIDRequired bool
+}
+
+const linkQuery = `
+	SELECT l.kind, l.requested, i.name, p.email, n.name AS organization, o.openid_required
+	FROM sign_in_links l JOIN people p ON p.id = l.person_id JOIN organizations o ON o.id = p.organization_id
+	JOIN identities i ON i.id = p.id JOIN identities n ON n.id = o.id
+	WHERE l.token_hash = $1 AND l.expires_at > $2 AND p.deactivated_at IS NULL AND NOT o.suspended`
+
+// Link returns a link that can be used. Looking does not use it: programs that check
+// e-mails follow links too. Errors: ErrLinkInvalid, unavailable.
+func (s *People) Link(ctx context.Context, token string) (LinkView, error) {
+	rows, err := s.Pool.Query(ctx, linkQuery, digest(token), s.CurrentTime())
+	if err != nil {
+		return LinkView{}, s.Translate(err)
+	}
+	view, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[LinkView])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return LinkView{}, ErrLinkInvalid
+	}
+	return view, s.Translate(err)
+}
+
+// LinkUse is what a person chooses when using a link.
+type LinkUse struct {
+	Token, Password string
+	// Name is the person's name, for an invitation; "" leaves it as it is.
+	Name   string
+	Client Client
+}
+
+// UseLink sets the person's password and signs the person in; the link, the person's other
+// links and all earlier sessions end, and with a link that others made, linked accounts. Errors: ErrLinkInvalid, validation_failed,
+// rule_violation if the organization requires OpenID Connect, unavailable.
+func (s *People) UseLink(ctx context.Context, use LinkUse) (SignedIn, error) {
+	view, err := s.Link(ctx, use.Token)
+	if err != nil {
+		return SignedIn{}, err
+	}
+	if view.OpenIDRequired {
+		return SignedIn{}, errOpenIDRequired()
+	}
+	name := use.Name
+	if view.Kind != models.LinkInvitation || name == "" {
+		name = view.Name
+	}
+	if err := store.Invalid(append(store.CheckName(name), checkNewPassword(use.Password, view.Email, name)...)); err != nil {
+		return SignedIn{}, err
+	}
+	hash, err := HashPassword(ctx, s, use.Client.Network, use.Password)
+	if err != nil {
+		return SignedIn{}, err
+	}
+	result := SignedIn{}
+	err = s.Transaction(ctx, "", func(t *store.ORMTx) error {
+		p, err := takeLink(t, use.Token)
+		if err != nil {
+			return err
+		}
+		if err := storePassword(t, p.PersonID, hash, p.Private); err != nil {
+			return err
+		}
+		if err := rename(t, p.PersonID, name); err != nil {
+			return err
+		}
+		action, kind := "person.password_reset", models.NoticePasswordChanged
+		if view.Kind == models.LinkInvitation {
+			action, kind = "person.joined", models.NoticeSignInAdded
+		}
+		if err := t.Log(p.actor(name), p.OrganizationID, action, p.PersonID); err != nil {
+			return err
+		}
+		if err := NotifySecurity(t, p.actor(name), p.OrganizationID, kind, p.PersonID, p.PersonID); err != nil {
+			return err
+		}
+		if result.Known, err = s.knownMark(p.PersonID); err != nil {
+			return err
+		}
+		result.Token, err = insertSession(t, p.PersonID, authentication{method: models.SignedInByLink, at: t.At.Time, hash: hash}, use.Client)
+		return err
+	})
+	return result, err
+}
+
+func (p linkPerson) actor(name string) store.Actor {
+	return store.Actor{IdentityID: p.PersonID, OrganizationID: p.OrganizationID, Kind: models.KindPerson, Name: name, ShowPeople: true}
+}
+
+// usedLink is a link that was used, and its person.
+type usedLink struct {
+	PersonID, OrganizationID string
+	Requested, Private       bool
+}
+
+func (l usedLink) actor(name string) store.Actor {
+	return linkPerson{PersonID: l.PersonID, OrganizationID: l.OrganizationID}.actor(name)
+}
+
+// takeLink uses the link up: it and the person's other links and sessions end. If others made
+// it, linked accounts end too: the person may be someone else now. Errors: ErrLinkInvalid.
+func takeLink(t *store.ORMTx, token string) (usedLink, error) {
+	personID, err := store.ScanOne[string](t, ErrLinkInvalid, `SELECT person_id FROM sign_in_links WHERE token_hash = ?`, digest(token))
+	if err != nil {
+		return usedLink{}, err
+	}
+	// The person is locked first, as by all that ends links. A link that ended since is gone.
+	if _, err := store.LockRow[models.Person](t, personID); err != nil {
+		return usedLink{}, err
+	}
+	l, err := store.ScanOne[usedLink](t, ErrLinkInvalid, `
+		DELETE FROM sign_in_links l USING people p JOIN organizations o ON o.id = p.organization_id
+		WHERE l.token_hash = ? AND l.expires_at > ? AND p.id = l.person_id AND p.deactivated_at IS NULL AND NOT o.suspended
+		RETURNING p.id AS person_id, p.organization_id, l.requested, l.private`, digest(token), t.At)
+	if err == nil && !l.Requested {
+		err = unlinkAccounts(t, l.PersonID)
+	}
+	if err != nil {
+		return l, err
+	}
+	return l, signOutEverywhere(t, l.PersonID, "")
+}
+
+// rename gives the person a name, if it is another one. Lists of changes name it.
+func rename(t *store.ORMTx, personID, name string) error {
+	identity, err := store.LockRow[models.Identity](t, personID)
+	if err != nil || identity.Name == name {
+		return err
+	}
+	identity.Name, identity.ChangedAt = name, t.At.After(identity.ChangedAt)
+	return t.Update(&identity, "name", "changed_at")
+}

@@ -1,0 +1,94 @@
+package people
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/service/access"
+	"millwright/service/store"
+)
+
+// NoticeView is a notice in the inbox of its person.
+type NoticeView struct {
+	ID        int64             `json:"id"`
+	Kind      models.NoticeKind `json:"kind"`
+	CreatedAt models.Time       `json:"created_at"`
+	ReadAt    *models.Time      `json:"read_at"`
+	RecordID  string            `json:"record_id"`
+	// About is the time a reminder is about.
+	About *models.Time `json:"about"`
+	// Title describes the record, "" if the person may no longer read it.
+	Title string `json:"title"`
+	// Number is a work order's.
+	Number *int64 `json:"number"`
+}
+
+// NoticeFilter selects a page of an inbox.
+type NoticeFilter struct {
+	// Read selects notices that were read instead of unread ones.
+	Read bool
+	// Before is the id of the last notice of the previous page, 0 for the first page.
+	Before int64
+	Limit  int
+}
+
+// noticeRecords joins the record of the notice n, if the person @actor may read it.
+var noticeRecords = `
+	LEFT JOIN LATERAL (SELECT w.title, w.number FROM work_orders w WHERE w.id = n.record_id AND ` + store.Fill(access.ReadableWorkOrder, "w", "w", "actor", "@actor") + ` LIMIT 1) w ON true
+	LEFT JOIN LATERAL (SELECT f.subject FROM feedback f WHERE f.id = n.record_id AND ` + store.Fill(access.ReadableFeedback, "w", "f", "actor", "@actor") + ` LIMIT 1) f ON true
+	LEFT JOIN LATERAL (SELECT h.url FROM webhooks h WHERE h.id = n.record_id AND ` + store.Fill(access.ManagesIntegrations, "actor", "@actor", "organization", "h.organization_id") + ` LIMIT 1) h ON true
+	LEFT JOIN LATERAL (SELECT i.name FROM identities i WHERE i.id = n.record_id AND i.organization_id = n.organization_id AND i.deleted_at IS NULL
+		AND (i.kind <> 'integration' OR ` + store.Fill(access.ManagesIntegrations, "actor", "@actor", "organization", "i.organization_id") + `) LIMIT 1) i ON true`
+
+var noticesQuery = `
+	SELECT n.id, n.kind, n.created_at, n.read_at, n.record_id, n.about, coalesce(w.title, f.subject, h.url, i.name, '') AS title, w.number
+	FROM (SELECT * FROM notices WHERE person_id = @actor AND read_at IS {null} NULL AND id < @before ORDER BY id DESC LIMIT @limit) n` + noticeRecords + `
+	ORDER BY n.id DESC`
+
+// Notices returns a page of the actor's inbox, newest first. Errors: unavailable.
+func (s *People) Notices(ctx context.Context, actor store.Actor, filter NoticeFilter) ([]NoticeView, error) {
+	null := ""
+	if filter.Read {
+		null = "NOT"
+	}
+	return collect[NoticeView](ctx, s.Store, store.Fill(noticesQuery, "null", null), pgx.NamedArgs{
+		"actor": actor.IdentityID, "before": cmp.Or(filter.Before, 1<<62), "limit": min(cmp.Or(filter.Limit, models.DefaultPageSize), models.MaxPageSize+1),
+	})
+}
+
+var readNoticeQuery = `
+	WITH n AS (UPDATE notices SET read_at = coalesce(read_at, @now) WHERE id = @id AND person_id = @actor RETURNING record_id, organization_id)
+	SELECT CASE WHEN coalesce(w.title, f.subject, h.url, i.name) IS NOT NULL THEN n.record_id ELSE '' END AS record_id
+	FROM n` + noticeRecords
+
+// ReadNotice marks one of the actor's notices read and returns the id of its record, "" if
+// the person may no longer read that. Errors: not_found, unavailable.
+func (s *People) ReadNotice(ctx context.Context, actor store.Actor, id int64) (recordID string, err error) {
+	found, err := collect[struct{ RecordID string }](ctx, s.Store, readNoticeQuery, pgx.NamedArgs{"id": id, "actor": actor.IdentityID, "now": s.CurrentTime()})
+	if err == nil && len(found) == 0 {
+		err = models.NotFound()
+	}
+	if err != nil {
+		return "", err
+	}
+	return found[0].RecordID, nil
+}
+
+// maxReadNotices limits the notices that one statement marks read.
+const maxReadNotices = 5000
+
+// ReadNotices marks the actor's notices read up to the id: the ones that the person has seen,
+// not later arrivals. Errors: unavailable.
+func (s *People) ReadNotices(ctx context.Context, actor store.Actor, last int64) error {
+	for {
+		tag, err := s.Pool.Exec(ctx, `UPDATE notices SET read_at = $3 WHERE id = ANY (ARRAY(
+			SELECT id FROM notices WHERE person_id = $1 AND read_at IS NULL AND id <= $2 ORDER BY id LIMIT $4 FOR UPDATE))`,
+			actor.IdentityID, last, s.CurrentTime(), maxReadNotices)
+		if err != nil || tag.RowsAffected() < maxReadNotices {
+			return s.Translate(err)
+		}
+	}
+}

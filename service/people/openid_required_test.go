@@ -1,0 +1,71 @@
+package people_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"millwright/models"
+	"millwright/service/people"
+	"millwright/service/servicetest"
+	"millwright/service/store"
+)
+
+// A person who signs in with a password while the organization begins to require OpenID Connect does
+// not keep the session: the sign-in waits and fails, or the requirement waits and ends it.
+func TestRequiringOpenIDDuringASignIn(t *testing.T) {
+	f := servicetest.New(t)
+	setPassword(t, f, "ann")
+	f.Exec(`UPDATE people SET admin = true WHERE id = $1`, f.ID("ann"))
+	f.Exec(`INSERT INTO openid_accounts (issuer, subject, person_id, created_at) VALUES ('https://login.example.com', 'ann', $1, now())`, f.ID("ann"))
+	sessions := func() int { return servicetest.Value[int](f, `SELECT count(*)::integer FROM sessions`) }
+	require := func() error {
+		return f.RequireOpenID(t.Context(), store.Operator(), f.Acme.OrganizationID, "https://login.example.com")
+	}
+
+	tx, err := f.Pool.Begin(t.Context())
+	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }) // or the pool waits for its connection
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `UPDATE organizations SET openid_required = true WHERE id = $1`, f.Acme.OrganizationID); err != nil {
+		t.Fatal(err)
+	}
+	signedIn := make(chan error, 1)
+	go func() {
+		_, err := signIn(t, f, "ann@acme.example.com", password)
+		signedIn <- err
+	}()
+	servicetest.Await(t, "the sign-in waits for the requirement", func() bool { return servicetest.LockWaits(f) > 0 })
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-signedIn; !errors.Is(err, people.ErrSignInFailed) || sessions() > 0 {
+		t.Errorf("the sign-in that waited: %v, %d sessions", err, sessions())
+	}
+
+	f.Exec(`UPDATE organizations SET openid_required = false WHERE id = $1`, f.Acme.OrganizationID)
+	if _, err := signIn(t, f, "ann@acme.example.com", password); err != nil {
+		t.Fatal(err)
+	}
+	if tx, err = f.Pool.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	// What a sign-in that is not committed yet has done.
+	if _, err := tx.Exec(t.Context(), `SELECT FROM people p JOIN organizations o ON o.id = p.organization_id WHERE p.id = $1 FOR SHARE`, f.ID("ann")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `INSERT INTO sessions (token_hash, id, person_id, method, created_at, seen_at, network, user_agent)
+		VALUES (sha256('other'), 'ses_other', $1, $2, now(), now(), '192.0.2.1', '')`, f.ID("ann"), models.SignedInByPassword); err != nil {
+		t.Fatal(err)
+	}
+	required := make(chan error, 1)
+	go func() { required <- require() }()
+	servicetest.Await(t, "the requirement waits for the sign-in", func() bool { return servicetest.LockWaits(f) > 0 })
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-required; err != nil || sessions() > 0 {
+		t.Errorf("the requirement: %v, %d sessions remain", err, sessions())
+	}
+}

@@ -1,0 +1,353 @@
+package people
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/mail"
+	"slices"
+	"strings"
+
+	"millwright/models"
+	"millwright/service/store"
+)
+
+// PersonAccess is a person as someone who manages people sees and changes them.
+type PersonAccess struct {
+	ID             string  `json:"id"`
+	OrganizationID string  `json:"organization_id"`
+	Name           string  `json:"name"`
+	Email          string  `json:"email"`
+	Admin          bool    `json:"admin"`
+	DefinitionID   *string `json:"organization_definition_id"`
+	// DeactivatedAt is when the person lost access, nil for people who have it.
+	DeactivatedAt *models.Time `json:"deactivated_at"`
+}
+
+func (p lockedPerson) access() PersonAccess {
+	return PersonAccess{
+		ID: p.person.ID, OrganizationID: p.organization.ID, Name: p.identity.Name, Email: p.person.Email, Admin: p.person.Admin,
+		DefinitionID: p.person.OrganizationDefinitionID, DeactivatedAt: p.person.DeactivatedAt,
+	}
+}
+
+// Invitation is what a person is invited with.
+type Invitation struct {
+	Email string
+	// Name is "" for the part of the e-mail address before the @: the person chooses it.
+	Name  string
+	Admin bool
+	// DefinitionID is the organization permission definition, nil for no permissions.
+	DefinitionID *string
+}
+
+// InvitePerson creates a person of the organization, and makes the link with which the
+// person chooses a password; administrators are told of a person with permissions. For a
+// person who is there and has never signed in, it only makes a link. Errors: not_found,
+// permission_denied, validation_failed, rate_limited, unavailable.
+func (s *People) InvitePerson(ctx context.Context, actor store.Actor, organizationID string, in Invitation) (PersonAccess, LinkEmail, error) {
+	var link LinkEmail
+	var access PersonAccess
+	err := s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+		o, err := lockOrganization(t, actor, organizationID)
+		if err != nil {
+			return err
+		}
+		p, err := invited(t, actor, o, in)
+		if err != nil {
+			return err
+		}
+		access = p.access()
+		link, err = linkFor(t, actor, p, false)
+		return err
+	})
+	return access, link, err
+}
+
+// invited returns the person of an invitation, whom it creates unless there is one.
+func invited(t *store.ORMTx, actor store.Actor, o lockedOrganization, in Invitation) (p lockedPerson, err error) {
+	in.Email = strings.TrimSpace(in.Email)
+	fields := checkEmail(in.Email)
+	name, _, _ := strings.Cut(in.Email, "@")
+	in.Name = cmp.Or(strings.TrimSpace(in.Name), name)
+	if len(fields) == 0 {
+		fields = store.CheckName(in.Name)
+	}
+	grants, err := GrantsOfDefinition(t, o.ID, in.DefinitionID)
+	if models.CodeOf(err) == models.CodeNotFound {
+		fields, err = append(fields, store.UnknownField("/definition", "organization permission definition")), nil
+	}
+	if err != nil {
+		return p, err
+	}
+	if err := store.Invalid(fields); err != nil {
+		return p, err
+	}
+	if err := o.mayManage(in.Admin, grants); err != nil {
+		return p, err
+	}
+	p.organization = o
+	err = t.Db.Take(&p.person, "organization_id = ? AND lower(email) = ?", o.ID, strings.ToLower(in.Email)).Error
+	if store.NotFound(err) {
+		return p, createPerson(t, actor, &p, in)
+	}
+	if err != nil {
+		return p, err
+	}
+	return invitedAgain(t, o, p.person.ID)
+}
+
+// invitedAgain returns a person who is invited once more. Errors: validation_failed if the
+// person needs no invitation, permission_denied.
+func invitedAgain(t *store.ORMTx, o lockedOrganization, id string) (p lockedPerson, err error) {
+	p.organization = o
+	if p.person, err = store.LockRow[models.Person](t, id); err != nil {
+		return p, err
+	}
+	if p.identity, err = store.LockRow[models.Identity](t, id); err != nil {
+		return p, err
+	}
+	taken := func(detail string) error {
+		return models.Invalid(models.FieldError{Pointer: "/email", Code: "taken", Detail: "A person with this e-mail address " + detail})
+	}
+	if p.person.DeactivatedAt != nil {
+		return p, taken("was deactivated. Activate the person instead.")
+	}
+	if may, err := canSignIn(t, p); err != nil || may {
+		return p, cmp.Or(err, taken("can sign in already."))
+	}
+	if p.grants, err = GrantsOfDefinition(t, o.ID, p.person.OrganizationDefinitionID); err != nil {
+		return p, err
+	}
+	return p, o.mayManage(p.person.Admin, p.grants)
+}
+
+func createPerson(t *store.ORMTx, actor store.Actor, p *lockedPerson, in Invitation) error {
+	id, err := t.NewID(models.PrefixIdentity)
+	if err != nil {
+		return err
+	}
+	p.identity = models.Identity{ID: id, OrganizationID: p.organization.ID, Kind: models.KindPerson, Name: in.Name, CreatedAt: t.At, ChangedAt: t.At}
+	p.person = models.Person{ID: id, OrganizationID: p.organization.ID, Email: in.Email, Admin: in.Admin, OrganizationDefinitionID: in.DefinitionID}
+	if err := t.Db.Create(&p.identity).Error; err != nil {
+		return err
+	}
+	if err := t.Db.Create(&p.person).Error; err != nil || !in.Admin && in.DefinitionID == nil {
+		return err
+	}
+	return NotifySecurity(t, actor, p.organization.ID, models.NoticeRoleChanged, id)
+}
+
+// checkEmail returns what is wrong with the e-mail address of a person.
+func checkEmail(email string) []models.FieldError {
+	field := models.FieldError{Pointer: "/email", Code: "value", Detail: "Enter an e-mail address, such as ann@example.com."}
+	if address, err := mail.ParseAddress(email); err != nil || address.Address != email || len(email) > 254 || !models.IsText(email) {
+		return []models.FieldError{field}
+	}
+	return nil
+}
+
+// changePerson changes a person for an actor in one transaction. change reports whether
+// anything is different, since only then the action is logged. Errors: lockPerson's
+// and change's, *FormStaleError.
+func (s *People) changePerson(ctx context.Context, actor store.Actor, id, action string, change func(*store.ORMTx, *lockedPerson) (changed bool, err error)) (PersonAccess, error) {
+	var access PersonAccess
+	err := s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+		p, err := lockPerson(t, actor, id)
+		if err != nil {
+			return err
+		}
+		if err := t.MatchesForm(p.access(), p.organization.ID, id); err != nil {
+			return err
+		}
+		changed, err := change(t, &p)
+		if err != nil {
+			return err
+		}
+		access = p.access()
+		if !changed {
+			return nil
+		}
+		p.identity.ChangedAt = t.At.After(p.identity.ChangedAt)
+		if err := t.Update(&p.identity, "changed_at"); err != nil {
+			return err
+		}
+		if err := EndOwnership(t, p.organization.ID); err != nil {
+			return err
+		}
+		return t.Log(actor, p.organization.ID, action, id)
+	})
+	return access, err
+}
+
+// AccessChange is what a person may do in the organization from now on.
+type AccessChange struct {
+	Admin bool
+	// DefinitionID is the organization permission definition, nil for no permissions.
+	DefinitionID *string
+	// ConfirmedEmail is the person's e-mail address as the actor has confirmed it. It is only
+	// needed if the person gains permissions.
+	ConfirmedEmail string
+}
+
+// PromotionError is returned if a person would gain permissions, which requires a confirmation of the
+// e-mail address: someone who reads its e-mails gets them.
+type PromotionError struct{ Name, Email string }
+
+// Error returns a sentence for people.
+func (e *PromotionError) Error() string {
+	return fmt.Sprintf("Confirm the e-mail address of %s, who gains permissions.", e.Name)
+}
+
+// ChangePersonAccess makes a person an administrator or not, and sets the organization
+// permission definition. One administrator always remains. Someone who gains permissions
+// is signed out and loses the ways to sign in that others may share; if none is left, it
+// returns a link, nil otherwise. Errors: not_found, permission_denied, validation_failed,
+// rule_violation last_administrator, *PromotionError, *FormStaleError, rate_limited,
+// unavailable.
+func (s *People) ChangePersonAccess(ctx context.Context, actor store.Actor, id string, change AccessChange) (access PersonAccess, link *LinkEmail, err error) {
+	access, err = s.changePerson(ctx, actor, id, "person.access_changed", func(t *store.ORMTx, p *lockedPerson) (bool, error) {
+		link = nil
+		grants, err := GrantsOfDefinition(t, p.organization.ID, change.DefinitionID)
+		if models.CodeOf(err) == models.CodeNotFound {
+			return false, models.Invalid(store.UnknownField("/definition", "organization permission definition"))
+		}
+		if err == nil {
+			err = p.organization.mayManage(change.Admin, grants)
+		}
+		if err == nil && !change.Admin {
+			err = anotherAdmin(t, *p)
+		}
+		if err != nil || p.person.Admin == change.Admin && EqualText(p.person.OrganizationDefinitionID, change.DefinitionID) {
+			return false, err
+		}
+		promoted := p.gains(change.Admin, grants)
+		if promoted && change.ConfirmedEmail != p.person.Email {
+			return false, &PromotionError{p.identity.Name, p.person.Email}
+		}
+		p.person.Admin, p.person.OrganizationDefinitionID = change.Admin, change.DefinitionID
+		if err := t.Update(&p.person, "admin", "organization_definition_id"); err != nil {
+			return false, err
+		}
+		if promoted {
+			if link, err = linkIfNone(t, actor, *p); err != nil {
+				return false, err
+			}
+		}
+		return true, NotifySecurity(t, actor, p.organization.ID, models.NoticeRoleChanged, id, id)
+	})
+	return access, link, err
+}
+
+// gains reports whether the person would get permissions that it does not have. The schema
+// then ends what others may share, in any write.
+func (p lockedPerson) gains(admin bool, grants []string) bool {
+	return !p.person.Admin && (admin || slices.ContainsFunc(grants, func(grant string) bool { return !slices.Contains(p.grants, grant) }))
+}
+
+// linkIfNone makes a link for a person who cannot sign in otherwise, nil for others.
+func linkIfNone(t *store.ORMTx, actor store.Actor, p lockedPerson) (*LinkEmail, error) {
+	may, err := canSignIn(t, p)
+	if err != nil || may || p.person.DeactivatedAt != nil {
+		return nil, err
+	}
+	link, err := linkFor(t, actor, p, false)
+	return &link, err
+}
+
+// EqualText reports whether both are nil or the same string.
+func EqualText(a, b *string) bool {
+	return a == nil && b == nil || a != nil && b != nil && *a == *b
+}
+
+// DeactivatePerson takes a person's access away: sessions, links and linked accounts end, and
+// the person cannot sign in or act. Records and assignments stay. One administrator always remains.
+// Errors: not_found, permission_denied, rule_violation last_administrator, *FormStaleError, unavailable.
+func (s *People) DeactivatePerson(ctx context.Context, actor store.Actor, id string) (PersonAccess, error) {
+	return s.changePerson(ctx, actor, id, "person.deactivated", func(t *store.ORMTx, p *lockedPerson) (bool, error) {
+		if p.person.DeactivatedAt != nil {
+			return false, nil
+		}
+		if err := anotherAdmin(t, *p); err != nil {
+			return false, err
+		}
+		p.person.DeactivatedAt = &t.At
+		if err := t.Update(&p.person, "deactivated_at"); err != nil {
+			return false, err
+		}
+		return true, NotifySecurity(t, actor, p.organization.ID, models.NoticeRoleChanged, id)
+	})
+}
+
+// ActivatePerson undoes DeactivatePerson. Errors: not_found, permission_denied, *FormStaleError, unavailable.
+func (s *People) ActivatePerson(ctx context.Context, actor store.Actor, id string) (PersonAccess, error) {
+	return s.changePerson(ctx, actor, id, "person.activated", func(t *store.ORMTx, p *lockedPerson) (bool, error) {
+		if p.person.DeactivatedAt == nil {
+			return false, nil
+		}
+		p.person.DeactivatedAt = nil
+		if err := t.Update(&p.person, "deactivated_at"); err != nil {
+			return false, err
+		}
+		return true, NotifySecurity(t, actor, p.organization.ID, models.NoticeRoleChanged, id, id)
+	})
+}
+
+// NewPersonLink makes a link: an invitation for a person who has no way to sign in, else one
+// for a forgotten password. Where links are mailed, show returns it to an administrator
+// instead. Errors: not_found, permission_denied, rule_violation for a deactivated person and
+// for one with a linked account whose organization requires OpenID Connect, rate_limited,
+// unavailable.
+func (s *People) NewPersonLink(ctx context.Context, actor store.Actor, id string, show bool) (LinkEmail, error) {
+	var link LinkEmail
+	err := s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+		p, err := lockPerson(t, actor, id)
+		if err != nil {
+			return err
+		}
+		if show && !p.organization.Admin {
+			return models.Errorf(models.CodePermissionDenied, "Only administrators see links that can be sent by e-mail.")
+		}
+		if p.person.DeactivatedAt != nil {
+			return models.Errorf(models.CodeRuleViolation, "%s was deactivated and cannot sign in.", p.identity.Name)
+		}
+		link, err = linkFor(t, actor, p, show)
+		return err
+	})
+	return link, err
+}
+
+// SetPassword sets a person's password for an operator; the person's sessions, links and linked
+// accounts end. Errors:
+// not_found, permission_denied, validation_failed, unavailable.
+func (s *People) SetPassword(ctx context.Context, actor store.Actor, id, password string) error {
+	if !actor.IsOperator() {
+		return models.Errorf(models.CodePermissionDenied, "Only operators of the service set the passwords of others.")
+	}
+	if err := store.Invalid(checkNewPassword(password, "", "")); err != nil {
+		return err
+	}
+	hash, err := HashPassword(ctx, s, "", password)
+	if err != nil {
+		return err
+	}
+	return s.Transaction(ctx, "", func(t *store.ORMTx) error {
+		p, err := lockPerson(t, actor, id)
+		if err != nil {
+			return err
+		}
+		if err := storePassword(t, id, hash, true); err != nil {
+			return err
+		}
+		if err := unlinkAccounts(t, id); err != nil {
+			return err
+		}
+		if err := signOutEverywhere(t, id, ""); err != nil {
+			return err
+		}
+		if err := t.Log(actor, p.organization.ID, "person.password_set", id); err != nil {
+			return err
+		}
+		return NotifySecurity(t, actor, p.organization.ID, models.NoticePasswordChanged, id, id)
+	})
+}

@@ -1,0 +1,111 @@
+package people_test
+
+import (
+	"errors"
+	"sync"
+	"testing"
+
+	"millwright/models"
+	"millwright/service/people"
+	"millwright/service/servicetest"
+)
+
+// grant gives a person of the fixture the organization-wide permissions.
+func grant(f *servicetest.Fixture, key string, grants ...string) {
+	f.Exec(`INSERT INTO organization_permission_definitions (id, organization_id, name, grants)
+		VALUES ($1, $2, 'Definition', $3) ON CONFLICT (id) DO UPDATE SET grants = excluded.grants`, definitionOf(key), f.Acme.OrganizationID, grants)
+	f.Exec(`UPDATE people SET organization_definition_id = $2 WHERE id = $1`, f.ID(key), definitionOf(key))
+}
+
+// definitionOf is an id for the definition of a person of the fixture.
+func definitionOf(key string) string { return "def_0000000000000000000000000" + string(key[0]) }
+
+func TestOnlyAdministratorsManageAdministrators(t *testing.T) {
+	f := servicetest.New(t)
+	grant(f, "bob", "people", "log_records")
+	grant(f, "cat", "people", "integrations")
+	grant(f, "dan", "log_records")
+	ctx := t.Context()
+	ann, bob, dan, pia := servicetest.Person(t, f, "ann"), servicetest.Person(t, f, "bob"), servicetest.Person(t, f, "dan"), servicetest.Person(t, f, "pia")
+	catsDefinition := definitionOf("cat")
+	erp := f.Actor("erp")
+	for name, test := range map[string]struct {
+		do   func() error
+		code models.Code
+	}{
+		"someone without the permission":              {func() error { _, err := f.DeactivatePerson(ctx, dan, f.ID("eve")); return err }, models.CodePermissionDenied},
+		"an integration":                              {func() error { _, err := f.DeactivatePerson(ctx, erp, f.ID("eve")); return err }, models.CodePermissionDenied},
+		"someone of another organization":             {func() error { _, err := f.DeactivatePerson(ctx, pia, f.ID("eve")); return err }, models.CodeNotFound},
+		"an unknown person":                           {func() error { _, err := f.DeactivatePerson(ctx, ann, "idn_00000000000000000000000000"); return err }, models.CodeNotFound},
+		"a manager deactivates an administrator":      {func() error { _, err := f.DeactivatePerson(ctx, bob, f.ID("ann")); return err }, models.CodePermissionDenied},
+		"a manager makes a link for an administrator": {func() error { _, err := f.NewPersonLink(ctx, bob, f.ID("ann"), false); return err }, models.CodePermissionDenied},
+		"a manager makes an administrator": {func() error {
+			_, _, err := f.ChangePersonAccess(ctx, bob, f.ID("eve"), people.AccessChange{Admin: true, ConfirmedEmail: f.Email("eve")})
+			return err
+		}, models.CodePermissionDenied},
+		"a manager becomes an administrator": {func() error {
+			_, _, err := f.ChangePersonAccess(ctx, bob, f.ID("bob"), people.AccessChange{Admin: true, ConfirmedEmail: f.Email("bob")})
+			return err
+		}, models.CodePermissionDenied},
+		"a manager invites an administrator": {func() error {
+			_, _, err := f.InvitePerson(ctx, bob, f.Acme.OrganizationID, people.Invitation{Email: "x@acme.example.com", Admin: true})
+			return err
+		}, models.CodePermissionDenied},
+		"a manager gives more than it has": {func() error {
+			_, _, err := f.ChangePersonAccess(ctx, bob, f.ID("eve"), people.AccessChange{DefinitionID: &catsDefinition, ConfirmedEmail: f.Email("eve")})
+			return err
+		}, models.CodePermissionDenied},
+		"a manager takes over someone with more": {func() error { _, err := f.NewPersonLink(ctx, bob, f.ID("cat"), false); return err }, models.CodePermissionDenied},
+		"a manager manages someone with less":    {func() error { _, err := f.DeactivatePerson(ctx, bob, f.ID("dan")); return err }, ""},
+		"the last administrator is deactivated":  {func() error { _, err := f.DeactivatePerson(ctx, ann, f.ID("ann")); return err }, models.CodeRuleViolation},
+		"the last administrator resigns": {func() error {
+			_, _, err := f.ChangePersonAccess(ctx, ann, f.ID("ann"), people.AccessChange{ConfirmedEmail: f.Email("ann")})
+			return err
+		}, models.CodeRuleViolation},
+		"a person sets the password of another": {func() error { return f.SetPassword(ctx, ann, f.ID("bob"), password) }, models.CodePermissionDenied},
+		"another organization's definition": {func() error {
+			other := f.Polar.IDs["org_incoming"]
+			_, _, err := f.ChangePersonAccess(ctx, ann, f.ID("eve"), people.AccessChange{DefinitionID: &other, ConfirmedEmail: f.Email("eve")})
+			return err
+		}, models.CodeValidationFailed},
+		"inviting to another organization": {func() error {
+			_, _, err := f.InvitePerson(ctx, ann, f.Polar.OrganizationID, people.Invitation{Email: "x@acme.example.com"})
+			return err
+		}, models.CodeNotFound},
+		"reading another organization's person": {func() error { _, err := f.PersonOf(ctx, ann, f.ID("pia")); return err }, models.CodeNotFound},
+	} {
+		if code := models.CodeOf(test.do()); code != test.code {
+			t.Errorf("%s: %q, want %q", name, code, test.code)
+		}
+	}
+	if _, _, err := f.ChangePersonAccess(ctx, ann, f.ID("bob"), people.AccessChange{Admin: true, ConfirmedEmail: f.Email("bob")}); err != nil {
+		t.Fatal(err)
+	}
+	// Two administrators who remove each other at a time: one remains.
+	var group sync.WaitGroup
+	for _, pair := range [][2]string{{"ann", "bob"}, {"bob", "ann"}} {
+		actor := servicetest.Person(t, f, pair[0])
+		group.Go(func() {
+			_, _, _ = f.ChangePersonAccess(ctx, actor, f.ID(pair[1]), people.AccessChange{ConfirmedEmail: f.Email(pair[1])})
+		})
+	}
+	group.Wait()
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM people WHERE organization_id = $1 AND admin`, f.Acme.OrganizationID); n != 1 {
+		t.Errorf("%d administrators remain", n)
+	}
+}
+
+// A deactivated person is not one as whom anyone can act, and cannot sign in.
+func TestDeactivatedPeopleDoNotAct(t *testing.T) {
+	f := servicetest.New(t)
+	setPassword(t, f, "bob")
+	if _, err := f.DeactivatePerson(t.Context(), servicetest.Person(t, f, "ann"), f.ID("bob")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.PersonActor(t.Context(), "bob@acme.example.com"); models.CodeOf(err) != models.CodeNotFound {
+		t.Errorf("as bob: %v", err)
+	}
+	if _, err := signIn(t, f, "bob@acme.example.com", password); !errors.Is(err, people.ErrSignInFailed) {
+		t.Errorf("signing in: %v", err)
+	}
+}

@@ -1,0 +1,339 @@
+package people
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/service/store"
+)
+
+// ErrSignInFailed is returned if no person has the e-mail address and the password, or if
+// the person cannot sign in. Callers must not be able to tell which.
+var ErrSignInFailed = errors.New("the e-mail address or the password is wrong")
+
+// SignInAttempt is what a person signs in with.
+type SignInAttempt struct {
+	Email, Password string
+	Client          Client
+}
+
+// Client is the browser that signs in.
+type Client struct {
+	// Network is the client network, as the limits count it.
+	Network   string
+	UserAgent string
+	// Known is the mark that an earlier sign-in left in the browser (SignedIn.Known), if any.
+	Known string
+}
+
+// SignedIn is the result of an attempt with a correct password.
+type SignedIn struct {
+	// Token is the session's token, "" if there are Choices.
+	Token string
+	// Choices are the organizations of the e-mail address with this password, if there are
+	// several. Choice is passed to ChooseOrganization.
+	Choices []OrganizationChoice
+	Choice  string
+	// Known marks the browser as one in which the person has signed in.
+	Known string
+}
+
+// OrganizationChoice is an organization that a person can sign in to.
+type OrganizationChoice struct{ PersonID, Name string }
+
+// candidate is a person with the e-mail address of an attempt.
+type candidate struct {
+	PersonID     string
+	PasswordHash string
+	Organization string
+	// May is whether the person can sign in at all.
+	May bool
+}
+
+// minHashes is the minimum of hashes that an attempt checks, so that people of one
+// organization and addresses of no one take the same work.
+const minHashes = 2
+
+// maxCandidates bounds the organizations of one e-mail address that an attempt checks.
+const maxCandidates = 20
+
+// SignIn signs a person in with a password. A password that is hashed in
+// another way than new ones is hashed again. Errors: ErrSignInFailed, *TooManyAttemptsError, unavailable.
+func (s *People) SignIn(ctx context.Context, attempt SignInAttempt) (SignedIn, error) {
+	admitted, err := s.countAttempt(ctx, attempt)
+	if err != nil {
+		return SignedIn{}, err
+	}
+	matching, wrong, err := s.matchingPeople(ctx, attempt, admitted)
+	if err != nil {
+		return SignedIn{}, err
+	}
+	if len(matching) == 0 {
+		return SignedIn{}, cmp.Or(admitted.limited, ErrSignInFailed)
+	}
+	counts := admitted.known
+	if !wrong {
+		counts = append(counts, admitted.unknown...)
+	}
+	if err := s.forgiveAttempt(ctx, counts); err != nil {
+		return SignedIn{}, err
+	}
+	result := SignedIn{}
+	var ids []string
+	for _, c := range matching {
+		ids = append(ids, c.PersonID)
+	}
+	if result.Known, err = s.knownMark(ids...); err != nil {
+		return SignedIn{}, err
+	}
+	if len(matching) == 1 {
+		result.Token, err = s.startSession(ctx, matching[0].PersonID, s.byPassword(matching[0].PasswordHash), attempt.Client)
+		return result, err
+	}
+	choice := pendingChoice{Until: s.CurrentTime().Add(choiceLifetime).Unix(), People: map[string][]byte{}}
+	for _, c := range matching {
+		result.Choices = append(result.Choices, OrganizationChoice{c.PersonID, c.Organization})
+		choice.People[c.PersonID] = digest(c.PasswordHash)
+	}
+	result.Choice, err = s.sealText(choice, choiceUse)
+	return result, err
+}
+
+// matchingPeople returns the people whose password it is and who can sign in, of those whose
+// password may be checked, and whether it is wrong for one of the others. Then it is a guess:
+// someone may have invited an e-mail address and signed in as that person with the password
+// that she guesses. It checks at least minHashes hashes.
+func (s *People) matchingPeople(ctx context.Context, attempt SignInAttempt, admitted admission) (matching []candidate, wrong bool, err error) {
+	candidates, err := s.candidates(ctx, attempt.Email)
+	if err != nil {
+		return nil, false, err
+	}
+	candidates = slices.DeleteFunc(candidates, func(c candidate) bool { return !admitted.allows(c.PersonID) })
+	for len(candidates) < minHashes {
+		candidates = append(candidates, candidate{PasswordHash: s.decoyHash()})
+	}
+	for _, c := range candidates {
+		ok, outdated, err := s.checkPassword(ctx, attempt.Client.Network, attempt.Password, c.PasswordHash)
+		if err != nil {
+			return nil, false, err
+		}
+		wrong = wrong || !ok && c.PersonID != ""
+		if !ok || !c.May {
+			continue
+		}
+		if outdated {
+			if c.PasswordHash, err = s.replaceHash(ctx, c, attempt); err != nil {
+				return nil, false, err
+			}
+		}
+		matching = append(matching, c)
+	}
+	return matching, wrong, nil
+}
+
+// candidates returns the people with the e-mail address who have a password.
+func (s *People) candidates(ctx context.Context, email string) ([]candidate, error) {
+	if !models.IsText(email) {
+		return nil, nil
+	}
+	rows, err := s.Pool.Query(ctx, `
+		SELECT p.id AS person_id, p.password_hash, i.name AS organization, p.deactivated_at IS NULL AND NOT o.suspended AND NOT o.openid_required AS may
+		FROM people p JOIN organizations o ON o.id = p.organization_id JOIN identities i ON i.id = o.id
+		WHERE lower(p.email) = lower($1) AND p.password_hash IS NOT NULL
+		ORDER BY i.name, p.id LIMIT $2`, strings.TrimSpace(email), maxCandidates)
+	if err != nil {
+		return nil, s.Translate(err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[candidate])
+	return found, s.Translate(err)
+}
+
+// replaceHash stores a hash made with the current parameters, unless the password has changed, and
+// returns it. The person's sessions stay.
+func (s *People) replaceHash(ctx context.Context, c candidate, attempt SignInAttempt) (string, error) {
+	hash, err := HashPassword(ctx, s, attempt.Client.Network, attempt.Password)
+	if err != nil {
+		return "", err
+	}
+	tag, err := s.Pool.Exec(ctx, `UPDATE people SET password_hash = $3 WHERE id = $1 AND password_hash = $2`, c.PersonID, c.PasswordHash, hash)
+	if err == nil && tag.RowsAffected() == 0 {
+		return c.PasswordHash, nil // startSession sees that it has changed
+	}
+	return hash, s.Translate(err)
+}
+
+const (
+	// choiceLifetime limits the time in which a person chooses an organization.
+	choiceLifetime = 5 * time.Minute
+	// choiceUse is what a pendingChoice is sealed for.
+	choiceUse = "sign-in choice"
+)
+
+// pendingChoice is a correct password, or a verified account of an OpenID provider, of
+// people of several organizations. It is sealed into the form.
+type pendingChoice struct {
+	Until int64 `json:"u"`
+	// People are digests of the password hashes that were correct, by person.
+	People  map[string][]byte `json:"p"`
+	Account *OpenIDAccount    `json:"a,omitempty"`
+}
+
+// ChooseOrganization finishes a sign-in with choices. Errors: ErrSignInFailed (also when the
+// choice has expired or the password has changed since), unavailable.
+func (s *People) ChooseOrganization(ctx context.Context, choice, personID string, client Client) (string, error) {
+	var pending pendingChoice
+	if !s.openText(choice, choiceUse, &pending) || s.CurrentTime().Unix() > pending.Until {
+		return "", ErrSignInFailed
+	}
+	wanted, offered := pending.People[personID]
+	if !offered {
+		return "", ErrSignInFailed
+	}
+	if pending.Account != nil {
+		return s.startSession(ctx, personID, s.byOpenID(*pending.Account), client)
+	}
+	var hash *string
+	err := s.Pool.QueryRow(ctx, `SELECT password_hash FROM people WHERE id = $1`, personID).Scan(&hash)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", ErrSignInFailed
+	}
+	if err != nil {
+		return "", s.Translate(err)
+	}
+	if hash == nil || !sameDigest(digest(*hash), wanted) {
+		return "", ErrSignInFailed
+	}
+	return s.startSession(ctx, personID, s.byPassword(*hash), client)
+}
+
+// authentication is how a person showed who it is.
+type authentication struct {
+	method models.SignInMethod
+	// at is when, the zero time if that is not known.
+	at time.Time
+	// hash is the password hash that was correct, "" if no password was used.
+	hash string
+	// account is the linked account that was used.
+	account OpenIDAccount
+}
+
+func (s *People) byPassword(hash string) authentication {
+	return authentication{method: models.SignedInByPassword, at: s.Now(), hash: hash}
+}
+
+// startSession creates a session of a person who can sign in and returns its token. The
+// person is locked, so what ends the password or the account that was used either ends the
+// session or prevents it. Errors: ErrSignInFailed, unavailable.
+func (s *People) startSession(ctx context.Context, personID string, by authentication, client Client) (string, error) {
+	var token string
+	err := s.Transaction(ctx, "", func(t *store.ORMTx) (err error) {
+		token, err = insertSession(t, personID, by, client)
+		return err
+	})
+	return token, err
+}
+
+func insertSession(t *store.ORMTx, personID string, by authentication, client Client) (string, error) {
+	_, err := store.ScanOne[string](t, ErrSignInFailed, `
+		SELECT p.id FROM people p JOIN organizations o ON o.id = p.organization_id
+		WHERE p.id = ? AND p.deactivated_at IS NULL AND NOT o.suspended AND (NOT o.openid_required OR ? = 'openid') AND (? = '' OR p.password_hash = ?)
+		FOR SHARE`, personID, by.method, by.hash, by.hash)
+	if err == nil && by.method == models.SignedInByOpenID {
+		_, err = store.ScanOne[string](t, ErrSignInFailed, `SELECT person_id FROM openid_accounts WHERE person_id = ? AND issuer = ? AND subject = ?`,
+			personID, by.account.Issuer, by.account.Subject)
+	}
+	if err != nil {
+		return "", err
+	}
+	text, err := New(t.Store).newSecretText()
+	if err != nil {
+		return "", err
+	}
+	token := t.Vault.SessionToken(text)
+	id, err := t.NewID(models.PrefixSession)
+	if err != nil {
+		return "", err
+	}
+	session := models.Session{
+		TokenHash: digest(token), ID: id, PersonID: personID, Method: by.method, CreatedAt: t.At, SeenAt: t.At,
+		Network: client.Network, UserAgent: firstRunes(strings.Map(withoutControl, strings.ToValidUTF8(client.UserAgent, "")), maxUserAgent),
+	}
+	if !by.at.IsZero() {
+		at, until := models.TimeOf(by.at), models.TimeOf(by.at.Add(models.RecentSignIn))
+		session.AuthenticatedAt, session.RecentUntil = &at, &until
+	}
+	return token, t.Db.Create(&session).Error
+}
+
+const maxUserAgent = 200
+
+// withoutControl removes control characters, which Postgres or a terminal would interpret.
+func withoutControl(r rune) rune {
+	if r < ' ' || r == 0x7f {
+		return -1
+	}
+	return r
+}
+
+func firstRunes(text string, n int) string {
+	if runes := []rune(text); len(runes) > n {
+		return string(runes[:n])
+	}
+	return text
+}
+
+// newSecretText returns 256 random bits as text, for tokens and links.
+func (s *People) newSecretText() (string, error) {
+	b := make([]byte, 32)
+	if _, err := io.ReadFull(s.Random, b); err != nil {
+		return "", fmt.Errorf("read random bytes for a token: %w", err)
+	}
+	return base64.RawURLEncoding.EncodeToString(b), nil
+}
+
+// digest is what is stored of a token: it has 256 random bits, so it needs no salt.
+func digest(text string) []byte {
+	sum := sha256.Sum256([]byte(text))
+	return sum[:]
+}
+
+// sealText encrypts a value for one use, so that a browser can keep it.
+func (s *People) sealText(value any, use string) (string, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return "", err
+	}
+	sealed, err := s.Vault.Seal(text, use, s.Random)
+	return base64.RawURLEncoding.EncodeToString(sealed), err
+}
+
+// openText decrypts what sealText returned for the same use, and reports whether it did.
+func (s *People) openText(sealed, use string, into any) bool {
+	raw, err := base64.RawURLEncoding.DecodeString(sealed)
+	if err != nil {
+		return false
+	}
+	text, err := s.Vault.Open(raw, use)
+	return err == nil && json.Unmarshal(text, into) == nil
+}
+
+// signOutEverywhere ends the person's sessions and links, except the session.
+func signOutEverywhere(t *store.ORMTx, personID, exceptSession string) error {
+	err := t.Db.Where("person_id = ? AND id <> ?", personID, exceptSession).Delete(&models.Session{}).Error
+	if err == nil {
+		err = t.Db.Where("person_id = ?", personID).Delete(&models.SignInLink{}).Error
+	}
+	return err
+}

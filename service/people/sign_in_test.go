@@ -1,0 +1,154 @@
+package people_test
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"millwright/models"
+	"millwright/service/people"
+	"millwright/service/servicetest"
+	"millwright/service/store"
+)
+
+const password = "correct horse battery"
+
+func signIn(t *testing.T, f *servicetest.Fixture, email, password string) (people.SignedIn, error) {
+	return f.SignIn(t.Context(), people.SignInAttempt{Email: email, Password: password, Client: people.Client{Network: "192.0.2.1"}})
+}
+
+// Every failure does the same work.
+func TestFailedSignInsDoTheSameWork(t *testing.T) {
+	f := servicetest.New(t)
+	setPassword(t, f, "ann")
+	setPassword(t, f, "bob")
+	for _, email := range []string{"ann@acme.example.com", "bob@acme.example.com", "cat@acme.example.com", "no.one@acme.example.com", "", "\xff"} {
+		before := f.HashesComputed()
+		if _, err := signIn(t, f, email, "wrong password"); !errors.Is(err, people.ErrSignInFailed) {
+			t.Errorf("%q: %v", email, err)
+		}
+		if n := f.HashesComputed() - before; n != 2 {
+			t.Errorf("%q: %d hashes, want 2", email, n)
+		}
+	}
+}
+
+// setPassword gives a person of the fixture the password.
+func setPassword(t *testing.T, f *servicetest.Fixture, key string) {
+	t.Helper()
+	if err := f.SetPassword(t.Context(), store.Operator(), f.ID(key), password); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPasswordsAreHashedAgainWithNewParameters(t *testing.T) {
+	f := servicetest.New(t)
+	setPassword(t, f, "bob")
+	f.Service = f.NewInstance(func(o *store.Options) { o.PasswordMemory = 32 })
+	first, err := signIn(t, f, "Bob@acme.example.com ", password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if hash := servicetest.Value[string](f, `SELECT password_hash FROM people WHERE id = $1`, f.ID("bob")); !strings.HasPrefix(hash, "$argon2id$v=19$m=32,t=2,p=1$") {
+		t.Errorf("the hash is %s", hash)
+	}
+	if _, err := signIn(t, f, "bob@acme.example.com", password); err != nil {
+		t.Error(err)
+	}
+	if _, err := f.Session(t.Context(), first.Token); err != nil {
+		t.Errorf("the first session: %v", err)
+	}
+	f.Exec(`UPDATE people SET password_hash = 'damaged' WHERE id = $1`, f.ID("bob"))
+	if _, err := signIn(t, f, "bob@acme.example.com", password); err == nil || errors.Is(err, people.ErrSignInFailed) || strings.Contains(err.Error(), "damaged") {
+		t.Errorf("a damaged hash: %v", err)
+	}
+}
+
+// A password that was changed while a sign-in ran does not start a session.
+func TestAnOldPasswordStartsNoSession(t *testing.T) {
+	f := servicetest.New(t)
+	setPassword(t, f, "ann")
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() { _, _ = signIn(t, f, "ann@acme.example.com", password) })
+	}
+	if err := f.SetPassword(t.Context(), store.Operator(), f.ID("ann"), "another password"); err != nil {
+		t.Error(err)
+	}
+	group.Wait()
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM sessions WHERE person_id = $1`, f.ID("ann")); n != 0 {
+		t.Errorf("%d sessions began with the old password", n)
+	}
+}
+
+func TestLinksWorkOnce(t *testing.T) {
+	f := servicetest.New(t)
+	ann := servicetest.Person(t, f, "ann")
+	_, link, err := f.InvitePerson(t.Context(), ann, f.Acme.OrganizationID, people.Invitation{Email: "nia@acme.example.com"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if view, err := f.Link(t.Context(), link.Token); err != nil || view.Kind != models.LinkInvitation || view.Organization != "Acme Facilities" || view.Name != "nia" {
+		t.Errorf("the link is %+v, %v", view, err)
+	}
+	use := people.LinkUse{Token: link.Token, Name: "Nia Moor", Password: "short", Client: people.Client{Network: "192.0.2.1"}}
+	if _, err := f.UseLink(t.Context(), use); models.CodeOf(err) != models.CodeValidationFailed {
+		t.Errorf("a short password: %v", err)
+	}
+	use.Password = password
+	var group sync.WaitGroup
+	results := make(chan error, 4)
+	for range 4 {
+		group.Go(func() {
+			_, err := f.UseLink(t.Context(), use)
+			results <- err
+		})
+	}
+	group.Wait()
+	close(results)
+	used := 0
+	for err := range results {
+		if err == nil {
+			used++
+		} else if !errors.Is(err, people.ErrLinkInvalid) {
+			t.Error(err)
+		}
+	}
+	if used != 1 {
+		t.Errorf("the link was used %d times", used)
+	}
+	if signedIn, err := signIn(t, f, "nia@acme.example.com", password); err != nil || signedIn.Token == "" {
+		t.Error(err)
+	}
+	if name := servicetest.Value[string](f, `SELECT i.name FROM identities i JOIN people p ON p.id = i.id WHERE p.email = 'nia@acme.example.com'`); name != "Nia Moor" {
+		t.Errorf("the name is %s", name)
+	}
+	// Links expire, and a used one voids the others.
+	mailing := f.NewInstance(servicetest.MailLinks)
+	forgot := func(email string) []people.LinkEmail {
+		t.Helper()
+		if err := mailing.ForgotPassword(t.Context(), email, people.Client{Network: "192.0.2.1"}); err != nil {
+			t.Fatal(err)
+		}
+		return f.MailedLinks()
+	}
+	links := forgot("NIA@acme.example.com")
+	if len(links) != 1 || links[0].Email != "nia@acme.example.com" {
+		t.Fatalf("%v", links)
+	}
+	f.Clock.Advance(models.ResetLifetime)
+	if _, err := f.Link(t.Context(), links[0].Token); !errors.Is(err, people.ErrLinkInvalid) {
+		t.Errorf("an expired link: %v", err)
+	}
+	if links := forgot("no.one@acme.example.com"); len(links) != 0 {
+		t.Errorf("for no one: %v", links)
+	}
+	sent := 0
+	for range 8 {
+		sent += len(forgot("ann@acme.example.com"))
+	}
+	if sent != 3 {
+		t.Errorf("%d links in an hour, want 3", sent)
+	}
+}

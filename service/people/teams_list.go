@@ -1,0 +1,176 @@
+package people
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/service/access"
+	"millwright/service/inventory"
+	"millwright/service/lists"
+	"millwright/service/store"
+)
+
+// Team is a team as someone who manages people changes it.
+type Team struct {
+	ID             string `json:"id"`
+	OrganizationID string `json:"organization_id"`
+	Name           string `json:"name"`
+}
+
+// TeamSummary is a team with what it has, each counted up to MaxEffects.
+type TeamSummary struct {
+	Team
+	CreatedAt models.Time
+	// Nodes are those on which the team has permissions.
+	Members, Nodes int
+}
+
+// teamSummaryQuery reads the teams of {of}, which are rows of identities.
+const teamSummaryQuery = `
+	SELECT i.id, i.organization_id, i.name, i.created_at,
+		(SELECT count(*) FROM (SELECT FROM team_members WHERE team_id = i.id LIMIT @max) x) AS members,
+		(SELECT count(*) FROM (SELECT FROM assignments WHERE identity_id = i.id LIMIT @max) x) AS nodes
+	FROM ({of}) i`
+
+// teamsOfOrganization are the teams of an organization, by the index of teams.
+const teamsOfOrganization = `SELECT * FROM identities WHERE organization_id = @organization AND kind = 'team' AND deleted_at IS NULL`
+
+var (
+	teamListQuery = store.Fill(teamSummaryQuery, "of", teamsOfOrganization+` AND `+store.Fill(lists.InNamePage, "w", "identities", "text", "''")+`
+			ORDER BY lower(name), id LIMIT @limit`) + ` ORDER BY lower(i.name), i.id`
+	teamQuery = store.Fill(teamSummaryQuery, "of", teamsOfOrganization+` AND id = @id`)
+)
+
+// TeamsOf returns a page of the organization's teams by name. Any person of the organization
+// may read it. Errors: permission_denied for an integration, unavailable.
+func (s *People) TeamsOf(ctx context.Context, actor store.Actor, filter lists.NameFilter) ([]TeamSummary, error) {
+	var found []TeamSummary
+	if err := access.RequirePerson(actor, "The list of teams"); err != nil {
+		return nil, err
+	}
+	args := filter.Args()
+	args["organization"], args["max"] = actor.OrganizationID, inventory.MaxEffects
+	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]TeamSummary, error) { return found, nil }, func(pipeline *pgx.Batch) error {
+		store.QueueAll(pipeline, &found, teamListQuery, args)
+		return nil
+	})
+}
+
+// TeamMember is a member of a team: a person, rarely an integration.
+type TeamMember struct {
+	ID    string
+	Name  string
+	Kind  models.IdentityKind
+	Email *string
+	// DeactivatedAt is when a person lost access, nil for people who have it.
+	DeactivatedAt *models.Time
+}
+
+// teamMembersQuery reads the members of @id on the page {page}. Only those that it returns are
+// looked up in people, unless it searches.
+const teamMembersQuery = `
+	SELECT i.id, i.name, i.kind, p.email, p.deactivated_at
+	FROM (SELECT i.* FROM team_members m
+		CROSS JOIN LATERAL (SELECT id, name, kind FROM identities WHERE id = m.member_id LIMIT 1) i
+		WHERE m.team_id = @id AND {page}
+		ORDER BY lower(i.name), i.id LIMIT @limit) i
+	LEFT JOIN LATERAL (SELECT email, deactivated_at FROM people WHERE id = i.id LIMIT 1) p ON true
+	ORDER BY lower(i.name), i.id`
+
+var teamMemberPageQuery = store.Fill(teamMembersQuery, "page", store.Fill(lists.InNamePage, "w", "i", "text", "(SELECT email FROM people WHERE id = i.id)"))
+
+// TeamDetail is a team with a page of its members.
+type TeamDetail struct {
+	TeamSummary
+	People []TeamMember
+}
+
+// TeamOf returns a team of the organization with a page of its members by name. Any person
+// of the organization may read it. Errors: not_found, permission_denied for an integration,
+// unavailable.
+func (s *People) TeamOf(ctx context.Context, actor store.Actor, id string, filter lists.NameFilter) (TeamDetail, error) {
+	var found TeamDetail
+	if err := access.RequirePerson(actor, "A team with its members"); err != nil {
+		return found, err
+	}
+	if !models.IsID(id, models.PrefixIdentity) {
+		return found, models.NotFound()
+	}
+	args := filter.Args()
+	args["organization"], args["id"], args["max"] = actor.OrganizationID, id, inventory.MaxEffects
+	return store.Read(ctx, s.Store, actor.OrganizationID, func() (TeamDetail, error) { return found, nil }, func(pipeline *pgx.Batch) error {
+		store.QueueOne(pipeline, &found.TeamSummary, models.NotFound(), teamQuery, args)
+		store.QueueAll(pipeline, &found.People, teamMemberPageQuery, args)
+		return nil
+	})
+}
+
+var teamMemberQuery = store.Fill(teamMembersQuery, "page", "m.member_id = @member")
+
+// TeamMemberOf returns a team of the organization and one of its members. Any person of the
+// organization may read them. Errors: not_found, permission_denied for an integration,
+// unavailable.
+func (s *People) TeamMemberOf(ctx context.Context, actor store.Actor, id, memberID string) (TeamSummary, TeamMember, error) {
+	var team TeamSummary
+	var member TeamMember
+	if err := access.RequirePerson(actor, "A team with its members"); err != nil {
+		return team, member, err
+	}
+	if !models.IsID(id, models.PrefixIdentity) || !models.IsID(memberID, models.PrefixIdentity) {
+		return team, member, models.NotFound()
+	}
+	args := pgx.NamedArgs{"organization": actor.OrganizationID, "id": id, "member": memberID, "max": inventory.MaxEffects, "limit": 1}
+	member, err := store.Read(ctx, s.Store, actor.OrganizationID, func() (TeamMember, error) { return member, nil }, func(pipeline *pgx.Batch) error {
+		store.QueueOne(pipeline, &team, models.NotFound(), teamQuery, args)
+		store.QueueOne(pipeline, &member, models.NotFound(), teamMemberQuery, args)
+		return nil
+	})
+	return team, member, err
+}
+
+// TeamsOfPerson returns the teams of a person of the organization by name, at most
+// MaxEffects. Any person of the organization may read them. Errors: not_found,
+// permission_denied for an integration, unavailable.
+func (s *People) TeamsOfPerson(ctx context.Context, actor store.Actor, personID string) ([]Team, error) {
+	if err := access.RequirePerson(actor, "The list of a person's teams"); err != nil {
+		return nil, err
+	}
+	if !models.IsID(personID, models.PrefixIdentity) {
+		return nil, models.NotFound()
+	}
+	return store.KnownList[Team](ctx, s.Store, actor.OrganizationID,
+		`SELECT EXISTS (SELECT FROM people WHERE id = $1 AND organization_id = $2)`, []any{personID, actor.OrganizationID}, `
+		SELECT i.id, i.organization_id, i.name FROM team_members m
+		CROSS JOIN LATERAL (SELECT id, organization_id, name FROM identities WHERE id = m.team_id AND deleted_at IS NULL LIMIT 1) i
+		WHERE m.member_id = $1 ORDER BY lower(i.name), i.id LIMIT $2`, []any{personID, inventory.MaxEffects})
+}
+
+// TeamEffects returns a team, and to how many work orders that are neither complete nor
+// cancelled it stays assigned if it is deleted, for someone who may do that. They are counted
+// up to MaxEffects. Errors: not_found, permission_denied, unavailable.
+func (s *People) TeamEffects(ctx context.Context, actor store.Actor, id string) (TeamSummary, int, error) {
+	var found TeamSummary
+	if !models.IsID(id, models.PrefixIdentity) {
+		return found, 0, models.NotFound()
+	}
+	var open struct{ WorkOrders int }
+	args := pgx.NamedArgs{"organization": actor.OrganizationID, "id": id, "max": inventory.MaxEffects}
+	workOrders, err := store.Read(ctx, s.Store, actor.OrganizationID, func() (int, error) { return open.WorkOrders, nil }, func(pipeline *pgx.Batch) error {
+		store.QueueOne(pipeline, &found, models.NotFound(), teamQuery, args)
+		queueMayManagePeople(pipeline, actor)
+		store.QueueOne(pipeline, &open, models.NotFound(), `SELECT `+OpenWorkOrdersOf+` AS work_orders`, args)
+		return nil
+	})
+	return found, workOrders, err
+}
+
+// OpenWorkOrders counts the work orders w that are neither complete nor cancelled, have the
+// identity {identity} as worker or consultant, and meet {condition}, up to {max}.
+const OpenWorkOrders = `(SELECT count(*) FROM (SELECT FROM work_order_assignees x
+					CROSS JOIN LATERAL (SELECT status, inventory_id FROM work_orders WHERE id = x.work_order_id LIMIT 1) w
+					WHERE x.identity_id = {identity} AND x.position >= 0 AND w.status NOT IN ('complete', 'cancelled') AND {condition} LIMIT {max}) n)`
+
+// OpenWorkOrdersOf counts the open work orders of the identity @id, up to @max.
+var OpenWorkOrdersOf = store.Fill(OpenWorkOrders, "identity", "@id", "max", "@max", "condition", "true")

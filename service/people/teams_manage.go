@@ -1,0 +1,203 @@
+package people
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"gorm.io/gorm/clause"
+
+	"millwright/models"
+	"millwright/service/store"
+)
+
+// maxNewMembers limits the people that one write adds to a team.
+const maxNewMembers = models.MaxPageSize
+
+// lockedTeam is a team and its organization, both locked until the transaction ends.
+type lockedTeam struct {
+	organization lockedOrganization
+	identity     models.Identity
+}
+
+func (l lockedTeam) team() Team {
+	return Team{ID: l.identity.ID, OrganizationID: l.organization.ID, Name: l.identity.Name}
+}
+
+// lockTeam locks a team for an actor who may manage the people of its organization. Errors:
+// not_found (unknown, deleted, or another organization's), permission_denied, unavailable.
+func lockTeam(t *store.ORMTx, actor store.Actor, id string) (l lockedTeam, err error) {
+	if !models.IsID(id, models.PrefixIdentity) {
+		return l, models.NotFound()
+	}
+	if l.identity, err = store.ReadRow[models.Identity](t.Db.Where("kind = ?", models.KindTeam), id); err != nil {
+		return l, err
+	}
+	if l.organization, err = lockOrganization(t, actor, l.identity.OrganizationID); err != nil {
+		return l, err
+	}
+	if l.identity, err = store.LockRow[models.Identity](t, id); err == nil && l.identity.DeletedAt != nil {
+		err = models.NotFound()
+	}
+	return l, err
+}
+
+// changeTeam changes a team for an actor in one transaction. change reports whether anything
+// is different, since only then the action is logged. Errors: lockTeam's and
+// change's, *FormStaleError.
+func (s *People) changeTeam(ctx context.Context, actor store.Actor, id, action string, change func(*store.ORMTx, *lockedTeam) (changed bool, err error)) (Team, error) {
+	var team Team
+	err := s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+		l, err := lockTeam(t, actor, id)
+		if err != nil {
+			return err
+		}
+		if err := t.MatchesForm(l.team(), l.organization.ID, id); err != nil {
+			return err
+		}
+		changed, err := change(t, &l)
+		if err != nil {
+			return err
+		}
+		team = l.team()
+		if !changed {
+			return nil
+		}
+		l.identity.ChangedAt = t.At.After(l.identity.ChangedAt)
+		if err := t.Update(&l.identity, "name", "changed_at", "deleted_at"); err != nil {
+			return err
+		}
+		return t.Log(actor, l.organization.ID, action, id)
+	})
+	return team, err
+}
+
+// CreateTeam creates a team without members. Errors: not_found, permission_denied,
+// validation_failed, unavailable.
+func (s *People) CreateTeam(ctx context.Context, actor store.Actor, organizationID, name string) (Team, error) {
+	var team Team
+	name = strings.TrimSpace(name)
+	err := s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+		o, err := lockOrganization(t, actor, organizationID)
+		if err != nil {
+			return err
+		}
+		if err := store.Invalid(store.CheckName(name)); err != nil {
+			return err
+		}
+		id, err := t.NewID(models.PrefixIdentity)
+		if err != nil {
+			return err
+		}
+		identity := models.Identity{ID: id, OrganizationID: o.ID, Kind: models.KindTeam, Name: name, CreatedAt: t.At, ChangedAt: t.At}
+		if err := t.Db.Create(&identity).Error; err != nil {
+			return err
+		}
+		team = lockedTeam{o, identity}.team()
+		return t.Log(actor, o.ID, "team.created", id)
+	})
+	return team, err
+}
+
+// RenameTeam gives a team another name. Errors: not_found, permission_denied,
+// validation_failed, *FormStaleError, unavailable.
+func (s *People) RenameTeam(ctx context.Context, actor store.Actor, id, name string) (Team, error) {
+	name = strings.TrimSpace(name)
+	return s.changeTeam(ctx, actor, id, "team.renamed", func(_ *store.ORMTx, l *lockedTeam) (bool, error) {
+		if err := store.Invalid(store.CheckName(name)); err != nil {
+			return false, err
+		}
+		changed := l.identity.Name != name
+		l.identity.Name = name
+		return changed, nil
+	})
+}
+
+// AddTeamMembers adds people of the organization to a team, at most 200. Those who are
+// members stay. Members have the team's permissions on nodes and its work orders. Errors:
+// not_found, permission_denied, validation_failed (/person: no one chosen, unknown, or
+// deactivated), *FormStaleError, unavailable.
+func (s *People) AddTeamMembers(ctx context.Context, actor store.Actor, id string, personIDs []string) (Team, error) {
+	return s.changeTeam(ctx, actor, id, "team.member_added", func(t *store.ORMTx, l *lockedTeam) (bool, error) {
+		members, err := newMembers(t, *l, personIDs)
+		if err != nil {
+			return false, err
+		}
+		added := t.Db.Clauses(clause.OnConflict{DoNothing: true}).Create(&members)
+		if added.Error != nil || added.RowsAffected == 0 {
+			return false, added.Error
+		}
+		return true, notifyOfTeamAccess(t, actor, *l)
+	})
+}
+
+// notifyOfTeamAccess tells the administrators that people joined a team that has permissions
+// on nodes: someone with the People permission can get these that way.
+func notifyOfTeamAccess(t *store.ORMTx, actor store.Actor, l lockedTeam) error {
+	has, err := store.ScanOne[bool](t, nil, `SELECT EXISTS (SELECT FROM assignments WHERE identity_id = ?)`, l.identity.ID)
+	if err != nil || !has {
+		return err
+	}
+	return NotifySecurity(t, actor, l.organization.ID, models.NoticeTeamAccess, l.identity.ID)
+}
+
+// newMembers returns the rows of people to add to a team. Errors: validation_failed.
+func newMembers(t *store.ORMTx, l lockedTeam, personIDs []string) ([]models.TeamMember, error) {
+	wanted := models.TextArray(slices.Compact(slices.Sorted(slices.Values(personIDs))))
+	field := models.FieldError{Pointer: "/person", Code: "required", Detail: "Choose at least one person."}
+	switch {
+	case len(wanted) == 0:
+		return nil, models.Invalid(field)
+	case len(wanted) > maxNewMembers:
+		field.Code, field.Detail = "too_many", "Choose at most 200 people at a time."
+		return nil, models.Invalid(field)
+	case slices.ContainsFunc(wanted, func(id string) bool { return !models.IsID(id, models.PrefixIdentity) }):
+		return nil, models.Invalid(store.UnknownField("/person", "person"))
+	}
+	var known int64
+	err := t.Db.Model(&models.Person{}).Where("id = ANY (?) AND organization_id = ? AND deactivated_at IS NULL", wanted, l.organization.ID).Count(&known).Error
+	if err != nil {
+		return nil, err
+	}
+	if int(known) < len(wanted) {
+		return nil, models.Invalid(store.UnknownField("/person", "person"))
+	}
+	members := make([]models.TeamMember, len(wanted))
+	for i, personID := range wanted {
+		members[i] = models.TeamMember{TeamID: l.identity.ID, MemberID: personID, OrganizationID: l.organization.ID}
+	}
+	return members, nil
+}
+
+// RemoveTeamMember removes a member from a team. Errors: not_found (including someone who is
+// no member), permission_denied, *FormStaleError, unavailable.
+func (s *People) RemoveTeamMember(ctx context.Context, actor store.Actor, id, memberID string) (Team, error) {
+	return s.changeTeam(ctx, actor, id, "team.member_removed", func(t *store.ORMTx, _ *lockedTeam) (bool, error) {
+		if !models.IsID(memberID, models.PrefixIdentity) {
+			return false, models.NotFound()
+		}
+		removed := t.Db.Delete(&models.TeamMember{}, "team_id = ? AND member_id = ?", id, memberID)
+		if removed.Error == nil && removed.RowsAffected == 0 {
+			return false, models.NotFound()
+		}
+		return true, removed.Error
+	})
+}
+
+// DeleteTeam deletes a team for good and returns its last state. Its identity stays, so that
+// records and the log still name it, and it stays assigned to its work orders; its members
+// and permissions on nodes are removed. Imports can use its key again if they overwrite.
+// Errors: not_found, permission_denied, *FormStaleError, unavailable.
+func (s *People) DeleteTeam(ctx context.Context, actor store.Actor, id string) (Team, error) {
+	return s.changeTeam(ctx, actor, id, "team.deleted", func(t *store.ORMTx, l *lockedTeam) (bool, error) {
+		l.identity.DeletedAt = &t.At
+		// The members first: an assignment that ends is checked for each of them.
+		if err := t.Db.Delete(&models.TeamMember{}, "team_id = ?", id).Error; err != nil {
+			return false, err
+		}
+		if err := t.Db.Delete(&models.Assignment{}, "identity_id = ?", id).Error; err != nil {
+			return false, err
+		}
+		return true, t.Db.Delete(&models.ImportKey{}, "organization_id = ? AND id = ?", l.organization.ID, id).Error
+	})
+}

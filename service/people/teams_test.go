@@ -1,0 +1,394 @@
+package people_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"millwright/models"
+	"millwright/service/inventory"
+	"millwright/service/lists"
+	"millwright/service/pages"
+	"millwright/service/people"
+	"millwright/service/records"
+	"millwright/service/servicetest"
+	"millwright/service/store"
+)
+
+// membersOf returns the members of a team in keys of the fixture.
+func membersOf(f *servicetest.Fixture, team string) string {
+	ids := servicetest.Value[string](f, `SELECT coalesce(string_agg(member_id, ' '), '') FROM team_members WHERE team_id = $1`, team)
+	for key, id := range f.Acme.IDs {
+		ids = strings.ReplaceAll(ids, id, key)
+	}
+	keys := strings.Fields(ids)
+	slices.Sort(keys)
+	return strings.Join(keys, " ")
+}
+
+func TestTeamsAreManaged(t *testing.T) {
+	t.Parallel()
+	f := servicetest.New(t)
+	grant(f, "bob", "people")
+	ctx, bob := t.Context(), servicetest.Person(t, f, "bob")
+	team, err := f.CreateTeam(ctx, bob, f.Acme.OrganizationID, " Roofers ")
+	if err != nil || team.Name != "Roofers" || team.OrganizationID != f.Acme.OrganizationID {
+		t.Fatal(team, err)
+	}
+	for _, step := range []struct {
+		do      func() error
+		members string
+		log     string
+	}{
+		{func() error {
+			_, err := f.AddTeamMembers(ctx, bob, team.ID, []string{f.ID("eve"), f.ID("cat"), f.ID("eve")})
+			return err
+		}, "cat eve", "team.member_added"},
+		{func() error { _, err := f.AddTeamMembers(ctx, bob, team.ID, []string{f.ID("eve")}); return err }, "cat eve", ""},
+		{func() error {
+			_, err := f.AddTeamMembers(ctx, bob, team.ID, []string{f.ID("ann"), f.ID("eve")})
+			return err
+		}, "ann cat eve", "team.member_added"},
+		{func() error { _, err := f.RemoveTeamMember(ctx, bob, team.ID, f.ID("cat")); return err }, "ann eve", "team.member_removed"},
+		{func() error { _, err := f.RenameTeam(ctx, bob, team.ID, "Day shift"); return err }, "ann eve", "team.renamed"},
+		{func() error { _, err := f.RenameTeam(ctx, bob, team.ID, " Day shift "); return err }, "ann eve", ""},
+		{func() error { _, err := f.DeleteTeam(ctx, bob, team.ID); return err }, "", "team.deleted"},
+	} {
+		before := servicetest.Value[int](f, `SELECT count(*) FROM log WHERE record_id = $1`, team.ID)
+		if err := step.do(); err != nil {
+			t.Fatal(err)
+		}
+		if members := membersOf(f, team.ID); members != step.members {
+			t.Errorf("after %s the members are %q, want %q", step.log, members, step.members)
+		}
+		logged := servicetest.Value[int](f, `SELECT count(*) FROM log WHERE record_id = $1`, team.ID) - before
+		last := servicetest.Value[string](f, `SELECT actor_name || ' ' || action FROM log WHERE record_id = $1 ORDER BY id DESC LIMIT 1`, team.ID)
+		if step.log == "" && logged != 0 || step.log != "" && (logged != 1 || last != "Bob Stone "+step.log) {
+			t.Errorf("%d entries are logged, the last is %q, want %q", logged, last, step.log)
+		}
+	}
+}
+
+func TestManagingTeamsIsRejected(t *testing.T) {
+	t.Parallel()
+	f := servicetest.New(t)
+	grant(f, "bob", "integrations", "log_records", "incoming_work_orders")
+	ctx, ann := t.Context(), servicetest.Person(t, f, "ann")
+	if _, err := f.DeactivatePerson(ctx, ann, f.ID("zed")); err != nil {
+		t.Fatal(err)
+	}
+	contents := func() string {
+		return servicetest.Value[string](f, `SELECT md5(string_agg(x::text, '' ORDER BY x::text)) FROM (SELECT (i.id, i.name, i.deleted_at, (SELECT array_agg(m ORDER BY m) FROM team_members m WHERE m.team_id = i.id)) AS x FROM identities i) i`)
+	}
+	before := contents()
+	const nothing = "idn_00000000000000000000000000"
+	for name, test := range map[string]struct {
+		actor        store.Actor
+		team, member string
+		code         models.Code
+		// member and rename are the codes of adding a member and of renaming, where they differ.
+		adding models.Code
+	}{
+		"without the permission":        {actor: servicetest.Person(t, f, "bob"), code: models.CodePermissionDenied},
+		"a member":                      {actor: servicetest.Person(t, f, "dan"), code: models.CodePermissionDenied},
+		"an integration":                {actor: f.Actor("erp"), code: models.CodePermissionDenied},
+		"another organization":          {actor: servicetest.Person(t, f, "pia"), code: models.CodeNotFound},
+		"an unknown team":               {actor: ann, team: nothing, code: models.CodeNotFound},
+		"a malformed team":              {actor: ann, team: "crew\xff", code: models.CodeNotFound},
+		"a person for a team":           {actor: ann, team: f.ID("bob"), code: models.CodeNotFound},
+		"an integration for a team":     {actor: ann, team: f.ID("erp"), code: models.CodeNotFound},
+		"the organization for a team":   {actor: ann, team: f.Acme.OrganizationID, code: models.CodeNotFound},
+		"an unknown member":             {actor: ann, member: nothing, adding: models.CodeValidationFailed},
+		"a malformed member":            {actor: ann, member: "\xff", adding: models.CodeValidationFailed},
+		"another organization's person": {actor: ann, member: f.ID("pia"), adding: models.CodeValidationFailed},
+		"a deactivated person":          {actor: ann, member: f.ID("zed"), adding: models.CodeValidationFailed},
+		"an integration as a member":    {actor: ann, member: f.ID("erp"), adding: models.CodeValidationFailed},
+		"the team in itself":            {actor: ann, member: f.ID("crew"), adding: models.CodeValidationFailed},
+		"no member":                     {actor: ann, member: "", adding: models.CodeValidationFailed},
+	} {
+		team, members := test.team, []string{test.member}
+		if team == "" {
+			team = f.ID("crew")
+		}
+		if test.code != "" {
+			members = []string{f.ID("eve")}
+		} else if test.member == "" {
+			members = nil
+		}
+		want := func(what string, err error, code models.Code) {
+			t.Helper()
+			if models.CodeOf(err) != code {
+				t.Errorf("%s: %s returns %v, want %q", name, what, err, code)
+			}
+		}
+		_, err := f.AddTeamMembers(ctx, test.actor, team, members)
+		want("adding", err, max(test.code, test.adding))
+		member := append(members, "x")[0]
+		_, err = f.RemoveTeamMember(ctx, test.actor, team, member)
+		want("removing", err, max(test.code, models.CodeNotFound))
+		if test.code == "" {
+			continue
+		}
+		_, err = f.RenameTeam(ctx, test.actor, team, "Other")
+		want("renaming", err, test.code)
+		_, err = f.DeleteTeam(ctx, test.actor, team)
+		want("deleting", err, test.code)
+		_, _, err = f.TeamEffects(ctx, test.actor, team)
+		want("effects", err, test.code)
+		if team == f.ID("crew") {
+			_, err = f.CreateTeam(ctx, test.actor, f.Acme.OrganizationID, "Other")
+			want("creating", err, test.code)
+		}
+	}
+	for _, name := range []string{"", " \t", strings.Repeat("x", 201), "a\nb", "a\x00b", "\xff"} {
+		if _, err := f.CreateTeam(ctx, ann, f.Acme.OrganizationID, name); models.CodeOf(err) != models.CodeValidationFailed {
+			t.Errorf("creating %q returns %v", name, err)
+		}
+		if _, err := f.RenameTeam(ctx, ann, f.ID("crew"), name); models.CodeOf(err) != models.CodeValidationFailed {
+			t.Errorf("renaming to %q returns %v", name, err)
+		}
+	}
+	if contents() != before {
+		t.Error("a rejected change changed something")
+	}
+}
+
+// A deleted team is unknown, cannot be given work or permissions, and is still named by the
+// records and the log that have it.
+func TestADeletedTeamIsUnknown(t *testing.T) {
+	t.Parallel()
+	h := servicetest.NewHarness(t)
+	ctx, ann, erp := t.Context(), h.As("ann"), h.As("erp")
+	crew := h.ID("crew")
+	created, err := h.CreateWorkOrder(ctx, ann, store.RequestKey{}, records.NewWorkOrder{InventoryID: h.ID("hvac"), Title: "x", Assignees: []string{crew}})
+	record := h.MustWrite(created, err)
+	if team, workOrders, err := h.TeamEffects(ctx, ann, crew); err != nil || team.Members != 2 || team.Nodes != 1 || workOrders != 1 {
+		t.Errorf("the effects are %+v and %d work orders, %v", team, workOrders, err)
+	}
+	if _, err := h.DeleteTeam(ctx, ann, crew); err != nil {
+		t.Fatal(err)
+	}
+	for what, call := range map[string]func() error{
+		"reading it":         func() error { _, err := h.TeamOf(ctx, ann, crew, lists.NameFilter{}); return err },
+		"its record":         func() error { _, err := h.Team(ctx, erp, crew); return err },
+		"its assignments":    func() error { _, err := h.AssignmentsOf(ctx, ann, crew); return err },
+		"its effects":        func() error { _, _, err := h.TeamEffects(ctx, ann, crew); return err },
+		"deleting it":        func() error { _, err := h.DeleteTeam(ctx, ann, crew); return err },
+		"renaming it":        func() error { _, err := h.RenameTeam(ctx, ann, crew, "x"); return err },
+		"adding to it":       func() error { _, err := h.AddTeamMembers(ctx, ann, crew, []string{h.ID("eve")}); return err },
+		"removing from it":   func() error { _, err := h.RemoveTeamMember(ctx, ann, crew, h.ID("bob")); return err },
+		"one of its members": func() error { _, _, err := h.TeamMemberOf(ctx, ann, crew, h.ID("bob")); return err },
+	} {
+		if err := call(); models.CodeOf(err) != models.CodeNotFound {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := h.Assign(ctx, ann, h.ID("hq"), crew, h.ID("working")); models.CodeOf(err) != models.CodeValidationFailed {
+		t.Errorf("assigning it to a node: %v", err)
+	}
+	_, err = h.CreateWorkOrder(ctx, ann, store.RequestKey{}, records.NewWorkOrder{InventoryID: h.ID("hvac"), Title: "x", Assignees: []string{crew}})
+	if models.CodeOf(err) != models.CodeValidationFailed {
+		t.Errorf("giving it work: %v", err)
+	}
+	choices, err := h.AssigneeChoices(ctx, ann, h.ID("hq"))
+	if err != nil || slices.ContainsFunc(choices.Identities, func(i inventory.AssignableIdentity) bool { return i.ID == crew }) {
+		t.Errorf("it can be chosen: %v, %v", choices.Identities, err)
+	}
+	if page, err := h.Teams(ctx, h.As("erp"), lists.ListRequest{}); err != nil || strings.Contains(string(page), crew) {
+		t.Errorf("the list of teams is %s, %v", page, err)
+	}
+	if list, err := h.TeamsOf(ctx, ann, lists.NameFilter{}); err != nil || len(list) != 0 {
+		t.Errorf("the teams are %v, %v", list, err)
+	}
+	if body, err := h.WorkOrder(ctx, ann, record.ID); err != nil || !strings.Contains(string(body), `"Crew"`) {
+		t.Errorf("the work order is %s, %v", body, err)
+	}
+	if n := servicetest.Value[int](h.Fixture, `SELECT count(*) FROM assignments WHERE identity_id = $1`, crew); n != 0 {
+		t.Errorf("%d assignments are left", n)
+	}
+	log, err := h.LogRecords(ctx, ann, "", pages.LogFilter{RecordID: crew})
+	if err != nil || len(log.Records) != 1 || log.Records[0].RecordName == nil || *log.Records[0].RecordName != "Crew" {
+		t.Errorf("the log is %+v, %v", log.Records, err)
+	}
+}
+
+// If two people change a team at a time, each change is made once.
+func TestTeamsAreChangedAtOnce(t *testing.T) {
+	t.Parallel()
+	f := servicetest.New(t)
+	ctx, ann := t.Context(), servicetest.Person(t, f, "ann")
+	grant(f, "cat", "people")
+	cat := servicetest.Person(t, f, "cat")
+	var group sync.WaitGroup
+	for _, who := range []store.Actor{ann, cat} {
+		for _, key := range []string{"eve", "zed", "eve"} {
+			group.Go(func() {
+				if _, err := f.AddTeamMembers(ctx, who, f.ID("crew"), []string{f.ID(key)}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	group.Wait()
+	if members := membersOf(f, f.ID("crew")); members != "bob dan eve zed" {
+		t.Errorf("the members are %s", members)
+	}
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM log WHERE action = 'team.member_added'`); n != 2 {
+		t.Errorf("%d entries are logged", n)
+	}
+	deleted := make([]error, 2)
+	for i, who := range []store.Actor{ann, cat} {
+		group.Go(func() { _, deleted[i] = f.DeleteTeam(ctx, who, f.ID("crew")) })
+	}
+	group.Go(func() { _, _ = f.AddTeamMembers(ctx, ann, f.ID("crew"), []string{f.ID("cat")}) })
+	group.Wait()
+	if (deleted[0] == nil) == (deleted[1] == nil) || models.CodeOf(deleted[0])+models.CodeOf(deleted[1]) != models.CodeNotFound {
+		t.Errorf("the deletions return %v", deleted)
+	}
+	if members := membersOf(f, f.ID("crew")); members != "" {
+		t.Errorf("the deleted team has the members %s", members)
+	}
+}
+
+// A member has the permissions of the team as long as it is in the team.
+func TestMembersHaveTheTeamsPermissions(t *testing.T) {
+	t.Parallel()
+	f := servicetest.New(t)
+	ctx, ann, zed := t.Context(), servicetest.Person(t, f, "ann"), servicetest.Person(t, f, "zed")
+	sees := func() bool { _, err := f.Node(ctx, zed, "location", f.ID("hq")); return err == nil }
+	if sees() {
+		t.Fatal("zed sees the node already")
+	}
+	if _, err := f.AddTeamMembers(ctx, ann, f.ID("crew"), []string{f.ID("zed")}); err != nil || !sees() {
+		t.Errorf("as a member zed does not see the node: %v", err)
+	}
+	if _, err := f.RemoveTeamMember(ctx, ann, f.ID("crew"), f.ID("zed")); err != nil || sees() {
+		t.Errorf("zed sees the node after leaving: %v", err)
+	}
+	if _, err := f.AddTeamMembers(ctx, ann, f.ID("crew"), []string{f.ID("zed")}); err != nil || !sees() {
+		t.Errorf("as a member again zed does not see the node: %v", err)
+	}
+	if _, err := f.DeleteTeam(ctx, ann, f.ID("crew")); err != nil || sees() {
+		t.Errorf("zed sees the node after the team is deleted: %v", err)
+	}
+}
+
+// An import that would undo what people did to a team is rejected.
+func TestAnImportDoesNotUndoChangesOfTeams(t *testing.T) {
+	t.Parallel()
+	f := servicetest.New(t)
+	ctx, ann := t.Context(), servicetest.Person(t, f, "ann")
+	file := func(members string) []byte {
+		return []byte("organization: {key: acme}\nteams: [{key: crew, name: Crew, members: [" + members + "]}]\n")
+	}
+	if _, err := f.AddTeamMembers(ctx, ann, f.ID("crew"), []string{f.ID("eve")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Import(ctx, file("bob, dan")); err == nil {
+		t.Error("an import removes a member whom a person added")
+	}
+	if _, err := f.DeleteTeam(ctx, ann, f.ID("crew")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Import(ctx, file("bob, dan")); err == nil {
+		t.Error("an import creates a deleted team again")
+	}
+	result, err := f.ImportOverwriting(ctx, file("bob, dan"))
+	if err != nil || result.IDs["crew"] == f.ID("crew") {
+		t.Fatalf("an import that overwrites returns %v, %v", result.IDs, err)
+	}
+	if members := membersOf(f, result.IDs["crew"]); members != "bob dan" {
+		t.Errorf("the members are %s", members)
+	}
+}
+
+// Lists of an organization with 10,000 people and hundreds of teams, one of which has all
+// of them, are read in bounded pages and time.
+func TestBigOrganizationsHaveTeams(t *testing.T) {
+	t.Parallel()
+	h := servicetest.NewHarness(t)
+	const count, teams = 10_000, 400
+	h.Exec(`VACUUM ANALYZE`) // plans are made while there is little
+	ctx, ann := t.Context(), h.As("ann")
+	team := h.ID("crew")
+	reads := map[string]func() error{
+		"teams": func() error { _, err := h.TeamsOf(ctx, ann, lists.NameFilter{Limit: 51}); return err },
+		"teams by name": func() error {
+			_, err := h.TeamsOf(ctx, ann, lists.NameFilter{Search: "nowhere", Limit: 51})
+			return err
+		},
+		"a team": func() error { _, err := h.TeamOf(ctx, ann, team, lists.NameFilter{Limit: 51}); return err },
+		"people to add": func() error {
+			_, err := h.PeopleForPerson(ctx, ann, "", people.PersonFilter{OutsideTeam: team, NameFilter: lists.NameFilter{Limit: 51}})
+			return err
+		},
+		"a person's":      func() error { _, err := h.TeamsOfPerson(ctx, ann, h.ID("bob")); return err },
+		"assignments":     func() error { _, err := h.AssignmentsOf(ctx, ann, team); return err },
+		"definitions":     func() error { _, err := h.Definitions(ctx, ann); return err },
+		"before deletion": func() error { _, _, err := h.TeamEffects(ctx, ann, team); return err },
+		"one member":      func() error { _, _, err := h.TeamMemberOf(ctx, ann, team, h.ID("bob")); return err },
+	}
+	// What each may read in pages: a team of all people is sorted by name.
+	most := map[string]int{
+		"teams": 4000, "teams by name": 1000, "a team": 45_000, "people to add": 45_000, "a person's": 4000, "assignments": 5000,
+		"definitions": 15_000, "before deletion": 1000, "one member": 1000,
+	}
+	run := func(name string) {
+		t.Helper()
+		if err := reads[name](); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	for range 8 {
+		for name := range reads {
+			run(name)
+		}
+	}
+	plantPeople(h, count, teams)
+	for name := range reads {
+		h.FlushStatistics()
+		before := h.PagesRead("true")
+		run(name)
+		h.FlushStatistics()
+		if pages := h.PagesRead("true") - before; pages > most[name] {
+			t.Errorf("%s reads %d pages, want at most %d", name, pages, most[name])
+		} else {
+			t.Logf("%s reads %d pages", name, pages)
+		}
+	}
+	// A team of everyone is deleted like any other.
+	began := time.Now()
+	if _, err := h.DeleteTeam(ctx, ann, team); err != nil {
+		t.Error(err)
+	}
+	t.Log("deleted in", time.Since(began))
+}
+
+// plantPeople creates people who all are in the team crew and some teams each, and teams
+// with permissions on a hundred nodes.
+func plantPeople(h *servicetest.Harness, count, teams int) {
+	h.T.Helper()
+	acme := h.Acme.OrganizationID
+	id := func(prefix string) string { return fmt.Sprintf(`'idn_%s' || lpad(n::text, 25, '0')`, prefix) }
+	for first := 1; first <= count; first += 2500 { // a statement has a limited time
+		numbers := fmt.Sprintf(` FROM generate_series(%d, %d) n`, first, first+2499)
+		h.Exec(`INSERT INTO identities (id, organization_id, kind, name, created_at, changed_at) SELECT `+id("1")+`, $1, 'person', md5(n::text), now(), now()`+numbers, acme)
+		h.Exec(`INSERT INTO people (id, organization_id, email, organization_definition_id) SELECT `+id("1")+`, $1, md5(n::text) || '@acme.example.com', $2`+numbers, acme, h.ID("org_nothing"))
+	}
+	h.Exec(`INSERT INTO identities (id, organization_id, kind, name, created_at, changed_at) SELECT `+id("2")+`, $1, 'team', 'Team ' || md5(n::text), now(), now() FROM generate_series(1, $2::integer) n`, acme, teams)
+	h.Exec(`ALTER TABLE team_members DISABLE TRIGGER USER`)
+	h.Exec(`INSERT INTO team_members (team_id, member_id, organization_id) SELECT $2, `+id("1")+`, $1 FROM generate_series(1, $3::integer) n`, acme, h.ID("crew"), count)
+	h.Exec(`INSERT INTO team_members (team_id, member_id, organization_id) SELECT 'idn_2' || lpad((n % $2 + 1)::text, 25, '0'), `+id("1")+`, $1 FROM generate_series(1, $3::integer) n`, acme, teams, count)
+	h.Exec(`INSERT INTO team_members (team_id, member_id, organization_id) SELECT `+id("2")+`, $2, $1 FROM generate_series(1, $3::integer) n`, acme, h.ID("bob"), teams)
+	h.Exec(`ALTER TABLE team_members ENABLE TRIGGER USER`)
+	h.Exec(`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at)
+		SELECT 'eqp_' || lpad(n::text, 26, '0'), $1, 'equipment', $2, 'x', now(), now() FROM generate_series(1, 300) n`, acme, h.ID("hvac"))
+	h.Exec(`ALTER TABLE assignments DISABLE TRIGGER USER`)
+	h.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) SELECT 'eqp_' || lpad(n::text, 26, '0'), i.id, $2, $1
+		FROM generate_series(1, 300) n, (SELECT $3::text AS id UNION ALL SELECT 'idn_2' || lpad(m::text, 25, '0') FROM generate_series(1, 50) m) i`, acme, h.ID("reading"), h.ID("crew"))
+	h.Exec(`ALTER TABLE assignments ENABLE TRIGGER USER`)
+	h.Exec(`ANALYZE`)
+}

@@ -1,0 +1,130 @@
+package records_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"millwright/service/records"
+	"millwright/service/servicetest"
+	"millwright/service/store"
+	"millwright/service/webhooks"
+)
+
+// Whether an integration with permissions on 1,000 nodes may read a record is checked by
+// the record's node and those above it, though the average identity has one permission:
+// reading all that the integration was assigned takes thousands of pages. The same goes
+// for plans that were made while there were few permissions.
+func TestChecksStartFromTheNode(t *testing.T) {
+	t.Parallel()
+	h := servicetest.NewHarness(t)
+	h.Exec(`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at)
+		SELECT 'eqp_' || lpad(n::text, 26, '0'), $1, 'equipment', $2, 'x', now(), now() FROM generate_series(1, 1000) n`,
+		h.Acme.OrganizationID, h.ID("hvac"))
+	for _, table := range tablesOfPermissions {
+		h.Exec(`ALTER TABLE ` + table + ` SET (autovacuum_enabled = off)`)
+	}
+	h.Exec(`VACUUM ANALYZE`)
+	erp, ann, ctx := h.As("erp"), h.As("ann"), t.Context()
+	node, calls := fmt.Sprintf("eqp_%026d", 500), 0
+	call := func() store.RequestKey {
+		calls++
+		return store.RequestKey{Key: fmt.Sprint("k", calls), Method: "POST", Path: "/", Fingerprint: []byte("body")}
+	}
+	create := func() string {
+		result, err := h.CreateWorkOrder(ctx, ann, store.RequestKey{}, records.NewWorkOrder{InventoryID: node, Title: "x", Assignees: h.IDs("bob")})
+		return h.MustWrite(result, err).ID
+	}
+	report := func() string {
+		result, err := h.CreateFeedback(ctx, erp, call(), records.NewFeedback{InventoryID: node, Subject: "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result.RecordID
+	}
+	id, issue, title := create(), report(), ""
+	change := func(actor store.Actor) func() {
+		return func() {
+			title += "x"
+			h.MustWrite(h.UpdateWorkOrder(ctx, actor, call(), id, records.WorkOrderPatch{Title: records.Sent[string]{Value: title, Set: true}}))
+		}
+	}
+	read := func(read func() ([]byte, error)) func() {
+		return func() {
+			if _, err := read(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	checks := []struct {
+		what string
+		do   func()
+	}{
+		{"a work order", read(func() ([]byte, error) { return h.WorkOrder(ctx, erp, id) })},
+		{"feedback", read(func() ([]byte, error) { return h.Feedback(ctx, erp, issue) })},
+		{"a node", read(func() ([]byte, error) { return h.Node(ctx, erp, "equipment", node) })},
+		{"a history", read(func() ([]byte, error) { _, err := h.History(ctx, erp, id); return nil, err })},
+		{"an event of another's change", change(ann)},
+		{"a claim", func() {
+			if claimed, err := h.ClaimPending(ctx, h.ID("erp_hook"), nil, webhooks.ClaimPosition{}, 4); err != nil || len(claimed.Deliveries) == 0 {
+				t.Errorf("%d deliveries are claimed, error %v", len(claimed.Deliveries), err)
+			}
+		}},
+		{"a change", change(erp)},
+		{"a creation", func() {
+			result, err := h.CreateWorkOrder(ctx, erp, call(), records.NewWorkOrder{InventoryID: node, Title: "x", Assignees: h.IDs("erp")})
+			h.MustWrite(result, err)
+		}},
+		{"a creation of feedback", func() { report() }},
+	}
+	measure := func(when string) {
+		t.Helper()
+		const times, most = 4, 300
+		for _, check := range checks {
+			check.do()
+			before := pagesOfPermissions(h)
+			for range times {
+				check.do()
+			}
+			if pages := (pagesOfPermissions(h) - before) / times; pages > most {
+				t.Errorf("%s: %s reads %d pages about permissions, want at most %d", when, check.what, pages, most)
+			} else {
+				t.Logf("%s: %s reads %d pages about permissions", when, check.what, pages)
+			}
+		}
+	}
+	measure("few permissions")
+	plantPermissions(h, "erp")
+	measure("many permissions")
+	h.Exec(`VACUUM ANALYZE`)
+	measure("many permissions, analyzed")
+}
+
+// plantPermissions gives the identity the definition of everything on each of 1,000
+// nodes, instead of the permissions that it has, and 2,500 other identities one
+// permission each.
+func plantPermissions(h *servicetest.Harness, key string) {
+	const nodes, others = 1000, 2500
+	h.Exec(`DELETE FROM assignments WHERE identity_id = $1`, h.ID(key))
+	h.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id)
+		SELECT 'eqp_' || lpad(n::text, 26, '0'), $1, $2, $3 FROM generate_series(1, $4::integer) n`,
+		h.ID(key), h.ID("full"), h.Acme.OrganizationID, nodes)
+	h.Exec(`INSERT INTO identities (id, organization_id, kind, name, created_at, changed_at)
+		SELECT left(id, 20) || lpad(n::text, 10, '0'), organization_id, kind, name, created_at, created_at
+		FROM identities, generate_series(1, $2::integer) n WHERE id = $1`, h.ID("ann"), others)
+	for first := 1; first <= others; first += 500 { // a statement has a limited time
+		h.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id)
+			SELECT 'eqp_' || lpad((n % $4::integer + 1)::text, 26, '0'), left($1::text, 20) || lpad(n::text, 10, '0'), $2, $3
+			FROM generate_series($5::integer, $5 + 499) n`, h.ID("ann"), h.ID("reading"), h.Acme.OrganizationID, nodes, first)
+	}
+}
+
+// tablesOfPermissions contain the permissions on nodes.
+var tablesOfPermissions = []string{"assignments", "inventory_closure", "permission_definitions", "team_members"}
+
+// pagesOfPermissions returns how many pages of these tables have been read.
+func pagesOfPermissions(h *servicetest.Harness) int {
+	h.T.Helper()
+	h.FlushStatistics()
+	return h.PagesRead(`relname IN ('` + strings.Join(tablesOfPermissions, "', '") + `')`)
+}

@@ -1,0 +1,76 @@
+package records
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/service/lists"
+	"millwright/service/store"
+)
+
+// FeedbackPage is a page of a list of feedback, for people.
+type FeedbackPage struct {
+	Feedback []models.FeedbackRecord
+	// Next is the cursor of the next page, "" on the last one.
+	Next string
+}
+
+// FeedbackOf returns a page of feedback that the actor may read, newest first: at
+// most limit records, from the position of the previous page's cursor. Errors:
+// invalid_request (a cursor of another list), unavailable.
+func (s *Records) FeedbackOf(ctx context.Context, actor store.Actor, filter FeedbackFilter, cursor string, limit int) (FeedbackPage, error) {
+	page, err := lists.DecodePage[models.FeedbackRecord](s.FeedbackList(ctx, actor, filter, lists.ListRequest{Limit: limit, Cursor: cursor}))
+	return FeedbackPage{page.Data, page.NextCursor}, err
+}
+
+// FeedbackDetail is feedback with what its page shows.
+type FeedbackDetail struct {
+	Record models.FeedbackRecord
+	// ETag is the record's, for forms that change it.
+	ETag    string
+	History []RecordChange
+	// Resolving is why the actor may not resolve it, nil if it may.
+	Resolving error
+	// CreatesWorkOrders is whether the actor may create work orders on its node. Work orders of
+	// sub-equipment are created on the node above.
+	CreatesWorkOrders bool
+}
+
+// FeedbackDetail returns feedback that the actor may read, with its history and what the
+// actor may do with it. Errors: not_found, unavailable.
+func (s *Records) FeedbackDetail(ctx context.Context, actor store.Actor, id string) (FeedbackDetail, error) {
+	if !models.IsID(id, models.PrefixFeedback) {
+		return FeedbackDetail{}, models.NotFound()
+	}
+	var known feedbackResolution
+	history := historyRead{actor: actor, limit: models.DefaultPageSize}
+	var manual bool
+	return store.Read(ctx, s.Store, actor.OrganizationID, func() (detail FeedbackDetail, err error) {
+		if !known.Readable {
+			return detail, models.NotFound()
+		}
+		body, err := store.Encode(known.Record())
+		if err == nil {
+			err = json.Unmarshal(body, &detail.Record)
+		}
+		if err != nil {
+			return detail, fmt.Errorf("show the feedback %s: %w", id, err)
+		}
+		detail.ETag, detail.Resolving = store.ETag(body), known.check(actor)
+		detail.CreatesWorkOrders = manual && known.requireWritable(rejectReadOnly) == nil && slices.Contains(known.Grants, string(models.GrantWorkOrdersCreate))
+		page, err := history.page()
+		detail.History = page.Changes
+		return detail, err
+	}, func(pipeline *pgx.Batch) error {
+		store.QueueOne(pipeline, &known, models.NotFound(), feedbackResolutions[actor.ShowPeople], id, actor.IdentityID)
+		history.queueChanges(pipeline, id)
+		pipeline.Queue(`SELECT manual_work_orders FROM plans WHERE organization_id = $1`, actor.OrganizationID).
+			QueryRow(func(row pgx.Row) error { return row.Scan(&manual) })
+		return nil
+	})
+}

@@ -1,0 +1,315 @@
+package records_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"millwright/models"
+	"millwright/service/records"
+	"millwright/service/servicetest"
+	"millwright/service/store"
+)
+
+// give returns new feedback of the actor on a node of the fixture.
+func give(s *servicetest.Harness, by, node, subject string) string {
+	s.T.Helper()
+	s.Clock.Advance(time.Millisecond) // so that ids are in this order
+	result, err := s.CreateFeedback(s.T.Context(), s.As(by), store.RequestKey{}, records.NewFeedback{InventoryID: s.ID(node), Subject: subject})
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return result.RecordID
+}
+
+// subjects are the subjects on all pages of a list.
+func subjects(s *servicetest.Harness, by string, filter records.FeedbackFilter, limit int) string {
+	s.T.Helper()
+	var found []string
+	for cursor, pages := "", 0; pages < 10; pages++ {
+		page, err := s.FeedbackOf(s.T.Context(), s.As(by), filter, cursor, limit)
+		if err != nil {
+			s.T.Fatal(err)
+		}
+		for _, f := range page.Feedback {
+			found = append(found, f.Subject)
+		}
+		if cursor = page.Next; cursor == "" {
+			break
+		}
+	}
+	return strings.Join(found, " ")
+}
+
+// A list has what its reader may read, by state, node, creator and external id.
+func TestFeedbackForPeople(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	give(s, "erp", "ahu1", "one")
+	give(s, "ann", "roof", "two")
+	three := give(s, "ann", "ahu1", "three")
+	give(s, "eve", "annex", "four")
+	if err := resolve(s, "ann", three); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		by     string
+		filter records.FeedbackFilter
+		want   string
+	}{
+		{"ann", records.FeedbackFilter{}, "three two one"},
+		{"eve", records.FeedbackFilter{}, "four"},
+		{"bob", records.FeedbackFilter{}, ""},
+		{"pia", records.FeedbackFilter{}, ""},
+		{"ann", records.FeedbackFilter{CreatorID: s.ID("ann")}, "three two"},
+		{"ann", records.FeedbackFilter{CreatorID: s.ID("eve")}, ""},
+		{"ann", records.FeedbackFilter{CreatorID: s.ID("ann"), Statuses: []models.FeedbackStatus{models.FeedbackOpen}}, "two"},
+		{"ann", records.FeedbackFilter{CreatorID: s.ID("ann"), InventoryID: s.ID("hvac")}, "three"},
+		{"ann", records.FeedbackFilter{InventoryID: s.ID("annex")}, ""},
+	} {
+		for _, limit := range []int{1, 50} {
+			servicetest.Expect(t, test.by, subjects(s, test.by, test.filter, limit), test.want)
+		}
+	}
+	_, err := s.FeedbackOf(t.Context(), s.As("ann"), records.FeedbackFilter{}, "nonsense", 1)
+	servicetest.Expect(t, "a cursor of nothing", servicetest.Outcome(err), "invalid_request")
+	page, err := s.FeedbackOf(t.Context(), s.As("ann"), records.FeedbackFilter{}, "", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.FeedbackOf(t.Context(), s.As("ann"), records.FeedbackFilter{CreatorID: s.ID("ann")}, page.Next, 1)
+	servicetest.Expect(t, "the cursor of another filter", servicetest.Outcome(err), "invalid_request")
+}
+
+// The page of feedback has names, the path of the node, the history, and what the reader may do.
+func TestFeedbackDetail(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	s.Exec(`INSERT INTO permission_definitions (id, organization_id, name, applies_below, grants) VALUES ('def_listening', $1, 'Listening', true, '{feedback.read}')`, s.Acme.OrganizationID)
+	s.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) VALUES ($1, $2, 'def_listening', $3)`, s.ID("ahu1"), s.ID("eve"), s.Acme.OrganizationID)
+	id := give(s, "erp", "ahu1", "It rattles")
+	show := func(by string) records.FeedbackDetail {
+		t.Helper()
+		detail, err := s.FeedbackDetail(t.Context(), s.As(by), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return detail
+	}
+	detail := show("ann")
+	shown, err := s.Feedback(t.Context(), s.As("ann"), id)
+	if err != nil || detail.ETag != store.ETag(shown) {
+		t.Errorf("the ETag is %s, that of GET %s, %v", detail.ETag, store.ETag(shown), err)
+	}
+	if detail.Record.Inventory.Name != "AHU 1" || len(detail.Record.Inventory.Path) != 2 || detail.Record.People[0].Name != "ERP" || detail.Resolving != nil || !detail.CreatesWorkOrders {
+		t.Errorf("it shows %+v", detail)
+	}
+	if h := detail.History; len(h) != 1 || h[0].Action != "issue.created" || h[0].ActorName == nil || *h[0].ActorName != "erp (API)" {
+		t.Errorf("the history is %+v", h)
+	}
+	listening := show("eve")
+	servicetest.Expect(t, "resolving by a reader", servicetest.Outcome(listening.Resolving), "permission_denied")
+	if listening.CreatesWorkOrders {
+		t.Error("a reader may create work orders")
+	}
+	for _, by := range []string{"bob", "pia", "zed"} {
+		_, err := s.FeedbackDetail(t.Context(), s.As(by), id)
+		servicetest.Expect(t, by, servicetest.Outcome(err), "not_found")
+	}
+	for _, other := range []string{"iss_00000000000000000000000000", "nonsense", s.ID("ahu1")} {
+		_, err := s.FeedbackDetail(t.Context(), s.As("ann"), other)
+		servicetest.Expect(t, other, servicetest.Outcome(err), "not_found")
+	}
+	s.Exec(`UPDATE plans SET manual_work_orders = false`)
+	if show("ann").CreatesWorkOrders {
+		t.Error("the plan allows no work orders")
+	}
+	s.Exec(`UPDATE plans SET manual_work_orders = true`)
+	s.Exec(`UPDATE organizations SET read_only = true`)
+	if detail = show("ann"); detail.CreatesWorkOrders {
+		t.Error("work orders in a read-only organization")
+	}
+	servicetest.Expect(t, "resolving in a read-only organization", servicetest.Outcome(detail.Resolving), "read_only")
+	s.Exec(`UPDATE organizations SET read_only = false`)
+	if err := resolve(s, "ann", id); err != nil {
+		t.Fatal(err)
+	}
+	detail = show("ann")
+	servicetest.Expect(t, "resolving again", servicetest.Outcome(detail.Resolving), "rule_violation status")
+	if h := detail.History; len(h) != 2 || h[0].Action != "issue.resolved" || *h[0].ActorName != "Ann Field" {
+		t.Errorf("the history is %+v", h)
+	}
+}
+
+// A form that was filled from older feedback is rejected and names who changed it; sent
+// twice it acts once.
+func TestAFormResolvesFeedbackOnce(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	id := give(s, "erp", "ahu1", "It rattles")
+	detail, err := s.FeedbackDetail(t.Context(), s.As("ann"), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	form := ofForm(s, "ann", "one", detail.ETag)
+	if _, err := s.ResolveFeedback(form, s.As("ann"), store.RequestKey{}, id); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.ResolveFeedback(form, s.As("ann"), store.RequestKey{}, id)
+	if done, again := errors.AsType[*store.FormDoneError](err); !again || done.RecordID != id {
+		t.Errorf("sent again: %v", err)
+	}
+	_, err = s.ResolveFeedback(ofForm(s, "ann", "two", detail.ETag), s.As("ann"), store.RequestKey{}, id)
+	if stale, ok := errors.AsType[*store.FormStaleError](err); !ok || stale.ActorName != "Ann Field" || stale.Action != "issue.resolved" {
+		t.Errorf("an older form: %v", err)
+	}
+	_, err = s.ResolveFeedback(ofForm(s, "eve", "three", detail.ETag), s.As("eve"), store.RequestKey{}, id)
+	servicetest.Expect(t, "of someone who may not read it", servicetest.Outcome(err), "not_found")
+	_, err = s.ResolveFeedback(t.Context(), s.As("ann"), store.RequestKey{IfMatch: detail.ETag}, id)
+	servicetest.Expect(t, "a call", servicetest.Outcome(err), string(models.CodePreconditionFailed))
+}
+
+// People name the node by its id or its code, of those on which they may give feedback.
+func TestGiveFeedback(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	s.Exec(`UPDATE inventory_nodes SET external_id = 'TWICE' WHERE id = ANY ($1)`, []string{s.ID("fan1"), s.ID("mast")})
+	s.Exec(`UPDATE inventory_nodes SET external_id = 'DEPOT' WHERE id = $1`, s.ID("depot"))
+	long := strings.Repeat("ä", models.MaxDescription+1)
+	wide := strings.Repeat("ä", models.MaxTitle+1)
+	for name, test := range map[string]struct {
+		by, node string
+		in       records.NewFeedback
+		want     string
+	}{
+		"by code":              {"ann", "AHU-1", records.NewFeedback{Subject: "It leaks"}, "ok"},
+		"by id":                {"ann", s.ID("ahu1"), records.NewFeedback{Subject: "It leaks"}, "ok"},
+		"the longest":          {"ann", "HQ", records.NewFeedback{Subject: wide[2:], Description: new(long[2:])}, "ok"},
+		"of several":           {"ann", "TWICE", records.NewFeedback{Subject: "It leaks"}, "/node"},
+		"an unknown code":      {"ann", "nowhere", records.NewFeedback{Subject: "It leaks"}, "/node"},
+		"no node":              {"ann", "", records.NewFeedback{Subject: "It leaks"}, "/node"},
+		"another's code":       {"ann", "DEPOT", records.NewFeedback{Subject: "It leaks"}, "/node"},
+		"another's id":         {"ann", s.ID("depot"), records.NewFeedback{Subject: "It leaks"}, "/node"},
+		"where she sees none":  {"ann", s.ID("annex"), records.NewFeedback{Subject: "It leaks"}, "/node"},
+		"no subject":           {"ann", "HQ", records.NewFeedback{Subject: " "}, "/subject"},
+		"a long subject":       {"ann", "HQ", records.NewFeedback{Subject: wide}, "/subject"},
+		"a long description":   {"ann", "HQ", records.NewFeedback{Subject: "x", Description: &long}, "/description"},
+		"a long external id":   {"ann", "HQ", records.NewFeedback{Subject: "x", ExternalID: &wide}, "/external_id"},
+		"all wrong":            {"ann", s.ID("annex"), records.NewFeedback{Subject: ""}, "/subject /node"},
+		"without permission":   {"bob", s.ID("ahu1"), records.NewFeedback{Subject: "It leaks"}, "permission_denied"},
+		"no permission, codes": {"bob", "AHU-1", records.NewFeedback{Subject: "It leaks"}, "/node"},
+	} {
+		_, err := s.GiveFeedback(t.Context(), s.As(test.by), test.node, test.in)
+		got := servicetest.Outcome(err)
+		if known, ok := errors.AsType[*models.Error](err); ok && len(known.Fields) > 0 {
+			var pointers []string
+			for _, field := range known.Fields {
+				pointers = append(pointers, field.Pointer)
+			}
+			got = strings.Join(pointers, " ")
+		}
+		servicetest.Expect(t, name, got, test.want)
+	}
+}
+
+// The places to give feedback are the uppermost nodes with the permission.
+func TestFeedbackPlaces(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	for by, want := range map[string][]string{"ann": {"Headquarters"}, "eve": {"Annex"}, "bob": nil, "pia": nil} {
+		places, err := s.FeedbackPlaces(t.Context(), s.As(by), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, n := range places.Nodes {
+			names = append(names, n.Name)
+		}
+		if !slices.Equal(names, want) || places.Chosen != nil {
+			t.Errorf("%s: %v %v", by, names, places.Chosen)
+		}
+	}
+	for node, want := range map[string]string{"AHU-1": "AHU 1", s.ID("fan1"): "Fan 1", s.ID("annex"): "", s.ID("depot"): "", "nowhere": ""} {
+		places, err := s.FeedbackPlaces(t.Context(), s.As("ann"), node)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if places.Chosen != nil {
+			got = places.Chosen.Name
+		}
+		servicetest.Expect(t, node, got, want)
+	}
+}
+
+// Opening a notice opens its record only if the person may read that.
+func TestReadingANotice(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	feedback, order := give(s, "erp", "ahu1", "It rattles"), s.NewWorkOrder([]string{"bob"}, nil)
+	s.Exec(`DELETE FROM notices`)
+	for _, test := range []struct {
+		by, record string
+		readable   bool
+	}{
+		{"ann", feedback, true}, {"bob", feedback, false}, {"ann", order, true}, {"bob", order, true}, {"eve", order, false},
+		{"ann", s.ID("erp_hook"), true}, {"bob", s.ID("erp_hook"), false}, {"ann", "iss_00000000000000000000000000", false},
+	} {
+		id := servicetest.Value[int64](s.Fixture, `INSERT INTO notices (organization_id, person_id, kind, record_id, created_at, mail)
+			VALUES ($1, $2, 'some.kind', $3, now(), 'inbox') RETURNING id`, s.Acme.OrganizationID, s.ID(test.by), test.record)
+		_, err := s.ReadNotice(t.Context(), s.As("zed"), id)
+		servicetest.Expect(t, "of someone else", servicetest.Outcome(err), "not_found")
+		want := ""
+		if test.readable {
+			want = test.record
+		}
+		got, err := s.ReadNotice(t.Context(), s.As(test.by), id)
+		servicetest.Expect(t, test.by+" "+test.record, servicetest.Outcome(err)+" "+got, "ok "+want)
+		s.Clock.Advance(time.Second)
+		if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM notices WHERE id = $1 AND read_at IS NOT NULL`, id); n != 1 {
+			t.Error("it is not marked read")
+		}
+	}
+}
+
+// The feedback of a creator is read by index, by readers of many and of few nodes, even
+// if the plan was made while the table was empty.
+func TestFeedbackOfACreatorReadsLittle(t *testing.T) {
+	for name, nodes := range map[string]int{"of many nodes": 400, "of few nodes": 0} {
+		t.Run(name, func(t *testing.T) { feedbackOfACreatorReadsLittle(t, nodes) })
+	}
+}
+
+func feedbackOfACreatorReadsLittle(t *testing.T, nodes int) {
+	s := servicetest.NewHarness(t)
+	for _, table := range []string{"feedback", "inventory_nodes"} {
+		s.Exec(`ALTER TABLE ` + table + ` SET (autovacuum_enabled = off)`)
+	}
+	s.Exec(`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at)
+		SELECT 'eqp_' || lpad(n::text, 26, '0'), $1, 'equipment', $2, 'x', now(), now() FROM generate_series(1, $3::integer) n`, s.Acme.OrganizationID, s.ID("mast"), nodes)
+	s.Exec(`VACUUM ANALYZE`)
+	list := func() int {
+		t.Helper()
+		page, err := s.FeedbackOf(t.Context(), s.As("erp"), records.FeedbackFilter{CreatorID: s.ID("bob")}, "", 20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(page.Feedback)
+	}
+	for range 8 {
+		list()
+	}
+	s.Exec(`INSERT INTO feedback (id, organization_id, inventory_id, subject, status, created_by, created_at, changed_at)
+		SELECT 'iss_' || lpad(n::text, 26, '0'), $1, $2, 'x', 'open', CASE n % 100 WHEN 77 THEN $3 ELSE $4 END, now(), now() FROM generate_series(1, 3000) n`,
+		s.Acme.OrganizationID, s.ID("ahu1"), s.ID("bob"), s.ID("erp"))
+	s.WaitForOpenTransactions()
+	rows := func() int {
+		t.Helper()
+		s.FlushStatistics()
+		return servicetest.Value[int](s.Fixture, `SELECT (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'feedback')
+			+ (SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE relname = 'feedback')`)
+	}
+	before := rows()
+	if n := list(); n != 20 {
+		t.Errorf("%d are found", n)
+	}
+	if n := rows() - before; n > 100 {
+		t.Errorf("%d rows or entries of indexes were read for a page of 20", n)
+	}
+}

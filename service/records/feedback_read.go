@@ -1,0 +1,81 @@
+package records
+
+import (
+	"context"
+	"slices"
+
+	"millwright/models"
+	"millwright/service/access"
+	"millwright/service/batch"
+	"millwright/service/lists"
+	"millwright/service/store"
+)
+
+// FeedbackRow is feedback with what its record shows besides its own columns.
+type FeedbackRow struct {
+	models.Feedback
+	Inventory, People []byte // as in WorkOrderRow
+	Xid               uint64
+}
+
+// Position is the row's place in a list.
+func (r *FeedbackRow) Position() lists.Position { return lists.Position{Xid: r.Xid, ID: r.ID} }
+
+// Record is what a list shows of the row.
+func (r *FeedbackRow) Record() any { return r }
+
+// Node returns the record's node and where its JSON belongs.
+func (r *FeedbackRow) Node() (id string, into *[]byte) { return r.InventoryID, &r.Inventory }
+
+// listedFeedback is a FeedbackRow of a page.
+type listedFeedback struct {
+	FeedbackRow
+	lists.PageNodes
+}
+
+var (
+	// FeedbackColumns are the columns of FeedbackRow for the feedback {w}.
+	FeedbackColumns = store.ColumnsOf[models.Feedback]() + `, ` + store.InventoryOf + `, ` + store.PeopleAmong("{w}.created_by") + `, {w}.changed_xid AS xid`
+
+	// FeedbackReader reads single feedback.
+	FeedbackReader = store.NewRecordReader("feedback", FeedbackColumns, access.ReadableFeedback, (*FeedbackRow).Record, models.PrefixFeedback)
+)
+
+// queueFeedback queues loading feedback as its GET shows it to the actor.
+func queueFeedback(t *store.Tx, into *FeedbackRow, id string, actor store.Actor) {
+	batch.QueueBulkOne(t.Tx, FeedbackReader.Unchecked[actor.ShowPeople], into, nil, id)
+}
+
+// Feedback returns feedback as GET /issues/{id} shows it to the actor, encoded.
+// Errors: not_found (including when the actor may not read it), unavailable.
+func (s *Records) Feedback(ctx context.Context, actor store.Actor, id string) ([]byte, error) {
+	return FeedbackReader.Read(ctx, s.Store, actor, id)
+}
+
+// FeedbackFilter restricts a list of feedback. Empty fields restrict nothing.
+type FeedbackFilter struct {
+	Statuses    []models.FeedbackStatus
+	InventoryID string // includes everything below it
+	ExternalID  string
+	// CreatorID is empty in cursors of earlier versions.
+	CreatorID string `json:",omitempty"`
+}
+
+// FeedbackList returns a page of feedback that the actor may read, encoded. An
+// organization's feedback is visible to its operator (OperatorIn).
+// Errors: invalid_request (a cursor or sync token of another list),
+// cursor_expired, unavailable.
+func (s *Records) FeedbackList(ctx context.Context, actor store.Actor, filter FeedbackFilter, request lists.ListRequest) ([]byte, error) {
+	filter.Statuses = slices.Compact(slices.Sorted(slices.Values(filter.Statuses)))
+	q := lists.NewListQuery("feedback", FeedbackColumns, actor, filter)
+	q.NarrowBy(models.GrantFeedbackRead, filter.InventoryID)
+	q.OfStatuses(store.TextsOf(filter.Statuses))
+	if filter.InventoryID != "" {
+		q.Where("{w}.inventory_id IN (SELECT node_id FROM inventory_closure WHERE ancestor_id = @node)", "node", filter.InventoryID)
+	}
+	if filter.ExternalID != "" {
+		q.Where("{w}.external_id = @external", "external", filter.ExternalID)
+	}
+	q.OfCreator(filter.CreatorID)
+	return lists.List[listedFeedback](ctx, s.Store, q, request)
+}

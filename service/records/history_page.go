@@ -1,0 +1,135 @@
+package records
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/service/store"
+)
+
+// HistoryPage is a part of a record's history for people, the newest change first.
+type HistoryPage struct {
+	Changes []RecordChange
+	// Names are the names of the workers and consultants in the changes, by id.
+	Names map[string]string
+	// Next is the before of the next page, 0 on the last page.
+	Next int64
+}
+
+// RecordChange is one change of a record. ActorName is the name at the time, as in Log
+// Records. A changed description is mentioned without its content.
+type RecordChange struct {
+	ID int64
+	models.HistoryEntry
+}
+
+// Since returns the changes of the page after the time.
+func (p HistoryPage) Since(at models.Time) []RecordChange {
+	for i, change := range p.Changes {
+		if !change.At.Time.After(at.Time) {
+			return p.Changes[:i]
+		}
+	}
+	return p.Changes
+}
+
+// changeRow is a RecordChange as the database returns it.
+type changeRow struct {
+	ID int64
+	historyRow
+}
+
+const historyPageQuery = `
+	SELECT h.id, h.record_id, h.organization_id, coalesce(h.actor_id, '') AS actor_id, coalesce(i.kind, 'person') AS actor_kind,
+		CASE WHEN $4::boolean OR i.kind <> 'person' THEN coalesce(h.actor_name, i.name) END AS actor_name, h.action, h.created_at AS at,
+		convert_to((CASE WHEN h.changes ? 'description' THEN h.changes || '{"description": {"from": null, "to": null}}' ELSE h.changes END)::text, 'UTF8') AS changes
+	FROM (SELECT * FROM log WHERE record_id = $1 AND id < $2 AND changes IS NOT NULL ORDER BY id DESC LIMIT $3) h
+	LEFT JOIN identities i ON i.id = h.actor_id
+	ORDER BY h.id DESC`
+
+// historyRead reads a page of a history in two round trips of read: changes, then names.
+type historyRead struct {
+	actor  store.Actor
+	before int64
+	limit  int
+	found  []changeRow
+	named  []namedRow
+}
+
+// namedRow is an identity with its name.
+type namedRow struct{ ID, Name string }
+
+func namesByID(rows []namedRow) map[string]string {
+	names := map[string]string{}
+	for _, row := range rows {
+		names[row.ID] = row.Name
+	}
+	return names
+}
+
+func (h *historyRead) queueChanges(pipeline *pgx.Batch, id string) {
+	store.QueueAll(pipeline, &h.found, historyPageQuery, id, cmp.Or(h.before, 1<<62), h.limit+1, h.actor.ShowPeople)
+}
+
+// queueNames adds the query of the names, if there are any.
+func (h *historyRead) queueNames(pipeline *pgx.Batch) error {
+	var ids []string
+	for _, row := range h.found {
+		entry, err := row.entry()
+		if err != nil {
+			return err
+		}
+		for _, field := range []string{"assignees", "consultants"} {
+			for _, list := range []json.RawMessage{entry.Changes[field].From, entry.Changes[field].To} {
+				var named []string
+				if len(list) > 0 {
+					if err := json.Unmarshal(list, &named); err != nil {
+						return err
+					}
+				}
+				ids = append(ids, named...)
+			}
+		}
+	}
+	if len(ids) > 0 && h.actor.ShowPeople {
+		store.QueueAll(pipeline, &h.named, `SELECT id, name FROM identities WHERE id = ANY ($1)`, ids)
+	}
+	return nil
+}
+
+func (h *historyRead) page() (HistoryPage, error) {
+	page := HistoryPage{Names: namesByID(h.named)}
+	for i, row := range h.found {
+		if i == h.limit {
+			page.Next = h.found[i-1].ID
+			break
+		}
+		entry, err := row.entry()
+		if err != nil {
+			return HistoryPage{}, err
+		}
+		page.Changes = append(page.Changes, RecordChange{row.ID, entry})
+	}
+	return page, nil
+}
+
+// RecordHistory returns a page of the history of a work order or feedback that the actor
+// may read, the newest change first; before is the Next of the previous page, 0 for the
+// first. Errors: not_found, unavailable.
+func (s *Records) RecordHistory(ctx context.Context, actor store.Actor, id string, before int64, limit int) (HistoryPage, error) {
+	history := historyRead{actor: actor, before: before, limit: min(cmp.Or(limit, models.DefaultPageSize), models.MaxPageSize)}
+	var readable bool
+	return store.Read(ctx, s.Store, actor.OrganizationID, history.page, func(pipeline *pgx.Batch) error {
+		history.queueChanges(pipeline, id)
+		return queueReadable(pipeline, &readable, actor, id)
+	}, func(pipeline *pgx.Batch) error {
+		if !readable {
+			return models.NotFound()
+		}
+		return history.queueNames(pipeline)
+	})
+}

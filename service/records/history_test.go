@@ -1,0 +1,345 @@
+package records_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"millwright/models"
+	"millwright/service/records"
+	"millwright/service/servicetest"
+	"millwright/service/store"
+)
+
+// snapshot is a work order as returned after a change, with its answers.
+type snapshot struct{ record, answers string }
+
+// recorder runs random operations on one work order and keeps a snapshot after each.
+type recorder struct {
+	*servicetest.Harness
+	r      *rapid.T
+	id     string
+	states []snapshot
+	last   models.Time
+	// rebuilt counts the states by what led to them.
+	rebuilt map[string]int
+}
+
+// keep takes a snapshot of a write's result unless it failed or changed nothing.
+func (m *recorder) keep(result store.WriteResult, err error) {
+	m.r.Helper()
+	if rejection, rejected := errors.AsType[*models.Error](err); rejected {
+		m.r.Log(rejection.Code, rejection.Rule)
+		return
+	}
+	if err != nil {
+		m.r.Fatal(err)
+	}
+	record := servicetest.Read[models.WorkOrderRecord](m.T, result.Body)
+	if record.ChangedAt == m.last {
+		return
+	}
+	m.id, m.last = record.ID, record.ChangedAt
+	record.Inventory, record.People = models.NodeReference{}, nil
+	shown, err := m.Answers(m.T.Context(), m.As("erp"), m.id)
+	if err != nil {
+		m.r.Fatal(err)
+	}
+	m.states = append(m.states, snapshot{m.encoded(record), m.answersIn(shown)})
+}
+
+func (m *recorder) encoded(record models.WorkOrderRecord) string {
+	body, err := store.Encode(record)
+	if err != nil {
+		m.r.Fatal(err)
+	}
+	return string(body)
+}
+
+// answersIn lists the answers that GET shows, one line for each.
+func (m *recorder) answersIn(shown []byte) string {
+	var form struct {
+		Questions []struct {
+			ID         string
+			Value      json.RawMessage
+			AnsweredAt *models.Time `json:"answered_at"`
+			AnsweredBy *string      `json:"answered_by"`
+		}
+	}
+	if err := json.Unmarshal(shown, &form); err != nil {
+		m.r.Fatal(err)
+	}
+	answers := map[string]models.StoredAnswer{}
+	for _, q := range form.Questions {
+		if string(q.Value) != "null" {
+			answers[q.ID] = models.StoredAnswer{Value: q.Value, At: *q.AnsweredAt, By: *q.AnsweredBy}
+		}
+	}
+	return m.answersOf(answers)
+}
+
+// answersOf writes the answers with normalized spacing and all digits of numbers.
+func (m *recorder) answersOf(answers map[string]models.StoredAnswer) string {
+	var lines []string
+	for _, question := range slices.Sorted(maps.Keys(answers)) {
+		a := answers[question]
+		var value any
+		decoder := json.NewDecoder(strings.NewReader(string(a.Value)))
+		decoder.UseNumber()
+		if err := decoder.Decode(&value); err != nil {
+			m.r.Fatal(err)
+		}
+		lines = append(lines, fmt.Sprintf("%s %#v %s %s", question, value, a.At, a.By))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// now returns the record as last returned.
+func (m *recorder) now() models.WorkOrderRecord {
+	return servicetest.Read[models.WorkOrderRecord](m.T, []byte(m.states[len(m.states)-1].record))
+}
+
+// one draws an actor that is one of the identities or belongs to one.
+func (m *recorder) one(identities []string) string {
+	those := []string{"cat"}
+	for _, id := range identities {
+		key := m.WithKeys(id)
+		if member, group := map[string]string{"crew": "dan", "polar": "pia"}[key]; group {
+			key = member
+		}
+		those = append([]string{key}, those...)
+	}
+	return rapid.SampledFrom(those).Draw(m.r, "who")
+}
+
+func (m *recorder) text(label string, least int) string {
+	letters := rapid.RuneFrom([]rune("abc ÄöЖ漢🛠<>&\"'\\/%{}\u2028\n\t"))
+	drawn := rapid.StringOfN(letters, least, 12, -1)
+	if least > 0 {
+		drawn = drawn.Filter(func(text string) bool { return !models.IsBlank(text) })
+	}
+	return drawn.Draw(m.r, label)
+}
+
+func (m *recorder) textOrNot(label string) *string {
+	if rapid.Bool().Draw(m.r, label+" is null") {
+		return nil
+	}
+	text := m.text(label, 1)
+	return &text
+}
+
+func (m *recorder) date() *models.Time {
+	years := rapid.SampledFrom([]int{1, 1969, 2026, 9999}).Draw(m.r, "year")
+	at := models.TimeOf(time.Date(years, 12, 31, 23, 59, 59, rapid.IntRange(0, 999).Draw(m.r, "ms")*1_000_000, time.UTC))
+	return &at
+}
+
+func (m *recorder) create() {
+	in := records.NewWorkOrder{
+		InventoryID: m.ID("ahu1"), Title: m.text("title", 1), Description: m.textOrNot("description"), ExternalID: m.textOrNot("external_id"),
+		Priority: rapid.SampledFrom([]models.Priority{"", "low", "high"}).Draw(m.r, "priority"),
+	}
+	if rapid.Bool().Draw(m.r, "dated") {
+		in.TargetDate = m.date()
+	}
+	if !rapid.Bool().Draw(m.r, "without a form") {
+		form := m.ID("inspection")
+		in.FormID = &form
+	}
+	roles := rapid.Permutation(m.IDs("erp", "bob", "cat", "crew", "robot", "polar")).Draw(m.r, "roles")
+	in.Assignees, in.Consultants = roles[:rapid.IntRange(0, 3).Draw(m.r, "workers")], roles[4:rapid.IntRange(4, 6).Draw(m.r, "consultants")]
+	m.keep(m.CreateWorkOrder(m.T.Context(), m.As(rapid.SampledFrom([]string{"erp", "ann"}).Draw(m.r, "creator")), store.RequestKey{}, in))
+}
+
+func (m *recorder) patch() {
+	sent := func(name string) bool { return rapid.Bool().Draw(m.r, "with "+name) }
+	patch := records.WorkOrderPatch{}
+	if sent("title") {
+		patch.Title = records.Sent[string]{Value: m.text("title", 1), Set: true}
+	}
+	if sent("description") {
+		patch.Description = records.Sent[*string]{Value: m.textOrNot("description"), Set: true}
+	}
+	if sent("priority") {
+		patch.Priority = records.Sent[models.Priority]{Value: rapid.SampledFrom(models.Priorities).Draw(m.r, "priority"), Set: true}
+	}
+	if sent("target_date") {
+		patch.TargetDate.Set = true
+		if rapid.Bool().Draw(m.r, "dated") {
+			patch.TargetDate.Value = m.date()
+		}
+	}
+	if sent("external_id") {
+		patch.ExternalID = records.Sent[*string]{Value: m.textOrNot("external_id"), Set: true}
+	}
+	m.keep(m.UpdateWorkOrder(m.T.Context(), m.As("erp"), store.RequestKey{}, m.id, patch))
+}
+
+func (m *recorder) answer() {
+	value := func(question string) any {
+		switch question {
+		case "q_state":
+			return m.ID(rapid.SampledFrom([]string{"o_ok", "o_dirty"}).Draw(m.r, "option"))
+		case "q_parts":
+			return rapid.SampledFrom([][]any{{}, {m.ID("o_belt")}, {m.ID("o_filter"), m.ID("o_belt")}}).Draw(m.r, "options")
+		case "q_hours":
+			return json.Number(rapid.SampledFrom([]string{"0", "-7", "999999999999999999"}).Draw(m.r, "integer"))
+		case "q_pressure":
+			return json.Number(rapid.SampledFrom([]string{"0", "-0.0", "1.5", "1.50", "0.1000000000000000055", "123456789012345678901234567890.123"}).Draw(m.r, "decimal"))
+		}
+		return m.text("note", 0)
+	}
+	var answers []records.GivenAnswer
+	for _, question := range []string{"q_state", "q_parts", "q_hours", "q_pressure", "q_note"} {
+		switch rapid.SampledFrom([]string{"sent", "left out", "cleared"}).Draw(m.r, question) {
+		case "sent":
+			answers = append(answers, records.GivenAnswer{QuestionID: m.ID(question), Value: value(question)})
+		case "cleared":
+			answers = append(answers, records.GivenAnswer{QuestionID: m.ID(question)})
+		}
+	}
+	if m.now().FormID == nil {
+		answers = nil
+	}
+	complete := rapid.Bool().Draw(m.r, "complete")
+	m.keep(m.AnswerWorkOrder(m.T.Context(), m.As(m.one(m.now().Assignees)), store.RequestKey{}, m.id, answers, records.Completion(complete)))
+}
+
+// Every state of a work order can be rebuilt from its history, and no change is
+// missing: each has the previous value.
+func TestHistoryRebuildsEveryState(t *testing.T) {
+	t.Parallel()
+	s := servicetest.NewHarness(t)
+	rebuilt := map[string]int{}
+	rapid.Check(t, func(r *rapid.T) {
+		m := &recorder{Harness: s, r: r, rebuilt: rebuilt}
+		for m.id == "" {
+			m.create()
+		}
+		r.Repeat(map[string]func(*rapid.T){"step": func(r *rapid.T) {
+			m.r = r
+			m.Clock.Advance(time.Duration(rapid.IntRange(0, 2).Draw(r, "ms")) * time.Millisecond)
+			switch rapid.SampledFrom([]string{"review", "answer", "patch", "assign", "unassign", "resume", "hold", "cancel"}).Draw(r, "step") {
+			case "answer":
+				m.answer()
+			case "patch":
+				m.patch()
+			case "assign":
+				named := rapid.Permutation(m.IDs("erp", "bob", "cat", "crew", "robot", "polar")).Draw(r, "named")
+				m.keep(m.AssignWorkOrder(t.Context(), m.As("erp"), store.RequestKey{}, m.id, named[:rapid.IntRange(0, 2).Draw(r, "workers")], named[5:]))
+			case "unassign":
+				m.keep(m.UnassignWorkOrder(t.Context(), m.As("erp"), store.RequestKey{}, m.id, m.ID(rapid.SampledFrom([]string{"erp", "bob", "cat", "crew", "robot", "polar"}).Draw(r, "whom"))))
+			case "review":
+				m.keep(m.ReviewWorkOrder(t.Context(), m.As(m.one(m.now().Consultants)), store.RequestKey{}, m.id, records.Review{Approve: rapid.Bool().Draw(r, "approve"), Comment: m.text("comment", 0)}))
+			case "hold":
+				m.keep(m.HoldWorkOrder(t.Context(), m.As("ann"), store.RequestKey{}, m.id))
+			case "resume":
+				m.keep(m.ResumeWorkOrder(t.Context(), m.As("ann"), store.RequestKey{}, m.id))
+			case "cancel":
+				if rapid.IntRange(0, 9).Draw(r, "really") == 9 {
+					m.keep(m.CancelWorkOrder(t.Context(), m.As("erp"), store.RequestKey{}, m.id, m.textOrNot("reason")))
+				}
+			}
+		}})
+		m.compare()
+	})
+	t.Logf("rebuilt: %v", rebuilt)
+}
+
+// compare compares the rebuilt states with the snapshots.
+func (m *recorder) compare() {
+	entries, err := m.History(m.T.Context(), m.As("ann"), m.id)
+	if err != nil {
+		m.r.Fatal(err)
+	}
+	states, err := models.Rebuild(entries)
+	if err != nil {
+		m.r.Fatal(err)
+	}
+	if len(states) != len(m.states) {
+		m.r.Fatalf("the history has %d states, want %d", len(states), len(m.states))
+	}
+	before := map[string]string{}
+	for i, state := range states {
+		m.rebuilt[entries[i].Action]++
+		if got := m.encoded(state.Record); got != m.states[i].record {
+			m.r.Fatalf("state %d is rebuilt as\n%s\nwant\n%s", i, got, m.states[i].record)
+		}
+		if got := m.answersOf(state.Answers); got != m.states[i].answers {
+			m.r.Fatalf("the answers of state %d are rebuilt as\n%s\nwant\n%s", i, got, m.states[i].answers)
+		}
+		for name, change := range entries[i].Changes {
+			was, known := before[name]
+			if name == "comment" {
+				was, known = "null", true // each has its own
+			}
+			if from := string(change.From); from != was && (known || from != "null") {
+				m.r.Fatalf("entry %d has %s from %s, it was %s", i, name, from, was)
+			}
+			before[name] = string(change.To)
+		}
+	}
+}
+
+func TestHistoryIsForReaders(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	id, issue := s.NewWorkOrder([]string{"bob"}, nil), issue(s, "erp")
+	for _, test := range []struct{ actor, workOrder, feedback string }{
+		{"erp", "ok", "ok"}, {"ann", "ok", "ok"}, {"rita", "ok", "not_found"}, {"bob", "ok", "not_found"},
+		{"cat", "not_found", "not_found"}, {"pia", "not_found", "not_found"}, {"outsider", "not_found", "not_found"},
+	} {
+		_, err := s.History(t.Context(), s.As(test.actor), id)
+		servicetest.Expect(t, test.actor+" of the work order", servicetest.Outcome(err), test.workOrder)
+		_, err = s.History(t.Context(), s.As(test.actor), issue)
+		servicetest.Expect(t, test.actor+" of the feedback", servicetest.Outcome(err), test.feedback)
+	}
+	for _, id := range []string{"", "nonsense", "wo_00000000000000000000000000", s.ID("hq")} {
+		_, err := s.History(t.Context(), s.As("ann"), id)
+		servicetest.Expect(t, id, servicetest.Outcome(err), "not_found")
+	}
+}
+
+// People are named only to people and to integrations with people:read.
+func TestHistoryNamesActors(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	id := s.NewWorkOrder([]string{"bob"}, nil)
+	s.MustWrite(s.HoldWorkOrder(t.Context(), s.As("bob"), store.RequestKey{}, id))
+	for actor, want := range map[string]string{"ann": "ERP integration, Bob Stone person", "erp": "ERP integration, - person"} {
+		entries, err := s.History(t.Context(), s.As(actor), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, e := range entries {
+			name := "-"
+			if e.ActorName != nil {
+				name = *e.ActorName
+			}
+			names = append(names, name+" "+string(e.ActorKind))
+		}
+		servicetest.Expect(t, "shown to "+actor, strings.Join(names, ", "), want)
+	}
+}
+
+func TestHistoryOfFeedback(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	id := issue(s, "erp")
+	if err := resolve(s, "ann", id); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := s.History(t.Context(), s.As("ann"), id)
+	if err != nil || len(entries) != 2 || entries[0].Action != "issue.created" || string(entries[0].Changes["subject"].To) != `"It rattles"` {
+		t.Errorf("the history is %+v, %v", entries, err)
+	}
+	if _, numbered := entries[0].Changes["number"]; numbered {
+		t.Error("feedback has a number")
+	}
+}

@@ -1,0 +1,122 @@
+package records_test
+
+import (
+	"testing"
+	"time"
+
+	"millwright/models"
+	"millwright/service/records"
+	"millwright/service/servicetest"
+	"millwright/service/store"
+	"millwright/service/upkeep"
+)
+
+// createWithKey creates a work order in a call with the key.
+func createWithKey(t *testing.T, f *servicetest.Fixture, key, fingerprint string) (store.WriteResult, error) {
+	t.Helper()
+	call := store.RequestKey{Key: key, Method: "POST", Path: "/work-orders", Fingerprint: []byte(fingerprint)}
+	return f.CreateWorkOrder(t.Context(), f.Actor("erp"), call, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
+}
+
+// rowsBySlot counts the responses of the slots 0, 1 and 2.
+func rowsBySlot(f *servicetest.Fixture) [3]int {
+	var n [3]int
+	for slot := range n {
+		n[slot] = servicetest.Value[int](f, `SELECT count(*) FROM stored_responses WHERE slot = $1`, slot)
+	}
+	return n
+}
+
+// A key lives for 24 hours, whatever the time of its day and whether housekeeping runs.
+func TestAKeyLivesForADayInAnySlot(t *testing.T) {
+	t.Parallel()
+	for _, housekeeping := range []bool{true, false} {
+		f := servicetest.New(t)
+		f.Clock.Advance(time.Date(2040, time.January, 2, 0, 0, 0, 0, time.UTC).Sub(servicetest.Start))
+		if err := f.MakePartitions(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		advance := func(d time.Duration) {
+			t.Helper()
+			for ; d > 0; d -= min(d, time.Hour) {
+				f.Clock.Advance(min(d, time.Hour))
+				if housekeeping {
+					if err := f.MakePartitions(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					servicetest.Remove(t, f.Service, upkeep.RemovalBatch, 0)
+				}
+			}
+			if !housekeeping {
+				if err := f.MakePartitions(t.Context()); err != nil { // of events
+					t.Fatal(err)
+				}
+			}
+		}
+		for day := range 5 {
+			for _, at := range []time.Duration{0, 23*time.Hour + 59*time.Minute} {
+				first, err := createWithKey(t, f, "k", "one")
+				if err != nil || first.Replayed {
+					t.Fatalf("day %d: %+v, %v", day, first, err)
+				}
+				advance(24*time.Hour - time.Millisecond)
+				if again, err := createWithKey(t, f, "k", "one"); err != nil || !again.Replayed || again.RecordID != first.RecordID {
+					t.Errorf("day %d, after almost 24 hours: %+v, %v", day, again, err)
+				}
+				if _, err := createWithKey(t, f, "k", "two"); models.CodeOf(err) != models.CodeIdempotencyKeyReused {
+					t.Errorf("day %d, another request with the key: %v", day, err)
+				}
+				advance(time.Millisecond + at)
+			}
+		}
+		rows := rowsBySlot(f)
+		if total := rows[0] + rows[1] + rows[2]; housekeeping && total > 2 || !housekeeping && total > 3 {
+			t.Errorf("there are %v responses, with housekeeping %t", rows, housekeeping)
+		}
+	}
+}
+
+// Housekeeping empties the slot of tomorrow, and only that, and not around midnight.
+func TestTomorrowsSlotIsEmptied(t *testing.T) {
+	f := servicetest.New(t)
+	day := time.Date(2040, time.January, 2, 0, 0, 0, 0, time.UTC)
+	f.Exec(`INSERT INTO stored_responses (digest, slot, status, created_at, fingerprint, record_id, body) SELECT decode(md5(n::text), 'hex'), n, 201, '2040-01-01', '', '', '' FROM generate_series(0, 2) n`)
+	tomorrow := models.ResponseSlot(models.TimeOf(day.AddDate(0, 0, 1)))
+	for _, step := range []struct {
+		at      time.Duration
+		emptied int
+	}{{59 * time.Minute, 0}, {time.Hour, 1}, {23*time.Hour + 30*time.Minute, 1}} {
+		f.Clock.Advance(day.Add(step.at).Sub(f.Clock.Now()))
+		servicetest.Remove(t, f.Service, upkeep.RemovalBatch, 0)
+		want := [3]int{1, 1, 1}
+		want[tomorrow] -= step.emptied
+		if got := rowsBySlot(f); got != want {
+			t.Errorf("at %s the slots have %v responses, want %v", step.at, got, want)
+		}
+	}
+}
+
+// Each part of a call belongs to its key.
+func TestKeysBelongToTheirCalls(t *testing.T) {
+	f := servicetest.New(t)
+	create := func(actor string, call store.RequestKey) store.WriteResult {
+		t.Helper()
+		call.Fingerprint = []byte{1}
+		result, err := f.CreateWorkOrder(t.Context(), f.Actor(actor), call, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result
+	}
+	for _, call := range []store.RequestKey{
+		{Key: "k", Method: "POST", Path: "/a"}, {Key: "k", Method: "PUT", Path: "/a"}, {Key: "k", Method: "POST", Path: "/b"},
+		{Key: "a k", Method: "POST", Path: "/"}, {Key: "k", Method: "POST", Path: "/ a"},
+	} {
+		if result := create("erp", call); result.Replayed {
+			t.Errorf("%+v is another call's", call)
+		}
+		if result := create("erp", call); !result.Replayed {
+			t.Errorf("%+v is not replayed", call)
+		}
+	}
+}

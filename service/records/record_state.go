@@ -1,0 +1,116 @@
+package records
+
+import (
+	"context"
+	"slices"
+
+	"millwright/models"
+	"millwright/service/batch"
+	"millwright/service/store"
+)
+
+// WorkOrderState is what a work order workflow needs to know. Histories keep
+// it, so it holds ids, codes and times, but no names or descriptions.
+type WorkOrderState struct {
+	// ID is empty if the work order does not exist.
+	ID             string
+	OrganizationID string
+	models.Dates
+	// Mail is true if notices wait to be mailed and are not claimed.
+	Mail bool
+	// Reminders are the past and the future ones, the earliest first.
+	Reminders []models.Reminder `db:"-"`
+	// Transitions are those after the time that the caller gave, oldest first.
+	Transitions []Transition `db:"-" json:",omitempty"`
+}
+
+// FeedbackState is what the workflow of feedback needs to know, like WorkOrderState.
+type FeedbackState struct {
+	ID             string
+	OrganizationID string
+	Status         models.FeedbackStatus
+	Mail           bool
+	Transitions    []Transition `db:"-" json:",omitempty"`
+}
+
+// Transition is a change of a record's status. A record's transitions have different times.
+type Transition struct {
+	At models.Time
+	// From is "" for the creation.
+	From, To string
+	// By is the identity id of who made the change.
+	By string
+}
+
+// maxTransitions bounds how many transitions one load returns: the newest.
+const maxTransitions = 200
+
+const transitionsQuery = `
+	SELECT h.created_at AS at, coalesce(h.changes -> 'status' ->> 'from', '') AS "from", h.changes -> 'status' ->> 'to' AS "to",
+		coalesce(h.actor_id, '') AS by
+	FROM history h WHERE h.record_id = $1 AND h.created_at > $2 AND h.changes ? 'status'
+	ORDER BY h.id DESC LIMIT $3`
+
+// WaitsForMail is the condition that notices about the record {w} wait to be
+// mailed and are not claimed at the time {now}.
+const WaitsForMail = `EXISTS (SELECT FROM notices n WHERE n.record_id = {w}.id AND n.mail = 'waiting'
+			AND (n.mailing_until IS NULL OR n.mailing_until < {now}))`
+
+// workOrderStateQuery takes from the history when the target date was set and when
+// the review began.
+var workOrderStateQuery = `
+	SELECT w.id, w.organization_id, w.status, w.target_date,
+		CASE WHEN w.target_date IS NOT NULL THEN (
+			SELECT max(h.created_at) FROM history h WHERE h.record_id = w.id AND h.changes ? 'target_date')
+		END AS target_set_at,
+		CASE WHEN w.status = 'sent_to_inspection' THEN (
+			SELECT max(h.created_at) FROM history h WHERE h.record_id = w.id AND h.changes -> 'status' ->> 'to' = w.status)
+		END AS in_review_since,
+		` + store.Fill(WaitsForMail, "w", "w", "now", "$2") + ` AS mail
+	FROM work_orders w WHERE w.id = $1`
+
+var feedbackStateQuery = `
+	SELECT w.id, w.organization_id, w.status, ` + store.Fill(WaitsForMail, "w", "w", "now", "$2") + ` AS mail
+	FROM feedback w WHERE w.id = $1`
+
+// WorkOrderState clears the work order's dirty mark and returns its state with the
+// transitions after the time. The state is empty if the work order does not exist.
+// Errors: unavailable.
+func (s *Records) WorkOrderState(ctx context.Context, id string, after models.Time) (WorkOrderState, error) {
+	return loadState(ctx, s.Store, workOrderStateQuery, id, after, func(state *WorkOrderState, transitions []Transition, now models.Time) {
+		state.Reminders, state.Transitions = state.Dates.Reminders(now, s.ReviewPeriods), transitions
+	})
+}
+
+// FeedbackState is WorkOrderState for feedback.
+func (s *Records) FeedbackState(ctx context.Context, id string, after models.Time) (FeedbackState, error) {
+	return loadState(ctx, s.Store, feedbackStateQuery, id, after, func(state *FeedbackState, transitions []Transition, _ models.Time) {
+		state.Transitions = transitions
+	})
+}
+
+// loadState clears the dirty mark, then loads the state, in one transaction. The
+// DELETE waits for an uncommitted write that set the mark; a later write waits for
+// this transaction and leaves its mark. So the state includes every write whose
+// mark was cleared.
+func loadState[T any](
+	ctx context.Context, s *store.Store, query, id string, after models.Time, complete func(*T, []Transition, models.Time),
+) (T, error) {
+	var found []T
+	var transitions []Transition
+	var at models.Time
+	err := s.Write(ctx, func(_ context.Context, t *store.Tx) error {
+		t.Queue(`DELETE FROM dirty_records WHERE record_id = $1`, id)
+		batch.QueueAll(t.Tx, &found, query, id, t.At)
+		batch.QueueAll(t.Tx, &transitions, transitionsQuery, id, after, maxTransitions)
+		at = t.At
+		return nil
+	})
+	var state T
+	if err != nil || len(found) == 0 {
+		return state, err
+	}
+	slices.Reverse(transitions)
+	complete(&found[0], transitions, at)
+	return found[0], nil
+}

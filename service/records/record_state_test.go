@@ -1,0 +1,508 @@
+package records_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"millwright/models"
+	"millwright/service/people"
+	"millwright/service/records"
+	"millwright/service/servicetest"
+	"millwright/service/store"
+)
+
+// dirty reports whether the record is marked dirty.
+func dirty(s *servicetest.Harness, id string) bool {
+	return servicetest.Value[bool](s.Fixture, `SELECT EXISTS (SELECT FROM dirty_records WHERE record_id = $1)`, id)
+}
+
+// loaded returns the work order's state as its workflow loads it, which clears the dirty mark.
+func loaded(s *servicetest.Harness, id string) records.WorkOrderState {
+	s.T.Helper()
+	state, err := s.WorkOrderState(s.T.Context(), id, models.Time{})
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return state
+}
+
+// setTarget sets the work order's target date to a time from now; 0 clears it.
+func setTarget(s *servicetest.Harness, id string, away time.Duration) *models.Time {
+	s.T.Helper()
+	var target *models.Time
+	if away != 0 {
+		at := models.TimeOf(s.Clock.Now().Add(away))
+		target = &at
+	}
+	s.MustWrite(s.UpdateWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, records.WorkOrderPatch{
+		TargetDate: records.Sent[*models.Time]{Value: target, Set: true},
+	}))
+	return target
+}
+
+// complete completes the work order as the ERP.
+func complete(s *servicetest.Harness, id string) {
+	s.T.Helper()
+	s.MustWrite(s.AnswerWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, nil, records.CompleteWork))
+}
+
+// feedback creates feedback as the ERP, of which ann is notified.
+func feedback(s *servicetest.Harness) string {
+	s.T.Helper()
+	answer, err := s.CreateFeedback(s.T.Context(), s.As("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: s.ID("ahu1"), Subject: "It rattles"})
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return answer.RecordID
+}
+
+func TestWritesThatConcernTheWorkflowMarkAndWake(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	text := func(v string) records.Sent[string] { return records.Sent[string]{Value: v, Set: true} }
+	tests := []struct {
+		name   string
+		status models.WorkOrderStatus
+		write  func(id string) (store.WriteResult, error)
+		dirty  bool
+	}{
+		{"a title", models.StatusOpen, func(id string) (store.WriteResult, error) {
+			return s.UpdateWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, records.WorkOrderPatch{Title: text("Replace both filters")})
+		}, false},
+		{"a target date", models.StatusOpen, func(id string) (store.WriteResult, error) {
+			at := models.TimeOf(s.Clock.Now().Add(72 * time.Hour))
+			return s.UpdateWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, records.WorkOrderPatch{
+				TargetDate: records.Sent[*models.Time]{Value: &at, Set: true},
+			})
+		}, true},
+		{"nothing at all", models.StatusOpen, func(id string) (store.WriteResult, error) {
+			return s.UpdateWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, records.WorkOrderPatch{})
+		}, false},
+		{"the first answers, which begin the work", models.StatusOpen, func(id string) (store.WriteResult, error) {
+			return s.AnswerWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, nil, records.SaveAnswers)
+		}, true},
+		{"further answers", models.StatusInProgress, func(id string) (store.WriteResult, error) {
+			return s.AnswerWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, nil, records.SaveAnswers)
+		}, false},
+		{"completion", models.StatusInProgress, func(id string) (store.WriteResult, error) {
+			return s.AnswerWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, nil, records.CompleteWork)
+		}, true},
+		{"approval", models.StatusSentToInspection, func(id string) (store.WriteResult, error) {
+			return s.ReviewWorkOrder(s.T.Context(), s.As("cat"), store.RequestKey{}, id, records.Review{Approve: true})
+		}, true},
+		{"sending back", models.StatusSentToInspection, func(id string) (store.WriteResult, error) {
+			return s.ReviewWorkOrder(s.T.Context(), s.As("cat"), store.RequestKey{}, id, records.Review{})
+		}, true},
+		{"hold", models.StatusOpen, func(id string) (store.WriteResult, error) {
+			return s.HoldWorkOrder(s.T.Context(), s.As("ann"), store.RequestKey{}, id)
+		}, true},
+		{"resumption", models.StatusOnHold, func(id string) (store.WriteResult, error) {
+			return s.ResumeWorkOrder(s.T.Context(), s.As("ann"), store.RequestKey{}, id)
+		}, true},
+		{"cancellation", models.StatusOpen, func(id string) (store.WriteResult, error) {
+			return s.CancelWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, nil)
+		}, true},
+		{"an assignment", models.StatusOpen, func(id string) (store.WriteResult, error) {
+			return s.AssignWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, s.IDs("bob"), nil)
+		}, true},
+		{"an assignment after the end", models.StatusComplete, func(id string) (store.WriteResult, error) {
+			return s.AssignWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, s.IDs("bob"), nil)
+		}, true},
+		{"a removal", models.StatusOpen, func(id string) (store.WriteResult, error) {
+			return s.UnassignWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, s.ID("cat"))
+		}, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			id := s.WorkOrderIn(tt.status)
+			loaded(s, id)
+			s.Clock.Advance(time.Second)
+			s.Wakes.Take()
+			s.MustWrite(tt.write(id))
+			if dirty(s, id) != tt.dirty {
+				t.Errorf("dirty: %v, want %v", dirty(s, id), tt.dirty)
+			}
+			woken := slices.Contains(s.Wakes.Take(), store.WakeTarget{Kind: store.TargetWorkOrder, ID: id})
+			if woken != tt.dirty {
+				t.Errorf("woken: %v, want %v", woken, tt.dirty)
+			}
+		})
+	}
+	t.Run("a creation, but not its retry", func(t *testing.T) {
+		call := store.RequestKey{Key: "k", Method: "POST", Path: "/work-orders", Fingerprint: []byte{1}}
+		again := func() string {
+			answer, err := s.CreateWorkOrder(s.T.Context(), s.As("erp"), call, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace filter"})
+			return s.MustWrite(answer, err).ID
+		}
+		id := again()
+		if !dirty(s, id) || !slices.Contains(s.Wakes.Take(), store.WakeTarget{Kind: store.TargetWorkOrder, ID: id}) {
+			t.Error("a new work order is not dirty and woken")
+		}
+		loaded(s, id)
+		if again() != id || dirty(s, id) || len(s.Wakes.Take()) > 0 {
+			t.Error("a retry marks or wakes")
+		}
+	})
+	t.Run("feedback and its resolution", func(t *testing.T) {
+		id := feedback(s)
+		wake := store.WakeTarget{Kind: store.TargetFeedback, ID: id}
+		if !dirty(s, id) || !slices.Contains(s.Wakes.Take(), wake) {
+			t.Error("new feedback is not dirty and woken")
+		}
+		state, err := s.FeedbackState(s.T.Context(), id, models.Time{})
+		if err != nil || state.ID != id || state.OrganizationID != s.Acme.OrganizationID || state.Status != models.FeedbackOpen || !state.Mail {
+			t.Errorf("the state is %+v, error %v", state, err)
+		}
+		if dirty(s, id) {
+			t.Error("loading leaves the mark")
+		}
+		if err := resolve(s, "ann", id); err != nil {
+			t.Fatal(err)
+		}
+		if !dirty(s, id) || !slices.Contains(s.Wakes.Take(), wake) {
+			t.Error("resolved feedback is not dirty and woken")
+		}
+	})
+	t.Run("not a rejected write", func(t *testing.T) {
+		id := s.WorkOrderIn(models.StatusCancelled)
+		loaded(s, id)
+		s.Wakes.Take()
+		if _, err := s.CancelWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, nil); err == nil || dirty(s, id) || len(s.Wakes.Take()) > 0 {
+			t.Errorf("error %v; dirty: %v", err, dirty(s, id))
+		}
+	})
+}
+
+func TestSweepFindsDirtyRecords(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	order, issue := s.NewWorkOrder([]string{"bob"}, nil), feedback(s)
+	wanted := []store.WakeTarget{
+		{Kind: store.TargetWorkOrder, ID: order, OrganizationID: s.Acme.OrganizationID, Swept: true},
+		{Kind: store.TargetFeedback, ID: issue, OrganizationID: s.Acme.OrganizationID, Swept: true},
+	}
+	unclaimed := func() (found []store.WakeTarget) {
+		t.Helper()
+		all, err := s.Unclaimed(t.Context(), 10*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, work := range all {
+			if slices.Contains(wanted, work) {
+				found = append(found, work)
+			}
+		}
+		return found
+	}
+	s.Clock.Advance(time.Minute)
+	if found := unclaimed(); len(found) != 0 {
+		t.Errorf("within a minute it finds %v", found)
+	}
+	s.Clock.Advance(time.Second)
+	if found := unclaimed(); len(found) != 2 {
+		t.Errorf("it finds %v, want %v", found, wanted)
+	}
+	loaded(s, order)
+	if found := unclaimed(); len(found) != 1 || found[0].ID != issue {
+		t.Errorf("after the work order was loaded it finds %v", found)
+	}
+	if _, err := s.FeedbackState(t.Context(), issue, models.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if found := unclaimed(); len(found) != 0 {
+		t.Errorf("after both were loaded it finds %v", found)
+	}
+	s.Clock.Advance(10 * time.Minute)
+	if found := unclaimed(); len(found) != 2 {
+		t.Errorf("with unmailed notices it finds %v", found)
+	}
+}
+
+// Loading that clears a mark sees the write that set it, even if that write had not
+// committed when loading began.
+func TestNoWriteIsLostBetweenMarkAndLoad(t *testing.T) {
+	const afterTheMark = "AFTER INSERT OR UPDATE ON dirty_records FOR EACH ROW"
+	cancel := func(s *servicetest.Harness, id string) func() error {
+		return func() error {
+			_, err := s.CancelWorkOrder(context.WithoutCancel(s.T.Context()), s.As("erp"), store.RequestKey{}, id, nil)
+			return err
+		}
+	}
+	inBackground := func(do func() error) func(t *testing.T) {
+		done := make(chan error, 1)
+		go func() { done <- do() }()
+		return func(t *testing.T) {
+			t.Helper()
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	t.Run("loading waits for a writer that set an old mark again", func(t *testing.T) {
+		s := servicetest.NewHarness(t)
+		id := s.NewWorkOrder([]string{"bob"}, nil)
+		s.As("erp")
+		gate := servicetest.Hold(t, s.Fixture, afterTheMark)
+		written := inBackground(cancel(s, id))
+		gate.Waiting(t, 1)
+		var state records.WorkOrderState
+		looked := inBackground(func() (err error) {
+			state, err = s.WorkOrderState(context.WithoutCancel(t.Context()), id, models.Time{})
+			return err
+		})
+		gate.Waiting(t, 2)
+		gate.Release(t)
+		written(t)
+		looked(t)
+		if state.Status != models.StatusCancelled || dirty(s, id) {
+			t.Errorf("the loaded status is %s; dirty: %v", state.Status, dirty(s, id))
+		}
+	})
+	t.Run("a new mark is left for the next load", func(t *testing.T) {
+		s := servicetest.NewHarness(t)
+		id := s.NewWorkOrder([]string{"bob"}, nil)
+		loaded(s, id)
+		gate := servicetest.Hold(t, s.Fixture, afterTheMark)
+		written := inBackground(cancel(s, id))
+		gate.Waiting(t, 1)
+		if state := loaded(s, id); state.Status != models.StatusOpen {
+			t.Errorf("loading sees uncommitted data: %s", state.Status)
+		}
+		gate.Release(t)
+		written(t)
+		if !dirty(s, id) {
+			t.Fatal("the write is lost")
+		}
+		if state := loaded(s, id); state.Status != models.StatusCancelled || dirty(s, id) {
+			t.Errorf("the next loaded status is %s; dirty: %v", state.Status, dirty(s, id))
+		}
+	})
+	t.Run("a write during loading sets the mark again", func(t *testing.T) {
+		s := servicetest.NewHarness(t)
+		id := s.NewWorkOrder([]string{"bob"}, nil)
+		look, err := s.Pool.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = look.Rollback(context.WithoutCancel(t.Context())) }()
+		if _, err := look.Exec(t.Context(), `DELETE FROM dirty_records WHERE record_id = $1`, id); err != nil {
+			t.Fatal(err)
+		}
+		written := inBackground(cancel(s, id))
+		servicetest.AwaitLocks(t, s.Fixture, 1)
+		if err := look.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		written(t)
+		if !dirty(s, id) {
+			t.Error("the write is lost")
+		}
+	})
+	t.Run("constant loading during many writes ends with the newest state", func(t *testing.T) {
+		s := servicetest.NewHarness(t)
+		id := s.NewWorkOrder([]string{"bob"}, nil)
+		var writers sync.WaitGroup
+		ctx, erp := context.WithoutCancel(t.Context()), s.As("erp")
+		for w := range 4 {
+			writers.Go(func() {
+				for n := range 15 {
+					at := models.TimeOf(servicetest.Start.Add(time.Duration(1000*w+n) * time.Hour))
+					_, err := s.UpdateWorkOrder(ctx, erp, store.RequestKey{}, id, records.WorkOrderPatch{
+						TargetDate: records.Sent[*models.Time]{Value: &at, Set: true},
+					})
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		done := make(chan struct{})
+		go func() { writers.Wait(); close(done) }()
+		var state records.WorkOrderState
+		for looking := true; looking; {
+			select {
+			case <-done:
+				looking = false
+			default:
+				state = loaded(s, id)
+			}
+		}
+		if !dirty(s, id) {
+			now := servicetest.Value[models.Time](s.Fixture, `SELECT target_date FROM work_orders WHERE id = $1`, id)
+			if state.TargetDate == nil || !state.TargetDate.Equal(now.Time) {
+				t.Errorf("without a mark the last loaded date is %v, want %v", state.TargetDate, now)
+			}
+		}
+	})
+}
+
+func TestWorkOrderState(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	ctx := t.Context()
+	id := s.NewWorkOrder([]string{"bob", "erp"}, []string{"cat"})
+	hour := func(n int) models.Time {
+		return models.TimeOf(servicetest.Start.Add(time.Duration(n) * time.Hour))
+	}
+	is := func(what string, got *models.Time, want int) {
+		t.Helper()
+		switch {
+		case want < 0 && got != nil:
+			t.Errorf("%s: %v, want none", what, got)
+		case want >= 0 && (got == nil || !got.Equal(hour(want).Time)):
+			t.Errorf("%s: %v, want %v", what, got, hour(want))
+		}
+	}
+	at := func(n int) { s.Clock.Advance(hour(n).Sub(s.Clock.Now())) }
+
+	state := loaded(s, id)
+	if state.ID != id || state.OrganizationID != s.Acme.OrganizationID || state.Status != models.StatusOpen || !state.Mail || len(state.Reminders) != 0 {
+		t.Errorf("a new work order: %+v", state)
+	}
+	at(1)
+	target := setTarget(s, id, 99*time.Hour) // at hour 100
+	at(2)
+	s.MustWrite(s.UpdateWorkOrder(ctx, s.As("erp"), store.RequestKey{}, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Both filters", Set: true}}))
+	state = loaded(s, id)
+	is("target date", state.TargetDate, 100)
+	is("set at", state.TargetSetAt, 1)
+	is("in review since", state.InReviewSince, -1)
+	if want := state.Dates.Reminders(hour(2), s.ReviewPeriods); len(want) != 2 || !slices.Equal(state.Reminders, want) {
+		t.Errorf("reminders %v, want %v", state.Reminders, want)
+	}
+	at(3)
+	setTarget(s, id, 50*time.Hour)
+	at(4)
+	setTarget(s, id, target.Sub(s.Clock.Now()))
+	is("set again at", loaded(s, id).TargetSetAt, 4)
+	at(5)
+	complete(s, id)
+	at(6)
+	s.MustWrite(s.AssignWorkOrder(ctx, s.As("erp"), store.RequestKey{}, id, nil, s.IDs("dan")))
+	is("in review since", loaded(s, id).InReviewSince, 5)
+	at(7)
+	s.MustWrite(s.ReviewWorkOrder(ctx, s.As("cat"), store.RequestKey{}, id, records.Review{}))
+	is("sent back, in review since", loaded(s, id).InReviewSince, -1)
+	at(8)
+	complete(s, id)
+	state = loaded(s, id)
+	is("in its second review since", state.InReviewSince, 8)
+	if len(state.Reminders) != 4 {
+		t.Errorf("reminders %v, want two of the date and two of the review", state.Reminders)
+	}
+	at(9)
+	s.MustWrite(s.ReviewWorkOrder(ctx, s.As("cat"), store.RequestKey{}, id, records.Review{Approve: true}))
+	if state = loaded(s, id); state.Status != models.StatusComplete || len(state.Reminders) != 0 {
+		t.Errorf("in the end: %+v", state)
+	}
+
+	s.Exec(`DELETE FROM work_orders WHERE id = $1`, id)
+	if state, err := s.WorkOrderState(ctx, id, models.Time{}); err != nil || state.ID != "" {
+		t.Errorf("a missing work order is %+v, error %v", state, err)
+	}
+	if state, err := s.FeedbackState(ctx, id, models.Time{}); err != nil || state.ID != "" {
+		t.Errorf("missing feedback is %+v, error %v", state, err)
+	}
+}
+
+func TestUnclaimedNoticesWaitForMail(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	ctx := t.Context()
+	id := s.NewWorkOrder([]string{"bob"}, nil)
+	expect := func(when string, want bool) {
+		t.Helper()
+		if got := loaded(s, id).Mail; got != want {
+			t.Errorf("%s: mail waits: %v, want %v", when, got, want)
+		}
+	}
+	expect("at first", true)
+	emails, _, err := s.ClaimNoticeEmails(ctx, id)
+	if err != nil || len(emails) != 1 {
+		t.Fatalf("%d e-mails, error %v", len(emails), err)
+	}
+	expect("claimed", false)
+	s.Clock.Advance(3*time.Minute + time.Millisecond)
+	expect("after the claim expired", true)
+	if emails, _, err = s.ClaimNoticeEmails(ctx, id); err != nil || len(emails) != 1 {
+		t.Fatalf("%d e-mails, error %v", len(emails), err)
+	}
+	if err := s.RecordNoticeEmail(ctx, emails[0], people.MailWaiting); err != nil {
+		t.Fatal(err)
+	}
+	expect("to be retried", true)
+	if err := s.RecordNoticeEmail(ctx, emails[0], people.MailSent); err != nil {
+		t.Fatal(err)
+	}
+	expect("sent", false)
+}
+
+// Workflow histories keep the state.
+func TestWorkOrderStateHoldsNoNames(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	const secret = "Quarrington"
+	text := secret
+	at := models.TimeOf(s.Clock.Now().Add(time.Hour))
+	answer, err := s.CreateWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, records.NewWorkOrder{
+		InventoryID: s.ID("ahu1"), Title: secret, Description: &text, ExternalID: &text, TargetDate: &at, Assignees: s.IDs("bob"),
+	})
+	id := s.MustWrite(answer, err).ID
+	said, err := json.Marshal(loaded(s, id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, word := range []string{secret, "Bob", "bob@", "Field", "AHU", "Acme"} {
+		if strings.Contains(string(said), word) {
+			t.Errorf("it names %s: %s", word, said)
+		}
+	}
+}
+
+func TestLoadsReturnTheTransitionsAfterATime(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	id := s.NewWorkOrder([]string{"erp"}, []string{"cat"})
+	transitions := func(after models.Time) string {
+		t.Helper()
+		state, err := s.WorkOrderState(t.Context(), id, after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lines []string
+		for _, tr := range state.Transitions {
+			lines = append(lines, tr.From+">"+tr.To+" "+s.WithKeys(tr.By)+" "+tr.At.Sub(servicetest.Start).String())
+		}
+		return strings.Join(lines, ", ")
+	}
+	s.Clock.Advance(time.Hour)
+	setTarget(s, id, 99*time.Hour)
+	complete(s, id)
+	second := loaded(s, id).Transitions[1].At
+	// The clock does not advance: the times of a record's changes differ all the same.
+	s.MustWrite(s.ReviewWorkOrder(t.Context(), s.As("cat"), store.RequestKey{}, id, records.Review{}))
+	s.MustWrite(s.HoldWorkOrder(t.Context(), s.As("ann"), store.RequestKey{}, id))
+	servicetest.Expect(t, "all", transitions(models.Time{}), ">open erp 0s, open>sent_to_inspection erp 1h0m0.001s, "+
+		"sent_to_inspection>back_from_inspection cat 1h0m0.002s, back_from_inspection>on_hold ann 1h0m0.003s")
+	servicetest.Expect(t, "after the second", transitions(second), "sent_to_inspection>back_from_inspection cat 1h0m0.002s, back_from_inspection>on_hold ann 1h0m0.003s")
+
+	issue := feedback(s)
+	if err := resolve(s, "ann", issue); err != nil {
+		t.Fatal(err)
+	}
+	state, err := s.FeedbackState(t.Context(), issue, models.Time{})
+	if err != nil || len(state.Transitions) != 2 || state.Transitions[1].From != "open" || state.Transitions[1].To != "resolved" || state.Transitions[1].By != s.ID("ann") {
+		t.Errorf("feedback's state is %+v, error %v", state, err)
+	}
+}
+
+func TestLoadsReturnTheNewestTransitions(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	id := s.WorkOrderIn(models.StatusOpen)
+	s.Exec(`INSERT INTO log (organization_id, record_id, actor_id, action, changes, created_at)
+		SELECT $2, $1, $3, 'work_order.held', '{"status": {"from": "open", "to": "on_hold"}}', $4::timestamptz + n * interval '1 second'
+		FROM generate_series(1, 300) n`, id, s.Acme.OrganizationID, s.ID("ann"), servicetest.Start)
+	found := loaded(s, id).Transitions
+	if last := found[len(found)-1].At.Sub(servicetest.Start); len(found) != 200 || last != 300*time.Second || !found[0].At.Before(found[1].At.Time) {
+		t.Errorf("%d transitions until %v, want the newest 200, oldest first", len(found), last)
+	}
+}

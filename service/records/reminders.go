@@ -1,0 +1,60 @@
+package records
+
+import (
+	"context"
+	"slices"
+
+	"millwright/models"
+	"millwright/service/batch"
+	"millwright/service/effects"
+	"millwright/service/store"
+)
+
+// Remind inserts the reminder's notices, one for each person even if it is called
+// again: about the target date for the work order's workers, about a waiting review for
+// its consultants, and about an overdue one for the nearest inventory managers of its
+// node. It reports whether the reminder still applies; if not, it does
+// nothing. Errors: unavailable.
+func (s *Records) Remind(ctx context.Context, id string, kind models.NoticeKind, about models.Time) (applied bool, err error) {
+	err = s.Write(ctx, func(ctx context.Context, t *store.Tx) error {
+		var found []WorkOrderState
+		t.QueueLock(lockWorkOrder, id)
+		batch.QueueAll(t.Tx, &found, workOrderStateQuery, id, t.At)
+		if err := t.Flush(ctx); err != nil {
+			return err
+		}
+		applied = false
+		for _, state := range found { // at most one
+			reminders := state.Dates.Reminders(t.At, s.ReviewPeriods)
+			n := slices.IndexFunc(reminders, func(r models.Reminder) bool { return r.Is(kind, about) })
+			if applied = n >= 0; applied {
+				remind(t, id, reminders[n])
+			}
+		}
+		return nil
+	})
+	return applied, err
+}
+
+// reminded selects the people whom a reminder of the work order $1 is for: those with
+// the role $2 or, if that is empty, its nearest inventory managers.
+var reminded = `
+	SELECT p.id, p.organization_id
+	FROM (SELECT CASE WHEN $2::text <> '' THEN
+			ARRAY(SELECT x.identity_id::text FROM work_order_assignees x WHERE x.work_order_id = $1::text AND x.role = $2::text)
+			ELSE ` + store.Fill(nearestManagers, "node", "(SELECT w.inventory_id FROM work_orders w WHERE w.id = $1::text)", "except", "'{}'::text[]") + `::text[]
+		END) whom (identities)
+	CROSS JOIN LATERAL (` + store.Fill(effects.PeopleOf, "identities", "whom.identities") + `) reached (id)
+	JOIN people p ON p.id = reached.id`
+
+// remind queues a notice for each person the reminder is for, in the order of ids:
+// two calls that insert the same rows then cannot deadlock.
+func remind(t *store.Tx, id string, reminder models.Reminder) {
+	t.Queue(`
+		INSERT INTO notices (organization_id, person_id, kind, record_id, created_at, about)
+		SELECT p.organization_id, p.id, $3, $1::text, $4, $5
+		FROM (`+reminded+`) p
+		ORDER BY p.id
+		ON CONFLICT (record_id, person_id, kind, about) WHERE about IS NOT NULL DO NOTHING`,
+		id, reminder.Role(), reminder.Kind, t.At, reminder.About)
+}

@@ -1,0 +1,192 @@
+package records
+
+import (
+	"context"
+	"slices"
+
+	"millwright/models"
+	"millwright/service/access"
+	"millwright/service/batch"
+	"millwright/service/store"
+)
+
+// WorkOrderAction is something that an actor does to a work order.
+type WorkOrderAction string
+
+// The actions on a work order. Assigning includes removing (checkUnassign).
+const (
+	ActionUpdate   WorkOrderAction = "update"
+	ActionAssign   WorkOrderAction = "assign"
+	ActionAnswer   WorkOrderAction = "answer"
+	ActionComplete WorkOrderAction = "complete"
+	ActionHold     WorkOrderAction = "hold"
+	ActionResume   WorkOrderAction = "resume"
+	ActionCancel   WorkOrderAction = "cancel"
+	ActionReview   WorkOrderAction = "review"
+)
+
+// WorkOrderActions lists every action.
+var WorkOrderActions = []WorkOrderAction{
+	ActionUpdate, ActionAssign, ActionAnswer, ActionComplete, ActionHold, ActionResume, ActionCancel, ActionReview,
+}
+
+// actionRule is what an action requires of the actor, the work order's organization and
+// its status (spec sections 3 and 4). The writes check it, and so does WorkOrderDetail for
+// the actions that a page offers.
+type actionRule struct {
+	readOnly readOnlyPolicy
+	// permission rejects an actor that may not do it in any status.
+	permission func(*workOrderActor) error
+	// operation is what the status has to allow.
+	operation func(*lockedWorkOrder) models.Operation
+	// asMember is true if the permission of a person depends on those as which it acts.
+	asMember bool
+}
+
+var actionRules = map[WorkOrderAction]actionRule{
+	ActionUpdate:   {permission: granted(models.GrantWorkOrdersUpdate, "change work orders"), operation: always(models.OperationUpdate)},
+	ActionAssign:   {permission: (*workOrderActor).requireAssign, operation: always(models.OperationForward)},
+	ActionAnswer:   {readOnly: allowReadOnly, permission: (*workOrderActor).requireWorker, operation: always(models.OperationAnswer), asMember: true},
+	ActionComplete: {readOnly: allowReadOnly, permission: (*workOrderActor).requireWorker, operation: (*lockedWorkOrder).completion, asMember: true},
+	ActionHold:     {permission: (*workOrderActor).requireInvolved, operation: always(models.OperationHold), asMember: true},
+	ActionResume:   {permission: (*workOrderActor).requireInvolved, operation: always(models.OperationResume), asMember: true},
+	ActionCancel:   {permission: granted(models.GrantWorkOrdersDelete, "cancel work orders"), operation: always(models.OperationCancel)},
+	// The statuses that allow approving are those that allow sending back.
+	ActionReview: {readOnly: allowReadOnly, permission: (*workOrderActor).requireConsultant, operation: always(models.OperationApprove), asMember: true},
+}
+
+func always(operation models.Operation) func(*lockedWorkOrder) models.Operation {
+	return func(*lockedWorkOrder) models.Operation { return operation }
+}
+
+func granted(grant models.Grant, what string) func(*workOrderActor) error {
+	return func(a *workOrderActor) error { return a.requireGrant(grant, what) }
+}
+
+// completion is the operation that completes the work order.
+func (w *lockedWorkOrder) completion() models.Operation {
+	if len(w.Assigned.Consultants) > 0 {
+		return models.OperationCompleteToReview
+	}
+	return models.OperationComplete
+}
+
+// workOrderActor is an actor with what the rules need to know of it and of a work order.
+type workOrderActor struct {
+	acting store.Actor
+	// state is the work order as it is, for a write before the change.
+	state lockedWorkOrder
+	// actsAs are the workers and consultants that the actor is or belongs to: a team, or a
+	// service company in which it has incoming work orders.
+	actsAs []string
+}
+
+// forbids returns why the actor may not do the action now, nil if it may. Errors:
+// permission_denied, read_only, rule_violation (not_assigned_as_worker, status).
+func (a *workOrderActor) forbids(action WorkOrderAction) error {
+	rule := actionRules[action]
+	if err := rule.permission(a); err != nil {
+		return err
+	}
+	if err := a.state.requireWritable(rule.readOnly); err != nil {
+		return err
+	}
+	_, err := a.state.Status.Apply(rule.operation(&a.state), a.state.HeldFrom)
+	return err
+}
+
+// forCustomer reports whether the actor belongs to a service company and acts on
+// a customer's work order, which it forwards to its own people.
+func (a *workOrderActor) forCustomer() bool { return a.state.OrganizationID != a.acting.OrganizationID }
+
+func (a *workOrderActor) hasGrant(grant models.Grant) bool {
+	return slices.Contains(a.state.Grants, string(grant))
+}
+
+// requireGrant rejects an actor without the grant on the work order's node.
+func (a *workOrderActor) requireGrant(grant models.Grant, what string) error {
+	if a.hasGrant(grant) {
+		return nil
+	}
+	return models.Errorf(models.CodePermissionDenied, "The %s may not %s on this node.", a.acting.Kind, what)
+}
+
+// requireAssign rejects an actor that may not assign. Errors: permission_denied.
+func (a *workOrderActor) requireAssign() error {
+	if a.forCustomer() && a.state.Incoming {
+		return nil
+	}
+	return a.requireGrant(models.GrantWorkOrdersForward, "assign work orders")
+}
+
+// requireWorker rejects an actor that is no worker. A person may be one as a member of a team
+// or of a service company. Errors: rule_violation (not_assigned_as_worker).
+func (a *workOrderActor) requireWorker() error {
+	isWorker := func(id string) bool { return slices.Contains(a.state.Assigned.Assignees, id) }
+	if isWorker(a.acting.IdentityID) || a.acting.Kind == models.KindPerson && slices.ContainsFunc(a.actsAs, isWorker) {
+		return nil
+	}
+	return models.Violation(models.RuleNotAssignedAsWorker, "Only an assigned worker may answer this work order; the %s is not one.", a.acting.Kind)
+}
+
+// requireInvolved rejects an actor that may not hold and resume the work order.
+func (a *workOrderActor) requireInvolved() error {
+	if err := access.RequirePerson(a.acting, "Putting a work order on hold or resuming it"); err != nil || a.hasGrant(models.GrantWorkOrdersUpdate) || len(a.actsAs) > 0 {
+		return err
+	}
+	return models.Errorf(models.CodePermissionDenied,
+		"Only a person who may change work orders on this node or is assigned to this one may put it on hold or resume it.")
+}
+
+// requireConsultant rejects an actor that does not review the work order.
+func (a *workOrderActor) requireConsultant() error {
+	if err := access.RequirePerson(a.acting, "Reviewing a work order"); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(a.actsAs, func(id string) bool { return slices.Contains(a.state.Assigned.Consultants, id) }) {
+		return models.Errorf(models.CodePermissionDenied, "Only a consultant of the work order may review it.")
+	}
+	return nil
+}
+
+// checkUnassign applies the rules for removing an identity that is assigned; own says
+// whether it belongs to the actor's organization. Errors: permission_denied, rule_violation
+// (last_worker, status).
+func (a *workOrderActor) checkUnassign(identity string, own bool) error {
+	assigned := a.state.Assigned
+	worker := slices.Contains(assigned.Assignees, identity)
+	switch {
+	case a.forCustomer() && !own:
+		return models.Errorf(models.CodePermissionDenied, "A service company may remove only its own people.")
+	case worker && len(assigned.Assignees) == 1:
+		return models.Violation(models.RuleLastWorker, "A work order needs at least one worker. Assign another one first.")
+	case !worker && len(assigned.Consultants) == 1 && a.state.Status == models.StatusSentToInspection:
+		return models.Violation(models.RuleStatus,
+			"The last consultant of a work order with the status %q cannot be removed. Name another one first, or cancel it.", a.state.Status.Name())
+	}
+	return nil
+}
+
+// actedIdentities selects the {identities} that {actor} is or belongs to.
+const actedIdentities = `SELECT a.identity_id FROM actor_identities a
+		WHERE a.actor_id = {actor} AND a.identity_id = ANY ({identities}) AND ` + access.ReadsAs
+
+// ownIdentities selects the {identities} that belong to {organization}, without deleted teams.
+const ownIdentities = `
+	ARRAY(SELECT i.id::text FROM identities i
+		WHERE i.id = ANY ({identities}) AND i.organization_id = {organization} AND i.deleted_at IS NULL)`
+
+// permit rejects an actor without the permission for the action.
+func (c *workOrderChange) permit(ctx context.Context, rule actionRule) error {
+	if rule.asMember && c.acting.Kind == models.KindPerson {
+		var found []struct{ IdentityID string }
+		batch.QueueAll(c.Tx.Tx, &found, store.Fill(actedIdentities, "actor", "$1", "identities", "$2"), c.acting.IdentityID, c.state.Assigned.All())
+		if err := c.Flush(ctx); err != nil {
+			return err
+		}
+		for _, identity := range found {
+			c.actsAs = append(c.actsAs, identity.IdentityID)
+		}
+	}
+	return rule.permission(&c.workOrderActor)
+}

@@ -1,0 +1,81 @@
+package records
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/service/access"
+	"millwright/service/store"
+)
+
+// answersRow is a work order's form with its answers.
+type answersRow struct {
+	WorkOrderID string
+	FormID      *string
+	FormName    *string
+	Questions   []models.AnsweredRecord
+}
+
+func (r answersRow) record() models.AnswersRecord {
+	record := models.AnswersRecord{WorkOrderID: r.WorkOrderID, Questions: r.Questions}
+	if r.FormID != nil {
+		record.Form = &models.AnswersForm{ID: *r.FormID, Name: *r.FormName}
+	}
+	return record
+}
+
+const answersColumns = `{w}.id AS work_order_id, {w}.form_id,
+	(SELECT f.name FROM forms f WHERE f.id = {w}.form_id) AS form_name,
+	array_to_json(ARRAY(SELECT shown FROM questions q LEFT JOIN answers a ON a.work_order_id = {w}.id AND a.question_id = q.id
+		CROSS JOIN LATERAL (SELECT q.id, q.label, q.type, q.required, ARRAY(SELECT choice FROM question_options o
+				CROSS JOIN LATERAL (SELECT o.id, o.label) choice WHERE o.question_id = q.id ORDER BY o.position) AS options,
+			a.value, a.answered_by, to_char(a.answered_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS answered_at) shown
+		WHERE q.form_id = {w}.form_id ORDER BY q.position))::text AS questions`
+
+// answersText is an answersRow whose questions are JSON.
+type answersText struct {
+	WorkOrderID      string
+	FormID, FormName *string
+	Questions        string
+}
+
+// record returns the answers; numbers are json.Number, so that decimals keep their digits.
+func (t answersText) record() (models.AnswersRecord, error) {
+	row := answersRow{WorkOrderID: t.WorkOrderID, FormID: t.FormID, FormName: t.FormName}
+	decoder := json.NewDecoder(strings.NewReader(t.Questions))
+	decoder.UseNumber()
+	if err := decoder.Decode(&row.Questions); err != nil {
+		return models.AnswersRecord{}, fmt.Errorf("decode a form's questions: %w", err)
+	}
+	return row.record(), nil
+}
+
+// queueAnswers adds the query of the answers of a work order that the actor may read.
+func queueAnswers(pipeline *pgx.Batch, into *answersText, id string, actor store.Actor) {
+	store.QueueOne(pipeline, into, models.NotFound(), store.Fill(`SELECT `+answersColumns+` FROM work_orders {w} WHERE {w}.id = $1 AND `+access.ReadableWorkOrder,
+		"w", "w", "actor", "$2"), id, actor.IdentityID)
+}
+
+// Answers returns a work order's form with its answers, encoded. Decimals keep
+// their digits. Errors: not_found (including when the actor may not read it), unavailable.
+func (s *Records) Answers(ctx context.Context, actor store.Actor, id string) ([]byte, error) {
+	if !models.IsID(id, models.PrefixWorkOrder) {
+		return nil, models.NotFound()
+	}
+	var text answersText
+	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]byte, error) {
+		record, err := text.record()
+		if err != nil {
+			return nil, err
+		}
+		return store.Encode(record)
+	}, func(pipeline *pgx.Batch) error {
+		queueAnswers(pipeline, &text, id, actor)
+		return nil
+	})
+}

@@ -1,0 +1,28 @@
+package records
+
+import (
+	"context"
+
+	"millwright/models"
+	"millwright/service/effects"
+	"millwright/service/store"
+)
+
+// CancelWorkOrder cancels a work order in process (spec section 4, rule 6) and
+// returns it. Errors: permission_denied, validation_failed, rule_violation (status) and changeWorkOrder's.
+func (s *Records) CancelWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id string, reason *string) (store.WriteResult, error) {
+	return s.changeWorkOrder(ctx, actor, call, id, ActionCancel, func(ctx context.Context, c *workOrderChange) error {
+		if fields := checkText("/reason", reason, models.MaxCancelReason); len(fields) > 0 {
+			return models.Invalid(fields...)
+		}
+		if err := c.apply(); err != nil {
+			return err
+		}
+		c.Action = string(models.EventWorkOrderCancelled)
+		if reason != nil {
+			changeColumn(c, "cancel_reason", &c.row.CancelReason, reason)
+			c.Changes["cancel_reason"] = effects.FromTo(nil, *reason)
+		}
+		return c.addNoticeToAll(ctx, models.NoticeCancelled)
+	})
+}

@@ -1,0 +1,107 @@
+package records
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/service/store"
+)
+
+// candidates are the identities that a request names for roles, with what the
+// rules need to know of them (spec section 4, rules 3 and 5).
+type candidates struct {
+	assignees, consultants []string
+	// Known are those that the actor may know of, Connected those connected to the node.
+	Known     []string
+	Connected []string
+}
+
+// connectedTo selects the identities that are connected to the node {node}: those assigned
+// there or above, and the members of a team that is. It ends in a WHERE clause.
+const connectedTo = `
+			SELECT DISTINCT connected.identity_id FROM inventory_closure c JOIN assignments g ON g.node_id = c.ancestor_id
+			CROSS JOIN LATERAL (SELECT g.identity_id UNION ALL SELECT m.member_id FROM team_members m WHERE m.team_id = g.identity_id) connected
+			WHERE c.node_id = {node}`
+
+// connectedIdentities selects the {identities} that are connected to the node {node}, and
+// {actor} itself if {integration} is true.
+const connectedIdentities = `
+	ARRAY(SELECT named FROM unnest({identities}) named
+		WHERE named = {actor} AND {integration} OR EXISTS (` + connectedTo + ` AND connected.identity_id = named))`
+
+// queueCandidates queues loading what the rules need. A service company may
+// assign all its people, so for it they count as connected.
+func (c *workOrderChange) queueCandidates(n *candidates) {
+	known := store.Fill(store.KnownIdentities, "organization", "$2", "identities", "$1::text[]")
+	connected := store.Fill(connectedIdentities, "node", "$3", "identities", "$1::text[]", "actor", "$4", "integration", "$5")
+	args := []any{slices.Concat(n.assignees, n.consultants), c.Actor.OrganizationID}
+	if c.forCustomer() {
+		known = store.Fill(ownIdentities, "organization", "$2", "identities", "$1::text[]")
+		connected = known
+	} else {
+		args = append(args, c.state.InventoryID, c.Actor.IdentityID, c.Actor.Kind == models.KindIntegration)
+	}
+	c.QueueRows(func(rows pgx.Rows) error {
+		found, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[struct{ Known, Connected []string }])
+		if err == nil {
+			// An actor that reads the work order knows its assignees.
+			n.Known = slices.Concat(found.Known, c.state.Assigned.Assignees, c.state.Assigned.Consultants)
+			n.Connected = found.Connected
+		}
+		return err
+	}, `SELECT `+known+` AS known, `+connected+` AS connected`, args...)
+}
+
+// checkKnown reports unknown and duplicate ids.
+func (n candidates) checkKnown() []models.FieldError {
+	var fields []models.FieldError
+	lists := []struct {
+		name string
+		ids  []string
+	}{{"assignees", n.assignees}, {"consultants", n.consultants}}
+	for _, list := range lists {
+		for i, id := range list.ids {
+			pointer := fmt.Sprintf("/%s/%d", list.name, i)
+			if slices.Contains(list.ids[:i], id) {
+				fields = append(fields, models.FieldError{Pointer: pointer, Code: "duplicate", Detail: "This identity is named twice."})
+			} else if !slices.Contains(n.Known, id) {
+				fields = append(fields, store.UnknownField(pointer, "identity"))
+			}
+		}
+	}
+	return fields
+}
+
+// checkRules applies both_roles and assignee_not_connected, given the workers and
+// consultants that the work order already has. Errors: rule_violation.
+func (n candidates) checkRules(workers, consultants []string) error {
+	for _, id := range n.assignees {
+		if slices.Contains(n.consultants, id) || slices.Contains(consultants, id) {
+			return models.Violation(models.RuleBothRoles, "%s cannot be both assignee and consultant.", id)
+		}
+	}
+	for _, id := range n.consultants {
+		if slices.Contains(workers, id) {
+			return models.Violation(models.RuleBothRoles, "%s cannot be both assignee and consultant.", id)
+		}
+	}
+	for _, id := range slices.Concat(n.assignees, n.consultants) {
+		assigned := slices.Contains(workers, id) || slices.Contains(consultants, id)
+		if !assigned && !slices.Contains(n.Connected, id) {
+			return models.Violation(models.RuleAssigneeNotConnected,
+				"%s is not connected to the node. Assign it there or above, or add it to a team that is.", id)
+		}
+	}
+	return nil
+}
+
+// check applies all rules for candidates. Errors: validation_failed, rule_violation.
+func (n candidates) check(workers, consultants []string) error {
+	if fields := n.checkKnown(); len(fields) > 0 {
+		return models.Invalid(fields...)
+	}
+	return n.checkRules(workers, consultants)
+}

@@ -1,0 +1,212 @@
+package records
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/service/access"
+	"millwright/service/batch"
+	"millwright/service/effects"
+	"millwright/service/store"
+)
+
+// workOrderChange is an operation on a locked work order: what the rules read
+// and what the operation has changed so far.
+type workOrderChange struct {
+	*store.Tx
+	workOrderActor
+	// rule is the action's.
+	rule actionRule
+	// row is the work order as the change leaves it.
+	row WorkOrderRow
+	// reload is true if row is to be loaded again after the change.
+	reload bool
+	// now is the time of the change, later than every earlier change of the record.
+	now models.Time
+	// columns are the changed columns of the row (changeColumn).
+	columns map[string]any
+	effects.Change
+}
+
+// lockedWorkOrder is what the rules need to know of a work order and the actor.
+type lockedWorkOrder struct {
+	WorkOrderRow
+	// HeldFrom is the status to which a work order on hold returns, "" for others.
+	HeldFrom models.WorkOrderStatus
+	Readable bool
+	// The record's organization and the actor's both count.
+	organizationState
+	// Grants are the actor's on the node.
+	Grants []string
+	// Incoming is true if the work order is assigned to the actor's organization, a
+	// service company, and that the actor has incoming work orders there.
+	Incoming bool
+	// Addresses bounds how many webhook addresses may get an event.
+	Addresses int
+}
+
+var (
+	lockWorkOrder = store.LockOf("work_orders")
+	// lockedColumns are the columns of lockedWorkOrder for the work order w, the {actor} of the
+	// {organization} and its grants r.
+	lockedColumns = store.Fill(WorkOrderColumns, "w", "w") + `, coalesce(w.held_from, '') AS held_from,
+		` + store.Fill(access.ReadableByGrants, "w", "w", "grants", "r.grants") + ` AS readable, r.grants,
+		(SELECT bool_or(o.read_only) FROM organizations o WHERE o.id IN (w.organization_id, {organization})) AS read_only,
+		(SELECT bool_or(o.suspended) FROM organizations o WHERE o.id IN (w.organization_id, {organization})) AS suspended,
+		w.organization_id <> {organization}
+			AND EXISTS (SELECT FROM work_order_assignees x WHERE x.work_order_id = w.id AND x.identity_id = {organization})
+			AND ` + access.IncomingWorkOrders + ` AS incoming,
+		(SELECT count(*) FROM webhooks h WHERE h.organization_id = w.organization_id OR h.organization_id IN (
+			SELECT s.company_id FROM service_companies s WHERE s.customer_id = w.organization_id
+			UNION SELECT n.organization_id FROM work_order_assignees x
+				JOIN identities n ON n.id = x.identity_id WHERE x.work_order_id = w.id)) AS addresses`
+	// grantsOfWorkOrder joins the grants r of {actor} on the node of the work order w.
+	grantsOfWorkOrder = `CROSS JOIN LATERAL (SELECT ` + store.Fill(access.GrantsOn, "node", "w.inventory_id") + ` AS grants OFFSET 0) r`
+	// lockedWorkOrders are by whether the people in the record are shown.
+	lockedWorkOrders = store.ByPeople(func(people string) *batch.Statement {
+		return &batch.Statement{Stage: store.StageRules, ReadOnly: true, SQL: `
+	SELECT u.nth, ` + store.Fill(lockedColumns, "actor", "u.actor", "organization", "u.organization", "people", people) + `
+	FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY u (id, actor, organization, nth)
+	CROSS JOIN LATERAL (SELECT * FROM work_orders WHERE id = u.id LIMIT 1) w
+	` + store.Fill(grantsOfWorkOrder, "actor", "u.actor")}
+	})
+)
+
+// changeWorkOrder runs one action on a work order: it locks the row, checks
+// what all actions have in common and who may do this one, applies the other rules, and
+// queues the change with its effects. An action without a change has no effects.
+// Errors: not_found, permission_denied (a suspended organization too), read_only (unless
+// the action's rule allows it), precondition_failed, not_assigned_as_worker (to answer),
+// idempotency_key_reused, unavailable, and for a form of the console *FormDoneError and
+// *FormStaleError.
+func (s *Records) changeWorkOrder(
+	ctx context.Context, actor store.Actor, call store.RequestKey, id string, action WorkOrderAction,
+	rules func(ctx context.Context, c *workOrderChange) error,
+) (store.WriteResult, error) {
+	if !models.IsID(id, models.PrefixWorkOrder) {
+		return store.WriteResult{}, models.NotFound()
+	}
+	call = call.OrForm(ctx)
+	return s.WriteRecord(ctx, actor, call, http.StatusOK, []string{id}, func(ctx context.Context, t *store.Tx) (string, any, error) {
+		c := &workOrderChange{Tx: t, workOrderActor: workOrderActor{acting: actor}, rule: actionRules[action], columns: map[string]any{}}
+		t.QueueLock(lockWorkOrder, id)
+		batch.QueueBulkOne(t.Tx, lockedWorkOrders[actor.ShowPeople], &c.state, models.NotFound(), id, actor.IdentityID, actor.OrganizationID)
+		if err := t.Flush(ctx); err != nil {
+			return "", nil, err
+		}
+		if !c.state.Readable {
+			return "", nil, models.NotFound()
+		}
+		if err := c.state.requireWritable(c.rule.readOnly); err != nil {
+			return "", nil, err
+		}
+		if err := t.Matches(ctx, call, &c.state.WorkOrderRow, c.state.OrganizationID, id); err != nil {
+			return "", nil, err
+		}
+		if err := c.permit(ctx, c.rule); err != nil {
+			return "", nil, err
+		}
+		c.now = t.At.After(c.state.ChangedAt)
+		c.row = c.state.WorkOrderRow
+		c.Change = effects.Change{
+			Actor: actor, OrganizationID: c.state.OrganizationID, RecordID: id,
+			Changes: models.JSON{}, Addresses: c.state.Addresses,
+		}
+		if err := rules(ctx, c); err != nil {
+			return "", nil, err
+		}
+		if len(c.Changes) > 0 {
+			if err := c.save(); err != nil {
+				return "", nil, err
+			}
+		}
+		if c.reload {
+			queueWorkOrder(t, &c.row, id, actor)
+			if err := t.Flush(ctx); err != nil {
+				return "", nil, err
+			}
+		}
+		return id, &c.row, nil
+	})
+}
+
+// queueManagers queues loading the nearest inventory managers of the work order's node.
+func (c *workOrderChange) queueManagers(into *[]string) {
+	c.QueueRows(func(rows pgx.Rows) error {
+		managers, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		*into = managers
+		return err
+	}, `SELECT unnest(`+store.Fill(nearestManagers, "node", "$1", "except", "'{}'::text[]")+`)`, c.state.InventoryID)
+}
+
+// managers loads the nearest inventory managers of the work order's node.
+func (c *workOrderChange) managers(ctx context.Context) ([]string, error) {
+	var managers []string
+	c.queueManagers(&managers)
+	return managers, c.Flush(ctx)
+}
+
+// addNotice adds a notice for the work order's creator, the managers and the identities.
+func (c *workOrderChange) addNotice(kind models.NoticeKind, managers []string, identities ...string) {
+	c.Notices = append(c.Notices, effects.Notice{Kind: string(kind), Identities: slices.Concat(identities, managers, []string{c.state.CreatedBy})})
+}
+
+// addNoticeToAll adds a notice for the creator, the nearest inventory managers,
+// the workers and the consultants.
+func (c *workOrderChange) addNoticeToAll(ctx context.Context, kind models.NoticeKind) error {
+	managers, err := c.managers(ctx)
+	c.addNotice(kind, managers, slices.Concat(c.state.Assigned.Assignees, c.state.Assigned.Consultants)...)
+	return err
+}
+
+// apply is applyOperation for that of the action's rule.
+func (c *workOrderChange) apply() error { return c.applyOperation(c.rule.operation(&c.state)) }
+
+// applyOperation moves the work order to the status that follows the operation,
+// with its events. Errors: rule_violation (status).
+func (c *workOrderChange) applyOperation(operation models.Operation) error {
+	move, err := c.state.Status.Apply(operation, c.state.HeldFrom)
+	if err != nil {
+		return err
+	}
+	if !move.Changed() {
+		return nil
+	}
+	changeColumn(c, "status", &c.row.Status, move.To)
+	if move.HeldFrom != c.state.HeldFrom {
+		c.columns["held_from"] = store.TextOrNil(move.HeldFrom)
+	}
+	switch move.To {
+	case models.StatusComplete:
+		changeColumn(c, "completed_at", &c.row.CompletedAt, &c.now)
+	case models.StatusCancelled:
+		changeColumn(c, "cancelled_at", &c.row.CancelledAt, &c.now)
+	default: // the other statuses have no column for their time
+	}
+	c.Changes["status"] = effects.FromTo(move.From, move.To)
+	for _, kind := range move.Events {
+		c.Events = append(c.Events, effects.DomainEvent{Kind: kind, Data: models.JSON{"previous_status": move.From, "status": move.To}})
+	}
+	return nil
+}
+
+// changeColumn sets a field of the row and the column of its name.
+func changeColumn[T any](c *workOrderChange, name string, field *T, value T) {
+	*field = value
+	c.columns[name] = value
+}
+
+// save queues the changed columns and the effects of the change.
+func (c *workOrderChange) save() error {
+	changeColumn(c, "changed_at", &c.row.ChangedAt, c.now)
+	if err := c.Update(reflect.TypeFor[models.WorkOrder](), c.RecordID, c.columns); err != nil {
+		return err
+	}
+	c.At = c.now
+	return effects.Queue(c.Tx, c.Change)
+}

@@ -1,0 +1,109 @@
+package records
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/service/access"
+	"millwright/service/store"
+)
+
+// WorkOrderChoices are what a person can choose from to create a work order on a node.
+type WorkOrderChoices struct {
+	Node models.NodeReference `db:"-"`
+	// Forbidden is why the person may not create one there, nil if it may: read_only,
+	// plan_restricted, permission_denied, or validation_failed for sub-equipment.
+	Forbidden error `db:"-"`
+	// Forms are the organization's, by name, and Candidates the identities that are connected
+	// to the node, the teams first: at most MaxFormChoices and MaxCandidates of them.
+	Forms                     []FormChoice
+	Candidates                []Candidate
+	MoreForms, MoreCandidates bool
+	// Managers are the names of those who get the work order if no worker is chosen and no
+	// consultant is one of them.
+	Managers []string
+}
+
+// FormChoice is a form that a work order can have.
+type FormChoice struct {
+	ID, Name  string
+	Questions int
+}
+
+// Candidate is an identity that can be a worker or a consultant.
+type Candidate struct {
+	ID, Name string
+	Kind     models.IdentityKind
+}
+
+// The most forms and candidates of WorkOrderChoices.
+const (
+	MaxFormChoices = 200
+	MaxCandidates  = 100
+)
+
+// creatableNodeQuery reads what decides whether the actor may create a work order on the node.
+var creatableNodeQuery = `
+	SELECT o.read_only, o.suspended, p.manual_work_orders, n.kind AS node_kind, ` + store.Fill(store.NodeReference, "node", "n.id") + `::text AS inventory,
+		` + store.Fill(access.GrantsOn, "node", "n.id", "actor", "$1") + ` AS grants,
+		ARRAY(SELECT i.name FROM unnest(` + store.Fill(nearestManagers, "node", "n.id", "except", "'{}'::text[]") + `) m
+			CROSS JOIN LATERAL (SELECT name FROM identities WHERE id = m LIMIT 1) i ORDER BY i.name) AS managers
+	FROM inventory_nodes n JOIN organizations o ON o.id = n.organization_id JOIN plans p ON p.organization_id = o.id
+	WHERE n.id = $3 AND n.organization_id = $2`
+
+const formChoicesQuery = `
+	SELECT f.id, f.name, (SELECT count(*) FROM (SELECT FROM questions q WHERE q.form_id = f.id LIMIT 1000) q) AS questions
+	FROM forms f WHERE f.organization_id = $1 ORDER BY lower(f.name), f.id LIMIT $2`
+
+// candidatesQuery reads the identities that are connected to the node $1. Their names have the
+// text $3, unless they are among $4. People and integrations that are gone are left out.
+var candidatesQuery = store.Fill(`
+	SELECT i.id, i.name, i.kind
+	FROM (`+connectedTo+`) connected
+	CROSS JOIN LATERAL (SELECT * FROM identities WHERE id = connected.identity_id LIMIT 1) i
+	WHERE `+access.CanAct+`
+		AND (strpos(lower(i.name), $3) > 0 OR i.id = ANY ($4::text[]))
+	ORDER BY i.id = ANY ($4::text[]) DESC, array_position(ARRAY['team', 'person', 'organization', 'integration'], i.kind::text), lower(i.name), i.id
+	LIMIT $2`, "node", "$1")
+
+// WorkOrderChoices returns what the actor, a person, can choose from to create a work order
+// on the node: of the candidates those whose name has the text, after the chosen ones.
+// Errors: not_found (no such node, or one that the actor does not see), permission_denied
+// for an integration, unavailable.
+func (s *Records) WorkOrderChoices(ctx context.Context, actor store.Actor, nodeID, text string, chosen []string) (WorkOrderChoices, error) {
+	if err := access.RequirePerson(actor, "Choosing people for a work order"); err != nil {
+		return WorkOrderChoices{}, err
+	}
+	var node struct {
+		organizationState
+		ManualWorkOrders bool
+		NodeKind         models.NodeKind
+		Inventory        string
+		Grants, Managers []string
+	}
+	var choices WorkOrderChoices
+	return store.Read(ctx, s.Store, actor.OrganizationID, func() (WorkOrderChoices, error) {
+		if len(node.Grants) == 0 {
+			return WorkOrderChoices{}, models.NotFound()
+		}
+		known := workOrderCreation{organizationState: node.organizationState, ManualWorkOrders: node.ManualWorkOrders, NodeKind: node.NodeKind, Grants: node.Grants}
+		choices.Forbidden, choices.Managers = known.forbids(actor), node.Managers
+		choices.MoreForms, choices.MoreCandidates = len(choices.Forms) > MaxFormChoices, len(choices.Candidates) > MaxCandidates
+		choices.Forms = choices.Forms[:min(len(choices.Forms), MaxFormChoices)]
+		choices.Candidates = choices.Candidates[:min(len(choices.Candidates), MaxCandidates)]
+		if err := json.Unmarshal([]byte(node.Inventory), &choices.Node); err != nil {
+			return WorkOrderChoices{}, fmt.Errorf("decode a node: %w", err)
+		}
+		return choices, nil
+	}, func(pipeline *pgx.Batch) error {
+		store.QueueOne(pipeline, &node, models.NotFound(), creatableNodeQuery, actor.IdentityID, actor.OrganizationID, nodeID)
+		store.QueueAll(pipeline, &choices.Forms, formChoicesQuery, actor.OrganizationID, MaxFormChoices+1)
+		store.QueueAll(pipeline, &choices.Candidates, candidatesQuery, nodeID, MaxCandidates+1, strings.ToLower(strings.TrimSpace(text)), append([]string{}, chosen...))
+		return nil
+	})
+}

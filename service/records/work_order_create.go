@@ -1,0 +1,286 @@
+package records
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+
+	"millwright/models"
+	"millwright/service/access"
+	"millwright/service/batch"
+	"millwright/service/effects"
+	"millwright/service/people"
+	"millwright/service/store"
+)
+
+// NewWorkOrder holds the fields of a work order to create.
+type NewWorkOrder struct {
+	InventoryID string
+	Title       string
+	Description *string
+	Priority    models.Priority
+	TargetDate  *models.Time
+	FormID      *string
+	Assignees   []string
+	Consultants []string
+	ExternalID  *string
+}
+
+// workOrderCreation is what the rules need to know to create a work order.
+type workOrderCreation struct {
+	organizationState
+	// ManualWorkOrders is true if the plan allows them.
+	ManualWorkOrders bool
+	// NodeKind is "" if the organization has no such node.
+	NodeKind models.NodeKind
+	// Grants are the actor's on the node, empty if it does not see the node.
+	Grants    []string
+	FormKnown bool
+	// Known and Connected are the results of candidates.
+	Known     []string
+	Connected []string
+	// Managers are the nearest inventory managers who are not to be consultants.
+	Managers []string
+	// Number is the work order's, nil if the actor may not create one there.
+	Number *int64
+	// Inventory is the node, nil if the organization has no such node.
+	Inventory []byte
+	// People are those that the record may name: the actor, the identities of the request
+	// and the managers.
+	People []encodedIdentity
+	// Addresses bounds how many webhook addresses may get the event.
+	Addresses int
+}
+
+// nearestManagers selects the inventory managers assigned at the lowest level, from
+// the node {node} upwards, that has any besides the identities {except}. OFFSET
+// makes Postgres look up the assignments of each of these nodes.
+const nearestManagers = `
+		ARRAY(SELECT near.identity_id FROM (
+				SELECT g.identity_id, rank() OVER (ORDER BY c.depth) AS level
+				FROM inventory_closure c
+				CROSS JOIN LATERAL (SELECT * FROM assignments WHERE node_id = c.ancestor_id OFFSET 0) g
+				CROSS JOIN LATERAL (SELECT * FROM permission_definitions WHERE id = g.definition_id LIMIT 1) d
+				WHERE c.node_id = {node} AND d.inventory_manager AND (c.depth = 0 OR d.applies_below)
+					AND g.identity_id <> ALL ({except})
+			) near WHERE near.level = 1 ORDER BY near.identity_id)`
+
+// workOrderCreations are by whether the people in the record are shown. A number is taken
+// only for an actor that may create a work order on the node. It is never returned: after
+// a crash or a failover the sequence may give it again.
+var workOrderCreations = store.ByPeople(func(people string) *batch.Statement {
+	return &batch.Statement{Stage: store.StageRules, ReadOnly: true, SQL: `
+	SELECT u.nth, o.read_only, o.suspended, p.manual_work_orders, coalesce(n.kind, '') AS node_kind, known.grants,
+		EXISTS (SELECT FROM forms f WHERE f.organization_id = o.id AND f.id = u.form) AS form_known,
+		` + store.Fill(store.KnownIdentities, "organization", "o.id", "identities", store.SplitIDs("u.identities")) + ` AS known,
+		` + store.Fill(connectedIdentities, "node", "n.id", "identities", store.SplitIDs("u.identities"), "actor", "u.actor", "integration", "u.integration") + ` AS connected,
+		known.managers,
+		CASE WHEN NOT o.read_only AND NOT o.suspended AND p.manual_work_orders AND ` + store.Fill(access.Among(models.GrantWorkOrdersCreate), "grants", "known.grants") + `
+			THEN nextval(('work_order_numbers.' || quote_ident(o.id))::regclass) END AS number,
+		` + store.Fill(store.NodeReference, "node", "n.id") + ` AS inventory,
+		` + store.Fill(store.PeopleAmong("SELECT u.actor UNION ALL SELECT unnest("+store.SplitIDs("u.identities")+" || known.managers)"), "people", people) + `,
+		(SELECT count(*) FROM webhooks h WHERE 'work_order.created' = ANY (h.events)
+			AND (h.organization_id = o.id OR h.organization_id IN (
+				SELECT s.company_id FROM service_companies s WHERE s.customer_id = o.id))) AS addresses
+	FROM unnest($1::text[], $2::boolean[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[])
+		WITH ORDINALITY u (actor, integration, organization, node, form, identities, consultants, nth)
+	JOIN organizations o ON o.id = u.organization
+	JOIN plans p ON p.organization_id = o.id
+	LEFT JOIN inventory_nodes n ON n.organization_id = o.id AND n.id = u.node
+	CROSS JOIN LATERAL (SELECT ` + store.Fill(access.GrantsOn, "node", "n.id", "actor", "u.actor") + ` AS grants,
+		` + store.Fill(nearestManagers, "node", "n.id", "except", store.SplitIDs("u.consultants")) + ` AS managers OFFSET 0) known`}
+})
+
+// CreateWorkOrder creates a work order (spec section 4, rules 2, 3 and 8) and
+// returns it with status 201. Errors: read_only, plan_restricted,
+// validation_failed, permission_denied, rule_violation (both_roles,
+// assignee_not_connected, no_worker), idempotency_key_reused, unavailable.
+func (s *Records) CreateWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, in NewWorkOrder) (store.WriteResult, error) {
+	return s.WriteRecord(ctx, actor, call, http.StatusCreated, nil, func(ctx context.Context, t *store.Tx) (string, any, error) {
+		var known workOrderCreation
+		form := ""
+		if in.FormID != nil {
+			form = *in.FormID
+		}
+		batch.QueueBulkOne(t.Tx, workOrderCreations[actor.ShowPeople], &known, nil, actor.IdentityID, actor.Kind == models.KindIntegration,
+			actor.OrganizationID, in.InventoryID, form, store.JoinIDs(slices.Concat(in.Assignees, in.Consultants)), store.JoinIDs(in.Consultants))
+		if err := t.Flush(ctx); err != nil {
+			return "", nil, err
+		}
+		if err := known.check(actor, in); err != nil {
+			return "", nil, err
+		}
+		workers := in.Assignees
+		if len(workers) == 0 {
+			workers = known.Managers
+		}
+		id, err := t.NewID(models.PrefixWorkOrder)
+		if err != nil {
+			return "", nil, err
+		}
+		row := known.row(actor, id, in, workers)
+		row.CreatedAt, row.ChangedAt = t.At, t.At
+		if err := insertWorkOrder(t, actor, row, known.Addresses); err != nil {
+			return "", nil, err
+		}
+		return id, &row, nil
+	})
+}
+
+// check applies the rules in the order in which an integrator would fix the
+// errors. Errors: CreateWorkOrder's.
+func (c workOrderCreation) check(actor store.Actor, in NewWorkOrder) error {
+	if err := c.requirePlan(); err != nil {
+		return err
+	}
+	if err := c.checkNames(in); err != nil {
+		return err
+	}
+	if err := c.requireGrant(actor); err != nil {
+		return err
+	}
+	if err := c.candidates(in).checkRules(nil, nil); err != nil {
+		return err
+	}
+	if len(in.Assignees)+len(c.Managers) == 0 {
+		return models.Violation(models.RuleNoWorker,
+			"A work order needs at least one worker. Name an assignee: no inventory manager of the node could be one.")
+	}
+	return nil
+}
+
+// requirePlan rejects an organization in which no work orders are created. Errors:
+// permission_denied (suspended), read_only, plan_restricted.
+func (c workOrderCreation) requirePlan() error {
+	if err := c.requireWritable(rejectReadOnly); err != nil {
+		return err
+	}
+	if !c.ManualWorkOrders {
+		return models.Errorf(models.CodePlanRestricted, "The organization's plan does not allow manual work orders.")
+	}
+	return nil
+}
+
+// requireGrant rejects an actor that may not create work orders on the node. Errors:
+// permission_denied.
+func (c workOrderCreation) requireGrant(actor store.Actor) error {
+	if slices.Contains(c.Grants, string(models.GrantWorkOrdersCreate)) {
+		return nil
+	}
+	return models.Errorf(models.CodePermissionDenied, "The %s may not create work orders on this node.", actor.Kind)
+}
+
+// forbids returns why the actor may create no work order on the node, whatever its fields
+// are. Errors: requirePlan's and requireGrant's, validation_failed.
+func (c workOrderCreation) forbids(actor store.Actor) error {
+	if err := c.requirePlan(); err != nil {
+		return err
+	}
+	if fields := c.checkKind(); fields != nil {
+		return models.Invalid(fields...)
+	}
+	return c.requireGrant(actor)
+}
+
+func (c workOrderCreation) checkKind() []models.FieldError {
+	if c.NodeKind != models.NodeSubEquipment {
+		return nil
+	}
+	return []models.FieldError{{Pointer: "/inventory_id", Code: "kind",
+		Detail: "A work order belongs to a location, a system or a piece of equipment, not to sub-equipment."}}
+}
+
+func (c workOrderCreation) candidates(in NewWorkOrder) candidates {
+	return candidates{assignees: in.Assignees, consultants: in.Consultants, Known: c.Known, Connected: c.Connected}
+}
+
+// checkNames rejects ids that the actor does not see and a target date that no
+// record can show. Errors: validation_failed.
+func (c workOrderCreation) checkNames(in NewWorkOrder) error {
+	fields := c.checkKind()
+	if len(c.Grants) == 0 {
+		fields = []models.FieldError{store.UnknownField("/inventory_id", "inventory node")}
+	}
+	if in.FormID != nil && !c.FormKnown {
+		fields = append(fields, store.UnknownField("/form_id", "form"))
+	}
+	fields = append(fields, checkTitle("/title", in.Title)...)
+	fields = append(fields, checkDescribed(in.Description, in.ExternalID)...)
+	fields = append(fields, checkPriority(in.Priority)...)
+	fields = append(fields, checkTargetDate(in.TargetDate)...)
+	fields = append(fields, c.candidates(in).checkKnown()...)
+	if len(fields) > 0 {
+		return models.Invalid(fields...)
+	}
+	return nil
+}
+
+// row is the new work order without its times.
+func (c workOrderCreation) row(actor store.Actor, id string, in NewWorkOrder, workers []string) WorkOrderRow {
+	row := WorkOrderRow{
+		WorkOrder: models.WorkOrder{
+			ID:             id,
+			OrganizationID: actor.OrganizationID,
+			Number:         *c.Number,
+			InventoryID:    in.InventoryID,
+			Title:          in.Title,
+			Description:    in.Description,
+			Priority:       cmp.Or(in.Priority, models.PriorityNone),
+			TargetDate:     in.TargetDate,
+			FormID:         in.FormID,
+			ExternalID:     in.ExternalID,
+			Status:         models.StatusOpen,
+			CreatedBy:      actor.IdentityID,
+		},
+		Assigned:  people.Roles{Assignees: difference(workers, nil), Consultants: difference(in.Consultants, nil)},
+		Inventory: c.Inventory,
+	}
+	row.People = encodedPeople(c.People, append(row.Assigned.All(), actor.IdentityID))
+	return row
+}
+
+// insertWorkOrder queues the work order, its assignees and the effects of its creation.
+func insertWorkOrder(t *store.Tx, actor store.Actor, row WorkOrderRow, addresses int) error {
+	if err := t.Insert(&row.WorkOrder); err != nil {
+		return err
+	}
+	var assignees []models.WorkOrderAssignee
+	for i, identity := range row.Assigned.Assignees {
+		assignees = append(assignees, models.WorkOrderAssignee{WorkOrderID: row.ID, IdentityID: identity, Role: models.RoleWorker, Position: i})
+	}
+	for i, identity := range row.Assigned.Consultants {
+		assignees = append(assignees, models.WorkOrderAssignee{WorkOrderID: row.ID, IdentityID: identity, Role: models.RoleConsultant, Position: i})
+	}
+	if len(assignees) > 0 {
+		if err := t.Insert(&assignees); err != nil {
+			return err
+		}
+	}
+	changes := models.JSON{
+		"inventory_id": effects.FromTo(nil, row.InventoryID), "title": effects.FromTo(nil, row.Title), "priority": effects.FromTo(nil, row.Priority),
+		"status": effects.FromTo(nil, row.Status), "assignees": effects.FromTo(nil, row.Assigned.Assignees), "consultants": effects.FromTo(nil, row.Assigned.Consultants),
+	}
+	optional := map[string]*string{"description": row.Description, "form_id": row.FormID, "external_id": row.ExternalID}
+	for name, value := range optional {
+		if value != nil {
+			changes[name] = effects.FromTo(nil, *value)
+		}
+	}
+	if row.TargetDate != nil {
+		changes["target_date"] = effects.FromTo(nil, *row.TargetDate)
+	}
+	return effects.Queue(t, effects.Change{
+		Actor:          actor,
+		OrganizationID: actor.OrganizationID,
+		RecordID:       row.ID,
+		Action:         string(models.EventWorkOrderCreated),
+		Changes:        changes,
+		Notices: []effects.Notice{
+			{Kind: "work_order.assigned", Identities: row.Assigned.Assignees},
+			{Kind: "work_order.consulted", Identities: row.Assigned.Consultants},
+		},
+		Events:    []effects.DomainEvent{{Kind: models.EventWorkOrderCreated}},
+		Addresses: addresses,
+	})
+}

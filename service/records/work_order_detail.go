@@ -1,0 +1,193 @@
+package records
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/service/access"
+	"millwright/service/store"
+)
+
+// WorkOrderDetail is a work order as its page shows it to a person.
+type WorkOrderDetail struct {
+	// Record is what GET /work-orders/{id} shows, with its ETag.
+	Record models.WorkOrderRecord
+	ETag   string
+	// Customer is the name of the organization that it belongs to, for people of a service
+	// company with incoming work orders; else "".
+	Customer string
+	Answers  models.AnswersRecord
+	// Answerers are the names of those who answered, by id.
+	Answerers map[string]string
+	History   HistoryPage
+	// Forbidden has the reason for each action that the actor may not do now.
+	Forbidden map[WorkOrderAction]error
+	// Kept has the reason for each assignee that cannot be removed; it is empty unless the actor may assign.
+	Kept map[string]error
+}
+
+// May reports whether the actor may do the action now.
+func (d WorkOrderDetail) May(action WorkOrderAction) bool { return d.Forbidden[action] == nil }
+
+// workOrderDetailRow is what the page and the rules need of a work order.
+type workOrderDetailRow struct {
+	lockedWorkOrder
+	// ActsAs is workOrderActor's; Own are the assignees that belong to the actor's organization.
+	ActsAs, Own []string
+	Customer    *string
+}
+
+var workOrderDetailQuery = store.Fill(`
+	SELECT `+lockedColumns+`,
+		ARRAY(`+actedIdentities+`) AS acts_as,
+		`+ownIdentities+` AS own,
+		`+store.Fill(access.CustomerOf, "w", "w")+` AS customer
+	FROM (SELECT * FROM work_orders WHERE id = $1) w `+grantsOfWorkOrder,
+	"people", "true", "identities", "ARRAY(SELECT x.identity_id FROM work_order_assignees x WHERE x.work_order_id = w.id)",
+	"actor", "$2", "organization", "$3")
+
+// WorkOrderDetail returns a work order that the person may read with its answers, its latest
+// changes (those before the id, RecordHistory) and what the person may do with it, as the
+// writes check it. Errors: not_found, permission_denied for an integration, unavailable.
+func (s *Records) WorkOrderDetail(ctx context.Context, actor store.Actor, id string, before int64) (WorkOrderDetail, error) {
+	if err := access.RequirePerson(actor, "The work order page"); err != nil {
+		return WorkOrderDetail{}, err
+	}
+	if !models.IsID(id, models.PrefixWorkOrder) {
+		return WorkOrderDetail{}, models.NotFound()
+	}
+	var row workOrderDetailRow
+	var answers answersText
+	var answerers []namedRow
+	history := historyRead{actor: actor, before: before, limit: shownChanges}
+	return store.Read(ctx, s.Store, actor.OrganizationID, func() (WorkOrderDetail, error) {
+		detail, err := row.detail(actor, answers, history)
+		detail.Answerers = namesByID(answerers)
+		return detail, err
+	}, func(pipeline *pgx.Batch) error {
+		store.QueueOne(pipeline, &row, models.NotFound(), workOrderDetailQuery, id, actor.IdentityID, actor.OrganizationID)
+		queueAnswers(pipeline, &answers, id, actor)
+		store.QueueAll(pipeline, &answerers, `SELECT DISTINCT i.id, i.name FROM answers a JOIN identities i ON i.id = a.answered_by WHERE a.work_order_id = $1`, id)
+		history.queueChanges(pipeline, id)
+		return nil
+	}, func(pipeline *pgx.Batch) error {
+		if !row.Readable {
+			return models.NotFound()
+		}
+		return history.queueNames(pipeline)
+	})
+}
+
+// shownChanges limits the changes that a record's page shows.
+const shownChanges = 30
+
+// detail returns what the page shows.
+func (r *workOrderDetailRow) detail(actor store.Actor, text answersText, history historyRead) (detail WorkOrderDetail, err error) {
+	body := r.AppendJSON(nil)
+	detail.ETag = store.ETag(body)
+	if err := json.Unmarshal(body, &detail.Record); err != nil {
+		return detail, err
+	}
+	if r.Customer != nil {
+		detail.Customer = *r.Customer
+	}
+	if detail.Answers, err = text.record(); err != nil {
+		return detail, err
+	}
+	if detail.History, err = history.page(); err != nil {
+		return detail, err
+	}
+	a := workOrderActor{acting: actor, state: r.lockedWorkOrder, actsAs: r.ActsAs}
+	detail.Forbidden, detail.Kept = map[WorkOrderAction]error{}, map[string]error{}
+	for _, action := range WorkOrderActions {
+		if err := a.forbids(action); err != nil {
+			detail.Forbidden[action] = err
+		}
+	}
+	if detail.May(ActionComplete) {
+		if err := unansweredError(unanswered(detail.Answers)); err != nil {
+			detail.Forbidden[ActionComplete] = err
+		}
+	}
+	if detail.May(ActionAssign) {
+		for _, identity := range r.Assigned.All() {
+			if err := a.checkUnassign(identity, slices.Contains(r.Own, identity)); err != nil {
+				detail.Kept[identity] = err
+			}
+		}
+	}
+	return detail, nil
+}
+
+// unanswered returns the ids of the required questions without an answer.
+func unanswered(answers models.AnswersRecord) []string {
+	var missing []string
+	for _, q := range answers.Questions {
+		if q.Required && !models.Answered(q.Value) {
+			missing = append(missing, q.ID)
+		}
+	}
+	return missing
+}
+
+// AssigneeChoice is an identity that can be assigned to a work order.
+type AssigneeChoice struct {
+	ID   string
+	Kind models.IdentityKind
+	Name string
+}
+
+// WorkOrderAssignees are those that a person may assign to a work order.
+type WorkOrderAssignees struct {
+	Choices []AssigneeChoice
+	// More is true if there are more of them: search by name.
+	More bool
+}
+
+// maxAssigneeChoices bounds the choices of a page.
+const maxAssigneeChoices = 200
+
+const assigneeChoicesQuery = `
+	SELECT i.id, i.kind, i.name FROM ({candidates}) c JOIN identities i ON i.id = c.identity_id
+	WHERE (i.organization_id = $2 OR i.id IN (SELECT s.company_id FROM service_companies s WHERE s.customer_id = $2))
+		AND i.id <> ALL ($3) AND ($4 = '' OR strpos(lower(i.name), $4) > 0)
+		AND ` + access.CanAct + `
+	ORDER BY lower(i.name), i.id LIMIT $5`
+
+// WorkOrderAssignees returns those whom the person may assign to the work order, by name, whose
+// name contains the search: identities connected to its node, or, for a customer's work
+// order, the person's own people and teams (spec section 4, rules 3 and 5). Errors:
+// not_found, and as for assigning: permission_denied, read_only.
+func (s *Records) WorkOrderAssignees(ctx context.Context, actor store.Actor, id, search string) (WorkOrderAssignees, error) {
+	if !models.IsID(id, models.PrefixWorkOrder) {
+		return WorkOrderAssignees{}, models.NotFound()
+	}
+	var row workOrderDetailRow
+	var choices []AssigneeChoice
+	return store.Read(ctx, s.Store, actor.OrganizationID, func() (WorkOrderAssignees, error) {
+		return WorkOrderAssignees{choices[:min(len(choices), maxAssigneeChoices)], len(choices) > maxAssigneeChoices}, nil
+	}, func(pipeline *pgx.Batch) error {
+		store.QueueOne(pipeline, &row, models.NotFound(), workOrderDetailQuery, id, actor.IdentityID, actor.OrganizationID)
+		return nil
+	}, func(pipeline *pgx.Batch) error {
+		if !row.Readable {
+			return models.NotFound()
+		}
+		a := workOrderActor{acting: actor, state: row.lockedWorkOrder, actsAs: row.ActsAs}
+		if err := a.forbids(ActionAssign); err != nil {
+			return err
+		}
+		candidates := store.Fill(connectedTo, "node", "$1")
+		if a.forCustomer() {
+			candidates = `SELECT id AS identity_id FROM identities WHERE organization_id = $2 AND kind IN ('person', 'team') AND $1 <> ''`
+		}
+		store.QueueAll(pipeline, &choices, store.Fill(assigneeChoicesQuery, "candidates", candidates),
+			row.InventoryID, actor.OrganizationID, row.Assigned.All(), strings.ToLower(strings.TrimSpace(search)), maxAssigneeChoices+1)
+		return nil
+	})
+}

@@ -1,0 +1,175 @@
+package records_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"millwright/models"
+	"millwright/service/records"
+	"millwright/service/servicetest"
+	"millwright/service/store"
+)
+
+// actionWrites are the writes behind the actions of a page.
+func actionWrites(s *servicetest.Harness, who store.Actor, id string) map[records.WorkOrderAction]func() error {
+	ctx, call := s.T.Context(), store.RequestKey{}
+	ended := func(_ store.WriteResult, err error) error { return err }
+	return map[records.WorkOrderAction]func() error{
+		records.ActionUpdate: func() error {
+			return ended(s.UpdateWorkOrder(ctx, who, call, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Changed", Set: true}}))
+		},
+		records.ActionAssign: func() error { // naming who has the role requires the permission and has no effect
+			return ended(s.AssignWorkOrder(ctx, who, call, id, s.IDs("polar"), nil))
+		},
+		records.ActionAnswer:   func() error { return ended(s.AnswerWorkOrder(ctx, who, call, id, nil, records.SaveAnswers)) },
+		records.ActionComplete: func() error { return ended(s.AnswerWorkOrder(ctx, who, call, id, nil, records.CompleteWork)) },
+		records.ActionHold:     func() error { return ended(s.HoldWorkOrder(ctx, who, call, id)) },
+		records.ActionResume:   func() error { return ended(s.ResumeWorkOrder(ctx, who, call, id)) },
+		records.ActionCancel:   func() error { return ended(s.CancelWorkOrder(ctx, who, call, id, nil)) },
+		records.ActionReview: func() error {
+			return ended(s.ReviewWorkOrder(ctx, who, call, id, records.Review{Approve: true}))
+		},
+	}
+}
+
+// sentenceOf is an error's code, rule and sentence.
+func sentenceOf(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	return servicetest.Outcome(err) + ": " + err.Error()
+}
+
+// The page says of each action what the write says, for every person and status.
+func TestThePageOffersWhatTheWritesAllow(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	for _, status := range models.WorkOrderStatuses {
+		for _, who := range []string{"ann", "bob", "cat", "dan", "sol", "rita", "pia"} {
+			planned := func() string {
+				id := s.WorkOrderIn(status)
+				s.MustWrite(s.AssignWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, id, s.IDs("bob", "crew", "polar"), nil))
+				return id
+			}
+			kept := planned()
+			detail, err := s.WorkOrderDetail(t.Context(), s.As(who), kept, 0)
+			if err != nil {
+				t.Fatalf("%s, %s: %v", status, who, err)
+			}
+			for _, action := range records.WorkOrderActions {
+				id := kept
+				if detail.May(action) {
+					id = planned()
+				}
+				servicetest.Expect(t, string(status)+" "+who+" "+string(action), sentenceOf(detail.Forbidden[action]), sentenceOf(actionWrites(s, s.As(who), id)[action]()))
+			}
+			for _, key := range []string{"bob", "cat"} {
+				if !detail.May(records.ActionAssign) {
+					continue
+				}
+				_, err := s.UnassignWorkOrder(t.Context(), s.As(who), store.RequestKey{}, kept, s.ID(key))
+				servicetest.Expect(t, string(status)+" "+who+" removes "+key, sentenceOf(detail.Kept[s.ID(key)]), sentenceOf(err))
+			}
+		}
+	}
+}
+
+func TestThePageNamesOtherRules(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	ctx := t.Context()
+	form := s.ID("inspection")
+	result, err := s.CreateWorkOrder(ctx, s.As("ann"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Inspect", FormID: &form, Assignees: s.IDs("bob")})
+	id := s.MustWrite(result, err).ID
+	see := func(key string) records.WorkOrderDetail {
+		t.Helper()
+		detail, err := s.WorkOrderDetail(t.Context(), s.As(key), id, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return detail
+	}
+	bob := see("bob")
+	_, err = s.AnswerWorkOrder(ctx, s.As("bob"), store.RequestKey{}, id, nil, records.CompleteWork)
+	servicetest.Expect(t, "questions without answers", sentenceOf(bob.Forbidden[records.ActionComplete]), sentenceOf(err))
+	if len(bob.Answers.Questions) != 5 || bob.Answers.Form.Name != "Inspection" || len(bob.History.Changes) != 1 {
+		t.Errorf("the page shows %+v", bob)
+	}
+	shown, err := s.WorkOrder(ctx, s.As("bob"), id)
+	if err != nil || bob.ETag != store.ETag(shown) {
+		t.Errorf("the ETag is %s, that of GET %s, %v", bob.ETag, store.ETag(shown), err)
+	}
+	servicetest.Expect(t, "the last worker", servicetest.Outcome(see("ann").Kept[s.ID("bob")]), "rule_violation last_worker")
+	s.Exec(`UPDATE organizations SET read_only = true WHERE id = $1`, s.Acme.OrganizationID)
+	for _, action := range []records.WorkOrderAction{records.ActionUpdate, records.ActionAssign, records.ActionHold, records.ActionCancel} {
+		servicetest.Expect(t, string(action)+" of a read-only organization", servicetest.Outcome(see("ann").Forbidden[action]), "read_only")
+	}
+	servicetest.Expect(t, "answering", servicetest.Outcome(see("bob").Forbidden[records.ActionAnswer]), "ok")
+}
+
+func TestThePageIsForReaders(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	id := s.NewWorkOrder([]string{"erp", "polar"}, nil)
+	for who, want := range map[string]string{
+		"ann": "ok", "rita": "ok", "eve": "not_found", "zed": "not_found", "pia": "ok", "ola": "not_found", "erp": "permission_denied",
+	} {
+		_, err := s.WorkOrderDetail(t.Context(), s.As(who), id, 0)
+		servicetest.Expect(t, who, servicetest.Outcome(err), want)
+	}
+	for _, unknown := range []string{"wo_00000000000000000000000000", "nonsense", s.ID("ahu1")} {
+		_, err := s.WorkOrderDetail(t.Context(), s.As("ann"), unknown, 0)
+		servicetest.Expect(t, unknown, servicetest.Outcome(err), "not_found")
+		_, err = s.WorkOrderAssignees(t.Context(), s.As("ann"), unknown, "")
+		servicetest.Expect(t, "choices of "+unknown, servicetest.Outcome(err), "not_found")
+	}
+	for who, want := range map[string]string{"ann": "", "pia": "Acme Facilities"} {
+		detail, err := s.WorkOrderDetail(t.Context(), s.As(who), id, 0)
+		if err != nil || detail.Customer != want {
+			t.Errorf("%s sees the customer %q, %v", who, detail.Customer, err)
+		}
+	}
+	// A worker without incoming work orders does not see whose it is.
+	s.MustWrite(s.AssignWorkOrder(t.Context(), s.As("pia"), store.RequestKey{}, id, s.IDs("ola"), nil))
+	if detail, err := s.WorkOrderDetail(t.Context(), s.As("ola"), id, 0); err != nil || detail.Customer != "" {
+		t.Errorf("ola sees the customer %q, %v", detail.Customer, err)
+	}
+}
+
+// Those who can be chosen are those whom the write accepts, except people who left and
+// deleted integrations, and for a service company its integrations.
+func TestAssigneeChoicesAreThoseTheRulesAllow(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	s.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, s.ID("dan"))
+	all := servicetest.Value[[]string](s.Fixture, `SELECT array_agg(id) FROM identities`)
+	for who, never := range map[string][]string{"ann": s.IDs("dan"), "pia": append(s.IDs("dispatch", "back_office"), s.Polar.OrganizationID)} {
+		id := s.NewWorkOrder([]string{"erp", "polar"}, nil)
+		choices, err := s.WorkOrderAssignees(t.Context(), s.As(who), id, "")
+		if err != nil || choices.More {
+			t.Fatal(choices, err)
+		}
+		offered := map[string]bool{}
+		for _, c := range choices.Choices {
+			offered[c.ID] = true
+		}
+		for _, identity := range all {
+			other := s.NewWorkOrder([]string{"erp", "polar"}, nil)
+			_, err := s.AssignWorkOrder(t.Context(), s.As(who), store.RequestKey{}, other, []string{identity}, nil)
+			want := err == nil && !slices.Contains(never, identity) && !slices.Contains(s.IDs("erp", "polar"), identity)
+			if offered[identity] != want {
+				t.Errorf("%s is offered %s: %t; the write: %v", who, s.WithKeys(identity), offered[identity], err)
+			}
+		}
+	}
+	id := s.NewWorkOrder([]string{"erp"}, nil)
+	choices, err := s.WorkOrderAssignees(t.Context(), s.As("ann"), id, " ST ")
+	var names []string
+	for _, c := range choices.Choices {
+		names = append(names, c.Name)
+	}
+	if err != nil || strings.Join(names, ", ") != "Bob Stone" {
+		t.Errorf("a search finds %v, %v", names, err)
+	}
+	_, err = s.WorkOrderAssignees(t.Context(), s.As("sol"), id, "")
+	servicetest.Expect(t, "without the permission", servicetest.Outcome(err), "permission_denied")
+	_, err = s.WorkOrderAssignees(t.Context(), s.As("zed"), id, "")
+	servicetest.Expect(t, "a stranger", servicetest.Outcome(err), "not_found")
+}

@@ -1,0 +1,206 @@
+package records
+
+import (
+	"cmp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/service/access"
+	"millwright/service/inventory"
+	"millwright/service/lists"
+	"millwright/service/store"
+)
+
+// workOrderFinder reads the work orders of a WorkOrderSearch. Its sources have candidates in
+// the order of ids, each a bounded number of them; the newest are looked up until a page is
+// full. The page ends at the first work order at which a source was cut.
+type workOrderFinder struct {
+	// ListQuery knows what the actor may read.
+	*lists.ListQuery
+	search WorkOrderSearch
+	// keys sign the cursors.
+	keys *store.Vault
+	now  models.Time
+	// access is what the actor may read, names what the search's strings stand for.
+	access store.Visibility
+	names  SearchNames
+	// nodes are those that the search's text names, node is the id of the only one.
+	nodes []models.NodeReference
+	node  string
+	// words are the searched ones of each organization. matches are the work orders that have
+	// them, nil if they are too many.
+	words   [][]string
+	matches []string
+	// cuts counts the sources that had more than was looked at in the round before.
+	cuts int
+	// nothing is true if a name of the search stands for nothing.
+	nothing bool
+}
+
+// newWorkOrderFinder checks the search. Errors: permission_denied, invalid_request.
+func (s *Records) newWorkOrderFinder(actor store.Actor, search WorkOrderSearch, after string) (*workOrderFinder, error) {
+	if err := access.RequirePerson(actor, "The search of work orders"); err != nil {
+		return nil, err
+	}
+	if err := search.check(); err != nil {
+		return nil, err
+	}
+	f := &workOrderFinder{ListQuery: lists.NewListQuery("work_orders found", WorkOrderColumns, actor, search), search: search, keys: s.Vault, now: s.CurrentTime()}
+	start, err := lists.NewPageStart(s.Store, lists.ListRequest{Cursor: after}, f.Digest)
+	if err != nil {
+		return nil, err
+	}
+	f.NarrowBy(models.GrantWorkOrdersRead, "")
+	f.CreatedBy(models.GrantWorkOrdersCreate)
+	f.Args["after"] = cmp.Or(start.At.ID, lists.MaxID)
+	return f, nil
+}
+
+// namesQuery selects what a string stands for: an identity of the organization or one of its
+// service companies by name, or the actor with its teams.
+const namesQuery = `
+	SELECT i.id, i.name FROM actor_identities a JOIN identities i ON i.id = a.identity_id
+	WHERE @text = '` + SearchMe + `' AND a.actor_id = @actor AND a.identity_id <> a.organization_id
+	UNION ALL
+	(SELECT i.id, i.name FROM identities i
+	WHERE @text <> '` + SearchMe + `' AND i.organization_id = ANY (ARRAY(SELECT @organization::text UNION ALL SELECT company_id FROM service_companies WHERE customer_id = @organization))
+		AND (i.organization_id = @organization OR i.kind = 'organization')
+		AND (i.id = @text AND i.organization_id = @organization OR strpos(lower(i.name), lower(@text)) > 0)
+	ORDER BY i.id LIMIT @limit)`
+
+// wordsQuery selects the words of @text in each organization whose work orders the actor may
+// read: its own, and those whose service company it is.
+const wordsQuery = `
+	SELECT search_words(o.id, @text) FROM (
+		SELECT @organization::text AS id UNION ALL (SELECT customer_id FROM service_companies WHERE company_id = @organization LIMIT @limit)) o`
+
+// queueNames adds the queries of what the search's strings stand for.
+func (f *workOrderFinder) queueNames(pipeline *pgx.Batch) error {
+	queue := func(into *[]NamedRecord, query, text string) {
+		if text != "" {
+			sql, args := store.Numbered(query, pgx.NamedArgs{
+				"text": text, "actor": f.Actor.IdentityID, "organization": f.Actor.OrganizationID, "limit": maxSearchNames + 1,
+			})
+			store.QueueAll(pipeline, into, sql, args...)
+		}
+	}
+	queue(&f.names.Assignees, namesQuery, f.search.Assignee)
+	queue(&f.names.Creators, namesQuery, f.search.Creator)
+	if f.search.Node != "" {
+		inventory.QueueNamedNodes(pipeline, &f.nodes, f.Actor, f.search.Node, `EXISTS (SELECT FROM `+access.RightsOn+`)`)
+	}
+	if f.searchesWords() {
+		sql, args := store.Numbered(wordsQuery, pgx.NamedArgs{
+			"text": f.search.Text + " " + f.search.ExternalID, "organization": f.Actor.OrganizationID, "limit": maxCustomers,
+		})
+		pipeline.Queue(sql, args...).Query(func(rows pgx.Rows) (err error) {
+			f.words, err = pgx.CollectRows(rows, pgx.RowTo[[]string])
+			return err
+		})
+	}
+	return nil
+}
+
+func (f *workOrderFinder) searchesWords() bool {
+	return f.search.Text != "" || f.search.ExternalID != ""
+}
+
+// queueAccess adds the queries of what the actor may read and of the words' matches. Errors:
+// invalid_request.
+func (f *workOrderFinder) queueAccess(pipeline *pgx.Batch) error {
+	if err := f.resolve(); err != nil || f.nothing {
+		return err
+	}
+	f.Below = f.node
+	f.QueueVisibility(pipeline, &f.access, &lists.PageStart{})
+	if f.searchesWords() {
+		f.Args["words"] = f.wordsOf()
+		pipeline.Queue(`SELECT id FROM work_order_words WHERE words @@ $1::tsquery LIMIT $2`, f.Args["words"], maxWordMatches+1).Query(func(rows pgx.Rows) error {
+			found, err := pgx.CollectRows(rows, pgx.RowTo[string])
+			if err == nil && len(found) <= maxWordMatches {
+				f.matches = found
+			}
+			return err
+		})
+	}
+	return nil
+}
+
+// resolve uses what queueNames has read. Errors: invalid_request.
+func (f *workOrderFinder) resolve() error {
+	for _, name := range []struct {
+		text, argument string
+		found          []NamedRecord
+	}{{f.search.Assignee, "assignees", f.names.Assignees}, {f.search.Creator, "creators", f.names.Creators}} {
+		if name.text == "" {
+			continue
+		}
+		if name.text != SearchMe && len(name.found) > maxSearchNames {
+			return models.Errorf(models.CodeInvalidRequest, "More than %d people, teams and integrations have %q in their name. Enter more of the name.", maxSearchNames, name.text)
+		}
+		ids := make([]string, len(name.found))
+		for i, one := range name.found {
+			ids[i] = one.ID
+		}
+		f.Args[name.argument] = ids
+		f.nothing = f.nothing || len(ids) == 0
+	}
+	if err := f.resolveNode(); err != nil {
+		return err
+	}
+	// A text of punctuation alone has no words.
+	f.nothing = f.nothing || f.searchesWords() && len(f.words[0]) == 0
+	if f.searchesWords() && len(f.words[0]) > maxSearchWords {
+		return models.Errorf(models.CodeInvalidRequest, "A search has at most %d words.", maxSearchWords)
+	}
+	return nil
+}
+
+// resolveNode finds the search's node. The work orders of a node that the actor does not see
+// may be assigned to it. Errors: invalid_request.
+func (f *workOrderFinder) resolveNode() error {
+	text := f.search.Node
+	switch {
+	case text == "":
+		return nil
+	case len(f.nodes) == 1:
+		f.node = f.nodes[0].ID
+		f.names.Nodes = []NamedRecord{{f.node, f.nodes[0].Name}}
+	case len(f.nodes) > 1:
+		return models.Errorf(models.CodeInvalidRequest, "%s", inventory.EnterID(f.nodes))
+	case inventory.IsNodeID(text):
+		f.node = text
+	default:
+		f.nothing = true
+	}
+	f.Args["node"] = f.node
+	return nil
+}
+
+// minPrefix is the length of the shortest beginning of a word that is searched for.
+const minPrefix = 2
+
+// wordsOf returns the tsquery of the words: all of an organization's. The last one may be the
+// beginning of a word, but a number is itself.
+func (f *workOrderFinder) wordsOf() string {
+	var organizations []string
+	for _, words := range f.words {
+		quoted := make([]string, len(words))
+		for i, word := range words {
+			// Words contain no punctuation, so nothing in them is special.
+			quoted[i] = "'" + word + "'"
+		}
+		last := words[len(words)-1][searchPrefix:]
+		if f.search.ExternalID == "" && utf8.RuneCountInString(last) >= minPrefix && strings.Trim(last, "0123456789") != "" {
+			quoted[len(quoted)-1] += ":*"
+		}
+		organizations = append(organizations, strings.Join(quoted, " & "))
+	}
+	return strings.Join(organizations, " | ")
+}
+
+// searchPrefix is the number of bytes of the organization's id that precede each word (search_words).
+const searchPrefix = 10

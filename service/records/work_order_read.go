@@ -1,0 +1,132 @@
+package records
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"millwright/models"
+	"millwright/service/access"
+	"millwright/service/batch"
+	"millwright/service/lists"
+	"millwright/service/people"
+	"millwright/service/store"
+)
+
+// WorkOrderRow is a work order with what its record shows besides its own columns.
+type WorkOrderRow struct {
+	models.WorkOrder
+	Assigned people.Roles
+	// Inventory is a models.NodeReference and People are []models.NamedIdentity, nil
+	// unless they are shown, as Postgres encodes them.
+	Inventory, People []byte
+	Xid               uint64
+}
+
+// Position is the row's place in a list.
+func (r *WorkOrderRow) Position() lists.Position { return lists.Position{Xid: r.Xid, ID: r.ID} }
+
+// Record is what a list shows of the row.
+func (r *WorkOrderRow) Record() any { return r }
+
+// Node returns the record's node and where its JSON belongs.
+func (r *WorkOrderRow) Node() (id string, into *[]byte) { return r.InventoryID, &r.Inventory }
+
+// listedWorkOrder is a WorkOrderRow of a page.
+type listedWorkOrder struct {
+	WorkOrderRow
+	lists.PageNodes
+}
+
+var (
+	// WorkOrderColumns are the columns of WorkOrderRow for the work order {w}.
+	WorkOrderColumns = store.ColumnsOf[models.WorkOrder]() + `, ` + people.RolesOf + `, ` + store.InventoryOf + `, ` +
+		store.PeopleAmong(`SELECT {w}.created_by UNION SELECT x.identity_id FROM work_order_assignees x WHERE x.work_order_id = {w}.id`) +
+		`, {w}.changed_xid AS xid`
+
+	// WorkOrderReader reads single work orders.
+	WorkOrderReader = store.NewRecordReader("work_orders", WorkOrderColumns, access.ReadableWorkOrder, (*WorkOrderRow).Record, models.PrefixWorkOrder)
+)
+
+// queueWorkOrder queues loading a work order as its GET shows it to the actor.
+func queueWorkOrder(t *store.Tx, into *WorkOrderRow, id string, actor store.Actor) {
+	batch.QueueBulkOne(t.Tx, WorkOrderReader.Unchecked[actor.ShowPeople], into, nil, id)
+}
+
+// WorkOrder returns the work order as GET /work-orders/{id} shows it to the
+// actor, encoded. Errors: not_found (including when the actor may not read it), unavailable.
+func (s *Records) WorkOrder(ctx context.Context, actor store.Actor, id string) ([]byte, error) {
+	return WorkOrderReader.Read(ctx, s.Store, actor, id)
+}
+
+// WorkOrderFilter restricts a list of work orders. Empty fields restrict nothing.
+type WorkOrderFilter struct {
+	Statuses     []models.WorkOrderStatus
+	InventoryID  string // includes everything below it
+	AssigneeID   string
+	ExternalID   string
+	CreatedSince *models.Time
+}
+
+// WorkOrders returns a page of the work orders the actor may read, encoded. An
+// organization's work orders are visible to its operator (OperatorIn).
+// Errors: invalid_request (a cursor or sync token of another list),
+// cursor_expired, unavailable.
+func (s *Records) WorkOrders(ctx context.Context, actor store.Actor, filter WorkOrderFilter, request lists.ListRequest) ([]byte, error) {
+	filter.Statuses = slices.Compact(slices.Sorted(slices.Values(filter.Statuses)))
+	q := lists.NewListQuery("work_orders", WorkOrderColumns, actor, filter)
+	q.Positions = "work_order_positions"
+	q.NarrowBy(models.GrantWorkOrdersRead, filter.InventoryID)
+	q.OfStatuses(store.TextsOf(filter.Statuses))
+	if filter.InventoryID != "" {
+		q.Where("{w}.inventory_id IN (SELECT node_id FROM inventory_closure WHERE ancestor_id = @node)", "node", filter.InventoryID)
+	}
+	if filter.ExternalID != "" {
+		q.Where("{w}.external_id = @external", "external", filter.ExternalID)
+	}
+	if filter.CreatedSince != nil {
+		// Ids are ordered by time, so the second condition ends the scan of the list's index.
+		q.Where("{w}.created_at >= @since AND {w}.id >= @first", "since", *filter.CreatedSince)
+		q.Args["first"] = models.FirstID(models.PrefixWorkOrder, filter.CreatedSince.Time)
+	}
+	if !q.All {
+		q.Readable = access.ReadableWorkOrder
+		q.CreatedBy(models.GrantWorkOrdersCreate)
+		q.Source(func(o lists.PageOrder) string {
+			assigned := assignedTo("a.identity_id", "", o)
+			if o.Changes {
+				assigned = `SELECT {w}.* FROM assigned_positions {w} WHERE {w}.identity_id = a.identity_id` + o.Scanned + `
+			ORDER BY ` + o.Order + ` LIMIT {cut}`
+			}
+			// DISTINCT, because a work order may be assigned to the actor and to its team.
+			return `DISTINCT ` + o.Keys + ` FROM actor_identities a CROSS JOIN LATERAL (` + assigned + `) {w}
+		WHERE a.actor_id = @actor AND ` + access.ReadsAs
+		})
+	}
+	if filter.AssigneeID != "" {
+		q.Args["assignee"] = filter.AssigneeID
+		q.OnlyIf = "{w}.id IN (SELECT work_order_id FROM work_order_assignees WHERE identity_id = @assignee)"
+		if len(request.IDs) > 0 { // independent of how many the identity has
+			q.OnlyIf = "(SELECT true FROM work_order_assignees x WHERE x.work_order_id = {w}.id AND x.identity_id = @assignee LIMIT 1)"
+		}
+		q.Only = func(o lists.PageOrder) string {
+			return o.Keys + ` FROM (` + assignedTo("@assignee", " AND "+q.Readable, o) + `) {w}`
+		}
+	}
+	return lists.List[listedWorkOrder](ctx, s.Store, q, request)
+}
+
+// assignedTo selects a page by ids of the work orders {w} that are assigned to the identity
+// and meet the condition. The condition on the position, which always holds, names the
+// index that has them in this order.
+func assignedTo(identity, condition string, o lists.PageOrder) string {
+	if condition == "" && o.Scanned == o.After {
+		return `SELECT x.work_order_id AS id FROM work_order_assignees x
+			WHERE x.identity_id = ` + identity + ` AND x.position >= 0` + strings.ReplaceAll(o.After, "{w}.id", "x.work_order_id") + `
+			ORDER BY x.work_order_id DESC LIMIT {cut}`
+	}
+	return `SELECT {w}.* FROM work_order_assignees x
+			CROSS JOIN LATERAL (SELECT * FROM work_orders {w} WHERE {w}.id = x.work_order_id` + o.Scanned + condition + ` LIMIT 1) {w}
+			WHERE x.identity_id = ` + identity + ` AND x.position >= 0` + strings.ReplaceAll(o.After, "{w}.id", "x.work_order_id") + `
+			ORDER BY x.work_order_id DESC LIMIT {cut}`
+}

@@ -1,0 +1,62 @@
+package records
+
+import (
+	"context"
+	"unicode/utf8"
+
+	"millwright/models"
+	"millwright/service/effects"
+	"millwright/service/store"
+)
+
+// Review is a consultant's decision about completed work.
+type Review struct {
+	// Approve completes the work order; otherwise it goes back to its workers.
+	Approve bool
+	// Comment is kept in the history; it may be empty.
+	Comment string
+}
+
+// ReviewWorkOrder approves the work order in review, which completes it, or sends
+// it back to its workers (spec section 3, an action of the console), and returns it.
+// Only a person may who is its consultant or belongs to a team or a service
+// company that is. A read-only organization allows it because it finishes what
+// completing began. Errors: permission_denied, validation_failed, rule_violation
+// (status) and changeWorkOrder's.
+func (s *Records) ReviewWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id string, review Review) (store.WriteResult, error) {
+	return s.changeWorkOrder(ctx, actor, call, id, ActionReview, func(ctx context.Context, c *workOrderChange) error {
+		if fields := review.check(); len(fields) > 0 {
+			return models.Invalid(fields...)
+		}
+		operation, kind := models.OperationSendBack, models.NoticeSentBack
+		c.Action = "work_order.sent_back"
+		if review.Approve {
+			operation, kind = models.OperationApprove, models.NoticeCompleted
+			c.Action = "work_order.approved"
+		}
+		if err := c.applyOperation(operation); err != nil {
+			return err
+		}
+		if review.Comment != "" {
+			c.Changes["comment"] = effects.FromTo(nil, review.Comment)
+		}
+		managers, err := c.managers(ctx)
+		if review.Approve {
+			c.addNotice(kind, managers)
+		} else {
+			c.addNotice(kind, managers, c.state.Assigned.Assignees...) // it is their turn again
+		}
+		return err
+	})
+}
+
+// check returns what is wrong with the review.
+func (r Review) check() []models.FieldError {
+	switch {
+	case !models.IsPlain(r.Comment):
+		return []models.FieldError{{Pointer: "/comment", Code: "value", Detail: models.PlainTextRule}}
+	case utf8.RuneCountInString(r.Comment) > models.MaxReviewComment:
+		return []models.FieldError{{Pointer: "/comment", Code: "too_long", Detail: "The comment has at most 1,000 characters."}}
+	}
+	return nil
+}

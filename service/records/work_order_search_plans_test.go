@@ -1,0 +1,140 @@
+package records_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"millwright/models"
+	"millwright/service/records"
+	"millwright/service/servicetest"
+	"millwright/service/store"
+)
+
+// A page of a search and a board look at a bounded number of work orders, for a reader of few
+// nodes and of many, however few match, even if the plans were made while the tables were
+// empty. Rare words are found without looking at others.
+func TestSearchesReadABoundedNumberOfWorkOrders(t *testing.T) {
+	f := servicetest.New(t)
+	const tables = `('work_orders', 'work_order_assignees', 'work_order_words', 'inventory_nodes', 'inventory_closure')`
+	for _, table := range []string{"work_orders", "work_order_assignees", "work_order_words", "inventory_nodes", "inventory_closure"} {
+		f.Exec(`ALTER TABLE ` + table + ` SET (autovacuum_enabled = off)`)
+	}
+	f.Exec(`VACUUM ANALYZE`)
+	f.Exec(`UPDATE people SET admin = false`)
+	type bounded struct {
+		search records.WorkOrderSearch
+		board  bool
+		most   int
+	}
+	searches := map[string]bounded{
+		"all": {records.WorkOrderSearch{}, false, 3_000}, "open": {records.WorkOrderSearch{Status: models.StatusOpen}, false, 3_000},
+		"few of high priority": {records.WorkOrderSearch{Priority: models.PriorityHigh}, false, 60_000},
+		"mine":                 {records.WorkOrderSearch{Assignee: records.SearchMe}, false, 1_500}, "of cat": {records.WorkOrderSearch{Assignee: "cat"}, false, 3_000},
+		"of the ERP": {records.WorkOrderSearch{Creator: "erp"}, false, 3_000},
+		"overdue":    {records.WorkOrderSearch{Overdue: true}, false, 60_000},
+		"one node":   {records.WorkOrderSearch{Node: f.ID("ahu1"), OnlyNode: true}, false, 3_000},
+		"a number":   {records.WorkOrderSearch{Text: "77"}, false, 1_000}, "a rare word": {records.WorkOrderSearch{Text: "zeb"}, false, 1_000},
+		"no word": {records.WorkOrderSearch{Text: "nowhere"}, false, 1_000}, "a word that all have": {records.WorkOrderSearch{Text: "replace"}, false, 50_000},
+		"board": {records.WorkOrderSearch{}, true, 20_000}, "board of few": {records.WorkOrderSearch{Priority: models.PriorityHigh}, true, 60_000},
+	}
+	run := func(actor store.Actor, b bounded) error {
+		if b.board {
+			_, err := f.WorkOrderBoard(t.Context(), actor, b.search)
+			return err
+		}
+		_, err := f.SearchWorkOrders(t.Context(), actor, b.search, "", 50)
+		return err
+	}
+	actors := map[string]store.Actor{}
+	for name, key := range map[string]string{"many nodes": "erp", "few nodes": "reader"} {
+		actor := f.Actor(key)
+		actor.Kind = models.KindPerson
+		actors[name] = actor
+	}
+	for range 8 {
+		for _, actor := range actors {
+			for name, b := range searches {
+				if err := run(actor, b); err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+			}
+		}
+	}
+	f.Exec(`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at)
+		SELECT 'eqp_' || lpad(n::text, 26, '0'), $1, 'equipment', $2, 'x', now(), now() FROM generate_series(1, 400) n`, f.Acme.OrganizationID, f.ID("mast"))
+	f.Exec(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at, completed_at)
+		SELECT 'wo_' || lpad(n::text, 26, '0'), $1, $2, CASE n WHEN 3 THEN 'Zebra' ELSE 'Replace' END, CASE n WHEN 1 THEN 'high' ELSE 'none' END,
+			CASE WHEN n % 10 = 0 THEN 'open' ELSE 'complete' END, $3, now(), now(), CASE WHEN n % 10 > 0 THEN now() END
+		FROM generate_series(1, 40000) n`, f.Acme.OrganizationID, f.ID("ahu1"), f.ID("erp"))
+	f.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position) SELECT id, $1, 'worker', 0 FROM work_orders`, f.ID("cat"))
+	f.WaitForOpenTransactions()
+	rows := func() int {
+		t.Helper()
+		f.FlushStatistics()
+		return servicetest.Value[int](f, `SELECT (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname IN `+tables+`)
+			+ (SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE relname IN `+tables+`)`)
+	}
+	var report strings.Builder
+	for who, actor := range actors {
+		for name, b := range searches {
+			before := rows()
+			began := time.Now()
+			if err := run(actor, b); err != nil {
+				t.Errorf("%s, %s: %v", who, name, err)
+			}
+			n := rows() - before
+			t.Log(who, name, n, time.Since(began))
+			fmt.Fprintf(&report, "%s, %s: %d\n", who, name, n)
+			if n > b.most {
+				t.Errorf("%s, %s: %d rows or entries of indexes were read, want at most %d", who, name, n, b.most)
+			}
+		}
+	}
+	t.Log(report.String())
+}
+
+// A search that few match reports its progress, and comes to its end, without missing any.
+func TestASearchGoesOn(t *testing.T) {
+	f := servicetest.New(t)
+	f.Exec(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)
+		SELECT 'wo_' || lpad(n::text, 26, '0'), $1, CASE WHEN n % 3 = 0 THEN $2 ELSE $3 END, 'Replace', CASE WHEN n % 9000 < 2 THEN 'high' ELSE 'none' END, 'open', $4, now(), now()
+		FROM generate_series(1, 36000) n`, f.Acme.OrganizationID, f.ID("ahu1"), f.ID("fan1"), f.ID("erp"))
+	ann, err := f.PersonActor(t.Context(), f.ID("ann"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	search := records.WorkOrderSearch{Priority: models.PriorityHigh}
+	var numbers []int64
+	pages, stops := 0, 0
+	for after := ""; ; {
+		page, err := f.SearchWorkOrders(t.Context(), ann, search, after, 50)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, item := range page.Items {
+			numbers = append(numbers, item.Number)
+		}
+		if page.SearchedTo != nil {
+			stops++
+		}
+		pages++
+		if after = page.Next; after == "" || pages > 50 {
+			break
+		}
+	}
+	servicetest.Expect(t, "the work orders", fmt.Sprint(numbers), "[36000 27001 27000 18001 18000 9001 9000 1]")
+	if stops == 0 || pages > 5 {
+		t.Errorf("%d pages, of which %d stop before the end", pages, stops)
+	}
+	board, err := f.WorkOrderBoard(t.Context(), ann, search)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, column := range board.Columns {
+		if column.Status == models.StatusOpen && (column.Count != 1 || !column.More) {
+			t.Errorf("the board counts %d (more: %t) of what it has looked at", column.Count, column.More)
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package records_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"millwright/models"
+	"millwright/service/records"
+	"millwright/service/servicetest"
+	"millwright/service/store"
+)
+
+// searchCase is a search with its condition on the row r of work_orders, for an actor.
+type searchCase struct {
+	search records.WorkOrderSearch
+	only   string
+	// named is true if it names someone of the fixture's organization.
+	named bool
+}
+
+// mine are the actor @actor and its teams.
+const mine = `(SELECT '@actor' UNION SELECT team_id FROM team_members WHERE member_id = '@actor')`
+
+func searchCases(f *servicetest.Fixture, random *rand.Rand, nodes []string) []searchCase {
+	node := nodes[random.IntN(3)] // with most of the others below, or few
+	busy := servicetest.Value[string](f, `SELECT inventory_id FROM work_orders ORDER BY id LIMIT 1`)
+	below := `r.inventory_id IN (SELECT node_id FROM inventory_closure WHERE ancestor_id = '` + node + `')`
+	assigned := func(who string) string {
+		return `EXISTS (SELECT FROM work_order_assignees x WHERE x.work_order_id = r.id AND x.identity_id IN ` + who + `)`
+	}
+	inProcess := `r.status IN ('open', 'in_progress', 'back_from_inspection', 'sent_to_inspection', 'on_hold')`
+	return []searchCase{
+		{records.WorkOrderSearch{}, `true`, false},
+		{records.WorkOrderSearch{Status: models.StatusOpen}, `r.status = 'open'`, false},
+		{records.WorkOrderSearch{Priority: models.PriorityHigh}, `r.priority = 'high'`, false},
+		{records.WorkOrderSearch{Priority: models.PriorityHigh, Status: models.StatusOnHold}, `r.priority = 'high' AND r.status = 'on_hold'`, false},
+		{records.WorkOrderSearch{Node: node}, below, false},
+		{records.WorkOrderSearch{Node: node, Status: models.StatusOpen}, `r.status = 'open' AND ` + below, false},
+		{records.WorkOrderSearch{Node: busy, OnlyNode: true}, `r.inventory_id = '` + busy + `'`, false},
+		{records.WorkOrderSearch{Assignee: records.SearchMe}, assigned(mine), false},
+		{records.WorkOrderSearch{Assignee: f.ID("crew")}, assigned(`('` + f.ID("crew") + `')`), true},
+		{records.WorkOrderSearch{Assignee: "crew", Status: models.StatusInProgress}, `r.status = 'in_progress' AND ` + assigned(`('`+f.ID("crew")+`')`), true},
+		{records.WorkOrderSearch{Assignee: "polar"}, assigned(`('` + f.ID("polar") + `')`), false},
+		{records.WorkOrderSearch{Creator: records.SearchMe}, `r.created_by IN ` + mine, false},
+		{records.WorkOrderSearch{Creator: "erp"}, `r.created_by = '` + f.ID("erp") + `'`, true},
+		{records.WorkOrderSearch{Creator: "erp", Assignee: "crew"}, `r.created_by = '` + f.ID("erp") + `' AND ` + assigned(`('`+f.ID("crew")+`')`), true},
+		{records.WorkOrderSearch{CreatorKind: models.KindPerson}, `false`, false},
+		{records.WorkOrderSearch{CreatorKind: models.KindIntegration}, `true`, false},
+		{records.WorkOrderSearch{Overdue: true}, inProcess + ` AND r.target_date < '2026-03-02'`, false},
+		{records.WorkOrderSearch{Review: records.ReviewByAnyone}, `r.status = 'sent_to_inspection'`, false},
+		{
+			records.WorkOrderSearch{Review: records.ReviewByMe},
+			`r.status = 'sent_to_inspection' AND EXISTS (SELECT FROM work_order_assignees x WHERE x.work_order_id = r.id AND x.role = 'consultant' AND x.identity_id IN ` + mine + `)`, false,
+		},
+		{records.WorkOrderSearch{ExternalID: "ERP-7/3"}, `r.external_id = 'ERP-7/3'`, false},
+		{records.WorkOrderSearch{Text: "valve"}, `r.title ILIKE '%valve%'`, false},
+		{records.WorkOrderSearch{Text: "val PUMP re", Status: models.StatusOpen}, `false`, false},
+		{records.WorkOrderSearch{Text: "PUMP re", Status: models.StatusOpen}, `r.status = 'open' AND r.title ILIKE '%pump%' AND r.title ILIKE '%re%'`, false},
+		{records.WorkOrderSearch{Text: "#17"}, `r.number = 17`, false},
+		{records.WorkOrderSearch{Text: "erp 7 4"}, `r.external_id = 'ERP-7/4'`, false},
+		{records.WorkOrderSearch{Text: "valve", Assignee: "crew"}, `r.title ILIKE '%valve%' AND ` + assigned(`('`+f.ID("crew")+`')`), true},
+		{records.WorkOrderSearch{Text: "?!"}, `false`, false},
+		{records.WorkOrderSearch{Assignee: "no one of this name"}, `false`, false},
+		{records.WorkOrderSearch{Node: "NO-SUCH-CODE"}, `false`, false},
+	}
+}
+
+// A search and its board show exactly the records that single reads return and that match,
+// for readers of few nodes and of many.
+func TestSearchesShowWhatSingleReadsShow(t *testing.T) {
+	t.Parallel()
+	for round := range 2 {
+		t.Run(fmt.Sprintf("tree %d", round), func(t *testing.T) {
+			t.Parallel()
+			f := servicetest.New(t)
+			random := servicetest.Seeded(t)
+			nodes := servicetest.PlantTree(t, f, random, 330)
+			actors := servicetest.HandOutRights(f, random, nodes)
+			servicetest.WriteRecords(t, f, random, nodes, actors, 250)
+			f.Exec(`UPDATE work_orders SET priority = (ARRAY['none', 'low', 'medium', 'high'])[1 + number % 4],
+				title = (ARRAY['Repair the pump', 'Check the valve', 'Pump: replacement', 'Lamp'])[1 + number / 4 % 4],
+				status = CASE number % 5 WHEN 0 THEN 'sent_to_inspection' ELSE status END,
+				external_id = CASE number % 9 WHEN 0 THEN 'ERP-7/' || number % 5 END,
+				target_date = CASE number % 3 WHEN 0 THEN NULL ELSE '2026-03-01'::timestamptz + (number % 5 - 2) * interval '3 days' END`)
+			// Enough for the cases with the team, whatever the seed.
+			f.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position)
+				SELECT id, $1, 'worker', 5 FROM work_orders WHERE number % 3 = 0 ON CONFLICT DO NOTHING`, f.ID("crew"))
+			f.WaitForOpenTransactions()
+			matched, cases := map[int]int{}, searchCases(f, random, nodes)
+			for _, key := range actors {
+				actor := f.Actor(key)
+				actor.Kind = models.KindPerson // what an identity may read does not depend on its kind
+				readable, _ := servicetest.RecordKind{Table: "work_orders", One: f.WorkOrder, Only: "true"}.Naive(t, f, actor, "r.id DESC", map[string]string{})
+				for i, c := range cases {
+					only := strings.ReplaceAll(c.only, "@actor", actor.IdentityID)
+					if actor.OrganizationID != f.Acme.OrganizationID && c.named { // names of another organization
+						only = "false"
+					}
+					var want []string
+					for _, row := range servicetest.RowsOf(t, f, `SELECT json_build_object('id', r.id) FROM work_orders r WHERE (`+only+`) AND r.id = ANY ($1) ORDER BY r.id DESC`, readable) {
+						want = append(want, servicetest.Read[servicetest.Identified](t, row).ID)
+					}
+					got := searched(t, f, actor, c.search, []int{7, 30, 100}[random.IntN(3)])
+					if !slices.Equal(got, want) {
+						t.Fatalf("%+v of %s: %d found, %d readable\n%v\n%v", c.search, key, len(got), len(want), got, want)
+					}
+					matched[i] += len(got)
+					wantOnBoard(t, f, actor, c.search, got)
+				}
+			}
+			for i, c := range cases {
+				if matched[i] == 0 && c.only != "false" {
+					t.Errorf("nothing matches %+v: the case tries nothing", c.search)
+				}
+			}
+		})
+	}
+}
+
+// searched returns the ids of all pages of a search.
+func searched(t *testing.T, f *servicetest.Fixture, actor store.Actor, search records.WorkOrderSearch, limit int) (ids []string) {
+	t.Helper()
+	for after := ""; ; {
+		page, err := f.SearchWorkOrders(t.Context(), actor, search, after, limit)
+		if err != nil {
+			t.Fatalf("%+v: %v", search, err)
+		}
+		for _, item := range page.Items {
+			ids = append(ids, item.ID)
+		}
+		if page.SearchedTo != nil {
+			t.Fatalf("%+v: the search stops at %s", search, page.SearchedTo)
+		}
+		if after = page.Next; after == "" {
+			return ids
+		}
+	}
+}
+
+// wantOnBoard fails the test unless the board has the work orders.
+func wantOnBoard(t *testing.T, f *servicetest.Fixture, actor store.Actor, search records.WorkOrderSearch, ids []string) {
+	t.Helper()
+	board, err := f.WorkOrderBoard(t.Context(), actor, search)
+	if err != nil {
+		t.Fatalf("the board of %+v: %v", search, err)
+	}
+	all := 0
+	for _, column := range board.Columns {
+		all += column.Count
+		if column.More || len(column.Items) != min(column.Count, 10) {
+			t.Errorf("the board of %+v: %d of %d %s", search, len(column.Items), column.Count, column.Status)
+		}
+		last := "~"
+		for _, item := range column.Items {
+			if item.Status != column.Status || !slices.Contains(ids, item.ID) || item.ID >= last {
+				t.Errorf("the board of %+v: %s after %s in %s", search, item.ID, last, column.Status)
+			}
+			last = item.ID
+		}
+	}
+	if all != len(ids) {
+		t.Errorf("the board of %+v counts %d of %d", search, all, len(ids))
+	}
+}
+
+// Someone in more teams than a name may stand for still finds what is assigned to them.
+func TestMemberOfManyTeamsFindsAssigned(t *testing.T) {
+	t.Parallel()
+	f := servicetest.New(t)
+	f.Exec(`INSERT INTO identities (id, organization_id, kind, name, created_at, changed_at)
+		SELECT 'idn_' || lpad(n::text, 26, '0'), $1, 'team', 'Team ' || n, now(), now() FROM generate_series(1, 30) n`, f.Acme.OrganizationID)
+	f.Exec(`INSERT INTO team_members (team_id, member_id, organization_id)
+		SELECT id, $2, organization_id FROM identities WHERE name LIKE 'Team %' AND organization_id = $1`, f.Acme.OrganizationID, f.ID("bob"))
+	order := servicetest.Create(t, f)
+	f.Exec(`UPDATE work_order_assignees SET identity_id = 'idn_' || lpad('29', 26, '0') WHERE work_order_id = $1 AND role = 'worker'`, order)
+	bob := store.Actor{IdentityID: f.ID("bob"), OrganizationID: f.Acme.OrganizationID, Kind: models.KindPerson}
+	for _, search := range []records.WorkOrderSearch{{Assignee: records.SearchMe}, {Assignee: records.SearchMe, Creator: f.ID("erp")}} {
+		if got := searched(t, f, bob, search, 10); !slices.Equal(got, []string{order}) {
+			t.Errorf("%+v finds %v, want %s", search, got, order)
+		}
+	}
+	if got := searched(t, f, bob, records.WorkOrderSearch{Creator: records.SearchMe}, 10); got != nil {
+		t.Errorf("created by bob: %v", got)
+	}
+}

@@ -1,0 +1,29 @@
+package records
+
+import "millwright/models"
+
+// organizationState is what can forbid a write in an organization. A query that
+// loads it embeds it in its row.
+type organizationState struct{ ReadOnly, Suspended bool }
+
+// readOnlyPolicy is the effect of a read-only organization on a write.
+type readOnlyPolicy int
+
+const (
+	// rejectReadOnly is for writes that a read-only organization may not make.
+	rejectReadOnly readOnlyPolicy = iota
+	// allowReadOnly is for writes that finish work that has begun: form answers and reviews.
+	allowReadOnly
+)
+
+// requireWritable rejects a write that the organization's state forbids. Errors:
+// permission_denied (suspended), read_only.
+func (s organizationState) requireWritable(policy readOnlyPolicy) error {
+	switch {
+	case s.Suspended:
+		return models.Errorf(models.CodePermissionDenied, "The organization is suspended; changes are not allowed.")
+	case s.ReadOnly && policy == rejectReadOnly:
+		return models.Errorf(models.CodeReadOnly, "The organization is read-only; changes are not allowed.")
+	}
+	return nil
+}

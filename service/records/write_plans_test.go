@@ -1,0 +1,110 @@
+package records_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"millwright/service/records"
+	"millwright/service/servicetest"
+	"millwright/service/store"
+)
+
+// Sessions that made the plans of writes while the tables were empty touch few pages of each
+// table once the tables have grown, before anything is analyzed again. Reading a table or an
+// index from end to end takes a hundred each time.
+func TestPlansOfEmptyTablesSuitWrites(t *testing.T) {
+	h := servicetest.NewHarness(t)
+	tables := []string{"work_orders", "work_order_positions", "work_order_assignees", "assigned_positions", "answers", "feedback", "log", "notices", "stored_responses", "events", "open_deliveries", "deliveries", "dirty_records"}
+	const ofTable = `pg_partition_root(relid) IS DISTINCT FROM relid::regclass AND coalesce(pg_partition_root(relid), relid::regclass) = '{table}'::regclass`
+	for _, table := range tables {
+		h.Exec(strings.ReplaceAll(`DO $$ DECLARE part regclass; BEGIN
+			FOR part IN SELECT relid FROM pg_stat_user_tables WHERE `+ofTable+` LOOP
+				EXECUTE format('ALTER TABLE %s SET (autovacuum_enabled = off)', part);
+			END LOOP; END $$`, "{table}", table))
+	}
+	h.Exec(`VACUUM ANALYZE`)
+	erp, ann, ctx, calls := h.As("erp"), h.As("ann"), t.Context(), 0
+	erp.ShowPeople = true
+	keyed := func() store.RequestKey {
+		calls++
+		return store.RequestKey{Key: fmt.Sprint("k", calls), Method: "POST", Path: "/", Fingerprint: []byte("body")}
+	}
+	form := h.ID("inspection")
+	write := func() {
+		t.Helper()
+		call := keyed()
+		reference := call.Key
+		create := func() store.WriteResult {
+			result, err := h.CreateWorkOrder(ctx, erp, call, records.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "x", FormID: &form, Assignees: h.IDs("erp", "ann"), Consultants: h.IDs("cat")})
+			h.MustWrite(result, err)
+			return result
+		}
+		id := create().RecordID
+		if !create().Replayed {
+			t.Error("a repetition creates a work order")
+		}
+		if _, err := h.WorkOrder(ctx, erp, id); err != nil {
+			t.Fatal(err)
+		}
+		h.MustWrite(h.UpdateWorkOrder(ctx, erp, keyed(), id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "y", Set: true}}))
+		h.MustWrite(h.AssignWorkOrder(ctx, erp, keyed(), id, h.IDs("crew"), h.IDs("dan")))
+		h.MustWrite(h.UnassignWorkOrder(ctx, erp, keyed(), id, h.ID("crew")))
+		h.MustWrite(h.HoldWorkOrder(ctx, ann, store.RequestKey{}, id))
+		h.MustWrite(h.ResumeWorkOrder(ctx, ann, store.RequestKey{}, id))
+		h.MustWrite(h.AnswerWorkOrder(ctx, erp, keyed(), id, []records.GivenAnswer{{QuestionID: h.ID("q_state"), Value: h.ID("o_ok")}}, records.SaveAnswers))
+		h.MustWrite(h.CancelWorkOrder(ctx, erp, keyed(), id, nil))
+		result, err := h.CreateFeedback(ctx, erp, keyed(), records.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "x", ExternalID: &reference})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Feedback(ctx, erp, result.RecordID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func() map[string]int {
+		t.Helper()
+		h.WaitForOpenTransactions()
+		h.FlushStatistics()
+		blocks := map[string]int{}
+		for _, table := range tables {
+			blocks[table] = h.PagesRead(strings.ReplaceAll(ofTable, "{table}", table))
+		}
+		return blocks
+	}
+	// The first write changes a work order while no work order has assignees.
+	const planted = "wo_01kjq7k69re00b2a00av14smbj"
+	h.Exec(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)
+		VALUES ($1, $2, $3, 'x', 'none', 'open', $4, $5, $5)`, planted, h.Acme.OrganizationID, h.ID("ahu1"), h.ID("ann"), servicetest.Start)
+	h.MustWrite(h.UpdateWorkOrder(ctx, erp, keyed(), planted, records.WorkOrderPatch{Title: records.Sent[string]{Value: "y", Set: true}}))
+	for range 3 {
+		write()
+	}
+	const many = 10_000
+	h.Exec(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)
+		SELECT 'wo_' || lpad(n::text, 26, '0'), $1, $2, 'x', 'none', 'open', $3, now(), now() FROM generate_series(1, $4::integer) n`,
+		h.Acme.OrganizationID, h.ID("ahu1"), h.ID("ann"), many)
+	h.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position) SELECT id, $1, 'worker', 0 FROM work_orders WHERE id NOT IN (SELECT work_order_id FROM work_order_assignees)`, h.ID("erp"))
+	h.Exec(`INSERT INTO feedback (id, organization_id, inventory_id, subject, status, created_by, created_at, changed_at)
+		SELECT 'iss_' || lpad(n::text, 26, '0'), $1, $2, 'x', 'open', $3, now(), now() FROM generate_series(1, $4::integer) n`,
+		h.Acme.OrganizationID, h.ID("ahu1"), h.ID("erp"), many)
+	h.Exec(`INSERT INTO log (organization_id, record_id, actor_id, actor_name, action, changes, created_at)
+		SELECT organization_id, id, created_by, 'Ann', 'work_order.created', '{}', created_at FROM work_orders`)
+	h.Exec(`INSERT INTO stored_responses (digest, slot, status, created_at, fingerprint, record_id, body)
+		SELECT decode(md5(n::text), 'hex'), n % 3, 201, now(), '', '', '' FROM generate_series(1, $1::integer) n`, many)
+	before := read()
+	const times = 3
+	for range times {
+		write()
+	}
+	after := read()
+	for _, table := range slices.Sorted(maps.Keys(after)) {
+		if blocks := (after[table] - before[table]) / times; blocks > 500 {
+			t.Errorf("ten writes touch %d pages of %s", blocks, table)
+		} else {
+			t.Logf("ten writes touch %d pages of %s", blocks, table)
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package records_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"millwright/models"
+	"millwright/service/records"
+	"millwright/service/servicetest"
+	"millwright/service/store"
+)
+
+// The response to a write is the record as its GET shows it afterwards, although the
+// write does not load what it has written.
+func TestAWriteRespondsWithTheRecordAsItsGetShowsIt(t *testing.T) {
+	for _, people := range []bool{false, true} {
+		h := servicetest.NewHarness(t)
+		erp, ctx := h.As("erp"), t.Context()
+		erp.ShowPeople = people
+		id := ""
+		same := func(what string, result store.WriteResult, err error) {
+			t.Helper()
+			h.MustWrite(result, err)
+			id = result.RecordID
+			shown, err := h.WorkOrder(ctx, erp, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(result.Body) != string(shown) {
+				t.Errorf("%s, people shown %t: the response is\n%s\nGET shows\n%s", what, people, result.Body, shown)
+			}
+		}
+		description, reference, form, reason := "Öl & \"Filter\"\n", "PO-17", h.ID("inspection"), "not needed"
+		target := models.TimeOf(time.Date(2026, 5, 1, 7, 0, 0, 1_999_999, time.UTC))
+		result, err := h.CreateWorkOrder(ctx, erp, store.RequestKey{}, records.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace filter"})
+		same("a creation for the managers", result, err)
+		result, err = h.CreateWorkOrder(ctx, erp, store.RequestKey{}, records.NewWorkOrder{
+			InventoryID: h.ID("ahu1"), Title: "Replace filter", Description: &description, ExternalID: &reference, FormID: &form,
+			Priority: models.PriorityHigh, TargetDate: &target, Assignees: h.IDs("erp", "crew", "polar"), Consultants: h.IDs("cat", "bob"),
+		})
+		same("a creation with everything", result, err)
+		result, err = h.UpdateWorkOrder(ctx, erp, store.RequestKey{Key: "k", Method: "PATCH", Path: "/", Fingerprint: []byte("body")}, id, records.WorkOrderPatch{
+			Title: records.Sent[string]{Value: "Replace both", Set: true}, Description: records.Sent[*string]{Set: true},
+			TargetDate: records.Sent[*models.Time]{Set: true}, Priority: records.Sent[models.Priority]{Value: models.PriorityLow, Set: true},
+		})
+		same("a change", result, err)
+		result, err = h.UpdateWorkOrder(ctx, erp, store.RequestKey{}, id, records.WorkOrderPatch{
+			Description: records.Sent[*string]{Value: &reason, Set: true}, TargetDate: records.Sent[*models.Time]{Value: &target, Set: true},
+			ExternalID: records.Sent[*string]{Set: true},
+		})
+		same("another change", result, err)
+		result, err = h.UpdateWorkOrder(ctx, erp, store.RequestKey{}, id, records.WorkOrderPatch{})
+		same("no change", result, err)
+		result, err = h.AssignWorkOrder(ctx, erp, store.RequestKey{}, id, h.IDs("ann"), h.IDs("dan"))
+		same("an assignment", result, err)
+		result, err = h.UnassignWorkOrder(ctx, erp, store.RequestKey{}, id, h.ID("bob"))
+		same("its end", result, err)
+		result, err = h.AnswerWorkOrder(ctx, erp, store.RequestKey{}, id, []records.GivenAnswer{
+			{QuestionID: h.ID("q_state"), Value: h.ID("o_ok")}, {QuestionID: h.ID("q_hours"), Value: json.Number("7")}}, records.SaveAnswers)
+		same("answers", result, err)
+		result, err = h.HoldWorkOrder(ctx, h.As("ann"), store.RequestKey{}, id)
+		if people { // the console shows them
+			same("a hold", result, err)
+		}
+		if result, err = h.ResumeWorkOrder(ctx, h.As("ann"), store.RequestKey{}, id); people {
+			same("a resumption", result, err)
+		}
+		result, err = h.AnswerWorkOrder(ctx, erp, store.RequestKey{}, id, nil, records.CompleteWork)
+		same("a completion", result, err)
+		if result, err = h.ReviewWorkOrder(ctx, h.As("cat"), store.RequestKey{}, id, records.Review{Approve: true}); people {
+			same("an approval", result, err)
+		}
+		id = h.NewWorkOrder([]string{"erp"}, nil)
+		result, err = h.CancelWorkOrder(ctx, erp, store.RequestKey{}, id, &reason)
+		same("a cancellation", result, err)
+	}
+}
+
+// A change and a creation take one round trip to read and one to write, with COMMIT.
+func TestRoundTripsOfAWrite(t *testing.T) {
+	h := servicetest.NewHarness(t)
+	id, erp := h.NewWorkOrder([]string{"erp"}, nil), h.As("erp")
+	for what, write := range map[string]func(context.Context, store.RequestKey) (store.WriteResult, error){
+		"a change": func(ctx context.Context, call store.RequestKey) (store.WriteResult, error) {
+			return h.UpdateWorkOrder(ctx, erp, call, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Replace both", Set: true}})
+		},
+		"a creation": func(ctx context.Context, call store.RequestKey) (store.WriteResult, error) {
+			return h.CreateWorkOrder(ctx, erp, call, records.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace filter"})
+		},
+	} {
+		kept := tracetest.NewInMemoryExporter()
+		ctx, span := sdktrace.NewTracerProvider(sdktrace.WithSyncer(kept)).Tracer("test").Start(t.Context(), "call")
+		_, err := write(ctx, store.RequestKey{Key: what, Method: "PATCH", Path: "/", Fingerprint: []byte("body")})
+		span.End()
+		if err != nil {
+			t.Fatal(err)
+		}
+		trips := 0
+		for _, span := range kept.GetSpans() {
+			if span.Name == "postgresql" {
+				trips++
+			}
+		}
+		if trips != 2 {
+			t.Errorf("%s takes %d round trips, want 2", what, trips)
+		}
+	}
+}
+
+// A crash of Postgres takes back the numbers whose creations were not committed, and gives
+// them again: a process must not remember them.
+func TestNoNumberIsUsedTwiceAfterACrash(t *testing.T) {
+	h := servicetest.NewHarness(t)
+	create := func(form *string) (store.WriteResult, error) {
+		return h.CreateWorkOrder(t.Context(), h.As("erp"), store.RequestKey{},
+			records.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace filter", FormID: form})
+	}
+	before := h.MustWrite(create(nil)).Number
+	unknown := "frm_01kjq7k5pge00a5z4cn7dzgdpj"
+	if _, err := create(&unknown); err == nil {
+		t.Fatal("a work order with an unknown form is created")
+	}
+	h.Exec(`SELECT setval(('work_order_numbers.' || quote_ident($1))::regclass, $2)`, h.Acme.OrganizationID, before)
+	for want := before + 1; want <= before+3; want++ {
+		if number := h.MustWrite(create(nil)).Number; number != want {
+			t.Errorf("the number is %d, want %d", number, want)
+		}
+	}
+}
+
+// Only an actor that may create a work order takes a number.
+func TestARejectedActorTakesNoNumber(t *testing.T) {
+	h := servicetest.NewHarness(t)
+	create := func(actor string) (store.WriteResult, error) {
+		return h.CreateWorkOrder(t.Context(), h.As(actor), store.RequestKey{}, records.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace filter"})
+	}
+	before := h.MustWrite(create("erp")).Number
+	for _, actor := range []string{"reader", "outsider"} {
+		if _, err := create(actor); err == nil {
+			t.Errorf("%s creates a work order", actor)
+		}
+	}
+	h.Exec(`UPDATE organizations SET read_only = true WHERE id = $1`, h.Acme.OrganizationID)
+	if _, err := create("erp"); err == nil {
+		t.Error("a work order is created in a read-only organization")
+	}
+	h.Exec(`UPDATE organizations SET read_only = false WHERE id = $1`, h.Acme.OrganizationID)
+	if after := h.MustWrite(create("erp")).Number; after != before+1 {
+		t.Errorf("the next number is %d, want %d", after, before+1)
+	}
+}

@@ -1,0 +1,37 @@
+package servicetest
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+)
+
+func Percentiles(took []time.Duration) (p50, p99 float64) {
+	slices.Sort(took)
+	at := func(percent int) float64 { return float64(took[len(took)*percent/100].Microseconds()) / 1000 }
+	return at(50), at(99)
+}
+
+// Usage returns what the database's backends and this process have used so far.
+func Usage(f *Fixture) (u Resources) {
+	var rusage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &rusage); err != nil {
+		panic(err)
+	}
+	u.Process = time.Duration(rusage.Utime.Nano() + rusage.Stime.Nano())
+	for _, pid := range Value[[]int](f, `SELECT array_agg(pid) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'`) {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
+		var nanoseconds int64
+		_, _ = fmt.Sscan(string(text), &nanoseconds)
+		u.Backends += time.Duration(nanoseconds)
+	}
+	u.Wal = Value[int64](f, `SELECT (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint`)
+	return u
+}
+
+type Resources struct {
+	Backends, Process time.Duration
+	Wal               int64
+}

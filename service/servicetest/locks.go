@@ -1,0 +1,113 @@
+package servicetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Await waits until the condition holds.
+func Await(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	limit := time.NewTimer(20 * time.Second)
+	defer limit.Stop()
+	for !holds() {
+		select {
+		case <-again.C:
+		case <-limit.C:
+			t.Fatalf("%s: still not so after 20 s", what)
+		}
+	}
+}
+
+// LockWaits returns how many statements wait for a lock.
+func LockWaits(f *Fixture) int {
+	return Value[int](f, `SELECT count(*)::integer FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+}
+
+// AwaitLocks waits until count transactions of the test wait for locks.
+func AwaitLocks(t *testing.T, f *Fixture, count int) {
+	t.Helper()
+	again := time.NewTicker(2 * time.Millisecond)
+	defer again.Stop()
+	limit := time.NewTimer(20 * time.Second)
+	defer limit.Stop()
+	for Value[int](f, `SELECT count(*) FROM pg_stat_activity
+		WHERE datname = current_database() AND wait_event_type = 'Lock'`) < count {
+		select {
+		case <-again.C:
+		case <-limit.C:
+			t.Fatalf("fewer than %d transactions wait for a lock", count)
+		}
+	}
+}
+
+// Held is a lock that the test holds.
+type Held struct {
+	F    *Fixture
+	Conn *pgx.Conn
+}
+
+func (h Held) Release(t *testing.T) { h.exec(t, `SELECT pg_advisory_unlock(4711)`) }
+
+func (h Held) exec(t *testing.T, sql string) {
+	t.Helper()
+	if _, err := h.Conn.Exec(t.Context(), sql); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Waiting waits until n transactions of the database wait for a lock.
+func (h Held) Waiting(t *testing.T, n int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	again := time.NewTicker(2 * time.Millisecond)
+	defer again.Stop()
+	for Value[int](h.F, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) < n {
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			t.Fatalf("%d transactions never waited", n)
+		}
+	}
+}
+
+// Hold makes removals wait in their transaction, where the trigger says, until the
+// lock is released. The wait has no limit.
+func Hold(t *testing.T, f *Fixture, when string) Held {
+	t.Helper()
+	f.Exec(`CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql SET lock_timeout = 0 AS
+		$$ BEGIN PERFORM pg_advisory_xact_lock_shared(4711); RETURN OLD; END $$`)
+	f.Exec(`CREATE TRIGGER hold ` + when + ` EXECUTE FUNCTION hold()`)
+	conn, err := pgx.ConnectConfig(t.Context(), f.Pool.Config().ConnConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+	h := Held{f, conn}
+	h.exec(t, `SELECT pg_advisory_lock(4711)`)
+	return h
+}
+
+// Begin begins a transaction that ends with the test at the latest.
+func Begin(t *testing.T, f *Fixture) pgx.Tx {
+	t.Helper()
+	tx, err := f.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) })
+	return tx
+}
+
+func ExecIn(t *testing.T, tx pgx.Tx, sql string, args ...any) {
+	t.Helper()
+	if _, err := tx.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}

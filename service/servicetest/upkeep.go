@@ -1,0 +1,26 @@
+package servicetest
+
+import (
+	"testing"
+
+	"millwright/service"
+	"millwright/service/upkeep"
+)
+
+// Housekeep repositions everything below the moves that are old enough.
+func Housekeep(t *testing.T, f *Fixture) int {
+	t.Helper()
+	return Remove(t, f.Service, 7, 0).Repositioned
+}
+
+const MoveNode = `UPDATE inventory_nodes SET parent_id = $1 WHERE id = $2`
+
+// Remove removes expired rows in at most batches batches; 0 means no limit.
+func Remove(t *testing.T, s *service.Service, batch, batches int) upkeep.RemovalResult {
+	t.Helper()
+	removed, err := s.RemoveExpired(t.Context(), batch, func() bool { batches--; return batches != 0 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return removed
+}

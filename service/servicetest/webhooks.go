@@ -1,0 +1,116 @@
+package servicetest
+
+import (
+	"testing"
+	"time"
+
+	"millwright/models"
+	"millwright/service/records"
+	"millwright/service/store"
+	"millwright/service/webhooks"
+)
+
+// Create creates a work order on AHU 1 as the ERP and returns its id.
+func Create(t *testing.T, f *Fixture) string {
+	t.Helper()
+	answer, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.RecordID
+}
+
+func Claim(t *testing.T, f *Fixture, webhook string) webhooks.Claim {
+	t.Helper()
+	claimed, err := f.ClaimPending(t.Context(), f.ID(webhook), nil, webhooks.ClaimPosition{}, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return claimed
+}
+
+func Record(t *testing.T, f *Fixture, webhook string, attempts ...webhooks.Attempt) webhooks.RecordResult {
+	t.Helper()
+	recorded, err := f.RecordAttempts(t.Context(), f.ID(webhook), attempts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return recorded
+}
+
+func Attempt(f *Fixture, d webhooks.RenderedDelivery, status int) webhooks.Attempt {
+	a := webhooks.Attempt{DeliveryID: d.DeliveryID, Number: d.Attempts + 1, Before: d.AttemptsBefore, StartedAt: models.TimeOf(f.Clock.Now()), Status: status, Latency: 12 * time.Millisecond}
+	if status == 0 {
+		a.Error = "The connection was refused."
+	}
+	return a
+}
+
+func Status(t *testing.T, f *Fixture, id string) models.DeliveryStatus {
+	t.Helper()
+	state, err := f.Delivery(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state.Status
+}
+
+// Acquire acquires the lease of an address, which must be free.
+func Acquire(t *testing.T, f *Fixture, webhook string) webhooks.Lease {
+	t.Helper()
+	lease, wait, err := f.AcquireLease(t.Context(), f.ID(webhook), "test")
+	if err != nil || wait != 0 {
+		t.Fatalf("the lease of %s is free after %s: %v", webhook, wait, err)
+	}
+	return lease
+}
+
+// PlantDeliveries inserts deliveries of events like the first one, a part of them with
+// each statement, whose time is limited.
+func PlantDeliveries(f *Fixture, hook string, status models.DeliveryStatus, n int) {
+	const part = 20_000
+	for first := 1; first <= n; first += part {
+		f.Exec(`
+			WITH event AS (
+				INSERT INTO events (id, organization_id, type, record_id, actor_id, data, created_at)
+				SELECT 'evt_01kk9planted' || lpad(n::text, 7, '0'), organization_id, type, record_id, actor_id, data, created_at
+				FROM (SELECT * FROM events ORDER BY id LIMIT 1) e, generate_series($2::integer, $3::integer) n
+				RETURNING id, record_id, created_at)
+			INSERT INTO open_deliveries (id, event_id, webhook_id, record_id, created_at)
+			SELECT replace(id, 'evt_', 'dlv_'), id, $1, record_id, created_at FROM event ORDER BY id`,
+			f.ID(hook), first, min(first+part-1, n))
+	}
+	if status != models.DeliveryPending {
+		f.SetDeliveries(status, `id LIKE 'dlv_01kk9planted%'`)
+	}
+}
+
+// WithStatus counts the deliveries of an address with the status.
+func WithStatus(f *Fixture, hook string, status models.DeliveryStatus) int {
+	return Value[int](f, `SELECT count(*) FROM all_deliveries WHERE webhook_id = $1 AND status = $2`, f.ID(hook), string(status))
+}
+
+// DispatchAll claims and delivers until nothing is pending. It returns the deliveries
+// in the order in which they were claimed.
+func DispatchAll(t *testing.T, f *Fixture, hook string) []int64 {
+	t.Helper()
+	var order []int64
+	for {
+		claimed, err := f.ClaimPending(t.Context(), f.ID(hook), nil, webhooks.ClaimPosition{}, 500)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids := []string{}
+		for _, d := range claimed.Deliveries {
+			ids, order = append(ids, d.DeliveryID), append(order, d.Seq)
+		}
+		f.SetDeliveries(models.DeliveryDelivered, `id = ANY ($1)`, ids)
+		if !claimed.More {
+			return order
+		}
+	}
+}
+
+func DeliveryOf(f *Fixture, hook, recordID string) string {
+	return Value[string](f, `SELECT id FROM all_deliveries WHERE webhook_id = $1 AND record_id = $2`, f.ID(hook), recordID)
+}

@@ -1,0 +1,51 @@
+package store
+
+import "millwright/models"
+
+// Actor performs an action: an integration through the API, a person in the console, or
+// an operator of the service. The same rules and effects apply to all.
+type Actor struct {
+	// IdentityID is empty for an operator.
+	IdentityID     string
+	OrganizationID string
+	Kind           models.IdentityKind
+	Name           string
+	// ShowPeople is true if records name the people in them: for integrations with
+	// the scope people:read, and for people.
+	ShowPeople bool
+	// ReadsFeedback is true if an integration's token has issues:read.
+	ReadsFeedback bool `db:"-"`
+	// Operated is true if an operator acts as the person (OperatorAs).
+	Operated bool `db:"-"`
+	// Prefetch is the record that its call reads, if known before the call is admitted.
+	Prefetch *Prefetch `db:"-"`
+}
+
+// operatorName is the name of an operator in Log Records.
+const operatorName = "Millwright"
+
+// Operator returns the operator of the service, who acts from the command line. It
+// has no identity in an organization, may manage integrations and may not change records.
+func Operator() Actor { return Actor{Name: operatorName} }
+
+// OperatorIn returns the operator who reads the records of an organization, of which all
+// are visible and show no people.
+func OperatorIn(organizationID string) Actor {
+	return Actor{Name: operatorName, OrganizationID: organizationID}
+}
+
+// IsOperator reports whether the actor is an operator.
+func (a Actor) IsOperator() bool { return a.IdentityID == "" && a.Name == operatorName }
+
+// LogName is the actor's name in Log Records. Integrations have "(API)" after their
+// name (spec section 1), people as whom an operator acts in Temporal "(operator)"
+// (docs/contract.md, Temporal surface).
+func (a Actor) LogName() string {
+	switch {
+	case a.Kind == models.KindIntegration:
+		return a.Name + " (API)"
+	case a.Operated:
+		return a.Name + " (operator)"
+	}
+	return a.Name
+}

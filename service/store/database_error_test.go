@@ -1,0 +1,42 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Values that Postgres quotes in an error reach neither logs nor workflow histories:
+// they are neither in the error's text nor in an error it wraps. errors.As still finds
+// the cause.
+func TestErrorsOmitValuesThatPostgresQuotes(t *testing.T) {
+	s := &Store{}
+	for _, c := range []struct {
+		code, message, want string
+	}{
+		{"22P02", `invalid input syntax for type integer: "Mrs Quarrington"`, "the database rejected a statement (SQLSTATE 22P02)"},
+		{"P0001", `Mrs Quarrington may not`, "the database rejected a statement (SQLSTATE P0001)"},
+		{"42P01", `relation "lost" does not exist`, `relation "lost" does not exist (SQLSTATE 42P01)`},
+		{"23514", `new row violates a check`, "new row violates a check (constraint broken of work_orders) (SQLSTATE 23514)"},
+	} {
+		cause := &pgconn.PgError{Code: c.code, Message: c.message, Detail: "Failing row contains (Mrs Quarrington).", Hint: "Quarrington"}
+		if c.code == "23514" {
+			cause.ConstraintName, cause.TableName = "broken", "work_orders"
+		}
+		err := s.Translate(fmt.Errorf("insert: %w", cause))
+		if err.Error() != c.want {
+			t.Errorf("%s reads %q, want %q", c.code, err, c.want)
+		}
+		for inner := err; inner != nil; inner = errors.Unwrap(inner) {
+			if strings.Contains(fmt.Sprintf("%v %+v", inner, inner), "Quarrington") {
+				t.Errorf("%s quotes a value in its chain: %v", c.code, inner)
+			}
+		}
+		if found, ok := errors.AsType[*pgconn.PgError](err); !ok || found != cause {
+			t.Errorf("%s: errors.As does not find the cause", c.code)
+		}
+	}
+}

@@ -1,0 +1,17 @@
+// Package store is shared by all rooms of the service: connections, transactions and
+// their SQL helpers, the keys that seal and sign, actors, idempotency, wakes, traces and
+// partitions.
+//
+// Inputs are a context, an Actor and functions that run statements; outputs are their rows and
+// *models.Error. A write is one transaction with all its effects: the record, its log entry,
+// notices, events, one delivery per interested address, and the idempotency key with the stored
+// response. After the commit the workflows concerned are woken (tx.go). A wake carries no data
+// and may be lost: upkeep.Unclaimed finds the work of those that were.
+//
+// Writes that are frequent share transactions, and single reads share round trips: package
+// service/batch, whose statements take arrays of rows. The INSERT and UPDATE of a model are made
+// from its GORM schema (model_statements.go).
+//
+// Its tables are stored_responses and form_keys. It imports models, webhook and service/batch,
+// and knows no HTTP except the names of status codes, and no Temporal.
+package store

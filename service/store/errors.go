@@ -1,0 +1,126 @@
+package store
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"millwright/models"
+	"millwright/service/batch"
+)
+
+// ExternalIDTaken is the error of a creation whose external_id the feedback has, "" if the
+// caller may not read it.
+func ExternalIDTaken(existingID string) *models.Error {
+	err := models.Errorf(models.CodeExternalIDTaken, "Another feedback of the organization has this external_id.")
+	err.ExistingID = existingID
+	return err
+}
+
+// constraintErrors are the errors of rules that only a constraint of the database can
+// check, by the constraint's name.
+var constraintErrors = map[string]*models.Error{
+	"feedback_external_id": ExternalIDTaken(""),
+	"webhooks_integration_id_slot_key": {
+		Code:   models.CodeValidationFailed,
+		Detail: "The integration's addresses are being changed. Try again.",
+	},
+}
+
+// Invalid returns validation_failed if anything is wrong with a field.
+func Invalid(fields []models.FieldError) error {
+	if len(fields) > 0 {
+		return models.Invalid(fields...)
+	}
+	return nil
+}
+
+// Translate turns database errors into the service's own: a known constraint into its
+// error, an unreachable database into unavailable. Other errors of statements are
+// internal and lose the values they may quote. Any other error is returned as it is.
+func (s *Store) Translate(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, own := errors.AsType[*models.Error](err); own {
+		return err
+	}
+	if errors.Is(err, batch.ErrOverloaded) {
+		if s.Batches != nil {
+			s.Batches.Rejected()
+		}
+		return models.Errorf(models.CodeUnavailable, "Too many calls of the organization are waiting. Try again in a few seconds.")
+	}
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		if rule, known := constraintErrors[pg.ConstraintName]; known {
+			return rule
+		}
+		if batch.Unavailable(pg.Code) {
+			return s.unavailable(err)
+		}
+		return &statementError{pg}
+	}
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return s.unavailable(err)
+	}
+	if _, ok := errors.AsType[net.Error](err); ok && !errors.Is(err, context.Canceled) {
+		return s.unavailable(err)
+	}
+	// pgx returns io.ErrUnexpectedEOF as it is if the server closes the connection.
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, driver.ErrBadConn) || strings.Contains(err.Error(), "conn closed") || pgconn.SafeToRetry(err) {
+		return s.unavailable(err)
+	}
+	return err
+}
+
+// statementError is Postgres's error for a statement, safe for logs and workflow
+// histories: it leaves out messages that may quote values. It does not unwrap, since
+// Temporal records the whole chain of errors; errors.As finds the cause.
+type statementError struct{ cause *pgconn.PgError }
+
+// namingClasses are the classes of SQLSTATE whose messages name nothing but tables,
+// columns and constraints: integrity, transactions, objects and their states, syntax,
+// resources, operators. Others quote values, above all data exceptions (22) and
+// errors that functions raise (P0).
+var namingClasses = []string{"08", "23", "25", "40", "42", "53", "54", "55", "57"}
+
+func (e *statementError) Error() string {
+	message := "the database rejected a statement"
+	if slices.ContainsFunc(namingClasses, func(class string) bool { return strings.HasPrefix(e.cause.Code, class) }) {
+		message = e.cause.Message
+	}
+	if e.cause.ConstraintName != "" {
+		message += " (constraint " + e.cause.ConstraintName + " of " + e.cause.TableName + ")"
+	}
+	return message + " (SQLSTATE " + e.cause.Code + ")"
+}
+
+func (e *statementError) As(target any) bool {
+	cause, ok := target.(**pgconn.PgError)
+	if ok {
+		*cause = e.cause
+	}
+	return ok
+}
+
+// Limited turns the end of a statement at its time limit into unavailable, for calls
+// whose time is bounded so that they delay no other.
+func Limited(err error) error {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && batch.Interrupted(pg.Code) {
+		return models.Errorf(models.CodeUnavailable, "The call took too long, or another call is changing the same record. Try again in a few seconds.")
+	}
+	return err
+}
+
+// unavailable reports the error of a database that could not be reached, and returns that of
+// the call.
+func (s *Store) unavailable(err error) error {
+	s.Unreachable(err)
+	return models.Errorf(models.CodeUnavailable, "The service cannot reach its database. Try again in a few seconds.")
+}

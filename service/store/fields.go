@@ -1,0 +1,39 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"millwright/models"
+)
+
+// KnownIdentities selects the {identities} that {organization} may name: its own
+// except deleted teams, and its service companies.
+const KnownIdentities = `
+	ARRAY(SELECT i.id::text FROM identities i
+		WHERE i.id = ANY ({identities}) AND i.deleted_at IS NULL AND (i.organization_id = {organization} OR i.id IN (
+			SELECT s.company_id FROM service_companies s WHERE s.customer_id = {organization})))`
+
+// UnknownField reports an id that names no such thing.
+func UnknownField(pointer, what string) models.FieldError {
+	return models.FieldError{Pointer: pointer, Code: "unknown", Detail: "There is no such " + what + "."}
+}
+
+// CheckName returns what is wrong with the name of an integration or a person: it must fit
+// in a list of names and in a line of the log.
+func CheckName(name string) []models.FieldError {
+	field := models.FieldError{Pointer: "/name"}
+	switch {
+	case strings.TrimSpace(name) == "":
+		field.Code, field.Detail = "required", "Enter a name."
+	case utf8.RuneCountInString(name) > models.MaxName:
+		field.Code, field.Detail = "too_long", fmt.Sprintf("A name has at most %d characters.", models.MaxName)
+	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
+		field.Code, field.Detail = "value", "A name is one line of text without control characters."
+	default:
+		return nil
+	}
+	return []models.FieldError{field}
+}

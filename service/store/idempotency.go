@@ -1,0 +1,209 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/service/batch"
+)
+
+// RequestKey is what asks for a write: an HTTP call, or an operator's update of a workflow.
+// Key, Method and Path identify its retries.
+type RequestKey struct {
+	// Key is the idempotency key, "" for a call without one.
+	Key string
+	// Method and Path are the HTTP call's; an update has its name and workflow id.
+	Method, Path string
+	// Fingerprint is a digest of the request's JSON value: a retry has the same.
+	Fingerprint []byte
+	// IfMatch is the If-Match header: the ETags that the record may have, "" if it may have any.
+	IfMatch string
+}
+
+// WriteResult is the result of a write: the HTTP status, the record's id and the
+// record encoded as its GET shows it. A replayed result equals the first one byte
+// for byte, but for the people that its caller may not see.
+type WriteResult struct {
+	Status   int
+	RecordID string
+	Body     []byte
+	Replayed bool
+}
+
+// storedResponse is the response stored with an idempotency key.
+type storedResponse struct {
+	Fingerprint []byte
+	Status      int
+	RecordID    string
+	Body        []byte
+}
+
+// WriteRecord runs a write of the actor and returns its result. do queues the write and
+// returns the record as the write leaves it; locks
+// name what do locks: the ids of records, or keys for QueueLockKey. With a key, the
+// response is stored in the write's transaction. A second call with the key waits for
+// the first at an advisory lock and replays its response (docs/contract.md,
+// Idempotency). A form of the context replaces the call. Errors: idempotency_key_reused,
+// *FormDoneError and do's.
+func (s *Store) WriteRecord(
+	ctx context.Context, actor Actor, call RequestKey, status int, locks []string,
+	do func(ctx context.Context, t *Tx) (id string, record any, err error),
+) (WriteResult, error) {
+	var result WriteResult
+	call = call.OrForm(ctx)
+	if call.Key != "" {
+		locks = append(slices.Clip(locks), call.conflictKey(actor))
+	}
+	err := s.WriteTogether(ctx, actor.OrganizationID, locks, func(ctx context.Context, t *Tx) error {
+		if call.Key != "" {
+			t.queueStoredResponse(actor, call)
+		}
+		id, record, err := do(ctx, t)
+		if err != nil {
+			return err
+		}
+		body, err := Encode(record)
+		if err != nil {
+			return err
+		}
+		result = WriteResult{Status: status, RecordID: id, Body: body}
+		if call.Key == "" {
+			return nil
+		}
+		return t.Insert(&models.StoredResponse{
+			Digest:      call.digest(actor),
+			Slot:        models.ResponseSlot(t.At),
+			Status:      status,
+			CreatedAt:   t.At,
+			Fingerprint: call.Fingerprint,
+			RecordID:    id,
+			Body:        body,
+		})
+	})
+	if replay, ok := errors.AsType[*replayError](err); ok {
+		if call.isForm() {
+			return WriteResult{}, &FormDoneError{replay.result.RecordID}
+		}
+		return replay.result, nil
+	}
+	return result, err
+}
+
+// replayError rolls back a repeated write and carries the result of the first.
+type replayError struct{ result WriteResult }
+
+func (*replayError) Error() string { return "the write is a repetition" }
+
+// conflictKey identifies the call among all calls with a key.
+func (c RequestKey) conflictKey(actor Actor) string {
+	return strings.Join([]string{actor.IdentityID, c.Method, c.Path, c.Key}, " ")
+}
+
+// digest identifies the call among all calls with a key: half of a SHA-256 of its parts,
+// each with its length.
+func (c RequestKey) digest(actor Actor) []byte {
+	digest := sha256.New()
+	for _, part := range []string{actor.IdentityID, c.Method, c.Path, c.Key} {
+		var length [8]byte
+		binary.BigEndian.PutUint64(length[:], uint64(len(part)))
+		digest.Write(length[:])
+		digest.Write([]byte(part))
+	}
+	return digest.Sum(nil)[:16]
+}
+
+const lockKey = `SELECT u.nth, {lock}(hashtextextended(u.name, 0)){taken} AS taken FROM unnest($1::text[]) WITH ORDINALITY u (name, nth)`
+
+var (
+	lockKeys = &batch.Statement{
+		Stage: stageKey, ReadOnly: true,
+		SQL:       Fill(lockKey, "lock", "pg_advisory_xact_lock", "taken", "::text = ''"),
+		SharedSQL: Fill(lockKey, "lock", "pg_try_advisory_xact_lock", "taken", ""),
+	}
+	storedResponses = &batch.Statement{Stage: stageStored, ReadOnly: true, SQL: `
+		SELECT u.nth, k.fingerprint, k.status, k.record_id, k.body
+		FROM unnest($1::bytea[], $2::timestamptz[]) WITH ORDINALITY u (digest, since, nth)
+		CROSS JOIN LATERAL (
+			SELECT fingerprint, status, record_id, body FROM stored_responses
+			WHERE digest = u.digest AND created_at > u.since LIMIT 1) k`}
+)
+
+// replaceExpiredResponse replaces a response of a slot that was not emptied in time. The
+// row cannot be another one, since storedResponses found none under the advisory lock.
+const replaceExpiredResponse = `
+	ON CONFLICT (digest, slot) DO UPDATE SET fingerprint = excluded.fingerprint,
+		status = excluded.status, record_id = excluded.record_id, body = excluded.body, created_at = excluded.created_at`
+
+// QueueLockKey queues locking a name until the transaction ends, against writes of all
+// processes. In a shared transaction the write does not wait, but runs alone.
+func (t *Tx) QueueLockKey(name string) {
+	t.QueueBulkRows(lockKeys, func(row pgx.CollectableRow) error {
+		var taken bool
+		if err := row.Scan(&taken); err != nil {
+			return err
+		}
+		if !taken {
+			return batch.ErrRunAlone
+		}
+		return nil
+	}, name)
+}
+
+// queueStoredResponse queues locking the key and loading its response. If there is
+// one, the flush fails with replayError or idempotency_key_reused before any rule
+// is checked.
+func (t *Tx) queueStoredResponse(actor Actor, call RequestKey) {
+	t.QueueLockKey(call.conflictKey(actor))
+	t.QueueBulkRows(storedResponses, func(row pgx.CollectableRow) error {
+		found, err := pgx.RowToStructByPos[storedResponse](row)
+		if err != nil {
+			return err
+		}
+		if subtle.ConstantTimeCompare(found.Fingerprint, call.Fingerprint) != 1 {
+			return models.Errorf(models.CodeIdempotencyKeyReused,
+				"The Idempotency-Key was used for another request. Use a new key for a new request.")
+		}
+		body := found.Body
+		if !actor.ShowPeople {
+			if body, err = withoutPeople(body); err != nil {
+				return err
+			}
+		}
+		return &replayError{WriteResult{Status: found.Status, RecordID: found.RecordID, Body: body, Replayed: true}}
+	}, call.digest(actor), t.At.Add(-models.IdempotencyRetention))
+}
+
+// withoutPeople removes the member people, which is not the first, of an encoded
+// record. The rest stays as it is, byte for byte.
+func withoutPeople(record []byte) ([]byte, error) {
+	decoder := jsontext.NewDecoder(bytes.NewReader(record))
+	if _, err := decoder.ReadToken(); err != nil {
+		return nil, fmt.Errorf("read a stored record: %w", err)
+	}
+	for decoder.PeekKind() == '"' {
+		begin := decoder.InputOffset()
+		name, err := decoder.ReadToken()
+		if err != nil {
+			return nil, fmt.Errorf("read a stored record: %w", err)
+		}
+		people := name.String() == "people"
+		if err := decoder.SkipValue(); err != nil {
+			return nil, fmt.Errorf("read a stored record: %w", err)
+		}
+		if people {
+			return slices.Concat(record[:begin], record[decoder.InputOffset():]), nil
+		}
+	}
+	return record, nil
+}

@@ -1,0 +1,177 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/service/batch"
+)
+
+// RecordReader reads records of one kind by their ids.
+type RecordReader[Row any] struct {
+	Prefixes []models.IDPrefix
+	// queries and unchecked are by whether the people in a record are shown. Operators read
+	// with unchecked, and writes show the records that they have changed.
+	queries, Unchecked map[bool]*batch.Statement
+	record             func(*Row) any
+}
+
+// NewRecordReader reads records of the table, whose ids have one of the prefixes.
+// condition restricts them to those that {actor}, who belongs to {organization}, may read.
+func NewRecordReader[Row any](table, columns, condition string, record func(*Row) any, prefixes ...models.IDPrefix) *RecordReader[Row] {
+	return &RecordReader[Row]{Prefixes: prefixes, record: record, queries: ByPeople(func(people string) *batch.Statement {
+		// LIMIT makes Postgres look each row up by its id, even in a small table.
+		return &batch.Statement{Stage: stageRead, ReadOnly: true, SQL: Fill(`SELECT u.nth, `+columns+` FROM unnest($1::text[], $2::text[]) WITH ORDINALITY u (id, actor, nth)
+			CROSS JOIN LATERAL (SELECT * FROM `+table+` WHERE id = u.id LIMIT 1) {w} WHERE `+condition,
+			"w", "w", "actor", "u.actor", "organization", "(SELECT organization_id FROM identities WHERE id = u.actor)", "people", people)}
+	}), Unchecked: ByPeople(func(people string) *batch.Statement {
+		return &batch.Statement{Stage: stageRead, ReadOnly: true, SQL: Fill(`SELECT u.nth, `+columns+`
+			FROM unnest($1::text[]) WITH ORDINALITY u (id, nth)
+			CROSS JOIN LATERAL (SELECT * FROM `+table+` WHERE id = u.id LIMIT 1) {w}`, "w", "w", "people", people)}
+	})}
+}
+
+// Read returns a record encoded as JSON. Errors: not_found (including a record that
+// the actor may not read), unavailable.
+func (r *RecordReader[Row]) Read(ctx context.Context, s *Store, actor Actor, id string) ([]byte, error) {
+	if !r.reads(id) {
+		return nil, models.NotFound()
+	}
+	p := actor.Prefetch
+	switch {
+	case actor.IsOperator():
+		p = r.lookup(ctx, r.Unchecked[actor.ShowPeople], id)
+		s.Reader.Start(actor.OrganizationID, p.Lookup)
+	case p == nil || p.id != id || p.query != r.queries[actor.ShowPeople]:
+		p = r.Prefetch(ctx, actor.ShowPeople, id, actor.IdentityID)
+		s.Reader.Start(actor.IdentityID, p.Lookup)
+	}
+	if err := p.Await(ctx); err != nil {
+		return nil, Limited(s.Translate(err))
+	}
+	return Encode(r.record(p.row.(*Row))) //nolint:forcetypeassert // the statement is this reader's
+}
+
+// Prefetcher reads records of one kind in the round trip that admits the call.
+type Prefetcher interface {
+	reads(id string) bool
+	Prefetch(ctx context.Context, people bool, id, actor string) *Prefetch
+}
+
+// NewPrefetch returns the prefetch of a record for an actor, or nil if no reader reads it.
+func (s *Store) NewPrefetch(ctx context.Context, people bool, id, actor string) *Prefetch {
+	for _, r := range s.Readers {
+		if r.reads(id) {
+			return r.Prefetch(ctx, people, id, actor)
+		}
+	}
+	return nil
+}
+
+func (r *RecordReader[Row]) reads(id string) bool { return models.IsID(id, r.Prefixes...) }
+
+// Prefetch reads the record in the round trip that admits the call; if the call is
+// rejected, it is discarded.
+type Prefetch struct {
+	*batch.Lookup
+	query *batch.Statement
+	id    string
+	row   any
+}
+
+// Prefetch starts to read the record for an actor.
+func (r *RecordReader[Row]) Prefetch(ctx context.Context, people bool, id, actor string) *Prefetch {
+	return r.lookup(ctx, r.queries[people], id, actor)
+}
+
+// lookup reads the record with a query that has these parameters after the id.
+func (r *RecordReader[Row]) lookup(ctx context.Context, query *batch.Statement, id string, more ...any) *Prefetch {
+	row := new(Row)
+	return &Prefetch{batch.NewLookup(ctx, query, row, models.NotFound(), append([]any{id}, more...)...), query, id, row}
+}
+
+// Read runs queries whose time grows with what they return, one round trip after the
+// other: each adds its queries to a pipeline, or none, and may use the rows of those
+// before. It holds one of the organization's connections for reads; "" is the operator.
+// It returns what respond makes of the rows, without the connection, while the
+// organization's next read waits, since that takes as much CPU time. Planning takes
+// longer than running, so each session plans a query once, with indexes: it might do so
+// while a table is empty. Errors: the queries' and respond's, unavailable (also
+// when too many reads of the organization wait, or a query takes too long).
+func Read[T any](ctx context.Context, s *Store, organizationID string, respond func() (T, error), queries ...func(*pgx.Batch) error) (response T, err error) {
+	err = s.reads.Run(ctx, organizationID, func() (err error) {
+		if err = s.query(ctx, queries); err == nil {
+			response, err = respond()
+		}
+		return err
+	})
+	return response, Limited(s.Translate(err))
+}
+
+// query runs the queries of a read on one connection. Errors: the queries'.
+func (s *Store) query(ctx context.Context, queries []func(*pgx.Batch) error) error {
+	conn, err := s.Pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	for _, add := range queries {
+		pipeline := &pgx.Batch{}
+		pipeline.Queue(batch.IndexPlans+`, set_config('statement_timeout', $1, true)`,
+			strconv.FormatInt(s.ReadTimeout.Milliseconds(), 10))
+		settings := pipeline.Len()
+		if err := add(pipeline); err != nil {
+			return err
+		}
+		if pipeline.Len() == settings {
+			continue
+		}
+		if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// QueueAll adds a query whose rows are stored in into by column names.
+func QueueAll[T any](pipeline *pgx.Batch, into *[]T, sql string, args ...any) {
+	pipeline.Queue(sql, args...).Query(func(rows pgx.Rows) error {
+		all, err := batch.CollectRows[T](rows)
+		*into = all
+		return err
+	})
+}
+
+// QueueOne adds a query of exactly one row, which is stored in into by column names.
+// Without a row the error of the round trip is missing.
+func QueueOne[T any](pipeline *pgx.Batch, into *T, missing error, sql string, args ...any) {
+	pipeline.Queue(sql, args...).Query(func(rows pgx.Rows) error {
+		row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[T])
+		if errors.Is(err, pgx.ErrNoRows) {
+			err = missing
+		}
+		*into = row
+		return err
+	})
+}
+
+// KnownList reads a list of the organization and whether its parent exists in one round
+// trip: knownSQL returns one boolean, listSQL the list. Errors: not_found, unavailable.
+func KnownList[T any](ctx context.Context, s *Store, organizationID, knownSQL string, knownArgs []any, listSQL string, listArgs []any) ([]T, error) {
+	var known bool
+	var found []T
+	return Read(ctx, s, organizationID, func() ([]T, error) {
+		if !known {
+			return nil, models.NotFound()
+		}
+		return found, nil
+	}, func(pipeline *pgx.Batch) error {
+		pipeline.Queue(knownSQL, knownArgs...).QueryRow(func(row pgx.Row) error { return row.Scan(&known) })
+		QueueAll(pipeline, &found, listSQL, listArgs...)
+		return nil
+	})
+}

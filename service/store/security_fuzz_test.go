@@ -1,0 +1,71 @@
+package store
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Key rings without a common key: one must reject what the other signed.
+const (
+	fuzzRing  = "new:MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=,old:MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI="
+	otherRing = "new:MjM0NTY3ODkwMTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM="
+	oldRing   = "old:MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI="
+)
+
+func newTestVault(t testing.TB, ring string) *Vault {
+	t.Helper()
+	vault, err := NewVault(ring)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return vault
+}
+
+// An If-Match matches exactly if it lists the tag or *.
+func FuzzETag(f *testing.F) {
+	f.Add("*", []byte("{}"))
+	f.Add(`"a", W/"b" ,,"c"`, []byte(""))
+	f.Add(ETag([]byte("{}")), []byte("{}"))
+	f.Fuzz(func(t *testing.T, header string, body []byte) {
+		tag := ETag(body)
+		matches := ETagMatches(header, tag)
+		named := slices.ContainsFunc(strings.Split(header, ","), func(c string) bool {
+			return strings.TrimSpace(c) == tag || strings.TrimSpace(c) == "*"
+		})
+		if matches != named {
+			t.Errorf("If-Match: %q against %s is %v", header, tag, matches)
+		}
+		if !ETagMatches(header+", "+tag, tag) || ETagMatches("W/"+tag, tag) {
+			t.Errorf("the tag %s is not distinguished from its weak form", tag)
+		}
+	})
+}
+
+// A sealed secret opens only for its owner, and not if a bit of it was changed.
+func FuzzVault(f *testing.F) {
+	f.Add([]byte("whsec_MTIzNDU2"), "whk_1", []byte("new\x00"), 5)
+	f.Add([]byte{}, "", []byte{}, 0)
+	f.Add([]byte("x"), "whk_1", []byte("old\x00short"), 40)
+	keys, random := newTestVault(f, fuzzRing), strings.Repeat("r", 64)
+	f.Fuzz(func(t *testing.T, secret []byte, owner string, junk []byte, at int) {
+		if opened, err := keys.Open(junk, owner); err == nil {
+			t.Errorf("%q opens as %q", junk, opened)
+		}
+		sealed, err := keys.Seal(secret, owner, strings.NewReader(random))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if opened, err := keys.Open(sealed, owner); err != nil || string(opened) != string(secret) {
+			t.Errorf("%q opens as %q, %v", secret, opened, err)
+		}
+		if _, err := keys.Open(sealed, owner+"x"); err == nil {
+			t.Error("a secret opens for another owner")
+		}
+		changed := slices.Clone(sealed)
+		changed[min(max(at, 0), len(changed)-1)] ^= 1
+		if _, err := keys.Open(changed, owner); err == nil {
+			t.Error("a changed secret opens")
+		}
+	})
+}

@@ -1,0 +1,200 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"gorm.io/driver/postgres"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+
+	"millwright/models"
+	"millwright/service/batch"
+	"millwright/webhook"
+)
+
+// BatchObserver is told of the batches that calls share, to export them as metrics. It is
+// safe for concurrent use and does not block.
+type BatchObserver interface {
+	// Writes and Lookups are called with each batch: its size, and how much of it is of the
+	// organization, for lookups of the integration, with the most.
+	Writes(size, largest int)
+	Lookups(size, largest int)
+	// Rejected is called when a call is rejected because too many of its organization wait.
+	Rejected()
+}
+
+// AddressRules decides which webhook addresses may be saved and dialled.
+type AddressRules struct {
+	AllowNetworks []netip.Prefix
+	AllowHTTP     bool
+	// OwnHosts are this service's own host names, which no webhook may name.
+	OwnHosts []string
+	// Resolver resolves the host name of an address that is saved. Without one only
+	// the spelling is checked; an import never resolves.
+	Resolver webhook.Resolver
+}
+
+// Options configure a Service. Tokens and Vault are required. Zero values of Now,
+// Random and Log mean the real clock, crypto/rand and slog's default.
+type Options struct {
+	// Tokens signs and verifies access tokens.
+	Tokens *TokenKeys
+	// Vault seals signing secrets at rest.
+	Vault *Vault
+	// Waker wakes workflows after each commit; nil wakes none.
+	Waker Waker
+	// MailLinks is true if sign-in links are mailed to the people they are for, by a worker
+	// that has a mail server.
+	MailLinks bool
+	// Issuer is the service's public base URL without /v1.
+	Issuer string
+	// Cell is part of new client ids, so that a router knows where their calls go
+	// (docs/scaling.md, Cells); "" without cells.
+	Cell string
+	// RetrySchedule is the wait after each failed attempt except the last.
+	RetrySchedule models.RetrySchedule
+	// ShutOffAfter is the time without success after which a final failure turns an address
+	// off.
+	ShutOffAfter time.Duration
+	// ReviewPeriods limit how long a review waits; zero periods mean the defaults.
+	ReviewPeriods models.ReviewPeriods
+	// MaxDeliveryWorkflows limits the retrying deliveries of one address that have a workflow at
+	// a time; 0 means 1000.
+	MaxDeliveryWorkflows int
+	// AddressRules apply to webhook addresses when they are saved.
+	AddressRules AddressRules
+	// AddressCallsPerMinute limits the calls without a valid token from one address.
+	AddressCallsPerMinute int
+	// OverLimitDelay is the time for which a call over a limit waits for its rejection; 0 means
+	// not at all.
+	OverLimitDelay time.Duration
+	Now            func() time.Time
+	Random         io.Reader
+	// PasswordMemory is the memory in KiB that hashing a password takes; 0 means 19 MiB, as
+	// OWASP recommends. Tests take less, because the race detector makes hashing slow.
+	PasswordMemory uint32
+	Log            *slog.Logger
+	// Unreachable is called with each error of a statement that did not reach the database,
+	// which its caller gets as unavailable; nil logs it. It must return at once.
+	Unreachable func(error)
+	// AfterCommit is called after each commit, before workflows are woken; fault
+	// tests end the process there.
+	AfterCommit func()
+	// Batches observes batches; nil observes none.
+	Batches BatchObserver
+	// Lookups and Groups are connections for those alone (Pools); nil means the pool
+	// of everything else.
+	Lookups, Groups *pgxpool.Pool
+}
+
+// Store runs the reads and writes. It is safe for concurrent use. Between calls it
+// only remembers which integrations are over their limit until the minute ends, whose
+// organizations made calls, and what the readers of lists could see, which each page
+// checks, and for seconds the counts of deliveries and calls for charts.
+type Store struct {
+	Options
+	Pool *pgxpool.Pool
+	ORM  *gorm.DB
+	// tables and updates cache statements made from the models, by model and by columns.
+	tables, updates sync.Map
+	Writer          *batch.Writer
+	Reader          *batch.Reader
+	// Watermarks runs the statements of newWatermark, apart from lookups because they commit.
+	Watermarks *batch.Reader
+	// Callers looks up and counts callers that are not admitted yet.
+	Callers *batch.Reader
+	// Readers read records with the call that is admitted.
+	Readers []Prefetcher
+	// Activity is of organizations; calls bounds how many calls of one are in progress.
+	Activity *batch.Activity
+	Calls    *batch.Slots
+	// Parsing has one large body of each organization parsed at a time.
+	Parsing *batch.Slots
+	// reads bounds the reads that hold a connection for long.
+	reads *batch.Slots
+	// ReadTimeout bounds each of their statements: 5 seconds. Only tests change it.
+	ReadTimeout time.Duration
+
+	// Visibilities are what the readers of lists could last see.
+	Visibilities visibilities
+}
+
+// New returns a Service on the pool. It fails if a required option is missing.
+func New(pool *pgxpool.Pool, options Options) (*Store, error) {
+	if options.Tokens == nil || options.Vault == nil {
+		return nil, errors.New("a service needs token keys and a vault")
+	}
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	if options.Random == nil {
+		options.Random = rand.Reader
+	}
+	if options.Log == nil {
+		options.Log = slog.Default()
+	}
+	if options.Unreachable == nil {
+		options.Unreachable = func(err error) { options.Log.Warn("the database cannot be reached", "error", err.Error()) }
+	}
+	if options.MaxDeliveryWorkflows == 0 {
+		options.MaxDeliveryWorkflows = 1000
+	}
+	if options.RetrySchedule == nil {
+		options.RetrySchedule = models.DefaultRetrySchedule
+	}
+	if options.ShutOffAfter == 0 {
+		options.ShutOffAfter = models.DefaultShutOffAfter
+	}
+	options.ReviewPeriods.Reminder = cmp.Or(options.ReviewPeriods.Reminder, models.DefaultReviewReminderAfter)
+	options.ReviewPeriods.Escalation = cmp.Or(options.ReviewPeriods.Escalation, models.DefaultReviewEscalationAfter)
+	if options.AddressCallsPerMinute == 0 {
+		options.AddressCallsPerMinute = 600
+	}
+	// OpenDBFromPool keeps no idle connections: they would occupy the pool's.
+	orm, err := gorm.Open(postgres.New(postgres.Config{Conn: stdlib.OpenDBFromPool(pool)}), &gorm.Config{
+		SkipDefaultTransaction: true,
+		DisableAutomaticPing:   true,
+		// GORM's logger prints the values of statements.
+		Logger: logger.Discard,
+	})
+	if err != nil {
+		return nil, err
+	}
+	activity := &batch.Activity{Now: options.Now}
+	s := &Store{
+		Options: options, Pool: pool, ORM: orm,
+		Activity: activity, Calls: batch.NewCallSlots(activity), Parsing: batch.NewSingleSlots(activity),
+		Writer:     batch.NewWriter(cmp.Or(options.Groups, pool), pool, options.Log),
+		Reader:     batch.NewReader(cmp.Or(options.Lookups, pool), options.Log),
+		Watermarks: batch.NewReader(pool, options.Log), Callers: batch.NewReader(pool, options.Log),
+		reads: batch.NewSlots(pool, activity), ReadTimeout: 5 * time.Second,
+	}
+	if options.Batches != nil {
+		s.Writer.Observe(options.Batches.Writes)
+		s.Reader.Observe(options.Batches.Lookups)
+	}
+	return s, nil
+}
+
+// CurrentTime returns the time in UTC, in milliseconds.
+func (s *Store) CurrentTime() models.Time { return models.TimeOf(s.Now()) }
+
+// NewID returns a new id with the prefix.
+func (s *Store) NewID(prefix models.IDPrefix) (string, error) {
+	return models.NewID(prefix, s.Now(), s.Random)
+}
+
+// Ping checks that the database responds. Errors: unavailable.
+func (s *Store) Ping(ctx context.Context) error {
+	return s.Translate(s.Pool.Ping(ctx))
+}

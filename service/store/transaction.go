@@ -1,0 +1,145 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strconv"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"millwright/models"
+)
+
+// ORMTx is a write in a GORM transaction: settings, permissions and imports, which
+// are written rarely. Calls that come in great numbers use tx, which costs fewer
+// round trips. Both follow the same rules: all or nothing, wakes after the commit.
+type ORMTx struct {
+	*Store
+	Db *gorm.DB
+	// At is the time of the whole write.
+	At models.Time
+	// Wakes are woken after the commit.
+	Wakes []WakeTarget
+	// form is the form that asks for the write, if any, and formUsed whether it was stored.
+	form     Submission
+	formUsed bool
+}
+
+// Transaction runs do in a GORM transaction, and wakes workflows after the commit. An
+// error of do is returned and rolls the transaction back. A transaction that loses a
+// deadlock is retried, so do must not depend on anything it changed outside. It waits for
+// its turn among the writes of the organization that run alone; "" is the operator.
+// Errors: do's, *FormDoneError if the context's form was sent before, unavailable
+// (also when too many writes of the organization wait).
+func (s *Store) Transaction(
+	ctx context.Context, organizationID string, do func(*ORMTx) error, options ...*sql.TxOptions,
+) (err error) {
+	ctx, span := startSpan(ctx, "transaction")
+	defer func() { endSpan(span, err) }()
+	var t *ORMTx
+	form, hasForm := SubmissionOf(ctx)
+	err = s.Writer.RunAlone(ctx, organizationID, func() error {
+		return s.ORM.WithContext(ctx).Transaction(func(db *gorm.DB) error {
+			t = &ORMTx{Store: s, Db: db, At: s.CurrentTime(), form: form}
+			// Other writes wait for what it has locked, whichever organization's they are.
+			if err := t.Limit(s.Writer.LockTimeout, s.Writer.StatementTimeout); err != nil {
+				return err
+			}
+			if err := t.unusedForm(); err != nil {
+				return err
+			}
+			return do(t)
+		}, options...)
+	})
+	if err != nil && hasForm {
+		// Sent twice at a time, the second may fail because of what the first did.
+		again := (&ORMTx{Store: s, Db: s.ORM.WithContext(ctx), form: form}).unusedForm()
+		if done, ok := errors.AsType[*FormDoneError](again); ok {
+			err = done
+		}
+	}
+	if errors.Is(err, sql.ErrTxDone) && ctx.Err() != nil {
+		err = ctx.Err() // database/sql rolled back when the context ended
+	}
+	if err != nil {
+		return Limited(s.Translate(err))
+	}
+	s.Committed(ctx, t.Wakes)
+	return nil
+}
+
+// Limit bounds how long the rest of the transaction waits for a lock and how long one
+// of its statements runs.
+func (t *ORMTx) Limit(lock, statement time.Duration) error {
+	return t.Exec(`SELECT set_config('lock_timeout', ?, true), set_config('statement_timeout', ?, true)`,
+		strconv.FormatInt(lock.Milliseconds(), 10), strconv.FormatInt(statement.Milliseconds(), 10))
+}
+
+// Exec runs a statement: locks and guarded updates, which stay SQL. Parameters are
+// written ? or @name, the latter with a map as the only argument.
+func (t *ORMTx) Exec(query string, args ...any) error {
+	return t.Db.Exec(query, args...).Error
+}
+
+// Update writes these columns of the row of a model, which its primary key names.
+func (t *ORMTx) Update(row any, columns ...string) error {
+	return t.Db.Model(row).Select(columns).Updates(row).Error
+}
+
+// Log inserts a Log Record of what the actor did.
+func (t *ORMTx) Log(actor Actor, organizationID, action, recordID string) error {
+	if err := t.useForm(recordID); err != nil {
+		return err
+	}
+	return t.Db.Create(NewLogEntry(actor, organizationID, action, recordID, t.At)).Error
+}
+
+// LockRow returns the row of a model with the id, locked until the transaction
+// ends. Errors: not_found.
+func LockRow[T any](t *ORMTx, id string) (T, error) {
+	return ReadRow[T](t.Db.Clauses(clause.Locking{Strength: "NO KEY UPDATE"}), id)
+}
+
+// ReadRow returns the row with the id. Errors: not_found.
+func ReadRow[T any](db *gorm.DB, id string) (T, error) {
+	var row T
+	err := db.Take(&row, "id = ?", id).Error
+	if NotFound(err) {
+		err = models.NotFound()
+	}
+	return row, err
+}
+
+// ScanOne returns the row of a query; without one, missing.
+func ScanOne[T any](t *ORMTx, missing error, query string, args ...any) (T, error) {
+	var row T
+	found := t.Db.Raw(query, args...).Scan(&row)
+	if found.Error == nil && found.RowsAffected == 0 {
+		return row, missing
+	}
+	return row, found.Error
+}
+
+// ScanAll returns the rows of a query.
+func ScanAll[T any](t *ORMTx, query string, args ...any) ([]T, error) {
+	var rows []T
+	return rows, t.Db.Raw(query, args...).Scan(&rows).Error
+}
+
+// NotFound reports whether the error means that a query has no row.
+func NotFound(err error) bool { return errors.Is(err, gorm.ErrRecordNotFound) }
+
+// NewLogEntry returns the Log Record of what the actor did. Operators are no
+// identity of an organization, so they are logged by name alone.
+func NewLogEntry(actor Actor, organizationID, action, recordID string, at models.Time) *models.LogEntry {
+	row := &models.LogEntry{
+		OrganizationID: organizationID, ActorName: actor.LogName(), Action: action, RecordID: recordID, CreatedAt: at,
+	}
+	if actor.IdentityID != "" {
+		row.ActorID = &actor.IdentityID
+	}
+	return row
+}

@@ -1,0 +1,127 @@
+package store
+
+import (
+	"context"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"go.opentelemetry.io/otel/trace"
+
+	"millwright/models"
+)
+
+// WakeTarget names the workflow to wake. A wake carries no data.
+type WakeTarget struct {
+	Kind TargetKind
+	ID   string
+	// OrganizationID is whose workflow it is: a Waker is fair to organizations. It is ""
+	// if that is unknown.
+	OrganizationID string
+	// Swept is true if the sweep or a removal found it, so that it may wait for what is woken by writes.
+	Swept bool
+}
+
+// TargetKind is the kind of a workflow that can be woken.
+type TargetKind string
+
+// The kinds of workflows, and when they are woken.
+const (
+	TargetWebhook   TargetKind = "webhook"    // an address has pending deliveries, or notices about it
+	TargetDelivery  TargetKind = "delivery"   // a delivery whose first attempt failed, and that changed
+	TargetWorkOrder TargetKind = "work_order" // a work order has new notices or dates
+	TargetFeedback  TargetKind = "feedback"   // feedback has new notices
+)
+
+// NewWakeTarget returns the target for an id of the organization, by the id's prefix.
+func NewWakeTarget(organizationID, id string) WakeTarget {
+	target := WakeTarget{Kind: TargetWebhook, ID: id, OrganizationID: organizationID}
+	prefix, _, _ := strings.Cut(id, "_")
+	switch models.IDPrefix(prefix) { //nolint:exhaustive // no others have a workflow
+	case models.PrefixWorkOrder:
+		target.Kind = TargetWorkOrder
+	case models.PrefixFeedback:
+		target.Kind = TargetFeedback
+	case models.PrefixDelivery:
+		target.Kind = TargetDelivery
+	}
+	return target
+}
+
+// Waker wakes workflows after a commit. It neither blocks nor fails: the sweep finds
+// the work of wakes that are lost.
+type Waker interface {
+	Wake(targets ...WakeTarget)
+}
+
+// AttemptNotifier is implemented by a Waker that tells workflows of attempts, under the
+// same promises. Each workflow that it starts belongs to the trace of the call that its
+// delivery comes from.
+type AttemptNotifier interface {
+	NotifyAttempts(deliveries ...AttemptedDelivery)
+}
+
+// NotifyAttempts tells the deliveries' workflows of the attempts, or wakes them.
+func NotifyAttempts(ctx context.Context, w Waker, deliveries ...AttemptedDelivery) {
+	if n, ok := w.(AttemptNotifier); ok {
+		n.NotifyAttempts(deliveries...)
+		return
+	}
+	for _, d := range deliveries {
+		WakeIn(WithTraceParent(ctx, d.TraceParent), w, NewWakeTarget(d.OrganizationID, d.DeliveryID))
+	}
+}
+
+// TracingWaker is a Waker that can start workflows in the trace of a context.
+type TracingWaker interface {
+	WakeIn(ctx context.Context, targets ...WakeTarget)
+}
+
+// WakeIn wakes the targets. If the trace of the context is sampled and the waker is a
+// TracingWaker, workflows that this starts join the trace.
+func WakeIn(ctx context.Context, waker Waker, targets ...WakeTarget) {
+	if tracing, can := waker.(TracingWaker); can && trace.SpanContextFromContext(ctx).IsSampled() {
+		tracing.WakeIn(ctx, targets...)
+		return
+	}
+	waker.Wake(targets...)
+}
+
+// AttemptedDelivery tells a delivery's workflow about an attempt. Histories store
+// Signal.
+type AttemptedDelivery struct {
+	DeliveryID string
+	// OrganizationID is the address's, "" if it is unknown.
+	OrganizationID string
+	Signal         AttemptSignal
+	// Start is true if the delivery has a workflow from now on, if it is not open yet.
+	Start bool
+	// TraceParent is the attempt's.
+	TraceParent string
+}
+
+// AttemptSignal is the argument of the signal attempted (docs/contract.md, Temporal
+// surface).
+type AttemptSignal struct {
+	Number int `json:"number"`
+	// Result is the receiver's status, or the class of the error.
+	Result string      `json:"result"`
+	At     models.Time `json:"at"`
+	// Status and NextAttemptAt are the delivery's since RecordedAt.
+	Status        models.DeliveryStatus `json:"status"`
+	NextAttemptAt *models.Time          `json:"next_attempt_at,omitempty"`
+	RecordedAt    models.Time           `json:"recorded_at"`
+}
+
+// QueueSwept queues a statement whose rows are ids with their organizations.
+func QueueSwept(pipeline *pgx.Batch, to *[]WakeTarget, sql string, arguments ...any) {
+	pipeline.Queue(sql, arguments...).Query(func(rows pgx.Rows) error {
+		var id, organizationID string
+		_, err := pgx.ForEachRow(rows, []any{&id, &organizationID}, func() error {
+			target := NewWakeTarget(organizationID, id)
+			target.Swept = true
+			*to = append(*to, target)
+			return nil
+		})
+		return err
+	})
+}

@@ -1,0 +1,229 @@
+package upkeep
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/service/store"
+	"millwright/service/webhooks"
+)
+
+// RemovalBatch limits the rows that one transaction of RemoveExpired removes.
+const RemovalBatch = 1000
+
+// clockMargin is the extra time for rows that must not be removed early: the clocks of
+// two processes differ, and a revoked token must stay revoked for both.
+const clockMargin = time.Hour
+
+// RemovalResult counts the rows that RemoveExpired removed.
+type RemovalResult struct {
+	RevokedTokens int
+	RateCounters  int
+	// Leases counts leases of addresses without a running dispatcher.
+	Leases     int
+	Watermarks int
+	// Deliveries counts deliveries of deleted addresses. Others are removed with their events and
+	// not counted.
+	Deliveries int
+	// Partitions were dropped or emptied: each is the events, the deliveries, the attempts
+	// or the responses to calls with a key of a day.
+	Partitions int
+	// Repositioned are not removed: records below moved nodes that changed with the move.
+	Repositioned int
+	// More is set if expired rows are left.
+	More bool
+}
+
+// Add adds the counts of the next removal.
+func (r *RemovalResult) Add(next RemovalResult) {
+	for _, e := range expiries {
+		if e.count != nil {
+			*e.count(r) += *e.count(&next)
+		}
+	}
+	r.Partitions += next.Partitions
+	r.More = next.More
+}
+
+// expiry is a table whose rows expire, or work that requests left to housekeeping.
+type expiry struct {
+	// age is the time for which rows are kept after their time.
+	age time.Duration
+	// prefix is the prefix of the ids that hold the rows' time, "" if a column does.
+	prefix models.IDPrefix
+	sql    string
+	// count is where removed rows count, nil for rows that belong to others.
+	count func(*RemovalResult) *int
+}
+
+// expiries are the tables that grow with the calls. Rows of other tables stay, or are
+// removed with the row they belong to. History, Log Records and notices stay, since
+// they are the organization's records. Events, deliveries and attempts are removed with
+// the partition of their day, and deliveries that stay open for so long row by row. The id
+// of a delivery has the time of its event, and without its event it is gone for every read.
+var expiries = []expiry{
+	{clockMargin, "", oldestFirst("revoked_tokens", "expires_at"), func(r *RemovalResult) *int { return &r.RevokedTokens }},
+	// Integrations' counters stay: they contain the time of the last call.
+	{clockMargin, "", inAnyOrder("rate_counters", "window_start", "subject NOT LIKE 'idn%'"), func(r *RemovalResult) *int { return &r.RateCounters }},
+	{clockMargin, "", inAnyOrder("webhook_leases", "leased_until", "true"), func(r *RemovalResult) *int { return &r.Leases }},
+	// A token may name a watermark that is a little older than the token.
+	{models.SyncTokenLifetime + clockMargin, "", oldestFirst("watermarks", "at"), func(r *RemovalResult) *int { return &r.Watermarks }},
+	{0, "", removeOfDeletedAddress, func(r *RemovalResult) *int { return &r.Deliveries }},
+	{0, "", repositionBelowMoved, func(r *RemovalResult) *int { return &r.Repositioned }},
+	{models.SessionLifetime + clockMargin, "", oldestFirst("sessions", "created_at"), nil},
+	{clockMargin, "", oldestFirst("sign_in_links", "expires_at"), nil},
+	{models.FormKeyRetention, "", oldestFirst("form_keys", "used_at"), nil},
+	{webhooks.TestRetention, "", oldestFirst("webhook_tests", "started_at"), nil},
+	{models.EventRetention + clockMargin, "", oldestFirst("delivery_hours", "hour"), nil},
+	{models.EventRetention + clockMargin, "", oldestFirst("call_hours", "hour"), nil},
+	{models.EventRetention, models.PrefixDelivery, oldestFirst("open_deliveries", "id"), nil},
+}
+
+// bounds returns the parameters @until and @from of the expiry's removal at the time now,
+// until and from which it removes.
+func (e expiry) bounds(now time.Time, from any) (until, first any) {
+	at := now.Add(-e.age)
+	if e.prefix != "" {
+		until, first = models.FirstID(e.prefix, at.Add(time.Millisecond)), ""
+	} else {
+		until, first = at, time.Time{}
+	}
+	if from != nil {
+		first = from
+	}
+	return until, first
+}
+
+// removal removes at most @limit rows whose time is from @from to @until. It returns
+// how many, where the next removal may begin, whether rows may be left, and the
+// deliveries whose workflows to wake. It skips rows that are being changed.
+const removal = `
+	WITH removed AS (
+		DELETE FROM {table} WHERE ctid = ANY (ARRAY(
+			SELECT ctid FROM {table} WHERE {time} <= @until AND {time} >= @from AND {condition} {order} LIMIT @limit FOR UPDATE SKIP LOCKED))
+		RETURNING {time} AS at
+	)
+	SELECT count(*), {next}, count(*) = @limit, NULL::text[] FROM removed`
+
+// removeOfDeletedAddress removes at most @limit deliveries of the address that was deleted
+// first, from @from to @until, in order. It begins after those that were removed already,
+// since the index still has their entries, and forgets the address after the last one.
+// Workflows of failing deliveries then find nothing and end.
+var removeOfDeletedAddress = store.Fill(`
+	WITH address AS (
+		SELECT * FROM deleted_webhooks WHERE deleted_at <= @until AND deleted_at >= @from
+		ORDER BY deleted_at, webhook_id LIMIT 1 FOR UPDATE
+	), next AS (
+		SELECT d.* FROM address a CROSS JOIN LATERAL (
+			(SELECT id, seq, status FROM open_deliveries
+				WHERE webhook_id = a.webhook_id AND status = 'pending' AND seq > a.removed_seq ORDER BY seq LIMIT @limit)
+			UNION ALL (SELECT id, seq, status FROM open_deliveries
+				WHERE webhook_id = a.webhook_id AND status = 'retrying' AND seq > a.removed_seq ORDER BY seq LIMIT @limit)
+			UNION ALL (SELECT id, seq, status FROM deliveries
+				WHERE webhook_id = a.webhook_id AND seq > a.removed_seq ORDER BY seq LIMIT @limit)
+			ORDER BY seq LIMIT @limit) d
+	), removed_open AS (
+		DELETE FROM open_deliveries WHERE id = ANY (ARRAY(SELECT id FROM next)) RETURNING id
+	), removed AS (
+		DELETE FROM deliveries WHERE id = ANY (ARRAY(SELECT id FROM next)) AND {days} RETURNING id
+	), attempted AS (
+		DELETE FROM attempts WHERE delivery_id = ANY (ARRAY(SELECT id FROM next)) AND {attempt_days}
+	), continued AS (
+		UPDATE deleted_webhooks w SET removed_seq = (SELECT max(seq) FROM next)
+		FROM address a WHERE w.webhook_id = a.webhook_id AND (SELECT count(*) FROM next) = @limit
+	), finished AS (
+		DELETE FROM deleted_webhooks w
+		USING address a WHERE w.webhook_id = a.webhook_id AND (SELECT count(*) FROM next) < @limit
+		RETURNING w.webhook_id
+	)
+	SELECT (SELECT count(*) FROM removed) + (SELECT count(*) FROM removed_open), NULL::timestamptz,
+		(SELECT count(*) FROM deleted_webhooks WHERE deleted_at <= @until) > (SELECT count(*) FROM finished),
+		array_agg(id) FILTER (WHERE status IN ('retrying', 'failed'))
+	FROM next`, "days", webhooks.DaysOf("id", "next"), "attempt_days", webhooks.DaysOf("delivery_id", "next"))
+
+// oldestFirst is the removal from a table with an index on the time. Each batch begins
+// where the previous one ended: until the next vacuum, the index still has entries of
+// removed rows (20 ms per batch after two million rows).
+func oldestFirst(table, time string) string {
+	return store.Fill(removal, "order", "ORDER BY {time}", "next", "max(at)", "condition", "true", "table", table, "time", time)
+}
+
+// inAnyOrder is the removal from a table without such an index, which would cost too
+// much because every call writes to the table.
+func inAnyOrder(table, time, condition string) string {
+	return store.Fill(removal, "order", "", "next", "NULL::timestamptz", "table", table, "time", time, "condition", condition)
+}
+
+// RemoveExpired removes expired rows: events after 30 days with their deliveries and
+// attempts (spec section 8), a day at a time once all of it is that old, idempotency keys after 24 hours, revoked tokens, call
+// counts, leases, and the deliveries of deleted addresses. It also gives a new change position to the records
+// below moved nodes (docs/contract.md, Lists).
+//
+// It takes the tables in turn. Each batch is a separate transaction, so that other
+// writes and pages of changes wait for one batch at most. After each batch it asks
+// goOn whether to continue. A table whose batch fails, such as one that met a lock,
+// does not keep the others waiting. Errors: unavailable.
+func (s *Upkeep) RemoveExpired(ctx context.Context, batchSize int, goOn func() bool) (RemovalResult, error) {
+	type table struct {
+		expiry
+		from any
+	}
+	var left []table
+	for _, e := range expiries {
+		left = append(left, table{expiry: e})
+	}
+	now := s.Now().UTC()
+	dropped, failed := s.RemovePartitions(ctx, now)
+	removed := RemovalResult{Partitions: dropped}
+	for {
+		next := left[0]
+		left = left[1:]
+		until, first := next.bounds(now, next.from)
+		batch, err := s.removeBatch(ctx, next.sql, until, first, batchSize)
+		failed = errors.Join(failed, err)
+		if next.count != nil {
+			*next.count(&removed) += batch.N
+		}
+		if batch.More {
+			left = append(left, table{next.expiry, batch.Next})
+		}
+		if removed.More = len(left) > 0; !removed.More || ctx.Err() != nil || !goOn() {
+			return removed, failed
+		}
+	}
+}
+
+// removedBatch is what one removal returns.
+type removedBatch struct {
+	N    int
+	Next any
+	More bool
+	Wake []string
+}
+
+// removeBatch runs one removal.
+func (s *Upkeep) removeBatch(ctx context.Context, sql string, until, from any, limit int) (removed removedBatch, err error) {
+	err = s.Write(ctx, func(_ context.Context, t *store.Tx) error {
+		// Shorter than deadlock_timeout: if a batch and a write wait for each other,
+		// the batch fails, not the write.
+		t.Queue(`SET LOCAL lock_timeout = '100ms'`)
+		// Rows are read by index, up to the limit. A plan that sorts reads all of
+		// them first, which Postgres may think is cheaper.
+		t.Queue(`SET LOCAL enable_sort = off`)
+		t.QueueRows(func(rows pgx.Rows) (err error) {
+			removed, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[removedBatch])
+			for _, delivery := range removed.Wake {
+				target := store.NewWakeTarget("", delivery)
+				target.Swept = true
+				t.Wakes = append(t.Wakes, target)
+			}
+			return err
+		}, sql, pgx.NamedArgs{"until": until, "from": from, "limit": limit})
+		return nil
+	})
+	return removed, err
+}

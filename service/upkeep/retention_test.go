@@ -1,0 +1,508 @@
+package upkeep_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/service/records"
+	"millwright/service/servicetest"
+	"millwright/service/store"
+	"millwright/service/upkeep"
+	"millwright/service/webhooks"
+)
+
+// event inserts an event of the given age with an attempt at its deliveries to the ERP,
+// which is retrying, and to the reader, which is failed.
+func event(f *servicetest.Fixture, name string, age time.Duration) {
+	created := f.Clock.Now().Add(-age)
+	id := models.FirstID("", created)[:14] + name
+	f.Exec(`SELECT partitions.make(($1::timestamptz AT TIME ZONE 'UTC')::date, 1)`, created)
+	f.Exec(`INSERT INTO events (id, organization_id, type, record_id, actor_id, data, created_at)
+		VALUES ('evt' || $1, $2, 'work_order.created', 'wo_none', $3, '{}', $4)`, id, f.Acme.OrganizationID, f.ID("erp"), created)
+	f.Exec(`INSERT INTO open_deliveries (id, event_id, webhook_id, record_id, status, attempts, next_attempt_at, created_at)
+		VALUES ('dlv' || $1, 'evt' || $1, $2, 'wo_none', 'retrying', 1, $3, $3)`, id, f.ID("erp_hook"), created)
+	f.Exec(`INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, attempts, created_at)
+		VALUES ('dlv' || $1 || '2', 'evt' || $1, $2, 'wo_none', 'failed', 1, $3)`, id, f.ID("reader_hook"), created)
+	f.Exec(`INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status)
+		SELECT id, 1, $2, 12, 500 FROM all_deliveries WHERE event_id = 'evt' || $1`, id, created)
+}
+
+// nameOf is the SQL for the name in the ids of event.
+func nameOf(column string) string { return "replace(substr(" + column + ", 18), '2', '')" }
+
+func revokedToken(f *servicetest.Fixture, name string, age time.Duration) {
+	f.Exec(`INSERT INTO revoked_tokens (id, expires_at) VALUES ($1, $2)`, name, f.Clock.Now().Add(-age))
+}
+
+func rateCounter(f *servicetest.Fixture, name string, age time.Duration) {
+	f.Exec(`INSERT INTO rate_counters (subject, window_start, calls) VALUES ($1, $2, 7)`, name, f.Clock.Now().Add(-age))
+}
+
+func lease(f *servicetest.Fixture, name string, age time.Duration) {
+	f.Exec(`INSERT INTO webhook_leases (webhook_id, leased_until) VALUES ($1, $2)`, name, f.Clock.Now().Add(-age))
+}
+
+func watermark(f *servicetest.Fixture, name string, age time.Duration) {
+	f.Exec(`INSERT INTO watermarks (nonce, at) VALUES (md5($1)::uuid, $2)`, name, f.Clock.Now().Add(-age))
+}
+
+// left returns the values of a column, in order.
+func left(f *servicetest.Fixture, column, table string) string {
+	return servicetest.Value[string](f, fmt.Sprintf(`SELECT coalesce(string_agg(%[1]s, ' ' ORDER BY %[1]s COLLATE "C"), '') FROM %[2]s`, column, table))
+}
+
+func TestExpiredRowsAreRemoved(t *testing.T) {
+	for _, test := range []struct {
+		what          string
+		life          time.Duration
+		plant         func(f *servicetest.Fixture, name string, age time.Duration)
+		column, table string
+		want          upkeep.RemovalResult
+	}{
+		{"open deliveries after 30 days", 30 * 24 * time.Hour, event, nameOf("id"), "open_deliveries", upkeep.RemovalResult{}},
+		{"revoked tokens an hour after they expire", time.Hour, revokedToken, "id", "revoked_tokens", upkeep.RemovalResult{RevokedTokens: 2}},
+		{"call counts an hour after their window began", time.Hour, rateCounter, "subject", "rate_counters", upkeep.RemovalResult{RateCounters: 2}},
+		{"leases an hour after they ended", time.Hour, lease, "webhook_id", "webhook_leases", upkeep.RemovalResult{Leases: 2}},
+		{
+			"watermarks an hour after the tokens that name them", 30*24*time.Hour + time.Hour, watermark,
+			`(SELECT name FROM unnest('{new,under,exactly,over}'::text[]) name WHERE md5(name)::uuid = nonce)`, "watermarks", upkeep.RemovalResult{Watermarks: 2},
+		},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			f := servicetest.New(t)
+			test.plant(f, "new", 0)
+			test.plant(f, "under", test.life-time.Millisecond)
+			test.plant(f, "exactly", test.life)
+			test.plant(f, "over", test.life+time.Millisecond)
+			if got := servicetest.Remove(t, f.Service, upkeep.RemovalBatch, 0); got != test.want {
+				t.Errorf("removed %+v, want %+v", got, test.want)
+			}
+			if got := left(f, test.column, test.table); got != "new under" {
+				t.Errorf("left are %q, want the rows that have not expired", got)
+			}
+			if got := servicetest.Remove(t, f.Service, upkeep.RemovalBatch, 0); got != (upkeep.RemovalResult{}) {
+				t.Errorf("a second time removed %+v", got)
+			}
+			f.Clock.Advance(time.Millisecond)
+			if servicetest.Remove(t, f.Service, upkeep.RemovalBatch, 0); left(f, test.column, test.table) != "new" {
+				t.Errorf("a millisecond later left are %q, want the new one", left(f, test.column, test.table))
+			}
+		})
+	}
+}
+
+// contents returns a digest of each table's rows.
+func contents(t *testing.T, f *servicetest.Fixture) map[string]string {
+	t.Helper()
+	rows, err := f.Pool.Query(t.Context(), `SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename NOT LIKE 'goose%'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, table := range tables {
+		all[table] = servicetest.Value[string](f, fmt.Sprintf(
+			`SELECT count(*) || ' rows ' || coalesce(md5(string_agg(r::text, E'\n' ORDER BY r::text)), '') FROM %s r`, table))
+	}
+	return all
+}
+
+func TestNothingElseIsRemoved(t *testing.T) {
+	f := servicetest.New(t)
+	call := store.RequestKey{Key: "k", Method: "POST", Path: "/work-orders", Fingerprint: []byte{1}}
+	if _, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), call, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.CreateFeedback(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"}); err != nil {
+		t.Fatal(err)
+	}
+	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, servicetest.Claim(t, f, "erp_hook").Deliveries[0], 500))
+	servicetest.Record(t, f, "reader_hook", servicetest.Attempt(f, servicetest.Claim(t, f, "reader_hook").Deliveries[0], 200))
+	if _, err := f.CountAddress(t.Context(), "192.0.2.1"); err != nil {
+		t.Fatal(err)
+	}
+	f.Exec(`INSERT INTO call_hours VALUES ($1, $2, 1, 0)`, f.ID("erp"), f.Clock.Now().Truncate(time.Hour))
+	servicetest.Acquire(t, f, "erp_hook")
+	revokedToken(f, "token", 0)
+	before := contents(t, f)
+	f.Clock.Advance(400 * 24 * time.Hour)
+	for range 3 { // a slot of stored responses a day
+		servicetest.Remove(t, f.Service, upkeep.RemovalBatch, 0)
+		f.Clock.Advance(24 * time.Hour)
+	}
+	after := contents(t, f)
+	var changed []string
+	for _, table := range slices.Sorted(maps.Keys(before)) {
+		if after[table] != before[table] {
+			changed = append(changed, table)
+		}
+		if after[table] != before[table] && !strings.HasPrefix(after[table], "0 rows") {
+			t.Errorf("%s has %s left", table, after[table])
+		}
+	}
+	if got := strings.Join(changed, " "); got != "attempts call_hours deliveries delivery_hours events open_deliveries rate_counters revoked_tokens stored_responses webhook_leases" {
+		t.Errorf("something was removed from %s", got)
+	}
+}
+
+func TestRemovalRunsInBatchesOldestFirst(t *testing.T) {
+	f := servicetest.New(t)
+	for i := range 25 {
+		revokedToken(f, fmt.Sprintf("%02d", i), time.Hour+time.Duration(i/2)*time.Second) // two of each age
+	}
+	revokedToken(f, "young", 0)
+	batches := 0
+	f.Service = f.NewInstance(func(o *store.Options) { o.AfterCommit = func() { batches++ } })
+
+	if got := servicetest.Remove(t, f.Service, 4, upkeep.Expiries); got != (upkeep.RemovalResult{RevokedTokens: 4, More: true}) || batches != upkeep.Expiries {
+		t.Errorf("one batch of each table, in %d transactions, removed %+v", batches, got)
+	}
+	if got := left(f, "id", "revoked_tokens"); !strings.HasSuffix(got, "19 20 young") && !strings.HasSuffix(got, "19 21 young") {
+		t.Errorf("after it left are %s, want the oldest gone", got)
+	}
+	batches = 0
+	if got := servicetest.Remove(t, f.Service, 4, 0); got != (upkeep.RemovalResult{RevokedTokens: 21}) || left(f, "id", "revoked_tokens") != "young" {
+		t.Errorf("the rest removed %+v", got)
+	}
+	if want := 6 + upkeep.Expiries - 1; batches != want {
+		t.Errorf("%d transactions, want %d: for the tokens, and one for each other table", batches, want)
+	}
+}
+
+func TestRemovalAlternatesBetweenTables(t *testing.T) {
+	f := servicetest.New(t)
+	for i := range 3 {
+		name := fmt.Sprint(i)
+		revokedToken(f, name, 2*time.Hour)
+		rateCounter(f, name, 2*time.Hour)
+		lease(f, name, 2*time.Hour)
+	}
+	first := servicetest.Remove(t, f.Service, 1, 3)
+	if first != (upkeep.RemovalResult{RevokedTokens: 1, RateCounters: 1, Leases: 1, More: true}) {
+		t.Errorf("three batches of one row removed %+v, want one row of each", first)
+	}
+	rest := servicetest.Remove(t, f.Service, 1, 0)
+	if first.Add(rest); first != (upkeep.RemovalResult{RevokedTokens: 3, RateCounters: 3, Leases: 3}) {
+		t.Errorf("both together removed %+v", first)
+	}
+}
+
+// A removal stopped after its last batch leaves nothing for the next.
+func TestRemovalStoppedAfterItsLastBatchIsComplete(t *testing.T) {
+	f := servicetest.New(t)
+	revokedToken(f, "a", time.Hour)
+	if got := servicetest.Remove(t, f.Service, 10, upkeep.Expiries); got != (upkeep.RemovalResult{RevokedTokens: 1}) {
+		t.Errorf("removed %+v", got)
+	}
+}
+
+func TestRemovalBlocksNoOtherWork(t *testing.T) {
+	f := servicetest.New(t)
+	id := servicetest.Create(t, f)
+	for i := range 4 {
+		event(f, fmt.Sprint("old", i), models.EventRetention+time.Duration(i)*time.Hour)
+	}
+	h := servicetest.Hold(t, f, `AFTER DELETE ON open_deliveries FOR EACH ROW WHEN (OLD.id LIKE '%old3')`)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if _, err := f.RemoveExpired(t.Context(), 2, func() bool { return true }); err != nil {
+			t.Errorf("the removal: %v", err)
+		}
+	}()
+	h.Waiting(t, 1)
+
+	// The batch has removed its rows and cannot commit: work that waits for it never ends.
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for name, do := range map[string]func() error{
+		"a create": func() error {
+			call := store.RequestKey{Key: "concurrent", Method: "POST", Path: "/work-orders", Fingerprint: []byte{1}}
+			_, err := f.CreateWorkOrder(ctx, f.Actor("erp"), call, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Concurrent"})
+			return err
+		},
+		"a change": func() error {
+			patch := records.WorkOrderPatch{Title: records.Sent[string]{Value: "Concurrent", Set: true}}
+			_, err := f.UpdateWorkOrder(ctx, f.Actor("erp"), store.RequestKey{}, id, patch)
+			return err
+		},
+		"feedback": func() error {
+			_, err := f.CreateFeedback(ctx, f.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Concurrent"})
+			return err
+		},
+		"deliveries": func() error {
+			claimed, err := f.ClaimPending(ctx, f.ID("reader_hook"), nil, webhooks.ClaimPosition{}, 1)
+			if err == nil {
+				_, err = f.RecordAttempts(ctx, f.ID("reader_hook"), []webhooks.Attempt{servicetest.Attempt(f, claimed.Deliveries[0], 204)})
+			}
+			return err
+		},
+		"a lease": func() error {
+			_, _, err := f.AcquireLease(ctx, f.ID("erp_hook"), "")
+			return err
+		},
+		"the sweep": func() error { _, err := f.Unclaimed(ctx, time.Second); return err },
+		"another removal": func() error {
+			_, err := f.RemoveExpired(ctx, 2, func() bool { return true })
+			var n int
+			if err := f.Pool.QueryRow(ctx, `SELECT count(*) FROM open_deliveries WHERE id LIKE '%old%'`).Scan(&n); err != nil || n != 2 {
+				t.Errorf("another removal leaves %d deliveries, want the two that the batch holds (%v)", n, err)
+			}
+			return err
+		},
+	} {
+		if err := do(); err != nil {
+			t.Errorf("%s during a batch: %v", name, err)
+		}
+	}
+	h.Release(t)
+	<-done
+	if got := left(f, "id", "open_deliveries WHERE id LIKE '%old%'"); got != "" {
+		t.Errorf("left are %s", got)
+	}
+}
+
+// A batch never waits for a write that changes several old deliveries, while the write
+// may wait for the batch: it skips what the write has locked.
+func TestRemovalYieldsToAWriter(t *testing.T) {
+	f := servicetest.New(t)
+	for i := range 3 {
+		event(f, fmt.Sprint(i), models.EventRetention)
+	}
+	h := servicetest.Hold(t, f, `BEFORE DELETE ON open_deliveries FOR EACH ROW WHEN (substr(OLD.id, 18) = '1')`)
+	writer, err := f.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Rollback(context.WithoutCancel(t.Context()))
+	change := func(name string) error {
+		_, err := writer.Exec(t.Context(), `UPDATE open_deliveries SET last_status = 599 WHERE substr(id, 18) = $1`, name)
+		return err
+	}
+	if err := change("2"); err != nil {
+		t.Fatal(err)
+	}
+	removal := make(chan error)
+	go func() {
+		_, err := f.RemoveExpired(t.Context(), 10, func() bool { return true })
+		removal <- err
+	}()
+	h.Waiting(t, 1) // it has removed delivery 0 and is held at 1
+	changed := make(chan error)
+	go func() { changed <- change("0") }()
+	h.Waiting(t, 2)
+	h.Release(t)
+	if err := <-removal; err != nil {
+		t.Errorf("the removal: %v", err)
+	}
+	if err := <-changed; err != nil {
+		t.Errorf("the writer: %v", err)
+	}
+	if err := writer.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := servicetest.Value[int](f, `SELECT sum(last_status) FROM open_deliveries`); got != 599 {
+		t.Errorf("the deliveries left have the statuses %d, want the one that the writer had locked", got)
+	}
+	servicetest.Remove(t, f.Service, 10, 0)
+	if got := servicetest.Value[int](f, `SELECT count(*) FROM open_deliveries`); got != 0 {
+		t.Errorf("afterwards %d deliveries are left", got)
+	}
+}
+
+// A batch of a deleted address's deliveries and a write that changes several of them may
+// wait for each other. Then the batch fails; the next removal repeats it.
+func TestRemovalOfADeletedAddressYieldsToAWriter(t *testing.T) {
+	f := servicetest.New(t)
+	servicetest.Create(t, f)
+	servicetest.PlantDeliveries(f, "erp_hook", models.DeliveryPending, 3)
+	if err := f.DeleteWebhook(t.Context(), store.Operator(), f.ID("erp_hook")); err != nil {
+		t.Fatal(err)
+	}
+	h := servicetest.Hold(t, f, `BEFORE DELETE ON open_deliveries FOR EACH ROW WHEN (OLD.id = 'dlv_01kk9planted0000002')`)
+	writer, err := f.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Rollback(context.WithoutCancel(t.Context()))
+	change := func(n int) error {
+		_, err := writer.Exec(t.Context(), `UPDATE open_deliveries SET last_status = 599 WHERE id = 'dlv_01kk9planted000000' || $1::integer`, n)
+		return err
+	}
+	if err := change(3); err != nil {
+		t.Fatal(err)
+	}
+	removal := make(chan error)
+	go func() {
+		_, err := f.RemoveExpired(t.Context(), 10, func() bool { return true })
+		removal <- err
+	}()
+	h.Waiting(t, 1) // it has removed delivery 1 and is held at 2
+	changed := make(chan error)
+	go func() { changed <- change(1) }()
+	h.Waiting(t, 2)
+	h.Release(t) // it goes on to 3, which the writer has
+	if err := <-changed; err != nil {
+		t.Errorf("the writer: %v", err)
+	}
+	if err := <-removal; err == nil || !strings.Contains(err.Error(), "lock timeout") {
+		t.Errorf("the removal ended with %v, want a lock timeout", err)
+	}
+	if err := writer.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := servicetest.Value[int](f, `SELECT count(*) FROM open_deliveries WHERE last_status = 599`); got != 2 {
+		t.Errorf("%d deliveries have the writer's change, want both", got)
+	}
+	if got := servicetest.Remove(t, f.Service, 10, 0); got != (upkeep.RemovalResult{Deliveries: 4}) {
+		t.Errorf("afterwards it removes %+v", got)
+	}
+}
+
+// Events, deliveries and attempts are removed apart from each other: a foreign key would
+// cost each insert a look-up and each removal another.
+func TestNoForeignKeyRefersToEventsOrDeliveries(t *testing.T) {
+	f := servicetest.New(t)
+	const references = `pg_constraint WHERE contype = 'f' AND confrelid IN ('events'::regclass, 'deliveries'::regclass, 'open_deliveries'::regclass)`
+	if got := left(f, "conname", references); got != "" {
+		t.Errorf("foreign keys refer to them: %s", got)
+	}
+}
+
+func TestAttemptAtARemovedDelivery(t *testing.T) {
+	f := servicetest.New(t)
+	servicetest.Create(t, f)
+	servicetest.Create(t, f)
+	claimed := servicetest.Claim(t, f, "erp_hook").Deliveries
+	old := models.FirstID(models.PrefixDelivery, f.Clock.Now().Add(-models.EventRetention))
+	f.Exec(`UPDATE open_deliveries SET id = $2 WHERE id = $1`, claimed[0].DeliveryID, old)
+	claimed[0].DeliveryID = old
+	servicetest.Remove(t, f.Service, upkeep.RemovalBatch, 0)
+	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimed[0], 500), servicetest.Attempt(f, claimed[1], 200))
+	if _, err := f.Delivery(t.Context(), claimed[0].DeliveryID); models.CodeOf(err) != models.CodeNotFound {
+		t.Errorf("the removed delivery is found: %v", err)
+	}
+	if got := servicetest.Status(t, f, claimed[1].DeliveryID); got != models.DeliveryDelivered {
+		t.Errorf("the other attempt made its delivery %s, want delivered", got)
+	}
+}
+
+// BenchmarkRemoval measures creates at a steady rate, alone and during the removal of
+// 500,000 events with a million deliveries, with the partitions of their day
+// (docs/decisions/0029-partitions.md).
+//
+//	go test ./service -run '^$' -bench Removal -benchtime 1x -count 5
+func BenchmarkRemoval(b *testing.B) {
+	now := time.Date(2040, time.January, 2, 12, 0, 0, 0, time.UTC)
+	const events = 500_000
+	for b.Loop() {
+		b.StopTimer()
+		began := time.Now()
+		f := servicetest.New(b, func(o *store.Options) { o.Now = func() time.Time { return now.Add(time.Since(began)) } })
+		f.Exec(`SELECT partitions.make($1, 40)`, now.AddDate(0, 0, -31))
+		plantEvents(f, events, now.AddDate(0, 0, -31))
+		walBefore := servicetest.Value[int64](f, `SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn`)
+		b.StartTimer()
+
+		alone := make(chan struct{})
+		time.AfterFunc(10*time.Second, func() { close(alone) })
+		p50, p99 := creates(b, f, alone)
+		b.ReportMetric(p50, "alone-p50-ms")
+		b.ReportMetric(p99, "alone-p99-ms")
+
+		removed := make(chan struct{})
+		started := time.Now()
+		var batches []time.Duration
+		go func() {
+			defer close(removed)
+			last := started
+			_, err := f.RemoveExpired(b.Context(), upkeep.RemovalBatch, func() bool {
+				batches, last = append(batches, time.Since(last)), time.Now()
+				return true
+			})
+			if err != nil {
+				b.Error(err)
+			}
+			b.ReportMetric(time.Since(started).Seconds(), "removal-s")
+			b.ReportMetric(float64(servicetest.Value[int64](f, `SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn`)-walBefore)/1e6, "WAL-MB")
+		}()
+		p50, p99 = creates(b, f, removed)
+		b.ReportMetric(p50, "during-p50-ms")
+		b.ReportMetric(p99, "during-p99-ms")
+		_, longest := servicetest.Percentiles(batches)
+		b.ReportMetric(longest, "batch-p99-ms")
+	}
+}
+
+// plantEvents inserts events of the time with two deliveries each and 11 attempts per ten
+// deliveries, in portions that fit in the statement timeout.
+func plantEvents(f *servicetest.Fixture, n int, at time.Time) {
+	f.Exec(`VACUUM ANALYZE`)
+	const portion = 30_000
+	hooks := []string{f.ID("erp_hook"), f.ID("reader_hook")}
+	for first := 1; first <= n; first += portion {
+		f.Exec(`
+			WITH planted AS (
+				INSERT INTO events (id, organization_id, type, record_id, actor_id, data, created_at)
+				SELECT 'evt_' || $6 || lpad(i::text, 16, '0'), $3, 'work_order.created', 'wo_none', $4, '{}', now() - interval '31 days' + i * interval '80 ms'
+				FROM generate_series($1::bigint, $2::bigint) i
+				RETURNING id, record_id, created_at
+			), given AS (
+				INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, attempts, last_status, created_at)
+				SELECT 'dlv_' || substr(e.id, 5) || h.n, e.id, h.id, e.record_id, 'delivered', 1, 204, e.created_at
+				FROM planted e, unnest($5::text[]) WITH ORDINALITY h (id, n)
+				RETURNING id, created_at
+			)
+			INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, remote_ip, response_body)
+			SELECT d.id, number, d.created_at, 12, 204, '192.0.2.1', convert_to(repeat('ok ', 40), 'UTF8')
+			FROM given d, generate_series(1, 2) number WHERE number = 1 OR d.id LIKE '%7'`,
+			first, min(n, first+portion-1), f.Acme.OrganizationID, f.ID("erp"), hooks, models.FirstID("", at)[1:11])
+	}
+	f.Exec(`VACUUM ANALYZE events, deliveries, attempts`)
+	f.Exec(`CHECKPOINT`)
+}
+
+// creates runs four clients that create 200 work orders per second until stop is closed.
+// It returns p50 and p99 from when each was due, in milliseconds.
+func creates(b *testing.B, f *servicetest.Fixture, stop <-chan struct{}) (p50, p99 float64) {
+	const clients, pace = 4, 20 * time.Millisecond
+	var mu sync.Mutex
+	var took []time.Duration
+	var group sync.WaitGroup
+	began := time.Now()
+	for client := range clients {
+		group.Go(func() {
+			timer := time.NewTimer(0)
+			for due := began.Add(pace * time.Duration(client) / clients); ; due = due.Add(pace) {
+				timer.Reset(time.Until(due))
+				select {
+				case <-stop:
+					return
+				case <-timer.C:
+				}
+				call := store.RequestKey{Key: due.String(), Method: "POST", Path: "/work-orders", Fingerprint: []byte{1}}
+				if _, err := f.CreateWorkOrder(b.Context(), f.Actor("erp"), call, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"}); err != nil {
+					b.Error(err)
+					return
+				}
+				mu.Lock()
+				took = append(took, time.Since(due))
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	return servicetest.Percentiles(took)
+}

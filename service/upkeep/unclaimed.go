@@ -1,0 +1,68 @@
+package upkeep
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/service/batch"
+	"millwright/service/people"
+	"millwright/service/store"
+)
+
+// sweepLimit bounds one sweep; the next finds the rest. More dirty records are taken, since
+// all of them may be of one organization: the Waker is fair to the others. Mail has a
+// smaller limit and a longer grace: without a mail server its workflows retry by themselves.
+const (
+	sweepLimit      = 1000
+	sweepDirtyLimit = 10_000
+	sweepMailLimit  = 100
+	mailGrace       = 10 * time.Minute
+)
+
+// dirtyGrace is the grace of dirty records. It is longer because a burst of new
+// records takes that long to wake its workflows: by default as long as a Waker keeps wakes.
+func dirtyGrace(grace time.Duration) time.Duration { return 6 * grace }
+
+// sweptQueries return the ids of the workflows to wake because nothing else does, with
+// their organizations.
+var sweptQueries = struct{ addresses, dirty, mails string }{
+	addresses: `
+		SELECT h.id, h.organization_id FROM webhooks h
+		WHERE (EXISTS (SELECT FROM open_deliveries d
+				WHERE d.webhook_id = h.id AND d.status = 'pending' AND d.created_at < $1)
+				OR EXISTS (SELECT FROM open_deliveries d
+				WHERE d.webhook_id = h.id AND d.status = 'retrying' AND d.next_attempt_at < $1)
+				OR h.enabled AND EXISTS (SELECT FROM redeliveries r WHERE r.webhook_id = h.id))
+			AND NOT EXISTS (SELECT FROM webhook_leases m WHERE m.webhook_id = h.id AND m.leased_until > $2)
+		LIMIT $3`,
+	dirty: `
+		SELECT l.record_id, coalesce(CASE left(l.record_id, 4)
+			WHEN 'iss_' THEN (SELECT organization_id FROM feedback WHERE id = l.record_id LIMIT 1)
+			WHEN 'whk_' THEN (SELECT organization_id FROM webhooks WHERE id = l.record_id LIMIT 1)
+			WHEN 'dlv_' THEN (SELECT h.organization_id FROM open_deliveries d JOIN webhooks h ON h.id = d.webhook_id WHERE d.id = l.record_id LIMIT 1)
+			ELSE (SELECT organization_id FROM work_orders WHERE id = l.record_id LIMIT 1)
+			END, '')
+		FROM (SELECT record_id, since FROM dirty_records WHERE since < $1 ORDER BY since LIMIT $2) l ORDER BY l.since`,
+	mails: `
+		SELECT DISTINCT record_id, organization_id FROM (
+			SELECT record_id, organization_id FROM notices WHERE mail = 'waiting' AND created_at < $1 AND NOT ` + store.Fill(people.AboutIdentity, "notice", "notices") + `
+				AND (mailing_until IS NULL OR mailing_until < $2)
+			ORDER BY created_at LIMIT $3) waiting`,
+}
+
+// Unclaimed returns the workflows to wake because nothing else does: addresses
+// without a lease whose deliveries have been pending, or due again, for longer than grace, or
+// whose redelivery is unfinished, dirty records, and records with notices that are not being
+// mailed. Waking one unnecessarily is harmless. Errors:
+// unavailable.
+func (s *Upkeep) Unclaimed(ctx context.Context, grace time.Duration) (unclaimed []store.WakeTarget, err error) {
+	now := s.CurrentTime()
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(batch.IndexPlans)
+	store.QueueSwept(pipeline, &unclaimed, sweptQueries.addresses, now.Add(-grace), now, sweepLimit)
+	store.QueueSwept(pipeline, &unclaimed, sweptQueries.dirty, now.Add(-dirtyGrace(grace)), sweepDirtyLimit)
+	store.QueueSwept(pipeline, &unclaimed, sweptQueries.mails, now.Add(-mailGrace), now, sweepMailLimit)
+	return unclaimed, s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
+}

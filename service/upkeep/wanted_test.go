@@ -1,0 +1,95 @@
+package upkeep_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"millwright/service/servicetest"
+	"millwright/service/store"
+	"millwright/service/upkeep"
+)
+
+// addOrganizations adds organizations with records of all statuses.
+func addOrganizations(f *servicetest.Fixture, organizations, orders, feedback int) {
+	for _, table := range []string{"organizations", "work_orders", "feedback"} {
+		f.Exec(`DO $$ DECLARE c name; BEGIN
+			FOR c IN SELECT conname FROM pg_constraint WHERE conrelid = '` + table + `'::regclass AND contype = 'f' LOOP
+				EXECUTE 'ALTER TABLE ` + table + ` DROP CONSTRAINT ' || quote_ident(c);
+			END LOOP; END $$`)
+	}
+	f.Exec(`INSERT INTO organizations (id, key, created_at) SELECT 'idn_' || n, n, now() FROM generate_series(1, $1::int) n`, organizations)
+	f.Exec(`INSERT INTO work_orders (id, organization_id, number, inventory_id, title, priority, status, created_by, created_at, changed_at, completed_at, cancelled_at)
+		SELECT 'wo_' || lpad(n::text, 26, '0'), 'idn_' || n % $1::int / 2 + 1, n, 'n', 'x', 'none', s, 'p', now(), now(),
+			CASE s WHEN 'complete' THEN now() END, CASE s WHEN 'cancelled' THEN now() END
+		FROM generate_series(1, $2::int) n CROSS JOIN LATERAL (SELECT (ARRAY['open', 'in_progress', 'sent_to_inspection',
+			'back_from_inspection', 'complete', 'cancelled', 'on_hold'])[n % 7 + 1] AS s) x`, organizations, orders)
+	f.Exec(`INSERT INTO feedback (id, organization_id, inventory_id, subject, status, created_by, created_at, changed_at, resolved_at)
+		SELECT 'iss_' || lpad(n::text, 26, '0'), 'idn_' || n % $1::int / 2 + 1, 'n', 'x', CASE n % 2 WHEN 0 THEN 'open' ELSE 'resolved' END, 'p', now(), now(),
+			CASE n % 2 WHEN 1 THEN now() END
+		FROM generate_series(1, $2::int) n`, organizations, feedback)
+}
+
+// Pages of open records have each once, in one order, whatever their organizations and
+// statuses.
+func TestOpenRecordsAreRead(t *testing.T) {
+	f := servicetest.New(t)
+	addOrganizations(f, 30, 700, 200)
+	for kind, condition := range map[store.TargetKind]string{
+		store.TargetWorkOrder: `work_orders WHERE status NOT IN ('complete', 'cancelled')`,
+		store.TargetFeedback:  `feedback WHERE status <> 'resolved'`,
+	} {
+		want := strings.Fields(servicetest.Value[string](f, `SELECT string_agg(organization_id || '/' || id, ' ' ORDER BY organization_id, id) FROM `+condition))
+		for _, limit := range []int{7, len(want), 1000} {
+			var got []string
+			for after := (store.WakeTarget{Kind: kind}); ; {
+				page, err := f.OpenRecords(t.Context(), after, limit)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, target := range page {
+					if target.Kind != kind || !target.Swept {
+						t.Fatalf("a page has %+v", target)
+					}
+					got = append(got, target.OrganizationID+"/"+target.ID)
+				}
+				if len(page) < limit {
+					break
+				}
+				after = page[len(page)-1]
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("pages of %d have %d of kind %s, want %d in order", limit, len(got), kind, len(want))
+			}
+		}
+	}
+}
+
+// A page planned while the tables were empty reads little more than it returns once they
+// are large, wherever it begins.
+func TestOpenRecordsKeepRightPlans(t *testing.T) {
+	t.Parallel()
+	f := servicetest.New(t)
+	f.Exec(`VACUUM ANALYZE`)
+	conn, exec := servicetest.Connection(t, f.Pool.Config().ConnString())
+	exec(`SET plan_cache_mode = 'force_generic_plan'; SET enable_seqscan = off; SET jit = off; SET statement_timeout = 0`) // as the service does
+	page := func(name, organization, id string) (plan string, blocks int) {
+		t.Helper()
+		return servicetest.Explain(t, conn, name, `'{open,in_progress}', '`+organization+`', '`+id+`', 20`)
+	}
+	for name, sql := range upkeep.OpenRecordStatements {
+		if _, err := conn.Prepare(t.Context(), name, sql); err != nil {
+			t.Fatal(err)
+		}
+		page(name, "", "") // makes the plan
+	}
+	addOrganizations(f, 2000, 60_000, 60_000)
+	for name := range upkeep.OpenRecordStatements {
+		for _, from := range [][2]string{{"", ""}, {"idn_500", "wo_" + strings.Repeat("0", 21) + "30000"}, {"idn_999", "x"}} {
+			plan, blocks := page(name, from[0], from[1])
+			if t.Logf("%s after %v touches %d pages", name, from, blocks); blocks > 250 {
+				t.Errorf("that is more than 250:\n%s", plan)
+			}
+		}
+	}
+}

@@ -1,0 +1,249 @@
+package upkeep_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"millwright/models"
+	"millwright/service/servicetest"
+	"millwright/service/store"
+	"millwright/service/upkeep"
+	"millwright/service/webhooks"
+)
+
+// Deleting an address touches none of its deliveries, not even one that another
+// transaction has locked. Housekeeping removes them in batches.
+func TestDeletingAWebhookWithManyDeliveries(t *testing.T) {
+	const many = 200_000
+	f := servicetest.New(t)
+	servicetest.Create(t, f)
+	servicetest.PlantDeliveries(f, "erp_hook", models.DeliveryPending, many)
+	other, err := f.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Rollback(context.WithoutCancel(t.Context()))
+	if _, err := other.Exec(t.Context(), `SELECT FROM open_deliveries WHERE id = 'dlv_01kk9planted0000001' FOR UPDATE`); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.DeleteWebhook(t.Context(), store.Operator(), f.ID("erp_hook")); err != nil {
+		t.Fatal(err)
+	}
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM all_deliveries WHERE webhook_id = $1`, f.ID("erp_hook")); n != many+1 {
+		t.Errorf("the deletion removed %d of its deliveries itself", many+1-n)
+	}
+	if err := other.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	backlog, err := f.Backlog(t.Context(), time.Second)
+	if err != nil || backlog.Pending != 1 {
+		t.Errorf("%d deliveries are pending, want that of the other address: %v", backlog.Pending, err)
+	}
+
+	transactions := 0
+	f.Service = f.NewInstance(func(o *store.Options) { o.AfterCommit = func() { transactions++ } })
+	if got := servicetest.Remove(t, f.Service, upkeep.RemovalBatch, upkeep.Expiries+2); got.Deliveries != 3*upkeep.RemovalBatch || !got.More {
+		t.Errorf("one transaction for each table and three for the address removed %+v", got)
+	}
+	servicetest.Create(t, f) // writes go on between batches
+	if n := servicetest.WithStatus(f, "reader_hook", models.DeliveryPending); n != 2 {
+		t.Errorf("another address has %d deliveries, want both", n)
+	}
+	transactions = 0
+	got := servicetest.Remove(t, f.Service, upkeep.RemovalBatch, 0)
+	if want := many + 1 - 3*upkeep.RemovalBatch; got != (upkeep.RemovalResult{Deliveries: want}) {
+		t.Errorf("housekeeping removed %+v, want %d deliveries", got, want)
+	}
+	if transactions < many/upkeep.RemovalBatch-3 {
+		t.Errorf("it took %d transactions", transactions)
+	}
+	if left := servicetest.Value[int](f, `SELECT (SELECT count(*) FROM deleted_webhooks) + (SELECT count(*) FROM all_deliveries WHERE webhook_id = $1)`, f.ID("erp_hook")); left != 0 {
+		t.Errorf("%d rows are left of the address", left)
+	}
+}
+
+// A second deleted address waits for the first, and both are removed in one run.
+func TestDeliveriesOfSeveralDeletedWebhooksAreRemoved(t *testing.T) {
+	f := servicetest.New(t)
+	for range 3 {
+		servicetest.Create(t, f)
+	}
+	for _, hook := range []string{"erp_hook", "reader_hook"} {
+		if err := f.DeleteWebhook(t.Context(), store.Operator(), f.ID(hook)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := servicetest.Remove(t, f.Service, 2, 0); got != (upkeep.RemovalResult{Deliveries: 6}) {
+		t.Errorf("removed %+v, want the six deliveries of both", got)
+	}
+}
+
+// A release of many deliveries looks through one batch in the command's transaction.
+// The dispatcher continues it, and newer deliveries wait until it is finished.
+func TestAReleaseOfManyDeliveriesContinuesInOrder(t *testing.T) {
+	const many = 2500
+	for name, command := range map[string]func(f *servicetest.Fixture, since models.Time) (int, error){
+		"turning on": func(f *servicetest.Fixture, since models.Time) (int, error) {
+			f.Exec(`UPDATE webhooks SET enabled = false, off_at = now(), off_reason = 'test' WHERE id = $1`, f.ID("erp_hook"))
+			_, n, err := f.EnableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), &since)
+			return n, err
+		},
+		"redelivery": func(f *servicetest.Fixture, since models.Time) (int, error) {
+			return f.RedeliverSince(t.Context(), store.Operator(), f.ID("erp_hook"), since)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := servicetest.New(t)
+			servicetest.Create(t, f)
+			f.SetDeliveries(models.DeliveryDelivered, `true`)
+			servicetest.PlantDeliveries(f, "erp_hook", models.DeliveryFailed, many)
+			f.Exec(`UPDATE deliveries SET id = partitions.first_id('dlv', $1) || right(id, 7), created_at = $1 WHERE id <= 'dlv_01kk9planted0000010'`,
+				servicetest.Start.Add(-time.Minute))
+			released, err := command(f, models.TimeOf(servicetest.Start))
+			if err != nil || released != many-10 {
+				t.Errorf("%d are released (%v), want those that are new enough", released, err)
+			}
+			if n := servicetest.WithStatus(f, "erp_hook", models.DeliveryPending); n != 990 {
+				t.Errorf("the command itself released %d deliveries, want one batch", n)
+			}
+			newest := servicetest.Create(t, f)
+			f.Clock.Advance(time.Minute)
+			unclaimed, err := f.Unclaimed(t.Context(), time.Second)
+			if err != nil || !slices.Contains(unclaimed, store.WakeTarget{Kind: store.TargetWebhook, ID: f.ID("erp_hook"), OrganizationID: f.Acme.OrganizationID, Swept: true}) {
+				t.Errorf("the sweep does not find the release: %v", err)
+			}
+			order := servicetest.DispatchAll(t, f, "erp_hook")
+			if len(order) != many-10+1 || !slices.IsSorted(order) {
+				t.Errorf("%d deliveries are sent, in order: %v; want %d", len(order), slices.IsSorted(order), many-10+1)
+			}
+			if got := servicetest.Status(t, f, servicetest.DeliveryOf(f, "erp_hook", newest)); got != models.DeliveryDelivered {
+				t.Errorf("the newest one is %s", got)
+			}
+			if n := servicetest.WithStatus(f, "erp_hook", models.DeliveryFailed); n != 10 {
+				t.Errorf("%d are still failed, want the ten that are too old", n)
+			}
+			if n := servicetest.Value[int](f, `SELECT count(*) FROM redeliveries`); n != 0 {
+				t.Error("the release is not finished")
+			}
+		})
+	}
+}
+
+// The sweep finds an unfinished release with nothing pending, and turning the address
+// off ends it.
+func TestAnUnfinishedReleaseIsFoundAndEndsWithItsWebhook(t *testing.T) {
+	f := servicetest.New(t)
+	servicetest.Create(t, f)
+	servicetest.PlantDeliveries(f, "erp_hook", models.DeliveryFailed, 1500)
+	if _, err := f.RedeliverSince(t.Context(), store.Operator(), f.ID("erp_hook"), models.TimeOf(servicetest.Start)); err != nil {
+		t.Fatal(err)
+	}
+	f.SetDeliveries(models.DeliveryDelivered, `status = 'pending'`)
+	erp := store.WakeTarget{Kind: store.TargetWebhook, ID: f.ID("erp_hook"), OrganizationID: f.Acme.OrganizationID, Swept: true}
+	if unclaimed, err := f.Unclaimed(t.Context(), time.Second); err != nil || !slices.Contains(unclaimed, erp) {
+		t.Errorf("unclaimed are %v (%v), want the address", unclaimed, err)
+	}
+	if _, err := f.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := f.EnableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), nil); err != nil {
+		t.Fatal(err)
+	}
+	if order := servicetest.DispatchAll(t, f, "erp_hook"); len(order) > 0 {
+		t.Errorf("%d deliveries of the release are sent after the address was off", len(order))
+	}
+}
+
+// Turning an address off holds one batch of its due deliveries. Its dispatcher holds
+// the others and sends none.
+func TestTurningOffHoldsInBatches(t *testing.T) {
+	f := servicetest.New(t)
+	servicetest.Create(t, f)
+	servicetest.PlantDeliveries(f, "erp_hook", models.DeliveryPending, 2500)
+	f.Exec(`UPDATE open_deliveries SET status = 'retrying', next_attempt_at = created_at WHERE id <= 'dlv_01kk9planted0001200'`)
+	f.Wakes.Take()
+	if _, err := f.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), ""); err != nil {
+		t.Fatal(err)
+	}
+	if n := servicetest.WithStatus(f, "erp_hook", models.DeliveryHeld); n != 2000 {
+		t.Errorf("the command held %d deliveries, want a batch of each status", n)
+	}
+	if work := f.Wakes.Take(); !slices.Contains(work, store.WakeTarget{Kind: store.TargetWebhook, ID: f.ID("erp_hook")}) {
+		t.Error("the address's workflow is not woken for the others")
+	}
+	if order := servicetest.DispatchAll(t, f, "erp_hook"); len(order) > 0 {
+		t.Errorf("%d deliveries are sent", len(order))
+	}
+	if n := servicetest.WithStatus(f, "erp_hook", models.DeliveryHeld); n != 2501 {
+		t.Errorf("%d deliveries are held, want all", n)
+	}
+}
+
+// An address that is turned on between a claim's look at it and its holding of due
+// deliveries keeps them due.
+func TestAClaimDoesNotHoldForAnAddressThatIsBeingTurnedOn(t *testing.T) {
+	f := servicetest.New(t)
+	servicetest.Create(t, f)
+	if _, err := f.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), ""); err != nil {
+		t.Fatal(err)
+	}
+	f.SetDeliveries(models.DeliveryPending, `webhook_id = $1`, f.ID("erp_hook"))
+	other, err := f.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Rollback(context.WithoutCancel(t.Context()))
+	for _, sql := range []string{ // as EnableWebhook does
+		`SELECT FROM webhooks WHERE id = $1 FOR UPDATE`,
+		`UPDATE webhooks SET enabled = true, off_reason = NULL, off_at = NULL WHERE id = $1`,
+	} {
+		if _, err := other.Exec(t.Context(), sql, f.ID("erp_hook")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	claimed := make(chan error)
+	go func() {
+		_, err := f.ClaimPending(t.Context(), f.ID("erp_hook"), nil, webhooks.ClaimPosition{}, 10)
+		claimed <- err
+	}()
+	servicetest.AwaitLocks(t, f, 1)
+	if err := other.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-claimed; err != nil {
+		t.Fatal(err)
+	}
+	if n := servicetest.WithStatus(f, "erp_hook", models.DeliveryHeld); n != 0 {
+		t.Errorf("%d deliveries of the address, which is on, are held", n)
+	}
+	if got := servicetest.Claim(t, f, "erp_hook").Deliveries; len(got) != 1 {
+		t.Errorf("%d deliveries are claimed afterwards, want one", len(got))
+	}
+}
+
+// A rare write waits two seconds for a lock and five for a statement, an import longer.
+func TestTimeLimitsOfRareWrites(t *testing.T) {
+	f := servicetest.New(t)
+	f.Exec(`CREATE TABLE limits_seen (by text, lock_timeout text, statement_timeout text)`)
+	f.Exec(`CREATE FUNCTION see_limits() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		INSERT INTO limits_seen VALUES (TG_TABLE_NAME, current_setting('lock_timeout'), current_setting('statement_timeout'));
+		RETURN NULL;
+	END $$`)
+	for _, table := range []string{"log", "import_keys"} {
+		f.Exec(fmt.Sprintf(`CREATE TRIGGER see_limits AFTER INSERT ON %s FOR EACH STATEMENT EXECUTE FUNCTION see_limits()`, table))
+	}
+	if _, err := f.RenewWebhookSecret(t.Context(), store.Operator(), f.ID("erp_hook")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Import(t.Context(), []byte(servicetest.Small)); err != nil {
+		t.Fatal(err)
+	}
+	for table, want := range map[string]string{"log": "2s 5s", "import_keys": "10min 10min"} {
+		if got := servicetest.Value[string](f, `SELECT string_agg(DISTINCT lock_timeout || ' ' || statement_timeout, ', ') FROM limits_seen WHERE by = $1`, table); got != want {
+			t.Errorf("the limits of an insert into %s are %q, want %q", table, got, want)
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package webhooks
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/service/batch"
+	"millwright/service/records"
+	"millwright/service/store"
+)
+
+// AddressState is what a webhook address's workflow needs to know. Histories keep it, so it
+// holds ids, codes, times and counts, and as the only free text the reason for being off.
+type AddressState struct {
+	// WebhookID is empty if the address does not exist.
+	WebhookID      string
+	OrganizationID string
+	IntegrationID  string
+	Enabled        bool
+	OffReason      *string
+	OffAt          *models.Time
+	// FailingSince is the first failure after the last success, WarnedAt when people were
+	// notified of it.
+	FailingSince  *models.Time
+	WarnedAt      *models.Time
+	LastSuccessAt *models.Time
+	// LastAt is the time of the last attempt recorded in the address's health, with the
+	// receiver's status or why there was none. Successes are recorded once a minute.
+	LastAt     *models.Time
+	LastStatus *int
+	LastError  *string
+	// ShutOffDue is true if the address is to be turned off (TurnOffIfUnsuccessful).
+	ShutOffDue bool
+	// Due is true if a dispatch has something to do now.
+	Due bool
+	// NextRetryAt is when the next retry is due, nil without one or while the address is off.
+	NextRetryAt *models.Time
+	// Notices is true if notices about the address wait to be mailed.
+	Notices bool
+	// The numbers of deliveries, each counted up to MaxAddressCount. Shown are the retrying
+	// ones that have a workflow.
+	Pending, Retrying, Shown, Held, Failed int
+	// LoadedAt is when the state was loaded, by the clock of its other times.
+	LoadedAt models.Time `db:"-"`
+}
+
+// MaxAddressCount bounds the counts of an AddressState.
+const MaxAddressCount = 2000
+
+// addressStateQuery reads each count by index and stops at the limit. A delivery that
+// waits for the rest of a release is due, and so is any of an address that is off, since it
+// is to be held.
+var addressStateQuery = store.Fill(`
+	SELECT w.id AS webhook_id, w.organization_id, w.integration_id, w.enabled, w.off_reason, w.off_at,
+		h.failing_since, h.warned_at, h.last_success_at, h.last_at, h.last_status, h.last_error,
+		{shut_off} AS shut_off_due, {notices} AS notices,
+		EXISTS (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'pending')
+			OR EXISTS (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'retrying' AND (NOT w.enabled OR next_attempt_at <= $2))
+			OR w.enabled AND EXISTS (SELECT FROM redeliveries r WHERE r.webhook_id = w.id) AS due,
+		CASE WHEN w.enabled THEN (SELECT next_attempt_at FROM open_deliveries
+			WHERE webhook_id = w.id AND status = 'retrying' ORDER BY next_attempt_at LIMIT 1) END AS next_retry_at,
+		(SELECT count(*) FROM (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'pending' LIMIT $3) x) AS pending,
+		(SELECT count(*) FROM (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'retrying' LIMIT $3) x) AS retrying,
+		(SELECT count(*) FROM (SELECT FROM open_deliveries WHERE webhook_id = w.id AND `+withWorkflow+` LIMIT $3) x) AS shown,
+		kept.held, kept.failed
+	FROM webhooks w LEFT JOIN webhook_health h ON h.webhook_id = w.id
+	CROSS JOIN LATERAL (
+		SELECT count(*) FILTER (WHERE status = 'held') AS held, count(*) FILTER (WHERE status = 'failed') AS failed FROM (
+			SELECT status FROM deliveries WHERE webhook_id = w.id AND status IN ('failed', 'held') ORDER BY seq DESC LIMIT $3) x) kept
+	WHERE w.id = $1`,
+	"shut_off", shutOffDue("w", "h", "$4"), "notices", store.Fill(records.WaitsForMail, "w", "w", "now", "$2"))
+
+// LoadAddress clears the address's dirty mark and returns its state, which is empty if the
+// address does not exist. Errors: unavailable.
+func (s *Webhooks) LoadAddress(ctx context.Context, id string) (AddressState, error) {
+	var found []AddressState
+	now := s.CurrentTime()
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(batch.IndexPlans)
+	pipeline.Queue(`DELETE FROM dirty_records WHERE record_id = $1`, id) // waits for a write that sets it
+	pipeline.Queue(addressStateQuery, id, now, MaxAddressCount, s.ShutOffAfter.Seconds()).Query(func(rows pgx.Rows) (err error) {
+		found, err = pgx.CollectRows(rows, pgx.RowToStructByName[AddressState])
+		return err
+	})
+	err := s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
+	if err != nil || len(found) == 0 {
+		return AddressState{}, err
+	}
+	found[0].LoadedAt = now
+	return found[0], nil
+}
+
+// withWorkflow selects retrying deliveries that have a workflow. It leaves no choice between
+// indexes: that of all retries would be read to its end.
+const withWorkflow = `workflow AND status || '' = 'retrying'`

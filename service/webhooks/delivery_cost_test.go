@@ -1,0 +1,131 @@
+package webhooks_test
+
+import (
+	"context"
+	"crypto/rand"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/service/batch"
+	"millwright/service/records"
+	"millwright/service/servicetest"
+	"millwright/service/store"
+	"millwright/service/webhooks"
+)
+
+// backend is a connection whose server process's CPU time and WAL are measured.
+type backend struct {
+	*pgx.Conn
+	b   *testing.B
+	pid string
+}
+
+func (c backend) cpu() time.Duration {
+	c.b.Helper()
+	stat, err := os.ReadFile("/proc/" + c.pid + "/schedstat")
+	if err != nil {
+		c.b.Skip("the time of Postgres's processes is not visible here: ", err)
+	}
+	ns, err := strconv.ParseInt(strings.Fields(string(stat))[0], 10, 64)
+	if err != nil {
+		c.b.Fatal(err)
+	}
+	return time.Duration(ns)
+}
+
+func (c backend) wal() (at int64) {
+	c.b.Helper()
+	if err := c.QueryRow(c.b.Context(), `SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn`).Scan(&at); err != nil {
+		c.b.Fatal(err)
+	}
+	return at
+}
+
+// BenchmarkStatementsOfDeliveries measures what a delivery that succeeds at once costs
+// Postgres, in groups of 32, statement by statement: CPU time of the connection's process
+// and bytes of WAL.
+//
+//	bin/devstack exec --no-temporal -- go test ./service -run - -bench StatementsOfDeliveries -benchtime 10000x
+func BenchmarkStatementsOfDeliveries(b *testing.B) {
+	const size = 32
+	f := servicetest.New(b)
+	order, err := f.CreateWorkOrder(b.Context(), f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	f.Exec(`DELETE FROM webhooks WHERE id <> $1`, f.ID("erp_hook"))
+	// As many days as there are in an installation, the clock in one of them.
+	month := time.Date(2040, time.January, 1, 12, 0, 0, 0, time.UTC)
+	f.Exec(`SELECT partitions.make($1, 38)`, month)
+	f.Clock.Advance(month.AddDate(0, 0, 30).Sub(f.Clock.Now()))
+	f.Exec(`TRUNCATE open_deliveries, deliveries, attempts, events`)
+	f.Exec(`VACUUM ANALYZE`)
+	plain, err := pgx.ConnectConfig(b.Context(), f.Pool.Config().ConnConfig)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer plain.Close(context.WithoutCancel(b.Context()))
+	conn := backend{plain, b, ""}
+	if err := conn.QueryRow(b.Context(), `SELECT pg_backend_pid()::text`).Scan(&conn.pid); err != nil {
+		b.Fatal(err)
+	}
+	spent := map[string]time.Duration{}
+	written := map[string]int64{}
+	run := func(name, sql string, args ...any) {
+		b.Helper()
+		pipeline := &pgx.Batch{}
+		pipeline.Queue(batch.IndexPlans)
+		pipeline.Queue(sql, args...)
+		cpu, wal := conn.cpu(), conn.wal()
+		if err := conn.SendBatch(b.Context(), pipeline).Close(); err != nil {
+			b.Fatalf("%s: %v", name, err)
+		}
+		spent[name] += conn.cpu() - cpu
+		written[name] += conn.wal() - wal
+	}
+	groups := max(b.N/size, 1)
+	for group := range groups + 10 {
+		if group == 10 { // plans and caches are warm
+			clear(spent)
+			clear(written)
+		}
+		f.Clock.Advance(time.Millisecond)
+		now := f.Clock.Now()
+		events := make([]string, size)
+		for i := range events {
+			if events[i], err = models.NewID(models.PrefixEvent, now, rand.Reader); err != nil {
+				b.Fatal(err)
+			}
+		}
+		all := func(value string) []string { return slices.Repeat([]string{value}, size) }
+		run("publish", webhooks.PublishStatement, events, all(string(models.EventWorkOrderUpdated)), all(order.RecordID), slices.Repeat([]time.Time{now}, size),
+			all(f.Acme.OrganizationID), all(f.ID("erp")), all(`{"fields": ["title"]}`), make([]*string, size))
+		var ids []string
+		if err := conn.QueryRow(b.Context(), `SELECT array_agg(id::text ORDER BY seq) FROM open_deliveries`).Scan(&ids); err != nil || len(ids) != size {
+			b.Fatalf("%d deliveries are published: %v", len(ids), err)
+		}
+		run("claim", webhooks.DeliveryStatements["claim"], f.ID("erp_hook"), size, []string{}, 0, -1)
+		run("events", webhooks.DeliveryStatements["events"], events, slices.Min(events), slices.Max(events))
+		run("deliver", webhooks.DeliveryStatements["deliver"], ids, slices.Repeat([]int{1}, size), slices.Repeat([]time.Time{now}, size), slices.Repeat([]int{7}, size),
+			slices.Repeat([]int{200}, size), make([]*string, size), all("192.0.2.1"), make([][]byte, size), make([]*time.Time, size))
+		counts := make([]int32, webhooks.CountsOfHour)
+		for i := range counts {
+			counts[i] = int32(i % 2 * size)
+		}
+		run("hour", webhooks.DeliveryStatements["hour"], f.ID("erp_hook"), now.Truncate(time.Hour), counts)
+		if group%100 == 0 { // as autovacuum does
+			f.Exec(`VACUUM open_deliveries`)
+		}
+	}
+	for name := range spent {
+		b.ReportMetric(float64(spent[name].Nanoseconds())/1000/float64(groups*size), "cpu-µs-"+name)
+		b.ReportMetric(float64(written[name])/float64(groups*size), "wal-B-"+name)
+	}
+}

@@ -1,0 +1,83 @@
+package webhooks
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/service/access"
+	"millwright/service/store"
+)
+
+// DeliveryOverview is the state of an organization's webhooks.
+type DeliveryOverview struct {
+	// Addresses are those that fail or are off, at most 100.
+	Addresses []TroubledAddress
+	// LastDay are the deliveries of the last 24 hours by status, each address's
+	// counted up to Most.
+	LastDay map[models.DeliveryStatus]int
+	Most    int
+}
+
+// TroubledAddress is a webhook address that fails or is off.
+type TroubledAddress struct {
+	ID, URL, Integration string
+	Enabled              bool
+	// Since is when it began to fail or was turned off, Reason why it is off.
+	Since  *models.Time
+	Reason string
+	// LastStatus and LastError belong to the last attempt.
+	LastStatus *int
+	LastError  *string
+}
+
+// maxDayCount bounds the count of one address's deliveries of a day.
+const maxDayCount = 500
+
+// dayCountQuery counts the deliveries of each address from the position @after on. The
+// statuses are written out because the indexes of open deliveries are partial.
+const dayCountQuery = `
+	SELECT d.status, count(*) AS n
+	FROM webhooks h JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL
+	CROSS JOIN LATERAL (
+		(SELECT status FROM open_deliveries WHERE webhook_id = h.id AND status = 'pending' AND seq >= @after AND id >= @since ORDER BY seq DESC LIMIT @most)
+		UNION ALL (SELECT status FROM open_deliveries WHERE webhook_id = h.id AND status = 'retrying' AND seq >= @after AND id >= @since ORDER BY seq DESC LIMIT @most)
+		UNION ALL (SELECT status FROM deliveries WHERE webhook_id = h.id AND seq >= @after AND id >= @since ORDER BY seq DESC LIMIT @most)
+	) d
+	WHERE h.organization_id = @organization GROUP BY d.status`
+
+// DeliveryOverview returns the state of the webhooks of the actor's organization, for
+// people who manage integrations. Errors: permission_denied, unavailable.
+func (s *Webhooks) DeliveryOverview(ctx context.Context, actor store.Actor) (DeliveryOverview, error) {
+	overview := DeliveryOverview{LastDay: map[models.DeliveryStatus]int{}, Most: maxDayCount}
+	day := DeliverySearch{From: s.Now().Add(-24 * time.Hour)}
+	args := pgx.NamedArgs{"organization": actor.OrganizationID, "most": maxDayCount, "since": models.FirstID(models.PrefixDelivery, day.From)}
+	var start searchStart
+	var counts []struct {
+		Status models.DeliveryStatus
+		N      int
+	}
+	return store.Read(ctx, s.Store, actor.OrganizationID, func() (DeliveryOverview, error) {
+		for _, c := range counts {
+			overview.LastDay[c.Status] = c.N
+		}
+		return overview, nil
+	}, func(pipeline *pgx.Batch) error {
+		access.QueueMayManage(pipeline, actor)
+		day.queueBounds(pipeline, &start)
+		store.QueueAll(pipeline, &overview.Addresses, `
+			SELECT h.id, h.url, n.name AS integration, h.enabled, coalesce(h.off_at, y.failing_since) AS since, coalesce(h.off_reason, '') AS reason, y.last_status, y.last_error
+			FROM webhooks h JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL JOIN identities n ON n.id = i.id
+			LEFT JOIN webhook_health y ON y.webhook_id = h.id
+			WHERE h.organization_id = @organization AND (NOT h.enabled OR y.failing_since IS NOT NULL)
+			ORDER BY h.enabled, since LIMIT 100`, args)
+		return nil
+	}, func(pipeline *pgx.Batch) error {
+		args["after"] = start.after
+		sql, values := store.Numbered(dayCountQuery, args)
+		store.QueueAll(pipeline, &counts, sql, values...)
+		return nil
+	})
+}

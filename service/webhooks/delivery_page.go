@@ -1,0 +1,146 @@
+package webhooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/service/access"
+	"millwright/service/batch"
+	"millwright/service/store"
+	"millwright/webhook"
+)
+
+// DeliveryDetail is one delivery for people who manage integrations.
+type DeliveryDetail struct {
+	DeliveryItem
+	AttemptsMade []AttemptRecord
+	// Planned is the number of attempts in the retry schedule.
+	Planned int
+	// EventAt is the time of the event.
+	EventAt models.Time
+	// Workflow is true if the delivery has a workflow, or had one.
+	Workflow bool
+	// Body is what would be sent now, and Header what would be sent with it; nil with the
+	// reason in Withheld.
+	Body     []byte
+	Header   http.Header
+	Withheld string
+}
+
+// deliveryDetailQuery reads the delivery @id if the actor's organization has it.
+var deliveryDetailQuery = `
+	SELECT d.id, d.event_id, e.type AS event_type, d.webhook_id, d.record_id, d.status, d.attempts, d.next_attempt_at,
+		d.last_status, d.last_error, d.created_at, NULL::integer AS latency_ms, h.url, n.name AS integration, h.integration_id, h.enabled
+	FROM (SELECT * FROM all_deliveries WHERE id = @id LIMIT 1) d
+	CROSS JOIN LATERAL (SELECT type FROM events WHERE id = d.event_id LIMIT 1) e
+	JOIN webhooks h ON h.id = d.webhook_id
+	JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL
+	JOIN identities n ON n.id = i.id
+	WHERE h.organization_id = @organization`
+
+// readableByPerson returns whether the person may read the record of a delivery.
+var readableByPerson = store.Fill(`SELECT EXISTS (SELECT FROM work_orders w WHERE w.id = @record AND {work_order})
+	OR EXISTS (SELECT FROM feedback w WHERE w.id = @record AND {feedback})`,
+	"work_order", store.Fill(access.ReadableWorkOrder, "w", "w", "actor", "@actor"), "feedback", store.Fill(access.ReadableFeedback, "w", "w", "actor", "@actor"))
+
+// DeliveryOf returns a delivery of the actor's organization with its attempts and, if the
+// actor and the integration may both read the record, with what would be sent now. Errors:
+// permission_denied, not_found, unavailable.
+func (s *Webhooks) DeliveryOf(ctx context.Context, actor store.Actor, id string) (DeliveryDetail, error) {
+	found := DeliveryDetail{Planned: len(s.RetrySchedule) + 1}
+	var may, readable bool
+	args := pgx.NamedArgs{"id": id, "actor": actor.IdentityID, "organization": actor.OrganizationID}
+	_, err := store.Read(ctx, s.Store, actor.OrganizationID, func() (bool, error) { return true, nil }, func(pipeline *pgx.Batch) error {
+		pipeline.Queue(`SELECT `+store.Fill(access.ManagesIntegrations, "actor", "@actor", "organization", "@organization"), args).
+			QueryRow(func(row pgx.Row) error { return row.Scan(&may) })
+		return nil
+	}, func(pipeline *pgx.Batch) error {
+		if !may {
+			return access.ErrNoIntegrationsGrant()
+		}
+		if !models.IsID(id, models.PrefixDelivery) {
+			return models.NotFound()
+		}
+		store.QueueOne(pipeline, &found.DeliveryItem, models.NotFound(), deliveryDetailQuery, args)
+		queueAttemptRecords(pipeline, id, &found.AttemptsMade)
+		return nil
+	}, func(pipeline *pgx.Batch) error {
+		args["record"] = found.RecordID
+		pipeline.Queue(readableByPerson, args).QueryRow(func(row pgx.Row) error { return row.Scan(&readable) })
+		return nil
+	})
+	if err != nil {
+		return DeliveryDetail{}, err
+	}
+	if n := len(found.AttemptsMade); n > 0 {
+		latency := int(found.AttemptsMade[n-1].LatencyMS)
+		found.LatencyMS = &latency
+	}
+	found.Workflow = slices.ContainsFunc(found.AttemptsMade, func(a AttemptRecord) bool { return a.Status == nil || *a.Status < 200 || *a.Status > 299 })
+	if !readable {
+		found.Withheld = "You may not read the record that this delivery is about."
+		return found, nil
+	}
+	return found, s.addBody(ctx, &found)
+}
+
+// addBody adds the body and the headers of a delivery as they would be sent now. Errors: unavailable.
+func (s *Webhooks) addBody(ctx context.Context, d *DeliveryDetail) error {
+	address, err := s.addressOf(ctx, d.WebhookID)
+	if errors.Is(err, pgx.ErrNoRows) { // deleted in between
+		return models.NotFound()
+	}
+	if err != nil {
+		return s.Translate(err)
+	}
+	events, records, err := s.readClaimed(ctx, address, []claimedDelivery{{DeliveryID: d.ID, EventID: d.EventID, RecordID: d.RecordID}})
+	if err != nil {
+		return err
+	}
+	event, stored := events[d.EventID]
+	record, readable := records[d.RecordID]
+	switch {
+	case !stored:
+		d.Withheld = "The event is no longer kept."
+		return nil
+	case !address.Usable:
+		d.Withheld = "The integration may not use the service now, so this would not be sent."
+		return nil
+	case !readable:
+		d.Withheld = "The integration may not read the record now, so this would not be sent."
+		return nil
+	case !slices.Contains(address.Events, event.Type):
+		d.Withheld = fmt.Sprintf("The address does not subscribe to %s now, so this would not be sent.", event.Type)
+	}
+	d.Body = event.body(record)
+	opened, err := s.openAddress(address)
+	if err != nil {
+		return err
+	}
+	signer, err := webhook.NewSigner(opened.Secrets...)
+	if err != nil {
+		return err
+	}
+	d.EventAt = event.CreatedAt
+	d.Header = signer.Header(d.EventID, string(d.EventType), s.Now(), d.Body)
+	d.Header.Set("Content-Type", "application/json")
+	d.Header.Set("User-Agent", webhook.UserAgent)
+	return nil
+}
+
+// addressOf loads an address. Errors: pgx.ErrNoRows.
+func (s *Webhooks) addressOf(ctx context.Context, id string) (row addressRow, err error) {
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(batch.IndexPlans)
+	pipeline.Queue(addressQuery+`$1`, id, s.CurrentTime()).Query(func(rows pgx.Rows) (err error) {
+		row, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[addressRow])
+		return err
+	})
+	return row, s.Pool.SendBatch(ctx, pipeline).Close()
+}

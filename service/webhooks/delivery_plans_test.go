@@ -1,0 +1,102 @@
+package webhooks_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"millwright/service/servicetest"
+	"millwright/service/webhooks"
+)
+
+// maxBlocks bounds the pages that a statement on a few deliveries touches; true is for
+// those that look through an address's deliveries of all days. Reading a whole index or
+// table of the test takes hundreds.
+var maxBlocks = map[bool]int{false: 60, true: 300}
+
+// A statement planned while its tables were empty and analyzed still reads along the right
+// index when they are large: connections keep their plans, and a table that was drained
+// counts as empty until the next ANALYZE.
+func TestStatementsOfDeliveriesKeepRightPlans(t *testing.T) {
+	t.Parallel()
+	f := servicetest.New(t)
+	conn, exec := servicetest.Connection(t, f.Pool.Config().ConnString())
+	exec(`SET statement_timeout = 0`) // planting takes longer than a call may
+	// A month of partitions, as there is when the oldest are dropped.
+	first := time.Date(2040, time.January, 1, 0, 0, 0, 0, time.UTC)
+	const days, many = 38, 50_000
+	exec(`SELECT partitions.make($1, $2)`, first, days)
+	exec(`VACUUM ANALYZE`)
+	exec(`SET plan_cache_mode = 'force_generic_plan'; SET enable_seqscan = off; SET jit = off`) // as the service does
+	address := "'" + f.ID("erp_hook") + "'"
+	// idOf is the SQL of the nth id of a kind. They are spread over the days.
+	idOf := func(prefix, kind, n string) string {
+		return `partitions.first_id('` + prefix + `', '` + first.Format(time.DateOnly) + `'::timestamptz + (` + n + `) / ` + fmt.Sprint(many/days+1) + ` * interval '1 day') || '` + kind + `' || lpad((` + n + `)::text, 7, '0')`
+	}
+	id := func(kind string) string {
+		t.Helper()
+		return "'" + servicetest.Value[string](f, `SELECT `+idOf("dlv", kind, "25000")) + "'"
+	}
+	open, late, held := id("open"), id("late"), id("held")
+	event := "'" + servicetest.Value[string](f, `SELECT `+idOf("evt", "", "25000")) + "'"
+	attempts := func(id, code, next string) string {
+		return `ARRAY[` + id + `], ARRAY[1], ARRAY[now()], ARRAY[5], ARRAY[` + code + `]::int[], ARRAY[NULL], ARRAY['::1'], ARRAY[''::bytea], ARRAY[` + next + `]::timestamptz[]`
+	}
+	arguments := map[string]string{
+		"claim":   address + `, 20, ARRAY[` + open + `], 0, 0`,
+		"events":  `ARRAY[` + event + `], ` + event + `, ` + event,
+		"retry":   address + `, 20, ARRAY[` + open + `], now()`,
+		"next":    address + `, now() - interval '1 hour'`,
+		"address": address + `, now(), 20, 259200`,
+		"quota":   `20, 16, 5`,
+		"shown":   late + `, now(), ARRAY[60]`,
+		"deliver": attempts(open, "200", "NULL"),
+		"fail":    attempts(open, "500", "now()") + `, ` + address + `, 50, now()`,
+		"late":    attempts(held, "200", "NULL"),
+		"skip":    `ARRAY[` + open + `]`,
+		"poll":    `ARRAY[` + address + `], ARRAY[-1], now()`,
+		"state":   held + `, 1`,
+		"release": address + `, 0, 9223372036854775807, 20, '', 'dlv_~', '', '', 0, false, ''`,
+		"hour":    address + `, date_trunc('hour', now()), array_fill(1, ARRAY[` + fmt.Sprint(webhooks.CountsOfHour) + `])`,
+
+		"redeliver": held,
+	}
+	run := func(name, text string) (plan string, blocks int) {
+		t.Helper()
+		exec(`BEGIN`)
+		defer exec(`ROLLBACK`)
+		return servicetest.Explain(t, conn, name, text)
+	}
+	for name, sql := range webhooks.DeliveryStatements {
+		if _, err := conn.Prepare(t.Context(), name, sql); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		run(name, arguments[name]) // makes the plan
+	}
+
+	exec(`INSERT INTO events SELECT `+idOf("evt", "", "n")+`, 'o', 'ping', 'r', 'a', '{}', now() FROM generate_series(1, $1) n`, many)
+	for _, kind := range []struct{ name, table, status, next string }{
+		{"open", "open_deliveries", "pending", ""}, {"late", "open_deliveries", "retrying", "now()"}, {"held", "deliveries", "held", ""},
+	} {
+		column, next := "", ""
+		if kind.next != "" {
+			column, next = ", next_attempt_at", ", "+kind.next
+		}
+		exec(`INSERT INTO `+kind.table+` (id, event_id, webhook_id, record_id, status, created_at`+column+`)
+			SELECT `+idOf("dlv", kind.name, "n")+`, `+idOf("evt", "", "n")+`, CASE WHEN n % 1000 < 50 THEN `+address+` ELSE 'whk_' || n % 7 END, 'r', $2, now()`+next+`
+			FROM generate_series(1, $1) n`, many, kind.status)
+		if kind.name == "open" { // the plans are made again, while there are no retries
+			exec(`ANALYZE open_deliveries`)
+			for name := range webhooks.DeliveryStatements {
+				run(name, arguments[name])
+			}
+		}
+	}
+	for name := range webhooks.DeliveryStatements {
+		if text, blocks := run(name, arguments[name]); blocks > maxBlocks[name == "release" || name == "address"] {
+			t.Errorf("%s touches %d pages, want at most %d:\n%s", name, blocks, maxBlocks[name == "release" || name == "address"], text)
+		} else {
+			t.Logf("%s touches %d pages", name, blocks)
+		}
+	}
+}

@@ -1,0 +1,422 @@
+package webhooks
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/service/access"
+	"millwright/service/store"
+)
+
+// ResponseClass is what receivers responded at the last attempt: "2xx" to "5xx", or "none"
+// if an attempt got no response.
+type ResponseClass string
+
+// ResponseClasses are the classes of responses that a search accepts.
+var ResponseClasses = []ResponseClass{"2xx", "3xx", "4xx", "5xx", ResponseNone}
+
+// ResponseNone is for attempts without a response.
+const ResponseNone ResponseClass = "none"
+
+// DeliverySearch restricts deliveries for people who manage integrations. Empty fields
+// restrict nothing. Redeliveries that are not finished store it.
+type DeliverySearch struct {
+	WebhookID string                `json:"-"`
+	Status    models.DeliveryStatus `json:"status,omitempty"`
+	Type      models.EventType      `json:"type,omitempty"`
+	Response  ResponseClass         `json:"response,omitempty"`
+	RecordID  string                `json:"record_id,omitempty"`
+	// From and To bound the time of the event; To is not included.
+	From time.Time `json:"from,omitzero"`
+	To   time.Time `json:"to,omitzero"`
+}
+
+// check rejects what no delivery can have. Errors: invalid_request, not_found.
+func (q DeliverySearch) check() error {
+	switch {
+	case q.WebhookID != "" && !models.IsID(q.WebhookID, models.PrefixWebhook):
+		return models.NotFound()
+	case q.Status != "" && !slices.Contains(models.DeliveryStatuses, q.Status):
+		return models.Errorf(models.CodeInvalidRequest, "There is no delivery status %q.", q.Status)
+	case q.Type != "" && !q.Type.Known():
+		return models.Errorf(models.CodeInvalidRequest, "There is no event type %q.", q.Type)
+	case q.Response != "" && !slices.Contains(ResponseClasses, q.Response):
+		return models.Errorf(models.CodeInvalidRequest, "The response is 2xx, 3xx, 4xx, 5xx or none, not %q.", q.Response)
+	case q.RecordID != "" && !models.IsID(q.RecordID, models.PrefixWorkOrder, models.PrefixFeedback):
+		return models.Errorf(models.CodeInvalidRequest, "A record is the id of a work order or feedback.")
+	}
+	return nil
+}
+
+// isSparse reports whether the index that serves the search also has others.
+func (q DeliverySearch) isSparse() bool {
+	return q.Type != "" || q.Response != "" || q.Status != "" && q.Status != models.DeliveryPending && q.Status != models.DeliveryRetrying
+}
+
+const (
+	// maxSearched limits the deliveries that one page looks through, so that a filter
+	// that few match takes no longer on an address with many.
+	maxSearched = 8_000
+	// maxTypesSearched is maxSearched if their events are looked up for their types.
+	maxTypesSearched = 3_200
+	// maxRecordEvents limits the latest changes of a record whose deliveries are listed.
+	maxRecordEvents = 500
+	// maxPositionSkew is by how much the time of a delivery's id may differ from when it
+	// got its position: how long a write takes, and how far clocks are apart.
+	maxPositionSkew = 10 * time.Minute
+)
+
+// DeliveryItem is a delivery in a list for people.
+type DeliveryItem struct {
+	DeliveryView
+	RecordID string
+	// LatencyMS is the last attempt's, nil without one.
+	LatencyMS *int
+	// URL is the address's, Integration the name of its integration.
+	URL, Integration string
+	IntegrationID    string
+	Enabled          bool
+}
+
+// DeliveryPage is a page of a search, newest first.
+type DeliveryPage struct {
+	Deliveries []DeliveryItem
+	// Next is DeliverySearch's position of the next page, "" on the last one.
+	Next string
+	// SearchedTo is set if the page ends because it has looked through as many deliveries
+	// as one page may: the time of the last one.
+	SearchedTo *models.Time
+	// Webhook is the address that the search is restricted to.
+	Webhook *Webhook
+}
+
+// searchSource is a source of searchQuery: the rows of a table that {condition} selects.
+// {id} is an expression in the table without partitions, so that an address's index is followed:
+// the bounds select few partitions, but may select all open deliveries.
+const searchSource = `(
+			SELECT id, seq, event_id, webhook_id, record_id, status, attempts, {next} AS next_attempt_at, last_status, last_error, created_at, {latency} AS latency_ms FROM {table}
+			WHERE webhook_id = h.id AND seq < @before AND seq >= @after AND {id} >= @low AND {id} < @high AND {condition}
+			ORDER BY seq DESC LIMIT @scan)`
+
+// recordSource is searchSource for the deliveries of a record, whose events are between the
+// ids of @lows and @highs. It follows the primary key: as expressions, the address and the
+// position cannot be looked up in other indexes, which in an empty table seem as good.
+const recordSource = `(
+			SELECT d.* FROM unnest(@lows::text[], @highs::text[]) m (low, high) CROSS JOIN LATERAL (
+				SELECT id, seq, event_id, webhook_id, record_id, status, attempts, {next} AS next_attempt_at, last_status, last_error, created_at, {latency} AS latency_ms FROM {table}
+				WHERE id >= m.low AND id < m.high AND record_id = @record AND webhook_id || '' = h.id AND seq + 0 < @before
+				LIMIT @scan) d)`
+
+// searched are the common table expressions of a search: the deliveries of each address
+// that {sources} return, the newest @scan, and the position down to which every address has
+// been looked through.
+const searched = `
+	scanned AS MATERIALIZED (
+		SELECT d.*, h.url, h.enabled, h.integration_id, n.name AS integration
+		FROM webhooks h
+		JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL
+		JOIN identities n ON n.id = i.id
+		CROSS JOIN LATERAL (SELECT * FROM ({sources}) o ORDER BY o.seq DESC LIMIT @scan) d
+		WHERE h.organization_id = @organization AND (@webhook = '' OR h.id = @webhook)
+	), frontier AS (
+		SELECT coalesce(max(low), 0) AS seq FROM (SELECT min(seq) AS low FROM scanned GROUP BY webhook_id HAVING count(*) >= @scan) complete
+	)`
+
+// matches is the condition of a search on what no index has.
+const matches = `(@status = '' OR d.status = @status) AND (@code = 0 OR d.last_status BETWEEN @code AND @code + 99)
+			AND (NOT @none OR d.attempts > 0 AND d.last_status IS NULL)`
+
+// ofType is the condition of a search on the event {e}.
+const ofType = `(@kind = '' OR {e}.type = @kind)`
+
+// searchQuery returns a page of deliveries after one row with its progress. The
+// events are looked up in the order of the page, so that it stops at its end.
+const searchQuery = `
+	WITH ` + searched + `, page AS (
+		SELECT d.id, d.event_id, e.type AS event_type, d.webhook_id, d.record_id, d.status, d.attempts, d.next_attempt_at,
+			d.last_status, d.last_error, d.created_at, d.latency_ms, d.url, d.integration, d.integration_id, d.enabled, d.seq
+		FROM (SELECT * FROM scanned d WHERE d.seq >= (SELECT seq FROM frontier) AND ` + matches + ` ORDER BY d.seq DESC OFFSET 0) d
+		CROSS JOIN LATERAL (SELECT type FROM events WHERE id = d.event_id LIMIT 1) e
+		WHERE ` + ofType + ` ORDER BY d.seq DESC LIMIT @limit
+	)
+	SELECT d.id, '' AS event_id, '' AS event_type, d.webhook_id, d.record_id, d.status, d.attempts, d.next_attempt_at,
+		d.last_status, d.last_error, d.created_at, d.latency_ms, d.url, d.integration, d.integration_id, d.enabled, 9223372036854775807 AS seq
+	FROM scanned d WHERE d.seq = (SELECT seq FROM frontier)
+	UNION ALL
+	SELECT p.id, p.event_id, p.event_type, p.webhook_id, p.record_id, p.status, p.attempts, p.next_attempt_at,
+		p.last_status, p.last_error, p.created_at, CASE WHEN p.attempts > 0 THEN coalesce(p.latency_ms,
+			(SELECT latency_ms FROM attempts WHERE delivery_id = p.id AND number = p.attempts)) END AS latency_ms,
+		p.url, p.integration, p.integration_id, p.enabled, p.seq
+	FROM page p ORDER BY seq DESC`
+
+// boundQuery returns the last of the newest @enough deliveries of the newest @scan of each address.
+const boundQuery = `
+	WITH ` + searched + `
+	SELECT seq, created_at FROM scanned ORDER BY seq DESC OFFSET @enough - 1 LIMIT 1`
+
+// sources returns the sources of the search. The statuses are written out because partial
+// indexes do not serve a parameter.
+func (q DeliverySearch) sources() string {
+	if q.RecordID != "" { // without a status, which would offer its partial index
+		return store.Fill(recordSource, "table", "open_deliveries", "next", "next_attempt_at", "latency", "NULL::integer") + " UNION ALL " +
+			store.Fill(recordSource, "table", "deliveries", "next", "NULL::timestamptz", "latency", "latency_ms")
+	}
+	var sources []string
+	for _, status := range []models.DeliveryStatus{models.DeliveryPending, models.DeliveryRetrying} {
+		if q.Status == "" || q.Status == status {
+			sources = append(sources, store.Fill(searchSource, "table", "open_deliveries", "id", "(id || '')", "next", "next_attempt_at", "latency", "NULL::integer", "condition", "status = '"+string(status)+"'"))
+		}
+	}
+	switch q.Status {
+	case models.DeliveryFailed, models.DeliveryHeld:
+		sources = append(sources, store.Fill(searchSource, "table", "deliveries", "id", "id", "next", "NULL::timestamptz", "latency", "latency_ms", "condition", "status IN ('failed', 'held')"))
+	case "", models.DeliveryDelivered, models.DeliverySkipped:
+		sources = append(sources, store.Fill(searchSource, "table", "deliveries", "id", "id", "next", "NULL::timestamptz", "latency", "latency_ms", "condition", "true"))
+	case models.DeliveryPending, models.DeliveryRetrying:
+	}
+	return strings.Join(sources, " UNION ALL ")
+}
+
+// searchStart is what a search reads before its deliveries.
+type searchStart struct {
+	may bool
+	// addresses counts the addresses it looks through, webhook is the only one.
+	addresses int
+	webhook   []Webhook
+	// before and after are positions around the deliveries.
+	before, after int64
+	lows, highs   []string
+	// at is the time before which the newest deliveries are looked up first.
+	at time.Time
+	// bound is where a page begins that is filled by the newest deliveries.
+	bound []searchBound
+}
+
+// searchBound is a row of boundQuery.
+type searchBound struct {
+	Seq       int64
+	CreatedAt time.Time
+}
+
+// maxPosition is above every position.
+const maxPosition = 1<<63 - 1
+
+// firstSeqQuery returns the position of the first delivery of an id, at most.
+const firstSeqQuery = `SELECT coalesce(least(
+		(SELECT seq FROM open_deliveries WHERE id >= $1 ORDER BY id LIMIT 1), (SELECT seq FROM deliveries WHERE id >= $1 ORDER BY id LIMIT 1)), $2)`
+
+// queueStart adds the queries of what the search needs to know first. before is the id of
+// the delivery that the page follows, "" for the first page.
+func (s *Webhooks) queueStart(pipeline *pgx.Batch, actor store.Actor, q DeliverySearch, before string, start *searchStart) {
+	start.before, start.after, start.at = maxPosition, 0, s.Now()
+	if !q.To.IsZero() {
+		start.at = q.To
+	}
+	args := pgx.NamedArgs{"actor": actor.IdentityID, "organization": actor.OrganizationID, "webhook": q.WebhookID}
+	pipeline.Queue(`SELECT `+store.Fill(access.ManagesIntegrations, "actor", "@actor", "organization", "@organization")+`,
+		(SELECT count(*) FROM webhooks h JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL
+			WHERE h.organization_id = @organization AND (@webhook = '' OR h.id = @webhook))`, args).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&start.may, &start.addresses) })
+	if q.WebhookID != "" {
+		store.QueueAll(pipeline, &start.webhook, `SELECT h.id, h.integration_id, h.url, h.events, h.enabled, h.off_reason, h.off_at
+			FROM webhooks h JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL
+			WHERE h.organization_id = @organization AND h.id = @webhook`, args)
+	}
+	if before != "" {
+		pipeline.Queue(`SELECT d.seq, d.created_at FROM all_deliveries d JOIN webhooks h ON h.id = d.webhook_id
+			WHERE d.id = $1 AND h.organization_id = $2 UNION ALL SELECT 0, 'epoch' ORDER BY seq DESC LIMIT 1`, before, actor.OrganizationID).
+			QueryRow(func(row pgx.Row) error { return row.Scan(&start.before, &start.at) })
+	}
+	if q.RecordID == "" {
+		q.queueBounds(pipeline, start)
+		return
+	}
+	pipeline.Queue(`SELECT DISTINCT created_at FROM (
+			SELECT created_at FROM log WHERE record_id = $1 AND created_at > $2 ORDER BY id DESC LIMIT $3) latest`,
+		q.RecordID, s.Now().Add(-models.EventRetention), maxRecordEvents).Query(func(rows pgx.Rows) error {
+		times, err := pgx.CollectRows(rows, pgx.RowTo[time.Time])
+		start.lows, start.highs = []string{}, []string{}
+		for _, at := range times { // each change is logged at the time of its events' ids
+			if !at.Before(q.From) && (q.To.IsZero() || at.Before(q.To)) {
+				start.lows = append(start.lows, models.FirstID(models.PrefixDelivery, at))
+				start.highs = append(start.highs, models.FirstID(models.PrefixDelivery, at.Add(time.Millisecond)))
+			}
+		}
+		return err
+	})
+}
+
+// queueBounds adds the queries of the positions around the search's times: the index of an
+// address is in the order of positions.
+func (q DeliverySearch) queueBounds(pipeline *pgx.Batch, start *searchStart) {
+	if !q.From.IsZero() {
+		pipeline.Queue(firstSeqQuery, models.FirstID(models.PrefixDelivery, q.From.Add(-maxPositionSkew)), int64(maxPosition)).
+			QueryRow(func(row pgx.Row) error { return row.Scan(&start.after) })
+	}
+	if !q.To.IsZero() {
+		var to int64
+		pipeline.Queue(firstSeqQuery, models.FirstID(models.PrefixDelivery, q.To.Add(maxPositionSkew)), int64(maxPosition)).
+			QueryRow(func(row pgx.Row) error {
+				err := row.Scan(&to)
+				start.before = min(start.before, to)
+				return err
+			})
+	}
+}
+
+// arguments are the parameters of a search that looks through scan deliveries.
+func (q DeliverySearch) arguments(actor store.Actor, start searchStart, scan int) pgx.NamedArgs {
+	code := 0
+	if q.Response != "" && q.Response != ResponseNone {
+		code = int(q.Response[0]-'0') * 100
+	}
+	low, high := "", "dlv_~"
+	if !q.From.IsZero() {
+		low = models.FirstID(models.PrefixDelivery, q.From)
+	}
+	if len(start.bound) > 0 {
+		start.after = max(start.after, start.bound[0].Seq)
+		low = max(low, models.FirstID(models.PrefixDelivery, start.bound[0].CreatedAt.Add(-2*maxPositionSkew)))
+	}
+	if !q.To.IsZero() {
+		high = models.FirstID(models.PrefixDelivery, q.To)
+	}
+	return pgx.NamedArgs{
+		"organization": actor.OrganizationID, "webhook": q.WebhookID, "before": start.before, "after": start.after, "scan": scan,
+		"low": low, "high": high, "lows": start.lows, "highs": start.highs, "record": q.RecordID,
+		"status": string(q.Status), "code": code, "none": q.Response == ResponseNone, "kind": string(q.Type),
+	}
+}
+
+// foundDelivery is a row of searchQuery.
+type foundDelivery struct {
+	DeliveryItem
+	Seq int64
+}
+
+// SearchDeliveries returns a page of the deliveries of the actor's organization, the newest
+// first. before is DeliveryPage.Next of the previous page, "" for the first one. A page
+// looks through a bounded number of deliveries: with filters that few match it may be short,
+// and reports its progress. Errors: permission_denied, not_found (no such address), invalid_request,
+// cursor_expired, unavailable.
+func (s *Webhooks) SearchDeliveries(ctx context.Context, actor store.Actor, search DeliverySearch, before string, limit int) (DeliveryPage, error) {
+	if err := search.check(); err != nil {
+		return DeliveryPage{}, err
+	}
+	if before != "" && !models.IsID(before, models.PrefixDelivery) {
+		return DeliveryPage{}, models.Errorf(models.CodeInvalidRequest, "The page is not one of this list.")
+	}
+	limit = min(cmp.Or(max(limit, 0), models.DefaultPageSize), models.MaxPageSize)
+	var start searchStart
+	var found []foundDelivery
+	// A page is full after few deliveries if most of them match. Of many addresses, few have
+	// any of the newest deliveries: where these begin is looked up first.
+	enough := 4 * (limit + 1)
+	query := func(pipeline *pgx.Batch, scan int) {
+		args := search.arguments(actor, start, scan)
+		args["limit"] = limit + 1
+		sql, values := store.Numbered(store.Fill(searchQuery, "sources", search.sources(), "e", "e"), args)
+		store.QueueAll(pipeline, &found, sql, values...)
+	}
+	scan := func(most int) int { return max(limit+1, most/max(start.addresses, 1)) }
+	rounds := []func(*pgx.Batch) error{
+		func(pipeline *pgx.Batch) error {
+			s.queueStart(pipeline, actor, search, before, &start)
+			return nil
+		},
+		func(pipeline *pgx.Batch) error {
+			if err := start.check(search); err != nil || start.addresses <= 4 || search.RecordID != "" {
+				return err
+			}
+			newest := search // of a day: each partition is another index for each address
+			if day := start.at.Add(-24 * time.Hour); newest.From.Before(day) {
+				newest.From = day
+			}
+			args := newest.arguments(actor, start, 1+4*enough/start.addresses)
+			args["enough"] = enough
+			sql, values := store.Numbered(store.Fill(boundQuery, "sources", search.sources()), args)
+			store.QueueAll(pipeline, &start.bound, sql, values...)
+			return nil
+		},
+		func(pipeline *pgx.Batch) error {
+			if len(start.bound) > 0 {
+				query(pipeline, enough)
+			} else {
+				query(pipeline, scan(enough))
+			}
+			return nil
+		},
+		func(pipeline *pgx.Batch) error {
+			bounded, most := len(start.bound) > 0, enough
+			if search.isSparse() {
+				most = search.mostSearched()
+			}
+			if isFull(found, limit) || !bounded && (isComplete(found) || scan(most) == scan(enough)) {
+				return nil
+			}
+			start.bound = nil
+			query(pipeline, scan(most))
+			return nil
+		},
+	}
+	return store.Read(ctx, s.Store, actor.OrganizationID, func() (DeliveryPage, error) { return start.page(found, limit), nil }, rounds...)
+}
+
+// mostSearched limits the deliveries that a page of the search looks through.
+func (q DeliverySearch) mostSearched() int {
+	if q.Type != "" {
+		return maxTypesSearched
+	}
+	return maxSearched
+}
+
+// check returns an error if the search may not go on. Errors: permission_denied, not_found, cursor_expired.
+func (start searchStart) check(search DeliverySearch) error {
+	switch {
+	case !start.may:
+		return access.ErrNoIntegrationsGrant()
+	case search.WebhookID != "" && start.addresses == 0:
+		return models.NotFound()
+	case start.before == 0:
+		return models.Errorf(models.CodeCursorExpired, "The deliveries of this page are no longer kept.")
+	}
+	return nil
+}
+
+// isFull reports whether the rows fill a page.
+func isFull(found []foundDelivery, limit int) bool {
+	return len(found) > limit+1 || len(found) == limit+1 && found[0].EventID != ""
+}
+
+// isComplete reports whether nothing is left to look through.
+func isComplete(found []foundDelivery) bool { return len(found) == 0 || found[0].EventID != "" }
+
+// page makes a page from the rows found.
+func (start searchStart) page(found []foundDelivery, limit int) DeliveryPage {
+	var page DeliveryPage
+	if len(start.webhook) > 0 {
+		page.Webhook = &start.webhook[0]
+	}
+	var end *foundDelivery
+	if len(found) > 0 && found[0].EventID == "" { // where the search stopped
+		end, found = &found[0], found[1:]
+	}
+	full := len(found) > limit
+	found = found[:min(limit, len(found))]
+	for _, d := range found {
+		page.Deliveries = append(page.Deliveries, d.DeliveryItem)
+	}
+	switch {
+	case full:
+		page.Next = found[limit-1].ID
+	case end != nil:
+		page.Next, page.SearchedTo = end.ID, &end.CreatedAt
+	}
+	return page
+}

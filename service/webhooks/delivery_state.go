@@ -1,0 +1,193 @@
+package webhooks
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/service/batch"
+	"millwright/service/store"
+)
+
+// DeliveryState is the state of a delivery for its workflow. Histories keep it.
+type DeliveryState struct {
+	DeliveryID     string
+	WebhookID      string
+	IntegrationID  string
+	OrganizationID string
+	RecordID       string
+	EventID        string
+	EventType      models.EventType
+	Status         models.DeliveryStatus
+	Attempts       int
+	AttemptsBefore int
+	NextAttemptAt  *models.Time
+	LastStatus     *int
+	LastError      *string
+	// LastResult is the last attempt's status or the class of its error, if an attempt has
+	// told it; loads leave it empty.
+	LastResult string `db:"-" json:",omitempty"`
+	// Made are the attempts so far, oldest first, at most maxShownAttempts of the newest.
+	Made []AttemptMade `db:"-"`
+	// Planned is the number of attempts in the retry schedule.
+	Planned int `db:"-"`
+	// KeptUntil is when the event's retention ends.
+	KeptUntil models.Time
+	CreatedAt models.Time `db:"event_created_at"`
+	// LoadedAt is when the state was loaded, by the clock of its other times.
+	LoadedAt models.Time `db:"-"`
+}
+
+// deliveryStateQuery reads the delivery $1 along the primary keys of its tables, whatever
+// the planner knows of them. Its id begins with the time of its event's id, which spares
+// opening the partitions of other days.
+const deliveryStateQuery = `
+		SELECT d.id AS delivery_id, d.webhook_id, h.integration_id, e.organization_id, d.record_id, d.event_id,
+			e.type AS event_type, d.status, d.attempts, d.attempts_before, d.next_attempt_at, d.last_status, d.last_error,
+			e.created_at + make_interval(secs => $2) AS kept_until, e.created_at AS event_created_at
+		FROM (SELECT * FROM all_deliveries WHERE id = $1 LIMIT 1) d
+		CROSS JOIN LATERAL (
+			SELECT * FROM events WHERE id = d.event_id AND id >= 'evt_' || substr($1, 5, 10) AND id < 'evt_' || substr($1, 5, 10) || '~' LIMIT 1) e
+		JOIN webhooks h ON h.id = d.webhook_id`
+
+// AttemptMade is one attempt as a delivery's workflow shows it.
+type AttemptMade struct {
+	Number int
+	At     models.Time
+	// Result is the receiver's status, or why there was none.
+	Result string
+}
+
+// maxShownAttempts bounds the attempts in a DeliveryState: two runs of the schedule.
+const maxShownAttempts = 16
+
+// Delivery returns the state of a delivery. Errors: not_found, unavailable.
+func (s *Webhooks) Delivery(ctx context.Context, id string) (DeliveryState, error) {
+	var state DeliveryState
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(batch.IndexPlans)
+	s.queueState(pipeline, id, &state)
+	err := s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
+	return s.withLoadTime(state), err
+}
+
+// shownQuery records that the delivery has a workflow if it is open. If the clock was set back
+// to $2, the next attempt is not later than the schedule, waits in seconds, has it.
+const shownQuery = `
+	UPDATE open_deliveries d SET workflow = true, next_attempt_at = latest.at
+	FROM (SELECT id, least(next_attempt_at, CASE WHEN next_attempt_at IS NOT NULL
+			THEN $2::timestamptz + make_interval(secs => ($3::float8[])[attempts - attempts_before]) END) AS at
+		FROM open_deliveries WHERE id = $1) latest
+	WHERE d.id = latest.id AND (d.workflow IS NOT TRUE OR d.next_attempt_at <> latest.at)`
+
+// LoadDelivery clears the delivery's dirty mark, stores that it has a workflow, and
+// returns its state. Errors: not_found, unavailable.
+func (s *Webhooks) LoadDelivery(ctx context.Context, id string) (DeliveryState, error) {
+	var state DeliveryState
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(batch.IndexPlans)
+	pipeline.Queue(`DELETE FROM dirty_records WHERE record_id = $1`, id)
+	s.queueState(pipeline, id, &state)
+	pipeline.Queue(shownQuery, id, s.CurrentTime(), s.waits())
+	err := s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
+	return s.withLoadTime(state), err
+}
+
+// waits are the waits of the retry schedule in seconds.
+func (s *Webhooks) waits() []float64 {
+	waits := make([]float64, len(s.RetrySchedule))
+	for i, wait := range s.RetrySchedule {
+		waits[i] = wait.Seconds()
+	}
+	return waits
+}
+
+// queueState queues the statements that read the delivery's state.
+func (s *Webhooks) queueState(pipeline *pgx.Batch, id string, state *DeliveryState) {
+	store.QueueOne(pipeline, state, models.NotFound(), deliveryStateQuery, id, models.EventRetention.Seconds())
+	pipeline.Queue(`SELECT number, started_at, coalesce(status::text, error) FROM all_attempts
+		WHERE delivery_id = $1 ORDER BY number DESC LIMIT $2`, id, maxShownAttempts).Query(func(rows pgx.Rows) error {
+		made, err := pgx.CollectRows(rows, pgx.RowToStructByPos[AttemptMade])
+		slices.Reverse(made)
+		state.Made = made
+		return err
+	})
+}
+
+// withLoadTime completes a state that was just loaded.
+func (s *Webhooks) withLoadTime(state DeliveryState) DeliveryState {
+	state.LoadedAt = s.CurrentTime()
+	state.Planned = len(s.RetrySchedule) + 1
+	// If the clock was set back, the wait must not become longer than the schedule's.
+	if wait, planned := s.RetrySchedule.After(state.Attempts - state.AttemptsBefore); planned && state.NextAttemptAt != nil {
+		if latest := models.TimeOf(state.LoadedAt.Add(wait)); state.NextAttemptAt.Time.After(latest.Time) {
+			state.NextAttemptAt = &latest
+		}
+	}
+	return state
+}
+
+// retryNowQuery makes the delivery @id due at @at if it is retrying, failed or held.
+var retryNowQuery = `
+	WITH ` + store.Fill(reopened, "condition", `id = @id AND id = ANY (ARRAY(
+		SELECT id FROM (SELECT id, status FROM deliveries WHERE id = @id OFFSET 0) d WHERE status IN ('failed', 'held')))`, "state", retryingAgain) + `, due AS (
+		UPDATE open_deliveries SET next_attempt_at = @at WHERE id = @id AND ` + isRetrying + ` RETURNING id
+	)
+	SELECT id FROM reopened UNION ALL SELECT id FROM due`
+
+// RetryNow makes a failed, held or retrying delivery due now, for an operator. One
+// that was failed or held begins a new run of the retry schedule. Errors: not_found,
+// validation_failed if the delivery is in another state or its address is off, unavailable.
+func (s *Webhooks) RetryNow(ctx context.Context, id string) error {
+	return s.operateDelivery(ctx, id, actionRedelivered, retryNowQuery, "failed, held or retrying", true)
+}
+
+var stopQuery = closing(models.DeliveryFailed, "ARRAY[ @id ]", isRetrying, "status")
+
+// StopDelivery marks a retrying delivery failed without another attempt, for an operator.
+// Errors: not_found, validation_failed if it is not retrying, unavailable.
+func (s *Webhooks) StopDelivery(ctx context.Context, id string) error {
+	return s.operateDelivery(ctx, id, actionStopped, stopQuery, "retrying", false)
+}
+
+// operateDelivery moves a delivery by the statement, which returns a row if the delivery was
+// in one of the states, writes a Log Record and wakes the dispatcher of its address.
+func (s *Webhooks) operateDelivery(ctx context.Context, id, action, statement, states string, needsAddress bool) error {
+	var organizationID, webhookID string
+	err := s.Pool.QueryRow(ctx, `SELECT h.organization_id, h.id FROM all_deliveries d JOIN webhooks h ON h.id = d.webhook_id
+		WHERE d.id = $1`, id).Scan(&organizationID, &webhookID)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return models.NotFound()
+	}
+	if err != nil {
+		return s.Translate(err)
+	}
+	return s.Transaction(ctx, organizationID, func(t *store.ORMTx) error {
+		h, err := lockWebhook(t, store.Operator(), webhookID)
+		if err != nil {
+			return err
+		}
+		if err := requireOn(&h); err != nil && needsAddress {
+			return err
+		}
+		if err := lockDelivery(t, id); err != nil {
+			return err
+		}
+		moved, err := store.ScanAll[struct{ ID string }](t, statement, map[string]any{"id": id, "at": t.At})
+		if err != nil {
+			return err
+		}
+		if len(moved) == 0 {
+			now, err := store.ScanOne[string](t, models.NotFound(), `SELECT status FROM all_deliveries WHERE id = ?`, id)
+			if err != nil {
+				return err
+			}
+			return models.Errorf(models.CodeValidationFailed, "The delivery is %s; this is for one that is %s.", now, states)
+		}
+		t.Wakes = append(t.Wakes, store.NewWakeTarget(organizationID, webhookID))
+		return t.Log(store.Operator(), h.OrganizationID, action, webhookID)
+	})
+}

@@ -1,0 +1,338 @@
+package webhooks_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"millwright/models"
+	"millwright/service/servicetest"
+	"millwright/service/store"
+	"millwright/service/webhooks"
+)
+
+// care does what the workflow of the address does about its health.
+func care(t *testing.T, f *servicetest.Fixture, webhook string) {
+	t.Helper()
+	state, err := f.LoadAddress(t.Context(), f.ID(webhook))
+	if err == nil && state.ShutOffDue {
+		_, err = f.TurnOffIfUnsuccessful(t.Context(), state.WebhookID)
+	}
+	if err == nil {
+		_, err = f.WarnOfFailing(t.Context(), f.ID(webhook))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// claimRetry claims the delivery, whose next attempt must be due.
+func claimRetry(t *testing.T, f *servicetest.Fixture, webhook, id string) webhooks.RenderedDelivery {
+	t.Helper()
+	claimed, err := f.ClaimPending(t.Context(), f.ID(webhook), nil, webhooks.ClaimPosition{}, 0, webhooks.ClaimOptions{Retries: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range claimed.Deliveries {
+		if d.DeliveryID == id {
+			return d
+		}
+	}
+	t.Fatalf("the retry of %s is not claimed", id)
+	return webhooks.RenderedDelivery{}
+}
+
+func TestClaimRendersTheRecordAsItIsNow(t *testing.T) {
+	f := servicetest.New(t)
+	id := servicetest.Create(t, f)
+	f.Exec(`UPDATE work_orders SET title = 'Renamed since' WHERE id = $1`, id)
+	claimed := servicetest.Claim(t, f, "erp_hook")
+	if len(claimed.Deliveries) != 1 || claimed.Address.Secrets[0] != "whsec_MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI=" {
+		t.Fatalf("claimed %+v", claimed)
+	}
+	d := claimed.Deliveries[0]
+	var body struct {
+		ID, Type       string
+		OrganizationID string `json:"organization_id"`
+		CreatedAt      string `json:"created_at"`
+		Data           struct {
+			WorkOrder json.RawMessage   `json:"work_order"`
+			Actor     map[string]string `json:"actor"`
+		}
+	}
+	if err := json.Unmarshal(d.Body, &body); err != nil {
+		t.Fatal(err)
+	}
+	actor := f.Actor("erp")
+	actor.ShowPeople = true
+	read, err := f.WorkOrder(t.Context(), actor, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(body.Data.WorkOrder) != string(read) || !strings.Contains(string(read), "Renamed since") {
+		t.Errorf("the delivery's record differs from that of GET:\n%s\n%s", body.Data.WorkOrder, read)
+	}
+	if body.ID != d.EventID || body.Type != "work_order.created" || body.OrganizationID != f.Acme.OrganizationID ||
+		body.CreatedAt != "2026-03-02T12:15:30.000Z" || body.Data.Actor["identity_id"] != f.ID("erp") {
+		t.Errorf("the envelope is %s", d.Body)
+	}
+	// The reader does not have people:read, so its delivery names no people.
+	if other := servicetest.Claim(t, f, "reader_hook"); strings.Contains(string(other.Deliveries[0].Body), "Ann Field") {
+		t.Error("a delivery names people to an integration without people:read")
+	}
+}
+
+func TestAttemptsChangeTheStatusOfADelivery(t *testing.T) {
+	f := servicetest.New(t)
+	servicetest.Create(t, f)
+	d := servicetest.Claim(t, f, "erp_hook").Deliveries[0]
+
+	recorded := servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, d, 500))
+	if len(recorded.Retrying) != 1 || servicetest.Status(t, f, d.DeliveryID) != models.DeliveryRetrying {
+		t.Fatalf("after a failed attempt: %+v", recorded)
+	}
+	state, err := f.Delivery(t.Context(), d.DeliveryID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if wait := state.NextAttemptAt.Sub(f.Clock.Now()); wait != time.Minute {
+		t.Errorf("the next attempt is in %s, want a minute", wait)
+	}
+	if left := servicetest.Claim(t, f, "erp_hook"); len(left.Deliveries) != 0 {
+		t.Error("ClaimPending claims a retrying delivery")
+	}
+	// A worker whose response was lost records the attempt again: nothing changes.
+	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, d, 200))
+	if got := servicetest.Status(t, f, d.DeliveryID); got != models.DeliveryRetrying {
+		t.Errorf("an attempt recorded twice made the delivery %s", got)
+	}
+	f.Clock.Advance(time.Minute)
+	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimRetry(t, f, "erp_hook", d.DeliveryID), 204))
+	if got := servicetest.Status(t, f, d.DeliveryID); got != models.DeliveryDelivered {
+		t.Errorf("after a 204 the delivery is %s", got)
+	}
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM all_attempts WHERE delivery_id = $1 AND latency_ms = 12`, d.DeliveryID); n != 2 {
+		t.Errorf("%d attempts are stored, want 2", n)
+	}
+}
+
+func TestTheLastAttemptFailsForGood(t *testing.T) {
+	f := servicetest.New(t)
+	servicetest.Create(t, f)
+	d := servicetest.Claim(t, f, "erp_hook").Deliveries[0]
+	for number := 1; number <= 8; number++ {
+		if got := servicetest.Status(t, f, d.DeliveryID); number > 1 && got != models.DeliveryRetrying {
+			t.Fatalf("before attempt %d the delivery is %s", number, got)
+		}
+		d.Attempts = number - 1
+		servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, d, 0))
+	}
+	if got := servicetest.Status(t, f, d.DeliveryID); got != models.DeliveryFailed {
+		t.Errorf("after 8 attempts the delivery is %s", got)
+	}
+	if !servicetest.Value[bool](f, `SELECT enabled FROM webhooks WHERE id = $1`, f.ID("erp_hook")) {
+		t.Error("a young address was turned off")
+	}
+}
+
+func TestAddressesAreTurnedOff(t *testing.T) {
+	for name, test := range map[string]struct {
+		age    time.Duration
+		status int
+		off    bool
+		reason string
+	}{
+		"410 at once":                        {0, 410, true, "The receiver answered 410 Gone."},
+		"final failure, 3 days without any":  {72 * time.Hour, 500, true, "A delivery failed for good and none succeeded for 3 days."},
+		"final failure a moment before that": {72*time.Hour - time.Millisecond, 500, false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := servicetest.New(t)
+			servicetest.Create(t, f)
+			final := servicetest.Claim(t, f, "erp_hook").Deliveries[0]
+			if test.status != 410 {
+				final.Attempts = 7
+			}
+			f.Clock.Advance(test.age)
+			servicetest.Create(t, f) // pending while the address is turned off
+			if recorded := servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, final, test.status)); len(recorded.Attempted) != 1 || recorded.Attempted[0].DeliveryID != final.DeliveryID {
+				t.Errorf("attempted are %v, want the one that failed", recorded.Attempted)
+			}
+			care(t, f, "erp_hook")
+			reason := servicetest.Value[string](f, `SELECT coalesce(off_reason, '') FROM webhooks WHERE id = $1`, f.ID("erp_hook"))
+			if reason != test.reason {
+				t.Errorf("the reason is %q, want %q", reason, test.reason)
+			}
+			servicetest.Create(t, f)
+			held := servicetest.Value[int](f, `SELECT count(*) FROM all_deliveries WHERE webhook_id = $1 AND status = 'held'`, f.ID("erp_hook"))
+			if want := map[bool]int{true: 2, false: 0}[test.off]; held != want {
+				t.Errorf("%d deliveries are held, want %d", held, want)
+			}
+		})
+	}
+	t.Run("a success in between restarts the period", func(t *testing.T) {
+		f := servicetest.New(t)
+		servicetest.Create(t, f)
+		final := servicetest.Claim(t, f, "erp_hook").Deliveries[0]
+		final.Attempts = 7
+		f.Clock.Advance(71 * time.Hour)
+		servicetest.Create(t, f)
+		servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, servicetest.Claim(t, f, "erp_hook").Deliveries[1], 200))
+		f.Clock.Advance(2 * time.Hour)
+		servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, final, 500))
+		if !servicetest.Value[bool](f, `SELECT enabled FROM webhooks WHERE id = $1`, f.ID("erp_hook")) {
+			t.Error("the address was turned off")
+		}
+	})
+}
+
+func TestDeliveriesOfUnreadableRecordsAreSkipped(t *testing.T) {
+	for name, sql := range map[string]string{
+		"the permission is gone":     `DELETE FROM assignments WHERE identity_id = $1`,
+		"the scope is gone":          `UPDATE integrations SET scopes = '{people:read}' WHERE id = $1`,
+		"the integration is off":     `UPDATE integrations SET enabled = false WHERE id = $1`,
+		"the organization suspended": `UPDATE organizations SET suspended = true WHERE $1 <> ''`,
+		"the subscription is gone":   `UPDATE webhooks SET events = '{issue.created}' WHERE integration_id = $1`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := servicetest.New(t)
+			servicetest.Create(t, f)
+			d := servicetest.Claim(t, f, "reader_hook").Deliveries[0]
+			f.Exec(sql, f.ID("reader"))
+			if left := servicetest.Claim(t, f, "reader_hook"); len(left.Deliveries) != 0 {
+				t.Error("it is claimed")
+			}
+			if got := servicetest.Status(t, f, d.DeliveryID); got != models.DeliverySkipped {
+				t.Errorf("the delivery is %s, want skipped", got)
+			}
+		})
+	}
+}
+
+func TestRedeliver(t *testing.T) {
+	f := servicetest.New(t)
+	servicetest.Create(t, f)
+	d := servicetest.Claim(t, f, "erp_hook").Deliveries[0]
+	d.Attempts = 7
+	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, d, 500))
+	if err := f.RetryNow(t.Context(), d.DeliveryID); err != nil {
+		t.Fatal(err)
+	}
+	retry := claimRetry(t, f, "erp_hook", d.DeliveryID)
+	if retry.Attempts != 8 {
+		t.Fatalf("claimed %+v", retry)
+	}
+	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, retry, 500))
+	// It starts a new run of the retry schedule.
+	state, err := f.Delivery(t.Context(), d.DeliveryID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state.Status != models.DeliveryRetrying || state.NextAttemptAt.Sub(f.Clock.Now()) != time.Minute || state.Attempts != 9 {
+		t.Errorf("after a failed redelivery it is %+v, want it retrying in a minute", state)
+	}
+	if err := f.StopDelivery(t.Context(), d.DeliveryID); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.StopDelivery(t.Context(), d.DeliveryID); models.CodeOf(err) != models.CodeValidationFailed {
+		t.Errorf("stopping a failed delivery: %v", err)
+	}
+	if err := f.RetryNow(t.Context(), "dlv_00000000000000000000000000"); models.CodeOf(err) != models.CodeNotFound {
+		t.Errorf("requeueing an unknown delivery: %v", err)
+	}
+}
+
+func TestUnclaimedDeliveriesAreFound(t *testing.T) {
+	f := servicetest.New(t)
+	unclaimed := func() string {
+		t.Helper()
+		work, err := f.Unclaimed(t.Context(), 10*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, w := range work {
+			names = append(names, string(w.Kind))
+		}
+		return strings.Join(names, " ")
+	}
+	id := servicetest.Create(t, f)
+	if _, err := f.WorkOrderState(t.Context(), id, models.Time{}); err != nil { // its workflow has loaded it
+		t.Fatal(err)
+	}
+	if got := unclaimed(); got != "" {
+		t.Errorf("immediately: %q is unclaimed", got)
+	}
+	f.Clock.Advance(11 * time.Second)
+	if got := unclaimed(); got != "webhook webhook" {
+		t.Errorf("after the grace: %q is unclaimed, want both addresses", got)
+	}
+	lease := servicetest.Acquire(t, f, "erp_hook")
+	servicetest.Acquire(t, f, "reader_hook")
+	if got := unclaimed(); got != "" {
+		t.Errorf("with a lease: %q is unclaimed", got)
+	}
+	d := servicetest.Claim(t, f, "erp_hook").Deliveries[0]
+	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, d, 500))
+	if err := f.ReleaseLease(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
+	f.Clock.Advance(time.Minute + 11*time.Second)
+	// The dispatcher of the other address has died, too.
+	if got := unclaimed(); got != "webhook webhook delivery" {
+		t.Errorf("with an overdue retry: %q is unclaimed, want both addresses and the delivery that no workflow has loaded", got)
+	}
+	if _, err := f.LoadDelivery(t.Context(), d.DeliveryID); err != nil {
+		t.Fatal(err)
+	}
+	if got := unclaimed(); got != "webhook webhook" {
+		t.Errorf("after its workflow loaded it: %q is unclaimed", got)
+	}
+}
+
+func TestAddressesWithPendingDeliveries(t *testing.T) {
+	f := servicetest.New(t)
+	var above int64
+	waiting := func() []string {
+		t.Helper()
+		ids, err := f.AddressesWithPending(t.Context(), []string{f.ID("erp_hook"), f.ID("outsider_hook")}, []int64{above, 0})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ids
+	}
+	if got := waiting(); len(got) != 0 {
+		t.Errorf("before any event %v have pending deliveries", got)
+	}
+	servicetest.Create(t, f)
+	if got := waiting(); len(got) != 1 || got[0] != f.ID("erp_hook") {
+		t.Errorf("%v have pending deliveries, want only the ERP's address", got)
+	}
+	above = servicetest.Claim(t, f, "erp_hook").Deliveries[0].Seq
+	if got := waiting(); len(got) != 0 {
+		t.Errorf("after the claimed ones %v have pending deliveries", got)
+	}
+	above = 0
+	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, servicetest.Claim(t, f, "erp_hook").Deliveries[0], 200))
+	if got := waiting(); len(got) != 0 {
+		t.Errorf("after the delivery %v have pending deliveries", got)
+	}
+}
+
+func TestLeasedAddressesAreNotWoken(t *testing.T) {
+	f := servicetest.New(t)
+	woken := func() []store.WakeTarget {
+		servicetest.Create(t, f)
+		return slices.DeleteFunc(f.Wakes.Take(), func(w store.WakeTarget) bool { return w.Kind != store.TargetWebhook })
+	}
+	servicetest.Acquire(t, f, "erp_hook")
+	if work := woken(); len(work) != 1 || work[0].ID != f.ID("reader_hook") {
+		t.Errorf("woken %v, want only the reader's address", work)
+	}
+	f.Clock.Advance(webhooks.LeaseDuration)
+	if work := woken(); len(work) != 2 {
+		t.Errorf("woken %v, want both after the lease", work)
+	}
+}

@@ -1,0 +1,133 @@
+package webhooks
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"millwright/models"
+	"millwright/service/batch"
+	"millwright/service/store"
+)
+
+// shutOffDue is the condition that the address {w} with the health {h} is to be turned off
+// (spec section 6, turning off; docs/contract.md, Webhooks): its receiver returned 410, or a
+// delivery failed for good and none has succeeded since, nor in the {period} seconds before.
+// The period starts over when the address is turned on.
+func shutOffDue(w, h, period string) string {
+	return store.Fill(`{w}.enabled AND ({gone} OR coalesce(
+			greatest({w}.enabled_since, {h}.last_success_at) <= {h}.failed_at - make_interval(secs => {period}), false))`,
+		"gone", store.Fill(isGone, "w", w, "h", h), "w", w, "h", h, "period", period)
+}
+
+// isGone is the condition that the receiver returned 410 since the address was turned on.
+const isGone = `coalesce({h}.gone_at >= {w}.enabled_since, false)`
+
+// TurnOffIfUnsuccessful turns the address off if that is due (RecordResult.ShutOffDue),
+// holds its due deliveries, and notifies people. The update repeats the condition, so
+// calling this again, or late, does no harm. It reports whether it turned the address off.
+// Errors: unavailable.
+func (s *Webhooks) TurnOffIfUnsuccessful(ctx context.Context, webhookID string) (off bool, err error) {
+	err = s.withWebhook(ctx, webhookID, func(t *store.ORMTx, _ string) (err error) {
+		off, err = turnOffIf(t, store.Operator(), webhookID, notifyOfOff, `
+			UPDATE webhooks w SET enabled = false, off_at = @at, off_reason = CASE WHEN `+store.Fill(isGone, "w", "w", "h", "h")+` THEN @gone ELSE @failing END
+			FROM webhook_health h
+			WHERE w.id = @id AND h.webhook_id = w.id AND `+shutOffDue("w", "h", "@period")+`
+			RETURNING w.organization_id`, map[string]any{
+			"id": webhookID, "at": t.At, "period": s.ShutOffAfter.Seconds(), "gone": OffGone,
+			"failing": OffFailing + formatDuration(s.ShutOffAfter) + ".",
+		})
+		return err
+	})
+	return off, err
+}
+
+// The reasons of addresses that were turned off because they failed; the second continues
+// with the period.
+const (
+	OffGone    = "The receiver answered 410 Gone."
+	OffFailing = "A delivery failed for good and none succeeded for "
+)
+
+// offNotice is true if turning an address off notifies people.
+type offNotice bool
+
+const (
+	// notifyOfOff notifies the integration's owner and the administrators.
+	notifyOfOff offNotice = true
+	// silently is for an address that a person turns off.
+	silently offNotice = false
+)
+
+// turnOff turns an address off if it is on and holds its due deliveries: the first
+// batch now, the others when its dispatcher claims them.
+func turnOff(t *store.ORMTx, actor store.Actor, webhookID, reason string, notice offNotice) error {
+	_, err := turnOffIf(t, actor, webhookID, notice, `UPDATE webhooks SET enabled = false, off_reason = @reason, off_at = @at
+		WHERE id = @id AND enabled RETURNING organization_id`, map[string]any{"id": webhookID, "reason": reason, "at": t.At})
+	return err
+}
+
+// turnOffIf is turnOff by an update that returns the address's organization, or nothing.
+func turnOffIf(t *store.ORMTx, actor store.Actor, webhookID string, notice offNotice, update string, arguments map[string]any) (bool, error) {
+	off, err := store.ScanAll[string](t, update, arguments)
+	if err != nil || len(off) == 0 {
+		return false, err
+	}
+	if err := t.Exec(`DELETE FROM redeliveries WHERE webhook_id = ?`, webhookID); err != nil {
+		return false, err
+	}
+	if _, err := holdBatch(t, off[0], webhookID); err != nil {
+		return false, err
+	}
+	if notice == notifyOfOff {
+		if err := notifyOwnerAndAdmins(t, models.NoticeWebhookOff, off[0], webhookID); err != nil {
+			return false, err
+		}
+	}
+	t.Wakes = append(t.Wakes, store.NewWakeTarget(off[0], webhookID)) // which shows it and holds the others
+	return true, t.Log(actor, off[0], actionTurnedOff, webhookID)
+}
+
+// heldDelivery is a delivery that was held, with whether it has a workflow.
+type heldDelivery struct {
+	ID       string
+	Workflow bool
+}
+
+// holdBatchSize is the number of pending and the number of retrying deliveries that one
+// transaction holds.
+const holdBatchSize = 1000
+
+// holdQuery holds the next due deliveries of an address if it is off, and returns them
+// with whether they have a workflow. FOR KEY SHARE waits for a transaction that turns it on:
+// what that released stays due.
+var holdQuery = closing(models.DeliveryHeld, `
+		ARRAY(SELECT id FROM open_deliveries WHERE webhook_id = (`+addressOff+`) AND status = 'pending'
+			ORDER BY seq LIMIT @limit FOR UPDATE) ||
+		ARRAY(SELECT id FROM open_deliveries WHERE webhook_id = (`+addressOff+`) AND status = 'retrying'
+			ORDER BY seq LIMIT @limit FOR UPDATE)`, "true", "coalesce(workflow, false) AS workflow")
+
+const addressOff = `SELECT id FROM webhooks WHERE id = @webhook AND NOT enabled FOR KEY SHARE`
+
+// holdBatch holds due deliveries of an address if it is off and reports whether more
+// may be due.
+func holdBatch(t *store.ORMTx, organizationID, webhookID string) (more bool, err error) {
+	if err := t.Exec(batch.IndexPlans); err != nil {
+		return false, err
+	}
+	held, err := store.ScanAll[heldDelivery](t, holdQuery, map[string]any{"webhook": webhookID, "limit": holdBatchSize})
+	for _, d := range held {
+		if d.Workflow { // which shows it now, not at the next attempt
+			t.Wakes = append(t.Wakes, store.NewWakeTarget(organizationID, d.ID))
+		}
+	}
+	return len(held) >= holdBatchSize, err
+}
+
+// formatDuration writes a duration for people, in days if it is a number of days.
+func formatDuration(d time.Duration) string {
+	if day := 24 * time.Hour; d >= day && d%day == 0 {
+		return fmt.Sprintf("%d days", d/day)
+	}
+	return d.String()
+}

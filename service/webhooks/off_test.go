@@ -1,0 +1,221 @@
+package webhooks_test
+
+import (
+	"testing"
+	"time"
+
+	"millwright/models"
+	"millwright/service/servicetest"
+	"millwright/service/store"
+	"millwright/service/webhooks"
+)
+
+// notified counts the notices about the address by person and kind, with the fixture's keys.
+func notified(t *testing.T, f *servicetest.Fixture, webhook string) map[string]int {
+	t.Helper()
+	rows, err := f.Pool.Query(t.Context(), `
+		SELECT k.key || ' ' || n.kind FROM notices n JOIN import_keys k ON k.id = n.person_id WHERE n.record_id = $1`, f.ID(webhook))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	found := map[string]int{}
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			t.Fatal(err)
+		}
+		found[line]++
+	}
+	return found
+}
+
+func expectNotified(t *testing.T, f *servicetest.Fixture, when string, want ...string) {
+	t.Helper()
+	got := notified(t, f, "erp_hook")
+	for _, line := range want {
+		if got[line] != 1 {
+			t.Errorf("%s: %q occurs %d times, want once", when, line, got[line])
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%s: notified are %v, want %v", when, got, want)
+	}
+}
+
+func TestOwnerAndAdminsAreNotifiedAfterADayOfFailuresAndOfTurningOff(t *testing.T) {
+	f := servicetest.New(t)
+	f.Exec(`UPDATE integrations SET owners = ARRAY[$1] WHERE id = $2`, f.ID("bob"), f.ID("erp"))
+	fail := func() webhooks.RecordResult {
+		t.Helper()
+		servicetest.Create(t, f)
+		recorded := servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, servicetest.Claim(t, f, "erp_hook").Deliveries[0], 500))
+		care(t, f, "erp_hook")
+		return recorded
+	}
+	f.Wakes.Take()
+	fail()
+	f.Clock.Advance(24*time.Hour - time.Millisecond)
+	fail()
+	expectNotified(t, f, "a moment before a day")
+	f.Clock.Advance(time.Millisecond)
+	f.Wakes.Take()
+	fail()
+	expectNotified(t, f, "after a day", "ann webhook.failing", "bob webhook.failing")
+	if claimed := servicetest.Claim(t, f, "erp_hook"); !claimed.Notices {
+		t.Error("the claim does not report waiting notices")
+	}
+	fail()
+	expectNotified(t, f, "failing on", "ann webhook.failing", "bob webhook.failing")
+
+	// After a success, another day of failures causes another warning.
+	servicetest.Create(t, f)
+	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, servicetest.Claim(t, f, "erp_hook").Deliveries[0], 200))
+	f.Exec(`DELETE FROM notices`)
+	f.Clock.Advance(time.Hour)
+	fail()
+	f.Clock.Advance(23 * time.Hour)
+	fail()
+	expectNotified(t, f, "23 hours after the success")
+	f.Clock.Advance(time.Hour)
+	fail()
+	expectNotified(t, f, "a day after the success", "ann webhook.failing", "bob webhook.failing")
+
+	f.Exec(`DELETE FROM notices`)
+	servicetest.Create(t, f)
+	final := servicetest.Claim(t, f, "erp_hook").Deliveries[0]
+	final.Attempts = 7
+	f.Clock.Advance(72 * time.Hour)
+	if recorded := servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, final, 500)); !recorded.ShutOffDue || recorded.Failed != 1 {
+		t.Errorf("recorded %+v, want that it is to be turned off", recorded)
+	}
+	care(t, f, "erp_hook")
+	care(t, f, "erp_hook") // a retry does no harm
+	expectNotified(t, f, "turned off", "ann webhook.turned_off", "bob webhook.turned_off")
+	retrying := 0
+	for _, work := range f.Wakes.Take() {
+		if work.Kind == store.TargetDelivery {
+			retrying++
+		}
+	}
+	if retrying != 7 {
+		t.Errorf("the workflows of %d deliveries are woken, want the 7 retrying ones'", retrying)
+	}
+	if name := servicetest.Value[string](f, `SELECT actor_name FROM log_records WHERE action = 'webhook.turned_off' AND record_id = $1 AND actor_id IS NULL`,
+		f.ID("erp_hook")); name != "Millwright" {
+		t.Errorf("the log names %q for turning it off", name)
+	}
+	// Later failures notify no one again.
+	servicetest.Record(t, f, "erp_hook", webhooks.Attempt{DeliveryID: final.DeliveryID, Number: 9, StartedAt: models.TimeOf(f.Clock.Now()), Status: 410})
+	expectNotified(t, f, "another final failure", "ann webhook.turned_off", "bob webhook.turned_off")
+}
+
+func TestTheShutOffPeriodBeginsWhenAnAddressIsTurnedOn(t *testing.T) {
+	f := servicetest.New(t)
+	servicetest.Create(t, f)
+	final := servicetest.Claim(t, f, "erp_hook").Deliveries[0]
+	final.Attempts = 7
+	f.Clock.Advance(100 * time.Hour)
+	f.Exec(`UPDATE webhooks SET enabled_since = $1`, f.Clock.Now().Add(-time.Hour))
+	if recorded := servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, final, 500)); recorded.ShutOffDue {
+		t.Error("an address that was turned on an hour ago is turned off")
+	}
+}
+
+func TestAttemptsRecordedAfterTheirAddressWasTurnedOff(t *testing.T) {
+	f := servicetest.New(t)
+	for range 3 {
+		servicetest.Create(t, f)
+	}
+	claimed := servicetest.Claim(t, f, "erp_hook").Deliveries
+	f.SetDeliveries(models.DeliveryHeld, `webhook_id = $1`, f.ID("erp_hook"))
+	recorded := servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimed[0], 200), servicetest.Attempt(f, claimed[1], 500))
+	if recorded.Delivered != 1 || len(recorded.Retrying) != 0 {
+		t.Errorf("recorded %+v, want one delivered and none retrying", recorded)
+	}
+	for i, want := range []models.DeliveryStatus{models.DeliveryDelivered, models.DeliveryHeld, models.DeliveryHeld} {
+		if got := servicetest.Status(t, f, claimed[i].DeliveryID); got != want {
+			t.Errorf("delivery %d is %s, want %s", i, got, want)
+		}
+	}
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM all_attempts`); n != 2 {
+		t.Errorf("%d attempts are stored, want both", n)
+	}
+	// A stopped delivery whose attempt succeeds is delivered.
+	f.SetDeliveries(models.DeliveryFailed, `id = $1`, claimed[2].DeliveryID)
+	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimed[2], 200))
+	if got := servicetest.Status(t, f, claimed[2].DeliveryID); got != models.DeliveryDelivered {
+		t.Errorf("the stopped delivery is %s, want delivered", got)
+	}
+}
+
+func TestAttemptsOfDeletedDeliveriesAreIgnored(t *testing.T) {
+	f := servicetest.New(t)
+	servicetest.Create(t, f)
+	servicetest.Create(t, f)
+	claimed := servicetest.Claim(t, f, "erp_hook").Deliveries
+	f.Exec(`DELETE FROM open_deliveries WHERE id = $1`, claimed[0].DeliveryID)
+	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimed[0], 200), servicetest.Attempt(f, claimed[1], 200))
+	if got := servicetest.Status(t, f, claimed[1].DeliveryID); got != models.DeliveryDelivered {
+		t.Errorf("the other one is %s", got)
+	}
+}
+
+func TestClaimedDeliveriesAreNotClaimedAgain(t *testing.T) {
+	f := servicetest.New(t)
+	for range 3 {
+		servicetest.Create(t, f)
+	}
+	all := servicetest.Claim(t, f, "erp_hook").Deliveries
+	claimed, err := f.ClaimPending(t.Context(), f.ID("erp_hook"), []string{all[0].DeliveryID, all[2].DeliveryID}, webhooks.ClaimPosition{}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(claimed.Deliveries) != 1 || claimed.Deliveries[0].DeliveryID != all[1].DeliveryID || claimed.More {
+		t.Errorf("claimed %+v, want only the second", claimed)
+	}
+}
+
+// The final failure of a delivery turns its address off if none succeeded in the period
+// before (spec section 6, turning off).
+func TestShutOffPeriod(t *testing.T) {
+	const period, never = 3 * 24 * time.Hour, -time.Second
+	f := servicetest.New(t)
+	servicetest.Create(t, f)
+	final := servicetest.Claim(t, f, "erp_hook").Deliveries[0]
+	for name, test := range map[string]struct {
+		enabled, success time.Duration // ago
+		off              bool
+	}{
+		"a success an hour ago keeps it on":              {365 * 24 * time.Hour, time.Hour, false},
+		"a success just within the period keeps it on":   {365 * 24 * time.Hour, period - time.Millisecond, false},
+		"a success a period ago turns it off":            {365 * 24 * time.Hour, period, true},
+		"a success long ago turns it off":                {365 * 24 * time.Hour, 30 * 24 * time.Hour, true},
+		"a new address without any success stays on":     {time.Hour, never, false},
+		"without any success it is on for the period":    {period - time.Millisecond, never, false},
+		"without any success it is off after the period": {period, never, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := f.Clock.Now()
+			f.Exec(`DELETE FROM webhook_health`)
+			f.Exec(`UPDATE webhooks SET enabled_since = $1`, now.Add(-test.enabled))
+			if test.success != never {
+				f.Exec(`INSERT INTO webhook_health (webhook_id, last_success_at) VALUES ($1, $2)`, f.ID("erp_hook"), now.Add(-test.success))
+			}
+			made := servicetest.Attempt(f, final, 500)
+			made.Number = 8
+			recorded := servicetest.Record(t, f, "erp_hook", made)
+			// The condition is repeated, also a while later.
+			state, err := f.LoadAddress(t.Context(), f.ID("erp_hook"))
+			if err != nil || recorded.ShutOffDue != test.off || state.ShutOffDue != test.off {
+				t.Errorf("to be turned off: %t, when loaded %t; want %t: %v", recorded.ShutOffDue, state.ShutOffDue, test.off, err)
+			}
+			// A late success wins.
+			made.Number, made.Status = 9, 204
+			servicetest.Record(t, f, "erp_hook", made)
+			if off, err := f.TurnOffIfUnsuccessful(t.Context(), f.ID("erp_hook")); off || err != nil {
+				t.Errorf("it is turned off after a success: %v", err)
+			}
+		})
+	}
+}

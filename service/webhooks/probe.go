@@ -1,0 +1,159 @@
+package webhooks
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/service/store"
+)
+
+// TestRetention is the time for which the response to a test is kept.
+const TestRetention = 24 * time.Hour
+
+// MaxTests limits the tests of an address in a minute.
+const MaxTests = 10
+
+// MayTestWebhook checks that the actor may send a test to the address now, and returns the
+// target whose workflow sends it. Errors: not_found, permission_denied, rate_limited
+// (MaxTests), unavailable.
+func (s *Webhooks) MayTestWebhook(ctx context.Context, actor store.Actor, id string) (store.WakeTarget, error) {
+	var target store.WakeTarget
+	err := s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+		h, err := lockWebhook(t, actor, id)
+		if err != nil {
+			return err
+		}
+		target = store.NewWakeTarget(h.OrganizationID, id)
+		return s.limitTests(t, id)
+	})
+	return target, err
+}
+
+// limitTests returns rate_limited if the address got MaxTests in the last minute. Its workflow
+// sends one at a time, and asks before each, so that none passes uncounted.
+func (s *Webhooks) limitTests(t *store.ORMTx, id string) error {
+	sent, err := store.ScanOne[int](t, nil, `SELECT count(*) FROM webhook_tests WHERE webhook_id = ? AND started_at > ?`, id, s.Now().Add(-time.Minute))
+	if err == nil && sent >= MaxTests {
+		return models.Errorf(models.CodeRateLimited, "This address got %d tests in the last minute. Try again in a minute.", MaxTests)
+	}
+	return err
+}
+
+// TestWebhook renders an event of the type and returns the address to send it to, once: a
+// ping, or an example with a made-up record. It ignores what the address subscribes to and
+// whether it is on. The event is not stored and does not affect the health of the address
+// (spec section 6, setup). Errors: not_found, permission_denied, validation_failed (no such
+// type), rate_limited (MaxTests), unavailable.
+func (s *Webhooks) TestWebhook(ctx context.Context, actor store.Actor, id string, kind models.EventType) (Address, RenderedDelivery, error) {
+	if !kind.Known() {
+		return Address{}, RenderedDelivery{}, models.Invalid(unknownEventType("/event_type", kind))
+	}
+	if _, err := s.MayTestWebhook(ctx, actor, id); err != nil {
+		return Address{}, RenderedDelivery{}, err
+	}
+	rows, err := s.Pool.Query(ctx, addressQuery+`$1`, id, s.CurrentTime())
+	if err != nil {
+		return Address{}, RenderedDelivery{}, s.Translate(err)
+	}
+	row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[addressRow])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Address{}, RenderedDelivery{}, models.NotFound()
+	}
+	if err != nil {
+		return Address{}, RenderedDelivery{}, s.Translate(err)
+	}
+	address, err := s.openAddress(row)
+	if err != nil {
+		return Address{}, RenderedDelivery{}, err
+	}
+	sent := RenderedDelivery{EventType: kind}
+	if sent.EventID, err = s.NewID(models.PrefixEvent); err != nil {
+		return Address{}, RenderedDelivery{}, err
+	}
+	body := envelope{ID: sent.EventID, Type: kind, CreatedAt: s.CurrentTime(), OrganizationID: row.OrganizationID}
+	if body.Data, err = s.exampleData(kind, row); err != nil {
+		return Address{}, RenderedDelivery{}, err
+	}
+	sent.Body, err = store.Encode(body)
+	return address, sent, err
+}
+
+// RecordTest stores the attempt at a test. Errors: not_found if the address is gone, unavailable.
+func (s *Webhooks) RecordTest(ctx context.Context, webhookID string, a Attempt) error {
+	tag, err := s.Pool.Exec(ctx, `
+		INSERT INTO webhook_tests (event_id, webhook_id, started_at, latency_ms, status, error, remote_ip, response_body)
+		SELECT $1, id, $3, $4, nullif($5::integer, 0), nullif($6, ''), nullif($7, ''), $8 FROM webhooks WHERE id = $2`,
+		a.EventID, webhookID, a.StartedAt, a.Latency.Milliseconds(), a.Status, a.Error, a.RemoteIP, a.ResponseBody)
+	if err == nil && tag.RowsAffected() == 0 {
+		return models.NotFound()
+	}
+	return s.Translate(err)
+}
+
+// WebhookTest is a test of an address with its only attempt.
+type WebhookTest struct {
+	WebhookID string `json:"webhook_id"`
+	EventID   string `json:"event_id"`
+	AttemptRecord
+	// Failure is the reason why the receiver did not accept it, "" if it did.
+	Failure string `json:"-"`
+}
+
+// WebhookTest returns a test of an address that was sent within TestRetention, to an
+// actor who may test it. Errors: not_found, permission_denied, unavailable.
+func (s *Webhooks) WebhookTest(ctx context.Context, actor store.Actor, webhookID, eventID string) (WebhookTest, error) {
+	err := s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+		_, err := lockWebhook(t, actor, webhookID)
+		return err
+	})
+	if err != nil {
+		return WebhookTest{}, err
+	}
+	rows, err := s.Pool.Query(ctx, `SELECT `+testColumns+` FROM webhook_tests WHERE event_id = $1 AND webhook_id = $2`, eventID, webhookID)
+	if err != nil {
+		return WebhookTest{}, s.Translate(err)
+	}
+	row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[testRow])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return WebhookTest{}, models.NotFound()
+	}
+	return row.test(webhookID), s.Translate(err)
+}
+
+// testRow is a row of webhook_tests.
+type testRow struct {
+	EventID      string
+	StartedAt    models.Time
+	LatencyMS    int64
+	Status       int
+	Error        string
+	RemoteIP     string
+	ResponseBody []byte
+}
+
+const testColumns = `event_id, started_at, latency_ms, coalesce(status, 0) AS status, coalesce(error, '') AS error,
+	coalesce(remote_ip, '') AS remote_ip, response_body`
+
+func (r testRow) test(webhookID string) WebhookTest {
+	a := Attempt{
+		Number: 1, EventID: r.EventID, StartedAt: r.StartedAt, Latency: time.Duration(r.LatencyMS) * time.Millisecond,
+		Status: r.Status, Error: r.Error, RemoteIP: r.RemoteIP, ResponseBody: r.ResponseBody,
+	}
+	return WebhookTest{webhookID, r.EventID, a.Record(), a.Failure()}
+}
+
+// BeginWebhookTest logs that the actor sends a test to the address, and returns the target
+// whose workflow sends it. Errors: not_found, permission_denied, rate_limited
+// (MaxTests), unavailable.
+func (s *Webhooks) BeginWebhookTest(ctx context.Context, actor store.Actor, id string) (store.WakeTarget, error) {
+	var target store.WakeTarget
+	_, err := s.updateWebhook(ctx, actor, id, func(t *store.ORMTx, h *models.Webhook) (string, error) {
+		target = store.NewWakeTarget(h.OrganizationID, id)
+		return actionTested, s.limitTests(t, id)
+	})
+	return target, err
+}

@@ -1,0 +1,327 @@
+package webhooks
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"millwright/models"
+	"millwright/service/batch"
+	"millwright/service/store"
+)
+
+// redeliverBatchSize is the number of deliveries that one transaction looks through to
+// redeliver those that match a search.
+const redeliverBatchSize = 1000
+
+// MaxReleasedCount bounds the number of released deliveries that a command reports.
+const MaxReleasedCount = 10_000
+
+// redelivery is an order to make the deliveries of an address due that match a search. It is
+// stored until its last batch.
+type redelivery struct {
+	DeliverySearch
+	// Missed restricts it to failed and held deliveries. Newer deliveries wait until these are
+	// due, so that all go out in the order of the events.
+	Missed bool `json:"missed,omitempty"`
+}
+
+// redeliveredBatch is what redeliverBatch did.
+type redeliveredBatch struct {
+	// Due deliveries are due now, of those Seen. Last is the position of the last one seen.
+	Due, Seen int
+	Last      int64
+}
+
+// more reports whether other deliveries may follow.
+func (b redeliveredBatch) more() bool { return b.Seen == redeliverBatchSize }
+
+// redeliveredFrom are common table expressions that make deliveries with the ids of the
+// common table expression {ids} due now, whatever their status.
+var redeliveredFrom = store.Fill(reopened, "condition", "id = ANY (ARRAY(SELECT id FROM {ids})) AND "+DaysOf("id", "{ids}"), "state", pendingAgain) + `, due AS (
+		UPDATE open_deliveries SET status = 'pending', next_attempt_at = NULL, attempts_before = attempts
+		WHERE id = ANY (ARRAY(SELECT id FROM {ids})) AND ` + isRetrying + ` RETURNING id
+	)`
+
+// redeliverBatchQuery looks through the next deliveries of an address in order, up to
+// a position, and makes those that match due. It returns how many were, how many it has
+// looked through, and the last position, 0 without one.
+var redeliverBatchQuery = `
+	WITH seen AS MATERIALIZED (
+		SELECT * FROM ({sources}) d ORDER BY seq LIMIT @limit
+	), matching AS (
+		SELECT d.id FROM seen d WHERE id >= @low AND id < @high AND (@record = '' OR record_id = @record) AND ` + matches + `
+			AND (@kind = '' OR EXISTS (SELECT FROM (SELECT type FROM events WHERE id = d.event_id LIMIT 1) e WHERE ` + ofType + `))
+	), ` + store.Fill(redeliveredFrom, "ids", "matching") + `
+	SELECT (SELECT count(*) FROM reopened) + (SELECT count(*) FROM due) AS due,
+		(SELECT count(*) FROM seen) AS seen, coalesce((SELECT max(seq) FROM seen), 0) AS last`
+
+// redeliverSource is a source of redeliverBatchQuery.
+const redeliverSource = `(
+			SELECT id, seq, event_id, record_id, status, attempts, last_status FROM {table}
+			WHERE webhook_id = @webhook AND seq > @after AND seq <= @until AND {condition}
+			ORDER BY seq LIMIT @limit{lock})`
+
+// redeliverMissed is the source of failed and held deliveries. The lock waits for attempts that
+// are being recorded: what these delivered is not sent again.
+var redeliverMissed = store.Fill(redeliverSource, "table", "deliveries", "condition", "status IN ('failed', 'held')", "lock", " FOR UPDATE")
+
+// batchSources returns the sources of the order's batches. Pending deliveries are due anyway.
+func (r redelivery) batchSources() string {
+	retrying := store.Fill(redeliverSource, "table", "open_deliveries", "condition", "status = 'retrying'", "lock", "")
+	finished := store.Fill(redeliverSource, "table", "deliveries", "condition", "true", "lock", "")
+	switch {
+	case r.Missed, r.Status == models.DeliveryFailed, r.Status == models.DeliveryHeld:
+		return redeliverMissed
+	case r.Status == models.DeliveryRetrying, r.Status == models.DeliveryPending:
+		return retrying
+	case r.Status == models.DeliveryDelivered, r.Status == models.DeliverySkipped:
+		return finished
+	}
+	return retrying + " UNION ALL " + finished
+}
+
+// redeliverBatch makes deliveries of the address due that match the order: of the next ones
+// after a position, up to another. Events past their retention, which are stored until the end
+// of their day, are not sent again.
+func redeliverBatch(t *store.ORMTx, webhookID string, order redelivery, after, until int64) (redeliveredBatch, error) {
+	order.From = retained(t.At.Time, order.From)
+	if err := t.Exec(batch.IndexPlans); err != nil {
+		return redeliveredBatch{}, err
+	}
+	args := order.arguments(store.Actor{}, searchStart{}, 0)
+	maps.Copy(args, map[string]any{"webhook": webhookID, "after": after, "until": until, "limit": redeliverBatchSize})
+	return store.ScanOne[redeliveredBatch](t, nil, store.Fill(redeliverBatchQuery, "sources", order.batchSources(), "e", "e"), map[string]any(args))
+}
+
+// retained returns the time, or the time since which events are kept if that is later.
+func retained(now, since time.Time) time.Time {
+	if kept := now.Add(-models.EventRetention); since.Before(kept) {
+		return kept
+	}
+	return since
+}
+
+// orderRedelivery has the address's dispatcher carry out the order, which covers what exists
+// now after the position.
+func orderRedelivery(t *store.ORMTx, webhookID string, order redelivery, after int64) error {
+	stored, err := json.Marshal(order)
+	if err != nil {
+		return err
+	}
+	return t.Exec(`INSERT INTO redeliveries (webhook_id, search, until_seq, after_seq, created_at)
+		SELECT ?, ?::jsonb, last_value, ?, ? FROM delivery_positions`, webhookID, string(stored), after, t.At)
+}
+
+// continueRedelivery carries out the next batch of the address's first redelivery.
+func (s *Webhooks) continueRedelivery(ctx context.Context, organizationID, webhookID string) error {
+	return s.Transaction(ctx, organizationID, func(t *store.ORMTx) error {
+		if err := countRequeue(t, webhookID); err != nil {
+			return err
+		}
+		orders, err := store.ScanAll[struct {
+			ID                 int64
+			Search             []byte
+			AfterSeq, UntilSeq int64
+		}](t, `SELECT id, search, after_seq, until_seq FROM redeliveries WHERE webhook_id = ? ORDER BY id LIMIT 1 FOR UPDATE`, webhookID)
+		if err != nil || len(orders) == 0 {
+			return err
+		}
+		stored := orders[0]
+		var order redelivery
+		if err := json.Unmarshal(stored.Search, &order); err != nil {
+			return err
+		}
+		batch, err := redeliverBatch(t, webhookID, order, stored.AfterSeq, stored.UntilSeq)
+		if err != nil {
+			return err
+		}
+		if !batch.more() {
+			return t.Exec(`DELETE FROM redeliveries WHERE id = ?`, stored.ID)
+		}
+		return t.Exec(`UPDATE redeliveries SET after_seq = ? WHERE id = ?`, batch.Last, stored.ID)
+	})
+}
+
+// countReleasable returns how many deliveries a release continued after the position will
+// make due. It looks through the newest MaxReleasedCount only.
+func countReleasable(t *store.ORMTx, webhookID string, since models.Time, after int64) (int, error) {
+	return store.ScanOne[int](t, nil, CountReleasableQuery, countReleasableArgs(t.At.Time, webhookID, since, after))
+}
+
+// CountReleasableQuery counts deliveries that Redeliver would take.
+const CountReleasableQuery = `
+	SELECT count(*) FILTER (WHERE created_at >= @since) FROM (
+		SELECT created_at FROM deliveries
+		WHERE webhook_id = @webhook AND status IN ('failed', 'held') AND seq > @after
+		ORDER BY seq DESC LIMIT @limit) newest`
+
+func countReleasableArgs(now time.Time, webhookID string, since models.Time, after int64) map[string]any {
+	return map[string]any{"webhook": webhookID, "since": models.TimeOf(retained(now, since.Time)), "after": after, "limit": MaxReleasedCount}
+}
+
+// release makes the failed and held deliveries of events since then due: the first
+// batch now, the others when the address's dispatcher comes to them. It returns how
+// many there are, at most MaxReleasedCount and one batch.
+func release(t *store.ORMTx, webhookID string, since models.Time) (int, error) {
+	if err := countRequeue(t, webhookID); err != nil {
+		return 0, err
+	}
+	missed := redelivery{DeliverySearch: DeliverySearch{From: since.Time}, Missed: true}
+	first, err := redeliverBatch(t, webhookID, missed, 0, maxPosition)
+	if err != nil || !first.more() {
+		return first.Due, err
+	}
+	left, err := countReleasable(t, webhookID, since, first.Last)
+	if err != nil {
+		return 0, err
+	}
+	return first.Due + left, orderRedelivery(t, webhookID, missed, first.Last)
+}
+
+// requireOn returns an error for a redelivery at an address that is off.
+func requireOn(h *models.Webhook) error {
+	if h.Enabled {
+		return nil
+	}
+	return models.Errorf(models.CodeValidationFailed, "The address is off; turn it on first.")
+}
+
+// RedeliverSince makes every failed or held delivery of the address due whose event
+// is not older than since, and returns how many (spec section 6, turning off). Those
+// that do not fit into one batch become due when the address's dispatcher comes to
+// them; at most MaxReleasedCount of them are counted. Errors: not_found,
+// permission_denied, validation_failed if the address is off, unavailable.
+func (s *Webhooks) RedeliverSince(ctx context.Context, actor store.Actor, webhookID string, since models.Time) (int, error) {
+	due := 0
+	_, err := s.updateWebhook(ctx, actor, webhookID, func(t *store.ORMTx, h *models.Webhook) (action string, err error) {
+		if err := requireOn(h); err != nil {
+			return "", err
+		}
+		due, err = release(t, webhookID, since)
+		t.Wakes = append(t.Wakes, store.NewWakeTarget(h.OrganizationID, webhookID))
+		return actionRedelivered, err
+	})
+	return due, err
+}
+
+// RedeliverDelivery is RedeliverSelected for one delivery, which it returns (spec section 6,
+// delivery). Errors: not_found, permission_denied, validation_failed if its address is off,
+// unavailable.
+func (s *Webhooks) RedeliverDelivery(ctx context.Context, actor store.Actor, id string) (DeliveryView, error) {
+	var delivery DeliveryView
+	_, err := s.redeliverSelected(ctx, actor, []string{id}, func(t *store.ORMTx) (err error) {
+		delivery, err = store.ScanOne[DeliveryView](t, models.NotFound(), `
+			SELECT `+deliveryColumns+` FROM all_deliveries d CROSS JOIN LATERAL (SELECT type FROM events WHERE id = d.event_id LIMIT 1) e WHERE d.id = ?`, id)
+		return err
+	})
+	return delivery, err
+}
+
+// maxSelected limits the deliveries that RedeliverSelected redelivers at a time.
+const maxSelected = models.MaxPageSize
+
+// selectedQuery returns the deliveries with the ids that belong to the organization, if there is one.
+const selectedQuery = `
+	SELECT d.id, d.webhook_id, d.attempts > 0 AND d.status NOT IN ('delivered', 'skipped') AS failing
+	FROM all_deliveries d JOIN webhooks h ON h.id = d.webhook_id
+	WHERE d.id IN @ids AND (@organization = '' OR h.organization_id = @organization)`
+
+// redeliverSelectedQuery makes the deliveries due.
+var redeliverSelectedQuery = `
+	WITH selected AS (
+		SELECT unnest(string_to_array(@ids, ',')) AS id
+	), ` + store.Fill(redeliveredFrom, "ids", "selected") + `
+	SELECT id FROM reopened UNION ALL SELECT id FROM due`
+
+// selectedDelivery is a delivery to redeliver.
+type selectedDelivery struct {
+	ID, WebhookID string
+	// Failing is true if it may have a workflow.
+	Failing bool
+}
+
+// RedeliverSelected makes deliveries due now, whatever their status, all of them or none, and
+// returns how many were not due before: a delivered one is sent once more, a skipped one is
+// checked again, a pending one stays pending. Errors: not_found (of any of them),
+// permission_denied, invalid_request without an id or more than models.MaxPageSize,
+// validation_failed if the address of one is off, unavailable.
+func (s *Webhooks) RedeliverSelected(ctx context.Context, actor store.Actor, ids []string) (int, error) {
+	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
+	if len(ids) == 0 || len(ids) > maxSelected {
+		return 0, models.Errorf(models.CodeInvalidRequest, "Select 1 to %d deliveries.", maxSelected)
+	}
+	return s.redeliverSelected(ctx, actor, ids, func(*store.ORMTx) error { return nil })
+}
+
+// redeliverSelected is RedeliverSelected for different ids, in one transaction with what follows.
+func (s *Webhooks) redeliverSelected(ctx context.Context, actor store.Actor, ids []string, then func(*store.ORMTx) error) (int, error) {
+	oldest := models.FirstID(models.PrefixDelivery, s.Now().Add(-models.EventRetention))
+	if slices.ContainsFunc(ids, func(id string) bool { return !models.IsID(id, models.PrefixDelivery) || id < oldest }) {
+		return 0, models.NotFound()
+	}
+	redelivered := 0
+	err := s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+		redelivered = 0
+		if err := t.Exec(batch.IndexPlans); err != nil {
+			return err
+		}
+		selected, err := store.ScanAll[selectedDelivery](t, selectedQuery, map[string]any{"ids": ids, "organization": actor.OrganizationID})
+		if err != nil {
+			return err
+		}
+		if len(selected) != len(ids) {
+			return models.NotFound()
+		}
+		byAddress := map[string][]selectedDelivery{}
+		for _, d := range selected {
+			byAddress[d.WebhookID] = append(byAddress[d.WebhookID], d)
+		}
+		for _, webhookID := range slices.Sorted(maps.Keys(byAddress)) { // locked in one order
+			n, err := redeliverOf(t, actor, webhookID, byAddress[webhookID])
+			if err != nil {
+				return err
+			}
+			redelivered += n
+		}
+		return then(t)
+	})
+	return redelivered, err
+}
+
+// redeliverOf makes deliveries of one address due now and returns how many were not.
+func redeliverOf(t *store.ORMTx, actor store.Actor, webhookID string, selected []selectedDelivery) (int, error) {
+	h, err := lockWebhook(t, actor, webhookID)
+	if err != nil {
+		return 0, err
+	}
+	if !h.Enabled {
+		return 0, models.Errorf(models.CodeValidationFailed, "The address %s is off; turn it on first.", h.URL)
+	}
+	ids := make([]string, len(selected))
+	for i, d := range selected {
+		ids[i] = d.ID
+	}
+	for _, table := range []string{"open_deliveries", "deliveries"} {
+		if err := t.Exec(`SELECT FROM `+table+` WHERE id IN ? ORDER BY id FOR UPDATE`, ids); err != nil {
+			return 0, err
+		}
+	}
+	changed, err := store.ScanAll[string](t, redeliverSelectedQuery, map[string]any{"ids": strings.Join(ids, ",")})
+	if err != nil || len(changed) == 0 {
+		return 0, err
+	}
+	if err := countRequeue(t, webhookID); err != nil {
+		return 0, err
+	}
+	t.Wakes = append(t.Wakes, store.NewWakeTarget(h.OrganizationID, webhookID))
+	for _, d := range selected {
+		if d.Failing && slices.Contains(changed, d.ID) {
+			t.Wakes = append(t.Wakes, store.NewWakeTarget(h.OrganizationID, d.ID))
+		}
+	}
+	return len(changed), t.Log(actor, h.OrganizationID, actionRedelivered, webhookID)
+}

@@ -1,0 +1,71 @@
+package webhooks
+
+import (
+	"context"
+	"fmt"
+	"unicode/utf8"
+
+	"millwright/models"
+	"millwright/service/store"
+)
+
+// DisableWebhook turns an address off for the reason, which may be empty, and
+// holds its due deliveries. One that is already off keeps its reason. Errors:
+// not_found, permission_denied, validation_failed, unavailable.
+func (s *Webhooks) DisableWebhook(ctx context.Context, actor store.Actor, id, reason string) (Webhook, error) {
+	if reason == "" {
+		reason = "Turned off by " + actor.LogName() + "."
+	}
+	if utf8.RuneCountInString(reason) > models.MaxOffReason || !models.IsText(reason) {
+		return Webhook{}, models.Invalid(models.FieldError{
+			Pointer: "/reason", Code: "too_long", Detail: fmt.Sprintf("The reason must have at most %d characters.", models.MaxOffReason),
+		})
+	}
+	return s.updateWebhook(ctx, actor, id, func(t *store.ORMTx, h *models.Webhook) (action string, err error) {
+		if h.Enabled {
+			h.Enabled, h.OffReason, h.OffAt = false, &reason, &t.At
+		}
+		return "", turnOff(t, actor, id, reason, silently) // which logs it
+	})
+}
+
+// EnableWebhook turns an address on and returns it with the number of deliveries
+// released: with a since, every failed or held one of an event since then, before
+// newer ones (docs/contract.md, Webhooks), in batches as by RedeliverSince. The period after which failures turn it
+// off starts again. If it is already on, this only makes deliveries due. Errors:
+// not_found, permission_denied, unavailable.
+func (s *Webhooks) EnableWebhook(ctx context.Context, actor store.Actor, id string, since *models.Time) (Webhook, int, error) {
+	due := 0
+	enabled, err := s.updateWebhook(ctx, actor, id, func(t *store.ORMTx, h *models.Webhook) (action string, err error) {
+		if since != nil {
+			action = actionRedelivered
+		}
+		if !h.Enabled {
+			action = actionTurnedOn
+			if err := turnOn(t, h); err != nil {
+				return "", err
+			}
+		}
+		if since != nil {
+			if due, err = release(t, id, *since); err != nil {
+				return "", err
+			}
+		}
+		t.Wakes = append(t.Wakes, store.NewWakeTarget(h.OrganizationID, id))
+		return action, nil
+	})
+	return enabled, due, err
+}
+
+// turnOn turns the address on. FOR UPDATE waits for transactions inserting held
+// deliveries, so a release that follows misses none.
+func turnOn(t *store.ORMTx, h *models.Webhook) error {
+	if err := t.Exec(`SELECT FROM webhooks WHERE id = ? FOR UPDATE`, h.ID); err != nil {
+		return err
+	}
+	h.Enabled, h.OffReason, h.OffAt, h.EnabledSince = true, nil, nil, t.At
+	if err := t.Update(h, "enabled", "off_reason", "off_at", "enabled_since"); err != nil {
+		return err
+	}
+	return t.Exec(`UPDATE webhook_health SET failing_since = NULL, warned_at = NULL WHERE webhook_id = ?`, h.ID)
+}

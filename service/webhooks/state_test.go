@@ -1,0 +1,199 @@
+package webhooks_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"millwright/models"
+	"millwright/service/servicetest"
+	"millwright/service/store"
+	"millwright/service/webhooks"
+)
+
+// fails makes the delivery fail permanently.
+func fails(t *testing.T, f *servicetest.Fixture, hook string, d webhooks.RenderedDelivery) {
+	t.Helper()
+	d.Attempts = 7
+	servicetest.Record(t, f, hook, servicetest.Attempt(f, d, 500))
+}
+
+func TestTurningAWebhookOffHoldsAndOnRequeuesInOrder(t *testing.T) {
+	f := servicetest.New(t)
+	var ids, deliveries []string
+	for range 5 {
+		ids = append(ids, servicetest.Create(t, f))
+		f.Clock.Advance(time.Minute)
+	}
+	claimed := servicetest.Claim(t, f, "erp_hook").Deliveries
+	for _, d := range claimed {
+		deliveries = append(deliveries, d.DeliveryID)
+	}
+	fails(t, f, "erp_hook", claimed[0])
+	fails(t, f, "erp_hook", claimed[1])
+	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimed[2], 200))
+	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimed[3], 500)) // retrying; the fifth is pending
+
+	off, err := f.DisableWebhook(t.Context(), servicetest.Person(t, f, "ann"), f.ID("erp_hook"), "")
+	if err != nil || off.Enabled || off.OffReason == nil || *off.OffReason != "Turned off by Ann Field." || off.OffAt == nil {
+		t.Fatalf("turned off is %+v, %v", off, err)
+	}
+	again, err := f.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), "Another reason.")
+	if err != nil || *again.OffReason != *off.OffReason || !again.OffAt.Equal(off.OffAt.Time) {
+		t.Errorf("turned off twice it is %+v, %v: it keeps the reason it has", again, err)
+	}
+	ids = append(ids, servicetest.Create(t, f)) // while it is off
+	last := servicetest.DeliveryOf(f, "erp_hook", ids[5])
+	for id, want := range map[string]models.DeliveryStatus{
+		deliveries[0]: models.DeliveryFailed, deliveries[2]: models.DeliveryDelivered,
+		deliveries[3]: models.DeliveryHeld, deliveries[4]: models.DeliveryHeld, last: models.DeliveryHeld,
+	} {
+		if got := servicetest.Status(t, f, id); got != want {
+			t.Errorf("a delivery is %s, want %s", got, want)
+		}
+	}
+
+	f.Clock.Advance(time.Hour)
+	f.Exec(`UPDATE webhook_health SET warned_at = failing_since WHERE webhook_id = $1`, f.ID("erp_hook"))
+	f.Wakes.Take()
+	// Since the second event: the first one is older.
+	since := models.TimeOf(servicetest.Start.Add(time.Minute))
+	on, released, err := f.EnableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), &since)
+	if err != nil || !on.Enabled || on.OffReason != nil || on.OffAt != nil || released != 4 {
+		t.Fatalf("turned on is %+v with %d released, %v", on, released, err)
+	}
+	if work := f.Wakes.Take(); len(work) != 1 || work[0] != (store.WakeTarget{Kind: store.TargetWebhook, ID: f.ID("erp_hook")}) {
+		t.Errorf("woken are %v", work)
+	}
+	if !servicetest.Value[bool](f, `SELECT enabled_since = $2 FROM webhooks WHERE id = $1`, f.ID("erp_hook"), f.Clock.Now()) {
+		t.Error("the shut-off period does not start again")
+	}
+	if n := servicetest.Value[int](f, `SELECT num_nonnulls(failing_since, warned_at) FROM webhook_health WHERE webhook_id = $1`, f.ID("erp_hook")); n != 0 {
+		t.Error("it still counts as failing")
+	}
+	if got := servicetest.Status(t, f, deliveries[0]); got != models.DeliveryFailed {
+		t.Errorf("what failed before that time is %s", got)
+	}
+	if got := servicetest.Status(t, f, deliveries[2]); got != models.DeliveryDelivered {
+		t.Errorf("what was delivered is %s", got)
+	}
+	ids = append(ids, servicetest.Create(t, f)) // newer than what was released
+	var order []string
+	for _, d := range servicetest.Claim(t, f, "erp_hook").Deliveries {
+		order = append(order, d.RecordID)
+	}
+	if want := []string{ids[1], ids[3], ids[4], ids[5], ids[6]}; !slices.Equal(order, want) {
+		t.Errorf("they are sent in the order %v, want %v", order, want)
+	}
+}
+
+func TestDeliveriesHeldWhileAWebhookIsTurnedOnAreRequeued(t *testing.T) {
+	f := servicetest.New(t)
+	servicetest.Create(t, f)
+	if _, err := f.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), ""); err != nil {
+		t.Fatal(err)
+	}
+	late, err := f.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer late.Rollback(context.WithoutCancel(t.Context()))
+	if _, err := late.Exec(t.Context(), `SELECT FROM webhooks WHERE id = $1 FOR KEY SHARE`, f.ID("erp_hook")); err != nil { // as publishing does
+		t.Fatal(err)
+	}
+	if _, err := late.Exec(t.Context(), `
+		WITH event AS (
+			INSERT INTO events SELECT 'evt_01kk9late', organization_id, type, record_id, actor_id, data, created_at FROM events LIMIT 1
+			RETURNING id, record_id, created_at)
+		INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, created_at)
+		SELECT 'dlv_01kk9late', id, $1, record_id, 'held', created_at FROM event`, f.ID("erp_hook")); err != nil {
+		t.Fatal(err)
+	}
+	since := models.TimeOf(servicetest.Start)
+	released := make(chan int)
+	go func() {
+		_, n, err := f.EnableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), &since)
+		if err != nil {
+			t.Error(err)
+		}
+		released <- n
+	}()
+	servicetest.AwaitLocks(t, f, 1)
+	if err := late.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := <-released; n != 2 {
+		t.Errorf("%d are released, want both", n)
+	}
+	if n := len(servicetest.Claim(t, f, "erp_hook").Deliveries); n != 2 {
+		t.Errorf("%d are sent, want both", n)
+	}
+}
+
+func TestTurningOnWithoutASinceRequeuesNothing(t *testing.T) {
+	f := servicetest.New(t)
+	servicetest.Create(t, f)
+	if _, err := f.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), "The receiver moves."); err != nil {
+		t.Fatal(err)
+	}
+	if _, released, err := f.EnableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), nil); err != nil || released != 0 {
+		t.Fatalf("%d released, %v", released, err)
+	}
+	if claimed := servicetest.Claim(t, f, "erp_hook"); len(claimed.Deliveries) != 0 || !claimed.Address.Enabled {
+		t.Errorf("claimed %+v", claimed)
+	}
+	// If it is already on, deliveries are requeued and its time stays.
+	before := servicetest.Value[time.Time](f, `SELECT enabled_since FROM webhooks WHERE id = $1`, f.ID("erp_hook"))
+	f.Clock.Advance(time.Hour)
+	since := models.TimeOf(servicetest.Start)
+	if _, released, err := f.EnableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), &since); err != nil || released != 1 {
+		t.Fatalf("%d released, %v", released, err)
+	}
+	if now := servicetest.Value[time.Time](f, `SELECT enabled_since FROM webhooks WHERE id = $1`, f.ID("erp_hook")); !now.Equal(before) {
+		t.Errorf("it is on since %s, want %s", now, before)
+	}
+	if claimed := servicetest.Claim(t, f, "erp_hook"); len(claimed.Deliveries) != 1 {
+		t.Errorf("claimed %+v", claimed)
+	}
+	var actions []string
+	for _, line := range logged(f) {
+		actions = append(actions, strings.Fields(line)[2])
+	}
+	if want := []string{"webhook.turned_off", "webhook.turned_on", "delivery.redelivered"}; !slices.Equal(actions, want) {
+		t.Errorf("logged is %v, want %v", actions, want)
+	}
+}
+
+func TestAPingIsNotStored(t *testing.T) {
+	f := servicetest.New(t)
+	if _, err := f.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), ""); err != nil {
+		t.Fatal(err)
+	}
+	address, ping, err := f.TestWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), models.EventPing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if address.ID != f.ID("erp_hook") || address.URL != "http://127.0.0.1:9/erp" || len(address.Secrets) != 1 {
+		t.Errorf("the address is %+v", address)
+	}
+	var body, data map[string]any
+	if err := json.Unmarshal(ping.Body, &body); err != nil {
+		t.Fatal(err)
+	}
+	data, _ = body["data"].(map[string]any)
+	if ping.EventType != models.EventPing || !models.IsID(ping.EventID, models.PrefixEvent) || ping.DeliveryID != "" || ping.Attempts != 0 ||
+		len(body) != 5 || body["id"] != ping.EventID || body["type"] != "ping" || body["created_at"] != "2026-03-02T12:15:30.000Z" ||
+		body["organization_id"] != f.Acme.OrganizationID || len(data) != 1 || data["message"] != "This is a test from Millwright." {
+		t.Errorf("the ping is %s", ping.Body)
+	}
+	_, another, err := f.TestWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), models.EventPing)
+	if err != nil || another.EventID == ping.EventID {
+		t.Errorf("another test is the same event: %v", err)
+	}
+	if n := servicetest.Value[int](f, `SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM all_deliveries) + (SELECT count(*) FROM webhook_health)`); n != 0 {
+		t.Errorf("%d rows are kept of it", n)
+	}
+}

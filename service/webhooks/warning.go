@@ -1,0 +1,38 @@
+package webhooks
+
+import (
+	"context"
+
+	"millwright/models"
+	"millwright/service/store"
+)
+
+// WarnOfFailing notifies the owner and the administrators if the address is on and has been
+// failing for models.WebhookWarningAfter, once until it succeeds again. It reports whether
+// it did. Errors: unavailable.
+func (s *Webhooks) WarnOfFailing(ctx context.Context, webhookID string) (warned bool, err error) {
+	err = s.withWebhook(ctx, webhookID, func(t *store.ORMTx, organizationID string) error {
+		found, err := store.ScanAll[string](t, `UPDATE webhook_health h SET warned_at = @at FROM webhooks w
+			WHERE h.webhook_id = @id AND w.id = h.webhook_id AND w.enabled AND h.warned_at IS NULL AND h.failing_since <= @since
+			RETURNING h.webhook_id`, map[string]any{"id": webhookID, "at": t.At, "since": t.At.Add(-models.WebhookWarningAfter)})
+		warned = len(found) > 0
+		if err != nil || !warned {
+			return err
+		}
+		return notifyOwnerAndAdmins(t, models.NoticeWebhookFailing, organizationID, webhookID)
+	})
+	return warned, err
+}
+
+// notifyOwnerAndAdmins inserts a notice about the address for the owners of its
+// integration and the organization's administrators.
+func notifyOwnerAndAdmins(t *store.ORMTx, kind models.NoticeKind, organizationID, webhookID string) error {
+	t.Wakes = append(t.Wakes, store.NewWakeTarget(organizationID, webhookID))
+	return t.Exec(`
+		INSERT INTO notices (organization_id, person_id, kind, record_id, created_at)
+		SELECT p.organization_id, p.id, ?, h.id, ?
+		FROM webhooks h
+		JOIN integrations i ON i.id = h.integration_id
+		JOIN people p ON p.organization_id = h.organization_id AND (p.admin OR p.id = ANY (i.owners))
+		WHERE h.id = ?`, kind, t.At, webhookID)
+}

@@ -1,0 +1,289 @@
+package webhooks
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/service/integrations"
+	"millwright/service/people"
+	"millwright/service/store"
+	"millwright/webhook"
+)
+
+// Webhooks manages addresses and their deliveries.
+type Webhooks struct {
+	*store.Store
+	// hours are counts of deliveries that are not stored yet.
+	hours store.HourCounter
+}
+
+// New returns the functions on a store.
+func New(s *store.Store) *Webhooks { return &Webhooks{Store: s} }
+
+// Actions of Log Records about webhook addresses.
+const (
+	actionCreated       = "webhook.created"
+	actionChanged       = "webhook.changed"
+	actionDeleted       = "webhook.deleted"
+	actionSecretRenewed = "webhook.secret_renewed"
+	actionTurnedOff     = "webhook.turned_off"
+	actionTurnedOn      = "webhook.turned_on"
+	actionTested        = "webhook.tested"
+	actionRedelivered   = "delivery.redelivered"
+	actionStopped       = "delivery.stopped"
+)
+
+// Webhook is a webhook address as its managers see it (docs/contract.md,
+// Operators' commands).
+type Webhook struct {
+	ID            string             `json:"id"`
+	IntegrationID string             `json:"integration_id"`
+	URL           string             `json:"url"`
+	Events        []models.EventType `json:"events"`
+	Enabled       bool               `json:"enabled"`
+	OffReason     *string            `json:"off_reason"`
+	OffAt         *models.Time       `json:"off_at"`
+	// Secret is only shown by the call that generated it.
+	Secret string `db:"-" json:"secret,omitempty"`
+}
+
+// webhookOf returns the row as its managers see it.
+func webhookOf(row models.Webhook) Webhook {
+	return Webhook{
+		ID: row.ID, IntegrationID: row.IntegrationID, URL: row.URL, Events: eventTypes(row.Events),
+		Enabled: row.Enabled, OffReason: row.OffReason, OffAt: row.OffAt,
+	}
+}
+
+// WebhookHealth is a webhook address with how its deliveries fare.
+type WebhookHealth struct {
+	Webhook
+	// FailingSince is the first failure after the last success, nil if it is not failing.
+	FailingSince *models.Time `json:"failing_since"`
+	// LastAt is the time of the last attempt in the address's health, with the receiver's
+	// status or why there was none. Successes are recorded once a minute.
+	LastAt        *models.Time `json:"last_at"`
+	LastStatus    *int         `json:"last_status"`
+	LastError     *string      `json:"last_error"`
+	LastSuccessAt *models.Time `json:"last_success_at"`
+}
+
+// WebhookFilter restricts a list of webhook addresses; an empty field restricts nothing.
+type WebhookFilter struct{ OrganizationID, IntegrationID string }
+
+const webhookHealthColumns = `h.id, h.integration_id, h.url, h.events, h.enabled, h.off_reason, h.off_at,
+		s.failing_since, s.last_at, s.last_status, s.last_error, s.last_success_at`
+
+// Webhooks returns the webhook addresses of integrations that are not deleted,
+// oldest first. It does not check permissions: callers other than operator commands
+// must set OrganizationID. Errors: not_found if there is no such integration, unavailable.
+func (s *Webhooks) Webhooks(ctx context.Context, filter WebhookFilter) ([]WebhookHealth, error) {
+	args := []any{filter.OrganizationID, filter.IntegrationID}
+	return store.KnownList[WebhookHealth](ctx, s.Store, filter.OrganizationID, `
+		SELECT $2 = '' OR EXISTS (SELECT FROM integrations
+			WHERE id = $2 AND deleted_at IS NULL AND ($1 = '' OR organization_id = $1))`, args, `
+		SELECT `+webhookHealthColumns+`
+		FROM webhooks h JOIN integrations i ON i.id = h.integration_id LEFT JOIN webhook_health s ON s.webhook_id = h.id
+		WHERE i.deleted_at IS NULL AND ($1 = '' OR h.organization_id = $1) AND ($2 = '' OR h.integration_id = $2)
+		ORDER BY h.id`, args)
+}
+
+// Webhook returns a webhook address. Like Webhooks, it does not check permissions. It must
+// belong to the organization, unless that is "". Errors: not_found, unavailable.
+func (s *Webhooks) Webhook(ctx context.Context, organizationID, id string) (WebhookHealth, error) {
+	if !models.IsID(id, models.PrefixWebhook) {
+		return WebhookHealth{}, models.NotFound()
+	}
+	var found WebhookHealth
+	return store.Read(ctx, s.Store, organizationID, func() (WebhookHealth, error) { return found, nil }, func(pipeline *pgx.Batch) error {
+		store.QueueOne(pipeline, &found, models.NotFound(), `
+		SELECT `+webhookHealthColumns+`
+		FROM webhooks h JOIN integrations i ON i.id = h.integration_id LEFT JOIN webhook_health s ON s.webhook_id = h.id
+		WHERE h.id = $1 AND i.deleted_at IS NULL AND ($2 = '' OR h.organization_id = $2)`, id, organizationID)
+		return nil
+	})
+}
+
+// lockWebhook locks the address and its integration for the actor under the rules
+// of LockIntegration. Errors: not_found, permission_denied, unavailable.
+func lockWebhook(t *store.ORMTx, actor store.Actor, id string) (models.Webhook, error) {
+	_, h, err := lockWebhookAndIntegration(t, actor, id)
+	return h, err
+}
+
+// lockWebhookAndIntegration is lockWebhook that returns the integration too.
+func lockWebhookAndIntegration(t *store.ORMTx, actor store.Actor, id string) (i integrations.LockedIntegration, h models.Webhook, err error) {
+	if !models.IsID(id, models.PrefixWebhook) {
+		return i, h, models.NotFound()
+	}
+	if h, err = store.ReadRow[models.Webhook](t.Db, id); err != nil {
+		return i, h, err
+	}
+	if i, err = integrations.LockIntegration(t, actor, h.IntegrationID); err != nil {
+		return i, h, err
+	}
+	h, err = store.LockRow[models.Webhook](t, id)
+	return i, h, err
+}
+
+// withWebhook runs do in a transaction of the address's organization, and not if there is
+// no such address. Errors: do's, unavailable.
+func (s *Webhooks) withWebhook(ctx context.Context, id string, do func(t *store.ORMTx, organizationID string) error) error {
+	var organizationID string
+	err := s.Pool.QueryRow(ctx, `SELECT organization_id FROM webhooks WHERE id = $1`, id).Scan(&organizationID)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil
+	case err != nil:
+		return s.Translate(err)
+	}
+	return s.Transaction(ctx, organizationID, func(t *store.ORMTx) error { return do(t, organizationID) })
+}
+
+// updateWebhook changes an address in one transaction and returns it as changed.
+// change writes the change, makes it in the row too, and returns the action for
+// the log, "" if nothing changed. Errors: lockWebhook's and change's.
+func (s *Webhooks) updateWebhook(
+	ctx context.Context, actor store.Actor, id string, change func(t *store.ORMTx, h *models.Webhook) (action string, err error),
+) (Webhook, error) {
+	return s.updateOwnWebhook(ctx, actor, id, func(t *store.ORMTx, _ integrations.LockedIntegration, h *models.Webhook) (string, error) {
+		return change(t, h)
+	})
+}
+
+// updateOwnWebhook is updateWebhook for a change that depends on the integration.
+func (s *Webhooks) updateOwnWebhook(
+	ctx context.Context, actor store.Actor, id string, change func(t *store.ORMTx, i integrations.LockedIntegration, h *models.Webhook) (action string, err error),
+) (Webhook, error) {
+	var changed Webhook
+	err := s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+		i, h, err := lockWebhookAndIntegration(t, actor, id)
+		if err != nil {
+			return err
+		}
+		if err := t.MatchesForm(webhookOf(h), h.OrganizationID, id); err != nil {
+			return err
+		}
+		action, err := change(t, i, &h)
+		if err != nil {
+			return err
+		}
+		changed = webhookOf(h)
+		if action == "" {
+			return nil
+		}
+		return t.Log(actor, h.OrganizationID, action, id)
+	})
+	if err != nil {
+		return Webhook{}, err
+	}
+	return changed, nil
+}
+
+// WebhookChange is a change of an address; nil leaves a field as it is.
+type WebhookChange struct {
+	URL    *string
+	Events []models.EventType
+}
+
+// RequireOwner rejects a change that sends events elsewhere, or more of them, unless the
+// actor owns the integration. Errors: permission_denied.
+func (c WebhookChange) requireOwner(actor store.Actor, i integrations.LockedIntegration, h models.Webhook) error {
+	if (c.URL == nil || *c.URL == h.URL) && integrations.ContainsAll(h.Events, eventNames(c.Events)) {
+		return nil
+	}
+	return i.RequireOwner(actor, "change the URL of an address or add event types")
+}
+
+// ChangeWebhook changes an address under the rules for a new one and returns it.
+// Pending deliveries go to the new URL. Errors: not_found, permission_denied,
+// validation_failed, unavailable.
+func (s *Webhooks) ChangeWebhook(ctx context.Context, actor store.Actor, id string, change WebhookChange) (Webhook, error) {
+	// Only someone who may change the address may have a host name looked up.
+	if err := s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+		i, h, err := lockWebhookAndIntegration(t, actor, id)
+		if err == nil {
+			err = change.requireOwner(actor, i, h)
+		}
+		return err
+	}); err != nil {
+		return Webhook{}, err
+	}
+	var fields []models.FieldError
+	if change.URL != nil {
+		var err error
+		if fields, err = s.checkAddress(ctx, *change.URL); err != nil {
+			return Webhook{}, err
+		}
+	}
+	if change.Events != nil {
+		fields = append(fields, checkEvents(change.Events)...)
+	}
+	if err := store.Invalid(fields); err != nil {
+		return Webhook{}, err
+	}
+	return s.updateOwnWebhook(ctx, actor, id, func(t *store.ORMTx, i integrations.LockedIntegration, h *models.Webhook) (string, error) {
+		if err := change.requireOwner(actor, i, *h); err != nil {
+			return "", err
+		}
+		before := *h
+		store.Overwrite(&h.URL, change.URL)
+		if change.Events != nil {
+			h.Events = eventNames(change.Events)
+		}
+		if h.URL == before.URL && slices.Equal(h.Events, before.Events) {
+			return "", nil
+		}
+		return actionChanged, t.Update(h, "url", "events")
+	})
+}
+
+// RenewWebhookSecret gives the address a new signing secret and returns the address
+// with it. The previous secret signs too for models.SecretOverlap, and only the
+// previous one: renewing again ends the one before (docs/contract.md, Webhooks).
+// Errors: not_found, permission_denied, unavailable.
+func (s *Webhooks) RenewWebhookSecret(ctx context.Context, actor store.Actor, id string) (Webhook, error) {
+	secret := ""
+	renewed, err := s.updateOwnWebhook(ctx, actor, id, func(t *store.ORMTx, i integrations.LockedIntegration, h *models.Webhook) (action string, err error) {
+		if err := i.RequireOwner(actor, "renew the secrets of its addresses"); err != nil {
+			return "", err
+		}
+		if err := people.NotifySecurity(t, actor, h.OrganizationID, models.NoticeWebhookSecretRenewed, id, i.Owners...); err != nil {
+			return "", err
+		}
+		if secret, err = webhook.GenerateSecret(t.Random); err != nil {
+			return "", err
+		}
+		until := models.TimeOf(t.At.Add(models.SecretOverlap))
+		h.PreviousSecret, h.PreviousSecretUntil = h.SecretSealed, &until
+		if h.SecretSealed, err = t.Vault.Seal([]byte(secret), id, t.Random); err != nil {
+			return "", err
+		}
+		return actionSecretRenewed, t.Update(h, "secret_sealed", "previous_secret", "previous_secret_until")
+	})
+	if err == nil {
+		renewed.Secret = secret
+	}
+	return renewed, err
+}
+
+// DeleteWebhook deletes an address. Its deliveries are gone for every read;
+// housekeeping removes them in batches. A later import of the file that created it
+// creates it again if it overwrites. Errors: not_found, permission_denied, unavailable.
+func (s *Webhooks) DeleteWebhook(ctx context.Context, actor store.Actor, id string) error {
+	_, err := s.updateWebhook(ctx, actor, id, func(t *store.ORMTx, h *models.Webhook) (string, error) {
+		if err := t.Db.Delete(&models.ImportKey{}, "organization_id = ? AND id = ?", h.OrganizationID, id).Error; err != nil {
+			return "", err
+		}
+		if err := t.Exec(`INSERT INTO deleted_webhooks (webhook_id, deleted_at) VALUES (?, ?)`, id, t.At); err != nil {
+			return "", err
+		}
+		t.Wakes = append(t.Wakes, store.NewWakeTarget(h.OrganizationID, id)) // which ends
+		return actionDeleted, t.Db.Delete(h).Error
+	})
+	return err
+}

@@ -1,0 +1,529 @@
+package webhooks_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"millwright/models"
+	"millwright/service/servicetest"
+	"millwright/service/store"
+	"millwright/service/upkeep"
+	"millwright/service/webhooks"
+	"millwright/webhook"
+)
+
+// created creates an address of the integration as an operator.
+func created(t *testing.T, f *servicetest.Fixture, integration, url string, events ...models.EventType) webhooks.Webhook {
+	t.Helper()
+	made, err := f.CreateWebhook(t.Context(), store.Operator(), f.ID(integration), webhooks.NewWebhook{URL: url, Events: events})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// logged returns the Log Records of webhooks and their deliveries: actor, action, record.
+func logged(f *servicetest.Fixture) []string {
+	return servicetest.Value[[]string](f, `
+		SELECT coalesce(array_agg(concat_ws(' ', coalesce(actor_id, '-'), actor_name, action, record_id, organization_id) ORDER BY id), '{}')
+		FROM log_records WHERE action LIKE 'webhook.%' OR action LIKE 'delivery.%'`)
+}
+
+func errorOf(err error) *models.Error {
+	rejection, _ := errors.AsType[*models.Error](err)
+	return rejection
+}
+
+func TestListWebhooks(t *testing.T) {
+	f := servicetest.New(t)
+	f.Clock.Advance(time.Second)
+	made := created(t, f, "creator", "http://127.0.0.1:9/creator", models.EventIssueCreated, models.EventPing)
+	all, err := f.Webhooks(t.Context(), webhooks.WebhookFilter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) != 6 || all[5].ID != made.ID || !slices.IsSortedFunc(all, func(a, b webhooks.WebhookHealth) int { return strings.Compare(a.ID, b.ID) }) {
+		t.Errorf("listed are %v, want six, oldest first", all)
+	}
+	for name, test := range map[string]struct {
+		filter webhooks.WebhookFilter
+		want   int
+		code   models.Code
+	}{
+		"one organization":                       {webhooks.WebhookFilter{OrganizationID: f.Polar.OrganizationID}, 1, ""},
+		"one integration":                        {webhooks.WebhookFilter{IntegrationID: f.ID("reader")}, 2, ""},
+		"an integration without addresses":       {webhooks.WebhookFilter{IntegrationID: f.ID("roofer")}, 0, ""},
+		"an integration of another organization": {webhooks.WebhookFilter{OrganizationID: f.Polar.OrganizationID, IntegrationID: f.ID("reader")}, 0, models.CodeNotFound},
+		"no such integration":                    {webhooks.WebhookFilter{IntegrationID: "nonsense"}, 0, models.CodeNotFound},
+	} {
+		found, err := f.Webhooks(t.Context(), test.filter)
+		servicetest.WantCode(t, name, err, test.code)
+		if len(found) != test.want {
+			t.Errorf("%s: %d addresses, want %d", name, len(found), test.want)
+		}
+	}
+
+	// Exactly the fields of docs/contract.md, Operators' commands.
+	line, err := json.Marshal(all[len(all)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf(`{"id":%q,"integration_id":%q,"url":"http://127.0.0.1:9/creator","events":["issue.created","ping"],`+
+		`"enabled":true,"off_reason":null,"off_at":null,`+
+		`"failing_since":null,"last_at":null,"last_status":null,"last_error":null,"last_success_at":null}`, made.ID, f.ID("creator"))
+	if string(line) != want {
+		t.Errorf("listed is\n%s, want\n%s", line, want)
+	}
+
+	f.Exec(`UPDATE integrations SET deleted_at = now() WHERE id = $1`, f.ID("creator"))
+	if left, err := f.Webhooks(t.Context(), webhooks.WebhookFilter{}); err != nil || len(left) != len(all)-1 {
+		t.Errorf("with its integration deleted, %d addresses are listed (%v), want %d", len(left), err, len(all)-1)
+	}
+	_, err = f.Webhooks(t.Context(), webhooks.WebhookFilter{IntegrationID: f.ID("creator")})
+	servicetest.WantCode(t, "a deleted integration", err, models.CodeNotFound)
+}
+
+func TestANewWebhookGetsEventsSignedWithItsSecret(t *testing.T) {
+	f := servicetest.New(t)
+	ann := servicetest.Person(t, f, "ann")
+	made, err := f.CreateWebhook(t.Context(), ann, f.ID("erp"), webhooks.NewWebhook{
+		URL: "http://127.0.0.1:9/second", Events: []models.EventType{models.EventWorkOrderCreated},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := webhook.ParseSecret(made.Secret); err != nil || !made.Enabled || !models.IsID(made.ID, models.PrefixWebhook) {
+		t.Errorf("made is %+v: %v", made, err)
+	}
+	servicetest.Create(t, f)
+	claimed := claimAt(t, f, made.ID)
+	if len(claimed.Deliveries) != 1 || claimed.Address.URL != made.URL || !slices.Equal(claimed.Address.Secrets, []string{made.Secret}) {
+		t.Errorf("claimed %+v", claimed)
+	}
+	want := []string{fmt.Sprintf("%s Ann Field webhook.created %s %s", f.ID("ann"), made.ID, f.Acme.OrganizationID)}
+	if got := logged(f); !slices.Equal(got, want) {
+		t.Errorf("logged is %q, want %q", got, want)
+	}
+}
+
+func claimAt(t *testing.T, f *servicetest.Fixture, webhookID string) webhooks.Claim {
+	t.Helper()
+	f.Acme.IDs["here"] = webhookID
+	return servicetest.Claim(t, f, "here")
+}
+
+// webhookWrites returns every write of an address and its deliveries.
+func webhookWrites(f *servicetest.Fixture, integrationID, webhookID, deliveryID string) map[string]func(context.Context, store.Actor) error {
+	long := models.TimeOf(servicetest.Start.Add(-time.Hour))
+	url := "http://127.0.0.1:9/changed"
+	return map[string]func(context.Context, store.Actor) error{
+		"create": func(ctx context.Context, a store.Actor) error {
+			_, err := f.CreateWebhook(ctx, a, integrationID, webhooks.NewWebhook{URL: url, Events: []models.EventType{models.EventPing}})
+			return err
+		},
+		"change": func(ctx context.Context, a store.Actor) error {
+			_, err := f.ChangeWebhook(ctx, a, webhookID, webhooks.WebhookChange{URL: &url})
+			return err
+		},
+		"renew the secret": func(ctx context.Context, a store.Actor) error {
+			_, err := f.RenewWebhookSecret(ctx, a, webhookID)
+			return err
+		},
+		"test": func(ctx context.Context, a store.Actor) error {
+			_, _, err := f.TestWebhook(ctx, a, webhookID, models.EventPing)
+			return err
+		},
+		"redeliver one": func(ctx context.Context, a store.Actor) error {
+			_, err := f.RedeliverDelivery(ctx, a, deliveryID)
+			return err
+		},
+		"redeliver since": func(ctx context.Context, a store.Actor) error {
+			_, err := f.RedeliverSince(ctx, a, webhookID, long)
+			return err
+		},
+		"turn off": func(ctx context.Context, a store.Actor) error {
+			_, err := f.DisableWebhook(ctx, a, webhookID, "")
+			return err
+		},
+		"turn on": func(ctx context.Context, a store.Actor) error {
+			_, _, err := f.EnableWebhook(ctx, a, webhookID, &long)
+			return err
+		},
+		"delete": func(ctx context.Context, a store.Actor) error {
+			return f.DeleteWebhook(ctx, a, webhookID)
+		},
+	}
+}
+
+// inOrder is an order in which all writes are possible.
+var inOrder = []string{"create", "change", "renew the secret", "test", "redeliver one", "redeliver since", "turn off", "turn on", "delete"}
+
+func TestManagingWebhooksRequiresThePermission(t *testing.T) {
+	f := servicetest.New(t)
+	servicetest.Managers(t, f)
+	servicetest.Create(t, f)
+	delivery := servicetest.Claim(t, f, "erp_hook").Deliveries[0].DeliveryID
+	writes := webhookWrites(f, f.ID("erp"), f.ID("erp_hook"), delivery)
+	if len(writes) != len(inOrder) {
+		t.Fatal("a write is left out of the order")
+	}
+	for name, test := range map[string]struct {
+		actor store.Actor
+		code  models.Code
+	}{
+		"a person without the permission":  {servicetest.Person(t, f, "ray"), models.CodePermissionDenied},
+		"another organization's person":    {servicetest.Person(t, f, "pia"), models.CodeNotFound},
+		"the integration itself":           {f.Actor("erp"), models.CodePermissionDenied},
+		"another organization's":           {f.Actor("dispatch"), models.CodeNotFound},
+		"no actor":                         {store.Actor{}, models.CodeNotFound},
+		"one who calls himself Millwright": {store.Actor{IdentityID: f.ID("zed"), OrganizationID: f.Acme.OrganizationID, Name: "Millwright"}, models.CodePermissionDenied},
+	} {
+		for _, write := range inOrder {
+			servicetest.WantCode(t, name+", "+write, writes[write](t.Context(), test.actor), test.code)
+		}
+	}
+	if left := logged(f); len(left) > 0 {
+		t.Errorf("a rejected write is logged: %q", left)
+	}
+
+	for name, ids := range map[string][3]string{
+		"nothing has the id": {"idn_00000000000000000000000000", "whk_00000000000000000000000000", "dlv_00000000000000000000000000"},
+		"no ids":             {"nonsense\x00", "whk_\x00", "\xff"},
+	} {
+		for write, do := range webhookWrites(f, ids[0], ids[1], ids[2]) {
+			servicetest.WantCode(t, name+", "+write, do(t.Context(), store.Operator()), models.CodeNotFound)
+		}
+	}
+	f.Exec(`UPDATE integrations SET deleted_at = now() WHERE id = $1`, f.ID("erp"))
+	for write, do := range writes {
+		servicetest.WantCode(t, "a deleted integration, "+write, do(t.Context(), store.Operator()), models.CodeNotFound)
+	}
+	f.Exec(`UPDATE integrations SET deleted_at = NULL WHERE id = $1`, f.ID("erp"))
+
+	for _, write := range inOrder[:len(inOrder)-1] {
+		servicetest.WantCode(t, "an administrator, "+write, writes[write](t.Context(), servicetest.Person(t, f, "ann")), "")
+	}
+	f.Exec(`UPDATE integrations SET owners = ARRAY[$1] WHERE id = $2`, f.ID("ivy"), f.ID("erp"))
+	for _, write := range inOrder {
+		servicetest.WantCode(t, "an owner, "+write, writes[write](t.Context(), servicetest.Person(t, f, "ivy")), "")
+	}
+}
+
+func TestChangesOfWebhooksAreLogged(t *testing.T) {
+	f := servicetest.New(t)
+	servicetest.Create(t, f)
+	delivery := servicetest.Claim(t, f, "erp_hook").Deliveries[0]
+	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, delivery, 500))
+	writes := webhookWrites(f, f.ID("erp"), f.ID("erp_hook"), delivery.DeliveryID)
+	for _, write := range inOrder {
+		if err := writes[write](t.Context(), store.Operator()); err != nil {
+			t.Fatalf("%s: %v", write, err)
+		}
+	}
+	var want []string
+	for _, action := range []string{
+		"webhook.created", "webhook.changed", "webhook.secret_renewed", "delivery.redelivered", "delivery.redelivered",
+		"webhook.turned_off", "webhook.turned_on", "webhook.deleted",
+	} {
+		want = append(want, "- Millwright "+action+" "+f.ID("erp_hook")+" "+f.Acme.OrganizationID)
+	}
+	got := logged(f)
+	if len(got) > 0 { // the created one has another id
+		got[0] = want[0]
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("logged is\n%s, want\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM log_records l WHERE l::text LIKE '%whsec%'`); n > 0 {
+		t.Error("a signing secret is in the log")
+	}
+}
+
+func TestInvalidWebhooksAreRejected(t *testing.T) {
+	f := servicetest.New(t)
+	f.Service = f.NewInstance(func(o *store.Options) {
+		o.AddressRules = store.AddressRules{OwnHosts: []string{"api.millwright.example:443"}}
+	})
+	good := []models.EventType{models.EventWorkOrderCreated, models.EventPing}
+	const url = "https://hooks.example.com/x"
+	for name, test := range map[string]struct {
+		url     string
+		events  []models.EventType
+		pointer string
+		detail  string
+	}{
+		"no address":         {"", good, "/url", "Enter an address."},
+		"plain http":         {"http://hooks.example.com/", good, "/url", "The address must start with https://."},
+		"credentials":        {"https://user:hunter2@hooks.example.com/", good, "/url", "The address must not contain a user name or password."},
+		"loopback":           {"https://127.0.0.1/", good, "/url", ""},
+		"metadata":           {"https://169.254.169.254/latest/", good, "/url", ""},
+		"a private network":  {"https://10.1.2.3/", good, "/url", ""},
+		"mapped IPv4":        {"https://[::ffff:10.1.2.3]/", good, "/url", ""},
+		"decimal IPv4":       {"https://2130706433/", good, "/url", ""},
+		"an internal name":   {"https://db.internal/", good, "/url", ""},
+		"the service's own":  {"https://api.millwright.example/v1", good, "/url", "This address belongs to the service itself."},
+		"too long":           {url + strings.Repeat("x", 2048), good, "/url", ""},
+		"no events":          {url, nil, "/events", "Name at least one event type."},
+		"an empty list":      {url, []models.EventType{}, "/events", "Name at least one event type."},
+		"an unknown event":   {url, []models.EventType{models.EventPing, "work_order.eaten"}, "/events/1", `There is no event type "work_order.eaten"; choose from work_order.created`},
+		"an event repeated":  {url, []models.EventType{models.EventPing, models.EventPing}, "/events/1", "The event type ping is named twice."},
+		"good with one ping": {url, good, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, createErr := f.CreateWebhook(t.Context(), store.Operator(), f.ID("roofer"), webhooks.NewWebhook{URL: test.url, Events: test.events})
+			_, changeErr := f.ChangeWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), webhooks.WebhookChange{URL: &test.url, Events: test.events})
+			if test.events == nil {
+				changeErr = createErr // nil leaves a change's events alone
+			}
+			for what, err := range map[string]error{"creating": createErr, "changing": changeErr} {
+				if test.pointer == "" {
+					if err != nil {
+						t.Errorf("%s is rejected: %v", what, err)
+					}
+					continue
+				}
+				servicetest.WantCode(t, what, err, models.CodeValidationFailed)
+				rejection := errorOf(err)
+				if rejection == nil || len(rejection.Fields) != 1 || rejection.Fields[0].Pointer != test.pointer ||
+					!strings.HasSuffix(rejection.Fields[0].Detail, ".") || !strings.Contains(rejection.Fields[0].Detail, test.detail) {
+					t.Errorf("%s is rejected with %+v, want %s: %s", what, rejection, test.pointer, test.detail)
+				} else if strings.Contains(rejection.Fields[0].Detail, "hunter2") {
+					t.Errorf("the sentence repeats the password: %s", rejection.Fields[0].Detail)
+				}
+			}
+		})
+	}
+	t.Run("everything wrong is said at once", func(t *testing.T) {
+		_, err := f.CreateWebhook(t.Context(), store.Operator(), f.ID("roofer"), webhooks.NewWebhook{URL: "ftp://x"})
+		if rejection := errorOf(err); rejection == nil || len(rejection.Fields) != 2 {
+			t.Errorf("the rejection is %+v", err)
+		}
+	})
+	t.Run("a reason without end", func(t *testing.T) {
+		for _, reason := range []string{strings.Repeat("é", 1001), "\x00", "\xff"} {
+			_, err := f.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), reason)
+			servicetest.WantCode(t, "turning off", err, models.CodeValidationFailed)
+		}
+		_, err := f.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), strings.Repeat("é", 1000))
+		servicetest.WantCode(t, "turning off", err, "")
+	})
+}
+
+// names is a resolver that knows a few names.
+type names struct {
+	known map[string]string
+	mu    sync.Mutex
+	asked []string
+}
+
+func (n *names) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.asked = append(n.asked, host)
+	if ip, ok := n.known[host]; ok {
+		return []netip.Addr{netip.MustParseAddr(ip)}, nil
+	}
+	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+}
+
+func TestHostNamesAreResolvedBeforeAWebhookIsSaved(t *testing.T) {
+	resolver := &names{known: map[string]string{"good.example.com": "93.184.215.14", "bad.example.com": "10.0.0.7"}}
+	f := servicetest.New(t)
+	f.Service = f.NewInstance(func(o *store.Options) { o.AddressRules = store.AddressRules{Resolver: resolver} })
+	if _, err := f.Import(t.Context(), []byte(`
+organization: {key: acme}
+integrations: [{key: erp, webhooks: [{key: erp_hook, url: "https://bad.example.com/x"}]}]
+`)); err != nil || len(resolver.asked) > 0 {
+		t.Fatalf("an import asks for %v: %v", resolver.asked, err)
+	}
+	in := webhooks.NewWebhook{URL: "https://bad.example.com/x", Events: []models.EventType{models.EventPing}}
+	_, err := f.CreateWebhook(t.Context(), servicetest.Person(t, f, "zed"), f.ID("erp"), in)
+	servicetest.WantCode(t, "a person without the permission", err, models.CodePermissionDenied)
+	_, err = f.ChangeWebhook(t.Context(), servicetest.Person(t, f, "zed"), f.ID("erp_hook"), webhooks.WebhookChange{URL: &in.URL})
+	servicetest.WantCode(t, "a person without the permission", err, models.CodePermissionDenied)
+	if len(resolver.asked) > 0 {
+		t.Errorf("names are looked up for callers who may not save them: %v", resolver.asked)
+	}
+	for url, detail := range map[string]string{
+		"https://bad.example.com/x":  "bad.example.com",
+		"https://none.example.com/x": "The name none.example.com does not exist in DNS.",
+		"https://good.example.com/x": "",
+	} {
+		in.URL = url
+		_, err := f.CreateWebhook(t.Context(), store.Operator(), f.ID("roofer"), in)
+		if detail == "" {
+			servicetest.WantCode(t, url, err, "")
+			continue
+		}
+		rejection := errorOf(err)
+		if rejection == nil || len(rejection.Fields) != 1 || !strings.Contains(rejection.Fields[0].Detail, detail) {
+			t.Errorf("%s: %+v", url, err)
+		}
+	}
+}
+
+func TestAnIntegrationHasFiveWebhooks(t *testing.T) {
+	f := servicetest.New(t)
+	var made []webhooks.Webhook
+	for n := range 4 {
+		made = append(made, created(t, f, "roofer", fmt.Sprintf("http://127.0.0.1:9/%d", n), models.EventPing))
+	}
+	// Two concurrent creations for the last slot.
+	in := webhooks.NewWebhook{URL: "http://127.0.0.1:9/last", Events: []models.EventType{models.EventPing}}
+	errs := make([]error, 2)
+	var both sync.WaitGroup
+	for i := range errs {
+		both.Go(func() { _, errs[i] = f.CreateWebhook(t.Context(), store.Operator(), f.ID("roofer"), in) })
+	}
+	both.Wait()
+	if models.CodeOf(errs[0]) == models.CodeOf(errs[1]) {
+		t.Fatalf("both had the same answer: %v and %v", errs[0], errs[1])
+	}
+	for _, err := range errs {
+		if err != nil && (models.CodeOf(err) != models.CodeValidationFailed || err.Error() != "An integration has at most 5 webhook addresses.") {
+			t.Errorf("the sixth is rejected with %v", err)
+		}
+	}
+	// Deleting one frees its slot.
+	if err := f.DeleteWebhook(t.Context(), store.Operator(), made[1].ID); err != nil {
+		t.Fatal(err)
+	}
+	created(t, f, "roofer", in.URL, models.EventPing)
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM webhooks WHERE integration_id = $1`, f.ID("roofer")); n != models.MaxWebhooks {
+		t.Errorf("there are %d addresses", n)
+	}
+}
+
+func TestChangeWebhook(t *testing.T) {
+	f := servicetest.New(t)
+	servicetest.Create(t, f)
+	url := "http://127.0.0.1:9/moved"
+	changed, err := f.ChangeWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), webhooks.WebhookChange{URL: &url})
+	if err != nil || changed.URL != url || len(changed.Events) != 9 || changed.Secret != "" {
+		t.Fatalf("changed is %+v, %v", changed, err)
+	}
+	if claimed := servicetest.Claim(t, f, "erp_hook"); claimed.Address.URL != url || len(claimed.Deliveries) != 1 {
+		t.Errorf("what waited goes to %q", claimed.Address.URL)
+	}
+	events := []models.EventType{models.EventIssueCreated}
+	for range 2 { // the second time nothing is left to change
+		if changed, err = f.ChangeWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), webhooks.WebhookChange{Events: events}); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(changed.Events, events) || changed.URL != url {
+			t.Errorf("changed is %+v", changed)
+		}
+	}
+	servicetest.Create(t, f)
+	if claimed := servicetest.Claim(t, f, "erp_hook"); len(claimed.Deliveries) != 0 {
+		t.Errorf("%d deliveries wait; both are of events that are not wanted any more", len(claimed.Deliveries))
+	}
+	if n := len(logged(f)); n != 2 {
+		t.Errorf("%d changes are logged, want 2", n)
+	}
+}
+
+func TestDeletingAWebhookDeletesItsDeliveriesAndFreesItsKey(t *testing.T) {
+	f := servicetest.New(t)
+	if _, err := f.Import(t.Context(), []byte(servicetest.Small)); err != nil {
+		t.Fatal(err)
+	}
+	servicetest.Create(t, f)
+	servicetest.Create(t, f)
+	failing := servicetest.Claim(t, f, "erp_hook").Deliveries[0]
+	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, failing, 500))
+	f.Wakes.Take()
+	if err := f.DeleteWebhook(t.Context(), store.Operator(), f.ID("erp_hook")); err != nil {
+		t.Fatal(err)
+	}
+	_, err := f.Delivery(t.Context(), failing.DeliveryID)
+	servicetest.WantCode(t, "the state of its delivery", err, models.CodeNotFound)
+	_, err = f.Deliveries(t.Context(), webhooks.DeliveryFilter{WebhookID: f.ID("erp_hook")})
+	servicetest.WantCode(t, "the list of its deliveries", err, models.CodeNotFound)
+	_, err = f.RedeliverDelivery(t.Context(), store.Operator(), failing.DeliveryID)
+	servicetest.WantCode(t, "redelivering its delivery", err, models.CodeNotFound)
+	if all, err := f.Deliveries(t.Context(), webhooks.DeliveryFilter{}); err != nil || len(all) != 2 {
+		t.Errorf("%d deliveries are listed, want the other address's: %v", len(all), err)
+	}
+	if got := servicetest.Remove(t, f.Service, upkeep.RemovalBatch, 0); got != (upkeep.RemovalResult{Deliveries: 2}) {
+		t.Errorf("housekeeping removed %+v, want both deliveries", got)
+	}
+	if work := f.Wakes.Take(); !slices.Contains(work, store.WakeTarget{Kind: store.TargetDelivery, ID: failing.DeliveryID}) {
+		t.Errorf("woken are %v, want the workflow of the failing delivery", work)
+	}
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM all_deliveries WHERE webhook_id = $1`, f.ID("erp_hook")); n != 0 {
+		t.Errorf("%d deliveries are left", n)
+	}
+	if claimed := servicetest.Claim(t, f, "erp_hook"); claimed.Address.ID != "" {
+		t.Error("a mailbox still finds the address")
+	}
+	if work := len(servicetest.Claim(t, f, "reader_hook").Deliveries); work != 2 {
+		t.Errorf("another address has %d deliveries, want its own", work)
+	}
+	file := []byte(`
+organization: {key: acme}
+integrations: [{key: erp, webhooks: [{key: erp_hook, url: "http://127.0.0.1:9/erp", events: [ping]}]}]
+`)
+	if _, err := f.Import(t.Context(), file); err == nil {
+		t.Error("an import creates the deleted address again unasked")
+	}
+	again, err := f.ImportOverwriting(t.Context(), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := again.Integrations["erp"].Webhooks["erp_hook"]
+	if made.ID == f.ID("erp_hook") || made.Secret == "" {
+		t.Errorf("the import made %+v of it", made)
+	}
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM webhooks WHERE id = $1`, made.ID); n != 1 {
+		t.Error("the import tells of an address that is not there")
+	}
+}
+
+func TestThePreviousSecretSignsForADay(t *testing.T) {
+	f := servicetest.New(t)
+	servicetest.Create(t, f)
+	first := servicetest.Claim(t, f, "erp_hook").Address.Secrets[0]
+	renew := func() string {
+		t.Helper()
+		renewed, err := f.RenewWebhookSecret(t.Context(), store.Operator(), f.ID("erp_hook"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := webhook.ParseSecret(renewed.Secret); err != nil || renewed.ID != f.ID("erp_hook") {
+			t.Fatalf("renewed is %+v, %v", renewed, err)
+		}
+		return renewed.Secret
+	}
+	secrets := func(what string, want ...string) {
+		t.Helper()
+		if got := servicetest.Claim(t, f, "erp_hook").Address.Secrets; !slices.Equal(got, want) {
+			t.Errorf("%s, %d secrets sign: %v, want %v", what, len(got), got, want)
+		}
+	}
+	second := renew()
+	secrets("at once", second, first)
+	f.Clock.Advance(24*time.Hour - time.Millisecond)
+	secrets("a moment before the day is over", second, first)
+	f.Clock.Advance(time.Millisecond)
+	secrets("after a day", second)
+
+	third := renew()
+	secrets("renewed again after the day", third, second)
+	f.Clock.Advance(time.Hour)
+	fourth := renew()
+	secrets("renewed twice within a day", fourth, third)
+	f.Clock.Advance(23 * time.Hour)
+	secrets("a day after the renewal before", fourth, third)
+	f.Clock.Advance(time.Hour)
+	secrets("a day after the last", fourth)
+}
