@@ -1,6 +1,16 @@
 package console
 
-import "millwright/service/records"
+import (
+	"context"
+
+	"millwright/service/records"
+	"millwright/service/store"
+)
+
+// assignedService is what the handlers of this file call.
+type assignedService interface {
+	AssignmentsOf(ctx context.Context, actor store.Actor, identityID string) (records.Assignments, error)
+}
 
 // assignedView are the nodes on which an identity has permissions ({{template "assigned" .}}).
 type assignedView struct {

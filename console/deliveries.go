@@ -2,6 +2,7 @@ package console
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -11,8 +12,14 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
+	"millwright/service/store"
 	"millwright/service/webhooks"
 )
+
+// deliveriesService is what the handlers of this file call.
+type deliveriesService interface {
+	SearchDeliveries(ctx context.Context, actor store.Actor, search webhooks.DeliverySearch, before string, limit int) (webhooks.DeliveryPage, error)
+}
 
 func (c *Console) deliveryRoutes(pages *gin.RouterGroup) {
 	pages.GET("/deliveries", c.signedIn(c.listDeliveries))

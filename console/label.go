@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"fmt"
 	"html/template"
 	"image"
@@ -10,7 +11,13 @@ import (
 
 	"millwright/models"
 	"millwright/service/inventory"
+	"millwright/service/store"
 )
+
+// labelService is what the handlers of this file call.
+type labelService interface {
+	NodeForPerson(ctx context.Context, actor store.Actor, id string) (inventory.NodeView, error)
+}
 
 // labelView is a label of a node to print.
 type labelView struct {

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"strconv"
 	"strings"
 	"time"
@@ -9,7 +10,13 @@ import (
 
 	"millwright/models"
 	"millwright/service/pages"
+	"millwright/service/store"
 )
+
+// logService is what the handlers of this file call.
+type logService interface {
+	LogRecords(ctx context.Context, actor store.Actor, organizationID string, filter pages.LogFilter) (pages.LogPage, error)
+}
 
 func (c *Console) logRoutes(pages *gin.RouterGroup) {
 	pages.GET("/log", c.signedIn(c.listLog))

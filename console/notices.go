@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 
@@ -8,7 +9,15 @@ import (
 
 	"millwright/models"
 	"millwright/service/people"
+	"millwright/service/store"
 )
+
+// noticesService is what the handlers of this file call.
+type noticesService interface {
+	Notices(context.Context, store.Actor, people.NoticeFilter) ([]people.NoticeView, error)
+	ReadNotice(ctx context.Context, actor store.Actor, id int64) (recordID string, err error)
+	ReadNotices(ctx context.Context, actor store.Actor, last int64) error
+}
 
 func (c *Console) noticeRoutes(pages *gin.RouterGroup) {
 	pages.GET("/notices", c.signedIn(c.listNotices))

@@ -1,9 +1,17 @@
 package console
 
 import (
+	"context"
+
 	"millwright/models"
 	"millwright/service/records"
+	"millwright/service/store"
 )
+
+// recordUrlsService is what the handlers of this file call.
+type recordUrlsService interface {
+	ReadableRecords(ctx context.Context, actor store.Actor, ids []string) (map[string]records.RecordKind, error)
+}
 
 // recordPages are the pages of the kinds of records.
 var recordPages = map[records.RecordKind]string{

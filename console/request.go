@@ -12,10 +12,17 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
+	"millwright/service/access"
 	"millwright/service/people"
 	"millwright/service/store"
 	"millwright/web"
 )
+
+// requestService is what the handlers of this file call.
+type requestService interface {
+	Session(ctx context.Context, token string) (people.Viewer, error)
+	CountVisitor(ctx context.Context, network string) (access.Rate, error)
+}
 
 // request is one request for a page.
 type request struct {

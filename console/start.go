@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"slices"
 	"strconv"
 
@@ -10,7 +11,16 @@ import (
 	"millwright/service/pages"
 	"millwright/service/people"
 	"millwright/service/records"
+	"millwright/service/store"
+	"millwright/service/webhooks"
 )
+
+// startService is what the handlers of this file call.
+type startService interface {
+	Notices(context.Context, store.Actor, people.NoticeFilter) ([]people.NoticeView, error)
+	DeliveryOverview(context.Context, store.Actor) (webhooks.DeliveryOverview, error)
+	Waiting(context.Context, store.Actor) (pages.Waiting, error)
+}
 
 func (c *Console) startRoutes(pages *gin.RouterGroup) {
 	pages.GET("", c.signedIn(c.showStart))

@@ -2,6 +2,7 @@ package console
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,12 @@ import (
 	"millwright/service/records"
 	"millwright/service/store"
 )
+
+// workOrderAnswersService is what the handlers of this file call.
+type workOrderAnswersService interface {
+	WorkOrderDetail(ctx context.Context, actor store.Actor, id string, before int64) (records.WorkOrderDetail, error)
+	AnswerWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id string, answers []records.GivenAnswer, completion records.Completion) (store.WriteResult, error)
+}
 
 // answersView is the form of a work order's questions.
 type answersView struct {

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -12,6 +13,12 @@ import (
 	"millwright/service/records"
 	"millwright/service/store"
 )
+
+// workOrderEditService is what the handlers of this file call.
+type workOrderEditService interface {
+	WorkOrderDetail(ctx context.Context, actor store.Actor, id string, before int64) (records.WorkOrderDetail, error)
+	UpdateWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id string, patch records.WorkOrderPatch) (store.WriteResult, error)
+}
 
 func (c *Console) workOrderEditRoutes(pages *gin.RouterGroup) {
 	pages.GET("/work-orders/:id/edit", c.signedIn(c.showEditWorkOrder))
