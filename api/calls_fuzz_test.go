@@ -15,6 +15,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
+	"millwright/service"
 )
 
 // request returns a call of the token endpoint.
@@ -212,7 +213,7 @@ func FuzzBearer(f *testing.F) {
 // Reading a body and validating it end when the call's time has passed.
 func TestReadingABodyEndsInTime(t *testing.T) {
 	t.Parallel()
-	a, err := New(nil, Options{PublicURL: "http://millwright.test", Log: slog.New(slog.DiscardHandler)})
+	a, err := New(&service.Service{}, Options{PublicURL: "http://millwright.test", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"github.com/gin-gonic/gin"
+
+	"millwright/service"
 )
 
 // serveOpenAPI completes the document of the registered operations and serves it,
@@ -47,7 +49,7 @@ func (a *API) OpenAPI() ([]byte, error) {
 // Document returns the OpenAPI document as it is committed, with a relative server
 // URL.
 func Document() ([]byte, error) {
-	a, err := New(nil, Options{Log: slog.New(slog.DiscardHandler)})
+	a, err := New(&service.Service{}, Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, err
 	}

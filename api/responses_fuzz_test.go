@@ -11,12 +11,13 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"millwright/models"
+	"millwright/service"
 )
 
 // No body of whatever form makes the validation respond with more than 64 KiB, or take a
 // second. A body is a unit, repeated between a head and a tail.
 func FuzzResponses(f *testing.F) {
-	a, err := New(nil, Options{PublicURL: "http://millwright.test", Log: slog.New(slog.DiscardHandler)})
+	a, err := New(&service.Service{}, Options{PublicURL: "http://millwright.test", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -72,7 +73,7 @@ func (a *API) problemOf(t *testing.T, op *huma.Operation, body []byte, limits bo
 
 // BenchmarkBodies measures how long bodies are read that take long.
 func BenchmarkBodies(b *testing.B) {
-	a, err := New(nil, Options{PublicURL: "http://millwright.test", Log: slog.New(slog.DiscardHandler)})
+	a, err := New(&service.Service{}, Options{PublicURL: "http://millwright.test", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}
