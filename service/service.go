@@ -64,11 +64,12 @@ func New(pool *pgxpool.Pool, options store.Options) (*Service, error) {
 
 // On returns the Service on a Store. New is for everything but tests that also need the Store.
 func On(s *store.Store) *Service {
+	p := people.New(s)
 	s.Readers = []store.Prefetcher{records.WorkOrderReader, records.FeedbackReader, inventory.NodeReader}
 	return &Service{
 		Options: s.Options, store: s,
-		accessRoom: access.New(s), effectsRoom: effects.New(s), importsRoom: imports.New(s), integrationsRoom: integrations.New(s),
-		inventoryRoom: inventory.New(s), listsRoom: lists.New(s), pagesRoom: pages.New(s), peopleRoom: people.New(s),
+		accessRoom: access.New(s), effectsRoom: effects.New(s), importsRoom: imports.New(s, p), integrationsRoom: integrations.New(s),
+		inventoryRoom: inventory.New(s), listsRoom: lists.New(s), pagesRoom: pages.New(s), peopleRoom: p,
 		recordsRoom: records.New(s), upkeepRoom: upkeep.New(s), webhooksRoom: webhooks.New(s),
 	}
 }

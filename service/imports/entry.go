@@ -172,7 +172,7 @@ func (r *importRun) saveDigests() error {
 			rows = append(rows, models.ImportDigest{OrganizationID: r.result.OrganizationID, Key: e.key, Kind: e.kind, Digests: e.left})
 		}
 	}
-	return upsert(r.Db, rows)
+	return upsert(r.DB, rows)
 }
 
 // given returns a pointer to an optional value that the file gives, for a field that

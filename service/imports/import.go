@@ -250,7 +250,7 @@ func (r *importRun) readDigests() error {
 func (r *importRun) readOrganizations() error {
 	key := r.file.Organization.Key
 	var organizations []models.Organization
-	if err := r.Db.Find(&organizations, "key = ANY (?)", append(r.file.organizationKeys(), key)).Error; err != nil {
+	if err := r.DB.Find(&organizations, "key = ANY (?)", append(r.file.organizationKeys(), key)).Error; err != nil {
 		return err
 	}
 	for _, o := range organizations {

@@ -95,7 +95,7 @@ func (r *importRun) mayOwn(personID string) (bool, error) {
 	var person models.Person
 	if named := r.persons.byID[personID]; named != nil {
 		person = named.row
-	} else if err := r.Db.Take(&person, "id = ?", personID).Error; err != nil {
+	} else if err := r.DB.Take(&person, "id = ?", personID).Error; err != nil {
 		return false, err
 	}
 	if person.Admin || person.DeactivatedAt != nil || person.OrganizationDefinitionID == nil {

@@ -46,7 +46,7 @@ func (s *Imports) hashPasswords(ctx context.Context, persons []importPerson) (ma
 		if people.IsPasswordTooLong(*p.Password) {
 			continue
 		}
-		hash, err := people.HashPassword(ctx, people.New(s.Store), "", *p.Password)
+		hash, err := people.HashPassword(ctx, s.people, "", *p.Password)
 		if err != nil {
 			return nil, err
 		}
@@ -127,7 +127,7 @@ type teamMembers struct {
 func (r *importRun) readTeamMembers() error {
 	var rows []models.TeamMember
 	r.teamMembers.stored = map[string]models.TextArray{}
-	if err := r.Db.Order("team_id, member_id").Find(&rows, "team_id = ANY (?)", models.TextArray(r.stored[keyTeam])).Error; err != nil {
+	if err := r.DB.Order("team_id, member_id").Find(&rows, "team_id = ANY (?)", models.TextArray(r.stored[keyTeam])).Error; err != nil {
 		return err
 	}
 	for _, id := range r.stored[keyTeam] {
@@ -155,11 +155,11 @@ func (m *teamMembers) change(teamID, organizationID string, members models.TextA
 
 func (r *importRun) saveTeamMembers() error {
 	for rows := range slices.Chunk(r.teamMembers.gone, importBatchSize) {
-		if err := r.Db.Delete(&rows).Error; err != nil {
+		if err := r.DB.Delete(&rows).Error; err != nil {
 			return err
 		}
 	}
-	return create(r.Db.Clauses(clause.OnConflict{DoNothing: true}), r.teamMembers.come)
+	return create(r.DB.Clauses(clause.OnConflict{DoNothing: true}), r.teamMembers.come)
 }
 
 // joinedWithPermissions returns who joins a team that was there before and has permissions
@@ -172,7 +172,7 @@ func (r *importRun) joinedWithPermissions() ([]string, error) {
 		}
 	}
 	var permitted []string
-	err := r.Db.Model(&models.Assignment{}).Distinct().Where("identity_id = ANY (?)", teams).Pluck("identity_id", &permitted).Error
+	err := r.DB.Model(&models.Assignment{}).Distinct().Where("identity_id = ANY (?)", teams).Pluck("identity_id", &permitted).Error
 	var joined []string
 	for _, row := range r.teamMembers.come {
 		if slices.Contains(permitted, row.TeamID) {

@@ -103,7 +103,7 @@ func (r *importRun) compareAssignments() error {
 	}
 	slices.Sort(nodes)
 	var rows []models.Assignment
-	if err := r.Db.Find(&rows, "node_id = ANY (?)", slices.Compact(nodes)).Error; err != nil {
+	if err := r.DB.Find(&rows, "node_id = ANY (?)", slices.Compact(nodes)).Error; err != nil {
 		return err
 	}
 	stored := map[[2]string]*string{}
@@ -124,7 +124,7 @@ func (r *importRun) saveAssignments() error {
 	for i, a := range r.assignmentRows {
 		rows[i] = a.row
 	}
-	return create(r.Db.Clauses(clause.OnConflict{
+	return create(r.DB.Clauses(clause.OnConflict{
 		Columns:   []clause.Column{{Name: "node_id"}, {Name: "identity_id"}},
 		DoUpdates: clause.AssignmentColumns([]string{"definition_id"}),
 		Where:     clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "assignments.definition_id <> excluded.definition_id"}}},

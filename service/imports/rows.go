@@ -66,7 +66,7 @@ func (t *importTable[T]) read(r *importRun, id func(*T) string, column string, i
 		return nil
 	}
 	var rows []T
-	db := r.Db
+	db := r.DB
 	if r.mode != importComparing {
 		db = db.Clauses(clause.Locking{Strength: "NO KEY UPDATE"})
 	}
@@ -200,31 +200,31 @@ func (r *importRun) save() error {
 		r.keys[i].OrganizationID = r.result.OrganizationID
 	}
 	for _, save := range []func() error{
-		func() error { return r.organizations.save(r.Db, nil) },
-		func() error { return r.organizationDefinitions.save(r.Db, nil) },
-		func() error { return r.permissionDefinitions.save(r.Db, nil) },
-		func() error { return r.identities.save(r.Db, touchIdentity) },
-		func() error { return r.plans.save(r.Db, nil) },
+		func() error { return r.organizations.save(r.DB, nil) },
+		func() error { return r.organizationDefinitions.save(r.DB, nil) },
+		func() error { return r.permissionDefinitions.save(r.DB, nil) },
+		func() error { return r.identities.save(r.DB, touchIdentity) },
+		func() error { return r.plans.save(r.DB, nil) },
 		r.createNumberSequence,
 		func() error {
 			return r.persons.vacate(r, "people", "email", func(p *models.Person) string { return p.Email })
 		},
-		func() error { return r.persons.save(r.Db, nil) },
+		func() error { return r.persons.save(r.DB, nil) },
 		r.saveTeamMembers,
-		func() error { return r.nodes.save(r.Db, touchNode) },
-		func() error { return r.formRows.save(r.Db, touchForm) },
-		func() error { return r.questions.save(r.Db, nil) },
-		func() error { return r.options.save(r.Db, nil) },
-		func() error { return create(r.Db.Clauses(clause.OnConflict{DoNothing: true}), r.serviceCompanyRows) },
+		func() error { return r.nodes.save(r.DB, touchNode) },
+		func() error { return r.formRows.save(r.DB, touchForm) },
+		func() error { return r.questions.save(r.DB, nil) },
+		func() error { return r.options.save(r.DB, nil) },
+		func() error { return create(r.DB.Clauses(clause.OnConflict{DoNothing: true}), r.serviceCompanyRows) },
 		func() error {
 			return r.integrations.vacate(r, "integrations", "client_id", func(i *models.Integration) string { return i.ClientID })
 		},
-		func() error { return r.integrations.save(r.Db, nil) },
+		func() error { return r.integrations.save(r.DB, nil) },
 		func() error { return people.EndOwnership(r.ORMTx, r.result.OrganizationID) },
-		func() error { return r.webhooks.save(r.Db, nil) },
+		func() error { return r.webhooks.save(r.DB, nil) },
 		func() error { return webhooks.StartAddresses(r.ORMTx, r.result.OrganizationID) },
 		r.saveAssignments,
-		func() error { return create(r.Db, r.keys) },
+		func() error { return create(r.DB, r.keys) },
 		r.saveDigests, r.notifyAccess,
 	} {
 		if err := save(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"millwright/service/people"
 	"millwright/service/store"
 )
 
@@ -116,7 +117,8 @@ func TestImportStopsHashingPasswords(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	password := "secret-of-ann"
-	hashes, err := New(&store.Store{Options: store.Options{Random: rand.Reader}}).hashPasswords(ctx, []importPerson{{Key: "ann", Password: &password}})
+	s := &store.Store{Options: store.Options{Random: rand.Reader}}
+	hashes, err := New(s, people.New(s)).hashPasswords(ctx, []importPerson{{Key: "ann", Password: &password}})
 	if !errors.Is(err, context.Canceled) || len(hashes) > 0 {
 		t.Errorf("%d passwords are hashed: %v", len(hashes), err)
 	}

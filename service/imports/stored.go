@@ -35,7 +35,7 @@ func (r *importRun) checkRoom() error {
 	}
 	// The plan is locked, so that a creation at the same time does not take the place.
 	var held int64
-	err := r.Db.Model(&models.Integration{}).Where("organization_id = ? AND deleted_at IS NULL", r.result.OrganizationID).Count(&held).Error
+	err := r.DB.Model(&models.Integration{}).Where("organization_id = ? AND deleted_at IS NULL", r.result.OrganizationID).Count(&held).Error
 	allowed := r.plans.byID[r.result.OrganizationID].row.Integrations
 	if free := max(0, allowed-int(held)); len(created) > free {
 		r.problems.add("integration %q: the plan allows %d integrations", created[free], allowed)
