@@ -140,18 +140,20 @@ fuzz: ## Run each fuzz target for FUZZTIME
 	done; exit $$status; }
 
 # With TMPDIR, devstack keeps a stack's data on disk: these write more than fits into memory.
+bench faults soak: export TMPDIR := $(or $(TMPDIR),/tmp)
+
 .PHONY: bench
 bench: bin/millwright bin/devstack ## Measure throughput and latency on a throwaway Postgres and Temporal
-	TMPDIR="$${TMPDIR:-/tmp}" bin/devstack exec -- go run ./bench $(BENCHFLAGS)
+	bin/devstack exec -- go run ./bench $(BENCHFLAGS)
 
 .PHONY: faults
 faults: bin/devstack ## Before a release: the fault tests in their long forms, about ten minutes (docs/faults.md); writes docs/faults-run.md
-	TMPDIR="$${TMPDIR:-/tmp}" bin/devstack exec -- go test ./e2e -count=1 -v -timeout 2h -run '^TestFault' \
+	bin/devstack exec -- go test ./e2e -count=1 -v -timeout 2h -run '^TestFault' \
 		-faults.time=3m -faults.outage=30s -faults.temporal=1m -faults.report=../docs/faults-run.md $(FAULTSFLAGS)
 
 .PHONY: soak
 soak: bin/devstack ## Before a release: the service for an hour under a steady load with occasional faults (docs/soak.md, Linux); writes docs/soak-run.md
-	TMPDIR="$${TMPDIR:-/tmp}" bin/devstack exec -- go test ./e2e -count=1 -v -timeout 48h -run '^TestSoak$$' \
+	bin/devstack exec -- go test ./e2e -count=1 -v -timeout 48h -run '^TestSoak$$' \
 		-soak.time=1h -soak.report=../docs/soak-run.md $(SOAKFLAGS)
 
 ## Linting

@@ -153,7 +153,7 @@ type arrival struct {
 // waitForMore waits for new deliveries of the address until the idle timeout, or until the
 // time due, if that is not zero. Before it returns with nothing it releases the lease
 // and polls for leaveBefore: by then, writers that saw the lease have committed,
-// and later writers wake the workflow. Errors: service.ErrLeaseLost, unavailable.
+// and later writers wake the workflow. Errors: webhooks.ErrLeaseLost, unavailable.
 func (p *DeliveryPoller) waitForMore(ctx context.Context, held *heldLease, waiting *waiter, idleTimeout time.Duration, due time.Time) (arrival, error) {
 	p.subscribe(held.WebhookID, waiting)
 	defer p.unsubscribe(held.WebhookID, waiting)
@@ -201,7 +201,7 @@ func (p *DeliveryPoller) setReleased(held *heldLease, released bool) {
 	held.released = released
 }
 
-// renew renews leases. Errors: service.ErrLeaseLost if one is lost, unavailable.
+// renew renews leases. Errors: webhooks.ErrLeaseLost if one is lost, unavailable.
 func (p *DeliveryPoller) renew(ctx context.Context, held ...*heldLease) error {
 	began := p.service.Now()
 	leases := make([]webhooks.Lease, len(held))

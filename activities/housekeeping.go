@@ -59,7 +59,7 @@ func (h *Housekeeper) HousekeepForAWhile(ctx context.Context, duration time.Dura
 
 // housekeep removes expired rows in batches until none is left, MaxRemoval is over or the
 // worker stops. It returns the number of rows by table.
-// First it writes a watermark (service.WriteWatermark), which must not wait for the removals, and makes
+// First it writes a watermark (lists.WriteWatermark), which must not wait for the removals, and makes
 // the partitions of the next days.
 func (h *Housekeeper) housekeep(ctx context.Context) (upkeep.RemovalResult, error) {
 	if err := h.Service.WriteWatermark(ctx); err != nil {

@@ -54,7 +54,7 @@ func changeCall[Record any, In writeInput](apply writeFunc[In]) handler {
 	return write[Record](http.StatusOK, apply)
 }
 
-// writeFunc performs a write. The service.RequestKey identifies retries.
+// writeFunc performs a write. The store.RequestKey identifies retries.
 type writeFunc[In any] func(context.Context, store.Actor, store.RequestKey, *In) (store.WriteResult, error)
 
 // write makes the handler of a write that responds with the status. Its retries

@@ -18,7 +18,7 @@ import (
 // form is the state of a form: the values, the mistakes in them, its key, and the
 // ETag of the record it was filled from.
 type form struct { //nolint:recvcheck // reject changes a form; templates call the other methods on values
-	// Key is used once where the form is sent (service.Submission).
+	// Key is used once where the form is sent (store.Submission).
 	Key  string
 	ETag string
 	// Seen is when the work order or feedback last changed before the form was shown.

@@ -19,23 +19,10 @@ import (
 	"millwright/service/webhooks"
 )
 
-// managers adds people to the fixture: ivy has the integrations permission and no other,
-// ray has every permission but that.
+// managers adds servicetest.Managers, who sign in with Ann's password.
 func managers(t *testing.T, s *consoletest.Site) {
 	t.Helper()
-	imported, err := s.Import(t.Context(), []byte(`
-organization: {key: acme}
-organization_permission_definitions:
-  - {key: org_integrations, name: Integrations, grants: [integrations]}
-  - {key: org_rest, name: The rest, grants: [incoming_work_orders, log_records, people]}
-people:
-  - {key: ivy, name: Ivy Marsh, email: ivy@acme.example.com, organization_definition: org_integrations}
-  - {key: ray, name: Ray Banks, email: ray@acme.example.com, organization_definition: org_rest}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Acme.IDs = imported.IDs
+	servicetest.Managers(t, s.Fixture)
 	s.Exec(`UPDATE people SET password_hash = (SELECT password_hash FROM people WHERE id = $1)`, s.ID("ann"))
 }
 

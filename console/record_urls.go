@@ -8,8 +8,8 @@ import (
 	"millwright/service/store"
 )
 
-// recordUrlsService is what the handlers of this file call.
-type recordUrlsService interface {
+// recordURLsService is what the handlers of this file call.
+type recordURLsService interface {
 	ReadableRecords(ctx context.Context, actor store.Actor, ids []string) (map[string]records.RecordKind, error)
 }
 

@@ -28,7 +28,7 @@ type Service interface {
 	openidRequiredService
 	organizationFormsService
 	peopleService
-	recordUrlsService
+	recordURLsService
 	redeliveryService
 	startService
 	teamsService

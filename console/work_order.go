@@ -53,7 +53,7 @@ type workOrderView struct {
 	Problem string
 	People  []assignedRow
 	Answers []answerRow
-	// May is what the person may do, by the names of service.WorkOrderAction.
+	// May is what the person may do, by the names of records.WorkOrderAction.
 	May map[string]bool
 	// ToReview is true if completing sends the work order to its consultants.
 	ToReview             bool

@@ -3,7 +3,7 @@ package telemetry
 import "github.com/prometheus/client_golang/prometheus"
 
 // Batches exports the batches of a process's service, of which it is a
-// service.BatchObserver.
+// store.BatchObserver.
 type Batches struct {
 	size, share *prometheus.HistogramVec
 	rejected    prometheus.Counter

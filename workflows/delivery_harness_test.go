@@ -36,7 +36,7 @@ var _, _ deliveryActivities = (*activities.Deliveries)(nil), (*deliveryHarness)(
 
 // deliveryHarness runs the Delivery workflow with fakes of the delivery's row, its
 // address's dispatcher and its receiver. What becomes of an attempt is decided by
-// service.Attempt.NextStatus. The event and the failed first attempt are at 0.
+// webhooks.Attempt.NextStatus. The event and the failed first attempt are at 0.
 type deliveryHarness struct {
 	harness
 	// accepts reports whether the receiver accepts the attempt of this number; nil never does.

@@ -29,7 +29,7 @@ const (
 // Signals. Operators send redeliver and stop from the Temporal UI or a command.
 const (
 	SignalWake      = "wake"
-	SignalAttempted = "attempted" // a service.AttemptSignal, to a Delivery
+	SignalAttempted = "attempted" // a store.AttemptSignal, to a Delivery
 	SignalRedeliver = "redeliver"
 	SignalStop      = "stop"
 )

@@ -11,7 +11,7 @@ import (
 const throwawayPattern = "millwright-devstack-"
 
 // roomInMemory is what the file system in memory must have free for a stack. There, a database that
-// is made, used and dropped takes a fourth of the processor time.
+// is made, used and dropped takes a fourth of the CPU time.
 const roomInMemory = 4 << 30
 
 // directory is the temporary directory of one throwaway stack. The stack holds a lock in

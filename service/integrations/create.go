@@ -154,10 +154,10 @@ func insertIntegration(t *store.ORMTx, actor store.Actor, organizationID string,
 	if !actor.IsOperator() {
 		rows.integration.Owners = models.TextArray{actor.IdentityID}
 	}
-	if err := t.Db.Create(&rows.identity).Error; err != nil {
+	if err := t.DB.Create(&rows.identity).Error; err != nil {
 		return rows, err
 	}
-	if err := t.Db.Create(&rows.integration.Integration).Error; err != nil {
+	if err := t.DB.Create(&rows.integration.Integration).Error; err != nil {
 		return rows, err
 	}
 	return rows, t.Log(actor, organizationID, "integration.created", id)

@@ -312,13 +312,13 @@ func (s *Integrations) DeleteIntegration(ctx context.Context, actor store.Actor,
 		if err := t.Update(&r.integration.Integration, "enabled", "deleted_at"); err != nil {
 			return false, err
 		}
-		if err := t.Db.Delete(&models.Assignment{}, "identity_id = ?", id).Error; err != nil {
+		if err := t.DB.Delete(&models.Assignment{}, "identity_id = ?", id).Error; err != nil {
 			return false, err
 		}
-		if err := t.Db.Delete(&models.TeamMember{}, "member_id = ?", id).Error; err != nil {
+		if err := t.DB.Delete(&models.TeamMember{}, "member_id = ?", id).Error; err != nil {
 			return false, err
 		}
-		return true, t.Db.Delete(&models.ImportKey{}, `organization_id = @organization
+		return true, t.DB.Delete(&models.ImportKey{}, `organization_id = @organization
 			AND (id = @id OR id IN (SELECT h.id FROM webhooks h WHERE h.integration_id = @id))`,
 			map[string]any{"id": id, "organization": r.integration.OrganizationID}).Error
 	})

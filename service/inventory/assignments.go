@@ -63,7 +63,7 @@ func (s *Inventory) assign(ctx context.Context, actor store.Actor, nodeID, defin
 			Columns:   []clause.Column{{Name: "node_id"}, {Name: "identity_id"}},
 			DoUpdates: clause.AssignmentColumns([]string{"definition_id"}),
 		}
-		if err := t.Db.Clauses(replace).Create(&models.Assignment{
+		if err := t.DB.Clauses(replace).Create(&models.Assignment{
 			NodeID: nodeID, IdentityID: identityID, DefinitionID: definitionID, OrganizationID: node.OrganizationID,
 		}).Error; err != nil {
 			return err
@@ -85,7 +85,7 @@ func (s *Inventory) Unassign(ctx context.Context, actor store.Actor, nodeID, ide
 			return models.NotFound()
 		}
 		var held models.Assignment
-		switch err := t.Db.Take(&held, "node_id = ? AND identity_id = ?", nodeID, identityID).Error; {
+		switch err := t.DB.Take(&held, "node_id = ? AND identity_id = ?", nodeID, identityID).Error; {
 		case store.NotFound(err):
 			return models.NotFound()
 		case err != nil:
@@ -97,7 +97,7 @@ func (s *Inventory) Unassign(ctx context.Context, actor store.Actor, nodeID, ide
 		if err := t.MatchesForm(AssignmentRecord{nodeID, identityID, &held.DefinitionID}, node.OrganizationID, nodeID); err != nil {
 			return err
 		}
-		if err := t.Db.Delete(&models.Assignment{}, "node_id = ? AND identity_id = ?", nodeID, identityID).Error; err != nil {
+		if err := t.DB.Delete(&models.Assignment{}, "node_id = ? AND identity_id = ?", nodeID, identityID).Error; err != nil {
 			return err
 		}
 		return t.Log(actor, node.OrganizationID, "assignment.deleted", nodeID)

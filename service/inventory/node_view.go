@@ -59,8 +59,8 @@ func (s *Inventory) NodeForPerson(ctx context.Context, actor store.Actor, id str
 
 // ManagedNode is NodeForPerson for a node on which the person may give permissions. Errors:
 // NodeForPerson's, permission_denied.
-func ManagedNode(ctx context.Context, s *Inventory, actor store.Actor, id string) (NodeView, error) {
-	node, err := s.NodeForPerson(ctx, actor, id)
+func ManagedNode(ctx context.Context, s *store.Store, actor store.Actor, id string) (NodeView, error) {
+	node, err := New(s).NodeForPerson(ctx, actor, id)
 	if err == nil && !node.MayAssign {
 		err = errNoManager()
 	}

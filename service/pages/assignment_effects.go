@@ -59,7 +59,7 @@ var (
 // someone who may do that. Errors: not_found, permission_denied, unavailable.
 func (s *Pages) AssignmentEffects(ctx context.Context, actor store.Actor, nodeID, identityID string) (AssignmentEffects, error) {
 	var effects AssignmentEffects
-	if _, err := inventory.ManagedNode(ctx, inventory.New(s.Store), actor, nodeID); err != nil {
+	if _, err := inventory.ManagedNode(ctx, s.Store, actor, nodeID); err != nil {
 		return effects, err
 	}
 	if !models.IsID(identityID, models.PrefixIdentity) {

@@ -61,7 +61,7 @@ type PasswordChange struct {
 // wrong old password), permission_denied if the session has ended, rule_violation if the
 // organization requires OpenID Connect, *TooManyAttemptsError, unavailable.
 func (s *People) ChangePassword(ctx context.Context, actor store.Actor, change PasswordChange) (string, error) {
-	counts, err := s.countAgainst(ctx, []attemptCount{s.attemptCount(failuresPerBrowser, shortWindow, "password", actor.IdentityID)})
+	counts, err := s.countAgainst(ctx, []attemptCount{newAttemptCount(s.Store, failuresPerBrowser, shortWindow, "password", actor.IdentityID)})
 	if err != nil {
 		return "", err
 	}
@@ -113,7 +113,7 @@ func changePassword(t *store.ORMTx, actor store.Actor, change PasswordChange, ha
 	if err := NotifySecurity(t, actor, actor.OrganizationID, models.NoticePasswordChanged, actor.IdentityID, actor.IdentityID); err != nil {
 		return "", err
 	}
-	return insertSession(t, actor.IdentityID, New(t.Store).byPassword(hash), change.Client)
+	return insertSession(t, actor.IdentityID, byPassword(t.Store, hash), change.Client)
 }
 
 func (s *People) checkOldPassword(ctx context.Context, actor store.Actor, change PasswordChange) error {

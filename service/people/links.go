@@ -49,7 +49,7 @@ func newLink(t *store.ORMTx, actor store.Actor, row models.SignInLink, p linkPer
 	if err := countLink(t, actor, p); err != nil {
 		return LinkEmail{}, err
 	}
-	token, err := New(t.Store).newSecretText()
+	token, err := newSecretText(t.Store)
 	if err != nil {
 		return LinkEmail{}, err
 	}
@@ -67,7 +67,7 @@ func newLink(t *store.ORMTx, actor store.Actor, row models.SignInLink, p linkPer
 		}
 		link.Token, row.Private = "", true // only the person gets it
 	}
-	return link, t.Db.Create(&row).Error
+	return link, t.DB.Create(&row).Error
 }
 
 // Links that are made in an hour, in all ways together. Operators see the links that they
@@ -89,8 +89,8 @@ func countLink(t *store.ORMTx, actor store.Actor, p linkPerson) error {
 		attemptCount
 		whose string
 	}{
-		{New(t.Store).attemptCount(linksPerOrganization, time.Hour, "links", p.OrganizationID), p.Organization},
-		{New(t.Store).attemptCount(linksPerPerson, time.Hour, "links", p.OrganizationID, normalEmail(p.Email)), p.Name},
+		{newAttemptCount(t.Store, linksPerOrganization, time.Hour, "links", p.OrganizationID), p.Organization},
+		{newAttemptCount(t.Store, linksPerPerson, time.Hour, "links", p.OrganizationID, normalEmail(p.Email)), p.Name},
 	} {
 		made, err := store.ScanOne[int](t, nil, `INSERT INTO rate_counters (subject, window_start, calls) VALUES (?, ?, 1) `+countAgain+` RETURNING calls`,
 			count.subject, count.window)
@@ -117,9 +117,9 @@ func (s *People) ForgotPassword(ctx context.Context, email string, client Client
 	if !s.MailLinks || !models.IsText(email) {
 		return nil
 	}
-	counts := []attemptCount{s.attemptCount(resetsPerNetwork, time.Hour, "reset network", client.Network)}
+	counts := []attemptCount{newAttemptCount(s.Store, resetsPerNetwork, time.Hour, "reset network", client.Network)}
 	if form, sent := store.SubmissionOf(ctx); sent {
-		counts = append(counts, s.attemptCount(1, time.Hour, "reset form", form.Key, normalEmail(email)))
+		counts = append(counts, newAttemptCount(s.Store, 1, time.Hour, "reset form", form.Key, normalEmail(email)))
 	}
 	_, err := s.countAgainst(ctx, counts)
 	if _, limited := errors.AsType[*TooManyAttemptsError](err); limited {

@@ -25,7 +25,7 @@ type openIDAttempt struct {
 }
 
 func (s *People) openIDCounts(client Client) []attemptCount {
-	return []attemptCount{s.attemptCount(openIDsOfNetwork, shortWindow, "openid network", client.Network)}
+	return []attemptCount{newAttemptCount(s.Store, openIDsOfNetwork, shortWindow, "openid network", client.Network)}
 }
 
 // BeginOpenID seals the state of a sign-in at the OpenID provider for the browser. The state
@@ -52,7 +52,7 @@ func (s *People) RedeemOpenID(ctx context.Context, sealed string, into any) erro
 	if s.Now().Sub(began) > OpenIDLifetime || json.Unmarshal(attempt.State, into) != nil {
 		return ErrSignInFailed
 	}
-	once := s.attemptCount(1, OpenIDLifetime, "openid redeemed", string(attempt.State))
+	once := newAttemptCount(s.Store, 1, OpenIDLifetime, "openid redeemed", string(attempt.State))
 	once.window = began // the same for every try
 	_, err := s.countAgainst(ctx, []attemptCount{once})
 	if _, again := errors.AsType[*TooManyAttemptsError](err); again {

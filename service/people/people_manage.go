@@ -87,7 +87,7 @@ func invited(t *store.ORMTx, actor store.Actor, o lockedOrganization, in Invitat
 		return p, err
 	}
 	p.organization = o
-	err = t.Db.Take(&p.person, "organization_id = ? AND lower(email) = ?", o.ID, strings.ToLower(in.Email)).Error
+	err = t.DB.Take(&p.person, "organization_id = ? AND lower(email) = ?", o.ID, strings.ToLower(in.Email)).Error
 	if store.NotFound(err) {
 		return p, createPerson(t, actor, &p, in)
 	}
@@ -129,10 +129,10 @@ func createPerson(t *store.ORMTx, actor store.Actor, p *lockedPerson, in Invitat
 	}
 	p.identity = models.Identity{ID: id, OrganizationID: p.organization.ID, Kind: models.KindPerson, Name: in.Name, CreatedAt: t.At, ChangedAt: t.At}
 	p.person = models.Person{ID: id, OrganizationID: p.organization.ID, Email: in.Email, Admin: in.Admin, OrganizationDefinitionID: in.DefinitionID}
-	if err := t.Db.Create(&p.identity).Error; err != nil {
+	if err := t.DB.Create(&p.identity).Error; err != nil {
 		return err
 	}
-	if err := t.Db.Create(&p.person).Error; err != nil || !in.Admin && in.DefinitionID == nil {
+	if err := t.DB.Create(&p.person).Error; err != nil || !in.Admin && in.DefinitionID == nil {
 		return err
 	}
 	return NotifySecurity(t, actor, p.organization.ID, models.NoticeRoleChanged, id)

@@ -98,7 +98,7 @@ func lockPerson(t *store.ORMTx, actor store.Actor, id string) (p lockedPerson, e
 	if !models.IsID(id, models.PrefixIdentity) {
 		return p, models.NotFound()
 	}
-	if p.person, err = store.ReadRow[models.Person](t.Db, id); err != nil {
+	if p.person, err = store.ReadRow[models.Person](t.DB, id); err != nil {
 		return p, err
 	}
 	if p.organization, err = lockOrganization(t, actor, p.person.OrganizationID); err != nil {
@@ -125,7 +125,7 @@ func GrantsOfDefinition(t *store.ORMTx, organizationID string, id *string) ([]st
 	if !models.IsID(*id, models.PrefixDefinition) {
 		return nil, models.NotFound()
 	}
-	definition, err := store.ReadRow[models.OrganizationPermissionDefinition](t.Db.Where("organization_id = ?", organizationID), *id)
+	definition, err := store.ReadRow[models.OrganizationPermissionDefinition](t.DB.Where("organization_id = ?", organizationID), *id)
 	return definition.Grants, err
 }
 
@@ -136,7 +136,7 @@ func anotherAdmin(t *store.ORMTx, p lockedPerson) error {
 		return nil
 	}
 	var others int64
-	err := t.Db.Model(&models.Person{}).
+	err := t.DB.Model(&models.Person{}).
 		Where("organization_id = ? AND admin AND deactivated_at IS NULL AND id <> ?", p.organization.ID, p.person.ID).Count(&others).Error
 	if err == nil && others == 0 {
 		return models.Violation(models.RuleLastAdministrator, "%s is the organization's last administrator. Make someone else an administrator first.", p.identity.Name)

@@ -41,7 +41,7 @@ func (s *People) SignInAgain(ctx context.Context, viewer Viewer, password string
 		return err
 	}
 	// A password that changed since ended the session.
-	return s.authenticated(ctx, s.byPassword(hash), `
+	return s.authenticated(ctx, byPassword(s.Store, hash), `
 		UPDATE sessions SET authenticated_at = @at, recent_until = @until WHERE id = @session`,
 		pgx.NamedArgs{"session": viewer.SessionID})
 }

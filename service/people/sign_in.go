@@ -99,7 +99,7 @@ func (s *People) SignIn(ctx context.Context, attempt SignInAttempt) (SignedIn, e
 		return SignedIn{}, err
 	}
 	if len(matching) == 1 {
-		result.Token, err = s.startSession(ctx, matching[0].PersonID, s.byPassword(matching[0].PasswordHash), attempt.Client)
+		result.Token, err = s.startSession(ctx, matching[0].PersonID, byPassword(s.Store, matching[0].PasswordHash), attempt.Client)
 		return result, err
 	}
 	choice := pendingChoice{Until: s.CurrentTime().Add(choiceLifetime).Unix(), People: map[string][]byte{}}
@@ -215,7 +215,7 @@ func (s *People) ChooseOrganization(ctx context.Context, choice, personID string
 	if hash == nil || !sameDigest(digest(*hash), wanted) {
 		return "", ErrSignInFailed
 	}
-	return s.startSession(ctx, personID, s.byPassword(*hash), client)
+	return s.startSession(ctx, personID, byPassword(s.Store, *hash), client)
 }
 
 // authentication is how a person showed who it is.
@@ -229,7 +229,7 @@ type authentication struct {
 	account OpenIDAccount
 }
 
-func (s *People) byPassword(hash string) authentication {
+func byPassword(s *store.Store, hash string) authentication {
 	return authentication{method: models.SignedInByPassword, at: s.Now(), hash: hash}
 }
 
@@ -257,7 +257,7 @@ func insertSession(t *store.ORMTx, personID string, by authentication, client Cl
 	if err != nil {
 		return "", err
 	}
-	text, err := New(t.Store).newSecretText()
+	text, err := newSecretText(t.Store)
 	if err != nil {
 		return "", err
 	}
@@ -274,7 +274,7 @@ func insertSession(t *store.ORMTx, personID string, by authentication, client Cl
 		at, until := models.TimeOf(by.at), models.TimeOf(by.at.Add(models.RecentSignIn))
 		session.AuthenticatedAt, session.RecentUntil = &at, &until
 	}
-	return token, t.Db.Create(&session).Error
+	return token, t.DB.Create(&session).Error
 }
 
 const maxUserAgent = 200
@@ -295,7 +295,7 @@ func firstRunes(text string, n int) string {
 }
 
 // newSecretText returns 256 random bits as text, for tokens and links.
-func (s *People) newSecretText() (string, error) {
+func newSecretText(s *store.Store) (string, error) {
 	b := make([]byte, 32)
 	if _, err := io.ReadFull(s.Random, b); err != nil {
 		return "", fmt.Errorf("read random bytes for a token: %w", err)
@@ -331,9 +331,9 @@ func (s *People) openText(sealed, use string, into any) bool {
 
 // signOutEverywhere ends the person's sessions and links, except the session.
 func signOutEverywhere(t *store.ORMTx, personID, exceptSession string) error {
-	err := t.Db.Where("person_id = ? AND id <> ?", personID, exceptSession).Delete(&models.Session{}).Error
+	err := t.DB.Where("person_id = ? AND id <> ?", personID, exceptSession).Delete(&models.Session{}).Error
 	if err == nil {
-		err = t.Db.Where("person_id = ?", personID).Delete(&models.SignInLink{}).Error
+		err = t.DB.Where("person_id = ?", personID).Delete(&models.SignInLink{}).Error
 	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"millwright/models"
+	"millwright/service/store"
 )
 
 // Failed sign-ins that are allowed in a window. Beyond them an attempt is rejected before
@@ -78,9 +79,9 @@ func (a admission) allows(personID string) bool {
 func (s *People) countAttempt(ctx context.Context, attempt SignInAttempt) (admission, error) {
 	email, network := normalEmail(attempt.Email), attempt.Client.Network
 	unknown, limited := s.countAgainst(ctx, []attemptCount{
-		s.attemptCount(failuresPerNetwork, shortWindow, "network and account", network, email),
-		s.attemptCount(failuresPerAccount, longWindow, "account", email),
-		s.attemptCount(failuresOfNetwork, shortWindow, "network", network),
+		newAttemptCount(s.Store, failuresPerNetwork, shortWindow, "network and account", network, email),
+		newAttemptCount(s.Store, failuresPerAccount, longWindow, "account", email),
+		newAttemptCount(s.Store, failuresOfNetwork, shortWindow, "network", network),
 	})
 	if _, ok := errors.AsType[*TooManyAttemptsError](limited); limited != nil && !ok {
 		return admission{}, limited
@@ -90,9 +91,9 @@ func (s *People) countAttempt(ctx context.Context, attempt SignInAttempt) (admis
 	if !known {
 		return result, limited
 	}
-	counts := []attemptCount{s.attemptCount(failuresPerBrowser, shortWindow, "browser", mark.ID, email)}
+	counts := []attemptCount{newAttemptCount(s.Store, failuresPerBrowser, shortWindow, "browser", mark.ID, email)}
 	for _, id := range mark.People {
-		counts = append(counts, s.attemptCount(failuresOfKnown, longWindow, "known browsers", id, email))
+		counts = append(counts, newAttemptCount(s.Store, failuresOfKnown, longWindow, "known browsers", id, email))
 	}
 	counts, err := s.countAgainst(ctx, counts)
 	if _, ok := errors.AsType[*TooManyAttemptsError](err); ok {
@@ -158,8 +159,8 @@ func (s *People) forgiveAttempt(ctx context.Context, counts []attemptCount) erro
 	return s.Translate(err)
 }
 
-// attemptCount is a count of a subject, which the parts identify.
-func (s *People) attemptCount(limit int, length time.Duration, parts ...string) attemptCount {
+// newAttemptCount is a count of a subject, which the parts identify.
+func newAttemptCount(s *store.Store, limit int, length time.Duration, parts ...string) attemptCount {
 	return attemptCount{
 		subject: "sign-in " + base64.RawURLEncoding.EncodeToString(digest(strings.Join(parts, "\x00"))),
 		window:  s.Now().UTC().Truncate(length), length: length, limit: limit,

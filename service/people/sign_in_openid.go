@@ -74,7 +74,7 @@ func (s *People) AcceptWithOpenID(ctx context.Context, token string, account Ope
 			return err
 		}
 		row := models.OpenIDAccount{Issuer: account.Issuer, Subject: account.Subject, PersonID: p.PersonID, CreatedAt: t.At, Private: p.Private}
-		if err := t.Db.Clauses(clause.OnConflict{DoNothing: true}).Create(&row).Error; err != nil {
+		if err := t.DB.Clauses(clause.OnConflict{DoNothing: true}).Create(&row).Error; err != nil {
 			return err
 		}
 		if err := t.Log(p.actor(view.Name), p.OrganizationID, "person.openid_linked", p.PersonID); err != nil {

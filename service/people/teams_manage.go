@@ -30,7 +30,7 @@ func lockTeam(t *store.ORMTx, actor store.Actor, id string) (l lockedTeam, err e
 	if !models.IsID(id, models.PrefixIdentity) {
 		return l, models.NotFound()
 	}
-	if l.identity, err = store.ReadRow[models.Identity](t.Db.Where("kind = ?", models.KindTeam), id); err != nil {
+	if l.identity, err = store.ReadRow[models.Identity](t.DB.Where("kind = ?", models.KindTeam), id); err != nil {
 		return l, err
 	}
 	if l.organization, err = lockOrganization(t, actor, l.identity.OrganizationID); err != nil {
@@ -90,7 +90,7 @@ func (s *People) CreateTeam(ctx context.Context, actor store.Actor, organization
 			return err
 		}
 		identity := models.Identity{ID: id, OrganizationID: o.ID, Kind: models.KindTeam, Name: name, CreatedAt: t.At, ChangedAt: t.At}
-		if err := t.Db.Create(&identity).Error; err != nil {
+		if err := t.DB.Create(&identity).Error; err != nil {
 			return err
 		}
 		team = lockedTeam{o, identity}.team()
@@ -123,7 +123,7 @@ func (s *People) AddTeamMembers(ctx context.Context, actor store.Actor, id strin
 		if err != nil {
 			return false, err
 		}
-		added := t.Db.Clauses(clause.OnConflict{DoNothing: true}).Create(&members)
+		added := t.DB.Clauses(clause.OnConflict{DoNothing: true}).Create(&members)
 		if added.Error != nil || added.RowsAffected == 0 {
 			return false, added.Error
 		}
@@ -155,7 +155,7 @@ func newMembers(t *store.ORMTx, l lockedTeam, personIDs []string) ([]models.Team
 		return nil, models.Invalid(store.UnknownField("/person", "person"))
 	}
 	var known int64
-	err := t.Db.Model(&models.Person{}).Where("id = ANY (?) AND organization_id = ? AND deactivated_at IS NULL", wanted, l.organization.ID).Count(&known).Error
+	err := t.DB.Model(&models.Person{}).Where("id = ANY (?) AND organization_id = ? AND deactivated_at IS NULL", wanted, l.organization.ID).Count(&known).Error
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func (s *People) RemoveTeamMember(ctx context.Context, actor store.Actor, id, me
 		if !models.IsID(memberID, models.PrefixIdentity) {
 			return false, models.NotFound()
 		}
-		removed := t.Db.Delete(&models.TeamMember{}, "team_id = ? AND member_id = ?", id, memberID)
+		removed := t.DB.Delete(&models.TeamMember{}, "team_id = ? AND member_id = ?", id, memberID)
 		if removed.Error == nil && removed.RowsAffected == 0 {
 			return false, models.NotFound()
 		}
@@ -192,12 +192,12 @@ func (s *People) DeleteTeam(ctx context.Context, actor store.Actor, id string) (
 	return s.changeTeam(ctx, actor, id, "team.deleted", func(t *store.ORMTx, l *lockedTeam) (bool, error) {
 		l.identity.DeletedAt = &t.At
 		// The members first: an assignment that ends is checked for each of them.
-		if err := t.Db.Delete(&models.TeamMember{}, "team_id = ?", id).Error; err != nil {
+		if err := t.DB.Delete(&models.TeamMember{}, "team_id = ?", id).Error; err != nil {
 			return false, err
 		}
-		if err := t.Db.Delete(&models.Assignment{}, "identity_id = ?", id).Error; err != nil {
+		if err := t.DB.Delete(&models.Assignment{}, "identity_id = ?", id).Error; err != nil {
 			return false, err
 		}
-		return true, t.Db.Delete(&models.ImportKey{}, "organization_id = ? AND id = ?", l.organization.ID, id).Error
+		return true, t.DB.Delete(&models.ImportKey{}, "organization_id = ? AND id = ?", l.organization.ID, id).Error
 	})
 }

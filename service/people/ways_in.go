@@ -133,7 +133,7 @@ func (s *People) UnlinkAccount(ctx context.Context, actor store.Actor, sessionID
 		if err != nil {
 			return err
 		}
-		unlinked := t.Db.Delete(&models.OpenIDAccount{Issuer: issuer, Subject: subject, PersonID: actor.IdentityID})
+		unlinked := t.DB.Delete(&models.OpenIDAccount{Issuer: issuer, Subject: subject, PersonID: actor.IdentityID})
 		if unlinked.Error == nil && unlinked.RowsAffected == 0 {
 			return models.NotFound()
 		}

@@ -115,7 +115,7 @@ type AssigneeChoices struct {
 func (s *Records) AssigneeChoices(ctx context.Context, actor store.Actor, nodeID string) (AssigneeChoices, error) {
 	var choices AssigneeChoices
 	var err error
-	if choices.Node, err = inventory.ManagedNode(ctx, inventory.New(s.Store), actor, nodeID); err != nil {
+	if choices.Node, err = inventory.ManagedNode(ctx, s.Store, actor, nodeID); err != nil {
 		return choices, err
 	}
 	args := []any{actor.OrganizationID, inventory.MaxChoices}

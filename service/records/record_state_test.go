@@ -247,13 +247,13 @@ func TestNoWriteIsLostBetweenMarkAndLoad(t *testing.T) {
 		s.As("erp")
 		gate := servicetest.Hold(t, s.Fixture, afterTheMark)
 		written := inBackground(cancel(s, id))
-		gate.Waiting(t, 1)
+		servicetest.AwaitLocks(t, s.Fixture, 1)
 		var state records.WorkOrderState
 		looked := inBackground(func() (err error) {
 			state, err = s.WorkOrderState(context.WithoutCancel(t.Context()), id, models.Time{})
 			return err
 		})
-		gate.Waiting(t, 2)
+		servicetest.AwaitLocks(t, s.Fixture, 2)
 		gate.Release(t)
 		written(t)
 		looked(t)
@@ -267,7 +267,7 @@ func TestNoWriteIsLostBetweenMarkAndLoad(t *testing.T) {
 		loaded(s, id)
 		gate := servicetest.Hold(t, s.Fixture, afterTheMark)
 		written := inBackground(cancel(s, id))
-		gate.Waiting(t, 1)
+		servicetest.AwaitLocks(t, s.Fixture, 1)
 		if state := loaded(s, id); state.Status != models.StatusOpen {
 			t.Errorf("loading sees uncommitted data: %s", state.Status)
 		}

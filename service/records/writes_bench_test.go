@@ -53,7 +53,7 @@ func BenchmarkWrites(b *testing.B) {
 				spent := servicetest.Usage(f)
 				b.ReportMetric(float64((spent.Backends-before.Backends).Nanoseconds())/1000/float64(b.N), "backend-µs/op")
 				b.ReportMetric(float64((spent.Process-before.Process).Nanoseconds())/1000/float64(b.N), "process-µs/op")
-				b.ReportMetric(float64(spent.Wal-before.Wal)/float64(b.N), "wal-B/op")
+				b.ReportMetric(float64(spent.WAL-before.WAL)/float64(b.N), "wal-B/op")
 			})
 		}
 		measure("change", func(ctx context.Context, n int64, call store.RequestKey) error {

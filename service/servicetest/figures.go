@@ -8,6 +8,7 @@ import (
 	"time"
 )
 
+// Percentiles returns percentiles in milliseconds. It sorts the times.
 func Percentiles(took []time.Duration) (p50, p99 float64) {
 	slices.Sort(took)
 	at := func(percent int) float64 { return float64(took[len(took)*percent/100].Microseconds()) / 1000 }
@@ -27,11 +28,12 @@ func Usage(f *Fixture) (u Resources) {
 		_, _ = fmt.Sscan(string(text), &nanoseconds)
 		u.Backends += time.Duration(nanoseconds)
 	}
-	u.Wal = Value[int64](f, `SELECT (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint`)
+	u.WAL = Value[int64](f, `SELECT (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint`)
 	return u
 }
 
+// Resources are CPU time and bytes of WAL.
 type Resources struct {
 	Backends, Process time.Duration
-	Wal               int64
+	WAL               int64
 }

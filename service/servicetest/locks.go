@@ -2,6 +2,7 @@ package servicetest
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -32,48 +33,19 @@ func LockWaits(f *Fixture) int {
 // AwaitLocks waits until count transactions of the test wait for locks.
 func AwaitLocks(t *testing.T, f *Fixture, count int) {
 	t.Helper()
-	again := time.NewTicker(2 * time.Millisecond)
-	defer again.Stop()
-	limit := time.NewTimer(20 * time.Second)
-	defer limit.Stop()
-	for Value[int](f, `SELECT count(*) FROM pg_stat_activity
-		WHERE datname = current_database() AND wait_event_type = 'Lock'`) < count {
-		select {
-		case <-again.C:
-		case <-limit.C:
-			t.Fatalf("fewer than %d transactions wait for a lock", count)
-		}
-	}
+	Await(t, fmt.Sprintf("%d transactions wait for a lock", count), func() bool { return LockWaits(f) >= count })
 }
 
 // Held is a lock that the test holds.
-type Held struct {
-	F    *Fixture
-	Conn *pgx.Conn
-}
+type Held struct{ conn *pgx.Conn }
 
+// Release releases the lock.
 func (h Held) Release(t *testing.T) { h.exec(t, `SELECT pg_advisory_unlock(4711)`) }
 
 func (h Held) exec(t *testing.T, sql string) {
 	t.Helper()
-	if _, err := h.Conn.Exec(t.Context(), sql); err != nil {
+	if _, err := h.conn.Exec(t.Context(), sql); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// Waiting waits until n transactions of the database wait for a lock.
-func (h Held) Waiting(t *testing.T, n int) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	again := time.NewTicker(2 * time.Millisecond)
-	defer again.Stop()
-	for Value[int](h.F, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) < n {
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			t.Fatalf("%d transactions never waited", n)
-		}
 	}
 }
 
@@ -89,7 +61,7 @@ func Hold(t *testing.T, f *Fixture, when string) Held {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
-	h := Held{f, conn}
+	h := Held{conn}
 	h.exec(t, `SELECT pg_advisory_lock(4711)`)
 	return h
 }
@@ -105,6 +77,7 @@ func Begin(t *testing.T, f *Fixture) pgx.Tx {
 	return tx
 }
 
+// ExecIn runs a statement in the transaction.
 func ExecIn(t *testing.T, tx pgx.Tx, sql string, args ...any) {
 	t.Helper()
 	if _, err := tx.Exec(t.Context(), sql, args...); err != nil {

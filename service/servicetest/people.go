@@ -10,6 +10,7 @@ import (
 	"millwright/service/store"
 )
 
+// Person returns a person of the fixture as an actor.
 func Person(t *testing.T, f *Fixture, key string) store.Actor {
 	t.Helper()
 	actor, err := f.PersonActor(t.Context(), f.ID(key))
@@ -45,6 +46,7 @@ func LogOf(f *Fixture, id string) string {
 		FROM log_records WHERE record_id = $1`, id)
 }
 
+// WantCode checks the code of an error.
 func WantCode(t *testing.T, what string, err error, want models.Code) {
 	t.Helper()
 	if got := models.CodeOf(err); got != want {
@@ -66,6 +68,7 @@ func AssignmentsOf(f *Fixture, node string) string {
 	return strings.Join(lines, " ")
 }
 
+// Small is the file of an organization with one of everything that an import needs.
 const Small = `
 organization: {key: tiny, name: Tiny, plan: {name: free, api: true, manual_work_orders: true, calls_per_minute: 10, integrations: 1}}
 permission_definitions:

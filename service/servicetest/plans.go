@@ -49,6 +49,7 @@ type PlanNode struct {
 	Plans     []PlanNode `json:"Plans"`
 }
 
+// Walk visits the node and those below it.
 func (n PlanNode) Walk(visit func(PlanNode)) {
 	visit(n)
 	for _, p := range n.Plans {

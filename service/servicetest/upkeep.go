@@ -13,6 +13,7 @@ func Housekeep(t *testing.T, f *Fixture) int {
 	return Remove(t, f.Service, 7, 0).Repositioned
 }
 
+// MoveNode gives the node $2 the parent $1.
 const MoveNode = `UPDATE inventory_nodes SET parent_id = $1 WHERE id = $2`
 
 // Remove removes expired rows in at most batches batches; 0 means no limit.

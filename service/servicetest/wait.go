@@ -39,7 +39,7 @@ func (f *Fixture) PagesRead(condition string) int {
 		FROM pg_statio_user_tables WHERE `+condition)
 }
 
-// WatermarkAt writes a watermark (service.WriteWatermark) as if the database's clock showed the time: a
+// WatermarkAt writes a watermark (lists.WriteWatermark) as if the database's clock showed the time: a
 // changed_since that is ten seconds later begins at what is committed from now on.
 func (f *Fixture) WatermarkAt(at time.Time) {
 	f.t.Helper()

@@ -20,6 +20,7 @@ func Create(t *testing.T, f *Fixture) string {
 	return answer.RecordID
 }
 
+// Claim claims pending deliveries of an address.
 func Claim(t *testing.T, f *Fixture, webhook string) webhooks.Claim {
 	t.Helper()
 	claimed, err := f.ClaimPending(t.Context(), f.ID(webhook), nil, webhooks.ClaimPosition{}, 100)
@@ -29,6 +30,7 @@ func Claim(t *testing.T, f *Fixture, webhook string) webhooks.Claim {
 	return claimed
 }
 
+// Record records attempts of an address.
 func Record(t *testing.T, f *Fixture, webhook string, attempts ...webhooks.Attempt) webhooks.RecordResult {
 	t.Helper()
 	recorded, err := f.RecordAttempts(t.Context(), f.ID(webhook), attempts)
@@ -38,6 +40,7 @@ func Record(t *testing.T, f *Fixture, webhook string, attempts ...webhooks.Attem
 	return recorded
 }
 
+// Attempt is the next attempt of a delivery, with the status of its response; 0 is no response.
 func Attempt(f *Fixture, d webhooks.RenderedDelivery, status int) webhooks.Attempt {
 	a := webhooks.Attempt{DeliveryID: d.DeliveryID, Number: d.Attempts + 1, Before: d.AttemptsBefore, StartedAt: models.TimeOf(f.Clock.Now()), Status: status, Latency: 12 * time.Millisecond}
 	if status == 0 {
@@ -46,6 +49,7 @@ func Attempt(f *Fixture, d webhooks.RenderedDelivery, status int) webhooks.Attem
 	return a
 }
 
+// Status returns the status of a delivery.
 func Status(t *testing.T, f *Fixture, id string) models.DeliveryStatus {
 	t.Helper()
 	state, err := f.Delivery(t.Context(), id)
@@ -111,6 +115,7 @@ func DispatchAll(t *testing.T, f *Fixture, hook string) []int64 {
 	}
 }
 
+// DeliveryOf returns the id of the delivery about a record to an address.
 func DeliveryOf(f *Fixture, hook, recordID string) string {
 	return Value[string](f, `SELECT id FROM all_deliveries WHERE webhook_id = $1 AND record_id = $2`, f.ID(hook), recordID)
 }

@@ -44,7 +44,7 @@ type AddressRules struct {
 	Resolver webhook.Resolver
 }
 
-// Options configure a Service. Tokens and Vault are required. Zero values of Now,
+// Options configure a Store. Tokens and Vault are required. Zero values of Now,
 // Random and Log mean the real clock, crypto/rand and slog's default.
 type Options struct {
 	// Tokens signs and verifies access tokens.
@@ -97,10 +97,9 @@ type Options struct {
 	Lookups, Groups *pgxpool.Pool
 }
 
-// Store runs the reads and writes. It is safe for concurrent use. Between calls it
-// only remembers which integrations are over their limit until the minute ends, whose
-// organizations made calls, and what the readers of lists could see, which each page
-// checks, and for seconds the counts of deliveries and calls for charts.
+// Store has the connections, and what calls in progress share. It is safe for concurrent
+// use. Between calls it only remembers what the readers of lists could see, which each page
+// checks.
 type Store struct {
 	Options
 	Pool *pgxpool.Pool
@@ -109,13 +108,13 @@ type Store struct {
 	tables, updates sync.Map
 	Writer          *batch.Writer
 	Reader          *batch.Reader
-	// Watermarks runs the statements of newWatermark, apart from lookups because they commit.
+	// Watermarks write new watermarks, apart from lookups because they commit.
 	Watermarks *batch.Reader
 	// Callers looks up and counts callers that are not admitted yet.
 	Callers *batch.Reader
 	// Readers read records with the call that is admitted.
 	Readers []Prefetcher
-	// Activity is of organizations; calls bounds how many calls of one are in progress.
+	// Activity is of organizations; Calls bounds how many calls of one are in progress.
 	Activity *batch.Activity
 	Calls    *batch.Slots
 	// Parsing has one large body of each organization parsed at a time.
@@ -124,12 +123,11 @@ type Store struct {
 	reads *batch.Slots
 	// ReadTimeout bounds each of their statements: 5 seconds. Only tests change it.
 	ReadTimeout time.Duration
-
 	// Visibilities are what the readers of lists could last see.
 	Visibilities visibilities
 }
 
-// New returns a Service on the pool. It fails if a required option is missing.
+// New returns a Store on the pool. It fails if a required option is missing.
 func New(pool *pgxpool.Pool, options Options) (*Store, error) {
 	if options.Tokens == nil || options.Vault == nil {
 		return nil, errors.New("a service needs token keys and a vault")

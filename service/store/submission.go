@@ -74,7 +74,7 @@ func (t *ORMTx) unusedForm() error {
 		return nil
 	}
 	var used models.FormKey
-	err := t.Db.Take(&used, "person_id = ? AND key = ?", t.form.PersonID, t.form.Key).Error
+	err := t.DB.Take(&used, "person_id = ? AND key = ?", t.form.PersonID, t.form.Key).Error
 	switch {
 	case NotFound(err):
 		return nil
@@ -91,7 +91,7 @@ func (t *ORMTx) useForm(recordID string) error {
 		return nil
 	}
 	t.formUsed = true
-	result := t.Db.Clauses(clause.OnConflict{DoNothing: true}).
+	result := t.DB.Clauses(clause.OnConflict{DoNothing: true}).
 		Create(&models.FormKey{PersonID: t.form.PersonID, Key: t.form.Key, RecordID: recordID, UsedAt: t.At})
 	if result.Error == nil && result.RowsAffected == 0 {
 		return &FormDoneError{recordID}

@@ -18,7 +18,7 @@ import (
 // round trips. Both follow the same rules: all or nothing, wakes after the commit.
 type ORMTx struct {
 	*Store
-	Db *gorm.DB
+	DB *gorm.DB
 	// At is the time of the whole write.
 	At models.Time
 	// Wakes are woken after the commit.
@@ -43,7 +43,7 @@ func (s *Store) Transaction(
 	form, hasForm := SubmissionOf(ctx)
 	err = s.Writer.RunAlone(ctx, organizationID, func() error {
 		return s.ORM.WithContext(ctx).Transaction(func(db *gorm.DB) error {
-			t = &ORMTx{Store: s, Db: db, At: s.CurrentTime(), form: form}
+			t = &ORMTx{Store: s, DB: db, At: s.CurrentTime(), form: form}
 			// Other writes wait for what it has locked, whichever organization's they are.
 			if err := t.Limit(s.Writer.LockTimeout, s.Writer.StatementTimeout); err != nil {
 				return err
@@ -56,7 +56,7 @@ func (s *Store) Transaction(
 	})
 	if err != nil && hasForm {
 		// Sent twice at a time, the second may fail because of what the first did.
-		again := (&ORMTx{Store: s, Db: s.ORM.WithContext(ctx), form: form}).unusedForm()
+		again := (&ORMTx{Store: s, DB: s.ORM.WithContext(ctx), form: form}).unusedForm()
 		if done, ok := errors.AsType[*FormDoneError](again); ok {
 			err = done
 		}
@@ -81,12 +81,12 @@ func (t *ORMTx) Limit(lock, statement time.Duration) error {
 // Exec runs a statement: locks and guarded updates, which stay SQL. Parameters are
 // written ? or @name, the latter with a map as the only argument.
 func (t *ORMTx) Exec(query string, args ...any) error {
-	return t.Db.Exec(query, args...).Error
+	return t.DB.Exec(query, args...).Error
 }
 
 // Update writes these columns of the row of a model, which its primary key names.
 func (t *ORMTx) Update(row any, columns ...string) error {
-	return t.Db.Model(row).Select(columns).Updates(row).Error
+	return t.DB.Model(row).Select(columns).Updates(row).Error
 }
 
 // Log inserts a Log Record of what the actor did.
@@ -94,13 +94,13 @@ func (t *ORMTx) Log(actor Actor, organizationID, action, recordID string) error 
 	if err := t.useForm(recordID); err != nil {
 		return err
 	}
-	return t.Db.Create(NewLogEntry(actor, organizationID, action, recordID, t.At)).Error
+	return t.DB.Create(NewLogEntry(actor, organizationID, action, recordID, t.At)).Error
 }
 
 // LockRow returns the row of a model with the id, locked until the transaction
 // ends. Errors: not_found.
 func LockRow[T any](t *ORMTx, id string) (T, error) {
-	return ReadRow[T](t.Db.Clauses(clause.Locking{Strength: "NO KEY UPDATE"}), id)
+	return ReadRow[T](t.DB.Clauses(clause.Locking{Strength: "NO KEY UPDATE"}), id)
 }
 
 // ReadRow returns the row with the id. Errors: not_found.
@@ -116,7 +116,7 @@ func ReadRow[T any](db *gorm.DB, id string) (T, error) {
 // ScanOne returns the row of a query; without one, missing.
 func ScanOne[T any](t *ORMTx, missing error, query string, args ...any) (T, error) {
 	var row T
-	found := t.Db.Raw(query, args...).Scan(&row)
+	found := t.DB.Raw(query, args...).Scan(&row)
 	if found.Error == nil && found.RowsAffected == 0 {
 		return row, missing
 	}
@@ -126,7 +126,7 @@ func ScanOne[T any](t *ORMTx, missing error, query string, args ...any) (T, erro
 // ScanAll returns the rows of a query.
 func ScanAll[T any](t *ORMTx, query string, args ...any) ([]T, error) {
 	var rows []T
-	return rows, t.Db.Raw(query, args...).Scan(&rows).Error
+	return rows, t.DB.Raw(query, args...).Scan(&rows).Error
 }
 
 // NotFound reports whether the error means that a query has no row.

@@ -51,6 +51,7 @@ func Panic(ctx context.Context, s *store.Store) error {
 // CallsWaiting returns how many calls wait for others of their organization.
 func CallsWaiting(s *store.Store) int { return s.Calls.Waiting() }
 
+// Numbered replaces the parameters @name of a query by their positions among the names.
 func Numbered(sql string, names ...string) string {
 	for n, name := range names {
 		sql = strings.ReplaceAll(sql, "@"+name, "$"+strconv.Itoa(n+1))

@@ -44,7 +44,7 @@ type Backlog struct {
 	// is listed as changed yet, nil without one.
 	OldestMove *models.Time
 	// PartitionDaysAhead is for how many days after today every partitioned table has
-	// partitions, at most service.PartitionDaysAhead.
+	// partitions, at most store.PartitionDaysAhead.
 	PartitionDaysAhead int
 	// PartitionsOverdue are those that should have been dropped a day ago.
 	PartitionsOverdue int

@@ -182,14 +182,14 @@ func TestFollowersSeeEverythingBelowAMove(t *testing.T) {
 			h := servicetest.Hold(s.t, s.Fixture, `AFTER UPDATE ON work_orders FOR EACH ROW WHEN (OLD.id = '`+workOrderID(20)+`' AND OLD.title = NEW.title)`)
 			repositioned := make(chan int, 1)
 			go func() { repositioned <- servicetest.Housekeep(s.t, s.Fixture) }()
-			h.Waiting(s.t, 1)
+			servicetest.AwaitLocks(s.t, s.Fixture, 1)
 			s.poll()
 			changed := make(chan error, 1)
 			go func() {
 				_, err := s.Pool.Exec(s.t.Context(), `UPDATE work_orders SET title = 'new' WHERE id = $1`, workOrderID(20))
 				changed <- err
 			}()
-			h.Waiting(s.t, 2)
+			servicetest.AwaitLocks(s.t, s.Fixture, 2)
 			s.poll()
 			h.Release(s.t)
 			if err := <-changed; err != nil {
@@ -366,7 +366,7 @@ func TestANodeInsertedDuringAMove(t *testing.T) {
 			VALUES ('eqp_new', $1, 'equipment', $2, 'x', now(), now())`, f.Acme.OrganizationID, f.ID("hvac"))
 		inserted <- err
 	}()
-	servicetest.Held{F: f, Conn: nil}.Waiting(t, 1)
+	servicetest.AwaitLocks(t, f, 1)
 	commit(t, moving)
 	if err := <-inserted; err != nil {
 		t.Fatal(err)

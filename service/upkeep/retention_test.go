@@ -222,7 +222,7 @@ func TestRemovalBlocksNoOtherWork(t *testing.T) {
 			t.Errorf("the removal: %v", err)
 		}
 	}()
-	h.Waiting(t, 1)
+	servicetest.AwaitLocks(t, f, 1)
 
 	// The batch has removed its rows and cannot commit: work that waits for it never ends.
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -299,10 +299,10 @@ func TestRemovalYieldsToAWriter(t *testing.T) {
 		_, err := f.RemoveExpired(t.Context(), 10, func() bool { return true })
 		removal <- err
 	}()
-	h.Waiting(t, 1) // it has removed delivery 0 and is held at 1
+	servicetest.AwaitLocks(t, f, 1) // it has removed delivery 0 and is held at 1
 	changed := make(chan error)
 	go func() { changed <- change("0") }()
-	h.Waiting(t, 2)
+	servicetest.AwaitLocks(t, f, 2)
 	h.Release(t)
 	if err := <-removal; err != nil {
 		t.Errorf("the removal: %v", err)
@@ -349,10 +349,10 @@ func TestRemovalOfADeletedAddressYieldsToAWriter(t *testing.T) {
 		_, err := f.RemoveExpired(t.Context(), 10, func() bool { return true })
 		removal <- err
 	}()
-	h.Waiting(t, 1) // it has removed delivery 1 and is held at 2
+	servicetest.AwaitLocks(t, f, 1) // it has removed delivery 1 and is held at 2
 	changed := make(chan error)
 	go func() { changed <- change(1) }()
-	h.Waiting(t, 2)
+	servicetest.AwaitLocks(t, f, 2)
 	h.Release(t) // it goes on to 3, which the writer has
 	if err := <-changed; err != nil {
 		t.Errorf("the writer: %v", err)

@@ -79,7 +79,7 @@ func createWebhook(t *store.ORMTx, actor store.Actor, integrationID string, in N
 	if err != nil {
 		return Webhook{}, err
 	}
-	if err := t.Db.Create(&row).Error; err != nil {
+	if err := t.DB.Create(&row).Error; err != nil {
 		return Webhook{}, err
 	}
 	if err := StartAddresses(t, row.OrganizationID); err != nil {

@@ -120,7 +120,7 @@ func lockWebhookAndIntegration(t *store.ORMTx, actor store.Actor, id string) (i 
 	if !models.IsID(id, models.PrefixWebhook) {
 		return i, h, models.NotFound()
 	}
-	if h, err = store.ReadRow[models.Webhook](t.Db, id); err != nil {
+	if h, err = store.ReadRow[models.Webhook](t.DB, id); err != nil {
 		return i, h, err
 	}
 	if i, err = integrations.LockIntegration(t, actor, h.IntegrationID); err != nil {
@@ -276,14 +276,14 @@ func (s *Webhooks) RenewWebhookSecret(ctx context.Context, actor store.Actor, id
 // creates it again if it overwrites. Errors: not_found, permission_denied, unavailable.
 func (s *Webhooks) DeleteWebhook(ctx context.Context, actor store.Actor, id string) error {
 	_, err := s.updateWebhook(ctx, actor, id, func(t *store.ORMTx, h *models.Webhook) (string, error) {
-		if err := t.Db.Delete(&models.ImportKey{}, "organization_id = ? AND id = ?", h.OrganizationID, id).Error; err != nil {
+		if err := t.DB.Delete(&models.ImportKey{}, "organization_id = ? AND id = ?", h.OrganizationID, id).Error; err != nil {
 			return "", err
 		}
 		if err := t.Exec(`INSERT INTO deleted_webhooks (webhook_id, deleted_at) VALUES (?, ?)`, id, t.At); err != nil {
 			return "", err
 		}
 		t.Wakes = append(t.Wakes, store.NewWakeTarget(h.OrganizationID, id)) // which ends
-		return actionDeleted, t.Db.Delete(h).Error
+		return actionDeleted, t.DB.Delete(h).Error
 	})
 	return err
 }
