@@ -44,7 +44,7 @@ func benchGrowth(b *bench) {
 		in.benchLists(size)
 		if kept {
 			in.benchDump()
-			in.benchRemoval(changes * quietShare)
+			in.benchRemoval(changes / 5)
 			in.benchVacuum("after the removal")
 		}
 	}

@@ -3,16 +3,21 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
 	"millwright/models"
@@ -26,44 +31,65 @@ const (
 	hostileReaders  = 8
 	hostileParsers  = 32
 	hostileBrowsers = 32
+	// smallPlan and largePlan are the calls in a minute of the plans that are sold.
+	smallPlan = 600
+	largePlan = 6000
 )
 
-// The neighbors, by the keys of their organizations.
+// The neighbors, by the keys of their organizations. There are ten busy ones.
 const (
-	stranger = "" // has no token
-	limited  = "limited"
-	noisy    = "noisy"
+	stranger   = "" // has no token
+	limited    = "limited"
+	small      = "small"
+	large      = "large"
+	subscribed = "subscribed" // its changes go to a hundred addresses
+	busy       = "busy"
+	busyOnes   = 10
 )
 
-// hostilePattern is what a neighbor does next to the quiet organization.
+// hostilePattern is what neighbors do next to the quiet organization.
 type hostilePattern struct {
-	name, neighbor string
-	load           hostileLoad
-	// prepare, if any, runs before each round and returns the command to run next to the load.
-	prepare func(*installation, *tenant) []string
+	name string
+	// neighbors are the keys of those that make the load.
+	neighbors []string
+	load      hostileLoad
+	// prepare, if any, runs before the window and returns what runs next to the load.
+	prepare func(*installation, *tenant) func(context.Context) error
 }
 
-// hostileLoad is what the neighbor's clients do until the context ends. It counts their calls.
+// hostileLoad is what a neighbor's clients do until the context ends. It counts their calls.
 type hostileLoad func(ctx context.Context, n *tenant, calls *atomic.Int64) error
 
 // hostilePatterns are all patterns. The first sends no calls: its ratios show the noise.
 func hostilePatterns(backlog int) []hostilePattern {
 	costly := `{"question_id":"q","value":[` + strings.Repeat("1,", 99) + `1]}`
+	allBusy := make([]string, busyOnes)
+	for n := range allBusy {
+		allBusy[n] = fmt.Sprint(busy, n)
+	}
+	none, one, few := []string{stranger}, []string{large}, []string{small}
 	patterns := []hostilePattern{
-		{"no neighbor (noise)", stranger, nil, nil},
-		{fmt.Sprintf("%d pairs of POST /issues with one external_id", hostilePairs), noisy, createPairs, nil},
-		{fmt.Sprintf("%d concurrent creations", hostileCreators), noisy, calls(hostileCreators, createOne.call), nil},
-		{fmt.Sprintf("the deletion of an address with %d deliveries", backlog), noisy, calls(hostileCallers, patchOne.call), (*installation).prepareDeletion},
-		{fmt.Sprintf("the release of %d deliveries", backlog), noisy, calls(hostileCallers, patchOne.call), prepareRelease()},
-		{"calls over the limit", limited, calls(hostileCallers, listOne), nil},
-		{"calls without a token", stranger, calls(hostileCallers, readNothing, http.StatusUnauthorized, http.StatusNotFound), nil},
-		{fmt.Sprintf("%d callers with slow reads", hostileReaders), noisy, calls(hostileReaders, slowRead), nil},
-		{fmt.Sprintf("%d callers with 340,000 invalid answers each", hostileReaders), noisy, calls(hostileReaders, answersOf(`{}`, 340_000), http.StatusRequestEntityTooLarge), nil},
-		{fmt.Sprintf("%d callers with bodies that take long to parse", hostileParsers), noisy, calls(hostileParsers, answersOf(costly, 1_000), http.StatusUnprocessableEntity), nil},
-		{fmt.Sprintf("%d callers with forged cookies", hostileReaders), stranger, calls(hostileReaders, forgedCookie, http.StatusSeeOther), nil},
-		{fmt.Sprintf("sign-ins from %d addresses", hostileBrowsers), stranger, signIns, nil},
-		{fmt.Sprintf("%d idle sockets of 1 address", clientConnections+callers), stranger, idle(clientConnections+callers, fromOne), nil},
-		{fmt.Sprintf("%d idle sockets of 2 addresses", neighborConnections), stranger, idle(neighborConnections, fromTwo), nil},
+		{"no neighbor (noise)", none, nil, nil},
+		{fmt.Sprintf("%d creations of %d callers at once", smallPlan, hostileCreators), few, burst(hostileCreators, createOne.call), nil},
+		{fmt.Sprintf("%d creations of %d callers at once", largePlan, hostileCreators), one, burst(hostileCreators, createOne.call), nil},
+		{fmt.Sprintf("%d reads of %d callers at once", largePlan, hostileCreators), one, burst(hostileCreators, readOne.call), nil},
+		{fmt.Sprintf("%d organizations with %d creations of %d callers each at once", busyOnes, largePlan, hostileCallers), allBusy, burst(hostileCallers, createOne.call), nil},
+		{fmt.Sprintf("%d changes at once that go to 100 addresses each", largePlan), []string{subscribed}, burst(hostileCallers, patchOne.call), nil},
+		{fmt.Sprintf("%d creations of which each fails its group", largePlan), one, burst(hostileCallers, createOne.call), (*installation).lockNode},
+		{fmt.Sprintf("%d POST /issues in pairs with one external_id", largePlan), one, createPairs, nil},
+		{fmt.Sprintf("the deletion of an address with %d deliveries", backlog), one, burst(hostileCallers, patchOne.call), (*installation).prepareDeletion},
+		{fmt.Sprintf("the release of %d deliveries", backlog), one, burst(hostileCallers, patchOne.call), (*installation).prepareRelease},
+		{fmt.Sprintf("%d callers with slow reads", hostileReaders), one, burst(hostileReaders, slowRead), nil},
+		{fmt.Sprintf("%d callers with 340,000 invalid answers each", hostileReaders), one, burst(hostileReaders, answersOf(`{}`, 340_000), http.StatusRequestEntityTooLarge), nil},
+		{fmt.Sprintf("%d callers with bodies that take long to parse", hostileParsers), one, burst(hostileParsers, answersOf(costly, 1_000), http.StatusUnprocessableEntity), nil},
+		{fmt.Sprintf("%d sessions of the console", hostileCallers), one, calls(hostileCallers, openPage), nil},
+		{"imports", none, nil, (*installation).importAgain},
+		{"calls over the limit", []string{limited}, calls(hostileCallers, listOne), nil},
+		{"calls without a token", none, calls(hostileCallers, readNothing, http.StatusUnauthorized, http.StatusNotFound), nil},
+		{fmt.Sprintf("%d callers with forged cookies", hostileReaders), none, calls(hostileReaders, forgedCookie, http.StatusSeeOther), nil},
+		{fmt.Sprintf("sign-ins from %d addresses", hostileBrowsers), none, signIns, nil},
+		{fmt.Sprintf("%d idle sockets of 1 address", clientConnections+callers), none, idle(clientConnections+callers, fromOne), nil},
+		{fmt.Sprintf("%d idle sockets of 2 addresses", neighborConnections), none, idle(neighborConnections, fromTwo), nil},
 	}
 	for i := range patterns {
 		patterns[i].name = "next to " + patterns[i].name
@@ -71,15 +97,38 @@ func hostilePatterns(backlog int) []hostilePattern {
 	return patterns
 }
 
-// neighbors imports the hostile organizations, and returns them and the stranger.
-func (in *installation) neighbors() map[string]*tenant {
-	return map[string]*tenant{
-		stranger: {Address: in.erp.Address},
-		limited:  in.tenantOf(organization{key: limited, integrations: 1, callsPerMinute: 60}, 0),
-		noisy: in.tenantOf(organization{
-			key: noisy, integrations: 1, events: []string{"work_order.updated"}, feedback: true, questions: 500,
-		}, benchWorkOrders),
+// neighbors imports the hostile organizations that the patterns need, and returns them and
+// the stranger.
+func (in *installation) neighbors(patterns []hostilePattern) map[string]*tenant {
+	all := map[string]*tenant{stranger: {Address: in.erp.Address}}
+	for _, p := range patterns {
+		for _, key := range p.neighbors {
+			if all[key] != nil {
+				continue
+			}
+			o := organization{key: key, integrations: 1, callsPerMinute: largePlan, events: []string{"work_order.updated"}, feedback: true, questions: 500, person: true}
+			switch key {
+			case limited:
+				o.callsPerMinute = 60
+			case small:
+				o.callsPerMinute = smallPlan
+			case subscribed:
+				o.addresses = 100
+			}
+			all[key] = in.tenantOf(o, min(benchWorkOrders, o.callsPerMinute/2))
+			all[key].Session = in.sessionOf(o)
+		}
 	}
+	return all
+}
+
+// sessionOf returns the token of a session of the organization's person.
+func (in *installation) sessionOf(o organization) string {
+	token := benchSession(o.key)
+	hash := sha256.Sum256([]byte(token))
+	in.exec(`INSERT INTO sessions (token_hash, id, person_id, method, created_at, seen_at, network, user_agent, authenticated_at)
+		SELECT $1, 'ses_' || $2, id, 'password', now(), now(), '127.0.0.1', 'bench', now() FROM people WHERE email = $3`, hash[:], hex.EncodeToString(hash[:13]), o.email())
+	return token
 }
 
 // The local addresses of hostile connections are in other networks than the quiet
@@ -98,6 +147,20 @@ func calls(clients int, one func(*tenant, *caller) error, allowed ...int) hostil
 	}
 }
 
+// burst is calls of clients that wait for the next minute once the plan's calls of this one are
+// made.
+func burst(clients int, one func(*tenant, *caller) error, allowed ...int) hostileLoad {
+	return func(ctx context.Context, n *tenant, made *atomic.Int64) error {
+		return calls(clients, func(n *tenant, c *caller) error {
+			err := one(n, c)
+			if rejected, ok := errors.AsType[*statusError](err); ok && rejected.status == http.StatusTooManyRequests {
+				return after(ctx, time.Now().Truncate(time.Minute).Add(time.Minute))
+			}
+			return err
+		}, allowed...)(ctx, n, made)
+	}
+}
+
 // loop runs clients that make the call until the context ends. Calls that the API rejects as
 // too many, or cannot serve, are part of the pattern, and so are broken connections; any other
 // status than those allowed is a mistake of the bench.
@@ -106,7 +169,11 @@ func (t *tenant) loop(ctx context.Context, clients int, from func(client int) ne
 	group, ctx := errgroup.WithContext(ctx)
 	for client := range clients {
 		group.Go(func() error {
-			return t.connected(ctx, from(client), func(c *caller) error {
+			address := t.Address
+			if t.Other != "" && client%2 == 1 {
+				address = t.Other
+			}
+			return t.connected(ctx, from(client), address, func(c *caller) error {
 				err := one(c)
 				calls.Add(1)
 				if rejected, ok := errors.AsType[*statusError](err); ok && slices.Contains(allowed, rejected.status) {
@@ -121,10 +188,10 @@ func (t *tenant) loop(ctx context.Context, clients int, from func(client int) ne
 
 // connected repeats what one does with a connection from the address, and connects again
 // after it is broken, until the context ends.
-func (t *tenant) connected(ctx context.Context, from net.Addr, one func(*caller) error) error {
+func (t *tenant) connected(ctx context.Context, from net.Addr, address string, one func(*caller) error) error {
 	const pause = 10 * time.Millisecond
 	for ctx.Err() == nil {
-		c, err := dialFrom(ctx, from, t.Address, t.Token)
+		c, err := dialFrom(ctx, from, address, t.Token)
 		if err == nil {
 			hangUp := context.AfterFunc(ctx, func() { c.conn.Close() })
 			for err == nil && ctx.Err() == nil {
@@ -170,6 +237,12 @@ func answersOf(answer string, times int) func(*tenant, *caller) error {
 	}
 }
 
+// openPage opens a page of the console.
+func openPage(n *tenant, c *caller) error {
+	_, err := c.page(http.MethodGet, "/work-orders", n.Session, "")
+	return err
+}
+
 func forgedCookie(_ *tenant, c *caller) error {
 	_, err := c.page(http.MethodGet, "/work-orders", rand.Text()+"."+rand.Text(), "")
 	return err
@@ -187,7 +260,7 @@ func signIns(ctx context.Context, n *tenant, calls *atomic.Int64) error {
 // one is rejected.
 func createPairs(ctx context.Context, n *tenant, calls *atomic.Int64) error {
 	references := make(chan string) // from one of a pair to the other
-	return n.loop(ctx, 2*hostilePairs, fromOne, calls, func(c *caller) error {
+	return burst(2*hostilePairs, func(n *tenant, c *caller) error {
 		reference := rand.Text()
 		select {
 		case references <- reference:
@@ -198,7 +271,7 @@ func createPairs(ctx context.Context, n *tenant, calls *atomic.Int64) error {
 		_, err := c.write(http.MethodPost, "/issues", rand.Text(),
 			`{"inventory_id":"`+n.Node+`","subject":"Leak","external_id":"`+reference+`"}`, http.StatusCreated)
 		return err
-	}, http.StatusConflict)
+	}, http.StatusConflict)(ctx, n, calls)
 }
 
 // idle keeps connections open without sending anything. The few that the API server has no room
@@ -212,23 +285,57 @@ func idle(connections int, from func(client int) net.Addr) hostileLoad {
 	}
 }
 
-// prepareDeletion makes an address with many deliveries, to be deleted while its organization
-// makes changes that go to it.
-func (in *installation) prepareDeletion(n *tenant) []string {
-	return []string{"webhooks", "delete", in.addressWithDeliveries(n)}
+// lockNode holds the row of the neighbor's node as a long transaction would: each group with
+// one of its creations waits for the row until its lock_timeout.
+func (in *installation) lockNode(n *tenant) func(context.Context) error {
+	return func(ctx context.Context) error {
+		return pgx.BeginFunc(in.ctx, in.pool, func(t pgx.Tx) error {
+			if _, err := t.Exec(in.ctx, `SELECT FROM inventory_nodes WHERE id = $1 FOR UPDATE`, n.Node); err != nil {
+				return err
+			}
+			<-ctx.Done()
+			return nil
+		})
+	}
 }
 
-// prepareRelease turns an address off, to be turned on with many deliveries to release while
-// its organization makes changes that go to it.
-func prepareRelease() func(*installation, *tenant) []string {
-	address := ""
-	return func(in *installation, n *tenant) []string {
-		if address == "" {
-			address = in.addressWithDeliveries(n)
+// importAgain imports one organization after the other, each with a long form and 100 addresses.
+func (in *installation) importAgain(*tenant) func(context.Context) error {
+	return func(ctx context.Context) error {
+		for n := 0; ctx.Err() == nil; n++ {
+			o := organization{key: fmt.Sprint("imported", n), integrations: 10, addresses: 10, events: []string{"work_order.updated"}, questions: 500}
+			file := filepath.Join(in.dir, "imported.yaml")
+			if err := os.WriteFile(file, o.file(in.receiver, in.secret), 0o600); err != nil {
+				return err
+			}
+			if _, err := in.run(in.ctx, nil, "import", file); err != nil {
+				return err
+			}
 		}
-		must(in.run(in.ctx, nil, "webhooks", "disable", address))
-		return []string{"webhooks", "enable", address, "--since", "720h"}
+		return nil
 	}
+}
+
+// command returns a function that runs a command of the product.
+func (in *installation) command(args ...string) func(context.Context) error {
+	return func(context.Context) error {
+		_, err := in.run(in.ctx, nil, args...)
+		return err
+	}
+}
+
+// prepareDeletion makes an address with many deliveries, to be deleted while its organization
+// makes changes that go to it.
+func (in *installation) prepareDeletion(n *tenant) func(context.Context) error {
+	return in.command("webhooks", "delete", in.addressWithDeliveries(n))
+}
+
+// prepareRelease makes such an address and turns it off, to be turned on with its deliveries
+// to release while its organization makes changes that go to it.
+func (in *installation) prepareRelease(n *tenant) func(context.Context) error {
+	address := in.addressWithDeliveries(n)
+	must(in.run(in.ctx, nil, "webhooks", "disable", address))
+	return in.command("webhooks", "enable", address, "--since", "720h")
 }
 
 // addressWithDeliveries creates an address with failed deliveries, each with an

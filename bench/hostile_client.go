@@ -11,16 +11,18 @@ import (
 	"os/exec"
 	"slices"
 	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // This argument makes the program a hostile client.
 const hostileClientCommand = "be-hostile"
 
-// hostileJob is what a hostile client does: the load of a pattern as the neighbor.
+// hostileJob is what a hostile client does: the load of a pattern as each of the neighbors.
 type hostileJob struct {
-	Pattern  string
-	Backlog  int
-	Neighbor *tenant
+	Pattern   string
+	Backlog   int
+	Neighbors []*tenant
 }
 
 // runHostileClient does the job until the context ends and returns the number of calls.
@@ -63,7 +65,11 @@ func serveHostileClient(ctx context.Context, input io.Reader, output io.Writer) 
 		stop()
 	}()
 	var calls atomic.Int64
-	if err := patterns[at].load(ctx, job.Neighbor, &calls); err != nil {
+	var neighbors errgroup.Group
+	for _, n := range job.Neighbors {
+		neighbors.Go(func() error { return patterns[at].load(ctx, n, &calls) })
+	}
+	if err := neighbors.Wait(); err != nil {
 		return err
 	}
 	return json.NewEncoder(output).Encode(calls.Load())

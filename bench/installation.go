@@ -210,6 +210,19 @@ func (in *installation) startAPI() {
 	in.erp.Token = in.tokenOf(changeSubscription(1).client(1))
 }
 
+// startAnotherAPI starts a second API server and returns it and its address.
+func (in *installation) startAnotherAPI() (p *process, address string) {
+	address = must(freeAddress(in.ctx))
+	own := maps.Clone(in.apiSettings)
+	own["MILLWRIGHT_ADDR"] = address
+	p = must(startProcess(in.ctx, in.fail, in.dir, "another-api", in.environ(own), in.options.binary, "api"))
+	check(p.awaitReady(in.ctx, func() bool {
+		_, err := fetch(in.ctx, "http://"+address+"/readyz")
+		return err == nil
+	}))
+	return p, address
+}
+
 // startWorker starts the worker, with the settings in own added, and waits until it
 // runs.
 func (in *installation) startWorker(own map[string]string) {

@@ -42,8 +42,8 @@ func TestNeighborsAreComparedWithTheWindowBefore(t *testing.T) {
 	if f := figures["noise: calls"]; f.Ratio != 0.8 || f.Low != 0.5 || f.High != 0.9 || f.Aim != 0.8 {
 		t.Errorf("the calls' ratio is %v from %v to %v with aim %v, want 0.8 from 0.5 to 0.9 with aim 0.8", f.Ratio, f.Low, f.High, f.Aim)
 	}
-	if f := figures["noise: p99"]; f.Ratio != 1.5 || f.High != 500 || f.Limit != 2 {
-		t.Errorf("p99's ratio is %v to %v, limit %v; want 1.5 to 500, limit 2", f.Ratio, f.High, f.Limit)
+	if f := figures["noise: p99"]; f.Ratio != 1.5 || f.High != 500 || f.Limit != 3 {
+		t.Errorf("p99's ratio is %v to %v, limit %v; want 1.5 to 500, limit 3", f.Ratio, f.High, f.Limit)
 	}
 	if f := figures["noise: failed calls of the quiet organization"]; f.Value != 50 {
 		t.Errorf("%v failed calls, want 50", f.Value)

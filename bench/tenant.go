@@ -27,6 +27,8 @@ const benchWorkOrders = 1000
 // baselines' server.
 type tenant struct {
 	Address, Token string
+	// Other is the address of another API server, "" for none; Session is of a person's session.
+	Other, Session string
 	// Node is where it creates records; WorkOrders are those it reads and changes.
 	Node       string
 	WorkOrders []string
