@@ -73,7 +73,7 @@ func hostilePatterns(backlog int) []hostilePattern {
 		{fmt.Sprintf("%d creations of %d callers at once", smallPlan, hostileCreators), few, burst(hostileCreators, createOne.call), nil},
 		{fmt.Sprintf("%d creations of %d callers at once", largePlan, hostileCreators), one, burst(hostileCreators, createOne.call), nil},
 		{fmt.Sprintf("%d reads of %d callers at once", largePlan, hostileCreators), one, burst(hostileCreators, readOne.call), nil},
-		{fmt.Sprintf("%d organizations with %d creations of %d callers each at once", busyOnes, largePlan, hostileCallers), allBusy, burst(hostileCallers, createOne.call), nil},
+		{fmt.Sprintf("%d organizations with %d creations of %d callers each at once", busyOnes, largePlan, callers), allBusy, burst(callers, createOne.call), nil},
 		{fmt.Sprintf("%d changes at once that go to 100 addresses each", largePlan), []string{subscribed}, burst(hostileCallers, patchOne.call), nil},
 		{fmt.Sprintf("%d creations of which each fails its group", largePlan), one, burst(hostileCallers, createOne.call), (*installation).lockNode},
 		{fmt.Sprintf("%d POST /issues in pairs with one external_id", largePlan), one, createPairs, nil},
@@ -113,9 +113,13 @@ func (in *installation) neighbors(patterns []hostilePattern) map[string]*tenant 
 			case small:
 				o.callsPerMinute = smallPlan
 			case subscribed:
-				o.addresses = 100
+				o.integrations, o.addresses = 20, 5
 			}
-			all[key] = in.tenantOf(o, min(benchWorkOrders, o.callsPerMinute/2))
+			workOrders := o.callsPerMinute / 10
+			if strings.HasPrefix(key, busy) {
+				workOrders = 0 // they only create
+			}
+			all[key] = in.tenantOf(o, workOrders)
 			all[key].Session = in.sessionOf(o)
 		}
 	}
@@ -303,7 +307,7 @@ func (in *installation) lockNode(n *tenant) func(context.Context) error {
 func (in *installation) importAgain(*tenant) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for n := 0; ctx.Err() == nil; n++ {
-			o := organization{key: fmt.Sprint("imported", n), integrations: 10, addresses: 10, events: []string{"work_order.updated"}, questions: 500}
+			o := organization{key: fmt.Sprint("imported", n), integrations: 20, addresses: 5, events: []string{"work_order.updated"}, questions: 500}
 			file := filepath.Join(in.dir, "imported.yaml")
 			if err := os.WriteFile(file, o.file(in.receiver, in.secret), 0o600); err != nil {
 				return err

@@ -23,7 +23,6 @@ const (
 	// limit of one address. Every pattern except idle sockets stays below both.
 	neighborConnections = 1000
 	clientConnections   = 600
-	quietAlone          = "quiet organization, alone"
 )
 
 // benchNeighbors measures the calls of a quiet organization alone and next to each
@@ -53,8 +52,7 @@ func benchNeighbors(b *bench) {
 	in.exec(`VACUUM ANALYZE`)
 	q := quietOrganization{tenant: in.erp, rate: quietRate}
 	must(q.window(in.ctx, in.load/4)) // warms up
-	alone, next, hostile := make([][]served, len(patterns)), make([][]served, len(patterns)), make([][]float64, len(patterns))
-	for n, p := range patterns {
+	for _, p := range patterns {
 		in.begin(p.name)
 		by := each(p.neighbors, func(key string) *tenant { return neighbors[key] })
 		var during func(context.Context) error
@@ -64,12 +62,11 @@ func benchNeighbors(b *bench) {
 		// Otherwise what is left of the window before would slow the quiet organization
 		// down when it is alone.
 		in.awaitServersIdle()
-		alone[n] = append(alone[n], must(q.window(in.ctx, in.load/2)))
+		alone := must(q.window(in.ctx, in.load/2))
 		check(after(in.ctx, time.Now().Truncate(time.Minute).Add(time.Minute)))
-		s, rate := q.nextTo(in, p, by, during)
-		next[n], hostile[n] = append(next[n], s), append(hostile[n], rate)
+		next, rate := q.nextTo(in, p, by, during)
+		reportNeighbor(in.report, p.name, alone, next, rate)
 	}
-	reportNeighbors(in.report, patterns, alone, next, hostile)
 }
 
 // quietOrganization makes reads, changes and creations in turn, at a constant rate.
@@ -179,33 +176,17 @@ func (q *quietOrganization) nextTo(in *installation, p hostilePattern, by []*ten
 	return s, perSecond(calls, started, ended)
 }
 
-// reportNeighbors adds each pattern's figures. Each window next to a pattern is
-// compared with the window alone before it.
-func reportNeighbors(r *report, patterns []hostilePattern, alone, next [][]served, hostile [][]float64) {
-	calls := func(s served) float64 { return s.rate() }
-	p99 := func(s served) float64 { return milliseconds(s.waits.percentile(99)) }
-	aloneCalls, aloneP99 := quietAlone+": calls", quietAlone+": p99"
-	all := slices.Concat(alone...)
-	r.add(aloneCalls, median(each(all, calls)), "/s")
-	r.add(aloneP99, median(each(all, p99)), "ms")
-	reportFailed(r, quietAlone, all)
-	for n, p := range patterns {
-		r.compareRounds(p.name+": calls", each(next[n], calls), each(alone[n], calls), "/s", aloneCalls).Aim = 0.8
-		r.compareRounds(p.name+": p99", each(next[n], p99), each(alone[n], p99), "ms", aloneP99).Limit = 3
-		reportFailed(r, p.name, next[n])
-		if slices.Max(hostile[n]) > 0 {
-			r.add(p.name+": the neighbor's calls", median(hostile[n]), "/s")
-		}
+// reportNeighbor adds a pattern's figures, compared with the window alone before it.
+func reportNeighbor(r *report, pattern string, alone, next served, rate float64) {
+	calls, p99 := "alone, before that: calls, "+pattern, "alone, before that: p99, "+pattern
+	r.add(calls, alone.rate(), "/s")
+	r.add(p99, milliseconds(alone.waits.percentile(99)), "ms")
+	r.compare(pattern+": calls", next.rate(), "/s", calls).Aim = 0.8
+	r.compare(pattern+": p99", milliseconds(next.waits.percentile(99)), "ms", p99).Limit = 3
+	if failed := alone.failed + next.failed; failed > 0 {
+		r.add(pattern+": failed calls of the quiet organization", float64(failed), "calls")
 	}
-}
-
-// reportFailed adds the number of the quiet organization's failed calls, if any.
-func reportFailed(r *report, name string, windows []served) {
-	failed := 0
-	for _, s := range windows {
-		failed += s.failed
-	}
-	if failed > 0 {
-		r.add(name+": failed calls of the quiet organization", float64(failed), "calls")
+	if rate > 0 {
+		r.add(pattern+": the neighbor's calls", rate, "/s")
 	}
 }

@@ -31,25 +31,27 @@ func TestNeighborsAreComparedWithTheWindowBefore(t *testing.T) {
 		}
 		return s
 	}
-	before := []served{window(100, 0, 10*time.Millisecond), window(50, 0, 20*time.Millisecond), window(100, 0, 10*time.Millisecond)}
-	next := []served{window(90, 0, 15*time.Millisecond), window(40, 0, 30*time.Millisecond), window(100, 50, 10*time.Millisecond)}
 	r := &report{}
-	reportNeighbors(r, []hostilePattern{{name: "noise"}}, [][]served{before}, [][]served{next}, [][]float64{{7, 8, 9}})
+	reportNeighbor(r, "noise", window(50, 0, 20*time.Millisecond), window(40, 0, 30*time.Millisecond), 7)
+	reportNeighbor(r, "flood", window(100, 0, 10*time.Millisecond), window(100, 50, 10*time.Millisecond), 0)
 	figures := map[string]figure{}
 	for _, f := range r.Figures {
 		figures[f.Name] = f
 	}
-	if f := figures["noise: calls"]; f.Ratio != 0.8 || f.Low != 0.5 || f.High != 0.9 || f.Aim != 0.8 {
-		t.Errorf("the calls' ratio is %v from %v to %v with aim %v, want 0.8 from 0.5 to 0.9 with aim 0.8", f.Ratio, f.Low, f.High, f.Aim)
+	if f := figures["noise: calls"]; f.Ratio != 0.8 || f.Aim != 0.8 {
+		t.Errorf("the calls' ratio is %v with aim %v, want 0.8 with aim 0.8", f.Ratio, f.Aim)
 	}
-	if f := figures["noise: p99"]; f.Ratio != 1.5 || f.High != 500 || f.Limit != 3 {
-		t.Errorf("p99's ratio is %v to %v, limit %v; want 1.5 to 500, limit 3", f.Ratio, f.High, f.Limit)
+	if f := figures["noise: p99"]; f.Ratio != 1.5 || f.Limit != 3 {
+		t.Errorf("p99's ratio is %v, limit %v; want 1.5, limit 3", f.Ratio, f.Limit)
 	}
-	if f := figures["noise: failed calls of the quiet organization"]; f.Value != 50 {
+	if f := figures["flood: failed calls of the quiet organization"]; f.Value != 50 {
 		t.Errorf("%v failed calls, want 50", f.Value)
 	}
-	if _, failed := figures[quietAlone+": failed calls of the quiet organization"]; failed {
-		t.Error("the report lists failed calls alone, but all succeeded")
+	if f := figures["flood: p99"]; f.Ratio != 500 {
+		t.Errorf("p99's ratio with failed calls is %v, want 500", f.Ratio)
+	}
+	if _, failed := figures["noise: failed calls of the quiet organization"]; failed {
+		t.Error("the report lists failed calls, but all succeeded")
 	}
 }
 

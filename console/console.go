@@ -144,14 +144,8 @@ func (c *Console) public(serve handler) gin.HandlerFunc {
 	return func(g *gin.Context) {
 		r := &request{Context: g, console: c}
 		err := r.loadViewer()
-		if err == nil && !r.isSignedIn() {
-			err = r.countVisitor()
-		}
 		if err == nil {
-			err = r.checkQuery()
-		}
-		if err == nil {
-			err = serve(r)
+			err = r.serve(serve)
 		}
 		if err != nil {
 			r.fail(err)

@@ -22,6 +22,7 @@ import (
 type requestService interface {
 	Session(ctx context.Context, token string) (people.Viewer, error)
 	CountVisitor(ctx context.Context, network string) (access.Rate, error)
+	EnterCall(ctx context.Context, organizationID string) (end func(), err error)
 }
 
 // request is one request for a page.
@@ -80,6 +81,24 @@ func (r *request) loadViewer() error {
 	}
 	stateOf(r.ctx()).person = viewer.IdentityID
 	return nil
+}
+
+// serve serves the page: to people as a call of their organization, to others if their network
+// may make more requests. Errors: rate_limited, unavailable, invalid_request, the page's.
+func (r *request) serve(page handler) error {
+	if r.isSignedIn() {
+		end, err := r.console.service.EnterCall(r.ctx(), r.viewer.OrganizationID)
+		if err != nil {
+			return err
+		}
+		defer end()
+	} else if err := r.countVisitor(); err != nil {
+		return err
+	}
+	if err := r.checkQuery(); err != nil {
+		return err
+	}
+	return page(r)
 }
 
 // countVisitor counts a request without a session by its network. Passwords have limits of

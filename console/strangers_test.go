@@ -12,6 +12,7 @@ import (
 	"millwright/console/consoletest"
 	"millwright/service/servicetest"
 	"millwright/service/store"
+	"millwright/service/storetest"
 )
 
 // Strangers are counted by their network, before anything of theirs is looked up; people with a
@@ -41,6 +42,33 @@ func TestStrangersAreCountedByNetwork(t *testing.T) {
 	fresh := s.NewVisitor()
 	fresh.Post("/console/sign-in", url.Values{"email": {s.Email("bob")}, "password": {consoletest.Password}}).Want(http.StatusSeeOther)
 	fresh.Get("/console").Want(http.StatusOK)
+}
+
+// Requests of people with a session are calls of their organization: a page waits while many are
+// in progress; another organization's does not.
+func TestPagesAreCallsOfTheirOrganization(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	ann, other := s.SignedIn("ann"), s.SignedIn(polarAdmin(t, s))
+	var ends []func()
+	for range 32 {
+		end, err := s.EnterCall(t.Context(), s.Acme.OrganizationID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends = append(ends, end)
+	}
+	page := make(chan struct{})
+	go func() {
+		defer close(page)
+		ann.Get("/console").Want(http.StatusOK)
+	}()
+	servicetest.Await(t, "the page waits", func() bool { return storetest.CallsWaiting(s.Store) == 1 })
+	other.Get("/console").Want(http.StatusOK)
+	for _, end := range ends {
+		end()
+	}
+	<-page
 }
 
 // A session's token has a MAC: a stored digest of a string without one is no session.

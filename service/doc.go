@@ -22,4 +22,5 @@
 //	access        tokens, admission, rights
 //	store         connections, transactions, keys, idempotency
 //	batch         group commit and shared look-ups; knows no table
+//	slots         what an organization has in progress
 package service

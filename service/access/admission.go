@@ -109,11 +109,10 @@ var admissions = &batch.Statement{SQL: `
 
 // Admit verifies a call's token, reads the current state of its integration and counts
 // the call; of an integration that is over its limit it does neither until the minute
-// ends. While other organizations make calls it waits until few of the organization are
-// in progress; so the caller must call End after the response. RecordID is the record
-// that the call reads, "" if it reads none: it is read in the same round trip. Errors:
-// invalid_token (the token is malformed, expired, revoked or invalidated), rate_limited
-// (with the Rate), unavailable (also when too many calls of the organization wait).
+// ends. The call begins as by EnterCall, and the caller must call End after the response.
+// RecordID is the record that the call reads, "" if it reads none: it is read in the same
+// round trip. Errors: invalid_token (the token is malformed, expired, revoked or
+// invalidated), rate_limited (with the Rate), EnterCall's.
 func (s *Access) Admit(ctx context.Context, token, recordID string) (Caller, Rate, error) {
 	claims, err := s.Tokens.Parse(token, s.Issuer, s.Now)
 	if err != nil {
@@ -124,10 +123,9 @@ func (s *Access) Admit(ctx context.Context, token, recordID string) (Caller, Rat
 		return Caller{}, rate, s.overLimit(ctx)
 	}
 	organization := s.organizations.of(claims.Subject)
-	s.Activity.Note(organization)
-	end, err := s.Calls.Enter(ctx, organization)
+	end, err := s.EnterCall(ctx, organization)
 	if err != nil {
-		return Caller{}, Rate{}, store.Limited(s.Translate(err))
+		return Caller{}, Rate{}, err
 	}
 	caller, rate, err := s.admitted(ctx, claims, recordID)
 	if err == nil {
@@ -143,6 +141,16 @@ func (s *Access) Admit(ctx context.Context, token, recordID string) (Caller, Rat
 		err = s.overLimit(ctx)
 	}
 	return Caller{}, rate, err
+}
+
+// EnterCall waits until few calls of the organization, the console's included, are in progress,
+// and returns the function that ends this one. Errors: unavailable (also when too many wait).
+func (s *Access) EnterCall(ctx context.Context, organizationID string) (end func(), err error) {
+	end, err = s.Calls.Enter(ctx, organizationID)
+	if err != nil {
+		return nil, store.Limited(s.Translate(err))
+	}
+	return end, nil
 }
 
 // EnterParsing waits until no other large body of the actor's organization is parsed, and

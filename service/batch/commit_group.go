@@ -68,24 +68,21 @@ type commitGroup struct {
 	running int
 	// flushing are the writes that wait in Flush; returned wait for the commit.
 	flushing, returned []*Tx
-	// rows counts the reserved rows, reserved the rows of a write by tenant.
-	rows     int
-	reserved map[string]int
-	// retried counts the writes that have to run again after a failure, by tenant.
-	retried map[string]int
+	// rows counts the reserved rows.
+	rows int
 	// err is why the transaction failed.
 	err error
 }
 
 func newCommitGroup(pool *pgxpool.Pool, log *slog.Logger, writes int, kind groupKind) *commitGroup {
-	return &commitGroup{pool: pool, log: log, groupKind: kind, running: writes, done: make(chan struct{}), reserved: map[string]int{}, retried: map[string]int{}}
+	return &commitGroup{pool: pool, log: log, groupKind: kind, running: writes, done: make(chan struct{})}
 }
 
 // run runs one write of the group. It returns nil after the commit, errGroupFailed if
 // the group was rolled back and the write has to run again, ErrRunAlone if it has to run
 // alone, and errNextGroup if it has to join another group.
-func (g *commitGroup) run(ctx context.Context, tenant string, do func(context.Context, *Tx) error) error {
-	t := &Tx{group: g, tenant: tenant, flushed: make(chan struct{}, 1)}
+func (g *commitGroup) run(ctx context.Context, do func(context.Context, *Tx) error) error {
+	t := &Tx{group: g, flushed: make(chan struct{}, 1)}
 	finished := false
 	defer func() {
 		if !finished { // do panicked; the others must not wait for it
@@ -95,11 +92,6 @@ func (g *commitGroup) run(ctx context.Context, tenant string, do func(context.Co
 	err := do(ctx, t)
 	finished = true
 	return g.end(ctx, t, err)
-}
-
-// leave removes a write that will not run.
-func (g *commitGroup) leave(ctx context.Context, tenant string) {
-	_ = g.end(ctx, &Tx{group: g, tenant: tenant}, ctx.Err())
 }
 
 // flush waits until the write's queue was sent, and returns its error.
@@ -117,8 +109,6 @@ func (g *commitGroup) flush(ctx context.Context, t *Tx) error {
 func (g *commitGroup) reserve(t *Tx, rows int) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	t.rows += rows
-	g.reserved[t.tenant] = t.rows
 	if g.shared && !t.wrote && g.rows > 0 && g.rows+rows > maxGroupRows {
 		return errNextGroup
 	}
@@ -135,8 +125,6 @@ func (g *commitGroup) end(ctx context.Context, t *Tx, err error) error {
 		g.returned = append(g.returned, t)
 	case !g.shared:
 		g.fail(ctx, err)
-	case errors.Is(err, errGroupFailed):
-		g.retried[t.tenant]++
 	case t.wrote:
 		g.fail(ctx, errGroupFailed)
 	}
@@ -169,11 +157,6 @@ func (g *commitGroup) proceed(ctx context.Context) {
 	}
 	g.flushing = nil
 	if g.running == 0 {
-		if errors.Is(g.err, errGroupFailed) {
-			for _, t := range g.returned {
-				g.retried[t.tenant]++
-			}
-		}
 		g.release()
 		close(g.done)
 	}

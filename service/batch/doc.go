@@ -11,8 +11,8 @@
 //	                caller A        caller B        caller C      WriteTogether, while
 //	                    └───────────────┼───────────────┘         another group runs
 //	                                    ▼
-//	batcher         tenants in turn, up to 64 writes and 500 rows; two with a common
-//	                conflict key never run in one group
+//	batcher         tenants in turn, up to 64 writes; two with a common conflict key
+//	                never run in one group
 //	                                    ▼
 //	commitGroup     write A         write B         write C       one goroutine each
 //	                queue 1 3       queue 1 2 3     queue 1 2
@@ -43,8 +43,7 @@
 //   - If Postgres rejects a statement or the commit, a timeout ends one, or the
 //     connection fails before COMMIT was sent, the group rolls back and every write runs
 //     again: the one at fault gets its own error, the others succeed.
-//   - To run again, the writes of each tenant share a transaction, if there were several
-//     tenants. If that fails, or for a single write, each runs alone.
+//   - To run again, each write runs alone.
 //   - If COMMIT was sent and no response came, Postgres is asked how the transaction
 //     ended (pg_xact_status). Only if it cannot tell do all writes get the error, and
 //     none is retried.
@@ -52,20 +51,15 @@
 //     ErrRunAlone and is retried alone, where it may wait for a limited time.
 //   - If a write panics, or a function that receives its rows does, it counts as failed.
 //
-// Tenants share what they use. A batch is filled from their queues by deficit round robin,
-// where a write costs one and the rows that it reserves (Reserve). While a tenant has more
-// to do than a batch takes of it, a second one runs for the others. Of the writes that run
-// alone, two of a tenant and eight in all do so at a time (Slots), and the caller's own
-// transactions with them (RunAlone). While another tenant is active (Activity), a tenant
-// has few calls in progress, fewer with rests between if many wait (NewCallSlots), one
-// long read, with rests between if more wait (NewSlots), and rests between what it does
-// one at a time (NewSingleSlots). A write that waits longer than maxBatchWait for a group
-// runs alone if it gets such a slot first. If too many jobs of a tenant wait, the next
-// gets ErrOverloaded.
+// Tenants share what they use. A batch takes one write of each tenant in turn; a write whose
+// rows (Reserve) exceed the 500 of a group runs in the next one. Of the writes that run
+// alone, two of a tenant and eight in all do so at a time (slots), and the caller's own
+// transactions with them (RunAlone). A write that waits longer than maxBatchWait for a group
+// runs alone if it gets such a slot first. If too many jobs of a tenant wait, the next gets
+// slots.ErrOverloaded. The callers bound what a tenant has in progress at all (slots.ForCalls).
 //
 // A Lookup reads one row outside of transactions. The Reader batches lookups the same
 // way, and retries each alone if the batch fails.
 //
-// The package knows no table, no rule and no other package of the product. It depends
-// on pgx alone.
+// The package knows no table and no rule. It depends on pgx and slots alone.
 package batch

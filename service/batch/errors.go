@@ -14,8 +14,6 @@ var (
 	// ErrRunAlone is returned by a write that cannot go on in a shared transaction. The
 	// Writer retries it in its own.
 	ErrRunAlone = errors.New("the write has to run alone")
-	// ErrOverloaded is returned if too many writes or lookups of the tenant wait already.
-	ErrOverloaded = errors.New("too much of the tenant's work waits")
 
 	// errGroupFailed is returned if the group was rolled back and its writes run again.
 	errGroupFailed = errors.New("the group was rolled back")

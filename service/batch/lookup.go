@@ -8,6 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"millwright/service/slots"
 )
 
 const (
@@ -39,13 +41,13 @@ type Reader struct {
 	pool    *pgxpool.Pool
 	log     *slog.Logger
 	batcher *batcher[*Lookup]
-	alone   *Slots
+	alone   *slots.Slots
 }
 
 // NewReader returns a Reader on the pool, of which it uses up to four connections: two
 // batches and two lookups that run alone.
 func NewReader(pool *pgxpool.Pool, log *slog.Logger) *Reader {
-	r := &Reader{MaxWait: maxBatchWait, pool: pool, log: log, alone: newSlots(maxLookupsAlone, maxLookupsAlonePerTenant, maxWaiting)}
+	r := &Reader{MaxWait: maxBatchWait, pool: pool, log: log, alone: slots.New(maxLookupsAlone, maxLookupsAlonePerTenant, slots.MaxWaiting)}
 	r.batcher = &batcher[*Lookup]{
 		serve: r.serve, maxSize: maxLookups,
 		tenant: func(l *Lookup) string { return l.tenant },
@@ -81,7 +83,7 @@ func NewLookup[T any](ctx context.Context, s *Statement, into *T, missing error,
 
 // Start runs a tenant's lookups, each of which is started once. Those that are started
 // together share a round trip. If too many lookups of the tenant wait, the error of
-// each is ErrOverloaded.
+// each is slots.ErrOverloaded.
 func (r *Reader) Start(tenant string, lookups ...*Lookup) {
 	for _, l := range lookups {
 		l.reader, l.tenant = r, tenant
@@ -137,13 +139,13 @@ func (r *Reader) serve(lookups []*Lookup) {
 // runAlone runs the lookup in its own round trip, in another goroutine, once a slot
 // is free.
 func (r *Reader) runAlone(l *Lookup, bounded bool) {
-	turn, err := r.alone.request(l.tenant, bounded)
+	turn, err := r.alone.Request(l.tenant, bounded)
 	if err != nil {
 		l.end(err)
 		return
 	}
 	go func() {
-		l.end(turn.run(l.ctx, func() error { return r.send([]*Lookup{l}, aloneLookupSettings) }))
+		l.end(turn.Run(l.ctx, func() error { return r.send([]*Lookup{l}, aloneLookupSettings) }))
 	}()
 }
 

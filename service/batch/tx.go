@@ -18,10 +18,7 @@ import (
 // A Tx belongs to the goroutine of its write.
 type Tx struct {
 	queue
-	group  *commitGroup
-	tenant string
-	// rows counts the rows that the write has reserved.
-	rows int
+	group *commitGroup
 	// flushed receives when the round trip of a Flush is over.
 	flushed chan struct{}
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"millwright/service/slots"
 )
 
 const (
@@ -32,14 +34,14 @@ type Writer struct {
 	groups, pool *pgxpool.Pool
 	log          *slog.Logger
 	batcher      *batcher[*waiter]
-	alone        *Slots
+	alone        *slots.Slots
 }
 
 // waiter is a write that waits for its group.
 type waiter struct {
 	tenant       string
 	conflictKeys []string
-	group        chan *sharedGroup
+	group        chan *commitGroup
 }
 
 // NewWriter returns a Writer that runs groups on one pool and other writes on the
@@ -48,10 +50,10 @@ func NewWriter(groups, pool *pgxpool.Pool, log *slog.Logger) *Writer {
 	w := &Writer{
 		MaxWait: maxBatchWait, LockTimeout: 2 * time.Second, StatementTimeout: 5 * time.Second,
 		groups: groups, pool: pool, log: log,
-		alone: NewSlots(pool, nil),
+		alone: slots.ForPool(pool),
 	}
 	w.batcher = &batcher[*waiter]{
-		serve: w.serve, maxSize: maxGroupSize, maxRows: maxGroupRows,
+		serve: w.serve, maxSize: maxGroupSize,
 		tenant:       func(waiting *waiter) string { return waiting.tenant },
 		conflictKeys: func(waiting *waiter) []string { return waiting.conflictKeys },
 	}
@@ -66,12 +68,12 @@ func (w *Writer) Observe(observe func(writes, largest int)) { w.batcher.observe 
 // rolls the transaction back. A transaction that loses a deadlock is retried up to
 // three times in all, so do must not depend on anything it changed outside.
 func (w *Writer) Write(ctx context.Context, do func(context.Context, *Tx) error) error {
-	return retry(func() error { return newCommitGroup(w.pool, w.log, 1, own).run(ctx, "", do) })
+	return retry(func() error { return newCommitGroup(w.pool, w.log, 1, own).run(ctx, do) })
 }
 
 // RunAlone runs a transaction that the caller makes on the pool, as one of the tenant's
 // writes that run alone. It is retried as by Write. Errors: the transaction's,
-// ErrOverloaded if too many writes of the tenant wait to run alone.
+// slots.ErrOverloaded if too many writes of the tenant wait to run alone.
 func (w *Writer) RunAlone(ctx context.Context, tenant string, transaction func() error) error {
 	return w.alone.Run(ctx, tenant, func() error { return retry(transaction) })
 }
@@ -92,7 +94,7 @@ func retry(transaction func() error) error {
 // to wait for a lock is retried alone, and one whose group failed runs again; so do may
 // run several times. The context does not end a shared transaction. Tenants share groups
 // and what runs alone fairly; if too many writes of the tenant wait, the error is
-// ErrOverloaded.
+// slots.ErrOverloaded.
 func (w *Writer) WriteTogether(ctx context.Context, tenant string, conflictKeys []string, do func(context.Context, *Tx) error) error {
 	for {
 		group, turn, err := w.join(ctx, tenant, conflictKeys)
@@ -100,17 +102,14 @@ func (w *Writer) WriteTogether(ctx context.Context, tenant string, conflictKeys 
 			return err
 		}
 		if group != nil {
-			err = group.run(ctx, tenant, do)
-			if errors.Is(err, errGroupFailed) {
-				err = group.runAgain(ctx, tenant, do)
-			}
+			err = group.run(ctx, do)
 			switch {
 			case errors.Is(err, errNextGroup):
 				continue
-			case errors.Is(err, errGroupFailed): // maybe by another's fault, so never ErrOverloaded
-				turn, err = w.alone.request(tenant, false)
+			case errors.Is(err, errGroupFailed): // maybe by another's fault, so never slots.ErrOverloaded
+				turn, err = w.alone.Request(tenant, false)
 			case errors.Is(err, ErrRunAlone):
-				turn, err = w.alone.request(tenant, true)
+				turn, err = w.alone.Request(tenant, true)
 			default:
 				return err
 			}
@@ -123,10 +122,10 @@ func (w *Writer) WriteTogether(ctx context.Context, tenant string, conflictKeys 
 }
 
 // writeAlone runs do in its own transaction, once the slot is granted.
-func (w *Writer) writeAlone(ctx context.Context, turn *slot, do func(context.Context, *Tx) error) error {
-	return turn.run(ctx, func() error {
+func (w *Writer) writeAlone(ctx context.Context, turn *slots.Slot, do func(context.Context, *Tx) error) error {
+	return turn.Run(ctx, func() error {
 		return retry(func() error {
-			return newCommitGroup(w.pool, w.log, 1, alone(w.LockTimeout, w.StatementTimeout)).run(ctx, turn.tenant, do)
+			return newCommitGroup(w.pool, w.log, 1, alone(w.LockTimeout, w.StatementTimeout)).run(ctx, do)
 		})
 	})
 }
@@ -136,25 +135,25 @@ func (w *Writer) Waiting() int { return w.batcher.size() }
 
 // join waits for a group. After MaxWait it also waits for a slot to run alone, which
 // it returns if that comes first.
-func (w *Writer) join(ctx context.Context, tenant string, conflictKeys []string) (*sharedGroup, *slot, error) {
-	mine := &waiter{tenant: tenant, conflictKeys: conflictKeys, group: make(chan *sharedGroup, 1)}
+func (w *Writer) join(ctx context.Context, tenant string, conflictKeys []string) (*commitGroup, *slots.Slot, error) {
+	mine := &waiter{tenant: tenant, conflictKeys: conflictKeys, group: make(chan *commitGroup, 1)}
 	if err := w.batcher.add(mine); err != nil {
 		return nil, nil, err
 	}
 	limit := time.NewTimer(w.MaxWait)
 	defer limit.Stop()
-	var turn *slot
+	var turn *slots.Slot
 	var granted chan struct{}
 	for {
 		var err error
 		select {
 		case group := <-mine.group:
-			turn.releaseIfAny()
+			turn.Release()
 			return group, nil, nil
 		case <-limit.C:
 			// If too many wait to run alone, the write keeps waiting for a group.
-			if turn, err = w.alone.request(tenant, true); err == nil {
-				granted = turn.granted
+			if turn, err = w.alone.Request(tenant, true); err == nil {
+				granted = turn.Granted
 			} else {
 				limit.Reset(w.MaxWait)
 			}
@@ -164,11 +163,11 @@ func (w *Writer) join(ctx context.Context, tenant string, conflictKeys []string)
 			err = ctx.Err()
 		}
 		if !w.batcher.withdraw(mine) {
-			turn.releaseIfAny()
+			turn.Release()
 			return <-mine.group, nil, nil
 		}
 		if err != nil {
-			turn.releaseIfAny()
+			turn.Release()
 			return nil, nil, err
 		}
 		return nil, turn, nil
@@ -177,13 +176,9 @@ func (w *Writer) join(ctx context.Context, tenant string, conflictKeys []string)
 
 // serve gives the writes of a batch their group, and waits for its end.
 func (w *Writer) serve(writes []*waiter) {
-	group := &sharedGroup{commitGroup: newCommitGroup(w.groups, w.log, len(writes), shared), regrouped: make(chan struct{})}
+	group := newCommitGroup(w.groups, w.log, len(writes), shared)
 	for _, waiting := range writes {
 		waiting.group <- group
 	}
 	<-group.done
-	for tenant, rows := range group.reserved {
-		w.batcher.learn(tenant, rows)
-	}
-	w.regroup(group, writes)
 }

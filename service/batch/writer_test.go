@@ -8,12 +8,15 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"millwright/service/slots"
 )
 
 func TestConcurrentWritesShareATransaction(t *testing.T) {
@@ -358,12 +361,9 @@ func TestWritesThatRunAloneAreBounded(t *testing.T) {
 			for range cap(errs) {
 				go func() { errs <- h.writer.WriteTogether(h.Context(), "noisy", nil, blocks) }()
 			}
-			waiting := func() int {
-				h.writer.alone.mu.Lock()
-				defer h.writer.alone.mu.Unlock()
-				return h.writer.alone.waiting
-			}
-			h.await("the others wait to run alone", func() bool { return len(entered) == maxRunningPerTenant && waiting() == cap(errs)-maxRunningPerTenant })
+			h.await("the others wait to run alone", func() bool {
+				return len(entered) == slots.MaxRunningPerTenant && h.writer.alone.Waiting() == cap(errs)-slots.MaxRunningPerTenant
+			})
 			if err := h.writer.WriteTogether(t.Context(), "quiet", nil, func(_ context.Context, t *Tx) error {
 				if t.Shared() {
 					return ErrRunAlone
@@ -373,14 +373,61 @@ func TestWritesThatRunAloneAreBounded(t *testing.T) {
 			}); err != nil {
 				t.Errorf("another tenant's write: %v", err)
 			}
-			if n := len(entered); n != maxRunningPerTenant {
-				t.Errorf("%d writes of the tenant run alone at a time, want %d", n, maxRunningPerTenant)
+			if n := len(entered); n != slots.MaxRunningPerTenant {
+				t.Errorf("%d writes of the tenant run alone at a time, want %d", n, slots.MaxRunningPerTenant)
 			}
 			close(leave)
 			for range cap(errs) {
 				if err := <-errs; err != nil {
 					t.Error(err)
 				}
+			}
+		})
+	}
+}
+
+// After a group failed, its writes run alone, a bounded number of a tenant and in all at a
+// time. Only the one at fault fails.
+func TestTheWritesOfAFailedGroupRunAlone(t *testing.T) {
+	for name, tenants := range map[string]int{"a tenant alone": 1, "two tenants": 2, "many tenants": 15} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			var mu sync.Mutex
+			alone := map[string]int{}
+			writes := []*write{{tenant: "tenant0", do: func(ctx context.Context, t *Tx) error {
+				t.QueueBulk(insertEntries, []any{"failing"}, []any{"failing"})
+				return t.Flush(ctx)
+			}}}
+			for i := range maxGroupSize - 1 {
+				w := inserts(fmt.Sprintf("e%02d", i))
+				insert := w.do
+				w.tenant = fmt.Sprint("tenant", i%tenants)
+				w.do = func(ctx context.Context, t *Tx) error {
+					if t.Shared() {
+						return insert(ctx, t)
+					}
+					count := func(by int) {
+						mu.Lock()
+						defer mu.Unlock()
+						alone[w.tenant] += by
+						alone[""] += by
+						if alone[w.tenant] > slots.MaxRunningPerTenant || alone[""] > slots.MaxRunning {
+							h.Errorf("%d writes of %s and %d in all run alone at a time", alone[w.tenant], w.tenant, alone[""])
+						}
+					}
+					count(1)
+					defer count(-1)
+					return insert(ctx, t)
+				}
+				writes = append(writes, w)
+			}
+			for i, err := range h.together(writes...) {
+				if i == 0 && !isCode("23505")(err) || i > 0 && err != nil {
+					t.Errorf("write %d: %v; want an error of the first alone", i, err)
+				}
+			}
+			if n := value[int](h, `SELECT count(*)::integer FROM entries`); n != len(writes)-1 {
+				t.Errorf("%d entries were written, want %d", n, len(writes)-1)
 			}
 		})
 	}

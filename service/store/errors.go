@@ -13,6 +13,7 @@ import (
 
 	"millwright/models"
 	"millwright/service/batch"
+	"millwright/service/slots"
 )
 
 // ExternalIDTaken is the error of a creation whose external_id the feedback has, "" if the
@@ -51,7 +52,7 @@ func (s *Store) Translate(err error) error {
 	if _, own := errors.AsType[*models.Error](err); own {
 		return err
 	}
-	if errors.Is(err, batch.ErrOverloaded) {
+	if errors.Is(err, slots.ErrOverloaded) {
 		if s.Batches != nil {
 			s.Batches.Rejected()
 		}

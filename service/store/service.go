@@ -19,6 +19,7 @@ import (
 
 	"millwright/models"
 	"millwright/service/batch"
+	"millwright/service/slots"
 	"millwright/webhook"
 )
 
@@ -114,13 +115,12 @@ type Store struct {
 	Callers *batch.Reader
 	// Readers read records with the call that is admitted.
 	Readers []Prefetcher
-	// Activity is of organizations; Calls bounds how many calls of one are in progress.
-	Activity *batch.Activity
-	Calls    *batch.Slots
+	// Calls bounds how many calls of an organization are in progress.
+	Calls *slots.Slots
 	// Parsing has one large body of each organization parsed at a time.
-	Parsing *batch.Slots
+	Parsing *slots.Slots
 	// reads bounds the reads that hold a connection for long.
-	reads *batch.Slots
+	reads *slots.Slots
 	// ReadTimeout bounds each of their statements: 5 seconds. Only tests change it.
 	ReadTimeout time.Duration
 	// Visibilities are what the readers of lists could last see.
@@ -168,14 +168,13 @@ func New(pool *pgxpool.Pool, options Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	activity := &batch.Activity{Now: options.Now}
 	s := &Store{
 		Options: options, Pool: pool, ORM: orm,
-		Activity: activity, Calls: batch.NewCallSlots(activity), Parsing: batch.NewSingleSlots(activity),
+		Calls: slots.ForCalls(), Parsing: slots.Single(),
 		Writer:     batch.NewWriter(cmp.Or(options.Groups, pool), pool, options.Log),
 		Reader:     batch.NewReader(cmp.Or(options.Lookups, pool), options.Log),
 		Watermarks: batch.NewReader(pool, options.Log), Callers: batch.NewReader(pool, options.Log),
-		reads: batch.NewSlots(pool, activity), ReadTimeout: 5 * time.Second,
+		reads: slots.ForPool(pool), ReadTimeout: 5 * time.Second,
 	}
 	if options.Batches != nil {
 		s.Writer.Observe(options.Batches.Writes)
