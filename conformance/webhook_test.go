@@ -27,6 +27,7 @@ import (
 	"go.temporal.io/sdk/testsuite"
 
 	"millwright/activities"
+	"millwright/api/apitest"
 	"millwright/models"
 	"millwright/service/servicetest"
 	"millwright/service/store"
@@ -50,6 +51,11 @@ func (h *harness) pendingDeliveries(hook, record string) []webhooks.RenderedDeli
 	claim, err := h.ClaimPending(h.t.Context(), h.ID(hook), nil, webhooks.ClaimPosition{}, 1000)
 	if err != nil {
 		h.t.Fatal(err)
+	}
+	for _, d := range claim.Deliveries {
+		if err := apitest.CheckDelivery(d.Body); err != nil {
+			h.t.Error(err)
+		}
 	}
 	return slices.DeleteFunc(claim.Deliveries, func(d webhooks.RenderedDelivery) bool { return d.RecordID != record })
 }

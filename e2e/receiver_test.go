@@ -15,6 +15,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"millwright/api/apitest"
 	"millwright/webhook"
 )
 
@@ -171,6 +172,12 @@ func (r *receiver) verify(req *http.Request) (body []byte, event webhook.Event, 
 	}
 	if id := req.Header.Get(webhook.HeaderStandardID); id != event.ID {
 		r.t.Errorf("webhook-id is %q, the event %q", id, event.ID)
+	}
+	if r.lean {
+		return body, event, true
+	}
+	if err := apitest.CheckDelivery(body); err != nil {
+		r.t.Error(err)
 	}
 	return body, event, true
 }

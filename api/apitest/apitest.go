@@ -37,30 +37,24 @@ func New(t testing.TB, adjust ...func(*store.Options)) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parsing.Do(func() { document, errDocument = parse(handler) })
-	if errDocument != nil {
-		t.Fatal(errDocument)
+	document, err := parsed()
+	if err != nil {
+		t.Fatal(err)
 	}
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	return &Server{Fixture: f, URL: server.URL, Document: document, t: t, tokens: map[string]string{}}
 }
 
-// The document is the same for all servers of a process. It is parsed once, because that takes
-// longer than most tests.
-var (
-	parsing     sync.Once
-	document    *Document
-	errDocument error
-)
-
-func parse(handler *api.API) (*Document, error) {
-	text, err := handler.OpenAPI()
+// parsed returns the document of all servers of a process. It is parsed once, because that
+// takes longer than most tests.
+var parsed = sync.OnceValues(func() (*Document, error) {
+	text, err := api.Document()
 	if err != nil {
 		return nil, err
 	}
 	return ParseDocument(text)
-}
+})
 
 // Response is the response to one call.
 type Response struct {

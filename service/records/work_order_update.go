@@ -48,9 +48,9 @@ func (s *Records) UpdateWorkOrder(ctx context.Context, actor store.Actor, call s
 			set(c, "priority", &c.row.Priority, patch.Priority),
 			setNullable(c, "target_date", &c.row.TargetDate, patch.TargetDate),
 		)
-		// A change of the caller's reference alone causes no event (spec section 3).
-		changed = append(changed, setNullable(c, "external_id", &c.row.ExternalID, patch.ExternalID)...)
-		if len(changed) > 0 && !slices.Equal(changed, []string{"external_id"}) {
+		// The event does not name the caller's reference (spec section 3).
+		setNullable(c, "external_id", &c.row.ExternalID, patch.ExternalID)
+		if len(changed) > 0 {
 			c.Events = []effects.DomainEvent{{Kind: models.EventWorkOrderUpdated, Data: models.JSON{"fields": changed}}}
 		}
 		return nil
