@@ -17,6 +17,8 @@ type call struct {
 	rate      access.Rate
 	// idempotencyKeys are the values of the headers Idempotency-Key.
 	idempotencyKeys []string
+	// ifMatch are the values of the headers If-Match.
+	ifMatch []string
 	// body is the request body, read and validated.
 	body []byte
 	// code is the code of the problem it ended with, "" on success.

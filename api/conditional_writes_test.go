@@ -52,7 +52,7 @@ func TestIfMatch(t *testing.T) {
 			{"any", func(string) string { return "*" }, true},
 			{"another tag", func(string) string { return `"other"` }, false},
 			{"the weak form of the current tag", func(tag string) string { return "W/" + tag }, false},
-			{"the current tag without quotes", func(tag string) string { return strings.Trim(tag, `"`) }, false},
+			{"a tag with a star between commas", func(string) string { return `"a,*,b"` }, false},
 		} {
 			t.Run(c.name+" with "+test.name, func(t *testing.T) {
 				id := h.changeable()
@@ -68,6 +68,23 @@ func TestIfMatch(t *testing.T) {
 				if response.Header.Get("ETag") == before.Header.Get("ETag") {
 					t.Error("the ETag has not changed")
 				}
+			})
+		}
+		for name, header := range map[string]func(tag string) string{
+			"nothing":                        func(string) string { return "" },
+			"blanks":                         func(string) string { return " , " },
+			"null":                           func(string) string { return "null" },
+			"the current tag without quotes": func(tag string) string { return strings.Trim(tag, `"`) },
+			"half a tag":                     func(tag string) string { return strings.TrimSuffix(tag, `"`) },
+			"the current tag and half a tag": func(tag string) string { return tag + `, "half` },
+			"the current tag and a star":     func(tag string) string { return tag + ", *" },
+			"two tags without a comma":       func(tag string) string { return tag + ` "other"` },
+		} {
+			t.Run(c.name+" with "+name, func(t *testing.T) {
+				id := h.changeable()
+				before := h.read(id)
+				h.change(c, id, "If-Match", header(before.Header.Get("ETag"))).Want(http.StatusBadRequest, "invalid_request")
+				h.wantUnchanged(t, id, before)
 			})
 		}
 		t.Run(c.name+" with the tag from before another's change", func(t *testing.T) {

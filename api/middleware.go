@@ -29,7 +29,7 @@ func (a *API) begin(c *gin.Context) {
 	defer a.metrics.inFlight.Dec()
 	state := &call{
 		api: a, requestID: a.requestID(c, started), method: c.Request.Method, path: c.Request.URL.Path,
-		idempotencyKeys: c.Request.Header.Values("Idempotency-Key"),
+		idempotencyKeys: c.Request.Header.Values("Idempotency-Key"), ifMatch: c.Request.Header.Values("If-Match"),
 	}
 	route := c.FullPath()
 	ctx, span := a.startSpan(c.Request, route)

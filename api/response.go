@@ -74,15 +74,23 @@ func (WriteInput) serviceCall(c *call) (store.RequestKey, error) {
 	return call, err
 }
 
-// ChangeInput is part of the input of every write to an existing record.
+// ChangeInput is part of the input of every write to an existing record. Its field is for the
+// document, as WriteInput's is.
 type ChangeInput struct {
 	WriteInput
-	IfMatch string `header:"If-Match" doc:"ETags of the record as you read it. If the record has changed since, the response is 412 and the write is not made."`
+	IfMatch string `header:"If-Match" doc:"ETags of the record as you read it, in their quotes, or *. An empty or malformed one is rejected. If the record has changed since, the response is 412 and the write is not made."`
 }
 
+// serviceCall also returns invalid_request for a malformed If-Match: an empty one, as of a
+// client that has lost its ETag, must not mean "whatever it is now".
 func (in ChangeInput) serviceCall(c *call) (store.RequestKey, error) {
 	call, err := in.WriteInput.serviceCall(c)
-	call.IfMatch = in.IfMatch
+	if len(c.ifMatch) > 0 && err == nil {
+		call.IfMatch = strings.TrimSpace(strings.Join(c.ifMatch, ","))
+		if !store.ValidIfMatch(call.IfMatch) {
+			err = models.Errorf(models.CodeInvalidRequest, "If-Match must be * or ETags in their quotes, as they were received.")
+		}
+	}
 	return call, err
 }
 

@@ -1827,7 +1827,7 @@ type UpdateWorkOrderParams struct {
 	// IdempotencyKey Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 
-	// IfMatch ETags of the record as you read it. If the record has changed since, the response is 412 and the write is not made.
+	// IfMatch ETags of the record as you read it, in their quotes, or *. An empty or malformed one is rejected. If the record has changed since, the response is 412 and the write is not made.
 	IfMatch *string `json:"If-Match,omitempty"`
 }
 
@@ -1842,7 +1842,7 @@ type AnswerWorkOrderParams struct {
 	// IdempotencyKey Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 
-	// IfMatch ETags of the record as you read it. If the record has changed since, the response is 412 and the write is not made.
+	// IfMatch ETags of the record as you read it, in their quotes, or *. An empty or malformed one is rejected. If the record has changed since, the response is 412 and the write is not made.
 	IfMatch *string `json:"If-Match,omitempty"`
 }
 
@@ -1851,7 +1851,7 @@ type AssignWorkOrderParams struct {
 	// IdempotencyKey Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 
-	// IfMatch ETags of the record as you read it. If the record has changed since, the response is 412 and the write is not made.
+	// IfMatch ETags of the record as you read it, in their quotes, or *. An empty or malformed one is rejected. If the record has changed since, the response is 412 and the write is not made.
 	IfMatch *string `json:"If-Match,omitempty"`
 }
 
@@ -1860,7 +1860,7 @@ type UnassignWorkOrderParams struct {
 	// IdempotencyKey Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 
-	// IfMatch ETags of the record as you read it. If the record has changed since, the response is 412 and the write is not made.
+	// IfMatch ETags of the record as you read it, in their quotes, or *. An empty or malformed one is rejected. If the record has changed since, the response is 412 and the write is not made.
 	IfMatch *string `json:"If-Match,omitempty"`
 }
 
@@ -1869,7 +1869,7 @@ type CancelWorkOrderParams struct {
 	// IdempotencyKey Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 
-	// IfMatch ETags of the record as you read it. If the record has changed since, the response is 412 and the write is not made.
+	// IfMatch ETags of the record as you read it, in their quotes, or *. An empty or malformed one is rejected. If the record has changed since, the response is 412 and the write is not made.
 	IfMatch *string `json:"If-Match,omitempty"`
 }
 

@@ -3,7 +3,8 @@ package store
 import (
 	"crypto/sha256"
 	"encoding/base64"
-	"strings"
+	"regexp"
+	"slices"
 
 	"millwright/models"
 )
@@ -14,15 +15,25 @@ func ETag(body []byte) string {
 	return `"` + base64.RawURLEncoding.EncodeToString(sum[:15]) + `"`
 }
 
+// An entity tag and a list of them, as RFC 9110 has them in sections 8.8.3 and 5.6.1: a tag may
+// contain commas, a list empty members.
+const (
+	entityTag  = `(?:W/)?"[^"\x00-\x20\x7f]*"`
+	entityTags = `^[ \t,]*` + entityTag + `(?:[ \t]*,[ \t]*(?:` + entityTag + `)?)*[ \t]*$`
+)
+
+var (
+	aTag   = regexp.MustCompile(entityTag)
+	ifTags = regexp.MustCompile(entityTags)
+)
+
+// ValidIfMatch reports whether an If-Match header is "*" or a list of entity tags.
+func ValidIfMatch(header string) bool { return header == "*" || ifTags.MatchString(header) }
+
 // ETagMatches reports whether an If-Match header names the tag. The comparison is
 // strong (RFC 9110, section 13.1.1): a weak tag never matches.
 func ETagMatches(header, tag string) bool {
-	for candidate := range strings.SplitSeq(header, ",") {
-		if candidate = strings.TrimSpace(candidate); candidate == tag || candidate == "*" {
-			return true
-		}
-	}
-	return false
+	return header == "*" || slices.Contains(aTag.FindAllString(header, -1), tag)
 }
 
 // matches rejects a call whose If-Match does not name the record as it is now.

@@ -22,19 +22,28 @@ func newTestVault(t testing.TB, ring string) *Vault {
 	return vault
 }
 
-// An If-Match matches exactly if it lists the tag or *.
+// A valid If-Match matches exactly if it is * or lists the tag: commas between quotes are part
+// of a tag.
 func FuzzETag(f *testing.F) {
 	f.Add("*", []byte("{}"))
 	f.Add(`"a", W/"b" ,,"c"`, []byte(""))
+	f.Add(`"a,*,b"`, []byte(""))
 	f.Add(ETag([]byte("{}")), []byte("{}"))
 	f.Fuzz(func(t *testing.T, header string, body []byte) {
 		tag := ETag(body)
 		matches := ETagMatches(header, tag)
-		named := slices.ContainsFunc(strings.Split(header, ","), func(c string) bool {
-			return strings.TrimSpace(c) == tag || strings.TrimSpace(c) == "*"
+		quoted := false
+		listed := strings.FieldsFunc(header, func(r rune) bool {
+			if r == '"' {
+				quoted = !quoted
+			}
+			return !quoted && strings.ContainsRune(", \t", r)
 		})
-		if matches != named {
+		if named := header == "*" || slices.Contains(listed, tag); ValidIfMatch(header) && matches != named {
 			t.Errorf("If-Match: %q against %s is %v", header, tag, matches)
+		}
+		if ValidIfMatch(header) && (quoted || header != "*" && len(listed) == 0) || !ValidIfMatch(tag+" ,, W/"+tag) {
+			t.Errorf("If-Match: %q is valid", header)
 		}
 		if !ETagMatches(header+", "+tag, tag) || ETagMatches("W/"+tag, tag) {
 			t.Errorf("the tag %s is not distinguished from its weak form", tag)

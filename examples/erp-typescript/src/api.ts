@@ -5706,7 +5706,7 @@ export interface operations {
                  */
                 "Idempotency-Key"?: string;
                 /**
-                 * @description ETags of the record as you read it. If the record has changed since, the response is 412 and the write is not made.
+                 * @description ETags of the record as you read it, in their quotes, or *. An empty or malformed one is rejected. If the record has changed since, the response is 412 and the write is not made.
                  * @example "n4bQgYhMfWWaL-qgxVrQ"
                  */
                 "If-Match"?: string;
@@ -6058,7 +6058,7 @@ export interface operations {
                  */
                 "Idempotency-Key"?: string;
                 /**
-                 * @description ETags of the record as you read it. If the record has changed since, the response is 412 and the write is not made.
+                 * @description ETags of the record as you read it, in their quotes, or *. An empty or malformed one is rejected. If the record has changed since, the response is 412 and the write is not made.
                  * @example "n4bQgYhMfWWaL-qgxVrQ"
                  */
                 "If-Match"?: string;
@@ -6266,7 +6266,7 @@ export interface operations {
                  */
                 "Idempotency-Key"?: string;
                 /**
-                 * @description ETags of the record as you read it. If the record has changed since, the response is 412 and the write is not made.
+                 * @description ETags of the record as you read it, in their quotes, or *. An empty or malformed one is rejected. If the record has changed since, the response is 412 and the write is not made.
                  * @example "n4bQgYhMfWWaL-qgxVrQ"
                  */
                 "If-Match"?: string;
@@ -6474,7 +6474,7 @@ export interface operations {
                  */
                 "Idempotency-Key"?: string;
                 /**
-                 * @description ETags of the record as you read it. If the record has changed since, the response is 412 and the write is not made.
+                 * @description ETags of the record as you read it, in their quotes, or *. An empty or malformed one is rejected. If the record has changed since, the response is 412 and the write is not made.
                  * @example "n4bQgYhMfWWaL-qgxVrQ"
                  */
                 "If-Match"?: string;
@@ -6643,7 +6643,7 @@ export interface operations {
                  */
                 "Idempotency-Key"?: string;
                 /**
-                 * @description ETags of the record as you read it. If the record has changed since, the response is 412 and the write is not made.
+                 * @description ETags of the record as you read it, in their quotes, or *. An empty or malformed one is rejected. If the record has changed since, the response is 412 and the write is not made.
                  * @example "n4bQgYhMfWWaL-qgxVrQ"
                  */
                 "If-Match"?: string;
