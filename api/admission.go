@@ -1,9 +1,11 @@
 package api
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -75,9 +77,9 @@ func requireScope(op *huma.Operation, held models.Scopes) error {
 }
 
 // readQuery checks a query string and returns it with each repeated list as one
-// parameter, separated by commas, as huma reads lists. It rejects a query that is
-// malformed, repeats another parameter, contains text that no record can contain, or
-// leaves a parameter empty: an empty filter must not mean "no filter". Errors:
+// parameter, separated by commas, and numbers and times in the form that huma reads. It
+// rejects a query that is malformed, repeats another parameter, contains text that no record
+// can contain, or leaves a parameter empty: an empty filter must not mean "no filter". Errors:
 // invalid_request.
 func readQuery(raw string, parameters []*huma.Param) (string, error) {
 	if raw == "" {
@@ -87,31 +89,47 @@ func readQuery(raw string, parameters []*huma.Param) (string, error) {
 	if err != nil {
 		return raw, models.Errorf(models.CodeInvalidRequest, "The query string is malformed.")
 	}
-	joined := false
+	changed := false
 	for name, values := range query {
 		if !models.IsText(name + strings.Join(values, "")) {
-			return raw, models.Errorf(models.CodeInvalidRequest, "A query parameter is not UTF-8 text.")
+			return raw, models.BadParameter(strings.ToValidUTF8(name, "�"), "A query parameter is not UTF-8 text.")
 		}
 		if slices.Contains(values, "") {
-			return raw, models.Errorf(models.CodeInvalidRequest, "The query parameter %q is empty. Leave it out if you do not need it.", name)
+			return raw, models.BadParameter(name, "The query parameter %q is empty. Leave it out if you do not need it.", name)
 		}
-		if len(values) == 1 {
-			continue
+		schema := querySchema(name, parameters)
+		value := strings.Join(values, ",")
+		switch {
+		case len(values) > 1 && schema.Type != huma.TypeArray:
+			return raw, models.BadParameter(name, "The query parameter %q is repeated.", name)
+		case schema.Type == huma.TypeInteger:
+			// Every number above the maximum of limit means the maximum, also one of 20 digits.
+			if n, err := strconv.ParseInt(value, 10, 64); errors.Is(err, strconv.ErrRange) {
+				value = strconv.FormatInt(n, 10)
+			}
+		case schema.Format == "date-time":
+			if _, err := models.ParseTime(value); err != nil {
+				return raw, models.BadParameter(name, "The query parameter %q is invalid: it must be %s.", name, timeForm)
+			}
+			value = strings.ToUpper(value)
 		}
-		if !isList(name, parameters) {
-			return raw, models.Errorf(models.CodeInvalidRequest, "The query parameter %q is repeated.", name)
+		if len(values) > 1 || value != values[0] {
+			query[name], changed = []string{value}, true
 		}
-		query[name], joined = []string{strings.Join(values, ",")}, true
 	}
-	if joined {
+	if changed {
 		return query.Encode(), nil
 	}
 	return raw, nil
 }
 
-// isList reports whether a query parameter takes several values.
-func isList(name string, parameters []*huma.Param) bool {
-	return slices.ContainsFunc(parameters, func(p *huma.Param) bool {
-		return p.In == "query" && p.Name == name && p.Schema.Type == huma.TypeArray
-	})
+// querySchema returns the schema of a query parameter, an empty one of an unknown parameter,
+// which huma rejects.
+func querySchema(name string, parameters []*huma.Param) *huma.Schema {
+	for _, p := range parameters {
+		if p.In == "query" && p.Name == name {
+			return p.Schema
+		}
+	}
+	return &huma.Schema{}
 }

@@ -18,6 +18,11 @@ func (h harness) unassign(id, identity string) apitest.Response {
 	return h.As("erp", http.MethodDelete, "/work-orders/"+id+"/assignees/"+identity, nil)
 }
 
+// rule returns the rule of a rule_violation and the keys of its identities.
+func (h harness) rule(response apitest.Response) string {
+	return h.withKeys(fmt.Sprint(response.Text("rule"), " ", response.Field("identity_ids")))
+}
+
 // roles returns the keys of a work order's workers and consultants.
 func (h harness) roles(response apitest.Response) string {
 	return h.withKeys(fmt.Sprint(response.Field("assignees"), response.Field("consultants")))
@@ -138,13 +143,14 @@ func TestInvalidAssignmentsAreRejected(t *testing.T) {
 		name string
 		body any
 		code string
-		rest string // the rule, or the pointer
+		rest string // the rule and its identities, or the pointer
 	}{
-		{"one new identity in both roles", object{"assignees": h.ids("bob"), "consultants": h.ids("bob")}, "rule_violation", "both_roles"},
-		{"a consultant as a worker", object{"assignees": h.ids("bob", "cat")}, "rule_violation", "both_roles"},
-		{"a worker as a consultant", object{"consultants": h.ids("crew")}, "rule_violation", "both_roles"},
-		{"a worker named as a worker and as a consultant", object{"assignees": h.ids("crew"), "consultants": h.ids("crew")}, "rule_violation", "both_roles"},
-		{"a connected identity and one that is not connected", object{"assignees": h.ids("bob", "zed")}, "rule_violation", "assignee_not_connected"},
+		{"one new identity in both roles", object{"assignees": h.ids("bob"), "consultants": h.ids("bob")}, "rule_violation", "both_roles [bob]"},
+		{"a consultant as a worker", object{"assignees": h.ids("bob", "cat")}, "rule_violation", "both_roles [cat]"},
+		{"a worker as a consultant", object{"consultants": h.ids("crew")}, "rule_violation", "both_roles [crew]"},
+		{"a worker named as a worker and as a consultant", object{"assignees": h.ids("crew"), "consultants": h.ids("crew")}, "rule_violation", "both_roles [crew]"},
+		{"a connected identity and one that is not connected", object{"assignees": h.ids("bob", "zed")}, "rule_violation", "assignee_not_connected [zed]"},
+		{"two identities that are not connected", object{"assignees": h.ids("zed"), "consultants": h.ids("roofer")}, "rule_violation", "assignee_not_connected [zed roofer]"},
 		{"an unknown identity", object{"assignees": []string{h.ID("bob"), unknown}}, "validation_failed", "/assignees/1"},
 		{"an unknown consultant", object{"consultants": []string{unknown}}, "validation_failed", "/consultants/0"},
 		{"a string that is not an id", object{"assignees": []string{"bob"}}, "validation_failed", "/assignees/0"},
@@ -161,7 +167,7 @@ func TestInvalidAssignmentsAreRejected(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			response := h.As("erp", http.MethodPost, "/work-orders/"+id+"/assignees", test.body).Want(http.StatusUnprocessableEntity, test.code)
 			if test.code == "rule_violation" {
-				want(t, "the rule", response.Text("rule"), test.rest)
+				want(t, "the rule and its identities", h.rule(response), test.rest)
 			} else {
 				want(t, "the pointer", response.Field("errors").([]any)[0].(object)["pointer"], any(test.rest))
 			}
@@ -230,7 +236,7 @@ func TestTheLastWorkerStays(t *testing.T) {
 	h.forgetEffects(id)
 	before := h.read(id)
 	response := h.unassign(id, h.ID("bob")).Want(http.StatusUnprocessableEntity, "rule_violation")
-	want(t, "the rule", response.Text("rule"), "last_worker")
+	want(t, "the rule and its identities", h.rule(response), "last_worker [bob]")
 	h.wantUnchanged(t, id, before)
 	h.unassign(id, h.ID("cat")).Want(http.StatusOK, "")
 	h.assign(id, h.ids("crew"), nil).Want(http.StatusUnprocessableEntity, "validation_failed") // null is not a list
@@ -248,7 +254,7 @@ func TestTheLastConsultantStaysInReview(t *testing.T) {
 	h.forgetEffects(id)
 	before := h.read(id)
 	response := h.unassign(id, h.ID("bob")).Want(http.StatusUnprocessableEntity, "rule_violation")
-	want(t, "the rule", response.Text("rule"), "status")
+	want(t, "the rule and its identities", h.rule(response), "status [bob]")
 	h.wantUnchanged(t, id, before)
 	h.assign(id, []string{}, h.ids("ann")).Want(http.StatusOK, "")
 	want(t, "after naming another", h.roles(h.unassign(id, h.ID("bob")).Want(http.StatusOK, "")), "[erp] [ann]")

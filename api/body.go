@@ -10,7 +10,6 @@ import (
 	"mime"
 	"net"
 	"net/http"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -218,7 +217,8 @@ func jsonError(err error) error {
 
 // checkSchema validates a body against its operation's schema before huma decodes it, since
 // huma decodes even what it found invalid. It also rejects what huma accepts: null for an
-// optional field, which huma treats as absent, and times that are only almost RFC 3339.
+// optional field, which huma treats as absent, and times that are only almost RFC 3339. Times
+// with a lower-case t or z are RFC 3339, and huma gets them in upper case.
 // Errors: validation_failed, unavailable if the call's time has passed.
 func (a *API) checkSchema(ctx context.Context, op *huma.Operation, body []byte) error {
 	if len(body) == 0 {
@@ -258,8 +258,7 @@ func (a *API) misfits(schema *huma.Schema, value any, pointer string) []models.F
 			return []models.FieldError{{Pointer: pointer, Code: "type", Detail: "This field cannot be null."}}
 		}
 	case string:
-		// huma reports times that it cannot parse at all.
-		if _, err := time.Parse(time.RFC3339, v); schema.Format == "date-time" && err == nil && !rfc3339.MatchString(v) {
+		if _, err := models.ParseTime(v); schema.Format == "date-time" && err != nil {
 			return []models.FieldError{{Pointer: pointer, Code: "type", Detail: "This must be " + timeForm + "."}}
 		}
 	case map[string]any:
@@ -267,7 +266,11 @@ func (a *API) misfits(schema *huma.Schema, value any, pointer string) []models.F
 			return nil // any value fits
 		}
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			fields = append(fields, a.misfits(schema.Properties[name], v[name], pointer+"/"+pointerEscapes.Replace(name))...)
+			property := schema.Properties[name]
+			fields = append(fields, a.misfits(property, v[name], pointer+"/"+pointerEscapes.Replace(name))...)
+			if text, isText := v[name].(string); isText && property != nil && property.Format == "date-time" {
+				v[name] = strings.ToUpper(text) // huma does not know t and z
+			}
 		}
 	case []any:
 		if schema.Items == nil {
@@ -282,10 +285,6 @@ func (a *API) misfits(schema *huma.Schema, value any, pointer string) []models.F
 
 // timeForm describes the format of a time.
 const timeForm = "a time of RFC 3339, such as 2026-03-02T12:15:30Z"
-
-// rfc3339 matches the times of RFC 3339: time.Parse also takes a comma before the
-// fraction and hours of one digit.
-var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$`)
 
 // pointerEscapes escape a name for a JSON pointer (RFC 6901 section 3).
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")

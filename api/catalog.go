@@ -43,13 +43,13 @@ func (a *API) inventoryOperations() []operation {
 
 type listNodesInput struct {
 	ListInput
-	ParentID   string `query:"parent_id" maxLength:"64" doc:"Only nodes directly below this node."`
-	ExternalID string `query:"external_id" maxLength:"200" doc:"Only nodes with this external_id."`
+	ParentID   idParam `query:"parent_id" doc:"Only nodes directly below this node."`
+	ExternalID string  `query:"external_id" maxLength:"200" doc:"Only nodes with this external_id."`
 }
 
 func (a *API) listNodes(kind models.NodeKind) func(context.Context, store.Actor, *listNodesInput) ([]byte, error) {
 	return func(ctx context.Context, actor store.Actor, in *listNodesInput) ([]byte, error) {
-		filter := inventory.NodeFilter{Kind: kind, ParentID: in.ParentID, ExternalID: in.ExternalID}
+		filter := inventory.NodeFilter{Kind: kind, ParentID: string(in.ParentID), ExternalID: in.ExternalID}
 		return a.service.Nodes(ctx, actor, filter, in.request())
 	}
 }

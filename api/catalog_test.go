@@ -139,7 +139,7 @@ func TestInventoryFilters(t *testing.T) {
 		"/locations?external_id=AHU-1":                              {},
 		"/equipment?external_id=AHU-1&parent_id=" + s.ID("hvac"):    {"ahu1"},
 		"/equipment?external_id=AHU-1&parent_id=" + s.ID("hq"):      {},
-		"/locations?parent_id=nonsense":                             {},
+		"/locations?parent_id=loc_00000000000000000000000000":       {},
 		"/locations?external_id=" + url.QueryEscape("' OR true --"): {},
 	} {
 		if got := keysIn(s, "erp", query, "hq", "roof", "hvac", "mast", "ahu1", "fan1"); !slices.Equal(got, want) {

@@ -130,7 +130,7 @@ func TestOnlyAWorkerMayAnswer(t *testing.T) {
 			before := h.read(id)
 			for _, complete := range []bool{false, true} {
 				response := h.answer(id, complete).Want(http.StatusUnprocessableEntity, "rule_violation")
-				want(t, "the rule", response.Text("rule"), "not_assigned_as_worker")
+				want(t, "the rule and its identities", h.rule(response), "not_assigned_as_worker [erp]")
 				h.wantUnchanged(t, id, before)
 			}
 		})

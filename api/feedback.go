@@ -65,12 +65,12 @@ func (a *API) getFeedback(ctx context.Context, actor store.Actor, in *feedbackIn
 type listFeedbackInput struct {
 	ListInput
 	Status      []string `query:"status" enum:"open,resolved" doc:"Only feedback with these status codes, separated by commas."`
-	InventoryID string   `query:"inventory_id" maxLength:"64" doc:"Only feedback about this node and the nodes below it."`
+	InventoryID idParam  `query:"inventory_id" doc:"Only feedback about this node and the nodes below it."`
 	ExternalID  string   `query:"external_id" maxLength:"200" doc:"Only the feedback with this external_id."`
 }
 
 func (a *API) listFeedback(ctx context.Context, actor store.Actor, in *listFeedbackInput) ([]byte, error) {
-	filter := records.FeedbackFilter{InventoryID: in.InventoryID, ExternalID: in.ExternalID}
+	filter := records.FeedbackFilter{InventoryID: string(in.InventoryID), ExternalID: in.ExternalID}
 	for _, code := range in.Status {
 		filter.Statuses = append(filter.Statuses, models.FeedbackStatus(code))
 	}

@@ -265,7 +265,7 @@ func TestListFeedback(t *testing.T) {
 		{"both", "erp", "?status=open,resolved", "3210"},
 		{"of a node with everything below", "erp", "?inventory_id=" + h.ID("hvac"), "21"},
 		{"of the lowest node", "erp", "?inventory_id=" + h.ID("fan1"), "2"},
-		{"of an unknown node", "erp", "?inventory_id=nonsense", ""},
+		{"of an unknown node", "erp", "?inventory_id=loc_00000000000000000000000000", ""},
 		{"by their reference", "erp", "?external_id=DESK-2", "2"},
 		{"by an unknown reference", "erp", "?external_id=DESK", ""},
 		{"by all filters together", "erp", "?external_id=DESK-2&status=open&inventory_id=" + h.ID("hvac"), "2"},

@@ -113,11 +113,11 @@ func validationError(errs []error) *models.Error {
 		detail := detailer.ErrorDetail()
 		in, name, _ := strings.Cut(detail.Location, ".")
 		if in != "body" {
-			message := detail.Message
-			if strings.HasPrefix(message, "invalid date/time for format ") { // followed by Go's layout
-				message = "it must be " + timeForm
+			invalid := models.Errorf(models.CodeInvalidRequest, "The %s parameter %q is invalid: %s.", in, name, detail.Message)
+			if in == "query" {
+				invalid.Parameter, _, _ = strings.Cut(name, "[") // of a list, without the index
 			}
-			return models.Errorf(models.CodeInvalidRequest, "The %s parameter %q is invalid: %s.", in, name, message)
+			return invalid
 		}
 		fields = append(fields, fieldError(name, detail.Message))
 	}

@@ -159,13 +159,17 @@ func (w *walk) bodyIDs() {
 // queryIDs filters by each id and external id of the other organization.
 func (w *walk) queryIDs() {
 	w.t.Helper()
-	template, values := w.path(w.op)
-	for name := range w.op.Query {
+	template, own := w.path(w.op)
+	for name, schema := range w.op.Query {
 		if !strings.HasSuffix(name, "_id") {
 			continue
 		}
-		for _, id := range append(slices.Clone(w.ids), "Quillfeather_1", "Quillfeather_site") {
-			path := fill(template, values) + "?" + name + "="
+		values := slices.Clone(w.ids)
+		if schema["pattern"] == nil { // it takes other values than ids
+			values = append(values, "Quillfeather_1", "Quillfeather_site")
+		}
+		for _, id := range values {
+			path := fill(template, own) + "?" + name + "="
 			external := strings.Replace(id, "Quillfeather_", "Quillfeather-", 1)
 			got, want := w.do(path+external, ""), w.do(path+unknownText(external), "")
 			if got.Status != http.StatusOK || shown(got, external) != shown(want, unknownText(external)) {

@@ -98,13 +98,13 @@ func TestListsArePaged(t *testing.T) {
 		}
 		newest := l.prefix + "7" + strings.Repeat("z", 25)
 		h := harness{s}
-		for limit, want := range map[string]int{"": 50, "1": 1, "199": 199, "200": 200, "201": 200, "1000000": 200} {
+		for limit, want := range map[string]int{"": 50, "1": 1, "199": 199, "200": 200, "201": 200, "1000000": 200, "99999999999999999999": 200} {
 			page := h.list(l.path, "limit", limit)
 			if got := len(idsOf(t, page, false)); got != want || page.Field("has_more") != true {
 				t.Errorf("limit=%s lists %d records with has_more %v, want %d", limit, got, page.Field("has_more"), want)
 			}
 		}
-		for _, limit := range []string{"0", "-1", "many", "1.5", "1e2", "99999999999999999999"} {
+		for _, limit := range []string{"0", "-1", "many", "1.5", "1e2", "-99999999999999999999"} {
 			h.list(l.path, "limit", limit).Want(http.StatusBadRequest, "invalid_request")
 		}
 		var seen []string

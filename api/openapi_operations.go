@@ -249,7 +249,7 @@ var listedIDs = map[string]string{
 }
 
 // describeParameters adds examples to parameters, and removes from their schemas
-// the description that the parameter itself has.
+// the description that the parameter itself has, and huma's of a pattern, which OpenAPI lacks.
 func describeParameters(op *huma.Operation) {
 	for _, p := range op.Parameters {
 		if example, ok := parameterExamples[p.Name]; ok {
@@ -259,7 +259,11 @@ func describeParameters(op *huma.Operation) {
 			p.Example = []string{id}
 		}
 		schema := *p.Schema
-		schema.Description = ""
+		schema.Description, schema.PatternDescription = "", ""
+		if schema.Items != nil {
+			items := *schema.Items
+			items.PatternDescription, schema.Items = "", &items
+		}
 		if schema.Type == huma.TypeInteger && schema.Maximum == nil {
 			schema.Maximum = number(maxExact)
 		}

@@ -92,8 +92,13 @@ func problemExamples() map[string]*huma.Example {
 	for _, rule := range allRules {
 		problem := exampleProblem(models.CodeRuleViolation, ruleDetails[rule])
 		problem.Rule = rule
-		if rule == models.RuleRequiredQuestions {
+		switch rule { //nolint:exhaustive // the others are about neither
+		case models.RuleRequiredQuestions:
 			problem.QuestionIDs = []string{exampleQuestion}
+		case models.RuleLastWorker, models.RuleNotAssignedAsWorker:
+			problem.IdentityIDs = []string{exampleERP}
+		case models.RuleAssigneeNotConnected, models.RuleBothRoles:
+			problem.IdentityIDs = []string{exampleBob}
 		}
 		add("rule-"+string(rule), "The rule "+string(rule)+" was broken.", problem)
 	}

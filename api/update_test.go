@@ -37,6 +37,7 @@ func TestPatchMergesTheSentFields(t *testing.T) {
 		{name: "an empty description", body: object{"description": ""}, event: `work_order.updated {"fields": ["description"]}`, history: "work_order.updated: description"},
 		{name: "a priority", body: object{"priority": "none"}, event: `work_order.updated {"fields": ["priority"]}`, history: "work_order.updated: priority"},
 		{name: "a target date in another zone", body: object{"target_date": "2026-03-06T01:30:00+02:00"}, shown: object{"target_date": "2026-03-05T23:30:00.000Z"}, event: `work_order.updated {"fields": ["target_date"]}`, history: "work_order.updated: target_date"},
+		{name: "a target date in lower case", body: object{"target_date": "2026-03-06t01:30:00z"}, shown: object{"target_date": "2026-03-06T01:30:00.000Z"}, event: `work_order.updated {"fields": ["target_date"]}`, history: "work_order.updated: target_date"},
 		{name: "no target date", body: object{"target_date": nil}, event: `work_order.updated {"fields": ["target_date"]}`, history: "work_order.updated: target_date"},
 		{
 			name: "everything", body: object{"title": "New", "description": "New.", "priority": "high", "target_date": "2027-01-01T00:00:00.000Z", "external_id": "ERP-2"},

@@ -16,15 +16,15 @@ type createWorkOrderInput struct {
 
 // newWorkOrder is the body of POST /work-orders.
 type newWorkOrder struct {
-	InventoryID string     `json:"inventory_id" minLength:"1" maxLength:"64" doc:"The location, system or equipment of the work order." example:"eqp_01jd8q4v6cf5e8hbbfwj0zq3tb"`
-	Title       string     `json:"title" minLength:"1" maxLength:"200" doc:"Title." example:"Replace filter"`
-	Description *string    `json:"description,omitempty" nullable:"true" maxLength:"10000" doc:"Description." example:"The pressure drop is above the limit."`
-	Priority    string     `json:"priority,omitempty" enum:"none,low,medium,high" default:"none" doc:"Priority." example:"medium"`
-	TargetDate  *time.Time `json:"target_date,omitempty" nullable:"true" doc:"When the work should be done; in UTC, in the years 1 to 9999." example:"2026-12-01T12:00:00Z"`
-	FormID      *string    `json:"form_id,omitempty" nullable:"true" maxLength:"64" doc:"The form to answer: one of GET /forms." example:"frm_01jd8q4v6cf5e8hbbfwj0zq3tc"`
-	Assignees   []string   `json:"assignees,omitempty" maxItems:"100" nullable:"false" doc:"Identity ids of the workers. Default: the nearest inventory managers who are not consultants; without any, an assignee is required."`
-	Consultants []string   `json:"consultants,omitempty" maxItems:"100" nullable:"false" doc:"Identity ids of the consultants who review the completed work."`
-	ExternalID  *string    `json:"external_id,omitempty" nullable:"true" minLength:"1" maxLength:"200" doc:"Your own reference; several work orders may have the same." example:"ERP-7781"`
+	InventoryID string       `json:"inventory_id" minLength:"1" maxLength:"64" doc:"The location, system or equipment of the work order." example:"eqp_01jd8q4v6cf5e8hbbfwj0zq3tb"`
+	Title       string       `json:"title" minLength:"1" maxLength:"200" doc:"Title." example:"Replace filter"`
+	Description *string      `json:"description,omitempty" nullable:"true" maxLength:"10000" doc:"Description." example:"The pressure drop is above the limit."`
+	Priority    string       `json:"priority,omitempty" enum:"none,low,medium,high" default:"none" doc:"Priority." example:"medium"`
+	TargetDate  *models.Time `json:"target_date,omitempty" format:"date-time" nullable:"true" doc:"When the work should be done; in UTC, in the years 1 to 9999." example:"2026-12-01T12:00:00Z"`
+	FormID      *string      `json:"form_id,omitempty" nullable:"true" maxLength:"64" doc:"The form to answer: one of GET /forms." example:"frm_01jd8q4v6cf5e8hbbfwj0zq3tc"`
+	Assignees   []string     `json:"assignees,omitempty" maxItems:"100" nullable:"false" doc:"Identity ids of the workers. Default: the nearest inventory managers who are not consultants; without any, an assignee is required."`
+	Consultants []string     `json:"consultants,omitempty" maxItems:"100" nullable:"false" doc:"Identity ids of the consultants who review the completed work."`
+	ExternalID  *string      `json:"external_id,omitempty" nullable:"true" minLength:"1" maxLength:"200" doc:"Your own reference; several work orders may have the same." example:"ERP-7781"`
 }
 
 func (b newWorkOrder) workOrder() records.NewWorkOrder {
@@ -33,21 +33,12 @@ func (b newWorkOrder) workOrder() records.NewWorkOrder {
 		Title:       b.Title,
 		Description: b.Description,
 		Priority:    models.Priority(b.Priority),
-		TargetDate:  timeOf(b.TargetDate),
+		TargetDate:  b.TargetDate,
 		FormID:      b.FormID,
 		Assignees:   b.Assignees,
 		Consultants: b.Consultants,
 		ExternalID:  b.ExternalID,
 	}
-}
-
-// timeOf converts a time to the precision of records, nil to nil.
-func timeOf(t *time.Time) *models.Time {
-	if t == nil {
-		return nil
-	}
-	at := models.TimeOf(*t)
-	return &at
 }
 
 // workOrderInput is the input of reads of one work order.
@@ -59,19 +50,19 @@ type workOrderInput struct {
 type listWorkOrdersInput struct {
 	ListInput
 	Status       []string  `query:"status" enum:"open,in_progress,sent_to_inspection,back_from_inspection,complete,cancelled,on_hold" doc:"Only work orders with these status codes, separated by commas."`
-	InventoryID  string    `query:"inventory_id" maxLength:"64" doc:"Only work orders of this node and the nodes below it."`
-	AssigneeID   string    `query:"assignee_id" maxLength:"64" doc:"Only work orders with this identity as worker or consultant."`
+	InventoryID  idParam   `query:"inventory_id" doc:"Only work orders of this node and the nodes below it."`
+	AssigneeID   idParam   `query:"assignee_id" doc:"Only work orders with this identity as worker or consultant."`
 	ExternalID   string    `query:"external_id" maxLength:"200" doc:"Only work orders with this external_id."`
 	CreatedSince time.Time `query:"created_since" doc:"Only work orders created at or after this time."`
 }
 
 func (in *listWorkOrdersInput) filter() records.WorkOrderFilter {
-	filter := records.WorkOrderFilter{InventoryID: in.InventoryID, AssigneeID: in.AssigneeID, ExternalID: in.ExternalID}
+	filter := records.WorkOrderFilter{InventoryID: string(in.InventoryID), AssigneeID: string(in.AssigneeID), ExternalID: in.ExternalID}
 	for _, code := range in.Status {
 		filter.Statuses = append(filter.Statuses, models.WorkOrderStatus(code))
 	}
 	if !in.CreatedSince.IsZero() {
-		filter.CreatedSince = timeOf(&in.CreatedSince)
+		filter.CreatedSince = new(models.TimeOf(in.CreatedSince))
 	}
 	return filter
 }
@@ -84,11 +75,11 @@ type updateWorkOrderInput struct {
 
 // workOrderPatch is the body of PATCH /work-orders/{id}.
 type workOrderPatch struct {
-	Title       *string    `json:"title,omitempty" minLength:"1" maxLength:"200" doc:"Title." example:"Replace both filters"`
-	Description *string    `json:"description,omitempty" nullable:"true" maxLength:"10000" doc:"Description; null clears it." example:"The spare is in store 2."`
-	Priority    *string    `json:"priority,omitempty" enum:"none,low,medium,high" doc:"Priority." example:"high"`
-	TargetDate  *time.Time `json:"target_date,omitempty" nullable:"true" doc:"When the work should be done; null clears it." example:"2026-12-01T12:00:00Z"`
-	ExternalID  *string    `json:"external_id,omitempty" nullable:"true" minLength:"1" maxLength:"200" doc:"Your own reference; null clears it." example:"ERP-7782"`
+	Title       *string      `json:"title,omitempty" minLength:"1" maxLength:"200" doc:"Title." example:"Replace both filters"`
+	Description *string      `json:"description,omitempty" nullable:"true" maxLength:"10000" doc:"Description; null clears it." example:"The spare is in store 2."`
+	Priority    *string      `json:"priority,omitempty" enum:"none,low,medium,high" doc:"Priority." example:"high"`
+	TargetDate  *models.Time `json:"target_date,omitempty" format:"date-time" nullable:"true" doc:"When the work should be done; null clears it." example:"2026-12-01T12:00:00Z"`
+	ExternalID  *string      `json:"external_id,omitempty" nullable:"true" minLength:"1" maxLength:"200" doc:"Your own reference; null clears it." example:"ERP-7782"`
 
 	// sent are the fields of the body, to distinguish null from absent.
 	sent map[string]json.RawMessage
@@ -107,7 +98,7 @@ func (b *workOrderPatch) patch() records.WorkOrderPatch {
 	patch := records.WorkOrderPatch{
 		Description: records.Sent[*string]{Value: b.Description, Set: b.sent["description"] != nil},
 		ExternalID:  records.Sent[*string]{Value: b.ExternalID, Set: b.sent["external_id"] != nil},
-		TargetDate:  records.Sent[*models.Time]{Value: timeOf(b.TargetDate), Set: b.sent["target_date"] != nil},
+		TargetDate:  records.Sent[*models.Time]{Value: b.TargetDate, Set: b.sent["target_date"] != nil},
 	}
 	if b.Title != nil {
 		patch.Title = records.Sent[string]{Value: *b.Title, Set: true}

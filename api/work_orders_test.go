@@ -310,19 +310,22 @@ func TestListWorkOrders(t *testing.T) {
 		return string(found)
 	}
 	for query, want := range map[string]string{
-		"":                                        "43210",
-		"?status=open":                            "430",
-		"?status=in_progress,cancelled":           "21",
-		"?inventory_id=" + s.ID("hvac"):           "421",
-		"?inventory_id=" + s.ID("ahu1"):           "42",
-		"?inventory_id=unknown":                   "",
-		"?assignee_id=" + s.ID("crew"):            "31",
-		"?external_id=even":                       "420",
-		"?external_id=even&status=open":           "40",
-		"?created_since=2026-03-02T12:15:33Z":     "432",
-		"?created_since=2026-03-02T12:15:33.001Z": "43",
-		"?limit=2":                                "43",
-		"?limit=1000":                             "43210",
+		"":                              "43210",
+		"?status=open":                  "430",
+		"?status=in_progress,cancelled": "21",
+		"?inventory_id=" + s.ID("hvac"): "421",
+		"?inventory_id=" + s.ID("ahu1"): "42",
+		"?inventory_id=loc_00000000000000000000000000":   "",
+		"?assignee_id=" + s.ID("crew"):                   "31",
+		"?external_id=even":                              "420",
+		"?external_id=even&status=open":                  "40",
+		"?created_since=2026-03-02T12:15:33Z":            "432",
+		"?created_since=2026-03-02T12:15:33.001Z":        "43",
+		"?created_since=2026-03-02t12:15:33.001z":        "43",
+		"?created_since=2026-03-02t14:15:33.001%2B02:00": "43",
+		"?limit=99999999999999999999":                    "43210",
+		"?limit=2":                                       "43",
+		"?limit=1000":                                    "43210",
 	} {
 		if got := list(query); got != want {
 			t.Errorf("%s lists %s, want %s", query, got, want)
@@ -344,24 +347,22 @@ func TestListWorkOrders(t *testing.T) {
 	if seen != "43210" || pages != 3 {
 		t.Errorf("%d pages list %s, want 3 and 43210", pages, seen)
 	}
-	for name, query := range map[string]string{
-		"a cursor with other filters": "?limit=2&status=open" + cursor,
-		"a made-up cursor":            "?cursor=abc",
-		"a limit of 0":                "?limit=0",
-		"a negative limit":            "?limit=-1",
-		"a limit that is no number":   "?limit=many",
-		"an unknown status":           "?status=open,done",
-		"an unknown parameter":        "?stats=open",
-		"a malformed time":            "?created_since=yesterday",
-		"a repeated parameter":        "?external_id=a&external_id=b",
-		"NUL in a parameter":          "?external_id=a%00b",
-		"invalid UTF-8 in one":        "?external_id=%ff",
-		"a broken escape":             "?external_id=%zz",
+	for query, parameter := range map[string]any{
+		"?limit=2&status=open" + cursor: "cursor", "?cursor=abc": "cursor", "?changed_since=yesterday": "changed_since",
+		"?limit=0": "limit", "?limit=-1": "limit", "?limit=-99999999999999999999": "limit", "?limit=many": "limit", "?limit=": "limit",
+		"?status=open,done": "status", "?stats=open": "stats", "?created_since=yesterday": "created_since", "?created_since=2026-03-02T2:15:33Z": "created_since",
+		"?external_id=a&external_id=b": "external_id", "?external_id=a%00b": "external_id", "?external_id=%ff": "external_id", "?external_id=%zz": nil,
+		"?id=" + ids[0] + ",foo": "id", "?inventory_id=foo": "inventory_id", "?assignee_id=foo": "assignee_id",
+		"?inventory_id=" + s.ID("hq") + "," + s.ID("hvac"): "inventory_id", "?assignee_id=" + s.ID("crew") + "," + s.ID("bob"): "assignee_id",
+		"?assignee_id=" + s.ID("crew") + "&assignee_id=" + s.ID("bob"): "assignee_id",
 	} {
 		response := s.As("erp", http.MethodGet, "/work-orders"+query, nil)
-		if response.Status != http.StatusBadRequest || response.Text("code") != "invalid_request" {
-			t.Errorf("%s gets %d\n%s", name, response.Status, response.Body)
+		if response.Status != http.StatusBadRequest || response.Text("code") != "invalid_request" || response.Field("parameter") != parameter {
+			t.Errorf("%s gets %d\n%s", query, response.Status, response.Body)
 		}
+	}
+	for _, query := range []string{"/issues?inventory_id=foo", "/systems?parent_id=foo"} {
+		s.As("erp", http.MethodGet, query, nil).Want(http.StatusBadRequest, "invalid_request")
 	}
 }
 

@@ -1049,6 +1049,14 @@ type Problem struct {
 	// Examples: iss_01jd8q4v6cf5e8hbbfwj0zq3tk
 	ExistingID *string `json:"existing_id,omitempty"`
 
+	// IdentityIds With rule_violation: the identities that the rule is about, if it is about any.
+	IdentityIds *[]string `json:"identity_ids,omitempty"`
+
+	// Parameter With invalid_request: the name of the query parameter that is wrong, if one is.
+	//
+	// Examples: limit
+	Parameter *string `json:"parameter,omitempty"`
+
 	// QuestionIds With rule_violation required_questions: the questions without an answer.
 	QuestionIds *[]string `json:"question_ids,omitempty"`
 

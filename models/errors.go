@@ -71,9 +71,12 @@ type FieldError struct {
 type Error struct {
 	Code   Code
 	Detail string
-	// Rule and QuestionIDs belong to rule_violation.
-	Rule        Rule
-	QuestionIDs []string
+	// Rule, QuestionIDs and IdentityIDs belong to rule_violation: the questions or identities
+	// that it is about, if any.
+	Rule                     Rule
+	QuestionIDs, IdentityIDs []string
+	// Parameter belongs to invalid_request: the query parameter that is wrong, "" if none is.
+	Parameter string
 	// ExistingID belongs to external_id_taken: the record that has it, "" if the caller may
 	// not read that.
 	ExistingID string
@@ -94,6 +97,17 @@ func Errorf(code Code, format string, args ...any) *Error {
 // Violation returns a rule_violation of the rule with a sentence.
 func Violation(rule Rule, format string, args ...any) *Error {
 	return &Error{Code: CodeRuleViolation, Rule: rule, Detail: fmt.Sprintf(format, args...)}
+}
+
+// About returns the rule_violation with the identities that it is about.
+func (e *Error) About(identityIDs ...string) *Error {
+	e.IdentityIDs = identityIDs
+	return e
+}
+
+// BadParameter returns an invalid_request about a query parameter with a sentence.
+func BadParameter(name, format string, args ...any) *Error {
+	return &Error{Code: CodeInvalidRequest, Parameter: name, Detail: fmt.Sprintf(format, args...)}
 }
 
 // maxErrorText limits a part of an error that may repeat what was sent, in bytes.

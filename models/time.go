@@ -2,7 +2,11 @@ package models
 
 import (
 	"database/sql/driver"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"regexp"
+	"strings"
 	"time"
 )
 
@@ -29,14 +33,30 @@ func (t Time) AppendJSON(b []byte) []byte {
 	return append(t.AppendFormat(append(b, '"'), timeLayout), '"')
 }
 
-// UnmarshalJSON reads any RFC 3339 time.
+// rfc3339 matches the times of RFC 3339, whose T and Z may be lower-case: time.Parse also
+// takes a comma before the fraction and hours of one digit.
+var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$`)
+
+// ParseTime reads any RFC 3339 time.
+func ParseTime(text string) (Time, error) {
+	if !rfc3339.MatchString(text) {
+		return Time{}, errors.New("not a time of RFC 3339")
+	}
+	read, err := time.Parse(time.RFC3339, strings.ToUpper(text))
+	return TimeOf(read), err
+}
+
+// UnmarshalJSON reads any RFC 3339 time. Like any type, it leaves null alone.
 func (t *Time) UnmarshalJSON(b []byte) error {
-	var read time.Time
-	if err := read.UnmarshalJSON(b); err != nil {
+	var text *string
+	if err := json.Unmarshal(b, &text); err != nil || text == nil {
 		return err
 	}
-	*t = TimeOf(read)
-	return nil
+	read, err := ParseTime(*text)
+	if err == nil {
+		*t = read
+	}
+	return err
 }
 
 // Value implements driver.Valuer.

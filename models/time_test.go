@@ -42,6 +42,7 @@ func TestTimeIsReadFromAnyRFC3339(t *testing.T) {
 		{"as the API shows it", `"2026-03-02T09:00:00.250Z"`, "2026-03-02T09:00:00.250Z"},
 		{"without a fraction", `"2026-03-02T09:00:00Z"`, "2026-03-02T09:00:00.000Z"},
 		{"with an offset", `"2026-03-02T11:00:00+02:00"`, "2026-03-02T09:00:00.000Z"},
+		{"in lower case", `"2026-03-02t09:00:00.25z"`, "2026-03-02T09:00:00.250Z"},
 		{"with nanoseconds", `"2026-03-02T09:00:00.250999999Z"`, "2026-03-02T09:00:00.250Z"},
 	}
 	for _, tt := range tests {
@@ -58,7 +59,7 @@ func TestTimeIsReadFromAnyRFC3339(t *testing.T) {
 }
 
 func TestTimeRejectsOtherText(t *testing.T) {
-	for _, in := range []string{`""`, `"today"`, `"2026-03-02"`, `"2026-03-02 09:00:00Z"`, `"2026-02-30T09:00:00Z"`, `"2026-03-02T09:00:00"`, `1772442000`, `{}`, `true`} {
+	for _, in := range []string{`""`, `"today"`, `"2026-03-02"`, `"2026-03-02 09:00:00Z"`, `"2026-02-30T09:00:00Z"`, `"2026-03-02T09:00:00"`, `"2026-03-02T9:00:00Z"`, `"2026-03-02T09:00:00,5Z"`, `1772442000`, `{}`, `true`} {
 		t.Run(in, func(t *testing.T) {
 			got := TimeOf(time.Unix(0, 0))
 			if err := json.Unmarshal([]byte(in), &got); err == nil {

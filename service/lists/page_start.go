@@ -37,10 +37,10 @@ func NewPageStart(s *store.Store, request ListRequest, digest string) (*PageStar
 	}
 	c, ok := parseCursorToken(request.Cursor, s.Vault)
 	if !ok || c.Kind != kind {
-		return nil, models.Errorf(models.CodeInvalidRequest, "The cursor is not one that this list returned.")
+		return nil, models.BadParameter("cursor", "The cursor is not one that this list returned.")
 	}
 	if c.Filter != digest {
-		return nil, models.Errorf(models.CodeInvalidRequest, "The cursor belongs to another list or to other filters.")
+		return nil, models.BadParameter("cursor", "The cursor belongs to another list or to other filters.")
 	}
 	start.At, start.since = Position{c.Xid, c.ID}, nil
 	if start.changes {
@@ -50,17 +50,16 @@ func NewPageStart(s *store.Store, request ListRequest, digest string) (*PageStar
 }
 
 func (p *PageStart) parseChangedSince(text, digest string) error {
-	if at, err := time.Parse(time.RFC3339, text); err == nil {
-		since := models.TimeOf(at)
+	if since, err := models.ParseTime(text); err == nil {
 		p.since = &since
 		return nil
 	}
 	c, ok := parseCursorToken(text, p.keys)
 	if !ok || c.Kind != kindSync {
-		return models.Errorf(models.CodeInvalidRequest, "changed_since must be an RFC 3339 time or a sync_token of this list.")
+		return models.BadParameter("changed_since", "changed_since must be an RFC 3339 time or a sync_token of this list.")
 	}
 	if c.Filter != digest {
-		return models.Errorf(models.CodeInvalidRequest, "The sync_token belongs to another list or to other filters.")
+		return models.BadParameter("changed_since", "The sync_token belongs to another list or to other filters.")
 	}
 	p.At, p.token = Position{c.Xid, c.ID}, &c
 	return nil

@@ -126,7 +126,7 @@ func (a *workOrderActor) requireWorker() error {
 	if isWorker(a.acting.IdentityID) || a.acting.Kind == models.KindPerson && slices.ContainsFunc(a.actsAs, isWorker) {
 		return nil
 	}
-	return models.Violation(models.RuleNotAssignedAsWorker, "Only an assigned worker may answer this work order; the %s is not one.", a.acting.Kind)
+	return models.Violation(models.RuleNotAssignedAsWorker, "Only an assigned worker may answer this work order; the %s is not one.", a.acting.Kind).About(a.acting.IdentityID)
 }
 
 // requireInvolved rejects an actor that may not hold and resume the work order.
@@ -159,10 +159,10 @@ func (a *workOrderActor) checkUnassign(identity string, own bool) error {
 	case a.forCustomer() && !own:
 		return models.Errorf(models.CodePermissionDenied, "A service company may remove only its own people.")
 	case worker && len(assigned.Assignees) == 1:
-		return models.Violation(models.RuleLastWorker, "A work order needs at least one worker. Assign another one first.")
+		return models.Violation(models.RuleLastWorker, "A work order needs at least one worker. Assign another one first.").About(identity)
 	case !worker && len(assigned.Consultants) == 1 && a.state.Status == models.StatusSentToInspection:
 		return models.Violation(models.RuleStatus,
-			"The last consultant of a work order with the status %q cannot be removed. Name another one first, or cancel it.", a.state.Status.Name())
+			"The last consultant of a work order with the status %q cannot be removed. Name another one first, or cancel it.", a.state.Status.Name()).About(identity)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package records
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -78,22 +79,22 @@ func (n candidates) checkKnown() []models.FieldError {
 // checkRules applies both_roles and assignee_not_connected, given the workers and
 // consultants that the work order already has. Errors: rule_violation.
 func (n candidates) checkRules(workers, consultants []string) error {
-	for _, id := range n.assignees {
-		if slices.Contains(n.consultants, id) || slices.Contains(consultants, id) {
-			return models.Violation(models.RuleBothRoles, "%s cannot be both assignee and consultant.", id)
-		}
-	}
-	for _, id := range n.consultants {
-		if slices.Contains(workers, id) {
-			return models.Violation(models.RuleBothRoles, "%s cannot be both assignee and consultant.", id)
-		}
-	}
+	var both, unconnected []string
 	for _, id := range slices.Concat(n.assignees, n.consultants) {
-		assigned := slices.Contains(workers, id) || slices.Contains(consultants, id)
-		if !assigned && !slices.Contains(n.Connected, id) {
-			return models.Violation(models.RuleAssigneeNotConnected,
-				"%s is not connected to the node. Assign it there or above, or add it to a team that is.", id)
+		worker, consultant := slices.Contains(workers, id), slices.Contains(consultants, id)
+		if (worker || slices.Contains(n.assignees, id)) && (consultant || slices.Contains(n.consultants, id)) {
+			both = append(both, id)
+		} else if !worker && !consultant && !slices.Contains(n.Connected, id) {
+			unconnected = append(unconnected, id)
 		}
+	}
+	if len(both) > 0 {
+		both = slices.Compact(slices.Sorted(slices.Values(both))) // one may be named in both roles
+		return models.Violation(models.RuleBothRoles, "%s cannot be both assignee and consultant.", strings.Join(both, ", ")).About(both...)
+	}
+	if len(unconnected) > 0 {
+		return models.Violation(models.RuleAssigneeNotConnected,
+			"%s is not connected to the node. Assign it there or above, or add it to a team that is.", strings.Join(unconnected, ", ")).About(unconnected...)
 	}
 	return nil
 }

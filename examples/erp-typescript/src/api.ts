@@ -1507,6 +1507,13 @@ export interface components {
              * @example iss_01jd8q4v6cf5e8hbbfwj0zq3tk
              */
             existing_id?: string;
+            /** @description With rule_violation: the identities that the rule is about, if it is about any. */
+            identity_ids?: string[];
+            /**
+             * @description With invalid_request: the name of the query parameter that is wrong, if one is.
+             * @example limit
+             */
+            parameter?: string;
             /** @description With rule_violation required_questions: the questions without an answer. */
             question_ids?: string[];
             /**
