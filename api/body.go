@@ -94,7 +94,7 @@ func (a *API) readJSON(w http.ResponseWriter, r *http.Request, limit int64) ([]b
 	if len(body) == 0 {
 		return nil, nil
 	}
-	if !isJSON(r.Header.Values("Content-Type")) {
+	if !isJSON(r.Header.Values("Content-Type"), r.Method) {
 		return nil, models.Errorf(models.CodeUnsupportedMediaType, "The body must be JSON in UTF-8 (Content-Type: application/json).")
 	}
 	r.Header.Set("Content-Type", jsonMedia) // huma compares its text
@@ -103,13 +103,15 @@ func (a *API) readJSON(w http.ResponseWriter, r *http.Request, limit int64) ([]b
 
 const (
 	jsonMedia = "application/json"
+	// patchMedia is what a PATCH is (RFC 7396); as JSON it means the same.
+	patchMedia = "application/merge-patch+json"
 	// identity is the content coding of an uncompressed body.
 	identity = "identity"
 )
 
-// isJSON reports whether the values of Content-Type are one, and name JSON in UTF-8.
-// Other parameters do not matter, even if they are malformed.
-func isJSON(types []string) bool {
+// isJSON reports whether the values of Content-Type are one, and name JSON in UTF-8, or for
+// PATCH a merge patch. Other parameters do not matter, even if they are malformed.
+func isJSON(types []string, method string) bool {
 	if len(types) != 1 {
 		return false
 	}
@@ -118,7 +120,7 @@ func isJSON(types []string) bool {
 		return false
 	}
 	charset := params["charset"]
-	return kind == jsonMedia && (charset == "" || strings.EqualFold(charset, "utf-8"))
+	return (kind == jsonMedia || kind == patchMedia && method == http.MethodPatch) && (charset == "" || strings.EqualFold(charset, "utf-8"))
 }
 
 // compressed reports whether the values of Content-Encoding name any coding.

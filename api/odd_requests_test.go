@@ -84,6 +84,19 @@ func TestMediaTypesCompareWithoutCase(t *testing.T) {
 	}
 }
 
+// A PATCH is a JSON merge patch, and may be called one (RFC 7396).
+func TestPatchMayBeAMergePatch(t *testing.T) {
+	t.Parallel()
+	s := apitest.New(t)
+	id := s.As("erp", http.MethodPost, "/work-orders", object{"inventory_id": s.ID("hvac"), "title": "T"}).Text("id")
+	for _, kind := range []string{"application/merge-patch+json", "Application/Merge-Patch+JSON; charset=utf-8", "application/json"} {
+		patched := s.As("erp", http.MethodPatch, "/work-orders/"+id, object{"title": kind, "description": nil}, "Content-Type", kind).Want(http.StatusOK, "")
+		want(t, "the title", patched.Text("title"), kind)
+	}
+	s.As("erp", http.MethodPatch, "/work-orders/"+id, object{"title": "T"}, "Content-Type", "application/json-patch+json").
+		Want(http.StatusUnsupportedMediaType, "unsupported_media_type")
+}
+
 func TestCompressedBodiesAreRejected(t *testing.T) {
 	t.Parallel()
 	s := apitest.New(t)

@@ -185,6 +185,9 @@ func (a *API) complete(op *huma.Operation, h documentation) {
 	if op.RequestBody != nil {
 		body := op.RequestBody.Content["application/json"]
 		body.Examples = examplesOf(h.requests)
+		if op.Method == http.MethodPatch {
+			op.RequestBody.Content[patchMedia] = body
+		}
 	}
 	success := op.Responses
 	op.Responses = a.problems(append(codesOf(op), h.errors...), h.rules)

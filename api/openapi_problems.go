@@ -26,7 +26,7 @@ var problemTexts = map[models.Code]string{
 	models.CodeCursorExpired:        "the sync token is more than 30 days old, or older than a change of the integration's access; start over",
 	models.CodePreconditionFailed:   "the record has changed since the ETag in If-Match",
 	models.CodeBodyTooLarge:         "the body is larger than the operation takes, or has more than twice as many items or fields",
-	models.CodeUnsupportedMediaType: "the body is not JSON in UTF-8",
+	models.CodeUnsupportedMediaType: "the body is not JSON in UTF-8, or compressed",
 	models.CodeValidationFailed:     "a field is missing, unknown, too long or of the wrong type, or names something that does not exist or may not be seen",
 	models.CodeRuleViolation:        "a rule forbids it; rule names the rule",
 	models.CodeIdempotencyKeyReused: "the Idempotency-Key was used for a different request",

@@ -50,11 +50,11 @@ func refined(live *huma.OpenAPI) *huma.OpenAPI {
 			schema.Minimum, schema.Maximum = number(bounds[0]), number(bounds[1])
 		}
 	}
-	refine.field("ProblemField", "code").Enum = values(fieldCodes)
 	refine.field("Problem", "type").Format = "uri"
-	refine.field("Problem", "code").Enum = values(problemCodes())
-	refine.field("Problem", "rule").Enum = values(allRules)
-	refine.field("TokenError", "error").Enum = values(oauthCodes)
+	codesSoFar(refine.field("ProblemField", "code"), fieldCodes)
+	codesSoFar(refine.field("Problem", "code"), problemCodes())
+	codesSoFar(refine.field("Problem", "rule"), allRules)
+	codesSoFar(refine.field("TokenError", "error"), oauthCodes)
 	scopes := refine.field("Me", "scopes")
 	scopes.Items = &huma.Schema{Type: huma.TypeString, Enum: values(models.AllScopes)}
 	scopes.Examples = []any{[]models.Scope{models.ScopeWorkOrdersRead, models.ScopeWorkOrdersWrite}}
@@ -78,6 +78,20 @@ var numberBounds = map[string]map[string][2]float64{
 var fieldCodes = []string{
 	"blank", "duplicate", "invalid", "kind", "not_one_of", "required", "too_long", "too_short", "type", "unknown", "unknown_field", "value",
 }
+
+// codesSoFar documents the values of a code without closing their list: new cases get new codes
+// within v1 (docs/versioning.md), and a client made from an enum would reject them.
+func codesSoFar[T ~string](schema *huma.Schema, codes []T) {
+	names := make([]string, len(codes))
+	for i, code := range codes {
+		names[i] = "`" + string(code) + "`"
+	}
+	schema.Description += " New codes may come; so far: " + strings.Join(names, ", ") + "."
+	schema.Extensions = map[string]any{KnownValues: codes}
+}
+
+// KnownValues is the document's member with the values of a code so far, for programs.
+const KnownValues = "x-extensible-enum"
 
 func number(n float64) *float64 { return &n }
 

@@ -74,9 +74,15 @@ func TestDeliveriesMatchTheDocument(t *testing.T) {
 		if err := apitest.CheckDelivery(h.Body); err != nil {
 			t.Errorf("%s: %v\n%s", h.EventType, err, h.Body)
 		}
-		var body struct{ ID, Type string }
+		var body struct {
+			ID, Type string
+			Test     *bool
+		}
 		if err := json.Unmarshal(h.Body, &body); err != nil || body.ID != h.EventID || body.Type != string(h.EventType) {
 			t.Errorf("%s is called %+v in its body (%v)", h.EventType, body, err)
+		}
+		if test := body.Test != nil && *body.Test; test != (h.DeliveryID == "") || body.Test != nil && !test {
+			t.Errorf("a test must have test, and nothing else may: %s", h.Body)
 		}
 	}
 	if missing := slices.DeleteFunc(slices.Clone(models.AllEventTypes), func(e models.EventType) bool { return seen[e] > 0 }); len(missing) > 0 {

@@ -13,7 +13,8 @@ import (
 // deliveryText describes what all webhooks share.
 const deliveryText = "Respond with 2xx within 10 seconds; redirects are not followed. A failed delivery is retried after 1 minute, " +
 	"5 minutes, 30 minutes, 2, 6, 12 and 24 hours. The same event may arrive twice, and events may arrive out of order: " +
-	"order a record's events by its `changed_at`. To skip your own changes, compare `data.actor.identity_id` with the `identity_id` of GET /me."
+	"order a record's events by its `changed_at`. To skip your own changes, compare `data.actor.identity_id` with the `identity_id` of GET /me. " +
+	"Respond to events with `test` and do nothing else: their record is made up."
 
 // event is the body of a delivery with data of type D (spec section 6, request).
 type event[D any] struct {
@@ -22,6 +23,7 @@ type event[D any] struct {
 	CreatedAt      models.Time      `json:"created_at" format:"date-time" doc:"When it happened." example:"2026-03-02T12:15:30.000Z"`
 	OrganizationID string           `json:"organization_id" doc:"The organization in which it happened." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3ta"`
 	Data           D                `json:"data" doc:"The event's data."`
+	Test           bool             `json:"test,omitempty" doc:"True if someone sent the event to test the address: its record is made up, and nothing happened. Events that happened do not have it."`
 }
 
 // eventActor identifies who made a change.
@@ -118,7 +120,7 @@ type documentedEvent struct {
 
 func describeEvent[D any](kind models.EventType, summary string, minutes int, data D) documentedEvent {
 	return documentedEvent{kind, summary, event[D]{
-		ID: exampleEvent, Type: kind, CreatedAt: exampleAt(minutes), OrganizationID: exampleOrganization, Data: data,
+		ID: exampleEvent, Type: kind, CreatedAt: exampleAt(minutes), OrganizationID: exampleOrganization, Data: data, Test: kind == models.EventPing,
 	}}
 }
 

@@ -130,7 +130,7 @@ func TestFeedback(t *testing.T) {
 		t.Fatal(err)
 	}
 	problem := again.ApplicationProblemJSONDefault
-	if problem == nil || problem.Code != client.ExternalIDTaken || again.StatusCode() != http.StatusConflict || !strings.HasPrefix(problem.Error(), "external_id_taken: ") {
+	if problem == nil || problem.Code != "external_id_taken" || again.StatusCode() != http.StatusConflict || !strings.HasPrefix(problem.Error(), "external_id_taken: ") {
 		t.Errorf("the same external id again gets %d %v", again.StatusCode(), problem)
 	}
 }

@@ -129,57 +129,6 @@ const (
 	Ping PingEventType = "ping"
 )
 
-// Defines values for ProblemCode.
-const (
-	BodyTooLarge         ProblemCode = "body_too_large"
-	CursorExpired        ProblemCode = "cursor_expired"
-	ExternalIDTaken      ProblemCode = "external_id_taken"
-	IdempotencyKeyReused ProblemCode = "idempotency_key_reused"
-	InsufficientScope    ProblemCode = "insufficient_scope"
-	Internal             ProblemCode = "internal"
-	InvalidRequest       ProblemCode = "invalid_request"
-	InvalidToken         ProblemCode = "invalid_token"
-	MethodNotAllowed     ProblemCode = "method_not_allowed"
-	NotFound             ProblemCode = "not_found"
-	PermissionDenied     ProblemCode = "permission_denied"
-	PlanRestricted       ProblemCode = "plan_restricted"
-	PreconditionFailed   ProblemCode = "precondition_failed"
-	RateLimited          ProblemCode = "rate_limited"
-	ReadOnly             ProblemCode = "read_only"
-	RequestTimeout       ProblemCode = "request_timeout"
-	RuleViolation        ProblemCode = "rule_violation"
-	Unavailable          ProblemCode = "unavailable"
-	UnsupportedMediaType ProblemCode = "unsupported_media_type"
-	ValidationFailed     ProblemCode = "validation_failed"
-)
-
-// Defines values for ProblemRule.
-const (
-	AssigneeNotConnected ProblemRule = "assignee_not_connected"
-	BothRoles            ProblemRule = "both_roles"
-	LastWorker           ProblemRule = "last_worker"
-	NoWorker             ProblemRule = "no_worker"
-	NotAssignedAsWorker  ProblemRule = "not_assigned_as_worker"
-	RequiredQuestions    ProblemRule = "required_questions"
-	Status               ProblemRule = "status"
-)
-
-// Defines values for ProblemFieldCode.
-const (
-	FieldBlank        ProblemFieldCode = "blank"
-	FieldDuplicate    ProblemFieldCode = "duplicate"
-	FieldInvalid      ProblemFieldCode = "invalid"
-	FieldKind         ProblemFieldCode = "kind"
-	FieldNotOneOf     ProblemFieldCode = "not_one_of"
-	FieldRequired     ProblemFieldCode = "required"
-	FieldTooLong      ProblemFieldCode = "too_long"
-	FieldTooShort     ProblemFieldCode = "too_short"
-	FieldType         ProblemFieldCode = "type"
-	FieldUnknown      ProblemFieldCode = "unknown"
-	FieldUnknownField ProblemFieldCode = "unknown_field"
-	FieldValue        ProblemFieldCode = "value"
-)
-
 // Defines values for QuestionType.
 const (
 	QuestionTypeDecimal        QuestionType = "decimal"
@@ -617,6 +566,9 @@ type IssueCreatedEvent struct {
 	// Examples: idn_01jd8q4v6cf5e8hbbfwj0zq3ta
 	OrganizationID string `json:"organization_id"`
 
+	// Test True if someone sent the event to test the address: its record is made up, and nothing happened. Events that happened do not have it.
+	Test *bool `json:"test,omitempty"`
+
 	// Type Event type, as in Service-Event-Type.
 	Type IssueCreatedEventType `json:"type"`
 }
@@ -641,6 +593,9 @@ type IssueResolvedEvent struct {
 	//
 	// Examples: idn_01jd8q4v6cf5e8hbbfwj0zq3ta
 	OrganizationID string `json:"organization_id"`
+
+	// Test True if someone sent the event to test the address: its record is made up, and nothing happened. Events that happened do not have it.
+	Test *bool `json:"test,omitempty"`
 
 	// Type Event type, as in Service-Event-Type.
 	Type IssueResolvedEventType `json:"type"`
@@ -1022,6 +977,9 @@ type PingEvent struct {
 	// Examples: idn_01jd8q4v6cf5e8hbbfwj0zq3ta
 	OrganizationID string `json:"organization_id"`
 
+	// Test True if someone sent the event to test the address: its record is made up, and nothing happened. Events that happened do not have it.
+	Test *bool `json:"test,omitempty"`
+
 	// Type Event type, as in Service-Event-Type.
 	Type PingEventType `json:"type"`
 }
@@ -1031,10 +989,10 @@ type PingEventType string
 
 // Problem defines model for Problem.
 type Problem struct {
-	// Code Code for programs.
+	// Code Code for programs. New codes may come; so far: `body_too_large`, `cursor_expired`, `external_id_taken`, `idempotency_key_reused`, `insufficient_scope`, `internal`, `invalid_request`, `invalid_token`, `method_not_allowed`, `not_found`, `permission_denied`, `plan_restricted`, `precondition_failed`, `rate_limited`, `read_only`, `request_timeout`, `rule_violation`, `unavailable`, `unsupported_media_type`, `validation_failed`.
 	//
 	// Examples: not_found
-	Code ProblemCode `json:"code"`
+	Code string `json:"code"`
 
 	// Detail Explanation for people.
 	//
@@ -1065,10 +1023,10 @@ type Problem struct {
 	// Examples: req_01jd8q4v6cf5e8hbbfwj0zq3tk
 	RequestID string `json:"request_id"`
 
-	// Rule With rule_violation: the rule that was broken.
+	// Rule With rule_violation: the rule that was broken. New codes may come; so far: `required_questions`, `status`, `last_worker`, `no_worker`, `not_assigned_as_worker`, `assignee_not_connected`, `both_roles`.
 	//
 	// Examples: status
-	Rule *ProblemRule `json:"rule,omitempty"`
+	Rule *string `json:"rule,omitempty"`
 
 	// Status The HTTP status.
 	//
@@ -1086,22 +1044,12 @@ type Problem struct {
 	Type string `json:"type"`
 }
 
-// ProblemCode Code for programs.
-//
-// Examples: not_found
-type ProblemCode string
-
-// ProblemRule With rule_violation: the rule that was broken.
-//
-// Examples: status
-type ProblemRule string
-
 // ProblemField defines model for ProblemField.
 type ProblemField struct {
-	// Code Code for programs.
+	// Code Code for programs. New codes may come; so far: `blank`, `duplicate`, `invalid`, `kind`, `not_one_of`, `required`, `too_long`, `too_short`, `type`, `unknown`, `unknown_field`, `value`.
 	//
 	// Examples: required
-	Code ProblemFieldCode `json:"code"`
+	Code string `json:"code"`
 
 	// Detail Explanation for people.
 	//
@@ -1113,11 +1061,6 @@ type ProblemField struct {
 	// Examples: /title
 	Pointer string `json:"pointer"`
 }
-
-// ProblemFieldCode Code for programs.
-//
-// Examples: required
-type ProblemFieldCode string
 
 // Question defines model for Question.
 type Question struct {
@@ -1319,6 +1262,9 @@ type WorkOrderAssigneesChangedEvent struct {
 	// Examples: idn_01jd8q4v6cf5e8hbbfwj0zq3ta
 	OrganizationID string `json:"organization_id"`
 
+	// Test True if someone sent the event to test the address: its record is made up, and nothing happened. Events that happened do not have it.
+	Test *bool `json:"test,omitempty"`
+
 	// Type Event type, as in Service-Event-Type.
 	Type WorkOrderAssigneesChangedEventType `json:"type"`
 }
@@ -1343,6 +1289,9 @@ type WorkOrderCancelledEvent struct {
 	//
 	// Examples: idn_01jd8q4v6cf5e8hbbfwj0zq3ta
 	OrganizationID string `json:"organization_id"`
+
+	// Test True if someone sent the event to test the address: its record is made up, and nothing happened. Events that happened do not have it.
+	Test *bool `json:"test,omitempty"`
 
 	// Type Event type, as in Service-Event-Type.
 	Type WorkOrderCancelledEventType `json:"type"`
@@ -1369,6 +1318,9 @@ type WorkOrderCompletedEvent struct {
 	// Examples: idn_01jd8q4v6cf5e8hbbfwj0zq3ta
 	OrganizationID string `json:"organization_id"`
 
+	// Test True if someone sent the event to test the address: its record is made up, and nothing happened. Events that happened do not have it.
+	Test *bool `json:"test,omitempty"`
+
 	// Type Event type, as in Service-Event-Type.
 	Type WorkOrderCompletedEventType `json:"type"`
 }
@@ -1393,6 +1345,9 @@ type WorkOrderCreatedEvent struct {
 	//
 	// Examples: idn_01jd8q4v6cf5e8hbbfwj0zq3ta
 	OrganizationID string `json:"organization_id"`
+
+	// Test True if someone sent the event to test the address: its record is made up, and nothing happened. Events that happened do not have it.
+	Test *bool `json:"test,omitempty"`
 
 	// Type Event type, as in Service-Event-Type.
 	Type WorkOrderCreatedEventType `json:"type"`
@@ -1467,6 +1422,9 @@ type WorkOrderSentToInspectionEvent struct {
 	// Examples: idn_01jd8q4v6cf5e8hbbfwj0zq3ta
 	OrganizationID string `json:"organization_id"`
 
+	// Test True if someone sent the event to test the address: its record is made up, and nothing happened. Events that happened do not have it.
+	Test *bool `json:"test,omitempty"`
+
 	// Type Event type, as in Service-Event-Type.
 	Type WorkOrderSentToInspectionEventType `json:"type"`
 }
@@ -1510,6 +1468,9 @@ type WorkOrderStatusChangedEvent struct {
 	// Examples: idn_01jd8q4v6cf5e8hbbfwj0zq3ta
 	OrganizationID string `json:"organization_id"`
 
+	// Test True if someone sent the event to test the address: its record is made up, and nothing happened. Events that happened do not have it.
+	Test *bool `json:"test,omitempty"`
+
 	// Type Event type, as in Service-Event-Type.
 	Type WorkOrderStatusChangedEventType `json:"type"`
 }
@@ -1534,6 +1495,9 @@ type WorkOrderUpdatedEvent struct {
 	//
 	// Examples: idn_01jd8q4v6cf5e8hbbfwj0zq3ta
 	OrganizationID string `json:"organization_id"`
+
+	// Test True if someone sent the event to test the address: its record is made up, and nothing happened. Events that happened do not have it.
+	Test *bool `json:"test,omitempty"`
 
 	// Type Event type, as in Service-Event-Type.
 	Type WorkOrderUpdatedEventType `json:"type"`

@@ -24,6 +24,8 @@ type Event struct {
 	OrganizationID string    `json:"organization_id"`
 	// Data is the JSON object whose fields depend on Type.
 	Data json.RawMessage `json:"data"`
+	// Test is true if someone sent the event to test the address: its record is made up.
+	Test bool `json:"test"`
 }
 
 // VerifyRequest reads the request's body, verifies it as Verify does and returns its

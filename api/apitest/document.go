@@ -12,6 +12,8 @@ import (
 	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"millwright/api"
 )
 
 // Document is an OpenAPI document that calls are checked against.
@@ -43,16 +45,23 @@ func ParseDocument(text []byte) (*Document, error) {
 	return &Document{root: root, compiler: compiler, schemas: map[string]*jsonschema.Schema{}}, nil
 }
 
-// CloseSchemas forbids fields that a schema does not mention. The document allows
+// CloseSchemas forbids fields and codes that a schema does not mention. The document allows
 // them in responses, so that clients expect new ones; the service's own tests must
-// notice a field that is not documented.
+// notice a field or code that is not documented.
 func CloseSchemas(root map[string]any) {
 	components, _ := root["components"].(map[string]any)
 	schemas, _ := components["schemas"].(map[string]any)
 	for _, s := range schemas {
 		schema, _ := s.(map[string]any)
-		if _, stated := schema["additionalProperties"]; !stated && schema["properties"] != nil {
+		properties, isObject := schema["properties"].(map[string]any)
+		if _, stated := schema["additionalProperties"]; !stated && isObject {
 			schema["additionalProperties"] = false
+		}
+		for _, p := range properties {
+			property, _ := p.(map[string]any)
+			if known, open := property[api.KnownValues]; open {
+				property["enum"] = known
+			}
 		}
 	}
 }

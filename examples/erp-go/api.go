@@ -174,5 +174,5 @@ func code(answer []byte) string {
 	if json.Unmarshal(answer, &problem) != nil || problem.Code == "" {
 		return "without a code"
 	}
-	return string(problem.Code)
+	return problem.Code
 }

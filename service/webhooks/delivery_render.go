@@ -37,13 +37,15 @@ type RenderedDelivery struct {
 	Body []byte
 }
 
-// envelope is the body of a delivery (spec section 6, request).
+// envelope is the body of a test (spec section 6, request). Events that happened have no test:
+// claimedEvent writes them.
 type envelope struct {
 	ID             string           `json:"id"`
 	Type           models.EventType `json:"type"`
 	CreatedAt      models.Time      `json:"created_at"`
 	OrganizationID string           `json:"organization_id"`
 	Data           map[string]any   `json:"data"`
+	Test           bool             `json:"test"`
 }
 
 var skipQuery = closing(models.DeliverySkipped, "$1::text[]", "true", "coalesce(workflow, false)")

@@ -74,7 +74,7 @@ func (s *Webhooks) TestWebhook(ctx context.Context, actor store.Actor, id string
 	if sent.EventID, err = s.NewID(models.PrefixEvent); err != nil {
 		return Address{}, RenderedDelivery{}, err
 	}
-	body := envelope{ID: sent.EventID, Type: kind, CreatedAt: s.CurrentTime(), OrganizationID: row.OrganizationID}
+	body := envelope{ID: sent.EventID, Type: kind, CreatedAt: s.CurrentTime(), OrganizationID: row.OrganizationID, Test: true}
 	if body.Data, err = s.exampleData(kind, row); err != nil {
 		return Address{}, RenderedDelivery{}, err
 	}

@@ -1114,6 +1114,8 @@ export interface components {
              * @example idn_01jd8q4v6cf5e8hbbfwj0zq3ta
              */
             organization_id: string;
+            /** @description True if someone sent the event to test the address: its record is made up, and nothing happened. Events that happened do not have it. */
+            test?: boolean;
             /**
              * @description Event type, as in Service-Event-Type.
              * @enum {string}
@@ -1139,6 +1141,8 @@ export interface components {
              * @example idn_01jd8q4v6cf5e8hbbfwj0zq3ta
              */
             organization_id: string;
+            /** @description True if someone sent the event to test the address: its record is made up, and nothing happened. Events that happened do not have it. */
+            test?: boolean;
             /**
              * @description Event type, as in Service-Event-Type.
              * @enum {string}
@@ -1482,6 +1486,8 @@ export interface components {
              * @example idn_01jd8q4v6cf5e8hbbfwj0zq3ta
              */
             organization_id: string;
+            /** @description True if someone sent the event to test the address: its record is made up, and nothing happened. Events that happened do not have it. */
+            test?: boolean;
             /**
              * @description Event type, as in Service-Event-Type.
              * @enum {string}
@@ -1490,11 +1496,10 @@ export interface components {
         };
         Problem: {
             /**
-             * @description Code for programs.
+             * @description Code for programs. New codes may come; so far: `body_too_large`, `cursor_expired`, `external_id_taken`, `idempotency_key_reused`, `insufficient_scope`, `internal`, `invalid_request`, `invalid_token`, `method_not_allowed`, `not_found`, `permission_denied`, `plan_restricted`, `precondition_failed`, `rate_limited`, `read_only`, `request_timeout`, `rule_violation`, `unavailable`, `unsupported_media_type`, `validation_failed`.
              * @example not_found
-             * @enum {string}
              */
-            code: "body_too_large" | "cursor_expired" | "external_id_taken" | "idempotency_key_reused" | "insufficient_scope" | "internal" | "invalid_request" | "invalid_token" | "method_not_allowed" | "not_found" | "permission_denied" | "plan_restricted" | "precondition_failed" | "rate_limited" | "read_only" | "request_timeout" | "rule_violation" | "unavailable" | "unsupported_media_type" | "validation_failed";
+            code: string;
             /**
              * @description Explanation for people.
              * @example There is nothing at this URL, or the integration may not read it.
@@ -1522,11 +1527,10 @@ export interface components {
              */
             request_id: string;
             /**
-             * @description With rule_violation: the rule that was broken.
+             * @description With rule_violation: the rule that was broken. New codes may come; so far: `required_questions`, `status`, `last_worker`, `no_worker`, `not_assigned_as_worker`, `assignee_not_connected`, `both_roles`.
              * @example status
-             * @enum {string}
              */
-            rule?: "required_questions" | "status" | "last_worker" | "no_worker" | "not_assigned_as_worker" | "assignee_not_connected" | "both_roles";
+            rule?: string;
             /**
              * Format: int64
              * @description The HTTP status.
@@ -1547,11 +1551,10 @@ export interface components {
         };
         ProblemField: {
             /**
-             * @description Code for programs.
+             * @description Code for programs. New codes may come; so far: `blank`, `duplicate`, `invalid`, `kind`, `not_one_of`, `required`, `too_long`, `too_short`, `type`, `unknown`, `unknown_field`, `value`.
              * @example required
-             * @enum {string}
              */
-            code: "blank" | "duplicate" | "invalid" | "kind" | "not_one_of" | "required" | "too_long" | "too_short" | "type" | "unknown" | "unknown_field" | "value";
+            code: string;
             /**
              * @description Explanation for people.
              * @example This field is required.
@@ -1635,11 +1638,10 @@ export interface components {
         };
         TokenError: {
             /**
-             * @description Code for programs.
+             * @description Code for programs. New codes may come; so far: `invalid_request`, `invalid_client`, `unauthorized_client`, `invalid_scope`, `unsupported_grant_type`, `rate_limited`, `internal`, `unavailable`.
              * @example invalid_client
-             * @enum {string}
              */
-            error: "invalid_request" | "invalid_client" | "unauthorized_client" | "invalid_scope" | "unsupported_grant_type" | "rate_limited" | "internal" | "unavailable";
+            error: string;
             /** @description Explanation for people. */
             error_description: string;
         };
@@ -1860,6 +1862,8 @@ export interface components {
              * @example idn_01jd8q4v6cf5e8hbbfwj0zq3ta
              */
             organization_id: string;
+            /** @description True if someone sent the event to test the address: its record is made up, and nothing happened. Events that happened do not have it. */
+            test?: boolean;
             /**
              * @description Event type, as in Service-Event-Type.
              * @enum {string}
@@ -1885,6 +1889,8 @@ export interface components {
              * @example idn_01jd8q4v6cf5e8hbbfwj0zq3ta
              */
             organization_id: string;
+            /** @description True if someone sent the event to test the address: its record is made up, and nothing happened. Events that happened do not have it. */
+            test?: boolean;
             /**
              * @description Event type, as in Service-Event-Type.
              * @enum {string}
@@ -1910,6 +1916,8 @@ export interface components {
              * @example idn_01jd8q4v6cf5e8hbbfwj0zq3ta
              */
             organization_id: string;
+            /** @description True if someone sent the event to test the address: its record is made up, and nothing happened. Events that happened do not have it. */
+            test?: boolean;
             /**
              * @description Event type, as in Service-Event-Type.
              * @enum {string}
@@ -1935,6 +1943,8 @@ export interface components {
              * @example idn_01jd8q4v6cf5e8hbbfwj0zq3ta
              */
             organization_id: string;
+            /** @description True if someone sent the event to test the address: its record is made up, and nothing happened. Events that happened do not have it. */
+            test?: boolean;
             /**
              * @description Event type, as in Service-Event-Type.
              * @enum {string}
@@ -1999,6 +2009,8 @@ export interface components {
              * @example idn_01jd8q4v6cf5e8hbbfwj0zq3ta
              */
             organization_id: string;
+            /** @description True if someone sent the event to test the address: its record is made up, and nothing happened. Events that happened do not have it. */
+            test?: boolean;
             /**
              * @description Event type, as in Service-Event-Type.
              * @enum {string}
@@ -2037,6 +2049,8 @@ export interface components {
              * @example idn_01jd8q4v6cf5e8hbbfwj0zq3ta
              */
             organization_id: string;
+            /** @description True if someone sent the event to test the address: its record is made up, and nothing happened. Events that happened do not have it. */
+            test?: boolean;
             /**
              * @description Event type, as in Service-Event-Type.
              * @enum {string}
@@ -2062,6 +2076,8 @@ export interface components {
              * @example idn_01jd8q4v6cf5e8hbbfwj0zq3ta
              */
             organization_id: string;
+            /** @description True if someone sent the event to test the address: its record is made up, and nothing happened. Events that happened do not have it. */
+            test?: boolean;
             /**
              * @description Event type, as in Service-Event-Type.
              * @enum {string}
@@ -3030,7 +3046,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unsupported_media_type`: the body is not JSON in UTF-8. */
+            /** @description `unsupported_media_type`: the body is not JSON in UTF-8, or compressed. */
             415: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -5490,7 +5506,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unsupported_media_type`: the body is not JSON in UTF-8. */
+            /** @description `unsupported_media_type`: the body is not JSON in UTF-8, or compressed. */
             415: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -5731,6 +5747,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["WorkOrderPatch"];
+                "application/merge-patch+json": components["schemas"]["WorkOrderPatch"];
             };
         };
         responses: {
@@ -5842,7 +5859,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unsupported_media_type`: the body is not JSON in UTF-8. */
+            /** @description `unsupported_media_type`: the body is not JSON in UTF-8, or compressed. */
             415: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -6194,7 +6211,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unsupported_media_type`: the body is not JSON in UTF-8. */
+            /** @description `unsupported_media_type`: the body is not JSON in UTF-8, or compressed. */
             415: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -6402,7 +6419,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unsupported_media_type`: the body is not JSON in UTF-8. */
+            /** @description `unsupported_media_type`: the body is not JSON in UTF-8, or compressed. */
             415: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -6779,7 +6796,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unsupported_media_type`: the body is not JSON in UTF-8. */
+            /** @description `unsupported_media_type`: the body is not JSON in UTF-8, or compressed. */
             415: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
