@@ -103,7 +103,7 @@ func readQuery(raw string, parameters []*huma.Param) (string, error) {
 		case len(values) > 1 && schema.Type != huma.TypeArray:
 			return raw, models.BadParameter(name, "The query parameter %q is repeated.", name)
 		case schema.Type == huma.TypeInteger:
-			// Every number above the maximum of limit means the maximum, also one of 20 digits.
+			// Above the maximum, limit means the maximum, even with 20 digits.
 			if n, err := strconv.ParseInt(value, 10, 64); errors.Is(err, strconv.ErrRange) {
 				value = strconv.FormatInt(n, 10)
 			}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -349,6 +350,71 @@ func TestConnectorsKeepForbiddenOrders(t *testing.T) {
 			if order.Error != nil || allow != (order.WorkOrderID != nil) {
 				t.Errorf("allowed %t: the order has the work order %v and the error %v", allow, order.WorkOrderID, order.Error)
 			}
+		}
+	})
+}
+
+// A record that left the integration's view is removed from the copy: by the check that is due
+// once a day, and after a token that is void.
+func TestConnectorsForgetWhatTheyMayNotRead(t *testing.T) {
+	t.Parallel()
+	eachConnector(t, func(t *testing.T, language string) {
+		const held = 205
+		var mu sync.Mutex
+		hidden, void, checks := 0, false, 0 // the first so many records are not readable; tokens are void
+		api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			defer mu.Unlock()
+			w.Header().Set("Content-Type", "application/json")
+			asked := r.URL.Query().Get("id")
+			ids := strings.Split(asked, ",")
+			switch {
+			case r.URL.Path == "/oauth/token":
+				fmt.Fprint(w, `{"access_token":"x","token_type":"Bearer"}`)
+				return
+			case void && r.URL.Query().Get("changed_since") == "s":
+				w.Header().Set("Content-Type", "application/problem+json")
+				w.WriteHeader(http.StatusGone)
+				fmt.Fprint(w, `{"code":"cursor_expired"}`)
+				return
+			case asked != "":
+				checks++
+				if len(ids) > 100 {
+					t.Errorf("%d ids are asked for at once", len(ids))
+				}
+			}
+			var records []string
+			for n := hidden; n < held && r.URL.Path == "/work-orders" && r.URL.Query().Get("changed_since") != "s"; n++ {
+				if id := fmt.Sprintf("wo_%03d", n); asked == "" || slices.Contains(ids, id) {
+					records = append(records, fmt.Sprintf(`{"id":%q,"title":"T","status":{"code":"open"},"changed_at":"2026-11-02T09:00:00.000Z"}`, id))
+				}
+			}
+			fmt.Fprintf(w, `{"data":[%s],"has_more":false,"sync_token":"s"}`, strings.Join(records, ","))
+		}))
+		defer api.Close()
+		c := newConnector(t, language)
+		maps.Copy(c.env, settings{"MILLWRIGHT_URL": api.URL, "MILLWRIGHT_CLIENT_ID": "id", "MILLWRIGHT_CLIENT_SECRET": "a secret of the test"})
+		for _, step := range []struct {
+			name           string
+			hidden         int
+			void           bool
+			own            settings
+			stored, checks int
+		}{
+			{"at first", 0, false, nil, held, 3},
+			{"before the check is due", 3, false, nil, held, 0},
+			{"when it is due", 3, false, settings{"CHECK_INTERVAL": "0"}, held - 3, 3},
+			{"after a void token", 105, true, nil, held - 105, 3},
+		} {
+			mu.Lock()
+			hidden, void, checks = step.hidden, step.void, 0
+			mu.Unlock()
+			_, status := c.do(step.own, "once")
+			mu.Lock()
+			if stored := len(c.show().WorkOrders); status != 0 || stored != step.stored || checks != step.checks {
+				t.Errorf("%s: %d records are stored after %d checks, status %d, want %d and %d", step.name, stored, checks, status, step.stored, step.checks)
+			}
+			mu.Unlock()
 		}
 	})
 }

@@ -1,14 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -82,18 +85,13 @@ func (c *connector) syncPage(ctx context.Context, kind kind) (more bool, err err
 		return false, err
 	}
 	limit := int64(200)
-	status, answer, err := call(ctx, func() (*http.Response, error) {
-		if kind == issues {
-			return c.api.ListIssues(ctx, &client.ListIssuesParams{Limit: &limit, ChangedSince: &token})
-		}
-		return c.api.ListWorkOrders(ctx, &client.ListWorkOrdersParams{Limit: &limit, ChangedSince: &token})
-	})
+	status, answer, err := c.list(ctx, kind, client.ListWorkOrdersParams{Limit: &limit, ChangedSince: &token})
 	switch {
 	case err != nil:
 		return false, err
-	case status == http.StatusGone: // the token is too old or void: read everything again
+	case status == http.StatusGone: // the token is too old or void: read everything again, then check what no longer comes
 		return true, c.store.write(ctx, func(tx *sql.Tx) error {
-			_, err := tx.Exec(`DELETE FROM state WHERE name = ?`, kind.table)
+			_, err := tx.Exec(`DELETE FROM state WHERE name IN (?, ?)`, kind.table, checkOf(kind))
 			return err
 		})
 	case status == http.StatusForbidden: // the integration lacks the scope of this list
@@ -109,15 +107,82 @@ func (c *connector) syncPage(ctx context.Context, kind kind) (more bool, err err
 	if err := json.Unmarshal(answer, &page); err != nil {
 		return false, err
 	}
-	return page.HasMore, c.store.write(ctx, func(tx *sql.Tx) error {
+	err = c.store.write(ctx, func(tx *sql.Tx) error {
 		for _, record := range page.Data {
 			if err := keep(tx, kind, record); err != nil {
 				return err
 			}
 		}
 		crashPoint()
-		_, err := tx.Exec(`INSERT INTO state VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value`, kind.table, page.SyncToken)
+		return set(tx, kind.table, page.SyncToken)
+	})
+	if err == nil && !page.HasMore {
+		err = c.check(ctx, kind)
+	}
+	return page.HasMore, err
+}
+
+// list calls the list of a kind. Both lists have these parameters.
+func (c *connector) list(ctx context.Context, kind kind, in client.ListWorkOrdersParams) (status int, answer []byte, err error) {
+	return call(ctx, func() (*http.Response, error) {
+		if kind == issues {
+			return c.api.ListIssues(ctx, &client.ListIssuesParams{Limit: in.Limit, ChangedSince: in.ChangedSince, ID: in.ID})
+		}
+		return c.api.ListWorkOrders(ctx, &in)
+	})
+}
+
+// checkOf names the state that has the time of the last check of the kind.
+func checkOf(kind kind) string { return "check of " + kind.table }
+
+// check removes the records that the integration may no longer read, once a day: that a record
+// left its view is no change of the record, so no sync shows it.
+func (c *connector) check(ctx context.Context, kind kind) error {
+	seconds, err := strconv.ParseFloat(cmp.Or(os.Getenv("CHECK_INTERVAL"), "86400"), 64)
+	if err != nil {
+		return fmt.Errorf("CHECK_INTERVAL: %w", err)
+	}
+	last, err := c.store.get(ctx, checkOf(kind))
+	if err != nil {
 		return err
+	}
+	if at, err := time.Parse(time.RFC3339Nano, last); err == nil && time.Since(at).Seconds() < seconds {
+		return nil
+	}
+	held, err := c.store.changed(ctx, kind)
+	if err != nil {
+		return err
+	}
+	for ids := range slices.Chunk(slices.Sorted(maps.Keys(held)), 100) {
+		limit := int64(100)
+		status, answer, err := c.list(ctx, kind, client.ListWorkOrdersParams{Limit: &limit, ID: &ids})
+		if err != nil {
+			return err
+		}
+		var page struct{ Data []struct{ ID string } }
+		if status != http.StatusOK {
+			return fmt.Errorf("GET %s responds with %d %s", kind.path, status, code(answer))
+		}
+		if err := json.Unmarshal(answer, &page); err != nil {
+			return err
+		}
+		for _, shown := range page.Data {
+			ids = slices.DeleteFunc(ids, func(id string) bool { return id == shown.ID })
+		}
+		err = c.store.write(ctx, func(tx *sql.Tx) error {
+			for _, id := range ids { // a webhook may have brought a newer state since: it stays
+				if _, err := tx.Exec(`DELETE FROM `+kind.table+` WHERE id = ? AND changed_at = ?`, id, held[id]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return c.store.write(ctx, func(tx *sql.Tx) error {
+		return set(tx, checkOf(kind), time.Now().UTC().Format(time.RFC3339Nano))
 	})
 }
 

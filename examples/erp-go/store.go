@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -144,10 +145,21 @@ func (s *store) changed(ctx context.Context, kind kind) (map[string]string, erro
 }
 
 // token returns where the last sync of the kind ended.
-func (s *store) token(ctx context.Context, kind kind) (token string, err error) {
-	err = s.db.QueryRowContext(ctx, `SELECT value FROM state WHERE name = ?`, kind.table).Scan(&token)
+func (s *store) token(ctx context.Context, kind kind) (string, error) {
+	token, err := s.get(ctx, kind.table)
+	return cmp.Or(token, "2000-01-01T00:00:00Z"), err
+}
+
+// get returns a state, "" if it is not stored.
+func (s *store) get(ctx context.Context, name string) (value string, err error) {
+	err = s.db.QueryRowContext(ctx, `SELECT value FROM state WHERE name = ?`, name).Scan(&value)
 	if errors.Is(err, sql.ErrNoRows) {
-		return "2000-01-01T00:00:00Z", nil
+		return "", nil
 	}
-	return token, err
+	return value, err
+}
+
+func set(tx *sql.Tx, name, value string) error {
+	_, err := tx.Exec(`INSERT INTO state VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value`, name, value)
+	return err
 }

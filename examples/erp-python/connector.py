@@ -88,6 +88,10 @@ class Store:
             return db.execute(sql, args).fetchall()
 
     @staticmethod
+    def set(db, name, value):
+        db.execute("INSERT INTO state VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", (name, value))
+
+    @staticmethod
     def keep(db, kind, record):
         """Stores the record unless a newer state of it is there: webhooks and pages may cross."""
         db.execute(
@@ -192,8 +196,8 @@ class Connector:
                 since = stored[0][0] if stored else "2000-01-01T00:00:00Z"
                 status, page = self.api.call("GET", path + "?limit=200&changed_since=" + urllib.parse.quote(since))
                 if status == 410:  # the token is too old or void: read everything again
-                    with self.store.transaction() as db:
-                        db.execute("DELETE FROM state WHERE name = ?", ("token of " + kind,))
+                    with self.store.transaction() as db:  # and then check what no longer comes
+                        db.execute("DELETE FROM state WHERE name IN (?, ?)", ("token of " + kind, "check of " + kind))
                     continue
                 if status == 403:  # the integration lacks the scope of this list
                     break
@@ -203,12 +207,33 @@ class Connector:
                     for record in page["data"]:
                         self.store.keep(db, kind, record)
                     Crash.point()
-                    db.execute("INSERT INTO state VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-                               ("token of " + kind, page["sync_token"]))
+                    self.store.set(db, "token of " + kind, page["sync_token"])
                 more = page["has_more"]
+            else:
+                self.check(kind, path)
+
+    def check(self, kind, path):
+        """Removes the records that the integration may no longer read, once a day: that a record left
+        its view is no change of the record, so no sync shows it."""
+        stored = self.store.select("SELECT value FROM state WHERE name = ?", "check of " + kind)
+        if stored and time.time() - float(stored[0][0]) < float(setting("CHECK_INTERVAL", "86400")):
+            return
+        held = self.store.select(f"SELECT id, changed_at FROM {kind} ORDER BY id")
+        for start in range(0, len(held), 100):
+            asked = held[start:start + 100]
+            status, page = self.api.call("GET", path + "?limit=100&id=" + ",".join(id for id, _ in asked))
+            if status != 200:
+                raise SystemExit(f"GET {path} responds with {status} {page.get('code')}")
+            shown = {record["id"] for record in page["data"]}
+            with self.store.transaction() as db:  # a webhook may have brought a newer state since: it stays
+                db.executemany(f"DELETE FROM {kind} WHERE id = ? AND changed_at = ?", [row for row in asked if row[0] not in shown])
+        with self.store.transaction() as db:
+            self.store.set(db, "check of " + kind, str(time.time()))
 
     def receive(self, event):
         """Stores what a webhook says, once for each event, before it is acknowledged."""
+        if event.get("test"):  # someone tests the address: the record is made up
+            return
         with self.store.transaction() as db:
             known = db.execute("INSERT INTO events VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
                                (event["id"], event["type"], time.time())).rowcount == 0

@@ -16,7 +16,8 @@ import { MillwrightClient } from "./client.js";
 import { crashPoint, type Issue, type Kind, Store, type WorkOrder } from "./store.js";
 
 type NewWorkOrder = components["schemas"]["NewWorkOrder"];
-type Event = { id: string; type: string; data: { work_order?: WorkOrder; issue?: Issue } };
+type Page = { data: (WorkOrder | Issue)[]; has_more: boolean; sync_token?: string };
+type Event = { id: string; type: string; test?: boolean; data: { work_order?: WorkOrder; issue?: Issue } };
 
 /** Returns a setting from the environment. */
 function setting(name: string, otherwise?: string): string {
@@ -62,11 +63,11 @@ async function sync(store: Store, client: MillwrightClient): Promise<void> {
 /** Stores the next page of changes, and returns whether there are more. */
 async function syncPage(store: Store, client: MillwrightClient, kind: Kind, path: "/work-orders" | "/issues"): Promise<boolean> {
   const query = { limit: 200, changed_since: store.token(kind) };
-  const { status, data: page, problem } = await client.call<{ data: (WorkOrder | Issue)[]; has_more: boolean; sync_token?: string }>(() =>
+  const { status, data: page, problem } = await client.call<Page>(() =>
     client.api.GET(path, { params: { query } }),
   );
-  if (status === 410) { // the token is too old or void: read everything again
-    store.write(() => store.run("DELETE FROM state WHERE name = ?", kind));
+  if (status === 410) { // the token is too old or void: read everything again, then check what no longer comes
+    store.write(() => store.run("DELETE FROM state WHERE name IN (?, ?)", kind, `check of ${kind}`));
     return true;
   }
   if (status === 403) return false; // the integration lacks the scope of this list
@@ -75,13 +76,38 @@ async function syncPage(store: Store, client: MillwrightClient, kind: Kind, path
   store.write(() => {
     for (const record of records) store.keep(kind, record);
     crashPoint();
-    store.setToken(kind, token);
+    store.set(kind, token);
   });
+  if (!more) await check(store, client, kind, path);
   return more;
+}
+
+/**
+ * Removes the records that the integration may no longer read, once a day: that a record left
+ * its view is no change of the record, so no sync shows it.
+ */
+async function check(store: Store, client: MillwrightClient, kind: Kind, path: "/work-orders" | "/issues"): Promise<void> {
+  const name = `check of ${kind}`;
+  if (Date.now() - Number(store.get(name) ?? "-Infinity") < Number(setting("CHECK_INTERVAL", "86400")) * 1000) return;
+  const held = store.all<WorkOrder>(`SELECT id, changed_at FROM ${kind} ORDER BY id`);
+  for (let start = 0; start < held.length; start += 100) {
+    const asked = held.slice(start, start + 100);
+    const query = { limit: 100, id: asked.map((record) => record.id) };
+    const { status, data: page, problem } = await client.call<Page>(() => client.api.GET(path, { params: { query } }));
+    if (!page) throw new Error(`GET ${path} responds with ${status} ${problem.code}`);
+    const shown = new Set(page.data.map((record) => record.id));
+    store.write(() => {
+      for (const { id, changed_at } of asked) { // a webhook may have brought a newer state since: it stays
+        if (!shown.has(id)) store.run(`DELETE FROM ${kind} WHERE id = ? AND changed_at = ?`, id, changed_at);
+      }
+    });
+  }
+  store.write(() => store.set(name, String(Date.now())));
 }
 
 /** Stores what a webhook says, once for each event, before it is acknowledged. */
 function receive(store: Store, event: Event): void {
+  if (event.test) return; // someone tests the address: the record is made up
   store.write(() => {
     const isNew = store.run("INSERT INTO events VALUES (?, ?, ?) ON CONFLICT DO NOTHING", event.id, event.type, new Date().toISOString());
     if (!isNew) return;

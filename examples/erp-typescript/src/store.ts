@@ -71,10 +71,14 @@ export class Store {
   }
 
   token(kind: Kind): string {
-    return this.all<{ value: string }>("SELECT value FROM state WHERE name = ?", kind)[0]?.value ?? "2000-01-01T00:00:00Z";
+    return this.get(kind) ?? "2000-01-01T00:00:00Z";
   }
 
-  setToken(kind: Kind, token: string): void {
-    this.run("INSERT INTO state VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", kind, token);
+  get(name: string): string | undefined {
+    return this.all<{ value: string }>("SELECT value FROM state WHERE name = ?", name)[0]?.value;
+  }
+
+  set(name: string, value: string): void {
+    this.run("INSERT INTO state VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", name, value);
   }
 }
