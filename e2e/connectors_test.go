@@ -361,7 +361,7 @@ func TestConnectorsForgetWhatTheyMayNotRead(t *testing.T) {
 	eachConnector(t, func(t *testing.T, language string) {
 		const held = 205
 		var mu sync.Mutex
-		hidden, void, checks := 0, false, 0 // the first so many records are not readable; tokens are void
+		hidden, void, checks := 0, false, 0 // hidden counts the first records, which cannot be read; void: tokens are rejected
 		api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			mu.Lock()
 			defer mu.Unlock()
