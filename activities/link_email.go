@@ -22,6 +22,6 @@ func composeLink(link people.LinkEmail, publicURL string) mail.Message {
 	return mail.Message{
 		ID: "link-" + base64.RawURLEncoding.EncodeToString(id[:16]), To: mail.Address{Name: link.PersonName, Email: link.Email}, Subject: subject,
 		Text: fmt.Sprintf("Hello %s,\n\n%s\n\nChoose a password here. The link works once, until %s:\n\n%s\n\nOrganization: %s\n",
-			name, text, formatTime(link.ExpiresAt), link.URL(publicURL), organization),
+			name, text, formatTime(link.ExpiresAt, link.TimeZone), link.URL(publicURL), organization),
 	}
 }

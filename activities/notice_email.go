@@ -2,12 +2,14 @@ package activities
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
 	"html/template"
 	"strings"
 	texttemplate "text/template"
+	"time"
 
 	"millwright/mail"
 	"millwright/models"
@@ -23,11 +25,12 @@ var (
 )
 
 // reasons has the end of the subject and the sentence of each kind of notice, in
-// which {actor}, {reason} and {since} are replaced.
+// which {actor}, {fields}, {reason} and {since} are replaced.
 var reasons = map[models.NoticeKind]struct{ subject, sentence string }{
 	models.NoticeAssigned:     {"assigned to you", "{actor} assigned the work order to you or your team."},
 	models.NoticeConsulted:    {"you are its consultant", "{actor} made you or your team its consultant: you review it when the work is done."},
 	models.NoticeUnassigned:   {"no longer yours", "{actor} removed you or your team from the work order."},
+	models.NoticeUpdated:      {"changed", "{actor} changed the {fields}."},
 	models.NoticeCompleted:    {"complete", "The work order is complete."},
 	models.NoticeReviewWanted: {"waits for your review", "The work is done and waits for your review."},
 	models.NoticeSentBack:     {"sent back", "{actor} reviewed the work and sent it back.{reason}"},
@@ -40,6 +43,10 @@ var reasons = map[models.NoticeKind]struct{ subject, sentence string }{
 	models.NoticeReviewOverdue: {
 		"its review is overdue",
 		"The work is done and has been waiting for its review{since}. Its consultants were reminded. Talk to them, or name another consultant.",
+	},
+	models.NoticeNoOneCan: {
+		"no one can do it",
+		"Those who were assigned are no longer active, so no one can do what comes next. Assign someone else.",
 	},
 	models.NoticeFeedbackOpened:   {"new feedback", "{actor} gave feedback."},
 	models.NoticeFeedbackResolved: {"resolved", "{actor} resolved the feedback."},
@@ -74,15 +81,17 @@ type noticeView struct {
 	Greeting  string
 	Sentences []string
 	Facts     []fact
+	// Page is the URL of the record's page in the console.
+	Page string
 }
 
 type fact struct{ Name, Value string }
 
 // compose renders the notices of one person about one change as an e-mail. It
 // fails if no notice is of a known kind.
-func compose(n effects.NoticeEmail) (mail.Message, error) {
+func compose(n effects.NoticeEmail, publicURL string) (mail.Message, error) {
 	n = unlinked(n)
-	view := noticeView{Greeting: n.PersonName, Facts: factsOf(n)}
+	view := noticeView{Greeting: n.PersonName, Facts: factsOf(n), Page: n.PageURL(publicURL)}
 	subject := ""
 	for _, kind := range n.Kinds {
 		reason, known := reasons[models.NoticeKind(kind)]
@@ -150,12 +159,23 @@ func fill(sentence string, n effects.NoticeEmail) string {
 	}
 	since := ""
 	if n.About != nil {
-		since = " since " + formatTime(*n.About)
+		since = " since " + formatTime(*n.About, n.TimeZone)
 	}
-	return strings.NewReplacer("{actor}", actor, "{identity}", n.Identity, "{reason}", reason, "{since}", since).Replace(sentence)
+	fields := strings.ReplaceAll(strings.Join(n.Changed, ", "), "_", " ")
+	if last := strings.LastIndex(fields, ", "); last >= 0 {
+		fields = fields[:last] + " and" + fields[last+1:]
+	}
+	return strings.NewReplacer("{actor}", actor, "{identity}", n.Identity, "{reason}", reason, "{since}", since, "{fields}", cmp.Or(fields, "work order")).Replace(sentence)
 }
 
-func formatTime(at models.Time) string { return at.Format("2 January 2006, 15:04 UTC") }
+// formatTime shows a time in the recipient's time zone.
+func formatTime(at models.Time, zone string) string {
+	location, err := time.LoadLocation(zone)
+	if err != nil {
+		location = time.UTC
+	}
+	return at.In(location).Format("2 January 2006, 15:04 MST")
+}
 
 func factsOf(n effects.NoticeEmail) []fact {
 	facts := []fact{{"Organization", n.Organization}}
@@ -171,7 +191,7 @@ func factsOf(n effects.NoticeEmail) []fact {
 	add("Where", n.Node)
 	add("Status", strings.ReplaceAll(n.Status, "_", " "))
 	if n.TargetDate != nil {
-		add("Target date", formatTime(*n.TargetDate))
+		add("Target date", formatTime(*n.TargetDate, n.TimeZone))
 	}
 	add("Integration", n.Integration)
 	add("Address", n.URL)

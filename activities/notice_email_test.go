@@ -41,7 +41,7 @@ func TestEveryKindOfNoticeIsRendered(t *testing.T) {
 	for _, kind := range models.AllNoticeKinds {
 		t.Run(string(kind), func(t *testing.T) {
 			n := noticeOf(kind)
-			message, err := compose(n)
+			message, err := compose(n, "https://fix.example")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -66,6 +66,11 @@ func TestEveryKindOfNoticeIsRendered(t *testing.T) {
 				}
 				if n.TargetDate != nil && !strings.Contains(text, "5 April 2026, 08:30 UTC") {
 					t.Errorf("the %s lacks the target date:\n%s", part, text)
+				}
+				page := map[string]string{"wo_01": "/work-orders/wo_01", "iss_01": "/feedback/iss_01", "whk_01": "/webhooks/whk_01", "idn_person": "/people/idn_person",
+					"idn_integration": "/integrations/idn_integration", "idn_team": "/teams/idn_team"}[n.RecordID]
+				if !strings.Contains(text, "https://fix.example/console"+page) {
+					t.Errorf("the %s lacks a link to the page:\n%s", part, text)
 				}
 				if strings.ContainsAny(text, "{}") || strings.Contains(text, "<no value>") || strings.Contains(text, "Someone") {
 					t.Errorf("the %s has a placeholder:\n%s", part, text)
@@ -116,12 +121,22 @@ func TestNoticeEmailSaysWhoAndWhy(t *testing.T) {
 			n.About = n.TargetDate
 			return n
 		}, "waiting for its review since 5 April 2026, 08:30 UTC. Its consultants were reminded."},
+		{"what was changed", func() effects.NoticeEmail {
+			n := noticeOf(models.NoticeUpdated)
+			n.Changed = []string{"title", "priority", "target_date"}
+			return n
+		}, "Bob Stone changed the title, priority and target date."},
+		{"the recipient's time zone", func() effects.NoticeEmail {
+			n := noticeOf(models.NoticeReviewWaits)
+			n.About, n.TimeZone = n.TargetDate, "Europe/Helsinki"
+			return n
+		}, "The work has been waiting for your review since 5 April 2026, 11:30 EEST."},
 		{"two reasons in one message", func() effects.NoticeEmail { return noticeOf(models.NoticeAssigned, models.NoticeConsulted) },
 			"Bob Stone assigned the work order to you or your team.\n\nBob Stone made you or your team its consultant"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			message, err := compose(tt.email())
+			message, err := compose(tt.email(), "https://fix.example")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -135,7 +150,7 @@ func TestNoticeEmailSaysWhoAndWhy(t *testing.T) {
 func TestNoticeEmailEscapesTexts(t *testing.T) {
 	n := noticeOf(models.NoticeSentBack)
 	n.Title, n.ActorName, n.Reason = `<script>alert(1)</script>`, "Bob & Söhne {reason}", "5 < 6 {actor}"
-	message, err := compose(n)
+	message, err := compose(n, "https://fix.example")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +164,7 @@ func TestNoticeEmailEscapesTexts(t *testing.T) {
 }
 
 func TestNoticeEmailOmitsUnknownKinds(t *testing.T) {
-	message, err := compose(noticeOf("work_order.teleported", models.NoticeHeld))
+	message, err := compose(noticeOf("work_order.teleported", models.NoticeHeld), "https://fix.example")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -106,7 +106,7 @@ func aboutRecipient(err error) bool {
 // send sends one message. The outcome is MailInbox for a message that can never
 // be sent; an error means that it must be retried and contains no name or address.
 func (n *Notices) send(ctx context.Context, email effects.NoticeEmail) (people.MailStatus, error) {
-	message, err := compose(email)
+	message, err := compose(email, n.Service.Issuer)
 	if err != nil {
 		return people.MailInbox, nil //nolint:nilerr // it can never be sent
 	}

@@ -51,7 +51,7 @@ func TestRemindersReturnWhetherTheyAppliedAndTheNewState(t *testing.T) {
 		t.Errorf("after the reminder: %+v, error %v", after, err)
 	}
 	h.mail(id)
-	h.wantMessages("bob assigned to you", "bob due tomorrow")
+	h.wantMessages("bob assigned to you", "bob changed", "bob due tomorrow")
 	h.cancel(h.Actor("erp"), id, "")
 	after, err = activity.RemindWorkOrder(t.Context(), id, state.Reminders[1], models.Time{})
 	if err != nil || after.Applied || after.State.Status != models.StatusCancelled {

@@ -20,7 +20,7 @@ type documentation struct {
 	rules     []models.Rule
 }
 
-// changeErrors are the codes of a change that the integration may not make.
+// changeErrors are the codes of a change of a work order that the integration may not make.
 var changeErrors = []models.Code{models.CodePermissionDenied, models.CodeReadOnly}
 
 // documentations document every operation that takes an access token, by operation id.
@@ -57,7 +57,7 @@ func workOrderDocumentations() map[string]documentation {
 			},
 			responses: map[string]any{"created": created},
 			errors:    append([]models.Code{models.CodePlanRestricted, models.CodeRuleViolation}, changeErrors...),
-			rules:     []models.Rule{models.RuleAssigneeNotConnected, models.RuleBothRoles, models.RuleNoWorker},
+			rules:     []models.Rule{models.RuleAssigneeNotConnected, models.RuleAssigneeInactive, models.RuleBothRoles, models.RuleNoWorker},
 		},
 		"get-work-order":   {responses: map[string]any{"work_order": created, "with_people": withPeople(created)}},
 		"list-work-orders": {responses: pages(created)},
@@ -73,7 +73,7 @@ func workOrderDocumentations() map[string]documentation {
 			requests:  map[string]any{"worker": assignment{Assignees: []string{exampleBob}}},
 			responses: map[string]any{"assigned": assigned},
 			errors:    append([]models.Code{models.CodeRuleViolation}, changeErrors...),
-			rules:     []models.Rule{models.RuleAssigneeNotConnected, models.RuleBothRoles},
+			rules:     []models.Rule{models.RuleAssigneeNotConnected, models.RuleAssigneeInactive, models.RuleBothRoles},
 		},
 		"unassign-work-order": {
 			responses: map[string]any{"unassigned": unassigned},
@@ -115,7 +115,7 @@ func feedbackDocumentations() map[string]documentation {
 				InventoryID: exampleLocation, Subject: feedback.Subject, Description: feedback.Description, ExternalID: feedback.ExternalID,
 			}},
 			responses: map[string]any{"created": feedback},
-			errors:    append([]models.Code{models.CodeExternalIDTaken}, changeErrors...),
+			errors:    []models.Code{models.CodeExternalIDTaken, models.CodePermissionDenied},
 		},
 		"get-issue":   {responses: map[string]any{"open": feedback, "resolved": resolvedExample()}},
 		"list-issues": {responses: pages(feedback)},

@@ -18,7 +18,7 @@ var problemTexts = map[models.Code]string{
 	models.CodeInvalidToken:         "the access token is missing, expired, forged or revoked",
 	models.CodeInsufficientScope:    "the token lacks the operation's scope, which WWW-Authenticate names",
 	models.CodePermissionDenied:     "the integration may read the record but may not do this with it",
-	models.CodeReadOnly:             "the organization is read-only; nothing can be created or changed",
+	models.CodeReadOnly:             "the organization is read-only; work orders cannot be created or changed",
 	models.CodePlanRestricted:       "the plan does not include manual work orders",
 	models.CodeNotFound:             "there is no such record, or the integration may not read it",
 	models.CodeRequestTimeout:       "the body did not arrive in time",
@@ -41,7 +41,7 @@ func problemCodes() []models.Code { return slices.Sorted(maps.Keys(statuses)) }
 // allRules are the rules that rule_violation names.
 var allRules = []models.Rule{
 	models.RuleRequiredQuestions, models.RuleStatus, models.RuleLastWorker, models.RuleNoWorker,
-	models.RuleNotAssignedAsWorker, models.RuleAssigneeNotConnected, models.RuleBothRoles,
+	models.RuleNotAssignedAsWorker, models.RuleAssigneeNotConnected, models.RuleAssigneeInactive, models.RuleBothRoles,
 }
 
 // ruleDetails are the details of the examples of rule_violation.
@@ -52,6 +52,7 @@ var ruleDetails = map[models.Rule]string{
 	models.RuleNoWorker:             "A work order needs at least one worker. Name an assignee: no inventory manager of the node could be one.",
 	models.RuleNotAssignedAsWorker:  "Only an assigned worker may answer this work order; the integration is not one.",
 	models.RuleAssigneeNotConnected: exampleBob + " is not connected to the node. Assign it there or above, or add it to a team that is.",
+	models.RuleAssigneeInactive:     exampleBob + " is not active and cannot be assigned.",
 	models.RuleBothRoles:            exampleBob + " cannot be both assignee and consultant.",
 }
 

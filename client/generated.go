@@ -653,7 +653,7 @@ type MeOrg struct {
 	// Examples: Acme Facilities
 	Name string `json:"name"`
 
-	// ReadOnly Whether new records and changes are rejected.
+	// ReadOnly Whether creating and changing work orders is rejected.
 	ReadOnly bool `json:"read_only"`
 }
 
@@ -910,6 +910,9 @@ type PathNodeKind string
 
 // Person defines model for Person.
 type Person struct {
+	// Active False for a person who was deactivated: who cannot act, be assigned or be notified.
+	Active bool `json:"active"`
+
 	// ChangedAt When the person's record last changed.
 	//
 	// Examples: 2026-03-02T12:15:30.000Z
@@ -1023,7 +1026,7 @@ type Problem struct {
 	// Examples: req_01jd8q4v6cf5e8hbbfwj0zq3tk
 	RequestID string `json:"request_id"`
 
-	// Rule With rule_violation: the rule that was broken. New codes may come; so far: `required_questions`, `status`, `last_worker`, `no_worker`, `not_assigned_as_worker`, `assignee_not_connected`, `both_roles`.
+	// Rule With rule_violation: the rule that was broken. New codes may come; so far: `required_questions`, `status`, `last_worker`, `no_worker`, `not_assigned_as_worker`, `assignee_not_connected`, `assignee_inactive`, `both_roles`.
 	//
 	// Examples: status
 	Rule *string `json:"rule,omitempty"`
@@ -1106,6 +1109,9 @@ type ResolvedActor struct {
 
 // Team defines model for Team.
 type Team struct {
+	// Active False for a team without an active member, which cannot be assigned.
+	Active bool `json:"active"`
+
 	// ChangedAt When the team last changed.
 	//
 	// Examples: 2026-03-02T12:15:30.000Z

@@ -135,10 +135,9 @@ type feedbackView struct {
 	feedbackRow
 	ID, Description string
 	ResolvedAt      moment
-	// Form resolves it, if Resolves. Rule is the rule that forbids that.
+	// Form resolves it, if Resolves.
 	Form     form
 	Resolves bool
-	Rule     string
 	// WorkOrder is the form of a work order about it, "" if the person may create none there.
 	WorkOrder string
 	History   []changeLine
@@ -167,9 +166,6 @@ func (c *Console) renderFeedback(r *request, status int, rejected *form) error {
 		History: r.changeLines(detail.History, historyWords{}),
 	}
 	view.Where.URL = urls[f.InventoryID]
-	if code := models.CodeOf(detail.Resolving); code == models.CodeReadOnly {
-		view.Rule = sentences(detail.Resolving)
-	}
 	if detail.CreatesWorkOrders {
 		view.WorkOrder = linkTo("/work-orders/new", "node", workedNode(f.Inventory), "feedback", f.ID)
 	}
@@ -192,8 +188,8 @@ type newFeedbackView struct {
 	Chosen *placeView
 	NodeID string
 	Nodes  []option
-	// None is true if the person may not give feedback on any node. ReadOnly forbids it too.
-	None, ReadOnly bool
+	// None is true if the person may not give feedback on any node.
+	None bool
 }
 
 var newFeedbackPage = newPage[newFeedbackView]("feedback_new.html")
@@ -208,7 +204,7 @@ func (c *Console) renderNewFeedback(r *request, status int, f form) error {
 	if err != nil {
 		return err
 	}
-	view := newFeedbackView{Form: f, None: len(places.Nodes) == 0, ReadOnly: r.viewer.ReadOnly}
+	view := newFeedbackView{Form: f, None: len(places.Nodes) == 0}
 	if places.Chosen != nil {
 		place := placeAt(*places.Chosen, "")
 		view.Chosen, view.NodeID = &place, places.Chosen.ID

@@ -123,7 +123,6 @@ func (r *request) offerOnNode(view *nodeView) {
 	creates, reports := slices.Contains(view.Node.Grants, models.GrantWorkOrdersCreate), slices.Contains(view.Node.Grants, models.GrantFeedbackCreate)
 	switch {
 	case r.viewer.ReadOnly: // every page shows this
-		return
 	case !creates:
 	case view.Node.Kind == models.NodeSubEquipment:
 		view.Reason = "A work order belongs to a location, a system or a piece of equipment: create it on the equipment above."

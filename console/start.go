@@ -34,6 +34,8 @@ type startView struct {
 	// Waiting are lists of work orders. Partly is true if not all work orders were searched.
 	Waiting []waitingList
 	Partly  bool
+	// NoOneCan counts the work orders that no one can do, "" if there are none.
+	NoOneCan, NoOneCanURL string
 	// Integrations is whether the viewer manages integrations. Then Failing are addresses
 	// that fail or are off, and Deliveries counts the deliveries of the last day.
 	Integrations bool
@@ -112,6 +114,10 @@ func (c *Console) addWaiting(r *request, view *startView) error {
 		return err
 	}
 	view.Partly = waiting.Partly
+	if waiting.NoOneCan > 0 {
+		view.NoOneCan = counted(waiting.NoOneCan, records.MaxNoOneCan, "work order", "work orders")
+		view.NoOneCanURL = shownWorkOrders{searchNoOne}.url()
+	}
 	all := slices.Concat(waiting.Mine, waiting.Reviews, waiting.Overdue)
 	urls, err := urlsOf(r, all, func(w pages.WaitingWorkOrder) string { return w.NodeID })
 	if err != nil {

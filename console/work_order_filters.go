@@ -21,11 +21,15 @@ func (r *request) workOrderSearch() shownWorkOrders {
 		Text: text("q"), Status: models.WorkOrderStatus(status), ToDo: toDo, Priority: models.Priority(text("priority")),
 		Node: text("node"), OnlyNode: text("only") != "" && text("node") != "", Assignee: text("assignee"), Creator: text("by"),
 		CreatorKind: models.IdentityKind(text("kind")), ExternalID: text("external"), Overdue: text("due") == "overdue", Review: records.ReviewWait(text("review")),
+		NoOneCan: text("who") == whoNoOne,
 	}}
 }
 
 // statusToDo stands for the statuses in which workers have something to do.
 const statusToDo = "to_do"
+
+// whoNoOne stands for work orders that no one can do.
+const whoNoOne = "no_one"
 
 // status is the search's status as URLs have it.
 func (q shownWorkOrders) status() string {
@@ -37,16 +41,19 @@ func (q shownWorkOrders) status() string {
 
 // parameters are the search as URL parameters, in pairs of name and value.
 func (q shownWorkOrders) parameters() []string {
-	when := func(condition bool, value string) string {
-		if condition {
-			return value
-		}
-		return ""
-	}
 	return []string{
 		"q", q.Text, "status", q.status(), "priority", string(q.Priority), "node", q.Node, "only", when(q.OnlyNode, "yes"), "assignee", q.Assignee,
 		"by", q.Creator, "kind", string(q.CreatorKind), "external", q.ExternalID, "due", when(q.Overdue, "overdue"), "review", string(q.Review),
+		"who", when(q.NoOneCan, whoNoOne),
 	}
+}
+
+// when returns the value of a parameter that is set on a condition.
+func when(condition bool, value string) string {
+	if condition {
+		return value
+	}
+	return ""
 }
 
 // url returns the search's page with more parameters.
@@ -72,6 +79,7 @@ func (q shownWorkOrders) with(change func(*shownWorkOrders)) shownWorkOrders {
 type workOrderFilterView struct {
 	Text                                string
 	Status, Priority, Due, Review, Kind []option
+	Who                                 []option
 	Node, Assignee, Creator, External   string
 	OnlyNode, OnBoard                   bool
 	// More is true if one of the rarer filters is set.
@@ -86,17 +94,14 @@ func (r *request) workOrderFilterView(q shownWorkOrders, board bool) workOrderFi
 	for _, priority := range models.Priorities {
 		priorities = append(priorities, option{Value: string(priority), Label: priorityMarks[priority].Text})
 	}
-	due := ""
-	if q.Overdue {
-		due = "overdue"
-	}
 	return workOrderFilterView{
 		Text: q.Text, Status: choose(statuses, q.status()), Priority: choose(priorities, string(q.Priority)), OnBoard: board,
-		Due:    choose([]option{{Label: "Any time"}, {Value: "overdue", Label: "Overdue"}}, due),
+		Due:    choose([]option{{Label: "Any time"}, {Value: "overdue", Label: "Overdue"}}, when(q.Overdue, "overdue")),
 		Review: choose([]option{{Label: "Any"}, {Value: string(records.ReviewByAnyone), Label: "Waiting"}, {Value: string(records.ReviewByMe), Label: "Waiting for mine"}}, string(q.Review)),
 		Kind:   choose([]option{{Label: "Anyone"}, {Value: string(models.KindPerson), Label: "A person"}, {Value: string(models.KindIntegration), Label: "An integration"}}, string(q.CreatorKind)),
+		Who:    choose([]option{{Label: "Any"}, {Value: whoNoOne, Label: "No one any more"}}, when(q.NoOneCan, whoNoOne)),
 		Node:   q.Node, Assignee: q.Assignee, Creator: q.Creator, External: q.ExternalID, OnlyNode: q.OnlyNode,
-		More: q.Node != "" || q.Creator != "" || q.CreatorKind != "" || q.ExternalID != "" || q.Review != "",
+		More: q.Node != "" || q.Creator != "" || q.CreatorKind != "" || q.ExternalID != "" || q.Review != "" || q.NoOneCan,
 	}
 }
 
@@ -105,6 +110,7 @@ var (
 	searchMine    = records.WorkOrderSearch{Assignee: records.SearchMe, ToDo: true}
 	searchReviews = records.WorkOrderSearch{Review: records.ReviewByMe}
 	searchOverdue = records.WorkOrderSearch{Overdue: true}
+	searchNoOne   = records.WorkOrderSearch{NoOneCan: true}
 )
 
 // workOrderShortcuts link to searches that people often make.
@@ -147,6 +153,7 @@ func (r *request) namedFilters(q shownWorkOrders, names records.SearchNames, boa
 	add(q.CreatorKind != "", "created by "+creatorTexts[q.CreatorKind], func(q *shownWorkOrders) { q.CreatorKind = "" })
 	add(q.ExternalID != "", "external id "+q.ExternalID, func(q *shownWorkOrders) { q.ExternalID = "" })
 	add(q.Review != "", reviewTexts[q.Review], func(q *shownWorkOrders) { q.Review = "" })
+	add(q.NoOneCan, "no one can do it", func(q *shownWorkOrders) { q.NoOneCan = false })
 	return named
 }
 

@@ -50,6 +50,7 @@ const (
 	RuleNoWorker             Rule = "no_worker"
 	RuleNotAssignedAsWorker  Rule = "not_assigned_as_worker"
 	RuleAssigneeNotConnected Rule = "assignee_not_connected"
+	RuleAssigneeInactive     Rule = "assignee_inactive"
 	RuleBothRoles            Rule = "both_roles"
 
 	// Only the console's: one administrator always remains.

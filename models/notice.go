@@ -9,6 +9,7 @@ const (
 	NoticeAssigned         NoticeKind = "work_order.assigned"           // as a worker
 	NoticeConsulted        NoticeKind = "work_order.consulted"          // as a consultant
 	NoticeUnassigned       NoticeKind = "work_order.unassigned"         // in either role
+	NoticeUpdated          NoticeKind = "work_order.updated"            // title, description, priority or target date
 	NoticeCompleted        NoticeKind = "work_order.completed"          // by a worker, or by a consultant's approval
 	NoticeReviewWanted     NoticeKind = "work_order.sent_to_inspection" // to the consultants
 	NoticeSentBack         NoticeKind = "work_order.sent_back"          // by a consultant
@@ -19,6 +20,7 @@ const (
 	NoticeDue              NoticeKind = "work_order.due"            // at its target date
 	NoticeReviewWaits      NoticeKind = "work_order.review_waiting" // to the consultants
 	NoticeReviewOverdue    NoticeKind = "work_order.review_overdue" // to the inventory managers
+	NoticeNoOneCan         NoticeKind = "work_order.no_one_can"     // do it: to the inventory managers
 	NoticeFeedbackOpened   NoticeKind = "issue.created"
 	NoticeFeedbackResolved NoticeKind = "issue.resolved"
 	NoticeWebhookFailing   NoticeKind = "webhook.failing"    // for a day
@@ -45,8 +47,8 @@ const (
 
 // AllNoticeKinds lists every kind of notice.
 var AllNoticeKinds = []NoticeKind{
-	NoticeAssigned, NoticeConsulted, NoticeUnassigned, NoticeCompleted, NoticeReviewWanted, NoticeSentBack, NoticeCancelled,
-	NoticeHeld, NoticeResumed, NoticeDueSoon, NoticeDue, NoticeReviewWaits, NoticeReviewOverdue, NoticeFeedbackOpened,
+	NoticeAssigned, NoticeConsulted, NoticeUnassigned, NoticeUpdated, NoticeCompleted, NoticeReviewWanted, NoticeSentBack, NoticeCancelled,
+	NoticeHeld, NoticeResumed, NoticeDueSoon, NoticeDue, NoticeReviewWaits, NoticeReviewOverdue, NoticeNoOneCan, NoticeFeedbackOpened,
 	NoticeFeedbackResolved, NoticeWebhookFailing, NoticeWebhookOff,
 	NoticeRoleChanged, NoticeSignInAdded, NoticeSignInRemoved, NoticePasswordChanged, NoticeEmailChanged,
 	NoticeSecretRenewed, NoticeOwnersChanged, NoticeOwnerLost, NoticeWebhookSecretRenewed, NoticeTeamAccess,

@@ -138,6 +138,7 @@ type PersonRecord struct {
 	Name      string   `json:"name" doc:"Name." example:"Ann Field"`
 	Email     string   `json:"email" doc:"E-mail address." example:"ann@example.com"`
 	Phone     *string  `json:"phone" doc:"Phone number, or null." example:"+12025550101"`
+	Active    bool     `json:"active" doc:"False for a person who was deactivated: who cannot act, be assigned or be notified."`
 	Teams     []string `json:"teams" nullable:"false" doc:"Identity ids of the person's teams."`
 	CreatedAt Time     `json:"created_at" format:"date-time" doc:"When the person was added." example:"2026-03-02T12:15:30.000Z"`
 	ChangedAt Time     `json:"changed_at" format:"date-time" doc:"When the person's record last changed." example:"2026-03-02T12:15:30.000Z"`
@@ -147,6 +148,7 @@ type PersonRecord struct {
 type TeamRecord struct {
 	ID        string   `json:"id" doc:"Identity id." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3tk"`
 	Name      string   `json:"name" doc:"Name." example:"Electricians"`
+	Active    bool     `json:"active" doc:"False for a team without an active member, which cannot be assigned."`
 	Members   []string `json:"members" nullable:"false" doc:"Identity ids of the members."`
 	CreatedAt Time     `json:"created_at" format:"date-time" doc:"When the team was created." example:"2026-03-02T12:15:30.000Z"`
 	ChangedAt Time     `json:"changed_at" format:"date-time" doc:"When the team last changed." example:"2026-03-02T12:15:30.000Z"`

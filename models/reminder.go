@@ -24,7 +24,7 @@ func (r Reminder) Role() Role {
 	switch r.Kind {
 	case NoticeReviewWaits:
 		return RoleConsultant
-	case NoticeReviewOverdue:
+	case NoticeReviewOverdue, NoticeNoOneCan:
 		return ""
 	default:
 		return RoleWorker
@@ -47,6 +47,9 @@ type Dates struct {
 	TargetSetAt *Time
 	// InReviewSince is nil unless the work order is in review.
 	InReviewSince *Time
+	// NoOneCanSince is nil unless none of its workers, or in review of its consultants, can
+	// act: when they were assigned, or it got its status.
+	NoOneCanSince *Time `json:",omitempty"`
 }
 
 // Reminders returns the work order's reminders, past and future, earliest first.
@@ -54,7 +57,8 @@ type Dates struct {
 //   - working, in review, back from review: to its workers, DueSoonBefore its target
 //     date and at it;
 //   - in review: to its consultants and then to the inventory managers, after the
-//     periods.
+//     periods;
+//   - in all of these, if no one can do what comes next: to the inventory managers, at once.
 //
 // A work order on hold has no reminders; they come when it is resumed. A time
 // that had passed when the target date was set gets no reminder, and a target date that
@@ -77,6 +81,9 @@ func (d Dates) Reminders(now Time, review ReviewPeriods) []Reminder {
 		all = append(all,
 			Reminder{NoticeReviewWaits, since, TimeOf(since.Add(review.Reminder))},
 			Reminder{NoticeReviewOverdue, since, TimeOf(since.Add(review.Escalation))})
+	}
+	if d.NoOneCanSince != nil && phase != PhaseOnHold && phase != PhaseClosed {
+		all = append(all, Reminder{NoticeNoOneCan, *d.NoOneCanSince, *d.NoOneCanSince})
 	}
 	slices.SortStableFunc(all, func(a, b Reminder) int { return a.At.Compare(b.At.Time) })
 	return all

@@ -49,6 +49,8 @@ func reminderTopic(r models.Reminder) string {
 		return "target date reached"
 	case models.NoticeReviewOverdue:
 		return "review overdue, to the inventory managers"
+	case models.NoticeNoOneCan:
+		return "no one can do it, to the inventory managers"
 	default:
 		return "review still waiting"
 	}

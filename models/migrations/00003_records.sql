@@ -378,3 +378,39 @@ CREATE TABLE dirty_records (
     since     timestamptz(3) NOT NULL
 );
 CREATE INDEX dirty_records_by_age ON dirty_records (since);
+
+-- Open work that an identity may leave undone by what happens to it: the workflows find out whether anyone else can do it.
+-- +goose StatementBegin
+CREATE FUNCTION mark_open_work(identities text[]) RETURNS void LANGUAGE sql SET enable_seqscan = off AS $$
+    INSERT INTO dirty_records (record_id, since)
+    SELECT DISTINCT w.id, now()
+    FROM unnest(identities) i
+    CROSS JOIN LATERAL (SELECT work_order_id FROM work_order_assignees WHERE identity_id = i AND position >= 0 OFFSET 0) x
+    CROSS JOIN LATERAL (SELECT id, status FROM work_orders WHERE id = x.work_order_id LIMIT 1) w
+    WHERE w.status NOT IN ('complete', 'cancelled')
+    ORDER BY w.id
+    ON CONFLICT (record_id) DO UPDATE SET since = excluded.since
+$$;
+
+-- Of a person who is deactivated, with the person's teams, a team and an integration that are deleted.
+CREATE FUNCTION mark_work_of_identity() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
+BEGIN
+    PERFORM mark_open_work(ARRAY(SELECT NEW.id::text UNION ALL SELECT team_id FROM team_members WHERE member_id = NEW.id));
+    RETURN NULL;
+END $$;
+
+CREATE FUNCTION mark_work_of_teams() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
+BEGIN
+    PERFORM mark_open_work(ARRAY(SELECT DISTINCT team_id::text FROM old_rows));
+    RETURN NULL;
+END $$;
+-- +goose StatementEnd
+
+CREATE TRIGGER people_work AFTER UPDATE OF deactivated_at ON people
+    FOR EACH ROW WHEN (OLD.deactivated_at IS NULL AND NEW.deactivated_at IS NOT NULL) EXECUTE FUNCTION mark_work_of_identity();
+CREATE TRIGGER integrations_work AFTER UPDATE OF deleted_at ON integrations
+    FOR EACH ROW WHEN (OLD.deleted_at IS NULL AND NEW.deleted_at IS NOT NULL) EXECUTE FUNCTION mark_work_of_identity();
+CREATE TRIGGER identities_work AFTER UPDATE OF deleted_at ON identities
+    FOR EACH ROW WHEN (OLD.deleted_at IS NULL AND NEW.deleted_at IS NOT NULL) EXECUTE FUNCTION mark_work_of_identity();
+CREATE TRIGGER team_members_work AFTER DELETE ON team_members REFERENCING OLD TABLE AS old_rows
+    FOR EACH STATEMENT EXECUTE FUNCTION mark_work_of_teams();

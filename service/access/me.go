@@ -22,7 +22,7 @@ type MeNamed struct {
 type MeOrg struct {
 	ID       string `json:"id" doc:"Identifier." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3ta"`
 	Name     string `json:"name" doc:"Name." example:"Acme Facilities"`
-	ReadOnly bool   `json:"read_only" doc:"Whether new records and changes are rejected."`
+	ReadOnly bool   `json:"read_only" doc:"Whether creating and changing work orders is rejected."`
 }
 
 // MeRate is the integration's call limit.

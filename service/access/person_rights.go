@@ -24,10 +24,16 @@ const ManagesIntegrations = `EXISTS (SELECT FROM people p JOIN organization_righ
 // OwnerNames are the names of the owners of {integration}.
 const OwnerNames = `ARRAY(SELECT o.name FROM identities o WHERE o.id = ANY ({integration}.owners) ORDER BY lower(o.name), o.id)`
 
-// CanAct is the condition that the identity i is neither a person who was deactivated nor a
-// deleted integration.
-const CanAct = `NOT EXISTS (SELECT FROM people p WHERE p.id = i.id AND p.deactivated_at IS NOT NULL)
-		AND NOT EXISTS (SELECT FROM integrations n WHERE n.id = i.id AND n.deleted_at IS NOT NULL)`
+// CanAct is the condition that the identity {identity} is active: neither a person who was
+// deactivated, nor a deleted integration, nor a team that was deleted or has no active member.
+// Each is a scalar subquery, so that Postgres looks the identity up by its id.
+const CanAct = `(SELECT CASE can.kind
+			WHEN 'person' THEN (SELECT p.deactivated_at IS NULL FROM people p WHERE p.id = can.id)
+			WHEN 'integration' THEN (SELECT n.deleted_at IS NULL FROM integrations n WHERE n.id = can.id)
+			WHEN 'team' THEN can.deleted_at IS NULL AND (SELECT true FROM team_members m WHERE m.team_id = can.id
+				AND (SELECT p.deactivated_at IS NULL FROM people p WHERE p.id = m.member_id) IS NOT FALSE
+				AND (SELECT n.deleted_at IS NULL FROM integrations n WHERE n.id = m.member_id) IS NOT FALSE LIMIT 1) IS TRUE
+			ELSE true END FROM identities can WHERE can.id = {identity})`
 
 // PathOf selects the nodes above the node {w}, from the root down.
 const PathOf = `ARRAY(SELECT json_build_object('id', above.id, 'kind', above.kind, 'name', above.name) FROM inventory_closure c

@@ -60,9 +60,7 @@ func Queue(t *store.Tx, c Change) error {
 	if err := t.Insert(entry); err != nil {
 		return err
 	}
-	for _, n := range c.Notices {
-		notify(t, c, n)
-	}
+	notify(t, c)
 	for _, e := range c.Events {
 		if err := publish(t, c, e); err != nil {
 			return err
@@ -94,25 +92,35 @@ var dirtyRecords = &batch.Statement{Stage: store.StageDirty, SQL: `
 	INSERT INTO dirty_records (record_id, since) SELECT id, at FROM unnest($1::text[], $2::timestamptz[]) u (id, at)
 	ON CONFLICT (record_id) DO UPDATE SET since = excluded.since`}
 
-// PeopleOf selects the people that {identities} stand for: themselves, the
+// PeopleOf selects the active people that {identities} stand for: themselves, the
 // members of a team, the people of a service company with incoming work orders.
-const PeopleOf = `SELECT unnest({identities})
+const PeopleOf = `SELECT reached.id, p.organization_id FROM (
+				SELECT unnest({identities})
 				UNION SELECT m.member_id FROM team_members m WHERE m.team_id = ANY ({identities})
 				UNION SELECT r.actor_id FROM organization_rights r
-					WHERE r.organization_id = ANY ({identities}) AND 'incoming_work_orders' = ANY (r.grants)`
+					WHERE r.organization_id = ANY ({identities}) AND 'incoming_work_orders' = ANY (r.grants)) reached (id)
+			JOIN people p ON p.id = reached.id AND p.deactivated_at IS NULL`
 
+// insertNotices inserts one notice of each write for each person: the first that is for it.
 var insertNotices = &batch.Statement{Stage: store.StageNotices, SQL: `
 	INSERT INTO notices (organization_id, person_id, kind, record_id, created_at)
-	SELECT p.organization_id, p.id, u.kind, u.record, u.at
+	SELECT organization_id, id, kind, record, at FROM (
+	SELECT DISTINCT ON (u.record, u.at, p.id) p.organization_id, p.id, u.kind, u.record, u.at, u.nth
 	FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[], $5::text[])
 		WITH ORDINALITY u (kind, record, at, identities, actor, nth)
-	CROSS JOIN LATERAL (` + store.Fill(PeopleOf, "identities", store.SplitIDs("u.identities")) + `) reached (id)
-	JOIN people p ON p.id = reached.id AND p.id <> u.actor
-	ORDER BY u.nth`}
+	CROSS JOIN LATERAL (` + store.Fill(PeopleOf, "identities", store.SplitIDs("u.identities")) + `) p
+	WHERE p.id <> u.actor
+	ORDER BY u.record, u.at, p.id, u.nth) n
+	ORDER BY nth`}
 
-// notify queues the notice for each person concerned except the actor.
-func notify(t *store.Tx, c Change, n Notice) {
-	if len(n.Identities) > 0 {
-		t.QueueBulk(insertNotices, []any{n.Kind, c.RecordID, t.At.Time, store.JoinIDs(n.Identities), c.Actor.IdentityID})
+// notify queues the notices for each person concerned except the actor. They are rows of one
+// call, so that one statement sees all of the change.
+func notify(t *store.Tx, c Change) {
+	var rows [][]any
+	for _, n := range c.Notices {
+		if len(n.Identities) > 0 {
+			rows = append(rows, []any{n.Kind, c.RecordID, t.At.Time, store.JoinIDs(n.Identities), c.Actor.IdentityID})
+		}
 	}
+	t.QueueBulk(insertNotices, rows...)
 }

@@ -1,7 +1,9 @@
 package effects
 
 import (
+	"cmp"
 	"context"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -26,6 +28,8 @@ type NoticeEmail struct {
 	Organization string
 	PersonName   string
 	PersonEmail  string
+	// TimeZone is the recipient's, a name of the time zone database; "" is UTC.
+	TimeZone string
 
 	// The fields from here to TargetDate describe a work order or feedback.
 	Number      *int64
@@ -35,11 +39,28 @@ type NoticeEmail struct {
 	Reason      string // of a cancellation, or the comment of a review
 	ActorName   string
 	TargetDate  *models.Time
-	Integration string // of a webhook address
-	Identity    string // the name of the identity that it is about
-	Kind        string // of that identity
+	Changed     []string // the fields that a change of a work order changed
+	Integration string   // of a webhook address
+	Identity    string   // the name of the identity that it is about
+	Kind        string   // of that identity
 	URL         string
 	OffReason   string
+}
+
+// noticePages are where the console shows what notices are about, by the prefix of a record's
+// id or the kind of an identity.
+var noticePages = map[string]string{
+	string(models.PrefixWorkOrder): "/work-orders/", string(models.PrefixFeedback): "/feedback/", string(models.PrefixWebhook): "/webhooks/",
+	string(models.KindPerson): "/people/", string(models.KindIntegration): "/integrations/", string(models.KindTeam): "/teams/",
+}
+
+// PageURL is the page of the console about the record, or the first one.
+func (n NoticeEmail) PageURL(publicURL string) string {
+	prefix, _, _ := strings.Cut(n.RecordID, "_")
+	if page, known := noticePages[cmp.Or(n.Kind, prefix)]; known {
+		return publicURL + "/console" + page + n.RecordID
+	}
+	return publicURL + "/console"
 }
 
 const (
@@ -66,10 +87,11 @@ const claimNoticeEmailsQuery = `
 		FROM claimed GROUP BY organization_id, person_id, record_id, created_at, about, mail_to
 	)
 	SELECT l.notice_ids, l.kinds, l.record_id, l.created_at, l.about,
-		g.name AS organization, i.name AS person_name, coalesce(l.mail_to, p.email) AS person_email,
+		g.name AS organization, i.name AS person_name, coalesce(l.mail_to, p.email) AS person_email, coalesce(p.time_zone, '') AS time_zone,
 		w.number, coalesce(w.title, f.subject, '') AS title, coalesce(n.name, '') AS node,
 		coalesce(w.status, f.status, '') AS status, coalesce(c.changes -> 'comment' ->> 'to', c.changes -> 'cancel_reason' ->> 'to', '') AS reason,
 		coalesce(c.actor_name, '') AS actor_name, w.target_date,
+		ARRAY(SELECT f.name FROM unnest(ARRAY['title', 'description', 'priority', 'target_date']) f (name) WHERE c.changes ? f.name) AS changed,
 		coalesce(hi.name, '') AS integration, coalesce(h.url, '') AS url, coalesce(h.off_reason, '') AS off_reason,
 		coalesce(x.name, '') AS identity, coalesce(x.kind, '') AS kind
 	FROM emails l
@@ -96,11 +118,13 @@ const (
 
 // ClaimNoticeEmails returns waiting e-mails about the record, which the caller must
 // send within the lease of three minutes; more is set if others wait. Notices that
-// waited longer than MailFor stay in the inbox. Errors: unavailable.
+// waited longer than MailFor, and those of people who were deactivated since, stay in
+// the inbox. Errors: unavailable.
 func (s *Effects) ClaimNoticeEmails(ctx context.Context, recordID string) (emails []NoticeEmail, more bool, err error) {
 	now := s.CurrentTime()
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(`UPDATE notices SET mail = 'inbox', mail_to = NULL WHERE record_id = $1 AND mail = 'waiting' AND created_at < $2`,
+	pipeline.Queue(`UPDATE notices SET mail = 'inbox', mail_to = NULL WHERE record_id = $1 AND mail = 'waiting'
+		AND (created_at < $2 OR (SELECT p.deactivated_at IS NOT NULL FROM people p WHERE p.id = notices.person_id))`,
 		recordID, now.Add(-MailFor))
 	pipeline.Queue(claimNoticeEmailsQuery, recordID, now.Add(people.MailLease), now, maxChangesPerClaim, maxNoticesPerClaim).Query(func(rows pgx.Rows) error {
 		emails, err = pgx.CollectRows(rows, pgx.RowToStructByName[NoticeEmail])

@@ -280,10 +280,11 @@ type AssignableIdentity struct {
 }
 
 // AssignableIdentities are the identities of the organization {organization} and its service
-// companies that can be assigned: no deactivated people, no deleted teams and integrations.
+// companies that can be assigned: no deactivated people, no deleted teams and integrations. A
+// team may get its permissions before its members.
 var AssignableIdentities = `(
 		SELECT i.id, i.name, i.kind, p.email, coalesce((SELECT ` + store.Fill(access.OwnerNames, "integration", "own") + ` FROM integrations own WHERE own.id = i.id), '{}') AS owner_names FROM identities i LEFT JOIN people p ON p.id = i.id
-		WHERE i.organization_id = {organization} AND i.deleted_at IS NULL AND ` + access.CanAct + `
+		WHERE i.organization_id = {organization} AND i.deleted_at IS NULL AND (i.kind = 'team' OR ` + store.Fill(access.CanAct, "identity", "i.id") + `)
 		UNION ALL
 		SELECT i.id, i.name, i.kind, NULL, '{}' FROM service_companies s JOIN identities i ON i.id = s.company_id
 		WHERE s.customer_id = {organization})`

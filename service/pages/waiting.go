@@ -10,6 +10,7 @@ import (
 
 	"millwright/models"
 	"millwright/service/access"
+	"millwright/service/records"
 	"millwright/service/store"
 )
 
@@ -21,6 +22,9 @@ type Waiting struct {
 	// Overdue are those that the person may read, are in process and were due. Those due first
 	// are first.
 	Overdue []WaitingWorkOrder
+	// NoOneCan counts the work orders that no one can do, up to records.MaxNoOneCan, for
+	// inventory managers and administrators.
+	NoOneCan int
 	// Partly is true if there are too many to look at all: only the newest, and those due first.
 	Partly bool
 }
@@ -100,9 +104,11 @@ var waitingQuery = func() string {
 // Waiting returns the work orders that wait for the actor. Errors: unavailable.
 func (s *Pages) Waiting(ctx context.Context, actor store.Actor) (Waiting, error) {
 	var rows []waitingRow
+	noOne, noOneArgs := store.Numbered(records.NoOneCanQuery, pgx.NamedArgs{"actor": actor.IdentityID, "organization": actor.OrganizationID})
+	var counted struct{ NoOneCan int }
 	sql, args := store.Numbered(waitingQuery, pgx.NamedArgs{"actor": actor.IdentityID, "organization": actor.OrganizationID, "now": s.CurrentTime()})
 	return store.Read(ctx, s.Store, actor.OrganizationID, func() (Waiting, error) {
-		var waiting Waiting
+		waiting := Waiting{NoOneCan: counted.NoOneCan}
 		for _, row := range rows {
 			switch row.Kind {
 			case "mine":
@@ -122,6 +128,7 @@ func (s *Pages) Waiting(ctx context.Context, actor store.Actor) (Waiting, error)
 		return waiting, nil
 	}, func(pipeline *pgx.Batch) error {
 		store.QueueAll(pipeline, &rows, sql, args...)
+		store.QueueOne(pipeline, &counted, pgx.ErrNoRows, noOne, noOneArgs...)
 		return nil
 	})
 }

@@ -37,7 +37,7 @@ const claimLinksQuery = `
 			FOR UPDATE OF l SKIP LOCKED))
 		RETURNING token_hash, sealed, person_id, kind, created_at, expires_at
 	)
-	SELECT l.token_hash, l.sealed, l.kind, l.expires_at, i.name AS person_name, p.email, n.name AS organization
+	SELECT l.token_hash, l.sealed, l.kind, l.expires_at, i.name AS person_name, p.email, coalesce(p.time_zone, '') AS time_zone, n.name AS organization
 	FROM claimed l JOIN people p ON p.id = l.person_id JOIN identities i ON i.id = p.id JOIN identities n ON n.id = p.organization_id
 	ORDER BY l.created_at`
 
@@ -49,15 +49,15 @@ func (s *People) ClaimLinkEmails(ctx context.Context) ([]LinkEmail, error) {
 		return nil, s.Translate(err)
 	}
 	rows, err := collect[struct {
-		TokenHash, Sealed               []byte
-		Kind                            models.LinkKind
-		ExpiresAt                       models.Time
-		PersonName, Email, Organization string
+		TokenHash, Sealed                         []byte
+		Kind                                      models.LinkKind
+		ExpiresAt                                 models.Time
+		PersonName, Email, TimeZone, Organization string
 	}](ctx, s.Store, claimLinksQuery, pgx.NamedArgs{"now": now, "until": now.Add(MailLease), "limit": maxLinksPerClaim})
 	var emails []LinkEmail
 	for _, row := range rows {
 		email := LinkEmail{
-			Kind: row.Kind, PersonName: row.PersonName, Email: row.Email, Organization: row.Organization, ExpiresAt: row.ExpiresAt, hash: row.TokenHash,
+			Kind: row.Kind, PersonName: row.PersonName, Email: row.Email, TimeZone: row.TimeZone, Organization: row.Organization, ExpiresAt: row.ExpiresAt, hash: row.TokenHash,
 		}
 		token, failed := s.Vault.Open(row.Sealed, linkOwner(row.TokenHash))
 		if failed != nil { // its key was removed

@@ -21,6 +21,8 @@ type LinkEmail struct {
 	PersonName   string
 	Email        string
 	Organization string
+	// TimeZone is the person's, a name of the time zone database; "" is UTC.
+	TimeZone string
 	// Token is the secret of the link, "" if only the person gets it, by e-mail.
 	Token     string
 	ExpiresAt models.Time

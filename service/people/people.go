@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"millwright/models"
+	"millwright/service/access"
 	"millwright/service/lists"
 	"millwright/service/store"
 )
@@ -18,6 +19,8 @@ type People struct {
 // New returns the functions on a store.
 func New(s *store.Store) *People { return &People{Store: s} }
 
+var activeColumn = store.Fill(access.CanAct, "identity", "{w}.id") + ` AS active`
+
 type personRow struct {
 	models.PersonRecord
 	Xid uint64
@@ -26,10 +29,10 @@ type personRow struct {
 func (r *personRow) Position() lists.Position { return lists.Position{Xid: r.Xid, ID: r.ID} }
 func (r *personRow) Record() any              { return r.PersonRecord }
 
-const personColumns = `
+var personColumns = `
 	{w}.id, {w}.name, {w}.created_at, {w}.changed_at, {w}.changed_xid AS xid,
 	(SELECT p.email FROM people p WHERE p.id = {w}.id) AS email, (SELECT p.phone FROM people p WHERE p.id = {w}.id) AS phone,
-	ARRAY(SELECT m.team_id::text FROM team_members m WHERE m.member_id = {w}.id ORDER BY m.team_id) AS teams`
+	ARRAY(SELECT m.team_id::text FROM team_members m WHERE m.member_id = {w}.id ORDER BY m.team_id) AS teams, ` + activeColumn
 
 type teamRow struct {
 	models.TeamRecord
@@ -39,9 +42,9 @@ type teamRow struct {
 func (r *teamRow) Position() lists.Position { return lists.Position{Xid: r.Xid, ID: r.ID} }
 func (r *teamRow) Record() any              { return r.TeamRecord }
 
-const teamColumns = `
+var teamColumns = `
 	{w}.id, {w}.name, {w}.created_at, {w}.changed_at, {w}.changed_xid AS xid,
-	ARRAY(SELECT m.member_id::text FROM team_members m WHERE m.team_id = {w}.id ORDER BY m.member_id) AS members`
+	ARRAY(SELECT m.member_id::text FROM team_members m WHERE m.team_id = {w}.id ORDER BY m.member_id) AS members, ` + activeColumn
 
 // ofKind are the identities of an organization that are of a kind, without deleted teams.
 const ofKind = `{w}.organization_id = {organization} AND {w}.kind = {kind} AND {w}.deleted_at IS NULL`

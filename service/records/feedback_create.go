@@ -25,7 +25,7 @@ type feedbackCreation struct {
 	organizationState
 	// Grants are the actor's on the node, empty if it does not see the node.
 	Grants []string
-	// Managers are the nearest inventory managers.
+	// Managers are the nearest active inventory managers, without any the administrators.
 	Managers []string
 	// Addresses bounds how many webhook addresses may get the event.
 	Addresses int
@@ -40,7 +40,7 @@ type feedbackCreation struct {
 var feedbackCreations = &batch.Statement{Stage: store.StageRules, ReadOnly: true, SQL: `
 	SELECT u.nth, o.read_only, o.suspended,
 		` + store.Fill(access.GrantsOn, "node", "n.id", "actor", "u.actor") + ` AS grants,
-		` + store.Fill(nearestManagers, "node", "n.id", "except", "'{}'::text[]") + ` AS managers,
+		` + store.Fill(managersOrAdmins, "node", "n.id", "organization", "o.id") + ` AS managers,
 		(SELECT count(*) FROM webhooks h WHERE h.organization_id = o.id) AS addresses,
 		coalesce(f.external_id = u.external, false) AS taken,
 		CASE WHEN f.external_id = u.external AND ` + store.Fill(access.ReadableFeedback, "w", "f", "actor", "u.actor") + ` THEN f.id END AS existing
@@ -50,8 +50,8 @@ var feedbackCreations = &batch.Statement{Stage: store.StageRules, ReadOnly: true
 	LEFT JOIN LATERAL (SELECT * FROM feedback WHERE organization_id = o.id AND external_id >= u.external
 		ORDER BY organization_id, external_id LIMIT 1) f ON true`}
 
-// CreateFeedback creates feedback (spec section 4, rules 1 and 8) and returns it
-// with status 201. Errors: read_only, validation_failed, permission_denied,
+// CreateFeedback creates feedback (spec section 4, rule 1) and returns it
+// with status 201. Errors: validation_failed, permission_denied,
 // external_id_taken, idempotency_key_reused, unavailable.
 func (s *Records) CreateFeedback(ctx context.Context, actor store.Actor, call store.RequestKey, in NewFeedback) (store.WriteResult, error) {
 	var locks []string
@@ -95,7 +95,7 @@ func feedbackKey(organizationID, externalID string) string {
 // check applies the rules in the order in which an integrator would fix the
 // errors. Errors: CreateFeedback's.
 func (c feedbackCreation) check(actor store.Actor, in NewFeedback) error {
-	if err := c.requireWritable(rejectReadOnly); err != nil {
+	if err := c.requireWritable(allowReadOnly); err != nil {
 		return err
 	}
 	fields := append(checkTitle("/subject", in.Subject), checkDescribed(in.Description, in.ExternalID)...)

@@ -129,7 +129,7 @@ func TestFeedbackDetail(t *testing.T) {
 	if detail = show("ann"); detail.CreatesWorkOrders {
 		t.Error("work orders in a read-only organization")
 	}
-	servicetest.Expect(t, "resolving in a read-only organization", servicetest.Outcome(detail.Resolving), "read_only")
+	servicetest.Expect(t, "resolving in a read-only organization", servicetest.Outcome(detail.Resolving), "ok")
 	s.Exec(`UPDATE organizations SET read_only = false`)
 	if err := resolve(s, "ann", id); err != nil {
 		t.Fatal(err)

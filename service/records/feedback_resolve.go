@@ -74,10 +74,10 @@ func (s *Records) ResolveFeedback(ctx context.Context, actor store.Actor, call s
 	})
 }
 
-// check applies the rules to feedback that the actor may read. Errors: read_only,
+// check applies the rules to feedback that the actor may read. Errors:
 // permission_denied, rule_violation.
 func (r *feedbackResolution) check(actor store.Actor) error {
-	if err := r.requireWritable(rejectReadOnly); err != nil {
+	if err := r.requireWritable(allowReadOnly); err != nil {
 		return err
 	}
 	if err := access.RequirePerson(actor, "Resolving feedback"); err != nil {

@@ -75,11 +75,12 @@ func TestResolveFeedbackNeedsThePermission(t *testing.T) {
 			servicetest.Expect(t, "the outcome", servicetest.Outcome(s.ExpectUnchanged(id, func() error { return resolve(s, test.actor, id) })), test.want)
 		})
 	}
-	for column, want := range map[string]string{"read_only": "read_only", "suspended": "permission_denied"} {
-		s.Exec(`UPDATE organizations SET ` + column + ` = true`)
-		servicetest.Expect(t, column, servicetest.Outcome(s.ExpectUnchanged(id, func() error { return resolve(s, "ann", id) })), want)
-		s.Exec(`UPDATE organizations SET ` + column + ` = false`)
-	}
+	s.Exec(`UPDATE organizations SET suspended = true`)
+	servicetest.Expect(t, "suspended", servicetest.Outcome(s.ExpectUnchanged(id, func() error { return resolve(s, "ann", id) })), "permission_denied")
+	s.Exec(`UPDATE organizations SET suspended = false, read_only = true`)
+	other := issue(s, "ann")
+	servicetest.Expect(t, "read-only: only work orders are restricted", servicetest.Outcome(resolve(s, "ann", other)), "ok")
+	s.Exec(`UPDATE organizations SET read_only = false`)
 	for name, other := range map[string]string{"unknown": "iss_00000000000000000000000000", "no id": "nonsense", "a work order": s.WorkOrderIn("open")} {
 		servicetest.Expect(t, name, servicetest.Outcome(resolve(s, "ann", other)), "not_found")
 	}

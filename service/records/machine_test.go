@@ -335,7 +335,7 @@ func (m *machine) hold(o *orderModel, who string) {
 }
 
 func (m *machine) resume(o *orderModel, who string) {
-	said := first(m.common(o, who, true), when(!isPerson(who) || !may(who, "update") && !acts(who, o.everyone()), denied), when(!o.is("on_hold"), wrongStatus))
+	said := first(m.common(o, who, false), when(!isPerson(who) || !may(who, "update") && !acts(who, o.everyone()), denied), when(!o.is("on_hold"), wrongStatus))
 	_, err := m.ResumeWorkOrder(m.T.Context(), m.As(who), store.RequestKey{}, o.id)
 	if m.matches("resume", who, err, said) {
 		o.setStatus(o.heldFrom, "")

@@ -56,8 +56,8 @@ const transitionsQuery = `
 const WaitsForMail = `EXISTS (SELECT FROM notices n WHERE n.record_id = {w}.id AND n.mail = 'waiting'
 			AND (n.mailing_until IS NULL OR n.mailing_until < {now}))`
 
-// workOrderStateQuery takes from the history when the target date was set and when
-// the review began.
+// workOrderStateQuery takes from the history when the target date was set, when the review
+// began, and since when the work order has been as it is for those who cannot do it.
 var workOrderStateQuery = `
 	SELECT w.id, w.organization_id, w.status, w.target_date,
 		CASE WHEN w.target_date IS NOT NULL THEN (
@@ -66,6 +66,9 @@ var workOrderStateQuery = `
 		CASE WHEN w.status = 'sent_to_inspection' THEN (
 			SELECT max(h.created_at) FROM history h WHERE h.record_id = w.id AND h.changes -> 'status' ->> 'to' = w.status)
 		END AS in_review_since,
+		CASE WHEN ` + store.Fill(noOneCan, "w", "w") + ` THEN (
+			SELECT max(h.created_at) FROM history h WHERE h.record_id = w.id AND h.changes ?| ARRAY['assignees', 'consultants', 'status'])
+		END AS no_one_can_since,
 		` + store.Fill(WaitsForMail, "w", "w", "now", "$2") + ` AS mail
 	FROM work_orders w WHERE w.id = $1`
 

@@ -72,7 +72,7 @@ func TestWritesThatConcernTheWorkflowMarkAndWake(t *testing.T) {
 	}{
 		{"a title", models.StatusOpen, func(id string) (store.WriteResult, error) {
 			return s.UpdateWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, records.WorkOrderPatch{Title: text("Replace both filters")})
-		}, false},
+		}, true},
 		{"a target date", models.StatusOpen, func(id string) (store.WriteResult, error) {
 			at := models.TimeOf(s.Clock.Now().Add(72 * time.Hour))
 			return s.UpdateWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, records.WorkOrderPatch{

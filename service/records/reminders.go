@@ -12,8 +12,8 @@ import (
 
 // Remind inserts the reminder's notices, one for each person even if it is called
 // again: about the target date for the work order's workers, about a waiting review for
-// its consultants, and about an overdue one for the nearest inventory managers of its
-// node. It reports whether the reminder still applies; if not, it does
+// its consultants, and about an overdue one, or work that no one can do, for the nearest
+// inventory managers of its node, without any for the administrators. It reports whether the reminder still applies; if not, it does
 // nothing. Errors: unavailable.
 func (s *Records) Remind(ctx context.Context, id string, kind models.NoticeKind, about models.Time) (applied bool, err error) {
 	err = s.Write(ctx, func(ctx context.Context, t *store.Tx) error {
@@ -37,15 +37,14 @@ func (s *Records) Remind(ctx context.Context, id string, kind models.NoticeKind,
 }
 
 // reminded selects the people whom a reminder of the work order $1 is for: those with
-// the role $2 or, if that is empty, its nearest inventory managers.
+// the role $2 or, if that is empty, its nearest inventory managers or the administrators.
 var reminded = `
 	SELECT p.id, p.organization_id
 	FROM (SELECT CASE WHEN $2::text <> '' THEN
-			ARRAY(SELECT x.identity_id::text FROM work_order_assignees x WHERE x.work_order_id = $1::text AND x.role = $2::text)
-			ELSE ` + store.Fill(nearestManagers, "node", "(SELECT w.inventory_id FROM work_orders w WHERE w.id = $1::text)", "except", "'{}'::text[]") + `::text[]
-		END) whom (identities)
-	CROSS JOIN LATERAL (` + store.Fill(effects.PeopleOf, "identities", "whom.identities") + `) reached (id)
-	JOIN people p ON p.id = reached.id`
+			ARRAY(SELECT x.identity_id::text FROM work_order_assignees x WHERE x.work_order_id = w.id AND x.role = $2::text)
+			ELSE ` + store.Fill(managersOrAdmins, "node", "w.inventory_id", "organization", "w.organization_id") + `
+		END FROM work_orders w WHERE w.id = $1::text) whom (identities)
+	CROSS JOIN LATERAL (` + store.Fill(effects.PeopleOf, "identities", "whom.identities") + `) p`
 
 // remind queues a notice for each person the reminder is for, in the order of ids:
 // two calls that insert the same rows then cannot deadlock.

@@ -49,7 +49,7 @@ var actionRules = map[WorkOrderAction]actionRule{
 	ActionAnswer:   {readOnly: allowReadOnly, permission: (*workOrderActor).requireWorker, operation: always(models.OperationAnswer), asMember: true},
 	ActionComplete: {readOnly: allowReadOnly, permission: (*workOrderActor).requireWorker, operation: (*lockedWorkOrder).completion, asMember: true},
 	ActionHold:     {permission: (*workOrderActor).requireInvolved, operation: always(models.OperationHold), asMember: true},
-	ActionResume:   {permission: (*workOrderActor).requireInvolved, operation: always(models.OperationResume), asMember: true},
+	ActionResume:   {readOnly: allowReadOnly, permission: (*workOrderActor).requireInvolved, operation: always(models.OperationResume), asMember: true},
 	ActionCancel:   {permission: granted(models.GrantWorkOrdersDelete, "cancel work orders"), operation: always(models.OperationCancel)},
 	// The statuses that allow approving are those that allow sending back.
 	ActionReview: {readOnly: allowReadOnly, permission: (*workOrderActor).requireConsultant, operation: always(models.OperationApprove), asMember: true},

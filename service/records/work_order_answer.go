@@ -60,13 +60,8 @@ func (s *Records) AnswerWorkOrder(ctx context.Context, actor store.Actor, call s
 		if err := c.apply(); err != nil {
 			return err
 		}
-		done := completion == CompleteWork && len(c.state.Assigned.Consultants) == 0
 		var questions []formQuestion
-		var managers []string
 		batch.QueueAll(c.Tx.Tx, &questions, formQuestionsQuery, id)
-		if done {
-			c.queueManagers(&managers)
-		}
 		if err := c.Flush(ctx); err != nil {
 			return err
 		}
@@ -78,8 +73,8 @@ func (s *Records) AnswerWorkOrder(ctx context.Context, actor store.Actor, call s
 				return err
 			}
 			c.Action = string(c.Events[len(c.Events)-1].Kind)
-			if done {
-				c.addNotice(models.NoticeCompleted, managers)
+			if len(c.state.Assigned.Consultants) == 0 {
+				c.addNotice(models.NoticeCompleted)
 			} else {
 				c.Notices = []effects.Notice{{Kind: string(models.NoticeReviewWanted), Identities: c.state.Assigned.Consultants}}
 			}

@@ -14,7 +14,7 @@ import (
 // AssignWorkOrder adds workers and consultants (spec section 4, rules 3 and 5)
 // and returns the work order. Naming an identity that already has the role
 // has no effect. Errors: permission_denied, validation_failed, rule_violation
-// (both_roles, assignee_not_connected, status) and changeWorkOrder's.
+// (both_roles, assignee_inactive, assignee_not_connected, status) and changeWorkOrder's.
 func (s *Records) AssignWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id string, assignees, consultants []string) (store.WriteResult, error) {
 	return s.changeWorkOrder(ctx, actor, call, id, ActionAssign, func(ctx context.Context, c *workOrderChange) error {
 		named := candidates{assignees: assignees, consultants: consultants}

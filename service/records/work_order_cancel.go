@@ -11,7 +11,7 @@ import (
 // CancelWorkOrder cancels a work order in process (spec section 4, rule 6) and
 // returns it. Errors: permission_denied, validation_failed, rule_violation (status) and changeWorkOrder's.
 func (s *Records) CancelWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id string, reason *string) (store.WriteResult, error) {
-	return s.changeWorkOrder(ctx, actor, call, id, ActionCancel, func(ctx context.Context, c *workOrderChange) error {
+	return s.changeWorkOrder(ctx, actor, call, id, ActionCancel, func(_ context.Context, c *workOrderChange) error {
 		if fields := checkText("/reason", reason, models.MaxCancelReason); len(fields) > 0 {
 			return models.Invalid(fields...)
 		}
@@ -23,6 +23,7 @@ func (s *Records) CancelWorkOrder(ctx context.Context, actor store.Actor, call s
 			changeColumn(c, "cancel_reason", &c.row.CancelReason, reason)
 			c.Changes["cancel_reason"] = effects.FromTo(nil, *reason)
 		}
-		return c.addNoticeToAll(ctx, models.NoticeCancelled)
+		c.addNotice(models.NoticeCancelled)
+		return nil
 	})
 }

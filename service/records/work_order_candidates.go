@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
+	"millwright/service/access"
 	"millwright/service/store"
 )
 
@@ -15,9 +16,11 @@ import (
 // rules need to know of them (spec section 4, rules 3 and 5).
 type candidates struct {
 	assignees, consultants []string
-	// Known are those that the actor may know of, Connected those connected to the node.
+	// Known are those that the actor may know of, Connected those connected to the node,
+	// Active those that can act.
 	Known     []string
 	Connected []string
+	Active    []string
 }
 
 // connectedTo selects the identities that are connected to the node {node}: those assigned
@@ -33,6 +36,10 @@ const connectedIdentities = `
 	ARRAY(SELECT named FROM unnest({identities}) named
 		WHERE named = {actor} AND {integration} OR EXISTS (` + connectedTo + ` AND connected.identity_id = named))`
 
+// activeIdentities selects the {identities} that can act.
+var activeIdentities = `
+	ARRAY(SELECT named FROM unnest({identities}) named WHERE ` + store.Fill(access.CanAct, "identity", "named") + `)`
+
 // queueCandidates queues loading what the rules need. A service company may
 // assign all its people, so for it they count as connected.
 func (c *workOrderChange) queueCandidates(n *candidates) {
@@ -46,14 +53,14 @@ func (c *workOrderChange) queueCandidates(n *candidates) {
 		args = append(args, c.state.InventoryID, c.Actor.IdentityID, c.Actor.Kind == models.KindIntegration)
 	}
 	c.QueueRows(func(rows pgx.Rows) error {
-		found, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[struct{ Known, Connected []string }])
+		found, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[struct{ Known, Connected, Active []string }])
 		if err == nil {
 			// An actor that reads the work order knows its assignees.
 			n.Known = slices.Concat(found.Known, c.state.Assigned.Assignees, c.state.Assigned.Consultants)
-			n.Connected = found.Connected
+			n.Connected, n.Active = found.Connected, found.Active
 		}
 		return err
-	}, `SELECT `+known+` AS known, `+connected+` AS connected`, args...)
+	}, `SELECT `+known+` AS known, `+connected+` AS connected, `+store.Fill(activeIdentities, "identities", "$1::text[]")+` AS active`, args...)
 }
 
 // checkKnown reports unknown and duplicate ids.
@@ -76,21 +83,28 @@ func (n candidates) checkKnown() []models.FieldError {
 	return fields
 }
 
-// checkRules applies both_roles and assignee_not_connected, given the workers and
+// checkRules applies both_roles, assignee_inactive and assignee_not_connected, given the workers and
 // consultants that the work order already has. Errors: rule_violation.
 func (n candidates) checkRules(workers, consultants []string) error {
-	var both, unconnected []string
+	var both, inactive, unconnected []string
 	for _, id := range slices.Concat(n.assignees, n.consultants) {
 		worker, consultant := slices.Contains(workers, id), slices.Contains(consultants, id)
-		if (worker || slices.Contains(n.assignees, id)) && (consultant || slices.Contains(n.consultants, id)) {
+		switch {
+		case (worker || slices.Contains(n.assignees, id)) && (consultant || slices.Contains(n.consultants, id)):
 			both = append(both, id)
-		} else if !worker && !consultant && !slices.Contains(n.Connected, id) {
+		case worker || consultant: // stays assigned as it is
+		case !slices.Contains(n.Active, id):
+			inactive = append(inactive, id)
+		case !slices.Contains(n.Connected, id):
 			unconnected = append(unconnected, id)
 		}
 	}
 	if len(both) > 0 {
 		both = slices.Compact(slices.Sorted(slices.Values(both))) // one may be named in both roles
 		return models.Violation(models.RuleBothRoles, "%s cannot be both assignee and consultant.", strings.Join(both, ", ")).About(both...)
+	}
+	if len(inactive) > 0 {
+		return models.Violation(models.RuleAssigneeInactive, "%s is not active and cannot be assigned.", strings.Join(inactive, ", ")).About(inactive...)
 	}
 	if len(unconnected) > 0 {
 		return models.Violation(models.RuleAssigneeNotConnected,

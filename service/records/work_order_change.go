@@ -4,9 +4,6 @@ import (
 	"context"
 	"net/http"
 	"reflect"
-	"slices"
-
-	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
 	"millwright/service/access"
@@ -135,33 +132,9 @@ func (s *Records) changeWorkOrder(
 	})
 }
 
-// queueManagers queues loading the nearest inventory managers of the work order's node.
-func (c *workOrderChange) queueManagers(into *[]string) {
-	c.QueueRows(func(rows pgx.Rows) error {
-		managers, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		*into = managers
-		return err
-	}, `SELECT unnest(`+store.Fill(nearestManagers, "node", "$1", "except", "'{}'::text[]")+`)`, c.state.InventoryID)
-}
-
-// managers loads the nearest inventory managers of the work order's node.
-func (c *workOrderChange) managers(ctx context.Context) ([]string, error) {
-	var managers []string
-	c.queueManagers(&managers)
-	return managers, c.Flush(ctx)
-}
-
-// addNotice adds a notice for the work order's creator, the managers and the identities.
-func (c *workOrderChange) addNotice(kind models.NoticeKind, managers []string, identities ...string) {
-	c.Notices = append(c.Notices, effects.Notice{Kind: string(kind), Identities: slices.Concat(identities, managers, []string{c.state.CreatedBy})})
-}
-
-// addNoticeToAll adds a notice for the creator, the nearest inventory managers,
-// the workers and the consultants.
-func (c *workOrderChange) addNoticeToAll(ctx context.Context, kind models.NoticeKind) error {
-	managers, err := c.managers(ctx)
-	c.addNotice(kind, managers, slices.Concat(c.state.Assigned.Assignees, c.state.Assigned.Consultants)...)
-	return err
+// addNotice adds a notice for the workers, the consultants and the creator.
+func (c *workOrderChange) addNotice(kind models.NoticeKind) {
+	c.Notices = append(c.Notices, effects.Notice{Kind: string(kind), Identities: append(c.state.Assigned.All(), c.state.CreatedBy)})
 }
 
 // apply is applyOperation for that of the action's rule.

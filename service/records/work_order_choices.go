@@ -66,7 +66,7 @@ var candidatesQuery = store.Fill(`
 	SELECT i.id, i.name, i.kind
 	FROM (`+connectedTo+`) connected
 	CROSS JOIN LATERAL (SELECT * FROM identities WHERE id = connected.identity_id LIMIT 1) i
-	WHERE `+access.CanAct+`
+	WHERE `+store.Fill(access.CanAct, "identity", "i.id")+`
 		AND (strpos(lower(i.name), $3) > 0 OR i.id = ANY ($4::text[]))
 	ORDER BY i.id = ANY ($4::text[]) DESC, array_position(ARRAY['team', 'person', 'organization', 'integration'], i.kind::text), lower(i.name), i.id
 	LIMIT $2`, "node", "$1")

@@ -37,10 +37,11 @@ type workOrderCreation struct {
 	// Grants are the actor's on the node, empty if it does not see the node.
 	Grants    []string
 	FormKnown bool
-	// Known and Connected are the results of candidates.
+	// Known, Connected and Active are the results of candidates.
 	Known     []string
 	Connected []string
-	// Managers are the nearest inventory managers who are not to be consultants.
+	Active    []string
+	// Managers are the nearest active inventory managers who are not to be consultants.
 	Managers []string
 	// Number is the work order's, nil if the actor may not create one there.
 	Number *int64
@@ -53,18 +54,23 @@ type workOrderCreation struct {
 	Addresses int
 }
 
-// nearestManagers selects the inventory managers assigned at the lowest level, from
+// nearestManagers selects the active inventory managers assigned at the lowest level, from
 // the node {node} upwards, that has any besides the identities {except}. OFFSET
 // makes Postgres look up the assignments of each of these nodes.
-const nearestManagers = `
+var nearestManagers = `
 		ARRAY(SELECT near.identity_id FROM (
 				SELECT g.identity_id, rank() OVER (ORDER BY c.depth) AS level
 				FROM inventory_closure c
 				CROSS JOIN LATERAL (SELECT * FROM assignments WHERE node_id = c.ancestor_id OFFSET 0) g
 				CROSS JOIN LATERAL (SELECT * FROM permission_definitions WHERE id = g.definition_id LIMIT 1) d
 				WHERE c.node_id = {node} AND d.inventory_manager AND (c.depth = 0 OR d.applies_below)
-					AND g.identity_id <> ALL ({except})
+					AND g.identity_id <> ALL ({except}) AND ` + store.Fill(access.CanAct, "identity", "g.identity_id") + `
 			) near WHERE near.level = 1 ORDER BY near.identity_id)`
+
+// managersOrAdmins selects the nearest active inventory managers of the node {node} or, where
+// there are none, the active administrators of the organization {organization}.
+var managersOrAdmins = `coalesce(nullif(` + store.Fill(nearestManagers, "except", "'{}'::text[]") + `::text[], '{}'),
+			ARRAY(SELECT p.id::text FROM people p WHERE p.organization_id = {organization} AND p.admin AND p.deactivated_at IS NULL ORDER BY p.id))`
 
 // workOrderCreations are by whether the people in the record are shown. A number is taken
 // only for an actor that may create a work order on the node. It is never returned: after
@@ -75,6 +81,7 @@ var workOrderCreations = store.ByPeople(func(people string) *batch.Statement {
 		EXISTS (SELECT FROM forms f WHERE f.organization_id = o.id AND f.id = u.form) AS form_known,
 		` + store.Fill(store.KnownIdentities, "organization", "o.id", "identities", store.SplitIDs("u.identities")) + ` AS known,
 		` + store.Fill(connectedIdentities, "node", "n.id", "identities", store.SplitIDs("u.identities"), "actor", "u.actor", "integration", "u.integration") + ` AS connected,
+		` + store.Fill(activeIdentities, "identities", store.SplitIDs("u.identities")) + ` AS active,
 		known.managers,
 		CASE WHEN NOT o.read_only AND NOT o.suspended AND p.manual_work_orders AND ` + store.Fill(access.Among(models.GrantWorkOrdersCreate), "grants", "known.grants") + `
 			THEN nextval(('work_order_numbers.' || quote_ident(o.id))::regclass) END AS number,
@@ -95,7 +102,7 @@ var workOrderCreations = store.ByPeople(func(people string) *batch.Statement {
 // CreateWorkOrder creates a work order (spec section 4, rules 2, 3 and 8) and
 // returns it with status 201. Errors: read_only, plan_restricted,
 // validation_failed, permission_denied, rule_violation (both_roles,
-// assignee_not_connected, no_worker), idempotency_key_reused, unavailable.
+// assignee_inactive, assignee_not_connected, no_worker), idempotency_key_reused, unavailable.
 func (s *Records) CreateWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, in NewWorkOrder) (store.WriteResult, error) {
 	return s.WriteRecord(ctx, actor, call, http.StatusCreated, nil, func(ctx context.Context, t *store.Tx) (string, any, error) {
 		var known workOrderCreation
@@ -145,7 +152,7 @@ func (c workOrderCreation) check(actor store.Actor, in NewWorkOrder) error {
 	}
 	if len(in.Assignees)+len(c.Managers) == 0 {
 		return models.Violation(models.RuleNoWorker,
-			"A work order needs at least one worker. Name an assignee: no inventory manager of the node could be one.")
+			"A work order needs at least one worker. Name an assignee: no active inventory manager of the node could be one.")
 	}
 	return nil
 }
@@ -192,7 +199,7 @@ func (c workOrderCreation) checkKind() []models.FieldError {
 }
 
 func (c workOrderCreation) candidates(in NewWorkOrder) candidates {
-	return candidates{assignees: in.Assignees, consultants: in.Consultants, Known: c.Known, Connected: c.Connected}
+	return candidates{assignees: in.Assignees, consultants: in.Consultants, Known: c.Known, Connected: c.Connected, Active: c.Active}
 }
 
 // checkNames rejects ids that the actor does not see and a target date that no

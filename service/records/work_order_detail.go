@@ -152,11 +152,11 @@ type WorkOrderAssignees struct {
 // maxAssigneeChoices bounds the choices of a page.
 const maxAssigneeChoices = 200
 
-const assigneeChoicesQuery = `
+var assigneeChoicesQuery = `
 	SELECT i.id, i.kind, i.name FROM ({candidates}) c JOIN identities i ON i.id = c.identity_id
 	WHERE (i.organization_id = $2 OR i.id IN (SELECT s.company_id FROM service_companies s WHERE s.customer_id = $2))
 		AND i.id <> ALL ($3) AND ($4 = '' OR strpos(lower(i.name), $4) > 0)
-		AND ` + access.CanAct + `
+		AND ` + store.Fill(access.CanAct, "identity", "i.id") + `
 	ORDER BY lower(i.name), i.id LIMIT $5`
 
 // WorkOrderAssignees returns those whom the person may assign to the work order, by name, whose

@@ -25,11 +25,12 @@ func (s *Records) ResumeWorkOrder(ctx context.Context, actor store.Actor, call s
 func (s *Records) hold(
 	ctx context.Context, actor store.Actor, call store.RequestKey, id string, action WorkOrderAction, kind models.NoticeKind,
 ) (store.WriteResult, error) {
-	return s.changeWorkOrder(ctx, actor, call, id, action, func(ctx context.Context, c *workOrderChange) error {
+	return s.changeWorkOrder(ctx, actor, call, id, action, func(_ context.Context, c *workOrderChange) error {
 		if err := c.apply(); err != nil {
 			return err
 		}
 		c.Action = string(kind)
-		return c.addNoticeToAll(ctx, kind)
+		c.addNotice(kind)
+		return nil
 	})
 }

@@ -67,7 +67,7 @@ func TestHoldHasTheEffectsOfAWrite(t *testing.T) {
 	s.MustWrite(s.ResumeWorkOrder(t.Context(), s.As("cat"), store.RequestKey{}, id))
 	servicetest.Expect(t, "the history of its end", s.LastChange(id), `cat work_order.resumed: status "on_hold">"in_progress"`)
 	servicetest.Expect(t, "the events", s.EventsOf(id), "status_changed in_progress>on_hold, status_changed on_hold>in_progress")
-	servicetest.Expect(t, "the notices", s.NoticesOf(id), "ann resumed, cat held")
+	servicetest.Expect(t, "the notices", s.NoticesOf(id), "cat held")
 	servicetest.Expect(t, "the Log Records", s.LogOf(id), "Ann Field work_order.held, Cat Rivers work_order.resumed")
 }
 

@@ -24,7 +24,7 @@ type Review struct {
 // completing began. Errors: permission_denied, validation_failed, rule_violation
 // (status) and changeWorkOrder's.
 func (s *Records) ReviewWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id string, review Review) (store.WriteResult, error) {
-	return s.changeWorkOrder(ctx, actor, call, id, ActionReview, func(ctx context.Context, c *workOrderChange) error {
+	return s.changeWorkOrder(ctx, actor, call, id, ActionReview, func(_ context.Context, c *workOrderChange) error {
 		if fields := review.check(); len(fields) > 0 {
 			return models.Invalid(fields...)
 		}
@@ -40,13 +40,8 @@ func (s *Records) ReviewWorkOrder(ctx context.Context, actor store.Actor, call s
 		if review.Comment != "" {
 			c.Changes["comment"] = effects.FromTo(nil, review.Comment)
 		}
-		managers, err := c.managers(ctx)
-		if review.Approve {
-			c.addNotice(kind, managers)
-		} else {
-			c.addNotice(kind, managers, c.state.Assigned.Assignees...) // it is their turn again
-		}
-		return err
+		c.addNotice(kind)
+		return nil
 	})
 }
 

@@ -80,7 +80,7 @@ func TestReviewHasTheEffectsOfAWrite(t *testing.T) {
 		}
 		move := " sent_to_inspection>complete"
 		servicetest.Expect(t, "the events", s.EventsOf(id), "status_changed"+move+", completed"+move)
-		servicetest.Expect(t, "the notices", s.NoticesOf(id), "ann completed")
+		servicetest.Expect(t, "the notices", s.NoticesOf(id), "")
 		servicetest.Expect(t, "the Log Records", s.LogOf(id), "Cat Rivers work_order.approved")
 		servicetest.Expect(t, "the history", s.LastChange(id), `cat work_order.approved: comment null>"Well done, <b>all</b>." status "sent_to_inspection">"complete"`)
 	})
@@ -92,7 +92,7 @@ func TestReviewHasTheEffectsOfAWrite(t *testing.T) {
 		record := s.MustWrite(s.ReviewWorkOrder(t.Context(), s.As("cat"), store.RequestKey{}, id, records.Review{}))
 		servicetest.Expect(t, "the status", record.Status.Code, "back_from_inspection")
 		servicetest.Expect(t, "the events", s.EventsOf(id), "status_changed sent_to_inspection>back_from_inspection")
-		servicetest.Expect(t, "the notices: managers, creator, workers, each once", s.NoticesOf(id), "ann sent_back, bob sent_back, dan sent_back, eve sent_back")
+		servicetest.Expect(t, "the notices: creator and workers, each once", s.NoticesOf(id), "bob sent_back, dan sent_back, eve sent_back")
 		servicetest.Expect(t, "the Log Records", s.LogOf(id), "Cat Rivers work_order.sent_back")
 		servicetest.Expect(t, "the history", s.LastChange(id), `cat work_order.sent_back: status "sent_to_inspection">"back_from_inspection"`)
 	})
@@ -127,7 +127,7 @@ func TestReviewComment(t *testing.T) {
 	}
 }
 
-// A read-only organization allows answering, completing and reviewing, a suspended
+// A read-only organization allows answering, completing, reviewing and resuming, a suspended
 // one nothing.
 func TestReviewAndHoldInRestrictedOrganizations(t *testing.T) {
 	s := servicetest.NewHarness(t)
@@ -154,7 +154,7 @@ func TestReviewAndHoldInRestrictedOrganizations(t *testing.T) {
 					_, err := s.HoldWorkOrder(t.Context(), s.As("pia"), store.RequestKey{}, id)
 					return err
 				}},
-				{"resume", held, test.rest, func(id string) error {
+				{"resume", held, test.review, func(id string) error {
 					_, err := s.ResumeWorkOrder(t.Context(), s.As("pia"), store.RequestKey{}, id)
 					return err
 				}},
@@ -179,8 +179,8 @@ func TestNothingIsCreatedInASuspendedOrganization(t *testing.T) {
 	servicetest.Expect(t, "feedback", servicetest.Outcome(err), "permission_denied")
 }
 
-// Writes of the API and the console notify the same people. Completion and cancellation
-// also notify the creator and the nearest inventory managers.
+// Writes of the API and the console notify the same people: of a change the workers and the
+// consultants, of a status also the creator.
 func TestNoticesByOperation(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	call := store.RequestKey{}
@@ -194,7 +194,7 @@ func TestNoticesByOperation(t *testing.T) {
 			s.ClearEffects(id)
 			_, err := s.AnswerWorkOrder(t.Context(), s.As("bob"), call, id, nil, records.CompleteWork)
 			return err
-		}, "ann completed, eve completed"},
+		}, "dan completed, eve completed"},
 		{"sent to the review", func(id string) error {
 			_, err := s.AnswerWorkOrder(t.Context(), s.As("bob"), call, id, nil, records.CompleteWork)
 			return err
@@ -202,7 +202,7 @@ func TestNoticesByOperation(t *testing.T) {
 		{"cancelled by the API", func(id string) error {
 			_, err := s.CancelWorkOrder(t.Context(), s.As("erp"), call, id, nil)
 			return err
-		}, "ann cancelled, bob cancelled, cat cancelled, dan cancelled, eve cancelled"},
+		}, "bob cancelled, cat cancelled, dan cancelled, eve cancelled"},
 		{"cancelled by the manager", func(id string) error {
 			_, err := s.CancelWorkOrder(t.Context(), s.As("ann"), call, id, nil)
 			return err
@@ -210,7 +210,7 @@ func TestNoticesByOperation(t *testing.T) {
 		{"on hold, by the team's member", func(id string) error {
 			_, err := s.HoldWorkOrder(t.Context(), s.As("dan"), store.RequestKey{}, id)
 			return err
-		}, "ann held, bob held, cat held, eve held"},
+		}, "bob held, cat held, eve held"},
 		{"assigned", func(id string) error {
 			_, err := s.AssignWorkOrder(t.Context(), s.As("ann"), call, id, s.IDs("robot", "polar"), s.IDs("ann"))
 			return err
@@ -222,7 +222,18 @@ func TestNoticesByOperation(t *testing.T) {
 		{"changed", func(id string) error {
 			_, err := s.UpdateWorkOrder(t.Context(), s.As("erp"), call, id, records.WorkOrderPatch{Priority: records.Sent[models.Priority]{Value: "high", Set: true}})
 			return err
+		}, "bob updated, cat updated, dan updated"},
+		{"only its external id changed", func(id string) error {
+			reference := "PO 7"
+			_, err := s.UpdateWorkOrder(t.Context(), s.As("erp"), call, id, records.WorkOrderPatch{ExternalID: records.Sent[*string]{Value: &reference, Set: true}})
+			return err
 		}, ""},
+		{"assigned in a role and through a team in the other", func(id string) error {
+			s.MustWrite(s.UnassignWorkOrder(t.Context(), s.As("erp"), call, id, s.ID("crew")))
+			s.ClearEffects(id)
+			_, err := s.AssignWorkOrder(t.Context(), s.As("ann"), call, id, s.IDs("dan"), s.IDs("crew"))
+			return err
+		}, "bob consulted, dan assigned"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			id := s.NewWorkOrder([]string{"bob", "crew"}, []string{"cat"})
@@ -232,12 +243,4 @@ func TestNoticesByOperation(t *testing.T) {
 			servicetest.Expect(t, "the notices", s.NoticesOf(id), test.notices)
 		})
 	}
-	t.Run("the nearest managers only", func(t *testing.T) {
-		s.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) VALUES ($1, $2, $3, $4)`,
-			s.ID("hvac"), s.ID("rita"), s.ID("manager"), s.Acme.OrganizationID)
-		id := s.NewWorkOrder([]string{"erp"}, nil)
-		s.ClearEffects(id)
-		s.MustWrite(s.AnswerWorkOrder(t.Context(), s.As("erp"), call, id, nil, records.CompleteWork))
-		servicetest.Expect(t, "the notices", s.NoticesOf(id), "rita completed")
-	})
 }

@@ -45,7 +45,10 @@ type WorkOrderSearch struct {
 	ExternalID  string
 	// Overdue selects work orders in process whose target date has passed.
 	Overdue bool
-	Review  ReviewWait
+	// NoOneCan selects work orders in process that no one can do, as people were deactivated and
+	// teams and integrations deleted.
+	NoOneCan bool `json:",omitempty"`
+	Review   ReviewWait
 }
 
 // WorkOrderItem is a work order in a list for people, with names next to ids.
@@ -138,7 +141,7 @@ func (q WorkOrderSearch) statuses() []string {
 	if q.ToDo {
 		restrict(models.Workable()...)
 	}
-	if q.Overdue {
+	if q.Overdue || q.NoOneCan {
 		restrict(models.InProcess()...)
 	}
 	if q.Review != "" {

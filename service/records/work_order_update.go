@@ -48,10 +48,11 @@ func (s *Records) UpdateWorkOrder(ctx context.Context, actor store.Actor, call s
 			set(c, "priority", &c.row.Priority, patch.Priority),
 			setNullable(c, "target_date", &c.row.TargetDate, patch.TargetDate),
 		)
-		// The event does not name the caller's reference (spec section 3).
+		// The event and the notices do not name the caller's reference (spec section 3).
 		setNullable(c, "external_id", &c.row.ExternalID, patch.ExternalID)
 		if len(changed) > 0 {
 			c.Events = []effects.DomainEvent{{Kind: models.EventWorkOrderUpdated, Data: models.JSON{"fields": changed}}}
+			c.Notices = []effects.Notice{{Kind: string(models.NoticeUpdated), Identities: c.state.Assigned.All()}}
 		}
 		return nil
 	})

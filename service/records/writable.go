@@ -10,9 +10,11 @@ type organizationState struct{ ReadOnly, Suspended bool }
 type readOnlyPolicy int
 
 const (
-	// rejectReadOnly is for writes that a read-only organization may not make.
+	// rejectReadOnly is for writes that a read-only organization may not make: creating and
+	// changing work orders (spec section 4, rule 8).
 	rejectReadOnly readOnlyPolicy = iota
-	// allowReadOnly is for writes that finish work that has begun: form answers and reviews.
+	// allowReadOnly is for feedback, and for writes that finish work that has begun: form
+	// answers, reviews, and resuming what is on hold.
 	allowReadOnly
 )
 
@@ -23,7 +25,7 @@ func (s organizationState) requireWritable(policy readOnlyPolicy) error {
 	case s.Suspended:
 		return models.Errorf(models.CodePermissionDenied, "The organization is suspended; changes are not allowed.")
 	case s.ReadOnly && policy == rejectReadOnly:
-		return models.Errorf(models.CodeReadOnly, "The organization is read-only; changes are not allowed.")
+		return models.Errorf(models.CodeReadOnly, "The organization is read-only; creating and changing work orders is not allowed.")
 	}
 	return nil
 }

@@ -24,8 +24,8 @@ func (s *Webhooks) WarnOfFailing(ctx context.Context, webhookID string) (warned 
 	return warned, err
 }
 
-// notifyOwnerAndAdmins inserts a notice about the address for the owners of its
-// integration and the organization's administrators.
+// notifyOwnerAndAdmins inserts a notice about the address for the active owners of its
+// integration and the organization's active administrators.
 func notifyOwnerAndAdmins(t *store.ORMTx, kind models.NoticeKind, organizationID, webhookID string) error {
 	t.Wakes = append(t.Wakes, store.NewWakeTarget(organizationID, webhookID))
 	return t.Exec(`
@@ -33,6 +33,6 @@ func notifyOwnerAndAdmins(t *store.ORMTx, kind models.NoticeKind, organizationID
 		SELECT p.organization_id, p.id, ?, h.id, ?
 		FROM webhooks h
 		JOIN integrations i ON i.id = h.integration_id
-		JOIN people p ON p.organization_id = h.organization_id AND (p.admin OR p.id = ANY (i.owners))
+		JOIN people p ON p.organization_id = h.organization_id AND p.deactivated_at IS NULL AND (p.admin OR p.id = ANY (i.owners))
 		WHERE h.id = ?`, kind, t.At, webhookID)
 }

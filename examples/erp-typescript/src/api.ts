@@ -1198,7 +1198,7 @@ export interface components {
              * @example Acme Facilities
              */
             name: string;
-            /** @description Whether new records and changes are rejected. */
+            /** @description Whether creating and changing work orders is rejected. */
             read_only: boolean;
         };
         MeRate: {
@@ -1422,6 +1422,8 @@ export interface components {
             name: string;
         };
         Person: {
+            /** @description False for a person who was deactivated: who cannot act, be assigned or be notified. */
+            active: boolean;
             /**
              * Format: date-time
              * @description When the person's record last changed.
@@ -1527,7 +1529,7 @@ export interface components {
              */
             request_id: string;
             /**
-             * @description With rule_violation: the rule that was broken. New codes may come; so far: `required_questions`, `status`, `last_worker`, `no_worker`, `not_assigned_as_worker`, `assignee_not_connected`, `both_roles`.
+             * @description With rule_violation: the rule that was broken. New codes may come; so far: `required_questions`, `status`, `last_worker`, `no_worker`, `not_assigned_as_worker`, `assignee_not_connected`, `assignee_inactive`, `both_roles`.
              * @example status
              */
             rule?: string;
@@ -1601,6 +1603,8 @@ export interface components {
             user_id: string;
         };
         Team: {
+            /** @description False for a team without an active member, which cannot be assigned. */
+            active: boolean;
             /**
              * Format: date-time
              * @description When the team last changed.
@@ -2993,7 +2997,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `insufficient_scope`: the token lacks the operation's scope, which WWW-Authenticate names. `permission_denied`: the integration may read the record but may not do this with it. `read_only`: the organization is read-only; nothing can be created or changed. */
+            /** @description `insufficient_scope`: the token lacks the operation's scope, which WWW-Authenticate names. `permission_denied`: the integration may read the record but may not do this with it. */
             403: {
                 headers: {
                     "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
@@ -5466,7 +5470,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `insufficient_scope`: the token lacks the operation's scope, which WWW-Authenticate names. `plan_restricted`: the plan does not include manual work orders. `permission_denied`: the integration may read the record but may not do this with it. `read_only`: the organization is read-only; nothing can be created or changed. */
+            /** @description `insufficient_scope`: the token lacks the operation's scope, which WWW-Authenticate names. `plan_restricted`: the plan does not include manual work orders. `permission_denied`: the integration may read the record but may not do this with it. `read_only`: the organization is read-only; work orders cannot be created or changed. */
             403: {
                 headers: {
                     "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
@@ -5793,7 +5797,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `insufficient_scope`: the token lacks the operation's scope, which WWW-Authenticate names. `permission_denied`: the integration may read the record but may not do this with it. `read_only`: the organization is read-only; nothing can be created or changed. */
+            /** @description `insufficient_scope`: the token lacks the operation's scope, which WWW-Authenticate names. `permission_denied`: the integration may read the record but may not do this with it. `read_only`: the organization is read-only; work orders cannot be created or changed. */
             403: {
                 headers: {
                     "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
@@ -6353,7 +6357,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `insufficient_scope`: the token lacks the operation's scope, which WWW-Authenticate names. `permission_denied`: the integration may read the record but may not do this with it. `read_only`: the organization is read-only; nothing can be created or changed. */
+            /** @description `insufficient_scope`: the token lacks the operation's scope, which WWW-Authenticate names. `permission_denied`: the integration may read the record but may not do this with it. `read_only`: the organization is read-only; work orders cannot be created or changed. */
             403: {
                 headers: {
                     "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
@@ -6561,7 +6565,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `insufficient_scope`: the token lacks the operation's scope, which WWW-Authenticate names. `permission_denied`: the integration may read the record but may not do this with it. `read_only`: the organization is read-only; nothing can be created or changed. */
+            /** @description `insufficient_scope`: the token lacks the operation's scope, which WWW-Authenticate names. `permission_denied`: the integration may read the record but may not do this with it. `read_only`: the organization is read-only; work orders cannot be created or changed. */
             403: {
                 headers: {
                     "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
@@ -6730,7 +6734,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `insufficient_scope`: the token lacks the operation's scope, which WWW-Authenticate names. `permission_denied`: the integration may read the record but may not do this with it. `read_only`: the organization is read-only; nothing can be created or changed. */
+            /** @description `insufficient_scope`: the token lacks the operation's scope, which WWW-Authenticate names. `permission_denied`: the integration may read the record but may not do this with it. `read_only`: the organization is read-only; work orders cannot be created or changed. */
             403: {
                 headers: {
                     "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
