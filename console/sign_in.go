@@ -78,10 +78,14 @@ func (c *Console) signIn(r *request) error {
 		view.Form.Error = limit.Error()
 		return signInPage.render(r, http.StatusTooManyRequests, view)
 	}
-	if errors.Is(err, people.ErrSignInFailed) {
+	suspended := errors.Is(err, people.ErrSuspended)
+	if suspended || errors.Is(err, people.ErrSignInFailed) {
 		c.metrics.signIns.WithLabelValues(signInFailed).Inc()
 		<-failing.Done()
 		view.Form.Error = "The e-mail address or the password is wrong."
+		if suspended {
+			view.Form.Error = "Your organization is suspended: no one can sign in to it. Ask one of its administrators."
+		}
 		return signInPage.render(r, http.StatusUnauthorized, view)
 	}
 	if err != nil {

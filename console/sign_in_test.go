@@ -34,7 +34,7 @@ func TestFailedSignInsAreAlike(t *testing.T) {
 	var first string
 	for _, attempt := range []url.Values{
 		credentials("ann@acme.example.com", "wrong"), credentials("no.one@acme.example.com", "wrong"),
-		credentials(s.Email("bob"), consoletest.Password), credentials(s.Email("cat"), consoletest.Password), credentials(s.Email("pia"), consoletest.Password),
+		credentials(s.Email("bob"), consoletest.Password), credentials(s.Email("cat"), consoletest.Password), credentials(s.Email("pia"), "wrong"),
 		credentials("ann@acme.example.com", ""), credentials("not an address", "x"), credentials("ann@acme.example.com", strings.Repeat("x", 100_000)),
 	} {
 		v := s.NewVisitor()
@@ -50,6 +50,13 @@ func TestFailedSignInsAreAlike(t *testing.T) {
 			t.Errorf("%s gets a cookie: %v", attempt.Get("email"), page.Header)
 		}
 	}
+}
+
+func TestTheRightPasswordShowsThatTheOrganizationIsSuspended(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	s.Exec(`UPDATE organizations SET suspended = true WHERE id = $1`, s.Polar.OrganizationID)
+	s.NewVisitor().Post("/console/sign-in", credentials(s.Email("pia"), consoletest.Password)).Want(http.StatusUnauthorized, "Your organization is suspended")
 }
 
 func TestAFailedSignInTakesItsTime(t *testing.T) {

@@ -23,6 +23,10 @@ import (
 // the person cannot sign in. Callers must not be able to tell which.
 var ErrSignInFailed = errors.New("the e-mail address or the password is wrong")
 
+// ErrSuspended is returned for a correct password of someone whose organization is suspended.
+// Only who knows the password learns it.
+var ErrSuspended = errors.New("the organization is suspended")
+
 // SignInAttempt is what a person signs in with.
 type SignInAttempt struct {
 	Email, Password string
@@ -58,8 +62,9 @@ type candidate struct {
 	PersonID     string
 	PasswordHash string
 	Organization string
-	// May is whether the person can sign in at all.
-	May bool
+	// May is whether the person can sign in at all, Suspended whether only the suspension of
+	// the organization forbids it.
+	May, Suspended bool
 }
 
 // minHashes is the minimum of hashes that an attempt checks, so that people of one
@@ -70,15 +75,18 @@ const minHashes = 2
 const maxCandidates = 20
 
 // SignIn signs a person in with a password. A password that is hashed in
-// another way than new ones is hashed again. Errors: ErrSignInFailed, *TooManyAttemptsError, unavailable.
+// another way than new ones is hashed again. Errors: ErrSignInFailed, ErrSuspended, *TooManyAttemptsError, unavailable.
 func (s *People) SignIn(ctx context.Context, attempt SignInAttempt) (SignedIn, error) {
 	admitted, err := s.countAttempt(ctx, attempt)
 	if err != nil {
 		return SignedIn{}, err
 	}
-	matching, wrong, err := s.matchingPeople(ctx, attempt, admitted)
+	matching, suspended, wrong, err := s.matchingPeople(ctx, attempt, admitted)
 	if err != nil {
 		return SignedIn{}, err
+	}
+	if len(matching) == 0 && suspended {
+		return SignedIn{}, ErrSuspended
 	}
 	if len(matching) == 0 {
 		return SignedIn{}, cmp.Or(admitted.limited, ErrSignInFailed)
@@ -112,13 +120,14 @@ func (s *People) SignIn(ctx context.Context, attempt SignInAttempt) (SignedIn, e
 }
 
 // matchingPeople returns the people whose password it is and who can sign in, of those whose
-// password may be checked, and whether it is wrong for one of the others. Then it is a guess:
+// password may be checked, whether it is that of someone whose organization is suspended, and
+// whether it is wrong for one of the others. Then it is a guess:
 // someone may have invited an e-mail address and signed in as that person with the password
 // that she guesses. It checks at least minHashes hashes.
-func (s *People) matchingPeople(ctx context.Context, attempt SignInAttempt, admitted admission) (matching []candidate, wrong bool, err error) {
+func (s *People) matchingPeople(ctx context.Context, attempt SignInAttempt, admitted admission) (matching []candidate, suspended, wrong bool, err error) {
 	candidates, err := s.candidates(ctx, attempt.Email)
 	if err != nil {
-		return nil, false, err
+		return nil, false, false, err
 	}
 	candidates = slices.DeleteFunc(candidates, func(c candidate) bool { return !admitted.allows(c.PersonID) })
 	for len(candidates) < minHashes {
@@ -127,20 +136,21 @@ func (s *People) matchingPeople(ctx context.Context, attempt SignInAttempt, admi
 	for _, c := range candidates {
 		ok, outdated, err := s.checkPassword(ctx, attempt.Client.Network, attempt.Password, c.PasswordHash)
 		if err != nil {
-			return nil, false, err
+			return nil, false, false, err
 		}
+		suspended = suspended || ok && c.Suspended
 		wrong = wrong || !ok && c.PersonID != ""
 		if !ok || !c.May {
 			continue
 		}
 		if outdated {
 			if c.PasswordHash, err = s.replaceHash(ctx, c, attempt); err != nil {
-				return nil, false, err
+				return nil, false, false, err
 			}
 		}
 		matching = append(matching, c)
 	}
-	return matching, wrong, nil
+	return matching, suspended, wrong, nil
 }
 
 // candidates returns the people with the e-mail address who have a password.
@@ -149,7 +159,8 @@ func (s *People) candidates(ctx context.Context, email string) ([]candidate, err
 		return nil, nil
 	}
 	rows, err := s.Pool.Query(ctx, `
-		SELECT p.id AS person_id, p.password_hash, i.name AS organization, p.deactivated_at IS NULL AND NOT o.suspended AND NOT o.openid_required AS may
+		SELECT p.id AS person_id, p.password_hash, i.name AS organization, p.deactivated_at IS NULL AND NOT o.suspended AND NOT o.openid_required AS may,
+			p.deactivated_at IS NULL AND o.suspended AND NOT o.openid_required AS suspended
 		FROM people p JOIN organizations o ON o.id = p.organization_id JOIN identities i ON i.id = o.id
 		WHERE lower(p.email) = lower($1) AND p.password_hash IS NOT NULL
 		ORDER BY i.name, p.id LIMIT $2`, strings.TrimSpace(email), maxCandidates)

@@ -34,6 +34,31 @@ func TestFailedSignInsDoTheSameWork(t *testing.T) {
 	}
 }
 
+// Who knows the password of someone in a suspended organization learns that it is suspended,
+// others nothing.
+func TestSuspendedOrganizationsAreNamedToTheirPeople(t *testing.T) {
+	f := servicetest.New(t)
+	setPassword(t, f, "ann")
+	setPassword(t, f, "bob")
+	f.Exec(`UPDATE organizations SET suspended = true`)
+	f.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, f.ID("bob"))
+	for _, test := range []struct {
+		email, password string
+		want            error
+	}{
+		{"ann@acme.example.com", password, people.ErrSuspended}, {"ann@acme.example.com", "wrong password", people.ErrSignInFailed},
+		{"bob@acme.example.com", password, people.ErrSignInFailed}, {"no.one@acme.example.com", password, people.ErrSignInFailed},
+	} {
+		before := f.HashesComputed()
+		if _, err := signIn(t, f, test.email, test.password); !errors.Is(err, test.want) {
+			t.Errorf("%s, %q: %v, want %v", test.email, test.password, err, test.want)
+		}
+		if n := f.HashesComputed() - before; n != 2 {
+			t.Errorf("%s: %d hashes, want 2", test.email, n)
+		}
+	}
+}
+
 // setPassword gives a person of the fixture the password.
 func setPassword(t *testing.T, f *servicetest.Fixture, key string) {
 	t.Helper()
