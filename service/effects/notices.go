@@ -54,7 +54,7 @@ var noticePages = map[string]string{
 	string(models.KindPerson): "/people/", string(models.KindIntegration): "/integrations/", string(models.KindTeam): "/teams/",
 }
 
-// PageURL is the page of the console about the record, or the first one.
+// PageURL is the URL of the record in the console, or of the start page.
 func (n NoticeEmail) PageURL(publicURL string) string {
 	prefix, _, _ := strings.Cut(n.RecordID, "_")
 	if page, known := noticePages[cmp.Or(n.Kind, prefix)]; known {
@@ -118,7 +118,7 @@ const (
 
 // ClaimNoticeEmails returns waiting e-mails about the record, which the caller must
 // send within the lease of three minutes; more is set if others wait. Notices that
-// waited longer than MailFor, and those of people who were deactivated since, stay in
+// waited longer than MailFor, and notices for people who were deactivated since, stay in
 // the inbox. Errors: unavailable.
 func (s *Effects) ClaimNoticeEmails(ctx context.Context, recordID string) (emails []NoticeEmail, more bool, err error) {
 	now := s.CurrentTime()

@@ -120,7 +120,7 @@ func (s *People) SignIn(ctx context.Context, attempt SignInAttempt) (SignedIn, e
 }
 
 // matchingPeople returns the people whose password it is and who can sign in, of those whose
-// password may be checked, whether it is that of someone whose organization is suspended, and
+// password may be checked, whether someone in a suspended organization has it, and
 // whether it is wrong for one of the others. Then it is a guess:
 // someone may have invited an e-mail address and signed in as that person with the password
 // that she guesses. It checks at least minHashes hashes.

@@ -192,7 +192,7 @@ func TestWorkThatNoOneCanDo(t *testing.T) {
 	if n := dirty(); n != 8 {
 		t.Errorf("%d work orders are to be loaded again", n)
 	}
-	if other := found("rita"); len(other) != 6 { // who may read them and is no manager
+	if other := found("rita"); len(other) != 6 { // may read them, but is not a manager
 		t.Errorf("a reader finds %d", len(other))
 	}
 

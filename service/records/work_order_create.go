@@ -68,7 +68,7 @@ var nearestManagers = `
 			) near WHERE near.level = 1 ORDER BY near.identity_id)`
 
 // managersOrAdmins selects the nearest active inventory managers of the node {node} or, where
-// there are none, the active administrators of the organization {organization}.
+// no level has any, the active administrators of {organization}.
 var managersOrAdmins = `coalesce(nullif(` + store.Fill(nearestManagers, "except", "'{}'::text[]") + `::text[], '{}'),
 			ARRAY(SELECT p.id::text FROM people p WHERE p.organization_id = {organization} AND p.admin AND p.deactivated_at IS NULL ORDER BY p.id))`
 
