@@ -303,9 +303,8 @@ func (s *Integrations) setIntegrationDisabled(ctx context.Context, actor store.A
 // DeleteIntegration deletes the integration for good and returns its last state.
 // Its identity stays, so that records and the log still name it; its assignments
 // and team memberships are removed, so that it gets no new work. Its webhook
-// addresses get no more events, and their pending deliveries are skipped. Imports
-// can use the keys of the integration and its addresses again if they overwrite. Errors: not_found,
-// permission_denied, unavailable.
+// addresses are deleted too (DeleteAddresses). Imports can use its key again if they
+// overwrite. Errors: not_found, permission_denied, unavailable.
 func (s *Integrations) DeleteIntegration(ctx context.Context, actor store.Actor, id string) (IntegrationRecord, error) {
 	return s.updateIntegration(ctx, actor, id, "integration.deleted", func(t *store.ORMTx, r *integrationRows) (bool, error) {
 		r.integration.Enabled, r.integration.DeletedAt = false, &t.At
@@ -318,8 +317,13 @@ func (s *Integrations) DeleteIntegration(ctx context.Context, actor store.Actor,
 		if err := t.DB.Delete(&models.TeamMember{}, "member_id = ?", id).Error; err != nil {
 			return false, err
 		}
-		return true, t.DB.Delete(&models.ImportKey{}, `organization_id = @organization
-			AND (id = @id OR id IN (SELECT h.id FROM webhooks h WHERE h.integration_id = @id))`,
-			map[string]any{"id": id, "organization": r.integration.OrganizationID}).Error
+		addresses, err := lockAddresses(t, r.integration.OrganizationID, id)
+		if err != nil {
+			return false, err
+		}
+		if err := DeleteAddresses(t, r.integration.OrganizationID, addresses...); err != nil {
+			return false, err
+		}
+		return true, t.DB.Delete(&models.ImportKey{}, "organization_id = ? AND id = ?", r.integration.OrganizationID, id).Error
 	})
 }

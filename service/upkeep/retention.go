@@ -119,11 +119,11 @@ var removeOfDeletedAddress = store.Fill(`
 		ORDER BY deleted_at, webhook_id LIMIT 1 FOR UPDATE
 	), next AS (
 		SELECT d.* FROM address a CROSS JOIN LATERAL (
-			(SELECT id, seq, status FROM open_deliveries
+			(SELECT id, seq, status, attempts FROM open_deliveries
 				WHERE webhook_id = a.webhook_id AND status = 'pending' AND seq > a.removed_seq ORDER BY seq LIMIT @limit)
-			UNION ALL (SELECT id, seq, status FROM open_deliveries
+			UNION ALL (SELECT id, seq, status, attempts FROM open_deliveries
 				WHERE webhook_id = a.webhook_id AND status = 'retrying' AND seq > a.removed_seq ORDER BY seq LIMIT @limit)
-			UNION ALL (SELECT id, seq, status FROM deliveries
+			UNION ALL (SELECT id, seq, status, attempts FROM deliveries
 				WHERE webhook_id = a.webhook_id AND seq > a.removed_seq ORDER BY seq LIMIT @limit)
 			ORDER BY seq LIMIT @limit) d
 	), removed_open AS (
@@ -142,7 +142,7 @@ var removeOfDeletedAddress = store.Fill(`
 	)
 	SELECT (SELECT count(*) FROM removed) + (SELECT count(*) FROM removed_open), NULL::timestamptz,
 		(SELECT count(*) FROM deleted_webhooks WHERE deleted_at <= @until) > (SELECT count(*) FROM finished),
-		array_agg(id) FILTER (WHERE status IN ('retrying', 'failed'))
+		array_agg(id) FILTER (WHERE status IN ('retrying', 'failed', 'held') AND attempts > 0)
 	FROM next`, "days", webhooks.DaysOf("id", "next"), "attempt_days", webhooks.DaysOf("delivery_id", "next"))
 
 // oldestFirst is the removal from a table with an index on the time. Each batch begins

@@ -65,6 +65,55 @@ func TestDeletingAWebhookWithManyDeliveries(t *testing.T) {
 	}
 }
 
+// An integration's addresses are deleted with it: their workflows and those of failing
+// deliveries are woken, which ends them, and nothing opens them again.
+func TestDeletingAnIntegrationEndsTheWorkflowsOfItsAddresses(t *testing.T) {
+	f := servicetest.New(t)
+	for range 3 {
+		servicetest.Create(t, f)
+	}
+	claimed := servicetest.Claim(t, f, "erp_hook").Deliveries
+	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimed[0], 500), servicetest.Attempt(f, claimed[1], 500))
+	f.SetDeliveries(models.DeliveryHeld, `id = $1`, claimed[1].DeliveryID)
+	f.Clock.Advance(25 * time.Hour) // so that a warning is due
+	f.Wakes.Take()
+	if _, err := f.DeleteIntegration(t.Context(), store.Operator(), f.ID("erp")); err != nil {
+		t.Fatal(err)
+	}
+	if woken := f.Wakes.Take(); !slices.Contains(woken, store.WakeTarget{Kind: store.TargetWebhook, ID: f.ID("erp_hook")}) {
+		t.Errorf("woken are %v, want the address", woken)
+	}
+	if state, err := f.LoadAddress(t.Context(), f.ID("erp_hook")); err != nil || state.WebhookID != "" {
+		t.Errorf("its workflow finds %+v, %v", state, err)
+	}
+	if warned, err := f.WarnOfFailing(t.Context(), f.ID("erp_hook")); err != nil || warned {
+		t.Errorf("people are warned of it: %t, %v", warned, err)
+	}
+	servicetest.Remove(t, f.Service, upkeep.RemovalBatch, 0)
+	woken := f.Wakes.Take()
+	for _, d := range claimed[:2] {
+		if !slices.Contains(woken, store.WakeTarget{Kind: store.TargetDelivery, ID: d.DeliveryID}) {
+			t.Errorf("woken are %v, want the workflow of %s", woken, d.DeliveryID)
+		}
+	}
+	wanted, err := f.WantedWorkflows(t.Context(), store.TargetWebhook)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unclaimed, err := f.Unclaimed(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, target := range slices.Concat(wanted, unclaimed) {
+		if target.ID == f.ID("erp_hook") {
+			t.Errorf("the sweep opens its workflow again: %+v", target)
+		}
+	}
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM all_deliveries WHERE webhook_id = $1`, f.ID("erp_hook")); n != 0 {
+		t.Errorf("%d deliveries are left", n)
+	}
+}
+
 // A second deleted address waits for the first, and both are removed in one run.
 func TestDeliveriesOfSeveralDeletedWebhooksAreRemoved(t *testing.T) {
 	f := servicetest.New(t)

@@ -271,19 +271,11 @@ func (s *Webhooks) RenewWebhookSecret(ctx context.Context, actor store.Actor, id
 	return renewed, err
 }
 
-// DeleteWebhook deletes an address. Its deliveries are gone for every read;
-// housekeeping removes them in batches. A later import of the file that created it
-// creates it again if it overwrites. Errors: not_found, permission_denied, unavailable.
+// DeleteWebhook deletes an address (integrations.DeleteAddresses). Errors: not_found,
+// permission_denied, unavailable.
 func (s *Webhooks) DeleteWebhook(ctx context.Context, actor store.Actor, id string) error {
 	_, err := s.updateWebhook(ctx, actor, id, func(t *store.ORMTx, h *models.Webhook) (string, error) {
-		if err := t.DB.Delete(&models.ImportKey{}, "organization_id = ? AND id = ?", h.OrganizationID, id).Error; err != nil {
-			return "", err
-		}
-		if err := t.Exec(`INSERT INTO deleted_webhooks (webhook_id, deleted_at) VALUES (?, ?)`, id, t.At); err != nil {
-			return "", err
-		}
-		t.Wakes = append(t.Wakes, store.NewWakeTarget(h.OrganizationID, id)) // which ends
-		return actionDeleted, t.DB.Delete(h).Error
+		return actionDeleted, integrations.DeleteAddresses(t, h.OrganizationID, id)
 	})
 	return err
 }
