@@ -57,8 +57,8 @@ type dispatchRun struct {
 	// after a claim of retries; nil without one.
 	failing    bool
 	retryPause <-chan time.Time
-	// addressOn is true if the address exists and is on.
-	addressOn bool
+	// sends is true if the address exists and its deliveries are sent, not held.
+	sends bool
 	// shutOffDue is true if the address is to be turned off, so sending stops.
 	shutOffDue   bool
 	senders      sync.WaitGroup
@@ -110,7 +110,7 @@ func (r *dispatchRun) run(ctx context.Context) error {
 			continue
 		case r.retryPause != nil || !r.empty():
 			err = r.waitForProgress(ctx)
-		case !r.addressOn:
+		case !r.sends:
 			return nil
 		default:
 			var arrived arrival
@@ -223,7 +223,7 @@ func (r *dispatchRun) claim(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.morePending, r.addressOn = claim.More, claim.Address.Enabled
+	r.morePending, r.sends = claim.More, claim.Address.Sends
 	if options.Retries > 0 {
 		r.moreRetries, r.nextRetry = claim.MoreRetries, time.Time{}
 		if claim.NextRetryAt != nil {

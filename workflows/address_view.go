@@ -53,8 +53,11 @@ func addressDetails(s webhooks.AddressState) string {
 	var lines []string
 	line := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)+"\n") }
 	line("**%s** as of %s\n", addressStatus(s), s.LoadedAt)
-	if !s.Enabled && s.OffAt != nil && s.OffReason != nil {
+	switch {
+	case s.OffAt != nil && s.OffReason != nil:
 		line("- off since %s: %s", s.OffAt, *s.OffReason)
+	case s.OffReason != nil: // its integration's
+		line("- off: %s", *s.OffReason)
 	}
 	if s.FailingSince != nil {
 		line("- failing since %s", s.FailingSince)

@@ -94,6 +94,13 @@ const GrantsOn = `ARRAY(SELECT unnest(d.grants) FROM ` + RightsOn + `)`
 const UsableIntegration = `({i}.enabled AND NOT {i}.disabled_by_service AND {i}.deleted_at IS NULL
 	AND NOT {o}.suspended AND {p}.api)`
 
+// UnusableReason is why an integration that is not deleted may not use the service, for
+// people; NULL if it may (UsableIntegration).
+const UnusableReason = `CASE WHEN {i}.disabled_by_service THEN 'The operators of the service have disabled the integration.'
+	WHEN NOT {i}.enabled THEN 'The integration is off.'
+	WHEN {o}.suspended THEN 'The organization is suspended.'
+	WHEN NOT {p}.api THEN 'The plan does not include the API.' END`
+
 // VisibleNode is the condition under which an actor sees a node: it has any
 // permission there (spec section 5, permissions).
 var VisibleNode = `(SELECT true FROM ` + store.Fill(RightsOn, "node", "{w}.id") + ` LIMIT 1)`

@@ -11,21 +11,21 @@ import (
 
 // publishQuery inserts a delivery for each address that gets the event, and the event
 // if any address does. An address gets it if it subscribes to the type, and its
-// integration may use the service, has the scope and may read the record (spec section
+// integration has the scope and may read the record (spec section
 // 6, event types). Integrations of service companies with people assigned count too.
-// If the address is off, the delivery is held. The query returns addresses that no
+// If the address is off, or its integration may not use the service, the delivery is held. The query returns addresses that no
 // dispatcher has leased. Whether an integration may read the record is checked once,
 // regardless of its number of addresses.
 //
 // FOR KEY SHARE waits for a transaction that turns an address on or deletes it,
-// so that the delivery sees the result. Deliveries have no foreign key to addresses:
+// so that the delivery sees the result, and releases of held deliveries wait for it. Deliveries have no foreign key to addresses:
 // deleting one would wait for all of its deliveries.
 const publishQuery = `
 	WITH published AS (
 		SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::text[], $6::text[], $7::text[], $8::text[])
 			WITH ORDINALITY u (event_id, kind, record_id, at, organization, actor, data, trace_parent, nth)
 	), readers AS MATERIALIZED (
-		SELECT u.nth, u.event_id, u.kind, u.record_id, u.at, i.id AS integration_id
+		SELECT u.nth, u.event_id, u.kind, u.record_id, u.at, i.id AS integration_id, {usable} AS usable
 		FROM published u
 		CROSS JOIN LATERAL (SELECT * FROM {table} WHERE id = u.record_id LIMIT 1) w
 		CROSS JOIN LATERAL (SELECT DISTINCT h.integration_id FROM webhooks h
@@ -33,11 +33,10 @@ const publishQuery = `
 		JOIN integrations i ON i.id = subscriber.integration_id
 		JOIN organizations o ON o.id = i.organization_id
 		JOIN plans p ON p.organization_id = i.organization_id
-		WHERE {usable}
-			AND '{scope}' = ANY (i.scopes)
+		WHERE '{scope}' = ANY (i.scopes)
 			AND {readable}
 	), recipients AS (
-		SELECT r.nth, r.event_id, r.record_id, r.at, h.id AS webhook_id, h.organization_id, h.enabled, uuid_send(gen_random_uuid()) AS random
+		SELECT r.nth, r.event_id, r.record_id, r.at, h.id AS webhook_id, h.organization_id, h.enabled AND r.usable AS sends, uuid_send(gen_random_uuid()) AS random
 		FROM readers r
 		JOIN webhooks h ON h.integration_id = r.integration_id AND r.kind = ANY (h.events)
 		ORDER BY h.id
@@ -49,14 +48,14 @@ const publishQuery = `
 	), pending AS (
 		INSERT INTO open_deliveries (id, event_id, webhook_id, record_id, created_at)
 		SELECT {id}, r.event_id, r.webhook_id, r.record_id, r.at
-		FROM recipients r WHERE r.enabled ORDER BY r.nth, r.webhook_id
+		FROM recipients r WHERE r.sends ORDER BY r.nth, r.webhook_id
 	), held AS (
 		INSERT INTO deliveries (id, event_id, webhook_id, record_id, created_at, status)
 		SELECT {id}, r.event_id, r.webhook_id, r.record_id, r.at, 'held'
-		FROM recipients r WHERE NOT r.enabled ORDER BY r.nth, r.webhook_id
+		FROM recipients r WHERE NOT r.sends ORDER BY r.nth, r.webhook_id
 	)
 	SELECT r.nth, r.webhook_id, r.organization_id FROM recipients r
-	WHERE r.enabled AND NOT EXISTS (
+	WHERE r.sends AND NOT EXISTS (
 		SELECT FROM webhook_leases m WHERE m.webhook_id = r.webhook_id AND m.leased_until > r.at)`
 
 // deliveryID makes an id like models.NewID in Postgres, from the id of

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"millwright/models"
+	"millwright/service/integrations"
 )
 
 func (r *importRun) organization() error {
@@ -44,6 +45,17 @@ func (r *importRun) plan(where string, e *importEntry, given *importPlan) {
 	setField(e, "plan.manual_work_orders", &row.ManualWorkOrders, given.ManualWorkOrders)
 	setField(e, "plan.calls_per_minute", &row.CallsPerMinute, given.CallsPerMinute)
 	setField(e, "plan.integrations", &row.Integrations, given.Integrations)
+}
+
+// holdOrSendAgain has deliveries held, or sent again, if the import decides so for the whole
+// organization.
+func (r *importRun) holdOrSendAgain() error {
+	id := r.result.OrganizationID
+	organization, known := r.organizations.stored[id]
+	if !known || organization.Suspended == r.organizations.byID[id].row.Suspended && r.plans.stored[id].API == r.plans.byID[id].row.API {
+		return nil
+	}
+	return integrations.HoldOrSendAgain(r.ORMTx, id, "")
 }
 
 // createNumberSequence creates the sequence of a new organization's work order numbers.

@@ -223,6 +223,7 @@ func (r *importRun) save() error {
 		func() error { return people.EndOwnership(r.ORMTx, r.result.OrganizationID) },
 		func() error { return r.webhooks.save(r.DB, nil) },
 		func() error { return webhooks.StartAddresses(r.ORMTx, r.result.OrganizationID) },
+		r.holdOrSendAgain,
 		r.saveAssignments,
 		func() error { return create(r.DB, r.keys) },
 		r.saveDigests, r.notifyAccess,

@@ -248,7 +248,7 @@ func (s *Integrations) ChangeIntegrationScopes(ctx context.Context, actor store.
 }
 
 // TurnIntegrationOff stops the integration from using the service until it is
-// turned on again; its tokens end for good. Errors: not_found, permission_denied, unavailable.
+// turned on again; its tokens end for good, and its deliveries are held. Errors: not_found, permission_denied, unavailable.
 func (s *Integrations) TurnIntegrationOff(ctx context.Context, actor store.Actor, id string) (IntegrationRecord, error) {
 	return s.setIntegrationEnabled(ctx, actor, id, false, "integration.turned_off")
 }
@@ -270,12 +270,15 @@ func (s *Integrations) setIntegrationEnabled(ctx context.Context, actor store.Ac
 			}
 		}
 		r.integration.Enabled = on
-		return true, t.Update(&r.integration.Integration, "enabled")
+		if err := t.Update(&r.integration.Integration, "enabled"); err != nil {
+			return false, err
+		}
+		return true, HoldOrSendAgain(t, r.integration.OrganizationID, id)
 	})
 }
 
 // DisableIntegration turns an integration off on behalf of the service: its
-// organization cannot lift that. Its tokens end for good. Only operators may.
+// organization cannot lift that. Its tokens end for good, and its deliveries are held. Only operators may.
 // Errors: not_found, permission_denied, unavailable.
 func (s *Integrations) DisableIntegration(ctx context.Context, actor store.Actor, id string) (IntegrationRecord, error) {
 	return s.setIntegrationDisabled(ctx, actor, id, true, "integration.disabled_by_service")
@@ -296,7 +299,10 @@ func (s *Integrations) setIntegrationDisabled(ctx context.Context, actor store.A
 			return false, nil
 		}
 		r.integration.DisabledByService = disabled
-		return true, t.Update(&r.integration.Integration, "disabled_by_service")
+		if err := t.Update(&r.integration.Integration, "disabled_by_service"); err != nil {
+			return false, err
+		}
+		return true, HoldOrSendAgain(t, r.integration.OrganizationID, id)
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"millwright/service/batch"
 	"millwright/service/people"
 	"millwright/service/store"
+	"millwright/service/webhooks"
 )
 
 // sweepLimit bounds one sweep; the next finds the rest. More dirty records are taken, since
@@ -34,7 +35,7 @@ var sweptQueries = struct{ addresses, dirty, mails string }{
 				WHERE d.webhook_id = h.id AND d.status = 'pending' AND d.created_at < $1)
 				OR EXISTS (SELECT FROM open_deliveries d
 				WHERE d.webhook_id = h.id AND d.status = 'retrying' AND d.next_attempt_at < $1)
-				OR h.enabled AND EXISTS (SELECT FROM redeliveries r WHERE r.webhook_id = h.id))
+				OR ` + store.Fill(webhooks.Sends, "w", "h") + ` AND EXISTS (SELECT FROM redeliveries r WHERE r.webhook_id = h.id))
 			AND NOT EXISTS (SELECT FROM webhook_leases m WHERE m.webhook_id = h.id AND m.leased_until > $2)
 		LIMIT $3`,
 	dirty: `

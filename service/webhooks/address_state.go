@@ -18,9 +18,11 @@ type AddressState struct {
 	WebhookID      string
 	OrganizationID string
 	IntegrationID  string
-	Enabled        bool
-	OffReason      *string
-	OffAt          *models.Time
+	// Enabled is true if it is on and its integration may use the service; OffReason is why not.
+	// OffAt is when the address was turned off, nil if it was not.
+	Enabled   bool
+	OffReason *string
+	OffAt     *models.Time
 	// FailingSince is the first failure after the last success, WarnedAt when people were
 	// notified of it.
 	FailingSince  *models.Time
@@ -50,22 +52,23 @@ type AddressState struct {
 const MaxAddressCount = 2000
 
 // addressStateQuery reads each count by index and stops at the limit. A delivery that
-// waits for the rest of a release is due, and so is any of an address that is off, since it
-// is to be held.
+// waits for the rest of a release is due, and so is any of an address that does not send, since
+// it is to be held.
 var addressStateQuery = store.Fill(`
-	SELECT w.id AS webhook_id, w.organization_id, w.integration_id, w.enabled, w.off_reason, w.off_at,
+	SELECT w.id AS webhook_id, w.organization_id, w.integration_id, a.sends AS enabled, coalesce(w.off_reason, a.reason) AS off_reason, w.off_at,
 		h.failing_since, h.warned_at, h.last_success_at, h.last_at, h.last_status, h.last_error,
 		{shut_off} AS shut_off_due, {notices} AS notices,
 		EXISTS (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'pending')
-			OR EXISTS (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'retrying' AND (NOT w.enabled OR next_attempt_at <= $2))
-			OR w.enabled AND EXISTS (SELECT FROM redeliveries r WHERE r.webhook_id = w.id) AS due,
-		CASE WHEN w.enabled THEN (SELECT next_attempt_at FROM open_deliveries
+			OR EXISTS (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'retrying' AND (NOT a.sends OR next_attempt_at <= $2))
+			OR a.sends AND EXISTS (SELECT FROM redeliveries r WHERE r.webhook_id = w.id) AS due,
+		CASE WHEN a.sends THEN (SELECT next_attempt_at FROM open_deliveries
 			WHERE webhook_id = w.id AND status = 'retrying' ORDER BY next_attempt_at LIMIT 1) END AS next_retry_at,
 		(SELECT count(*) FROM (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'pending' LIMIT $3) x) AS pending,
 		(SELECT count(*) FROM (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'retrying' LIMIT $3) x) AS retrying,
 		(SELECT count(*) FROM (SELECT FROM open_deliveries WHERE webhook_id = w.id AND `+withWorkflow+` LIMIT $3) x) AS shown,
 		kept.held, kept.failed
 	FROM webhooks w LEFT JOIN webhook_health h ON h.webhook_id = w.id
+	CROSS JOIN LATERAL (SELECT `+store.Fill(Sends+` AS sends, `+unusableReason+` AS reason`, "w", "w")+`) a
 	CROSS JOIN LATERAL (
 		SELECT count(*) FILTER (WHERE status = 'held') AS held, count(*) FILTER (WHERE status = 'failed') AS failed FROM (
 			SELECT status FROM deliveries WHERE webhook_id = w.id AND status IN ('failed', 'held') ORDER BY seq DESC LIMIT $3) x) kept

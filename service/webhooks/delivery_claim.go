@@ -23,7 +23,9 @@ type Address struct {
 	URL            string
 	// Secrets sign each delivery, newest first: two during a rotation's overlap.
 	Secrets []string
-	Enabled bool
+	// Sends is false if its deliveries are held: it is off, or its integration may not use the
+	// service.
+	Sends bool
 }
 
 // ClaimPosition is a place in the order of an address's deliveries. The zero value is
@@ -74,7 +76,8 @@ type addressRow struct {
 	SecretSealed        []byte
 	PreviousSecret      []byte
 	PreviousSecretUntil *models.Time
-	Enabled             bool
+	// Sends is true if it is on and its integration may use the service.
+	Sends bool
 	// Usable is true if its integration may use the service.
 	Usable     bool
 	ShowPeople bool
@@ -89,10 +92,22 @@ type addressRow struct {
 	Epoch int64
 }
 
+var usable = store.Fill(access.UsableIntegration, "i", "i", "o", "o", "p", "p")
+
+// Sends is the condition that what is due at the address {w} is sent: it is on, and its
+// integration may use the service. Otherwise it is held.
+var Sends = `({w}.enabled AND (SELECT ` + usable + ofAddress + `))`
+
+// unusableReason is why the integration of the address {w} may not use the service, or NULL.
+var unusableReason = `(SELECT ` + store.Fill(access.UnusableReason, "i", "i", "o", "o", "p", "p") + ofAddress + `)`
+
+const ofAddress = ` FROM integrations i JOIN organizations o ON o.id = i.organization_id
+	JOIN plans p ON p.organization_id = i.organization_id WHERE i.id = {w}.integration_id`
+
 // addressQuery loads an address at the time $2. The caller appends its id.
 var addressQuery = `
 	SELECT h.id, h.organization_id, h.integration_id, h.url, h.secret_sealed, h.previous_secret, h.previous_secret_until,
-		h.enabled, ` + store.Fill(access.UsableIntegration, "i", "i", "o", "o", "p", "p") + ` AS usable,
+		h.enabled AND ` + usable + ` AS sends, ` + usable + ` AS usable,
 		'people:read' = ANY (i.scopes) AS show_people, i.scopes, h.events,
 		` + store.Fill(records.WaitsForMail, "w", "h", "now", "$2") + ` AS notices,
 		EXISTS (SELECT FROM redeliveries r WHERE r.webhook_id = h.id) AS redelivering, h.requeues,
@@ -146,8 +161,8 @@ const nextRetryQuery = `
 // ClaimPending returns up to limit pending deliveries of the address, oldest first, and
 // due retries as far as the options ask for them, each with its record as it is now;
 // claimed are the ids of those that the caller
-// already has, and from is the position of an earlier claim. If the address is off, its
-// deliveries are held. Those that it does not subscribe to or that its integration may
+// already has, and from is the position of an earlier claim. If the address is off, or its
+// integration may not use the service, its deliveries are held. Those that it does not subscribe to or that its integration may
 // no longer read are skipped. Neither are returned. An unfinished redelivery continues with
 // its next batch; deliveries after one of what was missed wait, so that all go out in the order of the
 // events. Only one dispatcher claims for an address at a time; if two overlap after a
@@ -190,7 +205,7 @@ func (s *Webhooks) ClaimPending(
 
 // due returns what is due, in the order of the events, within the limits.
 func (r claimedRows) due(claim *Claim, limit, retries int) []claimedDelivery {
-	if !r.address.Enabled {
+	if !r.address.Sends {
 		return nil
 	}
 	if len(r.pending) > limit {
@@ -208,10 +223,10 @@ func (r claimedRows) due(claim *Claim, limit, retries int) []claimedDelivery {
 }
 
 // continueMoves continues what moves many deliveries of the address: holding
-// them while it is off, a redelivery.
+// them while it does not send, a redelivery.
 func (s *Webhooks) continueMoves(ctx context.Context, address addressRow, claim *Claim) (err error) {
 	switch {
-	case !address.Enabled:
+	case !address.Sends:
 		err = s.Transaction(ctx, address.OrganizationID, func(t *store.ORMTx) (err error) {
 			claim.More, err = holdBatch(t, address.OrganizationID, address.ID)
 			return err
@@ -266,7 +281,7 @@ func (s *Webhooks) claimRows(
 
 // openAddress opens the sealed secrets of an address.
 func (s *Webhooks) openAddress(row addressRow) (Address, error) {
-	address := Address{ID: row.ID, OrganizationID: row.OrganizationID, IntegrationID: row.IntegrationID, URL: row.URL, Enabled: row.Enabled}
+	address := Address{ID: row.ID, OrganizationID: row.OrganizationID, IntegrationID: row.IntegrationID, URL: row.URL, Sends: row.Sends}
 	secret, err := s.Vault.Open(row.SecretSealed, row.ID)
 	if err != nil {
 		return address, err

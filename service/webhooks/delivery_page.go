@@ -110,7 +110,7 @@ func (s *Webhooks) addBody(ctx context.Context, d *DeliveryDetail) error {
 		d.Withheld = "The event is no longer kept."
 		return nil
 	case !address.Usable:
-		d.Withheld = "The integration may not use the service now, so this would not be sent."
+		d.Withheld = "The integration may not use the service now, so this would be held."
 		return nil
 	case !readable:
 		d.Withheld = "The integration may not read the record now, so this would not be sent."

@@ -177,9 +177,6 @@ func (s *Webhooks) readClaimed(ctx context.Context, address addressRow, claimed 
 		}
 		return err
 	})
-	if !address.Usable {
-		return events, records, s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
-	}
 	scopes, _ := models.ScopesOf(address.Scopes)
 	pipeline.Queue(workOrderForReaderQuery[address.ShowPeople], ids, address.IntegrationID).Query(func(rows pgx.Rows) error {
 		found, err := pgx.CollectRows(rows, pgx.RowToStructByName[workOrderForReader])

@@ -170,8 +170,10 @@ func (s *Webhooks) operateDelivery(ctx context.Context, id, action, statement, s
 		if err != nil {
 			return err
 		}
-		if err := requireOn(&h); err != nil && needsAddress {
-			return err
+		if needsAddress {
+			if err := requireSending(t, &h, ""); err != nil {
+				return err
+			}
 		}
 		if err := lockDelivery(t, id); err != nil {
 			return err

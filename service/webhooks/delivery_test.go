@@ -190,11 +190,9 @@ func TestAddressesAreTurnedOff(t *testing.T) {
 
 func TestDeliveriesOfUnreadableRecordsAreSkipped(t *testing.T) {
 	for name, sql := range map[string]string{
-		"the permission is gone":     `DELETE FROM assignments WHERE identity_id = $1`,
-		"the scope is gone":          `UPDATE integrations SET scopes = '{people:read}' WHERE id = $1`,
-		"the integration is off":     `UPDATE integrations SET enabled = false WHERE id = $1`,
-		"the organization suspended": `UPDATE organizations SET suspended = true WHERE $1 <> ''`,
-		"the subscription is gone":   `UPDATE webhooks SET events = '{issue.created}' WHERE integration_id = $1`,
+		"the permission is gone":   `DELETE FROM assignments WHERE identity_id = $1`,
+		"the scope is gone":        `UPDATE integrations SET scopes = '{people:read}' WHERE id = $1`,
+		"the subscription is gone": `UPDATE webhooks SET events = '{issue.created}' WHERE integration_id = $1`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := servicetest.New(t)

@@ -98,18 +98,18 @@ type heldDelivery struct {
 // transaction holds.
 const holdBatchSize = 1000
 
-// holdQuery holds the next due deliveries of an address if it is off, and returns them
+// holdQuery holds the next due deliveries of an address unless it sends, and returns them
 // with whether they have a workflow. FOR KEY SHARE waits for a transaction that turns it on:
-// what that released stays due.
+// what that released stays due. A crash holds a batch or leaves it due for the next claim.
 var holdQuery = closing(models.DeliveryHeld, `
 		ARRAY(SELECT id FROM open_deliveries WHERE webhook_id = (`+addressOff+`) AND status = 'pending'
 			ORDER BY seq LIMIT @limit FOR UPDATE) ||
 		ARRAY(SELECT id FROM open_deliveries WHERE webhook_id = (`+addressOff+`) AND status = 'retrying'
 			ORDER BY seq LIMIT @limit FOR UPDATE)`, "true", "coalesce(workflow, false) AS workflow")
 
-const addressOff = `SELECT id FROM webhooks WHERE id = @webhook AND NOT enabled FOR KEY SHARE`
+var addressOff = `SELECT id FROM webhooks w WHERE id = @webhook AND NOT ` + store.Fill(Sends, "w", "w") + ` FOR KEY SHARE OF w`
 
-// holdBatch holds due deliveries of an address if it is off and reports whether more
+// holdBatch holds due deliveries of an address unless it sends and reports whether more
 // may be due.
 func holdBatch(t *store.ORMTx, organizationID, webhookID string) (more bool, err error) {
 	if err := t.Exec(batch.IndexPlans); err != nil {

@@ -167,6 +167,9 @@ func countReleasableArgs(now time.Time, webhookID string, since models.Time, aft
 // batch now, the others when the address's dispatcher comes to them. It returns how
 // many there are, at most MaxReleasedCount and one batch.
 func release(t *store.ORMTx, webhookID string, since models.Time) (int, error) {
+	if err := awaitHeld(t, webhookID); err != nil {
+		return 0, err
+	}
 	if err := countRequeue(t, webhookID); err != nil {
 		return 0, err
 	}
@@ -182,23 +185,35 @@ func release(t *store.ORMTx, webhookID string, since models.Time) (int, error) {
 	return first.Due + left, orderRedelivery(t, webhookID, missed, first.Last)
 }
 
-// requireOn returns an error for a redelivery at an address that is off.
-func requireOn(h *models.Webhook) error {
-	if h.Enabled {
-		return nil
+// awaitHeld waits for the transactions that insert held deliveries of the address or hold due ones,
+// so that a release that follows misses none.
+func awaitHeld(t *store.ORMTx, webhookID string) error {
+	return t.Exec(`SELECT FROM webhooks WHERE id = ? FOR UPDATE`, webhookID)
+}
+
+// requireSending returns an error for a redelivery at an address whose deliveries are held. Its
+// message contains the name, which may be empty, with a space before it: the error stays in
+// histories, which hold no URLs.
+func requireSending(t *store.ORMTx, h *models.Webhook, name string) error {
+	if !h.Enabled {
+		return models.Errorf(models.CodeValidationFailed, "The address%s is off; turn it on first.", name)
 	}
-	return models.Errorf(models.CodeValidationFailed, "The address is off; turn it on first.")
+	reason, err := store.ScanOne[string](t, models.NotFound(), store.Fill("SELECT coalesce("+unusableReason, "w", "w")+", '') FROM webhooks w WHERE w.id = ?", h.ID)
+	if err != nil || reason == "" {
+		return err
+	}
+	return models.Errorf(models.CodeValidationFailed, "Deliveries to the address%s are held. %s Redeliver them once that is over.", name, reason)
 }
 
 // RedeliverSince makes every failed or held delivery of the address due whose event
 // is not older than since, and returns how many (spec section 6, turning off). Those
 // that do not fit into one batch become due when the address's dispatcher comes to
 // them; at most MaxReleasedCount of them are counted. Errors: not_found,
-// permission_denied, validation_failed if the address is off, unavailable.
+// permission_denied, validation_failed if its deliveries are held, unavailable.
 func (s *Webhooks) RedeliverSince(ctx context.Context, actor store.Actor, webhookID string, since models.Time) (int, error) {
 	due := 0
 	_, err := s.updateWebhook(ctx, actor, webhookID, func(t *store.ORMTx, h *models.Webhook) (action string, err error) {
-		if err := requireOn(h); err != nil {
+		if err := requireSending(t, h, ""); err != nil {
 			return "", err
 		}
 		due, err = release(t, webhookID, since)
@@ -209,8 +224,8 @@ func (s *Webhooks) RedeliverSince(ctx context.Context, actor store.Actor, webhoo
 }
 
 // RedeliverDelivery is RedeliverSelected for one delivery, which it returns (spec section 6,
-// delivery). Errors: not_found, permission_denied, validation_failed if its address is off,
-// unavailable.
+// delivery). Errors: not_found, permission_denied, validation_failed if its address is off or its
+// integration may not use the service, unavailable.
 func (s *Webhooks) RedeliverDelivery(ctx context.Context, actor store.Actor, id string) (DeliveryView, error) {
 	var delivery DeliveryView
 	_, err := s.redeliverSelected(ctx, actor, []string{id}, func(t *store.ORMTx) (err error) {
@@ -248,7 +263,7 @@ type selectedDelivery struct {
 // returns how many were not due before: a delivered one is sent once more, a skipped one is
 // checked again, a pending one stays pending. Errors: not_found (of any of them),
 // permission_denied, invalid_request without an id or more than models.MaxPageSize,
-// validation_failed if the address of one is off, unavailable.
+// validation_failed if those of an address of one are held, unavailable.
 func (s *Webhooks) RedeliverSelected(ctx context.Context, actor store.Actor, ids []string) (int, error) {
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	if len(ids) == 0 || len(ids) > maxSelected {
@@ -298,8 +313,8 @@ func redeliverOf(t *store.ORMTx, actor store.Actor, webhookID string, selected [
 	if err != nil {
 		return 0, err
 	}
-	if !h.Enabled {
-		return 0, models.Errorf(models.CodeValidationFailed, "The address %s is off; turn it on first.", h.URL)
+	if err := requireSending(t, &h, " "+h.URL); err != nil {
+		return 0, err
 	}
 	ids := make([]string, len(selected))
 	for i, d := range selected {

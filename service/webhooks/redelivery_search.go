@@ -60,29 +60,29 @@ func (s *Webhooks) CountMatching(ctx context.Context, actor store.Actor, search 
 }
 
 // RedeliverMatching orders the redelivery of everything that matches the search now, at the
-// addresses that are on. It only stores the order: the dispatchers of the addresses carry it
+// addresses that send. It only stores the order: the dispatchers of the addresses carry it
 // out in batches. It returns the number of addresses. Errors: SearchDeliveries',
-// validation_failed if every address is off.
+// validation_failed if the deliveries of every address are held.
 func (s *Webhooks) RedeliverMatching(ctx context.Context, actor store.Actor, search DeliverySearch) (int, error) {
-	counts, err := s.CountMatching(ctx, actor, search)
+	addresses, err := s.CountMatching(ctx, actor, search)
 	if err != nil {
 		return 0, err
-	}
-	addresses := slices.DeleteFunc(counts, func(c MatchCount) bool { return !c.Enabled })
-	if len(counts) > 0 && len(addresses) == 0 {
-		return 0, models.Errorf(models.CodeValidationFailed, "The address is off; turn it on first.")
 	}
 	slices.SortFunc(addresses, func(a, b MatchCount) int { return strings.Compare(a.WebhookID, b.WebhookID) }) // locked in one order
 	ordered := 0
 	err = s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
 		ordered = 0
+		var held error
 		for _, a := range addresses {
 			h, err := lockWebhook(t, actor, a.WebhookID)
 			if err != nil {
 				return err
 			}
-			if !h.Enabled { // turned off in between
+			if err := requireSending(t, &h, " "+h.URL); models.CodeOf(err) == models.CodeValidationFailed {
+				held = err
 				continue
+			} else if err != nil {
+				return err
 			}
 			if err := orderRedelivery(t, h.ID, redelivery{DeliverySearch: search}, 0); err != nil {
 				return err
@@ -92,6 +92,9 @@ func (s *Webhooks) RedeliverMatching(ctx context.Context, actor store.Actor, sea
 			}
 			ordered++
 			t.Wakes = append(t.Wakes, store.NewWakeTarget(h.OrganizationID, h.ID))
+		}
+		if ordered == 0 {
+			return held
 		}
 		return nil
 	})

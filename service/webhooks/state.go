@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"millwright/models"
+	"millwright/service/integrations"
 	"millwright/service/store"
 )
 
@@ -33,7 +34,8 @@ func (s *Webhooks) DisableWebhook(ctx context.Context, actor store.Actor, id, re
 // released: with a since, every failed or held one of an event since then, before
 // newer ones (docs/contract.md, Webhooks), in batches as by RedeliverSince. The period after which failures turn it
 // off starts again. If it is already on, this only makes deliveries due. Errors:
-// not_found, permission_denied, unavailable.
+// not_found, permission_denied, validation_failed if deliveries are to be released while the integration
+// may not use the service, unavailable.
 func (s *Webhooks) EnableWebhook(ctx context.Context, actor store.Actor, id string, since *models.Time) (Webhook, int, error) {
 	due := 0
 	enabled, err := s.updateWebhook(ctx, actor, id, func(t *store.ORMTx, h *models.Webhook) (action string, err error) {
@@ -47,6 +49,9 @@ func (s *Webhooks) EnableWebhook(ctx context.Context, actor store.Actor, id stri
 			}
 		}
 		if since != nil {
+			if err := requireSending(t, h, ""); err != nil {
+				return "", err
+			}
 			if due, err = release(t, id, *since); err != nil {
 				return "", err
 			}
@@ -57,15 +62,14 @@ func (s *Webhooks) EnableWebhook(ctx context.Context, actor store.Actor, id stri
 	return enabled, due, err
 }
 
-// turnOn turns the address on. FOR UPDATE waits for transactions inserting held
-// deliveries, so a release that follows misses none.
+// turnOn turns the address on.
 func turnOn(t *store.ORMTx, h *models.Webhook) error {
-	if err := t.Exec(`SELECT FROM webhooks WHERE id = ? FOR UPDATE`, h.ID); err != nil {
+	if err := awaitHeld(t, h.ID); err != nil {
 		return err
 	}
 	h.Enabled, h.OffReason, h.OffAt, h.EnabledSince = true, nil, nil, t.At
-	if err := t.Update(h, "enabled", "off_reason", "off_at", "enabled_since"); err != nil {
+	if err := t.Update(h, "enabled", "off_reason", "off_at"); err != nil {
 		return err
 	}
-	return t.Exec(`UPDATE webhook_health SET failing_since = NULL, warned_at = NULL WHERE webhook_id = ?`, h.ID)
+	return integrations.RestartHealth(t, h.ID)
 }

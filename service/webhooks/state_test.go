@@ -142,7 +142,7 @@ func TestTurningOnWithoutASinceRequeuesNothing(t *testing.T) {
 	if _, released, err := f.EnableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), nil); err != nil || released != 0 {
 		t.Fatalf("%d released, %v", released, err)
 	}
-	if claimed := servicetest.Claim(t, f, "erp_hook"); len(claimed.Deliveries) != 0 || !claimed.Address.Enabled {
+	if claimed := servicetest.Claim(t, f, "erp_hook"); len(claimed.Deliveries) != 0 || !claimed.Address.Sends {
 		t.Errorf("claimed %+v", claimed)
 	}
 	// If it is already on, deliveries are requeued and its time stays.

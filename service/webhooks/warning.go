@@ -13,7 +13,7 @@ import (
 func (s *Webhooks) WarnOfFailing(ctx context.Context, webhookID string) (warned bool, err error) {
 	err = s.withWebhook(ctx, webhookID, func(t *store.ORMTx, organizationID string) error {
 		found, err := store.ScanAll[string](t, `UPDATE webhook_health h SET warned_at = @at FROM webhooks w
-			WHERE h.webhook_id = @id AND w.id = h.webhook_id AND w.enabled AND h.warned_at IS NULL AND h.failing_since <= @since
+			WHERE h.webhook_id = @id AND w.id = h.webhook_id AND `+store.Fill(Sends, "w", "w")+` AND h.warned_at IS NULL AND h.failing_since <= @since
 			RETURNING h.webhook_id`, map[string]any{"id": webhookID, "at": t.At, "since": t.At.Add(-models.WebhookWarningAfter)})
 		warned = len(found) > 0
 		if err != nil || !warned {

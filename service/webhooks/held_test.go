@@ -1,0 +1,166 @@
+package webhooks_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"millwright/models"
+	"millwright/service/servicetest"
+	"millwright/service/store"
+	"millwright/service/webhooks"
+)
+
+// Whatever keeps the integration from using the service, its deliveries are held with the reason
+// and can be sent when that is over.
+func TestDeliveriesAreHeldWhileTheIntegrationMayNotUseTheService(t *testing.T) {
+	imported := func(f *servicetest.Fixture, organization string) error {
+		_, err := f.ImportOverwriting(context.Background(), []byte("organization: {key: acme, "+organization+"}"))
+		return err
+	}
+	for name, way := range map[string]struct {
+		reason     string
+		stop, work func(*servicetest.Fixture) error
+		suspended  bool
+	}{
+		"off": {
+			"The integration is off.",
+			func(f *servicetest.Fixture) error {
+				_, err := f.TurnIntegrationOff(context.Background(), store.Operator(), f.ID("erp"))
+				return err
+			},
+			func(f *servicetest.Fixture) error {
+				_, err := f.TurnIntegrationOn(context.Background(), store.Operator(), f.ID("erp"))
+				return err
+			}, false,
+		},
+		"disabled": {
+			"The operators of the service have disabled the integration.",
+			func(f *servicetest.Fixture) error {
+				_, err := f.DisableIntegration(context.Background(), store.Operator(), f.ID("erp"))
+				return err
+			},
+			func(f *servicetest.Fixture) error {
+				_, err := f.EnableIntegration(context.Background(), store.Operator(), f.ID("erp"))
+				return err
+			}, false,
+		},
+		"suspended": {
+			"The organization is suspended.",
+			func(f *servicetest.Fixture) error { return imported(f, "suspended: true") },
+			func(f *servicetest.Fixture) error { return imported(f, "suspended: false") }, true,
+		},
+		"without the API": {
+			"The plan does not include the API.",
+			func(f *servicetest.Fixture) error { return imported(f, "plan: {api: false}") },
+			func(f *servicetest.Fixture) error { return imported(f, "plan: {api: true}") }, false,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := servicetest.New(t)
+			ctx, hook := t.Context(), f.ID("erp_hook")
+			since := models.TimeOf(servicetest.Start)
+			orders := []string{servicetest.Create(t, f), servicetest.Create(t, f)}
+			retrying := servicetest.Claim(t, f, "erp_hook").Deliveries[0]
+			servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, retrying, 500))
+			// wokenAfter expects that the address is woken, by the sweep too if the wake is lost.
+			wokenAfter := func(do func(*servicetest.Fixture) error) {
+				t.Helper()
+				f.Exec(`DELETE FROM dirty_records`)
+				f.Wakes.Take()
+				if err := do(f); err != nil {
+					t.Fatal(err)
+				}
+				if woken := f.Wakes.Take(); !slices.Contains(woken, store.WakeTarget{Kind: store.TargetWebhook, ID: hook}) {
+					t.Errorf("woken are %v", woken)
+				}
+				if !servicetest.Value[bool](f, `SELECT EXISTS (SELECT FROM dirty_records WHERE record_id = $1)`, hook) {
+					t.Error("if the wake is lost, the sweep does not wake the address")
+				}
+			}
+			state := func() webhooks.AddressState {
+				t.Helper()
+				state, err := f.LoadAddress(ctx, hook)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return state
+			}
+			wokenAfter(way.stop)
+			if now := state(); now.Enabled || now.OffReason == nil || *now.OffReason != way.reason || !now.Due || now.FailingSince != nil {
+				t.Errorf("its workflow finds %+v, want that deliveries are to be held: %s", now, way.reason)
+			}
+			if !way.suspended { // in which nobody writes
+				orders = append(orders, servicetest.Create(t, f))
+				if got := servicetest.Status(t, f, servicetest.DeliveryOf(f, "erp_hook", orders[2])); got != models.DeliveryHeld {
+					t.Errorf("a new delivery is %s", got)
+				}
+			}
+			if claimed := servicetest.Claim(t, f, "erp_hook"); len(claimed.Deliveries) != 0 || claimed.Address.Sends {
+				t.Errorf("claimed are %v", claimed.Deliveries)
+			}
+			if n := servicetest.WithStatus(f, "erp_hook", models.DeliveryHeld); n != len(orders) {
+				t.Errorf("%d deliveries are held, want %d", n, len(orders))
+			}
+			if state().Due {
+				t.Error("there is something to do when all are held")
+			}
+			_, since1 := f.RedeliverSince(ctx, store.Operator(), hook, since)
+			_, _, enabled := f.EnableWebhook(ctx, store.Operator(), hook, &since)
+			_, one := f.RedeliverDelivery(ctx, store.Operator(), retrying.DeliveryID)
+			for redelivery, err := range map[string]error{"since": since1, "enable": enabled, "one": one, "retry": f.RetryNow(ctx, retrying.DeliveryID)} {
+				if models.CodeOf(err) != models.CodeValidationFailed || !strings.Contains(err.Error(), way.reason) {
+					t.Errorf("%s: %v, want the reason", redelivery, err)
+				}
+			}
+
+			f.Clock.Advance(24 * time.Hour)
+			wokenAfter(way.work)
+			if now := state(); !now.Enabled || now.OffReason != nil || now.Held != len(orders) {
+				t.Errorf("then its workflow finds %+v, want that it is on with held deliveries", now)
+			}
+			newer := servicetest.Create(t, f)
+			if n, err := f.CountMissed(ctx, servicetest.Person(t, f, "ann"), hook, since); err != nil || n != len(orders) {
+				t.Errorf("%d deliveries are offered, %v", n, err)
+			}
+			if n, err := f.RedeliverSince(ctx, store.Operator(), hook, since); err != nil || n != len(orders) {
+				t.Errorf("%d deliveries are released, %v", n, err)
+			}
+			var sent []string
+			for _, d := range servicetest.Claim(t, f, "erp_hook").Deliveries {
+				sent = append(sent, d.RecordID)
+			}
+			if want := append(orders, newer); !slices.Equal(sent, want) {
+				t.Errorf("sent are %v, want %v", sent, want)
+			}
+		})
+	}
+}
+
+// A release waits for a write that still holds its delivery, so that it releases that one too.
+func TestAReleaseWaitsForDeliveriesThatAreBeingHeld(t *testing.T) {
+	f := servicetest.New(t)
+	order := servicetest.Create(t, f)
+	late := servicetest.Begin(t, f)
+	servicetest.ExecIn(t, late, `SELECT FROM webhooks WHERE id = $1 FOR KEY SHARE`, f.ID("erp_hook")) // as publishing does
+	servicetest.ExecIn(t, late, `WITH open AS (DELETE FROM open_deliveries WHERE id = $1 RETURNING *)
+		INSERT INTO deliveries (id, seq, event_id, webhook_id, record_id, created_at, status)
+		SELECT id, seq, event_id, webhook_id, record_id, created_at, 'held' FROM open`, servicetest.DeliveryOf(f, "erp_hook", order))
+	released := make(chan int)
+	go func() {
+		n, err := f.RedeliverSince(context.WithoutCancel(t.Context()), store.Operator(), f.ID("erp_hook"), models.TimeOf(servicetest.Start))
+		if err != nil {
+			t.Error(err)
+		}
+		released <- n
+	}()
+	servicetest.AwaitLocks(t, f, 1)
+	if err := late.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := <-released; n != 1 {
+		t.Errorf("%d deliveries are released, want the one that was being held", n)
+	}
+}
