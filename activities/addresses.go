@@ -47,14 +47,14 @@ func (a *Addresses) DisableAddress(ctx context.Context, id, reason string) error
 }
 
 // EnableAddress turns the address on as an operator. With a since it releases failed and
-// held deliveries and returns how many.
-func (a *Addresses) EnableAddress(ctx context.Context, id string, since *models.Time) (int, error) {
+// held deliveries and counts them.
+func (a *Addresses) EnableAddress(ctx context.Context, id string, since *models.Time) (webhooks.Released, error) {
 	_, released, err := a.Service.EnableWebhook(ctx, store.Operator(), id, since)
 	return released, rejection(err)
 }
 
-// RedeliverSince releases failed and held deliveries as an operator and returns how many.
-func (a *Addresses) RedeliverSince(ctx context.Context, id string, since models.Time) (int, error) {
+// RedeliverSince releases failed and held deliveries as an operator and counts them.
+func (a *Addresses) RedeliverSince(ctx context.Context, id string, since models.Time) (webhooks.Released, error) {
 	released, err := a.Service.RedeliverSince(ctx, store.Operator(), id, since)
 	return released, rejection(err)
 }

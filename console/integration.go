@@ -221,7 +221,7 @@ func (c *Console) confirmIntegrationOff(r *request) error {
 		Title: "Turn " + i.Name + " off",
 		Effects: []string{
 			"Its access tokens end at once and for good. It gets new ones only after it is turned on again.",
-			"Events that happen while it is off are skipped for its " + plural(effects.Addresses, "webhook address", "webhook addresses") + ", which do not get them later.",
+			"Deliveries to its " + plural(effects.Addresses, "webhook address", "webhook addresses") + " are held, those of new events too. When it is on again, each address's page offers to send them.",
 			"Its permissions and assignments stay.",
 		},
 		Action: page + "/off", Button: "Turn it off", Back: page,
@@ -233,7 +233,7 @@ func (c *Console) turnIntegrationOff(r *request) error {
 }
 
 func (c *Console) turnIntegrationOn(r *request) error {
-	return c.switchIntegration(r, "turned-on", c.service.TurnIntegrationOn)
+	return c.switchIntegration(r, "works-again", c.service.TurnIntegrationOn)
 }
 
 func (c *Console) switchIntegration(r *request, done string, change integrationWrite) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"millwright/models"
@@ -14,7 +15,7 @@ import (
 // redeliveryService is what the handlers of this file call.
 type redeliveryService interface {
 	RedeliverDelivery(ctx context.Context, actor store.Actor, id string) (webhooks.DeliveryView, error)
-	RedeliverSelected(ctx context.Context, actor store.Actor, ids []string) (int, error)
+	RedeliverSelected(ctx context.Context, actor store.Actor, ids []string) (webhooks.Released, error)
 	CountMatching(context.Context, store.Actor, webhooks.DeliverySearch) ([]webhooks.MatchCount, error)
 	RedeliverMatching(context.Context, store.Actor, webhooks.DeliverySearch) (int, error)
 }
@@ -46,8 +47,33 @@ func (c *Console) redeliverSelected(r *request) error {
 	if len(f.Values["delivery"]) == 0 {
 		return r.done(back, "none-selected")
 	}
-	_, err = c.service.RedeliverSelected(f.context(r), r.actor(), f.Values["delivery"])
-	return r.finish(f, err, outcome{to: back, done: "redelivered"})
+	released, err := c.service.RedeliverSelected(f.context(r), r.actor(), f.Values["delivery"])
+	done := "redelivered"
+	if released.Due == 0 && released.Expired > 0 {
+		done = "all-expired"
+	}
+	return r.finish(f, err, outcome{to: withExpired(back, released), done: done})
+}
+
+// withExpired is the URL of a page that tells how many deliveries were left out (doneText).
+func withExpired(page string, released webhooks.Released) string {
+	u, err := url.Parse(page)
+	if err != nil || released.Expired == 0 {
+		return page
+	}
+	query := u.Query()
+	query.Set("expired", strconv.Itoa(released.Expired))
+	u.RawQuery = query.Encode()
+	return u.String()
+}
+
+// doneText describes the write before the page, with the number of deliveries that it left out.
+func (r *request) doneText() string {
+	text := doneTexts[r.Query("done")]
+	if n, err := strconv.Atoi(r.Query("expired")); err == nil && n > 0 && text != "" {
+		text += " " + plural(n, "delivery was", "deliveries were") + " left out: events older than 30 days are not sent again."
+	}
+	return text
 }
 
 // returnTo is the URL of the list page that the form was on, or the default.

@@ -42,6 +42,8 @@ type webhookView struct {
 	FailingSince, LastSuccess, LastAttempt, ShutOff, Off moment
 	LastAnswer                                           string
 	Counts                                               []countRow
+	// Held is why deliveries are held although the address is on, "" if they are not.
+	Held string
 	// Missed is the number of deliveries that failed or were held.
 	Missed   string
 	Test     *testView
@@ -125,6 +127,9 @@ func (c *Console) renderWebhook(r *request, status int, rejected *form) error {
 		FailingSince: r.optionalMoment(h.FailingSince), LastSuccess: r.optionalMoment(h.LastSuccessAt), LastAttempt: r.optionalMoment(h.LastAt),
 		ShutOff: r.optionalMoment(h.ShutOffAt), Off: r.optionalMoment(h.OffAt), LastAnswer: answerText(h.LastStatus, h.LastError),
 		Counts: countRows(h), Form: f, TestForm: newForm(nil), Types: eventOptions(), Examples: c.eventExamples(),
+	}
+	if h.Enabled {
+		view.Held = valueOf(h.State.OffReason)
 	}
 	view.Owns = r.viewer.Admin || slices.Contains(h.Owners, r.viewer.IdentityID)
 	if n := h.State.Failed + h.State.Held; n > 0 {

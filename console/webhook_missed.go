@@ -12,9 +12,9 @@ import (
 
 // webhookMissedService is what the handlers of this file call.
 type webhookMissedService interface {
-	EnableWebhook(ctx context.Context, actor store.Actor, id string, since *models.Time) (webhooks.Webhook, int, error)
+	EnableWebhook(ctx context.Context, actor store.Actor, id string, since *models.Time) (webhooks.Webhook, webhooks.Released, error)
 	CountMissed(ctx context.Context, actor store.Actor, webhookID string, since models.Time) (int, error)
-	RedeliverSince(ctx context.Context, actor store.Actor, webhookID string, since models.Time) (int, error)
+	RedeliverSince(ctx context.Context, actor store.Actor, webhookID string, since models.Time) (webhooks.Released, error)
 }
 
 // missedView asks since when to send what an address has missed, and states how many
@@ -76,24 +76,23 @@ func (r *request) sinceOf(text string, h webhooks.WebhookDetail) (at models.Time
 
 // sendMissed sends what the address has missed since a time.
 func (c *Console) sendMissed(r *request) error {
-	return c.releaseMissed(r, func(f form, id string, since *models.Time) error {
-		_, err := c.service.RedeliverSince(f.context(r), r.actor(), id, *since)
-		return err
+	return c.releaseMissed(r, func(f form, id string, since *models.Time) (webhooks.Released, error) {
+		return c.service.RedeliverSince(f.context(r), r.actor(), id, *since)
 	}, "sending")
 }
 
 // turnWebhookOn turns the address on, and sends what it has missed if that was asked for.
 func (c *Console) turnWebhookOn(r *request) error {
-	return c.releaseMissed(r, func(f form, id string, since *models.Time) error {
+	return c.releaseMissed(r, func(f form, id string, since *models.Time) (webhooks.Released, error) {
 		if f.Value("send") == "" {
 			since = nil
 		}
-		_, _, err := c.service.EnableWebhook(f.context(r), r.actor(), id, since)
-		return err
+		_, released, err := c.service.EnableWebhook(f.context(r), r.actor(), id, since)
+		return released, err
 	}, "turned-on")
 }
 
-func (c *Console) releaseMissed(r *request, release func(f form, id string, since *models.Time) error, done string) error {
+func (c *Console) releaseMissed(r *request, release func(f form, id string, since *models.Time) (webhooks.Released, error), done string) error {
 	f, err := r.sentForm()
 	if err != nil {
 		return err
@@ -104,9 +103,9 @@ func (c *Console) releaseMissed(r *request, release func(f form, id string, sinc
 		return c.renderMissed(r, http.StatusUnprocessableEntity, text, f)
 	}
 	since := models.TimeOf(parsed)
-	err = release(f, id, &since)
+	released, err := release(f, id, &since)
 	return r.finish(f, err, outcome{
-		to: webhookURL(id), done: done,
+		to: withExpired(webhookURL(id), released), done: done,
 		again: func(status int, f form) error { return c.renderMissed(r, status, text, f) },
 	})
 }

@@ -21,7 +21,7 @@ import (
 // (docs/contract.md, Operators' commands).
 var (
 	webhookFields  = []string{"enabled", "events", "id", "integration_id", "off_at", "off_reason", "url"}
-	healthFields   = []string{"failing_since", "last_at", "last_error", "last_status", "last_success_at"}
+	healthFields   = []string{"failing_since", "last_at", "last_error", "last_status", "last_success_at", "held_reason"}
 	deliveryFields = []string{
 		"attempts", "created_at", "event_id", "event_type", "id", "last_error", "last_status", "next_attempt_at", "status", "webhook_id",
 	}
@@ -129,7 +129,7 @@ func TestAnOperatorRecoversAReceiverThatWasDown(t *testing.T) {
 	}
 
 	on := runJSON[object](h, "webhooks", "enable", address, "--since", "1h")
-	wantFields(t, "what enable prints", on, webhookFields, "released")
+	wantFields(t, "what enable prints", on, webhookFields, "released", "expired")
 	if on["enabled"] != true || on["off_reason"] != nil || on["off_at"] != nil || on["released"] != 3.0 {
 		t.Errorf("enable printed %v", on)
 	}
@@ -168,7 +168,7 @@ func TestAnOperatorRecoversAReceiverThatWasDown(t *testing.T) {
 		t.Errorf("%d duplicates, want the redelivered one", n)
 	}
 	none := runJSON[object](h, "deliveries", "redeliver", "--address", address, "--since", "1h")
-	if none["webhook_id"] != address || none["released"] != 0.0 || len(none) != 2 {
+	if none["webhook_id"] != address || none["released"] != 0.0 || none["expired"] != 0.0 || len(none) != 3 {
 		t.Errorf("redeliver --since printed %v", none)
 	}
 }

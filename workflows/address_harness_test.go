@@ -21,8 +21,8 @@ type addressActivities interface {
 	TurnOffIfUnsuccessful(ctx context.Context, id string) (bool, error)
 	WarnOfFailing(ctx context.Context, id string) (bool, error)
 	DisableAddress(ctx context.Context, id, reason string) error
-	EnableAddress(ctx context.Context, id string, since *models.Time) (int, error)
-	RedeliverSince(ctx context.Context, id string, since models.Time) (int, error)
+	EnableAddress(ctx context.Context, id string, since *models.Time) (webhooks.Released, error)
+	RedeliverSince(ctx context.Context, id string, since models.Time) (webhooks.Released, error)
 	TestAddress(ctx context.Context, id string) (activities.TestResult, error)
 	SendExample(ctx context.Context, id string, kind models.EventType) (activities.TestResult, error)
 }
@@ -163,23 +163,23 @@ func (h *addressHarness) DisableAddress(_ context.Context, _, reason string) err
 }
 
 // EnableAddress turns the address on.
-func (h *addressHarness) EnableAddress(_ context.Context, _ string, since *models.Time) (int, error) {
+func (h *addressHarness) EnableAddress(_ context.Context, _ string, since *models.Time) (webhooks.Released, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.act("enable %v", since)
 	h.state.Enabled, h.state.FailingSince = true, nil
-	return 3, nil
+	return webhooks.Released{Due: 3}, nil
 }
 
 // RedeliverSince is rejected while the address is off.
-func (h *addressHarness) RedeliverSince(_ context.Context, _ string, since models.Time) (int, error) {
+func (h *addressHarness) RedeliverSince(_ context.Context, _ string, since models.Time) (webhooks.Released, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.act("redeliver %v", since)
 	if !h.state.Enabled {
-		return 0, temporal.NewNonRetryableApplicationError("The address is off; turn it on first.", "validation_failed", nil)
+		return webhooks.Released{}, temporal.NewNonRetryableApplicationError("The address is off; turn it on first.", "validation_failed", nil)
 	}
-	return 5, nil
+	return webhooks.Released{Due: 5, Expired: 2}, nil
 }
 
 // TestAddress returns a response.

@@ -326,12 +326,12 @@ func (a *fakeActivities) DisableAddress(_ context.Context, id, reason string) er
 	return nil
 }
 
-func (a *fakeActivities) EnableAddress(_ context.Context, id string, _ *models.Time) (int, error) {
+func (a *fakeActivities) EnableAddress(_ context.Context, id string, _ *models.Time) (webhooks.Released, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	state := &a.addresses[id].state
 	state.Enabled, state.OffReason, state.OffAt, state.Due = true, nil, nil, true
-	return 3, nil
+	return webhooks.Released{Due: 3}, nil
 }
 
 func (a *fakeActivities) TurnOffIfUnsuccessful(ctx context.Context, id string) (bool, error) {

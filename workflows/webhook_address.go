@@ -229,6 +229,8 @@ type AddressResult struct {
 	Status string `json:"status"`
 	// Queued counts the failed and held deliveries that were queued to be sent again.
 	Queued int `json:"queued"`
+	// Expired counts those that were left out: their events are older than 30 days.
+	Expired int `json:"expired"`
 }
 
 // setUpdates makes the workflow accept the operators' updates.
@@ -236,19 +238,19 @@ func (a *address) setUpdates(ctx workflow.Context) error {
 	return errors.Join(
 		setUpdate(ctx, &a.updates, updateDisable, `Turn the address off and hold its deliveries. Input: {"reason": a string or ""}`, reasonMember,
 			func(ctx workflow.Context, reason string) (AddressResult, error) {
-				return a.acted(ctx, actLocally(ctx, updateDisable, nil, activities.NameDisableAddress, a.id, reason), 0)
+				return a.acted(ctx, actLocally(ctx, updateDisable, nil, activities.NameDisableAddress, a.id, reason), webhooks.Released{})
 			}),
 		setUpdate(ctx, &a.updates, updateEnable, `Turn the address on, and with a time send what failed or was held since. Input: {"since": a time like 2026-03-01T08:00:00Z or ""}`, optionalSince,
 			func(ctx workflow.Context, since *models.Time) (AddressResult, error) {
-				var queued int
-				err := actLocally(ctx, updateEnable, &queued, activities.NameEnableAddress, a.id, since)
-				return a.acted(ctx, err, queued)
+				var released webhooks.Released
+				err := actLocally(ctx, updateEnable, &released, activities.NameEnableAddress, a.id, since)
+				return a.acted(ctx, err, released)
 			}),
 		setUpdate(ctx, &a.updates, updateRedeliver, `Send again what failed or was held since a time. Input: {"since": a time like 2026-03-01T08:00:00Z}`, sinceMember,
 			func(ctx workflow.Context, since models.Time) (AddressResult, error) {
-				var queued int
-				err := actLocally(ctx, updateRedeliver, &queued, activities.NameRedeliverSince, a.id, since)
-				return a.acted(ctx, err, queued)
+				var released webhooks.Released
+				err := actLocally(ctx, updateRedeliver, &released, activities.NameRedeliverSince, a.id, since)
+				return a.acted(ctx, err, released)
 			}),
 		setUpdate(ctx, &a.updates, updateTest, `Send a ping, even while the address is off, and return the receiver's response. Input: {}`, oneAtATime(a, noMembers),
 			func(ctx workflow.Context, _ struct{}) (activities.TestResult, error) {
@@ -292,7 +294,7 @@ func (a *address) sendTest(ctx workflow.Context, summary, activity string, argum
 }
 
 // acted loads the address after an update, for its result.
-func (a *address) acted(ctx workflow.Context, err error, queued int) (AddressResult, error) {
+func (a *address) acted(ctx workflow.Context, err error, released webhooks.Released) (AddressResult, error) {
 	if err != nil {
 		return AddressResult{}, err
 	}
@@ -301,7 +303,7 @@ func (a *address) acted(ctx workflow.Context, err error, queued int) (AddressRes
 	if err := actLocally(ctx, "load the address", &state, activities.NameLoadAddress, a.id); err != nil {
 		return AddressResult{}, err
 	}
-	return AddressResult{Status: addressStatus(state), Queued: queued}, nil
+	return AddressResult{Status: addressStatus(state), Queued: released.Due, Expired: released.Expired}, nil
 }
 
 // dispatch is a running DispatchPending.

@@ -213,7 +213,7 @@ func TestOperatorsUpdateAnAddress(t *testing.T) {
 		want any
 	}{
 		"disable": {disable, AddressResult{Status: "off"}}, "test": {test, activities.TestResult{Status: 204, LatencyMS: 12}},
-		"enable": {enable, AddressResult{"on", 3}}, "enable again": {again, AddressResult{"on", 3}}, "redeliver": {redeliver, AddressResult{"on", 5}},
+		"enable": {enable, AddressResult{"on", 3, 0}}, "enable again": {again, AddressResult{"on", 3, 0}}, "redeliver": {redeliver, AddressResult{"on", 5, 2}},
 		"trigger": {trigger, activities.TestResult{EventID: "evt_1", Status: 500, LatencyMS: 3}},
 	} {
 		if check.got.failed != nil || check.got.result != check.want {

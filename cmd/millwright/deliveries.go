@@ -80,7 +80,7 @@ func showDeliveryCommand() *cobra.Command {
 // redeliverResult counts an address's deliveries that are due again.
 type redeliverResult struct {
 	WebhookID string `json:"webhook_id"`
-	Released  int    `json:"released"`
+	webhooks.Released
 }
 
 func redeliverCommand() *cobra.Command {
@@ -114,7 +114,7 @@ func redeliverCommand() *cobra.Command {
 						return describeError(err, as.within("webhook address "+address))
 					}
 					return out.show(cmd, redeliverResult{address, released}, func(w io.Writer) {
-						fmt.Fprintf(w, "released\t%s\t\n", deliveriesNumber(released))
+						releasedLines(w, released)
 					})
 				}
 				found, err := svc.RedeliverDelivery(ctx, actor, args[0])
@@ -130,6 +130,13 @@ func redeliverCommand() *cobra.Command {
 	cmd.Flags().StringVar(&address, "address", "", "id of the webhook address")
 	sinceFlag(cmd, &since)
 	return cmd
+}
+
+func releasedLines(w io.Writer, released webhooks.Released) {
+	fmt.Fprintf(w, "released\t%s\t\n", deliveriesNumber(released.Due))
+	if released.Expired > 0 {
+		fmt.Fprintf(w, "left out\t%s\tevents older than 30 days\t\n", deliveriesNumber(released.Expired))
+	}
 }
 
 func deliveriesNumber(n int) string {

@@ -125,7 +125,7 @@ func eventsFlag(cmd *cobra.Command, events *[]models.EventType) {
 // enableResult is an address that was turned on, and how many deliveries were released.
 type enableResult struct {
 	webhooks.Webhook
-	Released int `json:"released"`
+	webhooks.Released
 }
 
 func enableWebhookCommand() *cobra.Command {
@@ -146,7 +146,7 @@ func enableWebhookCommand() *cobra.Command {
 		}
 		return target.out.show(target.cmd, enableResult{on, released}, func(w io.Writer) {
 			webhookLines(w, on)
-			fmt.Fprintf(w, "released\t%s\t\n", deliveriesNumber(released))
+			releasedLines(w, released)
 		})
 	})
 	sinceFlag(cmd, &since)
@@ -211,7 +211,10 @@ func webhooksTable(w io.Writer, found []webhooks.WebhookHealth) {
 	fmt.Fprintln(w, "ID\tSTATE\tSINCE\tURL\t")
 	for _, h := range found {
 		state, since := webhookState(h.Webhook), h.OffAt
-		if h.Enabled && h.FailingSince != nil {
+		switch {
+		case h.HeldReason != nil:
+			state = "held"
+		case h.Enabled && h.FailingSince != nil:
 			state, since = "failing", h.FailingSince
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t\n", h.ID, state, orDash(since), h.URL)
@@ -220,6 +223,9 @@ func webhooksTable(w io.Writer, found []webhooks.WebhookHealth) {
 
 // healthLines write how the deliveries to an address fare.
 func healthLines(w io.Writer, h webhooks.WebhookHealth) {
+	if h.HeldReason != nil {
+		fmt.Fprintf(w, "held\t%s\t\n", textCell(h.HeldReason))
+	}
 	fmt.Fprintf(w, "failing since\t%s\t\nlast success\t%s\t\n", orDash(h.FailingSince), orDash(h.LastSuccessAt))
 	switch {
 	case h.LastAt == nil:

@@ -12,6 +12,7 @@ import (
 	"millwright/service/servicetest"
 	"millwright/service/store"
 	"millwright/service/upkeep"
+	"millwright/service/webhooks"
 )
 
 // days are the days of the attached partitions of a table, without the present ones.
@@ -160,16 +161,33 @@ func TestNothingIsSentAgainAfterItsRetention(t *testing.T) {
 	f.SetDeliveries(models.DeliveryFailed, `id = $1`, id)
 	f.Clock.Advance(models.EventRetention)
 	since := models.TimeOf(servicetest.Start)
-	if n, err := f.RedeliverSince(t.Context(), store.Operator(), f.ID("erp_hook"), since); err != nil || n != 1 {
-		t.Errorf("at the end of its retention %d are sent again, %v", n, err)
+	if n, err := f.RedeliverSince(t.Context(), store.Operator(), f.ID("erp_hook"), since); err != nil || n != (webhooks.Released{Due: 1}) {
+		t.Errorf("at the end of its retention %+v are sent again, %v", n, err)
 	}
 	f.SetDeliveries(models.DeliveryFailed, `id = $1`, id)
 	f.Clock.Advance(time.Millisecond)
-	if n, err := f.RedeliverSince(t.Context(), store.Operator(), f.ID("erp_hook"), since); err != nil || n != 0 {
-		t.Errorf("after its retention %d are sent again, %v", n, err)
+	if n, err := f.RedeliverSince(t.Context(), store.Operator(), f.ID("erp_hook"), since); err != nil || n != (webhooks.Released{Expired: 1}) {
+		t.Errorf("after its retention %+v are sent again, %v", n, err)
 	}
-	if _, err := f.RedeliverDelivery(t.Context(), store.Operator(), id); models.CodeOf(err) != models.CodeNotFound {
+	const expired = "The event is older than 30 days, so it is not sent again."
+	if _, err := f.RedeliverDelivery(t.Context(), store.Operator(), id); models.CodeOf(err) != models.CodeValidationFailed || err.Error() != expired {
 		t.Errorf("it is sent again itself: %v", err)
+	}
+	if err := f.RetryNow(t.Context(), id); models.CodeOf(err) != models.CodeValidationFailed || err.Error() != expired {
+		t.Errorf("its workflow sends it again: %v", err)
+	}
+	// In a selection it is left out, whether it is still stored or not.
+	if err := f.MakePartitions(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	kept := servicetest.DeliveryOf(f, "erp_hook", servicetest.Create(t, f))
+	f.SetDeliveries(models.DeliveryFailed, `id = $1`, kept)
+	ids := []string{kept, id, "dlv_01kj0000000000000000000000"}
+	if n, err := f.RedeliverSelected(t.Context(), store.Operator(), ids); err != nil || n != (webhooks.Released{Due: 1, Expired: 2}) {
+		t.Errorf("of a selection %+v are sent again, %v", n, err)
+	}
+	if n, err := f.RedeliverSelected(t.Context(), store.Operator(), ids[1:]); err != nil || n != (webhooks.Released{Expired: 2}) {
+		t.Errorf("of expired ones %+v are sent again, %v", n, err)
 	}
 }
 

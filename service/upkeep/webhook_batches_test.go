@@ -134,13 +134,13 @@ func TestDeliveriesOfSeveralDeletedWebhooksAreRemoved(t *testing.T) {
 // The dispatcher continues it, and newer deliveries wait until it is finished.
 func TestAReleaseOfManyDeliveriesContinuesInOrder(t *testing.T) {
 	const many = 2500
-	for name, command := range map[string]func(f *servicetest.Fixture, since models.Time) (int, error){
-		"turning on": func(f *servicetest.Fixture, since models.Time) (int, error) {
+	for name, command := range map[string]func(f *servicetest.Fixture, since models.Time) (webhooks.Released, error){
+		"turning on": func(f *servicetest.Fixture, since models.Time) (webhooks.Released, error) {
 			f.Exec(`UPDATE webhooks SET enabled = false, off_at = now(), off_reason = 'test' WHERE id = $1`, f.ID("erp_hook"))
 			_, n, err := f.EnableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), &since)
 			return n, err
 		},
-		"redelivery": func(f *servicetest.Fixture, since models.Time) (int, error) {
+		"redelivery": func(f *servicetest.Fixture, since models.Time) (webhooks.Released, error) {
 			return f.RedeliverSince(t.Context(), store.Operator(), f.ID("erp_hook"), since)
 		},
 	} {
@@ -152,8 +152,8 @@ func TestAReleaseOfManyDeliveriesContinuesInOrder(t *testing.T) {
 			f.Exec(`UPDATE deliveries SET id = partitions.first_id('dlv', $1) || right(id, 7), created_at = $1 WHERE id <= 'dlv_01kk9planted0000010'`,
 				servicetest.Start.Add(-time.Minute))
 			released, err := command(f, models.TimeOf(servicetest.Start))
-			if err != nil || released != many-10 {
-				t.Errorf("%d are released (%v), want those that are new enough", released, err)
+			if err != nil || released != (webhooks.Released{Due: many - 10}) {
+				t.Errorf("%+v are released (%v), want those that are new enough", released, err)
 			}
 			if n := servicetest.WithStatus(f, "erp_hook", models.DeliveryPending); n != 990 {
 				t.Errorf("the command itself released %d deliveries, want one batch", n)

@@ -92,7 +92,8 @@ type DeliveryPage struct {
 	// SearchedTo is set if the page ends because it has looked through as many deliveries
 	// as one page may: the time of the last one.
 	SearchedTo *models.Time
-	// Webhook is the address that the search is restricted to.
+	// Webhook is the address that the search is restricted to. Its OffReason is why its deliveries
+	// are held, if they are.
 	Webhook *Webhook
 }
 
@@ -224,7 +225,7 @@ func (s *Webhooks) queueStart(pipeline *pgx.Batch, actor store.Actor, q Delivery
 			WHERE h.organization_id = @organization AND (@webhook = '' OR h.id = @webhook))`, args).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&start.may, &start.addresses) })
 	if q.WebhookID != "" {
-		store.QueueAll(pipeline, &start.webhook, `SELECT h.id, h.integration_id, h.url, h.events, h.enabled, h.off_reason, h.off_at
+		store.QueueAll(pipeline, &start.webhook, `SELECT h.id, h.integration_id, h.url, h.events, h.enabled, coalesce(h.off_reason, `+store.Fill(unusableReason, "w", "h")+`) AS off_reason, h.off_at
 			FROM webhooks h JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL
 			WHERE h.organization_id = @organization AND h.id = @webhook`, args)
 	}

@@ -140,7 +140,8 @@ var retryNowQuery = `
 
 // RetryNow makes a failed, held or retrying delivery due now, for an operator. One
 // that was failed or held begins a new run of the retry schedule. Errors: not_found,
-// validation_failed if the delivery is in another state or its address is off, unavailable.
+// validation_failed if the delivery is in another state, its event has expired or the deliveries
+// of its address are held, unavailable.
 func (s *Webhooks) RetryNow(ctx context.Context, id string) error {
 	return s.operateDelivery(ctx, id, actionRedelivered, retryNowQuery, "failed, held or retrying", true)
 }
@@ -155,7 +156,10 @@ func (s *Webhooks) StopDelivery(ctx context.Context, id string) error {
 
 // operateDelivery moves a delivery by the statement, which returns a row if the delivery was
 // in one of the states, writes a Log Record and wakes the dispatcher of its address.
-func (s *Webhooks) operateDelivery(ctx context.Context, id, action, statement, states string, needsAddress bool) error {
+func (s *Webhooks) operateDelivery(ctx context.Context, id, action, statement, states string, redelivers bool) error {
+	if redelivers && models.IsID(id, models.PrefixDelivery) && id < s.firstKept() {
+		return errExpired()
+	}
 	var organizationID, webhookID string
 	err := s.Pool.QueryRow(ctx, `SELECT h.organization_id, h.id FROM all_deliveries d JOIN webhooks h ON h.id = d.webhook_id
 		WHERE d.id = $1`, id).Scan(&organizationID, &webhookID)
@@ -170,7 +174,7 @@ func (s *Webhooks) operateDelivery(ctx context.Context, id, action, statement, s
 		if err != nil {
 			return err
 		}
-		if needsAddress {
+		if redelivers {
 			if err := requireSending(t, &h, ""); err != nil {
 				return err
 			}

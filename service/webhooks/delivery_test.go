@@ -237,7 +237,7 @@ func TestRedeliver(t *testing.T) {
 	if err := f.StopDelivery(t.Context(), d.DeliveryID); models.CodeOf(err) != models.CodeValidationFailed {
 		t.Errorf("stopping a failed delivery: %v", err)
 	}
-	if err := f.RetryNow(t.Context(), "dlv_00000000000000000000000000"); models.CodeOf(err) != models.CodeNotFound {
+	if err := f.RetryNow(t.Context(), "dlv_01kz0000000000000000000000"); models.CodeOf(err) != models.CodeNotFound {
 		t.Errorf("requeueing an unknown delivery: %v", err)
 	}
 }

@@ -20,6 +20,23 @@ const redeliverBatchSize = 1000
 // MaxReleasedCount bounds the number of released deliveries that a command reports.
 const MaxReleasedCount = 10_000
 
+// Released counts the deliveries that a redelivery made due.
+type Released struct {
+	Due int `json:"released"`
+	// Expired are left out: their events are older than models.EventRetention.
+	Expired int `json:"expired"`
+}
+
+// errExpired is the error for the redelivery of an event that is older than models.EventRetention.
+func errExpired() error {
+	return models.Errorf(models.CodeValidationFailed, "The event is older than %s, so it is not sent again.", formatDuration(models.EventRetention))
+}
+
+// firstKept returns the first id of a delivery whose event is not older than models.EventRetention.
+func (s *Webhooks) firstKept() string {
+	return models.FirstID(models.PrefixDelivery, s.Now().Add(-models.EventRetention))
+}
+
 // redelivery is an order to make the deliveries of an address due that match a search. It is
 // stored until its last batch.
 type redelivery struct {
@@ -163,26 +180,44 @@ func countReleasableArgs(now time.Time, webhookID string, since models.Time, aft
 	return map[string]any{"webhook": webhookID, "since": models.TimeOf(retained(now, since.Time)), "after": after, "limit": MaxReleasedCount}
 }
 
+// countExpired counts failed and held deliveries of events since then that are past their
+// retention, but stored until the end of their day. It counts at most MaxReleasedCount.
+func countExpired(t *store.ORMTx, webhookID string, since models.Time) (int, error) {
+	kept := retained(t.At.Time, since.Time)
+	if kept.Equal(since.Time) {
+		return 0, nil
+	}
+	return store.ScanOne[int](t, nil, `SELECT count(*) FROM (SELECT FROM deliveries
+		WHERE webhook_id = @webhook AND status IN ('failed', 'held') AND id < @kept AND created_at >= @since ORDER BY seq LIMIT @limit) expired`, map[string]any{
+		"webhook": webhookID, "kept": models.FirstID(models.PrefixDelivery, kept), "since": since, "limit": MaxReleasedCount,
+	})
+}
+
 // release makes the failed and held deliveries of events since then due: the first
-// batch now, the others when the address's dispatcher comes to them. It returns how
-// many there are, at most MaxReleasedCount and one batch.
-func release(t *store.ORMTx, webhookID string, since models.Time) (int, error) {
+// batch now, the others when the address's dispatcher comes to them. It counts
+// them, at most MaxReleasedCount and one batch.
+func release(t *store.ORMTx, webhookID string, since models.Time) (released Released, err error) {
 	if err := awaitHeld(t, webhookID); err != nil {
-		return 0, err
+		return Released{}, err
 	}
 	if err := countRequeue(t, webhookID); err != nil {
-		return 0, err
+		return Released{}, err
+	}
+	if released.Expired, err = countExpired(t, webhookID, since); err != nil {
+		return Released{}, err
 	}
 	missed := redelivery{DeliverySearch: DeliverySearch{From: since.Time}, Missed: true}
 	first, err := redeliverBatch(t, webhookID, missed, 0, maxPosition)
+	released.Due = first.Due
 	if err != nil || !first.more() {
-		return first.Due, err
+		return released, err
 	}
 	left, err := countReleasable(t, webhookID, since, first.Last)
 	if err != nil {
-		return 0, err
+		return Released{}, err
 	}
-	return first.Due + left, orderRedelivery(t, webhookID, missed, first.Last)
+	released.Due += left
+	return released, orderRedelivery(t, webhookID, missed, first.Last)
 }
 
 // awaitHeld waits for the transactions that insert held deliveries of the address or hold due ones,
@@ -206,28 +241,30 @@ func requireSending(t *store.ORMTx, h *models.Webhook, name string) error {
 }
 
 // RedeliverSince makes every failed or held delivery of the address due whose event
-// is not older than since, and returns how many (spec section 6, turning off). Those
+// is not older than since, and counts them (spec section 6, turning off). Those
 // that do not fit into one batch become due when the address's dispatcher comes to
 // them; at most MaxReleasedCount of them are counted. Errors: not_found,
 // permission_denied, validation_failed if its deliveries are held, unavailable.
-func (s *Webhooks) RedeliverSince(ctx context.Context, actor store.Actor, webhookID string, since models.Time) (int, error) {
-	due := 0
-	_, err := s.updateWebhook(ctx, actor, webhookID, func(t *store.ORMTx, h *models.Webhook) (action string, err error) {
+func (s *Webhooks) RedeliverSince(ctx context.Context, actor store.Actor, webhookID string, since models.Time) (released Released, err error) {
+	_, err = s.updateWebhook(ctx, actor, webhookID, func(t *store.ORMTx, h *models.Webhook) (action string, err error) {
 		if err := requireSending(t, h, ""); err != nil {
 			return "", err
 		}
-		due, err = release(t, webhookID, since)
+		released, err = release(t, webhookID, since)
 		t.Wakes = append(t.Wakes, store.NewWakeTarget(h.OrganizationID, webhookID))
 		return actionRedelivered, err
 	})
-	return due, err
+	return released, err
 }
 
 // RedeliverDelivery is RedeliverSelected for one delivery, which it returns (spec section 6,
-// delivery). Errors: not_found, permission_denied, validation_failed if its address is off or its
-// integration may not use the service, unavailable.
+// delivery). Errors: not_found, permission_denied, validation_failed if its event has expired or
+// the deliveries of its address are held, unavailable.
 func (s *Webhooks) RedeliverDelivery(ctx context.Context, actor store.Actor, id string) (DeliveryView, error) {
 	var delivery DeliveryView
+	if models.IsID(id, models.PrefixDelivery) && id < s.firstKept() {
+		return delivery, errExpired()
+	}
 	_, err := s.redeliverSelected(ctx, actor, []string{id}, func(t *store.ORMTx) (err error) {
 		delivery, err = store.ScanOne[DeliveryView](t, models.NotFound(), `
 			SELECT `+deliveryColumns+` FROM all_deliveries d CROSS JOIN LATERAL (SELECT type FROM events WHERE id = d.event_id LIMIT 1) e WHERE d.id = ?`, id)
@@ -260,25 +297,32 @@ type selectedDelivery struct {
 }
 
 // RedeliverSelected makes deliveries due now, whatever their status, all of them or none, and
-// returns how many were not due before: a delivered one is sent once more, a skipped one is
-// checked again, a pending one stays pending. Errors: not_found (of any of them),
+// counts those that were not due before: a delivered one is sent once more, a skipped one is
+// checked again, a pending one stays pending. Those of expired events are left out. Errors: not_found (of any of them),
 // permission_denied, invalid_request without an id or more than models.MaxPageSize,
 // validation_failed if those of an address of one are held, unavailable.
-func (s *Webhooks) RedeliverSelected(ctx context.Context, actor store.Actor, ids []string) (int, error) {
+func (s *Webhooks) RedeliverSelected(ctx context.Context, actor store.Actor, ids []string) (Released, error) {
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	if len(ids) == 0 || len(ids) > maxSelected {
-		return 0, models.Errorf(models.CodeInvalidRequest, "Select 1 to %d deliveries.", maxSelected)
+		return Released{}, models.Errorf(models.CodeInvalidRequest, "Select 1 to %d deliveries.", maxSelected)
 	}
-	return s.redeliverSelected(ctx, actor, ids, func(*store.ORMTx) error { return nil })
+	kept := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return models.IsID(id, models.PrefixDelivery) && id < s.firstKept() })
+	due, err := s.redeliverSelected(ctx, actor, kept, func(*store.ORMTx) error { return nil })
+	if err != nil {
+		return Released{}, err
+	}
+	return Released{Due: due, Expired: len(ids) - len(kept)}, nil
 }
 
 // redeliverSelected is RedeliverSelected for different ids, in one transaction with what follows.
 func (s *Webhooks) redeliverSelected(ctx context.Context, actor store.Actor, ids []string, then func(*store.ORMTx) error) (int, error) {
-	oldest := models.FirstID(models.PrefixDelivery, s.Now().Add(-models.EventRetention))
-	if slices.ContainsFunc(ids, func(id string) bool { return !models.IsID(id, models.PrefixDelivery) || id < oldest }) {
+	if slices.ContainsFunc(ids, func(id string) bool { return !models.IsID(id, models.PrefixDelivery) }) {
 		return 0, models.NotFound()
 	}
 	redelivered := 0
+	if len(ids) == 0 {
+		return redelivered, nil
+	}
 	err := s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
 		redelivered = 0
 		if err := t.Exec(batch.IndexPlans); err != nil {

@@ -36,8 +36,8 @@ func (s *Webhooks) DisableWebhook(ctx context.Context, actor store.Actor, id, re
 // off starts again. If it is already on, this only makes deliveries due. Errors:
 // not_found, permission_denied, validation_failed if deliveries are to be released while the integration
 // may not use the service, unavailable.
-func (s *Webhooks) EnableWebhook(ctx context.Context, actor store.Actor, id string, since *models.Time) (Webhook, int, error) {
-	due := 0
+func (s *Webhooks) EnableWebhook(ctx context.Context, actor store.Actor, id string, since *models.Time) (Webhook, Released, error) {
+	var released Released
 	enabled, err := s.updateWebhook(ctx, actor, id, func(t *store.ORMTx, h *models.Webhook) (action string, err error) {
 		if since != nil {
 			action = actionRedelivered
@@ -52,14 +52,14 @@ func (s *Webhooks) EnableWebhook(ctx context.Context, actor store.Actor, id stri
 			if err := requireSending(t, h, ""); err != nil {
 				return "", err
 			}
-			if due, err = release(t, id, *since); err != nil {
+			if released, err = release(t, id, *since); err != nil {
 				return "", err
 			}
 		}
 		t.Wakes = append(t.Wakes, store.NewWakeTarget(h.OrganizationID, id))
 		return action, nil
 	})
-	return enabled, due, err
+	return enabled, released, err
 }
 
 // turnOn turns the address on.

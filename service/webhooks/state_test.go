@@ -62,8 +62,8 @@ func TestTurningAWebhookOffHoldsAndOnRequeuesInOrder(t *testing.T) {
 	// Since the second event: the first one is older.
 	since := models.TimeOf(servicetest.Start.Add(time.Minute))
 	on, released, err := f.EnableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), &since)
-	if err != nil || !on.Enabled || on.OffReason != nil || on.OffAt != nil || released != 4 {
-		t.Fatalf("turned on is %+v with %d released, %v", on, released, err)
+	if err != nil || !on.Enabled || on.OffReason != nil || on.OffAt != nil || released.Due != 4 {
+		t.Fatalf("turned on is %+v with %+v released, %v", on, released, err)
 	}
 	if work := f.Wakes.Take(); len(work) != 1 || work[0] != (store.WakeTarget{Kind: store.TargetWebhook, ID: f.ID("erp_hook")}) {
 		t.Errorf("woken are %v", work)
@@ -119,7 +119,7 @@ func TestDeliveriesHeldWhileAWebhookIsTurnedOnAreRequeued(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		released <- n
+		released <- n.Due
 	}()
 	servicetest.AwaitLocks(t, f, 1)
 	if err := late.Commit(t.Context()); err != nil {
@@ -139,8 +139,8 @@ func TestTurningOnWithoutASinceRequeuesNothing(t *testing.T) {
 	if _, err := f.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), "The receiver moves."); err != nil {
 		t.Fatal(err)
 	}
-	if _, released, err := f.EnableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), nil); err != nil || released != 0 {
-		t.Fatalf("%d released, %v", released, err)
+	if _, released, err := f.EnableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), nil); err != nil || released.Due != 0 {
+		t.Fatalf("%+v released, %v", released, err)
 	}
 	if claimed := servicetest.Claim(t, f, "erp_hook"); len(claimed.Deliveries) != 0 || !claimed.Address.Sends {
 		t.Errorf("claimed %+v", claimed)
@@ -149,8 +149,8 @@ func TestTurningOnWithoutASinceRequeuesNothing(t *testing.T) {
 	before := servicetest.Value[time.Time](f, `SELECT enabled_since FROM webhooks WHERE id = $1`, f.ID("erp_hook"))
 	f.Clock.Advance(time.Hour)
 	since := models.TimeOf(servicetest.Start)
-	if _, released, err := f.EnableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), &since); err != nil || released != 1 {
-		t.Fatalf("%d released, %v", released, err)
+	if _, released, err := f.EnableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), &since); err != nil || released.Due != 1 {
+		t.Fatalf("%+v released, %v", released, err)
 	}
 	if now := servicetest.Value[time.Time](f, `SELECT enabled_since FROM webhooks WHERE id = $1`, f.ID("erp_hook")); !now.Equal(before) {
 		t.Errorf("it is on since %s, want %s", now, before)

@@ -70,13 +70,17 @@ type WebhookHealth struct {
 	LastStatus    *int         `json:"last_status"`
 	LastError     *string      `json:"last_error"`
 	LastSuccessAt *models.Time `json:"last_success_at"`
+	// HeldReason is why deliveries are held although the address is on: its integration may not
+	// use the service.
+	HeldReason *string `json:"held_reason"`
 }
 
 // WebhookFilter restricts a list of webhook addresses; an empty field restricts nothing.
 type WebhookFilter struct{ OrganizationID, IntegrationID string }
 
-const webhookHealthColumns = `h.id, h.integration_id, h.url, h.events, h.enabled, h.off_reason, h.off_at,
-		s.failing_since, s.last_at, s.last_status, s.last_error, s.last_success_at`
+var webhookHealthColumns = `h.id, h.integration_id, h.url, h.events, h.enabled, h.off_reason, h.off_at,
+		s.failing_since, s.last_at, s.last_status, s.last_error, s.last_success_at,
+		CASE WHEN h.enabled THEN ` + store.Fill(unusableReason, "w", "h") + ` END AS held_reason`
 
 // Webhooks returns the webhook addresses of integrations that are not deleted,
 // oldest first. It does not check permissions: callers other than operator commands

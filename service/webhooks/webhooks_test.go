@@ -79,7 +79,7 @@ func TestListWebhooks(t *testing.T) {
 	}
 	want := fmt.Sprintf(`{"id":%q,"integration_id":%q,"url":"http://127.0.0.1:9/creator","events":["issue.created","ping"],`+
 		`"enabled":true,"off_reason":null,"off_at":null,`+
-		`"failing_since":null,"last_at":null,"last_status":null,"last_error":null,"last_success_at":null}`, made.ID, f.ID("creator"))
+		`"failing_since":null,"last_at":null,"last_status":null,"last_error":null,"last_success_at":null,"held_reason":null}`, made.ID, f.ID("creator"))
 	if string(line) != want {
 		t.Errorf("listed is\n%s, want\n%s", line, want)
 	}
@@ -196,7 +196,7 @@ func TestManagingWebhooksRequiresThePermission(t *testing.T) {
 	}
 
 	for name, ids := range map[string][3]string{
-		"nothing has the id": {"idn_00000000000000000000000000", "whk_00000000000000000000000000", "dlv_00000000000000000000000000"},
+		"nothing has the id": {"idn_00000000000000000000000000", "whk_00000000000000000000000000", "dlv_01kz0000000000000000000000"},
 		"no ids":             {"nonsense\x00", "whk_\x00", "\xff"},
 	} {
 		for write, do := range webhookWrites(f, ids[0], ids[1], ids[2]) {
