@@ -15,6 +15,7 @@ import (
 
 	"millwright/console"
 	"millwright/console/consoletest"
+	"millwright/models"
 	"millwright/service/servicetest"
 	"millwright/service/webhooks"
 )
@@ -277,6 +278,48 @@ func TestMissedDeliveriesAreCountedAndSent(t *testing.T) {
 	v.Get(page).Want(http.StatusOK)
 	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM open_deliveries WHERE status = 'pending'`); n != 3 {
 		t.Errorf("%d deliveries are pending after turning on, want 3", n)
+	}
+}
+
+// While the integration is off, the pages give the reason; when it is on again, they offer what was held.
+func TestDeliveriesThatTheIntegrationHoldsAreOfferedWhenItIsOnAgain(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	v := s.SignedIn("ann")
+	integration, page := "/console/integrations/"+s.ID("erp"), "/console/webhooks/"+s.ID("erp_hook")
+	servicetest.Create(t, s.Fixture)
+	v.Post(integration+"/off", v.Get(integration+"/off").Want(http.StatusOK, "are held").Form()).Want(http.StatusSeeOther)
+	servicetest.Claim(t, s.Fixture, "erp_hook") // as its dispatcher does
+	v.Get(integration).Want(http.StatusOK, "Its deliveries are held")
+	v.Get(page).Want(http.StatusOK, "The integration is off. Its deliveries are held.", "1 delivery failed or were held")
+	v.Get(page+"/deliveries").Want(http.StatusOK, "Deliveries to the address are held: The integration is off.")
+	v.Post(integration+"/on", v.Get(integration).Form()).Want(http.StatusSeeOther)
+	if again := v.Get(page).Want(http.StatusOK, "Send what was missed"); strings.Contains(again.Body, "The integration is off") {
+		t.Error("the page still gives the reason")
+	}
+	asked := v.Get(page+"/missed?since=2026-03-02T12:00").Want(http.StatusOK, "Send 1 delivery")
+	v.Post(page+"/missed", asked.Form()).Want(http.StatusSeeOther)
+	if n := servicetest.WithStatus(s.Fixture, "erp_hook", models.DeliveryPending); n != 1 {
+		t.Errorf("%d deliveries are pending, want the one that was held", n)
+	}
+}
+
+// A selection leaves expired events out and tells how many.
+func TestASelectionTellsHowManyExpiredEventsItLeavesOut(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	v := s.SignedIn("ann")
+	id := servicetest.DeliveryOf(s.Fixture, "erp_hook", servicetest.Create(t, s.Fixture))
+	s.SetDeliveries(models.DeliveryFailed, `id = $1`, id)
+	for name, test := range map[string]struct {
+		ids  []string
+		want string
+	}{
+		"one of two": {[]string{id, "dlv_01k00000000000000000000000"}, "Redelivered: it goes out in a moment. 1 delivery was left out"},
+		"only one":   {[]string{"dlv_01k00000000000000000000000"}, "Nothing was redelivered. 1 delivery was left out"},
+	} {
+		at := v.Post("/console/deliveries/redeliver", url.Values{"form_key": {name}, "delivery": test.ids}).Want(http.StatusSeeOther).Location()
+		v.Get(at).Want(http.StatusOK, test.want)
 	}
 }
 
