@@ -221,7 +221,7 @@ func (c *Console) confirmIntegrationOff(r *request) error {
 		Title: "Turn " + i.Name + " off",
 		Effects: []string{
 			"Its access tokens end at once and for good. It gets new ones only after it is turned on again.",
-			"Deliveries to its " + plural(effects.Addresses, "webhook address", "webhook addresses") + " are held, those of new events too. When it is on again, each address's page offers to send them.",
+			"Deliveries to its " + plural(effects.Addresses, "webhook address", "webhook addresses") + " are held, and so are those for new events. When the integration is on again, the address offers to send them.",
 			"Its permissions and assignments stay.",
 		},
 		Action: page + "/off", Button: "Turn it off", Back: page,

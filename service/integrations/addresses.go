@@ -33,8 +33,8 @@ func HoldOrSendAgain(t *store.ORMTx, organizationID, integrationID string) error
 		ON CONFLICT (record_id) DO UPDATE SET since = excluded.since`, t.At, ids)
 }
 
-// RestartHealth has the periods of failing begin anew after which people are warned of the
-// addresses and they are turned off.
+// RestartHealth restarts the periods of failing after which people are warned and the addresses
+// are turned off.
 func RestartHealth(t *store.ORMTx, ids ...string) error {
 	if err := t.Exec(`UPDATE webhooks SET enabled_since = ? WHERE id IN ?`, t.At, ids); err != nil {
 		return err

@@ -65,8 +65,8 @@ func TestDeletingAWebhookWithManyDeliveries(t *testing.T) {
 	}
 }
 
-// An integration's addresses are deleted with it: their workflows and those of failing
-// deliveries are woken, which ends them, and nothing opens them again.
+// An integration's addresses are deleted with it: the wakes end the address
+// workflows and the workflows of failing deliveries, and nothing opens them again.
 func TestDeletingAnIntegrationEndsTheWorkflowsOfItsAddresses(t *testing.T) {
 	f := servicetest.New(t)
 	for range 3 {

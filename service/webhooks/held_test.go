@@ -17,7 +17,7 @@ import (
 // and can be sent when that is over.
 func TestDeliveriesAreHeldWhileTheIntegrationMayNotUseTheService(t *testing.T) {
 	imported := func(f *servicetest.Fixture, organization string) error {
-		_, err := f.ImportOverwriting(context.Background(), []byte("organization: {key: acme, "+organization+"}"))
+		_, err := f.ImportOverwriting(t.Context(), []byte("organization: {key: acme, "+organization+"}"))
 		return err
 	}
 	for name, way := range map[string]struct {
@@ -28,22 +28,22 @@ func TestDeliveriesAreHeldWhileTheIntegrationMayNotUseTheService(t *testing.T) {
 		"off": {
 			"The integration is off.",
 			func(f *servicetest.Fixture) error {
-				_, err := f.TurnIntegrationOff(context.Background(), store.Operator(), f.ID("erp"))
+				_, err := f.TurnIntegrationOff(t.Context(), store.Operator(), f.ID("erp"))
 				return err
 			},
 			func(f *servicetest.Fixture) error {
-				_, err := f.TurnIntegrationOn(context.Background(), store.Operator(), f.ID("erp"))
+				_, err := f.TurnIntegrationOn(t.Context(), store.Operator(), f.ID("erp"))
 				return err
 			}, false,
 		},
 		"disabled": {
 			"The operators of the service have disabled the integration.",
 			func(f *servicetest.Fixture) error {
-				_, err := f.DisableIntegration(context.Background(), store.Operator(), f.ID("erp"))
+				_, err := f.DisableIntegration(t.Context(), store.Operator(), f.ID("erp"))
 				return err
 			},
 			func(f *servicetest.Fixture) error {
-				_, err := f.EnableIntegration(context.Background(), store.Operator(), f.ID("erp"))
+				_, err := f.EnableIntegration(t.Context(), store.Operator(), f.ID("erp"))
 				return err
 			}, false,
 		},
@@ -92,7 +92,7 @@ func TestDeliveriesAreHeldWhileTheIntegrationMayNotUseTheService(t *testing.T) {
 			if now := state(); now.Enabled || now.OffReason == nil || *now.OffReason != way.reason || !now.Due || now.FailingSince != nil {
 				t.Errorf("its workflow finds %+v, want that deliveries are to be held: %s", now, way.reason)
 			}
-			if !way.suspended { // in which nobody writes
+			if !way.suspended { // its people cannot write
 				orders = append(orders, servicetest.Create(t, f))
 				if got := servicetest.Status(t, f, servicetest.DeliveryOf(f, "erp_hook", orders[2])); got != models.DeliveryHeld {
 					t.Errorf("a new delivery is %s", got)
@@ -132,7 +132,7 @@ func TestDeliveriesAreHeldWhileTheIntegrationMayNotUseTheService(t *testing.T) {
 			for _, d := range servicetest.Claim(t, f, "erp_hook").Deliveries {
 				sent = append(sent, d.RecordID)
 			}
-			if want := append(orders, newer); !slices.Equal(sent, want) {
+			if want := slices.Concat(orders, []string{newer}); !slices.Equal(sent, want) {
 				t.Errorf("sent are %v, want %v", sent, want)
 			}
 		})

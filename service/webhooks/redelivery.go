@@ -298,9 +298,9 @@ type selectedDelivery struct {
 
 // RedeliverSelected makes deliveries due now, whatever their status, all of them or none, and
 // counts those that were not due before: a delivered one is sent once more, a skipped one is
-// checked again, a pending one stays pending. Those of expired events are left out. Errors: not_found (of any of them),
+// checked again, a pending one stays pending. Deliveries of expired events are left out. Errors: not_found (of any of them),
 // permission_denied, invalid_request without an id or more than models.MaxPageSize,
-// validation_failed if those of an address of one are held, unavailable.
+// validation_failed if the address of one holds its deliveries, unavailable.
 func (s *Webhooks) RedeliverSelected(ctx context.Context, actor store.Actor, ids []string) (Released, error) {
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	if len(ids) == 0 || len(ids) > maxSelected {
