@@ -306,7 +306,7 @@ func TestWebhooksListIsNarrow(t *testing.T) {
 		t.Errorf("the table is\n%s", text)
 	}
 	shown := h.json("webhooks", "show", h.ID("erp_hook")).(map[string]any)
-	wantMembers(t, shown, "enabled events failing_since id integration_id last_at last_error last_status last_success_at off_at off_reason url")
+	wantMembers(t, shown, "enabled events failing_since held_reason id integration_id last_at last_error last_status last_success_at off_at off_reason url")
 	if shown["failing_since"] != "2026-03-01T08:00:00.000Z" || shown["last_status"] != 503.0 {
 		t.Errorf("shown is %v", shown)
 	}
