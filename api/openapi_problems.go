@@ -98,7 +98,7 @@ func problemExamples() map[string]*huma.Example {
 			problem.QuestionIDs = []string{exampleQuestion}
 		case models.RuleLastWorker, models.RuleNotAssignedAsWorker:
 			problem.IdentityIDs = []string{exampleERP}
-		case models.RuleAssigneeNotConnected, models.RuleBothRoles:
+		case models.RuleAssigneeNotConnected, models.RuleAssigneeInactive, models.RuleBothRoles:
 			problem.IdentityIDs = []string{exampleBob}
 		}
 		add("rule-"+string(rule), "The rule "+string(rule)+" was broken.", problem)

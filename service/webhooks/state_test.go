@@ -185,7 +185,7 @@ func TestAPingIsNotStored(t *testing.T) {
 	}
 	data, _ = body["data"].(map[string]any)
 	if ping.EventType != models.EventPing || !models.IsID(ping.EventID, models.PrefixEvent) || ping.DeliveryID != "" || ping.Attempts != 0 ||
-		len(body) != 5 || body["id"] != ping.EventID || body["type"] != "ping" || body["created_at"] != "2026-03-02T12:15:30.000Z" ||
+		len(body) != 6 || body["test"] != true || body["id"] != ping.EventID || body["type"] != "ping" || body["created_at"] != "2026-03-02T12:15:30.000Z" ||
 		body["organization_id"] != f.Acme.OrganizationID || len(data) != 1 || data["message"] != "This is a test from Millwright." {
 		t.Errorf("the ping is %s", ping.Body)
 	}
