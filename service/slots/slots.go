@@ -79,8 +79,7 @@ func ForCalls() *Slots { return New(math.MaxInt, maxCalls, MaxWaiting) }
 // Single returns slots of which each tenant has one; 1,024 of a tenant may wait.
 func Single() *Slots { return New(math.MaxInt, 1, MaxWaiting) }
 
-// New returns slots of which there are so many in all and for a tenant; so many of a tenant may
-// wait.
+// New returns slots with these maximums, in all and for a tenant, and of waits of a tenant.
 func New(maxInAll, maxPerTenant, maxWaiting int) *Slots {
 	return &Slots{max: maxInAll, maxPerTenant: maxPerTenant, maxWaiting: maxWaiting, tenants: map[string]*tenantSlots{}}
 }
@@ -157,7 +156,7 @@ func (wanted *Slot) Run(ctx context.Context, run func() error) error {
 	return run()
 }
 
-// Release gives the slot back, or ends the wait for it. It does nothing for nil.
+// Release gives the slot back, or ends the wait for it; a nil slot is ignored.
 func (wanted *Slot) Release() {
 	if wanted == nil {
 		return
