@@ -34,7 +34,7 @@ type startView struct {
 	// Waiting are lists of work orders. Partly is true if not all work orders were searched.
 	Waiting []waitingList
 	Partly  bool
-	// NoOneCan counts the work orders that no one can do; it is "" without any.
+	// NoOneCan counts the work orders that no one can do, if there are any.
 	NoOneCan, NoOneCanURL string
 	// Integrations is whether the viewer manages integrations. Then Failing are addresses
 	// that fail or are off, and Deliveries counts the deliveries of the last day.
