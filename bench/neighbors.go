@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// quietRate is the quiet organization's calls a second: those of a large plan, evenly.
+	// quietRate is the quiet organization's calls a second: a large plan, used evenly.
 	quietRate = largePlan / 60
 	// quietLimit limits the time that the quiet organization waits for a response. A failed
 	// call counts as one that took so long.

@@ -27,7 +27,7 @@ const benchWorkOrders = 1000
 // baselines' server.
 type tenant struct {
 	Address, Token string
-	// Other is the address of another API server, "" for none; Session is of a person's session.
+	// Other is the address of another API server, if there is one; Session is the token of a session.
 	Other, Session string
 	// Node is where it creates records; WorkOrders are those it reads and changes.
 	Node       string
