@@ -379,38 +379,36 @@ CREATE TABLE dirty_records (
 );
 CREATE INDEX dirty_records_by_age ON dirty_records (since);
 
--- Open work that an identity may leave undone by what happens to it: the workflows find out whether anyone else can do it.
--- +goose StatementBegin
-CREATE FUNCTION mark_open_work(identities text[]) RETURNS void LANGUAGE sql SET enable_seqscan = off AS $$
-    INSERT INTO dirty_records (record_id, since)
-    SELECT DISTINCT w.id, now()
-    FROM unnest(identities) i
-    CROSS JOIN LATERAL (SELECT work_order_id FROM work_order_assignees WHERE identity_id = i AND position >= 0 OFFSET 0) x
-    CROSS JOIN LATERAL (SELECT id, status FROM work_orders WHERE id = x.work_order_id LIMIT 1) w
-    WHERE w.status NOT IN ('complete', 'cancelled')
-    ORDER BY w.id
-    ON CONFLICT (record_id) DO UPDATE SET since = excluded.since
-$$;
+-- Identities that can no longer act: housekeeping marks their open work as dirty, so that the workflows find out whether
+-- anyone else can do it. reached is the last work order it looked at.
+CREATE TABLE inactivated_identities (
+    identity_id public_id PRIMARY KEY,
+    reached     text COLLATE "C" NOT NULL DEFAULT ''
+);
 
--- Of a person who is deactivated, with the person's teams, a team and an integration that are deleted.
-CREATE FUNCTION mark_work_of_identity() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
+-- A person who is deactivated, with the person's teams, a team and an integration that are deleted.
+-- +goose StatementBegin
+CREATE FUNCTION inactivate_identity() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
 BEGIN
-    PERFORM mark_open_work(ARRAY(SELECT NEW.id::text UNION ALL SELECT team_id FROM team_members WHERE member_id = NEW.id));
+    INSERT INTO inactivated_identities (identity_id)
+    SELECT NEW.id UNION SELECT team_id FROM team_members WHERE member_id = NEW.id ORDER BY 1
+    ON CONFLICT (identity_id) DO UPDATE SET reached = '';
     RETURN NULL;
 END $$;
 
-CREATE FUNCTION mark_work_of_teams() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
+CREATE FUNCTION inactivate_teams() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM mark_open_work(ARRAY(SELECT DISTINCT team_id::text FROM old_rows));
+    INSERT INTO inactivated_identities (identity_id) SELECT DISTINCT team_id FROM old_rows ORDER BY 1
+    ON CONFLICT (identity_id) DO UPDATE SET reached = '';
     RETURN NULL;
 END $$;
 -- +goose StatementEnd
 
 CREATE TRIGGER people_work AFTER UPDATE OF deactivated_at ON people
-    FOR EACH ROW WHEN (OLD.deactivated_at IS NULL AND NEW.deactivated_at IS NOT NULL) EXECUTE FUNCTION mark_work_of_identity();
+    FOR EACH ROW WHEN (OLD.deactivated_at IS NULL AND NEW.deactivated_at IS NOT NULL) EXECUTE FUNCTION inactivate_identity();
 CREATE TRIGGER integrations_work AFTER UPDATE OF deleted_at ON integrations
-    FOR EACH ROW WHEN (OLD.deleted_at IS NULL AND NEW.deleted_at IS NOT NULL) EXECUTE FUNCTION mark_work_of_identity();
+    FOR EACH ROW WHEN (OLD.deleted_at IS NULL AND NEW.deleted_at IS NOT NULL) EXECUTE FUNCTION inactivate_identity();
 CREATE TRIGGER identities_work AFTER UPDATE OF deleted_at ON identities
-    FOR EACH ROW WHEN (OLD.deleted_at IS NULL AND NEW.deleted_at IS NOT NULL) EXECUTE FUNCTION mark_work_of_identity();
+    FOR EACH ROW WHEN (OLD.deleted_at IS NULL AND NEW.deleted_at IS NOT NULL) EXECUTE FUNCTION inactivate_identity();
 CREATE TRIGGER team_members_work AFTER DELETE ON team_members REFERENCING OLD TABLE AS old_rows
-    FOR EACH STATEMENT EXECUTE FUNCTION mark_work_of_teams();
+    FOR EACH STATEMENT EXECUTE FUNCTION inactivate_teams();

@@ -74,6 +74,7 @@ var expiries = []expiry{
 	{models.SyncTokenLifetime + clockMargin, "", oldestFirst("watermarks", "at"), func(r *RemovalResult) *int { return &r.Watermarks }},
 	{0, "", removeOfDeletedAddress, func(r *RemovalResult) *int { return &r.Deliveries }},
 	{0, "", repositionBelowMoved, func(r *RemovalResult) *int { return &r.Repositioned }},
+	{0, "", markWorkOfInactivated, nil},
 	{models.SessionLifetime + clockMargin, "", oldestFirst("sessions", "created_at"), nil},
 	{clockMargin, "", oldestFirst("sign_in_links", "expires_at"), nil},
 	{models.FormKeyRetention, "", oldestFirst("form_keys", "used_at"), nil},
@@ -145,6 +146,34 @@ var removeOfDeletedAddress = store.Fill(`
 		array_agg(id) FILTER (WHERE status IN ('retrying', 'failed', 'held') AND attempts > 0)
 	FROM next`, "days", webhooks.DaysOf("id", "next"), "attempt_days", webhooks.DaysOf("delivery_id", "next"))
 
+// markWorkOfInactivated marks the open work orders of an identity that can no longer act as
+// dirty, so that their workflows find out whether anyone else can do them. It looks at @limit
+// assignments, in order, and remembers how far it came.
+const markWorkOfInactivated = `
+	WITH identity AS (
+		SELECT * FROM inactivated_identities ORDER BY identity_id LIMIT 1 FOR UPDATE
+	), next AS (
+		SELECT x.work_order_id FROM identity i CROSS JOIN LATERAL (
+			SELECT work_order_id FROM work_order_assignees
+			WHERE identity_id = i.identity_id AND position >= 0 AND work_order_id > i.reached
+			ORDER BY work_order_id LIMIT @limit) x
+	), marked AS (
+		INSERT INTO dirty_records (record_id, since)
+		SELECT w.id, now() FROM next n CROSS JOIN LATERAL (SELECT id, status FROM work_orders WHERE id = n.work_order_id LIMIT 1) w
+		WHERE w.status NOT IN ('complete', 'cancelled') ORDER BY w.id
+		ON CONFLICT (record_id) DO UPDATE SET since = excluded.since
+	), continued AS (
+		UPDATE inactivated_identities w SET reached = (SELECT max(work_order_id) FROM next)
+		FROM identity i WHERE w.identity_id = i.identity_id AND (SELECT count(*) FROM next) = @limit
+	), finished AS (
+		DELETE FROM inactivated_identities w
+		USING identity i WHERE w.identity_id = i.identity_id AND (SELECT count(*) FROM next) < @limit
+		RETURNING w.identity_id
+	)
+	SELECT count(*), NULL::timestamptz,
+		(SELECT count(*) FROM inactivated_identities) > (SELECT count(*) FROM finished), NULL::text[]
+	FROM next`
+
 // oldestFirst is the removal from a table with an index on the time. Each batch begins
 // where the previous one ended: until the next vacuum, the index still has entries of
 // removed rows (20 ms per batch after two million rows).
@@ -161,7 +190,7 @@ func inAnyOrder(table, time, condition string) string {
 // RemoveExpired removes expired rows: events after 30 days with their deliveries and
 // attempts (spec section 8), a day at a time once all of it is that old, idempotency keys after 24 hours, revoked tokens, call
 // counts, leases, and the deliveries of deleted addresses. It also gives a new change position to the records
-// below moved nodes (docs/contract.md, Lists).
+// below moved nodes (docs/contract.md, Lists), and has the open work of those who can no longer act looked at again.
 //
 // It takes the tables in turn. Each batch is a separate transaction, so that other
 // writes and pages of changes wait for one batch at most. After each batch it asks
