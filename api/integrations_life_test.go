@@ -314,5 +314,5 @@ func TestRecordsNameADeletedIntegration(t *testing.T) {
 	want(t, "whether the record names it", named, true)
 	response := p.As("erp", http.MethodPost, path+"/assignees", object{"assignees": []string{p.ID("creator")}})
 	response.Want(http.StatusUnprocessableEntity, string(models.CodeRuleViolation))
-	want(t, "the rule", response.Text("rule"), "assignee_not_connected")
+	want(t, "the rule", response.Text("rule"), "assignee_inactive")
 }

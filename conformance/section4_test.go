@@ -421,7 +421,7 @@ var writeRules = []rule{
 		h.wantStatus(id, models.StatusOpen)
 		h.answer(id, true, h.required()...).Want(http.StatusOK, "")
 	}},
-	{item: "write rule 8, rejected", words: "a read-only organization accepts no new records and no changes", code: "service/records.organizationState.requireWritable", test: func(t *testing.T, h *harness) {
+	{item: "write rule 8, rejected", words: "a read-only organization accepts no new work orders and no changes", code: "service/records.organizationState.requireWritable", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(nil)
 		h.readOnly(t)
 		h.post("/work-orders", h.body(nil)).Want(http.StatusForbidden, "read_only")
@@ -429,14 +429,14 @@ var writeRules = []rule{
 		h.assign(id, object{"assignees": h.ids("bob")}).Want(http.StatusForbidden, "read_only")
 		h.remove(id, "erp").Want(http.StatusForbidden, "read_only")
 		h.post("/work-orders/"+id+"/cancel", object{}).Want(http.StatusForbidden, "read_only")
-		h.feedback(nil).Want(http.StatusForbidden, "read_only")
 	}},
-	{item: "write rule 8, allowed", words: "but answers and completion", code: "service/records.organizationState.requireWritable", test: func(t *testing.T, h *harness) {
+	{item: "write rule 8, allowed", words: "but answers, completion and feedback", code: "service/records.organizationState.requireWritable", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"form_id": h.ID("inspection")})
 		h.readOnly(t)
 		h.answer(id, false, h.to("q_hours", 12)).Want(http.StatusOK, "")
 		h.answer(id, true, h.required()...).Want(http.StatusOK, "")
 		h.wantStatus(id, models.StatusComplete)
+		h.feedback(nil).Want(http.StatusCreated, "")
 	}},
 }
 
