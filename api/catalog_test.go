@@ -274,10 +274,10 @@ func TestPeopleAndTeamsAreOfTheOwnOrganization(t *testing.T) {
 	}
 	const at = "2026-03-02T12:15:30.000Z"
 	for path, want := range map[string]object{
-		"/people/" + s.ID("ann"): {"id": s.ID("ann"), "name": "Ann Field", "email": "ann@acme.example.com", "phone": "+12025550101", "active": true,
-			"teams": []any{}, "created_at": at, "changed_at": at},
-		"/people/" + s.ID("bob"): {"id": s.ID("bob"), "name": "Bob Stone", "email": "bob@acme.example.com", "phone": nil, "active": true,
-			"teams": []any{s.ID("crew")}, "created_at": at, "changed_at": at},
+		"/people/" + s.ID("ann"): {"id": s.ID("ann"), "name": "Ann Field", "email": "ann@acme.example.com", "phone": "+12025550101",
+			"teams": []any{}, "active": true, "created_at": at, "changed_at": at},
+		"/people/" + s.ID("bob"): {"id": s.ID("bob"), "name": "Bob Stone", "email": "bob@acme.example.com", "phone": nil,
+			"teams": []any{s.ID("crew")}, "active": true, "created_at": at, "changed_at": at},
 	} {
 		if got := s.As("erp", http.MethodGet, path, nil).Want(http.StatusOK, "").Field(); !reflect.DeepEqual(got, any(want)) {
 			t.Errorf("%s is\n%v, want\n%v", path, got, want)

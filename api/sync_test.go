@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"slices"
@@ -9,6 +10,9 @@ import (
 
 	"millwright/api/apitest"
 	"millwright/models"
+	"millwright/service/people"
+	"millwright/service/servicetest"
+	"millwright/service/store"
 	"millwright/service/upkeep"
 )
 
@@ -292,5 +296,57 @@ func TestChangesOfATeamShowInItsMembers(t *testing.T) {
 	s.Exec(`DELETE FROM team_members WHERE member_id = $1`, s.ID("bob"))
 	if got, _ := h.followChanges(t, "/people", people, "50"); !slices.Equal(got, []string{s.ID("bob")}) {
 		t.Errorf("after Bob left, the changed people are %v", got)
+	}
+}
+
+// A client that follows the changes of people and teams learns who left, and which teams have no
+// one left.
+func TestPeopleAndTeamsShowWhoIsActive(t *testing.T) {
+	t.Parallel()
+	s := apitest.New(t)
+	h := harness{s}
+	active := func(path string) bool {
+		t.Helper()
+		return s.As("erp", http.MethodGet, path, nil).Want(http.StatusOK, "").Field("active").(bool)
+	}
+	_, persons := h.followChanges(t, "/people", longAgo, "50")
+	_, teams := h.followChanges(t, "/teams", longAgo, "50")
+	expect := func(when, changed string, person, team bool) {
+		t.Helper()
+		s.Clock.Advance(time.Second)
+		var got []string
+		if got, persons = h.followChanges(t, "/people", persons, "50"); !slices.Equal(got, []string{s.ID(changed)}) {
+			t.Errorf("%s: the changed people are %v", when, got)
+		}
+		if got, teams = h.followChanges(t, "/teams", teams, "50"); !slices.Equal(got, []string{s.ID("crew")}) {
+			t.Errorf("%s: the changed teams are %v", when, got)
+		}
+		if got := active("/people/" + s.ID(changed)); got != person {
+			t.Errorf("%s: the person is active: %t", when, got)
+		}
+		if got := active("/teams/" + s.ID("crew")); got != team {
+			t.Errorf("%s: the team is active: %t", when, got)
+		}
+		for path, want := range map[string]bool{"/people?id=" + s.ID(changed): person, "/teams?id=" + s.ID("crew"): team} {
+			if got := s.As("erp", http.MethodGet, path, nil).Want(http.StatusOK, "").Field("data").([]any)[0].(object)["active"]; got != want {
+				t.Errorf("%s: %s lists %v", when, path, got)
+			}
+		}
+	}
+	if !active("/people/"+s.ID("bob")) || !active("/teams/"+s.ID("crew")) {
+		t.Error("at first, not all are active")
+	}
+	ann := servicetest.Person(t, s.Fixture, "ann")
+	for _, step := range []struct {
+		who          string
+		do           func(context.Context, store.Actor, string) (people.PersonAccess, error)
+		person, team bool
+	}{
+		{"bob", s.DeactivatePerson, false, true}, {"dan", s.DeactivatePerson, false, false}, {"bob", s.ActivatePerson, true, true},
+	} {
+		if _, err := step.do(t.Context(), ann, s.ID(step.who)); err != nil {
+			t.Fatal(err)
+		}
+		expect(step.who, step.who, step.person, step.team)
 	}
 }

@@ -154,6 +154,7 @@ func peoplePages(t *testing.T) (*consoletest.Site, []shownPage) {
 	s := consoletest.NewSite(t)
 	notify(s, "ann", "work_order.assigned", "webhook.turned_off")
 	s.Exec(`UPDATE webhooks SET enabled = false, off_reason = 'The receiver responded 410 Gone.', off_at = now() WHERE id = $1`, s.ID("reader_hook"))
+	noOneCan(s, newRecord(t, s))
 	bob, crew := "/console/people/"+s.ID("bob"), "/console/teams/"+s.ID("crew")
 	return s, []shownPage{
 		{"GET /console", "start", "/console", nil, ""},

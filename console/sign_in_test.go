@@ -56,7 +56,14 @@ func TestTheRightPasswordShowsThatTheOrganizationIsSuspended(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
 	s.Exec(`UPDATE organizations SET suspended = true WHERE id = $1`, s.Polar.OrganizationID)
-	s.NewVisitor().Post("/console/sign-in", credentials(s.Email("pia"), consoletest.Password)).Want(http.StatusUnauthorized, "Your organization is suspended")
+	const wrong, suspended = "The e-mail address or the password is wrong", "Your organization is suspended"
+	v := s.NewVisitor()
+	wantNot(t, v.Post("/console/sign-in", credentials(s.Email("pia"), consoletest.Password)).Want(http.StatusUnauthorized, suspended), wrong)
+	wantNot(t, v.Post("/console/sign-in", credentials(s.Email("pia"), "wrong password")).Want(http.StatusUnauthorized, wrong), suspended)
+	v.Get("/console").Want(http.StatusSeeOther)
+	// Who has the address and password in another organization too signs in to that one.
+	s.Exec(`UPDATE people SET email = $1 WHERE id = $2`, s.Email("pia"), s.ID("bob"))
+	v.Post("/console/sign-in", credentials(s.Email("pia"), consoletest.Password)).Want(http.StatusSeeOther)
 }
 
 func TestAFailedSignInTakesItsTime(t *testing.T) {

@@ -58,6 +58,75 @@ func TestStartShowsWhatWaits(t *testing.T) {
 	s.SignedIn("eve").Get("/console").Want(http.StatusOK, "Nothing waits for you", "Where everything is")
 }
 
+// Inventory managers and administrators see how many work orders no one can do, with a link to
+// them, whatever their status; others have the filter for those that they may read.
+func TestStartCountsWorkThatNoOneCanDo(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	ann := s.SignedIn("ann") // an administrator and inventory manager
+	create := func(title, worker string) string {
+		t.Helper()
+		result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{
+			InventoryID: s.ID("ahu1"), Title: title, Assignees: []string{s.ID(worker)},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Clock.Advance(time.Second)
+		return result.RecordID
+	}
+	create("Replace the filter", "bob")
+	held, review := create("Check the belt", "dan"), create("Clean the duct", "cat")
+	create("Grease the bearing", "ann")
+	if _, err := s.HoldWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, held); err != nil {
+		t.Fatal(err)
+	}
+	s.Exec(`UPDATE work_orders SET status = 'sent_to_inspection' WHERE id = $1`, review)
+	s.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position) VALUES ($1, $2, 'consultant', 1)`, review, s.ID("dan"))
+	// Eve administers and has no permission on a node, zed manages, cat only works.
+	s.Exec(`UPDATE people SET admin = true WHERE id = $1`, s.ID("eve"))
+	s.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) VALUES ($1, $2, $3, $4)`,
+		s.ID("hq"), s.ID("zed"), s.ID("manager"), s.Acme.OrganizationID)
+	wantNot(t, ann.Get("/console").Want(http.StatusOK), "No one can do")
+	if got := numbersOf(ann.Get("/console/work-orders?who=no_one").Want(http.StatusOK)); got != "" {
+		t.Errorf("no one can do %s", got)
+	}
+	for _, who := range []string{"bob", "dan"} {
+		if _, err := s.DeactivatePerson(t.Context(), s.Viewer("ann"), s.ID(who)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const list = "/console/work-orders?who=no_one"
+	for _, test := range []struct{ who, counted, listed string }{
+		{"ann", "3 work orders", "3 2 1"}, {"zed", "3 work orders", "3 2 1"}, {"cat", "", "3"}, {"eve", "", ""},
+	} {
+		v := s.SignedIn(test.who)
+		start := v.Get("/console").Want(http.StatusOK)
+		if test.counted == "" {
+			wantNot(t, start, "No one can do")
+		} else {
+			start.Want(http.StatusOK, `No one can do <a href="`+list+`">`+test.counted+`</a>`)
+			wantNot(t, start, "Nothing waits for you")
+		}
+		page := v.Get(list).Want(http.StatusOK, "Who can do it", `<option value="no_one" selected>`)
+		if got := numbersOf(page); got != test.listed {
+			t.Errorf("%s lists %q, want %q", test.who, got, test.listed)
+		}
+	}
+	board := ann.Get(list+"&view=board").Want(http.StatusOK, "Check the belt", "Clean the duct")
+	wantNot(t, board, "Grease the bearing")
+	ann.Get(list+"&q=nothing").Want(http.StatusOK, "no one can do it", `<a href="/console/work-orders">Clear the filters</a>`)
+	if _, err := s.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, review, nil, []string{s.ID("ann")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.ResumeWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, held); err != nil {
+		t.Fatal(err)
+	}
+	if got := numbersOf(ann.Get(list)); got != "2 1" {
+		t.Errorf("after one was given to someone else and one resumed, no one can do %s", got)
+	}
+}
+
 // A customer's name is for those with incoming work orders.
 func TestStartNamesCustomers(t *testing.T) {
 	t.Parallel()

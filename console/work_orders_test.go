@@ -11,6 +11,7 @@ import (
 
 	"millwright/console/consoletest"
 	"millwright/service/records"
+	"millwright/service/servicetest"
 	"millwright/service/store"
 )
 
@@ -31,14 +32,22 @@ func workOrderListPages(t *testing.T) (*consoletest.Site, []shownPage) {
 	s := consoletest.NewSite(t)
 	plantWorkOrders(s, 60)
 	s.Exec(`UPDATE work_orders SET title = $1 WHERE number = 60`, strings.Repeat("Wide", 50))
+	noOneCan(s, servicetest.Value[string](s.Fixture, `SELECT id FROM work_orders WHERE number = 60`))
 	return s, []shownPage{
 		{"GET /console/work-orders", "work-orders", "/console/work-orders", nil, ""},
 		{"GET /console/work-orders", "work-orders-filtered", "/console/work-orders?priority=high&by=ERP&node=HQ", nil, ""},
 		{"GET /console/work-orders", "work-orders-next-page", "/console/work-orders", nil, "Next page"},
+		{"GET /console/work-orders", "work-orders-no-one", "/console/work-orders?who=no_one", nil, ""},
 		{"GET /console/work-orders", "work-orders-no-match", "/console/work-orders?q=nothing&status=on_hold&assignee=Bob", nil, ""},
 		{"GET /console/work-orders", "work-orders-board", "/console/work-orders?view=board", nil, ""},
 		{"GET /console/work-orders", "work-orders-board-empty", "/console/work-orders?view=board&q=nothing", nil, ""},
 	}
+}
+
+// noOneCan leaves the work order to zed, who was deactivated.
+func noOneCan(s *consoletest.Site, id string) {
+	s.Exec(`UPDATE work_order_assignees SET identity_id = $1 WHERE work_order_id = $2 AND role = 'worker'`, s.ID("zed"), id)
+	s.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, s.ID("zed"))
 }
 
 var numberInPage = regexp.MustCompile(`data-label="Number">(\d+)<`)

@@ -110,6 +110,38 @@ func TestOwnerAndAdminsAreNotifiedAfterADayOfFailuresAndOfTurningOff(t *testing.
 	expectNotified(t, f, "another final failure", "ann webhook.turned_off", "bob webhook.turned_off")
 }
 
+// Owners and administrators who were deactivated get neither the warning nor its mail, nor do
+// those who leave after the notice.
+func TestWarningsAreForThoseWhoAreActive(t *testing.T) {
+	f := servicetest.New(t)
+	f.Exec(`UPDATE integrations SET owners = ARRAY[$1, $2] WHERE id = $3`, f.ID("bob"), f.ID("cat"), f.ID("erp"))
+	f.Exec(`UPDATE people SET admin = true WHERE id = $1`, f.ID("eve"))
+	f.Exec(`UPDATE people SET deactivated_at = now() WHERE id IN ($1, $2)`, f.ID("bob"), f.ID("eve"))
+	fail := func() {
+		t.Helper()
+		servicetest.Create(t, f)
+		servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, servicetest.Claim(t, f, "erp_hook").Deliveries[0], 500))
+		care(t, f, "erp_hook")
+	}
+	fail()
+	f.Clock.Advance(24 * time.Hour)
+	fail()
+	expectNotified(t, f, "failing", "ann webhook.failing", "cat webhook.failing")
+	f.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, f.ID("cat"))
+	emails, _, err := f.ClaimNoticeEmails(t.Context(), f.ID("erp_hook"))
+	if err != nil || len(emails) != 1 || emails[0].PersonEmail != "ann@acme.example.com" {
+		t.Errorf("mailed are %v, %v", emails, err)
+	}
+	f.Exec(`DELETE FROM notices`)
+	servicetest.Create(t, f)
+	last := servicetest.Claim(t, f, "erp_hook").Deliveries[0]
+	last.Attempts = 7
+	f.Clock.Advance(72 * time.Hour)
+	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, last, 500))
+	care(t, f, "erp_hook")
+	expectNotified(t, f, "turned off", "ann webhook.turned_off")
+}
+
 func TestTheShutOffPeriodBeginsWhenAnAddressIsTurnedOn(t *testing.T) {
 	f := servicetest.New(t)
 	servicetest.Create(t, f)
