@@ -24,3 +24,15 @@ func TestTheLogKnowsEveryTopic(t *testing.T) {
 		t.Errorf("the log has %d filters", len(logGroups))
 	}
 }
+
+// Imports make actions of an entity and a field; the console puts them into words by rule.
+func TestActionsWithoutWordsAreReadable(t *testing.T) {
+	for action, want := range map[string]string{
+		"person.created": "created the person", "webhook.changed": "changed the webhook address", "organization.plan_api_changed": "changed the organization's plan api",
+		"node.external_id_changed": "changed the node's external id", "integration.owners_changed": "changed the integration's owners", "some.thing_else": "some thing else",
+	} {
+		if got := words(action); got != want {
+			t.Errorf("%s is %q, want %q", action, got, want)
+		}
+	}
+}

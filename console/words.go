@@ -102,6 +102,7 @@ var actionWords = map[string]string{
 	"person.openid_unlinked":          "unlinked an account of the OpenID provider",
 	"person.ways_in_removed":          "removed the person's ways to sign in",
 	"person.email_changed":            "changed the person's e-mail address",
+	"organization.company_added":      "added a service company",
 	"organization.openid_required":    "required OpenID Connect for the organization's people",
 	"organization.openid_lifted":      "let the organization's people sign in with passwords again",
 	"team.created":                    "created the team",
@@ -116,7 +117,15 @@ func words(action string) string {
 	if text, ok := actionWords[action]; ok {
 		return text
 	}
-	return strings.NewReplacer(".", " ", "_", " ").Replace(action)
+	readable := strings.NewReplacer(".", " ", "_", " ").Replace
+	topic, what, _ := strings.Cut(action, ".")
+	if field, changed := strings.CutSuffix(what, "_changed"); changed {
+		return "changed the " + readable(topic) + "'s " + readable(field)
+	}
+	if what == "created" || what == "changed" {
+		return what + " the " + readable(topic)
+	}
+	return readable(action)
 }
 
 // plural returns the number with the word for one or for several.

@@ -1,12 +1,20 @@
 package imports
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"millwright/models"
+	"millwright/service/store"
+)
+
+// What the fields are called that relate an entity to the one whose key follows.
+const (
+	fieldAssignment     = "assignment of "
+	fieldServiceCompany = "service company "
 )
 
 // What an import does to an entity.
@@ -36,6 +44,8 @@ type ImportDifference struct {
 	Conflict bool `json:"conflict"`
 	// ids is set if the values are ids.
 	ids bool
+	// entry is the entity.
+	entry *importEntry
 }
 
 // hide leaves out the values. It may be called without a difference.
@@ -167,4 +177,45 @@ func shownValue(value any) any {
 		return string(v)
 	}
 	return value
+}
+
+// logTopics are what Log Records of differences are about.
+var logTopics = map[string]string{
+	keyDefinition: "definition", keyOrganizationDefinition: "definition", keyNode: "node", keyQuestion: "form", keyOption: "form",
+}
+
+// logActions are the actions of differences for which the console and commands have one.
+var logActions = map[string]string{
+	"integration.name_changed": "integration.renamed", "integration.client_secret_changed": "integration.secret_renewed",
+	"integration.organization_definition_changed": "integration.definition_changed",
+	"person.admin_changed":                        "person.access_changed", "person.organization_definition_changed": "person.access_changed",
+	"team.name_changed": "team.renamed", "webhook.secret_changed": "webhook.secret_renewed",
+	"webhook.url_changed": "webhook.changed", "webhook.events_changed": "webhook.changed",
+}
+
+// logAction returns the action of the difference's Log Record.
+func (d *ImportDifference) logAction() string {
+	topic, made := cmp.Or(logTopics[d.Kind], d.Kind), ".changed"
+	if d.From == nil {
+		made = ".created"
+	}
+	switch {
+	case d.Change == ImportCreates:
+		return topic + ".created"
+	case strings.HasPrefix(d.Field, fieldAssignment):
+		return "assignment" + made
+	case strings.HasPrefix(d.Field, fieldServiceCompany):
+		return "organization.company_added"
+	}
+	action := topic + "." + strings.ReplaceAll(d.Field, ".", "_") + "_changed"
+	return cmp.Or(logActions[action], action)
+}
+
+// log writes a Log Record for each difference.
+func (r *importRun) log() error {
+	var rows []*models.LogEntry
+	for _, d := range r.result.Differences {
+		rows = append(rows, store.NewLogEntry(store.Import(), r.result.OrganizationID, d.logAction(), d.entry.id, r.At))
+	}
+	return create(r.DB, rows)
 }

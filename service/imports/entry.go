@@ -58,7 +58,7 @@ func rowOf[T any](e *importEntry, table *importTable[T]) (row *T, created bool) 
 	row, created = table.row(e.id)
 	if created && !e.created {
 		e.created, e.left = true, models.Digests{}
-		e.run.differ(&ImportDifference{Kind: e.kind, Key: e.key, Change: ImportCreates, Conflict: e.imported != nil})
+		e.differ(&ImportDifference{Change: ImportCreates, Conflict: e.imported != nil})
 	}
 	return row, created
 }
@@ -80,8 +80,8 @@ func setField[T any](e *importEntry, name string, field, given *T) *ImportDiffer
 		return nil
 	}
 	imported, known := e.imported[name]
-	return e.run.differ(&ImportDifference{
-		Kind: e.kind, Key: e.key, Change: ImportChanges, Field: name,
+	return e.differ(&ImportDifference{
+		Change: ImportChanges, Field: name,
 		From: shownValue(stored), To: shownValue(*field), Conflict: known && imported != before,
 	})
 }
@@ -99,8 +99,8 @@ func (e *importEntry) relate(name, shown string, stored *string, wanted string) 
 	if before == after {
 		return nil
 	}
-	return e.run.differ(&ImportDifference{
-		Kind: e.kind, Key: e.key, Change: ImportChanges, Field: shown, From: shownValue(stored), To: wanted,
+	return e.differ(&ImportDifference{
+		Change: ImportChanges, Field: shown, From: shownValue(stored), To: wanted,
 		Conflict: !e.created && e.imported != nil && imported != before,
 	})
 }
@@ -128,9 +128,10 @@ func (e *importEntry) leave(name, digest string) {
 	e.left[name] = digest
 }
 
-// differ records a difference and returns it.
-func (r *importRun) differ(d *ImportDifference) *ImportDifference {
-	r.result.Differences = append(r.result.Differences, d)
+// differ records a difference of the entry and returns it.
+func (e *importEntry) differ(d *ImportDifference) *ImportDifference {
+	d.entry, d.Kind, d.Key = e, e.kind, e.key
+	e.run.result.Differences = append(e.run.result.Differences, d)
 	return d
 }
 

@@ -91,7 +91,7 @@ func (r *importRun) serviceCompanies() error {
 		if r.isServiceCompany[company] {
 			stored = &company
 		}
-		r.entryOf[r.file.Organization.Key].relate("service company "+company, "service company "+c.Key, stored, company).names()
+		r.entryOf[r.file.Organization.Key].relate(fieldServiceCompany+company, fieldServiceCompany+c.Key, stored, company).names()
 		r.isServiceCompany[company] = true
 		r.serviceCompanyRows = append(r.serviceCompanyRows, models.ServiceCompany{CustomerID: r.result.OrganizationID, CompanyID: company})
 	}

@@ -111,7 +111,7 @@ func (r *importRun) compareAssignments() error {
 		stored[[2]string{rows[i].NodeID, rows[i].IdentityID}] = &rows[i].DefinitionID
 	}
 	for _, a := range r.assignmentRows {
-		r.nodeEntry(a.node).relate("assignment "+a.row.IdentityID, "assignment of "+a.identity,
+		r.nodeEntry(a.node).relate("assignment "+a.row.IdentityID, fieldAssignment+a.identity,
 			stored[[2]string{a.row.NodeID, a.row.IdentityID}], a.row.DefinitionID).names()
 	}
 	return nil

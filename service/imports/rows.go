@@ -226,7 +226,7 @@ func (r *importRun) save() error {
 		r.holdOrSendAgain,
 		r.saveAssignments,
 		func() error { return create(r.DB, r.keys) },
-		r.saveDigests, r.notifyAccess,
+		r.saveDigests, r.notifyAccess, r.log,
 	} {
 		if err := save(); err != nil {
 			return err

@@ -29,7 +29,7 @@ type LogRecord struct {
 }
 
 // LogTopics are what Log Records are about: an action is one of them, a dot and what was done.
-var LogTopics = []string{"work_order", "issue", "integration", "webhook", "delivery", "assignment", "person", "team", "organization"}
+var LogTopics = []string{"work_order", "issue", "integration", "webhook", "delivery", "assignment", "person", "team", "organization", "node", "form", "definition"}
 
 // LogFilter restricts a list of Log Records. Empty fields restrict nothing.
 type LogFilter struct {

@@ -55,6 +55,7 @@ teams: [{key: stock, name: Stock, members: [ola]}]
 		maps.Copy(into.IDs, imported.IDs)
 		maps.Copy(into.Integrations, imported.Integrations)
 	}
+	s.Exec(`DELETE FROM log`) // as in the fixture
 	s.Acme.IDs["acme"], s.Polar.IDs["polar"] = s.Acme.OrganizationID, s.Polar.OrganizationID
 	return s
 }

@@ -202,7 +202,8 @@ func importFixture(ctx context.Context, t testing.TB, admin *pgx.Conn, name, url
 	if made.Acme, err = f.Import(ctx, fixtureFile); err != nil {
 		return fmt.Errorf("import the fixture: %w", err)
 	}
-	if _, err = f.Pool.Exec(ctx, `DELETE FROM dirty_records`); err != nil { // the workflows of the addresses have started
+	// The workflows of the addresses have started, and tests count what their own writes log.
+	if _, err = f.Pool.Exec(ctx, `WITH started AS (DELETE FROM dirty_records) DELETE FROM log`); err != nil {
 		return err
 	}
 	text, err := json.Marshal(made)

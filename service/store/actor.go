@@ -15,7 +15,7 @@ type Actor struct {
 	ShowPeople bool
 	// ReadsFeedback is true if an integration's token has issues:read.
 	ReadsFeedback bool `db:"-"`
-	// Operated is true if an operator acts as the person (OperatorAs).
+	// Operated is true if an operator acts as the person, by a command or in Temporal.
 	Operated bool `db:"-"`
 	// Prefetch is the record that its call reads, if known before the call is admitted.
 	Prefetch *Prefetch `db:"-"`
@@ -34,12 +34,15 @@ func OperatorIn(organizationID string) Actor {
 	return Actor{Name: operatorName, OrganizationID: organizationID}
 }
 
+// Import returns the actor of an import, who has no identity and is no operator.
+func Import() Actor { return Actor{Name: "Import"} }
+
 // IsOperator reports whether the actor is an operator.
 func (a Actor) IsOperator() bool { return a.IdentityID == "" && a.Name == operatorName }
 
 // LogName is the actor's name in Log Records. Integrations have "(API)" after their
-// name (spec section 1), people as whom an operator acts in Temporal "(operator)"
-// (docs/contract.md, Temporal surface).
+// name (spec section 1), people as whom an operator acts "(operator)" (docs/contract.md,
+// People and their work).
 func (a Actor) LogName() string {
 	switch {
 	case a.Kind == models.KindIntegration:
