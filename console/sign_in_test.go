@@ -61,7 +61,7 @@ func TestTheRightPasswordShowsThatTheOrganizationIsSuspended(t *testing.T) {
 	wantNot(t, v.Post("/console/sign-in", credentials(s.Email("pia"), consoletest.Password)).Want(http.StatusUnauthorized, suspended), wrong)
 	wantNot(t, v.Post("/console/sign-in", credentials(s.Email("pia"), "wrong password")).Want(http.StatusUnauthorized, wrong), suspended)
 	v.Get("/console").Want(http.StatusSeeOther)
-	// Who has the address and password in another organization too signs in to that one.
+	// A person of another organization with the same address and password signs in there.
 	s.Exec(`UPDATE people SET email = $1 WHERE id = $2`, s.Email("pia"), s.ID("bob"))
 	v.Post("/console/sign-in", credentials(s.Email("pia"), consoletest.Password)).Want(http.StatusSeeOther)
 }

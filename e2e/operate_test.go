@@ -284,10 +284,10 @@ func TestOperatorsManageAddresses(t *testing.T) {
 		t.Errorf("delete printed %v", gone)
 	}
 	h.wantError("there is no webhook address "+address, "deliveries", "list", "--address", address)
-	if n := h.count(`SELECT count(*) FROM log_records WHERE record_id = $1 AND actor_name = 'Millwright' AND actor_id IS NULL`, address); n != 6 {
-		t.Errorf("%d log records of the operator, want 6", n)
+	if n := h.count(`SELECT count(*) FROM log_records WHERE record_id = $1 AND actor_name = 'Millwright' AND actor_id IS NULL`, address); n != 7 {
+		t.Errorf("%d log records of the operator, want 7", n)
 	}
-	if n := h.count(`SELECT count(*) FROM log_records WHERE record_id = $1 AND actor_name = $2`, address, managerName); n != 1 {
+	if n := h.count(`SELECT count(*) FROM log_records WHERE record_id = $1 AND actor_name = $2`, address, managerName+" (operator)"); n != 1 {
 		t.Errorf("%d log records of the manager, want 1", n)
 	}
 }

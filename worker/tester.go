@@ -26,8 +26,8 @@ var ErrNoWorker = errors.New("no worker sent it in time; is one running, and doe
 type Tester struct{ Client client.Client }
 
 // Send sends an event of the type to an address, once, and returns its id, by which the
-// service knows the response (webhooks.WebhookTest). The target comes from MayTestWebhook or
-// BeginWebhookTest, which have checked that it may be sent. Errors: ErrNoWorker, and an
+// service knows the response (webhooks.WebhookTest). The target comes from
+// BeginWebhookTest, which has checked that it may be sent and logged it. Errors: ErrNoWorker, and an
 // *models.Error with a sentence for people: rate_limited (one at a time, webhooks.MaxTests in a
 // minute), unavailable.
 func (t Tester) Send(ctx context.Context, address store.WakeTarget, kind models.EventType) (eventID string, err error) {

@@ -32,6 +32,7 @@ func (f *actorFlag) actor(ctx context.Context, cmd *cobra.Command, svc *service.
 	if models.CodeOf(err) == models.CodeNotFound {
 		return actor, errors.New("--as: there is no person with this id, or not exactly one with this e-mail address")
 	}
+	actor.Operated = true
 	return actor, err
 }
 

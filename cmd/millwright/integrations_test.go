@@ -28,14 +28,14 @@ func TestIntegrationsCommands(t *testing.T) {
 		logged string
 	}{
 		{"turn-off", []string{"turn-off", reader}, "enabled", false, "Millwright integration.turned_off"},
-		{"turn-on, as a person by id", []string{"turn-on", reader, "--as", h.ID("ann")}, "enabled", true, "Ann Field integration.turned_on"},
+		{"turn-on, as a person by id", []string{"turn-on", reader, "--as", h.ID("ann")}, "enabled", true, "Ann Field (operator) integration.turned_on"},
 		{"disable", []string{"disable", reader}, "disabled_by_service", true, "Millwright integration.disabled_by_service"},
 		{"enable", []string{"enable", reader}, "disabled_by_service", false, "Millwright integration.enabled_by_service"},
-		{"rename, as a person by e-mail address", []string{"rename", reader, "--name", "Renamed", "--as", "ANN@acme.example.com"}, "name", "Renamed", "Ann Field integration.renamed"},
+		{"rename, as a person by e-mail address", []string{"rename", reader, "--name", "Renamed", "--as", "ANN@acme.example.com"}, "name", "Renamed", "Ann Field (operator) integration.renamed"},
 		{"renew-secret", []string{"renew-secret", reader}, "client_id", "cli_reader", "Millwright integration.secret_renewed"},
 		{"scopes", []string{"scopes", reader, "--scope", "people:read,work_orders:read", "--scope", "inventory:read"}, "id", reader, "Millwright integration.scopes_changed"},
-		{"owners", []string{"owners", reader, "--owner", h.ID("ann"), "--as", h.ID("ann")}, "id", reader, "Ann Field integration.owners_changed"},
-		{"delete", []string{"delete", reader, "--as", h.ID("ann")}, "id", reader, "Ann Field integration.deleted"},
+		{"owners", []string{"owners", reader, "--owner", h.ID("ann"), "--as", h.ID("ann")}, "id", reader, "Ann Field (operator) integration.owners_changed"},
+		{"delete", []string{"delete", reader, "--as", h.ID("ann")}, "id", reader, "Ann Field (operator) integration.deleted"},
 	} {
 		record := integration(h, step.args...)
 		if record[step.field] != step.value {

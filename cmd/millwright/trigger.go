@@ -54,7 +54,7 @@ Event types: ` + types + ".",
 // sendTest has a worker send an event of the type to the address and shows the response.
 // Only a 2xx is no error.
 func sendTest(ctx context.Context, target commandTarget, kind models.EventType) error {
-	address, err := target.svc.MayTestWebhook(ctx, target.actor, target.id)
+	address, err := target.svc.BeginWebhookTest(ctx, target.actor, target.id)
 	if err != nil {
 		return err
 	}

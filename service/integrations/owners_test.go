@@ -98,7 +98,7 @@ func TestOnlyOwnersGiveAnIntegrationMore(t *testing.T) {
 			return err
 		}, models.CodePermissionDenied},
 		{"test an address", func(ctx context.Context, a store.Actor) error {
-			_, err := f.MayTestWebhook(ctx, a, hook.ID)
+			_, err := f.BeginWebhookTest(ctx, a, hook.ID)
 			return err
 		}, ""},
 	}

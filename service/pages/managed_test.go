@@ -163,7 +163,7 @@ func TestTheLastTestOfAnAddressIsShown(t *testing.T) {
 		if target, err := f.BeginWebhookTest(ctx, ann, id); err != nil || target != want {
 			t.Fatalf("the target is %+v, %v", target, err)
 		}
-		if target, err := f.MayTestWebhook(ctx, store.Operator(), id); err != nil || target != want {
+		if target, err := f.BeginWebhookTest(ctx, store.Operator(), id); err != nil || target != want {
 			t.Fatalf("the operator's target is %+v, %v", target, err)
 		}
 		if err := f.RecordTest(ctx, id, a); err != nil {
@@ -174,7 +174,7 @@ func TestTheLastTestOfAnAddressIsShown(t *testing.T) {
 			t.Errorf("test %d is %+v %v", i, h.Test, err)
 		}
 	}
-	if log := servicetest.LogOf(f, id); strings.Count(log, "Ann Field "+f.ID("ann")+" webhook.tested") != 2 {
+	if log := servicetest.LogOf(f, id); strings.Count(log, "Ann Field "+f.ID("ann")+" webhook.tested") != 2 || strings.Count(log, "Millwright webhook.tested") != 2 {
 		t.Errorf("the log is %s", log)
 	}
 }

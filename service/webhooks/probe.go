@@ -17,22 +17,6 @@ const TestRetention = 24 * time.Hour
 // MaxTests limits the tests of an address in a minute.
 const MaxTests = 10
 
-// MayTestWebhook checks that the actor may send a test to the address now, and returns the
-// target whose workflow sends it. Errors: not_found, permission_denied, rate_limited
-// (MaxTests), unavailable.
-func (s *Webhooks) MayTestWebhook(ctx context.Context, actor store.Actor, id string) (store.WakeTarget, error) {
-	var target store.WakeTarget
-	err := s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
-		h, err := lockWebhook(t, actor, id)
-		if err != nil {
-			return err
-		}
-		target = store.NewWakeTarget(h.OrganizationID, id)
-		return s.limitTests(t, id)
-	})
-	return target, err
-}
-
 // limitTests returns rate_limited if the address got MaxTests in the last minute. Its workflow
 // sends one at a time, and asks before each, so that none passes uncounted.
 func (s *Webhooks) limitTests(t *store.ORMTx, id string) error {
@@ -52,7 +36,13 @@ func (s *Webhooks) TestWebhook(ctx context.Context, actor store.Actor, id string
 	if !kind.Known() {
 		return Address{}, RenderedDelivery{}, models.Invalid(unknownEventType("/event_type", kind))
 	}
-	if _, err := s.MayTestWebhook(ctx, actor, id); err != nil {
+	err := s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+		if _, err := lockWebhook(t, actor, id); err != nil {
+			return err
+		}
+		return s.limitTests(t, id)
+	})
+	if err != nil {
 		return Address{}, RenderedDelivery{}, err
 	}
 	rows, err := s.Pool.Query(ctx, addressQuery+`$1`, id, s.CurrentTime())

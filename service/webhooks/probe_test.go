@@ -60,7 +60,7 @@ func TestTestsOfAnAddressAreLimited(t *testing.T) {
 	ann, hook := servicetest.Person(t, f, "ann"), f.ID("erp_hook")
 	begin := map[string]func() error{
 		"console": func() error { _, err := f.BeginWebhookTest(t.Context(), ann, hook); return err },
-		"command": func() error { _, err := f.MayTestWebhook(t.Context(), store.Operator(), hook); return err },
+		"command": func() error { _, err := f.BeginWebhookTest(t.Context(), store.Operator(), hook); return err },
 		"worker": func() error {
 			_, _, err := f.TestWebhook(t.Context(), store.Operator(), hook, models.EventPing)
 			return err
@@ -85,7 +85,7 @@ func TestTestsOfAnAddressAreLimited(t *testing.T) {
 	if _, err := f.WebhookTest(t.Context(), ann, hook, attempt(0).EventID); err != nil {
 		t.Errorf("reading a response: %v", err)
 	}
-	_, err := f.MayTestWebhook(t.Context(), store.Operator(), f.ID("reader_hook"))
+	_, err := f.BeginWebhookTest(t.Context(), store.Operator(), f.ID("reader_hook"))
 	servicetest.WantCode(t, "another address", err, "")
 	f.Clock.Advance(time.Minute + time.Millisecond)
 	want("")
