@@ -30,6 +30,7 @@ var reasons = map[models.NoticeKind]struct{ subject, sentence string }{
 	models.NoticeAssigned:     {"assigned to you", "{actor} assigned the work order to you or your team."},
 	models.NoticeConsulted:    {"you are its consultant", "{actor} made you or your team its consultant: you review it when the work is done."},
 	models.NoticeUnassigned:   {"no longer yours", "{actor} removed you or your team from the work order."},
+	models.NoticeReturned:     {"returned", "{actor} returned the work order: the service company does not do it.{reason}"},
 	models.NoticeUpdated:      {"changed", "{actor} changed the {fields}."},
 	models.NoticeCompleted:    {"complete", "The work order is complete."},
 	models.NoticeReviewWanted: {"waits for your review", "The work is done and waits for your review."},

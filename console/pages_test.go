@@ -45,7 +45,7 @@ var noPages = []string{
 	"POST /console/integrations/:id/assign", "POST /console/integrations/:id/unassign",
 	"POST /console/webhooks/:id", "POST /console/webhooks/:id/off", "POST /console/webhooks/:id/on", "POST /console/webhooks/:id/missed", "POST /console/webhooks/:id/delete",
 	"POST /console/work-orders/:id/assign", "POST /console/work-orders/:id/unassign", "POST /console/work-orders/:id/complete", "POST /console/work-orders/:id/hold",
-	"POST /console/work-orders/:id/resume", "POST /console/work-orders/:id/cancel", "POST /console/work-orders/:id/review",
+	"POST /console/work-orders/:id/resume", "POST /console/work-orders/:id/cancel", "POST /console/work-orders/:id/return", "POST /console/work-orders/:id/review",
 	"POST /console/deliveries/redeliver", "POST /console/deliveries/redeliver-matching", "POST /console/deliveries/:id/redeliver",
 }
 
@@ -325,6 +325,7 @@ func workOrderPages(t *testing.T) (*consoletest.Site, []shownPage) {
 		{"GET /console/work-orders/:id/assign", "work-order-assign", open + "/assign", nil, ""},
 		{"GET /console/work-orders/:id/assign", "work-order-assign-no-match", open + "/assign?q=nothing", nil, ""},
 		{"GET /console/work-orders/:id/cancel", "work-order-cancel", open + "/cancel", nil, ""},
+		{"GET /console/work-orders/:id/return", "work-order-return", "/console/work-orders/" + incoming(t, s) + "/return", nil, ""},
 		{"POST /console/work-orders/:id/hold", "work-order-on-hold", open, nil, "Put on hold"},
 		{"GET /console/work-orders/charts", "work-order-charts", "/console/work-orders/charts?time=7d", nil, ""},
 	}

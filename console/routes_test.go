@@ -133,6 +133,8 @@ var routeCases = []routeCase{
 	{method: "POST", path: "/console/work-orders/:id/review", id: "{work_order}", form: "decision=approve"},
 	{method: "GET", path: "/console/work-orders/:id/cancel", id: "{work_order}"},
 	{method: "POST", path: "/console/work-orders/:id/cancel", id: "{work_order}", form: "reason=Twice"},
+	{method: "GET", path: "/console/work-orders/:id/return", id: "{work_order}"},
+	{method: "POST", path: "/console/work-orders/:id/return", id: "{work_order}", form: "reason=Twice"},
 	{method: "GET", path: "/console/inventory", query: "open={hq}&after_name=A&after={hvac}", ids: []string{"open", "after"}},
 	{method: "GET", path: "/console/inventory/:id", id: "{hq}", query: "tab=assignees&after_depth=0&after_name=A&after={bob}", ids: []string{"after"}},
 	{method: "GET", path: "/console/inventory/:id/label", id: "{ahu1}"},

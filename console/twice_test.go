@@ -50,6 +50,7 @@ func TestADoubleClickActsOnce(t *testing.T) {
 	s.PlantDeliveries("erp_hook", record, models.EventWorkOrderUpdated, models.DeliveryFailed, http.StatusInternalServerError, 3, s.Clock.Now())
 	erp, reader, hook := "/console/integrations/"+s.ID("erp"), "/console/integrations/"+s.ID("reader"), "/console/webhooks/"+s.ID("erp_hook")
 	job, reviewed := "/console/work-orders/"+record, "/console/work-orders/"+inReview(t, s, "ann")
+	customers := "/console/work-orders/" + incoming(t, s)
 	shift, err := s.CreateTeam(t.Context(), s.Viewer("ann"), s.Acme.OrganizationID, "Shift")
 	if err != nil {
 		t.Fatal(err)
@@ -116,6 +117,7 @@ func TestADoubleClickActsOnce(t *testing.T) {
 		{"/console/work-orders/:id/complete", job, job + "/complete", nil, http.StatusSeeOther},
 		{"/console/work-orders/:id/review", reviewed, reviewed + "/review", []string{"decision", "send_back", "comment", "Loose"}, http.StatusSeeOther},
 		{"/console/work-orders/:id/cancel", reviewed + "/cancel", "", []string{"reason", "Twice"}, http.StatusSeeOther},
+		{"/console/work-orders/:id/return", customers + "/return", "", []string{"reason", "Twice"}, http.StatusSeeOther},
 		{"/console/account/password", "/console/account", "/console/account/password", []string{"old_password", consoletest.Password, "password", "a good long password"}, http.StatusSeeOther},
 	} {
 		tried[form.route] = true

@@ -95,7 +95,7 @@ func TestPagesAreLight(t *testing.T) {
 		"/console/integrations/:id": {s.ID("erp"), s.ID("erp") + "?see=" + full.record}, "/console/integrations/:id/charts": {s.ID("erp"), s.ID("erp") + "?time=30d"},
 		"/console/integrations/:id/secret": {s.ID("erp")}, "/console/integrations/:id/off": {s.ID("erp")}, "/console/integrations/:id/delete": {s.ID("erp")},
 		"/console/integrations/:id/assign": {s.ID("erp")}, "/console/integrations/:id/unassign": {s.ID("reader") + "?node=" + s.ID("hvac")},
-		"/console/work-orders/:id": {full.record, full.job}, "/console/work-orders/:id/assign": {full.job}, "/console/work-orders/:id/cancel": {full.job},
+		"/console/work-orders/:id": {full.record, full.job}, "/console/work-orders/:id/assign": {full.job}, "/console/work-orders/:id/cancel": {full.job}, "/console/work-orders/:id/return": {incoming(t, s)},
 		"/console/inventory": {"", "?q=a", "?open=" + s.ID("hvac")}, "/console/inventory/:id/label": {s.ID("ahu1")},
 		"/console/inventory/:id":        {s.ID("hvac"), s.ID("ahu1") + "?tab=work-orders", s.ID("ahu1") + "?tab=feedback", s.ID("hq") + "?tab=assignees"},
 		"/console/inventory/:id/assign": {s.ID("hq")}, "/console/inventory/:id/unassign": {s.ID("hq") + "?identity=" + s.ID("bob")},

@@ -32,6 +32,8 @@ func (c *Console) workOrderRoutes(pages *gin.RouterGroup) {
 	pages.POST("/work-orders/:id/resume", c.signedIn(c.resumeWorkOrder))
 	pages.GET("/work-orders/:id/cancel", c.signedIn(c.confirmCancel))
 	pages.POST("/work-orders/:id/cancel", c.signedIn(c.cancelWorkOrder))
+	pages.GET("/work-orders/:id/return", c.signedIn(c.confirmReturn))
+	pages.POST("/work-orders/:id/return", c.signedIn(c.returnWorkOrder))
 	pages.POST("/work-orders/:id/review", c.signedIn(c.reviewWorkOrder))
 }
 
@@ -220,6 +222,7 @@ func questionsNamed(text string, answers models.AnswersRecord) string {
 var actionNames = map[records.WorkOrderAction]string{
 	records.ActionUpdate: "Edit", records.ActionAssign: "Assign and remove people", records.ActionAnswer: "Answer", records.ActionComplete: "Complete",
 	records.ActionHold: "Put on hold", records.ActionResume: "Resume", records.ActionCancel: "Cancel", records.ActionReview: "Review",
+	records.ActionReturn: "Return to the customer",
 }
 
 // forbiddenRows are the actions that the person may not do now. Those that only another
@@ -229,7 +232,7 @@ func forbiddenRows(d records.WorkOrderDetail) []forbiddenRow {
 	var rows []forbiddenRow
 	for _, action := range records.WorkOrderActions {
 		elsewhere := action == records.ActionResume && status != models.StatusOnHold || action == records.ActionHold && status == models.StatusOnHold ||
-			action == records.ActionReview && status != models.StatusSentToInspection
+			action == records.ActionReview && status != models.StatusSentToInspection || action == records.ActionReturn && d.Customer == ""
 		if !elsewhere && !d.May(action) {
 			rows = append(rows, forbiddenRow{actionNames[action], questionsNamed(sentences(d.Forbidden[action]), d.Answers)})
 		}

@@ -20,6 +20,7 @@ type workOrderActionsService interface {
 	ResumeWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id string) (store.WriteResult, error)
 	CancelWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id string, reason *string) (store.WriteResult, error)
 	ReviewWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id string, review records.Review) (store.WriteResult, error)
+	ReturnWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id, reason string) (store.WriteResult, error)
 }
 
 // workOrderStep is a write of a work order.
@@ -79,17 +80,30 @@ func (c *Console) confirmCancel(r *request) error { return c.renderCancel(r, htt
 
 // renderCancel asks whether to cancel, with a form that was rejected or nil.
 func (c *Console) renderCancel(r *request, status int, rejected *form) error {
+	return c.renderConfirm(r, status, rejected, records.ActionCancel, confirmedCancel)
+}
+
+// renderConfirm asks whether to do an action, with a form that was rejected or nil.
+func (c *Console) renderConfirm(
+	r *request, status int, rejected *form, action records.WorkOrderAction, view func(records.WorkOrderDetail, form) confirmView,
+) error {
 	d, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), 0)
 	if err != nil {
 		return err
 	}
-	if err := d.Forbidden[records.ActionCancel]; err != nil {
+	if err := d.Forbidden[action]; err != nil {
 		if rejected != nil { // it was possible when the form was shown
 			return c.renderWorkOrder(r, status, rejected)
 		}
 		return err
 	}
-	f := recordForm(d.ETag, d.Record.ChangedAt, nil).orRejected(rejected)
+	shown := view(d, recordForm(d.ETag, d.Record.ChangedAt, nil).orRejected(rejected))
+	shown.Back = workOrderURL(d.Record.ID)
+	shown.Action = shown.Back + "/" + string(action)
+	return confirmPage.render(r, status, shown)
+}
+
+func confirmedCancel(d records.WorkOrderDetail, f form) confirmView {
 	answered := 0
 	for _, q := range d.Answers.Questions {
 		if q.Value != nil {
@@ -102,16 +116,42 @@ func (c *Console) renderCancel(r *request, status int, rejected *form) error {
 			" are told, and so are its creator and the inventory managers of " + d.Record.Inventory.Name + ".",
 		"The record, its history and " + plural(answered, "answer", "answers") + " stay.",
 	}
-	page := workOrderURL(d.Record.ID)
-	return confirmPage.render(r, status, confirmView{
-		Title: "Cancel “" + d.Record.Title + "”?", Effects: effects, Action: page + "/cancel", Button: "Cancel the work order", Back: page, BackText: "Keep it", Form: f,
+	return confirmView{
+		Title: "Cancel “" + d.Record.Title + "”?", Effects: effects, Button: "Cancel the work order", BackText: "Keep it", Form: f,
 		Fields: []field{f.Text("reason", "Reason", "rows=3", "hint=Up to 1,000 characters, for everyone who reads the work order.")},
-	})
+	}
 }
 
 func (c *Console) cancelWorkOrder(r *request) error {
 	return r.stepFrom(c.renderCancel, "cancelled", func(ctx context.Context, f form, id string) (store.WriteResult, error) {
 		return c.service.CancelWorkOrder(ctx, r.actor(), store.RequestKey{}, id, f.Optional("reason"))
+	})
+}
+
+func (c *Console) confirmReturn(r *request) error { return c.renderReturn(r, http.StatusOK, nil) }
+
+// renderReturn asks whether to return the work order, with a form that was rejected or nil.
+func (c *Console) renderReturn(r *request, status int, rejected *form) error {
+	return c.renderConfirm(r, status, rejected, records.ActionReturn, func(d records.WorkOrderDetail, f form) confirmView {
+		return confirmView{
+			Title: "Return “" + d.Record.Title + "” to " + d.Customer + "?", Button: "Return it to the customer", BackText: "Keep it", Form: f,
+			Effects: []string{
+				"Your organization and all of its people and teams are removed from the work order. Most likely you cannot open it then.",
+				"If they worked on it, the nearest inventory managers of " + d.Record.Inventory.Name + " take over as workers. They are told, with your reason.",
+				"The answers and the history stay with the work order.",
+			},
+			Fields: []field{f.Text("reason", "Reason", "required", "rows=3", "hint=Up to 1,000 characters, for everyone who reads the work order.")},
+		}
+	})
+}
+
+// returnWorkOrder shows a list next: the person may not be able to open the work order any more.
+func (c *Console) returnWorkOrder(r *request) error {
+	id := r.Param("id")
+	after := outcome{to: Root + "/work-orders", done: "returned", record: id, again: func(status int, f form) error { return c.renderReturn(r, status, &f) }}
+	return r.submit(after, func(ctx context.Context, f form) error {
+		_, err := c.service.ReturnWorkOrder(ctx, r.actor(), store.RequestKey{}, id, f.Value("reason"))
+		return err
 	})
 }
 

@@ -53,6 +53,8 @@ const (
 	MaxExternalID = 200
 	// MaxCancelReason bounds the reason for cancelling a work order.
 	MaxCancelReason = 1_000
+	// MaxReturnReason bounds the reason for returning a work order to the customer.
+	MaxReturnReason = 1_000
 	// MaxReviewComment bounds a consultant's comment on a review.
 	MaxReviewComment = 1_000
 	// MaxAssignees bounds the assignees, and the consultants, named in one call.

@@ -9,6 +9,7 @@ const (
 	NoticeAssigned         NoticeKind = "work_order.assigned"           // as a worker
 	NoticeConsulted        NoticeKind = "work_order.consulted"          // as a consultant
 	NoticeUnassigned       NoticeKind = "work_order.unassigned"         // in either role
+	NoticeReturned         NoticeKind = "work_order.returned"           // by a service company, to the workers
 	NoticeUpdated          NoticeKind = "work_order.updated"            // title, description, priority or target date
 	NoticeCompleted        NoticeKind = "work_order.completed"          // by a worker, or by a consultant's approval
 	NoticeReviewWanted     NoticeKind = "work_order.sent_to_inspection" // to the consultants
@@ -47,7 +48,7 @@ const (
 
 // AllNoticeKinds lists every kind of notice.
 var AllNoticeKinds = []NoticeKind{
-	NoticeAssigned, NoticeConsulted, NoticeUnassigned, NoticeUpdated, NoticeCompleted, NoticeReviewWanted, NoticeSentBack, NoticeCancelled,
+	NoticeAssigned, NoticeConsulted, NoticeUnassigned, NoticeReturned, NoticeUpdated, NoticeCompleted, NoticeReviewWanted, NoticeSentBack, NoticeCancelled,
 	NoticeHeld, NoticeResumed, NoticeDueSoon, NoticeDue, NoticeReviewWaits, NoticeReviewOverdue, NoticeNoOneCan, NoticeFeedbackOpened,
 	NoticeFeedbackResolved, NoticeWebhookFailing, NoticeWebhookOff,
 	NoticeRoleChanged, NoticeSignInAdded, NoticeSignInRemoved, NoticePasswordChanged, NoticeEmailChanged,

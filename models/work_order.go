@@ -69,7 +69,7 @@ func (s WorkOrderStatus) Phase() Phase {
 // Operation is something that is done to a work order.
 type Operation string
 
-// The operations on a work order. Only the console has the last four.
+// The operations on a work order. Only the console has the last five.
 const (
 	OperationUpdate           Operation = "update"             // change its fields
 	OperationForward          Operation = "forward"            // change its assignees or consultants
@@ -81,6 +81,7 @@ const (
 	OperationSendBack         Operation = "send_back" // in review, by a consultant
 	OperationHold             Operation = "hold"
 	OperationResume           Operation = "resume"
+	OperationReturn           Operation = "return" // by a service company, to its customer
 )
 
 // Where the operations are allowed.
@@ -125,6 +126,7 @@ var transitions = map[Operation]transition{
 	OperationSendBack:         {from: inReview, to: StatusBackFromInspection},
 	OperationHold:             {from: workable, to: StatusOnHold},
 	OperationResume:           {from: onHold, to: statusBeforeHold},
+	OperationReturn:           {from: inProcess, to: unchanged},
 }
 
 // StatusChange is the effect of an operation on a work order's status.

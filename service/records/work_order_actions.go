@@ -23,11 +23,12 @@ const (
 	ActionResume   WorkOrderAction = "resume"
 	ActionCancel   WorkOrderAction = "cancel"
 	ActionReview   WorkOrderAction = "review"
+	ActionReturn   WorkOrderAction = "return"
 )
 
 // WorkOrderActions lists every action.
 var WorkOrderActions = []WorkOrderAction{
-	ActionUpdate, ActionAssign, ActionAnswer, ActionComplete, ActionHold, ActionResume, ActionCancel, ActionReview,
+	ActionUpdate, ActionAssign, ActionAnswer, ActionComplete, ActionHold, ActionResume, ActionCancel, ActionReview, ActionReturn,
 }
 
 // actionRule is what an action requires of the actor, the work order's organization and
@@ -53,6 +54,7 @@ var actionRules = map[WorkOrderAction]actionRule{
 	ActionCancel:   {permission: granted(models.GrantWorkOrdersDelete, "cancel work orders"), operation: always(models.OperationCancel)},
 	// The statuses that allow approving are those that allow sending back.
 	ActionReview: {readOnly: allowReadOnly, permission: (*workOrderActor).requireConsultant, operation: always(models.OperationApprove), asMember: true},
+	ActionReturn: {permission: (*workOrderActor).requireReturn, operation: always(models.OperationReturn)},
 }
 
 func always(operation models.Operation) func(*lockedWorkOrder) models.Operation {
@@ -149,6 +151,15 @@ func (a *workOrderActor) requireConsultant() error {
 	return nil
 }
 
+// requireReturn rejects an actor that does not return the work order to a customer.
+func (a *workOrderActor) requireReturn() error {
+	if err := access.RequirePerson(a.acting, "Returning a work order to the customer"); err != nil || a.forCustomer() && a.state.Incoming {
+		return err
+	}
+	return models.Errorf(models.CodePermissionDenied,
+		"Only a person with incoming work orders of the service company that a work order is assigned to may return it to the customer.")
+}
+
 // checkUnassign applies the rules for removing an identity that is assigned; own says
 // whether it belongs to the actor's organization. Errors: permission_denied, rule_violation
 // (last_worker, status).
@@ -158,6 +169,8 @@ func (a *workOrderActor) checkUnassign(identity string, own bool) error {
 	switch {
 	case a.forCustomer() && !own:
 		return models.Errorf(models.CodePermissionDenied, "A service company may remove only its own people.")
+	case a.forCustomer() && identity == a.acting.OrganizationID && a.acting.Kind == models.KindPerson:
+		return models.Errorf(models.CodePermissionDenied, "A service company gives a work order up by returning it to the customer, with a reason.")
 	case worker && len(assigned.Assignees) == 1:
 		return models.Violation(models.RuleLastWorker, "A work order needs at least one worker. Assign another one first.").About(identity)
 	case !worker && len(assigned.Consultants) == 1 && a.state.Status == models.StatusSentToInspection:

@@ -1,0 +1,65 @@
+package console_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"millwright/console/consoletest"
+	"millwright/service/records"
+	"millwright/service/servicetest"
+	"millwright/service/store"
+)
+
+// incoming returns a work order of Polar's, whose service company is Acme: ann has it coming in.
+func incoming(t testing.TB, s *consoletest.Site) string {
+	t.Helper()
+	acme, polar := s.Acme.OrganizationID, s.Polar.OrganizationID
+	s.Exec(`UPDATE plans SET manual_work_orders = true WHERE organization_id = $1`, polar)
+	s.Exec(`INSERT INTO service_companies (customer_id, company_id) VALUES ($1, $2)`, polar, acme)
+	s.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) VALUES ($1, $2, $3, $4)`, s.ID("depot"), acme, s.Polar.IDs["full"], polar)
+	created, err := s.CreateWorkOrder(t.Context(), s.Viewer("pia"), store.RequestKey{}, records.NewWorkOrder{
+		InventoryID: s.ID("depot"), Title: "Grease the lift", Assignees: []string{acme},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return created.RecordID
+}
+
+// A dispatcher returns a customer's work order with a reason and comes to a page that exists,
+// though the work order is gone. The customer reads who returned it, and why.
+func TestReturnToTheCustomer(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	path := "/console/work-orders/" + incoming(t, s)
+	s.Exec(`DELETE FROM notices`)
+	ann := s.SignedIn("ann")
+	page := ann.Get(path).Want(http.StatusOK, path+"/return", "Return to the customer…", "by returning it to the customer")
+	wantNot(t, page, path+"/unassign")
+	page = ann.Get(path+"/return").Want(http.StatusOK, "Return “Grease the lift” to Polar Lifts?", "the nearest inventory managers of Depot take over", "Keep it")
+	ann.Post(path+"/return", page.Form("reason", " ")).Want(http.StatusUnprocessableEntity, "Return “Grease the lift”")
+	next := ann.Post(path+"/return", page.Form("reason", "We have no one on site.")).Want(http.StatusSeeOther).Location()
+	ann.Get(next).Want(http.StatusOK, "Returned to the customer.")
+	ann.Get(path).Want(http.StatusNotFound)
+	pia := s.SignedIn("pia")
+	pia.Get("/console").Want(http.StatusOK, "was returned by a service company")
+	page = pia.Get(path).Want(http.StatusOK, "<bdi>Ann Field</bdi> returned the work order to the customer: <q class=\"lines\"><bdi>We have no one on site.</bdi></q>")
+	wantNot(t, page, path+"/return")
+	wantNot(t, page, "Return to the customer")
+}
+
+// If a rule forbids it, the page with the reason that was entered names the rule.
+func TestReturnWithoutAManager(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	id := incoming(t, s)
+	s.Exec(`DELETE FROM assignments WHERE identity_id = $1`, s.ID("pia"))
+	s.Exec(`DELETE FROM assignments WHERE identity_id = $1`, s.ID("dispatch"))
+	path := "/console/work-orders/" + id + "/return"
+	ann := s.SignedIn("ann")
+	page := ann.Post(path, ann.Get(path).Form("reason", "Busy")).Want(http.StatusUnprocessableEntity, "no active inventory manager at this place", "Busy")
+	if !strings.Contains(page.Body, `action="`+path+`"`) || servicetest.Value[int](s.Fixture, `SELECT count(*) FROM work_order_assignees WHERE work_order_id = $1 AND identity_id = $2`, id, s.Acme.OrganizationID) != 1 {
+		t.Error("it was returned")
+	}
+}
