@@ -118,7 +118,7 @@ func (c *Console) addWaiting(r *request, view *startView) error {
 		view.NoOneCan = counted(waiting.NoOneCan, records.MaxNoOneCan, "work order", "work orders")
 		view.NoOneCanURL = shownWorkOrders{searchNoOne}.url()
 	}
-	all := slices.Concat(waiting.Mine, waiting.Reviews, waiting.Overdue)
+	all := slices.Concat(waiting.Mine, waiting.Reviews, waiting.Incoming, waiting.Overdue)
 	urls, err := urlsOf(r, all, func(w pages.WaitingWorkOrder) string { return w.NodeID })
 	if err != nil {
 		return err
@@ -129,7 +129,7 @@ func (c *Console) addWaiting(r *request, view *startView) error {
 		found     []pages.WaitingWorkOrder
 	}{
 		{"mine", "My work orders", searchMine, waiting.Mine}, {"reviews", "Waiting for my review", searchReviews, waiting.Reviews},
-		{"overdue", "Overdue", searchOverdue, waiting.Overdue},
+		{"incoming", "Incoming", searchIncoming, waiting.Incoming}, {"overdue", "Overdue", searchOverdue, waiting.Overdue},
 	} {
 		if len(list.found) == 0 {
 			continue

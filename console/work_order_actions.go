@@ -145,10 +145,10 @@ func (c *Console) renderReturn(r *request, status int, rejected *form) error {
 	})
 }
 
-// returnWorkOrder shows a list next: the person may not be able to open the work order any more.
+// returnWorkOrder shows what else comes in next: the person may not be able to open the work order any more.
 func (c *Console) returnWorkOrder(r *request) error {
 	id := r.Param("id")
-	after := outcome{to: Root + "/work-orders", done: "returned", record: id, again: func(status int, f form) error { return c.renderReturn(r, status, &f) }}
+	after := outcome{to: shownWorkOrders{searchIncoming}.url(), done: "returned", record: id, again: func(status int, f form) error { return c.renderReturn(r, status, &f) }}
 	return r.submit(after, func(ctx context.Context, f form) error {
 		_, err := c.service.ReturnWorkOrder(ctx, r.actor(), store.RequestKey{}, id, f.Value("reason"))
 		return err

@@ -21,7 +21,7 @@ func (r *request) workOrderSearch() shownWorkOrders {
 		Text: text("q"), Status: models.WorkOrderStatus(status), ToDo: toDo, Priority: models.Priority(text("priority")),
 		Node: text("node"), OnlyNode: text("only") != "" && text("node") != "", Assignee: text("assignee"), Creator: text("by"),
 		CreatorKind: models.IdentityKind(text("kind")), ExternalID: text("external"), Overdue: text("due") == "overdue", Review: records.ReviewWait(text("review")),
-		NoOneCan: text("who") == whoNoOne,
+		NoOneCan: text("who") == whoNoOne, Incoming: text("who") == whoIncoming,
 	}}
 }
 
@@ -31,6 +31,9 @@ const statusToDo = "to_do"
 // whoNoOne stands for work orders that no one can do.
 const whoNoOne = "no_one"
 
+// whoIncoming stands for customers' work orders that none of a service company's people has.
+const whoIncoming = "incoming"
+
 // status is the search's status as URLs have it.
 func (q shownWorkOrders) status() string {
 	if q.ToDo {
@@ -39,12 +42,20 @@ func (q shownWorkOrders) status() string {
 	return string(q.Status)
 }
 
+// who is the search's restriction of those who work as URLs have it.
+func (q shownWorkOrders) who() string {
+	if q.Incoming {
+		return whoIncoming
+	}
+	return when(q.NoOneCan, whoNoOne)
+}
+
 // parameters are the search as URL parameters, in pairs of name and value.
 func (q shownWorkOrders) parameters() []string {
 	return []string{
 		"q", q.Text, "status", q.status(), "priority", string(q.Priority), "node", q.Node, "only", when(q.OnlyNode, "yes"), "assignee", q.Assignee,
 		"by", q.Creator, "kind", string(q.CreatorKind), "external", q.ExternalID, "due", when(q.Overdue, "overdue"), "review", string(q.Review),
-		"who", when(q.NoOneCan, whoNoOne),
+		"who", q.who(),
 	}
 }
 
@@ -99,18 +110,19 @@ func (r *request) workOrderFilterView(q shownWorkOrders, board bool) workOrderFi
 		Due:    choose([]option{{Label: "Any time"}, {Value: "overdue", Label: "Overdue"}}, when(q.Overdue, "overdue")),
 		Review: choose([]option{{Label: "Any"}, {Value: string(records.ReviewByAnyone), Label: "Waiting"}, {Value: string(records.ReviewByMe), Label: "Waiting for mine"}}, string(q.Review)),
 		Kind:   choose([]option{{Label: "Anyone"}, {Value: string(models.KindPerson), Label: "A person"}, {Value: string(models.KindIntegration), Label: "An integration"}}, string(q.CreatorKind)),
-		Who:    choose([]option{{Label: "Any"}, {Value: whoNoOne, Label: "No one any more"}}, when(q.NoOneCan, whoNoOne)),
+		Who:    choose([]option{{Label: "Any"}, {Value: whoNoOne, Label: "No one any more"}, {Value: whoIncoming, Label: "Incoming: none of us yet"}}, q.who()),
 		Node:   q.Node, Assignee: q.Assignee, Creator: q.Creator, External: q.ExternalID, OnlyNode: q.OnlyNode,
-		More: q.Node != "" || q.Creator != "" || q.CreatorKind != "" || q.ExternalID != "" || q.Review != "" || q.NoOneCan,
+		More: q.Node != "" || q.Creator != "" || q.CreatorKind != "" || q.ExternalID != "" || q.Review != "" || q.who() != "",
 	}
 }
 
 // Searches that people often make. Lists of the start page are the first ones of them.
 var (
-	searchMine    = records.WorkOrderSearch{Assignee: records.SearchMe, ToDo: true}
-	searchReviews = records.WorkOrderSearch{Review: records.ReviewByMe}
-	searchOverdue = records.WorkOrderSearch{Overdue: true}
-	searchNoOne   = records.WorkOrderSearch{NoOneCan: true}
+	searchMine     = records.WorkOrderSearch{Assignee: records.SearchMe, ToDo: true}
+	searchReviews  = records.WorkOrderSearch{Review: records.ReviewByMe}
+	searchOverdue  = records.WorkOrderSearch{Overdue: true}
+	searchIncoming = records.WorkOrderSearch{Incoming: true}
+	searchNoOne    = records.WorkOrderSearch{NoOneCan: true}
 )
 
 // workOrderShortcuts link to searches that people often make.
@@ -123,8 +135,12 @@ func (r *request) workOrderShortcuts(q shownWorkOrders, board bool) []shortcut {
 		{"All", records.WorkOrderSearch{}},
 		{"Mine", searchMine},
 		{"Waiting for my review", searchReviews},
+		{"Incoming", searchIncoming},
 		{"Overdue", searchOverdue},
 	} {
+		if s.search == searchIncoming && !r.may(models.GrantIncomingWorkOrders) {
+			continue
+		}
 		all = append(all, shortcut{s.text, shownWorkOrders{s.search}.on(board), q.WorkOrderSearch == s.search})
 	}
 	return all
@@ -153,6 +169,7 @@ func (r *request) namedFilters(q shownWorkOrders, names records.SearchNames, boa
 	add(q.CreatorKind != "", "created by "+creatorTexts[q.CreatorKind], func(q *shownWorkOrders) { q.CreatorKind = "" })
 	add(q.ExternalID != "", "external id "+q.ExternalID, func(q *shownWorkOrders) { q.ExternalID = "" })
 	add(q.Review != "", reviewTexts[q.Review], func(q *shownWorkOrders) { q.Review = "" })
+	add(q.Incoming, "incoming, none of us has it yet", func(q *shownWorkOrders) { q.Incoming = false })
 	add(q.NoOneCan, "no one can do it", func(q *shownWorkOrders) { q.NoOneCan = false })
 	return named
 }

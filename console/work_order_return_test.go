@@ -40,7 +40,7 @@ func TestReturnToTheCustomer(t *testing.T) {
 	page = ann.Get(path+"/return").Want(http.StatusOK, "Return “Grease the lift” to Polar Lifts?", "the nearest inventory managers of Depot take over", "Keep it")
 	ann.Post(path+"/return", page.Form("reason", " ")).Want(http.StatusUnprocessableEntity, "Return “Grease the lift”")
 	next := ann.Post(path+"/return", page.Form("reason", "We have no one on site.")).Want(http.StatusSeeOther).Location()
-	ann.Get(next).Want(http.StatusOK, "Returned to the customer.")
+	ann.Get(next).Want(http.StatusOK, "Returned to the customer.", "Incoming")
 	ann.Get(path).Want(http.StatusNotFound)
 	pia := s.SignedIn("pia")
 	pia.Get("/console").Want(http.StatusOK, "was returned by a service company")
@@ -62,4 +62,19 @@ func TestReturnWithoutAManager(t *testing.T) {
 	if !strings.Contains(page.Body, `action="`+path+`"`) || servicetest.Value[int](s.Fixture, `SELECT count(*) FROM work_order_assignees WHERE work_order_id = $1 AND identity_id = $2`, id, s.Acme.OrganizationID) != 1 {
 		t.Error("it was returned")
 	}
+}
+
+// A dispatcher finds what comes in on the start page and by a shortcut.
+func TestIncomingOnTheStartPage(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	incoming(t, s)
+	s.Exec(`DELETE FROM notices`)
+	ann := s.SignedIn("ann")
+	page := ann.Get("/console").Want(http.StatusOK, "Incoming", "Grease the lift", "Polar Lifts", `href="/console/work-orders?who=incoming"`)
+	wantNot(t, page, "Nothing waits for you")
+	ann.Get("/console/work-orders?who=incoming").Want(http.StatusOK, "Grease the lift", `aria-current="true" href="/console/work-orders?who=incoming"`, "Incoming: none of us yet")
+	bob := s.SignedIn("bob")
+	wantNot(t, bob.Get("/console").Want(http.StatusOK), "Grease the lift")
+	wantNot(t, bob.Get("/console/work-orders").Want(http.StatusOK), ">Incoming<")
 }

@@ -19,6 +19,10 @@ type Waiting struct {
 	// Mine are those that the person, or a team of the person, can work on, Reviews those that
 	// wait for their review. The newest are first.
 	Mine, Reviews []WaitingWorkOrder
+	// Incoming are customers' work orders in process that are assigned to the person's service
+	// company and that none of its own people has, for those with incoming work orders. The
+	// newest are first.
+	Incoming []WaitingWorkOrder
 	// Overdue are those that the person may read, are in process and were due. Those due first
 	// are first.
 	Overdue []WaitingWorkOrder
@@ -49,8 +53,8 @@ type WaitingWorkOrder struct {
 const MaxWaiting = 10
 
 const (
-	// maxWaitingLooked limits the newest work orders of a person and its teams that are
-	// looked at: finished ones stay assigned.
+	// maxWaitingLooked limits the newest work orders of a person and its teams, and of a service
+	// company, that are looked at: finished ones stay assigned.
 	maxWaitingLooked = 1000
 	// maxOverdueLooked limits the overdue work orders of the organization that are looked at.
 	maxOverdueLooked = 300
@@ -62,8 +66,8 @@ type waitingRow struct {
 	WaitingWorkOrder
 }
 
-// waitingQuery looks at the newest work orders of the actor and its teams, and at the ones of
-// its organization that are overdue longest. The condition on the position names the index
+// waitingQuery looks at the newest work orders of the actor, its teams and its service company,
+// and at the ones of its organization that are overdue longest. The condition on the position names the index
 // of the assignments of an identity.
 var waitingQuery = func() string {
 	ofMine := func(role string) string {
@@ -78,19 +82,30 @@ var waitingQuery = func() string {
 			WHERE x.identity_id = a.identity_id AND x.position >= 0 ORDER BY x.work_order_id DESC LIMIT ` + looked + `) x
 		WHERE a.actor_id = @actor AND a.identity_id <> a.organization_id
 		ORDER BY x.id DESC LIMIT ` + looked + `
+	), company AS MATERIALIZED (
+		SELECT work_order_id AS id FROM work_order_assignees
+		WHERE identity_id = @organization AND position >= 0 AND ` + store.Fill(access.IncomingWorkOrders, "actor", "@actor") + `
+		ORDER BY work_order_id DESC LIMIT ` + looked + `
 	), waiting AS MATERIALIZED (
-		SELECT w.id, w.status FROM assigned CROSS JOIN LATERAL (SELECT id, status FROM work_orders WHERE id = assigned.id LIMIT 1) w
-		WHERE w.status IN ('open', 'in_progress', 'back_from_inspection', 'sent_to_inspection')
+		SELECT w.* FROM (SELECT id FROM assigned UNION SELECT id FROM company) a
+		CROSS JOIN LATERAL (SELECT id, organization_id, status, target_date FROM work_orders WHERE id = a.id LIMIT 1) w
+		WHERE w.status NOT IN ('complete', 'cancelled')
 	), late AS MATERIALIZED (
 		SELECT * FROM work_orders
 		WHERE organization_id = @organization AND target_date < @now AND status NOT IN ('complete', 'cancelled')
 		ORDER BY organization_id, target_date LIMIT ` + late + `
 	), picked AS (
-		(SELECT 'mine' AS kind, w.id FROM waiting w WHERE w.status <> 'sent_to_inspection' AND ` + ofMine("worker") + ` ORDER BY w.id DESC LIMIT ` + most + `)
+		(SELECT 'mine' AS kind, w.id FROM waiting w WHERE w.status NOT IN ('sent_to_inspection', 'on_hold') AND ` + ofMine("worker") + ` ORDER BY w.id DESC LIMIT ` + most + `)
 		UNION ALL
 		(SELECT 'review', w.id FROM waiting w WHERE w.status = 'sent_to_inspection' AND ` + ofMine("consultant") + ` ORDER BY w.id DESC LIMIT ` + most + `)
 		UNION ALL
-		(SELECT 'overdue', w.id FROM late w WHERE ` + store.Fill(access.ReadableWorkOrder, "w", "w", "actor", "@actor") + ` ORDER BY w.target_date LIMIT ` + most + `)
+		(SELECT 'incoming', w.id FROM waiting w WHERE ` + store.Fill(records.Incoming, "w", "w") + ` ORDER BY w.id DESC LIMIT ` + most + `)
+		UNION ALL
+		(SELECT 'overdue', w.id FROM (
+			SELECT w.id, w.target_date FROM late w WHERE ` + store.Fill(access.ReadableWorkOrder, "w", "w", "actor", "@actor") + `
+			UNION ALL
+			SELECT id, target_date FROM waiting WHERE organization_id <> @organization AND target_date < @now) w
+			ORDER BY w.target_date LIMIT ` + most + `)
 	)
 	SELECT p.kind, w.id, w.number, w.title, w.status, w.priority, w.target_date, coalesce(w.target_date < @now, false) AS overdue, w.inventory_id AS node_id, n.name AS node,
 		` + store.Fill(access.CustomerOf, "w", "w", "actor", "@actor", "organization", "@organization") + ` AS customer
@@ -98,7 +113,7 @@ var waitingQuery = func() string {
 	CROSS JOIN LATERAL (SELECT * FROM work_orders WHERE id = p.id LIMIT 1) w
 	CROSS JOIN LATERAL (SELECT name FROM inventory_nodes WHERE id = w.inventory_id LIMIT 1) n
 	UNION ALL
-	SELECT 'partly', '', 0, '', '', '', NULL, false, '', '', NULL WHERE (SELECT count(*) FROM assigned) = ` + looked + ` OR (SELECT count(*) FROM late) = ` + late
+	SELECT 'partly', '', 0, '', '', '', NULL, false, '', '', NULL WHERE (SELECT count(*) FROM assigned) = ` + looked + ` OR (SELECT count(*) FROM company) = ` + looked + ` OR (SELECT count(*) FROM late) = ` + late
 }()
 
 // Waiting returns the work orders that wait for the actor. Errors: unavailable.
@@ -115,6 +130,8 @@ func (s *Pages) Waiting(ctx context.Context, actor store.Actor) (Waiting, error)
 				waiting.Mine = append(waiting.Mine, row.WaitingWorkOrder)
 			case "review":
 				waiting.Reviews = append(waiting.Reviews, row.WaitingWorkOrder)
+			case "incoming":
+				waiting.Incoming = append(waiting.Incoming, row.WaitingWorkOrder)
 			case "overdue":
 				waiting.Overdue = append(waiting.Overdue, row.WaitingWorkOrder)
 			default:
@@ -124,6 +141,7 @@ func (s *Pages) Waiting(ctx context.Context, actor store.Actor) (Waiting, error)
 		newestFirst := func(a, b WaitingWorkOrder) int { return strings.Compare(b.ID, a.ID) }
 		slices.SortFunc(waiting.Mine, newestFirst)
 		slices.SortFunc(waiting.Reviews, newestFirst)
+		slices.SortFunc(waiting.Incoming, newestFirst)
 		slices.SortStableFunc(waiting.Overdue, func(a, b WaitingWorkOrder) int { return a.TargetDate.Compare(b.TargetDate.Time) })
 		return waiting, nil
 	}, func(pipeline *pgx.Batch) error {

@@ -28,7 +28,7 @@ func waitingFor(s *servicetest.Harness, by string) string {
 		}
 		return strings.Join(all, " ")
 	}
-	return titles(w.Mine) + " | " + titles(w.Reviews) + " | " + titles(w.Overdue)
+	return titles(w.Mine) + " | " + titles(w.Reviews) + " | " + titles(w.Incoming) + " | " + titles(w.Overdue)
 }
 
 // A person's start page has the work orders of the person and its teams that can be worked
@@ -67,7 +67,7 @@ func TestWaiting(t *testing.T) {
 	add("i", models.StatusSentToInspection, 0, "cat", "crew")
 	add("j", models.StatusOpen, 0, "polar", "")
 	for by, want := range map[string]string{
-		"bob": "d b! a | i | e! b!", "dan": "b! | i | b!", "cat": " | c | b!", "ann": " |  | h! e! b!", "eve": " |  | ", "zed": " |  | ", "pia": " |  | ",
+		"bob": "d b! a | i |  | e! b!", "dan": "b! | i |  | b!", "cat": " | c |  | b!", "ann": " |  |  | h! e! b!", "eve": " |  |  | ", "zed": " |  |  | ", "pia": " |  | j | ",
 	} {
 		servicetest.Expect(t, by, waitingFor(s, by), want)
 	}

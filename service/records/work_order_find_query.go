@@ -48,6 +48,8 @@ func (f *workOrderFinder) sources(looked int, statuses []string) []string {
 		return []string{candidateRows(`'words'`, `''`, isOther, 2*maxWordMatches, `unnest(@matches::text[]) x (id) WHERE x.id < @after`)}
 	case f.search.NoOneCan:
 		return []string{candidateRows(`i.id`, `''`, isOther, looked, `(`+inactiveIdentities+`) i CROSS JOIN LATERAL `+newestOf("i.id", looked))}
+	case f.search.Incoming:
+		return []string{candidateRows(`'incoming'`, `''`, isReadable, looked, newestOf("@organization", looked)) + ` WHERE ` + access.IncomingWorkOrders}
 	case f.search.Assignee == SearchMe || f.search.Assignee == "" && f.search.Review == ReviewByMe:
 		return []string{candidateRows(`a.identity_id`, `''`, isReadable, looked, mine+newestOf("a.identity_id", looked)) +
 			` WHERE a.actor_id = @actor AND a.identity_id <> a.organization_id`}
@@ -135,6 +137,9 @@ func (f *workOrderFinder) conditions(statuses []string) string {
 	}
 	if f.search.NoOneCan {
 		add(noOneCan, "", nil)
+	}
+	if f.search.Incoming {
+		add(Incoming, "", nil)
 	}
 	if f.search.ExternalID != "" {
 		add(`{w}.external_id = @external`, "external", f.search.ExternalID)

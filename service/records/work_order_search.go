@@ -48,6 +48,9 @@ type WorkOrderSearch struct {
 	// NoOneCan selects work orders in process that no one can do, as people were deactivated and
 	// teams and integrations deleted.
 	NoOneCan bool `json:",omitempty"`
+	// Incoming selects customers' work orders in process that are assigned to the actor's service
+	// company and that none of its own people has.
+	Incoming bool `json:",omitempty"`
 	Review   ReviewWait
 }
 
@@ -141,7 +144,7 @@ func (q WorkOrderSearch) statuses() []string {
 	if q.ToDo {
 		restrict(models.Workable()...)
 	}
-	if q.Overdue || q.NoOneCan {
+	if q.Overdue || q.NoOneCan || q.Incoming {
 		restrict(models.InProcess()...)
 	}
 	if q.Review != "" {

@@ -1,0 +1,87 @@
+package pages_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"millwright/service/records"
+	"millwright/service/servicetest"
+	"millwright/service/store"
+)
+
+// Customers' work orders wait for a service company's dispatcher until one of its own people or
+// teams has them, and then for that person. Overdue ones are in the lists of both.
+func TestWaitingForAServiceCompany(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	add := func(title string, due time.Duration, workers, consultants []string) string {
+		t.Helper()
+		s.Clock.Advance(time.Millisecond)
+		id := s.NewWorkOrder(workers, consultants)
+		s.Exec(`UPDATE work_orders SET title = $2 WHERE id = $1`, id, title)
+		if due != 0 {
+			s.Exec(`UPDATE work_orders SET target_date = $2 WHERE id = $1`, id, servicetest.Start.Add(due))
+		}
+		return id
+	}
+	forward := func(id string, workers, consultants []string) {
+		t.Helper()
+		s.MustWrite(s.AssignWorkOrder(t.Context(), s.As("pia"), store.RequestKey{}, id, s.IDs(workers...), s.IDs(consultants...)))
+	}
+	listed := func(by string, search records.WorkOrderSearch) string {
+		t.Helper()
+		page, err := s.SearchWorkOrders(t.Context(), s.As(by), search, "", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var titles []string
+		for _, item := range page.Items {
+			titles = append(titles, item.Title)
+		}
+		return strings.Join(titles, " ")
+	}
+	add("a", 0, []string{"polar"}, nil)
+	add("b", -time.Hour, []string{"polar", "bob"}, nil)
+	forward(add("c", -2*time.Hour, []string{"polar"}, nil), []string{"stock"}, nil)
+	forward(add("d", 0, []string{"polar"}, nil), []string{"pia"}, nil)
+	reviewed := add("e", 0, []string{"bob"}, []string{"polar"})
+	forward(add("f", 0, []string{"bob"}, []string{"polar"}), nil, []string{"ola"})
+	closed := add("g", -time.Hour, []string{"polar"}, nil)
+	add("h", -time.Hour, []string{"bob"}, nil)
+	s.Exec(`UPDATE work_orders SET status = 'sent_to_inspection' WHERE title IN ('e', 'f')`)
+	s.Exec(`UPDATE work_orders SET status = 'complete', completed_at = now() WHERE id = $1`, closed)
+	for by, want := range map[string]string{
+		"pia": "d |  | e b! a | c! b!", "ola": "c! | f |  | c!", "bob": "h! b! |  |  | b! h!",
+	} {
+		got := waitingFor(s, by)
+		if by == "bob" { // due at the same time
+			got = strings.Replace(got, "| h! b!", "| b! h!", 1)
+		}
+		servicetest.Expect(t, by, got, want)
+	}
+	incoming := records.WorkOrderSearch{Incoming: true}
+	for by, want := range map[string]string{"pia": "e b a", "ola": "", "ann": "", "bob": ""} {
+		servicetest.Expect(t, "Incoming of "+by, listed(by, incoming), want)
+	}
+	servicetest.Expect(t, "with words", listed("pia", records.WorkOrderSearch{Incoming: true, Text: "b"}), "b")
+	board, err := s.WorkOrderBoard(t.Context(), s.As("pia"), incoming)
+	var counts []string
+	for _, column := range board.Columns {
+		counts = append(counts, string(column.Status)+" "+strconv.Itoa(column.Count))
+	}
+	if err != nil || !strings.Contains(strings.Join(counts, ", "), "open 2") || !strings.Contains(strings.Join(counts, ", "), "sent_to_inspection 1") {
+		t.Errorf("the board counts %v, %v", counts, err)
+	}
+	servicetest.Expect(t, "Mine", listed("ola", records.WorkOrderSearch{Assignee: records.SearchMe, ToDo: true}), "c")
+	servicetest.Expect(t, "Waiting for my review", listed("ola", records.WorkOrderSearch{Review: records.ReviewByMe}), "f")
+	servicetest.Expect(t, "Overdue", listed("pia", records.WorkOrderSearch{Overdue: true}), "c b")
+	servicetest.Expect(t, "Overdue without incoming work orders", listed("ola", records.WorkOrderSearch{Overdue: true}), "c")
+
+	// Those who left have it no more, and what is returned comes in no more.
+	s.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, s.ID("ola"))
+	servicetest.Expect(t, "without the one who had it", listed("pia", incoming), "f e c b a")
+	if _, err := s.ReturnWorkOrder(t.Context(), s.As("pia"), store.RequestKey{}, reviewed, "Busy"); servicetest.Outcome(err) != "rule_violation status" {
+		t.Errorf("the only consultant returns it: %v", err)
+	}
+}
