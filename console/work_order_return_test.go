@@ -35,7 +35,8 @@ func TestReturnToTheCustomer(t *testing.T) {
 	path := "/console/work-orders/" + incoming(t, s)
 	s.Exec(`DELETE FROM notices`)
 	ann := s.SignedIn("ann")
-	page := ann.Get(path).Want(http.StatusOK, path+"/return", "Return to the customer…", "by returning it to the customer")
+	s.Exec(`UPDATE people SET phone = '+12025550102' WHERE id = $1`, s.ID("pia"))
+	page := ann.Get(path).Want(http.StatusOK, `<dt>Contact</dt><dd><bdi>Pia Frost</bdi> <a href="mailto:pia@polar.example.com">pia@polar.example.com</a>`, "12025550102", path+"/return", "Return to the customer…", "by returning it to the customer")
 	wantNot(t, page, path+"/unassign")
 	page = ann.Get(path+"/return").Want(http.StatusOK, "Return “Grease the lift” to Polar Lifts?", "the nearest inventory managers of Depot take over", "Keep it")
 	ann.Post(path+"/return", page.Form("reason", " ")).Want(http.StatusUnprocessableEntity, "Return “Grease the lift”")
@@ -47,6 +48,7 @@ func TestReturnToTheCustomer(t *testing.T) {
 	page = pia.Get(path).Want(http.StatusOK, "<bdi>Ann Field</bdi> returned the work order to the customer: <q class=\"lines\"><bdi>We have no one on site.</bdi></q>")
 	wantNot(t, page, path+"/return")
 	wantNot(t, page, "Return to the customer")
+	wantNot(t, page, "<dt>Contact</dt>")
 }
 
 // If a rule forbids it, the page with the reason that was entered names the rule.
