@@ -145,7 +145,7 @@ func (c *Console) renderReturn(r *request, status int, rejected *form) error {
 	})
 }
 
-// returnWorkOrder shows what else comes in next: the person may not be able to open the work order any more.
+// returnWorkOrder shows Incoming next, because the person may no longer read the work order.
 func (c *Console) returnWorkOrder(r *request) error {
 	id := r.Param("id")
 	after := outcome{to: shownWorkOrders{searchIncoming}.url(), done: "returned", record: id, again: func(status int, f form) error { return c.renderReturn(r, status, &f) }}

@@ -42,7 +42,7 @@ func (q shownWorkOrders) status() string {
 	return string(q.Status)
 }
 
-// who is the search's restriction of those who work as URLs have it.
+// who returns the parameter who.
 func (q shownWorkOrders) who() string {
 	if q.Incoming {
 		return whoIncoming

@@ -276,7 +276,7 @@ func TestGrantsOnAWorkOrder(t *testing.T) {
 		}
 	}
 	s.Exec(`UPDATE organizations SET read_only = true WHERE id = $1`, s.Acme.OrganizationID)
-	ann.Get(path).Want(http.StatusOK, "The organization is read-only; changes are not allowed.")
+	ann.Get(path).Want(http.StatusOK, "The organization is read-only; creating and changing work orders is not allowed.")
 	ann.Post(path+"/hold", ann.Get(path).Form()).Want(http.StatusForbidden, "read-only")
 }
 

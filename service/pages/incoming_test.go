@@ -11,8 +11,8 @@ import (
 	"millwright/service/store"
 )
 
-// Customers' work orders wait for a service company's dispatcher until one of its own people or
-// teams has them, and then for that person. Overdue ones are in the lists of both.
+// Customers' work orders wait for a service company's dispatcher until they are assigned to one
+// of its own people or teams, and then for that person.
 func TestWaitingForAServiceCompany(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	add := func(title string, due time.Duration, workers, consultants []string) string {
@@ -78,7 +78,7 @@ func TestWaitingForAServiceCompany(t *testing.T) {
 	servicetest.Expect(t, "Overdue", listed("pia", records.WorkOrderSearch{Overdue: true}), "c b")
 	servicetest.Expect(t, "Overdue without incoming work orders", listed("ola", records.WorkOrderSearch{Overdue: true}), "c")
 
-	// Those who left have it no more, and what is returned comes in no more.
+	// It comes in again if the only one of the company who was assigned has left.
 	s.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, s.ID("ola"))
 	servicetest.Expect(t, "without the one who had it", listed("pia", incoming), "f e c b a")
 	if _, err := s.ReturnWorkOrder(t.Context(), s.As("pia"), store.RequestKey{}, reviewed, "Busy"); servicetest.Outcome(err) != "rule_violation status" {

@@ -20,7 +20,7 @@ type Waiting struct {
 	// wait for their review. The newest are first.
 	Mine, Reviews []WaitingWorkOrder
 	// Incoming are customers' work orders in process that are assigned to the person's service
-	// company and that none of its own people has, for those with incoming work orders. The
+	// company and to no active person or team of it, for people with incoming work orders. The
 	// newest are first.
 	Incoming []WaitingWorkOrder
 	// Overdue are those that the person may read, are in process and were due. Those due first

@@ -15,7 +15,7 @@ import (
 
 // ReturnWorkOrder gives a customer's work order back, with a reason: its default workers replace
 // the actor's service company and everyone of it (docs/contract.md, Service companies). It
-// returns the work order, which the actor may not be able to read any more. Errors:
+// returns the work order, which the actor may no longer read. Errors:
 // permission_denied, validation_failed, rule_violation (no_worker, status) and changeWorkOrder's.
 func (s *Records) ReturnWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id, reason string) (store.WriteResult, error) {
 	return s.changeWorkOrder(ctx, actor, call, id, ActionReturn, func(ctx context.Context, c *workOrderChange) error {

@@ -49,7 +49,7 @@ type WorkOrderSearch struct {
 	// teams and integrations deleted.
 	NoOneCan bool `json:",omitempty"`
 	// Incoming selects customers' work orders in process that are assigned to the actor's service
-	// company and that none of its own people has.
+	// company while no active person or team of the company is assigned.
 	Incoming bool `json:",omitempty"`
 	Review   ReviewWait
 }
