@@ -264,22 +264,28 @@ func (a *API) misfits(schema *huma.Schema, value any, pointer string) []models.F
 			return []models.FieldError{{Pointer: pointer, Code: "type", Detail: "This must be " + timeForm + "."}}
 		}
 	case map[string]any:
-		if len(schema.Properties) == 0 {
-			return nil // any value fits
-		}
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			property := schema.Properties[name]
-			fields = append(fields, a.misfits(property, v[name], pointer+"/"+pointerEscapes.Replace(name))...)
-			if text, isText := v[name].(string); isText && property != nil && property.Format == "date-time" {
-				v[name] = strings.ToUpper(text) // huma does not know t and z
-			}
-		}
+		return a.misfitMembers(schema, v, pointer)
 	case []any:
 		if schema.Items == nil {
 			return nil // any value fits
 		}
 		for i, item := range v {
 			fields = append(fields, a.misfits(schema.Items, item, fmt.Sprintf("%s/%d", pointer, i))...)
+		}
+	}
+	return fields
+}
+
+// misfitMembers is misfits of an object. It writes its times as huma knows them.
+func (a *API) misfitMembers(schema *huma.Schema, value map[string]any, pointer string) (fields []models.FieldError) {
+	if len(schema.Properties) == 0 {
+		return nil // any value fits
+	}
+	for _, name := range slices.Sorted(maps.Keys(value)) {
+		property := schema.Properties[name]
+		fields = append(fields, a.misfits(property, value[name], pointer+"/"+pointerEscapes.Replace(name))...)
+		if text, isText := value[name].(string); isText && property != nil && property.Format == "date-time" {
+			value[name] = strings.ToUpper(text) // huma does not know t and z
 		}
 	}
 	return fields

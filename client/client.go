@@ -77,4 +77,4 @@ func (t *transport) send(r *http.Request, tokens oauth2.TokenSource) (*http.Resp
 }
 
 // Error returns the problem's code and detail. It makes *Problem an error.
-func (p *Problem) Error() string { return string(p.Code) + ": " + p.Detail }
+func (p *Problem) Error() string { return p.Code + ": " + p.Detail }

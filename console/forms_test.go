@@ -85,7 +85,7 @@ func TestPagesSayWhatStillWorks(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
 	v := s.SignedIn("ann")
-	const noAPI, readOnly = "Your plan does not include the API", "Answering, completing and reviewing still work"
+	const noAPI, readOnly = "Your plan does not include the API", "answering, completing and reviewing them still work"
 	about := []string{"/console/integrations", "/console/integrations/" + s.ID("erp"), "/console/webhooks/" + s.ID("erp_hook"), "/console/deliveries"}
 	others := []string{"/console", "/console/work-orders", "/console/inventory", "/console/people", "/console/log"}
 	for _, path := range slices.Concat(about, others) {

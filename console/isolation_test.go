@@ -12,8 +12,8 @@ import (
 
 // unknownOf returns an id of the same kind that nothing has.
 func unknownOf(id string) string {
-	if prefix, _, found := strings.Cut(id, "_"); found {
-		return prefix + "_00000000000000000000000000"
+	if prefix, digits, found := strings.Cut(id, "_"); found { // of the same time: events of others expire
+		return prefix + "_" + digits[:10] + "0000000000000000"
 	}
 	return "9007199254740993"
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
@@ -267,7 +268,9 @@ func TestOperatorsManageAddresses(t *testing.T) {
 	h.wantError("there is no webhook address whk"+nothing, "deliveries", "list", "--address", "whk"+nothing)
 	h.wantError("there is no webhook address whk"+nothing, "deliveries", "redeliver", "--address", "whk"+nothing, "--since", "1h")
 	h.wantError("there is no delivery dlv"+nothing, "deliveries", "show", "dlv"+nothing)
-	h.wantError("there is no delivery dlv"+nothing, "deliveries", "redeliver", "dlv"+nothing)
+	h.wantError("older than 30 days", "deliveries", "redeliver", "dlv"+nothing)
+	recent := models.FirstID(models.PrefixDelivery, time.Now())
+	h.wantError("there is no delivery "+recent, "deliveries", "redeliver", recent)
 	h.wantError("there is no person", "webhooks", "disable", address, "--as", "stranger@acme.example.com")
 	h.wantError("https://", "webhooks", "create", "--integration", erp, "--url", "ftp://example.com/", "--event", "ping")
 	h.wantError(`There is no event type "eaten"`, "webhooks", "create", "--integration", erp, "--url", url, "--event", "eaten")

@@ -11,8 +11,8 @@ import (
 	"millwright/service/store"
 )
 
-// Customers' work orders wait for a service company's dispatcher until they are assigned to one
-// of its own people or teams, and then for that person.
+// Customers' work orders wait for a service company's dispatcher until one of the company's
+// people or teams is assigned.
 func TestWaitingForAServiceCompany(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	add := func(title string, due time.Duration, workers, consultants []string) string {

@@ -16,9 +16,9 @@ import (
 const (
 	// maxCalls bounds the calls of a tenant in progress.
 	maxCalls = 32
-	// MaxRunning and MaxRunningPerTenant bound what runs on a pool at a time, in all and for a
-	// tenant.
-	MaxRunning          = 8
+	// MaxRunning bounds what runs on a pool at a time.
+	MaxRunning = 8
+	// MaxRunningPerTenant bounds what runs on a pool at a time for a tenant.
 	MaxRunningPerTenant = 2
 	// othersConnections is the number of the pool's connections that are left to others.
 	othersConnections = 3
