@@ -102,6 +102,7 @@ func TestPagesOfferOnlyWhatIsAllowed(t *testing.T) {
 	s.Exec(`UPDATE integrations SET owners = ARRAY[$1]`, s.ID("bob"))
 	// Assigning takes an inventory manager of the node.
 	s.Exec(`UPDATE assignments SET definition_id = $1 WHERE identity_id = $2`, s.ID("manager"), s.ID("bob"))
+	incoming(t, s.Site) // a customer's work order, which a page offers to return
 	// Everything else that a page may offer: bob's team has every permission on nodes, and there
 	// are work orders on hold, in review and with a form, and what can be turned on again.
 	s.Exec(`UPDATE assignments SET definition_id = $1 WHERE identity_id = $2`, s.ID("full"), s.ID("crew"))
