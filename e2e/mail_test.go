@@ -143,7 +143,7 @@ func TestPeopleAreNotifiedByMailOnce(t *testing.T) {
 	h.awaitFound(`WorkOrderStatus = "open" AND ExecutionStatus = "Running" AND RecordId = "`+id+`"`, workflows.WorkOrderID(id))
 
 	i.complete(id)
-	completed := slices.Concat(created, []string{"wilhelmina.ostrowski complete"})
+	completed := slices.Concat(created, []string{"wilhelmina.ostrowski complete", "bartholomew.quince complete"})
 	awaitMail(t, server, completed...)
 	h.awaitWorkflow(workflows.WorkOrderID(id), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
 	h.awaitFound(`WorkOrderStatus = "complete" AND Organization = "`+h.org.imported.IDs["acme"]+`"`, workflows.WorkOrderID(id))
@@ -189,7 +189,7 @@ func TestMailServerDown(t *testing.T) {
 	worker.kill()
 	h.startWorker()
 	server.Up()
-	awaitMail(t, server, "wilhelmina.ostrowski assigned to you", "bartholomew.quince assigned to you", "wilhelmina.ostrowski complete")
+	awaitMail(t, server, "wilhelmina.ostrowski assigned to you", "bartholomew.quince assigned to you", "wilhelmina.ostrowski complete", "bartholomew.quince complete")
 	h.awaitWorkflow(workflows.WorkOrderID(id), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
 }
 

@@ -47,7 +47,7 @@ func TestReturnNeedsAWorker(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	s.Exec(`DELETE FROM assignments WHERE identity_id = $1`, s.ID("ann"))
 	id := s.NewWorkOrder([]string{"polar"}, nil)
-	s.ExpectUnchanged(id, func() error {
+	_ = s.ExpectUnchanged(id, func() error {
 		_, err := s.ReturnWorkOrder(t.Context(), s.As("pia"), store.RequestKey{}, id, "Busy")
 		servicetest.Expect(t, "without a manager", servicetest.Outcome(err), "rule_violation no_worker")
 		return err
