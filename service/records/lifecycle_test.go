@@ -40,6 +40,9 @@ func operations(s *servicetest.Harness) map[string]func(id string) error {
 		},
 		"hold":   func(id string) error { return ended(s.HoldWorkOrder(s.T.Context(), ann, store.RequestKey{}, id)) },
 		"resume": func(id string) error { return ended(s.ResumeWorkOrder(s.T.Context(), ann, store.RequestKey{}, id)) },
+		"return": func(id string) error {
+			return ended(s.ReturnWorkOrder(s.T.Context(), s.As("pia"), call, id, "We have no one on site."))
+		},
 	}
 }
 
@@ -64,6 +67,10 @@ func TestLifecycleByStatusAndOperation(t *testing.T) {
 				// In review the last consultant cannot be removed.
 				if operation == "complete" && from != string(models.StatusSentToInspection) {
 					s.MustWrite(s.UnassignWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, id, s.ID("cat")))
+					s.ClearEffects(id)
+				}
+				if operation == "return" {
+					s.MustWrite(s.AssignWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, id, s.IDs("polar"), nil))
 					s.ClearEffects(id)
 				}
 				before := s.StatusOf(id)
@@ -96,7 +103,7 @@ func eventsOfMove(operation, from, to string) string {
 	switch {
 	case operation == "update":
 		return "updated"
-	case operation == "forward":
+	case operation == "forward" || operation == "return":
 		return "assignees_changed"
 	case from == to:
 		return ""

@@ -30,6 +30,7 @@ func actionWrites(s *servicetest.Harness, who store.Actor, id string) map[record
 		records.ActionReview: func() error {
 			return ended(s.ReviewWorkOrder(ctx, who, call, id, records.Review{Approve: true}))
 		},
+		records.ActionReturn: func() error { return ended(s.ReturnWorkOrder(ctx, who, call, id, "We have no one on site.")) },
 	}
 }
 
