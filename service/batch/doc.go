@@ -52,7 +52,7 @@
 //   - If a write panics, or a function that receives its rows does, it counts as failed.
 //
 // Tenants share what they use. A batch takes one write of each tenant in turn; a write whose
-// rows (Reserve) exceed the 500 of a group runs in the next one. Of the writes that run
+// rows (Reserve) exceed the 250 of a group runs in the next one. Of the writes that run
 // alone, two of a tenant and eight in all do so at a time (slots), and the caller's own
 // transactions with them (RunAlone). A write that waits longer than maxBatchWait for a group
 // runs alone if it gets such a slot first. If too many jobs of a tenant wait, the next gets

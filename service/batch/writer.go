@@ -15,7 +15,7 @@ const (
 	// maxGroupSize and maxGroupRows bound the writes in a group and the rows that they
 	// declare (Tx.Reserve), since all writes wait for the slowest.
 	maxGroupSize = 64
-	maxGroupRows = 500
+	maxGroupRows = 250
 	// maxBatchWait is the time after which a write or a lookup that waits for a batch may run
 	// alone.
 	maxBatchWait = 2 * time.Second

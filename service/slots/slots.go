@@ -14,8 +14,11 @@ import (
 )
 
 const (
-	// maxCalls bounds the calls of a tenant in progress.
+	// maxCalls bounds the calls in progress: more only wait for the same CPUs. A tenant may have
+	// ownCalls in any case, so that no others' calls that wait, for slow reads for example, keep it
+	// out.
 	maxCalls = 32
+	ownCalls = 4
 	// MaxRunning bounds what runs on a pool at a time.
 	MaxRunning = 8
 	// MaxRunningPerTenant bounds what runs on a pool at a time for a tenant.
@@ -36,8 +39,8 @@ var ErrOverloaded = errors.New("too much of the tenant's work waits")
 // Slots bounds how many things run at a time, in all and for one tenant. It is safe for
 // concurrent use.
 type Slots struct {
-	// max is for all tenants, maxPerTenant for one.
-	max, maxPerTenant int
+	// max is for all tenants, maxPerTenant for one. A tenant may use own even if all are used.
+	max, maxPerTenant, own int
 	// maxWaiting bounds how many of one tenant wait.
 	maxWaiting int
 
@@ -72,9 +75,13 @@ func ForPool(pool *pgxpool.Pool) *Slots {
 	return New(min(MaxRunning, max(1, int(pool.Config().MaxConns)-othersConnections)), MaxRunningPerTenant, maxWaitingToRun)
 }
 
-// ForCalls returns slots for calls, from their admission to their response: 32 of a
-// tenant; 1,024 of a tenant may wait.
-func ForCalls() *Slots { return New(math.MaxInt, maxCalls, MaxWaiting) }
+// ForCalls returns slots for calls, from their admission to their response: 32 in all, but 4
+// of a tenant in any case; 1,024 of a tenant may wait.
+func ForCalls() *Slots {
+	s := New(maxCalls, maxCalls, MaxWaiting)
+	s.own = ownCalls
+	return s
+}
 
 // Single returns slots of which each tenant has one; 1,024 of a tenant may wait.
 func Single() *Slots { return New(math.MaxInt, 1, MaxWaiting) }
@@ -180,14 +187,14 @@ func (wanted *Slot) Release() {
 
 // grant hands out the free slots. The caller holds s.mu.
 func (s *Slots) grant() {
-	for s.used < s.max && s.waiting > 0 {
+	for s.waiting > 0 {
 		var next *tenantSlots
 		for _, t := range s.tenants {
 			if len(t.waiting) > 0 && (next == nil || t.before(next)) && t.used < s.maxPerTenant {
 				next = t
 			}
 		}
-		if next == nil {
+		if next == nil || s.used >= s.max && next.used >= s.own {
 			return
 		}
 		granted := next.waiting[0]

@@ -15,6 +15,28 @@ func holds(s *Slot) bool {
 	}
 }
 
+// Tenants that hold all slots, because their calls wait for something, do not keep others out.
+func TestATenantHasSlotsOfItsOwn(t *testing.T) {
+	s := New(4, 3, 10)
+	s.own = 1
+	grants := func(tenant string, n int) (granted int) {
+		t.Helper()
+		for range n {
+			wanted, err := s.Request(tenant, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if holds(wanted) {
+				granted++
+			}
+		}
+		return granted
+	}
+	if a, b, c := grants("a", 3), grants("b", 3), grants("c", 3); a != 3 || b != 1 || c != 1 {
+		t.Errorf("they hold %d, %d and %d slots, want 3, 1 and 1", a, b, c)
+	}
+}
+
 func TestSlots(t *testing.T) {
 	s := New(3, 2, 2)
 	request := func(tenant string) *Slot {
