@@ -107,6 +107,9 @@ func serveAPI(ctx context.Context, s settings) error {
 	if s.lacksProxies() {
 		p.log.Warn("MILLWRIGHT_PUBLIC_URL is https and TRUSTED_PROXIES is empty: if a proxy is in front of the API, limits count all its clients as one")
 	}
+	if s.trustsPrivateClients() {
+		p.log.Warn("TRUSTED_PROXIES covers a whole private network: every client in it can claim any address; name only the proxies' addresses")
+	}
 	p.inBackground(context.WithoutCancel(ctx), p.storeCalls)
 	p.log.Info("the API listens", "address", listener.Addr().String())
 	return p.serveCalls(ctx, handler, missing, func(ctx context.Context) error {

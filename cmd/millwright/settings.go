@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	netmail "net/mail"
 	"net/netip"
@@ -102,7 +103,7 @@ func loadSettings() (settings, error) {
 		field, value := t.Field(i), v.Field(i)
 		switch {
 		case malformed[field.Name]:
-			problems = append(problems, fmt.Sprintf("%s is malformed; it is: %s", field.Tag.Get("env"), field.Tag.Get("doc")))
+			problems = append(problems, fmt.Sprintf("%s is malformed; it must be %s: %s", field.Tag.Get("env"), typeForms[field.Type], field.Tag.Get("doc")))
 		case field.Tag.Get("required") == "true" && value.IsZero():
 			problems = append(problems, fmt.Sprintf("%s is not set; it is: %s", field.Tag.Get("env"), field.Tag.Get("doc")))
 		default:
@@ -111,6 +112,8 @@ func loadSettings() (settings, error) {
 			}
 		}
 	}
+	misspelt, _ := unknownSettings(maps.Keys(values))
+	problems = append(problems, misspelt...)
 	if len(problems) > 0 {
 		return s, errors.New("some settings are missing or malformed:\n  " + strings.Join(problems, "\n  "))
 	}
@@ -165,6 +168,16 @@ func lookup(name string) (string, error) {
 		return "", fmt.Errorf("%s%s names an empty file", name, fileSuffix)
 	}
 	return value, nil
+}
+
+// typeForms are the forms of values that cannot be parsed.
+var typeForms = map[reflect.Type]string{
+	reflect.TypeFor[int]():             "a number",
+	reflect.TypeFor[bool]():            "true or false",
+	reflect.TypeFor[time.Duration]():   "a time such as 10s",
+	reflect.TypeFor[[]time.Duration](): "times such as 10s, separated by commas",
+	reflect.TypeFor[[]netip.Prefix]():  "networks such as 10.0.0.0/8, separated by commas",
+	reflect.TypeFor[slog.Level]():      "DEBUG, INFO, WARN or ERROR",
 }
 
 // wantedForm returns the form that a value fails to have, "" if it is valid. Numbers
@@ -227,6 +240,19 @@ func isOrigin(value string) bool {
 	u, err := url.Parse(value)
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" &&
 		u.User == nil && u.Path == "" && u.RawQuery == "" && u.Fragment == ""
+}
+
+// trustsPrivateClients reports whether clients in a private network may be taken for proxies:
+// each would choose the address that its calls count for.
+func (s settings) trustsPrivateClients() bool {
+	return slices.ContainsFunc(s.TrustedProxies, func(network netip.Prefix) bool {
+		return slices.Contains(privateNetworks, network.Masked())
+	})
+}
+
+// privateNetworks are the whole networks of RFC 1918 and RFC 4193.
+var privateNetworks = []netip.Prefix{
+	netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("fc00::/7"),
 }
 
 // lacksProxies reports whether the service seems to be behind a proxy that it does
