@@ -2,8 +2,10 @@
 package check
 
 import (
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -47,6 +49,7 @@ func TestManifests(t *testing.T) {
 				t.Fatal(err)
 			}
 			found := map[string]bool{}
+			pods, connections := 0, 0
 			for _, r := range built.Resources() {
 				kind := r.GetApiVersion() + "/" + r.GetKind()
 				name, _, _ := strings.Cut(r.GetName(), "-")
@@ -68,6 +71,18 @@ func TestManifests(t *testing.T) {
 					t.Errorf("%s %s is in the namespace %q", kind, r.GetName(), r.GetNamespace())
 				}
 				checkObject(t, object)
+				switch o := object.(type) {
+				case *corev1.ConfigMap:
+					connections, _ = strconv.Atoi(o.Data["DATABASE_MAX_CONNECTIONS"])
+				case *autoscalingv2.HorizontalPodAutoscaler:
+					pods += int(o.Spec.MaxReplicas) + 1 // one more during an update
+				case *scaledObject:
+					pods += int(*o.Spec.MaxReplicaCount) + 1
+				}
+			}
+			// settings.env names this number.
+			if pods > 0 && pods*connections != 160 {
+				t.Errorf("%d pods with %d connections each", pods, connections)
 			}
 			for _, object := range want {
 				if !found[object] {
@@ -108,6 +123,7 @@ func checkObject(t *testing.T, object any) {
 	t.Helper()
 	switch o := object.(type) {
 	case *appsv1.Deployment:
+		checkGrace(t, o)
 		for label, value := range o.Spec.Selector.MatchLabels {
 			if o.Spec.Template.Labels[label] != value {
 				t.Errorf("%s does not select its own pods", o.Name)
@@ -119,8 +135,27 @@ func checkObject(t *testing.T, object any) {
 	}
 }
 
+// checkGrace checks that an API server serves on until no connection comes, and may finish its calls.
+func checkGrace(t *testing.T, o *appsv1.Deployment) {
+	t.Helper()
+	for _, variable := range o.Spec.Template.Spec.Containers[0].Env {
+		if variable.Name == "SHUTDOWN_DELAY" {
+			if delay, err := time.ParseDuration(variable.Value); err != nil || delay < 5*time.Second || delay+25*time.Second > time.Duration(*o.Spec.Template.Spec.TerminationGracePeriodSeconds)*time.Second {
+				t.Errorf("%s stops with SHUTDOWN_DELAY=%s", o.Name, variable.Value)
+			}
+			return
+		}
+	}
+	if strings.HasPrefix(o.Name, "api") {
+		t.Errorf("%s refuses connections during an update: SHUTDOWN_DELAY is not set", o.Name)
+	}
+}
+
 func checkPod(t *testing.T, name string, pod corev1.PodSpec) {
 	t.Helper()
+	if pod.EnableServiceLinks == nil || *pod.EnableServiceLinks {
+		t.Errorf("%s gets variables of the namespace's services", name)
+	}
 	ports := map[string]bool{}
 	for _, c := range pod.Containers {
 		for _, p := range c.Ports {
