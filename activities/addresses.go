@@ -69,13 +69,19 @@ type TestResult struct {
 }
 
 // TestAddress sends one ping, even if the address is off.
-func (a *Addresses) TestAddress(ctx context.Context, id string) (TestResult, error) {
-	return a.SendExample(ctx, id, models.EventPing)
+func (a *Addresses) TestAddress(ctx context.Context, id string, logged bool) (TestResult, error) {
+	return a.SendExample(ctx, id, models.EventPing, logged)
 }
 
 // SendExample sends one event of the type with a made-up record, even if the address is
-// off, and stores the response in the database, since histories hold no receiver's text.
-func (a *Addresses) SendExample(ctx context.Context, id string, kind models.EventType) (TestResult, error) {
+// off, and stores the response in the database, since histories hold no receiver's text. It writes
+// the Log Record of a test that an operator sends from the Temporal UI; others are logged already.
+func (a *Addresses) SendExample(ctx context.Context, id string, kind models.EventType, logged bool) (TestResult, error) {
+	if !logged {
+		if _, err := a.Service.BeginWebhookTest(ctx, store.Operator(), id); err != nil {
+			return TestResult{}, rejection(err)
+		}
+	}
 	address, event, err := a.Service.TestWebhook(ctx, store.Operator(), id, kind)
 	if err != nil {
 		return TestResult{}, rejection(err)

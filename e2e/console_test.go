@@ -128,12 +128,14 @@ func (j *journey) order(title, form string) (path string) {
 
 // firstSignIn gives a person of the organization consoletest.Password, with a link that the
 // command prints.
-func (h *harness) firstSignIn(email, name string) {
+func (h *harness) firstSignIn(email, name string) { h.t.Helper(); h.firstSignInTo("acme", email, name) }
+
+func (h *harness) firstSignInTo(organization, email, name string) {
 	h.t.Helper()
 	var link struct {
 		URL string `json:"url"`
 	}
-	if err := json.Unmarshal([]byte(h.run("people", "invite", email, "--organization", "acme", "--json")), &link); err != nil {
+	if err := json.Unmarshal([]byte(h.run("people", "invite", email, "--organization", organization, "--json")), &link); err != nil {
 		h.t.Fatal(err)
 	}
 	form := url.Values{"name": {name}, "password": {consoletest.Password}}

@@ -23,8 +23,8 @@ type addressActivities interface {
 	DisableAddress(ctx context.Context, id, reason string) error
 	EnableAddress(ctx context.Context, id string, since *models.Time) (webhooks.Released, error)
 	RedeliverSince(ctx context.Context, id string, since models.Time) (webhooks.Released, error)
-	TestAddress(ctx context.Context, id string) (activities.TestResult, error)
-	SendExample(ctx context.Context, id string, kind models.EventType) (activities.TestResult, error)
+	TestAddress(ctx context.Context, id string, logged bool) (activities.TestResult, error)
+	SendExample(ctx context.Context, id string, kind models.EventType, logged bool) (activities.TestResult, error)
 }
 
 var (
@@ -183,7 +183,7 @@ func (h *addressHarness) RedeliverSince(_ context.Context, _ string, since model
 }
 
 // TestAddress returns a response.
-func (h *addressHarness) TestAddress(context.Context, string) (activities.TestResult, error) {
+func (h *addressHarness) TestAddress(context.Context, string, bool) (activities.TestResult, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.act("test")
@@ -191,7 +191,7 @@ func (h *addressHarness) TestAddress(context.Context, string) (activities.TestRe
 }
 
 // SendExample returns a response.
-func (h *addressHarness) SendExample(_ context.Context, _ string, kind models.EventType) (activities.TestResult, error) {
+func (h *addressHarness) SendExample(_ context.Context, _ string, kind models.EventType, _ bool) (activities.TestResult, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.act("send %s", kind)

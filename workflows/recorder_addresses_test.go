@@ -196,7 +196,6 @@ func after(d time.Duration) *models.Time {
 
 // failing adds a delivery whose first attempt failed.
 func (r *recorder) failing(id string) {
-	code := 503
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.rows[id] = &activities.LoadedDelivery{ResponseLimit: 10 * time.Second, DeliveryState: webhooks.DeliveryState{
@@ -204,7 +203,7 @@ func (r *recorder) failing(id string) {
 		RecordID: "wo_01jd8q4v6cf5e8hbbfwj0zq3tq", EventID: "evt_01jd8q4v6cf5e8hbbfwj0zq3tr",
 		EventType: models.EventWorkOrderCreated, Status: models.DeliveryRetrying, Attempts: 1, Planned: 8,
 		Made:          []webhooks.AttemptMade{{Number: 1, At: *after(0), Result: "503"}},
-		NextAttemptAt: after(time.Hour), LastStatus: &code, CreatedAt: *after(0), KeptUntil: *after(models.EventRetention),
+		NextAttemptAt: after(time.Hour), CreatedAt: *after(0), KeptUntil: *after(models.EventRetention),
 	}}
 }
 
@@ -342,11 +341,11 @@ func (a *fakeActivities) TurnOffIfUnsuccessful(ctx context.Context, id string) (
 	return true, err
 }
 
-func (a *fakeActivities) TestAddress(ctx context.Context, id string) (activities.TestResult, error) {
-	return a.SendExample(ctx, id, models.EventPing)
+func (a *fakeActivities) TestAddress(ctx context.Context, id string, logged bool) (activities.TestResult, error) {
+	return a.SendExample(ctx, id, models.EventPing, logged)
 }
 
-func (a *fakeActivities) SendExample(context.Context, string, models.EventType) (activities.TestResult, error) {
+func (a *fakeActivities) SendExample(context.Context, string, models.EventType, bool) (activities.TestResult, error) {
 	return activities.TestResult{EventID: "evt_01jd8q4v6cf5e8hbbfwj0zq3ts", Status: 204, LatencyMS: 12}, nil
 }
 

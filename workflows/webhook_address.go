@@ -252,23 +252,26 @@ func (a *address) setUpdates(ctx workflow.Context) error {
 				err := actLocally(ctx, updateRedeliver, &released, activities.NameRedeliverSince, a.id, since)
 				return a.acted(ctx, err, released)
 			}),
-		setUpdate(ctx, &a.updates, updateTest, `Send a ping, even while the address is off, and return the receiver's response. Input: {}`, oneAtATime(a, noMembers),
-			func(ctx workflow.Context, _ struct{}) (activities.TestResult, error) {
-				return a.sendTest(ctx, "send a test", activities.NameTestAddress, a.id)
+		setUpdate(ctx, &a.updates, updateTest, `Send a ping, even while the address is off, and return the receiver's response. Input: {}`, oneAtATime(a, testMembers),
+			func(ctx workflow.Context, test testInput) (activities.TestResult, error) {
+				return a.sendTest(ctx, "send a test", activities.NameTestAddress, a.id, test.logged)
 			}),
-		setUpdate(ctx, &a.updates, updateTrigger, `Send an example event with a made-up record, even while the address is off, and return the receiver's response. Input: {"event_type": a type like work_order.created}`, oneAtATime(a, eventTypeMember),
-			func(ctx workflow.Context, kind models.EventType) (activities.TestResult, error) {
-				return a.sendTest(ctx, "send an example of "+string(kind), activities.NameSendExample, a.id, kind)
+		setUpdate(ctx, &a.updates, updateTrigger, `Send an example event with a made-up record, even while the address is off, and return the receiver's response. Input: {"event_type": a type like work_order.created}`, oneAtATime(a, exampleMembers),
+			func(ctx workflow.Context, test testInput) (activities.TestResult, error) {
+				return a.sendTest(ctx, "send an example of "+string(test.kind), activities.NameSendExample, a.id, test.kind, test.logged)
 			}),
 	)
 }
 
-// TestUpdate returns the update of an address that sends an event of the type, and its input.
+// TestUpdate returns the update of an address that sends an event of the type, and its input, for
+// a test that is logged already.
 func TestUpdate(kind models.EventType) (name string, input []any) {
+	members := map[string]string{addressLogged: "yes"}
 	if kind == models.EventPing {
-		return updateTest, nil
+		return updateTest, []any{members}
 	}
-	return updateTrigger, []any{map[string]string{addressEventType: string(kind)}}
+	members[addressEventType] = string(kind)
+	return updateTrigger, []any{members}
 }
 
 // oneAtATime returns decode for updates that are rejected while a test is in progress.

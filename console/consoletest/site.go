@@ -88,15 +88,18 @@ type Visitor struct {
 }
 
 // NewVisitor returns a visitor who is not signed in. It does not follow redirects.
-func (s *Site) NewVisitor() *Visitor {
-	s.t.Helper()
+func (s *Site) NewVisitor() *Visitor { s.t.Helper(); return Visit(s.t, s.URL) }
+
+// Visit returns a visitor of the console at a URL, who is not signed in.
+func Visit(t testing.TB, at string) *Visitor {
+	t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
 	client := &http.Client{Jar: jar, Transport: &http.Transport{}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	s.t.Cleanup(client.CloseIdleConnections)
-	return &Visitor{client, s.URL, s.t}
+	t.Cleanup(client.CloseIdleConnections)
+	return &Visitor{client, at, t}
 }
 
 // At returns the visitor with another console, by its URL: cookies do not name ports.

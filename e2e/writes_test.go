@@ -1,0 +1,405 @@
+package e2e
+
+import (
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"millwright/console/consoletest"
+	"millwright/workflows"
+)
+
+var updateWrites = flag.Bool("update", false, "write docs/writes.md again")
+
+// The ways to write.
+const (
+	byAPI      = "API"
+	inConsole  = "console"
+	byCommand  = "command"
+	inTemporal = "Temporal"
+)
+
+const (
+	clerkName, clerkEmail           = "Rosalind Featherby", "rosalind.featherby@acme.example.com"
+	dispatcherName, dispatcherEmail = "Ignatius Holloway", "ignatius.holloway@polar.example.com"
+)
+
+// writes makes every write in every way, and reads who was notified, what was logged and sent.
+type writes struct {
+	*harness
+	erp  *integrator
+	ids  map[string]string
+	live map[string]*consoletest.Visitor
+	// roles are the people's, by identity id.
+	roles map[string]string
+}
+
+// newWrites starts an installation with a person for each role on a work order, in an
+// organization with a service company.
+func newWrites(t *testing.T) *writes {
+	t.Helper()
+	r := newReceiver(t)
+	r.events = "work_order.created, work_order.updated, work_order.status_changed, work_order.completed, work_order.sent_to_inspection, " +
+		"work_order.cancelled, work_order.assignees_changed, issue.created, issue.resolved"
+	h := newHarness(t, settings{"OPERATOR_ACTIONS": "true"}, r)
+	h.importWorkforce()
+	polar := h.importFile(fmt.Sprintf(`
+organization: {key: polar, name: Polar Lifts, plan: {name: basic, api: true, manual_work_orders: true, calls_per_minute: 100, integrations: 2}}
+organization_permission_definitions: [{key: incoming, name: Incoming, grants: [incoming_work_orders]}]
+people: [{key: dispatcher, name: %q, email: %q, organization_definition: incoming}]
+`, dispatcherName, dispatcherEmail))
+	more := h.importFile(fmt.Sprintf(`
+organization: {key: acme}
+service_companies: [{key: polar}]
+permission_definitions: [{key: desk, name: Desk, applies_below: true, grants: [inventory.read, work_orders.read, work_orders.create, work_orders.update, work_orders.delete, work_orders.forward, feedback.read, feedback.create, feedback.resolve]}]
+people: [{key: clerk, name: %q, email: %q}]
+assignments:
+  - {node: hq, identity: clerk, definition: desk}
+  - {node: hq, identity: polar, definition: working}
+`, clerkName, clerkEmail))
+	w := &writes{harness: h, ids: h.org.imported.IDs, live: map[string]*consoletest.Visitor{}, roles: map[string]string{}}
+	w.ids["clerk"], w.ids["dispatcher"] = more.IDs["clerk"], polar.IDs["dispatcher"]
+	w.ids["polar"] = w.text(`SELECT id FROM organizations WHERE key = 'polar'`)
+	h.startWorker()
+	h.startAPI(nil)
+	w.erp = h.integrator()
+	for key, person := range map[string][2]string{
+		"manager": {managerEmail, managerName}, "clerk": {clerkEmail, clerkName}, "worker": {workerEmail, workerName},
+		"advisor": {advisorEmail, advisorName}, "dispatcher": {dispatcherEmail, dispatcherName},
+	} {
+		organization := "acme"
+		if key == "dispatcher" {
+			organization = "polar"
+		}
+		h.firstSignInTo(organization, person[0], person[1])
+		v := consoletest.Visit(t, h.settings["MILLWRIGHT_PUBLIC_URL"])
+		v.Post("/console/sign-in", v.Get("/console/sign-in").Form("email", person[0], "password", consoletest.Password)).Want(http.StatusSeeOther)
+		w.live[key] = v
+	}
+	for key, role := range map[string]string{
+		"manager": "manager", "clerk": "creator", "worker": "worker", "member": "new worker", "advisor": "consultant", "dispatcher": "company",
+	} {
+		w.roles[w.ids[key]] = role
+	}
+	return w
+}
+
+func (w *writes) text(sql string, args ...any) (text string) {
+	w.t.Helper()
+	if err := w.db.QueryRow(w.t.Context(), sql, args...).Scan(&text); err != nil {
+		w.t.Fatalf("%s: %v", sql, err)
+	}
+	return text
+}
+
+// call makes a call of the ERP, which must succeed.
+func (w *writes) call(method, path string, body any) apiResponse {
+	w.t.Helper()
+	response, err := w.erp.call(method, path, "", body)
+	if err != nil || response.status >= http.StatusBadRequest {
+		w.t.Fatalf("%s %s: status %d, error %v, body %s", method, path, response.status, err, response.body)
+	}
+	return response
+}
+
+// post sends the form of a page with the given pairs of name and value, and returns where it leads.
+func (w *writes) post(as, page, action string, pairs ...string) string {
+	w.t.Helper()
+	v := w.live[as]
+	form := v.Get(page).Want(http.StatusOK).Form()
+	for i := 0; i < len(pairs); i += 2 {
+		form.Del(pairs[i]) // of another form of the page
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		form.Add(pairs[i], pairs[i+1])
+	}
+	return v.Post(action, form).Want(http.StatusSeeOther).Location()
+}
+
+// order creates a work order in the console, as the clerk, with the people of the keys.
+func (w *writes) order(workers []string, consultants ...string) string {
+	w.t.Helper()
+	pairs := []string{"title", "Replace filter"}
+	for _, key := range workers {
+		pairs = append(pairs, "assignees", w.ids[key])
+	}
+	for _, key := range consultants {
+		pairs = append(pairs, "consultants", w.ids[key])
+	}
+	to := w.post("clerk", "/console/work-orders/new?node="+w.erp.node, "/console/work-orders", pairs...)
+	id, _, _ := strings.Cut(strings.TrimPrefix(to, "/console/work-orders/"), "?")
+	return id
+}
+
+// reviewed creates a work order that waits for its review.
+func (w *writes) reviewed() string {
+	w.t.Helper()
+	id := w.order([]string{"worker", "erp"}, "advisor")
+	w.erp.complete(id)
+	return id
+}
+
+func (w *writes) held() string {
+	w.t.Helper()
+	id := w.planned()
+	w.post("worker", consolePath(id), consolePath(id)+"/hold")
+	return id
+}
+
+// planned creates a work order with a worker, the ERP as another and a consultant.
+func (w *writes) planned() string { w.t.Helper(); return w.order([]string{"worker", "erp"}, "advisor") }
+
+// simple creates a work order without a consultant.
+func (w *writes) simple() string { w.t.Helper(); return w.order([]string{"worker", "erp"}) }
+
+// forwarded creates a work order of the service company.
+func (w *writes) forwarded() string { w.t.Helper(); return w.order([]string{"polar"}) }
+
+func (w *writes) feedback() string {
+	w.t.Helper()
+	return w.createFeedback("clerk")
+}
+
+func (w *writes) createFeedback(as string) string {
+	w.t.Helper()
+	to := w.post(as, "/console/feedback/new?node="+w.erp.node, "/console/feedback", "subject", "It rattles")
+	id, _, _ := strings.Cut(strings.TrimPrefix(to, "/console/feedback/"), "?")
+	return id
+}
+
+func consolePath(id string) string { return "/console/work-orders/" + id }
+
+// update sends an update in Temporal.
+func (w *writes) updateIn(workflowID, name string, input any) {
+	w.t.Helper()
+	w.awaitFound(`WorkflowId = "`+workflowID+`"`, workflowID)
+	if err := w.sendUpdate(workflowID, name, input, nil); err != nil {
+		w.t.Fatalf("%s of %s: %v", name, workflowID, err)
+	}
+}
+
+// write is a write in one way.
+type writeWay struct {
+	write, way string
+	// prepare makes the record.
+	prepare func(w *writes) string
+	do      func(w *writes, id string)
+}
+
+// onPage is a write with the form of the record's page in the console.
+func onPage(as, page, action string, pairs ...string) func(w *writes, id string) {
+	return func(w *writes, id string) {
+		w.t.Helper()
+		filled := slices.Clone(pairs)
+		for i := 1; i < len(filled); i += 2 {
+			if key, isID := strings.CutPrefix(filled[i], "@"); isID {
+				filled[i] = w.ids[key]
+			}
+		}
+		w.post(as, consolePath(id)+page, consolePath(id)+action, filled...)
+	}
+}
+
+// called is a write by the API. Strings that begin with @ are keys of identities.
+func called(method, path string, body func(w *writes) any) func(w *writes, id string) {
+	return func(w *writes, id string) {
+		w.t.Helper()
+		var sent any
+		if body != nil {
+			sent = body(w)
+		}
+		w.call(method, strings.NewReplacer("{id}", id, "{worker}", w.ids["worker"]).Replace(path), sent)
+	}
+}
+
+func commanded(args ...string) func(w *writes, id string) {
+	return func(w *writes, id string) {
+		w.t.Helper()
+		filled := slices.Clone(args)
+		for i := range filled {
+			filled[i] = strings.NewReplacer("{id}", id, "{address}", w.org.webhookID(1), "{erp}", w.ids["erp"]).Replace(filled[i])
+		}
+		if _, message, status := w.operate(filled...); status != 0 {
+			w.t.Fatalf("millwright %v ended with status %d: %s", filled, status, message)
+		}
+	}
+}
+
+func updated(name string, person string, more object) func(w *writes, id string) {
+	return func(w *writes, id string) {
+		w.t.Helper()
+		input := object{"person": w.ids[person]}
+		for member, value := range more {
+			input[member] = value
+		}
+		flow := workflows.WorkOrderID(id)
+		w.updateIn(flow, name, input)
+	}
+}
+
+func body(value any) func(*writes) any { return func(*writes) any { return value } }
+
+// writeWays are the writes that people and programs make on records, and what operators do to
+// webhook addresses and integrations.
+func writeWays() []writeWay {
+	none := func(*writes) string { return "" }
+	planned, simple, reviewed, held, forwarded := (*writes).planned, (*writes).simple, (*writes).reviewed, (*writes).held, (*writes).forwarded
+	complete := body(object{"answers": []any{}, "complete": true})
+	whom := func(w *writes) any {
+		return object{"inventory_id": w.erp.node, "title": "Replace filter", "assignees": []string{w.ids["worker"]}, "consultants": []string{w.ids["advisor"]}}
+	}
+	return []writeWay{
+		{"create", byAPI, none, called(http.MethodPost, "/work-orders", whom)},
+		{"create", inConsole, none, func(w *writes, _ string) { w.order([]string{"worker"}, "advisor") }},
+		{"change the title", byAPI, planned, called(http.MethodPatch, "/work-orders/{id}", body(object{"title": "Replace the filter"}))},
+		{"change the title", inConsole, planned, onPage("manager", "/edit", "/edit", "title", "Replace the filter")},
+		{"change the external id only", byAPI, planned, called(http.MethodPatch, "/work-orders/{id}", body(object{"external_id": "PO-7"}))},
+		{"assign a worker", byAPI, planned, called(http.MethodPost, "/work-orders/{id}/assignees", func(w *writes) any { return object{"assignees": []string{w.ids["member"]}} })},
+		{"assign a worker", inConsole, planned, onPage("manager", "/assign", "/assign", "identity", "@crew", "role", "worker")},
+		{"remove a worker", byAPI, planned, called(http.MethodDelete, "/work-orders/{id}/assignees/{worker}", nil)},
+		{"remove a worker", inConsole, planned, onPage("manager", "", "/unassign", "identity", "@worker")},
+		{"answer", byAPI, planned, called(http.MethodPost, "/work-orders/{id}/answers", body(object{"answers": []any{}}))},
+		{"put on hold", inConsole, planned, onPage("worker", "", "/hold")},
+		{"put on hold", byCommand, planned, commanded("work-orders", "hold", "{id}", "--as", workerEmail)},
+		{"put on hold", inTemporal, planned, updated("hold", "worker", nil)},
+		{"resume", inConsole, held, onPage("worker", "", "/resume")},
+		{"resume", byCommand, held, commanded("work-orders", "resume", "{id}", "--as", workerEmail)},
+		{"resume", inTemporal, held, updated("resume", "worker", nil)},
+		{"complete", byAPI, simple, called(http.MethodPost, "/work-orders/{id}/answers", complete)},
+		{"complete", inConsole, simple, onPage("worker", "", "/complete")},
+		{"send to review", byAPI, planned, called(http.MethodPost, "/work-orders/{id}/answers", complete)},
+		{"send to review", inConsole, planned, onPage("worker", "", "/complete")},
+		{"approve", inConsole, reviewed, onPage("advisor", "", "/review", "decision", "approve", "comment", "")},
+		{"approve", byCommand, reviewed, commanded("work-orders", "review", "{id}", "--approve", "--as", advisorEmail)},
+		{"approve", inTemporal, reviewed, updated("review", "advisor", object{"decision": "approve", "comment": ""})},
+		{"send back", inConsole, reviewed, onPage("advisor", "", "/review", "decision", "send_back", "comment", "Loose.")},
+		{"send back", byCommand, reviewed, commanded("work-orders", "review", "{id}", "--send-back", "--comment", "Loose.", "--as", advisorEmail)},
+		{"send back", inTemporal, reviewed, updated("review", "advisor", object{"decision": "send_back", "comment": "Loose."})},
+		{"cancel", byAPI, planned, called(http.MethodPost, "/work-orders/{id}/cancel", body(object{}))},
+		{"cancel", inConsole, planned, onPage("manager", "/cancel", "/cancel", "reason", "A duplicate")},
+		{"cancel", inTemporal, planned, updated("cancel", "manager", object{"reason": "A duplicate"})},
+		{"forward to a service company", inConsole, none, func(w *writes, _ string) { w.forwarded() }},
+		{"return to the customer", inConsole, forwarded, onPage("dispatcher", "/return", "/return", "reason", "No one is on site.")},
+		{"give feedback", byAPI, none, called(http.MethodPost, "/issues", func(w *writes) any { return object{"inventory_id": w.erp.node, "subject": "It rattles"} })},
+		{"give feedback", inConsole, none, func(w *writes, _ string) { w.createFeedback("clerk") }},
+		{"resolve feedback", inConsole, (*writes).feedback, func(w *writes, id string) {
+			w.post("manager", "/console/feedback/"+id, "/console/feedback/"+id+"/resolve")
+		}},
+		{"resolve feedback", byCommand, (*writes).feedback, commanded("issues", "resolve", "{id}", "--as", managerEmail)},
+		{"test an address", byCommand, none, commanded("webhooks", "test", "{address}")},
+		{"turn an address off", byCommand, none, commanded("webhooks", "disable", "{address}", "--reason", "It moves.")},
+		{"turn an address on", byCommand, none, commanded("webhooks", "enable", "{address}")},
+		{"turn an address off", inTemporal, none, func(w *writes, _ string) {
+			w.updateIn(workflows.WebhookAddressID(w.org.webhookID(1)), "disable", object{"reason": "It moves."})
+		}},
+		{"turn an address on", inTemporal, none, func(w *writes, _ string) {
+			w.updateIn(workflows.WebhookAddressID(w.org.webhookID(1)), "enable", object{"since": ""})
+		}},
+		{"test an address", inTemporal, none, func(w *writes, _ string) {
+			w.updateIn(workflows.WebhookAddressID(w.org.webhookID(1)), "test", object{})
+		}},
+		{"trigger an event", byCommand, none, commanded("trigger", "work_order.created", "--address", "{address}")},
+		{"turn an integration off", byCommand, none, commanded("integrations", "turn-off", "{erp}", "--as", managerEmail)},
+		{"turn an integration on", byCommand, none, commanded("integrations", "turn-on", "{erp}", "--as", managerEmail)},
+		{"import a new name", byCommand, none, func(w *writes, _ string) {
+			w.importFile("organization: {key: acme}\npeople: [{key: worker, name: Wilhelmina Ostrov, email: " + workerEmail + "}]\n")
+		}},
+	}
+}
+
+// writeEffects selects the notices, Log Records and events since.
+const writeEffects = `SELECT
+	coalesce((SELECT string_agg(DISTINCT n.kind || '=' || n.person_id, ',') FROM notices n WHERE n.id > $1), '') AS notices,
+	coalesce((SELECT string_agg(l.action || '=' || l.actor_name, ',' ORDER BY l.id) FROM log_records l WHERE l.id > $2), '') AS log,
+	coalesce((SELECT string_agg(e.type, ', ' ORDER BY e.type) FROM events e WHERE e.id > $3), '') AS events`
+
+// observe makes a write and returns its row of the table.
+func (w *writes) observe(way writeWay) string {
+	w.t.Helper()
+	id := way.prepare(w)
+	var notice, log int64
+	var event string
+	const last = `SELECT coalesce(max(id), 0), coalesce((SELECT max(id) FROM log_records), 0), coalesce((SELECT max(id) FROM events), 'evt_')::text FROM notices`
+	if err := w.db.QueryRow(w.t.Context(), last).Scan(&notice, &log, &event); err != nil {
+		w.t.Fatal(err)
+	}
+	way.do(w, id)
+	var notices, logged, events string
+	if err := w.db.QueryRow(w.t.Context(), writeEffects, notice, log, event).Scan(&notices, &logged, &events); err != nil {
+		w.t.Fatal(err)
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s | %s |\n", way.write, way.way, w.notified(notices), w.actors(logged), orNothing(events))
+}
+
+// notified names who was notified by their roles.
+func (w *writes) notified(notices string) string {
+	var all []string
+	for pair := range strings.SplitSeq(notices, ",") {
+		kind, person, _ := strings.Cut(pair, "=")
+		if kind != "" {
+			all = append(all, w.roles[person]+": "+kind)
+		}
+	}
+	slices.Sort(all)
+	return orNothing(strings.Join(all, ", "))
+}
+
+// actors names who is logged by their roles.
+func (w *writes) actors(logged string) string {
+	names := strings.NewReplacer(managerName, "manager", clerkName, "creator", workerName, "worker", advisorName, "consultant", dispatcherName, "company", "ERP (API)", "integration")
+	var all []string
+	for pair := range strings.SplitSeq(logged, ",") {
+		action, name, _ := strings.Cut(pair, "=")
+		if action != "" {
+			all = append(all, action+" by "+names.Replace(name))
+		}
+	}
+	return orNothing(strings.Join(all, ", "))
+}
+
+func orNothing(text string) string {
+	if text == "" {
+		return "–"
+	}
+	return text
+}
+
+const writesHead = `# Writes and their effects
+
+For each write and each way to make it: notices, Log Record and event. A test makes all of
+them and compares: ` + "`bin/devstack exec -- go test ./e2e -run TestEveryWriteInEveryWay -update`" + ` writes
+this page again. The work orders were created by a person who is no inventory manager, and have a
+worker, the integration as another, and where they are reviewed a consultant; the one who acts gets no
+notice. "(operator)" follows who acts by a command or in Temporal.
+
+| write | way | notified | logged | event |
+|---|---|---|---|---|
+`
+
+// Every write has the same notices, Log Record and event in every way.
+func TestEveryWriteInEveryWay(t *testing.T) {
+	t.Parallel()
+	w := newWrites(t)
+	var table strings.Builder
+	table.WriteString(writesHead)
+	for _, way := range writeWays() {
+		table.WriteString(w.observe(way))
+	}
+	const page = "../docs/writes.md"
+	if *updateWrites {
+		if err := os.WriteFile(page, []byte(table.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	documented, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(documented) != table.String() {
+		t.Errorf("%s differs from what happens:\n%s", page, table.String())
+	}
+}
