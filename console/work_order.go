@@ -41,10 +41,9 @@ func (c *Console) workOrderRoutes(pages *gin.RouterGroup) {
 type workOrderView struct {
 	ID, Title, Number, Page string
 	State, Priority         stateMark
-	// Customer is whose work order it is, for a service company; Contact is the person there who
-	// created it, nil if no person did.
+	// Customer is whose work order it is, for a service company; Contact is whom to ask there.
 	Customer string
-	Contact  *assignedRow
+	Contact  *records.Contact
 	// Where links to the node if the person sees it, Code is the node's.
 	Where                       placeView
 	Code                        string
@@ -134,14 +133,11 @@ func (r *request) workOrderView(d records.WorkOrderDetail, urls map[string]strin
 	step := func() form { return recordForm(d.ETag, w.ChangedAt, nil) }
 	view := workOrderView{
 		ID: w.ID, Title: w.Title, Number: strconv.FormatInt(w.Number, 10), Page: workOrderURL(w.ID),
-		State: workOrderMarks[models.WorkOrderStatus(w.Status.Code)], Priority: priorityMarks[w.Priority], Customer: d.Customer,
+		State: workOrderMarks[models.WorkOrderStatus(w.Status.Code)], Priority: priorityMarks[w.Priority], Customer: d.Customer, Contact: d.Contact,
 		Where: placeAt(w.Inventory, urls[w.Inventory.ID]), Code: valueOf(w.Inventory.ExternalID), Description: valueOf(w.Description), ExternalID: valueOf(w.ExternalID),
 		CancelReason: valueOf(w.CancelReason), Creator: names[w.CreatedBy].Name, Due: r.optionalMoment(w.TargetDate), Created: r.moment(w.CreatedAt),
 		Changed: r.moment(w.ChangedAt), Completed: r.optionalMoment(w.CompletedAt), Cancelled: r.optionalMoment(w.CancelledAt),
 		May: map[string]bool{}, ToReview: len(w.Consultants) > 0, StepForm: step(), ReviewForm: recordForm(d.ETag, w.ChangedAt, url.Values{}),
-	}
-	if creator := names[w.CreatedBy]; d.Customer != "" && creator.Kind == models.KindPerson {
-		view.Contact = &assignedRow{Name: creator.Name, Email: valueOf(creator.Email), Phone: valueOf(creator.Phone)}
 	}
 	for _, action := range records.WorkOrderActions {
 		view.May[string(action)] = d.May(action)

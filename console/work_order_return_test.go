@@ -38,6 +38,12 @@ func TestReturnToTheCustomer(t *testing.T) {
 	s.Exec(`UPDATE people SET phone = '+12025550102' WHERE id = $1`, s.ID("pia"))
 	page := ann.Get(path).Want(http.StatusOK, `<dt>Contact</dt><dd><bdi>Pia Frost</bdi> <a href="mailto:pia@polar.example.com">pia@polar.example.com</a>`, "12025550102", path+"/return", "Return to the customer…", "by returning it to the customer")
 	wantNot(t, page, path+"/unassign")
+	// Who left answers no question: the customer's manager does.
+	s.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, s.ID("pia"))
+	wantNot(t, ann.Get(path).Want(http.StatusOK, "Polar Lifts"), "<dt>Contact</dt>")
+	s.Exec(`UPDATE people SET deactivated_at = NULL WHERE id = $1`, s.ID("pia"))
+	s.Exec(`UPDATE work_orders SET created_by = $1 WHERE id = $2`, s.ID("dispatch"), strings.TrimPrefix(path, "/console/work-orders/"))
+	ann.Get(path).Want(http.StatusOK, `<dt>Contact</dt><dd><bdi>Pia Frost</bdi>`)
 	page = ann.Get(path+"/return").Want(http.StatusOK, "Return “Grease the lift” to Polar Lifts?", "the nearest inventory managers of Depot take over", "Keep it")
 	ann.Post(path+"/return", page.Form("reason", " ")).Want(http.StatusUnprocessableEntity, "Return “Grease the lift”")
 	next := ann.Post(path+"/return", page.Form("reason", "We have no one on site.")).Want(http.StatusSeeOther).Location()

@@ -19,8 +19,9 @@ type WorkOrderDetail struct {
 	Record models.WorkOrderRecord
 	ETag   string
 	// Customer is the name of the organization that it belongs to, for people of a service
-	// company with incoming work orders; else "".
+	// company with incoming work orders; else "". Contact is whom they ask there.
 	Customer string
+	Contact  *Contact
 	Answers  models.AnswersRecord
 	// Answerers are the names of those who answered, by id.
 	Answerers map[string]string
@@ -31,6 +32,19 @@ type WorkOrderDetail struct {
 	Kept map[string]error
 }
 
+// Contact is a person whom others ask about a work order.
+type Contact struct {
+	Name  string  `json:"name"`
+	Email *string `json:"email"`
+	Phone *string `json:"phone"`
+}
+
+// contactOf selects whom a service company asks about the work order w: who created it or, if
+// that is no active person, the first by name of the nearest inventory managers.
+var contactOf = `(SELECT jsonb_build_object('name', i.name, 'email', p.email, 'phone', p.phone) FROM people p JOIN identities i ON i.id = p.id
+			WHERE p.deactivated_at IS NULL AND p.id = ANY (w.created_by::text || ` + store.Fill(nearestManagers, "node", "w.inventory_id", "except", "'{}'::text[]") + `::text[])
+			ORDER BY p.id = w.created_by DESC, lower(i.name), i.id LIMIT 1)`
+
 // May reports whether the actor may do the action now.
 func (d WorkOrderDetail) May(action WorkOrderAction) bool { return d.Forbidden[action] == nil }
 
@@ -40,14 +54,16 @@ type workOrderDetailRow struct {
 	// ActsAs is workOrderActor's; Own are the assignees that belong to the actor's organization.
 	ActsAs, Own []string
 	Customer    *string
+	Contact     *Contact
 }
 
 var workOrderDetailQuery = store.Fill(`
 	SELECT `+lockedColumns+`,
 		ARRAY(`+actedIdentities+`) AS acts_as,
 		`+ownIdentities+` AS own,
-		`+store.Fill(access.CustomerOf, "w", "w")+` AS customer
-	FROM (SELECT * FROM work_orders WHERE id = $1) w `+grantsOfWorkOrder,
+		customer.name AS customer, CASE WHEN customer.name IS NOT NULL THEN `+contactOf+` END AS contact
+	FROM (SELECT * FROM work_orders WHERE id = $1) w `+grantsOfWorkOrder+`
+	CROSS JOIN LATERAL (SELECT `+store.Fill(access.CustomerOf, "w", "w")+` AS name OFFSET 0) customer`,
 	"people", "true", "identities", "ARRAY(SELECT x.identity_id FROM work_order_assignees x WHERE x.work_order_id = w.id)",
 	"actor", "$2", "organization", "$3")
 
@@ -94,7 +110,7 @@ func (r *workOrderDetailRow) detail(actor store.Actor, text answersText, history
 		return detail, err
 	}
 	if r.Customer != nil {
-		detail.Customer = *r.Customer
+		detail.Customer, detail.Contact = *r.Customer, r.Contact
 	}
 	if detail.Answers, err = text.record(); err != nil {
 		return detail, err
