@@ -36,6 +36,9 @@ const (
 	failingRetries  = maxRetryRequests
 	failingPause    = 8
 	failingInterval = 20 * time.Millisecond
+	// healthInterval is the least time between the wakes by which an address's workflow shows
+	// that it fails or has recovered.
+	healthInterval = 10 * time.Second
 	// pollInterval is the interval at which a run claims from the beginning to find deliveries whose
 	// transaction committed late, so that later ones were claimed before them.
 	pollInterval = time.Second
@@ -57,6 +60,9 @@ type dispatchRun struct {
 	// after a claim of retries; nil without one.
 	failing    bool
 	retryPause <-chan time.Time
+	// shownFailing is what the address's workflow shows, since healthShown.
+	shownFailing bool
+	healthShown  time.Time
 	// sends is true if the address exists and its deliveries are sent, not held.
 	sends bool
 	// shutOffDue is true if the address is to be turned off, so sending stops.
@@ -207,6 +213,7 @@ func (r *dispatchRun) claim(ctx context.Context) error {
 	if pending {
 		limit = windowSize - r.window.count[firstAttempts]
 	}
+	first := r.allClaimed.IsZero()
 	all := r.claimAll || r.Now().Sub(r.allClaimed) >= pollInterval
 	if retries || all && r.mayClaimRetries() {
 		options.Retries = r.retryLimit()
@@ -238,6 +245,9 @@ func (r *dispatchRun) claim(ctx context.Context) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if first {
+		r.shownFailing = claim.Address.Failing
+	}
 	r.result.Notices = claim.Notices
 	if signer != nil {
 		r.address, r.signer = claim.Address, signer
@@ -402,6 +412,7 @@ func (r *dispatchRun) record(ctx context.Context, mode recordMode) (bool, error)
 	if r.failing = recorded.Delivered == 0; !r.failing {
 		r.retryPause = nil
 	}
+	r.showHealth()
 	if next := recorded.NextRetryAt; next != nil && (r.nextRetry.IsZero() || next.Before(r.nextRetry)) {
 		r.nextRetry = next.Time
 	}
@@ -413,6 +424,15 @@ func (r *dispatchRun) record(ctx context.Context, mode recordMode) (bool, error)
 	}
 	store.NotifyAttempts(ctx, r.Waker, recorded.Attempted...)
 	return true, nil
+}
+
+// showHealth wakes the address's workflow if the address began to fail or has recovered. Between
+// the beginning and the end of a dispatch it loads the address only then.
+func (r *dispatchRun) showHealth() {
+	if now := r.Now(); r.failing != r.shownFailing && now.Sub(r.healthShown) >= healthInterval {
+		r.shownFailing, r.healthShown = r.failing, now
+		r.Waker.Wake(store.NewWakeTarget(r.address.OrganizationID, r.webhookID))
+	}
 }
 
 // waitForProgress waits until there is something to record, send or claim.

@@ -125,8 +125,8 @@ func TestFailedFirstAttemptWakesTheDeliverysWorkflow(t *testing.T) {
 		t.Errorf("the dispatch returned %+v, want one failure", result)
 	}
 	targets := h.Wakes.Take()
-	if len(targets) != 1 || targets[0].Kind != store.TargetDelivery || !strings.HasPrefix(targets[0].ID, "dlv_") {
-		t.Errorf("woken were %v, want the delivery's workflow", targets)
+	if len(targets) != 2 || targets[0].Kind != store.TargetDelivery || !strings.HasPrefix(targets[0].ID, "dlv_") || targets[1].ID != h.ID("erp_hook") {
+		t.Errorf("woken were %v, want the delivery's workflow and the address's", targets)
 	}
 	if got := h.statuses(); got != "retrying 1" {
 		t.Errorf("the delivery is %s", got)

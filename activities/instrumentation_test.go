@@ -205,7 +205,7 @@ func TestFailingDeliveriesAreWokenInTheTraceOfTheirCall(t *testing.T) {
 	for _, w := range waker.Take() {
 		got[w.ID] = true
 	}
-	if len(got) != 2 || !got[h.deliveryOf(traced)+" in "+traceParent] || !got[h.deliveryOf(untraced)] {
+	if len(got) != 3 || !got[h.deliveryOf(traced)+" in "+traceParent] || !got[h.deliveryOf(untraced)] || !got[h.ID("erp_hook")] {
 		t.Errorf("woken were %v", got)
 	}
 }

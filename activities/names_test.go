@@ -68,7 +68,7 @@ func TestStoredResultsKeepTheirFields(t *testing.T) {
 		},
 		`{"id":"","status":"","changed_at":` + time + `}`: RecordActionResult{},
 		`{"DeliveryID":"","WebhookID":"","IntegrationID":"","OrganizationID":"","RecordID":"","EventID":"","EventType":"",` +
-			`"Status":"","Attempts":0,"AttemptsBefore":0,"NextAttemptAt":null,"LastStatus":null,"LastError":null,"Made":null,"Planned":0,"KeptUntil":` + time +
+			`"Status":"","Attempts":0,"AttemptsBefore":0,"NextAttemptAt":null,"Made":null,"Planned":0,"KeptUntil":` + time +
 			`,"CreatedAt":` + time + `,"LoadedAt":` + time + `,"ResponseLimit":0}`: LoadedDelivery{},
 		`{"WebhookID":"","OrganizationID":"","IntegrationID":"","Enabled":false,"OffReason":null,"OffAt":null,"FailingSince":null,"WarnedAt":null,` +
 			`"LastSuccessAt":null,"LastAt":null,"LastStatus":null,"LastError":null,"ShutOffDue":false,"Due":false,"NextRetryAt":null,"Notices":false,` +

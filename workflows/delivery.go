@@ -51,9 +51,8 @@ const (
 type delivery struct {
 	id    string
 	state activities.LoadedDelivery
-	// shown is what the search attributes say, lastSignal the last attempt that a load covered.
-	shown      shownDelivery
-	lastSignal store.AttemptSignal
+	// shown is what the search attributes say.
+	shown shownDelivery
 	// overdue counts the looks at the delivery since it was due.
 	overdue   int
 	cancelled workflow.Channel
@@ -185,9 +184,7 @@ func (d *delivery) check(ctx workflow.Context) error {
 
 func (d *delivery) read(ctx workflow.Context, summary, activity string) error {
 	drainSignals(d.wakes)
-	for a := (store.AttemptSignal{}); d.attempted.ReceiveAsync(&a); a = (store.AttemptSignal{}) {
-		d.lastSignal = a
-	}
+	drainSignals(d.attempted)
 	take := d.beginLoad()
 	var state activities.LoadedDelivery
 	if err := executeLocal(ctx, summary, &state, activity, d.id); err != nil {
@@ -207,14 +204,6 @@ func (d *delivery) beginLoad() (take func(activities.LoadedDelivery)) {
 			return
 		}
 		d.taken = number
-		// Rows have sentences, signals the class of an error.
-		for _, known := range []shownDelivery{
-			d.shown, {Attempts: d.lastSignal.Number, LastResult: d.lastSignal.Result}, {Attempts: d.state.Attempts, LastResult: d.state.LastResult},
-		} {
-			if known.Attempts == state.Attempts {
-				state.LastResult = cmp.Or(known.LastResult, state.LastResult)
-			}
-		}
 		d.take(state)
 	}
 }
@@ -242,7 +231,6 @@ func (d *delivery) takeAttempts(ctx workflow.Context) error {
 		}
 		state := d.state
 		state.Attempts, state.Status, state.NextAttemptAt, state.LoadedAt = a.Number, a.Status, a.NextAttemptAt, a.RecordedAt
-		state.LastResult = a.Result
 		state.Made = append(state.Made[:len(state.Made):len(state.Made)], webhooks.AttemptMade{Number: a.Number, At: a.At, Result: a.Result})
 		d.take(state)
 	}
@@ -290,7 +278,7 @@ func (d *delivery) result() DeliveryResult {
 // setUpdates makes the workflow accept the operators' updates.
 func (d *delivery) setUpdates(ctx workflow.Context) error {
 	return errors.Join(
-		setUpdate(ctx, &d.updates, SignalRedeliver, "Try the delivery again now, and return its state after the attempt. One that failed or is held begins the retry schedule again. Input: {}", noMembers,
+		setUpdate(ctx, &d.updates, SignalRedeliver, "Try the delivery again now, at the beginning of the retry schedule, and return its state after the attempt. Input: {}", noMembers,
 			func(ctx workflow.Context, _ struct{}) (DeliveryResult, error) {
 				before := d.state.Attempts
 				if err := d.operate(ctx, SignalRedeliver); err != nil {

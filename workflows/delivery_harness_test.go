@@ -143,7 +143,7 @@ func (h *deliveryHarness) dispatch(due models.Time) *store.AttemptSignal {
 	h.record(now, accepted)
 	h.planAttempt()
 	return &store.AttemptSignal{
-		Number: number, Result: strconv.Itoa(*h.row.LastStatus), At: models.TimeOf(now), Status: h.row.Status,
+		Number: number, Result: h.row.Made[len(h.row.Made)-1].Result, At: models.TimeOf(now), Status: h.row.Status,
 		NextAttemptAt: h.row.NextAttemptAt, RecordedAt: models.TimeOf(now),
 	}
 }
@@ -231,7 +231,7 @@ func (h *deliveryHarness) record(now time.Time, accepted bool) {
 	}
 	made := webhooks.Attempt{Number: h.row.Attempts + 1, Before: h.row.AttemptsBefore, Status: code}
 	next := made.NextStatus(models.DefaultRetrySchedule, models.TimeOf(now))
-	h.row.Attempts, h.row.LastStatus = made.Number, &code
+	h.row.Attempts = made.Number
 	h.row.Status, h.row.NextAttemptAt = next.Status, next.Next
 	h.row.Made = append(slices.Clone(h.row.Made), webhooks.AttemptMade{Number: made.Number, At: models.TimeOf(now), Result: strconv.Itoa(code)})
 }

@@ -2,7 +2,6 @@ package workflows
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"go.temporal.io/sdk/temporal"
@@ -52,16 +51,10 @@ func (d *delivery) show(ctx workflow.Context) error {
 
 // lastResult is the last attempt's status code, or the class of its error.
 func lastResult(s webhooks.DeliveryState) string {
-	switch {
-	case s.LastResult != "":
-		return s.LastResult
-	case s.LastStatus != nil:
-		return strconv.Itoa(*s.LastStatus)
-	case s.LastError != nil:
-		return "error"
-	default:
+	if len(s.Made) == 0 {
 		return "none"
 	}
+	return s.Made[len(s.Made)-1].Result
 }
 
 // attemptName names the next attempt with the result of the one before.

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"encoding/json"
+	"errors"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -100,6 +101,9 @@ func (w *recordWorkflow) handle(ctx workflow.Context, u recordUpdate) error {
 			ctx, _ = workflow.NewDisconnectedContext(ctx)
 			action.RecordID, action.UpdateID = w.id, workflow.GetCurrentUpdateInfo(ctx).ID
 			result, err = act(ctx, u.activity, action)
+			// A rejected action has changed nothing. One that the service could not do in time may have.
+			rejected, ok := errors.AsType[*temporal.ApplicationError](err)
+			w.mayHaveChanged = w.mayHaveChanged || !ok || rejected.Type() == string(models.CodeUnavailable)
 			w.acted.SendAsync(nil)
 			return result, err
 		},

@@ -139,7 +139,21 @@ func TestTheWorkflowOfAClosedRecordWaitsForItsUpdates(t *testing.T) {
 	if want := `failed: A work order with the status "Complete" does not allow this.`; result.outcome != want {
 		t.Errorf("at %v the caller got %q, want %q", result.at, result.outcome, want)
 	}
-	h.wantClosed((result.at + reloadDelay).String())
+	h.wantClosed(result.at.String())
+}
+
+// A rejected update costs no reload: nothing has changed.
+func TestARejectedUpdateReloadsNothing(t *testing.T) {
+	h := newWorkOrderHarness(t)
+	result := h.update("2h", UpdateResume, input(`{"person": %q}`, personID))
+	h.write("3h", func() { h.setStatus(models.StatusCancelled) })
+	h.run()
+	if !strings.HasPrefix(result.outcome, "failed: A work order with the status") {
+		t.Errorf("the caller got %q", result.outcome)
+	}
+	if want := []time.Duration{0, 3 * time.Hour}; !slices.Equal(h.loads, want) {
+		t.Errorf("it loads at %v, want %v", h.loads, want)
+	}
 }
 
 func TestCancellingTheWorkflowInterruptsNoUpdate(t *testing.T) {

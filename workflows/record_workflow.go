@@ -18,11 +18,12 @@ type recordWorkflow struct {
 	wakes   workflow.ReceiveChannel
 	mail    noticeMail
 	carried Carryover
-	// acted has a value when an update has ended. After it runs reloadSoon until the next
-	// load; it is nil otherwise.
-	acted      workflow.Channel
-	reloadSoon workflow.Future
-	cancelSoon workflow.CancelFunc
+	// acted has a value when an update has ended, which may have changed the record. Then
+	// reloadSoon runs until the next load; it is nil otherwise.
+	acted          workflow.Channel
+	mayHaveChanged bool
+	reloadSoon     workflow.Future
+	cancelSoon     workflow.CancelFunc
 	// cancelRequests is closed when the cancellation of the workflow is requested,
 	// which has no other effect. cancelRequestedAt is nil before.
 	cancelRequests    workflow.ReceiveChannel
@@ -154,6 +155,10 @@ func (w *recordWorkflow) wait(ctx workflow.Context, timer workflow.Future) (relo
 	if w.reloadSoon == nil {
 		selector.AddReceive(w.acted, func(c workflow.ReceiveChannel, _ bool) {
 			c.ReceiveAsync(nil)
+			if !w.mayHaveChanged {
+				return
+			}
+			w.mayHaveChanged = false
 			var soon workflow.Context
 			soon, w.cancelSoon = workflow.WithCancel(ctx)
 			w.reloadSoon = workflow.NewTimerWithOptions(soon, reloadDelay, workflow.TimerOptions{Summary: "reload after an update"})

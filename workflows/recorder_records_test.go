@@ -132,7 +132,6 @@ func playUpdated(ctx context.Context, r *recorder) (string, error) {
 	workflowID, err := r.openWorkOrder(ctx, id, []records.WorkOrderState{
 		workOrderState(id, models.StatusInProgress, false),
 		workOrderState(id, models.StatusOnHold, false),
-		workOrderState(id, models.StatusOnHold, false), // after the rejected review
 		workOrderState(id, models.StatusInProgress, false),
 		workOrderState(id, models.StatusCancelled, false),
 	})
@@ -141,8 +140,8 @@ func playUpdated(ctx context.Context, r *recorder) (string, error) {
 		r.update(ctx, workflowID, "LoadWorkOrder", workflows.UpdateHold, person, true),
 		r.update(ctx, workflowID, "done LoadWorkOrder", workflows.UpdateReview,
 			map[string]string{"decision": "approve", "comment": "Well done.", "person": recordedPerson}, false),
-		r.update(ctx, workflowID, "done done LoadWorkOrder", workflows.UpdateResume, person, true),
-		r.update(ctx, workflowID, "done done done LoadWorkOrder", workflows.UpdateCancel,
+		r.update(ctx, workflowID, "done LoadWorkOrder done", workflows.UpdateResume, person, true),
+		r.update(ctx, workflowID, "done LoadWorkOrder done done LoadWorkOrder", workflows.UpdateCancel,
 			map[string]string{"reason": "Duplicate", "person": recordedPerson}, true),
 	)
 }

@@ -136,6 +136,8 @@ CREATE TABLE attempts (
     latency_ms    integer NOT NULL CHECK (latency_ms >= 0),
     status        integer,
     error         text,
+    -- The class of the error, for programs.
+    class         text,
     remote_ip     text,
     response_body bytea CHECK (octet_length(response_body) <= 4096),
     PRIMARY KEY (delivery_id, number),
@@ -150,10 +152,10 @@ CREATE VIEW all_deliveries AS
     SELECT id, seq, event_id, webhook_id, record_id, status, attempts, attempts_before, NULL::timestamptz(3),
         last_status, last_error, created_at FROM deliveries;
 CREATE VIEW all_attempts AS
-    SELECT id AS delivery_id, 1 AS number, started_at, latency_ms, last_status AS status, NULL AS error, remote_ip, response_body
+    SELECT id AS delivery_id, 1 AS number, started_at, latency_ms, last_status AS status, NULL AS error, NULL AS class, remote_ip, response_body
         FROM deliveries WHERE started_at IS NOT NULL
     UNION ALL
-    SELECT delivery_id, number, started_at, latency_ms, status, error, remote_ip, response_body FROM attempts;
+    SELECT delivery_id, number, started_at, latency_ms, status, error, class, remote_ip, response_body FROM attempts;
 
 -- Work on the deliveries of an address that a request only orders: it is done in batches afterwards.
 

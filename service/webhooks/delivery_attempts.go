@@ -96,8 +96,8 @@ type movedDelivery struct {
 // the next attempt, NULL without one.
 const attemptRows = `
 	made AS (
-		SELECT * FROM unnest($1::text[], $2::integer[], $3::timestamptz[], $4::integer[], $5::integer[], $6::text[], $7::text[], $8::bytea[], $9::timestamptz[])
-			AS a (id, number, attempted_at, took_ms, code, problem, ip, body, next_at)
+		SELECT * FROM unnest($1::text[], $2::integer[], $3::timestamptz[], $4::integer[], $5::integer[], $6::text[], $7::text[], $8::bytea[], $9::timestamptz[], $10::text[])
+			AS a (id, number, attempted_at, took_ms, code, problem, ip, body, next_at, class)
 	)`
 
 // attemptsMade adds the row addresses (tid) of the open deliveries that the attempts were made at. An
@@ -128,14 +128,14 @@ const deliveredQuery = `
 	)
 	SELECT id, 'delivered' AS status, workflow FROM closed`
 
-// failedQuery stores failed attempts at deliveries of the address $10. They get another
-// attempt or have failed. A delivery gets a workflow at its first attempt, while fewer than $11
+// failedQuery stores failed attempts at deliveries of the address $11. They get another
+// attempt or have failed. A delivery gets a workflow at its first attempt, while fewer than $12
 // retrying deliveries of the address have one; a redelivered one may have one. The sweep
-// wakes workflows that do not load their delivery after $12.
+// wakes workflows that do not load their delivery after $13.
 const failedQuery = `
 	WITH ` + attemptsMade + `, quota AS (
-		SELECT $11::bigint - count(*) AS free FROM (
-			SELECT FROM open_deliveries WHERE webhook_id = $10 AND ` + withWorkflow + ` LIMIT $11) shown
+		SELECT $12::bigint - count(*) AS free FROM (
+			SELECT FROM open_deliveries WHERE webhook_id = $11 AND ` + withWorkflow + ` LIMIT $12) shown
 	), shared_out AS (
 		SELECT f.*, CASE
 			WHEN f.workflow IS NULL AND f.number > 1 THEN NULL
@@ -154,12 +154,12 @@ const failedQuery = `
 		INSERT INTO deliveries (` + movedColumns + `, attempts_before, status)
 		SELECT id, seq, event_id, webhook_id, record_id, created_at, number, code, problem, attempts_before, 'failed' FROM closed
 	), attempted AS (
-		INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, error, remote_ip, response_body)
-		SELECT id, number, attempted_at, took_ms, code, problem, ip, body FROM retried
-		UNION ALL SELECT id, number, attempted_at, took_ms, code, problem, ip, body FROM closed
+		INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, error, class, remote_ip, response_body)
+		SELECT id, number, attempted_at, took_ms, code, problem, class, ip, body FROM retried
+		UNION ALL SELECT id, number, attempted_at, took_ms, code, problem, class, ip, body FROM closed
 	), dirty AS (
 		INSERT INTO dirty_records (record_id, since)
-		SELECT id, $12::timestamptz FROM retried WHERE shown AND number = 1 UNION ALL SELECT id, $12 FROM closed WHERE shown
+		SELECT id, $13::timestamptz FROM retried WHERE shown AND number = 1 UNION ALL SELECT id, $13 FROM closed WHERE shown
 		ON CONFLICT (record_id) DO NOTHING
 	)
 	SELECT id, 'retrying' AS status, shown AS workflow FROM retried UNION ALL SELECT id, 'failed', shown FROM closed`
@@ -176,8 +176,8 @@ var lateQuery = store.Fill(`
 		FROM found f WHERE d.id = f.id AND d.id = ANY (ARRAY(SELECT id FROM found)) AND d.{days}
 		RETURNING f.*, d.status
 	), attempted AS (
-		INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, error, remote_ip, response_body)
-		SELECT id, number, attempted_at, took_ms, code, problem, ip, body FROM moved
+		INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, error, class, remote_ip, response_body)
+		SELECT id, number, attempted_at, took_ms, code, problem, class, ip, body FROM moved
 	)
 	SELECT id, status, NULL::boolean AS workflow FROM moved`, "days", DaysOf("id", "found"))
 
@@ -332,10 +332,12 @@ func (s *Webhooks) attemptColumns(attempts []Attempt, now models.Time) []any {
 	n := len(attempts)
 	ids, numbers, started, latencies := make([]string, n), make([]int, n), make([]time.Time, n), make([]int, n)
 	codes, problems, remotes, bodies := make([]*int, n), make([]*string, n), make([]*string, n), make([][]byte, n)
-	nexts := make([]*time.Time, n)
+	nexts, classes := make([]*time.Time, n), make([]*string, n)
 	for i, a := range attempts {
 		ids[i], numbers[i], started[i], latencies[i] = a.DeliveryID, a.Number, a.StartedAt.Time, int(a.Latency.Milliseconds())
-		codes[i], problems[i] = a.result()
+		if codes[i], problems[i] = a.result(); problems[i] != nil {
+			classes[i] = new(a.ResultCode())
+		}
 		if a.RemoteIP != "" {
 			remotes[i] = &attempts[i].RemoteIP
 		}
@@ -344,5 +346,5 @@ func (s *Webhooks) attemptColumns(attempts []Attempt, now models.Time) []any {
 			nexts[i] = &next.Time
 		}
 	}
-	return []any{ids, numbers, started, latencies, codes, problems, remotes, bodies, nexts}
+	return []any{ids, numbers, started, latencies, codes, problems, remotes, bodies, nexts, classes}
 }

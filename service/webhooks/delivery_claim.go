@@ -26,6 +26,8 @@ type Address struct {
 	// Sends is false if its deliveries are held: it is off, or its integration may not use the
 	// service.
 	Sends bool
+	// Failing is true if the last attempt failed.
+	Failing bool
 }
 
 // ClaimPosition is a place in the order of an address's deliveries. The zero value is
@@ -79,7 +81,9 @@ type addressRow struct {
 	// Sends is true if it is on and its integration may use the service.
 	Sends bool
 	// Usable is true if its integration may use the service.
-	Usable     bool
+	Usable bool
+	// Failing is true if the last attempt failed.
+	Failing    bool
 	ShowPeople bool
 	Scopes     []string
 	Events     []models.EventType
@@ -108,6 +112,7 @@ const ofAddress = ` FROM integrations i JOIN organizations o ON o.id = i.organiz
 var addressQuery = `
 	SELECT h.id, h.organization_id, h.integration_id, h.url, h.secret_sealed, h.previous_secret, h.previous_secret_until,
 		h.enabled AND ` + usable + ` AS sends, ` + usable + ` AS usable,
+		EXISTS (SELECT FROM webhook_health y WHERE y.webhook_id = h.id AND y.failing_since IS NOT NULL) AS failing,
 		'people:read' = ANY (i.scopes) AS show_people, i.scopes, h.events,
 		` + store.Fill(records.WaitsForMail, "w", "h", "now", "$2") + ` AS notices,
 		EXISTS (SELECT FROM redeliveries r WHERE r.webhook_id = h.id) AS redelivering, h.requeues,
@@ -281,7 +286,7 @@ func (s *Webhooks) claimRows(
 
 // openAddress opens the sealed secrets of an address.
 func (s *Webhooks) openAddress(row addressRow) (Address, error) {
-	address := Address{ID: row.ID, OrganizationID: row.OrganizationID, IntegrationID: row.IntegrationID, URL: row.URL, Sends: row.Sends}
+	address := Address{ID: row.ID, OrganizationID: row.OrganizationID, IntegrationID: row.IntegrationID, URL: row.URL, Sends: row.Sends, Failing: row.Failing}
 	secret, err := s.Vault.Open(row.SecretSealed, row.ID)
 	if err != nil {
 		return address, err

@@ -40,7 +40,7 @@ func TestStatementsOfDeliveriesKeepRightPlans(t *testing.T) {
 	open, late, held := id("open"), id("late"), id("held")
 	event := "'" + servicetest.Value[string](f, `SELECT `+idOf("evt", "", "25000")) + "'"
 	attempts := func(id, code, next string) string {
-		return `ARRAY[` + id + `], ARRAY[1], ARRAY[now()], ARRAY[5], ARRAY[` + code + `]::int[], ARRAY[NULL], ARRAY['::1'], ARRAY[''::bytea], ARRAY[` + next + `]::timestamptz[]`
+		return `ARRAY[` + id + `], ARRAY[1], ARRAY[now()], ARRAY[5], ARRAY[` + code + `]::int[], ARRAY[NULL], ARRAY['::1'], ARRAY[''::bytea], ARRAY[` + next + `]::timestamptz[], ARRAY[NULL]`
 	}
 	arguments := map[string]string{
 		"claim":   address + `, 20, ARRAY[` + open + `], 0, 0`,

@@ -25,11 +25,6 @@ type DeliveryState struct {
 	Attempts       int
 	AttemptsBefore int
 	NextAttemptAt  *models.Time
-	LastStatus     *int
-	LastError      *string
-	// LastResult is the last attempt's status or the class of its error, if an attempt has
-	// told it; loads leave it empty.
-	LastResult string `db:"-" json:",omitempty"`
 	// Made are the attempts so far, oldest first, at most maxShownAttempts of the newest.
 	Made []AttemptMade `db:"-"`
 	// Planned is the number of attempts in the retry schedule.
@@ -46,7 +41,7 @@ type DeliveryState struct {
 // opening the partitions of other days.
 const deliveryStateQuery = `
 		SELECT d.id AS delivery_id, d.webhook_id, h.integration_id, e.organization_id, d.record_id, d.event_id,
-			e.type AS event_type, d.status, d.attempts, d.attempts_before, d.next_attempt_at, d.last_status, d.last_error,
+			e.type AS event_type, d.status, d.attempts, d.attempts_before, d.next_attempt_at,
 			e.created_at + make_interval(secs => $2) AS kept_until, e.created_at AS event_created_at
 		FROM (SELECT * FROM all_deliveries WHERE id = $1 LIMIT 1) d
 		CROSS JOIN LATERAL (
@@ -57,7 +52,7 @@ const deliveryStateQuery = `
 type AttemptMade struct {
 	Number int
 	At     models.Time
-	// Result is the receiver's status, or why there was none.
+	// Result is the receiver's status, or the class of the error.
 	Result string
 }
 
@@ -108,7 +103,7 @@ func (s *Webhooks) waits() []float64 {
 // queueState queues the statements that read the delivery's state.
 func (s *Webhooks) queueState(pipeline *pgx.Batch, id string, state *DeliveryState) {
 	store.QueueOne(pipeline, state, models.NotFound(), deliveryStateQuery, id, models.EventRetention.Seconds())
-	pipeline.Queue(`SELECT number, started_at, coalesce(status::text, error) FROM all_attempts
+	pipeline.Queue(`SELECT number, started_at, coalesce(status::text, class, 'other') FROM all_attempts
 		WHERE delivery_id = $1 ORDER BY number DESC LIMIT $2`, id, maxShownAttempts).Query(func(rows pgx.Rows) error {
 		made, err := pgx.CollectRows(rows, pgx.RowToStructByPos[AttemptMade])
 		slices.Reverse(made)
@@ -134,12 +129,12 @@ func (s *Webhooks) withLoadTime(state DeliveryState) DeliveryState {
 var retryNowQuery = `
 	WITH ` + store.Fill(reopened, "condition", `id = @id AND id = ANY (ARRAY(
 		SELECT id FROM (SELECT id, status FROM deliveries WHERE id = @id OFFSET 0) d WHERE status IN ('failed', 'held')))`, "state", retryingAgain) + `, due AS (
-		UPDATE open_deliveries SET next_attempt_at = @at WHERE id = @id AND ` + isRetrying + ` RETURNING id
+		UPDATE open_deliveries SET next_attempt_at = @at, attempts_before = attempts WHERE id = @id AND ` + isRetrying + ` RETURNING id
 	)
 	SELECT id FROM reopened UNION ALL SELECT id FROM due`
 
-// RetryNow makes a failed, held or retrying delivery due now, for an operator. One
-// that was failed or held begins a new run of the retry schedule. Errors: not_found,
+// RetryNow makes a failed, held or retrying delivery due now, for an operator, at the beginning of
+// a new run of the retry schedule. Errors: not_found,
 // validation_failed if the delivery is in another state, its event has expired or the deliveries
 // of its address are held, unavailable.
 func (s *Webhooks) RetryNow(ctx context.Context, id string) error {

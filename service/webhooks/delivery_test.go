@@ -231,6 +231,16 @@ func TestRedeliver(t *testing.T) {
 	if state.Status != models.DeliveryRetrying || state.NextAttemptAt.Sub(f.Clock.Now()) != time.Minute || state.Attempts != 9 {
 		t.Errorf("after a failed redelivery it is %+v, want it retrying in a minute", state)
 	}
+	// So does a redelivery of one that is retrying: it spends none of its attempts, so that the
+	// last one cannot turn the address off.
+	f.Exec(`UPDATE open_deliveries SET attempts = 15 WHERE id = $1`, d.DeliveryID)
+	if err := f.RetryNow(t.Context(), d.DeliveryID); err != nil {
+		t.Fatal(err)
+	}
+	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimRetry(t, f, "erp_hook", d.DeliveryID), 500))
+	if state, err := f.Delivery(t.Context(), d.DeliveryID); err != nil || state.Status != models.DeliveryRetrying || state.NextAttemptAt.Sub(f.Clock.Now()) != time.Minute || state.Attempts != 16 {
+		t.Errorf("after a failed redelivery while it was retrying it is %+v, %v, want it retrying in a minute", state, err)
+	}
 	if err := f.StopDelivery(t.Context(), d.DeliveryID); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"millwright/service/servicetest"
 	"millwright/service/store"
 	"millwright/service/webhooks"
+	"millwright/webhook"
 )
 
 // fails makes the delivery fail permanently.
@@ -19,6 +20,22 @@ func fails(t *testing.T, f *servicetest.Fixture, hook string, d webhooks.Rendere
 	t.Helper()
 	d.Attempts = 7
 	servicetest.Record(t, f, hook, servicetest.Attempt(f, d, 500))
+}
+
+// A delivery's state has the class of each attempt's error.
+func TestTheClassOfAnErrorIsKept(t *testing.T) {
+	f := servicetest.New(t)
+	servicetest.Create(t, f)
+	d := servicetest.Claim(t, f, "erp_hook").Deliveries[0]
+	timeout := webhooks.Attempt{
+		DeliveryID: d.DeliveryID, Number: 1, StartedAt: models.TimeOf(f.Clock.Now()), Latency: 10 * time.Second,
+		Problem: webhook.KindTimeout, Error: "The receiver did not respond within 10 seconds.",
+	}
+	servicetest.Record(t, f, "erp_hook", timeout)
+	state, err := f.Delivery(t.Context(), d.DeliveryID)
+	if err != nil || len(state.Made) != 1 || state.Made[0].Result != "timeout" {
+		t.Errorf("the state is %+v, %v", state, err)
+	}
 }
 
 func TestTurningAWebhookOffHoldsAndOnRequeuesInOrder(t *testing.T) {
