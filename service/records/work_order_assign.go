@@ -17,20 +17,62 @@ import (
 // (both_roles, assignee_inactive, assignee_not_connected, status) and changeWorkOrder's.
 func (s *Records) AssignWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id string, assignees, consultants []string) (store.WriteResult, error) {
 	return s.changeWorkOrder(ctx, actor, call, id, ActionAssign, func(ctx context.Context, c *workOrderChange) error {
-		named := candidates{assignees: assignees, consultants: consultants}
-		c.queueCandidates(&named)
-		if err := c.Flush(ctx); err != nil {
+		added, err := c.added(ctx, candidates{assignees: assignees, consultants: consultants})
+		if err != nil {
 			return err
-		}
-		if err := named.check(c.state.Assigned.Assignees, c.state.Assigned.Consultants); err != nil {
-			return err
-		}
-		added := people.Roles{
-			Assignees:   difference(assignees, c.state.Assigned.Assignees),
-			Consultants: difference(consultants, c.state.Assigned.Consultants),
 		}
 		return c.reassign(added, people.Roles{Assignees: []string{}, Consultants: []string{}})
 	})
+}
+
+// ReplaceAssignee assigns the replacement in the role of a person who left, by the rules of
+// AssignWorkOrder. It has no effect if that person is not assigned. Errors: AssignWorkOrder's.
+func ReplaceAssignee(ctx context.Context, s *store.Store, actor store.Actor, id, person, replacement string) error {
+	_, err := New(s).changeWorkOrder(ctx, actor, store.RequestKey{}, id, ActionAssign, func(ctx context.Context, c *workOrderChange) error {
+		removed := c.roleOf(person)
+		var named candidates
+		switch {
+		case len(removed.Assignees) > 0:
+			named.assignees = []string{replacement}
+		case len(removed.Consultants) > 0:
+			named.consultants = []string{replacement}
+		default:
+			return nil
+		}
+		// checkUnassign has nothing to reject: the role keeps someone, and the person is the actor's colleague.
+		added, err := c.added(ctx, named)
+		if err != nil {
+			return err
+		}
+		return c.reassign(added, removed)
+	})
+	return err
+}
+
+// added checks those who are named and returns those who do not have the role yet. Errors:
+// validation_failed, rule_violation (both_roles, assignee_inactive, assignee_not_connected).
+func (c *workOrderChange) added(ctx context.Context, named candidates) (people.Roles, error) {
+	c.queueCandidates(&named)
+	if err := c.Flush(ctx); err != nil {
+		return people.Roles{}, err
+	}
+	assigned := c.state.Assigned
+	return people.Roles{
+		Assignees:   difference(named.assignees, assigned.Assignees),
+		Consultants: difference(named.consultants, assigned.Consultants),
+	}, named.check(assigned.Assignees, assigned.Consultants)
+}
+
+// roleOf returns the identity in its role, in no role if it is not assigned.
+func (c *workOrderChange) roleOf(identity string) people.Roles {
+	role := people.Roles{Assignees: []string{}, Consultants: []string{}}
+	switch {
+	case slices.Contains(c.state.Assigned.Assignees, identity):
+		role.Assignees = []string{identity}
+	case slices.Contains(c.state.Assigned.Consultants, identity):
+		role.Consultants = []string{identity}
+	}
+	return role
 }
 
 // UnassignWorkOrder removes an identity from a work order and returns the work
@@ -38,13 +80,8 @@ func (s *Records) AssignWorkOrder(ctx context.Context, actor store.Actor, call s
 // rule_violation (last_worker, status) and changeWorkOrder's.
 func (s *Records) UnassignWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id, identity string) (store.WriteResult, error) {
 	return s.changeWorkOrder(ctx, actor, call, id, ActionAssign, func(ctx context.Context, c *workOrderChange) error {
-		removed := people.Roles{Assignees: []string{}, Consultants: []string{}}
-		switch {
-		case slices.Contains(c.state.Assigned.Assignees, identity):
-			removed.Assignees = []string{identity}
-		case slices.Contains(c.state.Assigned.Consultants, identity):
-			removed.Consultants = []string{identity}
-		default:
+		removed := c.roleOf(identity)
+		if len(removed.All()) == 0 {
 			return models.NotFound()
 		}
 		own, err := c.isOwn(ctx, identity)
