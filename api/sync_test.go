@@ -337,12 +337,15 @@ func TestPeopleAndTeamsShowWhoIsActive(t *testing.T) {
 		t.Error("at first, not all are active")
 	}
 	ann := servicetest.Person(t, s.Fixture, "ann")
+	deactivate := func(ctx context.Context, actor store.Actor, id string) (people.PersonAccess, error) {
+		return s.DeactivatePerson(ctx, actor, id, "")
+	}
 	for _, step := range []struct {
 		who          string
 		do           func(context.Context, store.Actor, string) (people.PersonAccess, error)
 		person, team bool
 	}{
-		{"bob", s.DeactivatePerson, false, true}, {"dan", s.DeactivatePerson, false, false}, {"bob", s.ActivatePerson, true, true},
+		{"bob", deactivate, false, true}, {"dan", deactivate, false, false}, {"bob", s.ActivatePerson, true, true},
 	} {
 		if _, err := step.do(t.Context(), ann, s.ID(step.who)); err != nil {
 			t.Fatal(err)

@@ -170,6 +170,7 @@ func peoplePages(t *testing.T) (*consoletest.Site, []shownPage) {
 		{"POST /console/people/:id/link", "person-link", bob, nil, "Make a link"},
 		{"GET /console/people/:id/ways-in", "person-ways-in", bob + "/ways-in", nil, ""},
 		{"GET /console/people/:id/deactivate", "deactivate", bob + "/deactivate", nil, ""},
+		{"GET /console/people/:id/deactivate", "deactivate-no-match", bob + "/deactivate?q=nothing", nil, ""},
 		{"GET /console/people", "people-definition", "/console/people?definition=" + s.ID("org_nothing"), nil, ""},
 		{"GET /console/people/definitions", "definitions", "/console/people/definitions", nil, ""},
 		{"GET /console/teams", "teams", "/console/teams", nil, ""},

@@ -28,7 +28,7 @@ type peopleService interface {
 	ChangePersonAccess(ctx context.Context, actor store.Actor, id string, change people.AccessChange) (people.PersonAccess, *people.LinkEmail, error)
 	ChangePersonEmail(ctx context.Context, actor store.Actor, id, email string) (people.PersonAccess, error)
 	RemoveWaysIn(ctx context.Context, actor store.Actor, id string) (people.PersonAccess, error)
-	DeactivatePerson(ctx context.Context, actor store.Actor, id string) (people.PersonAccess, error)
+	DeactivatePerson(ctx context.Context, actor store.Actor, id, replacement string) (people.PersonAccess, error)
 	ActivatePerson(ctx context.Context, actor store.Actor, id string) (people.PersonAccess, error)
 	TeamsOfPerson(ctx context.Context, actor store.Actor, personID string) ([]people.Team, error)
 	MailsLinks() bool
@@ -374,41 +374,6 @@ func (c *Console) makeLink(r *request) error {
 	}
 	link, err := c.service.NewPersonLink(f.context(r), r.actor(), r.Param("id"), f.Has("show", "yes"))
 	return c.handOver(r, err, r.Param("id"), link)
-}
-
-func (c *Console) confirmDeactivate(r *request) error {
-	p, err := c.service.PersonOf(r.ctx(), r.actor(), r.Param("id"))
-	if err != nil {
-		return err
-	}
-	effects, err := c.service.PersonEffects(r.ctx(), r.actor(), p.ID)
-	if err != nil {
-		return err
-	}
-	f, err := editForm(p.PersonAccess, nil)
-	if err != nil {
-		return err
-	}
-	view := confirmView{
-		Title: "Deactivate " + p.Name + "?", Action: personURL(p.ID) + "/deactivate", Button: "Deactivate", Back: personURL(p.ID), Form: f,
-		Effects: []string{
-			p.Name + " can no longer sign in, and gets no more e-mails with links. " + plural(effects.Sessions, "session ends", "sessions end") + " at the next request.",
-		},
-	}
-	keeps := func(n int, one, several, then string) {
-		if n > 0 {
-			view.Effects = append(view.Effects, counted(n, inventory.MaxEffects, one, several)+" "+then)
-		}
-	}
-	keeps(effects.WorkOrders, "open work order stays", "open work orders stay", "assigned to "+p.Name+". Give them to someone else.")
-	keeps(effects.Teams, "team keeps", "teams keep", p.Name+" as a member.")
-	keeps(effects.Integrations, "integration belongs", "integrations belong", "to "+p.Name+" and keeps working.")
-	view.Effects = append(view.Effects, "History and log keep the name. You can activate "+p.Name+" again.")
-	return r.confirm(view)
-}
-
-func (c *Console) deactivate(r *request) error {
-	return c.setActive(r, "deactivated", c.service.DeactivatePerson)
 }
 
 func (c *Console) activate(r *request) error {

@@ -85,8 +85,8 @@ var routeCases = []routeCase{
 	{method: "POST", path: "/console/people/:id/email", id: "{eve}", form: "email=eve.two@acme.example.com", unoffered: true},
 	{method: "GET", path: "/console/people/:id/ways-in", id: "{eve}", unoffered: true},
 	{method: "POST", path: "/console/people/:id/ways-in", id: "{eve}", form: "x=1", unoffered: true},
-	{method: "GET", path: "/console/people/:id/deactivate", grant: peopleGrant, id: "{eve}"},
-	{method: "POST", path: "/console/people/:id/deactivate", grant: peopleGrant, id: "{eve}", form: "x=1"},
+	{method: "GET", path: "/console/people/:id/deactivate", grant: peopleGrant, id: "{eve}", query: "after_name=A&after={bob}", ids: []string{"after"}},
+	{method: "POST", path: "/console/people/:id/deactivate", grant: peopleGrant, id: "{eve}", form: "replacement={bob}", ids: []string{"replacement"}},
 	{method: "POST", path: "/console/people/:id/activate", grant: peopleGrant, id: "{eve}", form: "x=1"},
 
 	{method: "GET", path: "/console/people/definitions"},

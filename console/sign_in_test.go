@@ -158,7 +158,7 @@ func TestLinksWorkOnceAndExpire(t *testing.T) {
 			t.Errorf("an expired link of %s: %d", key, got)
 		}
 		gone := path()
-		if _, err := s.DeactivatePerson(t.Context(), s.Viewer("ann"), s.ID(key)); err != nil {
+		if _, err := s.DeactivatePerson(t.Context(), s.Viewer("ann"), s.ID(key), ""); err != nil {
 			t.Fatal(err)
 		}
 		if got := use(gone); got != http.StatusGone {
@@ -313,7 +313,7 @@ func TestSessionsEndEverywhere(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*consoletest.Site) error{
 		"deactivated": func(s *consoletest.Site) error {
-			_, err := s.DeactivatePerson(t.Context(), s.Viewer("ann"), s.ID("bob"))
+			_, err := s.DeactivatePerson(t.Context(), s.Viewer("ann"), s.ID("bob"), "")
 			return err
 		},
 		"password set": func(s *consoletest.Site) error {

@@ -291,7 +291,7 @@ func TestNoInvitationForSomeoneWhoCanSignIn(t *testing.T) {
 	v.Get("/console").Want(http.StatusOK)
 
 	// Deactivating unlinks too.
-	if _, err := s.DeactivatePerson(t.Context(), s.Viewer("ann"), s.ID("eve")); err != nil {
+	if _, err := s.DeactivatePerson(t.Context(), s.Viewer("ann"), s.ID("eve"), ""); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.ActivatePerson(t.Context(), s.Viewer("ann"), s.ID("eve")); err != nil {

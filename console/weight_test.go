@@ -86,7 +86,7 @@ func TestPagesAreLight(t *testing.T) {
 	tested := map[string][]string{ // by route; paths of visitors begin with "-"
 		"/console": {""}, "/console/account": {""}, "/console/log": {"", "?what=work_order"}, "/console/notices": {""},
 		"/console/work-orders": {"", "?view=board", "?q=filter&node=HQ"},
-		"/console/people":      {"", "?q=a"}, "/console/people/new": {""}, "/console/people/openid": {""}, "/console/sign-in/again": {""}, "/console/people/:id": {s.ID("bob")}, "/console/people/:id/deactivate": {s.ID("bob")}, "/console/people/:id/ways-in": {s.ID("bob")},
+		"/console/people":      {"", "?q=a"}, "/console/people/new": {""}, "/console/people/openid": {""}, "/console/sign-in/again": {""}, "/console/people/:id": {s.ID("bob")}, "/console/people/:id/deactivate": {s.ID("bob"), s.ID("bob") + "?q=a"}, "/console/people/:id/ways-in": {s.ID("bob")},
 		"/console/feedback": {"", "?state=open"}, "/console/feedback/new": {"", "?node=AHU-1"}, "/console/feedback/:id": {full.feedback},
 		"/console/people/definitions": {""}, "/console/teams": {"", "?q=a"}, "/console/teams/new": {""}, "/console/teams/:id": {s.ID("crew"), s.ID("crew") + "?q=b"},
 		"/console/teams/:id/members": {s.ID("crew")}, "/console/teams/:id/remove": {s.ID("crew") + "?member=" + s.ID("bob")}, "/console/teams/:id/delete": {s.ID("crew")},

@@ -140,8 +140,11 @@ var examples = map[string][]string{
 		"millwright people set-password ann@example.com",
 		"millwright people set-password ann@example.com --organization acme --generate",
 	},
-	"millwright people deactivate": {"millwright people deactivate bob@example.com"},
-	"millwright people activate":   {"millwright people activate idn_…"},
+	"millwright people deactivate": {
+		"millwright people deactivate bob@example.com",
+		"millwright people deactivate bob@example.com --replace-with dan@example.com --as ann@example.com",
+	},
+	"millwright people activate": {"millwright people activate idn_…"},
 
 	"millwright log": {"millwright log list --organization acme --since 24h"},
 	"millwright log list": {

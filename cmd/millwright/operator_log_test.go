@@ -52,6 +52,7 @@ func TestCommandsAsAPersonAreRecordedAsAnOperators(t *testing.T) {
 		{"webhooks test", hook, ann, "webhook.tested"}, {"trigger", "ping --address " + hook, ann, "webhook.tested"},
 		{"deliveries redeliver", delivery.DeliveryID, ann, "delivery.redelivered"}, {"webhooks disable", hook, ann, "webhook.turned_off"},
 		{"webhooks enable", hook, ann, "webhook.turned_on"}, {"webhooks delete", hook, ann, "webhook.deleted"},
+		{"people deactivate", h.ID("eve"), ann, "person.deactivated"},
 	} {
 		written = append(written, step.command)
 		name := servicetest.Value[string](h.Fixture, `SELECT name FROM identities WHERE id = $1`, step.as)

@@ -20,8 +20,10 @@ import (
 func peopleCommand() *cobra.Command {
 	return commandGroup("people", "Manage who can sign in to the console",
 		listPeopleCommand(), invitePersonCommand(), setPasswordCommand(), changeEmailCommand(),
-		personAccessCommand("deactivate PERSON", "Take a person's access away; sessions end at once, records keep the name", (*service.Service).DeactivatePerson),
-		personAccessCommand("activate PERSON", "Give a deactivated person access again", (*service.Service).ActivatePerson),
+		deactivatePersonCommand(),
+		personAccessCommand("activate PERSON", "Give a deactivated person access again", func(ctx context.Context, _ *cobra.Command, svc *service.Service, id, _ string) (people.PersonAccess, error) {
+			return svc.ActivatePerson(ctx, store.Operator(), id)
+		}),
 	)
 }
 
@@ -231,8 +233,33 @@ func personTable(w io.Writer, p people.PersonAccess) {
 	fmt.Fprintf(w, "person\t%s\t\nname\t%s\t\ne-mail\t%s\t\ndeactivated\t%s\t\n", p.ID, oneLine(p.Name), oneLine(p.Email), orDash(p.DeactivatedAt))
 }
 
-// personAccessCommand is a command that changes one person.
-func personAccessCommand(use, short string, change func(*service.Service, context.Context, store.Actor, string) (people.PersonAccess, error)) *cobra.Command {
+func deactivatePersonCommand() *cobra.Command {
+	var as actorFlag
+	var replacement string
+	cmd := personAccessCommand("deactivate PERSON", "Take a person's access away; sessions end at once, records keep the name", func(ctx context.Context, cmd *cobra.Command, svc *service.Service, id, organization string) (people.PersonAccess, error) {
+		actor, err := as.actor(ctx, cmd, svc)
+		if err != nil {
+			return people.PersonAccess{}, err
+		}
+		replacementID := ""
+		if replacement != "" {
+			if actor.IsOperator() {
+				return people.PersonAccess{}, errors.New("--replace-with requires --as: work orders are assigned with that person's permissions")
+			}
+			if replacementID, err = findPerson(ctx, svc, replacement, organization); err != nil {
+				return people.PersonAccess{}, fmt.Errorf("--replace-with: %w", err)
+			}
+		}
+		return svc.DeactivatePerson(ctx, actor, id, replacementID)
+	})
+	as.flag(cmd)
+	cmd.Flags().StringVar(&replacement, "replace-with", "", "id or e-mail address of who replaces the person in teams, as owner of integrations and on open work orders; requires --as")
+	return cmd
+}
+
+// personAccessCommand is a command that changes one person. change gets the value of
+// --organization too.
+func personAccessCommand(use, short string, change func(ctx context.Context, cmd *cobra.Command, svc *service.Service, id, organization string) (people.PersonAccess, error)) *cobra.Command {
 	var out output
 	var organization string
 	cmd := &cobra.Command{
@@ -245,7 +272,7 @@ func personAccessCommand(use, short string, change func(*service.Service, contex
 				if err != nil {
 					return err
 				}
-				person, err := change(svc, ctx, store.Operator(), id)
+				person, err := change(ctx, cmd, svc, id, organization)
 				if err != nil {
 					return describeError(err, "person "+args[0])
 				}

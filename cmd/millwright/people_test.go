@@ -48,6 +48,21 @@ func TestPeopleCommands(t *testing.T) {
 	}
 }
 
+// A person as whom an operator acts replaces another with the deactivation.
+func TestPeopleAreReplaced(t *testing.T) {
+	h := newHarness(t)
+	h.json("people", "deactivate", "bob@acme.example.com", "--replace-with", "eve@acme.example.com", "--as", "ann@acme.example.com")
+	if h.lastLog(h.ID("bob")) != "Ann Field (operator) person.deactivated" {
+		t.Errorf("logged: %s", h.lastLog(h.ID("bob")))
+	}
+	if !servicetest.Value[bool](h.Fixture, `SELECT EXISTS (SELECT FROM team_members WHERE team_id = $1 AND member_id = $2)`, h.ID("crew"), h.ID("eve")) {
+		t.Error("eve is not in bob's team")
+	}
+	if !servicetest.Value[bool](h.Fixture, `SELECT replaced_by = $2 AND actor_id = $3 AND operated FROM inactivated_identities WHERE identity_id = $1`, h.ID("bob"), h.ID("eve"), h.ID("ann")) {
+		t.Error("housekeeping does not replace bob by eve as ann")
+	}
+}
+
 func TestPeopleCommandsRejectMistakes(t *testing.T) {
 	h := newHarness(t)
 	h.Exec(`UPDATE people SET email = 'pia@acme.example.com' WHERE id = $1`, h.ID("pia"))
@@ -56,10 +71,13 @@ func TestPeopleCommandsRejectMistakes(t *testing.T) {
 		"people invite ann@acme --organization nowhere": "there is no organization nowhere; `millwright organizations list` shows their keys",
 		"people invite nonsense --organization acme":    "Enter an e-mail address, such as ann@example.com.",
 		"people list": "required flag(s) \"organization\" not set; usage: millwright people list --organization KEY [flags]; `millwright people list --help` shows examples",
-		"people deactivate no.one@acme.example.com":                           "there is no person no.one@acme.example.com",
-		"people deactivate pia@acme.example.com":                              "several organizations have a person pia@acme.example.com: name one with --organization",
-		"people deactivate ann@acme.example.com":                              "Ann Field is the organization's last administrator. Make someone else an administrator first.",
-		"people invite x@acme.example.com --organization acme --definition x": "There is no such organization permission definition.",
+		"people deactivate no.one@acme.example.com":                                                            "there is no person no.one@acme.example.com",
+		"people deactivate pia@acme.example.com":                                                               "several organizations have a person pia@acme.example.com: name one with --organization",
+		"people deactivate ann@acme.example.com":                                                               "Ann Field is the organization's last administrator. Make someone else an administrator first.",
+		"people deactivate dan@acme.example.com --replace-with bob@acme.example.com --as ann@acme.example.com": "--replace-with: there is no person bob@acme.example.com",
+		"people deactivate dan@acme.example.com --replace-with eve@acme.example.com":                           "--replace-with requires --as: work orders are assigned with that person's permissions",
+		"people deactivate dan@acme.example.com --replace-with " + h.ID("pia") + " --as ann@acme.example.com":  "Choose another active person of the organization.",
+		"people invite x@acme.example.com --organization acme --definition x":                                  "There is no such organization permission definition.",
 	} {
 		if _, err := h.run(strings.Fields(args)...); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", args, err, want)

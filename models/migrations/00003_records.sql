@@ -380,10 +380,15 @@ CREATE TABLE dirty_records (
 CREATE INDEX dirty_records_by_age ON dirty_records (since);
 
 -- Identities that can no longer act: housekeeping marks their open work as dirty, so that the workflows find out whether
--- anyone else can do it. reached is the last work order it looked at.
+-- anyone else can do it. reached is the last work order it looked at. Before that, replaced_by replaces a person on open
+-- work orders, as actor_id decided, for whom an operator may have acted.
 CREATE TABLE inactivated_identities (
     identity_id public_id PRIMARY KEY,
-    reached     text COLLATE "C" NOT NULL DEFAULT ''
+    reached     text COLLATE "C" NOT NULL DEFAULT '',
+    replaced_by public_id,
+    actor_id    public_id,
+    operated    boolean NOT NULL DEFAULT false,
+    CHECK (replaced_by IS NULL OR actor_id IS NOT NULL)
 );
 
 -- A person who is deactivated, with the person's teams, a team and an integration that are deleted.

@@ -125,7 +125,7 @@ func TestOwnersNeedTheIntegrationsPermission(t *testing.T) {
 			return err
 		},
 		"by deactivation": func(t *testing.T, f *servicetest.Fixture) error {
-			_, err := f.DeactivatePerson(t.Context(), servicetest.Person(t, f, "ann"), f.ID("bob"))
+			_, err := f.DeactivatePerson(t.Context(), servicetest.Person(t, f, "ann"), f.ID("bob"), "")
 			return err
 		},
 		"by an import": func(t *testing.T, f *servicetest.Fixture) error {

@@ -31,7 +31,7 @@ func idsOf(f *servicetest.Fixture, keys []string) []string {
 func resigning(f *servicetest.Fixture) map[string]func(ctx context.Context, actor store.Actor, key string) error {
 	return map[string]func(ctx context.Context, actor store.Actor, key string) error{
 		"deactivating": func(ctx context.Context, actor store.Actor, key string) error {
-			_, err := f.DeactivatePerson(ctx, actor, f.ID(key))
+			_, err := f.DeactivatePerson(ctx, actor, f.ID(key), "")
 			return err
 		},
 		"taking the role": func(ctx context.Context, actor store.Actor, key string) error {
@@ -39,7 +39,7 @@ func resigning(f *servicetest.Fixture) map[string]func(ctx context.Context, acto
 			return err
 		},
 		"an operator's command": func(ctx context.Context, _ store.Actor, key string) error {
-			_, err := f.DeactivatePerson(ctx, store.Operator(), f.ID(key))
+			_, err := f.DeactivatePerson(ctx, store.Operator(), f.ID(key), "")
 			return err
 		},
 		"an import": func(ctx context.Context, _ store.Actor, key string) error {
@@ -145,7 +145,7 @@ func TestOnlyAdministratorsMakeAdministrators(t *testing.T) {
 			_, _, err := f.ChangePersonAccess(ctx, bob, f.ID("bob"), people.AccessChange{Admin: true, ConfirmedEmail: f.Email("bob")})
 			return err
 		},
-		"deactivating one": func() error { _, err := f.DeactivatePerson(ctx, bob, f.ID("ann")); return err },
+		"deactivating one": func() error { _, err := f.DeactivatePerson(ctx, bob, f.ID("ann"), ""); return err },
 		"taking the role from one": func() error {
 			_, _, err := f.ChangePersonAccess(ctx, bob, f.ID("ann"), people.AccessChange{ConfirmedEmail: f.Email("ann")})
 			return err

@@ -21,6 +21,36 @@ func EndOwnership(t *store.ORMTx, organizationID string) error {
 	return err
 }
 
+// replaceOwner makes the replacement an owner of the person's integrations instead of the person.
+// Errors: validation_failed (/replacement).
+func replaceOwner(t *store.ORMTx, actor store.Actor, p lockedPerson, replacement string) error {
+	owned, err := store.ScanAll[string](t, `
+		UPDATE integrations SET owners = ARRAY(SELECT DISTINCT o FROM unnest(array_replace(owners, CAST(@person AS text), CAST(@replacement AS text))) o ORDER BY o)
+		WHERE organization_id = @organization AND deleted_at IS NULL AND @person = ANY (owners) RETURNING id`,
+		map[string]any{"person": p.person.ID, "replacement": replacement, "organization": p.organization.ID})
+	if err != nil || len(owned) == 0 {
+		return err
+	}
+	may, err := store.ScanOne[bool](t, nil, `SELECT `+store.Fill(MayOwn, "person", "?"), replacement)
+	switch {
+	case err != nil:
+		return err
+	case !p.organization.Admin:
+		return errReplacement("Only administrators name the owners of an integration, and " + p.identity.Name + " owns one.")
+	case !may:
+		return errReplacement(p.identity.Name + " owns an integration: choose someone with the Integrations permission.")
+	}
+	for _, id := range owned {
+		if err := t.Log(actor, p.organization.ID, "integration.owners_changed", id); err != nil {
+			return err
+		}
+		if err := NotifySecurity(t, actor, p.organization.ID, models.NoticeOwnersChanged, id, replacement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // MayOwn is the condition that the person {person} may own an integration: an active person
 // with the Integrations permission.
 const MayOwn = `EXISTS (SELECT FROM people p JOIN organization_rights r ON r.actor_id = p.id

@@ -107,8 +107,46 @@ func (s *People) PersonOf(ctx context.Context, actor store.Actor, id string) (Pe
 
 // PersonEffects are what deactivating a person leaves behind, each counted up to MaxEffects.
 type PersonEffects struct {
-	// WorkOrders are open ones of which the person is a worker or consultant.
-	WorkOrders, Teams, Assignments, Integrations, Sessions int
+	// WorkerOf and ConsultantOf count open work orders, OnlyWorkerOf those without another
+	// active worker.
+	WorkerOf, ConsultantOf, OnlyWorkerOf int
+	Sessions                             int
+	// Integrations are owned by the person.
+	Integrations []models.NamedIdentity `gorm:"-"`
+	// AsWorker and AsConsultant are the newest work orders that the actor may read, at most ten.
+	AsWorker, AsConsultant []PersonWorkOrder `gorm:"-"`
+}
+
+// PersonWorkOrder is an open work order of a person.
+type PersonWorkOrder struct {
+	ID     string
+	Number int64
+	Title  string
+	Status models.WorkOrderStatus
+}
+
+var (
+	countPersonEffects = `
+		SELECT
+			` + openAs("worker", "true") + ` AS worker_of, ` + openAs("consultant", "true") + ` AS consultant_of,
+			` + openAs("worker", `(SELECT true FROM work_order_assignees o
+				WHERE o.work_order_id = x.work_order_id AND o.role = 'worker' AND o.identity_id <> x.identity_id AND `+
+		store.Fill(access.CanAct, "identity", "o.identity_id")+` LIMIT 1) IS NOT TRUE`) + ` AS only_worker_of,
+			(SELECT count(*) FROM (SELECT FROM sessions WHERE person_id = @id LIMIT @max) n) AS sessions`
+	ownedIntegrationsQuery = `
+		SELECT i.id AS identity_id, i.kind, i.name FROM integrations n JOIN identities i ON i.id = n.id
+		WHERE n.organization_id = @organization AND @id = ANY (n.owners) AND n.deleted_at IS NULL
+		ORDER BY lower(i.name), i.id LIMIT @max`
+	openWorkOrdersQuery = store.Fill(`
+		SELECT w.id, w.number, w.title, w.status FROM work_order_assignees x
+		CROSS JOIN LATERAL (SELECT * FROM work_orders WHERE id = x.work_order_id LIMIT 1) w
+		WHERE x.identity_id = @id AND x.position >= 0 AND x.role = @role AND w.status NOT IN ('complete', 'cancelled') AND `+access.ReadableWorkOrder+`
+		ORDER BY x.work_order_id DESC LIMIT 10`, "w", "w", "actor", "@actor")
+)
+
+// openAs counts the open work orders of the person @id in the role that meet the condition.
+func openAs(role, condition string) string {
+	return store.Fill(OpenWorkOrders, "identity", "@id", "max", "@max", "condition", "x.role = '"+role+"' AND "+condition)
 }
 
 // PersonEffects returns what deactivating a person would leave behind, for someone who may
@@ -116,18 +154,23 @@ type PersonEffects struct {
 func (s *People) PersonEffects(ctx context.Context, actor store.Actor, id string) (PersonEffects, error) {
 	var effects PersonEffects
 	err := s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
-		if _, err := lockPerson(t, actor, id); err != nil {
+		p, err := lockPerson(t, actor, id)
+		if err != nil {
 			return err
 		}
-		var err error
-		effects, err = store.ScanOne[PersonEffects](t, models.NotFound(), `
-			SELECT
-				`+OpenWorkOrdersOf+` AS work_orders,
-				(SELECT count(*) FROM (SELECT FROM team_members WHERE member_id = @id LIMIT @max) n) AS teams,
-				(SELECT count(*) FROM (SELECT FROM assignments WHERE identity_id = @id LIMIT @max) n) AS assignments,
-				(SELECT count(*) FROM (SELECT FROM integrations WHERE organization_id = (SELECT organization_id FROM people WHERE id = @id) AND @id = ANY (owners) AND deleted_at IS NULL LIMIT @max) n) AS integrations,
-				(SELECT count(*) FROM (SELECT FROM sessions WHERE person_id = @id LIMIT @max) n) AS sessions`,
-			map[string]any{"id": id, "max": inventory.MaxEffects})
+		args := map[string]any{"id": id, "max": inventory.MaxEffects, "organization": p.organization.ID, "actor": actor.IdentityID}
+		if effects, err = store.ScanOne[PersonEffects](t, models.NotFound(), countPersonEffects, args); err != nil {
+			return err
+		}
+		if effects.Integrations, err = store.ScanAll[models.NamedIdentity](t, ownedIntegrationsQuery, args); err != nil {
+			return err
+		}
+		args["role"] = models.RoleWorker
+		if effects.AsWorker, err = store.ScanAll[PersonWorkOrder](t, openWorkOrdersQuery, args); err != nil {
+			return err
+		}
+		args["role"] = models.RoleConsultant
+		effects.AsConsultant, err = store.ScanAll[PersonWorkOrder](t, openWorkOrdersQuery, args)
 		return err
 	})
 	return effects, err

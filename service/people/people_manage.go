@@ -261,11 +261,17 @@ func EqualText(a, b *string) bool {
 }
 
 // DeactivatePerson takes a person's access away: sessions, links and linked accounts end, and
-// the person cannot sign in or act. Records and assignments stay. One administrator always remains.
-// Errors: not_found, permission_denied, rule_violation last_administrator, *FormStaleError, unavailable.
-func (s *People) DeactivatePerson(ctx context.Context, actor store.Actor, id string) (PersonAccess, error) {
+// the person cannot sign in or act. Records keep the person. So do teams and open work orders,
+// unless another person of the organization is the replacement, "" for no one: in teams and as
+// owner of integrations at once, on open work orders soon and as far as the actor may assign
+// it. One administrator always remains. Errors: not_found, permission_denied, validation_failed
+// (/replacement), rule_violation last_administrator, *FormStaleError, unavailable.
+func (s *People) DeactivatePerson(ctx context.Context, actor store.Actor, id, replacement string) (PersonAccess, error) {
 	return s.changePerson(ctx, actor, id, "person.deactivated", func(t *store.ORMTx, p *lockedPerson) (bool, error) {
 		if p.person.DeactivatedAt != nil {
+			if replacement != "" {
+				return false, errReplacement(p.identity.Name + " was deactivated before. Activate " + p.identity.Name + " to replace and deactivate in one step.")
+			}
 			return false, nil
 		}
 		if err := anotherAdmin(t, *p); err != nil {
@@ -275,11 +281,17 @@ func (s *People) DeactivatePerson(ctx context.Context, actor store.Actor, id str
 		if err := t.Update(&p.person, "deactivated_at"); err != nil {
 			return false, err
 		}
+		if replacement != "" {
+			if err := replacePerson(t, actor, *p, replacement); err != nil {
+				return false, err
+			}
+		}
 		return true, NotifySecurity(t, actor, p.organization.ID, models.NoticeRoleChanged, id)
 	})
 }
 
-// ActivatePerson undoes DeactivatePerson. Errors: not_found, permission_denied, *FormStaleError, unavailable.
+// ActivatePerson gives a person access again; what a replacement took over by then stays with
+// the replacement. Errors: not_found, permission_denied, *FormStaleError, unavailable.
 func (s *People) ActivatePerson(ctx context.Context, actor store.Actor, id string) (PersonAccess, error) {
 	return s.changePerson(ctx, actor, id, "person.activated", func(t *store.ORMTx, p *lockedPerson) (bool, error) {
 		if p.person.DeactivatedAt == nil {
@@ -287,6 +299,9 @@ func (s *People) ActivatePerson(ctx context.Context, actor store.Actor, id strin
 		}
 		p.person.DeactivatedAt = nil
 		if err := t.Update(&p.person, "deactivated_at"); err != nil {
+			return false, err
+		}
+		if err := keepWork(t, id); err != nil {
 			return false, err
 		}
 		return true, NotifySecurity(t, actor, p.organization.ID, models.NoticeRoleChanged, id, id)

@@ -33,11 +33,11 @@ func TestOnlyAdministratorsManageAdministrators(t *testing.T) {
 		do   func() error
 		code models.Code
 	}{
-		"someone without the permission":              {func() error { _, err := f.DeactivatePerson(ctx, dan, f.ID("eve")); return err }, models.CodePermissionDenied},
-		"an integration":                              {func() error { _, err := f.DeactivatePerson(ctx, erp, f.ID("eve")); return err }, models.CodePermissionDenied},
-		"someone of another organization":             {func() error { _, err := f.DeactivatePerson(ctx, pia, f.ID("eve")); return err }, models.CodeNotFound},
-		"an unknown person":                           {func() error { _, err := f.DeactivatePerson(ctx, ann, "idn_00000000000000000000000000"); return err }, models.CodeNotFound},
-		"a manager deactivates an administrator":      {func() error { _, err := f.DeactivatePerson(ctx, bob, f.ID("ann")); return err }, models.CodePermissionDenied},
+		"someone without the permission":              {func() error { _, err := f.DeactivatePerson(ctx, dan, f.ID("eve"), ""); return err }, models.CodePermissionDenied},
+		"an integration":                              {func() error { _, err := f.DeactivatePerson(ctx, erp, f.ID("eve"), ""); return err }, models.CodePermissionDenied},
+		"someone of another organization":             {func() error { _, err := f.DeactivatePerson(ctx, pia, f.ID("eve"), ""); return err }, models.CodeNotFound},
+		"an unknown person":                           {func() error { _, err := f.DeactivatePerson(ctx, ann, "idn_00000000000000000000000000", ""); return err }, models.CodeNotFound},
+		"a manager deactivates an administrator":      {func() error { _, err := f.DeactivatePerson(ctx, bob, f.ID("ann"), ""); return err }, models.CodePermissionDenied},
 		"a manager makes a link for an administrator": {func() error { _, err := f.NewPersonLink(ctx, bob, f.ID("ann"), false); return err }, models.CodePermissionDenied},
 		"a manager makes an administrator": {func() error {
 			_, _, err := f.ChangePersonAccess(ctx, bob, f.ID("eve"), people.AccessChange{Admin: true, ConfirmedEmail: f.Email("eve")})
@@ -56,8 +56,8 @@ func TestOnlyAdministratorsManageAdministrators(t *testing.T) {
 			return err
 		}, models.CodePermissionDenied},
 		"a manager takes over someone with more": {func() error { _, err := f.NewPersonLink(ctx, bob, f.ID("cat"), false); return err }, models.CodePermissionDenied},
-		"a manager manages someone with less":    {func() error { _, err := f.DeactivatePerson(ctx, bob, f.ID("dan")); return err }, ""},
-		"the last administrator is deactivated":  {func() error { _, err := f.DeactivatePerson(ctx, ann, f.ID("ann")); return err }, models.CodeRuleViolation},
+		"a manager manages someone with less":    {func() error { _, err := f.DeactivatePerson(ctx, bob, f.ID("dan"), ""); return err }, ""},
+		"the last administrator is deactivated":  {func() error { _, err := f.DeactivatePerson(ctx, ann, f.ID("ann"), ""); return err }, models.CodeRuleViolation},
 		"the last administrator resigns": {func() error {
 			_, _, err := f.ChangePersonAccess(ctx, ann, f.ID("ann"), people.AccessChange{ConfirmedEmail: f.Email("ann")})
 			return err
@@ -99,7 +99,7 @@ func TestOnlyAdministratorsManageAdministrators(t *testing.T) {
 func TestDeactivatedPeopleDoNotAct(t *testing.T) {
 	f := servicetest.New(t)
 	setPassword(t, f, "bob")
-	if _, err := f.DeactivatePerson(t.Context(), servicetest.Person(t, f, "ann"), f.ID("bob")); err != nil {
+	if _, err := f.DeactivatePerson(t.Context(), servicetest.Person(t, f, "ann"), f.ID("bob"), ""); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.PersonActor(t.Context(), "bob@acme.example.com"); models.CodeOf(err) != models.CodeNotFound {

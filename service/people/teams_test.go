@@ -77,7 +77,7 @@ func TestManagingTeamsIsRejected(t *testing.T) {
 	f := servicetest.New(t)
 	grant(f, "bob", "integrations", "log_records", "incoming_work_orders")
 	ctx, ann := t.Context(), servicetest.Person(t, f, "ann")
-	if _, err := f.DeactivatePerson(ctx, ann, f.ID("zed")); err != nil {
+	if _, err := f.DeactivatePerson(ctx, ann, f.ID("zed"), ""); err != nil {
 		t.Fatal(err)
 	}
 	contents := func() string {

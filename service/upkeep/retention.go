@@ -55,9 +55,19 @@ type expiry struct {
 	age time.Duration
 	// prefix is the prefix of the ids that hold the rows' time, "" if a column does.
 	prefix models.IDPrefix
-	sql    string
+	remove batchOf
 	// count is where removed rows count, nil for rows that belong to others.
 	count func(*RemovalResult) *int
+}
+
+// batchOf does one batch of an expiry.
+type batchOf func(ctx context.Context, s *Upkeep, until, from any, limit int) (removedBatch, error)
+
+// statement is a batch that is one statement.
+func statement(sql string) batchOf {
+	return func(ctx context.Context, s *Upkeep, until, from any, limit int) (removedBatch, error) {
+		return s.removeBatch(ctx, sql, until, from, limit)
+	}
 }
 
 // expiries are the tables that grow with the calls. Rows of other tables stay, or are
@@ -72,9 +82,12 @@ var expiries = []expiry{
 	{clockMargin, "", inAnyOrder("webhook_leases", "leased_until", "true"), func(r *RemovalResult) *int { return &r.Leases }},
 	// A token may name a watermark that is a little older than the token.
 	{models.SyncTokenLifetime + clockMargin, "", oldestFirst("watermarks", "at"), func(r *RemovalResult) *int { return &r.Watermarks }},
-	{0, "", removeOfDeletedAddress, func(r *RemovalResult) *int { return &r.Deliveries }},
-	{0, "", repositionBelowMoved, func(r *RemovalResult) *int { return &r.Repositioned }},
-	{0, "", markWorkOfInactivated, nil},
+	{0, "", statement(removeOfDeletedAddress), func(r *RemovalResult) *int { return &r.Deliveries }},
+	{0, "", statement(repositionBelowMoved), func(r *RemovalResult) *int { return &r.Repositioned }},
+	{0, "", func(ctx context.Context, s *Upkeep, _, _ any, limit int) (removedBatch, error) {
+		return s.replaceOnWorkOrders(ctx, limit)
+	}, nil},
+	{0, "", statement(markWorkOfInactivated), nil},
 	{models.SessionLifetime + clockMargin, "", oldestFirst("sessions", "created_at"), nil},
 	{clockMargin, "", oldestFirst("sign_in_links", "expires_at"), nil},
 	{models.FormKeyRetention, "", oldestFirst("form_keys", "used_at"), nil},
@@ -151,7 +164,7 @@ var removeOfDeletedAddress = store.Fill(`
 // assignments, in order, and remembers how far it came.
 const markWorkOfInactivated = `
 	WITH identity AS (
-		SELECT * FROM inactivated_identities ORDER BY identity_id LIMIT 1 FOR UPDATE
+		SELECT * FROM inactivated_identities WHERE replaced_by IS NULL ORDER BY identity_id LIMIT 1 FOR UPDATE
 	), next AS (
 		SELECT x.work_order_id FROM identity i CROSS JOIN LATERAL (
 			SELECT work_order_id FROM work_order_assignees
@@ -171,26 +184,27 @@ const markWorkOfInactivated = `
 		RETURNING w.identity_id
 	)
 	SELECT count(*), NULL::timestamptz,
-		(SELECT count(*) FROM inactivated_identities) > (SELECT count(*) FROM finished), NULL::text[]
+		(SELECT count(*) FROM inactivated_identities WHERE replaced_by IS NULL) > (SELECT count(*) FROM finished), NULL::text[]
 	FROM next`
 
 // oldestFirst is the removal from a table with an index on the time. Each batch begins
 // where the previous one ended: until the next vacuum, the index still has entries of
 // removed rows (20 ms per batch after two million rows).
-func oldestFirst(table, time string) string {
-	return store.Fill(removal, "order", "ORDER BY {time}", "next", "max(at)", "condition", "true", "table", table, "time", time)
+func oldestFirst(table, time string) batchOf {
+	return statement(store.Fill(removal, "order", "ORDER BY {time}", "next", "max(at)", "condition", "true", "table", table, "time", time))
 }
 
 // inAnyOrder is the removal from a table without such an index, which would cost too
 // much because every call writes to the table.
-func inAnyOrder(table, time, condition string) string {
-	return store.Fill(removal, "order", "", "next", "NULL::timestamptz", "table", table, "time", time, "condition", condition)
+func inAnyOrder(table, time, condition string) batchOf {
+	return statement(store.Fill(removal, "order", "", "next", "NULL::timestamptz", "table", table, "time", time, "condition", condition))
 }
 
 // RemoveExpired removes expired rows: events after 30 days with their deliveries and
 // attempts (spec section 8), a day at a time once all of it is that old, idempotency keys after 24 hours, revoked tokens, call
 // counts, leases, and the deliveries of deleted addresses. It also gives a new change position to the records
-// below moved nodes (docs/contract.md, Lists), and has the open work of those who can no longer act looked at again.
+// below moved nodes (docs/contract.md, Lists), replaces people who were deactivated on open work
+// orders, and has the open work of those who can no longer act looked at again.
 //
 // It takes the tables in turn. Each batch is a separate transaction, so that other
 // writes and pages of changes wait for one batch at most. After each batch it asks
@@ -212,7 +226,7 @@ func (s *Upkeep) RemoveExpired(ctx context.Context, batchSize int, goOn func() b
 		next := left[0]
 		left = left[1:]
 		until, first := next.bounds(now, next.from)
-		batch, err := s.removeBatch(ctx, next.sql, until, first, batchSize)
+		batch, err := next.remove(ctx, s, until, first, batchSize)
 		failed = errors.Join(failed, err)
 		if next.count != nil {
 			*next.count(&removed) += batch.N

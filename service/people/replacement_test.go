@@ -1,0 +1,148 @@
+package people_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"millwright/models"
+	"millwright/service/people"
+	"millwright/service/records"
+	"millwright/service/servicetest"
+	"millwright/service/store"
+)
+
+// In teams and as owner of integrations, the replacement takes over with the deactivation.
+func TestReplacementsJoinTeamsAndOwnIntegrations(t *testing.T) {
+	t.Parallel()
+	f := servicetest.New(t)
+	grant(f, "bob", "integrations")
+	grant(f, "dan", "people", "integrations")
+	ctx, ann, dan := t.Context(), servicetest.Person(t, f, "ann"), servicetest.Person(t, f, "dan")
+	shift, err := f.CreateTeam(ctx, ann, f.Acme.OrganizationID, "Day shift")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.AddTeamMembers(ctx, ann, shift.ID, []string{f.ID("bob"), f.ID("cat")}); err != nil {
+		t.Fatal(err)
+	}
+	f.Exec(`UPDATE integrations SET owners = $2 WHERE id = $1`, f.ID("erp"), []string{f.ID("bob"), f.ID("ann")})
+	state := func() string {
+		return membersOf(f, f.ID("crew")) + ", " + membersOf(f, shift.ID) + ", " +
+			servicetest.Value[string](f, `SELECT string_agg(split_part(i.name, ' ', 1), ' ' ORDER BY i.name) FROM integrations n JOIN identities i ON i.id = ANY (n.owners) WHERE n.id = $1`, f.ID("erp")) +
+			servicetest.Value[string](f, `SELECT CASE WHEN deactivated_at IS NULL THEN '' ELSE ', deactivated' END FROM people WHERE id = $1`, f.ID("bob"))
+	}
+	deactivate := func(actor store.Actor, replacement string) error {
+		_, err := f.DeactivatePerson(ctx, actor, f.ID("bob"), replacement)
+		return err
+	}
+	f.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, f.ID("zed"))
+	for what, test := range map[string]struct {
+		actor       store.Actor
+		replacement string
+		code        models.Code
+	}{
+		"someone who may not own integrations": {ann, f.ID("cat"), models.CodeValidationFailed},
+		"owners, as no administrator":          {dan, f.ID("dan"), models.CodeValidationFailed},
+		"another organization's person":        {ann, f.ID("pia"), models.CodeValidationFailed},
+		"a person who was deactivated":         {ann, f.ID("zed"), models.CodeValidationFailed},
+		"the person":                           {ann, f.ID("bob"), models.CodeValidationFailed},
+		"a team":                               {ann, f.ID("crew"), models.CodeValidationFailed},
+		"no id":                                {ann, strings.Repeat("x", 300), models.CodeValidationFailed},
+		"an operator as no one":                {store.Operator(), f.ID("ann"), models.CodePermissionDenied},
+	} {
+		err := deactivate(test.actor, test.replacement)
+		servicetest.WantCode(t, what, err, test.code)
+		if invalid, ok := errors.AsType[*models.Error](err); ok && test.code == models.CodeValidationFailed && (len(invalid.Fields) != 1 || invalid.Fields[0].Pointer != "/replacement") {
+			t.Errorf("%s: it is about %v", what, invalid.Fields)
+		}
+		if got := state(); got != "bob dan, bob cat, Ann Bob" {
+			t.Errorf("%s: it changed to %s", what, got)
+		}
+	}
+
+	grant(f, "cat", "integrations")
+	f.Exec(`DELETE FROM log`)
+	f.Exec(`DELETE FROM notices`)
+	if err := deactivate(ann, f.ID("cat")); err != nil {
+		t.Fatal(err)
+	}
+	if got := state(); got != "cat dan, cat, Ann Cat, deactivated" {
+		t.Errorf("afterwards: %s", got)
+	}
+	for id, want := range map[string]string{
+		f.ID("crew"): "team.member_added team.member_removed", shift.ID: "team.member_removed",
+		f.ID("erp"): "integration.owners_changed", f.ID("bob"): "person.deactivated",
+	} {
+		if got := servicetest.Value[string](f, `SELECT string_agg(action, ' ' ORDER BY id) FROM log WHERE record_id = $1 AND actor_id = $2`, id, ann.IdentityID); got != want {
+			t.Errorf("the log of %s is %q, want %q", id, got, want)
+		}
+	}
+	if told := servicetest.Value[string](f, `SELECT string_agg(n.kind || ' ' || i.name, ', ') FROM notices n JOIN identities i ON i.id = n.person_id WHERE n.record_id = $1`, f.ID("erp")); told != string(models.NoticeOwnersChanged)+" Cat Rivers" {
+		t.Errorf("told about the owners: %s", told)
+	}
+	servicetest.WantCode(t, "after the deactivation", deactivate(ann, f.ID("cat")), models.CodeValidationFailed)
+}
+
+// PersonEffects counts what a person has, and lists the newest work orders that the actor may read.
+func TestPersonEffects(t *testing.T) {
+	t.Parallel()
+	f := servicetest.New(t)
+	create := func(title string, workers, consultants []string) string {
+		t.Helper()
+		ids := func(keys []string) (ids []string) {
+			for _, key := range keys {
+				ids = append(ids, f.ID(key))
+			}
+			return ids
+		}
+		f.Clock.Advance(time.Millisecond) // ids of the same time have no order
+		result, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{
+			InventoryID: f.ID("ahu1"), Title: title, Assignees: ids(workers), Consultants: ids(consultants),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result.RecordID
+	}
+	for range 11 {
+		create("Alone", []string{"bob"}, nil)
+	}
+	create("With an active person", []string{"bob", "cat"}, nil)
+	create("With an inactive person", []string{"bob", "dan"}, nil)
+	create("Checked", []string{"erp"}, []string{"bob"})
+	if _, err := f.CancelWorkOrder(t.Context(), f.Actor("erp"), store.RequestKey{}, create("Cancelled", []string{"bob"}, nil), nil); err != nil {
+		t.Fatal(err)
+	}
+	f.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, f.ID("dan"))
+	f.Exec(`UPDATE integrations SET owners = $2 WHERE id = ANY ($1)`, []string{f.ID("erp"), f.ID("reader")}, []string{f.ID("bob")})
+	f.Exec(`UPDATE integrations SET deleted_at = now() WHERE id = $1`, f.ID("reader"))
+	grant(f, "eve", "people")
+	for _, test := range []struct {
+		who, asWorker, asConsultant string
+	}{
+		{"ann", "With an inactive person, With an active person" + strings.Repeat(", Alone", 8), "Checked"},
+		{"eve", "", ""},
+	} {
+		effects, err := f.PersonEffects(t.Context(), servicetest.Person(t, f, test.who), f.ID("bob"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if effects.WorkerOf != 13 || effects.OnlyWorkerOf != 12 || effects.ConsultantOf != 1 {
+			t.Errorf("%s counts %+v", test.who, effects)
+		}
+		titles := func(listed []people.PersonWorkOrder) string {
+			var all []string
+			for _, w := range listed {
+				all = append(all, w.Title)
+			}
+			return strings.Join(all, ", ")
+		}
+		servicetest.Expect(t, test.who+" sees as worker", titles(effects.AsWorker), test.asWorker)
+		servicetest.Expect(t, test.who+" sees as consultant", titles(effects.AsConsultant), test.asConsultant)
+		if len(effects.Integrations) != 1 || effects.Integrations[0].Name != "ERP" {
+			t.Errorf("%s: bob owns %v", test.who, effects.Integrations)
+		}
+	}
+}

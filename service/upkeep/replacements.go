@@ -1,0 +1,77 @@
+package upkeep
+
+import (
+	"context"
+	"errors"
+
+	"millwright/models"
+	"millwright/service/batch"
+	"millwright/service/records"
+	"millwright/service/store"
+)
+
+// maxReplaced limits the work orders of one batch: each takes a transaction.
+const maxReplaced = 100
+
+// waitingReplacement is a person who was deactivated and is to be replaced on open work orders.
+type waitingReplacement struct {
+	PersonID, ReplacedBy, Reached string
+	ActorID, OrganizationID, Name string
+	Operated                      bool
+	// Assigned are the next work orders of the person after Reached. Open are among them, neither
+	// complete nor cancelled.
+	Assigned, Open []string
+}
+
+// actor is who deactivated the person, even if deactivated since then.
+func (w waitingReplacement) actor() store.Actor {
+	return store.Actor{IdentityID: w.ActorID, OrganizationID: w.OrganizationID, Kind: models.KindPerson, Name: w.Name, ShowPeople: true, Operated: w.Operated}
+}
+
+const nextReplacement = `
+	SELECT w.identity_id AS person_id, w.replaced_by, w.reached, w.operated, w.actor_id, a.organization_id, a.name, n.assigned, n.open
+	FROM inactivated_identities w JOIN identities a ON a.id = w.actor_id CROSS JOIN LATERAL (
+		SELECT coalesce(array_agg(x.work_order_id::text ORDER BY x.work_order_id), '{}') AS assigned,
+			coalesce(array_agg(x.work_order_id::text ORDER BY x.work_order_id) FILTER (WHERE o.status NOT IN ('complete', 'cancelled')), '{}') AS open
+		FROM (SELECT work_order_id FROM work_order_assignees
+			WHERE identity_id = w.identity_id AND position >= 0 AND work_order_id > w.reached
+			ORDER BY work_order_id LIMIT $1) x
+		CROSS JOIN LATERAL (SELECT status FROM work_orders WHERE id = x.work_order_id LIMIT 1) o) n
+	WHERE w.replaced_by IS NOT NULL ORDER BY w.identity_id LIMIT 1`
+
+// replaceOnWorkOrders replaces a person who was deactivated on the next open work orders, as the
+// person who decided it and by the rules of an assignment. Work orders that the rules reject
+// stay as they are, and markWorkOfInactivated looks at them after the last one. A batch that was
+// cut short runs again: the person is no longer assigned to the work orders that it changed.
+// Errors: unavailable, and errors of work orders that no rule explains.
+func (s *Upkeep) replaceOnWorkOrders(ctx context.Context, limit int) (removedBatch, error) {
+	limit = min(limit, maxReplaced)
+	var found []waitingReplacement
+	err := s.Write(ctx, func(_ context.Context, t *store.Tx) error {
+		batch.QueueAll(t.Tx, &found, nextReplacement, limit)
+		return nil
+	})
+	if err != nil || len(found) == 0 {
+		return removedBatch{}, err
+	}
+	next := found[0]
+	var failed error
+	for _, id := range next.Open {
+		err := records.ReplaceAssignee(ctx, s.Store, next.actor(), id, next.PersonID, next.ReplacedBy)
+		switch models.CodeOf(err) {
+		case models.CodeUnavailable:
+			return removedBatch{}, err
+		case models.CodeInternal:
+			failed = errors.Join(failed, err)
+		default: // done, or a rule rejects it
+		}
+	}
+	if len(next.Assigned) < limit {
+		_, err = s.Pool.Exec(ctx, `UPDATE inactivated_identities SET reached = '', replaced_by = NULL WHERE identity_id = $1 AND replaced_by = $2 AND reached = $3`,
+			next.PersonID, next.ReplacedBy, next.Reached)
+	} else {
+		_, err = s.Pool.Exec(ctx, `UPDATE inactivated_identities SET reached = $4 WHERE identity_id = $1 AND replaced_by = $2 AND reached = $3`,
+			next.PersonID, next.ReplacedBy, next.Reached, next.Assigned[limit-1])
+	}
+	return removedBatch{More: err == nil}, errors.Join(failed, s.Translate(err))
+}
