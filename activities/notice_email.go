@@ -49,6 +49,9 @@ var reasons = map[models.NoticeKind]struct{ subject, sentence string }{
 		"no one can do it",
 		"Those who were assigned are no longer active, so no one can do what comes next. Assign someone else.",
 	},
+	// Without the comment: an administrator may remove it, and who gets the notice may not read it any longer.
+	models.NoticeCommented:        {"new comment", "{actor} commented on the work order."},
+	models.NoticeFeedbackComment:  {"a comment on the feedback", "{actor} commented on the feedback."},
 	models.NoticeFeedbackOpened:   {"new feedback", "{actor} gave feedback."},
 	models.NoticeFeedbackResolved: {"resolved", "{actor} resolved the feedback."},
 	models.NoticeWebhookFailing: {

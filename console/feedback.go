@@ -16,7 +16,7 @@ import (
 // feedbackService is what the handlers of this file call.
 type feedbackService interface {
 	FeedbackOf(ctx context.Context, actor store.Actor, filter records.FeedbackFilter, cursor string, limit int) (records.FeedbackPage, error)
-	FeedbackDetail(ctx context.Context, actor store.Actor, id string) (records.FeedbackDetail, error)
+	FeedbackDetail(ctx context.Context, actor store.Actor, id string, before int64) (records.FeedbackDetail, error)
 	FeedbackPlaces(ctx context.Context, actor store.Actor, node string) (records.FeedbackPlaces, error)
 	GiveFeedback(ctx context.Context, actor store.Actor, node string, in records.NewFeedback) (store.WriteResult, error)
 	ResolveFeedback(ctx context.Context, actor store.Actor, call store.RequestKey, id string) (store.WriteResult, error)
@@ -140,7 +140,7 @@ type feedbackView struct {
 	Resolves bool
 	// WorkOrder is the form of a work order about it, "" if the person may create none there.
 	WorkOrder string
-	History   []changeLine
+	History   historyView
 }
 
 var feedbackPage = newPage[feedbackView]("feedback_one.html")
@@ -149,7 +149,7 @@ func (c *Console) showFeedback(r *request) error { return c.renderFeedback(r, ht
 
 // renderFeedback shows the feedback of the request, with a form that was rejected or nil.
 func (c *Console) renderFeedback(r *request, status int, rejected *form) error {
-	detail, err := c.service.FeedbackDetail(r.ctx(), r.actor(), r.Param("id"))
+	detail, err := c.service.FeedbackDetail(r.ctx(), r.actor(), r.Param("id"), r.historyBefore())
 	if err != nil {
 		return err
 	}
@@ -162,9 +162,10 @@ func (c *Console) renderFeedback(r *request, status int, rejected *form) error {
 	resolving.ETag = detail.ETag
 	view := feedbackView{
 		feedbackRow: r.feedbackRow(f), ID: f.ID, Description: valueOf(f.Description), ResolvedAt: r.optionalMoment(f.ResolvedAt),
-		Form: resolving.orRejected(rejected), Resolves: detail.Resolving == nil,
-		History: r.changeLines(detail.History, historyWords{}),
+		Resolves: detail.Resolving == nil, History: r.historyView(feedbackURL(f.ID), f.OrganizationID, detail.History, historyWords{}),
 	}
+	view.History.Form, rejected = commentForm(rejected)
+	view.Form = resolving.orRejected(rejected)
 	view.Where.URL = urls[f.InventoryID]
 	if detail.CreatesWorkOrders {
 		view.WorkOrder = linkTo("/work-orders/new", "node", workedNode(f.Inventory), "feedback", f.ID)

@@ -218,7 +218,9 @@ type field struct {
 	Mode     string
 	Rows     int
 	Required bool
-	Options  []option
+	// Focus is true if the page opens at the field.
+	Focus   bool
+	Options []option
 }
 
 // option is a choice of a select, or of a group of checkboxes or radio buttons.
@@ -228,7 +230,8 @@ type option struct {
 }
 
 // Text returns an input of the form for one line of text. settings are "required",
-// "type=email", "autocomplete=name", "hint=A sentence.", "rows=4" for several lines.
+// "type=email", "autocomplete=name", "hint=A sentence.", "rows=4" for several lines,
+// "focus" for one that a rejected form opens at.
 func (f form) Text(name, label string, settings ...string) field {
 	in := field{Name: name, Label: label, Value: f.Values.Get(name), Error: f.Errors[name], Type: "text"}
 	for _, setting := range settings {
@@ -236,6 +239,8 @@ func (f form) Text(name, label string, settings ...string) field {
 		switch key {
 		case "required":
 			in.Required = true
+		case "focus":
+			in.Focus = in.Error != ""
 		case "type":
 			in.Type = value
 		case "autocomplete":

@@ -19,9 +19,11 @@ type historyService interface {
 // changeLine is a change of a record as a sentence: "WHO WHAT", at a time.
 type changeLine struct {
 	Who, What string
-	// Quote is what the person wrote about it: a review's comment, the reason of a cancellation.
+	// Quote is what the person wrote about it: a comment, the reason of a cancellation.
 	Quote string
-	At    moment
+	// Comment is the id of a comment, whose text was removed if there is no Quote.
+	Comment string
+	At      moment
 }
 
 // historyWords are what changes are told with: names by identity id, and the labels of
@@ -32,7 +34,7 @@ type historyWords struct{ names, questions map[string]string }
 func (r *request) changeLines(changes []records.RecordChange, known historyWords) []changeLine {
 	lines := make([]changeLine, len(changes))
 	for i, change := range changes {
-		lines[i] = changeLine{Who: "Someone", What: r.changeText(change, known), At: r.moment(change.At), Quote: quoteOf(change)}
+		lines[i] = changeLine{Who: "Someone", What: r.changeText(change, known), At: r.moment(change.At), Quote: quoteOf(change), Comment: change.CommentID()}
 		if change.ActorName != nil {
 			lines[i].Who = *change.ActorName
 		}

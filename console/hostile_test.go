@@ -62,6 +62,7 @@ func newHostileSite(t *testing.T) *guardedSite {
 			('work_order.updated', jsonb_build_object('title', jsonb_build_object('from', $5::text, 'to', $4::text), 'external_id', jsonb_build_object('from', $5::text, 'to', $5::text))),
 			('work_order.answered', jsonb_build_object('answers.' || $6::text, jsonb_build_object('to', 1)))) c (action, changes) WHERE id = $1`,
 		s.things["work_order"], s.ID("bob"), rightToLeft, longText, markup, s.ID("q_note"))
+	s.Exec(`UPDATE comments SET text = $1`, markup+rightToLeft+longText[:9_000])
 	s.Exec(`UPDATE sessions SET user_agent = $1, network = '192.0.2.1'`, markup+rightToLeft)
 	notify(s.Site, "ann", "webhook.turned_off", "unknown.<b>kind</b>")
 	for _, text := range []string{longText, rightToLeft, markup} {

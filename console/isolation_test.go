@@ -40,7 +40,7 @@ func TestTenantsAreIsolatedOnPages(t *testing.T) {
 	v := s.SignedIn("ann")
 	s.Exec(`DELETE FROM notices WHERE person_id = $1`, s.ID("ann"))
 	before := s.contents()
-	secrets := []string{"Their work order", "Their feedback", "Pia Frost", "pia@polar", "Dispatch", "Back office", "127.0.0.1:9/dispatch", "cli_dispatch"}
+	secrets := []string{"Their work order", "Their feedback", "Their comment", "Pia Frost", "pia@polar", "Dispatch", "Back office", "127.0.0.1:9/dispatch", "cli_dispatch"}
 	nothing := map[string]consoletest.Page{} // by case, parameter and kind of the unknown id
 	compare := func(c routeCase, where, id string, set func(value string) func(*string, url.Values, url.Values)) {
 		// Customers know their service companies.

@@ -51,7 +51,8 @@ var noticeTexts = map[models.NoticeKind]string{
 	models.NoticeResumed: "was resumed", models.NoticeDueSoon: "is due within a day", models.NoticeDue: "is due now",
 	models.NoticeReviewWaits: "still waits for your review", models.NoticeReviewOverdue: "waits too long for its review",
 	models.NoticeNoOneCan:       "has no one who can do it",
-	models.NoticeFeedbackOpened: "was opened", models.NoticeFeedbackResolved: "was resolved",
+	models.NoticeCommented:      "has a new comment",
+	models.NoticeFeedbackOpened: "was opened", models.NoticeFeedbackResolved: "was resolved", models.NoticeFeedbackComment: "has a new comment",
 	models.NoticeWebhookFailing: "has been failing for a day", models.NoticeWebhookOff: "was turned off after a final failure",
 	models.NoticeWebhookSecretRenewed: "has a new signing secret",
 	// Those about identities are whole sentences.

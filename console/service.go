@@ -10,6 +10,7 @@ type Service interface {
 	chartsCallsService
 	chartsDeliveriesService
 	chartsWorkOrdersService
+	commentsService
 	definitionsService
 	deliveriesService
 	deliveryService

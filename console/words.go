@@ -49,6 +49,8 @@ var doneTexts = map[string]string{
 	"returned":         "Returned to the customer. Its inventory managers are told, with your reason.",
 	"person-added":     "Assigned to the work order.",
 	"person-removed":   "Removed from the work order.",
+	"commented":        "Your comment is saved, and those concerned get a notice.",
+	"comment-removed":  "The comment is removed.",
 	"none-selected":    "Nothing was selected, so nothing was redelivered.",
 }
 
@@ -85,8 +87,12 @@ var actionWords = map[string]string{
 	"work_order.returned":             "returned the work order to the customer",
 	"work_order.held":                 "put the work order on hold",
 	"work_order.resumed":              "resumed the work order",
+	"work_order.commented":            "commented on the work order",
+	"work_order.comment_removed":      "removed a comment on the work order",
 	"issue.created":                   "gave feedback",
 	"issue.resolved":                  "resolved the feedback",
+	"issue.commented":                 "commented on the feedback",
+	"issue.comment_removed":           "removed a comment on the feedback",
 	"assignment.created":              "assigned someone to the node",
 	"assignment.changed":              "changed an assignment to the node",
 	"assignment.deleted":              "removed an assignment from the node",

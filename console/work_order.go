@@ -62,8 +62,7 @@ type workOrderView struct {
 	ToReview             bool
 	StepForm, ReviewForm form
 	Forbidden            []forbiddenRow
-	History              []changeLine
-	Pager                pager
+	History              historyView
 	// Deliveries links to the work order's deliveries, "" without the permission.
 	Deliveries string
 }
@@ -97,8 +96,7 @@ func (c *Console) showWorkOrder(r *request) error {
 
 // renderWorkOrder shows the work order of the request, with a form that was rejected or nil.
 func (c *Console) renderWorkOrder(r *request, status int, rejected *form) error {
-	before, _ := strconv.ParseInt(r.Query("before"), 10, 64)
-	detail, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), max(before, 0))
+	detail, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), r.historyBefore())
 	if err != nil {
 		return err
 	}
@@ -107,12 +105,7 @@ func (c *Console) renderWorkOrder(r *request, status int, rejected *form) error 
 		return err
 	}
 	view := r.workOrderView(detail, urls)
-	if before > 0 {
-		view.Pager.Newer = view.Page + "#history"
-	}
-	if detail.History.Next != 0 {
-		view.Pager.Older = linkTo("/work-orders/"+view.ID, "before", strconv.FormatInt(detail.History.Next, 10)) + "#history"
-	}
+	view.History.Form, rejected = commentForm(rejected)
 	if rejected != nil {
 		view.Stale, view.Problem = rejected.Changed, questionsNamed(rejected.Error, detail.Answers)
 		for _, field := range slices.Sorted(maps.Keys(rejected.Errors)) {
@@ -171,7 +164,7 @@ func (r *request) workOrderView(d records.WorkOrderDetail, urls map[string]strin
 		view.Answers = append(view.Answers, row)
 	}
 	view.Forbidden = forbiddenRows(d)
-	view.History = r.changeLines(d.History.Changes, historyWords{names: d.History.Names, questions: questions})
+	view.History = r.historyView(view.Page, w.OrganizationID, d.History, historyWords{names: d.History.Names, questions: questions})
 	if r.may(models.GrantIntegrations) {
 		view.Deliveries = linkTo("/deliveries", "record", w.ID)
 	}

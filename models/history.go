@@ -19,8 +19,20 @@ type HistoryEntry struct {
 	Action string `json:"action"`
 	At     Time   `json:"at"`
 	// Changes holds the changed fields by name, the form answers as answers.QUESTION_ID
-	// and a review's comment as comment.
+	// and a review's comment as comment. An entry about a comment has CommentField only.
 	Changes map[string]FieldChange `json:"changes"`
+}
+
+// CommentField is the only field of an entry that is a comment.
+const CommentField = "comment_id"
+
+// CommentID returns the id of the comment that the entry is, "" for a change of the record.
+func (e HistoryEntry) CommentID() string {
+	var id string
+	if json.Unmarshal(e.Changes[CommentField].To, &id) != nil {
+		return ""
+	}
+	return id
 }
 
 // FieldChange is the JSON value of a field before and after a change, null if absent.
@@ -84,6 +96,9 @@ func createdState(e HistoryEntry) WorkOrderState {
 func (s *WorkOrderState) apply(e HistoryEntry) error {
 	s.Answers = maps.Clone(s.Answers)
 	s.Comment = nil
+	if e.CommentID() != "" {
+		return nil
+	}
 	s.Record.ChangedAt = e.At
 	for name, c := range e.Changes {
 		var err error

@@ -36,6 +36,7 @@ func TestRebuild(t *testing.T) {
 		entry(5, "work_order.answered", map[string]string{"answers.qst_1": "null"}),
 		entry(6, "work_order.approved", map[string]string{"status": `"complete"`, "comment": `"Fine"`}),
 		entry(7, "work_order.assignees_changed", map[string]string{"assignees": `["idn_b","idn_a"]`}),
+		entry(8, "work_order.commented", map[string]string{"comment_id": `"cmt_1"`}),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -61,6 +62,7 @@ func TestRebuild(t *testing.T) {
 		"05|Replace belt|-|In progress||idn_a|-",
 		"06|Replace belt|-|Complete||idn_a|Fine|completed 06",
 		"07|Replace belt|-|Complete||idn_b+idn_a|-|completed 06",
+		"07|Replace belt|-|Complete||idn_b+idn_a|-|completed 06", // a comment is no change
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("rebuilt as\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

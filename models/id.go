@@ -27,6 +27,7 @@ const (
 	PrefixOption       IDPrefix = "opt"
 	PrefixWorkOrder    IDPrefix = "wo"
 	PrefixFeedback     IDPrefix = "iss"
+	PrefixComment      IDPrefix = "cmt"
 	PrefixWebhook      IDPrefix = "whk"
 	PrefixEvent        IDPrefix = "evt"
 	PrefixDelivery     IDPrefix = "dlv"

@@ -58,7 +58,7 @@ func TestIDsSortByTime(t *testing.T) {
 func TestIDsHaveTheFormOfTypeID(t *testing.T) {
 	prefixes := []IDPrefix{
 		PrefixIdentity, PrefixLocation, PrefixSystem, PrefixEquipment, PrefixSubEquipment, PrefixDefinition,
-		PrefixForm, PrefixQuestion, PrefixOption, PrefixWorkOrder, PrefixFeedback, PrefixWebhook, PrefixEvent,
+		PrefixForm, PrefixQuestion, PrefixOption, PrefixWorkOrder, PrefixFeedback, PrefixComment, PrefixWebhook, PrefixEvent,
 		PrefixDelivery, PrefixToken, PrefixRequest, PrefixClient,
 	}
 	rapid.Check(t, func(t *rapid.T) {

@@ -57,6 +57,8 @@ const (
 	MaxReturnReason = 1_000
 	// MaxReviewComment bounds a consultant's comment on a review.
 	MaxReviewComment = 1_000
+	// MaxComment bounds a comment on a work order or feedback.
+	MaxComment = 10_000
 	// MaxAssignees bounds the assignees, and the consultants, named in one call.
 	MaxAssignees = 100
 	// MaxAnswers bounds the form answers of one call.

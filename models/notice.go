@@ -22,8 +22,10 @@ const (
 	NoticeReviewWaits      NoticeKind = "work_order.review_waiting" // to the consultants
 	NoticeReviewOverdue    NoticeKind = "work_order.review_overdue" // to the inventory managers
 	NoticeNoOneCan         NoticeKind = "work_order.no_one_can"     // do it: to the inventory managers
+	NoticeCommented        NoticeKind = "work_order.commented"
 	NoticeFeedbackOpened   NoticeKind = "issue.created"
 	NoticeFeedbackResolved NoticeKind = "issue.resolved"
+	NoticeFeedbackComment  NoticeKind = "issue.commented"
 	NoticeWebhookFailing   NoticeKind = "webhook.failing"    // for a day
 	NoticeWebhookOff       NoticeKind = "webhook.turned_off" // after a final failure
 )
@@ -49,8 +51,8 @@ const (
 // AllNoticeKinds lists every kind of notice.
 var AllNoticeKinds = []NoticeKind{
 	NoticeAssigned, NoticeConsulted, NoticeUnassigned, NoticeReturned, NoticeUpdated, NoticeCompleted, NoticeReviewWanted, NoticeSentBack, NoticeCancelled,
-	NoticeHeld, NoticeResumed, NoticeDueSoon, NoticeDue, NoticeReviewWaits, NoticeReviewOverdue, NoticeNoOneCan, NoticeFeedbackOpened,
-	NoticeFeedbackResolved, NoticeWebhookFailing, NoticeWebhookOff,
+	NoticeHeld, NoticeResumed, NoticeDueSoon, NoticeDue, NoticeReviewWaits, NoticeReviewOverdue, NoticeNoOneCan, NoticeCommented, NoticeFeedbackOpened,
+	NoticeFeedbackResolved, NoticeFeedbackComment, NoticeWebhookFailing, NoticeWebhookOff,
 	NoticeRoleChanged, NoticeSignInAdded, NoticeSignInRemoved, NoticePasswordChanged, NoticeEmailChanged,
 	NoticeSecretRenewed, NoticeOwnersChanged, NoticeOwnerLost, NoticeWebhookSecretRenewed, NoticeTeamAccess,
 	NoticeAccessChanged, NoticeOpenIDRequired, NoticeOpenIDLifted,

@@ -328,6 +328,17 @@ type Feedback struct {
 // TableName returns feedback.
 func (Feedback) TableName() string { return "feedback" }
 
+// Comment is a row of comments.
+type Comment struct {
+	ID             string `gorm:"primaryKey"`
+	OrganizationID string
+	RecordID       string
+	// Text is nil if an administrator removed it.
+	Text      *string
+	CreatedBy string
+	CreatedAt Time
+}
+
 // LogEntry is a row of the organization's log: a Log Record and, if it has Changes, an
 // entry of a record's history.
 type LogEntry struct {

@@ -321,6 +321,18 @@ CREATE INDEX feedback_of_creator ON feedback (organization_id, created_by, id);
 CREATE INDEX feedback_of_node_creator ON feedback (inventory_id, created_by, id);
 CREATE TRIGGER feedback_position BEFORE UPDATE ON feedback FOR EACH ROW EXECUTE FUNCTION set_change_position();
 
+-- Comments on work orders and feedback. The log has the line about each, with its id and without its text, which an
+-- administrator may remove. Comments stay as long as their record; the write has read it, so they have no foreign keys.
+CREATE TABLE comments (
+    id              public_id PRIMARY KEY,
+    organization_id public_id NOT NULL, -- the record's
+    record_id       public_id NOT NULL,
+    -- NULL if it was removed.
+    text            text CHECK (char_length(text) BETWEEN 1 AND 10000),
+    created_by      public_id NOT NULL,
+    created_at      timestamptz(3) NOT NULL
+);
+
 -- The words of a string, each after the end of its organization's id: a search in one organization reads no
 -- entries of others. Only ASCII punctuation and spaces divide words, in every locale.
 -- +goose StatementBegin

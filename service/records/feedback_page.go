@@ -33,7 +33,7 @@ type FeedbackDetail struct {
 	Record models.FeedbackRecord
 	// ETag is the record's, for forms that change it.
 	ETag    string
-	History []RecordChange
+	History HistoryPage
 	// Resolving is why the actor may not resolve it, nil if it may.
 	Resolving error
 	// CreatesWorkOrders is whether the actor may create work orders on its node. Work orders of
@@ -41,14 +41,14 @@ type FeedbackDetail struct {
 	CreatesWorkOrders bool
 }
 
-// FeedbackDetail returns feedback that the actor may read, with its history and what the
-// actor may do with it. Errors: not_found, unavailable.
-func (s *Records) FeedbackDetail(ctx context.Context, actor store.Actor, id string) (FeedbackDetail, error) {
+// FeedbackDetail returns feedback that the actor may read, with its latest changes (those
+// before the id, RecordHistory) and what the actor may do with it. Errors: not_found, unavailable.
+func (s *Records) FeedbackDetail(ctx context.Context, actor store.Actor, id string, before int64) (FeedbackDetail, error) {
 	if !models.IsID(id, models.PrefixFeedback) {
 		return FeedbackDetail{}, models.NotFound()
 	}
 	var known feedbackResolution
-	history := historyRead{actor: actor, limit: models.DefaultPageSize}
+	history := historyRead{actor: actor, before: before, limit: shownChanges}
 	var manual bool
 	return store.Read(ctx, s.Store, actor.OrganizationID, func() (detail FeedbackDetail, err error) {
 		if !known.Readable {
@@ -63,8 +63,7 @@ func (s *Records) FeedbackDetail(ctx context.Context, actor store.Actor, id stri
 		}
 		detail.ETag, detail.Resolving = store.ETag(body), known.check(actor)
 		detail.CreatesWorkOrders = manual && known.requireWritable(rejectReadOnly) == nil && slices.Contains(known.Grants, string(models.GrantWorkOrdersCreate))
-		page, err := history.page()
-		detail.History = page.Changes
+		detail.History, err = history.page()
 		return detail, err
 	}, func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &known, models.NotFound(), feedbackResolutions[actor.ShowPeople], id, actor.IdentityID)

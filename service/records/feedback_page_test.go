@@ -90,7 +90,7 @@ func TestFeedbackDetail(t *testing.T) {
 	id := give(s, "erp", "ahu1", "It rattles")
 	show := func(by string) records.FeedbackDetail {
 		t.Helper()
-		detail, err := s.FeedbackDetail(t.Context(), s.As(by), id)
+		detail, err := s.FeedbackDetail(t.Context(), s.As(by), id, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +104,7 @@ func TestFeedbackDetail(t *testing.T) {
 	if detail.Record.Inventory.Name != "AHU 1" || len(detail.Record.Inventory.Path) != 2 || detail.Record.People[0].Name != "ERP" || detail.Resolving != nil || !detail.CreatesWorkOrders {
 		t.Errorf("it shows %+v", detail)
 	}
-	if h := detail.History; len(h) != 1 || h[0].Action != "issue.created" || h[0].ActorName == nil || *h[0].ActorName != "erp (API)" {
+	if h := detail.History.Changes; len(h) != 1 || h[0].Action != "issue.created" || h[0].ActorName == nil || *h[0].ActorName != "erp (API)" {
 		t.Errorf("the history is %+v", h)
 	}
 	listening := show("eve")
@@ -113,11 +113,11 @@ func TestFeedbackDetail(t *testing.T) {
 		t.Error("a reader may create work orders")
 	}
 	for _, by := range []string{"bob", "pia", "zed"} {
-		_, err := s.FeedbackDetail(t.Context(), s.As(by), id)
+		_, err := s.FeedbackDetail(t.Context(), s.As(by), id, 0)
 		servicetest.Expect(t, by, servicetest.Outcome(err), "not_found")
 	}
 	for _, other := range []string{"iss_00000000000000000000000000", "nonsense", s.ID("ahu1")} {
-		_, err := s.FeedbackDetail(t.Context(), s.As("ann"), other)
+		_, err := s.FeedbackDetail(t.Context(), s.As("ann"), other, 0)
 		servicetest.Expect(t, other, servicetest.Outcome(err), "not_found")
 	}
 	s.Exec(`UPDATE plans SET manual_work_orders = false`)
@@ -136,7 +136,7 @@ func TestFeedbackDetail(t *testing.T) {
 	}
 	detail = show("ann")
 	servicetest.Expect(t, "resolving again", servicetest.Outcome(detail.Resolving), "rule_violation status")
-	if h := detail.History; len(h) != 2 || h[0].Action != "issue.resolved" || *h[0].ActorName != "Ann Field" {
+	if h := detail.History.Changes; len(h) != 2 || h[0].Action != "issue.resolved" || *h[0].ActorName != "Ann Field" {
 		t.Errorf("the history is %+v", h)
 	}
 }
@@ -146,7 +146,7 @@ func TestFeedbackDetail(t *testing.T) {
 func TestAFormResolvesFeedbackOnce(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	id := give(s, "erp", "ahu1", "It rattles")
-	detail, err := s.FeedbackDetail(t.Context(), s.As("ann"), id)
+	detail, err := s.FeedbackDetail(t.Context(), s.As("ann"), id, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

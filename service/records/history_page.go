@@ -27,14 +27,15 @@ type RecordChange struct {
 	models.HistoryEntry
 }
 
-// Since returns the changes of the page after the time.
+// Since returns the changes of the page after the time, without comments.
 func (p HistoryPage) Since(at models.Time) []RecordChange {
-	for i, change := range p.Changes {
-		if !change.At.Time.After(at.Time) {
-			return p.Changes[:i]
+	var since []RecordChange
+	for _, change := range p.Changes {
+		if change.At.Time.After(at.Time) && change.CommentID() == "" {
+			since = append(since, change)
 		}
 	}
-	return p.Changes
+	return since
 }
 
 // changeRow is a RecordChange as the database returns it.
@@ -43,10 +44,14 @@ type changeRow struct {
 	historyRow
 }
 
+// historyPageQuery reads the text of a comment, as that of a review; it is null if removed.
 const historyPageQuery = `
 	SELECT h.id, h.record_id, h.organization_id, coalesce(h.actor_id, '') AS actor_id, coalesce(i.kind, 'person') AS actor_kind,
 		CASE WHEN $4::boolean OR i.kind <> 'person' THEN coalesce(h.actor_name, i.name) END AS actor_name, h.action, h.created_at AS at,
-		convert_to((CASE WHEN h.changes ? 'description' THEN h.changes || '{"description": {"from": null, "to": null}}' ELSE h.changes END)::text, 'UTF8') AS changes
+		convert_to((CASE WHEN h.changes ? 'description' THEN h.changes || '{"description": {"from": null, "to": null}}'
+			WHEN h.changes ? 'comment_id' THEN h.changes || jsonb_build_object('comment', jsonb_build_object('from', NULL,
+				'to', (SELECT text FROM comments WHERE id = h.changes -> 'comment_id' ->> 'to' LIMIT 1)))
+			ELSE h.changes END)::text, 'UTF8') AS changes
 	FROM (SELECT * FROM log WHERE record_id = $1 AND id < $2 AND changes IS NOT NULL ORDER BY id DESC LIMIT $3) h
 	LEFT JOIN identities i ON i.id = h.actor_id
 	ORDER BY h.id DESC`

@@ -53,8 +53,7 @@ var (
 	// {organization} and its grants r.
 	lockedColumns = store.Fill(WorkOrderColumns, "w", "w") + `, coalesce(w.held_from, '') AS held_from,
 		` + store.Fill(access.ReadableByGrants, "w", "w", "grants", "r.grants") + ` AS readable, r.grants,
-		(SELECT bool_or(o.read_only) FROM organizations o WHERE o.id IN (w.organization_id, {organization})) AS read_only,
-		(SELECT bool_or(o.suspended) FROM organizations o WHERE o.id IN (w.organization_id, {organization})) AS suspended,
+		` + bothOrganizations + `,
 		w.organization_id <> {organization}
 			AND EXISTS (SELECT FROM work_order_assignees x WHERE x.work_order_id = w.id AND x.identity_id = {organization})
 			AND ` + access.IncomingWorkOrders + ` AS incoming,

@@ -6,6 +6,11 @@ import "millwright/models"
 // loads it embeds it in its row.
 type organizationState struct{ ReadOnly, Suspended bool }
 
+// bothOrganizations are the columns of organizationState for the record w and an actor of
+// {organization}.
+const bothOrganizations = `(SELECT bool_or(o.read_only) FROM organizations o WHERE o.id IN (w.organization_id, {organization})) AS read_only,
+		(SELECT bool_or(o.suspended) FROM organizations o WHERE o.id IN (w.organization_id, {organization})) AS suspended`
+
 // readOnlyPolicy is the effect of a read-only organization on a write.
 type readOnlyPolicy int
 
@@ -13,7 +18,7 @@ const (
 	// rejectReadOnly is for writes that a read-only organization may not make: creating and
 	// changing work orders (spec section 4, rule 8).
 	rejectReadOnly readOnlyPolicy = iota
-	// allowReadOnly is for feedback, and for writes that finish work that has begun: form
+	// allowReadOnly is for feedback, comments, and for writes that finish work that has begun: form
 	// answers, reviews, and resuming what is on hold.
 	allowReadOnly
 )

@@ -17,7 +17,7 @@ import (
 // index from end to end takes a hundred each time.
 func TestPlansOfEmptyTablesSuitWrites(t *testing.T) {
 	h := servicetest.NewHarness(t)
-	tables := []string{"work_orders", "work_order_positions", "work_order_assignees", "assigned_positions", "answers", "feedback", "log", "notices", "stored_responses", "events", "open_deliveries", "deliveries", "dirty_records"}
+	tables := []string{"work_orders", "work_order_positions", "work_order_assignees", "assigned_positions", "answers", "feedback", "comments", "log", "notices", "stored_responses", "events", "open_deliveries", "deliveries", "dirty_records"}
 	const ofTable = `pg_partition_root(relid) IS DISTINCT FROM relid::regclass AND coalesce(pg_partition_root(relid), relid::regclass) = '{table}'::regclass`
 	for _, table := range tables {
 		h.Exec(strings.ReplaceAll(`DO $$ DECLARE part regclass; BEGIN
@@ -63,6 +63,11 @@ func TestPlansOfEmptyTablesSuitWrites(t *testing.T) {
 		if _, err := h.Feedback(ctx, erp, result.RecordID); err != nil {
 			t.Fatal(err)
 		}
+		for _, record := range []string{id, result.RecordID} {
+			if err := h.AddComment(ctx, ann, record, "x"); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	read := func() map[string]int {
 		t.Helper()
@@ -90,6 +95,8 @@ func TestPlansOfEmptyTablesSuitWrites(t *testing.T) {
 	h.Exec(`INSERT INTO feedback (id, organization_id, inventory_id, subject, status, created_by, created_at, changed_at)
 		SELECT 'iss_' || lpad(n::text, 26, '0'), $1, $2, 'x', 'open', $3, now(), now() FROM generate_series(1, $4::integer) n`,
 		h.Acme.OrganizationID, h.ID("ahu1"), h.ID("erp"), many)
+	h.Exec(`INSERT INTO comments (id, organization_id, record_id, text, created_by, created_at)
+		SELECT 'cmt_' || lpad(n::text, 26, '0'), $1, $2, 'x', $3, now() FROM generate_series(1, $4::integer) n`, h.Acme.OrganizationID, planted, h.ID("ann"), many)
 	h.Exec(`INSERT INTO log (organization_id, record_id, actor_id, actor_name, action, changes, created_at)
 		SELECT organization_id, id, created_by, 'Ann', 'work_order.created', '{}', created_at FROM work_orders`)
 	h.Exec(`INSERT INTO stored_responses (digest, slot, status, created_at, fingerprint, record_id, body)

@@ -39,6 +39,7 @@ var inserts = map[string]struct {
 }{
 	"work_orders":          {stage: stageRecord},
 	"feedback":             {stage: stageRecord},
+	"comments":             {stage: stageRecord},
 	"work_order_assignees": {stage: stageRecordRow},
 	"log":                  {stage: stageLog},
 	"stored_responses":     {stageResponse, replaceExpiredResponse},

@@ -126,10 +126,14 @@ func (t *ORMTx) MatchesForm(record any, organizationID, recordID string) error {
 	return &stale
 }
 
+// AboutNoComment is the condition that an entry of the log is not about a comment, which
+// changes no record and sends no event.
+const AboutNoComment = `action NOT LIKE '%.comment%'`
+
 // latestChange selects a FormStaleError about the {record} of the {organization}.
 const latestChange = `
 	SELECT actor_name, action, created_at AS at FROM log
-	WHERE record_id = {record} AND organization_id = {organization} AND actor_name IS NOT NULL ORDER BY id DESC LIMIT 1`
+	WHERE record_id = {record} AND organization_id = {organization} AND actor_name IS NOT NULL AND ` + AboutNoComment + ` ORDER BY id DESC LIMIT 1`
 
 // Matches rejects a call whose If-Match does not name the record as it is now, and a form
 // that was filled from another state of the record, which the actor may change. Errors:

@@ -239,7 +239,7 @@ func (s *Webhooks) queueStart(pipeline *pgx.Batch, actor store.Actor, q Delivery
 		return
 	}
 	pipeline.Queue(`SELECT DISTINCT created_at FROM (
-			SELECT created_at FROM log WHERE record_id = $1 AND created_at > $2 ORDER BY id DESC LIMIT $3) latest`,
+			SELECT created_at FROM log WHERE record_id = $1 AND created_at > $2 AND `+store.AboutNoComment+` ORDER BY id DESC LIMIT $3) latest`,
 		q.RecordID, s.Now().Add(-models.EventRetention), maxRecordEvents).Query(func(rows pgx.Rows) error {
 		times, err := pgx.CollectRows(rows, pgx.RowTo[time.Time])
 		start.lows, start.highs = []string{}, []string{}

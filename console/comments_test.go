@@ -1,0 +1,120 @@
+package console_test
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"millwright/console/consoletest"
+	"millwright/service/servicetest"
+)
+
+// commentOn comments on a record and returns the comment's id.
+func commentOn(t testing.TB, s *consoletest.Site, by, record, text string) string {
+	t.Helper()
+	if err := s.AddComment(t.Context(), s.Viewer(by), record, text); err != nil {
+		t.Fatal(err)
+	}
+	return servicetest.Value[string](s.Fixture, `SELECT id FROM comments WHERE record_id = $1 ORDER BY created_at DESC LIMIT 1`, record)
+}
+
+// Readers comment on a work order and on feedback, at the end of the history and without
+// scripts too. Those concerned find a notice.
+func TestComments(t *testing.T) {
+	t.Parallel()
+	onBrowsers(t, func(t *testing.T, s *consoletest.Site, b *consoletest.Browser) {
+		allowFeedback(s)
+		record, feedback := inReview(t, s, "cat"), newFeedback(t, s)
+		s.Exec(`DELETE FROM notices`)
+		b.SignIn("bob")
+		for _, page := range []string{"/console/work-orders/" + record, "/console/feedback/" + feedback} {
+			b.Open(page)
+			b.Fill("text", "The belt is loose.")
+			b.Press("Comment")
+			b.WantText("Your comment is saved", "The belt is loose.")
+		}
+		cat := s.SignedIn("cat")
+		cat.Get("/console").Want(http.StatusOK, "has a new comment")
+		cat.Get("/console/work-orders/"+record).Want(http.StatusOK, `<bdi>Bob Stone</bdi> commented on the work order: <q class="lines"><bdi>The belt is loose.</bdi></q>`)
+		cat.Get("/console/feedback/"+feedback).Want(http.StatusOK, `<bdi>Bob Stone</bdi> commented on the feedback: <q class="lines"><bdi>The belt is loose.</bdi></q>`)
+		s.SignedIn("ann").Get("/console").Want(http.StatusOK, "Feedback has a new comment")
+	})
+}
+
+// A rejected comment stays in the box, which has the focus, with what is wrong; another form of
+// the page has no part in it. Others' records do not exist.
+func TestRejectedComments(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	bob := s.SignedIn("bob")
+	path := "/console/work-orders/" + inReview(t, s, "ann")
+	form := bob.Get(path).Want(http.StatusOK).Form("text", longText+" <i>end</i>")
+	page := bob.Post(path+"/comments", form).Want(http.StatusUnprocessableEntity, "at most 10000 characters", "&lt;i&gt;end&lt;/i&gt;</textarea>", ` autofocus aria-invalid="true"`)
+	wantNot(t, page, "<p>The text must have") // above the page
+	bob.Post(path+"/comments", nil).Want(http.StatusUnprocessableEntity, "white space")
+	bob.Post(path+"/comments", page.Form("text", " Tight\r\nenough ")).Want(http.StatusSeeOther)
+	wantNot(t, bob.Get(path).Want(http.StatusOK, "<bdi>Tight\nenough</bdi>"), "autofocus")
+	eve := s.SignedIn("eve")
+	eve.Post(path+"/comments", form).Want(http.StatusNotFound)
+	eve.Post("/console/feedback/"+newFeedback(t, s)+"/comments", form).Want(http.StatusNotFound)
+}
+
+// The service company's reader comments on a customer's work order, and the customer reads it,
+// also when the work order is closed and the customer read-only.
+func TestCommentsBetweenCustomerAndServiceCompany(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	id := incoming(t, s)
+	path := "/console/work-orders/" + id
+	s.Exec(`UPDATE organizations SET read_only = true`)
+	s.Exec(`UPDATE work_orders SET status = 'cancelled', cancelled_at = now() WHERE id = $1`, id)
+	ann, pia := s.SignedIn("ann"), s.SignedIn("pia")
+	ann.Post(path+"/comments", ann.Get(path).Form("text", "Is the lift greased?")).Want(http.StatusSeeOther)
+	pia.Post(path+"/comments", pia.Get(path).Want(http.StatusOK, "<bdi>Is the lift greased?</bdi>").Form("text", "Not yet.")).Want(http.StatusSeeOther)
+	page := ann.Get(path).Want(http.StatusOK, "<bdi>Not yet.</bdi>")
+	wantNot(t, page, "/console/comments/") // ann administers another organization
+}
+
+// An administrator removes a comment on a page that states the effect. The line stays.
+func TestAnAdministratorRemovesAComment(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	id := inReview(t, s, "ann")
+	record, comment := "/console/work-orders/"+id, commentOn(t, s, "bob", id, "Call 4711 <i>now</i>")
+	path := "/console/comments/" + comment + "/remove"
+	bob, ann := s.SignedIn("bob"), s.SignedIn("ann")
+	wantNot(t, bob.Get(record).Want(http.StatusOK, "4711"), path)
+	bob.Get(path).Want(http.StatusForbidden, "administrator")
+	bob.Post(path, nil).Want(http.StatusForbidden, "administrator")
+	s.SignedIn("eve").Post(path, nil).Want(http.StatusNotFound)
+	ann.Get(record).Want(http.StatusOK, `href="`+path+`"`)
+	page := ann.Get(path).Want(http.StatusOK, "Call 4711 &lt;i&gt;now", "cannot be restored")
+	if to := ann.Post(path, page.Form()).Want(http.StatusSeeOther).Location(); to != record+"?done=comment-removed#history" {
+		t.Errorf("it redirects to %s", to)
+	}
+	for _, reader := range []*consoletest.Visitor{ann, bob} {
+		page := reader.Get(record).Want(http.StatusOK, `<bdi>Bob Stone</bdi> commented on the work order: <span class="muted">removed by an administrator</span>.`)
+		wantNot(t, page, "4711")
+		wantNot(t, page, path)
+	}
+	wantNot(t, ann.Get(path).Want(http.StatusOK, "has removed it already"), "Remove the comment")
+	ann.Get("/console/log").Want(http.StatusOK, "removed a comment on the work order")
+}
+
+// A record's page loads thirty lines of its history.
+func TestPagesOfComments(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	feedback := newFeedback(t, s)
+	for n := range 35 {
+		commentOn(t, s, "ann", feedback, "Number "+strconv.Itoa(n)+".")
+	}
+	ann, path := s.SignedIn("ann"), "/console/feedback/"+feedback
+	page := ann.Get(path).Want(http.StatusOK, "Number 34.", "Number 5.", "Next page")
+	wantNot(t, page, "Number 4.")
+	_, next, _ := strings.Cut(page.Body, `href="`+path+`?before=`)
+	before, _, _ := strings.Cut(next, "#")
+	page = ann.Get(path+"?before="+before).Want(http.StatusOK, "Number 4.", "Number 0.", "gave feedback", "Newest")
+	wantNot(t, page, "Number 5.")
+}

@@ -1,0 +1,194 @@
+package records
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/service/access"
+	"millwright/service/batch"
+	"millwright/service/effects"
+	"millwright/service/store"
+)
+
+// commentedRecord is what the rules need to know of a work order or feedback and of the actor.
+type commentedRecord struct {
+	OrganizationID string
+	Readable       bool
+	organizationState
+	// Concerned get a notice of the comment.
+	Concerned []string
+	// Latest is the time of the latest change or comment.
+	Latest models.Time
+}
+
+// commentRules are the rules for comments on one kind of record.
+type commentRules struct {
+	lock *batch.Statement
+	// record selects a commentedRecord: the record $1 for the actor $2 of the organization $3.
+	record string
+	// added is the action of a comment and its notice, removed the action of its removal.
+	added   models.NoticeKind
+	removed string
+}
+
+var (
+	workOrderComments = commentRules{
+		lockWorkOrder, commentedQuery("work_orders", access.ReadableWorkOrder, `ARRAY(SELECT x.identity_id::text FROM work_order_assignees x WHERE x.work_order_id = w.id)`),
+		models.NoticeCommented, "work_order.comment_removed",
+	}
+	feedbackComments = commentRules{
+		lockFeedback, commentedQuery("feedback", access.ReadableFeedback,
+			store.Fill(managersOrAdmins, "node", "w.inventory_id", "organization", "w.organization_id")+` || w.created_by::text`),
+		models.NoticeFeedbackComment, "issue.comment_removed",
+	}
+)
+
+func commentedQuery(table, readable, concerned string) string {
+	return store.Fill(`
+	SELECT w.organization_id, `+readable+` AS readable, `+bothOrganizations+`, `+concerned+` AS concerned,
+		greatest(w.changed_at, (SELECT created_at FROM log WHERE record_id = w.id ORDER BY id DESC LIMIT 1)) AS latest
+	FROM `+table+` w WHERE w.id = $1`, "w", "w", "actor", "$2", "organization", "$3")
+}
+
+// commentRulesOf returns the rules for the record with the id. Errors: not_found.
+func commentRulesOf(recordID string) (commentRules, error) {
+	switch {
+	case models.IsID(recordID, models.PrefixWorkOrder):
+		return workOrderComments, nil
+	case models.IsID(recordID, models.PrefixFeedback):
+		return feedbackComments, nil
+	}
+	return commentRules{}, models.NotFound()
+}
+
+// AddComment comments on a work order or feedback that the person may read, whatever its status,
+// and notifies those concerned. The record and its ETag stay as they are, and no event is sent
+// (docs/contract.md, Comments). Errors: not_found, permission_denied (an integration, a
+// suspended organization), validation_failed, unavailable, *FormDoneError.
+func (s *Records) AddComment(ctx context.Context, actor store.Actor, recordID, text string) error {
+	rules, err := commentRulesOf(recordID)
+	if err != nil {
+		return err
+	}
+	_, err = s.WriteRecord(ctx, actor, store.RequestKey{}, http.StatusCreated, []string{recordID}, func(ctx context.Context, t *store.Tx) (string, any, error) {
+		var known commentedRecord
+		t.QueueLock(rules.lock, recordID)
+		batch.QueueOne(t.Tx, &known, models.NotFound(), rules.record, recordID, actor.IdentityID, actor.OrganizationID)
+		if err := t.Flush(ctx); err != nil {
+			return "", nil, err
+		}
+		if err := known.check(actor, text); err != nil {
+			return "", nil, err
+		}
+		id, err := t.NewID(models.PrefixComment)
+		if err != nil {
+			return "", nil, err
+		}
+		t.At = t.At.After(known.Latest) // an e-mail has the notices of one time
+		if err := t.Insert(&models.Comment{
+			ID: id, OrganizationID: known.OrganizationID, RecordID: recordID, Text: &text, CreatedBy: actor.IdentityID, CreatedAt: t.At,
+		}); err != nil {
+			return "", nil, err
+		}
+		return recordID, struct{}{}, effects.Queue(t, effects.Change{
+			Actor: actor, OrganizationID: known.OrganizationID, RecordID: recordID, Action: string(rules.added),
+			Changes: models.JSON{models.CommentField: effects.FromTo(nil, id)},
+			Notices: []effects.Notice{{Kind: string(rules.added), Identities: known.Concerned}},
+		})
+	})
+	return err
+}
+
+// check applies the rules for a comment. Errors: AddComment's.
+func (r *commentedRecord) check(actor store.Actor, text string) error {
+	if !r.Readable {
+		return models.NotFound()
+	}
+	if err := access.RequirePerson(actor, "Commenting"); err != nil {
+		return err
+	}
+	if err := r.requireWritable(allowReadOnly); err != nil {
+		return err
+	}
+	if fields := append(checkBlank("/text", text), checkText("/text", &text, models.MaxComment)...); len(fields) > 0 {
+		return models.Invalid(fields...)
+	}
+	return nil
+}
+
+// removableComment is a comment with what the rules need to know to remove it.
+type removableComment struct {
+	models.Comment
+	Readable, Admin bool
+}
+
+var (
+	lockComment = store.LockOf("comments")
+	// removableQuery selects a removableComment: the comment $1 for the actor $2.
+	removableQuery = `
+	SELECT ` + store.Fill(store.ColumnsOf[models.Comment](), "w", "c") + `, coalesce(
+			(SELECT ` + store.Fill(access.ReadableWorkOrder, "w", "w", "actor", "$2") + ` FROM work_orders w WHERE w.id = c.record_id),
+			(SELECT ` + store.Fill(access.ReadableFeedback, "w", "w", "actor", "$2") + ` FROM feedback w WHERE w.id = c.record_id), false) AS readable,
+		` + store.Fill(access.IsAdmin, "actor", "$2", "organization", "c.organization_id") + ` AS admin
+	FROM comments c WHERE c.id = $1`
+)
+
+// check applies the rule for removing a comment. Errors: not_found, permission_denied.
+func (c *removableComment) check() error {
+	switch {
+	case !c.Readable:
+		return models.NotFound()
+	case !c.Admin:
+		return models.Errorf(models.CodePermissionDenied, "Only an administrator of the organization that the record belongs to may remove a comment.")
+	}
+	return nil
+}
+
+// CommentToRemove returns a comment that the person may remove: an administrator of the
+// record's organization, who reads the record. Errors: not_found, permission_denied, unavailable.
+func (s *Records) CommentToRemove(ctx context.Context, actor store.Actor, id string) (models.Comment, error) {
+	if !models.IsID(id, models.PrefixComment) {
+		return models.Comment{}, models.NotFound()
+	}
+	var comment removableComment
+	return store.Read(ctx, s.Store, actor.OrganizationID, func() (models.Comment, error) { return comment.Comment, comment.check() }, func(pipeline *pgx.Batch) error {
+		store.QueueOne(pipeline, &comment, models.NotFound(), removableQuery, id, actor.IdentityID)
+		return nil
+	})
+}
+
+// RemoveComment removes the text of a comment for good. The history still shows who commented
+// when, and the log who removed it. Removing it again has no effect. It returns the id of the
+// record. Errors: CommentToRemove's and *FormDoneError.
+func (s *Records) RemoveComment(ctx context.Context, actor store.Actor, id string) (recordID string, err error) {
+	if !models.IsID(id, models.PrefixComment) {
+		return "", models.NotFound()
+	}
+	result, err := s.WriteRecord(ctx, actor, store.RequestKey{}, http.StatusOK, []string{id}, func(ctx context.Context, t *store.Tx) (string, any, error) {
+		var comment removableComment
+		t.QueueLock(lockComment, id)
+		batch.QueueOne(t.Tx, &comment, models.NotFound(), removableQuery, id, actor.IdentityID)
+		if err := t.Flush(ctx); err != nil {
+			return "", nil, err
+		}
+		if err := comment.check(); err != nil {
+			return "", nil, err
+		}
+		if comment.Text == nil {
+			return comment.RecordID, struct{}{}, nil
+		}
+		rules, err := commentRulesOf(comment.RecordID)
+		if err != nil {
+			return "", nil, err
+		}
+		if err := t.Update(reflect.TypeFor[models.Comment](), id, map[string]any{"text": nil}); err != nil {
+			return "", nil, err
+		}
+		return comment.RecordID, struct{}{}, t.Insert(store.NewLogEntry(actor, comment.OrganizationID, rules.removed, comment.RecordID, t.At))
+	})
+	return result.RecordID, err
+}
