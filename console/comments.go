@@ -15,14 +15,15 @@ import (
 type commentsService interface {
 	AddComment(ctx context.Context, actor store.Actor, recordID, text string) error
 	CommentToRemove(ctx context.Context, actor store.Actor, id string) (models.Comment, error)
-	RemoveComment(ctx context.Context, actor store.Actor, id string) (recordID string, err error)
+	RemoveComment(ctx context.Context, actor store.Actor, id string) error
 }
 
 func (c *Console) commentRoutes(pages *gin.RouterGroup) {
-	pages.POST("/work-orders/:id/comments", c.addComment(c.renderWorkOrder))
-	pages.POST("/feedback/:id/comments", c.addComment(c.renderFeedback))
-	pages.GET("/comments/:id/remove", c.signedIn(c.confirmRemoval))
-	pages.POST("/comments/:id/remove", c.signedIn(c.removeComment))
+	for record, page := range map[string]func(*request, int, *form) error{"/work-orders/:id": c.renderWorkOrder, "/feedback/:id": c.renderFeedback} {
+		pages.POST(record+"/comments", c.addComment(page))
+		pages.GET(record+"/remove-comment", c.signedIn(c.confirmRemoval))
+		pages.POST(record+"/remove-comment", c.signedIn(c.removeComment))
+	}
 }
 
 // historyView is a part of a record's history, with a form to comment on the record.
@@ -88,13 +89,22 @@ func (c *Console) addComment(page func(*request, int, *form) error) gin.HandlerF
 	})
 }
 
+// commentToRemove returns the comment of the query, which is on the record of the path.
+func (r *request) commentToRemove() (models.Comment, error) {
+	comment, err := r.console.service.CommentToRemove(r.ctx(), r.actor(), r.Query("comment"))
+	if err == nil && comment.RecordID != r.Param("id") {
+		err = errNotFound()
+	}
+	return comment, err
+}
+
 func (c *Console) confirmRemoval(r *request) error {
-	comment, err := c.service.CommentToRemove(r.ctx(), r.actor(), r.Param("id"))
+	comment, err := r.commentToRemove()
 	if err != nil {
 		return err
 	}
 	view := confirmView{
-		Title: "Remove this comment?", Back: commentedURL(comment.RecordID), BackText: "Keep it", Action: linkTo("/comments/" + comment.ID + "/remove"),
+		Title: "Remove this comment?", Back: commentedURL(comment.RecordID), BackText: "Keep it", Action: linkTo(r.path(), "comment", comment.ID),
 		Effects: []string{"An administrator has removed it already."},
 	}
 	if comment.Text != nil {
@@ -109,10 +119,11 @@ func (c *Console) confirmRemoval(r *request) error {
 }
 
 func (c *Console) removeComment(r *request) error {
-	f, err := r.sentForm()
+	comment, err := r.commentToRemove()
 	if err != nil {
 		return err
 	}
-	record, err := c.service.RemoveComment(f.context(r), r.actor(), r.Param("id"))
-	return r.finish(f, err, outcome{to: commentedURL(record), done: "comment-removed", toRecord: commentedURL})
+	return r.submit(outcome{to: commentedURL(comment.RecordID), done: "comment-removed"}, func(ctx context.Context, _ form) error {
+		return c.service.RemoveComment(ctx, r.actor(), comment.ID)
+	})
 }

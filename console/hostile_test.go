@@ -116,10 +116,14 @@ func TestHostileTextsAreOnlyText(t *testing.T) {
 				if *id == s.ID("erp_hook") {
 					*id = s.ID("reader_hook")
 				}
-				maps.DeleteFunc(query, func(name string, _ []string) bool { return name != "node" && name != "member" && name != "identity" })
+				maps.DeleteFunc(query, func(name string, _ []string) bool {
+					return name != "node" && name != "member" && name != "comment" && name != "identity"
+				})
 			},
 			func(id *string, query, _ url.Values) { // hostile parameters
-				maps.DeleteFunc(query, func(name string, _ []string) bool { return name != "node" && name != "member" && name != "identity" })
+				maps.DeleteFunc(query, func(name string, _ []string) bool {
+					return name != "node" && name != "member" && name != "comment" && name != "identity"
+				})
 				for _, name := range []string{"q", "see", "who", "since", "done", "time"} {
 					query.Set(name, markup+rightToLeft)
 				}

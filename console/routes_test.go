@@ -125,8 +125,10 @@ var routeCases = []routeCase{
 	{method: "POST", path: "/console/feedback/:id/resolve", id: "{feedback}", form: "x=1"},
 	{method: "POST", path: "/console/feedback/:id/comments", id: "{feedback}", form: "text=Since+when"},
 	{method: "POST", path: "/console/work-orders/:id/comments", id: "{work_order}", form: "text=Since+when"},
-	{method: "GET", path: "/console/comments/:id/remove", id: "{comment}", unoffered: true},
-	{method: "POST", path: "/console/comments/:id/remove", id: "{comment}", form: "x=1", unoffered: true},
+	{method: "GET", path: "/console/feedback/:id/remove-comment", id: "{feedback}", query: "comment={feedback_comment}", ids: []string{"comment"}, unoffered: true},
+	{method: "POST", path: "/console/feedback/:id/remove-comment", id: "{feedback}", query: "comment={feedback_comment}", form: "x=1", ids: []string{"comment"}, unoffered: true},
+	{method: "GET", path: "/console/work-orders/:id/remove-comment", id: "{work_order}", query: "comment={work_order_comment}", ids: []string{"comment"}, unoffered: true},
+	{method: "POST", path: "/console/work-orders/:id/remove-comment", id: "{work_order}", query: "comment={work_order_comment}", form: "x=1", ids: []string{"comment"}, unoffered: true},
 	{method: "GET", path: "/console/work-orders/:id", id: "{work_order}"},
 	{method: "GET", path: "/console/work-orders/:id/assign", id: "{work_order}"},
 	{method: "POST", path: "/console/work-orders/:id/assign", id: "{work_order}", form: "identity={dan}&role=worker", ids: []string{"identity"}},
@@ -275,7 +277,9 @@ func newGuardedSite(t *testing.T, adjust ...func(*console.Options)) *guardedSite
 	for key, id := range s.Acme.IDs {
 		s.things[key] = id
 	}
-	s.things["comment"] = commentOn(t, s.Site, "ann", ours, "Look at the belt.")
+	for _, record := range []string{"work_order", "feedback"} {
+		s.things[record+"_comment"] = commentOn(t, s.Site, "ann", s.things[record], "Look at the belt.")
+	}
 	const theirFeedback = "iss_01kjq7k69re00b2a00av14smbj"
 	s.Exec(`INSERT INTO feedback (id, organization_id, inventory_id, subject, status, created_by, created_at, changed_at) VALUES ($1, $2, $3, 'Their feedback', 'open', $4, now(), now())`,
 		theirFeedback, s.Polar.OrganizationID, s.ID("depot"), s.ID("pia"))

@@ -64,7 +64,6 @@ func TestADoubleClickActsOnce(t *testing.T) {
 	s.Exec(`INSERT INTO openid_accounts (issuer, subject, person_id, created_at) VALUES ('https://login.example.com', 'ann', $1, now())`, s.ID("ann"))
 	v := s.SignedIn("ann")
 	feedback := "/console/feedback/" + newFeedback(t, s)
-	commented := commentOn(t, s, "ann", record, "Once")
 	for _, form := range []struct {
 		route, from, to string
 		fields          []string
@@ -115,7 +114,8 @@ func TestADoubleClickActsOnce(t *testing.T) {
 		{"/console/work-orders/:id/unassign", job, job + "/unassign", []string{"identity", s.ID("dan")}, http.StatusSeeOther},
 		{"/console/work-orders/:id/comments", job, job + "/comments", []string{"text", "Twice"}, http.StatusSeeOther},
 		{"/console/feedback/:id/comments", feedback, feedback + "/comments", []string{"text", "Twice"}, http.StatusSeeOther},
-		{"/console/comments/:id/remove", "/console/comments/" + commented + "/remove", "", nil, http.StatusSeeOther},
+		{"/console/work-orders/:id/remove-comment", job + "/remove-comment?comment=" + commentOn(t, s, "ann", record, "Once"), "", nil, http.StatusSeeOther},
+		{"/console/feedback/:id/remove-comment", feedback + "/remove-comment?comment=" + commentOn(t, s, "ann", strings.TrimPrefix(feedback, "/console/feedback/"), "Once"), "", nil, http.StatusSeeOther},
 		{"/console/work-orders/:id/hold", job, job + "/hold", nil, http.StatusSeeOther},
 		{"/console/work-orders/:id/resume", job, job + "/resume", nil, http.StatusSeeOther},
 		{"/console/work-orders/:id/complete", job, job + "/complete", nil, http.StatusSeeOther},

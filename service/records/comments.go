@@ -162,13 +162,13 @@ func (s *Records) CommentToRemove(ctx context.Context, actor store.Actor, id str
 }
 
 // RemoveComment removes the text of a comment for good. The history still shows who commented
-// when, and the log who removed it. Removing it again has no effect. It returns the id of the
-// record. Errors: CommentToRemove's and *FormDoneError.
-func (s *Records) RemoveComment(ctx context.Context, actor store.Actor, id string) (recordID string, err error) {
+// when, and the log who removed it. Removing it again has no effect. Errors: CommentToRemove's
+// and *FormDoneError.
+func (s *Records) RemoveComment(ctx context.Context, actor store.Actor, id string) error {
 	if !models.IsID(id, models.PrefixComment) {
-		return "", models.NotFound()
+		return models.NotFound()
 	}
-	result, err := s.WriteRecord(ctx, actor, store.RequestKey{}, http.StatusOK, []string{id}, func(ctx context.Context, t *store.Tx) (string, any, error) {
+	_, err := s.WriteRecord(ctx, actor, store.RequestKey{}, http.StatusOK, []string{id}, func(ctx context.Context, t *store.Tx) (string, any, error) {
 		var comment removableComment
 		t.QueueLock(lockComment, id)
 		batch.QueueOne(t.Tx, &comment, models.NotFound(), removableQuery, id, actor.IdentityID)
@@ -190,5 +190,5 @@ func (s *Records) RemoveComment(ctx context.Context, actor store.Actor, id strin
 		}
 		return comment.RecordID, struct{}{}, t.Insert(store.NewLogEntry(actor, comment.OrganizationID, rules.removed, comment.RecordID, t.At))
 	})
-	return result.RecordID, err
+	return err
 }
