@@ -84,8 +84,9 @@ func (b *Browser) CheckTexts(name string) {
 }
 
 // layout evaluates to the place of each element, and whether it is visible. If both themes have
-// the same layout, only the rules about colors can find something in just one of them.
-const layout = `[...document.querySelectorAll("body *")].map(e => {
+// the same layout, only the rules about colors can find something in just one of them. Places
+// depend on how far the page is scrolled: to a field with the focus, or by axe-core.
+const layout = `scrollTo(0, 0), [...document.querySelectorAll("body *")].map(e => {
 	const r = e.getBoundingClientRect()
 	return [r.x, r.y, r.width, r.height, e.checkVisibility({visibilityProperty: true, opacityProperty: true})].join()
 }).join(";")`

@@ -114,7 +114,7 @@ func TestWhoCommentsOnWhatAndWhen(t *testing.T) {
 		servicetest.Expect(t, other, comment(s, "ann", other, "Hello"), "not_found")
 	}
 	for text, want := range map[string]string{
-		"": "validation_failed", " \n": "validation_failed", "a\x00b": "validation_failed", "x": "ok",
+		"": "validation_failed", "\n": "validation_failed", "a\x00b": "validation_failed", "x": "ok",
 		strings.Repeat("ä", models.MaxComment): "ok", strings.Repeat("x", models.MaxComment+1): "validation_failed",
 	} {
 		servicetest.Expect(t, models.Shorten(text), comment(s, "ann", id, text), want)
