@@ -290,6 +290,11 @@ func writeWays() []writeWay {
 			w.post("manager", "/console/feedback/"+id, "/console/feedback/"+id+"/resolve")
 		}},
 		{"resolve feedback", byCommand, (*writes).feedback, commanded("issues", "resolve", "{id}", "--as", managerEmail)},
+		{"comment on a work order", inConsole, planned, onPage("clerk", "", "/comments", "text", "Since when?")},
+		{"comment on feedback", inConsole, (*writes).feedback, func(w *writes, id string) {
+			w.post("manager", "/console/feedback/"+id, "/console/feedback/"+id+"/comments", "text", "Since when?")
+		}},
+		{"deactivate and replace a person", byCommand, none, commanded("people", "deactivate", memberEmail, "--replace-with", workerEmail, "--as", managerEmail)},
 		{"test an address", byCommand, none, commanded("webhooks", "test", "{address}")},
 		{"turn an address off", byCommand, none, commanded("webhooks", "disable", "{address}", "--reason", "It moves.")},
 		{"turn an address on", byCommand, none, commanded("webhooks", "enable", "{address}")},
