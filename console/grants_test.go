@@ -109,6 +109,7 @@ func TestPagesOfferOnlyWhatIsAllowed(t *testing.T) {
 	s.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, s.ID("dan"))
 	s.Exec(`UPDATE webhooks SET enabled = false, off_at = now(), off_reason = 'moving' WHERE id = $1`, s.ID("reader_hook"))
 	s.Exec(`UPDATE integrations SET enabled = false WHERE id = $1`, s.ID("roofer"))
+	s.Exec(`UPDATE inventory_nodes SET retired_at = now() WHERE id = $1`, s.ID("fan1"))
 	form := s.ID("inspection")
 	for status, people := range map[string]struct{ workers, consultants []string }{
 		"open": {workers: []string{s.ID("bob"), s.ID("crew")}}, "on_hold": {workers: []string{s.ID("bob")}},

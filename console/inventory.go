@@ -13,14 +13,23 @@ import (
 
 // inventoryService is what the handlers of this file call.
 type inventoryService interface {
-	SearchNodes(ctx context.Context, actor store.Actor, search inventory.NodeSearch) ([]models.NodeReference, error)
+	SearchNodes(ctx context.Context, actor store.Actor, search inventory.NodeSearch) ([]inventory.FoundNode, error)
 	InventoryLevel(ctx context.Context, actor store.Actor, level inventory.NodeLevel) ([]inventory.LevelNode, error)
 	NodeForPerson(ctx context.Context, actor store.Actor, id string) (inventory.NodeView, error)
 }
 
 func (c *Console) inventoryRoutes(pages *gin.RouterGroup) {
 	pages.GET("/inventory", c.signedIn(c.showInventory))
+	pages.GET("/inventory/new", c.signedIn(c.showNewNode))
+	pages.POST("/inventory", c.signedIn(c.createNode))
 	pages.GET("/inventory/:id", c.signedIn(c.showNode))
+	pages.GET("/inventory/:id/edit", c.signedIn(c.showEditNode))
+	pages.POST("/inventory/:id/edit", c.signedIn(c.editNode))
+	pages.GET("/inventory/:id/move", c.recent(c.confirmMoveNode))
+	pages.POST("/inventory/:id/move", c.recent(c.moveNode))
+	pages.GET("/inventory/:id/retire", c.signedIn(c.confirmRetireNode))
+	pages.POST("/inventory/:id/retire", c.signedIn(c.retireNode))
+	pages.POST("/inventory/:id/bring-back", c.signedIn(c.bringNodeBack))
 	pages.GET("/inventory/:id/label", c.signedIn(c.showLabel))
 	pages.GET("/inventory/:id/assign", c.recent(c.showAssignToNode))
 	pages.POST("/inventory/:id/assign", c.recent(c.assignToNode))
@@ -39,6 +48,9 @@ type inventoryView struct {
 	Level levelView
 	// Admin is true for administrators: to them, an empty list means that there is no inventory.
 	Admin bool
+	// Retired is whether retired nodes are shown. Toggle links to the page where that is different.
+	Retired bool
+	Toggle  string
 }
 
 // levelView is a page of a level of the tree.
@@ -51,7 +63,10 @@ type levelView struct {
 }
 
 // nodeItem is a node in the tree or in a list. Open links to the nodes below, if there are any.
-type nodeItem struct{ ID, Name, Kind, Code, Path, Open string }
+type nodeItem struct {
+	ID, Name, Kind, Code, Path, Open string
+	Retired                          bool
+}
 
 // crumb is a node above another one. Without a URL the person does not see it.
 type crumb struct{ Name, URL string }
@@ -59,12 +74,13 @@ type crumb struct{ Name, URL string }
 var inventoryPage = newPage[inventoryView]("inventory.html")
 
 func (c *Console) showInventory(r *request) error {
-	view := inventoryView{Search: strings.TrimSpace(r.Query("q")), Admin: r.viewer.Admin}
+	view := inventoryView{Search: strings.TrimSpace(r.Query("q")), Admin: r.viewer.Admin, Retired: r.showsRetired()}
+	view.Toggle = linkTo("/inventory", "q", view.Search, "open", r.Query("open"), "retired", retiredValue(!view.Retired))
 	if view.Search != "" {
 		return c.searchInventory(r, view)
 	}
 	open := r.Query("open")
-	level, err := c.level(r, open, "/inventory")
+	level, err := c.level(r, open, "/inventory", view.Retired)
 	if err != nil {
 		return err
 	}
@@ -83,7 +99,7 @@ func (c *Console) showInventory(r *request) error {
 }
 
 func (c *Console) searchInventory(r *request, view inventoryView) error {
-	found, err := c.service.SearchNodes(r.ctx(), r.actor(), inventory.NodeSearch{Text: view.Search, Limit: models.DefaultPageSize + 1})
+	found, err := c.service.SearchNodes(r.ctx(), r.actor(), inventory.NodeSearch{Text: view.Search, Retired: view.Retired, Limit: models.DefaultPageSize + 1})
 	if err != nil {
 		return err
 	}
@@ -91,17 +107,19 @@ func (c *Console) searchInventory(r *request, view inventoryView) error {
 		view.Many, found = models.DefaultPageSize, found[:models.DefaultPageSize]
 	}
 	for _, n := range found {
-		view.Found = append(view.Found, nodeItemOf(n))
+		item := nodeItemOf(n.NodeReference)
+		item.Retired = n.Retired
+		view.Found = append(view.Found, item)
 	}
 	return inventoryPage.show(r, view)
 }
 
 // level reads the requested page of the level below the node, or of the top if parentID is
 // empty. Its pages are at the path.
-func (c *Console) level(r *request, parentID, path string) (levelView, error) {
+func (c *Console) level(r *request, parentID, path string, retired bool) (levelView, error) {
 	page := r.nameFilter()
 	found, err := c.service.InventoryLevel(r.ctx(), r.actor(), inventory.NodeLevel{
-		ParentID: parentID, AfterName: page.AfterName, AfterID: page.AfterID, Limit: page.Limit,
+		ParentID: parentID, Retired: retired, AfterName: page.AfterName, AfterID: page.AfterID, Limit: page.Limit,
 	})
 	if err != nil {
 		return levelView{}, err
@@ -110,16 +128,28 @@ func (c *Console) level(r *request, parentID, path string) (levelView, error) {
 	if path == "/inventory" {
 		open = parentID
 	}
-	found, pages := namePages(r, found, func(n inventory.LevelNode) (string, string) { return n.Name, n.ID }, path, "open", open)
+	found, pages := namePages(r, found, func(n inventory.LevelNode) (string, string) { return n.Name, n.ID }, path, "open", open, "retired", retiredValue(retired))
 	view := levelView{More: pages.Older, Start: pages.Newer}
 	for _, n := range found {
 		item := nodeItemOf(n.NodeReference)
+		item.Retired = n.Retired
 		if n.Opens {
-			item.Open = linkTo("/inventory", "open", n.ID)
+			item.Open = linkTo("/inventory", "open", n.ID, "retired", retiredValue(retired))
 		}
 		view.Nodes = append(view.Nodes, item)
 	}
 	return view, nil
+}
+
+// showsRetired reports whether the person asks for retired nodes, too.
+func (r *request) showsRetired() bool { return r.Query("retired") == retiredValue(true) }
+
+// retiredValue is the parameter of pages with retired nodes.
+func retiredValue(shown bool) string {
+	if shown {
+		return "yes"
+	}
+	return ""
 }
 
 func nodeItemOf(n models.NodeReference) nodeItem {

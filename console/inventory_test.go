@@ -114,7 +114,7 @@ func TestANodeOffersWhatIsAllowed(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
 	newRecord(t, s)
-	hq := "/console/inventory/" + s.ID("hq")
+	hq, hvac := "/console/inventory/"+s.ID("hq"), "/console/inventory/"+s.ID("hvac")
 	bob := s.SignedIn("bob")
 	s.Exec(`DELETE FROM team_members WHERE member_id = $1`, s.ID("bob"))
 	s.Exec(`UPDATE assignments SET definition_id = $1 WHERE identity_id = $2`, s.ID("manager"), s.ID("bob"))
@@ -127,6 +127,9 @@ func TestANodeOffersWhatIsAllowed(t *testing.T) {
 		"work orders":      {models.GrantWorkOrdersRead, hq + "?tab=work-orders", "Replace filter"},
 		"Assign":           {"", hq + "?tab=assignees", hq + "/assign"},
 		"Remove":           {"", hq + "?tab=assignees", hq + "/unassign"},
+		"Add below":        {"", hq, "/console/inventory/new?node=" + s.ID("hq")},
+		"Edit":             {"", hvac, hvac + "/edit"},
+		"Retire":           {"", hvac, hvac + "/retire"},
 	}
 	for _, missing := range append([]models.Grant{"none", ""}, models.AllGrants...) {
 		grants := []string{}

@@ -43,6 +43,15 @@ type nodeView struct {
 	// Assign links to the form; NoAssign names the rule that forbids it.
 	Assign, NoAssign string
 	Pager            pager
+	// Add, Edit, Move and Retire link to forms, if the person may.
+	Add, Edit, Move, Retire string
+	// RetiredAt is shown on the page of a retired node; BringBack is the form that ends it, nil if
+	// the person may not.
+	RetiredAt moment
+	BringBack *form
+	// Toggle links to the page with, or without, the retired nodes below.
+	Retired bool
+	Toggle  string
 }
 
 // nodeTab is a tab of the page.
@@ -92,6 +101,9 @@ func (c *Console) showNode(r *request) error {
 		Node: node, Kind: nodeKinds[node.Kind], Code: valueOf(node.ExternalID), Above: crumbsOf(node), Grants: grantList(node.Grants), Tab: tabBelow,
 	}
 	r.offerOnNode(&view)
+	if err := r.offerStructure(&view); err != nil {
+		return err
+	}
 	if asked := r.Query("tab"); slices.Contains([]string{tabWorkOrders, tabFeedback, tabAssignees}, asked) {
 		view.Tab = asked
 	}
@@ -110,7 +122,11 @@ func (c *Console) showNode(r *request) error {
 	case tabAssignees:
 		err = c.nodeAssignees(r, &view)
 	default:
-		view.Level, err = c.level(r, node.ID, "/inventory/"+node.ID)
+		view.Retired = r.showsRetired() || node.RetiredAt != nil
+		if node.RetiredAt == nil {
+			view.Toggle = linkTo("/inventory/"+node.ID, "retired", retiredValue(!view.Retired))
+		}
+		view.Level, err = c.level(r, node.ID, "/inventory/"+node.ID, view.Retired)
 	}
 	if err != nil {
 		return err
@@ -122,6 +138,8 @@ func (c *Console) showNode(r *request) error {
 func (r *request) offerOnNode(view *nodeView) {
 	creates, reports := slices.Contains(view.Node.Grants, models.GrantWorkOrdersCreate), slices.Contains(view.Node.Grants, models.GrantFeedbackCreate)
 	switch {
+	case view.Node.RetiredAt != nil: // the page shows this
+		return
 	case r.viewer.ReadOnly: // every page shows this
 	case !creates:
 	case view.Node.Kind == models.NodeSubEquipment:
@@ -207,7 +225,7 @@ func (c *Console) nodeAssignees(r *request, view *nodeView) error {
 		view.Assignees = append(view.Assignees, assigneeRowOf(view.Node, a, urls))
 	}
 	switch {
-	case !view.Node.MayAssign:
+	case !view.Node.MayAssign, view.Node.RetiredAt != nil:
 	case view.Node.Kind == models.NodeSubEquipment:
 		view.NoAssign = inventory.NoAssignmentOnSubEquipment
 	default:
@@ -235,7 +253,7 @@ func assigneeRowOf(node inventory.NodeView, a records.Assignee, urls map[string]
 	}
 	if node.MayAssign {
 		row.Remove = linkTo("/inventory/"+node.ID+"/unassign", "identity", a.IdentityID)
-		if node.Kind != models.NodeSubEquipment {
+		if node.Kind != models.NodeSubEquipment && node.RetiredAt == nil {
 			row.Change = linkTo("/inventory/"+node.ID+"/assign", "identity", a.IdentityID)
 		}
 	}

@@ -41,7 +41,7 @@ var noPages = []string{
 	"POST /console/people/:id", "POST /console/people/:id/email", "POST /console/people/:id/ways-in", "POST /console/people/:id/deactivate", "POST /console/people/:id/activate",
 	"POST /console/teams/:id/remove", "POST /console/teams/:id/delete",
 	"POST /console/integrations/:id", "POST /console/integrations/:id/owners", "POST /console/integrations/:id/off", "POST /console/integrations/:id/on", "POST /console/integrations/:id/delete",
-	"POST /console/inventory/:id/unassign",
+	"POST /console/inventory/:id/unassign", "POST /console/inventory", "POST /console/inventory/:id/edit", "POST /console/inventory/:id/retire", "POST /console/inventory/:id/bring-back",
 	"POST /console/integrations/:id/assign", "POST /console/integrations/:id/unassign",
 	"POST /console/webhooks/:id", "POST /console/webhooks/:id/off", "POST /console/webhooks/:id/on", "POST /console/webhooks/:id/missed", "POST /console/webhooks/:id/delete",
 	"POST /console/work-orders/:id/assign", "POST /console/work-orders/:id/unassign", "POST /console/work-orders/:id/complete", "POST /console/work-orders/:id/hold",
@@ -222,6 +222,7 @@ func inventoryPages(t *testing.T) (*consoletest.Site, []shownPage) {
 	}
 	s.Exec(`UPDATE inventory_nodes SET name = repeat('Wide', 50), external_id = repeat('W', 200) WHERE id = $1`, s.ID("mast"))
 	s.Exec(`UPDATE inventory_nodes SET description = 'Supply air of the north wing' WHERE id = $1`, s.ID("hvac"))
+	s.Exec(`UPDATE inventory_nodes SET retired_at = now() WHERE id = $1`, s.ID("fan1"))
 	hvac := "/console/inventory/" + s.ID("hvac")
 	return s, []shownPage{
 		{"GET /console/inventory", "inventory", "/console/inventory", nil, ""},
@@ -233,6 +234,14 @@ func inventoryPages(t *testing.T) (*consoletest.Site, []shownPage) {
 		{"GET /console/inventory/:id", "node-feedback", hvac + "?tab=feedback", nil, ""},
 		{"GET /console/inventory/:id", "node-assignees", hvac + "?tab=assignees", nil, ""},
 		{"GET /console/inventory/:id", "node-wide", "/console/inventory/" + s.ID("mast"), nil, ""},
+		{"GET /console/inventory", "inventory-retired", "/console/inventory?retired=yes&open=" + s.ID("ahu1"), nil, ""},
+		{"GET /console/inventory/:id", "node-retired", "/console/inventory/" + s.ID("fan1"), nil, ""},
+		{"GET /console/inventory/new", "node-new", "/console/inventory/new?node=" + s.ID("hvac"), nil, ""},
+		{"GET /console/inventory/:id/edit", "node-edit", hvac + "/edit", nil, ""},
+		{"GET /console/inventory/:id/move", "node-move", hvac + "/move", nil, ""},
+		{"POST /console/inventory/:id/move", "node-move-rejected", hvac + "/move", map[string]string{"node": "nowhere"}, "Move"},
+		{"GET /console/inventory/:id/retire", "node-retire-in-use", hvac + "/retire", nil, ""},
+		{"GET /console/inventory/:id/retire", "node-retire", "/console/inventory/" + s.ID("mast") + "/retire", nil, ""},
 		{"GET /console/inventory/:id/label", "label", hvac + "/label", nil, ""},
 		{"GET /console/inventory/:id/label", "label-wide", "/console/inventory/" + s.ID("mast") + "/label", nil, ""},
 		{"GET /console/inventory/:id/assign", "node-assign", hvac + "/assign", nil, ""},

@@ -25,6 +25,7 @@ type Service interface {
 	logService
 	nodeService
 	nodeAssignService
+	nodeEditService
 	noticesService
 	openidRequiredService
 	organizationFormsService

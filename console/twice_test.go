@@ -56,6 +56,7 @@ func TestADoubleClickActsOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	bob, team, annex := "/console/people/"+s.ID("bob"), "/console/teams/"+shift.ID, "/console/inventory/"+s.ID("annex")
+	mast := "/console/inventory/" + s.ID("mast")
 	tried := map[string]bool{"/console/forgotten": true, "/console/invite/:token": true, "/console/reset/:token": true} // below
 	for _, route := range harmless {
 		tried[route] = true
@@ -97,6 +98,11 @@ func TestADoubleClickActsOnce(t *testing.T) {
 		{"/console/inventory/:id/unassign", annex + "/unassign?identity=" + s.ID("dan"), "", nil, http.StatusSeeOther},
 		{"/console/integrations/:id/assign", reader + "/assign", "", []string{"node", s.ID("roof"), "definition_id", s.ID("reading")}, http.StatusSeeOther},
 		{"/console/integrations/:id/unassign", reader + "/unassign?node=" + s.ID("hvac"), "", nil, http.StatusSeeOther},
+		{"/console/inventory", "/console/inventory/new?node=" + s.ID("roof"), "/console/inventory", []string{"name", "Twice", "kind", "system"}, http.StatusSeeOther},
+		{"/console/inventory/:id/edit", mast + "/edit", "", []string{"name", "Twice"}, http.StatusSeeOther},
+		{"/console/inventory/:id/move", mast + "/move", "", []string{"node", s.ID("annex")}, http.StatusSeeOther},
+		{"/console/inventory/:id/retire", mast + "/retire", "", nil, http.StatusSeeOther},
+		{"/console/inventory/:id/bring-back", mast, mast + "/bring-back", nil, http.StatusSeeOther},
 		{"/console/integrations/:id/off", reader + "/off", "", nil, http.StatusSeeOther},
 		{"/console/integrations/:id/on", reader, reader + "/on", nil, http.StatusSeeOther},
 		{"/console/integrations/:id/delete", reader + "/delete", "", nil, http.StatusSeeOther},

@@ -21,7 +21,7 @@ import (
 
 // workOrderNewService is what the handlers of this file call.
 type workOrderNewService interface {
-	SearchNodes(ctx context.Context, actor store.Actor, search inventory.NodeSearch) ([]models.NodeReference, error)
+	SearchNodes(ctx context.Context, actor store.Actor, search inventory.NodeSearch) ([]inventory.FoundNode, error)
 	CreatableNodes(ctx context.Context, actor store.Actor, below, after string) (records.CreatableNodes, error)
 	WorkOrderChoices(ctx context.Context, actor store.Actor, nodeID, text string, chosen []string) (records.WorkOrderChoices, error)
 	CreateWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, in records.NewWorkOrder) (store.WriteResult, error)
@@ -305,7 +305,7 @@ func (c *Console) chooseNode(r *request, source *sourceFeedback, forbidden strin
 		}
 		view.MoreFound = len(found) > records.MaxCreatable
 		for _, node := range found[:min(len(found), records.MaxCreatable)] {
-			view.Found = append(view.Found, row(node))
+			view.Found = append(view.Found, row(node.NodeReference))
 		}
 		return workOrderNodePage.show(r, view)
 	}

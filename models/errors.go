@@ -53,8 +53,11 @@ const (
 	RuleAssigneeInactive     Rule = "assignee_inactive"
 	RuleBothRoles            Rule = "both_roles"
 
-	// Only the console's: one administrator always remains.
+	// Only the console's: one administrator always remains; what is retired has no open work
+	// orders and nothing below that is not retired.
 	RuleLastAdministrator Rule = "last_administrator"
+	RuleInUse             Rule = "in_use"
+	RuleRetired           Rule = "retired"
 )
 
 // FieldError is an error in one field of a request.

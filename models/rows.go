@@ -214,6 +214,8 @@ type InventoryNode struct {
 	ExternalID     *string
 	CreatedAt      Time
 	ChangedAt      Time
+	// RetiredAt is set while the node cannot be chosen. Its records stay.
+	RetiredAt *Time
 }
 
 // PermissionDefinition is a named set of grants on nodes.

@@ -17,6 +17,8 @@ CREATE TABLE inventory_nodes (
     created_at      timestamptz(3) NOT NULL,
     changed_at      timestamptz(3) NOT NULL,
     changed_xid     xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    -- A retired node keeps its records and cannot be chosen. All below it are retired too.
+    retired_at      timestamptz(3),
     UNIQUE (organization_id, id),
     FOREIGN KEY (organization_id, parent_id) REFERENCES inventory_nodes (organization_id, id),
     CHECK (parent_id IS NOT NULL OR kind = 'location')

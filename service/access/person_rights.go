@@ -49,8 +49,16 @@ var PersonSees = `(` + IsAdmin + ` OR ` + VisibleNode + ` IS TRUE)`
 // GivesPermissions is the condition that {actor} may give permissions on the node {node} of
 // {organization}: a person who is an administrator or the node's inventory manager
 // (docs/contract.md, Assignments).
-var GivesPermissions = `EXISTS (SELECT FROM people p WHERE p.id = {actor} AND p.organization_id = {organization}
-			AND (p.admin OR EXISTS (SELECT FROM ` + store.Fill(RightsOn, "actor", "p.id") + ` AND d.inventory_manager)))`
+var GivesPermissions = managed(`d.inventory_manager`)
+
+// ManagesBelow is the condition that {actor} may change the nodes below the node {node} of
+// {organization}: an administrator, or its inventory manager by a permission that applies below.
+var ManagesBelow = managed(`d.inventory_manager AND d.applies_below`)
+
+func managed(by string) string {
+	return `EXISTS (SELECT FROM people p WHERE p.id = {actor} AND p.organization_id = {organization}
+			AND (p.admin OR EXISTS (SELECT FROM ` + store.Fill(RightsOn, "actor", "p.id") + ` AND ` + by + `)))`
+}
 
 // QueueMayManage has the round trip fail unless the actor may manage the integrations of
 // its organization. Errors: permission_denied.

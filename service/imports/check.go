@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"millwright/models"
+	"millwright/service/inventory"
 )
 
 // readImportFile decodes a file and makes the checks that need no database. The
@@ -118,7 +119,7 @@ func (f *importFile) checkNodes(problems *ImportError) {
 			problems.add("inventory node %q: kind is location, system, equipment or sub_equipment, not %q", n.Key, n.Kind)
 			continue
 		}
-		if !nests(f.kindsOfNode[n.parent], models.NodeKind(n.Kind)) {
+		if !inventory.Nests(f.kindsOfNode[n.parent], models.NodeKind(n.Kind)) {
 			where := "at the top level"
 			if n.parent != "" {
 				where = "below a " + string(f.kindsOfNode[n.parent])
@@ -141,18 +142,4 @@ func (f *importFile) checkQuestion(q importQuestion, problems *ImportError) {
 	if choice != (len(q.Options) > 0) {
 		problems.add("question %q: a choice has options, other types have none", q.Key)
 	}
-}
-
-// nests reports whether a node of the kind may be a child of one of the parent kind
-// ("" for the top level). A trigger of the schema enforces the same rule.
-func nests(parent, kind models.NodeKind) bool {
-	switch kind {
-	case models.NodeLocation:
-		return parent == "" || parent == models.NodeLocation
-	case models.NodeSystem, models.NodeEquipment:
-		return parent == models.NodeLocation || parent == models.NodeSystem
-	case models.NodeSubEquipment:
-		return parent == models.NodeEquipment
-	}
-	return false
 }

@@ -189,7 +189,7 @@ var logActions = map[string]string{
 	"integration.name_changed": "integration.renamed", "integration.client_secret_changed": "integration.secret_renewed",
 	"integration.organization_definition_changed": "integration.definition_changed",
 	"person.admin_changed":                        "person.access_changed", "person.organization_definition_changed": "person.access_changed",
-	"team.name_changed": "team.renamed", "webhook.secret_changed": "webhook.secret_renewed",
+	"node.parent_changed": "node.moved", "team.name_changed": "team.renamed", "webhook.secret_changed": "webhook.secret_renewed",
 	"webhook.url_changed": "webhook.changed", "webhook.events_changed": "webhook.changed",
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"millwright/models"
+	"millwright/service/store"
 )
 
 func (r *importRun) inventory() error {
@@ -26,7 +27,11 @@ func (r *importRun) inventory() error {
 			id := r.result.IDs[n.parent]
 			parentID = &id
 		}
+		before := row.ParentID
 		setField(e, "parent", &row.ParentID, &parentID).names()
+		if row.RetiredAt == nil && parentID != nil && (created || store.TextOf(before) != *parentID) && r.nodes.byID[*parentID].row.RetiredAt != nil {
+			r.problems.add("%s: the node %q above it is retired; bring it back in the console first", where, n.parent)
+		}
 		setField(e, "name", &row.Name, n.Name)
 		setField(e, "description", &row.Description, given(n.Description))
 		setField(e, "external_id", &row.ExternalID, given(n.ExternalID))

@@ -8,6 +8,7 @@ import (
 
 	"millwright/models"
 	"millwright/service/inventory"
+	"millwright/service/store"
 )
 
 func (r *importRun) definitions() error {
@@ -111,8 +112,11 @@ func (r *importRun) compareAssignments() error {
 		stored[[2]string{rows[i].NodeID, rows[i].IdentityID}] = &rows[i].DefinitionID
 	}
 	for _, a := range r.assignmentRows {
-		r.nodeEntry(a.node).relate("assignment "+a.row.IdentityID, fieldAssignment+a.identity,
-			stored[[2]string{a.row.NodeID, a.row.IdentityID}], a.row.DefinitionID).names()
+		held := stored[[2]string{a.row.NodeID, a.row.IdentityID}]
+		if r.nodes.stored[a.row.NodeID].RetiredAt != nil && store.TextOf(held) != a.row.DefinitionID {
+			r.problems.add("assignment of %q on %q: the node is retired; bring it back in the console first", a.identity, a.node)
+		}
+		r.nodeEntry(a.node).relate("assignment "+a.row.IdentityID, fieldAssignment+a.identity, held, a.row.DefinitionID).names()
 	}
 	return nil
 }

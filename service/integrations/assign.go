@@ -22,7 +22,7 @@ type AssignmentChoices struct {
 const assignableNodesQuery = `
 	SELECT n.id, n.name, n.kind, n.external_id
 	FROM inventory_nodes n LEFT JOIN inventory_nodes above ON above.id = n.parent_id
-	WHERE n.organization_id = @organization AND n.kind <> 'sub_equipment'
+	WHERE n.organization_id = @organization AND n.kind <> 'sub_equipment' AND n.retired_at IS NULL
 		AND ((SELECT p.admin FROM people p WHERE p.id = @actor) AND above.parent_id IS NULL
 			OR n.id IN (SELECT r.node_id FROM node_rights r WHERE r.actor_id = @actor AND r.inventory_manager AND r.depth = 0))
 	ORDER BY n.id LIMIT @limit`
@@ -74,7 +74,7 @@ func (s *Integrations) nodeToAssign(ctx context.Context, actor store.Actor, text
 	}
 	var found []models.NodeReference
 	return store.Read(ctx, s.Store, actor.OrganizationID, func() (string, error) { return inventory.OnlyNode(found, errNoNodeToAssign()) }, func(pipeline *pgx.Batch) error {
-		inventory.QueueNamedNodes(pipeline, &found, actor, text, access.GivesPermissions)
+		inventory.QueueNamedNodes(pipeline, &found, actor, text, access.GivesPermissions+` AND n.retired_at IS NULL`)
 		return nil
 	})
 }

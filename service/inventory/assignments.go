@@ -30,7 +30,7 @@ func (s *Inventory) AssignTo(ctx context.Context, actor store.Actor, nodeID, ide
 // assign is Assign for the identity that identify returns.
 func (s *Inventory) assign(ctx context.Context, actor store.Actor, nodeID, definitionID string, identify func(*store.ORMTx) (string, error)) error {
 	return s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
-		node, err := lockNode(t, actor, nodeID)
+		node, err := lockManagedNode(t, actor, nodeID)
 		if err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func (s *Inventory) assign(ctx context.Context, actor store.Actor, nodeID, defin
 // permission_denied, unavailable.
 func (s *Inventory) Unassign(ctx context.Context, actor store.Actor, nodeID, identityID string) error {
 	return s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
-		node, err := lockNode(t, actor, nodeID)
+		node, err := lockManagedNode(t, actor, nodeID)
 		if err != nil {
 			return err
 		}
@@ -112,29 +112,30 @@ type AssignmentRecord struct {
 	DefinitionID *string `json:"definition_id"`
 }
 
-// lockedNode is a node whose assignments are to change, locked until the
-// transaction ends.
+// lockedNode is a node that is to change, or its assignments, locked until the transaction
+// ends.
 type lockedNode struct {
-	OrganizationID string
-	Kind           models.NodeKind
-	// May is whether the actor may change them, Admin whether it is an administrator, Visible
-	// whether it may see the node.
-	May, Admin, Visible bool
+	models.InventoryNode
+	// May is whether the actor may give permissions on it, MayAdd whether it may change the nodes
+	// below, MayChange whether it may change the node itself.
+	May, MayAdd, MayChange bool
+	// Admin is whether the actor is an administrator, Visible whether it may see the node.
+	Admin, Visible bool
 }
 
 var lockNodeQuery = `
-	SELECT n.organization_id, n.kind,
+	SELECT n.id, n.organization_id, n.kind, n.parent_id, n.name, n.description, n.external_id, n.created_at, n.changed_at, n.retired_at,
 		` + store.Fill(access.GivesPermissions, "actor", "@actor", "organization", "n.organization_id", "node", "n.id") + ` AS may,
+		` + store.Fill(access.ManagesBelow, "actor", "@actor", "organization", "n.organization_id", "node", "n.id") + ` AS may_add,
+		` + store.Fill(access.ManagesBelow, "actor", "@actor", "organization", "n.organization_id", "node", "n.parent_id") + ` AS may_change,
 		coalesce((SELECT admin FROM people WHERE id = @actor), false) AS admin,
 		@operator OR EXISTS (SELECT FROM ` + store.Fill(access.RightsOn, "node", "n.id", "actor", "@actor") + `) AS visible
 	FROM inventory_nodes n
 	WHERE n.id = @node
 	FOR NO KEY UPDATE OF n`
 
-// lockNode locks the node for the actor, who must be a person and an administrator
-// or the node's inventory manager: operators manage integrations, but not what these
-// may see. Errors: not_found (unknown, another organization's, or one on which the
-// actor has no permission), permission_denied, unavailable.
+// lockNode locks a node that the actor sees. Errors: not_found (unknown, another
+// organization's, or one on which the actor has no permission), unavailable.
 func lockNode(t *store.ORMTx, actor store.Actor, nodeID string) (lockedNode, error) {
 	if !IsNodeID(nodeID) {
 		return lockedNode{}, models.NotFound()
@@ -142,13 +143,21 @@ func lockNode(t *store.ORMTx, actor store.Actor, nodeID string) (lockedNode, err
 	node, err := store.ScanOne[lockedNode](t, models.NotFound(), lockNodeQuery, map[string]any{
 		"node": nodeID, "actor": actor.IdentityID, "operator": actor.IsOperator(),
 	})
-	switch {
-	case err != nil || node.May:
-		return node, err
-	case node.Visible:
-		return node, errNoManager()
+	if err == nil && !node.May && !node.Visible {
+		err = models.NotFound()
 	}
-	return node, models.NotFound()
+	return node, err
+}
+
+// lockManagedNode is lockNode for an actor who must be a person and an administrator or the
+// node's inventory manager: operators manage integrations, but not what these may see. Errors:
+// lockNode's, permission_denied.
+func lockManagedNode(t *store.ORMTx, actor store.Actor, nodeID string) (lockedNode, error) {
+	node, err := lockNode(t, actor, nodeID)
+	if err == nil && !node.May {
+		err = errNoManager()
+	}
+	return node, err
 }
 
 // Exceeds are the permissions of the definition {d} that {actor} lacks on the node {node}. For
@@ -228,6 +237,9 @@ func (a assignable) check(node lockedNode) error {
 	if node.Kind == models.NodeSubEquipment {
 		fields = append(fields, models.FieldError{Pointer: "/node_id", Code: "kind",
 			Detail: NoAssignmentOnSubEquipment})
+	}
+	if node.RetiredAt != nil {
+		fields = append(fields, RetiredField("/node_id", "node"))
 	}
 	if !a.IdentityKnown {
 		fields = append(fields, store.UnknownField("/identity_id", "identity"))

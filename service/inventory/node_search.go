@@ -25,8 +25,16 @@ type NodeSearch struct {
 	Grant models.Grant
 	// NotSubEquipment leaves sub-equipment out, on which there are no work orders.
 	NotSubEquipment bool
+	// Retired includes retired nodes.
+	Retired bool
 	// Limit is the number of nodes at most; 0 is the size of a page.
 	Limit int
+}
+
+// FoundNode is a node that a search found.
+type FoundNode struct {
+	models.NodeReference
+	Retired bool
 }
 
 // searchNodesQuery finds the nodes first and then checks them, best first, until there are
@@ -34,13 +42,13 @@ type NodeSearch struct {
 // {admins} is whether administrators need no permission.
 var searchNodesQuery = `
 	WITH granted AS MATERIALIZED (SELECT node_id, applies_below FROM assigned_rights WHERE actor_id = @actor AND (@grant = '' OR @grant = ANY (grants)))
-	SELECT n.id, n.name, n.kind, n.external_id, ` + store.Fill(access.PathOf, "w", "n") + `
+	SELECT n.id, n.name, n.kind, n.external_id, n.retired, ` + store.Fill(access.PathOf, "w", "n") + `
 	FROM (SELECT m.* FROM (
-			SELECT v.id, v.name, v.kind, v.external_id, lower(v.name) AS folded,
+			SELECT v.id, v.name, v.kind, v.external_id, v.retired_at IS NOT NULL AS retired, lower(v.name) AS folded,
 				CASE WHEN @text IN (lower(v.external_id), lower(v.name)) THEN 0
 					WHEN starts_with(lower(v.external_id), @text) OR starts_with(lower(v.name), @text) THEN 1 ELSE 2 END AS rank
 			FROM inventory_nodes v
-			WHERE v.organization_id = @organization AND NOT (@upper AND v.kind = 'sub_equipment') AND (strpos(lower(v.name), @text) > 0 OR strpos(lower(v.external_id), @text) > 0)
+			WHERE v.organization_id = @organization AND NOT (@upper AND v.kind = 'sub_equipment') AND (@retired OR v.retired_at IS NULL) AND (strpos(lower(v.name), @text) > 0 OR strpos(lower(v.external_id), @text) > 0)
 			ORDER BY rank, folded, v.id OFFSET 0) m
 		WHERE @grant = '' AND ` + store.Fill(access.IsAdmin, "actor", "@actor", "organization", "@organization") + ` OR ` + store.Fill(lists.AmongGranted, "node", "m.id") + `
 		LIMIT @limit) n
@@ -50,7 +58,7 @@ var searchNodesQuery = `
 // part of their name or code; none if it is empty. The best matches come first: it is for
 // choosing one, so a search that finds more than its limit is to be narrowed. Errors:
 // permission_denied for an integration, unavailable.
-func (s *Inventory) SearchNodes(ctx context.Context, actor store.Actor, search NodeSearch) ([]models.NodeReference, error) {
+func (s *Inventory) SearchNodes(ctx context.Context, actor store.Actor, search NodeSearch) ([]FoundNode, error) {
 	if err := access.RequirePerson(actor, "The search of the inventory"); err != nil {
 		return nil, err
 	}
@@ -58,10 +66,10 @@ func (s *Inventory) SearchNodes(ctx context.Context, actor store.Actor, search N
 	if text == "" || !models.IsText(text) {
 		return nil, nil
 	}
-	var found []models.NodeReference
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]models.NodeReference, error) { return found, nil }, func(pipeline *pgx.Batch) error {
+	var found []FoundNode
+	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]FoundNode, error) { return found, nil }, func(pipeline *pgx.Batch) error {
 		sql, args := store.Numbered(searchNodesQuery, pgx.NamedArgs{
-			"actor": actor.IdentityID, "organization": actor.OrganizationID, "text": text, "grant": string(search.Grant), "upper": search.NotSubEquipment,
+			"actor": actor.IdentityID, "organization": actor.OrganizationID, "text": text, "grant": string(search.Grant), "upper": search.NotSubEquipment, "retired": search.Retired,
 			"limit": min(cmp.Or(search.Limit, models.DefaultPageSize), models.MaxPageSize+1),
 		})
 		store.QueueAll(pipeline, &found, sql, args...)

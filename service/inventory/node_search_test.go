@@ -11,7 +11,7 @@ import (
 )
 
 // namesOf are the names of nodes in order.
-func namesOf(found []models.NodeReference) string {
+func namesOf(found []inventory.FoundNode) string {
 	names := make([]string, len(found))
 	for i, n := range found {
 		names[i] = n.Name

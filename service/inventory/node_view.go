@@ -16,6 +16,9 @@ type NodeView struct {
 	Kind                    models.NodeKind
 	Description, ExternalID *string
 	CreatedAt               models.Time
+	// ParentID is nil at the top. RetiredAt is set while the node cannot be chosen.
+	ParentID  *string
+	RetiredAt *models.Time
 	// Path are the nodes above, from the root down.
 	Path []SeenNode
 	// Grants are the person's permissions on the node.
@@ -23,6 +26,30 @@ type NodeView struct {
 	// MayAssign is whether the person may give permissions on it. On sub-equipment no one may,
 	// but what was given can be taken away.
 	MayAssign bool
+	// MayAdd is whether the person may create and change nodes below, MayChange whether it may
+	// change the node itself.
+	MayAdd, MayChange bool
+}
+
+// State is what forms about the node are filled from.
+func (n NodeView) State() NodeState {
+	return NodeState{n.ID, n.ParentID, n.Name, n.Description, n.ExternalID, n.RetiredAt}
+}
+
+// RequireAdd rejects a person who may create no nodes below. Errors: permission_denied.
+func (n NodeView) RequireAdd() error {
+	if n.MayAdd {
+		return nil
+	}
+	return errChangesNoNodes()
+}
+
+// RequireChange rejects a person who may not change the node. Errors: permission_denied.
+func (n NodeView) RequireChange() error {
+	if n.MayChange {
+		return nil
+	}
+	return errChangesNoNodes()
 }
 
 // SeenNode is a node above another one.
@@ -33,12 +60,14 @@ type SeenNode struct {
 }
 
 var nodeViewQuery = store.Fill(`
-	SELECT n.id, n.name, n.kind, n.description, n.external_id, n.created_at,
+	SELECT n.id, n.name, n.kind, n.description, n.external_id, n.created_at, n.parent_id, n.retired_at,
 		ARRAY(SELECT json_build_object('id', above.id, 'kind', above.kind, 'name', above.name, 'seen', `+store.Fill(access.PersonSees, "w", "above")+`)
 			FROM inventory_closure c CROSS JOIN LATERAL (SELECT id, kind, name FROM inventory_nodes WHERE id = c.ancestor_id LIMIT 1) above
 			WHERE c.node_id = n.id AND c.depth > 0 ORDER BY c.depth DESC) AS path,
 		ARRAY(SELECT DISTINCT granted FROM unnest(`+store.Fill(access.GrantsOn, "node", "n.id")+`) granted ORDER BY granted) AS grants,
-		`+store.Fill(access.GivesPermissions, "node", "n.id")+` AS may_assign
+		`+store.Fill(access.GivesPermissions, "node", "n.id")+` AS may_assign,
+		`+store.Fill(access.ManagesBelow, "node", "n.id")+` AS may_add,
+		`+store.Fill(access.ManagesBelow, "node", "n.parent_id")+` AS may_change
 	FROM inventory_nodes n WHERE n.id = $1 AND n.organization_id = {organization} AND `+store.Fill(access.PersonSees, "w", "n"), "actor", "$2", "organization", "$3")
 
 // NodeForPerson returns a node that the person sees. Errors: not_found, permission_denied for an

@@ -16,7 +16,8 @@ import (
 type LevelNode struct {
 	models.NodeReference
 	// Opens is whether the person sees nodes directly below.
-	Opens bool
+	Opens   bool
+	Retired bool
 }
 
 // NodeLevel selects a page of a level of the inventory.
@@ -24,6 +25,8 @@ type NodeLevel struct {
 	// ParentID is the node directly above the level, "" for the uppermost nodes that the
 	// person sees: those whose parent it does not see. Only these come with their paths.
 	ParentID string
+	// Retired includes retired nodes.
+	Retired bool
 	// AfterName and AfterID are the name and id of the previous page's last node.
 	AfterName, AfterID string
 	// Limit is the number of nodes at most; 0 is the size of a page.
@@ -35,9 +38,10 @@ var grantedQuery = `granted AS MATERIALIZED (` + lists.GrantedNodes(lists.AnyGra
 
 // opens is the condition that the person sees a node directly below {n}: {all} of them, or
 // those that it was assigned on.
-const opens = `CASE WHEN {all} THEN EXISTS (SELECT FROM inventory_nodes below WHERE below.organization_id = @organization AND below.parent_id = {n}.id)
+const opens = `CASE WHEN {all} THEN EXISTS (SELECT FROM inventory_nodes below WHERE below.organization_id = @organization AND below.parent_id = {n}.id
+				AND (@retired OR below.retired_at IS NULL))
 			ELSE EXISTS (SELECT FROM inventory_nodes below WHERE below.organization_id = @organization AND below.parent_id = {n}.id
-				AND below.id IN (SELECT node_id FROM granted)) END AS opens`
+				AND (@retired OR below.retired_at IS NULL) AND below.id IN (SELECT node_id FROM granted)) END AS opens`
 
 // InNameOrder is the order of the nodes {n} in lists: numbers in names count as numbers.
 const InNameOrder = `lower({n}.name) COLLATE natural_names, {n}.id`
@@ -55,26 +59,26 @@ var levelPlaceholders = []string{"actor", "@actor", "organization", "@organizati
 // them from there, these are the ones that the person was assigned on.
 var levelQuery = store.Fill(`
 	WITH `+grantedQuery+`, parent AS MATERIALIZED (SELECT `+store.Fill(sharedBelow, "node", "@parent")+` AS shared)
-	SELECT n.id, n.name, n.kind, n.external_id, ARRAY[]::json[] AS path,
+	SELECT n.id, n.name, n.kind, n.external_id, n.retired_at IS NOT NULL AS retired, ARRAY[]::json[] AS path,
 		`+store.Fill(opens, "all", "((SELECT shared FROM parent) OR n.id IN (SELECT node_id FROM granted WHERE applies_below))")+`
 	FROM (SELECT n.* FROM inventory_nodes n
 		WHERE n.organization_id = @organization AND n.parent_id = @parent
-			AND ((SELECT shared FROM parent) OR n.id IN (SELECT node_id FROM granted)) AND `+inPage+`) n
+			AND ((SELECT shared FROM parent) OR n.id IN (SELECT node_id FROM granted)) AND (@retired OR n.retired_at IS NULL) AND `+inPage+`) n
 	ORDER BY `+InNameOrder, levelPlaceholders...)
 
 // topQuery reads the uppermost nodes. An administrator sees the top of the inventory.
 var topQuery = store.Fill(`
 	WITH `+grantedQuery+`, admin AS MATERIALIZED (SELECT `+access.IsAdmin+` AS yes)
-	SELECT n.id, n.name, n.kind, n.external_id, `+store.Fill(access.PathOf, "w", "n")+`,
+	SELECT n.id, n.name, n.kind, n.external_id, n.retired_at IS NOT NULL AS retired, `+store.Fill(access.PathOf, "w", "n")+`,
 		`+store.Fill(opens, "all", "((SELECT yes FROM admin) OR n.id IN (SELECT node_id FROM granted WHERE applies_below))")+`
 	FROM (SELECT n.* FROM (
-			SELECT id, name, kind, external_id FROM inventory_nodes
+			SELECT id, name, kind, external_id, retired_at FROM inventory_nodes
 			WHERE organization_id = @organization AND parent_id IS NULL AND (SELECT yes FROM admin)
 			UNION ALL
-			SELECT v.id, v.name, v.kind, v.external_id FROM (SELECT DISTINCT node_id FROM granted) g
+			SELECT v.id, v.name, v.kind, v.external_id, v.retired_at FROM (SELECT DISTINCT node_id FROM granted) g
 			CROSS JOIN LATERAL (SELECT * FROM inventory_nodes WHERE id = g.node_id LIMIT 1) v
 			WHERE NOT (SELECT yes FROM admin) AND (v.parent_id IS NULL OR NOT `+store.Fill(lists.AmongGranted, "node", "v.parent_id")+`)) n
-		WHERE `+inPage+`) n
+		WHERE (@retired OR n.retired_at IS NULL) AND `+inPage+`) n
 	ORDER BY `+InNameOrder, levelPlaceholders...)
 
 // InventoryLevel returns the nodes of a level that the person sees, of all kinds, by name.
@@ -91,7 +95,7 @@ func (s *Inventory) InventoryLevel(ctx context.Context, actor store.Actor, level
 		return nil, models.Errorf(models.CodeInvalidRequest, "The page does not exist.")
 	}
 	args := pgx.NamedArgs{
-		"actor": actor.IdentityID, "organization": actor.OrganizationID, "parent": level.ParentID, "name": level.AfterName, "id": level.AfterID,
+		"actor": actor.IdentityID, "organization": actor.OrganizationID, "parent": level.ParentID, "name": level.AfterName, "id": level.AfterID, "retired": level.Retired,
 		"limit": min(cmp.Or(level.Limit, models.DefaultPageSize), models.MaxPageSize+1),
 	}
 	query, known := levelQuery, true

@@ -50,7 +50,7 @@ var (
 // creatableOf selects a page of the nodes n of a subquery as CreatableNodes.
 func creatableOf(nodes string) string {
 	return creatable + `SELECT n.id, n.name, n.kind, n.external_id, ` + store.Fill(access.PathOf, "w", "n") + `,
-			n.kind <> 'equipment' AND EXISTS (SELECT FROM inventory_nodes WHERE parent_id = n.id AND kind <> 'sub_equipment')
+			n.kind <> 'equipment' AND EXISTS (SELECT FROM inventory_nodes WHERE parent_id = n.id AND kind <> 'sub_equipment' AND retired_at IS NULL)
 				AND ` + store.Fill(reaching, "node", "n.id") + ` AS below
 		FROM (` + nodes + afterNode + byName + `) n` + byName
 }
@@ -63,9 +63,9 @@ var (
 			SELECT FROM inventory_closure c JOIN granted g ON g.node_id = c.ancestor_id AND g.applies_below
 			WHERE c.node_id = given.node_id AND c.depth > 0)) top
 		CROSS JOIN LATERAL (SELECT * FROM inventory_nodes WHERE id = top.node_id LIMIT 1) n
-		WHERE n.kind <> 'sub_equipment'`)
+		WHERE n.kind <> 'sub_equipment' AND n.retired_at IS NULL`)
 	childrenQuery = creatableOf(`SELECT n.* FROM inventory_nodes n
-		WHERE n.parent_id = @below AND n.kind <> 'sub_equipment' AND ` + store.Fill(reaching, "node", "@below"))
+		WHERE n.parent_id = @below AND n.kind <> 'sub_equipment' AND n.retired_at IS NULL AND ` + store.Fill(reaching, "node", "@below"))
 	// aboveQuery selects a node and those above it on which the person may create work orders.
 	aboveQuery = creatable + `
 		SELECT n.id, n.kind, n.name FROM inventory_closure up

@@ -9,6 +9,7 @@ import (
 	"millwright/service/access"
 	"millwright/service/batch"
 	"millwright/service/effects"
+	"millwright/service/inventory"
 	"millwright/service/store"
 )
 
@@ -23,8 +24,10 @@ type NewFeedback struct {
 // feedbackCreation is what the rules need to know to create feedback.
 type feedbackCreation struct {
 	organizationState
-	// Grants are the actor's on the node, empty if it does not see the node.
-	Grants []string
+	// Grants are the actor's on the node, empty if it does not see the node. NodeRetired is
+	// whether it cannot be chosen.
+	Grants      []string
+	NodeRetired bool
 	// Managers are the nearest active inventory managers, without any the administrators.
 	Managers []string
 	// Addresses bounds how many webhook addresses may get the event.
@@ -38,7 +41,7 @@ type feedbackCreation struct {
 // feedbackCreations looks the external_id up in index order: by equality alone, any index
 // that begins with the organization seems as good while the table is empty.
 var feedbackCreations = &batch.Statement{Stage: store.StageRules, ReadOnly: true, SQL: `
-	SELECT u.nth, o.read_only, o.suspended,
+	SELECT u.nth, o.read_only, o.suspended, n.retired_at IS NOT NULL AS node_retired,
 		` + store.Fill(access.GrantsOn, "node", "n.id", "actor", "u.actor") + ` AS grants,
 		` + store.Fill(managersOrAdmins, "node", "n.id", "organization", "o.id") + ` AS managers,
 		(SELECT count(*) FROM webhooks h WHERE h.organization_id = o.id) AS addresses,
@@ -98,9 +101,11 @@ func (c feedbackCreation) check(actor store.Actor, in NewFeedback) error {
 	if err := c.requireWritable(allowReadOnly); err != nil {
 		return err
 	}
-	fields := append(checkTitle("/subject", in.Subject), checkDescribed(in.Description, in.ExternalID)...)
+	fields := append(checkTitle("/subject", in.Subject), store.CheckDescribed(in.Description, in.ExternalID)...)
 	if len(c.Grants) == 0 {
 		fields = append(fields, store.UnknownField("/inventory_id", "inventory node"))
+	} else if c.NodeRetired {
+		fields = append(fields, inventory.RetiredField("/inventory_id", "inventory node"))
 	}
 	switch {
 	case len(fields) > 0:

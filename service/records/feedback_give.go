@@ -27,7 +27,7 @@ var feedbackNodesQuery = `
 	SELECT n.id, n.name, n.kind, n.external_id
 	FROM (SELECT DISTINCT node_id FROM assigned_rights WHERE actor_id = @actor AND '` + string(models.GrantFeedbackCreate) + `' = ANY (grants) ORDER BY node_id LIMIT @limit) r
 	CROSS JOIN LATERAL (SELECT * FROM inventory_nodes WHERE id = r.node_id LIMIT 1) n
-	WHERE n.organization_id = @organization ORDER BY ` + store.Fill(inventory.InNameOrder, "n", "n")
+	WHERE n.organization_id = @organization AND n.retired_at IS NULL ORDER BY ` + store.Fill(inventory.InNameOrder, "n", "n")
 
 // givesFeedback is the condition that {actor} may give feedback on the node {node}.
 const givesFeedback = `EXISTS (SELECT FROM ` + access.RightsOn + ` AND '` + string(models.GrantFeedbackCreate) + `' = ANY (d.grants))`
@@ -46,7 +46,7 @@ func (s *Records) feedbackPlaces(ctx context.Context, actor store.Actor, node st
 	chosen, err = store.Read(ctx, s.Store, actor.OrganizationID, func() ([]models.NodeReference, error) { return chosen, nil }, func(pipeline *pgx.Batch) error {
 		store.QueueAll(pipeline, &places.Nodes, feedbackNodesQuery, pgx.NamedArgs{"actor": actor.IdentityID, "organization": actor.OrganizationID, "limit": inventory.MaxChoices})
 		if node != "" {
-			inventory.QueueNamedNodes(pipeline, &chosen, actor, node, `n.organization_id = @organization AND `+givesFeedback)
+			inventory.QueueNamedNodes(pipeline, &chosen, actor, node, `n.organization_id = @organization AND n.retired_at IS NULL AND `+givesFeedback)
 		}
 		return nil
 	})
@@ -71,7 +71,10 @@ func (s *Records) GiveFeedback(ctx context.Context, actor store.Actor, node stri
 		fields := slices.Clone(known.Fields)
 		for i := range fields {
 			if fields[i].Pointer == "/inventory_id" {
-				fields[i] = errNoFeedbackNode().Fields[0]
+				fields[i].Pointer = "/node"
+				if fields[i].Code == "unknown" {
+					fields[i] = errNoFeedbackNode().Fields[0]
+				}
 			}
 		}
 		err = models.Invalid(fields...)

@@ -12,7 +12,7 @@ import (
 // returns it. Errors: permission_denied, validation_failed, rule_violation (status) and changeWorkOrder's.
 func (s *Records) CancelWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id string, reason *string) (store.WriteResult, error) {
 	return s.changeWorkOrder(ctx, actor, call, id, ActionCancel, func(_ context.Context, c *workOrderChange) error {
-		if fields := checkText("/reason", reason, models.MaxCancelReason); len(fields) > 0 {
+		if fields := store.CheckText("/reason", reason, models.MaxCancelReason); len(fields) > 0 {
 			return models.Invalid(fields...)
 		}
 		if err := c.apply(); err != nil {

@@ -49,7 +49,7 @@ const (
 
 // creatableNodeQuery reads what decides whether the actor may create a work order on the node.
 var creatableNodeQuery = `
-	SELECT o.read_only, o.suspended, p.manual_work_orders, n.kind AS node_kind, ` + store.Fill(store.NodeReference, "node", "n.id") + `::text AS inventory,
+	SELECT o.read_only, o.suspended, p.manual_work_orders, n.kind AS node_kind, n.retired_at IS NOT NULL AS node_retired, ` + store.Fill(store.NodeReference, "node", "n.id") + `::text AS inventory,
 		` + store.Fill(access.GrantsOn, "node", "n.id", "actor", "$1") + ` AS grants,
 		ARRAY(SELECT i.name FROM unnest(` + store.Fill(nearestManagers, "node", "n.id", "except", "'{}'::text[]") + `) m
 			CROSS JOIN LATERAL (SELECT name FROM identities WHERE id = m LIMIT 1) i ORDER BY i.name) AS managers
@@ -83,6 +83,7 @@ func (s *Records) WorkOrderChoices(ctx context.Context, actor store.Actor, nodeI
 		organizationState
 		ManualWorkOrders bool
 		NodeKind         models.NodeKind
+		NodeRetired      bool
 		Inventory        string
 		Grants, Managers []string
 	}
@@ -91,7 +92,7 @@ func (s *Records) WorkOrderChoices(ctx context.Context, actor store.Actor, nodeI
 		if len(node.Grants) == 0 {
 			return WorkOrderChoices{}, models.NotFound()
 		}
-		known := workOrderCreation{organizationState: node.organizationState, ManualWorkOrders: node.ManualWorkOrders, NodeKind: node.NodeKind, Grants: node.Grants}
+		known := workOrderCreation{organizationState: node.organizationState, ManualWorkOrders: node.ManualWorkOrders, NodeKind: node.NodeKind, NodeRetired: node.NodeRetired, Grants: node.Grants}
 		choices.Forbidden, choices.Managers = known.forbids(actor), node.Managers
 		choices.MoreForms, choices.MoreCandidates = len(choices.Forms) > MaxFormChoices, len(choices.Candidates) > MaxCandidates
 		choices.Forms = choices.Forms[:min(len(choices.Forms), MaxFormChoices)]

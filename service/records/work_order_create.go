@@ -10,6 +10,7 @@ import (
 	"millwright/service/access"
 	"millwright/service/batch"
 	"millwright/service/effects"
+	"millwright/service/inventory"
 	"millwright/service/people"
 	"millwright/service/store"
 )
@@ -34,6 +35,8 @@ type workOrderCreation struct {
 	ManualWorkOrders bool
 	// NodeKind is "" if the organization has no such node.
 	NodeKind models.NodeKind
+	// NodeRetired is whether the node cannot be chosen.
+	NodeRetired bool
 	// Grants are the actor's on the node, empty if it does not see the node.
 	Grants    []string
 	FormKnown bool
@@ -77,7 +80,7 @@ var managersOrAdmins = `coalesce(nullif(` + store.Fill(nearestManagers, "except"
 // a crash or a failover the sequence may give it again.
 var workOrderCreations = store.ByPeople(func(people string) *batch.Statement {
 	return &batch.Statement{Stage: store.StageRules, ReadOnly: true, SQL: `
-	SELECT u.nth, o.read_only, o.suspended, p.manual_work_orders, coalesce(n.kind, '') AS node_kind, known.grants,
+	SELECT u.nth, o.read_only, o.suspended, p.manual_work_orders, coalesce(n.kind, '') AS node_kind, n.retired_at IS NOT NULL AS node_retired, known.grants,
 		EXISTS (SELECT FROM forms f WHERE f.organization_id = o.id AND f.id = u.form) AS form_known,
 		` + store.Fill(store.KnownIdentities, "organization", "o.id", "identities", store.SplitIDs("u.identities")) + ` AS known,
 		` + store.Fill(connectedIdentities, "node", "n.id", "identities", store.SplitIDs("u.identities"), "actor", "u.actor", "integration", "u.integration") + ` AS connected,
@@ -191,11 +194,14 @@ func (c workOrderCreation) forbids(actor store.Actor) error {
 }
 
 func (c workOrderCreation) checkKind() []models.FieldError {
-	if c.NodeKind != models.NodeSubEquipment {
-		return nil
+	switch {
+	case c.NodeKind == models.NodeSubEquipment:
+		return []models.FieldError{{Pointer: "/inventory_id", Code: "kind",
+			Detail: "A work order belongs to a location, a system or a piece of equipment, not to sub-equipment."}}
+	case c.NodeRetired:
+		return []models.FieldError{inventory.RetiredField("/inventory_id", "inventory node")}
 	}
-	return []models.FieldError{{Pointer: "/inventory_id", Code: "kind",
-		Detail: "A work order belongs to a location, a system or a piece of equipment, not to sub-equipment."}}
+	return nil
 }
 
 func (c workOrderCreation) candidates(in NewWorkOrder) candidates {
@@ -213,7 +219,7 @@ func (c workOrderCreation) checkNames(in NewWorkOrder) error {
 		fields = append(fields, store.UnknownField("/form_id", "form"))
 	}
 	fields = append(fields, checkTitle("/title", in.Title)...)
-	fields = append(fields, checkDescribed(in.Description, in.ExternalID)...)
+	fields = append(fields, store.CheckDescribed(in.Description, in.ExternalID)...)
 	fields = append(fields, checkPriority(in.Priority)...)
 	fields = append(fields, checkTargetDate(in.TargetDate)...)
 	fields = append(fields, c.candidates(in).checkKnown()...)

@@ -37,3 +37,21 @@ func CheckName(name string) []models.FieldError {
 	}
 	return []models.FieldError{field}
 }
+
+// CheckText returns the errors in a field of at most some characters.
+func CheckText(pointer string, text *string, most int) []models.FieldError {
+	switch {
+	case text == nil:
+		return nil
+	case utf8.RuneCountInString(*text) > most:
+		return []models.FieldError{{Pointer: pointer, Code: "too_long", Detail: fmt.Sprintf("The text must have at most %d characters.", most)}}
+	case !models.IsPlain(*text):
+		return []models.FieldError{{Pointer: pointer, Code: "value", Detail: models.PlainTextRule}}
+	}
+	return nil
+}
+
+// CheckDescribed is CheckText for the optional fields of a record.
+func CheckDescribed(description, externalID *string) []models.FieldError {
+	return append(CheckText("/description", description, models.MaxDescription), CheckText("/external_id", externalID, models.MaxExternalID)...)
+}

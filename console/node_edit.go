@@ -1,0 +1,214 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"millwright/models"
+	"millwright/service/inventory"
+	"millwright/service/store"
+)
+
+// nodeEditService is what the handlers of this file call.
+type nodeEditService interface {
+	NodeForPerson(ctx context.Context, actor store.Actor, id string) (inventory.NodeView, error)
+	NodeUse(ctx context.Context, actor store.Actor, id string) (inventory.NodeView, inventory.NodeUse, error)
+	CreateNode(ctx context.Context, actor store.Actor, parentID string, kind models.NodeKind, in inventory.NodeFields) (string, error)
+	ChangeNode(ctx context.Context, actor store.Actor, id string, in inventory.NodeFields) error
+	MoveNode(ctx context.Context, actor store.Actor, id, parent string) error
+	RetireNode(ctx context.Context, actor store.Actor, id string) error
+	BringNodeBack(ctx context.Context, actor store.Actor, id string) error
+}
+
+// offerStructure adds the forms of the node itself that the person may use.
+func (r *request) offerStructure(view *nodeView) error {
+	node, at := view.Node, "/inventory/"+view.Node.ID
+	view.RetiredAt = r.optionalMoment(node.RetiredAt)
+	if node.MayAdd && node.RetiredAt == nil && len(kindsBelow(node.Kind)) > 0 {
+		view.Add = linkTo("/inventory/new", "node", node.ID)
+	}
+	if !node.MayChange {
+		return nil
+	}
+	view.Edit = linkTo(at + "/edit")
+	if r.viewer.Admin {
+		view.Move = linkTo(at + "/move")
+	}
+	if node.RetiredAt == nil {
+		view.Retire = linkTo(at + "/retire")
+		return nil
+	}
+	f, err := editForm(node.State(), nil)
+	view.BringBack = &f
+	return err
+}
+
+// kindsBelow are the kinds that a node below one of the kind can have, "" for the top.
+func kindsBelow(parent models.NodeKind) []option {
+	var kinds []option
+	for _, kind := range []models.NodeKind{models.NodeLocation, models.NodeSystem, models.NodeEquipment, models.NodeSubEquipment} {
+		if inventory.Nests(parent, kind) {
+			kinds = append(kinds, option{Value: string(kind), Label: nodeKinds[kind]})
+		}
+	}
+	return kinds
+}
+
+// nodeEditView is the form of a new node, or of one that is changed.
+type nodeEditView struct {
+	// Parent is the node above a new one, the zero value at the top.
+	Parent inventory.NodeView
+	// Node is the one that is changed.
+	Node  inventory.NodeView
+	Kinds []option
+	Form  form
+	Back  string
+}
+
+var nodeEditPage = newPage[nodeEditView]("node_edit.html")
+
+func (c *Console) showNewNode(r *request) error {
+	return c.renderNewNode(r, http.StatusOK, r.Query("node"), newForm(nil))
+}
+
+// renderNewNode shows the form of a node below another one, or at the top.
+func (c *Console) renderNewNode(r *request, status int, parentID string, f form) error {
+	view := nodeEditView{Form: f, Back: linkTo("/inventory")}
+	if parentID == "" && !r.viewer.Admin {
+		return inventory.ErrNoRoots()
+	}
+	if parentID != "" {
+		parent, err := c.service.NodeForPerson(r.ctx(), r.actor(), parentID)
+		if err == nil {
+			err = parent.RequireAdd()
+		}
+		if err != nil {
+			return err
+		}
+		view.Parent, view.Back = parent, nodeURL(parent.ID)
+	}
+	view.Kinds = kindsBelow(view.Parent.Kind)
+	return nodeEditPage.render(r, status, view)
+}
+
+// nodeFields are what the form has about a node.
+func nodeFields(f form) inventory.NodeFields {
+	return inventory.NodeFields{Name: f.Value("name"), Description: f.Optional("description"), ExternalID: f.Optional("external_id")}
+}
+
+func (c *Console) createNode(r *request) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	parentID := f.Value("node")
+	id, err := c.service.CreateNode(f.context(r), r.actor(), parentID, models.NodeKind(f.Value("kind")), nodeFields(f))
+	return r.finish(f, err, outcome{
+		to: nodeURL(id), done: "created", toRecord: nodeURL,
+		again: func(status int, f form) error { return c.renderNewNode(r, status, parentID, f) },
+	})
+}
+
+func (c *Console) showEditNode(r *request) error { return c.renderEditNode(r, http.StatusOK, nil) }
+
+func (c *Console) renderEditNode(r *request, status int, rejected *form) error {
+	node, err := c.service.NodeForPerson(r.ctx(), r.actor(), r.Param("id"))
+	if err == nil {
+		err = node.RequireChange()
+	}
+	if err != nil {
+		return err
+	}
+	f, err := editForm(node.State(), url.Values{
+		"name": {node.Name}, "description": {valueOf(node.Description)}, "external_id": {valueOf(node.ExternalID)},
+	})
+	if err != nil {
+		return err
+	}
+	return nodeEditPage.render(r, status, nodeEditView{Node: node, Form: f.orRejected(rejected), Back: nodeURL(node.ID)})
+}
+
+// changesNode returns what follows a form about the node of the request; again shows it once more.
+func (r *request) changesNode(done string, again func(status int, f form) error) outcome {
+	return outcome{to: nodeURL(r.Param("id")), done: done, again: again}
+}
+
+func (c *Console) editNode(r *request) error {
+	page := r.changesNode("saved", func(status int, f form) error { return c.renderEditNode(r, status, &f) })
+	return r.submit(page, func(ctx context.Context, f form) error {
+		return c.service.ChangeNode(ctx, r.actor(), r.Param("id"), nodeFields(f))
+	})
+}
+
+func (c *Console) confirmMoveNode(r *request) error { return c.renderMoveNode(r, http.StatusOK, nil) }
+
+func (c *Console) renderMoveNode(r *request, status int, rejected *form) error {
+	node, err := c.service.NodeForPerson(r.ctx(), r.actor(), r.Param("id"))
+	if err == nil && !r.viewer.Admin {
+		err = inventory.ErrMovesNodes()
+	}
+	if err != nil {
+		return err
+	}
+	f, err := editForm(node.State(), nil)
+	if err != nil {
+		return err
+	}
+	f = f.orRejected(rejected)
+	return confirmPage.render(r, status, confirmView{
+		Title: "Move " + node.Name, Action: nodeURL(node.ID) + "/move", Button: "Move", Harmless: true, Back: nodeURL(node.ID), Form: f,
+		Effects: []string{
+			"Everything below " + node.Name + " moves with it. Work orders and feedback stay where they are, on the same nodes.",
+			"Permissions from the nodes above end, and those from above the new place apply. Assignments on " + node.Name + " and below stay.",
+		},
+		Fields: []field{f.Text("node", "New node above", "autocomplete=off", "hint=Its code or id. Leave it empty for the top of the inventory, where only locations can be.")},
+	})
+}
+
+func (c *Console) moveNode(r *request) error {
+	page := r.changesNode("moved", func(status int, f form) error { return c.renderMoveNode(r, status, &f) })
+	return r.submit(page, func(ctx context.Context, f form) error {
+		return c.service.MoveNode(ctx, r.actor(), r.Param("id"), f.Value("node"))
+	})
+}
+
+func (c *Console) confirmRetireNode(r *request) error {
+	return c.renderRetireNode(r, http.StatusOK, nil)
+}
+
+func (c *Console) renderRetireNode(r *request, status int, rejected *form) error {
+	node, use, err := c.service.NodeUse(r.ctx(), r.actor(), r.Param("id"))
+	if err != nil {
+		return err
+	}
+	f, err := editForm(node.State(), nil)
+	if err != nil {
+		return err
+	}
+	view := confirmView{Title: "Retire " + node.Name + "?", Action: nodeURL(node.ID) + "/retire", Back: nodeURL(node.ID), Form: f.orRejected(rejected)}
+	if use.WorkOrders > 0 {
+		view.Effects = append(view.Effects, "It cannot be retired yet: "+counted(use.WorkOrders, inventory.MaxEffects, "work order is", "work orders are")+" open here and below. Complete or cancel them first.")
+	}
+	if use.Nodes > 0 {
+		view.Effects = append(view.Effects, "It cannot be retired yet: "+counted(use.Nodes, inventory.MaxEffects, "node below is", "nodes below are")+" in use. Retire what is below first.")
+	}
+	if len(view.Effects) == 0 {
+		view.Button = "Retire"
+		view.Effects = []string{
+			"It cannot be chosen for new work orders, feedback and assignments, and is hidden unless someone asks for retired nodes.",
+			"Its work orders, feedback and history stay, and so do the permissions on it. It can be brought back.",
+		}
+	}
+	return confirmPage.render(r, status, view)
+}
+
+func (c *Console) retireNode(r *request) error {
+	page := r.changesNode("retired", func(status int, f form) error { return c.renderRetireNode(r, status, &f) })
+	return r.submit(page, func(ctx context.Context, _ form) error { return c.service.RetireNode(ctx, r.actor(), r.Param("id")) })
+}
+
+func (c *Console) bringNodeBack(r *request) error {
+	page := r.changesNode("brought-back", nil)
+	return r.submit(page, func(ctx context.Context, _ form) error { return c.service.BringNodeBack(ctx, r.actor(), r.Param("id")) })
+}

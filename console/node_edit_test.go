@@ -1,0 +1,99 @@
+package console_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"millwright/console/consoletest"
+	"millwright/service/servicetest"
+)
+
+// Administrators and managers of a node above create, edit, move, retire and bring back nodes.
+func TestNodesAreCreatedAndChanged(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	ann := s.SignedIn("ann")
+	ann.Get("/console/inventory").Want(http.StatusOK, "/console/inventory/new", "New location")
+	ann.Post("/console/inventory", ann.Get("/console/inventory/new").Form("kind", "system", "name", "Loop")).
+		Want(http.StatusUnprocessableEntity, "Only a location can be at the top", `value="Loop"`)
+	site := ann.Post("/console/inventory", ann.Get("/console/inventory/new").Form("kind", "location", "name", "Depot")).Want(http.StatusSeeOther).Location()
+	site, _, _ = strings.Cut(site, "?")
+	siteID := site[strings.LastIndex(site, "/")+1:]
+	ann.Post("/console/inventory", ann.Get("/console/inventory/new?node="+siteID).Want(http.StatusOK, "New node below", "System", "Equipment").
+		Form("kind", "system", "name", "Heating", "external_id", "HT-1")).Want(http.StatusSeeOther)
+	ann.Get(site).Want(http.StatusOK, "Heating", "HT-1")
+
+	edit := ann.Get(site+"/edit").Want(http.StatusOK, `value="Depot"`).Form("name", "North depot", "description", "Behind the wall")
+	stale := ann.Get(site+"/edit").Form("name", "South depot")
+	ann.Post(site+"/edit", edit).Want(http.StatusSeeOther)
+	ann.Get(site).Want(http.StatusOK, "North depot", "Behind the wall")
+	ann.Post(site+"/edit", stale).Want(http.StatusConflict, "Ann Field", "changed the node", `value="South depot"`)
+
+	mast := "/console/inventory/" + s.ID("mast")
+	ann.Post(mast+"/move", ann.Get(mast+"/move").Want(http.StatusOK, "Everything below Mast moves with it").Form("node", "AHU-1")).
+		Want(http.StatusUnprocessableEntity, "cannot be below one of the kind equipment")
+	ann.Post(mast+"/move", ann.Get(mast+"/move").Form("node", siteID)).Want(http.StatusSeeOther)
+	ann.Get(site).Want(http.StatusOK, "Mast")
+	ann.Get(site+"/retire").Want(http.StatusOK, "2 nodes below are in use")
+}
+
+// A retired node is hidden unless someone asks for it, and cannot be chosen.
+func TestRetiredNodesAreHidden(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	newRecord(t, s) // on ahu1
+	ann := s.SignedIn("ann")
+	ahu, roof, mast := "/console/inventory/"+s.ID("ahu1"), "/console/inventory/"+s.ID("roof"), "/console/inventory/"+s.ID("mast")
+	refused := ann.Get(ahu+"/retire").Want(http.StatusOK, "1 work order is open here and below", "1 node below is in use")
+	ann.Post(ahu+"/retire", refused.Form()).Want(http.StatusUnprocessableEntity, "everything below is retired")
+	ann.Post(mast+"/retire", ann.Get(mast+"/retire").Form()).Want(http.StatusSeeOther)
+	ann.Get(mast).Want(http.StatusOK, "Retired at", "Bring back")
+	for path, shown := range map[string]bool{
+		roof: false, roof + "?retired=yes": true, "/console/inventory?open=" + s.ID("roof"): false, "/console/inventory?retired=yes&open=" + s.ID("roof"): true,
+		"/console/inventory?q=mast": false, "/console/inventory?retired=yes&q=mast": true,
+		"/console/work-orders/new?q=mast": false, "/console/work-orders/new?below=" + s.ID("roof"): false,
+	} {
+		if got := strings.Contains(ann.Get(path).Want(http.StatusOK).Body, s.ID("mast")); got != shown {
+			t.Errorf("%s shows the retired node: %v", path, got)
+		}
+	}
+	for _, never := range []string{"/work-orders/new?node", "/feedback/new?node", mast + "/assign", mast + "/retire", "/inventory/new?node=" + s.ID("mast")} {
+		if strings.Contains(ann.Get(mast).Body+ann.Get(mast+"?tab=assignees").Body, never) {
+			t.Errorf("the page of a retired node links to %s", never)
+		}
+	}
+	ann.Get("/console/work-orders/new?node="+s.ID("mast")).Want(http.StatusOK, "is retired")
+	ann.Post("/console/feedback", ann.Get("/console/feedback/new").Form("node", s.ID("mast"), "subject", "It hums")).Want(http.StatusUnprocessableEntity, "is retired")
+	ann.Post(mast+"/assign", ann.Get(mast+"/assign").Form("identity_id", "dan@acme.example.com", "definition_id", s.ID("reading"))).Want(http.StatusUnprocessableEntity, "is retired")
+	ann.Post("/console/integrations/"+s.ID("erp")+"/assign", ann.Get("/console/integrations/"+s.ID("erp")+"/assign").Form("node", s.ID("mast"), "definition_id", s.ID("reading"))).
+		Want(http.StatusUnprocessableEntity, "is retired")
+	ann.Post(mast+"/bring-back", ann.Get(mast).Form()).Want(http.StatusSeeOther)
+	ann.Get(roof).Want(http.StatusOK, s.ID("mast"))
+	if log := servicetest.LogOf(s.Fixture, s.ID("mast")); !strings.Contains(log, "node.retired") || !strings.Contains(log, "node.brought_back") {
+		t.Errorf("the log says %q", log)
+	}
+}
+
+// Who does not manage a node above neither changes a node nor learns of one that is not seen.
+func TestOnlyManagersAboveChangeNodes(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	roof, annex := "/console/inventory/"+s.ID("roof"), "/console/inventory/"+s.ID("annex")
+	bob, eve := s.SignedIn("bob"), s.SignedIn("eve") // a worker of hq, the manager of the annex
+	for path, want := range map[string]int{"/edit": http.StatusForbidden, "/retire": http.StatusForbidden, "/move": http.StatusForbidden} {
+		bob.Get(roof + path).Want(want)
+		bob.Post(roof+path, bob.Get("/console/account").Form("name", "Mine")).Want(want)
+		eve.Get(roof + path).Want(http.StatusNotFound)
+		eve.Get(annex + path).Want(want) // only what is below
+	}
+	bob.Post(roof+"/bring-back", bob.Get("/console/account").Form()).Want(http.StatusForbidden)
+	bob.Get("/console/inventory/new?node=" + s.ID("roof")).Want(http.StatusForbidden)
+	bob.Get("/console/inventory/new").Want(http.StatusForbidden, "Only administrators create nodes at the top")
+	eve.Get("/console/inventory/new?node=" + s.ID("roof")).Want(http.StatusNotFound)
+	room := eve.Post("/console/inventory", eve.Get("/console/inventory/new?node="+s.ID("annex")).Form("kind", "location", "name", "Room")).Want(http.StatusSeeOther).Location()
+	room, _, _ = strings.Cut(room, "?")
+	eve.Post(room+"/edit", eve.Get(room+"/edit").Form("name", "Room 2")).Want(http.StatusSeeOther)
+	eve.Post(room+"/retire", eve.Get(room+"/retire").Form()).Want(http.StatusSeeOther)
+	eve.Get(room).Want(http.StatusOK, "Room 2", "Retired at")
+}

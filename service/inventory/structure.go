@@ -1,0 +1,348 @@
+package inventory
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/service/access"
+	"millwright/service/store"
+)
+
+// MaxLevels limits the levels of an inventory. An import file, whose mappings and lists nest at
+// most 64 deep, cannot have more.
+const MaxLevels = 31
+
+// Nests reports whether a node of the kind may be a child of one of the parent kind
+// ("" for the top level). A trigger of the schema enforces the same rule.
+func Nests(parent, kind models.NodeKind) bool {
+	switch kind {
+	case models.NodeLocation:
+		return parent == "" || parent == models.NodeLocation
+	case models.NodeSystem, models.NodeEquipment:
+		return parent == models.NodeLocation || parent == models.NodeSystem
+	case models.NodeSubEquipment:
+		return parent == models.NodeEquipment
+	}
+	return false
+}
+
+// RetiredField rejects the choice of something that was retired.
+func RetiredField(pointer, what string) models.FieldError {
+	return models.FieldError{Pointer: pointer, Code: "retired", Detail: "This " + what + " is retired. Choose another one."}
+}
+
+// NodeFields are what a person enters about a node.
+type NodeFields struct {
+	Name                    string
+	Description, ExternalID *string
+}
+
+func (in *NodeFields) check() []models.FieldError {
+	in.Name = strings.TrimSpace(in.Name)
+	return append(store.CheckName(in.Name), store.CheckDescribed(in.Description, in.ExternalID)...)
+}
+
+// NodeState is what forms about a node are filled from.
+type NodeState struct {
+	ID          string       `json:"id"`
+	ParentID    *string      `json:"parent_id"`
+	Name        string       `json:"name"`
+	Description *string      `json:"description"`
+	ExternalID  *string      `json:"external_id"`
+	RetiredAt   *models.Time `json:"retired_at"`
+}
+
+// CreateNode creates a node below another one, at the top for "", and returns its id. Managers
+// whose permission applies below create nodes below theirs, administrators anywhere
+// (docs/contract.md, The inventory in the console). Errors: not_found, permission_denied,
+// validation_failed (/node, /kind, /name, /description, /external_id), unavailable.
+func (s *Inventory) CreateNode(ctx context.Context, actor store.Actor, parentID string, kind models.NodeKind, in NodeFields) (string, error) {
+	var id string
+	err := s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+		parent, err := lockParent(t, actor, parentID)
+		if err != nil {
+			return err
+		}
+		fields := in.check()
+		if _, known := models.NodePrefixes[kind]; !known {
+			fields = append(fields, models.FieldError{Pointer: "/kind", Code: "unknown", Detail: "Choose a kind."})
+		} else if fields, err = checkParent(t, parent, models.InventoryNode{Kind: kind}, fields); err != nil {
+			return err
+		}
+		if err := store.Invalid(fields); err != nil {
+			return err
+		}
+		if id, err = t.NewID(models.NodePrefixes[kind]); err != nil {
+			return err
+		}
+		row := models.InventoryNode{
+			ID: id, OrganizationID: actor.OrganizationID, Kind: kind, ParentID: optionalID(parentID),
+			Name: in.Name, Description: in.Description, ExternalID: in.ExternalID, CreatedAt: t.At, ChangedAt: t.At,
+		}
+		if err := t.DB.Create(&row).Error; err != nil {
+			return err
+		}
+		return t.Log(actor, row.OrganizationID, "node.created", id)
+	})
+	return id, err
+}
+
+// ChangeNode changes what people enter about a node. Managers of a node above whose permission
+// applies below may, and administrators. Errors: not_found, permission_denied, validation_failed
+// (/name, /description, /external_id), *FormStaleError, unavailable.
+func (s *Inventory) ChangeNode(ctx context.Context, actor store.Actor, id string, in NodeFields) error {
+	return s.changeNode(ctx, actor, id, "node.changed", func(_ *store.ORMTx, node *lockedNode) error {
+		node.Name, node.Description, node.ExternalID = strings.TrimSpace(in.Name), in.Description, in.ExternalID
+		return store.Invalid(in.check())
+	})
+}
+
+// MoveNode moves a node with all below it below another one, which is named by its id or its
+// external_id, or to the top for "". Permissions from above follow the new place. Only
+// administrators may. Errors: not_found, permission_denied, validation_failed (/node),
+// *FormStaleError, unavailable.
+func (s *Inventory) MoveNode(ctx context.Context, actor store.Actor, id, parent string) error {
+	return s.changeNode(ctx, actor, id, "node.moved", func(t *store.ORMTx, node *lockedNode) error {
+		if !node.Admin {
+			return ErrMovesNodes()
+		}
+		parentID, err := parentNamed(t, node.OrganizationID, parent)
+		if err != nil {
+			return err
+		}
+		above, err := lockParent(t, actor, parentID)
+		if err != nil {
+			return err
+		}
+		fields, err := checkParent(t, above, node.InventoryNode, nil)
+		if err != nil {
+			return err
+		}
+		node.ParentID = optionalID(parentID)
+		return store.Invalid(fields)
+	})
+}
+
+// parentNamed returns the id of the node that an administrator names by its id or its
+// external_id, "" for the top. Errors: validation_failed.
+func parentNamed(t *store.ORMTx, organizationID, text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	rows, err := store.ScanAll[models.InventoryNode](t, `SELECT id, name FROM inventory_nodes
+		WHERE organization_id = @organization AND retired_at IS NULL AND (id = @text OR external_id = @text) ORDER BY id LIMIT 4`,
+		map[string]any{"organization": organizationID, "text": text})
+	if err != nil {
+		return "", err
+	}
+	var found []models.NodeReference
+	for _, n := range rows {
+		found = append(found, models.NodeReference{ID: n.ID, Name: n.Name})
+	}
+	return OnlyNode(found, models.Invalid(models.FieldError{Pointer: "/node", Code: "unknown", Detail: "No node that is in use has this id or code."}))
+}
+
+// RetireNode retires a node: it keeps its records and cannot be chosen until it is brought back.
+// Errors: not_found, permission_denied, rule_violation (in_use), *FormStaleError, unavailable.
+func (s *Inventory) RetireNode(ctx context.Context, actor store.Actor, id string) error {
+	return s.changeNode(ctx, actor, id, "node.retired", func(t *store.ORMTx, node *lockedNode) error {
+		if node.RetiredAt != nil {
+			return nil
+		}
+		// This waits for work orders whose creation has begun, so that they are counted.
+		if err := t.Exec(`SELECT FROM inventory_nodes WHERE id = ? FOR UPDATE`, id); err != nil {
+			return err
+		}
+		use, err := store.ScanOne[NodeUse](t, models.NotFound(), nodeUseQuery, map[string]any{"node": id, "open": openStatuses, "max": MaxEffects})
+		if err != nil {
+			return err
+		}
+		node.RetiredAt = &t.At
+		return use.check()
+	})
+}
+
+// BringNodeBack ends the retirement of a node. Errors: not_found, permission_denied,
+// rule_violation (retired: the node above), *FormStaleError, unavailable.
+func (s *Inventory) BringNodeBack(ctx context.Context, actor store.Actor, id string) error {
+	return s.changeNode(ctx, actor, id, "node.brought_back", func(t *store.ORMTx, node *lockedNode) error {
+		if node.RetiredAt == nil || node.ParentID == nil {
+			node.RetiredAt = nil
+			return nil
+		}
+		parent, err := store.LockRow[models.InventoryNode](t, *node.ParentID)
+		if err != nil {
+			return err
+		}
+		if parent.RetiredAt != nil {
+			return models.Violation(models.RuleRetired, "The node above is retired, too. Bring it back first.")
+		}
+		node.RetiredAt = nil
+		return nil
+	})
+}
+
+// changeNode changes a node in one transaction, for an actor who may change it. Only a change
+// that makes a difference is logged. Errors: not_found, permission_denied, *FormStaleError,
+// change's.
+func (s *Inventory) changeNode(ctx context.Context, actor store.Actor, id, action string, change func(*store.ORMTx, *lockedNode) error) error {
+	return s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+		node, err := lockNode(t, actor, id)
+		if err != nil {
+			return err
+		}
+		if !node.MayChange {
+			return errChangesNoNodes()
+		}
+		before, err := store.ETagOf(stateOf(node.InventoryNode))
+		if err != nil {
+			return err
+		}
+		if err := t.MatchesForm(stateOf(node.InventoryNode), node.OrganizationID, id); err != nil {
+			return err
+		}
+		if err := change(t, &node); err != nil {
+			return err
+		}
+		if after, err := store.ETagOf(stateOf(node.InventoryNode)); err != nil || after == before {
+			return err
+		}
+		node.ChangedAt = t.At.After(node.ChangedAt)
+		if err := t.Update(&node.InventoryNode, "parent_id", "name", "description", "external_id", "retired_at", "changed_at"); err != nil {
+			return err
+		}
+		return t.Log(actor, node.OrganizationID, action, id)
+	})
+}
+
+func stateOf(n models.InventoryNode) NodeState {
+	return NodeState{n.ID, n.ParentID, n.Name, n.Description, n.ExternalID, n.RetiredAt}
+}
+
+func optionalID(id string) *string {
+	if id == "" {
+		return nil
+	}
+	return &id
+}
+
+// lockParent locks the node below which another one is to be, the zero value for the top, for
+// an actor who may change what is below. Errors: not_found, permission_denied, unavailable.
+func lockParent(t *store.ORMTx, actor store.Actor, id string) (lockedNode, error) {
+	if id == "" {
+		admin, err := store.ScanOne[bool](t, nil, `SELECT `+store.Fill(access.IsAdmin, "actor", "@actor", "organization", "@organization"),
+			map[string]any{"actor": actor.IdentityID, "organization": actor.OrganizationID})
+		if err == nil && !admin {
+			err = ErrNoRoots()
+		}
+		return lockedNode{}, err
+	}
+	parent, err := lockNode(t, actor, id)
+	if err == nil && !parent.MayAdd {
+		err = errChangesNoNodes()
+	}
+	return parent, err
+}
+
+// checkParent adds why a node, with all below it, cannot be below the parent.
+func checkParent(t *store.ORMTx, parent lockedNode, node models.InventoryNode, fields []models.FieldError) ([]models.FieldError, error) {
+	reject := func(code, detail string) ([]models.FieldError, error) {
+		return append(fields, models.FieldError{Pointer: "/node", Code: code, Detail: detail}), nil
+	}
+	switch {
+	case parent.RetiredAt != nil:
+		return append(fields, RetiredField("/node", "node")), nil
+	case parent.ID == "" && !Nests("", node.Kind):
+		return reject("kind", "Only a location can be at the top of the inventory.")
+	case !Nests(parent.Kind, node.Kind):
+		return reject("kind", fmt.Sprintf("A node of the kind %s cannot be below one of the kind %s.", node.Kind, parent.Kind))
+	}
+	// Levels is how many the branch would have.
+	type place struct {
+		Inside bool
+		Levels int
+	}
+	found, err := store.ScanOne[place](t, nil, `SELECT EXISTS (SELECT FROM inventory_closure WHERE node_id = @parent AND ancestor_id = @node) AS inside,
+		coalesce((SELECT max(depth) + 1 FROM inventory_closure WHERE node_id = @parent), 0) +
+		coalesce((SELECT max(depth) FROM inventory_closure WHERE ancestor_id = @node), 0) + 1 AS levels`,
+		map[string]any{"parent": parent.ID, "node": node.ID})
+	switch {
+	case err != nil:
+		return nil, err
+	case found.Inside:
+		return reject("value", "A node cannot be below itself.")
+	case found.Levels > MaxLevels:
+		return reject("too_deep", fmt.Sprintf("An inventory has at most %d levels.", MaxLevels))
+	}
+	return fields, nil
+}
+
+// NodeUse is what keeps a node from being retired, each counted up to MaxEffects.
+type NodeUse struct {
+	// Nodes are those below that are not retired, WorkOrders those in process here and below.
+	Nodes, WorkOrders int
+}
+
+// check rejects retiring a node that is in use. Errors: rule_violation (in_use).
+func (u NodeUse) check() error {
+	if u == (NodeUse{}) {
+		return nil
+	}
+	return models.Violation(models.RuleInUse, "A node is retired once all work orders here and below are complete or cancelled, and everything below is retired.")
+}
+
+var openStatuses = models.TextArray(textsOf(models.InProcess()))
+
+func textsOf[S ~string](values []S) []string {
+	texts := make([]string, len(values))
+	for i, v := range values {
+		texts[i] = string(v)
+	}
+	return texts
+}
+
+// nodeUseQuery counts by index and stops at the limit.
+const nodeUseQuery = `
+	SELECT (SELECT count(*) FROM (SELECT FROM inventory_closure c
+			CROSS JOIN LATERAL (SELECT retired_at FROM inventory_nodes WHERE id = c.node_id LIMIT 1) n
+			WHERE c.ancestor_id = @node AND c.depth > 0 AND n.retired_at IS NULL LIMIT @max) x) AS nodes,
+		(SELECT count(*) FROM (SELECT FROM inventory_closure c
+			CROSS JOIN LATERAL (SELECT FROM work_orders WHERE inventory_id = c.node_id AND status = ANY (@open) LIMIT @max) w
+			WHERE c.ancestor_id = @node LIMIT @max) x) AS work_orders`
+
+// NodeUse returns a node that the person may change, and what keeps it from being retired.
+// Errors: not_found, permission_denied, unavailable.
+func (s *Inventory) NodeUse(ctx context.Context, actor store.Actor, id string) (NodeView, NodeUse, error) {
+	var use NodeUse
+	node, err := s.NodeForPerson(ctx, actor, id)
+	if err == nil {
+		err = node.RequireChange()
+	}
+	if err != nil {
+		return node, use, err
+	}
+	use, err = store.Read(ctx, s.Store, actor.OrganizationID, func() (NodeUse, error) { return use, nil }, func(pipeline *pgx.Batch) error {
+		sql, args := store.Numbered(nodeUseQuery, pgx.NamedArgs{"node": id, "open": []string(openStatuses), "max": MaxEffects})
+		store.QueueOne(pipeline, &use, models.NotFound(), sql, args...)
+		return nil
+	})
+	return node, use, err
+}
+
+func errChangesNoNodes() error {
+	return models.Errorf(models.CodePermissionDenied, "Only administrators, and inventory managers of a node above whose permission applies below, may create and change nodes here.")
+}
+
+// ErrNoRoots is permission_denied for who may not create nodes at the top.
+func ErrNoRoots() error {
+	return models.Errorf(models.CodePermissionDenied, "Only administrators create nodes at the top of the inventory.")
+}
+
+// ErrMovesNodes is permission_denied for who may not move nodes.
+func ErrMovesNodes() error {
+	return models.Errorf(models.CodePermissionDenied, "Only administrators move nodes.")
+}

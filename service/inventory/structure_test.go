@@ -1,0 +1,309 @@
+package inventory_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"millwright/models"
+	"millwright/service/inventory"
+	"millwright/service/records"
+	"millwright/service/servicetest"
+	"millwright/service/store"
+)
+
+// fieldOf returns the pointer and the code of the only field that an error is about, else its
+// code and rule.
+func fieldOf(err error) string {
+	known, ok := errors.AsType[*models.Error](err)
+	switch {
+	case !ok && err != nil:
+		return err.Error()
+	case !ok:
+		return ""
+	case len(known.Fields) == 1:
+		return known.Fields[0].Pointer + " " + known.Fields[0].Code
+	}
+	return strings.TrimSpace(string(known.Code) + " " + string(known.Rule))
+}
+
+// pathTo are the names from the root down to a node.
+func pathTo(f *servicetest.Fixture, id string) string {
+	return servicetest.Value[string](f, `SELECT string_agg(n.name, ' > ' ORDER BY c.depth DESC) FROM inventory_closure c JOIN inventory_nodes n ON n.id = c.ancestor_id WHERE c.node_id = $1`, id)
+}
+
+// wantClosure fails the test unless the closure is what the parents make it.
+func wantClosure(t *testing.T, f *servicetest.Fixture) {
+	t.Helper()
+	const wrong = `WITH RECURSIVE up AS (
+			SELECT id::text AS node_id, id::text AS ancestor_id, 0 AS depth FROM inventory_nodes
+			UNION ALL SELECT u.node_id, n.parent_id::text, u.depth + 1 FROM up u JOIN inventory_nodes n ON n.id = u.ancestor_id WHERE n.parent_id IS NOT NULL),
+		stored AS (SELECT node_id::text, ancestor_id::text, depth FROM inventory_closure)
+		SELECT (SELECT count(*) FROM (TABLE up EXCEPT TABLE stored) x) + (SELECT count(*) FROM (TABLE stored EXCEPT TABLE up) x)`
+	if n := servicetest.Value[int](f, wrong); n != 0 {
+		t.Errorf("%d rows of the closure are wrong", n)
+	}
+}
+
+// Managers of a node create and change what is below it, administrators all nodes.
+func TestWhoChangesTheStructure(t *testing.T) {
+	t.Parallel()
+	f := servicetest.New(t)
+	f.Exec(`UPDATE people SET admin = true WHERE id = $1`, f.ID("zed"))
+	f.Exec(`UPDATE assignments SET definition_id = $1 WHERE identity_id = $2`, f.ID("manager"), f.ID("crew")) // dan manages hq by a team
+	f.Exec(`UPDATE assignments SET definition_id = $1 WHERE identity_id = $2`, f.ID("manager"), f.ID("erp"))
+	// cat manages the roof alone.
+	f.Exec(`INSERT INTO permission_definitions (id, organization_id, name, applies_below, inventory_manager, grants) VALUES ('def_00000000000000000000000001', $1, 'Alone', false, true, '{inventory.read}')`, f.Acme.OrganizationID)
+	f.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) VALUES ($1, $2, 'def_00000000000000000000000001', $3)`, f.ID("roof"), f.ID("cat"), f.Acme.OrganizationID)
+	in := inventory.NodeFields{Name: "New"}
+	denied, unknown := string(models.CodePermissionDenied), string(models.CodeNotFound)
+	for _, test := range []struct {
+		who                        string
+		node                       string
+		create, change, move, root string
+	}{
+		{"zed", "roof", "", "", "", ""},
+		{"dan", "roof", "", "", denied, denied},
+		{"dan", "hq", "", denied, denied, denied},
+		{"cat", "roof", denied, denied, denied, denied}, // its permission does not apply below
+		{"cat", "hq", denied, denied, denied, denied},   // a worker
+		{"eve", "annex", "", denied, denied, denied},
+		{"eve", "roof", unknown, unknown, unknown, denied}, // the manager of a sibling
+		{"bob", "annex", unknown, unknown, unknown, denied},
+		{"pia", "roof", unknown, unknown, unknown, ""}, // another organization's administrator
+	} {
+		actor, node := servicetest.Person(t, f, test.who), f.ID(test.node)
+		what := test.who + " at " + test.node
+		_, err := f.CreateNode(t.Context(), actor, node, models.NodeSystem, in)
+		servicetest.Expect(t, what+" creates", fieldOf(err), test.create)
+		_, err = f.CreateNode(t.Context(), actor, "", models.NodeLocation, in)
+		servicetest.Expect(t, what+" creates a root", fieldOf(err), test.root)
+		servicetest.Expect(t, what+" changes", fieldOf(f.ChangeNode(t.Context(), actor, node, inventory.NodeFields{Name: "Changed by " + test.who})), test.change)
+		servicetest.Expect(t, what+" moves", fieldOf(f.MoveNode(t.Context(), actor, node, "HQ")), test.move)
+		if test.change != "" {
+			servicetest.Expect(t, what+" retires", fieldOf(f.RetireNode(t.Context(), actor, node)), test.change)
+			servicetest.Expect(t, what+" brings back", fieldOf(f.BringNodeBack(t.Context(), actor, node)), test.change)
+			_, _, err = f.NodeUse(t.Context(), actor, node)
+			servicetest.Expect(t, what+" asks for its use", fieldOf(err), test.change)
+		}
+	}
+	for name, actor := range map[string]store.Actor{"an integration": f.Actor("erp"), "an operator": store.Operator()} {
+		_, err := f.CreateNode(t.Context(), actor, f.ID("roof"), models.NodeSystem, in)
+		servicetest.Expect(t, name+" creates", fieldOf(err), denied)
+		servicetest.Expect(t, name+" changes", fieldOf(f.ChangeNode(t.Context(), actor, f.ID("roof"), in)), denied)
+	}
+	wantClosure(t, f)
+}
+
+// A node has a kind that its parent allows, a name, and limits.
+func TestNodesAreChecked(t *testing.T) {
+	t.Parallel()
+	f := servicetest.New(t)
+	ann := servicetest.Person(t, f, "ann")
+	long := strings.Repeat("x", 201)
+	for _, test := range []struct {
+		node string
+		kind models.NodeKind
+		in   inventory.NodeFields
+		want string
+	}{
+		{"", models.NodeSystem, inventory.NodeFields{Name: "New"}, "/node kind"},
+		{"hvac", models.NodeLocation, inventory.NodeFields{Name: "New"}, "/node kind"},
+		{"hq", models.NodeSubEquipment, inventory.NodeFields{Name: "New"}, "/node kind"},
+		{"fan1", models.NodeSubEquipment, inventory.NodeFields{Name: "New"}, "/node kind"},
+		{"hq", "room", inventory.NodeFields{Name: "New"}, "/kind unknown"},
+		{"hq", models.NodeLocation, inventory.NodeFields{Name: "  "}, "/name required"},
+		{"hq", models.NodeLocation, inventory.NodeFields{Name: long}, "/name too_long"},
+		{"hq", models.NodeLocation, inventory.NodeFields{Name: "New", ExternalID: &long}, "/external_id too_long"},
+	} {
+		parent := ""
+		if test.node != "" {
+			parent = f.ID(test.node)
+		}
+		_, err := f.CreateNode(t.Context(), ann, parent, test.kind, test.in)
+		servicetest.Expect(t, string(test.kind)+" below "+test.node, fieldOf(err), test.want)
+	}
+	parent := ""
+	for range inventory.MaxLevels {
+		id, err := f.CreateNode(t.Context(), ann, parent, models.NodeLocation, inventory.NodeFields{Name: "Level"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		parent = id
+	}
+	_, err := f.CreateNode(t.Context(), ann, parent, models.NodeLocation, inventory.NodeFields{Name: "Level"})
+	servicetest.Expect(t, "a level more", fieldOf(err), "/node too_deep")
+	servicetest.Expect(t, "a branch below the last level", fieldOf(f.MoveNode(t.Context(), ann, f.ID("roof"), parent)), "/node too_deep")
+}
+
+// A change of a node is logged, once and only if it makes a difference.
+func TestChangesOfNodesAreLogged(t *testing.T) {
+	t.Parallel()
+	f := servicetest.New(t)
+	ann, code := servicetest.Person(t, f, "ann"), "M-1"
+	id, err := f.CreateNode(t.Context(), ann, f.ID("roof"), models.NodeSystem, inventory.NodeFields{Name: " Pump ", ExternalID: &code})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		for what, err := range map[string]error{
+			"change": f.ChangeNode(t.Context(), ann, id, inventory.NodeFields{Name: "Pump 2", ExternalID: &code}), "move": f.MoveNode(t.Context(), ann, id, "HQ"),
+		} {
+			if err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+	}
+	for _, err := range []error{f.RetireNode(t.Context(), ann, id), f.RetireNode(t.Context(), ann, id), f.BringNodeBack(t.Context(), ann, id), f.BringNodeBack(t.Context(), ann, id)} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	who := ann.Name + " " + ann.IdentityID + " "
+	log := servicetest.LogOf(f, id)
+	for _, action := range []string{"node.created", "node.changed", "node.moved", "node.retired", "node.brought_back"} {
+		if strings.Count(log, who+action) != 1 {
+			t.Errorf("the log says %q, want %s once", log, action)
+		}
+	}
+	servicetest.Expect(t, "the path", pathTo(f, id), "Headquarters > Pump 2")
+}
+
+// A move takes what is below along: paths and rights follow, and the lists show it as changed.
+func TestMovesKeepPathsAndRights(t *testing.T) {
+	t.Parallel()
+	f := servicetest.New(t)
+	ann := servicetest.Person(t, f, "ann")
+	sees := func(who string) string {
+		found, err := f.SearchNodes(t.Context(), servicetest.Person(t, f, who), inventory.NodeSearch{Text: "fan"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return namesOf(found)
+	}
+	servicetest.Expect(t, "bob before", sees("bob"), "Fan 1")
+	servicetest.Expect(t, "eve before", sees("eve"), "")
+	if err := f.MoveNode(t.Context(), ann, f.ID("hvac"), f.ID("annex")); err != nil {
+		t.Fatal(err)
+	}
+	servicetest.Expect(t, "the path", pathTo(f, f.ID("fan1")), "Annex > HVAC > AHU 1 > Fan 1")
+	servicetest.Expect(t, "bob after", sees("bob"), "")
+	servicetest.Expect(t, "eve after", sees("eve"), "Fan 1")
+	wantClosure(t, f)
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM moved_nodes WHERE node_id = $1`, f.ID("hvac")); n != 1 {
+		t.Errorf("housekeeping knows of %d moves", n)
+	}
+	for _, test := range []struct{ node, to, want string }{
+		{"hq", f.ID("roof"), "/node value"}, {"roof", f.ID("roof"), "/node value"}, {"ahu1", f.ID("hq"), ""}, {"ahu1", f.ID("roof"), ""},
+		{"ahu1", f.ID("fan1"), "/node kind"}, {"hvac", "", "/node kind"}, {"hvac", f.ID("depot"), "/node unknown"}, {"hvac", "nowhere", "/node unknown"}, {"roof", "", ""},
+	} {
+		servicetest.Expect(t, test.node+" to "+test.to, fieldOf(f.MoveNode(t.Context(), ann, f.ID(test.node), test.to)), test.want)
+	}
+	servicetest.Expect(t, "the path of the roof", pathTo(f, f.ID("mast")), "Roof > Mast")
+	wantClosure(t, f)
+}
+
+// A node with open work orders or unretired nodes below is not retired. A retired one cannot be
+// chosen, stays readable, and comes back after what is above it.
+func TestRetiredNodes(t *testing.T) {
+	t.Parallel()
+	f := servicetest.New(t)
+	ctx, ann := t.Context(), servicetest.Person(t, f, "ann")
+	order, err := f.CreateWorkOrder(ctx, f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Filter"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	servicetest.Expect(t, "with a node below", fieldOf(f.RetireNode(ctx, ann, f.ID("roof"))), "rule_violation in_use")
+	servicetest.Expect(t, "the fan", fieldOf(f.RetireNode(ctx, ann, f.ID("fan1"))), "")
+	servicetest.Expect(t, "with an open work order", fieldOf(f.RetireNode(ctx, ann, f.ID("ahu1"))), "rule_violation in_use")
+	if _, use, err := f.NodeUse(ctx, ann, f.ID("hvac")); err != nil || use != (inventory.NodeUse{Nodes: 1, WorkOrders: 1}) {
+		t.Errorf("the use is %+v (%v)", use, err)
+	}
+	if _, err := f.CancelWorkOrder(ctx, ann, store.RequestKey{}, order.RecordID, nil); err != nil {
+		t.Fatal(err)
+	}
+	servicetest.Expect(t, "without", fieldOf(f.RetireNode(ctx, ann, f.ID("ahu1"))), "")
+
+	_, err = f.CreateWorkOrder(ctx, f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Filter"})
+	servicetest.Expect(t, "a work order", fieldOf(err), "/inventory_id retired")
+	_, err = f.CreateFeedback(ctx, f.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "It rattles"})
+	servicetest.Expect(t, "feedback", fieldOf(err), "/inventory_id retired")
+	_, err = f.GiveFeedback(ctx, ann, f.ID("ahu1"), records.NewFeedback{Subject: "It rattles"})
+	servicetest.Expect(t, "feedback of a person", fieldOf(err), "/node retired")
+	_, err = f.GiveFeedback(ctx, ann, "AHU-1", records.NewFeedback{Subject: "It rattles"})
+	servicetest.Expect(t, "feedback by the code", fieldOf(err), "/node unknown")
+	servicetest.Expect(t, "an assignment", fieldOf(f.Assign(ctx, ann, f.ID("ahu1"), f.ID("dan"), f.ID("reading"))), "/node_id retired")
+	servicetest.Expect(t, "an assignment by the code", fieldOf(f.AssignIntegration(ctx, ann, f.ID("reader"), "AHU-1", f.ID("reading"))), "/node unknown")
+	servicetest.Expect(t, "taking one away", fieldOf(f.Unassign(ctx, ann, f.ID("ahu1"), f.ID("polar"))), "")
+	_, err = f.CreateNode(ctx, ann, f.ID("ahu1"), models.NodeSubEquipment, inventory.NodeFields{Name: "Belt"})
+	servicetest.Expect(t, "a node below", fieldOf(err), "/node retired")
+	servicetest.Expect(t, "the level", levelOf(t, f, "ann", "hvac"), "")
+	for retired, want := range map[bool]string{false: "", true: "AHU 1"} {
+		found, err := f.SearchNodes(ctx, ann, inventory.NodeSearch{Text: "ahu", Retired: retired})
+		if err != nil || namesOf(found) != want {
+			t.Errorf("with retired nodes %v the search finds %s (%v)", retired, namesOf(found), err)
+		}
+		level, err := f.InventoryLevel(ctx, ann, inventory.NodeLevel{ParentID: f.ID("hvac"), Retired: retired})
+		if err != nil || (len(level) == 1) != retired {
+			t.Errorf("with retired nodes %v the level is %+v (%v)", retired, level, err)
+		}
+	}
+	if level, err := f.CreatableNodes(ctx, ann, f.ID("hvac"), ""); err != nil || len(level.Nodes) != 0 {
+		t.Errorf("a work order can be on %+v (%v)", level.Nodes, err)
+	}
+	if _, err := f.Node(ctx, f.Actor("erp"), models.NodeEquipment, f.ID("ahu1")); err != nil {
+		t.Errorf("a retired node is not readable: %v", err)
+	}
+	servicetest.Expect(t, "the fan first", fieldOf(f.BringNodeBack(ctx, ann, f.ID("fan1"))), "rule_violation retired")
+	servicetest.Expect(t, "what is above", fieldOf(f.BringNodeBack(ctx, ann, f.ID("ahu1"))), "")
+	servicetest.Expect(t, "then the fan", fieldOf(f.BringNodeBack(ctx, ann, f.ID("fan1"))), "")
+	servicetest.Expect(t, "the level again", levelOf(t, f, "ann", "hvac"), "AHU 1+")
+}
+
+// Retiring waits for a work order that is being created, and counts it.
+func TestRetiringCountsAWorkOrderThatIsBeingCreated(t *testing.T) {
+	t.Parallel()
+	f := servicetest.New(t)
+	ctx, ann := t.Context(), servicetest.Person(t, f, "ann")
+	other, err := f.Pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Rollback(ctx) }()
+	if _, err := other.Exec(ctx, `INSERT INTO work_orders (id, organization_id, number, inventory_id, title, priority, status, created_by, created_at, changed_at)
+		VALUES ('wo_00000000000000000000000001', $1, 900, $2, 'Filter', 'none', 'open', $3, now(), now())`, f.Acme.OrganizationID, f.ID("mast"), ann.IdentityID); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- f.RetireNode(ctx, ann, f.ID("mast")) }()
+	servicetest.AwaitLocks(t, f, 1)
+	if err := other.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	servicetest.Expect(t, "retiring", fieldOf(<-done), "rule_violation in_use")
+}
+
+// A retired node at the top of what a person sees is offered nowhere.
+func TestRetiredNodesAtTheTop(t *testing.T) {
+	t.Parallel()
+	f := servicetest.New(t)
+	ctx, eve := t.Context(), servicetest.Person(t, f, "eve")
+	if err := f.RetireNode(ctx, servicetest.Person(t, f, "ann"), f.ID("annex")); err != nil {
+		t.Fatal(err)
+	}
+	servicetest.Expect(t, "the tree of an administrator", levelOf(t, f, "ann", ""), "Headquarters+")
+	servicetest.Expect(t, "the tree of its manager", levelOf(t, f, "eve", ""), "")
+	if level, err := f.CreatableNodes(ctx, eve, "", ""); err != nil || len(level.Nodes) != 0 {
+		t.Errorf("a work order can be on %+v (%v)", level.Nodes, err)
+	}
+	if places, err := f.FeedbackPlaces(ctx, eve, ""); err != nil || len(places.Nodes) != 0 {
+		t.Errorf("feedback can be on %+v (%v)", places.Nodes, err)
+	}
+	if choices, err := f.AssignmentChoices(ctx, eve); err != nil || len(choices.Nodes) != 0 {
+		t.Errorf("an integration can be assigned to %+v (%v)", choices.Nodes, err)
+	}
+	found, err := f.InventoryLevel(ctx, eve, inventory.NodeLevel{Retired: true})
+	if err != nil || len(found) != 1 || !found[0].Retired {
+		t.Errorf("with retired nodes the tree is %+v (%v)", found, err)
+	}
+}
