@@ -34,6 +34,7 @@ type definitionRow struct {
 // nodeDefinitionRow is a definition that is assigned on nodes.
 type nodeDefinitionRow struct {
 	Name, Reach, Assigned string
+	Retired               bool
 	May                   []string
 }
 
@@ -86,7 +87,7 @@ func (c *Console) listDefinitions(r *request) error {
 }
 
 func nodeDefinitionRowOf(d inventory.NodeDefinitionUse) nodeDefinitionRow {
-	row := nodeDefinitionRow{Name: d.Name, Reach: "Only the node", May: textsOf(d.Grants, nodeGrantTexts), Assigned: "No one"}
+	row := nodeDefinitionRow{Name: d.Name, Retired: d.Retired, Reach: "Only the node", May: textsOf(d.Grants, nodeGrantTexts), Assigned: "No one"}
 	if d.AppliesBelow {
 		row.Reach = "The node and below"
 	}

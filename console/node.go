@@ -45,7 +45,7 @@ type nodeView struct {
 	Pager            pager
 	// Add, Edit, Move and Retire link to forms, if the person may.
 	Add, Edit, Move, Retire string
-	// RetiredAt is shown on the page of a retired node; BringBack is the form that ends it, nil if
+	// RetiredAt is set for a retired node. BringBack is the form that ends the retirement, nil if
 	// the person may not.
 	RetiredAt moment
 	BringBack *form

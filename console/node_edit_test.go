@@ -60,7 +60,7 @@ func TestRetiredNodesAreHidden(t *testing.T) {
 	}
 	for _, never := range []string{"/work-orders/new?node", "/feedback/new?node", mast + "/assign", mast + "/retire", "/inventory/new?node=" + s.ID("mast")} {
 		if strings.Contains(ann.Get(mast).Body+ann.Get(mast+"?tab=assignees").Body, never) {
-			t.Errorf("the page of a retired node links to %s", never)
+			t.Errorf("a retired node links to %s", never)
 		}
 	}
 	ann.Get("/console/work-orders/new?node="+s.ID("mast")).Want(http.StatusOK, "is retired")

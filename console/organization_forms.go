@@ -32,6 +32,7 @@ type formsView struct {
 
 type formListRow struct {
 	ID, Name, Questions string
+	Retired             bool
 	ChangedAt           moment
 }
 
@@ -46,7 +47,7 @@ func (c *Console) listForms(r *request) error {
 	view := formsView{Search: filter.Search}
 	found, view.Pager = namePages(r, found, func(f inventory.FormSummary) (string, string) { return f.Name, f.ID }, "/forms", "q", filter.Search)
 	for _, f := range found {
-		row := formListRow{ID: f.ID, Name: f.Name, Questions: plural(f.Questions, "question", "questions"), ChangedAt: r.moment(f.ChangedAt)}
+		row := formListRow{ID: f.ID, Name: f.Name, Retired: f.Retired, Questions: plural(f.Questions, "question", "questions"), ChangedAt: r.moment(f.ChangedAt)}
 		if f.Required > 0 {
 			row.Questions += ", " + strconv.Itoa(f.Required) + " required"
 		}
@@ -58,6 +59,7 @@ func (c *Console) listForms(r *request) error {
 // formView is a form of the organization.
 type formView struct {
 	ID, Name   string
+	Retired    bool
 	ChangedAt  moment
 	Questions  []questionRow
 	WorkOrders []formUseRow
@@ -88,7 +90,7 @@ func (c *Console) showForm(r *request) error {
 	if err != nil {
 		return err
 	}
-	view := formView{ID: found.ID, Name: found.Name, ChangedAt: r.moment(found.ChangedAt)}
+	view := formView{ID: found.ID, Name: found.Name, Retired: found.Retired, ChangedAt: r.moment(found.ChangedAt)}
 	for _, q := range found.Questions {
 		row := questionRow{Label: q.Label, Type: questionTypes[q.Type], Required: q.Required}
 		for _, o := range q.Options {

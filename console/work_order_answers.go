@@ -47,7 +47,7 @@ func (c *Console) renderAnswers(r *request, status int, rejected *form) error {
 	if err != nil {
 		return err
 	}
-	questions := detail.Answers.Questions
+	questions := askedQuestions(detail)
 	values := url.Values{}
 	for _, q := range questions {
 		values[q.ID] = shownAnswer(q)
@@ -77,6 +77,11 @@ func (c *Console) renderAnswers(r *request, status int, rejected *form) error {
 	}
 	view.Asked = strings.Join(asked, " ")
 	return answersPage.render(r, status, view)
+}
+
+// askedQuestions are the questions of the form without the retired ones.
+func askedQuestions(detail records.WorkOrderDetail) []models.AnsweredRecord {
+	return slices.DeleteFunc(slices.Clone(detail.Answers.Questions), func(q models.AnsweredRecord) bool { return slices.Contains(detail.Retired, q.ID) })
 }
 
 // questionField is the input of a question.
@@ -153,7 +158,7 @@ func (c *Console) answerWorkOrder(r *request) error {
 	if err != nil {
 		return err
 	}
-	answers, completion, done := givenAnswers(f, detail.Answers.Questions), records.SaveAnswers, "answered"
+	answers, completion, done := givenAnswers(f, askedQuestions(detail)), records.SaveAnswers, "answered"
 	if f.Has("complete", "yes") {
 		completion, done = records.CompleteWork, "completed"
 		if len(detail.Record.Consultants) > 0 {

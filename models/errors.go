@@ -53,8 +53,8 @@ const (
 	RuleAssigneeInactive     Rule = "assignee_inactive"
 	RuleBothRoles            Rule = "both_roles"
 
-	// Only the console's: one administrator always remains; what is retired has no open work
-	// orders and nothing below that is not retired.
+	// Only the console's: one administrator always remains, a retired node has no open work orders,
+	// and everything below it is retired.
 	RuleLastAdministrator Rule = "last_administrator"
 	RuleInUse             Rule = "in_use"
 	RuleRetired           Rule = "retired"

@@ -225,6 +225,7 @@ type PermissionDefinition struct {
 	Name             string
 	AppliesBelow     bool
 	InventoryManager bool
+	Retired          bool
 	Grants           TextArray
 }
 
@@ -251,6 +252,7 @@ type Form struct {
 	Name           string
 	CreatedAt      Time
 	ChangedAt      Time
+	Retired        bool
 }
 
 // QuestionType determines the values that answer a question.
@@ -273,6 +275,7 @@ type Question struct {
 	Label    string
 	Type     QuestionType
 	Required bool
+	Retired  bool
 }
 
 // QuestionOption is a choice of a question.

@@ -111,6 +111,8 @@ CREATE TABLE permission_definitions (
     name              text NOT NULL CHECK (char_length(name) BETWEEN 1 AND 200),
     applies_below     boolean NOT NULL,
     inventory_manager boolean NOT NULL DEFAULT false,
+    -- A retired definition keeps its assignments and gets no new ones.
+    retired           boolean NOT NULL DEFAULT false,
     grants            text[] NOT NULL CHECK (grants <@ ARRAY[
                           'inventory.read', 'work_orders.read', 'work_orders.create', 'work_orders.update',
                           'work_orders.delete', 'work_orders.forward', 'feedback.read', 'feedback.create',

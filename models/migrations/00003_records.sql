@@ -9,6 +9,8 @@ CREATE TABLE forms (
     created_at      timestamptz(3) NOT NULL,
     changed_at      timestamptz(3) NOT NULL,
     changed_xid     xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    -- A retired form stays on its work orders, and new ones cannot have it.
+    retired         boolean NOT NULL DEFAULT false,
     UNIQUE (organization_id, id)
 );
 CREATE INDEX forms_changes ON forms (organization_id, changed_xid, id);
@@ -21,6 +23,8 @@ CREATE TABLE questions (
     label    text NOT NULL CHECK (char_length(label) BETWEEN 1 AND 1000),
     type     text NOT NULL CHECK (type IN ('single_choice', 'multiple_choice', 'integer', 'decimal', 'text')),
     required boolean NOT NULL,
+    -- A retired question is asked no longer. Its answers stay.
+    retired  boolean NOT NULL DEFAULT false,
     UNIQUE (form_id, id),
     UNIQUE (form_id, position) DEFERRABLE INITIALLY DEFERRED
 );
@@ -80,7 +84,7 @@ BEGIN
     UPDATE form_questions f SET questions = array_to_json(ARRAY(SELECT shown FROM questions q
         CROSS JOIN LATERAL (SELECT q.id, q.label, q.type, q.required, ARRAY(SELECT choice FROM question_options o
             CROSS JOIN LATERAL (SELECT o.id, o.label) choice WHERE o.question_id = q.id ORDER BY o.position) AS options) shown
-        WHERE q.form_id = f.form_id ORDER BY q.position))::text
+        WHERE q.form_id = f.form_id AND NOT q.retired ORDER BY q.position))::text
     WHERE f.form_id = NEW.form_id AND f.questions IS NULL;
     RETURN NULL;
 END $$;

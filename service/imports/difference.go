@@ -17,6 +17,9 @@ const (
 	fieldServiceCompany = "service company "
 )
 
+// fieldRetired is the field whose changes the log shows as retired or brought back.
+const fieldRetired = "retired"
+
 // What an import does to an entity.
 const (
 	ImportCreates = "created"
@@ -206,6 +209,15 @@ func (d *ImportDifference) logAction() string {
 		return "assignment" + made
 	case strings.HasPrefix(d.Field, fieldServiceCompany):
 		return "organization.company_added"
+	case d.Field == fieldRetired:
+		what := "brought_back"
+		if d.To == true {
+			what = "retired"
+		}
+		if d.Kind == keyQuestion { // it is a part of its form
+			what = "question_" + what
+		}
+		return topic + "." + what
 	}
 	action := topic + "." + strings.ReplaceAll(d.Field, ".", "_") + "_changed"
 	return cmp.Or(logActions[action], action)

@@ -49,6 +49,7 @@ type importDefinition struct {
 	AppliesBelow     *bool    `yaml:"applies_below"`
 	InventoryManager *bool    `yaml:"inventory_manager"`
 	Grants           []string `yaml:"grants"`
+	Retired          *bool    `yaml:"retired"`
 }
 
 type importPerson struct {
@@ -85,6 +86,7 @@ type importChild struct {
 type importForm struct {
 	Key       string           `yaml:"key"`
 	Name      *string          `yaml:"name"`
+	Retired   *bool            `yaml:"retired"`
 	Questions []importQuestion `yaml:"questions"`
 }
 
@@ -93,6 +95,7 @@ type importQuestion struct {
 	Label    *string        `yaml:"label"`
 	Type     string         `yaml:"type"`
 	Required *bool          `yaml:"required"`
+	Retired  *bool          `yaml:"retired"`
 	Options  []importOption `yaml:"options"`
 }
 

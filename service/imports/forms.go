@@ -2,8 +2,11 @@ package imports
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"millwright/models"
+	"millwright/service/store"
 )
 
 func (r *importRun) forms() error {
@@ -18,6 +21,7 @@ func (r *importRun) forms() error {
 			require(r, fmt.Sprintf("form %q", form.Key), "a name", form.Name)
 		}
 		setField(e, "name", &row.Name, form.Name)
+		setField(e, fieldRetired, &row.Retired, form.Retired)
 		for position, q := range form.Questions {
 			if err := r.question(e.id, position, q); err != nil {
 				return err
@@ -45,6 +49,7 @@ func (r *importRun) question(formID string, position int, q importQuestion) erro
 	setField(e, "type", &row.Type, &kind)
 	setField(e, "label", &row.Label, q.Label)
 	setField(e, "required", &row.Required, q.Required)
+	setField(e, fieldRetired, &row.Retired, q.Retired)
 	if r.questions.changed(e.id) {
 		r.formRows.touch(formID)
 	}
@@ -54,6 +59,43 @@ func (r *importRun) question(formID string, position int, q importQuestion) erro
 		}
 	}
 	return nil
+}
+
+// checkAnswered reports questions that have answers and would change what these mean: their
+// type, their form or their options.
+func (r *importRun) checkAnswered() error {
+	changed := map[string]string{} // what changes, by the question's id
+	for id, stored := range r.questions.stored {
+		switch q := r.questions.byID[id]; {
+		case q == nil:
+		case q.row.Type != stored.Type:
+			changed[id] = "type"
+		case q.row.FormID != stored.FormID:
+			changed[id] = "form"
+		}
+	}
+	for _, o := range r.options.rows {
+		stored, known := r.options.stored[o.id]
+		if known && o.row.Label == stored.Label && o.row.QuestionID == stored.QuestionID {
+			continue
+		}
+		for _, id := range []string{o.row.QuestionID, stored.QuestionID} {
+			if _, there := r.questions.stored[id]; there && changed[id] == "" {
+				changed[id] = "options"
+			}
+		}
+	}
+	// By the work orders of the form: answers have no index by question.
+	answered, err := store.ScanAll[string](r.ORMTx, `
+		SELECT q.id FROM questions q WHERE q.id = ANY (?) AND EXISTS (
+			SELECT FROM work_orders w JOIN answers a ON a.work_order_id = w.id AND a.question_id = q.id WHERE w.form_id = q.form_id)`,
+		models.TextArray(slices.Sorted(maps.Keys(changed))))
+	for _, e := range r.entries {
+		if e.kind == keyQuestion && slices.Contains(answered, e.id) {
+			r.problems.add("question %q: it has answers, so its %s cannot change; retire it (retired: true) and add another question", e.key, changed[e.id])
+		}
+	}
+	return err
 }
 
 func (r *importRun) option(formID, questionID string, position int, o importOption) error {

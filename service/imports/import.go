@@ -285,7 +285,7 @@ func (f *importFile) organizationKeys() models.TextArray {
 func (f *importFile) assignedKeys() map[string]bool {
 	keys := map[string]bool{}
 	for _, a := range f.Assignments {
-		keys[a.Node.text], keys[a.Identity] = true, true
+		keys[a.Node.text], keys[a.Identity], keys[a.Definition] = true, true, true
 	}
 	return keys
 }

@@ -25,6 +25,7 @@ func (r *importRun) definitions() error {
 		setField(e, "name", &row.Name, d.Name)
 		setField(e, "applies_below", &row.AppliesBelow, d.AppliesBelow)
 		setField(e, "inventory_manager", &row.InventoryManager, d.InventoryManager)
+		setField(e, fieldRetired, &row.Retired, d.Retired)
 		setField(e, "grants", &row.Grants, givenList(d.Grants))
 	}
 	for _, d := range r.file.OrganizationDefinitions {
@@ -113,12 +114,26 @@ func (r *importRun) compareAssignments() error {
 	}
 	for _, a := range r.assignmentRows {
 		held := stored[[2]string{a.row.NodeID, a.row.IdentityID}]
-		if r.nodes.stored[a.row.NodeID].RetiredAt != nil && store.TextOf(held) != a.row.DefinitionID {
-			r.problems.add("assignment of %q on %q: the node is retired; bring it back in the console first", a.identity, a.node)
+		if store.TextOf(held) != a.row.DefinitionID {
+			r.checkInUse(a)
 		}
 		r.nodeEntry(a.node).relate("assignment "+a.row.IdentityID, fieldAssignment+a.identity, held, a.row.DefinitionID).names()
 	}
 	return nil
+}
+
+// checkInUse reports that a new assignment is on a retired node or has a retired definition.
+func (r *importRun) checkInUse(a importedAssignment) {
+	if r.nodes.stored[a.row.NodeID].RetiredAt != nil {
+		r.problems.add("assignment of %q on %q: the node is retired; bring it back in the console first", a.identity, a.node)
+	}
+	definition := r.permissionDefinitions.stored[a.row.DefinitionID]
+	if named := r.permissionDefinitions.byID[a.row.DefinitionID]; named != nil {
+		definition = named.row
+	}
+	if definition.Retired {
+		r.problems.add("assignment of %q on %q: the permission definition is retired", a.identity, a.node)
+	}
 }
 
 // saveAssignments writes the assignments that are new or have another definition:

@@ -1,10 +1,16 @@
 package imports_test
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
+	"millwright/models"
+	"millwright/service/records"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 )
 
 // wantProblem fails the test unless the import of the file is rejected with the sentence.
@@ -33,4 +39,140 @@ func TestImportsLeaveNodesRetired(t *testing.T) {
 	wantProblem(t, f, "organization: {key: acme}\nassignments: [{node: annex, identity: eve, definition: reading}]", `assignment of "eve" on "annex": the node is retired`)
 	f.Exec(retire, f.ID("mast"))
 	importFile(t, f, node+", children: [{key: mast, kind: system}]}]")
+}
+
+// fields are the pointers and codes of the fields that an error is about.
+func fields(err error) string {
+	known, _ := errors.AsType[*models.Error](err)
+	if known == nil {
+		return fmt.Sprint(err)
+	}
+	var all []string
+	for _, field := range known.Fields {
+		all = append(all, field.Pointer+" "+field.Code)
+	}
+	return strings.Join(all, ", ")
+}
+
+// A retired definition keeps its assignments and gets no new ones until a file brings it back.
+func TestImportsRetireDefinitions(t *testing.T) {
+	f := servicetest.New(t)
+	ctx, ann := t.Context(), servicetest.Person(t, f, "ann")
+	retire := func(retired bool) {
+		t.Helper()
+		importFile(t, f, fmt.Sprintf("organization: {key: acme}\npermission_definitions: [{key: reading, retired: %t}]", retired))
+	}
+	retire(true)
+	servicetest.Expect(t, "assigning", fields(f.Assign(ctx, ann, f.ID("annex"), f.ID("dan"), f.ID("reading"))), "/definition_id retired")
+	choices, err := f.AssigneeChoices(ctx, ann, f.ID("annex"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range choices.Definitions {
+		if d.ID == f.ID("reading") {
+			t.Error("the definition is offered")
+		}
+	}
+	servicetest.Expect(t, "the assignment", servicetest.AssignmentsOf(f, "hvac"), "reader=reading")
+	const assign = "organization: {key: acme}\nassignments: [{node: %s, identity: %s, definition: reading}]"
+	importFile(t, f, fmt.Sprintf(assign, "hvac", "reader"))
+	wantProblem(t, f, fmt.Sprintf(assign, "annex", "dan"), `assignment of "dan" on "annex": the permission definition is retired`)
+	wantProblem(t, f, "organization: {key: acme}\norganization_permission_definitions: [{key: org_nothing, retired: true}]", "retired belong to permission definitions")
+	retire(false)
+	importFile(t, f, fmt.Sprintf(assign, "annex", "dan"))
+	if log := servicetest.LogOf(f, f.ID("reading")); !strings.Contains(log, "definition.retired") || !strings.Contains(log, "definition.brought_back") {
+		t.Errorf("the log says %q", log)
+	}
+}
+
+// A retired form stays on its work orders, and new ones cannot have it.
+func TestImportsRetireForms(t *testing.T) {
+	f := servicetest.New(t)
+	ctx, form := t.Context(), f.ID("inspection")
+	create := func() (string, error) {
+		result, err := f.CreateWorkOrder(ctx, f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Filter", FormID: &form, Assignees: []string{f.ID("bob")}})
+		return result.RecordID, err
+	}
+	order, err := create()
+	if err != nil {
+		t.Fatal(err)
+	}
+	importFile(t, f, "organization: {key: acme}\nforms: [{key: inspection, retired: true}]")
+	_, err = create()
+	servicetest.Expect(t, "a new work order", fields(err), "/form_id retired")
+	choices, err := f.WorkOrderChoices(ctx, servicetest.Person(t, f, "ann"), f.ID("ahu1"), "", nil)
+	if err != nil || len(choices.Forms) != 0 {
+		t.Errorf("the forms to choose from are %+v (%v)", choices.Forms, err)
+	}
+	if _, err := f.AnswerWorkOrder(ctx, servicetest.Person(t, f, "bob"), store.RequestKey{}, order,
+		[]records.GivenAnswer{{QuestionID: f.ID("q_note"), Value: "Fine"}}, records.SaveAnswers); err != nil {
+		t.Errorf("a work order that has it: %v", err)
+	}
+	importFile(t, f, "organization: {key: acme}\nforms: [{key: inspection, retired: false}]")
+	if _, err := create(); err != nil {
+		t.Errorf("after it came back: %v", err)
+	}
+}
+
+// The type, the options and the form of an answered question cannot change. Retired, it is asked
+// no longer and keeps its answers.
+func TestAnsweredQuestionsDoNotChange(t *testing.T) {
+	f := servicetest.New(t)
+	ctx, form, bob := t.Context(), f.ID("inspection"), servicetest.Person(t, f, "bob")
+	var orders [2]string
+	for i := range orders {
+		result, err := f.CreateWorkOrder(ctx, f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Filter", FormID: &form, Assignees: []string{f.ID("bob")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		orders[i] = result.RecordID
+	}
+	answer := func(order, question string, value any, completion records.Completion) error {
+		_, err := f.AnswerWorkOrder(ctx, bob, store.RequestKey{}, order, []records.GivenAnswer{{QuestionID: f.ID(question), Value: value}}, completion)
+		return err
+	}
+	if err := answer(orders[0], "q_state", f.ID("o_ok"), records.SaveAnswers); err != nil {
+		t.Fatal(err)
+	}
+	const questions = "organization: {key: acme}\nforms: [{key: inspection, questions: [%s]}]"
+	for question, what := range map[string]string{
+		`{key: q_state, type: text}`: "type",
+		`{key: q_state, type: single_choice, options: [{key: o_ok, label: Fine}, {key: o_dirty}]}`:                                    "options",
+		`{key: q_state, type: single_choice, options: [{key: o_ok}, {key: o_dirty}, {key: o_gone, label: Gone}]}`:                     "options",
+		`{key: q_parts, type: single_choice, options: [{key: o_ok}]}, {key: q_state, type: single_choice, options: [{key: o_dirty}]}`: "options",
+	} {
+		file := fmt.Sprintf(questions, question)
+		want := `question "q_state": it has answers, so its ` + what + ` cannot change; retire it (retired: true)`
+		wantProblem(t, f, file, want)
+		if _, err := f.ImportOverwriting(ctx, []byte(file)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("overwriting: %v", err)
+		}
+	}
+	wantProblem(t, f, "organization: {key: acme}\nforms: [{key: other, name: Other, questions: [{key: q_state, type: single_choice}]}]", "a choice has options")
+	wantProblem(t, f, "organization: {key: acme}\nforms: [{key: other, name: Other, questions: [{key: q_state, type: single_choice, options: [{key: o_ok}, {key: o_dirty}]}]}]",
+		`question "q_state": it has answers, so its form cannot change`)
+	const state = `{key: q_state, label: State, %stype: single_choice, options: [{key: o_ok}, {key: o_dirty}]}`
+	importFile(t, f, fmt.Sprintf(questions, fmt.Sprintf(state, "")+", {key: q_parts, type: text}")) // this question has no answers
+	importFile(t, f, fmt.Sprintf(questions, fmt.Sprintf(state, "retired: true, ")))
+
+	body, err := f.Form(ctx, f.Actor("erp"), form)
+	if err != nil || strings.Contains(string(body), f.ID("q_state")) {
+		t.Errorf("the form is %s (%v)", body, err)
+	}
+	for i, order := range orders {
+		body, err := f.Answers(ctx, f.Actor("erp"), order)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if shown := strings.Contains(string(body), f.ID("q_state")); shown != (i == 0) {
+			t.Errorf("work order %d shows the question: %v", i, shown)
+		}
+		servicetest.Expect(t, "an answer to it", fields(answer(order, "q_state", f.ID("o_dirty"), records.SaveAnswers)), "/answers/0/question_id retired")
+		if err := answer(order, "q_hours", json.Number("7"), records.CompleteWork); err != nil {
+			t.Errorf("completing without it: %v", err)
+		}
+	}
+	if log := servicetest.LogOf(f, f.ID("q_state")); !strings.Contains(log, "form.question_retired") {
+		t.Errorf("the log says %q", log)
+	}
 }

@@ -13,7 +13,7 @@ func (r *importRun) checkStored() error {
 	if err := r.problems.orNil(); err != nil {
 		return err // the rows are not complete
 	}
-	for _, check := range []func() error{r.checkRoom, r.checkAdministrators, r.checkEmails, r.checkClientIDs, r.checkPositions} {
+	for _, check := range []func() error{r.checkRoom, r.checkAdministrators, r.checkEmails, r.checkClientIDs, r.checkPositions, r.checkAnswered} {
 		if err := check(); err != nil {
 			return err
 		}

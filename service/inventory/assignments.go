@@ -196,8 +196,10 @@ func errNoManager() error {
 
 // assignable is what the rules of an assignment depend on.
 type assignable struct {
-	IdentityKnown   bool
-	DefinitionKnown bool
+	IdentityKnown bool
+	// DefinitionRetired is whether the definition gets no new assignments, nil if there is no such
+	// definition.
+	DefinitionRetired *bool
 	// Held is the definition that the identity already has on the node.
 	Held *string
 }
@@ -206,8 +208,8 @@ type assignable struct {
 var assignableQuery = `
 	SELECT cardinality(` + store.Fill(store.KnownIdentities, "organization", "@organization", "identities", "ARRAY[@identity ]") + `) = 1
 			AND NOT EXISTS (SELECT FROM integrations i WHERE i.id = @identity AND i.deleted_at IS NOT NULL) AS identity_known,
-		EXISTS (SELECT FROM permission_definitions d
-			WHERE d.id = @definition AND d.organization_id = @organization) AS definition_known,
+		(SELECT d.retired FROM permission_definitions d
+			WHERE d.id = @definition AND d.organization_id = @organization) AS definition_retired,
 		(SELECT a.definition_id FROM assignments a WHERE a.node_id = @node AND a.identity_id = @identity) AS held`
 
 // checkAssignable reads what the rules depend on. It locks an integration, so that it is
@@ -244,8 +246,11 @@ func (a assignable) check(node lockedNode) error {
 	if !a.IdentityKnown {
 		fields = append(fields, store.UnknownField("/identity_id", "identity"))
 	}
-	if !a.DefinitionKnown {
+	switch {
+	case a.DefinitionRetired == nil:
 		fields = append(fields, store.UnknownField("/definition_id", "permission definition"))
+	case *a.DefinitionRetired:
+		fields = append(fields, RetiredField("/definition_id", "permission definition"))
 	}
 	return store.Invalid(fields)
 }

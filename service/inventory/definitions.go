@@ -22,6 +22,8 @@ type DefinitionUse struct {
 type NodeDefinitionUse struct {
 	NodeDefinition
 	InventoryManager bool
+	// Retired is whether it gets no new assignments.
+	Retired bool
 	// Assignments are on nodes. Identities have them: people, teams, integrations and
 	// organizations.
 	Assignments, Identities int
@@ -51,7 +53,7 @@ const definitionUsesQuery = `
 		ORDER BY lower(d.name), d.id LIMIT @limit)`
 
 const nodeDefinitionUsesQuery = `
-	SELECT d.id, d.name, d.applies_below, d.inventory_manager, d.grants, g.assignments, g.identities
+	SELECT d.id, d.name, d.applies_below, d.inventory_manager, d.retired, d.grants, g.assignments, g.identities
 	FROM permission_definitions d
 	CROSS JOIN LATERAL (SELECT count(*) AS assignments, count(DISTINCT identity_id) AS identities
 		FROM (SELECT identity_id FROM assignments WHERE definition_id = d.id LIMIT @max) x) g

@@ -16,14 +16,16 @@ import (
 type FormSummary struct {
 	ID, Name            string
 	Questions, Required int
-	ChangedAt           models.Time
+	// Retired is whether new work orders cannot have it.
+	Retired   bool
+	ChangedAt models.Time
 }
 
 var formListQuery = `
-	SELECT f.id, f.name, f.changed_at, q.questions, q.required
+	SELECT f.id, f.name, f.retired, f.changed_at, q.questions, q.required
 	FROM (SELECT * FROM forms WHERE organization_id = @organization AND ` + store.Fill(lists.InNamePage, "w", "forms", "text", "''") + `
 		ORDER BY lower(name), id LIMIT @limit) f
-	CROSS JOIN LATERAL (SELECT count(*) AS questions, count(*) FILTER (WHERE required) AS required FROM questions WHERE form_id = f.id) q
+	CROSS JOIN LATERAL (SELECT count(*) AS questions, count(*) FILTER (WHERE required) AS required FROM questions WHERE form_id = f.id AND NOT retired) q
 	ORDER BY lower(f.name), f.id`
 
 // FormsForPerson returns a page of the organization's forms by name. Any person of the organization
@@ -52,6 +54,7 @@ type FormUse struct {
 // FormDetail is a form with its questions and where it is used.
 type FormDetail struct {
 	ID, Name             string
+	Retired              bool
 	CreatedAt, ChangedAt models.Time
 	Questions            []models.QuestionRecord
 	// WorkOrders are the latest maxFormUses with the form, as far as the reader may read them,
@@ -80,12 +83,15 @@ func (s *Inventory) FormOf(ctx context.Context, actor store.Actor, id string) (F
 		return found, models.NotFound()
 	}
 	var row formRow
+	var about struct{ Retired bool }
 	args := pgx.NamedArgs{"id": id, "actor": actor.IdentityID, "max": maxFormUses}
 	return store.Read(ctx, s.Store, actor.OrganizationID, func() (FormDetail, error) {
+		found.Retired = about.Retired
 		found.ID, found.Name, found.CreatedAt, found.ChangedAt = row.ID, row.Name, row.CreatedAt, row.ChangedAt
 		return found, json.Unmarshal(row.Questions, &found.Questions)
 	}, func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &row, models.NotFound(), formQuery, id, actor.OrganizationID)
+		store.QueueOne(pipeline, &about, models.NotFound(), `SELECT retired FROM forms WHERE id = $1`, id)
 		store.QueueAll(pipeline, &found.WorkOrders, formUsesQuery, args)
 		return nil
 	})

@@ -261,7 +261,7 @@ func checkParent(t *store.ORMTx, parent lockedNode, node models.InventoryNode, f
 	case !Nests(parent.Kind, node.Kind):
 		return reject("kind", fmt.Sprintf("A node of the kind %s cannot be below one of the kind %s.", node.Kind, parent.Kind))
 	}
-	// Levels is how many the branch would have.
+	// Levels is the depth of the changed branch.
 	type place struct {
 		Inside bool
 		Levels int
@@ -295,15 +295,12 @@ func (u NodeUse) check() error {
 	return models.Violation(models.RuleInUse, "A node is retired once all work orders here and below are complete or cancelled, and everything below is retired.")
 }
 
-var openStatuses = models.TextArray(textsOf(models.InProcess()))
-
-func textsOf[S ~string](values []S) []string {
-	texts := make([]string, len(values))
-	for i, v := range values {
-		texts[i] = string(v)
+var openStatuses = func() (open models.TextArray) {
+	for _, status := range models.InProcess() {
+		open = append(open, string(status))
 	}
-	return texts
-}
+	return open
+}()
 
 // nodeUseQuery counts by index and stops at the limit.
 const nodeUseQuery = `

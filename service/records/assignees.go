@@ -122,7 +122,7 @@ func (s *Records) AssigneeChoices(ctx context.Context, actor store.Actor, nodeID
 	return store.Read(ctx, s.Store, actor.OrganizationID, func() (AssigneeChoices, error) { return choices, nil }, func(pipeline *pgx.Batch) error {
 		store.QueueAll(pipeline, &choices.Definitions, `
 			SELECT p.id, p.name, p.applies_below, p.grants FROM permission_definitions p
-			WHERE p.organization_id = $1 AND ((SELECT admin FROM people WHERE id = $3) OR `+store.Fill(inventory.Exceeds, "d", "p", "actor", "$3", "node", "$4")+` = '{}')
+			WHERE p.organization_id = $1 AND NOT p.retired AND ((SELECT admin FROM people WHERE id = $3) OR `+store.Fill(inventory.Exceeds, "d", "p", "actor", "$3", "node", "$4")+` = '{}')
 			ORDER BY lower(p.name), p.id LIMIT $2`, actor.OrganizationID, inventory.MaxChoices, actor.IdentityID, nodeID)
 		store.QueueAll(pipeline, &choices.Identities, `SELECT i.* FROM `+store.Fill(inventory.AssignableIdentities, "organization", "$1")+` i
 			ORDER BY i.kind = 'person', lower(i.name), i.id LIMIT $2`, args...)

@@ -26,11 +26,12 @@ type GivenAnswer struct {
 type formQuestion struct {
 	ID string
 	models.AnswerRules
-	Value []byte // JSON, nil if not answered
+	Retired bool
+	Value   []byte // JSON, nil if not answered
 }
 
 const formQuestionsQuery = `
-	SELECT q.id, q.type, q.required, convert_to(a.value::text, 'UTF8') AS value,
+	SELECT q.id, q.type, q.required AND NOT q.retired AS required, q.retired, convert_to(a.value::text, 'UTF8') AS value,
 		ARRAY(SELECT o.id FROM question_options o WHERE o.question_id = q.id) AS options
 	FROM work_orders w
 	JOIN questions q ON q.form_id = w.form_id
@@ -99,6 +100,9 @@ func (c *workOrderChange) saveAnswers(questions []formQuestion, answers []GivenA
 			continue
 		case seen[answer.QuestionID]:
 			fields = append(fields, models.FieldError{Pointer: pointer + "/question_id", Code: "duplicate", Detail: "This question is answered twice."})
+			continue
+		case questions[n].Retired:
+			fields = append(fields, models.FieldError{Pointer: pointer + "/question_id", Code: "retired", Detail: "This question is retired: it is asked no longer."})
 			continue
 		}
 		seen[answer.QuestionID] = true

@@ -29,19 +29,23 @@ func (r answersRow) record() models.AnswersRecord {
 	return record
 }
 
+// A retired question is shown only with the answer that it has.
 const answersColumns = `{w}.id AS work_order_id, {w}.form_id,
 	(SELECT f.name FROM forms f WHERE f.id = {w}.form_id) AS form_name,
 	array_to_json(ARRAY(SELECT shown FROM questions q LEFT JOIN answers a ON a.work_order_id = {w}.id AND a.question_id = q.id
-		CROSS JOIN LATERAL (SELECT q.id, q.label, q.type, q.required, ARRAY(SELECT choice FROM question_options o
+		CROSS JOIN LATERAL (SELECT q.id, q.label, q.type, q.required AND NOT q.retired AS required, ARRAY(SELECT choice FROM question_options o
 				CROSS JOIN LATERAL (SELECT o.id, o.label) choice WHERE o.question_id = q.id ORDER BY o.position) AS options,
 			a.value, a.answered_by, to_char(a.answered_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS answered_at) shown
-		WHERE q.form_id = {w}.form_id ORDER BY q.position))::text AS questions`
+		WHERE q.form_id = {w}.form_id AND (NOT q.retired OR a.value IS NOT NULL) ORDER BY q.position))::text AS questions,
+	ARRAY(SELECT q.id::text FROM questions q WHERE q.form_id = {w}.form_id AND q.retired) AS retired`
 
 // answersText is an answersRow whose questions are JSON.
 type answersText struct {
 	WorkOrderID      string
 	FormID, FormName *string
 	Questions        string
+	// Retired are the ids of questions that are asked no longer.
+	Retired []string
 }
 
 // record returns the answers; numbers are json.Number, so that decimals keep their digits.

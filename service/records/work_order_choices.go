@@ -57,8 +57,8 @@ var creatableNodeQuery = `
 	WHERE n.id = $3 AND n.organization_id = $2`
 
 const formChoicesQuery = `
-	SELECT f.id, f.name, (SELECT count(*) FROM (SELECT FROM questions q WHERE q.form_id = f.id LIMIT 1000) q) AS questions
-	FROM forms f WHERE f.organization_id = $1 ORDER BY lower(f.name), f.id LIMIT $2`
+	SELECT f.id, f.name, (SELECT count(*) FROM (SELECT FROM questions q WHERE q.form_id = f.id AND NOT q.retired LIMIT 1000) q) AS questions
+	FROM forms f WHERE f.organization_id = $1 AND NOT f.retired ORDER BY lower(f.name), f.id LIMIT $2`
 
 // candidatesQuery reads the identities that are connected to the node $1. Their names have the
 // text $3, unless they are among $4. People and integrations that are gone are left out.

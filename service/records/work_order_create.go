@@ -38,8 +38,9 @@ type workOrderCreation struct {
 	// NodeRetired is whether the node cannot be chosen.
 	NodeRetired bool
 	// Grants are the actor's on the node, empty if it does not see the node.
-	Grants    []string
-	FormKnown bool
+	Grants []string
+	// FormRetired is whether new work orders cannot have the form, nil if there is no such form.
+	FormRetired *bool
 	// Known, Connected and Active are the results of candidates.
 	Known     []string
 	Connected []string
@@ -81,7 +82,7 @@ var managersOrAdmins = `coalesce(nullif(` + store.Fill(nearestManagers, "except"
 var workOrderCreations = store.ByPeople(func(people string) *batch.Statement {
 	return &batch.Statement{Stage: store.StageRules, ReadOnly: true, SQL: `
 	SELECT u.nth, o.read_only, o.suspended, p.manual_work_orders, coalesce(n.kind, '') AS node_kind, n.retired_at IS NOT NULL AS node_retired, known.grants,
-		EXISTS (SELECT FROM forms f WHERE f.organization_id = o.id AND f.id = u.form) AS form_known,
+		(SELECT f.retired FROM forms f WHERE f.organization_id = o.id AND f.id = u.form) AS form_retired,
 		` + store.Fill(store.KnownIdentities, "organization", "o.id", "identities", store.SplitIDs("u.identities")) + ` AS known,
 		` + store.Fill(connectedIdentities, "node", "n.id", "identities", store.SplitIDs("u.identities"), "actor", "u.actor", "integration", "u.integration") + ` AS connected,
 		` + store.Fill(activeIdentities, "identities", store.SplitIDs("u.identities")) + ` AS active,
@@ -215,8 +216,12 @@ func (c workOrderCreation) checkNames(in NewWorkOrder) error {
 	if len(c.Grants) == 0 {
 		fields = []models.FieldError{store.UnknownField("/inventory_id", "inventory node")}
 	}
-	if in.FormID != nil && !c.FormKnown {
+	switch {
+	case in.FormID == nil:
+	case c.FormRetired == nil:
 		fields = append(fields, store.UnknownField("/form_id", "form"))
+	case *c.FormRetired:
+		fields = append(fields, inventory.RetiredField("/form_id", "form"))
 	}
 	fields = append(fields, checkTitle("/title", in.Title)...)
 	fields = append(fields, store.CheckDescribed(in.Description, in.ExternalID)...)

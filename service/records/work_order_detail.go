@@ -23,6 +23,8 @@ type WorkOrderDetail struct {
 	Customer string
 	Contact  *Contact
 	Answers  models.AnswersRecord
+	// Retired are the ids of questions that are asked no longer.
+	Retired []string
 	// Answerers are the names of those who answered, by id.
 	Answerers map[string]string
 	History   HistoryPage
@@ -112,6 +114,7 @@ func (r *workOrderDetailRow) detail(actor store.Actor, text answersText, history
 	if r.Customer != nil {
 		detail.Customer, detail.Contact = *r.Customer, r.Contact
 	}
+	detail.Retired = text.Retired
 	if detail.Answers, err = text.record(); err != nil {
 		return detail, err
 	}
