@@ -9,7 +9,7 @@ import (
 
 // assignedService is what the handlers of this file call.
 type assignedService interface {
-	AssignmentsOf(ctx context.Context, actor store.Actor, identityID string) (records.Assignments, error)
+	AssignmentsForPerson(ctx context.Context, actor store.Actor, identityID string) (records.Assignments, error)
 }
 
 // assignedView are the nodes on which an identity has permissions ({{template "assigned" .}}).
@@ -44,7 +44,7 @@ func nodeRowOf(n records.AssignedNode, page string) nodeRow {
 
 // assigned returns the nodes on which a person or a team has permissions.
 func (c *Console) assigned(r *request, id string) (assignedView, error) {
-	found, err := c.service.AssignmentsOf(r.ctx(), r.actor(), id)
+	found, err := c.service.AssignmentsForPerson(r.ctx(), r.actor(), id)
 	view := assignedView{More: found.More}
 	if found.Hidden > 0 {
 		view.Hidden = plural(found.Hidden, "node", "nodes")

@@ -17,7 +17,7 @@ import (
 
 // deliveryService is what the handlers of this file call.
 type deliveryService interface {
-	DeliveryOf(ctx context.Context, actor store.Actor, id string) (webhooks.DeliveryDetail, error)
+	DeliveryForPerson(ctx context.Context, actor store.Actor, id string) (webhooks.DeliveryDetail, error)
 }
 
 // deliveryView is one delivery.
@@ -61,7 +61,7 @@ func (c *Console) showDelivery(r *request) error {
 	if err := r.require(models.GrantIntegrations); err != nil {
 		return err
 	}
-	d, err := c.service.DeliveryOf(r.ctx(), r.actor(), r.Param("id"))
+	d, err := c.service.DeliveryForPerson(r.ctx(), r.actor(), r.Param("id"))
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 
 // feedbackService is what the handlers of this file call.
 type feedbackService interface {
-	FeedbackOf(ctx context.Context, actor store.Actor, filter records.FeedbackFilter, cursor string, limit int) (records.FeedbackPage, error)
+	FeedbackForPerson(ctx context.Context, actor store.Actor, filter records.FeedbackFilter, cursor string, limit int) (records.FeedbackPage, error)
 	FeedbackDetail(ctx context.Context, actor store.Actor, id string, before int64) (records.FeedbackDetail, error)
 	FeedbackPlaces(ctx context.Context, actor store.Actor, node string) (records.FeedbackPlaces, error)
 	GiveFeedback(ctx context.Context, actor store.Actor, node string, in records.NewFeedback) (store.WriteResult, error)
@@ -87,7 +87,7 @@ func (c *Console) listFeedback(r *request) error {
 		}
 		view.Filter.States = append(view.Filter.States, option{Value: string(s), Label: s.Name(), Chosen: chosen})
 	}
-	page, err := c.service.FeedbackOf(r.ctx(), r.actor(), filter, r.Query("before"), models.DefaultPageSize)
+	page, err := c.service.FeedbackForPerson(r.ctx(), r.actor(), filter, r.Query("before"), models.DefaultPageSize)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 
 // openidRequiredService is what the handlers of this file call.
 type openidRequiredService interface {
-	OpenIDRequirementOf(ctx context.Context, actor store.Actor, issuer string) (people.OpenIDRequirement, error)
+	OpenIDRequirementForPerson(ctx context.Context, actor store.Actor, issuer string) (people.OpenIDRequirement, error)
 	RequireOpenID(ctx context.Context, actor store.Actor, organizationID, issuer string) error
 	LiftOpenID(ctx context.Context, actor store.Actor, organizationID string) error
 }
@@ -38,7 +38,7 @@ func (c *Console) confirmOpenIDRequired(r *request) error {
 }
 
 func (c *Console) renderOpenIDRequired(r *request, status int, f form) error {
-	found, err := c.service.OpenIDRequirementOf(r.ctx(), r.actor(), c.issuer())
+	found, err := c.service.OpenIDRequirementForPerson(r.ctx(), r.actor(), c.issuer())
 	if err != nil {
 		return err
 	}

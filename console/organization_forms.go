@@ -15,7 +15,7 @@ import (
 // organizationFormsService is what the handlers of this file call.
 type organizationFormsService interface {
 	FormsForPerson(context.Context, store.Actor, lists.NameFilter) ([]inventory.FormSummary, error)
-	FormOf(ctx context.Context, actor store.Actor, id string) (inventory.FormDetail, error)
+	FormForPerson(ctx context.Context, actor store.Actor, id string) (inventory.FormDetail, error)
 }
 
 func (c *Console) formRoutes(pages *gin.RouterGroup) {
@@ -86,7 +86,7 @@ var questionTypes = map[models.QuestionType]string{
 var formPage = newPage[formView]("organization_form.html")
 
 func (c *Console) showForm(r *request) error {
-	found, err := c.service.FormOf(r.ctx(), r.actor(), r.Param("id"))
+	found, err := c.service.FormForPerson(r.ctx(), r.actor(), r.Param("id"))
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 // peopleService is what the handlers of this file call.
 type peopleService interface {
 	PeopleForPerson(ctx context.Context, actor store.Actor, organizationID string, filter people.PersonFilter) ([]people.PersonSummary, error)
-	PersonOf(ctx context.Context, actor store.Actor, id string) (people.PersonSummary, error)
+	PersonForPerson(ctx context.Context, actor store.Actor, id string) (people.PersonSummary, error)
 	PersonEffects(ctx context.Context, actor store.Actor, id string) (people.PersonEffects, error)
 	OrganizationDefinitions(context.Context, store.Actor) ([]inventory.DefinitionSummary, error)
 	InvitePerson(ctx context.Context, actor store.Actor, organizationID string, in people.Invitation) (people.PersonAccess, people.LinkEmail, error)
@@ -221,7 +221,7 @@ var personPage = newPage[personView]("person.html")
 func (c *Console) showPerson(r *request) error { return c.renderPerson(r, http.StatusOK, nil) }
 
 func (c *Console) renderPerson(r *request, status int, rejected *form) error {
-	p, err := c.service.PersonOf(r.ctx(), r.actor(), r.Param("id"))
+	p, err := c.service.PersonForPerson(r.ctx(), r.actor(), r.Param("id"))
 	if err != nil {
 		return err
 	}
@@ -328,7 +328,7 @@ func (c *Console) changeEmail(r *request) error {
 }
 
 func (c *Console) confirmRemoveWaysIn(r *request) error {
-	p, err := c.service.PersonOf(r.ctx(), r.actor(), r.Param("id"))
+	p, err := c.service.PersonForPerson(r.ctx(), r.actor(), r.Param("id"))
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func (c *Console) confirmDeactivate(r *request) error {
 
 // renderDeactivate shows the form, with a form that was rejected or nil.
 func (c *Console) renderDeactivate(r *request, status int, rejected *form) error {
-	p, err := c.service.PersonOf(r.ctx(), r.actor(), r.Param("id"))
+	p, err := c.service.PersonForPerson(r.ctx(), r.actor(), r.Param("id"))
 	if err != nil {
 		return err
 	}

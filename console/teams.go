@@ -17,9 +17,9 @@ import (
 // teamsService is what the handlers of this file call.
 type teamsService interface {
 	PeopleForPerson(ctx context.Context, actor store.Actor, organizationID string, filter people.PersonFilter) ([]people.PersonSummary, error)
-	TeamsOf(context.Context, store.Actor, lists.NameFilter) ([]people.TeamSummary, error)
-	TeamOf(ctx context.Context, actor store.Actor, id string, filter lists.NameFilter) (people.TeamDetail, error)
-	TeamMemberOf(ctx context.Context, actor store.Actor, id, memberID string) (people.TeamSummary, people.TeamMember, error)
+	TeamsForPerson(context.Context, store.Actor, lists.NameFilter) ([]people.TeamSummary, error)
+	TeamForPerson(ctx context.Context, actor store.Actor, id string, filter lists.NameFilter) (people.TeamDetail, error)
+	TeamMemberForPerson(ctx context.Context, actor store.Actor, id, memberID string) (people.TeamSummary, people.TeamMember, error)
 	TeamEffects(ctx context.Context, actor store.Actor, id string) (people.TeamSummary, int, error)
 	CreateTeam(ctx context.Context, actor store.Actor, organizationID, name string) (people.Team, error)
 	RenameTeam(ctx context.Context, actor store.Actor, id, name string) (people.Team, error)
@@ -56,7 +56,7 @@ var teamsPage = newPage[teamsView]("teams.html")
 
 func (c *Console) listTeams(r *request) error {
 	filter := r.nameFilter()
-	found, err := c.service.TeamsOf(r.ctx(), r.actor(), filter)
+	found, err := c.service.TeamsForPerson(r.ctx(), r.actor(), filter)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (c *Console) showTeam(r *request) error { return c.renderTeam(r, http.Statu
 
 func (c *Console) renderTeam(r *request, status int, rejected *form) error {
 	filter := r.nameFilter()
-	t, err := c.service.TeamOf(r.ctx(), r.actor(), r.Param("id"), filter)
+	t, err := c.service.TeamForPerson(r.ctx(), r.actor(), r.Param("id"), filter)
 	if err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (c *Console) renderAddMembers(r *request, status int, f form) error {
 		return err
 	}
 	id := r.Param("id")
-	team, err := c.service.TeamOf(r.ctx(), r.actor(), id, lists.NameFilter{Limit: 1})
+	team, err := c.service.TeamForPerson(r.ctx(), r.actor(), id, lists.NameFilter{Limit: 1})
 	if err != nil {
 		return err
 	}
@@ -228,7 +228,7 @@ func (c *Console) confirmRemoveMember(r *request) error {
 	if err := r.require(models.GrantPeople); err != nil {
 		return err
 	}
-	team, member, err := c.service.TeamMemberOf(r.ctx(), r.actor(), r.Param("id"), r.Query("member"))
+	team, member, err := c.service.TeamMemberForPerson(r.ctx(), r.actor(), r.Param("id"), r.Query("member"))
 	if err != nil {
 		return err
 	}

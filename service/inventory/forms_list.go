@@ -71,10 +71,10 @@ var formUsesQuery = `
 	WHERE ` + store.Fill(access.ReadableWorkOrder, "w", "w", "actor", "@actor") + `
 	ORDER BY w.id DESC`
 
-// FormOf returns a form of the organization with its questions and the latest work orders
+// FormForPerson returns a form of the organization with its questions and the latest work orders
 // that have it. Any person of the organization may read it. Errors: not_found,
 // permission_denied for an integration, unavailable.
-func (s *Inventory) FormOf(ctx context.Context, actor store.Actor, id string) (FormDetail, error) {
+func (s *Inventory) FormForPerson(ctx context.Context, actor store.Actor, id string) (FormDetail, error) {
 	var found FormDetail
 	if err := access.RequirePerson(actor, "A form with its use"); err != nil {
 		return found, err

@@ -21,9 +21,9 @@ type OpenIDRequirement struct {
 	Sessions, Unlinked int
 }
 
-// OpenIDRequirementOf returns what an administrator decides about. issuer is the provider's.
+// OpenIDRequirementForPerson returns what an administrator decides about. issuer is the provider's.
 // Errors: permission_denied, unavailable.
-func (s *People) OpenIDRequirementOf(ctx context.Context, actor store.Actor, issuer string) (OpenIDRequirement, error) {
+func (s *People) OpenIDRequirementForPerson(ctx context.Context, actor store.Actor, issuer string) (OpenIDRequirement, error) {
 	found, err := collect[struct {
 		OpenIDRequirement
 		Admin bool

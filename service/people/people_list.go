@@ -85,9 +85,9 @@ var peopleQuery = `
 		AND ` + store.Fill(lists.InNamePage, "w", "i", "text", "p.email") + `
 	ORDER BY lower(i.name), p.id LIMIT @limit`
 
-// PersonOf returns a person of the organization with the person's access. Any person of the
+// PersonForPerson returns a person of the organization with the person's access. Any person of the
 // organization may read it. Errors: not_found, permission_denied for an integration, unavailable.
-func (s *People) PersonOf(ctx context.Context, actor store.Actor, id string) (PersonSummary, error) {
+func (s *People) PersonForPerson(ctx context.Context, actor store.Actor, id string) (PersonSummary, error) {
 	if err := access.RequirePerson(actor, "The access of people"); err != nil {
 		return PersonSummary{}, err
 	}

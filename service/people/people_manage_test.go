@@ -72,7 +72,7 @@ func TestOnlyAdministratorsManageAdministrators(t *testing.T) {
 			_, _, err := f.InvitePerson(ctx, ann, f.Polar.OrganizationID, people.Invitation{Email: "x@acme.example.com"})
 			return err
 		}, models.CodeNotFound},
-		"reading another organization's person": {func() error { _, err := f.PersonOf(ctx, ann, f.ID("pia")); return err }, models.CodeNotFound},
+		"reading another organization's person": {func() error { _, err := f.PersonForPerson(ctx, ann, f.ID("pia")); return err }, models.CodeNotFound},
 	} {
 		if code := models.CodeOf(test.do()); code != test.code {
 			t.Errorf("%s: %q, want %q", name, code, test.code)

@@ -43,9 +43,9 @@ var (
 	teamQuery = store.Fill(teamSummaryQuery, "of", teamsOfOrganization+` AND id = @id`)
 )
 
-// TeamsOf returns a page of the organization's teams by name. Any person of the organization
+// TeamsForPerson returns a page of the organization's teams by name. Any person of the organization
 // may read it. Errors: permission_denied for an integration, unavailable.
-func (s *People) TeamsOf(ctx context.Context, actor store.Actor, filter lists.NameFilter) ([]TeamSummary, error) {
+func (s *People) TeamsForPerson(ctx context.Context, actor store.Actor, filter lists.NameFilter) ([]TeamSummary, error) {
 	var found []TeamSummary
 	if err := access.RequirePerson(actor, "The list of teams"); err != nil {
 		return nil, err
@@ -87,10 +87,10 @@ type TeamDetail struct {
 	People []TeamMember
 }
 
-// TeamOf returns a team of the organization with a page of its members by name. Any person
+// TeamForPerson returns a team of the organization with a page of its members by name. Any person
 // of the organization may read it. Errors: not_found, permission_denied for an integration,
 // unavailable.
-func (s *People) TeamOf(ctx context.Context, actor store.Actor, id string, filter lists.NameFilter) (TeamDetail, error) {
+func (s *People) TeamForPerson(ctx context.Context, actor store.Actor, id string, filter lists.NameFilter) (TeamDetail, error) {
 	var found TeamDetail
 	if err := access.RequirePerson(actor, "A team with its members"); err != nil {
 		return found, err
@@ -109,10 +109,10 @@ func (s *People) TeamOf(ctx context.Context, actor store.Actor, id string, filte
 
 var teamMemberQuery = store.Fill(teamMembersQuery, "page", "m.member_id = @member")
 
-// TeamMemberOf returns a team of the organization and one of its members. Any person of the
+// TeamMemberForPerson returns a team of the organization and one of its members. Any person of the
 // organization may read them. Errors: not_found, permission_denied for an integration,
 // unavailable.
-func (s *People) TeamMemberOf(ctx context.Context, actor store.Actor, id, memberID string) (TeamSummary, TeamMember, error) {
+func (s *People) TeamMemberForPerson(ctx context.Context, actor store.Actor, id, memberID string) (TeamSummary, TeamMember, error) {
 	var team TeamSummary
 	var member TeamMember
 	if err := access.RequirePerson(actor, "A team with its members"); err != nil {

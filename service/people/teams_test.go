@@ -172,15 +172,15 @@ func TestADeletedTeamIsUnknown(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, call := range map[string]func() error{
-		"reading it":         func() error { _, err := h.TeamOf(ctx, ann, crew, lists.NameFilter{}); return err },
+		"reading it":         func() error { _, err := h.TeamForPerson(ctx, ann, crew, lists.NameFilter{}); return err },
 		"its record":         func() error { _, err := h.Team(ctx, erp, crew); return err },
-		"its assignments":    func() error { _, err := h.AssignmentsOf(ctx, ann, crew); return err },
+		"its assignments":    func() error { _, err := h.AssignmentsForPerson(ctx, ann, crew); return err },
 		"its effects":        func() error { _, _, err := h.TeamEffects(ctx, ann, crew); return err },
 		"deleting it":        func() error { _, err := h.DeleteTeam(ctx, ann, crew); return err },
 		"renaming it":        func() error { _, err := h.RenameTeam(ctx, ann, crew, "x"); return err },
 		"adding to it":       func() error { _, err := h.AddTeamMembers(ctx, ann, crew, []string{h.ID("eve")}); return err },
 		"removing from it":   func() error { _, err := h.RemoveTeamMember(ctx, ann, crew, h.ID("bob")); return err },
-		"one of its members": func() error { _, _, err := h.TeamMemberOf(ctx, ann, crew, h.ID("bob")); return err },
+		"one of its members": func() error { _, _, err := h.TeamMemberForPerson(ctx, ann, crew, h.ID("bob")); return err },
 	} {
 		if err := call(); models.CodeOf(err) != models.CodeNotFound {
 			t.Errorf("%s: %v", what, err)
@@ -200,7 +200,7 @@ func TestADeletedTeamIsUnknown(t *testing.T) {
 	if page, err := h.Teams(ctx, h.As("erp"), lists.ListRequest{}); err != nil || strings.Contains(string(page), crew) {
 		t.Errorf("the list of teams is %s, %v", page, err)
 	}
-	if list, err := h.TeamsOf(ctx, ann, lists.NameFilter{}); err != nil || len(list) != 0 {
+	if list, err := h.TeamsForPerson(ctx, ann, lists.NameFilter{}); err != nil || len(list) != 0 {
 		t.Errorf("the teams are %v, %v", list, err)
 	}
 	if body, err := h.WorkOrder(ctx, ann, record.ID); err != nil || !strings.Contains(string(body), `"Crew"`) {
@@ -315,21 +315,21 @@ func TestBigOrganizationsHaveTeams(t *testing.T) {
 	ctx, ann := t.Context(), h.As("ann")
 	team := h.ID("crew")
 	reads := map[string]func() error{
-		"teams": func() error { _, err := h.TeamsOf(ctx, ann, lists.NameFilter{Limit: 51}); return err },
+		"teams": func() error { _, err := h.TeamsForPerson(ctx, ann, lists.NameFilter{Limit: 51}); return err },
 		"teams by name": func() error {
-			_, err := h.TeamsOf(ctx, ann, lists.NameFilter{Search: "nowhere", Limit: 51})
+			_, err := h.TeamsForPerson(ctx, ann, lists.NameFilter{Search: "nowhere", Limit: 51})
 			return err
 		},
-		"a team": func() error { _, err := h.TeamOf(ctx, ann, team, lists.NameFilter{Limit: 51}); return err },
+		"a team": func() error { _, err := h.TeamForPerson(ctx, ann, team, lists.NameFilter{Limit: 51}); return err },
 		"people to add": func() error {
 			_, err := h.PeopleForPerson(ctx, ann, "", people.PersonFilter{OutsideTeam: team, NameFilter: lists.NameFilter{Limit: 51}})
 			return err
 		},
 		"a person's":      func() error { _, err := h.TeamsOfPerson(ctx, ann, h.ID("bob")); return err },
-		"assignments":     func() error { _, err := h.AssignmentsOf(ctx, ann, team); return err },
+		"assignments":     func() error { _, err := h.AssignmentsForPerson(ctx, ann, team); return err },
 		"definitions":     func() error { _, err := h.Definitions(ctx, ann); return err },
 		"before deletion": func() error { _, _, err := h.TeamEffects(ctx, ann, team); return err },
-		"one member":      func() error { _, _, err := h.TeamMemberOf(ctx, ann, team, h.ID("bob")); return err },
+		"one member":      func() error { _, _, err := h.TeamMemberForPerson(ctx, ann, team, h.ID("bob")); return err },
 	}
 	// What each may read in pages: a team of all people is sorted by name.
 	most := map[string]int{

@@ -29,13 +29,13 @@ type AssignedNode struct {
 // MaxAssignedNodes bounds the nodes of a list of assignments.
 const MaxAssignedNodes = 200
 
-// AssignmentsOf are the first $2 assignments by which the identity $1 has permissions.
+// AssignmentsForPerson are the first $2 assignments by which the identity $1 has permissions.
 const assignmentsOf = `
 	SELECT g.* FROM (SELECT DISTINCT identity_id, organization_id FROM actor_identities WHERE actor_id = $1) a
 	JOIN assignments g ON g.identity_id = a.identity_id AND g.organization_id = a.organization_id
 	ORDER BY g.node_id, g.identity_id LIMIT $2`
 
-// AssignedNodesQuery reads the assignments of AssignmentsOf whose node {node} is {visible}.
+// AssignedNodesQuery reads the assignments of AssignmentsForPerson whose node {node} is {visible}.
 var AssignedNodesQuery = `
 	SELECT v.id, v.name, v.kind, d.id AS definition_id, d.name AS definition, d.applies_below, d.grants,
 		CASE WHEN g.identity_id <> $1 THEN (SELECT name FROM identities WHERE id = g.identity_id) END AS by,
@@ -58,9 +58,9 @@ type Assignments struct {
 // AssignedToSeen reads the nodes that the reader $3 of the organization $4 sees.
 var AssignedToSeen = store.Fill(AssignedNodesQuery, "visible", access.PersonSees, "w", "v", "actor", "$3", "organization", "$4")
 
-// AssignmentsOf returns the nodes on which a person or a team of the organization has
+// AssignmentsForPerson returns the nodes on which a person or a team of the organization has
 // permissions, by the node's name, for a person of the organization: those that this person sees. Errors: not_found, permission_denied for an integration, unavailable.
-func (s *Records) AssignmentsOf(ctx context.Context, actor store.Actor, identityID string) (Assignments, error) {
+func (s *Records) AssignmentsForPerson(ctx context.Context, actor store.Actor, identityID string) (Assignments, error) {
 	var found Assignments
 	if err := access.RequirePerson(actor, "The list of assignments"); err != nil {
 		return found, err

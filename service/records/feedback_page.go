@@ -20,10 +20,10 @@ type FeedbackPage struct {
 	Next string
 }
 
-// FeedbackOf returns a page of feedback that the actor may read, newest first: at
+// FeedbackForPerson returns a page of feedback that the actor may read, newest first: at
 // most limit records, from the position of the previous page's cursor. Errors:
 // invalid_request (a cursor of another list), unavailable.
-func (s *Records) FeedbackOf(ctx context.Context, actor store.Actor, filter FeedbackFilter, cursor string, limit int) (FeedbackPage, error) {
+func (s *Records) FeedbackForPerson(ctx context.Context, actor store.Actor, filter FeedbackFilter, cursor string, limit int) (FeedbackPage, error) {
 	page, err := lists.DecodePage[models.FeedbackRecord](s.FeedbackList(ctx, actor, filter, lists.ListRequest{Limit: limit, Cursor: cursor}))
 	return FeedbackPage{page.Data, page.NextCursor}, err
 }

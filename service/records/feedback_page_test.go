@@ -29,7 +29,7 @@ func subjects(s *servicetest.Harness, by string, filter records.FeedbackFilter, 
 	s.T.Helper()
 	var found []string
 	for cursor, pages := "", 0; pages < 10; pages++ {
-		page, err := s.FeedbackOf(s.T.Context(), s.As(by), filter, cursor, limit)
+		page, err := s.FeedbackForPerson(s.T.Context(), s.As(by), filter, cursor, limit)
 		if err != nil {
 			s.T.Fatal(err)
 		}
@@ -72,13 +72,13 @@ func TestFeedbackForPeople(t *testing.T) {
 			servicetest.Expect(t, test.by, subjects(s, test.by, test.filter, limit), test.want)
 		}
 	}
-	_, err := s.FeedbackOf(t.Context(), s.As("ann"), records.FeedbackFilter{}, "nonsense", 1)
+	_, err := s.FeedbackForPerson(t.Context(), s.As("ann"), records.FeedbackFilter{}, "nonsense", 1)
 	servicetest.Expect(t, "a cursor of nothing", servicetest.Outcome(err), "invalid_request")
-	page, err := s.FeedbackOf(t.Context(), s.As("ann"), records.FeedbackFilter{}, "", 1)
+	page, err := s.FeedbackForPerson(t.Context(), s.As("ann"), records.FeedbackFilter{}, "", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.FeedbackOf(t.Context(), s.As("ann"), records.FeedbackFilter{CreatorID: s.ID("ann")}, page.Next, 1)
+	_, err = s.FeedbackForPerson(t.Context(), s.As("ann"), records.FeedbackFilter{CreatorID: s.ID("ann")}, page.Next, 1)
 	servicetest.Expect(t, "the cursor of another filter", servicetest.Outcome(err), "invalid_request")
 }
 
@@ -286,7 +286,7 @@ func feedbackOfACreatorReadsLittle(t *testing.T, nodes int) {
 	s.Exec(`VACUUM ANALYZE`)
 	list := func() int {
 		t.Helper()
-		page, err := s.FeedbackOf(t.Context(), s.As("erp"), records.FeedbackFilter{CreatorID: s.ID("bob")}, "", 20)
+		page, err := s.FeedbackForPerson(t.Context(), s.As("erp"), records.FeedbackFilter{CreatorID: s.ID("bob")}, "", 20)
 		if err != nil {
 			t.Fatal(err)
 		}

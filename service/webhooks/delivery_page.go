@@ -49,10 +49,10 @@ var readableByPerson = store.Fill(`SELECT EXISTS (SELECT FROM work_orders w WHER
 	OR EXISTS (SELECT FROM feedback w WHERE w.id = @record AND {feedback})`,
 	"work_order", store.Fill(access.ReadableWorkOrder, "w", "w", "actor", "@actor"), "feedback", store.Fill(access.ReadableFeedback, "w", "w", "actor", "@actor"))
 
-// DeliveryOf returns a delivery of the actor's organization with its attempts and, if the
+// DeliveryForPerson returns a delivery of the actor's organization with its attempts and, if the
 // actor and the integration may both read the record, with what would be sent now. Errors:
 // permission_denied, not_found, unavailable.
-func (s *Webhooks) DeliveryOf(ctx context.Context, actor store.Actor, id string) (DeliveryDetail, error) {
+func (s *Webhooks) DeliveryForPerson(ctx context.Context, actor store.Actor, id string) (DeliveryDetail, error) {
 	found := DeliveryDetail{Planned: len(s.RetrySchedule) + 1}
 	var may, readable bool
 	args := pgx.NamedArgs{"id": id, "actor": actor.IdentityID, "organization": actor.OrganizationID}

@@ -135,7 +135,7 @@ func TestDeliveriesAreForThoseWhoManageTheIntegrations(t *testing.T) {
 			_, err := f.SearchDeliveries(ctx, a, webhooks.DeliverySearch{WebhookID: f.ID("erp_hook")}, "", 0)
 			return err
 		},
-		"page": func(a store.Actor) error { _, err := f.DeliveryOf(ctx, a, id); return err },
+		"page": func(a store.Actor) error { _, err := f.DeliveryForPerson(ctx, a, id); return err },
 		"count": func(a store.Actor) error {
 			_, err := f.CountMatching(ctx, a, webhooks.DeliverySearch{WebhookID: f.ID("erp_hook")})
 			return err
@@ -170,7 +170,7 @@ func TestADeliveryShowsWhatWouldBeSentNow(t *testing.T) {
 	f := servicetest.NewHarness(t)
 	record := servicetest.Create(t, f.Fixture)
 	id := servicetest.DeliveryOf(f.Fixture, "erp_hook", record)
-	shown, err := f.DeliveryOf(t.Context(), f.As("ann"), id)
+	shown, err := f.DeliveryForPerson(t.Context(), f.As("ann"), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,11 +179,11 @@ func TestADeliveryShowsWhatWouldBeSentNow(t *testing.T) {
 		t.Errorf("shown is %s with %v, sent %s", shown.Body, shown.Header, sent.Body)
 	}
 	f.Exec(`UPDATE people SET admin = true WHERE id = $1`, f.ID("zed"))
-	if shown, err = f.DeliveryOf(t.Context(), f.As("zed"), id); err != nil || shown.Body != nil || shown.Header != nil || shown.Withheld == "" {
+	if shown, err = f.DeliveryForPerson(t.Context(), f.As("zed"), id); err != nil || shown.Body != nil || shown.Header != nil || shown.Withheld == "" {
 		t.Errorf("someone who may not read the record sees %s (%v)", shown.Body, err)
 	}
 	f.Exec(`UPDATE integrations SET scopes = '{issues:read}' WHERE id = $1`, f.ID("erp"))
-	if shown, err = f.DeliveryOf(t.Context(), f.As("ann"), id); err != nil || shown.Body != nil || shown.Withheld == "" {
+	if shown, err = f.DeliveryForPerson(t.Context(), f.As("ann"), id); err != nil || shown.Body != nil || shown.Withheld == "" {
 		t.Errorf("without the integration's scope the body is %s (%v)", shown.Body, err)
 	}
 }
