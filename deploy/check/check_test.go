@@ -27,6 +27,8 @@ var kinds = map[string]func() any{
 	"v1/ConfigMap":                           func() any { return &corev1.ConfigMap{} },
 	"apps/v1/Deployment":                     func() any { return &appsv1.Deployment{} },
 	"batch/v1/Job":                           func() any { return &batchv1.Job{} },
+	"batch/v1/CronJob":                       func() any { return &batchv1.CronJob{} },
+	"v1/PersistentVolumeClaim":               func() any { return &corev1.PersistentVolumeClaim{} },
 	"policy/v1/PodDisruptionBudget":          func() any { return &policyv1.PodDisruptionBudget{} },
 	"networking.k8s.io/v1/NetworkPolicy":     func() any { return &networkingv1.NetworkPolicy{} },
 	"autoscaling/v2/HorizontalPodAutoscaler": func() any { return &autoscalingv2.HorizontalPodAutoscaler{} },
@@ -41,6 +43,7 @@ func TestManifests(t *testing.T) {
 			"apps/v1/Deployment api", "apps/v1/Deployment worker", "policy/v1/PodDisruptionBudget api", "policy/v1/PodDisruptionBudget worker",
 			"networking.k8s.io/v1/NetworkPolicy api", "networking.k8s.io/v1/NetworkPolicy worker",
 		},
+		"backup":      {"batch/v1/CronJob backup", "v1/PersistentVolumeClaim backups"},
 		"autoscaling": {"apps/v1/Deployment worker", "autoscaling/v2/HorizontalPodAutoscaler api", "keda.sh/v1alpha1/ScaledObject worker"},
 	} {
 		t.Run(directory, func(t *testing.T) {
@@ -132,6 +135,8 @@ func checkObject(t *testing.T, object any) {
 		checkPod(t, o.Name, o.Spec.Template.Spec)
 	case *batchv1.Job:
 		checkPod(t, o.Name, o.Spec.Template.Spec)
+	case *batchv1.CronJob:
+		checkPod(t, o.Name, o.Spec.JobTemplate.Spec.Template.Spec)
 	}
 }
 
