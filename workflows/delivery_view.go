@@ -79,6 +79,9 @@ func deliveryDetails(s webhooks.DeliveryState) string {
 	case models.DeliveryHeld:
 		line("- its address is off; turning that on releases it until %s", s.KeptUntil)
 	}
+	if s.Status == models.DeliveryRetrying {
+		line("- Request Cancellation gives it up, as the update `stop` does")
+	}
 	if len(s.Made) > 0 {
 		line("\n| attempt | time | result |\n|---|---|---|")
 	}

@@ -89,6 +89,7 @@ func TestDeliveryDetails(t *testing.T) {
 | 1 | 2026-03-02T09:00:00.000Z | timeout |
 | 2 | 2026-03-02T09:00:01.000Z | 503 |
 `
+	const cancel = "- Request Cancellation gives it up, as the update `stop` does\n"
 	tests := []struct {
 		name  string
 		state webhooks.DeliveryState
@@ -97,12 +98,12 @@ func TestDeliveryDetails(t *testing.T) {
 		{
 			"retrying after a response",
 			webhooks.DeliveryState{Status: models.DeliveryRetrying, Attempts: 2, NextAttemptAt: &next, Made: made},
-			"**retrying** as of 2026-03-02T09:00:02.000Z\n" + about + "- attempt 3 of 8, after 503: at 2026-03-02T09:01:00.000Z\n" + table,
+			"**retrying** as of 2026-03-02T09:00:02.000Z\n" + about + "- attempt 3 of 8, after 503: at 2026-03-02T09:01:00.000Z\n" + cancel + table,
 		},
 		{
 			"retrying without a response",
 			webhooks.DeliveryState{Status: models.DeliveryRetrying, Attempts: 1, NextAttemptAt: &next, Made: made[:1]},
-			"**retrying** as of 2026-03-02T09:00:02.000Z\n" + about + "- attempt 2 of 8, after timeout: at 2026-03-02T09:01:00.000Z\n" + strings.TrimSuffix(table, "| 2 | 2026-03-02T09:00:01.000Z | 503 |\n"),
+			"**retrying** as of 2026-03-02T09:00:02.000Z\n" + about + "- attempt 2 of 8, after timeout: at 2026-03-02T09:01:00.000Z\n" + cancel + strings.TrimSuffix(table, "| 2 | 2026-03-02T09:00:01.000Z | 503 |\n"),
 		},
 		{
 			"failed",

@@ -73,7 +73,11 @@ func (f *feedback) showState(ctx workflow.Context) error {
 		return nil // gone
 	}
 	facts := []string{"feedback " + s.ID, "organization " + s.OrganizationID}
-	return f.show(ctx, f.details(string(s.Status), facts, UpdateResolve), s.ID,
+	update := UpdateResolve
+	if s.Status == models.FeedbackResolved {
+		update = ""
+	}
+	return f.show(ctx, f.details(string(s.Status), facts, update), s.ID,
 		AttributeOrganization.ValueSet(s.OrganizationID),
 		AttributeRecordID.ValueSet(s.ID),
 	)

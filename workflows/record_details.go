@@ -18,7 +18,7 @@ func transitionText(t records.Transition) string {
 }
 
 // details is what the Temporal UI shows of a record, in Markdown: its status, the facts,
-// its transitions, and what cancelling the workflow would do.
+// its transitions, and the update to use instead of cancelling the workflow, "" if it is closed.
 func (w *recordWorkflow) details(status string, facts []string, update string) string {
 	lines := []string{fmt.Sprintf("**%s**, as of %s", status, w.loadedAt), ""}
 	for _, fact := range facts {
@@ -36,8 +36,10 @@ func (w *recordWorkflow) details(status string, facts []string, update string) s
 	if w.cancelRequestedAt != nil {
 		lines = append(lines, "", fmt.Sprintf("**Cancellation of this workflow was requested at %s. It changed nothing.**", w.cancelRequestedAt))
 	}
-	lines = append(lines, "", "Request Cancellation has no effect: use the update `"+update+"`.", "")
-	return strings.Join(lines, "\n")
+	if update != "" {
+		lines = append(lines, "", "Request Cancellation has no effect: use the update `"+update+"`.")
+	}
+	return strings.Join(append(lines, ""), "\n")
 }
 
 // reminderTopic names what the reminder is about.

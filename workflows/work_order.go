@@ -192,5 +192,9 @@ func (w *workOrder) workOrderDetails(next *models.Reminder) string {
 	if next != nil {
 		facts = append(facts, fmt.Sprintf("next reminder at %s: %s", next.At, reminderTopic(*next)))
 	}
-	return w.details(string(s.Status), facts, UpdateCancel)
+	update := UpdateCancel
+	if w.phase() == models.PhaseClosed {
+		update = ""
+	}
+	return w.details(string(s.Status), facts, update)
 }

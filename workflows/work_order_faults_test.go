@@ -154,7 +154,7 @@ func TestOperatorsSeeAWorkOrdersState(t *testing.T) {
 			"- next reminder at 2026-03-02T15:00:00.000Z: target date in a day|" + first + advice,
 		"10h0m0s sent_to_inspection: **sent_to_inspection**, as of 2026-03-02T19:00:00.000Z" + ids +
 			"- in review since 2026-03-02T19:00:00.000Z|- next reminder at 2026-03-03T15:00:00.000Z: target date reached|" + second + advice,
-		"40h0m0s complete: **complete**, as of 2026-03-04T01:00:00.000Z" + ids + third + advice,
+		"40h0m0s complete: **complete**, as of 2026-03-04T01:00:00.000Z" + ids + third,
 	})
 	h.wantMarkers("0s created → open, 10h0m0s open → sent_to_inspection, 40h0m0s sent_to_inspection → complete")
 }
