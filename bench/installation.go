@@ -97,6 +97,9 @@ func (b *bench) install(name string) *installation {
 		Namespace: options.Namespace, WorkflowExecutionRetentionPeriod: durationpb.New(24 * time.Hour),
 	}))
 	in.temporal = must(client.NewLazyClient(options))
+	if b.options.temporalDelay > 0 {
+		in.settings["TEMPORAL_ADDRESS"] = delayed(in.ctx, in.settings["TEMPORAL_ADDRESS"], b.options.temporalDelay)
+	}
 	return in
 }
 

@@ -19,6 +19,7 @@ type options struct {
 	records, deliveries, expired int
 	addresses, due               int
 	backlog, burst, servers      int
+	temporalDelay                time.Duration
 	seconds                      float64
 	peer                         peerOptions
 }
@@ -80,6 +81,7 @@ func readOptions() (options, error) {
 	flags.IntVar(&o.due, "due", 100_000, "retries of one address that are due at once")
 	flags.IntVar(&o.backlog, "backlog", 100_000, "deliveries of the addresses that a neighbor deletes and turns on")
 	flags.IntVar(&o.servers, "servers", 1, "API servers, 1 or 2, of the neighbors: each second one of their callers calls the other")
+	flags.DurationVar(&o.temporalDelay, "temporal-delay", 0, "how long everything between the product's processes and Temporal takes longer, each way")
 	flags.IntVar(&o.burst, "burst", 10_000, "work orders that one organization creates at once while another's workflows start")
 	flags.Float64Var(&o.seconds, "seconds", 10, "how long each load lasts")
 	flags.StringVar(&o.binary, "millwright", "bin/millwright", "the product's program")

@@ -20,16 +20,17 @@ import (
 // nor the failing deliveries of a dead address delay their wakes.
 const (
 	webhookSenders = 8
-	recordSenders  = 2
+	recordSenders  = 8
 	wakeTimeout    = 10 * time.Second
 	// wakeCooldown is the minimum interval between wakes of one workflow; wakes
 	// within it are merged.
 	wakeCooldown = 500 * time.Millisecond
 	// Wakes of records and deliveries must not starve the API and the dispatchers: while more
-	// than recordsAtHand are queued, each sender pauses for recordPause times the duration of its last wake, up to
-	// maxPause. The busier the machine is, the longer that takes.
+	// than recordsAtHand are queued, each sender pauses if its last wake took longer than the usual
+	// one (pauseAfter), up to maxPause. A busy machine makes wakes take longer; the way to a distant
+	// Temporal is part of the usual time.
 	recordsAtHand = 16
-	recordPause   = 6
+	recordPause   = 5
 	maxPause      = 500 * time.Millisecond
 	// maxQueued bounds each lane's memory. A wake that does not fit is dropped, and so is
 	// one that has waited for maxWait: the sweep finds its work by then.
@@ -58,9 +59,9 @@ type Waker struct {
 
 // lane is a queue of wakes with its own senders. The Waker's lock guards it.
 type lane struct {
-	// pause is the pause of a busy lane's sender after a wake, as a multiple of its
-	// duration.
-	pause   int
+	// paced is true if the senders of a busy lane pause after slow wakes.
+	paced   bool
+	usual   usualTime
 	metrics *wakerMetrics
 	changed *sync.Cond
 	queue   *wakeQueue
@@ -84,13 +85,13 @@ func (l *lane) add(w wake) {
 func NewWaker(ctx context.Context, c client.Client, log *slog.Logger) *Waker {
 	ctx = context.WithoutCancel(ctx)
 	w := &Waker{client: c, log: log, metrics: newWakerMetrics(), stopping: make(chan struct{})}
-	w.webhooks, w.records = w.newLane(ctx, webhookSenders, 0), w.newLane(ctx, recordSenders, recordPause)
+	w.webhooks, w.records = w.newLane(ctx, webhookSenders, false), w.newLane(ctx, recordSenders, true)
 	return w
 }
 
-func (w *Waker) newLane(ctx context.Context, senders, pause int) *lane {
+func (w *Waker) newLane(ctx context.Context, senders int, paced bool) *lane {
 	l := &lane{
-		pause: pause, metrics: w.metrics, changed: sync.NewCond(&w.mu), queue: newWakeQueue(maxQueued),
+		paced: paced, metrics: w.metrics, changed: sync.NewCond(&w.mu), queue: newWakeQueue(maxQueued),
 		coolingDown: map[wakeKey]*wake{},
 	}
 	for range senders {
@@ -205,23 +206,63 @@ func (w *Waker) run(ctx context.Context, l *lane) {
 		err := w.send(attempt, next, priority)
 		cancel()
 		w.report(err)
-		w.pauseAfter(l, time.Since(began))
+		w.pauseAfter(l, time.Since(began), err)
 	}
 }
 
 // pauseAfter pauses a sender of a busy lane after a wake that took the given time. Stop ends
 // the pause.
-func (w *Waker) pauseAfter(l *lane, took time.Duration) {
+func (w *Waker) pauseAfter(l *lane, took time.Duration, err error) {
 	w.mu.Lock()
-	busy := !w.stopped && l.queue.len() > recordsAtHand
+	if err == nil { // a failure may be fast
+		l.usual.add(took, time.Now())
+	}
+	pause := pauseAfter(took, l.usual.get())
+	busy := l.paced && !w.stopped && l.queue.len() > recordsAtHand
 	w.mu.Unlock()
-	if !busy || l.pause == 0 {
+	if !busy || pause == 0 {
 		return
 	}
 	select {
-	case <-time.After(min(time.Duration(l.pause)*took, maxPause)):
+	case <-time.After(pause):
 	case <-w.stopping:
 	}
+}
+
+// pauseAfter is the pause after a wake that took so long. It grows with the square of the time over
+// the usual one: wakes themselves make others a little longer, and other work much longer.
+func pauseAfter(took, usual time.Duration) time.Duration {
+	if took <= usual || usual == 0 {
+		return 0
+	}
+	over := float64(took - usual)
+	return time.Duration(min(recordPause*over*over/float64(usual), float64(maxPause)))
+}
+
+// usualPeriod is the least time for which the fastest wake counts as the usual one.
+const usualPeriod = time.Minute
+
+// usualTime is the time that a wake takes if nothing delays it: the shortest of the current
+// period and of the one before.
+type usualTime struct {
+	now, before time.Duration
+	began       time.Time
+}
+
+// add takes the time of a wake that ended at the given time.
+func (u *usualTime) add(took time.Duration, at time.Time) {
+	if at.Sub(u.began) >= usualPeriod {
+		u.before, u.now, u.began = u.now, took, at
+	}
+	u.now = min(u.now, took)
+}
+
+// get returns the usual time, 0 if none is known.
+func (u *usualTime) get() time.Duration {
+	if u.before == 0 {
+		return u.now
+	}
+	return min(u.now, u.before)
 }
 
 // next takes the next wake, with the priority of a workflow that it starts. Its target now

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -232,23 +233,30 @@ func TestThousandsOfNewWorkOrdersDelayNoAddress(t *testing.T) {
 }
 
 func TestBurstOfNewWorkOrdersIsSlowedDown(t *testing.T) {
-	const took = 50 * time.Millisecond
 	for name, test := range map[string]struct {
 		wake func(n int) store.WakeTarget
 		many int
 		want int // sent in the first second
 	}{
-		"records":       {workOrder, 500, recordSenders * 3}, // each takes 50 ms and pauses for 300
+		// The first one took 20 ms; the others take 50 and pause for 5 * 30 * 30 / 20 = 225.
+		"records":       {workOrder, 500, 1 + recordSenders*4},
 		"a few records": {workOrder, recordsAtHand, recordsAtHand},
 		"addresses":     {webhook, 500, webhookSenders * 20},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
+				var took atomic.Int64
+				took.Store(int64(20 * time.Millisecond))
 				c := &fakeTemporal{respond: func(context.Context) error {
-					<-time.After(took) // on the bubble's clock
+					<-time.After(time.Duration(took.Load())) // on the bubble's clock
 					return nil
 				}}
 				w := NewWaker(t.Context(), c, quiet)
+				if name == "records" {
+					w.Wake(test.wake(10_000))
+					<-time.After(time.Second)
+				}
+				took.Store(int64(50 * time.Millisecond))
 				burst := make([]store.WakeTarget, test.many)
 				for n := range burst {
 					burst[n] = test.wake(n)
@@ -259,11 +267,55 @@ func TestBurstOfNewWorkOrdersIsSlowedDown(t *testing.T) {
 					t.Errorf("%d wakes were sent in a second, want %d", n, test.want)
 				}
 				w.Stop(t.Context())
-				if n := len(c.ids()); n != test.many {
+				if n := len(c.ids()); n < test.many {
 					t.Errorf("%d wakes were sent in total, want %d", n, test.many)
 				}
 			})
 		})
+	}
+}
+
+// A distant Temporal slows no burst down: the way to it is in the usual time of a wake.
+func TestADistantTemporalSlowsNoBurstDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &fakeTemporal{respond: func(context.Context) error {
+			<-time.After(50 * time.Millisecond) // on the bubble's clock
+			return nil
+		}}
+		w := NewWaker(t.Context(), c, quiet)
+		for n := range 500 {
+			w.Wake(workOrder(n))
+		}
+		<-time.After(time.Second - time.Nanosecond)
+		if n := len(c.ids()); n != recordSenders*20 {
+			t.Errorf("%d wakes were sent in a second, want %d", n, recordSenders*20)
+		}
+		w.Stop(t.Context())
+	})
+}
+
+func TestPauseAfter(t *testing.T) {
+	const ms = time.Millisecond
+	for _, test := range []struct{ took, usual, want time.Duration }{
+		{3 * ms, 3 * ms, 0}, {2 * ms, 3 * ms, 0}, {ms, 0, 0}, {6 * ms, 3 * ms, 15 * ms}, {60 * ms, 50 * ms, 10 * ms}, {10 * time.Second, 1, maxPause},
+	} {
+		if got := pauseAfter(test.took, test.usual); got != test.want {
+			t.Errorf("after %v, usually %v: %v, want %v", test.took, test.usual, got, test.want)
+		}
+	}
+}
+
+func TestTheUsualTimeIsTheShortestOfTwoPeriods(t *testing.T) {
+	var u usualTime
+	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+	for i, test := range []struct {
+		after, took, want time.Duration
+	}{{0, 5, 5}, {time.Second, 3, 3}, {time.Second, 9, 3}, {time.Minute, 8, 3}, {time.Second, 7, 3}, {time.Minute, 9, 7}, {time.Minute, 9, 9}} {
+		at = at.Add(test.after)
+		u.add(test.took, at)
+		if got := u.get(); got != test.want {
+			t.Errorf("%d: the usual time is %v, want %v", i, got, test.want)
+		}
 	}
 }
 

@@ -113,7 +113,7 @@ func New(o Options) *Worker {
 	})
 	deliveries := queue(workflows.TaskQueueDeliveries, sdkworker.Options{MaxConcurrentWorkflowTaskPollers: 8})
 	records := queue(workflows.TaskQueueRecords, sdkworker.Options{
-		MaxConcurrentWorkflowTaskPollers: 2, MaxConcurrentActivityTaskPollers: 2,
+		MaxConcurrentWorkflowTaskPollers: 8, MaxConcurrentActivityTaskPollers: 8,
 		MaxConcurrentWorkflowTaskExecutionSize:  concurrentRecordTasks,
 		MaxConcurrentLocalActivityExecutionSize: concurrentRecordLoads,
 		MaxConcurrentActivityExecutionSize:      concurrentRecordMails,
