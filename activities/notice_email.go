@@ -31,6 +31,7 @@ var reasons = map[models.NoticeKind]struct{ subject, sentence string }{
 	models.NoticeConsulted:    {"you are its consultant", "{actor} made you or your team its consultant: you review it when the work is done."},
 	models.NoticeUnassigned:   {"no longer yours", "{actor} removed you or your team from the work order."},
 	models.NoticeReturned:     {"returned", "{actor} returned the work order: the service company does not do it.{reason}"},
+	models.NoticeStarted:      {"in progress", "{actor} began to work on it."},
 	models.NoticeUpdated:      {"changed", "{actor} changed the {fields}."},
 	models.NoticeCompleted:    {"complete", "The work order is complete."},
 	models.NoticeReviewWanted: {"waits for your review", "The work is done and waits for your review."},

@@ -46,7 +46,7 @@ var noticesPage = newPage[noticesView]("notices.html")
 // noticeTexts describe the events that notices are about.
 var noticeTexts = map[models.NoticeKind]string{
 	models.NoticeAssigned: "was assigned to you or your team", models.NoticeConsulted: "has you or your team as consultant",
-	models.NoticeUnassigned: "is no longer yours", models.NoticeReturned: "was returned by a service company", models.NoticeUpdated: "was changed", models.NoticeCompleted: "is complete", models.NoticeReviewWanted: "waits for your review",
+	models.NoticeUnassigned: "is no longer yours", models.NoticeReturned: "was returned by a service company", models.NoticeStarted: "is in progress", models.NoticeUpdated: "was changed", models.NoticeCompleted: "is complete", models.NoticeReviewWanted: "waits for your review",
 	models.NoticeSentBack: "was sent back", models.NoticeCancelled: "was cancelled", models.NoticeHeld: "was put on hold",
 	models.NoticeResumed: "was resumed", models.NoticeDueSoon: "is due within a day", models.NoticeDue: "is due now",
 	models.NoticeReviewWaits: "still waits for your review", models.NoticeReviewOverdue: "waits too long for its review",

@@ -10,6 +10,7 @@ const (
 	NoticeConsulted        NoticeKind = "work_order.consulted"          // as a consultant
 	NoticeUnassigned       NoticeKind = "work_order.unassigned"         // in either role
 	NoticeReturned         NoticeKind = "work_order.returned"           // by a service company, to the workers
+	NoticeStarted          NoticeKind = "work_order.started"            // by the first answer
 	NoticeUpdated          NoticeKind = "work_order.updated"            // title, description, priority or target date
 	NoticeCompleted        NoticeKind = "work_order.completed"          // by a worker, or by a consultant's approval
 	NoticeReviewWanted     NoticeKind = "work_order.sent_to_inspection" // to the consultants
@@ -50,7 +51,7 @@ const (
 
 // AllNoticeKinds lists every kind of notice.
 var AllNoticeKinds = []NoticeKind{
-	NoticeAssigned, NoticeConsulted, NoticeUnassigned, NoticeReturned, NoticeUpdated, NoticeCompleted, NoticeReviewWanted, NoticeSentBack, NoticeCancelled,
+	NoticeAssigned, NoticeConsulted, NoticeUnassigned, NoticeReturned, NoticeStarted, NoticeUpdated, NoticeCompleted, NoticeReviewWanted, NoticeSentBack, NoticeCancelled,
 	NoticeHeld, NoticeResumed, NoticeDueSoon, NoticeDue, NoticeReviewWaits, NoticeReviewOverdue, NoticeNoOneCan, NoticeCommented, NoticeFeedbackOpened,
 	NoticeFeedbackResolved, NoticeFeedbackComment, NoticeWebhookFailing, NoticeWebhookOff,
 	NoticeRoleChanged, NoticeSignInAdded, NoticeSignInRemoved, NoticePasswordChanged, NoticeEmailChanged,

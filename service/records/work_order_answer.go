@@ -82,6 +82,9 @@ func (s *Records) AnswerWorkOrder(ctx context.Context, actor store.Actor, call s
 			return nil
 		}
 		c.Action = "work_order.answered"
+		if c.row.Status != c.state.Status {
+			c.addNotice(models.NoticeStarted)
+		}
 		return nil
 	})
 }
