@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"net"
 	"time"
 )
@@ -59,8 +58,8 @@ func forward(to, from net.Conn, delay time.Duration) {
 		}
 	}()
 	for s := range way {
-		time.Sleep(time.Until(s.at.Add(delay)))
-		if _, err := to.Write(s.data); err != nil && err != io.EOF {
+		<-time.After(time.Until(s.at.Add(delay)))
+		if _, err := to.Write(s.data); err != nil {
 			return
 		}
 	}
