@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -12,7 +13,9 @@ import (
 
 	"millwright/console/consoletest"
 	"millwright/models"
+	"millwright/service/people"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 )
 
 // atOnce sends forms at the same time and returns the responses in order.
@@ -166,6 +169,26 @@ func TestADoubleClickActsOnce(t *testing.T) {
 	mailing.Wait()
 	if n := len(s.MailedLinks()); n != 1 {
 		t.Errorf("%d e-mails are sent to someone who forgot the password", n)
+	}
+}
+
+// The second click on the form that changes the password is not told that the old one is wrong,
+// which the first has made so.
+func TestAPasswordIsChangedOnce(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	s.SignedIn("ann")
+	ctx := store.WithSubmission(t.Context(), store.Submission{PersonID: s.ID("ann"), Key: "once"})
+	change := people.PasswordChange{
+		SessionID: servicetest.Value[string](s.Fixture, `SELECT id FROM sessions WHERE person_id = $1`, s.ID("ann")), Email: s.Email("ann"),
+		Old: consoletest.Password, New: "a good long password", Client: people.Client{Network: "192.0.2.1"},
+	}
+	if _, err := s.ChangePassword(ctx, s.Viewer("ann"), change); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.ChangePassword(ctx, s.Viewer("ann"), change)
+	if _, done := errors.AsType[*store.FormDoneError](err); !done {
+		t.Errorf("the second time: %v, want that it is done", err)
 	}
 }
 

@@ -66,7 +66,8 @@ func (s *People) ChangePassword(ctx context.Context, actor store.Actor, change P
 		return "", err
 	}
 	if err := s.checkOldPassword(ctx, actor, change); err != nil {
-		return "", err
+		// If the form was sent twice at a time, the first has changed the password.
+		return "", s.Transaction(ctx, actor.OrganizationID, func(*store.ORMTx) error { return err })
 	}
 	if err := s.forgiveAttempt(ctx, counts); err != nil {
 		return "", err
