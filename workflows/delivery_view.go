@@ -78,8 +78,7 @@ func deliveryDetails(s webhooks.DeliveryState) string {
 		line("- no more attempts; the update `redeliver` tries again until %s", s.KeptUntil)
 	case models.DeliveryHeld:
 		line("- its address is off; turning that on releases it until %s", s.KeptUntil)
-	}
-	if s.Status == models.DeliveryRetrying {
+	case models.DeliveryRetrying:
 		line("- Request Cancellation gives it up, as the update `stop` does")
 	}
 	if len(s.Made) > 0 {

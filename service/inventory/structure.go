@@ -157,7 +157,7 @@ func (s *Inventory) RetireNode(ctx context.Context, actor store.Actor, id string
 		if err := t.Exec(`SELECT FROM inventory_nodes WHERE id = ? FOR UPDATE`, id); err != nil {
 			return err
 		}
-		use, err := store.ScanOne[NodeUse](t, models.NotFound(), nodeUseQuery, map[string]any{"node": id, "open": openStatuses, "max": MaxEffects})
+		use, err := store.ScanOne[NodeUse](t, models.NotFound(), nodeUseQuery, map[string]any{"node": id, "open": models.TextArray(openStatuses), "max": MaxEffects})
 		if err != nil {
 			return err
 		}
@@ -295,12 +295,7 @@ func (u NodeUse) check() error {
 	return models.Violation(models.RuleInUse, "A node is retired once all work orders here and below are complete or cancelled, and everything below is retired.")
 }
 
-var openStatuses = func() (open models.TextArray) {
-	for _, status := range models.InProcess() {
-		open = append(open, string(status))
-	}
-	return open
-}()
+var openStatuses = store.TextsOf(models.InProcess())
 
 // nodeUseQuery counts by index and stops at the limit.
 const nodeUseQuery = `
@@ -323,7 +318,7 @@ func (s *Inventory) NodeUse(ctx context.Context, actor store.Actor, id string) (
 		return node, use, err
 	}
 	use, err = store.Read(ctx, s.Store, actor.OrganizationID, func() (NodeUse, error) { return use, nil }, func(pipeline *pgx.Batch) error {
-		sql, args := store.Numbered(nodeUseQuery, pgx.NamedArgs{"node": id, "open": []string(openStatuses), "max": MaxEffects})
+		sql, args := store.Numbered(nodeUseQuery, pgx.NamedArgs{"node": id, "open": openStatuses, "max": MaxEffects})
 		store.QueueOne(pipeline, &use, models.NotFound(), sql, args...)
 		return nil
 	})

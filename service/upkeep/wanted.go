@@ -54,18 +54,8 @@ var openRecords = map[store.TargetKind]struct {
 	query    string
 	statuses []string
 }{
-	store.TargetWorkOrder: {strings.Replace(openRecordsQuery, "records", "work_orders", 1), openStatuses()},
+	store.TargetWorkOrder: {strings.Replace(openRecordsQuery, "records", "work_orders", 1), store.TextsOf(models.InProcess())},
 	store.TargetFeedback:  {strings.Replace(openRecordsQuery, "records", "feedback", 1), []string{string(models.FeedbackOpen)}},
-}
-
-// openStatuses returns the statuses of work orders that have a workflow.
-func openStatuses() (statuses []string) {
-	for _, s := range models.WorkOrderStatuses {
-		if s.Phase() != models.PhaseClosed {
-			statuses = append(statuses, string(s))
-		}
-	}
-	return statuses
 }
 
 // OpenRecords returns up to limit work orders or feedback, as after.Kind says, that are not
