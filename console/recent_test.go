@@ -28,6 +28,7 @@ var sensitive = []string{
 	"GET /console/people/:id/deactivate", "POST /console/people/:id/deactivate", "POST /console/people/:id/activate",
 	"GET /console/teams/:id/members", "POST /console/teams/:id/members", "GET /console/teams/:id/remove", "POST /console/teams/:id/remove",
 	"GET /console/teams/:id/delete", "POST /console/teams/:id/delete",
+	"GET /console/service-companies/:id/end", "POST /console/service-companies/:id/end",
 	"GET /console/inventory/:id/move", "POST /console/inventory/:id/move",
 	"GET /console/inventory/:id/assign", "POST /console/inventory/:id/assign", "GET /console/inventory/:id/unassign", "POST /console/inventory/:id/unassign",
 	"GET /console/integrations/:id/assign", "POST /console/integrations/:id/assign", "GET /console/integrations/:id/unassign", "POST /console/integrations/:id/unassign",

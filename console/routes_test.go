@@ -101,6 +101,8 @@ var routeCases = []routeCase{
 	{method: "POST", path: "/console/teams/:id/remove", grant: peopleGrant, id: "{crew}", query: "member={dan}", form: "x=1", ids: []string{"member"}},
 	{method: "GET", path: "/console/teams/:id/delete", grant: peopleGrant, id: "{crew}"},
 	{method: "POST", path: "/console/teams/:id/delete", grant: peopleGrant, id: "{crew}", form: "x=1"},
+	{method: "GET", path: "/console/service-companies/:id/end", id: "{polar}", unoffered: true},
+	{method: "POST", path: "/console/service-companies/:id/end", id: "{polar}", form: "x=1", unoffered: true},
 	{method: "GET", path: "/console/forms", query: "after_name=A&after={inspection}", ids: []string{"after"}},
 	{method: "GET", path: "/console/forms/:id", id: "{inspection}"},
 
@@ -278,7 +280,7 @@ func newGuardedSite(t *testing.T, adjust ...func(*console.Options)) *guardedSite
 	s.SignedIn("bob")
 	one := func(sql string, args ...any) string { return servicetest.Value[string](s.Fixture, sql, args...) }
 	s.things = map[string]string{
-		"work_order": ours, "feedback": newFeedback(t, s.Site),
+		"work_order": ours, "feedback": newFeedback(t, s.Site), "polar": s.Polar.OrganizationID,
 		"delivery": one(`SELECT id FROM deliveries WHERE webhook_id = $1 ORDER BY seq LIMIT 1`, s.ID("erp_hook")),
 		"notice":   one(`SELECT id::text FROM notices WHERE person_id = $1`, s.ID("bob")),
 		"session":  one(`SELECT id FROM sessions WHERE person_id = $1 LIMIT 1`, s.ID("bob")),

@@ -34,6 +34,7 @@ type Service interface {
 	redeliveryService
 	startService
 	teamsService
+	companiesService
 	webhookService
 	webhookMissedService
 	webhookNewService

@@ -40,14 +40,17 @@ func (c *Console) teamRoutes(pages *gin.RouterGroup) {
 	pages.POST("/teams/:id/remove", c.recent(c.removeMember))
 	pages.GET("/teams/:id/delete", c.recent(c.confirmDeleteTeam))
 	pages.POST("/teams/:id/delete", c.recent(c.deleteTeam))
+	pages.GET("/service-companies/:id/end", c.recent(c.confirmEndCompany))
+	pages.POST("/service-companies/:id/end", c.recent(c.endCompany))
 }
 
-// teamsView is the list of teams.
+// teamsView is the list of teams, for administrators with the service companies.
 type teamsView struct {
-	Search  string
-	Manages bool
-	Teams   []teamRow
-	Pager   pager
+	Search    string
+	Manages   bool
+	Teams     []teamRow
+	Pager     pager
+	Companies []companyRow
 }
 
 type teamRow struct{ ID, Name, Members, Nodes string }
@@ -64,6 +67,13 @@ func (c *Console) listTeams(r *request) error {
 	found, view.Pager = namePages(r, found, func(t people.TeamSummary) (string, string) { return t.Name, t.ID }, "/teams", "q", filter.Search)
 	for _, t := range found {
 		view.Teams = append(view.Teams, teamRow{t.ID, t.Name, members(t), nodes(t)})
+	}
+	if r.viewer.Admin {
+		companies, err := c.service.ServiceCompanies(r.ctx(), r.actor())
+		if err != nil {
+			return err
+		}
+		view.Companies = companyRows(companies)
 	}
 	return teamsPage.show(r, view)
 }

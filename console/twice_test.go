@@ -90,6 +90,7 @@ func TestADoubleClickActsOnce(t *testing.T) {
 		{"/console/teams/:id/members", team + "/members", "", []string{"person", s.ID("eve")}, http.StatusSeeOther},
 		{"/console/teams/:id/remove", team + "/remove?member=" + s.ID("eve"), "", nil, http.StatusSeeOther},
 		{"/console/teams/:id/delete", team + "/delete", "", nil, http.StatusSeeOther},
+		{"/console/service-companies/:id/end", "/console/service-companies/" + s.ID("polar") + "/end", "", nil, http.StatusSeeOther},
 		{"/console/work-orders/:id/edit", "/console/work-orders/" + answered + "/edit", "", []string{"title", "Twice"}, http.StatusSeeOther},
 		{"/console/work-orders/:id/answers", "/console/work-orders/" + answered + "/answers", "", []string{"complete", "yes"}, http.StatusSeeOther},
 		{"/console/integrations", "/console/integrations/new", "/console/integrations", []string{"name", "Twice", "scopes", "people:read"}, http.StatusOK},

@@ -313,6 +313,9 @@ func writeWays() []writeWay {
 		{"import a new name", byCommand, none, func(w *writes, _ string) {
 			w.importFile("organization: {key: acme}\npeople: [{key: worker, name: Wilhelmina Ostrov, email: " + workerEmail + "}]\n")
 		}},
+		{"end the relation with a service company", inConsole, none, func(w *writes, _ string) { // last: its work orders come back later
+			w.post("manager", "/console/service-companies/"+w.ids["polar"]+"/end", "/console/service-companies/"+w.ids["polar"]+"/end")
+		}},
 	}
 }
 

@@ -176,6 +176,14 @@ type ServiceCompany struct {
 	CompanyID  string `gorm:"primaryKey"`
 }
 
+// EndedRelation is a former service company, from which housekeeping takes work orders back.
+type EndedRelation struct {
+	CompanyID  string `gorm:"primaryKey"`
+	CustomerID string `gorm:"primaryKey"`
+	ActorID    string
+	EndedAt    Time
+}
+
 // ImportKey is the key that an import file gave to an entity.
 type ImportKey struct {
 	OrganizationID string `gorm:"primaryKey"`

@@ -141,6 +141,17 @@ CREATE TABLE service_companies (
 );
 CREATE INDEX service_companies_of_company ON service_companies (company_id, customer_id);
 
+-- Former service companies, which no longer read the customer's work orders. Housekeeping takes the open ones back for
+-- actor_id; reached is the last work order that it looked at, NULL after the last one.
+CREATE TABLE ended_relations (
+    company_id  public_id NOT NULL REFERENCES organizations ON DELETE CASCADE,
+    customer_id public_id NOT NULL REFERENCES organizations ON DELETE CASCADE,
+    actor_id    public_id NOT NULL,
+    ended_at    timestamptz(3) NOT NULL,
+    reached     text COLLATE "C" DEFAULT '',
+    PRIMARY KEY (company_id, customer_id)
+);
+
 -- The keys that files of `millwright import` gave to what they created.
 CREATE TABLE import_keys (
     organization_id public_id NOT NULL REFERENCES organizations ON DELETE CASCADE,

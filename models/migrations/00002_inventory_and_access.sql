@@ -207,6 +207,12 @@ BEGIN
     RETURN NULL;
 END $$;
 
+CREATE FUNCTION end_access_epochs_of_company() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM end_access_epochs(ARRAY[coalesce(NEW.company_id, OLD.company_id)::text]);
+    RETURN NULL;
+END $$;
+
 CREATE FUNCTION end_access_epochs_of_organization_definition() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE integrations SET access_epoch = access_epoch + 1 WHERE organization_definition_id = NEW.id;
@@ -252,6 +258,8 @@ CREATE TRIGGER permission_definitions_access AFTER UPDATE ON permission_definiti
     EXECUTE FUNCTION end_access_epochs_of_definition();
 CREATE TRIGGER organization_permission_definitions_access AFTER UPDATE ON organization_permission_definitions
     FOR EACH ROW WHEN (OLD.grants <> NEW.grants) EXECUTE FUNCTION end_access_epochs_of_organization_definition();
+CREATE TRIGGER ended_relations_access AFTER INSERT OR DELETE ON ended_relations
+    FOR EACH ROW EXECUTE FUNCTION end_access_epochs_of_company();
 CREATE TRIGGER team_members_insert AFTER INSERT ON team_members REFERENCING NEW TABLE AS new_rows
     FOR EACH STATEMENT EXECUTE FUNCTION end_access_epochs_of_members();
 CREATE TRIGGER team_members_update AFTER UPDATE ON team_members REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows

@@ -31,7 +31,7 @@ func New(s *store.Store) *Access { return &Access{Store: s} }
 var (
 	ReadableByAssignment = `(SELECT true FROM work_order_assignees x
 		JOIN actor_identities a ON a.identity_id = x.identity_id AND a.actor_id = {actor}
-		WHERE x.work_order_id = {w}.id AND ` + ReadsAs + ` LIMIT 1) IS TRUE`
+		WHERE x.work_order_id = {w}.id AND ` + ReadsAs + ` AND ` + store.Fill(RelationHolds, "organization", "a.organization_id", "id", "{w}.id") + ` LIMIT 1) IS TRUE`
 	ReadableWorkOrder = WorkOrderReadable(OnNode)
 	// ReadableByGrants is ReadableWorkOrder for a query that has the actor's grants on the node as {grants}.
 	ReadableByGrants = WorkOrderReadable(Among)
@@ -56,6 +56,13 @@ const ReadsAs = `(a.identity_id <> a.organization_id OR ` + IncomingWorkOrders +
 // IncomingWorkOrders is the condition that {actor} has incoming work orders.
 const IncomingWorkOrders = `EXISTS (SELECT FROM organization_rights o
 				WHERE o.actor_id = {actor} AND 'incoming_work_orders' = ANY (o.grants))`
+
+// RelationHolds is the condition that {organization} did not lose the work order {id} with the
+// end of its relation with a customer. The first part, which Postgres evaluates once where the
+// organization is a parameter, spares all others the second.
+const RelationHolds = `((SELECT true FROM ended_relations e WHERE e.company_id = {organization} LIMIT 1) IS NULL
+			OR (SELECT true FROM work_orders o JOIN ended_relations e ON e.customer_id = o.organization_id
+				WHERE o.id = {id} AND e.company_id = {organization} LIMIT 1) IS NULL)`
 
 // CustomerOf selects the name of the organization of the work order {w} for people of a
 // service company with incoming work orders, NULL in their own organization and for others.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"millwright/models"
+	"millwright/service/access"
 	"millwright/service/batch"
 	"millwright/service/store"
 )
@@ -109,7 +110,7 @@ var insertNotices = &batch.Statement{Stage: store.StageNotices, SQL: `
 	FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[], $5::text[])
 		WITH ORDINALITY u (kind, record, at, identities, actor, nth)
 	CROSS JOIN LATERAL (` + store.Fill(PeopleOf, "identities", store.SplitIDs("u.identities")) + `) p
-	WHERE p.id <> u.actor
+	WHERE p.id <> u.actor AND (u.kind = '` + string(models.NoticeUnassigned) + `' OR ` + store.Fill(access.RelationHolds, "organization", "p.organization_id", "id", "u.record") + `)
 	ORDER BY u.record, u.at, p.id, u.nth) n
 	ORDER BY nth`}
 

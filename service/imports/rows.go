@@ -216,6 +216,10 @@ func (r *importRun) save() error {
 		func() error { return r.questions.save(r.DB, nil) },
 		func() error { return r.options.save(r.DB, nil) },
 		func() error { return create(r.DB.Clauses(clause.OnConflict{DoNothing: true}), r.serviceCompanyRows) },
+		func() error { // the relation with a company that the file names holds again
+			return r.Exec(`DELETE FROM ended_relations e USING service_companies s
+				WHERE s.customer_id = ? AND e.customer_id = s.customer_id AND e.company_id = s.company_id`, r.result.OrganizationID)
+		},
 		func() error {
 			return r.integrations.vacate(r, "integrations", "client_id", func(i *models.Integration) string { return i.ClientID })
 		},

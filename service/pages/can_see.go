@@ -118,7 +118,8 @@ var visibleQueries = map[VisibleKind]string{
 	VisibleWorkOrder: store.Fill(`SELECT w.inventory_id AS node_id, w.created_by, `+access.ReadableWorkOrder+` AS readable,
 		`+access.OnNode(models.GrantWorkOrdersRead)+` AS by_node, `+access.CreatedReadably(access.OnNode)+` AS by_created, `+access.ReadableByAssignment+` AS by_assignment,
 		w.organization_id = $3 AS ours,
-		EXISTS (SELECT FROM work_order_assignees x WHERE x.work_order_id = w.id AND x.identity_id = $3) AS assigned_to_ours
+		EXISTS (SELECT FROM work_order_assignees x WHERE x.work_order_id = w.id AND x.identity_id = $3)
+			AND `+store.Fill(access.RelationHolds, "organization", "$3", "id", "w.id")+` AS assigned_to_ours
 		FROM work_orders w WHERE w.id = $1`, "w", "w", "actor", "$2"),
 	VisibleFeedback: store.Fill(`SELECT w.inventory_id AS node_id, w.created_by, `+access.ReadableFeedback+` AS readable,
 		`+access.ReadableFeedback+` AS by_node, false AS by_created, false AS by_assignment, w.organization_id = $3 AS ours, false AS assigned_to_ours

@@ -42,6 +42,13 @@ type actionRule struct {
 	operation func(*lockedWorkOrder) models.Operation
 	// asMember is true if the permission of a person depends on those as which it acts.
 	asMember bool
+	// decided is true if who acts decided it before, where it was permitted: for housekeeping.
+	decided bool
+}
+
+// reclaim is the rule by which a customer takes a work order back from a former service company.
+var reclaim = actionRule{
+	readOnly: allowAlways, permission: func(*workOrderActor) error { return nil }, operation: always(models.OperationReturn), decided: true,
 }
 
 var actionRules = map[WorkOrderAction]actionRule{

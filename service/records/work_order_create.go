@@ -74,7 +74,10 @@ var nearestManagers = `
 // managersOrAdmins selects the nearest active inventory managers of the node {node} or, where
 // no level has any, the active administrators of {organization}.
 var managersOrAdmins = `coalesce(nullif(` + store.Fill(nearestManagers, "except", "'{}'::text[]") + `::text[], '{}'),
-			ARRAY(SELECT p.id::text FROM people p WHERE p.organization_id = {organization} AND p.admin AND p.deactivated_at IS NULL ORDER BY p.id))`
+			` + activeAdmins + `)`
+
+// activeAdmins selects the active administrators of {organization}.
+const activeAdmins = `ARRAY(SELECT p.id::text FROM people p WHERE p.organization_id = {organization} AND p.admin AND p.deactivated_at IS NULL ORDER BY p.id)`
 
 // workOrderCreations are by whether the people in the record are shown. A number is taken
 // only for an actor that may create a work order on the node. It is never returned: after

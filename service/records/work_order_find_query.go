@@ -35,7 +35,7 @@ func newest(columns, values string, cut int) string {
 
 // newestOf selects the newest work orders of the identity, after the position of the page.
 func newestOf(identity string, cut int) string {
-	return `(SELECT work_order_id AS id FROM work_order_assignees WHERE identity_id = ` + identity + ` AND position >= 0 AND work_order_id < @after
+	return `(SELECT work_order_id AS id FROM work_order_assignees WHERE identity_id = ` + identity + ` AND position >= 0 AND ` + relationHolds("work_order_id") + ` AND work_order_id < @after
 		ORDER BY work_order_id DESC LIMIT ` + strconv.Itoa(cut) + `) x`
 }
 

@@ -95,7 +95,7 @@ func (s *Records) WorkOrders(ctx context.Context, actor store.Actor, filter Work
 		q.Source(func(o lists.PageOrder) string {
 			assigned := assignedTo("a.identity_id", "", o)
 			if o.Changes {
-				assigned = `SELECT {w}.* FROM assigned_positions {w} WHERE {w}.identity_id = a.identity_id` + o.Scanned + `
+				assigned = `SELECT {w}.* FROM assigned_positions {w} WHERE {w}.identity_id = a.identity_id AND ` + relationHolds("{w}.id") + o.Scanned + `
 			ORDER BY ` + o.Order + ` LIMIT {cut}`
 			}
 			// DISTINCT, because a work order may be assigned to the actor and to its team.
@@ -122,11 +122,16 @@ func (s *Records) WorkOrders(ctx context.Context, actor store.Actor, filter Work
 func assignedTo(identity, condition string, o lists.PageOrder) string {
 	if condition == "" && o.Scanned == o.After {
 		return `SELECT x.work_order_id AS id FROM work_order_assignees x
-			WHERE x.identity_id = ` + identity + ` AND x.position >= 0` + strings.ReplaceAll(o.After, "{w}.id", "x.work_order_id") + `
+			WHERE x.identity_id = ` + identity + ` AND x.position >= 0 AND ` + relationHolds("x.work_order_id") + strings.ReplaceAll(o.After, "{w}.id", "x.work_order_id") + `
 			ORDER BY x.work_order_id DESC LIMIT {cut}`
 	}
 	return `SELECT {w}.* FROM work_order_assignees x
 			CROSS JOIN LATERAL (SELECT * FROM work_orders {w} WHERE {w}.id = x.work_order_id` + o.Scanned + condition + ` LIMIT 1) {w}
-			WHERE x.identity_id = ` + identity + ` AND x.position >= 0` + strings.ReplaceAll(o.After, "{w}.id", "x.work_order_id") + `
+			WHERE x.identity_id = ` + identity + ` AND x.position >= 0 AND ` + relationHolds("x.work_order_id") + strings.ReplaceAll(o.After, "{w}.id", "x.work_order_id") + `
 			ORDER BY x.work_order_id DESC LIMIT {cut}`
+}
+
+// relationHolds is access.RelationHolds for @organization and the work order {id}.
+func relationHolds(id string) string {
+	return store.Fill(access.RelationHolds, "organization", "@organization", "id", id)
 }

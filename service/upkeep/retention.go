@@ -87,6 +87,9 @@ var expiries = []expiry{
 	{0, "", func(ctx context.Context, s *Upkeep, _, _ any, limit int) (removedBatch, error) {
 		return s.replaceOnWorkOrders(ctx, limit)
 	}, nil},
+	{0, "", func(ctx context.Context, s *Upkeep, _, _ any, limit int) (removedBatch, error) {
+		return s.reclaimWorkOrders(ctx, limit)
+	}, nil},
 	{0, "", statement(markWorkOfInactivated), nil},
 	{models.SessionLifetime + clockMargin, "", oldestFirst("sessions", "created_at"), nil},
 	{clockMargin, "", oldestFirst("sign_in_links", "expires_at"), nil},

@@ -1,0 +1,61 @@
+package console
+
+import (
+	"context"
+	"strconv"
+
+	"millwright/service/inventory"
+	"millwright/service/store"
+)
+
+// companiesService is what the handlers of this file call.
+type companiesService interface {
+	ServiceCompanies(context.Context, store.Actor) ([]inventory.ServiceCompany, error)
+	ServiceCompany(ctx context.Context, actor store.Actor, id string) (inventory.ServiceCompany, error)
+	EndServiceCompany(ctx context.Context, actor store.Actor, id string) error
+}
+
+// companyRow is a service company on the page of teams, for administrators.
+type companyRow struct{ Name, Nodes, WorkOrders, End string }
+
+func companyRows(found []inventory.ServiceCompany) (rows []companyRow) {
+	for _, company := range found {
+		rows = append(rows, companyRow{
+			Name: company.Name, End: linkTo("/service-companies/" + company.ID + "/end"),
+			Nodes:      counted(company.Nodes, inventory.MaxEffects, "node", "nodes"),
+			WorkOrders: counted(company.WorkOrders, inventory.MaxEffects, "work order", "work orders"),
+		})
+	}
+	return rows
+}
+
+// confirmEndCompany asks whether to end the relation with a service company.
+func (c *Console) confirmEndCompany(r *request) error {
+	company, err := c.service.ServiceCompany(r.ctx(), r.actor(), r.Param("id"))
+	if err != nil {
+		return err
+	}
+	view := confirmView{
+		Title: "End the relation with " + company.Name + "?", Button: "End the relation",
+		Action: linkTo("/service-companies/" + company.ID + "/end"), Back: linkTo("/teams"),
+		Effects: []string{
+			company.Name + " no longer sees any of your work orders from that moment on, closed ones included, and loses its permissions on " +
+				counted(company.Nodes, inventory.MaxEffects, "node", "nodes") + ".",
+		},
+	}
+	if company.WorkOrders > 0 {
+		view.Effects = append(view.Effects, "Within a minute, inventory managers take over its "+counted(company.WorkOrders, inventory.MaxEffects, "open work order", "open work orders")+
+			". Where there is none, an administrator does. The first of them are:")
+		for _, w := range company.Listed {
+			view.Effects = append(view.Effects, strconv.FormatInt(w.Number, 10)+" “"+w.Title+"”: "+w.Status.Name())
+		}
+	}
+	view.Effects = append(view.Effects, "Closed work orders and the history keep its name. An import can add it as a service company again.")
+	return r.confirm(view)
+}
+
+func (c *Console) endCompany(r *request) error {
+	return r.submit(outcome{to: Root + "/teams", done: "relation-ended"}, func(ctx context.Context, _ form) error {
+		return c.service.EndServiceCompany(ctx, r.actor(), r.Param("id"))
+	})
+}

@@ -1,0 +1,129 @@
+package inventory
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/service/access"
+	"millwright/service/store"
+)
+
+// ServiceCompany is a service company of an organization, with what it has there.
+type ServiceCompany struct {
+	ID, Name string
+	// Nodes are those that it is assigned to, WorkOrders those in process that it has, each up
+	// to MaxEffects.
+	Nodes, WorkOrders int
+	// Listed are the first of the work orders.
+	Listed []CompanyWorkOrder `db:"-"`
+}
+
+// CompanyWorkOrder is a work order in process that a service company has.
+type CompanyWorkOrder struct {
+	ID     string
+	Number int64
+	Title  string
+	Status models.WorkOrderStatus
+}
+
+const (
+	// companiesQuery counts by index and stops at the limit.
+	companiesQuery = `
+	SELECT s.company_id AS id, i.name,
+		(SELECT count(*) FROM (SELECT FROM assignments WHERE identity_id = s.company_id AND organization_id = s.customer_id LIMIT @max) x) AS nodes,
+		(SELECT count(*) FROM (` + companyWorkOrders + `) x) AS work_orders
+	FROM service_companies s JOIN identities i ON i.id = s.company_id
+	WHERE s.customer_id = @organization AND (@company = '' OR s.company_id = @company) ORDER BY i.name, s.company_id`
+
+	// companyWorkOrders selects those of the company s in process, among the newest of the customer's:
+	// it may have many of others.
+	companyWorkOrders = `SELECT w.* FROM unnest(@open::text[]) open (status) CROSS JOIN LATERAL (
+			SELECT * FROM work_orders WHERE organization_id = s.customer_id AND status = open.status ORDER BY id DESC LIMIT 1000) o
+		CROSS JOIN LATERAL (SELECT o.id, o.number, o.title, o.status FROM work_order_assignees WHERE work_order_id = o.id AND identity_id = s.company_id LIMIT 1) w
+		ORDER BY w.id LIMIT @max`
+)
+
+// ServiceCompanies returns the service companies of the administrator's organization. Errors:
+// permission_denied, unavailable.
+func (s *Inventory) ServiceCompanies(ctx context.Context, actor store.Actor) ([]ServiceCompany, error) {
+	return s.serviceCompanies(ctx, actor, "")
+}
+
+// ServiceCompany returns one service company with the first of its work orders. Errors:
+// not_found, permission_denied, unavailable.
+func (s *Inventory) ServiceCompany(ctx context.Context, actor store.Actor, id string) (ServiceCompany, error) {
+	if !models.IsID(id, models.PrefixIdentity) {
+		return ServiceCompany{}, models.NotFound()
+	}
+	found, err := s.serviceCompanies(ctx, actor, id)
+	if err == nil && len(found) == 0 {
+		err = models.NotFound()
+	}
+	if err != nil {
+		return ServiceCompany{}, err
+	}
+	return found[0], nil
+}
+
+func (s *Inventory) serviceCompanies(ctx context.Context, actor store.Actor, id string) ([]ServiceCompany, error) {
+	var found []ServiceCompany
+	var listed []CompanyWorkOrder
+	var is struct{ Admin bool }
+	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]ServiceCompany, error) {
+		if !is.Admin {
+			return nil, errEndsNoRelations()
+		}
+		if id != "" && len(found) > 0 {
+			found[0].Listed = listed
+		}
+		return found, nil
+	}, func(pipeline *pgx.Batch) error {
+		args := pgx.NamedArgs{"actor": actor.IdentityID, "organization": actor.OrganizationID, "company": id, "open": openStatuses, "max": MaxEffects}
+		store.QueueOne(pipeline, &is, models.NotFound(), `SELECT `+store.Fill(access.IsAdmin, "actor", "@actor", "organization", "@organization")+` AS admin`, args)
+		store.QueueAll(pipeline, &found, companiesQuery, args)
+		if id != "" {
+			store.QueueAll(pipeline, &listed, `SELECT x.* FROM (SELECT @organization::text AS customer_id, @company::text AS company_id) s CROSS JOIN LATERAL (`+companyWorkOrders+`) x LIMIT 10`, args)
+		}
+		return nil
+	})
+}
+
+// EndServiceCompany ends the relation of the administrator's organization with a service
+// company (docs/contract.md, Structure): from now on the company reads none of its work orders and is
+// assigned to none of its nodes. Housekeeping takes its work orders in process back. Errors:
+// not_found, permission_denied, unavailable.
+func (s *Inventory) EndServiceCompany(ctx context.Context, actor store.Actor, id string) error {
+	if !models.IsID(id, models.PrefixIdentity) {
+		return models.NotFound()
+	}
+	return s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+		admin, err := store.ScanOne[bool](t, nil, `SELECT `+store.Fill(access.IsAdmin, "actor", "@actor", "organization", "@organization"),
+			map[string]any{"actor": actor.IdentityID, "organization": actor.OrganizationID})
+		if err == nil && !admin {
+			err = errEndsNoRelations()
+		}
+		if err != nil {
+			return err
+		}
+		ended := t.DB.Delete(&models.ServiceCompany{}, "customer_id = ? AND company_id = ?", actor.OrganizationID, id)
+		if ended.Error == nil && ended.RowsAffected == 0 {
+			return models.NotFound()
+		}
+		if ended.Error != nil {
+			return ended.Error
+		}
+		if err := t.DB.Delete(&models.Assignment{}, "organization_id = ? AND identity_id = ?", actor.OrganizationID, id).Error; err != nil {
+			return err
+		}
+		if err := t.DB.Create(&models.EndedRelation{CompanyID: id, CustomerID: actor.OrganizationID, ActorID: actor.IdentityID, EndedAt: t.At}).Error; err != nil {
+			return err
+		}
+		return t.Log(actor, actor.OrganizationID, "organization.company_ended", id)
+	})
+}
+
+func errEndsNoRelations() error {
+	return models.Errorf(models.CodePermissionDenied, "Only administrators see service companies and end the relation with one.")
+}

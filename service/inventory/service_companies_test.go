@@ -1,0 +1,106 @@
+package inventory_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"millwright/models"
+	"millwright/service/lists"
+	"millwright/service/records"
+	"millwright/service/servicetest"
+	"millwright/service/store"
+)
+
+// rolesOf are the workers and the consultants of a work order by their keys.
+func rolesOf(s *servicetest.Harness, id string) string {
+	s.T.Helper()
+	return s.WithKeys(servicetest.Value[string](s.Fixture, `SELECT coalesce(string_agg(identity_id, ' ' ORDER BY position) FILTER (WHERE role = 'worker'), '')
+		|| ' | ' || coalesce(string_agg(identity_id, ' ' ORDER BY position) FILTER (WHERE role = 'consultant'), '') FROM work_order_assignees WHERE work_order_id = $1`, id))
+}
+
+// The end of the relation ends all access at once, closed work orders included. Housekeeping then
+// gives the open ones to the default workers, or to the administrator where there are none.
+func TestEndOfAServiceCompany(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	ctx := t.Context()
+	open, closed := s.NewWorkOrder([]string{"polar"}, []string{"cat"}), s.NewWorkOrder([]string{"polar"}, nil)
+	s.MustWrite(s.AssignWorkOrder(ctx, s.As("pia"), store.RequestKey{}, open, s.IDs("ola"), nil))
+	s.Exec(`UPDATE work_orders SET status = 'complete', completed_at = now() WHERE id = $1`, closed)
+	reviewed := s.NewWorkOrder([]string{"erp"}, []string{"polar"})
+	s.Exec(`UPDATE work_orders SET status = 'sent_to_inspection', held_from = NULL WHERE id = $1`, reviewed)
+
+	if _, err := s.ServiceCompanies(ctx, s.As("bob")); models.CodeOf(err) != models.CodePermissionDenied {
+		t.Errorf("a person who is no administrator: %v", err)
+	}
+	companies, err := s.ServiceCompanies(ctx, s.As("ann"))
+	if err != nil || len(companies) != 1 || companies[0].ID != s.ID("polar") || companies[0].Nodes == 0 || companies[0].WorkOrders != 2 {
+		t.Fatalf("the companies are %+v: %v", companies, err)
+	}
+	company, err := s.ServiceCompany(ctx, s.As("ann"), s.ID("polar"))
+	if err != nil || len(company.Listed) != 2 {
+		t.Errorf("the company is %+v: %v", company, err)
+	}
+	for by, want := range map[string]string{"bob": "permission_denied", "pia": "not_found"} {
+		servicetest.Expect(t, by+" ends it", servicetest.Outcome(s.EndServiceCompany(ctx, s.As(by), s.ID("polar"))), want)
+	}
+	reads := func(by string) string {
+		listed, err := s.WorkOrders(ctx, s.As(by), records.WorkOrderFilter{}, lists.ListRequest{Limit: 50})
+		if err != nil {
+			t.Fatal(err)
+		}
+		changes, err := s.WorkOrders(ctx, s.As(by), records.WorkOrderFilter{}, lists.ListRequest{Limit: 50, ChangedSince: "2020-01-01T00:00:00Z"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var found []string
+		for name, id := range map[string]string{"open": open, "closed": closed, "reviewed": reviewed} {
+			_, err := s.WorkOrder(ctx, s.As(by), id)
+			if err == nil {
+				found = append(found, name)
+			}
+			if strings.Contains(string(listed), id) != (err == nil) || strings.Contains(string(changes), id) != (err == nil) {
+				t.Errorf("%s: the lists differ from the single read of %s", by, name)
+			}
+		}
+		if s.As(by).Kind == models.KindPerson {
+			search, err := s.SearchWorkOrders(ctx, s.As(by), records.WorkOrderSearch{}, "", 10)
+			if err != nil || len(search.Items) != len(found) {
+				t.Errorf("%s finds %d and reads %d: %v", by, len(search.Items), len(found), err)
+			}
+		}
+		slices.Sort(found)
+		return strings.Join(found, " ")
+	}
+	servicetest.Expect(t, "the company's program before", reads("dispatch"), "closed open reviewed")
+	servicetest.Expect(t, "its dispatcher before", reads("pia"), "closed open reviewed")
+	epoch := servicetest.Value[int](s.Fixture, `SELECT access_epoch FROM integrations WHERE id = $1`, s.ID("dispatch"))
+
+	servicetest.Expect(t, "the administrator ends it", servicetest.Outcome(s.EndServiceCompany(ctx, s.As("ann"), s.ID("polar"))), "ok")
+	servicetest.Expect(t, "once more", servicetest.Outcome(s.EndServiceCompany(ctx, s.As("ann"), s.ID("polar"))), "not_found")
+	for _, by := range []string{"dispatch", "pia", "ola"} {
+		servicetest.Expect(t, by+" after", reads(by), "")
+	}
+	servicetest.Expect(t, "a change of the company", servicetest.Outcome(second(s.AssignWorkOrder(ctx, s.As("pia"), store.RequestKey{}, open, s.IDs("stock"), nil))), "not_found")
+	if now := servicetest.Value[int](s.Fixture, `SELECT access_epoch FROM integrations WHERE id = $1`, s.ID("dispatch")); now <= epoch {
+		t.Errorf("the sync tokens of the company hold: epoch %d, then %d", epoch, now)
+	}
+	servicetest.Expect(t, "its nodes", servicetest.Value[string](s.Fixture, `SELECT count(*)::text FROM assignments WHERE identity_id = $1 AND organization_id = $2`, s.ID("polar"), s.Acme.OrganizationID), "0")
+
+	s.ClearEffects(open)
+	s.Clock.Advance(time.Minute)
+	servicetest.Remove(t, s.Service, 7, 0)
+	servicetest.Expect(t, "the open one", rolesOf(s, open), "ann | cat")
+	servicetest.Expect(t, "the one in review", rolesOf(s, reviewed), "erp | ann")
+	servicetest.Expect(t, "the closed one", rolesOf(s, closed), "polar | ")
+	servicetest.Expect(t, "the notices", s.NoticesOf(open), "ola unassigned, pia unassigned")
+	servicetest.Expect(t, "left to do", servicetest.Value[string](s.Fixture, `SELECT count(*)::text FROM ended_relations WHERE reached IS NOT NULL`), "0")
+
+	if _, err := s.ImportOverwriting(ctx, []byte("organization: {key: acme}\nservice_companies: [{key: polar}]\n")); err != nil {
+		t.Fatal(err)
+	}
+	servicetest.Expect(t, "after the relation began again", reads("dispatch"), "closed")
+}
+
+func second[T any](_ T, err error) error { return err }
