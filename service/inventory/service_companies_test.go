@@ -21,7 +21,7 @@ func rolesOf(s *servicetest.Harness, id string) string {
 }
 
 // The end of the relation ends all access at once, closed work orders included. Housekeeping then
-// gives the open ones to the default workers, or to the administrator where there are none.
+// gives the open ones to the default workers, or without any to the administrator.
 func TestEndOfAServiceCompany(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	ctx := t.Context()

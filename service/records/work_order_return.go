@@ -30,8 +30,8 @@ func (s *Records) ReturnWorkOrder(ctx context.Context, actor store.Actor, call s
 }
 
 // ReclaimWorkOrder takes a work order in process back from a former service company: its default
-// workers replace the company and everyone of it, and where there are none, an administrator,
-// the actor if it is one. It has no effect on a work order that the company does not have.
+// workers replace the company and everyone of it. Without any, an administrator does: the actor
+// or another one. It has no effect on a work order that the company does not have.
 // Errors: rule_violation (status: no one else can review it) and changeWorkOrder's.
 func ReclaimWorkOrder(ctx context.Context, s *store.Store, actor store.Actor, id, company string) error {
 	_, err := New(s).changeByRule(ctx, actor, store.RequestKey{}, id, reclaim, func(ctx context.Context, c *workOrderChange) error {
