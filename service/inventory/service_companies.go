@@ -37,7 +37,7 @@ const (
 	FROM service_companies s JOIN identities i ON i.id = s.company_id
 	WHERE s.customer_id = @organization AND (@company = '' OR s.company_id = @company) ORDER BY i.name, s.company_id`
 
-	// companyWorkOrders selects those of the company s in process, among the newest of the customer's:
+	// companyWorkOrders selects the work orders in process that the company s has, among the newest of the customer:
 	// it may have many of others.
 	companyWorkOrders = `SELECT w.* FROM unnest(@open::text[]) open (status) CROSS JOIN LATERAL (
 			SELECT * FROM work_orders WHERE organization_id = s.customer_id AND status = open.status ORDER BY id DESC LIMIT 1000) o
