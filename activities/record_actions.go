@@ -14,7 +14,7 @@ import (
 )
 
 // RecordAction is what an operator does to a record by an update of its workflow
-// (docs/contract.md, Temporal surface).
+// (docs/temporal.md).
 type RecordAction struct {
 	RecordID string
 	// Update and UpdateID are the update's name and id. The action happens once for

@@ -64,7 +64,7 @@ func bearer(header string) (string, bool) {
 	return strings.TrimSpace(token), true
 }
 
-// requireScope checks that the token has the operation's scope (spec section 5).
+// requireScope checks that the token has the operation's scope (api.md 5.5).
 // Errors: insufficient_scope.
 func requireScope(op *huma.Operation, held models.Scopes) error {
 	scope, needed := op.Metadata[scopeKey].(models.Scope)

@@ -34,7 +34,7 @@ func assigned(added, addedConsultants, removed, removedConsultants string) strin
 		added, addedConsultants, removed, removedConsultants)
 }
 
-// Spec section 4, rule 3.
+// api.md 4.3.
 func TestAssigneesMustBeConnected(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -227,7 +227,7 @@ func TestUnassignAnIdentityThatIsNotAssigned(t *testing.T) {
 	}
 }
 
-// Spec section 3: a work order keeps at least one worker.
+// api.md 3.3: a work order keeps at least one worker.
 func TestTheLastWorkerStays(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -244,7 +244,7 @@ func TestTheLastWorkerStays(t *testing.T) {
 	h.unassign(id, h.ID("bob")).Want(http.StatusOK, "")
 }
 
-// A review can always be finished: by its consultants, or by cancelling (docs/contract.md, Records).
+// A review can always be finished: by its consultants, or by cancelling (api.md 3.4).
 func TestTheLastConsultantStaysInReview(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -263,7 +263,7 @@ func TestTheLastConsultantStaysInReview(t *testing.T) {
 }
 
 // A work order without assignees goes to the managers of the nearest level that has
-// one who is not a consultant. Without any it is rejected (docs/contract.md, Records).
+// one who is not a consultant. Without any it is rejected (api.md 4.3).
 func TestDefaultWorkers(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -11,7 +11,7 @@ import (
 
 // bodyLimits bound the body of an operation before any other code sees it: its size, and
 // twice as many values as its schema allows, so that a few too many are still named field
-// by field (docs/contract.md, Conventions).
+// by field (api.md 4.10).
 type bodyLimits struct {
 	bytes int64
 	// items bounds each list, members each object, values all items and members together.

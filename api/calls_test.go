@@ -103,7 +103,7 @@ func TestTokensExpire(t *testing.T) {
 	s.As("erp", http.MethodGet, "/me", nil).Want(http.StatusUnauthorized, "invalid_token")
 }
 
-// Spec section 5, token invalidation: each change takes effect with the next call,
+// api.md 5.4: each change takes effect with the next call,
 // and undoing it does not revive the token.
 func TestTokenInvalidation(t *testing.T) {
 	t.Parallel()

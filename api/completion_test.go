@@ -114,7 +114,7 @@ func TestRequiredQuestionsMustBeAnswered(t *testing.T) {
 	})
 }
 
-// Spec section 4, rule 7: assigned as a worker, not as a consultant.
+// api.md 4.7: assigned as a worker, not as a consultant.
 func TestOnlyAWorkerMayAnswer(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -147,7 +147,7 @@ func TestOnlyAWorkerMayAnswer(t *testing.T) {
 	})
 }
 
-// Spec section 4, rule 8.
+// api.md 4.8.
 func TestAReadOnlyOrganizationMayAnswerAndComplete(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

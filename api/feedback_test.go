@@ -89,7 +89,7 @@ func TestInvalidFeedbackIsRejected(t *testing.T) {
 	want(t, "feedback of rejected calls", servicetest.Value[int](h.Fixture, `SELECT count(*) FROM feedback`), 0)
 }
 
-// Spec section 4, rule 1, and section 5.
+// api.md 4.1 and 5.6.
 func TestFeedbackPermissions(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -116,7 +116,7 @@ func TestFeedbackPermissions(t *testing.T) {
 
 	grants("{feedback.read,feedback.create}")
 	h.Exec(`UPDATE organizations SET read_only = true WHERE id = $1`, h.Acme.OrganizationID)
-	h.feedback(nil).Want(http.StatusCreated, "") // only work orders are restricted (spec section 4, rule 8)
+	h.feedback(nil).Want(http.StatusCreated, "") // only work orders are restricted (api.md 4.8)
 	h.As("erp", http.MethodGet, path, nil).Want(http.StatusOK, "")
 }
 

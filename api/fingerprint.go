@@ -11,7 +11,7 @@ import (
 
 // fingerprint returns a digest of the body's JSON value: bodies that differ in white
 // space, in the order of members, or in how strings and numbers are written have the
-// same (docs/contract.md, Idempotency). RFC 8785 would round numbers to 64 bits.
+// same (api.md 4.17). RFC 8785 would round numbers to 64 bits.
 func fingerprint(body []byte) ([]byte, error) {
 	canonical := body
 	if len(body) > 0 {

@@ -86,7 +86,7 @@ func setHumaHooks() {
 }
 
 // humaProblem turns an error of huma's own, usually of validation, into a problem
-// (docs/contract.md, Errors): a bad query or header is 400, a bad body 422 with
+// (api.md 7.1): a bad query or header is 400, a bad body 422 with
 // JSON pointers.
 func (a *API) humaProblem(ctx context.Context, status int, message string, errs ...error) *Problem {
 	err := models.Errorf(models.CodeInternal, internalDetail)

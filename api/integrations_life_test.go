@@ -77,7 +77,7 @@ func (p instancePair) must(_ integrations.IntegrationRecord, err error) {
 	}
 }
 
-// Spec section 5, token invalidation: each change takes effect with the next call
+// api.md 5.4: each change takes effect with the next call
 // on every instance, and undoing it does not revive the token.
 func TestChangesThatInvalidateTokens(t *testing.T) {
 	t.Parallel()

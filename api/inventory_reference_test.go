@@ -9,7 +9,7 @@ import (
 )
 
 // Work orders and feedback show their node and its path to everyone who may read the
-// record, in every representation (docs/contract.md, Records).
+// record, in every representation (api.md 2.8).
 func TestRecordsShowTheirNode(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -34,7 +34,7 @@ type tokenResponse struct {
 	Scope       string `json:"scope" doc:"The token's scopes, separated by spaces." example:"work_orders:read work_orders:write"`
 }
 
-// token handles POST /oauth/token (spec section 5, token request; RFC 6749 sections 2.3.1, 4.4, 5).
+// token handles POST /oauth/token (api.md 5.1; RFC 6749 sections 2.3.1, 4.4, 5).
 func (a *API) token(c *gin.Context) {
 	a.serveForm(c, checkGrant, func(ctx context.Context, client credentials, form url.Values) (any, error) {
 		var scope *string

@@ -54,7 +54,7 @@ The plan sets the calls per minute. Every response has ` + "`" + `X-RateLimit-Li
 ## Versions
 The version is the first segment of the path. Within v1, operations, optional parameters, fields and event types may be added, so ignore what you do not know. Before an operation is removed, it is marked as deprecated, and its responses have ` + "`" + `Deprecation` + "`" + ` (RFC 9745), ` + "`" + `Sunset` + "`" + ` (RFC 8594) and ` + "`" + `Link` + "`" + ` for at least a year.`
 
-// scopeTexts describe the scopes (spec section 5).
+// scopeTexts describe the scopes (api.md 5.5).
 var scopeTexts = map[models.Scope]string{
 	models.ScopeInventoryRead:   "Locations, systems, equipment and sub-equipment.",
 	models.ScopeWorkOrdersRead:  "Work orders, their status and assignees.",

@@ -12,7 +12,7 @@ import (
 
 // refined returns the document with schemas that are more precise than the Go
 // types. They are copies: huma validates calls with the originals, which produce
-// the errors of docs/contract.md, Errors.
+// the errors of api.md 7.2.
 func refined(live *huma.OpenAPI) *huma.OpenAPI {
 	document, components := *live, *live.Components
 	registry := huma.NewMapRegistry(schemaPrefix, schemaName)

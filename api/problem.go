@@ -50,7 +50,7 @@ func (p *Problem) GetHeaders() http.Header { return p.headers }
 // ContentType returns the media type of RFC 9457.
 func (p *Problem) ContentType(string) string { return "application/problem+json" }
 
-// statuses are the HTTP statuses of the codes (docs/contract.md, Errors).
+// statuses are the HTTP statuses of the codes (api.md 7.2).
 var statuses = map[models.Code]int{
 	models.CodeInvalidRequest:       http.StatusBadRequest,
 	models.CodeInvalidToken:         http.StatusUnauthorized,
@@ -145,7 +145,7 @@ func secondsTo(then, now time.Time) int {
 	return max(1, int((then.Sub(now)+time.Second-1)/time.Second))
 }
 
-// rateHeaders sets the headers that every response has (spec section 8).
+// rateHeaders sets the headers that every response has (api.md 4.12).
 func (a *API) rateHeaders(h http.Header, rate access.Rate) {
 	values := []string{strconv.Itoa(rate.Limit), strconv.Itoa(rate.Remaining()), strconv.Itoa(secondsTo(rate.Reset, a.service.Now()))}
 	// As http.Header writes X-RateLimit-Limit; Set would build that string for each response.

@@ -94,7 +94,7 @@ func (in ChangeInput) serviceCall(c *call) (store.RequestKey, error) {
 	return call, err
 }
 
-// validKey checks an Idempotency-Key (docs/contract.md, Idempotency).
+// validKey checks an Idempotency-Key (api.md 4.17).
 func validKey(key string) bool {
 	for i := range len(key) {
 		if key[i] < ' ' || key[i] > '~' {

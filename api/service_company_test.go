@@ -43,7 +43,7 @@ func (h harness) dispatch(method, path string, body any) apitest.Response {
 	return h.As("dispatch", method, path, body)
 }
 
-// Spec section 5, permissions, work orders.
+// api.md 5.8.
 func TestServiceCompanyReadsWhatIsAssignedToIt(t *testing.T) {
 	t.Parallel()
 	h := newCustomer(t)
@@ -79,7 +79,7 @@ func TestServiceCompanyReadsWhatIsAssignedToIt(t *testing.T) {
 	h.dispatch(http.MethodGet, path, nil).Want(http.StatusOK, "")
 }
 
-// Spec section 4, rule 5.
+// api.md 4.5.
 func TestServiceCompanyForwardsToItsOwnPeople(t *testing.T) {
 	t.Parallel()
 	h := newCustomer(t)

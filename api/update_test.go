@@ -191,7 +191,7 @@ func TestPatchRequiresThePermissionToUpdate(t *testing.T) {
 	})
 }
 
-// Spec section 6: data.work_order carries changed_at, the field to order by.
+// api.md 2.7: data.work_order carries changed_at, the field to order by.
 func TestChangedAtIncreasesWhileTheClockStandsStill(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -16,7 +16,7 @@ const deliveryText = "Respond with 2xx within 10 seconds; redirects are not foll
 	"order a record's events by its `changed_at`. To skip your own changes, compare `data.actor.identity_id` with the `identity_id` of GET /me. " +
 	"Respond to events with `test` and do nothing else: their record is made up."
 
-// event is the body of a delivery with data of type D (spec section 6, request).
+// event is the body of a delivery with data of type D (api.md 6.5).
 type event[D any] struct {
 	ID             string           `json:"id" doc:"Event id, as in Service-Event-Id and webhook-id." example:"evt_01jd8q4v6cf5e8hbbfwj0zq3tk"`
 	Type           models.EventType `json:"type" doc:"Event type, as in Service-Event-Type."`
@@ -203,7 +203,7 @@ func eventSchemaName(kind models.EventType) string {
 	return name + "Event"
 }
 
-// deliveryHeaders are the headers of a delivery (spec section 6; docs/contract.md, Webhooks).
+// deliveryHeaders are the headers of a delivery (api.md 6.4).
 func deliveryHeaders(kind models.EventType) []*huma.Param {
 	header := func(name, description string, example any) *huma.Param {
 		return &huma.Param{Name: name, In: "header", Required: true, Description: description, Example: example, Schema: &huma.Schema{Type: huma.TypeString}}

@@ -15,10 +15,9 @@ Every rule of the integration API's specification, with the function that implem
 ` + "`make conformance`" + ` runs the tests and writes this page; do not edit it.
 ` + "`make conformance-proof`" + ` breaks these functions one at a time and checks that each rule's test fails.
 
-Each test is a subtest of TestSpecification in ` + "`conformance/`" + `. Run one by the name in the table:
-` + "`go test ./conformance -run 'TestSpecification/section_4/write_rule_7:'`" + ` (under ` + "`bin/devstack exec --no-temporal --`" + `).
-
-The result is *holds*, *fails*, or *not yet* for what is not built, with the work that will implement it.
+[api.md](api.md) has the rules in full, under the same section numbers. Each test is a subtest of TestSpecification in
+` + "`conformance/`" + `, named by section and item, with underscores for spaces:
+` + "`bin/devstack exec --no-temporal -- go test ./conformance -run 'TestSpecification/section_4/write_rule_7,_worker:'`" + `.
 
 `
 
@@ -27,32 +26,31 @@ func page(results map[string]map[string]result) string {
 	var rows strings.Builder
 	counts := map[result]int{}
 	for _, s := range sections {
+		fmt.Fprintf(&rows, "\n## Section %s\n\n| Item | Rule | Implemented by |\n|---|---|---|\n", s.number)
 		for _, r := range s.rules {
 			v := results[s.number][r.item]
 			counts[v]++
-			rows.WriteString(row(s.number, r, v))
+			rows.WriteString(row(r, v))
 		}
 	}
 	total := counts[holds] + counts[fails] + counts[notYet]
-	return pageHead + fmt.Sprintf("%d rules: %d hold, %d fail, %d not yet.\n\n", total, counts[holds], counts[fails], counts[notYet]) +
-		"| Section | Item | Rule | Implemented by | Test | Result |\n|---|---|---|---|---|---|\n" + rows.String()
+	return pageHead + fmt.Sprintf("%d rules: %d hold, %d fail, %d not yet.\n", total, counts[holds], counts[fails], counts[notYet]) + rows.String()
 }
 
-func row(section string, r rule, v result) string {
-	test := "none"
-	if r.test != nil {
-		name := strings.ReplaceAll("section_"+section+"/"+r.item+":", " ", "_")
-		test = "[`" + name + "`](../conformance/section" + section + "_test.go)"
-	}
-	text := string(v)
-	if v == notYet {
-		text += ": " + r.notYet
+// row is the rule's line. Only a rule that does not hold shows its result.
+func row(r rule, v result) string {
+	text := cell(r.words)
+	switch v {
+	case fails:
+		text = "**fails:** " + text
+	case notYet:
+		text = "**not yet:** " + text + "; " + r.notYet
 	}
 	code := "none"
 	if r.code != "" {
 		code = "`" + strings.ReplaceAll(r.code, ", ", "`, `") + "`"
 	}
-	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s |\n", section, cell(r.item), cell(r.words), code, test, text)
+	return fmt.Sprintf("| %s | %s | %s |\n", cell(r.item), text, code)
 }
 
 // cell quotes names with characters that Markdown would interpret.
@@ -81,7 +79,7 @@ func TestPageIsFresh(t *testing.T) {
 			switch {
 			case r.test == nil:
 				results[s.number][r.item] = notYet
-			case strings.Contains(string(text), row(s.number, r, fails)):
+			case strings.Contains(string(text), row(r, fails)):
 				results[s.number][r.item] = fails
 			default:
 				results[s.number][r.item] = holds

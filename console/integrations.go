@@ -118,7 +118,7 @@ type newIntegrationView struct {
 
 var newIntegrationPage = newPage[newIntegrationView]("integration_new.html")
 
-// scopeTexts explain the scopes (spec section 5, Scopes).
+// scopeTexts explain the scopes (api.md 5.5).
 var scopeTexts = map[models.Scope]string{
 	models.ScopeInventoryRead:   "Read locations, systems, equipment and sub-equipment.",
 	models.ScopeWorkOrdersRead:  "Read work orders, their status and assignees. Needed for events of work orders.",

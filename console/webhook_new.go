@@ -51,7 +51,7 @@ type newWebhookView struct {
 
 var newWebhookPage = newPage[newWebhookView]("webhook_new.html")
 
-// eventTexts explain the event types (spec section 6, Event types).
+// eventTexts explain the event types (api.md 6.2).
 var eventTexts = map[models.EventType]string{
 	models.EventWorkOrderCreated:          "A work order was created.",
 	models.EventWorkOrderUpdated:          "Title, description, priority or target date changed.",

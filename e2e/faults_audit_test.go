@@ -169,7 +169,7 @@ func (a *audit) checkWrites(ledger []*write) {
 	}
 }
 
-// The transitions of spec section 3 that the storm uses, written down independently
+// The transitions of api.md 3.2 that the storm uses, written down independently
 // of models.
 var stormTransitions = map[string]struct {
 	from   []string

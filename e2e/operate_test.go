@@ -19,7 +19,7 @@ import (
 )
 
 // The fields of a webhook, a delivery and an attempt that programs may rely on
-// (docs/contract.md, Operators' commands).
+// (docs/commands.md).
 var (
 	webhookFields  = []string{"enabled", "events", "id", "integration_id", "off_at", "off_reason", "url"}
 	healthFields   = []string{"failing_since", "last_at", "last_error", "last_status", "last_success_at", "held_reason"}

@@ -16,7 +16,7 @@ type AnswerRules struct {
 }
 
 // Normalize returns the answer in the form in which it is stored, or the rule that
-// value breaks (spec section 2, Answer; docs/contract.md, Records).
+// value breaks (api.md 2.3).
 // value is decoded JSON whose numbers are json.Number, so that decimals keep their
 // digits.
 func (r AnswerRules) Normalize(value any) (answer any, problem string) {

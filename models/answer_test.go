@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Spec section 2, Answer: the form of the value depends on the question's type.
+// api.md 2.3: the form of the value depends on the question's type.
 func TestNormalize(t *testing.T) {
 	options := []string{"opt_a", "opt_b"}
 	nines := func(n int) string { return strings.Repeat("9", n) }

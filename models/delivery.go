@@ -2,8 +2,8 @@ package models
 
 import "time"
 
-// RetrySchedule lists the waits after the failed attempts of a delivery (spec section
-// 6, Delivery). There is one attempt more than waits.
+// RetrySchedule lists the waits after the failed attempts of a delivery (api.md
+// 6.9). There is one attempt more than waits.
 type RetrySchedule []time.Duration
 
 // After returns the wait before the next attempt after the given number of failed

@@ -9,7 +9,7 @@ import (
 // Code is an error code of the API, for machines.
 type Code string
 
-// Every error code (spec section 7; docs/contract.md, Errors).
+// Every error code (api.md 7.2).
 const (
 	CodeInvalidRequest       Code = "invalid_request"
 	CodeInvalidToken         Code = "invalid_token"
@@ -42,7 +42,7 @@ const (
 // Rule names the rule that a rule_violation is about.
 type Rule string
 
-// The rules of spec sections 3 and 4 that a valid request can break.
+// The rules of api.md 7.3 that a valid request can break.
 const (
 	RuleRequiredQuestions    Rule = "required_questions"
 	RuleStatus               Rule = "status"
@@ -131,7 +131,7 @@ func Invalid(fields ...FieldError) *Error {
 }
 
 // NotFound returns the error for a record that does not exist or that the caller may
-// not read: callers must not be able to tell which (spec section 5, Permissions).
+// not read: callers must not be able to tell which (api.md 5.10).
 func NotFound() *Error {
 	return &Error{Code: CodeNotFound, Detail: "There is nothing at this URL, or the integration may not read it."}
 }

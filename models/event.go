@@ -2,7 +2,7 @@ package models
 
 import "slices"
 
-// EventType names what happened (spec section 6, Event types).
+// EventType names what happened (api.md 6.2).
 type EventType string
 
 // The event types.
@@ -29,7 +29,7 @@ var AllEventTypes = []EventType{
 // Known reports whether the type is one of the specification's.
 func (t EventType) Known() bool { return slices.Contains(AllEventTypes, t) }
 
-// DeliveryStatus is a status of a delivery (docs/contract.md, Webhooks).
+// DeliveryStatus is a status of a delivery (api.md 6.10).
 type DeliveryStatus string
 
 // The delivery statuses.

@@ -1,6 +1,6 @@
 package models
 
-// FeedbackStatus is a status of feedback (docs/contract.md, Records).
+// FeedbackStatus is a status of feedback (api.md 3.1).
 type FeedbackStatus string
 
 // The statuses of feedback.

@@ -1,7 +1,7 @@
 package models
 
 // Grant is a permission on a node and, depending on its permission definition, on the
-// nodes below (spec section 5, Permissions).
+// nodes below (api.md 5.6).
 type Grant string
 
 // The grants on inventory nodes.

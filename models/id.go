@@ -14,7 +14,7 @@ import (
 type IDPrefix string
 
 // The prefixes. People, teams, organizations and integrations are identities and
-// share one (docs/contract.md, Conventions).
+// share one (api.md 2.6).
 const (
 	PrefixIdentity     IDPrefix = "idn"
 	PrefixLocation     IDPrefix = "loc"

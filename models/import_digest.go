@@ -7,7 +7,7 @@ import (
 )
 
 // ImportDigest is what imports left in the fields of the entity that a key of an
-// import file named (docs/contract.md, Import).
+// import file named (docs/import.md).
 type ImportDigest struct {
 	OrganizationID string `gorm:"primaryKey"`
 	Key            string `gorm:"primaryKey"`

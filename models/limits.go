@@ -2,7 +2,7 @@ package models
 
 import "time"
 
-// The limits of the integration API's specification, section 8.
+// The limits of api.md 8.1.
 const (
 	// TokenLifetime is the time for which an access token is valid.
 	TokenLifetime = 3600 * time.Second
@@ -25,13 +25,13 @@ const (
 	RateWindow = time.Minute
 )
 
-// DefaultRetrySchedule is the delivery schedule of the specification, sections 6
-// and 8: eight attempts in about two days, unless WEBHOOK_RETRY_SCHEDULE says otherwise.
+// DefaultRetrySchedule is the delivery schedule of api.md 6.9, eight attempts in
+// about two days, unless WEBHOOK_RETRY_SCHEDULE sets another.
 var DefaultRetrySchedule = RetrySchedule{
 	time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
 }
 
-// Requests (docs/contract.md, Conventions).
+// Requests (api.md 4.10).
 const (
 	// MaxRecordBody is the size of the largest body that creates or changes a record,
 	// MaxActionBody that of an assignment or cancellation, MaxAnswersBody that of answers,
@@ -43,7 +43,7 @@ const (
 	MaxFieldErrors = 100
 )
 
-// Texts and lists of records, in characters and items (docs/contract.md, Records).
+// Texts and lists of records, in characters and items (api.md 2.3, 2.9).
 const (
 	// MaxTitle bounds the title of a work order and the subject of feedback.
 	MaxTitle = 200
@@ -74,7 +74,7 @@ const (
 	MaxDecimalDigits = 30
 )
 
-// Lists (docs/contract.md, Lists).
+// Lists (api.md 4.13).
 const (
 	// DefaultPageSize is the size of a page when the call has no limit.
 	DefaultPageSize = 50
@@ -84,7 +84,7 @@ const (
 	SyncTokenLifetime = 30 * 24 * time.Hour
 )
 
-// Idempotency keys (docs/contract.md, Idempotency).
+// Idempotency keys (api.md 4.17).
 const (
 	// MaxIdempotencyKey is the length of the longest key, in characters.
 	MaxIdempotencyKey = 255
@@ -92,7 +92,7 @@ const (
 	IdempotencyRetention = 24 * time.Hour
 )
 
-// Webhooks (docs/contract.md, Webhooks).
+// Webhooks (api.md 6.6, 6.10, 6.11).
 const (
 	// SecretOverlap is the time for which the previous signing secret stays valid after a rotation.
 	SecretOverlap = 24 * time.Hour
@@ -105,7 +105,7 @@ const (
 	WebhookWarningAfter = 24 * time.Hour
 )
 
-// Integrations (docs/contract.md, Import).
+// Integrations (docs/import.md).
 const (
 	// MaxName bounds the name of an integration or a person, in characters.
 	MaxName = 200

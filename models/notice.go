@@ -1,6 +1,6 @@
 package models
 
-// NoticeKind is the reason why a person is notified about a record (spec section 1: writes
+// NoticeKind is the reason why a person is notified about a record (api.md 1.5: writes
 // have the same effects as in the console).
 type NoticeKind string
 

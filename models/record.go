@@ -32,7 +32,7 @@ type PathNode struct {
 	Name string   `json:"name" doc:"Name." example:"Headquarters"`
 }
 
-// WorkOrderRecord is a work order as GET /work-orders/{id} shows it (spec section 2; docs/contract.md, Records).
+// WorkOrderRecord is a work order as GET /work-orders/{id} shows it (api.md 2.1).
 type WorkOrderRecord struct {
 	ID             string          `json:"id" doc:"Identifier." example:"wo_01jd8q4v6cf5e8hbbfwj0zq3tk"`
 	OrganizationID string          `json:"organization_id" doc:"The organization the work order belongs to." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3ta"`
@@ -57,7 +57,7 @@ type WorkOrderRecord struct {
 	People         []NamedIdentity `json:"people,omitempty" nullable:"false" doc:"Every identity the record names; only with scope people:read."`
 }
 
-// FeedbackRecord is feedback as GET /issues/{id} shows it (spec section 2; docs/contract.md, Records).
+// FeedbackRecord is feedback as GET /issues/{id} shows it (api.md 2.2).
 type FeedbackRecord struct {
 	ID             string          `json:"id" doc:"Identifier." example:"iss_01jd8q4v6cf5e8hbbfwj0zq3tk"`
 	OrganizationID string          `json:"organization_id" doc:"The organization the feedback belongs to." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3ta"`
@@ -74,7 +74,7 @@ type FeedbackRecord struct {
 	People         []NamedIdentity `json:"people,omitempty" nullable:"false" doc:"Every identity the record names; only with scope people:read."`
 }
 
-// NodeRecord is an inventory node as its read endpoints show it (docs/contract.md, Records).
+// NodeRecord is an inventory node as its read endpoints show it (api.md 2.5).
 type NodeRecord struct {
 	ID          string   `json:"id" doc:"Identifier." example:"eqp_01jd8q4v6cf5e8hbbfwj0zq3tb"`
 	Kind        NodeKind `json:"kind" enum:"location,system,equipment,sub_equipment" doc:"Level of the inventory." example:"equipment"`

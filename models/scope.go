@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Scope is what a token allows (spec section 5, Scopes).
+// Scope is what a token allows (api.md 5.5).
 type Scope string
 
 // The scopes.

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Messages about rejected strings (docs/contract.md, Conventions).
+// Messages about rejected strings (api.md 4.10).
 const (
 	PlainTextRule = "A string must be UTF-8 without control characters other than tabs and line breaks."
 	BlankTextRule = "The text must not consist of white space alone."

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// timeLayout is RFC 3339 in UTC with milliseconds (docs/contract.md, Conventions).
+// timeLayout is RFC 3339 in UTC with milliseconds (api.md 2.7).
 const timeLayout = "2006-01-02T15:04:05.000Z"
 
 // Time is a time in UTC, truncated to the millisecond: the precision in which times

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// WorkOrderStatus is a status of a work order (spec section 3).
+// WorkOrderStatus is a status of a work order (api.md 3.1).
 type WorkOrderStatus string
 
 // The statuses of a work order.
@@ -113,8 +113,7 @@ type transition struct {
 	event EventType
 }
 
-// transitions is the table of spec section 3, with the console's own operations of
-// docs/contract.md, Records. A status that is not in from does not allow the operation.
+// transitions is the table of api.md 3.2. A status that is not in from does not allow the operation.
 var transitions = map[Operation]transition{
 	OperationUpdate:           {from: workable, to: unchanged},
 	OperationForward:          {from: anyStatus, to: unchanged},

@@ -11,10 +11,9 @@ import (
 //go:embed testdata/statuses.txt
 var statusTable string
 
-// parseStatusTable reads the table of spec section 3, with the console's own operations of
-// docs/contract.md, Records: the status after each operation in each status. "stays" means
-// allowed without a change, "-" not allowed; the work order on hold was open before. It
-// returns the operations and, for each status, its row.
+// parseStatusTable reads the table of api.md 3.2: the status after each operation in each
+// status. "stays" means allowed without a change, "-" not allowed; the work order on hold
+// was open before. It returns the operations and, for each status, its row.
 func parseStatusTable(t *testing.T) (operations []Operation, rows map[WorkOrderStatus][]string) {
 	t.Helper()
 	rows = map[WorkOrderStatus][]string{}

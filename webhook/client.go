@@ -46,7 +46,7 @@ type Options struct {
 	AllowNetworks []netip.Prefix
 	AllowHTTP     bool
 	// Timeout bounds an attempt, from the DNS lookup to the last byte of the response's
-	// headers. 0 means DefaultTimeout (spec section 6, Receiver rules).
+	// headers. 0 means DefaultTimeout (api.md 6.7).
 	Timeout time.Duration
 	// RootCAs verify the receivers' certificates; nil means the system's.
 	RootCAs *x509.CertPool

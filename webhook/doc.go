@@ -1,4 +1,4 @@
-// Package webhook signs, sends and verifies the service's webhooks (spec section 6). It
+// Package webhook signs, sends and verifies the service's webhooks (api.md 6.4 to 6.7). It
 // imports no other package of the product, so receivers can import it. It repeats a few
 // limits of package models; a test of cmd/millwright compares them.
 //

@@ -15,7 +15,7 @@ const MaxBody = 1 << 20
 // ErrTooLarge is returned by VerifyRequest for a body larger than MaxBody.
 var ErrTooLarge = errors.New("webhook: body too large")
 
-// Event is the body of a delivery (spec section 6).
+// Event is the body of a delivery (api.md 6.5).
 type Event struct {
 	// ID identifies the event. A delivery may arrive twice with the same ID.
 	ID             string    `json:"id"`

@@ -58,8 +58,8 @@ func NewSigner(secrets ...string) (*Signer, error) {
 }
 
 // Header returns the headers that identify and sign a delivery: event id and type and,
-// for both families, the time in Unix seconds with a signature per secret (spec section
-// 6, Signature). body must be sent byte for byte. The caller may add to the header.
+// for both families, the time in Unix seconds with a signature per secret (api.md
+// 6.6). body must be sent byte for byte. The caller may add to the header.
 func (s *Signer) Header(id, eventType string, at time.Time, body []byte) http.Header {
 	state := s.states.Get().(*signingState)
 	text, unixEnd, serviceEnd := state.sign(id, at, body)

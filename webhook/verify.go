@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Tolerance is the maximum distance of a signature's time from the receiver's clock (spec section
-// 6, Signature). It limits the future too, because a delivery signed far ahead could be
+// Tolerance is the maximum distance of a signature's time from the receiver's clock (api.md
+// 6.6). It limits the future too, because a delivery signed far ahead could be
 // replayed until then.
 const Tolerance = 300 * time.Second
 

@@ -15,7 +15,7 @@ import (
 )
 
 // Delivery shows a delivery from its first failed attempt until it is delivered, skipped
-// or expired (docs/contract.md, Temporal surface). The dispatcher of its address makes the
+// or expired (docs/temporal.md). The dispatcher of its address makes the
 // attempts, along the schedule in the delivery's row. This workflow is that schedule for
 // people: a timer for each attempt, which ends with the signal attempted. If the signal
 // does not come, the timer ends later than the attempt can take, and the workflow reads the

@@ -18,7 +18,7 @@ import (
 	"millwright/service/webhooks"
 )
 
-// retention is the time for which the test's event is kept (spec section 8).
+// retention is the time for which the test's event is kept (api.md 6.15).
 const retention = models.EventRetention
 
 // responseLimit limits the time of an attempt.

@@ -11,7 +11,7 @@ import (
 	"millwright/service/store"
 )
 
-// The retry schedule of spec section 6: attempts at 0, then 1m, 5m, 30m, 2h, 6h,
+// The retry schedule of api.md 6.9: attempts at 0, then 1m, 5m, 30m, 2h, 6h,
 // 12h and 24h after the previous one.
 const (
 	wholeSchedule = "0s 1m 6m 36m 2h36m 8h36m 20h36m 44h36m"

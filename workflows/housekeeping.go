@@ -17,7 +17,7 @@ type HousekeepingRun struct {
 	For time.Duration `json:"for"`
 }
 
-// Housekeeping removes expired rows, such as events after 30 days (spec section 8), and
+// Housekeeping removes expired rows, such as events after 30 days (api.md 6.15), and
 // makes what the next days need; it returns the counts. A schedule starts it each minute
 // unless it is open, and like the sweep it lasts almost an hour.
 func Housekeeping(ctx workflow.Context, run HousekeepingRun) (upkeep.RemovalResult, error) {

@@ -12,7 +12,7 @@ import (
 	"millwright/models"
 )
 
-// The updates of WorkOrder and Feedback (docs/contract.md, Temporal surface). Operators
+// The updates of WorkOrder and Feedback (docs/temporal.md). Operators
 // send them from the Temporal UI, so never change a name or a member.
 const (
 	UpdateReview  = "review"

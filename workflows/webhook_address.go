@@ -13,8 +13,8 @@ import (
 	"millwright/service/webhooks"
 )
 
-// WebhookAddress is open for as long as its address exists (docs/contract.md, Temporal
-// surface). It sends everything that goes to the address, first attempts and retries: each
+// WebhookAddress is open for as long as its address exists (docs/temporal.md). It sends
+// everything that goes to the address, first attempts and retries: each
 // DispatchPending activity sends what is due and waits a while for more. When nothing is
 // due it sleeps until a wake or the next retry. The address's health is its state: it warns
 // people when the address has been failing for a day, and turns it off. Operators disable,

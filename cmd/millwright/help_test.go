@@ -9,9 +9,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// contractCommands are the operators' commands that the contract names (docs/contract.md,
-// Operators' commands).
-var contractCommands = []string{
+// lastingCommands are the commands that scripts and guides rely on.
+var lastingCommands = []string{
 	"api", "worker", "migrate", "import", "config", "version",
 	"trigger", "people list", "people invite", "people set-password", "people deactivate", "organizations list", "log list", "notices list", "work-orders list", "work-orders show", "issues list", "issues show",
 	"integrations list", "integrations renew-secret", "integrations disable", "integrations enable",
@@ -19,8 +18,8 @@ var contractCommands = []string{
 	"work-orders review", "work-orders hold", "work-orders resume", "issues resolve",
 }
 
-func TestCommandsOfTheContractExist(t *testing.T) {
-	for _, path := range contractCommands {
+func TestLastingCommandsExist(t *testing.T) {
+	for _, path := range lastingCommands {
 		cmd, rest, err := rootCommand().Find(strings.Fields(path))
 		if err != nil || len(rest) > 0 || cmd.CommandPath() != "millwright "+path {
 			t.Errorf("%s: %v", path, err)

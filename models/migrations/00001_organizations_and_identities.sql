@@ -184,7 +184,7 @@ END $$;
 CREATE TRIGGER identities_position BEFORE UPDATE ON identities
     FOR EACH ROW EXECUTE FUNCTION set_change_position();
 
--- Every invalidation of tokens (spec section 5, Token invalidation) ends the epoch here, so that
+-- Every invalidation of tokens (api.md 5.4) ends the epoch here, so that
 -- no writer of these tables can forget it and nothing revives an old token.
 -- +goose StatementBegin
 CREATE FUNCTION end_token_epoch() RETURNS trigger LANGUAGE plpgsql AS $$

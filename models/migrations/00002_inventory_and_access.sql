@@ -168,7 +168,7 @@ FROM actor_identities a
 JOIN assignments g ON g.identity_id = a.identity_id AND g.organization_id = a.organization_id
 JOIN permission_definitions d ON d.id = g.definition_id AND d.grants <> '{}';
 
--- The permissions of an actor on a node (spec section 5, Permissions), for reads, lists, writes and
+-- The permissions of an actor on a node (api.md 5.6), for reads, lists, writes and
 -- deliveries alike. A definition with applies_below reaches the nodes below. An assignment counts only for
 -- actors of the node's organization: a service company sees work orders, not inventory. Definitions
 -- without grants give no access.

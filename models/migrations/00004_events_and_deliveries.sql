@@ -6,7 +6,7 @@ CREATE TABLE webhooks (
     id                    public_id PRIMARY KEY,
     organization_id       public_id NOT NULL REFERENCES organizations ON DELETE CASCADE,
     integration_id        public_id NOT NULL REFERENCES integrations ON DELETE CASCADE,
-    -- At most five addresses per integration (spec section 8), enforced by the unique key.
+    -- At most five addresses per integration (api.md 6.1), enforced by the unique key.
     slot                  smallint NOT NULL CHECK (slot BETWEEN 1 AND 5),
     url                   text NOT NULL CHECK (char_length(url) BETWEEN 1 AND 2048),
     events                text[] NOT NULL CHECK (events <@ ARRAY[

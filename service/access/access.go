@@ -19,7 +19,7 @@ type Access struct {
 // New returns the functions on a store.
 func New(s *store.Store) *Access { return &Access{Store: s} }
 
-// An actor may read a work order in three ways (spec section 5, permissions):
+// An actor may read a work order in three ways (api.md 5.8):
 // it has the grant on the node; it created the work order and may create some
 // there; or the work order is assigned to it, to one of its teams, or to its
 // organization and it has incoming work orders. {w} is the work order's row,
@@ -109,5 +109,5 @@ const UnusableReason = `CASE WHEN {i}.disabled_by_service THEN 'The operators of
 	WHEN NOT {p}.api THEN 'The plan does not include the API.' END`
 
 // VisibleNode is the condition under which an actor sees a node: it has any
-// permission there (spec section 5, permissions).
+// permission there (api.md 5.8).
 var VisibleNode = `(SELECT true FROM ` + store.Fill(RightsOn, "node", "{w}.id") + ` LIMIT 1)`

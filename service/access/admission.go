@@ -13,7 +13,7 @@ import (
 )
 
 // Rate counts the calls that a caller has made in the current window, a minute long
-// (spec section 8).
+// (api.md 8.2).
 type Rate struct {
 	// Limit is the maximum of calls in a window, Calls the number made, including those
 	// over the limit.
@@ -74,8 +74,8 @@ const countCall = `
 	RETURNING subject, calls, window_start`
 
 // admissions admits calls in one statement: it reads each integration as it is now,
-// so that whatever invalidates a token takes effect at once (spec section 5, token
-// invalidation), and counts the calls. Concurrent calls with one token are checked
+// so that whatever invalidates a token takes effect at once (api.md 5.4), and counts the
+// calls. Concurrent calls with one token are checked
 // once, and one integration's calls are counted together; each gets its own count.
 //
 // A token is valid while its epoch is the integration's token_epoch, which triggers

@@ -48,7 +48,7 @@ var PersonSees = `(` + IsAdmin + ` OR ` + VisibleNode + ` IS TRUE)`
 
 // GivesPermissions is the condition that {actor} may give permissions on the node {node} of
 // {organization}: a person who is an administrator or the node's inventory manager
-// (docs/contract.md, Assignments).
+// (docs/console.md, Inventory).
 var GivesPermissions = managed(`d.inventory_manager`)
 
 // ManagesBelow is the condition that {actor} may change the nodes below the node {node} of

@@ -73,7 +73,7 @@ func (s *Access) authenticate(ctx context.Context, clientID, secret string) (tok
 	return client, nil
 }
 
-// IssueToken returns a new token (spec section 5, token request). scope is the
+// IssueToken returns a new token (api.md 5.1). scope is the
 // requested scope, nil if the request had none. Errors: invalid_client,
 // unauthorized_client, invalid_scope, unavailable.
 func (s *Access) IssueToken(ctx context.Context, clientID, secret string, scope *string) (Token, error) {

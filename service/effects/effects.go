@@ -16,7 +16,7 @@ type Effects struct{ *store.Store }
 func New(s *store.Store) *Effects { return &Effects{Store: s} }
 
 // Change are what a write causes besides its record, whether it comes from the
-// API or the console (spec section 1): history, a Log Record, notices and events.
+// API or the console (api.md 1.5): history, a Log Record, notices and events.
 type Change struct {
 	Actor          store.Actor
 	OrganizationID string

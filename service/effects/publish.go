@@ -11,8 +11,8 @@ import (
 
 // publishQuery inserts a delivery for each address that gets the event, and the event
 // if any address does. An address gets it if it subscribes to the type, and its
-// integration has the scope and may read the record (spec section
-// 6, event types). Integrations of service companies with people assigned count too.
+// integration has the scope and may read the record (api.md
+// 6.3). Integrations of service companies with people assigned count too.
 // If the address is off, or its integration may not use the service, the delivery is held. The query returns addresses that no
 // dispatcher has leased. Whether an integration may read the record is checked once,
 // regardless of its number of addresses.

@@ -27,7 +27,7 @@ const (
 )
 
 // ImportDifference is a difference between a file and what is stored: an entity to
-// create, or a field to change (docs/contract.md, Import).
+// create, or a field to change (docs/import.md).
 type ImportDifference struct {
 	// Kind and Key name the entity.
 	Kind string `json:"kind"`

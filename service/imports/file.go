@@ -9,7 +9,7 @@ import (
 	"millwright/models"
 )
 
-// importFile is the content of an import file (docs/contract.md, Import). A nil
+// importFile is the content of an import file (docs/import.md). A nil
 // pointer or slice is a field that the file leaves out: it keeps its value.
 type importFile struct {
 	Organization            importOrganization         `yaml:"organization"`

@@ -41,7 +41,7 @@ type ImportedWebhook struct {
 }
 
 // Import creates or updates one organization with everything the console would hold
-// (docs/contract.md, Import), in one transaction. Rows are found by the file's keys,
+// (docs/import.md), in one transaction. Rows are found by the file's keys,
 // so a second run has no effect; what the file leaves out keeps its value. The
 // error is an *ImportError if the file is to blame, and an *ImportConflictError if it
 // would undo what was changed since the last import.

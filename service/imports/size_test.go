@@ -38,7 +38,7 @@ func TestImportFileOfAliases(t *testing.T) {
 	}
 }
 
-// Scopes may be written unquoted inside a flow mapping, as docs/contract.md does.
+// Scopes may be written unquoted inside a flow mapping, as docs/import.md does.
 func TestImportFileWithScopesInAFlowMapping(t *testing.T) {
 	file, err := readImportFile([]byte("organization: {key: acme}\nintegrations:\n  - {key: erp, name: ERP, scopes: [work_orders:read, work_orders:write]}\n"))
 	if err != nil {

@@ -21,8 +21,8 @@ func (r *importRun) checkStored() error {
 	return nil
 }
 
-// checkRoom reports that the plan does not allow the new integrations (spec section
-// 8). An organization that already has more keeps them.
+// checkRoom reports that the plan does not allow the new integrations (api.md
+// 8.1). An organization that already has more keeps them.
 func (r *importRun) checkRoom() error {
 	var created []string
 	for _, i := range r.file.Integrations {

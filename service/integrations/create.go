@@ -20,7 +20,7 @@ type NewIntegration struct {
 	OrganizationDefinitionID *string
 }
 
-// CreateIntegration creates an integration of the organization (spec section 1,
+// CreateIntegration creates an integration of the organization (api.md 1.8,
 // the steps in the console) and returns it with its client secret. The person who creates it
 // owns it. Errors: not_found, permission_denied, validation_failed,
 // plan_restricted if the plan allows no more integrations, unavailable.
@@ -115,7 +115,7 @@ func checkScopes(names []string) []models.FieldError {
 // integrationRoom counts the integrations that an organization has and may have.
 type integrationRoom struct{ Allowed, Held int }
 
-// integrationRoom reads how many integrations the plan allows (spec section 8) and
+// integrationRoom reads how many integrations the plan allows (api.md 8.1) and
 // how many there are, without deleted ones. It locks the plan until the
 // transaction ends, so that two creations cannot both take the last place.
 func roomForIntegration(t *store.ORMTx, organizationID string) (integrationRoom, error) {
@@ -163,7 +163,7 @@ func insertIntegration(t *store.ORMTx, actor store.Actor, organizationID string,
 	return rows, t.Log(actor, organizationID, "integration.created", id)
 }
 
-// NewClientID returns a client id, which names the cell (docs/contract.md, Conventions).
+// NewClientID returns a client id, which names the cell (api.md 2.6).
 func NewClientID(s *store.Store) (string, error) {
 	prefix := models.PrefixClient
 	if s.Cell != "" {

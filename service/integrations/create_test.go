@@ -19,7 +19,7 @@ func newERP(scopes ...string) integrations.NewIntegration {
 	return integrations.NewIntegration{Name: "New ERP", Scopes: scopes}
 }
 
-// docs/contract.md, Conventions.
+// api.md 2.6.
 func TestAClientIDNamesItsCell(t *testing.T) {
 	f := servicetest.New(t, func(o *store.Options) { o.Cell = "eu1" })
 	made, err := f.CreateIntegration(t.Context(), store.Operator(), f.Acme.OrganizationID, newERP("work_orders:read"))

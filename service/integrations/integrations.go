@@ -123,8 +123,8 @@ func (s *Integrations) changeIntegration(
 }
 
 // RenewIntegrationSecret gives the integration a new client secret and returns
-// it. The old secret and every token issued for it end (spec section 5, token
-// invalidation). Errors: not_found, permission_denied, unavailable.
+// it. The old secret and every token issued for it end (api.md 5.4).
+// Errors: not_found, permission_denied, unavailable.
 func (s *Integrations) RenewIntegrationSecret(ctx context.Context, actor store.Actor, id string) (IntegrationRecord, error) {
 	return s.updateIntegration(ctx, actor, id, "integration.secret_renewed", func(t *store.ORMTx, r *integrationRows) (bool, error) {
 		err := r.integration.RequireOwner(actor, "renew its secret")

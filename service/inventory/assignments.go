@@ -12,7 +12,7 @@ import (
 	"millwright/service/store"
 )
 
-// Assign gives an identity a permission definition on a node (spec section 1,
+// Assign gives an identity a permission definition on a node (api.md 1.8,
 // the steps in the console), replacing the one it has there. Only inventory managers of
 // the node, within their own permissions on it, and administrators may. What an integration can read changes with it, so
 // a trigger ends the sync tokens. Errors: not_found, permission_denied,
@@ -230,7 +230,7 @@ func checkAssignable(t *store.ORMTx, node lockedNode, nodeID, identityID, defini
 }
 
 // NoAssignmentOnSubEquipment is the rule that sub-equipment has the permissions of its equipment
-// (spec section 5, permissions).
+// (api.md 5.6).
 const NoAssignmentOnSubEquipment = "Permissions are given on a location, a system or a piece of equipment, not on sub-equipment."
 
 // check returns why the assignment is not possible.

@@ -13,7 +13,7 @@ import (
 	"millwright/service/store"
 )
 
-// A person sees a node on which it has any permission (spec section 5, Permissions). An
+// A person sees a node on which it has any permission (api.md 5.7). An
 // administrator sees every node of its organization, since it may give permissions on it.
 
 // NodeSearch selects nodes.

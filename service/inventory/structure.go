@@ -58,7 +58,7 @@ type NodeState struct {
 
 // CreateNode creates a node below another one, at the top for "", and returns its id. Managers
 // whose permission applies below create nodes below theirs, administrators anywhere
-// (docs/contract.md, The inventory in the console). Errors: not_found, permission_denied,
+// (docs/console.md, Inventory). Errors: not_found, permission_denied,
 // validation_failed (/node, /kind, /name, /description, /external_id), unavailable.
 func (s *Inventory) CreateNode(ctx context.Context, actor store.Actor, parentID string, kind models.NodeKind, in NodeFields) (string, error) {
 	var id string

@@ -53,7 +53,7 @@ func swapped(text string, i int) string {
 }
 
 // A token that a client makes up never begins a page; it is rejected with the codes of
-// docs/contract.md, Lists.
+// api.md 4.13.
 func FuzzForgedCursorToken(f *testing.F) {
 	keys := cursorVault(f, cursorRing)
 	unsigned, err := json.Marshal(CursorToken{Kind: KindCursor, ID: "wo_01jd8q4v6cf5e8hbbfwj0zq3tk", Filter: "f"})

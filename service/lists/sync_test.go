@@ -82,7 +82,7 @@ func (w *writer) write(ctx context.Context, round int, shared string) error {
 }
 
 // A client that follows sync tokens sees every change in its newest state, whatever
-// writers do, and what moves to where it may read (docs/contract.md, Lists).
+// writers do, and what moves to where it may read (api.md 4.15).
 func TestNoChangeIsLost(t *testing.T) {
 	const writers, duration = 8, 8 * time.Second
 	f := servicetest.New(t)

@@ -13,7 +13,7 @@ import (
 )
 
 // Visibility is whether an integration may read a record, as its scopes ∩ its permissions
-// (spec section 5, Permissions), with the reasons.
+// (api.md 5.6), with the reasons.
 type Visibility struct {
 	// ID was asked for. RecordID is the record of an event or a delivery, else ID.
 	ID, RecordID string
@@ -60,7 +60,7 @@ type VisibleWay struct {
 	Nodes []WayNode
 }
 
-// WayKind is a way of spec section 5, Permissions.
+// WayKind is a way of api.md 5.8 or 5.9.
 type WayKind string
 
 // The ways.

@@ -67,7 +67,7 @@ func commentRulesOf(recordID string) (commentRules, error) {
 
 // AddComment comments on a work order or feedback that the person may read, whatever its status,
 // and notifies those concerned. The record and its ETag stay as they are, and no event is sent
-// (docs/contract.md, Comments). Errors: not_found, permission_denied (an integration, a
+// (docs/console.md, Comments). Errors: not_found, permission_denied (an integration, a
 // suspended organization), validation_failed, unavailable, *FormDoneError.
 func (s *Records) AddComment(ctx context.Context, actor store.Actor, recordID, text string) error {
 	rules, err := commentRulesOf(recordID)

@@ -53,7 +53,7 @@ var feedbackCreations = &batch.Statement{Stage: store.StageRules, ReadOnly: true
 	LEFT JOIN LATERAL (SELECT * FROM feedback WHERE organization_id = o.id AND external_id >= u.external
 		ORDER BY organization_id, external_id LIMIT 1) f ON true`}
 
-// CreateFeedback creates feedback (spec section 4, rule 1) and returns it
+// CreateFeedback creates feedback (api.md 4.1) and returns it
 // with status 201. Errors: validation_failed, permission_denied,
 // external_id_taken, idempotency_key_reused, unavailable.
 func (s *Records) CreateFeedback(ctx context.Context, actor store.Actor, call store.RequestKey, in NewFeedback) (store.WriteResult, error) {

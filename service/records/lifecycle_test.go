@@ -98,7 +98,7 @@ func TestLifecycleByStatusAndOperation(t *testing.T) {
 }
 
 // eventsOfMove lists the events of an operation that moves a work order from one
-// status to another (spec section 6, event types).
+// status to another (api.md 6.2).
 func eventsOfMove(operation, from, to string) string {
 	switch {
 	case operation == "update":

@@ -451,7 +451,7 @@ func longRuns(t *testing.T) {
 }
 
 // For any sequence of operations by any actors, permissions, results and events follow
-// the rules of spec sections 3 to 5.
+// the rules of api.md 3.2, 4.1 to 4.8 and 5.8.
 func TestWorkOrderMachine(t *testing.T) {
 	t.Parallel()
 	s := servicetest.NewHarness(t)

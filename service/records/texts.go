@@ -5,7 +5,7 @@ import (
 	"millwright/service/store"
 )
 
-// The fields of work orders and feedback (docs/contract.md, Records). The API's schema has the
+// The fields of work orders and feedback (api.md 2.9). The API's schema has the
 // same limits; in the console these rules report them.
 
 // checkTitle returns what is wrong with a title or a subject.

@@ -32,7 +32,7 @@ var WorkOrderActions = []WorkOrderAction{
 }
 
 // actionRule is what an action requires of the actor, the work order's organization and
-// its status (spec sections 3 and 4). The writes check it, and so does WorkOrderDetail for
+// its status (api.md 3.2, 4.4 to 4.7). The writes check it, and so does WorkOrderDetail for
 // the actions that a page offers.
 type actionRule struct {
 	readOnly readOnlyPolicy

@@ -48,7 +48,7 @@ const (
 )
 
 // AnswerWorkOrder saves answers and, for CompleteWork, completes the work order
-// or sends it to its consultants (spec section 4, rule 7). Other questions keep
+// or sends it to its consultants (api.md 4.7). Other questions keep
 // their answers. A read-only organization allows it. Errors: rule_violation
 // (not_assigned_as_worker, status, required_questions), validation_failed and
 // changeWorkOrder's.

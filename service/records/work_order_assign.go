@@ -11,7 +11,7 @@ import (
 	"millwright/service/store"
 )
 
-// AssignWorkOrder adds workers and consultants (spec section 4, rules 3 and 5)
+// AssignWorkOrder adds workers and consultants (api.md 4.3 and 4.5)
 // and returns the work order. Naming an identity that already has the role
 // has no effect. Errors: permission_denied, validation_failed, rule_violation
 // (both_roles, assignee_inactive, assignee_not_connected, status) and changeWorkOrder's.

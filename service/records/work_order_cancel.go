@@ -8,7 +8,7 @@ import (
 	"millwright/service/store"
 )
 
-// CancelWorkOrder cancels a work order in process (spec section 4, rule 6) and
+// CancelWorkOrder cancels a work order in process (api.md 4.6) and
 // returns it. Errors: permission_denied, validation_failed, rule_violation (status) and changeWorkOrder's.
 func (s *Records) CancelWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id string, reason *string) (store.WriteResult, error) {
 	return s.changeWorkOrder(ctx, actor, call, id, ActionCancel, func(_ context.Context, c *workOrderChange) error {

@@ -13,7 +13,7 @@ import (
 )
 
 // candidates are the identities that a request names for roles, with what the
-// rules need to know of them (spec section 4, rules 3 and 5).
+// rules need to know of them (api.md 4.3 and 4.5).
 type candidates struct {
 	assignees, consultants []string
 	// Known are those that the actor may know of, Connected those connected to the node,

@@ -106,7 +106,7 @@ var workOrderCreations = store.ByPeople(func(people string) *batch.Statement {
 		` + store.Fill(nearestManagers, "node", "n.id", "except", store.SplitIDs("u.consultants")) + ` AS managers OFFSET 0) known`}
 })
 
-// CreateWorkOrder creates a work order (spec section 4, rules 2, 3 and 8) and
+// CreateWorkOrder creates a work order (api.md 4.2, 4.3 and 4.8) and
 // returns it with status 201. Errors: read_only, plan_restricted,
 // validation_failed, permission_denied, rule_violation (both_roles,
 // assignee_inactive, assignee_not_connected, no_worker), idempotency_key_reused, unavailable.

@@ -180,7 +180,7 @@ var assigneeChoicesQuery = `
 
 // WorkOrderAssignees returns those whom the person may assign to the work order, by name, whose
 // name contains the search: identities connected to its node, or, for a customer's work
-// order, the person's own people and teams (spec section 4, rules 3 and 5). Errors:
+// order, the person's own people and teams (api.md 4.3 and 4.5). Errors:
 // not_found, and as for assigning: permission_denied, read_only.
 func (s *Records) WorkOrderAssignees(ctx context.Context, actor store.Actor, id, search string) (WorkOrderAssignees, error) {
 	if !models.IsID(id, models.PrefixWorkOrder) {

@@ -7,7 +7,7 @@ import (
 	"millwright/service/store"
 )
 
-// HoldWorkOrder puts the work order on hold (spec section 3, an action of the
+// HoldWorkOrder puts the work order on hold (api.md 3.2, an action of the
 // app) and returns it. Until it is resumed or cancelled, it accepts no changes and
 // no answers. Only a person may: one with the permission to change it, or one
 // assigned to it in either role, directly or through a team or service company.

@@ -14,7 +14,7 @@ import (
 )
 
 // ReturnWorkOrder gives a customer's work order back, with a reason: its default workers replace
-// the actor's service company and everyone of it (docs/contract.md, Service companies). It
+// the actor's service company and everyone of it (docs/console.md, One work order). It
 // returns the work order, which the actor may no longer read. Errors:
 // permission_denied, validation_failed, rule_violation (no_worker, status) and changeWorkOrder's.
 func (s *Records) ReturnWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id, reason string) (store.WriteResult, error) {

@@ -18,7 +18,7 @@ type Review struct {
 }
 
 // ReviewWorkOrder approves the work order in review, which completes it, or sends
-// it back to its workers (spec section 3, an action of the console), and returns it.
+// it back to its workers (api.md 3.2, an action of the console), and returns it.
 // Only a person may who is its consultant or belongs to a team or a service
 // company that is. A read-only organization allows it because it finishes what
 // completing began. Errors: permission_denied, validation_failed, rule_violation

@@ -25,7 +25,7 @@ type Sent[T any] struct {
 	Set   bool
 }
 
-// UpdateWorkOrder changes the fields that were sent (spec section 4, rule 4) and
+// UpdateWorkOrder changes the fields that were sent (api.md 4.4) and
 // returns the work order. Errors: permission_denied, validation_failed,
 // rule_violation (status) and changeWorkOrder's.
 func (s *Records) UpdateWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id string, patch WorkOrderPatch) (store.WriteResult, error) {
@@ -48,7 +48,7 @@ func (s *Records) UpdateWorkOrder(ctx context.Context, actor store.Actor, call s
 			set(c, "priority", &c.row.Priority, patch.Priority),
 			setNullable(c, "target_date", &c.row.TargetDate, patch.TargetDate),
 		)
-		// The event and the notices do not name the caller's reference (spec section 3).
+		// The event and the notices do not name the caller's reference (api.md 4.4).
 		setNullable(c, "external_id", &c.row.ExternalID, patch.ExternalID)
 		if len(changed) > 0 {
 			c.Events = []effects.DomainEvent{{Kind: models.EventWorkOrderUpdated, Data: models.JSON{"fields": changed}}}

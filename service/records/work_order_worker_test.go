@@ -9,7 +9,7 @@ import (
 )
 
 // People answer and complete what is assigned to their team, as they review and hold it; an
-// integration has to be the worker itself (spec section 4, rule 7).
+// integration has to be the worker itself (api.md 4.7).
 func TestOnlyWorkersAnswer(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	const noWorker = "rule_violation not_assigned_as_worker"

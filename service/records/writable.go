@@ -16,7 +16,7 @@ type readOnlyPolicy int
 
 const (
 	// rejectReadOnly is for writes that a read-only organization may not make: creating and
-	// changing work orders (spec section 4, rule 8).
+	// changing work orders (api.md 4.8).
 	rejectReadOnly readOnlyPolicy = iota
 	// allowReadOnly is for feedback, comments, and for writes that finish work that has begun: form
 	// answers, reviews, and resuming what is on hold.

@@ -41,8 +41,8 @@ func Import() Actor { return Actor{Name: "Import"} }
 func (a Actor) IsOperator() bool { return a.IdentityID == "" && a.Name == operatorName }
 
 // LogName is the actor's name in Log Records. Integrations have "(API)" after their
-// name (spec section 1), people as whom an operator acts "(operator)" (docs/contract.md,
-// People and their work).
+// name and people as whom an operator
+// acts "(operator)" (api.md 1.5).
 func (a Actor) LogName() string {
 	switch {
 	case a.Kind == models.KindIntegration:

@@ -53,8 +53,8 @@ type storedResponse struct {
 // returns the record as the write leaves it; locks
 // name what do locks: the ids of records, or keys for QueueLockKey. With a key, the
 // response is stored in the write's transaction. A second call with the key waits for
-// the first at an advisory lock and replays its response (docs/contract.md,
-// Idempotency). A form of the context replaces the call. Errors: idempotency_key_reused,
+// the first at an advisory lock and replays its response (api.md 4.17). A form of the
+// context replaces the call. Errors: idempotency_key_reused,
 // *FormDoneError and do's.
 func (s *Store) WriteRecord(
 	ctx context.Context, actor Actor, call RequestKey, status int, locks []string,

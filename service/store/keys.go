@@ -175,7 +175,7 @@ type Claims struct {
 	Scope    string `json:"scope"`
 	// Epoch is the integration's token_epoch when the token was issued. The triggers
 	// integrations_epoch, plans_epoch and organizations_epoch raise that number, which
-	// ends all its tokens (spec section 5, token invalidation).
+	// ends all its tokens (api.md 5.4).
 	Epoch int `json:"epoch"`
 }
 

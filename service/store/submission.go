@@ -21,7 +21,7 @@ type Submission struct {
 }
 
 // call is the form as a call: a form that is sent again is a retry with an idempotency key,
-// whatever was entered then (docs/contract.md, Idempotency).
+// whatever was entered then (docs/console.md, Rules of the pages).
 func (f Submission) call() RequestKey {
 	return RequestKey{Key: f.Key, Method: formMethod, Fingerprint: []byte{}, IfMatch: f.IfMatch}
 }

@@ -99,8 +99,7 @@ type AttemptedDelivery struct {
 	TraceParent string
 }
 
-// AttemptSignal is the argument of the signal attempted (docs/contract.md, Temporal
-// surface).
+// AttemptSignal is the argument of the signal attempted (docs/temporal.md).
 type AttemptSignal struct {
 	Number int `json:"number"`
 	// Result is the receiver's status, or the class of the error.

@@ -204,9 +204,9 @@ func inAnyOrder(table, time, condition string) batchOf {
 }
 
 // RemoveExpired removes expired rows: events after 30 days with their deliveries and
-// attempts (spec section 8), a day at a time once all of it is that old, idempotency keys after 24 hours, revoked tokens, call
+// attempts (api.md 6.15), a day at a time once all of it is that old, idempotency keys after 24 hours, revoked tokens, call
 // counts, leases, and the deliveries of deleted addresses. It also gives a new change position to the records
-// below moved nodes (docs/contract.md, Lists), replaces people who were deactivated on open work
+// below moved nodes (api.md 4.15), replaces people who were deactivated on open work
 // orders, and has the open work of those who can no longer act looked at again.
 //
 // It takes the tables in turn. Each batch is a separate transaction, so that other

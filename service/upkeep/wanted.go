@@ -26,7 +26,7 @@ var wantedQueries = map[store.TargetKind]string{
 }
 
 // WantedWorkflows returns the addresses or deliveries whose workflows are to be open
-// (docs/contract.md, Temporal surface). Errors: unavailable.
+// (docs/temporal.md). Errors: unavailable.
 func (s *Upkeep) WantedWorkflows(ctx context.Context, kind store.TargetKind) (wanted []store.WakeTarget, err error) {
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(allowLongStatement)

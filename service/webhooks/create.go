@@ -23,7 +23,7 @@ type NewWebhook struct {
 }
 
 // CreateWebhook creates a webhook address of the integration, turned on, and
-// returns it with its signing secret (spec section 6, setup). Errors: not_found,
+// returns it with its signing secret (api.md 6.1). Errors: not_found,
 // permission_denied, validation_failed (including for a sixth address), unavailable.
 func (s *Webhooks) CreateWebhook(ctx context.Context, actor store.Actor, integrationID string, in NewWebhook) (Webhook, error) {
 	// Only someone who may create an address may have a host name looked up.

@@ -13,7 +13,7 @@ import (
 )
 
 // DeliveryView is a delivery as operators and managers of integrations see it
-// (docs/contract.md, Operators' commands).
+// (docs/commands.md).
 type DeliveryView struct {
 	ID            string                `json:"id"`
 	EventID       string                `json:"event_id"`

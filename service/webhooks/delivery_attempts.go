@@ -37,7 +37,7 @@ type Attempt struct {
 	ResponseBody []byte
 }
 
-// succeeded reports whether the receiver accepted the delivery (spec section 6, receiver rules).
+// succeeded reports whether the receiver accepted the delivery (api.md 6.7).
 func (a Attempt) succeeded() bool { return a.Status >= 200 && a.Status < 300 }
 
 // DeliveryTransition is the status of a delivery after an attempt.
@@ -49,7 +49,7 @@ type DeliveryTransition struct {
 
 // NextStatus decides what follows an attempt: delivered, retrying while the schedule
 // has another attempt, or failed. A receiver that responds 410 gets no other attempt
-// (spec section 6, delivery).
+// (api.md 6.9).
 func (a Attempt) NextStatus(schedule models.RetrySchedule, now models.Time) DeliveryTransition {
 	if a.succeeded() {
 		return DeliveryTransition{Status: models.DeliveryDelivered}
@@ -203,8 +203,7 @@ var healthQuery = store.Fill(`
 // RecordAttempts stores the attempts made at one address and moves their
 // deliveries: delivered, retrying with the time of the next attempt, or failed. It says
 // whether the address is to be turned off: a final failure does so if the address has had
-// no success for the shut-off period, a 410 immediately (spec section 6;
-// docs/contract.md, Webhooks). Errors: unavailable.
+// no success for the shut-off period, a 410 immediately (api.md 6.7, 6.11). Errors: unavailable.
 func (s *Webhooks) RecordAttempts(ctx context.Context, webhookID string, attempts []Attempt) (RecordResult, error) {
 	var result RecordResult
 	if len(attempts) == 0 {

@@ -37,7 +37,7 @@ type RenderedDelivery struct {
 	Body []byte
 }
 
-// envelope is the body of a test (spec section 6, request). Events that happened have no test:
+// envelope is the body of a test (api.md 6.5). Events that happened have no test:
 // claimedEvent writes them.
 type envelope struct {
 	ID             string           `json:"id"`
@@ -202,7 +202,7 @@ func (s *Webhooks) readClaimed(ctx context.Context, address addressRow, claimed 
 }
 
 // body is the envelope with the record and the actor, and what the event's own data has
-// besides them (spec section 6, request).
+// besides them (api.md 6.5).
 func (e claimedEvent) body(r namedRecord) []byte {
 	b := make([]byte, 0, store.RecordSize)
 	b = store.AppendText(b, `{"id":`, e.ID)

@@ -56,7 +56,7 @@ const quotaQuery = `
 const maxShown = 1000
 
 // ShowDeliveries returns deliveries to wake that get a workflow only now: too many of their
-// address were retrying when they failed first (docs/contract.md, Temporal surface). They
+// address were retrying when they failed first (docs/temporal.md). They
 // get one when the number of those falls below four fifths of the limit. Errors: unavailable.
 func (s *Webhooks) ShowDeliveries(ctx context.Context) (shown []store.WakeTarget, err error) {
 	pipeline := &pgx.Batch{}

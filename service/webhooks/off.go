@@ -11,7 +11,7 @@ import (
 )
 
 // shutOffDue is the condition that the address {w} with the health {h} is to be turned off
-// (spec section 6, turning off; docs/contract.md, Webhooks): its receiver returned 410, or a
+// (api.md 6.7, 6.11): its receiver returned 410, or a
 // delivery failed for good and none has succeeded since, nor in the {period} seconds before.
 // The period starts over when the address is turned on.
 func shutOffDue(w, h, period string) string {

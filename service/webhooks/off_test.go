@@ -209,7 +209,7 @@ func TestClaimedDeliveriesAreNotClaimedAgain(t *testing.T) {
 }
 
 // The final failure of a delivery turns its address off if none succeeded in the period
-// before (spec section 6, turning off).
+// before (api.md 6.11).
 func TestShutOffPeriod(t *testing.T) {
 	const period, never = 3 * 24 * time.Hour, -time.Second
 	f := servicetest.New(t)

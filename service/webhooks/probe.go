@@ -30,7 +30,7 @@ func (s *Webhooks) limitTests(t *store.ORMTx, id string) error {
 // TestWebhook renders an event of the type and returns the address to send it to, once: a
 // ping, or an example with a made-up record. It ignores what the address subscribes to and
 // whether it is on. The event is not stored and does not affect the health of the address
-// (spec section 6, setup). Errors: not_found, permission_denied, validation_failed (no such
+// (api.md 6.14). Errors: not_found, permission_denied, validation_failed (no such
 // type), rate_limited (MaxTests), unavailable.
 func (s *Webhooks) TestWebhook(ctx context.Context, actor store.Actor, id string, kind models.EventType) (Address, RenderedDelivery, error) {
 	if !kind.Known() {

@@ -241,7 +241,7 @@ func requireSending(t *store.ORMTx, h *models.Webhook, name string) error {
 }
 
 // RedeliverSince makes every failed or held delivery of the address due whose event
-// is not older than since, and counts them (spec section 6, turning off). Those
+// is not older than since, and counts them (api.md 6.11). Those
 // that do not fit into one batch become due when the address's dispatcher comes to
 // them; at most MaxReleasedCount of them are counted. Errors: not_found,
 // permission_denied, validation_failed if its deliveries are held, unavailable.
@@ -257,7 +257,7 @@ func (s *Webhooks) RedeliverSince(ctx context.Context, actor store.Actor, webhoo
 	return released, err
 }
 
-// RedeliverDelivery is RedeliverSelected for one delivery, which it returns (spec section 6,
+// RedeliverDelivery is RedeliverSelected for one delivery, which it returns (api.md 6.13,
 // delivery). Errors: not_found, permission_denied, validation_failed if its event has expired or
 // the deliveries of its address are held, unavailable.
 func (s *Webhooks) RedeliverDelivery(ctx context.Context, actor store.Actor, id string) (DeliveryView, error) {

@@ -32,7 +32,7 @@ func (s *Webhooks) DisableWebhook(ctx context.Context, actor store.Actor, id, re
 
 // EnableWebhook turns an address on and returns it with the number of deliveries
 // released: with a since, every failed or held one of an event since then, before
-// newer ones (docs/contract.md, Webhooks), in batches as by RedeliverSince. The period after which failures turn it
+// newer ones (api.md 6.11), in batches as by RedeliverSince. The period after which failures turn it
 // off starts again. If it is already on, this only makes deliveries due. Errors:
 // not_found, permission_denied, validation_failed if deliveries are to be released while the integration
 // may not use the service, unavailable.

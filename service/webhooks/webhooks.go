@@ -37,8 +37,7 @@ const (
 	actionStopped       = "delivery.stopped"
 )
 
-// Webhook is a webhook address as its managers see it (docs/contract.md,
-// Operators' commands).
+// Webhook is a webhook address as its managers see it (docs/commands.md).
 type Webhook struct {
 	ID            string             `json:"id"`
 	IntegrationID string             `json:"integration_id"`
@@ -248,7 +247,7 @@ func (s *Webhooks) ChangeWebhook(ctx context.Context, actor store.Actor, id stri
 
 // RenewWebhookSecret gives the address a new signing secret and returns the address
 // with it. The previous secret signs too for models.SecretOverlap, and only the
-// previous one: renewing again ends the one before (docs/contract.md, Webhooks).
+// previous one: renewing again ends the one before (api.md 6.6).
 // Errors: not_found, permission_denied, unavailable.
 func (s *Webhooks) RenewWebhookSecret(ctx context.Context, actor store.Actor, id string) (Webhook, error) {
 	secret := ""

@@ -72,7 +72,7 @@ func TestListWebhooks(t *testing.T) {
 		}
 	}
 
-	// Exactly the fields of docs/contract.md, Operators' commands.
+	// Exactly the fields of docs/commands.md.
 	line, err := json.Marshal(all[len(all)-1])
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,115 @@
+package docs
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// files calls visit with each file of the repository that has one of the extensions.
+func files(t *testing.T, visit func(path, text string), extensions ...string) {
+	t.Helper()
+	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		name := entry.Name()
+		if entry.IsDir() && (name == "node_modules" || name == "testdata" || name == "bin" || strings.HasPrefix(name, ".") && name != "..") {
+			return filepath.SkipDir
+		}
+		for _, extension := range extensions {
+			if err == nil && !entry.IsDir() && filepath.Ext(path) == extension {
+				text, err := os.ReadFile(path)
+				if err != nil {
+					return err
+				}
+				visit(path, string(text))
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+var (
+	ruleHeading = regexp.MustCompile(`(?m)^### (\d+\.\d+) `)
+	// A citation is "api.md 4.7", or a list such as "api.md 6.6, 6.10 and 6.11".
+	citation   = regexp.MustCompile(`\bapi\.md((?:\s|//|--|,|and|or|to)*\d+\.\d+(?:(?:\s|//|--|,|and|or|to)+\d+\.\d+)*|\s+\d+\b)`)
+	ruleNumber = regexp.MustCompile(`\d+\.\d+|\d+`)
+	code       = regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
+	link       = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading    = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	notInID    = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// Every rule of api.md that code, tests and pages cite exists.
+func TestCitedRulesExist(t *testing.T) {
+	page, err := os.ReadFile("api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := map[string]bool{}
+	for _, found := range ruleHeading.FindAllStringSubmatch(string(page), -1) {
+		if rules[found[1]] {
+			t.Errorf("api.md has two rules %s", found[1])
+		}
+		rules[found[1]] = true
+	}
+	for _, number := range regexp.MustCompile(`\b[1-9]\.\d+\b`).FindAllString(code.ReplaceAllString(string(page), ""), -1) {
+		if !rules[number] {
+			t.Errorf("api.md refers to its rule %s, which it does not have", number)
+		}
+	}
+	cited := 0
+	files(t, func(path, text string) {
+		for _, found := range citation.FindAllStringSubmatch(text, -1) {
+			for _, number := range ruleNumber.FindAllString(found[1], -1) {
+				cited++
+				if !rules[number] {
+					t.Errorf("%s cites api.md %s, which does not exist", path, number)
+				}
+			}
+		}
+	}, ".go", ".sql", ".md")
+	if cited < 100 {
+		t.Errorf("only %d citations were found", cited)
+	}
+}
+
+// Every link between the repository's pages has a target, with its heading.
+func TestLinks(t *testing.T) {
+	headings := map[string]map[string]bool{}
+	pages := map[string]string{}
+	files(t, func(path, text string) {
+		pages[path], headings[path] = code.ReplaceAllStringFunc(text, func(s string) string {
+			if strings.HasPrefix(s, "```") {
+				return ""
+			}
+			return s
+		}), map[string]bool{}
+		for _, found := range heading.FindAllStringSubmatch(pages[path], -1) {
+			id := strings.ReplaceAll(notInID.ReplaceAllString(strings.ToLower(found[1]), ""), " ", "-")
+			headings[path][id] = true
+		}
+	}, ".md")
+	for path, text := range pages {
+		for _, found := range link.FindAllStringSubmatch(text, -1) {
+			file, fragment, _ := strings.Cut(found[1], "#")
+			if strings.Contains(file, ":") {
+				continue
+			}
+			target := path
+			if file != "" {
+				target = filepath.Join(filepath.Dir(path), file)
+			}
+			if _, err := os.Stat(target); errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s links to %s, which does not exist", path, found[1])
+			} else if fragment != "" && !headings[target][fragment] {
+				t.Errorf("%s links to %s, which has no such heading", path, found[1])
+			}
+		}
+	}
+}
