@@ -1,0 +1,107 @@
+package e2e
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// snippets returns the code of the page's blocks in the language.
+func snippets(page, language string) string {
+	var code strings.Builder
+	for _, rest := range strings.Split(page, "\n```"+language+"\n")[1:] {
+		block, _, _ := strings.Cut(rest, "\n```\n")
+		code.WriteString(block + "\n")
+	}
+	return code.String()
+}
+
+// runSnippet runs code of a page and returns what it prints. A program that is not installed
+// skips the test, except in CI.
+func runSnippet(t *testing.T, env settings, code, program string, args ...string) string {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skipf("%s is not installed", program)
+	}
+	file := filepath.Join(t.TempDir(), "snippet")
+	if err := os.WriteFile(file, []byte(code), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(path, append(args, file)...)
+	command.Env = append(env.environ(), "PATH="+os.Getenv("PATH"))
+	var out, log bytes.Buffer
+	command.Stdout, command.Stderr = &out, &log
+	if err := command.Run(); err != nil {
+		t.Fatalf("%s: %v\n%s%s", program, err, out.String(), log.String())
+	}
+	return out.String()
+}
+
+// The snippets of docs/integrating.md run as they are printed, one after the other, and do
+// what the page tells.
+func TestSnippetsOfIntegrating(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/integrating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(text)
+	h := newHarness(t, nil)
+	h.importFile(strings.NewReplacer("name: AHU 1}", "name: AHU 1, external_id: AHU-1}", "\nforms:\n", "\nforms:\n"+
+		"  - {key: measurement, name: Measurement, questions: [{key: flow, label: Flow, type: decimal, required: true}]}\n").Replace(h.org.yaml()))
+	h.startAPI(nil)
+	i := h.integrator()
+	env := settings{
+		"MILLWRIGHT_URL": i.base, "CLIENT_ID": h.org.clientID, "CLIENT_SECRET": h.org.clientSecret, "TOKEN": i.token(),
+		"DATABASE": filepath.Join(t.TempDir(), "erp.db"),
+	}
+	if _, err := exec.LookPath("jq"); err != nil && os.Getenv("CI") == "" {
+		t.Skip("jq is not installed")
+	}
+
+	runSnippet(t, env, snippets(page, "sh"), "bash", "-euo", "pipefail")
+	var id, priority, status string
+	row := h.db.QueryRow(t.Context(), `SELECT id, priority, status FROM work_orders WHERE external_id = 'ERP-4711'`)
+	if err := row.Scan(&id, &priority, &status); err != nil {
+		t.Fatal(err)
+	}
+	if n := h.count(`SELECT count(*) FROM work_orders`); n != 1 || priority != "high" || status != "complete" {
+		t.Errorf("%d work orders, priority %s, status %s; want 1, high, complete", n, priority, status)
+	}
+
+	t.Run("decimals", func(t *testing.T) {
+		t.Parallel()
+		env := settings{"MILLWRIGHT_URL": i.base, "TOKEN": i.token(), "WORK_ORDER": id}
+		if out := strings.TrimSpace(runSnippet(t, env, snippets(page, "js"), "node")); out != "0.10" {
+			t.Errorf("the answer is %q, want 0.10", out)
+		}
+	})
+	t.Run("sync", func(t *testing.T) {
+		t.Parallel()
+		second := i.create("Read through its node only")
+		sync := func() string { return runSnippet(t, env, snippets(page, "python"), "python3") }
+		// A sync shows only what no transaction of another test in the same Postgres holds back.
+		eventually(t, recoveryLimit, "the copy has both", func() bool {
+			copied := sync()
+			return strings.Contains(copied, id) && strings.Contains(copied, second)
+		})
+		// The tokens are void, and the work order whose node it may no longer read is gone.
+		if _, err := h.db.Exec(t.Context(), `DELETE FROM work_order_assignees WHERE work_order_id = $1`, second); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.db.Exec(t.Context(), `DELETE FROM assignments WHERE identity_id = $1`, h.org.imported.IDs["erp"]); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, recoveryLimit, "the copy has only its own", func() bool {
+			copied := sync()
+			return strings.Contains(copied, id) && !strings.Contains(copied, second)
+		})
+	})
+}
