@@ -61,7 +61,7 @@ func TestStoredResultsKeepTheirFields(t *testing.T) {
 		`{"Delivered":0,"Failed":0,"More":false,"Notices":false}`: DispatchResult{},
 		`{"Sent":0,"Kept":0}`: MailResult{},
 		`{"Applied":false,"State":{"ID":"","OrganizationID":"","Status":"","TargetDate":null,"TargetSetAt":null,` +
-			`"InReviewSince":null,"Mail":false,"Reminders":null}}`: ReminderResult{},
+			`"InReviewSince":null,"Mail":false,"Required":0,"Answered":0,"Review":{"Reminder":0,"Escalation":0},"LoadedAt":` + time + `}}`: ReminderResult{},
 		`{"ID":"","OrganizationID":"","Status":"","Mail":false}`: records.FeedbackState{},
 		`{"ID":"","OrganizationID":"","Status":"","Mail":false,"Transitions":[{"At":` + time + `,"From":"","To":"","By":""}]}`: records.FeedbackState{
 			Transitions: []records.Transition{{}},

@@ -15,6 +15,7 @@ import (
 	"millwright/service/effects"
 	"millwright/service/people"
 	"millwright/service/records"
+	"millwright/service/servicetest"
 	"millwright/service/store"
 )
 
@@ -312,7 +313,7 @@ func TestReminderIsASeparateMessage(t *testing.T) {
 	}
 	h.Clock.Advance(24 * time.Hour)
 	for range 2 {
-		if applied, err := h.Remind(t.Context(), id, models.NoticeDueSoon, target); err != nil || !applied {
+		if applied, err := h.Remind(t.Context(), id, servicetest.Reminder(models.NoticeDueSoon, target)); err != nil || !applied {
 			t.Fatalf("applied %v, error %v", applied, err)
 		}
 		h.mail(id)

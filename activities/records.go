@@ -39,7 +39,7 @@ type ReminderResult struct {
 // RemindWorkOrder creates the reminder's notices if it still applies, and returns
 // the work order's new state with the transitions after the time.
 func (r *Records) RemindWorkOrder(ctx context.Context, id string, reminder models.Reminder, after models.Time) (ReminderResult, error) {
-	applied, err := r.Service.Remind(ctx, id, reminder.Kind, reminder.About)
+	applied, err := r.Service.Remind(ctx, id, reminder)
 	if err != nil {
 		return ReminderResult{}, err
 	}

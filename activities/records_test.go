@@ -7,6 +7,7 @@ import (
 	"millwright/activities"
 	"millwright/models"
 	"millwright/service/records"
+	"millwright/service/servicetest"
 	"millwright/service/store"
 )
 
@@ -43,17 +44,17 @@ func TestRemindersReturnWhetherTheyAppliedAndTheNewState(t *testing.T) {
 	}
 	h.mail(id)
 	state, err := activity.LoadWorkOrder(t.Context(), id, models.Time{})
-	if err != nil || state.Mail || len(state.Reminders) != 2 {
+	if err != nil || state.Mail || state.TargetDate == nil {
 		t.Fatalf("state %+v, error %v", state, err)
 	}
-	after, err := activity.RemindWorkOrder(t.Context(), id, state.Reminders[0], models.Time{})
+	after, err := activity.RemindWorkOrder(t.Context(), id, servicetest.Reminder(models.NoticeDueSoon, target), models.Time{})
 	if err != nil || !after.Applied || !after.State.Mail || after.State.ID != id {
 		t.Errorf("after the reminder: %+v, error %v", after, err)
 	}
 	h.mail(id)
 	h.wantMessages("bob assigned to you", "bob changed", "bob due tomorrow")
 	h.cancel(h.Actor("erp"), id, "")
-	after, err = activity.RemindWorkOrder(t.Context(), id, state.Reminders[1], models.Time{})
+	after, err = activity.RemindWorkOrder(t.Context(), id, servicetest.Reminder(models.NoticeDue, target), models.Time{})
 	if err != nil || after.Applied || after.State.Status != models.StatusCancelled {
 		t.Errorf("of a cancelled work order: %+v, error %v", after, err)
 	}

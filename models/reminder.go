@@ -1,14 +1,30 @@
 package models
 
-import (
-	"slices"
-	"time"
+import "time"
+
+// Clock reminds people of a work order a while before or after a moment in its life.
+type Clock struct {
+	// Kind is the notice that people get.
+	Kind   NoticeKind
+	Moment Moment
+	// After is negative for a time before the moment.
+	After time.Duration
+}
+
+// Moment is a moment in the life of a work order.
+type Moment string
+
+// The moments from which clocks run.
+const (
+	MomentTargetDate Moment = "target date"
+	MomentReview     Moment = "in review since"
+	MomentNoOneCan   Moment = "no one can since"
 )
 
-// Reminder is a notice that time causes, not a change.
+// Reminder is what a running clock causes: a notice that time causes, not a change.
 type Reminder struct {
-	Kind NoticeKind
-	// About is the target date, or the time since which the review has been waiting.
+	Clock
+	// About is the clock's moment.
 	About Time
 	// At is when the reminder is due.
 	At Time
@@ -52,44 +68,23 @@ type Dates struct {
 	NoOneCanSince *Time `json:",omitempty"`
 }
 
-// Reminders returns the work order's reminders, past and future, earliest first.
-// They depend on its phase:
-//   - working, in review, back from review: to its workers, DueSoonBefore its target
-//     date and at it;
-//   - in review: to its consultants and then to the inventory managers, after the
-//     periods;
-//   - in all of these, if no one can do what comes next: to the inventory managers, at once.
-//
-// A work order on hold has no reminders; they come when it is resumed. A time
-// that had passed when the target date was set gets no reminder, and a target date that
-// has passed is no longer due soon.
-func (d Dates) Reminders(now Time, review ReviewPeriods) []Reminder {
-	var all []Reminder
+// Reminder returns the reminder of the clock, false if the clock does not run. None runs
+// while the work order is on hold, or when it is closed. A time that had passed when the
+// target date was set gets no reminder, and a target date that has passed is no longer near.
+func (d Dates) Reminder(c Clock, now Time) (r Reminder, runs bool) {
 	phase := d.Status.Phase()
-	if d.TargetDate != nil && phase != PhaseOnHold && phase != PhaseClosed {
-		target := *d.TargetDate
-		soon := Reminder{NoticeDueSoon, target, Time{target.Add(-DueSoonBefore)}}
-		if now.Before(target.Time) && d.wasAhead(soon.At) {
-			all = append(all, soon)
-		}
-		if d.wasAhead(target) {
-			all = append(all, Reminder{NoticeDue, target, target})
-		}
+	moment := map[Moment]*Time{MomentTargetDate: d.TargetDate, MomentReview: d.InReviewSince, MomentNoOneCan: d.NoOneCanSince}[c.Moment]
+	if moment == nil || phase == PhaseOnHold || phase == PhaseClosed {
+		return r, false
 	}
-	if d.InReviewSince != nil && phase == PhaseInReview {
-		since := *d.InReviewSince
-		all = append(all,
-			Reminder{NoticeReviewWaits, since, TimeOf(since.Add(review.Reminder))},
-			Reminder{NoticeReviewOverdue, since, TimeOf(since.Add(review.Escalation))})
+	r = Reminder{c, *moment, TimeOf(moment.Add(c.After))}
+	switch c.Moment {
+	case MomentTargetDate:
+		passed := c.After < 0 && !now.Before(moment.Time)
+		return r, !passed && (d.TargetSetAt == nil || r.At.Time.After(d.TargetSetAt.Time))
+	case MomentReview:
+		return r, phase == PhaseInReview
+	default:
+		return r, true
 	}
-	if d.NoOneCanSince != nil && phase != PhaseOnHold && phase != PhaseClosed {
-		all = append(all, Reminder{NoticeNoOneCan, *d.NoOneCanSince, *d.NoOneCanSince})
-	}
-	slices.SortStableFunc(all, func(a, b Reminder) int { return a.At.Compare(b.At.Time) })
-	return all
-}
-
-// wasAhead reports whether the moment was in the future when the target date was set.
-func (d Dates) wasAhead(moment Time) bool {
-	return d.TargetSetAt == nil || moment.Time.After(d.TargetSetAt.Time)
 }

@@ -43,7 +43,7 @@ var (
 
 // recordHarness runs the workflow of one record with fakes of its row, the notices
 // about it and the mail server. When people are reminded is decided by
-// models.Dates.Reminders. The record is created at 0.
+// models.Dates.Reminder. The record is created at 0.
 type recordHarness struct {
 	harness
 	// execute runs the WorkOrder or Feedback workflow.
@@ -59,20 +59,22 @@ type recordHarness struct {
 	running bool
 	starts  int // not counting runs continued as new
 
-	id          string
-	status      string
-	dates       models.Dates
-	gone        bool
-	workers     []string
-	consultants []string
-	managers    []string
-	transitions []records.Transition
-	actions     []activities.RecordAction
-	notices     []*notice
-	dirty       bool // not loaded since a write
-	loads       []time.Duration
-	queries     []time.Duration // of any local activity, including failed ones
-	mailings    []time.Duration
+	id     string
+	status string
+	dates  models.Dates
+	gone   bool
+	// required and answered count the questions.
+	required, answered int
+	workers            []string
+	consultants        []string
+	managers           []string
+	transitions        []records.Transition
+	actions            []activities.RecordAction
+	notices            []*notice
+	dirty              bool // not loaded since a write
+	loads              []time.Duration
+	queries            []time.Duration // of any local activity, including failed ones
+	mailings           []time.Duration
 }
 
 // nextArguments are what a run passes to the next besides the id.
@@ -178,13 +180,6 @@ func (h *recordHarness) transitionsAfter(after models.Time) (later []records.Tra
 		}
 	}
 	return later
-}
-
-// reminders returns the work order's reminders at the moment.
-func (h *recordHarness) reminders() []models.Reminder {
-	return h.dates.Reminders(*timeAt(h.now()), models.ReviewPeriods{
-		Reminder: models.DefaultReviewReminderAfter, Escalation: models.DefaultReviewEscalationAfter,
-	})
 }
 
 // setTargetDate sets the target date to a time after the beginning; "" clears it.
@@ -315,7 +310,9 @@ func (h *recordHarness) workOrder(after models.Time) records.WorkOrderState {
 	}
 	return records.WorkOrderState{
 		ID: h.id, OrganizationID: organizationID, Dates: h.dates, Mail: h.mailWaiting(),
-		Reminders: h.reminders(), Transitions: h.transitionsAfter(after),
+		Required: h.required, Answered: h.answered,
+		Review:   models.ReviewPeriods{Reminder: models.DefaultReviewReminderAfter, Escalation: models.DefaultReviewEscalationAfter},
+		LoadedAt: *timeAt(h.now()), Transitions: h.transitionsAfter(after),
 	}
 }
 
@@ -325,9 +322,8 @@ func (h *recordHarness) RemindWorkOrder(
 ) (result activities.ReminderResult, err error) {
 	err = h.query(id, func() {
 		if !h.gone {
-			result.Applied = slices.ContainsFunc(h.reminders(), func(r models.Reminder) bool {
-				return r.Is(reminder.Kind, reminder.About)
-			})
+			now, runs := h.dates.Reminder(reminder.Clock, *timeAt(h.now()))
+			result.Applied = runs && now.Is(reminder.Kind, reminder.About)
 		}
 		if result.Applied {
 			h.remind(reminder)

@@ -35,6 +35,7 @@ func (s *recordedRecord) next(after models.Time) records.WorkOrderState {
 	if len(s.loads) > 1 {
 		s.loads = s.loads[1:]
 	}
+	state.LoadedAt = *timeIn(0)
 	from := ""
 	if n := len(s.transitions); n > 0 {
 		from = s.transitions[n-1].To
@@ -52,27 +53,22 @@ func (s *recordedRecord) next(after models.Time) records.WorkOrderState {
 
 const recordedPerson = "idn_01jd8q4v6cf5e8hbbfwj0zq3ts"
 
-// workOrderState returns a work order's state whose dates fit the reminders.
-func workOrderState(id string, status models.WorkOrderStatus, mail bool, reminders ...models.Reminder) records.WorkOrderState {
-	state := records.WorkOrderState{
-		ID: id, OrganizationID: "idn_01jd8q4v6cf5e8hbbfwj0zq3tp", Mail: mail, Reminders: reminders,
-		Dates: models.Dates{Status: status},
+func workOrderState(id string, status models.WorkOrderStatus, mail bool) records.WorkOrderState {
+	return records.WorkOrderState{
+		ID: id, OrganizationID: "idn_01jd8q4v6cf5e8hbbfwj0zq3tp", Mail: mail, Dates: models.Dates{Status: status},
 	}
-	for _, r := range reminders {
-		if r.Role() == models.RoleWorker {
-			state.TargetDate = &r.About
-		} else {
-			state.InReviewSince = &r.About
-		}
-	}
+}
+
+// withTargetDate returns a work order's state with the target date, which was set a while
+// before, or just now if set is 0.
+func withTargetDate(state records.WorkOrderState, target, set time.Duration) records.WorkOrderState {
+	state.TargetDate, state.TargetSetAt = timeIn(target), timeIn(-set)
 	return state
 }
 
-// targetDateReminders returns the two reminders of a target date: the first is due
-// after the duration, the second retryWait later.
-func targetDateReminders(after time.Duration) []models.Reminder {
-	soon, due := models.TimeOf(time.Now().Add(after)), models.TimeOf(time.Now().Add(after+retryWait))
-	return []models.Reminder{{Kind: models.NoticeDueSoon, About: due, At: soon}, {Kind: models.NoticeDue, About: due, At: due}}
+func timeIn(d time.Duration) *models.Time {
+	at := models.TimeOf(time.Now().Add(d))
+	return &at
 }
 
 // open adds a record, wakes its workflow, and wakes it again each time its history
@@ -103,26 +99,25 @@ func playCompleted(ctx context.Context, r *recorder) (string, error) {
 
 func playTargetDateMoved(ctx context.Context, r *recorder) (string, error) {
 	const id = "wo_01jd8q4v6cf5e8hbbfwj0zq3ub"
-	near := targetDateReminders(2 * time.Second)
+	due := withTargetDate(workOrderState(id, models.StatusOpen, true), 3*time.Second, 0)
 	return r.openWorkOrder(ctx, id, []records.WorkOrderState{
-		workOrderState(id, models.StatusOpen, false, targetDateReminders(time.Hour)...),
-		workOrderState(id, models.StatusOpen, false, near...),
-		workOrderState(id, models.StatusOpen, true, near...), // after the first reminder
-		workOrderState(id, models.StatusOpen, false, near...),
+		withTargetDate(workOrderState(id, models.StatusOpen, false), 100*time.Hour, time.Hour),
+		withTargetDate(workOrderState(id, models.StatusOpen, false), models.DueSoonBefore+2*time.Second, time.Hour),
+		due, // after the first reminder it was brought forward
+		due,
 		workOrderState(id, models.StatusCancelled, false),
 	}, "LoadWorkOrder timer", "RemindWorkOrder RemindWorkOrder")
 }
 
 func playReviewEscalated(ctx context.Context, r *recorder) (string, error) {
 	const id = "wo_01jd8q4v6cf5e8hbbfwj0zq3uc"
-	since := models.TimeOf(time.Now())
-	waits := models.Reminder{Kind: models.NoticeReviewWaits, About: since, At: models.TimeOf(since.Add(2 * time.Second))}
-	overdue := models.Reminder{Kind: models.NoticeReviewOverdue, About: since, At: models.TimeOf(since.Add(3 * time.Second))}
+	inReview := workOrderState(id, models.StatusSentToInspection, false)
+	inReview.InReviewSince, inReview.Review = timeIn(0), models.ReviewPeriods{Reminder: 2 * time.Second, Escalation: 3 * time.Second}
+	reminded := inReview
+	reminded.Mail = true
 	return r.openWorkOrder(ctx, id, []records.WorkOrderState{
 		workOrderState(id, models.StatusInProgress, false),
-		workOrderState(id, models.StatusSentToInspection, false, waits, overdue),
-		workOrderState(id, models.StatusSentToInspection, true, waits, overdue),  // after the reminder
-		workOrderState(id, models.StatusSentToInspection, false, waits, overdue), // after the escalation
+		inReview, reminded, inReview, // before the reminder, after it, and after the escalation
 		workOrderState(id, models.StatusComplete, false),
 	}, "LoadWorkOrder", "RemindWorkOrder RemindWorkOrder")
 }
@@ -169,8 +164,15 @@ func playContinues(ctx context.Context, r *recorder) (string, error) {
 // playContinued records the last.
 func playContinued(ctx context.Context, r *recorder) (string, error) {
 	id, err := r.continueAsNew(ctx, "wo_01jd8q4v6cf5e8hbbfwj0zq3uj")
+	if err != nil {
+		return "", err
+	}
 	workflowID, _, _ := strings.Cut(id, " ")
-	return workflowID, err
+	if err := r.client.GetWorkflow(ctx, workflowID, "").Get(ctx, nil); err != nil {
+		return "", err
+	}
+	last, err := r.client.DescribeWorkflowExecution(ctx, workflowID, "")
+	return workflowID + " " + last.GetWorkflowExecutionInfo().GetExecution().GetRunId(), err
 }
 
 // continueAsNew opens a work order, wakes its workflow until it has continued as new,

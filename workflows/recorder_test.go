@@ -34,9 +34,6 @@ import (
 // identity replaces the process and host in a recorded history.
 const identity = "recorder"
 
-// retryWait is the time until the recorded reminders are due.
-const retryWait = 300 * time.Millisecond
-
 // recordOnly restricts the recordings to files whose names contain it.
 var recordOnly = flag.String("only", "", "with -record, only the files whose names contain this")
 

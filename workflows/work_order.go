@@ -3,6 +3,7 @@ package workflows
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -12,10 +13,11 @@ import (
 )
 
 // WorkOrder is the life of a work order, from its creation until it is complete or
-// cancelled. The transaction of a call decides each transition; the workflow shows it,
-// sends the notices about it by e-mail, and acts in time: it reminds people of the
-// target date and of a waiting review, which it escalates. Operators act by updates. A
-// wake after its end starts it again.
+// cancelled. Every transition is decided by the transaction of a call: the call must return
+// the new status, and must work while Temporal does not. The workflow follows it: it shows
+// each transition, sends the notices about it by e-mail, and acts in time, when a clock of
+// the phase is due. The transaction of a due clock checks it again, so a lost wake costs at
+// most a look. Operators act by updates. A wake after its end starts it again.
 //
 // reminded lists the reminders that earlier runs sent; carried is what the run before
 // passes on.
@@ -35,39 +37,62 @@ type workOrder struct {
 	timer    reminderTimer
 }
 
-// reminderTimer is the timer of the next reminder.
-type reminderTimer struct {
-	reminder models.Reminder
-	future   workflow.Future // nil when no timer runs
-	cancel   workflow.CancelFunc
-}
-
-// run leads the work order through its phases. In each it waits until a load shows
-// another one, while the phase's timers run. models.Dates.Reminders has their times.
+// run leads the work order through its phases. What happens in a phase may begin another.
 func (w *workOrder) run(ctx workflow.Context) error {
 	err := w.reload(ctx)
 	for err == nil {
-		switch phase := w.phase(); phase {
+		switch w.phase() {
 		case models.PhaseWorking, models.PhaseBackFromReview:
-			// Open, in progress, or sent back: the workers are reminded of the target date,
-			// a day before it and when it comes.
-			err = w.stay(ctx, phase)
-		case models.PhaseOnHold:
-			// No timers: what falls due during it comes with the resumption.
-			err = w.stay(ctx, phase)
+			err = w.peopleWork(ctx)
 		case models.PhaseInReview:
-			// The target date, as before, and the review: its consultants are reminded, then it
-			// is escalated to the inventory managers.
-			err = w.stay(ctx, phase)
+			err = w.consultantsDecide(ctx)
+		case models.PhaseOnHold:
+			err = w.held(ctx)
 		case models.PhaseClosed:
-			// Complete, cancelled, or gone: the last notices are mailed, and updates finish.
 			if w.idle(ctx) {
 				return w.showState(ctx, nil)
 			}
-			err = w.step(ctx, nil)
+			err = w.closed(ctx)
 		}
 	}
 	return err
+}
+
+// peopleWork on it until the target date, of which they are reminded. The inventory managers
+// hear of work that no one can do.
+func (w *workOrder) peopleWork(ctx workflow.Context) error {
+	return w.await(ctx,
+		before(models.MomentTargetDate, models.DueSoonBefore, models.NoticeDueSoon),
+		at(models.MomentTargetDate, models.NoticeDue),
+		at(models.MomentNoOneCan, models.NoticeNoOneCan))
+}
+
+// consultantsDecide on the work. They are reminded, then the inventory managers hear of it.
+// The target date and its workers remain.
+func (w *workOrder) consultantsDecide(ctx workflow.Context) error {
+	return w.await(ctx,
+		before(models.MomentTargetDate, models.DueSoonBefore, models.NoticeDueSoon),
+		at(models.MomentTargetDate, models.NoticeDue),
+		after(models.MomentReview, w.state.Review.Reminder, models.NoticeReviewWaits),
+		after(models.MomentReview, w.state.Review.Escalation, models.NoticeReviewOverdue),
+		at(models.MomentNoOneCan, models.NoticeNoOneCan))
+}
+
+// held work has no clocks: what falls due comes with the resumption.
+func (w *workOrder) held(ctx workflow.Context) error { return w.await(ctx) }
+
+// closed work, complete, cancelled or gone, has no clocks either: the last notices are
+// mailed, and updates finish.
+func (w *workOrder) closed(ctx workflow.Context) error { return w.await(ctx) }
+
+func before(moment models.Moment, period time.Duration, kind models.NoticeKind) models.Clock {
+	return models.Clock{Kind: kind, Moment: moment, After: -period}
+}
+
+func at(moment models.Moment, kind models.NoticeKind) models.Clock { return after(moment, 0, kind) }
+
+func after(moment models.Moment, period time.Duration, kind models.NoticeKind) models.Clock {
+	return models.Clock{Kind: kind, Moment: moment, After: period}
 }
 
 // phase returns the work order's phase. One that is gone is closed.
@@ -78,49 +103,40 @@ func (w *workOrder) phase() models.Phase {
 	return w.state.Status.Phase()
 }
 
-// stay keeps the work order in its phase, sends its reminders when they are due, and
-// returns when it has left the phase.
-func (w *workOrder) stay(ctx workflow.Context, phase models.Phase) (err error) {
-	for err == nil && w.phase() == phase {
-		next := nextReminder(w.state.Reminders, w.reminded)
-		if next != nil && !workflow.Now(ctx).Before(next.At.Time) {
-			err = w.remind(ctx, *next)
-			continue
-		}
-		err = w.step(ctx, next)
+// await sends the next reminder of the clocks if it is due. Otherwise it shows the state,
+// waits for the reminder's time or for anything else that happens, and reloads the work
+// order if it may have changed.
+func (w *workOrder) await(ctx workflow.Context, clocks ...models.Clock) error {
+	next := w.next(clocks)
+	if next != nil && !workflow.Now(ctx).Before(next.At.Time) {
+		return w.remind(ctx, *next)
 	}
-	return err
-}
-
-// step shows the state, waits for the next reminder's time or for anything else that
-// happens, and reloads the work order if it may have changed.
-func (w *workOrder) step(ctx workflow.Context, next *models.Reminder) error {
 	if err := w.showState(ctx, next); err != nil {
 		return err
 	}
 	w.setTimer(ctx, next)
 	reload, err := w.wait(ctx, w.timer.future)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if w.shouldContinueAsNew(ctx) {
+	case w.shouldContinueAsNew(ctx):
 		return workflow.NewContinueAsNewError(ctx, WorkOrder, w.id, w.reminded, w.carried)
-	}
-	if reload {
+	case reload:
 		return w.reload(ctx)
 	}
 	return nil
 }
 
-// nextReminder returns the first of the reminders, which are in order of time,
-// that has not been sent, or nil.
-func nextReminder(reminders, sent []models.Reminder) *models.Reminder {
-	for i, r := range reminders {
-		if !slices.ContainsFunc(sent, func(s models.Reminder) bool { return s.Is(r.Kind, r.About) }) {
-			return &reminders[i]
+// next returns the earliest reminder of the clocks that has not been sent, or nil.
+func (w *workOrder) next(clocks []models.Clock) (next *models.Reminder) {
+	for _, c := range clocks {
+		r, runs := w.state.Reminder(c, w.state.LoadedAt)
+		sent := slices.ContainsFunc(w.reminded, func(s models.Reminder) bool { return s.Is(r.Kind, r.About) })
+		if runs && !sent && (next == nil || r.At.Before(next.At.Time)) {
+			next = &r
 		}
 	}
-	return nil
+	return next
 }
 
 // reload loads the work order.
@@ -148,10 +164,17 @@ func (w *workOrder) remind(ctx workflow.Context, due models.Reminder) error {
 	return nil
 }
 
+// reminderTimer is the timer of the next reminder.
+type reminderTimer struct {
+	reminder models.Reminder
+	future   workflow.Future // nil when no timer runs
+	cancel   workflow.CancelFunc
+}
+
 // setTimer runs the timer of the next reminder and cancels any other.
 func (w *workOrder) setTimer(ctx workflow.Context, next *models.Reminder) {
 	if w.timer.future != nil {
-		if next != nil && w.timer.reminder.Is(next.Kind, next.About) && !w.timer.future.IsReady() {
+		if next != nil && w.timer.reminder.Is(next.Kind, next.About) && w.timer.reminder.At.Equal(next.At.Time) && !w.timer.future.IsReady() {
 			return
 		}
 		w.timer.cancel()
@@ -183,6 +206,9 @@ func (w *workOrder) showState(ctx workflow.Context, next *models.Reminder) error
 func (w *workOrder) workOrderDetails(next *models.Reminder) string {
 	s := w.state
 	facts := []string{"work order " + s.ID, "organization " + s.OrganizationID}
+	if s.Required > 0 {
+		facts = append(facts, fmt.Sprintf("%d of %d required questions answered", s.Answered, s.Required))
+	}
 	if s.TargetDate != nil {
 		facts = append(facts, "target date "+s.TargetDate.String())
 	}

@@ -102,7 +102,9 @@ func TestOperatorsSeeAWorkOrdersState(t *testing.T) {
 	h := newWorkOrderHarness(t)
 	h.setTargetDate("30h")
 	h.consultants = []string{"cat"}
-	h.write("1h", func() {}) // a wake without a change
+	h.required = 5
+	h.writeWithoutWake("2h", func() { h.answered = 3 }) // the reminder at 6h shows them
+	h.write("1h", func() {})                            // a wake without a change
 	h.write("10h", func() { h.setStatus(models.StatusSentToInspection) })
 	h.write("40h", func() { h.setStatus(models.StatusComplete); h.notify("completed", "mia") })
 	h.run()
@@ -144,17 +146,20 @@ func TestOperatorsSeeAWorkOrdersState(t *testing.T) {
 		})
 		shown = append(shown, fmt.Sprintf("%v %s: %s", s.at, s.attributes["WorkOrderStatus"], strings.ReplaceAll(s.details, "\n", "|")))
 	}
-	const ids = "||- work order " + recordID + "|- organization " + organizationID + "|- target date 2026-03-03T15:00:00.000Z|"
+	ids := func(answered int) string {
+		return fmt.Sprintf("||- work order %s|- organization %s|- %d of 5 required questions answered|- target date 2026-03-03T15:00:00.000Z|",
+			recordID, organizationID, answered)
+	}
 	const first = "|Transitions:||- 2026-03-02T09:00:00.000Z created → open, " + personID + "|"
 	const second = first + "- 2026-03-02T19:00:00.000Z open → sent_to_inspection, " + personID + "|"
 	const third = second + "- 2026-03-04T01:00:00.000Z sent_to_inspection → complete, " + personID + "|"
 	const advice = "|Request Cancellation has no effect: use the update `cancel`.|"
 	check("shown", shown, []string{
-		"0s open: **open**, as of 2026-03-02T09:00:00.000Z" + ids +
+		"0s open: **open**, as of 2026-03-02T09:00:00.000Z" + ids(0) +
 			"- next reminder at 2026-03-02T15:00:00.000Z: target date in a day|" + first + advice,
-		"10h0m0s sent_to_inspection: **sent_to_inspection**, as of 2026-03-02T19:00:00.000Z" + ids +
+		"10h0m0s sent_to_inspection: **sent_to_inspection**, as of 2026-03-02T19:00:00.000Z" + ids(3) +
 			"- in review since 2026-03-02T19:00:00.000Z|- next reminder at 2026-03-03T15:00:00.000Z: target date reached|" + second + advice,
-		"40h0m0s complete: **complete**, as of 2026-03-04T01:00:00.000Z" + ids + third,
+		"40h0m0s complete: **complete**, as of 2026-03-04T01:00:00.000Z" + ids(3) + third,
 	})
 	h.wantMarkers("0s created → open, 10h0m0s open → sent_to_inspection, 40h0m0s sent_to_inspection → complete")
 }
@@ -222,7 +227,7 @@ func TestWorkOrderInvariants(t *testing.T) {
 }
 
 // expectedReminders simulates a work order in steps of half an hour and collects
-// the expected reminders, independently of models.Dates.Reminders.
+// the expected reminders, independently of models.Dates.Reminder.
 type expectedReminders struct {
 	now                 time.Duration
 	target, targetSetAt time.Duration // 0 for no target

@@ -86,7 +86,7 @@ func TestInactivePeopleGetNoNotices(t *testing.T) {
 	deactivate(s, "bob")
 	deactivate(s, "cat")
 	s.ClearEffects(id)
-	if _, err := s.Remind(t.Context(), id, models.NoticeDueSoon, *target); err != nil {
+	if _, err := s.Remind(t.Context(), id, servicetest.Reminder(models.NoticeDueSoon, *target)); err != nil {
 		t.Fatal(err)
 	}
 	servicetest.Expect(t, "a reminder", s.NoticesOf(id), "dan due_soon")
@@ -120,7 +120,7 @@ func TestAdministratorsStandInForManagers(t *testing.T) {
 		t.Helper()
 		s.ClearEffects(review)
 		s.Clock.Advance(200 * time.Hour)
-		if applied, err := s.Remind(t.Context(), review, models.NoticeReviewOverdue, *loaded(s, review).InReviewSince); err != nil || !applied {
+		if applied, err := s.Remind(t.Context(), review, servicetest.Reminder(models.NoticeReviewOverdue, *loaded(s, review).InReviewSince)); err != nil || !applied {
 			t.Fatal(applied, err)
 		}
 		return s.NoticesOf(review)
@@ -201,9 +201,9 @@ func TestWorkThatNoOneCanDo(t *testing.T) {
 		s.ClearEffects(id)
 		for range 2 {
 			state := loaded(s, id)
-			for _, r := range state.Reminders {
+			for _, r := range servicetest.Reminders(state.Dates, s.Clock.Now()) {
 				if r.Kind == models.NoticeNoOneCan {
-					if applied, err := s.Remind(t.Context(), id, r.Kind, r.About); err != nil || !applied {
+					if applied, err := s.Remind(t.Context(), id, r); err != nil || !applied {
 						t.Error(applied, err)
 					}
 				}

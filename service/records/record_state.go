@@ -18,8 +18,12 @@ type WorkOrderState struct {
 	models.Dates
 	// Mail is true if notices wait to be mailed and are not claimed.
 	Mail bool
-	// Reminders are the past and the future ones, the earliest first.
-	Reminders []models.Reminder `db:"-"`
+	// Required and Answered count the questions of its form that must be answered, and of
+	// these the answered ones.
+	Required, Answered int
+	// Review and LoadedAt are what its clocks need besides the dates.
+	Review   models.ReviewPeriods `db:"-"`
+	LoadedAt models.Time          `db:"-"`
 	// Transitions are those after the time that the caller gave, oldest first.
 	Transitions []Transition `db:"-" json:",omitempty"`
 }
@@ -69,8 +73,14 @@ var workOrderStateQuery = `
 		CASE WHEN ` + store.Fill(noOneCan, "w", "w") + ` THEN (
 			SELECT max(h.created_at) FROM history h WHERE h.record_id = w.id AND h.changes ?| ARRAY['assignees', 'consultants', 'status'])
 		END AS no_one_can_since,
+		form.required, form.answered,
 		` + store.Fill(WaitsForMail, "w", "w", "now", "$2") + ` AS mail
-	FROM work_orders w WHERE w.id = $1`
+	FROM work_orders w
+	CROSS JOIN LATERAL (
+		SELECT count(*) AS required, count(a.question_id) AS answered
+		FROM questions q LEFT JOIN answers a ON a.work_order_id = w.id AND a.question_id = q.id
+		WHERE q.form_id = w.form_id AND q.required AND NOT q.retired) form
+	WHERE w.id = $1`
 
 var feedbackStateQuery = `
 	SELECT w.id, w.organization_id, w.status, ` + store.Fill(WaitsForMail, "w", "w", "now", "$2") + ` AS mail
@@ -81,7 +91,7 @@ var feedbackStateQuery = `
 // Errors: unavailable.
 func (s *Records) WorkOrderState(ctx context.Context, id string, after models.Time) (WorkOrderState, error) {
 	return loadState(ctx, s.Store, workOrderStateQuery, id, after, func(state *WorkOrderState, transitions []Transition, now models.Time) {
-		state.Reminders, state.Transitions = state.Dates.Reminders(now, s.ReviewPeriods), transitions
+		state.Review, state.LoadedAt, state.Transitions = s.ReviewPeriods, now, transitions
 	})
 }
 

@@ -358,7 +358,7 @@ func TestWorkOrderState(t *testing.T) {
 	at := func(n int) { s.Clock.Advance(hour(n).Sub(s.Clock.Now())) }
 
 	state := loaded(s, id)
-	if state.ID != id || state.OrganizationID != s.Acme.OrganizationID || state.Status != models.StatusOpen || !state.Mail || len(state.Reminders) != 0 {
+	if state.ID != id || state.OrganizationID != s.Acme.OrganizationID || state.Status != models.StatusOpen || !state.Mail {
 		t.Errorf("a new work order: %+v", state)
 	}
 	at(1)
@@ -369,8 +369,9 @@ func TestWorkOrderState(t *testing.T) {
 	is("target date", state.TargetDate, 100)
 	is("set at", state.TargetSetAt, 1)
 	is("in review since", state.InReviewSince, -1)
-	if want := state.Dates.Reminders(hour(2), s.ReviewPeriods); len(want) != 2 || !slices.Equal(state.Reminders, want) {
-		t.Errorf("reminders %v, want %v", state.Reminders, want)
+	is("loaded at", &state.LoadedAt, 2)
+	if state.Review != s.ReviewPeriods || state.Review.Reminder == 0 {
+		t.Errorf("review periods %v, want %v", state.Review, s.ReviewPeriods)
 	}
 	at(3)
 	setTarget(s, id, 50*time.Hour)
@@ -389,12 +390,12 @@ func TestWorkOrderState(t *testing.T) {
 	complete(s, id)
 	state = loaded(s, id)
 	is("in its second review since", state.InReviewSince, 8)
-	if len(state.Reminders) != 4 {
-		t.Errorf("reminders %v, want two of the date and two of the review", state.Reminders)
+	if reminders := servicetest.Reminders(state.Dates, s.Clock.Now()); len(reminders) != 4 {
+		t.Errorf("reminders %v, want two of the date and two of the review", reminders)
 	}
 	at(9)
 	s.MustWrite(s.ReviewWorkOrder(ctx, s.As("cat"), store.RequestKey{}, id, records.Review{Approve: true}))
-	if state = loaded(s, id); state.Status != models.StatusComplete || len(state.Reminders) != 0 {
+	if state = loaded(s, id); state.Status != models.StatusComplete || len(servicetest.Reminders(state.Dates, s.Clock.Now())) != 0 {
 		t.Errorf("in the end: %+v", state)
 	}
 
@@ -404,6 +405,28 @@ func TestWorkOrderState(t *testing.T) {
 	}
 	if state, err := s.FeedbackState(ctx, id, models.Time{}); err != nil || state.ID != "" {
 		t.Errorf("missing feedback is %+v, error %v", state, err)
+	}
+}
+
+// Answers wake no one: the next load counts them. Optional questions and other work orders' answers do not count.
+func TestWorkOrderStateCountsAnswersToRequiredQuestions(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	form, answered := s.ID("inspection"), []records.GivenAnswer{{QuestionID: s.ID("q_state"), Value: s.ID("o_ok")}, {QuestionID: s.ID("q_note"), Value: "Quiet"}}
+	var ids [2]string
+	for i := range ids {
+		ids[i] = s.MustWrite(s.CreateWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, records.NewWorkOrder{
+			InventoryID: s.ID("ahu1"), Title: "Replace filter", FormID: &form, Assignees: s.IDs("erp"),
+		})).ID
+	}
+	s.MustWrite(s.AnswerWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, ids[0], answered, records.SaveAnswers))
+	for i, want := range []int{1, 0} {
+		if state := loaded(s, ids[i]); state.Required != 2 || state.Answered != want {
+			t.Errorf("%d of %d required questions are answered, want %d of 2", state.Answered, state.Required, want)
+		}
+	}
+	s.Exec(`UPDATE questions SET retired = true WHERE id = $1`, s.ID("q_hours"))
+	if state := loaded(s, ids[0]); state.Required != 1 || state.Answered != 1 {
+		t.Errorf("with a retired question %d of %d are answered", state.Answered, state.Required)
 	}
 }
 

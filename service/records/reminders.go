@@ -2,7 +2,6 @@ package records
 
 import (
 	"context"
-	"slices"
 
 	"millwright/models"
 	"millwright/service/batch"
@@ -13,9 +12,9 @@ import (
 // Remind inserts the reminder's notices, one for each person even if it is called
 // again: about the target date for the work order's workers, about a waiting review for
 // its consultants, and about an overdue one, or work that no one can do, for the nearest
-// inventory managers of its node, without any for the administrators. It reports whether the reminder still applies; if not, it does
-// nothing. Errors: unavailable.
-func (s *Records) Remind(ctx context.Context, id string, kind models.NoticeKind, about models.Time) (applied bool, err error) {
+// inventory managers of its node, without any for the administrators. It reports whether the
+// reminder still applies; if not, because a wake was lost, no one is notified. Errors: unavailable.
+func (s *Records) Remind(ctx context.Context, id string, due models.Reminder) (applied bool, err error) {
 	err = s.Write(ctx, func(ctx context.Context, t *store.Tx) error {
 		var found []WorkOrderState
 		t.QueueLock(lockWorkOrder, id)
@@ -25,10 +24,9 @@ func (s *Records) Remind(ctx context.Context, id string, kind models.NoticeKind,
 		}
 		applied = false
 		for _, state := range found { // at most one
-			reminders := state.Dates.Reminders(t.At, s.ReviewPeriods)
-			n := slices.IndexFunc(reminders, func(r models.Reminder) bool { return r.Is(kind, about) })
-			if applied = n >= 0; applied {
-				remind(t, id, reminders[n])
+			now, runs := state.Dates.Reminder(due.Clock, t.At)
+			if applied = runs && now.Is(due.Kind, due.About); applied {
+				remind(t, id, now)
 			}
 		}
 		return nil

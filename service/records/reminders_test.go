@@ -21,7 +21,7 @@ func TestRemindersReachPeopleOnce(t *testing.T) {
 	s.ClearEffects(id)
 	remind := func(kind models.NoticeKind, about models.Time) {
 		t.Helper()
-		if applied, err := s.Remind(ctx, id, kind, about); err != nil || !applied {
+		if applied, err := s.Remind(ctx, id, servicetest.Reminder(kind, about)); err != nil || !applied {
 			t.Errorf("%s: applied %v, error %v", kind, applied, err)
 		}
 	}
@@ -67,7 +67,7 @@ func TestRemindersReachPeopleOnce(t *testing.T) {
 	s.Clock.Advance(time.Hour)
 	complete(s, id)
 	s.ClearEffects(id)
-	if applied, err := s.Remind(ctx, id, models.NoticeReviewWaits, *since); err != nil || applied {
+	if applied, err := s.Remind(ctx, id, servicetest.Reminder(models.NoticeReviewWaits, *since)); err != nil || applied {
 		t.Errorf("the first review's reminder during the second: applied %v, error %v", applied, err)
 	}
 	remind(models.NoticeReviewWaits, *loaded(s, id).InReviewSince)
@@ -77,7 +77,7 @@ func TestRemindersReachPeopleOnce(t *testing.T) {
 	other := s.NewWorkOrder([]string{"erp"}, nil)
 	about := setTarget(s, other, 48*time.Hour)
 	s.ClearEffects(other)
-	if applied, err := s.Remind(ctx, other, models.NoticeDue, *about); err != nil || !applied || s.NoticesOf(other) != "" {
+	if applied, err := s.Remind(ctx, other, servicetest.Reminder(models.NoticeDue, *about)); err != nil || !applied || s.NoticesOf(other) != "" {
 		t.Errorf("applied %v, error %v, notified are %q", applied, err, s.NoticesOf(other))
 	}
 }
@@ -101,7 +101,7 @@ func TestRemindersAtTheSameTimeReachPeopleOnce(t *testing.T) {
 	ctx := context.WithoutCancel(t.Context())
 	for range tries {
 		all.Go(func() {
-			if applied, err := s.Remind(ctx, id, models.NoticeDueSoon, *target); err != nil || !applied {
+			if applied, err := s.Remind(ctx, id, servicetest.Reminder(models.NoticeDueSoon, *target)); err != nil || !applied {
 				t.Errorf("applied %v, error %v", applied, err)
 			}
 		})
@@ -150,7 +150,7 @@ func TestReminderThatDoesNotApplyNotifiesNoOne(t *testing.T) {
 			target := setTarget(s, id, 48*time.Hour)
 			tt.after(id)
 			s.ClearEffects(id)
-			applied, err := s.Remind(s.T.Context(), id, tt.kind, *target)
+			applied, err := s.Remind(s.T.Context(), id, servicetest.Reminder(tt.kind, *target))
 			if told := s.NoticesOf(id); err != nil || applied || told != "" {
 				t.Errorf("applied %v, error %v, notified are %q", applied, err, told)
 			}
