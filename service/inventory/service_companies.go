@@ -91,7 +91,7 @@ func (s *Inventory) serviceCompanies(ctx context.Context, actor store.Actor, id 
 }
 
 // EndServiceCompany ends the relation of the administrator's organization with a service
-// company (docs/contract.md, Structure): from now on the company reads none of its work orders and is
+// company (docs/console.md, One work order): from now on the company reads none of its work orders and is
 // assigned to none of its nodes. Housekeeping takes its work orders in process back. Errors:
 // not_found, permission_denied, unavailable.
 func (s *Inventory) EndServiceCompany(ctx context.Context, actor store.Actor, id string) error {
