@@ -166,12 +166,12 @@ func TestRedeliveringTwiceHappensOnce(t *testing.T) {
 	ann := s.SignedIn("ann")
 	for name, path := range map[string]string{"one": "/console/deliveries/" + id + "/redeliver", "selected": "/console/deliveries/redeliver"} {
 		form := url.Values{"form_key": {"key of " + name}, "delivery": {id}, "back": {"/console/deliveries?status=failed"}}
-		if at := ann.Post(path, form).Want(http.StatusSeeOther).Location(); !strings.Contains(at, "done=redelivered") || !strings.HasPrefix(at, "/console/deliveries?") {
-			t.Errorf("%s redirects to %s", name, at)
+		if page := ann.Post(path, form).Want(http.StatusSeeOther); page.Done() != "redelivered" || !strings.HasPrefix(page.Location(), "/console/deliveries?") {
+			t.Errorf("%s redirects to %s with %q", name, page.Location(), page.Done())
 		}
 		dispatch(t, s, "erp_hook", responding(http.StatusOK, ""))
-		if at := ann.Post(path, form).Want(http.StatusSeeOther).Location(); !strings.Contains(at, "done=before") {
-			t.Errorf("%s again redirects to %s", name, at)
+		if done := ann.Post(path, form).Want(http.StatusSeeOther).Done(); done != "before" {
+			t.Errorf("%s again is %q", name, done)
 		}
 		if n := dispatch(t, s, "erp_hook", responding(http.StatusOK, "")); n != 0 {
 			t.Errorf("%s again sends %d", name, n)

@@ -48,7 +48,7 @@
 // # Writing a form
 //
 // A form that writes is sent with POST and answered with a redirect (request.done, with a
-// key of doneTexts). newForm makes one to create something, editForm one that is filled
+// key of doneTexts, whose text the next page shows once). newForm makes one to create something, editForm one that is filled
 // from a record:
 //
 //	<form class="fields" method="post" action="…">

@@ -18,3 +18,6 @@ func (c *Console) Routes() []Route {
 
 // NoticeTexts are the sentences of notices.
 var NoticeTexts = noticeTexts
+
+// DoneTexts are the messages after writes.
+var DoneTexts = doneTexts

@@ -136,7 +136,7 @@ func TestANoticeOfAnUnreadableRecord(t *testing.T) {
 		v := s.SignedIn(person)
 		want, button := "/console/feedback/"+id, "Open"
 		if person == "bob" {
-			want, button = "/console/notices?done=read", "Mark as read"
+			want, button = "/console/notices", "Mark as read"
 		}
 		notice := servicetest.Value[string](s.Fixture, `SELECT id::text FROM notices WHERE person_id = $1`, s.ID(person))
 		v.Get("/console/notices").Want(http.StatusOK, button+"<span")
@@ -166,7 +166,7 @@ func TestSecurityNoticesLeadToTheirPages(t *testing.T) {
 				id = s.ID(about)
 			}
 			if who == "cat" && about == "erp" { // without the Integrations permission
-				notice.to = "/console/notices?done=read"
+				notice.to = "/console/notices"
 			}
 			s.Exec(`DELETE FROM notices`)
 			s.Exec(`INSERT INTO notices (organization_id, person_id, kind, record_id, created_at) VALUES ($1, $2, $3, $4, now())`, s.Acme.OrganizationID, s.ID(who), notice.kind, id)

@@ -66,7 +66,7 @@ type navItem struct {
 
 // render responds with the page.
 func (p page[V]) render(r *request, status int, view V) error {
-	f := frame{View: view, Done: r.doneText()}
+	f := frame{View: view, Done: r.takeDone()}
 	if r.isSignedIn() {
 		f.Viewer, f.Theme, f.Nav, f.NoAPI = &r.viewer, r.viewer.Theme, r.navigation(), !r.viewer.API && r.isAboutIntegrations()
 	}

@@ -52,28 +52,15 @@ func (c *Console) redeliverSelected(r *request) error {
 	if released.Due == 0 && released.Expired > 0 {
 		done = "all-expired"
 	}
-	return r.finish(f, err, outcome{to: withExpired(back, released), done: done})
+	return r.finish(f, err, outcome{to: back, done: withExpired(done, released)})
 }
 
-// withExpired is the URL of a page that tells how many deliveries were left out (doneText).
-func withExpired(page string, released webhooks.Released) string {
-	u, err := url.Parse(page)
-	if err != nil || released.Expired == 0 {
-		return page
+// withExpired returns a key of doneTexts with the number of deliveries that were left out.
+func withExpired(done string, released webhooks.Released) string {
+	if released.Expired == 0 {
+		return done
 	}
-	query := u.Query()
-	query.Set("expired", strconv.Itoa(released.Expired))
-	u.RawQuery = query.Encode()
-	return u.String()
-}
-
-// doneText describes the write before the page, with the number of deliveries that it left out.
-func (r *request) doneText() string {
-	text := doneTexts[r.Query("done")]
-	if n, err := strconv.Atoi(r.Query("expired")); err == nil && n > 0 && text != "" {
-		text += " " + plural(n, "delivery was", "deliveries were") + " left out: events older than 30 days are not sent again."
-	}
-	return text
+	return done + "." + strconv.Itoa(released.Expired)
 }
 
 // returnTo is the URL of the list page that the form was on, or the default.

@@ -170,19 +170,36 @@ func pathClean(path string) string {
 	return path
 }
 
-// done redirects after a write, to a page that shows the text of what, a key of doneTexts.
+// doneCookie has the message of the page after a write, for doneSeconds at most. A message in the
+// URL would be shown again by a reload, a bookmark and everyone who gets the link.
+const (
+	doneCookie  = "done"
+	doneSeconds = 60
+)
+
+// done redirects after a write, to a page that shows the text of what, a key of doneTexts, once.
 func (r *request) done(to, what string) error {
-	u, err := url.Parse(to)
-	if err != nil {
-		return err
-	}
 	if what != "" {
-		query := u.Query()
-		query.Set("done", what)
-		u.RawQuery = query.Encode()
+		r.setCookie(doneCookie, what, doneSeconds)
 	}
-	r.Redirect(http.StatusSeeOther, u.String())
+	r.Redirect(http.StatusSeeOther, to)
 	return nil
+}
+
+// takeDone returns the message of the write before the page, "" if it was shown before. withExpired
+// adds the number of deliveries that were left out.
+func (r *request) takeDone() string {
+	what, err := r.Cookie(r.console.cookieName(doneCookie))
+	if err != nil {
+		return ""
+	}
+	r.setCookie(doneCookie, "", -1)
+	key, expired, _ := strings.Cut(what, ".")
+	text := doneTexts[key]
+	if n, err := strconv.Atoi(expired); err == nil && text != "" {
+		text += " " + plural(n, "delivery was", "deliveries were") + " left out: events older than 30 days are not sent again."
+	}
+	return text
 }
 
 // moment is a time as the templates show it: in the person's zone, with UTC on hover and

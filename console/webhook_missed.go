@@ -105,7 +105,7 @@ func (c *Console) releaseMissed(r *request, release func(f form, id string, sinc
 	since := models.TimeOf(parsed)
 	released, err := release(f, id, &since)
 	return r.finish(f, err, outcome{
-		to: withExpired(webhookURL(id), released), done: done,
+		to: webhookURL(id), done: withExpired(done, released),
 		again: func(status int, f form) error { return c.renderMissed(r, status, text, f) },
 	})
 }

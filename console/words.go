@@ -9,7 +9,7 @@ import (
 // doneBefore is for a form that was sent before.
 const doneBefore = "before"
 
-// doneTexts describe a write on the page after it, by the parameter done.
+// doneTexts describe a write on the page after it (request.done).
 var doneTexts = map[string]string{
 	doneBefore:         "This was done before. It was not done again.",
 	"saved":            "Saved.",
@@ -45,7 +45,9 @@ var doneTexts = map[string]string{
 	"completed":        "Done. Everyone concerned is told.",
 	"held":             "On hold. It accepts no changes and no answers until someone resumes it.",
 	"resumed":          "Resumed.",
-	"reviewed":         "Your review is saved, and everyone concerned is told.",
+	"sent-to-review":   "Done. It waits for the consultants' review, and they are told.",
+	"approved":         "Approved: the work order is complete. Everyone concerned is told.",
+	"sent-back":        "Sent back. Its workers are told, with your comment.",
 	"cancelled":        "Cancelled.",
 	"moved":            "Moved, with everything below.",
 	"retired":          "Retired. It keeps its records and cannot be chosen.",

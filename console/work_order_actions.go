@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 
 	"millwright/models"
@@ -34,18 +35,37 @@ func (c *Console) step(r *request, done string, write workOrderStep) error {
 
 // stepFrom is step for a form of another page, which is shown again if the form is rejected.
 func (r *request) stepFrom(page func(*request, int, *form) error, done string, write workOrderStep) error {
-	id := r.Param("id")
-	after := outcome{to: workOrderURL(id), done: done, record: id, again: func(status int, f form) error { return page(r, status, &f) }}
-	return r.submit(after, func(ctx context.Context, f form) error {
-		_, err := write(ctx, f, id)
+	f, err := r.sentForm()
+	if err != nil {
 		return err
-	})
+	}
+	id := r.Param("id")
+	_, err = write(f.context(r), f, id)
+	return r.finish(f, err, r.afterStep(page, done))
+}
+
+// afterStep shows the work order after a step, or the page of its form again.
+func (r *request) afterStep(page func(*request, int, *form) error, done string) outcome {
+	id := r.Param("id")
+	return outcome{to: workOrderURL(id), done: done, record: id, again: func(status int, f form) error { return page(r, status, &f) }}
 }
 
 func (c *Console) completeWorkOrder(r *request) error {
-	return c.step(r, "completed", func(ctx context.Context, _ form, id string) (store.WriteResult, error) {
-		return c.service.AnswerWorkOrder(ctx, r.actor(), store.RequestKey{}, id, nil, records.CompleteWork)
-	})
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	result, err := c.service.AnswerWorkOrder(f.context(r), r.actor(), store.RequestKey{}, r.Param("id"), nil, records.CompleteWork)
+	return r.finish(f, err, r.afterStep(c.renderWorkOrder, completedAs(result)))
+}
+
+// completedAs describes the completion of a work order, which may wait for its review.
+func completedAs(result store.WriteResult) string {
+	var record models.WorkOrderRecord
+	if json.Unmarshal(result.Body, &record) == nil && models.WorkOrderStatus(record.Status.Code) == models.StatusSentToInspection {
+		return "sent-to-review"
+	}
+	return "completed"
 }
 
 func (c *Console) holdWorkOrder(r *request) error {
@@ -61,13 +81,16 @@ func (c *Console) resumeWorkOrder(r *request) error {
 }
 
 func (c *Console) reviewWorkOrder(r *request) error {
-	return c.step(r, "reviewed", func(ctx context.Context, f form, id string) (store.WriteResult, error) {
-		decision := f.Value("decision")
-		if decision != "approve" && decision != "send_back" {
-			return store.WriteResult{}, models.Errorf(models.CodeInvalidRequest, "A review approves the work or sends it back.")
-		}
-		return c.service.ReviewWorkOrder(ctx, r.actor(), store.RequestKey{}, id, records.Review{Approve: decision == "approve", Comment: f.Value("comment")})
-	})
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	done, known := map[string]string{"approve": "approved", "send_back": "sent-back"}[f.Value("decision")]
+	if !known {
+		return models.Errorf(models.CodeInvalidRequest, "A review approves the work or sends it back.")
+	}
+	_, err = c.service.ReviewWorkOrder(f.context(r), r.actor(), store.RequestKey{}, r.Param("id"), records.Review{Approve: done == "approved", Comment: f.Value("comment")})
+	return r.finish(f, err, r.afterStep(c.renderWorkOrder, done))
 }
 
 func (c *Console) unassignWorkOrder(r *request) error {

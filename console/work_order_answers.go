@@ -158,18 +158,16 @@ func (c *Console) answerWorkOrder(r *request) error {
 	if err != nil {
 		return err
 	}
-	answers, completion, done := givenAnswers(f, askedQuestions(detail)), records.SaveAnswers, "answered"
+	answers, completion := givenAnswers(f, askedQuestions(detail)), records.SaveAnswers
 	if f.Has("complete", "yes") {
-		completion, done = records.CompleteWork, "completed"
-		if len(detail.Record.Consultants) > 0 {
-			done = "sent-to-review"
-		}
+		completion = records.CompleteWork
 	}
-	_, err = c.service.AnswerWorkOrder(f.context(r), r.actor(), store.RequestKey{}, id, answers, completion)
-	return r.finish(f, atQuestions(err, answers), outcome{
-		to: workOrderURL(id), done: done, record: id,
-		again: func(status int, f form) error { return c.renderAnswers(r, status, &f) },
-	})
+	result, err := c.service.AnswerWorkOrder(f.context(r), r.actor(), store.RequestKey{}, id, answers, completion)
+	done := "answered"
+	if completion == records.CompleteWork {
+		done = completedAs(result)
+	}
+	return r.finish(f, atQuestions(err, answers), r.afterStep(c.renderAnswers, done))
 }
 
 // givenAnswers are the answers that the form changes.

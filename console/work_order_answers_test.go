@@ -49,8 +49,8 @@ func TestAWorkOrderIsAnswered(t *testing.T) {
 	v, path := s.SignedIn("bob"), "/console/work-orders/"+id+"/answers"
 	page := v.Get(path).Want(http.StatusOK, "Filter state (required to complete)", "Running hours (required to complete)", `inputmode="numeric"`, `inputmode="decimal"`, `type="radio"`, `type="checkbox"`)
 	form := answersForm(s, page, "q_state", "o_dirty", "q_parts", "o_belt", "q_parts", "o_filter", "q_hours", " 120 ", "q_pressure", "12.50", "q_note", "Belt\r\nworn <b>")
-	if to := v.Post(path, form).Want(http.StatusSeeOther).Location(); to != "/console/work-orders/"+id+"?done=answered" {
-		t.Errorf("it redirects to %s", to)
+	if page := v.Post(path, form).Want(http.StatusSeeOther); page.Location() != "/console/work-orders/"+id || page.Done() != "answered" {
+		t.Errorf("it redirects to %s with %q", page.Location(), page.Done())
 	}
 	const all = `q_state="o_dirty" q_parts=["o_belt", "o_filter"] q_hours=120 q_pressure=12.50 q_note="Belt\nworn <b>"`
 	if got := storedAnswers(s, id); got != all {

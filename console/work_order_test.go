@@ -357,7 +357,7 @@ func TestStepsOfAWorkOrderInABrowser(t *testing.T) {
 		b.WantText("Cancelled", "A duplicate")
 		b.Open("/console/work-orders/" + inReview(t, s, "ann"))
 		b.Press("Approve")
-		b.WantText("Your review is saved", "Ann Field approved the work order.")
+		b.WantText("Approved: the work order is complete.", "Ann Field approved the work order.")
 	})
 }
 

@@ -197,6 +197,16 @@ func (p Page) Want(status int, want ...string) Page {
 // Location is where a redirect leads.
 func (p Page) Location() string { return p.Header.Get("Location") }
 
+// Done is the key of the message that the next page shows, "" without one.
+func (p Page) Done() string {
+	for _, set := range p.Header.Values("Set-Cookie") {
+		if cookie, err := http.ParseSetCookie(set); err == nil && cookie.Name == "done" {
+			return cookie.Value
+		}
+	}
+	return ""
+}
+
 var hiddenInput = regexp.MustCompile(`<input type="hidden" name="(\w+)" value="([^"]*)">`)
 
 // Form returns the hidden fields of the page's last form with them, and the given pairs
