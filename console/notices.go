@@ -34,9 +34,9 @@ type noticesView struct {
 }
 
 type noticeRow struct {
-	ID          int64
-	Text, About string
-	At          moment
+	ID                  int64
+	Text, About, Reason string
+	At                  moment
 	// Opens is true if opening the notice opens its record.
 	Opens, Read bool
 }
@@ -84,7 +84,7 @@ func (r *request) noticeRow(n people.NoticeView) noticeRow {
 		text = words(string(n.Kind))
 	}
 	// Without a title the person may no longer read the record.
-	return noticeRow{ID: n.ID, Text: subject + text, About: n.Title, At: r.moment(n.CreatedAt), Opens: n.Title != "", Read: n.ReadAt != nil}
+	return noticeRow{ID: n.ID, Text: subject + text, About: n.Title, Reason: n.Reason, At: r.moment(n.CreatedAt), Opens: n.Title != "", Read: n.ReadAt != nil}
 }
 
 func (c *Console) listNotices(r *request) error {

@@ -51,6 +51,8 @@ type workOrderView struct {
 	CancelReason, Creator, Form string
 	Due, Created, Changed       moment
 	Completed, Cancelled        moment
+	// SentBack is why the work came back, nil unless it is to be done again.
+	SentBack *sentBackView
 	// Stale and Problem explain why the person's form was rejected.
 	Stale   *changedView
 	Problem string
@@ -67,6 +69,19 @@ type workOrderView struct {
 	Deliveries string
 }
 
+// sentBackView is a banner with what the consultant wrote who sent the work back.
+type sentBackView struct {
+	By, Comment string
+	At          moment
+}
+
+func (r *request) sentBack(d records.WorkOrderDetail) *sentBackView {
+	if d.SentBack == nil {
+		return nil
+	}
+	return &sentBackView{d.SentBack.By, d.SentBack.Comment, r.moment(d.SentBack.At)}
+}
+
 // assignedRow is someone who works on the work order or reviews it.
 type assignedRow struct {
 	ID, Name, Kind, Role, Email, Phone string
@@ -75,7 +90,9 @@ type assignedRow struct {
 	// Remove is whether the person may remove them, Kept why no one may.
 	Remove bool
 	Kept   string
-	Form   form
+	// Inactive is true if they can no longer act.
+	Inactive bool
+	Form     form
 }
 
 // answerRow is a question with its answer.
@@ -106,7 +123,10 @@ func (c *Console) renderWorkOrder(r *request, status int, rejected *form) error 
 	}
 	view := r.workOrderView(detail, urls)
 	view.History.Form, rejected = commentForm(rejected)
-	if rejected != nil {
+	switch {
+	case rejected != nil && view.May[string(records.ActionReview)] && len(rejected.Errors) > 0 && rejected.Values.Has("decision"):
+		view.ReviewForm = view.ReviewForm.orRejected(rejected)
+	case rejected != nil:
 		view.Stale, view.Problem = rejected.Changed, questionsNamed(rejected.Error, detail.Answers)
 		for _, field := range slices.Sorted(maps.Keys(rejected.Errors)) {
 			view.Problem = strings.TrimSpace(view.Problem + " " + rejected.Errors[field])
@@ -127,7 +147,7 @@ func (r *request) workOrderView(d records.WorkOrderDetail, urls map[string]strin
 	view := workOrderView{
 		ID: w.ID, Title: w.Title, Number: strconv.FormatInt(w.Number, 10), Page: workOrderURL(w.ID),
 		State: workOrderMarks[models.WorkOrderStatus(w.Status.Code)], Priority: priorityMarks[w.Priority], Customer: d.Customer, Contact: d.Contact,
-		Where: placeAt(w.Inventory, urls[w.Inventory.ID]), Code: valueOf(w.Inventory.ExternalID), Description: valueOf(w.Description), ExternalID: valueOf(w.ExternalID),
+		SentBack: r.sentBack(d), Where: placeAt(w.Inventory, urls[w.Inventory.ID]), Code: valueOf(w.Inventory.ExternalID), Description: valueOf(w.Description), ExternalID: valueOf(w.ExternalID),
 		CancelReason: valueOf(w.CancelReason), Creator: names[w.CreatedBy].Name, Due: r.optionalMoment(w.TargetDate), Created: r.moment(w.CreatedAt),
 		Changed: r.moment(w.ChangedAt), Completed: r.optionalMoment(w.CompletedAt), Cancelled: r.optionalMoment(w.CancelledAt),
 		May: map[string]bool{}, ToReview: len(w.Consultants) > 0, StepForm: step(), ReviewForm: recordForm(d.ETag, w.ChangedAt, url.Values{}),
@@ -135,14 +155,17 @@ func (r *request) workOrderView(d records.WorkOrderDetail, urls map[string]strin
 	for _, action := range records.WorkOrderActions {
 		view.May[string(action)] = d.May(action)
 	}
+	// Programs may still change who is assigned to a closed work order (spec section 3); no person has a reason to.
+	closed := w.CompletedAt != nil || w.CancelledAt != nil
+	view.May[string(records.ActionAssign)] = d.May(records.ActionAssign) && !closed
 	for _, role := range []struct {
 		name string
 		ids  []string
 	}{{"Worker", w.Assignees}, {"Consultant, reviews the work", w.Consultants}} {
 		for _, id := range role.ids {
 			p := names[id]
-			row := assignedRow{ID: id, URL: urls[id], Name: p.Name, Kind: identityKinds[p.Kind], Role: role.name, Email: valueOf(p.Email), Phone: valueOf(p.Phone), Form: step()}
-			if d.May(records.ActionAssign) {
+			row := assignedRow{ID: id, URL: urls[id], Name: p.Name, Kind: identityKinds[p.Kind], Role: role.name, Inactive: slices.Contains(d.Inactive, id), Email: valueOf(p.Email), Phone: valueOf(p.Phone), Form: step()}
+			if view.May[string(records.ActionAssign)] {
 				row.Remove = d.Kept[id] == nil
 				if !row.Remove {
 					row.Kept = sentences(d.Kept[id])

@@ -44,7 +44,7 @@ func (r *request) stepFrom(page func(*request, int, *form) error, done string, w
 	return r.finish(f, err, r.afterStep(page, done))
 }
 
-// afterStep shows the work order after a step, or the page of its form again.
+// afterStep shows the work order after a step, or the page with its form if the form is rejected.
 func (r *request) afterStep(page func(*request, int, *form) error, done string) outcome {
 	id := r.Param("id")
 	return outcome{to: workOrderURL(id), done: done, record: id, again: func(status int, f form) error { return page(r, status, &f) }}

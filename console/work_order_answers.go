@@ -28,6 +28,8 @@ type answersView struct {
 	Form form
 	// Name is the work order's number and title, Back its page, FormName the form's.
 	Name, Back, FormName string
+	// SentBack is why the work came back, nil unless it is to be done again.
+	SentBack *sentBackView
 	// Forbidden is the rule that forbids answers, or "" if absent.
 	Forbidden string
 	Questions []field
@@ -54,7 +56,7 @@ func (c *Console) renderAnswers(r *request, status int, rejected *form) error {
 	}
 	view := answersView{
 		Form: recordForm(detail.ETag, detail.Record.ChangedAt, values), Name: workOrderName(detail.Record),
-		Back: workOrderURL(detail.Record.ID), Complete: "Save and complete",
+		Back: workOrderURL(detail.Record.ID), SentBack: r.sentBack(detail), Complete: "Save and complete",
 	}
 	if why := detail.Forbidden[records.ActionAnswer]; why != nil {
 		view.Forbidden = sentences(why)

@@ -48,7 +48,7 @@ type recordUpdate struct {
 
 var workOrderUpdates = []recordUpdate{
 	{
-		UpdateReview, `Review the work as a consultant. Input: {"decision": "approve" or "send_back", "comment": a string or "", "person": identity id}`,
+		UpdateReview, `Review the work as a consultant. Input: {"decision": "approve" or "send_back", "comment": a string, "" only to approve, "person": identity id}`,
 		[]string{memberDecision, memberComment, memberPerson}, memberComment, activities.NameReviewWorkOrder,
 	},
 	{

@@ -40,7 +40,7 @@ func TestCommandsAsAPersonAreRecordedAsAnOperators(t *testing.T) {
 	for _, step := range []struct {
 		command, rest, as, action string
 	}{
-		{"work-orders review", order + " --send-back", cat, "work_order.sent_back"}, {"work-orders hold", order, ann, "work_order.held"},
+		{"work-orders review", order + " --send-back --comment Loose", cat, "work_order.sent_back"}, {"work-orders hold", order, ann, "work_order.held"},
 		{"work-orders resume", order, ann, "work_order.resumed"}, {"issues resolve", issue, ann, "issue.resolved"},
 		{"integrations create", "--name Warehouse --organization acme --scope people:read", ann, "integration.created"},
 		{"integrations turn-off", reader, ann, "integration.turned_off"}, {"integrations turn-on", reader, ann, "integration.turned_on"},

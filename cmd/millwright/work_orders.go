@@ -77,7 +77,7 @@ func reviewCommand() *cobra.Command {
 		})
 	cmd.Flags().BoolVar(&review.Approve, "approve", false, "complete the work order")
 	cmd.Flags().BoolVar(&sendBack, "send-back", false, "send the work back to its workers")
-	cmd.Flags().StringVar(&review.Comment, "comment", "", "comment of up to 1,000 characters, kept in the history")
+	cmd.Flags().StringVar(&review.Comment, "comment", "", "comment of up to 1,000 characters, kept in the history; --send-back requires one")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if review.Approve == sendBack {
 			return errors.New("give either --approve or --send-back")

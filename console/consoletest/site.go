@@ -197,7 +197,7 @@ func (p Page) Want(status int, want ...string) Page {
 // Location is where a redirect leads.
 func (p Page) Location() string { return p.Header.Get("Location") }
 
-// Done is the key of the message that the next page shows, "" without one.
+// Done is the key of the message that the next page shows, "" if it shows no message.
 func (p Page) Done() string {
 	for _, set := range p.Header.Values("Set-Cookie") {
 		if cookie, err := http.ParseSetCookie(set); err == nil && cookie.Name == "done" {

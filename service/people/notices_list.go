@@ -24,6 +24,8 @@ type NoticeView struct {
 	Title string `json:"title"`
 	// Number is a work order's.
 	Number *int64 `json:"number"`
+	// Reason is what the person wrote who sent the work back, returned it or cancelled it.
+	Reason string `json:"-"`
 }
 
 // NoticeFilter selects a page of an inbox.
@@ -44,8 +46,11 @@ var noticeRecords = `
 		AND (i.kind <> 'integration' OR ` + store.Fill(access.ManagesIntegrations, "actor", "@actor", "organization", "i.organization_id") + `) LIMIT 1) i ON true`
 
 var noticesQuery = `
-	SELECT n.id, n.kind, n.created_at, n.read_at, n.record_id, n.about, coalesce(w.title, f.subject, h.url, i.name, '') AS title, w.number
+	SELECT n.id, n.kind, n.created_at, n.read_at, n.record_id, n.about, coalesce(w.title, f.subject, h.url, i.name, '') AS title, w.number, coalesce(c.reason, '') AS reason
 	FROM (SELECT * FROM notices WHERE person_id = @actor AND read_at IS {null} NULL AND id < @before ORDER BY id DESC LIMIT @limit) n` + noticeRecords + `
+	LEFT JOIN LATERAL (SELECT coalesce(y.changes -> 'comment' ->> 'to', y.changes -> 'cancel_reason' ->> 'to') AS reason FROM log y
+		WHERE n.kind IN ('work_order.sent_back', 'work_order.returned', 'work_order.cancelled') AND w.title IS NOT NULL
+			AND y.record_id = n.record_id AND y.created_at = n.created_at ORDER BY y.id DESC LIMIT 1) c ON true
 	ORDER BY n.id DESC`
 
 // Notices returns a page of the actor's inbox, newest first. Errors: unavailable.

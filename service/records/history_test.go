@@ -238,7 +238,7 @@ func TestHistoryRebuildsEveryState(t *testing.T) {
 			case "unassign":
 				m.keep(m.UnassignWorkOrder(t.Context(), m.As("erp"), store.RequestKey{}, m.id, m.ID(rapid.SampledFrom([]string{"erp", "bob", "cat", "crew", "robot", "polar"}).Draw(r, "whom"))))
 			case "review":
-				m.keep(m.ReviewWorkOrder(t.Context(), m.As(m.one(m.now().Consultants)), store.RequestKey{}, m.id, records.Review{Approve: rapid.Bool().Draw(r, "approve"), Comment: m.text("comment", 0)}))
+				m.keep(m.ReviewWorkOrder(t.Context(), m.As(m.one(m.now().Consultants)), store.RequestKey{}, m.id, records.Review{Approve: rapid.Bool().Draw(r, "approve"), Comment: "x" + m.text("comment", 0)}))
 			case "hold":
 				m.keep(m.HoldWorkOrder(t.Context(), m.As("ann"), store.RequestKey{}, m.id))
 			case "resume":

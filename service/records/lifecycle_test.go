@@ -36,7 +36,7 @@ func operations(s *servicetest.Harness) map[string]func(id string) error {
 			return ended(s.ReviewWorkOrder(s.T.Context(), cat, store.RequestKey{}, id, records.Review{Approve: true}))
 		},
 		"send_back": func(id string) error {
-			return ended(s.ReviewWorkOrder(s.T.Context(), cat, store.RequestKey{}, id, records.Review{}))
+			return ended(s.ReviewWorkOrder(s.T.Context(), cat, store.RequestKey{}, id, records.Review{Comment: "Loose."}))
 		},
 		"hold":   func(id string) error { return ended(s.HoldWorkOrder(s.T.Context(), ann, store.RequestKey{}, id)) },
 		"resume": func(id string) error { return ended(s.ResumeWorkOrder(s.T.Context(), ann, store.RequestKey{}, id)) },
@@ -126,7 +126,7 @@ func TestCancelDuringReview(t *testing.T) {
 	}
 	for _, approve := range []bool{true, false} {
 		err := s.ExpectUnchanged(id, func() error {
-			_, err := s.ReviewWorkOrder(t.Context(), s.As("cat"), store.RequestKey{}, id, records.Review{Approve: approve})
+			_, err := s.ReviewWorkOrder(t.Context(), s.As("cat"), store.RequestKey{}, id, records.Review{Approve: approve, Comment: "Loose."})
 			return err
 		})
 		servicetest.Expect(t, "a review afterwards", servicetest.Outcome(err), "rule_violation status")
@@ -139,7 +139,7 @@ func TestReassignDuringReview(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	id := s.WorkOrderIn(models.StatusSentToInspection)
 	review := func(key string, approve bool) string {
-		_, err := s.ReviewWorkOrder(t.Context(), s.As(key), store.RequestKey{}, id, records.Review{Approve: approve})
+		_, err := s.ReviewWorkOrder(t.Context(), s.As(key), store.RequestKey{}, id, records.Review{Approve: approve, Comment: "Loose."})
 		return servicetest.Outcome(err)
 	}
 	servicetest.Expect(t, "the manager's review before she is a consultant", review("ann", true), "permission_denied")

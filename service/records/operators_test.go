@@ -35,7 +35,7 @@ func TestOperatorsActAsPeople(t *testing.T) {
 			return s.ReviewWorkOrder(t.Context(), actor, store.RequestKey{}, id, records.Review{Approve: true, Comment: "Well done."})
 		}, models.StatusComplete, "Cat Rivers (operator) work_order.approved"},
 		{"send back", "cat", models.StatusSentToInspection, func(actor store.Actor, id string) (store.WriteResult, error) {
-			return s.ReviewWorkOrder(t.Context(), actor, store.RequestKey{}, id, records.Review{})
+			return s.ReviewWorkOrder(t.Context(), actor, store.RequestKey{}, id, records.Review{Comment: "Loose."})
 		}, models.StatusBackFromInspection, "Cat Rivers (operator) work_order.sent_back"},
 		{"hold", "ann", models.StatusOpen, func(actor store.Actor, id string) (store.WriteResult, error) {
 			return s.HoldWorkOrder(t.Context(), actor, store.RequestKey{}, id)

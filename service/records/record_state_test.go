@@ -95,7 +95,7 @@ func TestWritesThatConcernTheWorkflowMarkAndWake(t *testing.T) {
 			return s.ReviewWorkOrder(s.T.Context(), s.As("cat"), store.RequestKey{}, id, records.Review{Approve: true})
 		}, true},
 		{"sending back", models.StatusSentToInspection, func(id string) (store.WriteResult, error) {
-			return s.ReviewWorkOrder(s.T.Context(), s.As("cat"), store.RequestKey{}, id, records.Review{})
+			return s.ReviewWorkOrder(s.T.Context(), s.As("cat"), store.RequestKey{}, id, records.Review{Comment: "Loose."})
 		}, true},
 		{"hold", models.StatusOpen, func(id string) (store.WriteResult, error) {
 			return s.HoldWorkOrder(s.T.Context(), s.As("ann"), store.RequestKey{}, id)
@@ -384,7 +384,7 @@ func TestWorkOrderState(t *testing.T) {
 	s.MustWrite(s.AssignWorkOrder(ctx, s.As("erp"), store.RequestKey{}, id, nil, s.IDs("dan")))
 	is("in review since", loaded(s, id).InReviewSince, 5)
 	at(7)
-	s.MustWrite(s.ReviewWorkOrder(ctx, s.As("cat"), store.RequestKey{}, id, records.Review{}))
+	s.MustWrite(s.ReviewWorkOrder(ctx, s.As("cat"), store.RequestKey{}, id, records.Review{Comment: "Loose."}))
 	is("sent back, in review since", loaded(s, id).InReviewSince, -1)
 	at(8)
 	complete(s, id)
@@ -502,7 +502,7 @@ func TestLoadsReturnTheTransitionsAfterATime(t *testing.T) {
 	complete(s, id)
 	second := loaded(s, id).Transitions[1].At
 	// The clock does not advance: the times of a record's changes differ all the same.
-	s.MustWrite(s.ReviewWorkOrder(t.Context(), s.As("cat"), store.RequestKey{}, id, records.Review{}))
+	s.MustWrite(s.ReviewWorkOrder(t.Context(), s.As("cat"), store.RequestKey{}, id, records.Review{Comment: "Loose."}))
 	s.MustWrite(s.HoldWorkOrder(t.Context(), s.As("ann"), store.RequestKey{}, id))
 	servicetest.Expect(t, "all", transitions(models.Time{}), ">open erp 0s, open>sent_to_inspection erp 1h0m0.001s, "+
 		"sent_to_inspection>back_from_inspection cat 1h0m0.002s, back_from_inspection>on_hold ann 1h0m0.003s")

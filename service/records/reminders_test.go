@@ -63,7 +63,7 @@ func TestRemindersReachPeopleOnce(t *testing.T) {
 	remind(models.NoticeReviewOverdue, *since)
 	expect("the overdue review, to the nearest managers", "ann review_overdue")
 	s.Clock.Advance(time.Hour)
-	s.MustWrite(s.ReviewWorkOrder(ctx, s.As("cat"), store.RequestKey{}, id, records.Review{}))
+	s.MustWrite(s.ReviewWorkOrder(ctx, s.As("cat"), store.RequestKey{}, id, records.Review{Comment: "Loose."}))
 	s.Clock.Advance(time.Hour)
 	complete(s, id)
 	s.ClearEffects(id)

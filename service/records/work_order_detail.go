@@ -28,6 +28,10 @@ type WorkOrderDetail struct {
 	// Answerers are the names of those who answered, by id.
 	Answerers map[string]string
 	History   HistoryPage
+	// SentBack is why the work came back from its review, nil unless it is to be done again.
+	SentBack *SentBack
+	// Inactive are the assignees who can no longer act.
+	Inactive []string
 	// Forbidden has the reason for each action that the actor may not do now.
 	Forbidden map[WorkOrderAction]error
 	// Kept has the reason for each assignee that cannot be removed; it is empty unless the actor may assign.
@@ -40,6 +44,20 @@ type Contact struct {
 	Email *string `json:"email"`
 	Phone *string `json:"phone"`
 }
+
+// SentBack is what a consultant wrote who sent work back.
+type SentBack struct {
+	By, Comment string
+	At          models.Time
+}
+
+// sentBackQuery selects a SentBack if the last review of the work order $1 sent it back and it was
+// not completed again, by its latest changes.
+const sentBackQuery = `
+	SELECT coalesce(h.actor_name, '') AS by, coalesce(h.changes -> 'comment' ->> 'to', '') AS comment, h.created_at AS at
+	FROM (SELECT * FROM (SELECT * FROM log WHERE record_id = $1 AND changes IS NOT NULL ORDER BY id DESC LIMIT 500) latest
+		WHERE action IN ('work_order.sent_back', 'work_order.sent_to_inspection', 'work_order.completed', 'work_order.cancelled') ORDER BY id DESC LIMIT 1) h
+	WHERE h.action = 'work_order.sent_back'`
 
 // contactOf selects whom a service company asks about the work order w: who created it or, if
 // that is no active person, the first by name of the nearest inventory managers.
@@ -55,14 +73,16 @@ type workOrderDetailRow struct {
 	lockedWorkOrder
 	// ActsAs is workOrderActor's; Own are the assignees that belong to the actor's organization.
 	ActsAs, Own []string
-	Customer    *string
-	Contact     *Contact
+	// Active are the assignees who can act.
+	Active   []string
+	Customer *string
+	Contact  *Contact
 }
 
 var workOrderDetailQuery = store.Fill(`
 	SELECT `+lockedColumns+`,
 		ARRAY(`+actedIdentities+`) AS acts_as,
-		`+ownIdentities+` AS own,
+		`+ownIdentities+` AS own, `+activeIdentities+` AS active,
 		customer.name AS customer, CASE WHEN customer.name IS NOT NULL THEN `+contactOf+` END AS contact
 	FROM (SELECT * FROM work_orders WHERE id = $1) w `+grantsOfWorkOrder+`
 	CROSS JOIN LATERAL (SELECT `+store.Fill(access.CustomerOf, "w", "w")+` AS name OFFSET 0) customer`,
@@ -82,15 +102,20 @@ func (s *Records) WorkOrderDetail(ctx context.Context, actor store.Actor, id str
 	var row workOrderDetailRow
 	var answers answersText
 	var answerers []namedRow
+	var sentBack []SentBack
 	history := historyRead{actor: actor, before: before, limit: shownChanges}
 	return store.Read(ctx, s.Store, actor.OrganizationID, func() (WorkOrderDetail, error) {
 		detail, err := row.detail(actor, answers, history)
 		detail.Answerers = namesByID(answerers)
+		if len(sentBack) > 0 {
+			detail.SentBack = &sentBack[0]
+		}
 		return detail, err
 	}, func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &row, models.NotFound(), workOrderDetailQuery, id, actor.IdentityID, actor.OrganizationID)
 		queueAnswers(pipeline, &answers, id, actor)
 		store.QueueAll(pipeline, &answerers, `SELECT DISTINCT i.id, i.name FROM answers a JOIN identities i ON i.id = a.answered_by WHERE a.work_order_id = $1`, id)
+		store.QueueAll(pipeline, &sentBack, sentBackQuery, id)
 		history.queueChanges(pipeline, id)
 		return nil
 	}, func(pipeline *pgx.Batch) error {
@@ -114,7 +139,7 @@ func (r *workOrderDetailRow) detail(actor store.Actor, text answersText, history
 	if r.Customer != nil {
 		detail.Customer, detail.Contact = *r.Customer, r.Contact
 	}
-	detail.Retired = text.Retired
+	detail.Retired, detail.Inactive = text.Retired, difference(r.Assigned.All(), r.Active)
 	if detail.Answers, err = text.record(); err != nil {
 		return detail, err
 	}

@@ -13,7 +13,7 @@ import (
 type Review struct {
 	// Approve completes the work order; otherwise it goes back to its workers.
 	Approve bool
-	// Comment is kept in the history; it may be empty.
+	// Comment is kept in the history. Sending back requires one: the workers have to know why.
 	Comment string
 }
 
@@ -48,6 +48,8 @@ func (s *Records) ReviewWorkOrder(ctx context.Context, actor store.Actor, call s
 // check returns what is wrong with the review.
 func (r Review) check() []models.FieldError {
 	switch {
+	case !r.Approve && models.IsBlank(r.Comment):
+		return []models.FieldError{{Pointer: "/comment", Code: "required", Detail: "Sending work back requires a comment that tells the workers why."}}
 	case !models.IsPlain(r.Comment):
 		return []models.FieldError{{Pointer: "/comment", Code: "value", Detail: models.PlainTextRule}}
 	case utf8.RuneCountInString(r.Comment) > models.MaxReviewComment:

@@ -44,7 +44,7 @@ func TestOnlyConsultantsReview(t *testing.T) {
 		for _, approve := range []bool{true, false} {
 			t.Run(test.name, func(t *testing.T) {
 				id := inReview(s, test.consultant)
-				do := func() error { return review(s, test.actor, id, records.Review{Approve: approve}) }
+				do := func() error { return review(s, test.actor, id, records.Review{Approve: approve, Comment: "Loose."}) }
 				if test.verdict == "ok" {
 					servicetest.Expect(t, "the verdict", servicetest.Outcome(do()), "ok")
 					return
@@ -61,7 +61,7 @@ func TestOnlyConsultantsReview(t *testing.T) {
 		servicetest.Expect(t, "the verdict", servicetest.Outcome(err), "permission_denied")
 	})
 	for name, id := range map[string]string{"unknown": "wo_00000000000000000000000000", "no id": "nonsense", "feedback": "iss_00000000000000000000000000"} {
-		servicetest.Expect(t, name, servicetest.Outcome(review(s, "cat", id, records.Review{})), "not_found")
+		servicetest.Expect(t, name, servicetest.Outcome(review(s, "cat", id, records.Review{Comment: "Loose."})), "not_found")
 	}
 }
 
@@ -89,12 +89,12 @@ func TestReviewHasTheEffectsOfAWrite(t *testing.T) {
 		s.MustWrite(s.AnswerWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, id, nil, records.CompleteWork))
 		s.Exec(`UPDATE work_orders SET created_by = $2 WHERE id = $1`, id, s.ID("eve"))
 		s.ClearEffects(id)
-		record := s.MustWrite(s.ReviewWorkOrder(t.Context(), s.As("cat"), store.RequestKey{}, id, records.Review{}))
+		record := s.MustWrite(s.ReviewWorkOrder(t.Context(), s.As("cat"), store.RequestKey{}, id, records.Review{Comment: "Loose."}))
 		servicetest.Expect(t, "the status", record.Status.Code, "back_from_inspection")
 		servicetest.Expect(t, "the events", s.EventsOf(id), "status_changed sent_to_inspection>back_from_inspection")
 		servicetest.Expect(t, "the notices: creator and workers, each once", s.NoticesOf(id), "bob sent_back, dan sent_back, eve sent_back")
 		servicetest.Expect(t, "the Log Records", s.LogOf(id), "Cat Rivers work_order.sent_back")
-		servicetest.Expect(t, "the history", s.LastChange(id), `cat work_order.sent_back: status "sent_to_inspection">"back_from_inspection"`)
+		servicetest.Expect(t, "the history", s.LastChange(id), `cat work_order.sent_back: comment null>"Loose." status "sent_to_inspection">"back_from_inspection"`)
 	})
 	t.Run("by the manager, who is not notified of her own action", func(t *testing.T) {
 		id := inReview(s, "ann")
@@ -104,7 +104,7 @@ func TestReviewHasTheEffectsOfAWrite(t *testing.T) {
 	t.Run("the event names who acted", func(t *testing.T) {
 		id := inReview(s, "cat")
 		s.SetDeliveries(models.DeliveryDelivered, `record_id <> $1`, id)
-		s.MustWrite(s.ReviewWorkOrder(t.Context(), s.As("cat"), store.RequestKey{}, id, records.Review{}))
+		s.MustWrite(s.ReviewWorkOrder(t.Context(), s.As("cat"), store.RequestKey{}, id, records.Review{Comment: "Loose."}))
 		sent := servicetest.Claim(t, s.Fixture, "erp_hook").Deliveries
 		if len(sent) != 1 || !strings.Contains(string(sent[0].Body), `"actor":{"identity_id":"`+s.ID("cat")+`"}`) {
 			t.Errorf("%d deliveries, the first is %s", len(sent), sent[0].Body)
@@ -116,7 +116,7 @@ func TestReviewComment(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	id := inReview(s, "cat")
 	for name, comment := range map[string]string{
-		"1,001 characters": strings.Repeat("ä", 1001), "NUL": "a\x00b", "no UTF-8": "a\xffb",
+		"none": "", "white space": " \n", "1,001 characters": strings.Repeat("ä", 1001), "NUL": "a\x00b", "no UTF-8": "a\xffb",
 	} {
 		err := s.ExpectUnchanged(id, func() error { return review(s, "cat", id, records.Review{Comment: comment}) })
 		servicetest.Expect(t, name, servicetest.Outcome(err), "validation_failed")
@@ -149,7 +149,7 @@ func TestReviewAndHoldInRestrictedOrganizations(t *testing.T) {
 				do             func(id string) error
 			}{
 				{"approve", approved, test.review, func(id string) error { return review(s, "pia", id, records.Review{Approve: true}) }},
-				{"send back", sentBack, test.review, func(id string) error { return review(s, "pia", id, records.Review{}) }},
+				{"send back", sentBack, test.review, func(id string) error { return review(s, "pia", id, records.Review{Comment: "Loose."}) }},
 				{"hold", open, test.rest, func(id string) error {
 					_, err := s.HoldWorkOrder(t.Context(), s.As("pia"), store.RequestKey{}, id)
 					return err

@@ -124,7 +124,7 @@ func (s *Harness) WorkOrderIn(status models.WorkOrderStatus) string {
 		complete(true)
 	case models.StatusBackFromInspection:
 		complete(true)
-		s.MustWrite(s.ReviewWorkOrder(s.T.Context(), s.As("cat"), store.RequestKey{}, id, records.Review{}))
+		s.MustWrite(s.ReviewWorkOrder(s.T.Context(), s.As("cat"), store.RequestKey{}, id, records.Review{Comment: "Loose."}))
 	case models.StatusComplete:
 		complete(true)
 		s.MustWrite(s.ReviewWorkOrder(s.T.Context(), s.As("cat"), store.RequestKey{}, id, records.Review{Approve: true}))
