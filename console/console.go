@@ -43,6 +43,8 @@ type Options struct {
 	// Metrics registers the console's metrics; nil registers none.
 	Metrics prometheus.Registerer
 	Log     *slog.Logger
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
 }
 
 // Console serves the pages. It is safe for concurrent use.
@@ -68,6 +70,9 @@ type Console struct {
 func New(s Service, options Options) (*Console, error) {
 	if options.Log == nil {
 		options.Log = slog.Default()
+	}
+	if options.Now == nil {
+		options.Now = time.Now
 	}
 	if options.RequestTimeout == 0 {
 		options.RequestTimeout = 25 * time.Second

@@ -21,3 +21,6 @@ var NoticeTexts = noticeTexts
 
 // DoneTexts are the messages after writes.
 var DoneTexts = doneTexts
+
+// ShortTime is how pages show a time.
+var ShortTime = shortTime

@@ -99,7 +99,7 @@ func (r *request) valueText(field string, value json.RawMessage) string {
 	if field == "target_date" {
 		var at *models.Time
 		if json.Unmarshal(value, &at) == nil && at != nil {
-			return r.moment(*at).Local
+			return r.moment(*at).Exact
 		}
 		return ""
 	}

@@ -79,7 +79,7 @@ func (c *Console) useLink(r *request) error {
 		return err
 	}
 	signedIn, err := c.service.UseLink(r.ctx(), people.LinkUse{
-		Token: r.Param("token"), Name: f.Value("name"), Password: f.Secret("password"), Client: r.client(),
+		Token: r.Param("token"), Name: f.Value("name"), Password: f.Secret("password"), Client: r.clientOf(f),
 	})
 	if errors.Is(err, people.ErrLinkInvalid) {
 		return linkGonePage.render(r, http.StatusGone, linkGoneView{c.service.MailsLinks()})

@@ -183,7 +183,7 @@ func (c *Console) handOver(r *request, err error, personID string, link people.L
 	view := secretView{
 		Title: "Link for " + link.PersonName, Next: personURL(personID), NextText: "Go to the person",
 		Renew: personURL(personID), RenewText: "Make a new link",
-		Intro:   fmt.Sprintf("Pass this link on to %s. It works once, until %s.", link.PersonName, r.moment(link.ExpiresAt).Local),
+		Intro:   fmt.Sprintf("Pass this link on to %s. It works once, until %s.", link.PersonName, r.moment(link.ExpiresAt).Exact),
 		Secrets: []secretValue{{"Link", link.URL(c.options.PublicURL)}},
 	}
 	if done {

@@ -138,6 +138,14 @@ func (r *request) client() people.Client {
 	}
 }
 
+// clientOf is the browser that sent a form with which someone signs in: its script adds the time
+// zone of the device ({{template "zone"}}).
+func (r *request) clientOf(f form) people.Client {
+	client := r.client()
+	client.TimeZone = f.Value("zone")
+	return client
+}
+
 // askToSignIn sends the visitor to the sign-in page, which then redirects to this one.
 func (r *request) askToSignIn() error {
 	to := Root + "/sign-in"
@@ -202,9 +210,9 @@ func (r *request) takeDone() string {
 	return text
 }
 
-// moment is a time as the templates show it: in the person's zone, with UTC on hover and
-// focus ({{template "time" .}}).
-type moment struct{ Local, UTC, ISO string }
+// moment is a time as the templates show it: short, in the person's zone, with the exact time
+// there and in UTC on hover and focus ({{template "time" .}}).
+type moment struct{ Short, Exact, UTC, ISO string }
 
 // Known reports whether there is a time.
 func (m moment) Known() bool { return m.ISO != "" }
@@ -212,7 +220,49 @@ func (m moment) Known() bool { return m.ISO != "" }
 // moment returns how a time is shown to the person.
 func (r *request) moment(at models.Time) moment {
 	const layout = "2 Jan 2006 15:04:05"
-	return moment{at.In(r.zone).Format(layout), at.Format(layout + " UTC"), at.String()}
+	return moment{shortTime(at.In(r.zone), r.now().In(r.zone)), at.In(r.zone).Format(layout), at.Format(layout + " UTC"), at.String()}
+}
+
+// now is the time of the request.
+func (r *request) now() time.Time { return r.console.options.Now() }
+
+// shortTime names the days around now, and the weekdays of the week before and after it.
+func shortTime(at, now time.Time) string {
+	const clock = " 15:04"
+	noon := func(t time.Time) time.Time { return time.Date(t.Year(), t.Month(), t.Day(), 12, 0, 0, 0, time.UTC) }
+	switch days := int(noon(at).Sub(noon(now)).Hours() / 24); {
+	case days == 0:
+		return at.Format("Today" + clock)
+	case days == 1:
+		return at.Format("Tomorrow" + clock)
+	case days == -1:
+		return at.Format("Yesterday" + clock)
+	case days > -7 && days < 7:
+		return at.Format("Mon" + clock)
+	case at.Year() == now.Year():
+		return at.Format("2 Jan" + clock)
+	}
+	return at.Format("2 Jan 2006")
+}
+
+// due returns how the time is shown by which something is due, of what is overdue how late it is.
+func (r *request) due(at *models.Time, overdue bool) moment {
+	due := r.optionalMoment(at)
+	if overdue {
+		due.Short = lateness(r.now().Sub(at.Time)) + " late"
+	}
+	return due
+}
+
+// lateness returns a duration in its largest unit.
+func lateness(d time.Duration) string {
+	switch hours := int(d.Hours()); {
+	case hours >= 24:
+		return plural(hours/24, "day", "days")
+	case hours >= 1:
+		return plural(hours, "hour", "hours")
+	}
+	return plural(max(1, int(d.Minutes())), "minute", "minutes")
 }
 
 // optionalMoment returns a moment that is not Known for nil.

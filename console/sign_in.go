@@ -70,7 +70,7 @@ func (c *Console) signIn(r *request) error {
 	failing, cancel := c.failureDelay(r.ctx())
 	defer cancel()
 	signedIn, err := c.service.SignIn(r.ctx(), people.SignInAttempt{
-		Email: f.Value("email"), Password: f.Secret("password"), Client: r.client(),
+		Email: f.Value("email"), Password: f.Secret("password"), Client: r.clientOf(f),
 	})
 	view := c.signInView(newForm(url.Values{"email": {f.Value("email")}}), f.Value("next"))
 	if limit, limited := errors.AsType[*people.TooManyAttemptsError](err); limited {
@@ -118,7 +118,7 @@ func (c *Console) chooseOrganization(r *request) error {
 	if err != nil {
 		return err
 	}
-	token, err := c.service.ChooseOrganization(r.ctx(), f.Value("choice"), f.Value("person"), r.client())
+	token, err := c.service.ChooseOrganization(r.ctx(), f.Value("choice"), f.Value("person"), r.clientOf(f))
 	if errors.Is(err, people.ErrSignInFailed) {
 		return c.renderSignIn(r, http.StatusUnauthorized, "That took too long, or something has changed in the meantime. Sign in again.")
 	}

@@ -138,7 +138,7 @@ func (c *Console) addWaiting(r *request, view *startView) error {
 		for _, w := range list.found {
 			shown.Rows = append(shown.Rows, waitingRow{
 				Number: strconv.FormatInt(w.Number, 10), Title: w.Title, URL: workOrderURL(w.ID), Where: placeView{Name: w.Node, URL: urls[w.NodeID]}, Customer: valueOf(w.Customer),
-				State: workOrderMarks[w.Status], Due: r.optionalMoment(w.TargetDate), Overdue: w.Overdue,
+				State: workOrderMarks[w.Status], Due: r.due(w.TargetDate, w.Overdue), Overdue: w.Overdue,
 			})
 		}
 		view.Waiting = append(view.Waiting, shown)

@@ -212,7 +212,7 @@ func (c *Console) renewWebhookSecret(r *request) error {
 	} else {
 		h, readErr := c.managedWebhook(r)
 		if readErr == nil && h.PreviousSecretUntil != nil {
-			intro = "The old secret works until " + r.moment(*h.PreviousSecretUntil).Local + "."
+			intro = "The old secret works until " + r.moment(*h.PreviousSecretUntil).Exact + "."
 		}
 	}
 	return r.showSecrets(err, webhookSecrets(renewed, intro, "Back to the address"))

@@ -147,7 +147,7 @@ func (r *request) nodeURLs(items []records.WorkOrderItem) (map[string]string, er
 func (r *request) workOrderRow(w records.WorkOrderItem, nodes map[string]string) workOrderRow {
 	return workOrderRow{
 		Number: strconv.FormatInt(w.Number, 10), Title: w.Title, URL: workOrderURL(w.ID), Customer: w.Customer, Where: placeAt(w.Node, nodes[w.InventoryID]),
-		State: workOrderMarks[w.Status], Priority: priorityMarks[w.Priority], Due: r.optionalMoment(w.TargetDate), Overdue: w.Overdue, Workers: namesOf(w.Workers),
+		State: workOrderMarks[w.Status], Priority: priorityMarks[w.Priority], Due: r.due(w.TargetDate, w.Overdue), Overdue: w.Overdue, Workers: namesOf(w.Workers),
 	}
 }
 

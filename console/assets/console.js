@@ -11,6 +11,7 @@ addEventListener("pageshow", function () {
 });
 // Buttons that copy the text of another element exist only with scripts.
 document.addEventListener("DOMContentLoaded", function () {
+  document.querySelectorAll("input[name=zone]").forEach(function (input) { input.value = Intl.DateTimeFormat().resolvedOptions().timeZone || ""; });
   document.querySelectorAll("[data-copy]").forEach(function (button) { button.hidden = false; });
 });
 addEventListener("click", function (event) {

@@ -19,7 +19,7 @@ type Profile struct {
 // ChangeProfile changes the actor's name, time zone and theme. Errors: validation_failed, unavailable.
 func (s *People) ChangeProfile(ctx context.Context, actor store.Actor, profile Profile) error {
 	fields := store.CheckName(profile.Name)
-	if _, err := time.LoadLocation(profile.TimeZone); err != nil || len(profile.TimeZone) > 64 || profile.TimeZone == "Local" {
+	if !isTimeZone(profile.TimeZone) {
 		fields = append(fields, models.FieldError{Pointer: "/time_zone", Code: "unknown", Detail: "There is no such time zone."})
 	}
 	if profile.Theme != "" && profile.Theme != models.ThemeLight && profile.Theme != models.ThemeDark {
@@ -47,6 +47,12 @@ func (s *People) ChangeProfile(ctx context.Context, actor store.Actor, profile P
 		}
 		return t.Log(actor, actor.OrganizationID, "person.renamed", actor.IdentityID)
 	})
+}
+
+// isTimeZone reports whether the time zone database has the name; "" is UTC.
+func isTimeZone(name string) bool {
+	_, err := time.LoadLocation(name)
+	return err == nil && len(name) <= 64 && name != "Local"
 }
 
 // PasswordChange is a person's change of password in a session.

@@ -40,6 +40,8 @@ type Client struct {
 	UserAgent string
 	// Known is the mark that an earlier sign-in left in the browser (SignedIn.Known), if any.
 	Known string
+	// TimeZone is what the device is set to, "" if it was not sent. A person without a time zone gets it.
+	TimeZone string
 }
 
 // SignedIn is the result of an attempt with a correct password.
@@ -267,6 +269,11 @@ func insertSession(t *store.ORMTx, personID string, by authentication, client Cl
 	}
 	if err != nil {
 		return "", err
+	}
+	if client.TimeZone != "" && isTimeZone(client.TimeZone) {
+		if err := t.DB.Exec(`UPDATE people SET time_zone = ? WHERE id = ? AND time_zone IS NULL`, client.TimeZone, personID).Error; err != nil {
+			return "", err
+		}
 	}
 	text, err := newSecretText(t.Store)
 	if err != nil {

@@ -1,0 +1,81 @@
+package console_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"millwright/console"
+	"millwright/console/consoletest"
+	"millwright/service/records"
+	"millwright/service/servicetest"
+	"millwright/service/store"
+)
+
+// Times near now are named by their day, in the zone of the person.
+func TestTimesAreShort(t *testing.T) {
+	t.Parallel()
+	zone, err := time.LoadLocation("Asia/Tokyo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 11, 25, 0, 30, 0, 0, zone) // a Wednesday
+	for at, want := range map[time.Time]string{
+		now:                                       "Today 00:30",
+		now.Add(23 * time.Hour):                   "Today 23:30",
+		now.Add(24 * time.Hour):                   "Tomorrow 00:30",
+		now.Add(-time.Hour):                       "Yesterday 23:30",
+		now.AddDate(0, 0, 6):                      "Tue 00:30",
+		now.AddDate(0, 0, 7):                      "2 Dec 00:30",
+		now.AddDate(0, 0, -6):                     "Thu 00:30",
+		now.AddDate(0, 2, 0):                      "25 Jan 2027",
+		time.Date(2026, 1, 5, 7, 0, 0, 0, zone):   "5 Jan 07:00",
+		time.Date(2024, 12, 31, 7, 0, 0, 0, zone): "31 Dec 2024",
+	} {
+		if got := console.ShortTime(at, now); got != want {
+			t.Errorf("%s at %s is %q, want %q", at, now, got, want)
+		}
+	}
+}
+
+// What is overdue says how late it is, with the exact time on hover and focus.
+func TestOverdueWorkIsLate(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace the filter", Assignees: []string{s.ID("bob")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ago, want := range map[time.Duration]string{6*24*time.Hour + time.Minute: "6 days late", 25 * time.Hour: "1 day late", 3 * time.Hour: "3 hours late", time.Second: "1 minute late"} {
+		at := s.Clock.Now().Add(-ago)
+		s.Exec(`UPDATE work_orders SET target_date = $1 WHERE id = $2`, at, result.RecordID)
+		s.SignedIn("ann").Get("/console/work-orders").Want(http.StatusOK, want+`<span class="utc">`+at.Format("2 Jan 2006 15:04:05")+", ")
+	}
+}
+
+// The first sign-in takes the time zone of the device, which later ones leave as it is. A zone that
+// does not exist is ignored.
+func TestTheFirstSignInTakesTheZoneOfTheDevice(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	zone := func() string {
+		return servicetest.Value[string](s.Fixture, `SELECT coalesce(time_zone, '') FROM people WHERE id = $1`, s.ID("ann"))
+	}
+	for _, test := range []struct{ sent, want string }{
+		{"", ""}, {"Mars/Olympus", ""}, {"Local", ""}, {strings.Repeat("x", 70), ""}, {"Europe/Zurich", "Europe/Zurich"}, {"Asia/Tokyo", "Europe/Zurich"},
+	} {
+		s.NewVisitor().Post("/console/sign-in", url.Values{"email": {s.Email("ann")}, "password": {consoletest.Password}, "zone": {test.sent}}).Want(http.StatusSeeOther)
+		if got := zone(); got != test.want {
+			t.Errorf("after a sign-in from %q the zone is %q, want %q", test.sent, got, test.want)
+		}
+	}
+	s.Exec(`UPDATE people SET time_zone = NULL`)
+	b := s.Browser(t)
+	b.InZone("America/Lima")
+	b.SignIn("ann")
+	if got := zone(); got != "America/Lima" {
+		t.Errorf("the script sends %q", got)
+	}
+}
