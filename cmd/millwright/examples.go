@@ -25,6 +25,7 @@ var examples = map[string][]string{
 		"millwright import acme.yaml --dry-run",
 		"millwright import acme.yaml",
 	},
+	"millwright demo": {"millwright demo demo/week.yaml demo/service-company.yaml demo/campus.yaml"},
 	"millwright listen": {
 		"millwright listen",
 		"millwright listen --secret-file secret --status 503",

@@ -33,7 +33,7 @@ func rootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(apiCommand(), workerCommand(), migrateCommand(), importCommand(), configCommand(), listenCommand(), replayCommand(), openAPICommand(),
+	root.AddCommand(apiCommand(), workerCommand(), migrateCommand(), importCommand(), demoCommand(), configCommand(), listenCommand(), replayCommand(), openAPICommand(),
 		healthCommand(), namespaceCommand(), resealCommand(), restoredCommand(), versionCommand(),
 		organizationsCommand(), peopleCommand(), integrationsCommand(), webhooksCommand(), deliveriesCommand(), workOrdersCommand(), issuesCommand(),
 		logCommand(), noticesCommand(), triggerCommand())

@@ -4,25 +4,42 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 )
 
 // The demo organization's integration with every scope, and its webhook address.
 const (
 	demoIntegration = "erp"
 	demoWebhook     = "erp_hook"
-	// demoPerson is an administrator, who can sign in to the console.
-	demoPerson = "margaret_ellison"
-	demoEmail  = "margaret.ellison@northfield.example.com"
 )
+
+// demoPeople are the people of the demo who can sign in to the console, by their keys: the first
+// is the administrator.
+var demoPeople = []struct{ key, does, email string }{
+	{"margaret_ellison", "administrator", "margaret.ellison@northfield.example.com"},
+	{"priya_raghavan", "manager", "priya.raghavan@northfield.example.com"},
+	{"ravi_subramaniam", "worker", "ravi.subramaniam@northfield.example.com"},
+	{"vikram_desai", "consultant", "vikram.desai@northfield.example.com"},
+	{"david_pryce", "integrations", "david.pryce@northfield.example.com"},
+	{"nadia_petrov", "requester", "nadia.petrov@northfield.example.com"},
+	{"neil_farrow", "dispatcher", "neil.farrow@polar-lifts.example.com"},
+}
 
 // credentials are the demo integration's client id and secret.
 type credentials struct {
 	ClientID      string `json:"client_id"`
 	ClientSecret  string `json:"client_secret"`
 	WebhookSecret string `json:"webhook_secret"`
-	// PersonID is the demo's administrator, Password the one that the stack has set.
-	PersonID string `json:"person_id,omitempty"`
-	Password string `json:"password,omitempty"`
+	// People are those who can sign in, by their keys.
+	People map[string]signIn `json:"people,omitempty"`
+	// Worked is true once the demo has its week of work.
+	Worked bool `json:"worked,omitempty"`
+}
+
+// signIn is a person with the password that the stack has set.
+type signIn struct {
+	PersonID string `json:"person_id"`
+	Password string `json:"password"`
 }
 
 // importResult is the part of `millwright import`'s output that contains secrets.
@@ -45,9 +62,14 @@ func (c credentials) merge(output []byte) (credentials, error) {
 	if err := json.NewDecoder(bytes.NewReader(output)).Decode(&result); err != nil {
 		return c, fmt.Errorf("the import did not print JSON: %w", err)
 	}
-	if id := result.IDs[demoPerson]; id != "" && id != c.PersonID {
-		c.PersonID, c.Password = id, ""
+	people := map[string]signIn{}
+	maps.Copy(people, c.People)
+	for _, person := range demoPeople {
+		if id := result.IDs[person.key]; id != "" && id != people[person.key].PersonID {
+			people[person.key] = signIn{PersonID: id}
+		}
 	}
+	c.People = people
 	demo, ok := result.Integrations[demoIntegration]
 	if !ok {
 		return c, nil
@@ -78,12 +100,14 @@ func (r *runner) importConflicts(file string) bool {
 // importDemo imports the files and keeps the credentials of the demo integration. A
 // file that would undo what its developer changed in the demo is left alone.
 func (r *runner) importDemo() error {
+	changed := false
 	for _, file := range r.opts.Demo {
 		var output bytes.Buffer
 		if err := r.runToEnd("import", &output, file); err != nil {
 			if !r.importConflicts(file) {
 				return err
 			}
+			changed = true
 			r.printf("%s is not imported, because the demo was changed; `%s import --overwrite %s` imports it", file, r.opts.Millwright, file)
 			continue
 		}
@@ -91,32 +115,60 @@ func (r *runner) importDemo() error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
-		r.state.Demo[r.database] = merged
 		// Saved now, because no later run prints the secrets again.
-		if err := r.state.save(r.cfg.dir); err != nil {
-			return fmt.Errorf("cannot save the demo credentials: %w", err)
+		if err := r.keepDemo(merged); err != nil {
+			return err
 		}
 	}
-	if err := r.setDemoPassword(); err != nil {
+	if err := r.setDemoPasswords(); err != nil {
 		return err
+	}
+	if !changed {
+		if err := r.addDemoWork(); err != nil {
+			return err
+		}
 	}
 	r.demo = r.state.Demo[r.database]
 	return nil
 }
 
-// setDemoPassword gives the demo's administrator a random password, once.
-func (r *runner) setDemoPassword() error {
+// setDemoPasswords gives each of the demo's people a random password, once.
+func (r *runner) setDemoPasswords() error {
 	demo := r.state.Demo[r.database]
-	if demo.PersonID == "" || demo.Password != "" {
+	for _, person := range demoPeople {
+		known := demo.People[person.key]
+		if known.PersonID == "" || known.Password != "" {
+			continue
+		}
+		var output bytes.Buffer
+		if err := r.runToEnd("people", &output, "set-password", known.PersonID, "--generate", "--json"); err != nil {
+			return err
+		}
+		if err := json.Unmarshal(output.Bytes(), &known); err != nil {
+			return fmt.Errorf("a password of the demo cannot be read: %w", err)
+		}
+		demo.People[person.key] = known
+		if err := r.keepDemo(demo); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addDemoWork fills the demo with its week of work, once.
+func (r *runner) addDemoWork() error {
+	demo := r.state.Demo[r.database]
+	if r.opts.Week == "" || demo.Worked {
 		return nil
 	}
-	var output bytes.Buffer
-	if err := r.runToEnd("people", &output, "set-password", demo.PersonID, "--generate", "--json"); err != nil {
+	if err := r.runToEnd("demo", nil, append([]string{r.opts.Week}, r.opts.Demo...)...); err != nil {
 		return err
 	}
-	if err := json.Unmarshal(output.Bytes(), &demo); err != nil {
-		return fmt.Errorf("the password of the demo cannot be read: %w", err)
-	}
+	demo.Worked = true
+	return r.keepDemo(demo)
+}
+
+func (r *runner) keepDemo(demo credentials) error {
 	r.state.Demo[r.database] = demo
 	if err := r.state.save(r.cfg.dir); err != nil {
 		return fmt.Errorf("cannot save the demo credentials: %w", err)

@@ -38,7 +38,7 @@ func act(role string, args []string) int {
 	case "exec":
 		status, err = Exec(signals, ExecOptions{Command: args, NoTemporal: true, Errors: os.Stderr})
 	case "run":
-		err = Run(signals, RunOptions{Millwright: os.Args[0], Demo: args, Out: os.Stdout})
+		err = Run(signals, RunOptions{Millwright: os.Args[0], Demo: args, Week: "week.yaml", Out: os.Stdout})
 	case process.GuardCommand:
 		status, err = process.Guard(args[1], args[2:], signals)
 	case "temporal":
@@ -61,6 +61,8 @@ func act(role string, args []string) int {
 		} else {
 			fmt.Println(`{"ids":{"margaret_ellison":"idn_1"},"integrations":{"erp":{"client_id":"demo"}}}`)
 		}
+	case "demo":
+		fmt.Fprintln(os.Stderr, "work of", strings.Join(args, " and "))
 	case "people":
 		fmt.Println(`{"person_id":"idn_1","password":"for ` + strings.Join(args, " ") + `"}`)
 	case "api":

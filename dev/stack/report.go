@@ -22,7 +22,7 @@ func (r *runner) writeEnv() error {
 		{"DEMO_CLIENT_ID", r.demo.ClientID},
 		{"DEMO_CLIENT_SECRET", r.demo.ClientSecret},
 		{"WEBHOOK_SECRET", r.demo.WebhookSecret},
-		{"DEMO_PASSWORD", r.demo.Password},
+		{"DEMO_PASSWORD", r.demo.People[demoPeople[0].key].Password},
 	})
 	if err := writeFile(envFile(r.cfg.dir), formatEnv(settings)); err != nil {
 		return fmt.Errorf("cannot write %s: %w", envFile(r.cfg.dir), err)
@@ -38,9 +38,10 @@ func (r *runner) report() {
 	url := "http://" + r.cfg.apiAddress
 	fmt.Fprintf(out, "\nMillwright is running.\n\n")
 	fmt.Fprintf(out, "  Console            %s\n", url)
-	if r.demo.Password != "" {
-		fmt.Fprintf(out, "    sign in as       %s\n", demoEmail)
-		fmt.Fprintf(out, "    password         %s\n", r.demo.Password)
+	for _, person := range demoPeople {
+		if password := r.demo.People[person.key].Password; password != "" {
+			fmt.Fprintf(out, "    %-16s %-42s %s\n", person.does, person.email, password)
+		}
 	}
 	fmt.Fprintf(out, "  API                %s/v1, documentation at %s/docs\n", url, url)
 	if r.cfg.ownTemporal {

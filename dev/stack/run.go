@@ -37,6 +37,8 @@ type RunOptions struct {
 	Millwright string
 	// Demo are the files to import, in order.
 	Demo []string
+	// Week is the file with the demo's work, "" without.
+	Week string
 	// Out is the terminal.
 	Out io.Writer
 }

@@ -128,6 +128,11 @@ func TestRunKeepsItsData(t *testing.T) {
 	if want := fmt.Sprintf("worker  | metrics on 127.0.0.1:%d", c.ports[4]); !strings.Contains(output, want) {
 		t.Errorf("%q is missing in:\n%s", want, output)
 	}
+	for _, want := range []string{"work of week.yaml and demo.yaml", "margaret.ellison@northfield.example.com    for set-password idn_1"} {
+		if !strings.Contains(output, want) {
+			t.Errorf("%q is missing in:\n%s", want, output)
+		}
+	}
 	c.expectNothingRuns(t)
 
 	// A shell that has loaded the environment file does not make the private cluster
@@ -141,8 +146,9 @@ func TestRunKeepsItsData(t *testing.T) {
 	if again := c.devEnv(t, "DATABASE_URL"); again != database {
 		t.Errorf("the database moved from %s to %s", database, again)
 	}
-	if status, _ := second.end(t, syscall.SIGTERM); status != 0 {
-		t.Errorf("the exit status is %d", status)
+	status, output = second.end(t, syscall.SIGTERM)
+	if status != 0 || strings.Contains(output, "work of") {
+		t.Errorf("the exit status is %d, output:\n%s", status, output)
 	}
 	c.expectNothingRuns(t)
 }

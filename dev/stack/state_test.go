@@ -21,7 +21,7 @@ func TestStateIsKeptAndPrivate(t *testing.T) {
 		}
 	}
 	first.PostgresPort = 25000
-	first.Demo["private"] = credentials{"id", "secret", "hook", "idn_1", "password"}
+	first.Demo["private"] = credentials{"id", "secret", "hook", someone("idn_1", "password"), false}
 	if err := first.save(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -62,8 +62,13 @@ func TestOnlyOneStackUsesADirectory(t *testing.T) {
 	last.release()
 }
 
+// someone is the demo's administrator.
+func someone(id, password string) map[string]signIn {
+	return map[string]signIn{"margaret_ellison": {id, password}}
+}
+
 func TestDemoCredentialsAreMerged(t *testing.T) {
-	known := credentials{"id", "secret", "hook", "idn_1", "password"}
+	known := credentials{"id", "secret", "hook", someone("idn_1", "password"), false}
 	for name, c := range map[string]struct {
 		before credentials
 		output string
@@ -72,23 +77,23 @@ func TestDemoCredentialsAreMerged(t *testing.T) {
 		"created": {
 			credentials{},
 			`{"ids":{"margaret_ellison":"idn_1"},"integrations":{"erp":{"client_id":"id","client_secret":"secret","webhooks":{"erp_hook":{"secret":"hook"}}}}}`,
-			credentials{"id", "secret", "hook", "idn_1", ""},
+			credentials{"id", "secret", "hook", someone("idn_1", ""), false},
 		},
 		"imported again, without secrets": {known, `{"integrations":{"erp":{"client_id":"id"}}}`, known},
 		"only the webhook is new": {
 			known,
 			`{"integrations":{"erp":{"client_id":"id","webhooks":{"erp_hook":{"secret":"new"}}}}}`,
-			credentials{"id", "secret", "new", "idn_1", "password"},
+			credentials{"id", "secret", "new", someone("idn_1", "password"), false},
 		},
 		"another integration, whose secret is unknown": {
-			known, `{"integrations":{"erp":{"client_id":"other"}}}`, credentials{"other", "", "", "idn_1", "password"},
+			known, `{"integrations":{"erp":{"client_id":"other"}}}`, credentials{"other", "", "", someone("idn_1", "password"), false},
 		},
-		"another person, who has no password yet": {known, `{"ids":{"margaret_ellison":"idn_2"}}`, credentials{"id", "secret", "hook", "idn_2", ""}},
+		"another person, who has no password yet": {known, `{"ids":{"margaret_ellison":"idn_2"}}`, credentials{"id", "secret", "hook", someone("idn_2", ""), false}},
 		"a file without the integration":          {known, `{"integrations":{}}`, known},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := c.before.merge([]byte(c.output))
-			if err != nil || got != c.want {
+			if err != nil || !reflect.DeepEqual(got, c.want) {
 				t.Errorf("merged: %+v, %v; want %+v", got, err, c.want)
 			}
 		})
