@@ -25,6 +25,7 @@ type definitionsView struct {
 // definitionRow is an organization permission definition and who has it.
 type definitionRow struct {
 	Name, People, Integrations string
+	Retired                    bool
 	// May lists what the definition allows, one sentence each.
 	May []string
 	// PeopleURL is the list of the people, "" without people.
@@ -72,7 +73,7 @@ func (c *Console) listDefinitions(r *request) error {
 	view := definitionsView{Administrators: plural(found.Administrators, "administrator has", "administrators have")}
 	for _, d := range found.Organization {
 		row := definitionRow{
-			Name: d.Name, People: plural(d.People, "person", "people"), Integrations: plural(d.Integrations, "integration", "integrations"),
+			Name: d.Name, Retired: d.Retired, People: plural(d.People, "person", "people"), Integrations: plural(d.Integrations, "integration", "integrations"),
 			May: textsOf(d.Grants, grantTexts),
 		}
 		if d.People > 0 {

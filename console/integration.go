@@ -76,7 +76,7 @@ func (c *Console) renderIntegration(r *request, status int, rejected *form) erro
 	if err != nil {
 		return err
 	}
-	choices, err := c.integrationDefinitions(r)
+	choices, err := c.integrationDefinitions(r, found.OrganizationDefinitionID)
 	if err != nil {
 		return err
 	}

@@ -146,19 +146,21 @@ func (c *Console) renderNewIntegration(r *request, status int, f form) error {
 	if err := r.require(models.GrantIntegrations); err != nil {
 		return err
 	}
-	definitions, err := c.integrationDefinitions(r)
+	definitions, err := c.integrationDefinitions(r, nil)
 	if err != nil {
 		return err
 	}
 	return newIntegrationPage.render(r, status, newIntegrationView{f, scopeOptions(), definitions})
 }
 
-// integrationDefinitions are the organization permission definitions for an integration.
-func (c *Console) integrationDefinitions(r *request) ([]option, error) {
+// integrationDefinitions are the organization permission definitions for an integration that has held.
+func (c *Console) integrationDefinitions(r *request, held *string) ([]option, error) {
 	found, err := c.service.OrganizationDefinitions(r.ctx(), r.actor())
 	options := []option{{Value: "", Label: "None"}}
 	for _, d := range found {
-		options = append(options, option{Value: d.ID, Label: withGrants(d.Name, d.Grants)})
+		if offered(d, held) {
+			options = append(options, option{Value: d.ID, Label: withGrants(d.Name, d.Grants)})
+		}
 	}
 	return options, err
 }

@@ -126,15 +126,20 @@ func (c *Console) renderInvite(r *request, status int, f form) error {
 	if err := r.require(models.GrantPeople); err != nil {
 		return err
 	}
-	definitions, err := c.definitions(r)
+	definitions, err := c.definitions(r, nil)
 	if err != nil {
 		return err
 	}
 	return invitePage.render(r, status, inviteView{f, definitions, r.viewer.Admin, c.service.MailsLinks()})
 }
 
-// definitions are the organization permission definitions that the person may give.
-func (c *Console) definitions(r *request) ([]option, error) {
+// offered reports whether a definition is offered to who has the one held: not if it is retired.
+func offered(d inventory.DefinitionSummary, held *string) bool {
+	return !d.Retired || d.ID == valueOf(held)
+}
+
+// definitions are the organization permission definitions that the person may give to who has held.
+func (c *Console) definitions(r *request, held *string) ([]option, error) {
 	found, err := c.service.OrganizationDefinitions(r.ctx(), r.actor())
 	options := []option{{Value: "", Label: "No organization permissions"}}
 	for _, d := range found {
@@ -148,7 +153,7 @@ func (c *Console) definitions(r *request) ([]option, error) {
 		if len(names) > 0 {
 			label += " (" + strings.Join(names, ", ") + ")"
 		}
-		if may {
+		if may && offered(d, held) {
 			options = append(options, option{Value: d.ID, Label: label})
 		}
 	}
@@ -268,7 +273,7 @@ func (c *Console) addPersonForms(r *request, view *personView, rejected *form) e
 		view.Form = f.orRejected(rejected)
 	}
 	view.WaysIn, view.RemovesWaysIn = waysIn(p), r.viewer.Admin && !view.Self && len(p.SignsIn) > 0
-	view.Definitions, err = c.definitions(r)
+	view.Definitions, err = c.definitions(r, p.DefinitionID)
 	return err
 }
 

@@ -242,6 +242,7 @@ type OrganizationPermissionDefinition struct {
 	ID             string `gorm:"primaryKey"`
 	OrganizationID string
 	Name           string
+	Retired        bool
 	Grants         TextArray
 }
 

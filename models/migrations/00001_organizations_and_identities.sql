@@ -65,6 +65,8 @@ CREATE TABLE organization_permission_definitions (
     id              public_id PRIMARY KEY,
     organization_id public_id NOT NULL REFERENCES organizations ON DELETE CASCADE,
     name            text NOT NULL CHECK (char_length(name) BETWEEN 1 AND 200),
+    -- Who has a retired definition keeps it, and no one gets it.
+    retired         boolean NOT NULL DEFAULT false,
     grants          text[] NOT NULL CHECK (grants <@ ARRAY['integrations', 'incoming_work_orders', 'log_records', 'people']),
     UNIQUE (organization_id, id)
 );

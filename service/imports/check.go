@@ -84,8 +84,8 @@ func (f *importFile) checkNames(problems *ImportError) {
 		}
 	}
 	for _, d := range f.OrganizationDefinitions {
-		if d.AppliesBelow != nil || d.InventoryManager != nil || d.Retired != nil {
-			problems.add("organization permission definition %q: applies_below, inventory_manager and retired belong to permission definitions", d.Key)
+		if d.AppliesBelow != nil || d.InventoryManager != nil {
+			problems.add("organization permission definition %q: applies_below and inventory_manager belong to permission definitions", d.Key)
 		}
 		for _, g := range d.Grants {
 			if !slices.Contains(models.AllOrganizationGrants, models.OrganizationGrant(g)) {

@@ -217,7 +217,7 @@ func (r *importRun) readKeys() error {
 		if named && kind != k.Kind {
 			r.problems.add("the key %q names a %s; in an earlier import it named a %s", k.Key, kind, k.Kind)
 		}
-		if named || assigned[k.Key] {
+		if named || assigned[k.Key] || k.Kind == keyOrganizationDefinition { // these are few
 			r.stored[k.Kind] = append(r.stored[k.Kind], k.ID)
 		}
 		r.kinds[k.Key] = k.Kind

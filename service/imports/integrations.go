@@ -46,7 +46,7 @@ func (r *importRun) importIntegrations(ctx context.Context) error {
 			scopes = known.Strings()
 		}
 		setField(e, "scopes", &row.Scopes, givenList(scopes))
-		setField(e, "organization_definition", &row.OrganizationDefinitionID, r.organizationDefinition(where, i.OrganizationDefinition)).names()
+		setField(e, "organization_definition", &row.OrganizationDefinitionID, r.organizationDefinition(where, i.OrganizationDefinition, row.OrganizationDefinitionID)).names()
 		owners, err := r.owners(where, i.Owners)
 		if err != nil {
 			return err

@@ -82,7 +82,7 @@ func (r *importRun) people() error {
 		setField(e, "email", &row.Email, p.Email).hide()
 		setField(e, "phone", &row.Phone, given(p.Phone)).hide()
 		setField(e, "admin", &row.Admin, p.Admin)
-		setField(e, "organization_definition", &row.OrganizationDefinitionID, r.organizationDefinition(where, p.OrganizationDefinition)).names()
+		setField(e, "organization_definition", &row.OrganizationDefinitionID, r.organizationDefinition(where, p.OrganizationDefinition, row.OrganizationDefinitionID)).names()
 		if r.persons.changed(e.id) {
 			r.identities.touch(e.id)
 		}

@@ -39,18 +39,26 @@ func (r *importRun) definitions() error {
 			require(r, fmt.Sprintf("organization permission definition %q", d.Key), "a name", d.Name)
 		}
 		setField(e, "name", &row.Name, d.Name)
+		setField(e, fieldRetired, &row.Retired, d.Retired)
 		setField(e, "grants", &row.Grants, givenList(d.Grants))
 	}
 	return nil
 }
 
 // organizationDefinition returns the id of the organization permission definition
-// that the file names, nil if it names none.
-func (r *importRun) organizationDefinition(where string, key *string) **string {
+// that the file names for who has held, nil if it names none. It reports a retired one.
+func (r *importRun) organizationDefinition(where string, key, held *string) **string {
 	if key == nil {
 		return nil
 	}
 	id := r.lookup(where, *key, keyOrganizationDefinition)
+	definition := r.organizationDefinitions.stored[id]
+	if named := r.organizationDefinitions.byID[id]; named != nil {
+		definition = named.row
+	}
+	if definition.Retired && id != store.TextOf(held) {
+		r.problems.add("%s: the organization permission definition is retired", where)
+	}
 	return given(&id)
 }
 

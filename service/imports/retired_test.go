@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"millwright/models"
+	"millwright/service/integrations"
+	"millwright/service/people"
 	"millwright/service/records"
 	"millwright/service/servicetest"
 	"millwright/service/store"
@@ -77,12 +79,33 @@ func TestImportsRetireDefinitions(t *testing.T) {
 	const assign = "organization: {key: acme}\nassignments: [{node: %s, identity: %s, definition: reading}]"
 	importFile(t, f, fmt.Sprintf(assign, "hvac", "reader"))
 	wantProblem(t, f, fmt.Sprintf(assign, "annex", "dan"), `assignment of "dan" on "annex": the permission definition is retired`)
-	wantProblem(t, f, "organization: {key: acme}\norganization_permission_definitions: [{key: org_nothing, retired: true}]", "retired belong to permission definitions")
 	retire(false)
 	importFile(t, f, fmt.Sprintf(assign, "annex", "dan"))
 	if log := servicetest.LogOf(f, f.ID("reading")); !strings.Contains(log, "definition.retired") || !strings.Contains(log, "definition.brought_back") {
 		t.Errorf("the log says %q", log)
 	}
+}
+
+// Who has a retired organization permission definition keeps it, and no one else gets it.
+func TestImportsRetireOrganizationDefinitions(t *testing.T) {
+	f := servicetest.New(t)
+	ctx, ann, retired := t.Context(), servicetest.Person(t, f, "ann"), f.ID("org_nothing")
+	const retire = "organization: {key: acme}\norganization_permission_definitions: [{key: org_nothing, retired: %t}]"
+	importFile(t, f, fmt.Sprintf(retire, true))
+	_, _, err := f.ChangePersonAccess(ctx, ann, f.ID("bob"), people.AccessChange{DefinitionID: &retired})
+	servicetest.Expect(t, "giving it to a person", fields(err), "/definition unknown")
+	_, err = f.CreateIntegration(ctx, ann, f.Acme.OrganizationID, integrations.NewIntegration{Name: "New", Scopes: []string{"people:read"}, OrganizationDefinitionID: &retired})
+	servicetest.Expect(t, "to a new integration", fields(err), "/organization_definition_id unknown")
+	_, err = f.ChangeIntegration(ctx, ann, f.ID("reader"), integrations.IntegrationChange{DefinitionID: &retired})
+	servicetest.Expect(t, "to another integration", fields(err), "/organization_definition_id unknown")
+	if _, err := f.ChangeIntegration(ctx, ann, f.ID("erp"), integrations.IntegrationChange{DefinitionID: &retired}); err != nil {
+		t.Errorf("keeping it: %v", err)
+	}
+	const give = "organization: {key: acme}\npeople: [{key: bob, organization_definition: org_nothing}]"
+	wantProblem(t, f, give, `person "bob": the organization permission definition is retired`)
+	importFile(t, f, "organization: {key: acme}\nintegrations: [{key: erp, organization_definition: org_nothing}]")
+	importFile(t, f, fmt.Sprintf(retire, false))
+	importFile(t, f, give)
 }
 
 // A retired form stays on its work orders, and new ones cannot have it.

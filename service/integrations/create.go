@@ -63,7 +63,7 @@ type integrationOrganization struct {
 var integrationOrganizationQuery = `
 	SELECT ` + store.Fill(integrationRightsColumns, "organization", "o.id") + `,
 		d.id IS NOT NULL AS definition_known, coalesce(d.grants, '{}') AS given
-	FROM organizations o LEFT JOIN organization_permission_definitions d ON d.organization_id = o.id AND d.id = @definition
+	FROM organizations o LEFT JOIN organization_permission_definitions d ON d.organization_id = o.id AND d.id = @definition AND NOT d.retired
 	WHERE o.id = @id AND (@operator OR o.id = @organization)`
 
 // integrationOrganization applies the rules of LockIntegration to an organization

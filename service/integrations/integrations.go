@@ -205,7 +205,7 @@ func checkIntegrationChange(t *store.ORMTx, actor store.Actor, i LockedIntegrati
 	var given []string
 	if id := store.TextOf(change.DefinitionID); id != "" {
 		var err error
-		if given, err = people.GrantsOfDefinition(t, i.OrganizationID, &id); models.CodeOf(err) == models.CodeNotFound {
+		if given, err = people.GrantsToGive(t, i.OrganizationID, &id, i.OrganizationDefinitionID); models.CodeOf(err) == models.CodeNotFound {
 			fields = append(fields, store.UnknownField("/organization_definition_id", "organization permission definition"))
 		} else if err != nil {
 			return err

@@ -43,8 +43,8 @@ type Definitions struct {
 const definitionUsesQuery = `
 	WITH people AS MATERIALIZED (SELECT organization_definition_id AS id, count(*) AS n, count(*) FILTER (WHERE admin) AS admins FROM people
 		WHERE organization_id = @organization AND deactivated_at IS NULL GROUP BY 1)
-	SELECT '' AS id, '' AS name, '{}'::text[] AS grants, coalesce(sum(admins), 0)::integer AS people, 0 AS integrations FROM people
-	UNION ALL (SELECT d.id, d.name, d.grants, coalesce(p.n, 0), coalesce(i.n, 0)
+	SELECT '' AS id, '' AS name, false AS retired, '{}'::text[] AS grants, coalesce(sum(admins), 0)::integer AS people, 0 AS integrations FROM people
+	UNION ALL (SELECT d.id, d.name, d.retired, d.grants, coalesce(p.n, 0), coalesce(i.n, 0)
 		FROM organization_permission_definitions d
 		LEFT JOIN people p ON p.id = d.id
 		LEFT JOIN (SELECT organization_definition_id AS id, count(*) AS n FROM integrations
@@ -81,9 +81,11 @@ func (s *Inventory) Definitions(ctx context.Context, actor store.Actor) (Definit
 
 // DefinitionSummary is an organization permission definition.
 type DefinitionSummary struct {
-	ID     string
-	Name   string
-	Grants []models.OrganizationGrant
+	ID   string
+	Name string
+	// Retired is whether no one gets it who does not have it.
+	Retired bool
+	Grants  []models.OrganizationGrant
 }
 
 // MaxEffects bounds the counts of PersonEffects.

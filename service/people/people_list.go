@@ -184,7 +184,7 @@ func (s *People) OrganizationDefinitions(ctx context.Context, actor store.Actor)
 		return nil, err
 	}
 	return collect[inventory.DefinitionSummary](ctx, s.Store, `
-		SELECT id, name, grants FROM organization_permission_definitions WHERE organization_id = @organization
+		SELECT id, name, retired, grants FROM organization_permission_definitions WHERE organization_id = @organization
 		ORDER BY lower(name), id LIMIT 1000`, pgx.NamedArgs{"organization": actor.OrganizationID})
 }
 

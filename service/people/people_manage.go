@@ -73,7 +73,7 @@ func invited(t *store.ORMTx, actor store.Actor, o lockedOrganization, in Invitat
 	if len(fields) == 0 {
 		fields = store.CheckName(in.Name)
 	}
-	grants, err := GrantsOfDefinition(t, o.ID, in.DefinitionID)
+	grants, err := GrantsToGive(t, o.ID, in.DefinitionID, nil)
 	if models.CodeOf(err) == models.CodeNotFound {
 		fields, err = append(fields, store.UnknownField("/definition", "organization permission definition")), nil
 	}
@@ -208,7 +208,7 @@ func (e *PromotionError) Error() string {
 func (s *People) ChangePersonAccess(ctx context.Context, actor store.Actor, id string, change AccessChange) (access PersonAccess, link *LinkEmail, err error) {
 	access, err = s.changePerson(ctx, actor, id, "person.access_changed", func(t *store.ORMTx, p *lockedPerson) (bool, error) {
 		link = nil
-		grants, err := GrantsOfDefinition(t, p.organization.ID, change.DefinitionID)
+		grants, err := GrantsToGive(t, p.organization.ID, change.DefinitionID, p.person.OrganizationDefinitionID)
 		if models.CodeOf(err) == models.CodeNotFound {
 			return false, models.Invalid(store.UnknownField("/definition", "organization permission definition"))
 		}

@@ -122,11 +122,28 @@ func GrantsOfDefinition(t *store.ORMTx, organizationID string, id *string) ([]st
 	if id == nil {
 		return nil, nil
 	}
-	if !models.IsID(*id, models.PrefixDefinition) {
-		return nil, models.NotFound()
-	}
-	definition, err := store.ReadRow[models.OrganizationPermissionDefinition](t.DB.Where("organization_id = ?", organizationID), *id)
+	definition, err := definitionOf(t, organizationID, *id)
 	return definition.Grants, err
+}
+
+// GrantsToGive is GrantsOfDefinition for a definition that is to replace held: a retired one is
+// given to no one who does not have it. Errors: not_found.
+func GrantsToGive(t *store.ORMTx, organizationID string, id, held *string) ([]string, error) {
+	if id == nil {
+		return nil, nil
+	}
+	definition, err := definitionOf(t, organizationID, *id)
+	if err == nil && definition.Retired && *id != store.TextOf(held) {
+		err = models.NotFound()
+	}
+	return definition.Grants, err
+}
+
+func definitionOf(t *store.ORMTx, organizationID, id string) (models.OrganizationPermissionDefinition, error) {
+	if !models.IsID(id, models.PrefixDefinition) {
+		return models.OrganizationPermissionDefinition{}, models.NotFound()
+	}
+	return store.ReadRow[models.OrganizationPermissionDefinition](t.DB.Where("organization_id = ?", organizationID), id)
 }
 
 // anotherAdmin rejects that the organization loses its last administrator who can sign in.
