@@ -16,13 +16,19 @@ type Addresses struct {
 	Service *service.Service
 	Sender  Sender
 	Now     func() time.Time
+	// Mails is true if there is a mail server.
+	Mails bool
 	// Instrumentation counts and logs; it may be nil.
 	Instrumentation *Instrumentation
 }
 
 // LoadAddress returns the address's state, an empty one if it is gone.
 func (a *Addresses) LoadAddress(ctx context.Context, id string) (webhooks.AddressState, error) {
-	return a.Service.LoadAddress(ctx, id)
+	state, err := a.Service.LoadAddress(ctx, id)
+	if err == nil {
+		state.Notices, err = needsMail(ctx, a.Service, a.Mails, id, state.Notices)
+	}
+	return state, err
 }
 
 // TurnOffIfUnsuccessful turns the address off and notifies people, if that is due. It

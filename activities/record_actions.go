@@ -28,6 +28,13 @@ type RecordAction struct {
 	Text string
 }
 
+// Acted is what became of an action: what the operator gets, and the state that the
+// workflow shows next. Histories store it.
+type Acted[State any] struct {
+	Result RecordActionResult
+	State  State
+}
+
 // RecordActionResult is the record after the action. Histories store it.
 type RecordActionResult struct {
 	ID        string      `json:"id"`
@@ -36,29 +43,29 @@ type RecordActionResult struct {
 }
 
 // ReviewWorkOrder approves the work or sends it back.
-func (r *Records) ReviewWorkOrder(ctx context.Context, action RecordAction) (RecordActionResult, error) {
-	return r.act(ctx, action, func(actor store.Actor, call store.RequestKey) (store.WriteResult, error) {
+func (r *Records) ReviewWorkOrder(ctx context.Context, action RecordAction, after models.Time) (Acted[records.WorkOrderState], error) {
+	return act(ctx, r, action, after, r.LoadWorkOrder, func(ctx context.Context, actor store.Actor, call store.RequestKey) (store.WriteResult, error) {
 		return r.Service.ReviewWorkOrder(ctx, actor, call, action.RecordID, records.Review{Approve: action.Approve, Comment: action.Text})
 	})
 }
 
 // HoldWorkOrder puts the work order on hold.
-func (r *Records) HoldWorkOrder(ctx context.Context, action RecordAction) (RecordActionResult, error) {
-	return r.act(ctx, action, func(actor store.Actor, call store.RequestKey) (store.WriteResult, error) {
+func (r *Records) HoldWorkOrder(ctx context.Context, action RecordAction, after models.Time) (Acted[records.WorkOrderState], error) {
+	return act(ctx, r, action, after, r.LoadWorkOrder, func(ctx context.Context, actor store.Actor, call store.RequestKey) (store.WriteResult, error) {
 		return r.Service.HoldWorkOrder(ctx, actor, call, action.RecordID)
 	})
 }
 
 // ResumeWorkOrder takes the work order off hold.
-func (r *Records) ResumeWorkOrder(ctx context.Context, action RecordAction) (RecordActionResult, error) {
-	return r.act(ctx, action, func(actor store.Actor, call store.RequestKey) (store.WriteResult, error) {
+func (r *Records) ResumeWorkOrder(ctx context.Context, action RecordAction, after models.Time) (Acted[records.WorkOrderState], error) {
+	return act(ctx, r, action, after, r.LoadWorkOrder, func(ctx context.Context, actor store.Actor, call store.RequestKey) (store.WriteResult, error) {
 		return r.Service.ResumeWorkOrder(ctx, actor, call, action.RecordID)
 	})
 }
 
 // CancelWorkOrder cancels the work order.
-func (r *Records) CancelWorkOrder(ctx context.Context, action RecordAction) (RecordActionResult, error) {
-	return r.act(ctx, action, func(actor store.Actor, call store.RequestKey) (store.WriteResult, error) {
+func (r *Records) CancelWorkOrder(ctx context.Context, action RecordAction, after models.Time) (Acted[records.WorkOrderState], error) {
+	return act(ctx, r, action, after, r.LoadWorkOrder, func(ctx context.Context, actor store.Actor, call store.RequestKey) (store.WriteResult, error) {
 		var reason *string
 		if action.Text != "" {
 			reason = &action.Text
@@ -68,37 +75,43 @@ func (r *Records) CancelWorkOrder(ctx context.Context, action RecordAction) (Rec
 }
 
 // ResolveFeedback resolves the feedback.
-func (r *Records) ResolveFeedback(ctx context.Context, action RecordAction) (RecordActionResult, error) {
-	return r.act(ctx, action, func(actor store.Actor, call store.RequestKey) (store.WriteResult, error) {
+func (r *Records) ResolveFeedback(ctx context.Context, action RecordAction, after models.Time) (Acted[records.FeedbackState], error) {
+	return act(ctx, r, action, after, r.LoadFeedback, func(ctx context.Context, actor store.Actor, call store.RequestKey) (store.WriteResult, error) {
 		return r.Service.ResolveFeedback(ctx, actor, call, action.RecordID)
 	})
 }
 
-// act does something as the action's person. What the service rejects is final; its
-// sentence is the error's message and its code the error's type.
-func (r *Records) act(
-	ctx context.Context, action RecordAction, do func(store.Actor, store.RequestKey) (store.WriteResult, error),
-) (result RecordActionResult, err error) {
+// act does something as the action's person, and loads the record with the transitions after
+// the time, so that the workflow needs no wake. What the service rejects is final; its sentence is the error's message and
+// its code the error's type.
+func act[State any](
+	ctx context.Context, r *Records, action RecordAction, after models.Time, load func(context.Context, string, models.Time) (State, error),
+	do func(context.Context, store.Actor, store.RequestKey) (store.WriteResult, error),
+) (acted Acted[State], err error) {
 	if !r.OperatorActions {
-		return result, rejection(models.Errorf(models.CodePermissionDenied,
+		return acted, rejection(models.Errorf(models.CodePermissionDenied,
 			"Operators may not act on records here: the setting OPERATOR_ACTIONS of the worker is false."))
 	}
+	ctx = store.WithoutWake(ctx, action.RecordID)
 	actor, err := r.Service.OperatorAs(ctx, action.Person, action.RecordID)
 	if err != nil {
-		return result, rejection(err)
+		return acted, rejection(err)
 	}
 	call, err := action.call()
 	if err != nil {
-		return result, err
+		return acted, err
 	}
-	written, err := do(actor, call)
+	written, err := do(ctx, actor, call)
 	if err != nil && err.Error() == models.NotFound().Error() {
 		err = models.Errorf(models.CodeNotFound, "The person may not read this record, or it does not exist.")
 	}
 	if err != nil {
-		return result, rejection(err)
+		return acted, rejection(err)
 	}
-	return recordActionResult(written)
+	if acted.Result, err = recordActionResult(written); err == nil {
+		acted.State, err = load(ctx, action.RecordID, after)
+	}
+	return acted, err
 }
 
 // call identifies the action among all that its person does: a repetition of the

@@ -24,7 +24,7 @@ type Records struct {
 func (r *Records) LoadWorkOrder(ctx context.Context, id string, after models.Time) (records.WorkOrderState, error) {
 	state, err := r.Service.WorkOrderState(ctx, id, after)
 	if err == nil {
-		state.Mail, err = r.needsMail(ctx, id, state.Mail)
+		state.Mail, err = needsMail(ctx, r.Service, r.Mails, id, state.Mail)
 	}
 	return state, err
 }
@@ -51,15 +51,16 @@ func (r *Records) RemindWorkOrder(ctx context.Context, id string, reminder model
 func (r *Records) LoadFeedback(ctx context.Context, id string, after models.Time) (records.FeedbackState, error) {
 	state, err := r.Service.FeedbackState(ctx, id, after)
 	if err == nil {
-		state.Mail, err = r.needsMail(ctx, id, state.Mail)
+		state.Mail, err = needsMail(ctx, r.Service, r.Mails, id, state.Mail)
 	}
 	return state, err
 }
 
-// needsMail reports whether waiting notices must be mailed.
-func (r *Records) needsMail(ctx context.Context, id string, waiting bool) (bool, error) {
-	if !waiting || r.Mails {
+// needsMail reports whether the waiting notices about id must be mailed. Without a mail server
+// they stay in the inbox.
+func needsMail(ctx context.Context, s *service.Service, mails bool, id string, waiting bool) (bool, error) {
+	if !waiting || mails {
 		return waiting, nil
 	}
-	return false, r.Service.KeepInInbox(ctx, id)
+	return false, s.KeepInInbox(ctx, id)
 }

@@ -14,10 +14,13 @@ import (
 // maxUpdate limits the time of a handler. The Temporal UI waits 20 seconds.
 const maxUpdate = 15 * time.Second
 
+// afterUpdate is the time after an update until the run may end.
+const afterUpdate = time.Second
+
 // updates are the update handlers of a run.
 type updates struct {
-	// returned is true if one may have returned in the task that is running.
-	returned bool
+	// returned is the time of the task in which the last one returned.
+	returned time.Time
 }
 
 // finish returns when every handler has returned, in an earlier task than the one that is
@@ -28,16 +31,16 @@ func (u *updates) finish(ctx workflow.Context, idle func() bool) error {
 	waiting := func() bool { return !idle() }
 	for {
 		err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) || waiting() })
-		if err != nil || waiting() || !u.returned {
+		if err != nil || waiting() || workflow.Now(ctx).After(u.returned) {
 			return err
 		}
-		interrupted, err := workflow.AwaitWithOptions(ctx, workflow.AwaitOptions{
-			Timeout: reloadDelay, TimerOptions: workflow.TimerOptions{Summary: "after an update"},
+		// The timer begins another task.
+		_, err = workflow.AwaitWithOptions(ctx, workflow.AwaitOptions{
+			Timeout: afterUpdate, TimerOptions: workflow.TimerOptions{Summary: "after an update"},
 		}, waiting)
-		if err != nil || interrupted {
+		if err != nil {
 			return err
 		}
-		u.returned = false // the timer began another task
 	}
 }
 
@@ -55,7 +58,7 @@ func setUpdate[Input, Result any](
 				return result, err
 			}
 			ctx, _ = workflow.NewDisconnectedContext(ctx)
-			defer func() { u.returned = true }()
+			defer func() { u.returned = workflow.Now(ctx) }()
 			return handle(ctx, input)
 		},
 		workflow.UpdateHandlerOptions{

@@ -69,9 +69,9 @@ type delivery struct {
 
 func (d *delivery) run(ctx workflow.Context) error {
 	d.wakes = wakeChannel(ctx)
-	d.attempted = workflow.GetSignalChannel(ctx, SignalAttempted)
-	d.redeliver = workflow.GetSignalChannel(ctx, SignalRedeliver)
-	d.stop = workflow.GetSignalChannel(ctx, SignalStop)
+	d.attempted = signalChannel(ctx, SignalAttempted, "The service's own: an attempt was made, with its result.")
+	d.redeliver = signalChannel(ctx, SignalRedeliver, "Try the delivery again now. The update redeliver also returns what came of it.")
+	d.stop = signalChannel(ctx, SignalStop, "Give the delivery up. The update stop also returns what came of it.")
 	d.changed = workflow.NewBufferedChannel(ctx, 1)
 	if err := d.setUpdates(ctx); err != nil {
 		return err
@@ -286,7 +286,9 @@ func (d *delivery) setUpdates(ctx workflow.Context) error {
 				}
 				d.changed.SendAsync(nil)
 				// The result is the attempt's, if the dispatcher makes it soon.
-				_, err := workflow.AwaitWithTimeout(ctx, min(d.state.ResponseLimit+attemptPatience, maxUpdate), func() bool {
+				_, err := workflow.AwaitWithOptions(ctx, workflow.AwaitOptions{
+					Timeout: min(d.state.ResponseLimit+attemptPatience, maxUpdate), TimerOptions: workflow.TimerOptions{Summary: "wait for the attempt"},
+				}, func() bool {
 					return d.state.Attempts > before || d.state.Status != models.DeliveryRetrying
 				})
 				return d.result(), err

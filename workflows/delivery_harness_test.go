@@ -252,12 +252,8 @@ func (h *deliveryHarness) wantAttempts(times string) {
 // ends in a later task than the one in which the update returned.
 func (h *deliveryHarness) wantClosed(when string, status models.DeliveryStatus) {
 	h.t.Helper()
-	if h.updated {
-		at, err := time.ParseDuration(when)
-		if err != nil {
-			h.t.Fatalf("%v", err)
-		}
-		when = (at + reloadDelay).String()
+	if at := durations(when)[0]; at > 0 && h.updatedAt.Truncate(time.Millisecond) == at {
+		when = (at + afterUpdate).String()
 	}
 	h.wantEnd(when)
 	if h.row.Status != status {

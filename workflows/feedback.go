@@ -1,6 +1,8 @@
 package workflows
 
 import (
+	"cmp"
+
 	"go.temporal.io/sdk/workflow"
 
 	"millwright/activities"
@@ -15,7 +17,7 @@ import (
 // carried is what the run before passes on.
 func Feedback(ctx workflow.Context, feedbackID string, carried Carryover) error {
 	f := &feedback{}
-	ctx, err := f.start(ctx, feedbackID, carried, feedbackUpdates)
+	ctx, err := f.start(ctx, feedbackID, carried, feedbackUpdates, f.act)
 	if err != nil {
 		return err
 	}
@@ -38,15 +40,17 @@ func (f *feedback) run(ctx workflow.Context) error {
 		if err := f.showState(ctx); err != nil {
 			return err
 		}
-		if feedbackFinished(f.state) && f.idle(ctx) {
-			return nil
+		if feedbackFinished(f.state) {
+			if done, err := f.mayEnd(ctx); done || err != nil {
+				return err
+			}
 		}
 		var err error
 		if reload, err = f.wait(ctx, nil); err != nil {
 			return err
 		}
-		if f.shouldContinueAsNew(ctx) {
-			return workflow.NewContinueAsNewError(ctx, Feedback, f.id, f.carried)
+		if next, err := f.shouldContinueAsNew(ctx); next || err != nil {
+			return cmp.Or(err, workflow.NewContinueAsNewError(ctx, Feedback, f.id, f.carried))
 		}
 	}
 }
@@ -58,12 +62,23 @@ func feedbackFinished(state records.FeedbackState) bool {
 
 // reload loads the feedback.
 func (f *feedback) reload(ctx workflow.Context) error {
-	f.state = records.FeedbackState{}
-	if err := f.load(ctx, &f.state, activities.NameLoadFeedback); err != nil {
+	var state records.FeedbackState
+	if err := f.load(ctx, &state, activities.NameLoadFeedback); err != nil {
 		return err
 	}
-	f.loaded(ctx, f.state.Transitions, f.state.Mail)
+	f.take(ctx, state)
 	return nil
+}
+
+// take takes in a state that was read.
+func (f *feedback) take(ctx workflow.Context, state records.FeedbackState) {
+	f.state = state
+	f.loaded(ctx, state.Transitions, state.Mail)
+}
+
+// act acts on the feedback for an operator.
+func (f *feedback) act(ctx workflow.Context, activity string, action activities.RecordAction) (activities.RecordActionResult, bool, error) {
+	return act(ctx, &f.recordWorkflow, activity, action, f.take)
 }
 
 // showState shows the feedback's state to operators.

@@ -48,8 +48,8 @@ type harness struct {
 	planned  []plannedAction
 	// historyLength is the length of the history that the workflow sees.
 	historyLength int
-	// updated is true once an update returned.
-	updated bool
+	// updatedAt is when the last update returned.
+	updatedAt time.Duration
 	// alwaysContinueAsNew makes Temporal suggest to continue as new after every step.
 	alwaysContinueAsNew bool
 
@@ -320,7 +320,7 @@ func (h *harness) update(when, name, input string) *update {
 			OnReject: func(err error) { result.rejected = err },
 			OnComplete: func(value any, err error) {
 				result.result, result.failed, result.at = value, err, h.now()
-				h.updated = true
+				h.updatedAt = h.now()
 			},
 		}
 		if input == "" {

@@ -12,33 +12,36 @@ import (
 
 	"millwright/activities"
 	"millwright/models"
+	"millwright/service/records"
 )
 
 // The fakes of the activities that act on the record for an operator. Each obeys the
-// status machine and leaves a dirty record; the wake that follows is up to the test.
+// status machine and returns the record after it.
 
-func (h *recordHarness) ReviewWorkOrder(_ context.Context, action activities.RecordAction) (activities.RecordActionResult, error) {
+type workOrderActed = activities.Acted[records.WorkOrderState]
+
+func (h *recordHarness) ReviewWorkOrder(_ context.Context, action activities.RecordAction, after models.Time) (workOrderActed, error) {
 	operation := models.OperationSendBack
 	if action.Approve {
 		operation = models.OperationApprove
 	}
-	return h.operate(action, operation)
+	return h.operate(action, after, operation)
 }
 
-func (h *recordHarness) HoldWorkOrder(_ context.Context, action activities.RecordAction) (activities.RecordActionResult, error) {
-	return h.operate(action, models.OperationHold)
+func (h *recordHarness) HoldWorkOrder(_ context.Context, action activities.RecordAction, after models.Time) (workOrderActed, error) {
+	return h.operate(action, after, models.OperationHold)
 }
 
-func (h *recordHarness) ResumeWorkOrder(_ context.Context, action activities.RecordAction) (activities.RecordActionResult, error) {
-	return h.operate(action, models.OperationResume)
+func (h *recordHarness) ResumeWorkOrder(_ context.Context, action activities.RecordAction, after models.Time) (workOrderActed, error) {
+	return h.operate(action, after, models.OperationResume)
 }
 
-func (h *recordHarness) CancelWorkOrder(_ context.Context, action activities.RecordAction) (activities.RecordActionResult, error) {
-	return h.operate(action, models.OperationCancel)
+func (h *recordHarness) CancelWorkOrder(_ context.Context, action activities.RecordAction, after models.Time) (workOrderActed, error) {
+	return h.operate(action, after, models.OperationCancel)
 }
 
-func (h *recordHarness) ResolveFeedback(_ context.Context, action activities.RecordAction) (result activities.RecordActionResult, err error) {
-	return h.act(action, func() error {
+func (h *recordHarness) ResolveFeedback(_ context.Context, action activities.RecordAction, after models.Time) (activities.Acted[records.FeedbackState], error) {
+	return actOn(h, action, func() records.FeedbackState { return h.feedback(after) }, func() error {
 		if h.status != string(models.FeedbackOpen) {
 			return models.Violation(models.RuleStatus, "Feedback with the status %q does not allow this.", models.FeedbackStatus(h.status).Name())
 		}
@@ -48,8 +51,8 @@ func (h *recordHarness) ResolveFeedback(_ context.Context, action activities.Rec
 }
 
 // operate does the operation to the work order.
-func (h *recordHarness) operate(action activities.RecordAction, operation models.Operation) (activities.RecordActionResult, error) {
-	return h.act(action, func() error {
+func (h *recordHarness) operate(action activities.RecordAction, after models.Time, operation models.Operation) (workOrderActed, error) {
+	return actOn(h, action, func() records.WorkOrderState { return h.workOrder(after) }, func() error {
 		change, err := models.WorkOrderStatus(h.status).Apply(operation, "")
 		if err == nil {
 			h.setStatus(change.To)
@@ -58,9 +61,9 @@ func (h *recordHarness) operate(action activities.RecordAction, operation models
 	})
 }
 
-// act does something as an operator. Like the service, it rejects for good and fails
+// actOn does something as an operator. Like the service, it rejects for good and fails
 // for a while.
-func (h *recordHarness) act(action activities.RecordAction, do func() error) (result activities.RecordActionResult, err error) {
+func actOn[State any](h *recordHarness, action activities.RecordAction, load func() State, do func() error) (result activities.Acted[State], err error) {
 	if h.actionsDown != nil && h.actionsDown(h.now()) {
 		return result, errors.New("another call holds the record")
 	}
@@ -70,8 +73,9 @@ func (h *recordHarness) act(action activities.RecordAction, do func() error) (re
 			err = temporal.NewNonRetryableApplicationError(err.Error(), string(models.CodeOf(err)), nil)
 			return
 		}
-		h.dirty = true
-		result = activities.RecordActionResult{ID: h.id, Status: h.status, ChangedAt: *timeAt(h.now())}
+		result.Result = activities.RecordActionResult{ID: h.id, Status: h.status, ChangedAt: *timeAt(h.now())}
+		result.State = load()
+		h.loaded()
 	})
 	if failed != nil {
 		return result, failed

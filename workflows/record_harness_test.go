@@ -25,11 +25,11 @@ type (
 		LoadWorkOrder(ctx context.Context, id string, after models.Time) (records.WorkOrderState, error)
 		RemindWorkOrder(ctx context.Context, id string, reminder models.Reminder, after models.Time) (activities.ReminderResult, error)
 		LoadFeedback(ctx context.Context, id string, after models.Time) (records.FeedbackState, error)
-		ReviewWorkOrder(ctx context.Context, action activities.RecordAction) (activities.RecordActionResult, error)
-		HoldWorkOrder(ctx context.Context, action activities.RecordAction) (activities.RecordActionResult, error)
-		ResumeWorkOrder(ctx context.Context, action activities.RecordAction) (activities.RecordActionResult, error)
-		CancelWorkOrder(ctx context.Context, action activities.RecordAction) (activities.RecordActionResult, error)
-		ResolveFeedback(ctx context.Context, action activities.RecordAction) (activities.RecordActionResult, error)
+		ReviewWorkOrder(ctx context.Context, action activities.RecordAction, after models.Time) (activities.Acted[records.WorkOrderState], error)
+		HoldWorkOrder(ctx context.Context, action activities.RecordAction, after models.Time) (activities.Acted[records.WorkOrderState], error)
+		ResumeWorkOrder(ctx context.Context, action activities.RecordAction, after models.Time) (activities.Acted[records.WorkOrderState], error)
+		CancelWorkOrder(ctx context.Context, action activities.RecordAction, after models.Time) (activities.Acted[records.WorkOrderState], error)
+		ResolveFeedback(ctx context.Context, action activities.RecordAction, after models.Time) (activities.Acted[records.FeedbackState], error)
 	}
 	noticeActivities interface {
 		MailNotices(ctx context.Context, recordID string) (activities.MailResult, error)
@@ -349,15 +349,21 @@ func (h *recordHarness) remind(reminder models.Reminder) {
 // LoadFeedback returns the row.
 func (h *recordHarness) LoadFeedback(_ context.Context, id string, after models.Time) (state records.FeedbackState, err error) {
 	err = h.query(id, func() {
-		if !h.gone {
-			state = records.FeedbackState{
-				ID: h.id, OrganizationID: organizationID, Status: models.FeedbackStatus(h.status), Mail: h.mailWaiting(),
-				Transitions: h.transitionsAfter(after),
-			}
-		}
+		state = h.feedback(after)
 		h.loaded()
 	})
 	return state, err
+}
+
+// feedback returns the row, an empty one if it is gone.
+func (h *recordHarness) feedback(after models.Time) records.FeedbackState {
+	if h.gone {
+		return records.FeedbackState{}
+	}
+	return records.FeedbackState{
+		ID: h.id, OrganizationID: organizationID, Status: models.FeedbackStatus(h.status), Mail: h.mailWaiting(),
+		Transitions: h.transitionsAfter(after),
+	}
 }
 
 // MailNotices sends the waiting notices, unless the mail server is down.

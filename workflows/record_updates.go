@@ -89,42 +89,47 @@ func (u recordUpdate) action(input json.RawMessage) (action activities.RecordAct
 	}
 }
 
+// actFunc acts on a record by the activity. alone is false if the record has to be loaded.
+type actFunc func(ctx workflow.Context, activity string, action activities.RecordAction) (result activities.RecordActionResult, alone bool, err error)
+
 // handle makes the workflow accept the update.
-func (w *recordWorkflow) handle(ctx workflow.Context, u recordUpdate) error {
-	return workflow.SetUpdateHandlerWithOptions(ctx, u.name,
-		func(ctx workflow.Context, input json.RawMessage) (result activities.RecordActionResult, err error) {
-			action, err := u.action(input)
-			if err != nil {
-				return result, err
-			}
-			// Cancelling the workflow must not interrupt an action.
-			ctx, _ = workflow.NewDisconnectedContext(ctx)
+func (w *recordWorkflow) handle(ctx workflow.Context, u recordUpdate, act actFunc) error {
+	return setUpdate(ctx, &w.updates, u.name, u.description, u.action,
+		func(ctx workflow.Context, action activities.RecordAction) (activities.RecordActionResult, error) {
 			action.RecordID, action.UpdateID = w.id, workflow.GetCurrentUpdateInfo(ctx).ID
-			result, err = act(ctx, u.activity, action)
+			result, alone, err := act(ctx, u.activity, action)
 			// A rejected action has changed nothing. One that the service could not do in time may have.
 			rejected, ok := errors.AsType[*temporal.ApplicationError](err)
-			w.mayHaveChanged = w.mayHaveChanged || !ok || rejected.Type() == string(models.CodeUnavailable)
-			w.acted.SendAsync(nil)
+			if ok && rejected.Type() != string(models.CodeUnavailable) {
+				return result, err
+			}
+			w.stale = w.stale || err != nil || !alone
+			w.changed.SendAsync(nil)
 			return result, err
-		},
-		workflow.UpdateHandlerOptions{
-			Description: u.description,
-			Validator: func(_ workflow.Context, input json.RawMessage) error {
-				_, err := u.action(input)
-				return err
-			},
 		})
 }
 
-// act runs the activity of an action. It gives up after 16 seconds, before the Temporal
+// act runs the activity of an action, whose result includes the state after it, and takes
+// that with its transitions unless another read may be newer.
+func act[State any](
+	ctx workflow.Context, w *recordWorkflow, activity string, action activities.RecordAction, take func(workflow.Context, State),
+) (result activities.RecordActionResult, alone bool, err error) {
+	var acted activities.Acted[State]
+	alone, err = w.read(func() error { return executeAction(ctx, &acted, activity, action, w.lastTransition()) })
+	if err == nil && alone {
+		take(ctx, acted.State)
+	}
+	return acted.Result, alone, err
+}
+
+// executeAction runs the activity of an action. It gives up after 16 seconds, before the Temporal
 // UI does, which waits 20.
-func act(ctx workflow.Context, activity string, action activities.RecordAction) (result activities.RecordActionResult, err error) {
+func executeAction(ctx workflow.Context, result any, activity string, action activities.RecordAction, after models.Time) error {
 	ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		StartToCloseTimeout:    3 * time.Second,
 		ScheduleToCloseTimeout: tenYears, // the attempts are the limit
 		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: 500 * time.Millisecond, BackoffCoefficient: 2, MaximumAttempts: 4},
 		Summary:                action.Update + " as " + action.Person,
 	})
-	err = workflow.ExecuteLocalActivity(ctx, activity, action).Get(ctx, &result)
-	return result, operatorError(err, "record")
+	return operatorError(workflow.ExecuteLocalActivity(ctx, activity, action, after).Get(ctx, result), "record")
 }

@@ -18,12 +18,13 @@ type recordWorkflow struct {
 	wakes   workflow.ReceiveChannel
 	mail    noticeMail
 	carried Carryover
-	// acted has a value when an update has ended, which may have changed the record. Then
-	// reloadSoon runs until the next load; it is nil otherwise.
-	acted          workflow.Channel
-	mayHaveChanged bool
-	reloadSoon     workflow.Future
-	cancelSoon     workflow.CancelFunc
+	updates updates
+	// changed has a value when an update may have changed the record; stale is true if the
+	// update did not bring the record's state.
+	changed workflow.Channel
+	stale   bool
+	// reads counts the reads of the record, reading those that run.
+	reads, reading int
 	// cancelRequests is closed when the cancellation of the workflow is requested,
 	// which has no other effect. cancelRequestedAt is nil before.
 	cancelRequests    workflow.ReceiveChannel
@@ -46,16 +47,17 @@ type Carryover struct {
 	Shown string `json:"shown,omitempty"`
 }
 
-// start makes the workflow of the record accept signals and updates. It returns the
-// context for all that the workflow does: one that a request to cancel it does not end.
-func (w *recordWorkflow) start(root workflow.Context, id string, carried Carryover, updates []recordUpdate) (workflow.Context, error) {
+// start makes the workflow of the record accept signals and updates, which act does. It
+// returns the context for all that the workflow does: one that a request to cancel it does
+// not end.
+func (w *recordWorkflow) start(root workflow.Context, id string, carried Carryover, updates []recordUpdate, act actFunc) (workflow.Context, error) {
 	ctx, _ := workflow.NewDisconnectedContext(root)
 	*w = recordWorkflow{
 		id: id, wakes: wakeChannel(ctx), mail: noticeMail{recordID: id}, carried: carried,
-		acted: workflow.NewBufferedChannel(ctx, 1), cancelRequests: root.Done(),
+		changed: workflow.NewBufferedChannel(ctx, 1), cancelRequests: root.Done(),
 	}
 	for _, u := range updates {
-		if err := w.handle(ctx, u); err != nil {
+		if err := w.handle(ctx, u, act); err != nil {
 			return nil, err
 		}
 	}
@@ -66,11 +68,20 @@ func (w *recordWorkflow) start(root workflow.Context, id string, carried Carryov
 // no separate workflow task. One load covers every earlier wake.
 func (w *recordWorkflow) load(ctx workflow.Context, state any, activity string) error {
 	drainSignals(w.wakes)
-	if w.reloadSoon != nil {
-		w.cancelSoon()
-		w.reloadSoon = nil
-	}
-	return executeLocal(ctx, "load the record", state, activity, w.id, w.lastTransition())
+	w.stale = false
+	_, err := w.read(func() error { return executeLocal(ctx, "load the record", state, activity, w.id, w.lastTransition()) })
+	return err
+}
+
+// read runs a read of the record, and reports whether no other read ran in the meantime.
+// Otherwise neither is known to be the later one.
+func (w *recordWorkflow) read(run func() error) (alone bool, err error) {
+	w.reads++
+	w.reading++
+	number, others := w.reads, w.reading > 1
+	err = run()
+	w.reading--
+	return !others && w.reads == number, err
 }
 
 // lastTransition returns the time of the last transition that this run loaded.
@@ -101,7 +112,11 @@ func executeLocal(ctx workflow.Context, summary string, result any, activity str
 // transition and starts mailing the notices.
 func (w *recordWorkflow) loaded(ctx workflow.Context, transitions []records.Transition, mail bool) {
 	w.loadedAt = models.TimeOf(workflow.Now(ctx))
+	known := w.lastTransition()
 	for _, t := range transitions {
+		if !t.At.Time.After(known.Time) {
+			continue // another read brought it
+		}
 		w.transitions = append(w.transitions, t)
 		if t.At.Time.After(w.carried.Seen.Time) {
 			w.carried.Seen = t.At
@@ -124,21 +139,16 @@ func addMarker(ctx workflow.Context, summary string) {
 	workflow.SideEffectWithOptions(ctx, workflow.SideEffectOptions{Summary: summary}, func(workflow.Context) any { return nil })
 }
 
-// idle reports whether a finished record's workflow may end. A wake that arrives
-// afterwards is not lost: the server rejects the end and runs the task again.
-func (w *recordWorkflow) idle(ctx workflow.Context) bool {
-	return !w.mail.running() && w.wakes.Len() == 0 && w.updated(ctx)
-}
-
-// reloadDelay is the time after an update until the record is reloaded without a wake.
-const reloadDelay = time.Second
-
-// updated reports whether no update is running and the record was reloaded since the
-// last. Only then may the run end. An update that outlives its run fails for its caller,
-// and so does one in the task that ends the run: the server rejects that task when
-// the wake arrives that the action causes.
-func (w *recordWorkflow) updated(ctx workflow.Context) bool {
-	return workflow.AllHandlersFinished(ctx) && w.acted.Len() == 0 && w.reloadSoon == nil
+// mayEnd reports whether the run may end: nothing waits to be handled, no mail is being
+// sent, and every update has returned. A wake that arrives afterwards is not lost: the
+// server rejects the end and runs the task again.
+func (w *recordWorkflow) mayEnd(ctx workflow.Context) (bool, error) {
+	idle := func() bool { return !w.mail.running() && w.wakes.Len() == 0 && w.changed.Len() == 0 }
+	if !idle() {
+		return false, nil
+	}
+	err := w.updates.finish(ctx, idle)
+	return idle(), err
 }
 
 // wait waits for a wake, an update, a request to cancel, the end of the mail or the
@@ -152,20 +162,10 @@ func (w *recordWorkflow) wait(ctx workflow.Context, timer workflow.Future) (relo
 		})
 	}
 	onSignal(selector, w.wakes, func() { reload = true })
-	if w.reloadSoon == nil {
-		selector.AddReceive(w.acted, func(c workflow.ReceiveChannel, _ bool) {
-			c.ReceiveAsync(nil)
-			if !w.mayHaveChanged {
-				return
-			}
-			w.mayHaveChanged = false
-			var soon workflow.Context
-			soon, w.cancelSoon = workflow.WithCancel(ctx)
-			w.reloadSoon = workflow.NewTimerWithOptions(soon, reloadDelay, workflow.TimerOptions{Summary: "reload after an update"})
-		})
-	} else {
-		selector.AddFuture(w.reloadSoon, func(workflow.Future) { reload = true })
-	}
+	selector.AddReceive(w.changed, func(c workflow.ReceiveChannel, _ bool) {
+		c.ReceiveAsync(nil)
+		reload = w.stale
+	})
 	if timer != nil {
 		selector.AddFuture(timer, func(workflow.Future) {})
 	}
@@ -178,10 +178,12 @@ func (w *recordWorkflow) wait(ctx workflow.Context, timer workflow.Future) (relo
 	return reload, err
 }
 
-// shouldContinueAsNew reports whether the history is long enough, and neither mail is
-// being sent nor an update running. Waiting wakes do not matter: a new run loads first.
-func (w *recordWorkflow) shouldContinueAsNew(ctx workflow.Context) bool {
-	return !w.mail.running() && w.updated(ctx) && workflow.GetInfo(ctx).GetContinueAsNewSuggested()
+// shouldContinueAsNew reports whether the history is long enough and the run may end.
+func (w *recordWorkflow) shouldContinueAsNew(ctx workflow.Context) (bool, error) {
+	if !workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
+		return false, nil
+	}
+	return w.mayEnd(ctx)
 }
 
 // show sets the details and search attributes that operators see. The key must

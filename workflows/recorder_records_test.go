@@ -133,10 +133,10 @@ func playUpdated(ctx context.Context, r *recorder) (string, error) {
 	person := map[string]string{"person": recordedPerson}
 	return workflowID, errors.Join(err,
 		r.update(ctx, workflowID, "LoadWorkOrder", workflows.UpdateHold, person, true),
-		r.update(ctx, workflowID, "done LoadWorkOrder", workflows.UpdateReview,
+		r.update(ctx, workflowID, "done", workflows.UpdateReview,
 			map[string]string{"decision": "approve", "comment": "Well done.", "person": recordedPerson}, false),
-		r.update(ctx, workflowID, "done LoadWorkOrder done", workflows.UpdateResume, person, true),
-		r.update(ctx, workflowID, "done LoadWorkOrder done done LoadWorkOrder", workflows.UpdateCancel,
+		r.update(ctx, workflowID, "done done", workflows.UpdateResume, person, true),
+		r.update(ctx, workflowID, "done done done", workflows.UpdateCancel,
 			map[string]string{"reason": "Duplicate", "person": recordedPerson}, true),
 	)
 }
@@ -277,17 +277,27 @@ func (a *fakeActivities) LoadFeedback(ctx context.Context, id string, after mode
 	}, err
 }
 
-// act succeeds with the status that the next load returns.
-func (a *fakeActivities) act(_ context.Context, action activities.RecordAction) (activities.RecordActionResult, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	status := string(a.records[action.RecordID].loads[0].Status)
-	return activities.RecordActionResult{ID: action.RecordID, Status: status, ChangedAt: models.TimeOf(time.Now())}, nil
+// actOnWorkOrder succeeds with the next state.
+func (a *fakeActivities) actOnWorkOrder(
+	ctx context.Context, action activities.RecordAction, after models.Time,
+) (acted activities.Acted[records.WorkOrderState], err error) {
+	acted.State, err = a.LoadWorkOrder(ctx, action.RecordID, after)
+	acted.Result = activities.RecordActionResult{ID: action.RecordID, Status: string(acted.State.Status), ChangedAt: *timeIn(0)}
+	return acted, err
+}
+
+// ResolveFeedback succeeds with the next state.
+func (a *fakeActivities) ResolveFeedback(
+	ctx context.Context, action activities.RecordAction, after models.Time,
+) (acted activities.Acted[records.FeedbackState], err error) {
+	acted.State, err = a.LoadFeedback(ctx, action.RecordID, after)
+	acted.Result = activities.RecordActionResult{ID: action.RecordID, Status: string(acted.State.Status), ChangedAt: *timeIn(0)}
+	return acted, err
 }
 
 // ReviewWorkOrder rejects every review.
-func (a *fakeActivities) ReviewWorkOrder(context.Context, activities.RecordAction) (activities.RecordActionResult, error) {
-	return activities.RecordActionResult{}, temporal.NewNonRetryableApplicationError(
+func (a *fakeActivities) ReviewWorkOrder(context.Context, activities.RecordAction, models.Time) (acted activities.Acted[records.WorkOrderState], err error) {
+	return acted, temporal.NewNonRetryableApplicationError(
 		`A work order with the status "On hold" does not allow this.`, string(models.CodeRuleViolation), nil)
 }
 

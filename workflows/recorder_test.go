@@ -172,9 +172,10 @@ func (a *fakeActivities) register(r sdkworker.ActivityRegistry) {
 		activities.NameLoadDelivery: a.LoadDelivery, activities.NameRedeliverDelivery: a.RedeliverDelivery, activities.NameStopDelivery: a.StopDelivery,
 		activities.NameLoadWorkOrder: a.LoadWorkOrder, activities.NameRemindWorkOrder: a.RemindWorkOrder,
 		activities.NameLoadFeedback: a.LoadFeedback, activities.NameMailNotices: a.MailNotices,
-		activities.NameReviewWorkOrder: a.ReviewWorkOrder, activities.NameHoldWorkOrder: a.act,
-		activities.NameResumeWorkOrder: a.act, activities.NameCancelWorkOrder: a.act, activities.NameResolveFeedback: a.act,
-		activities.NameSweepForAWhile: a.SweepForAWhile, activities.NameWakeMissing: a.WakeMissing,
+		activities.NameReviewWorkOrder: a.ReviewWorkOrder, activities.NameHoldWorkOrder: a.actOnWorkOrder,
+		activities.NameResumeWorkOrder: a.actOnWorkOrder, activities.NameCancelWorkOrder: a.actOnWorkOrder,
+		activities.NameResolveFeedback: a.ResolveFeedback,
+		activities.NameSweepForAWhile:  a.SweepForAWhile, activities.NameWakeMissing: a.WakeMissing,
 		activities.NameHousekeep: a.HousekeepForAWhile,
 	} {
 		r.RegisterActivityWithOptions(fake, activity.RegisterOptions{Name: name})

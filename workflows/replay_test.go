@@ -54,13 +54,13 @@ var recordings = []recording{
 		"timer RemindWorkOrder !wake LoadWorkOrder →complete completed", playReviewEscalated},
 	{"work_order_ends_before_its_mail.json", "!wake LoadWorkOrder MailNotices !wake LoadWorkOrder →complete " +
 		"LoadWorkOrder MailNotices completed", playEndsBeforeItsMail},
-	{"work_order_updated.json", "!wake LoadWorkOrder ?hold HoldWorkOrder done LoadWorkOrder →on_hold ?review ReviewWorkOrder done " +
-		"?resume ResumeWorkOrder done LoadWorkOrder →in_progress ?cancel CancelWorkOrder done LoadWorkOrder →cancelled completed", playUpdated},
+	{"work_order_updated.json", "!wake LoadWorkOrder ?hold HoldWorkOrder →on_hold done ?review ReviewWorkOrder done " +
+		"?resume ResumeWorkOrder →in_progress done ?cancel CancelWorkOrder →cancelled done timer completed", playUpdated},
 	{"work_order_cancel_requested.json", "!wake LoadWorkOrder cancel !wake LoadWorkOrder →in_progress !wake LoadWorkOrder →complete completed", playCancelRequested},
 	{"work_order_continues_as_new.json", "!wake LoadWorkOrder →open !wake LoadWorkOrder →in_progress !wake LoadWorkOrder continued", playContinues},
 	{"work_order_continued_as_new.json", "LoadWorkOrder →complete completed", playContinued},
 	{"feedback_resolved.json", "!wake LoadFeedback →open MailNotices !wake LoadFeedback →resolved MailNotices completed", playResolved},
-	{"feedback_resolved_by_update.json", "!wake LoadFeedback →open ?resolve ResolveFeedback done LoadFeedback →resolved completed", playResolvedByUpdate},
+	{"feedback_resolved_by_update.json", "!wake LoadFeedback →open ?resolve ResolveFeedback →resolved done timer completed", playResolvedByUpdate},
 }
 
 // A workflow started before a release must continue after it: today's code replays
@@ -81,6 +81,7 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 			}
 			checkShows(t, recorded, r.shows)
 			checkAnonymous(t, string(text))
+			checkSummaries(t, recorded)
 			replayer := sdkworker.NewWorkflowReplayer()
 			worker.Register(replayer)
 			quiet := log.NewStructuredLogger(slog.New(slog.DiscardHandler)) // the error says the same
@@ -154,6 +155,19 @@ func wordFor(event *history.HistoryEvent) string {
 		return "completed"
 	default:
 		return ""
+	}
+}
+
+// checkSummaries checks that operators read what each timer, activity and marker is for.
+func checkSummaries(t *testing.T, recorded *history.History) {
+	t.Helper()
+	for _, event := range recorded.GetEvents() {
+		switch event.GetEventType() { //nolint:exhaustive // no others have a summary
+		case enums.EVENT_TYPE_TIMER_STARTED, enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED, enums.EVENT_TYPE_MARKER_RECORDED:
+			if len(event.GetUserMetadata().GetSummary().GetData()) == 0 {
+				t.Errorf("the event %d, %s, has no summary", event.GetEventId(), event.GetEventType())
+			}
+		}
 	}
 }
 

@@ -187,7 +187,7 @@ func (a *address) wait(ctx workflow.Context) error {
 		a.dispatch = nil
 		if err != nil { // its worker panicked; anything else is retried
 			workflow.GetLogger(ctx).Error("a dispatch failed", "error", err)
-			return workflow.Sleep(ctx, dispatchPause)
+			return workflow.NewTimerWithOptions(ctx, dispatchPause, workflow.TimerOptions{Summary: "pause after a failed dispatch"}).Get(ctx, nil)
 		}
 	}
 	return failed

@@ -254,7 +254,7 @@ func TestOneTestAtATime(t *testing.T) {
 			h.env.UpdateWorkflow(name, id, &testsuite.TestUpdateCallback{
 				OnAccept:   func() { outcomes[id] = "accepted" },
 				OnReject:   func(err error) { outcomes[id] = err.Error() },
-				OnComplete: func(any, error) { h.updated = true },
+				OnComplete: func(any, error) { h.updatedAt = h.now() },
 			}, json.RawMessage(inputs[name]))
 		}
 	})
@@ -275,7 +275,7 @@ func TestARunEndsInALaterTaskThanItsLastUpdate(t *testing.T) {
 	h := newAddressHarness(t, nothingMore)
 	last := h.update("24h", updateTest, `{}`) // the address is deleted then
 	h.wantDispatches(1, h.run())
-	if last.failed != nil || h.ended-last.at != reloadDelay {
+	if last.failed != nil || h.ended-last.at != afterUpdate {
 		t.Errorf("the update returned at %v with %v, the run ended at %v", last.at, last.failed, h.ended)
 	}
 }

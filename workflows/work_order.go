@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -23,7 +24,7 @@ import (
 // passes on.
 func WorkOrder(ctx workflow.Context, workOrderID string, reminded []models.Reminder, carried Carryover) error {
 	w := &workOrder{reminded: reminded}
-	ctx, err := w.start(ctx, workOrderID, carried, workOrderUpdates)
+	ctx, err := w.start(ctx, workOrderID, carried, workOrderUpdates, w.act)
 	if err != nil {
 		return err
 	}
@@ -49,10 +50,9 @@ func (w *workOrder) run(ctx workflow.Context) error {
 		case models.PhaseOnHold:
 			err = w.held(ctx)
 		case models.PhaseClosed:
-			if w.idle(ctx) {
-				return w.showState(ctx, nil)
+			if done, failed := w.closed(ctx); done || failed != nil {
+				return failed
 			}
-			err = w.closed(ctx)
 		}
 	}
 	return err
@@ -81,9 +81,17 @@ func (w *workOrder) consultantsDecide(ctx workflow.Context) error {
 // held work has no clocks: what falls due comes with the resumption.
 func (w *workOrder) held(ctx workflow.Context) error { return w.await(ctx) }
 
-// closed work, complete, cancelled or gone, has no clocks either: the last notices are
-// mailed, and updates finish.
-func (w *workOrder) closed(ctx workflow.Context) error { return w.await(ctx) }
+// closed work, complete, cancelled or gone, has no clocks either. The workflow is done when
+// the last notices are mailed and updates have returned.
+func (w *workOrder) closed(ctx workflow.Context) (done bool, err error) {
+	if err := w.showState(ctx, nil); err != nil {
+		return false, err
+	}
+	if done, err := w.mayEnd(ctx); done || err != nil {
+		return done, err
+	}
+	return false, w.await(ctx)
+}
 
 func before(moment models.Moment, period time.Duration, kind models.NoticeKind) models.Clock {
 	return models.Clock{Kind: kind, Moment: moment, After: -period}
@@ -116,12 +124,13 @@ func (w *workOrder) await(ctx workflow.Context, clocks ...models.Clock) error {
 	}
 	w.setTimer(ctx, next)
 	reload, err := w.wait(ctx, w.timer.future)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case w.shouldContinueAsNew(ctx):
-		return workflow.NewContinueAsNewError(ctx, WorkOrder, w.id, w.reminded, w.carried)
-	case reload:
+	}
+	if next, err := w.shouldContinueAsNew(ctx); next || err != nil {
+		return cmp.Or(err, workflow.NewContinueAsNewError(ctx, WorkOrder, w.id, w.reminded, w.carried))
+	}
+	if reload {
 		return w.reload(ctx)
 	}
 	return nil
@@ -141,26 +150,39 @@ func (w *workOrder) next(clocks []models.Clock) (next *models.Reminder) {
 
 // reload loads the work order.
 func (w *workOrder) reload(ctx workflow.Context) error {
-	w.state = records.WorkOrderState{}
-	if err := w.load(ctx, &w.state, activities.NameLoadWorkOrder); err != nil {
+	var state records.WorkOrderState
+	if err := w.load(ctx, &state, activities.NameLoadWorkOrder); err != nil {
 		return err
 	}
-	w.loaded(ctx, w.state.Transitions, w.state.Mail)
+	w.take(ctx, state)
 	return nil
+}
+
+// take takes in a state that was read.
+func (w *workOrder) take(ctx workflow.Context, state records.WorkOrderState) {
+	w.state = state
+	w.loaded(ctx, state.Transitions, state.Mail)
+}
+
+// act acts on the work order for an operator.
+func (w *workOrder) act(ctx workflow.Context, activity string, action activities.RecordAction) (activities.RecordActionResult, bool, error) {
+	return act(ctx, &w.recordWorkflow, activity, action, w.take)
 }
 
 // remind sends a due reminder. One that no longer applied, because the work order
 // has just changed, is not marked as sent: it may apply again.
 func (w *workOrder) remind(ctx workflow.Context, due models.Reminder) error {
 	var result activities.ReminderResult
-	err := executeLocal(ctx, "remind: "+reminderTopic(due), &result, activities.NameRemindWorkOrder, w.id, due, w.lastTransition())
+	_, err := w.read(func() error {
+		return executeLocal(ctx, "remind: "+reminderTopic(due), &result, activities.NameRemindWorkOrder, w.id, due, w.lastTransition())
+	})
 	if err != nil {
 		return err
 	}
-	if w.state = result.State; result.Applied {
+	if result.Applied {
 		w.reminded = append(w.reminded, due)
 	}
-	w.loaded(ctx, w.state.Transitions, w.state.Mail)
+	w.take(ctx, result.State)
 	return nil
 }
 

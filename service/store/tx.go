@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 
 	"millwright/models"
 	"millwright/service/batch"
@@ -62,6 +63,9 @@ func (s *Store) commit(
 func (s *Store) Committed(ctx context.Context, wakes []WakeTarget) {
 	if s.AfterCommit != nil {
 		s.AfterCommit()
+	}
+	if caller, ok := ctx.Value(withoutWake{}).(string); ok {
+		wakes = slices.DeleteFunc(wakes, func(w WakeTarget) bool { return w.ID == caller })
 	}
 	if s.Waker != nil && len(wakes) > 0 {
 		WakeIn(ctx, s.Waker, wakes...)

@@ -86,6 +86,14 @@ func WakeIn(ctx context.Context, waker Waker, targets ...WakeTarget) {
 	waker.Wake(targets...)
 }
 
+type withoutWake struct{}
+
+// WithoutWake returns a context whose writes do not wake the record's workflow: it is the
+// caller, and loads the record.
+func WithoutWake(ctx context.Context, recordID string) context.Context {
+	return context.WithValue(ctx, withoutWake{}, recordID)
+}
+
 // AttemptedDelivery tells a delivery's workflow about an attempt. Histories store
 // Signal.
 type AttemptedDelivery struct {

@@ -1,0 +1,87 @@
+package e2e
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.temporal.io/api/enums/v1"
+
+	"millwright/workflows"
+)
+
+// Every event of a history costs Temporal a row, and most cost the reader of a timeline a
+// line. Of a transition three are lines: the wake, the load and the transition. An update
+// needs no wake and no load.
+func TestHistoriesAreShort(t *testing.T) {
+	t.Parallel()
+	const steps = 4
+	r := newReceiver(t)
+	r.respondWith(always(http.StatusServiceUnavailable))
+	h := newHarness(t, settings{
+		"OPERATOR_ACTIONS": "true", "WEBHOOK_RETRY_SCHEDULE": strings.Repeat("1s,", steps) + "24h",
+	}, r)
+	h.importWorkforce()
+	h.startWorker()
+	h.startAPI(nil)
+	i, manager := h.integrator(), h.org.imported.IDs["manager"]
+	order, flow := h.openOrder(i)
+
+	transitions := 1
+	// measure returns the fewest events that one of several changes of the status left.
+	measure := func(change func(name string)) int {
+		t.Helper()
+		var events []int
+		for n := range steps {
+			before := h.events(flow)
+			change([]string{workflows.UpdateHold, workflows.UpdateResume}[n%2])
+			transitions++
+			eventually(t, deliveryLimit, "the workflow shows the transition", func() bool {
+				return len(h.timeline(flow)) == transitions && h.count(`SELECT count(*) FROM dirty_records WHERE record_id = $1`, order) == 0
+			})
+			events = append(events, h.events(flow)-before)
+		}
+		return slices.Min(events)
+	}
+	expect := func(what string, got, most int) {
+		t.Helper()
+		if t.Logf("%s: %d events", what, got); got > most {
+			t.Errorf("%s leaves %d events, want at most %d", what, got, most)
+		}
+	}
+	expect("a creation", h.events(flow), 8)
+	expect("an update", measure(func(name string) { h.update(flow, name, object{"person": manager}) }), 8)
+	expect("a transition", measure(func(name string) { h.run("work-orders", name, order, "--as", manager) }), 7)
+
+	retries := workflows.DeliveryID(h.deliveryTo(1, order))
+	var timers []int
+	eventually(t, deliveryLimit, "the attempts are made", func() bool {
+		timers = nil
+		events := h.temporal.GetWorkflowHistory(t.Context(), retries, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+		for events.HasNext() {
+			event, err := events.Next()
+			if err != nil {
+				return false
+			}
+			if event.GetEventType() == enums.EVENT_TYPE_TIMER_STARTED {
+				timers = append(timers, int(event.GetEventId()))
+			}
+		}
+		return len(timers) == steps+1
+	})
+	least := timers[1] - timers[0]
+	for n := 2; n < len(timers); n++ {
+		least = min(least, timers[n]-timers[n-1])
+	}
+	expect("an attempt", least, 7)
+
+	for _, id := range []string{flow, retries, workflows.WebhookAddressID(h.org.webhookID(1))} {
+		definition := h.metadata(id).GetDefinition()
+		for _, sent := range slices.Concat(definition.GetSignalDefinitions(), definition.GetUpdateDefinitions()) {
+			if sent.GetDescription() == "" {
+				t.Errorf("%s has no description for %s", id, sent.GetName())
+			}
+		}
+	}
+}
