@@ -30,6 +30,9 @@ type form struct { //nolint:recvcheck // reject changes a form; templates call t
 	Error  string
 	// Changed is set if the record was changed since the form was shown.
 	Changed *changedView
+	// Kept is true if the form is shown again without having been sent to the service, which still
+	// compares the record with what the form was filled from.
+	Kept bool
 }
 
 // changedView lists the changes to a record, newest first, since a person opened its form.
@@ -63,7 +66,9 @@ func (f form) orRejected(rejected *form) form {
 		return f
 	}
 	again := *rejected
-	again.ETag, again.Seen = f.ETag, f.Seen
+	if !again.Kept {
+		again.ETag, again.Seen = f.ETag, f.Seen
+	}
 	return again
 }
 
@@ -297,7 +302,9 @@ type confirmView struct {
 	Harmless bool
 	// BackText is what the link back says, "" for Cancel.
 	Back, BackText string
-	Form           form
+	// Again is the label of the button that shows the form with the Hidden values again, instead of Back.
+	Again string
+	Form  form
 	// Fields are inputs above the button, such as a reason. Hidden is sent with them.
 	Fields []field
 	Hidden []secretValue

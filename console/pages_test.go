@@ -329,7 +329,7 @@ func workOrderPages(t *testing.T) (*consoletest.Site, []shownPage) {
 	if _, err := s.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, id, []string{s.ID("crew"), s.Polar.OrganizationID}, nil); err != nil {
 		t.Fatal(err)
 	}
-	reviewed := "/console/work-orders/" + inReview(t, s, "ann")
+	reviewed, mine := "/console/work-orders/"+inReview(t, s, "ann"), "/console/work-orders/"+newRecord(t, s)
 	return s, []shownPage{
 		{"GET /console/work-orders/:id", "work-order", open, nil, ""},
 		{"GET /console/work-orders/:id", "work-order-review", reviewed, nil, ""},
@@ -339,6 +339,7 @@ func workOrderPages(t *testing.T) (*consoletest.Site, []shownPage) {
 		{"GET /console/work-orders/:id/assign", "work-order-assign", open + "/assign", nil, ""},
 		{"GET /console/work-orders/:id/assign", "work-order-assign-no-match", open + "/assign?q=nothing", nil, ""},
 		{"GET /console/work-orders/:id/cancel", "work-order-cancel", open + "/cancel", nil, ""},
+		{"GET /console/work-orders/:id/complete", "work-order-complete", mine + "/complete", nil, ""},
 		{"GET /console/work-orders/:id/return", "work-order-return", "/console/work-orders/" + incoming(t, s) + "/return", nil, ""},
 		{"POST /console/work-orders/:id/hold", "work-order-on-hold", open, nil, "Put on hold"},
 		{"GET /console/work-orders/charts", "work-order-charts", "/console/work-orders/charts?time=7d", nil, ""},

@@ -137,6 +137,7 @@ var routeCases = []routeCase{
 	{method: "POST", path: "/console/work-orders/:id/unassign", id: "{work_order}", form: "identity={dan}", ids: []string{"identity"}},
 	{method: "POST", path: "/console/work-orders/:id/hold", id: "{work_order}", form: "x=1"},
 	{method: "POST", path: "/console/work-orders/:id/resume", id: "{work_order}", form: "x=1"},
+	{method: "GET", path: "/console/work-orders/:id/complete", id: "{work_order}"},
 	{method: "POST", path: "/console/work-orders/:id/complete", id: "{work_order}", form: "x=1"},
 	{method: "POST", path: "/console/work-orders/:id/review", id: "{work_order}", form: "decision=approve"},
 	{method: "GET", path: "/console/work-orders/:id/cancel", id: "{work_order}"},

@@ -27,6 +27,7 @@ func (c *Console) workOrderRoutes(pages *gin.RouterGroup) {
 	pages.GET("/work-orders/:id/assign", c.signedIn(c.showAssignees))
 	pages.POST("/work-orders/:id/assign", c.signedIn(c.assignWorkOrder))
 	pages.POST("/work-orders/:id/unassign", c.signedIn(c.unassignWorkOrder))
+	pages.GET("/work-orders/:id/complete", c.signedIn(c.confirmComplete))
 	pages.POST("/work-orders/:id/complete", c.signedIn(c.completeWorkOrder))
 	pages.POST("/work-orders/:id/hold", c.signedIn(c.holdWorkOrder))
 	pages.POST("/work-orders/:id/resume", c.signedIn(c.resumeWorkOrder))

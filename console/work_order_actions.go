@@ -126,18 +126,42 @@ func (c *Console) renderConfirm(
 	return confirmPage.render(r, status, shown)
 }
 
-func confirmedCancel(d records.WorkOrderDetail, f form) confirmView {
-	answered := 0
+// answeredQuestions counts the questions of a work order that have an answer.
+func answeredQuestions(d records.WorkOrderDetail) (n int) {
 	for _, q := range d.Answers.Questions {
 		if q.Value != nil {
-			answered++
+			n++
 		}
 	}
+	return n
+}
+
+// confirmComplete asks whether to complete the work order.
+func (c *Console) confirmComplete(r *request) error {
+	return c.renderConfirm(r, http.StatusOK, nil, records.ActionComplete, confirmedComplete)
+}
+
+func confirmedComplete(d records.WorkOrderDetail, f form) confirmView {
+	view := confirmView{
+		Title: "Complete “" + d.Record.Title + "”?", Button: "Complete the work order", BackText: "Not yet", Harmless: true, Form: f,
+		Effects: []string{
+			"It cannot be reopened. No one can change or answer it then.",
+			"Its workers and its creator are told. The history and " + plural(answeredQuestions(d), "answer", "answers") + " stay.",
+		},
+	}
+	if len(d.Record.Consultants) > 0 {
+		view.Button = "Complete and send to review"
+		view.Effects = []string{"Its consultants review it: they approve it, which completes it, or send it back."}
+	}
+	return view
+}
+
+func confirmedCancel(d records.WorkOrderDetail, f form) confirmView {
 	effects := []string{
 		"It cannot be reopened. No one can change, answer or complete it then.",
 		plural(len(d.Record.Assignees), "worker", "workers") + " and " + plural(len(d.Record.Consultants), "consultant", "consultants") +
 			" are told, and so are its creator and the inventory managers of " + d.Record.Inventory.Name + ".",
-		"The record, its history and " + plural(answered, "answer", "answers") + " stay.",
+		"The record, its history and " + plural(answeredQuestions(d), "answer", "answers") + " stay.",
 	}
 	return confirmView{
 		Title: "Cancel “" + d.Record.Title + "”?", Effects: effects, Button: "Cancel the work order", BackText: "Keep it", Form: f,

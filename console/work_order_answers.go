@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,7 +58,7 @@ func (c *Console) renderAnswers(r *request, status int, rejected *form) error {
 	}
 	view := answersView{
 		Form: recordForm(detail.ETag, detail.Record.ChangedAt, values), Name: workOrderName(detail.Record),
-		Back: workOrderURL(detail.Record.ID), SentBack: r.sentBack(detail), Complete: "Save and complete",
+		Back: workOrderURL(detail.Record.ID), SentBack: r.sentBack(detail), Complete: "Save and complete…",
 	}
 	if why := detail.Forbidden[records.ActionAnswer]; why != nil {
 		view.Forbidden = sentences(why)
@@ -160,16 +162,50 @@ func (c *Console) answerWorkOrder(r *request) error {
 	if err != nil {
 		return err
 	}
+	if f.Has("again", "yes") {
+		f.Kept = true
+		return c.renderAnswers(r, http.StatusOK, &f)
+	}
 	answers, completion := givenAnswers(f, askedQuestions(detail)), records.SaveAnswers
 	if f.Has("complete", "yes") {
 		completion = records.CompleteWork
 	}
-	result, err := c.service.AnswerWorkOrder(f.context(r), r.actor(), store.RequestKey{}, id, answers, completion)
+	err = ambiguousNumbers(f, answers)
+	if err == nil && completion == records.CompleteWork && len(detail.Record.Consultants) == 0 && !f.Has("confirmed", "yes") && allRequired(f, askedQuestions(detail)) {
+		return r.confirmAnswers(detail, f)
+	}
+	var result store.WriteResult
+	if err == nil {
+		result, err = c.service.AnswerWorkOrder(f.context(r), r.actor(), store.RequestKey{}, id, answers, completion)
+	}
 	done := "answered"
 	if completion == records.CompleteWork {
 		done = completedAs(result)
 	}
 	return r.finish(f, atQuestions(err, answers), r.afterStep(c.renderAnswers, done))
+}
+
+// allRequired reports whether the form answers every required question: others are asked for
+// before the person confirms the completion.
+func allRequired(f form, questions []models.AnsweredRecord) bool {
+	return !slices.ContainsFunc(questions, func(q models.AnsweredRecord) bool { return q.Required && f.Value(q.ID) == "" })
+}
+
+// confirmAnswers asks whether to complete the work order with the answers of the form, which
+// nothing undoes.
+func (r *request) confirmAnswers(detail records.WorkOrderDetail, f form) error {
+	view := confirmedComplete(detail, f)
+	view.Action, view.Button, view.Again = r.Request.URL.Path, "Save the answers and complete", "Not yet"
+	view.Effects[1] = "Your answers are saved with it. Its workers and its creator are told."
+	for _, name := range slices.Sorted(maps.Keys(f.Values)) {
+		if name != "form_key" && name != "etag" && name != "seen" {
+			for _, value := range f.Values[name] {
+				view.Hidden = append(view.Hidden, secretValue{name, value})
+			}
+		}
+	}
+	view.Hidden = append(view.Hidden, secretValue{"confirmed", "yes"})
+	return r.confirm(view)
 }
 
 // givenAnswers are the answers that the form changes.
@@ -197,9 +233,41 @@ func givenAnswer(f form, q models.AnsweredRecord) any {
 	case text == "":
 		return nil
 	case q.Type == models.QuestionInteger, q.Type == models.QuestionDecimal:
-		return json.Number(text)
+		return json.Number(withPoint(text))
 	}
 	return text
+}
+
+// withPoint returns a number with its decimal comma as a point.
+func withPoint(number string) string {
+	if strings.Count(number, ",") == 1 && !strings.Contains(number, ".") {
+		return strings.Replace(number, ",", ".", 1)
+	}
+	return number
+}
+
+// thousands is a number whose comma may separate thousands.
+var thousands = regexp.MustCompile(`^([+-]?\d+),(\d{3})$`)
+
+// ambiguousNumbers asks what is meant by numbers whose comma may be that of decimals or that of
+// thousands. Errors: validation_failed.
+func ambiguousNumbers(f form, answers []records.GivenAnswer) error {
+	var fields []models.FieldError
+	for i, answer := range answers {
+		if _, number := answer.Value.(json.Number); !number {
+			continue
+		}
+		if parts := thousands.FindStringSubmatch(f.Value(answer.QuestionID)); parts != nil {
+			fields = append(fields, models.FieldError{
+				Pointer: fmt.Sprintf("/answers/%d", i), Code: "value",
+				Detail: fmt.Sprintf("Is %s meant as %s.%s, or does the comma separate thousands? Enter it without the comma.", parts[0], parts[1], parts[2]),
+			})
+		}
+	}
+	if len(fields) > 0 {
+		return models.Invalid(fields...)
+	}
+	return nil
 }
 
 // atQuestions returns an error about answers with the questions' ids instead of their places.

@@ -2,8 +2,10 @@ package console_test
 
 import (
 	"fmt"
+	"html"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +35,10 @@ func answersForm(s *consoletest.Site, page consoletest.Page, pairs ...string) ur
 	form := page.Form()
 	for i := 0; i < len(pairs); i += 2 {
 		value := pairs[i+1]
+		if pairs[i] == "complete" {
+			form.Set("complete", value)
+			continue
+		}
 		if strings.HasPrefix(value, "o_") {
 			value = s.ID(value)
 		}
@@ -74,6 +80,7 @@ func TestAWorkOrderIsAnswered(t *testing.T) {
 	}
 	form = answersForm(s, v.Get(path).Want(http.StatusOK, "Save and complete"), "q_state", "o_ok", "q_hours", "122")
 	form.Set("complete", "yes")
+	form.Set("confirmed", "yes")
 	v.Post(path, form).Want(http.StatusSeeOther)
 	if status := workOrder(t, s, id).Status.Code; status != string(models.StatusComplete) {
 		t.Errorf("the status is %s", status)
@@ -93,7 +100,7 @@ func TestAnswersAreChecked(t *testing.T) {
 		{"q_hours", "5.5", "must be an integer"},
 		{"q_hours", "many", "must be an integer"},
 		{"q_hours", "1234567890123456789", "at most 18 digits"},
-		{"q_pressure", "1,5", "must be a number"},
+		{"q_pressure", "1,5,0", "must be a number"},
 		{"q_pressure", "NaN", "must be a number"},
 		{"q_note", strings.Repeat("x", 10_001), "at most 10,000 characters"},
 		{"q_note", "bell\a", "control characters"},
@@ -155,7 +162,7 @@ func TestAWorkOrderWithoutAFormIsCompleted(t *testing.T) {
 	id := plannedWorkOrder(t, s)
 	s.Exec(`UPDATE work_orders SET form_id = NULL WHERE id = $1`, id)
 	v, path := s.SignedIn("bob"), "/console/work-orders/"+id+"/answers"
-	v.Post(path, v.Get(path).Want(http.StatusOK, "This work order has no form").Form("complete", "yes")).Want(http.StatusSeeOther)
+	v.Post(path, v.Get(path).Want(http.StatusOK, "This work order has no form").Form("complete", "yes", "confirmed", "yes")).Want(http.StatusSeeOther)
 	if status := workOrder(t, s, id).Status.Code; status != string(models.StatusComplete) {
 		t.Errorf("the status is %s", status)
 	}
@@ -178,7 +185,12 @@ func TestAWorkOrderIsAnsweredInABrowser(t *testing.T) {
 		b.Fill(s.ID("q_hours"), "12")
 		b.Fill(s.ID("q_pressure"), "0.50")
 		b.Fill(s.ID("q_note"), "Done")
-		b.Press("Save and complete")
+		b.Press("Save and complete…")
+		b.WantText("It cannot be reopened.")
+		b.Press("Not yet")
+		b.Fill(s.ID("q_pressure"), "0,50")
+		b.Press("Save and complete…")
+		b.Press("Save the answers and complete")
 		b.WantPath("/console/work-orders/" + id)
 		if got, want := storedAnswers(s, id), fmt.Sprintf("q_state=%q q_parts=[%q] q_hours=12 q_pressure=0.50 q_note=%q", "o_dirty", "o_belt", "Done"); got != want {
 			t.Errorf("the answers are %s, want %s", got, want)
@@ -187,4 +199,78 @@ func TestAWorkOrderIsAnsweredInABrowser(t *testing.T) {
 			t.Errorf("it is %+v", record)
 		}
 	})
+}
+
+// Completing asks once, because nothing undoes it: before the answers are saved with it too, and
+// with what was entered. Sending to review asks nothing: the consultants may send it back.
+func TestCompletingAsksOnce(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	reviewed, _ := planned(t, s)
+	id := plannedWorkOrder(t, s)
+	answer(t, s, reviewed)
+	v, path := s.SignedIn("bob"), "/console/work-orders/"+id
+	wantNot(t, v.Get("/console/work-orders/"+reviewed).Want(http.StatusOK, "Complete and send to review"), `href="/console/work-orders/`+reviewed+"/complete")
+	v.Get("/console/work-orders/"+reviewed+"/complete").Want(http.StatusOK, "Its consultants review it")
+	page := v.Get(path+"/answers").Want(http.StatusOK, "Save and complete…")
+	v.Post(path+"/answers", answersForm(s, page, "q_state", "o_ok", "complete", "yes")).Want(http.StatusUnprocessableEntity, "Answer this question to complete")
+	asked := v.Post(path+"/answers", answersForm(s, page, "q_state", "o_ok", "q_hours", "7", "q_parts", "o_belt", "q_parts", "o_filter", "complete", "yes")).
+		Want(http.StatusOK, "It cannot be reopened.", "Save the answers and complete", "Not yet")
+	if statusOf(s, id) != "open" || storedAnswers(s, id) != "" {
+		t.Fatal("it did not ask")
+	}
+	back := asked.Form("again", "yes")
+	back.Del("confirmed")
+	v.Post(path+"/answers", back).Want(http.StatusOK, `value="7"`)
+	sent := url.Values{}
+	for _, hidden := range hiddenInputs.FindAllStringSubmatch(asked.Body, -1) {
+		sent.Add(hidden[1], html.UnescapeString(hidden[2]))
+	}
+	v.Post(path+"/answers", sent).Want(http.StatusSeeOther)
+	if got := storedAnswers(s, id); statusOf(s, id) != "complete" || got != `q_state="o_ok" q_parts=["o_belt", "o_filter"] q_hours=7` {
+		t.Errorf("it is %s with %s", statusOf(s, id), got)
+	}
+	// On the work order itself.
+	open := plannedWorkOrder(t, s)
+	s.Exec(`UPDATE work_orders SET form_id = NULL WHERE id = $1`, open)
+	path = "/console/work-orders/" + open
+	v.Get(path).Want(http.StatusOK, `href="`+path+`/complete"`)
+	v.Post(path+"/complete", v.Get(path+"/complete").Want(http.StatusOK, "It cannot be reopened.").Form()).Want(http.StatusSeeOther)
+	if statusOf(s, open) != "complete" {
+		t.Error("it is not complete")
+	}
+	v.Get(path+"/complete").Want(http.StatusUnprocessableEntity, "does not allow this")
+}
+
+var hiddenInputs = regexp.MustCompile(`<input type="hidden" name="(\w+)" value="([^"]*)">`)
+
+// A decimal comma is a point; one that may separate thousands is asked about.
+func TestDecimalCommas(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	id := plannedWorkOrder(t, s)
+	v, path := s.SignedIn("bob"), "/console/work-orders/"+id+"/answers"
+	for _, test := range []struct{ question, entered, stored, problem string }{
+		{"q_pressure", "12,5", "q_pressure=12.5", ""},
+		{"q_pressure", "-0,25", "q_pressure=-0.25", ""},
+		{"q_pressure", "1,2345", "q_pressure=1.2345", ""},
+		{"q_pressure", "1.234", "q_pressure=1.234", ""},
+		{"q_pressure", "1,234", "", "Is 1,234 meant as 1.234, or does the comma separate thousands?"},
+		{"q_pressure", "0,125", "", "Is 0,125 meant as 0.125"},
+		{"q_pressure", "1,234.5", "", "number"},
+		{"q_pressure", "1,2,3", "", "number"},
+		{"q_hours", "12,000", "", "Is 12,000 meant as 12.000"},
+		{"q_hours", "7,0", "q_hours=7", ""},
+	} {
+		s.Exec(`DELETE FROM answers`)
+		sent := v.Post(path, answersForm(s, v.Get(path), test.question, test.entered))
+		if test.problem != "" {
+			sent.Want(http.StatusUnprocessableEntity, test.problem, `value="`+test.entered+`"`)
+		} else {
+			sent.Want(http.StatusSeeOther)
+		}
+		if got := storedAnswers(s, id); got != test.stored {
+			t.Errorf("%s is stored as %q, want %q", test.entered, got, test.stored)
+		}
+	}
 }

@@ -103,7 +103,10 @@ func (j *journey) workOrderByKeyboard() {
 	j.WantNoText("Good")
 
 	j.SkipToContent()
-	j.TabTo("Complete")
+	j.TabTo("Complete…")
+	j.Enter()
+	j.SkipToContent()
+	j.TabTo("Complete the work order")
 	j.Enter()
 	j.WantPath(page)
 	j.WantText("Completed")

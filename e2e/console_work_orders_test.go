@@ -139,7 +139,9 @@ func (j *journey) twoAtOnce() {
 	const closed = "A work order with the status \"%s\" does not allow this."
 	colleague.Press("Cancel…")
 	j.Open(page)
-	j.Press("Complete")
+	j.Press("Complete…")
+	j.WantText("It cannot be reopened.")
+	j.Press("Complete the work order")
 	j.WantText("Completed")
 	colleague.Fill("reason", "It is light enough.")
 	colleague.Press("Cancel the work order")
@@ -149,12 +151,13 @@ func (j *journey) twoAtOnce() {
 
 	page = j.order(title+" again", "")
 	j.Open(page)
+	j.Press("Complete…")
 	colleague.Open(page)
 	colleague.Press("Cancel…")
 	colleague.Fill("reason", "It is light enough.")
 	colleague.Press("Cancel the work order")
 	colleague.WantText("Cancelled")
-	j.Press("Complete")
+	j.Press("Complete the work order")
 	j.WantText(colleagueName+" cancelled the work order: “It is light enough.”", "Nothing was done", "Cancelled")
 	j.Unfold("What is not possible now, and why")
 	j.WantText(fmt.Sprintf(closed, "Cancelled"))
@@ -168,7 +171,8 @@ func (j *journey) doubleClick() {
 	j.Fill("title", title)
 	j.PressTwice("Create")
 	j.WantText("Complete", "Cancel…", title)
-	j.PressTwice("Complete")
+	j.Press("Complete…")
+	j.PressTwice("Complete the work order")
 	j.WantText("Completed", "completed the work order")
 	for sql, what := range map[string]string{
 		`SELECT count(*) FROM work_orders WHERE title = $1`:                                                                             "work orders",
