@@ -93,11 +93,21 @@ func (r *request) sentForm() (form, error) {
 			sent[i] = strings.ReplaceAll(value, "\r\n", "\n")
 		}
 	}
+	return formOf(values), nil
+}
+
+// formOf returns a form with the values that were sent.
+func formOf(values url.Values) form {
 	f := form{Key: values.Get("form_key"), ETag: values.Get("etag"), Seen: values.Get("seen"), Values: values}
 	if len(f.Key) > 64 {
 		f.Key = ""
 	}
-	return f, nil
+	return f
+}
+
+// entered returns the values of the form, without those that {{template "form"}} writes.
+func (f form) entered() []keptValue {
+	return slices.DeleteFunc(keptValues(f.Values), func(v keptValue) bool { return v.Name == "form_key" || v.Name == "etag" || v.Name == "seen" })
 }
 
 // Value returns what was entered in a field, without white space around it.
@@ -307,7 +317,7 @@ type confirmView struct {
 	Form  form
 	// Fields are inputs above the button, such as a reason. Hidden is sent with them.
 	Fields []field
-	Hidden []secretValue
+	Hidden []keptValue
 }
 
 var confirmPage = newPage[confirmView]("confirm.html")

@@ -91,7 +91,7 @@ func (c *Console) useLink(r *request) error {
 		return err
 	}
 	r.keepKnown(signedIn.Known)
-	return r.enter(signedIn.Token, "")
+	return r.enter(signedIn.Token, "", "")
 }
 
 // forgottenView is the page for people who forgot their password. Sent is after they asked.

@@ -198,9 +198,9 @@ func (c *Console) finishOpenID(r *request) error {
 		return err
 	}
 	if len(signedIn.Choices) > 0 {
-		return choicePage.show(r, choiceView{signedIn.Choices, signedIn.Choice, state.Next})
+		return choicePage.show(r, choiceView{signedIn.Choices, signedIn.Choice, state.Next, ""})
 	}
-	return r.enter(signedIn.Token, state.Next)
+	return r.enter(signedIn.Token, state.Next, "")
 }
 
 // finishOpenIDAgain makes the sign-in of the session recent, and goes on.

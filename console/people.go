@@ -321,7 +321,7 @@ func (c *Console) confirmPromotion(r *request, f form, p *people.PromotionError)
 			"All sessions and links of " + p.Name + " end.",
 			"A password or account that was set through a link that someone below administrator could see ends too. " + hand,
 		},
-		Form: f, Hidden: []secretValue{{"confirmed", p.Email}, {"definition", f.Value("definition")}, {"admin", f.Value("admin")}},
+		Form: f, Hidden: []keptValue{{"confirmed", p.Email}, {"definition", f.Value("definition")}, {"admin", f.Value("admin")}},
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -129,15 +130,27 @@ func (c *Console) askAgain(r *request, status int, f form, problem string) error
 	if !view.Sent {
 		view.OpenID = linkTo("/openid/again", "next", f.Value("next"))
 	}
-	for _, name := range slices.Sorted(maps.Keys(f.Values)) {
-		if name == "username" || strings.Contains(name, "password") || strings.Contains(name, "secret") {
-			continue
-		}
-		for _, value := range f.Values[name] {
-			view.Kept = append(view.Kept, keptValue{name, value})
+	view.Kept = keptValues(withoutSecrets(f.Values))
+	return c.renderAgain(r, status, view)
+}
+
+// withoutSecrets returns the values of a form that may be sent to the browser again.
+func withoutSecrets(values url.Values) url.Values {
+	kept := maps.Clone(values)
+	maps.DeleteFunc(kept, func(name string, _ []string) bool {
+		return name == "username" || strings.Contains(name, "password") || strings.Contains(name, "secret")
+	})
+	return kept
+}
+
+// keptValues returns the values of a form as hidden fields.
+func keptValues(values url.Values) (kept []keptValue) {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		for _, value := range values[name] {
+			kept = append(kept, keptValue{name, value})
 		}
 	}
-	return c.renderAgain(r, status, view)
+	return kept
 }
 
 func (c *Console) renderAgain(r *request, status int, view againView) error {

@@ -21,6 +21,7 @@ import (
 // requestService is what the handlers of this file call.
 type requestService interface {
 	Session(ctx context.Context, token string) (people.Viewer, error)
+	PersonOfSession(token string) string
 	CountVisitor(ctx context.Context, network string) (access.Rate, error)
 	EnterCall(ctx context.Context, organizationID string) (end func(), err error)
 }
@@ -33,6 +34,10 @@ type request struct {
 	viewer people.Viewer
 	token  string
 	zone   *time.Location
+	// ended is the person whose session has ended, "" if no one was signed in.
+	ended string
+	// message is shown instead of the one that a write left (takeDone).
+	message string
 }
 
 func (r *request) ctx() context.Context { return r.Request.Context() }
@@ -69,18 +74,26 @@ func (r *request) loadViewer() error {
 	}
 	viewer, err := r.console.service.Session(r.ctx(), token)
 	if errors.Is(err, people.ErrNoSession) {
-		r.forgetSession()
+		// The cookie stays, for the form that another tab sends: it tells whose input is kept.
+		if r.ended = r.console.service.PersonOfSession(token); r.ended == "" {
+			r.forgetSession()
+		}
 		return nil
 	}
 	if err != nil {
 		return err
 	}
+	r.enterAs(viewer, token)
+	return nil
+}
+
+// enterAs makes the request one of the person of a session.
+func (r *request) enterAs(viewer people.Viewer, token string) {
 	r.viewer, r.token = viewer, token
 	if zone, err := time.LoadLocation(viewer.TimeZone); err == nil {
 		r.zone = zone
 	}
 	stateOf(r.ctx()).person = viewer.IdentityID
-	return nil
 }
 
 // serve serves the page: to people as a call of their organization, to others if their network
@@ -146,8 +159,12 @@ func (r *request) clientOf(f form) people.Client {
 	return client
 }
 
-// askToSignIn sends the visitor to the sign-in page, which then redirects to this one.
+// askToSignIn sends the visitor to the sign-in page, which then redirects to this one. If the
+// session ended while a form was filled in, the sign-in page keeps what was entered.
 func (r *request) askToSignIn() error {
+	if r.Request.Method == http.MethodPost && r.ended != "" {
+		return r.keepInput()
+	}
 	to := Root + "/sign-in"
 	if r.Request.Method == http.MethodGet && r.Request.URL.Path != Root {
 		to += "?next=" + url.QueryEscape(r.Request.URL.RequestURI())
@@ -197,6 +214,9 @@ func (r *request) done(to, what string) error {
 // takeDone returns the message of the write before the page, "" if it was shown before. withExpired
 // adds the number of deliveries that were left out.
 func (r *request) takeDone() string {
+	if r.message != "" {
+		return r.message
+	}
 	what, err := r.Cookie(r.console.cookieName(doneCookie))
 	if err != nil {
 		return ""

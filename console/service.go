@@ -49,6 +49,7 @@ type Service interface {
 // signingIn is what signing in calls.
 type signingIn interface {
 	cookiesService
+	keptInputService
 	linksService
 	openidService
 	recentService

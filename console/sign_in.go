@@ -30,6 +30,9 @@ func (c *Console) signInRoutes(pages *gin.RouterGroup) {
 type signInView struct {
 	Form form
 	Next string
+	// Ended is true if the visitor's session has ended, Kept is the input that it left (keepInput).
+	Ended bool
+	Kept  string
 	// OpenID is the URL that signs in with the OpenID provider, "" if absent.
 	OpenID, Provider string
 }
@@ -38,8 +41,8 @@ var signInPage = newPage[signInView]("sign_in.html")
 
 // choiceView asks a person of several organizations which one to sign in to.
 type choiceView struct {
-	Choices      []people.OrganizationChoice
-	Choice, Next string
+	Choices            []people.OrganizationChoice
+	Choice, Next, Kept string
 }
 
 var choicePage = newPage[choiceView]("sign_in_organization.html")
@@ -48,7 +51,9 @@ func (c *Console) showSignIn(r *request) error {
 	if r.isSignedIn() {
 		return r.done(localPath(r.Query("next")), "")
 	}
-	return signInPage.show(r, c.signInView(newForm(nil), r.Query("next")))
+	view := c.signInView(newForm(nil), r.Query("next"))
+	view.Ended = r.ended != ""
+	return signInPage.show(r, view)
 }
 
 func (c *Console) signInView(f form, next string) signInView {
@@ -67,12 +72,17 @@ func (c *Console) signIn(r *request) error {
 	if err != nil {
 		return err
 	}
+	kept := f.Value("kept")
+	if r.isSignedIn() && kept != "" { // in another tab
+		return r.showKept(kept)
+	}
 	failing, cancel := c.failureDelay(r.ctx())
 	defer cancel()
 	signedIn, err := c.service.SignIn(r.ctx(), people.SignInAttempt{
 		Email: f.Value("email"), Password: f.Secret("password"), Client: r.clientOf(f),
 	})
 	view := c.signInView(newForm(url.Values{"email": {f.Value("email")}}), f.Value("next"))
+	view.Kept = kept
 	if limit, limited := errors.AsType[*people.TooManyAttemptsError](err); limited {
 		c.metrics.signIns.WithLabelValues(signInLimited).Inc()
 		view.Form.Error = limit.Error()
@@ -94,9 +104,9 @@ func (c *Console) signIn(r *request) error {
 	c.metrics.signIns.WithLabelValues(signInSucceeded).Inc()
 	r.keepKnown(signedIn.Known)
 	if len(signedIn.Choices) > 0 {
-		return choicePage.show(r, choiceView{signedIn.Choices, signedIn.Choice, f.Value("next")})
+		return choicePage.show(r, choiceView{signedIn.Choices, signedIn.Choice, f.Value("next"), kept})
 	}
-	return r.enter(signedIn.Token, f.Value("next"))
+	return r.enter(signedIn.Token, f.Value("next"), kept)
 }
 
 // failureDelay returns a context that ends when a failed sign-in may be answered, so that the
@@ -105,10 +115,19 @@ func (c *Console) failureDelay(ctx context.Context) (context.Context, context.Ca
 	return context.WithDeadline(ctx, time.Now().Add(c.options.FailureDelay))
 }
 
-// enter starts the session in the browser and shows the page that was asked for.
-func (r *request) enter(token, next string) error {
+// enter starts the session in the browser and shows the page that was asked for, or the input
+// that was kept since an earlier session ended.
+func (r *request) enter(token, next, kept string) error {
 	if err := r.keepSession(token); err != nil {
 		return err
+	}
+	if kept != "" {
+		viewer, err := r.console.service.Session(r.ctx(), token)
+		if err != nil {
+			return err
+		}
+		r.enterAs(viewer, token)
+		return r.showKept(kept)
 	}
 	return r.done(localPath(next), "")
 }
@@ -125,7 +144,7 @@ func (c *Console) chooseOrganization(r *request) error {
 	if err != nil {
 		return err
 	}
-	return r.enter(token, f.Value("next"))
+	return r.enter(token, f.Value("next"), f.Value("kept"))
 }
 
 func (c *Console) signOut(r *request) error {

@@ -125,7 +125,7 @@ func (c *Console) renderWorkOrder(r *request, status int, rejected *form) error 
 	view := r.workOrderView(detail, urls)
 	view.History.Form, rejected = commentForm(rejected)
 	switch {
-	case rejected != nil && view.May[string(records.ActionReview)] && len(rejected.Errors) > 0 && rejected.Values.Has("decision"):
+	case rejected != nil && view.May[string(records.ActionReview)] && (len(rejected.Errors) > 0 || rejected.Kept) && rejected.Values.Has("decision"):
 		view.ReviewForm = view.ReviewForm.orRejected(rejected)
 	case rejected != nil:
 		view.Stale, view.Problem = rejected.Changed, questionsNamed(rejected.Error, detail.Answers)

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -197,14 +196,7 @@ func (r *request) confirmAnswers(detail records.WorkOrderDetail, f form) error {
 	view := confirmedComplete(detail, f)
 	view.Action, view.Button, view.Again = r.Request.URL.Path, "Save the answers and complete", "Not yet"
 	view.Effects[1] = "Your answers are saved with it. Its workers and its creator are told."
-	for _, name := range slices.Sorted(maps.Keys(f.Values)) {
-		if name != "form_key" && name != "etag" && name != "seen" {
-			for _, value := range f.Values[name] {
-				view.Hidden = append(view.Hidden, secretValue{name, value})
-			}
-		}
-	}
-	view.Hidden = append(view.Hidden, secretValue{"confirmed", "yes"})
+	view.Hidden = append(f.entered(), keptValue{"confirmed", "yes"})
 	return r.confirm(view)
 }
 

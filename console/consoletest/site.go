@@ -128,7 +128,7 @@ const sessionCookie = "session"
 // make signing in slow, and returns its token.
 func (s *Site) session(key string) (token string) {
 	s.t.Helper()
-	token = s.Vault.SessionToken(rand.Text())
+	token = s.Vault.SessionToken(rand.Text() + "~" + s.ID(key))
 	s.Exec(`INSERT INTO sessions (token_hash, id, person_id, method, created_at, seen_at, network, user_agent, authenticated_at, recent_until)
 		SELECT hash, 'ses_' || left(encode(hash, 'hex'), 26), $2, 'password', $3, $3, '127.0.0.1', 'consoletest', $3, $4 FROM sha256($1::text::bytea) hash`,
 		token, s.ID(key), s.Clock.Now(), s.Clock.Now().Add(models.RecentSignIn))

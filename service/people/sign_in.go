@@ -279,7 +279,7 @@ func insertSession(t *store.ORMTx, personID string, by authentication, client Cl
 	if err != nil {
 		return "", err
 	}
-	token := t.Vault.SessionToken(text)
+	token := t.Vault.SessionToken(text + sessionPerson + personID)
 	id, err := t.NewID(models.PrefixSession)
 	if err != nil {
 		return "", err
