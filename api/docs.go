@@ -10,6 +10,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"millwright/docs"
 	"millwright/service/store"
 	"millwright/web"
 )
@@ -23,7 +24,7 @@ const docsPolicy = "default-src 'none'; style-src 'self'; img-src 'self'; base-u
 // maxDocsQuery bounds a search of the documentation, in characters.
 const maxDocsQuery = 100
 
-// serveDocs serves the document of the API as a page, whole or searched, and its files.
+// serveDocs serves the document of the API as a page, whole or searched, the guides, and their files.
 func (a *API) serveDocs() {
 	pages := template.Must(template.New("page.html").Funcs(template.FuncMap{"text": docsText}).ParseFS(docsFiles, "docs/page.html"))
 	whole := sync.OnceValues(func() (docsPage, error) { return a.newDocsPage() })
@@ -40,6 +41,24 @@ func (a *API) serveDocs() {
 		html, err := render(page)
 		return serveFile(html, "text/html; charset=utf-8"), err
 	})
+	for i, name := range docs.Guides {
+		guide := sync.OnceValues(func() (gin.HandlerFunc, error) {
+			page, err := whole()
+			if err != nil {
+				return nil, err
+			}
+			html, err := render(page.guide(page.Guides[i]))
+			return serveFile(html, "text/html; charset=utf-8"), err
+		})
+		a.engine.GET("/docs/"+name, func(c *gin.Context) {
+			handler, err := guide()
+			if err != nil {
+				a.respondProblem(c, err)
+				return
+			}
+			handler(c)
+		})
+	}
 	a.engine.GET("/docs", func(c *gin.Context) {
 		handler, err := serve()
 		query := []rune(c.Query("q"))
@@ -55,6 +74,11 @@ func (a *API) serveDocs() {
 		}
 		handler(c)
 	})
+	collection, err := docs.Files.ReadFile("postman.json")
+	if err != nil {
+		panic(err) // impossible: the files are embedded
+	}
+	a.engine.GET("/docs/postman.json", serveFile(collection, "application/json"))
 	for name, kind := range map[string]string{"docs.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"} {
 		content, err := docsFiles.ReadFile("docs/" + name)
 		if err != nil {

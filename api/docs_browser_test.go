@@ -30,4 +30,8 @@ func TestDocsPageInABrowser(t *testing.T) {
 	b.Check("docs-search")
 	b.Press("Safe retries")
 	b.WantText("Send an Idempotency-Key with each POST")
+	b.Open("/docs?q=cursor_expired check")
+	b.Press("Keep a copy")
+	b.WantText("Do not read everything again and again")
+	b.Check("docs-guide")
 }

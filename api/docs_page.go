@@ -21,6 +21,11 @@ type docsPage struct {
 	Groups   []docsGroup
 	Sections []docsSection
 	Schemas  []docsSchema
+	Guides   []docsGuide
+	// Guide is the guide that is shown, nil on the page of the operations.
+	Guide *docsGuide
+	// Base is the relative path to the service's root.
+	Base string
 	// Query is what was searched for, "" on the whole page.
 	Query   string
 	Found   []docsEntry
@@ -64,8 +69,8 @@ type docsSchema struct {
 	Fields             []docsField
 }
 
-// docsEntry is a part of the page that a search can find. words is its text in lower case.
-type docsEntry struct{ Name, Kind, Anchor, words string }
+// docsEntry is a part of the pages that a search can find, at Path. words is its text in lower case.
+type docsEntry struct{ Name, Kind, Path, words string }
 
 // The parts of the OpenAPI document that the page shows.
 type (
@@ -130,7 +135,11 @@ func (a *API) newDocsPage() (docsPage, error) {
 	if err := json.Unmarshal(text, &d); err != nil {
 		return docsPage{}, fmt.Errorf("read the OpenAPI document: %w", err)
 	}
-	page := docsPage{Title: d.Info.Title}
+	guides, err := newDocsGuides()
+	if err != nil {
+		return docsPage{}, err
+	}
+	page := docsPage{Title: d.Info.Title, Guides: guides}
 	page.addProse(d.Info.Description)
 	for _, tag := range d.Tags {
 		group := docsGroup{Name: tag.Name, Anchor: anchorOf("tag", tag.Name), Text: tag.Description}
@@ -330,7 +339,7 @@ func schemaOf(name string, s openAPISchema) docsSchema {
 // index collects what a search can find.
 func (p *docsPage) index() {
 	add := func(name, kind, anchor string, contents ...string) {
-		p.entries = append(p.entries, docsEntry{name, kind, anchor, strings.ToLower(name + " " + strings.Join(contents, " "))})
+		p.entries = append(p.entries, docsEntry{name, kind, "docs#" + anchor, strings.ToLower(name + " " + strings.Join(contents, " "))})
 	}
 	for _, g := range p.Groups {
 		for _, op := range g.Operations {
@@ -347,6 +356,9 @@ func (p *docsPage) index() {
 	for _, s := range p.Sections {
 		add(s.Name, "Conventions", s.Anchor, s.Paragraphs...)
 	}
+	for _, g := range p.Guides {
+		p.entries = append(p.entries, g.Sections...)
+	}
 	for _, s := range p.Schemas {
 		contents := []string{s.Text}
 		for _, field := range s.Fields {
@@ -354,6 +366,13 @@ func (p *docsPage) index() {
 		}
 		add(s.Name, "Schema", s.Anchor, contents...)
 	}
+}
+
+// guide returns the page that shows the guide.
+func (p *docsPage) guide(g docsGuide) docsPage {
+	shown := *p
+	shown.Guide, shown.Base = &g, "../"
+	return shown
 }
 
 // search returns the page with the entries that have every word of the query, names that have one first.

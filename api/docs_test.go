@@ -10,49 +10,105 @@ import (
 	"testing"
 
 	"millwright/api/apitest"
+	"millwright/docs"
 	"millwright/models"
 )
 
 var (
 	docsLinks = regexp.MustCompile(`(?:src|href|action)="([^"]*)"`)
 	docsIDs   = regexp.MustCompile(` id="([^"]*)"`)
+	docsCode  = regexp.MustCompile(`(?s)<pre.*?</pre>`)
+	// Handlers of events inside tags.
+	docsHandlers = regexp.MustCompile(`<[^>]* on[a-z]+=`)
 )
 
-func TestDocsPageUsesOnlyThisServer(t *testing.T) {
+// docsPages returns the pages of the documentation by their paths.
+func docsPages(s *apitest.Server) map[string]string {
+	pages := map[string]string{"/docs": ""}
+	for _, guide := range docs.Guides {
+		pages["/docs/"+guide] = ""
+	}
+	for path := range pages {
+		pages[path] = string(s.Send(http.MethodGet, path, "").Want(http.StatusOK, "").Body)
+	}
+	return pages
+}
+
+func TestDocsPagesUseOnlyThisServer(t *testing.T) {
 	t.Parallel()
 	s := apitest.New(t)
-	page := s.Send(http.MethodGet, "/docs", "").Want(http.StatusOK, "")
-	if got := page.Header.Get("Content-Type"); got != "text/html; charset=utf-8" {
-		t.Errorf("the page is %q", got)
-	}
-	policy := page.Header.Get("Content-Security-Policy")
-	if !strings.HasPrefix(policy, "default-src 'none'") || strings.Contains(policy, "script") || strings.Contains(policy, "unsafe") || strings.Contains(policy, ":") {
-		t.Errorf("the policy is %q", policy)
-	}
-	text := string(page.Body)
-	if strings.Contains(text, "<script") || strings.Contains(text, "style=") || regexp.MustCompile(` on[a-z]+=`).MatchString(text) {
-		t.Error("the page has an inline script or style")
-	}
-	ids := map[string]int{}
-	for _, id := range docsIDs.FindAllStringSubmatch(text, -1) {
-		ids[id[1]]++
-		if ids[id[1]] > 1 {
-			t.Errorf("the id %q is there twice", id[1])
+	pages := docsPages(s)
+	ids := map[string]map[string]bool{}
+	for path, text := range pages {
+		ids[path] = map[string]bool{}
+		for _, id := range docsIDs.FindAllStringSubmatch(text, -1) {
+			if ids[path][id[1]] {
+				t.Errorf("%s has the id %q twice", path, id[1])
+			}
+			ids[path][id[1]] = true
 		}
 	}
-	for _, link := range docsLinks.FindAllStringSubmatch(text, -1) {
-		path, fragment, _ := strings.Cut(html.UnescapeString(link[1]), "#")
-		switch {
-		case path == "" && ids[fragment] == 0:
-			t.Errorf("nothing is at #%s", fragment)
-		case strings.Contains(path, ":") || strings.HasPrefix(path, "/"):
-			t.Errorf("%s leads elsewhere", path)
-		case strings.HasPrefix(path, "docs/"):
-			asset := s.Send(http.MethodGet, "/"+path, "").Want(http.StatusOK, "")
-			s.Send(http.MethodGet, "/"+path, "", "If-None-Match", asset.Header.Get("ETag")).Want(http.StatusNotModified, "")
+	for path, text := range pages {
+		header := s.Send(http.MethodGet, path, "").Header
+		if got := header.Get("Content-Type"); got != "text/html; charset=utf-8" {
+			t.Errorf("%s is %q", path, got)
+		}
+		policy := header.Get("Content-Security-Policy")
+		if !strings.HasPrefix(policy, "default-src 'none'") || strings.Contains(policy, "script") || strings.Contains(policy, "unsafe") || strings.Contains(policy, ":") {
+			t.Errorf("the policy of %s is %q", path, policy)
+		}
+		if strings.Contains(text, "<script") || strings.Contains(text, "style=") || docsHandlers.MatchString(text) {
+			t.Errorf("%s has an inline script or style", path)
+		}
+		for _, link := range docsLinks.FindAllStringSubmatch(text, -1) {
+			checkDocsLink(t, s, ids, path, html.UnescapeString(link[1]))
 		}
 	}
 	s.Send(http.MethodGet, "/docs/page.html", "").Want(http.StatusNotFound, "not_found")
+	s.Send(http.MethodGet, "/docs/running", "").Want(http.StatusNotFound, "not_found")
+}
+
+// checkDocsLink checks that the link of the page at path has a target on this server, relative
+// to the page. Guides may name other sites for people to open.
+func checkDocsLink(t *testing.T, s *apitest.Server, ids map[string]map[string]bool, path, link string) {
+	t.Helper()
+	if strings.HasPrefix(link, "https://") && path != "/docs" {
+		return
+	}
+	base := url.URL{Path: path}
+	target, err := base.Parse(link)
+	switch {
+	case err != nil || target.Host != "" || strings.HasPrefix(link, "/"):
+		t.Errorf("%s: %s leads elsewhere", path, link)
+	case target.Path == "/console": // not this server's
+	case ids[target.Path] != nil:
+		if target.Fragment != "" && !ids[target.Path][target.Fragment] {
+			t.Errorf("%s: nothing is at %s", path, link)
+		}
+	default:
+		asset := s.Send(http.MethodGet, target.Path, "").Want(http.StatusOK, "")
+		if strings.HasPrefix(target.Path, "/docs/") {
+			s.Send(http.MethodGet, target.Path, "", "If-None-Match", asset.Header.Get("ETag")).Want(http.StatusNotModified, "")
+		}
+	}
+}
+
+// The guides are shown whole, as HTML.
+func TestDocsGuides(t *testing.T) {
+	t.Parallel()
+	for path, text := range docsPages(apitest.New(t)) {
+		_, content, _ := strings.Cut(text, "<main")
+		for _, left := range []string{"`", "**", "](", "<no value>", "## ", "|---", ".md\""} {
+			if strings.Contains(docsCode.ReplaceAllString(content, ""), left) {
+				t.Errorf("%s shows Markdown: %q", path, left)
+			}
+		}
+		if source, err := docs.Files.ReadFile(strings.TrimPrefix(path, "/docs/") + ".md"); err == nil {
+			if shown, want := strings.Count(content, "<pre"), strings.Count(string(source), "\n```")/2; shown < want {
+				t.Errorf("%s shows %d blocks of code, want %d", path, shown, want)
+			}
+		}
+	}
 }
 
 // Everything of the document is on the page and in its index, the prose after the operations.
@@ -89,11 +145,6 @@ func TestDocsPageIsComplete(t *testing.T) {
 	if last, prose := strings.LastIndex(content, `<h3 id="op-`), strings.Index(content, `id="conventions"`); last < 0 || prose < last {
 		t.Error("the conventions are not after the operations")
 	}
-	for _, left := range []string{"`", "**", "](", "<no value>", "## "} {
-		if strings.Contains(regexp.MustCompile(`(?s)<pre.*?</pre>`).ReplaceAllString(content, ""), left) {
-			t.Errorf("the page shows Markdown: %q", left)
-		}
-	}
 	t.Logf("%d operations, %d bytes", operations, len(text))
 }
 
@@ -112,6 +163,10 @@ func TestDocsSearch(t *testing.T) {
 		"sync_token":            "docs#about-syncing",
 		"external_id feedback":  "docs#op-create-issue",
 		"/work-orders/{id} GET": "docs#op-get-work-order",
+		"check after a 410":     "docs/integrating#keep-a-copy",
+		"hash_equals":           "docs/receiving-webhooks#check-the-signature",
+		"last worker":           "docs/api#33-last-worker",
+		"sunset":                "docs/versioning#how-something-ends",
 	} {
 		if found := search(query); !strings.Contains(found, `href="`+want+`"`) {
 			t.Errorf("%q does not find %s", query, want)
