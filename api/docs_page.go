@@ -22,7 +22,7 @@ type docsPage struct {
 	Sections []docsSection
 	Schemas  []docsSchema
 	Guides   []docsGuide
-	// Guide is the guide that is shown, nil on the page of the operations.
+	// Guide is the guide that is shown, nil where the operations are shown.
 	Guide *docsGuide
 	// Base is the relative path to the service's root.
 	Base string

@@ -24,7 +24,7 @@ import (
 
 // apiGCPercent is the API's garbage collection target if GOGC is not set. The live
 // heap is a few MiB: at Go's default of 100 the collector takes 6 % (reads) to 13 %
-// (creations) of the CPU under load (docs/performance.md). GOMEMLIMIT still applies.
+// (creations) of the CPU under load (decision 76). GOMEMLIMIT still applies.
 const apiGCPercent = 400
 
 // collectAt sets the garbage collection target, unless GOGC does.
