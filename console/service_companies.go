@@ -15,7 +15,7 @@ type companiesService interface {
 	EndServiceCompany(ctx context.Context, actor store.Actor, id string) error
 }
 
-// companyRow is a service company on the page of teams, for administrators.
+// companyRow is a service company on the Teams page, for administrators.
 type companyRow struct{ Name, Nodes, WorkOrders, End string }
 
 func companyRows(found []inventory.ServiceCompany) (rows []companyRow) {
@@ -45,7 +45,7 @@ func (c *Console) confirmEndCompany(r *request) error {
 	}
 	if company.WorkOrders > 0 {
 		view.Effects = append(view.Effects, "Within a minute, inventory managers take over its "+counted(company.WorkOrders, inventory.MaxEffects, "open work order", "open work orders")+
-			". Where there is none, an administrator does. The first of them are:")
+			", or an administrator if no one manages the node. The first of them:")
 		for _, w := range company.Listed {
 			view.Effects = append(view.Effects, strconv.FormatInt(w.Number, 10)+" “"+w.Title+"”: "+w.Status.Name())
 		}

@@ -8,7 +8,7 @@ import (
 	"millwright/console/consoletest"
 )
 
-// An administrator ends the relation with a service company from the page of teams; the next page
+// An administrator ends the relation with a service company on the Teams page; the next page
 // has its open work orders by name first. Others do not see service companies.
 func TestTheRelationWithAServiceCompanyEnds(t *testing.T) {
 	t.Parallel()

@@ -40,7 +40,7 @@ func TestTimesAreShort(t *testing.T) {
 	}
 }
 
-// What is overdue says how late it is, with the exact time on hover and focus.
+// An overdue date shows by how much, with the exact time on hover and focus.
 func TestOverdueWorkIsLate(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)

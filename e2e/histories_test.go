@@ -12,7 +12,7 @@ import (
 )
 
 // Every event of a history costs Temporal a row, and most cost the reader of a timeline a
-// line. Of a transition three are lines: the wake, the load and the transition. An update
+// line. A transition shows three: the wake, the load and the transition. An update
 // needs no wake and no load.
 func TestHistoriesAreShort(t *testing.T) {
 	t.Parallel()

@@ -86,7 +86,7 @@ func TestImportsRetireDefinitions(t *testing.T) {
 	}
 }
 
-// Whoever has a retired organization permission definition keeps it, and no one else gets it.
+// A retired organization permission definition stays with its people and integrations; no one else gets it.
 func TestImportsRetireOrganizationDefinitions(t *testing.T) {
 	f := servicetest.New(t)
 	ctx, ann, retired := t.Context(), servicetest.Person(t, f, "ann"), f.ID("org_nothing")
