@@ -35,7 +35,7 @@ type demoStep struct {
 	Cancel   string `yaml:"cancel"`
 	Forward  string `yaml:"forward"`
 	Resolve  string `yaml:"resolve"`
-	// Comment is the commented record in a step of its own, else what the step says.
+	// Comment is the commented record in a step of its own, else what the step describes.
 	Comment string `yaml:"comment"`
 
 	Node        string          `yaml:"node"`
@@ -215,7 +215,7 @@ func (d *demo) take(ctx context.Context, now time.Time, step demoStep) error {
 	case step.Text != nil:
 		err = d.AddComment(ctx, actor, d.ids[comment], *step.Text)
 	default:
-		err = errors.New("it does nothing")
+		err = errors.New("it has no effect")
 	}
 	return err
 }
