@@ -18,7 +18,7 @@ import (
 	"millwright/service/store"
 )
 
-// demoStep is something that someone does in a demo. One of the names says what: Create and
+// demoStep is something that someone does in a demo. One of the names is the action: Create and
 // Report name a new work order or new feedback, the others one that was named.
 type demoStep struct {
 	Day    int    `yaml:"day"`
@@ -35,7 +35,7 @@ type demoStep struct {
 	Cancel   string `yaml:"cancel"`
 	Forward  string `yaml:"forward"`
 	Resolve  string `yaml:"resolve"`
-	// Comment is the commented record in a step of its own, else what the step describes.
+	// Comment is the record that the comment is on, if it is a step of its own.
 	Comment string `yaml:"comment"`
 
 	Node        string          `yaml:"node"`
