@@ -35,7 +35,7 @@ type demoStep struct {
 	Cancel   string `yaml:"cancel"`
 	Forward  string `yaml:"forward"`
 	Resolve  string `yaml:"resolve"`
-	// Comment is the record that the comment is on, if it is a step of its own.
+	// Comment is the commented record.
 	Comment string `yaml:"comment"`
 
 	Node        string          `yaml:"node"`
