@@ -31,7 +31,7 @@ func (h *harness) openOrder(i *integrator) (order, flow string) {
 	h.t.Helper()
 	order = h.createOrder(i, "Replace filter", nil, false)
 	flow = workflows.WorkOrderID(order)
-	h.awaitFound(`WorkOrderStatus = "open" AND RecordId = "`+order+`"`, flow)
+	h.awaitFound(`WorkOrderStatus = "open" AND RecordId = "`+order+`" AND Integration = "`+h.org.imported.IDs["erp"]+`"`, flow)
 	return order, flow
 }
 

@@ -337,16 +337,21 @@ func (w *Waker) send(ctx context.Context, next wake, priority temporal.Priority)
 	return err
 }
 
-// startOf is how the workflow of the target is started.
+// startOf is how the workflow of the target is started. It can be found by what the target
+// names; what only Postgres knows is added by the workflow's first load.
 func startOf(target store.WakeTarget) (name string, options client.StartWorkflowOptions, arguments []any) {
 	arguments = []any{target.ID}
+	var attributes []temporal.SearchAttributeUpdate
+	if target.OrganizationID != "" {
+		attributes = append(attributes, workflows.AttributeOrganization.ValueSet(target.OrganizationID))
+	}
 	switch target.Kind {
 	case store.TargetWebhook:
 		name, options.ID = workflows.WebhookAddressName, workflows.WebhookAddressID(target.ID)
 		options.TaskQueue = workflows.TaskQueueWebhooks
 		options.StaticSummary = "Deliveries to " + target.ID
 		arguments = append(arguments, workflows.AddressRun{})
-		options.TypedSearchAttributes = temporal.NewSearchAttributes(workflows.AttributeWebhookAddress.ValueSet(target.ID))
+		attributes = append(attributes, workflows.AttributeWebhookAddress.ValueSet(target.ID))
 	case store.TargetDelivery:
 		name, options.ID = workflows.DeliveryName, workflows.DeliveryID(target.ID)
 		options.TaskQueue = workflows.TaskQueueDeliveries
@@ -356,13 +361,14 @@ func startOf(target store.WakeTarget) (name string, options client.StartWorkflow
 		name, options.ID = workflows.WorkOrderName, workflows.WorkOrderID(target.ID)
 		options.TaskQueue = workflows.TaskQueueRecords
 		options.StaticSummary = "Work order " + target.ID
-		options.TypedSearchAttributes = temporal.NewSearchAttributes(workflows.AttributeRecordID.ValueSet(target.ID))
+		attributes = append(attributes, workflows.AttributeRecordID.ValueSet(target.ID))
 	case store.TargetFeedback:
 		name, options.ID = workflows.FeedbackName, workflows.FeedbackID(target.ID)
 		options.TaskQueue = workflows.TaskQueueRecords
 		options.StaticSummary = "Feedback " + target.ID
-		options.TypedSearchAttributes = temporal.NewSearchAttributes(workflows.AttributeRecordID.ValueSet(target.ID))
+		attributes = append(attributes, workflows.AttributeRecordID.ValueSet(target.ID))
 	}
+	options.TypedSearchAttributes = temporal.NewSearchAttributes(attributes...)
 	return name, options, arguments
 }
 

@@ -121,10 +121,10 @@ func TestWakeStartsOrSignalsTheWorkflow(t *testing.T) {
 		summary  string
 		run      []any // arguments after the id
 	}{
-		{"an address", store.WakeTarget{Kind: store.TargetWebhook, ID: "whk_1"}, "webhook-address/whk_1", "WebhookAddress", "millwright-webhooks", "Deliveries to whk_1", []any{workflows.AddressRun{}}},
-		{"a failing delivery", store.WakeTarget{Kind: store.TargetDelivery, ID: "dlv_1"}, "delivery/dlv_1", "Delivery", "millwright-deliveries", "Retries of dlv_1", []any{workflows.DeliveryRun{}}},
-		{"a work order", store.WakeTarget{Kind: store.TargetWorkOrder, ID: "wo_1"}, "work-order/wo_1", "WorkOrder", "millwright-records", "Work order wo_1", nil},
-		{"feedback", store.WakeTarget{Kind: store.TargetFeedback, ID: "iss_1"}, "feedback/iss_1", "Feedback", "millwright-records", "Feedback iss_1", nil},
+		{"an address", store.WakeTarget{Kind: store.TargetWebhook, ID: "whk_1", OrganizationID: "idn_1"}, "webhook-address/whk_1", "WebhookAddress", "millwright-webhooks", "Deliveries to whk_1", []any{workflows.AddressRun{}}},
+		{"a failing delivery", store.WakeTarget{Kind: store.TargetDelivery, ID: "dlv_1", OrganizationID: "idn_1"}, "delivery/dlv_1", "Delivery", "millwright-deliveries", "Retries of dlv_1", []any{workflows.DeliveryRun{}}},
+		{"a work order", store.WakeTarget{Kind: store.TargetWorkOrder, ID: "wo_1", OrganizationID: "idn_1"}, "work-order/wo_1", "WorkOrder", "millwright-records", "Work order wo_1", nil},
+		{"feedback", store.WakeTarget{Kind: store.TargetFeedback, ID: "iss_1", OrganizationID: "idn_1"}, "feedback/iss_1", "Feedback", "millwright-records", "Feedback iss_1", nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -148,6 +148,9 @@ func TestWakeStartsOrSignalsTheWorkflow(t *testing.T) {
 				}
 				if got.options.TaskQueue != tt.queue || got.options.StaticSummary != tt.summary {
 					t.Errorf("task queue %q, summary %q", got.options.TaskQueue, got.options.StaticSummary)
+				}
+				if organization, _ := got.options.TypedSearchAttributes.GetKeyword(workflows.AttributeOrganization); organization != "idn_1" {
+					t.Errorf("the search attribute Organization is %q", organization)
 				}
 				if key, found := startAttributes[tt.target.Kind]; found {
 					if id, _ := got.options.TypedSearchAttributes.GetKeyword(key); id != tt.target.ID {

@@ -53,6 +53,7 @@ func addressDetails(s webhooks.AddressState) string {
 	var lines []string
 	line := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)+"\n") }
 	line("**%s** as of %s\n", addressStatus(s), s.LoadedAt)
+	line("- %s", pageLink(s.Page))
 	switch {
 	case s.OffAt != nil && s.OffReason != nil:
 		line("- off since %s: %s", s.OffAt, *s.OffReason)

@@ -67,6 +67,7 @@ func deliveryDetails(s webhooks.DeliveryState) string {
 	var lines []string
 	line := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)+"\n") }
 	line("**%s** as of %s\n", s.Status, s.LoadedAt)
+	line("- %s", pageLink(s.Page))
 	line("- event %s, %s", s.EventID, s.EventType)
 	line("- record %s", s.RecordID)
 	line("- address %s", s.WebhookID)

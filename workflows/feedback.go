@@ -87,10 +87,13 @@ func (f *feedback) showState(ctx workflow.Context) error {
 	if s.ID == "" {
 		return nil // gone
 	}
-	facts := []string{"feedback " + s.ID, "organization " + s.OrganizationID}
+	facts := []string{"feedback " + s.ID, pageLink(s.Page), "organization " + s.OrganizationID}
 	update := UpdateResolve
 	if s.Status == models.FeedbackResolved {
 		update = ""
+	}
+	if known, _ := workflow.GetTypedSearchAttributes(ctx).GetKeyword(AttributeOrganization); known == s.OrganizationID {
+		f.carried.Shown = s.ID // the workflow started with both
 	}
 	return f.show(ctx, f.details(string(s.Status), facts, update), s.ID,
 		AttributeOrganization.ValueSet(s.OrganizationID),

@@ -25,7 +25,7 @@ func TestFeedbackFromCreationToItsEnd(t *testing.T) {
 			t.Errorf("%d starts, want 2", h.starts)
 		}
 		checkAttributes(t, h.observer.shown[0].attributes, map[string]string{"Organization": organizationID, "RecordId": feedbackID})
-		want := "**open**, as of 2026-03-02T09:00:00.000Z\n\n- feedback " + feedbackID + "\n- organization " + organizationID +
+		want := "**open**, as of 2026-03-02T09:00:00.000Z\n\n- feedback " + feedbackID + "\n- " + pageLink(consolePage) + "\n- organization " + organizationID +
 			"\n\nTransitions:\n\n- 2026-03-02T09:00:00.000Z created → open, " + personID +
 			"\n\nRequest Cancellation has no effect: use the update `resolve`.\n"
 		if details := h.observer.shown[0].details; details != want {

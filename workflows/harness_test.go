@@ -32,6 +32,9 @@ const (
 	personID       = "idn_01jd8q4v6cf5e8hbbfwj0zq3ts"
 )
 
+// consolePage is the page that the details link to.
+const consolePage = "https://millwright.test/console/page"
+
 // began is when the clock of every test starts.
 var began = time.Date(2026, time.March, 2, 9, 0, 0, 0, time.UTC)
 

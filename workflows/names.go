@@ -60,11 +60,13 @@ var (
 	AttributeLastResult    = temporal.NewSearchAttributeKeyKeyword("LastResult")
 	AttributeAttempts      = temporal.NewSearchAttributeKeyInt64("Attempts")
 	AttributeNextAttemptAt = temporal.NewSearchAttributeKeyTime("NextAttemptAt")
+	// AttributeNextReminderAt is unset while no reminder is to come.
+	AttributeNextReminderAt = temporal.NewSearchAttributeKeyTime("NextReminderAt")
 )
 
 // Attributes lists every search attribute, for registration.
 var Attributes = []temporal.SearchAttributeKey{
 	AttributeOrganization, AttributeIntegration, AttributeWebhookAddress, AttributeEventType,
 	AttributeDeliveryStatus, AttributeWorkOrderStatus, AttributeRecordID, AttributeAddressStatus, AttributeLastResult,
-	AttributeAttempts, AttributeNextAttemptAt,
+	AttributeAttempts, AttributeNextAttemptAt, AttributeNextReminderAt,
 }

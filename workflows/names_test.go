@@ -41,7 +41,7 @@ func TestStoredNamesDoNotChange(t *testing.T) {
 func TestSearchAttributesFitAnSQLVisibilityStore(t *testing.T) {
 	want := []string{
 		"Organization", "Integration", "WebhookAddress", "EventType", "DeliveryStatus", "WorkOrderStatus", "RecordId",
-		"AddressStatus", "LastResult", "Attempts", "NextAttemptAt",
+		"AddressStatus", "LastResult", "Attempts", "NextAttemptAt", "NextReminderAt",
 	}
 	columns := map[enums.IndexedValueType]int{
 		enums.INDEXED_VALUE_TYPE_KEYWORD: 10, enums.INDEXED_VALUE_TYPE_INT: 3, enums.INDEXED_VALUE_TYPE_DATETIME: 3,

@@ -17,6 +17,9 @@ func transitionText(t records.Transition) string {
 	return fmt.Sprintf("%s → %s, %s", cmp.Or(t.From, "created"), t.To, t.By)
 }
 
+// pageLink links to a page in the console, in Markdown.
+func pageLink(page string) string { return "[its page in the console](" + page + ")" }
+
 // details is what the Temporal UI shows of a record, in Markdown: its status, the facts,
 // its transitions, and the update to use instead of cancelling the workflow, "" if it is closed.
 func (w *recordWorkflow) details(status string, facts []string, update string) string {

@@ -309,7 +309,7 @@ func (h *recordHarness) workOrder(after models.Time) records.WorkOrderState {
 		return records.WorkOrderState{}
 	}
 	return records.WorkOrderState{
-		ID: h.id, OrganizationID: organizationID, Dates: h.dates, Mail: h.mailWaiting(),
+		ID: h.id, OrganizationID: organizationID, IntegrationID: integrationID, Page: consolePage, Dates: h.dates, Mail: h.mailWaiting(),
 		Required: h.required, Answered: h.answered,
 		Review:   models.ReviewPeriods{Reminder: models.DefaultReviewReminderAfter, Escalation: models.DefaultReviewEscalationAfter},
 		LoadedAt: *timeAt(h.now()), Transitions: h.transitionsAfter(after),
@@ -361,7 +361,7 @@ func (h *recordHarness) feedback(after models.Time) records.FeedbackState {
 		return records.FeedbackState{}
 	}
 	return records.FeedbackState{
-		ID: h.id, OrganizationID: organizationID, Status: models.FeedbackStatus(h.status), Mail: h.mailWaiting(),
+		ID: h.id, OrganizationID: organizationID, Page: consolePage, Status: models.FeedbackStatus(h.status), Mail: h.mailWaiting(),
 		Transitions: h.transitionsAfter(after),
 	}
 }

@@ -3,6 +3,7 @@ package workflows_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -122,7 +123,7 @@ func playOperatedAddress(ctx context.Context, r *recorder) (string, error) {
 	const id = "whk_01jd8q4v6cf5e8hbbfwj0zq3tf"
 	r.address(id)
 	workflowID, err := r.openAddress(ctx, id)
-	if err != nil {
+	if err := errors.Join(err, r.await(ctx, workflowID, "LoadAddress")); err != nil {
 		return "", err
 	}
 	for _, update := range [][2]string{{"disable", `{"reason": "maintenance"}`}, {"enable", `{"since": "2026-03-01T08:00:00Z"}`}} {

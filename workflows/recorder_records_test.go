@@ -55,7 +55,7 @@ const recordedPerson = "idn_01jd8q4v6cf5e8hbbfwj0zq3ts"
 
 func workOrderState(id string, status models.WorkOrderStatus, mail bool) records.WorkOrderState {
 	return records.WorkOrderState{
-		ID: id, OrganizationID: "idn_01jd8q4v6cf5e8hbbfwj0zq3tp", Mail: mail, Dates: models.Dates{Status: status},
+		ID: id, OrganizationID: recordedOrganization, Mail: mail, Dates: models.Dates{Status: status},
 	}
 }
 
@@ -77,6 +77,7 @@ func (r *recorder) open(ctx context.Context, target store.WakeTarget, workflowID
 	r.mu.Lock()
 	r.records[target.ID] = &recordedRecord{loads: loads, failures: failures}
 	r.mu.Unlock()
+	target.OrganizationID = recordedOrganization
 	err := r.wake(ctx, target)
 	for _, words := range wakeAfter {
 		err = errors.Join(err, r.signalAfter(ctx, workflowID, words, workflows.SignalWake))

@@ -327,14 +327,14 @@ func TestAddressDetails(t *testing.T) {
 		state webhooks.AddressState
 		want  []string
 	}{
-		"on":      {webhooks.AddressState{Enabled: true}, []string{"**on** as of 2026-03-02T09:00:00.000Z", "- no response yet", "- 0 pending, 0 retrying, 0 held, 0 failed"}},
+		"on":      {webhooks.AddressState{Enabled: true}, []string{"**on** as of 2026-03-02T09:00:00.000Z", "- [its page in the console](https://millwright.test/console/page)", "- no response yet", "- 0 pending, 0 retrying, 0 held, 0 failed"}},
 		"off":     {webhooks.AddressState{OffReason: &reason, OffAt: in(0), Held: webhooks.MaxAddressCount}, []string{"**off**", "- off since 2026-03-02T09:00:00.000Z: maintenance", "2000 or more held"}},
 		"held":    {webhooks.AddressState{OffReason: &reason}, []string{"**off**", "- off: maintenance"}},
 		"failing": {webhooks.AddressState{Enabled: true, FailingSince: in(0), LastAt: in(time.Second), LastError: &problem}, []string{"**failing**", "- failing since 2026-03-02T09:00:00.000Z", "- no response to the last attempt at 2026-03-02T09:00:01.000Z: The connection was refused."}},
 		"outage":  {webhooks.AddressState{Enabled: true, LastAt: in(0), LastStatus: &code, Retrying: 1500, Shown: 1000, NextRetryAt: in(time.Minute)}, []string{"- last response: 500 at", "- next retry: 2026-03-02T09:01:00.000Z", "- 500 of the retrying ones have no workflow"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tt.state.LoadedAt = *in(0)
+			tt.state.LoadedAt, tt.state.Page = *in(0), consolePage
 			got := addressDetails(tt.state)
 			for _, line := range tt.want {
 				if !strings.Contains(got, line) {

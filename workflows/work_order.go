@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"millwright/activities"
@@ -217,17 +218,24 @@ func (w *workOrder) showState(ctx workflow.Context, next *models.Reminder) error
 	if s.ID == "" {
 		return nil // gone
 	}
-	return w.show(ctx, w.workOrderDetails(next), string(s.Status),
-		AttributeOrganization.ValueSet(s.OrganizationID),
-		AttributeWorkOrderStatus.ValueSet(string(s.Status)),
-		AttributeRecordID.ValueSet(s.ID),
-	)
+	key, reminder := string(s.Status), AttributeNextReminderAt.ValueUnset()
+	if next != nil {
+		key, reminder = key+" "+next.At.String(), AttributeNextReminderAt.ValueSet(next.At.Time)
+	}
+	attributes := []temporal.SearchAttributeUpdate{
+		AttributeOrganization.ValueSet(s.OrganizationID), AttributeRecordID.ValueSet(s.ID),
+		AttributeWorkOrderStatus.ValueSet(string(s.Status)), reminder,
+	}
+	if s.IntegrationID != "" {
+		attributes = append(attributes, AttributeIntegration.ValueSet(s.IntegrationID))
+	}
+	return w.show(ctx, w.workOrderDetails(next), key, attributes...)
 }
 
 // workOrderDetails is what the Temporal UI shows of a work order.
 func (w *workOrder) workOrderDetails(next *models.Reminder) string {
 	s := w.state
-	facts := []string{"work order " + s.ID, "organization " + s.OrganizationID}
+	facts := []string{"work order " + s.ID, pageLink(s.Page), "organization " + s.OrganizationID}
 	if s.Required > 0 {
 		facts = append(facts, fmt.Sprintf("%d of %d required questions answered", s.Answered, s.Required))
 	}

@@ -141,25 +141,31 @@ func TestOperatorsSeeAWorkOrdersState(t *testing.T) {
 		"30h0m0s 28h0m0s: next reminder: review still waiting",
 	})
 	for _, s := range h.observer.shown {
+		status, reminder := s.attributes["WorkOrderStatus"], s.attributes["NextReminderAt"]
+		delete(s.attributes, "NextReminderAt") // unset at the end
 		checkAttributes(t, s.attributes, map[string]string{
-			"Organization": organizationID, "RecordId": recordID, "WorkOrderStatus": s.attributes["WorkOrderStatus"],
+			"Organization": organizationID, "Integration": integrationID, "RecordId": recordID, "WorkOrderStatus": status,
 		})
-		shown = append(shown, fmt.Sprintf("%v %s: %s", s.at, s.attributes["WorkOrderStatus"], strings.ReplaceAll(s.details, "\n", "|")))
+		shown = append(shown, fmt.Sprintf("%v %s until %s: %s", s.at, status, reminder, strings.ReplaceAll(s.details, "\n", "|")))
 	}
 	ids := func(answered int) string {
-		return fmt.Sprintf("||- work order %s|- organization %s|- %d of 5 required questions answered|- target date 2026-03-03T15:00:00.000Z|",
-			recordID, organizationID, answered)
+		return fmt.Sprintf("||- work order %s|- %s|- organization %s|- %d of 5 required questions answered|- target date 2026-03-03T15:00:00.000Z|",
+			recordID, pageLink(consolePage), organizationID, answered)
 	}
 	const first = "|Transitions:||- 2026-03-02T09:00:00.000Z created → open, " + personID + "|"
 	const second = first + "- 2026-03-02T19:00:00.000Z open → sent_to_inspection, " + personID + "|"
 	const third = second + "- 2026-03-04T01:00:00.000Z sent_to_inspection → complete, " + personID + "|"
 	const advice = "|Request Cancellation has no effect: use the update `cancel`.|"
 	check("shown", shown, []string{
-		"0s open: **open**, as of 2026-03-02T09:00:00.000Z" + ids(0) +
+		"0s open until 6h0m0s: **open**, as of 2026-03-02T09:00:00.000Z" + ids(0) +
 			"- next reminder at 2026-03-02T15:00:00.000Z: target date in a day|" + first + advice,
-		"10h0m0s sent_to_inspection: **sent_to_inspection**, as of 2026-03-02T19:00:00.000Z" + ids(3) +
+		"6h0m0s open until 30h0m0s: **open**, as of 2026-03-02T15:00:00.000Z" + ids(3) +
+			"- next reminder at 2026-03-03T15:00:00.000Z: target date reached|" + first + advice,
+		"10h0m0s sent_to_inspection until 30h0m0s: **sent_to_inspection**, as of 2026-03-02T19:00:00.000Z" + ids(3) +
 			"- in review since 2026-03-02T19:00:00.000Z|- next reminder at 2026-03-03T15:00:00.000Z: target date reached|" + second + advice,
-		"40h0m0s complete: **complete**, as of 2026-03-04T01:00:00.000Z" + ids(3) + third,
+		"30h0m0s sent_to_inspection until 58h0m0s: **sent_to_inspection**, as of 2026-03-03T15:00:00.000Z" + ids(3) +
+			"- in review since 2026-03-02T19:00:00.000Z|- next reminder at 2026-03-04T19:00:00.000Z: review still waiting|" + second + advice,
+		"40h0m0s complete until : **complete**, as of 2026-03-04T01:00:00.000Z" + ids(3) + third,
 	})
 	h.wantMarkers("0s created → open, 10h0m0s open → sent_to_inspection, 40h0m0s sent_to_inspection → complete")
 }

@@ -47,18 +47,25 @@ type NoticeEmail struct {
 	OffReason   string
 }
 
-// noticePages are where the console shows what notices are about, by the prefix of a record's
+// pages are where the console shows what notices and workflows are about, by the prefix of an
 // id or the kind of an identity.
-var noticePages = map[string]string{
+var pages = map[string]string{
 	string(models.PrefixWorkOrder): "/work-orders/", string(models.PrefixFeedback): "/feedback/", string(models.PrefixWebhook): "/webhooks/",
-	string(models.KindPerson): "/people/", string(models.KindIntegration): "/integrations/", string(models.KindTeam): "/teams/",
+	string(models.PrefixDelivery): "/deliveries/", string(models.KindPerson): "/people/", string(models.KindIntegration): "/integrations/", string(models.KindTeam): "/teams/",
 }
 
 // PageURL is the URL of the record in the console, or of the start page.
 func (n NoticeEmail) PageURL(publicURL string) string {
-	prefix, _, _ := strings.Cut(n.RecordID, "_")
-	if page, known := noticePages[cmp.Or(n.Kind, prefix)]; known {
-		return publicURL + "/console" + page + n.RecordID
+	return pageURL(publicURL, n.Kind, n.RecordID)
+}
+
+// PageURL is the URL of the page in the console of what has the id.
+func PageURL(publicURL, id string) string { return pageURL(publicURL, "", id) }
+
+func pageURL(publicURL, kind, id string) string {
+	prefix, _, _ := strings.Cut(id, "_")
+	if page, known := pages[cmp.Or(kind, prefix)]; known {
+		return publicURL + "/console" + page + id
 	}
 	return publicURL + "/console"
 }

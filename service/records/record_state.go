@@ -6,6 +6,7 @@ import (
 
 	"millwright/models"
 	"millwright/service/batch"
+	"millwright/service/effects"
 	"millwright/service/store"
 )
 
@@ -15,6 +16,8 @@ type WorkOrderState struct {
 	// ID is empty if the work order does not exist.
 	ID             string
 	OrganizationID string
+	// IntegrationID is the integration that created it, "" if a person did.
+	IntegrationID string `json:",omitempty"`
 	models.Dates
 	// Mail is true if notices wait to be mailed and are not claimed.
 	Mail bool
@@ -24,6 +27,8 @@ type WorkOrderState struct {
 	// Review and LoadedAt are what its clocks need besides the dates.
 	Review   models.ReviewPeriods `db:"-"`
 	LoadedAt models.Time          `db:"-"`
+	// Page is the URL of its page in the console.
+	Page string `db:"-" json:",omitempty"`
 	// Transitions are those after the time that the caller gave, oldest first.
 	Transitions []Transition `db:"-" json:",omitempty"`
 }
@@ -34,6 +39,7 @@ type FeedbackState struct {
 	OrganizationID string
 	Status         models.FeedbackStatus
 	Mail           bool
+	Page           string       `db:"-" json:",omitempty"`
 	Transitions    []Transition `db:"-" json:",omitempty"`
 }
 
@@ -64,6 +70,7 @@ const WaitsForMail = `EXISTS (SELECT FROM notices n WHERE n.record_id = {w}.id A
 // began, and since when the work order has been as it is for those who cannot do it.
 var workOrderStateQuery = `
 	SELECT w.id, w.organization_id, w.status, w.target_date,
+		coalesce((SELECT id FROM identities WHERE id = w.created_by AND kind = 'integration'), '') AS integration_id,
 		CASE WHEN w.target_date IS NOT NULL THEN (
 			SELECT max(h.created_at) FROM history h WHERE h.record_id = w.id AND h.changes ? 'target_date')
 		END AS target_set_at,
@@ -91,14 +98,14 @@ var feedbackStateQuery = `
 // Errors: unavailable.
 func (s *Records) WorkOrderState(ctx context.Context, id string, after models.Time) (WorkOrderState, error) {
 	return loadState(ctx, s.Store, workOrderStateQuery, id, after, func(state *WorkOrderState, transitions []Transition, now models.Time) {
-		state.Review, state.LoadedAt, state.Transitions = s.ReviewPeriods, now, transitions
+		state.Review, state.LoadedAt, state.Page, state.Transitions = s.ReviewPeriods, now, effects.PageURL(s.Issuer, id), transitions
 	})
 }
 
 // FeedbackState is WorkOrderState for feedback.
 func (s *Records) FeedbackState(ctx context.Context, id string, after models.Time) (FeedbackState, error) {
 	return loadState(ctx, s.Store, feedbackStateQuery, id, after, func(state *FeedbackState, transitions []Transition, _ models.Time) {
-		state.Transitions = transitions
+		state.Page, state.Transitions = effects.PageURL(s.Issuer, id), transitions
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"millwright/models"
 	"millwright/service/batch"
+	"millwright/service/effects"
 	"millwright/service/records"
 	"millwright/service/store"
 )
@@ -46,6 +47,8 @@ type AddressState struct {
 	Pending, Retrying, Shown, Held, Failed int
 	// LoadedAt is when the state was loaded, by the clock of its other times.
 	LoadedAt models.Time `db:"-"`
+	// Page is the URL of its page in the console.
+	Page string `db:"-" json:",omitempty"`
 }
 
 // MaxAddressCount bounds the counts of an AddressState.
@@ -91,7 +94,7 @@ func (s *Webhooks) LoadAddress(ctx context.Context, id string) (AddressState, er
 	if err != nil || len(found) == 0 {
 		return AddressState{}, err
 	}
-	found[0].LoadedAt = now
+	found[0].LoadedAt, found[0].Page = now, effects.PageURL(s.Issuer, id)
 	return found[0], nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"millwright/models"
 	"millwright/service/batch"
+	"millwright/service/effects"
 	"millwright/service/store"
 )
 
@@ -34,6 +35,8 @@ type DeliveryState struct {
 	CreatedAt models.Time `db:"event_created_at"`
 	// LoadedAt is when the state was loaded, by the clock of its other times.
 	LoadedAt models.Time `db:"-"`
+	// Page is the URL of its page in the console.
+	Page string `db:"-" json:",omitempty"`
 }
 
 // deliveryStateQuery reads the delivery $1 along the primary keys of its tables, whatever
@@ -114,7 +117,7 @@ func (s *Webhooks) queueState(pipeline *pgx.Batch, id string, state *DeliverySta
 
 // withLoadTime completes a state that was just loaded.
 func (s *Webhooks) withLoadTime(state DeliveryState) DeliveryState {
-	state.LoadedAt = s.CurrentTime()
+	state.LoadedAt, state.Page = s.CurrentTime(), effects.PageURL(s.Issuer, state.DeliveryID)
 	state.Planned = len(s.RetrySchedule) + 1
 	// If the clock was set back, the wait must not become longer than the schedule's.
 	if wait, planned := s.RetrySchedule.After(state.Attempts - state.AttemptsBefore); planned && state.NextAttemptAt != nil {
