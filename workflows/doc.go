@@ -16,6 +16,8 @@
 //   - Sweep, started by a schedule each hour: wakes workflows whose work is unclaimed.
 //   - Housekeeping, started by a schedule: removes expired rows.
 //
+// To read this package, start with TestExampleWorkOrder (example_test.go), then work_order.go.
+//
 // In: ids and the results of activities. Out: commands to Temporal. The package
 // may not use a clock, a random source, the network, SQL or goroutines; recorded
 // histories in testdata check that changes still replay.

@@ -1,47 +1,53 @@
 package workflows
 
 import (
+	"context"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/mock" //nolint:depguard // Temporal's OnActivity matches arguments with it
 	"go.temporal.io/sdk/testsuite"
 
 	"millwright/activities"
 	"millwright/models"
-	"millwright/service/store"
-	"millwright/service/webhooks"
+	"millwright/service/records"
 )
 
-// Start here: how to test a workflow with Temporal's test suite. The clock is
-// simulated, so a timer of two days takes no time. The other tests use a harness,
-// which keeps a fake database between the activities.
-func TestExample(t *testing.T) {
-	var suite testsuite.WorkflowTestSuite
-	env := suite.NewTestWorkflowEnvironment()
+// Start here: a work order's life in Temporal's test suite, where days take no time. state is
+// its row in Postgres. The other tests use a harness, which fakes more of the database.
+func TestExampleWorkOrder(t *testing.T) {
+	env := (&testsuite.WorkflowTestSuite{}).NewTestWorkflowEnvironment()
 	env.SetStartTime(began)
-
-	// Mock the activities: the first attempt has failed.
-	inAMinute := models.TimeOf(began.Add(time.Minute))
-	retrying := activities.LoadedDelivery{DeliveryState: webhooks.DeliveryState{
-		DeliveryID: deliveryID, Status: models.DeliveryRetrying, Attempts: 1, NextAttemptAt: &inAMinute,
-		KeptUntil: models.TimeOf(began.Add(models.EventRetention)), LoadedAt: models.TimeOf(began),
-	}}
-	(&activities.Deliveries{}).Register(env)
-	env.OnActivity(activities.NameLoadDelivery, mock.Anything, deliveryID).Return(retrying, nil).Once()
-
-	// Plan what happens while the workflow runs, then run it to its end: the dispatcher
-	// reports that the second attempt succeeded.
-	env.RegisterDelayedCallback(func() {
-		env.SignalWorkflow(SignalAttempted, store.AttemptSignal{Number: 2, Result: "204", Status: models.DeliveryDelivered, RecordedAt: inAMinute})
-	}, time.Minute)
-	env.ExecuteWorkflow(Delivery, deliveryID, DeliveryRun{})
-
-	if err := env.GetWorkflowError(); err != nil {
-		t.Errorf("the workflow failed: %v", err)
+	state, reminders := records.WorkOrderState{ID: recordID, Required: 2, Review: models.ReviewPeriods{Reminder: 48 * time.Hour, Escalation: 96 * time.Hour}}, ""
+	write := func(status models.WorkOrderStatus) { // as the transaction of a call does
+		now := models.TimeOf(env.Now())
+		state.Transitions = append(state.Transitions, records.Transition{At: now, From: string(state.Status), To: string(status), By: personID})
+		if state.Status, state.InReviewSince = status, nil; status == models.StatusSentToInspection {
+			state.InReviewSince = &now
+		}
 	}
-	if took := env.Now().Sub(began); took != time.Minute {
-		t.Errorf("the workflow took %v, want a minute", took)
+	type acted = activities.Acted[records.WorkOrderState]
+	register(env, activities.NameLoadWorkOrder, func(context.Context, string, models.Time) (records.WorkOrderState, error) { return state, nil })
+	register(env, activities.NameReviewWorkOrder, func(context.Context, activities.RecordAction, models.Time) (acted, error) {
+		write(models.StatusBackFromInspection)
+		return acted{State: state}, nil
+	})
+	register(env, activities.NameRemindWorkOrder, func(_ context.Context, _ string, due models.Reminder, _ models.Time) (activities.ReminderResult, error) {
+		_, applies := state.Reminder(due.Clock, models.TimeOf(env.Now())) // the transaction checks again
+		reminders += map[bool]string{true: string(due.Kind), false: ", then none: a wake was lost"}[applies]
+		return activities.ReminderResult{Applied: applies, State: state}, nil
+	})
+	at := func(hour int, do func()) { env.RegisterDelayedCallback(do, time.Duration(hour)*time.Hour) }
+	wake := func() { env.SignalWorkflow(SignalWake, nil) }
+	write(models.StatusOpen)                                                           // the creation, whose wake starts the workflow
+	at(1, func() { state.Answered = 2; write(models.StatusSentToInspection); wake() }) // answers, and the work is done
+	at(60, func() {                                                                    // the consultants were reminded at 49; an operator sends it back by an update
+		env.UpdateWorkflow(UpdateReview, "1", &callbacks{func(string) {}}, input(`{"decision": "send_back", "comment": "", "person": %q}`, personID))
+	})
+	at(70, func() { write(models.StatusSentToInspection); wake() })
+	at(80, func() { write(models.StatusComplete) }) // the approval; its wake is lost
+	env.ExecuteWorkflow(WorkOrder, recordID, []models.Reminder(nil), Carryover{})
+
+	if took := env.Now().Sub(began); env.GetWorkflowError() != nil || took != (70+48)*time.Hour || reminders != "work_order.review_waiting, then none: a wake was lost" {
+		t.Errorf("it ended after %v with %v, reminders %s", took, env.GetWorkflowError(), reminders)
 	}
-	env.AssertExpectations(t)
 }
