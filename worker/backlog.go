@@ -110,7 +110,7 @@ var backlogGauges = []backlogGauge{
 		count(func(b upkeep.Backlog) int { return b.UnclaimedAddresses })),
 	gauge("unclaimed_retries", "Deliveries whose next attempt is overdue; counted up to 100,000.",
 		count(func(b upkeep.Backlog) int { return b.UnclaimedRetries })),
-	gauge("unclaimed_records", "Records that have been dirty for a minute or longer; counted up to 100,000.",
+	gauge("unclaimed_records", "Records that have been dirty for longer than twelve sweeps; counted up to 100,000.",
 		count(func(b upkeep.Backlog) int { return b.UnclaimedRecords })),
 	gauge("dirty_records", "Dirty records: their workflow has not reloaded them since a write; counted up to 100,000.",
 		count(func(b upkeep.Backlog) int { return b.DirtyRecords })),
