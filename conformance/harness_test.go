@@ -169,7 +169,7 @@ func (h *harness) createIntegration(in integrations.NewIntegration) integrations
 // review makes cat review a work order in the console.
 func (h *harness) review(id string, approve bool) {
 	h.t.Helper()
-	if _, err := h.ReviewWorkOrder(h.t.Context(), h.person("cat"), store.RequestKey{}, id, records.Review{Approve: approve}); err != nil {
+	if _, err := h.ReviewWorkOrder(h.t.Context(), h.person("cat"), store.RequestKey{}, id, records.Review{Approve: approve, Comment: "Looked at."}); err != nil {
 		h.t.Fatal(err)
 	}
 }

@@ -2,13 +2,14 @@ package lists
 
 import (
 	"fmt"
+	"slices"
 
 	"millwright/service/store"
 )
 
-// A page shows each record's node with its path. Many records have the same node, and
-// almost all nodes the same ones above them, so a page reads each of these nodes once, and
-// the API server puts the paths together.
+// A page shows each record's node with its path, and its people. Many records have the same node,
+// almost all nodes the same ones above them, and a few people have most records. So a page reads
+// each of these nodes and people once, and the API server gives them to the records.
 
 // PageNodes are part of the row of a page whose records show their nodes.
 type PageNodes struct {
@@ -17,6 +18,58 @@ type PageNodes struct {
 }
 
 func (p *PageNodes) nodes() []string { return p.Nodes }
+
+// PagePeople are part of the row of a page whose records show people.
+type PagePeople struct {
+	// Named are what peopleOfPage selects, in one of the rows, nil in the others.
+	Named []string
+}
+
+func (p *PagePeople) named() []string { return p.Named }
+
+// peopleOfPage selects, as the column named of one row, the {named} identities of all records of
+// page, if they are shown: each id and its JSON.
+const peopleOfPage = `CASE WHEN {people} AND row_number() OVER () = 1 THEN ARRAY(
+			SELECT unnest(ARRAY[shown.identity_id::text, row_to_json(shown)::text]) FROM (
+				SELECT ` + store.NamedIdentity + ` FROM ({named}) named (id)
+				CROSS JOIN LATERAL (SELECT * FROM identities WHERE id = named.id LIMIT 1) i
+				LEFT JOIN LATERAL (SELECT * FROM people WHERE id = named.id LIMIT 1) p ON true) shown) END AS named`
+
+// showPeople gives the records of a page the JSON of their people.
+func showPeople[Row any, P rowPointer[Row]](page []Row) {
+	var byID map[string]string
+	for n := range page {
+		row, ok := any(P(&page[n])).(interface{ named() []string })
+		if !ok {
+			return
+		}
+		if named := row.named(); named != nil {
+			byID = make(map[string]string, len(named)/2)
+			for i := 0; i < len(named); i += 2 {
+				byID[named[i]] = named[i+1]
+			}
+		}
+	}
+	if byID == nil {
+		return
+	}
+	for n := range page {
+		row := any(P(&page[n])).(interface{ Identities() ([]string, *[]byte) }) //nolint:forcetypeassert // rows with people have it
+		ids, into := row.Identities()
+		slices.Sort(ids)
+		var b []byte
+		for _, id := range slices.Compact(ids) {
+			if named, known := byID[id]; known {
+				b = append(append(b, ','), named...)
+			}
+		}
+		if len(b) > 0 {
+			b[0] = '['
+			b = append(b, ']')
+			*into = b
+		}
+	}
+}
 
 // nodeFields is the number of strings in PageNodes for each node.
 const nodeFields = 4

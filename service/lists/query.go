@@ -26,6 +26,8 @@ type ListQuery struct {
 	columns string
 	// showsNodes is true if the records show the node that they are on.
 	showsNodes bool
+	// people is the column of a record's people, named selects the ids of all people of page.
+	people, named string
 	// Positions is a table of the rows' places in the list of changes, "" if the table
 	// itself has an index of them.
 	Positions string
@@ -102,6 +104,10 @@ func (q *ListQuery) NarrowBy(grant models.Grant, below string) {
 		q.grant, q.Below, q.node, q.Readable = grant, below, "{w}.inventory_id", access.OnNode(grant)
 	}
 }
+
+// ShowsPeople has the list read the people of a page once instead of a column for each record.
+// named selects the ids of all people of page.
+func (q *ListQuery) ShowsPeople(column, named string) { q.people, q.named = column, named }
 
 // CreatedBy adds the records that the actor created on nodes where it has the grant.
 func (q *ListQuery) CreatedBy(grant models.Grant) {
@@ -264,8 +270,9 @@ func (q *ListQuery) sql(v store.Visibility, start *PageStart, limit int) string 
 		first = append(first, `granted AS MATERIALIZED (`+q.Granted()+`)`)
 	}
 	if q.showsNodes {
-		first = append(first, `page AS MATERIALIZED (`+strings.Replace(page, store.InventoryOf, "NULL::bytea AS inventory", 1)+`)`)
-		page = ` SELECT page.*, ` + NodesOfPage + ` FROM page ORDER BY ` + o.inPage
+		page = strings.NewReplacer(store.InventoryOf, "NULL::bytea AS inventory", q.people, "NULL::bytea AS people").Replace(page)
+		first = append(first, `page AS MATERIALIZED (`+page+`)`)
+		page = ` SELECT page.*, ` + NodesOfPage + `, ` + store.Fill(peopleOfPage, "named", q.named) + ` FROM page ORDER BY ` + o.inPage
 	}
 	if len(first) > 0 {
 		page = `WITH ` + strings.Join(first, ", ") + page

@@ -31,11 +31,19 @@ func (r *FeedbackRow) Node() (id string, into *[]byte) { return r.InventoryID, &
 type listedFeedback struct {
 	FeedbackRow
 	lists.PageNodes
+	lists.PagePeople
 }
+
+// Identities returns the ids of the people in the record, and where their JSON belongs.
+func (r *FeedbackRow) Identities() (ids []string, into *[]byte) {
+	return []string{r.CreatedBy}, &r.People
+}
+
+var peopleInFeedback = store.PeopleAmong("{w}.created_by")
 
 var (
 	// FeedbackColumns are the columns of FeedbackRow for the feedback {w}.
-	FeedbackColumns = store.ColumnsOf[models.Feedback]() + `, ` + store.InventoryOf + `, ` + store.PeopleAmong("{w}.created_by") + `, {w}.changed_xid AS xid`
+	FeedbackColumns = store.ColumnsOf[models.Feedback]() + `, ` + store.InventoryOf + `, ` + peopleInFeedback + `, {w}.changed_xid AS xid`
 
 	// FeedbackReader reads single feedback.
 	FeedbackReader = store.NewRecordReader("feedback", FeedbackColumns, access.ReadableFeedback, (*FeedbackRow).Record, models.PrefixFeedback)
@@ -68,6 +76,7 @@ type FeedbackFilter struct {
 func (s *Records) FeedbackList(ctx context.Context, actor store.Actor, filter FeedbackFilter, request lists.ListRequest) ([]byte, error) {
 	filter.Statuses = slices.Compact(slices.Sorted(slices.Values(filter.Statuses)))
 	q := lists.NewListQuery("feedback", FeedbackColumns, actor, filter)
+	q.ShowsPeople(peopleInFeedback, "SELECT created_by FROM page")
 	q.NarrowBy(models.GrantFeedbackRead, filter.InventoryID)
 	q.OfStatuses(store.TextsOf(filter.Statuses))
 	if filter.InventoryID != "" {

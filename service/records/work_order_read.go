@@ -32,17 +32,29 @@ func (r *WorkOrderRow) Record() any { return r }
 // Node returns the record's node and where its JSON belongs.
 func (r *WorkOrderRow) Node() (id string, into *[]byte) { return r.InventoryID, &r.Inventory }
 
+// Identities returns the ids of the people in the record, and where their JSON belongs.
+func (r *WorkOrderRow) Identities() (ids []string, into *[]byte) {
+	return append(r.Assigned.All(), r.CreatedBy), &r.People
+}
+
 // listedWorkOrder is a WorkOrderRow of a page.
 type listedWorkOrder struct {
 	WorkOrderRow
 	lists.PageNodes
+	lists.PagePeople
 }
+
+// peopleInWorkOrder selects the people in the work order {w}.
+var peopleInWorkOrder = store.PeopleAmong(`SELECT {w}.created_by UNION SELECT x.identity_id FROM work_order_assignees x WHERE x.work_order_id = {w}.id`)
+
+// peopleOfPage selects the ids of the people in the work orders of page. Each word of the column
+// of people.RolesOf ends with one.
+const peopleOfPage = `SELECT created_by FROM page UNION SELECT substr(one, strpos(one, '` + string(models.PrefixIdentity) + `')) FROM page, string_to_table(assigned, ' ') one`
 
 var (
 	// WorkOrderColumns are the columns of WorkOrderRow for the work order {w}.
 	WorkOrderColumns = store.ColumnsOf[models.WorkOrder]() + `, ` + people.RolesOf + `, ` + store.InventoryOf + `, ` +
-		store.PeopleAmong(`SELECT {w}.created_by UNION SELECT x.identity_id FROM work_order_assignees x WHERE x.work_order_id = {w}.id`) +
-		`, {w}.changed_xid AS xid`
+		peopleInWorkOrder + `, {w}.changed_xid AS xid`
 
 	// WorkOrderReader reads single work orders.
 	WorkOrderReader = store.NewRecordReader("work_orders", WorkOrderColumns, access.ReadableWorkOrder, (*WorkOrderRow).Record, models.PrefixWorkOrder)
@@ -76,6 +88,7 @@ func (s *Records) WorkOrders(ctx context.Context, actor store.Actor, filter Work
 	filter.Statuses = slices.Compact(slices.Sorted(slices.Values(filter.Statuses)))
 	q := lists.NewListQuery("work_orders", WorkOrderColumns, actor, filter)
 	q.Positions = "work_order_positions"
+	q.ShowsPeople(peopleInWorkOrder, peopleOfPage)
 	q.NarrowBy(models.GrantWorkOrdersRead, filter.InventoryID)
 	q.OfStatuses(store.TextsOf(filter.Statuses))
 	if filter.InventoryID != "" {

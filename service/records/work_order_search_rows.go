@@ -10,7 +10,8 @@ import (
 
 // foundWorkOrder is a row of a search.
 type foundWorkOrder struct {
-	listedWorkOrder
+	WorkOrderRow
+	lists.PageNodes
 	// Customer is the name of another organization, if the actor may know it.
 	Customer *string
 	// Cuts is not 0 in a last row with the search's progress: the number of sources that have

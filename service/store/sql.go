@@ -77,11 +77,14 @@ func ByPeople[Q any](query func(people string) Q) map[bool]Q {
 func PeopleAmong(ids string) string {
 	return `CASE WHEN {people} THEN (
 		SELECT array_to_json(array_agg(named ORDER BY named.identity_id))
-		FROM (SELECT i.id AS identity_id, i.kind, i.name, p.email, p.phone
+		FROM (SELECT ` + NamedIdentity + `
 			FROM identities i LEFT JOIN people p ON p.id = i.id
 			WHERE i.id IN (` + ids + `)) named
 	) END AS people`
 }
+
+// NamedIdentity are the columns of the identity i with the person p that records show.
+const NamedIdentity = `i.id AS identity_id, i.kind, i.name, p.email, p.phone`
 
 // InventoryOf selects, as the column inventory, the node of the record {w}.
 var InventoryOf = Fill(NodeReference, "node", "{w}.inventory_id") + ` AS inventory`
