@@ -83,12 +83,7 @@ func (a *Addresses) TestAddress(ctx context.Context, id string, logged bool) (Te
 // off, and stores the response in the database, since histories hold no receiver's text. It writes
 // the Log Record of a test that an operator sends from the Temporal UI; others are logged already.
 func (a *Addresses) SendExample(ctx context.Context, id string, kind models.EventType, logged bool) (TestResult, error) {
-	if !logged {
-		if _, err := a.Service.BeginWebhookTest(ctx, store.Operator(), id); err != nil {
-			return TestResult{}, rejection(err)
-		}
-	}
-	address, event, err := a.Service.TestWebhook(ctx, store.Operator(), id, kind)
+	address, event, err := a.Service.TestWebhook(ctx, store.Operator(), id, kind, logged)
 	if err != nil {
 		return TestResult{}, rejection(err)
 	}

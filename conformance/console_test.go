@@ -54,7 +54,7 @@ func secrets(page consoletest.Page) (shown []string) {
 type sender struct{ h *harness }
 
 func (s sender) Send(ctx context.Context, address store.WakeTarget, kind models.EventType) (string, error) {
-	to, event, err := s.h.TestWebhook(ctx, store.Operator(), address.ID, kind)
+	to, event, err := s.h.TestWebhook(ctx, store.Operator(), address.ID, kind, false)
 	if err != nil {
 		return "", err
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"reflect"
 	"strings"
 	"text/tabwriter"
 
@@ -18,9 +17,7 @@ func configCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 			fmt.Fprintln(table, "SETTING\tVALUE\tDEFAULT\tMEANING")
-			t := reflect.TypeFor[settings]()
-			for i := range t.NumField() {
-				tag := t.Field(i).Tag
+			for _, tag := range settingTags() {
 				value := shownValue(tag.Get("env"), tag.Get("secret") == "true")
 				fallback := tag.Get("envDefault")
 				switch {
@@ -60,9 +57,8 @@ func shownValue(name string, secret bool) string {
 
 func secretNames() string {
 	var names []string
-	t := reflect.TypeFor[settings]()
-	for i := range t.NumField() {
-		if tag := t.Field(i).Tag; tag.Get("secret") == "true" {
+	for _, tag := range settingTags() {
+		if tag.Get("secret") == "true" {
 			names = append(names, tag.Get("env"))
 		}
 	}

@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
-	"os"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/caarlos0/env/v11"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.temporal.io/sdk/client"
 
@@ -44,8 +41,8 @@ func startProcess(ctx context.Context, s settings, command string, check schemaC
 			p.stop()
 		}
 	}()
-	if _, unknown := unknownSettings(maps.Keys(env.ToMap(os.Environ()))); len(unknown) > 0 {
-		p.log.Warn("no settings, though their names begin like settings", "names", strings.Join(unknown, ", "))
+	if len(s.unknown) > 0 {
+		p.log.Warn("no settings, though their names begin like settings", "names", strings.Join(s.unknown, ", "))
 	}
 	if p.observability, err = s.observe(ctx, command, p.log); err != nil {
 		return nil, err

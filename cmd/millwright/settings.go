@@ -79,6 +79,19 @@ type settings struct {
 	TracesEndpoint  string          `env:"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" form:"url" doc:"the same for traces only, with the whole path"`
 	LogLevel        slog.Level      `env:"LOG_LEVEL" envDefault:"INFO" doc:"DEBUG, INFO, WARN or ERROR"`
 	LogFormat       string          `env:"LOG_FORMAT" form:"log format" envDefault:"auto" doc:"json for programs, text for people, auto: text on a terminal, else json. Text is coloured on a terminal, unless NO_COLOR is set"`
+
+	// unknown are other variables whose names begin like settings.
+	unknown []string
+}
+
+// settingTags returns the tags of the settings.
+func settingTags() (tags []reflect.StructTag) {
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[settings]()) {
+		if field.IsExported() {
+			tags = append(tags, field.Tag)
+		}
+	}
+	return tags
 }
 
 // loadSettings reads the environment. The error names every missing or malformed
@@ -99,7 +112,7 @@ func loadSettings() (settings, error) {
 		}
 	}
 	t, v := reflect.TypeFor[settings](), reflect.ValueOf(s)
-	for i := range t.NumField() {
+	for i := range settingTags() {
 		field, value := t.Field(i), v.Field(i)
 		switch {
 		case malformed[field.Name]:
@@ -112,7 +125,8 @@ func loadSettings() (settings, error) {
 			}
 		}
 	}
-	misspelt, _ := unknownSettings(maps.Keys(values))
+	misspelt, unknown := unknownSettings(maps.Keys(values))
+	s.unknown = unknown
 	problems = append(problems, misspelt...)
 	if len(problems) > 0 {
 		return s, errors.New("some settings are missing or malformed:\n  " + strings.Join(problems, "\n  "))
@@ -127,9 +141,7 @@ const fileSuffix = "_FILE"
 // sentence for each that cannot be read.
 func environment() (values map[string]string, problems []string) {
 	values = env.ToMap(os.Environ())
-	t := reflect.TypeFor[settings]()
-	for i := range t.NumField() {
-		tag := t.Field(i).Tag
+	for _, tag := range settingTags() {
 		name := tag.Get("env")
 		if tag.Get("secret") != "true" {
 			continue

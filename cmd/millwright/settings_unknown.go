@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"iter"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,9 +17,7 @@ var serviceLink = regexp.MustCompile(`_SERVICE_HOST$|_SERVICE_PORT(_[A-Z0-9_]+)?
 
 // settingNames returns the names of the settings, with the names for files with secrets.
 func settingNames() (names []string) {
-	t := reflect.TypeFor[settings]()
-	for i := range t.NumField() {
-		tag := t.Field(i).Tag
+	for _, tag := range settingTags() {
 		names = append(names, tag.Get("env"))
 		if tag.Get("secret") == "true" {
 			names = append(names, tag.Get("env")+fileSuffix)

@@ -30,20 +30,16 @@ func (s *Webhooks) limitTests(t *store.ORMTx, id string) error {
 // TestWebhook renders an event of the type and returns the address to send it to, once: a
 // ping, or an example with a made-up record. It ignores what the address subscribes to and
 // whether it is on. The event is not stored and does not affect the health of the address
-// (api.md 6.14). Errors: not_found, permission_denied, validation_failed (no such
+// (api.md 6.14). It begins the test unless that was logged already. Errors: not_found, permission_denied, validation_failed (no such
 // type), rate_limited (MaxTests), unavailable.
-func (s *Webhooks) TestWebhook(ctx context.Context, actor store.Actor, id string, kind models.EventType) (Address, RenderedDelivery, error) {
+func (s *Webhooks) TestWebhook(ctx context.Context, actor store.Actor, id string, kind models.EventType, logged bool) (Address, RenderedDelivery, error) {
 	if !kind.Known() {
 		return Address{}, RenderedDelivery{}, models.Invalid(unknownEventType("/event_type", kind))
 	}
-	err := s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
-		if _, err := lockWebhook(t, actor, id); err != nil {
-			return err
+	if !logged {
+		if _, err := s.BeginWebhookTest(ctx, actor, id); err != nil {
+			return Address{}, RenderedDelivery{}, err
 		}
-		return s.limitTests(t, id)
-	})
-	if err != nil {
-		return Address{}, RenderedDelivery{}, err
 	}
 	rows, err := s.Pool.Query(ctx, addressQuery+`$1`, id, s.CurrentTime())
 	if err != nil {

@@ -62,7 +62,7 @@ func TestTestsOfAnAddressAreLimited(t *testing.T) {
 		"console": func() error { _, err := f.BeginWebhookTest(t.Context(), ann, hook); return err },
 		"command": func() error { _, err := f.BeginWebhookTest(t.Context(), store.Operator(), hook); return err },
 		"worker": func() error {
-			_, _, err := f.TestWebhook(t.Context(), store.Operator(), hook, models.EventPing)
+			_, _, err := f.TestWebhook(t.Context(), store.Operator(), hook, models.EventPing, false)
 			return err
 		},
 	}

@@ -189,7 +189,7 @@ func TestAPingIsNotStored(t *testing.T) {
 	if _, err := f.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), ""); err != nil {
 		t.Fatal(err)
 	}
-	address, ping, err := f.TestWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), models.EventPing)
+	address, ping, err := f.TestWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), models.EventPing, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +206,7 @@ func TestAPingIsNotStored(t *testing.T) {
 		body["organization_id"] != f.Acme.OrganizationID || len(data) != 1 || data["message"] != "This is a test from Millwright." {
 		t.Errorf("the ping is %s", ping.Body)
 	}
-	_, another, err := f.TestWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), models.EventPing)
+	_, another, err := f.TestWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), models.EventPing, false)
 	if err != nil || another.EventID == ping.EventID {
 		t.Errorf("another test is the same event: %v", err)
 	}

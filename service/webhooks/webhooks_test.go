@@ -139,7 +139,7 @@ func webhookWrites(f *servicetest.Fixture, integrationID, webhookID, deliveryID 
 			return err
 		},
 		"test": func(ctx context.Context, a store.Actor) error {
-			_, _, err := f.TestWebhook(ctx, a, webhookID, models.EventPing)
+			_, _, err := f.TestWebhook(ctx, a, webhookID, models.EventPing, false)
 			return err
 		},
 		"redeliver one": func(ctx context.Context, a store.Actor) error {
@@ -231,7 +231,7 @@ func TestChangesOfWebhooksAreLogged(t *testing.T) {
 	}
 	var want []string
 	for _, action := range []string{
-		"webhook.created", "webhook.changed", "webhook.secret_renewed", "delivery.redelivered", "delivery.redelivered",
+		"webhook.created", "webhook.changed", "webhook.secret_renewed", "webhook.tested", "delivery.redelivered", "delivery.redelivered",
 		"webhook.turned_off", "webhook.turned_on", "webhook.deleted",
 	} {
 		want = append(want, "- Millwright "+action+" "+f.ID("erp_hook")+" "+f.Acme.OrganizationID)
