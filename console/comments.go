@@ -35,13 +35,15 @@ type historyView struct {
 	Form  form
 	// Moderates is true if the person may remove comments.
 	Moderates bool
+	// Unread is true if the person has unread notices: those about the record are read now.
+	Unread bool
 }
 
 // historyView shows a part of the history of an organization's record, without the form.
 func (r *request) historyView(page, organizationID string, history records.HistoryPage, known historyWords) historyView {
 	view := historyView{
 		Page: page, Lines: r.changeLines(history.Changes, known),
-		Moderates: r.viewer.Admin && organizationID == r.viewer.OrganizationID,
+		Moderates: r.viewer.Admin && organizationID == r.viewer.OrganizationID, Unread: r.viewer.UnreadNotices > 0,
 	}
 	if r.historyBefore() > 0 {
 		view.Pager.Newer = page + "#history"

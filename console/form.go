@@ -28,6 +28,9 @@ type form struct { //nolint:recvcheck // reject changes a form; templates call t
 	// Errors are sentences by the names of fields; Error is about the form as a whole.
 	Errors map[string]string
 	Error  string
+	// focused is whether a field has the focus, nil if the form was not rejected: the page opens at
+	// the first mistake.
+	focused *bool
 	// Changed is set if the record was changed since the form was shown.
 	Changed *changedView
 	// Kept is true if the form is shown again without having been sent to the service, which still
@@ -169,7 +172,7 @@ func (f *form) reject(r *request, err error) (status int, rejected bool) {
 	default:
 		return 0, false
 	}
-	f.Errors = map[string]string{}
+	f.Errors, f.focused = map[string]string{}, new(bool)
 	for _, field := range known.Fields[:min(len(known.Fields), models.MaxFieldErrors)] {
 		name, _, _ := strings.Cut(strings.TrimPrefix(field.Pointer, "/"), "/")
 		if detail := models.Shorten(field.Detail); !strings.Contains(f.Errors[name], detail) {
@@ -245,8 +248,7 @@ type option struct {
 }
 
 // Text returns an input of the form for one line of text. settings are "required",
-// "type=email", "autocomplete=name", "hint=A sentence.", "rows=4" for several lines,
-// "focus" for one that a rejected form opens at.
+// "type=email", "autocomplete=name", "hint=A sentence.", "rows=4" for several lines.
 func (f form) Text(name, label string, settings ...string) field {
 	in := field{Name: name, Label: label, Value: f.Values.Get(name), Error: f.Errors[name], Type: "text"}
 	for _, setting := range settings {
@@ -254,8 +256,6 @@ func (f form) Text(name, label string, settings ...string) field {
 		switch key {
 		case "required":
 			in.Required = true
-		case "focus":
-			in.Focus = in.Error != ""
 		case "type":
 			in.Type = value
 		case "autocomplete":
@@ -268,6 +268,9 @@ func (f form) Text(name, label string, settings ...string) field {
 	}
 	if in.Type == "password" {
 		in.Value = ""
+	}
+	if in.Focus = in.Error != "" && f.focused != nil && !*f.focused; in.Focus {
+		*f.focused = true
 	}
 	return in
 }

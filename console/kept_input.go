@@ -22,15 +22,12 @@ const maxKept = maxForm * 3 / 4
 // keepInput shows the sign-in page with what was entered in a form whose session has ended,
 // sealed for the person of that session. Nothing sends it by itself: after the sign-in the
 // person sees the form again.
-func (r *request) keepInput() error {
-	f, err := r.sentForm()
-	if err != nil {
-		return err
-	}
+func (r *request) keepInput(f form) error {
 	view := r.console.signInView(newForm(nil), "")
 	view.Ended = true
+	var err error
 	view.Kept, err = r.console.service.KeepInput(r.ended, people.KeptInput{
-		Route: r.FullPath(), URL: r.Request.URL.RequestURI(), Values: withoutSecrets(f.Values),
+		Route: r.FullPath(), URL: r.Request.URL.RequestURI(), Values: f.Values,
 	})
 	if err != nil {
 		return err
@@ -59,7 +56,7 @@ func (r *request) showKept(sealed string) error {
 		return show(r, f)
 	}
 	return r.confirm(confirmView{
-		Title: "Send what you entered?", Effects: []string{"You are signed in again. Your session had ended, so nothing was done yet. What you entered is kept, except passwords."},
+		Title: "Send what you entered?", Effects: []string{"You are signed in again. Your session had ended, so nothing was done yet. What you entered is kept."},
 		Action: at.RequestURI(), Button: "Send it", Harmless: true, Back: Root, Form: f, Hidden: f.entered(),
 	})
 }

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strconv"
 
 	"github.com/gin-gonic/gin"
@@ -17,12 +18,16 @@ type noticesService interface {
 	Notices(context.Context, store.Actor, people.NoticeFilter) ([]people.NoticeView, error)
 	ReadNotice(ctx context.Context, actor store.Actor, id int64) (recordID string, err error)
 	ReadNotices(ctx context.Context, actor store.Actor, last int64) error
+	ReadNoticesAbout(ctx context.Context, actor store.Actor, recordID string) error
 }
 
 func (c *Console) noticeRoutes(pages *gin.RouterGroup) {
 	pages.GET("/notices", c.signedIn(c.listNotices))
 	pages.POST("/notices/read", c.signedIn(c.readNotices))
 	pages.POST("/notices/:id/open", c.signedIn(c.openNotice))
+	for _, record := range []string{"/work-orders/:id", "/feedback/:id"} {
+		pages.POST(record+"/seen", c.signedIn(c.readNoticesAbout))
+	}
 }
 
 // noticesView is a person's inbox: unread notices, then those that were read.
@@ -153,4 +158,14 @@ func (c *Console) readNotices(r *request) error {
 		return err
 	}
 	return r.done(Root+"/notices", "read")
+}
+
+// readNoticesAbout marks the notices about a record read whose page the person has opened. The
+// page's script asks for it: opening a page with GET changes no data.
+func (c *Console) readNoticesAbout(r *request) error {
+	if err := c.service.ReadNoticesAbout(r.ctx(), r.actor(), r.Param("id")); err != nil {
+		return err
+	}
+	r.Status(http.StatusNoContent)
+	return nil
 }

@@ -36,7 +36,7 @@ type shownPage struct {
 var noPages = []string{
 	"GET /", "GET /console/log.csv", "GET /console/work-orders.csv",
 	"POST /console/sign-in/organization", "POST /console/sign-out", "POST /console/people/openid", "POST /console/account/openid/unlink", "POST /console/account/sessions/end-others", "POST /console/account/sessions/:id/end",
-	"POST /console/notices/read", "POST /console/notices/:id/open",
+	"POST /console/work-orders/:id/seen", "POST /console/feedback/:id/seen", "POST /console/notices/read", "POST /console/notices/:id/open",
 	"POST /console/feedback/:id/resolve", "POST /console/feedback/:id/comments", "POST /console/feedback/:id/remove-comment", "POST /console/work-orders/:id/remove-comment",
 	"POST /console/people/:id", "POST /console/people/:id/email", "POST /console/people/:id/ways-in", "POST /console/people/:id/deactivate", "POST /console/people/:id/activate",
 	"POST /console/teams/:id/remove", "POST /console/teams/:id/delete", "POST /console/service-companies/:id/end",

@@ -163,7 +163,13 @@ func (r *request) clientOf(f form) people.Client {
 // session ended while a form was filled in, the sign-in page keeps what was entered.
 func (r *request) askToSignIn() error {
 	if r.Request.Method == http.MethodPost && r.ended != "" {
-		return r.keepInput()
+		f, err := r.sentForm()
+		if err != nil {
+			return err
+		}
+		if len(withoutSecrets(f.Values)) == len(f.Values) { // a form with a password is entered again
+			return r.keepInput(f)
+		}
 	}
 	to := Root + "/sign-in"
 	if r.Request.Method == http.MethodGet && r.Request.URL.Path != Root {

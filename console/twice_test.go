@@ -37,7 +37,7 @@ func logged(s *consoletest.Site) int {
 // harmless are the routes whose form may act twice: the second time has no effect. A
 // person who signs in twice has two sessions.
 var harmless = []string{
-	"/console/sign-in", "/console/sign-in/organization", "/console/sign-in/again", "/console/sign-out", "/console/people/openid", "/console/notices/read", "/console/notices/:id/open",
+	"/console/sign-in", "/console/sign-in/organization", "/console/sign-in/again", "/console/sign-out", "/console/people/openid", "/console/notices/read", "/console/notices/:id/open", "/console/work-orders/:id/seen", "/console/feedback/:id/seen",
 	"/console/account/sessions/end-others", "/console/account/sessions/:id/end",
 }
 

@@ -82,6 +82,14 @@ func (s *People) ReadNotice(ctx context.Context, actor store.Actor, id int64) (r
 	return found[0].RecordID, nil
 }
 
+// ReadNoticesAbout marks the actor's notices about a record read. Errors: unavailable.
+func (s *People) ReadNoticesAbout(ctx context.Context, actor store.Actor, recordID string) error {
+	_, err := s.Pool.Exec(ctx, `UPDATE notices SET read_at = $3 WHERE id = ANY (ARRAY(
+		SELECT id FROM notices WHERE person_id = $1 AND read_at IS NULL AND record_id = $2 LIMIT $4 FOR UPDATE))`,
+		actor.IdentityID, recordID, s.CurrentTime(), maxReadNotices)
+	return s.Translate(err)
+}
+
 // maxReadNotices limits the notices that one statement marks read.
 const maxReadNotices = 5000
 
