@@ -51,7 +51,7 @@ func personPages(found consoleRecords, node string) []consolePage {
 		{name: "work order: edit", path: workOrder + "/edit", aim: aimRecord},
 		{name: "work order: answers", path: workOrder + "/answers", aim: aimRecord},
 		{name: "work order: assign", path: workOrder + "/assign", aim: aimRecord},
-		{name: "work order: assign, search", path: workOrder + "/assign?q=abc", aim: aimSearch},
+		{name: "work order: assign, search", path: workOrder + "/assign?find=abc", aim: aimSearch},
 		{name: "work order: before it is cancelled", path: workOrder + "/cancel", aim: aimRecord},
 		{name: "new work order: choosing a node", path: "/work-orders/new", aim: aimLevel},
 		{name: "new work order: search of a node", path: "/work-orders/new?q=room+10", aim: aimSearch},

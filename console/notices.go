@@ -166,6 +166,6 @@ func (c *Console) readNoticesAbout(r *request) error {
 	if err := c.service.ReadNoticesAbout(r.ctx(), r.actor(), r.Param("id")); err != nil {
 		return err
 	}
-	r.Status(http.StatusNoContent)
+	r.Data(http.StatusOK, "text/html; charset=utf-8", nil)
 	return nil
 }

@@ -337,7 +337,7 @@ func workOrderPages(t *testing.T) (*consoletest.Site, []shownPage) {
 		{"POST /console/work-orders/:id/comments", "work-order-comment-rejected", open, map[string]string{"text": " "}, "Comment"},
 		{"GET /console/work-orders/:id/remove-comment", "work-order-comment-remove", open + "/remove-comment?comment=" + commentOn(t, s, "ann", id, "Since when?"), nil, ""},
 		{"GET /console/work-orders/:id/assign", "work-order-assign", open + "/assign", nil, ""},
-		{"GET /console/work-orders/:id/assign", "work-order-assign-no-match", open + "/assign?q=nothing", nil, ""},
+		{"GET /console/work-orders/:id/assign", "work-order-assign-no-match", open + "/assign?find=nothing", nil, ""},
 		{"GET /console/work-orders/:id/cancel", "work-order-cancel", open + "/cancel", nil, ""},
 		{"GET /console/work-orders/:id/complete", "work-order-complete", mine + "/complete", nil, ""},
 		{"GET /console/work-orders/:id/return", "work-order-return", "/console/work-orders/" + incoming(t, s) + "/return", nil, ""},

@@ -38,7 +38,7 @@ func TestOpeningARecordReadsItsNotices(t *testing.T) {
 			b.Open("/console/notices")
 			b.WantText("Mark all as read")
 		} else {
-			bob.Post(path+"/seen", nil).Want(http.StatusNoContent)
+			bob.Post(path+"/seen", nil).Want(http.StatusOK)
 		}
 		if n := unread(s, "bob"); n != 1 {
 			t.Errorf("%d notices are unread after opening one of two", n)
@@ -74,8 +74,8 @@ func TestFocusGoesToTheFirstMistake(t *testing.T) {
 			t.Errorf("%s: the focus is at %s", test.to, input)
 		}
 	}
-	// What is wrong with the form as a whole has the focus if no field is wrong.
-	form := bob.Get(path + "/edit").Form("title", "Mine")
+	// If no field is wrong, the message about the whole form has the focus.
+	form := bob.Get(path+"/edit").Form("title", "Mine")
 	if _, err := s.UpdateWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Theirs", Set: true}}); err != nil {
 		t.Fatal(err)
 	}

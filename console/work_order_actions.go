@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
 
 	"millwright/models"
 	"millwright/service/records"
@@ -13,7 +14,8 @@ import (
 // workOrderActionsService is what the handlers of this file call.
 type workOrderActionsService interface {
 	WorkOrderDetail(ctx context.Context, actor store.Actor, id string, before int64) (records.WorkOrderDetail, error)
-	WorkOrderAssignees(ctx context.Context, actor store.Actor, id, search string) (records.WorkOrderAssignees, error)
+	WorkOrderAssignees(ctx context.Context, actor store.Actor, id, search string, chosen []string) (records.WorkOrderAssignees, error)
+	ReplaceWorkers(ctx context.Context, actor store.Actor, call store.RequestKey, id string, workers []string) (store.WriteResult, error)
 	AssignWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id string, assignees, consultants []string) (store.WriteResult, error)
 	UnassignWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id, identity string) (store.WriteResult, error)
 	AnswerWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id string, answers []records.GivenAnswer, completion records.Completion) (store.WriteResult, error)
@@ -202,47 +204,71 @@ func (c *Console) returnWorkOrder(r *request) error {
 	})
 }
 
-// assigneesView is the form that assigns someone to a work order.
+// assigneesView is the form that assigns people to a work order.
 type assigneesView struct {
-	Title, Page, Search string
-	Form                form
-	Choices, Roles      []option
-	// More is true if there are more choices: search for them.
-	More bool
+	Title, Page string
+	Form        form
+	// Choices are those who can be assigned; More is true if there are others, Searched if there
+	// is a search.
+	Choices, Roles []option
+	More, Searched bool
+	// Workers are the names of those whom one button replaces, nil if the person may not.
+	Workers []string
 }
 
 var assigneesPage = newPage[assigneesView]("work_order_assign.html")
 
 func (c *Console) showAssignees(r *request) error { return c.renderAssignees(r, http.StatusOK, nil) }
 
-func (c *Console) renderAssignees(r *request, status int, rejected *form) error {
+// renderAssignees shows the form, with a form that was rejected or searches, or nil.
+func (c *Console) renderAssignees(r *request, status int, entered *form) error {
 	d, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), 0)
 	if err != nil {
 		return err
 	}
-	search := r.Query("q")
-	found, err := c.service.WorkOrderAssignees(r.ctx(), r.actor(), d.Record.ID, search)
+	f := recordForm(d.ETag, d.Record.ChangedAt, url.Values{"find": {r.Query("find")}}).orRejected(entered)
+	chosen := f.Values["identity"]
+	found, err := c.service.WorkOrderAssignees(r.ctx(), r.actor(), d.Record.ID, f.Value("find"), chosen[:min(len(chosen), 2*models.MaxAssignees)])
 	if err != nil {
 		return err
 	}
+	f.Error = withNames(f.Error, found.Choices)
 	view := assigneesView{
-		Title: d.Record.Title, Page: workOrderURL(d.Record.ID), Search: search, More: found.More,
-		Form:    recordForm(d.ETag, d.Record.ChangedAt, nil),
-		Choices: []option{{Label: "Choose"}}, Roles: []option{{Value: "worker", Label: "Worker"}, {Value: "consultant", Label: "Consultant, reviews the work"}},
+		Title: d.Record.Title, Page: workOrderURL(d.Record.ID), Form: f, More: found.More, Searched: f.Value("find") != "",
+		Roles: []option{{Value: "worker", Label: "Worker"}, {Value: "consultant", Label: "Consultant, reviews the work"}},
 	}
 	for _, choice := range found.Choices {
-		view.Choices = append(view.Choices, option{Value: choice.ID, Label: choice.Name + " (" + identityKinds[choice.Kind] + ")"})
+		view.Choices = append(view.Choices, option{Value: choice.ID, Label: choice.Name, Hint: candidateKinds[choice.Kind]})
 	}
-	view.Form = view.Form.orRejected(rejected)
+	if d.Customer == "" {
+		for _, id := range d.Record.Assignees {
+			view.Workers = append(view.Workers, nameOf(id, d.Record.People))
+		}
+	}
 	return assigneesPage.render(r, status, view)
 }
 
+// assignWorkOrder assigns those who were chosen, in addition to the present ones or instead of
+// the present workers. The button that searches shows the form again, with what was chosen.
 func (c *Console) assignWorkOrder(r *request) error {
-	return r.stepFrom(c.renderAssignees, "person-added", func(ctx context.Context, f form, id string) (store.WriteResult, error) {
-		workers, consultants := []string{f.Value("identity")}, []string(nil)
-		if f.Value("role") == "consultant" {
-			workers, consultants = consultants, workers
-		}
-		return c.service.AssignWorkOrder(ctx, r.actor(), store.RequestKey{}, id, workers, consultants)
-	})
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	id, chosen, done := r.Param("id"), f.Values["identity"], "people-added"
+	switch {
+	case f.Value("step") == "find":
+		f.Kept = true
+		return c.renderAssignees(r, http.StatusOK, &f)
+	case len(chosen) == 0:
+		err = models.Invalid(models.FieldError{Pointer: "/identity", Code: "required", Detail: "Choose at least one."})
+	case f.Value("step") == "replace":
+		done = "workers-replaced"
+		_, err = c.service.ReplaceWorkers(f.context(r), r.actor(), store.RequestKey{}, id, chosen)
+	case f.Value("role") == "consultant":
+		_, err = c.service.AssignWorkOrder(f.context(r), r.actor(), store.RequestKey{}, id, nil, chosen)
+	default:
+		_, err = c.service.AssignWorkOrder(f.context(r), r.actor(), store.RequestKey{}, id, chosen, nil)
+	}
+	return r.finish(f, err, r.afterStep(c.renderAssignees, done))
 }

@@ -66,11 +66,11 @@ func (j *journey) workOrderByKeyboard() {
 	j.WantPath(page)
 
 	j.SkipToContent()
-	j.TabTo("Assign someone")
+	j.TabTo("Assign people")
 	j.Enter()
 	j.SkipToContent()
-	j.TabTo("Who")
-	j.Type(colleagueName[:5])
+	j.TabTo(colleagueName)
+	j.Space()
 	j.TabTo("As")
 	j.Type(kb.ArrowDown + kb.ArrowUp) // to the consultant, and back
 	j.TabTo("Assign")

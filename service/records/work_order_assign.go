@@ -25,6 +25,32 @@ func (s *Records) AssignWorkOrder(ctx context.Context, actor store.Actor, call s
 	})
 }
 
+// ReplaceWorkers assigns workers instead of the present ones, and returns the work order. A
+// service company replaces only its own people. Errors: AssignWorkOrder's, and rule_violation
+// (last_worker) without workers.
+func (s *Records) ReplaceWorkers(ctx context.Context, actor store.Actor, call store.RequestKey, id string, workers []string) (store.WriteResult, error) {
+	return s.changeWorkOrder(ctx, actor, call, id, ActionAssign, func(ctx context.Context, c *workOrderChange) error {
+		if len(workers) == 0 {
+			return models.Violation(models.RuleLastWorker, "A work order needs at least one worker. Choose who replaces the present ones.")
+		}
+		added, err := c.added(ctx, candidates{assignees: workers})
+		if err != nil {
+			return err
+		}
+		removed := people.Roles{Assignees: []string{}, Consultants: []string{}}
+		for _, identity := range difference(c.state.Assigned.Assignees, workers) {
+			own, err := c.isOwn(ctx, identity)
+			if err != nil {
+				return err
+			}
+			if own && identity != c.acting.OrganizationID { // which returns the work order to its customer
+				removed.Assignees = append(removed.Assignees, identity)
+			}
+		}
+		return c.reassign(added, removed)
+	})
+}
+
 // ReplaceAssignee assigns the replacement in the role of a person who left, by the rules of
 // AssignWorkOrder. It has no effect if that person is not assigned. Errors: AssignWorkOrder's.
 func ReplaceAssignee(ctx context.Context, s *store.Store, actor store.Actor, id, person, replacement string) error {

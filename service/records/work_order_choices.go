@@ -60,15 +60,19 @@ const formChoicesQuery = `
 	SELECT f.id, f.name, (SELECT count(*) FROM (SELECT FROM questions q WHERE q.form_id = f.id AND NOT q.retired LIMIT 1000) q) AS questions
 	FROM forms f WHERE f.organization_id = $1 AND NOT f.retired ORDER BY lower(f.name), f.id LIMIT $2`
 
+// byKind orders the identities i by kind, teams first.
+const byKind = `array_position(ARRAY['team', 'person', 'organization', 'integration'], i.kind::text)`
+
 // candidatesQuery reads the identities that are connected to the node $1. Their names have the
-// text $3, unless they are among $4. People and integrations that are gone are left out.
+// text $3, unless they are among $4; integrations are left out if there is no text, and who is gone
+// in any case.
 var candidatesQuery = store.Fill(`
 	SELECT i.id, i.name, i.kind
 	FROM (`+connectedTo+`) connected
 	CROSS JOIN LATERAL (SELECT * FROM identities WHERE id = connected.identity_id LIMIT 1) i
 	WHERE `+store.Fill(access.CanAct, "identity", "i.id")+`
-		AND (strpos(lower(i.name), $3) > 0 OR i.id = ANY ($4::text[]))
-	ORDER BY i.id = ANY ($4::text[]) DESC, array_position(ARRAY['team', 'person', 'organization', 'integration'], i.kind::text), lower(i.name), i.id
+		AND (strpos(lower(i.name), $3) > 0 AND (i.kind <> 'integration' OR $3 <> '') OR i.id = ANY ($4::text[]))
+	ORDER BY i.id = ANY ($4::text[]) DESC, `+byKind+`, lower(i.name), i.id
 	LIMIT $2`, "node", "$1")
 
 // WorkOrderChoices returns what the actor, a person, can choose from to create a work order

@@ -179,40 +179,34 @@ func unanswered(answers models.AnswersRecord) []string {
 	return missing
 }
 
-// AssigneeChoice is an identity that can be assigned to a work order.
-type AssigneeChoice struct {
-	ID   string
-	Kind models.IdentityKind
-	Name string
-}
-
 // WorkOrderAssignees are those that a person may assign to a work order.
 type WorkOrderAssignees struct {
-	Choices []AssigneeChoice
-	// More is true if there are more of them: search by name.
+	Choices []Candidate
+	// More is true if there are others: search by name.
 	More bool
 }
 
 // maxAssigneeChoices bounds the choices of a page.
-const maxAssigneeChoices = 200
+const maxAssigneeChoices = 50
 
 var assigneeChoicesQuery = `
-	SELECT i.id, i.kind, i.name FROM ({candidates}) c JOIN identities i ON i.id = c.identity_id
+	SELECT i.id, i.name, i.kind FROM ({candidates}) c JOIN identities i ON i.id = c.identity_id
 	WHERE (i.organization_id = $2 OR i.id IN (SELECT s.company_id FROM service_companies s WHERE s.customer_id = $2))
-		AND i.id <> ALL ($3) AND ($4 = '' OR strpos(lower(i.name), $4) > 0)
+		AND i.id <> ALL ($3) AND (i.id = ANY ($6::text[]) OR strpos(lower(i.name), $4) > 0 AND (i.kind <> 'integration' OR $4 <> ''))
 		AND ` + store.Fill(access.CanAct, "identity", "i.id") + `
-	ORDER BY lower(i.name), i.id LIMIT $5`
+	ORDER BY i.id = ANY ($6::text[]) DESC, ` + byKind + `, lower(i.name), i.id LIMIT $5`
 
-// WorkOrderAssignees returns those whom the person may assign to the work order, by name, whose
-// name contains the search: identities connected to its node, or, for a customer's work
+// WorkOrderAssignees returns those whom the person may assign to the work order and whose name
+// contains the search, after the chosen ones: teams, people, service companies, and integrations
+// if there is a search. They are identities connected to its node, or, for a customer's work
 // order, the person's own people and teams (api.md 4.3 and 4.5). Errors:
 // not_found, and as for assigning: permission_denied, read_only.
-func (s *Records) WorkOrderAssignees(ctx context.Context, actor store.Actor, id, search string) (WorkOrderAssignees, error) {
+func (s *Records) WorkOrderAssignees(ctx context.Context, actor store.Actor, id, search string, chosen []string) (WorkOrderAssignees, error) {
 	if !models.IsID(id, models.PrefixWorkOrder) {
 		return WorkOrderAssignees{}, models.NotFound()
 	}
 	var row workOrderDetailRow
-	var choices []AssigneeChoice
+	var choices []Candidate
 	return store.Read(ctx, s.Store, actor.OrganizationID, func() (WorkOrderAssignees, error) {
 		return WorkOrderAssignees{choices[:min(len(choices), maxAssigneeChoices)], len(choices) > maxAssigneeChoices}, nil
 	}, func(pipeline *pgx.Batch) error {
@@ -231,7 +225,7 @@ func (s *Records) WorkOrderAssignees(ctx context.Context, actor store.Actor, id,
 			candidates = `SELECT id AS identity_id FROM identities WHERE organization_id = $2 AND kind IN ('person', 'team') AND $1 <> ''`
 		}
 		store.QueueAll(pipeline, &choices, store.Fill(assigneeChoicesQuery, "candidates", candidates),
-			row.InventoryID, actor.OrganizationID, row.Assigned.All(), strings.ToLower(strings.TrimSpace(search)), maxAssigneeChoices+1)
+			row.InventoryID, actor.OrganizationID, row.Assigned.All(), strings.ToLower(strings.TrimSpace(search)), maxAssigneeChoices+1, append([]string{}, chosen...))
 		return nil
 	})
 }

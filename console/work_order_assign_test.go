@@ -1,0 +1,100 @@
+package console_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"millwright/console/consoletest"
+	"millwright/service/servicetest"
+)
+
+// rolesOf are the workers and the consultants of a work order, by name.
+func rolesOf(s *consoletest.Site, id string) string {
+	return servicetest.Value[string](s.Fixture, `SELECT string_agg(i.name || ' ' || a.role, ', ' ORDER BY i.name)
+		FROM work_order_assignees a JOIN identities i ON i.id = a.identity_id WHERE a.work_order_id = $1`, id)
+}
+
+// Several are assigned at once. A search keeps those that were chosen, teams come first, and
+// integrations only if someone looks for them.
+func TestSeveralAreAssignedAtOnce(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	id, path := planned(t, s)
+	ann := s.SignedIn("ann")
+	page := ann.Get(path+"/assign").Want(http.StatusOK, "Integrations are found by name.")
+	wantNot(t, page, "ERP</label>")
+	wantNot(t, page, `ERP <span`)
+	if team, person := strings.Index(page.Body, ">Crew "), strings.Index(page.Body, ">Ann Field"); team < 0 || person < team {
+		t.Errorf("the team is at %d, a person at %d", team, person)
+	}
+	found := ann.Post(path+"/assign", page.Form("identity", s.ID("dan"), "identity", s.ID("crew"), "find", "erp", "step", "find")).Want(http.StatusOK,
+		`ERP <span class="hint">integration</span>`, `value="`+s.ID("dan")+`" checked`, `value="`+s.ID("crew")+`" checked`)
+	wantNot(t, found, ">Ann Field")
+	ann.Post(path+"/assign", found.Form("step", "assign")).Want(http.StatusUnprocessableEntity, "Choose at least one.")
+	sent := ann.Post(path+"/assign", found.Form("identity", s.ID("dan"), "identity", s.ID("crew"), "identity", s.ID("erp"), "role", "worker", "step", "assign")).Want(http.StatusSeeOther)
+	ann.Get(sent.Location()).Want(http.StatusOK, "Assigned to the work order.", "added Dan Woods, Crew and ERP as workers")
+	if got := rolesOf(s, id); got != "Bob Stone worker, Cat Rivers consultant, Crew worker, Dan Woods worker, ERP worker" {
+		t.Error(got)
+	}
+	// One who cannot be added stops all.
+	rejected := ann.Post(path+"/assign", ann.Get(path+"/assign").Form("identity", s.ID("ann"), "identity", s.ID("zed"), "role", "worker", "step", "assign"))
+	rejected.Want(http.StatusUnprocessableEntity, "is not connected", `value="`+s.ID("ann")+`" checked`)
+}
+
+// A team replaces four default managers in three clicks, with scripts and without.
+func TestWorkersAreReplacedInThreeClicks(t *testing.T) {
+	t.Parallel()
+	onBrowsers(t, func(t *testing.T, s *consoletest.Site, b *consoletest.Browser) {
+		id, path := planned(t, s)
+		s.Exec(`DELETE FROM work_order_assignees WHERE role = 'worker'`)
+		for i, key := range []string{"ann", "bob", "dan", "erp"} {
+			s.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position) VALUES ($1, $2, 'worker', $3)`, id, s.ID(key), i+10)
+		}
+		b.SignIn("ann")
+		b.Open(path)
+		b.Press("Assign people")
+		b.WantText("Replacing removes Ann Field, Bob Stone, Dan Woods, ERP")
+		b.Choose("identity", s.ID("crew"))
+		b.Press("Replace the 4 workers")
+		b.WantText("The workers are replaced.", "Ann Field added Crew as worker and removed Ann Field, Bob Stone, Dan Woods and ERP as workers.")
+		if got := rolesOf(s, id); got != "Cat Rivers consultant, Crew worker" {
+			t.Error(got)
+		}
+		if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM events WHERE record_id = $1 AND type = 'work_order.assignees_changed'`, id); n != 1 {
+			t.Errorf("%d events", n)
+		}
+	})
+}
+
+// Replacing obeys the rules of assigning: the consultant is no worker, someone stays, and a
+// service company replaces only its own people.
+func TestReplacingWorkersObeysTheRules(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	id, path := planned(t, s)
+	ann := s.SignedIn("ann")
+	replace := func(v *consoletest.Visitor, ids ...string) consoletest.Page {
+		form := v.Get(path+"/assign").Want(http.StatusOK).Form("step", "replace")
+		form["identity"] = ids
+		return v.Post(path+"/assign", form)
+	}
+	replace(ann).Want(http.StatusUnprocessableEntity, "Choose at least one.")
+	replace(ann, s.ID("cat")).Want(http.StatusUnprocessableEntity, "cannot be both")
+	replace(ann, s.ID("zed")).Want(http.StatusUnprocessableEntity, "is not connected")
+	if got := rolesOf(s, id); got != "Bob Stone worker, Cat Rivers consultant" {
+		t.Error(got)
+	}
+	replace(ann, s.Polar.OrganizationID, s.ID("bob"), s.ID("dan")).Want(http.StatusSeeOther)
+	if got := rolesOf(s, id); got != "Bob Stone worker, Cat Rivers consultant, Dan Woods worker, Polar Lifts worker" {
+		t.Error(got)
+	}
+	pia := s.SignedIn("pia")
+	wantNot(t, pia.Get(path+"/assign").Want(http.StatusOK, "Pia Frost"), "Replacing removes")
+	replace(pia, s.ID("pia")).Want(http.StatusSeeOther)
+	want := []string{"Bob Stone worker", "Cat Rivers consultant", "Dan Woods worker", "Pia Frost worker", "Polar Lifts worker"}
+	if got := rolesOf(s, id); !slices.Equal(strings.Split(got, ", "), want) {
+		t.Error(got)
+	}
+}
