@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -140,7 +141,15 @@ type feedbackView struct {
 	Resolves bool
 	// WorkOrder is the form of a work order about it, "" if the person may create none there.
 	WorkOrder string
-	History   historyView
+	// Made are the work orders that were made of it.
+	Made    []madeWorkOrder
+	History historyView
+}
+
+// madeWorkOrder is a work order that was made of feedback.
+type madeWorkOrder struct {
+	Name, URL string
+	State     stateMark
 }
 
 var feedbackPage = newPage[feedbackView]("feedback_one.html")
@@ -167,6 +176,9 @@ func (c *Console) renderFeedback(r *request, status int, rejected *form) error {
 	view.History.Form, rejected = commentForm(rejected)
 	view.Form = resolving.orRejected(rejected)
 	view.Where.URL = urls[f.InventoryID]
+	for _, w := range detail.WorkOrders {
+		view.Made = append(view.Made, madeWorkOrder{strconv.FormatInt(w.Number, 10) + " " + w.Title, workOrderURL(w.ID), workOrderMarks[w.Status]})
+	}
 	if detail.CreatesWorkOrders {
 		view.WorkOrder = linkTo("/work-orders/new", "node", workedNode(f.Inventory), "feedback", f.ID)
 	}

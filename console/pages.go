@@ -66,7 +66,10 @@ type navItem struct {
 
 // render responds with the page.
 func (p page[V]) render(r *request, status int, view V) error {
-	f := frame{View: view, Done: r.takeDone()}
+	f := frame{View: view}
+	if status < http.StatusBadRequest {
+		f.Done = r.takeDone()
+	}
 	if r.isSignedIn() {
 		f.Viewer, f.Theme, f.Nav, f.NoAPI = &r.viewer, r.viewer.Theme, r.navigation(), !r.viewer.API && r.isAboutIntegrations()
 	}

@@ -46,9 +46,11 @@ type workOrderView struct {
 	Customer string
 	Contact  *records.Contact
 	// Where links to the node if the person sees it, Code is the node's.
-	Where                       placeView
-	Code                        string
-	Description, ExternalID     string
+	Where                   placeView
+	Code                    string
+	Description, ExternalID string
+	// Source is the feedback of which it was made, nil if there is none that the person reads.
+	Source                      *sourceFeedback
 	CancelReason, Creator, Form string
 	Due, Created, Changed       moment
 	Completed, Cancelled        moment
@@ -186,6 +188,9 @@ func (r *request) workOrderView(d records.WorkOrderDetail, urls map[string]strin
 			row.By = d.Answerers[*q.AnsweredBy]
 		}
 		view.Answers = append(view.Answers, row)
+	}
+	if d.Source != nil {
+		view.Source = &sourceFeedback{d.Source.ID, d.Source.Title, feedbackURL(d.Source.ID)}
 	}
 	view.Forbidden = forbiddenRows(d)
 	view.History = r.historyView(view.Page, w.OrganizationID, d.History, historyWords{names: d.History.Names, questions: questions})

@@ -209,7 +209,7 @@ func (c *Console) createWorkOrder(r *request) error {
 	}
 	in := records.NewWorkOrder{
 		InventoryID: f.Value("node"), Title: f.Value("title"), Description: f.Optional("description"), Priority: models.Priority(f.Value("priority")),
-		FormID: f.Optional("form_id"), Assignees: f.Values["assignees"], Consultants: f.Values["consultants"], ExternalID: f.Optional("external_id"),
+		FormID: f.Optional("form_id"), Assignees: f.Values["assignees"], Consultants: f.Values["consultants"], ExternalID: f.Optional("external_id"), FeedbackID: f.Optional("feedback"),
 	}
 	var created store.WriteResult
 	if in.TargetDate, err = r.timeIn(f, "target_date"); err == nil {

@@ -314,6 +314,7 @@ type WorkOrder struct {
 	ChangedAt      Time
 	CompletedAt    *Time
 	CancelledAt    *Time
+	FeedbackID     *string
 }
 
 // WorkOrderAssignee is an identity's role in a work order.

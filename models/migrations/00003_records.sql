@@ -130,6 +130,8 @@ CREATE TABLE work_orders (
     changed_at      timestamptz(3) NOT NULL,
     completed_at    timestamptz(3),
     cancelled_at    timestamptz(3),
+    -- The feedback of which a person made it. No record shows it: the console's pages link both.
+    feedback_id     public_id,
     changed_xid     xid8 NOT NULL DEFAULT pg_current_xact_id(),
     FOREIGN KEY (organization_id, inventory_id) REFERENCES inventory_nodes (organization_id, id),
     FOREIGN KEY (organization_id, form_id) REFERENCES forms (organization_id, id),
@@ -145,6 +147,7 @@ CREATE INDEX work_orders_by_node ON work_orders (inventory_id, id);
 CREATE INDEX work_orders_of_node_status ON work_orders (inventory_id, status, id);
 CREATE INDEX work_orders_by_creator ON work_orders (created_by, id) INCLUDE (inventory_id);
 CREATE INDEX work_orders_external ON work_orders (organization_id, external_id, id) WHERE external_id IS NOT NULL;
+CREATE INDEX work_orders_of_feedback ON work_orders (feedback_id, id) WHERE feedback_id IS NOT NULL;
 CREATE INDEX work_orders_of_form ON work_orders (form_id, id) WHERE form_id IS NOT NULL;
 -- Work orders in process, by when they are due.
 CREATE INDEX work_orders_due ON work_orders (organization_id, target_date)

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
+	"millwright/service/access"
 	"millwright/service/lists"
 	"millwright/service/store"
 )
@@ -39,7 +40,16 @@ type FeedbackDetail struct {
 	// CreatesWorkOrders is whether the actor may create work orders on its node. Work orders of
 	// sub-equipment are created on the node above.
 	CreatesWorkOrders bool
+	// WorkOrders were made of it, newest first: at most maxMadeOfIt that the actor may read.
+	WorkOrders []LinkedRecord
 }
+
+const maxMadeOfIt = 20
+
+// madeOfItQuery selects the work orders made of the feedback $1 that the actor $2 may read.
+var madeOfItQuery = `
+	SELECT w.id, w.title, w.number, w.status FROM work_orders w
+	WHERE w.feedback_id = $1 AND ` + store.Fill(access.ReadableWorkOrder, "w", "w", "actor", "$2") + ` ORDER BY w.id DESC LIMIT $3`
 
 // FeedbackDetail returns feedback that the actor may read, with its latest changes (those
 // before the id, RecordHistory) and what the actor may do with it. Errors: not_found, unavailable.
@@ -50,6 +60,7 @@ func (s *Records) FeedbackDetail(ctx context.Context, actor store.Actor, id stri
 	var known feedbackResolution
 	history := historyRead{actor: actor, before: before, limit: shownChanges}
 	var manual bool
+	var made []LinkedRecord
 	return store.Read(ctx, s.Store, actor.OrganizationID, func() (detail FeedbackDetail, err error) {
 		if !known.Readable {
 			return detail, models.NotFound()
@@ -63,11 +74,13 @@ func (s *Records) FeedbackDetail(ctx context.Context, actor store.Actor, id stri
 		}
 		detail.ETag, detail.Resolving = store.ETag(body), known.check(actor)
 		detail.CreatesWorkOrders = manual && known.requireWritable(rejectReadOnly) == nil && slices.Contains(known.Grants, string(models.GrantWorkOrdersCreate))
+		detail.WorkOrders = made
 		detail.History, err = history.page()
 		return detail, err
 	}, func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &known, models.NotFound(), feedbackResolutions[actor.ShowPeople], id, actor.IdentityID)
 		history.queueChanges(pipeline, id)
+		store.QueueAll(pipeline, &made, madeOfItQuery, id, actor.IdentityID, maxMadeOfIt)
 		pipeline.Queue(`SELECT manual_work_orders FROM plans WHERE organization_id = $1`, actor.OrganizationID).
 			QueryRow(func(row pgx.Row) error { return row.Scan(&manual) })
 		return nil

@@ -26,6 +26,8 @@ type NewWorkOrder struct {
 	Assignees   []string
 	Consultants []string
 	ExternalID  *string
+	// FeedbackID is the feedback of which a person makes it, nil if it is made of none.
+	FeedbackID *string
 }
 
 // workOrderCreation is what the rules need to know to create a work order.
@@ -106,6 +108,9 @@ var workOrderCreations = store.ByPeople(func(people string) *batch.Statement {
 		` + store.Fill(nearestManagers, "node", "n.id", "except", store.SplitIDs("u.consultants")) + ` AS managers OFFSET 0) known`}
 })
 
+// sourceFeedbackQuery selects the feedback $1 of the organization $2 if the actor $3 may read it.
+var sourceFeedbackQuery = `SELECT f.id FROM feedback f WHERE f.id = $1 AND f.organization_id = $2 AND ` + store.Fill(access.ReadableFeedback, "w", "f", "actor", "$3")
+
 // CreateWorkOrder creates a work order (api.md 4.2, 4.3 and 4.8) and
 // returns it with status 201. Errors: read_only, plan_restricted,
 // validation_failed, permission_denied, rule_violation (both_roles,
@@ -119,11 +124,18 @@ func (s *Records) CreateWorkOrder(ctx context.Context, actor store.Actor, call s
 		}
 		batch.QueueBulkOne(t.Tx, workOrderCreations[actor.ShowPeople], &known, nil, actor.IdentityID, actor.Kind == models.KindIntegration,
 			actor.OrganizationID, in.InventoryID, form, store.JoinIDs(slices.Concat(in.Assignees, in.Consultants)), store.JoinIDs(in.Consultants))
+		var source []struct{ ID string }
+		if in.FeedbackID != nil {
+			batch.QueueAll(t.Tx, &source, sourceFeedbackQuery, *in.FeedbackID, actor.OrganizationID, actor.IdentityID)
+		}
 		if err := t.Flush(ctx); err != nil {
 			return "", nil, err
 		}
 		if err := known.check(actor, in); err != nil {
 			return "", nil, err
+		}
+		if in.FeedbackID != nil && len(source) == 0 {
+			return "", nil, models.Invalid(store.UnknownField("/feedback", "feedback"))
 		}
 		workers := in.Assignees
 		if len(workers) == 0 {
@@ -251,6 +263,7 @@ func (c workOrderCreation) row(actor store.Actor, id string, in NewWorkOrder, wo
 			TargetDate:     in.TargetDate,
 			FormID:         in.FormID,
 			ExternalID:     in.ExternalID,
+			FeedbackID:     in.FeedbackID,
 			Status:         models.StatusOpen,
 			CreatedBy:      actor.IdentityID,
 		},

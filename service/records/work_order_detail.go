@@ -30,6 +30,8 @@ type WorkOrderDetail struct {
 	History   HistoryPage
 	// SentBack is why the work came back from its review, nil unless it is to be done again.
 	SentBack *SentBack
+	// Source is the feedback of which it was made, nil if the actor may not read it.
+	Source *LinkedRecord
 	// Inactive are the assignees who can no longer act.
 	Inactive []string
 	// Forbidden has the reason for each action that the actor may not do now.
@@ -44,6 +46,18 @@ type Contact struct {
 	Email *string `json:"email"`
 	Phone *string `json:"phone"`
 }
+
+// LinkedRecord is work made of feedback, or that feedback. Number and Status are a work order's.
+type LinkedRecord struct {
+	ID, Title string
+	Number    int64
+	Status    models.WorkOrderStatus
+}
+
+// sourceQuery selects the feedback of which the work order $1 was made, if the actor $2 may read it.
+var sourceQuery = `
+	SELECT f.id, f.subject AS title, 0::bigint AS number, '' AS status FROM (SELECT feedback_id FROM work_orders WHERE id = $1) w
+	CROSS JOIN LATERAL (SELECT * FROM feedback WHERE id = w.feedback_id LIMIT 1) f WHERE ` + store.Fill(access.ReadableFeedback, "w", "f", "actor", "$2")
 
 // SentBack is what a consultant wrote who sent work back.
 type SentBack struct {
@@ -103,6 +117,7 @@ func (s *Records) WorkOrderDetail(ctx context.Context, actor store.Actor, id str
 	var answers answersText
 	var answerers []namedRow
 	var sentBack []SentBack
+	var sources []LinkedRecord
 	history := historyRead{actor: actor, before: before, limit: shownChanges}
 	return store.Read(ctx, s.Store, actor.OrganizationID, func() (WorkOrderDetail, error) {
 		detail, err := row.detail(actor, answers, history)
@@ -110,12 +125,16 @@ func (s *Records) WorkOrderDetail(ctx context.Context, actor store.Actor, id str
 		if len(sentBack) > 0 {
 			detail.SentBack = &sentBack[0]
 		}
+		if len(sources) > 0 {
+			detail.Source = &sources[0]
+		}
 		return detail, err
 	}, func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &row, models.NotFound(), workOrderDetailQuery, id, actor.IdentityID, actor.OrganizationID)
 		queueAnswers(pipeline, &answers, id, actor)
 		store.QueueAll(pipeline, &answerers, `SELECT DISTINCT i.id, i.name FROM answers a JOIN identities i ON i.id = a.answered_by WHERE a.work_order_id = $1`, id)
 		store.QueueAll(pipeline, &sentBack, sentBackQuery, id)
+		store.QueueAll(pipeline, &sources, sourceQuery, id, actor.IdentityID)
 		history.queueChanges(pipeline, id)
 		return nil
 	}, func(pipeline *pgx.Batch) error {
