@@ -49,8 +49,6 @@ type workOrderCreation struct {
 	Active    []string
 	// Managers are the nearest active inventory managers who are not to be consultants.
 	Managers []string
-	// Number is the work order's, nil if the actor may not create one there.
-	Number *int64
 	// Inventory is the node, nil if the organization has no such node.
 	Inventory []byte
 	// People are those that the record may name: the actor, the identities of the request
@@ -81,9 +79,7 @@ var managersOrAdmins = `coalesce(nullif(` + store.Fill(nearestManagers, "except"
 // activeAdmins selects the active administrators of {organization}.
 const activeAdmins = `ARRAY(SELECT p.id::text FROM people p WHERE p.organization_id = {organization} AND p.admin AND p.deactivated_at IS NULL ORDER BY p.id)`
 
-// workOrderCreations are by whether the people in the record are shown. A number is taken
-// only for an actor that may create a work order on the node. It is never returned: after
-// a crash or a failover the sequence may give it again.
+// workOrderCreations are by whether the people in the record are shown.
 var workOrderCreations = store.ByPeople(func(people string) *batch.Statement {
 	return &batch.Statement{Stage: store.StageRules, ReadOnly: true, SQL: `
 	SELECT u.nth, o.read_only, o.suspended, p.manual_work_orders, coalesce(n.kind, '') AS node_kind, n.retired_at IS NOT NULL AS node_retired, known.grants,
@@ -92,8 +88,6 @@ var workOrderCreations = store.ByPeople(func(people string) *batch.Statement {
 		` + store.Fill(connectedIdentities, "node", "n.id", "identities", store.SplitIDs("u.identities"), "actor", "u.actor", "integration", "u.integration") + ` AS connected,
 		` + store.Fill(activeIdentities, "identities", store.SplitIDs("u.identities")) + ` AS active,
 		known.managers,
-		CASE WHEN NOT o.read_only AND NOT o.suspended AND p.manual_work_orders AND ` + store.Fill(access.Among(models.GrantWorkOrdersCreate), "grants", "known.grants") + `
-			THEN nextval(('work_order_numbers.' || quote_ident(o.id))::regclass) END AS number,
 		` + store.Fill(store.NodeReference, "node", "n.id") + ` AS inventory,
 		` + store.Fill(store.PeopleAmong("SELECT u.actor UNION ALL SELECT unnest("+store.SplitIDs("u.identities")+" || known.managers)"), "people", people) + `,
 		(SELECT count(*) FROM webhooks h WHERE 'work_order.created' = ANY (h.events)
@@ -110,6 +104,13 @@ var workOrderCreations = store.ByPeople(func(people string) *batch.Statement {
 
 // sourceFeedbackQuery selects the feedback $1 of the organization $2 if the actor $3 may read it.
 var sourceFeedbackQuery = `SELECT f.id FROM feedback f WHERE f.id = $1 AND f.organization_id = $2 AND ` + store.Fill(access.ReadableFeedback, "w", "f", "actor", "$3")
+
+// workOrderNumber takes the next number of an organization, once nothing rejects the work order:
+// rejected ones leave no gap. It is never returned: after a crash or a failover the sequence
+// may give it again.
+var workOrderNumber = &batch.Statement{Stage: store.StageNumbers, ReadOnly: true, SQL: `
+	SELECT u.nth, nextval(('work_order_numbers.' || quote_ident(u.organization))::regclass) AS number
+	FROM unnest($1::text[]) WITH ORDINALITY u (organization, nth)`}
 
 // CreateWorkOrder creates a work order (api.md 4.2, 4.3 and 4.8) and
 // returns it with status 201. Errors: read_only, plan_restricted,
@@ -145,7 +146,13 @@ func (s *Records) CreateWorkOrder(ctx context.Context, actor store.Actor, call s
 		if err != nil {
 			return "", nil, err
 		}
+		var next struct{ Number int64 }
+		batch.QueueBulkOne(t.Tx, workOrderNumber, &next, nil, actor.OrganizationID)
+		if err := t.Flush(ctx); err != nil {
+			return "", nil, err
+		}
 		row := known.row(actor, id, in, workers)
+		row.Number = next.Number
 		row.CreatedAt, row.ChangedAt = t.At, t.At
 		if err := insertWorkOrder(t, actor, row, known.Addresses); err != nil {
 			return "", nil, err
@@ -255,7 +262,6 @@ func (c workOrderCreation) row(actor store.Actor, id string, in NewWorkOrder, wo
 		WorkOrder: models.WorkOrder{
 			ID:             id,
 			OrganizationID: actor.OrganizationID,
-			Number:         *c.Number,
 			InventoryID:    in.InventoryID,
 			Title:          in.Title,
 			Description:    in.Description,

@@ -133,8 +133,8 @@ func TestNoNumberIsUsedTwiceAfterACrash(t *testing.T) {
 	}
 }
 
-// Only an actor that may create a work order takes a number.
-func TestARejectedActorTakesNoNumber(t *testing.T) {
+// Only a work order that is created takes a number.
+func TestARejectedWorkOrderTakesNoNumber(t *testing.T) {
 	h := servicetest.NewHarness(t)
 	create := func(actor string) (store.WriteResult, error) {
 		return h.CreateWorkOrder(t.Context(), h.As(actor), store.RequestKey{}, records.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace filter"})
@@ -150,6 +150,19 @@ func TestARejectedActorTakesNoNumber(t *testing.T) {
 		t.Error("a work order is created in a read-only organization")
 	}
 	h.Exec(`UPDATE organizations SET read_only = false WHERE id = $1`, h.Acme.OrganizationID)
+	unknown := "frm_00000000000000000000000000"
+	for name, in := range map[string]records.NewWorkOrder{
+		"no title":             {InventoryID: h.ID("ahu1"), Title: " "},
+		"an unknown form":      {InventoryID: h.ID("ahu1"), Title: "Replace filter", FormID: &unknown},
+		"an unknown person":    {InventoryID: h.ID("ahu1"), Title: "Replace filter", Assignees: []string{"nonsense"}},
+		"someone unconnected":  {InventoryID: h.ID("ahu1"), Title: "Replace filter", Assignees: h.IDs("zed")},
+		"someone in two roles": {InventoryID: h.ID("ahu1"), Title: "Replace filter", Assignees: h.IDs("bob"), Consultants: h.IDs("bob")},
+		"unknown feedback":     {InventoryID: h.ID("ahu1"), Title: "Replace filter", FeedbackID: &unknown},
+	} {
+		if _, err := h.CreateWorkOrder(t.Context(), h.As("erp"), store.RequestKey{}, in); err == nil {
+			t.Errorf("a work order with %s is created", name)
+		}
+	}
 	if after := h.MustWrite(create("erp")).Number; after != before+1 {
 		t.Errorf("the next number is %d, want %d", after, before+1)
 	}

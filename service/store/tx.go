@@ -78,6 +78,7 @@ const (
 	stageStored
 	stageLock
 	StageRules
+	StageNumbers
 	stageRecord
 	stageRecordRow
 	stageLog
