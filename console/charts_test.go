@@ -66,3 +66,23 @@ func TestChartOfCalls(t *testing.T) {
 	s.Exec(`ALTER TABLE call_hours RENAME TO away`)
 	ann.Get(page+"/charts").Want(http.StatusOK, "not available just now")
 }
+
+// Charts that are loaded after a page stand below what the page is about: nothing moves when they come.
+func TestChartsMoveNothing(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	record := newRecord(t, s)
+	dispatch(t, s, "erp_hook", responding(http.StatusOK, ""))
+	s.PlantDeliveries("erp_hook", record, models.EventWorkOrderUpdated, models.DeliveryFailed, 500, 60, s.Clock.Now().Add(-time.Hour))
+	b := s.Browser(t)
+	b.SignIn("ann")
+	for _, path := range []string{
+		"/console/work-orders", "/console/deliveries", "/console/webhooks/" + s.ID("erp_hook") + "/deliveries", "/console/integrations/" + s.ID("erp"), "/console/work-orders/" + record, "/console",
+	} {
+		for _, width := range []int64{1280, 390} {
+			if moved := b.LayoutShift(path, width); moved >= 0.02 {
+				t.Errorf("%s at %d px moves by %.3f", path, width, moved)
+			}
+		}
+	}
+}

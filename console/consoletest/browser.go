@@ -166,6 +166,20 @@ func (b *Browser) SignInAs(email string) {
 	b.Press("Sign in")
 }
 
+// LayoutShift loads the page at a width again and returns by how much it moves while its parts
+// are loaded, as browsers count it: below 0.1 is good.
+func (b *Browser) LayoutShift(path string, width int64) float64 {
+	b.t.Helper()
+	b.resizeTo(width, 800)
+	b.Open(path)
+	b.settle()
+	return evaluate[float64](b, `new Promise(done => {
+		let moved = 0;
+		new PerformanceObserver(shifts => shifts.getEntries().forEach(shift => moved += shift.value)).observe({type: "layout-shift", buffered: true});
+		setTimeout(() => done(moved), 200);
+	})`)
+}
+
 // Choose checks the box with the name and value, in the page's main part.
 func (b *Browser) Choose(name, value string) {
 	b.t.Helper()
