@@ -8,6 +8,7 @@ import (
 
 	"millwright/console/consoletest"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 )
 
 // rolesOf are the workers and the consultants of a work order, by name.
@@ -97,4 +98,18 @@ func TestReplacingWorkersObeysTheRules(t *testing.T) {
 	if got := rolesOf(s, id); !slices.Equal(strings.Split(got, ", "), want) {
 		t.Error(got)
 	}
+}
+
+// The names on a card of the board are one text, with a comma after a name.
+func TestNamesOnCards(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	id, _ := planned(t, s)
+	if _, err := s.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, id, []string{s.ID("crew")}, nil); err != nil {
+		t.Fatal(err)
+	}
+	b := s.Browser(t)
+	b.SignIn("ann")
+	b.Open("/console/work-orders?view=board")
+	b.WantText("Bob Stone, Crew")
 }
