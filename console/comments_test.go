@@ -35,10 +35,10 @@ func TestComments(t *testing.T) {
 			b.WantText("Your comment is saved", "The belt is loose.")
 		}
 		cat := s.SignedIn("cat")
-		cat.Get("/console").Want(http.StatusOK, "has a new comment")
+		cat.Get("/console/notices").Want(http.StatusOK, "has a new comment")
 		cat.Get("/console/work-orders/"+record).Want(http.StatusOK, `<bdi>Bob Stone</bdi> commented on the work order: <q class="lines"><bdi>The belt is loose.</bdi></q>`)
 		cat.Get("/console/feedback/"+feedback).Want(http.StatusOK, `<bdi>Bob Stone</bdi> commented on the feedback: <q class="lines"><bdi>The belt is loose.</bdi></q>`)
-		s.SignedIn("ann").Get("/console").Want(http.StatusOK, "Feedback has a new comment")
+		s.SignedIn("ann").Get("/console/notices").Want(http.StatusOK, "Feedback has a new comment")
 	})
 }
 

@@ -46,7 +46,9 @@ type frame struct {
 	// Viewer is nil if no one is signed in.
 	Viewer *people.Viewer
 	Nav    []navItem
-	Theme  models.Theme
+	// Bar is at the bottom on a telephone.
+	Bar   []navItem
+	Theme models.Theme
 	// Done describes the write before the redirect.
 	Done string
 	// NoAPI is true if the page is about integrations, and the plan does not include the API.
@@ -71,7 +73,7 @@ func (p page[V]) render(r *request, status int, view V) error {
 		f.Done = r.takeDone()
 	}
 	if r.isSignedIn() {
-		f.Viewer, f.Theme, f.Nav, f.NoAPI = &r.viewer, r.viewer.Theme, r.navigation(), !r.viewer.API && r.isAboutIntegrations()
+		f.Viewer, f.Theme, f.Nav, f.Bar, f.NoAPI = &r.viewer, r.viewer.Theme, r.navigation(sections), r.navigation(barSections), !r.viewer.API && r.isAboutIntegrations()
 	}
 	return r.sendPage(status, func(body io.Writer) error { return p.template.Execute(body, f) })
 }
@@ -99,12 +101,11 @@ func (r *request) sendPage(status int, execute func(io.Writer) error) error {
 // show responds 200 with the page.
 func (p page[V]) show(r *request, view V) error { return p.render(r, http.StatusOK, view) }
 
-// section is an entry of the sidebar, for people for whom may returns true. about says on
-// the start page what is there; more are paths of its pages that are not below its own.
+// section is an entry of the sidebar, for people for whom may returns true. more are paths of its
+// pages that are not below its own.
 type section struct {
 	text, path, icon string
 	may              func(people.Viewer) bool
-	about            string
 	more             []string
 }
 
@@ -130,18 +131,18 @@ func having(grant models.OrganizationGrant) func(people.Viewer) bool {
 
 // sections are the sidebar, in order. A section is added with its pages.
 var sections = []section{
-	{"Start", "", "home", everyone, "", nil},
-	{"Work orders", "/work-orders", "job", everyone, "what is to be done, where, until when and by whom", nil},
-	{"Feedback", "/feedback", "chat", everyone, "what is wrong where, as people and programs report it", nil},
-	{"Inventory", "/inventory", "tree", everyone, "locations, systems and equipment, and who may do what there", nil},
-	{"Deliveries", "/deliveries", "send", having(models.GrantIntegrations), "which events reached the webhook addresses, and why others did not", []string{"/charts"}},
-	{"Notices", "/notices", "bell", everyone, "changes that concern you", nil},
-	{"Integrations", "/integrations", "plug", having(models.GrantIntegrations), "programs that call the API, and the webhooks they get", []string{"/webhooks"}},
-	{"People", "/people", "people", everyone, "who is in the organization, with which permissions", nil},
-	{"Teams", "/teams", "team", everyone, "who works together, and on which nodes", nil},
-	{"Forms", "/forms", "form", everyone, "the questions that work orders ask", nil},
-	{"Log", "/log", "log", having(models.GrantLogRecords), "who did what, to which record", nil},
-	{"Account", "/account", "user", everyone, "your name, time zone, theme, password and sessions", nil},
+	{"Start", "", "home", everyone, nil},
+	{"Work orders", "/work-orders", "job", everyone, nil},
+	{"Feedback", "/feedback", "chat", everyone, nil},
+	{"Inventory", "/inventory", "tree", everyone, nil},
+	{"Deliveries", "/deliveries", "send", having(models.GrantIntegrations), []string{"/charts"}},
+	{"Notices", "/notices", "bell", everyone, nil},
+	{"Integrations", "/integrations", "plug", having(models.GrantIntegrations), []string{"/webhooks"}},
+	{"People", "/people", "people", everyone, nil},
+	{"Teams", "/teams", "team", everyone, nil},
+	{"Forms", "/forms", "form", everyone, nil},
+	{"Log", "/log", "log", having(models.GrantLogRecords), nil},
+	{"Account", "/account", "user", everyone, nil},
 }
 
 // path is the path of the page in the console.
@@ -155,10 +156,20 @@ func (r *request) isAboutIntegrations() bool {
 	})
 }
 
-func (r *request) navigation() []navItem {
+// barSections are the bar at the bottom of a telephone. A label is scanned with the camera of
+// the telephone, which opens the page of the place.
+var barSections = []section{
+	{"Work", "", "job", everyone, []string{"/work-orders"}},
+	{"Scan or search", "/inventory", "scan", everyone, nil},
+	{"Notices", "/notices", "bell", everyone, nil},
+	{"Me", "/account", "user", everyone, nil},
+}
+
+// navigation returns the entries of the sections that the person may open.
+func (r *request) navigation(of []section) []navItem {
 	var items []navItem
 	at := r.path()
-	for _, s := range sections {
+	for _, s := range of {
 		if !s.may(r.viewer) {
 			continue
 		}
@@ -191,4 +202,4 @@ func linkTo(path string, parameters ...string) string {
 type stateMark struct{ Tone, Icon, Text string }
 
 // pager links to other pages of a list ({{template "pager" .}}).
-type pager struct{ Newer, Older string }
+type pager struct{ Newer, Previous, Older string }

@@ -2,14 +2,11 @@ package console
 
 import (
 	"context"
-	"slices"
 	"strconv"
 
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
-	"millwright/service/pages"
-	"millwright/service/people"
 	"millwright/service/records"
 	"millwright/service/store"
 	"millwright/service/webhooks"
@@ -17,49 +14,31 @@ import (
 
 // startService is what the handlers of this file call.
 type startService interface {
-	Notices(context.Context, store.Actor, people.NoticeFilter) ([]people.NoticeView, error)
 	DeliveryOverview(context.Context, store.Actor) (webhooks.DeliveryOverview, error)
-	Waiting(context.Context, store.Actor) (pages.Waiting, error)
+	WorkOrderQueue(ctx context.Context, actor store.Actor, zone string) (records.Queue, error)
 }
 
 func (c *Console) startRoutes(pages *gin.RouterGroup) {
 	pages.GET("", c.signedIn(c.showStart))
 }
 
-// startView is the first page, with everything that waits for the person.
+// startView is the first page: what the person does next.
 type startView struct {
-	Name    string
-	Notices []noticeRow
-	Unread  int
-	// Waiting are lists of work orders. Partly is true if not all work orders were searched.
-	Waiting []waitingList
-	Partly  bool
-	// NoOneCan counts the work orders that no one can do, if there are any.
-	NoOneCan, NoOneCanURL string
+	Name     string
+	Sections []queueSection
 	// Integrations is whether the viewer manages integrations. Then Failing are addresses
 	// that fail or are off, and Deliveries counts the deliveries of the last day.
 	Integrations bool
 	Failing      []failingRow
 	Deliveries   []dayCount
-	// Elsewhere are the pages that the viewer can open, with what is there.
-	Elsewhere []placeRow
 }
 
-// waitingList are work orders that wait for the person.
-type waitingList struct {
-	ID, Title string
-	Rows      []waitingRow
-	// All links to the full list; More is true if Rows has only the first ones.
-	All  string
-	More bool
-}
-
-type waitingRow struct {
-	Number, Title, URL, Customer string
-	Where                        placeView
-	State                        stateMark
-	Due                          moment
-	Overdue                      bool
+// queueSection are work orders that wait for the person for one reason. All links to the whole
+// list, and is "" if Rows are all. Folded is true if the page is long without them.
+type queueSection struct {
+	ID, Title, Count, All string
+	Rows                  []workOrderRow
+	Folded                bool
 }
 
 type failingRow struct {
@@ -75,23 +54,15 @@ type dayCount struct {
 	URL   string
 }
 
-type placeRow struct{ Text, URL, About string }
-
 var startPage = newPage[startView]("start.html")
 
-// shownNotices limits the notices on the start page.
-const shownNotices = 5
+// unfoldedRows is the number of rows after which further sections are folded: the page of a
+// telephone stays short.
+const unfoldedRows = 9
 
 func (c *Console) showStart(r *request) error {
-	view := startView{Name: r.viewer.Name, Unread: r.viewer.UnreadNotices, Integrations: r.may(models.GrantIntegrations)}
-	notices, err := c.service.Notices(r.ctx(), r.actor(), people.NoticeFilter{Limit: shownNotices})
-	if err != nil {
-		return err
-	}
-	for _, n := range notices {
-		view.Notices = append(view.Notices, r.noticeRow(n))
-	}
-	if err := c.addWaiting(r, &view); err != nil {
+	view := startView{Name: r.viewer.Name, Integrations: r.may(models.GrantIntegrations)}
+	if err := c.addQueue(r, &view); err != nil {
 		return err
 	}
 	if view.Integrations {
@@ -99,51 +70,59 @@ func (c *Console) showStart(r *request) error {
 			return err
 		}
 	}
-	for _, s := range sections {
-		if s.about != "" && s.may(r.viewer) {
-			view.Elsewhere = append(view.Elsewhere, placeRow{s.text, Root + s.path, s.about})
-		}
-	}
 	return startPage.show(r, view)
 }
 
-// addWaiting adds the work orders that wait for the person.
-func (c *Console) addWaiting(r *request, view *startView) error {
-	waiting, err := c.service.Waiting(r.ctx(), r.actor())
+// addQueue adds the work orders that wait for the person.
+func (c *Console) addQueue(r *request, view *startView) error {
+	queue, err := c.service.WorkOrderQueue(r.ctx(), r.actor(), r.viewer.TimeZone)
 	if err != nil {
 		return err
 	}
-	view.Partly = waiting.Partly
-	if waiting.NoOneCan > 0 {
-		view.NoOneCan = counted(waiting.NoOneCan, records.MaxNoOneCan, "work order", "work orders")
-		view.NoOneCanURL = shownWorkOrders{searchNoOne}.url()
+	var items []records.WorkOrderItem
+	for _, section := range queue.Sections {
+		items = append(items, section.Items...)
 	}
-	all := slices.Concat(waiting.Mine, waiting.Reviews, waiting.Incoming, waiting.Overdue)
-	urls, err := urlsOf(r, all, func(w pages.WaitingWorkOrder) string { return w.NodeID })
+	nodes, err := r.nodeURLs(items)
 	if err != nil {
 		return err
 	}
-	for _, list := range []struct {
-		id, title string
-		all       records.WorkOrderSearch
-		found     []pages.WaitingWorkOrder
-	}{
-		{"mine", "My work orders", searchMine, waiting.Mine}, {"reviews", "Waiting for my review", searchReviews, waiting.Reviews},
-		{"incoming", "Incoming", searchIncoming, waiting.Incoming}, {"overdue", "Overdue", searchOverdue, waiting.Overdue},
-	} {
-		if len(list.found) == 0 {
-			continue
+	shown := 0
+	for _, section := range queue.Sections {
+		id, title := queueTitle(section.Search)
+		row := queueSection{ID: id, Title: title, Count: strconv.Itoa(section.Count), Folded: shown >= unfoldedRows}
+		if section.More {
+			row.Count += "+"
 		}
-		shown := waitingList{ID: list.id, Title: list.title, All: shownWorkOrders{list.all}.url(), More: len(list.found) == pages.MaxWaiting}
-		for _, w := range list.found {
-			shown.Rows = append(shown.Rows, waitingRow{
-				Number: strconv.FormatInt(w.Number, 10), Title: w.Title, URL: workOrderURL(w.ID), Where: placeView{Name: w.Node, URL: urls[w.NodeID]}, Customer: valueOf(w.Customer),
-				State: workOrderMarks[w.Status], Due: r.due(w.TargetDate, w.Overdue), Overdue: w.Overdue,
-			})
+		if section.More || section.Count > len(section.Items) {
+			row.All = shownWorkOrders{section.Search}.url()
 		}
-		view.Waiting = append(view.Waiting, shown)
+		for _, item := range section.Items {
+			w := r.workOrderRow(item, nodes)
+			if section.Search.Incoming {
+				w.Forward = workOrderURL(item.ID) + "/assign"
+			}
+			row.Rows = append(row.Rows, w)
+		}
+		shown += len(row.Rows)
+		view.Sections = append(view.Sections, row)
 	}
 	return nil
+}
+
+// queueTitle names a section of the queue.
+func queueTitle(q records.WorkOrderSearch) (id, title string) {
+	switch {
+	case q.Status == models.StatusBackFromInspection:
+		return "back", "Sent back to me"
+	case q.Review != "":
+		return "review", "To review"
+	case q.Incoming:
+		return "incoming", "Incoming"
+	case q.NoOneCan:
+		return "no-one", "Unassigned, or no one can act"
+	}
+	return string(q.Due), dueTexts[q.Due]
 }
 
 // addDeliveries adds what people who manage integrations see.

@@ -197,7 +197,7 @@ func (c *Console) renderReturn(r *request, status int, rejected *form) error {
 // returnWorkOrder shows Incoming next, because the person may no longer read the work order.
 func (c *Console) returnWorkOrder(r *request) error {
 	id := r.Param("id")
-	after := outcome{to: shownWorkOrders{searchIncoming}.url(), done: "returned", record: id, again: func(status int, f form) error { return c.renderReturn(r, status, &f) }}
+	after := outcome{to: shownWorkOrders{records.SearchIncoming}.url(), done: "returned", record: id, again: func(status int, f form) error { return c.renderReturn(r, status, &f) }}
 	return r.submit(after, func(ctx context.Context, f form) error {
 		_, err := c.service.ReturnWorkOrder(ctx, r.actor(), store.RequestKey{}, id, f.Value("reason"))
 		return err

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"slices"
 	"strings"
 
 	"millwright/models"
@@ -14,19 +15,45 @@ type shownWorkOrders struct{ records.WorkOrderSearch }
 func (r *request) workOrderSearch() shownWorkOrders {
 	text := func(name string) string { return strings.TrimSpace(r.Query(name)) }
 	status, toDo := text("status"), false
-	if status == statusToDo {
+	switch status {
+	case statusToDo:
 		status, toDo = "", true
+	case statusAny:
+		status = ""
 	}
-	return shownWorkOrders{records.WorkOrderSearch{
+	q := shownWorkOrders{records.WorkOrderSearch{
 		Text: text("q"), Status: models.WorkOrderStatus(status), ToDo: toDo, Priority: models.Priority(text("priority")),
 		Node: text("node"), OnlyNode: text("only") != "" && text("node") != "", Assignee: text("assignee"), Creator: text("by"),
-		CreatorKind: models.IdentityKind(text("kind")), ExternalID: text("external"), Overdue: text("due") == "overdue", Review: records.ReviewWait(text("review")),
+		CreatorKind: models.IdentityKind(text("kind")), ExternalID: text("external"), Due: records.Due(text("due")), Review: records.ReviewWait(text("review")),
 		NoOneCan: text("who") == whoNoOne, Incoming: text("who") == whoIncoming,
 	}}
+	// What is to be done is listed without filters; a search finds all.
+	if q.WorkOrderSearch == (records.WorkOrderSearch{}) && text("status") == "" && text("view") != viewBoard {
+		q.ToDo = true
+	}
+	q.ByDue = q.InProcess() && text("sort") != sortNewest
+	return q
 }
+
+// inZone returns the search with the days of the person's zone.
+func (q shownWorkOrders) inZone(r *request) records.WorkOrderSearch {
+	if q.Due != "" {
+		q.Zone = r.viewer.TimeZone
+	}
+	return q.WorkOrderSearch
+}
+
+// viewBoard is the parameter view of a board.
+const viewBoard = "board"
+
+// sortNewest is the order of work orders in process that is not by due.
+const sortNewest = "newest"
 
 // statusToDo stands for the statuses in which workers have something to do.
 const statusToDo = "to_do"
+
+// statusAny stands for all statuses where no filter is set.
+const statusAny = "any"
 
 // whoNoOne stands for work orders that no one can do.
 const whoNoOne = "no_one"
@@ -38,6 +65,10 @@ const whoIncoming = "incoming"
 func (q shownWorkOrders) status() string {
 	if q.ToDo {
 		return statusToDo
+	}
+	q.ByDue = false
+	if q.WorkOrderSearch == (records.WorkOrderSearch{}) {
+		return statusAny
 	}
 	return string(q.Status)
 }
@@ -54,8 +85,8 @@ func (q shownWorkOrders) who() string {
 func (q shownWorkOrders) parameters() []string {
 	return []string{
 		"q", q.Text, "status", q.status(), "priority", string(q.Priority), "node", q.Node, "only", when(q.OnlyNode, "yes"), "assignee", q.Assignee,
-		"by", q.Creator, "kind", string(q.CreatorKind), "external", q.ExternalID, "due", when(q.Overdue, "overdue"), "review", string(q.Review),
-		"who", q.who(),
+		"by", q.Creator, "kind", string(q.CreatorKind), "external", q.ExternalID, "due", string(q.Due), "review", string(q.Review),
+		"who", q.who(), "sort", when(q.InProcess() && !q.ByDue, sortNewest),
 	}
 }
 
@@ -69,13 +100,21 @@ func when(condition bool, value string) string {
 
 // url returns the search's page with more parameters.
 func (q shownWorkOrders) url(more ...string) string {
+	// What a list shows without filters is to be done, a board shows all.
+	usual := searchToDo
+	if slices.Contains(more, viewBoard) {
+		usual = records.WorkOrderSearch{}
+	}
+	if q.WorkOrderSearch == usual {
+		return linkTo("/work-orders", more...)
+	}
 	return linkTo("/work-orders", append(q.parameters(), more...)...)
 }
 
 // on returns the search's page as a list or as a board.
 func (q shownWorkOrders) on(board bool) string {
 	if board {
-		return q.url("view", "board")
+		return q.url("view", viewBoard)
 	}
 	return q.url()
 }
@@ -93,52 +132,61 @@ type workOrderFilterView struct {
 	Who                                 []option
 	Node, Assignee, Creator, External   string
 	OnlyNode, OnBoard                   bool
-	// More is true if one of the rarer filters is set.
-	More bool
+	// Sort is kept.
+	Sort string
 }
 
 func (r *request) workOrderFilterView(q shownWorkOrders, board bool) workOrderFilterView {
-	statuses, priorities := []option{{Label: "Any"}, {Value: statusToDo, Label: "To be done"}}, []option{{Label: "Any"}}
+	statuses, priorities := []option{{Label: "To be done, or any with filters"}, {Value: statusAny, Label: "Any"}, {Value: statusToDo, Label: "To be done"}}, []option{{Label: "Any"}}
 	for _, status := range models.WorkOrderStatuses {
 		statuses = append(statuses, option{Value: string(status), Label: workOrderMarks[status].Text})
 	}
 	for _, priority := range models.Priorities {
 		priorities = append(priorities, option{Value: string(priority), Label: priorityMarks[priority].Text})
 	}
+	dues := []option{{Label: "Any time"}}
+	for _, due := range records.Dues {
+		dues = append(dues, option{Value: string(due), Label: dueTexts[due]})
+	}
 	return workOrderFilterView{
-		Text: q.Text, Status: choose(statuses, q.status()), Priority: choose(priorities, string(q.Priority)), OnBoard: board,
-		Due:    choose([]option{{Label: "Any time"}, {Value: "overdue", Label: "Overdue"}}, when(q.Overdue, "overdue")),
+		Text: q.Text, Status: choose(statuses, when(q.WorkOrderSearch != searchToDo, q.status())), Priority: choose(priorities, string(q.Priority)), OnBoard: board,
+		Due: choose(dues, string(q.Due)), Sort: when(q.InProcess() && !q.ByDue, sortNewest),
 		Review: choose([]option{{Label: "Any"}, {Value: string(records.ReviewByAnyone), Label: "Waiting"}, {Value: string(records.ReviewByMe), Label: "Waiting for mine"}}, string(q.Review)),
 		Kind:   choose([]option{{Label: "Anyone"}, {Value: string(models.KindPerson), Label: "A person"}, {Value: string(models.KindIntegration), Label: "An integration"}}, string(q.CreatorKind)),
-		Who:    choose([]option{{Label: "Any"}, {Value: whoNoOne, Label: "No one any more"}, {Value: whoIncoming, Label: "Incoming: none of us yet"}}, q.who()),
+		Who:    choose([]option{{Label: "Any"}, {Value: whoNoOne, Label: "Unassigned, or no one can act"}, {Value: whoIncoming, Label: "Incoming: none of us yet"}}, q.who()),
 		Node:   q.Node, Assignee: q.Assignee, Creator: q.Creator, External: q.ExternalID, OnlyNode: q.OnlyNode,
-		More: q.Node != "" || q.Creator != "" || q.CreatorKind != "" || q.ExternalID != "" || q.Review != "" || q.who() != "",
 	}
 }
 
-// Searches that people often make. Lists of the start page are the first ones of them.
+// Searches that people often make.
 var (
-	searchMine     = records.WorkOrderSearch{Assignee: records.SearchMe, ToDo: true}
-	searchReviews  = records.WorkOrderSearch{Review: records.ReviewByMe}
-	searchOverdue  = records.WorkOrderSearch{Overdue: true}
-	searchIncoming = records.WorkOrderSearch{Incoming: true}
-	searchNoOne    = records.WorkOrderSearch{NoOneCan: true}
+	searchToDo = records.WorkOrderSearch{ToDo: true, ByDue: true}
+	searchMine = records.WorkOrderSearch{Assignee: records.SearchMe, ToDo: true, ByDue: true}
 )
+
+// dueTexts name when work orders are due.
+var dueTexts = map[records.Due]string{
+	records.DueOverdue: "Overdue", records.DueToday: "Today", records.DueWeek: "This week", records.DueLater: "Later or without a date",
+}
 
 // workOrderShortcuts link to searches that people often make.
 func (r *request) workOrderShortcuts(q shownWorkOrders, board bool) []shortcut {
+	due := func(d records.Due) records.WorkOrderSearch { return records.WorkOrderSearch{Due: d, ByDue: true} }
 	var all []shortcut
 	for _, s := range []struct {
 		text   string
 		search records.WorkOrderSearch
 	}{
-		{"All", records.WorkOrderSearch{}},
+		{"To be done", searchToDo},
 		{"Mine", searchMine},
-		{"Waiting for my review", searchReviews},
-		{"Incoming", searchIncoming},
-		{"Overdue", searchOverdue},
+		{"Overdue", due(records.DueOverdue)},
+		{"Today", due(records.DueToday)},
+		{"This week", due(records.DueWeek)},
+		{"To review", records.SearchReviews},
+		{"Incoming", records.SearchIncoming},
+		{"All", records.WorkOrderSearch{}},
 	} {
-		if s.search == searchIncoming && !r.may(models.GrantIncomingWorkOrders) {
+		if s.search == records.SearchIncoming && !r.may(models.GrantIncomingWorkOrders) {
 			continue
 		}
 		all = append(all, shortcut{s.text, shownWorkOrders{s.search}.on(board), q.WorkOrderSearch == s.search})
@@ -151,14 +199,16 @@ func (r *request) namedFilters(q shownWorkOrders, names records.SearchNames, boa
 	var named []shortcut
 	add := func(set bool, text string, remove func(*shownWorkOrders)) {
 		if set {
-			named = append(named, shortcut{Text: text, URL: q.with(remove).on(board)})
+			without := q.with(remove)
+			without.ByDue = without.ByDue && without.InProcess()
+			named = append(named, shortcut{Text: text, URL: without.on(board)})
 		}
 	}
 	add(q.Text != "", "with “"+q.Text+"”", func(q *shownWorkOrders) { q.Text = "" })
 	add(q.Status != "", "status "+workOrderMarks[q.Status].Text, func(q *shownWorkOrders) { q.Status = "" })
 	add(q.ToDo, "to be done", func(q *shownWorkOrders) { q.ToDo = false })
 	add(q.Priority != "", "priority "+priorityMarks[q.Priority].Text, func(q *shownWorkOrders) { q.Priority = "" })
-	add(q.Overdue, "overdue", func(q *shownWorkOrders) { q.Overdue = false })
+	add(q.Due != "", "due: "+dueTexts[q.Due], func(q *shownWorkOrders) { q.Due = "" })
 	where := "at " + nameOr(names.Nodes, q.Node)
 	if !q.OnlyNode {
 		where += " and below"
@@ -170,7 +220,7 @@ func (r *request) namedFilters(q shownWorkOrders, names records.SearchNames, boa
 	add(q.ExternalID != "", "external id "+q.ExternalID, func(q *shownWorkOrders) { q.ExternalID = "" })
 	add(q.Review != "", reviewTexts[q.Review], func(q *shownWorkOrders) { q.Review = "" })
 	add(q.Incoming, "incoming, none of us has it yet", func(q *shownWorkOrders) { q.Incoming = false })
-	add(q.NoOneCan, "no one can do it", func(q *shownWorkOrders) { q.NoOneCan = false })
+	add(q.NoOneCan, "unassigned, or no one can act", func(q *shownWorkOrders) { q.NoOneCan = false })
 	return named
 }
 

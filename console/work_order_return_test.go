@@ -50,7 +50,7 @@ func TestReturnToTheCustomer(t *testing.T) {
 	ann.Get(next).Want(http.StatusOK, "Returned to the customer.", "Incoming")
 	ann.Get(path).Want(http.StatusNotFound)
 	pia := s.SignedIn("pia")
-	pia.Get("/console").Want(http.StatusOK, "was returned by a service company")
+	pia.Get("/console/notices").Want(http.StatusOK, "was returned by a service company")
 	page = pia.Get(path).Want(http.StatusOK, "<bdi>Ann Field</bdi> returned the work order to the customer: <q class=\"lines\"><bdi>We have no one on site.</bdi></q>")
 	wantNot(t, page, path+"/return")
 	wantNot(t, page, "Return to the customer")

@@ -2,9 +2,12 @@ package console
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/gin-gonic/gin"
 
@@ -37,15 +40,23 @@ type workOrdersView struct {
 	Pager   pager
 	// Shortcuts are searches that people often make.
 	Shortcuts []shortcut
-	// Filters name the filters, each with the list without it. Clear is the list without any,
-	// "" if no filter is set.
+	// Filters name the filters, each with the list without it. Clear is the list of what is to be
+	// done, "" if it is shown.
 	Filters []shortcut
 	Clear   string
 	// List and CSV link to the same search as a list and as a file, ToBoard as a board.
 	List, ToBoard, CSV string
-	// SearchedTo is where the search stopped, and SearchOn continues it.
-	SearchedTo moment
-	SearchOn   string
+	// Stopped is true if the search has looked at many. SearchedTo is where it stopped, and SearchOn
+	// continues it. Partly is true if only the newest of someone's are sorted.
+	Stopped, Partly bool
+	SearchedTo      moment
+	SearchOn        string
+	// Count is the number that match, on the first page.
+	Count string
+	// ByDue and Newest link to the list in the other order, "" if it has this one. Sorts is
+	// true if it can be by due.
+	ByDue, Newest string
+	Sorts         bool
 	// New links to the form of a new work order, "" if the plan or the organization has none.
 	New string
 	// Charts links to the charts of all work orders: on the first page, without filters.
@@ -69,7 +80,38 @@ type workOrderRow struct {
 	Priority stateMark
 	Due      moment
 	Overdue  bool
-	Workers  []string
+	Workers  initialsView
+	// Forward links to the form that gives it to someone, in the queue of a dispatcher.
+	Forward string
+}
+
+// initialsView are people in a list: the initials of the first, how many others, and all names.
+type initialsView struct {
+	Initials string
+	More     int
+	Names    []string
+}
+
+func initialsOf(identities []models.NamedIdentity) initialsView {
+	view := initialsView{Names: namesOf(identities)}
+	if len(view.Names) > 0 {
+		view.Initials, view.More = initials(view.Names[0]), len(view.Names)-1
+	}
+	return view
+}
+
+// initials returns the first letters of the first and the last word of a name.
+func initials(name string) string {
+	words := strings.Fields(name)
+	if len(words) > 2 {
+		words = []string{words[0], words[len(words)-1]}
+	}
+	var letters strings.Builder
+	for _, word := range words {
+		first, _ := utf8.DecodeRuneInString(word)
+		letters.WriteRune(unicode.ToUpper(first))
+	}
+	return letters.String()
 }
 
 var workOrdersPage = newPage[workOrdersView]("work_orders.html")
@@ -77,8 +119,8 @@ var workOrdersPage = newPage[workOrdersView]("work_orders.html")
 func (c *Console) listWorkOrders(r *request) error {
 	search := r.workOrderSearch()
 	view := workOrdersView{
-		OnBoard: r.Query("view") == "board", Later: r.Query("after") != "",
-		List: search.url(), ToBoard: search.url("view", "board"), CSV: linkTo("/work-orders.csv", search.parameters()...),
+		OnBoard: r.Query("view") == viewBoard,
+		List:    search.url(), ToBoard: search.url("view", viewBoard), CSV: linkTo("/work-orders.csv", search.parameters()...),
 	}
 	if r.viewer.ManualWorkOrders && !r.viewer.ReadOnly {
 		view.New = linkTo("/work-orders/new")
@@ -93,8 +135,12 @@ func (c *Console) listWorkOrders(r *request) error {
 	}
 	view.Filter = r.workOrderFilterView(search, view.OnBoard)
 	view.Shortcuts, view.Filters = r.workOrderShortcuts(search, view.OnBoard), r.namedFilters(search, names, view.OnBoard)
-	if len(view.Filters) > 0 {
-		view.Clear = shownWorkOrders{}.on(view.OnBoard)
+	usual := searchToDo
+	if view.OnBoard {
+		usual = records.WorkOrderSearch{}
+	}
+	if search.WorkOrderSearch != usual {
+		view.Clear = shownWorkOrders{usual}.on(view.OnBoard)
 	} else if !view.Later {
 		view.Charts = workOrderCharts()
 	}
@@ -103,7 +149,7 @@ func (c *Console) listWorkOrders(r *request) error {
 
 // addBoard adds the board of the search, and returns what the search names.
 func (v *workOrdersView) addBoard(r *request, search shownWorkOrders) (records.SearchNames, error) {
-	board, err := r.console.service.WorkOrderBoard(r.ctx(), r.actor(), search.WorkOrderSearch)
+	board, err := r.console.service.WorkOrderBoard(r.ctx(), r.actor(), search.inZone(r))
 	if err == nil && slices.ContainsFunc(board.Columns, func(column records.BoardColumn) bool { return column.Count > 0 }) {
 		v.Board, err = r.boardColumns(search, board.Columns)
 	}
@@ -112,7 +158,7 @@ func (v *workOrdersView) addBoard(r *request, search shownWorkOrders) (records.S
 
 // addPage adds a page of the list, and returns what the search names.
 func (v *workOrdersView) addPage(r *request, search shownWorkOrders) (records.SearchNames, error) {
-	page, err := r.console.service.SearchWorkOrders(r.ctx(), r.actor(), search.WorkOrderSearch, r.Query("after"), workOrdersPerPage)
+	page, err := r.console.service.SearchWorkOrders(r.ctx(), r.actor(), search.inZone(r), r.Query("after"), workOrdersPerPage)
 	if err != nil {
 		return page.Names, err
 	}
@@ -123,19 +169,33 @@ func (v *workOrdersView) addPage(r *request, search shownWorkOrders) (records.Se
 	for _, item := range page.Items {
 		v.Rows = append(v.Rows, r.workOrderRow(item, nodes))
 	}
-	next := ""
-	if page.Next != "" {
-		next = search.url("after", page.Next)
+	at := func(position string) string {
+		if position == "" {
+			return ""
+		}
+		return search.url("after", position)
 	}
-	if v.Later {
-		v.Pager.Newer = v.List
+	v.Later, v.Partly, v.Pager = page.Previous != "", page.Partly, pager{Previous: at(page.Previous), Older: at(page.Next)}
+	if page.Stopped {
+		v.Stopped, v.SearchedTo, v.SearchOn, v.Pager.Older = true, r.optionalMoment(page.SearchedTo), v.Pager.Older, ""
 	}
-	if page.SearchedTo != nil {
-		v.SearchedTo, v.SearchOn = r.moment(*page.SearchedTo), next
-	} else {
-		v.Pager.Older = next
+	if r.Query("after") == "" {
+		v.Count = countText(page.Total, page.TotalMore)
+	}
+	if v.Sorts = search.InProcess(); v.Sorts && search.ByDue {
+		v.Newest = search.with(func(q *shownWorkOrders) { q.ByDue = false }).url()
+	} else if v.Sorts {
+		v.ByDue = search.with(func(q *shownWorkOrders) { q.ByDue = true }).url()
 	}
 	return page.Names, nil
+}
+
+// countText is a number of work orders, with + if there may be more.
+func countText(n int, more bool) string {
+	if more {
+		return fmt.Sprintf("%d+ work orders", n)
+	}
+	return plural(n, "work order", "work orders")
 }
 
 // nodeURLs returns the pages of the work orders' nodes, of those that the person sees.
@@ -147,7 +207,7 @@ func (r *request) nodeURLs(items []records.WorkOrderItem) (map[string]string, er
 func (r *request) workOrderRow(w records.WorkOrderItem, nodes map[string]string) workOrderRow {
 	return workOrderRow{
 		Number: strconv.FormatInt(w.Number, 10), Title: w.Title, URL: workOrderURL(w.ID), Customer: w.Customer, Where: placeAt(w.Node, nodes[w.InventoryID]),
-		State: workOrderMarks[w.Status], Priority: priorityMarks[w.Priority], Due: r.due(w.TargetDate, w.Overdue), Overdue: w.Overdue, Workers: namesOf(w.Workers),
+		State: workOrderMarks[w.Status], Priority: priorityMarks[w.Priority], Due: r.due(w.TargetDate, w.Overdue), Overdue: w.Overdue, Workers: initialsOf(w.Workers),
 	}
 }
 
@@ -185,7 +245,7 @@ func (r *request) boardColumns(search shownWorkOrders, found []records.BoardColu
 			columns[i].Count += " or more"
 		}
 		if f.More || f.Count > len(f.Items) {
-			columns[i].Older = search.with(func(q *shownWorkOrders) { q.Status, q.ToDo = f.Status, false }).url()
+			columns[i].Older = search.with(func(q *shownWorkOrders) { q.Status, q.ToDo = f.Status, false; q.ByDue = q.InProcess() }).url()
 		}
 		for _, item := range f.Items {
 			columns[i].Cards = append(columns[i].Cards, r.workOrderRow(item, nodes))
@@ -200,7 +260,7 @@ func (c *Console) exportWorkOrders(r *request) error {
 	after := ""
 	// A search that few work orders match may take many pages to come to its end.
 	for range maxExported / models.MaxPageSize * 4 {
-		page, err := c.service.SearchWorkOrders(r.ctx(), r.actor(), search.WorkOrderSearch, after, models.MaxPageSize)
+		page, err := c.service.SearchWorkOrders(r.ctx(), r.actor(), search.inZone(r), after, models.MaxPageSize)
 		if err != nil {
 			return err
 		}

@@ -36,7 +36,7 @@ func workOrderListPages(t *testing.T) (*consoletest.Site, []shownPage) {
 	return s, []shownPage{
 		{"GET /console/work-orders", "work-orders", "/console/work-orders", nil, ""},
 		{"GET /console/work-orders", "work-orders-filtered", "/console/work-orders?priority=high&by=ERP&node=HQ", nil, ""},
-		{"GET /console/work-orders", "work-orders-next-page", "/console/work-orders", nil, "Next page"},
+		{"GET /console/work-orders", "work-orders-next-page", "/console/work-orders?status=any", nil, "Next page"},
 		{"GET /console/work-orders", "work-orders-no-one", "/console/work-orders?who=no_one", nil, ""},
 		{"GET /console/work-orders", "work-orders-no-match", "/console/work-orders?q=nothing&status=on_hold&assignee=Bob", nil, ""},
 		{"GET /console/work-orders", "work-orders-board", "/console/work-orders?view=board", nil, ""},
@@ -70,11 +70,11 @@ func TestWorkOrdersAreFiltered(t *testing.T) {
 	v := s.SignedIn("ann")
 	for query, want := range map[string]string{
 		"q=57": "57", "q=%2357": "57", "q=ERP-57": "57", "q=57+filter+REPL": "57", "external=ERP-57": "57", "q=nothing": "", "q=57&status=open": "",
-		"status=open&priority=high": "35 7", "status=open&priority=high&due=overdue": "", "due=overdue&priority=none&status=back_from_inspection": "52 24",
-		"node=AHU-1&status=open&priority=low": "49 21", "node=" + s.ID("roof"): "", "node=HQ&only=yes": "",
-		"assignee=me": "", "assignee=Bob&status=open&priority=low": "49 21", "assignee=" + s.ID("bob") + "&status=open&priority=low": "49 21", "assignee=Zed": "",
-		"by=ERP&status=open&priority=low": "49 21", "by=Ann": "", "kind=integration&status=open&priority=low": "49 21", "kind=person": "",
-		"review=me": "", "review=any&priority=low": "37 9",
+		"status=open&priority=high": "7 35", "status=open&priority=high&due=overdue": "", "due=overdue&priority=none&status=back_from_inspection": "24 52",
+		"node=AHU-1&status=open&priority=low": "21 49", "node=" + s.ID("roof"): "", "node=HQ&only=yes": "",
+		"assignee=me": "", "assignee=Bob&status=open&priority=low": "21 49", "assignee=" + s.ID("bob") + "&status=open&priority=low": "21 49", "assignee=Zed": "",
+		"by=ERP&status=open&priority=low": "21 49", "by=Ann": "", "kind=integration&status=open&priority=low": "21 49", "kind=person": "",
+		"review=me": "", "review=any&priority=low": "9 37",
 	} {
 		page := v.Get("/console/work-orders?" + query).Want(http.StatusOK)
 		if got := numbersOf(page); got != want {
@@ -88,15 +88,15 @@ func TestWorkOrdersAreFiltered(t *testing.T) {
 			t.Errorf("the board of %s lacks %s", query, want)
 		}
 	}
-	if got := numbersOf(s.SignedIn("cat").Get("/console/work-orders?review=me&priority=low")); got != "37 9" {
+	if got := numbersOf(s.SignedIn("cat").Get("/console/work-orders?review=me&priority=low")); got != "9 37" {
 		t.Errorf("for the review of cat wait %q", got)
 	}
-	if got := numbersOf(s.SignedIn("bob").Get("/console/work-orders?assignee=me&status=open&priority=low")); got != "49 21" {
+	if got := numbersOf(s.SignedIn("bob").Get("/console/work-orders?assignee=me&status=open&priority=low")); got != "21 49" {
 		t.Errorf("assigned to bob are %q", got)
 	}
 	first := v.Get("/console/work-orders?by=ERP").Want(http.StatusOK, `value="ERP"`, `rel="next"`)
 	next := unescaped(regexp.MustCompile(`href="([^"]+)" rel="next"`).FindAllStringSubmatch(first.Body, -1))[0]
-	second := v.Get(next).Want(http.StatusOK, "Newest")
+	second := v.Get(next).Want(http.StatusOK, "Previous page")
 	if all := numbersOf(first) + " " + numbersOf(second); len(strings.Fields(all)) != 60 || strings.Fields(all)[59] != "1" {
 		t.Errorf("the pages list %s", all)
 	}
@@ -111,7 +111,7 @@ func TestAnEmptyListNamesItsFilters(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
 	v := s.SignedIn("ann")
-	v.Get("/console/work-orders").Want(http.StatusOK, "There is no work order that you may read")
+	v.Get("/console/work-orders?status=any").Want(http.StatusOK, "There is no work order that you may read")
 	v.Get("/console/work-orders?q=pump&status=open&node=AHU-1&assignee=me&by=erp").Want(http.StatusOK,
 		"with “pump”", "status Open", "at AHU 1 and below", "assigned to me or a team of mine", "created by ERP",
 		`href="/console/work-orders?assignee=me&amp;by=erp&amp;node=AHU-1&amp;q=pump"`, `<a href="/console/work-orders">Clear the filters</a>`)
@@ -127,11 +127,13 @@ func TestTheListShowsWhatIsToBeDone(t *testing.T) {
 	s := consoletest.NewSite(t)
 	plantWorkOrders(s, 8)
 	page := s.SignedIn("ann").Get("/console/work-orders?q=8").Want(http.StatusOK,
-		"<bdi>Headquarters</bdi> › ", "<bdi>HVAC</bdi> › ", "<bdi>AHU 1</bdi>", "<bdi>Bob Stone</bdi>", "In progress", "None", "1 Mar 2026 00:00:00", "Overdue")
+		"<bdi>Headquarters</bdi> › ", "<bdi>HVAC</bdi> › ", "<bdi>AHU 1</bdi>", "BS", "<bdi>Bob Stone</bdi>", "In progress", "None", "1 Mar 2026 00:00:00", "1 day late")
 	if strings.Contains(page.Body, "Cat Rivers") {
 		t.Error("a consultant is among the workers")
 	}
-	s.SignedIn("zed").Get("/console/work-orders").Want(http.StatusOK, "There is no work order that you may read")
+	zed := s.SignedIn("zed")
+	zed.Get("/console/work-orders").Want(http.StatusOK, "Nothing that you may read is to be done")
+	zed.Get("/console/work-orders?status=any").Want(http.StatusOK, "There is no work order that you may read")
 }
 
 // The board counts the work orders of each status and links to those that it does not show.
@@ -183,7 +185,7 @@ func TestWorkOrdersAreShownWithoutAPlan(t *testing.T) {
 	s.Exec(`UPDATE organizations SET read_only = true`)
 	s.Exec(`UPDATE plans SET api = false, manual_work_orders = false`)
 	v.Get("/console/work-orders").Want(http.StatusOK, "Replace the filter 1", "is read-only")
-	v.Get("/console/work-orders.csv").Want(http.StatusOK, "Replace the filter 1")
+	v.Get("/console/work-orders.csv?status=any").Want(http.StatusOK, "Replace the filter 1")
 	s.Exec(`UPDATE organizations SET suspended = true`)
 	v.Get("/console/work-orders").Want(http.StatusSeeOther)
 }
@@ -231,11 +233,17 @@ func TestTheListOfWorkOrdersInABrowser(t *testing.T) {
 		b.SignIn("bob")
 		b.PressInSidebar("Work orders")
 		b.WantPath("/console/work-orders")
+		b.Press("All")
 		b.Press("Next page")
 		b.WantText("Replace the filter 1 of")
+		b.Press("Previous page")
+		b.WantText("Replace the filter 84 of")
 		b.Press("Mine")
+		b.Press("Number")
+		b.WantPath("/console/work-orders")
+		b.Press("Due")
 		b.Fill("q", "replace 77")
-		b.Press("Filter")
+		b.Press("Search")
 		b.WantText("Replace the filter 77 of")
 		b.WantNoText("Replace the filter 76 of")
 		b.Press("As a board")
@@ -254,7 +262,7 @@ func TestTheFileOfWorkOrdersIsBounded(t *testing.T) {
 	s := consoletest.NewSite(t)
 	plantWorkOrders(s, 10_050)
 	began := time.Now()
-	body := s.SignedIn("ann").Get("/console/work-orders.csv").Want(http.StatusOK).Body
+	body := s.SignedIn("ann").Get("/console/work-orders.csv?status=any").Want(http.StatusOK).Body
 	t.Logf("the file of %d bytes took %s", len(body), time.Since(began))
 	if n := strings.Count(body, "\r\n"); n != 10_001 || !strings.Contains(body, "Replace the filter 10050 of") || strings.Contains(body, "Replace the filter 50 of") {
 		t.Errorf("the file has %d lines", n)
@@ -288,7 +296,7 @@ func TestTheListShowsOnlyWhatOneMayRead(t *testing.T) {
 				}
 			}
 		}
-		if got := numbersOf(v.Get("/console/work-orders")); got != want {
+		if got := numbersOf(v.Get("/console/work-orders?status=any")); got != want {
 			t.Errorf("%s sees %q, want %q", who, got, want)
 		}
 	}

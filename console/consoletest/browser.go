@@ -131,12 +131,6 @@ func (b *Browser) describe() string {
 // resize makes the window as wide as this many CSS pixels.
 func (b *Browser) resize(width int64) { b.t.Helper(); b.resizeTo(width, 900) }
 
-// InZone makes the device have the time zone.
-func (b *Browser) InZone(name string) {
-	b.t.Helper()
-	call(b, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: name})
-}
-
 func (b *Browser) resizeTo(width, height int64) {
 	b.t.Helper()
 	call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{

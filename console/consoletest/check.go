@@ -107,6 +107,15 @@ func (b *Browser) setTheme(theme string) {
 	call(b, emulation.SetEmulatedMedia, media)
 }
 
+// Measure returns what the expression is in a window of the size in CSS pixels.
+func (b *Browser) Measure(width, height int64, expression string) float64 {
+	b.t.Helper()
+	b.settle()
+	b.resizeTo(width, height)
+	defer b.resize(widths[0])
+	return evaluate[float64](b, expression)
+}
+
 func (b *Browser) setScripts(on bool) {
 	b.t.Helper()
 	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !on})

@@ -52,6 +52,7 @@ type boardTotal struct {
 // that match the search, and how many there are. Errors: permission_denied for an
 // integration, invalid_request (including a name of too many), unavailable.
 func (s *Records) WorkOrderBoard(ctx context.Context, actor store.Actor, search WorkOrderSearch) (WorkOrderBoard, error) {
+	search.ByDue = false
 	f, err := s.newWorkOrderFinder(actor, search, "")
 	if err != nil {
 		return WorkOrderBoard{}, err
@@ -122,6 +123,6 @@ func (f *workOrderFinder) boardSQL(looked int) string {
 	), totals AS (
 		SELECT json_object_agg(r.status, json_build_object('Count', (SELECT count(*) FROM matched m WHERE m.status = r.status), 'More', r.id <> ''))::text::bytea AS totals
 		FROM frontier r
-	)` + shownWorkOrders(`(SELECT id FROM matched WHERE nth <= `+strconv.Itoa(cardsPerColumn)+`)`, `, 0 AS cuts, (SELECT totals FROM totals) AS totals`) + `
+	)` + shownWorkOrders(`(SELECT id FROM matched WHERE nth <= `+strconv.Itoa(cardsPerColumn)+`)`, `, 0 AS cuts, '' AS key, false AS partly, (SELECT totals FROM totals) AS totals`) + `
 	ORDER BY id DESC`
 }

@@ -1,8 +1,8 @@
 package records
 
 import (
-	"cmp"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
@@ -15,7 +15,7 @@ import (
 )
 
 // workOrderFinder reads the work orders of a WorkOrderSearch. Its sources have candidates in
-// the order of ids, each a bounded number of them; the newest are looked up until a page is
+// the order of ids or of due_key, each a bounded number of them; those first in its order are looked up until a page is
 // full. The page ends at the first work order at which a source was cut.
 type workOrderFinder struct {
 	// ListQuery knows what the actor may read.
@@ -24,6 +24,12 @@ type workOrderFinder struct {
 	// keys sign the cursors.
 	keys *store.Vault
 	now  models.Time
+	zone *time.Location
+	at   searchPosition
+	// queued is true for the queue of the actor, manages if the actor manages. section tells the
+	// arguments of its sections apart.
+	queued, manages bool
+	section         string
 	// access is what the actor may read, names what the search's strings stand for.
 	access store.Visibility
 	names  SearchNames
@@ -48,14 +54,19 @@ func (s *Records) newWorkOrderFinder(actor store.Actor, search WorkOrderSearch, 
 	if err := search.check(); err != nil {
 		return nil, err
 	}
-	f := &workOrderFinder{ListQuery: lists.NewListQuery("work_orders found", WorkOrderColumns, actor, search), search: search, keys: s.Vault, now: s.CurrentTime()}
+	zone, err := time.LoadLocation(search.Zone)
+	if err != nil {
+		return nil, models.Errorf(models.CodeInvalidRequest, "There is no such time zone.")
+	}
+	f := &workOrderFinder{zone: zone, ListQuery: lists.NewListQuery("work_orders found", WorkOrderColumns, actor, search), search: search, keys: s.Vault, now: s.CurrentTime()}
 	start, err := lists.NewPageStart(s.Store, lists.ListRequest{Cursor: after}, f.Digest)
 	if err != nil {
 		return nil, err
 	}
 	f.NarrowBy(models.GrantWorkOrdersRead, "")
 	f.CreatedBy(models.GrantWorkOrdersCreate)
-	f.Args["after"] = cmp.Or(start.At.ID, lists.MaxID)
+	f.at = parsePosition(start.At.ID)
+	f.begin(search.Due.on(f.now.Time, f.zone))
 	return f, nil
 }
 

@@ -2,6 +2,7 @@ package records
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,45 +23,96 @@ const (
 	isOther    = "other"   // in any of the ways
 )
 
-// candidateRows selects rows of a source: source and status name it, from has x.id and others.
+// candidateRows selects rows of a source: source and status name it, from has x.id, x.key and
+// others.
 func candidateRows(source, status, how string, cut int, from string) string {
-	return `SELECT ` + source + ` AS source, ` + status + ` AS st, '` + how + `' AS how, ` + strconv.Itoa(cut) + ` AS cut, x.id FROM ` + from
+	return `SELECT ` + source + ` AS source, ` + status + ` AS st, '` + how + `' AS how, ` + strconv.Itoa(cut) + ` AS cut, x.id, x.key FROM ` + from
 }
 
-// newest selects the newest work orders whose columns have the values, after the position of
-// the page. An index has them in this order.
-func newest(columns, values string, cut int) string {
-	return `(SELECT id FROM work_orders {w} WHERE ` + lists.PageOrder{}.Along(columns, values) + ` ORDER BY {w}.id DESC LIMIT ` + strconv.Itoa(cut) + `) x`
+// collected limits the candidates of a source whose index has no due_key: by due the newest of
+// them are sorted.
+func (f *workOrderFinder) collected(looked int) int {
+	if f.search.ByDue {
+		return maxSorted
+	}
+	return looked
 }
 
-// newestOf selects the newest work orders of the identity, after the position of the page.
-func newestOf(identity string, cut int) string {
-	return `(SELECT work_order_id AS id FROM work_order_assignees WHERE identity_id = ` + identity + ` AND position >= 0 AND ` + relationHolds("work_order_id") + ` AND work_order_id < @after
-		ORDER BY work_order_id DESC LIMIT ` + strconv.Itoa(cut) + `) x`
+// byID selects rows by index in the order of ids, from the position of the page; by due they are
+// the newest, without keys. id is the column.
+func (f *workOrderFinder) byID(id, rows, past string, cut int) string {
+	if f.search.ByDue {
+		return `(SELECT ` + id + ` AS id, NULL::text AS key FROM ` + rows + ` ORDER BY ` + id + ` DESC LIMIT ` + strconv.Itoa(cut) + `) x`
+	}
+	_, direction := f.order()
+	return `(SELECT ` + id + ` AS id, ` + id + ` AS key FROM ` + rows + past + ` ORDER BY ` + id + ` ` + direction + ` LIMIT ` + strconv.Itoa(cut) + `) x`
+}
+
+// firstOf selects the first work orders whose columns have the values. An index has them in
+// the order of ids. A comparison of the id with them says nothing new: otherwise Postgres might
+// read the ids of all organizations, which looks as cheap if the statistics know only one value.
+func (f *workOrderFinder) firstOf(columns, values string, cut int) string {
+	past, _ := f.order()
+	return f.byID(`{w}.id`, `work_orders {w} WHERE (`+columns+`) = (`+values+`)`, ` AND (`+columns+`, {w}.id) `+past+` (`+values+`, @after)`, cut)
+}
+
+// assignedTo selects the first work orders of the identity.
+func (f *workOrderFinder) assignedTo(identity string, cut int) string {
+	past, _ := f.order()
+	return f.byID(`work_order_id`, `work_order_assignees WHERE identity_id = `+identity+` AND position >= 0 AND `+relationHolds("work_order_id"), ` AND work_order_id `+past+` @after`, cut)
+}
+
+// dueRanges are the ranges of due_key that a page is about.
+const dueRanges = ` CROSS JOIN unnest(@lows::text[], @highs::text[]) due (low, high)`
+
+// dueFirst selects the work orders in process of the range due that are due first. column has
+// the value, and an index has them in this order.
+func (f *workOrderFinder) dueFirst(column, value string, cut int) string {
+	_, direction := f.order()
+	key := column + ` || ` + dueKey
+	return `(SELECT id, ` + dueKey + ` AS key FROM work_orders {w}
+		WHERE ` + inProcess + ` AND ` + key + ` > ` + value + ` || due.low AND ` + key + ` < ` + value + ` || due.high
+		ORDER BY ` + key + ` ` + direction + ` LIMIT ` + strconv.Itoa(cut) + `) x`
 }
 
 // sources select the candidates of the search, of each source at most looked.
 func (f *workOrderFinder) sources(looked int, statuses []string) []string {
 	const mine = `actor_identities a CROSS JOIN LATERAL `
+	some := f.collected(looked)
+	inactive := candidateRows(`i.id`, `''`, isOther, some, `(`+inactiveIdentities+`) i CROSS JOIN LATERAL `+f.assignedTo("i.id", some))
 	switch {
+	case f.queued && !f.manages:
+		return []string{f.assignedToActor(some)}
 	case f.matches != nil:
 		f.Args["matches"] = f.matches
-		return []string{candidateRows(`'words'`, `''`, isOther, 2*maxWordMatches, `unnest(@matches::text[]) x (id) WHERE x.id < @after`)}
-	case f.search.NoOneCan:
-		return []string{candidateRows(`i.id`, `''`, isOther, looked, `(`+inactiveIdentities+`) i CROSS JOIN LATERAL `+newestOf("i.id", looked))}
+		past, _ := f.order()
+		return []string{candidateRows(`'words'`, `''`, isOther, 2*maxWordMatches, f.byID(`m`, `unnest(@matches::text[]) m WHERE true`, ` AND m `+past+` @after`, 2*maxWordMatches))}
+	case f.queued || f.search.NoOneCan:
+		return append(f.readableCandidates(looked, statuses), inactive)
 	case f.search.Incoming:
-		return []string{candidateRows(`'incoming'`, `''`, isReadable, looked, newestOf("@organization", looked)) + ` WHERE ` + access.IncomingWorkOrders}
+		return []string{candidateRows(`'incoming'`, `''`, isReadable, some, f.assignedTo("@organization", some)) + ` WHERE ` + access.IncomingWorkOrders}
 	case f.search.Assignee == SearchMe || f.search.Assignee == "" && f.search.Review == ReviewByMe:
-		return []string{candidateRows(`a.identity_id`, `''`, isReadable, looked, mine+newestOf("a.identity_id", looked)) +
+		return []string{candidateRows(`a.identity_id`, `''`, isReadable, some, mine+f.assignedTo("a.identity_id", some)) +
 			` WHERE a.actor_id = @actor AND a.identity_id <> a.organization_id`}
 	case f.search.Assignee != "":
-		return []string{candidateRows(`i`, `''`, isOther, looked, `unnest(@assignees::text[]) i CROSS JOIN LATERAL `+newestOf("i", looked))}
+		return []string{candidateRows(`i`, `''`, isOther, some, `unnest(@assignees::text[]) i CROSS JOIN LATERAL `+f.assignedTo("i", some))}
 	case f.search.Creator != "":
-		return []string{candidateRows(`i`, `''`, isOther, looked, `unnest(@creators::text[]) i CROSS JOIN LATERAL `+newest("{w}.created_by", "i", looked))}
+		return []string{candidateRows(`i`, `''`, isOther, some, `unnest(@creators::text[]) i CROSS JOIN LATERAL `+f.firstOf("{w}.created_by", "i", some))}
 	}
-	sources := []string{candidateRows(`a.identity_id`, `''`, isReadable, looked, mine+newestOf("a.identity_id", looked)) + ` WHERE a.actor_id = @actor AND ` + access.ReadsAs}
+	return f.readableCandidates(looked, statuses)
+}
+
+// assignedToActor selects the candidates that are assigned to what the actor reads as.
+func (f *workOrderFinder) assignedToActor(cut int) string {
+	return candidateRows(`a.identity_id`, `''`, isReadable, cut, `actor_identities a CROSS JOIN LATERAL `+f.assignedTo("a.identity_id", cut)) + ` WHERE a.actor_id = @actor AND ` + access.ReadsAs
+}
+
+// readableCandidates select the candidates of all that the actor may read.
+func (f *workOrderFinder) readableCandidates(looked int, statuses []string) []string {
+	some := f.collected(looked)
+	sources := []string{f.assignedToActor(some)}
 	if f.access.OnlyCreates {
-		sources = append(sources, candidateRows(`'created'`, `''`, wasCreated, looked, newest("{w}.created_by", "@actor", looked)))
+		sources = append(sources, candidateRows(`'created'`, `''`, wasCreated, some, f.firstOf("{w}.created_by", "@actor", some)))
 	}
 	return append(sources, f.nodeCandidates(looked, statuses)...)
 }
@@ -69,7 +121,11 @@ func (f *workOrderFinder) sources(looked int, statuses []string) []string {
 // they are few, else of the organization.
 func (f *workOrderFinder) nodeCandidates(looked int, statuses []string) []string {
 	status, each, more, requested := `''`, ``, ``, ``
-	if statuses != nil {
+	first := func(column, value string, cut int) string { return f.firstOf(column+more, value+requested, cut) }
+	switch {
+	case f.search.ByDue:
+		status, each, first = `due.low`, dueRanges, f.dueFirst
+	case statuses != nil:
 		f.Args["statuses"] = statuses
 		status, each, more, requested = `requested`, ` CROSS JOIN unnest(@statuses::text[]) requested`, `, {w}.status`, `, requested`
 	}
@@ -83,17 +139,16 @@ func (f *workOrderFinder) nodeCandidates(looked int, statuses []string) []string
 		nodes = []string{f.node}
 	}
 	if nodes == nil {
-		return []string{candidateRows(`'all'`, status, isOnNode, looked, `(SELECT) one`+each+` CROSS JOIN LATERAL `+newest(`{w}.organization_id`+more, `@organization`+requested, looked))}
+		return []string{candidateRows(`'all'`, status, isOnNode, looked, `(SELECT) one`+each+` CROSS JOIN LATERAL `+first(`{w}.organization_id`, `@organization`, looked))}
 	}
-	slices.Sort(nodes)
-	nodes = slices.Compact(nodes)
+	nodes = slices.Compact(slices.Sorted(slices.Values(nodes)))
 	f.Args["sourcenodes"] = nodes
 	// Nodes that were not cut before have little: the others share what may be looked at.
 	cut, busy := looked, cmp.Or(f.cuts, len(nodes))
 	for cut > models.DefaultPageSize && cut*busy > 2*looked { // by halves, so that queries differ little
 		cut /= 2
 	}
-	return []string{candidateRows(`visible`, status, how, cut, `unnest(@sourcenodes::text[]) visible`+each+` CROSS JOIN LATERAL `+newest(`{w}.inventory_id`+more, `visible`+requested, cut))}
+	return []string{candidateRows(`visible`, status, how, cut, `unnest(@sourcenodes::text[]) visible`+each+` CROSS JOIN LATERAL `+first(`{w}.inventory_id`, `visible`, cut))}
 }
 
 // readable is the condition that the actor may read the candidate c, whose work order is {w}.
@@ -112,8 +167,13 @@ func (f *workOrderFinder) readable() string {
 	return `(c.` + isReadable + ` OR c.` + wasCreated + ` AND ` + f.Created + ` OR c.` + isOnNode + ` AND ` + onReadNode + ` OR c.` + isOther + ` AND ` + inAnyWay + `)`
 }
 
-// conditions are the filters of the search on {w}.
+// conditions are what a work order {w} of the search meets.
 func (f *workOrderFinder) conditions(statuses []string) string {
+	return strings.Join(append(f.filters(statuses), f.readable()), "\n\t\tAND ")
+}
+
+// filters are the conditions of the search on {w}.
+func (f *workOrderFinder) filters(statuses []string) []string {
 	var all []string
 	add := func(condition, name string, value any) {
 		all = append(all, condition)
@@ -122,7 +182,7 @@ func (f *workOrderFinder) conditions(statuses []string) string {
 		}
 	}
 	if statuses != nil {
-		add(`{w}.status = ANY (@statuses)`, "statuses", statuses)
+		add(`{w}.status = ANY (@statuses`+f.section+`)`, "statuses"+f.section, statuses)
 	}
 	if f.search.Priority != "" {
 		add(`{w}.priority = @priority`, "priority", string(f.search.Priority))
@@ -132,8 +192,8 @@ func (f *workOrderFinder) conditions(statuses []string) string {
 	} else if f.node != "" {
 		add(`(SELECT true FROM inventory_closure b WHERE b.node_id = {w}.inventory_id AND b.ancestor_id = @node LIMIT 1)`, "", nil)
 	}
-	if f.search.Overdue {
-		add(`{w}.target_date < @now`, "now", f.now)
+	if f.search.Due != "" {
+		add(f.dates(), "", nil)
 	}
 	if f.search.NoOneCan {
 		add(noOneCan, "", nil)
@@ -164,7 +224,7 @@ func (f *workOrderFinder) conditions(statuses []string) string {
 	if f.searchesWords() && f.matches == nil {
 		add(`(SELECT x.words FROM work_order_words x WHERE x.id = {w}.id) @@ @words::tsquery`, "", nil)
 	}
-	return strings.Join(append(all, f.readable()), "\n\t\tAND ")
+	return all
 }
 
 // candidatesOf are the common table expressions that all queries of the search begin with.
@@ -173,9 +233,30 @@ func (f *workOrderFinder) candidatesOf(looked int, statuses []string) string {
 	if f.access.Nodes == nil {
 		first += `granted AS MATERIALIZED (` + f.Granted() + `), `
 	}
-	return first + `scanned AS MATERIALIZED (
-		` + strings.Join(f.sources(looked, statuses), "\n\t\tUNION ALL\n\t\t") + `
+	rows := strings.Join(f.sources(looked, statuses), "\n\t\tUNION ALL\n\t\t")
+	if !f.search.ByDue {
+		return first + `scanned AS MATERIALIZED (
+		` + rows + `
 	)`
+	}
+	// Rows without a key are all that their source has: they cut nothing off.
+	return first + `gathered AS MATERIALIZED (
+		` + rows + `
+	), scanned AS MATERIALIZED (
+		SELECT * FROM gathered WHERE key IS NOT NULL
+		UNION ALL
+		SELECT g.source, g.st, g.how, ` + strconv.Itoa(math.MaxInt32) + `, g.id, w.key FROM gathered g
+		CROSS JOIN LATERAL (SELECT ` + dueKey + ` AS key, ` + inProcess + ` AS open FROM ` + lookedUp(`g.id`) + ` {w}) w
+		WHERE g.key IS NULL AND w.open AND w.key > (@lows::text[])[1] AND w.key < (@highs::text[])[cardinality(@highs::text[])]
+	)`
+}
+
+// partly selects whether someone has more work orders than were gathered.
+func (f *workOrderFinder) partly() string {
+	if !f.search.ByDue {
+		return `false`
+	}
+	return `EXISTS (SELECT FROM gathered WHERE key IS NULL GROUP BY source HAVING count(*) >= min(cut))`
 }
 
 // lookedUp selects a work order by its id. Only the primary key has a range of ids in their
@@ -200,20 +281,48 @@ func shownWorkOrders(of, more string) string {
 	SELECT page.*, ` + lists.NodesOfPage + ` FROM page`
 }
 
+// foundSQL begins a query with the first matches of the search: at most limit, until where a
+// source was cut.
+func (f *workOrderFinder) foundSQL(looked, limit int) string {
+	statuses := f.search.statuses()
+	nearest, furthest, end, within := `max`, `min`, `''`, `>=`
+	if f.ascends() {
+		nearest, furthest, end, within = `min`, `max`, `'`+lastKey+`'`, `<=`
+	}
+	_, direction := f.order()
+	return f.candidatesOf(looked, statuses) + `, frontier AS (
+		SELECT coalesce(` + nearest + `(reach), ` + end + `) AS key, count(*) AS cuts FROM (SELECT ` + furthest + `(key) AS reach FROM scanned GROUP BY source, st HAVING count(*) >= min(cut)) reached
+	), found AS MATERIALIZED (
+		SELECT c.id, c.key FROM (
+			SELECT id, min(key) AS key, ` + waysOf + ` FROM scanned WHERE key ` + within + ` (SELECT key FROM frontier) GROUP BY id ORDER BY min(key) ` + direction + ` OFFSET 0) c
+		CROSS JOIN LATERAL ` + lookedUp(`c.id`) + ` {w}
+		WHERE ` + f.conditions(statuses) + `
+		ORDER BY c.key ` + direction + ` LIMIT ` + strconv.Itoa(limit) + `
+	)`
+}
+
 // pageSQL builds the query of a page of at most limit rows and one more, if there is one, and
 // a last one where a source was cut.
 func (f *workOrderFinder) pageSQL(looked, limit int) string {
-	statuses := f.search.statuses()
-	return f.candidatesOf(looked, statuses) + `, frontier AS (
-		SELECT coalesce(max(low), '') AS id, count(*) AS cuts FROM (SELECT min(id) AS low FROM scanned GROUP BY source, st HAVING count(*) >= min(cut)) reached
-	), found AS MATERIALIZED (
-		SELECT c.id FROM (
-			SELECT id, ` + waysOf + ` FROM scanned WHERE id >= (SELECT id FROM frontier) GROUP BY id ORDER BY id DESC OFFSET 0) c
-		CROSS JOIN LATERAL ` + lookedUp(`c.id`) + ` {w}
-		WHERE ` + f.conditions(statuses) + `
-		ORDER BY c.id DESC LIMIT ` + strconv.Itoa(limit+1) + `
-	)` + shownWorkOrders(`(SELECT id, 0 AS cuts FROM found UNION ALL SELECT id, cuts FROM frontier WHERE cuts > 0)`, `, f.cuts`) + `
-	ORDER BY cuts, id DESC`
+	id := `key`
+	if f.search.ByDue {
+		id = `substr(key, ` + strconv.Itoa(dueKeyPrefix+1) + `)`
+	}
+	_, direction := f.order()
+	return f.foundSQL(looked, limit+1) +
+		shownWorkOrders(`(SELECT id, key, 0 AS cuts FROM found UNION ALL SELECT `+id+`, key, cuts FROM frontier WHERE cuts > 0)`, `, f.cuts, f.key, `+f.partly()+` AS partly`) + `
+	ORDER BY cuts, key ` + direction
+}
+
+// countSQL builds the query of the number of matches, up to MaxCounted.
+func (f *workOrderFinder) countSQL() string {
+	return f.foundSQL(MaxCounted, MaxCounted+1) + `
+	SELECT least(count(*), ` + strconv.Itoa(MaxCounted) + `) AS count, count(*) > ` + strconv.Itoa(MaxCounted) + ` OR (SELECT cuts FROM frontier) > 0 OR ` + f.partly() + ` AS more FROM found`
+}
+
+// fill fills in what the conditions of the search leave open.
+func (f *workOrderFinder) fill(sql string) string {
+	return store.Fill(sql, "w", "w", "actor", "@actor", "people", "true")
 }
 
 // queueFound adds a query of rows of the search, unless nothing can match.
@@ -221,6 +330,6 @@ func queueFound[Row any](pipeline *pgx.Batch, f *workOrderFinder, into *[]Row, s
 	if f.nothing {
 		return
 	}
-	query, args := store.Numbered(store.Fill(sql, "w", "w", "actor", "@actor", "people", "true"), f.Args)
+	query, args := store.Numbered(f.fill(sql), f.Args)
 	store.QueueAll(pipeline, into, query, args...)
 }

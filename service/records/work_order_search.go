@@ -43,10 +43,14 @@ type WorkOrderSearch struct {
 	// CreatorKind is models.KindPerson or models.KindIntegration.
 	CreatorKind models.IdentityKind
 	ExternalID  string
-	// Overdue selects work orders in process whose target date has passed.
-	Overdue bool
-	// NoOneCan selects work orders in process that no one can do, as people were deactivated and
-	// teams and integrations deleted.
+	// Due selects work orders in process, by the days of the time zone Zone ("" is UTC).
+	Due  Due    `json:",omitempty"`
+	Zone string `json:",omitempty"`
+	// ByDue sorts by target date, then by priority, rather than newest first. It requires that the
+	// other fields select only work orders in process.
+	ByDue bool `json:",omitempty"`
+	// NoOneCan selects work orders in process that no one can do: no one is assigned, or people
+	// were deactivated and teams and integrations deleted.
 	NoOneCan bool `json:",omitempty"`
 	// Incoming selects customers' work orders in process that are assigned to the actor's service
 	// company while no active person or team of the company is assigned.
@@ -66,14 +70,22 @@ type WorkOrderItem struct {
 	Overdue              bool
 }
 
-// WorkOrderPage is a page of a search, newest first.
+// WorkOrderPage is a page of a search, in its order.
 type WorkOrderPage struct {
 	Items []WorkOrderItem
-	// Next is the position of the next page, "" on the last one.
-	Next string
-	// SearchedTo is set if the page ends because it has looked at as many work orders as one
-	// page may: when the last one was created.
+	// Next is the position of the next page, "" on the last one, Previous of the one before.
+	Next, Previous string
+	// Stopped is true if the page ends because it has looked at as many work orders as one page
+	// may. SearchedTo is then when the last one was created or, by due, is due, nil without a date.
+	Stopped    bool
 	SearchedTo *models.Time
+	// Partly is true if the order is by due and someone has too many work orders to sort: only
+	// the newest maxSorted of each are among the rows.
+	Partly bool
+	// Total counts the matches on the first page, up to MaxCounted; TotalMore is true if there
+	// may be more.
+	Total     int
+	TotalMore bool
 	// Names are what the ids and names of the search stand for.
 	Names SearchNames
 }
@@ -92,6 +104,10 @@ const (
 	// maxLooked limits the work orders of each source that one page looks at: with filters
 	// that few match it takes no longer in an organization with many.
 	maxLooked = 8_000
+	// maxSorted limits the newest work orders of someone that are sorted by due.
+	maxSorted = 1_000
+	// MaxCounted limits the count of matches.
+	MaxCounted = 1_000
 	// maxWordMatches limits the matches of words that are looked up one by one. With more, the
 	// list is read in its own order.
 	maxWordMatches = 2_000
@@ -115,6 +131,10 @@ func (q WorkOrderSearch) check() error {
 		return bad("There is no priority %q.", q.Priority)
 	case q.CreatorKind != "" && q.CreatorKind != models.KindPerson && q.CreatorKind != models.KindIntegration:
 		return bad("Work orders are created by a person or an integration, not by %q.", q.CreatorKind)
+	case q.Due != "" && !slices.Contains(Dues, q.Due):
+		return bad("Work orders are due overdue, today, in the week or later, not %q.", q.Due)
+	case q.ByDue && !q.InProcess():
+		return bad("Only work orders in process are sorted by due.")
 	case q.Review != "" && q.Review != ReviewByAnyone && q.Review != ReviewByMe:
 		return bad("A review is awaited from anyone or from me, not from %q.", q.Review)
 	}
@@ -144,7 +164,7 @@ func (q WorkOrderSearch) statuses() []string {
 	if q.ToDo {
 		restrict(models.Workable()...)
 	}
-	if q.Overdue || q.NoOneCan || q.Incoming {
+	if q.Due != "" || q.NoOneCan || q.Incoming {
 		restrict(models.InProcess()...)
 	}
 	if q.Review != "" {
@@ -156,8 +176,16 @@ func (q WorkOrderSearch) statuses() []string {
 	return store.TextsOf(allowed)
 }
 
-// SearchWorkOrders returns a page of the work orders that the actor may read, the newest
-// first. after is WorkOrderPage.Next of the previous page, "" for the first one. A page looks
+// InProcess reports whether the search selects only work orders in process.
+func (q WorkOrderSearch) InProcess() bool {
+	statuses := q.statuses()
+	return statuses != nil && !slices.ContainsFunc(statuses, func(status string) bool {
+		return models.WorkOrderStatus(status).Phase() == models.PhaseClosed
+	})
+}
+
+// SearchWorkOrders returns a page of the work orders that the actor may read. after is Next or
+// Previous of another page, "" for the first one. A page looks
 // at a bounded number of work orders: with filters that few match it may be short, and say
 // so. Errors: permission_denied for an integration, invalid_request (including a name of too
 // many), unavailable.
@@ -168,6 +196,7 @@ func (s *Records) SearchWorkOrders(ctx context.Context, actor store.Actor, searc
 	}
 	limit = min(cmp.Or(max(limit, 0), models.DefaultPageSize), models.MaxPageSize)
 	var found []foundWorkOrder
+	var total searchTotal
 	page := func(looked int) func(*pgx.Batch) error {
 		return func(pipeline *pgx.Batch) error {
 			if found == nil || isCutShort(found, limit) {
@@ -179,11 +208,19 @@ func (s *Records) SearchWorkOrders(ctx context.Context, actor store.Actor, searc
 			return nil
 		}
 	}
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() (WorkOrderPage, error) { return f.page(found, limit) },
-		f.queueNames, f.queueAccess, page(4*limit), page(maxLooked))
+	count := func(pipeline *pgx.Batch) error {
+		if after == "" && !f.nothing {
+			f.cuts = 0
+			sql, args := store.Numbered(f.fill(f.countSQL()), f.Args)
+			store.QueueOne(pipeline, &total, pgx.ErrNoRows, sql, args...)
+		}
+		return page(4 * limit)(pipeline)
+	}
+	return store.Read(ctx, s.Store, actor.OrganizationID, func() (WorkOrderPage, error) { return f.page(found, total, limit) },
+		f.queueNames, f.queueAccess, count, page(maxLooked))
 }
 
-// isCutShort reports whether a page is neither full nor the last.
+// isCutShort reports whether a page may be neither full with one more row nor the last.
 func isCutShort(found []foundWorkOrder, limit int) bool {
-	return len(found) <= limit && len(found) > 0 && found[len(found)-1].Cuts > 0
+	return len(found) <= limit+1 && len(found) > 0 && found[len(found)-1].Cuts > 0
 }

@@ -3,6 +3,7 @@ package records
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"millwright/models"
 	"millwright/service/lists"
@@ -14,34 +15,61 @@ type foundWorkOrder struct {
 	lists.PageNodes
 	// Customer is the name of another organization, if the actor may know it.
 	Customer *string
+	// Key is the work order's place in the order of the search.
+	Key string
 	// Cuts is not 0 in a last row with the search's progress: the number of sources that have
 	// more.
 	Cuts int
+	// Partly is true if someone has more work orders than are sorted.
+	Partly bool
+}
+
+// searchTotal counts the matches of a search.
+type searchTotal struct {
+	Count int
+	More  bool
 }
 
 // page makes a page of the rows. Errors: one that cannot be decoded.
-func (f *workOrderFinder) page(found []foundWorkOrder, limit int) (WorkOrderPage, error) {
-	page := WorkOrderPage{Names: f.names}
+func (f *workOrderFinder) page(found []foundWorkOrder, total searchTotal, limit int) (WorkOrderPage, error) {
+	page := WorkOrderPage{Names: f.names, Total: total.Count, TotalMore: total.More, Partly: len(found) > 0 && found[0].Partly}
 	items, err := f.items(found)
 	if err != nil {
 		return page, err
 	}
-	if n := len(found); isCutShort(found, limit) {
-		page.Next, page.SearchedTo = f.cursor(found[n-1].ID), &found[n-1].CreatedAt
-		page.Items = items[:n-1]
-		return page, nil
+	// ahead is where the page after this one begins in the direction of reading, "" at the end.
+	ahead, n := "", len(found)
+	switch {
+	case isCutShort(found, limit):
+		page.Stopped, page.SearchedTo = true, &found[n-1].CreatedAt
+		if f.search.ByDue {
+			page.SearchedTo = found[n-1].TargetDate
+		}
+		n--
+		ahead = found[n].Key
+	case n > limit:
+		n = limit
+		ahead = found[n-1].Key
 	}
-	if len(items) > limit {
-		items = items[:limit]
-		page.Next = f.cursor(items[limit-1].ID)
+	page.Items = items[:n]
+	behind := f.at.key
+	if n > 0 && behind != "" {
+		behind = found[0].Key
 	}
-	page.Items = items
+	if f.at.back {
+		slices.Reverse(page.Items)
+		ahead, behind = behind, ahead
+	}
+	page.Next, page.Previous = f.cursor(ahead, false), f.cursor(behind, true)
 	return page, nil
 }
 
-// cursor returns the position of the page after the work order.
-func (f *workOrderFinder) cursor(id string) string {
-	return lists.CursorToken{Kind: lists.KindCursor, ID: id, Filter: f.Digest}.Encode(f.keys)
+// cursor returns the position of the page after the key or before it, "" without a key.
+func (f *workOrderFinder) cursor(key string, back bool) string {
+	if key == "" {
+		return ""
+	}
+	return lists.CursorToken{Kind: lists.KindCursor, ID: searchPosition{key, back}.String(), Filter: f.Digest}.Encode(f.keys)
 }
 
 // items returns the work orders of the rows. Errors: one that cannot be decoded.

@@ -49,7 +49,14 @@ func searchCases(f *servicetest.Fixture, random *rand.Rand, nodes []string) []se
 		{records.WorkOrderSearch{Creator: "erp", Assignee: "crew"}, `r.created_by = '` + f.ID("erp") + `' AND ` + assigned(`('`+f.ID("crew")+`')`), true},
 		{records.WorkOrderSearch{CreatorKind: models.KindPerson}, `false`, false},
 		{records.WorkOrderSearch{CreatorKind: models.KindIntegration}, `true`, false},
-		{records.WorkOrderSearch{Overdue: true}, inProcess + ` AND r.target_date < '2026-03-02'`, false},
+		{records.WorkOrderSearch{Due: records.DueOverdue}, inProcess + ` AND r.target_date < '2026-03-02 12:00Z'`, false},
+		{records.WorkOrderSearch{Due: records.DueToday, Zone: "Asia/Tokyo"}, inProcess + ` AND r.target_date >= '2026-03-02 12:00Z' AND r.target_date < '2026-03-02 15:00Z'`, false},
+		{records.WorkOrderSearch{Due: records.DueWeek, Zone: "Asia/Tokyo"}, inProcess + ` AND r.target_date >= '2026-03-02 15:00Z' AND r.target_date < '2026-03-08 15:00Z'`, false},
+		{records.WorkOrderSearch{Due: records.DueLater}, inProcess + ` AND coalesce(r.target_date, 'infinity') >= '2026-03-09'`, false},
+		{records.WorkOrderSearch{Due: records.DueLater, Assignee: records.SearchMe}, inProcess + ` AND coalesce(r.target_date, 'infinity') >= '2026-03-09' AND ` + assigned(mine), false},
+		{records.WorkOrderSearch{ToDo: true, Node: node}, `r.status IN ('open', 'in_progress', 'back_from_inspection') AND ` + below, false},
+		{records.WorkOrderSearch{ToDo: true, Text: "valve"}, `r.status IN ('open', 'in_progress', 'back_from_inspection') AND r.title ILIKE '%valve%'`, false},
+		{records.WorkOrderSearch{ToDo: true, Creator: "erp"}, `r.status IN ('open', 'in_progress', 'back_from_inspection') AND r.created_by = '` + f.ID("erp") + `'`, true},
 		{records.WorkOrderSearch{Review: records.ReviewByAnyone}, `r.status = 'sent_to_inspection'`, false},
 		{
 			records.WorkOrderSearch{Review: records.ReviewByMe},
@@ -84,7 +91,7 @@ func TestSearchesShowWhatSingleReadsShow(t *testing.T) {
 				title = (ARRAY['Repair the pump', 'Check the valve', 'Pump: replacement', 'Lamp'])[1 + number / 4 % 4],
 				status = CASE number % 5 WHEN 0 THEN 'sent_to_inspection' ELSE status END,
 				external_id = CASE number % 9 WHEN 0 THEN 'ERP-7/' || number % 5 END,
-				target_date = CASE number % 3 WHEN 0 THEN NULL ELSE '2026-03-01'::timestamptz + (number % 5 - 2) * interval '3 days' END`)
+				target_date = CASE number % 3 WHEN 0 THEN NULL ELSE '2026-03-02 13:00Z'::timestamptz + (number % 7 - 3) * interval '2 days' + number % 2 * interval '300 ms' END`)
 			// Enough for the cases with the team, whatever the seed.
 			f.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position)
 				SELECT id, $1, 'worker', 5 FROM work_orders WHERE number % 3 = 0 ON CONFLICT DO NOTHING`, f.ID("crew"))
@@ -107,9 +114,25 @@ func TestSearchesShowWhatSingleReadsShow(t *testing.T) {
 					if !slices.Equal(got, want) {
 						t.Fatalf("%+v of %s: %d found, %d readable\n%v\n%v", c.search, key, len(got), len(want), got, want)
 					}
+					if byDue := c.search; byDue.InProcess() {
+						byDue.ByDue = true
+						sorted := servicetest.Value[[]string](f, `SELECT coalesce(array_agg(id ORDER BY due_key(target_date, priority, id)), '{}') FROM work_orders WHERE id = ANY ($1)`, want)
+						if found := searched(t, f, actor, byDue, []int{7, 30, 100}[random.IntN(3)]); !slices.Equal(found, sorted) {
+							t.Fatalf("%+v of %s by due: %d found\n%v\n%v", c.search, key, len(found), found, sorted)
+						}
+					}
 					matched[i] += len(got)
 					wantOnBoard(t, f, actor, c.search, got)
 				}
+			}
+			sections := 0
+			for _, key := range actors {
+				actor := f.Actor(key)
+				actor.Kind = models.KindPerson
+				sections += wantQueued(t, f, actor)
+			}
+			if sections < 10 {
+				t.Errorf("the queues have %d sections", sections)
 			}
 			for i, c := range cases {
 				if matched[i] == 0 && c.only != "false" {
@@ -120,24 +143,73 @@ func TestSearchesShowWhatSingleReadsShow(t *testing.T) {
 	}
 }
 
-// searched returns the ids of all pages of a search.
+// searched returns the ids of all pages of a search, which are the same on the way back.
 func searched(t *testing.T, f *servicetest.Fixture, actor store.Actor, search records.WorkOrderSearch, limit int) (ids []string) {
 	t.Helper()
-	for after := ""; ; {
-		page, err := f.SearchWorkOrders(t.Context(), actor, search, after, limit)
+	var pages [][]string
+	read := func(at string) records.WorkOrderPage {
+		t.Helper()
+		page, err := f.SearchWorkOrders(t.Context(), actor, search, at, limit)
 		if err != nil {
 			t.Fatalf("%+v: %v", search, err)
 		}
+		if page.Stopped || page.Partly {
+			t.Fatalf("%+v: the search stops at %s", search, page.SearchedTo)
+		}
+		return page
+	}
+	idsOf := func(page records.WorkOrderPage) (ids []string) {
 		for _, item := range page.Items {
 			ids = append(ids, item.ID)
 		}
-		if page.SearchedTo != nil {
-			t.Fatalf("%+v: the search stops at %s", search, page.SearchedTo)
+		return ids
+	}
+	page := read("")
+	total, more := page.Total, page.TotalMore
+	for {
+		pages = append(pages, idsOf(page))
+		ids = append(ids, idsOf(page)...)
+		if page.Next == "" {
+			break
 		}
-		if after = page.Next; after == "" {
-			return ids
+		page = read(page.Next)
+	}
+	if total != len(ids) && (!more || total > len(ids)) {
+		t.Errorf("%+v: %d counted, %d found", search, total, len(ids))
+	}
+	for i := len(pages) - 2; i >= 0; i-- {
+		if page.Previous == "" {
+			t.Fatalf("%+v: page %d has no previous one", search, i+1)
+		}
+		if page = read(page.Previous); !slices.Equal(idsOf(page), pages[i]) {
+			t.Fatalf("%+v: page %d on the way back has %v, not %v", search, i, idsOf(page), pages[i])
 		}
 	}
+	if page.Previous != "" {
+		t.Errorf("%+v: there is a page before the first", search)
+	}
+	return ids
+}
+
+// wantQueued fails the test unless each section of the queue has what its search finds, and
+// returns the number of sections.
+func wantQueued(t *testing.T, f *servicetest.Fixture, actor store.Actor) int {
+	t.Helper()
+	queue, err := f.WorkOrderQueue(t.Context(), actor, "Asia/Tokyo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, section := range queue.Sections {
+		want := searched(t, f, actor, section.Search, 100)
+		var got []string
+		for _, item := range section.Items {
+			got = append(got, item.ID)
+		}
+		if !slices.Equal(got, want[:min(len(want), records.MaxQueued)]) || section.Count != len(want) || section.More {
+			t.Errorf("the section %+v of %s: %d (more: %t), %v, want %v", section.Search, actor.Name, section.Count, section.More, got, want)
+		}
+	}
+	return len(queue.Sections)
 }
 
 // wantOnBoard fails the test unless the board has the work orders.
@@ -177,7 +249,7 @@ func TestMemberOfManyTeamsFindsAssigned(t *testing.T) {
 	order := servicetest.Create(t, f)
 	f.Exec(`UPDATE work_order_assignees SET identity_id = 'idn_' || lpad('29', 26, '0') WHERE work_order_id = $1 AND role = 'worker'`, order)
 	bob := store.Actor{IdentityID: f.ID("bob"), OrganizationID: f.Acme.OrganizationID, Kind: models.KindPerson}
-	for _, search := range []records.WorkOrderSearch{{Assignee: records.SearchMe}, {Assignee: records.SearchMe, Creator: f.ID("erp")}} {
+	for _, search := range []records.WorkOrderSearch{{Assignee: records.SearchMe}, {Assignee: records.SearchMe, ToDo: true, ByDue: true}, {Assignee: records.SearchMe, Creator: f.ID("erp")}} {
 		if got := searched(t, f, bob, search, 10); !slices.Equal(got, []string{order}) {
 			t.Errorf("%+v finds %v, want %s", search, got, order)
 		}

@@ -7,33 +7,46 @@ import (
 	"time"
 
 	"millwright/models"
-	"millwright/service/pages"
+	"millwright/service/records"
 	"millwright/service/servicetest"
 )
 
-// waitingFor returns what waits for a person, by titles.
-func waitingFor(s *servicetest.Harness, by string) string {
+// queueOf returns the queue of a person: the titles of each section.
+func queueOf(s *servicetest.Harness, by string) string {
 	s.T.Helper()
-	w, err := s.Waiting(s.T.Context(), s.As(by))
+	queue, err := s.WorkOrderQueue(s.T.Context(), s.As(by), "")
 	if err != nil {
 		s.T.Fatal(err)
 	}
-	titles := func(found []pages.WaitingWorkOrder) string {
-		all := make([]string, len(found))
-		for i, one := range found {
-			all[i] = one.Title
-			if one.Overdue {
-				all[i] += "!"
-			}
+	var sections []string
+	for _, section := range queue.Sections {
+		q := section.Search
+		name := string(q.Due)
+		switch {
+		case q.Review != "":
+			name = "review"
+		case q.Incoming:
+			name = "incoming"
+		case q.NoOneCan:
+			name = "no one"
+		case q.Status != "":
+			name = "back"
 		}
-		return strings.Join(all, " ")
+		titles := []string{name + ":"}
+		for _, one := range section.Items {
+			titles = append(titles, one.Title)
+		}
+		if section.More {
+			titles = append(titles, "…")
+		}
+		sections = append(sections, strings.Join(titles, " "))
 	}
-	return titles(w.Mine) + " | " + titles(w.Reviews) + " | " + titles(w.Incoming) + " | " + titles(w.Overdue)
+	return strings.Join(sections, ", ")
 }
 
-// A person's start page has the work orders of the person and its teams that can be worked
-// on, those that wait for its review, and overdue ones that it may read.
-func TestWaiting(t *testing.T) {
+// The queue has the work orders of the person and its teams that can be worked on, those that
+// wait for its review and, for managers, all that are due or that no one can do.
+func TestWorkOrderQueue(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	add := func(title string, status models.WorkOrderStatus, due time.Duration, worker, consultant string) string {
 		t.Helper()
@@ -67,31 +80,31 @@ func TestWaiting(t *testing.T) {
 	add("i", models.StatusSentToInspection, 0, "cat", "crew")
 	add("j", models.StatusOpen, 0, "polar", "")
 	for by, want := range map[string]string{
-		"bob": "d b! a | i |  | e! b!", "dan": "b! | i |  | b!", "cat": " | c |  | b!", "ann": " |  |  | h! e! b!", "eve": " |  |  | ", "zed": " |  |  | ", "pia": " |  | j | ",
+		"bob": "back: d, overdue: b, today: d, review: i, later: a",
+		"dan": "overdue: b, review: i", "cat": "review: c", "ann": "overdue: h e b, today: d", "eve": "", "zed": "", "pia": "incoming: j",
 	} {
-		servicetest.Expect(t, by, waitingFor(s, by), want)
+		servicetest.Expect(t, by, queueOf(s, by), want)
 	}
 	// Many that are finished do not hide those in process, up to a bound that is told.
-	for i := range pages.MaxWaiting + 2 {
+	for i := range records.MaxQueued + 2 {
 		add(string(rune('k'+i)), models.StatusOpen, 0, "cat", "")
 	}
-	w, err := s.Waiting(t.Context(), s.As("cat"))
-	if err != nil || len(w.Mine) != pages.MaxWaiting || w.Partly {
-		t.Errorf("%d of many, %v %v", len(w.Mine), w.Partly, err)
+	queue, err := s.WorkOrderQueue(t.Context(), s.As("cat"), "")
+	if last := queue.Sections[len(queue.Sections)-1]; err != nil || len(last.Items) != records.MaxQueued || last.Count != records.MaxQueued+2 || last.More {
+		t.Errorf("%d of many, %d %v %v", len(last.Items), last.Count, last.More, err)
 	}
 	s.Exec(`INSERT INTO work_orders (id, organization_id, number, inventory_id, title, priority, status, created_by, created_at, changed_at, completed_at)
 		SELECT 'wo_7' || lpad(n::text, 25, '0'), $1, n, $2, 'done', 'none', 'complete', $3, now(), now(), now() FROM generate_series(1, 1500) n`,
 		s.Acme.OrganizationID, s.ID("ahu1"), s.ID("erp"))
 	s.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position) SELECT id, $1, 'worker', 0 FROM work_orders WHERE title = 'done'`, s.ID("bob"))
-	w, err = s.Waiting(t.Context(), s.As("bob"))
-	if err != nil || !w.Partly {
-		t.Errorf("bob has too many: %+v %v", w, err)
+	if got := queueOf(s, "bob"); !strings.HasSuffix(got, "…") {
+		t.Errorf("bob has too many: %s", got)
 	}
 }
 
 // The start page reads a bounded number of work orders, even if its plan was made while the
 // tables were empty.
-func TestWaitingReadsLittle(t *testing.T) {
+func TestWorkOrderQueueReadsLittle(t *testing.T) {
 	t.Parallel()
 	s := servicetest.NewHarness(t)
 	names := `('work_orders', 'work_order_assignees')`
@@ -102,7 +115,7 @@ func TestWaitingReadsLittle(t *testing.T) {
 	readers := []string{"ann", "bob", "cat"}
 	for range 8 {
 		for _, reader := range readers {
-			waitingFor(s, reader)
+			queueOf(s, reader)
 		}
 	}
 	s.Exec(`INSERT INTO work_orders (id, organization_id, number, inventory_id, title, priority, status, target_date, created_by, created_at, changed_at, completed_at)
@@ -119,7 +132,7 @@ func TestWaitingReadsLittle(t *testing.T) {
 	}
 	for _, reader := range readers {
 		before := rows()
-		waitingFor(s, reader)
+		queueOf(s, reader)
 		if n := rows() - before; n > 5000 {
 			t.Errorf("%s: %d rows or entries of indexes were read", reader, n)
 		}
