@@ -92,7 +92,7 @@ func TestSpecification(t *testing.T) {
 	if !complete {
 		t.Fatal("the page can be written only after a run of all rules")
 	}
-	if err := os.WriteFile(*write, []byte(page(results)), 0o644); err != nil {
+	if err := os.WriteFile(*write, []byte(page(t, results)), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
