@@ -37,12 +37,14 @@ func files(t *testing.T, visit func(path, text string), extensions ...string) {
 var (
 	ruleHeading = regexp.MustCompile(`(?m)^### (\d+\.\d+) `)
 	// A citation is "api.md 4.7", or a list such as "api.md 6.6, 6.10 and 6.11".
-	citation   = regexp.MustCompile(`\bapi\.md((?:\s|//|--|,|and|or|to)*\d+\.\d+(?:(?:\s|//|--|,|and|or|to)+\d+\.\d+)*|\s+\d+\b)`)
-	ruleNumber = regexp.MustCompile(`\d+\.\d+|\d+`)
-	code       = regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
-	link       = regexp.MustCompile(`\]\(([^)\s]+)\)`)
-	heading    = regexp.MustCompile(`(?m)^#+ (.*)$`)
-	notInID    = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+	citation     = regexp.MustCompile(`\bapi\.md((?:\s|//|--|,|and|or|to)*\d+\.\d+(?:(?:\s|//|--|,|and|or|to)+\d+\.\d+)*|\s+\d+\b)`)
+	ruleNumber   = regexp.MustCompile(`\d+\.\d+|\d+`)
+	code         = regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
+	link         = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading      = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	testFunction = regexp.MustCompile(`func (?:Test|Fuzz|Benchmark)\w+\(`)
+	testName     = regexp.MustCompile(`\b((?:Test|Fuzz|Benchmark)[A-Z]\w+)\b`)
+	notInID      = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
 // Every rule of api.md that code, tests and pages cite exists.
@@ -112,4 +114,23 @@ func TestLinks(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Every test that a page names exists, or a test begins with the name.
+func TestNamedTestsExist(t *testing.T) {
+	var tests strings.Builder
+	files(t, func(path, text string) {
+		if strings.HasSuffix(path, "_test.go") {
+			for _, found := range testFunction.FindAllString(text, -1) {
+				tests.WriteString(found)
+			}
+		}
+	}, ".go")
+	files(t, func(path, text string) {
+		for _, found := range testName.FindAllStringSubmatch(text, -1) {
+			if !strings.Contains(tests.String(), "func "+found[1]) {
+				t.Errorf("%s names %s, which does not exist", path, found[1])
+			}
+		}
+	}, ".md")
 }
