@@ -4,15 +4,20 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 var update = flag.Bool("update", false, "write docs/commands.md again")
 
 const commandsDoc = "../../docs/commands.md"
+
+// commonFlags are explained once, in the conventions.
+var commonFlags = []string{"as", "json", "limit", "organization"}
 
 const commandsHead = `# Commands
 
@@ -66,10 +71,22 @@ func describeCommand(doc *strings.Builder, cmd *cobra.Command) {
 		about = cmd.Long
 	}
 	fmt.Fprintf(doc, "\n## %s\n\n%s\n\n```\n%s\n", cmd.CommandPath(), about, cmd.UseLine())
-	if flags := strings.TrimRight(cmd.NonInheritedFlags().FlagUsages(), "\n"); flags != "" {
+	var common []string
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	cmd.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
+		if slices.Contains(commonFlags, f.Name) {
+			common = append(common, "`--"+f.Name+"`")
+		} else {
+			own.AddFlag(f)
+		}
+	})
+	if flags := strings.TrimRight(own.FlagUsages(), "\n"); flags != "" {
 		fmt.Fprintf(doc, "%s\n", flags)
 	}
 	doc.WriteString("```\n")
+	if len(common) > 0 {
+		fmt.Fprintf(doc, "\nAlso %s.\n", strings.Join(common, ", "))
+	}
 	if strings.TrimSpace(cmd.Example) == cmd.UseLine() {
 		return // it says nothing more
 	}
