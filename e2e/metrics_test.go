@@ -287,8 +287,10 @@ func checkDocumented(t *testing.T, all map[string]*dto.MetricFamily) {
 		t.Fatal(err)
 	}
 	listed := map[string]bool{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `(millwright_[a-z_]+)").FindAllSubmatch(text, -1) {
-		listed[string(row[1])] = true
+	for _, cell := range regexp.MustCompile("(?m)^\\| `millwright_[^|]*").FindAll(text, -1) { // several in a row
+		for _, name := range regexp.MustCompile("millwright_[a-z_]+").FindAll(cell, -1) {
+			listed[string(name)] = true
+		}
 	}
 	for name, family := range all {
 		if family.GetHelp() == "" {
