@@ -83,16 +83,15 @@ func describeCommand(doc *strings.Builder, cmd *cobra.Command) {
 	if flags := strings.TrimRight(own.FlagUsages(), "\n"); flags != "" {
 		fmt.Fprintf(doc, "%s\n", flags)
 	}
+	example := strings.TrimSpace(cmd.Example)
+	if strings.Contains(example, "\n") || strings.Contains(example, "--") { // else it says nothing more
+		doc.WriteString("\n")
+		for line := range strings.Lines(example) {
+			doc.WriteString(strings.TrimSpace(line) + "\n")
+		}
+	}
 	doc.WriteString("```\n")
 	if len(common) > 0 {
 		fmt.Fprintf(doc, "\nAlso %s.\n", strings.Join(common, ", "))
 	}
-	if strings.TrimSpace(cmd.Example) == cmd.UseLine() {
-		return // it says nothing more
-	}
-	doc.WriteString("\n```\n")
-	for line := range strings.Lines(cmd.Example) {
-		doc.WriteString(strings.TrimSpace(line) + "\n")
-	}
-	doc.WriteString("```\n")
 }
