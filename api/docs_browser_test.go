@@ -32,6 +32,6 @@ func TestDocsPageInABrowser(t *testing.T) {
 	b.WantText("Send an Idempotency-Key with each POST")
 	b.Open("/docs?q=cursor_expired check")
 	b.Press("Keep a copy")
-	b.WantText("Do not read everything again and again")
+	b.WantText("No change is ever skipped")
 	b.Check("docs-guide")
 }
