@@ -80,7 +80,10 @@ func personPages(found consoleRecords, node string) []consolePage {
 // workOrderPages are the lists, boards and files of work orders.
 func workOrderPages(node string) []consolePage {
 	return prefixed("work orders: ", "/work-orders", []consolePage{
-		{name: "all", aim: aimList}, {name: "all of a status", path: "?status=in_progress", aim: aimList}, {name: "open", path: "?status=open", aim: aimList},
+		{name: "to be done", aim: aimList}, {name: "to be done, newest first", path: "?status=to_do&sort=newest", aim: aimList},
+		{name: "due today", path: "?due=today", aim: aimList}, {name: "due this week", path: "?due=week", aim: aimList}, {name: "no one can do", path: "?who=no_one", aim: aimSearch},
+		{name: "mine, due today", path: "?assignee=me&due=today&status=to_do", aim: aimList},
+		{name: "all", path: "?status=any", aim: aimList}, {name: "all of a status", path: "?status=in_progress", aim: aimList}, {name: "open", path: "?status=open", aim: aimList},
 		{name: "cancelled", path: "?status=cancelled", aim: aimSearch}, {name: "board", path: "?view=board", aim: aimList},
 		{name: "mine", path: "?assignee=me", aim: aimList}, {name: "mine, to be done", path: "?assignee=me&status=to_do", aim: aimList},
 		{name: "board of mine", path: "?assignee=me&view=board", aim: aimList}, {name: "waiting for my review", path: "?review=me", aim: aimList},
@@ -105,7 +108,7 @@ func workOrderPages(node string) []consolePage {
 		{name: "a frequent word, overdue", path: "?q=replace&due=overdue", aim: aimSearch},
 		{name: "board of the overdue", path: "?view=board&due=overdue", aim: aimSearch}, {name: "board of a frequent word", path: "?view=board&q=pump", aim: aimSearch},
 		{name: "board of a node and below", path: "?view=board&node=" + node, aim: aimSearch},
-		{name: "CSV of all", path: ".csv", aim: noAim}, {name: "CSV of the overdue", path: ".csv?due=overdue", aim: noAim},
+		{name: "CSV of all", path: ".csv?status=any", aim: noAim}, {name: "CSV of the overdue", path: ".csv?due=overdue", aim: noAim},
 	})
 }
 

@@ -79,7 +79,7 @@ func TestIncomingOnTheStartPage(t *testing.T) {
 	incoming(t, s)
 	s.Exec(`DELETE FROM notices`)
 	ann := s.SignedIn("ann")
-	page := ann.Get("/console").Want(http.StatusOK, "Incoming", "Grease the lift", "Polar Lifts", `href="/console/work-orders?who=incoming"`)
+	page := ann.Get("/console").Want(http.StatusOK, "Incoming", "Grease the lift", "Polar Lifts", "Forward…")
 	wantNot(t, page, "Nothing waits for you")
 	ann.Get("/console/work-orders?who=incoming").Want(http.StatusOK, "Grease the lift", `aria-current="true" href="/console/work-orders?who=incoming"`, "Incoming: none of us yet")
 	bob := s.SignedIn("bob")

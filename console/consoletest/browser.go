@@ -21,6 +21,8 @@ import (
 type Browser struct {
 	// Context is for actions of chromedp that Browser has no method for.
 	Context context.Context
+	// Clicks counts the clicks, for journeys.
+	Clicks int
 	// URL is the console's.
 	URL     string
 	site    *Site
@@ -184,6 +186,7 @@ func (b *Browser) Choose(name, value string) {
 func (b *Browser) Click(selector string) {
 	b.t.Helper()
 	b.settle()
+	b.Clicks++
 	b.Do(chromedp.Click(chromedp.CSS(selector)))
 }
 
@@ -219,6 +222,7 @@ func (b *Browser) PressInSidebar(text string) { b.t.Helper(); b.press(`*[@class=
 func (b *Browser) press(within, text string) {
 	b.t.Helper()
 	b.settle()
+	b.Clicks++
 	ctx, cancel := context.WithTimeout(b.Context, patience)
 	defer cancel()
 	xpath := fmt.Sprintf(`//%s//*[self::button or self::a][normalize-space(.)=%q]`, within, text)

@@ -2,6 +2,7 @@ package consoletest
 
 import (
 	"bytes"
+	"context"
 	"cmp"
 	_ "embed"
 	"fmt"
@@ -107,6 +108,28 @@ func (b *Browser) setTheme(theme string) {
 	call(b, emulation.SetEmulatedMedia, media)
 }
 
+// OnTelephone makes the window as large as a telephone's.
+func (b *Browser) OnTelephone() { b.t.Helper(); b.resizeTo(phoneWidth, 844) }
+
+// TapAt taps in the middle of the first element that the CSS selector names, on what is there,
+// and waits for the next page.
+func (b *Browser) TapAt(selector string) {
+	b.t.Helper()
+	b.settle()
+	b.Clicks++
+	at := evaluate[[2]float64](b, fmt.Sprintf(`(() => {
+		const element = document.querySelector(%q)
+		element.scrollIntoView({block: "center"})
+		const place = element.getBoundingClientRect()
+		return [place.x + place.width / 2, place.y + place.height / 2]
+	})()`, selector))
+	ctx, cancel := context.WithTimeout(b.Context, patience)
+	defer cancel()
+	if _, err := chromedp.RunResponse(ctx, chromedp.MouseClickXY(at[0], at[1])); err != nil {
+		b.t.Fatalf("no page follows a tap on %s: %v\n%s", selector, err, b.describe())
+	}
+}
+
 // Measure returns what the expression is in a window of the size in CSS pixels.
 func (b *Browser) Measure(width, height int64, expression string) float64 {
 	b.t.Helper()
@@ -131,7 +154,7 @@ func (b *Browser) CheckWidth(name string) {
 		where := fmt.Sprintf("%s, %d px", name, width)
 		b.fits(where, width)
 		// Below some width a table is cards, whose heading is hidden.
-		if narrow := evaluate[[]string](b, `[...document.querySelectorAll("td, th")].filter(e => e.innerText.trim().length > 3 && e.clientWidth < 48)
+		if narrow := evaluate[[]string](b, `[...document.querySelectorAll("td, th")].filter(e => e.checkVisibility() && e.innerText.trim().length > 3 && e.clientWidth < 48)
 			.filter(e => !e.querySelector(".visually-hidden") && getComputedStyle(e.parentElement.parentElement).position !== "absolute").slice(0, 5).map(e => e.clientWidth + " px: " + e.outerHTML.slice(0, 120))`); len(narrow) > 0 && width >= 640 {
 			b.t.Errorf("%s: cells are too narrow:\n%s", where, strings.Join(narrow, "\n"))
 		}
