@@ -3,6 +3,7 @@ package e2e
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	"go.temporal.io/api/enums/v1"
@@ -11,12 +12,14 @@ import (
 	"millwright/workflows"
 )
 
-// Someone terminated the workflows of idle records and of an idle address: the comparison
-// at the beginning of a sweep's run starts them again, except for closed records.
-func TestTheSweepStartsTerminatedWorkflows(t *testing.T) {
+// Someone terminated a work order's workflow: its next change starts it again. Workflows
+// of idle records and addresses start again with the comparison at the beginning of a sweep's
+// run, except for closed records.
+func TestChangesAndTheSweepStartTerminatedWorkflows(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
 	h := newHarness(t, settings{"WEBHOOK_IDLE_TIMEOUT": "1s", "OPERATOR_ACTIONS": "true"}, r)
+	h.importWorkforce()
 	h.startWorker()
 	h.startAPI(nil)
 	i := h.integrator()
@@ -34,10 +37,22 @@ func TestTheSweepStartsTerminatedWorkflows(t *testing.T) {
 		return h.count(`SELECT (SELECT count(*) FROM dirty_records) + (SELECT count(*) FROM open_deliveries)`) == 0
 	})
 
-	for _, id := range want {
+	terminate := func(id string) {
+		t.Helper()
 		if err := h.temporal.TerminateWorkflow(t.Context(), id, "", "by mistake"); err != nil {
 			t.Fatal(err)
 		}
+	}
+	// A change starts it again, with its whole life in its details.
+	terminate(workflows.WorkOrderID(order))
+	h.run("work-orders", "hold", order, "--as", h.org.imported.IDs["manager"])
+	h.awaitFound(`ExecutionStatus = "Running" AND WorkOrderStatus = "on_hold" AND RecordId = "`+order+`"`, workflows.WorkOrderID(order))
+	if details := h.metadata(workflows.WorkOrderID(order)).GetCurrentDetails(); strings.Count(details, " → ") != 2 {
+		t.Errorf("the details after the change are %s", details)
+	}
+
+	for _, id := range want {
+		terminate(id)
 	}
 	eventually(t, deliveryLimit, "none is listed as open", func() bool { return len(openIn(t, h.temporal)) == 0 })
 	// The run that is open compared before; do not wait for an hour.
@@ -46,5 +61,5 @@ func TestTheSweepStartsTerminatedWorkflows(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, deliveryLimit, "all are open again", func() bool { return slices.Equal(openIn(t, h.temporal), want) })
-	h.awaitFound(`WorkflowType = "WorkOrder" AND ExecutionStatus = "Running" AND WorkOrderStatus = "open" AND RecordId = "`+order+`"`, workflows.WorkOrderID(order))
+	h.awaitFound(`WorkflowType = "WorkOrder" AND ExecutionStatus = "Running" AND WorkOrderStatus = "on_hold" AND RecordId = "`+order+`"`, workflows.WorkOrderID(order))
 }

@@ -85,6 +85,7 @@ func runWorker(ctx context.Context, s settings) error {
 // prepare waits until Temporal responds and has what the worker needs.
 func prepare(ctx context.Context, options worker.Options) error {
 	const wait = 2 * time.Second
+	logged := ""
 	for {
 		attempt, cancel := context.WithTimeout(ctx, 10*time.Second)
 		err := worker.Prepare(attempt, options)
@@ -92,8 +93,9 @@ func prepare(ctx context.Context, options worker.Options) error {
 		if err == nil {
 			return nil
 		}
-		if !telemetry.Unreachable(err) { // which is logged already
-			options.Log.Warn("Temporal is not ready; trying again", "error", err.Error())
+		if !telemetry.Unreachable(err) && err.Error() != logged { // that it is unreachable is logged already
+			logged = err.Error()
+			options.Log.Warn("Temporal is not ready; the worker process tries again every two seconds", "error", logged)
 		}
 		select {
 		case <-ctx.Done():
