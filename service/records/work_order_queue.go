@@ -99,7 +99,7 @@ var managesQuery = store.Fill(`SELECT `+access.IsAdmin+` OR EXISTS (SELECT FROM 
 const queueLooked = 300
 
 // queueSQL builds the query of the first work orders of each section, and of how many there are.
-// The candidates are those of someone's own and, for a manager, of each range of dates.
+// The candidates are the work orders of the person and, for a manager, of each range of dates.
 func (f *workOrderFinder) queueSQL(sections []WorkOrderSearch) string {
 	var ranges []dueRange
 	for _, due := range Dues {

@@ -70,7 +70,7 @@ type WorkOrderItem struct {
 	Overdue              bool
 }
 
-// WorkOrderPage is a page of a search, in its order.
+// WorkOrderPage is a page of a search.
 type WorkOrderPage struct {
 	Items []WorkOrderItem
 	// Next is the position of the next page, "" on the last one, Previous of the one before.
