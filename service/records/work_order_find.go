@@ -14,9 +14,8 @@ import (
 	"millwright/service/store"
 )
 
-// workOrderFinder reads the work orders of a WorkOrderSearch. Its sources have candidates in
-// the order of ids or of due_key, each a bounded number of them; those first in its order are looked up until a page is
-// full. The page ends at the first work order at which a source was cut.
+// workOrderFinder reads the work orders of a WorkOrderSearch. Its sources have a bounded number
+// of candidates each, by id or by due_key; the first ones are looked up until a page is full. The page ends at the first work order at which a source was cut.
 type workOrderFinder struct {
 	// ListQuery knows what the actor may read.
 	*lists.ListQuery

@@ -23,8 +23,8 @@ const (
 // Dues are the values of Due, the earliest first.
 var Dues = []Due{DueOverdue, DueToday, DueWeek, DueLater}
 
-// dueRange is from a time until another; the zero time is no bound. What has no date is after
-// all times.
+// dueRange is from a time until another; the zero time is no bound. Without a date, a work order
+// is after all times.
 type dueRange struct{ from, until time.Time }
 
 // on returns the range of the value at a time.
