@@ -67,7 +67,7 @@ func TestChartOfCalls(t *testing.T) {
 	ann.Get(page+"/charts").Want(http.StatusOK, "not available just now")
 }
 
-// Charts that are loaded after a page stand below what the page is about: nothing moves when they come.
+// Charts that are loaded after a page are at its end: nothing moves when they come.
 func TestChartsMoveNothing(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)

@@ -13,8 +13,8 @@ import (
 	"millwright/service/store"
 )
 
-// The day's work takes few clicks: what is due today is on the first page, a worker's urgent
-// order is two taps away from its answers, and a dispatcher gives a customer's order to someone
+// The day's work takes few clicks: work due today is on the first page, a worker's urgent
+// work order is two taps away from its answers, and a dispatcher assigns a customer's work order
 // in three.
 func TestTheDaysWorkTakesFewClicks(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,7 @@ func TestFeedbackAndItsWorkOrderAreLinked(t *testing.T) {
 	s.Exec(`UPDATE permission_definitions SET grants = '{feedback.read}' WHERE id = $1`, s.ID("working"))
 	s.Exec(`DELETE FROM work_order_assignees`)
 	wantNot(t, bob.Get(page).Want(http.StatusOK), "Work orders made of it")
-	// One of another organization is none.
+	// Another organization's feedback is not found.
 	form = ann.Get("/console/work-orders/new?node="+s.ID("ahu1")).Form("title", "Mine", "feedback", strings.Replace(feedback, "iss_0", "iss_1", 1))
 	ann.Post("/console/work-orders", form).Want(http.StatusNotFound)
 }

@@ -157,7 +157,7 @@ func (r *request) isAboutIntegrations() bool {
 }
 
 // barSections are the bar at the bottom of a telephone. A label is scanned with the camera of
-// the telephone, which opens the page of the place.
+// the telephone, which opens the node page.
 var barSections = []section{
 	{"Work", "", "job", everyone, []string{"/work-orders"}},
 	{"Scan or search", "/inventory", "scan", everyone, nil},

@@ -56,8 +56,8 @@ type dayCount struct {
 
 var startPage = newPage[startView]("start.html")
 
-// unfoldedRows is the number of rows after which further sections are folded: the page of a
-// telephone stays short.
+// unfoldedRows is the number of rows after which further sections are folded, so that the page is
+// short on a telephone.
 const unfoldedRows = 9
 
 func (c *Console) showStart(r *request) error {

@@ -49,7 +49,7 @@ type workOrderView struct {
 	Where                   placeView
 	Code                    string
 	Description, ExternalID string
-	// Source is the feedback of which it was made, nil if there is none that the person reads.
+	// Source is the feedback of which it was made, nil without any or if the person may not read it.
 	Source                      *sourceFeedback
 	CancelReason, Creator, Form string
 	Due, Created, Changed       moment

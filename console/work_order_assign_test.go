@@ -100,7 +100,7 @@ func TestReplacingWorkersObeysTheRules(t *testing.T) {
 	}
 }
 
-// The names on a card of the board are one text, with a comma after a name.
+// The names on a card of the board are one string, with a comma after a name.
 func TestNamesOnCards(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)

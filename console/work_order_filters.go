@@ -27,7 +27,7 @@ func (r *request) workOrderSearch() shownWorkOrders {
 		CreatorKind: models.IdentityKind(text("kind")), ExternalID: text("external"), Due: records.Due(text("due")), Review: records.ReviewWait(text("review")),
 		NoOneCan: text("who") == whoNoOne, Incoming: text("who") == whoIncoming,
 	}}
-	// What is to be done is listed without filters; a search finds all.
+	// Without filters the list shows work orders to be done; a search finds all.
 	if q.WorkOrderSearch == (records.WorkOrderSearch{}) && text("status") == "" && text("view") != viewBoard {
 		q.ToDo = true
 	}
