@@ -2,8 +2,8 @@ package consoletest
 
 import (
 	"bytes"
-	"context"
 	"cmp"
+	"context"
 	_ "embed"
 	"fmt"
 	"image"
