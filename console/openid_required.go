@@ -81,5 +81,5 @@ func (c *Console) setOpenIDRequired(r *request) error {
 			return c.service.LiftOpenID(ctx, r.actor(), r.viewer.OrganizationID)
 		})
 	}
-	return models.Errorf(models.CodeInvalidRequest, "The address of the page says neither to require OpenID Connect nor to lift that.")
+	return models.Errorf(models.CodeInvalidRequest, "The required parameter must be yes or no.")
 }

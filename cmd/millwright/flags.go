@@ -33,7 +33,7 @@ func (c *choices[S]) Set(text string) error {
 	}
 	for value := range strings.SplitSeq(text, ",") {
 		if !slices.Contains(c.valid, S(value)) {
-			return fmt.Errorf("There is no %s %q; choose from %s.", c.noun, value, strings.Join(textsOf(c.valid), ", ")) //nolint:revive,staticcheck // a sentence for people
+			return valueError(fmt.Sprintf("there is no %s %q; choose from %s", c.noun, value, strings.Join(textsOf(c.valid), ", ")))
 		}
 		*c.chosen = append(*c.chosen, S(value))
 	}
@@ -64,7 +64,7 @@ func (l *limitFlag) flag(cmd *cobra.Command) {
 func (l *limitFlag) Set(text string) error {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
-		return errors.New("The limit is a whole number from 1.") //nolint:revive,staticcheck // a sentence for people
+		return valueError("must be a whole number from 1")
 	}
 	*l = limitFlag(n)
 	return nil
@@ -102,11 +102,16 @@ func textsOf[S ~string](values []S) []string {
 	return all
 }
 
+// valueError is the message of one of our flags about its value.
+type valueError string
+
+func (w valueError) Error() string { return string(w) }
+
 // describeFlagError returns an error about flags that lists what would be right.
 func describeFlagError(cmd *cobra.Command, err error) error {
 	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		if sentence := wrong.Unwrap().Error(); strings.HasSuffix(sentence, ".") {
-			return fmt.Errorf("--%s: %s", wrong.GetFlag().Name, sentence)
+		if own, ok := errors.AsType[valueError](wrong.Unwrap()); ok {
+			return fmt.Errorf("--%s: %w", wrong.GetFlag().Name, own)
 		}
 		return fmt.Errorf("--%s: %q is not a %s", wrong.GetFlag().Name, wrong.GetValue(), wrong.GetFlag().Value.Type())
 	}

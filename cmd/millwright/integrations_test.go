@@ -125,7 +125,7 @@ func TestIntegrationsCommandsThatFail(t *testing.T) {
 		"an unknown person":                {[]string{"turn-off", reader, "--as", "nemo@acme.example.com"}, "--as: there is no person"},
 		"an empty person":                  {[]string{"turn-off", reader, "--as", ""}, "--as: there is no person"},
 		"a person without the permission":  {[]string{"turn-off", reader, "--as", h.ID("bob")}, "permission"},
-		"an unknown scope":                 {[]string{"scopes", reader, "--scope", "root"}, `There is no scope "root"; choose from`},
+		"an unknown scope":                 {[]string{"scopes", reader, "--scope", "root"}, `there is no scope "root"; choose from`},
 		"no scope":                         {[]string{"scopes", reader}, `"scope"`},
 		"an empty scope":                   {[]string{"scopes", reader, "--scope", ""}, "at least one scope"},
 		"an empty name":                    {[]string{"rename", reader, "--name", ""}, "Enter a name"},

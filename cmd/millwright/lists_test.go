@@ -257,7 +257,7 @@ func TestLogList(t *testing.T) {
 		"requires the Log Records permission": {"--as", "bob@acme.example.com"},
 		"there is no organization nemo":       {"--organization", "nemo"},
 		`"now" is neither`:                    {"--organization", "acme", "--since", "now"},
-		`--action: There is no action "eaten.created"; choose from work_order, issue, integration, webhook, delivery, assignment, person, team`: {"--organization", "acme", "--action", "eaten.created"},
+		`--action: there is no action "eaten.created"; choose from work_order, issue, integration, webhook, delivery, assignment, person, team`: {"--organization", "acme", "--action", "eaten.created"},
 	} {
 		if out, err := h.run(append([]string{"log", "list"}, args...)...); err == nil || !strings.Contains(err.Error(), says) || out != "" {
 			t.Errorf("%v prints %q and says %v", args, out, err)

@@ -31,7 +31,7 @@ func listLogCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if topic, _, _ := strings.Cut(filter.Action, "."); topic != "" && !slices.Contains(pages.LogTopics, topic) {
-				return fmt.Errorf("--action: There is no action %q; choose from %s, or one of their actions, such as webhook.created.", filter.Action, strings.Join(pages.LogTopics, ", ")) //nolint:revive,staticcheck // a sentence for people
+				return fmt.Errorf("--action: there is no action %q; choose from %s, or one of their actions, such as webhook.created", filter.Action, strings.Join(pages.LogTopics, ", "))
 			}
 			if cmd.Flags().Changed("since") {
 				at, err := parseSince(since, time.Now())

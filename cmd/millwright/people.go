@@ -71,7 +71,7 @@ func listPeopleCommand() *cobra.Command {
 	}
 	out.flag(cmd)
 	organizationFlag(cmd, &organization, "key or id of the organization")
-	cmd.Flags().StringVar(&filter.Search, "search", "", "only people with this text in the name or the e-mail address")
+	cmd.Flags().StringVar(&filter.Search, "search", "", "only people whose name or e-mail address contains this")
 	cmd.Flags().BoolVar(&filter.Deactivated, "deactivated", false, "people who lost access instead of those who have it")
 	require(cmd, "organization")
 	return cmd

@@ -36,11 +36,11 @@ type settings struct {
 	Cell            string          `env:"CELL" form:"cell" doc:"name of this installation among several behind one address, 1 to 16 lower-case letters and digits; it becomes part of new client ids"`
 	TrustedProxies  []netip.Prefix  `env:"TRUSTED_PROXIES" doc:"networks of proxies whose X-Forwarded-For is trusted, separated by commas"`
 	AddressCalls    int             `env:"ADDRESS_CALLS_PER_MINUTE" envDefault:"600" doc:"calls without a valid token that one client address may make per minute"`
-	MaxConnections  int             `env:"MAX_CONNECTIONS" envDefault:"10000" doc:"the most client connections the API keeps open; keep it below the process's file limit"`
-	MaxPerClient    int             `env:"MAX_CONNECTIONS_PER_CLIENT" envDefault:"1000" doc:"the most connections that one IPv4 address or IPv6 /64 keeps open; trusted proxies have no such limit"`
+	MaxConnections  int             `env:"MAX_CONNECTIONS" envDefault:"10000" doc:"maximum number of client connections of an API server; keep it below the process's file limit"`
+	MaxPerClient    int             `env:"MAX_CONNECTIONS_PER_CLIENT" envDefault:"1000" doc:"maximum number of connections from one IPv4 address or IPv6 /64; trusted proxies have no such limit"`
 	ProbesAddr      string          `env:"PROBES_ADDR" form:"host:port" doc:"address that serves /livez and /readyz apart from the clients' connections; without it only MILLWRIGHT_ADDR serves them"`
 	DatabaseURL     string          `env:"DATABASE_URL" secret:"true" required:"true" doc:"Postgres, as postgres://user:password@host:port/database"`
-	DatabaseConns   int             `env:"DATABASE_MAX_CONNECTIONS" envDefault:"16" doc:"the most database connections one process opens"`
+	DatabaseConns   int             `env:"DATABASE_MAX_CONNECTIONS" envDefault:"16" doc:"maximum number of database connections of a process"`
 	TemporalAddress string          `env:"TEMPORAL_ADDRESS" form:"host:port" envDefault:"127.0.0.1:7233" doc:"address of Temporal's frontend"`
 	Namespace       string          `env:"TEMPORAL_NAMESPACE" envDefault:"default" doc:"Temporal namespace"`
 	TemporalUI      string          `env:"TEMPORAL_UI_URL" form:"url" doc:"address of Temporal's Web UI, for the console's links to workflows; without it there are no links"`
@@ -54,12 +54,12 @@ type settings struct {
 	SealingKeys     string          `env:"SECRET_SEALING_KEYS" secret:"true" required:"true" doc:"keys that encrypt signing secrets at rest, in the same form; the first encrypts, all decrypt"`
 	Deployment      string          `env:"TEMPORAL_DEPLOYMENT_NAME" doc:"name of the worker's deployment in Temporal; with it worker processes are versioned and start to work once their version is the current one, see docs/running.md"`
 	BuildID         string          `env:"TEMPORAL_WORKER_BUILD_ID" doc:"the worker's version in its deployment, another for each build"`
-	CallTimeout     time.Duration   `env:"CALL_TIMEOUT" envDefault:"25s" doc:"how long a call may take before it gets 503"`
-	ShutdownDelay   time.Duration   `env:"SHUTDOWN_DELAY" form:"or zero" envDefault:"0s" doc:"how long a stopping API reports not ready and still serves, so that load balancers notice"`
+	CallTimeout     time.Duration   `env:"CALL_TIMEOUT" envDefault:"25s" doc:"time after which a call returns 503"`
+	ShutdownDelay   time.Duration   `env:"SHUTDOWN_DELAY" form:"or zero" envDefault:"0s" doc:"time for which a stopping API server reports that it is not ready and still serves, so that load balancers notice"`
 	RetrySchedule   []time.Duration `env:"WEBHOOK_RETRY_SCHEDULE" envDefault:"1m,5m,30m,2h,6h,12h,24h" doc:"waits between the attempts of a delivery"`
-	ResponseTimeout time.Duration   `env:"WEBHOOK_RESPONSE_TIMEOUT" envDefault:"10s" doc:"how long a receiver may take to respond"`
-	ShutOffAfter    time.Duration   `env:"WEBHOOK_SHUTOFF_AFTER" envDefault:"72h" doc:"how long an address may be without a successful delivery before a final failure turns it off"`
-	RetryWorkflows  int             `env:"WEBHOOK_RETRY_WORKFLOWS" envDefault:"1000" doc:"how many retrying deliveries of one address have a workflow at a time; others are retried all the same"`
+	ResponseTimeout time.Duration   `env:"WEBHOOK_RESPONSE_TIMEOUT" envDefault:"10s" doc:"time within which a receiver must respond"`
+	ShutOffAfter    time.Duration   `env:"WEBHOOK_SHUTOFF_AFTER" envDefault:"72h" doc:"time without a successful delivery after which a final failure turns an address off"`
+	RetryWorkflows  int             `env:"WEBHOOK_RETRY_WORKFLOWS" envDefault:"1000" doc:"maximum number of retrying deliveries of an address that have a workflow; others are retried all the same"`
 	AllowNetworks   []netip.Prefix  `env:"WEBHOOK_ALLOW_NETWORKS" doc:"non-public networks that webhooks may reach, separated by commas; for development"`
 	AllowHTTP       bool            `env:"WEBHOOK_ALLOW_HTTP" envDefault:"false" doc:"allow http:// webhook addresses; for development"`
 	SMTPURL         string          `env:"SMTP_URL" secret:"true" doc:"mail server, as smtp://host:port or smtp://user:password@host:port; without it notices are shown only in the console's inbox, and links for signing in only to the people who make them; the API server and the worker process need it"`
@@ -67,8 +67,8 @@ type settings struct {
 	OIDCIssuer      string          `env:"OIDC_ISSUER" form:"url" doc:"OpenID Connect provider with which people sign in to the console, besides passwords; its redirect address is MILLWRIGHT_PUBLIC_URL/console/openid/callback"`
 	OIDCClientID    string          `env:"OIDC_CLIENT_ID" doc:"client id at that provider"`
 	OIDCSecret      string          `env:"OIDC_CLIENT_SECRET" secret:"true" doc:"client secret at that provider"`
-	OIDCName        string          `env:"OIDC_NAME" envDefault:"single sign-on" doc:"what people call that provider"`
-	ReviewReminder  time.Duration   `env:"REVIEW_REMINDER_AFTER" envDefault:"48h" doc:"how long a review may wait before its consultants are reminded"`
+	OIDCName        string          `env:"OIDC_NAME" envDefault:"single sign-on" doc:"name of that provider on the sign-in page"`
+	ReviewReminder  time.Duration   `env:"REVIEW_REMINDER_AFTER" envDefault:"48h" doc:"time after which the consultants of a waiting review are reminded"`
 	ReviewOverdue   time.Duration   `env:"REVIEW_ESCALATION_AFTER" envDefault:"96h" doc:"time after which a waiting review is reported to the inventory managers"`
 	OperatorActions bool            `env:"OPERATOR_ACTIONS" envDefault:"false" doc:"allow updates in Temporal that change records as a person, for everyone who can reach Temporal or its UI; see docs/security.md"`
 	IdleTimeout     time.Duration   `env:"WEBHOOK_IDLE_TIMEOUT" envDefault:"30s" doc:"time for which an idle webhook address's workflow stays ready for the next event"`
@@ -78,7 +78,7 @@ type settings struct {
 	OTLPEndpoint    string          `env:"OTEL_EXPORTER_OTLP_ENDPOINT" form:"url" doc:"OpenTelemetry collector that receives traces over HTTP, as http://host:4318; without it no traces are sent. The other OTEL_* variables of the SDK, such as OTEL_TRACES_SAMPLER, apply too"`
 	TracesEndpoint  string          `env:"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" form:"url" doc:"the same for traces only, with the whole path"`
 	LogLevel        slog.Level      `env:"LOG_LEVEL" envDefault:"INFO" doc:"DEBUG, INFO, WARN or ERROR"`
-	LogFormat       string          `env:"LOG_FORMAT" form:"log format" envDefault:"auto" doc:"json for programs, text for people, auto: text on a terminal, else json. Text is coloured on a terminal, unless NO_COLOR is set"`
+	LogFormat       string          `env:"LOG_FORMAT" form:"log format" envDefault:"auto" doc:"json for programs, text for people, auto: text on a terminal, else json. Text is colored on a terminal, unless NO_COLOR is set"`
 
 	// unknown are other variables whose names begin like settings.
 	unknown []string

@@ -19,7 +19,7 @@ import (
 // ExternalIDTaken is the error of a creation whose external_id the feedback has, "" if the
 // caller may not read it.
 func ExternalIDTaken(existingID string) *models.Error {
-	err := models.Errorf(models.CodeExternalIDTaken, "Another feedback of the organization has this external_id.")
+	err := models.Errorf(models.CodeExternalIDTaken, "Other feedback of the organization has this external_id.")
 	err.ExistingID = existingID
 	return err
 }
