@@ -103,6 +103,49 @@ func TestPeerThatRejectsEvents(t *testing.T) {
 	}
 }
 
+// A call of a peer has the headers and a body of its own, and fails for a status other than 2xx.
+func TestPeerCalls(t *testing.T) {
+	seen := map[string]bool{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if r.Header.Get("Authorization") != "Bearer key" {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+		seen[r.Method+" "+r.URL.Path+" "+string(body)] = true
+	}))
+	defer server.Close()
+	o := peerOptions{headers: headerFlags{"Authorization: Bearer key"}}
+	call := func(o peerOptions, method, id string) error {
+		target, err := o.target(method, server.URL+"/records")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := dial(t.Context(), target.address, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.close()
+		body := ""
+		if method == http.MethodPost {
+			body = `{"title":"{id}"}`
+		}
+		return target.call(c, body, id)
+	}
+	for _, err := range []error{call(o, http.MethodGet, ""), call(o, http.MethodPost, "a"), call(o, http.MethodPost, "b")} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	for _, want := range []string{"GET /records ", `POST /records {"title":"a"}`, `POST /records {"title":"b"}`} {
+		if !seen[want] {
+			t.Errorf("%q was not called: %v", want, seen)
+		}
+	}
+	if err := call(peerOptions{}, http.MethodGet, ""); err == nil || !strings.Contains(err.Error(), "returned 401") {
+		t.Errorf("without the key: %v", err)
+	}
+}
+
 func TestPeerOptions(t *testing.T) {
 	good := peerOptions{url: "http://localhost:3333/events", body: `{"id":"{id}"}`, addresses: 1}
 	for _, test := range []struct {
@@ -114,7 +157,9 @@ func TestPeerOptions(t *testing.T) {
 		{"a peer", "peers", func(*peerOptions) {}, ""},
 		{"no peer, other parts", "calls", func(o *peerOptions) { o.url = "" }, ""},
 		{"no peer, all parts", "", func(o *peerOptions) { o.url = "" }, ""},
-		{"no peer", "calls,peers", func(o *peerOptions) { o.url = "" }, "-only peers needs -peer URL"},
+		{"no peer", "calls,peers", func(o *peerOptions) { o.url = "" }, "-only peers needs -peer, -peer-read or -peer-create URL"},
+		{"reads alone", "peers", func(o *peerOptions) { o.url, o.body, o.read = "", "", "http://localhost:8090/records/1" }, ""},
+		{"creations at a path alone", "peers", func(o *peerOptions) { o.create = "/records" }, "-peer-create must be an http:// URL"},
 		{"https", "peers", func(o *peerOptions) { o.url = "https://localhost/events" }, "-peer must be an http:// URL"},
 		{"a path alone", "peers", func(o *peerOptions) { o.url = "/events" }, "-peer must be an http:// URL"},
 		{"events that cannot be told apart", "peers", func(o *peerOptions) { o.body = "{}" }, "-peer-body must contain {id}"},
