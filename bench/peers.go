@@ -171,6 +171,9 @@ func benchPeer(b *bench) {
 	}
 	in := b.install(peerPart)
 	if o.url == "" {
+		subscription := changeSubscription(1)
+		subscription.events = []string{"work_order.created"}
+		in.subscribe(subscription)
 		in.startAPI()
 		check(in.erp.createWorkOrders(in.ctx, benchWorkOrders))
 	} else {
