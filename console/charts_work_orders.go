@@ -43,7 +43,7 @@ func (r *request) workOrderChart(days []records.WorkOrderDay, span chartSpan) ch
 	ch := chart{
 		ID: "work-orders", Title: "Work orders opened and closed per day",
 		Legend:  []chartKey{{"accent", "Opened"}, {"good", "Closed: completed or cancelled"}},
-		Columns: []string{"Opened", "Closed"}, Empty: "No work order was opened or closed in this time, on the nodes that you may read.",
+		Columns: []string{"Opened", "Closed"}, Empty: "No work order was opened or closed in this time, on the places that you may read.",
 	}
 	most, opened, closed := 0, 0, 0
 	for _, d := range days {
@@ -71,6 +71,6 @@ func (r *request) workOrderChart(days []records.WorkOrderDay, span chartSpan) ch
 		ch.First, ch.Last = at(days[0]), at(days[len(days)-1])
 	}
 	ch.Most = plural(most, "work order", "work orders")
-	ch.Description = fmt.Sprintf("From %s to %s, days in %s: %d opened and %d closed, on the nodes whose work orders you may read.", ch.First, ch.Last, r.zone, opened, closed)
+	ch.Description = fmt.Sprintf("From %s to %s, days in %s: %d opened and %d closed, on the places whose work orders you may read.", ch.First, ch.Last, r.zone, opened, closed)
 	return ch
 }

@@ -49,7 +49,7 @@ var grantTexts = map[models.OrganizationGrant]string{
 
 // nodeGrantTexts describe the permissions on nodes.
 var nodeGrantTexts = map[models.Grant]string{
-	models.GrantInventoryRead:     "see the node",
+	models.GrantInventoryRead:     "see the place",
 	models.GrantWorkOrdersRead:    "read work orders",
 	models.GrantWorkOrdersCreate:  "create work orders",
 	models.GrantWorkOrdersUpdate:  "change work orders",
@@ -61,7 +61,7 @@ var nodeGrantTexts = map[models.Grant]string{
 }
 
 // inventoryManagerText describes what inventory managers may do on a node.
-const inventoryManagerText = "manage the node: give permissions on it, and get the work orders that have no worker"
+const inventoryManagerText = "manage the place: give permissions on it, and get the work orders that have no worker"
 
 var definitionsPage = newPage[definitionsView]("definitions.html")
 
@@ -88,9 +88,9 @@ func (c *Console) listDefinitions(r *request) error {
 }
 
 func nodeDefinitionRowOf(d inventory.NodeDefinitionUse) nodeDefinitionRow {
-	row := nodeDefinitionRow{Name: d.Name, Retired: d.Retired, Reach: "Only the node", May: textsOf(d.Grants, nodeGrantTexts), Assigned: "No one"}
+	row := nodeDefinitionRow{Name: d.Name, Retired: d.Retired, Reach: "Without its contents", May: textsOf(d.Grants, nodeGrantTexts), Assigned: "No one"}
 	if d.AppliesBelow {
-		row.Reach = "The node and below"
+		row.Reach = "With its contents"
 	}
 	if d.InventoryManager {
 		row.May = append(row.May, inventoryManagerText)

@@ -223,7 +223,7 @@ func (c *Console) renderNewFeedback(r *request, status int, f form) error {
 		view.Chosen, view.NodeID = &place, places.Chosen.ID
 	} else if node != "" && view.Form.Errors == nil {
 		view.Form.focused = new(bool)
-		view.Form.Errors = map[string]string{"node": "No node on which you may give feedback has this id or code, or several have the code."}
+		view.Form.Errors = map[string]string{"node": "No place on which you may give feedback has this id or code, or several have the code."}
 	}
 	for _, n := range places.Nodes {
 		value := n.ID

@@ -85,7 +85,7 @@ func TestFeedbackOffersWhatIsAllowed(t *testing.T) {
 	wantNot(t, bob.Get(page).Want(http.StatusOK), "/resolve")
 	wantNot(t, bob.Get(page), "/work-orders/new")
 	bob.Post(page+"/resolve", nil).Want(http.StatusForbidden, "may not resolve feedback on this node")
-	wantNot(t, bob.Get("/console/feedback/new").Want(http.StatusOK, "You may not give feedback on any node"), "<textarea")
+	wantNot(t, bob.Get("/console/feedback/new").Want(http.StatusOK, "You may not give feedback on any place"), "<textarea")
 	form := ann.Get("/console/feedback/new?node=AHU-1").Want(http.StatusOK).Form("subject", "It leaks")
 	s.Exec(`UPDATE organizations SET read_only = true`)
 	wantNot(t, ann.Get(page).Want(http.StatusOK, "/resolve"), "/work-orders/new")
@@ -104,8 +104,8 @@ func TestRejectedFeedback(t *testing.T) {
 	sent := v.Get("/console/feedback/new").Want(http.StatusOK).Form("node", "AHU-1", "subject", "It leaks <b>", "description", longText)
 	page := v.Post("/console/feedback", sent).Want(http.StatusUnprocessableEntity, "at most 10000 characters", "It leaks &lt;b&gt;", "AHU 1")
 	v.Post("/console/feedback", page.Form("subject", "It leaks", "description", "short")).Want(http.StatusSeeOther)
-	sent = v.Get("/console/feedback/new?node=nowhere").Want(http.StatusOK, "No node on which you may give feedback").Form("subject", "It leaks")
-	v.Post("/console/feedback", sent).Want(http.StatusUnprocessableEntity, "No node on which you may give feedback")
+	sent = v.Get("/console/feedback/new?node=nowhere").Want(http.StatusOK, "No place on which you may give feedback").Form("subject", "It leaks")
+	v.Post("/console/feedback", sent).Want(http.StatusUnprocessableEntity, "No place on which you may give feedback")
 }
 
 // Two people resolve the same feedback: one does, and the other is told who did.

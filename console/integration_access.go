@@ -92,7 +92,7 @@ func (c *Console) see(r *request, integrationID string) (seeView, error) {
 	}
 	answer, err := c.service.CanSee(r.ctx(), r.actor(), integrationID, view.ID)
 	if models.CodeOf(err) == models.CodeValidationFailed {
-		view.Problem = sentences(err) + " Paste the id of a work order, of feedback, a node, an event, a delivery, a form, a person or a team."
+		view.Problem = sentences(err) + " Paste the id of a work order, of feedback, a place, an event, a delivery, a form, a person or a team."
 		return view, nil
 	}
 	if err != nil {
@@ -162,11 +162,11 @@ func wayText(w pages.VisibleWay) string {
 		}
 	case pages.WayCreated:
 		if w.Met {
-			return "It created the work order and has " + grant + " on its node."
+			return "It created the work order and has " + grant + " on its place."
 		}
 	case pages.WayOnNode:
 		if w.Met {
-			return "It has " + grant + " on the node" + giver(w) + "."
+			return "It has " + grant + " on the place" + giver(w) + "."
 		}
 	}
 	return missingText(w, grant)
@@ -185,19 +185,19 @@ func giver(w pages.VisibleWay) string {
 func missingText(w pages.VisibleWay, grant string) string {
 	switch w.Missing {
 	case pages.MissingAssignment:
-		return "It has no permission on the node or above: assign it there, with " + grant + "."
+		return "It has no permission on the place or above: assign it there, with " + grant + "."
 	case pages.MissingBelow:
-		return "It has " + grant + " above the node, by “" + definitionOf(w) + "”, which does not apply below."
+		return "It has " + grant + " above the place, by “" + definitionOf(w) + "”, which does not apply to contents."
 	case pages.MissingGrant:
-		return "It is assigned at the node or above, but “" + definitionOf(w) + "” does not include " + grant + "."
+		return "It is assigned at the place or above, but “" + definitionOf(w) + "” does not include " + grant + "."
 	case pages.MissingCreator:
 		return "It did not create the work order."
 	case pages.MissingWorker:
 		return "The work order is not assigned to it, to its teams, or to its organization."
 	case pages.MissingIncoming:
-		return "The work order is assigned to its organization, but its organization permission definition does not include Incoming work orders."
+		return "The work order is assigned to its organization, but its organization role does not include Incoming work orders."
 	case pages.MissingOtherOwner:
-		return "The node is a customer's, whose inventory it does not see."
+		return "The place is a customer's, whose inventory it does not see."
 	}
 	return ""
 }

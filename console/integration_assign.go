@@ -99,14 +99,14 @@ func (c *Console) confirmUnassign(r *request) error {
 	}
 	where := node.Name
 	if node.AppliesBelow {
-		where += " and below"
+		where += " and its contents"
 	}
 	page := Root + "/integrations/" + i.ID
 	return r.confirm(confirmView{
 		Title: "Remove " + i.Name + " from " + node.Name,
 		Effects: []string{
 			i.Name + " loses the permissions of “" + node.Definition + "” on " + where + ". Records that it may read only by them are unknown to it from then on, and it gets no events of them.",
-			"Permissions on other nodes, and work orders that are assigned to it, stay.",
+			"Permissions on other places, and work orders that are assigned to it, stay.",
 		},
 		Action: linkTo("/integrations/"+i.ID+"/unassign", "node", node.ID), Button: "Remove", Back: page,
 	})

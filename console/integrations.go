@@ -180,7 +180,7 @@ func (c *Console) createIntegration(r *request) error {
 		}
 		created.ID = id
 	}
-	return r.showSecrets(err, c.integrationSecrets(created, "The integration "+created.Name+" is created.", "Assign it to a node, add a webhook"))
+	return r.showSecrets(err, c.integrationSecrets(created, "The integration "+created.Name+" is created.", "Assign it to a place, add a webhook"))
 }
 
 // integrationSecrets is the page that shows a new client secret.

@@ -193,18 +193,18 @@ func TestAnIntegrationIsRemovedFromANode(t *testing.T) {
 	page := "/console/integrations/" + s.ID("erp")
 	ask := page + "/unassign?node=" + s.ID("hq")
 	v.Get(page).Want(http.StatusOK, "Headquarters", "Remove…")
-	f := v.Get(ask).Want(http.StatusOK, "ERP loses the permissions of “Full access” on Headquarters and below").Form()
+	f := v.Get(ask).Want(http.StatusOK, "ERP loses the permissions of “Full access” on Headquarters and its contents").Form()
 	v.Get(page + "/unassign?node=" + s.ID("annex")).Want(http.StatusNotFound)
 	if sent := v.Post(ask, f).Want(http.StatusSeeOther); !strings.HasPrefix(sent.Location(), page) || sent.Done() != "unassigned" {
 		t.Errorf("removing redirects to %s with %q", sent.Location(), sent.Done())
 	}
-	v.Get(page).Want(http.StatusOK, "sees nothing yet: assign it to a node")
+	v.Get(page).Want(http.StatusOK, "sees nothing yet: assign it to a place")
 	if done := v.Post(ask, f).Want(http.StatusSeeOther).Done(); done != "before" {
 		t.Errorf("the form again is %q", done)
 	}
 	managers(t, s)
 	ivy := s.SignedIn("ivy") // may manage integrations, but no node
-	ivy.Get(page+"/assign").Want(http.StatusOK, "you manage no node")
+	ivy.Get(page+"/assign").Want(http.StatusOK, "you manage no place")
 	ivy.Post(page+"/assign", url.Values{"node": {"HQ"}, "definition_id": {s.ID("full")}}).Want(http.StatusUnprocessableEntity)
 }
 

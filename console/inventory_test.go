@@ -48,7 +48,7 @@ func TestTheTreeIsOpened(t *testing.T) {
 		b.WantText("Headquarters › HVAC")
 		b.Press("AHU 1")
 		b.WantPath("/console/inventory/" + s.ID("ahu1"))
-		b.WantText("Directly below", "Fan 1")
+		b.WantText("Directly inside", "Fan 1")
 	})
 }
 
@@ -81,7 +81,7 @@ func TestAssigningOnANode(t *testing.T) {
 		b.Click(fmt.Sprintf(`a[href*="unassign?identity=%s"]`, s.ID("dan")))
 		b.WantText("Remove Dan Woods from Annex?", "loses the permissions of “Full access” on Annex", "Nothing else gives Dan Woods permissions on Annex")
 		b.Press("Remove")
-		b.WantText("Removed from the node.")
+		b.WantText("Removed from the place.")
 		if held() != "" {
 			t.Errorf("dan has %q", held())
 		}
@@ -89,7 +89,7 @@ func TestAssigningOnANode(t *testing.T) {
 		b.WantText("Annex itself has no inventory manager then", "These are your own permissions")
 		b.Press("Remove")
 		b.WantPath("/console/inventory")
-		b.WantText("You have no permission on any node")
+		b.WantText("You have no permission on any place")
 	})
 }
 
@@ -127,7 +127,7 @@ func TestANodeOffersWhatIsAllowed(t *testing.T) {
 		"work orders":      {models.GrantWorkOrdersRead, hq + "?tab=work-orders", "Replace filter"},
 		"Assign":           {"", hq + "?tab=assignees", hq + "/assign"},
 		"Remove":           {"", hq + "?tab=assignees", hq + "/unassign"},
-		"Add below":        {"", hq, "/console/inventory/new?node=" + s.ID("hq")},
+		"Add inside":        {"", hq, "/console/inventory/new?node=" + s.ID("hq")},
 		"Edit":             {"", hvac, hvac + "/edit"},
 		"Retire":           {"", hvac, hvac + "/retire"},
 	}
@@ -168,6 +168,6 @@ func TestANodeOffersWhatIsAllowed(t *testing.T) {
 		bob.Get("/console/inventory/" + s.ID("annex") + path).Want(http.StatusNotFound)
 	}
 	zed := s.SignedIn("zed")
-	zed.Get("/console/inventory").Want(http.StatusOK, "You have no permission on any node", "millwright import FILE.yaml")
+	zed.Get("/console/inventory").Want(http.StatusOK, "You have no permission on any place", "millwright import FILE.yaml")
 	zed.Get(hq).Want(http.StatusNotFound)
 }

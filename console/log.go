@@ -55,9 +55,9 @@ var logPage = newPage[logView]("log.html")
 var logGroups = []option{
 	{Value: "", Label: "Everything"}, {Value: "work_order", Label: "Work orders"}, {Value: "issue", Label: "Feedback"},
 	{Value: "integration", Label: "Integrations"}, {Value: "webhook", Label: "Webhook addresses"}, {Value: "delivery", Label: "Deliveries"},
-	{Value: "assignment", Label: "Assignees of nodes"}, {Value: "person", Label: "People"}, {Value: "team", Label: "Teams"},
+	{Value: "assignment", Label: "Assignees of places"}, {Value: "person", Label: "People"}, {Value: "team", Label: "Teams"},
 	{Value: "organization", Label: "The organization"}, {Value: "node", Label: "Inventory"}, {Value: "form", Label: "Forms"},
-	{Value: "definition", Label: "Permission definitions"},
+	{Value: "definition", Label: "Roles"},
 }
 
 // timeInput is the form of a time in a field of a filter.

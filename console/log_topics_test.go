@@ -29,7 +29,7 @@ func TestTheLogKnowsEveryTopic(t *testing.T) {
 func TestActionsWithoutWordsAreReadable(t *testing.T) {
 	for action, want := range map[string]string{
 		"person.created": "created the person", "webhook.changed": "changed the webhook address", "organization.plan_api_changed": "changed the organization's plan api",
-		"node.external_id_changed": "changed the node's external id", "integration.owners_changed": "changed the integration's owners", "some.thing_else": "some thing else",
+		"node.external_id_changed": "changed the place's external id", "integration.owners_changed": "changed the integration's owners", "some.thing_else": "some thing else",
 	} {
 		if got := words(action); got != want {
 			t.Errorf("%s is %q, want %q", action, got, want)

@@ -100,7 +100,7 @@ func nodeDefinitionOptions(found []inventory.NodeDefinition) []option {
 			label += " (" + grants + ")"
 		}
 		if !d.AppliesBelow {
-			label += ", only the node itself"
+			label += ", without its contents"
 		}
 		definitions = append(definitions, option{Value: d.ID, Label: label})
 	}
@@ -145,7 +145,7 @@ func (c *Console) renderUnassignFromNode(r *request, status int, rejected *form)
 func unassignEffects(e pages.AssignmentEffects, viewerID string) []string {
 	name, where := e.Assignee.Name, e.Node
 	if e.Below > 0 {
-		where += " and " + counted(e.Below, inventory.MaxEffects, "node below", "nodes below")
+		where += " and " + counted(e.Below, inventory.MaxEffects, "place inside", "places inside")
 	}
 	effects := []string{name + " loses the permissions of “" + e.Assignee.Definition + "” on " + where + "."}
 	for _, k := range e.Kept {

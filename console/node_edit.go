@@ -159,10 +159,10 @@ func (c *Console) renderMoveNode(r *request, status int, rejected *form) error {
 	return confirmPage.render(r, status, confirmView{
 		Title: "Move " + node.Name, Action: nodeURL(node.ID) + "/move", Button: "Move", Harmless: true, Back: nodeURL(node.ID), Form: f,
 		Effects: []string{
-			"Everything below " + node.Name + " moves with it. Work orders and feedback stay where they are, on the same nodes.",
-			"Permissions from the nodes above end, and those from above the new place apply. Assignments on " + node.Name + " and below stay.",
+			"Everything inside " + node.Name + " moves with it. Work orders and feedback stay where they are, on the same places.",
+			"Permissions from the places above end, and those from above the new place apply. Assignments on " + node.Name + " and its contents stay.",
 		},
-		Fields: []field{f.Text("node", "New node above", "autocomplete=off", "hint=Its code or id. Leave it empty for the top of the inventory, where only locations can be.")},
+		Fields: []field{f.Text("node", "New place above", "autocomplete=off", "hint=Its code or id. Leave it empty for the top of the inventory, where only locations can be.")},
 	})
 }
 
@@ -188,15 +188,15 @@ func (c *Console) renderRetireNode(r *request, status int, rejected *form) error
 	}
 	view := confirmView{Title: "Retire " + node.Name + "?", Action: nodeURL(node.ID) + "/retire", Back: nodeURL(node.ID), Form: f.orRejected(rejected)}
 	if use.WorkOrders > 0 {
-		view.Effects = append(view.Effects, "It cannot be retired yet: "+counted(use.WorkOrders, inventory.MaxEffects, "work order is", "work orders are")+" open here and below. Complete or cancel them first.")
+		view.Effects = append(view.Effects, "It cannot be retired yet: "+counted(use.WorkOrders, inventory.MaxEffects, "work order is", "work orders are")+" open here and inside. Complete or cancel them first.")
 	}
 	if use.Nodes > 0 {
-		view.Effects = append(view.Effects, "It cannot be retired yet: "+counted(use.Nodes, inventory.MaxEffects, "node below is", "nodes below are")+" in use. Retire what is below first.")
+		view.Effects = append(view.Effects, "It cannot be retired yet: "+counted(use.Nodes, inventory.MaxEffects, "place inside is", "places inside are")+" in use. Retire its contents first.")
 	}
 	if len(view.Effects) == 0 {
 		view.Button = "Retire"
 		view.Effects = []string{
-			"It cannot be chosen for new work orders, feedback and assignments, and is hidden unless someone asks for retired nodes.",
+			"It cannot be chosen for new work orders, feedback and assignments, and is hidden unless someone asks for retired places.",
 			"Its work orders, feedback and history stay, and so do the permissions on it. It can be brought back.",
 		}
 	}

@@ -20,7 +20,7 @@ func TestNodesAreCreatedAndChanged(t *testing.T) {
 	site := ann.Post("/console/inventory", ann.Get("/console/inventory/new").Form("kind", "location", "name", "Depot")).Want(http.StatusSeeOther).Location()
 	site, _, _ = strings.Cut(site, "?")
 	siteID := site[strings.LastIndex(site, "/")+1:]
-	ann.Post("/console/inventory", ann.Get("/console/inventory/new?node="+siteID).Want(http.StatusOK, "New node below", "System", "Equipment").
+	ann.Post("/console/inventory", ann.Get("/console/inventory/new?node="+siteID).Want(http.StatusOK, "New place or asset in", "System", "Equipment").
 		Form("kind", "system", "name", "Heating", "external_id", "HT-1")).Want(http.StatusSeeOther)
 	ann.Get(site).Want(http.StatusOK, "Heating", "HT-1")
 
@@ -28,14 +28,14 @@ func TestNodesAreCreatedAndChanged(t *testing.T) {
 	stale := ann.Get(site+"/edit").Form("name", "South depot")
 	ann.Post(site+"/edit", edit).Want(http.StatusSeeOther)
 	ann.Get(site).Want(http.StatusOK, "North depot", "Behind the wall")
-	ann.Post(site+"/edit", stale).Want(http.StatusConflict, "Ann Field", "changed the node", `value="South depot"`)
+	ann.Post(site+"/edit", stale).Want(http.StatusConflict, "Ann Field", "changed the place", `value="South depot"`)
 
 	mast := "/console/inventory/" + s.ID("mast")
-	ann.Post(mast+"/move", ann.Get(mast+"/move").Want(http.StatusOK, "Everything below Mast moves with it").Form("node", "AHU-1")).
+	ann.Post(mast+"/move", ann.Get(mast+"/move").Want(http.StatusOK, "Everything inside Mast moves with it").Form("node", "AHU-1")).
 		Want(http.StatusUnprocessableEntity, "cannot be below one of the kind equipment")
 	ann.Post(mast+"/move", ann.Get(mast+"/move").Form("node", siteID)).Want(http.StatusSeeOther)
 	ann.Get(site).Want(http.StatusOK, "Mast")
-	ann.Get(site+"/retire").Want(http.StatusOK, "2 nodes below are in use")
+	ann.Get(site+"/retire").Want(http.StatusOK, "2 places inside are in use")
 }
 
 // A retired node is hidden unless someone asks for it, and cannot be chosen.
@@ -45,7 +45,7 @@ func TestRetiredNodesAreHidden(t *testing.T) {
 	newRecord(t, s) // on ahu1
 	ann := s.SignedIn("ann")
 	ahu, roof, mast := "/console/inventory/"+s.ID("ahu1"), "/console/inventory/"+s.ID("roof"), "/console/inventory/"+s.ID("mast")
-	refused := ann.Get(ahu+"/retire").Want(http.StatusOK, "1 work order is open here and below", "1 node below is in use")
+	refused := ann.Get(ahu+"/retire").Want(http.StatusOK, "1 work order is open here and inside", "1 place inside is in use")
 	ann.Post(ahu+"/retire", refused.Form()).Want(http.StatusUnprocessableEntity, "everything below is retired")
 	ann.Post(mast+"/retire", ann.Get(mast+"/retire").Form()).Want(http.StatusSeeOther)
 	ann.Get(mast).Want(http.StatusOK, "Retired at", "Bring back")

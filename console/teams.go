@@ -245,7 +245,7 @@ func (c *Console) confirmRemoveMember(r *request) error {
 	return r.confirm(confirmView{
 		Title: "Remove " + member.Name + " from " + team.Name + "?",
 		Effects: []string{
-			member.Name + " loses the permissions on nodes, and the work orders, that come only from the team.",
+			member.Name + " loses the permissions on places, and the work orders, that come only from the team.",
 			"You can add " + member.Name + " again.",
 		},
 		Action: linkTo("/teams/"+team.ID+"/remove", "member", member.ID), Button: "Remove", Back: teamURL(team.ID),

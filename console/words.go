@@ -35,7 +35,7 @@ var doneTexts = map[string]string{
 	"added":            "Added to the team.",
 	"removed":          "Removed from the team.",
 	"assigned":         "Assigned.",
-	"unassigned":       "Removed from the node.",
+	"unassigned":       "Removed from the place.",
 	"test-sent":        "The test was sent. The response is below.",
 	"sending":          "The deliveries are sent again now.",
 	"redelivered":      "Redelivered: it goes out in a moment.",
@@ -50,7 +50,7 @@ var doneTexts = map[string]string{
 	"approved":         "Approved: the work order is complete. Everyone concerned is told.",
 	"sent-back":        "Sent back. Its workers are told, with your comment.",
 	"cancelled":        "Cancelled.",
-	"moved":            "Moved, with everything below.",
+	"moved":            "Moved, with its contents.",
 	"retired":          "Retired. It keeps its records and cannot be chosen.",
 	"brought-back":     "Brought back.",
 	"returned":         "Returned to the customer. Its inventory managers are told, with your reason.",
@@ -101,9 +101,9 @@ var actionWords = map[string]string{
 	"issue.resolved":                  "resolved the feedback",
 	"issue.commented":                 "commented on the feedback",
 	"issue.comment_removed":           "removed a comment on the feedback",
-	"assignment.created":              "assigned someone to the node",
-	"assignment.changed":              "changed an assignment to the node",
-	"assignment.deleted":              "removed an assignment from the node",
+	"assignment.created":              "assigned someone to the place",
+	"assignment.changed":              "changed an assignment to the place",
+	"assignment.deleted":              "removed an assignment from the place",
 	"person.invited":                  "invited the person",
 	"person.joined":                   "accepted the invitation",
 	"person.renamed":                  "changed their own name",
@@ -126,11 +126,11 @@ var actionWords = map[string]string{
 	"form.brought_back":               "brought back the form",
 	"form.question_retired":           "retired a question of the form",
 	"form.question_brought_back":      "brought back a question of the form",
-	"definition.retired":              "retired the permission definition",
-	"definition.brought_back":         "brought back the permission definition",
-	"node.moved":                      "moved the node",
-	"node.retired":                    "retired the node",
-	"node.brought_back":               "brought back the node",
+	"definition.retired":              "retired the role",
+	"definition.brought_back":         "brought back the role",
+	"node.moved":                      "moved the place",
+	"node.retired":                    "retired the place",
+	"node.brought_back":               "brought back the place",
 	"team.created":                    "created the team",
 	"team.renamed":                    "renamed the team",
 	"team.member_added":               "added members to the team",
@@ -145,6 +145,9 @@ func words(action string) string {
 	}
 	readable := strings.NewReplacer(".", " ", "_", " ").Replace
 	topic, what, _ := strings.Cut(action, ".")
+	if topic == "node" {
+		topic = "place"
+	}
 	if field, changed := strings.CutSuffix(what, "_changed"); changed {
 		return "changed the " + readable(topic) + "'s " + readable(field)
 	}

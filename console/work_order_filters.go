@@ -211,7 +211,7 @@ func (r *request) namedFilters(q shownWorkOrders, names records.SearchNames, boa
 	add(q.Due != "", "due: "+dueTexts[q.Due], func(q *shownWorkOrders) { q.Due = "" })
 	where := "at " + nameOr(names.Nodes, q.Node)
 	if !q.OnlyNode {
-		where += " and below"
+		where += " and its contents"
 	}
 	add(q.Node != "", where, func(q *shownWorkOrders) { q.Node, q.OnlyNode = "", false })
 	add(q.Assignee != "", "assigned to "+whoIs(q.Assignee, "me or a team of mine", names.Assignees), func(q *shownWorkOrders) { q.Assignee = "" })

@@ -173,7 +173,7 @@ var candidateKinds = map[models.IdentityKind]string{
 // workersHint names the people who get a work order for which no worker is chosen.
 func workersHint(managers []string) string {
 	if len(managers) == 0 {
-		return "Choose at least one: no inventory manager is responsible for this node."
+		return "Choose at least one: no inventory manager is responsible for this place."
 	}
 	return "If you choose none, it goes to the inventory managers: " + strings.Join(managers, ", ") + "."
 }

@@ -38,7 +38,7 @@ func TestAWorkOrderIsCreated(t *testing.T) {
 		t.Error("sub-equipment can be chosen")
 	}
 	v.Get("/console/work-orders/new?q=ahu-").Want(http.StatusOK, "node="+ahu, "Headquarters › HVAC")
-	v.Get("/console/work-orders/new?q=nowhere").Want(http.StatusOK, "No node on which you may create work orders matches “<bdi>nowhere</bdi>”.")
+	v.Get("/console/work-orders/new?q=nowhere").Want(http.StatusOK, "No place on which you may create work orders matches “<bdi>nowhere</bdi>”.")
 	page := v.Get("/console/work-orders/new?node="+ahu).Want(http.StatusOK, "Due (Europe/Helsinki)", "Inspection (5 questions)", "it goes to the inventory managers: Ann Field.", "service company")
 	form := page.Form("title", " Replace the filter ", "description", "First line\r\nsecond", "priority", "high", "target_date", "2026-07-01T09:30",
 		"form_id", s.ID("inspection"), "assignees", s.ID("crew"), "assignees", s.ID("bob"), "consultants", s.ID("cat"), "external_id", "PO-7")
@@ -144,7 +144,7 @@ func TestWhyNoWorkOrderCanBeCreated(t *testing.T) {
 	s := consoletest.NewSite(t)
 	bob, ann := s.SignedIn("bob"), s.SignedIn("ann")
 	node := "/console/work-orders/new?node=" + s.ID("ahu1")
-	bob.Get("/console/work-orders/new").Want(http.StatusOK, "You may create work orders on no node of the inventory.")
+	bob.Get("/console/work-orders/new").Want(http.StatusOK, "You may create work orders on no place of the inventory.")
 	bob.Get(node).Want(http.StatusOK, "Your permissions on AHU 1 do not include “work orders: create”.")
 	bob.Post("/console/work-orders", url.Values{"node": {s.ID("ahu1")}, "title": {"Not allowed"}}).Want(http.StatusForbidden, "may not create work orders on this node")
 	ann.Get("/console/work-orders/new?node="+s.ID("fan1")).Want(http.StatusOK, "not to sub-equipment")

@@ -273,7 +273,7 @@ func (c *Console) exportWorkOrders(r *request) error {
 			return out.send(r, "work-orders.csv")
 		}
 	}
-	return models.Errorf(models.CodeInvalidRequest, "This search looks at too many work orders for a file. Narrow it down, for instance to a node or a status.")
+	return models.Errorf(models.CodeInvalidRequest, "This search looks at too many work orders for a file. Narrow it down, for instance to a place or a status.")
 }
 
 func (f *csvFile) addWorkOrder(w records.WorkOrderItem) {

@@ -113,7 +113,7 @@ func TestAnEmptyListNamesItsFilters(t *testing.T) {
 	v := s.SignedIn("ann")
 	v.Get("/console/work-orders?status=any").Want(http.StatusOK, "There is no work order that you may read")
 	v.Get("/console/work-orders?q=pump&status=open&node=AHU-1&assignee=me&by=erp").Want(http.StatusOK,
-		"with “pump”", "status Open", "at AHU 1 and below", "assigned to me or a team of mine", "created by ERP",
+		"with “pump”", "status Open", "at AHU 1 and its contents", "assigned to me or a team of mine", "created by ERP",
 		`href="/console/work-orders?assignee=me&amp;by=erp&amp;node=AHU-1&amp;q=pump"`, `<a href="/console/work-orders">Clear the filters</a>`)
 	v.Get("/console/work-orders?q=pump&view=board").Want(http.StatusOK, "with “pump”", `<a href="/console/work-orders?view=board">Clear the filters</a>`)
 	if body := v.Get("/console/work-orders?node=" + s.ID("depot")).Want(http.StatusOK).Body; strings.Contains(body, "Depot") {

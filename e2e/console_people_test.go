@@ -67,7 +67,7 @@ func (j *journey) inventory() {
 	for _, open := range []string{wing, air} {
 		j.Unfold("Below " + open)
 		if !j.scripts {
-			j.Press("What is below " + open)
+			j.Press("Contents of " + open)
 		}
 	}
 	j.Press(fan)
@@ -81,7 +81,7 @@ func (j *journey) inventory() {
 	j.Fill("identity_id", advisorEmail)
 	j.Fill("definition_id", ids["working"])
 	j.Press("Assign")
-	j.WantText(advisorName, "Working", "Here, and below", "Inherited from "+wing)
+	j.WantText(advisorName, "Working", "Here, and inside", "Inherited from "+wing)
 	j.Open(page + "?tab=assignees")
 	j.WantText(advisorName, "Inherited from "+air, "Inherited from "+wing)
 	advisor.Open(page)
@@ -96,7 +96,7 @@ func (j *journey) inventory() {
 	advisor.Open(page)
 	advisor.WantText("work orders: create")
 	j.Press("Remove…")
-	j.WantText("Remove "+advisorName+" from "+air+"?", "and 1 node below")
+	j.WantText("Remove "+advisorName+" from "+air+"?", "and 1 place inside")
 	j.Press("Remove")
 	j.WantNoText(advisorName)
 	advisor.Open(page)

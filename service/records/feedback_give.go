@@ -83,5 +83,5 @@ func (s *Records) GiveFeedback(ctx context.Context, actor store.Actor, node stri
 }
 
 func errNoFeedbackNode() *models.Error {
-	return models.Invalid(models.FieldError{Pointer: "/node", Code: "unknown", Detail: "No node on which you may give feedback has this id or code."})
+	return models.Invalid(models.FieldError{Pointer: "/node", Code: "unknown", Detail: "No place on which you may give feedback has this id or code."})
 }
