@@ -18,6 +18,7 @@ import (
 type feedbackService interface {
 	FeedbackForPerson(ctx context.Context, actor store.Actor, filter records.FeedbackFilter, cursor string, limit int) (records.FeedbackPage, error)
 	FeedbackDetail(ctx context.Context, actor store.Actor, id string, before int64) (records.FeedbackDetail, error)
+	HoldsGrant(ctx context.Context, actor store.Actor, grant models.Grant) (bool, error)
 	FeedbackPlaces(ctx context.Context, actor store.Actor, node string) (records.FeedbackPlaces, error)
 	GiveFeedback(ctx context.Context, actor store.Actor, node string, in records.NewFeedback) (store.WriteResult, error)
 	ResolveFeedback(ctx context.Context, actor store.Actor, call store.RequestKey, id string) (store.WriteResult, error)
@@ -36,6 +37,8 @@ type feedbackListView struct {
 	Filter feedbackFilterView
 	Rows   []feedbackRow
 	Pager  pager
+	// Gives is whether the person may give feedback on any node.
+	Gives bool
 	// Clear is the list without filters, "" if no filter is set.
 	Clear string
 }
@@ -90,6 +93,9 @@ func (c *Console) listFeedback(r *request) error {
 	}
 	page, err := c.service.FeedbackForPerson(r.ctx(), r.actor(), filter, r.Query("before"), models.DefaultPageSize)
 	if err != nil {
+		return err
+	}
+	if view.Gives, err = c.service.HoldsGrant(r.ctx(), r.actor(), models.GrantFeedbackCreate); err != nil {
 		return err
 	}
 	parameters := []string{"state", state, "node", filter.InventoryID, "by", filter.CreatorID, "external_id", filter.ExternalID}

@@ -111,8 +111,8 @@ var routeCases = []routeCase{
 
 	{method: "GET", path: "/console/notices", query: "unread_before=1&read_before=1", ids: []string{"unread_before", "read_before"}},
 	{method: "POST", path: "/console/notices/read", form: "last=0", ids: []string{"last"}},
-	{method: "POST", path: "/console/work-orders/:id/seen", id: "{work_order}", form: "x=1"},
-	{method: "POST", path: "/console/feedback/:id/seen", id: "{feedback}", form: "x=1"},
+	{method: "POST", path: "/console/work-orders/:id/seen", id: "{work_order}", form: "x=1", unoffered: true},
+	{method: "POST", path: "/console/feedback/:id/seen", id: "{feedback}", form: "x=1", unoffered: true},
 	{method: "POST", path: "/console/notices/:id/open", id: "{notice}", form: "x=1"},
 
 	{method: "GET", path: "/console/work-orders/new", query: "node={ahu1}&below={hq}&after={hq}&feedback={feedback}", ids: []string{"node", "below", "after", "feedback"}},

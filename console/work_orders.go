@@ -57,7 +57,7 @@ type workOrdersView struct {
 	// true if it can be by due.
 	ByDue, Newest string
 	Sorts         bool
-	// New links to the form of a new work order, "" if the plan or the organization has none.
+	// New links to the form of a new work order, "" if the person may create none.
 	New string
 	// Charts links to the charts of all work orders: on the first page, without filters.
 	Charts chartLink
@@ -123,7 +123,11 @@ func (c *Console) listWorkOrders(r *request) error {
 		List:    search.url(), ToBoard: search.url("view", viewBoard), CSV: linkTo("/work-orders.csv", search.parameters()...),
 	}
 	if r.viewer.ManualWorkOrders && !r.viewer.ReadOnly {
-		view.New = linkTo("/work-orders/new")
+		if creates, err := c.service.HoldsGrant(r.ctx(), r.actor(), models.GrantWorkOrdersCreate); err != nil {
+			return err
+		} else if creates {
+			view.New = linkTo("/work-orders/new")
+		}
 	}
 	find := view.addPage
 	if view.OnBoard {
