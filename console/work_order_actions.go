@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"strconv"
 
 	"millwright/models"
 	"millwright/service/records"
@@ -262,6 +263,8 @@ func (c *Console) assignWorkOrder(r *request) error {
 		return c.renderAssignees(r, http.StatusOK, &f)
 	case len(chosen) == 0:
 		err = models.Invalid(models.FieldError{Pointer: "/identity", Code: "required", Detail: "Choose at least one."})
+	case len(chosen) > models.MaxAssignees:
+		err = models.Invalid(models.FieldError{Pointer: "/identity", Code: "too_many", Detail: "Choose at most " + strconv.Itoa(models.MaxAssignees) + "."})
 	case f.Value("step") == "replace":
 		done = "workers-replaced"
 		_, err = c.service.ReplaceWorkers(f.context(r), r.actor(), store.RequestKey{}, id, chosen)
