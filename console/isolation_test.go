@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -23,9 +24,13 @@ func takesNumber(c routeCase, name string) bool {
 	return strings.HasPrefix(c.path, "/console/notices") && (name != "path" || c.id == "{notice}")
 }
 
-// nameless returns a page without the id that was sent and the keys of forms.
+// doneMessage is the message of the write before the page.
+var doneMessage = regexp.MustCompile(`<div class="note good" role="status">.*?</div>`)
+
+// nameless returns a page without the id that was sent, the keys of forms and the message of
+// the write before it.
 func nameless(page consoletest.Page, id string) string {
-	text := formKey.ReplaceAllString(page.Body, "") + page.Location()
+	text := doneMessage.ReplaceAllString(formKey.ReplaceAllString(page.Body, ""), "") + page.Location()
 	if !strings.Contains(id, "_") { // a short number, which pages do not repeat
 		return text
 	}

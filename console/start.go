@@ -31,6 +31,8 @@ type startView struct {
 	Integrations bool
 	Failing      []failingRow
 	Deliveries   []dayCount
+	// Gives is whether the person may give feedback on any node.
+	Gives bool
 }
 
 // queueSection are work orders that wait for the person for one reason. All links to the whole
@@ -63,6 +65,10 @@ const unfoldedRows = 9
 func (c *Console) showStart(r *request) error {
 	view := startView{Name: r.viewer.Name, Integrations: r.may(models.GrantIntegrations)}
 	if err := c.addQueue(r, &view); err != nil {
+		return err
+	}
+	var err error
+	if view.Gives, err = c.service.HoldsGrant(r.ctx(), r.actor(), models.GrantFeedbackCreate); err != nil {
 		return err
 	}
 	if view.Integrations {
@@ -99,7 +105,7 @@ func (c *Console) addQueue(r *request, view *startView) error {
 		}
 		for _, item := range section.Items {
 			w := r.workOrderRow(item, nodes)
-			if section.Search.Incoming {
+			if section.Search.Incoming && !r.viewer.ReadOnly {
 				w.Forward = workOrderURL(item.ID) + "/assign"
 			}
 			row.Rows = append(row.Rows, w)

@@ -82,8 +82,20 @@ func (s *People) ReadNotice(ctx context.Context, actor store.Actor, id int64) (r
 	return found[0].RecordID, nil
 }
 
-// ReadNoticesAbout marks the actor's notices about a record read. Errors: unavailable.
+var readsRecord = `
+	SELECT EXISTS (SELECT FROM work_orders w WHERE w.id = $1 AND ` + store.Fill(access.ReadableWorkOrder, "w", "w", "actor", "$2") + `)
+		OR EXISTS (SELECT FROM feedback f WHERE f.id = $1 AND ` + store.Fill(access.ReadableFeedback, "w", "f", "actor", "$2") + `)`
+
+// ReadNoticesAbout marks the actor's notices about a work order or feedback read. Errors:
+// not_found if the actor may not read it, unavailable.
 func (s *People) ReadNoticesAbout(ctx context.Context, actor store.Actor, recordID string) error {
+	var reads bool
+	if err := s.Pool.QueryRow(ctx, readsRecord, recordID, actor.IdentityID).Scan(&reads); err != nil {
+		return s.Translate(err)
+	}
+	if !reads {
+		return models.NotFound()
+	}
 	_, err := s.Pool.Exec(ctx, `UPDATE notices SET read_at = $3 WHERE id = ANY (ARRAY(
 		SELECT id FROM notices WHERE person_id = $1 AND read_at IS NULL AND record_id = $2 LIMIT $4 FOR UPDATE))`,
 		actor.IdentityID, recordID, s.CurrentTime(), maxReadNotices)
