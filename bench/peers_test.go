@@ -103,7 +103,7 @@ func TestPeerThatRejectsEvents(t *testing.T) {
 	}
 }
 
-// A call of a peer has the headers and a body of its own, and fails for a status other than 2xx.
+// A call of a peer has the headers and its own body, and fails unless the status is 2xx.
 func TestPeerCalls(t *testing.T) {
 	seen := map[string]bool{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
