@@ -127,7 +127,7 @@ func TestANodeOffersWhatIsAllowed(t *testing.T) {
 		"work orders":      {models.GrantWorkOrdersRead, hq + "?tab=work-orders", "Replace filter"},
 		"Assign":           {"", hq + "?tab=assignees", hq + "/assign"},
 		"Remove":           {"", hq + "?tab=assignees", hq + "/unassign"},
-		"Add inside":        {"", hq, "/console/inventory/new?node=" + s.ID("hq")},
+		"Add inside":       {"", hq, "/console/inventory/new?node=" + s.ID("hq")},
 		"Edit":             {"", hvac, hvac + "/edit"},
 		"Retire":           {"", hvac, hvac + "/retire"},
 	}
