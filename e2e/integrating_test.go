@@ -44,8 +44,8 @@ func runSnippet(t *testing.T, env settings, code, program string, args ...string
 	return out.String()
 }
 
-// The snippets of docs/integrating.md run as they are printed, one after the other, and do
-// what the page tells.
+// The snippets of docs/integrating.md run as they are printed, one after the other, and so do
+// the calls of the README's tour.
 func TestSnippetsOfIntegrating(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/integrating.md")
@@ -103,5 +103,21 @@ func TestSnippetsOfIntegrating(t *testing.T) {
 			copied := sync()
 			return strings.Contains(copied, id) && !strings.Contains(copied, second)
 		})
+	})
+	t.Run("tour", func(t *testing.T) {
+		t.Parallel()
+		readme, err := os.ReadFile("../README.md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, tour, _ := strings.Cut(string(readme), "\n```\nTOKEN=")
+		tour, _, found := strings.Cut("TOKEN="+tour, "\n```\n")
+		tour = strings.ReplaceAll(tour, "NUH-A-AHU-01", "AHU-1") // the demo's
+		if out := runSnippet(t, env, tour+"\n"+tour, "bash", "-euo", "pipefail"); !found || strings.Count(out, `"title":"Replace the supply filter"`) != 2 {
+			t.Errorf("the tour prints %s", out)
+		}
+		if n := h.count(`SELECT count(*) FROM work_orders WHERE external_id IS NULL AND title = 'Replace the supply filter'`); n != 1 {
+			t.Errorf("the tour makes %d work orders, want 1", n)
+		}
 	})
 }
