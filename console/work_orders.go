@@ -166,6 +166,12 @@ func (v *workOrdersView) addPage(r *request, search shownWorkOrders) (records.Se
 	if err != nil {
 		return page.Names, err
 	}
+	if len(page.Items) == 0 && !page.Stopped && r.Query("after") != "" { // before the first page, or after the last
+		page, err = r.console.service.SearchWorkOrders(r.ctx(), r.actor(), search.inZone(r), "", workOrdersPerPage)
+	}
+	if err != nil {
+		return page.Names, err
+	}
 	nodes, err := r.nodeURLs(page.Items)
 	if err != nil {
 		return page.Names, err

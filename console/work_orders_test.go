@@ -132,7 +132,7 @@ func TestTheListShowsWhatIsToBeDone(t *testing.T) {
 		t.Error("a consultant is among the workers")
 	}
 	zed := s.SignedIn("zed")
-	zed.Get("/console/work-orders").Want(http.StatusOK, "Nothing that you may read is to be done")
+	zed.Get("/console/work-orders").Want(http.StatusOK, "Nothing is to be done")
 	zed.Get("/console/work-orders?status=any").Want(http.StatusOK, "There is no work order that you may read")
 }
 

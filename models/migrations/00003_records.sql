@@ -110,7 +110,7 @@ CREATE TRIGGER question_options_delete AFTER DELETE ON question_options REFERENC
 -- The order by target date, then by priority: twelve digits of seconds, one of the priority and the id. Without a date
 -- it is the end of time.
 CREATE FUNCTION due_key(target_date timestamptz, priority text, id public_id) RETURNS text IMMUTABLE PARALLEL SAFE
-    RETURN (lpad(greatest(coalesce(floor(extract(epoch FROM target_date - timestamptz '1970-01-01 00:00:00Z')), 999999999999), 0)::bigint::text, 12, '0')
+    RETURN (lpad(greatest(coalesce(floor(date_part('epoch', target_date - timestamptz '1970-01-01 00:00:00Z')), 999999999999), 0)::bigint::text, 12, '0')
         || CASE priority WHEN 'high' THEN '0' WHEN 'medium' THEN '1' WHEN 'low' THEN '2' ELSE '3' END || id) COLLATE "C";
 
 -- Room on each page for the new version of a changed row. The rows that frequent writes insert have no foreign keys to

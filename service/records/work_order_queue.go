@@ -110,13 +110,14 @@ func (f *workOrderFinder) queueSQL(sections []WorkOrderSearch) string {
 	matches := make([]string, len(sections))
 	for i, section := range sections {
 		f.search, f.section = section, strconv.Itoa(i)
-		matches[i] = `(` + f.section + `, ` + strings.Join(f.filters(section.statuses()), " AND ") + `)`
+		matches[i] = `CASE WHEN ` + strings.Join(f.filters(section.statuses()), " AND ") + ` THEN ` + f.section + ` END`
 	}
 	return candidates + `, matched AS MATERIALIZED (
-		SELECT c.id, c.key, s.section, row_number() OVER (PARTITION BY s.section ORDER BY c.key) AS nth FROM (SELECT id, min(key) AS key, ` + waysOf + ` FROM scanned GROUP BY id) c
-		CROSS JOIN LATERAL ` + lookedUp(`c.id`) + ` {w}
-		CROSS JOIN LATERAL (VALUES ` + strings.Join(matches, ",\n\t\t\t") + `) s (section, matches)
-		WHERE ` + readable + ` AND s.matches
+		SELECT m.*, row_number() OVER (PARTITION BY m.section ORDER BY m.key) AS nth FROM (
+			SELECT c.id, c.key, unnest(array_remove(ARRAY[` + strings.Join(matches, ",\n\t\t\t\t") + `], NULL)) AS section
+			FROM (SELECT id, min(key) AS key, ` + waysOf + ` FROM scanned GROUP BY id) c
+			CROSS JOIN LATERAL ` + lookedUp(`c.id`) + ` {w}
+			WHERE ` + readable + `) m
 	), cut AS MATERIALIZED (
 		SELECT st FROM gathered WHERE key IS NOT NULL GROUP BY source, st HAVING count(*) >= min(cut)
 	)` + shownWorkOrders(`(SELECT * FROM matched WHERE nth <= `+strconv.Itoa(MaxQueued)+`)`, `, 0 AS cuts, f.key, f.section, `+f.partly()+` AS partly,

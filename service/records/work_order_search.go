@@ -220,7 +220,8 @@ func (s *Records) SearchWorkOrders(ctx context.Context, actor store.Actor, searc
 		f.queueNames, f.queueAccess, count, page(maxLooked))
 }
 
-// isCutShort reports whether a page may be neither full with one more row nor the last.
+// isCutShort reports whether a page is neither full nor the last. A full one may be the last,
+// and the next one empty: looking further takes longer than that is worth.
 func isCutShort(found []foundWorkOrder, limit int) bool {
-	return len(found) <= limit+1 && len(found) > 0 && found[len(found)-1].Cuts > 0
+	return len(found) <= limit && len(found) > 0 && found[len(found)-1].Cuts > 0
 }

@@ -52,8 +52,8 @@ func (f *workOrderFinder) page(found []foundWorkOrder, total searchTotal, limit 
 		ahead = found[n-1].Key
 	}
 	page.Items = items[:n]
-	behind := f.at.key
-	if n > 0 && behind != "" {
+	behind := "" // an empty page continues nothing
+	if n > 0 && f.at.key != "" {
 		behind = found[0].Key
 	}
 	if f.at.back {

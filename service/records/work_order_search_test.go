@@ -172,7 +172,11 @@ func searched(t *testing.T, f *servicetest.Fixture, actor store.Actor, search re
 		if page.Next == "" {
 			break
 		}
-		page = read(page.Next)
+		next := read(page.Next)
+		if len(next.Items) == 0 {
+			break
+		}
+		page = next
 	}
 	if total != len(ids) && (!more || total > len(ids)) {
 		t.Errorf("%+v: %d counted, %d found", search, total, len(ids))
@@ -185,8 +189,8 @@ func searched(t *testing.T, f *servicetest.Fixture, actor store.Actor, search re
 			t.Fatalf("%+v: page %d on the way back has %v, not %v", search, i, idsOf(page), pages[i])
 		}
 	}
-	if page.Previous != "" {
-		t.Errorf("%+v: there is a page before the first", search)
+	if page.Previous != "" && len(idsOf(read(page.Previous))) > 0 {
+		t.Errorf("%+v: there is something before the first page", search)
 	}
 	return ids
 }
