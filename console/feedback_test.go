@@ -24,7 +24,7 @@ func TestFeedbackIsGivenAndResolved(t *testing.T) {
 		bob.Get(given.Location()).Want(http.StatusOK, "It leaks", "Water below it.", "Bob Stone", "gave feedback", "Resolve")
 
 		b.SignIn("ann")
-		b.PressInSidebar("Notices 1 unread")
+		b.PressInSidebar("Notices 2 unread")
 		b.Press("Open: Feedback was opened It leaks")
 		b.WantText("Water below it.", "Headquarters › HVAC ›")
 		b.Open("/console/feedback?state=open")
