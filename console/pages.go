@@ -139,7 +139,7 @@ var sections = []section{
 	{"Notices", "/notices", "bell", everyone, nil},
 	{"Integrations", "/integrations", "plug", having(models.GrantIntegrations), []string{"/webhooks"}},
 	{"People", "/people", "people", everyone, nil},
-	{"Teams", "/teams", "team", everyone, nil},
+	{"Teams", "/teams", "team", everyone, []string{"/service-companies"}},
 	{"Forms", "/forms", "form", everyone, nil},
 	{"Log", "/log", "log", having(models.GrantLogRecords), nil},
 	{"Account", "/account", "user", everyone, nil},

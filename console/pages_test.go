@@ -426,11 +426,11 @@ func TestTheSidebarShowsThePart(t *testing.T) {
 	v := s.SignedIn("ann")
 	ids := map[string]string{
 		"inventory": s.ID("ahu1"), "work-orders": servicetest.Value[string](s.Fixture, `SELECT min(id) FROM work_orders`), "integrations": s.ID("erp"), "webhooks": s.ID("erp_hook"), "people": s.ID("bob"), "feedback": newFeedback(t, s),
-		"teams": s.ID("crew"), "forms": s.ID("inspection"),
+		"teams": s.ID("crew"), "forms": s.ID("inspection"), "service-companies": s.Polar.OrganizationID,
 		"deliveries": servicetest.Value[string](s.Fixture, `SELECT min(id) FROM all_deliveries`),
 	}
 	forVisitors := map[string]bool{"invite": true, "reset": true, "forgotten": true, "sign-in": true}
-	parts := map[string]string{"webhooks": "integrations", "charts": "deliveries", "log.csv": "", "work-orders.csv": ""}
+	parts := map[string]string{"webhooks": "integrations", "service-companies": "teams", "charts": "deliveries", "log.csv": "", "work-orders.csv": ""}
 	tried := 0
 	for _, route := range s.Console.Routes() {
 		inside, found := strings.CutPrefix(route.Path, "/console")
