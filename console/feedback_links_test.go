@@ -15,9 +15,9 @@ func TestFeedbackAndItsWorkOrderAreLinked(t *testing.T) {
 	feedback := newFeedback(t, s)
 	page := "/console/feedback/" + feedback
 	ann := s.SignedIn("ann")
-	make := "/console/work-orders/new?feedback=" + feedback
+	newOrder := "/console/work-orders/new?feedback=" + feedback
 	wantNot(t, ann.Get(page).Want(http.StatusOK, "Make a work order of it"), "Work orders made of it")
-	form := ann.Get(make).Want(http.StatusOK).Form("title", "Balance the fan", "assignees", s.ID("bob"))
+	form := ann.Get(newOrder).Want(http.StatusOK).Form("title", "Balance the fan", "assignees", s.ID("bob"))
 	order := ann.Post("/console/work-orders", form).Want(http.StatusSeeOther).Location()
 	ann.Get(page).Want(http.StatusOK, "Work orders made of it", `<a href="`+order+`"><bdi>1 Balance the fan</bdi></a>`, "Make another work order of it")
 	ann.Get(order).Want(http.StatusOK, `Made of the feedback <a href="`+page+`">“<bdi>The fan rattles</bdi>”</a>`)

@@ -70,7 +70,7 @@ func (j *journey) workOrderByKeyboard() {
 	j.Enter()
 	j.SkipToContent()
 	j.TabTo(colleagueName)
-	j.Space()
+	j.Type(" ")
 	j.TabTo("As")
 	j.Type(kb.ArrowDown + kb.ArrowUp) // to the consultant, and back
 	j.TabTo("Assign")
