@@ -83,7 +83,7 @@ func TestAnOperatorWorksInTheTemporalUI(t *testing.T) {
 	o.update(address, "redeliver", since, "")
 	h.awaitAllDelivered()
 
-	// What is held while the address is off is sent when it is turned on with a since.
+	// Deliveries held while the address is off are sent when it is turned on with a since.
 	o.update(address, "disable", `{"reason": "maintenance"}`, "")
 	held := h.deliveryTo(1, i.create("Held"))
 	o.readDetails(address, "off", "maintenance")
@@ -171,7 +171,7 @@ func (o operator) find(query string, ids ...string) {
 	o.wait(ids...)
 }
 
-// open opens the page of a workflow.
+// open opens a workflow page.
 func (o operator) open(id string) {
 	o.t.Helper()
 	o.browser.Open(o.list + "/" + url.PathEscape(id))
