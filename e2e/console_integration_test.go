@@ -38,7 +38,7 @@ func (j *journey) integration() {
 	j.WantText(name + " sees nothing yet: assign it to a place")
 	j.Fill("see", ids[fan])
 	j.Press("Check")
-	j.WantText("No, it cannot see this inventory place", "It has the scope inventory:read.", "It has no permission on the place or above")
+	j.WantText("No, it cannot see this place or asset", "It has the scope inventory:read.", "It has no permission on the place or above")
 	j.Press("Assign it to a place")
 	j.Fill("node", ids[wing])
 	j.Fill("definition_id", ids["full"])
@@ -46,7 +46,7 @@ func (j *journey) integration() {
 	j.WantText(name, "Full access")
 	j.Fill("see", ids[fan])
 	j.Press("Check")
-	j.WantText("Yes, it can see this inventory place", "by “Full access” on "+fmt.Sprint("Wing ", j.number))
+	j.WantText("Yes, it can see this place or asset", "by “Full access” on "+fmt.Sprint("Wing ", j.number))
 	erp.node = ids[fan]
 	erp.get("/equipment/" + erp.node)
 
@@ -87,6 +87,7 @@ func (j *journey) redelivery(erp *integrator, r *receiver) {
 	j.awaitFailed(r, 1)
 	j.Press("Deliveries")
 	j.WantText("204 No Content", "500 Internal Server Error")
+	j.Unfold("Filters")
 	j.Fill("status", "failed")
 	j.Fill("response", "5xx")
 	j.Press("Filter")
@@ -110,6 +111,7 @@ func (j *journey) redelivery(erp *integrator, r *receiver) {
 	j.awaitFailed(r, n)
 	r.respondWith(accept)
 	j.Press("All deliveries of the address")
+	j.Unfold("Filters")
 	j.Fill("status", "failed")
 	j.Press("Filter")
 	j.Press("Next page")

@@ -41,7 +41,7 @@ func (j *journey) integrationByKeyboard() {
 	j.TabTo("Can it see this?")
 	j.Type(j.org.imported.IDs["ahu1"])
 	j.Enter()
-	j.WantText("No, it cannot see this inventory place")
+	j.WantText("No, it cannot see this place or asset")
 	j.TabTo("Sign out")
 	j.Enter()
 	j.WantText("You are signed out.")

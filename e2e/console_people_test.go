@@ -65,7 +65,7 @@ func (j *journey) inventory() {
 	j.SignInAs(managerEmail)
 	j.PressInSidebar("Inventory")
 	for _, open := range []string{wing, air} {
-		j.Unfold("Below " + open)
+		j.Unfold("Contents " + open)
 		if !j.scripts {
 			j.Press("Contents of " + open)
 		}

@@ -43,7 +43,7 @@ type VisibleKind string
 const (
 	VisibleWorkOrder VisibleKind = "work order"
 	VisibleFeedback  VisibleKind = "feedback"
-	VisibleNode      VisibleKind = "inventory node"
+	VisibleNode      VisibleKind = "place or asset"
 	VisibleForm      VisibleKind = "form"
 	VisiblePerson    VisibleKind = "person or team"
 )
