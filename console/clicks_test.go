@@ -15,19 +15,24 @@ import (
 
 // The day's work takes few clicks: work due today is on the first page, a worker's urgent
 // work order is two taps away from its answers, and a dispatcher assigns a customer's work order
-// in three.
+// in three. TestWorkersAreReplacedInThreeClicks has the manager who gives work to a team.
 func TestTheDaysWorkTakesFewClicks(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
-	create := func(title string, priority models.Priority, due time.Duration, worker string) {
+	create := func(title string, priority models.Priority, due time.Duration, worker string, consultants ...string) string {
 		t.Helper()
 		at := models.TimeOf(s.Clock.Now().Add(due))
-		if _, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{
-			InventoryID: s.ID("ahu1"), Title: title, Priority: priority, TargetDate: &at, Assignees: []string{s.ID(worker)}, FormID: new(s.ID("inspection")),
-		}); err != nil {
+		created, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{
+			InventoryID: s.ID("ahu1"), Title: title, Priority: priority, TargetDate: &at, Assignees: []string{s.ID(worker)}, Consultants: consultants, FormID: new(s.ID("inspection")),
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
+		return created.RecordID
 	}
+	reviewed := create("Renew the seal", models.PriorityNone, 48*time.Hour, "bob", s.ID("cat"))
+	s.Exec(`UPDATE work_orders SET status = 'sent_to_inspection' WHERE id = $1`, reviewed)
+	s.PlantDeliveries("erp_hook", reviewed, models.EventWorkOrderCreated, models.DeliveryFailed, 500, 1, s.Clock.Now().Add(-time.Hour))
 	create("Check the belt", models.PriorityLow, time.Hour, "bob")
 	create("Compressor trips", models.PriorityHigh, time.Hour, "bob")
 	create("Grease the lift", models.PriorityMedium, 5*time.Hour, "polar")
@@ -66,4 +71,48 @@ func TestTheDaysWorkTakesFewClicks(t *testing.T) {
 	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM work_order_assignees WHERE identity_id = $1`, s.ID("pia")); n != 1 {
 		t.Errorf("pia is assigned to %d", n)
 	}
+
+	consultant := signedIn("cat")
+	consultant.WantText("To review")
+	consultant.Press("Renew the seal")
+	consultant.Press("Approve")
+	consultant.WantText("Completed")
+	within(consultant, "a consultant who approves", 2)
+
+	integrations := signedIn("ann")
+	integrations.Press("1 delivery")
+	integrations.Press("work_order.created")
+	integrations.WantText("500 Internal Server Error")
+	within(integrations, "an administrator of integrations who asks why a delivery failed", 2)
+
+	planner := signedIn("ann")
+	planner.PressInSidebar("Work orders")
+	planner.Press("New work order")
+	planner.Fill("q", "AHU 1")
+	planner.Press("Search")
+	planner.Press("AHU 1")
+	planner.Fill("title", "Clean the duct")
+	planner.Choose("assignees", s.ID("crew"))
+	planner.Press("Create")
+	planner.WantText("Clean the duct", "Crew")
+	within(planner, "a manager who creates a work order for a team", 6)
+
+	s.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) VALUES ($1, $2, $3, $4)`, s.ID("hvac"), s.ID("dan"), s.ID("creating"), s.Acme.OrganizationID)
+	requester := signedIn("dan")
+	requester.PressInSidebar("Feedback")
+	requester.Press("Give feedback")
+	requester.Fill("node", "AHU-1")
+	requester.Fill("subject", "It is loud")
+	requester.Press("Send")
+	requester.WantPath("/console/feedback") // which does not list it
+	requester.WantText("Sent")
+	within(requester, "a requester who reports something", 3)
+
+	administrator := signedIn("ann")
+	administrator.PressInSidebar("People")
+	administrator.Press("Invite someone")
+	administrator.Fill("email", "new@acme.example.com")
+	administrator.Press("Invite")
+	administrator.WantText("Link for new")
+	within(administrator, "an administrator who invites someone", 3)
 }

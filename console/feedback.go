@@ -247,7 +247,16 @@ func (c *Console) giveFeedback(r *request) error {
 		return err
 	}
 	result, err := c.service.GiveFeedback(f.context(r), r.actor(), f.Value("node"), records.NewFeedback{Subject: f.Value("subject"), Description: f.Optional("description")})
-	return r.finish(f, err, outcome{to: feedbackURL(result.RecordID), done: "feedback-given", toRecord: feedbackURL, again: func(status int, f form) error {
-		return c.renderNewFeedback(r, status, f)
-	}})
+	o := outcome{done: "feedback-given", again: func(status int, f form) error { return c.renderNewFeedback(r, status, f) }}
+	// Who may give feedback on a place may not be allowed to read it.
+	o.toRecord = func(id string) string {
+		if _, err := c.service.FeedbackDetail(r.ctx(), r.actor(), id, 0); err != nil {
+			return linkTo("/feedback")
+		}
+		return feedbackURL(id)
+	}
+	if err == nil {
+		o.to = o.toRecord(result.RecordID)
+	}
+	return r.finish(f, err, o)
 }

@@ -49,6 +49,8 @@ type workOrderCreation struct {
 	Active    []string
 	// Managers are the nearest active inventory managers who are not to be consultants.
 	Managers []string
+	// Number is the work order's, nil if the actor may not create one there.
+	Number *int64
 	// Inventory is the node, nil if the organization has no such node.
 	Inventory []byte
 	// People are those that the record may name: the actor, the identities of the request
@@ -79,7 +81,10 @@ var managersOrAdmins = `coalesce(nullif(` + store.Fill(nearestManagers, "except"
 // activeAdmins selects the active administrators of {organization}.
 const activeAdmins = `ARRAY(SELECT p.id::text FROM people p WHERE p.organization_id = {organization} AND p.admin AND p.deactivated_at IS NULL ORDER BY p.id)`
 
-// workOrderCreations are by whether the people in the record are shown.
+// workOrderCreations are by whether the people in the record are shown. A number is taken
+// only for valid fields and an actor that may create a work order on the node. A rule about the
+// people named may still reject the work order: to take it afterwards costs a round trip. It is
+// never returned: after a crash or a failover the sequence may give it again.
 var workOrderCreations = store.ByPeople(func(people string) *batch.Statement {
 	return &batch.Statement{Stage: store.StageRules, ReadOnly: true, SQL: `
 	SELECT u.nth, o.read_only, o.suspended, p.manual_work_orders, coalesce(n.kind, '') AS node_kind, n.retired_at IS NOT NULL AS node_retired, known.grants,
@@ -88,13 +93,15 @@ var workOrderCreations = store.ByPeople(func(people string) *batch.Statement {
 		` + store.Fill(connectedIdentities, "node", "n.id", "identities", store.SplitIDs("u.identities"), "actor", "u.actor", "integration", "u.integration") + ` AS connected,
 		` + store.Fill(activeIdentities, "identities", store.SplitIDs("u.identities")) + ` AS active,
 		known.managers,
+		CASE WHEN u.valid AND NOT o.read_only AND NOT o.suspended AND p.manual_work_orders AND ` + store.Fill(access.Among(models.GrantWorkOrdersCreate), "grants", "known.grants") + `
+			THEN nextval(('work_order_numbers.' || quote_ident(o.id))::regclass) END AS number,
 		` + store.Fill(store.NodeReference, "node", "n.id") + ` AS inventory,
 		` + store.Fill(store.PeopleAmong("SELECT u.actor UNION ALL SELECT unnest("+store.SplitIDs("u.identities")+" || known.managers)"), "people", people) + `,
 		(SELECT count(*) FROM webhooks h WHERE 'work_order.created' = ANY (h.events)
 			AND (h.organization_id = o.id OR h.organization_id IN (
 				SELECT s.company_id FROM service_companies s WHERE s.customer_id = o.id))) AS addresses
-	FROM unnest($1::text[], $2::boolean[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[])
-		WITH ORDINALITY u (actor, integration, organization, node, form, identities, consultants, nth)
+	FROM unnest($1::text[], $2::boolean[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::boolean[])
+		WITH ORDINALITY u (actor, integration, organization, node, form, identities, consultants, valid, nth)
 	JOIN organizations o ON o.id = u.organization
 	JOIN plans p ON p.organization_id = o.id
 	LEFT JOIN inventory_nodes n ON n.organization_id = o.id AND n.id = u.node
@@ -104,13 +111,6 @@ var workOrderCreations = store.ByPeople(func(people string) *batch.Statement {
 
 // sourceFeedbackQuery selects the feedback $1 of the organization $2 if the actor $3 may read it.
 var sourceFeedbackQuery = `SELECT f.id FROM feedback f WHERE f.id = $1 AND f.organization_id = $2 AND ` + store.Fill(access.ReadableFeedback, "w", "f", "actor", "$3")
-
-// workOrderNumber takes the next number of an organization, once nothing rejects the work order:
-// rejected ones leave no gap. It is never returned: after a crash or a failover the sequence
-// may give it again.
-var workOrderNumber = &batch.Statement{Stage: store.StageNumbers, ReadOnly: true, SQL: `
-	SELECT u.nth, nextval(('work_order_numbers.' || quote_ident(u.organization))::regclass) AS number
-	FROM unnest($1::text[]) WITH ORDINALITY u (organization, nth)`}
 
 // CreateWorkOrder creates a work order (api.md 4.2, 4.3 and 4.8) and
 // returns it with status 201. Errors: read_only, plan_restricted,
@@ -124,7 +124,7 @@ func (s *Records) CreateWorkOrder(ctx context.Context, actor store.Actor, call s
 			form = *in.FormID
 		}
 		batch.QueueBulkOne(t.Tx, workOrderCreations[actor.ShowPeople], &known, nil, actor.IdentityID, actor.Kind == models.KindIntegration,
-			actor.OrganizationID, in.InventoryID, form, store.JoinIDs(slices.Concat(in.Assignees, in.Consultants)), store.JoinIDs(in.Consultants))
+			actor.OrganizationID, in.InventoryID, form, store.JoinIDs(slices.Concat(in.Assignees, in.Consultants)), store.JoinIDs(in.Consultants), len(in.checkFields()) == 0)
 		var source []struct{ ID string }
 		if in.FeedbackID != nil {
 			batch.QueueAll(t.Tx, &source, sourceFeedbackQuery, *in.FeedbackID, actor.OrganizationID, actor.IdentityID)
@@ -146,13 +146,7 @@ func (s *Records) CreateWorkOrder(ctx context.Context, actor store.Actor, call s
 		if err != nil {
 			return "", nil, err
 		}
-		var next struct{ Number int64 }
-		batch.QueueBulkOne(t.Tx, workOrderNumber, &next, nil, actor.OrganizationID)
-		if err := t.Flush(ctx); err != nil {
-			return "", nil, err
-		}
 		row := known.row(actor, id, in, workers)
-		row.Number = next.Number
 		row.CreatedAt, row.ChangedAt = t.At, t.At
 		if err := insertWorkOrder(t, actor, row, known.Addresses); err != nil {
 			return "", nil, err
@@ -245,15 +239,17 @@ func (c workOrderCreation) checkNames(in NewWorkOrder) error {
 	case *c.FormRetired:
 		fields = append(fields, inventory.RetiredField("/form_id", "form"))
 	}
-	fields = append(fields, checkTitle("/title", in.Title)...)
-	fields = append(fields, store.CheckDescribed(in.Description, in.ExternalID)...)
-	fields = append(fields, checkPriority(in.Priority)...)
-	fields = append(fields, checkTargetDate(in.TargetDate)...)
-	fields = append(fields, c.candidates(in).checkKnown()...)
+	fields = append(append(fields, in.checkFields()...), c.candidates(in).checkKnown()...)
 	if len(fields) > 0 {
 		return models.Invalid(fields...)
 	}
 	return nil
+}
+
+// checkFields returns what is wrong with the fields that name nothing else.
+func (in NewWorkOrder) checkFields() []models.FieldError {
+	return slices.Concat(checkTitle("/title", in.Title), store.CheckDescribed(in.Description, in.ExternalID),
+		checkPriority(in.Priority), checkTargetDate(in.TargetDate))
 }
 
 // row is the new work order without its times.
@@ -262,6 +258,7 @@ func (c workOrderCreation) row(actor store.Actor, id string, in NewWorkOrder, wo
 		WorkOrder: models.WorkOrder{
 			ID:             id,
 			OrganizationID: actor.OrganizationID,
+			Number:         *c.Number,
 			InventoryID:    in.InventoryID,
 			Title:          in.Title,
 			Description:    in.Description,

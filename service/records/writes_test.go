@@ -3,6 +3,7 @@ package records_test
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -133,7 +134,7 @@ func TestNoNumberIsUsedTwiceAfterACrash(t *testing.T) {
 	}
 }
 
-// Only a work order that is created takes a number.
+// Neither an actor that may not create a work order nor a form with invalid fields takes a number.
 func TestARejectedWorkOrderTakesNoNumber(t *testing.T) {
 	h := servicetest.NewHarness(t)
 	create := func(actor string) (store.WriteResult, error) {
@@ -150,14 +151,11 @@ func TestARejectedWorkOrderTakesNoNumber(t *testing.T) {
 		t.Error("a work order is created in a read-only organization")
 	}
 	h.Exec(`UPDATE organizations SET read_only = false WHERE id = $1`, h.Acme.OrganizationID)
-	unknown := "frm_00000000000000000000000000"
+	long := strings.Repeat("x", 10_001)
 	for name, in := range map[string]records.NewWorkOrder{
-		"no title":             {InventoryID: h.ID("ahu1"), Title: " "},
-		"an unknown form":      {InventoryID: h.ID("ahu1"), Title: "Replace filter", FormID: &unknown},
-		"an unknown person":    {InventoryID: h.ID("ahu1"), Title: "Replace filter", Assignees: []string{"nonsense"}},
-		"someone unconnected":  {InventoryID: h.ID("ahu1"), Title: "Replace filter", Assignees: h.IDs("zed")},
-		"someone in two roles": {InventoryID: h.ID("ahu1"), Title: "Replace filter", Assignees: h.IDs("bob"), Consultants: h.IDs("bob")},
-		"unknown feedback":     {InventoryID: h.ID("ahu1"), Title: "Replace filter", FeedbackID: &unknown},
+		"no title":           {InventoryID: h.ID("ahu1"), Title: " "},
+		"a long description": {InventoryID: h.ID("ahu1"), Title: "Replace filter", Description: &long},
+		"no such priority":   {InventoryID: h.ID("ahu1"), Title: "Replace filter", Priority: "urgent"},
 	} {
 		if _, err := h.CreateWorkOrder(t.Context(), h.As("erp"), store.RequestKey{}, in); err == nil {
 			t.Errorf("a work order with %s is created", name)

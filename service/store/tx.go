@@ -78,7 +78,6 @@ const (
 	stageStored
 	stageLock
 	StageRules
-	StageNumbers
 	stageRecord
 	stageRecordRow
 	stageLog
