@@ -248,7 +248,7 @@ func (c *Console) giveFeedback(r *request) error {
 	}
 	result, err := c.service.GiveFeedback(f.context(r), r.actor(), f.Value("node"), records.NewFeedback{Subject: f.Value("subject"), Description: f.Optional("description")})
 	o := outcome{done: "feedback-given", again: func(status int, f form) error { return c.renderNewFeedback(r, status, f) }}
-	// Who may give feedback on a place may not be allowed to read it.
+	// A person may be allowed to give feedback on a place and not to read it.
 	o.toRecord = func(id string) string {
 		if _, err := c.service.FeedbackDetail(r.ctx(), r.actor(), id, 0); err != nil {
 			return linkTo("/feedback")
