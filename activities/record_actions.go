@@ -82,8 +82,8 @@ func (r *Records) ResolveFeedback(ctx context.Context, action RecordAction, afte
 }
 
 // act does something as the action's person, and loads the record with the transitions after
-// the time, so that the workflow needs no wake. What the service rejects is final; its sentence is the error's message and
-// its code the error's type.
+// the time, so that the workflow needs no wake. What the service rejects is final; its message
+// is the error's and its code the error's type.
 func act[State any](
 	ctx context.Context, r *Records, action RecordAction, after models.Time, load func(context.Context, string, models.Time) (State, error),
 	do func(context.Context, store.Actor, store.RequestKey) (store.WriteResult, error),

@@ -52,11 +52,7 @@ func (r *importRun) organizationDefinition(where string, key, held *string) **st
 		return nil
 	}
 	id := r.lookup(where, *key, keyOrganizationDefinition)
-	definition := r.organizationDefinitions.stored[id]
-	if named := r.organizationDefinitions.byID[id]; named != nil {
-		definition = named.row
-	}
-	if definition.Retired && id != store.TextOf(held) {
+	if r.organizationDefinitions.current(id).Retired && id != store.TextOf(held) {
 		r.problems.add("%s: the organization permission definition is retired", where)
 	}
 	return given(&id)
@@ -135,11 +131,7 @@ func (r *importRun) checkInUse(a importedAssignment) {
 	if r.nodes.stored[a.row.NodeID].RetiredAt != nil {
 		r.problems.add("assignment of %q on %q: the node is retired; bring it back in the console first", a.identity, a.node)
 	}
-	definition := r.permissionDefinitions.stored[a.row.DefinitionID]
-	if named := r.permissionDefinitions.byID[a.row.DefinitionID]; named != nil {
-		definition = named.row
-	}
-	if definition.Retired {
+	if r.permissionDefinitions.current(a.row.DefinitionID).Retired {
 		r.problems.add("assignment of %q on %q: the permission definition is retired", a.identity, a.node)
 	}
 }

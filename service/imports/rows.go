@@ -46,6 +46,14 @@ type importTable[T any] struct {
 	byID   map[string]*importRow[T]
 }
 
+// current returns the row with the id as the import leaves it.
+func (t *importTable[T]) current(id string) T {
+	if named := t.byID[id]; named != nil {
+		return named.row
+	}
+	return t.stored[id]
+}
+
 // importRow is a row as the file has it.
 type importRow[T any] struct {
 	id  string

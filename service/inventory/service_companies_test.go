@@ -13,13 +13,6 @@ import (
 	"millwright/service/store"
 )
 
-// rolesOf are the workers and the consultants of a work order by their keys.
-func rolesOf(s *servicetest.Harness, id string) string {
-	s.T.Helper()
-	return s.WithKeys(servicetest.Value[string](s.Fixture, `SELECT coalesce(string_agg(identity_id, ' ' ORDER BY position) FILTER (WHERE role = 'worker'), '')
-		|| ' | ' || coalesce(string_agg(identity_id, ' ' ORDER BY position) FILTER (WHERE role = 'consultant'), '') FROM work_order_assignees WHERE work_order_id = $1`, id))
-}
-
 // The end of the relation ends all access at once, closed work orders included. Housekeeping then
 // gives the open ones to the default workers, or without any to the administrator.
 func TestEndOfAServiceCompany(t *testing.T) {
@@ -91,9 +84,9 @@ func TestEndOfAServiceCompany(t *testing.T) {
 	s.ClearEffects(open)
 	s.Clock.Advance(time.Minute)
 	servicetest.Remove(t, s.Service, 7, 0)
-	servicetest.Expect(t, "the open one", rolesOf(s, open), "ann | cat")
-	servicetest.Expect(t, "the one in review", rolesOf(s, reviewed), "erp | ann")
-	servicetest.Expect(t, "the closed one", rolesOf(s, closed), "polar | ")
+	servicetest.Expect(t, "the open one", s.RolesOf(open), "ann | cat")
+	servicetest.Expect(t, "the one in review", s.RolesOf(reviewed), "erp | ann")
+	servicetest.Expect(t, "the closed one", s.RolesOf(closed), "polar | ")
 	servicetest.Expect(t, "the notices", s.NoticesOf(open), "ola unassigned, pia unassigned")
 	servicetest.Expect(t, "left to do", servicetest.Value[string](s.Fixture, `SELECT count(*)::text FROM ended_relations WHERE reached IS NOT NULL`), "0")
 

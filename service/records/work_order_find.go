@@ -15,7 +15,8 @@ import (
 )
 
 // workOrderFinder reads the work orders of a WorkOrderSearch. Its sources have a bounded number
-// of candidates each, by id or by due_key; the first ones are looked up until a page is full. The page ends at the first work order at which a source was cut.
+// of candidates each, by id or by due_key; the first ones are looked up until a page is full.
+// The page ends at the first work order at which a source was cut.
 type workOrderFinder struct {
 	// ListQuery knows what the actor may read.
 	*lists.ListQuery

@@ -16,13 +16,6 @@ func returned(s *servicetest.Harness, by, id, reason string) string {
 	return servicetest.Outcome(err)
 }
 
-// rolesOf are the workers and the consultants of a work order by their keys.
-func rolesOf(s *servicetest.Harness, id string) string {
-	s.T.Helper()
-	return s.WithKeys(servicetest.Value[string](s.Fixture, `SELECT coalesce(string_agg(identity_id, ' ' ORDER BY position) FILTER (WHERE role = 'worker'), '')
-		|| ' | ' || coalesce(string_agg(identity_id, ' ' ORDER BY position) FILTER (WHERE role = 'consultant'), '') FROM work_order_assignees WHERE work_order_id = $1`, id))
-}
-
 // One change replaces the company and everyone of it by the node's default workers, keeps the
 // reason, and tells those who get the work and those who lose it.
 func TestReturnToTheCustomer(t *testing.T) {
@@ -31,7 +24,7 @@ func TestReturnToTheCustomer(t *testing.T) {
 	s.MustWrite(s.AssignWorkOrder(t.Context(), s.As("pia"), store.RequestKey{}, id, s.IDs("ola"), s.IDs("stock")))
 	s.ClearEffects(id)
 	servicetest.Expect(t, "returned", returned(s, "pia", id, "We have no one on site."), "ok")
-	servicetest.Expect(t, "the roles", rolesOf(s, id), "ann | cat")
+	servicetest.Expect(t, "the roles", s.RolesOf(id), "ann | cat")
 	servicetest.Expect(t, "the history", s.WithKeys(s.LastChange(id)), `pia work_order.returned: assignees ["polar", "ola"]>["ann"] comment null>"We have no one on site." consultants ["cat", "stock"]>["cat"]`)
 	servicetest.Expect(t, "the notices", s.NoticesOf(id), "ann returned, ola unassigned")
 	servicetest.Expect(t, "the Log Records", s.LogOf(id), "Pia Frost work_order.returned")
@@ -54,20 +47,20 @@ func TestReturnNeedsAWorker(t *testing.T) {
 	})
 	both := s.NewWorkOrder([]string{"polar", "erp"}, nil)
 	servicetest.Expect(t, "with another worker", returned(s, "pia", both, "Busy"), "ok")
-	servicetest.Expect(t, "who stays", rolesOf(s, both), "erp | ")
+	servicetest.Expect(t, "who stays", s.RolesOf(both), "erp | ")
 	putOn(s, "hvac", "rita", "manager")
 	putOn(s, "hq", "dan", "manager")
 	servicetest.Expect(t, "the nearest manager", returned(s, "pia", id, "Busy"), "ok")
-	servicetest.Expect(t, "who works now", rolesOf(s, id), "rita | ")
+	servicetest.Expect(t, "who works now", s.RolesOf(id), "rita | ")
 	consulted := s.NewWorkOrder([]string{"polar"}, []string{"rita"})
 	servicetest.Expect(t, "with the nearest one as consultant", returned(s, "pia", consulted, "Busy"), "ok")
-	servicetest.Expect(t, "the next level works", rolesOf(s, consulted), "dan | rita")
+	servicetest.Expect(t, "the next level works", s.RolesOf(consulted), "dan | rita")
 	s.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id)
 		VALUES ($1, $2, $3, $4) ON CONFLICT (node_id, identity_id) DO UPDATE SET definition_id = excluded.definition_id`,
 		s.ID("ahu1"), s.ID("polar"), s.ID("manager"), s.Acme.OrganizationID)
 	manager := s.NewWorkOrder([]string{"polar"}, nil)
 	servicetest.Expect(t, "with the company as the nearest manager", returned(s, "pia", manager, "Busy"), "ok")
-	servicetest.Expect(t, "it is not its own successor", rolesOf(s, manager), "rita | ")
+	servicetest.Expect(t, "it is not its own successor", s.RolesOf(manager), "rita | ")
 }
 
 func TestWhoReturnsWhatAndWhen(t *testing.T) {

@@ -159,6 +159,13 @@ func (s *Harness) WithKeys(text string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
+// RolesOf are the workers and the consultants of a work order by their keys.
+func (s *Harness) RolesOf(id string) string {
+	s.T.Helper()
+	return s.WithKeys(Value[string](s.Fixture, `SELECT coalesce(string_agg(identity_id, ' ' ORDER BY position) FILTER (WHERE role = 'worker'), '')
+		|| ' | ' || coalesce(string_agg(identity_id, ' ' ORDER BY position) FILTER (WHERE role = 'consultant'), '') FROM work_order_assignees WHERE work_order_id = $1`, id))
+}
+
 // StatusOf returns the status of a work order and, if it is on hold, the previous one.
 func (s *Harness) StatusOf(id string) string {
 	return Value[string](s.Fixture, `SELECT status || coalesce(' from ' || held_from, '') FROM work_orders WHERE id = $1`, id)
