@@ -36,9 +36,11 @@ const (
 	failingRetries  = maxRetryRequests
 	failingPause    = 8
 	failingInterval = 20 * time.Millisecond
-	// healthInterval is the least time between the wakes by which an address's workflow shows
-	// that it fails or has recovered.
-	healthInterval = 10 * time.Second
+	// Between the beginning and the end of a dispatch, the address's workflow loads the address
+	// when woken: healthInterval after the wake before if the address began to fail or has
+	// recovered, else detailsInterval after, so that the counts it shows are not older.
+	healthInterval  = 10 * time.Second
+	detailsInterval = time.Minute
 	// pollInterval is the interval at which a run claims from the beginning to find deliveries whose
 	// transaction committed late, so that later ones were claimed before them.
 	pollInterval = time.Second
@@ -60,9 +62,9 @@ type dispatchRun struct {
 	// after a claim of retries; nil without one.
 	failing    bool
 	retryPause <-chan time.Time
-	// shownFailing is what the address's workflow shows, since healthShown.
+	// shownFailing is what the address's workflow shows, since shownAt.
 	shownFailing bool
-	healthShown  time.Time
+	shownAt      time.Time
 	// sends is true if the address exists and its deliveries are sent, not held.
 	sends bool
 	// shutOffDue is true if the address is to be turned off, so sending stops.
@@ -91,7 +93,7 @@ type dispatchRun struct {
 func newDispatchRun(d *Dispatcher, webhookID string, lease *heldLease) *dispatchRun {
 	return &dispatchRun{
 		Dispatcher: d, webhookID: webhookID, lease: lease, morePending: true, claimAll: true,
-		progress: make(chan struct{}, 1), window: newWindow(),
+		progress: make(chan struct{}, 1), window: newWindow(), shownAt: d.Now().Add(-healthInterval),
 	}
 }
 
@@ -412,7 +414,7 @@ func (r *dispatchRun) record(ctx context.Context, mode recordMode) (bool, error)
 	if r.failing = recorded.Delivered == 0; !r.failing {
 		r.retryPause = nil
 	}
-	r.showHealth()
+	r.show()
 	if next := recorded.NextRetryAt; next != nil && (r.nextRetry.IsZero() || next.Before(r.nextRetry)) {
 		r.nextRetry = next.Time
 	}
@@ -426,11 +428,14 @@ func (r *dispatchRun) record(ctx context.Context, mode recordMode) (bool, error)
 	return true, nil
 }
 
-// showHealth wakes the address's workflow if the address began to fail or has recovered. Between
-// the beginning and the end of a dispatch it loads the address only then.
-func (r *dispatchRun) showHealth() {
-	if now := r.Now(); r.failing != r.shownFailing && now.Sub(r.healthShown) >= healthInterval {
-		r.shownFailing, r.healthShown = r.failing, now
+// show wakes the address's workflow if what it shows is no longer right.
+func (r *dispatchRun) show() {
+	interval := detailsInterval
+	if r.failing != r.shownFailing {
+		interval = healthInterval
+	}
+	if now := r.Now(); now.Sub(r.shownAt) >= interval {
+		r.shownFailing, r.shownAt = r.failing, now
 		r.Waker.Wake(store.NewWakeTarget(r.address.OrganizationID, r.webhookID))
 	}
 }

@@ -25,15 +25,7 @@ func TestAnAddressThatBeginsToFailIsShown(t *testing.T) {
 		}
 		return webhook.Response{Status: http.StatusNoContent}, nil
 	}
-	attempts := func(n int) {
-		t.Helper()
-		waitFor(t, func() bool {
-			return servicetest.Value[int](h.Fixture, `SELECT count(*) FROM all_attempts`) == n
-		})
-	}
-	woken := func() bool {
-		return slices.ContainsFunc(h.Wakes.Take(), func(w store.WakeTarget) bool { return w.ID == h.ID("erp_hook") })
-	}
+	attempts, woken := h.waitForAttempts, h.addressWoken
 	first, second := h.createWorkOrder("First"), h.createWorkOrder("Second")
 	done := h.dispatch()
 	attempts(2)
@@ -49,4 +41,37 @@ func TestAnAddressThatBeginsToFailIsShown(t *testing.T) {
 	}
 	close(h.stop)
 	<-done
+}
+
+// While an address is busy, what its workflow shows of it is at most a minute old.
+func TestABusyAddressIsShownEachMinute(t *testing.T) {
+	h := newDispatchHarness(t, newReceiver(), time.Minute)
+	var ahead atomic.Int64
+	h.dispatcher.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	first, second := h.createWorkOrder("First"), h.createWorkOrder("Second")
+	done := h.dispatch()
+	h.waitForAttempts(2)
+	_ = h.addressWoken() // by the creations
+	ahead.Store(int64(30 * time.Second))
+	h.addUpdates(first, 2)
+	h.waitForAttempts(4)
+	if h.addressWoken() {
+		t.Error("the address was woken after half a minute")
+	}
+	ahead.Store(int64(time.Minute))
+	h.addUpdates(second, 2)
+	waitFor(t, h.addressWoken)
+	close(h.stop)
+	<-done
+}
+
+// waitForAttempts waits until n attempts are recorded.
+func (h *harness) waitForAttempts(n int) {
+	h.t.Helper()
+	waitFor(h.t, func() bool { return servicetest.Value[int](h.Fixture, `SELECT count(*) FROM all_attempts`) == n })
+}
+
+// addressWoken reports whether the ERP's address was woken since the last call.
+func (h *harness) addressWoken() bool {
+	return slices.ContainsFunc(h.Wakes.Take(), func(w store.WakeTarget) bool { return w.ID == h.ID("erp_hook") })
 }
