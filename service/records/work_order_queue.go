@@ -96,7 +96,7 @@ var managesQuery = store.Fill(`SELECT `+access.IsAdmin+` OR EXISTS (SELECT FROM 
 	"actor", "@actor", "organization", "@organization")
 
 // queueLooked limits the work orders of each range of dates that a queue looks at.
-const queueLooked = 300
+const queueLooked = 100
 
 // queueSQL builds the query of the first work orders of each section, and of how many there are.
 // The candidates are the work orders of the person and, for a manager, of each range of dates.
