@@ -162,18 +162,20 @@ func (h *harness) awaitAllDelivered() {
 	})
 }
 
+// workerKills is how often TestFaultWorkerKilledWhileDelivering kills the worker.
+var workerKills = flag.Int("faults.kills", 3, "how often a worker is killed among its deliveries")
+
 func TestFaultWorkerKilledWhileDelivering(t *testing.T) {
 	t.Parallel()
 	const (
-		records = 500
 		changes = 10 // of each record, including its creation
-		all     = records * changes
-		kills   = 10
 		// between is the number of deliveries accepted between two kills. It is not a
 		// divisor of the dispatcher's batch size, so that the worker dies in the middle
 		// of a batch.
 		between = 430
 	)
+	kills, records := *workerKills, 50**workerKills
+	all := records * changes
 	r := newReceiver(t)
 	r.events = "work_order.created, work_order.updated"
 	h := newHarness(t, nil, r)
@@ -206,7 +208,7 @@ func TestFaultWorkerKilledWhileDelivering(t *testing.T) {
 	h.awaitAllDelivered()
 	r.checkOrder(h.deliveryOrder(), changes)
 	t.Logf("%d deliveries, %d kills of the worker: none missing, each record's in order, %d duplicates (%.1f per kill)",
-		all, kills, r.duplicates(), float64(r.duplicates())/kills)
+		all, kills, r.duplicates(), float64(r.duplicates())/float64(kills))
 }
 
 // renameAll gives all work orders the title, eight at a time.

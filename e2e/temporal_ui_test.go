@@ -37,6 +37,7 @@ type operator struct {
 // UI: find, read why, redeliver one and many, turn on with a since, act on a work order as a
 // person, and wrong input. With TEMPORAL_UI_PICTURES=DIRECTORY it keeps the pictures there.
 func TestAnOperatorWorksInTheTemporalUI(t *testing.T) {
+	t.Parallel()
 	temporalPort, uiPort := freeTCPPort(t), freeTCPPort(t)
 	server := startDevstack(t, []string{"DATABASE_URL=" + os.Getenv("DATABASE_URL")},
 		"temporal", "--port", temporalPort, "--ui-port", uiPort, "--db-prefix", "temporal_ui")
