@@ -182,6 +182,8 @@ type part struct {
 	ready func(*process) bool
 
 	p *process
+	// warnings and problems count what its processes logged as WARN and as ERROR.
+	warnings, problems int
 	// since is when it was last started.
 	since time.Time
 	// down is when it may be restarted.
@@ -206,11 +208,22 @@ func (p *part) supervise(now time.Time) {
 	if p.p != nil && (p.running() || now.Before(p.down)) {
 		return
 	}
+	p.countLogged()
 	p.p, p.since = p.begin(), now
 	p.starts++
 	// A part that ends by itself, because something it needs is missing, waits a
 	// moment.
 	p.down = now.Add(500 * time.Millisecond)
+}
+
+// countLogged counts what the part's process logged, before another replaces it.
+func (p *part) countLogged() {
+	if p.p == nil {
+		return
+	}
+	log := p.p.log.String()
+	p.warnings += strings.Count(log, `"level":"WARN"`)
+	p.problems += strings.Count(log, `"level":"ERROR"`)
 }
 
 // kill kills the part, which stays down for the given time.

@@ -182,6 +182,14 @@ func (r *receiver) verify(req *http.Request) (body []byte, event webhook.Event, 
 	return body, event, true
 }
 
+// latest returns the longest time from a change to the delivery of its event.
+func (r *receiver) latest() (longest time.Duration) {
+	for _, d := range r.got() {
+		longest = max(longest, d.at.Sub(d.event.CreatedAt))
+	}
+	return longest
+}
+
 // got returns the accepted deliveries so far, in the order of the responses.
 func (r *receiver) got() []delivery {
 	r.mu.Lock()
