@@ -174,7 +174,7 @@ func TestFaultWorkerKilledWhileDelivering(t *testing.T) {
 		// of a batch.
 		between = 430
 	)
-	kills, records := *workerKills, 50**workerKills
+	kills, records := *workerKills, 50*(*workerKills+1)
 	all := records * changes
 	r := newReceiver(t)
 	r.events = "work_order.created, work_order.updated"
