@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -19,8 +18,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
-
-	"millwright/models"
 )
 
 // The size of the hostile patterns.
@@ -30,7 +27,6 @@ const (
 	hostileCallers  = 64
 	hostileReaders  = 8
 	hostileParsers  = 32
-	hostileBrowsers = 32
 	// smallPlan and largePlan are the calls in a minute of the plans that are sold.
 	smallPlan = 600
 	largePlan = 6000
@@ -61,7 +57,7 @@ type hostilePattern struct {
 type hostileLoad func(ctx context.Context, n *tenant, calls *atomic.Int64) error
 
 // hostilePatterns are all patterns. The first sends no calls: its ratios show the noise.
-func hostilePatterns(backlog int) []hostilePattern {
+func hostilePatterns() []hostilePattern {
 	costly := `{"question_id":"q","value":[` + strings.Repeat("1,", 99) + `1]}`
 	allBusy := make([]string, busyOnes)
 	for n := range allBusy {
@@ -77,8 +73,6 @@ func hostilePatterns(backlog int) []hostilePattern {
 		{fmt.Sprintf("%d changes at once that go to 100 addresses each", largePlan), []string{subscribed}, burst(hostileCallers, patchOne.call), nil},
 		{fmt.Sprintf("%d creations of which each fails its group", largePlan), one, burst(hostileCallers, createOne.call), (*installation).lockNode},
 		{fmt.Sprintf("%d POST /issues in pairs with one external_id", largePlan), one, createPairs, nil},
-		{fmt.Sprintf("the deletion of an address with %d deliveries", backlog), one, burst(hostileCallers, patchOne.call), (*installation).prepareDeletion},
-		{fmt.Sprintf("the release of %d deliveries", backlog), one, burst(hostileCallers, patchOne.call), (*installation).prepareRelease},
 		{fmt.Sprintf("%d callers with slow reads", hostileReaders), one, burst(hostileReaders, slowRead), nil},
 		{fmt.Sprintf("%d callers with 340,000 invalid answers each", hostileReaders), one, burst(hostileReaders, answersOf(`{}`, 340_000), http.StatusRequestEntityTooLarge), nil},
 		{fmt.Sprintf("%d callers with bodies that take long to parse", hostileParsers), one, burst(hostileParsers, answersOf(costly, 1_000), http.StatusUnprocessableEntity), nil},
@@ -86,10 +80,6 @@ func hostilePatterns(backlog int) []hostilePattern {
 		{"imports", none, nil, (*installation).importAgain},
 		{"calls over the limit", []string{limited}, calls(hostileCallers, listOne), nil},
 		{"calls without a token", none, calls(hostileCallers, readNothing, http.StatusUnauthorized, http.StatusNotFound), nil},
-		{fmt.Sprintf("%d callers with forged cookies", hostileReaders), none, calls(hostileReaders, forgedCookie, http.StatusSeeOther), nil},
-		{fmt.Sprintf("sign-ins from %d addresses", hostileBrowsers), none, signIns, nil},
-		{fmt.Sprintf("%d idle sockets of 1 address", clientConnections+callers), none, idle(clientConnections+callers, fromOne), nil},
-		{fmt.Sprintf("%d idle sockets of 2 addresses", neighborConnections), none, idle(neighborConnections, fromTwo), nil},
 	}
 	for i := range patterns {
 		patterns[i].name = "next to " + patterns[i].name
@@ -135,19 +125,14 @@ func (in *installation) sessionOf(o organization) string {
 	return token
 }
 
-// The local addresses of hostile connections are in other networks than the quiet
-// organization's. One is enough for all patterns but sign-ins and idle sockets, which use up
-// the connections of all addresses.
-func fromOne(int) net.Addr        { return &net.TCPAddr{IP: net.IPv4(127, 66, 0, 1)} }
-func fromTwo(client int) net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 66, 0, byte(1+client%2))} }
-func fromMany(client int) net.Addr {
-	return &net.TCPAddr{IP: net.ParseIP(fmt.Sprintf("127.66.1.%d", 1+client))}
-}
+// hostileAddress is the local address of hostile connections, in another network than the quiet
+// organization's.
+var hostileAddress = &net.TCPAddr{IP: net.IPv4(127, 66, 0, 1)}
 
 // calls returns a load of clients that make the call, which may get one of the statuses.
 func calls(clients int, one func(*tenant, *caller) error, allowed ...int) hostileLoad {
 	return func(ctx context.Context, n *tenant, calls *atomic.Int64) error {
-		return n.loop(ctx, clients, fromOne, calls, func(c *caller) error { return one(n, c) }, allowed...)
+		return n.loop(ctx, clients, calls, func(c *caller) error { return one(n, c) }, allowed...)
 	}
 }
 
@@ -168,7 +153,7 @@ func burst(clients int, one func(*tenant, *caller) error, allowed ...int) hostil
 // loop runs clients that make the call until the context ends. Calls that the API rejects as
 // too many, or cannot serve, are part of the pattern, and so are broken connections; any other
 // status than those allowed is a mistake of the bench.
-func (t *tenant) loop(ctx context.Context, clients int, from func(client int) net.Addr, calls *atomic.Int64, one func(*caller) error, allowed ...int) error {
+func (t *tenant) loop(ctx context.Context, clients int, calls *atomic.Int64, one func(*caller) error, allowed ...int) error {
 	allowed = append(allowed, http.StatusTooManyRequests, http.StatusServiceUnavailable)
 	group, ctx := errgroup.WithContext(ctx)
 	for client := range clients {
@@ -177,7 +162,7 @@ func (t *tenant) loop(ctx context.Context, clients int, from func(client int) ne
 			if t.Other != "" && client%2 == 1 {
 				address = t.Other
 			}
-			return t.connected(ctx, from(client), address, func(c *caller) error {
+			return t.connected(ctx, address, func(c *caller) error {
 				err := one(c)
 				calls.Add(1)
 				if rejected, ok := errors.AsType[*statusError](err); ok && slices.Contains(allowed, rejected.status) {
@@ -190,12 +175,12 @@ func (t *tenant) loop(ctx context.Context, clients int, from func(client int) ne
 	return group.Wait()
 }
 
-// connected repeats what one does with a connection from the address, and connects again
+// connected repeats what one does with a connection to the address, and connects again
 // after it is broken, until the context ends.
-func (t *tenant) connected(ctx context.Context, from net.Addr, address string, one func(*caller) error) error {
+func (t *tenant) connected(ctx context.Context, address string, one func(*caller) error) error {
 	const pause = 10 * time.Millisecond
 	for ctx.Err() == nil {
-		c, err := dialFrom(ctx, from, address, t.Token)
+		c, err := dialFrom(ctx, hostileAddress, address, t.Token)
 		if err == nil {
 			hangUp := context.AfterFunc(ctx, func() { c.conn.Close() })
 			for err == nil && ctx.Err() == nil {
@@ -243,21 +228,8 @@ func answersOf(answer string, times int) func(*tenant, *caller) error {
 
 // openPage opens a page of the console.
 func openPage(n *tenant, c *caller) error {
-	_, err := c.page(http.MethodGet, "/work-orders", n.Session, "")
+	_, err := c.page("/work-orders", n.Session)
 	return err
-}
-
-func forgedCookie(_ *tenant, c *caller) error {
-	_, err := c.page(http.MethodGet, "/work-orders", rand.Text()+"."+rand.Text(), "")
-	return err
-}
-
-// signIns tries passwords, each browser from its own network.
-func signIns(ctx context.Context, n *tenant, calls *atomic.Int64) error {
-	return n.loop(ctx, hostileBrowsers, fromMany, calls, func(c *caller) error {
-		_, err := c.page(http.MethodPost, "/sign-in", "", "email="+rand.Text()+"%40acme.example.com&password="+rand.Text())
-		return err
-	}, http.StatusUnauthorized)
 }
 
 // createPairs creates feedback in pairs of concurrent calls with one external_id, of which
@@ -276,17 +248,6 @@ func createPairs(ctx context.Context, n *tenant, calls *atomic.Int64) error {
 			`{"inventory_id":"`+n.Node+`","subject":"Leak","external_id":"`+reference+`"}`, http.StatusCreated)
 		return err
 	}, http.StatusConflict)(ctx, n, calls)
-}
-
-// idle keeps connections open without sending anything. The few that the API server has no room
-// for replace others, which connect again.
-func idle(connections int, from func(client int) net.Addr) hostileLoad {
-	return func(ctx context.Context, n *tenant, _ *atomic.Int64) error {
-		return n.loop(ctx, connections, from, new(atomic.Int64), func(c *caller) error {
-			_, err := c.reader.ReadByte()
-			return err
-		})
-	}
 }
 
 // lockNode holds the row of the neighbor's node as a long transaction would: each group with
@@ -318,43 +279,4 @@ func (in *installation) importAgain(*tenant) func(context.Context) error {
 		}
 		return nil
 	}
-}
-
-// command returns a function that runs a command of the product.
-func (in *installation) command(args ...string) func(context.Context) error {
-	return func(context.Context) error {
-		_, err := in.run(in.ctx, nil, args...)
-		return err
-	}
-}
-
-// prepareDeletion makes an address with many deliveries, to be deleted while its organization
-// makes changes that go to it.
-func (in *installation) prepareDeletion(n *tenant) func(context.Context) error {
-	return in.command("webhooks", "delete", in.addressWithDeliveries(n))
-}
-
-// prepareRelease makes such an address and turns it off, to be turned on with its deliveries
-// to release while its organization makes changes that go to it.
-func (in *installation) prepareRelease(n *tenant) func(context.Context) error {
-	address := in.addressWithDeliveries(n)
-	must(in.run(in.ctx, nil, "webhooks", "disable", address))
-	return in.command("webhooks", "enable", address, "--since", "720h")
-}
-
-// addressWithDeliveries creates an address with failed deliveries, each with an
-// attempt, and returns its id.
-func (in *installation) addressWithDeliveries(n *tenant) string {
-	var created struct {
-		ID string `json:"id"`
-	}
-	check(json.Unmarshal(must(in.run(in.ctx, nil, "webhooks", "create", "--json", "--integration", n.Integration,
-		"--url", in.receiver.url("/noisy"), "--event", "work_order.updated")), &created))
-	prefix := strings.NewReplacer("i", "0", "l", "1", "o", "8", "u", "9").Replace(strings.ToLower(rand.Text())[:6])
-	check(in.execFile(in.ctx, "failed_deliveries.sql", arguments{
-		"prefix": models.FirstID("", time.Now())[1:11] + prefix, "first": 1, "last": in.options.backlog,
-		"webhook": created.ID, "record": n.WorkOrders[0],
-	}, ""))
-	in.exec(`VACUUM ANALYZE events, deliveries, attempts`)
-	return created.ID
 }

@@ -21,7 +21,6 @@ const hostileClientCommand = "be-hostile"
 // hostileJob is what a hostile client does: the load of a pattern as each of the neighbors.
 type hostileJob struct {
 	Pattern   string
-	Backlog   int
 	Neighbors []*tenant
 }
 
@@ -53,7 +52,7 @@ func serveHostileClient(ctx context.Context, input io.Reader, output io.Writer) 
 	if err := decoder.Decode(&job); err != nil {
 		return err
 	}
-	patterns := hostilePatterns(job.Backlog)
+	patterns := hostilePatterns()
 	at := slices.IndexFunc(patterns, func(p hostilePattern) bool { return p.name == job.Pattern })
 	if at < 0 {
 		return fmt.Errorf("there is no pattern %q", job.Pattern)

@@ -39,7 +39,7 @@ func TestHostileClientEndsWithItsInput(t *testing.T) {
 			}()
 		}
 	}()
-	job, err := json.Marshal(hostileJob{"next to calls without a token", 1, []*tenant{{Address: listener.Addr().String()}}})
+	job, err := json.Marshal(hostileJob{"next to calls without a token", []*tenant{{Address: listener.Addr().String()}}})
 	if err != nil {
 		t.Fatal(err)
 	}

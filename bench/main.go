@@ -18,7 +18,7 @@ type options struct {
 	write, profile, binary       string
 	records, deliveries, expired int
 	addresses, due               int
-	backlog, burst, servers      int
+	burst, servers               int
 	temporalDelay                time.Duration
 	seconds                      float64
 	peer                         peerOptions
@@ -79,7 +79,6 @@ func readOptions() (options, error) {
 	flags.IntVar(&o.expired, "expired", 0, "deliveries that the removal finds, all of one day; by default a thirtieth of -deliveries")
 	flags.IntVar(&o.addresses, "addresses", 200, "webhook addresses to grow to, from 10")
 	flags.IntVar(&o.due, "due", 100_000, "retries of one address that are due at once")
-	flags.IntVar(&o.backlog, "backlog", 100_000, "deliveries of the addresses that a neighbor deletes and turns on")
 	flags.IntVar(&o.servers, "servers", 1, "API servers, 1 or 2, of the neighbors: each second one of their callers calls the other")
 	flags.DurationVar(&o.temporalDelay, "temporal-delay", 0, "how long everything between the product's processes and Temporal takes longer, each way")
 	flags.IntVar(&o.burst, "burst", 10_000, "work orders that one organization creates at once while another's workflows start")
@@ -92,8 +91,8 @@ func readOptions() (options, error) {
 	if o.expired == 0 {
 		o.expired = o.deliveries / 30
 	}
-	if o.seconds <= 0 || o.records < 20_000 || o.addresses < 20 || o.due < 2000 || o.backlog < 1 || o.burst < 1 || o.deliveries < 0 || o.expired < 0 {
-		return o, errors.New("-seconds must be above 0, -records at least 20,000, -addresses at least 20, -backlog and -burst at least 1, -due at least 2,000, and -deliveries and -expired at least 0")
+	if o.seconds <= 0 || o.records < 20_000 || o.addresses < 20 || o.due < 2000 || o.burst < 1 || o.deliveries < 0 || o.expired < 0 {
+		return o, errors.New("-seconds must be above 0, -records at least 20,000, -addresses at least 20, -burst at least 1, -due at least 2,000, and -deliveries and -expired at least 0")
 	}
 	return o, errors.Join(unknown("-only", o.only, partNames()), unknown("-calls", o.calls, callNames()), o.peer.check(o.only))
 }

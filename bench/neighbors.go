@@ -19,10 +19,8 @@ const (
 	// quietLimit limits the time that the quiet organization waits for a response. A failed
 	// call counts as one that took so long.
 	quietLimit = 5 * time.Second
-	// neighborConnections is the API server's limit of connections, and clientConnections the
-	// limit of one address. Every pattern except idle sockets stays below both.
-	neighborConnections = 1000
-	clientConnections   = 600
+	// clientConnections is the API server's limit of connections of one address, above every pattern's.
+	clientConnections = 600
 )
 
 // benchNeighbors measures the calls of a quiet organization alone and next to each
@@ -33,11 +31,10 @@ func benchNeighbors(b *bench) {
 	// Starting the neighbors' workflows would take CPU time long after their calls, so the
 	// API server finds no Temporal.
 	in.apiSettings = map[string]string{
-		"MAX_CONNECTIONS": strconv.Itoa(neighborConnections), "MAX_CONNECTIONS_PER_CLIENT": strconv.Itoa(clientConnections),
-		"TEMPORAL_ADDRESS": must(freeAddress(in.ctx)),
+		"MAX_CONNECTIONS_PER_CLIENT": strconv.Itoa(clientConnections), "TEMPORAL_ADDRESS": must(freeAddress(in.ctx)),
 	}
 	in.startWith(changeSubscription(1), benchWorkOrders)
-	patterns := slices.DeleteFunc(hostilePatterns(in.options.backlog), func(p hostilePattern) bool { return !named(in.options.patterns, p.name) })
+	patterns := slices.DeleteFunc(hostilePatterns(), func(p hostilePattern) bool { return !named(in.options.patterns, p.name) })
 	if len(patterns) == 0 {
 		check(fmt.Errorf("-patterns %s: no neighbor has one of these strings in its name", in.options.patterns))
 	}
@@ -160,7 +157,7 @@ func (q *quietOrganization) nextTo(in *installation, p hostilePattern, by []*ten
 	calls := 0
 	if p.load != nil {
 		pattern.Go(func() (err error) {
-			calls, err = runHostileClient(hostility, hostileJob{p.name, in.options.backlog, by})
+			calls, err = runHostileClient(hostility, hostileJob{p.name, by})
 			return err
 		})
 	}

@@ -74,11 +74,10 @@ func (c *caller) write(method, path, key, body string, want int) ([]byte, error)
 	return c.exchange(method, path, want)
 }
 
-// page opens a page of the console with a session cookie, or posts a form to it.
-func (c *caller) page(method, path, session, form string) ([]byte, error) {
-	c.request = fmt.Appendf(c.request[:0], "%s /console%s HTTP/1.1\r\n%sCookie: session=%s\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s",
-		method, path, c.head, session, len(form), form)
-	return c.exchange(method, path, http.StatusOK)
+// page opens a page of the console with a session cookie.
+func (c *caller) page(path, session string) ([]byte, error) {
+	c.request = fmt.Appendf(c.request[:0], "GET /console%s HTTP/1.1\r\n%sCookie: session=%s\r\n\r\n", path, c.head, session)
+	return c.exchange(http.MethodGet, path, http.StatusOK)
 }
 
 func (c *caller) exchange(method, path string, want int) ([]byte, error) {
