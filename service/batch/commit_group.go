@@ -31,11 +31,11 @@ type groupKind struct {
 	settings string
 }
 
-// The kinds of groups. Lock timeouts end waits that no SharedSQL avoids: 50 ms in a
+// The kinds of groups. Lock timeouts end waits that no SharedSQL avoids: 20 ms in a
 // group, since all its writes wait. The caller's own transactions have the limits of
 // the connection.
 var (
-	shared = groupKind{shared: true, settings: identify + `, set_config('lock_timeout', '50ms', true), set_config('statement_timeout', '2s', true)`}
+	shared = groupKind{shared: true, settings: identify + `, set_config('lock_timeout', '20ms', true), set_config('statement_timeout', '2s', true)`}
 	own    = groupKind{settings: identify}
 )
 
