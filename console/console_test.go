@@ -15,7 +15,7 @@ func TestAPersonSignsInAndOut(t *testing.T) {
 		b.SignInAs(s.Email("ann"))
 		b.WantPath("/console")
 		b.WantText("Ann Field")
-		b.PressInSidebar("Sign out")
+		b.PressInMenu("Sign out")
 		b.WantPath("/console/sign-in")
 		b.WantText("You are signed out.")
 		b.Open("/console")
@@ -28,7 +28,7 @@ func TestAPersonChangesTheAccount(t *testing.T) {
 	onBrowsers(t, func(t *testing.T, s *consoletest.Site, b *consoletest.Browser) {
 		elsewhere := s.SignedIn("bob")
 		b.SignIn("bob")
-		b.PressInSidebar("Account")
+		b.PressInMenu("Account")
 		b.Fill("name", "Bob Brick")
 		b.Fill("time_zone", "Europe/Helsinki")
 		b.Fill("theme", "dark")

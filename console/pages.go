@@ -45,7 +45,9 @@ func newPage[V any](file string) page[V] {
 type frame struct {
 	// Viewer is nil if no one is signed in.
 	Viewer *people.Viewer
-	Nav    []navItem
+	Nav    []navGroup
+	// Account is the entry in the menu below the person's name.
+	Account navItem
 	// Bar is at the bottom on a telephone.
 	Bar   []navItem
 	Theme models.Theme
@@ -54,6 +56,12 @@ type frame struct {
 	// NoAPI is true if the page is about integrations, and the plan does not include the API.
 	NoAPI bool
 	View  any
+}
+
+// navGroup are entries of the sidebar with a heading.
+type navGroup struct {
+	Name  string
+	Items []navItem
 }
 
 // navItem is an entry of the sidebar.
@@ -73,7 +81,13 @@ func (p page[V]) render(r *request, status int, view V) error {
 		f.Done = r.takeDone()
 	}
 	if r.isSignedIn() {
-		f.Viewer, f.Theme, f.Nav, f.Bar, f.NoAPI = &r.viewer, r.viewer.Theme, r.navigation(sections), r.navigation(barSections), !r.viewer.API && r.isAboutIntegrations()
+		f.Viewer, f.Theme, f.Bar, f.NoAPI = &r.viewer, r.viewer.Theme, r.navigation(barSections), !r.viewer.API && r.isAboutIntegrations()
+		f.Account = r.navigation([]section{account})[0]
+		for _, group := range sections {
+			if items := r.navigation(group.sections); len(items) > 0 {
+				f.Nav = append(f.Nav, navGroup{group.name, items})
+			}
+		}
 	}
 	return r.sendPage(status, func(body io.Writer) error { return p.template.Execute(body, f) })
 }
@@ -130,20 +144,34 @@ func having(grant models.OrganizationGrant) func(people.Viewer) bool {
 }
 
 // sections are the sidebar, in order. A section is added with its pages.
-var sections = []section{
-	{"Start", "", "home", everyone, nil},
-	{"Work orders", "/work-orders", "job", everyone, nil},
-	{"Feedback", "/feedback", "chat", everyone, nil},
-	{"Inventory", "/inventory", "tree", everyone, nil},
-	{"Deliveries", "/deliveries", "send", having(models.GrantIntegrations), []string{"/charts"}},
-	{"Notices", "/notices", "bell", everyone, nil},
-	{"Integrations", "/integrations", "plug", having(models.GrantIntegrations), []string{"/webhooks"}},
-	{"People", "/people", "people", everyone, nil},
-	{"Teams", "/teams", "team", everyone, []string{"/service-companies"}},
-	{"Forms", "/forms", "form", everyone, nil},
-	{"Log", "/log", "log", having(models.GrantLogRecords), nil},
-	{"Account", "/account", "user", everyone, nil},
+var sections = []struct {
+	name     string
+	sections []section
+}{
+	{"Work", []section{
+		{"Start", "", "home", everyone, nil},
+		{"Work orders", "/work-orders", "job", everyone, nil},
+		{"Feedback", "/feedback", "chat", everyone, nil},
+		{"Inventory", "/inventory", "tree", everyone, nil},
+		{"Notices", "/notices", "bell", everyone, nil},
+	}},
+	{"Organization", []section{
+		{"People", "/people", "people", everyone, nil},
+		{"Teams", "/teams", "team", everyone, []string{"/service-companies"}},
+		{"Forms", "/forms", "form", everyone, nil},
+		{"Log", "/log", "log", having(models.GrantLogRecords), nil},
+	}},
+	{"Connections", connections},
 }
+
+var (
+	// connections require the Integrations permission.
+	connections = []section{
+		{"Integrations", "/integrations", "plug", having(models.GrantIntegrations), []string{"/webhooks"}},
+		{"Deliveries", "/deliveries", "send", having(models.GrantIntegrations), []string{"/charts"}},
+	}
+	account = section{"Account", "/account", "user", everyone, nil}
+)
 
 // path is the path of the page in the console.
 func (r *request) path() string { return strings.TrimPrefix(r.Request.URL.Path, Root) }
@@ -151,9 +179,7 @@ func (r *request) path() string { return strings.TrimPrefix(r.Request.URL.Path, 
 // isAboutIntegrations reports whether the page is in a part of the console that requires the
 // Integrations permission, and the person has it.
 func (r *request) isAboutIntegrations() bool {
-	return r.may(models.GrantIntegrations) && slices.ContainsFunc(sections, func(s section) bool {
-		return (s.path == "/integrations" || s.path == "/deliveries") && s.current(r.path()) != ""
-	})
+	return r.may(models.GrantIntegrations) && slices.ContainsFunc(connections, func(s section) bool { return s.current(r.path()) != "" })
 }
 
 // barSections are the bar at the bottom of a telephone. A label is scanned with the camera of

@@ -18,6 +18,15 @@ func (j *journey) signInByKeyboard() {
 	j.WantPath("/console")
 }
 
+func (j *journey) signOutByKeyboard() {
+	j.TabTo("Millwright")
+	j.TabTo(managerName)
+	j.Type(" ")
+	j.TabTo("Sign out")
+	j.Enter()
+	j.WantText("You are signed out.")
+}
+
 // A person signs in, creates an integration and signs out with Tab, Enter and the space
 // bar, and always sees where the focus is.
 func (j *journey) integrationByKeyboard() {
@@ -42,9 +51,7 @@ func (j *journey) integrationByKeyboard() {
 	j.Type(j.org.imported.IDs["ahu1"])
 	j.Enter()
 	j.WantText("No, it cannot see this place or asset")
-	j.TabTo("Sign out")
-	j.Enter()
-	j.WantText("You are signed out.")
+	j.signOutByKeyboard()
 }
 
 // A person finds a work order by a search, assigns it to a colleague, holds and resumes it,
@@ -110,7 +117,5 @@ func (j *journey) workOrderByKeyboard() {
 	j.Enter()
 	j.WantPath(page)
 	j.WantText("Completed")
-	j.TabTo("Sign out")
-	j.Enter()
-	j.WantText("You are signed out.")
+	j.signOutByKeyboard()
 }

@@ -19,3 +19,15 @@ addEventListener("click", function (event) {
   if (!button) return;
   navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent).then(function () { button.textContent = "Copied"; });
 });
+// A menu closes when a click or the focus is elsewhere, and with Escape.
+["click", "focusin"].forEach(function (type) {
+  addEventListener(type, function (event) {
+    document.querySelectorAll("details.drop[open]").forEach(function (menu) { if (!menu.contains(event.target)) menu.open = false; });
+  });
+});
+addEventListener("keydown", function (event) {
+  var menu = event.key === "Escape" && event.target.closest("details.drop[open]");
+  if (!menu) return;
+  menu.open = false;
+  menu.querySelector("summary").focus();
+});

@@ -219,13 +219,27 @@ func (b *Browser) Press(text string) { b.t.Helper(); b.press("main", text) }
 // PressInSidebar is Press for the sidebar.
 func (b *Browser) PressInSidebar(text string) { b.t.Helper(); b.press(`*[@class="sidebar"]`, text) }
 
+// PressInMenu is Press for the menu below the person's name.
+func (b *Browser) PressInMenu(text string) {
+	b.t.Helper()
+	b.Click("header .drop > summary")
+	b.press("header", text)
+}
+
+// PressAction is Press for the menu of the main part's actions.
+func (b *Browser) PressAction(text string) {
+	b.t.Helper()
+	b.Click("main .drop > summary")
+	b.Press(text)
+}
+
 func (b *Browser) press(within, text string) {
 	b.t.Helper()
 	b.settle()
 	b.Clicks++
 	ctx, cancel := context.WithTimeout(b.Context, patience)
 	defer cancel()
-	xpath := fmt.Sprintf(`//%s//*[self::button or self::a][normalize-space(.)=%q]`, within, text)
+	xpath := fmt.Sprintf(`//%s//*[self::button or self::a][normalize-space(.)=%q][not(ancestor::details[not(@open)]) or ancestor::summary]`, within, text)
 	if _, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.Search(xpath), chromedp.NodeVisible)); err != nil {
 		b.t.Fatalf("no page follows %q: %v\n%s", text, err, b.describe())
 	}
