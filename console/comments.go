@@ -2,7 +2,9 @@ package console
 
 import (
 	"context"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/gin-gonic/gin"
 
@@ -26,39 +28,71 @@ func (c *Console) commentRoutes(pages *gin.RouterGroup) {
 	}
 }
 
-// historyView is a part of a record's history, with a form to comment on the record.
-type historyView struct {
+// activityView is a part of a record's history, oldest first, with a form to comment on the record.
+type activityView struct {
 	// Page is the record's.
 	Page  string
 	Lines []changeLine
-	Pager pager
-	Form  form
+	// Kinds link to all changes and to each kind.
+	Kinds []shortcut
+	// Earlier and Newest link to other parts.
+	Earlier, Newest string
+	Form            form
 	// Moderates is true if the person may remove comments.
 	Moderates bool
 	// Unread is true if the person has unread notices: those about the record are read now.
 	Unread bool
 }
 
-// historyView shows a part of the history of an organization's record, without the form.
-func (r *request) historyView(page, organizationID string, history records.HistoryPage, known historyWords) historyView {
-	view := historyView{
+// activityView shows a part of the history of an organization's record, without the form.
+func (r *request) activityView(page, organizationID string, history records.HistoryPage, known historyWords) activityView {
+	part := r.historyPart()
+	linked := func(kind records.HistoryKind, before int64) string {
+		position := ""
+		if before != 0 {
+			position = strconv.FormatInt(before, 10)
+		}
+		return linkTo(strings.TrimPrefix(page, Root), "activity", string(kind), "before", position) + activityAnchor
+	}
+	view := activityView{
 		Page: page, Lines: r.changeLines(history.Changes, known),
 		Moderates: r.viewer.Admin && organizationID == r.viewer.OrganizationID, Unread: r.viewer.UnreadNotices > 0,
 	}
-	if r.historyBefore() > 0 {
-		view.Pager.Newer = page + "#history"
+	slices.Reverse(view.Lines)
+	for _, kind := range historyKinds {
+		view.Kinds = append(view.Kinds, shortcut{kind.text, linked(kind.HistoryKind, 0), part.Kind == kind.HistoryKind})
+	}
+	if part.Before != 0 {
+		view.Newest = linked(part.Kind, 0)
+	} else if n := len(view.Lines); n > 0 {
+		view.Lines[n-1].Last = true
 	}
 	if history.Next != 0 {
-		view.Pager.Older = page + "?before=" + strconv.FormatInt(history.Next, 10) + "#history"
+		view.Earlier = linked(part.Kind, history.Next)
 	}
 	return view
 }
 
-// historyBefore is the position in the history that the URL asks for, 0 for its beginning.
-func (r *request) historyBefore() int64 {
+// historyKinds are the parts of a history that a page links to.
+var historyKinds = []struct {
+	records.HistoryKind
+	text string
+}{{"", "All"}, {records.HistoryComments, "Comments"}, {records.HistoryChanges, "Changes"}}
+
+// historyPart is the part of the history that the URL asks for.
+func (r *request) historyPart() records.HistoryPart {
 	before, _ := strconv.ParseInt(r.Query("before"), 10, 64)
-	return max(before, 0)
+	part := records.HistoryPart{Before: max(before, 0)}
+	for _, kind := range historyKinds {
+		if r.Query("activity") == string(kind.HistoryKind) {
+			part.Kind = kind.HistoryKind
+		}
+	}
+	return part
 }
+
+// activityAnchor is where a page shows its activity, latestAnchor its last line.
+const activityAnchor, latestAnchor = "#activity", "#latest"
 
 // commentForm returns the form of a comment. If it is the form that was rejected, other is nil.
 func commentForm(rejected *form) (comment form, other *form) {
@@ -69,19 +103,19 @@ func commentForm(rejected *form) (comment form, other *form) {
 	return comment.orRejected(rejected), nil
 }
 
-// commentedURL is the URL of the history of a work order or feedback.
+// commentedURL is the URL of a work order or feedback.
 func commentedURL(recordID string) string {
 	if models.IsID(recordID, models.PrefixFeedback) {
-		return feedbackURL(recordID) + "#history"
+		return feedbackURL(recordID)
 	}
-	return workOrderURL(recordID) + "#history"
+	return workOrderURL(recordID)
 }
 
 // addComment comments on a record, whose page shows a comment that is rejected again.
 func (c *Console) addComment(page func(*request, int, *form) error) gin.HandlerFunc {
 	return c.signedIn(func(r *request) error {
 		id := r.Param("id")
-		after := outcome{to: commentedURL(id), done: "commented", again: func(status int, f form) error {
+		after := outcome{to: commentedURL(id) + latestAnchor, done: "commented", again: func(status int, f form) error {
 			f.Values.Set("text", f.Values.Get("text")) // by which commentForm knows the form
 			return page(r, status, &f)
 		}}
@@ -106,7 +140,7 @@ func (c *Console) confirmRemoval(r *request) error {
 		return err
 	}
 	view := confirmView{
-		Title: "Remove this comment?", Back: commentedURL(comment.RecordID), BackText: "Keep it", Action: linkTo(r.path(), "comment", comment.ID),
+		Title: "Remove this comment?", Back: commentedURL(comment.RecordID) + activityAnchor, BackText: "Keep it", Action: linkTo(r.path(), "comment", comment.ID),
 		Effects: []string{"An administrator has removed it already."},
 	}
 	if comment.Text != nil {
@@ -125,7 +159,7 @@ func (c *Console) removeComment(r *request) error {
 	if err != nil {
 		return err
 	}
-	return r.submit(outcome{to: commentedURL(comment.RecordID), done: "comment-removed"}, func(ctx context.Context, _ form) error {
+	return r.submit(outcome{to: commentedURL(comment.RecordID) + activityAnchor, done: "comment-removed"}, func(ctx context.Context, _ form) error {
 		return c.service.RemoveComment(ctx, r.actor(), comment.ID)
 	})
 }

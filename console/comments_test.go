@@ -19,7 +19,7 @@ func commentOn(t testing.TB, s *consoletest.Site, by, record, text string) strin
 	return servicetest.Value[string](s.Fixture, `SELECT id FROM comments WHERE record_id = $1 ORDER BY created_at DESC LIMIT 1`, record)
 }
 
-// Readers comment on a work order and on feedback, at the end of the history and without
+// Readers comment on a work order and on feedback, at the end of the activity and without
 // scripts too. Those concerned find a notice.
 func TestComments(t *testing.T) {
 	t.Parallel()
@@ -36,8 +36,8 @@ func TestComments(t *testing.T) {
 		}
 		cat := s.SignedIn("cat")
 		cat.Get("/console/notices").Want(http.StatusOK, "has a new comment")
-		cat.Get("/console/work-orders/"+record).Want(http.StatusOK, `<bdi>Bob Stone</bdi> commented on the work order: <q class="lines"><bdi>The belt is loose.</bdi></q>`)
-		cat.Get("/console/feedback/"+feedback).Want(http.StatusOK, `<bdi>Bob Stone</bdi> commented on the feedback: <q class="lines"><bdi>The belt is loose.</bdi></q>`)
+		cat.Get("/console/work-orders/"+record).Want(http.StatusOK, `<strong><bdi>Bob Stone</bdi></strong>`, `<p class="lines"><bdi>The belt is loose.</bdi></p>`)
+		cat.Get("/console/feedback/"+feedback).Want(http.StatusOK, `<strong><bdi>Bob Stone</bdi></strong>`, `<p class="lines"><bdi>The belt is loose.</bdi></p>`)
 		s.SignedIn("ann").Get("/console/notices").Want(http.StatusOK, "Feedback has a new comment")
 	})
 }
@@ -91,11 +91,11 @@ func TestAnAdministratorRemovesAComment(t *testing.T) {
 	ann.Post("/console/work-orders/"+newRecord(t, s)+"/remove-comment?comment="+comment, nil).Want(http.StatusNotFound)
 	ann.Get(record).Want(http.StatusOK, `href="`+path+`"`)
 	page := ann.Get(path).Want(http.StatusOK, "Call 4711 &lt;i&gt;now", "cannot be restored")
-	if to := ann.Post(path, page.Form()).Want(http.StatusSeeOther).Location(); to != record+"#history" {
+	if to := ann.Post(path, page.Form()).Want(http.StatusSeeOther).Location(); to != record+"#activity" {
 		t.Errorf("it redirects to %s", to)
 	}
 	for _, reader := range []*consoletest.Visitor{ann, bob} {
-		page := reader.Get(record).Want(http.StatusOK, `<bdi>Bob Stone</bdi> commented on the work order: <span class="muted">removed by an administrator</span>.`)
+		page := reader.Get(record).Want(http.StatusOK, `<strong><bdi>Bob Stone</bdi></strong>`, "Removed by an administrator.")
 		wantNot(t, page, "4711")
 		wantNot(t, page, path)
 	}
@@ -103,7 +103,7 @@ func TestAnAdministratorRemovesAComment(t *testing.T) {
 	ann.Get("/console/log").Want(http.StatusOK, "removed a comment on the work order")
 }
 
-// A record's page loads thirty lines of its history.
+// A record's page shows the latest thirty lines of its activity, oldest first.
 func TestPagesOfComments(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
@@ -112,8 +112,11 @@ func TestPagesOfComments(t *testing.T) {
 		commentOn(t, s, "ann", feedback, "Number "+strconv.Itoa(n)+".")
 	}
 	ann, path := s.SignedIn("ann"), "/console/feedback/"+feedback
-	page := ann.Get(path).Want(http.StatusOK, "Number 34.", "Number 5.", "Next page")
+	page := ann.Get(path).Want(http.StatusOK, "Number 34.", "Number 5.", "Earlier")
 	wantNot(t, page, "Number 4.")
+	if strings.Index(page.Body, "Number 5.") > strings.Index(page.Body, "Number 34.") {
+		t.Error("the newest line is not the last")
+	}
 	_, next, _ := strings.Cut(page.Body, `href="`+path+`?before=`)
 	before, _, _ := strings.Cut(next, "#")
 	page = ann.Get(path+"?before="+before).Want(http.StatusOK, "Number 4.", "Number 0.", "gave feedback", "Newest")

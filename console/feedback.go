@@ -17,7 +17,7 @@ import (
 // feedbackService is what the handlers of this file call.
 type feedbackService interface {
 	FeedbackForPerson(ctx context.Context, actor store.Actor, filter records.FeedbackFilter, cursor string, limit int) (records.FeedbackPage, error)
-	FeedbackDetail(ctx context.Context, actor store.Actor, id string, before int64) (records.FeedbackDetail, error)
+	FeedbackDetail(ctx context.Context, actor store.Actor, id string, part records.HistoryPart) (records.FeedbackDetail, error)
 	HoldsGrant(ctx context.Context, actor store.Actor, grant models.Grant) (bool, error)
 	FeedbackPlaces(ctx context.Context, actor store.Actor, node string) (records.FeedbackPlaces, error)
 	GiveFeedback(ctx context.Context, actor store.Actor, node string, in records.NewFeedback) (store.WriteResult, error)
@@ -148,8 +148,8 @@ type feedbackView struct {
 	// WorkOrder is the form of a work order about it, "" if the person may create none there.
 	WorkOrder string
 	// Made are the work orders that were made of it.
-	Made    []madeWorkOrder
-	History historyView
+	Made     []madeWorkOrder
+	Activity activityView
 }
 
 // madeWorkOrder is a work order that was made of feedback.
@@ -164,7 +164,7 @@ func (c *Console) showFeedback(r *request) error { return c.renderFeedback(r, ht
 
 // renderFeedback shows the feedback of the request, with a form that was rejected or nil.
 func (c *Console) renderFeedback(r *request, status int, rejected *form) error {
-	detail, err := c.service.FeedbackDetail(r.ctx(), r.actor(), r.Param("id"), r.historyBefore())
+	detail, err := c.service.FeedbackDetail(r.ctx(), r.actor(), r.Param("id"), r.historyPart())
 	if err != nil {
 		return err
 	}
@@ -177,9 +177,9 @@ func (c *Console) renderFeedback(r *request, status int, rejected *form) error {
 	resolving.ETag = detail.ETag
 	view := feedbackView{
 		feedbackRow: r.feedbackRow(f), ID: f.ID, Description: valueOf(f.Description), ResolvedAt: r.optionalMoment(f.ResolvedAt),
-		Resolves: detail.Resolving == nil, History: r.historyView(feedbackURL(f.ID), f.OrganizationID, detail.History, historyWords{}),
+		Resolves: detail.Resolving == nil, Activity: r.activityView(feedbackURL(f.ID), f.OrganizationID, detail.History, historyWords{}),
 	}
-	view.History.Form, rejected = commentForm(rejected)
+	view.Activity.Form, rejected = commentForm(rejected)
 	view.Form = resolving.orRejected(rejected)
 	view.Where.URL = urls[f.InventoryID]
 	for _, w := range detail.WorkOrders {
@@ -250,7 +250,7 @@ func (c *Console) giveFeedback(r *request) error {
 	o := outcome{done: "feedback-given", again: func(status int, f form) error { return c.renderNewFeedback(r, status, f) }}
 	// A person may be allowed to give feedback on a place and not to read it.
 	o.toRecord = func(id string) string {
-		if _, err := c.service.FeedbackDetail(r.ctx(), r.actor(), id, 0); err != nil {
+		if _, err := c.service.FeedbackDetail(r.ctx(), r.actor(), id, records.HistoryPart{}); err != nil {
 			return linkTo("/feedback")
 		}
 		return feedbackURL(id)

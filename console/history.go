@@ -24,6 +24,8 @@ type changeLine struct {
 	// Comment is the id of a comment, whose text was removed if there is no Quote.
 	Comment string
 	At      moment
+	// Last is true for the newest line, to which a page links.
+	Last bool
 }
 
 // historyWords are what changes are told with: names by identity id, and the labels of

@@ -329,6 +329,8 @@ func workOrderPages(t *testing.T) (*consoletest.Site, []shownPage) {
 	if _, err := s.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, id, []string{s.ID("crew"), s.Polar.OrganizationID}, nil); err != nil {
 		t.Fatal(err)
 	}
+	held := newRecord(t, s)
+	s.Exec(`UPDATE work_orders SET status = 'on_hold' WHERE id = $1`, held)
 	reviewed, mine := "/console/work-orders/"+inReview(t, s, "ann"), "/console/work-orders/"+newRecord(t, s)
 	return s, []shownPage{
 		{"GET /console/work-orders/:id", "work-order", open, nil, ""},
@@ -341,7 +343,7 @@ func workOrderPages(t *testing.T) (*consoletest.Site, []shownPage) {
 		{"GET /console/work-orders/:id/cancel", "work-order-cancel", open + "/cancel", nil, ""},
 		{"GET /console/work-orders/:id/complete", "work-order-complete", mine + "/complete", nil, ""},
 		{"GET /console/work-orders/:id/return", "work-order-return", "/console/work-orders/" + incoming(t, s) + "/return", nil, ""},
-		{"POST /console/work-orders/:id/hold", "work-order-on-hold", open, nil, "Put on hold"},
+		{"GET /console/work-orders/:id", "work-order-on-hold", "/console/work-orders/" + held, nil, ""},
 		{"GET /console/work-orders/charts", "work-order-charts", "/console/work-orders/charts?time=7d", nil, ""},
 	}
 }

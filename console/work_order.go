@@ -19,7 +19,7 @@ import (
 
 // workOrderService is what the handlers of this file call.
 type workOrderService interface {
-	WorkOrderDetail(ctx context.Context, actor store.Actor, id string, before int64) (records.WorkOrderDetail, error)
+	WorkOrderDetail(ctx context.Context, actor store.Actor, id string, part records.HistoryPart) (records.WorkOrderDetail, error)
 }
 
 func (c *Console) workOrderRoutes(pages *gin.RouterGroup) {
@@ -64,10 +64,14 @@ type workOrderView struct {
 	// May is what the person may do, by the names of records.WorkOrderAction.
 	May map[string]bool
 	// ToReview is true if completing sends the work order to its consultants.
-	ToReview             bool
-	StepForm, ReviewForm form
-	Forbidden            []forbiddenRow
-	History              historyView
+	ToReview   bool
+	ReviewForm form
+	// Next is what the person does next, nil for nothing or the review; Others are the other actions.
+	Next   *actionRow
+	Others []actionRow
+	// AnswerLater is true if the person may answer and does something else next.
+	AnswerLater bool
+	Activity    activityView
 	// Deliveries links to the work order's deliveries, "" without the permission.
 	Deliveries string
 }
@@ -93,9 +97,9 @@ type assignedRow struct {
 	// Remove is whether the person may remove them, Kept why no one may.
 	Remove bool
 	Kept   string
-	// Inactive is true if they can no longer act.
-	Inactive bool
-	Form     form
+	// Inactive is true if they can no longer act, Works if they are a person or a team that does the work.
+	Inactive, Works bool
+	Form            form
 }
 
 // answerRow is a question with its answer.
@@ -105,8 +109,14 @@ type answerRow struct {
 	At                  moment
 }
 
-// forbiddenRow is an action that the person may not do now, and why.
-type forbiddenRow struct{ Action, Why string }
+// actionRow is an action on the work order ({{template "action" .}}).
+type actionRow struct {
+	Name, Icon, Class, URL string
+	// Form is sent to the URL; without it the URL is a link.
+	Form *form
+	// Why is why the person may not do it now, else "".
+	Why string
+}
 
 var workOrderPage = newPage[workOrderView]("work_order.html")
 
@@ -116,7 +126,7 @@ func (c *Console) showWorkOrder(r *request) error {
 
 // renderWorkOrder shows the work order of the request, with a form that was rejected or nil.
 func (c *Console) renderWorkOrder(r *request, status int, rejected *form) error {
-	detail, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), r.historyBefore())
+	detail, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), r.historyPart())
 	if err != nil {
 		return err
 	}
@@ -125,7 +135,7 @@ func (c *Console) renderWorkOrder(r *request, status int, rejected *form) error 
 		return err
 	}
 	view := r.workOrderView(detail, urls)
-	view.History.Form, rejected = commentForm(rejected)
+	view.Activity.Form, rejected = commentForm(rejected)
 	switch {
 	case rejected != nil && view.May[string(records.ActionReview)] && (len(rejected.Errors) > 0 || rejected.Kept) && rejected.Values.Has("decision"):
 		view.ReviewForm = view.ReviewForm.orRejected(rejected)
@@ -153,7 +163,7 @@ func (r *request) workOrderView(d records.WorkOrderDetail, urls map[string]strin
 		SentBack: r.sentBack(d), Where: placeAt(w.Inventory, urls[w.Inventory.ID]), Code: valueOf(w.Inventory.ExternalID), Description: valueOf(w.Description), ExternalID: valueOf(w.ExternalID),
 		CancelReason: valueOf(w.CancelReason), Creator: names[w.CreatedBy].Name, Due: r.optionalMoment(w.TargetDate), Created: r.moment(w.CreatedAt),
 		Changed: r.moment(w.ChangedAt), Completed: r.optionalMoment(w.CompletedAt), Cancelled: r.optionalMoment(w.CancelledAt),
-		May: map[string]bool{}, ToReview: len(w.Consultants) > 0, StepForm: step(), ReviewForm: recordForm(d.ETag, w.ChangedAt, url.Values{}),
+		May: map[string]bool{}, ToReview: len(w.Consultants) > 0, ReviewForm: recordForm(d.ETag, w.ChangedAt, url.Values{}),
 	}
 	for _, action := range records.WorkOrderActions {
 		view.May[string(action)] = d.May(action)
@@ -168,6 +178,7 @@ func (r *request) workOrderView(d records.WorkOrderDetail, urls map[string]strin
 		for _, id := range role.ids {
 			p := names[id]
 			row := assignedRow{ID: id, URL: urls[id], Name: p.Name, Kind: identityKinds[p.Kind], Role: role.name, Inactive: slices.Contains(d.Inactive, id), Email: valueOf(p.Email), Phone: valueOf(p.Phone), Form: step()}
+			row.Works = role.name == "Worker" && !row.Inactive && (p.Kind == models.KindPerson || p.Kind == models.KindTeam)
 			if view.May[string(records.ActionAssign)] {
 				row.Remove = d.Kept[id] == nil
 				if !row.Remove {
@@ -192,8 +203,8 @@ func (r *request) workOrderView(d records.WorkOrderDetail, urls map[string]strin
 	if d.Source != nil {
 		view.Source = &sourceFeedback{d.Source.ID, d.Source.Title, feedbackURL(d.Source.ID)}
 	}
-	view.Forbidden = forbiddenRows(d)
-	view.History = r.historyView(view.Page, w.OrganizationID, d.History, historyWords{names: d.History.Names, questions: questions})
+	view.addActions(d)
+	view.Activity = r.activityView(view.Page, w.OrganizationID, d.History, historyWords{names: d.History.Names, questions: questions})
 	if r.may(models.GrantIntegrations) {
 		view.Deliveries = linkTo("/deliveries", "record", w.ID)
 	}
@@ -241,24 +252,66 @@ func questionsNamed(text string, answers models.AnswersRecord) string {
 	return text
 }
 
-// actionNames name the actions on a work order.
-var actionNames = map[records.WorkOrderAction]string{
-	records.ActionUpdate: "Edit", records.ActionAssign: "Assign and remove people", records.ActionAnswer: "Answer", records.ActionComplete: "Complete",
-	records.ActionHold: "Put on hold", records.ActionResume: "Resume", records.ActionCancel: "Cancel", records.ActionReview: "Review",
-	records.ActionReturn: "Return to the customer",
+// offeredActions are the actions on a work order, as a menu lists them.
+var offeredActions = []struct {
+	records.WorkOrderAction
+	name, path, icon string
+	// sends is true if the button acts at once, without a page that asks.
+	sends bool
+}{
+	{records.ActionComplete, "Complete…", "complete", "check", false}, {records.ActionAnswer, "Answer", "answers", "", false},
+	{records.ActionResume, "Resume", "resume", "", true}, {records.ActionHold, "Put on hold", "hold", "pause", true},
+	{records.ActionAssign, "Assign people", "assign", "", false}, {records.ActionUpdate, "Edit", "edit", "", false},
+	{records.ActionReturn, "Return to the customer…", "return", "", false}, {records.ActionCancel, "Cancel…", "cancel", "", false},
+	{records.ActionReview, "Review", "", "", false},
 }
 
-// forbiddenRows are the actions that the person may not do now. Those that only another
-// status has are left out.
-func forbiddenRows(d records.WorkOrderDetail) []forbiddenRow {
-	status := models.WorkOrderStatus(d.Record.Status.Code)
-	var rows []forbiddenRow
-	for _, action := range records.WorkOrderActions {
-		elsewhere := action == records.ActionResume && status != models.StatusOnHold || action == records.ActionHold && status == models.StatusOnHold ||
-			action == records.ActionReview && status != models.StatusSentToInspection || action == records.ActionReturn && d.Customer == ""
-		if !elsewhere && !d.May(action) {
-			rows = append(rows, forbiddenRow{actionNames[action], questionsNamed(sentences(d.Forbidden[action]), d.Answers)})
+// addActions adds the actions that the work order's status has, first those that the person may do.
+func (v *workOrderView) addActions(d records.WorkOrderDetail) {
+	next, status := v.next(d), models.WorkOrderStatus(d.Record.Status.Code)
+	var forbidden []actionRow
+	for _, a := range offeredActions {
+		row := actionRow{Name: a.name, Icon: a.icon, URL: v.Page + "/" + a.path}
+		if a.WorkOrderAction == records.ActionComplete && v.ToReview && d.May(records.ActionComplete) {
+			row.Name, a.sends = "Complete and send to review", true
+		}
+		if a.sends {
+			step := recordForm(d.ETag, d.Record.ChangedAt, nil)
+			row.Form = &step
+		}
+		switch action := a.WorkOrderAction; {
+		case action == next:
+			row.Class = "primary"
+			v.Next = &row
+		case action == records.ActionResume && status != models.StatusOnHold, action == records.ActionHold && status == models.StatusOnHold,
+			action == records.ActionReview && (status != models.StatusSentToInspection || v.May[string(action)]),
+			action == records.ActionReturn && d.Customer == "", action == records.ActionAnswer && v.Form == "":
+		case v.May[string(action)]:
+			if action == records.ActionCancel {
+				row.Class = "danger"
+			}
+			v.AnswerLater = v.AnswerLater || action == records.ActionAnswer
+			v.Others = append(v.Others, row)
+		case !d.May(action):
+			forbidden = append(forbidden, actionRow{Name: strings.TrimSuffix(a.name, "…"), Why: questionsNamed(sentences(d.Forbidden[action]), d.Answers)})
 		}
 	}
-	return rows
+	v.Others = append(v.Others, forbidden...)
+}
+
+// next is what the person does next with the work order, "" for nothing or the review, whose form
+// the page shows. Someone is assigned next if no active person or team works on it.
+func (v *workOrderView) next(d records.WorkOrderDetail) records.WorkOrderAction {
+	if d.May(records.ActionReview) {
+		return ""
+	}
+	for _, action := range []records.WorkOrderAction{records.ActionResume, records.ActionComplete, records.ActionAnswer, records.ActionAssign} {
+		switch {
+		case !v.May[string(action)], action == records.ActionAnswer && v.Form == "":
+		case action == records.ActionAssign && slices.ContainsFunc(v.People, func(p assignedRow) bool { return p.Works }):
+		default:
+			return action
+		}
+	}
+	return ""
 }

@@ -14,7 +14,7 @@ import (
 
 // workOrderActionsService is what the handlers of this file call.
 type workOrderActionsService interface {
-	WorkOrderDetail(ctx context.Context, actor store.Actor, id string, before int64) (records.WorkOrderDetail, error)
+	WorkOrderDetail(ctx context.Context, actor store.Actor, id string, part records.HistoryPart) (records.WorkOrderDetail, error)
 	WorkOrderAssignees(ctx context.Context, actor store.Actor, id, search string, chosen []string) (records.WorkOrderAssignees, error)
 	ReplaceWorkers(ctx context.Context, actor store.Actor, call store.RequestKey, id string, workers []string) (store.WriteResult, error)
 	AssignWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id string, assignees, consultants []string) (store.WriteResult, error)
@@ -113,7 +113,7 @@ func (c *Console) renderCancel(r *request, status int, rejected *form) error {
 func (c *Console) renderConfirm(
 	r *request, status int, rejected *form, action records.WorkOrderAction, view func(records.WorkOrderDetail, form) confirmView,
 ) error {
-	d, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), 0)
+	d, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), records.HistoryPart{})
 	if err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (c *Console) showAssignees(r *request) error { return c.renderAssignees(r, 
 
 // renderAssignees shows the form, with a form that was rejected or searches, or nil.
 func (c *Console) renderAssignees(r *request, status int, entered *form) error {
-	d, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), 0)
+	d, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), records.HistoryPart{})
 	if err != nil {
 		return err
 	}

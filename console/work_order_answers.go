@@ -20,7 +20,7 @@ import (
 
 // workOrderAnswersService is what the handlers of this file call.
 type workOrderAnswersService interface {
-	WorkOrderDetail(ctx context.Context, actor store.Actor, id string, before int64) (records.WorkOrderDetail, error)
+	WorkOrderDetail(ctx context.Context, actor store.Actor, id string, part records.HistoryPart) (records.WorkOrderDetail, error)
 	AnswerWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id string, answers []records.GivenAnswer, completion records.Completion) (store.WriteResult, error)
 }
 
@@ -46,7 +46,7 @@ func (c *Console) showAnswers(r *request) error { return c.renderAnswers(r, http
 
 // renderAnswers shows the questions with the stored answers, or with a rejected form's.
 func (c *Console) renderAnswers(r *request, status int, rejected *form) error {
-	detail, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), 0)
+	detail, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), records.HistoryPart{})
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (c *Console) answerWorkOrder(r *request) error {
 		return err
 	}
 	id := r.Param("id")
-	detail, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), id, 0)
+	detail, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), id, records.HistoryPart{})
 	if err != nil {
 		return err
 	}

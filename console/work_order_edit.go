@@ -16,7 +16,7 @@ import (
 
 // workOrderEditService is what the handlers of this file call.
 type workOrderEditService interface {
-	WorkOrderDetail(ctx context.Context, actor store.Actor, id string, before int64) (records.WorkOrderDetail, error)
+	WorkOrderDetail(ctx context.Context, actor store.Actor, id string, part records.HistoryPart) (records.WorkOrderDetail, error)
 	UpdateWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id string, patch records.WorkOrderPatch) (store.WriteResult, error)
 }
 
@@ -82,7 +82,7 @@ func (c *Console) showEditWorkOrder(r *request) error {
 
 // renderEditWorkOrder shows the form, with a form that was rejected or nil.
 func (c *Console) renderEditWorkOrder(r *request, status int, rejected *form) error {
-	detail, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), 0)
+	detail, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), records.HistoryPart{})
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (c *Console) editWorkOrder(r *request) error {
 		return err
 	}
 	id := r.Param("id")
-	detail, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), id, 0)
+	detail, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), id, records.HistoryPart{})
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"millwright/console/consoletest"
 	"millwright/models"
@@ -233,6 +234,120 @@ func TestTwoPeopleOnAWorkOrder(t *testing.T) {
 	}
 }
 
+var primaryButton = regexp.MustCompile(`class="(?:button )?primary"[^>]*>(?:<svg.*?</svg>)?([^<]+)<`)
+
+// The page has one primary action, what the person does next. The others are in a menu, where
+// those that are not possible have their reason.
+func TestTheNextActionIsPrimary(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	id, path := planned(t, s)
+	want := func(key, path, next string) consoletest.Page {
+		t.Helper()
+		page := s.SignedIn(key).Get(path).Want(http.StatusOK)
+		if found := strings.Join(unescaped(primaryButton.FindAllStringSubmatch(page.Body, -1)), ", "); found != next {
+			t.Errorf("the primary action of %s is %q, want %q", key, found, next)
+		}
+		return page
+	}
+	want("bob", path, "Answer").Want(http.StatusOK, `<button type="button" disabled>Complete</button><p class="muted">Required questions have no answer: “Filter state”, “Running hours”.</p>`)
+	want("cat", path, "").Want(http.StatusOK, `<button type="button" disabled>Edit</button><p class="muted">The person may not change work orders on this node.</p>`)
+	page := want("ann", path, "")
+	for _, other := range []string{"hold", "assign", "edit", "cancel"} {
+		page.Want(http.StatusOK, path+"/"+other)
+	}
+	answer(t, s, id)
+	want("bob", path, "Complete and send to review").Want(http.StatusOK, path+"/answers")
+	s.Exec(`UPDATE work_orders SET status = 'on_hold' WHERE id = $1`, id)
+	want("bob", path, "Resume")
+	s.Exec(`UPDATE work_orders SET status = 'sent_to_inspection' WHERE id = $1`, id)
+	want("cat", path, "Approve")
+	s.Exec(`UPDATE work_orders SET status = 'open' WHERE id = $1`, id)
+	s.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, s.ID("bob"))
+	want("ann", path, "Assign people")
+}
+
+// The page has two columns on a desk. In one column the brief facts are first, then what to do.
+func TestAWorkOrderHasTwoColumns(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	_, path := planned(t, s)
+	b := s.Browser(t)
+	b.SignIn("ann")
+	b.Open(path)
+	b.CheckWidth("a work order")
+	const place = `(name => [...document.querySelector(".columns").children].map(e => e.getBoundingClientRect()[name]))`
+	for _, test := range []struct {
+		width int64
+		want  string
+	}{
+		{1280, place + `("x")[1] < ` + place + `("x")[0] && ` + place + `("x")[0] === ` + place + `("x")[2] && ` + place + `("y")[0] === ` + place + `("y")[1]`},
+		{899, place + `("y")[0] < ` + place + `("y")[1] && ` + place + `("y")[1] < ` + place + `("y")[2]`},
+	} {
+		if b.Measure(test.width, 900, `Number(`+test.want+`)`) != 1 {
+			t.Errorf("at %d px the columns are elsewhere", test.width)
+		}
+	}
+	// The sidebar stays in view.
+	if at := b.Measure(1280, 300, `scrollTo({top: 200, behavior: "instant"}), document.querySelector(".sidebar .nav").getBoundingClientRect().top`); at != 0 {
+		t.Errorf("the sidebar is at %v", at)
+	}
+}
+
+// A menu closes with Escape, and when the focus goes elsewhere: it never covers the focus.
+func TestTheMenuOfActions(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	_, path := planned(t, s)
+	b := s.Browser(t)
+	b.SignIn("bob")
+	b.Open(path)
+	b.Click("main .drop > summary")
+	b.WantText("The person may not cancel work orders on this node.")
+	b.Check("work-order-actions")
+	b.Open(path)
+	for _, leave := range []func(){
+		func() { b.Do(chromedp.KeyEvent(kb.Escape)) }, func() { b.TabTo("AHU 1") }, func() { b.Do(chromedp.MouseClickXY(2, 2)) },
+	} {
+		b.Click("main .drop > summary")
+		b.WantText("Put on hold")
+		leave()
+		b.WantNoText("Put on hold")
+	}
+}
+
+// The activity shows comments and changes in one stream, newest last, or one kind of them.
+func TestKindsOfActivity(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	id, path := planned(t, s)
+	answer(t, s, id)
+	commentOn(t, s, "ann", id, "Look at the belt.")
+	if _, err := s.HoldWorkOrder(t.Context(), s.Viewer("bob"), store.RequestKey{}, id); err != nil {
+		t.Fatal(err)
+	}
+	cat := s.SignedIn("cat")
+	lines := []string{"created the work order", "answered “Filter state”", "Look at the belt.", "put the work order on hold"}
+	for query, shown := range map[string][]bool{"": {true, true, true, true}, "?activity=comments": {false, false, true, false}, "?activity=changes": {true, true, false, true}, "?activity=x": {true, true, true, true}} {
+		page := cat.Get(path+query).Want(http.StatusOK, path+"?activity=comments#activity", path+"?activity=changes#activity")
+		last := 0
+		for i, line := range lines {
+			at := strings.Index(page.Body, line)
+			if (at >= 0) != shown[i] {
+				t.Errorf("%q shows %q: %t", query, line, at >= 0)
+			} else if shown[i] && at < last {
+				t.Errorf("%q: %q is not in order", query, line)
+			}
+			last = max(last, at)
+		}
+	}
+	// A new comment is the last line, where the browser goes.
+	if to := cat.Post(path+"/comments", cat.Get(path).Form("text", "It is worn.")).Want(http.StatusSeeOther).Location(); to != path+"#latest" {
+		t.Errorf("it redirects to %s", to)
+	}
+	cat.Get(path).Want(http.StatusOK, `<li class="card" id="latest"><div class="row"><strong><bdi>Cat Rivers</bdi></strong>`)
+}
+
 // Each grant on the node taken away in turn: its actions are neither offered nor done.
 func TestGrantsOnAWorkOrder(t *testing.T) {
 	t.Parallel()
@@ -302,7 +417,7 @@ func TestACustomersWorkOrder(t *testing.T) {
 	pia.Get(path).Want(http.StatusOK, "<bdi>Pia Frost</bdi> added Pia Frost as worker.")
 }
 
-// A page shows thirty changes and links to older ones.
+// A page shows the latest thirty changes and links to earlier ones.
 func TestTheHistoryHasPages(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
@@ -315,8 +430,8 @@ func TestTheHistoryHasPages(t *testing.T) {
 		}
 	}
 	v := s.SignedIn("ann")
-	first := v.Get(path).Want(http.StatusOK, "Next page")
-	next := unescaped(olderPage.FindAllStringSubmatch(first.Body, -1))[0]
+	first := v.Get(path).Want(http.StatusOK, "Earlier")
+	next := unescaped(earlierLines.FindAllStringSubmatch(first.Body, -1))[0]
 	second := v.Get(next).Want(http.StatusOK, "created the work order", "Newest")
 	if n := strings.Count(first.Body, "changed the title"); n != 30 {
 		t.Errorf("the first page has %d changes", n)
@@ -337,6 +452,7 @@ func TestStepsOfAWorkOrderInABrowser(t *testing.T) {
 		b.Fill("comment", "The belt is loose.")
 		b.Press("Send back")
 		b.WantText("Back from review", "The belt is loose.", "Ann Field sent the work order back")
+		b.Click("main .drop > summary")
 		b.Do(chromedp.DoubleClick(chromedp.CSS(`main form[action$="/hold"] button`)))
 		b.WantText("On hold")
 		b.WantNoText("Put on hold")
@@ -350,7 +466,7 @@ func TestStepsOfAWorkOrderInABrowser(t *testing.T) {
 		b.Choose("identity", s.ID("dan"))
 		b.Press("Assign")
 		b.WantText("Ann Field added Dan Woods as worker.")
-		b.Press("Cancel…")
+		b.PressAction("Cancel…")
 		b.WantText("It cannot be reopened.")
 		b.Fill("reason", "A duplicate")
 		b.Press("Cancel the work order")
@@ -361,4 +477,4 @@ func TestStepsOfAWorkOrderInABrowser(t *testing.T) {
 	})
 }
 
-var olderPage = regexp.MustCompile(`<a class="button" href="([^"]+)" rel="next">`)
+var earlierLines = regexp.MustCompile(`<a class="button" href="([^"]+)" rel="prev">Earlier`)

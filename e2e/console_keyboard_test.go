@@ -86,6 +86,8 @@ func (j *journey) workOrderByKeyboard() {
 	j.WantNoText("Consultant, reviews the work")
 
 	j.SkipToContent()
+	j.TabTo("Actions")
+	j.Type(" ")
 	j.TabTo("Put on hold")
 	j.Space()
 	j.WantText("On hold")

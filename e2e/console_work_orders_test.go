@@ -30,7 +30,7 @@ func (j *journey) workOrder() {
 	j.Press("Create")
 	j.WantText(subject, managerName, advisorName)
 	order := j.Path()
-	j.Press("Put on hold")
+	j.PressAction("Put on hold")
 	j.WantText("On hold")
 	j.Press("Resume")
 	j.Press("Complete and send to review")
@@ -62,7 +62,7 @@ func (j *journey) workOrder() {
 	j.Press("AHU 1")
 	j.Fill("title", "No longer needed")
 	j.Press("Create")
-	j.Press("Cancel…")
+	j.PressAction("Cancel…")
 	j.Press("Cancel the work order")
 	j.WantText("Cancelled")
 }
@@ -105,7 +105,7 @@ func (j *journey) list() {
 	wantColumn(grease, "open")
 	j.Press(grease)
 	j.WantPath(first)
-	j.Press("Put on hold")
+	j.PressAction("Put on hold")
 	j.PressInSidebar("Work orders")
 	j.Fill("q", word) // other journeys create more than a column shows
 	j.Press("Search")
@@ -138,7 +138,7 @@ func (j *journey) twoAtOnce() {
 	colleague.WantText("Saved.", title+" today", "Bring the long ladder.", "High")
 
 	const closed = "A work order with the status \"%s\" does not allow this."
-	colleague.Press("Cancel…")
+	colleague.PressAction("Cancel…")
 	j.Open(page)
 	j.Press("Complete…")
 	j.WantText("It cannot be reopened.")
@@ -147,20 +147,20 @@ func (j *journey) twoAtOnce() {
 	colleague.Fill("reason", "It is light enough.")
 	colleague.Press("Cancel the work order")
 	colleague.WantText(managerName+" completed the work order", "Nothing was done", "Completed")
-	colleague.Unfold("What is not possible now, and why")
+	colleague.Unfold("Actions")
 	colleague.WantText(fmt.Sprintf(closed, "Complete"))
 
 	page = j.order(title+" again", "")
 	j.Open(page)
 	j.Press("Complete…")
 	colleague.Open(page)
-	colleague.Press("Cancel…")
+	colleague.PressAction("Cancel…")
 	colleague.Fill("reason", "It is light enough.")
 	colleague.Press("Cancel the work order")
 	colleague.WantText("Cancelled")
 	j.Press("Complete the work order")
 	j.WantText(colleagueName+" cancelled the work order: “It is light enough.”", "Nothing was done", "Cancelled")
-	j.Unfold("What is not possible now, and why")
+	j.Unfold("Actions")
 	j.WantText(fmt.Sprintf(closed, "Cancelled"))
 }
 
@@ -171,7 +171,7 @@ func (j *journey) doubleClick() {
 	j.Open("/console/work-orders/new?node=" + j.org.imported.IDs["ahu1"])
 	j.Fill("title", title)
 	j.PressTwice("Create")
-	j.WantText("Complete", "Cancel…", title)
+	j.WantText("Complete…", title)
 	j.Press("Complete…")
 	j.PressTwice("Complete the work order")
 	j.WantText("Completed", "completed the work order")

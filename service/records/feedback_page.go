@@ -51,14 +51,14 @@ var madeOfItQuery = `
 	SELECT w.id, w.title, w.number, w.status FROM work_orders w
 	WHERE w.feedback_id = $1 AND ` + store.Fill(access.ReadableWorkOrder, "w", "w", "actor", "$2") + ` ORDER BY w.id DESC LIMIT $3`
 
-// FeedbackDetail returns feedback that the actor may read, with its latest changes (those
-// before the id, RecordHistory) and what the actor may do with it. Errors: not_found, unavailable.
-func (s *Records) FeedbackDetail(ctx context.Context, actor store.Actor, id string, before int64) (FeedbackDetail, error) {
+// FeedbackDetail returns feedback that the actor may read, with a part of its history
+// and what the actor may do with it. Errors: not_found, unavailable.
+func (s *Records) FeedbackDetail(ctx context.Context, actor store.Actor, id string, part HistoryPart) (FeedbackDetail, error) {
 	if !models.IsID(id, models.PrefixFeedback) {
 		return FeedbackDetail{}, models.NotFound()
 	}
 	var known feedbackResolution
-	history := historyRead{actor: actor, before: before, limit: shownChanges}
+	history := historyRead{actor: actor, part: part, limit: shownChanges}
 	var manual bool
 	var made []LinkedRecord
 	return store.Read(ctx, s.Store, actor.OrganizationID, func() (detail FeedbackDetail, err error) {

@@ -90,7 +90,7 @@ func TestFeedbackDetail(t *testing.T) {
 	id := give(s, "erp", "ahu1", "It rattles")
 	show := func(by string) records.FeedbackDetail {
 		t.Helper()
-		detail, err := s.FeedbackDetail(t.Context(), s.As(by), id, 0)
+		detail, err := s.FeedbackDetail(t.Context(), s.As(by), id, records.HistoryPart{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,11 +113,11 @@ func TestFeedbackDetail(t *testing.T) {
 		t.Error("a reader may create work orders")
 	}
 	for _, by := range []string{"bob", "pia", "zed"} {
-		_, err := s.FeedbackDetail(t.Context(), s.As(by), id, 0)
+		_, err := s.FeedbackDetail(t.Context(), s.As(by), id, records.HistoryPart{})
 		servicetest.Expect(t, by, servicetest.Outcome(err), "not_found")
 	}
 	for _, other := range []string{"iss_00000000000000000000000000", "nonsense", s.ID("ahu1")} {
-		_, err := s.FeedbackDetail(t.Context(), s.As("ann"), other, 0)
+		_, err := s.FeedbackDetail(t.Context(), s.As("ann"), other, records.HistoryPart{})
 		servicetest.Expect(t, other, servicetest.Outcome(err), "not_found")
 	}
 	s.Exec(`UPDATE plans SET manual_work_orders = false`)
@@ -146,7 +146,7 @@ func TestFeedbackDetail(t *testing.T) {
 func TestAFormResolvesFeedbackOnce(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	id := give(s, "erp", "ahu1", "It rattles")
-	detail, err := s.FeedbackDetail(t.Context(), s.As("ann"), id, 0)
+	detail, err := s.FeedbackDetail(t.Context(), s.As("ann"), id, records.HistoryPart{})
 	if err != nil {
 		t.Fatal(err)
 	}

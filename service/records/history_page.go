@@ -20,6 +20,25 @@ type HistoryPage struct {
 	Next int64
 }
 
+// HistoryPart selects changes of a record: those before the change with the id, 0 for the latest,
+// of one kind or of all.
+type HistoryPart struct {
+	Before int64
+	Kind   HistoryKind
+}
+
+// HistoryKind is a kind of changes; "" are all.
+type HistoryKind string
+
+// A change is a comment or one of the others.
+const (
+	HistoryComments HistoryKind = "comments"
+	HistoryChanges  HistoryKind = "changes"
+)
+
+// searchedChanges is the number of changes among which one page of a HistoryKind searches.
+const searchedChanges = 500
+
 // RecordChange is one change of a record. ActorName is the name at the time, as in Log
 // Records. A changed description is mentioned without its content.
 type RecordChange struct {
@@ -38,31 +57,36 @@ func (p HistoryPage) Since(at models.Time) []RecordChange {
 	return since
 }
 
-// changeRow is a RecordChange as the database returns it.
+// changeRow is a RecordChange as the database returns it. It is not Shown if it is only here as the
+// Last of the searched changes.
 type changeRow struct {
-	ID int64
+	ID          int64
+	Shown, Last bool
 	historyRow
 }
 
 // historyPageQuery reads the text of a comment, as that of a review; it is null if removed.
 const historyPageQuery = `
-	SELECT h.id, h.record_id, h.organization_id, coalesce(h.actor_id, '') AS actor_id, coalesce(i.kind, 'person') AS actor_kind,
+	SELECT h.id, h.shown, h.last, h.record_id, h.organization_id, coalesce(h.actor_id, '') AS actor_id, coalesce(i.kind, 'person') AS actor_kind,
 		CASE WHEN $4::boolean OR i.kind <> 'person' THEN coalesce(h.actor_name, i.name) END AS actor_name, h.action, h.created_at AS at,
 		convert_to((CASE WHEN h.changes ? 'description' THEN h.changes || '{"description": {"from": null, "to": null}}'
 			WHEN h.changes ? 'comment_id' THEN h.changes || jsonb_build_object('comment', jsonb_build_object('from', NULL,
 				'to', (SELECT text FROM comments WHERE id = h.changes -> 'comment_id' ->> 'to' LIMIT 1)))
 			ELSE h.changes END)::text, 'UTF8') AS changes
-	FROM (SELECT * FROM log WHERE record_id = $1 AND id < $2 AND changes IS NOT NULL ORDER BY id DESC LIMIT $3) h
+	FROM (SELECT * FROM (
+			SELECT *, $6 = '' OR (changes ? 'comment_id') = ($6 = 'comments') AS shown, row_number() OVER (ORDER BY id DESC) = $5 AS last
+			FROM log WHERE record_id = $1 AND id < $2 AND changes IS NOT NULL ORDER BY id DESC LIMIT $5) searched
+		WHERE shown OR last ORDER BY id DESC LIMIT $3) h
 	LEFT JOIN identities i ON i.id = h.actor_id
 	ORDER BY h.id DESC`
 
 // historyRead reads a page of a history in two round trips of read: changes, then names.
 type historyRead struct {
-	actor  store.Actor
-	before int64
-	limit  int
-	found  []changeRow
-	named  []namedRow
+	actor store.Actor
+	part  HistoryPart
+	limit int
+	found []changeRow
+	named []namedRow
 }
 
 // namedRow is an identity with its name.
@@ -77,7 +101,11 @@ func namesByID(rows []namedRow) map[string]string {
 }
 
 func (h *historyRead) queueChanges(pipeline *pgx.Batch, id string) {
-	store.QueueAll(pipeline, &h.found, historyPageQuery, id, cmp.Or(h.before, 1<<62), h.limit+1, h.actor.ShowPeople)
+	searched := h.limit + 1
+	if h.part.Kind != "" {
+		searched = searchedChanges
+	}
+	store.QueueAll(pipeline, &h.found, historyPageQuery, id, cmp.Or(h.part.Before, 1<<62), h.limit+1, h.actor.ShowPeople, searched, h.part.Kind)
 }
 
 // queueNames adds the query of the names, if there are any.
@@ -108,10 +136,16 @@ func (h *historyRead) queueNames(pipeline *pgx.Batch) error {
 
 func (h *historyRead) page() (HistoryPage, error) {
 	page := HistoryPage{Names: namesByID(h.named)}
-	for i, row := range h.found {
-		if i == h.limit {
-			page.Next = h.found[i-1].ID
+	for _, row := range h.found {
+		if n := len(page.Changes); n == h.limit {
+			page.Next = page.Changes[n-1].ID
 			break
+		}
+		if row.Last {
+			page.Next = row.ID
+		}
+		if !row.Shown {
+			continue
 		}
 		entry, err := row.entry()
 		if err != nil {
@@ -126,7 +160,7 @@ func (h *historyRead) page() (HistoryPage, error) {
 // may read, the newest change first; before is the Next of the previous page, 0 for the
 // first. Errors: not_found, unavailable.
 func (s *Records) RecordHistory(ctx context.Context, actor store.Actor, id string, before int64, limit int) (HistoryPage, error) {
-	history := historyRead{actor: actor, before: before, limit: min(cmp.Or(limit, models.DefaultPageSize), models.MaxPageSize)}
+	history := historyRead{actor: actor, part: HistoryPart{Before: before}, limit: min(cmp.Or(limit, models.DefaultPageSize), models.MaxPageSize)}
 	var readable bool
 	return store.Read(ctx, s.Store, actor.OrganizationID, history.page, func(pipeline *pgx.Batch) error {
 		history.queueChanges(pipeline, id)

@@ -103,10 +103,9 @@ var workOrderDetailQuery = store.Fill(`
 	"people", "true", "identities", "ARRAY(SELECT x.identity_id FROM work_order_assignees x WHERE x.work_order_id = w.id)",
 	"actor", "$2", "organization", "$3")
 
-// WorkOrderDetail returns a work order that the person may read with its answers, its latest
-// changes (those before the id, RecordHistory) and what the person may do with it, as the
-// writes check it. Errors: not_found, permission_denied for an integration, unavailable.
-func (s *Records) WorkOrderDetail(ctx context.Context, actor store.Actor, id string, before int64) (WorkOrderDetail, error) {
+// WorkOrderDetail returns a work order that the person may read with its answers, a part of its
+// history and what the person may do with it, as the writes check it. Errors: not_found, permission_denied for an integration, unavailable.
+func (s *Records) WorkOrderDetail(ctx context.Context, actor store.Actor, id string, part HistoryPart) (WorkOrderDetail, error) {
 	if err := access.RequirePerson(actor, "The work order page"); err != nil {
 		return WorkOrderDetail{}, err
 	}
@@ -118,7 +117,7 @@ func (s *Records) WorkOrderDetail(ctx context.Context, actor store.Actor, id str
 	var answerers []namedRow
 	var sentBack []SentBack
 	var sources []LinkedRecord
-	history := historyRead{actor: actor, before: before, limit: shownChanges}
+	history := historyRead{actor: actor, part: part, limit: shownChanges}
 	return store.Read(ctx, s.Store, actor.OrganizationID, func() (WorkOrderDetail, error) {
 		detail, err := row.detail(actor, answers, history)
 		detail.Answerers = namesByID(answerers)

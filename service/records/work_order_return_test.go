@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"millwright/models"
+	"millwright/service/records"
 	"millwright/service/servicetest"
 	"millwright/service/store"
 )
@@ -74,7 +75,7 @@ func TestWhoReturnsWhatAndWhen(t *testing.T) {
 	}
 	_, err := s.UnassignWorkOrder(t.Context(), s.As("pia"), store.RequestKey{}, id, s.ID("polar"))
 	servicetest.Expect(t, "removing the company in the console", servicetest.Outcome(err), "permission_denied")
-	detail, err := s.WorkOrderDetail(t.Context(), s.As("pia"), id, 0)
+	detail, err := s.WorkOrderDetail(t.Context(), s.As("pia"), id, records.HistoryPart{})
 	if err != nil || detail.Kept[s.ID("polar")] == nil || detail.Forbidden["return"] != nil {
 		t.Errorf("the page keeps %v and forbids %v: %v", detail.Kept, detail.Forbidden, err)
 	}

@@ -39,7 +39,7 @@ func TestOnlyWorkersAnswer(t *testing.T) {
 				return
 			}
 			if actor := s.As(test.actor); test.actor != "erp" {
-				detail, err := s.WorkOrderDetail(t.Context(), actor, id, 0)
+				detail, err := s.WorkOrderDetail(t.Context(), actor, id, records.HistoryPart{})
 				if err != nil || !detail.May(records.ActionAnswer) || !detail.May(records.ActionComplete) {
 					t.Errorf("the page offers no answer: %v, %v", err, detail.Forbidden)
 				}
