@@ -145,9 +145,11 @@ func (c *Console) routes(pages *gin.RouterGroup) {
 type handler func(*request) error
 
 // public serves a page that needs no sign-in. A person who is signed in is known all the same.
-func (c *Console) public(serve handler) gin.HandlerFunc {
+func (c *Console) public(serve handler) gin.HandlerFunc { return c.handle(false, serve) }
+
+func (c *Console) handle(polled bool, serve handler) gin.HandlerFunc {
 	return func(g *gin.Context) {
-		r := &request{Context: g, console: c}
+		r := &request{Context: g, console: c, polled: polled}
 		err := r.loadViewer()
 		if err == nil {
 			err = r.serve(serve)
@@ -159,11 +161,16 @@ func (c *Console) public(serve handler) gin.HandlerFunc {
 }
 
 // signedIn serves a page to people who are signed in; others sign in first.
-func (c *Console) signedIn(serve handler) gin.HandlerFunc {
-	return c.public(func(r *request) error {
+func (c *Console) signedIn(serve handler) gin.HandlerFunc { return c.public(asSignedIn(serve)) }
+
+// polled is signedIn for requests that a page makes by itself.
+func (c *Console) polled(serve handler) gin.HandlerFunc { return c.handle(true, asSignedIn(serve)) }
+
+func asSignedIn(serve handler) handler {
+	return func(r *request) error {
 		if !r.isSignedIn() {
 			return r.askToSignIn()
 		}
 		return serve(r)
-	})
+	}
 }

@@ -31,7 +31,8 @@
 //	}
 //
 // Pages and forms about secrets, permissions and ways to sign in take c.recent instead of
-// c.signedIn: people whose sign-in is not recent sign in again first (recent.go).
+// c.signedIn: people whose sign-in is not recent sign in again first (recent.go). What a page
+// loads again and again takes c.polled, which does not extend the session.
 //
 // The template defines "title" and "content", whose dot is the view. A test executes every
 // template with empty and with hostile views. Others fail until they list the new route:
@@ -42,8 +43,8 @@
 // Parts for templates: {{template "time" .At}} of r.moment(t), {{template "state" .State}}
 // of a stateMark (color, icon and word), {{template "pager" .Pager}}, {{icon "send"}},
 // {{words .Action}}, {{plural .N "delivery" "deliveries"}}; the classes card, stack, row,
-// heading, note (good, warn, bad), facts, filters, empty, and table.cards, whose cells have
-// data-label. Icons are in templates/partials/sprite.html, styles in assets/css.
+// heading, note (good, warn, bad), facts, filters, empty, columns, details.drop (a menu), and
+// table.cards, whose cells have data-label. Icons are in templates/partials/sprite.html, styles in assets/css.
 //
 // # Writing a form
 //

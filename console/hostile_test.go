@@ -74,9 +74,9 @@ func newHostileSite(t *testing.T) *guardedSite {
 
 var (
 	hostileMarkup = regexp.MustCompile(`<script>|<img src=x|<b>|onerror=alert\(1\)>`)
-	// plain are paths of what a browser saves, and of forms with nothing that others wrote or with
-	// the address or the name that another page has too.
-	plain  = regexp.MustCompile(`\.csv$|/new$|/(secret|off|delete)$`)
+	// plain are paths of a part of a page, of what a browser saves, and of forms with nothing that
+	// others wrote or with the address or the name that another page has too.
+	plain  = regexp.MustCompile(`\.csv$|/count$|/new$|/(secret|off|delete)$`)
 	hidden = regexp.MustCompile(`[\x{202a}-\x{202e}\x{2066}-\x{2069}\x00\x07\x1b\x7f\r]`)
 )
 

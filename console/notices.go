@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 
@@ -23,6 +24,7 @@ type noticesService interface {
 
 func (c *Console) noticeRoutes(pages *gin.RouterGroup) {
 	pages.GET("/notices", c.signedIn(c.listNotices))
+	pages.GET("/notices/count", c.polled(c.countNotices))
 	pages.POST("/notices/read", c.signedIn(c.readNotices))
 	pages.POST("/notices/:id/open", c.signedIn(c.openNotice))
 	for _, record := range []string{"/work-orders/:id", "/feedback/:id"} {
@@ -120,6 +122,13 @@ func (c *Console) listNotices(r *request) error {
 		view.Last = view.Unread[0].ID
 	}
 	return noticesPage.show(r, view)
+}
+
+// countNotices responds with the count of unread notices, which pages load again and again.
+func (c *Console) countNotices(r *request) error {
+	return r.sendPage(http.StatusOK, func(body io.Writer) error {
+		return noticesPage.template.ExecuteTemplate(body, "count", r.viewer.UnreadNotices)
+	})
 }
 
 // openNotice marks a notice read and shows its record.

@@ -70,8 +70,9 @@ type navItem struct {
 	// Current is "page" for the page that is shown, "true" for the part of the console that
 	// it is in, "" for the others.
 	Current string
-	// Count is shown next to the text unless it is 0.
-	Count int
+	// Count is shown next to the text unless it is 0. Counts is true if it may change.
+	Count  int
+	Counts bool
 }
 
 // render responds with the page.
@@ -201,7 +202,7 @@ func (r *request) navigation(of []section) []navItem {
 		}
 		item := navItem{Text: s.text, URL: Root + s.path, Icon: s.icon, Current: s.current(at)}
 		if s.path == "/notices" {
-			item.Count = r.viewer.UnreadNotices
+			item.Count, item.Counts = r.viewer.UnreadNotices, true
 		}
 		items = append(items, item)
 	}

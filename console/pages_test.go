@@ -34,7 +34,7 @@ type shownPage struct {
 // noPages are the routes that serve no page: they redirect, serve a file, or show another
 // route's page again, with the errors of a form.
 var noPages = []string{
-	"GET /", "GET /console/log.csv", "GET /console/work-orders.csv",
+	"GET /", "GET /console/log.csv", "GET /console/work-orders.csv", "GET /console/notices/count",
 	"POST /console/sign-in/organization", "POST /console/sign-out", "POST /console/people/openid", "POST /console/account/openid/unlink", "POST /console/account/sessions/end-others", "POST /console/account/sessions/:id/end",
 	"POST /console/work-orders/:id/seen", "POST /console/feedback/:id/seen", "POST /console/notices/read", "POST /console/notices/:id/open",
 	"POST /console/feedback/:id/resolve", "POST /console/feedback/:id/comments", "POST /console/feedback/:id/remove-comment", "POST /console/work-orders/:id/remove-comment",

@@ -21,6 +21,7 @@ import (
 // requestService is what the handlers of this file call.
 type requestService interface {
 	Session(ctx context.Context, token string) (people.Viewer, error)
+	PolledSession(ctx context.Context, token string) (people.Viewer, error)
 	PersonOfSession(token string) string
 	CountVisitor(ctx context.Context, network string) (access.Rate, error)
 	EnterCall(ctx context.Context, organizationID string) (end func(), err error)
@@ -36,6 +37,8 @@ type request struct {
 	zone   *time.Location
 	// ended is the person whose session has ended, "" if no one was signed in.
 	ended string
+	// polled is true if the page made the request by itself: it does not extend the session.
+	polled bool
 	// message is shown instead of the one that a write left (takeDone).
 	message string
 }
@@ -72,7 +75,11 @@ func (r *request) loadViewer() error {
 	if err != nil || token == "" {
 		return nil //nolint:nilerr // no cookie: the visitor is not signed in
 	}
-	viewer, err := r.console.service.Session(r.ctx(), token)
+	session := r.console.service.Session
+	if r.polled {
+		session = r.console.service.PolledSession
+	}
+	viewer, err := session(r.ctx(), token)
 	if errors.Is(err, people.ErrNoSession) {
 		// The cookie stays, for the form that another tab sends: it tells whose input is kept.
 		if r.ended = r.console.service.PersonOfSession(token); r.ended == "" {

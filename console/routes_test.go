@@ -110,6 +110,7 @@ var routeCases = []routeCase{
 	{method: "GET", path: "/console/log.csv", grant: logRecords, query: "who={bob}&record={bob}", ids: []string{"who", "record"}},
 
 	{method: "GET", path: "/console/notices", query: "unread_before=1&read_before=1", ids: []string{"unread_before", "read_before"}},
+	{method: "GET", path: "/console/notices/count", unoffered: true},
 	{method: "POST", path: "/console/notices/read", form: "last=0", ids: []string{"last"}},
 	{method: "POST", path: "/console/work-orders/:id/seen", id: "{work_order}", form: "x=1", unoffered: true},
 	{method: "POST", path: "/console/feedback/:id/seen", id: "{feedback}", form: "x=1", unoffered: true},

@@ -4,6 +4,10 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
 
 	"millwright/console/consoletest"
 	"millwright/service/records"
@@ -44,6 +48,57 @@ func TestOpeningARecordReadsItsNotices(t *testing.T) {
 			t.Errorf("%d notices are unread after opening one of two", n)
 		}
 	})
+}
+
+// quickTimers makes a page's timers a hundred times as fast, and the page hidden if hides is true.
+const quickTimers = `const slow = setInterval; window.setInterval = (act, ms) => slow(act, ms / 100);
+	Object.defineProperty(document, "hidden", {get: () => window.hides === true})`
+
+// The count of notices follows while the page is visible, and a form keeps what was entered. It
+// does not extend the session, at whose end it stops.
+func TestTheNoticeCountFollows(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	_, path := planned(t, s)
+	s.Exec(`DELETE FROM notices`)
+	b := s.Browser(t)
+	if _, err := chromedp.Call(b.Context, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: quickTimers}); err != nil {
+		t.Fatal(err)
+	}
+	b.SignIn("bob")
+	b.Open(path)
+	b.Fill("text", "Look at")
+	seen := func() string { return servicetest.Value[string](s.Fixture, `SELECT seen_at::text FROM sessions`) }
+	before := seen()
+	s.Clock.Advance(time.Hour)
+	notify(s, "bob", "webhook.failing", "webhook.turned_off")
+	if count := b.Text(`.sidebar [data-load] .count`); !strings.HasPrefix(count, "2") {
+		t.Errorf("the count is %q", count)
+	}
+	if text := b.Entered("text"); text != "Look at" {
+		t.Errorf("the form has %q", text)
+	}
+	if seen() != before {
+		t.Error("the count extends the session")
+	}
+	const counted = `performance.getEntriesByType("resource").filter(e => e.name.endsWith("/notices/count")).length`
+	loads := func(after string) float64 {
+		b.Do(chromedp.Evaluate[chromedp.Void](after+`, new Promise(done => setTimeout(done, 400))`, chromedp.EvalAwaitPromise))
+		return b.Measure(1280, 900, counted)
+	}
+	if hidden := loads(`window.hides = true`); loads(`0`) != hidden {
+		t.Error("a hidden page loads the count")
+	}
+	if shown := loads(`window.hides = false`); loads(`0`) == shown {
+		t.Error("a visible page does not load the count")
+	}
+	s.Exec(`DELETE FROM sessions`)
+	if ended := loads(`0`); loads(`0`) != ended {
+		t.Error("the count is loaded after the session has ended")
+	}
+	if n := servicetest.Value[int](s.Fixture, `SELECT coalesce(sum(calls), 0) FROM rate_counters WHERE subject LIKE 'page %'`); n > 2 {
+		t.Errorf("%d requests of a visitor are counted", n)
+	}
 }
 
 // A rejected form opens at its first mistake.

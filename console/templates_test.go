@@ -75,7 +75,7 @@ func TestEveryTemplateShowsItsView(t *testing.T) {
 						fill(view, 0)
 					}
 					var body bytes.Buffer
-					f := frame{Viewer: seen, View: view.Interface(), Nav: []navGroup{{hostile, []navItem{{Text: hostile, URL: hostile, Icon: "home", Count: 100}}}}}
+					f := frame{Viewer: seen, View: view.Interface(), Nav: []navGroup{{hostile, []navItem{{Text: hostile, URL: hostile, Icon: "home", Count: 100, Counts: true}}}}}
 					if err := p.template.Execute(&body, f); err != nil {
 						t.Fatal(err)
 					}

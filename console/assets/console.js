@@ -31,3 +31,13 @@ addEventListener("keydown", function (event) {
   menu.open = false;
   menu.querySelector("summary").focus();
 });
+// The count of notices is loaded every ten seconds while the page is visible, until the session ends.
+var counting = setInterval(function () {
+  var counts = document.querySelectorAll("[data-load]");
+  if (document.hidden || !counts.length) return;
+  fetch(counts[0].dataset.load, {redirect: "manual"}).then(function (response) {
+    if (response.type === "opaqueredirect") clearInterval(counting);
+    if (!response.ok) return;
+    return response.text().then(function (text) { counts.forEach(function (count) { count.innerHTML = text; }); });
+  }).catch(function () {});
+}, 10000);

@@ -77,6 +77,15 @@ const sessionQuery = `
 // that what changed acts on this request: a deactivated person, a changed password and a
 // suspended organization have no sessions. A forged token is not looked up. Errors: ErrNoSession, unavailable.
 func (s *People) Session(ctx context.Context, token string) (Viewer, error) {
+	return s.session(ctx, token, true)
+}
+
+// PolledSession is Session for a request that a page made by itself, which does not extend the session.
+func (s *People) PolledSession(ctx context.Context, token string) (Viewer, error) {
+	return s.session(ctx, token, false)
+}
+
+func (s *People) session(ctx context.Context, token string, extends bool) (Viewer, error) {
 	if !s.Vault.IsSessionToken(token) {
 		return Viewer{}, ErrNoSession
 	}
@@ -92,7 +101,7 @@ func (s *People) Session(ctx context.Context, token string) (Viewer, error) {
 	if err != nil {
 		return Viewer{}, s.Translate(err)
 	}
-	if now.Sub(row.SeenAt.Time) >= seenEvery {
+	if extends && now.Sub(row.SeenAt.Time) >= seenEvery {
 		if _, err := s.Pool.Exec(ctx, `UPDATE sessions SET seen_at = $2 WHERE token_hash = $1 AND seen_at < $2`, digest(token), now); err != nil {
 			return Viewer{}, s.Translate(err)
 		}
