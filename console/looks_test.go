@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp"
+
 	"millwright/console/consoletest"
 	"millwright/models"
 	"millwright/service/records"
@@ -61,4 +63,25 @@ func TestLongNamesBreakAtPunctuation(t *testing.T) {
 	s := consoletest.NewSite(t)
 	newRecord(t, s)
 	s.SignedIn("ann").Get("/console/deliveries").Want(http.StatusOK, "work_<wbr>order.<wbr>created</a>", "<bdi>http://<wbr>127.<wbr>0.<wbr>0.<wbr>1:9/<wbr>erp</bdi>")
+}
+
+// Buttons copy ids, addresses and secrets. They need scripts, and are not shown without.
+func TestIdsAreCopied(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	page, button := "/console/webhooks/"+s.ID("erp_hook"), `button[aria-label="Copy the id"]`
+	b, plain := s.Browser(t), s.BrowserWithoutScripts(t)
+	for _, one := range []*consoletest.Browser{b, plain} {
+		one.SignIn("ann")
+		one.Open(page)
+	}
+	b.Do(chromedp.Evaluate[chromedp.Void](`navigator.clipboard.writeText = text => { document.title = text; return Promise.resolve() }`))
+	b.Click(button)
+	b.Do(chromedp.WaitVisible(chromedp.CSS(`button[aria-label="Copied"]`)))
+	if got, err := chromedp.Run(b.Context, chromedp.Evaluate[string](`document.title`)); got != s.ID("erp_hook") {
+		t.Errorf("copied is %q (%v)", got, err)
+	}
+	if got, err := chromedp.Run(plain.Context, chromedp.Evaluate[string]("getComputedStyle(document.querySelector('"+button+"')).visibility")); got != "hidden" {
+		t.Errorf("without scripts the button is %q (%v)", got, err)
+	}
 }

@@ -9,15 +9,18 @@ addEventListener("submit", function (event) {
 addEventListener("pageshow", function () {
   document.querySelectorAll("form[data-sent]").forEach(function (form) { delete form.dataset.sent; });
 });
-// Buttons that copy the text of another element exist only with scripts.
 document.addEventListener("DOMContentLoaded", function () {
   document.querySelectorAll("input[name=zone]").forEach(function (input) { input.value = Intl.DateTimeFormat().resolvedOptions().timeZone || ""; });
-  document.querySelectorAll("[data-copy]").forEach(function (button) { button.hidden = false; });
 });
+// A button copies its value or, without one, the text before it. Without scripts it is not shown.
+if (navigator.clipboard) document.documentElement.classList.add("copies");
 addEventListener("click", function (event) {
   var button = event.target.closest("[data-copy]");
   if (!button) return;
-  navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent).then(function () { button.textContent = "Copied"; });
+  navigator.clipboard.writeText(button.dataset.copy || button.previousElementSibling.textContent).then(function () {
+    button.querySelector("use").setAttribute("href", "#icon-check");
+    button.ariaLabel = button.title = "Copied";
+  });
 });
 // A menu closes when a click or the focus is elsewhere, and with Escape.
 ["click", "focusin"].forEach(function (type) {
