@@ -12,6 +12,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
+	"millwright/service/records"
 	"millwright/service/store"
 	"millwright/service/webhooks"
 )
@@ -61,20 +62,23 @@ type addressHead struct {
 	Off       string
 }
 
-// deliveryFilterView is what the filters show.
+// deliveryFilterView is what the filters show. Integrations and Addresses are empty if the list is
+// an address's.
 type deliveryFilterView struct {
-	Action                 string
-	Status, Type, Response []option
-	From, To, Record, Zone string
+	Action                  string
+	Integrations, Addresses []option
+	Status, Type, Response  []option
+	From, To, Record, Zone  string
 }
 
 type deliveryRow struct {
-	ID, Page                    string
-	State                       stateMark
-	Type                        models.EventType
-	Record, RecordURL           string
-	Address, AddressURL         string
-	Integration                 string
+	ID, Page string
+	State    stateMark
+	Type     models.EventType
+	Record   recordLink
+	// Host is the URL's, as the name of the address.
+	URL, Host, AddressURL       string
+	Integration, IntegrationURL string
 	Response, Latency, Attempts string
 	Next, At                    moment
 	// Off is true if the address is off, so the delivery cannot be redelivered.
@@ -99,10 +103,11 @@ func (r *request) timeOfFilter(name string) (time.Time, error) {
 	return at, nil
 }
 
-// deliverySearch reads the filters of the URL, with their parameters for links. Errors: invalid_request.
-func (r *request) deliverySearch(webhookID string) (webhooks.DeliverySearch, []string, error) {
+// deliverySearch reads the filters of the URL, with their parameters for links. The list of an
+// address has it in its path. Errors: invalid_request.
+func (r *request) deliverySearch() (webhooks.DeliverySearch, []string, error) {
 	q := webhooks.DeliverySearch{
-		WebhookID: webhookID, Status: models.DeliveryStatus(r.Query("status")), Type: models.EventType(r.Query("type")),
+		WebhookID: cmp.Or(r.Param("id"), r.Query("webhook")), IntegrationID: r.Query("integration"), Status: models.DeliveryStatus(r.Query("status")), Type: models.EventType(r.Query("type")),
 		Response: webhooks.ResponseClass(r.Query("response")), RecordID: r.Query("record"),
 	}
 	var err error
@@ -113,7 +118,7 @@ func (r *request) deliverySearch(webhookID string) (webhooks.DeliverySearch, []s
 		return q, nil, err
 	}
 	return q, []string{
-		"status", string(q.Status), "type", string(q.Type), "response", string(q.Response), "record", q.RecordID,
+		"integration", q.IntegrationID, "webhook", r.Query("webhook"), "status", string(q.Status), "type", string(q.Type), "response", string(q.Response), "record", q.RecordID,
 		"from", r.Query("from"), "to", r.Query("to"),
 	}, nil
 }
@@ -132,6 +137,34 @@ func choose(options []option, value string) []option {
 		chosen[i] = o
 	}
 	return chosen
+}
+
+// maxAddressOptions limits the addresses that can be chosen in a filter before an integration is.
+const maxAddressOptions = 100
+
+// addTargets adds the integrations and the addresses to choose.
+func (v *deliveryFilterView) addTargets(targets []webhooks.DeliveryTarget, q webhooks.DeliverySearch) {
+	v.Integrations, v.Addresses = []option{{Label: "Any"}}, []option{{Label: "Any"}}
+	for i, t := range targets {
+		if i == 0 || t.IntegrationID != targets[i-1].IntegrationID {
+			v.Integrations = append(v.Integrations, option{Value: t.IntegrationID, Label: t.Integration, Chosen: t.IntegrationID == q.IntegrationID})
+		}
+		chosen, offered := t.WebhookID == q.WebhookID, q.IntegrationID == "" && len(targets) <= maxAddressOptions || t.IntegrationID == q.IntegrationID
+		if t.WebhookID != "" && (chosen || offered) {
+			v.Addresses = append(v.Addresses, option{Value: t.WebhookID, Label: withoutScheme(t.URL), Chosen: chosen})
+		}
+	}
+}
+
+// withoutScheme returns the URL of an address as lists show it.
+func withoutScheme(address string) string { return strings.TrimPrefix(address, "https://") }
+
+// hostOf returns the host of an address's URL.
+func hostOf(address string) string {
+	if u, err := url.Parse(address); err == nil && u.Host != "" {
+		return u.Host
+	}
+	return withoutScheme(address)
 }
 
 func (r *request) deliveryFilterView(action string, q webhooks.DeliverySearch) deliveryFilterView {
@@ -154,13 +187,13 @@ func (c *Console) listDeliveries(r *request) error {
 	if err := r.require(models.GrantIntegrations); err != nil {
 		return err
 	}
-	webhookID, path := r.Param("id"), "/deliveries"
-	if r.FullPath() != Root+path {
-		path = "/webhooks/" + url.PathEscape(webhookID) + "/deliveries"
-	}
-	search, parameters, err := r.deliverySearch(webhookID)
+	search, parameters, err := r.deliverySearch()
 	if err != nil {
 		return err
+	}
+	path, ofAddress := "/deliveries", r.Param("id") != ""
+	if ofAddress {
+		path = "/webhooks/" + url.PathEscape(search.WebhookID) + path
 	}
 	before := r.Query("before")
 	page, err := c.service.SearchDeliveries(r.ctx(), r.actor(), search, before, deliveriesPerPage)
@@ -170,12 +203,15 @@ func (c *Console) listDeliveries(r *request) error {
 	first := linkTo(path, parameters...)
 	view := deliveriesView{
 		Filter: r.deliveryFilterView(Root+path, search), Form: newForm(nil), SearchedTo: r.optionalMoment(page.SearchedTo),
-		Here: linkTo(path, append(parameters, "before", before)...), All: linkTo("/deliveries/redeliver-matching", append(parameters, "webhook", webhookID)...),
+		Here: linkTo(path, append(parameters, "before", before)...), All: linkTo("/deliveries/redeliver-matching", append(parameters, "webhook", search.WebhookID)...),
 		Test: Root + "/integrations",
 	}
-	view.Charts = chartLink{linkTo("/charts/deliveries"), "Charts of the deliveries"}
-	if webhookID != "" {
-		view.Charts.URL = linkTo("/webhooks/" + webhookID + "/charts")
+	view.Charts = chartLink{linkTo("/charts/deliveries"), "Charts of all deliveries"}
+	if search.WebhookID != "" {
+		view.Charts = chartLink{linkTo("/webhooks/" + search.WebhookID + "/charts"), "Charts of the address"}
+	}
+	if !ofAddress {
+		view.Filter.addTargets(page.Targets, search)
 	}
 	if first != Root+path {
 		view.Clear = Root + path
@@ -196,21 +232,25 @@ func (c *Console) listDeliveries(r *request) error {
 	if page.SearchedTo != nil {
 		view.SearchOn, view.Pager.Older = view.Pager.Older, ""
 	}
-	urls, err := urlsOf(r, page.Deliveries, func(d webhooks.DeliveryItem) string { return d.RecordID })
+	ids := make([]string, len(page.Deliveries))
+	for i, d := range page.Deliveries {
+		ids[i] = d.RecordID
+	}
+	links, err := r.recordLinks(ids)
 	if err != nil {
 		return err
 	}
 	for _, d := range page.Deliveries {
-		view.Rows = append(view.Rows, r.deliveryRow(d, urls))
+		view.Rows = append(view.Rows, r.deliveryRow(d, linkOr(links, d.RecordID)))
 	}
 	return deliveriesPage.show(r, view)
 }
 
-// deliveryRow returns a delivery as a row, with the pages of records by their ids.
-func (r *request) deliveryRow(d webhooks.DeliveryItem, urls map[string]string) deliveryRow {
+// deliveryRow returns a delivery as a row.
+func (r *request) deliveryRow(d webhooks.DeliveryItem, record recordLink) deliveryRow {
 	row := deliveryRow{
 		ID: d.ID, Page: Root + "/deliveries/" + d.ID, State: deliveryMarks[d.Status], Type: d.EventType,
-		Record: d.RecordID, RecordURL: urls[d.RecordID], Address: strings.TrimPrefix(d.URL, "https://"), AddressURL: webhookURL(d.WebhookID), Integration: d.Integration,
+		Record: record, URL: d.URL, Host: hostOf(d.URL), AddressURL: webhookURL(d.WebhookID), Integration: d.Integration, IntegrationURL: recordURL(records.RecordIntegration, d.IntegrationID),
 		Response: responseText(d.Attempts, d.LastStatus, d.LastError), Attempts: strconv.Itoa(d.Attempts),
 		Next: r.optionalMoment(d.NextAttemptAt), At: r.moment(d.CreatedAt), Off: !d.Enabled,
 	}

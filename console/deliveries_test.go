@@ -194,6 +194,48 @@ func TestRedeliveringTwiceHappensOnce(t *testing.T) {
 	}
 }
 
+// Deliveries have the names of what they are about, and its id behind a button.
+func TestDeliveriesHaveNames(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	record := newRecord(t, s)
+	dispatch(t, s, "erp_hook", responding(http.StatusServiceUnavailable, ""))
+	s.Clock.Advance(time.Hour)
+	id := servicetest.Value[string](s.Fixture, `SELECT id FROM all_deliveries WHERE webhook_id = $1`, s.ID("erp_hook"))
+	ann := s.SignedIn("ann")
+	ann.Post("/console/deliveries/"+id+"/redeliver", ann.Get("/console/deliveries/"+id).Form()).Want(http.StatusSeeOther)
+	dispatch(t, s, "erp_hook", responding(http.StatusOK, ""))
+	number := servicetest.Value[string](s.Fixture, `SELECT number::text FROM work_orders WHERE id = $1`, record)
+	name := `<a href="/console/work-orders/` + record + `"><bdi>` + number + ` Replace filter</bdi></a>`
+	wantNot(t, ann.Get("/console/deliveries").Want(http.StatusOK, name, `data-copy="`+record+`"`), ">"+record+"<")
+	page := ann.Get("/console/deliveries/"+id).Want(http.StatusOK, name, `<a href="/console/integrations/`+s.ID("erp")+`"><bdi>ERP</bdi></a>`)
+	if first, second := strings.Index(page.Body, "Attempt 1"), strings.Index(page.Body, "Attempt 2"); second < 0 || first < second {
+		t.Error("the newest attempt is not the first")
+	}
+	grant(s, "zed", string(models.GrantIntegrations)) // reads no work orders
+	for _, path := range []string{"/console/deliveries", "/console/deliveries/" + id} {
+		wantNot(t, s.SignedIn("zed").Get(path).Want(http.StatusOK, "A work order that you may not read"), "Replace filter")
+	}
+}
+
+// The list is restricted to an integration or an address, which are chosen by their names.
+func TestDeliveriesOfAnIntegration(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	newRecord(t, s)
+	ann := s.SignedIn("ann")
+	erp, reader := "/console/webhooks/"+s.ID("erp_hook"), "/console/webhooks/"+s.ID("reader_hook")
+	ann.Get("/console/deliveries").Want(http.StatusOK, `href="`+erp+`"`, `href="`+reader+`"`, `<option value="`+s.ID("reader")+`">Reader</option>`, `<option value="`+s.ID("reader_hook")+`">`)
+	page := ann.Get("/console/deliveries?integration="+s.ID("reader")).Want(http.StatusOK, `href="`+reader+`"`, `<option value="`+s.ID("reader")+`" selected>Reader</option>`,
+		"redeliver-matching?integration="+s.ID("reader"))
+	wantNot(t, page, `href="`+erp+`"`)
+	wantNot(t, page, `<option value="`+s.ID("erp_hook")+`">`)
+	ann.Get("/console/deliveries?webhook="+s.ID("erp_hook")).Want(http.StatusOK, "<h1>Deliveries to <bdi>http://127.0.0.1:9/erp</bdi></h1>", `<option value="`+s.ID("erp_hook")+`" selected>`)
+	wantNot(t, ann.Get("/console/deliveries/redeliver-matching?integration="+s.ID("reader")).Want(http.StatusOK), "127.0.0.1:9/erp")
+	ann.Get("/console/deliveries?webhook=" + s.ID("dispatch_hook")).Want(http.StatusNotFound)
+	ann.Get("/console/deliveries?integration=" + s.ID("dispatch")).Want(http.StatusNotFound)
+}
+
 // Charts are loaded after the page they are in, and are pages themselves without scripts.
 func TestChartsOfDeliveries(t *testing.T) {
 	t.Parallel()
@@ -206,6 +248,7 @@ func TestChartsOfDeliveries(t *testing.T) {
 	b := s.Browser(t)
 	b.SignIn("ann")
 	b.Open("/console/webhooks/" + s.ID("erp_hook") + "/deliveries")
+	b.Unfold("Charts of the address")
 	b.Do(chromedp.WaitVisible(chromedp.CSS("figure.chart svg")))
 	b.WantText("Attempts per hour by outcome", "1 delivered, 1 failed and repeated", "Latency per hour")
 	b.Open("/console/charts/deliveries?time=7d")
@@ -220,7 +263,8 @@ func TestChartsOfDeliveries(t *testing.T) {
 	plain := s.BrowserWithoutScripts(t)
 	plain.SignIn("ann")
 	plain.Open("/console/deliveries")
-	plain.Press("Charts of the deliveries")
+	plain.Unfold("Charts of all deliveries")
+	plain.Press("Open them as a page")
 	plain.WantText("Attempts per hour by outcome")
 
 	fragment := s.SignedIn("ann").Do(http.MethodGet, "/console/charts/deliveries", nil, "HX-Request", "true").Want(http.StatusOK, "figure")

@@ -27,7 +27,8 @@ type deliveryView struct {
 	// Planned is the number of attempts in the retry schedule.
 	Planned int
 	Form    form
-	Made    []attemptRow
+	// Made are the attempts, newest first.
+	Made []attemptRow
 	// Body is what would be sent now, with Header; otherwise Withheld is the reason.
 	Header   []headerLine
 	Body     string
@@ -65,15 +66,15 @@ func (c *Console) showDelivery(r *request) error {
 	if err != nil {
 		return err
 	}
-	urls, err := r.recordURLs([]string{d.RecordID})
+	links, err := r.recordLinks([]string{d.RecordID})
 	if err != nil {
 		return err
 	}
 	view := deliveryView{
-		deliveryRow: r.deliveryRow(d.DeliveryItem, urls), EventID: d.EventID, Planned: d.Planned, Form: newForm(nil), Withheld: d.Withheld,
+		deliveryRow: r.deliveryRow(d.DeliveryItem, linkOr(links, d.RecordID)), EventID: d.EventID, Planned: d.Planned, Form: newForm(nil), Withheld: d.Withheld,
 		All: webhookURL(d.WebhookID) + "/deliveries",
 	}
-	for _, a := range d.AttemptsMade {
+	for _, a := range slices.Backward(d.AttemptsMade) {
 		view.Made = append(view.Made, r.attemptRow(a))
 	}
 	if d.Body != nil {

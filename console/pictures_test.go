@@ -165,7 +165,7 @@ func (d *demo) adminPages() []shownPage {
 		{name: "webhook-off", path: "/console/webhooks/" + d.ID("energy_hook") + "/off"},
 		{name: "deliveries", path: "/console/deliveries"},
 		{name: "delivery", path: "/console/deliveries/" + d.ID("retried")},
-		{name: "latency", path: "/console/webhooks/" + d.ID("erp_hook") + "/deliveries"},
+		{name: "latency", path: "/console/webhooks/" + d.ID("erp_hook") + "/charts"},
 		{name: "deliveries-none", path: "/console/webhooks/" + d.ID("closures_hook") + "/deliveries"},
 		{name: "redelivery", path: "/console/deliveries/redeliver-matching?status=retrying"},
 		{name: "log", path: "/console/log"},

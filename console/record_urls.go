@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"strconv"
 
 	"millwright/models"
 	"millwright/service/records"
@@ -10,7 +11,7 @@ import (
 
 // recordURLsService is what the handlers of this file call.
 type recordURLsService interface {
-	ReadableRecords(ctx context.Context, actor store.Actor, ids []string) (map[string]records.RecordKind, error)
+	ReadableRecords(ctx context.Context, actor store.Actor, ids []string) (map[string]records.ReadableRecord, error)
 }
 
 // recordPages are the pages of the kinds of records.
@@ -19,16 +20,46 @@ var recordPages = map[records.RecordKind]string{
 	records.RecordPerson: "/people/", records.RecordTeam: "/teams/", records.RecordIntegration: "/integrations/", records.RecordWebhook: "/webhooks/",
 }
 
+// recordLink names a record and links to its page ({{template "record" .}}). URL is "" if the
+// person may not open it.
+type recordLink struct{ ID, Name, URL string }
+
+// recordLinks returns links to records by their ids, without those that the person may not open.
+func (r *request) recordLinks(ids []string) (map[string]recordLink, error) {
+	readable, err := r.console.service.ReadableRecords(r.ctx(), r.actor(), ids)
+	links := map[string]recordLink{}
+	for id, record := range readable {
+		managed := record.Kind == records.RecordIntegration || record.Kind == records.RecordWebhook
+		if managed && !r.may(models.GrantIntegrations) {
+			continue
+		}
+		if record.Number != 0 {
+			record.Name = strconv.FormatInt(record.Number, 10) + " " + record.Name
+		}
+		links[id] = recordLink{id, record.Name, recordURL(record.Kind, id)}
+	}
+	return links, err
+}
+
+// linkOr returns the link to a work order or feedback, or what is shown of one that the person
+// may not read.
+func linkOr(links map[string]recordLink, id string) recordLink {
+	if link, readable := links[id]; readable {
+		return link
+	}
+	if models.IsID(id, models.PrefixFeedback) {
+		return recordLink{ID: id, Name: "Feedback that you may not read"}
+	}
+	return recordLink{ID: id, Name: "A work order that you may not read"}
+}
+
 // recordURLs returns the pages of records by their ids, without those that the person may
 // not open.
 func (r *request) recordURLs(ids []string) (map[string]string, error) {
-	readable, err := r.console.service.ReadableRecords(r.ctx(), r.actor(), ids)
+	links, err := r.recordLinks(ids)
 	urls := map[string]string{}
-	for id, kind := range readable {
-		managed := kind == records.RecordIntegration || kind == records.RecordWebhook
-		if !managed || r.may(models.GrantIntegrations) {
-			urls[id] = recordURL(kind, id)
-		}
+	for id, link := range links {
+		urls[id] = link.URL
 	}
 	return urls, err
 }

@@ -76,8 +76,7 @@ func (c *Console) confirmRedelivery(r *request) error {
 	if err := r.require(models.GrantIntegrations); err != nil {
 		return err
 	}
-	webhookID := r.Query("webhook")
-	search, parameters, err := r.deliverySearch(webhookID)
+	search, parameters, err := r.deliverySearch()
 	if err != nil {
 		return err
 	}
@@ -85,13 +84,9 @@ func (c *Console) confirmRedelivery(r *request) error {
 	if err != nil {
 		return err
 	}
-	back := linkTo("/deliveries", parameters...)
-	if webhookID != "" {
-		back = linkTo("/webhooks/"+url.PathEscape(webhookID)+"/deliveries", parameters...)
-	}
 	view := confirmView{
-		Title: "Redeliver all that match", Back: back,
-		Action: linkTo("/deliveries/redeliver-matching", append(parameters, "webhook", webhookID)...),
+		Title: "Redeliver all that match", Back: linkTo("/deliveries", parameters...),
+		Action: linkTo("/deliveries/redeliver-matching", parameters...),
 	}
 	n, more := 0, false
 	for _, count := range counts {
@@ -144,15 +139,10 @@ func (c *Console) redeliverMatching(r *request) error {
 	if err != nil {
 		return err
 	}
-	webhookID := r.Query("webhook")
-	search, parameters, err := r.deliverySearch(webhookID)
+	search, parameters, err := r.deliverySearch()
 	if err != nil {
 		return err
 	}
-	back := linkTo("/deliveries", parameters...)
-	if webhookID != "" {
-		back = linkTo("/webhooks/"+url.PathEscape(webhookID)+"/deliveries", parameters...)
-	}
 	_, err = c.service.RedeliverMatching(f.context(r), r.actor(), search)
-	return r.finish(f, err, outcome{to: back, done: "redelivering"})
+	return r.finish(f, err, outcome{to: linkTo("/deliveries", parameters...), done: "redelivering"})
 }

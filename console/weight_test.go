@@ -105,7 +105,7 @@ func TestPagesAreLight(t *testing.T) {
 		"/console/webhooks/:id": {s.ID("erp_hook")}, "/console/webhooks/:id/secret": {s.ID("erp_hook")}, "/console/webhooks/:id/off": {s.ID("erp_hook")},
 		"/console/webhooks/:id/missed": {s.ID("erp_hook")}, "/console/webhooks/:id/delete": {s.ID("erp_hook")},
 		"/console/webhooks/:id/deliveries": {s.ID("erp_hook"), s.ID("erp_hook") + "?status=failed"}, "/console/webhooks/:id/charts": {s.ID("erp_hook"), s.ID("erp_hook") + "?time=30d"},
-		"/console/deliveries": {"", "?response=none"}, "/console/deliveries/:id": full.deliveries, "/console/deliveries/redeliver-matching": {"?status=failed"},
+		"/console/deliveries": {"", "?response=none", "?integration=" + s.ID("erp")}, "/console/deliveries/:id": full.deliveries, "/console/deliveries/redeliver-matching": {"?status=failed"},
 		"/console/charts/deliveries": {"?time=24h", "?time=30d"}, "/console/work-orders/charts": {"", "?time=7d"},
 		"/console/work-orders/new":      {"", "?q=a", "?below=" + s.ID("hvac"), "?node=" + s.ID("ahu1")},
 		"/console/work-orders/:id/edit": {full.record}, "/console/work-orders/:id/answers": {planned},

@@ -127,7 +127,8 @@ func (j *journey) redelivery(erp *integrator, r *receiver) {
 	}
 	j.Do(chromedp.Reload())
 	j.WantText("No delivery matches these filters")
-	j.Press("Clear the filters")
+	j.Fill("status", "")
+	j.Press("Filter")
 	j.Click(`main input[name="delivery"]`)
 	j.Press("Redeliver selected")
 	j.WantText("Redelivered")

@@ -11,6 +11,7 @@ import (
 
 	"millwright/models"
 	"millwright/service/access"
+	"millwright/service/batch"
 	"millwright/service/store"
 )
 
@@ -27,11 +28,12 @@ const ResponseNone ResponseClass = "none"
 // DeliverySearch restricts deliveries for people who manage integrations. Empty fields
 // restrict nothing. Redeliveries that are not finished store it.
 type DeliverySearch struct {
-	WebhookID string                `json:"-"`
-	Status    models.DeliveryStatus `json:"status,omitempty"`
-	Type      models.EventType      `json:"type,omitempty"`
-	Response  ResponseClass         `json:"response,omitempty"`
-	RecordID  string                `json:"record_id,omitempty"`
+	WebhookID     string                `json:"-"` // a redelivery is one address's
+	IntegrationID string                `json:"-"`
+	Status        models.DeliveryStatus `json:"status,omitempty"`
+	Type          models.EventType      `json:"type,omitempty"`
+	Response      ResponseClass         `json:"response,omitempty"`
+	RecordID      string                `json:"record_id,omitempty"`
 	// From and To bound the time of the event; To is not included.
 	From time.Time `json:"from,omitzero"`
 	To   time.Time `json:"to,omitzero"`
@@ -40,7 +42,7 @@ type DeliverySearch struct {
 // check rejects what no delivery can have. Errors: invalid_request, not_found.
 func (q DeliverySearch) check() error {
 	switch {
-	case q.WebhookID != "" && !models.IsID(q.WebhookID, models.PrefixWebhook):
+	case q.WebhookID != "" && !models.IsID(q.WebhookID, models.PrefixWebhook), q.IntegrationID != "" && !models.IsID(q.IntegrationID, models.PrefixIdentity):
 		return models.NotFound()
 	case q.Status != "" && !slices.Contains(models.DeliveryStatuses, q.Status):
 		return models.Errorf(models.CodeInvalidRequest, "There is no delivery status %q.", q.Status)
@@ -95,7 +97,12 @@ type DeliveryPage struct {
 	// Webhook is the address that the search is restricted to. Its OffReason is why its deliveries
 	// are held, if they are.
 	Webhook *Webhook
+	// Targets are the integrations and addresses that a search can be restricted to.
+	Targets []DeliveryTarget
 }
+
+// DeliveryTarget is an integration and one of its addresses, "" if it has none.
+type DeliveryTarget struct{ IntegrationID, Integration, WebhookID, URL string }
 
 // searchSource is a source of searchQuery: the rows of a table that {condition} selects.
 // {id} is an expression in the table without partitions, so that an address's index is followed:
@@ -124,7 +131,7 @@ const searched = `
 		JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL
 		JOIN identities n ON n.id = i.id
 		CROSS JOIN LATERAL (SELECT * FROM ({sources}) o ORDER BY o.seq DESC LIMIT @scan) d
-		WHERE h.organization_id = @organization AND (@webhook = '' OR h.id = @webhook)
+		WHERE h.organization_id = @organization AND (@webhook = '' OR h.id = @webhook) AND (@integration = '' OR h.integration_id = @integration)
 	), frontier AS (
 		SELECT coalesce(max(low), 0) AS seq FROM (SELECT min(seq) AS low FROM scanned GROUP BY webhook_id HAVING count(*) >= @scan) complete
 	)`
@@ -187,7 +194,8 @@ func (q DeliverySearch) sources() string {
 // searchStart is what a search reads before its deliveries.
 type searchStart struct {
 	may bool
-	// addresses counts the addresses it looks through, webhook is the only one.
+	// targets are all of the organization; addresses counts those it looks through, webhook is the only one.
+	targets   []DeliveryTarget
 	addresses int
 	webhook   []Webhook
 	// before and after are positions around the deliveries.
@@ -220,10 +228,19 @@ func (s *Webhooks) queueStart(pipeline *pgx.Batch, actor store.Actor, q Delivery
 		start.at = q.To
 	}
 	args := pgx.NamedArgs{"actor": actor.IdentityID, "organization": actor.OrganizationID, "webhook": q.WebhookID}
-	pipeline.Queue(`SELECT `+store.Fill(access.ManagesIntegrations, "actor", "@actor", "organization", "@organization")+`,
-		(SELECT count(*) FROM webhooks h JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL
-			WHERE h.organization_id = @organization AND (@webhook = '' OR h.id = @webhook))`, args).
-		QueryRow(func(row pgx.Row) error { return row.Scan(&start.may, &start.addresses) })
+	pipeline.Queue(`SELECT `+store.Fill(access.ManagesIntegrations, "actor", "@actor", "organization", "@organization"), args).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&start.may) })
+	pipeline.Queue(`SELECT i.id AS integration_id, n.name AS integration, coalesce(h.id, '') AS webhook_id, coalesce(h.url, '') AS url
+		FROM integrations i JOIN identities n ON n.id = i.id LEFT JOIN webhooks h ON h.integration_id = i.id
+		WHERE i.organization_id = @organization AND i.deleted_at IS NULL ORDER BY lower(n.name), i.id, h.url, h.id`, args).Query(func(rows pgx.Rows) (err error) {
+		start.targets, err = batch.CollectRows[DeliveryTarget](rows)
+		for _, t := range start.targets {
+			if t.WebhookID != "" && (q.WebhookID == "" || q.WebhookID == t.WebhookID) && (q.IntegrationID == "" || q.IntegrationID == t.IntegrationID) {
+				start.addresses++
+			}
+		}
+		return err
+	})
 	if q.WebhookID != "" {
 		store.QueueAll(pipeline, &start.webhook, `SELECT h.id, h.integration_id, h.url, h.events, h.enabled, coalesce(h.off_reason, `+store.Fill(unusableReason, "w", "h")+`) AS off_reason, h.off_at
 			FROM webhooks h JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL
@@ -238,15 +255,21 @@ func (s *Webhooks) queueStart(pipeline *pgx.Batch, actor store.Actor, q Delivery
 		q.queueBounds(pipeline, start)
 		return
 	}
+	q.queueChanges(pipeline, s.Now(), &start.lows, &start.highs)
+}
+
+// queueChanges adds the query of the ids around the deliveries of the record's latest changes: each
+// change is logged at the time of its events' ids.
+func (q DeliverySearch) queueChanges(pipeline *pgx.Batch, now time.Time, lows, highs *[]string) {
 	pipeline.Queue(`SELECT DISTINCT created_at FROM (
 			SELECT created_at FROM log WHERE record_id = $1 AND created_at > $2 AND `+store.AboutNoComment+` ORDER BY id DESC LIMIT $3) latest`,
-		q.RecordID, s.Now().Add(-models.EventRetention), maxRecordEvents).Query(func(rows pgx.Rows) error {
+		q.RecordID, now.Add(-models.EventRetention), maxRecordEvents).Query(func(rows pgx.Rows) error {
 		times, err := pgx.CollectRows(rows, pgx.RowTo[time.Time])
-		start.lows, start.highs = []string{}, []string{}
-		for _, at := range times { // each change is logged at the time of its events' ids
+		*lows, *highs = []string{}, []string{}
+		for _, at := range times {
 			if !at.Before(q.From) && (q.To.IsZero() || at.Before(q.To)) {
-				start.lows = append(start.lows, models.FirstID(models.PrefixDelivery, at))
-				start.highs = append(start.highs, models.FirstID(models.PrefixDelivery, at.Add(time.Millisecond)))
+				*lows = append(*lows, models.FirstID(models.PrefixDelivery, at))
+				*highs = append(*highs, models.FirstID(models.PrefixDelivery, at.Add(time.Millisecond)))
 			}
 		}
 		return err
@@ -289,7 +312,7 @@ func (q DeliverySearch) arguments(actor store.Actor, start searchStart, scan int
 		high = models.FirstID(models.PrefixDelivery, q.To)
 	}
 	return pgx.NamedArgs{
-		"organization": actor.OrganizationID, "webhook": q.WebhookID, "before": start.before, "after": start.after, "scan": scan,
+		"organization": actor.OrganizationID, "webhook": q.WebhookID, "integration": q.IntegrationID, "before": start.before, "after": start.after, "scan": scan,
 		"low": low, "high": high, "lows": start.lows, "highs": start.highs, "record": q.RecordID,
 		"status": string(q.Status), "code": code, "none": q.Response == ResponseNone, "kind": string(q.Type),
 	}
@@ -304,8 +327,8 @@ type foundDelivery struct {
 // SearchDeliveries returns a page of the deliveries of the actor's organization, the newest
 // first. before is DeliveryPage.Next of the previous page, "" for the first one. A page
 // looks through a bounded number of deliveries: with filters that few match it may be short,
-// and reports its progress. Errors: permission_denied, not_found (no such address), invalid_request,
-// cursor_expired, unavailable.
+// and reports its progress. Errors: permission_denied, not_found (no such address or integration),
+// invalid_request, cursor_expired, unavailable.
 func (s *Webhooks) SearchDeliveries(ctx context.Context, actor store.Actor, search DeliverySearch, before string, limit int) (DeliveryPage, error) {
 	if err := search.check(); err != nil {
 		return DeliveryPage{}, err
@@ -382,7 +405,8 @@ func (start searchStart) check(search DeliverySearch) error {
 	switch {
 	case !start.may:
 		return access.ErrNoIntegrationsGrant()
-	case search.WebhookID != "" && start.addresses == 0:
+	case search.WebhookID != "" && len(start.webhook) == 0,
+		search.IntegrationID != "" && !slices.ContainsFunc(start.targets, func(t DeliveryTarget) bool { return t.IntegrationID == search.IntegrationID }):
 		return models.NotFound()
 	case start.before == 0:
 		return models.Errorf(models.CodeCursorExpired, "The deliveries of this page are no longer kept.")
@@ -400,7 +424,7 @@ func isComplete(found []foundDelivery) bool { return len(found) == 0 || found[0]
 
 // page makes a page from the rows found.
 func (start searchStart) page(found []foundDelivery, limit int) DeliveryPage {
-	var page DeliveryPage
+	page := DeliveryPage{Targets: start.targets}
 	if len(start.webhook) > 0 {
 		page.Webhook = &start.webhook[0]
 	}

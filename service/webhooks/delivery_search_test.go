@@ -58,9 +58,9 @@ func testFilters(t *testing.T, others int) {
 	f, record := planted(t)
 	f.PlantDeliveries("reader_hook", record, models.EventWorkOrderCreated, models.DeliveryFailed, 404, 3, servicetest.Start.Add(-time.Hour))
 	change := servicetest.Create(t, f.Fixture) // two events: to erp_hook and reader_hook
-	ofAddress := 61
+	ofAddress, ofReader := 61, 4
 	if others > 0 {
-		ofAddress = 1
+		ofAddress, ofReader = 1, 1
 		f.AddAddresses(others)
 		f.Exec(`UPDATE deliveries SET webhook_id = (SELECT id FROM webhooks WHERE url LIKE '%/other/' || seq % $1)`, others)
 		f.Exec(`UPDATE open_deliveries SET webhook_id = (SELECT id FROM webhooks WHERE url LIKE '%/other/' || seq % $1) WHERE record_id = $2`, others, record)
@@ -85,6 +85,10 @@ func testFilters(t *testing.T, others int) {
 		"a time":           {webhooks.DeliverySearch{From: servicetest.Start.Add(-9*time.Hour + 5*time.Second), To: servicetest.Start.Add(-8 * time.Hour)}, 5},
 		"before a time":    {webhooks.DeliverySearch{To: servicetest.Start.Add(-9 * time.Hour)}, 10},
 		"since a time":     {webhooks.DeliverySearch{From: servicetest.Start.Add(-time.Hour)}, 5},
+		"an integration":   {webhooks.DeliverySearch{IntegrationID: f.ID("reader")}, ofReader},
+		"its address":      {webhooks.DeliverySearch{IntegrationID: f.ID("reader"), WebhookID: f.ID("reader_hook")}, ofReader},
+		"another's":        {webhooks.DeliverySearch{IntegrationID: f.ID("reader"), WebhookID: f.ID("erp_hook")}, 0},
+		"no address":       {webhooks.DeliverySearch{IntegrationID: f.ID("outsider")}, 0},
 		"a record":         {webhooks.DeliverySearch{RecordID: change}, 2},
 		"a record, failed": {webhooks.DeliverySearch{RecordID: change, Status: models.DeliveryFailed}, 0},
 		"another record":   {webhooks.DeliverySearch{RecordID: "wo_00000000000000000000000000"}, 0},
@@ -133,6 +137,10 @@ func TestDeliveriesAreForThoseWhoManageTheIntegrations(t *testing.T) {
 	for name, call := range map[string]func(store.Actor) error{
 		"search": func(a store.Actor) error {
 			_, err := f.SearchDeliveries(ctx, a, webhooks.DeliverySearch{WebhookID: f.ID("erp_hook")}, "", 0)
+			return err
+		},
+		"search of an integration": func(a store.Actor) error {
+			_, err := f.SearchDeliveries(ctx, a, webhooks.DeliverySearch{IntegrationID: f.ID("erp")}, "", 0)
 			return err
 		},
 		"page": func(a store.Actor) error { _, err := f.DeliveryForPerson(ctx, a, id); return err },
@@ -271,6 +279,23 @@ func TestAllThatMatchAreRedelivered(t *testing.T) {
 				t.Error("the redelivery is not finished")
 			}
 		})
+	}
+}
+
+// A redelivery of what matches at an integration is ordered at its addresses only.
+func TestTheDeliveriesOfAnIntegrationAreRedelivered(t *testing.T) {
+	f, record := planted(t)
+	f.PlantDeliveries("reader_hook", record, models.EventWorkOrderCreated, models.DeliveryFailed, 404, 3, servicetest.Start.Add(-time.Hour))
+	search := webhooks.DeliverySearch{IntegrationID: f.ID("reader"), Status: models.DeliveryFailed}
+	counts, err := f.CountMatching(t.Context(), f.As("ann"), search)
+	if err != nil || len(counts) != 1 || counts[0].N != 3 || counts[0].WebhookID != f.ID("reader_hook") {
+		t.Errorf("counted are %+v (%v)", counts, err)
+	}
+	if n, err := f.RedeliverMatching(t.Context(), f.As("ann"), search); err != nil || n != 1 {
+		t.Errorf("ordered at %d addresses (%v)", n, err)
+	}
+	if at := servicetest.Value[string](f.Fixture, `SELECT string_agg(webhook_id, ' ') FROM redeliveries`); at != f.ID("reader_hook") {
+		t.Errorf("ordered at %s", at)
 	}
 }
 
