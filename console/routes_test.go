@@ -135,6 +135,7 @@ var routeCases = []routeCase{
 	{method: "GET", path: "/console/work-orders/:id/remove-comment", id: "{work_order}", query: "comment={work_order_comment}", ids: []string{"comment"}, unoffered: true},
 	{method: "POST", path: "/console/work-orders/:id/remove-comment", id: "{work_order}", query: "comment={work_order_comment}", form: "x=1", ids: []string{"comment"}, unoffered: true},
 	{method: "GET", path: "/console/work-orders/:id", id: "{work_order}"},
+	{method: "GET", path: "/console/work-orders/:id/integrations", grant: integrationsGrant, id: "{work_order}"},
 	{method: "GET", path: "/console/work-orders/:id/assign", id: "{work_order}"},
 	{method: "POST", path: "/console/work-orders/:id/assign", id: "{work_order}", form: "identity={dan}&role=worker", ids: []string{"identity"}},
 	{method: "POST", path: "/console/work-orders/:id/unassign", id: "{work_order}", form: "identity={dan}", ids: []string{"identity"}},

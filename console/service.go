@@ -42,6 +42,7 @@ type Service interface {
 	workOrderActionsService
 	workOrderAnswersService
 	workOrderEditService
+	workOrderIntegrationsService
 	workOrderNewService
 	workOrdersService
 }

@@ -95,7 +95,7 @@ func TestPagesAreLight(t *testing.T) {
 		"/console/integrations/:id": {s.ID("erp"), s.ID("erp") + "?see=" + full.record}, "/console/integrations/:id/charts": {s.ID("erp"), s.ID("erp") + "?time=30d"},
 		"/console/integrations/:id/secret": {s.ID("erp")}, "/console/integrations/:id/off": {s.ID("erp")}, "/console/integrations/:id/delete": {s.ID("erp")},
 		"/console/integrations/:id/assign": {s.ID("erp")}, "/console/integrations/:id/unassign": {s.ID("reader") + "?node=" + s.ID("hvac")},
-		"/console/work-orders/:id": {full.record, full.job}, "/console/work-orders/:id/assign": {full.job}, "/console/work-orders/:id/cancel": {full.job}, "/console/work-orders/:id/complete": {newRecord(t, s)}, "/console/work-orders/:id/return": {incoming(t, s)},
+		"/console/work-orders/:id": {full.record, full.job}, "/console/work-orders/:id/assign": {full.job}, "/console/work-orders/:id/integrations": {full.record, full.job}, "/console/work-orders/:id/cancel": {full.job}, "/console/work-orders/:id/complete": {newRecord(t, s)}, "/console/work-orders/:id/return": {incoming(t, s)},
 		"/console/work-orders/:id/remove-comment": {full.job + "?comment=" + commentOn(t, s, "ann", full.job, "Since when?")},
 		"/console/feedback/:id/remove-comment":    {full.feedback + "?comment=" + commentOn(t, s, "ann", full.feedback, "Since when?")},
 		"/console/inventory":                      {"", "?q=a", "?open=" + s.ID("hvac")}, "/console/inventory/:id/label": {s.ID("ahu1")},

@@ -72,8 +72,8 @@ type workOrderView struct {
 	// AnswerLater is true if the person may answer and does something else next.
 	AnswerLater bool
 	Activity    activityView
-	// Deliveries links to the work order's deliveries, "" without the permission.
-	Deliveries string
+	// Integrations is the URL of which of them see it, "" without the permission.
+	Integrations string
 }
 
 // sentBackView is a banner with what the consultant wrote who sent the work back.
@@ -206,7 +206,7 @@ func (r *request) workOrderView(d records.WorkOrderDetail, urls map[string]strin
 	view.addActions(d)
 	view.Activity = r.activityView(view.Page, w.OrganizationID, d.History, historyWords{names: d.History.Names, questions: questions})
 	if r.may(models.GrantIntegrations) {
-		view.Deliveries = linkTo("/deliveries", "record", w.ID)
+		view.Integrations = integrationsURL(w.ID)
 	}
 	return view
 }

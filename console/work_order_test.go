@@ -73,15 +73,15 @@ func TestTheWorkOrderPageShowsTheRecord(t *testing.T) {
 		"<bdi>Replace the belt</bdi>", "In progress", "<bdi>Headquarters</bdi> › <bdi>HVAC</bdi>", "<bdi>AHU 1</bdi>", "AHU-1", "<bdi>Bob Stone</bdi>", "<bdi>Cat Rivers</bdi>", "Consultant, reviews the work",
 		"bob@acme.example.com", "by <bdi>Ann Field</bdi>", "First line\nsecond line", "<bdi>Inspection</bdi>", "<bdi>OK</bdi>", "<bdi>Belt, Filter</bdi>", "<bdi>1200</bdi>", "No answer", "by <bdi>Bob Stone</bdi>",
 		"<bdi>Ann Field</bdi> created the work order.", "<bdi>Bob Stone</bdi> answered “Filter state”, “Parts used” and “Running hours”.",
-		`href="/console/deliveries?record=`+id+`"`, "Complete and send to review", "Put on hold", id)
+		`href="`+path+`/integrations"`, "Complete and send to review", "Put on hold", id)
 	for _, never := range []string{path + "/cancel", path + "/assign", path + "/unassign", path + "/resume", path + "/review"} {
 		if strings.Contains(page.Body, never) {
 			t.Errorf("bob is offered %s", never)
 		}
 	}
 	page.Want(http.StatusOK, "The person may not cancel work orders on this node.", "The person may not assign work orders on this node.")
-	if page = s.SignedIn("cat").Get(path).Want(http.StatusOK, "Only an assigned worker may answer this work order"); strings.Contains(page.Body, "/console/deliveries?record") {
-		t.Error("cat is led to deliveries without the permission")
+	if page = s.SignedIn("cat").Get(path).Want(http.StatusOK, "Only an assigned worker may answer this work order"); strings.Contains(page.Body, path+"/integrations") {
+		t.Error("cat is shown the integrations without the permission")
 	}
 	s.SignedIn("ann").Get(path).Want(http.StatusOK, "Assign people", "Cancel…", "A work order needs at least one worker.")
 	for _, key := range []string{"zed", "eve", "pia"} {

@@ -8,8 +8,8 @@ import (
 
 	"millwright/models"
 	"millwright/service/access"
-	"millwright/service/integrations"
 	"millwright/service/store"
+	"millwright/service/webhooks"
 )
 
 // Visibility is whether an integration may read a record, as its scopes ∩ its permissions
@@ -31,9 +31,17 @@ type Visibility struct {
 	Ways      []VisibleWay
 	// NodeID is the node that the record is on.
 	NodeID string
-	// EventType is the type of an event or a delivery; Addresses are the integration's.
+	// EventType is the type of an event or a delivery.
 	EventType models.EventType
 	Addresses []VisibleAddress
+}
+
+// IntegrationSight is whether an integration may read a record, with the latest delivery of it.
+type IntegrationSight struct {
+	Visibility
+	IntegrationID, Integration string
+	// Latest is nil if no delivery of the record is stored.
+	Latest *webhooks.DeliveryItem
 }
 
 // VisibleKind is a kind of record that can be asked for.
@@ -84,26 +92,28 @@ const (
 	MissingOtherOwner MissingPart = "other_owner" // the node is another organization's
 )
 
-// WayNode is an assignment at the node of a record or above it.
+// WayNode is an assignment of the integration at the node of a record or above it.
 type WayNode struct {
+	ReaderID             string
 	ID, Name, Definition string
 	AppliesBelow         bool
 	Depth                int
 	Grants               []models.Grant
 }
 
-// VisibleAddress is an address of the integration, for an event.
+// VisibleAddress is an address of the integration.
 type VisibleAddress struct {
-	ID, URL string
-	Events  []models.EventType
-	Enabled bool
+	ID, IntegrationID, URL string
+	Events                 []models.EventType
+	Enabled                bool
 }
 
 // Subscribed reports whether the address gets events of the type.
 func (a VisibleAddress) Subscribed(t models.EventType) bool { return slices.Contains(a.Events, t) }
 
-// visibleRecord is what the answer depends on.
+// visibleRecord is what the answer for an integration depends on.
 type visibleRecord struct {
+	ReaderID          string
 	NodeID, CreatedBy string
 	Readable          bool
 	ByNode, ByCreated bool
@@ -113,36 +123,47 @@ type visibleRecord struct {
 	Ours, AssignedToOurs bool
 }
 
-// visibleQueries read the record $1 for the integration $2 of the organization $3.
+// visibleQueries read the record $1 for each of the integrations $2 of the organization $3.
 var visibleQueries = map[VisibleKind]string{
-	VisibleWorkOrder: store.Fill(`SELECT w.inventory_id AS node_id, w.created_by, `+access.ReadableWorkOrder+` AS readable,
+	VisibleWorkOrder: visibleTo("work_orders", `w.inventory_id AS node_id, w.created_by, `+access.ReadableWorkOrder+` AS readable,
 		`+access.OnNode(models.GrantWorkOrdersRead)+` AS by_node, `+access.CreatedReadably(access.OnNode)+` AS by_created, `+access.ReadableByAssignment+` AS by_assignment,
 		w.organization_id = $3 AS ours,
 		EXISTS (SELECT FROM work_order_assignees x WHERE x.work_order_id = w.id AND x.identity_id = $3)
-			AND `+store.Fill(access.RelationHolds, "organization", "$3", "id", "w.id")+` AS assigned_to_ours
-		FROM work_orders w WHERE w.id = $1`, "w", "w", "actor", "$2"),
-	VisibleFeedback: store.Fill(`SELECT w.inventory_id AS node_id, w.created_by, `+access.ReadableFeedback+` AS readable,
-		`+access.ReadableFeedback+` AS by_node, false AS by_created, false AS by_assignment, w.organization_id = $3 AS ours, false AS assigned_to_ours
-		FROM feedback w WHERE w.id = $1`, "w", "w", "actor", "$2"),
-	VisibleNode: store.Fill(`SELECT w.id AS node_id, '' AS created_by, coalesce(`+access.VisibleNode+`, false) AS readable,
-		coalesce(`+access.VisibleNode+`, false) AS by_node, false AS by_created, false AS by_assignment, w.organization_id = $3 AS ours, false AS assigned_to_ours
-		FROM inventory_nodes w WHERE w.id = $1`, "w", "w", "actor", "$2"),
-	VisibleForm: `SELECT '' AS node_id, '' AS created_by, organization_id = $3 AS readable, false AS by_node, false AS by_created, false AS by_assignment,
-		organization_id = $3 AS ours, false AS assigned_to_ours FROM forms WHERE id = $1 AND $2 <> ''`,
-	VisiblePerson: `SELECT '' AS node_id, '' AS created_by, organization_id = $3 AS readable, false AS by_node, false AS by_created, false AS by_assignment,
-		organization_id = $3 AS ours, false AS assigned_to_ours FROM identities WHERE id = $1 AND kind IN ('person', 'team') AND deleted_at IS NULL AND $2 <> ''`,
+			AND `+store.Fill(access.RelationHolds, "organization", "$3", "id", "w.id")+` AS assigned_to_ours`),
+	VisibleFeedback: visibleTo("feedback", `w.inventory_id AS node_id, w.created_by, `+access.ReadableFeedback+` AS readable,
+		`+access.ReadableFeedback+` AS by_node, false AS by_created, false AS by_assignment, w.organization_id = $3 AS ours, false AS assigned_to_ours`),
+	VisibleNode: visibleTo("inventory_nodes", `w.id AS node_id, '' AS created_by, coalesce(`+access.VisibleNode+`, false) AS readable,
+		coalesce(`+access.VisibleNode+`, false) AS by_node, false AS by_created, false AS by_assignment, w.organization_id = $3 AS ours, false AS assigned_to_ours`),
+	VisibleForm:   visibleTo("forms", ofScopeAlone),
+	VisiblePerson: visibleTo("identities", ofScopeAlone) + ` WHERE w.kind IN ('person', 'team') AND w.deleted_at IS NULL`,
 }
 
-// wayNodesQuery reads the assignments at the node $1 and above that the integration $2 has,
-// also those that give nothing there, the nearest first.
+// ofScopeAlone are the columns of records that the scope alone opens.
+const ofScopeAlone = `'' AS node_id, '' AS created_by, w.organization_id = $3 AS readable, false AS by_node, false AS by_created, false AS by_assignment,
+		w.organization_id = $3 AS ours, false AS assigned_to_ours`
+
+// visibleTo selects columns of the row w of the table for each reader.
+func visibleTo(table, columns string) string {
+	return store.Fill(`SELECT reader.id AS reader_id, `+columns+`
+		FROM unnest($2::text[]) reader (id) CROSS JOIN LATERAL (SELECT * FROM `+table+` WHERE id = $1 LIMIT 1) w`, "w", "w", "actor", "reader.id")
+}
+
+// wayNodesQueries read the assignments of the integrations $2 at the node of the record $1 and above,
+// by distance. An assignment may give no grant there.
+var wayNodesQueries = map[VisibleKind]string{
+	VisibleWorkOrder: store.Fill(wayNodesQuery, "node", "(SELECT inventory_id FROM work_orders WHERE id = $1)"),
+	VisibleFeedback:  store.Fill(wayNodesQuery, "node", "(SELECT inventory_id FROM feedback WHERE id = $1)"),
+	VisibleNode:      store.Fill(wayNodesQuery, "node", "$1"),
+}
+
 const wayNodesQuery = `
-	SELECT v.id, v.name, d.name AS definition, d.applies_below, c.depth, d.grants
+	SELECT a.actor_id AS reader_id, v.id, v.name, d.name AS definition, d.applies_below, c.depth, d.grants
 	FROM inventory_closure c
 	CROSS JOIN LATERAL (SELECT id, name FROM inventory_nodes WHERE id = c.ancestor_id LIMIT 1) v
 	JOIN assignments g ON g.node_id = c.ancestor_id
-	JOIN actor_identities a ON a.actor_id = $2 AND a.identity_id = g.identity_id AND a.organization_id = g.organization_id
+	JOIN actor_identities a ON a.actor_id = ANY ($2) AND a.identity_id = g.identity_id AND a.organization_id = g.organization_id
 	JOIN permission_definitions d ON d.id = g.definition_id
-	WHERE c.node_id = $1
+	WHERE c.node_id = {node}
 	ORDER BY c.depth, d.id`
 
 // visibleScopes are what reading a kind of record takes.
@@ -172,108 +193,167 @@ func visibleKind(id string) (kind VisibleKind, known bool) {
 // with the pointer /id (no such record, or another organization's), permission_denied,
 // unavailable.
 func (s *Pages) CanSee(ctx context.Context, actor store.Actor, integrationID, id string) (Visibility, error) {
-	integration, usable, err := s.visibleIntegration(ctx, actor, integrationID)
+	if !models.IsID(integrationID, models.PrefixIdentity) {
+		return Visibility{}, models.NotFound()
+	}
+	l := look{actor: actor, integrationID: integrationID, id: id}
+	sights, err := s.look(ctx, &l)
 	if err != nil {
 		return Visibility{}, err
 	}
-	answer := Visibility{ID: id, RecordID: id, Usable: usable}
-	if models.IsID(id, models.PrefixEvent) || models.IsID(id, models.PrefixDelivery) {
-		if err := s.visibleEvent(ctx, actor, integrationID, &answer); err != nil {
-			return Visibility{}, err
-		}
-	}
-	kind, known := visibleKind(answer.RecordID)
-	if !known {
-		return Visibility{}, errUnknownRecord()
-	}
-	answer.Kind, answer.Scope = kind, visibleScopes[kind]
-	scopes, _ := models.ScopesOf(integration.Scopes)
-	answer.ScopeHeld = scopes.Has(answer.Scope)
-
-	var records []visibleRecord
-	if err := s.lookUp(ctx, actor.OrganizationID, func(pipeline *pgx.Batch) error {
-		store.QueueAll(pipeline, &records, visibleQueries[kind], answer.RecordID, integrationID, actor.OrganizationID)
-		return nil
-	}); err != nil {
-		return Visibility{}, err
-	}
 	// Another organization's record is unknown, unless it is assigned to this one.
-	if len(records) == 0 || !records[0].Ours && !records[0].Readable && !records[0].AssignedToOurs {
+	if record, found := l.record(integrationID); !found || !record.Ours && !record.Readable && !record.AssignedToOurs {
 		return Visibility{}, errUnknownRecord()
 	}
-	record := records[0]
-	var nodes []WayNode
-	if record.Ours && record.NodeID != "" {
-		answer.NodeID = record.NodeID
-		if err := s.lookUp(ctx, actor.OrganizationID, func(pipeline *pgx.Batch) error {
-			store.QueueAll(pipeline, &nodes, wayNodesQuery, record.NodeID, integrationID)
-			return nil
-		}); err != nil {
-			return Visibility{}, err
-		}
+	return sights[0].Visibility, nil
+}
+
+// MaxSights limits the integrations that WhoSees answers for.
+const MaxSights = 100
+
+// WhoSees is CanSee for all integrations of the actor's organization, at most MaxSights, by name,
+// about a work order or feedback that the actor may read. Errors: not_found, permission_denied, unavailable.
+func (s *Pages) WhoSees(ctx context.Context, actor store.Actor, recordID string) ([]IntegrationSight, error) {
+	if !models.IsID(recordID, models.PrefixWorkOrder, models.PrefixFeedback) {
+		return nil, models.NotFound()
 	}
-	answer.Ways = record.ways(kind, integrationID, nodes)
-	answer.Permitted = record.Readable
-	answer.Visible = answer.Usable && answer.ScopeHeld && answer.Permitted
-	return answer, nil
+	l := look{actor: actor, id: recordID, latest: &webhooks.LatestDeliveries{RecordID: recordID}}
+	sights, err := s.look(ctx, &l)
+	if record, _ := l.record(actor.IdentityID); err == nil && !record.Readable {
+		return nil, models.NotFound()
+	}
+	return sights, err
+}
+
+// look is what CanSee and WhoSees read, for one integration or for all.
+type look struct {
+	actor             store.Actor
+	integrationID, id string
+	// latest is nil if no deliveries are asked for.
+	latest *webhooks.LatestDeliveries
+
+	integrations []struct {
+		ID, Name string
+		Scopes   []string
+		Usable   bool
+	}
+	addresses []VisibleAddress
+	// events has the event or the delivery that the id names.
+	events []struct {
+		RecordID string
+		Type     models.EventType
+	}
+	records []visibleRecord
+	nodes   []WayNode
+}
+
+// look reads in two round trips, and answers for each integration. Errors: not_found,
+// validation_failed (no such record), permission_denied, unavailable.
+func (s *Pages) look(ctx context.Context, l *look) ([]IntegrationSight, error) {
+	return store.Read(ctx, s.Store, l.actor.OrganizationID, l.sights, func(pipeline *pgx.Batch) error {
+		l.queueIntegrations(pipeline)
+		if l.latest != nil {
+			l.latest.QueueChanges(pipeline, s.Now())
+		}
+		return nil
+	}, func(pipeline *pgx.Batch) error {
+		if l.integrationID != "" && len(l.integrations) == 0 {
+			return models.NotFound()
+		}
+		answer := l.answer()
+		if answer.Kind == "" {
+			return errUnknownRecord()
+		}
+		readers := []string{l.actor.IdentityID}
+		for _, i := range l.integrations {
+			readers = append(readers, i.ID)
+		}
+		store.QueueAll(pipeline, &l.records, visibleQueries[answer.Kind], answer.RecordID, readers, l.actor.OrganizationID)
+		if sql, some := wayNodesQueries[answer.Kind]; some {
+			store.QueueAll(pipeline, &l.nodes, sql, answer.RecordID, readers)
+		}
+		if l.latest != nil {
+			l.latest.QueueDeliveries(pipeline, l.actor.OrganizationID)
+		}
+		return nil
+	})
+}
+
+// queueIntegrations adds the queries of the integrations with their addresses, and of the record
+// of an event or a delivery. A delivery is one of the organization's addresses, an event one of
+// its records.
+func (l *look) queueIntegrations(pipeline *pgx.Batch) {
+	args := []any{l.actor.OrganizationID, l.integrationID}
+	store.QueueAll(pipeline, &l.integrations, `SELECT i.id, n.name, i.scopes, `+store.Fill(access.UsableIntegration, "i", "i", "o", "o", "p", "p")+` AS usable
+		FROM integrations i JOIN identities n ON n.id = i.id
+		JOIN organizations o ON o.id = i.organization_id JOIN plans p ON p.organization_id = o.id
+		WHERE i.organization_id = $1 AND i.deleted_at IS NULL AND ($2 = '' OR i.id = $2) ORDER BY lower(n.name), i.id LIMIT $3`, append(args, MaxSights)...)
+	store.QueueAll(pipeline, &l.addresses, `SELECT id, integration_id, url, events, enabled FROM webhooks
+		WHERE organization_id = $1 AND ($2 = '' OR integration_id = $2) ORDER BY id`, args...)
+	switch {
+	case models.IsID(l.id, models.PrefixEvent):
+		store.QueueAll(pipeline, &l.events, `SELECT record_id, type FROM events WHERE id = $1 LIMIT 1`, l.id)
+	case models.IsID(l.id, models.PrefixDelivery):
+		store.QueueAll(pipeline, &l.events, `SELECT d.record_id, e.type FROM (SELECT * FROM all_deliveries WHERE id = $1 LIMIT 1) d
+			CROSS JOIN LATERAL (SELECT type FROM events WHERE id = d.event_id LIMIT 1) e
+			JOIN webhooks h ON h.id = d.webhook_id AND h.organization_id = $2`, l.id, l.actor.OrganizationID)
+	}
+	access.QueueMayManage(pipeline, l.actor)
+}
+
+// answer returns what an answer has in common for all integrations.
+func (l *look) answer() Visibility {
+	v := Visibility{ID: l.id, RecordID: l.id}
+	if len(l.events) > 0 {
+		v.RecordID, v.EventType = l.events[0].RecordID, l.events[0].Type
+	}
+	v.Kind, _ = visibleKind(v.RecordID)
+	v.Scope = visibleScopes[v.Kind]
+	return v
+}
+
+// record returns the record as the integration or person may read it.
+func (l *look) record(readerID string) (visibleRecord, bool) {
+	at := slices.IndexFunc(l.records, func(r visibleRecord) bool { return r.ReaderID == readerID })
+	if at < 0 {
+		return visibleRecord{}, false
+	}
+	return l.records[at], true
+}
+
+// sights returns the answer for each integration.
+func (l *look) sights() ([]IntegrationSight, error) {
+	var sights []IntegrationSight
+	for _, i := range l.integrations {
+		sight := IntegrationSight{Visibility: l.answer(), IntegrationID: i.ID, Integration: i.Name}
+		record, _ := l.record(i.ID)
+		var nodes []WayNode
+		if record.Ours && record.NodeID != "" {
+			sight.NodeID = record.NodeID
+			nodes = only(l.nodes, func(n WayNode) bool { return n.ReaderID == i.ID })
+		}
+		scopes, _ := models.ScopesOf(i.Scopes)
+		sight.Usable, sight.ScopeHeld, sight.Permitted = i.Usable, scopes.Has(sight.Scope), record.Readable
+		sight.Visible = sight.Usable && sight.ScopeHeld && sight.Permitted
+		sight.Ways = record.ways(sight.Kind, i.ID, nodes)
+		sight.Addresses = only(l.addresses, func(a VisibleAddress) bool { return a.IntegrationID == i.ID })
+		if l.latest != nil {
+			if latest := only(l.latest.Found, func(d webhooks.DeliveryItem) bool { return d.IntegrationID == i.ID }); len(latest) > 0 {
+				sight.Latest = &latest[0]
+			}
+		}
+		sights = append(sights, sight)
+	}
+	return sights, nil
+}
+
+// only returns the elements for which is returns true.
+func only[T any](all []T, is func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(all), func(one T) bool { return !is(one) })
 }
 
 func errUnknownRecord() error {
 	return models.Invalid(models.FieldError{Pointer: "/id", Code: "unknown", Detail: "Your organization has no record with this id."})
-}
-
-// lookUp is read for queries that store their rows themselves.
-func (s *Pages) lookUp(ctx context.Context, organizationID string, queries ...func(*pgx.Batch) error) error {
-	_, err := store.Read(ctx, s.Store, organizationID, func() (none struct{}, err error) { return none, nil }, queries...)
-	return err
-}
-
-// visibleIntegration returns the integration and whether it can use the service.
-func (s *Pages) visibleIntegration(ctx context.Context, actor store.Actor, id string) (integrations.IntegrationRecord, bool, error) {
-	var found struct {
-		integrations.IntegrationRecord
-		Usable bool
-	}
-	if !models.IsID(id, models.PrefixIdentity) {
-		return found.IntegrationRecord, false, models.NotFound()
-	}
-	err := s.lookUp(ctx, actor.OrganizationID, func(pipeline *pgx.Batch) error {
-		store.QueueOne(pipeline, &found, models.NotFound(), `SELECT `+integrations.IntegrationColumns+`, `+store.Fill(access.UsableIntegration, "i", "i", "o", "o", "p", "p")+` AS usable
-			FROM integrations i JOIN identities n ON n.id = i.id
-			JOIN organizations o ON o.id = i.organization_id JOIN plans p ON p.organization_id = o.id
-			WHERE i.id = $1 AND i.organization_id = $2 AND i.deleted_at IS NULL`, id, actor.OrganizationID)
-		access.QueueMayManage(pipeline, actor)
-		return nil
-	})
-	return found.IntegrationRecord, found.Usable, err
-}
-
-// visibleEvent finds the record of an event or a delivery. A delivery is one of the
-// organization's addresses, an event one of its records.
-func (s *Pages) visibleEvent(ctx context.Context, actor store.Actor, integrationID string, answer *Visibility) error {
-	var events []struct {
-		RecordID string
-		Type     models.EventType
-	}
-	sql := `SELECT record_id, type FROM events WHERE id = $1 AND $2 <> '' LIMIT 1`
-	if models.IsID(answer.ID, models.PrefixDelivery) {
-		sql = `SELECT d.record_id, e.type FROM (SELECT * FROM all_deliveries WHERE id = $1 LIMIT 1) d
-			CROSS JOIN LATERAL (SELECT type FROM events WHERE id = d.event_id LIMIT 1) e
-			JOIN webhooks h ON h.id = d.webhook_id AND h.organization_id = $2`
-	}
-	err := s.lookUp(ctx, actor.OrganizationID, func(pipeline *pgx.Batch) error {
-		store.QueueAll(pipeline, &events, sql, answer.ID, actor.OrganizationID)
-		store.QueueAll(pipeline, &answer.Addresses, `SELECT id, url, events, enabled FROM webhooks WHERE integration_id = $1 ORDER BY id`, integrationID)
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	if len(events) == 0 {
-		return errUnknownRecord()
-	}
-	answer.RecordID, answer.EventType = events[0].RecordID, events[0].Type
-	return nil
 }
 
 // ways returns how permissions can allow reading the record, and what each lacks.

@@ -2,6 +2,8 @@ package pages_test
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,7 +54,8 @@ func TestWhatAnIntegrationCanSee(t *testing.T) {
 	event := servicetest.Value[string](f, `SELECT id FROM events WHERE record_id = $1 AND type = 'work_order.created'`, atUnit)
 	delivery := servicetest.Value[string](f, `SELECT id FROM open_deliveries WHERE event_id = $1 AND webhook_id = $2`, event, f.ID("erp_hook"))
 
-	ann, pia := servicetest.Person(t, f, "ann"), servicetest.Person(t, f, "pia")
+	f.Exec(`UPDATE people SET admin = true WHERE id = $1`, f.ID("zed")) // who reads no work orders
+	ann, bob, pia, zed := servicetest.Person(t, f, "ann"), servicetest.Person(t, f, "bob"), servicetest.Person(t, f, "pia"), servicetest.Person(t, f, "zed")
 	for _, c := range []struct {
 		who, record, want string
 		actor             store.Actor
@@ -92,6 +95,39 @@ func TestWhatAnIntegrationCanSee(t *testing.T) {
 			}
 		}
 	}
+	t.Run("for all integrations at once", func(t *testing.T) {
+		for record, by := range map[string]store.Actor{atUnit: ann, atRoof: ann, own: ann, feedback: ann, forPolar: pia} {
+			sights, err := f.WhoSees(ctx, by, record)
+			if err != nil || len(sights) < 2 || !slices.IsSortedFunc(sights, func(a, b pages.IntegrationSight) int { return strings.Compare(a.Integration, b.Integration) }) {
+				t.Errorf("%s: %d integrations (%v)", record, len(sights), err)
+			}
+			for _, sight := range sights {
+				one, err := f.CanSee(ctx, by, sight.IntegrationID, record)
+				if err == nil && !reflect.DeepEqual(one, sight.Visibility) {
+					t.Errorf("%s and %s: %+v alone, %+v with others", sight.Integration, record, one, sight.Visibility)
+				}
+				if latest := record == atUnit && sight.Integration == "ERP"; latest && (sight.Latest == nil || sight.Latest.ID != delivery) {
+					t.Errorf("the latest delivery to ERP is %+v, want %s", sight.Latest, delivery)
+				}
+				if sight.Latest != nil && (sight.Latest.RecordID != record || sight.Latest.IntegrationID != sight.IntegrationID) {
+					t.Errorf("%s and %s: the latest delivery is %+v", sight.Integration, record, sight.Latest)
+				}
+			}
+		}
+		for name, c := range map[string]struct {
+			by     store.Actor
+			record string
+			want   models.Code
+		}{
+			"not readable": {zed, atUnit, models.CodeNotFound}, "another organization's": {pia, atUnit, models.CodeNotFound},
+			"unknown": {ann, "wo_01kjq7k69re00b2a00av14smbj", models.CodeNotFound}, "a node": {ann, f.ID("ahu1"), models.CodeNotFound},
+			"no permission": {bob, atUnit, models.CodePermissionDenied},
+		} {
+			if _, err := f.WhoSees(ctx, c.by, c.record); models.CodeOf(err) != c.want {
+				t.Errorf("%s: %v, want %s", name, err, c.want)
+			}
+		}
+	})
 	t.Run("records of others are unknown", func(t *testing.T) {
 		for _, c := range []struct {
 			who, record string

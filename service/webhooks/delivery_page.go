@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -33,16 +34,44 @@ type DeliveryDetail struct {
 	Withheld string
 }
 
-// deliveryDetailQuery reads the delivery @id if the actor's organization has it.
-var deliveryDetailQuery = `
+// deliveryItemsQuery reads the deliveries {source} of addresses of the organization.
+const deliveryItemsQuery = `
 	SELECT d.id, d.event_id, e.type AS event_type, d.webhook_id, d.record_id, d.status, d.attempts, d.next_attempt_at,
 		d.last_status, d.last_error, d.created_at, NULL::integer AS latency_ms, h.url, n.name AS integration, h.integration_id, h.enabled
-	FROM (SELECT * FROM all_deliveries WHERE id = @id LIMIT 1) d
+	FROM {source} d
 	CROSS JOIN LATERAL (SELECT type FROM events WHERE id = d.event_id LIMIT 1) e
 	JOIN webhooks h ON h.id = d.webhook_id
 	JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL
 	JOIN identities n ON n.id = i.id
 	WHERE h.organization_id = @organization`
+
+// deliveryDetailQuery reads the delivery @id.
+var deliveryDetailQuery = store.Fill(deliveryItemsQuery, "source", `(SELECT * FROM all_deliveries WHERE id = @id LIMIT 1)`)
+
+// latestDeliveriesQuery reads the latest delivery of the record @record to each integration,
+// whose events are between the ids of @lows and @highs.
+var latestDeliveriesQuery = store.Fill(deliveryItemsQuery, "source", `(SELECT DISTINCT ON (w.integration_id) l.*
+		FROM unnest(@lows::text[], @highs::text[]) m (low, high)
+		CROSS JOIN LATERAL (SELECT * FROM all_deliveries WHERE id >= m.low AND id < m.high AND record_id = @record) l
+		JOIN webhooks w ON w.id = l.webhook_id WHERE w.organization_id = @organization ORDER BY w.integration_id, l.seq DESC)`)
+
+// LatestDeliveries finds the latest delivery of a record to each integration of an organization,
+// in two round trips, for reads that have others.
+type LatestDeliveries struct {
+	RecordID    string
+	Found       []DeliveryItem
+	lows, highs []string
+}
+
+// QueueChanges adds the query of the first round trip.
+func (l *LatestDeliveries) QueueChanges(pipeline *pgx.Batch, now time.Time) {
+	DeliverySearch{RecordID: l.RecordID}.queueChanges(pipeline, now, &l.lows, &l.highs)
+}
+
+// QueueDeliveries adds the query of the second round trip, which finds the deliveries.
+func (l *LatestDeliveries) QueueDeliveries(pipeline *pgx.Batch, organizationID string) {
+	store.QueueAll(pipeline, &l.Found, latestDeliveriesQuery, pgx.NamedArgs{"organization": organizationID, "record": l.RecordID, "lows": l.lows, "highs": l.highs})
+}
 
 // readableByPerson returns whether the person may read the record of a delivery.
 var readableByPerson = store.Fill(`SELECT EXISTS (SELECT FROM work_orders w WHERE w.id = @record AND {work_order})

@@ -18,7 +18,7 @@ func TestSearchesKeepRightPlans(t *testing.T) {
 	f.Exec(`DELETE FROM open_deliveries`)
 	f.Exec(`DELETE FROM deliveries`)
 	f.Exec(`VACUUM ANALYZE`)
-	const limit = 20
+	const limit, latest = 20, "latest of a record"
 	hour := servicetest.Start.Add(-12 * time.Hour)
 	searches := map[string]struct {
 		search webhooks.DeliverySearch
@@ -26,22 +26,30 @@ func TestSearchesKeepRightPlans(t *testing.T) {
 	}{
 		"newest":        {webhooks.DeliverySearch{}, 1500},
 		"of an address": {webhooks.DeliverySearch{WebhookID: f.ID("reader_hook")}, 1000},
+		"of reader":     {webhooks.DeliverySearch{IntegrationID: f.ID("reader")}, 1000},
 		"failed":        {webhooks.DeliverySearch{Status: models.DeliveryFailed}, 1500},
 		"retrying":      {webhooks.DeliverySearch{Status: models.DeliveryRetrying}, 1500},
 		"of a time":     {webhooks.DeliverySearch{From: hour.Add(time.Hour), To: hour.Add(2 * time.Hour)}, 8000}, // positions a little around it
 		"of a record":   {webhooks.DeliverySearch{RecordID: record}, 1000},
 		"of a type":     {webhooks.DeliverySearch{Type: models.EventIssueResolved}, 30_000},
 		"3xx":           {webhooks.DeliverySearch{Response: "3xx"}, 60_000},
+		latest:          {webhooks.DeliverySearch{}, 1000},
 	}
-	run := func(search webhooks.DeliverySearch) {
+	run := func(name string, search webhooks.DeliverySearch) {
 		t.Helper()
+		if name == latest {
+			if _, err := f.WhoSees(t.Context(), f.As("ann"), record); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
 		if _, err := f.SearchDeliveries(t.Context(), f.As("ann"), search, "", limit); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for range 8 {
-		for _, s := range searches {
-			run(s.search)
+		for name, s := range searches {
+			run(name, s.search)
 		}
 	}
 	f.PlantDeliveries("erp_hook", record, models.EventWorkOrderUpdated, models.DeliveryDelivered, 200, 40_000, hour)
@@ -59,7 +67,7 @@ func TestSearchesKeepRightPlans(t *testing.T) {
 		t.Helper()
 		for name, s := range searches {
 			before := rows()
-			run(s.search)
+			run(name, s.search)
 			n := rows() - before
 			t.Logf("%s%s reads %d rows", name, of, n)
 			if n > s.most {

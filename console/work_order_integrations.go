@@ -1,0 +1,108 @@
+package console
+
+import (
+	"context"
+
+	"github.com/gin-gonic/gin"
+
+	"millwright/models"
+	"millwright/service/pages"
+	"millwright/service/records"
+	"millwright/service/store"
+)
+
+// workOrderIntegrationsService is what the handlers of this file call.
+type workOrderIntegrationsService interface {
+	WhoSees(ctx context.Context, actor store.Actor, recordID string) ([]pages.IntegrationSight, error)
+}
+
+func (c *Console) workOrderIntegrationRoutes(pages *gin.RouterGroup) {
+	pages.GET("/work-orders/:id/integrations", c.signedIn(c.showWorkOrderIntegrations))
+}
+
+// integrationsURL is the URL of which integrations see the work order: a part of its page that is
+// loaded after it ({{template "record-integrations" .}}).
+func integrationsURL(id string) string { return workOrderURL(id) + "/integrations" }
+
+// workOrderIntegrationsView shows which integrations see a work order.
+type workOrderIntegrationsView struct {
+	Page, Deliveries string
+	Rows             []sightRow
+	// More is the number of integrations shown if there may be others, else 0.
+	More int
+}
+
+// sightRow is whether an integration sees the work order, and why.
+type sightRow struct {
+	Name, URL string
+	Answer    stateMark
+	Why       string
+	Parts     []seePart
+	// Latest is the last delivery of the work order; if nil, None is shown instead.
+	Latest *deliveryRow
+	None   string
+	// Redeliver is where to send the form that redelivers it, "" if that is not possible.
+	Redeliver string
+	Form      form
+}
+
+var workOrderIntegrationsPage = newPage[workOrderIntegrationsView]("work_order_integrations.html")
+
+func (c *Console) showWorkOrderIntegrations(r *request) error {
+	if err := r.require(models.GrantIntegrations); err != nil {
+		return err
+	}
+	id := r.Param("id")
+	sights, err := c.service.WhoSees(r.ctx(), r.actor(), id)
+	if err != nil {
+		return err
+	}
+	view := workOrderIntegrationsView{Page: workOrderURL(id), Deliveries: linkTo("/deliveries", "record", id)}
+	if len(sights) == pages.MaxSights {
+		view.More = len(sights)
+	}
+	for _, s := range sights {
+		view.Rows = append(view.Rows, r.sightRow(s))
+	}
+	return workOrderIntegrationsPage.fragment(r, view)
+}
+
+func (r *request) sightRow(s pages.IntegrationSight) sightRow {
+	row := sightRow{
+		Name: s.Integration, URL: recordURL(records.RecordIntegration, s.IntegrationID),
+		Answer: stateMark{"muted", "cross", "No"}, Parts: seeParts(s.Visibility), None: "None", Form: newForm(nil),
+	}
+	if s.Visible {
+		row.Answer = met(true)
+	}
+	row.Why = whyText(row.Parts, s.Visible)
+	if len(s.Addresses) == 0 {
+		row.None = "It has no webhook address"
+	}
+	if s.Latest != nil {
+		latest := r.deliveryRow(*s.Latest, recordLink{ID: s.RecordID})
+		row.Latest = &latest
+		if s.Usable && !latest.Off {
+			row.Redeliver = latest.Page + "/redeliver"
+		}
+	}
+	return row
+}
+
+// whyText returns what allows an integration to see a record, or what it lacks first.
+func whyText(parts []seePart, visible bool) string {
+	for _, part := range parts {
+		if part.State != met(visible) {
+			continue
+		}
+		for _, way := range part.Ways {
+			if way.State == met(visible) {
+				return way.Text
+			}
+		}
+		if !visible {
+			return part.Text
+		}
+	}
+	return ""
+}
