@@ -162,8 +162,8 @@ func (h *harness) awaitAllDelivered() {
 	})
 }
 
-// workerKills is how often TestFaultWorkerKilledWhileDelivering kills the worker.
-var workerKills = flag.Int("faults.kills", 3, "how often a worker is killed among its deliveries")
+// workerKills is the number of times that TestFaultWorkerKilledWhileDelivering kills the worker.
+var workerKills = flag.Int("faults.kills", 3, "the number of times that a worker is killed among its deliveries")
 
 func TestFaultWorkerKilledWhileDelivering(t *testing.T) {
 	t.Parallel()
