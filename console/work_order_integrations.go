@@ -70,14 +70,14 @@ func (c *Console) showWorkOrderIntegrations(r *request) error {
 func (r *request) sightRow(s pages.IntegrationSight) sightRow {
 	row := sightRow{
 		Name: s.Integration, URL: recordURL(records.RecordIntegration, s.IntegrationID),
-		Answer: stateMark{"muted", "cross", "No"}, Parts: seeParts(s.Visibility), None: "None", Form: newForm(nil),
+		Answer: stateMark{"muted", "cross", "Does not see it."}, Parts: seeParts(s.Visibility), None: "No delivery yet.", Form: newForm(nil),
 	}
 	if s.Visible {
-		row.Answer = met(true)
+		row.Answer = stateMark{"good", "check", "Sees it."}
 	}
 	row.Why = whyText(row.Parts, s.Visible)
 	if len(s.Addresses) == 0 {
-		row.None = "It has no webhook address"
+		row.None = "It has no webhook address."
 	}
 	if s.Latest != nil {
 		latest := r.deliveryRow(*s.Latest, recordLink{ID: s.RecordID})

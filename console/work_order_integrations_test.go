@@ -22,7 +22,7 @@ func TestIntegrationsOfAWorkOrder(t *testing.T) {
 		if strings.HasSuffix(t.Name(), "without_scripts") {
 			b.Press("Integrations that see it")
 		}
-		b.WantText("ERP", "work_order.created", "503 Service Unavailable", "It has no webhook address")
+		b.WantText("ERP", "work_order.created", "503 Service Unavailable", "It has no webhook address.", "Does not see it.")
 		b.Press("Redeliver to ERP")
 		b.WantPath("/console/work-orders/" + record)
 		b.WantText("Redelivered", "Replace filter")
