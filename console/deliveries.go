@@ -108,9 +108,13 @@ func (r *request) timeOfFilter(name string) (time.Time, error) {
 func (r *request) deliverySearch() (webhooks.DeliverySearch, []string, error) {
 	q := webhooks.DeliverySearch{
 		WebhookID: cmp.Or(r.Param("id"), r.Query("webhook")), IntegrationID: r.Query("integration"), Status: models.DeliveryStatus(r.Query("status")), Type: models.EventType(r.Query("type")),
-		Response: webhooks.ResponseClass(r.Query("response")), RecordID: r.Query("record"),
+		Response: webhooks.ResponseClass(r.Query("response")),
 	}
+	record := strings.TrimSpace(r.Query("record"))
 	var err error
+	if q.RecordID, err = r.recordNamed(record, records.RecordWorkOrder, records.RecordFeedback); err != nil {
+		return q, nil, err
+	}
 	if q.From, err = r.timeOfFilter("from"); err != nil {
 		return q, nil, err
 	}
@@ -118,7 +122,7 @@ func (r *request) deliverySearch() (webhooks.DeliverySearch, []string, error) {
 		return q, nil, err
 	}
 	return q, []string{
-		"integration", q.IntegrationID, "webhook", r.Query("webhook"), "status", string(q.Status), "type", string(q.Type), "response", string(q.Response), "record", q.RecordID,
+		"integration", q.IntegrationID, "webhook", r.Query("webhook"), "status", string(q.Status), "type", string(q.Type), "response", string(q.Response), "record", record,
 		"from", r.Query("from"), "to", r.Query("to"),
 	}, nil
 }
@@ -179,7 +183,7 @@ func (r *request) deliveryFilterView(action string, q webhooks.DeliverySearch) d
 	}
 	return deliveryFilterView{
 		Action: action, Status: choose(statuses, string(q.Status)), Type: choose(types, string(q.Type)),
-		Response: choose(responseOptions, string(q.Response)), From: r.Query("from"), To: r.Query("to"), Record: q.RecordID, Zone: r.zone.String(),
+		Response: choose(responseOptions, string(q.Response)), From: r.Query("from"), To: r.Query("to"), Record: r.Query("record"), Zone: r.zone.String(),
 	}
 }
 

@@ -86,20 +86,24 @@ func (c *Console) see(r *request, integrationID string) (seeView, error) {
 	if view.ID == "" {
 		return view, nil
 	}
-	if !models.IsText(view.ID) || len(view.ID) > 100 {
-		view.ID, view.Problem = "", "That is not an id."
+	id, err := r.recordNamed(view.ID)
+	if models.CodeOf(err) == models.CodeInvalidRequest {
+		view.Problem = sentences(err)
 		return view, nil
 	}
-	answer, err := c.service.CanSee(r.ctx(), r.actor(), integrationID, view.ID)
+	if err != nil {
+		return view, err
+	}
+	answer, err := c.service.CanSee(r.ctx(), r.actor(), integrationID, id)
 	if models.CodeOf(err) == models.CodeValidationFailed {
-		view.Problem = sentences(err) + " Paste the id of a work order, of feedback, a place, an event, a delivery, a form, a person or a team."
+		view.Problem = sentences(err)
 		return view, nil
 	}
 	if err != nil {
 		return view, err
 	}
 	view.Asked = true
-	if answer.NodeID != view.ID {
+	if answer.NodeID != id {
 		view.Node = answer.NodeID
 	}
 	view.Answer = stateMark{"bad", "cross", "No, it cannot see this " + string(answer.Kind)}

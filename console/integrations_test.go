@@ -250,7 +250,9 @@ func TestFormsOfIntegrationsSayWhatIsWrong(t *testing.T) {
 		v.Post(page+"/webhooks", v.Get(page+"/webhooks/new").Form("url", "http://127.0.0.1:9/", "events", "issue.created")).Want(http.StatusOK)
 	}
 	v.Get(page+"/webhooks/new").Want(http.StatusOK, "at most 5 addresses")
-	v.Get(page+"?see=%3Cb%3E").Want(http.StatusOK, "no record with this id")
+	v.Get(page+"?see=%3Cb%3E").Want(http.StatusOK, "Nothing that you may read has", "&lt;b&gt;")
+	v.Get(page+"?see="+strings.Repeat("0", 26)).Want(http.StatusOK, "Nothing that you may read has")
+	v.Get(page+"?see=wo_"+strings.Repeat("0", 26)).Want(http.StatusOK, "no record with this id")
 }
 
 // Missed deliveries since a time are counted, and sent.

@@ -2,7 +2,8 @@ package console
 
 import (
 	"context"
-	"strconv"
+	"slices"
+	"strings"
 
 	"millwright/models"
 	"millwright/service/records"
@@ -12,6 +13,7 @@ import (
 // recordURLsService is what the handlers of this file call.
 type recordURLsService interface {
 	ReadableRecords(ctx context.Context, actor store.Actor, ids []string) (map[string]records.ReadableRecord, error)
+	RecordsNamed(ctx context.Context, actor store.Actor, text string) ([]records.ReadableRecord, error)
 }
 
 // recordPages are the pages of the kinds of records.
@@ -29,14 +31,9 @@ func (r *request) recordLinks(ids []string) (map[string]recordLink, error) {
 	readable, err := r.console.service.ReadableRecords(r.ctx(), r.actor(), ids)
 	links := map[string]recordLink{}
 	for id, record := range readable {
-		managed := record.Kind == records.RecordIntegration || record.Kind == records.RecordWebhook
-		if managed && !r.may(models.GrantIntegrations) {
-			continue
+		if r.opens(record.Kind) {
+			links[id] = recordLink{id, record.FullName(), recordURL(record.Kind, id)}
 		}
-		if record.Number != 0 {
-			record.Name = strconv.FormatInt(record.Number, 10) + " " + record.Name
-		}
-		links[id] = recordLink{id, record.Name, recordURL(record.Kind, id)}
 	}
 	return links, err
 }
@@ -62,6 +59,38 @@ func (r *request) recordURLs(ids []string) (map[string]string, error) {
 		urls[id] = link.URL
 	}
 	return urls, err
+}
+
+// opens reports whether the person may open the pages of records of the kind.
+func (r *request) opens(kind records.RecordKind) bool {
+	return kind != records.RecordIntegration && kind != records.RecordWebhook || r.may(models.GrantIntegrations)
+}
+
+// recordNamed returns the id of the only record of the kinds, or of any, that the text names: by
+// its id, a URL, a number, an external id or a code. Whether an id is known is left to who reads
+// the record. Errors: invalid_request.
+func (r *request) recordNamed(text string, kinds ...records.RecordKind) (string, error) {
+	if id := models.FirstIDIn(text); id != "" || text == "" {
+		return id, nil
+	}
+	named, err := r.console.service.RecordsNamed(r.ctx(), r.actor(), text)
+	if err != nil {
+		return "", err
+	}
+	if len(kinds) > 0 {
+		named = slices.DeleteFunc(named, func(one records.ReadableRecord) bool { return !slices.Contains(kinds, one.Kind) })
+	}
+	switch len(named) {
+	case 0:
+		return "", models.Errorf(models.CodeInvalidRequest, "Nothing that you may read has the number, URL, external id or code %q.", text)
+	case 1:
+		return named[0].ID, nil
+	}
+	names := make([]string, len(named))
+	for i, one := range named {
+		names[i] = one.FullName() + " (" + one.ID + ")"
+	}
+	return "", models.Errorf(models.CodeInvalidRequest, "Several records have the number, external id or code %q. Enter the id of one: %s.", text, strings.Join(names, ", "))
 }
 
 // urlsOf returns recordURLs of the records that the entries of a list name.

@@ -1,12 +1,15 @@
 package console_test
 
 import (
+	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
 	"millwright/console/consoletest"
 	"millwright/service/records"
+	"millwright/service/servicetest"
 	"millwright/service/store"
 )
 
@@ -57,4 +60,30 @@ func TestRecordsLeadToThoseThatTheViewerSees(t *testing.T) {
 	if page := s.SignedIn("bob").Get("/console/inventory/"+s.ID("hq")+"?tab=assignees").Want(http.StatusOK, "ERP"); strings.Contains(page.Body, erp) {
 		t.Error("a page links to an integration that the viewer cannot open")
 	}
+}
+
+// Deliveries are filtered by a record, and integrations asked about it, by whatever names it.
+func TestRecordsAreNamedInSeveralWays(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	code := "TICKET-7/3"
+	result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace the filter", ExternalID: &code})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dispatch(t, s, "erp_hook", responding(http.StatusInternalServerError, ""))
+	ann := s.SignedIn("ann")
+	number := servicetest.Value[int64](s.Fixture, `SELECT number FROM work_orders WHERE id = $1`, result.RecordID)
+	see := "/console/integrations/" + s.ID("erp") + "?see="
+	for _, text := range []string{result.RecordID, "https://x.example/console/work-orders/" + result.RecordID, fmt.Sprint(number), fmt.Sprint("#", number), code} {
+		ann.Get("/console/deliveries?record="+url.QueryEscape(text)).Want(http.StatusOK, result.RecordID, "Redeliver selected")
+		ann.Get("/console/deliveries/redeliver-matching?record="+url.QueryEscape(text)).Want(http.StatusOK, "1 delivery")
+		ann.Get(see+url.QueryEscape(text)).Want(http.StatusOK, "Yes, it can see this work order")
+	}
+	ann.Get(see+"AHU-1").Want(http.StatusOK, "Yes, it can see this place or asset")
+	ann.Get(see+"nothing").Want(http.StatusOK, "Nothing that you may read has")
+	ann.Get("/console/deliveries?record=nothing").Want(http.StatusBadRequest, "Nothing that you may read has")
+	ann.Get("/console/deliveries?record=AHU-1").Want(http.StatusBadRequest, "Nothing that you may read has") // a node has no deliveries
+	s.Exec(`UPDATE inventory_nodes SET external_id = 'HQ' WHERE id = $1`, s.ID("roof"))
+	ann.Get(see+"HQ").Want(http.StatusOK, "Several records have", s.ID("hq"), s.ID("roof"))
 }

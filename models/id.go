@@ -105,3 +105,19 @@ func IsID(s string, prefixes ...IDPrefix) bool {
 	}
 	return false
 }
+
+// pathPrefixes are the prefixes of ids that pages and calls have in their paths.
+var pathPrefixes = []IDPrefix{
+	PrefixIdentity, PrefixLocation, PrefixSystem, PrefixEquipment, PrefixSubEquipment, PrefixForm, PrefixWorkOrder, PrefixFeedback, PrefixWebhook, PrefixEvent, PrefixDelivery,
+}
+
+// FirstIDIn returns the first id in a string, such as a URL, of a kind that has pages or calls. It
+// is empty if there is no id.
+func FirstIDIn(text string) string {
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') }) {
+		if IsID(word, pathPrefixes...) {
+			return word
+		}
+	}
+	return ""
+}

@@ -2,6 +2,9 @@ package records
 
 import (
 	"context"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -27,10 +30,19 @@ const (
 
 // ReadableRecord is what a link to a record shows.
 type ReadableRecord struct {
+	ID   string
 	Kind RecordKind
 	// Number is a work order's, 0 for other records.
 	Number int64
 	Name   string
+}
+
+// FullName is the name, after the number of a work order.
+func (r ReadableRecord) FullName() string {
+	if r.Number == 0 {
+		return r.Name
+	}
+	return strconv.FormatInt(r.Number, 10) + " " + r.Name
 }
 
 // readableQueries select the records of the ids $1 that the person $2 of the organization $3
@@ -61,35 +73,97 @@ var readableQueries = []struct {
 // unavailable.
 func (s *Records) ReadableRecords(ctx context.Context, actor store.Actor, ids []string) (map[string]ReadableRecord, error) {
 	readable := map[string]ReadableRecord{}
-	asked := make([][]string, len(readableQueries))
-	some := false
-	for _, id := range ids[:min(len(ids), models.MaxPageSize)] {
-		for i, of := range readableQueries {
-			if models.IsID(id, of.prefixes...) {
-				asked[i], some = append(asked[i], id), true
-			}
-		}
-	}
-	if !some {
+	if !slices.ContainsFunc(ids, hasPage) {
 		return readable, nil
 	}
-	found := make([][]struct {
-		ID string
-		ReadableRecord
-	}, len(readableQueries))
+	found := make([][]ReadableRecord, len(readableQueries))
 	return store.Read(ctx, s.Store, actor.OrganizationID, func() (map[string]ReadableRecord, error) {
-		for _, records := range found {
-			for _, record := range records {
-				readable[record.ID] = record.ReadableRecord
-			}
+		for _, record := range slices.Concat(found...) {
+			readable[record.ID] = record
 		}
 		return readable, nil
 	}, func(pipeline *pgx.Batch) error {
-		for i, of := range readableQueries {
-			if len(asked[i]) > 0 {
-				store.QueueAll(pipeline, &found[i], of.sql, asked[i], actor.IdentityID, actor.OrganizationID)
+		queueReadableRecords(pipeline, found, actor, ids)
+		return nil
+	})
+}
+
+// hasPage reports whether the id is of a kind that readableQueries read.
+func hasPage(id string) bool {
+	for _, of := range readableQueries {
+		if models.IsID(id, of.prefixes...) {
+			return true
+		}
+	}
+	return false
+}
+
+// queueReadableRecords adds the queries of the records that the actor may read, to the found ones of each
+// of readableQueries.
+func queueReadableRecords(pipeline *pgx.Batch, found [][]ReadableRecord, actor store.Actor, ids []string) {
+	for i, of := range readableQueries {
+		var asked []string
+		for _, id := range ids[:min(len(ids), models.MaxPageSize)] {
+			if models.IsID(id, of.prefixes...) {
+				asked = append(asked, id)
 			}
 		}
+		if len(asked) > 0 {
+			store.QueueAll(pipeline, &found[i], of.sql, asked, actor.IdentityID, actor.OrganizationID)
+		}
+	}
+}
+
+// namedQuery selects the ids of what @text is the number, external id or code of: in the
+// organization, and work orders in those whose service company it is. No index has numbers, but
+// their words are found by one.
+const namedQuery = `
+	WITH owners AS MATERIALIZED (SELECT @organization::text AS id UNION ALL (SELECT customer_id FROM service_companies WHERE company_id = @organization LIMIT @customers))
+	(SELECT w.id FROM owners o CROSS JOIN LATERAL (
+			SELECT id FROM work_orders WHERE organization_id = o.id AND external_id = @text ORDER BY work_orders.id DESC LIMIT @limit) w)
+	UNION ALL
+	(SELECT w.id FROM owners o
+		CROSS JOIN LATERAL (SELECT id FROM work_order_words WHERE @number::bigint > 0 AND words @@ ('''' || right(o.id, 10) || @number::bigint || '''')::tsquery LIMIT 10000) m
+		CROSS JOIN LATERAL (SELECT id, number FROM work_orders WHERE id = m.id LIMIT 1) w
+		WHERE w.number = @number::bigint LIMIT @limit)
+	UNION ALL
+	(SELECT id FROM feedback WHERE organization_id = @organization AND external_id = @text LIMIT 1)
+	UNION ALL
+	(SELECT id FROM inventory_nodes WHERE organization_id = @organization AND external_id = @text LIMIT @limit)`
+
+// maxNamed limits the records of each kind that a number, an external id or a code names.
+const maxNamed = 20
+
+// RecordsNamed returns the records that the person may read and that the text names: with its id
+// or a URL that has it, a work order's number (also as #17), an external id or a node's code.
+// Errors: unavailable.
+func (s *Records) RecordsNamed(ctx context.Context, actor store.Actor, text string) ([]ReadableRecord, error) {
+	text = strings.TrimSpace(text)
+	var ids []string
+	if id := models.FirstIDIn(text); id != "" {
+		ids = []string{id}
+	} else if text == "" || len(text) > maxSearchText || !models.IsText(text) {
+		return nil, nil
+	}
+	number, err := strconv.ParseInt(strings.TrimPrefix(text, "#"), 10, 64)
+	if err != nil {
+		number = 0
+	}
+	found := make([][]ReadableRecord, len(readableQueries))
+	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]ReadableRecord, error) { return slices.Concat(found...), nil }, func(pipeline *pgx.Batch) error {
+		if ids == nil {
+			sql, args := store.Numbered(namedQuery, pgx.NamedArgs{
+				"organization": actor.OrganizationID, "text": text, "number": number, "customers": maxCustomers, "limit": maxNamed,
+			})
+			pipeline.Queue(sql, args...).Query(func(rows pgx.Rows) (err error) {
+				ids, err = pgx.CollectRows(rows, pgx.RowTo[string])
+				return err
+			})
+		}
+		return nil
+	}, func(pipeline *pgx.Batch) error {
+		slices.Sort(ids)
+		queueReadableRecords(pipeline, found, actor, slices.Compact(ids))
 		return nil
 	})
 }

@@ -1,0 +1,61 @@
+package records_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"millwright/service/records"
+	"millwright/service/servicetest"
+	"millwright/service/store"
+)
+
+// Records are named by ids, URLs, numbers, external ids and codes, to those who may read them.
+func TestRecordsNamed(t *testing.T) {
+	t.Parallel()
+	f := servicetest.New(t)
+	code := "T-1"
+	order, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Number 1", ExternalID: &code, Assignees: []string{f.ID("polar")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	feedback, err := f.CreateFeedback(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("hq"), Subject: "1", ExternalID: &code})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Exec(`UPDATE inventory_nodes SET external_id = $1 WHERE id = $2`, code, f.ID("annex"))
+	number := servicetest.Value[int64](f, `SELECT number FROM work_orders`)
+	for _, test := range []struct {
+		who, text string
+		want      []string
+	}{
+		{"ann", order.RecordID, []string{order.RecordID}},
+		{"ann", "https://x.example/v1/work-orders/" + order.RecordID + "/comments", []string{order.RecordID}},
+		{"ann", fmt.Sprint(number), []string{order.RecordID}},
+		{"ann", fmt.Sprintf(" #%d ", number), []string{order.RecordID}},
+		{"ann", fmt.Sprint(number + 1), nil},
+		{"ann", code, []string{order.RecordID, feedback.RecordID, f.ID("annex")}},
+		{"ann", "t-1", nil}, // exactly
+		{"ann", "HQ", []string{f.ID("hq")}},
+		{"ann", f.ID("bob"), []string{f.ID("bob")}},
+		{"ann", "", nil},
+		{"ann", "\xff", nil},
+		{"eve", code, []string{f.ID("annex")}},
+		{"pia", code, []string{order.RecordID}}, // a customer's, assigned to the service company
+		{"pia", fmt.Sprint(number), []string{order.RecordID}},
+		{"zed", code, nil},
+		{"zed", order.RecordID, nil},
+	} {
+		named, err := f.RecordsNamed(t.Context(), servicetest.Person(t, f, test.who), test.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, one := range named {
+			got = append(got, one.ID)
+		}
+		if slices.Sort(got); !slices.Equal(got, slices.Sorted(slices.Values(test.want))) {
+			t.Errorf("%q names %v to %s, want %v", test.text, got, test.who, test.want)
+		}
+	}
+}
