@@ -64,7 +64,7 @@ func (j *journey) workOrderByKeyboard() {
 	j.TabTo("Work orders")
 	j.Enter()
 	j.SkipToContent()
-	j.TabTo("Number, external id or words of the title")
+	j.TabTo("Number, external id, words of the title or the place")
 	j.Type(word)
 	j.Enter()
 	j.SkipToContent()

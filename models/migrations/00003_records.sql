@@ -335,6 +335,8 @@ CREATE INDEX feedback_of_status ON feedback (organization_id, status, id);
 CREATE INDEX feedback_of_node_status ON feedback (inventory_id, status, id);
 CREATE INDEX feedback_of_creator ON feedback (organization_id, created_by, id);
 CREATE INDEX feedback_of_node_creator ON feedback (inventory_id, created_by, id);
+CREATE INDEX feedback_words ON feedback
+    USING gin (array_to_tsvector(search_words(organization_id, subject || ' ' || coalesce(external_id, '')))) WITH (fastupdate = off);
 CREATE TRIGGER feedback_position BEFORE UPDATE ON feedback FOR EACH ROW EXECUTE FUNCTION set_change_position();
 
 -- Comments on work orders and feedback. The log has the line about each, with its id and without its text, which an
@@ -348,16 +350,6 @@ CREATE TABLE comments (
     created_by      public_id NOT NULL,
     created_at      timestamptz(3) NOT NULL
 );
-
--- The words of a string, each after the end of its organization's id: a search in one organization reads no
--- entries of others. Only ASCII punctuation and spaces divide words, in every locale.
--- +goose StatementBegin
-CREATE FUNCTION search_words(organization text, words text) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT array_remove(string_to_array(right(organization, 10) || replace(
-        translate(lower(words), E'\t\n\r\f\x0b!"#$%&''()*+,-./:;<=>?@[\\]^_`{|}~\u00a0', repeat(' ', 38)),
-        ' ', ' ' || right(organization, 10)), ' '), right(organization, 10))
-$$;
--- +goose StatementEnd
 
 -- The words of numbers, external ids and titles, for the search of the console. A separate table and not a column,
 -- since changes of other columns must not write to the index.

@@ -3,6 +3,7 @@ package inventory
 import (
 	"cmp"
 	"context"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -18,7 +19,8 @@ import (
 
 // NodeSearch selects nodes.
 type NodeSearch struct {
-	// Text is a part of the name or of the code (external_id), in any case.
+	// Text is a part of the name or of the code (external_id), in any case, or words that occur in
+	// them and on the path. The last word may be a beginning.
 	Text string
 	// Grant restricts the nodes to those on which the person has the permission, "" to those
 	// that it sees.
@@ -37,25 +39,48 @@ type FoundNode struct {
 	Retired bool
 }
 
+// MaxWordNodes limits the nodes with a word that a search looks at.
+const MaxWordNodes = 20_000
+
+// NodesWithWords selects nodes with the words that they and the nodes above have in their names
+// and codes, each a bit, and those that they have themselves, NULL if none. {terms} are a tsquery
+// for each word, of which {most} nodes are looked at. OFFSET has the nodes below each looked up by index.
+const NodesWithWords = `
+	SELECT c.node_id, bit_or(h.word) AS words, bit_or(h.word) FILTER (WHERE c.node_id = h.id) AS own
+	FROM unnest({terms}) WITH ORDINALITY t (term, nth)
+	CROSS JOIN LATERAL (SELECT id, 1::bigint << (t.nth - 1)::int AS word FROM inventory_nodes
+		WHERE array_to_tsvector(search_words(organization_id, name || ' ' || coalesce(external_id, ''))) @@ t.term::tsquery LIMIT {most}) h
+	CROSS JOIN LATERAL (SELECT node_id FROM inventory_closure WHERE ancestor_id = h.id OFFSET 0) c
+	GROUP BY c.node_id`
+
 // searchNodesQuery finds the nodes first and then checks them, best first, until there are
-// enough: nodes with this code or name, nodes that begin with it, and the others.
-// {admins} is whether administrators need no permission.
+// enough: nodes with this code or name, nodes that begin with it, those that contain it or all of its
+// words, and those with some of the words on the path. A single word is searched as a part.
 var searchNodesQuery = `
-	WITH granted AS MATERIALIZED (SELECT node_id, applies_below FROM assigned_rights WHERE actor_id = @actor AND (@grant = '' OR @grant = ANY (grants)))
+	WITH terms AS MATERIALIZED (
+		SELECT ARRAY(SELECT '''' || word || '''' || CASE WHEN nth = cardinality(words) THEN ':*' ELSE '' END
+			FROM unnest(words) WITH ORDINALITY u (word, nth) ORDER BY nth) AS terms, (1::bigint << cardinality(words)) - 1 AS every
+		FROM search_words(@organization, @text) words WHERE cardinality(words) BETWEEN 2 AND 20
+	), worded AS MATERIALIZED (
+		SELECT n.node_id, n.own = every AS own FROM terms, (` + store.Fill(NodesWithWords, "terms", "(SELECT terms FROM terms)", "most", strconv.Itoa(MaxWordNodes)) + `) n
+		WHERE n.words = every AND n.own IS NOT NULL
+	), granted AS MATERIALIZED (SELECT node_id, applies_below FROM assigned_rights WHERE actor_id = @actor AND (@grant = '' OR @grant = ANY (grants)))
 	SELECT n.id, n.name, n.kind, n.external_id, n.retired, ` + store.Fill(access.PathOf, "w", "n") + `
 	FROM (SELECT m.* FROM (
 			SELECT v.id, v.name, v.kind, v.external_id, v.retired_at IS NOT NULL AS retired, lower(v.name) AS folded,
 				CASE WHEN @text IN (lower(v.external_id), lower(v.name)) THEN 0
-					WHEN starts_with(lower(v.external_id), @text) OR starts_with(lower(v.name), @text) THEN 1 ELSE 2 END AS rank
+					WHEN starts_with(lower(v.external_id), @text) OR starts_with(lower(v.name), @text) THEN 1
+					WHEN v.id IN (SELECT node_id FROM worded WHERE NOT own) THEN 3 ELSE 2 END AS rank
 			FROM inventory_nodes v
-			WHERE v.organization_id = @organization AND NOT (@upper AND v.kind = 'sub_equipment') AND (@retired OR v.retired_at IS NULL) AND (strpos(lower(v.name), @text) > 0 OR strpos(lower(v.external_id), @text) > 0)
+			WHERE v.organization_id = @organization AND NOT (@upper AND v.kind = 'sub_equipment') AND (@retired OR v.retired_at IS NULL) AND (strpos(lower(v.name), @text) > 0 OR strpos(lower(v.external_id), @text) > 0
+				OR v.id IN (SELECT node_id FROM worded))
 			ORDER BY rank, folded, v.id OFFSET 0) m
 		WHERE @grant = '' AND ` + store.Fill(access.IsAdmin, "actor", "@actor", "organization", "@organization") + ` OR ` + store.Fill(lists.AmongGranted, "node", "m.id") + `
 		LIMIT @limit) n
 	ORDER BY n.rank, n.folded COLLATE natural_names, n.id`
 
 // SearchNodes returns the nodes that a person sees, or on which it has a permission, by a
-// part of their name or code; none if it is empty. The best matches come first: it is for
+// part of their name or code or by words; none if it is empty. The best matches come first: it is for
 // choosing one, so a search that finds more than its limit is to be narrowed. Errors:
 // permission_denied for an integration, unavailable.
 func (s *Inventory) SearchNodes(ctx context.Context, actor store.Actor, search NodeSearch) ([]FoundNode, error) {

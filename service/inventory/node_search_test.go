@@ -25,6 +25,8 @@ func TestNodesAreFoundByNameAndCode(t *testing.T) {
 	f := servicetest.New(t)
 	f.Exec(`UPDATE people SET admin = true WHERE id = $1`, f.ID("zed"))
 	f.Exec(`UPDATE inventory_nodes SET external_id = 'X-50%_' WHERE id = $1`, f.ID("mast"))
+	f.Exec(`INSERT INTO inventory_nodes (id, organization_id, kind, name, external_id, created_at, changed_at)
+		VALUES ('loc_' || lpad('9', 26, '0'), $1, 'location', 'Plant', 'NUH-A-AHU-01', now(), now())`, f.Acme.OrganizationID)
 	f.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) VALUES ($1, $2, $3, $4), ($5, $2, $6, $4)`,
 		f.ID("roof"), f.ID("cat"), f.ID("here_only"), f.Acme.OrganizationID, f.ID("ahu1"), f.ID("creating"))
 	f.Exec(`DELETE FROM assignments WHERE identity_id = $1 AND node_id = $2`, f.ID("cat"), f.ID("hq"))
@@ -33,15 +35,24 @@ func TestNodesAreFoundByNameAndCode(t *testing.T) {
 		grant     models.Grant
 		want      string
 	}{
-		{"ann", "ahu", "", "AHU 1"},
-		{"ann", "  AHU-1 ", "", "AHU 1"},
+		{"ann", "ahu", "", "AHU 1, Plant"},
+		{"ann", "  AHU-1 ", "", "AHU 1, Fan 1"},
 		{"ann", "hq", "", "Headquarters"},
-		{"ann", "h", "", "Headquarters, HVAC, AHU 1"},
+		{"ann", "h", "", "Headquarters, HVAC, AHU 1, Plant"},
 		{"ann", "%_", "", "Mast"},
 		{"ann", "%", "", "Mast"},
-		{"ann", "a", "", "AHU 1, Annex, Fan 1, Headquarters, HVAC, Mast"}, // an administrator
-		{"ann", "annex", models.GrantWorkOrdersCreate, ""},                // an administrator without a permission there
+		{"ann", "a", "", "AHU 1, Annex, Fan 1, Headquarters, HVAC, Mast, Plant"}, // an administrator
+		{"ann", "annex", models.GrantWorkOrdersCreate, ""},                       // an administrator without a permission there
 		{"ann", "fan 1", models.GrantWorkOrdersCreate, "Fan 1"},
+		{"ann", "hq fan", "", "Fan 1"}, // a word is of a node above
+		{"ann", "ahu 1", "", "AHU 1, Fan 1"},
+		{"ann", "1, AHU", "", "AHU 1, Fan 1"},
+		{"ann", "x 50 ma", "", "Mast"}, // the last word begins one
+		{"ann", "nuh a ahu 01", "", "Plant"},
+		{"ann", "nuh ahu nothing", "", ""},
+		{"cat", "headquarters roof", "", "Roof"},
+		{"cat", "roof mast", "", ""}, // without a permission on the mast
+		{"pia", "nuh ahu", "", ""},
 		{"zed", "roof", "", "Roof"},
 		{"zed", "roof", models.GrantInventoryRead, ""},
 		{"bob", "a", "", "AHU 1, Fan 1, Headquarters, HVAC, Mast"},

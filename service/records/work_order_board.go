@@ -63,7 +63,7 @@ func (s *Records) WorkOrderBoard(ctx context.Context, actor store.Actor, search 
 	}
 	var found []boardWorkOrder
 	return store.Read(ctx, s.Store, actor.OrganizationID, func() (WorkOrderBoard, error) { return f.board(found) },
-		f.queueNames, f.queueAccess, func(pipeline *pgx.Batch) error {
+		f.queueNames, f.queueAccess, f.queueMixed, func(pipeline *pgx.Batch) error {
 			queueFound(pipeline, f, &found, f.boardSQL(looked))
 			return nil
 		})

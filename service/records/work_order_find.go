@@ -1,9 +1,7 @@
 package records
 
 import (
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -36,10 +34,8 @@ type workOrderFinder struct {
 	// nodes are those that the search's text names, node is the id of the only one.
 	nodes []models.NodeReference
 	node  string
-	// words are the searched ones of each organization. matches are the work orders that have
-	// them, nil if they are too many.
-	words   [][]string
-	matches []string
+	// words are the searched ones.
+	words wordSearch
 	// cuts counts the sources that had more than was looked at in the round before.
 	cuts int
 	// nothing is true if a name of the search stands for nothing.
@@ -82,12 +78,6 @@ const namesQuery = `
 		AND (i.id = @text AND i.organization_id = @organization OR strpos(lower(i.name), lower(@text)) > 0)
 	ORDER BY i.id LIMIT @limit)`
 
-// wordsQuery selects the words of @text in each organization whose work orders the actor may
-// read: its own, and those whose service company it is.
-const wordsQuery = `
-	SELECT search_words(o.id, @text) FROM (
-		SELECT @organization::text AS id UNION ALL (SELECT customer_id FROM service_companies WHERE company_id = @organization LIMIT @limit)) o`
-
 // queueNames adds the queries of what the search's strings stand for.
 func (f *workOrderFinder) queueNames(pipeline *pgx.Batch) error {
 	queue := func(into *[]NamedRecord, query, text string) {
@@ -104,13 +94,7 @@ func (f *workOrderFinder) queueNames(pipeline *pgx.Batch) error {
 		inventory.QueueNamedNodes(pipeline, &f.nodes, f.Actor, f.search.Node, `EXISTS (SELECT FROM `+access.RightsOn+`)`)
 	}
 	if f.searchesWords() {
-		sql, args := store.Numbered(wordsQuery, pgx.NamedArgs{
-			"text": f.search.Text + " " + f.search.ExternalID, "organization": f.Actor.OrganizationID, "limit": maxCustomers,
-		})
-		pipeline.Queue(sql, args...).Query(func(rows pgx.Rows) (err error) {
-			f.words, err = pgx.CollectRows(rows, pgx.RowTo[[]string])
-			return err
-		})
+		f.queueWords(pipeline)
 	}
 	return nil
 }
@@ -119,7 +103,7 @@ func (f *workOrderFinder) searchesWords() bool {
 	return f.search.Text != "" || f.search.ExternalID != ""
 }
 
-// queueAccess adds the queries of what the actor may read and of the words' matches. Errors:
+// queueAccess adds the queries of what the actor may read and of what has the words. Errors:
 // invalid_request.
 func (f *workOrderFinder) queueAccess(pipeline *pgx.Batch) error {
 	if err := f.resolve(); err != nil || f.nothing {
@@ -128,14 +112,7 @@ func (f *workOrderFinder) queueAccess(pipeline *pgx.Batch) error {
 	f.Below = f.node
 	f.QueueVisibility(pipeline, &f.access, &lists.PageStart{})
 	if f.searchesWords() {
-		f.Args["words"] = f.wordsOf()
-		pipeline.Queue(`SELECT id FROM work_order_words WHERE words @@ $1::tsquery LIMIT $2`, f.Args["words"], maxWordMatches+1).Query(func(rows pgx.Rows) error {
-			found, err := pgx.CollectRows(rows, pgx.RowTo[string])
-			if err == nil && len(found) <= maxWordMatches {
-				f.matches = found
-			}
-			return err
-		})
+		f.queueMatches(pipeline)
 	}
 	return nil
 }
@@ -163,8 +140,8 @@ func (f *workOrderFinder) resolve() error {
 		return err
 	}
 	// A text of punctuation alone has no words.
-	f.nothing = f.nothing || f.searchesWords() && len(f.words[0]) == 0
-	if f.searchesWords() && len(f.words[0]) > maxSearchWords {
+	f.nothing = f.nothing || f.searchesWords() && len(f.words.of[0]) == 0
+	if f.searchesWords() && len(f.words.of[0]) > maxSearchWords {
 		return models.Errorf(models.CodeInvalidRequest, "A search has at most %d words.", maxSearchWords)
 	}
 	return nil
@@ -190,28 +167,3 @@ func (f *workOrderFinder) resolveNode() error {
 	f.Args["node"] = f.node
 	return nil
 }
-
-// minPrefix is the length of the shortest beginning of a word that is searched for.
-const minPrefix = 2
-
-// wordsOf returns the tsquery of the words: all of an organization's. The last one may be the
-// beginning of a word, but a number is itself.
-func (f *workOrderFinder) wordsOf() string {
-	var organizations []string
-	for _, words := range f.words {
-		quoted := make([]string, len(words))
-		for i, word := range words {
-			// Words contain no punctuation, so nothing in them is special.
-			quoted[i] = "'" + word + "'"
-		}
-		last := words[len(words)-1][searchPrefix:]
-		if f.search.ExternalID == "" && utf8.RuneCountInString(last) >= minPrefix && strings.Trim(last, "0123456789") != "" {
-			quoted[len(quoted)-1] += ":*"
-		}
-		organizations = append(organizations, strings.Join(quoted, " & "))
-	}
-	return strings.Join(organizations, " | ")
-}
-
-// searchPrefix is the number of bytes of the organization's id that precede each word (search_words).
-const searchPrefix = 10

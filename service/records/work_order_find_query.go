@@ -83,10 +83,8 @@ func (f *workOrderFinder) sources(looked int, statuses []string) []string {
 	switch {
 	case f.queued && !f.manages:
 		return []string{f.assignedToActor(some)}
-	case f.matches != nil:
-		f.Args["matches"] = f.matches
-		past, _ := f.order()
-		return []string{candidateRows(`'words'`, `''`, isOther, 2*maxWordMatches, f.byID(`m`, `unnest(@matches::text[]) m WHERE true`, ` AND m `+past+` @after`, 2*maxWordMatches))}
+	case f.searchesWords() && !f.words.many:
+		return f.wordCandidates(looked, statuses)
 	case f.queued || f.search.NoOneCan:
 		return append(f.readableCandidates(looked, statuses), inactive)
 	case f.search.Incoming:
@@ -107,28 +105,24 @@ func (f *workOrderFinder) assignedToActor(cut int) string {
 	return candidateRows(`a.identity_id`, `''`, isReadable, cut, `actor_identities a CROSS JOIN LATERAL `+f.assignedTo("a.identity_id", cut)) + ` WHERE a.actor_id = @actor AND ` + access.ReadsAs
 }
 
-// readableCandidates select the candidates of all that the actor may read.
-func (f *workOrderFinder) readableCandidates(looked int, statuses []string) []string {
+// ownCandidates select the candidates that the actor may read wherever they are.
+func (f *workOrderFinder) ownCandidates(looked int) []string {
 	some := f.collected(looked)
 	sources := []string{f.assignedToActor(some)}
 	if f.access.OnlyCreates {
 		sources = append(sources, candidateRows(`'created'`, `''`, wasCreated, some, f.firstOf("{w}.created_by", "@actor", some)))
 	}
-	return append(sources, f.nodeCandidates(looked, statuses)...)
+	return sources
+}
+
+// readableCandidates select the candidates of all that the actor may read.
+func (f *workOrderFinder) readableCandidates(looked int, statuses []string) []string {
+	return append(f.ownCandidates(looked), f.nodeCandidates(looked, statuses)...)
 }
 
 // nodeCandidates select the candidates of the nodes that the actor may read: node by node if
 // they are few, else of the organization.
 func (f *workOrderFinder) nodeCandidates(looked int, statuses []string) []string {
-	status, each, more, requested := `''`, ``, ``, ``
-	first := func(column, value string, cut int) string { return f.firstOf(column+more, value+requested, cut) }
-	switch {
-	case f.search.ByDue:
-		status, each, first = `due.low`, dueRanges, f.dueFirst
-	case statuses != nil:
-		f.Args["statuses"] = statuses
-		status, each, more, requested = `requested`, ` CROSS JOIN unnest(@statuses::text[]) requested`, `, {w}.status`, `, requested`
-	}
 	nodes, how := f.access.Nodes, isReadable
 	if f.search.OnlyNode && f.node != "" {
 		if nodes == nil {
@@ -139,16 +133,36 @@ func (f *workOrderFinder) nodeCandidates(looked int, statuses []string) []string
 		nodes = []string{f.node}
 	}
 	if nodes == nil {
-		return []string{candidateRows(`'all'`, status, isOnNode, looked, `(SELECT) one`+each+` CROSS JOIN LATERAL `+first(`{w}.organization_id`, `@organization`, looked))}
+		return []string{f.each(`'all'`, isOnNode, looked, statuses, `(SELECT) one`, `{w}.organization_id`, `@organization`)}
 	}
+	return []string{f.onNodes(nodes, how, looked, models.DefaultPageSize, statuses)}
+}
+
+// onNodes selects the candidates of each node. The nodes share what may be looked at, but each
+// has least.
+func (f *workOrderFinder) onNodes(nodes []string, how string, looked, least int, statuses []string) string {
 	nodes = slices.Compact(slices.Sorted(slices.Values(nodes)))
 	f.Args["sourcenodes"] = nodes
 	// Nodes that were not cut before have little: the others share what may be looked at.
 	cut, busy := looked, cmp.Or(f.cuts, len(nodes))
-	for cut > models.DefaultPageSize && cut*busy > 2*looked { // by halves, so that queries differ little
+	for cut > least && cut*busy > 2*looked { // by halves, so that queries differ little
 		cut /= 2
 	}
-	return []string{candidateRows(`visible`, status, how, cut, `unnest(@sourcenodes::text[]) visible`+each+` CROSS JOIN LATERAL `+first(`{w}.inventory_id`, `visible`, cut))}
+	return f.each(`visible`, how, cut, statuses, `unnest(@sourcenodes::text[]) visible`, `{w}.inventory_id`, `visible`)
+}
+
+// each selects the first candidates whose column has the value of each row of from, of each
+// requested status or of each range of dates.
+func (f *workOrderFinder) each(source, how string, cut int, statuses []string, from, column, value string) string {
+	switch {
+	case f.search.ByDue:
+		return candidateRows(source, `due.low`, how, cut, from+dueRanges+` CROSS JOIN LATERAL `+f.dueFirst(column, value, cut))
+	case statuses != nil:
+		f.Args["statuses"] = statuses
+		return candidateRows(source, `requested`, how, cut, from+` CROSS JOIN unnest(@statuses::text[]) requested CROSS JOIN LATERAL `+
+			f.firstOf(column+`, {w}.status`, value+`, requested`, cut))
+	}
+	return candidateRows(source, `''`, how, cut, from+` CROSS JOIN LATERAL `+f.firstOf(column, value, cut))
 }
 
 // readable is the condition that the actor may read the candidate c, whose work order is {w}.
@@ -221,8 +235,8 @@ func (f *workOrderFinder) filters(statuses []string) []string {
 	if f.search.CreatorKind != "" {
 		add(`(SELECT i.kind FROM identities i WHERE i.id = {w}.created_by) = @kind`, "kind", string(f.search.CreatorKind))
 	}
-	if f.searchesWords() && f.matches == nil {
-		add(`(SELECT x.words FROM work_order_words x WHERE x.id = {w}.id) @@ @words::tsquery`, "", nil)
+	if f.searchesWords() {
+		add(f.haveWords(), "", nil)
 	}
 	return all
 }

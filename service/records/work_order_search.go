@@ -26,8 +26,8 @@ const (
 
 // WorkOrderSearch restricts work orders for people. Empty fields restrict nothing.
 type WorkOrderSearch struct {
-	// Text are words of the number, the external id and the title, all of which must occur.
-	// The last may be the beginning of one.
+	// Text are words of the number, the external id, the title and the node's names and codes, also
+	// of those above it, all of which must occur. The last may be the beginning of one.
 	Text string
 	// Status and Priority restrict nothing if empty.
 	Status   models.WorkOrderStatus
@@ -111,6 +111,9 @@ const (
 	// maxWordMatches limits the matches of words that are looked up one by one. With more, the
 	// list is read in its own order.
 	maxWordMatches = 2_000
+	// maxWordNodes limits the nodes whose work orders are searched for words, maxMixed the queries
+	// for work orders with some words in their own fields and the others on their node's path.
+	maxWordNodes, maxMixed = 300, 3
 	// maxSearchNames limits the people, teams and integrations that a part of a name may name.
 	maxSearchNames = 20
 	// maxSearchText and maxSearchWords limit a search string.
@@ -217,7 +220,7 @@ func (s *Records) SearchWorkOrders(ctx context.Context, actor store.Actor, searc
 		return page(4 * limit)(pipeline)
 	}
 	return store.Read(ctx, s.Store, actor.OrganizationID, func() (WorkOrderPage, error) { return f.page(found, total, limit) },
-		f.queueNames, f.queueAccess, count, page(maxLooked))
+		f.queueNames, f.queueAccess, f.queueMixed, count, page(maxLooked))
 }
 
 // isCutShort reports whether a page is neither full nor the last. A full one may be the last,

@@ -39,6 +39,8 @@ func TestSearchesReadABoundedNumberOfWorkOrders(t *testing.T) {
 		"one node": {records.WorkOrderSearch{Node: f.ID("ahu1"), OnlyNode: true}, false, 6_000},
 		"a number": {records.WorkOrderSearch{Text: "77"}, false, 1_000}, "a rare word": {records.WorkOrderSearch{Text: "zeb"}, false, 1_000},
 		"no word": {records.WorkOrderSearch{Text: "nowhere"}, false, 1_000}, "a word that all have": {records.WorkOrderSearch{Text: "replace"}, false, 50_000},
+		"an asset": {records.WorkOrderSearch{Text: "hvac ahu"}, false, 20_000}, "an asset and a rare word": {records.WorkOrderSearch{Text: "ahu zeb"}, false, 20_000},
+		"an asset by due": {records.WorkOrderSearch{Text: "ahu 1", ToDo: true, ByDue: true}, false, 20_000}, "board of an asset": {records.WorkOrderSearch{Text: "ahu"}, true, 60_000},
 		"board": {records.WorkOrderSearch{}, true, 20_000}, "board of few": {records.WorkOrderSearch{Priority: models.PriorityHigh}, true, 60_000},
 	}
 	run := func(actor store.Actor, b bounded) error {

@@ -24,6 +24,19 @@ type searchCase struct {
 // mine are the actor @actor and its teams.
 const mine = `(SELECT '@actor' UNION SELECT team_id FROM team_members WHERE member_id = '@actor')`
 
+// withWords is the condition that r or the nodes of its path have all words: patterns of LIKE.
+func withWords(words ...string) string {
+	all := make([]string, len(words))
+	for i, word := range words {
+		has := func(text string) string {
+			return `EXISTS (SELECT FROM unnest(search_words('0123456789', ` + text + `)) word WHERE substr(word, 11) LIKE '` + word + `')`
+		}
+		all[i] = `(` + has(`r.number || ' ' || r.title || ' ' || coalesce(r.external_id, '')`) + ` OR EXISTS (SELECT FROM inventory_closure c
+			JOIN inventory_nodes a ON a.id = c.ancestor_id WHERE c.node_id = r.inventory_id AND ` + has(`a.name || ' ' || coalesce(a.external_id, '')`) + `))`
+	}
+	return strings.Join(all, " AND ")
+}
+
 func searchCases(f *servicetest.Fixture, random *rand.Rand, nodes []string) []searchCase {
 	node := nodes[random.IntN(3)] // with most of the others below, or few
 	busy := servicetest.Value[string](f, `SELECT inventory_id FROM work_orders ORDER BY id LIMIT 1`)
@@ -69,6 +82,12 @@ func searchCases(f *servicetest.Fixture, random *rand.Rand, nodes []string) []se
 		{records.WorkOrderSearch{Text: "#17"}, `r.number = 17`, false},
 		{records.WorkOrderSearch{Text: "erp 7 4"}, `r.external_id = 'ERP-7/4'`, false},
 		{records.WorkOrderSearch{Text: "valve", Assignee: "crew"}, `r.title ILIKE '%valve%' AND ` + assigned(`('`+f.ID("crew")+`')`), true},
+		{records.WorkOrderSearch{Text: "ahu 1 pump"}, withWords("ahu", "1", "pump%"), false},
+		{records.WorkOrderSearch{Text: "HQ, valve"}, withWords("hq", "valve%"), false},
+		{records.WorkOrderSearch{Text: "hall"}, withWords("hall%"), false},
+		{records.WorkOrderSearch{Text: "1 hall", Status: models.StatusOpen}, `r.status = 'open' AND ` + withWords("1", "hall%"), false},
+		{records.WorkOrderSearch{Text: "erp x", Assignee: records.SearchMe}, withWords("erp", "x") + ` AND ` + assigned(mine), false},
+		{records.WorkOrderSearch{Text: "headq", ExternalID: "ERP-7/3"}, `false`, false},
 		{records.WorkOrderSearch{Text: "?!"}, `false`, false},
 		{records.WorkOrderSearch{Assignee: "no one of this name"}, `false`, false},
 		{records.WorkOrderSearch{Node: "NO-SUCH-CODE"}, `false`, false},
@@ -85,6 +104,7 @@ func TestSearchesShowWhatSingleReadsShow(t *testing.T) {
 			f := servicetest.New(t)
 			random := servicetest.Seeded(t)
 			nodes := servicetest.PlantTree(t, f, random, 330)
+			f.Exec(`UPDATE inventory_nodes SET name = (ARRAY['Hall', 'Pump 1', 'AHU', 'x'])[1 + ascii(right(id, 1)) % 4], external_id = 'AHU-' || ascii(right(id, 2)) % 3 WHERE name = 'x'`)
 			actors := servicetest.HandOutRights(f, random, nodes)
 			servicetest.WriteRecords(t, f, random, nodes, actors, 250)
 			f.Exec(`UPDATE work_orders SET priority = (ARRAY['none', 'low', 'medium', 'high'])[1 + number % 4],
@@ -260,5 +280,36 @@ func TestMemberOfManyTeamsFindsAssigned(t *testing.T) {
 	}
 	if got := searched(t, f, bob, records.WorkOrderSearch{Creator: records.SearchMe}, 10); got != nil {
 		t.Errorf("created by bob: %v", got)
+	}
+}
+
+// Words that many places share find their work orders together with rare words of titles or
+// places. Alone, they are searched for in titles only.
+func TestWordsThatManyPlacesHave(t *testing.T) {
+	t.Parallel()
+	f := servicetest.New(t)
+	f.Exec(`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, external_id, created_at, changed_at)
+		SELECT 'eqp_' || lpad(n::text, 26, '0'), $1, 'equipment', $2, 'Room ' || n, 'R-' || n, now(), now() FROM generate_series(1001, 3000) n`, f.Acme.OrganizationID, f.ID("mast"))
+	f.Exec(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)
+		SELECT 'wo_' || lpad(n::text, 26, '0'), $1, 'eqp_' || lpad(n::text, 26, '0'), CASE n WHEN 1500 THEN 'Leak' WHEN 1700 THEN 'Leak in the room' ELSE 'Replace' END, 'none', 'open', $2, now(), now()
+		FROM generate_series(1001, 3000) n`, f.Acme.OrganizationID, f.ID("erp"))
+	f.WaitForOpenTransactions()
+	ann, err := f.PersonActor(t.Context(), f.ID("ann"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"room 1234": "[2234 1234]", "roof mast r 1234": "[2234 1234]", "room leak": "[1700 1500]", "roof leak 1500": "[1500]", "leak": "[1700 1500]",
+		"room": "[1700]", "room nowhere": "[]",
+	} {
+		page, err := f.SearchWorkOrders(t.Context(), ann, records.WorkOrderSearch{Text: text}, "", 50)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := []string{}
+		for _, item := range page.Items {
+			got = append(got, strings.TrimLeft(item.ID, "wo_0"))
+		}
+		servicetest.Expect(t, text, fmt.Sprint(got), want)
 	}
 }
