@@ -47,7 +47,7 @@ type feedbackListView struct {
 // if no row has them.
 type feedbackFilterView struct {
 	States                               []option
-	ExternalID                           string
+	Text, ExternalID                     string
 	Node, NodeName, Creator, CreatorName string
 }
 
@@ -79,9 +79,13 @@ func nameOf(id string, people []models.NamedIdentity) string {
 
 func (c *Console) listFeedback(r *request) error {
 	filter := records.FeedbackFilter{
-		InventoryID: strings.TrimSpace(r.Query("node")), ExternalID: strings.TrimSpace(r.Query("external_id")), CreatorID: strings.TrimSpace(r.Query("by")),
+		InventoryID: strings.TrimSpace(r.Query("node")), ExternalID: strings.TrimSpace(r.Query("external_id")), CreatorID: strings.TrimSpace(r.Query("by")), Text: strings.TrimSpace(r.Query("q")),
 	}
-	view := feedbackListView{Filter: feedbackFilterView{ExternalID: filter.ExternalID, Node: filter.InventoryID, Creator: filter.CreatorID}}
+	limit := models.DefaultPageSize
+	if filter.Text != "" { // all on one page
+		limit = models.MaxPageSize
+	}
+	view := feedbackListView{Filter: feedbackFilterView{Text: filter.Text, ExternalID: filter.ExternalID, Node: filter.InventoryID, Creator: filter.CreatorID}}
 	view.Filter.States = []option{{Value: "", Label: "Any"}}
 	state := ""
 	for _, s := range models.FeedbackStatuses {
@@ -91,14 +95,14 @@ func (c *Console) listFeedback(r *request) error {
 		}
 		view.Filter.States = append(view.Filter.States, option{Value: string(s), Label: s.Name(), Chosen: chosen})
 	}
-	page, err := c.service.FeedbackForPerson(r.ctx(), r.actor(), filter, r.Query("before"), models.DefaultPageSize)
+	page, err := c.service.FeedbackForPerson(r.ctx(), r.actor(), filter, r.Query("before"), limit)
 	if err != nil {
 		return err
 	}
 	if view.Gives, err = c.service.HoldsGrant(r.ctx(), r.actor(), models.GrantFeedbackCreate); err != nil {
 		return err
 	}
-	parameters := []string{"state", state, "node", filter.InventoryID, "by", filter.CreatorID, "external_id", filter.ExternalID}
+	parameters := []string{"q", filter.Text, "state", state, "node", filter.InventoryID, "by", filter.CreatorID, "external_id", filter.ExternalID}
 	if here := linkTo("/feedback", parameters...); here != Root+"/feedback" {
 		view.Clear = Root + "/feedback"
 	}

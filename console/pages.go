@@ -53,6 +53,8 @@ type frame struct {
 	Theme models.Theme
 	// Done describes the write before the redirect.
 	Done string
+	// Search is what the page has searched everything for.
+	Search string
 	// NoAPI is true if the page is about integrations, and the plan does not include the API.
 	NoAPI bool
 	View  any
@@ -82,6 +84,9 @@ func (p page[V]) render(r *request, status int, view V) error {
 		f.Done = r.takeDone()
 	}
 	if r.isSignedIn() {
+		if r.path() == searchPath {
+			f.Search = r.Query("q")
+		}
 		f.Viewer, f.Theme, f.Bar, f.NoAPI = &r.viewer, r.viewer.Theme, r.navigation(barSections), !r.viewer.API && r.isAboutIntegrations()
 		f.Account = r.navigation([]section{account})[0]
 		for _, group := range sections {

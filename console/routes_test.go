@@ -103,6 +103,7 @@ var routeCases = []routeCase{
 	{method: "POST", path: "/console/teams/:id/delete", grant: peopleGrant, id: "{crew}", form: "x=1"},
 	{method: "GET", path: "/console/service-companies/:id/end", id: "{polar}", unoffered: true},
 	{method: "POST", path: "/console/service-companies/:id/end", id: "{polar}", form: "x=1", unoffered: true},
+	{method: "GET", path: "/console/search", unoffered: true, query: "q=a", ids: []string{"q"}},
 	{method: "GET", path: "/console/forms", query: "after_name=A&after={inspection}", ids: []string{"after"}},
 	{method: "GET", path: "/console/forms/:id", id: "{inspection}"},
 

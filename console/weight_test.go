@@ -90,7 +90,7 @@ func TestPagesAreLight(t *testing.T) {
 		"/console/feedback": {"", "?state=open"}, "/console/feedback/new": {"", "?node=AHU-1"}, "/console/feedback/:id": {full.feedback},
 		"/console/people/definitions": {""}, "/console/teams": {"", "?q=a"}, "/console/teams/new": {""}, "/console/teams/:id": {s.ID("crew"), s.ID("crew") + "?q=b"},
 		"/console/teams/:id/members": {s.ID("crew")}, "/console/teams/:id/remove": {s.ID("crew") + "?member=" + s.ID("bob")}, "/console/teams/:id/delete": {s.ID("crew")}, "/console/service-companies/:id/end": {s.ID("polar")},
-		"/console/forms": {""}, "/console/forms/:id": {s.ID("inspection")},
+		"/console/search": {"?q=a"}, "/console/forms": {""}, "/console/forms/:id": {s.ID("inspection")},
 		"/console/integrations": {""}, "/console/integrations/new": {""}, "/console/integrations/:id/webhooks/new": {s.ID("reader")},
 		"/console/integrations/:id": {s.ID("erp"), s.ID("erp") + "?see=" + full.record}, "/console/integrations/:id/charts": {s.ID("erp"), s.ID("erp") + "?time=30d"},
 		"/console/integrations/:id/secret": {s.ID("erp")}, "/console/integrations/:id/off": {s.ID("erp")}, "/console/integrations/:id/delete": {s.ID("erp")},

@@ -44,3 +44,10 @@ var counting = setInterval(function () {
     return response.text().then(function (text) { counts.forEach(function (count) { count.innerHTML = text; }); });
   }).catch(function () {});
 }, 10000);
+// Keys that focus the search of everything: / and Ctrl-K (⌘K).
+addEventListener("keydown", function (event) {
+  var search = document.getElementById("search"), command = event.ctrlKey || event.metaKey;
+  if (!search || event.altKey || !(command ? event.key === "k" : event.key === "/" && !event.target.closest("input, select, textarea"))) return;
+  event.preventDefault();
+  search.select();
+});

@@ -25,8 +25,45 @@ type FeedbackPage struct {
 // most limit records, from the position of the previous page's cursor. Errors:
 // invalid_request (a cursor of another list), unavailable.
 func (s *Records) FeedbackForPerson(ctx context.Context, actor store.Actor, filter FeedbackFilter, cursor string, limit int) (FeedbackPage, error) {
-	page, err := lists.DecodePage[models.FeedbackRecord](s.FeedbackList(ctx, actor, filter, lists.ListRequest{Limit: limit, Cursor: cursor}))
+	request := lists.ListRequest{Limit: limit, Cursor: cursor}
+	if filter.Text != "" {
+		ids, err := s.feedbackWithWords(ctx, actor, filter.Text)
+		if err != nil || len(ids) == 0 {
+			return FeedbackPage{}, err
+		}
+		request.IDs = ids
+	}
+	page, err := lists.DecodePage[models.FeedbackRecord](s.FeedbackList(ctx, actor, filter, request))
 	return FeedbackPage{page.Data, page.NextCursor}, err
+}
+
+// feedbackWordsQuery selects the newest feedback with all words of @text that @actor may read. It
+// looks at @most that have them.
+var feedbackWordsQuery = `
+	WITH words AS MATERIALIZED (
+		SELECT string_agg('''' || word || '''' || CASE WHEN nth = cardinality(words) THEN ':*' ELSE '' END, ' & ') AS query
+		FROM search_words(@organization, @text) words, unnest(words) WITH ORDINALITY u (word, nth)
+	)
+	SELECT w.id FROM (SELECT f.id FROM words CROSS JOIN LATERAL (
+			SELECT id FROM feedback WHERE array_to_tsvector(search_words(organization_id, subject || ' ' || coalesce(external_id, ''))) @@ words.query::tsquery LIMIT @most) f) m
+	CROSS JOIN LATERAL (SELECT * FROM feedback WHERE id = m.id LIMIT 1) w
+	WHERE ` + store.Fill(access.ReadableFeedback, "w", "w", "actor", "@actor") + ` ORDER BY w.id DESC LIMIT @limit`
+
+// feedbackWithWords returns the ids of the newest feedback that has the words. Errors: unavailable.
+func (s *Records) feedbackWithWords(ctx context.Context, actor store.Actor, text string) (ids []string, err error) {
+	if !models.IsText(text) || len(text) > maxSearchText {
+		return nil, nil
+	}
+	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]string, error) { return ids, nil }, func(pipeline *pgx.Batch) error {
+		sql, args := store.Numbered(feedbackWordsQuery, pgx.NamedArgs{
+			"actor": actor.IdentityID, "organization": actor.OrganizationID, "text": text, "most": maxWordMatches, "limit": models.MaxPageSize,
+		})
+		pipeline.Queue(sql, args...).Query(func(rows pgx.Rows) (err error) {
+			ids, err = pgx.CollectRows(rows, pgx.RowTo[string])
+			return err
+		})
+		return nil
+	})
 }
 
 // FeedbackDetail is feedback with what its page shows.

@@ -313,3 +313,36 @@ func feedbackOfACreatorReadsLittle(t *testing.T, nodes int) {
 		t.Errorf("%d rows or entries of indexes were read for a page of 20", n)
 	}
 }
+
+// Feedback is found by words of its subject and its external id.
+func TestFeedbackIsFoundByWords(t *testing.T) {
+	t.Parallel()
+	f := servicetest.New(t)
+	code := "T-77"
+	var ids []string
+	for _, subject := range []string{"The fan rattles", "A fan is loud"} {
+		made, err := f.CreateFeedback(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: subject, ExternalID: &code})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids, code = append(ids, made.RecordID), "T-78"
+	}
+	for text, want := range map[string][]string{
+		"FAN": {ids[1], ids[0]}, "rattles, fan": {ids[0]}, "rat": {ids[0]}, "fan loudly": nil, "t 77": {ids[0]}, "fan 77": {ids[0]}, "?": nil, "": {ids[1], ids[0]},
+	} {
+		page, err := f.FeedbackForPerson(t.Context(), servicetest.Person(t, f, "ann"), records.FeedbackFilter{Text: text}, "", 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, one := range page.Feedback {
+			got = append(got, one.ID)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q finds %v, want %v", text, got, want)
+		}
+		if page, err = f.FeedbackForPerson(t.Context(), servicetest.Person(t, f, "zed"), records.FeedbackFilter{Text: text}, "", 10); err != nil || len(page.Feedback) > 0 {
+			t.Errorf("zed finds %v by %q, error %v", page.Feedback, text, err)
+		}
+	}
+}

@@ -67,6 +67,9 @@ type FeedbackFilter struct {
 	ExternalID  string
 	// CreatorID is empty in cursors of earlier versions.
 	CreatorID string `json:",omitempty"`
+	// Text are words of the subject and the external id, for people: the newest with all of them are
+	// listed. The last may be the beginning of one.
+	Text string `json:",omitempty"`
 }
 
 // FeedbackList returns a page of feedback that the actor may read, encoded. An
