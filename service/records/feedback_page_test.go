@@ -321,6 +321,7 @@ func TestFeedbackIsFoundByWords(t *testing.T) {
 	code := "T-77"
 	var ids []string
 	for _, subject := range []string{"The fan rattles", "A fan is loud"} {
+		f.Clock.Advance(time.Millisecond) // so that ids are in this order
 		made, err := f.CreateFeedback(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: subject, ExternalID: &code})
 		if err != nil {
 			t.Fatal(err)
