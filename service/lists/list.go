@@ -101,7 +101,7 @@ func encodePage[Row any, P rowPointer[Row]](ctx context.Context, s *store.Store,
 	if err := ShowNodes[Row, P](found); err != nil {
 		return nil, err
 	}
-	showPeople[Row, P](found)
+	ShowPeople[Row, P](found)
 	found = found[:min(limit, len(found))]
 	var last Position
 	if len(found) > 0 {

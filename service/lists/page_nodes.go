@@ -21,22 +21,22 @@ func (p *PageNodes) nodes() []string { return p.Nodes }
 
 // PagePeople are part of the row of a page whose records show people.
 type PagePeople struct {
-	// Named are what peopleOfPage selects, in one of the rows, nil in the others.
+	// Named are what PeopleOfPage selects, in one of the rows, nil in the others.
 	Named []string
 }
 
 func (p *PagePeople) named() []string { return p.Named }
 
-// peopleOfPage selects, as the column named of one row, the {named} identities of all records of
+// PeopleOfPage selects, as the column named of one row, the {named} identities of all records of
 // page, if they are shown: each id and its JSON.
-const peopleOfPage = `CASE WHEN {people} AND row_number() OVER () = 1 THEN ARRAY(
+const PeopleOfPage = `CASE WHEN {people} AND row_number() OVER () = 1 THEN ARRAY(
 			SELECT unnest(ARRAY[shown.identity_id::text, row_to_json(shown)::text]) FROM (
 				SELECT ` + store.NamedIdentity + ` FROM ({named}) named (id)
 				CROSS JOIN LATERAL (SELECT * FROM identities WHERE id = named.id LIMIT 1) i
 				LEFT JOIN LATERAL (SELECT * FROM people WHERE id = named.id LIMIT 1) p ON true) shown) END AS named`
 
-// showPeople gives the records of a page the JSON of their people.
-func showPeople[Row any, P rowPointer[Row]](page []Row) {
+// ShowPeople gives the records of a page the JSON of their people.
+func ShowPeople[Row any, P rowPointer[Row]](page []Row) {
 	var byID map[string]string
 	for n := range page {
 		row, ok := any(P(&page[n])).(interface{ named() []string })

@@ -272,7 +272,7 @@ func (q *ListQuery) sql(v store.Visibility, start *PageStart, limit int) string 
 	if q.showsNodes {
 		page = strings.NewReplacer(store.InventoryOf, "NULL::bytea AS inventory", q.people, "NULL::bytea AS people").Replace(page)
 		first = append(first, `page AS MATERIALIZED (`+page+`)`)
-		page = ` SELECT page.*, ` + NodesOfPage + `, ` + store.Fill(peopleOfPage, "named", q.named) + ` FROM page ORDER BY ` + o.inPage
+		page = ` SELECT page.*, ` + NodesOfPage + `, ` + store.Fill(PeopleOfPage, "named", q.named) + ` FROM page ORDER BY ` + o.inPage
 	}
 	if len(first) > 0 {
 		page = `WITH ` + strings.Join(first, ", ") + page

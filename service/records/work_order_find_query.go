@@ -288,11 +288,11 @@ const waysOf = `bool_or(how = '` + isReadable + `') AS ` + isReadable + `, bool_
 // ids and more columns.
 func shownWorkOrders(of, more string) string {
 	return `, page AS MATERIALIZED (
-		SELECT ` + strings.Replace(WorkOrderColumns, store.InventoryOf, "NULL::bytea AS inventory", 1) + `,
+		SELECT ` + strings.NewReplacer(store.InventoryOf, "NULL::bytea AS inventory", peopleInWorkOrder, "NULL::bytea AS people").Replace(WorkOrderColumns) + `,
 			` + store.Fill(access.CustomerOf, "organization", "@organization") + ` AS customer` + more + `
 		FROM ` + of + ` f CROSS JOIN LATERAL ` + lookedUp(`f.id`) + ` {w}
 	)
-	SELECT page.*, ` + lists.NodesOfPage + ` FROM page`
+	SELECT page.*, ` + lists.NodesOfPage + `, ` + store.Fill(lists.PeopleOfPage, "named", peopleOfPage) + ` FROM page`
 }
 
 // foundSQL begins a query with the first matches of the search: at most limit, until where a

@@ -13,6 +13,7 @@ import (
 type foundWorkOrder struct {
 	WorkOrderRow
 	lists.PageNodes
+	lists.PagePeople
 	// Customer is the name of another organization, if the actor may know it.
 	Customer *string
 	// Key is the work order's place in the order of the search.
@@ -77,6 +78,7 @@ func (f *workOrderFinder) items(found []foundWorkOrder) ([]WorkOrderItem, error)
 	if err := lists.ShowNodes[foundWorkOrder](found); err != nil {
 		return nil, err
 	}
+	lists.ShowPeople[foundWorkOrder](found)
 	items := make([]WorkOrderItem, len(found))
 	for i := range found {
 		if err := found[i].show(&items[i], f.now); err != nil {
