@@ -283,7 +283,11 @@ func (s *storm) report(seed uint64, lasted, settled time.Duration, clients []*st
 	line("the storm", "%.0f s, seed %d", lasted.Seconds(), seed)
 	for _, p := range s.parts {
 		p.countLogged()
-		line("killed: "+p.name, "%d times; it logged %d warnings and %d errors", p.kills, p.warnings, p.problems)
+		logged := ""
+		if p.warnings+p.problems > 0 {
+			logged = fmt.Sprintf(" (%d WARN, %d ERROR)", p.warnings, p.problems)
+		}
+		line("killed: "+p.name, "%d times%s", p.kills, logged)
 	}
 	line("acknowledged writes", "%d (%.0f a second): %d creations, %d changes, %d answers, %d completions, %d cancellations",
 		acknowledged, float64(acknowledged)/lasted.Seconds(), kinds["create"], kinds["patch"], kinds["answer"], kinds["complete"], kinds["cancel"])
@@ -295,7 +299,7 @@ func (s *storm) report(seed uint64, lasted, settled time.Duration, clients []*st
 	line("longest call", "%.1f s (%s)", longest.Seconds(), longestIs)
 	for n, r := range a.receivers {
 		got, again := len(r.got()), r.duplicates()
-		line(fmt.Sprintf("receiver %d", n+1), "%d events, %d of them more than once, the latest %.0f s after its change", got-again, again, r.latest().Seconds())
+		line(fmt.Sprintf("receiver %d", n+1), "%d events, %d of them more than once, the latest after %.0f s", got-again, again, r.latest().Seconds())
 	}
 	line("acknowledged and lost, doubled, not delivered, out of order, impossible", "%d, %d, %d, %d, %d",
 		a.faults["acknowledged and lost"], a.faults["doubled"], a.faults["not delivered"],
