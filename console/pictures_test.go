@@ -135,6 +135,7 @@ func (d *demo) adminPages() []shownPage {
 		{name: "feedback-work-order", path: "/console/feedback/" + d.ID("feedback leak"), press: "Make a work order of it"},
 
 		{name: "inventory", path: "/console/inventory"},
+		{name: "search", path: "/console/search?q=nuh+a+ahu+01"},
 		{name: "inventory-search", path: "/console/inventory?q=chiller"},
 		{name: "node", path: node},
 		{name: "node-work-orders", path: node + "?tab=work-orders"},
