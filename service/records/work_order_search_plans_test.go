@@ -31,7 +31,7 @@ func TestSearchesReadABoundedNumberOfWorkOrders(t *testing.T) {
 	searches := map[string]bounded{
 		"all": {records.WorkOrderSearch{}, false, 6_000}, "open": {records.WorkOrderSearch{Status: models.StatusOpen}, false, 6_000},
 		"few of high priority": {records.WorkOrderSearch{Priority: models.PriorityHigh}, false, 60_000},
-		"mine":                 {records.WorkOrderSearch{Assignee: records.SearchMe}, false, 1_500}, "of cat": {records.WorkOrderSearch{Assignee: "cat"}, false, 6_000},
+		"mine":                 {records.WorkOrderSearch{Assignee: records.SearchMe}, false, 1_500}, "of cat": {records.WorkOrderSearch{Assignee: "cat"}, false, 8_000},
 		"of the ERP":     {records.WorkOrderSearch{Creator: "erp"}, false, 6_000},
 		"overdue":        {records.WorkOrderSearch{Due: records.DueOverdue}, false, 60_000},
 		"overdue by due": {records.WorkOrderSearch{Due: records.DueOverdue, ByDue: true}, false, 6_000}, "to be done by due": {records.WorkOrderSearch{ToDo: true, ByDue: true}, false, 15_000},
