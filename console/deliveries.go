@@ -236,11 +236,7 @@ func (c *Console) listDeliveries(r *request) error {
 	if page.SearchedTo != nil {
 		view.SearchOn, view.Pager.Older = view.Pager.Older, ""
 	}
-	ids := make([]string, len(page.Deliveries))
-	for i, d := range page.Deliveries {
-		ids[i] = d.RecordID
-	}
-	links, err := r.recordLinks(ids)
+	links, err := r.recordLinks(idsOf(page.Deliveries, func(d webhooks.DeliveryItem) string { return d.RecordID }))
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -254,10 +255,8 @@ func (c *Console) giveFeedback(r *request) error {
 	o := outcome{done: "feedback-given", again: func(status int, f form) error { return c.renderNewFeedback(r, status, f) }}
 	// A person may be allowed to give feedback on a place and not to read it.
 	o.toRecord = func(id string) string {
-		if _, err := c.service.FeedbackDetail(r.ctx(), r.actor(), id, records.HistoryPart{}); err != nil {
-			return linkTo("/feedback")
-		}
-		return feedbackURL(id)
+		readable, _ := r.recordURLs([]string{id}) // without an answer the list is shown
+		return cmp.Or(readable[id], linkTo("/feedback"))
 	}
 	if err == nil {
 		o.to = o.toRecord(result.RecordID)

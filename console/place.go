@@ -1,6 +1,7 @@
 package console
 
 import (
+	"slices"
 	"strings"
 
 	"millwright/models"
@@ -13,6 +14,11 @@ type placeView struct {
 	Name string
 	// URL is where the name leads, "" for nowhere.
 	URL string
+}
+
+// text is the place in one line.
+func (p placeView) text() string {
+	return strings.Join(slices.Concat(p.Path, []string{p.Name}), " › ")
 }
 
 // placeAt shows the node of a record, whose name links to the URL.

@@ -95,11 +95,16 @@ func (r *request) recordNamed(text string, kinds ...records.RecordKind) (string,
 
 // urlsOf returns recordURLs of the records that the entries of a list name.
 func urlsOf[T any](r *request, entries []T, id func(T) string) (map[string]string, error) {
+	return r.recordURLs(idsOf(entries, id))
+}
+
+// idsOf returns the ids of the records that the entries of a list name.
+func idsOf[T any](entries []T, id func(T) string) []string {
 	ids := make([]string, len(entries))
 	for i, entry := range entries {
 		ids[i] = id(entry)
 	}
-	return r.recordURLs(ids)
+	return ids
 }
 
 // recordURL returns the URL of a record's page.

@@ -62,21 +62,27 @@ func TestRecordsLeadToThoseThatTheViewerSees(t *testing.T) {
 	}
 }
 
+// workOrderWith creates a work order with the external id, and returns its id and number.
+func workOrderWith(t *testing.T, s *consoletest.Site, externalID string) (id string, number int64) {
+	t.Helper()
+	result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace the filter", ExternalID: &externalID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result.RecordID, servicetest.Value[int64](s.Fixture, `SELECT number FROM work_orders WHERE id = $1`, result.RecordID)
+}
+
 // Deliveries are filtered by a record, and integrations asked about it, by whatever names it.
 func TestRecordsAreNamedInSeveralWays(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
 	code := "TICKET-7/3"
-	result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace the filter", ExternalID: &code})
-	if err != nil {
-		t.Fatal(err)
-	}
+	id, number := workOrderWith(t, s, code)
 	dispatch(t, s, "erp_hook", responding(http.StatusInternalServerError, ""))
 	ann := s.SignedIn("ann")
-	number := servicetest.Value[int64](s.Fixture, `SELECT number FROM work_orders WHERE id = $1`, result.RecordID)
 	see := "/console/integrations/" + s.ID("erp") + "?see="
-	for _, text := range []string{result.RecordID, "https://x.example/console/work-orders/" + result.RecordID, fmt.Sprint(number), fmt.Sprint("#", number), code} {
-		ann.Get("/console/deliveries?record="+url.QueryEscape(text)).Want(http.StatusOK, result.RecordID, "Redeliver selected")
+	for _, text := range []string{id, "https://x.example/console/work-orders/" + id, fmt.Sprint(number), fmt.Sprint("#", number), code} {
+		ann.Get("/console/deliveries?record="+url.QueryEscape(text)).Want(http.StatusOK, id, "Redeliver selected")
 		ann.Get("/console/deliveries/redeliver-matching?record="+url.QueryEscape(text)).Want(http.StatusOK, "1 delivery")
 		ann.Get(see+url.QueryEscape(text)).Want(http.StatusOK, "Yes, it can see this work order")
 	}

@@ -114,7 +114,7 @@ func (c *Console) findWorkOrders(r *request, text string, _ []records.ReadableRe
 	page, err := c.service.SearchWorkOrders(r.ctx(), r.actor(), search.WorkOrderSearch, "", maxFound)
 	for _, item := range page.Items {
 		row := r.workOrderRow(item, nil)
-		section.Rows = append(section.Rows, foundRow{row.Number + " " + row.Title, row.URL, strings.Join(append(row.Where.Path, row.Where.Name), " › "), row.State})
+		section.Rows = append(section.Rows, foundRow{row.Number + " " + row.Title, row.URL, row.Where.text(), row.State})
 	}
 	if page.Stopped {
 		section.Rows = append(section.Rows, foundRow{Name: "Search older work orders", URL: section.All})
@@ -137,7 +137,7 @@ func (c *Console) findFeedback(r *request, text string, _ []records.ReadableReco
 	page, err := c.service.FeedbackForPerson(r.ctx(), r.actor(), records.FeedbackFilter{Text: text}, "", maxFound)
 	for _, f := range page.Feedback {
 		row := r.feedbackRow(f)
-		section.Rows = append(section.Rows, foundRow{row.Subject, row.URL, strings.Join(append(row.Where.Path, row.Where.Name), " › "), row.State})
+		section.Rows = append(section.Rows, foundRow{row.Subject, row.URL, row.Where.text(), row.State})
 	}
 	return section, err
 }

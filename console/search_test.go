@@ -10,9 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"millwright/console/consoletest"
-	"millwright/service/records"
 	"millwright/service/servicetest"
-	"millwright/service/store"
 )
 
 func searchFor(text string) string { return "/console/search?q=" + url.QueryEscape(text) }
@@ -22,19 +20,15 @@ func TestSearchOfEverything(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
 	code := "TICKET-7/3"
-	result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace the filter", ExternalID: &code})
-	if err != nil {
-		t.Fatal(err)
-	}
+	id, number := workOrderWith(t, s, code)
 	feedback := newFeedback(t, s)
 	dispatch(t, s, "erp_hook", responding(http.StatusInternalServerError, ""))
-	number := servicetest.Value[int64](s.Fixture, `SELECT number FROM work_orders WHERE id = $1`, result.RecordID)
 	subject := servicetest.Value[string](s.Fixture, `SELECT subject FROM feedback WHERE id = $1`, feedback)
 	ann, zed := s.SignedIn("ann"), s.SignedIn("zed")
-	workOrder, node, delivery := `href="/console/work-orders/`+result.RecordID+`"`, `href="/console/inventory/`+s.ID("ahu1")+`"`, `href="/console/deliveries/dlv_`
+	workOrder, node, delivery := `href="/console/work-orders/`+id+`"`, `href="/console/inventory/`+s.ID("ahu1")+`"`, `href="/console/deliveries/dlv_`
 	for text, links := range map[string][]string{
 		"hq filter ahu": {workOrder, `href="/console/work-orders?q=hq&#43;filter&#43;ahu`}, "ticket 7": {workOrder},
-		code:                    {"With the number, external id or code", workOrder, delivery, "Deliveries of", `href="/console/deliveries?record=` + result.RecordID + `"`},
+		code:                    {"With the number, external id or code", workOrder, delivery, "Deliveries of", `href="/console/deliveries?record=` + id + `"`},
 		fmt.Sprint("#", number): {"With the number", workOrder}, "AHU-1": {"With the number", node}, "hq 1 ahu": {node, workOrder}, "stone": {`href="/console/people/` + s.ID("bob") + `"`},
 		subject: {`href="/console/feedback/` + feedback + `"`},
 	} {
@@ -45,7 +39,7 @@ func TestSearchOfEverything(t *testing.T) {
 	}
 	ann.Get(searchFor("nothing like this")).Want(http.StatusOK, "Nothing that you may read matches.")
 	ann.Get("/console/search").Want(http.StatusOK, "Enter words")
-	if page := zed.Get(searchFor(result.RecordID)).Want(http.StatusOK, "Nothing that you may read matches."); strings.Contains(page.Body, "Replace the filter") {
+	if page := zed.Get(searchFor(id)).Want(http.StatusOK, "Nothing that you may read matches."); strings.Contains(page.Body, "Replace the filter") {
 		t.Error("an id shows a record that may not be read")
 	}
 }

@@ -35,6 +35,10 @@ const CanAct = `(SELECT CASE can.kind
 				AND (SELECT n.deleted_at IS NULL FROM integrations n WHERE n.id = m.member_id) IS NOT FALSE LIMIT 1) IS TRUE
 			ELSE true END FROM identities can WHERE can.id = {identity})`
 
+// JoinedCanAct is CanAct of the identity i with its row p of people, which tells it for most
+// identities of an organization without a look at each.
+var JoinedCanAct = `CASE WHEN i.kind = 'person' THEN p.deactivated_at IS NULL ELSE ` + store.Fill(CanAct, "identity", "i.id") + ` END`
+
 // PathOf selects the nodes above the node {w}, from the root down.
 const PathOf = `ARRAY(SELECT json_build_object('id', above.id, 'kind', above.kind, 'name', above.name) FROM inventory_closure c
 			CROSS JOIN LATERAL (SELECT id, kind, name FROM inventory_nodes WHERE id = c.ancestor_id LIMIT 1) above

@@ -53,12 +53,15 @@ const NodesWithWords = `
 	CROSS JOIN LATERAL (SELECT node_id FROM inventory_closure WHERE ancestor_id = h.id OFFSET 0) c
 	GROUP BY c.node_id`
 
+// WordTerm is the tsquery of the nth word of words, of which the last may be the beginning of one.
+const WordTerm = `'''' || word || '''' || CASE WHEN nth = cardinality(words) THEN ':*' ELSE '' END`
+
 // searchNodesQuery finds the nodes first and then checks them, best first, until there are
 // enough: nodes with this code or name, nodes that begin with it, those that contain it or all of its
 // words, and those with some of the words on the path. A single word is searched as a part.
 var searchNodesQuery = `
 	WITH terms AS MATERIALIZED (
-		SELECT ARRAY(SELECT '''' || word || '''' || CASE WHEN nth = cardinality(words) THEN ':*' ELSE '' END
+		SELECT ARRAY(SELECT ` + WordTerm + `
 			FROM unnest(words) WITH ORDINALITY u (word, nth) ORDER BY nth) AS terms, (1::bigint << cardinality(words)) - 1 AS every
 		FROM search_words(@organization, @text) words WHERE cardinality(words) BETWEEN 2 AND 20
 	), worded AS MATERIALIZED (

@@ -10,6 +10,7 @@ import (
 
 	"millwright/models"
 	"millwright/service/access"
+	"millwright/service/inventory"
 	"millwright/service/lists"
 	"millwright/service/store"
 )
@@ -41,7 +42,7 @@ func (s *Records) FeedbackForPerson(ctx context.Context, actor store.Actor, filt
 // looks at @most that have them.
 var feedbackWordsQuery = `
 	WITH words AS MATERIALIZED (
-		SELECT string_agg('''' || word || '''' || CASE WHEN nth = cardinality(words) THEN ':*' ELSE '' END, ' & ') AS query
+		SELECT string_agg(` + inventory.WordTerm + `, ' & ') AS query
 		FROM search_words(@organization, @text) words, unnest(words) WITH ORDINALITY u (word, nth)
 	)
 	SELECT w.id FROM (SELECT f.id FROM words CROSS JOIN LATERAL (

@@ -12,8 +12,7 @@ var noOneCan = `({w}.status NOT IN ('complete', 'cancelled') AND (SELECT true FR
 				AND ` + store.Fill(access.CanAct, "identity", "x.identity_id") + ` LIMIT 1) IS NOT TRUE)`
 
 // inactiveIdentities selects the identities of the organization of @organization and its service companies
-// that cannot act: only they can leave a work order to no one. Most are people, whose row tells it
-// without a look at each.
+// that cannot act: only they can leave a work order to no one.
 var inactiveIdentities = `SELECT i.id FROM identities i LEFT JOIN people p ON p.id = i.id
-		WHERE (i.kind <> 'person' OR p.deactivated_at IS NOT NULL) AND i.organization_id = ANY (ARRAY(SELECT @organization::text UNION ALL SELECT company_id FROM service_companies WHERE customer_id = @organization))
-			AND i.kind <> 'organization' AND NOT ` + store.Fill(access.CanAct, "identity", "i.id")
+		WHERE i.organization_id = ANY (ARRAY(SELECT @organization::text UNION ALL SELECT company_id FROM service_companies WHERE customer_id = @organization))
+			AND i.kind <> 'organization' AND NOT ` + access.JoinedCanAct
