@@ -54,7 +54,7 @@ type demoStep struct {
 func demoCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "demo WEEK.yaml ORGANIZATION.yaml…",
-		Short: "Fill a demo with work: import the organizations and take the steps of the week, at their times before now",
+		Short: "Fill a demo with work: import the organizations and take the steps of the week, on the days before today",
 		Args:  cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
@@ -85,7 +85,7 @@ func demoCommand() *cobra.Command {
 			if err := d.live(ctx, pools, steps); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%d steps\n", d.taken)
+			fmt.Fprintf(cmd.OutOrStdout(), "%d steps\n", len(steps))
 			return nil
 		},
 	}
@@ -98,7 +98,6 @@ type demo struct {
 	ids map[string]string
 	// programs are the integrations by their keys.
 	programs map[string]store.Actor
-	taken    int
 }
 
 // organizations imports the files and keeps the ids of their keys.
@@ -132,7 +131,7 @@ func (d *demo) organizations(ctx context.Context, files []string) error {
 	return nil
 }
 
-// live takes the steps until now.
+// live takes the steps.
 func (d *demo) live(ctx context.Context, pools store.Pools, steps []demoStep) error {
 	now, first := d.now, 0
 	for _, step := range steps {
@@ -146,14 +145,13 @@ func (d *demo) live(ctx context.Context, pools store.Pools, steps []demoStep) er
 		if err != nil {
 			return err
 		}
-		if at.After(now) {
-			continue
+		if step.Day >= 0 {
+			return fmt.Errorf("the step of %s at %s is not on a day before today: at another time of day the demo would lack it", step.By, step.At)
 		}
 		d.now = at
 		if err := d.take(ctx, now, step); err != nil {
 			return fmt.Errorf("the step of %s on day %d at %s: %w", step.By, step.Day, step.At, err)
 		}
-		d.taken++
 	}
 	return nil
 }
