@@ -275,3 +275,40 @@ func TestChartsOfDeliveries(t *testing.T) {
 	s.Exec(`ALTER TABLE delivery_hours RENAME TO away`)
 	s.SignedIn("ann").Get("/console/charts/deliveries").Want(http.StatusOK, "not available just now")
 }
+
+// The box in the heading selects all rows, a click with Shift those since the last click, and keys
+// one after the other.
+func TestRowsAreSelectedAtOnce(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	s.PlantDeliveries("erp_hook", newRecord(t, s), models.EventWorkOrderUpdated, models.DeliveryFailed, 500, 4, servicetest.Start)
+	s.Exec(`DELETE FROM deliveries WHERE status <> 'failed'`)
+	b := s.Browser(t)
+	b.SignIn("ann")
+	const list = "/console/deliveries?status=failed"
+	b.Open(list)
+	want := func(rows string) {
+		t.Helper()
+		if got := evaluated(t, b, `[...document.querySelectorAll("table [type=checkbox]")].map(box => box.indeterminate ? "-" : +box.checked).join("")`); got != rows {
+			t.Errorf("selected are %s, want %s", got, rows)
+		}
+	}
+	b.Click("thead .all")
+	want("11111")
+	b.Click("thead .all")
+	want("00000")
+	b.Click("tbody tr:nth-child(2) input")
+	b.Do(chromedp.Evaluate[chromedp.Void](`document.querySelector("tbody tr:nth-child(4) input").dispatchEvent(new MouseEvent("click", {shiftKey: true, bubbles: true}))`))
+	want("-0111")
+	b.Open(list)
+	b.Type("jjx")
+	want("-0100")
+	b.Type("kxjx")
+	want("-1000")
+	b.Type("?")
+	if keys := evaluated(t, b, `document.querySelector("dialog[open]").innerText`); !strings.Contains(keys, "Select the row.") {
+		t.Errorf("the keys are %s", keys)
+	}
+	b.Type("x") // the list below is left alone
+	want("-1000")
+}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp"
+
 	"millwright/console/consoletest"
 	"millwright/service/records"
 	"millwright/service/store"
@@ -53,6 +55,16 @@ func linkOf(t *testing.T, s *consoletest.Site, page string) string {
 		t.Fatalf("the page shows no link:\n%s", page)
 	}
 	return strings.TrimPrefix(found[1], s.URL)
+}
+
+// evaluated returns what the expression is in the browser.
+func evaluated(t *testing.T, b *consoletest.Browser, expression string) string {
+	t.Helper()
+	value, err := chromedp.Run(b.Context, chromedp.Evaluate[string](expression))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
 }
 
 // onBrowsers runs a journey in a browser with scripts and in one without.

@@ -51,3 +51,31 @@ addEventListener("keydown", function (event) {
   event.preventDefault();
   search.select();
 });
+// Keys in lists: J and K focus the next row and the one before, X selects the row. ? shows the keys.
+addEventListener("keydown", function (event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("select, textarea, dialog, input:not([type=checkbox])")) return;
+  if (event.key === "?") document.getElementById("keys")?.showModal();
+  var rows = Array.from(document.querySelectorAll("main tbody tr")).filter(function (row) { return row.checkVisibility() && row.querySelector("a"); });
+  var at = rows.indexOf(event.target.closest("tr")), step = {j: 1, k: -1}[event.key];
+  if (step) rows[at < 0 ? 0 : at + step]?.querySelector("a").focus();
+  if (event.key === "x") rows[at]?.querySelector("[type=checkbox]")?.click();
+});
+// The box in the heading selects all rows, and a click with Shift those since the one clicked before.
+document.documentElement.classList.add("scripts");
+var boxClicked;
+addEventListener("click", function (event) {
+  var box = event.target, table = box.type === "checkbox" && box.closest("table");
+  if (!table) return;
+  var boxes = Array.from(table.querySelectorAll("tbody [type=checkbox]")), ends = [boxes.indexOf(boxClicked), boxes.indexOf(box)].sort(function (a, b) { return a - b; });
+  boxes.forEach(function (other, i) {
+    if (box.closest("thead") || event.shiftKey && ends[0] >= 0 && i >= ends[0] && i <= ends[1]) other.checked = box.checked;
+  });
+  boxClicked = box;
+  countSelected(table);
+});
+function countSelected(table) {
+  var boxes = table.querySelectorAll("tbody [type=checkbox]"), n = table.querySelectorAll("tbody :checked").length;
+  var all = table.querySelector("thead [type=checkbox]");
+  if (all) { all.checked = n > 0 && n === boxes.length; all.indeterminate = n > 0 && n < boxes.length; }
+}
+addEventListener("pageshow", function () { document.querySelectorAll("table:has(thead .all)").forEach(countSelected); });
