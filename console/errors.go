@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -33,12 +34,15 @@ type errorView struct {
 
 var errorPage = newPage[errorView]("error.html")
 
-// errorTexts are the status, title and sentence of errors whose own sentence is for
-// programs. An empty sentence is the error's.
-var errorTexts = map[models.Code]struct {
+// errorText is how an error is shown.
+type errorText struct {
 	status        int
 	title, detail string
-}{
+}
+
+// errorTexts are the status, title and sentence of errors whose own sentence is for
+// programs. An empty sentence is the error's.
+var errorTexts = map[models.Code]errorText{
 	models.CodeNotFound:           {http.StatusNotFound, "Nothing here", "This page does not exist, or you may not see it."},
 	models.CodePermissionDenied:   {http.StatusForbidden, "Not allowed", ""},
 	models.CodeReadOnly:           {http.StatusForbidden, "Read-only", ""},
@@ -59,7 +63,7 @@ var errorTexts = map[models.Code]struct {
 }
 
 // fail responds with an error page. It is the only place where an error becomes a
-// page. An error other than *models.Error is logged, and its text not shown.
+// page.
 func (r *request) fail(err error) {
 	if errors.Is(r.ctx().Err(), context.Canceled) {
 		r.Status(web.StatusAbandoned)
@@ -68,6 +72,21 @@ func (r *request) fail(err error) {
 	if _, stale := errors.AsType[*store.FormStaleError](err); stale { // of a form without a place for it
 		err = models.Errorf(models.CodePreconditionFailed, "%s Look at the page again.", err)
 	}
+	text := r.explain(err)
+	stateOf(r.ctx()).code = string(models.CodeOf(err))
+	view := errorView{Title: text.title, Detail: text.detail, SignedIn: r.isSignedIn()}
+	if text.status == http.StatusServiceUnavailable {
+		r.Header("Retry-After", "5")
+	}
+	if err := errorPage.render(r, text.status, view); err != nil {
+		r.console.log.ErrorContext(r.ctx(), "the error page failed", "error", err.Error())
+		r.String(http.StatusInternalServerError, "Something went wrong.\n")
+	}
+}
+
+// explain returns how an error is shown. An error other than *models.Error is logged, and its
+// text not shown.
+func (r *request) explain(err error) errorText {
 	code := models.CodeOf(err)
 	if code == models.CodeInternal && r.ctx().Err() == nil {
 		r.console.log.ErrorContext(r.ctx(), "a page failed", "route", r.FullPath(), "error", err.Error())
@@ -76,18 +95,8 @@ func (r *request) fail(err error) {
 	if !known {
 		text = errorTexts[models.CodeInternal]
 	}
-	stateOf(r.ctx()).code = string(code)
-	view := errorView{Title: text.title, Detail: text.detail, SignedIn: r.isSignedIn()}
-	if view.Detail == "" {
-		view.Detail = sentences(err)
-	}
-	if text.status == http.StatusServiceUnavailable {
-		r.Header("Retry-After", "5")
-	}
-	if err := errorPage.render(r, text.status, view); err != nil {
-		r.console.log.ErrorContext(r.ctx(), "the error page failed", "error", err.Error())
-		r.String(http.StatusInternalServerError, "Something went wrong.\n")
-	}
+	text.detail = cmp.Or(text.detail, sentences(err))
+	return text
 }
 
 // sentences returns the message of an error, or the messages of its fields.

@@ -118,12 +118,12 @@ func TestHostileTextsAreOnlyText(t *testing.T) {
 					*id = s.ID("reader_hook")
 				}
 				maps.DeleteFunc(query, func(name string, _ []string) bool {
-					return name != "node" && name != "member" && name != "comment" && name != "identity"
+					return name != "node" && name != "member" && name != "comment" && name != "identity" && name != "id"
 				})
 			},
 			func(id *string, query, _ url.Values) { // hostile parameters
 				maps.DeleteFunc(query, func(name string, _ []string) bool {
-					return name != "node" && name != "member" && name != "comment" && name != "identity"
+					return name != "node" && name != "member" && name != "comment" && name != "identity" && name != "id"
 				})
 				for _, name := range []string{"q", "see", "who", "since", "done", "time"} {
 					query.Set(name, markup+rightToLeft)

@@ -82,10 +82,14 @@ func (c *Console) shownForms() map[string]func(*request, form) error {
 		return func(r *request, f form) error { return render(r, http.StatusOK, f) }
 	}
 	order, feedback := Root+"/work-orders/:id", Root+"/feedback/:id"
-	return map[string]func(*request, form) error{
+	shown := map[string]func(*request, form) error{
 		Root + "/work-orders": ofNew(c.renderNewWorkOrder), Root + "/feedback": ofNew(c.renderNewFeedback),
 		order + "/edit": ofRecord(c.renderEditWorkOrder), order + "/answers": ofRecord(c.renderAnswers), order + "/cancel": ofRecord(c.renderCancel),
 		order + "/return": ofRecord(c.renderReturn), order + "/assign": ofRecord(c.renderAssignees), order + "/review": ofRecord(c.renderWorkOrder),
 		order + "/comments": ofRecord(c.renderWorkOrder), feedback + "/comments": ofRecord(c.renderFeedback),
 	}
+	for _, a := range selectedActions {
+		shown[Root+a.path] = a.show
+	}
+	return shown
 }

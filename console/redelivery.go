@@ -31,7 +31,7 @@ func (c *Console) redeliverOne(r *request) error {
 	}
 	id := r.Param("id")
 	_, err = c.service.RedeliverDelivery(f.context(r), r.actor(), id)
-	return r.finish(f, err, outcome{to: returnTo(f, Root+"/deliveries/"+url.PathEscape(id)), done: "redelivered"})
+	return r.finish(f, err, outcome{to: returnTo(f.Value("back"), Root+"/deliveries/"+url.PathEscape(id)), done: "redelivered"})
 }
 
 // redeliverSelected makes the deliveries due now that were selected in a list.
@@ -43,7 +43,7 @@ func (c *Console) redeliverSelected(r *request) error {
 	if err != nil {
 		return err
 	}
-	back := returnTo(f, Root+"/deliveries")
+	back := returnTo(f.Value("back"), Root+"/deliveries")
 	if len(f.Values["delivery"]) == 0 {
 		return r.done(back, "none-selected")
 	}
@@ -63,9 +63,9 @@ func withExpired(done string, released webhooks.Released) string {
 	return done + "." + strconv.Itoa(released.Expired)
 }
 
-// returnTo is the URL of the list page that the form was on, or the default.
-func returnTo(f form, otherwise string) string {
-	if back := localPath(f.Value("back")); strings.HasPrefix(back, Root+"/") {
+// returnTo is the URL of the list page that a form was on, as it was sent, or the default.
+func returnTo(back, otherwise string) string {
+	if back = localPath(back); strings.HasPrefix(back, Root+"/") {
 		return back
 	}
 	return otherwise

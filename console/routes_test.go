@@ -26,7 +26,7 @@ type routeCase struct {
 	anyone bool
 	grant  models.OrganizationGrant
 	// unoffered is true if no page links to it even with every permission: it is for
-	// administrators, or for sign-ins that are not recent.
+	// administrators, or for sign-ins that are not recent, or a button opens it.
 	unoffered bool
 	// id is the path's :id or :token.
 	id    string
@@ -74,6 +74,10 @@ var routeCases = []routeCase{
 
 	{method: "GET", path: "/console/work-orders", query: "node={hq}&assignee={bob}&by={erp}", ids: []string{"node", "assignee", "by"}},
 	{method: "GET", path: "/console/work-orders.csv", query: "node={hq}&assignee={bob}&by={erp}", ids: []string{"node", "assignee", "by"}},
+	{method: "GET", path: "/console/work-orders/assign", query: "id={work_order}&back=/console/work-orders", ids: []string{"id"}, unoffered: true},
+	{method: "POST", path: "/console/work-orders/assign", query: "id={work_order}", form: "identity={dan}&role=worker", ids: []string{"id", "identity"}},
+	{method: "GET", path: "/console/work-orders/due", query: "id={work_order}&back=/console/work-orders", ids: []string{"id"}, unoffered: true},
+	{method: "POST", path: "/console/work-orders/due", query: "id={work_order}", form: "target_date=2026-08-03T10:00", ids: []string{"id"}},
 	{method: "GET", path: "/console/people", query: "after_name=M&after={bob}&definition={org_nothing}", ids: []string{"after", "definition"}},
 	{method: "GET", path: "/console/people/openid", unoffered: true},
 	{method: "POST", path: "/console/people/openid", query: "required=no", form: "x=1", unoffered: true},

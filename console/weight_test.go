@@ -83,6 +83,7 @@ func TestPagesAreLight(t *testing.T) {
 	if _, err := s.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, planned, []string{s.ID("ann")}, nil); err != nil {
 		t.Fatal(err)
 	}
+	many := url.Values{"id": servicetest.Value[[]string](s.Fixture, `SELECT array_agg(id) FROM work_orders`)}.Encode()
 	tested := map[string][]string{ // by route; paths of visitors begin with "-"
 		"/console": {""}, "/console/account": {""}, "/console/log": {"", "?what=work_order"}, "/console/notices": {""},
 		"/console/work-orders": {"", "?view=board", "?q=filter&node=HQ"},
@@ -106,7 +107,7 @@ func TestPagesAreLight(t *testing.T) {
 		"/console/webhooks/:id/missed": {s.ID("erp_hook")}, "/console/webhooks/:id/delete": {s.ID("erp_hook")},
 		"/console/webhooks/:id/deliveries": {s.ID("erp_hook"), s.ID("erp_hook") + "?status=failed"}, "/console/webhooks/:id/charts": {s.ID("erp_hook"), s.ID("erp_hook") + "?time=30d"},
 		"/console/deliveries": {"", "?response=none", "?integration=" + s.ID("erp")}, "/console/deliveries/:id": full.deliveries, "/console/deliveries/redeliver-matching": {"?status=failed"},
-		"/console/charts/deliveries": {"?time=24h", "?time=30d"}, "/console/work-orders/charts": {"", "?time=7d"},
+		"/console/charts/deliveries": {"?time=24h", "?time=30d"}, "/console/work-orders/charts": {"", "?time=7d"}, "/console/work-orders/assign": {"?" + many}, "/console/work-orders/due": {"?" + many},
 		"/console/work-orders/new":      {"", "?q=a", "?below=" + s.ID("hvac"), "?node=" + s.ID("ahu1")},
 		"/console/work-orders/:id/edit": {full.record}, "/console/work-orders/:id/answers": {planned},
 		"/console/sign-in": {"-"}, "/console/forgotten": {"-"}, "/console/invite/:token": {"-" + full.invitation}, "/console/reset/:token": {"-" + full.reset},

@@ -59,7 +59,9 @@ var doneTexts = map[string]string{
 	"person-removed":   "Removed from the work order.",
 	"commented":        "Your comment is saved, and those concerned get a notice.",
 	"comment-removed":  "The comment is removed.",
-	"none-selected":    "Nothing was selected, so nothing was redelivered.",
+	"none-selected":    "Nothing was selected, so nothing was done.",
+	"several-assigned": "They are assigned to all that you selected.",
+	"several-due":      "All that you selected have the due date.",
 }
 
 // actionWords describe the actions of Log Records: "NAME …".

@@ -166,11 +166,8 @@ func (r *request) workOrderView(d records.WorkOrderDetail, urls map[string]strin
 		May: map[string]bool{}, ToReview: len(w.Consultants) > 0, ReviewForm: recordForm(d.ETag, w.ChangedAt, url.Values{}),
 	}
 	for _, action := range records.WorkOrderActions {
-		view.May[string(action)] = d.May(action)
+		view.May[string(action)] = forbids(d, action) == nil
 	}
-	// Programs may still change who is assigned to a closed work order (spec section 3); no person has a reason to.
-	closed := w.CompletedAt != nil || w.CancelledAt != nil
-	view.May[string(records.ActionAssign)] = d.May(records.ActionAssign) && !closed
 	for _, role := range []struct {
 		name string
 		ids  []string

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"millwright/models"
@@ -205,14 +206,40 @@ func (c *Console) returnWorkOrder(r *request) error {
 	})
 }
 
-// assigneesView is the form that assigns people to a work order.
-type assigneesView struct {
-	Title, Page string
-	Form        form
+// assigneeChoices are the fields of a form that assigns people.
+type assigneeChoices struct {
+	Form form
 	// Choices are those who can be assigned; More is true if there are others, Searched if there
 	// is a search.
 	Choices, Roles []option
 	More, Searched bool
+}
+
+func newAssigneeChoices(f form) assigneeChoices {
+	return assigneeChoices{
+		Form: f, Searched: f.Value("find") != "", Roles: []option{{Value: "worker", Label: "Worker"}, {Value: "consultant", Label: "Consultant, reviews the work"}},
+	}
+}
+
+// candidateOptions are candidates as choices of a form.
+func candidateOptions(candidates []records.Candidate) []option {
+	options := make([]option, len(candidates))
+	for i, candidate := range candidates {
+		options[i] = option{Value: candidate.ID, Label: candidate.Name, Hint: candidateKinds[candidate.Kind]}
+	}
+	return options
+}
+
+// chosenIdentities are those whom the choices of the form keep.
+func (f form) chosenIdentities() []string {
+	chosen := f.Values["identity"]
+	return chosen[:min(len(chosen), 2*models.MaxAssignees)]
+}
+
+// assigneesView is the form that assigns people to a work order.
+type assigneesView struct {
+	assigneeChoices
+	Title, Page string
 	// Workers are the names of those whom one button replaces, nil if the person may not.
 	Workers []string
 }
@@ -228,19 +255,13 @@ func (c *Console) renderAssignees(r *request, status int, entered *form) error {
 		return err
 	}
 	f := recordForm(d.ETag, d.Record.ChangedAt, url.Values{"find": {r.Query("find")}}).orRejected(entered)
-	chosen := f.Values["identity"]
-	found, err := c.service.WorkOrderAssignees(r.ctx(), r.actor(), d.Record.ID, f.Value("find"), chosen[:min(len(chosen), 2*models.MaxAssignees)])
+	found, err := c.service.WorkOrderAssignees(r.ctx(), r.actor(), d.Record.ID, f.Value("find"), f.chosenIdentities())
 	if err != nil {
 		return err
 	}
 	f.Error = withNames(f.Error, found.Choices)
-	view := assigneesView{
-		Title: d.Record.Title, Page: workOrderURL(d.Record.ID), Form: f, More: found.More, Searched: f.Value("find") != "",
-		Roles: []option{{Value: "worker", Label: "Worker"}, {Value: "consultant", Label: "Consultant, reviews the work"}},
-	}
-	for _, choice := range found.Choices {
-		view.Choices = append(view.Choices, option{Value: choice.ID, Label: choice.Name, Hint: candidateKinds[choice.Kind]})
-	}
+	view := assigneesView{assigneeChoices: newAssigneeChoices(f), Title: d.Record.Title, Page: workOrderURL(d.Record.ID)}
+	view.Choices, view.More = candidateOptions(found.Choices), found.More
 	if d.Customer == "" {
 		for _, id := range d.Record.Assignees {
 			view.Workers = append(view.Workers, nameOf(id, d.Record.People))
@@ -256,22 +277,52 @@ func (c *Console) assignWorkOrder(r *request) error {
 	if err != nil {
 		return err
 	}
-	id, chosen, done := r.Param("id"), f.Values["identity"], "people-added"
-	switch {
-	case f.Value("step") == "find":
+	if f.Value("step") == "find" {
 		f.Kept = true
 		return c.renderAssignees(r, http.StatusOK, &f)
-	case len(chosen) == 0:
-		err = models.Invalid(models.FieldError{Pointer: "/identity", Code: "required", Detail: "Choose at least one."})
-	case len(chosen) > models.MaxAssignees:
-		err = models.Invalid(models.FieldError{Pointer: "/identity", Code: "too_many", Detail: "Choose at most " + strconv.Itoa(models.MaxAssignees) + "."})
-	case f.Value("step") == "replace":
+	}
+	done := "people-added"
+	if f.Value("step") == stepReplace {
 		done = "workers-replaced"
-		_, err = c.service.ReplaceWorkers(f.context(r), r.actor(), store.RequestKey{}, id, chosen)
-	case f.Value("role") == "consultant":
-		_, err = c.service.AssignWorkOrder(f.context(r), r.actor(), store.RequestKey{}, id, nil, chosen)
-	default:
-		_, err = c.service.AssignWorkOrder(f.context(r), r.actor(), store.RequestKey{}, id, chosen, nil)
+	}
+	if err = f.checkChosen(); err == nil {
+		_, err = r.assign(f.context(r), f, r.Param("id"))
 	}
 	return r.finish(f, err, r.afterStep(c.renderAssignees, done))
+}
+
+// stepReplace is the value of the button that replaces the workers.
+const stepReplace = "replace"
+
+// checkChosen rejects a form that assigns no one or too many. Errors: validation_failed.
+func (f form) checkChosen() error {
+	switch n := len(f.Values["identity"]); {
+	case n == 0:
+		return models.Invalid(models.FieldError{Pointer: "/identity", Code: "required", Detail: "Choose at least one."})
+	case n > models.MaxAssignees:
+		return models.Invalid(models.FieldError{Pointer: "/identity", Code: "too_many", Detail: "Choose at most " + strconv.Itoa(models.MaxAssignees) + "."})
+	}
+	return nil
+}
+
+// assign makes the write that a form of assigneeChoices asks for, of one work order.
+func (r *request) assign(ctx context.Context, f form, id string) (store.WriteResult, error) {
+	service, chosen := r.console.service, f.Values["identity"]
+	switch {
+	case f.Value("step") == stepReplace:
+		return service.ReplaceWorkers(ctx, r.actor(), store.RequestKey{}, id, chosen)
+	case f.Value("role") == "consultant":
+		return service.AssignWorkOrder(ctx, r.actor(), store.RequestKey{}, id, nil, chosen)
+	}
+	return service.AssignWorkOrder(ctx, r.actor(), store.RequestKey{}, id, chosen, nil)
+}
+
+// forbids returns why the person may not do the action with the work order, nil if it may. Programs
+// may still change who is assigned to a closed work order (spec section 3); no person has a reason to.
+func forbids(d records.WorkOrderDetail, action records.WorkOrderAction) error {
+	err := d.Forbidden[action]
+	if status := models.WorkOrderStatus(d.Record.Status.Code); err == nil && action == records.ActionAssign && !slices.Contains(models.InProcess(), status) {
+		return models.Violation(models.RuleStatus, "A work order with the status %q does not allow this.", status.Name())
+	}
+	return err
 }

@@ -63,6 +63,10 @@ type workOrdersView struct {
 	Charts chartLink
 	// Later is true if this is not the first page.
 	Later bool
+	// Does are what the person may do with the rows that are selected, and Here is this page's URL,
+	// which is next then.
+	Does []shortcut
+	Here string
 }
 
 // shortcut links to a search. Current is true if it is the search that is shown.
@@ -83,6 +87,9 @@ type workOrderRow struct {
 	Workers  initialsView
 	// Forward links to the form that gives it to someone, in the queue of a dispatcher.
 	Forward string
+	// Boxes is true if rows can be selected; ID is what the box sends, "" if there is nothing to do.
+	Boxes bool
+	ID    string
 }
 
 // initialsView are people in a list: the initials of the first, how many others, and all names.
@@ -176,8 +183,21 @@ func (v *workOrdersView) addPage(r *request, search shownWorkOrders) (records.Se
 	if err != nil {
 		return page.Names, err
 	}
+	for _, a := range selectedActions {
+		if offered, err := a.offered(r); err != nil {
+			return page.Names, err
+		} else if offered {
+			v.Does = append(v.Does, shortcut{Text: a.button, URL: Root + a.path})
+		}
+	}
+	v.Here = search.url("after", r.Query("after"))
 	for _, item := range page.Items {
-		v.Rows = append(v.Rows, r.workOrderRow(item, nodes))
+		row := r.workOrderRow(item, nodes)
+		row.Boxes = len(v.Does) > 0
+		if slices.Contains(models.InProcess(), item.Status) {
+			row.ID = item.ID
+		}
+		v.Rows = append(v.Rows, row)
 	}
 	at := func(position string) string {
 		if position == "" {

@@ -33,7 +33,12 @@ func workOrderListPages(t *testing.T) (*consoletest.Site, []shownPage) {
 	plantWorkOrders(s, 60)
 	s.Exec(`UPDATE work_orders SET title = $1 WHERE number = 60`, strings.Repeat("Wide", 50))
 	noOneCan(s, servicetest.Value[string](s.Fixture, `SELECT id FROM work_orders WHERE number = 60`))
+	several := "?" + url.Values{"id": servicetest.Value[[]string](s.Fixture, `SELECT array_agg(id ORDER BY number) FROM work_orders WHERE number <= 20`)}.Encode()
 	return s, []shownPage{
+		{"GET /console/work-orders/assign", "work-orders-assign", "/console/work-orders/assign" + several, nil, ""},
+		{"POST /console/work-orders/assign", "work-orders-assign-rejected", "/console/work-orders/assign" + several, nil, "Assign"},
+		{"GET /console/work-orders/due", "work-orders-due", "/console/work-orders/due" + several, nil, ""},
+		{"POST /console/work-orders/due", "work-orders-due-failed", "/console/work-orders/due" + several, map[string]string{"target_date": "2026-08-03T10:00"}, "Set the due date"},
 		{"GET /console/work-orders", "work-orders", "/console/work-orders", nil, ""},
 		{"GET /console/work-orders", "work-orders-filtered", "/console/work-orders?priority=high&by=ERP&node=HQ", nil, ""},
 		{"GET /console/work-orders", "work-orders-next-page", "/console/work-orders?status=any", nil, "Next page"},

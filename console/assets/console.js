@@ -75,7 +75,8 @@ addEventListener("click", function (event) {
 });
 function countSelected(table) {
   var boxes = table.querySelectorAll("tbody [type=checkbox]"), n = table.querySelectorAll("tbody :checked").length;
-  var all = table.querySelector("thead [type=checkbox]");
+  var all = table.querySelector("thead [type=checkbox]"), status = table.parentElement.querySelector(".selection [role=status]");
   if (all) { all.checked = n > 0 && n === boxes.length; all.indeterminate = n > 0 && n < boxes.length; }
+  if (status) status.textContent = n + " selected";
 }
 addEventListener("pageshow", function () { document.querySelectorAll("table:has(thead .all)").forEach(countSelected); });

@@ -1,0 +1,269 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"millwright/models"
+	"millwright/service/records"
+	"millwright/service/store"
+)
+
+// Bounds of a form for several work orders: how many there are, each of which is one write, and how
+// many people it offers.
+const maxSelected, maxSelectedChoices = 100, 50
+
+// selectedAction is what people do with several work orders that they select in the list. The URL
+// of its form names them.
+type selectedAction struct {
+	records.WorkOrderAction
+	// grant is required on any node; path is its page's, and button opens it. done is a key of doneTexts.
+	grant                     models.Grant
+	path, button, title, done string
+	// prepare returns the write of one work order that the form asks for. Errors: validation_failed.
+	prepare func(r *request, f form) (workOrderStep, error)
+}
+
+var selectedActions = []selectedAction{
+	{records.ActionAssign, models.GrantWorkOrdersForward, "/work-orders/assign", "Assign…", "Assign people to ", "several-assigned", assignSelected},
+	{records.ActionUpdate, models.GrantWorkOrdersUpdate, "/work-orders/due", "Due date…", "Set the due date of ", "several-due", dateSelected},
+}
+
+func (c *Console) workOrderSelectedRoutes(pages *gin.RouterGroup) {
+	for _, a := range selectedActions {
+		pages.GET(a.path, c.signedIn(func(r *request) error { return a.show(r, newForm(nil)) }))
+		pages.POST(a.path, c.signedIn(a.change))
+	}
+}
+
+// selectedIn is the list in which the work orders were selected.
+func selectedIn(r *request) string { return returnTo(r.Query("back"), Root+"/work-orders") }
+
+// offered reports whether the person may do the action with any work order.
+func (a selectedAction) offered(r *request) (bool, error) {
+	switch {
+	case r.viewer.ReadOnly:
+		return false, nil
+	case a.WorkOrderAction == records.ActionAssign && r.may(models.GrantIncomingWorkOrders):
+		return true, nil
+	}
+	return r.console.service.HoldsGrant(r.ctx(), r.actor(), a.grant)
+}
+
+// selectedView is the form for several work orders: it assigns people or sets their due date.
+type selectedView struct {
+	assigneeChoices
+	Title, Action, Back, Zone string
+	Assigns                   bool
+	Rows                      []selectedRow
+	// Failed counts the work orders that the sent form did not change; the form is for these.
+	Failed int
+}
+
+// selectedRow is a work order that was selected. State is what the form did, and Why is the reason
+// if it was not done.
+type selectedRow struct {
+	recordLink
+	State stateMark
+	Why   string
+}
+
+// What a form did to a work order.
+var (
+	selectedDone      = stateMark{"good", "check", "Done"}
+	selectedUnchanged = stateMark{"muted", "check", "No change needed"}
+	selectedFailed    = stateMark{"bad", "cross", "Not done"}
+)
+
+// isOpen reports whether the form is still for the work order.
+func (s selectedRow) isOpen() bool { return s.State != selectedDone && s.State != selectedUnchanged }
+
+var selectedPage = newPage[selectedView]("work_orders_selected.html")
+
+// rows returns the work orders that the URL names. One that the person may not read has no URL,
+// and shows nothing of it. Errors: invalid_request, permission_denied, not_found if all are such.
+func (a selectedAction) rows(r *request) ([]selectedRow, error) {
+	ids := r.QueryArray("id")
+	if len(ids) > maxSelected {
+		return nil, models.Errorf(models.CodeInvalidRequest, "At most %d work orders are changed at once. Select fewer.", maxSelected)
+	}
+	if slices.ContainsFunc(ids, func(id string) bool { return !models.IsID(id, models.PrefixWorkOrder) }) {
+		return nil, errNotFound()
+	}
+	if may, err := a.offered(r); err != nil {
+		return nil, err
+	} else if !may {
+		return nil, models.Errorf(models.CodePermissionDenied, "This requires “%s” on a place or an asset, in an organization that is not read-only.", nodeGrants[a.grant])
+	}
+	links, err := r.recordLinks(ids)
+	if err == nil && len(links) == 0 {
+		err = errNotFound()
+	}
+	rows := make([]selectedRow, len(ids))
+	for i, id := range ids {
+		rows[i].recordLink = linkOr(links, id)
+	}
+	return rows, err
+}
+
+// show shows the form as it is.
+func (a selectedAction) show(r *request, f form) error {
+	if !r.has("id") {
+		return r.done(selectedIn(r), "none-selected")
+	}
+	rows, err := a.rows(r)
+	if err != nil {
+		return err
+	}
+	return a.render(r, http.StatusOK, rows, f)
+}
+
+// render shows the form for the rows that are open.
+func (a selectedAction) render(r *request, status int, rows []selectedRow, f form) error {
+	view := selectedView{
+		assigneeChoices: newAssigneeChoices(f), Title: a.title + plural(len(rows), "work order", "work orders"), Back: selectedIn(r), Zone: r.zone.String(),
+		Assigns: a.WorkOrderAction == records.ActionAssign, Rows: rows,
+	}
+	query := url.Values{"back": {view.Back}}
+	for _, row := range rows {
+		if row.isOpen() {
+			query.Add("id", row.ID)
+		}
+		if row.State == selectedFailed {
+			view.Failed++
+		}
+	}
+	view.Action = Root + a.path + "?" + query.Encode()
+	if view.Assigns {
+		view.addChoices(r)
+	}
+	return selectedPage.render(r, status, view)
+}
+
+// addChoices adds those who can be assigned to any of the open work orders, with the number of
+// these if they cannot be assigned to all.
+func (v *selectedView) addChoices(r *request) {
+	chosen := v.Form.chosenIdentities()
+	var found []records.Candidate
+	count, open := map[string]int{}, 0
+	for i, row := range v.Rows {
+		if !row.isOpen() || row.URL == "" {
+			continue
+		}
+		open++
+		choices, err := r.console.service.WorkOrderAssignees(r.ctx(), r.actor(), row.ID, v.Form.Value("find"), chosen)
+		if err != nil {
+			v.Rows[i].Why = cmp.Or(row.Why, r.explain(err).detail)
+		}
+		v.More = v.More || choices.More
+		for _, choice := range choices.Choices {
+			if count[choice.ID]++; count[choice.ID] == 1 {
+				found = append(found, choice)
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b records.Candidate) int {
+		unchosen := func(c records.Candidate) int { return min(slices.Index(chosen, c.ID), 0) }
+		return cmp.Or(unchosen(b)-unchosen(a), slices.Index(candidateOrder, a.Kind)-slices.Index(candidateOrder, b.Kind), count[b.ID]-count[a.ID],
+			strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)), strings.Compare(a.ID, b.ID))
+	})
+	v.Choices, v.More = candidateOptions(found[:min(len(found), maxSelectedChoices)]), v.More || len(found) > maxSelectedChoices
+	for i, choice := range v.Choices {
+		if n := count[choice.Value]; n < open {
+			v.Choices[i].Hint = strings.TrimPrefix(fmt.Sprintf("%s, for %d of %d", choice.Hint, n, open), ", ")
+		}
+	}
+	// Those who were chosen may be no choices of the work orders that are open.
+	if names, err := r.recordLinks(chosen); err == nil {
+		for _, link := range names {
+			found = append(found, records.Candidate{ID: link.ID, Name: link.Name})
+		}
+	}
+	for i := range v.Rows {
+		v.Rows[i].Why = withNames(v.Rows[i].Why, found)
+	}
+}
+
+// candidateOrder is the order in which choices are shown.
+var candidateOrder = []models.IdentityKind{models.KindTeam, models.KindPerson, models.KindOrganization, models.KindIntegration}
+
+// change changes each of the work orders, as its own page would. Where all are changed, the list is
+// next; else the page shows what became of each, with the form for the others.
+func (a selectedAction) change(r *request) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	if !r.has("id") || f.Value("step") == "find" {
+		f.Kept = true
+		return a.show(r, f)
+	}
+	rows, err := a.rows(r)
+	if err != nil {
+		return err
+	}
+	write, err := a.prepare(r, f)
+	for i := 0; err == nil && i < len(rows); i++ {
+		if rows[i].URL == "" {
+			rows[i].State = selectedFailed
+		} else if err := a.changeOne(r, &rows[i], f, write); err != nil {
+			rows[i].State, rows[i].Why = selectedFailed, r.explain(err).detail
+		}
+	}
+	if slices.ContainsFunc(rows, func(row selectedRow) bool { return row.State == selectedFailed }) {
+		// Failures come first: the tones are bad, good and muted.
+		slices.SortStableFunc(rows, func(a, b selectedRow) int { return strings.Compare(a.State.Tone, b.State.Tone) })
+		return a.render(r, http.StatusUnprocessableEntity, rows, f)
+	}
+	return r.finish(f, err, outcome{
+		to: selectedIn(r), done: a.done, again: func(status int, f form) error { return a.render(r, status, rows, f) },
+	})
+}
+
+// changeOne makes the write of one work order. It compares no ETag: the form shows no value of a
+// work order, so it cannot be filled from an old one, and sets only what the person entered for all.
+// The other fields stay as someone else may have changed them; what a rule forbids by now is rejected.
+func (a selectedAction) changeOne(r *request, row *selectedRow, f form, write workOrderStep) error {
+	before, err := r.console.service.WorkOrderDetail(r.ctx(), r.actor(), row.ID, records.HistoryPart{})
+	if err == nil {
+		err = forbids(before, a.WorkOrderAction)
+	}
+	if err != nil {
+		return err
+	}
+	// Each work order has another key, so that a form that is sent twice changes it once.
+	key := f.keyAt(r.Request.URL.JoinPath(row.ID))
+	result, err := write(store.WithSubmission(r.ctx(), store.Submission{PersonID: r.viewer.IdentityID, Key: key}), f, row.ID)
+	if _, sent := isDone(err); err != nil && !sent {
+		return err
+	}
+	row.State = selectedDone
+	var after models.WorkOrderRecord
+	if json.Unmarshal(result.Body, &after) == nil && after.ChangedAt.Equal(before.Record.ChangedAt.Time) {
+		row.State = selectedUnchanged
+	}
+	return nil
+}
+
+func assignSelected(r *request, f form) (workOrderStep, error) {
+	return func(ctx context.Context, f form, id string) (store.WriteResult, error) { return r.assign(ctx, f, id) }, f.checkChosen()
+}
+
+func dateSelected(r *request, f form) (workOrderStep, error) {
+	at, err := r.timeIn(f, "target_date")
+	if err == nil && at == nil {
+		err = models.Invalid(models.FieldError{Pointer: "/target_date", Code: "required", Detail: "Enter a date and a time."})
+	}
+	patch := records.WorkOrderPatch{TargetDate: records.Sent[*models.Time]{Value: at, Set: true}}
+	return func(ctx context.Context, _ form, id string) (store.WriteResult, error) {
+		return r.console.service.UpdateWorkOrder(ctx, r.actor(), store.RequestKey{}, id, patch)
+	}, err
+}
