@@ -101,7 +101,9 @@ test: bin/devstack ## Before a change lands: everything, on a throwaway Postgres
 
 # e2e runs after the other packages: next to them its many processes, which wait for each
 # other, and the browsers of console's tests would be slow enough to miss their limits.
+# The race detector would make each process wait for a second at its end.
 .PHONY: test-product
+test-product: export GORACE ?= atexit_sleep_ms=0
 test-product: bin/devstack ## ... only the product
 	@status=0; for packages in $(if $(PKG),'$(PKG)',"$$(go list ./... | grep -v /e2e$$ | tr '\n' ' ')" ./e2e); do \
 		bin/devstack exec -- go test -timeout 30m $(RACE) $(TESTFLAGS) $$packages || status=1; \

@@ -34,6 +34,7 @@ func openIn(t testing.TB, c client.Client) []string {
 // Temporal lost its data: the same workflows are open again as before, also of addresses
 // that are idle or off and of deliveries that are failed or held.
 func TestRestoredTemporalStartsEveryWorkflow(t *testing.T) {
+	t.Parallel()
 	idle, failing, off := newReceiver(t), newReceiver(t), newReceiver(t)
 	h := newHarness(t, settings{"WEBHOOK_RETRY_SCHEDULE": "1h,1h", "WEBHOOK_IDLE_TIMEOUT": "1s", "OPERATOR_ACTIONS": "true"}, idle, failing, off)
 	worker := h.startWorker()

@@ -155,7 +155,8 @@ func eventually(t testing.TB, limit time.Duration, what string, holds func() boo
 	t.Helper()
 	deadline := time.NewTimer(limit)
 	defer deadline.Stop()
-	tick := time.NewTicker(10 * time.Millisecond)
+	// What most conditions ask costs milliseconds of Postgres, Temporal or a browser.
+	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for !holds() {
 		select {

@@ -19,6 +19,7 @@ import (
 // A backup of Postgres suffices: restored into another cluster, with an empty
 // Temporal, pending deliveries are sent, and sync tokens issued before are rejected.
 func TestABackupOfPostgresIsEnough(t *testing.T) {
+	t.Parallel()
 	r := newReceiver(t)
 	h := newHarness(t, settings{"WEBHOOK_RETRY_SCHEDULE": "5s,5s,5s,5s,5s,5s,5s", "WEBHOOK_IDLE_TIMEOUT": "1s"}, r)
 	worker, api := h.startWorker(), h.startAPI(nil)

@@ -24,6 +24,7 @@ func completeSettings(t testing.TB) settings {
 }
 
 func TestStartErrors(t *testing.T) {
+	t.Parallel()
 	good := completeSettings(t)
 	migrate := start(t, "millwright migrate", good.environ(), millwright, "migrate")
 	if status := migrate.wait(startLimit); status != 0 {
@@ -119,6 +120,7 @@ func wantStartError(t *testing.T, all settings, command, names string) string {
 }
 
 func TestConfigPrintsSettingsAndNoSecrets(t *testing.T) {
+	t.Parallel()
 	all := completeSettings(t)
 	all["DATABASE_URL"] = "postgres://mill:hunter2@127.0.0.1/mill"
 	all["WEBHOOK_RESPONSE_TIMEOUT"] = "7s"
@@ -151,6 +153,7 @@ func TestConfigPrintsSettingsAndNoSecrets(t *testing.T) {
 }
 
 func TestGracefulStop(t *testing.T) {
+	t.Parallel()
 	r := newReceiver(t)
 	// The address's dispatcher is still waiting for more when the worker is stopped.
 	h := newHarness(t, settings{"WEBHOOK_IDLE_TIMEOUT": "1h"}, r)
