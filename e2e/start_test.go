@@ -34,7 +34,7 @@ func TestStartErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close()
+	t.Cleanup(func() { taken.Close() })
 
 	cases := []struct {
 		name string
@@ -72,6 +72,7 @@ func TestStartErrors(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			all := maps.Clone(good)
 			for name, value := range c.change {
 				if all[name] = value; value == "" {
@@ -86,10 +87,12 @@ func TestStartErrors(t *testing.T) {
 	empty["DATABASE_URL"] = servicetest.EmptyDatabase(t)
 	for _, command := range []string{"api", "worker"} {
 		t.Run("an empty database for the "+command, func(t *testing.T) {
+			t.Parallel()
 			wantStartError(t, empty, command, "`millwright migrate`")
 		})
 	}
 	t.Run("no setting at all for the worker", func(t *testing.T) {
+		t.Parallel()
 		sentence := wantStartError(t, nil, "worker", "DATABASE_URL")
 		for _, name := range []string{"TOKEN_SIGNING_KEYS", "SECRET_SEALING_KEYS"} {
 			if !strings.Contains(sentence, name) {
