@@ -227,9 +227,10 @@ func (b *Browser) save(path string, content []byte) {
 // Pictures for the documentation are this high: at least the sidebar, and not all of a long list.
 const minPictureHeight, pictureHeight = 540, 1600
 
-// brokenWords evaluates to the words of headings that take two lines, except for long ones.
-const brokenWords = `[...document.querySelectorAll("main h1")].flatMap(heading => {
-	const broken = [], walker = document.createTreeWalker(heading, NodeFilter.SHOW_TEXT), range = document.createRange()
+// brokenWords evaluates to the words of headings, and of the last cells of rows, which have actions,
+// that take two lines, except for long ones.
+const brokenWords = `[...document.querySelectorAll("main h1, main td:not([data-label])")].flatMap(place => {
+	const broken = [], walker = document.createTreeWalker(place, NodeFilter.SHOW_TEXT), range = document.createRange()
 	for (let text; text = walker.nextNode();) for (const word of text.data.matchAll(/(?<!\S)\S{1,16}(?!\S)/g)) {
 		range.setStart(text, word.index)
 		range.setEnd(text, word.index + word[0].length)
@@ -248,19 +249,21 @@ type Look struct {
 }
 
 // Picture checks that the page that the browser shows was loaded with status 200, that it fits
-// a desk and a telephone, where no heading breaks within a word, and that the browser has reported no problem. With CONSOLE_DOCS=DIRECTORY it keeps the
-// upper part as NAME-THEME-WIDTH.png for each look there. It returns these names.
+// a desk and a telephone, that no heading or action breaks within a word there, and that the browser
+// has reported no problem. With CONSOLE_DOCS=DIRECTORY it keeps the upper part as
+// NAME-THEME-WIDTH.png for each look there. It returns these names.
 func (b *Browser) Picture(name string, looks ...Look) (names []string) {
 	b.t.Helper()
 	b.settle()
 	if status := evaluate[int](b, `performance.getEntriesByType("navigation")[0].responseStatus`); status != http.StatusOK {
 		b.t.Errorf("%s: the status is %d", name, status)
 	}
-	b.fits(name, widths[0])
-	b.resize(phoneWidth)
-	b.fits(name+" on a telephone", phoneWidth)
-	if broken := evaluate[[]string](b, brokenWords); len(broken) > 0 {
-		b.t.Errorf("%s: on a telephone the heading breaks within %q", name, broken)
+	for _, width := range []int64{widths[0], phoneWidth} {
+		b.resize(width)
+		b.fits(fmt.Sprintf("%s, %d px", name, width), width)
+		if broken := evaluate[[]string](b, brokenWords); len(broken) > 0 {
+			b.t.Errorf("%s, %d px: lines break within %q", name, width, broken)
+		}
 	}
 	b.wantNoProblems(name)
 	directory := os.Getenv("CONSOLE_DOCS")
