@@ -309,6 +309,9 @@ func TestRowsAreSelectedAtOnce(t *testing.T) {
 	if keys := evaluated(t, b, `document.querySelector("dialog[open]").innerText`); !strings.Contains(keys, "Select the row.") {
 		t.Errorf("the keys are %s", keys)
 	}
-	b.Type("x") // the list below is left alone
+	b.Type("xc") // the page below is left alone
 	want("-1000")
+	b.Open("/console/feedback")
+	b.Type("c")
+	b.WantPath("/console/feedback/new")
 }

@@ -51,10 +51,12 @@ addEventListener("keydown", function (event) {
   event.preventDefault();
   search.select();
 });
-// Keys in lists: J and K focus the next row and the one before, X selects the row. ? shows the keys.
+// Keys in lists: J and K focus the next row and the one before, X selects the row, C opens the form
+// of a new one. ? shows the keys.
 addEventListener("keydown", function (event) {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("select, textarea, dialog, input:not([type=checkbox])")) return;
   if (event.key === "?") document.getElementById("keys")?.showModal();
+  if (event.key === "c") document.querySelector('main a.primary[href*="/new"]')?.click();
   var rows = Array.from(document.querySelectorAll("main tbody tr")).filter(function (row) { return row.checkVisibility() && row.querySelector("a"); });
   var at = rows.indexOf(event.target.closest("tr")), step = {j: 1, k: -1}[event.key];
   if (step) rows[at < 0 ? 0 : at + step]?.querySelector("a").focus();
