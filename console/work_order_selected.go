@@ -212,9 +212,7 @@ func (a selectedAction) change(r *request) error {
 	}
 	write, err := a.prepare(r, f)
 	for i := 0; err == nil && i < len(rows); i++ {
-		if rows[i].URL == "" {
-			rows[i].State = selectedFailed
-		} else if err := a.changeOne(r, &rows[i], f, write); err != nil {
+		if err := a.changeOne(r, &rows[i], f, write); err != nil {
 			rows[i].State, rows[i].Why = selectedFailed, r.explain(err).detail
 		}
 	}

@@ -93,7 +93,7 @@ func TestEachSelectedWorkOrderHasItsResult(t *testing.T) {
 		before := logged(s.Site)
 		page := ann.Post(selectedPath(action, all...), form).Want(http.StatusUnprocessableEntity, "2 work orders were not changed.", "</svg>Done</span> <a href=\"/console/work-orders/"+done,
 			"</svg>No change needed</span> <a href=\"/console/work-orders/"+same, "</svg>Not done</span> <a href=\"/console/work-orders/"+closed,
-			"Check the seal</bdi></a> <span class=\"muted\">A work order with the status", "</svg>Not done</span> <span class=\"muted\">A work order that you may not read</span>")
+			"Check the seal</bdi></a> <span class=\"muted\">A work order with the status", "</svg>Not done</span> <span class=\"muted\">A work order that you may not read</span></li>")
 		wantNot(t, page, "Their work order")
 		if n := logged(s.Site) - before; n != 1 {
 			t.Errorf("%s changed %d", action, n)
