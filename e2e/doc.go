@@ -4,8 +4,8 @@
 // fail and hang.
 //
 // Each test has its own installation (harness_test.go): a database, a Temporal
-// namespace, keys, an organization and its processes. Tests share only the machine,
-// and those that mostly wait run in parallel.
+// namespace, keys, an organization and its processes. Tests share only the machine:
+// they run in parallel, but for those that measure and for `make faults`.
 //
 // Input: DATABASE_URL, TEMPORAL_ADDRESS and DEVSTACK, which `make test` sets. Output,
 // besides verdicts: latencies and duplicates with -v, and the report of `make

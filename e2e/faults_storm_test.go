@@ -36,6 +36,7 @@ type storm struct {
 // Then it compares the result with the responses that the clients got, and checks that
 // one order of all calls explains them.
 func TestFaultStorm(t *testing.T) {
+	t.Parallel()
 	seed := *stormSeed
 	if seed == 0 {
 		seed = rand.Uint64()
