@@ -120,7 +120,7 @@ func (s *Access) Admit(ctx context.Context, token, recordID string) (Caller, Rat
 	}
 	if rate, over := s.exceeded.rate(claims.Subject, s.Now()); over {
 		s.countHour(claims.Subject, true)
-		return Caller{}, rate, s.overLimit(ctx)
+		return Caller{}, rate, RejectOverLimit(ctx, s.OverLimitDelay)
 	}
 	organization := s.organizations.of(claims.Subject)
 	end, err := s.EnterCall(ctx, organization)
@@ -138,7 +138,7 @@ func (s *Access) Admit(ctx context.Context, token, recordID string) (Caller, Rat
 	}
 	end()
 	if rate.Exceeded() {
-		err = s.overLimit(ctx)
+		err = RejectOverLimit(ctx, s.OverLimitDelay)
 	}
 	return Caller{}, rate, err
 }
@@ -206,15 +206,15 @@ func (s *Access) admitted(ctx context.Context, claims store.Claims, recordID str
 // DefaultOverLimitDelay is the OverLimitDelay of a server.
 const DefaultOverLimitDelay = 250 * time.Millisecond
 
-// overLimit returns rate_limited after OverLimitDelay. A caller over its limit that
-// calls again at once would otherwise take the CPUs from everybody else; one
-// that waits as it is told to does not notice.
-func (s *Access) overLimit(ctx context.Context) error {
-	if s.OverLimitDelay > 0 {
-		delay := time.NewTimer(s.OverLimitDelay)
-		defer delay.Stop()
+// RejectOverLimit returns rate_limited after the delay, at once if the context ends. A caller over
+// its limit that calls again at once would otherwise take the CPUs from everybody else; one that
+// waits as it is told to does not notice.
+func RejectOverLimit(ctx context.Context, delay time.Duration) error {
+	if delay > 0 {
+		timer := time.NewTimer(delay)
+		defer timer.Stop()
 		select {
-		case <-delay.C:
+		case <-timer.C:
 		case <-ctx.Done():
 		}
 	}
@@ -309,7 +309,7 @@ func ofCaller[T any](ctx context.Context, s *store.Store, statement *batch.State
 // count counts a call of the subject from the address. Errors: rate_limited, unavailable.
 func (s *Access) count(ctx context.Context, address, subject string, limit int) (Rate, error) {
 	if rate, over := s.exceeded.rate(subject, s.Now()); over {
-		return rate, s.overLimit(ctx)
+		return rate, RejectOverLimit(ctx, s.OverLimitDelay)
 	}
 	window := s.Now().UTC().Truncate(models.RateWindow)
 	counted, err := ofCaller[countedCall](ctx, s.Store, countedCalls, address, nil, subject, window)
@@ -319,7 +319,7 @@ func (s *Access) count(ctx context.Context, address, subject string, limit int) 
 	rate := Rate{Limit: limit, Calls: counted.Calls, Reset: counted.WindowStart.Add(models.RateWindow)}
 	if rate.Exceeded() {
 		s.exceeded.remember(subject, rate, s.Now())
-		return rate, s.overLimit(ctx)
+		return rate, RejectOverLimit(ctx, s.OverLimitDelay)
 	}
 	return rate, nil
 }

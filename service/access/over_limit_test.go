@@ -1,4 +1,4 @@
-package access
+package access_test
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"millwright/models"
-	"millwright/service/store"
+	"millwright/service/access"
 )
 
 func TestRejectionsOverALimitAreDelayed(t *testing.T) {
@@ -15,8 +15,8 @@ func TestRejectionsOverALimitAreDelayed(t *testing.T) {
 		delay, want time.Duration
 		gone        bool // the caller
 	}{
-		"a server":              {DefaultOverLimitDelay, DefaultOverLimitDelay, false},
-		"a caller that is gone": {DefaultOverLimitDelay, 0, true},
+		"a server":              {access.DefaultOverLimitDelay, access.DefaultOverLimitDelay, false},
+		"a caller that is gone": {access.DefaultOverLimitDelay, 0, true},
 		"without a delay":       {0, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -26,9 +26,8 @@ func TestRejectionsOverALimitAreDelayed(t *testing.T) {
 				if c.gone {
 					hangUp()
 				}
-				s := New(&store.Store{Options: store.Options{OverLimitDelay: c.delay}})
 				started := time.Now()
-				if err := s.overLimit(ctx); models.CodeOf(err) != models.CodeRateLimited {
+				if err := access.RejectOverLimit(ctx, c.delay); models.CodeOf(err) != models.CodeRateLimited {
 					t.Errorf("the error is %v", err)
 				}
 				if took := time.Since(started); took != c.want {

@@ -58,14 +58,14 @@ const publishQuery = `
 	WHERE r.sends AND NOT EXISTS (
 		SELECT FROM webhook_leases m WHERE m.webhook_id = r.webhook_id AND m.leased_until > r.at)`
 
-// deliveryID makes an id like models.NewID in Postgres, from the id of
+// DeliveryID is SQL that makes an id like models.NewID in Postgres, from the id of
 // the event {event} and the 16 bytes {random} of a random UUID: 13 digits of time
 // and UUID version from the event, one digit with the UUID variant, 12 random ones.
 // The bytes used avoid the fixed bits of the UUID. Base64 has 64 digits of equal
 // probability: in lower case each letter has twice that of a digit, so replacing
 // "ilou" by 0 to 3 and "0123+/" by 4 to 9 leaves 32 of equal probability.
 // It costs about 3 µs a row, half of it for the UUID.
-const deliveryID = `'dlv_' || substr({event}, 5, 13) || substr('89abrstv', (get_byte({random}, 15) & 7) + 1, 1) ||
+const DeliveryID = `'dlv_' || substr({event}, 5, 13) || substr('89abrstv', (get_byte({random}, 15) & 7) + 1, 1) ||
 			translate(lower(encode(substr({random}, 1, 6) || substr({random}, 10, 3), 'base64') COLLATE "C"), 'ilou0123+/', '0123456789')`
 
 var (
@@ -76,12 +76,12 @@ var (
 					JOIN identities n ON n.id = x.identity_id WHERE x.work_order_id = w.id`,
 		"usable", store.Fill(access.UsableIntegration, "i", "i", "o", "o", "p", "p"),
 		"readable", store.Fill(access.ReadableWorkOrder, "w", "w", "actor", "i.id"),
-		"id", store.Fill(deliveryID, "event", "r.event_id", "random", "r.random"))}
+		"id", store.Fill(DeliveryID, "event", "r.event_id", "random", "r.random"))}
 	publishFeedback = &batch.Statement{Stage: store.StageDeliveries, SQL: store.Fill(publishQuery, "table", "feedback", "scope", string(models.ScopeIssuesRead),
 		"organizations", "w.organization_id",
 		"usable", store.Fill(access.UsableIntegration, "i", "i", "o", "o", "p", "p"),
 		"readable", store.Fill(access.ReadableFeedback, "w", "w", "actor", "i.id"),
-		"id", store.Fill(deliveryID, "event", "r.event_id", "random", "r.random"))}
+		"id", store.Fill(DeliveryID, "event", "r.event_id", "random", "r.random"))}
 )
 
 // maxSharedAddresses bounds how many addresses a write may publish to in a shared

@@ -33,7 +33,7 @@ type CursorToken struct {
 const (
 	KindCursor        = "c"
 	kindChangesCursor = "cs"
-	kindSync          = "s"
+	KindSync          = "s"
 )
 
 // Encode writes the token for clients, signed with the vault's first key.
@@ -45,8 +45,8 @@ func (c CursorToken) Encode(keys *store.Vault) string {
 	return base64.RawURLEncoding.EncodeToString(append(b, store.CursorMAC(keys.CursorKeys[0], b)...))
 }
 
-// parseCursorToken decodes what encode returned. It reports false for anything else.
-func parseCursorToken(text string, keys *store.Vault) (CursorToken, bool) {
+// ParseCursorToken decodes what encode returned. It reports false for anything else.
+func ParseCursorToken(text string, keys *store.Vault) (CursorToken, bool) {
 	var c CursorToken
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(b) < store.CursorMACSize || strings.ContainsAny(text, "\r\n") {

@@ -1,4 +1,4 @@
-package lists
+package lists_test
 
 import (
 	"encoding/base64"
@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"millwright/models"
+	"millwright/service/lists"
 	"millwright/service/store"
 )
 
@@ -20,23 +21,23 @@ func FuzzCursorToken(f *testing.F) {
 	f.Add("cs", uint64(42), "wo_\x00", "\xff", -1, "\x00", int64(-1), 40)
 	keys, old, other := cursorVault(f, cursorRing), cursorVault(f, oldCursorRing), cursorVault(f, otherCursorRing)
 	f.Fuzz(func(t *testing.T, kind string, xid uint64, id, filter string, epoch int, nonce string, issued int64, at int) {
-		made := CursorToken{Kind: kind, Xid: xid, ID: id, Filter: filter, Epoch: epoch, Watermark: nonce, Issued: issued}
+		made := lists.CursorToken{Kind: kind, Xid: xid, ID: id, Filter: filter, Epoch: epoch, Watermark: nonce, Issued: issued}
 		text := made.Encode(keys)
-		read, ok := parseCursorToken(text, keys)
+		read, ok := lists.ParseCursorToken(text, keys)
 		if !ok || utf8.ValidString(kind+id+filter+nonce) && read != made {
 			t.Fatalf("%+v is read as %+v, %v", made, read, ok)
 		}
-		if _, ok := parseCursorToken(made.Encode(old), keys); !ok {
+		if _, ok := lists.ParseCursorToken(made.Encode(old), keys); !ok {
 			t.Error("a token of the previous key is rejected")
 		}
-		if _, ok := parseCursorToken(text, other); ok {
+		if _, ok := lists.ParseCursorToken(text, other); ok {
 			t.Error("a token of other keys is accepted")
 		}
 		i := min(max(at, 0), len(text)-1)
 		for _, forged := range []string{
 			text[:i], text[i:] + "A", text[:i] + "A" + text[i:], swapped(text, i), text + "=", text[:i] + "\n" + text[i:],
 		} {
-			if _, ok := parseCursorToken(forged, keys); ok && forged != text {
+			if _, ok := lists.ParseCursorToken(forged, keys); ok && forged != text {
 				t.Errorf("%q is accepted; %q was written", forged, text)
 			}
 		}
@@ -56,18 +57,18 @@ func swapped(text string, i int) string {
 // api.md 4.13.
 func FuzzForgedCursorToken(f *testing.F) {
 	keys := cursorVault(f, cursorRing)
-	unsigned, err := json.Marshal(CursorToken{Kind: KindCursor, ID: "wo_01jd8q4v6cf5e8hbbfwj0zq3tk", Filter: "f"})
+	unsigned, err := json.Marshal(lists.CursorToken{Kind: lists.KindCursor, ID: "wo_01jd8q4v6cf5e8hbbfwj0zq3tk", Filter: "f"})
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(base64.RawURLEncoding.EncodeToString(unsigned), "")
 	f.Add(base64.RawURLEncoding.EncodeToString(append(unsigned, make([]byte, store.CursorMACSize)...)), "2026-03-02T12:15:30Z")
-	f.Add(CursorToken{Kind: kindSync, Filter: "g"}.Encode(keys), CursorToken{Kind: KindCursor, Filter: "g"}.Encode(keys))
+	f.Add(lists.CursorToken{Kind: lists.KindSync, Filter: "g"}.Encode(keys), lists.CursorToken{Kind: lists.KindCursor, Filter: "g"}.Encode(keys))
 	f.Add("", strings.Repeat("A", 500))
 	f.Add("\x00", "0000-00-00T00:00:00Z")
 	s := &store.Store{Options: store.Options{Vault: keys}}
 	f.Fuzz(func(t *testing.T, cursor, since string) {
-		start, err := NewPageStart(s, ListRequest{Cursor: cursor, ChangedSince: since}, "f")
+		start, err := lists.NewPageStart(s, lists.ListRequest{Cursor: cursor, ChangedSince: since}, "f")
 		switch _, timeErr := time.Parse(time.RFC3339, since); {
 		case err != nil:
 			if models.CodeOf(err) != models.CodeInvalidRequest {

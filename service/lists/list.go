@@ -116,7 +116,7 @@ func encodePage[Row any, P rowPointer[Row]](ctx context.Context, s *store.Store,
 		if !page.HasMore {
 			end = Position{Xid: min(v.XminHorizon, named.Xid)}
 		}
-		page.SyncToken = start.changesToken(kindSync, end, named, v, q.Digest, s.Now())
+		page.SyncToken = start.changesToken(KindSync, end, named, v, q.Digest, s.Now())
 		if page.HasMore {
 			page.NextCursor = start.changesToken(kindChangesCursor, end, named, v, q.Digest, s.Now())
 		}

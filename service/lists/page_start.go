@@ -35,7 +35,7 @@ func NewPageStart(s *store.Store, request ListRequest, digest string) (*PageStar
 	if start.changes {
 		kind = kindChangesCursor
 	}
-	c, ok := parseCursorToken(request.Cursor, s.Vault)
+	c, ok := ParseCursorToken(request.Cursor, s.Vault)
 	if !ok || c.Kind != kind {
 		return nil, models.BadParameter("cursor", "The cursor is not one that this list returned.")
 	}
@@ -54,8 +54,8 @@ func (p *PageStart) parseChangedSince(text, digest string) error {
 		p.since = &since
 		return nil
 	}
-	c, ok := parseCursorToken(text, p.keys)
-	if !ok || c.Kind != kindSync {
+	c, ok := ParseCursorToken(text, p.keys)
+	if !ok || c.Kind != KindSync {
 		return models.BadParameter("changed_since", "changed_since must be an RFC 3339 time or a sync_token of this list.")
 	}
 	if c.Filter != digest {

@@ -1,4 +1,4 @@
-package store
+package store_test
 
 import (
 	"errors"
@@ -7,13 +7,15 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"millwright/service/store"
 )
 
 // Values that Postgres quotes in an error reach neither logs nor workflow histories:
 // they are neither in the error's text nor in an error it wraps. errors.As still finds
 // the cause.
 func TestErrorsOmitValuesThatPostgresQuotes(t *testing.T) {
-	s := &Store{}
+	s := &store.Store{}
 	for _, c := range []struct {
 		code, message, want string
 	}{

@@ -1,4 +1,4 @@
-package store
+package store_test
 
 import (
 	"errors"
@@ -9,12 +9,13 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"millwright/models"
+	"millwright/service/store"
 )
 
 // A database that is killed closes its connections, before or within its response.
 // Calls get 503: nothing is wrong with the service.
 func TestLostConnectionsAreUnavailable(t *testing.T) {
-	s := &Store{Options: Options{Unreachable: func(error) {}}}
+	s := &store.Store{Options: store.Options{Unreachable: func(error) {}}}
 	for name, response := range map[string][]byte{
 		"before the response":     nil,
 		"within a message":        {'C', 0, 0},

@@ -1,9 +1,11 @@
-package store
+package store_test
 
 import (
 	"slices"
 	"strings"
 	"testing"
+
+	"millwright/service/store"
 )
 
 // Key rings without a common key: one must reject what the other signed.
@@ -13,9 +15,9 @@ const (
 	oldRing   = "old:MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI="
 )
 
-func newTestVault(t testing.TB, ring string) *Vault {
+func newTestVault(t testing.TB, ring string) *store.Vault {
 	t.Helper()
-	vault, err := NewVault(ring)
+	vault, err := store.NewVault(ring)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,10 +30,10 @@ func FuzzETag(f *testing.F) {
 	f.Add("*", []byte("{}"))
 	f.Add(`"a", W/"b" ,,"c"`, []byte(""))
 	f.Add(`"a,*,b"`, []byte(""))
-	f.Add(ETag([]byte("{}")), []byte("{}"))
+	f.Add(store.ETag([]byte("{}")), []byte("{}"))
 	f.Fuzz(func(t *testing.T, header string, body []byte) {
-		tag := ETag(body)
-		matches := ETagMatches(header, tag)
+		tag := store.ETag(body)
+		matches := store.ETagMatches(header, tag)
 		quoted := false
 		listed := strings.FieldsFunc(header, func(r rune) bool {
 			if r == '"' {
@@ -39,13 +41,13 @@ func FuzzETag(f *testing.F) {
 			}
 			return !quoted && strings.ContainsRune(", \t", r)
 		})
-		if named := header == "*" || slices.Contains(listed, tag); ValidIfMatch(header) && matches != named {
+		if named := header == "*" || slices.Contains(listed, tag); store.ValidIfMatch(header) && matches != named {
 			t.Errorf("If-Match: %q against %s is %v", header, tag, matches)
 		}
-		if ValidIfMatch(header) && (quoted || header != "*" && len(listed) == 0) || !ValidIfMatch(tag+" ,, W/"+tag) {
+		if store.ValidIfMatch(header) && (quoted || header != "*" && len(listed) == 0) || !store.ValidIfMatch(tag+" ,, W/"+tag) {
 			t.Errorf("If-Match: %q is valid", header)
 		}
-		if !ETagMatches(header+", "+tag, tag) || ETagMatches("W/"+tag, tag) {
+		if !store.ETagMatches(header+", "+tag, tag) || store.ETagMatches("W/"+tag, tag) {
 			t.Errorf("the tag %s is not distinguished from its weak form", tag)
 		}
 	})

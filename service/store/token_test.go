@@ -1,4 +1,4 @@
-package store
+package store_test
 
 import (
 	"strings"
@@ -8,19 +8,20 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"millwright/models"
+	"millwright/service/store"
 )
 
 // Token claims that are signed but that no token of this service has, and other
 // spellings of a signature, are invalid tokens, never errors of the database.
 func TestOnlyOwnTokensAreAccepted(t *testing.T) {
-	keys, err := NewTokenKeys(fuzzRing)
+	keys, err := store.NewTokenKeys(fuzzRing)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const issuer = "https://api.example.com"
 	now := time.Date(2026, time.March, 2, 12, 15, 30, 0, time.UTC)
-	signed := func(change func(*Claims)) string {
-		c := Claims{RegisteredClaims: jwt.RegisteredClaims{
+	signed := func(change func(*store.Claims)) string {
+		c := store.Claims{RegisteredClaims: jwt.RegisteredClaims{
 			ID: "tok_01jd8q4v6cf5e8hbbfwj0zq3tk", Issuer: issuer, Audience: jwt.ClaimStrings{issuer}, Subject: "idn_01jd8q4v6cf5e8hbbfwj0zq3tk",
 			IssuedAt: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(now.Add(time.Hour)),
 		}}
@@ -31,16 +32,16 @@ func TestOnlyOwnTokensAreAccepted(t *testing.T) {
 		}
 		return text
 	}
-	good := signed(func(*Claims) {})
+	good := signed(func(*store.Claims) {})
 	if _, err := keys.Parse(good, issuer, func() time.Time { return now }); err != nil {
 		t.Fatalf("a token as it is issued is rejected: %v", err)
 	}
 	tokens := map[string]string{
-		"NUL in jti":     signed(func(c *Claims) { c.ID = "tok_1\x00" }),
-		"no jti":         signed(func(c *Claims) { c.ID = "" }),
-		"another id":     signed(func(c *Claims) { c.ID = "wo_01jd8q4v6cf5e8hbbfwj0zq3tk" }),
-		"no issue time":  signed(func(c *Claims) { c.IssuedAt = nil }),
-		"another person": signed(func(c *Claims) { c.Subject = "idn_\x00" }),
+		"NUL in jti":     signed(func(c *store.Claims) { c.ID = "tok_1\x00" }),
+		"no jti":         signed(func(c *store.Claims) { c.ID = "" }),
+		"another id":     signed(func(c *store.Claims) { c.ID = "wo_01jd8q4v6cf5e8hbbfwj0zq3tk" }),
+		"no issue time":  signed(func(c *store.Claims) { c.IssuedAt = nil }),
+		"another person": signed(func(c *store.Claims) { c.Subject = "idn_\x00" }),
 	}
 	// 32 bytes are 43 letters of base64: the last two bits of the last one are unused.
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
@@ -58,18 +59,18 @@ func TestOnlyOwnTokensAreAccepted(t *testing.T) {
 // Only tokens that this service signed for its own issuer and that have not expired
 // are valid.
 func FuzzToken(f *testing.F) {
-	keys, err := NewTokenKeys(fuzzRing)
+	keys, err := store.NewTokenKeys(fuzzRing)
 	if err != nil {
 		f.Fatal(err)
 	}
-	other, err := NewTokenKeys(otherRing)
+	other, err := store.NewTokenKeys(otherRing)
 	if err != nil {
 		f.Fatal(err)
 	}
 	const issuer, subject, tokenID = "https://api.example.com", "idn_01jd8q4v6cf5e8hbbfwj0zq3tk", "tok_01jd8q4v6cf5e8hbbfwj0zq3tk"
 	now := time.Date(2026, time.March, 2, 12, 15, 30, 0, time.UTC)
-	good := func(k *TokenKeys, issuer, subject, id string, expires int64) string {
-		text, err := k.Sign(Claims{RegisteredClaims: jwt.RegisteredClaims{
+	good := func(k *store.TokenKeys, issuer, subject, id string, expires int64) string {
+		text, err := k.Sign(store.Claims{RegisteredClaims: jwt.RegisteredClaims{
 			ID: id, Issuer: issuer, Audience: jwt.ClaimStrings{issuer}, Subject: subject, IssuedAt: jwt.NewNumericDate(now),
 			ExpiresAt: jwt.NewNumericDate(time.Unix(expires, 0)),
 		}})
