@@ -149,7 +149,7 @@ bench: bin/millwright bin/devstack ## Measure throughput and latency on a throwa
 	bin/devstack exec -- go run ./bench $(BENCHFLAGS)
 
 .PHONY: faults
-faults: bin/devstack ## Before a release: the fault tests in their long forms, a quarter of an hour (docs/faults.md); writes docs/faults-run.md
+faults: bin/devstack ## Before a release: the fault tests in their long forms, 18 minutes (docs/faults.md); writes docs/faults-run.md
 	bin/devstack exec -- go test ./e2e -count=1 -v -timeout 2h -parallel 1 -run '^TestFault' \
 		-faults.time=3m -faults.outage=30s -faults.temporal=1m -faults.kills=10 -faults.report=../docs/faults-run.md $(FAULTSFLAGS)
 
