@@ -39,6 +39,7 @@ func TestEndOfAServiceCompany(t *testing.T) {
 		servicetest.Expect(t, by+" ends it", servicetest.Outcome(s.EndServiceCompany(ctx, s.As(by), s.ID("polar"))), want)
 	}
 	reads := func(by string) string {
+		s.WaitForOpenTransactions()
 		listed, err := s.WorkOrders(ctx, s.As(by), records.WorkOrderFilter{}, lists.ListRequest{Limit: 50})
 		if err != nil {
 			t.Fatal(err)
