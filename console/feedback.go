@@ -19,7 +19,7 @@ import (
 type feedbackService interface {
 	FeedbackForPerson(ctx context.Context, actor store.Actor, filter records.FeedbackFilter, cursor string, limit int) (records.FeedbackPage, error)
 	FeedbackDetail(ctx context.Context, actor store.Actor, id string, part records.HistoryPart) (records.FeedbackDetail, error)
-	HoldsGrant(ctx context.Context, actor store.Actor, grant models.Grant) (bool, error)
+	HeldGrants(ctx context.Context, actor store.Actor, grants ...models.Grant) ([]models.Grant, error)
 	FeedbackPlaces(ctx context.Context, actor store.Actor, node string) (records.FeedbackPlaces, error)
 	GiveFeedback(ctx context.Context, actor store.Actor, node string, in records.NewFeedback) (store.WriteResult, error)
 	ResolveFeedback(ctx context.Context, actor store.Actor, call store.RequestKey, id string) (store.WriteResult, error)
@@ -100,9 +100,11 @@ func (c *Console) listFeedback(r *request) error {
 	if err != nil {
 		return err
 	}
-	if view.Gives, err = c.service.HoldsGrant(r.ctx(), r.actor(), models.GrantFeedbackCreate); err != nil {
+	gives, err := c.service.HeldGrants(r.ctx(), r.actor(), models.GrantFeedbackCreate)
+	if err != nil {
 		return err
 	}
+	view.Gives = len(gives) > 0
 	parameters := []string{"q", filter.Text, "state", state, "node", filter.InventoryID, "by", filter.CreatorID, "external_id", filter.ExternalID}
 	if here := linkTo("/feedback", parameters...); here != Root+"/feedback" {
 		view.Clear = Root + "/feedback"

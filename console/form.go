@@ -133,7 +133,12 @@ func (f form) Has(name, value string) bool { return slices.Contains(f.Values[nam
 // context returns the context for the write that the form asks for: it happens once, and
 // only on the state of the record that the form was filled from.
 func (f form) context(r *request) context.Context {
-	return store.WithSubmission(r.ctx(), store.Submission{PersonID: r.viewer.IdentityID, Key: f.keyAt(r.Request.URL), IfMatch: f.ETag})
+	return f.contextAt(r, r.Request.URL)
+}
+
+// contextAt is the context of a write by a form that is sent to the URL.
+func (f form) contextAt(r *request, u *url.URL) context.Context {
+	return store.WithSubmission(r.ctx(), store.Submission{PersonID: r.viewer.IdentityID, Key: f.keyAt(u), IfMatch: f.ETag})
 }
 
 // keyAt is the form's key at the URL it is sent to, "" if the form has no key: the forms of a

@@ -67,10 +67,11 @@ func (c *Console) showStart(r *request) error {
 	if err := c.addQueue(r, &view); err != nil {
 		return err
 	}
-	var err error
-	if view.Gives, err = c.service.HoldsGrant(r.ctx(), r.actor(), models.GrantFeedbackCreate); err != nil {
+	gives, err := c.service.HeldGrants(r.ctx(), r.actor(), models.GrantFeedbackCreate)
+	if err != nil {
 		return err
 	}
+	view.Gives = len(gives) > 0
 	if view.Integrations {
 		if err := c.addDeliveries(r, &view); err != nil {
 			return err

@@ -47,15 +47,11 @@ func (c *Console) workOrderSelectedRoutes(pages *gin.RouterGroup) {
 // selectedIn is the list in which the work orders were selected.
 func selectedIn(r *request) string { return returnTo(r.Query("back"), Root+"/work-orders") }
 
-// offered reports whether the person may do the action with any work order.
-func (a selectedAction) offered(r *request) (bool, error) {
-	switch {
-	case r.viewer.ReadOnly:
-		return false, nil
-	case a.WorkOrderAction == records.ActionAssign && r.may(models.GrantIncomingWorkOrders):
-		return true, nil
-	}
-	return r.console.service.HoldsGrant(r.ctx(), r.actor(), a.grant)
+// offered reports whether the person, who holds these grants on any node, may do the action with
+// any work order.
+func (a selectedAction) offered(r *request, held []models.Grant) bool {
+	incoming := a.WorkOrderAction == records.ActionAssign && r.may(models.GrantIncomingWorkOrders)
+	return !r.viewer.ReadOnly && (incoming || slices.Contains(held, a.grant))
 }
 
 // selectedView is the form for several work orders: it assigns people or sets their due date.
@@ -98,9 +94,11 @@ func (a selectedAction) rows(r *request) ([]selectedRow, error) {
 	if slices.ContainsFunc(ids, func(id string) bool { return !models.IsID(id, models.PrefixWorkOrder) }) {
 		return nil, errNotFound()
 	}
-	if may, err := a.offered(r); err != nil {
+	held, err := r.console.service.HeldGrants(r.ctx(), r.actor(), a.grant)
+	if err != nil {
 		return nil, err
-	} else if !may {
+	}
+	if !a.offered(r, held) {
 		return nil, models.Errorf(models.CodePermissionDenied, "This requires “%s” on a place or an asset, in an organization that is not read-only.", nodeGrants[a.grant])
 	}
 	links, err := r.recordLinks(ids)
@@ -238,8 +236,7 @@ func (a selectedAction) changeOne(r *request, row *selectedRow, f form, write wo
 		return err
 	}
 	// Each work order has another key, so that a form that is sent twice changes it once.
-	key := f.keyAt(r.Request.URL.JoinPath(row.ID))
-	result, err := write(store.WithSubmission(r.ctx(), store.Submission{PersonID: r.viewer.IdentityID, Key: key}), f, row.ID)
+	result, err := write(f.contextAt(r, r.Request.URL.JoinPath(row.ID)), f, row.ID)
 	if _, sent := isDone(err); err != nil && !sent {
 		return err
 	}

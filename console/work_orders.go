@@ -129,11 +129,16 @@ func (c *Console) listWorkOrders(r *request) error {
 		OnBoard: r.Query("view") == viewBoard,
 		List:    search.url(), ToBoard: search.url("view", viewBoard), CSV: linkTo("/work-orders.csv", search.parameters()...),
 	}
-	if r.viewer.ManualWorkOrders && !r.viewer.ReadOnly {
-		if creates, err := c.service.HoldsGrant(r.ctx(), r.actor(), models.GrantWorkOrdersCreate); err != nil {
-			return err
-		} else if creates {
-			view.New = linkTo("/work-orders/new")
+	held, err := c.service.HeldGrants(r.ctx(), r.actor(), models.GrantWorkOrdersCreate, models.GrantWorkOrdersForward, models.GrantWorkOrdersUpdate)
+	if err != nil {
+		return err
+	}
+	if r.viewer.ManualWorkOrders && !r.viewer.ReadOnly && slices.Contains(held, models.GrantWorkOrdersCreate) {
+		view.New = linkTo("/work-orders/new")
+	}
+	for _, a := range selectedActions {
+		if a.offered(r, held) {
+			view.Does = append(view.Does, shortcut{Text: a.button, URL: Root + a.path})
 		}
 	}
 	find := view.addPage
@@ -182,13 +187,6 @@ func (v *workOrdersView) addPage(r *request, search shownWorkOrders) (records.Se
 	nodes, err := r.nodeURLs(page.Items)
 	if err != nil {
 		return page.Names, err
-	}
-	for _, a := range selectedActions {
-		if offered, err := a.offered(r); err != nil {
-			return page.Names, err
-		} else if offered {
-			v.Does = append(v.Does, shortcut{Text: a.button, URL: Root + a.path})
-		}
 	}
 	v.Here = search.url("after", r.Query("after"))
 	for _, item := range page.Items {

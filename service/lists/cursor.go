@@ -45,7 +45,7 @@ func (c CursorToken) Encode(keys *store.Vault) string {
 	return base64.RawURLEncoding.EncodeToString(append(b, store.CursorMAC(keys.CursorKeys[0], b)...))
 }
 
-// ParseCursorToken decodes what encode returned. It reports false for anything else.
+// ParseCursorToken decodes what Encode returned. It reports false for anything else.
 func ParseCursorToken(text string, keys *store.Vault) (CursorToken, bool) {
 	var c CursorToken
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
