@@ -25,79 +25,47 @@ const docsPolicy = "default-src 'none'; style-src 'self'; img-src 'self'; base-u
 const maxDocsQuery = 100
 
 // serveDocs serves the document of the API as a page, whole or searched, the guides, and their files.
+// A search counts against the client address.
 func (a *API) serveDocs() {
 	pages := template.Must(template.New("page.html").Funcs(template.FuncMap{"text": docsText}).ParseFS(docsFiles, "docs/page.html"))
-	whole := sync.OnceValues(func() (docsPage, error) { return a.newDocsPage() })
-	render := func(page docsPage) ([]byte, error) {
+	whole := sync.OnceValue(a.newDocsPage)
+	serve := func(page docsPage) gin.HandlerFunc {
 		var html bytes.Buffer
-		err := pages.Execute(&html, page)
-		return html.Bytes(), err
-	}
-	serve := sync.OnceValues(func() (gin.HandlerFunc, error) {
-		page, err := whole()
-		if err != nil {
-			return nil, err
+		if err := pages.Execute(&html, page); err != nil {
+			panic(err) // a mistake in the template
 		}
-		html, err := render(page)
-		return serveFile(html, "text/html; charset=utf-8"), err
-	})
+		return serveFile(html.Bytes(), "text/html; charset=utf-8")
+	}
 	for i, name := range docs.Guides {
-		guide := sync.OnceValues(func() (gin.HandlerFunc, error) {
-			page, err := whole()
-			if err != nil {
-				return nil, err
-			}
-			html, err := render(page.guide(page.Guides[i]))
-			return serveFile(html, "text/html; charset=utf-8"), err
-		})
-		a.engine.GET("/docs/"+name, func(c *gin.Context) {
-			handler, err := guide()
-			if err != nil {
-				a.respondProblem(c, err)
-				return
-			}
-			handler(c)
-		})
+		guide := sync.OnceValue(func() gin.HandlerFunc { return serve(whole().guide(i)) })
+		a.engine.GET("/docs/"+name, func(c *gin.Context) { guide()(c) })
 	}
+	all := sync.OnceValue(func() gin.HandlerFunc { return serve(*whole()) })
 	a.engine.GET("/docs", func(c *gin.Context) {
-		handler, err := serve()
 		query := []rune(c.Query("q"))
-		if len(query) > 0 && err == nil {
-			var html []byte
-			if html, err = a.searchDocs(c, whole, render, string(query[:min(len(query), maxDocsQuery)])); err == nil {
-				handler = serveFile(html, "text/html; charset=utf-8")
-			}
+		if len(query) == 0 {
+			all()(c)
+			return
 		}
-		if err != nil {
+		if err := a.countAddress(c); err != nil {
 			a.respondProblem(c, err)
 			return
 		}
-		handler(c)
+		serve(whole().search(string(query[:min(len(query), maxDocsQuery)])))(c)
 	})
-	collection, err := docs.Files.ReadFile("postman.json")
-	if err != nil {
-		panic(err) // impossible: the files are embedded
-	}
-	a.engine.GET("/docs/postman.json", serveFile(collection, "application/json"))
+	a.engine.GET("/docs/postman.json", serveFile(embedded(docs.Files, "postman.json"), "application/json"))
 	for name, kind := range map[string]string{"docs.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"} {
-		content, err := docsFiles.ReadFile("docs/" + name)
-		if err != nil {
-			panic(err) // impossible: the files are embedded
-		}
-		a.engine.GET("/docs/"+name, serveFile(content, kind))
+		a.engine.GET("/docs/"+name, serveFile(embedded(docsFiles, "docs/"+name), kind))
 	}
 }
 
-// searchDocs renders what a search finds. It counts against the client address.
-func (a *API) searchDocs(c *gin.Context, whole func() (docsPage, error), render func(docsPage) ([]byte, error), query string) ([]byte, error) {
-	if err := a.countAddress(c); err != nil {
-		return nil, err
-	}
-	page, err := whole()
+// embedded returns an embedded file.
+func embedded(files embed.FS, name string) []byte {
+	content, err := files.ReadFile(name)
 	if err != nil {
-		return nil, err
+		panic(err) // a mistake in the name
 	}
-	return render(page.search(query))
+	return content
 }
 
 // serveFile serves a file that never changes while the program runs, and is

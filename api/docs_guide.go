@@ -2,7 +2,6 @@ package api
 
 import (
 	"bytes"
-	"fmt"
 	"html/template"
 	"slices"
 	"strings"
@@ -25,28 +24,25 @@ type docsGuide struct {
 }
 
 // newDocsGuides renders the guides.
-func newDocsGuides() ([]docsGuide, error) {
+func newDocsGuides() []docsGuide {
 	markdown := goldmark.New(goldmark.WithExtensions(extension.Table), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
 	guides := make([]docsGuide, len(docs.Guides))
 	for i, name := range docs.Guides {
-		source, err := docs.Files.ReadFile(name + ".md")
-		if err != nil {
-			return nil, fmt.Errorf("read the guide %s: %w", name, err)
-		}
+		source := embedded(docs.Files, name+".md")
 		root := markdown.Parser().Parse(text.NewReader(source))
 		guides[i] = docsGuide{Name: name}
 		guides[i].addSections(root, source)
 		keepServedLinks(root)
 		var html bytes.Buffer
 		if err := markdown.Renderer().Render(&html, source, root); err != nil {
-			return nil, fmt.Errorf("render the guide %s: %w", name, err)
+			panic(err) // impossible: a buffer takes everything
 		}
 		// What scrolls must be reachable by the keyboard. Code contains no tags: it is escaped.
 		guides[i].HTML = template.HTML(strings.NewReplacer( //nolint:gosec // rendered from a file of the program, without its raw HTML
 			"<pre>", `<pre tabindex="0">`, "<table>", `<div class="table" role="region" aria-label="Table" tabindex="0"><table>`, "</table>", "</table></div>",
 		).Replace(html.String()))
 	}
-	return guides, nil
+	return guides
 }
 
 // addSections sets the title and the sections.

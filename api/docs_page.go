@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -11,6 +10,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
 )
 
 // docsPage is what the page at /docs shows: the operations by tag, the events, then the
@@ -72,85 +73,22 @@ type docsSchema struct {
 // docsEntry is a part of the pages that a search can find, at Path. words is its text in lower case.
 type docsEntry struct{ Name, Kind, Path, words string }
 
-// The parts of the OpenAPI document that the page shows.
-type (
-	openAPIDocument struct {
-		Info struct {
-			Title, Description string
-		}
-		Servers    []struct{ URL string }
-		Tags       []struct{ Name, Description string }
-		Paths      map[string]map[string]openAPIOperation
-		Webhooks   map[string]map[string]openAPIOperation
-		Components struct {
-			Schemas    map[string]openAPISchema
-			Parameters map[string]openAPIParameter
-			Responses  map[string]openAPIBody
-		}
-	}
-	openAPIOperation struct {
-		OperationID, Summary, Description string
-		Tags                              []string
-		Parameters                        []openAPIParameter
-		RequestBody                       *openAPIBody
-		Responses                         map[string]openAPIBody
-	}
-	openAPIParameter struct {
-		Ref                   string `json:"$ref"`
-		Name, In, Description string
-		Required              bool
-		Schema                openAPISchema
-		Example               any
-	}
-	openAPIBody struct {
-		Ref         string `json:"$ref"`
-		Description string
-		Content     map[string]struct {
-			Schema   openAPISchema
-			Examples map[string]struct{ Value json.RawMessage }
-		}
-	}
-	openAPISchema struct {
-		Ref         string `json:"$ref"`
-		Type        any
-		Format      string
-		Description string
-		Enum        []any
-		Properties  map[string]openAPISchema
-		Required    []string
-		Items       *openAPISchema
-		AllOf       []openAPISchema
-		AnyOf       []openAPISchema
-		OneOf       []openAPISchema
-	}
-)
-
 // newDocsPage returns the page that renders the API's document.
-func (a *API) newDocsPage() (docsPage, error) {
-	text, err := a.OpenAPI()
-	if err != nil {
-		return docsPage{}, err
+func (a *API) newDocsPage() *docsPage {
+	document := refined(a.huma.OpenAPI())
+	page := &docsPage{Title: document.Info.Title, Guides: newDocsGuides()}
+	page.addProse(document.Info.Description)
+	for _, tag := range document.Tags {
+		page.Groups = append(page.Groups, docsGroup{
+			Name: tag.Name, Anchor: anchorOf("tag", tag.Name), Text: tag.Description, Operations: operationsWith(document, tag.Name),
+		})
 	}
-	var d openAPIDocument
-	if err := json.Unmarshal(text, &d); err != nil {
-		return docsPage{}, fmt.Errorf("read the OpenAPI document: %w", err)
-	}
-	guides, err := newDocsGuides()
-	if err != nil {
-		return docsPage{}, err
-	}
-	page := docsPage{Title: d.Info.Title, Guides: guides}
-	page.addProse(d.Info.Description)
-	for _, tag := range d.Tags {
-		group := docsGroup{Name: tag.Name, Anchor: anchorOf("tag", tag.Name), Text: tag.Description}
-		group.Operations = d.called(tag.Name)
-		page.Groups = append(page.Groups, group)
-	}
-	for _, name := range slices.Sorted(maps.Keys(d.Components.Schemas)) {
-		page.Schemas = append(page.Schemas, schemaOf(name, d.Components.Schemas[name]))
+	schemas := document.Components.Schemas.Map()
+	for _, name := range slices.Sorted(maps.Keys(schemas)) {
+		page.Schemas = append(page.Schemas, showSchema(name, schemas[name]))
 	}
 	page.index()
-	return page, nil
+	return page
 }
 
 // addProse splits the introduction: what precedes its first heading, and its sections.
@@ -179,15 +117,15 @@ func anchorOf(kind, name string) string {
 	return kind + "-" + strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(name), "-"), "-")
 }
 
-var docsMethods = []string{"get", "post", "patch", "put", "delete"}
-
-// called returns the operations and events of a tag by path, reads before writes. Getting a
-// token is first: no call works without one.
-func (d *openAPIDocument) called(tag string) (all []docsOperation) {
-	for _, path := range slices.Sorted(maps.Keys(d.Paths)) {
-		for _, method := range docsMethods {
-			if op, there := d.Paths[path][method]; there && slices.Contains(op.Tags, tag) {
-				all = append(all, d.operation(op, strings.ToUpper(method), path))
+// operationsWith returns the operations and events of a tag by path, reads before writes. Getting
+// a token is first: no call works without one.
+func operationsWith(document *huma.OpenAPI, tag string) (all []docsOperation) {
+	for _, path := range slices.Sorted(maps.Keys(document.Paths)) {
+		for _, op := range operationsOf(document.Paths[path]) {
+			if slices.Contains(op.Tags, tag) {
+				shown := showOperation(op, op.Method, path)
+				shown.Command = curl(op, document.Servers[0].URL+path)
+				all = append(all, shown)
 			}
 		}
 	}
@@ -200,64 +138,55 @@ func (d *openAPIDocument) called(tag string) (all []docsOperation) {
 		}
 		return 0
 	})
-	for _, name := range slices.Sorted(maps.Keys(d.Webhooks)) {
-		if op, there := d.Webhooks[name]["post"]; there && slices.Contains(op.Tags, tag) {
-			event := d.operation(op, "event", name)
-			event.Summary, event.Command = name+": "+event.Summary, ""
+	for _, name := range slices.Sorted(maps.Keys(document.Webhooks)) {
+		if op := document.Webhooks[name].Post; slices.Contains(op.Tags, tag) {
+			event := showOperation(op, "event", name)
+			event.Summary = name + ": " + event.Summary
 			all = append(all, event)
 		}
 	}
 	return all
 }
 
-func (d *openAPIDocument) operation(op openAPIOperation, method, path string) docsOperation {
+func showOperation(op *huma.Operation, method, path string) docsOperation {
 	shown := docsOperation{
 		Anchor: "op-" + op.OperationID, Summary: op.Summary, Method: method, Path: path, Paragraphs: paragraphsOf(op.Description),
 	}
 	for _, p := range op.Parameters {
-		if p.Ref != "" {
-			p = d.Components.Parameters[nameOfRef(p.Ref)]
-		}
-		kind, _ := p.Schema.describe()
+		kind, _ := describeSchema(p.Schema)
 		shown.Parameters = append(shown.Parameters, docsField{Name: p.Name, In: p.In, Type: kind, Text: p.Description, Required: p.Required})
 	}
 	if op.RequestBody != nil {
-		schema, examples := op.RequestBody.show()
-		shown.Body = &docsBody{Schema: schema, Examples: examples}
+		body := showBody(op.RequestBody.Content)
+		shown.Body = &body
 	}
 	for _, status := range slices.Sorted(maps.Keys(op.Responses)) {
 		response := op.Responses[status]
-		if response.Ref != "" {
-			response = d.Components.Responses[nameOfRef(response.Ref)]
+		body := showBody(response.Content)
+		shown.Responses = append(shown.Responses, docsResponse{Status: status, Schema: body.Schema, Text: response.Description})
+		if strings.HasPrefix(status, "2") && len(body.Examples) > 0 && shown.Response == "" {
+			shown.Response = body.Examples[0]
 		}
-		schema, examples := response.show()
-		shown.Responses = append(shown.Responses, docsResponse{Status: status, Schema: schema, Text: response.Description})
-		if strings.HasPrefix(status, "2") && len(examples) > 0 && shown.Response == "" {
-			shown.Response = examples[0]
-		}
-	}
-	if len(d.Servers) > 0 {
-		shown.Command = d.command(op, method, d.Servers[0].URL+path)
 	}
 	return shown
 }
 
-// command returns a call of the operation with curl.
-func (d *openAPIDocument) command(op openAPIOperation, method, url string) string {
+// curl returns a call of the operation with curl.
+func curl(op *huma.Operation, url string) string {
 	for _, p := range op.Parameters {
 		if p.In == "path" {
 			url = strings.ReplaceAll(url, "{"+p.Name+"}", fmt.Sprint(p.Example))
 		}
 	}
 	command := "curl"
-	if method != http.MethodGet {
-		command += " -X " + method
+	if op.Method != http.MethodGet {
+		command += " -X " + op.Method
 	}
 	command += " " + url
 	if op.RequestBody == nil {
 		return command + " \\\n  -H \"Authorization: Bearer $TOKEN\""
 	}
-	if _, form := op.RequestBody.Content["application/x-www-form-urlencoded"]; form {
+	if op.RequestBody.Content[formMedia] != nil {
 		command += " \\\n  -u \"$CLIENT_ID:$CLIENT_SECRET\""
 		if strings.HasSuffix(url, "/token") {
 			return command + " \\\n  -d grant_type=client_credentials"
@@ -265,70 +194,70 @@ func (d *openAPIDocument) command(op openAPIOperation, method, url string) strin
 		return command + " \\\n  -d \"token=$TOKEN\""
 	}
 	command += " \\\n  -H \"Authorization: Bearer $TOKEN\" \\\n  -H \"Content-Type: application/json\""
-	if _, examples := op.RequestBody.show(); len(examples) > 0 {
-		command += " \\\n  -d '" + strings.ReplaceAll(examples[0], "'", `'\''`) + "'"
+	if body := showBody(op.RequestBody.Content); len(body.Examples) > 0 {
+		command += " \\\n  -d '" + strings.ReplaceAll(body.Examples[0], "'", `'\''`) + "'"
 	}
 	return command
 }
 
-// show returns the name of the body's schema and its examples.
-func (b openAPIBody) show() (schema string, examples []string) {
-	for _, kind := range slices.Sorted(maps.Keys(b.Content)) {
-		content := b.Content[kind]
-		schema = cmp.Or(schema, nameOfRef(content.Schema.Ref))
-		for _, name := range slices.Sorted(maps.Keys(content.Examples)) {
-			var indented bytes.Buffer
-			if json.Indent(&indented, content.Examples[name].Value, "", "  ") == nil {
-				examples = append(examples, indented.String())
+// showBody returns the name of a body's schema and its examples, without those that refer to
+// another part of the document.
+func showBody(content map[string]*huma.MediaType) (shown docsBody) {
+	for _, kind := range slices.Sorted(maps.Keys(content)) {
+		media := content[kind]
+		shown.Schema = cmp.Or(shown.Schema, nameOfRef(media.Schema.Ref))
+		for _, name := range slices.Sorted(maps.Keys(media.Examples)) {
+			if example := media.Examples[name]; example.Ref == "" {
+				text, err := json.MarshalIndent(example.Value, "", "  ")
+				if err != nil {
+					panic(err) // a mistake in the example
+				}
+				shown.Examples = append(shown.Examples, string(text))
 			}
 		}
 	}
-	return schema, examples
+	return shown
 }
 
 func nameOfRef(ref string) string { return ref[strings.LastIndex(ref, "/")+1:] }
 
-// describe returns the type of values in words, and the schema that it refers to.
-func (s openAPISchema) describe() (kind, schema string) {
+// describeSchema returns the type of values in words, and the schema that it refers to.
+func describeSchema(s *huma.Schema) (kind, schema string) {
 	switch {
 	case s.Ref != "":
 		schema = nameOfRef(s.Ref)
 		return schema, schema
 	case s.Items != nil:
-		kind, schema = s.Items.describe()
+		kind, schema = describeSchema(s.Items)
 		return "array of " + kind, schema
 	}
 	for _, one := range slices.Concat(s.AllOf, s.AnyOf, s.OneOf) {
-		if kind, schema = one.describe(); kind != "null" && kind != "" {
+		if kind, schema = describeSchema(one); kind != "null" && kind != "" {
 			return kind, schema
 		}
 	}
-	switch t := s.Type.(type) {
-	case string:
-		kind = t
-	case []any:
-		for _, one := range t {
-			kind = strings.TrimPrefix(kind+" or "+fmt.Sprint(one), " or ")
-		}
+	kind = s.Type
+	if s.Nullable {
+		kind += " or null"
 	}
 	if s.Format != "" {
 		kind += " (" + s.Format + ")"
 	}
 	if len(s.Enum) > 0 {
-		values := make([]string, len(s.Enum))
+		names := make([]string, len(s.Enum))
 		for i, value := range s.Enum {
-			values[i] = fmt.Sprint(value)
+			names[i] = fmt.Sprint(value)
 		}
-		kind += ": " + strings.Join(values, ", ")
+		kind += ": " + strings.Join(names, ", ")
 	}
 	return kind, ""
 }
 
-func schemaOf(name string, s openAPISchema) docsSchema {
+func showSchema(name string, s *huma.Schema) docsSchema {
 	shown := docsSchema{Name: name, Anchor: "schema-" + name, Text: s.Description}
 	for _, field := range slices.Sorted(maps.Keys(s.Properties)) {
 		property := s.Properties[field]
-		kind, schema := property.describe()
+		kind, schema := describeSchema(property)
 		shown.Fields = append(shown.Fields, docsField{
 			Name: field, Type: kind, Schema: schema, Text: property.Description, Required: slices.Contains(s.Required, field),
 		})
@@ -368,10 +297,10 @@ func (p *docsPage) index() {
 	}
 }
 
-// guide returns the page that shows the guide.
-func (p *docsPage) guide(g docsGuide) docsPage {
+// guide returns the page that shows the nth guide.
+func (p *docsPage) guide(n int) docsPage {
 	shown := *p
-	shown.Guide, shown.Base = &g, "../"
+	shown.Guide, shown.Base = &p.Guides[n], "../"
 	return shown
 }
 
