@@ -135,7 +135,7 @@ func (s *WorkOrderState) setStatus(value json.RawMessage, at Time) error {
 		return fmt.Errorf("there is no status %q", to)
 	}
 	from := WorkOrderStatus(s.Record.Status.Code)
-	s.Record.Status = Status{Code: string(to), Name: to.Name()}
+	s.Record.Status = StatusOf(to)
 	s.HeldFrom, s.Record.CompletedAt, s.Record.CancelledAt = "", nil, nil
 	switch to {
 	case StatusOnHold:
@@ -183,22 +183,17 @@ func (s *WorkOrderState) setField(name string, value json.RawMessage) error {
 // setOptional sets a field that may be null. It allocates the value, because earlier
 // states share the old one.
 func setOptional[T any](field **T, value json.RawMessage) error {
-	var fresh *T
-	err := json.Unmarshal(value, &fresh)
-	*field = fresh
-	return err
+	*field = nil
+	return json.Unmarshal(value, field)
 }
 
 // setList sets a list, to an empty one for null.
 func setList(field *[]string, value json.RawMessage) error {
-	fresh := []string{}
+	*field = []string{}
 	if isNull(value) {
-		*field = fresh
 		return nil
 	}
-	err := json.Unmarshal(value, &fresh)
-	*field = fresh
-	return err
+	return json.Unmarshal(value, field)
 }
 
 func isNull(value json.RawMessage) bool { return len(value) == 0 || string(value) == "null" }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -98,12 +99,7 @@ func IsID(s string, prefixes ...IDPrefix) bool {
 			return false
 		}
 	}
-	for _, p := range prefixes {
-		if prefix == string(p) {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(prefixes, IDPrefix(prefix))
 }
 
 // pathPrefixes are the prefixes of ids that pages and calls have in their paths.

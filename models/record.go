@@ -6,6 +6,14 @@ type Status struct {
 	Name string `json:"name" doc:"Status name in English." example:"Open"`
 }
 
+// StatusOf returns a status of a work order or of feedback as records show it.
+func StatusOf[S interface {
+	~string
+	Name() string
+}](s S) Status {
+	return Status{Code: string(s), Name: s.Name()}
+}
+
 // NamedIdentity is an identity with its personal data, shown only with people:read.
 type NamedIdentity struct {
 	IdentityID string       `json:"identity_id" doc:"Identity id." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3tk"`

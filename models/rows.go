@@ -12,24 +12,15 @@ type TextArray []string
 
 // Value writes the array in Postgres's text form.
 func (a TextArray) Value() (driver.Value, error) {
-	var b strings.Builder
-	b.WriteByte('{')
+	elements := make([]string, len(a))
 	for i, s := range a {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteByte('"')
-		for j := range len(s) {
-			if s[j] == '"' || s[j] == '\\' {
-				b.WriteByte('\\')
-			}
-			b.WriteByte(s[j])
-		}
-		b.WriteByte('"')
+		elements[i] = `"` + elementEscapes.Replace(s) + `"`
 	}
-	b.WriteByte('}')
-	return b.String(), nil
+	return "{" + strings.Join(elements, ",") + "}", nil
 }
+
+// elementEscapes escape an element of an array in quotes.
+var elementEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
 // Scan reads the array in Postgres's text form. The arrays hold no nulls.
 func (a *TextArray) Scan(src any) error {

@@ -34,12 +34,7 @@ func (s Scopes) Has(scope Scope) bool { return slices.Contains(s, scope) }
 
 // HasAll reports whether the set holds all of the others.
 func (s Scopes) HasAll(others Scopes) bool {
-	for _, o := range others {
-		if !s.Has(o) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(others, func(o Scope) bool { return !s.Has(o) })
 }
 
 // Intersect returns the scopes that are in both sets, in the order of s.
