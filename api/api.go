@@ -138,7 +138,7 @@ func (a *API) newEngine() {
 // not among them: they take forms and respond as RFC 6749 requires.
 func (a *API) operations() []operation {
 	return slices.Concat(
-		a.integrationOperations(), a.workOrderOperations(), a.feedbackOperations(),
+		a.integrationOperations(), a.workOrderOperations(), a.workOrderActions(), a.feedbackOperations(),
 		a.inventoryOperations(), a.formOperations(), a.peopleOperations(),
 	)
 }

@@ -27,7 +27,7 @@ func (a *API) inventoryOperations() []operation {
 			summary: "List " + kind.plural,
 			text:    "Lists the nodes on which the integration has a permission.",
 			success: "A page of " + kind.plural + ".",
-			handler: read[lists.Page[models.NodeRecord]](a.listNodes(kind.kind)),
+			handler: read[lists.Page[models.NodeRecord]](a.listNodes(kind.kind)), responses: pages(nodeExample(kind.kind)),
 		}, operation{
 			id: "get-" + kind.name, method: http.MethodGet, path: "/" + kind.plural + "/{id}", tag: tagInventory, scope: models.ScopeInventoryRead,
 			summary: "Read a " + kind.singular,
@@ -36,6 +36,7 @@ func (a *API) inventoryOperations() []operation {
 			handler: read[models.NodeRecord](func(ctx context.Context, actor store.Actor, in *idInput) ([]byte, error) {
 				return a.service.Node(ctx, actor, kind.kind, in.ID)
 			}),
+			responses: map[string]any{string(kind.kind): nodeExample(kind.kind)},
 		})
 	}
 	return all
@@ -59,7 +60,7 @@ func (a *API) formOperations() []operation {
 		name: "form", plural: "forms", tag: tagForms, scope: models.ScopeFormsRead,
 		listText: "Lists the organization's forms with their questions and options.",
 		getText:  "Returns one form of the organization with its questions and options.",
-		list:     a.service.Forms, get: a.service.Form,
+		list:     a.service.Forms, get: a.service.Form, example: formExample(),
 	})
 }
 
@@ -68,13 +69,13 @@ func (a *API) peopleOperations() []operation {
 		name: "person", plural: "people", tag: tagPeople, scope: models.ScopePeopleRead,
 		listText: "Lists the organization's people.",
 		getText:  "Returns one person of the organization.",
-		list:     a.service.People, get: a.service.Person,
+		list:     a.service.People, get: a.service.Person, example: personExample(),
 	})
 	return append(people, catalogOperations(catalog[models.TeamRecord]{
 		name: "team", plural: "teams", tag: tagPeople, scope: models.ScopePeopleRead,
 		listText: "Lists the organization's teams with their members.",
 		getText:  "Returns one team of the organization with its members.",
-		list:     a.service.Teams, get: a.service.Team,
+		list:     a.service.Teams, get: a.service.Team, example: teamExample(),
 	})...)
 }
 
@@ -86,6 +87,7 @@ type catalog[Record any] struct {
 	listText, getText string
 	list              func(context.Context, store.Actor, lists.ListRequest) ([]byte, error)
 	get               func(context.Context, store.Actor, string) ([]byte, error)
+	example           Record
 }
 
 // catalogOperations are the list and the single read of a catalog.
@@ -97,6 +99,7 @@ func catalogOperations[Record any](c catalog[Record]) []operation {
 			handler: read[lists.Page[Record]](func(ctx context.Context, actor store.Actor, in *ListInput) ([]byte, error) {
 				return c.list(ctx, actor, in.request())
 			}),
+			responses: pages(c.example),
 		},
 		{
 			id: "get-" + c.name, method: http.MethodGet, path: "/" + c.plural + "/{id}", tag: c.tag, scope: c.scope,
@@ -104,6 +107,7 @@ func catalogOperations[Record any](c catalog[Record]) []operation {
 			handler: read[Record](func(ctx context.Context, actor store.Actor, in *idInput) ([]byte, error) {
 				return c.get(ctx, actor, in.ID)
 			}),
+			responses: map[string]any{c.name: c.example},
 		},
 	}
 }

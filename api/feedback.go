@@ -11,27 +11,33 @@ import (
 )
 
 func (a *API) feedbackOperations() []operation {
+	feedback := feedbackExample()
 	return []operation{
 		{
 			id: "create-issue", method: http.MethodPost, path: "/issues", tag: tagFeedback, scope: models.ScopeIssuesWrite, maxBody: models.MaxRecordBody,
 			summary: "Give feedback",
 			text:    "Requires the permission to create feedback on the node.",
 			success: "The feedback.",
-			handler: create[models.FeedbackRecord](a.createFeedback),
+			handler: write[models.FeedbackRecord](http.StatusCreated, a.createFeedback),
+			requests: map[string]any{"feedback": newFeedback{
+				InventoryID: exampleLocation, Subject: feedback.Subject, Description: feedback.Description, ExternalID: feedback.ExternalID,
+			}},
+			responses: map[string]any{"created": feedback},
+			errors:    []models.Code{models.CodeExternalIDTaken, models.CodePermissionDenied},
 		},
 		{
 			id: "get-issue", method: http.MethodGet, path: "/issues/{id}", tag: tagFeedback, scope: models.ScopeIssuesRead,
 			summary: "Read feedback",
 			text:    "Returns one piece of feedback, as webhooks show it in `data.issue`.",
 			success: "The feedback.",
-			handler: read[models.FeedbackRecord](a.getFeedback),
+			handler: read[models.FeedbackRecord](a.getFeedback), responses: map[string]any{"open": feedback, "resolved": resolvedExample()},
 		},
 		{
 			id: "list-issues", method: http.MethodGet, path: "/issues", tag: tagFeedback, scope: models.ScopeIssuesRead,
 			summary: "List feedback",
 			text:    "Lists the feedback that the integration may read: newest first, or with changed_since in order of change.",
 			success: "A page of feedback.",
-			handler: read[lists.Page[models.FeedbackRecord]](a.listFeedback),
+			handler: read[lists.Page[models.FeedbackRecord]](a.listFeedback), responses: pages(feedback),
 		},
 	}
 }

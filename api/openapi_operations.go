@@ -1,7 +1,6 @@
 package api
 
 import (
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,160 +10,18 @@ import (
 	"millwright/models"
 )
 
-// documentation completes an operation in the document: named examples, and the
-// errors of the domain. Other errors follow from the operation's shape.
-type documentation struct {
-	requests  map[string]any
-	responses map[string]any
-	errors    []models.Code
-	rules     []models.Rule
-}
-
-// changeErrors are the codes of a change of a work order that the integration may not make.
-var changeErrors = []models.Code{models.CodePermissionDenied, models.CodeReadOnly}
-
-// documentations document every operation that takes an access token, by operation id.
-func documentations() map[string]documentation {
-	all := map[string]documentation{
-		"get-me": {responses: map[string]any{"integration": meExample()}},
-	}
-	maps.Copy(all, workOrderDocumentations())
-	maps.Copy(all, feedbackDocumentations())
-	maps.Copy(all, inventoryDocumentations())
-	maps.Copy(all, catalogDocumentations())
-	return all
-}
-
-func workOrderDocumentations() map[string]documentation {
-	created := workOrderExample()
-	patched := workOrderIn(models.StatusInProgress, 10)
-	patched.Title, patched.Priority = "Replace both filters", models.PriorityHigh
-	cleared := patched
-	cleared.TargetDate = nil
-	assigned := workOrderIn(models.StatusOpen, 5)
-	assigned.Assignees = append(assigned.Assignees, exampleBob)
-	unassigned := workOrderIn(models.StatusOpen, 7)
-	response := []givenAnswer{{QuestionID: exampleQuestion, Value: exampleOption2}, {QuestionID: exampleQuestion2, Value: 212.5}}
-	return map[string]documentation{
-		"create-work-order": {
-			requests: map[string]any{
-				"small": newWorkOrder{InventoryID: exampleEquipment, Title: "Replace filter"},
-				"full": map[string]any{
-					"inventory_id": exampleEquipment, "title": "Replace filter", "description": "The pressure drop is above the limit.",
-					"priority": "medium", "target_date": "2026-03-05T12:00:00Z", "form_id": exampleForm,
-					"assignees": []string{exampleCrew, exampleERP}, "consultants": []string{exampleAnn}, "external_id": "ERP-7781",
-				},
-			},
-			responses: map[string]any{"created": created},
-			errors:    append([]models.Code{models.CodePlanRestricted, models.CodeRuleViolation}, changeErrors...),
-			rules:     []models.Rule{models.RuleAssigneeNotConnected, models.RuleAssigneeInactive, models.RuleBothRoles, models.RuleNoWorker},
-		},
-		"get-work-order":   {responses: map[string]any{"work_order": created, "with_people": withPeople(created)}},
-		"list-work-orders": {responses: pages(created)},
-		"update-work-order": {
-			requests: map[string]any{
-				"change": map[string]any{"title": "Replace both filters", "priority": "high"},
-				"clear":  map[string]any{"target_date": nil},
-			},
-			responses: map[string]any{"changed": patched, "cleared": cleared},
-			errors:    append([]models.Code{models.CodeRuleViolation}, changeErrors...), rules: []models.Rule{models.RuleStatus},
-		},
-		"assign-work-order": {
-			requests:  map[string]any{"worker": assignment{Assignees: []string{exampleBob}}},
-			responses: map[string]any{"assigned": assigned},
-			errors:    append([]models.Code{models.CodeRuleViolation}, changeErrors...),
-			rules:     []models.Rule{models.RuleAssigneeNotConnected, models.RuleAssigneeInactive, models.RuleBothRoles},
-		},
-		"unassign-work-order": {
-			responses: map[string]any{"unassigned": unassigned},
-			errors:    append([]models.Code{models.CodeRuleViolation}, changeErrors...), rules: []models.Rule{models.RuleLastWorker, models.RuleStatus},
-		},
-		"cancel-work-order": {
-			requests:  map[string]any{"with_reason": cancellation{Reason: new("Duplicate of number 1041")}, "without": map[string]any{}},
-			responses: map[string]any{"cancelled": workOrderIn(models.StatusCancelled, 20)},
-			errors:    append([]models.Code{models.CodeRuleViolation}, changeErrors...), rules: []models.Rule{models.RuleStatus},
-		},
-		"answer-work-order": {
-			requests: map[string]any{
-				"answer":   givenAnswers{Answers: response[:1]},
-				"complete": givenAnswers{Answers: response, Complete: true},
-				"clear":    givenAnswers{Answers: []givenAnswer{{QuestionID: exampleQuestion2}}},
-			},
-			responses: map[string]any{
-				"in_progress": workOrderIn(models.StatusInProgress, 30),
-				"complete":    workOrderIn(models.StatusComplete, 31),
-				"in_review":   workOrderIn(models.StatusSentToInspection, 31),
-			},
-			errors: []models.Code{models.CodeRuleViolation},
-			rules:  []models.Rule{models.RuleRequiredQuestions, models.RuleStatus, models.RuleNotAssignedAsWorker},
-		},
-		"get-answers": {
-			responses: map[string]any{
-				"answers": answersExample(),
-				"no_form": models.AnswersRecord{WorkOrderID: exampleWorkOrder, Questions: []models.AnsweredRecord{}},
-			},
-		},
-	}
-}
-
-func feedbackDocumentations() map[string]documentation {
-	feedback := feedbackExample()
-	return map[string]documentation{
-		"create-issue": {
-			requests: map[string]any{"feedback": newFeedback{
-				InventoryID: exampleLocation, Subject: feedback.Subject, Description: feedback.Description, ExternalID: feedback.ExternalID,
-			}},
-			responses: map[string]any{"created": feedback},
-			errors:    []models.Code{models.CodeExternalIDTaken, models.CodePermissionDenied},
-		},
-		"get-issue":   {responses: map[string]any{"open": feedback, "resolved": resolvedExample()}},
-		"list-issues": {responses: pages(feedback)},
-	}
-}
-
-func inventoryDocumentations() map[string]documentation {
-	all := map[string]documentation{}
-	for kind, names := range map[models.NodeKind][2]string{
-		models.NodeLocation: {"location", "locations"}, models.NodeSystem: {"system", "systems"},
-		models.NodeEquipment: {"equipment", "equipment"}, models.NodeSubEquipment: {"sub-equipment", "sub-equipment"},
-	} {
-		all["list-"+names[1]] = documentation{responses: pages(nodeExample(kind))}
-		all["get-"+names[0]] = documentation{
-			responses: map[string]any{string(kind): nodeExample(kind)},
-		}
-	}
-	return all
-}
-
-func catalogDocumentations() map[string]documentation {
-	return map[string]documentation{
-		"list-forms":  {responses: pages(formExample())},
-		"get-form":    {responses: map[string]any{"form": formExample()}},
-		"list-people": {responses: pages(personExample())},
-		"get-person":  {responses: map[string]any{"person": personExample()}},
-		"list-teams":  {responses: pages(teamExample())},
-		"get-team":    {responses: map[string]any{"team": teamExample()}},
-	}
-}
-
 // completeOperations completes the document of every operation that takes an
-// wantAccess token: scope, statuses, headers and examples.
+// access token: scope, statuses, headers and examples.
 func (a *API) completeOperations() {
 	document := a.huma.OpenAPI()
 	document.Components.Headers = responseHeaders()
 	document.Components.Examples = problemExamples()
-	known := documentations()
 	for _, path := range document.Paths {
 		for _, op := range operationsOf(path) {
 			describeParameters(op)
-			if slices.Contains(op.Tags, tagOAuth) {
-				continue
+			if row, ok := op.Metadata[rowKey].(operation); ok { // the OAuth endpoints have none
+				complete(op, row)
 			}
-			h, ok := known[op.OperationID]
-			if !ok {
-				panic("documentations has no examples for the operation " + op.OperationID)
-			}
-			a.complete(op, h)
 		}
 	}
 }
@@ -176,21 +33,21 @@ func operationsOf(path *huma.PathItem) []*huma.Operation {
 }
 
 // complete completes one operation. Of huma's responses it keeps the successful ones.
-func (a *API) complete(op *huma.Operation, h documentation) {
+func complete(op *huma.Operation, row operation) {
 	op.Security = []map[string][]string{{securityOAuth: {}}}
-	if scope, needed := op.Metadata[scopeKey].(models.Scope); needed {
-		op.Security[0][securityOAuth] = []string{string(scope)}
-		op.Description += "\n\nScope: `" + string(scope) + "`."
+	if row.scope != "" {
+		op.Security[0][securityOAuth] = []string{string(row.scope)}
+		op.Description += "\n\nScope: `" + string(row.scope) + "`."
 	}
 	if op.RequestBody != nil {
 		body := op.RequestBody.Content["application/json"]
-		body.Examples = examplesOf(h.requests)
+		body.Examples = examplesOf(row.requests)
 		if op.Method == http.MethodPatch {
 			op.RequestBody.Content[patchMedia] = body
 		}
 	}
 	success := op.Responses
-	op.Responses = a.problems(append(codesOf(op), h.errors...), h.rules)
+	op.Responses = problems(append(codesOf(op), row.errors...), row.rules)
 	for status, response := range success {
 		if status >= "400" {
 			continue
@@ -204,7 +61,7 @@ func (a *API) complete(op *huma.Operation, h documentation) {
 			response.Headers["Location"] = headerRef("Location")
 		}
 		if content := response.Content["application/json"]; content != nil {
-			content.Examples = examplesOf(h.responses)
+			content.Examples = examplesOf(row.responses)
 		}
 		op.Responses[status] = response
 	}
@@ -268,7 +125,7 @@ func describeParameters(op *huma.Operation) {
 			items.PatternDescription, schema.Items = "", &items
 		}
 		if schema.Type == huma.TypeInteger && schema.Maximum == nil {
-			schema.Maximum = number(maxExact)
+			schema.Maximum = new(float64(maxExact))
 		}
 		if len(schema.Examples) > 0 {
 			p.Example, schema.Examples = schema.Examples[0], nil

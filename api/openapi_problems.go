@@ -110,7 +110,7 @@ func problemExamples() map[string]*huma.Example {
 func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] + "." }
 
 // problems documents the errors of an operation, by status.
-func (a *API) problems(codes []models.Code, rules []models.Rule) map[string]*huma.Response {
+func problems(codes []models.Code, rules []models.Rule) map[string]*huma.Response {
 	byStatus := map[int][]models.Code{}
 	for _, code := range codes {
 		byStatus[statuses[code]] = append(byStatus[statuses[code]], code)

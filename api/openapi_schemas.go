@@ -27,12 +27,11 @@ func refined(live *huma.OpenAPI) *huma.OpenAPI {
 	form := refine.field("Answers", "form")
 	form.OneOf = []*huma.Schema{{Ref: form.Ref}, {Type: "null"}}
 	form.Ref = ""
-	longest := models.MaxAnswerText
 	for _, name := range []string{"GivenAnswer", "Answered"} {
 		value := refine.field(name, "value")
 		value.AnyOf = []*huma.Schema{
-			{Type: huma.TypeString, MaxLength: &longest, Description: "An option's id, or a string."},
-			{Type: huma.TypeNumber, ExclusiveMinimum: number(-1e30), ExclusiveMaximum: number(1e30), Description: "An integer of at most 18 digits, or a decimal number of at most 30 digits on each side of the point. " +
+			{Type: huma.TypeString, MaxLength: new(models.MaxAnswerText), Description: "An option's id, or a string."},
+			{Type: huma.TypeNumber, ExclusiveMinimum: new(-1e30), ExclusiveMaximum: new(1e30), Description: "An integer of at most 18 digits, or a decimal number of at most 30 digits on each side of the point. " +
 				"A decimal number keeps its digits, and an exponent is expanded: 1e-05 is stored as 0.00001."},
 			{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}, UniqueItems: true, Description: "Options' ids."},
 			{Type: "null", Description: "No answer."},
@@ -47,7 +46,7 @@ func refined(live *huma.OpenAPI) *huma.OpenAPI {
 	for name, fields := range numberBounds {
 		for field, bounds := range fields {
 			schema := refine.field(name, field)
-			schema.Minimum, schema.Maximum = number(bounds[0]), number(bounds[1])
+			schema.Minimum, schema.Maximum = new(bounds[0]), new(bounds[1])
 		}
 	}
 	refine.field("Problem", "type").Format = "uri"
@@ -92,8 +91,6 @@ func codesSoFar[T ~string](schema *huma.Schema, codes []T) {
 
 // KnownValues is the document's member with the values of a code so far, for programs.
 const KnownValues = "x-extensible-enum"
-
-func number(n float64) *float64 { return &n }
 
 // open lets every schema but the closed ones have fields that it does not mention:
 // responses and events get new fields at any time.

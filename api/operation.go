@@ -13,8 +13,7 @@ import (
 )
 
 // operation is a row of the table of operations: what the OpenAPI document says
-// about it, the scope it needs and its handler. Examples and errors are in
-// documentations.
+// about it, the scope it needs and its handler.
 type operation struct {
 	id, method, path string
 	tag              string
@@ -23,9 +22,14 @@ type operation struct {
 	success          string // describes the body of the successful response
 	maxBody          int64  // the size of the largest request body, in bytes, 0 without a body
 	handler          handler
+	// requests and responses are named examples.
+	requests, responses map[string]any
+	// errors and rules are those of the domain; others follow from the operation's shape.
+	errors []models.Code
+	rules  []models.Rule
 }
 
-// handler is what an operation does on success: read, create or change makes one.
+// handler is what an operation does on success: read or write makes one.
 type handler struct {
 	status   int
 	record   reflect.Type // what the successful response encodes
@@ -44,21 +48,11 @@ func read[Record any, In readInput](fetch func(context.Context, store.Actor, *In
 	})
 }
 
-// create makes the handler of a POST that creates a record: see write.
-func create[Record any, In writeInput](apply writeFunc[In]) handler {
-	return write[Record](http.StatusCreated, apply)
-}
-
-// changeCall makes the handler of a write to an existing record: see write.
-func changeCall[Record any, In writeInput](apply writeFunc[In]) handler {
-	return write[Record](http.StatusOK, apply)
-}
-
 // writeFunc performs a write. The store.RequestKey identifies retries.
 type writeFunc[In any] func(context.Context, store.Actor, store.RequestKey, *In) (store.WriteResult, error)
 
-// write makes the handler of a write that responds with the status. Its retries
-// with the same Idempotency-Key replay the response.
+// write makes the handler of a write that responds with the status: 201 if it creates a
+// record. Its retries with the same Idempotency-Key replay the response.
 func write[Record any, In writeInput](status int, apply writeFunc[In]) handler {
 	return handle[Record](status, func(ctx context.Context, c *call, in *In) (*response, error) {
 		call, err := (*in).serviceCall(c)
@@ -87,8 +81,11 @@ func handle[Record, In any](status int, respond func(context.Context, *call, *In
 	}}
 }
 
-// scopeKey is the key of an operation's scope in its metadata.
-const scopeKey = "scope"
+// The keys of an operation's scope and of its row in its metadata.
+const (
+	scopeKey = "scope"
+	rowKey   = "row"
+)
 
 // register adds an operation to the API and its document.
 func (a *API) register(op operation) {
@@ -101,7 +98,7 @@ func (a *API) register(op operation) {
 	if op.method == http.MethodGet {
 		responses["304"] = &huma.Response{Description: "Nothing has changed since the response with the ETag in If-None-Match."}
 	}
-	metadata := map[string]any{}
+	metadata := map[string]any{rowKey: op}
 	if op.scope != "" {
 		metadata[scopeKey] = op.scope
 	}

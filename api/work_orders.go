@@ -10,7 +10,15 @@ import (
 	"millwright/service/store"
 )
 
+// changeErrors are the codes of a change of a work order that the integration may not make.
+var changeErrors = []models.Code{models.CodeRuleViolation, models.CodePermissionDenied, models.CodeReadOnly}
+
 func (a *API) workOrderOperations() []operation {
+	created := workOrderExample()
+	patched := workOrderIn(models.StatusInProgress, 10)
+	patched.Title, patched.Priority = "Replace both filters", models.PriorityHigh
+	cleared := patched
+	cleared.TargetDate = nil
 	return []operation{
 		{
 			id: "create-work-order", method: http.MethodPost, path: "/work-orders", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite, maxBody: models.MaxRecordBody,
@@ -20,21 +28,34 @@ func (a *API) workOrderOperations() []operation {
 				"or the integration itself. Without assignees the work order goes to the inventory managers of the nearest level, from the node upwards, " +
 				"that has one who is not a consultant. If no level has one, the rule no_worker rejects it.",
 			success: "The work order.",
-			handler: create[models.WorkOrderRecord](a.createWorkOrder),
+			handler: write[models.WorkOrderRecord](http.StatusCreated, a.createWorkOrder),
+			requests: map[string]any{
+				"small": newWorkOrder{InventoryID: exampleEquipment, Title: "Replace filter"},
+				"full": map[string]any{
+					"inventory_id": exampleEquipment, "title": "Replace filter", "description": "The pressure drop is above the limit.",
+					"priority": "medium", "target_date": "2026-03-05T12:00:00Z", "form_id": exampleForm,
+					"assignees": []string{exampleCrew, exampleERP}, "consultants": []string{exampleAnn}, "external_id": "ERP-7781",
+				},
+			},
+			responses: map[string]any{"created": created},
+			errors:    append([]models.Code{models.CodePlanRestricted}, changeErrors...),
+			rules:     []models.Rule{models.RuleAssigneeNotConnected, models.RuleAssigneeInactive, models.RuleBothRoles, models.RuleNoWorker},
 		},
 		{
 			id: "get-work-order", method: http.MethodGet, path: "/work-orders/{id}", tag: tagWorkOrders, scope: models.ScopeWorkOrdersRead,
-			summary: "Read a work order",
-			text:    "Returns one work order, as webhooks show it in `data.work_order`.",
-			success: "The work order.",
-			handler: read[models.WorkOrderRecord](a.getWorkOrder),
+			summary:   "Read a work order",
+			text:      "Returns one work order, as webhooks show it in `data.work_order`.",
+			success:   "The work order.",
+			handler:   read[models.WorkOrderRecord](a.getWorkOrder),
+			responses: map[string]any{"work_order": created, "with_people": withPeople(created)},
 		},
 		{
 			id: "list-work-orders", method: http.MethodGet, path: "/work-orders", tag: tagWorkOrders, scope: models.ScopeWorkOrdersRead,
-			summary: "List work orders",
-			text:    "Lists the work orders that the integration may read: newest first, or with changed_since in order of change.",
-			success: "A page of work orders.",
-			handler: read[lists.Page[models.WorkOrderRecord]](a.listWorkOrders),
+			summary:   "List work orders",
+			text:      "Lists the work orders that the integration may read: newest first, or with changed_since in order of change.",
+			success:   "A page of work orders.",
+			handler:   read[lists.Page[models.WorkOrderRecord]](a.listWorkOrders),
+			responses: pages(created),
 		},
 		{
 			id: "update-work-order", method: http.MethodPatch, path: "/work-orders/{id}", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite, maxBody: models.MaxRecordBody,
@@ -42,29 +63,52 @@ func (a *API) workOrderOperations() []operation {
 			text: "Changes only the fields that are sent; null clears description, target_date and external_id. " +
 				"Requires the permission to update work orders on the node, and a work order that is open, in progress or back from the consultant.",
 			success: "The changed work order.",
-			handler: changeCall[models.WorkOrderRecord](a.updateWorkOrder),
+			handler: write[models.WorkOrderRecord](http.StatusOK, a.updateWorkOrder),
+			requests: map[string]any{
+				"change": map[string]any{"title": "Replace both filters", "priority": "high"},
+				"clear":  map[string]any{"target_date": nil},
+			},
+			responses: map[string]any{"changed": patched, "cleared": cleared},
+			errors:    changeErrors, rules: []models.Rule{models.RuleStatus},
 		},
+	}
+}
+
+// workOrderActions are the operations below a work order.
+func (a *API) workOrderActions() []operation {
+	assigned := workOrderIn(models.StatusOpen, 5)
+	assigned.Assignees = append(assigned.Assignees, exampleBob)
+	answers := []givenAnswer{{QuestionID: exampleQuestion, Value: exampleOption2}, {QuestionID: exampleQuestion2, Value: 212.5}}
+	return []operation{
 		{
 			id: "assign-work-order", method: http.MethodPost, path: "/work-orders/{id}/assignees", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite, maxBody: models.MaxActionBody,
 			summary: "Add workers and consultants",
 			text: "Requires the permission to forward. Identities must be connected to the node; a service company forwards its " +
 				"customer's work order to its own people. Identities that already have the role keep it.",
-			success: "The changed work order.",
-			handler: changeCall[models.WorkOrderRecord](a.assignWorkOrder),
+			success:   "The changed work order.",
+			handler:   write[models.WorkOrderRecord](http.StatusOK, a.assignWorkOrder),
+			requests:  map[string]any{"worker": assignment{Assignees: []string{exampleBob}}},
+			responses: map[string]any{"assigned": assigned},
+			errors:    changeErrors, rules: []models.Rule{models.RuleAssigneeNotConnected, models.RuleAssigneeInactive, models.RuleBothRoles},
 		},
 		{
 			id: "unassign-work-order", method: http.MethodDelete, path: "/work-orders/{id}/assignees/{identity_id}", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite,
-			summary: "Remove a worker or consultant",
-			text:    "Requires the permission to forward. The last worker cannot be removed, nor the last consultant during a review.",
-			success: "The changed work order.",
-			handler: changeCall[models.WorkOrderRecord](a.unassignWorkOrder),
+			summary:   "Remove a worker or consultant",
+			text:      "Requires the permission to forward. The last worker cannot be removed, nor the last consultant during a review.",
+			success:   "The changed work order.",
+			handler:   write[models.WorkOrderRecord](http.StatusOK, a.unassignWorkOrder),
+			responses: map[string]any{"unassigned": workOrderIn(models.StatusOpen, 7)},
+			errors:    changeErrors, rules: []models.Rule{models.RuleLastWorker, models.RuleStatus},
 		},
 		{
 			id: "cancel-work-order", method: http.MethodPost, path: "/work-orders/{id}/cancel", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite, maxBody: models.MaxActionBody,
-			summary: "Cancel a work order",
-			text:    "Requires the permission to delete work orders on the node, and a work order that is neither complete nor cancelled.",
-			success: "The cancelled work order.",
-			handler: changeCall[models.WorkOrderRecord](a.cancelWorkOrder),
+			summary:   "Cancel a work order",
+			text:      "Requires the permission to delete work orders on the node, and a work order that is neither complete nor cancelled.",
+			success:   "The cancelled work order.",
+			handler:   write[models.WorkOrderRecord](http.StatusOK, a.cancelWorkOrder),
+			requests:  map[string]any{"with_reason": cancellation{Reason: new("Duplicate of number 1041")}, "without": map[string]any{}},
+			responses: map[string]any{"cancelled": workOrderIn(models.StatusCancelled, 20)},
+			errors:    changeErrors, rules: []models.Rule{models.RuleStatus},
 		},
 		{
 			id: "answer-work-order", method: http.MethodPost, path: "/work-orders/{id}/answers", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite, maxBody: models.MaxAnswersBody,
@@ -72,7 +116,19 @@ func (a *API) workOrderOperations() []operation {
 			text: "The integration must be one of the work order's workers. Questions that are not sent keep their answers; null clears an answer. " +
 				"With complete, every required question must have an answer; the work order is then complete, or is sent to its consultants for review if it has any.",
 			success: "The changed work order.",
-			handler: changeCall[models.WorkOrderRecord](a.answerWorkOrder),
+			handler: write[models.WorkOrderRecord](http.StatusOK, a.answerWorkOrder),
+			requests: map[string]any{
+				"answer":   givenAnswers{Answers: answers[:1]},
+				"complete": givenAnswers{Answers: answers, Complete: true},
+				"clear":    givenAnswers{Answers: []givenAnswer{{QuestionID: exampleQuestion2}}},
+			},
+			responses: map[string]any{
+				"in_progress": workOrderIn(models.StatusInProgress, 30),
+				"complete":    workOrderIn(models.StatusComplete, 31),
+				"in_review":   workOrderIn(models.StatusSentToInspection, 31),
+			},
+			errors: []models.Code{models.CodeRuleViolation},
+			rules:  []models.Rule{models.RuleRequiredQuestions, models.RuleStatus, models.RuleNotAssignedAsWorker},
 		},
 		{
 			id: "get-answers", method: http.MethodGet, path: "/work-orders/{id}/answers", tag: tagWorkOrders, scope: models.ScopeFormsRead,
@@ -80,6 +136,10 @@ func (a *API) workOrderOperations() []operation {
 			text:    "Returns every question of the work order's form with its type, options and answer. Without a form there are no questions.",
 			success: "The form's questions with their options and answers.",
 			handler: read[models.AnswersRecord](a.getAnswers),
+			responses: map[string]any{
+				"answers": answersExample(),
+				"no_form": models.AnswersRecord{WorkOrderID: exampleWorkOrder, Questions: []models.AnsweredRecord{}},
+			},
 		},
 	}
 }
