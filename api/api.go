@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -33,9 +34,9 @@ type Options struct {
 	// TemporalReady returns an error while Temporal is unreachable. If nil, the
 	// readiness probe does not check Temporal.
 	TemporalReady func(context.Context) error
-	// BodyTimeout limits the time a body may take to arrive; 0 means DefaultBodyTimeout.
+	// BodyTimeout limits the time a body may take to arrive; 0 means 20 seconds.
 	BodyTimeout time.Duration
-	// CallTimeout limits the time a call may take; 0 means DefaultCallTimeout. A
+	// CallTimeout limits the time a call may take; 0 means 25 seconds. A
 	// call that waits longer for the database gets 503 unavailable.
 	CallTimeout time.Duration
 	// UnknownPage serves unknown paths that a browser opens; nil means a problem like for
@@ -48,18 +49,11 @@ type Options struct {
 	Log     *slog.Logger
 }
 
-// Defaults of Options.
-const (
-	DefaultBodyTimeout = 20 * time.Second
-	DefaultCallTimeout = 25 * time.Second
-)
-
 // API serves HTTP. It is safe for concurrent use.
 type API struct {
 	service *service.Service
 	options Options
 	log     *slog.Logger
-	tracer  trace.Tracer
 	metrics *metrics
 	engine  *gin.Engine
 	huma    huma.API
@@ -89,16 +83,10 @@ func (a *API) Drain() { a.phase.Store(phaseDraining) }
 
 // New returns an API on the service. The error is a metric that cannot be registered.
 func New(s *service.Service, options Options) (*API, error) {
-	if options.Log == nil {
-		options.Log = slog.Default()
-	}
-	if options.BodyTimeout == 0 {
-		options.BodyTimeout = DefaultBodyTimeout
-	}
-	if options.CallTimeout == 0 {
-		options.CallTimeout = DefaultCallTimeout
-	}
-	a := &API{service: s, options: options, log: options.Log, tracer: options.Tracer, readiness: map[bool]*readiness{false: {}, true: {}}}
+	options.Log = cmp.Or(options.Log, slog.Default())
+	options.BodyTimeout = cmp.Or(options.BodyTimeout, 20*time.Second)
+	options.CallTimeout = cmp.Or(options.CallTimeout, 25*time.Second)
+	a := &API{service: s, options: options, log: options.Log, readiness: map[bool]*readiness{false: {}, true: {}}}
 	var err error
 	if a.metrics, err = newMetrics(options.Metrics); err != nil {
 		return nil, fmt.Errorf("register the metrics: %w", err)

@@ -3,7 +3,7 @@
 // A call passes through middleware.go (request id, deadline, access log),
 // admission.go (token, call limit, scope, query string), body.go (strict JSON) and
 // huma's validation. The handlers of operation.go then call the service; the tables
-// of operations in workorders.go, feedback.go, catalog.go and me.go name the service
+// of operations in work_orders.go, feedback.go, catalog.go and me.go name the service
 // function of each operation. The response is the record exactly as the service
 // encoded it.
 //

@@ -74,10 +74,7 @@ func setHumaHooks() {
 	huma.DefaultArrayNullable = false
 	huma.ValidateStrictCasing = true
 	huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
-		if a := callOf(ctx.Context()).api; a != nil {
-			return a.humaProblem(ctx.Context(), status, message, errs...)
-		}
-		return huma.NewError(status, message, errs...)
+		return callOf(ctx.Context()).api.humaProblem(ctx.Context(), status, message, errs...)
 	}
 	// huma calls it to learn the type of errors for the document.
 	huma.NewError = func(status int, message string, _ ...error) huma.StatusError {

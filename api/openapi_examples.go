@@ -54,7 +54,7 @@ func workOrderExample() models.WorkOrderRecord {
 		},
 		Title: "Replace filter", Description: new("The pressure drop is above the limit."), Priority: models.PriorityMedium,
 		TargetDate: &target, FormID: new(exampleForm), Assignees: []string{exampleCrew, exampleERP}, Consultants: []string{exampleAnn},
-		ExternalID: new("ERP-7781"), Status: statusExample(models.StatusOpen), CreatedBy: exampleERP,
+		ExternalID: new("ERP-7781"), Status: models.StatusOf(models.StatusOpen), CreatedBy: exampleERP,
 		CreatedAt: exampleAt(0), ChangedAt: exampleAt(0),
 	}
 }
@@ -62,7 +62,7 @@ func workOrderExample() models.WorkOrderRecord {
 // workOrderIn returns the story's work order in a later status.
 func workOrderIn(status models.WorkOrderStatus, minutes int) models.WorkOrderRecord {
 	w := workOrderExample()
-	w.Status, w.ChangedAt = statusExample(status), exampleAt(minutes)
+	w.Status, w.ChangedAt = models.StatusOf(status), exampleAt(minutes)
 	if status == models.StatusComplete {
 		w.Consultants, w.CompletedAt = []string{}, &w.ChangedAt
 	}
@@ -70,10 +70,6 @@ func workOrderIn(status models.WorkOrderStatus, minutes int) models.WorkOrderRec
 		w.CancelReason, w.CancelledAt = new("Duplicate of number 1041"), &w.ChangedAt
 	}
 	return w
-}
-
-func statusExample(s models.WorkOrderStatus) models.Status {
-	return models.Status{Code: string(s), Name: s.Name()}
 }
 
 // withPeople returns the work order as a token with people:read sees it.
@@ -87,20 +83,19 @@ func withPeople(w models.WorkOrderRecord) models.WorkOrderRecord {
 }
 
 func feedbackExample() models.FeedbackRecord {
-	open := models.FeedbackOpen
 	return models.FeedbackRecord{
 		ID: exampleFeedback, OrganizationID: exampleOrganization, InventoryID: exampleLocation, Subject: "The light flickers",
 		Inventory: models.NodeReference{
 			ID: exampleLocation, Kind: models.NodeLocation, Name: "Headquarters", ExternalID: new("HQ"), Path: []models.PathNode{},
 		},
 		Description: new("In the corridor of the second floor."), ExternalID: new("DESK-19"),
-		Status: models.Status{Code: string(open), Name: open.Name()}, CreatedBy: exampleERP, CreatedAt: exampleAt(0), ChangedAt: exampleAt(0),
+		Status: models.StatusOf(models.FeedbackOpen), CreatedBy: exampleERP, CreatedAt: exampleAt(0), ChangedAt: exampleAt(0),
 	}
 }
 
 func resolvedExample() models.FeedbackRecord {
-	f, resolved := feedbackExample(), models.FeedbackResolved
-	f.Status, f.ChangedAt = models.Status{Code: string(resolved), Name: resolved.Name()}, exampleAt(40)
+	f := feedbackExample()
+	f.Status, f.ChangedAt = models.StatusOf(models.FeedbackResolved), exampleAt(40)
 	f.ResolvedAt = &f.ChangedAt
 	return f
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"maps"
 	"net/http"
 	"reflect"
 	"strconv"
@@ -116,9 +117,7 @@ func completeOAuth(op *huma.Operation, own ...models.Code) {
 	}
 	for status, codes := range byStatus {
 		headers := oauthHeaders()
-		for name, header := range errorHeaders(status) {
-			headers[name] = header
-		}
+		maps.Copy(headers, errorHeaders(status))
 		examples, lines := map[string]*huma.Example{}, []string{}
 		for _, code := range codes {
 			lines = append(lines, "`"+string(code)+"`: "+oauthTexts[code]+".")

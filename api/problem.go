@@ -84,9 +84,6 @@ const unavailableRetryAfter = "5"
 // *models.Error is logged, and shown as internal without its text. The status of a call that
 // failed because its client gave it up is web.StatusAbandoned.
 func (a *API) problem(ctx context.Context, err error) *Problem {
-	if p, ok := errors.AsType[*Problem](err); ok {
-		return p
-	}
 	call := callOf(ctx)
 	cause, known := errors.AsType[*models.Error](err)
 	if !known {

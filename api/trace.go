@@ -16,7 +16,7 @@ import (
 // systems.
 func (a *API) startSpan(r *http.Request, route string) (context.Context, trace.Span) {
 	ctx := r.Context()
-	if a.tracer == nil {
+	if a.options.Tracer == nil {
 		return ctx, noop.Span{}
 	}
 	if sent := r.Header.Get("Traceparent"); sent != "" {
@@ -26,7 +26,7 @@ func (a *API) startSpan(r *http.Request, route string) (context.Context, trace.S
 	if route != "" {
 		name += " " + route
 	}
-	return a.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer)) //nolint:spancheck // begin ends it
+	return a.options.Tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer)) //nolint:spancheck // begin ends it
 }
 
 // endSpan records the call and its result in the span and ends it. Path and query

@@ -105,6 +105,7 @@ func EventExamples() map[models.EventType][]byte {
 
 // documentWebhooks documents every event type with its payload, its headers and an example.
 func (a *API) documentWebhooks() {
+	a.huma.OpenAPI().Webhooks = map[string]*huma.PathItem{}
 	for _, e := range documentedEvents() {
 		a.addEvent(e)
 	}
@@ -159,9 +160,6 @@ func (a *API) addEvent(e documentedEvent) {
 	schema.Properties["type"].Enum = []any{kind}
 	name := eventSchemaName(kind)
 	document.Components.Schemas.Map()[name] = schema
-	if document.Webhooks == nil {
-		document.Webhooks = map[string]*huma.PathItem{}
-	}
 	document.Webhooks[string(kind)] = &huma.PathItem{Post: &huma.Operation{
 		OperationID: "on-" + strings.NewReplacer(".", "-", "_", "-").Replace(string(kind)),
 		Tags:        []string{tagWebhooks},

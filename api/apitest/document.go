@@ -19,9 +19,8 @@ import (
 // Document is an OpenAPI document that calls are checked against.
 type Document struct {
 	root     map[string]any
-	mu       sync.Mutex
+	mu       sync.Mutex // guards compiler, which keeps what it compiled
 	compiler *jsonschema.Compiler
-	schemas  map[string]*jsonschema.Schema
 }
 
 const documentURL = "http://millwright.test/openapi.json"
@@ -42,7 +41,7 @@ func ParseDocument(text []byte) (*Document, error) {
 	if err := compiler.AddResource(documentURL, parsed); err != nil {
 		return nil, err
 	}
-	return &Document{root: root, compiler: compiler, schemas: map[string]*jsonschema.Schema{}}, nil
+	return &Document{root: root, compiler: compiler}, nil
 }
 
 // CloseSchemas forbids fields and codes that a schema does not mention. The document allows
@@ -138,16 +137,9 @@ func (d *Document) CheckRequest(r *http.Request, path string, body []byte) error
 	if !known {
 		return nil
 	}
-	var names []string
-	parameters, _ := op.fields["parameters"].([]any)
-	for _, p := range parameters {
-		parameter, _ := p.(map[string]any)
-		if name, ok := parameter["name"].(string); ok && parameter["in"] == "query" {
-			names = append(names, name)
-		}
-	}
+	documented := d.operation(r.Method, path, op.fields).Query
 	for name := range r.URL.Query() {
-		if !slices.Contains(names, name) {
+		if documented[name] == nil {
 			return fmt.Errorf("%s %s: the query parameter %q is not documented", r.Method, path, name)
 		}
 	}
@@ -172,9 +164,11 @@ func CheckDelivery(body []byte) error {
 }
 
 func (d *Document) check(pointer string, body []byte) error {
-	schema, err := d.schema(pointer)
+	d.mu.Lock()
+	schema, err := d.compiler.Compile(documentURL + "#" + pointer)
+	d.mu.Unlock()
 	if err != nil {
-		return err
+		return fmt.Errorf("compile the schema at %s: %w", pointer, err)
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
 	if err != nil {
@@ -184,20 +178,6 @@ func (d *Document) check(pointer string, body []byte) error {
 		return fmt.Errorf("the body does not match %s: %w", pointer, err)
 	}
 	return nil
-}
-
-func (d *Document) schema(pointer string) (*jsonschema.Schema, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if schema, ok := d.schemas[pointer]; ok {
-		return schema, nil
-	}
-	schema, err := d.compiler.Compile(documentURL + "#" + pointer)
-	if err != nil {
-		return nil, fmt.Errorf("compile the schema at %s: %w", pointer, err)
-	}
-	d.schemas[pointer] = schema
-	return schema, nil
 }
 
 // Operation is one operation of the document, for tests that are generated from it.
