@@ -127,7 +127,7 @@ func (a *API) newEngine() {
 func (a *API) operations() []operation {
 	return slices.Concat(
 		a.integrationOperations(), a.workOrderOperations(), a.workOrderActions(), a.feedbackOperations(),
-		a.inventoryOperations(), a.formOperations(), a.peopleOperations(),
+		a.inventoryOperations(), a.catalogOperations(),
 	)
 }
 

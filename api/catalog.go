@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"millwright/models"
 	"millwright/service/inventory"
@@ -55,28 +56,23 @@ func (a *API) listNodes(kind models.NodeKind) func(context.Context, store.Actor,
 	}
 }
 
-func (a *API) formOperations() []operation {
-	return catalogOperations(catalog[models.FormRecord]{
+func (a *API) catalogOperations() []operation {
+	return slices.Concat(readOperations(catalog[models.FormRecord]{
 		name: "form", plural: "forms", tag: tagForms, scope: models.ScopeFormsRead,
 		listText: "Lists the organization's forms with their questions and options.",
 		getText:  "Returns one form of the organization with its questions and options.",
 		list:     a.service.Forms, get: a.service.Form, example: formExample(),
-	})
-}
-
-func (a *API) peopleOperations() []operation {
-	people := catalogOperations(catalog[models.PersonRecord]{
+	}), readOperations(catalog[models.PersonRecord]{
 		name: "person", plural: "people", tag: tagPeople, scope: models.ScopePeopleRead,
 		listText: "Lists the organization's people.",
 		getText:  "Returns one person of the organization.",
 		list:     a.service.People, get: a.service.Person, example: personExample(),
-	})
-	return append(people, catalogOperations(catalog[models.TeamRecord]{
+	}), readOperations(catalog[models.TeamRecord]{
 		name: "team", plural: "teams", tag: tagPeople, scope: models.ScopePeopleRead,
 		listText: "Lists the organization's teams with their members.",
 		getText:  "Returns one team of the organization with its members.",
 		list:     a.service.Teams, get: a.service.Team, example: teamExample(),
-	})...)
+	}))
 }
 
 // catalog describes a kind of record that every integration of the organization
@@ -90,8 +86,8 @@ type catalog[Record any] struct {
 	example           Record
 }
 
-// catalogOperations are the list and the single read of a catalog.
-func catalogOperations[Record any](c catalog[Record]) []operation {
+// readOperations are the list and the single read of a catalog.
+func readOperations[Record any](c catalog[Record]) []operation {
 	return []operation{
 		{
 			id: "list-" + c.plural, method: http.MethodGet, path: "/" + c.plural, tag: c.tag, scope: c.scope,

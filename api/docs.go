@@ -15,7 +15,7 @@ import (
 	"millwright/web"
 )
 
-//go:embed docs/page.html docs/docs.css docs/icon.svg
+//go:embed docs/introduction.md docs/page.html docs/docs.css docs/icon.svg
 var docsFiles embed.FS
 
 // docsPolicy allows the page nothing but its own style sheet, icon and search.

@@ -87,16 +87,9 @@ func (d *Document) find(method, path string) (operation, bool) {
 }
 
 func matchesTemplate(template, path string) bool {
-	want, got := strings.Split(template, "/"), strings.Split(path, "/")
-	if len(want) != len(got) {
-		return false
-	}
-	for i := range want {
-		if want[i] != got[i] && !strings.HasPrefix(want[i], "{") {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(strings.Split(template, "/"), strings.Split(path, "/"), func(want, got string) bool {
+		return want == got || strings.HasPrefix(want, "{")
+	})
 }
 
 func escape(segment string) string {
