@@ -18,7 +18,9 @@ func (a *API) feedbackOperations() []operation {
 			summary: "Give feedback",
 			text:    "Requires the permission to create feedback on the node.",
 			success: "The feedback.",
-			handler: write[models.FeedbackRecord](http.StatusCreated, a.createFeedback),
+			handler: write[models.FeedbackRecord](http.StatusCreated, func(ctx context.Context, actor store.Actor, call store.RequestKey, in *createFeedbackInput) (store.WriteResult, error) {
+				return a.service.CreateFeedback(ctx, actor, call, records.NewFeedback(in.Body))
+			}),
 			requests: map[string]any{"feedback": newFeedback{
 				InventoryID: exampleLocation, Subject: feedback.Subject, Description: feedback.Description, ExternalID: feedback.ExternalID,
 			}},
@@ -30,7 +32,9 @@ func (a *API) feedbackOperations() []operation {
 			summary: "Read feedback",
 			text:    "Returns one piece of feedback, as webhooks show it in `data.issue`.",
 			success: "The feedback.",
-			handler: read[models.FeedbackRecord](a.getFeedback), responses: map[string]any{"open": feedback, "resolved": resolvedExample()},
+			handler: read[models.FeedbackRecord](func(ctx context.Context, actor store.Actor, in *feedbackInput) ([]byte, error) {
+				return a.service.Feedback(ctx, actor, in.ID)
+			}), responses: map[string]any{"open": feedback, "resolved": resolvedExample()},
 		},
 		{
 			id: "list-issues", method: http.MethodGet, path: "/issues", tag: tagFeedback, scope: models.ScopeIssuesRead,
@@ -55,17 +59,9 @@ type newFeedback struct {
 	ExternalID  *string `json:"external_id,omitempty" nullable:"true" minLength:"1" maxLength:"200" doc:"Your own reference; unique in the organization." example:"DESK-19"`
 }
 
-func (a *API) createFeedback(ctx context.Context, actor store.Actor, call store.RequestKey, in *createFeedbackInput) (store.WriteResult, error) {
-	return a.service.CreateFeedback(ctx, actor, call, records.NewFeedback(in.Body))
-}
-
 type feedbackInput struct {
 	ReadInput
 	ID string `path:"id" doc:"Feedback id." example:"iss_01jd8q4v6cf5e8hbbfwj0zq3tk"`
-}
-
-func (a *API) getFeedback(ctx context.Context, actor store.Actor, in *feedbackInput) ([]byte, error) {
-	return a.service.Feedback(ctx, actor, in.ID)
 }
 
 type listFeedbackInput struct {

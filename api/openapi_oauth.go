@@ -34,72 +34,57 @@ func (a *API) documentOAuth() {
 	schemas := a.huma.OpenAPI().Components.Schemas
 	schemas.Schema(reflect.TypeFor[tokenError](), true, "")
 	token := &huma.Operation{
-		OperationID: "create-token", Method: http.MethodPost, Path: "/oauth/token",
+		OperationID: "create-token", Path: "/oauth/token",
 		Summary:     "Get an access token",
 		Description: "RFC 6749 section 4.4. The client authenticates with HTTP Basic or with client_id and client_secret in the form.",
-		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
-			formMedia: {
-				Schema: schemas.Schema(reflect.TypeFor[tokenRequest](), true, ""),
-				Examples: examplesOf(map[string]any{
-					"in_the_form": tokenRequest{GrantType: "client_credentials", ClientID: exampleClient, ClientSecret: exampleSecret},
-					"with_basic":  tokenRequest{GrantType: "client_credentials", Scope: "work_orders:read"},
-				}),
-			},
-		}},
-		Responses: map[string]*huma.Response{"200": {Description: "The token.", Content: map[string]*huma.MediaType{
-			"application/json": {
-				Schema: schemas.Schema(reflect.TypeFor[tokenResponse](), true, ""),
-				Examples: examplesOf(map[string]any{
-					"token": tokenResponse{AccessToken: exampleToken, TokenType: "Bearer", ExpiresIn: 3600, Scope: "work_orders:read work_orders:write"},
-				}),
-			},
-		}}},
+		RequestBody: &huma.RequestBody{Content: oauthContent[tokenRequest](schemas, formMedia, map[string]any{
+			"in_the_form": tokenRequest{GrantType: "client_credentials", ClientID: exampleClient, ClientSecret: exampleSecret},
+			"with_basic":  tokenRequest{GrantType: "client_credentials", Scope: "work_orders:read"},
+		})},
+		Responses: map[string]*huma.Response{"200": {Description: "The token.", Content: oauthContent[tokenResponse](schemas, jsonMedia, map[string]any{
+			"token": tokenResponse{AccessToken: exampleToken, TokenType: "Bearer", ExpiresIn: 3600, Scope: "work_orders:read work_orders:write"},
+		})}},
 	}
-	completeOAuth(token, models.CodeUnauthorizedClient, models.CodeInvalidScope, models.CodeUnsupportedGrantType)
-	form := &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
-		formMedia: {
-			Schema: schemas.Schema(reflect.TypeFor[tokenForm](), true, ""),
-			Examples: examplesOf(map[string]any{
-				"form": tokenForm{Token: exampleToken, ClientID: exampleClient, ClientSecret: exampleSecret},
-			}),
-		},
-	}}
+	form := oauthContent[tokenForm](schemas, formMedia, map[string]any{
+		"form": tokenForm{Token: exampleToken, ClientID: exampleClient, ClientSecret: exampleSecret},
+	})
 	revoke := &huma.Operation{
-		OperationID: "revoke-token", Method: http.MethodPost, Path: "/oauth/revoke",
+		OperationID: "revoke-token", Path: "/oauth/revoke",
 		Summary: "Revoke an access token",
 		Description: "RFC 7009. The next call with the token is already rejected. An unknown or expired token, or another client's, is not an error " +
 			"and has no effect.",
-		RequestBody: form,
+		RequestBody: &huma.RequestBody{Content: form},
 		Responses:   map[string]*huma.Response{"200": {Description: "The token is no longer valid."}},
 	}
-	completeOAuth(revoke)
 	introspect := &huma.Operation{
-		OperationID: "introspect-token", Method: http.MethodPost, Path: "/oauth/introspect",
+		OperationID: "introspect-token", Path: "/oauth/introspect",
 		Summary: "Inspect an access token",
 		Description: "RFC 7662. Returns whether a call with the token would be admitted now, and its contents, for the client's own tokens. " +
 			"Any other token is reported as inactive.",
-		RequestBody: form,
-		Responses: map[string]*huma.Response{"200": {Description: "The state of the token.", Content: map[string]*huma.MediaType{
-			"application/json": {
-				Schema: schemas.Schema(reflect.TypeFor[tokenState](), true, ""),
-				Examples: examplesOf(map[string]any{"inactive": tokenState{}, "active": tokenState{
-					Active: true, Scope: "work_orders:read work_orders:write", ClientID: exampleClient, TokenType: "Bearer",
-					ExpiresAt: exampleAt(60).Unix(), IssuedAt: exampleAt(0).Unix(), Subject: exampleERP,
-					Issuer: "https://api.example.com", Audience: "https://api.example.com", ID: "tok_01jd8q4v6cf5e8hbbfwj0zq3tk",
-				}}),
+		RequestBody: &huma.RequestBody{Content: form},
+		Responses: map[string]*huma.Response{"200": {Description: "The state of the token.", Content: oauthContent[tokenState](schemas, jsonMedia, map[string]any{
+			"inactive": tokenState{},
+			"active": tokenState{
+				Active: true, Scope: "work_orders:read work_orders:write", ClientID: exampleClient, TokenType: "Bearer",
+				ExpiresAt: exampleAt(60).Unix(), IssuedAt: exampleAt(0).Unix(), Subject: exampleERP,
+				Issuer: "https://api.example.com", Audience: "https://api.example.com", ID: "tok_01jd8q4v6cf5e8hbbfwj0zq3tk",
 			},
-		}}},
+		})}},
 	}
-	completeOAuth(introspect)
-	a.huma.OpenAPI().AddOperation(token)
-	a.huma.OpenAPI().AddOperation(revoke)
-	a.huma.OpenAPI().AddOperation(introspect)
+	a.addOAuth(token, models.CodeUnauthorizedClient, models.CodeInvalidScope, models.CodeUnsupportedGrantType)
+	a.addOAuth(revoke)
+	a.addOAuth(introspect)
 }
 
-// completeOAuth documents what all three operations share: client authentication,
+// oauthContent is the content of a body of type T.
+func oauthContent[T any](schemas huma.Registry, media string, examples map[string]any) map[string]*huma.MediaType {
+	return map[string]*huma.MediaType{media: {Schema: schemas.Schema(reflect.TypeFor[T](), true, ""), Examples: examplesOf(examples)}}
+}
+
+// addOAuth adds an operation with what all three share: client authentication,
 // headers and errors, with the operation's own codes among them.
-func completeOAuth(op *huma.Operation, own ...models.Code) {
-	op.Tags = []string{tagOAuth}
+func (a *API) addOAuth(op *huma.Operation, own ...models.Code) {
+	op.Method, op.Tags, op.RequestBody.Required = http.MethodPost, []string{tagOAuth}, true
 	op.Security = []map[string][]string{{securityClient: {}}, {}}
 	for _, response := range op.Responses {
 		response.Headers = oauthHeaders()
@@ -130,6 +115,7 @@ func completeOAuth(op *huma.Operation, own ...models.Code) {
 			},
 		}
 	}
+	a.huma.OpenAPI().AddOperation(op)
 }
 
 // oauthTexts describe when an OAuth endpoint responds with a code.

@@ -24,7 +24,7 @@ type operation struct {
 	handler          handler
 	// requests and responses are named examples.
 	requests, responses map[string]any
-	// errors and rules are those of the domain; others follow from the operation's shape.
+	// errors and rules are the domain's; other errors follow from the operation's shape.
 	errors []models.Code
 	rules  []models.Rule
 }

@@ -28,7 +28,9 @@ func (a *API) workOrderOperations() []operation {
 				"or the integration itself. Without assignees the work order goes to the inventory managers of the nearest level, from the node upwards, " +
 				"that has one who is not a consultant. If no level has one, the rule no_worker rejects it.",
 			success: "The work order.",
-			handler: write[models.WorkOrderRecord](http.StatusCreated, a.createWorkOrder),
+			handler: write[models.WorkOrderRecord](http.StatusCreated, func(ctx context.Context, actor store.Actor, call store.RequestKey, in *createWorkOrderInput) (store.WriteResult, error) {
+				return a.service.CreateWorkOrder(ctx, actor, call, in.Body.workOrder())
+			}),
 			requests: map[string]any{
 				"small": newWorkOrder{InventoryID: exampleEquipment, Title: "Replace filter"},
 				"full": map[string]any{
@@ -43,18 +45,22 @@ func (a *API) workOrderOperations() []operation {
 		},
 		{
 			id: "get-work-order", method: http.MethodGet, path: "/work-orders/{id}", tag: tagWorkOrders, scope: models.ScopeWorkOrdersRead,
-			summary:   "Read a work order",
-			text:      "Returns one work order, as webhooks show it in `data.work_order`.",
-			success:   "The work order.",
-			handler:   read[models.WorkOrderRecord](a.getWorkOrder),
+			summary: "Read a work order",
+			text:    "Returns one work order, as webhooks show it in `data.work_order`.",
+			success: "The work order.",
+			handler: read[models.WorkOrderRecord](func(ctx context.Context, actor store.Actor, in *workOrderInput) ([]byte, error) {
+				return a.service.WorkOrder(ctx, actor, in.ID)
+			}),
 			responses: map[string]any{"work_order": created, "with_people": withPeople(created)},
 		},
 		{
 			id: "list-work-orders", method: http.MethodGet, path: "/work-orders", tag: tagWorkOrders, scope: models.ScopeWorkOrdersRead,
-			summary:   "List work orders",
-			text:      "Lists the work orders that the integration may read: newest first, or with changed_since in order of change.",
-			success:   "A page of work orders.",
-			handler:   read[lists.Page[models.WorkOrderRecord]](a.listWorkOrders),
+			summary: "List work orders",
+			text:    "Lists the work orders that the integration may read: newest first, or with changed_since in order of change.",
+			success: "A page of work orders.",
+			handler: read[lists.Page[models.WorkOrderRecord]](func(ctx context.Context, actor store.Actor, in *listWorkOrdersInput) ([]byte, error) {
+				return a.service.WorkOrders(ctx, actor, in.filter(), in.request())
+			}),
 			responses: pages(created),
 		},
 		{
@@ -63,7 +69,9 @@ func (a *API) workOrderOperations() []operation {
 			text: "Changes only the fields that are sent; null clears description, target_date and external_id. " +
 				"Requires the permission to update work orders on the node, and a work order that is open, in progress or back from the consultant.",
 			success: "The changed work order.",
-			handler: write[models.WorkOrderRecord](http.StatusOK, a.updateWorkOrder),
+			handler: write[models.WorkOrderRecord](http.StatusOK, func(ctx context.Context, actor store.Actor, call store.RequestKey, in *updateWorkOrderInput) (store.WriteResult, error) {
+				return a.service.UpdateWorkOrder(ctx, actor, call, in.ID, in.Body.patch())
+			}),
 			requests: map[string]any{
 				"change": map[string]any{"title": "Replace both filters", "priority": "high"},
 				"clear":  map[string]any{"target_date": nil},
@@ -85,27 +93,33 @@ func (a *API) workOrderActions() []operation {
 			summary: "Add workers and consultants",
 			text: "Requires the permission to forward. Identities must be connected to the node; a service company forwards its " +
 				"customer's work order to its own people. Identities that already have the role keep it.",
-			success:   "The changed work order.",
-			handler:   write[models.WorkOrderRecord](http.StatusOK, a.assignWorkOrder),
+			success: "The changed work order.",
+			handler: write[models.WorkOrderRecord](http.StatusOK, func(ctx context.Context, actor store.Actor, call store.RequestKey, in *assignWorkOrderInput) (store.WriteResult, error) {
+				return a.service.AssignWorkOrder(ctx, actor, call, in.ID, in.Body.Assignees, in.Body.Consultants)
+			}),
 			requests:  map[string]any{"worker": assignment{Assignees: []string{exampleBob}}},
 			responses: map[string]any{"assigned": assigned},
 			errors:    changeErrors, rules: []models.Rule{models.RuleAssigneeNotConnected, models.RuleAssigneeInactive, models.RuleBothRoles},
 		},
 		{
 			id: "unassign-work-order", method: http.MethodDelete, path: "/work-orders/{id}/assignees/{identity_id}", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite,
-			summary:   "Remove a worker or consultant",
-			text:      "Requires the permission to forward. The last worker cannot be removed, nor the last consultant during a review.",
-			success:   "The changed work order.",
-			handler:   write[models.WorkOrderRecord](http.StatusOK, a.unassignWorkOrder),
+			summary: "Remove a worker or consultant",
+			text:    "Requires the permission to forward. The last worker cannot be removed, nor the last consultant during a review.",
+			success: "The changed work order.",
+			handler: write[models.WorkOrderRecord](http.StatusOK, func(ctx context.Context, actor store.Actor, call store.RequestKey, in *unassignWorkOrderInput) (store.WriteResult, error) {
+				return a.service.UnassignWorkOrder(ctx, actor, call, in.ID, in.IdentityID)
+			}),
 			responses: map[string]any{"unassigned": workOrderIn(models.StatusOpen, 7)},
 			errors:    changeErrors, rules: []models.Rule{models.RuleLastWorker, models.RuleStatus},
 		},
 		{
 			id: "cancel-work-order", method: http.MethodPost, path: "/work-orders/{id}/cancel", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite, maxBody: models.MaxActionBody,
-			summary:   "Cancel a work order",
-			text:      "Requires the permission to delete work orders on the node, and a work order that is neither complete nor cancelled.",
-			success:   "The cancelled work order.",
-			handler:   write[models.WorkOrderRecord](http.StatusOK, a.cancelWorkOrder),
+			summary: "Cancel a work order",
+			text:    "Requires the permission to delete work orders on the node, and a work order that is neither complete nor cancelled.",
+			success: "The cancelled work order.",
+			handler: write[models.WorkOrderRecord](http.StatusOK, func(ctx context.Context, actor store.Actor, call store.RequestKey, in *cancelWorkOrderInput) (store.WriteResult, error) {
+				return a.service.CancelWorkOrder(ctx, actor, call, in.ID, in.Body.reason())
+			}),
 			requests:  map[string]any{"with_reason": cancellation{Reason: new("Duplicate of number 1041")}, "without": map[string]any{}},
 			responses: map[string]any{"cancelled": workOrderIn(models.StatusCancelled, 20)},
 			errors:    changeErrors, rules: []models.Rule{models.RuleStatus},
@@ -116,7 +130,9 @@ func (a *API) workOrderActions() []operation {
 			text: "The integration must be one of the work order's workers. Questions that are not sent keep their answers; null clears an answer. " +
 				"With complete, every required question must have an answer; the work order is then complete, or is sent to its consultants for review if it has any.",
 			success: "The changed work order.",
-			handler: write[models.WorkOrderRecord](http.StatusOK, a.answerWorkOrder),
+			handler: write[models.WorkOrderRecord](http.StatusOK, func(ctx context.Context, actor store.Actor, call store.RequestKey, in *answerWorkOrderInput) (store.WriteResult, error) {
+				return a.service.AnswerWorkOrder(ctx, actor, call, in.ID, in.Body.answers(), records.Completion(in.Body.Complete))
+			}),
 			requests: map[string]any{
 				"answer":   givenAnswers{Answers: answers[:1]},
 				"complete": givenAnswers{Answers: answers, Complete: true},
@@ -135,47 +151,13 @@ func (a *API) workOrderActions() []operation {
 			summary: "Read a work order's answers",
 			text:    "Returns every question of the work order's form with its type, options and answer. Without a form there are no questions.",
 			success: "The form's questions with their options and answers.",
-			handler: read[models.AnswersRecord](a.getAnswers),
+			handler: read[models.AnswersRecord](func(ctx context.Context, actor store.Actor, in *workOrderInput) ([]byte, error) {
+				return a.service.Answers(ctx, actor, in.ID)
+			}),
 			responses: map[string]any{
 				"answers": answersExample(),
 				"no_form": models.AnswersRecord{WorkOrderID: exampleWorkOrder, Questions: []models.AnsweredRecord{}},
 			},
 		},
 	}
-}
-
-func (a *API) createWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, in *createWorkOrderInput) (store.WriteResult, error) {
-	return a.service.CreateWorkOrder(ctx, actor, call, in.Body.workOrder())
-}
-
-func (a *API) getWorkOrder(ctx context.Context, actor store.Actor, in *workOrderInput) ([]byte, error) {
-	return a.service.WorkOrder(ctx, actor, in.ID)
-}
-
-func (a *API) listWorkOrders(ctx context.Context, actor store.Actor, in *listWorkOrdersInput) ([]byte, error) {
-	return a.service.WorkOrders(ctx, actor, in.filter(), in.request())
-}
-
-func (a *API) updateWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, in *updateWorkOrderInput) (store.WriteResult, error) {
-	return a.service.UpdateWorkOrder(ctx, actor, call, in.ID, in.Body.patch())
-}
-
-func (a *API) assignWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, in *assignWorkOrderInput) (store.WriteResult, error) {
-	return a.service.AssignWorkOrder(ctx, actor, call, in.ID, in.Body.Assignees, in.Body.Consultants)
-}
-
-func (a *API) unassignWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, in *unassignWorkOrderInput) (store.WriteResult, error) {
-	return a.service.UnassignWorkOrder(ctx, actor, call, in.ID, in.IdentityID)
-}
-
-func (a *API) cancelWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, in *cancelWorkOrderInput) (store.WriteResult, error) {
-	return a.service.CancelWorkOrder(ctx, actor, call, in.ID, in.Body.reason())
-}
-
-func (a *API) answerWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, in *answerWorkOrderInput) (store.WriteResult, error) {
-	return a.service.AnswerWorkOrder(ctx, actor, call, in.ID, in.Body.answers(), records.Completion(in.Body.Complete))
-}
-
-func (a *API) getAnswers(ctx context.Context, actor store.Actor, in *workOrderInput) ([]byte, error) {
-	return a.service.Answers(ctx, actor, in.ID)
 }
