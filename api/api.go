@@ -60,8 +60,6 @@ type API struct {
 	phase   atomic.Int32
 	// readiness answers the readiness probes, without and with Temporal.
 	readiness map[bool]*readiness
-	// deprecated are the headers of deprecated operations, by method and route.
-	deprecated map[string]map[string]string
 }
 
 // Phases of an API. A new one is serving.
@@ -110,7 +108,7 @@ func (a *API) newEngine() {
 	a.engine = gin.New()
 	a.engine.HandleMethodNotAllowed = true
 	a.engine.RedirectTrailingSlash = false
-	a.engine.Use(a.begin, setHeaders, a.announce, web.Compress(isToken), a.recover)
+	a.engine.Use(a.begin, setHeaders, web.Compress(isToken), a.recover)
 	a.engine.GET("/livez", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
 	a.engine.GET("/readyz", a.ready)
 	a.engine.Use(a.hold)

@@ -212,7 +212,9 @@ func showBody(content map[string]*huma.MediaType) (shown docsBody) {
 				if err != nil {
 					panic(err) // a mistake in the example
 				}
-				shown.Examples = append(shown.Examples, string(text))
+				if !slices.Contains(shown.Examples, string(text)) { // two media types may share one
+					shown.Examples = append(shown.Examples, string(text))
+				}
 			}
 		}
 	}

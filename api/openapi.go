@@ -19,7 +19,6 @@ import (
 func (a *API) serveOpenAPI() {
 	a.documentOAuth()
 	a.completeOperations()
-	a.deprecate()
 	a.documentWebhooks()
 	encoded := sync.OnceValues(a.OpenAPI)
 	a.engine.GET("/v1/openapi.json", func(c *gin.Context) {

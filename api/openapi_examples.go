@@ -154,14 +154,14 @@ func answersExample() models.AnswersRecord {
 
 func personExample() models.PersonRecord {
 	return models.PersonRecord{
-		ID: exampleAnn, Name: "Ann Field", Email: "ann@example.com", Phone: new("+12025550101"),
+		ID: exampleAnn, Name: "Ann Field", Email: "ann@example.com", Phone: new("+12025550101"), Active: true,
 		Teams: []string{exampleCrew}, CreatedAt: exampleAt(0), ChangedAt: exampleAt(0),
 	}
 }
 
 func teamExample() models.TeamRecord {
 	return models.TeamRecord{
-		ID: exampleCrew, Name: "Electricians", Members: []string{exampleAnn, exampleBob}, CreatedAt: exampleAt(0), ChangedAt: exampleAt(0),
+		ID: exampleCrew, Name: "Electricians", Active: true, Members: []string{exampleAnn, exampleBob}, CreatedAt: exampleAt(0), ChangedAt: exampleAt(0),
 	}
 }
 
