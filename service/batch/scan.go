@@ -1,6 +1,8 @@
 package batch
 
 import (
+	"errors"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -58,4 +60,24 @@ func CollectRows[T any](rows pgx.Rows) ([]T, error) {
 		all = append(all, row)
 	}
 	return all, rows.Err()
+}
+
+// ReadAll returns a function that stores the rows of a result in into by column names.
+func ReadAll[T any](into *[]T) func(pgx.Rows) error {
+	return func(rows pgx.Rows) (err error) {
+		*into, err = CollectRows[T](rows)
+		return err
+	}
+}
+
+// ReadOne returns a function that stores the only row of a result in into by column names.
+// Without a row its error is missing, or pgx.ErrNoRows if missing is nil.
+func ReadOne[T any](into *T, missing error) func(pgx.Rows) error {
+	return func(rows pgx.Rows) (err error) {
+		*into, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[T])
+		if errors.Is(err, pgx.ErrNoRows) && missing != nil {
+			return missing
+		}
+		return err
+	}
 }

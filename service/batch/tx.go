@@ -2,7 +2,6 @@ package batch
 
 import (
 	"context"
-	"errors"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -94,24 +93,13 @@ func (t *Tx) Flush(ctx context.Context) error {
 // column names. Without a row Flush returns missing, or pgx.ErrNoRows if missing is
 // nil. As with QueueRows, the query must not change data in a shared transaction.
 func QueueOne[T any](t *Tx, into *T, missing error, sql string, args ...any) {
-	t.QueueRows(func(rows pgx.Rows) error {
-		row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[T])
-		if errors.Is(err, pgx.ErrNoRows) && missing != nil {
-			return missing
-		}
-		*into = row
-		return err
-	}, sql, args...)
+	t.QueueRows(ReadOne(into, missing), sql, args...)
 }
 
 // QueueAll adds a standalone query whose rows are stored in into by column names.
 // As with QueueRows, the query must not change data in a shared transaction.
 func QueueAll[T any](t *Tx, into *[]T, sql string, args ...any) {
-	t.QueueRows(func(rows pgx.Rows) error {
-		all, err := CollectRows[T](rows)
-		*into = all
-		return err
-	}, sql, args...)
+	t.QueueRows(ReadAll(into), sql, args...)
 }
 
 // QueueBulkOne adds a row of a statement whose result for it is exactly one row,

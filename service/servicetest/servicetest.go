@@ -167,7 +167,7 @@ func ensureFixture(ctx context.Context, t testing.TB, admin *pgx.Conn, server st
 // connect returns a fixture without a service.
 func connect(ctx context.Context, t testing.TB, url string) *Fixture {
 	t.Helper()
-	pool, err := store.Connect(ctx, url, "test")
+	pool, err := store.Pool{Application: "test"}.Connect(ctx, url)
 	if err != nil {
 		t.Fatalf("connect: %v", err)
 	}

@@ -31,11 +31,6 @@ type Pool struct {
 	MaxConnections int
 }
 
-// Connect returns a pool with the defaults; see Pool.Connect.
-func Connect(ctx context.Context, url string, application string) (*pgxpool.Pool, error) {
-	return Pool{Application: application}.Connect(ctx, url)
-}
-
 // Connect returns a pool on the database. It does not connect yet: a service starts
 // without its database and responds with 503 until it is there. It fails if the URL is
 // malformed.

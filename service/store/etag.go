@@ -5,8 +5,6 @@ import (
 	"encoding/base64"
 	"regexp"
 	"slices"
-
-	"millwright/models"
 )
 
 // ETag returns the strong entity tag of an encoded record: equal tags mean equal bytes.
@@ -34,20 +32,4 @@ func ValidIfMatch(header string) bool { return header == "*" || ifTags.MatchStri
 // strong (RFC 9110, section 13.1.1): a weak tag never matches.
 func ETagMatches(header, tag string) bool {
 	return header == "*" || slices.Contains(aTag.FindAllString(header, -1), tag)
-}
-
-// matches rejects a call whose If-Match does not name the record as it is now.
-// Errors: precondition_failed.
-func (c RequestKey) matches(record any) error {
-	if c.IfMatch == "" {
-		return nil
-	}
-	body, err := Encode(record)
-	if err != nil {
-		return err
-	}
-	if !ETagMatches(c.IfMatch, ETag(body)) {
-		return models.Errorf(models.CodePreconditionFailed, "The record has changed since the ETag of If-Match was read.")
-	}
-	return nil
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
@@ -139,24 +138,32 @@ func (s *Store) query(ctx context.Context, queries []func(*pgx.Batch) error) err
 
 // QueueAll adds a query whose rows are stored in into by column names.
 func QueueAll[T any](pipeline *pgx.Batch, into *[]T, sql string, args ...any) {
-	pipeline.Queue(sql, args...).Query(func(rows pgx.Rows) error {
-		all, err := batch.CollectRows[T](rows)
-		*into = all
-		return err
-	})
+	pipeline.Queue(sql, args...).Query(batch.ReadAll(into))
 }
 
 // QueueOne adds a query of exactly one row, which is stored in into by column names.
 // Without a row the error of the round trip is missing.
 func QueueOne[T any](pipeline *pgx.Batch, into *T, missing error, sql string, args ...any) {
-	pipeline.Queue(sql, args...).Query(func(rows pgx.Rows) error {
-		row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[T])
-		if errors.Is(err, pgx.ErrNoRows) {
-			err = missing
-		}
-		*into = row
-		return err
-	})
+	pipeline.Queue(sql, args...).Query(batch.ReadOne(into, missing))
+}
+
+// FindAll returns the rows of a query, by column names. Errors: unavailable.
+func FindAll[T any](ctx context.Context, s *Store, sql string, args ...any) (found []T, err error) {
+	rows, err := s.Pool.Query(ctx, sql, args...)
+	if err == nil {
+		err = batch.ReadAll(&found)(rows)
+	}
+	return found, s.Translate(err)
+}
+
+// FindOne returns the only row of a query, by column names. Errors: missing without a row,
+// unavailable.
+func FindOne[T any](ctx context.Context, s *Store, missing error, sql string, args ...any) (found T, err error) {
+	rows, err := s.Pool.Query(ctx, sql, args...)
+	if err == nil {
+		err = batch.ReadOne(&found, missing)(rows)
+	}
+	return found, s.Translate(err)
 }
 
 // KnownList reads a list of the organization and whether its parent exists in one round

@@ -135,29 +135,19 @@ func New(pool *pgxpool.Pool, options Options) (*Store, error) {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	if options.Random == nil {
-		options.Random = rand.Reader
-	}
-	if options.Log == nil {
-		options.Log = slog.Default()
-	}
+	options.Random = cmp.Or(options.Random, rand.Reader)
+	options.Log = cmp.Or(options.Log, slog.Default())
 	if options.Unreachable == nil {
 		options.Unreachable = func(err error) { options.Log.Warn("the database cannot be reached", "error", err.Error()) }
 	}
-	if options.MaxDeliveryWorkflows == 0 {
-		options.MaxDeliveryWorkflows = 1000
-	}
+	options.MaxDeliveryWorkflows = cmp.Or(options.MaxDeliveryWorkflows, 1000)
 	if options.RetrySchedule == nil {
 		options.RetrySchedule = models.DefaultRetrySchedule
 	}
-	if options.ShutOffAfter == 0 {
-		options.ShutOffAfter = models.DefaultShutOffAfter
-	}
+	options.ShutOffAfter = cmp.Or(options.ShutOffAfter, models.DefaultShutOffAfter)
 	options.ReviewPeriods.Reminder = cmp.Or(options.ReviewPeriods.Reminder, models.DefaultReviewReminderAfter)
 	options.ReviewPeriods.Escalation = cmp.Or(options.ReviewPeriods.Escalation, models.DefaultReviewEscalationAfter)
-	if options.AddressCallsPerMinute == 0 {
-		options.AddressCallsPerMinute = 600
-	}
+	options.AddressCallsPerMinute = cmp.Or(options.AddressCallsPerMinute, 600)
 	// OpenDBFromPool keeps no idle connections: they would occupy the pool's.
 	orm, err := gorm.Open(postgres.New(postgres.Config{Conn: stdlib.OpenDBFromPool(pool)}), &gorm.Config{
 		SkipDefaultTransaction: true,

@@ -139,9 +139,15 @@ const latestChange = `
 // that was filled from another state of the record, which the actor may change. Errors:
 // precondition_failed, *FormStaleError.
 func (t *Tx) Matches(ctx context.Context, call RequestKey, record any, organizationID, recordID string) error {
-	err := call.matches(record)
-	if !call.isForm() || models.CodeOf(err) != models.CodePreconditionFailed {
+	if call.IfMatch == "" {
+		return nil
+	}
+	tag, err := ETagOf(record)
+	if err != nil || ETagMatches(call.IfMatch, tag) {
 		return err
+	}
+	if !call.isForm() {
+		return models.Errorf(models.CodePreconditionFailed, "The record has changed since the ETag of If-Match was read.")
 	}
 	var changes []FormStaleError
 	batch.QueueAll(t.Tx, &changes, Fill(latestChange, "record", "$1", "organization", "$2"), recordID, organizationID)
