@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
+	"millwright/service/store"
 )
 
 // linkOwner is for whom the token of a link is sealed: the link alone.
@@ -48,7 +49,7 @@ func (s *People) ClaimLinkEmails(ctx context.Context) ([]LinkEmail, error) {
 	if _, err := s.Pool.Exec(ctx, `UPDATE sign_in_links SET sealed = NULL WHERE sealed IS NOT NULL AND expires_at <= $1`, now); err != nil {
 		return nil, s.Translate(err)
 	}
-	rows, err := collect[struct {
+	rows, err := store.FindAll[struct {
 		TokenHash, Sealed                         []byte
 		Kind                                      models.LinkKind
 		ExpiresAt                                 models.Time

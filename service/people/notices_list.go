@@ -59,7 +59,7 @@ func (s *People) Notices(ctx context.Context, actor store.Actor, filter NoticeFi
 	if filter.Read {
 		null = "NOT"
 	}
-	return collect[NoticeView](ctx, s.Store, store.Fill(noticesQuery, "null", null), pgx.NamedArgs{
+	return store.FindAll[NoticeView](ctx, s.Store, store.Fill(noticesQuery, "null", null), pgx.NamedArgs{
 		"actor": actor.IdentityID, "before": cmp.Or(filter.Before, 1<<62), "limit": min(cmp.Or(filter.Limit, models.DefaultPageSize), models.MaxPageSize+1),
 	})
 }
@@ -72,14 +72,9 @@ var readNoticeQuery = `
 // ReadNotice marks one of the actor's notices read and returns the id of its record, "" if
 // the person may no longer read that. Errors: not_found, unavailable.
 func (s *People) ReadNotice(ctx context.Context, actor store.Actor, id int64) (recordID string, err error) {
-	found, err := collect[struct{ RecordID string }](ctx, s.Store, readNoticeQuery, pgx.NamedArgs{"id": id, "actor": actor.IdentityID, "now": s.CurrentTime()})
-	if err == nil && len(found) == 0 {
-		err = models.NotFound()
-	}
-	if err != nil {
-		return "", err
-	}
-	return found[0].RecordID, nil
+	notice, err := store.FindOne[struct{ RecordID string }](ctx, s.Store, models.NotFound(), readNoticeQuery,
+		pgx.NamedArgs{"id": id, "actor": actor.IdentityID, "now": s.CurrentTime()})
+	return notice.RecordID, err
 }
 
 var readsRecord = `

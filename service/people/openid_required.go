@@ -24,10 +24,10 @@ type OpenIDRequirement struct {
 // OpenIDRequirementForPerson returns what an administrator decides about. issuer is the provider's.
 // Errors: permission_denied, unavailable.
 func (s *People) OpenIDRequirementForPerson(ctx context.Context, actor store.Actor, issuer string) (OpenIDRequirement, error) {
-	found, err := collect[struct {
+	found, err := store.FindOne[struct {
 		OpenIDRequirement
 		Admin bool
-	}](ctx, s.Store, `
+	}](ctx, s.Store, errOnlyAdministratorsRequire(), `
 		SELECT a.admin, o.openid_required AS required,
 			EXISTS (SELECT FROM openid_accounts WHERE person_id = a.id AND issuer = @issuer) AS linked,
 			(SELECT count(*) FROM (SELECT FROM sessions s JOIN people p ON p.id = s.person_id
@@ -36,13 +36,13 @@ func (s *People) OpenIDRequirementForPerson(ctx context.Context, actor store.Act
 				AND NOT EXISTS (SELECT FROM openid_accounts WHERE person_id = p.id AND issuer = @issuer) LIMIT @most) x) AS unlinked
 		FROM people a JOIN organizations o ON o.id = a.organization_id WHERE a.id = @actor`,
 		pgx.NamedArgs{"issuer": issuer, "actor": actor.IdentityID, "most": inventory.MaxEffects})
-	switch {
-	case err != nil:
-		return OpenIDRequirement{}, err
-	case len(found) == 0 || !found[0].Admin:
-		return OpenIDRequirement{}, errOnlyAdministratorsRequire()
+	if err == nil && !found.Admin {
+		err = errOnlyAdministratorsRequire()
 	}
-	return found[0].OpenIDRequirement, nil
+	if err != nil {
+		return OpenIDRequirement{}, err
+	}
+	return found.OpenIDRequirement, nil
 }
 
 func errOnlyAdministratorsRequire() error {

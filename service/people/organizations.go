@@ -2,7 +2,6 @@ package people
 
 import (
 	"context"
-	"errors"
 
 	"github.com/jackc/pgx/v5"
 
@@ -62,10 +61,7 @@ func (s *People) OrganizationID(ctx context.Context, reference string) (string, 
 	if !models.IsText(reference) {
 		return "", models.NotFound()
 	}
-	var id string
-	err := s.Pool.QueryRow(ctx, `SELECT id FROM organizations WHERE id = $1 OR key = $1 ORDER BY id = $1 DESC LIMIT 1`, reference).Scan(&id)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return "", models.NotFound()
-	}
-	return id, s.Translate(err)
+	found, err := store.FindOne[struct{ ID string }](ctx, s.Store, models.NotFound(),
+		`SELECT id FROM organizations WHERE id = $1 OR key = $1 ORDER BY id = $1 DESC LIMIT 1`, reference)
+	return found.ID, err
 }

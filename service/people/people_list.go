@@ -72,7 +72,7 @@ func (s *People) PeopleForPerson(ctx context.Context, actor store.Actor, organiz
 	args := filter.Args()
 	args["organization"], args["now"] = OrganizationOf(actor, organizationID), s.CurrentTime()
 	args["deactivated"], args["definition"], args["outside"] = filter.Deactivated, filter.DefinitionID, filter.OutsideTeam
-	return collect[PersonSummary](ctx, s.Store, peopleQuery, args)
+	return store.FindAll[PersonSummary](ctx, s.Store, peopleQuery, args)
 }
 
 // peopleQuery reads a page of people by name. The index of their e-mail addresses also lists
@@ -94,15 +94,8 @@ func (s *People) PersonForPerson(ctx context.Context, actor store.Actor, id stri
 	if !models.IsID(id, models.PrefixIdentity) {
 		return PersonSummary{}, models.NotFound()
 	}
-	found, err := collect[PersonSummary](ctx, s.Store, `SELECT `+personSummaryColumns+personSummaryTables+`
+	return store.FindOne[PersonSummary](ctx, s.Store, models.NotFound(), `SELECT `+personSummaryColumns+personSummaryTables+`
 		WHERE p.id = @id AND p.organization_id = @organization`, pgx.NamedArgs{"id": id, "organization": actor.OrganizationID, "now": s.CurrentTime()})
-	if err == nil && len(found) == 0 {
-		err = models.NotFound()
-	}
-	if err != nil {
-		return PersonSummary{}, err
-	}
-	return found[0], nil
 }
 
 // PersonEffects are what deactivating a person leaves behind, each counted up to MaxEffects.
@@ -183,17 +176,7 @@ func (s *People) OrganizationDefinitions(ctx context.Context, actor store.Actor)
 	if err := access.RequirePerson(actor, "The list of permission definitions"); err != nil {
 		return nil, err
 	}
-	return collect[inventory.DefinitionSummary](ctx, s.Store, `
+	return store.FindAll[inventory.DefinitionSummary](ctx, s.Store, `
 		SELECT id, name, retired, grants FROM organization_permission_definitions WHERE organization_id = @organization
 		ORDER BY lower(name), id LIMIT 1000`, pgx.NamedArgs{"organization": actor.OrganizationID})
-}
-
-// collect returns the rows of a query. Errors: unavailable.
-func collect[T any](ctx context.Context, s *store.Store, sql string, args pgx.NamedArgs) ([]T, error) {
-	rows, err := s.Pool.Query(ctx, sql, args)
-	if err != nil {
-		return nil, s.Translate(err)
-	}
-	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[T])
-	return found, s.Translate(err)
 }

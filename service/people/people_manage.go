@@ -99,12 +99,9 @@ func invited(t *store.ORMTx, actor store.Actor, o lockedOrganization, in Invitat
 
 // invitedAgain returns a person who is invited once more. Errors: validation_failed if the
 // person needs no invitation, permission_denied.
-func invitedAgain(t *store.ORMTx, o lockedOrganization, id string) (p lockedPerson, err error) {
-	p.organization = o
-	if p.person, err = store.LockRow[models.Person](t, id); err != nil {
-		return p, err
-	}
-	if p.identity, err = store.LockRow[models.Identity](t, id); err != nil {
+func invitedAgain(t *store.ORMTx, o lockedOrganization, id string) (lockedPerson, error) {
+	p, err := o.lockPerson(t, id)
+	if err != nil {
 		return p, err
 	}
 	taken := func(detail string) error {
@@ -115,9 +112,6 @@ func invitedAgain(t *store.ORMTx, o lockedOrganization, id string) (p lockedPers
 	}
 	if may, err := canSignIn(t, p); err != nil || may {
 		return p, cmp.Or(err, taken("can sign in already."))
-	}
-	if p.grants, err = GrantsOfDefinition(t, o.ID, p.person.OrganizationDefinitionID); err != nil {
-		return p, err
 	}
 	return p, o.mayManage(p.person.Admin, p.grants)
 }

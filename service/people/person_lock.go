@@ -98,32 +98,37 @@ func lockPerson(t *store.ORMTx, actor store.Actor, id string) (p lockedPerson, e
 	if !models.IsID(id, models.PrefixIdentity) {
 		return p, models.NotFound()
 	}
-	if p.person, err = store.ReadRow[models.Person](t.DB, id); err != nil {
+	person, err := store.ReadRow[models.Person](t.DB, id)
+	if err != nil {
 		return p, err
 	}
-	if p.organization, err = lockOrganization(t, actor, p.person.OrganizationID); err != nil {
+	o, err := lockOrganization(t, actor, person.OrganizationID)
+	if err != nil {
 		return p, err
 	}
+	if p, err = o.lockPerson(t, id); err != nil {
+		return p, err
+	}
+	return p, o.mayManage(p.person.Admin, p.grants)
+}
+
+// lockPerson locks a person of the organization.
+func (o lockedOrganization) lockPerson(t *store.ORMTx, id string) (p lockedPerson, err error) {
+	p.organization = o
 	if p.person, err = store.LockRow[models.Person](t, id); err != nil {
 		return p, err
 	}
 	if p.identity, err = store.LockRow[models.Identity](t, id); err != nil {
 		return p, err
 	}
-	if p.grants, err = GrantsOfDefinition(t, p.organization.ID, p.person.OrganizationDefinitionID); err != nil {
-		return p, err
-	}
-	return p, p.organization.mayManage(p.person.Admin, p.grants)
+	p.grants, err = GrantsOfDefinition(t, o.ID, p.person.OrganizationDefinitionID)
+	return p, err
 }
 
 // GrantsOfDefinition returns the permissions of an organization permission definition, nil
 // for no definition. Errors: not_found.
 func GrantsOfDefinition(t *store.ORMTx, organizationID string, id *string) ([]string, error) {
-	if id == nil {
-		return nil, nil
-	}
-	definition, err := definitionOf(t, organizationID, *id)
-	return definition.Grants, err
+	return GrantsToGive(t, organizationID, id, id)
 }
 
 // GrantsToGive is GrantsOfDefinition for a definition that is to replace held: a retired one is
@@ -132,18 +137,14 @@ func GrantsToGive(t *store.ORMTx, organizationID string, id, held *string) ([]st
 	if id == nil {
 		return nil, nil
 	}
-	definition, err := definitionOf(t, organizationID, *id)
+	if !models.IsID(*id, models.PrefixDefinition) {
+		return nil, models.NotFound()
+	}
+	definition, err := store.ReadRow[models.OrganizationPermissionDefinition](t.DB.Where("organization_id = ?", organizationID), *id)
 	if err == nil && definition.Retired && *id != store.TextOf(held) {
 		err = models.NotFound()
 	}
 	return definition.Grants, err
-}
-
-func definitionOf(t *store.ORMTx, organizationID, id string) (models.OrganizationPermissionDefinition, error) {
-	if !models.IsID(id, models.PrefixDefinition) {
-		return models.OrganizationPermissionDefinition{}, models.NotFound()
-	}
-	return store.ReadRow[models.OrganizationPermissionDefinition](t.DB.Where("organization_id = ?", organizationID), id)
 }
 
 // anotherAdmin rejects that the organization loses its last administrator who can sign in.

@@ -2,12 +2,12 @@ package people
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
+	"millwright/service/store"
 )
 
 // SignInAgain makes the sign-in of the viewer's session recent by the person's password, under
@@ -20,17 +20,13 @@ func (s *People) SignInAgain(ctx context.Context, viewer Viewer, password string
 	if err != nil {
 		return err
 	}
-	var hash string
-	err = s.Pool.QueryRow(ctx, `
+	person, err := store.FindOne[struct{ PasswordHash string }](ctx, s.Store, ErrSignInFailed, `
 		SELECT p.password_hash FROM people p JOIN organizations o ON o.id = p.organization_id
-		WHERE p.id = $1 AND p.password_hash IS NOT NULL AND NOT o.openid_required`, viewer.IdentityID).Scan(&hash)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return ErrSignInFailed
-	}
+		WHERE p.id = $1 AND p.password_hash IS NOT NULL AND NOT o.openid_required`, viewer.IdentityID)
 	if err != nil {
-		return s.Translate(err)
+		return err
 	}
-	ok, _, err := s.checkPassword(ctx, client.Network, password, hash)
+	ok, _, err := s.checkPassword(ctx, client.Network, password, person.PasswordHash)
 	if err != nil {
 		return err
 	}
@@ -41,7 +37,7 @@ func (s *People) SignInAgain(ctx context.Context, viewer Viewer, password string
 		return err
 	}
 	// A password that changed since ended the session.
-	return s.authenticated(ctx, byPassword(s.Store, hash), `
+	return s.authenticated(ctx, byPassword(s.Store, person.PasswordHash), `
 		UPDATE sessions SET authenticated_at = @at, recent_until = @until WHERE id = @session`,
 		pgx.NamedArgs{"session": viewer.SessionID})
 }

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"millwright/models"
 	"millwright/service/store"
 )
@@ -51,16 +49,12 @@ const seenEvery = time.Minute
 
 // viewerRow is what loading a session reads.
 type viewerRow struct {
-	IdentityID, OrganizationID, Name, SessionID, Email, OrganizationName, TimeZone string
-	HasPassword, Admin, ReadOnly, API, ManualWorkOrders, Recent, OpenIDRequired    bool
-	Grants                                                                         []models.OrganizationGrant
-	Theme                                                                          models.Theme
-	UnreadNotices                                                                  int
-	SeenAt                                                                         models.Time
+	Viewer
+	SeenAt models.Time
 }
 
 const sessionQuery = `
-	SELECT p.id AS identity_id, p.organization_id, i.name, s.id AS session_id, p.email, o.name AS organization_name,
+	SELECT p.id AS identity_id, p.organization_id, i.kind, i.name, true AS show_people, s.id AS session_id, p.email, o.name AS organization_name,
 		coalesce(p.time_zone, '') AS time_zone, p.password_hash IS NOT NULL AS has_password, p.admin,
 		g.read_only, l.api, l.manual_work_orders, r.grants, coalesce(p.theme, '') AS theme, s.seen_at, coalesce(s.recent_until > $4, false) AS recent, g.openid_required,
 		(SELECT count(*) FROM (SELECT FROM notices n WHERE n.person_id = p.id AND n.read_at IS NULL LIMIT 100) unread) AS unread_notices
@@ -90,30 +84,17 @@ func (s *People) session(ctx context.Context, token string, extends bool) (Viewe
 		return Viewer{}, ErrNoSession
 	}
 	now := s.CurrentTime()
-	rows, err := s.Pool.Query(ctx, sessionQuery, digest(token), now.Add(-models.SessionIdle), now.Add(-models.SessionLifetime), now)
+	row, err := store.FindOne[viewerRow](ctx, s.Store, ErrNoSession, sessionQuery,
+		digest(token), now.Add(-models.SessionIdle), now.Add(-models.SessionLifetime), now)
 	if err != nil {
-		return Viewer{}, s.Translate(err)
-	}
-	row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[viewerRow])
-	if errors.Is(err, pgx.ErrNoRows) {
-		return Viewer{}, ErrNoSession
-	}
-	if err != nil {
-		return Viewer{}, s.Translate(err)
+		return Viewer{}, err
 	}
 	if extends && now.Sub(row.SeenAt.Time) >= seenEvery {
 		if _, err := s.Pool.Exec(ctx, `UPDATE sessions SET seen_at = $2 WHERE token_hash = $1 AND seen_at < $2`, digest(token), now); err != nil {
 			return Viewer{}, s.Translate(err)
 		}
 	}
-	return Viewer{
-		Actor: store.Actor{
-			IdentityID: row.IdentityID, OrganizationID: row.OrganizationID, Kind: models.KindPerson, Name: row.Name, ShowPeople: true,
-		},
-		SessionID: row.SessionID, Recent: row.Recent, OpenIDRequired: row.OpenIDRequired, Email: row.Email, HasPassword: row.HasPassword, OrganizationName: row.OrganizationName,
-		Admin: row.Admin, Grants: row.Grants, ReadOnly: row.ReadOnly, API: row.API, ManualWorkOrders: row.ManualWorkOrders,
-		TimeZone: row.TimeZone, Theme: row.Theme, UnreadNotices: row.UnreadNotices,
-	}, nil
+	return row.Viewer, nil
 }
 
 // SignOut ends the session of a token, if there is one. Errors: unavailable.
@@ -135,15 +116,10 @@ type SessionView struct {
 // Sessions returns the actor's sessions, the latest request first. Errors: unavailable.
 func (s *People) Sessions(ctx context.Context, actor store.Actor) ([]SessionView, error) {
 	now := s.CurrentTime()
-	rows, err := s.Pool.Query(ctx, `
+	return store.FindAll[SessionView](ctx, s.Store, `
 		SELECT id, method, created_at, seen_at, network, user_agent FROM sessions
 		WHERE person_id = $1 AND seen_at > $2 AND created_at > $3 ORDER BY seen_at DESC, id LIMIT 100`,
 		actor.IdentityID, now.Add(-models.SessionIdle), now.Add(-models.SessionLifetime))
-	if err != nil {
-		return nil, s.Translate(err)
-	}
-	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[SessionView])
-	return found, s.Translate(err)
 }
 
 // EndSession ends one of the actor's sessions. Errors: not_found, unavailable.

@@ -3,6 +3,7 @@ package people
 import (
 	"cmp"
 	"context"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -12,8 +13,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
 	"millwright/service/store"
@@ -160,17 +159,12 @@ func (s *People) candidates(ctx context.Context, email string) ([]candidate, err
 	if !models.IsText(email) {
 		return nil, nil
 	}
-	rows, err := s.Pool.Query(ctx, `
+	return store.FindAll[candidate](ctx, s.Store, `
 		SELECT p.id AS person_id, p.password_hash, i.name AS organization, p.deactivated_at IS NULL AND NOT o.suspended AND NOT o.openid_required AS may,
 			p.deactivated_at IS NULL AND o.suspended AND NOT o.openid_required AS suspended
 		FROM people p JOIN organizations o ON o.id = p.organization_id JOIN identities i ON i.id = o.id
 		WHERE lower(p.email) = lower($1) AND p.password_hash IS NOT NULL
 		ORDER BY i.name, p.id LIMIT $2`, strings.TrimSpace(email), maxCandidates)
-	if err != nil {
-		return nil, s.Translate(err)
-	}
-	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[candidate])
-	return found, s.Translate(err)
 }
 
 // replaceHash stores a hash made with the current parameters, unless the password has changed, and
@@ -217,18 +211,15 @@ func (s *People) ChooseOrganization(ctx context.Context, choice, personID string
 	if pending.Account != nil {
 		return s.startSession(ctx, personID, s.byOpenID(*pending.Account), client)
 	}
-	var hash *string
-	err := s.Pool.QueryRow(ctx, `SELECT password_hash FROM people WHERE id = $1`, personID).Scan(&hash)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return "", ErrSignInFailed
+	person, err := store.FindOne[struct{ PasswordHash string }](ctx, s.Store, ErrSignInFailed,
+		`SELECT password_hash FROM people WHERE id = $1 AND password_hash IS NOT NULL`, personID)
+	if err == nil && !hmac.Equal(digest(person.PasswordHash), wanted) {
+		err = ErrSignInFailed
 	}
 	if err != nil {
-		return "", s.Translate(err)
+		return "", err
 	}
-	if hash == nil || !sameDigest(digest(*hash), wanted) {
-		return "", ErrSignInFailed
-	}
-	return s.startSession(ctx, personID, byPassword(s.Store, *hash), client)
+	return s.startSession(ctx, personID, byPassword(s.Store, person.PasswordHash), client)
 }
 
 // authentication is how a person showed who it is.
@@ -271,7 +262,7 @@ func insertSession(t *store.ORMTx, personID string, by authentication, client Cl
 		return "", err
 	}
 	if client.TimeZone != "" && isTimeZone(client.TimeZone) {
-		if err := t.DB.Exec(`UPDATE people SET time_zone = ? WHERE id = ? AND time_zone IS NULL`, client.TimeZone, personID).Error; err != nil {
+		if err := t.Exec(`UPDATE people SET time_zone = ? WHERE id = ? AND time_zone IS NULL`, client.TimeZone, personID); err != nil {
 			return "", err
 		}
 	}

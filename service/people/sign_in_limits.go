@@ -2,7 +2,6 @@ package people
 
 import (
 	"context"
-	"crypto/hmac"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -87,8 +86,8 @@ func (s *People) countAttempt(ctx context.Context, attempt SignInAttempt) (admis
 		return admission{}, limited
 	}
 	result := admission{everyone: limited == nil, unknown: unknown, limited: limited}
-	mark, known := s.markOf(attempt.Client)
-	if !known {
+	var mark browserMark
+	if !s.openText(attempt.Client.Known, markUse, &mark) { // no one has signed in here
 		return result, limited
 	}
 	counts := []attemptCount{newAttemptCount(s.Store, failuresPerBrowser, shortWindow, "browser", mark.ID, email)}
@@ -114,26 +113,20 @@ func (s *People) countAgainst(ctx context.Context, counts []attemptCount) ([]att
 		subjects[i], windows[i] = c.subject, c.window
 	}
 	// In order of the subjects, so that two attempts cannot wait for each other.
-	rows, err := s.Pool.Query(ctx, `
+	counters, err := store.FindAll[struct {
+		Subject string
+		Calls   int
+	}](ctx, s.Store, `
 		INSERT INTO rate_counters (subject, window_start, calls)
 		SELECT u.subject, u.at, 1 FROM unnest($1::text[], $2::timestamptz[]) u (subject, at) ORDER BY u.subject
 		`+countAgain+`
 		RETURNING subject, calls`, subjects, windows)
 	if err != nil {
-		return nil, s.Translate(err)
+		return nil, err
 	}
-	defer rows.Close()
 	made := map[string]int{}
-	for rows.Next() {
-		var subject string
-		var calls int
-		if err := rows.Scan(&subject, &calls); err != nil {
-			return nil, s.Translate(err)
-		}
-		made[subject] = calls
-	}
-	if err := rows.Err(); err != nil {
-		return nil, s.Translate(err)
+	for _, counter := range counters {
+		made[counter.Subject] = counter.Calls
 	}
 	var wait time.Duration
 	for _, c := range counts {
@@ -186,11 +179,3 @@ func (s *People) knownMark(people ...string) (string, error) {
 	}
 	return s.sealText(browserMark{id, people}, markUse)
 }
-
-// markOf returns the mark that an earlier sign-in left in the browser, if there is one.
-func (s *People) markOf(client Client) (mark browserMark, known bool) {
-	known = client.Known != "" && s.openText(client.Known, markUse, &mark)
-	return mark, known
-}
-
-func sameDigest(a, b []byte) bool { return hmac.Equal(a, b) }
