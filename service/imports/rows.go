@@ -2,6 +2,7 @@ package imports
 
 import (
 	"reflect"
+	"slices"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -63,24 +64,26 @@ type importRow[T any] struct {
 }
 
 // read reads the rows with the ids, and locks them so that no change of them is
-// overwritten. id returns a row's id.
-func (t *importTable[T]) read(r *importRun, id func(*T) string, column string, ids ...[]string) error {
+// overwritten.
+func (t *importTable[T]) read(r *importRun, ids ...[]string) error {
 	t.stored, t.byID = map[string]T{}, map[string]*importRow[T]{}
-	wanted := models.TextArray{}
-	for _, some := range ids {
-		wanted = append(wanted, some...)
-	}
+	wanted := models.TextArray(slices.Concat(ids...))
 	if len(wanted) == 0 {
 		return nil
 	}
+	model := &gorm.Statement{DB: r.DB}
+	if err := model.Parse(new(T)); err != nil {
+		return err
+	}
+	key := model.Schema.PrioritizedPrimaryField
 	var rows []T
 	db := r.DB
 	if r.mode != importComparing {
 		db = db.Clauses(clause.Locking{Strength: "NO KEY UPDATE"})
 	}
-	err := db.Where(column+" = ANY (?)", wanted).Order(column).Find(&rows).Error
+	err := db.Where(key.DBName+" = ANY (?)", wanted).Order(key.DBName).Find(&rows).Error
 	for _, row := range rows {
-		t.stored[id(&row)] = row
+		t.stored[reflect.ValueOf(row).FieldByIndex(key.StructField.Index).String()] = row
 	}
 	return err
 }
@@ -155,41 +158,20 @@ func create[T any](db *gorm.DB, rows []T) error {
 func (r *importRun) readRows() error {
 	s := r.stored
 	for _, read := range []func() error{
+		func() error { return r.plans.read(r, s[keyOrganization]) },
+		func() error { return r.integrations.read(r, s[keyIntegration]) },
+		func() error { return r.webhooks.read(r, s[keyWebhook]) },
 		func() error {
-			return r.plans.read(r, func(p *models.Plan) string { return p.OrganizationID }, "organization_id", s[keyOrganization])
+			return r.identities.read(r, s[keyOrganization], s[keyPerson], s[keyTeam], s[keyIntegration])
 		},
-		func() error {
-			return r.integrations.read(r, func(i *models.Integration) string { return i.ID }, "id", s[keyIntegration])
-		},
-		func() error {
-			return r.webhooks.read(r, func(h *models.Webhook) string { return h.ID }, "id", s[keyWebhook])
-		},
-		func() error {
-			return r.identities.read(r, func(i *models.Identity) string { return i.ID }, "id",
-				s[keyOrganization], s[keyPerson], s[keyTeam], s[keyIntegration])
-		},
-		func() error {
-			return r.organizations.read(r, func(o *models.Organization) string { return o.ID }, "id", s[keyOrganization])
-		},
-		func() error {
-			return r.permissionDefinitions.read(r, func(d *models.PermissionDefinition) string { return d.ID }, "id", s[keyDefinition])
-		},
-		func() error {
-			return r.organizationDefinitions.read(r, func(d *models.OrganizationPermissionDefinition) string { return d.ID }, "id", s[keyOrganizationDefinition])
-		},
-		func() error {
-			return r.persons.read(r, func(p *models.Person) string { return p.ID }, "id", s[keyPerson])
-		},
-		func() error {
-			return r.nodes.read(r, func(n *models.InventoryNode) string { return n.ID }, "id", s[keyNode])
-		},
-		func() error { return r.formRows.read(r, func(f *models.Form) string { return f.ID }, "id", s[keyForm]) },
-		func() error {
-			return r.questions.read(r, func(q *models.Question) string { return q.ID }, "id", s[keyQuestion])
-		},
-		func() error {
-			return r.options.read(r, func(o *models.QuestionOption) string { return o.ID }, "id", s[keyOption])
-		},
+		func() error { return r.organizations.read(r, s[keyOrganization]) },
+		func() error { return r.permissionDefinitions.read(r, s[keyDefinition]) },
+		func() error { return r.organizationDefinitions.read(r, s[keyOrganizationDefinition]) },
+		func() error { return r.persons.read(r, s[keyPerson]) },
+		func() error { return r.nodes.read(r, s[keyNode]) },
+		func() error { return r.formRows.read(r, s[keyForm]) },
+		func() error { return r.questions.read(r, s[keyQuestion]) },
+		func() error { return r.options.read(r, s[keyOption]) },
 		r.readSlots, r.readTeamMembers, r.readOrganizations,
 	} {
 		if err := read(); err != nil {
