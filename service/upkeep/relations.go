@@ -39,7 +39,7 @@ const nextEndedRelation = `
 // reclaimWorkOrders takes the next work orders in process back from a former service company, as
 // the administrator who ended the relation. A batch that was cut short runs again: the company no
 // longer has those that it changed. Errors: unavailable, and errors of work orders that no rule explains.
-func (s *Upkeep) reclaimWorkOrders(ctx context.Context, limit int) (removedBatch, error) {
+func reclaimWorkOrders(ctx context.Context, s *Upkeep, _, _ any, limit int) (removedBatch, error) {
 	limit = min(limit, maxReplaced)
 	var found []endedRelation
 	err := s.Write(ctx, func(_ context.Context, t *store.Tx) error {

@@ -44,7 +44,7 @@ const nextReplacement = `
 // stay as they are, and markWorkOfInactivated looks at them after the last one. A batch that was
 // cut short runs again: the person is no longer assigned to the work orders that it changed.
 // Errors: unavailable, and errors of work orders that no rule explains.
-func (s *Upkeep) replaceOnWorkOrders(ctx context.Context, limit int) (removedBatch, error) {
+func replaceOnWorkOrders(ctx context.Context, s *Upkeep, _, _ any, limit int) (removedBatch, error) {
 	limit = min(limit, maxReplaced)
 	var found []waitingReplacement
 	err := s.Write(ctx, func(_ context.Context, t *store.Tx) error {

@@ -65,8 +65,26 @@ type batchOf func(ctx context.Context, s *Upkeep, until, from any, limit int) (r
 
 // statement is a batch that is one statement.
 func statement(sql string) batchOf {
-	return func(ctx context.Context, s *Upkeep, until, from any, limit int) (removedBatch, error) {
-		return s.removeBatch(ctx, sql, until, from, limit)
+	return func(ctx context.Context, s *Upkeep, until, from any, limit int) (removed removedBatch, err error) {
+		err = s.Write(ctx, func(_ context.Context, t *store.Tx) error {
+			// Shorter than deadlock_timeout: if a batch and a write wait for each other,
+			// the batch fails, not the write.
+			t.Queue(`SET LOCAL lock_timeout = '100ms'`)
+			// Rows are read by index, up to the limit. A plan that sorts reads all of
+			// them first, which Postgres may think is cheaper.
+			t.Queue(`SET LOCAL enable_sort = off`)
+			t.QueueRows(func(rows pgx.Rows) (err error) {
+				removed, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[removedBatch])
+				for _, delivery := range removed.Wake {
+					target := store.NewWakeTarget("", delivery)
+					target.Swept = true
+					t.Wakes = append(t.Wakes, target)
+				}
+				return err
+			}, sql, pgx.NamedArgs{"until": until, "from": from, "limit": limit})
+			return nil
+		})
+		return removed, err
 	}
 }
 
@@ -84,12 +102,8 @@ var expiries = []expiry{
 	{models.SyncTokenLifetime + clockMargin, "", oldestFirst("watermarks", "at"), func(r *RemovalResult) *int { return &r.Watermarks }},
 	{0, "", statement(removeOfDeletedAddress), func(r *RemovalResult) *int { return &r.Deliveries }},
 	{0, "", statement(repositionBelowMoved), func(r *RemovalResult) *int { return &r.Repositioned }},
-	{0, "", func(ctx context.Context, s *Upkeep, _, _ any, limit int) (removedBatch, error) {
-		return s.replaceOnWorkOrders(ctx, limit)
-	}, nil},
-	{0, "", func(ctx context.Context, s *Upkeep, _, _ any, limit int) (removedBatch, error) {
-		return s.reclaimWorkOrders(ctx, limit)
-	}, nil},
+	{0, "", replaceOnWorkOrders, nil},
+	{0, "", reclaimWorkOrders, nil},
 	{0, "", statement(markWorkOfInactivated), nil},
 	{models.SessionLifetime + clockMargin, "", oldestFirst("sessions", "created_at"), nil},
 	{clockMargin, "", oldestFirst("sign_in_links", "expires_at"), nil},
@@ -243,33 +257,10 @@ func (s *Upkeep) RemoveExpired(ctx context.Context, batchSize int, goOn func() b
 	}
 }
 
-// removedBatch is what one removal returns.
+// removedBatch is the result of one batch.
 type removedBatch struct {
 	N    int
 	Next any
 	More bool
 	Wake []string
-}
-
-// removeBatch runs one removal.
-func (s *Upkeep) removeBatch(ctx context.Context, sql string, until, from any, limit int) (removed removedBatch, err error) {
-	err = s.Write(ctx, func(_ context.Context, t *store.Tx) error {
-		// Shorter than deadlock_timeout: if a batch and a write wait for each other,
-		// the batch fails, not the write.
-		t.Queue(`SET LOCAL lock_timeout = '100ms'`)
-		// Rows are read by index, up to the limit. A plan that sorts reads all of
-		// them first, which Postgres may think is cheaper.
-		t.Queue(`SET LOCAL enable_sort = off`)
-		t.QueueRows(func(rows pgx.Rows) (err error) {
-			removed, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[removedBatch])
-			for _, delivery := range removed.Wake {
-				target := store.NewWakeTarget("", delivery)
-				target.Swept = true
-				t.Wakes = append(t.Wakes, target)
-			}
-			return err
-		}, sql, pgx.NamedArgs{"until": until, "from": from, "limit": limit})
-		return nil
-	})
-	return removed, err
 }
