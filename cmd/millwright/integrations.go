@@ -39,7 +39,6 @@ func integrationsCommand() *cobra.Command {
 
 func listIntegrationsCommand() *cobra.Command {
 	var out output
-	var filter integrations.IntegrationFilter
 	var organization string
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -47,14 +46,14 @@ func listIntegrationsCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
+				id := ""
 				if organization != "" {
-					id, err := organizationID(ctx, svc, organization)
-					if err != nil {
+					var err error
+					if id, err = organizationID(ctx, svc, organization); err != nil {
 						return err
 					}
-					filter.OrganizationID = id
 				}
-				found, err := svc.Integrations(ctx, filter)
+				found, err := svc.Integrations(ctx, id)
 				if err != nil {
 					return err
 				}

@@ -105,7 +105,7 @@ func integrationChanges(t *testing.T, f *servicetest.Fixture) []integrationChang
 
 func integration(t *testing.T, f *servicetest.Fixture, id string) (integrations.IntegrationRecord, bool) {
 	t.Helper()
-	all, err := f.Integrations(t.Context(), integrations.IntegrationFilter{})
+	all, err := f.Integrations(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +320,7 @@ func TestRenamingAnIntegrationRepositionsItsIdentity(t *testing.T) {
 func TestIntegrationsAreListedByOrganization(t *testing.T) {
 	f := servicetest.New(t)
 	names := func(organization string) string {
-		all, err := f.Integrations(t.Context(), integrations.IntegrationFilter{OrganizationID: organization})
+		all, err := f.Integrations(t.Context(), organization)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -343,7 +343,7 @@ func TestIntegrationsAreListedByOrganization(t *testing.T) {
 		}
 	}
 	for _, organization := range []string{"idn_00000000000000000000000001", f.ID("ann"), "acme"} {
-		if _, err := f.Integrations(t.Context(), integrations.IntegrationFilter{OrganizationID: organization}); models.CodeOf(err) != models.CodeNotFound {
+		if _, err := f.Integrations(t.Context(), organization); models.CodeOf(err) != models.CodeNotFound {
 			t.Errorf("integrations of %s: %v", organization, err)
 		}
 	}
