@@ -90,7 +90,7 @@ func (r *importRun) owners(where string, keys []string) (*models.TextArray, erro
 	return &ids, nil
 }
 
-// MayOwn reports whether the person may own an integration after the import.
+// mayOwn reports whether the person may own an integration after the import.
 func (r *importRun) mayOwn(personID string) (bool, error) {
 	var person models.Person
 	if named := r.persons.byID[personID]; named != nil {

@@ -9,6 +9,7 @@ import (
 
 	"millwright/models"
 	"millwright/service/access"
+	"millwright/service/people"
 	"millwright/service/store"
 )
 
@@ -27,11 +28,11 @@ type NewIntegration struct {
 func (s *Integrations) CreateIntegration(ctx context.Context, actor store.Actor, organizationID string, in NewIntegration) (IntegrationRecord, error) {
 	var record IntegrationRecord
 	err := s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
-		organization, err := organizationForIntegration(t, actor, organizationID, in)
+		rights, err := rightsOnIntegrations(t, actor, organizationID)
 		if err != nil {
 			return err
 		}
-		if err := in.check(organization); err != nil {
+		if err := in.check(t, organizationID, rights); err != nil {
 			return err
 		}
 		room, err := roomForIntegration(t, organizationID)
@@ -51,50 +52,34 @@ func (s *Integrations) CreateIntegration(ctx context.Context, actor store.Actor,
 	return record, nil
 }
 
-// integrationOrganization is an organization in which an integration is to be created.
-type integrationOrganization struct {
-	Rights integrationRights `gorm:"embedded"`
-	// DefinitionKnown is whether it has the organization permission definition, Given what
-	// that gives.
-	DefinitionKnown bool
-	Given           models.TextArray
-}
+var integrationRightsQuery = `
+	SELECT ` + store.Fill(integrationRightsColumns, "organization", "o.id") + `
+	FROM organizations o WHERE o.id = @id AND (@operator OR o.id = @organization)`
 
-var integrationOrganizationQuery = `
-	SELECT ` + store.Fill(integrationRightsColumns, "organization", "o.id") + `,
-		d.id IS NOT NULL AS definition_known, coalesce(d.grants, '{}') AS given
-	FROM organizations o LEFT JOIN organization_permission_definitions d ON d.organization_id = o.id AND d.id = @definition AND NOT d.retired
-	WHERE o.id = @id AND (@operator OR o.id = @organization)`
-
-// integrationOrganization applies the rules of LockIntegration to an organization
-// in which an integration is to be created. Errors: not_found, permission_denied, unavailable.
-func organizationForIntegration(t *store.ORMTx, actor store.Actor, organizationID string, in NewIntegration) (integrationOrganization, error) {
+// rightsOnIntegrations applies the rules of LockIntegration to an organization in which an
+// integration is to be created. Errors: not_found, permission_denied, unavailable.
+func rightsOnIntegrations(t *store.ORMTx, actor store.Actor, organizationID string) (integrationRights, error) {
 	if !models.IsID(organizationID, models.PrefixIdentity) {
-		return integrationOrganization{}, models.NotFound()
+		return integrationRights{}, models.NotFound()
 	}
-	definition := ""
-	if in.OrganizationDefinitionID != nil && models.IsID(*in.OrganizationDefinitionID, models.PrefixDefinition) {
-		definition = *in.OrganizationDefinitionID
-	}
-	found, err := store.ScanOne[integrationOrganization](t, models.NotFound(), integrationOrganizationQuery, map[string]any{
-		"id": organizationID, "definition": definition,
-		"operator": actor.IsOperator(), "actor": actor.IdentityID, "organization": actor.OrganizationID,
+	rights, err := store.ScanOne[integrationRights](t, models.NotFound(), integrationRightsQuery, map[string]any{
+		"id": organizationID, "operator": actor.IsOperator(), "actor": actor.IdentityID, "organization": actor.OrganizationID,
 	})
-	if err == nil && !found.Rights.May {
+	if err == nil && !rights.May {
 		err = access.ErrNoIntegrationsGrant()
 	}
-	return found, err
+	return rights, err
 }
 
-func (in NewIntegration) check(organization integrationOrganization) error {
-	fields := slices.Concat(store.CheckName(in.Name), checkScopes(in.Scopes))
-	if in.OrganizationDefinitionID != nil && !organization.DefinitionKnown {
-		fields = append(fields, store.UnknownField("/organization_definition_id", "organization permission definition"))
-	}
-	if err := store.Invalid(fields); err != nil {
+func (in NewIntegration) check(t *store.ORMTx, organizationID string, rights integrationRights) error {
+	given, unknown, err := people.GrantsToGive(t, organizationID, "/organization_definition_id", in.OrganizationDefinitionID, nil)
+	if err != nil {
 		return err
 	}
-	return organization.Rights.mayGive(organization.Given)
+	if err := store.Invalid(slices.Concat(store.CheckName(in.Name), checkScopes(in.Scopes), unknown)); err != nil {
+		return err
+	}
+	return rights.mayGive(given)
 }
 
 func checkScopes(names []string) []models.FieldError {
@@ -115,7 +100,7 @@ func checkScopes(names []string) []models.FieldError {
 // integrationRoom counts the integrations that an organization has and may have.
 type integrationRoom struct{ Allowed, Held int }
 
-// integrationRoom reads how many integrations the plan allows (api.md 8.1) and
+// roomForIntegration reads how many integrations the plan allows (api.md 8.1) and
 // how many there are, without deleted ones. It locks the plan until the
 // transaction ends, so that two creations cannot both take the last place.
 func roomForIntegration(t *store.ORMTx, organizationID string) (integrationRoom, error) {

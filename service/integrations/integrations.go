@@ -201,13 +201,14 @@ func checkIntegrationChange(t *store.ORMTx, actor store.Actor, i LockedIntegrati
 		fields = append(fields, checkScopes(change.Scopes)...)
 	}
 	var given []string
-	if id := store.TextOf(change.DefinitionID); id != "" {
+	if store.TextOf(change.DefinitionID) != "" {
+		var unknown []models.FieldError
 		var err error
-		if given, err = people.GrantsToGive(t, i.OrganizationID, &id, i.OrganizationDefinitionID); models.CodeOf(err) == models.CodeNotFound {
-			fields = append(fields, store.UnknownField("/organization_definition_id", "organization permission definition"))
-		} else if err != nil {
+		given, unknown, err = people.GrantsToGive(t, i.OrganizationID, "/organization_definition_id", change.DefinitionID, i.OrganizationDefinitionID)
+		if err != nil {
 			return err
 		}
+		fields = append(fields, unknown...)
 	}
 	if err := store.Invalid(fields); err != nil {
 		return err

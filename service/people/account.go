@@ -114,10 +114,7 @@ func changePassword(t *store.ORMTx, actor store.Actor, change PasswordChange, ha
 	if err := signOutEverywhere(t, actor.IdentityID, ""); err != nil {
 		return "", err
 	}
-	if err := t.Log(actor, actor.OrganizationID, "person.password_changed", actor.IdentityID); err != nil {
-		return "", err
-	}
-	if err := NotifySecurity(t, actor, actor.OrganizationID, models.NoticePasswordChanged, actor.IdentityID, actor.IdentityID); err != nil {
+	if err := logSecurity(t, actor, actor.OrganizationID, "person.password_changed", models.NoticePasswordChanged, actor.IdentityID, actor.IdentityID); err != nil {
 		return "", err
 	}
 	return insertSession(t, actor.IdentityID, byPassword(t.Store, hash), change.Client)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"millwright/models"
 	"millwright/service/store"
 )
 
@@ -50,16 +49,13 @@ func (s *People) ClaimLinkEmails(ctx context.Context) ([]LinkEmail, error) {
 		return nil, s.Translate(err)
 	}
 	rows, err := store.FindAll[struct {
-		TokenHash, Sealed                         []byte
-		Kind                                      models.LinkKind
-		ExpiresAt                                 models.Time
-		PersonName, Email, TimeZone, Organization string
+		LinkEmail
+		TokenHash, Sealed []byte
 	}](ctx, s.Store, claimLinksQuery, pgx.NamedArgs{"now": now, "until": now.Add(MailLease), "limit": maxLinksPerClaim})
 	var emails []LinkEmail
 	for _, row := range rows {
-		email := LinkEmail{
-			Kind: row.Kind, PersonName: row.PersonName, Email: row.Email, TimeZone: row.TimeZone, Organization: row.Organization, ExpiresAt: row.ExpiresAt, hash: row.TokenHash,
-		}
+		email := row.LinkEmail
+		email.hash = row.TokenHash
 		token, failed := s.Vault.Open(row.Sealed, linkOwner(row.TokenHash))
 		if failed != nil { // its key was removed
 			s.Log.WarnContext(ctx, "a link that waited to be mailed is lost", "error", failed.Error())

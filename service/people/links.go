@@ -24,7 +24,7 @@ type LinkEmail struct {
 	// TimeZone is the person's, a name of the time zone database; "" is UTC.
 	TimeZone string
 	// Token is the secret of the link, "" if only the person gets it, by e-mail.
-	Token     string
+	Token     string `db:"-"`
 	ExpiresAt models.Time
 	// hash identifies a link that ClaimLinkEmails returned.
 	hash []byte
@@ -137,7 +137,7 @@ func (s *People) ForgotPassword(ctx context.Context, email string, client Client
 		pgx.NamedArgs{"email": normalEmail(email), "limit": maxCandidates})
 	for _, p := range people {
 		failed := s.Transaction(ctx, p.OrganizationID, func(t *store.ORMTx) error {
-			_, err := newLink(t, p.actor(p.Name), models.SignInLink{Kind: models.LinkReset, Requested: true}, p, false)
+			_, err := newLink(t, store.PersonActor(p.PersonID, p.OrganizationID, p.Name), models.SignInLink{Kind: models.LinkReset, Requested: true}, p, false)
 			return err
 		})
 		if models.CodeOf(failed) != models.CodeRateLimited {
@@ -215,10 +215,7 @@ func (s *People) UseLink(ctx context.Context, use LinkUse) (SignedIn, error) {
 		if view.Kind == models.LinkInvitation {
 			action, kind = "person.joined", models.NoticeSignInAdded
 		}
-		if err := t.Log(p.actor(name), p.OrganizationID, action, p.PersonID); err != nil {
-			return err
-		}
-		if err := NotifySecurity(t, p.actor(name), p.OrganizationID, kind, p.PersonID, p.PersonID); err != nil {
+		if err := logSecurity(t, store.PersonActor(p.PersonID, p.OrganizationID, name), p.OrganizationID, action, kind, p.PersonID, p.PersonID); err != nil {
 			return err
 		}
 		if result.Known, err = s.knownMark(p.PersonID); err != nil {
@@ -230,18 +227,10 @@ func (s *People) UseLink(ctx context.Context, use LinkUse) (SignedIn, error) {
 	return result, err
 }
 
-func (p linkPerson) actor(name string) store.Actor {
-	return store.Actor{IdentityID: p.PersonID, OrganizationID: p.OrganizationID, Kind: models.KindPerson, Name: name, ShowPeople: true}
-}
-
 // usedLink is a link that was used, and its person.
 type usedLink struct {
 	PersonID, OrganizationID string
 	Requested, Private       bool
-}
-
-func (l usedLink) actor(name string) store.Actor {
-	return linkPerson{PersonID: l.PersonID, OrganizationID: l.OrganizationID}.actor(name)
 }
 
 // takeLink uses the link up: it and the person's other links and sessions end. If others made

@@ -114,9 +114,6 @@ func (s *People) setOpenIDRequired(ctx context.Context, actor store.Actor, organ
 		if required {
 			kind = models.NoticeOpenIDRequired
 		}
-		if err := t.Log(actor, o.ID, string(kind), o.ID); err != nil {
-			return err
-		}
-		return NotifySecurity(t, actor, o.ID, kind, o.ID)
+		return logSecurity(t, actor, o.ID, string(kind), kind, o.ID)
 	})
 }

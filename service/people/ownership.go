@@ -41,10 +41,7 @@ func replaceOwner(t *store.ORMTx, actor store.Actor, p lockedPerson, replacement
 		return errReplacement(p.identity.Name + " owns an integration: choose someone with the Integrations permission.")
 	}
 	for _, id := range owned {
-		if err := t.Log(actor, p.organization.ID, "integration.owners_changed", id); err != nil {
-			return err
-		}
-		if err := NotifySecurity(t, actor, p.organization.ID, models.NoticeOwnersChanged, id, replacement); err != nil {
+		if err := logSecurity(t, actor, p.organization.ID, "integration.owners_changed", models.NoticeOwnersChanged, id, replacement); err != nil {
 			return err
 		}
 	}

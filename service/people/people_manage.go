@@ -73,14 +73,11 @@ func invited(t *store.ORMTx, actor store.Actor, o lockedOrganization, in Invitat
 	if len(fields) == 0 {
 		fields = store.CheckName(in.Name)
 	}
-	grants, err := GrantsToGive(t, o.ID, in.DefinitionID, nil)
-	if models.CodeOf(err) == models.CodeNotFound {
-		fields, err = append(fields, store.UnknownField("/definition", "organization permission definition")), nil
-	}
+	grants, unknown, err := GrantsToGive(t, o.ID, "/definition", in.DefinitionID, nil)
 	if err != nil {
 		return p, err
 	}
-	if err := store.Invalid(fields); err != nil {
+	if err := store.Invalid(append(fields, unknown...)); err != nil {
 		return p, err
 	}
 	if err := o.mayManage(in.Admin, grants); err != nil {
@@ -202,9 +199,9 @@ func (e *PromotionError) Error() string {
 func (s *People) ChangePersonAccess(ctx context.Context, actor store.Actor, id string, change AccessChange) (access PersonAccess, link *LinkEmail, err error) {
 	access, err = s.changePerson(ctx, actor, id, "person.access_changed", func(t *store.ORMTx, p *lockedPerson) (bool, error) {
 		link = nil
-		grants, err := GrantsToGive(t, p.organization.ID, change.DefinitionID, p.person.OrganizationDefinitionID)
-		if models.CodeOf(err) == models.CodeNotFound {
-			return false, models.Invalid(store.UnknownField("/definition", "organization permission definition"))
+		grants, unknown, err := GrantsToGive(t, p.organization.ID, "/definition", change.DefinitionID, p.person.OrganizationDefinitionID)
+		if err == nil {
+			err = store.Invalid(unknown)
 		}
 		if err == nil {
 			err = p.organization.mayManage(change.Admin, grants)
@@ -354,9 +351,6 @@ func (s *People) SetPassword(ctx context.Context, actor store.Actor, id, passwor
 		if err := signOutEverywhere(t, id, ""); err != nil {
 			return err
 		}
-		if err := t.Log(actor, p.organization.ID, "person.password_set", id); err != nil {
-			return err
-		}
-		return NotifySecurity(t, actor, p.organization.ID, models.NoticePasswordChanged, id, id)
+		return logSecurity(t, actor, p.organization.ID, "person.password_set", models.NoticePasswordChanged, id, id)
 	})
 }

@@ -128,12 +128,21 @@ func (o lockedOrganization) lockPerson(t *store.ORMTx, id string) (p lockedPerso
 // GrantsOfDefinition returns the permissions of an organization permission definition, nil
 // for no definition. Errors: not_found.
 func GrantsOfDefinition(t *store.ORMTx, organizationID string, id *string) ([]string, error) {
-	return GrantsToGive(t, organizationID, id, id)
+	return grantsOf(t, organizationID, id, id)
 }
 
 // GrantsToGive is GrantsOfDefinition for a definition that is to replace held: a retired one is
-// given to no one who does not have it. Errors: not_found.
-func GrantsToGive(t *store.ORMTx, organizationID string, id, held *string) ([]string, error) {
+// given to no one who does not have it. unknown is the error of the field at pointer if there
+// is no such definition.
+func GrantsToGive(t *store.ORMTx, organizationID, pointer string, id, held *string) (grants []string, unknown []models.FieldError, err error) {
+	grants, err = grantsOf(t, organizationID, id, held)
+	if models.CodeOf(err) == models.CodeNotFound {
+		return nil, []models.FieldError{store.UnknownField(pointer, "organization permission definition")}, nil
+	}
+	return grants, nil, err
+}
+
+func grantsOf(t *store.ORMTx, organizationID string, id, held *string) ([]string, error) {
 	if id == nil {
 		return nil, nil
 	}

@@ -27,6 +27,14 @@ func NotifySecurity(t *store.ORMTx, actor store.Actor, organizationID string, ki
 	})
 }
 
+// logSecurity logs the action and leaves its notice (NotifySecurity).
+func logSecurity(t *store.ORMTx, actor store.Actor, organizationID, action string, kind models.NoticeKind, aboutID string, people ...string) error {
+	if err := t.Log(actor, organizationID, action, aboutID); err != nil {
+		return err
+	}
+	return NotifySecurity(t, actor, organizationID, kind, aboutID, people...)
+}
+
 // notifyEmailChanged is NotifySecurity of a changed e-mail address. The person's notice is
 // mailed to the former address: a stranger may own the new one.
 func notifyEmailChanged(t *store.ORMTx, actor store.Actor, organizationID, personID, formerEmail string) error {

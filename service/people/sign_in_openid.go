@@ -77,10 +77,7 @@ func (s *People) AcceptWithOpenID(ctx context.Context, token string, account Ope
 		if err := t.DB.Clauses(clause.OnConflict{DoNothing: true}).Create(&row).Error; err != nil {
 			return err
 		}
-		if err := t.Log(p.actor(view.Name), p.OrganizationID, "person.openid_linked", p.PersonID); err != nil {
-			return err
-		}
-		if err := NotifySecurity(t, p.actor(view.Name), p.OrganizationID, models.NoticeSignInAdded, p.PersonID, p.PersonID); err != nil {
+		if err := logSecurity(t, store.PersonActor(p.PersonID, p.OrganizationID, view.Name), p.OrganizationID, "person.openid_linked", models.NoticeSignInAdded, p.PersonID, p.PersonID); err != nil {
 			return err
 		}
 		result.Token, err = insertSession(t, p.PersonID, s.byOpenID(account), client)

@@ -150,10 +150,7 @@ func (s *People) UnlinkAccount(ctx context.Context, actor store.Actor, sessionID
 		if err := signOutEverywhere(t, actor.IdentityID, sessionID); err != nil {
 			return err
 		}
-		if err := t.Log(actor, actor.OrganizationID, "person.openid_unlinked", actor.IdentityID); err != nil {
-			return err
-		}
-		return NotifySecurity(t, actor, actor.OrganizationID, models.NoticeSignInRemoved, actor.IdentityID, actor.IdentityID)
+		return logSecurity(t, actor, actor.OrganizationID, "person.openid_unlinked", models.NoticeSignInRemoved, actor.IdentityID, actor.IdentityID)
 	})
 }
 

@@ -37,6 +37,11 @@ func OperatorIn(organizationID string) Actor {
 // Import returns the actor of an import, who has no identity and is no operator.
 func Import() Actor { return Actor{Name: "Import"} }
 
+// PersonActor returns a person as an actor.
+func PersonActor(id, organizationID, name string) Actor {
+	return Actor{IdentityID: id, OrganizationID: organizationID, Kind: models.KindPerson, Name: name, ShowPeople: true}
+}
+
 // IsOperator reports whether the actor is an operator.
 func (a Actor) IsOperator() bool { return a.IdentityID == "" && a.Name == operatorName }
 

@@ -50,7 +50,7 @@ func reclaimWorkOrders(ctx context.Context, s *Upkeep, _, _ any, limit int) (rem
 		return removedBatch{}, err
 	}
 	next := found[0]
-	actor := store.Actor{IdentityID: next.ActorID, OrganizationID: next.CustomerID, Kind: models.KindPerson, Name: next.Name, ShowPeople: true}
+	actor := store.PersonActor(next.ActorID, next.CustomerID, next.Name)
 	var failed error
 	for _, id := range next.Held {
 		err := records.ReclaimWorkOrder(ctx, s.Store, actor, id, next.CompanyID)

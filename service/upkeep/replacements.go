@@ -23,11 +23,6 @@ type waitingReplacement struct {
 	Assigned, Open []string
 }
 
-// actor is who deactivated the person, even if deactivated since then.
-func (w waitingReplacement) actor() store.Actor {
-	return store.Actor{IdentityID: w.ActorID, OrganizationID: w.OrganizationID, Kind: models.KindPerson, Name: w.Name, ShowPeople: true, Operated: w.Operated}
-}
-
 const nextReplacement = `
 	SELECT w.identity_id AS person_id, w.replaced_by, w.reached, w.operated, w.actor_id, a.organization_id, a.name, n.assigned, n.open
 	FROM inactivated_identities w JOIN identities a ON a.id = w.actor_id CROSS JOIN LATERAL (
@@ -55,9 +50,12 @@ func replaceOnWorkOrders(ctx context.Context, s *Upkeep, _, _ any, limit int) (r
 		return removedBatch{}, err
 	}
 	next := found[0]
+	// Who deactivated the person, even if deactivated since then.
+	actor := store.PersonActor(next.ActorID, next.OrganizationID, next.Name)
+	actor.Operated = next.Operated
 	var failed error
 	for _, id := range next.Open {
-		err := records.ReplaceAssignee(ctx, s.Store, next.actor(), id, next.PersonID, next.ReplacedBy)
+		err := records.ReplaceAssignee(ctx, s.Store, actor, id, next.PersonID, next.ReplacedBy)
 		switch models.CodeOf(err) {
 		case models.CodeUnavailable:
 			return removedBatch{}, err
