@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/jackc/pgx/v5"
@@ -75,8 +76,8 @@ func ReadAll[T any](into *[]T) func(pgx.Rows) error {
 func ReadOne[T any](into *T, missing error) func(pgx.Rows) error {
 	return func(rows pgx.Rows) (err error) {
 		*into, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[T])
-		if errors.Is(err, pgx.ErrNoRows) && missing != nil {
-			return missing
+		if errors.Is(err, pgx.ErrNoRows) {
+			err = cmp.Or(missing, err)
 		}
 		return err
 	}

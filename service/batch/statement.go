@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -74,15 +75,13 @@ func bulkOne[T any](s *Statement, into *T, missing error, row []any) *queuedStat
 			return err
 		},
 		done: func() error {
-			switch {
-			case found == 1:
+			switch found {
+			case 0:
+				return cmp.Or(missing, pgx.ErrNoRows)
+			case 1:
 				return nil
-			case found > 1:
-				return pgx.ErrTooManyRows
-			case missing != nil:
-				return missing
 			}
-			return pgx.ErrNoRows
+			return pgx.ErrTooManyRows
 		},
 	}
 }

@@ -122,7 +122,7 @@ func (r *importRun) newIntegration(row *models.Integration, id string, secret *s
 		return nil, err
 	}
 	if secret == nil {
-		generated, err := integrations.NewClientSecret(r.Random)
+		generated, err := integrations.NewClientSecret(r.Store)
 		return &generated, err
 	}
 	return secret, nil

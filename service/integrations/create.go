@@ -2,9 +2,7 @@ package integrations
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
-	"io"
 	"slices"
 
 	"millwright/models"
@@ -125,7 +123,7 @@ func insertIntegration(t *store.ORMTx, actor store.Actor, organizationID string,
 	if err != nil {
 		return rows, err
 	}
-	if rows.newSecret, err = NewClientSecret(t.Random); err != nil {
+	if rows.newSecret, err = NewClientSecret(t.Store); err != nil {
 		return rows, err
 	}
 	scopes, _ := models.ScopesOf(in.Scopes)
@@ -159,10 +157,7 @@ func NewClientID(s *store.Store) (string, error) {
 
 // NewClientSecret returns a client secret of 256 random bits; its prefix lets
 // secret scanners recognise one that leaked.
-func NewClientSecret(random io.Reader) (string, error) {
-	b := make([]byte, 32)
-	if _, err := io.ReadFull(random, b); err != nil {
-		return "", fmt.Errorf("read random bytes for a client secret: %w", err)
-	}
-	return "mwsec_" + base64.RawURLEncoding.EncodeToString(b), nil
+func NewClientSecret(s *store.Store) (string, error) {
+	secret, err := s.NewSecret()
+	return "mwsec_" + secret, err
 }

@@ -132,7 +132,7 @@ func (s *Integrations) RenewIntegrationSecret(ctx context.Context, actor store.A
 		if err != nil {
 			return false, err
 		}
-		if r.newSecret, err = NewClientSecret(t.Random); err != nil {
+		if r.newSecret, err = NewClientSecret(t.Store); err != nil {
 			return false, err
 		}
 		r.integration.SecretHash = access.HashSecret(r.newSecret)

@@ -51,7 +51,7 @@ func newLink(t *store.ORMTx, actor store.Actor, row models.SignInLink, p linkPer
 	if err := countLink(t, actor, p); err != nil {
 		return LinkEmail{}, err
 	}
-	token, err := newSecretText(t.Store)
+	token, err := t.NewSecret()
 	if err != nil {
 		return LinkEmail{}, err
 	}

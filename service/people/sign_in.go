@@ -8,8 +8,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -266,7 +264,7 @@ func insertSession(t *store.ORMTx, personID string, by authentication, client Cl
 			return "", err
 		}
 	}
-	text, err := newSecretText(t.Store)
+	text, err := t.NewSecret()
 	if err != nil {
 		return "", err
 	}
@@ -301,15 +299,6 @@ func firstRunes(text string, n int) string {
 		return string(runes[:n])
 	}
 	return text
-}
-
-// newSecretText returns 256 random bits as text, for tokens and links.
-func newSecretText(s *store.Store) (string, error) {
-	b := make([]byte, 32)
-	if _, err := io.ReadFull(s.Random, b); err != nil {
-		return "", fmt.Errorf("read random bytes for a token: %w", err)
-	}
-	return base64.RawURLEncoding.EncodeToString(b), nil
 }
 
 // digest is what is stored of a token: it has 256 random bits, so it needs no salt.

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/netip"
@@ -179,6 +181,15 @@ func (s *Store) CurrentTime() models.Time { return models.TimeOf(s.Now()) }
 // NewID returns a new id with the prefix.
 func (s *Store) NewID(prefix models.IDPrefix) (string, error) {
 	return models.NewID(prefix, s.Now(), s.Random)
+}
+
+// NewSecret returns 256 random bits as text.
+func (s *Store) NewSecret() (string, error) {
+	b := make([]byte, 32)
+	if _, err := io.ReadFull(s.Random, b); err != nil {
+		return "", fmt.Errorf("read random bytes for a secret: %w", err)
+	}
+	return base64.RawURLEncoding.EncodeToString(b), nil
 }
 
 // Ping checks that the database responds. Errors: unavailable.
