@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -23,6 +24,9 @@ type importEntry struct {
 	// left is what this import leaves, nil as long as that is the same.
 	left models.Digests
 }
+
+// String names the entry for the file's author.
+func (e *importEntry) String() string { return fmt.Sprintf("%s %q", e.kind, e.key) }
 
 // entry returns the entry of the key, with a new id if no earlier import had the key.
 func (r *importRun) entry(key, kind string, prefix models.IDPrefix) (*importEntry, error) {

@@ -1,7 +1,6 @@
 package imports
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -18,7 +17,7 @@ func (r *importRun) forms() error {
 		row, created := rowOf(e, &r.formRows)
 		if created {
 			*row = models.Form{ID: e.id, OrganizationID: r.result.OrganizationID, CreatedAt: r.At, ChangedAt: r.At}
-			require(r, fmt.Sprintf("form %q", form.Key), "a name", form.Name)
+			require(e, "a name", form.Name)
 		}
 		setField(e, "name", &row.Name, form.Name)
 		setField(e, fieldRetired, &row.Retired, form.Retired)
@@ -41,7 +40,7 @@ func (r *importRun) question(formID string, position int, q importQuestion) erro
 	row, created := rowOf(e, &r.questions)
 	if created {
 		row.ID = e.id
-		require(r, fmt.Sprintf("question %q", q.Key), "a label", q.Label)
+		require(e, "a label", q.Label)
 	}
 	kind := models.QuestionType(q.Type)
 	setField(e, "form", &row.FormID, &formID).names()
@@ -106,7 +105,7 @@ func (r *importRun) option(formID, questionID string, position int, o importOpti
 	row, created := rowOf(e, &r.options)
 	if created {
 		row.ID = e.id
-		require(r, fmt.Sprintf("option %q", o.Key), "a label", o.Label)
+		require(e, "a label", o.Label)
 	}
 	setField(e, "question", &row.QuestionID, &questionID).names()
 	setField(e, "position", &row.Position, &position)

@@ -302,8 +302,8 @@ func (r *importRun) lookup(where, key string, kinds ...string) string {
 }
 
 // require reports a field without which nothing is created.
-func require[T any](r *importRun, where, name string, given *T) {
+func require[T any](e *importEntry, name string, given *T) {
 	if given == nil {
-		r.problems.add("%s needs %s", where, name)
+		e.run.problems.add("%s needs %s", e, name)
 	}
 }

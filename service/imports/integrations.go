@@ -3,7 +3,6 @@ package imports
 import (
 	"context"
 	"crypto/subtle"
-	"fmt"
 	"slices"
 
 	"millwright/models"
@@ -21,11 +20,10 @@ func (r *importRun) importIntegrations(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		where := fmt.Sprintf("integration %q", i.Key)
 		if i.ClientSecret != nil && len(*i.ClientSecret) < models.MinClientSecret {
-			r.problems.add("%s: client_secret has fewer than %d characters", where, models.MinClientSecret)
+			r.problems.add("%s: client_secret has fewer than %d characters", e, models.MinClientSecret)
 		}
-		r.identity(where, e, models.KindIntegration, i.Name)
+		r.identity(e, models.KindIntegration, i.Name)
 		row, created := rowOf(e, &r.integrations)
 		secret := i.ClientSecret
 		if created {
@@ -46,8 +44,8 @@ func (r *importRun) importIntegrations(ctx context.Context) error {
 			scopes = known.Strings()
 		}
 		setField(e, "scopes", &row.Scopes, givenList(scopes))
-		setField(e, "organization_definition", &row.OrganizationDefinitionID, r.organizationDefinition(where, i.OrganizationDefinition, row.OrganizationDefinitionID)).names()
-		owners, err := r.owners(where, i.Owners)
+		setField(e, "organization_definition", &row.OrganizationDefinitionID, r.organizationDefinition(e, i.OrganizationDefinition, row.OrganizationDefinitionID)).names()
+		owners, err := r.owners(e, i.Owners)
 		if err != nil {
 			return err
 		}
@@ -64,15 +62,15 @@ func (r *importRun) importIntegrations(ctx context.Context) error {
 	return nil
 }
 
-// owners returns the ids of the people whom the file names, nil if it names none. They need
+// owners returns the ids of the people whom the file names for the integration, nil if it names none. They need
 // the Integrations permission when the import ends.
-func (r *importRun) owners(where string, keys []string) (*models.TextArray, error) {
+func (r *importRun) owners(e *importEntry, keys []string) (*models.TextArray, error) {
 	if keys == nil {
 		return nil, nil
 	}
 	ids := models.TextArray{}
 	for _, key := range keys {
-		id := r.lookup(where, key, keyPerson)
+		id := r.lookup(e.String(), key, keyPerson)
 		if id == "" {
 			continue
 		}
@@ -81,7 +79,7 @@ func (r *importRun) owners(where string, keys []string) (*models.TextArray, erro
 			return nil, err
 		}
 		if !may {
-			r.problems.add("%s: the owner %q needs the Integrations permission", where, key)
+			r.problems.add("%s: the owner %q needs the Integrations permission", e, key)
 		}
 		ids = append(ids, id)
 	}
@@ -134,23 +132,22 @@ func (r *importRun) webhook(ctx context.Context, integrationID string, w importW
 		return ImportedWebhook{}, err
 	}
 	result := ImportedWebhook{ID: e.id}
-	where := fmt.Sprintf("webhook %q", w.Key)
 	if w.URL != nil {
 		if err := webhooks.Check(ctx, r.AddressRules, *w.URL, nil); err != nil {
-			r.problems.add("%s: %s", where, err)
+			r.problems.add("%s: %s", e, err)
 		}
 	}
 	if w.Secret != nil {
 		if _, err := webhook.ParseSecret(*w.Secret); err != nil {
-			r.problems.add("%s: the secret is not whsec_ and the base64 of at least 24 bytes", where)
+			r.problems.add("%s: the secret is not whsec_ and the base64 of at least 24 bytes", e)
 		}
 		result.Secret = *w.Secret
 	}
 	row, created := rowOf(e, &r.webhooks)
 	var sealed *[]byte
 	if created {
-		require(r, where, "a url", w.URL)
-		if result.Secret, err = r.newWebhook(where, row, e.id, integrationID, result.Secret); err != nil {
+		require(e, "a url", w.URL)
+		if result.Secret, err = r.newWebhook(e, row, integrationID, result.Secret); err != nil {
 			return result, err
 		}
 	} else if w.Secret != nil {
@@ -167,14 +164,14 @@ func (r *importRun) webhook(ctx context.Context, integrationID string, w importW
 
 // newWebhook fills in a new address in the integration's first free slot. It
 // returns the signing secret, a generated one if the file gives none.
-func (r *importRun) newWebhook(where string, row *models.Webhook, id, integrationID, secret string) (string, error) {
+func (r *importRun) newWebhook(e *importEntry, row *models.Webhook, integrationID, secret string) (string, error) {
 	slot, free := webhooks.FreeSlot(r.taken[integrationID])
 	if !free {
-		r.problems.add("%s: an integration has at most %d webhook addresses", where, models.MaxWebhooks)
+		r.problems.add("%s: an integration has at most %d webhook addresses", e, models.MaxWebhooks)
 	}
 	r.taken[integrationID] = append(r.taken[integrationID], slot)
 	*row = models.Webhook{
-		ID: id, OrganizationID: r.result.OrganizationID, IntegrationID: integrationID, Slot: slot, Events: models.TextArray{},
+		ID: e.id, OrganizationID: r.result.OrganizationID, IntegrationID: integrationID, Slot: slot, Events: models.TextArray{},
 	}
 	return webhooks.CompleteWebhook(r.ORMTx, row, secret)
 }

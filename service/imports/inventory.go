@@ -1,8 +1,6 @@
 package imports
 
 import (
-	"fmt"
-
 	"millwright/models"
 	"millwright/service/store"
 )
@@ -14,13 +12,12 @@ func (r *importRun) inventory() error {
 		if err != nil {
 			return err
 		}
-		where := fmt.Sprintf("inventory node %q", n.Key)
 		row, created := rowOf(e, &r.nodes)
 		if created {
 			*row = models.InventoryNode{ID: e.id, OrganizationID: r.result.OrganizationID, Kind: kind, CreatedAt: r.At, ChangedAt: r.At}
-			require(r, where, "a name", n.Name)
+			require(e, "a name", n.Name)
 		} else if !models.IsID(e.id, models.NodePrefixes[kind]) {
-			r.problems.add("%s: a node cannot change its kind", where) // its id names the kind
+			r.problems.add("%s: a node cannot change its kind", e) // its id names the kind
 		}
 		var parentID *string
 		if n.parent != "" {
@@ -30,7 +27,7 @@ func (r *importRun) inventory() error {
 		before := row.ParentID
 		setField(e, "parent", &row.ParentID, &parentID).names()
 		if row.RetiredAt == nil && parentID != nil && (created || store.TextOf(before) != *parentID) && r.nodes.byID[*parentID].row.RetiredAt != nil {
-			r.problems.add("%s: the node %q above it is retired; bring it back in the console first", where, n.parent)
+			r.problems.add("%s: the node %q above it is retired; bring it back in the console first", e, n.parent)
 		}
 		setField(e, "name", &row.Name, n.Name)
 		setField(e, "description", &row.Description, given(n.Description))

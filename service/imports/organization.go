@@ -1,8 +1,6 @@
 package imports
 
 import (
-	"fmt"
-
 	"millwright/models"
 	"millwright/service/integrations"
 )
@@ -14,31 +12,30 @@ func (r *importRun) organization() error {
 		return err
 	}
 	r.result.OrganizationID = e.id
-	where := fmt.Sprintf("organization %q", o.Key)
 	row, created := rowOf(e, &r.organizations)
 	if created {
 		*row = models.Organization{ID: e.id, Key: o.Key, CreatedAt: r.At}
 	}
 	setField(e, "read_only", &row.ReadOnly, o.ReadOnly)
 	setField(e, "suspended", &row.Suspended, o.Suspended)
-	r.identity(where, e, models.KindOrganization, o.Name)
-	r.plan(where, e, o.Plan)
+	r.identity(e, models.KindOrganization, o.Name)
+	r.plan(e, o.Plan)
 	return nil
 }
 
-func (r *importRun) plan(where string, e *importEntry, given *importPlan) {
+func (r *importRun) plan(e *importEntry, given *importPlan) {
 	row, created := rowOf(e, &r.plans)
 	if created {
 		row.OrganizationID = e.id
-		require(r, where, "a plan", given)
+		require(e, "a plan", given)
 	}
 	if given == nil {
 		return
 	}
 	if created {
-		require(r, where, "plan.name", given.Name)
-		require(r, where, "plan.calls_per_minute", given.CallsPerMinute)
-		require(r, where, "plan.integrations", given.Integrations)
+		require(e, "plan.name", given.Name)
+		require(e, "plan.calls_per_minute", given.CallsPerMinute)
+		require(e, "plan.integrations", given.Integrations)
 	}
 	setField(e, "plan.name", &row.Name, given.Name)
 	setField(e, "plan.api", &row.API, given.API)
@@ -68,11 +65,11 @@ func (r *importRun) createNumberSequence() error {
 }
 
 // identity fills in the identity of an organization, a person, a team or an integration.
-func (r *importRun) identity(where string, e *importEntry, kind models.IdentityKind, name *string) {
+func (r *importRun) identity(e *importEntry, kind models.IdentityKind, name *string) {
 	row, created := rowOf(e, &r.identities)
 	if created {
 		*row = models.Identity{ID: e.id, OrganizationID: r.result.OrganizationID, Kind: kind, CreatedAt: r.At, ChangedAt: r.At}
-		require(r, where, "a name", name)
+		require(e, "a name", name)
 	}
 	changed := setField(e, "name", &row.Name, name)
 	if kind == models.KindPerson {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/hmac"
-	"fmt"
 	"net/mail"
 	"slices"
 
@@ -61,14 +60,13 @@ func (r *importRun) people() error {
 		if err != nil {
 			return err
 		}
-		where := fmt.Sprintf("person %q", p.Key)
-		r.identity(where, e, models.KindPerson, p.Name)
+		r.identity(e, models.KindPerson, p.Name)
 		row, created := rowOf(e, &r.persons)
 		if created {
 			row.ID, row.OrganizationID = e.id, r.result.OrganizationID
-			require(r, where, "an email", p.Email)
+			require(e, "an email", p.Email)
 			if p.Password != nil && people.IsPasswordTooLong(*p.Password) {
-				r.problems.add("%s: the password has more than %d characters", where, models.MaxPassword)
+				r.problems.add("%s: the password has more than %d characters", e, models.MaxPassword)
 			}
 			if hash, hashed := r.passwords[p.Key]; hashed {
 				row.PasswordHash, row.PasswordPrivate = &hash, true
@@ -76,13 +74,13 @@ func (r *importRun) people() error {
 		}
 		if p.Email != nil {
 			if address, err := mail.ParseAddress(*p.Email); err != nil || address.Address != *p.Email {
-				r.problems.add("%s: the e-mail address is malformed", where)
+				r.problems.add("%s: the e-mail address is malformed", e)
 			}
 		}
 		setField(e, "email", &row.Email, p.Email).hide()
 		setField(e, "phone", &row.Phone, given(p.Phone)).hide()
 		setField(e, "admin", &row.Admin, p.Admin)
-		setField(e, "organization_definition", &row.OrganizationDefinitionID, r.organizationDefinition(where, p.OrganizationDefinition, row.OrganizationDefinitionID)).names()
+		setField(e, "organization_definition", &row.OrganizationDefinitionID, r.organizationDefinition(e, p.OrganizationDefinition, row.OrganizationDefinitionID)).names()
 		if r.persons.changed(e.id) {
 			r.identities.touch(e.id)
 		}
@@ -96,13 +94,12 @@ func (r *importRun) teams() error {
 		if err != nil {
 			return err
 		}
-		where := fmt.Sprintf("team %q", team.Key)
-		r.identity(where, e, models.KindTeam, team.Name)
+		r.identity(e, models.KindTeam, team.Name)
 		var wanted *models.TextArray
 		if team.Members != nil {
 			wanted = &models.TextArray{}
 			for _, key := range team.Members {
-				*wanted = append(*wanted, r.lookup(where, key, keyPerson))
+				*wanted = append(*wanted, r.lookup(e.String(), key, keyPerson))
 			}
 			slices.Sort(*wanted)
 			*wanted = slices.Compact(*wanted)

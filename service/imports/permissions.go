@@ -20,7 +20,7 @@ func (r *importRun) definitions() error {
 		row, created := rowOf(e, &r.permissionDefinitions)
 		if created {
 			*row = models.PermissionDefinition{ID: e.id, OrganizationID: r.result.OrganizationID, AppliesBelow: true, Grants: models.TextArray{}}
-			require(r, fmt.Sprintf("permission definition %q", d.Key), "a name", d.Name)
+			require(e, "a name", d.Name)
 		}
 		setField(e, "name", &row.Name, d.Name)
 		setField(e, "applies_below", &row.AppliesBelow, d.AppliesBelow)
@@ -36,7 +36,7 @@ func (r *importRun) definitions() error {
 		row, created := rowOf(e, &r.organizationDefinitions)
 		if created {
 			*row = models.OrganizationPermissionDefinition{ID: e.id, OrganizationID: r.result.OrganizationID, Grants: models.TextArray{}}
-			require(r, fmt.Sprintf("organization permission definition %q", d.Key), "a name", d.Name)
+			require(e, "a name", d.Name)
 		}
 		setField(e, "name", &row.Name, d.Name)
 		setField(e, fieldRetired, &row.Retired, d.Retired)
@@ -46,14 +46,14 @@ func (r *importRun) definitions() error {
 }
 
 // organizationDefinition returns the id of the organization permission definition
-// that the file names for who has held, nil if it names none. It reports a retired one.
-func (r *importRun) organizationDefinition(where string, key, held *string) **string {
+// that the file names for the entry, which has held, nil if it names none. It reports a retired one.
+func (r *importRun) organizationDefinition(e *importEntry, key, held *string) **string {
 	if key == nil {
 		return nil
 	}
-	id := r.lookup(where, *key, keyOrganizationDefinition)
+	id := r.lookup(e.String(), *key, keyOrganizationDefinition)
 	if r.organizationDefinitions.current(id).Retired && id != store.TextOf(held) {
-		r.problems.add("%s: the organization permission definition is retired", where)
+		r.problems.add("%s: the organization permission definition is retired", e)
 	}
 	return given(&id)
 }

@@ -135,7 +135,7 @@ func (r *importRun) checkPositions() error {
 	}
 	for _, e := range r.entries {
 		if incomplete[e.id] {
-			r.problems.add("%s %q: the file must list all that it has", e.kind, e.key)
+			r.problems.add("%s: the file must list all that it has", e)
 		}
 	}
 	return err
