@@ -155,7 +155,7 @@ func checkNewPassword(password, email, name string) []models.FieldError {
 		field.Code, field.Detail = "too_long", fmt.Sprintf("A password has at most %d characters.", models.MaxPassword)
 	case !utf8.ValidString(password):
 		field.Code, field.Detail = "value", "The password is not text."
-	case strings.Trim(lower, lower[:1]) == "" || strings.EqualFold(password, email) || strings.EqualFold(password, name):
+	case strings.TrimLeft(lower, string([]rune(lower)[0])) == "" || strings.EqualFold(password, email) || strings.EqualFold(password, name):
 		field.Code, field.Detail = "value", "Choose a password that is not your name, your e-mail address or one repeated character."
 	default:
 		return nil

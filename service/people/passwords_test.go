@@ -104,3 +104,11 @@ func TestHashesTakeTheRecommendedMemory(t *testing.T) {
 		t.Error(ok, outdated, err)
 	}
 }
+
+func TestAPasswordOfOneRepeatedCharacterIsRejected(t *testing.T) {
+	for password, accepted := range map[string]bool{"aaaaaaaaaaaa": false, "AAAAAAaaaaaa": false, "éééééééééééé": false, "界界界界界界界界界界": false, "abababababab": true} {
+		if problems := checkNewPassword(password, "ann@example.com", "Ann Field"); (len(problems) == 0) != accepted {
+			t.Errorf("%s: %v", password, problems)
+		}
+	}
+}
