@@ -28,8 +28,8 @@ type baselines struct {
 func (in *installation) startBaselines() *baselines {
 	database, address := in.newDatabase(in.name+"_baselines"), must(freeAddress(in.ctx))
 	theirs := map[string]string{"DATABASE_URL": database, baselineServerAddress: address}
-	must(in.run(in.ctx, theirs, "migrate"))
-	must(in.run(in.ctx, theirs, "import", in.organizationFile()))
+	must(in.run(theirs, "migrate"))
+	must(in.run(theirs, "import", in.organizationFile()))
 	f := &in.baselines
 	f.rows = must(openRows(in.ctx, database))
 	f.tenant = &tenant{Address: address, Node: f.rows.node}

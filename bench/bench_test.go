@@ -246,8 +246,8 @@ func TestFiguresAreShownAsTheyAreMeasured(t *testing.T) {
 	if got := live.String(); got != want {
 		t.Errorf("shown is %q, want %q", got, want)
 	}
-	if n := r.failures(); n != 1 {
-		t.Errorf("%d rows failed, want 1", n)
+	if r.failures != 1 {
+		t.Errorf("%d rows failed, want 1", r.failures)
 	}
 	var table bytes.Buffer
 	if err := r.print(&table); err != nil {

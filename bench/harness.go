@@ -47,12 +47,6 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// mustArrive is must for the times of the first and the last delivery.
-func mustArrive(first, last time.Time, err error) (time.Time, time.Time) {
-	check(err)
-	return first, last
-}
-
 // attempt runs measure and returns the error that ended it early.
 func attempt(measure func()) (err error) {
 	defer func() {
@@ -73,8 +67,9 @@ func runPart(ctx context.Context, r *report, o options, measure func(*bench)) er
 	b := &bench{report: r, options: o, load: time.Duration(o.seconds * float64(time.Second))}
 	b.ctx, b.fail = context.WithCancelCause(ctx)
 	defer b.fail(nil)
+	b.timer = time.AfterFunc(stepLimit, func() { b.fail(fmt.Errorf("timed out after %s", stepLimit)) })
+	defer b.timer.Stop()
 	b.begin("prepare")
-	defer func() { b.timer.Stop() }()
 	err := attempt(func() { measure(b) })
 	if err != nil {
 		if cause := context.Cause(b.ctx); cause != nil {
@@ -88,11 +83,8 @@ func runPart(ctx context.Context, r *report, o options, measure func(*bench)) er
 
 // begin names the part's next step, for its errors, and limits how long it takes.
 func (b *bench) begin(step string) {
-	if b.timer != nil {
-		b.timer.Stop()
-	}
 	b.step = step
-	b.timer = time.AfterFunc(stepLimit, func() { b.fail(fmt.Errorf("timed out after %s", stepLimit)) })
+	b.timer.Reset(stepLimit)
 }
 
 // await waits until the condition holds.
@@ -168,10 +160,8 @@ func after(ctx context.Context, at time.Time) error {
 	if wait <= 0 {
 		return nil
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(wait):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

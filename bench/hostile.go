@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -78,8 +76,8 @@ func hostilePatterns() []hostilePattern {
 		{fmt.Sprintf("%d callers with bodies that take long to parse", hostileParsers), one, burst(hostileParsers, answersOf(costly, 1_000), http.StatusUnprocessableEntity), nil},
 		{fmt.Sprintf("%d sessions of the console", hostileCallers), one, calls(hostileCallers, openPage), nil},
 		{"imports", none, nil, (*installation).importAgain},
-		{"calls over the limit", []string{limited}, calls(hostileCallers, listOne), nil},
-		{"calls without a token", none, calls(hostileCallers, readNothing, http.StatusUnauthorized, http.StatusNotFound), nil},
+		{"calls over the limit", []string{limited}, calls(hostileCallers, reading("/work-orders?limit=1")), nil},
+		{"calls without a token", none, calls(hostileCallers, reading("/nothing"), http.StatusUnauthorized, http.StatusNotFound), nil},
 	}
 	for i := range patterns {
 		patterns[i].name = "next to " + patterns[i].name
@@ -110,19 +108,11 @@ func (in *installation) neighbors(patterns []hostilePattern) map[string]*tenant 
 				workOrders = 0 // they only create
 			}
 			all[key] = in.tenantOf(o, workOrders)
-			all[key].Session = in.sessionOf(o)
+			all[key].Session = benchSession(key)
+			in.addSession(all[key].Session, o.email())
 		}
 	}
 	return all
-}
-
-// sessionOf returns the token of a session of the organization's person.
-func (in *installation) sessionOf(o organization) string {
-	token := benchSession(o.key)
-	hash := sha256.Sum256([]byte(token))
-	in.exec(`INSERT INTO sessions (token_hash, id, person_id, method, created_at, seen_at, network, user_agent, authenticated_at)
-		SELECT $1, 'ses_' || $2, id, 'password', now(), now(), '127.0.0.1', 'bench', now() FROM people WHERE email = $3`, hash[:], hex.EncodeToString(hash[:13]), o.email())
-	return token
 }
 
 // hostileAddress is the local address of hostile connections, in another network than the quiet
@@ -156,13 +146,9 @@ func burst(clients int, one func(*tenant, *caller) error, allowed ...int) hostil
 func (t *tenant) loop(ctx context.Context, clients int, calls *atomic.Int64, one func(*caller) error, allowed ...int) error {
 	allowed = append(allowed, http.StatusTooManyRequests, http.StatusServiceUnavailable)
 	group, ctx := errgroup.WithContext(ctx)
-	for client := range clients {
+	for range clients {
 		group.Go(func() error {
-			address := t.Address
-			if t.Other != "" && client%2 == 1 {
-				address = t.Other
-			}
-			return t.connected(ctx, address, func(c *caller) error {
+			return t.connected(ctx, func(c *caller) error {
 				err := one(c)
 				calls.Add(1)
 				if rejected, ok := errors.AsType[*statusError](err); ok && slices.Contains(allowed, rejected.status) {
@@ -175,12 +161,12 @@ func (t *tenant) loop(ctx context.Context, clients int, calls *atomic.Int64, one
 	return group.Wait()
 }
 
-// connected repeats what one does with a connection to the address, and connects again
-// after it is broken, until the context ends.
-func (t *tenant) connected(ctx context.Context, address string, one func(*caller) error) error {
+// connected repeats what one does with a connection, and connects again after it is broken,
+// until the context ends.
+func (t *tenant) connected(ctx context.Context, one func(*caller) error) error {
 	const pause = 10 * time.Millisecond
 	for ctx.Err() == nil {
-		c, err := dialFrom(ctx, hostileAddress, address, t.Token)
+		c, err := dialFrom(ctx, hostileAddress, t.Address, t.Token)
 		if err == nil {
 			hangUp := context.AfterFunc(ctx, func() { c.conn.Close() })
 			for err == nil && ctx.Err() == nil {
@@ -195,16 +181,6 @@ func (t *tenant) connected(ctx context.Context, address string, one func(*caller
 		_ = after(ctx, time.Now().Add(pause)) // ends early with the context
 	}
 	return nil
-}
-
-func listOne(_ *tenant, c *caller) error {
-	_, err := c.get("/work-orders?limit=1")
-	return err
-}
-
-func readNothing(_ *tenant, c *caller) error {
-	_, err := c.get("/nothing")
-	return err
 }
 
 // slowRead reads a large form and a long page in turn.
@@ -273,7 +249,7 @@ func (in *installation) importAgain(*tenant) func(context.Context) error {
 			if err := os.WriteFile(file, o.file(in.receiver, in.secret), 0o600); err != nil {
 				return err
 			}
-			if _, err := in.run(in.ctx, nil, "import", file); err != nil {
+			if _, err := in.run(nil, "import", file); err != nil {
 				return err
 			}
 		}

@@ -86,7 +86,7 @@ func (b *bench) install(name string) *installation {
 	b.installed = in
 	in.secret = must(webhook.GenerateSecret(rand.Reader))
 	in.dir = must(os.MkdirTemp("", "millwright-bench-"))
-	must(in.run(in.ctx, nil, "migrate"))
+	must(in.run(nil, "migrate"))
 	in.pool = must(pgxpool.New(in.ctx, database+"&pool_max_conns=40"))
 	in.postgresPID, in.temporalPID = listenerOn(must(url.Parse(database)).Host), listenerOn(in.settings["TEMPORAL_ADDRESS"])
 	in.receiver = must(listenForDeliveries(in.ctx, "127.0.0.1:0", identifyDelivery))
@@ -165,8 +165,8 @@ func freeAddress(ctx context.Context) (string, error) {
 var reservations []net.PacketConn
 
 // run runs a command of the product to its end and returns its output.
-func (in *installation) run(ctx context.Context, own map[string]string, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, in.options.binary, args...)
+func (in *installation) run(own map[string]string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(in.ctx, in.options.binary, args...)
 	cmd.Env = in.environ(own)
 	printed, err := cmd.Output()
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
@@ -211,19 +211,6 @@ func (in *installation) startAPI() {
 		return err == nil
 	}))
 	in.erp.Token = in.tokenOf(changeSubscription(1).client(1))
-}
-
-// startAnotherAPI starts a second API server and returns it and its address.
-func (in *installation) startAnotherAPI() (p *process, address string) {
-	address = must(freeAddress(in.ctx))
-	own := maps.Clone(in.apiSettings)
-	own["MILLWRIGHT_ADDR"] = address
-	p = must(startProcess(in.ctx, in.fail, in.dir, "another-api", in.environ(own), in.options.binary, "api"))
-	check(p.awaitReady(in.ctx, func() bool {
-		_, err := fetch(in.ctx, "http://"+address+"/readyz")
-		return err == nil
-	}))
-	return p, address
 }
 
 // startWorker starts the worker, with the settings in own added, and waits until it

@@ -14,43 +14,23 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// machine describes what was measured, and where; "" if unknown.
-type machine struct {
-	Cores    int
-	Memory   string
-	OS       string
-	Go       string
-	Postgres string
-	Temporal string
-	Commit   string
-	// Load is the machine's load average at the start.
-	Load string
-}
-
-func (m machine) String() string {
-	return fmt.Sprintf("%d cores, %s memory, %s; %s, Postgres %s, Temporal %s; commit %s; load before %s",
-		m.Cores, m.Memory, m.OS, m.Go, m.Postgres, m.Temporal, m.Commit, m.Load)
-}
-
-func describe(ctx context.Context) machine {
-	m := machine{
-		Cores:  runtime.NumCPU(),
-		OS:     strings.TrimSpace(fieldOf("/etc/os-release", "PRETTY_NAME=") + " " + firstLine("/proc/sys/kernel/osrelease") + " " + runtime.GOARCH),
-		Go:     runtime.Version(),
-		Commit: commit(ctx),
-		Load:   strings.Join(strings.Fields(firstLine("/proc/loadavg"))[:min(3, len(strings.Fields(firstLine("/proc/loadavg"))))], " "),
-	}
+// describe returns what is measured, and where; nothing for what is unknown.
+func describe(ctx context.Context) string {
+	memory, postgres := "", ""
 	var kilobytes float64
 	if _, err := fmt.Sscan(fieldOf("/proc/meminfo", "MemTotal:"), &kilobytes); err == nil {
-		m.Memory = fmt.Sprintf("%.0f GiB", kilobytes/(1<<20))
+		memory = fmt.Sprintf("%.0f GiB", kilobytes/(1<<20))
 	}
 	conn := must(pgx.Connect(ctx, os.Getenv("DATABASE_URL")))
 	defer func() { _ = conn.Close(ctx) }()
-	check(conn.QueryRow(ctx, `SELECT split_part(current_setting('server_version'), ' ', 1)`).Scan(&m.Postgres))
+	check(conn.QueryRow(ctx, `SELECT split_part(current_setting('server_version'), ' ', 1)`).Scan(&postgres))
 	temporal := must(client.DialContext(ctx, client.Options{HostPort: os.Getenv("TEMPORAL_ADDRESS"), Logger: quiet}))
 	defer temporal.Close()
-	m.Temporal = must(temporal.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})).GetServerVersion()
-	return m
+	system := must(temporal.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{}))
+	loads := strings.Fields(firstLine("/proc/loadavg"))
+	return fmt.Sprintf("%d cores, %s memory, %s %s %s; %s, Postgres %s, Temporal %s; commit %s; load before %s",
+		runtime.NumCPU(), memory, fieldOf("/etc/os-release", "PRETTY_NAME="), firstLine("/proc/sys/kernel/osrelease"), runtime.GOARCH,
+		runtime.Version(), postgres, system.GetServerVersion(), commit(ctx), strings.Join(loads[:min(3, len(loads))], " "))
 }
 
 // commit returns the measured commit.

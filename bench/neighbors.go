@@ -39,13 +39,6 @@ func benchNeighbors(b *bench) {
 		check(fmt.Errorf("-patterns %s: no neighbor has one of these strings in its name", in.options.patterns))
 	}
 	neighbors := in.neighbors(patterns)
-	if in.options.servers > 1 {
-		server, address := in.startAnotherAPI()
-		defer server.stop()
-		for _, n := range neighbors {
-			n.Other = address
-		}
-	}
 	in.exec(`VACUUM ANALYZE`)
 	q := quietOrganization{tenant: in.erp, rate: quietRate}
 	must(q.window(in.ctx, in.load/4)) // warms up

@@ -79,7 +79,7 @@ func TestNeighborGoesOn(t *testing.T) {
 	var calls atomic.Int64
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	err = n.loop(ctx, 1, &calls, func(c *caller) error { return listOne(n, c) })
+	err = n.loop(ctx, 1, &calls, func(c *caller) error { return reading("/work-orders?limit=1")(n, c) })
 	if rejected, ok := errors.AsType[*statusError](err); !ok || rejected.status != http.StatusUnauthorized {
 		t.Errorf("the neighbor ended with %v, want the 401", err)
 	}

@@ -103,30 +103,24 @@ func (o organization) file(r *receiver, secret string) []byte {
 	}))
 }
 
-// imported is what `millwright import` prints.
-type imported struct {
-	IDs          map[string]string `json:"ids"`
-	Integrations map[string]struct {
-		Webhooks map[string]struct {
-			ID string `json:"id"`
-		} `json:"webhooks"`
-	} `json:"integrations"`
-}
-
 // subscribe imports the first organization, if necessary again, and makes its
 // integration the one that calls.
 func (in *installation) subscribe(o organization) {
-	made := in.importOrganization(o)
-	in.webhookID = made.Integrations["i1"].Webhooks["hook1"].ID
+	ids := in.importOrganization(o)
+	in.webhookID = ids["hook1"]
 	if in.erp == nil {
-		in.erp = &tenant{Address: in.settings["MILLWRIGHT_ADDR"], Node: made.IDs["top"]}
+		in.erp = &tenant{Address: in.settings["MILLWRIGHT_ADDR"], Node: ids["top"]}
 	}
 }
 
-func (in *installation) importOrganization(o organization) (made imported) {
+// importOrganization returns the ids of the organization's keys.
+func (in *installation) importOrganization(o organization) map[string]string {
+	var made struct {
+		IDs map[string]string `json:"ids"`
+	}
 	check(os.WriteFile(in.organizationFile(), o.file(in.receiver, in.secret), 0o600))
-	check(json.Unmarshal(must(in.run(in.ctx, nil, "import", in.organizationFile())), &made))
-	return made
+	check(json.Unmarshal(must(in.run(nil, "import", in.organizationFile())), &made))
+	return made.IDs
 }
 
 // organizationFile is the file of the organization that was imported last.
@@ -135,11 +129,8 @@ func (in *installation) organizationFile() string { return filepath.Join(in.dir,
 // tenantOf imports another organization and returns its first integration, with some
 // work orders.
 func (in *installation) tenantOf(o organization, workOrders int) *tenant {
-	made := in.importOrganization(o)
-	t := &tenant{
-		Address: in.settings["MILLWRIGHT_ADDR"], Token: in.tokenOf(o.client(1)),
-		Node: made.IDs["top"], Integration: made.IDs["i1"], Form: made.IDs["long"],
-	}
+	ids := in.importOrganization(o)
+	t := &tenant{Address: in.settings["MILLWRIGHT_ADDR"], Token: in.tokenOf(o.client(1)), Node: ids["top"], Form: ids["long"]}
 	check(t.createWorkOrders(in.ctx, workOrders))
 	return t
 }

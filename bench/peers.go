@@ -126,7 +126,7 @@ func (t peerTarget) call(c *caller, body, id string) error {
 	c.request = fmt.Appendf(c.request[:0], "%sContent-Length: %d\r\n\r\n%s", t.head, len(body), body)
 	status, err := c.send()
 	if err == nil && status/100 != 2 {
-		err = &statusError{t.method, t.path, status, string(c.body)}
+		err = &statusError{t.method, t.path, status, c.body.String()}
 	}
 	return err
 }

@@ -51,7 +51,7 @@ func (p publisher) flood(load time.Duration) flood {
 	}}, load))
 	f.answered = time.Now()
 	f.deliveries = f.changes * p.addresses
-	f.began, f.ended = mustArrive(log.await(p.ctx, f.deliveries))
+	f.began, f.ended = log.await(p.ctx, f.deliveries)
 	f.used = p.usage().since(before)
 	return f
 }
@@ -86,7 +86,7 @@ func (p publisher) oneByOne(n int, ready func()) *latencies {
 		ready()
 		log := p.receiver.newLog()
 		a := must(p.publish(c))
-		mustArrive(log.await(p.ctx, p.addresses))
+		log.await(p.ctx, p.addresses)
 		check(w.add(a, a.sent, log.arrivals(a.changeKey)))
 	}
 	return w
@@ -107,7 +107,7 @@ func (p publisher) paced(rate float64, load time.Duration) *latencies {
 			made, froms[a.changeKey] = append(made, a), from
 		}, err
 	}))
-	mustArrive(log.await(p.ctx, len(made)*p.addresses))
+	log.await(p.ctx, len(made)*p.addresses)
 	for _, a := range made {
 		check(w.add(a, froms[a.changeKey], log.arrivals(a.changeKey)))
 	}

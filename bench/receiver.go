@@ -165,17 +165,17 @@ func (t *deliveryLog) arrivals(c changeKey) []time.Time {
 }
 
 // await waits until the given number of deliveries has arrived, without duplicates, and returns
-// when the first and the last did.
-func (t *deliveryLog) await(ctx context.Context, deliveries int) (first, last time.Time, err error) {
+// when the first and the last did. Only the goroutine of the part may call it.
+func (t *deliveryLog) await(ctx context.Context, deliveries int) (first, last time.Time) {
 	arrived := 0
-	err = until(ctx, 2*time.Millisecond, func() (bool, error) {
+	err := until(ctx, 2*time.Millisecond, func() (bool, error) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		arrived, first, last = len(t.events), t.first, t.last
 		return arrived >= deliveries, nil
 	})
 	if err != nil {
-		err = fmt.Errorf("%d of %d deliveries arrived: %w", arrived, deliveries, err)
+		check(fmt.Errorf("%d of %d deliveries arrived: %w", arrived, deliveries, err))
 	}
-	return first, last, err
+	return first, last
 }

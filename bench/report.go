@@ -29,9 +29,11 @@ type figure struct {
 
 // report collects figures in order.
 type report struct {
-	Machine machine
+	Machine string
 	At      time.Time
 	Figures []figure
+	// failures is the number of figures that could not be measured.
+	failures int
 	// live is where figures are written as they are measured, nil for nowhere; written is how
 	// many have been.
 	live    io.Writer
@@ -47,16 +49,9 @@ func (r *report) add(name string, value float64, unit string) *figure {
 }
 
 // addFailure adds something that could not be measured.
-func (r *report) addFailure(name string, err error) { r.add(name, 0, "").Error = err.Error() }
-
-// failures returns how many figures could not be measured.
-func (r *report) failures() (n int) {
-	for _, f := range r.Figures {
-		if f.Error != "" {
-			n++
-		}
-	}
-	return n
+func (r *report) addFailure(name string, err error) {
+	r.add(name, 0, "").Error = err.Error()
+	r.failures++
 }
 
 // showMeasured writes the figures that were not yet written, a line each.

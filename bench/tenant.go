@@ -27,14 +27,14 @@ const benchWorkOrders = 1000
 // baselines' server.
 type tenant struct {
 	Address, Token string
-	// Other is the address of another API server, if there is one; Session is the token of a session.
-	Other, Session string
+	// Session is the token of a session.
+	Session string
 	// Node is where it creates records; WorkOrders are those it reads and changes.
 	Node       string
 	WorkOrders []string
-	// Integration is its id, Form a long form of its organization.
-	Integration, Form string
-	calls             atomic.Int64
+	// Form is a long form of its organization.
+	Form  string
+	calls atomic.Int64
 }
 
 // answeredChange is a change with its response.
@@ -62,10 +62,7 @@ var (
 		_, err := c.get("/work-orders/" + id)
 		return err
 	}}
-	listPage = operation{"list", func(_ *tenant, c *caller) error {
-		_, err := c.get("/work-orders?limit=50")
-		return err
-	}}
+	listPage  = operation{"list", reading("/work-orders?limit=50")}
 	createOne = operation{"create", func(t *tenant, c *caller) error {
 		_, err := t.create(c, "Replace filter")
 		return err
@@ -75,6 +72,14 @@ var (
 		return err
 	}}
 )
+
+// reading returns a call that reads the path.
+func reading(path string) func(*tenant, *caller) error {
+	return func(_ *tenant, c *caller) error {
+		_, err := c.get(path)
+		return err
+	}
+}
 
 // create creates a work order and returns its id.
 func (t *tenant) create(c *caller, title string) (string, error) {

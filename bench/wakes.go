@@ -137,7 +137,7 @@ func (w *wakes) create(ctx context.Context, load time.Duration) (made newWorkOrd
 				return err == nil, err
 			})
 			mail, noMail := w.within(ctx, at, func() (bool, error) {
-				for _, m := range w.mails.MessagesAfter(seen) {
+				for _, m := range w.mails.Messages()[seen:] {
 					seen++
 					if m.Recipient == w.email && strings.Contains(m.Subject, title) {
 						return true, nil

@@ -4,24 +4,20 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
-	"net/http/httputil"
-	"strconv"
 	"time"
 )
 
 // caller is a client of the API, or of the baselines' server, with one connection. It
-// implements only the HTTP it needs, to leave the CPUs to the service.
+// writes its requests itself, to leave the CPUs to the service.
 type caller struct {
 	conn    net.Conn
 	reader  *bufio.Reader
 	head    string
 	request []byte
-	body    []byte
+	body    bytes.Buffer
 	// limit bounds a call.
 	limit time.Duration
 }
@@ -86,9 +82,9 @@ func (c *caller) exchange(method, path string, want int) ([]byte, error) {
 		return nil, fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	if status != want {
-		return nil, &statusError{method, path, status, string(c.body)}
+		return nil, &statusError{method, path, status, c.body.String()}
 	}
-	return c.body, nil
+	return c.body.Bytes(), nil
 }
 
 // send sends the request and reads its response, whose body is valid until the next
@@ -100,7 +96,14 @@ func (c *caller) send() (status int, err error) {
 	if _, err := c.conn.Write(c.request); err != nil {
 		return 0, err
 	}
-	return c.readResponse()
+	response, err := http.ReadResponse(c.reader, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	c.body.Reset()
+	_, err = c.body.ReadFrom(response.Body)
+	return response.StatusCode, err
 }
 
 // statusError is a response with another status than the call expects.
@@ -112,60 +115,4 @@ type statusError struct {
 
 func (e *statusError) Error() string {
 	return fmt.Sprintf("%s %s returned %d: %s", e.method, e.path, e.status, e.body)
-}
-
-// readResponse reads one response, whose body has a length, is chunked, or is empty.
-func (c *caller) readResponse() (status int, err error) {
-	line, err := c.reader.ReadSlice('\n')
-	if err != nil {
-		return 0, err
-	}
-	fields := bytes.Fields(line)
-	if len(fields) < 2 || !bytes.HasPrefix(line, []byte("HTTP/1.1 ")) {
-		return 0, fmt.Errorf("a response starts with %q", line)
-	}
-	if status, err = strconv.Atoi(string(fields[1])); err != nil {
-		return 0, err
-	}
-	length, chunked := 0, false
-	for {
-		if line, err = c.reader.ReadSlice('\n'); err != nil {
-			return 0, err
-		}
-		line = bytes.TrimRight(line, "\r\n")
-		if len(line) == 0 {
-			break
-		}
-		name, value, _ := bytes.Cut(line, []byte(":"))
-		value = bytes.TrimSpace(value)
-		switch {
-		case bytes.EqualFold(name, []byte("Content-Length")):
-			if length, err = strconv.Atoi(string(value)); err != nil {
-				return 0, err
-			}
-		case bytes.EqualFold(name, []byte("Transfer-Encoding")):
-			chunked = bytes.EqualFold(value, []byte("chunked"))
-		}
-	}
-	if chunked {
-		return status, c.readChunks()
-	}
-	if cap(c.body) < length {
-		c.body = make([]byte, length)
-	}
-	c.body = c.body[:length]
-	_, err = io.ReadFull(c.reader, c.body)
-	return status, err
-}
-
-func (c *caller) readChunks() (err error) {
-	if c.body, err = io.ReadAll(httputil.NewChunkedReader(c.reader)); err != nil {
-		return err
-	}
-	// An empty line follows the chunks; we expect no trailers.
-	end, err := c.reader.ReadSlice('\n')
-	if err == nil && len(bytes.TrimRight(end, "\r\n")) > 0 {
-		err = errors.New("a response has trailers")
-	}
-	return err
 }

@@ -130,13 +130,6 @@ func (s *Server) Messages() []Message {
 	return slices.Clone(s.messages)
 }
 
-// MessagesAfter returns the accepted messages except the first n, oldest first.
-func (s *Server) MessagesAfter(n int) []Message {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.messages[min(n, len(s.messages)):])
-}
-
 // Commands returns every command line the server received, oldest first, without
 // messages and the lines that follow AUTH.
 func (s *Server) Commands() []string {
