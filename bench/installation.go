@@ -89,7 +89,7 @@ func (b *bench) install(name string) *installation {
 	must(in.run(nil, "migrate"))
 	in.pool = must(pgxpool.New(in.ctx, database+"&pool_max_conns=40"))
 	in.postgresPID, in.temporalPID = listenerOn(must(url.Parse(database)).Host), listenerOn(in.settings["TEMPORAL_ADDRESS"])
-	in.receiver = must(listenForDeliveries(in.ctx, "127.0.0.1:0", identifyDelivery))
+	in.receiver = must(listenForDeliveries(in.ctx))
 	options := client.Options{HostPort: in.settings["TEMPORAL_ADDRESS"], Namespace: in.settings["TEMPORAL_NAMESPACE"], Logger: quiet}
 	namespaces := must(client.NewNamespaceClient(options))
 	defer namespaces.Close()

@@ -20,8 +20,6 @@ import (
 // leave the CPUs to the service.
 type receiver struct {
 	listener net.Listener
-	// identify returns what tells a delivery from others, and its event.
-	identify func(*http.Request, []byte) (delivery string, event changeKey)
 	rejected rejections
 	mu       sync.Mutex
 	log      *deliveryLog
@@ -61,13 +59,13 @@ type deliveryLog struct {
 // changeKey identifies a change of a work order, in both its response and its event.
 type changeKey struct{ workOrder, at string }
 
-// listenForDeliveries accepts deliveries at the address.
-func listenForDeliveries(ctx context.Context, address string, identify func(*http.Request, []byte) (string, changeKey)) (*receiver, error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+// listenForDeliveries accepts deliveries at any free port.
+func listenForDeliveries(ctx context.Context) (*receiver, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	r := &receiver{listener: listener, identify: identify}
+	r := &receiver{listener: listener}
 	r.newLog()
 	go func() {
 		for {
@@ -79,13 +77,6 @@ func listenForDeliveries(ctx context.Context, address string, identify func(*htt
 		}
 	}()
 	return r, nil
-}
-
-// identifyDelivery identifies a delivery of the product. Its body starts with the
-// event's time, and the first work order in it is the event's own.
-func identifyDelivery(request *http.Request, body []byte) (string, changeKey) {
-	delivery := request.URL.Path + " " + request.Header.Get(webhook.HeaderEventID)
-	return delivery, changeKey{textAfter(body, `"work_order":{"id":"`), textAfter(body, `"created_at":"`)}
 }
 
 func (r *receiver) close() { _ = r.listener.Close() }
@@ -129,15 +120,19 @@ func (r *receiver) serve(conn net.Conn) {
 		r.mu.Lock()
 		t := r.log
 		r.mu.Unlock()
-		t.add(r.identify(request, body.Bytes()))
+		t.add(request, body.Bytes())
 		if _, err := io.WriteString(conn, "HTTP/1.1 204 No Content\r\n\r\n"); err != nil {
 			return
 		}
 	}
 }
 
-func (t *deliveryLog) add(delivery string, event changeKey) {
+// add adds a delivery. Its body starts with the event's time, and the first work order in it
+// is the event's own.
+func (t *deliveryLog) add(request *http.Request, body []byte) {
 	now := time.Now()
+	delivery := request.URL.Path + " " + request.Header.Get(webhook.HeaderEventID)
+	event := changeKey{textAfter(body, `"work_order":{"id":"`), textAfter(body, `"created_at":"`)}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if _, again := t.events[delivery]; again {
