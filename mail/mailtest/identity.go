@@ -7,7 +7,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"math/big"
 	"net"
 	"time"
@@ -17,7 +16,6 @@ import (
 type identity struct {
 	certificate tls.Certificate
 	roots       *x509.CertPool
-	rootPEM     []byte
 }
 
 func newIdentity() (*identity, error) {
@@ -63,7 +61,6 @@ func newIdentity() (*identity, error) {
 	out := &identity{
 		certificate: tls.Certificate{Certificate: [][]byte{leafDER}, PrivateKey: key},
 		roots:       x509.NewCertPool(),
-		rootPEM:     pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: rootDER}),
 	}
 	out.roots.AddCert(root)
 	return out, nil

@@ -120,9 +120,6 @@ func (s *Server) URL() string {
 // localhost and mail.example.com.
 func (s *Server) RootCAs() *x509.CertPool { return s.identity.roots }
 
-// RootPEM returns the authority's certificate for a file such as that of SSL_CERT_FILE.
-func (s *Server) RootPEM() []byte { return slices.Clone(s.identity.rootPEM) }
-
 // Messages returns the accepted messages, oldest first.
 func (s *Server) Messages() []Message {
 	s.mu.Lock()
