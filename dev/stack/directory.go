@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -45,17 +46,16 @@ func throwawayDirectory() (*directory, error) {
 		}
 		f := &directory{path: path}
 		// Other users may pass through it, but cannot list it.
-		if err := os.Chmod(path, 0o711); err != nil {
-			f.remove()
-			return nil, err
+		if err = os.Chmod(path, 0o711); err == nil {
+			f.lock, err = lockFile(filepath.Join(path, "lock"))
 		}
-		if f.lock, err = lockFile(filepath.Join(path, "lock")); err != nil {
+		if err != nil {
 			f.remove()
 			return nil, err
 		}
 		return f, nil
 	}
-	return nil, errNoDirectory
+	return nil, errors.New("found no directory for temporary data that Postgres's user can enter")
 }
 
 func (f *directory) remove() {

@@ -2,7 +2,6 @@ package stack
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -169,5 +168,3 @@ func (s *throwaway) watchParts() <-chan *process.Process {
 	}
 	return ended
 }
-
-var errNoDirectory = errors.New("found no directory for temporary data that Postgres's user can enter")

@@ -30,8 +30,6 @@ func (r *runner) writeEnv() error {
 	return nil
 }
 
-func (r *runner) uiURL() string { return r.cfg.uiURL() }
-
 // report prints the addresses of everything that runs, and a first command to try.
 func (r *runner) report() {
 	out := r.opts.Out
@@ -45,9 +43,9 @@ func (r *runner) report() {
 	}
 	fmt.Fprintf(out, "  API                %s/v1, documentation at %s/docs\n", url, url)
 	if r.cfg.ownTemporal {
-		fmt.Fprintf(out, "  Temporal Web UI    %s\n", r.uiURL())
+		fmt.Fprintf(out, "  Temporal Web UI    %s\n", r.cfg.uiURL())
 		for _, v := range uiViews {
-			fmt.Fprintf(out, "    %-18s %s\n", v.name, v.link(r.uiURL()))
+			fmt.Fprintf(out, "    %-18s %s\n", v.name, v.link(r.cfg.uiURL()))
 		}
 	}
 	fmt.Fprintf(out, "  Metrics            http://%s/metrics (api), http://%s/metrics (worker)\n",

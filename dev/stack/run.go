@@ -91,7 +91,7 @@ func Run(signals <-chan os.Signal, opts RunOptions) error {
 		}
 		return err
 	}
-	s.restartParts()
+	s.restarts.Store(true)
 	r.report()
 	<-s.ctx.Done()
 	return s.cause()
@@ -231,20 +231,16 @@ func (r *runner) startProduct() error {
 	return r.add(r.server("api", &r.cfg.apiMetrics), r.server("worker", &r.cfg.workerMetrics))
 }
 
-// server returns what starts a server of the product.
+// server returns what starts a server of the product. The servers differ only in the address of
+// their metrics.
 func (r *runner) server(command string, metrics *port) starter {
 	return func(context.Context) (part, error) {
-		p, log, err := r.program(command, nil, r.metrics(metrics))
+		p, log, err := r.program(command, nil, []setting{{"METRICS_ADDR", metrics.address()}})
 		if err != nil {
 			return part{}, err
 		}
 		return part{p, log.Tail}, nil
 	}
-}
-
-// metrics returns the only setting in which api and worker differ.
-func (r *runner) metrics(p *port) []setting {
-	return []setting{{"METRICS_ADDR", p.address()}}
 }
 
 // program starts a subcommand of the product with the stack's settings. Its output

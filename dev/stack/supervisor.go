@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"millwright/dev/process"
@@ -44,12 +45,12 @@ type supervisor struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	out    io.Writer
+	// restarts is whether parts that end are started again: once the stack runs. Until
+	// then their end is an error, such as that of a wrong setting.
+	restarts atomic.Bool
 
 	mu     sync.Mutex
 	layers [][]*keeper
-	// restarts is whether parts that end are started again: once the stack runs. Until
-	// then their end is an error, such as that of a wrong setting.
-	restarts bool
 }
 
 // newSupervisor returns a supervisor that stops the stack on the first signal and
@@ -91,19 +92,6 @@ func (s *supervisor) add(starters ...starter) error {
 		go k.run()
 	}
 	return nil
-}
-
-// restartParts has parts that end started again from now on.
-func (s *supervisor) restartParts() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.restarts = true
-}
-
-func (s *supervisor) restartsParts() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.restarts
 }
 
 // stop stops the layers from top to bottom, and the parts of a layer concurrently.
@@ -182,7 +170,7 @@ func (k *keeper) run() {
 			switch {
 			case s.ctx.Err() != nil:
 				return
-			case !s.restartsParts():
+			case !s.restarts.Load():
 				s.cancel(fmt.Errorf("%s; the last lines of its log:\n%s", ending, p.tail()))
 				return
 			case quick >= maxQuickEndings:

@@ -37,29 +37,27 @@ func temporalCommand(args []string) (int, error) {
 	signals := stopSignals()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	type result struct {
-		server *temporal.Server
-		err    error
-	}
-	started := make(chan result, 1)
+	var server *temporal.Server
+	started := make(chan error, 1)
 	go func() {
-		server, err := temporal.Start(ctx, temporal.Options{
+		var err error
+		server, err = temporal.Start(ctx, temporal.Options{
 			PostgresURL:    *url,
 			DatabasePrefix: *prefix,
 			Port:           *port,
 			UIPort:         *uiPort,
 			Retention:      *retention,
 		})
-		started <- result{server, err}
+		started <- err
 	}()
 	select {
-	case r := <-started:
-		if r.err != nil {
-			return 1, r.err
+	case err := <-started:
+		if err != nil {
+			return 1, err
 		}
 		fmt.Println(stack.ReadyLine)
 		<-signals
-		r.server.Stop()
+		server.Stop()
 		return 0, nil
 	case <-signals:
 		// Nothing has been stored yet.
