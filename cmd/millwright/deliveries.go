@@ -52,29 +52,20 @@ func listDeliveriesCommand() *cobra.Command {
 }
 
 func showDeliveryCommand() *cobra.Command {
-	var out output
-	cmd := &cobra.Command{
-		Use:   "show ID",
-		Short: "Show a delivery, its attempts and the first 4 KiB of each response",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
-				found, err := svc.DeliveryWithAttempts(ctx, "", args[0])
-				if err != nil {
-					return describeError(err, "delivery "+args[0])
-				}
-				return out.show(cmd, found, func(w io.Writer) {
-					deliveryLines(w, found.DeliveryView)
-					for _, a := range found.AttemptsMade {
-						fmt.Fprintf(w, "\t\nattempt %d\t%s\t\n", a.Number, a.StartedAt)
-						attemptLines(w, a)
-					}
-				})
-			})
-		},
-	}
-	out.flag(cmd)
-	return cmd
+	const short = "Show a delivery, its attempts and the first 4 KiB of each response"
+	return targetCommand("show ID", short, "delivery", &actorFlag{}, func(ctx context.Context, target commandTarget) error {
+		found, err := target.svc.DeliveryWithAttempts(ctx, "", target.id)
+		if err != nil {
+			return err
+		}
+		return target.out.show(target.cmd, found, func(w io.Writer) {
+			deliveryLines(w, found.DeliveryView)
+			for _, a := range found.AttemptsMade {
+				fmt.Fprintf(w, "\t\nattempt %d\t%s\t\n", a.Number, a.StartedAt)
+				attemptLines(w, a)
+			}
+		})
+	})
 }
 
 // redeliverResult counts an address's deliveries that are due again.

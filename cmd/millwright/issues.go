@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 
@@ -19,10 +18,10 @@ func issuesCommand() *cobra.Command {
 	return commandGroup("issues", "List and show feedback, and resolve it as a person, as in the console",
 		listIssuesCommand(),
 		showRecordCommand("Show feedback", "feedback", (*service.Service).Feedback, issueLines),
-		personCommand("resolve ID --as PERSON", "Resolve the feedback", "feedback",
+		changeRecordCommand("resolve ID --as PERSON", "Resolve the feedback", "feedback",
 			func(svc *service.Service, ctx context.Context, actor store.Actor, id string) (store.WriteResult, error) {
 				return svc.ResolveFeedback(ctx, actor, store.RequestKey{}, id)
-			}, issueTable))
+			}, resolvedLines))
 }
 
 func listIssuesCommand() *cobra.Command {
@@ -50,12 +49,6 @@ func issueLines(w io.Writer, r models.FeedbackRecord) {
 		r.Status.Name, nodeCell(r.Inventory), textCell(r.ExternalID), r.CreatedAt, identitiesCell([]string{r.CreatedBy}, r.People), r.ChangedAt, orDash(r.ResolvedAt))
 }
 
-func issueTable(w io.Writer, body []byte) error {
-	var record models.FeedbackRecord
-	if err := json.Unmarshal(body, &record); err != nil {
-		return fmt.Errorf("read the feedback: %w", err)
-	}
-	fmt.Fprintf(w, "id\t%s\t\nsubject\t%s\t\nstatus\t%s\t\nchanged\t%s\t\n",
-		record.ID, oneLine(record.Subject), record.Status.Name, record.ChangedAt)
-	return nil
+func resolvedLines(w io.Writer, r models.FeedbackRecord) {
+	fmt.Fprintf(w, "id\t%s\t\nsubject\t%s\t\nstatus\t%s\t\nchanged\t%s\t\n", r.ID, oneLine(r.Subject), r.Status.Name, r.ChangedAt)
 }

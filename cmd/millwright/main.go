@@ -45,8 +45,7 @@ func rootCommand() *cobra.Command {
 
 // untilStopped returns a server's error. Being asked to stop is not one.
 func untilStopped(ctx context.Context, err error) error {
-	stopped := ctx.Err() != nil && errors.Is(err, context.Canceled)
-	if stopped {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil
 	}
 	return err

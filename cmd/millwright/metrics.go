@@ -18,7 +18,6 @@ import (
 
 // observability is a process's metrics and, if there is a collector, its traces.
 type observability struct {
-	command  string
 	log      *slog.Logger
 	registry *prometheus.Registry
 	temporal *telemetry.TemporalMetrics
@@ -27,9 +26,7 @@ type observability struct {
 
 // observe sets up the metrics and traces of a process that runs the command.
 func (s settings) observe(ctx context.Context, command string, log *slog.Logger) (*observability, error) {
-	o := &observability{
-		command: command, log: log, registry: prometheus.NewRegistry(), temporal: telemetry.NewTemporalMetrics(),
-	}
+	o := &observability{log: log, registry: prometheus.NewRegistry(), temporal: telemetry.NewTemporalMetrics()}
 	version := currentBuild().Version
 	buildInfo := prometheus.NewGauge(prometheus.GaugeOpts{
 		Namespace: "millwright", Name: "build_info", Help: "Always 1; the labels are the running command and its version.",

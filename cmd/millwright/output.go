@@ -48,14 +48,6 @@ func orDash[T any](value *T) string {
 	return fmt.Sprint(*value)
 }
 
-// orEmpty returns the list, which JSON shows as [] even if it is nil.
-func orEmpty[T any](list []T) []T {
-	if list == nil {
-		return []T{}
-	}
-	return list
-}
-
 // maxCell limits the characters in a cell of a table.
 const maxCell = 40
 

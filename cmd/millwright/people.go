@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"millwright/models"
 	"millwright/service"
 	"millwright/service/people"
 	"millwright/service/store"
@@ -25,11 +25,6 @@ func peopleCommand() *cobra.Command {
 			return svc.ActivatePerson(ctx, store.Operator(), id)
 		}),
 	)
-}
-
-// organizationFlag is --organization: a key or an id.
-func organizationFlag(cmd *cobra.Command, reference *string, about string) {
-	cmd.Flags().StringVar(reference, "organization", "", about)
 }
 
 // findPerson returns the id of the person that an argument names: an id, or an e-mail
@@ -61,7 +56,15 @@ func listPeopleCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				found, err := everyPerson(ctx, svc, id, filter)
+				found, err := upTo(math.MaxInt, func(size int) ([]people.PersonSummary, error) {
+					filter.Limit = size
+					page, err := svc.PeopleForPerson(ctx, store.Operator(), id, filter)
+					if len(page) > 0 {
+						last := page[len(page)-1]
+						filter.AfterName, filter.AfterID = last.Name, last.ID
+					}
+					return page, err
+				})
 				if err != nil {
 					return err
 				}
@@ -70,28 +73,11 @@ func listPeopleCommand() *cobra.Command {
 		},
 	}
 	out.flag(cmd)
-	organizationFlag(cmd, &organization, "key or id of the organization")
+	cmd.Flags().StringVar(&organization, "organization", "", "key or id of the organization")
 	cmd.Flags().StringVar(&filter.Search, "search", "", "only people whose name or e-mail address contains this")
 	cmd.Flags().BoolVar(&filter.Deactivated, "deactivated", false, "people who lost access instead of those who have it")
 	require(cmd, "organization")
 	return cmd
-}
-
-// everyPerson reads the list page by page.
-func everyPerson(ctx context.Context, svc *service.Service, organizationID string, filter people.PersonFilter) ([]people.PersonSummary, error) {
-	all := []people.PersonSummary{}
-	filter.Limit = models.MaxPageSize
-	for {
-		found, err := svc.PeopleForPerson(ctx, store.Operator(), organizationID, filter)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, found...)
-		if len(found) < filter.Limit {
-			return all, nil
-		}
-		filter.AfterName, filter.AfterID = found[len(found)-1].Name, found[len(found)-1].ID
-	}
 }
 
 func peopleTable(w io.Writer, found []people.PersonSummary) {
@@ -148,7 +134,7 @@ once, for a week; it is a secret. A person who is there without a way to sign in
 		},
 	}
 	out.flag(cmd)
-	organizationFlag(cmd, &organization, "key or id of the organization")
+	cmd.Flags().StringVar(&organization, "organization", "", "key or id of the organization")
 	cmd.Flags().StringVar(&in.Name, "name", "", "the person's name; the person can change it")
 	cmd.Flags().BoolVar(&in.Admin, "admin", false, "make the person an administrator")
 	cmd.Flags().StringVar(&definition, "definition", "", "id of the person's organization permission definition")
@@ -198,34 +184,17 @@ organization requires OpenID Connect, the password lets no one in: "organization
 		},
 	}
 	out.flag(cmd)
-	organizationFlag(cmd, &organization, "key or id of the organization, if several have a person with the e-mail address")
+	cmd.Flags().StringVar(&organization, "organization", "", "key or id of the organization, if several have a person with the e-mail address")
 	cmd.Flags().BoolVar(&generate, "generate", false, "make a random password and print it")
 	return cmd
 }
 
 func changeEmailCommand() *cobra.Command {
-	var out output
-	var organization string
-	cmd := &cobra.Command{
-		Use:   "change-email PERSON EMAIL",
-		Short: "Change a person's e-mail address; sessions and links end, and the former address is told",
-		Args:  cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
-				id, err := findPerson(ctx, svc, args[0], organization)
-				if err != nil {
-					return err
-				}
-				person, err := svc.ChangePersonEmail(ctx, store.Operator(), id, args[1])
-				if err != nil {
-					return describeError(err, "person "+args[0])
-				}
-				return out.show(cmd, person, func(w io.Writer) { personTable(w, person) })
-			})
-		},
-	}
-	out.flag(cmd)
-	organizationFlag(cmd, &organization, "key or id of the organization, if several have a person with the e-mail address")
+	const short = "Change a person's e-mail address; sessions and links end, and the former address is told"
+	cmd := personAccessCommand("change-email PERSON EMAIL", short, func(ctx context.Context, cmd *cobra.Command, svc *service.Service, id, _ string) (people.PersonAccess, error) {
+		return svc.ChangePersonEmail(ctx, store.Operator(), id, cmd.Flags().Arg(1))
+	})
+	cmd.Args = cobra.ExactArgs(2)
 	return cmd
 }
 
@@ -281,6 +250,6 @@ func personAccessCommand(use, short string, change func(ctx context.Context, cmd
 		},
 	}
 	out.flag(cmd)
-	organizationFlag(cmd, &organization, "key or id of the organization, if several have a person with the e-mail address")
+	cmd.Flags().StringVar(&organization, "organization", "", "key or id of the organization, if several have a person with the e-mail address")
 	return cmd
 }

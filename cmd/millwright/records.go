@@ -48,9 +48,11 @@ func listRecordsCommand[R any](short string, find findRecords, table func(io.Wri
 				if err != nil {
 					return err
 				}
-				records, err := decodeAll[R](found)
-				if err != nil {
-					return err
+				records := make([]R, len(found))
+				for i, body := range found {
+					if records[i], err = decode[R](body); err != nil {
+						return err
+					}
 				}
 				return out.show(cmd, found, func(w io.Writer) { table(w, records) })
 			})
@@ -71,14 +73,38 @@ func showRecordCommand[R any](short, what string, read func(*service.Service, co
 		if err != nil {
 			return err
 		}
-		record, err := decode[R](body)
-		if err != nil {
-			return err
-		}
-		return target.out.show(target.cmd, json.RawMessage(body), func(w io.Writer) { lines(w, record) })
+		return showRecord(target, body, lines)
 	})
 	as.flag(cmd)
 	return cmd
+}
+
+// recordChange changes a record as a person.
+type recordChange func(*service.Service, context.Context, store.Actor, string) (store.WriteResult, error)
+
+// changeRecordCommand returns a command that changes a record of type R as the person of --as
+// and shows it.
+func changeRecordCommand[R any](use, short, what string, do recordChange, lines func(io.Writer, R)) *cobra.Command {
+	as := actorFlag{scope: "that the person may read"}
+	cmd := targetCommand(use, short, what, &as, func(ctx context.Context, target commandTarget) error {
+		result, err := do(target.svc, ctx, target.actor, target.id)
+		if err != nil {
+			return err
+		}
+		return showRecord(target, result.Body, lines)
+	})
+	as.flag(cmd)
+	require(cmd, "as")
+	return cmd
+}
+
+// showRecord shows a record of type R that is encoded as a GET shows it.
+func showRecord[R any](target commandTarget, body []byte, lines func(io.Writer, R)) error {
+	record, err := decode[R](body)
+	if err != nil {
+		return err
+	}
+	return target.out.show(target.cmd, json.RawMessage(body), func(w io.Writer) { lines(w, record) })
 }
 
 // textLines writes an optional text line by line.
@@ -116,17 +142,6 @@ func identitiesCell(ids []string, people []models.NamedIdentity) string {
 		}
 	}
 	return strings.Join(cells, ", ")
-}
-
-func decodeAll[R any](bodies []json.RawMessage) ([]R, error) {
-	records := make([]R, len(bodies))
-	for i, body := range bodies {
-		var err error
-		if records[i], err = decode[R](body); err != nil {
-			return nil, err
-		}
-	}
-	return records, nil
 }
 
 func decode[R any](body []byte) (record R, err error) {

@@ -43,7 +43,7 @@ func listWebhooksCommand() *cobra.Command {
 				if err != nil {
 					return describeError(err, "integration "+filter.IntegrationID)
 				}
-				return out.show(cmd, orEmpty(found), func(w io.Writer) { webhooksTable(w, found) })
+				return out.show(cmd, append([]webhooks.WebhookHealth{}, found...), func(w io.Writer) { webhooksTable(w, found) })
 			})
 		},
 	}
@@ -242,7 +242,7 @@ func showWebhook(cmd *cobra.Command, out output, h webhooks.Webhook) error {
 }
 
 func webhookLines(w io.Writer, h webhooks.Webhook) {
-	fmt.Fprintf(w, "id\t%s\t\nintegration\t%s\t\nurl\t%s\t\nevents\t%s\t\nstate\t%s\t\n", h.ID, h.IntegrationID, h.URL, eventsCell(h), webhookState(h))
+	fmt.Fprintf(w, "id\t%s\t\nintegration\t%s\t\nurl\t%s\t\nevents\t%s\t\nstate\t%s\t\n", h.ID, h.IntegrationID, h.URL, strings.Join(textsOf(h.Events), " "), webhookState(h))
 	if !h.Enabled {
 		fmt.Fprintf(w, "off since\t%s\t\nreason\t%s\t\n", orDash(h.OffAt), textCell(h.OffReason))
 	}
@@ -256,12 +256,4 @@ func webhookState(h webhooks.Webhook) string {
 		return "on"
 	}
 	return "off"
-}
-
-func eventsCell(h webhooks.Webhook) string {
-	names := make([]string, len(h.Events))
-	for i, e := range h.Events {
-		names[i] = string(e)
-	}
-	return strings.Join(names, " ")
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -87,36 +86,10 @@ func reviewCommand() *cobra.Command {
 	return cmd
 }
 
-// recordChange changes a record as a person.
-type recordChange func(*service.Service, context.Context, store.Actor, string) (store.WriteResult, error)
-
 // workOrderCommand returns a command that changes a work order and shows it.
 func workOrderCommand(use, short string, do recordChange) *cobra.Command {
-	return personCommand(use, short, "work order", do, func(w io.Writer, body []byte) error {
-		var record models.WorkOrderRecord
-		if err := json.Unmarshal(body, &record); err != nil {
-			return fmt.Errorf("read the work order: %w", err)
-		}
+	return changeRecordCommand(use, short, "work order", do, func(w io.Writer, r models.WorkOrderRecord) {
 		fmt.Fprintf(w, "id\t%s\t\nnumber\t%d\t\ntitle\t%s\t\nstatus\t%s\t\nchanged\t%s\t\n",
-			record.ID, record.Number, oneLine(record.Title), record.Status.Name, record.ChangedAt)
-		return nil
+			r.ID, r.Number, oneLine(r.Title), r.Status.Name, r.ChangedAt)
 	})
-}
-
-// personCommand returns a command that changes a record as the person of --as and
-// shows it.
-func personCommand(use, short, what string, do recordChange, table func(io.Writer, []byte) error) *cobra.Command {
-	as := actorFlag{scope: "that the person may read"}
-	cmd := targetCommand(use, short, what, &as, func(ctx context.Context, target commandTarget) error {
-		result, err := do(target.svc, ctx, target.actor, target.id)
-		if err != nil {
-			return err
-		}
-		var tableErr error
-		err = target.out.show(target.cmd, json.RawMessage(result.Body), func(w io.Writer) { tableErr = table(w, result.Body) })
-		return errors.Join(err, tableErr)
-	})
-	as.flag(cmd)
-	require(cmd, "as")
-	return cmd
 }
