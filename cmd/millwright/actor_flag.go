@@ -36,9 +36,10 @@ func (f *actorFlag) actor(ctx context.Context, cmd *cobra.Command, svc *service.
 	return actor, err
 }
 
-// within adds where a person's command looked to what it looked for.
+// within adds where a person's command looked to what it looked for. f is nil for commands
+// without --as.
 func (f *actorFlag) within(what string) string {
-	if f.person == "" {
+	if f == nil || f.person == "" {
 		return what
 	}
 	return what + " " + cmp.Or(f.scope, "in the person's organization")
@@ -55,7 +56,7 @@ type commandTarget struct {
 }
 
 // targetCommand returns a command that acts on the thing its argument names, such
-// as an integration. Error sentences call the thing what.
+// as an integration. Error sentences call the thing what. as is nil if only the operator does that.
 func targetCommand(use, short, what string, as *actorFlag, do func(ctx context.Context, target commandTarget) error) *cobra.Command {
 	var out output
 	cmd := &cobra.Command{
@@ -73,5 +74,8 @@ func targetCommand(use, short, what string, as *actorFlag, do func(ctx context.C
 		},
 	}
 	out.flag(cmd)
+	if as != nil {
+		as.flag(cmd)
+	}
 	return cmd
 }

@@ -20,31 +20,19 @@ func deliveriesCommand() *cobra.Command {
 }
 
 func listDeliveriesCommand() *cobra.Command {
-	var out output
 	var filter webhooks.DeliveryFilter
 	var limit limitFlag
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List deliveries, newest first",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
-				found, err := upTo(limit, func(size int) ([]webhooks.DeliveryView, error) {
-					filter.Limit = size
-					page, err := svc.Deliveries(ctx, filter)
-					if len(page) > 0 {
-						filter.Before = page[len(page)-1].ID
-					}
-					return page, err
-				})
-				if err != nil {
-					return describeError(err, "webhook address "+filter.WebhookID)
-				}
-				return out.show(cmd, found, func(w io.Writer) { deliveriesTable(w, found) })
-			})
-		},
-	}
-	out.flag(cmd)
+	cmd := listCommand("list", "List deliveries, newest first", func(ctx context.Context, _ *cobra.Command, svc *service.Service) ([]webhooks.DeliveryView, error) {
+		found, err := upTo(limit, func(size int) ([]webhooks.DeliveryView, error) {
+			filter.Limit = size
+			page, err := svc.Deliveries(ctx, filter)
+			if len(page) > 0 {
+				filter.Before = page[len(page)-1].ID
+			}
+			return page, err
+		})
+		return found, describeError(err, "webhook address "+filter.WebhookID)
+	}, deliveriesTable)
 	choiceFlag(cmd, &filter.Statuses, models.DeliveryStatuses, "status", "delivery status")
 	cmd.Flags().StringVar(&filter.WebhookID, "address", "", "only those to the webhook address with this id")
 	limit.flag(cmd)
@@ -53,7 +41,7 @@ func listDeliveriesCommand() *cobra.Command {
 
 func showDeliveryCommand() *cobra.Command {
 	const short = "Show a delivery, its attempts and the first 4 KiB of each response"
-	return targetCommand("show ID", short, "delivery", &actorFlag{}, func(ctx context.Context, target commandTarget) error {
+	return targetCommand("show ID", short, "delivery", nil, func(ctx context.Context, target commandTarget) error {
 		found, err := target.svc.DeliveryWithAttempts(ctx, "", target.id)
 		if err != nil {
 			return err

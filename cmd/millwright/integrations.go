@@ -38,30 +38,16 @@ func integrationsCommand() *cobra.Command {
 }
 
 func listIntegrationsCommand() *cobra.Command {
-	var out output
 	var organization string
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List integrations, oldest first",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
-				id := ""
-				if organization != "" {
-					var err error
-					if id, err = organizationID(ctx, svc, organization); err != nil {
-						return err
-					}
-				}
-				found, err := svc.Integrations(ctx, id)
-				if err != nil {
-					return err
-				}
-				return out.show(cmd, found, func(w io.Writer) { integrationsTable(w, found) })
-			})
-		},
-	}
-	out.flag(cmd)
+	cmd := listCommand("list", "List integrations, oldest first", func(ctx context.Context, _ *cobra.Command, svc *service.Service) (found []integrations.IntegrationRecord, err error) {
+		id := ""
+		if organization != "" {
+			if id, err = organizationID(ctx, svc, organization); err != nil {
+				return nil, err
+			}
+		}
+		return svc.Integrations(ctx, id)
+	}, integrationsTable)
 	cmd.Flags().StringVar(&organization, "organization", "", "only integrations of the organization with this id or key")
 	return cmd
 }
@@ -149,15 +135,12 @@ type integrationChange func(*service.Service, context.Context, store.Actor, stri
 
 // actorIntegrationCommand is a command that an organization's people may do in the console.
 func actorIntegrationCommand(use, short string, do integrationChange) *cobra.Command {
-	var as actorFlag
-	cmd := integrationCommand(use, short, &as, do)
-	as.flag(cmd)
-	return cmd
+	return integrationCommand(use, short, &actorFlag{}, do)
 }
 
 // operatorIntegrationCommand is a command that is the service's own.
 func operatorIntegrationCommand(use, short string, do integrationChange) *cobra.Command {
-	return integrationCommand(use, short, &actorFlag{}, do)
+	return integrationCommand(use, short, nil, do)
 }
 
 func integrationCommand(use, short string, as *actorFlag, do integrationChange) *cobra.Command {

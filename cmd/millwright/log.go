@@ -20,42 +20,26 @@ func logCommand() *cobra.Command {
 }
 
 func listLogCommand() *cobra.Command {
-	var out output
 	var reader readerFlags
 	var limit limitFlag
 	var filter pages.LogFilter
 	var since string
-	cmd := &cobra.Command{
-		Use:   "list" + readerUsage,
-		Short: "List an organization's Log Records, newest first",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if topic, _, _ := strings.Cut(filter.Action, "."); topic != "" && !slices.Contains(pages.LogTopics, topic) {
-				return fmt.Errorf("--action: there is no action %q; choose from %s, or one of their actions, such as webhook.created", filter.Action, strings.Join(pages.LogTopics, ", "))
-			}
-			if cmd.Flags().Changed("since") {
-				at, err := parseSince(since, time.Now())
-				if err != nil {
-					return err
-				}
-				filter.From = at
-			}
-			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
-				actor, err := reader.reader(ctx, cmd, svc)
-				if err != nil {
-					return err
-				}
-				found, err := upTo(limit, func(size int) ([]pages.LogRecord, error) {
-					return nextLogRecords(ctx, svc, actor, &filter, size)
-				})
-				if err != nil {
-					return err
-				}
-				return out.show(cmd, found, func(w io.Writer) { logTable(w, found) })
-			})
-		},
+	cmd := listCommand("list"+readerUsage, "List an organization's Log Records, newest first", func(ctx context.Context, cmd *cobra.Command, svc *service.Service) ([]pages.LogRecord, error) {
+		actor, err := reader.reader(ctx, cmd, svc)
+		if err != nil {
+			return nil, err
+		}
+		return upTo(limit, func(size int) ([]pages.LogRecord, error) { return nextLogRecords(ctx, svc, actor, &filter, size) })
+	}, logTable)
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) (err error) {
+		if topic, _, _ := strings.Cut(filter.Action, "."); topic != "" && !slices.Contains(pages.LogTopics, topic) {
+			return fmt.Errorf("--action: there is no action %q; choose from %s, or one of their actions, such as webhook.created", filter.Action, strings.Join(pages.LogTopics, ", "))
+		}
+		if cmd.Flags().Changed("since") {
+			filter.From, err = parseSince(since, time.Now())
+		}
+		return err
 	}
-	out.flag(cmd)
 	reader.flag(cmd)
 	limit.flag(cmd)
 	cmd.Flags().StringVar(&filter.RecordID, "record", "", "only those about the record with this id")

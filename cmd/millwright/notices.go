@@ -16,36 +16,23 @@ func noticesCommand() *cobra.Command {
 }
 
 func listNoticesCommand() *cobra.Command {
-	var out output
 	var as actorFlag
 	var limit limitFlag
 	var filter people.NoticeFilter
-	cmd := &cobra.Command{
-		Use:   "list --as PERSON",
-		Short: "List a person's unread notices, newest first",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
-				person, err := as.actor(ctx, cmd, svc)
-				if err != nil {
-					return err
-				}
-				found, err := upTo(limit, func(size int) ([]people.NoticeView, error) {
-					filter.Limit = size
-					page, err := svc.Notices(ctx, person, filter)
-					if len(page) > 0 {
-						filter.Before = page[len(page)-1].ID
-					}
-					return page, err
-				})
-				if err != nil {
-					return err
-				}
-				return out.show(cmd, found, func(w io.Writer) { noticesTable(w, found) })
-			})
-		},
-	}
-	out.flag(cmd)
+	cmd := listCommand("list --as PERSON", "List a person's unread notices, newest first", func(ctx context.Context, cmd *cobra.Command, svc *service.Service) ([]people.NoticeView, error) {
+		person, err := as.actor(ctx, cmd, svc)
+		if err != nil {
+			return nil, err
+		}
+		return upTo(limit, func(size int) ([]people.NoticeView, error) {
+			filter.Limit = size
+			page, err := svc.Notices(ctx, person, filter)
+			if len(page) > 0 {
+				filter.Before = page[len(page)-1].ID
+			}
+			return page, err
+		})
+	}, noticesTable)
 	as.flag(cmd)
 	limit.flag(cmd)
 	cmd.Flags().BoolVar(&filter.Read, "read", false, "those that were read instead")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"time"
@@ -38,6 +39,27 @@ func operate(cmd *cobra.Command, do func(ctx context.Context, s settings, svc *s
 	}
 	defer pools.Close()
 	return do(ctx, s, svc)
+}
+
+// listCommand returns a command that lists what find returns. table writes it for people.
+func listCommand[T any](use, short string, find func(ctx context.Context, cmd *cobra.Command, svc *service.Service) ([]T, error), table func(io.Writer, []T)) *cobra.Command {
+	var out output
+	cmd := &cobra.Command{
+		Use:   use,
+		Short: short,
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
+				found, err := find(ctx, cmd, svc)
+				if err != nil {
+					return err
+				}
+				return out.show(cmd, found, func(w io.Writer) { table(w, found) })
+			})
+		},
+	}
+	out.flag(cmd)
+	return cmd
 }
 
 // commandGroup returns a command that only has subcommands.

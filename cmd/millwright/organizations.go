@@ -19,23 +19,9 @@ func organizationsCommand() *cobra.Command {
 }
 
 func listOrganizationsCommand() *cobra.Command {
-	var out output
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List organizations, oldest first",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
-				found, err := svc.Organizations(ctx)
-				if err != nil {
-					return err
-				}
-				return out.show(cmd, found, func(w io.Writer) { organizationsTable(w, found) })
-			})
-		},
-	}
-	out.flag(cmd)
-	return cmd
+	return listCommand("list", "List organizations, oldest first", func(ctx context.Context, _ *cobra.Command, svc *service.Service) ([]people.OrganizationRecord, error) {
+		return svc.Organizations(ctx)
+	}, organizationsTable)
 }
 
 func organizationsTable(w io.Writer, found []people.OrganizationRecord) {

@@ -43,36 +43,23 @@ func findPerson(ctx context.Context, svc *service.Service, reference, organizati
 }
 
 func listPeopleCommand() *cobra.Command {
-	var out output
 	var organization string
 	var filter people.PersonFilter
-	cmd := &cobra.Command{
-		Use:   "list --organization KEY",
-		Short: "List the people of an organization by name, with their access",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
-				id, err := organizationID(ctx, svc, organization)
-				if err != nil {
-					return err
-				}
-				found, err := upTo(math.MaxInt, func(size int) ([]people.PersonSummary, error) {
-					filter.Limit = size
-					page, err := svc.PeopleForPerson(ctx, store.Operator(), id, filter)
-					if len(page) > 0 {
-						last := page[len(page)-1]
-						filter.AfterName, filter.AfterID = last.Name, last.ID
-					}
-					return page, err
-				})
-				if err != nil {
-					return err
-				}
-				return out.show(cmd, found, func(w io.Writer) { peopleTable(w, found) })
-			})
-		},
-	}
-	out.flag(cmd)
+	cmd := listCommand("list --organization KEY", "List the people of an organization by name, with their access", func(ctx context.Context, _ *cobra.Command, svc *service.Service) ([]people.PersonSummary, error) {
+		id, err := organizationID(ctx, svc, organization)
+		if err != nil {
+			return nil, err
+		}
+		return upTo(math.MaxInt, func(size int) ([]people.PersonSummary, error) {
+			filter.Limit = size
+			page, err := svc.PeopleForPerson(ctx, store.Operator(), id, filter)
+			if len(page) > 0 {
+				last := page[len(page)-1]
+				filter.AfterName, filter.AfterID = last.Name, last.ID
+			}
+			return page, err
+		})
+	}, peopleTable)
 	cmd.Flags().StringVar(&organization, "organization", "", "key or id of the organization")
 	cmd.Flags().StringVar(&filter.Search, "search", "", "only people whose name or e-mail address contains this")
 	cmd.Flags().BoolVar(&filter.Deactivated, "deactivated", false, "people who lost access instead of those who have it")

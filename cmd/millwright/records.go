@@ -67,16 +67,13 @@ func listRecordsCommand[R any](short string, find findRecords, table func(io.Wri
 // showRecordCommand returns a command that shows a record of type R as a GET shows it:
 // to the operator, or to the person of --as.
 func showRecordCommand[R any](short, what string, read func(*service.Service, context.Context, store.Actor, string) ([]byte, error), lines func(io.Writer, R)) *cobra.Command {
-	as := actorFlag{scope: "that the person may read"}
-	cmd := targetCommand("show ID", short, what, &as, func(ctx context.Context, target commandTarget) error {
+	return targetCommand("show ID", short, what, &actorFlag{scope: "that the person may read"}, func(ctx context.Context, target commandTarget) error {
 		body, err := read(target.svc, ctx, target.actor, target.id)
 		if err != nil {
 			return err
 		}
 		return showRecord(target, body, lines)
 	})
-	as.flag(cmd)
-	return cmd
 }
 
 // recordChange changes a record as a person.
@@ -85,15 +82,13 @@ type recordChange func(*service.Service, context.Context, store.Actor, string) (
 // changeRecordCommand returns a command that changes a record of type R as the person of --as
 // and shows it.
 func changeRecordCommand[R any](use, short, what string, do recordChange, lines func(io.Writer, R)) *cobra.Command {
-	as := actorFlag{scope: "that the person may read"}
-	cmd := targetCommand(use, short, what, &as, func(ctx context.Context, target commandTarget) error {
+	cmd := targetCommand(use, short, what, &actorFlag{scope: "that the person may read"}, func(ctx context.Context, target commandTarget) error {
 		result, err := do(target.svc, ctx, target.actor, target.id)
 		if err != nil {
 			return err
 		}
 		return showRecord(target, result.Body, lines)
 	})
-	as.flag(cmd)
 	require(cmd, "as")
 	return cmd
 }

@@ -31,29 +31,18 @@ func webhooksCommand() *cobra.Command {
 }
 
 func listWebhooksCommand() *cobra.Command {
-	var out output
 	var filter webhooks.WebhookFilter
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List webhook addresses, oldest first",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
-				found, err := svc.Webhooks(ctx, filter)
-				if err != nil {
-					return describeError(err, "integration "+filter.IntegrationID)
-				}
-				return out.show(cmd, append([]webhooks.WebhookHealth{}, found...), func(w io.Writer) { webhooksTable(w, found) })
-			})
-		},
-	}
-	out.flag(cmd)
+	cmd := listCommand("list", "List webhook addresses, oldest first", func(ctx context.Context, _ *cobra.Command, svc *service.Service) ([]webhooks.WebhookHealth, error) {
+		found, err := svc.Webhooks(ctx, filter)
+		// JSON shows no addresses as [].
+		return append([]webhooks.WebhookHealth{}, found...), describeError(err, "integration "+filter.IntegrationID)
+	}, webhooksTable)
 	cmd.Flags().StringVar(&filter.IntegrationID, "integration", "", "only addresses of the integration with this id")
 	return cmd
 }
 
 func showWebhookCommand() *cobra.Command {
-	return targetCommand("show ID", "Show a webhook address and how its deliveries fare", "webhook address", &actorFlag{}, func(ctx context.Context, target commandTarget) error {
+	return targetCommand("show ID", "Show a webhook address and how its deliveries fare", "webhook address", nil, func(ctx context.Context, target commandTarget) error {
 		found, err := target.svc.Webhook(ctx, "", target.id)
 		if err != nil {
 			return err
@@ -201,10 +190,7 @@ func webhookCommand(use, short string, do func(*service.Service, context.Context
 }
 
 func webhookTargetCommand(use, short string, do func(ctx context.Context, target commandTarget) error) *cobra.Command {
-	var as actorFlag
-	cmd := targetCommand(use, short, "webhook address", &as, do)
-	as.flag(cmd)
-	return cmd
+	return targetCommand(use, short, "webhook address", &actorFlag{}, do)
 }
 
 func webhooksTable(w io.Writer, found []webhooks.WebhookHealth) {
