@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/textproto"
 	"regexp"
+	"slices"
 	"strconv"
 	"syscall"
 )
@@ -93,24 +94,15 @@ func replyError(at step, reply *textproto.Error) *Error {
 	// Before the message, 5.7 is about policy: the server does not relay for us, or
 	// rejects our IP address.
 	policy := at != concluding && status != nil && status[2] == "7"
-	if reply.Code/100 == 5 && !policy && !isAboutConnection(reply.Code) {
+	// Commands out of order, or missing authentication or encryption.
+	aboutConnection := slices.Contains([]int{503, 530, 534, 535, 538}, reply.Code)
+	if reply.Code/100 == 5 && !policy && !aboutConnection {
 		e.Permanent = true
 		e.Detail = "The mail server rejected the " + subject + " (" + code + ")."
 	} else {
 		e.Detail = "The mail server did not accept the " + subject + " for now (" + code + ")."
 	}
 	return e
-}
-
-// isAboutConnection reports whether a code 5xx is about the connection: commands out of
-// order, or missing authentication or encryption.
-func isAboutConnection(code int) bool {
-	switch code {
-	case 503, 530, 534, 535, 538:
-		return true
-	default:
-		return false
-	}
 }
 
 const unknown = "; whether it accepted the message is not known."
@@ -153,12 +145,8 @@ func networkSentence(at step, err error) string {
 }
 
 func isReset(err error) bool {
-	for _, end := range []error{syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE, io.EOF, io.ErrUnexpectedEOF} {
-		if errors.Is(err, end) {
-			return true
-		}
-	}
-	return false
+	ends := []error{syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE, io.EOF, io.ErrUnexpectedEOF}
+	return slices.ContainsFunc(ends, func(end error) bool { return errors.Is(err, end) })
 }
 
 func (s *session) tlsSentence(err error) string {

@@ -59,11 +59,10 @@ func nextLogRecords(ctx context.Context, svc *service.Service, reader store.Acto
 			return nil, err
 		}
 		found = append(found, page.Records...)
+		filter.Before = page.Next
 		if page.Next == 0 || len(found) == size {
-			filter.Before = page.Next
 			return found, nil
 		}
-		filter.Before = page.Next
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"millwright/dev/process"
 )
 
 // reclaimGrace is the time that each signal has to take effect.
@@ -37,8 +39,10 @@ func reclaim(ctx context.Context, data string) error {
 		for _, pid := range pids {
 			_ = syscall.Kill(pid, sig)
 		}
-		if len(pids) > 0 && !awaitServersGone(ctx, data) && sig == syscall.SIGKILL {
-			return fmt.Errorf("cannot stop the Postgres processes of an earlier run in %s", data)
+		if len(pids) > 0 {
+			if err := awaitServersGone(ctx, data); err != nil && sig == syscall.SIGKILL {
+				return err
+			}
 		}
 	}
 	if err := os.Remove(pidFile(data)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -47,19 +51,15 @@ func reclaim(ctx context.Context, data string) error {
 	return nil
 }
 
-func awaitServersGone(ctx context.Context, data string) bool {
+func awaitServersGone(ctx context.Context, data string) error {
 	ctx, cancel := context.WithTimeout(ctx, reclaimGrace)
 	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for len(serversOn(data)) > 0 {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-tick.C:
+	return process.Await(ctx, 20*time.Millisecond, func() error {
+		if len(serversOn(data)) > 0 {
+			return fmt.Errorf("cannot stop the Postgres processes of an earlier run in %s", data)
 		}
-	}
-	return true
+		return nil
+	})
 }
 
 func pidFile(data string) string { return filepath.Join(data, "postmaster.pid") }

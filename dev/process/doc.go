@@ -7,7 +7,7 @@
 // dies without stopping it, and Guard kills what a command started and left running.
 //
 // The package also has what programs need around them: Lines splits output into
-// lines, and FreePorts reserves loopback ports.
+// lines, FreePorts reserves loopback ports, and Await waits until a server responds.
 //
 // It imports nothing of the product or the rest of dev/.
 package process

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -132,6 +133,23 @@ func (p *Process) endsWithin(limit time.Duration) bool {
 		return true
 	case <-timer.C:
 		return false
+	}
+}
+
+// Await calls ready until it returns nil, or returns its error once the context has ended.
+func Await(ctx context.Context, every time.Duration, ready func() error) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		err := ready()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-tick.C:
+		}
 	}
 }
 

@@ -236,10 +236,7 @@ func (r *runner) startProduct() error {
 func (r *runner) server(command string, metrics *port) starter {
 	return func(context.Context) (part, error) {
 		p, log, err := r.program(command, nil, []setting{{"METRICS_ADDR", metrics.address()}})
-		if err != nil {
-			return part{}, err
-		}
-		return part{p, log.Tail}, nil
+		return part{p, log.Tail}, err
 	}
 }
 
@@ -288,19 +285,10 @@ func (r *runner) awaitReady() error {
 	url := "http://" + r.cfg.apiAddress + "/readyz?temporal=1"
 	ctx, cancel := context.WithTimeout(r.ctx, readyTimeout)
 	defer cancel()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := get(ctx, url)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("the API server was not ready within %s: %w", readyTimeout, err)
-		case <-tick.C:
-		}
+	if err := process.Await(ctx, 50*time.Millisecond, func() error { return get(ctx, url) }); err != nil {
+		return fmt.Errorf("the API server was not ready within %s: %w", readyTimeout, err)
 	}
+	return nil
 }
 
 func get(ctx context.Context, url string) error {

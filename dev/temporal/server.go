@@ -3,6 +3,7 @@ package temporal
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
@@ -42,7 +43,7 @@ type Options struct {
 // Server is a running Temporal server.
 type Server struct {
 	server temporal.Server
-	ui     *webUI
+	ui     *http.Server // nil without Web UI
 }
 
 // Start prepares the databases, starts the server, and returns when its namespace
@@ -97,7 +98,7 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 // Stop stops the Web UI and the server and waits for both.
 func (s *Server) Stop() {
 	if s.ui != nil {
-		s.ui.stop()
+		_ = s.ui.Close()
 	}
 	// It fails only if a service does not stop in time, and the process exits next
 	// anyway.
@@ -114,19 +115,10 @@ func awaitNamespace(ctx context.Context, port int) error {
 	defer conn.Close()
 	client := workflowservice.NewWorkflowServiceClient(conn)
 
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := probe(ctx, client)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("Temporal on port %d did not answer within %s: %w", port, startTimeout, err)
-		case <-tick.C:
-		}
+	if err := process.Await(ctx, 20*time.Millisecond, func() error { return probe(ctx, client) }); err != nil {
+		return fmt.Errorf("Temporal on port %d did not answer within %s: %w", port, startTimeout, err)
 	}
+	return nil
 }
 
 func probe(ctx context.Context, client workflowservice.WorkflowServiceClient) error {

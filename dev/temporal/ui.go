@@ -22,12 +22,9 @@ import (
 	"millwright/dev/process"
 )
 
-// webUI is a running Web UI.
-type webUI struct{ server *http.Server }
-
 // startUI serves the Web UI in the background. It does not need the server yet: it
 // connects when a browser sends a request.
-func startUI(port, uiPort int) (*webUI, error) {
+func startUI(port, uiPort int) (*http.Server, error) {
 	handler, err := uiHandler(port)
 	if err != nil {
 		return nil, fmt.Errorf("cannot set up the Temporal Web UI: %w", err)
@@ -36,12 +33,10 @@ func startUI(port, uiPort int) (*webUI, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot serve the Temporal Web UI: %w", err)
 	}
-	w := &webUI{&http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}}
-	go func() { _ = w.server.Serve(listener) }()
-	return w, nil
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = server.Serve(listener) }()
+	return server, nil
 }
-
-func (w *webUI) stop() { _ = w.server.Close() }
 
 // uiHandler puts the Web UI's parts together as its own server does, which offers no
 // place to check the Host header.
