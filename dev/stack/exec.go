@@ -3,7 +3,6 @@ package stack
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,8 +20,6 @@ const throwawayRetention = 72 * time.Hour
 type ExecOptions struct {
 	Command    []string
 	NoTemporal bool
-	// Errors receives error messages; standard output belongs to the command.
-	Errors io.Writer
 }
 
 // Exec starts a throwaway stack, runs the command on it, removes everything, and
@@ -150,7 +147,7 @@ func (s *throwaway) run(path string, signals <-chan os.Signal, opts ExecOptions)
 				command.Signal(sig)
 			}
 		case dead := <-ended:
-			fmt.Fprintf(opts.Errors, "devstack: %s ended unexpectedly (%s); the last lines of its log:\n%s\n",
+			fmt.Fprintf(os.Stderr, "devstack: %s ended unexpectedly (%s); the last lines of its log:\n%s\n",
 				dead.Name(), dead.Ending(), process.FileTail(s.logs[dead]))
 		}
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"flag"
-	"os"
 	"syscall"
 
 	"millwright/dev/process"
@@ -19,9 +18,7 @@ func execCommand(args []string) (int, error) {
 	if flags.NArg() == 0 {
 		return 2, errors.New("exec needs a command: devstack exec [flags] -- CMD ARGS…")
 	}
-	return stack.Exec(stopSignals(), stack.ExecOptions{
-		Command: flags.Args(), NoTemporal: *noTemporal, Errors: os.Stderr,
-	})
+	return stack.Exec(stopSignals(), stack.ExecOptions{Command: flags.Args(), NoTemporal: *noTemporal})
 }
 
 // guardCommand is what exec runs its command under. It is not meant for people.
