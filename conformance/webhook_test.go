@@ -138,7 +138,7 @@ func (h *harness) dueRetry(hook, id string) webhooks.RenderedDelivery {
 // delivery returns the state of a delivery.
 func (h *harness) delivery(id string) webhooks.DeliveryState {
 	h.t.Helper()
-	state, err := h.Delivery(h.t.Context(), id)
+	state, err := h.LoadDelivery(h.t.Context(), id)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func listDeliveriesCommand() *cobra.Command {
 func showDeliveryCommand() *cobra.Command {
 	const short = "Show a delivery, its attempts and the first 4 KiB of each response"
 	return targetCommand("show ID", short, "delivery", nil, func(ctx context.Context, target commandTarget) error {
-		found, err := target.svc.DeliveryWithAttempts(ctx, "", target.id)
+		found, err := target.svc.DeliveryWithAttempts(ctx, target.id)
 		if err != nil {
 			return err
 		}

@@ -273,8 +273,8 @@ func (s settings) lacksProxies() bool {
 	return strings.HasPrefix(s.PublicURL, "https://") && len(s.TrustedProxies) == 0
 }
 
-func (s settings) addressRules() store.AddressRules {
-	rules := store.AddressRules{AllowNetworks: s.AllowNetworks, AllowHTTP: s.AllowHTTP, Resolver: webhook.SystemResolver()}
+func (s settings) addressRules() webhook.Rules {
+	rules := webhook.Rules{AllowNetworks: s.AllowNetworks, AllowHTTP: s.AllowHTTP, Resolver: webhook.SystemResolver()}
 	if u, err := url.Parse(s.PublicURL); err == nil {
 		rules.OwnHosts = []string{u.Host}
 	}

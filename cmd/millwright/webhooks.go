@@ -31,19 +31,19 @@ func webhooksCommand() *cobra.Command {
 }
 
 func listWebhooksCommand() *cobra.Command {
-	var filter webhooks.WebhookFilter
+	var integrationID string
 	cmd := listCommand("list", "List webhook addresses, oldest first", func(ctx context.Context, _ *cobra.Command, svc *service.Service) ([]webhooks.WebhookHealth, error) {
-		found, err := svc.Webhooks(ctx, filter)
+		found, err := svc.Webhooks(ctx, integrationID)
 		// JSON shows no addresses as [].
-		return append([]webhooks.WebhookHealth{}, found...), describeError(err, "integration "+filter.IntegrationID)
+		return append([]webhooks.WebhookHealth{}, found...), describeError(err, "integration "+integrationID)
 	}, webhooksTable)
-	cmd.Flags().StringVar(&filter.IntegrationID, "integration", "", "only addresses of the integration with this id")
+	cmd.Flags().StringVar(&integrationID, "integration", "", "only addresses of the integration with this id")
 	return cmd
 }
 
 func showWebhookCommand() *cobra.Command {
 	return targetCommand("show ID", "Show a webhook address and how its deliveries fare", "webhook address", nil, func(ctx context.Context, target commandTarget) error {
-		found, err := target.svc.Webhook(ctx, "", target.id)
+		found, err := target.svc.Webhook(ctx, target.id)
 		if err != nil {
 			return err
 		}

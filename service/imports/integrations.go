@@ -133,7 +133,9 @@ func (r *importRun) webhook(ctx context.Context, integrationID string, w importW
 	}
 	result := ImportedWebhook{ID: e.id}
 	if w.URL != nil {
-		if err := webhooks.Check(ctx, r.AddressRules, *w.URL, nil); err != nil {
+		spelling := r.AddressRules
+		spelling.Resolver = nil
+		if err := webhook.CheckURL(ctx, *w.URL, spelling); err != nil {
 			r.problems.add("%s: %s", e, err)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"millwright/service/imports"
 	"millwright/service/people"
 	"millwright/service/store"
+	"millwright/webhook"
 )
 
 //go:embed fixture.yaml
@@ -234,7 +235,7 @@ func (f *Fixture) NewStore(adjust ...func(*store.Options)) *store.Store {
 	options := store.Options{
 		Tokens: tokens, Vault: vault, Waker: f.Wakes, Issuer: Issuer, Now: f.Clock.Now,
 		Log: slog.New(slog.DiscardHandler), PasswordMemory: 64,
-		AddressRules: store.AddressRules{
+		AddressRules: webhook.Rules{
 			AllowHTTP: true, AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		},
 	}

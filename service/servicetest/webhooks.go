@@ -52,11 +52,7 @@ func Attempt(f *Fixture, d webhooks.RenderedDelivery, status int) webhooks.Attem
 // Status returns the status of a delivery.
 func Status(t *testing.T, f *Fixture, id string) models.DeliveryStatus {
 	t.Helper()
-	state, err := f.Delivery(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return state.Status
+	return models.DeliveryStatus(Value[string](f, `SELECT status FROM all_deliveries WHERE id = $1`, id))
 }
 
 // Acquire acquires the lease of an address, which must be free.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -34,17 +33,6 @@ type BatchObserver interface {
 	Lookups(size, largest int)
 	// Rejected is called when a call is rejected because too many of its organization wait.
 	Rejected()
-}
-
-// AddressRules decides which webhook addresses may be saved and dialled.
-type AddressRules struct {
-	AllowNetworks []netip.Prefix
-	AllowHTTP     bool
-	// OwnHosts are this service's own host names, which no webhook may name.
-	OwnHosts []string
-	// Resolver resolves the host name of an address that is saved. Without one only
-	// the spelling is checked; an import never resolves.
-	Resolver webhook.Resolver
 }
 
 // Options configure a Store. Tokens and Vault are required. Zero values of Now,
@@ -74,8 +62,9 @@ type Options struct {
 	// MaxDeliveryWorkflows limits the retrying deliveries of one address that have a workflow at
 	// a time; 0 means 1000.
 	MaxDeliveryWorkflows int
-	// AddressRules apply to webhook addresses when they are saved.
-	AddressRules AddressRules
+	// AddressRules apply to webhook addresses when they are saved. Without a Resolver only
+	// the spelling of host names is checked; an import never resolves.
+	AddressRules webhook.Rules
 	// AddressCallsPerMinute limits the calls without a valid token from one address.
 	AddressCallsPerMinute int
 	// OverLimitDelay is the time for which a call over a limit waits for its rejection; 0 means

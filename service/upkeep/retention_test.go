@@ -391,7 +391,7 @@ func TestAttemptAtARemovedDelivery(t *testing.T) {
 	claimed[0].DeliveryID = old
 	servicetest.Remove(t, f.Service, upkeep.RemovalBatch, 0)
 	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimed[0], 500), servicetest.Attempt(f, claimed[1], 200))
-	if _, err := f.Delivery(t.Context(), claimed[0].DeliveryID); models.CodeOf(err) != models.CodeNotFound {
+	if _, err := f.LoadDelivery(t.Context(), claimed[0].DeliveryID); models.CodeOf(err) != models.CodeNotFound {
 		t.Errorf("the removed delivery is found: %v", err)
 	}
 	if got := servicetest.Status(t, f, claimed[1].DeliveryID); got != models.DeliveryDelivered {

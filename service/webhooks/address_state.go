@@ -86,10 +86,7 @@ func (s *Webhooks) LoadAddress(ctx context.Context, id string) (AddressState, er
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(batch.IndexPlans)
 	pipeline.Queue(`DELETE FROM dirty_records WHERE record_id = $1`, id) // waits for a write that sets it
-	pipeline.Queue(addressStateQuery, id, now, MaxAddressCount, s.ShutOffAfter.Seconds()).Query(func(rows pgx.Rows) (err error) {
-		found, err = pgx.CollectRows(rows, pgx.RowToStructByName[AddressState])
-		return err
-	})
+	store.QueueAll(pipeline, &found, addressStateQuery, id, now, MaxAddressCount, s.ShutOffAfter.Seconds())
 	err := s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
 	if err != nil || len(found) == 0 {
 		return AddressState{}, err

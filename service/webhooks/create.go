@@ -28,10 +28,7 @@ type NewWebhook struct {
 func (s *Webhooks) CreateWebhook(ctx context.Context, actor store.Actor, integrationID string, in NewWebhook) (Webhook, error) {
 	// Only someone who may create an address may have a host name looked up.
 	if err := s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
-		integration, err := integrations.LockIntegration(t, actor, integrationID)
-		if err == nil {
-			err = integration.RequireOwner(actor, "add an address")
-		}
+		_, err := lockForAddress(t, actor, integrationID)
 		return err
 	}); err != nil {
 		return Webhook{}, err
@@ -54,12 +51,18 @@ func (s *Webhooks) CreateWebhook(ctx context.Context, actor store.Actor, integra
 	return created, nil
 }
 
-// createWebhook inserts the address with its Log Record.
-func createWebhook(t *store.ORMTx, actor store.Actor, integrationID string, in NewWebhook) (Webhook, error) {
+// lockForAddress locks the integration for an actor who adds an address to it.
+func lockForAddress(t *store.ORMTx, actor store.Actor, integrationID string) (integrations.LockedIntegration, error) {
 	integration, err := integrations.LockIntegration(t, actor, integrationID)
 	if err == nil {
 		err = integration.RequireOwner(actor, "add an address")
 	}
+	return integration, err
+}
+
+// createWebhook inserts the address with its Log Record.
+func createWebhook(t *store.ORMTx, actor store.Actor, integrationID string, in NewWebhook) (Webhook, error) {
+	integration, err := lockForAddress(t, actor, integrationID)
 	if err != nil {
 		return Webhook{}, err
 	}
@@ -71,7 +74,7 @@ func createWebhook(t *store.ORMTx, actor store.Actor, integrationID string, in N
 	if !free {
 		return Webhook{}, models.Errorf(models.CodeValidationFailed, "An integration has at most %d webhook addresses.", models.MaxWebhooks)
 	}
-	row := models.Webhook{OrganizationID: integration.OrganizationID, IntegrationID: integrationID, Slot: slot, URL: in.URL, Events: eventNames(in.Events)}
+	row := models.Webhook{OrganizationID: integration.OrganizationID, IntegrationID: integrationID, Slot: slot, URL: in.URL, Events: store.TextsOf(in.Events)}
 	if row.ID, err = t.NewID(models.PrefixWebhook); err != nil {
 		return Webhook{}, err
 	}
@@ -124,19 +127,11 @@ func StartAddresses(t *store.ORMTx, organizationID string) error {
 
 // checkAddress returns why a URL may not be saved. It looks up the host name.
 func (s *Webhooks) checkAddress(ctx context.Context, url string) ([]models.FieldError, error) {
-	err := Check(ctx, s.AddressRules, url, s.AddressRules.Resolver)
+	err := webhook.CheckURL(ctx, url, s.AddressRules)
 	if rejected, ok := errors.AsType[*webhook.AddressError](err); ok {
 		return []models.FieldError{{Pointer: "/url", Code: "value", Detail: rejected.Detail}}, nil
 	}
 	return nil, err
-}
-
-// Check returns an error with a sentence for people if the URL may not be saved.
-// Without a resolver it checks the spelling of the host name only.
-func Check(ctx context.Context, a store.AddressRules, url string, resolver webhook.Resolver) error {
-	return webhook.CheckURL(ctx, url, webhook.Rules{
-		AllowNetworks: a.AllowNetworks, AllowHTTP: a.AllowHTTP, OwnHosts: a.OwnHosts, Resolver: resolver,
-	})
 }
 
 // checkEvents returns what is wrong with the event types of an address.
@@ -159,15 +154,7 @@ func checkEvents(events []models.EventType) []models.FieldError {
 
 // unknownEventType is the error for an unknown event type; it lists the known ones.
 func unknownEventType(pointer string, e models.EventType) models.FieldError {
-	return models.FieldError{Pointer: pointer, Code: "unknown", Detail: fmt.Sprintf("There is no event type %q; choose from %s.", e, strings.Join(eventNames(models.AllEventTypes), ", "))}
-}
-
-func eventNames(events []models.EventType) []string {
-	names := make([]string, len(events))
-	for i, e := range events {
-		names[i] = string(e)
-	}
-	return names
+	return models.FieldError{Pointer: pointer, Code: "unknown", Detail: fmt.Sprintf("There is no event type %q; choose from %s.", e, strings.Join(store.TextsOf(models.AllEventTypes), ", "))}
 }
 
 func eventTypes(names []string) []models.EventType {

@@ -108,7 +108,7 @@ var unusableReason = `(SELECT ` + store.Fill(access.UnusableReason, "i", "i", "o
 const ofAddress = ` FROM integrations i JOIN organizations o ON o.id = i.organization_id
 	JOIN plans p ON p.organization_id = i.organization_id WHERE i.id = {w}.integration_id`
 
-// addressQuery loads an address at the time $2. The caller appends its id.
+// addressQuery loads the address $1 at the time $2.
 var addressQuery = `
 	SELECT h.id, h.organization_id, h.integration_id, h.url, h.secret_sealed, h.previous_secret, h.previous_secret_until,
 		h.enabled AND ` + usable + ` AS sends, ` + usable + ` AS usable,
@@ -121,7 +121,7 @@ var addressQuery = `
 	JOIN integrations i ON i.id = h.integration_id
 	JOIN organizations o ON o.id = h.organization_id
 	JOIN plans p ON p.organization_id = h.organization_id
-	WHERE h.id = `
+	WHERE h.id = $1`
 
 // claimedDelivery is a delivery to send.
 type claimedDelivery struct {
@@ -260,19 +260,10 @@ func (s *Webhooks) claimRows(
 	now := s.CurrentTime()
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(batch.IndexPlans)
-	pipeline.Queue(addressQuery+`$1`, webhookID, now).Query(func(rows pgx.Rows) (err error) {
-		found.address, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[addressRow])
-		return err
-	})
-	pipeline.Queue(claimPendingQuery, webhookID, limit+1, claimed, after, from.Requeues).Query(func(rows pgx.Rows) (err error) {
-		found.pending, err = pgx.CollectRows(rows, pgx.RowToStructByName[claimedDelivery])
-		return err
-	})
+	store.QueueOne(pipeline, &found.address, pgx.ErrNoRows, addressQuery, webhookID, now)
+	store.QueueAll(pipeline, &found.pending, claimPendingQuery, webhookID, limit+1, claimed, after, from.Requeues)
 	if o.Retries > 0 {
-		pipeline.Queue(claimRetriesQuery, webhookID, o.Retries+1, claimed, now).Query(func(rows pgx.Rows) (err error) {
-			found.retries, err = pgx.CollectRows(rows, pgx.RowToStructByName[claimedDelivery])
-			return err
-		})
+		store.QueueAll(pipeline, &found.retries, claimRetriesQuery, webhookID, o.Retries+1, claimed, now)
 		pipeline.Queue(nextRetryQuery, webhookID, now).Query(func(rows pgx.Rows) error {
 			next, err := pgx.CollectRows(rows, pgx.RowTo[models.Time])
 			if len(next) > 0 {

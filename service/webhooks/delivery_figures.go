@@ -52,10 +52,10 @@ var figuresQuery = func() string {
 // permission_denied, not_found (no such address), unavailable.
 func (s *Webhooks) DeliveryFigures(ctx context.Context, actor store.Actor, webhookID string, span, step time.Duration) ([]DeliveryFigures, error) {
 	times := s.ChartTimes(span, step)
-	var may, known bool
+	var known bool
 	var rows []hourRow
 	args := pgx.NamedArgs{
-		"actor": actor.IdentityID, "organization": actor.OrganizationID, "webhook": webhookID, "since": times[0], "step": step.Seconds(),
+		"organization": actor.OrganizationID, "webhook": webhookID, "since": times[0], "step": step.Seconds(),
 	}
 	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]DeliveryFigures, error) {
 		byTime := map[int64]hourRow{}
@@ -72,16 +72,13 @@ func (s *Webhooks) DeliveryFigures(ctx context.Context, actor store.Actor, webho
 		}
 		return figures, nil
 	}, func(pipeline *pgx.Batch) error {
-		pipeline.Queue(`SELECT `+store.Fill(access.ManagesIntegrations, "actor", "@actor", "organization", "@organization")+`,
-			@webhook = '' OR EXISTS (SELECT FROM webhooks h JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL
-				WHERE h.id = @webhook AND h.organization_id = @organization)`, args).
-			QueryRow(func(row pgx.Row) error { return row.Scan(&may, &known) })
+		access.QueueMayManage(pipeline, actor)
+		pipeline.Queue(`SELECT @webhook = '' OR EXISTS (SELECT FROM webhooks h JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL
+			WHERE h.id = @webhook AND h.organization_id = @organization)`, args).
+			QueryRow(func(row pgx.Row) error { return row.Scan(&known) })
 		return nil
 	}, func(pipeline *pgx.Batch) error {
-		switch {
-		case !may:
-			return access.ErrNoIntegrationsGrant()
-		case !known:
+		if !known {
 			return models.NotFound()
 		}
 		store.QueueAll(pipeline, &rows, figuresQuery, args)

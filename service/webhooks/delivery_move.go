@@ -2,7 +2,6 @@ package webhooks
 
 import (
 	"millwright/models"
-	"millwright/service/batch"
 	"millwright/service/store"
 )
 
@@ -77,13 +76,10 @@ var lockQueries = []string{
 	`SELECT FROM deliveries WHERE id = ANY ($1) ORDER BY id FOR UPDATE`,
 }
 
-// lockDelivery waits for every transaction that moves the delivery.
-func lockDelivery(t *store.ORMTx, id string) error {
-	if err := t.Exec(batch.IndexPlans); err != nil {
-		return err
-	}
+// lockDeliveries waits for every transaction that moves one of the deliveries.
+func lockDeliveries(t *store.ORMTx, ids ...string) error {
 	for _, table := range []string{"open_deliveries", "deliveries"} {
-		if err := t.Exec(`SELECT FROM `+table+` WHERE id = ? FOR UPDATE`, id); err != nil {
+		if err := t.Exec(`SELECT FROM `+table+` WHERE id IN ? ORDER BY id FOR UPDATE`, ids); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,6 @@ package webhooks
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -83,16 +82,12 @@ var readableByPerson = store.Fill(`SELECT EXISTS (SELECT FROM work_orders w WHER
 // permission_denied, not_found, unavailable.
 func (s *Webhooks) DeliveryForPerson(ctx context.Context, actor store.Actor, id string) (DeliveryDetail, error) {
 	found := DeliveryDetail{Planned: len(s.RetrySchedule) + 1}
-	var may, readable bool
+	var readable bool
 	args := pgx.NamedArgs{"id": id, "actor": actor.IdentityID, "organization": actor.OrganizationID}
 	_, err := store.Read(ctx, s.Store, actor.OrganizationID, func() (bool, error) { return true, nil }, func(pipeline *pgx.Batch) error {
-		pipeline.Queue(`SELECT `+store.Fill(access.ManagesIntegrations, "actor", "@actor", "organization", "@organization"), args).
-			QueryRow(func(row pgx.Row) error { return row.Scan(&may) })
+		access.QueueMayManage(pipeline, actor)
 		return nil
 	}, func(pipeline *pgx.Batch) error {
-		if !may {
-			return access.ErrNoIntegrationsGrant()
-		}
 		if !models.IsID(id, models.PrefixDelivery) {
 			return models.NotFound()
 		}
@@ -119,14 +114,12 @@ func (s *Webhooks) DeliveryForPerson(ctx context.Context, actor store.Actor, id 
 	return found, s.addBody(ctx, &found)
 }
 
-// addBody adds the body and the headers of a delivery as they would be sent now. Errors: unavailable.
+// addBody adds the body and the headers of a delivery as they would be sent now. Errors:
+// not_found (the address was deleted in between), unavailable.
 func (s *Webhooks) addBody(ctx context.Context, d *DeliveryDetail) error {
 	address, err := s.addressOf(ctx, d.WebhookID)
-	if errors.Is(err, pgx.ErrNoRows) { // deleted in between
-		return models.NotFound()
-	}
 	if err != nil {
-		return s.Translate(err)
+		return err
 	}
 	events, records, err := s.readClaimed(ctx, address, []claimedDelivery{{DeliveryID: d.ID, EventID: d.EventID, RecordID: d.RecordID}})
 	if err != nil {
@@ -163,13 +156,12 @@ func (s *Webhooks) addBody(ctx context.Context, d *DeliveryDetail) error {
 	return nil
 }
 
-// addressOf loads an address. Errors: pgx.ErrNoRows.
-func (s *Webhooks) addressOf(ctx context.Context, id string) (row addressRow, err error) {
+// addressOf loads an address. Errors: not_found, unavailable.
+func (s *Webhooks) addressOf(ctx context.Context, id string) (addressRow, error) {
+	var row addressRow
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(batch.IndexPlans)
-	pipeline.Queue(addressQuery+`$1`, id, s.CurrentTime()).Query(func(rows pgx.Rows) (err error) {
-		row, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[addressRow])
-		return err
-	})
-	return row, s.Pool.SendBatch(ctx, pipeline).Close()
+	store.QueueOne(pipeline, &row, models.NotFound(), addressQuery, id, s.CurrentTime())
+	err := s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
+	return row, err
 }

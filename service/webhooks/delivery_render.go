@@ -163,42 +163,39 @@ func forReader(table, columns, readable string) map[bool]string {
 // readClaimed returns the events and the records of the deliveries, by id: the records as
 // they are now, except those that the address's integration may not read.
 func (s *Webhooks) readClaimed(ctx context.Context, address addressRow, claimed []claimedDelivery) (map[string]claimedEvent, map[string]namedRecord, error) {
-	events, records := map[string]claimedEvent{}, map[string]namedRecord{}
 	ids, eventIDs := make([]string, len(claimed)), make([]string, len(claimed))
 	for i, d := range claimed {
 		ids[i], eventIDs[i] = d.RecordID, d.EventID
 	}
+	var found []claimedEvent
+	var workOrders []workOrderForReader
+	var feedback []feedbackForReader
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(batch.IndexPlans)
-	pipeline.Queue(claimedEventsQuery, eventIDs, slices.Min(eventIDs), slices.Max(eventIDs)).Query(func(rows pgx.Rows) error {
-		found, err := pgx.CollectRows(rows, pgx.RowToStructByName[claimedEvent])
-		for _, e := range found {
-			events[e.ID] = e
-		}
-		return err
-	})
-	scopes, _ := models.ScopesOf(address.Scopes)
-	pipeline.Queue(workOrderForReaderQuery[address.ShowPeople], ids, address.IntegrationID).Query(func(rows pgx.Rows) error {
-		found, err := pgx.CollectRows(rows, pgx.RowToStructByName[workOrderForReader])
-		for i, row := range found {
-			if row.Readable && scopes.Has(models.ScopeWorkOrdersRead) {
-				records[row.ID] = namedRecord{"work_order", &found[i].WorkOrderRow}
-			}
-		}
-		return err
-	})
+	store.QueueAll(pipeline, &found, claimedEventsQuery, eventIDs, slices.Min(eventIDs), slices.Max(eventIDs))
+	store.QueueAll(pipeline, &workOrders, workOrderForReaderQuery[address.ShowPeople], ids, address.IntegrationID)
 	if slices.ContainsFunc(ids, func(id string) bool { return models.IsID(id, models.PrefixFeedback) }) {
-		pipeline.Queue(feedbackForReaderQuery[address.ShowPeople], ids, address.IntegrationID).Query(func(rows pgx.Rows) error {
-			found, err := pgx.CollectRows(rows, pgx.RowToStructByName[feedbackForReader])
-			for i, row := range found {
-				if row.Readable && scopes.Has(models.ScopeIssuesRead) {
-					records[row.ID] = namedRecord{"issue", &found[i].FeedbackRow}
-				}
-			}
-			return err
-		})
+		store.QueueAll(pipeline, &feedback, feedbackForReaderQuery[address.ShowPeople], ids, address.IntegrationID)
 	}
-	return events, records, s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
+	if err := s.Pool.SendBatch(ctx, pipeline).Close(); err != nil {
+		return nil, nil, s.Translate(err)
+	}
+	events, records := map[string]claimedEvent{}, map[string]namedRecord{}
+	for _, e := range found {
+		events[e.ID] = e
+	}
+	scopes, _ := models.ScopesOf(address.Scopes)
+	for i, row := range workOrders {
+		if row.Readable && scopes.Has(models.ScopeWorkOrdersRead) {
+			records[row.ID] = namedRecord{"work_order", &workOrders[i].WorkOrderRow}
+		}
+	}
+	for i, row := range feedback {
+		if row.Readable && scopes.Has(models.ScopeIssuesRead) {
+			records[row.ID] = namedRecord{"issue", &feedback[i].FeedbackRow}
+		}
+	}
+	return events, records, nil
 }
 
 // body is the envelope with the record and the actor, and what the event's own data has

@@ -62,16 +62,6 @@ type AttemptMade struct {
 // maxShownAttempts bounds the attempts in a DeliveryState: two runs of the schedule.
 const maxShownAttempts = 16
 
-// Delivery returns the state of a delivery. Errors: not_found, unavailable.
-func (s *Webhooks) Delivery(ctx context.Context, id string) (DeliveryState, error) {
-	var state DeliveryState
-	pipeline := &pgx.Batch{}
-	pipeline.Queue(batch.IndexPlans)
-	s.queueState(pipeline, id, &state)
-	err := s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
-	return s.withLoadTime(state), err
-}
-
 // shownQuery records that the delivery has a workflow if it is open. If the clock was set back
 // to $2, the next attempt is not later than the schedule, waits in seconds, has it.
 const shownQuery = `
@@ -85,13 +75,27 @@ const shownQuery = `
 // returns its state. Errors: not_found, unavailable.
 func (s *Webhooks) LoadDelivery(ctx context.Context, id string) (DeliveryState, error) {
 	var state DeliveryState
+	var made []AttemptMade
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(batch.IndexPlans)
 	pipeline.Queue(`DELETE FROM dirty_records WHERE record_id = $1`, id)
-	s.queueState(pipeline, id, &state)
+	store.QueueOne(pipeline, &state, models.NotFound(), deliveryStateQuery, id, models.EventRetention.Seconds())
+	store.QueueAll(pipeline, &made, `SELECT number, started_at AS at, coalesce(status::text, class, 'other') AS result FROM all_attempts
+		WHERE delivery_id = $1 ORDER BY number DESC LIMIT $2`, id, maxShownAttempts)
 	pipeline.Queue(shownQuery, id, s.CurrentTime(), s.waits())
-	err := s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
-	return s.withLoadTime(state), err
+	if err := s.Translate(s.Pool.SendBatch(ctx, pipeline).Close()); err != nil {
+		return DeliveryState{}, err
+	}
+	slices.Reverse(made)
+	state.Made, state.Planned = made, len(s.RetrySchedule)+1
+	state.LoadedAt, state.Page = s.CurrentTime(), effects.PageURL(s.Issuer, state.DeliveryID)
+	// If the clock was set back, the wait must not become longer than the schedule's.
+	if wait, planned := s.RetrySchedule.After(state.Attempts - state.AttemptsBefore); planned && state.NextAttemptAt != nil {
+		if latest := models.TimeOf(state.LoadedAt.Add(wait)); state.NextAttemptAt.Time.After(latest.Time) {
+			state.NextAttemptAt = &latest
+		}
+	}
+	return state, nil
 }
 
 // waits are the waits of the retry schedule in seconds.
@@ -101,31 +105,6 @@ func (s *Webhooks) waits() []float64 {
 		waits[i] = wait.Seconds()
 	}
 	return waits
-}
-
-// queueState queues the statements that read the delivery's state.
-func (s *Webhooks) queueState(pipeline *pgx.Batch, id string, state *DeliveryState) {
-	store.QueueOne(pipeline, state, models.NotFound(), deliveryStateQuery, id, models.EventRetention.Seconds())
-	pipeline.Queue(`SELECT number, started_at, coalesce(status::text, class, 'other') FROM all_attempts
-		WHERE delivery_id = $1 ORDER BY number DESC LIMIT $2`, id, maxShownAttempts).Query(func(rows pgx.Rows) error {
-		made, err := pgx.CollectRows(rows, pgx.RowToStructByPos[AttemptMade])
-		slices.Reverse(made)
-		state.Made = made
-		return err
-	})
-}
-
-// withLoadTime completes a state that was just loaded.
-func (s *Webhooks) withLoadTime(state DeliveryState) DeliveryState {
-	state.LoadedAt, state.Page = s.CurrentTime(), effects.PageURL(s.Issuer, state.DeliveryID)
-	state.Planned = len(s.RetrySchedule) + 1
-	// If the clock was set back, the wait must not become longer than the schedule's.
-	if wait, planned := s.RetrySchedule.After(state.Attempts - state.AttemptsBefore); planned && state.NextAttemptAt != nil {
-		if latest := models.TimeOf(state.LoadedAt.Add(wait)); state.NextAttemptAt.Time.After(latest.Time) {
-			state.NextAttemptAt = &latest
-		}
-	}
-	return state
 }
 
 // retryNowQuery makes the delivery @id due at @at if it is retrying, failed or held.
@@ -155,7 +134,7 @@ func (s *Webhooks) StopDelivery(ctx context.Context, id string) error {
 // operateDelivery moves a delivery by the statement, which returns a row if the delivery was
 // in one of the states, writes a Log Record and wakes the dispatcher of its address.
 func (s *Webhooks) operateDelivery(ctx context.Context, id, action, statement, states string, redelivers bool) error {
-	if redelivers && models.IsID(id, models.PrefixDelivery) && id < s.firstKept() {
+	if redelivers && s.hasExpired(id) {
 		return errExpired()
 	}
 	var organizationID, webhookID string
@@ -168,7 +147,7 @@ func (s *Webhooks) operateDelivery(ctx context.Context, id, action, statement, s
 		return s.Translate(err)
 	}
 	return s.Transaction(ctx, organizationID, func(t *store.ORMTx) error {
-		h, err := lockWebhook(t, store.Operator(), webhookID)
+		_, h, err := lockWebhook(t, store.Operator(), webhookID)
 		if err != nil {
 			return err
 		}
@@ -177,7 +156,10 @@ func (s *Webhooks) operateDelivery(ctx context.Context, id, action, statement, s
 				return err
 			}
 		}
-		if err := lockDelivery(t, id); err != nil {
+		if err := t.Exec(batch.IndexPlans); err != nil {
+			return err
+		}
+		if err := lockDeliveries(t, id); err != nil {
 			return err
 		}
 		moved, err := store.ScanAll[struct{ ID string }](t, statement, map[string]any{"id": id, "at": t.At})

@@ -93,7 +93,7 @@ func TestAttemptsChangeTheStatusOfADelivery(t *testing.T) {
 	if len(recorded.Retrying) != 1 || servicetest.Status(t, f, d.DeliveryID) != models.DeliveryRetrying {
 		t.Fatalf("after a failed attempt: %+v", recorded)
 	}
-	state, err := f.Delivery(t.Context(), d.DeliveryID)
+	state, err := f.LoadDelivery(t.Context(), d.DeliveryID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +224,7 @@ func TestRedeliver(t *testing.T) {
 	}
 	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, retry, 500))
 	// It starts a new run of the retry schedule.
-	state, err := f.Delivery(t.Context(), d.DeliveryID)
+	state, err := f.LoadDelivery(t.Context(), d.DeliveryID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +238,7 @@ func TestRedeliver(t *testing.T) {
 		t.Fatal(err)
 	}
 	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimRetry(t, f, "erp_hook", d.DeliveryID), 500))
-	if state, err := f.Delivery(t.Context(), d.DeliveryID); err != nil || state.Status != models.DeliveryRetrying || state.NextAttemptAt.Sub(f.Clock.Now()) != time.Minute || state.Attempts != 16 {
+	if state, err := f.LoadDelivery(t.Context(), d.DeliveryID); err != nil || state.Status != models.DeliveryRetrying || state.NextAttemptAt.Sub(f.Clock.Now()) != time.Minute || state.Attempts != 16 {
 		t.Errorf("after a failed redelivery while it was retrying it is %+v, %v, want it retrying in a minute", state, err)
 	}
 	if err := f.StopDelivery(t.Context(), d.DeliveryID); err != nil {

@@ -28,18 +28,28 @@ const isGone = `coalesce({h}.gone_at >= {w}.enabled_since, false)`
 // calling this again, or late, does no harm. It reports whether it turned the address off.
 // Errors: unavailable.
 func (s *Webhooks) TurnOffIfUnsuccessful(ctx context.Context, webhookID string) (off bool, err error) {
-	err = s.withWebhook(ctx, webhookID, func(t *store.ORMTx, _ string) (err error) {
-		off, err = turnOffIf(t, store.Operator(), webhookID, notifyOfOff, `
+	err = s.withWebhook(ctx, webhookID, func(t *store.ORMTx, organizationID string) error {
+		due, err := store.ScanAll[string](t, `
 			UPDATE webhooks w SET enabled = false, off_at = @at, off_reason = CASE WHEN `+store.Fill(isGone, "w", "w", "h", "h")+` THEN @gone ELSE @failing END
 			FROM webhook_health h
 			WHERE w.id = @id AND h.webhook_id = w.id AND `+shutOffDue("w", "h", "@period")+`
-			RETURNING w.organization_id`, map[string]any{
+			RETURNING w.id`, map[string]any{
 			"id": webhookID, "at": t.At, "period": s.ShutOffAfter.Seconds(), "gone": OffGone,
 			"failing": OffFailing + formatDuration(s.ShutOffAfter) + ".",
 		})
-		return err
+		off = len(due) > 0
+		if err != nil || !off {
+			return err
+		}
+		if err := stopSending(t, organizationID, webhookID); err != nil {
+			return err
+		}
+		if err := notifyOwnerAndAdmins(t, models.NoticeWebhookOff, organizationID, webhookID); err != nil {
+			return err
+		}
+		return t.Log(store.Operator(), organizationID, actionTurnedOff, webhookID)
 	})
-	return off, err
+	return off && err == nil, err
 }
 
 // The reasons of addresses that were turned off because they failed; the second continues
@@ -49,43 +59,15 @@ const (
 	OffFailing = "A delivery failed for good and none succeeded for "
 )
 
-// offNotice is true if turning an address off notifies people.
-type offNotice bool
-
-const (
-	// notifyOfOff notifies the integration's owner and the administrators.
-	notifyOfOff offNotice = true
-	// silently is for an address that a person turns off.
-	silently offNotice = false
-)
-
-// turnOff turns an address off if it is on and holds its due deliveries: the first
-// batch now, the others when its dispatcher claims them.
-func turnOff(t *store.ORMTx, actor store.Actor, webhookID, reason string, notice offNotice) error {
-	_, err := turnOffIf(t, actor, webhookID, notice, `UPDATE webhooks SET enabled = false, off_reason = @reason, off_at = @at
-		WHERE id = @id AND enabled RETURNING organization_id`, map[string]any{"id": webhookID, "reason": reason, "at": t.At})
-	return err
-}
-
-// turnOffIf is turnOff by an update that returns the address's organization, or nothing.
-func turnOffIf(t *store.ORMTx, actor store.Actor, webhookID string, notice offNotice, update string, arguments map[string]any) (bool, error) {
-	off, err := store.ScanAll[string](t, update, arguments)
-	if err != nil || len(off) == 0 {
-		return false, err
-	}
+// stopSending drops the unfinished redeliveries of an address that was just turned off and
+// holds its due deliveries: the first batch now, the others when its dispatcher claims them.
+func stopSending(t *store.ORMTx, organizationID, webhookID string) error {
 	if err := t.Exec(`DELETE FROM redeliveries WHERE webhook_id = ?`, webhookID); err != nil {
-		return false, err
+		return err
 	}
-	if _, err := holdBatch(t, off[0], webhookID); err != nil {
-		return false, err
-	}
-	if notice == notifyOfOff {
-		if err := notifyOwnerAndAdmins(t, models.NoticeWebhookOff, off[0], webhookID); err != nil {
-			return false, err
-		}
-	}
-	t.Wakes = append(t.Wakes, store.NewWakeTarget(off[0], webhookID)) // which shows it and holds the others
-	return true, t.Log(actor, off[0], actionTurnedOff, webhookID)
+	_, err := holdBatch(t, organizationID, webhookID)
+	t.Wakes = append(t.Wakes, store.NewWakeTarget(organizationID, webhookID)) // which shows it and holds the others
+	return err
 }
 
 // heldDelivery is a delivery that was held, with whether it has a workflow.

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
+	"millwright/service/integrations"
 	"millwright/service/store"
 )
 
@@ -41,16 +42,9 @@ func (s *Webhooks) TestWebhook(ctx context.Context, actor store.Actor, id string
 			return Address{}, RenderedDelivery{}, err
 		}
 	}
-	rows, err := s.Pool.Query(ctx, addressQuery+`$1`, id, s.CurrentTime())
+	row, err := s.addressOf(ctx, id)
 	if err != nil {
-		return Address{}, RenderedDelivery{}, s.Translate(err)
-	}
-	row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[addressRow])
-	if errors.Is(err, pgx.ErrNoRows) {
-		return Address{}, RenderedDelivery{}, models.NotFound()
-	}
-	if err != nil {
-		return Address{}, RenderedDelivery{}, s.Translate(err)
+		return Address{}, RenderedDelivery{}, err
 	}
 	address, err := s.openAddress(row)
 	if err != nil {
@@ -93,43 +87,28 @@ type WebhookTest struct {
 // actor who may test it. Errors: not_found, permission_denied, unavailable.
 func (s *Webhooks) WebhookTest(ctx context.Context, actor store.Actor, webhookID, eventID string) (WebhookTest, error) {
 	err := s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
-		_, err := lockWebhook(t, actor, webhookID)
+		_, _, err := lockWebhook(t, actor, webhookID)
 		return err
 	})
 	if err != nil {
 		return WebhookTest{}, err
 	}
-	rows, err := s.Pool.Query(ctx, `SELECT `+testColumns+` FROM webhook_tests WHERE event_id = $1 AND webhook_id = $2`, eventID, webhookID)
+	rows, err := s.Pool.Query(ctx, testQuery+` AND event_id = $2`, webhookID, eventID)
 	if err != nil {
 		return WebhookTest{}, s.Translate(err)
 	}
-	row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[testRow])
+	made, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByNameLax[Attempt])
 	if errors.Is(err, pgx.ErrNoRows) {
 		return WebhookTest{}, models.NotFound()
 	}
-	return row.test(webhookID), s.Translate(err)
+	return testOf(webhookID, made), s.Translate(err)
 }
 
-// testRow is a row of webhook_tests.
-type testRow struct {
-	EventID      string
-	StartedAt    models.Time
-	LatencyMS    int64
-	Status       int
-	Error        string
-	RemoteIP     string
-	ResponseBody []byte
-}
+// testQuery reads the attempts at the tests of the address $1.
+const testQuery = `SELECT event_id, 1 AS number, ` + storedAttempt + ` FROM webhook_tests WHERE webhook_id = $1`
 
-const testColumns = `event_id, started_at, latency_ms, coalesce(status, 0) AS status, coalesce(error, '') AS error,
-	coalesce(remote_ip, '') AS remote_ip, response_body`
-
-func (r testRow) test(webhookID string) WebhookTest {
-	a := Attempt{
-		Number: 1, EventID: r.EventID, StartedAt: r.StartedAt, Latency: time.Duration(r.LatencyMS) * time.Millisecond,
-		Status: r.Status, Error: r.Error, RemoteIP: r.RemoteIP, ResponseBody: r.ResponseBody,
-	}
-	return WebhookTest{webhookID, r.EventID, a.Record(), a.Failure()}
+func testOf(webhookID string, a Attempt) WebhookTest {
+	return WebhookTest{webhookID, a.EventID, a.Record(), a.Failure()}
 }
 
 // BeginWebhookTest logs that the actor sends a test to the address, and returns the target
@@ -137,7 +116,7 @@ func (r testRow) test(webhookID string) WebhookTest {
 // (MaxTests), unavailable.
 func (s *Webhooks) BeginWebhookTest(ctx context.Context, actor store.Actor, id string) (store.WakeTarget, error) {
 	var target store.WakeTarget
-	_, err := s.updateWebhook(ctx, actor, id, func(t *store.ORMTx, h *models.Webhook) (string, error) {
+	_, err := s.updateWebhook(ctx, actor, id, func(t *store.ORMTx, _ integrations.LockedIntegration, h *models.Webhook) (string, error) {
 		target = store.NewWakeTarget(h.OrganizationID, id)
 		return actionTested, s.limitTests(t, id)
 	})

@@ -44,11 +44,11 @@ func (s *Webhooks) ManagedWebhook(ctx context.Context, actor store.Actor, id str
 		return WebhookDetail{}, models.NotFound()
 	}
 	var found WebhookDetail
-	var tests []testRow
+	var tests []Attempt
 	now := s.CurrentTime()
 	return store.Read(ctx, s.Store, actor.OrganizationID, func() (WebhookDetail, error) {
 		if len(tests) > 0 {
-			test := tests[0].test(id)
+			test := testOf(id, tests[0])
 			found.Test = &test
 		}
 		found.State.LoadedAt = now
@@ -58,7 +58,10 @@ func (s *Webhooks) ManagedWebhook(ctx context.Context, actor store.Actor, id str
 		store.QueueOne(pipeline, &found, models.NotFound(), ManagedWebhookQuery, id, actor.OrganizationID, now)
 		access.QueueMayManage(pipeline, actor)
 		store.QueueOne(pipeline, &found.State, models.NotFound(), addressStateQuery, id, now, MaxAddressCount, s.ShutOffAfter.Seconds())
-		store.QueueAll(pipeline, &tests, `SELECT `+testColumns+` FROM webhook_tests WHERE webhook_id = $1 ORDER BY event_id DESC LIMIT 1`, id)
+		pipeline.Queue(testQuery+` ORDER BY event_id DESC LIMIT 1`, id).Query(func(rows pgx.Rows) (err error) {
+			tests, err = pgx.CollectRows(rows, pgx.RowToStructByNameLax[Attempt])
+			return err
+		})
 		return nil
 	})
 }

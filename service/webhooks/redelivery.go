@@ -10,6 +10,7 @@ import (
 
 	"millwright/models"
 	"millwright/service/batch"
+	"millwright/service/integrations"
 	"millwright/service/store"
 )
 
@@ -32,9 +33,9 @@ func errExpired() error {
 	return models.Errorf(models.CodeValidationFailed, "The event is older than %s, so it is not sent again.", formatDuration(models.EventRetention))
 }
 
-// firstKept returns the first id of a delivery whose event is not older than models.EventRetention.
-func (s *Webhooks) firstKept() string {
-	return models.FirstID(models.PrefixDelivery, s.Now().Add(-models.EventRetention))
+// hasExpired reports whether it is the id of a delivery whose event is older than models.EventRetention.
+func (s *Webhooks) hasExpired(id string) bool {
+	return models.IsID(id, models.PrefixDelivery) && id < models.FirstID(models.PrefixDelivery, s.Now().Add(-models.EventRetention))
 }
 
 // redelivery is an order to make the deliveries of an address due that match a search. It is
@@ -246,7 +247,7 @@ func requireSending(t *store.ORMTx, h *models.Webhook, name string) error {
 // them; at most MaxReleasedCount of them are counted. Errors: not_found,
 // permission_denied, validation_failed if its deliveries are held, unavailable.
 func (s *Webhooks) RedeliverSince(ctx context.Context, actor store.Actor, webhookID string, since models.Time) (released Released, err error) {
-	_, err = s.updateWebhook(ctx, actor, webhookID, func(t *store.ORMTx, h *models.Webhook) (action string, err error) {
+	_, err = s.updateWebhook(ctx, actor, webhookID, func(t *store.ORMTx, _ integrations.LockedIntegration, h *models.Webhook) (action string, err error) {
 		if err := requireSending(t, h, ""); err != nil {
 			return "", err
 		}
@@ -262,7 +263,7 @@ func (s *Webhooks) RedeliverSince(ctx context.Context, actor store.Actor, webhoo
 // the deliveries of its address are held, unavailable.
 func (s *Webhooks) RedeliverDelivery(ctx context.Context, actor store.Actor, id string) (DeliveryView, error) {
 	var delivery DeliveryView
-	if models.IsID(id, models.PrefixDelivery) && id < s.firstKept() {
+	if s.hasExpired(id) {
 		return delivery, errExpired()
 	}
 	_, err := s.redeliverSelected(ctx, actor, []string{id}, func(t *store.ORMTx) (err error) {
@@ -272,9 +273,6 @@ func (s *Webhooks) RedeliverDelivery(ctx context.Context, actor store.Actor, id 
 	})
 	return delivery, err
 }
-
-// maxSelected limits the deliveries that RedeliverSelected redelivers at a time.
-const maxSelected = models.MaxPageSize
 
 // selectedQuery returns the deliveries with the ids that belong to the organization, if there is one.
 const selectedQuery = `
@@ -303,10 +301,10 @@ type selectedDelivery struct {
 // validation_failed if the address of one holds its deliveries, unavailable.
 func (s *Webhooks) RedeliverSelected(ctx context.Context, actor store.Actor, ids []string) (Released, error) {
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
-	if len(ids) == 0 || len(ids) > maxSelected {
-		return Released{}, models.Errorf(models.CodeInvalidRequest, "Select 1 to %d deliveries.", maxSelected)
+	if len(ids) == 0 || len(ids) > models.MaxPageSize {
+		return Released{}, models.Errorf(models.CodeInvalidRequest, "Select 1 to %d deliveries.", models.MaxPageSize)
 	}
-	kept := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return models.IsID(id, models.PrefixDelivery) && id < s.firstKept() })
+	kept := slices.DeleteFunc(slices.Clone(ids), s.hasExpired)
 	due, err := s.redeliverSelected(ctx, actor, kept, func(*store.ORMTx) error { return nil })
 	if err != nil {
 		return Released{}, err
@@ -353,7 +351,7 @@ func (s *Webhooks) redeliverSelected(ctx context.Context, actor store.Actor, ids
 
 // redeliverOf makes deliveries of one address due now and returns how many were not.
 func redeliverOf(t *store.ORMTx, actor store.Actor, webhookID string, selected []selectedDelivery) (int, error) {
-	h, err := lockWebhook(t, actor, webhookID)
+	_, h, err := lockWebhook(t, actor, webhookID)
 	if err != nil {
 		return 0, err
 	}
@@ -364,10 +362,8 @@ func redeliverOf(t *store.ORMTx, actor store.Actor, webhookID string, selected [
 	for i, d := range selected {
 		ids[i] = d.ID
 	}
-	for _, table := range []string{"open_deliveries", "deliveries"} {
-		if err := t.Exec(`SELECT FROM `+table+` WHERE id IN ? ORDER BY id FOR UPDATE`, ids); err != nil {
-			return 0, err
-		}
+	if err := lockDeliveries(t, ids...); err != nil {
+		return 0, err
 	}
 	changed, err := store.ScanAll[string](t, redeliverSelectedQuery, map[string]any{"ids": strings.Join(ids, ",")})
 	if err != nil || len(changed) == 0 {

@@ -74,7 +74,7 @@ func (s *Webhooks) RedeliverMatching(ctx context.Context, actor store.Actor, sea
 		ordered = 0
 		var held error
 		for _, a := range addresses {
-			h, err := lockWebhook(t, actor, a.WebhookID)
+			_, h, err := lockWebhook(t, actor, a.WebhookID)
 			if err != nil {
 				return err
 			}

@@ -22,11 +22,15 @@ func (s *Webhooks) DisableWebhook(ctx context.Context, actor store.Actor, id, re
 			Pointer: "/reason", Code: "too_long", Detail: fmt.Sprintf("The reason must have at most %d characters.", models.MaxOffReason),
 		})
 	}
-	return s.updateWebhook(ctx, actor, id, func(t *store.ORMTx, h *models.Webhook) (action string, err error) {
-		if h.Enabled {
-			h.Enabled, h.OffReason, h.OffAt = false, &reason, &t.At
+	return s.updateWebhook(ctx, actor, id, func(t *store.ORMTx, _ integrations.LockedIntegration, h *models.Webhook) (action string, err error) {
+		if !h.Enabled {
+			return "", nil
 		}
-		return "", turnOff(t, actor, id, reason, silently) // which logs it
+		h.Enabled, h.OffReason, h.OffAt = false, &reason, &t.At
+		if err := t.Update(h, "enabled", "off_reason", "off_at"); err != nil {
+			return "", err
+		}
+		return actionTurnedOff, stopSending(t, h.OrganizationID, id)
 	})
 }
 
@@ -38,7 +42,7 @@ func (s *Webhooks) DisableWebhook(ctx context.Context, actor store.Actor, id, re
 // may not use the service, unavailable.
 func (s *Webhooks) EnableWebhook(ctx context.Context, actor store.Actor, id string, since *models.Time) (Webhook, Released, error) {
 	var released Released
-	enabled, err := s.updateWebhook(ctx, actor, id, func(t *store.ORMTx, h *models.Webhook) (action string, err error) {
+	enabled, err := s.updateWebhook(ctx, actor, id, func(t *store.ORMTx, _ integrations.LockedIntegration, h *models.Webhook) (action string, err error) {
 		if since != nil {
 			action = actionRedelivered
 		}

@@ -32,7 +32,7 @@ func TestTheClassOfAnErrorIsKept(t *testing.T) {
 		Problem: webhook.KindTimeout, Error: "The receiver did not respond within 10 seconds.",
 	}
 	servicetest.Record(t, f, "erp_hook", timeout)
-	state, err := f.Delivery(t.Context(), d.DeliveryID)
+	state, err := f.LoadDelivery(t.Context(), d.DeliveryID)
 	if err != nil || len(state.Made) != 1 || state.Made[0].Result != "timeout" {
 		t.Errorf("the state is %+v, %v", state, err)
 	}

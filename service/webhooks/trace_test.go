@@ -85,12 +85,12 @@ func TestRoundTripsAreSpansOfARecordedTrace(t *testing.T) {
 	if _, err := f.Unclaimed(ctx, 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Delivery(ctx, "dlv_none"); err == nil {
+	if _, err := f.LoadDelivery(ctx, "dlv_none"); err == nil {
 		t.Fatal("an unknown delivery was found")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := f.Delivery(ctx, "dlv_none"); !errors.Is(err, context.Canceled) {
+	if _, err := f.LoadDelivery(ctx, "dlv_none"); !errors.Is(err, context.Canceled) {
 		t.Fatalf("the cancelled query: %v", err)
 	}
 	spans := kept.GetSpans()

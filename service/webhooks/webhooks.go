@@ -74,52 +74,42 @@ type WebhookHealth struct {
 	HeldReason *string `json:"held_reason"`
 }
 
-// WebhookFilter restricts a list of webhook addresses; an empty field restricts nothing.
-type WebhookFilter struct{ OrganizationID, IntegrationID string }
-
 var webhookHealthColumns = `h.id, h.integration_id, h.url, h.events, h.enabled, h.off_reason, h.off_at,
 		s.failing_since, s.last_at, s.last_status, s.last_error, s.last_success_at,
 		CASE WHEN h.enabled THEN ` + store.Fill(unusableReason, "w", "h") + ` END AS held_reason`
 
-// Webhooks returns the webhook addresses of integrations that are not deleted,
-// oldest first. It does not check permissions: callers other than operator commands
-// must set OrganizationID. Errors: not_found if there is no such integration, unavailable.
-func (s *Webhooks) Webhooks(ctx context.Context, filter WebhookFilter) ([]WebhookHealth, error) {
-	args := []any{filter.OrganizationID, filter.IntegrationID}
-	return store.KnownList[WebhookHealth](ctx, s.Store, filter.OrganizationID, `
-		SELECT $2 = '' OR EXISTS (SELECT FROM integrations
-			WHERE id = $2 AND deleted_at IS NULL AND ($1 = '' OR organization_id = $1))`, args, `
+// Webhooks returns the webhook addresses of the integration, or with "" of all that are not
+// deleted, oldest first. It is for operators: it does not check permissions. Errors:
+// not_found if there is no such integration, unavailable.
+func (s *Webhooks) Webhooks(ctx context.Context, integrationID string) ([]WebhookHealth, error) {
+	args := []any{integrationID}
+	return store.KnownList[WebhookHealth](ctx, s.Store, "", `
+		SELECT $1 = '' OR EXISTS (SELECT FROM integrations WHERE id = $1 AND deleted_at IS NULL)`, args, `
 		SELECT `+webhookHealthColumns+`
 		FROM webhooks h JOIN integrations i ON i.id = h.integration_id LEFT JOIN webhook_health s ON s.webhook_id = h.id
-		WHERE i.deleted_at IS NULL AND ($1 = '' OR h.organization_id = $1) AND ($2 = '' OR h.integration_id = $2)
+		WHERE i.deleted_at IS NULL AND ($1 = '' OR h.integration_id = $1)
 		ORDER BY h.id`, args)
 }
 
-// Webhook returns a webhook address. Like Webhooks, it does not check permissions. It must
-// belong to the organization, unless that is "". Errors: not_found, unavailable.
-func (s *Webhooks) Webhook(ctx context.Context, organizationID, id string) (WebhookHealth, error) {
+// Webhook returns a webhook address. Like Webhooks, it does not check permissions. Errors:
+// not_found, unavailable.
+func (s *Webhooks) Webhook(ctx context.Context, id string) (WebhookHealth, error) {
 	if !models.IsID(id, models.PrefixWebhook) {
 		return WebhookHealth{}, models.NotFound()
 	}
 	var found WebhookHealth
-	return store.Read(ctx, s.Store, organizationID, func() (WebhookHealth, error) { return found, nil }, func(pipeline *pgx.Batch) error {
+	return store.Read(ctx, s.Store, "", func() (WebhookHealth, error) { return found, nil }, func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &found, models.NotFound(), `
 		SELECT `+webhookHealthColumns+`
 		FROM webhooks h JOIN integrations i ON i.id = h.integration_id LEFT JOIN webhook_health s ON s.webhook_id = h.id
-		WHERE h.id = $1 AND i.deleted_at IS NULL AND ($2 = '' OR h.organization_id = $2)`, id, organizationID)
+		WHERE h.id = $1 AND i.deleted_at IS NULL`, id)
 		return nil
 	})
 }
 
 // lockWebhook locks the address and its integration for the actor under the rules
 // of LockIntegration. Errors: not_found, permission_denied, unavailable.
-func lockWebhook(t *store.ORMTx, actor store.Actor, id string) (models.Webhook, error) {
-	_, h, err := lockWebhookAndIntegration(t, actor, id)
-	return h, err
-}
-
-// lockWebhookAndIntegration is lockWebhook that returns the integration too.
-func lockWebhookAndIntegration(t *store.ORMTx, actor store.Actor, id string) (i integrations.LockedIntegration, h models.Webhook, err error) {
+func lockWebhook(t *store.ORMTx, actor store.Actor, id string) (i integrations.LockedIntegration, h models.Webhook, err error) {
 	if !models.IsID(id, models.PrefixWebhook) {
 		return i, h, models.NotFound()
 	}
@@ -151,20 +141,11 @@ func (s *Webhooks) withWebhook(ctx context.Context, id string, do func(t *store.
 // change writes the change, makes it in the row too, and returns the action for
 // the log, "" if nothing changed. Errors: lockWebhook's and change's.
 func (s *Webhooks) updateWebhook(
-	ctx context.Context, actor store.Actor, id string, change func(t *store.ORMTx, h *models.Webhook) (action string, err error),
-) (Webhook, error) {
-	return s.updateOwnWebhook(ctx, actor, id, func(t *store.ORMTx, _ integrations.LockedIntegration, h *models.Webhook) (string, error) {
-		return change(t, h)
-	})
-}
-
-// updateOwnWebhook is updateWebhook for a change that depends on the integration.
-func (s *Webhooks) updateOwnWebhook(
 	ctx context.Context, actor store.Actor, id string, change func(t *store.ORMTx, i integrations.LockedIntegration, h *models.Webhook) (action string, err error),
 ) (Webhook, error) {
 	var changed Webhook
 	err := s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
-		i, h, err := lockWebhookAndIntegration(t, actor, id)
+		i, h, err := lockWebhook(t, actor, id)
 		if err != nil {
 			return err
 		}
@@ -196,7 +177,7 @@ type WebhookChange struct {
 // RequireOwner rejects a change that sends events elsewhere, or more of them, unless the
 // actor owns the integration. Errors: permission_denied.
 func (c WebhookChange) requireOwner(actor store.Actor, i integrations.LockedIntegration, h models.Webhook) error {
-	if (c.URL == nil || *c.URL == h.URL) && integrations.ContainsAll(h.Events, eventNames(c.Events)) {
+	if (c.URL == nil || *c.URL == h.URL) && integrations.ContainsAll(h.Events, store.TextsOf(c.Events)) {
 		return nil
 	}
 	return i.RequireOwner(actor, "change the URL of an address or add event types")
@@ -208,7 +189,7 @@ func (c WebhookChange) requireOwner(actor store.Actor, i integrations.LockedInte
 func (s *Webhooks) ChangeWebhook(ctx context.Context, actor store.Actor, id string, change WebhookChange) (Webhook, error) {
 	// Only someone who may change the address may have a host name looked up.
 	if err := s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
-		i, h, err := lockWebhookAndIntegration(t, actor, id)
+		i, h, err := lockWebhook(t, actor, id)
 		if err == nil {
 			err = change.requireOwner(actor, i, h)
 		}
@@ -229,14 +210,14 @@ func (s *Webhooks) ChangeWebhook(ctx context.Context, actor store.Actor, id stri
 	if err := store.Invalid(fields); err != nil {
 		return Webhook{}, err
 	}
-	return s.updateOwnWebhook(ctx, actor, id, func(t *store.ORMTx, i integrations.LockedIntegration, h *models.Webhook) (string, error) {
+	return s.updateWebhook(ctx, actor, id, func(t *store.ORMTx, i integrations.LockedIntegration, h *models.Webhook) (string, error) {
 		if err := change.requireOwner(actor, i, *h); err != nil {
 			return "", err
 		}
 		before := *h
 		store.Overwrite(&h.URL, change.URL)
 		if change.Events != nil {
-			h.Events = eventNames(change.Events)
+			h.Events = store.TextsOf(change.Events)
 		}
 		if h.URL == before.URL && slices.Equal(h.Events, before.Events) {
 			return "", nil
@@ -251,7 +232,7 @@ func (s *Webhooks) ChangeWebhook(ctx context.Context, actor store.Actor, id stri
 // Errors: not_found, permission_denied, unavailable.
 func (s *Webhooks) RenewWebhookSecret(ctx context.Context, actor store.Actor, id string) (Webhook, error) {
 	secret := ""
-	renewed, err := s.updateOwnWebhook(ctx, actor, id, func(t *store.ORMTx, i integrations.LockedIntegration, h *models.Webhook) (action string, err error) {
+	renewed, err := s.updateWebhook(ctx, actor, id, func(t *store.ORMTx, i integrations.LockedIntegration, h *models.Webhook) (action string, err error) {
 		if err := i.RequireOwner(actor, "renew the secrets of its addresses"); err != nil {
 			return "", err
 		}
@@ -277,7 +258,7 @@ func (s *Webhooks) RenewWebhookSecret(ctx context.Context, actor store.Actor, id
 // DeleteWebhook deletes an address (integrations.DeleteAddresses). Errors: not_found,
 // permission_denied, unavailable.
 func (s *Webhooks) DeleteWebhook(ctx context.Context, actor store.Actor, id string) error {
-	_, err := s.updateWebhook(ctx, actor, id, func(t *store.ORMTx, h *models.Webhook) (string, error) {
+	_, err := s.updateWebhook(ctx, actor, id, func(t *store.ORMTx, _ integrations.LockedIntegration, h *models.Webhook) (string, error) {
 		return actionDeleted, integrations.DeleteAddresses(t, h.OrganizationID, id)
 	})
 	return err
