@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -46,12 +47,7 @@ func (e *AttemptError) Error() string { return e.Detail }
 // contain IP addresses of this machine and is not for display.
 func (e *AttemptError) Unwrap() error { return e.cause }
 
-// failure explains the error of a round trip to host.
-func (c *Client) failure(attempt context.Context, err error, host string, connected bool) *AttemptError {
-	kind, detail := c.explain(attempt, err, host, connected)
-	return &AttemptError{Kind: kind, Detail: detail, cause: err}
-}
-
+// explain explains the error of a round trip to host.
 func (c *Client) explain(attempt context.Context, err error, host string, connected bool) (Kind, string) {
 	// First the end of the attempt itself: err only shows the step that it interrupted.
 	if cause := context.Cause(attempt); cause != nil && !errors.Is(cause, errTimeUp) {
@@ -103,12 +99,8 @@ func isTimeout(err error) bool {
 }
 
 func isReset(err error) bool {
-	for _, end := range []error{syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed} {
-		if errors.Is(err, end) {
-			return true
-		}
-	}
-	return false
+	ends := []error{syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed}
+	return slices.ContainsFunc(ends, func(end error) bool { return errors.Is(err, end) })
 }
 
 func tlsSentence(host string, err error) string {

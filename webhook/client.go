@@ -165,7 +165,8 @@ func (c *Client) Post(ctx context.Context, address string, header http.Header, b
 	response, err := c.transport.RoundTrip(newRequest(traced, at, header, body))
 	out.Latency = time.Since(start)
 	if err != nil {
-		return out, c.failure(attempt, err, at.host, connected)
+		kind, detail := c.explain(attempt, err, at.host, connected)
+		return out, &AttemptError{Kind: kind, Detail: detail, cause: err}
 	}
 	defer response.Body.Close()
 	timer.Reset(bodyTime)

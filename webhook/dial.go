@@ -128,11 +128,8 @@ func (e *lookupError) Unwrap() error { return e.err }
 
 // try connects to one address and leaves time for the remaining tries.
 func (d *dialer) try(ctx context.Context, ip netip.Addr, port string, triesLeft int) (net.Conn, error) {
-	if deadline, ok := ctx.Deadline(); ok {
-		share := max(time.Until(deadline)/time.Duration(triesLeft), minTry)
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, share)
-		defer cancel()
-	}
+	deadline, _ := ctx.Deadline() // every dial has one
+	ctx, cancel := context.WithTimeout(ctx, max(time.Until(deadline)/time.Duration(triesLeft), minTry))
+	defer cancel()
 	return d.dial(ctx, "tcp", net.JoinHostPort(ip.String(), port))
 }
