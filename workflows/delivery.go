@@ -185,27 +185,23 @@ func (d *delivery) check(ctx workflow.Context) error {
 func (d *delivery) read(ctx workflow.Context, summary, activity string) error {
 	drainSignals(d.wakes)
 	drainSignals(d.attempted)
-	take := d.beginLoad()
-	var state activities.LoadedDelivery
-	if err := executeLocal(ctx, summary, &state, activity, d.id); err != nil {
-		return err
-	}
-	take(state)
-	return nil
+	return d.loadBy(func(state *activities.LoadedDelivery) error { return executeLocal(ctx, summary, state, activity, d.id) })
 }
 
-// beginLoad is called before a load. It returns a function that takes what was loaded,
-// unless another load or an attempt has brought a newer state in between.
-func (d *delivery) beginLoad() (take func(activities.LoadedDelivery)) {
+// loadBy takes the state that run loads, unless another load or an attempt has brought a newer
+// one in between.
+func (d *delivery) loadBy(run func(state *activities.LoadedDelivery) error) error {
 	d.began++
 	number := d.began
-	return func(state activities.LoadedDelivery) {
-		if number < d.taken || state.DeliveryID != "" && state.Attempts < d.state.Attempts {
-			return
-		}
+	var state activities.LoadedDelivery
+	if err := run(&state); err != nil {
+		return err
+	}
+	if number >= d.taken && (state.DeliveryID == "" || state.Attempts >= d.state.Attempts) {
 		d.taken = number
 		d.take(state)
 	}
+	return nil
 }
 
 func (d *delivery) take(state activities.LoadedDelivery) {
@@ -253,13 +249,7 @@ func (d *delivery) operate(ctx workflow.Context, action string) error {
 	if action == SignalStop {
 		activity = activities.NameStopDelivery
 	}
-	take := d.beginLoad()
-	var state activities.LoadedDelivery
-	if err := actLocally(ctx, action, &state, activity, d.id); err != nil {
-		return err
-	}
-	take(state)
-	return nil
+	return d.loadBy(func(state *activities.LoadedDelivery) error { return actLocally(ctx, action, state, activity, d.id) })
 }
 
 // DeliveryResult is what an update returns: the delivery's state.

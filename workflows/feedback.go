@@ -40,7 +40,7 @@ func (f *feedback) run(ctx workflow.Context) error {
 		if err := f.showState(ctx); err != nil {
 			return err
 		}
-		if feedbackFinished(f.state) {
+		if f.state.ID == "" || f.state.Status == models.FeedbackResolved {
 			if done, err := f.mayEnd(ctx); done || err != nil {
 				return err
 			}
@@ -53,11 +53,6 @@ func (f *feedback) run(ctx workflow.Context) error {
 			return cmp.Or(err, workflow.NewContinueAsNewError(ctx, Feedback, f.id, f.carried))
 		}
 	}
-}
-
-// feedbackFinished reports whether the feedback is resolved or gone.
-func feedbackFinished(state records.FeedbackState) bool {
-	return state.ID == "" || state.Status == models.FeedbackResolved
 }
 
 // reload loads the feedback.

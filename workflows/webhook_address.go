@@ -183,7 +183,7 @@ func (a *address) wait(ctx workflow.Context) error {
 		a.cancelled = nil
 		return a.disable(ctx, "The cancellation of its workflow was requested.")
 	case dispatched:
-		_, err := a.dispatch.result(ctx)
+		err := a.dispatch.future.Get(ctx, nil)
 		a.dispatch = nil
 		if err != nil { // its worker panicked; anything else is retried
 			workflow.GetLogger(ctx).Error("a dispatch failed", "error", err)
@@ -313,11 +313,6 @@ func (a *address) acted(ctx workflow.Context, err error, released webhooks.Relea
 type dispatch struct {
 	future workflow.Future
 	cancel workflow.CancelFunc
-}
-
-func (d *dispatch) result(ctx workflow.Context) (result activities.DispatchResult, err error) {
-	err = d.future.Get(ctx, &result)
-	return result, err
 }
 
 func dispatchPending(ctx workflow.Context, webhookID string) *dispatch {
