@@ -9,7 +9,6 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"millwright/service/store"
-	"millwright/workflows"
 )
 
 // openWorkflows lists open workflows. It implements activities.WorkflowLister.
@@ -18,17 +17,6 @@ type openWorkflows struct{ client client.Client }
 // openPage limits the workflows that one call lists.
 const openPage = 1000
 
-// listed are the types and ids of the workflows of each kind.
-var listed = map[store.TargetKind]struct {
-	name string
-	id   func(string) string
-}{
-	store.TargetWebhook:   {workflows.WebhookAddressName, workflows.WebhookAddressID},
-	store.TargetDelivery:  {workflows.DeliveryName, workflows.DeliveryID},
-	store.TargetWorkOrder: {workflows.WorkOrderName, workflows.WorkOrderID},
-	store.TargetFeedback:  {workflows.FeedbackName, workflows.FeedbackID},
-}
-
 func (o openWorkflows) OpenWorkflows(ctx context.Context, kind store.TargetKind) (map[string]bool, error) {
 	return o.list(ctx, kind, "")
 }
@@ -36,12 +24,9 @@ func (o openWorkflows) OpenWorkflows(ctx context.Context, kind store.TargetKind)
 // OpenAmong asks for the workflow ids: unlike a search attribute, each workflow has its id
 // from the first moment.
 func (o openWorkflows) OpenAmong(ctx context.Context, targets []store.WakeTarget) (map[string]bool, error) {
-	if len(targets) == 0 {
-		return nil, nil
-	}
 	kind, ids := targets[0].Kind, make([]string, len(targets))
 	for i, target := range targets {
-		ids[i] = "'" + listed[kind].id(target.ID) + "'"
+		ids[i] = "'" + workflowKinds[kind].id(target.ID) + "'"
 	}
 	return o.list(ctx, kind, " AND WorkflowId IN ("+strings.Join(ids, ",")+")")
 }
@@ -49,9 +34,9 @@ func (o openWorkflows) OpenAmong(ctx context.Context, targets []store.WakeTarget
 // list returns the ids, without the prefix of the kind's workflows, of those that are open
 // and meet the condition.
 func (o openWorkflows) list(ctx context.Context, kind store.TargetKind, condition string) (map[string]bool, error) {
-	open, prefix := map[string]bool{}, listed[kind].id("")
+	open, listed := map[string]bool{}, workflowKinds[kind]
 	request := &workflowservice.ListWorkflowExecutionsRequest{
-		Query: fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Running'%s", listed[kind].name, condition), PageSize: openPage,
+		Query: fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Running'%s", listed.name, condition), PageSize: openPage,
 	}
 	for {
 		page, err := o.client.ListWorkflow(ctx, request)
@@ -59,7 +44,7 @@ func (o openWorkflows) list(ctx context.Context, kind store.TargetKind, conditio
 			return nil, fmt.Errorf("list the open workflows: %w", err)
 		}
 		for _, e := range page.GetExecutions() {
-			open[strings.TrimPrefix(e.GetExecution().GetWorkflowId(), prefix)] = true
+			open[strings.TrimPrefix(e.GetExecution().GetWorkflowId(), listed.id(""))] = true
 		}
 		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
 			return open, nil

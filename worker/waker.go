@@ -109,11 +109,7 @@ func (w *Waker) laneOf(target store.WakeTarget) *lane {
 
 // Wake wakes the targets' workflows soon. It never blocks and never fails.
 func (w *Waker) Wake(targets ...store.WakeTarget) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, target := range targets {
-		w.wake(wake{target: target})
-	}
+	w.wakeAll("", targets)
 }
 
 // WakeIn is Wake, and workflows that it starts belong to the context's trace. Of
@@ -124,6 +120,10 @@ func (w *Waker) WakeIn(ctx context.Context, targets ...store.WakeTarget) {
 	if current := store.TraceParent(ctx); current != nil {
 		parent = *current
 	}
+	w.wakeAll(parent, targets)
+}
+
+func (w *Waker) wakeAll(parent string, targets []store.WakeTarget) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, target := range targets {
@@ -138,8 +138,7 @@ func (w *Waker) NotifyAttempts(deliveries ...store.AttemptedDelivery) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, d := range deliveries {
-		target := store.WakeTarget{Kind: store.TargetDelivery, ID: d.DeliveryID, OrganizationID: d.OrganizationID}
-		w.wake(wake{target: target, parent: d.TraceParent, told: &d})
+		w.wake(wake{target: store.NewWakeTarget(d.OrganizationID, d.DeliveryID), parent: d.TraceParent, told: &d})
 	}
 }
 
@@ -337,39 +336,46 @@ func (w *Waker) send(ctx context.Context, next wake, priority temporal.Priority)
 	return err
 }
 
+// workflowKind is how the workflows of a kind of targets are started and found.
+type workflowKind struct {
+	name    string
+	id      func(target string) string
+	queue   string
+	summary string // before the target's id
+	run     any    // the argument after the target's id, nil without one
+	// attribute is the search attribute that names the target, nil without one.
+	attribute func(target string) temporal.SearchAttributeUpdate
+}
+
+var workflowKinds = map[store.TargetKind]workflowKind{
+	store.TargetWebhook: {
+		workflows.WebhookAddressName, workflows.WebhookAddressID, workflows.TaskQueueWebhooks, "Deliveries to ",
+		workflows.AddressRun{}, workflows.AttributeWebhookAddress.ValueSet,
+	},
+	store.TargetDelivery:  {workflows.DeliveryName, workflows.DeliveryID, workflows.TaskQueueDeliveries, "Retries of ", workflows.DeliveryRun{}, nil},
+	store.TargetWorkOrder: {workflows.WorkOrderName, workflows.WorkOrderID, workflows.TaskQueueRecords, "Work order ", nil, workflows.AttributeRecordID.ValueSet},
+	store.TargetFeedback:  {workflows.FeedbackName, workflows.FeedbackID, workflows.TaskQueueRecords, "Feedback ", nil, workflows.AttributeRecordID.ValueSet},
+}
+
 // startOf is how the workflow of the target is started. It can be found by what the target
 // names; what only Postgres knows is added by the workflow's first load.
 func startOf(target store.WakeTarget) (name string, options client.StartWorkflowOptions, arguments []any) {
+	kind := workflowKinds[target.Kind]
 	arguments = []any{target.ID}
+	if kind.run != nil {
+		arguments = append(arguments, kind.run)
+	}
 	var attributes []temporal.SearchAttributeUpdate
 	if target.OrganizationID != "" {
 		attributes = append(attributes, workflows.AttributeOrganization.ValueSet(target.OrganizationID))
 	}
-	switch target.Kind {
-	case store.TargetWebhook:
-		name, options.ID = workflows.WebhookAddressName, workflows.WebhookAddressID(target.ID)
-		options.TaskQueue = workflows.TaskQueueWebhooks
-		options.StaticSummary = "Deliveries to " + target.ID
-		arguments = append(arguments, workflows.AddressRun{})
-		attributes = append(attributes, workflows.AttributeWebhookAddress.ValueSet(target.ID))
-	case store.TargetDelivery:
-		name, options.ID = workflows.DeliveryName, workflows.DeliveryID(target.ID)
-		options.TaskQueue = workflows.TaskQueueDeliveries
-		options.StaticSummary = "Retries of " + target.ID
-		arguments = append(arguments, workflows.DeliveryRun{})
-	case store.TargetWorkOrder:
-		name, options.ID = workflows.WorkOrderName, workflows.WorkOrderID(target.ID)
-		options.TaskQueue = workflows.TaskQueueRecords
-		options.StaticSummary = "Work order " + target.ID
-		attributes = append(attributes, workflows.AttributeRecordID.ValueSet(target.ID))
-	case store.TargetFeedback:
-		name, options.ID = workflows.FeedbackName, workflows.FeedbackID(target.ID)
-		options.TaskQueue = workflows.TaskQueueRecords
-		options.StaticSummary = "Feedback " + target.ID
-		attributes = append(attributes, workflows.AttributeRecordID.ValueSet(target.ID))
+	if kind.attribute != nil {
+		attributes = append(attributes, kind.attribute(target.ID))
 	}
-	options.TypedSearchAttributes = temporal.NewSearchAttributes(attributes...)
-	return name, options, arguments
+	return kind.name, client.StartWorkflowOptions{
+		ID: kind.id(target.ID), TaskQueue: kind.queue, StaticSummary: kind.summary + target.ID,
+		TypedSearchAttributes: temporal.NewSearchAttributes(attributes...),
+	}, arguments
 }
 
 // report counts the wake, and logs the first one that Temporal rejects and the end of such
