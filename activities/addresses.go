@@ -2,7 +2,6 @@ package activities
 
 import (
 	"context"
-	"time"
 
 	"millwright/models"
 	"millwright/service"
@@ -15,7 +14,6 @@ import (
 type Addresses struct {
 	Service *service.Service
 	Sender  Sender
-	Now     func() time.Time
 	// Mails is true if there is a mail server.
 	Mails bool
 	// Instrumentation counts and logs; it may be nil.
@@ -91,7 +89,7 @@ func (a *Addresses) SendExample(ctx context.Context, id string, kind models.Even
 	if err != nil {
 		return TestResult{}, err
 	}
-	attempt := Send(ctx, a.Sender, signer, a.Now, address.URL, event)
+	attempt := Send(ctx, a.Sender, signer, a.Service.Now, address.URL, event)
 	if err := a.Service.RecordTest(ctx, id, attempt); err != nil {
 		return TestResult{}, rejection(err)
 	}

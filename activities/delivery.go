@@ -42,7 +42,7 @@ func (a *Deliveries) CheckDelivery(ctx context.Context, id string) (LoadedDelive
 	due := state.Status == models.DeliveryPending ||
 		state.NextAttemptAt != nil && !state.NextAttemptAt.Time.After(state.LoadedAt.Time)
 	if err == nil && due {
-		a.Waker.Wake(store.WakeTarget{Kind: store.TargetWebhook, ID: state.WebhookID, OrganizationID: state.OrganizationID})
+		a.Waker.Wake(store.NewWakeTarget(state.OrganizationID, state.WebhookID))
 	}
 	return state, err
 }

@@ -144,17 +144,14 @@ func (p *DeliveryPoller) unsubscribe(webhookID string, w *waiter) {
 	}
 }
 
-// arrival is what ended a wait for new deliveries.
-type arrival struct {
-	// more is true if deliveries may be due, below if one may be below the waiter's afterSeq.
-	more, below bool
-}
-
 // waitForMore waits for new deliveries of the address until the idle timeout, or until the
-// time due, if that is not zero. Before it returns with nothing it releases the lease
+// time due, if that is not zero. It reports whether more may be due, and whether some of it may
+// be below the waiter's afterSeq. Before it returns with nothing it releases the lease
 // and polls for leaveBefore: by then, writers that saw the lease have committed,
 // and later writers wake the workflow. Errors: webhooks.ErrLeaseLost, unavailable.
-func (p *DeliveryPoller) waitForMore(ctx context.Context, held *heldLease, waiting *waiter, idleTimeout time.Duration, due time.Time) (arrival, error) {
+func (p *DeliveryPoller) waitForMore(
+	ctx context.Context, held *heldLease, waiting *waiter, idleTimeout time.Duration, due time.Time,
+) (more, below bool, err error) {
 	p.subscribe(held.WebhookID, waiting)
 	defer p.unsubscribe(held.WebhookID, waiting)
 	timer := time.NewTimer(idleTimeout)
@@ -168,30 +165,30 @@ func (p *DeliveryPoller) waitForMore(ctx context.Context, held *heldLease, waiti
 	stop := activity.GetWorkerStopChannel(ctx)
 	select {
 	case <-waiting.arrived:
-		return arrival{true, waiting.below}, nil
+		return true, waiting.below, nil
 	case <-dueTimer:
-		return arrival{more: true}, nil
+		return true, false, nil
 	case <-stop:
-		return arrival{more: true}, nil
+		return true, false, nil
 	case <-ctx.Done():
-		return arrival{}, ctx.Err()
+		return false, false, ctx.Err()
 	case <-timer.C:
 	}
 	p.setReleased(held, true)
 	if err := p.service.ReleaseLease(ctx, held.Lease); err != nil {
-		return arrival{}, err
+		return false, false, err
 	}
 	timer.Reset(leaveBefore)
 	select {
 	case <-waiting.arrived:
 		p.setReleased(held, false)
-		return arrival{true, waiting.below}, p.renew(ctx, held)
+		return true, waiting.below, p.renew(ctx, held)
 	case <-stop:
-		return arrival{more: true}, nil
+		return true, false, nil
 	case <-ctx.Done():
-		return arrival{}, ctx.Err()
+		return false, false, ctx.Err()
 	case <-timer.C:
-		return arrival{}, nil
+		return false, false, nil
 	}
 }
 

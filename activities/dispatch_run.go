@@ -90,15 +90,16 @@ type dispatchRun struct {
 	unrecordedSince time.Time // when the first of unrecorded ended
 }
 
-func newDispatchRun(d *Dispatcher, webhookID string, lease *heldLease) *dispatchRun {
+func newDispatchRun(d *Dispatcher, webhookID string) *dispatchRun {
 	return &dispatchRun{
-		Dispatcher: d, webhookID: webhookID, lease: lease, morePending: true, claimAll: true,
-		progress: make(chan struct{}, 1), window: newWindow(), shownAt: d.Now().Add(-healthInterval),
+		Dispatcher: d, webhookID: webhookID, morePending: true, claimAll: true,
+		progress: make(chan struct{}, 1), window: newWindow(),
 	}
 }
 
-// run works until nothing has been due for IdleTimeout or the run must end.
-func (r *dispatchRun) run(ctx context.Context) error {
+// run works under the lease until nothing has been due for IdleTimeout or the run must end.
+func (r *dispatchRun) run(ctx context.Context, lease *heldLease) error {
+	r.lease, r.shownAt = lease, r.Now().Add(-healthInterval)
 	deadline := r.Now().Add(MaxDispatchRun)
 	for {
 		if r.shutOffDue || r.Now().After(deadline) || stopping(ctx) {
@@ -109,7 +110,7 @@ func (r *dispatchRun) run(ctx context.Context) error {
 		}
 		r.Instrumentation.showClaimed(r)
 		r.startSenders(ctx)
-		recorded, err := r.record(ctx, recordWhenDue)
+		recorded, err := r.record(ctx)
 		if err != nil {
 			return r.finish(ctx, err)
 		}
@@ -121,11 +122,8 @@ func (r *dispatchRun) run(ctx context.Context) error {
 		case !r.sends:
 			return nil
 		default:
-			var arrived arrival
-			arrived, err = r.Poller.waitForMore(ctx, r.lease, r.waiter(), r.IdleTimeout, r.nextRetry)
-			r.morePending, r.claimAll = arrived.more, arrived.below
-			if err == nil && !arrived.more {
-				r.setMore(false)
+			r.morePending, r.claimAll, err = r.Poller.waitForMore(ctx, r.lease, r.waiter(), r.IdleTimeout, r.nextRetry)
+			if err == nil && !r.morePending {
 				return nil
 			}
 		}
@@ -135,28 +133,18 @@ func (r *dispatchRun) run(ctx context.Context) error {
 	}
 }
 
-func (r *dispatchRun) setMore(more bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.result.More = more
-}
-
 // finish sends nothing more, waits for the requests in flight and records them.
 func (r *dispatchRun) finish(ctx context.Context, cause error) error {
-	r.setMore(true)
-	r.putBackUnsent()
+	r.mu.Lock()
+	r.result.More = true
+	r.window.putBackUnsent()
+	r.mu.Unlock()
 	r.senders.Wait()
-	_, err := r.record(context.WithoutCancel(ctx), recordNow)
+	_, err := r.record(context.WithoutCancel(ctx))
 	if cause != nil {
 		return cause
 	}
 	return err
-}
-
-func (r *dispatchRun) putBackUnsent() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.window.putBackUnsent()
 }
 
 func (r *dispatchRun) empty() bool {
@@ -378,19 +366,12 @@ func (r *dispatchRun) notifyProgress() {
 	}
 }
 
-// recordMode says when record writes the unrecorded attempts.
-type recordMode int
-
-const (
-	recordWhenDue recordMode = iota // when the batch is full or old enough, or no request is in flight
-	recordNow
-)
-
-// record writes the unrecorded attempts to the database and reports whether it did.
-func (r *dispatchRun) record(ctx context.Context, mode recordMode) (bool, error) {
+// record writes the unrecorded attempts to the database once the batch is full or old enough, or
+// no request is in flight. It reports whether it did.
+func (r *dispatchRun) record(ctx context.Context) (bool, error) {
 	r.mu.Lock()
 	n := len(r.unrecorded)
-	due := mode == recordNow || r.sending == 0 || n >= recordBatchSize || r.Now().Sub(r.unrecordedSince) >= maxRecordDelay
+	due := r.sending == 0 || n >= recordBatchSize || r.Now().Sub(r.unrecordedSince) >= maxRecordDelay
 	if n == 0 || !due {
 		r.mu.Unlock()
 		return false, nil

@@ -3,7 +3,6 @@ package activities
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -65,27 +64,21 @@ type DispatchProgress struct {
 // turned off, or when the worker stops. If it dies, its claimed deliveries are claimed
 // again.
 func (d *Dispatcher) DispatchPending(ctx context.Context, webhookID string) (DispatchResult, error) {
-	var r atomic.Pointer[dispatchRun]
-	stopHeartbeat := heartbeat(ctx, func() DispatchProgress { return r.Load().progressSoFar() })
-	defer stopHeartbeat()
+	run := newDispatchRun(d, webhookID)
+	defer heartbeat(ctx, run.progressSoFar)()
 	info := activity.GetInfo(ctx)
 	lease, release, err := d.Poller.acquireLease(ctx, webhookID, fmt.Sprintf("%s/%d", info.WorkflowExecution.RunID, info.Attempt))
 	if err != nil {
 		return DispatchResult{}, err
 	}
 	defer release()
-	run := newDispatchRun(d, webhookID, lease)
-	r.Store(run)
 	defer d.Instrumentation.dispatchStarted(run)()
-	err = run.run(ctx)
+	err = run.run(ctx, lease)
 	return run.progressSoFar().DispatchResult, err
 }
 
-// progressSoFar returns the run's progress, none if it has not begun.
+// progressSoFar returns the run's progress.
 func (r *dispatchRun) progressSoFar() DispatchProgress {
-	if r == nil {
-		return DispatchProgress{}
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return DispatchProgress{

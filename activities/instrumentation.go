@@ -82,13 +82,7 @@ func NewInstrumentation(registerer prometheus.Registerer, tracer trace.Tracer, l
 		lastHousekeeping: gauge("housekeeping_last_success_timestamp_seconds", "When this worker last finished a housekeeping activity; 0 for never."),
 	}
 	outcomes := []string{outcomeSuccess, "3xx", "4xx", outcomeGone, "5xx"}
-	for _, kind := range []webhook.Kind{
-		webhook.KindTimeout, webhook.KindConnectionRefused, webhook.KindUnreachable, webhook.KindDNS, webhook.KindTLS,
-		webhook.KindBlockedAddress, webhook.KindReset, webhook.KindBadResponse, webhook.KindOther,
-	} {
-		outcomes = append(outcomes, string(kind))
-	}
-	for _, outcome := range outcomes {
+	for _, outcome := range append(outcomes, store.TextsOf(webhooks.FailureKinds)...) {
 		i.attempts.WithLabelValues(outcome) // exported as 0 before the first
 	}
 	for _, outcome := range mailOutcomes {

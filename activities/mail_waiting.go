@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -58,12 +59,7 @@ func (n *Notices) MailLinks(ctx context.Context) (more bool, err error) {
 		sending.Go(func() { errs[i] = n.mailLink(ctx, link) })
 	}
 	sending.Wait()
-	for _, failed := range errs {
-		if failed != nil {
-			err = failed
-		}
-	}
-	return len(links) > 0, err
+	return len(links) > 0, cmp.Or(errs...)
 }
 
 // mailLink sends one link and records that.

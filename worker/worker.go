@@ -143,7 +143,7 @@ func registerActivities(o Options, notices *activities.Notices, main, webhooks, 
 	housekeeper.Register(main)
 	dispatcher.Register(webhooks)
 	notices.Register(webhooks)
-	(&activities.Addresses{Service: o.Service, Sender: o.Sender, Now: now, Mails: o.Mailer != nil, Instrumentation: instrumentation}).Register(webhooks)
+	(&activities.Addresses{Service: o.Service, Sender: o.Sender, Mails: o.Mailer != nil, Instrumentation: instrumentation}).Register(webhooks)
 	(&activities.Deliveries{Service: o.Service, Waker: o.Waker, ResponseLimit: o.ResponseLimit}).Register(deliveries)
 	(&activities.Records{Service: o.Service, Mails: o.Mailer != nil, OperatorActions: o.OperatorActions}).Register(records)
 	notices.Register(records)
