@@ -19,10 +19,9 @@ import (
 type Address struct {
 	ID             string
 	OrganizationID string
-	IntegrationID  string
 	URL            string
 	// Secrets sign each delivery, newest first: two during a rotation's overlap.
-	Secrets []string
+	Secrets []string `db:"-"`
 	// Sends is false if its deliveries are held: it is off, or its integration may not use the
 	// service.
 	Sends bool
@@ -71,19 +70,13 @@ type Claim struct {
 
 // addressRow is an address with what decides its deliveries.
 type addressRow struct {
-	ID                  string
-	OrganizationID      string
+	Address
 	IntegrationID       string
-	URL                 string
 	SecretSealed        []byte
 	PreviousSecret      []byte
 	PreviousSecretUntil *models.Time
-	// Sends is true if it is on and its integration may use the service.
-	Sends bool
 	// Usable is true if its integration may use the service.
-	Usable bool
-	// Failing is true if the last attempt failed.
-	Failing    bool
+	Usable     bool
 	ShowPeople bool
 	Scopes     []string
 	Events     []models.EventType
@@ -277,7 +270,7 @@ func (s *Webhooks) claimRows(
 
 // openAddress opens the sealed secrets of an address.
 func (s *Webhooks) openAddress(row addressRow) (Address, error) {
-	address := Address{ID: row.ID, OrganizationID: row.OrganizationID, IntegrationID: row.IntegrationID, URL: row.URL, Sends: row.Sends, Failing: row.Failing}
+	address := row.Address
 	secret, err := s.Vault.Open(row.SecretSealed, row.ID)
 	if err != nil {
 		return address, err

@@ -22,21 +22,6 @@ type Lease struct {
 	Epoch     int64
 }
 
-// acquireQueries take an address over, one after another. The first has acquisitions of one
-// address wait for each other. The second returns for how many more seconds the holder
-// before may send what it has claimed, nothing if it released the address or its lease
-// expired, by the database's clock. The third returns the new epoch.
-var acquireQueries = struct{ lock, holder, acquire string }{
-	`SELECT pg_advisory_xact_lock(hashtextextended('lease ' || $1, 0))`,
-	`SELECT greatest(0, $2::float8 - extract(epoch FROM clock_timestamp() - renewed_at))::float8
-		FROM webhook_leases WHERE webhook_id = $1 AND leased_until > $3`,
-	`INSERT INTO webhook_leases (webhook_id, leased_until, owner, epoch, renewed_at)
-		VALUES ($1, $2, $3, nextval('lease_epochs'), clock_timestamp())
-		ON CONFLICT (webhook_id) DO UPDATE SET
-			leased_until = excluded.leased_until, owner = excluded.owner, epoch = excluded.epoch, renewed_at = excluded.renewed_at
-		RETURNING epoch`,
-}
-
 // AcquireLease makes the owner, a name for people, the dispatcher of the address. Writes
 // see that it polls for new deliveries and do not wake it. A dispatcher that holds the
 // lease already loses it: it claims nothing more, and after wait it sends nothing more.
@@ -45,18 +30,24 @@ func (s *Webhooks) AcquireLease(ctx context.Context, webhookID, owner string) (l
 	lease.WebhookID = webhookID
 	now := s.CurrentTime()
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(acquireQueries.lock, webhookID)
-	pipeline.Queue(acquireQueries.holder, webhookID, LeaseDuration.Seconds(), now).Query(func(rows pgx.Rows) error {
+	// Acquisitions of one address wait for each other.
+	pipeline.Queue(`SELECT pg_advisory_xact_lock(hashtextextended('lease ' || $1, 0))`, webhookID)
+	// For how many more seconds the holder before may send what it has claimed, by the database's
+	// clock: 0 if it released the address or its lease expired.
+	pipeline.Queue(`
+		SELECT coalesce(max(greatest(0, $2::float8 - extract(epoch FROM clock_timestamp() - renewed_at))), 0)::float8
+		FROM webhook_leases WHERE webhook_id = $1 AND leased_until > $3`, webhookID, LeaseDuration.Seconds(), now).QueryRow(func(row pgx.Row) error {
 		var seconds float64
-		_, err := pgx.ForEachRow(rows, []any{&seconds}, func() error {
-			wait = min(time.Duration(seconds*float64(time.Second)), LeaseDuration)
-			return nil
-		})
+		err := row.Scan(&seconds)
+		wait = min(time.Duration(seconds*float64(time.Second)), LeaseDuration)
 		return err
 	})
-	pipeline.Queue(acquireQueries.acquire, webhookID, now.Add(LeaseDuration), owner).QueryRow(func(row pgx.Row) error {
-		return row.Scan(&lease.Epoch)
-	})
+	pipeline.Queue(`
+		INSERT INTO webhook_leases (webhook_id, leased_until, owner, epoch, renewed_at)
+		VALUES ($1, $2, $3, nextval('lease_epochs'), clock_timestamp())
+		ON CONFLICT (webhook_id) DO UPDATE SET
+			leased_until = excluded.leased_until, owner = excluded.owner, epoch = excluded.epoch, renewed_at = excluded.renewed_at
+		RETURNING epoch`, webhookID, now.Add(LeaseDuration), owner).QueryRow(func(row pgx.Row) error { return row.Scan(&lease.Epoch) })
 	return lease, wait, s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
 }
 

@@ -98,15 +98,9 @@ func (s *Webhooks) CountMissed(ctx context.Context, actor store.Actor, webhookID
 // WebhookSummary is an address with its health.
 type WebhookSummary struct {
 	Webhook
+	Health
 	CreatedAt models.Time
-	// FailingSince is the first failure after the last success.
-	FailingSince, LastSuccessAt *models.Time
-	// LastAt is the last recorded attempt, with the receiver's status or why there was none.
-	LastAt     *models.Time
-	LastStatus *int
-	LastError  *string
 }
 
 // WebhookSummaryColumns are the columns of a WebhookSummary.
-const WebhookSummaryColumns = `h.id, h.integration_id, h.url, h.events, h.enabled, h.off_reason, h.off_at, h.created_at,
-		g.failing_since, g.last_success_at, g.last_at, g.last_status, g.last_error`
+const WebhookSummaryColumns = healthColumns + `, h.created_at`

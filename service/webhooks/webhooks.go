@@ -58,9 +58,8 @@ func webhookOf(row models.Webhook) Webhook {
 	}
 }
 
-// WebhookHealth is a webhook address with how its deliveries fare.
-type WebhookHealth struct {
-	Webhook
+// Health is how the deliveries of an address fare.
+type Health struct {
 	// FailingSince is the first failure after the last success, nil if it is not failing.
 	FailingSince *models.Time `json:"failing_since"`
 	// LastAt is the time of the last attempt in the address's health, with the receiver's
@@ -69,13 +68,22 @@ type WebhookHealth struct {
 	LastStatus    *int         `json:"last_status"`
 	LastError     *string      `json:"last_error"`
 	LastSuccessAt *models.Time `json:"last_success_at"`
+}
+
+// healthColumns are the columns of a Webhook h with its Health g.
+const healthColumns = `h.id, h.integration_id, h.url, h.events, h.enabled, h.off_reason, h.off_at,
+		g.failing_since, g.last_at, g.last_status, g.last_error, g.last_success_at`
+
+// WebhookHealth is a webhook address with its health.
+type WebhookHealth struct {
+	Webhook
+	Health
 	// HeldReason is why deliveries are held although the address is on: its integration may not
 	// use the service.
 	HeldReason *string `json:"held_reason"`
 }
 
-var webhookHealthColumns = `h.id, h.integration_id, h.url, h.events, h.enabled, h.off_reason, h.off_at,
-		s.failing_since, s.last_at, s.last_status, s.last_error, s.last_success_at,
+var webhookHealthColumns = healthColumns + `,
 		CASE WHEN h.enabled THEN ` + store.Fill(unusableReason, "w", "h") + ` END AS held_reason`
 
 // Webhooks returns the webhook addresses of the integration, or with "" of all that are not
@@ -86,7 +94,7 @@ func (s *Webhooks) Webhooks(ctx context.Context, integrationID string) ([]Webhoo
 	return store.KnownList[WebhookHealth](ctx, s.Store, "", `
 		SELECT $1 = '' OR EXISTS (SELECT FROM integrations WHERE id = $1 AND deleted_at IS NULL)`, args, `
 		SELECT `+webhookHealthColumns+`
-		FROM webhooks h JOIN integrations i ON i.id = h.integration_id LEFT JOIN webhook_health s ON s.webhook_id = h.id
+		FROM webhooks h JOIN integrations i ON i.id = h.integration_id LEFT JOIN webhook_health g ON g.webhook_id = h.id
 		WHERE i.deleted_at IS NULL AND ($1 = '' OR h.integration_id = $1)
 		ORDER BY h.id`, args)
 }
@@ -101,7 +109,7 @@ func (s *Webhooks) Webhook(ctx context.Context, id string) (WebhookHealth, error
 	return store.Read(ctx, s.Store, "", func() (WebhookHealth, error) { return found, nil }, func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &found, models.NotFound(), `
 		SELECT `+webhookHealthColumns+`
-		FROM webhooks h JOIN integrations i ON i.id = h.integration_id LEFT JOIN webhook_health s ON s.webhook_id = h.id
+		FROM webhooks h JOIN integrations i ON i.id = h.integration_id LEFT JOIN webhook_health g ON g.webhook_id = h.id
 		WHERE h.id = $1 AND i.deleted_at IS NULL`, id)
 		return nil
 	})
