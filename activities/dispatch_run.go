@@ -238,7 +238,6 @@ func (r *dispatchRun) claim(ctx context.Context) error {
 	if first {
 		r.shownFailing = claim.Address.Failing
 	}
-	r.result.Notices = claim.Notices
 	if signer != nil {
 		r.address, r.signer = claim.Address, signer
 	}
@@ -251,15 +250,8 @@ func (r *dispatchRun) claim(ctx context.Context) error {
 // while every attempt fails.
 func (r *dispatchRun) pauseRetries(claimed []webhooks.RenderedDelivery, took time.Duration) {
 	if r.failing && slices.ContainsFunc(claimed, func(d webhooks.RenderedDelivery) bool { return d.Retry }) {
-		r.retryPause = r.after(max(failingInterval, failingPause*took))
+		r.retryPause = r.After(max(failingInterval, failingPause*took))
 	}
-}
-
-func (d *Dispatcher) after(wait time.Duration) <-chan time.Time {
-	if d.After != nil {
-		return d.After(wait)
-	}
-	return time.After(wait)
 }
 
 // startSenders starts senders as far as deliveries are ready and the request limits allow.
@@ -267,7 +259,7 @@ func (r *dispatchRun) startSenders(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for r.sending < maxAddressRequests {
-		onlyRetries := r.window.waiting(firstAttempts) == 0
+		onlyRetries := len(r.window.ready[firstAttempts]) == 0
 		shared := r.sending-r.shared >= ownRequests || onlyRetries && r.ownRetries >= maxOwnRetries
 		if shared {
 			select {
@@ -305,7 +297,7 @@ func (r *dispatchRun) next(shared bool) (webhooks.RenderedDelivery, bool) {
 	}
 	mayRetry := r.inFlight[classRetries] < maxRetryRequests && (shared || r.ownRetries < maxOwnRetries)
 	reserved := 0
-	if mayRetry && r.sending > 1 && r.window.waiting(classRetries) > 0 {
+	if mayRetry && r.sending > 1 && len(r.window.ready[classRetries]) > 0 {
 		reserved = (r.sending + 7) / 8
 	}
 	for _, of := range []class{firstAttempts, classRetries} {

@@ -29,8 +29,7 @@ type Dispatcher struct {
 	Sender  Sender
 	Waker   store.Waker
 	Now     func() time.Time
-	// After is time.After if it is nil.
-	After func(time.Duration) <-chan time.Time
+	After   func(time.Duration) <-chan time.Time
 	// IdleTimeout is the time for which a dispatch waits for more after its last delivery.
 	IdleTimeout time.Duration
 	// Poller polls for new deliveries on behalf of all dispatches of the worker.
@@ -47,8 +46,6 @@ type DispatchResult struct {
 	Delivered, Failed int
 	// More is true if deliveries may still be pending.
 	More bool
-	// Notices is true if notices about the address wait to be mailed.
-	Notices bool
 }
 
 // DispatchProgress is what heartbeats of DispatchPending carry.

@@ -45,7 +45,7 @@ func newDispatchHarness(t *testing.T, sender activities.Sender, idleTimeout time
 	return &harness{
 		Fixture: f, t: t, stop: make(chan struct{}),
 		dispatcher: &activities.Dispatcher{
-			Service: f.Service, Sender: sender, Waker: f.Wakes, Now: time.Now, IdleTimeout: idleTimeout,
+			Service: f.Service, Sender: sender, Waker: f.Wakes, Now: time.Now, After: time.After, IdleTimeout: idleTimeout,
 			Poller: activities.NewDeliveryPoller(f.Service, slog.New(slog.DiscardHandler)), SharedSlots: make(chan struct{}, 100),
 		},
 	}

@@ -169,9 +169,6 @@ func (w *window) hasRoom() bool { return w.count[firstAttempts] <= windowSize/2 
 // hasRetryRoom is hasRoom for retries.
 func (w *window) hasRetryRoom() bool { return w.count[classRetries] <= retryWindowSize/2 }
 
-// waiting returns how many records are ready whose next delivery is of the class.
-func (w *window) waiting(of class) int { return len(w.ready[of]) }
-
 // next returns the next delivery of the class to send, or false if every record waits for
 // one being sent or nothing is queued. A stale delivery is put back, with all later
 // ones of its record.

@@ -237,7 +237,7 @@ func (h *harness) dispatch(hook string) {
 	post := client(0)
 	defer post.Close()
 	dispatcher := &activities.Dispatcher{
-		Service: h.Service, Sender: post, Waker: h.Wakes, Now: h.Clock.Now, IdleTimeout: time.Millisecond,
+		Service: h.Service, Sender: post, Waker: h.Wakes, Now: h.Clock.Now, After: time.After, IdleTimeout: time.Millisecond,
 		Poller: activities.NewDeliveryPoller(h.Service, h.Log), SharedSlots: make(chan struct{}, 10),
 	}
 	var suite testsuite.WorkflowTestSuite

@@ -131,7 +131,7 @@ func New(o Options) *Worker {
 func registerActivities(o Options, notices *activities.Notices, main, webhooks, deliveries, records sdkworker.Worker) {
 	now, instrumentation := o.Service.Now, o.Instrumentation
 	dispatcher := &activities.Dispatcher{
-		Service: o.Service, Sender: o.Sender, Waker: o.Waker, Now: now, IdleTimeout: o.IdleTimeout,
+		Service: o.Service, Sender: o.Sender, Waker: o.Waker, Now: now, After: time.After, IdleTimeout: o.IdleTimeout,
 		Poller: activities.NewDeliveryPoller(o.Service, o.Log), SharedSlots: make(chan struct{}, sharedRequests),
 		Instrumentation: instrumentation,
 	}

@@ -77,7 +77,7 @@ func newNoticesHarness(t *testing.T, notices int) *addressHarness {
 	h := newAddressHarness(t, nil)
 	h.notices = notices
 	h.dispatch = func(int) (activities.DispatchResult, error) {
-		return activities.DispatchResult{Delivered: 1, Notices: h.notices > 0}, nil
+		return activities.DispatchResult{Delivered: 1}, nil
 	}
 	return h
 }

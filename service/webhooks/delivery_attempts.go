@@ -310,8 +310,8 @@ func (s *Webhooks) recordLate(ctx context.Context, webhookID string, attempts []
 	}
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(batch.IndexPlans)
-	for _, lock := range lockQueries {
-		pipeline.Queue(lock, ids)
+	for _, table := range deliveryTables { // the statements after these see what other transactions did
+		pipeline.Queue(`SELECT FROM `+table+` WHERE id = ANY ($1) ORDER BY id FOR UPDATE`, ids)
 	}
 	s.queueAttempts(pipeline, webhookID, late, now, moved)
 	pipeline.Queue(lateQuery, s.attemptColumns(late, now)...).Query(collectMoved(moved))

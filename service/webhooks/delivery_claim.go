@@ -11,7 +11,6 @@ import (
 	"millwright/models"
 	"millwright/service/access"
 	"millwright/service/batch"
-	"millwright/service/records"
 	"millwright/service/store"
 )
 
@@ -64,8 +63,6 @@ type Claim struct {
 	NextRetryAt *models.Time
 	// Position is where the next claim begins.
 	Position ClaimPosition
-	// Notices is true if notices about the address wait to be mailed.
-	Notices bool
 }
 
 // addressRow is an address with what decides its deliveries.
@@ -80,8 +77,6 @@ type addressRow struct {
 	ShowPeople bool
 	Scopes     []string
 	Events     []models.EventType
-	// Notices is true if notices about the address wait to be mailed.
-	Notices bool
 	// Redelivering is true if a redelivery is unfinished.
 	Redelivering bool
 	Requeues     int64
@@ -101,13 +96,12 @@ var unusableReason = `(SELECT ` + store.Fill(access.UnusableReason, "i", "i", "o
 const ofAddress = ` FROM integrations i JOIN organizations o ON o.id = i.organization_id
 	JOIN plans p ON p.organization_id = i.organization_id WHERE i.id = {w}.integration_id`
 
-// addressQuery loads the address $1 at the time $2.
+// addressQuery loads the address $1.
 var addressQuery = `
 	SELECT h.id, h.organization_id, h.integration_id, h.url, h.secret_sealed, h.previous_secret, h.previous_secret_until,
 		h.enabled AND ` + usable + ` AS sends, ` + usable + ` AS usable,
 		EXISTS (SELECT FROM webhook_health y WHERE y.webhook_id = h.id AND y.failing_since IS NOT NULL) AS failing,
 		'people:read' = ANY (i.scopes) AS show_people, i.scopes, h.events,
-		` + store.Fill(records.WaitsForMail, "w", "h", "now", "$2") + ` AS notices,
 		EXISTS (SELECT FROM redeliveries r WHERE r.webhook_id = h.id) AS redelivering, h.requeues,
 		coalesce((SELECT m.epoch FROM webhook_leases m WHERE m.webhook_id = h.id), 0) AS epoch
 	FROM webhooks h
@@ -116,20 +110,8 @@ var addressQuery = `
 	JOIN plans p ON p.organization_id = h.organization_id
 	WHERE h.id = $1`
 
-// claimedDelivery is a delivery to send.
-type claimedDelivery struct {
-	DeliveryID     string
-	Seq            int64
-	RecordID       string
-	Attempts       int
-	AttemptsBefore int
-	EventID        string
-	// Retry is true if an earlier attempt of the same run of the schedule failed.
-	Retry bool
-}
-
-// claimQuery selects claimedDelivery rows for the open deliveries {open}. Their events
-// are read with their records (claimedEventsQuery).
+// claimQuery selects the open deliveries {open}. Their events are read with their records
+// (claimedEventsQuery).
 const claimQuery = `
 	SELECT o.id AS delivery_id, o.seq, o.record_id, o.attempts, o.attempts_before, o.event_id,
 		o.next_attempt_at IS NOT NULL AS retry
@@ -187,7 +169,7 @@ func (s *Webhooks) ClaimPending(
 	if o.Epoch != 0 && address.Epoch > o.Epoch {
 		return Claim{}, ErrLeaseLost
 	}
-	claim := Claim{Notices: address.Notices, NextRetryAt: rows.nextRetryAt}
+	claim := Claim{NextRetryAt: rows.nextRetryAt}
 	if claim.Address, err = s.openAddress(address); err != nil {
 		return claim, err
 	}
@@ -202,7 +184,7 @@ func (s *Webhooks) ClaimPending(
 }
 
 // due returns what is due, in the order of the events, within the limits.
-func (r claimedRows) due(claim *Claim, limit, retries int) []claimedDelivery {
+func (r claimedRows) due(claim *Claim, limit, retries int) []RenderedDelivery {
 	if !r.address.Sends {
 		return nil
 	}
@@ -216,7 +198,7 @@ func (r claimedRows) due(claim *Claim, limit, retries int) []claimedDelivery {
 		claim.Position.After = r.pending[n-1].Seq
 	}
 	due := slices.Concat(r.pending, r.retries)
-	slices.SortStableFunc(due, func(a, b claimedDelivery) int { return cmp.Compare(a.Seq, b.Seq) })
+	slices.SortStableFunc(due, func(a, b RenderedDelivery) int { return cmp.Compare(a.Seq, b.Seq) })
 	return due
 }
 
@@ -238,7 +220,7 @@ func (s *Webhooks) continueMoves(ctx context.Context, address addressRow, claim 
 // claimedRows are what one round trip of a claim reads.
 type claimedRows struct {
 	address          addressRow
-	pending, retries []claimedDelivery
+	pending, retries []RenderedDelivery
 	nextRetryAt      *models.Time
 }
 
@@ -253,7 +235,7 @@ func (s *Webhooks) claimRows(
 	now := s.CurrentTime()
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(batch.IndexPlans)
-	store.QueueOne(pipeline, &found.address, pgx.ErrNoRows, addressQuery, webhookID, now)
+	store.QueueOne(pipeline, &found.address, pgx.ErrNoRows, addressQuery, webhookID)
 	store.QueueAll(pipeline, &found.pending, claimPendingQuery, webhookID, limit+1, claimed, after, from.Requeues)
 	if o.Retries > 0 {
 		store.QueueAll(pipeline, &found.retries, claimRetriesQuery, webhookID, o.Retries+1, claimed, now)

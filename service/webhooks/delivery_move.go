@@ -69,16 +69,12 @@ func countRequeue(t *store.ORMTx, webhookID string) error {
 	return t.Exec(`UPDATE webhooks SET requeues = requeues + 1 WHERE id = ?`, webhookID)
 }
 
-// lockQueries lock deliveries, so that the statements after them see what other
-// transactions did to them.
-var lockQueries = []string{
-	`SELECT FROM open_deliveries WHERE id = ANY ($1) ORDER BY id FOR UPDATE`,
-	`SELECT FROM deliveries WHERE id = ANY ($1) ORDER BY id FOR UPDATE`,
-}
+// deliveryTables are the tables of deliveries, in the order in which their rows are locked.
+var deliveryTables = []string{"open_deliveries", "deliveries"}
 
 // lockDeliveries waits for every transaction that moves one of the deliveries.
 func lockDeliveries(t *store.ORMTx, ids ...string) error {
-	for _, table := range []string{"open_deliveries", "deliveries"} {
+	for _, table := range deliveryTables {
 		if err := t.Exec(`SELECT FROM `+table+` WHERE id IN ? ORDER BY id FOR UPDATE`, ids); err != nil {
 			return err
 		}

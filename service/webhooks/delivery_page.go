@@ -121,7 +121,7 @@ func (s *Webhooks) addBody(ctx context.Context, d *DeliveryDetail) error {
 	if err != nil {
 		return err
 	}
-	events, records, err := s.readClaimed(ctx, address, []claimedDelivery{{DeliveryID: d.ID, EventID: d.EventID, RecordID: d.RecordID}})
+	events, records, err := s.readClaimed(ctx, address, []RenderedDelivery{{DeliveryID: d.ID, EventID: d.EventID, RecordID: d.RecordID}})
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (s *Webhooks) addressOf(ctx context.Context, id string) (addressRow, error)
 	var row addressRow
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(batch.IndexPlans)
-	store.QueueOne(pipeline, &row, models.NotFound(), addressQuery, id, s.CurrentTime())
+	store.QueueOne(pipeline, &row, models.NotFound(), addressQuery, id)
 	err := s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
 	return row, err
 }

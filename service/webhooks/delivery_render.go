@@ -20,7 +20,7 @@ type RenderedDelivery struct {
 	DeliveryID string
 	RecordID   string
 	EventID    string
-	EventType  models.EventType
+	EventType  models.EventType `db:"-"`
 	// Seq orders the deliveries of an address.
 	Seq int64
 	// Attempts counts the earlier attempts, AttemptsBefore those among them in earlier runs
@@ -29,12 +29,12 @@ type RenderedDelivery struct {
 	// Retry is true if it is a retry, not the first attempt of a run of the schedule.
 	Retry bool
 	// EventAt is the time of the event.
-	EventAt time.Time
+	EventAt time.Time `db:"-"`
 	// TraceParent is the span of the call that caused the event (W3C traceparent),
 	// "" if that call's trace is not kept.
-	TraceParent string
+	TraceParent string `db:"-"`
 	// Body is the event with the record as it is now.
-	Body []byte
+	Body []byte `db:"-"`
 }
 
 // envelope is the body of a test (api.md 6.5). Events that happened have no test:
@@ -73,7 +73,7 @@ const claimedEventsQuery = `
 // render builds the bodies of the deliveries with their records as they are now.
 // It skips those that the address does not subscribe to or that its integration
 // may no longer read. Deliveries whose event has expired since are left to its removal.
-func (s *Webhooks) render(ctx context.Context, address addressRow, claimed []claimedDelivery) ([]RenderedDelivery, error) {
+func (s *Webhooks) render(ctx context.Context, address addressRow, claimed []RenderedDelivery) ([]RenderedDelivery, error) {
 	events, readable, err := s.readClaimed(ctx, address, claimed)
 	if err != nil {
 		return nil, err
@@ -90,14 +90,8 @@ func (s *Webhooks) render(ctx context.Context, address addressRow, claimed []cla
 			skipped = append(skipped, d.DeliveryID)
 			continue
 		}
-		r := RenderedDelivery{
-			DeliveryID: d.DeliveryID, Seq: d.Seq, RecordID: d.RecordID, EventID: d.EventID, EventType: event.Type,
-			Attempts: d.Attempts, AttemptsBefore: d.AttemptsBefore, Retry: d.Retry, EventAt: event.CreatedAt.Time, Body: event.body(record),
-		}
-		if event.TraceParent != nil {
-			r.TraceParent = *event.TraceParent
-		}
-		rendered = append(rendered, r)
+		d.EventType, d.EventAt, d.TraceParent, d.Body = event.Type, event.CreatedAt.Time, store.TextOf(event.TraceParent), event.body(record)
+		rendered = append(rendered, d)
 	}
 	if len(skipped) > 0 {
 		if err := s.skip(ctx, address.OrganizationID, skipped); err != nil {
@@ -162,7 +156,7 @@ func forReader(table, columns, readable string) map[bool]string {
 
 // readClaimed returns the events and the records of the deliveries, by id: the records as
 // they are now, except those that the address's integration may not read.
-func (s *Webhooks) readClaimed(ctx context.Context, address addressRow, claimed []claimedDelivery) (map[string]claimedEvent, map[string]namedRecord, error) {
+func (s *Webhooks) readClaimed(ctx context.Context, address addressRow, claimed []RenderedDelivery) (map[string]claimedEvent, map[string]namedRecord, error) {
 	ids, eventIDs := make([]string, len(claimed)), make([]string, len(claimed))
 	for i, d := range claimed {
 		ids[i], eventIDs[i] = d.RecordID, d.EventID

@@ -62,8 +62,8 @@ func TestOwnerAndAdminsAreNotifiedAfterADayOfFailuresAndOfTurningOff(t *testing.
 	f.Wakes.Take()
 	fail()
 	expectNotified(t, f, "after a day", "ann webhook.failing", "bob webhook.failing")
-	if claimed := servicetest.Claim(t, f, "erp_hook"); !claimed.Notices {
-		t.Error("the claim does not report waiting notices")
+	if state, err := f.LoadAddress(t.Context(), f.ID("erp_hook")); err != nil || !state.Notices {
+		t.Errorf("the address's state does not report waiting notices: %v", err)
 	}
 	fail()
 	expectNotified(t, f, "failing on", "ann webhook.failing", "bob webhook.failing")
