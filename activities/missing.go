@@ -29,7 +29,7 @@ const (
 type WorkflowLister interface {
 	// OpenWorkflows returns all of the kind.
 	OpenWorkflows(ctx context.Context, kind store.TargetKind) (map[string]bool, error)
-	// OpenAmong returns those of one or more targets of one kind that have open workflows.
+	// OpenAmong returns the targets, at least one and all of one kind, that have open workflows.
 	OpenAmong(ctx context.Context, targets []store.WakeTarget) (map[string]bool, error)
 }
 

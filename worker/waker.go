@@ -336,7 +336,7 @@ func (w *Waker) send(ctx context.Context, next wake, priority temporal.Priority)
 	return err
 }
 
-// workflowKind is how the workflows of a kind of targets are started and found.
+// workflowKind is how workflows for one kind of target are started and found.
 type workflowKind struct {
 	name    string
 	id      func(target string) string
