@@ -76,7 +76,7 @@ var addressStateQuery = store.Fill(`
 		SELECT count(*) FILTER (WHERE status = 'held') AS held, count(*) FILTER (WHERE status = 'failed') AS failed FROM (
 			SELECT status FROM deliveries WHERE webhook_id = w.id AND status IN ('failed', 'held') ORDER BY seq DESC LIMIT $3) x) kept
 	WHERE w.id = $1`,
-	"shut_off", shutOffDue("w", "h", "$4"), "notices", store.Fill(records.WaitsForMail, "w", "w", "now", "$2"))
+	"shut_off", store.Fill(shutOffDue, "period", "$4"), "notices", store.Fill(records.WaitsForMail, "w", "w", "now", "$2"))
 
 // LoadAddress clears the address's dirty mark and returns its state, which is empty if the
 // address does not exist. Errors: unavailable.

@@ -198,7 +198,7 @@ var healthQuery = store.Fill(`
 		failed_at = CASE WHEN $6 AND NOT $2 THEN $3 WHEN $2 THEN NULL ELSE h.failed_at END,
 		gone_at = CASE WHEN $7 THEN $3 ELSE h.gone_at END
 	WHERE NOT $2 OR $7 OR h.failing_since IS NOT NULL OR h.last_success_at IS NULL OR h.last_success_at < $3 - interval '1 minute'
-	RETURNING EXISTS (SELECT FROM webhooks w WHERE w.id = h.webhook_id AND {due})`, "due", shutOffDue("w", "h", "$8"))
+	RETURNING EXISTS (SELECT FROM webhooks w WHERE w.id = h.webhook_id AND {due})`, "due", store.Fill(shutOffDue, "period", "$8"))
 
 // RecordAttempts stores the attempts made at one address and moves their
 // deliveries: delivered, retrying with the time of the next attempt, or failed. It says

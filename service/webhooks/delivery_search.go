@@ -140,8 +140,8 @@ const searched = `
 const matches = `(@status = '' OR d.status = @status) AND (@code = 0 OR d.last_status BETWEEN @code AND @code + 99)
 			AND (NOT @none OR d.attempts > 0 AND d.last_status IS NULL)`
 
-// ofType is the condition of a search on the event {e}.
-const ofType = `(@kind = '' OR {e}.type = @kind)`
+// ofType is the condition of a search on the event e.
+const ofType = `(@kind = '' OR e.type = @kind)`
 
 // searchQuery returns a page of deliveries after one row with its progress. The
 // events are looked up in the order of the page, so that it stops at its end.
@@ -344,7 +344,7 @@ func (s *Webhooks) SearchDeliveries(ctx context.Context, actor store.Actor, sear
 	query := func(pipeline *pgx.Batch, scan int) {
 		args := search.arguments(actor, start, scan)
 		args["limit"] = limit + 1
-		sql, values := store.Numbered(store.Fill(searchQuery, "sources", search.sources(), "e", "e"), args)
+		sql, values := store.Numbered(store.Fill(searchQuery, "sources", search.sources()), args)
 		store.QueueAll(pipeline, &found, sql, values...)
 	}
 	scan := func(most int) int { return max(limit+1, most/max(start.addresses, 1)) }

@@ -23,7 +23,7 @@ var DeliveryStatements = map[string]string{
 	"state":   deliveryStateQuery,
 	// GORM's parameters are numbered here.
 	"redeliver": storetest.Numbered(redeliverSelectedQuery, "ids"),
-	"release": storetest.Numbered(store.Fill(redeliverBatchQuery, "sources", redelivery{Missed: true}.batchSources(), "e", "e"),
+	"release": storetest.Numbered(store.Fill(redeliverBatchQuery, "sources", redelivery{Missed: true}.batchSources()),
 		"webhook", "after", "until", "limit", "low", "high", "record", "status", "code", "none", "kind"),
 	"hour": countHourQuery,
 }

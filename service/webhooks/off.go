@@ -10,18 +10,15 @@ import (
 	"millwright/service/store"
 )
 
-// shutOffDue is the condition that the address {w} with the health {h} is to be turned off
-// (api.md 6.7, 6.11): its receiver returned 410, or a
-// delivery failed for good and none has succeeded since, nor in the {period} seconds before.
-// The period starts over when the address is turned on.
-func shutOffDue(w, h, period string) string {
-	return store.Fill(`{w}.enabled AND ({gone} OR coalesce(
-			greatest({w}.enabled_since, {h}.last_success_at) <= {h}.failed_at - make_interval(secs => {period}), false))`,
-		"gone", store.Fill(isGone, "w", w, "h", h), "w", w, "h", h, "period", period)
-}
+// shutOffDue is the condition that the address w with the health h is to be turned off
+// (api.md 6.7, 6.11): its receiver returned 410, or a delivery failed for good and none has
+// succeeded since, nor in the {period} seconds before. The period starts over when the address
+// is turned on.
+const shutOffDue = `w.enabled AND (` + isGone + ` OR coalesce(
+			greatest(w.enabled_since, h.last_success_at) <= h.failed_at - make_interval(secs => {period}), false))`
 
 // isGone is the condition that the receiver returned 410 since the address was turned on.
-const isGone = `coalesce({h}.gone_at >= {w}.enabled_since, false)`
+const isGone = `coalesce(h.gone_at >= w.enabled_since, false)`
 
 // TurnOffIfUnsuccessful turns the address off if that is due (RecordResult.ShutOffDue),
 // holds its due deliveries, and notifies people. The update repeats the condition, so
@@ -30,9 +27,9 @@ const isGone = `coalesce({h}.gone_at >= {w}.enabled_since, false)`
 func (s *Webhooks) TurnOffIfUnsuccessful(ctx context.Context, webhookID string) (off bool, err error) {
 	err = s.withWebhook(ctx, webhookID, func(t *store.ORMTx, organizationID string) error {
 		due, err := store.ScanAll[string](t, `
-			UPDATE webhooks w SET enabled = false, off_at = @at, off_reason = CASE WHEN `+store.Fill(isGone, "w", "w", "h", "h")+` THEN @gone ELSE @failing END
+			UPDATE webhooks w SET enabled = false, off_at = @at, off_reason = CASE WHEN `+isGone+` THEN @gone ELSE @failing END
 			FROM webhook_health h
-			WHERE w.id = @id AND h.webhook_id = w.id AND `+shutOffDue("w", "h", "@period")+`
+			WHERE w.id = @id AND h.webhook_id = w.id AND `+store.Fill(shutOffDue, "period", "@period")+`
 			RETURNING w.id`, map[string]any{
 			"id": webhookID, "at": t.At, "period": s.ShutOffAfter.Seconds(), "gone": OffGone,
 			"failing": OffFailing + formatDuration(s.ShutOffAfter) + ".",

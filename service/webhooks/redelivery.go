@@ -112,7 +112,7 @@ func redeliverBatch(t *store.ORMTx, webhookID string, order redelivery, after, u
 	}
 	args := order.arguments(store.Actor{}, searchStart{}, 0)
 	maps.Copy(args, map[string]any{"webhook": webhookID, "after": after, "until": until, "limit": redeliverBatchSize})
-	return store.ScanOne[redeliveredBatch](t, nil, store.Fill(redeliverBatchQuery, "sources", order.batchSources(), "e", "e"), map[string]any(args))
+	return store.ScanOne[redeliveredBatch](t, nil, store.Fill(redeliverBatchQuery, "sources", order.batchSources()), map[string]any(args))
 }
 
 // retained returns the time, or the time since which events are kept if that is later.
