@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -108,16 +109,12 @@ func (d *dialer) allowed(ctx context.Context, host string) ([]netip.Addr, error)
 	if err != nil {
 		return nil, &lookupError{err}
 	}
-	allowed := make([]netip.Addr, 0, len(ips))
-	for _, ip := range ips {
-		if d.guard.allows(ip) {
-			allowed = append(allowed, ip)
-		}
+	first := ips[0]
+	ips = slices.DeleteFunc(ips, func(ip netip.Addr) bool { return !d.guard.allows(ip) })
+	if len(ips) == 0 {
+		return nil, &blockedError{name: host, ip: first}
 	}
-	if len(allowed) == 0 {
-		return nil, &blockedError{name: host, ip: ips[0]}
-	}
-	return allowed, nil
+	return ips, nil
 }
 
 // lookupError marks a failed DNS lookup.
