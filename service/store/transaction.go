@@ -126,7 +126,8 @@ func ScanOne[T any](t *ORMTx, missing error, query string, args ...any) (T, erro
 // ScanAll returns the rows of a query.
 func ScanAll[T any](t *ORMTx, query string, args ...any) ([]T, error) {
 	var rows []T
-	return rows, t.DB.Raw(query, args...).Scan(&rows).Error
+	err := t.DB.Raw(query, args...).Scan(&rows).Error
+	return rows, err
 }
 
 // NotFound reports whether the error means that a query has no row.

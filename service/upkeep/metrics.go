@@ -121,5 +121,6 @@ func (s *Upkeep) Backlog(ctx context.Context, grace time.Duration) (Backlog, err
 		backlog = found
 		return err
 	})
-	return backlog, s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
+	err := s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
+	return backlog, err
 }

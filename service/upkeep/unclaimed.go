@@ -65,5 +65,6 @@ func (s *Upkeep) Unclaimed(ctx context.Context, grace time.Duration) (unclaimed 
 	store.QueueSwept(pipeline, &unclaimed, sweptQueries.addresses, now.Add(-grace), now, sweepLimit)
 	store.QueueSwept(pipeline, &unclaimed, sweptQueries.dirty, now.Add(-dirtyGrace(grace)), sweepDirtyLimit)
 	store.QueueSwept(pipeline, &unclaimed, sweptQueries.mails, now.Add(-mailGrace), now, sweepMailLimit)
-	return unclaimed, s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
+	err = s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
+	return unclaimed, err
 }

@@ -32,7 +32,8 @@ func (s *Upkeep) WantedWorkflows(ctx context.Context, kind store.TargetKind) (wa
 	pipeline.Queue(allowLongStatement)
 	pipeline.Queue(batch.IndexPlans)
 	store.QueueSwept(pipeline, &wanted, wantedQueries[kind], s.MaxDeliveryWorkflows)
-	return wanted, s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
+	err = s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
+	return wanted, err
 }
 
 // openRecordsQuery returns the first $4 records after the one with the id $3 of the
@@ -66,5 +67,6 @@ func (s *Upkeep) OpenRecords(ctx context.Context, after store.WakeTarget, limit 
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(batch.IndexPlans)
 	store.QueueSwept(pipeline, &open, records.query, records.statuses, after.OrganizationID, after.ID, limit)
-	return open, s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
+	err = s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
+	return open, err
 }

@@ -247,7 +247,8 @@ func (s *Webhooks) claimRows(
 			return err
 		})
 	}
-	return found, s.Pool.SendBatch(ctx, pipeline).Close()
+	err = s.Pool.SendBatch(ctx, pipeline).Close()
+	return found, err
 }
 
 // openAddress opens the sealed secrets of an address.

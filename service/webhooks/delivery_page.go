@@ -111,7 +111,8 @@ func (s *Webhooks) DeliveryForPerson(ctx context.Context, actor store.Actor, id 
 		found.Withheld = "You may not read the record that this delivery is about."
 		return found, nil
 	}
-	return found, s.addBody(ctx, &found)
+	err = s.addBody(ctx, &found)
+	return found, err
 }
 
 // addBody adds the body and the headers of a delivery as they would be sent now. Errors:

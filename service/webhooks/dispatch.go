@@ -33,7 +33,8 @@ func (s *Webhooks) AddressesWithPending(ctx context.Context, webhookIDs []string
 		pending = found
 		return err
 	})
-	return pending, s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
+	err := s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
+	return pending, err
 }
 
 // quotaQuery gives more deliveries a workflow, at most $3, of addresses where fewer than $2
@@ -62,5 +63,6 @@ func (s *Webhooks) ShowDeliveries(ctx context.Context) (shown []store.WakeTarget
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(batch.IndexPlans)
 	store.QueueSwept(pipeline, &shown, quotaQuery, s.MaxDeliveryWorkflows, s.MaxDeliveryWorkflows*4/5, maxShown)
-	return shown, s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
+	err = s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
+	return shown, err
 }

@@ -48,7 +48,8 @@ func (s *Webhooks) AcquireLease(ctx context.Context, webhookID, owner string) (l
 		ON CONFLICT (webhook_id) DO UPDATE SET
 			leased_until = excluded.leased_until, owner = excluded.owner, epoch = excluded.epoch, renewed_at = excluded.renewed_at
 		RETURNING epoch`, webhookID, now.Add(LeaseDuration), owner).QueryRow(func(row pgx.Row) error { return row.Scan(&lease.Epoch) })
-	return lease, wait, s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
+	err = s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
+	return lease, wait, err
 }
 
 // renewQuery renews leases, including those that a crash of the database removed. It returns
