@@ -12,19 +12,7 @@ import (
 
 	"millwright/models"
 	"millwright/service/people"
-	"millwright/service/store"
 )
-
-// accountService is what the handlers of this file call.
-type accountService interface {
-	ChangeProfile(context.Context, store.Actor, people.Profile) error
-	ChangePassword(context.Context, store.Actor, people.PasswordChange) (string, error)
-	Sessions(context.Context, store.Actor) ([]people.SessionView, error)
-	EndSession(ctx context.Context, actor store.Actor, id string) error
-	EndOtherSessions(ctx context.Context, actor store.Actor, except string) error
-	LinkedAccounts(context.Context, store.Actor) ([]people.LinkedAccount, error)
-	UnlinkAccount(ctx context.Context, actor store.Actor, sessionID, issuer, subject string) error
-}
 
 func (c *Console) accountRoutes(pages *gin.RouterGroup) {
 	pages.GET("/account", c.signedIn(c.showAccount))

@@ -1,16 +1,8 @@
 package console
 
 import (
-	"context"
-
 	"millwright/service/records"
-	"millwright/service/store"
 )
-
-// assignedService is what the handlers of this file call.
-type assignedService interface {
-	AssignmentsForPerson(ctx context.Context, actor store.Actor, identityID string) (records.Assignments, error)
-}
 
 // assignedView are the nodes on which an identity has permissions ({{template "assigned" .}}).
 type assignedView struct {

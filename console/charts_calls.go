@@ -7,13 +7,7 @@ import (
 
 	"millwright/models"
 	"millwright/service/access"
-	"millwright/service/store"
 )
-
-// chartsCallsService is what the handlers of this file call.
-type chartsCallsService interface {
-	CallFigures(ctx context.Context, actor store.Actor, integrationID string, span, step time.Duration) (access.IntegrationCalls, error)
-}
 
 // showCallCharts shows the chart of an integration's calls.
 func (c *Console) showCallCharts(r *request) error {

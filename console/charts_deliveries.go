@@ -8,14 +8,8 @@ import (
 	"time"
 
 	"millwright/models"
-	"millwright/service/store"
 	"millwright/service/webhooks"
 )
-
-// chartsDeliveriesService is what the handlers of this file call.
-type chartsDeliveriesService interface {
-	DeliveryFigures(ctx context.Context, actor store.Actor, webhookID string, span, step time.Duration) ([]webhooks.DeliveryFigures, error)
-}
 
 // showDeliveryCharts shows the charts of the organization's deliveries, or of an address's.
 func (c *Console) showDeliveryCharts(r *request) error {

@@ -7,13 +7,7 @@ import (
 	"time"
 
 	"millwright/service/records"
-	"millwright/service/store"
 )
-
-// chartsWorkOrdersService is what the handlers of this file call.
-type chartsWorkOrdersService interface {
-	WorkOrderDays(ctx context.Context, actor store.Actor, zone *time.Location, days int) ([]records.WorkOrderDay, error)
-}
 
 // daySpans are the times of charts by day.
 var daySpans = []chartSpan{

@@ -10,15 +10,7 @@ import (
 
 	"millwright/models"
 	"millwright/service/records"
-	"millwright/service/store"
 )
-
-// commentsService is what the handlers of this file call.
-type commentsService interface {
-	AddComment(ctx context.Context, actor store.Actor, recordID, text string) error
-	CommentToRemove(ctx context.Context, actor store.Actor, id string) (models.Comment, error)
-	RemoveComment(ctx context.Context, actor store.Actor, id string) error
-}
 
 func (c *Console) commentRoutes(pages *gin.RouterGroup) {
 	for record, page := range map[string]func(*request, int, *form) error{"/work-orders/:id": c.renderWorkOrder, "/feedback/:id": c.renderFeedback} {

@@ -1,16 +1,10 @@
 package console
 
 import (
-	"context"
 	"net/http"
 
 	"millwright/models"
 )
-
-// cookiesService is what the handlers of this file call.
-type cookiesService interface {
-	SignOut(ctx context.Context, token string) error
-}
 
 // cookieName returns the name of a cookie. With https the prefix makes browsers keep it
 // from other hosts and from plain HTTP.

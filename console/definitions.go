@@ -2,18 +2,11 @@ package console
 
 import (
 	"cmp"
-	"context"
 	"strings"
 
 	"millwright/models"
 	"millwright/service/inventory"
-	"millwright/service/store"
 )
-
-// definitionsService is what the handlers of this file call.
-type definitionsService interface {
-	Definitions(context.Context, store.Actor) (inventory.Definitions, error)
-}
 
 // definitionsView are the permission definitions of the organization.
 type definitionsView struct {

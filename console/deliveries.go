@@ -2,7 +2,6 @@ package console
 
 import (
 	"cmp"
-	"context"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -13,14 +12,8 @@ import (
 
 	"millwright/models"
 	"millwright/service/records"
-	"millwright/service/store"
 	"millwright/service/webhooks"
 )
-
-// deliveriesService is what the handlers of this file call.
-type deliveriesService interface {
-	SearchDeliveries(ctx context.Context, actor store.Actor, search webhooks.DeliverySearch, before string, limit int) (webhooks.DeliveryPage, error)
-}
 
 func (c *Console) deliveryRoutes(pages *gin.RouterGroup) {
 	pages.GET("/deliveries", c.signedIn(c.listDeliveries))

@@ -2,7 +2,6 @@ package console
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -11,14 +10,8 @@ import (
 	"strings"
 
 	"millwright/models"
-	"millwright/service/store"
 	"millwright/service/webhooks"
 )
-
-// deliveryService is what the handlers of this file call.
-type deliveryService interface {
-	DeliveryForPerson(ctx context.Context, actor store.Actor, id string) (webhooks.DeliveryDetail, error)
-}
 
 // deliveryView is one delivery.
 type deliveryView struct {

@@ -15,16 +15,6 @@ import (
 	"millwright/service/store"
 )
 
-// feedbackService is what the handlers of this file call.
-type feedbackService interface {
-	FeedbackForPerson(ctx context.Context, actor store.Actor, filter records.FeedbackFilter, cursor string, limit int) (records.FeedbackPage, error)
-	FeedbackDetail(ctx context.Context, actor store.Actor, id string, part records.HistoryPart) (records.FeedbackDetail, error)
-	HeldGrants(ctx context.Context, actor store.Actor, grants ...models.Grant) ([]models.Grant, error)
-	FeedbackPlaces(ctx context.Context, actor store.Actor, node string) (records.FeedbackPlaces, error)
-	GiveFeedback(ctx context.Context, actor store.Actor, node string, in records.NewFeedback) (store.WriteResult, error)
-	ResolveFeedback(ctx context.Context, actor store.Actor, call store.RequestKey, id string) (store.WriteResult, error)
-}
-
 func (c *Console) feedbackRoutes(pages *gin.RouterGroup) {
 	pages.GET("/feedback", c.signedIn(c.listFeedback))
 	pages.GET("/feedback/new", c.signedIn(c.showNewFeedback))

@@ -1,20 +1,13 @@
 package console
 
 import (
-	"context"
 	"encoding/json"
 	"slices"
 	"strings"
 
 	"millwright/models"
 	"millwright/service/records"
-	"millwright/service/store"
 )
-
-// historyService is what the handlers of this file call.
-type historyService interface {
-	RecordHistory(ctx context.Context, actor store.Actor, id string, before int64, limit int) (records.HistoryPage, error)
-}
 
 // changeLine is a change of a record as a sentence: "WHO WHAT", at a time.
 type changeLine struct {

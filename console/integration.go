@@ -10,22 +10,8 @@ import (
 	"millwright/service/integrations"
 	"millwright/service/pages"
 	"millwright/service/records"
-	"millwright/service/store"
 	"millwright/service/webhooks"
 )
-
-// integrationService is what the handlers of this file call.
-type integrationService interface {
-	ManagedIntegration(ctx context.Context, actor store.Actor, id string) (pages.IntegrationDetail, error)
-	ManagedIntegrationEffects(ctx context.Context, actor store.Actor, id string) (integrations.IntegrationRecord, pages.IntegrationEffects, error)
-	ChangeIntegration(ctx context.Context, actor store.Actor, id string, change integrations.IntegrationChange) (integrations.IntegrationRecord, error)
-	SetIntegrationOwners(ctx context.Context, actor store.Actor, id string, people []string) (integrations.IntegrationRecord, error)
-	PossibleOwners(ctx context.Context, actor store.Actor) ([]integrations.IntegrationOwner, error)
-	RenewIntegrationSecret(ctx context.Context, actor store.Actor, id string) (integrations.IntegrationRecord, error)
-	TurnIntegrationOn(ctx context.Context, actor store.Actor, id string) (integrations.IntegrationRecord, error)
-	TurnIntegrationOff(ctx context.Context, actor store.Actor, id string) (integrations.IntegrationRecord, error)
-	DeleteIntegration(ctx context.Context, actor store.Actor, id string) (integrations.IntegrationRecord, error)
-}
 
 // integrationView is the integration page.
 type integrationView struct {

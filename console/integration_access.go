@@ -1,19 +1,12 @@
 package console
 
 import (
-	"context"
 	"slices"
 	"strings"
 
 	"millwright/models"
 	"millwright/service/pages"
-	"millwright/service/store"
 )
-
-// integrationAccessService is what the handlers of this file call.
-type integrationAccessService interface {
-	CanSee(ctx context.Context, actor store.Actor, integrationID, id string) (pages.Visibility, error)
-}
 
 // nodeKinds are the kinds of inventory nodes as the console names them.
 var nodeKinds = map[models.NodeKind]string{

@@ -1,24 +1,13 @@
 package console
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 
 	"millwright/models"
-	"millwright/service/integrations"
 	"millwright/service/pages"
 	"millwright/service/records"
-	"millwright/service/store"
 )
-
-// integrationAssignService is what the handlers of this file call.
-type integrationAssignService interface {
-	ManagedIntegration(ctx context.Context, actor store.Actor, id string) (pages.IntegrationDetail, error)
-	AssignmentChoices(context.Context, store.Actor) (integrations.AssignmentChoices, error)
-	AssignIntegration(ctx context.Context, actor store.Actor, integrationID, node, definitionID string) error
-	Unassign(ctx context.Context, actor store.Actor, nodeID, identityID string) error
-}
 
 // assignView is the form that gives an integration permissions on a node.
 type assignView struct {

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -10,16 +9,7 @@ import (
 
 	"millwright/models"
 	"millwright/service/integrations"
-	"millwright/service/inventory"
-	"millwright/service/store"
 )
-
-// integrationsService is what the handlers of this file call.
-type integrationsService interface {
-	OrganizationDefinitions(context.Context, store.Actor) ([]inventory.DefinitionSummary, error)
-	ManagedIntegrations(context.Context, store.Actor) (integrations.IntegrationList, error)
-	CreateIntegration(ctx context.Context, actor store.Actor, organizationID string, in integrations.NewIntegration) (integrations.IntegrationRecord, error)
-}
 
 func (c *Console) integrationRoutes(pages *gin.RouterGroup) {
 	pages.GET("/integrations", c.signedIn(c.listIntegrations))

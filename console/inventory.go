@@ -1,22 +1,13 @@
 package console
 
 import (
-	"context"
 	"strings"
 
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
 	"millwright/service/inventory"
-	"millwright/service/store"
 )
-
-// inventoryService is what the handlers of this file call.
-type inventoryService interface {
-	SearchNodes(ctx context.Context, actor store.Actor, search inventory.NodeSearch) ([]inventory.FoundNode, error)
-	InventoryLevel(ctx context.Context, actor store.Actor, level inventory.NodeLevel) ([]inventory.LevelNode, error)
-	NodeForPerson(ctx context.Context, actor store.Actor, id string) (inventory.NodeView, error)
-}
 
 func (c *Console) inventoryRoutes(pages *gin.RouterGroup) {
 	pages.GET("/inventory", c.signedIn(c.showInventory))

@@ -10,12 +10,6 @@ import (
 	"millwright/service/people"
 )
 
-// keptInputService is what the handlers of this file call.
-type keptInputService interface {
-	KeepInput(personID string, input people.KeptInput) (string, error)
-	OpenInput(personID, sealed string) (people.KeptInput, bool)
-}
-
 // maxKept limits the sealed input in a sign-in form, so that the form is not too large itself.
 const maxKept = maxForm * 3 / 4
 

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"fmt"
 	"html/template"
 	"image"
@@ -11,13 +10,7 @@ import (
 
 	"millwright/models"
 	"millwright/service/inventory"
-	"millwright/service/store"
 )
-
-// labelService is what the handlers of this file call.
-type labelService interface {
-	NodeForPerson(ctx context.Context, actor store.Actor, id string) (inventory.NodeView, error)
-}
 
 // labelView is a label of a node to print.
 type labelView struct {

@@ -14,14 +14,6 @@ import (
 	"millwright/service/store"
 )
 
-// linksService is what the handlers of this file call.
-type linksService interface {
-	ForgotPassword(ctx context.Context, email string, client people.Client) error
-	MailsLinks() bool
-	Link(ctx context.Context, token string) (people.LinkView, error)
-	UseLink(context.Context, people.LinkUse) (people.SignedIn, error)
-}
-
 func (c *Console) linkRoutes(pages *gin.RouterGroup) {
 	for _, path := range []string{"/invite/:token", "/reset/:token"} {
 		pages.GET(path, c.public(c.showLink))

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"strconv"
 	"strings"
 	"time"
@@ -10,13 +9,7 @@ import (
 
 	"millwright/models"
 	"millwright/service/pages"
-	"millwright/service/store"
 )
-
-// logService is what the handlers of this file call.
-type logService interface {
-	LogRecords(ctx context.Context, actor store.Actor, organizationID string, filter pages.LogFilter) (pages.LogPage, error)
-}
 
 func (c *Console) logRoutes(pages *gin.RouterGroup) {
 	pages.GET("/log", c.signedIn(c.listLog))

@@ -1,23 +1,13 @@
 package console
 
 import (
-	"context"
 	"slices"
 	"strconv"
 
 	"millwright/models"
 	"millwright/service/inventory"
 	"millwright/service/records"
-	"millwright/service/store"
 )
-
-// nodeService is what the handlers of this file call.
-type nodeService interface {
-	NodeForPerson(ctx context.Context, actor store.Actor, id string) (inventory.NodeView, error)
-	NodeWorkOrders(ctx context.Context, actor store.Actor, nodeID string) ([]models.WorkOrderRecord, error)
-	NodeFeedback(ctx context.Context, actor store.Actor, nodeID string) ([]models.FeedbackRecord, error)
-	Assignees(ctx context.Context, actor store.Actor, nodeID string, page records.AssigneePage) ([]records.Assignee, error)
-}
 
 // nodeView is the node page.
 type nodeView struct {

@@ -10,17 +10,7 @@ import (
 	"millwright/service/inventory"
 	"millwright/service/pages"
 	"millwright/service/records"
-	"millwright/service/store"
 )
-
-// nodeAssignService is what the handlers of this file call.
-type nodeAssignService interface {
-	NodeForPerson(ctx context.Context, actor store.Actor, id string) (inventory.NodeView, error)
-	AssigneeChoices(ctx context.Context, actor store.Actor, nodeID string) (records.AssigneeChoices, error)
-	AssignTo(ctx context.Context, actor store.Actor, nodeID, identity, definitionID string) error
-	AssignmentEffects(ctx context.Context, actor store.Actor, nodeID, identityID string) (pages.AssignmentEffects, error)
-	Unassign(ctx context.Context, actor store.Actor, nodeID, identityID string) error
-}
 
 // nodeAssignView is the form that gives someone permissions on a node.
 type nodeAssignView struct {

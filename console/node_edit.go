@@ -7,19 +7,7 @@ import (
 
 	"millwright/models"
 	"millwright/service/inventory"
-	"millwright/service/store"
 )
-
-// nodeEditService is what the handlers of this file call.
-type nodeEditService interface {
-	NodeForPerson(ctx context.Context, actor store.Actor, id string) (inventory.NodeView, error)
-	NodeUse(ctx context.Context, actor store.Actor, id string) (inventory.NodeView, inventory.NodeUse, error)
-	CreateNode(ctx context.Context, actor store.Actor, parentID string, kind models.NodeKind, in inventory.NodeFields) (string, error)
-	ChangeNode(ctx context.Context, actor store.Actor, id string, in inventory.NodeFields) error
-	MoveNode(ctx context.Context, actor store.Actor, id, parent string) error
-	RetireNode(ctx context.Context, actor store.Actor, id string) error
-	BringNodeBack(ctx context.Context, actor store.Actor, id string) error
-}
 
 // offerStructure adds the forms of the node itself that the person may use.
 func (r *request) offerStructure(view *nodeView) error {

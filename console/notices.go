@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,16 +10,7 @@ import (
 
 	"millwright/models"
 	"millwright/service/people"
-	"millwright/service/store"
 )
-
-// noticesService is what the handlers of this file call.
-type noticesService interface {
-	Notices(context.Context, store.Actor, people.NoticeFilter) ([]people.NoticeView, error)
-	ReadNotice(ctx context.Context, actor store.Actor, id int64) (recordID string, err error)
-	ReadNotices(ctx context.Context, actor store.Actor, last int64) error
-	ReadNoticesAbout(ctx context.Context, actor store.Actor, recordID string) error
-}
 
 func (c *Console) noticeRoutes(pages *gin.RouterGroup) {
 	pages.GET("/notices", c.signedIn(c.listNotices))

@@ -18,18 +18,6 @@ import (
 	"millwright/service/people"
 )
 
-// openidService is what the handlers of this file call.
-type openidService interface {
-	BeginOpenID(ctx context.Context, state any, client people.Client) (string, error)
-	RedeemOpenID(ctx context.Context, sealed string, into any) error
-	FinishOpenID(ctx context.Context, client people.Client) error
-	MailsLinks() bool
-	SignInAgainOpenID(ctx context.Context, viewer people.Viewer, account people.OpenIDAccount, request string) error
-	BeginSignInAgain(viewer people.Viewer) (string, error)
-	SignInOpenID(context.Context, people.OpenIDAccount, people.Client) (people.SignedIn, error)
-	AcceptWithOpenID(ctx context.Context, token string, account people.OpenIDAccount, client people.Client) (people.SignedIn, error)
-}
-
 // OpenIDOptions name an OpenID Connect provider with which people sign in.
 type OpenIDOptions struct {
 	// Issuer is the provider's URL, at which it is discovered.

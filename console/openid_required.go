@@ -8,16 +8,7 @@ import (
 
 	"millwright/models"
 	"millwright/service/inventory"
-	"millwright/service/people"
-	"millwright/service/store"
 )
-
-// openidRequiredService is what the handlers of this file call.
-type openidRequiredService interface {
-	OpenIDRequirementForPerson(ctx context.Context, actor store.Actor, issuer string) (people.OpenIDRequirement, error)
-	RequireOpenID(ctx context.Context, actor store.Actor, organizationID, issuer string) error
-	LiftOpenID(ctx context.Context, actor store.Actor, organizationID string) error
-}
 
 func (c *Console) openIDRequiredRoutes(pages *gin.RouterGroup) {
 	pages.GET("/people/openid", c.recent(c.confirmOpenIDRequired))

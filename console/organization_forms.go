@@ -1,22 +1,13 @@
 package console
 
 import (
-	"context"
 	"strconv"
 
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
 	"millwright/service/inventory"
-	"millwright/service/lists"
-	"millwright/service/store"
 )
-
-// organizationFormsService is what the handlers of this file call.
-type organizationFormsService interface {
-	FormsForPerson(context.Context, store.Actor, lists.NameFilter) ([]inventory.FormSummary, error)
-	FormForPerson(ctx context.Context, actor store.Actor, id string) (inventory.FormDetail, error)
-}
 
 func (c *Console) formRoutes(pages *gin.RouterGroup) {
 	pages.GET("/forms", c.signedIn(c.listForms))

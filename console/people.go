@@ -17,23 +17,6 @@ import (
 	"millwright/service/store"
 )
 
-// peopleService is what the handlers of this file call.
-type peopleService interface {
-	PeopleForPerson(ctx context.Context, actor store.Actor, organizationID string, filter people.PersonFilter) ([]people.PersonSummary, error)
-	PersonForPerson(ctx context.Context, actor store.Actor, id string) (people.PersonSummary, error)
-	PersonEffects(ctx context.Context, actor store.Actor, id string) (people.PersonEffects, error)
-	OrganizationDefinitions(context.Context, store.Actor) ([]inventory.DefinitionSummary, error)
-	InvitePerson(ctx context.Context, actor store.Actor, organizationID string, in people.Invitation) (people.PersonAccess, people.LinkEmail, error)
-	NewPersonLink(ctx context.Context, actor store.Actor, id string, show bool) (people.LinkEmail, error)
-	ChangePersonAccess(ctx context.Context, actor store.Actor, id string, change people.AccessChange) (people.PersonAccess, *people.LinkEmail, error)
-	ChangePersonEmail(ctx context.Context, actor store.Actor, id, email string) (people.PersonAccess, error)
-	RemoveWaysIn(ctx context.Context, actor store.Actor, id string) (people.PersonAccess, error)
-	DeactivatePerson(ctx context.Context, actor store.Actor, id, replacement string) (people.PersonAccess, error)
-	ActivatePerson(ctx context.Context, actor store.Actor, id string) (people.PersonAccess, error)
-	TeamsOfPerson(ctx context.Context, actor store.Actor, personID string) ([]people.Team, error)
-	MailsLinks() bool
-}
-
 func (c *Console) peopleRoutes(pages *gin.RouterGroup) {
 	pages.GET("/people", c.signedIn(c.listPeople))
 	pages.GET("/people/definitions", c.signedIn(c.listDefinitions))

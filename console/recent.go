@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"errors"
 	"maps"
 	"net/http"
@@ -13,12 +12,6 @@ import (
 
 	"millwright/service/people"
 )
-
-// recentService is what the handlers of this file call.
-type recentService interface {
-	SignInAgain(ctx context.Context, viewer people.Viewer, password string, client people.Client) error
-	RenewRecent(context.Context, people.Viewer) error
-}
 
 func (c *Console) recentRoutes(pages *gin.RouterGroup) {
 	pages.GET("/sign-in/again", c.signedIn(c.showSignInAgain))

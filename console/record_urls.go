@@ -1,20 +1,12 @@
 package console
 
 import (
-	"context"
 	"slices"
 	"strings"
 
 	"millwright/models"
 	"millwright/service/records"
-	"millwright/service/store"
 )
-
-// recordURLsService is what the handlers of this file call.
-type recordURLsService interface {
-	ReadableRecords(ctx context.Context, actor store.Actor, ids []string) (map[string]records.ReadableRecord, error)
-	RecordsNamed(ctx context.Context, actor store.Actor, text string) ([]records.ReadableRecord, error)
-}
 
 // recordPages are the pages of the kinds of records.
 var recordPages = map[records.RecordKind]string{

@@ -1,24 +1,14 @@
 package console
 
 import (
-	"context"
 	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
 
 	"millwright/models"
-	"millwright/service/store"
 	"millwright/service/webhooks"
 )
-
-// redeliveryService is what the handlers of this file call.
-type redeliveryService interface {
-	RedeliverDelivery(ctx context.Context, actor store.Actor, id string) (webhooks.DeliveryView, error)
-	RedeliverSelected(ctx context.Context, actor store.Actor, ids []string) (webhooks.Released, error)
-	CountMatching(context.Context, store.Actor, webhooks.DeliverySearch) ([]webhooks.MatchCount, error)
-	RedeliverMatching(context.Context, store.Actor, webhooks.DeliverySearch) (int, error)
-}
 
 // redeliverOne makes one delivery due now.
 func (c *Console) redeliverOne(r *request) error {

@@ -12,20 +12,10 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
-	"millwright/service/access"
 	"millwright/service/people"
 	"millwright/service/store"
 	"millwright/web"
 )
-
-// requestService is what the handlers of this file call.
-type requestService interface {
-	Session(ctx context.Context, token string) (people.Viewer, error)
-	PolledSession(ctx context.Context, token string) (people.Viewer, error)
-	PersonOfSession(token string) string
-	CountVisitor(ctx context.Context, network string) (access.Rate, error)
-	EnterCall(ctx context.Context, organizationID string) (end func(), err error)
-}
 
 // request is one request for a page.
 type request struct {

@@ -5,15 +5,7 @@ import (
 	"strconv"
 
 	"millwright/service/inventory"
-	"millwright/service/store"
 )
-
-// companiesService is what the handlers of this file call.
-type companiesService interface {
-	ServiceCompanies(context.Context, store.Actor) ([]inventory.ServiceCompany, error)
-	ServiceCompany(ctx context.Context, actor store.Actor, id string) (inventory.ServiceCompany, error)
-	EndServiceCompany(ctx context.Context, actor store.Actor, id string) error
-}
 
 // companyRow is a service company on the Teams page, for administrators.
 type companyRow struct{ Name, Nodes, WorkOrders, End string }

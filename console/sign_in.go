@@ -12,13 +12,6 @@ import (
 	"millwright/service/people"
 )
 
-// signInService is what the handlers of this file call.
-type signInService interface {
-	SignIn(context.Context, people.SignInAttempt) (people.SignedIn, error)
-	ChooseOrganization(ctx context.Context, choice, personID string, client people.Client) (string, error)
-	SignOut(ctx context.Context, token string) error
-}
-
 func (c *Console) signInRoutes(pages *gin.RouterGroup) {
 	pages.GET("/sign-in", c.public(c.showSignIn))
 	pages.POST("/sign-in", c.public(c.signIn))

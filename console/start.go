@@ -1,22 +1,13 @@
 package console
 
 import (
-	"context"
 	"strconv"
 
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
 	"millwright/service/records"
-	"millwright/service/store"
-	"millwright/service/webhooks"
 )
-
-// startService is what the handlers of this file call.
-type startService interface {
-	DeliveryOverview(context.Context, store.Actor) (webhooks.DeliveryOverview, error)
-	WorkOrderQueue(ctx context.Context, actor store.Actor, zone string) (records.Queue, error)
-}
 
 func (c *Console) startRoutes(pages *gin.RouterGroup) {
 	pages.GET("", c.signedIn(c.showStart))

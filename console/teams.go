@@ -11,22 +11,7 @@ import (
 	"millwright/service/inventory"
 	"millwright/service/lists"
 	"millwright/service/people"
-	"millwright/service/store"
 )
-
-// teamsService is what the handlers of this file call.
-type teamsService interface {
-	PeopleForPerson(ctx context.Context, actor store.Actor, organizationID string, filter people.PersonFilter) ([]people.PersonSummary, error)
-	TeamsForPerson(context.Context, store.Actor, lists.NameFilter) ([]people.TeamSummary, error)
-	TeamForPerson(ctx context.Context, actor store.Actor, id string, filter lists.NameFilter) (people.TeamDetail, error)
-	TeamMemberForPerson(ctx context.Context, actor store.Actor, id, memberID string) (people.TeamSummary, people.TeamMember, error)
-	TeamEffects(ctx context.Context, actor store.Actor, id string) (people.TeamSummary, int, error)
-	CreateTeam(ctx context.Context, actor store.Actor, organizationID, name string) (people.Team, error)
-	RenameTeam(ctx context.Context, actor store.Actor, id, name string) (people.Team, error)
-	AddTeamMembers(ctx context.Context, actor store.Actor, id string, personIDs []string) (people.Team, error)
-	RemoveTeamMember(ctx context.Context, actor store.Actor, id, memberID string) (people.Team, error)
-	DeleteTeam(ctx context.Context, actor store.Actor, id string) (people.Team, error)
-}
 
 func (c *Console) teamRoutes(pages *gin.RouterGroup) {
 	pages.GET("/teams", c.signedIn(c.listTeams))

@@ -14,16 +14,6 @@ import (
 	"millwright/service/webhooks"
 )
 
-// webhookService is what the handlers of this file call.
-type webhookService interface {
-	ManagedWebhook(ctx context.Context, actor store.Actor, id string) (webhooks.WebhookDetail, error)
-	ChangeWebhook(ctx context.Context, actor store.Actor, id string, change webhooks.WebhookChange) (webhooks.Webhook, error)
-	RenewWebhookSecret(ctx context.Context, actor store.Actor, id string) (webhooks.Webhook, error)
-	BeginWebhookTest(ctx context.Context, actor store.Actor, id string) (store.WakeTarget, error)
-	DisableWebhook(ctx context.Context, actor store.Actor, id, reason string) (webhooks.Webhook, error)
-	DeleteWebhook(ctx context.Context, actor store.Actor, id string) error
-}
-
 // AddressTester has a worker send a test to a webhook address, since only workers connect to
 // receivers. The error is also that no worker sent it in time.
 type AddressTester interface {

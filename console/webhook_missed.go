@@ -1,21 +1,12 @@
 package console
 
 import (
-	"context"
 	"net/http"
 	"time"
 
 	"millwright/models"
-	"millwright/service/store"
 	"millwright/service/webhooks"
 )
-
-// webhookMissedService is what the handlers of this file call.
-type webhookMissedService interface {
-	EnableWebhook(ctx context.Context, actor store.Actor, id string, since *models.Time) (webhooks.Webhook, webhooks.Released, error)
-	CountMissed(ctx context.Context, actor store.Actor, webhookID string, since models.Time) (int, error)
-	RedeliverSince(ctx context.Context, actor store.Actor, webhookID string, since models.Time) (webhooks.Released, error)
-}
 
 // missedView asks since when to send what an address has missed, and states how many
 // deliveries those are. An address that is off is turned on.

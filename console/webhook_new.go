@@ -2,7 +2,6 @@ package console
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -12,14 +11,8 @@ import (
 	"millwright/examples/receivers"
 	"millwright/models"
 	"millwright/service/integrations"
-	"millwright/service/store"
 	"millwright/service/webhooks"
 )
-
-// webhookNewService is what the handlers of this file call.
-type webhookNewService interface {
-	CreateWebhook(ctx context.Context, actor store.Actor, integrationID string, in webhooks.NewWebhook) (webhooks.Webhook, error)
-}
 
 func (c *Console) webhookRoutes(pages *gin.RouterGroup) {
 	pages.GET("/integrations/:id/webhooks/new", c.recent(c.showNewWebhook))

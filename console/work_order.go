@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -14,13 +13,7 @@ import (
 
 	"millwright/models"
 	"millwright/service/records"
-	"millwright/service/store"
 )
-
-// workOrderService is what the handlers of this file call.
-type workOrderService interface {
-	WorkOrderDetail(ctx context.Context, actor store.Actor, id string, part records.HistoryPart) (records.WorkOrderDetail, error)
-}
 
 func (c *Console) workOrderRoutes(pages *gin.RouterGroup) {
 	pages.GET("/work-orders/:id", c.signedIn(c.showWorkOrder))

@@ -13,21 +13,6 @@ import (
 	"millwright/service/store"
 )
 
-// workOrderActionsService is what the handlers of this file call.
-type workOrderActionsService interface {
-	WorkOrderDetail(ctx context.Context, actor store.Actor, id string, part records.HistoryPart) (records.WorkOrderDetail, error)
-	WorkOrderAssignees(ctx context.Context, actor store.Actor, id, search string, chosen []string) (records.WorkOrderAssignees, error)
-	ReplaceWorkers(ctx context.Context, actor store.Actor, call store.RequestKey, id string, workers []string) (store.WriteResult, error)
-	AssignWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id string, assignees, consultants []string) (store.WriteResult, error)
-	UnassignWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id, identity string) (store.WriteResult, error)
-	AnswerWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id string, answers []records.GivenAnswer, completion records.Completion) (store.WriteResult, error)
-	HoldWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id string) (store.WriteResult, error)
-	ResumeWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id string) (store.WriteResult, error)
-	CancelWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id string, reason *string) (store.WriteResult, error)
-	ReviewWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id string, review records.Review) (store.WriteResult, error)
-	ReturnWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id, reason string) (store.WriteResult, error)
-}
-
 // workOrderStep is a write of a work order.
 type workOrderStep func(ctx context.Context, f form, id string) (store.WriteResult, error)
 

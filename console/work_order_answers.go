@@ -2,7 +2,6 @@ package console
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,12 +16,6 @@ import (
 	"millwright/service/records"
 	"millwright/service/store"
 )
-
-// workOrderAnswersService is what the handlers of this file call.
-type workOrderAnswersService interface {
-	WorkOrderDetail(ctx context.Context, actor store.Actor, id string, part records.HistoryPart) (records.WorkOrderDetail, error)
-	AnswerWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id string, answers []records.GivenAnswer, completion records.Completion) (store.WriteResult, error)
-}
 
 // answersView is the form of a work order's questions.
 type answersView struct {

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -13,12 +12,6 @@ import (
 	"millwright/service/records"
 	"millwright/service/store"
 )
-
-// workOrderEditService is what the handlers of this file call.
-type workOrderEditService interface {
-	WorkOrderDetail(ctx context.Context, actor store.Actor, id string, part records.HistoryPart) (records.WorkOrderDetail, error)
-	UpdateWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id string, patch records.WorkOrderPatch) (store.WriteResult, error)
-}
 
 func (c *Console) workOrderEditRoutes(pages *gin.RouterGroup) {
 	pages.GET("/work-orders/:id/edit", c.signedIn(c.showEditWorkOrder))

@@ -1,20 +1,12 @@
 package console
 
 import (
-	"context"
-
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
 	"millwright/service/pages"
 	"millwright/service/records"
-	"millwright/service/store"
 )
-
-// workOrderIntegrationsService is what the handlers of this file call.
-type workOrderIntegrationsService interface {
-	WhoSees(ctx context.Context, actor store.Actor, recordID string) ([]pages.IntegrationSight, error)
-}
 
 func (c *Console) workOrderIntegrationRoutes(pages *gin.RouterGroup) {
 	pages.GET("/work-orders/:id/integrations", c.signedIn(c.showWorkOrderIntegrations))

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -18,15 +17,6 @@ import (
 	"millwright/service/records"
 	"millwright/service/store"
 )
-
-// workOrderNewService is what the handlers of this file call.
-type workOrderNewService interface {
-	SearchNodes(ctx context.Context, actor store.Actor, search inventory.NodeSearch) ([]inventory.FoundNode, error)
-	CreatableNodes(ctx context.Context, actor store.Actor, below, after string) (records.CreatableNodes, error)
-	WorkOrderChoices(ctx context.Context, actor store.Actor, nodeID, text string, chosen []string) (records.WorkOrderChoices, error)
-	CreateWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, in records.NewWorkOrder) (store.WriteResult, error)
-	Feedback(ctx context.Context, actor store.Actor, id string) ([]byte, error)
-}
 
 func (c *Console) workOrderNewRoutes(pages *gin.RouterGroup) {
 	pages.GET("/work-orders/new", c.signedIn(c.showNewWorkOrder))

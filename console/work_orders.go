@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,14 +12,7 @@ import (
 
 	"millwright/models"
 	"millwright/service/records"
-	"millwright/service/store"
 )
-
-// workOrdersService is what the handlers of this file call.
-type workOrdersService interface {
-	SearchWorkOrders(ctx context.Context, actor store.Actor, search records.WorkOrderSearch, after string, limit int) (records.WorkOrderPage, error)
-	WorkOrderBoard(ctx context.Context, actor store.Actor, search records.WorkOrderSearch) (records.WorkOrderBoard, error)
-}
 
 func (c *Console) workOrderListRoutes(pages *gin.RouterGroup) {
 	pages.GET("/work-orders", c.signedIn(c.listWorkOrders))
