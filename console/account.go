@@ -129,7 +129,7 @@ func browserName(userAgent string) string {
 }
 
 func (c *Console) changeProfile(r *request) error {
-	page := outcome{to: Root + "/account", done: "saved", again: func(status int, f form) error { return c.renderAccount(r, status, &f, nil, nil) }}
+	page := outcome{to: Root + "/account", done: "saved", again: func(r *request, status int, f *form) error { return c.renderAccount(r, status, f, nil, nil) }}
 	return r.submit(page, func(ctx context.Context, f form) error {
 		zone := f.Value("time_zone")
 		if zone == "UTC" {
@@ -162,8 +162,8 @@ func (c *Console) changePassword(r *request) error {
 		f.Values, f.Error = nil, limit.Error()
 		return c.renderAccount(r, http.StatusTooManyRequests, nil, &f, nil)
 	}
-	return r.finish(f, err, outcome{to: Root + "/account", done: "password-changed", again: func(status int, f form) error {
-		return c.renderAccount(r, status, nil, &f, nil)
+	return r.finish(f, err, outcome{to: Root + "/account", done: "password-changed", again: func(r *request, status int, f *form) error {
+		return c.renderAccount(r, status, nil, f, nil)
 	}})
 }
 
@@ -176,7 +176,7 @@ func (c *Console) providerName(issuer string) string {
 }
 
 func (c *Console) unlinkAccount(r *request) error {
-	page := outcome{to: Root + "/account", done: "unlinked", again: func(status int, f form) error { return c.renderAccount(r, status, nil, nil, &f) }}
+	page := outcome{to: Root + "/account", done: "unlinked", again: func(r *request, status int, f *form) error { return c.renderAccount(r, status, nil, nil, f) }}
 	return r.submit(page, func(ctx context.Context, f form) error {
 		return c.service.UnlinkAccount(ctx, r.actor(), r.viewer.SessionID, f.Value("issuer"), f.Value("subject"))
 	})

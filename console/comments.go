@@ -13,7 +13,7 @@ import (
 )
 
 func (c *Console) commentRoutes(pages *gin.RouterGroup) {
-	for record, page := range map[string]func(*request, int, *form) error{"/work-orders/:id": c.renderWorkOrder, "/feedback/:id": c.renderFeedback} {
+	for record, page := range map[string]formHandler{"/work-orders/:id": c.renderWorkOrder, "/feedback/:id": c.renderFeedback} {
 		pages.POST(record+"/comments", c.addComment(page))
 		pages.GET(record+"/remove-comment", c.signedIn(c.confirmRemoval))
 		pages.POST(record+"/remove-comment", c.signedIn(c.removeComment))
@@ -104,12 +104,12 @@ func commentedURL(recordID string) string {
 }
 
 // addComment comments on a record, whose page shows a comment that is rejected again.
-func (c *Console) addComment(page func(*request, int, *form) error) gin.HandlerFunc {
+func (c *Console) addComment(page formHandler) gin.HandlerFunc {
 	return c.signedIn(func(r *request) error {
 		id := r.Param("id")
-		after := outcome{to: commentedURL(id) + latestAnchor, done: "commented", again: func(status int, f form) error {
+		after := outcome{to: commentedURL(id) + latestAnchor, done: "commented", again: func(r *request, status int, f *form) error {
 			f.Values.Set("text", f.Values.Get("text")) // by which commentForm knows the form
-			return page(r, status, &f)
+			return page(r, status, f)
 		}}
 		return r.submit(after, func(ctx context.Context, f form) error {
 			return c.service.AddComment(ctx, r.actor(), id, f.Value("text"))

@@ -62,10 +62,7 @@
 //
 //	func (c *Console) renameThing(r *request) error {
 //		id := r.Param("id")
-//		page := outcome{
-//			to: Root + "/things/" + id, done: "saved",
-//			again: func(status int, f form) error { return c.renderThing(r, status, &f) },
-//		}
+//		page := outcome{to: Root + "/things/" + id, done: "saved", again: c.renderThing}
 //		return r.submit(page, func(ctx context.Context, f form) error {
 //			_, err := c.service.RenameThing(ctx, r.actor(), id, f.Value("name"))
 //			return err
@@ -77,7 +74,8 @@
 // so a double click or a reload acts once, and finish leads the second request to the same
 // page. A write that compares the record first (ormTx.matchesForm) is rejected if the record
 // has changed: finish shows the form again with what was entered and with who changed what.
-// When again shows the form after that, form.orRejected takes the record's ETag as it is now.
+// When again shows the form after that, form.orRejected takes the record's ETag as it is now;
+// shows(c.renderThing) serves the form as it is at first.
 // If what follows depends on the result, call sentForm, the write and finish. Errors of fields
 // are shown at the field with the name of the pointer, "/name" at "name".
 //

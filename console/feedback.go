@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"context"
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -17,9 +16,9 @@ import (
 
 func (c *Console) feedbackRoutes(pages *gin.RouterGroup) {
 	pages.GET("/feedback", c.signedIn(c.listFeedback))
-	pages.GET("/feedback/new", c.signedIn(c.showNewFeedback))
+	pages.GET("/feedback/new", c.signedIn(shows(c.renderNewFeedback)))
 	pages.POST("/feedback", c.signedIn(c.giveFeedback))
-	pages.GET("/feedback/:id", c.signedIn(c.showFeedback))
+	pages.GET("/feedback/:id", c.signedIn(shows(c.renderFeedback)))
 	pages.POST("/feedback/:id/resolve", c.signedIn(c.resolveFeedback))
 }
 
@@ -157,8 +156,6 @@ type madeWorkOrder struct {
 
 var feedbackPage = newPage[feedbackView]("feedback_one.html")
 
-func (c *Console) showFeedback(r *request) error { return c.renderFeedback(r, http.StatusOK, nil) }
-
 // renderFeedback shows the feedback of the request, with a form that was rejected or nil.
 func (c *Console) renderFeedback(r *request, status int, rejected *form) error {
 	detail, err := c.service.FeedbackDetail(r.ctx(), r.actor(), r.Param("id"), r.historyPart())
@@ -190,7 +187,7 @@ func (c *Console) renderFeedback(r *request, status int, rejected *form) error {
 
 func (c *Console) resolveFeedback(r *request) error {
 	id := r.Param("id")
-	page := outcome{to: feedbackURL(id), done: "resolved", again: func(status int, f form) error { return c.renderFeedback(r, status, &f) }}
+	page := outcome{to: feedbackURL(id), done: "resolved", again: c.renderFeedback}
 	return r.submit(page, func(ctx context.Context, _ form) error {
 		_, err := c.service.ResolveFeedback(ctx, r.actor(), store.RequestKey{}, id)
 		return err
@@ -210,11 +207,9 @@ type newFeedbackView struct {
 
 var newFeedbackPage = newPage[newFeedbackView]("feedback_new.html")
 
-func (c *Console) showNewFeedback(r *request) error {
-	return c.renderNewFeedback(r, http.StatusOK, newForm(url.Values{"node": {strings.TrimSpace(r.Query("node"))}}))
-}
-
-func (c *Console) renderNewFeedback(r *request, status int, f form) error {
+// renderNewFeedback shows the form, with what was entered, or nil.
+func (c *Console) renderNewFeedback(r *request, status int, entered *form) error {
+	f := newForm(url.Values{"node": {strings.TrimSpace(r.Query("node"))}}).orRejected(entered)
 	node := f.Value("node")
 	places, err := c.service.FeedbackPlaces(r.ctx(), r.actor(), node)
 	if err != nil {
@@ -244,7 +239,7 @@ func (c *Console) giveFeedback(r *request) error {
 		return err
 	}
 	result, err := c.service.GiveFeedback(f.context(r), r.actor(), f.Value("node"), records.NewFeedback{Subject: f.Value("subject"), Description: f.Optional("description")})
-	o := outcome{done: "feedback-given", again: func(status int, f form) error { return c.renderNewFeedback(r, status, f) }}
+	o := outcome{done: "feedback-given", again: c.renderNewFeedback}
 	// A person may be allowed to give feedback on a place and not to read it.
 	o.toRecord = func(id string) string {
 		readable, _ := r.recordURLs([]string{id}) // without an answer the list is shown

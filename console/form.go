@@ -190,6 +190,15 @@ func (f *form) reject(r *request, err error) (status int, rejected bool) {
 	return errorTexts[known.Code].status, true
 }
 
+// formHandler shows the page of a form. entered is the form to show again with what was entered, such
+// as one that was rejected; nil shows it as it is at first.
+type formHandler func(r *request, status int, entered *form) error
+
+// shows serves the page of a form as it is at first.
+func shows(page formHandler) handler {
+	return func(r *request) error { return page(r, http.StatusOK, nil) }
+}
+
 // outcome is the redirect after a write.
 type outcome struct {
 	// to is the page that is shown next, done a key of doneTexts.
@@ -198,7 +207,7 @@ type outcome struct {
 	// created; nil means to.
 	toRecord func(id string) string
 	// again shows the form with what is wrong with it.
-	again func(status int, f form) error
+	again formHandler
 	// record is the work order or feedback of a form made by recordForm: its history names
 	// the changes since then.
 	record string
@@ -229,7 +238,7 @@ func (r *request) finish(f form, err error, o outcome) error {
 		if f.Changed != nil && o.record != "" {
 			r.addChangesSince(o.record, &f)
 		}
-		return o.again(status, f)
+		return o.again(r, status, &f)
 	}
 	return err
 }

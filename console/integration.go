@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 	"slices"
 
@@ -47,10 +46,6 @@ type webhookRow struct {
 }
 
 var integrationPage = newPage[integrationView]("integration.html")
-
-func (c *Console) showIntegration(r *request) error {
-	return c.renderIntegration(r, http.StatusOK, nil)
-}
 
 // renderIntegration shows the integration of the request, with a form that was rejected or nil.
 func (c *Console) renderIntegration(r *request, status int, rejected *form) error {
@@ -125,7 +120,7 @@ func (c *Console) addOwners(r *request, i pages.IntegrationDetail, view *integra
 
 func (c *Console) setOwners(r *request) error {
 	id := r.Param("id")
-	page := outcome{to: Root + "/integrations/" + id, done: "saved", again: func(status int, f form) error { return c.renderIntegration(r, status, &f) }}
+	page := outcome{to: Root + "/integrations/" + id, done: "saved", again: c.renderIntegration}
 	return r.submit(page, func(ctx context.Context, f form) error {
 		_, err := c.service.SetIntegrationOwners(ctx, r.actor(), id, f.Values["owners"])
 		return err
@@ -150,7 +145,7 @@ func valueOf(text *string) string {
 
 func (c *Console) changeIntegration(r *request) error {
 	id := r.Param("id")
-	page := outcome{to: Root + "/integrations/" + id, done: "saved", again: func(status int, f form) error { return c.renderIntegration(r, status, &f) }}
+	page := outcome{to: Root + "/integrations/" + id, done: "saved", again: c.renderIntegration}
 	return r.submit(page, func(ctx context.Context, f form) error {
 		name, definition := f.Value("name"), f.Value("organization_definition_id")
 		_, err := c.service.ChangeIntegration(ctx, r.actor(), id, integrations.IntegrationChange{

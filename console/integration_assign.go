@@ -1,8 +1,7 @@
 package console
 
 import (
-	"net/http"
-	"net/url"
+	"context"
 
 	"millwright/models"
 	"millwright/service/pages"
@@ -20,11 +19,7 @@ type assignView struct {
 
 var assignPage = newPage[assignView]("integration_assign.html")
 
-func (c *Console) showAssign(r *request) error {
-	return c.renderAssign(r, http.StatusOK, newForm(url.Values{}))
-}
-
-func (c *Console) renderAssign(r *request, status int, f form) error {
+func (c *Console) renderAssign(r *request, status int, rejected *form) error {
 	if err := r.require(models.GrantIntegrations); err != nil {
 		return err
 	}
@@ -36,7 +31,7 @@ func (c *Console) renderAssign(r *request, status int, f form) error {
 	if err != nil {
 		return err
 	}
-	view := assignView{Integration: i, Form: f, None: len(choices.Nodes) == 0}
+	view := assignView{Integration: i, Form: newForm(nil).orRejected(rejected), None: len(choices.Nodes) == 0}
 	for _, n := range choices.Nodes {
 		value := n.ID
 		if n.ExternalID != nil {
@@ -49,18 +44,13 @@ func (c *Console) renderAssign(r *request, status int, f form) error {
 }
 
 func (c *Console) assign(r *request) error {
-	f, err := r.sentForm()
-	if err != nil {
-		return err
-	}
 	i, _, err := c.managedIntegration(r)
 	if err != nil {
 		return err
 	}
-	err = c.service.AssignIntegration(f.context(r), r.actor(), i.ID, f.Value("node"), f.Value("definition_id"))
-	return r.finish(f, err, outcome{
-		to: Root + "/integrations/" + i.ID + "#access", done: "assigned",
-		again: func(status int, f form) error { return c.renderAssign(r, status, f) },
+	page := outcome{to: Root + "/integrations/" + i.ID + "#access", done: "assigned", again: c.renderAssign}
+	return r.submit(page, func(ctx context.Context, f form) error {
+		return c.service.AssignIntegration(ctx, r.actor(), i.ID, f.Value("node"), f.Value("definition_id"))
 	})
 }
 
@@ -102,14 +92,11 @@ func (c *Console) confirmUnassign(r *request) error {
 }
 
 func (c *Console) unassign(r *request) error {
-	f, err := r.sentForm()
-	if err != nil {
-		return err
-	}
 	i, _, err := c.managedIntegration(r)
 	if err != nil {
 		return err
 	}
-	err = c.service.Unassign(f.context(r), r.actor(), r.Query("node"), i.ID)
-	return r.finish(f, err, outcome{to: Root + "/integrations/" + i.ID + "#access", done: "unassigned"})
+	return r.submit(outcome{to: Root + "/integrations/" + i.ID + "#access", done: "unassigned"}, func(ctx context.Context, _ form) error {
+		return c.service.Unassign(ctx, r.actor(), r.Query("node"), i.ID)
+	})
 }

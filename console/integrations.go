@@ -2,8 +2,6 @@ package console
 
 import (
 	"fmt"
-	"net/http"
-	"net/url"
 
 	"github.com/gin-gonic/gin"
 
@@ -13,9 +11,9 @@ import (
 
 func (c *Console) integrationRoutes(pages *gin.RouterGroup) {
 	pages.GET("/integrations", c.signedIn(c.listIntegrations))
-	pages.GET("/integrations/new", c.recent(c.showNewIntegration))
+	pages.GET("/integrations/new", c.recent(shows(c.renderNewIntegration)))
 	pages.POST("/integrations", c.recent(c.createIntegration))
-	pages.GET("/integrations/:id", c.signedIn(c.showIntegration))
+	pages.GET("/integrations/:id", c.signedIn(shows(c.renderIntegration)))
 	pages.POST("/integrations/:id", c.recent(c.changeIntegration))
 	pages.GET("/integrations/:id/secret", c.recent(c.confirmSecret))
 	pages.POST("/integrations/:id/secret", c.recent(c.renewSecret))
@@ -23,7 +21,7 @@ func (c *Console) integrationRoutes(pages *gin.RouterGroup) {
 	pages.POST("/integrations/:id/off", c.signedIn(c.turnIntegrationOff))
 	pages.POST("/integrations/:id/on", c.recent(c.turnIntegrationOn))
 	pages.POST("/integrations/:id/owners", c.recent(c.setOwners))
-	pages.GET("/integrations/:id/assign", c.recent(c.showAssign))
+	pages.GET("/integrations/:id/assign", c.recent(shows(c.renderAssign)))
 	pages.POST("/integrations/:id/assign", c.recent(c.assign))
 	pages.GET("/integrations/:id/unassign", c.recent(c.confirmUnassign))
 	pages.POST("/integrations/:id/unassign", c.recent(c.unassign))
@@ -128,11 +126,7 @@ func scopeOptions() []option {
 	return options
 }
 
-func (c *Console) showNewIntegration(r *request) error {
-	return c.renderNewIntegration(r, http.StatusOK, newForm(url.Values{}))
-}
-
-func (c *Console) renderNewIntegration(r *request, status int, f form) error {
+func (c *Console) renderNewIntegration(r *request, status int, rejected *form) error {
 	if err := r.require(models.GrantIntegrations); err != nil {
 		return err
 	}
@@ -140,7 +134,7 @@ func (c *Console) renderNewIntegration(r *request, status int, f form) error {
 	if err != nil {
 		return err
 	}
-	return newIntegrationPage.render(r, status, newIntegrationView{f, scopeOptions(), definitions})
+	return newIntegrationPage.render(r, status, newIntegrationView{newForm(nil).orRejected(rejected), scopeOptions(), definitions})
 }
 
 // integrationDefinitions are the organization permission definitions for an integration that has held.
@@ -166,7 +160,7 @@ func (c *Console) createIntegration(r *request) error {
 	if err != nil {
 		id, done := isDone(err)
 		if !done {
-			return r.finish(f, err, outcome{again: func(status int, f form) error { return c.renderNewIntegration(r, status, f) }})
+			return r.finish(f, err, outcome{again: c.renderNewIntegration})
 		}
 		created.ID = id
 	}

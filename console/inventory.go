@@ -11,20 +11,20 @@ import (
 
 func (c *Console) inventoryRoutes(pages *gin.RouterGroup) {
 	pages.GET("/inventory", c.signedIn(c.showInventory))
-	pages.GET("/inventory/new", c.signedIn(c.showNewNode))
+	pages.GET("/inventory/new", c.signedIn(shows(c.renderNewNode)))
 	pages.POST("/inventory", c.signedIn(c.createNode))
 	pages.GET("/inventory/:id", c.signedIn(c.showNode))
-	pages.GET("/inventory/:id/edit", c.signedIn(c.showEditNode))
+	pages.GET("/inventory/:id/edit", c.signedIn(shows(c.renderEditNode)))
 	pages.POST("/inventory/:id/edit", c.signedIn(c.editNode))
-	pages.GET("/inventory/:id/move", c.recent(c.confirmMoveNode))
+	pages.GET("/inventory/:id/move", c.recent(shows(c.renderMoveNode)))
 	pages.POST("/inventory/:id/move", c.recent(c.moveNode))
-	pages.GET("/inventory/:id/retire", c.signedIn(c.confirmRetireNode))
+	pages.GET("/inventory/:id/retire", c.signedIn(shows(c.renderRetireNode)))
 	pages.POST("/inventory/:id/retire", c.signedIn(c.retireNode))
 	pages.POST("/inventory/:id/bring-back", c.signedIn(c.bringNodeBack))
 	pages.GET("/inventory/:id/label", c.signedIn(c.showLabel))
-	pages.GET("/inventory/:id/assign", c.recent(c.showAssignToNode))
+	pages.GET("/inventory/:id/assign", c.recent(shows(c.renderAssignToNode)))
 	pages.POST("/inventory/:id/assign", c.recent(c.assignToNode))
-	pages.GET("/inventory/:id/unassign", c.recent(c.confirmUnassignFromNode))
+	pages.GET("/inventory/:id/unassign", c.recent(shows(c.renderUnassignFromNode)))
 	pages.POST("/inventory/:id/unassign", c.recent(c.unassignFromNode))
 }
 

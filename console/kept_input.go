@@ -47,7 +47,7 @@ func (r *request) showKept(sealed string) error {
 	f.Kept = true
 	if show := r.console.shownForms()[input.Route]; show != nil {
 		r.message = "You are signed in again. What you entered is below and was not sent yet."
-		return show(r, f)
+		return show(r, http.StatusOK, &f)
 	}
 	return r.confirm(confirmView{
 		Title: "Send what you entered?", Effects: []string{"You are signed in again. Your session had ended, so nothing was done yet. What you entered is kept."},
@@ -68,19 +68,13 @@ func paramsOf(route, path string) gin.Params {
 }
 
 // shownForms show the forms of routes again, with what was entered.
-func (c *Console) shownForms() map[string]func(*request, form) error {
-	ofRecord := func(render func(*request, int, *form) error) func(*request, form) error {
-		return func(r *request, f form) error { return render(r, http.StatusOK, &f) }
-	}
-	ofNew := func(render func(*request, int, form) error) func(*request, form) error {
-		return func(r *request, f form) error { return render(r, http.StatusOK, f) }
-	}
+func (c *Console) shownForms() map[string]formHandler {
 	order, feedback := Root+"/work-orders/:id", Root+"/feedback/:id"
-	shown := map[string]func(*request, form) error{
-		Root + "/work-orders": ofNew(c.renderNewWorkOrder), Root + "/feedback": ofNew(c.renderNewFeedback),
-		order + "/edit": ofRecord(c.renderEditWorkOrder), order + "/answers": ofRecord(c.renderAnswers), order + "/cancel": ofRecord(c.renderCancel),
-		order + "/return": ofRecord(c.renderReturn), order + "/assign": ofRecord(c.renderAssignees), order + "/review": ofRecord(c.renderWorkOrder),
-		order + "/comments": ofRecord(c.renderWorkOrder), feedback + "/comments": ofRecord(c.renderFeedback),
+	shown := map[string]formHandler{
+		Root + "/work-orders": c.renderNewWorkOrder, Root + "/feedback": c.renderNewFeedback,
+		order + "/edit": c.renderEditWorkOrder, order + "/answers": c.renderAnswers, order + "/cancel": c.renderCancel,
+		order + "/return": c.renderReturn, order + "/assign": c.renderAssignees, order + "/review": c.renderWorkOrder,
+		order + "/comments": c.renderWorkOrder, feedback + "/comments": c.renderFeedback,
 	}
 	for _, a := range selectedActions {
 		shown[Root+a.path] = a.show

@@ -16,7 +16,7 @@ import (
 
 func (c *Console) linkRoutes(pages *gin.RouterGroup) {
 	for _, path := range []string{"/invite/:token", "/reset/:token"} {
-		pages.GET(path, c.public(c.showLink))
+		pages.GET(path, c.public(shows(c.renderLink)))
 		pages.POST(path, c.public(c.useLink))
 	}
 	pages.GET("/forgotten", c.public(c.showForgotten))
@@ -41,10 +41,6 @@ var linkPage = newPage[linkPageView]("link.html")
 type linkGoneView struct{ Mail bool }
 
 var linkGonePage = newPage[linkGoneView]("link_gone.html")
-
-func (c *Console) showLink(r *request) error {
-	return c.renderLink(r, http.StatusOK, nil)
-}
 
 // renderLink shows the page for the request's link; rejected is the form to show again, or nil.
 func (c *Console) renderLink(r *request, status int, rejected *form) error {

@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 	"strings"
 
@@ -29,13 +28,16 @@ var nodeAssignPage = newPage[nodeAssignView]("node_assign.html")
 
 func assigneesURL(nodeID string) string { return nodeURL(nodeID) + "?tab=" + tabAssignees }
 
-func (c *Console) showAssignToNode(r *request) error {
-	return c.renderAssignToNode(r, http.StatusOK, r.Query("identity"), nil)
-}
-
 // renderAssignToNode shows the form for the assignment of an identity that has one, or for a
 // new one, with a form that was rejected or nil.
-func (c *Console) renderAssignToNode(r *request, status int, identityID string, rejected *form) error {
+func (c *Console) renderAssignToNode(r *request, status int, rejected *form) error {
+	identityID := r.Query("identity")
+	if rejected != nil {
+		identityID = ""
+		if rejected.ETag != "" {
+			identityID = rejected.Value("identity_id")
+		}
+	}
 	choices, err := c.service.AssigneeChoices(r.ctx(), r.actor(), r.Param("id"))
 	if err != nil {
 		return err
@@ -99,20 +101,10 @@ func nodeDefinitionOptions(found []inventory.NodeDefinition) []option {
 
 func (c *Console) assignToNode(r *request) error {
 	id := r.Param("id")
-	page := outcome{to: assigneesURL(id), done: "assigned", again: func(status int, f form) error {
-		held := ""
-		if f.ETag != "" {
-			held = f.Value("identity_id")
-		}
-		return c.renderAssignToNode(r, status, held, &f)
-	}}
+	page := outcome{to: assigneesURL(id), done: "assigned", again: c.renderAssignToNode}
 	return r.submit(page, func(ctx context.Context, f form) error {
 		return c.service.AssignTo(ctx, r.actor(), id, f.Value("identity_id"), f.Value("definition_id"))
 	})
-}
-
-func (c *Console) confirmUnassignFromNode(r *request) error {
-	return c.renderUnassignFromNode(r, http.StatusOK, nil)
 }
 
 func (c *Console) renderUnassignFromNode(r *request, status int, rejected *form) error {
@@ -174,7 +166,5 @@ func (c *Console) unassignFromNode(r *request) error {
 			to = Root + "/inventory"
 		}
 	}
-	return r.finish(f, err, outcome{to: to, done: "unassigned", again: func(status int, f form) error {
-		return c.renderUnassignFromNode(r, status, &f)
-	}})
+	return r.finish(f, err, outcome{to: to, done: "unassigned", again: c.renderUnassignFromNode})
 }

@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 
 	"millwright/models"
@@ -56,13 +55,14 @@ type nodeEditView struct {
 
 var nodeEditPage = newPage[nodeEditView]("node_edit.html")
 
-func (c *Console) showNewNode(r *request) error {
-	return c.renderNewNode(r, http.StatusOK, r.Query("node"), newForm(nil))
-}
-
-// renderNewNode shows the form of a node below another one, or at the top.
-func (c *Console) renderNewNode(r *request, status int, parentID string, f form) error {
-	view := nodeEditView{Form: f, Back: linkTo("/inventory")}
+// renderNewNode shows the form of a node below another one, or at the top, with a form that was
+// rejected or nil.
+func (c *Console) renderNewNode(r *request, status int, rejected *form) error {
+	parentID := r.Query("node")
+	if rejected != nil {
+		parentID = rejected.Value("node")
+	}
+	view := nodeEditView{Form: newForm(nil).orRejected(rejected), Back: linkTo("/inventory")}
 	if parentID == "" && !r.viewer.Admin {
 		return inventory.ErrNoRoots()
 	}
@@ -90,15 +90,9 @@ func (c *Console) createNode(r *request) error {
 	if err != nil {
 		return err
 	}
-	parentID := f.Value("node")
-	id, err := c.service.CreateNode(f.context(r), r.actor(), parentID, models.NodeKind(f.Value("kind")), nodeFields(f))
-	return r.finish(f, err, outcome{
-		to: nodeURL(id), done: "created", toRecord: nodeURL,
-		again: func(status int, f form) error { return c.renderNewNode(r, status, parentID, f) },
-	})
+	id, err := c.service.CreateNode(f.context(r), r.actor(), f.Value("node"), models.NodeKind(f.Value("kind")), nodeFields(f))
+	return r.finish(f, err, outcome{to: nodeURL(id), done: "created", toRecord: nodeURL, again: c.renderNewNode})
 }
-
-func (c *Console) showEditNode(r *request) error { return c.renderEditNode(r, http.StatusOK, nil) }
 
 func (c *Console) renderEditNode(r *request, status int, rejected *form) error {
 	node, err := c.service.NodeForPerson(r.ctx(), r.actor(), r.Param("id"))
@@ -118,18 +112,16 @@ func (c *Console) renderEditNode(r *request, status int, rejected *form) error {
 }
 
 // changesNode returns what follows a form about the node of the request; again shows it once more.
-func (r *request) changesNode(done string, again func(status int, f form) error) outcome {
+func (r *request) changesNode(done string, again formHandler) outcome {
 	return outcome{to: nodeURL(r.Param("id")), done: done, again: again}
 }
 
 func (c *Console) editNode(r *request) error {
-	page := r.changesNode("saved", func(status int, f form) error { return c.renderEditNode(r, status, &f) })
+	page := r.changesNode("saved", c.renderEditNode)
 	return r.submit(page, func(ctx context.Context, f form) error {
 		return c.service.ChangeNode(ctx, r.actor(), r.Param("id"), nodeFields(f))
 	})
 }
-
-func (c *Console) confirmMoveNode(r *request) error { return c.renderMoveNode(r, http.StatusOK, nil) }
 
 func (c *Console) renderMoveNode(r *request, status int, rejected *form) error {
 	node, err := c.service.NodeForPerson(r.ctx(), r.actor(), r.Param("id"))
@@ -155,14 +147,10 @@ func (c *Console) renderMoveNode(r *request, status int, rejected *form) error {
 }
 
 func (c *Console) moveNode(r *request) error {
-	page := r.changesNode("moved", func(status int, f form) error { return c.renderMoveNode(r, status, &f) })
+	page := r.changesNode("moved", c.renderMoveNode)
 	return r.submit(page, func(ctx context.Context, f form) error {
 		return c.service.MoveNode(ctx, r.actor(), r.Param("id"), f.Value("node"))
 	})
-}
-
-func (c *Console) confirmRetireNode(r *request) error {
-	return c.renderRetireNode(r, http.StatusOK, nil)
 }
 
 func (c *Console) renderRetireNode(r *request, status int, rejected *form) error {
@@ -192,7 +180,7 @@ func (c *Console) renderRetireNode(r *request, status int, rejected *form) error
 }
 
 func (c *Console) retireNode(r *request) error {
-	page := r.changesNode("retired", func(status int, f form) error { return c.renderRetireNode(r, status, &f) })
+	page := r.changesNode("retired", c.renderRetireNode)
 	return r.submit(page, func(ctx context.Context, _ form) error { return c.service.RetireNode(ctx, r.actor(), r.Param("id")) })
 }
 

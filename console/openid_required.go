@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/gin-gonic/gin"
 
@@ -11,7 +10,7 @@ import (
 )
 
 func (c *Console) openIDRequiredRoutes(pages *gin.RouterGroup) {
-	pages.GET("/people/openid", c.recent(c.confirmOpenIDRequired))
+	pages.GET("/people/openid", c.recent(shows(c.renderOpenIDRequired)))
 	pages.POST("/people/openid", c.recent(c.setOpenIDRequired))
 }
 
@@ -23,17 +22,14 @@ func (c *Console) issuer() string {
 	return c.openID.options.Issuer
 }
 
-// confirmOpenIDRequired states what requiring OpenID Connect does, or lifting that.
-func (c *Console) confirmOpenIDRequired(r *request) error {
-	return c.renderOpenIDRequired(r, http.StatusOK, newForm(nil))
-}
-
-func (c *Console) renderOpenIDRequired(r *request, status int, f form) error {
+// renderOpenIDRequired states what requiring OpenID Connect does, or lifting that, with a form that
+// was rejected or nil.
+func (c *Console) renderOpenIDRequired(r *request, status int, rejected *form) error {
 	found, err := c.service.OpenIDRequirementForPerson(r.ctx(), r.actor(), c.issuer())
 	if err != nil {
 		return err
 	}
-	view := confirmView{Back: Root + "/people", Form: f}
+	view := confirmView{Back: Root + "/people", Form: newForm(nil).orRejected(rejected)}
 	provider, organization := c.openIDName(), r.viewer.OrganizationName
 	switch {
 	case found.Required:
@@ -59,7 +55,7 @@ func (c *Console) renderOpenIDRequired(r *request, status int, f form) error {
 }
 
 func (c *Console) setOpenIDRequired(r *request) error {
-	page := outcome{to: Root + "/people", again: func(status int, f form) error { return c.renderOpenIDRequired(r, status, f) }}
+	page := outcome{to: Root + "/people", again: c.renderOpenIDRequired}
 	switch r.Query("required") {
 	case "yes":
 		page.done = "openid-required"

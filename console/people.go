@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -20,15 +19,15 @@ import (
 func (c *Console) peopleRoutes(pages *gin.RouterGroup) {
 	pages.GET("/people", c.signedIn(c.listPeople))
 	pages.GET("/people/definitions", c.signedIn(c.listDefinitions))
-	pages.GET("/people/new", c.recent(c.showInvite))
+	pages.GET("/people/new", c.recent(shows(c.renderInvite)))
 	pages.POST("/people", c.recent(c.invite))
-	pages.GET("/people/:id", c.signedIn(c.showPerson))
+	pages.GET("/people/:id", c.signedIn(shows(c.renderPerson)))
 	pages.POST("/people/:id", c.recent(c.changePerson))
 	pages.POST("/people/:id/link", c.recent(c.makeLink))
 	pages.POST("/people/:id/email", c.recent(c.changeEmail))
 	pages.GET("/people/:id/ways-in", c.recent(c.confirmRemoveWaysIn))
 	pages.POST("/people/:id/ways-in", c.recent(c.removeWaysIn))
-	pages.GET("/people/:id/deactivate", c.recent(c.confirmDeactivate))
+	pages.GET("/people/:id/deactivate", c.recent(shows(c.renderDeactivate)))
 	pages.POST("/people/:id/deactivate", c.recent(c.deactivate))
 	pages.POST("/people/:id/activate", c.recent(c.activate))
 }
@@ -101,11 +100,7 @@ type inviteView struct {
 
 var invitePage = newPage[inviteView]("invite.html")
 
-func (c *Console) showInvite(r *request) error {
-	return c.renderInvite(r, http.StatusOK, newForm(nil))
-}
-
-func (c *Console) renderInvite(r *request, status int, f form) error {
+func (c *Console) renderInvite(r *request, status int, rejected *form) error {
 	if err := r.require(models.GrantPeople); err != nil {
 		return err
 	}
@@ -113,7 +108,7 @@ func (c *Console) renderInvite(r *request, status int, f form) error {
 	if err != nil {
 		return err
 	}
-	return invitePage.render(r, status, inviteView{f, definitions, r.viewer.Admin, c.service.MailsLinks()})
+	return invitePage.render(r, status, inviteView{newForm(nil).orRejected(rejected), definitions, r.viewer.Admin, c.service.MailsLinks()})
 }
 
 // offered reports whether a definition is offered to who has the one held: not if it is retired.
@@ -155,7 +150,7 @@ func (c *Console) invite(r *request) error {
 		if id, done := isDone(err); done {
 			person.ID = id
 		} else if status, rejected := f.reject(r, err); rejected {
-			return c.renderInvite(r, status, f)
+			return c.renderInvite(r, status, &f)
 		}
 	}
 	return c.handOver(r, err, person.ID, link)
@@ -205,8 +200,6 @@ type personView struct {
 }
 
 var personPage = newPage[personView]("person.html")
-
-func (c *Console) showPerson(r *request) error { return c.renderPerson(r, http.StatusOK, nil) }
 
 func (c *Console) renderPerson(r *request, status int, rejected *form) error {
 	p, err := c.service.PersonForPerson(r.ctx(), r.actor(), r.Param("id"))
@@ -380,5 +373,5 @@ func (c *Console) setActive(r *request, done string, change personChange) error 
 
 // personOutcome is what follows a change of the person of the request.
 func (c *Console) personOutcome(r *request, done string) outcome {
-	return outcome{to: personURL(r.Param("id")), done: done, again: func(status int, f form) error { return c.renderPerson(r, status, &f) }}
+	return outcome{to: personURL(r.Param("id")), done: done, again: c.renderPerson}
 }

@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"net/http"
 	"strconv"
 
 	"millwright/service/inventory"
@@ -40,10 +39,6 @@ type heldRow struct {
 const maxHeldRows = 10
 
 var deactivatePage = newPage[deactivateView]("person_deactivate.html")
-
-func (c *Console) confirmDeactivate(r *request) error {
-	return c.renderDeactivate(r, http.StatusOK, nil)
-}
 
 // renderDeactivate shows the form, with a form that was rejected or nil.
 func (c *Console) renderDeactivate(r *request, status int, rejected *form) error {
@@ -138,7 +133,7 @@ func (c *Console) addReplacements(r *request, personID string, view *deactivateV
 
 func (c *Console) deactivate(r *request) error {
 	o := c.personOutcome(r, "deactivated")
-	o.again = func(status int, f form) error { return c.renderDeactivate(r, status, &f) }
+	o.again = c.renderDeactivate
 	return r.submit(o, func(ctx context.Context, f form) error {
 		_, err := c.service.DeactivatePerson(ctx, r.actor(), r.Param("id"), f.Value("replacement"))
 		return err

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -125,14 +126,12 @@ func (c *Console) redeliverMatching(r *request) error {
 	if err := r.require(models.GrantIntegrations); err != nil {
 		return err
 	}
-	f, err := r.sentForm()
-	if err != nil {
-		return err
-	}
 	search, parameters, err := r.deliverySearch()
 	if err != nil {
 		return err
 	}
-	_, err = c.service.RedeliverMatching(f.context(r), r.actor(), search)
-	return r.finish(f, err, outcome{to: linkTo("/deliveries", parameters...), done: "redelivering"})
+	return r.submit(outcome{to: linkTo("/deliveries", parameters...), done: "redelivering"}, func(ctx context.Context, _ form) error {
+		_, err := c.service.RedeliverMatching(ctx, r.actor(), search)
+		return err
+	})
 }

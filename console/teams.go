@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 
 	"github.com/gin-gonic/gin"
@@ -15,11 +14,11 @@ import (
 
 func (c *Console) teamRoutes(pages *gin.RouterGroup) {
 	pages.GET("/teams", c.signedIn(c.listTeams))
-	pages.GET("/teams/new", c.signedIn(c.showNewTeam))
+	pages.GET("/teams/new", c.signedIn(shows(renderNewTeam)))
 	pages.POST("/teams", c.signedIn(c.createTeam))
-	pages.GET("/teams/:id", c.signedIn(c.showTeam))
+	pages.GET("/teams/:id", c.signedIn(shows(c.renderTeam)))
 	pages.POST("/teams/:id", c.signedIn(c.renameTeam))
-	pages.GET("/teams/:id/members", c.recent(c.showAddMembers))
+	pages.GET("/teams/:id/members", c.recent(shows(c.renderAddMembers)))
 	pages.POST("/teams/:id/members", c.recent(c.addMembers))
 	pages.GET("/teams/:id/remove", c.recent(c.confirmRemoveMember))
 	pages.POST("/teams/:id/remove", c.recent(c.removeMember))
@@ -76,15 +75,11 @@ type newTeamView struct{ Form form }
 
 var newTeamPage = newPage[newTeamView]("team_new.html")
 
-func (c *Console) showNewTeam(r *request) error {
-	return renderNewTeam(r, http.StatusOK, newForm(nil))
-}
-
-func renderNewTeam(r *request, status int, f form) error {
+func renderNewTeam(r *request, status int, rejected *form) error {
 	if err := r.require(models.GrantPeople); err != nil {
 		return err
 	}
-	return newTeamPage.render(r, status, newTeamView{f})
+	return newTeamPage.render(r, status, newTeamView{newForm(nil).orRejected(rejected)})
 }
 
 func (c *Console) createTeam(r *request) error {
@@ -93,10 +88,7 @@ func (c *Console) createTeam(r *request) error {
 		return err
 	}
 	team, err := c.service.CreateTeam(f.context(r), r.actor(), r.viewer.OrganizationID, f.Value("name"))
-	return r.finish(f, err, outcome{
-		to: teamURL(team.ID), done: "created", toRecord: teamURL,
-		again: func(status int, f form) error { return renderNewTeam(r, status, f) },
-	})
+	return r.finish(f, err, outcome{to: teamURL(team.ID), done: "created", toRecord: teamURL, again: renderNewTeam})
 }
 
 // teamView is a team with a page of its members.
@@ -119,8 +111,6 @@ type memberRow struct {
 }
 
 var teamPage = newPage[teamView]("team.html")
-
-func (c *Console) showTeam(r *request) error { return c.renderTeam(r, http.StatusOK, nil) }
 
 func (c *Console) renderTeam(r *request, status int, rejected *form) error {
 	filter := r.nameFilter()
@@ -166,7 +156,7 @@ func memberRowOf(teamID string, m people.TeamMember) memberRow {
 
 func (c *Console) renameTeam(r *request) error {
 	id := r.Param("id")
-	page := outcome{to: teamURL(id), done: "saved", again: func(status int, f form) error { return c.renderTeam(r, status, &f) }}
+	page := outcome{to: teamURL(id), done: "saved", again: c.renderTeam}
 	return r.submit(page, func(ctx context.Context, f form) error {
 		_, err := c.service.RenameTeam(ctx, r.actor(), id, f.Value("name"))
 		return err
@@ -184,11 +174,7 @@ type addMembersView struct {
 
 var addMembersPage = newPage[addMembersView]("team_members.html")
 
-func (c *Console) showAddMembers(r *request) error {
-	return c.renderAddMembers(r, http.StatusOK, newForm(nil))
-}
-
-func (c *Console) renderAddMembers(r *request, status int, f form) error {
+func (c *Console) renderAddMembers(r *request, status int, rejected *form) error {
 	if err := r.require(models.GrantPeople); err != nil {
 		return err
 	}
@@ -202,7 +188,7 @@ func (c *Console) renderAddMembers(r *request, status int, f form) error {
 	if err != nil {
 		return err
 	}
-	view := addMembersView{Team: team.TeamSummary, Search: filter.Search, Form: f}
+	view := addMembersView{Team: team.TeamSummary, Search: filter.Search, Form: newForm(nil).orRejected(rejected)}
 	found, view.Pager = namePages(r, found, nameOfPerson, "/teams/"+id+"/members", "q", filter.Search)
 	for _, p := range found {
 		view.People = append(view.People, option{Value: p.ID, Label: p.Name, Hint: p.Email})
@@ -212,7 +198,7 @@ func (c *Console) renderAddMembers(r *request, status int, f form) error {
 
 func (c *Console) addMembers(r *request) error {
 	id := r.Param("id")
-	page := outcome{to: teamURL(id), done: "added", again: func(status int, f form) error { return c.renderAddMembers(r, status, f) }}
+	page := outcome{to: teamURL(id), done: "added", again: c.renderAddMembers}
 	return r.submit(page, func(ctx context.Context, f form) error {
 		_, err := c.service.AddTeamMembers(ctx, r.actor(), id, f.Values["person"])
 		return err
@@ -267,7 +253,7 @@ func (c *Console) confirmDeleteTeam(r *request) error {
 }
 
 func (c *Console) deleteTeam(r *request) error {
-	page := outcome{to: Root + "/teams", done: "deleted", again: func(status int, f form) error { return c.renderTeam(r, status, &f) }}
+	page := outcome{to: Root + "/teams", done: "deleted", again: c.renderTeam}
 	return r.submit(page, func(ctx context.Context, _ form) error {
 		_, err := c.service.DeleteTeam(ctx, r.actor(), r.Param("id"))
 		return err

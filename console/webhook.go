@@ -3,7 +3,6 @@ package console
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"time"
@@ -85,10 +84,6 @@ func answerText(status *int, problem *string) string {
 	return ""
 }
 
-func (c *Console) showWebhook(r *request) error {
-	return c.renderWebhook(r, http.StatusOK, nil)
-}
-
 // managedWebhook returns the address of the request.
 func (c *Console) managedWebhook(r *request) (webhooks.WebhookDetail, error) {
 	if err := r.require(models.GrantIntegrations); err != nil {
@@ -164,7 +159,7 @@ func (r *request) testView(t webhooks.WebhookTest) *testView {
 
 func (c *Console) changeWebhook(r *request) error {
 	id := r.Param("id")
-	page := outcome{to: webhookURL(id), done: "saved", again: func(status int, f form) error { return c.renderWebhook(r, status, &f) }}
+	page := outcome{to: webhookURL(id), done: "saved", again: c.renderWebhook}
 	return r.submit(page, func(ctx context.Context, f form) error {
 		address := f.Value("url")
 		_, err := c.service.ChangeWebhook(ctx, r.actor(), id, webhooks.WebhookChange{URL: &address, Events: eventsOf(f)})
@@ -236,16 +231,13 @@ func (c *Console) testWebhook(r *request) error {
 	return models.Errorf(models.CodeUnavailable, "No worker has sent the test in time. It may still be sent: look at the address again in a minute.")
 }
 
-func (c *Console) confirmWebhookOff(r *request) error {
+// confirmWebhookOff asks whether to turn the address off, with a form that was rejected or nil.
+func (c *Console) confirmWebhookOff(r *request, _ int, rejected *form) error {
 	h, err := c.managedWebhook(r)
 	if err != nil {
 		return err
 	}
-	return c.askWebhookOff(r, h, newForm(nil))
-}
-
-func (c *Console) askWebhookOff(r *request, h webhooks.WebhookDetail, f form) error {
-	page := webhookURL(h.ID)
+	f, page := newForm(nil).orRejected(rejected), webhookURL(h.ID)
 	return r.confirm(confirmView{
 		Title: "Turn the address off",
 		Effects: []string{
@@ -259,21 +251,10 @@ func (c *Console) askWebhookOff(r *request, h webhooks.WebhookDetail, f form) er
 }
 
 func (c *Console) turnWebhookOff(r *request) error {
-	f, err := r.sentForm()
-	if err != nil {
-		return err
-	}
 	id := r.Param("id")
-	_, err = c.service.DisableWebhook(f.context(r), r.actor(), id, f.Value("reason"))
-	return r.finish(f, err, outcome{
-		to: webhookURL(id), done: "turned-off",
-		again: func(_ int, f form) error {
-			h, err := c.managedWebhook(r)
-			if err != nil {
-				return err
-			}
-			return c.askWebhookOff(r, h, f)
-		},
+	return r.submit(outcome{to: webhookURL(id), done: "turned-off", again: c.confirmWebhookOff}, func(ctx context.Context, f form) error {
+		_, err := c.service.DisableWebhook(ctx, r.actor(), id, f.Value("reason"))
+		return err
 	})
 }
 
@@ -296,14 +277,11 @@ func (c *Console) confirmDeleteWebhook(r *request) error {
 }
 
 func (c *Console) deleteWebhook(r *request) error {
-	f, err := r.sentForm()
-	if err != nil {
-		return err
-	}
-	id, to := r.Param("id"), Root+"/integrations"
+	to := Root + "/integrations"
 	if h, err := c.managedWebhook(r); err == nil {
 		to += "/" + h.IntegrationID
 	}
-	err = c.service.DeleteWebhook(f.context(r), r.actor(), id)
-	return r.finish(f, err, outcome{to: to, done: "deleted"})
+	return r.submit(outcome{to: to, done: "deleted"}, func(ctx context.Context, _ form) error {
+		return c.service.DeleteWebhook(ctx, r.actor(), r.Param("id"))
+	})
 }

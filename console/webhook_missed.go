@@ -23,20 +23,21 @@ type missedView struct {
 
 var missedPage = newPage[missedView]("webhook_missed.html")
 
-func (c *Console) showMissed(r *request) error {
-	return c.renderMissed(r, http.StatusOK, r.Query("since"), newForm(nil))
-}
-
-// renderMissed shows the page for a time as its input has it; "" is since the address
-// began to fail or was turned off.
-func (c *Console) renderMissed(r *request, status int, since string, f form) error {
+// renderMissed shows the page for a time as its input has it, "" being since the address began to
+// fail or was turned off, with a form that was rejected or nil.
+func (c *Console) renderMissed(r *request, status int, rejected *form) error {
+	since := r.Query("since")
+	if rejected != nil {
+		since = rejected.Value("since")
+	}
 	h, err := c.managedWebhook(r)
 	if err != nil {
 		return err
 	}
-	view := missedView{Webhook: h, Since: since, Zone: r.zone.String(), Form: f}
 	at, problem := r.sinceOf(since, h)
-	view.Since, view.At, view.Problem = at.In(r.zone).Format(timeInput), r.moment(at), problem
+	view := missedView{
+		Webhook: h, Since: at.In(r.zone).Format(timeInput), Zone: r.zone.String(), At: r.moment(at), Form: newForm(nil).orRejected(rejected), Problem: problem,
+	}
 	if view.Count, err = c.service.CountMissed(r.ctx(), r.actor(), h.ID, at); err != nil {
 		return err
 	}
@@ -88,15 +89,12 @@ func (c *Console) releaseMissed(r *request, release func(f form, id string, sinc
 	if err != nil {
 		return err
 	}
-	id, text := r.Param("id"), f.Value("since")
-	parsed, err := time.ParseInLocation(timeInput, text, r.zone)
+	id := r.Param("id")
+	parsed, err := time.ParseInLocation(timeInput, f.Value("since"), r.zone)
 	if err != nil {
-		return c.renderMissed(r, http.StatusUnprocessableEntity, text, f)
+		return c.renderMissed(r, http.StatusUnprocessableEntity, &f)
 	}
 	since := models.TimeOf(parsed)
 	released, err := release(f, id, &since)
-	return r.finish(f, err, outcome{
-		to: webhookURL(id), done: withExpired(done, released),
-		again: func(status int, f form) error { return c.renderMissed(r, status, text, f) },
-	})
+	return r.finish(f, err, outcome{to: webhookURL(id), done: withExpired(done, released), again: c.renderMissed})
 }

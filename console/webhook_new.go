@@ -3,7 +3,6 @@ package console
 import (
 	"bytes"
 	"encoding/json"
-	"net/http"
 	"net/url"
 
 	"github.com/gin-gonic/gin"
@@ -15,16 +14,16 @@ import (
 )
 
 func (c *Console) webhookRoutes(pages *gin.RouterGroup) {
-	pages.GET("/integrations/:id/webhooks/new", c.recent(c.showNewWebhook))
+	pages.GET("/integrations/:id/webhooks/new", c.recent(shows(c.renderNewWebhook)))
 	pages.POST("/integrations/:id/webhooks", c.recent(c.createWebhook))
-	pages.GET("/webhooks/:id", c.signedIn(c.showWebhook))
+	pages.GET("/webhooks/:id", c.signedIn(shows(c.renderWebhook)))
 	pages.POST("/webhooks/:id", c.recent(c.changeWebhook))
 	pages.GET("/webhooks/:id/secret", c.recent(c.confirmWebhookSecret))
 	pages.POST("/webhooks/:id/secret", c.recent(c.renewWebhookSecret))
 	pages.POST("/webhooks/:id/test", c.signedIn(c.testWebhook))
-	pages.GET("/webhooks/:id/off", c.signedIn(c.confirmWebhookOff))
+	pages.GET("/webhooks/:id/off", c.signedIn(shows(c.confirmWebhookOff)))
 	pages.POST("/webhooks/:id/off", c.signedIn(c.turnWebhookOff))
-	pages.GET("/webhooks/:id/missed", c.signedIn(c.showMissed))
+	pages.GET("/webhooks/:id/missed", c.signedIn(shows(c.renderMissed)))
 	pages.POST("/webhooks/:id/on", c.recent(c.turnWebhookOn))
 	pages.POST("/webhooks/:id/missed", c.signedIn(c.sendMissed))
 	pages.GET("/webhooks/:id/delete", c.signedIn(c.confirmDeleteWebhook))
@@ -107,17 +106,14 @@ var receiverSamples = func() []codeSample {
 	return samples
 }()
 
-func (c *Console) showNewWebhook(r *request) error {
-	return c.renderNewWebhook(r, http.StatusOK, newForm(url.Values{"url": {"https://"}}))
-}
-
-func (c *Console) renderNewWebhook(r *request, status int, f form) error {
+// renderNewWebhook shows the form, with a form that was rejected or nil.
+func (c *Console) renderNewWebhook(r *request, status int, rejected *form) error {
 	i, effects, err := c.managedIntegration(r)
 	if err != nil {
 		return err
 	}
 	return newWebhookPage.render(r, status, newWebhookView{
-		Integration: i, Form: f, Types: eventOptions(), Examples: c.eventExamples(), Allowed: models.MaxWebhooks, Full: effects.Addresses >= models.MaxWebhooks,
+		Integration: i, Form: newForm(url.Values{"url": {"https://"}}).orRejected(rejected), Types: eventOptions(), Examples: c.eventExamples(), Allowed: models.MaxWebhooks, Full: effects.Addresses >= models.MaxWebhooks,
 	})
 }
 
@@ -130,7 +126,7 @@ func (c *Console) createWebhook(r *request) error {
 	if err != nil {
 		id, done := isDone(err)
 		if !done {
-			return r.finish(f, err, outcome{again: func(status int, f form) error { return c.renderNewWebhook(r, status, f) }})
+			return r.finish(f, err, outcome{again: c.renderNewWebhook})
 		}
 		created.ID = id
 	}

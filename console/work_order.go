@@ -3,7 +3,6 @@ package console
 import (
 	"encoding/json"
 	"maps"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -16,17 +15,17 @@ import (
 )
 
 func (c *Console) workOrderRoutes(pages *gin.RouterGroup) {
-	pages.GET("/work-orders/:id", c.signedIn(c.showWorkOrder))
-	pages.GET("/work-orders/:id/assign", c.signedIn(c.showAssignees))
+	pages.GET("/work-orders/:id", c.signedIn(shows(c.renderWorkOrder)))
+	pages.GET("/work-orders/:id/assign", c.signedIn(shows(c.renderAssignees)))
 	pages.POST("/work-orders/:id/assign", c.signedIn(c.assignWorkOrder))
 	pages.POST("/work-orders/:id/unassign", c.signedIn(c.unassignWorkOrder))
 	pages.GET("/work-orders/:id/complete", c.signedIn(c.confirmComplete))
 	pages.POST("/work-orders/:id/complete", c.signedIn(c.completeWorkOrder))
 	pages.POST("/work-orders/:id/hold", c.signedIn(c.holdWorkOrder))
 	pages.POST("/work-orders/:id/resume", c.signedIn(c.resumeWorkOrder))
-	pages.GET("/work-orders/:id/cancel", c.signedIn(c.confirmCancel))
+	pages.GET("/work-orders/:id/cancel", c.signedIn(shows(c.renderCancel)))
 	pages.POST("/work-orders/:id/cancel", c.signedIn(c.cancelWorkOrder))
-	pages.GET("/work-orders/:id/return", c.signedIn(c.confirmReturn))
+	pages.GET("/work-orders/:id/return", c.signedIn(shows(c.renderReturn)))
 	pages.POST("/work-orders/:id/return", c.signedIn(c.returnWorkOrder))
 	pages.POST("/work-orders/:id/review", c.signedIn(c.reviewWorkOrder))
 }
@@ -112,10 +111,6 @@ type actionRow struct {
 }
 
 var workOrderPage = newPage[workOrderView]("work_order.html")
-
-func (c *Console) showWorkOrder(r *request) error {
-	return c.renderWorkOrder(r, http.StatusOK, nil)
-}
 
 // renderWorkOrder shows the work order of the request, with a form that was rejected or nil.
 func (c *Console) renderWorkOrder(r *request, status int, rejected *form) error {

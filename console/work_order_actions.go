@@ -23,20 +23,17 @@ func (c *Console) step(r *request, done string, write workOrderStep) error {
 }
 
 // stepFrom is step for a form of another page, which is shown again if the form is rejected.
-func (r *request) stepFrom(page func(*request, int, *form) error, done string, write workOrderStep) error {
-	f, err := r.sentForm()
-	if err != nil {
+func (r *request) stepFrom(page formHandler, done string, write workOrderStep) error {
+	return r.submit(r.afterStep(page, done), func(ctx context.Context, f form) error {
+		_, err := write(ctx, f, r.Param("id"))
 		return err
-	}
-	id := r.Param("id")
-	_, err = write(f.context(r), f, id)
-	return r.finish(f, err, r.afterStep(page, done))
+	})
 }
 
 // afterStep shows the work order after a step, or the page with its form if the form is rejected.
-func (r *request) afterStep(page func(*request, int, *form) error, done string) outcome {
+func (r *request) afterStep(page formHandler, done string) outcome {
 	id := r.Param("id")
-	return outcome{to: workOrderURL(id), done: done, record: id, again: func(status int, f form) error { return page(r, status, &f) }}
+	return outcome{to: workOrderURL(id), done: done, record: id, again: page}
 }
 
 func (c *Console) completeWorkOrder(r *request) error {
@@ -87,8 +84,6 @@ func (c *Console) unassignWorkOrder(r *request) error {
 		return c.service.UnassignWorkOrder(ctx, r.actor(), store.RequestKey{}, id, f.Value("identity"))
 	})
 }
-
-func (c *Console) confirmCancel(r *request) error { return c.renderCancel(r, http.StatusOK, nil) }
 
 // renderCancel asks whether to cancel, with a form that was rejected or nil.
 func (c *Console) renderCancel(r *request, status int, rejected *form) error {
@@ -164,8 +159,6 @@ func (c *Console) cancelWorkOrder(r *request) error {
 	})
 }
 
-func (c *Console) confirmReturn(r *request) error { return c.renderReturn(r, http.StatusOK, nil) }
-
 // renderReturn asks whether to return the work order, with a form that was rejected or nil.
 func (c *Console) renderReturn(r *request, status int, rejected *form) error {
 	return c.renderConfirm(r, status, rejected, records.ActionReturn, func(d records.WorkOrderDetail, f form) confirmView {
@@ -184,7 +177,7 @@ func (c *Console) renderReturn(r *request, status int, rejected *form) error {
 // returnWorkOrder shows Incoming next, because the person may no longer read the work order.
 func (c *Console) returnWorkOrder(r *request) error {
 	id := r.Param("id")
-	after := outcome{to: shownWorkOrders{records.SearchIncoming}.url(), done: "returned", record: id, again: func(status int, f form) error { return c.renderReturn(r, status, &f) }}
+	after := outcome{to: shownWorkOrders{records.SearchIncoming}.url(), done: "returned", record: id, again: c.renderReturn}
 	return r.submit(after, func(ctx context.Context, f form) error {
 		_, err := c.service.ReturnWorkOrder(ctx, r.actor(), store.RequestKey{}, id, f.Value("reason"))
 		return err
@@ -230,8 +223,6 @@ type assigneesView struct {
 }
 
 var assigneesPage = newPage[assigneesView]("work_order_assign.html")
-
-func (c *Console) showAssignees(r *request) error { return c.renderAssignees(r, http.StatusOK, nil) }
 
 // renderAssignees shows the form, with a form that was rejected or searches, or nil.
 func (c *Console) renderAssignees(r *request, status int, entered *form) error {

@@ -35,8 +35,6 @@ type answersView struct {
 
 var answersPage = newPage[answersView]("work_order_answers.html")
 
-func (c *Console) showAnswers(r *request) error { return c.renderAnswers(r, http.StatusOK, nil) }
-
 // renderAnswers shows the questions with the stored answers, or with a rejected form's.
 func (c *Console) renderAnswers(r *request, status int, rejected *form) error {
 	detail, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), records.HistoryPart{})

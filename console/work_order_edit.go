@@ -2,7 +2,6 @@ package console
 
 import (
 	"fmt"
-	"net/http"
 	"net/url"
 	"strings"
 
@@ -14,9 +13,9 @@ import (
 )
 
 func (c *Console) workOrderEditRoutes(pages *gin.RouterGroup) {
-	pages.GET("/work-orders/:id/edit", c.signedIn(c.showEditWorkOrder))
+	pages.GET("/work-orders/:id/edit", c.signedIn(shows(c.renderEditWorkOrder)))
 	pages.POST("/work-orders/:id/edit", c.signedIn(c.editWorkOrder))
-	pages.GET("/work-orders/:id/answers", c.signedIn(c.showAnswers))
+	pages.GET("/work-orders/:id/answers", c.signedIn(shows(c.renderAnswers)))
 	pages.POST("/work-orders/:id/answers", c.signedIn(c.answerWorkOrder))
 }
 
@@ -69,10 +68,6 @@ func sameText(a, b string) bool {
 	return flat.Replace(strings.TrimSpace(a)) == flat.Replace(strings.TrimSpace(b))
 }
 
-func (c *Console) showEditWorkOrder(r *request) error {
-	return c.renderEditWorkOrder(r, http.StatusOK, nil)
-}
-
 // renderEditWorkOrder shows the form, with a form that was rejected or nil.
 func (c *Console) renderEditWorkOrder(r *request, status int, rejected *form) error {
 	detail, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), records.HistoryPart{})
@@ -110,19 +105,15 @@ func (c *Console) editWorkOrder(r *request) error {
 	if err != nil {
 		return err
 	}
-	id := r.Param("id")
-	detail, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), id, records.HistoryPart{})
+	detail, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), records.HistoryPart{})
 	if err != nil {
 		return err
 	}
 	patch, err := r.patchOf(f, r.editValues(detail.Record))
 	if err == nil {
-		_, err = c.service.UpdateWorkOrder(f.context(r), r.actor(), store.RequestKey{}, id, patch)
+		_, err = c.service.UpdateWorkOrder(f.context(r), r.actor(), store.RequestKey{}, detail.Record.ID, patch)
 	}
-	return r.finish(f, err, outcome{
-		to: workOrderURL(id), done: "saved", record: id,
-		again: func(status int, f form) error { return c.renderEditWorkOrder(r, status, &f) },
-	})
+	return r.finish(f, err, r.afterStep(c.renderEditWorkOrder, "saved"))
 }
 
 // patchOf returns the fields of the form that differ from those shown. Errors: validation_failed.

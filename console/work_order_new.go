@@ -75,7 +75,7 @@ func (c *Console) showNewWorkOrder(r *request) error {
 		f.Values.Set("title", record.Subject)
 		f.Values.Set("description", describeSource(record))
 	}
-	return c.renderNewWorkOrder(r, http.StatusOK, f)
+	return c.renderNewWorkOrder(r, http.StatusOK, &f)
 }
 
 // has reports whether the query has the parameter.
@@ -126,7 +126,8 @@ func describeSource(record models.FeedbackRecord) string {
 
 // renderNewWorkOrder shows the form for its node. A person who may create no work order there
 // chooses another node.
-func (c *Console) renderNewWorkOrder(r *request, status int, f form) error {
+func (c *Console) renderNewWorkOrder(r *request, status int, entered *form) error {
+	f := *entered
 	source, _, err := c.sourceOf(r, f.Value("feedback"))
 	if err != nil {
 		return err
@@ -195,7 +196,7 @@ func (c *Console) createWorkOrder(r *request) error {
 		return err
 	}
 	if f.Has("step", "find") {
-		return c.renderNewWorkOrder(r, http.StatusOK, f)
+		return c.renderNewWorkOrder(r, http.StatusOK, &f)
 	}
 	in := records.NewWorkOrder{
 		InventoryID: f.Value("node"), Title: f.Value("title"), Description: f.Optional("description"), Priority: models.Priority(f.Value("priority")),
@@ -205,11 +206,7 @@ func (c *Console) createWorkOrder(r *request) error {
 	if in.TargetDate, err = r.timeIn(f, "target_date"); err == nil {
 		created, err = c.service.CreateWorkOrder(f.context(r), r.actor(), store.RequestKey{}, in)
 	}
-	return r.finish(f, err, outcome{
-		to: workOrderURL(created.RecordID), done: "created",
-		toRecord: workOrderURL,
-		again:    func(status int, f form) error { return c.renderNewWorkOrder(r, status, f) },
-	})
+	return r.finish(f, err, outcome{to: workOrderURL(created.RecordID), done: "created", toRecord: workOrderURL, again: c.renderNewWorkOrder})
 }
 
 // timeIn returns the time of a field in the person's zone, nil if it is empty. Errors:

@@ -39,7 +39,7 @@ var selectedActions = []selectedAction{
 
 func (c *Console) workOrderSelectedRoutes(pages *gin.RouterGroup) {
 	for _, a := range selectedActions {
-		pages.GET(a.path, c.signedIn(func(r *request) error { return a.show(r, newForm(nil)) }))
+		pages.GET(a.path, c.signedIn(shows(a.show)))
 		pages.POST(a.path, c.signedIn(a.change))
 	}
 }
@@ -112,8 +112,8 @@ func (a selectedAction) rows(r *request) ([]selectedRow, error) {
 	return rows, err
 }
 
-// show shows the form as it is.
-func (a selectedAction) show(r *request, f form) error {
+// show shows the form for the work orders that the URL names, with what was entered, or nil.
+func (a selectedAction) show(r *request, status int, entered *form) error {
 	if !r.has("id") {
 		return r.done(selectedIn(r), "none-selected")
 	}
@@ -121,7 +121,7 @@ func (a selectedAction) show(r *request, f form) error {
 	if err != nil {
 		return err
 	}
-	return a.render(r, http.StatusOK, rows, f)
+	return a.render(r, status, rows, newForm(nil).orRejected(entered))
 }
 
 // render shows the form for the rows that are open.
@@ -202,7 +202,7 @@ func (a selectedAction) change(r *request) error {
 	}
 	if !r.has("id") || f.Value("step") == "find" {
 		f.Kept = true
-		return a.show(r, f)
+		return a.show(r, http.StatusOK, &f)
 	}
 	rows, err := a.rows(r)
 	if err != nil {
@@ -220,7 +220,7 @@ func (a selectedAction) change(r *request) error {
 		return a.render(r, http.StatusUnprocessableEntity, rows, f)
 	}
 	return r.finish(f, err, outcome{
-		to: selectedIn(r), done: a.done, again: func(status int, f form) error { return a.render(r, status, rows, f) },
+		to: selectedIn(r), done: a.done, again: func(r *request, status int, f *form) error { return a.render(r, status, rows, *f) },
 	})
 }
 
