@@ -15,9 +15,9 @@ import (
 // Visibility is whether an integration may read a record, as its scopes ∩ its permissions
 // (api.md 5.6), with the reasons.
 type Visibility struct {
-	// ID was asked for. RecordID is the record of an event or a delivery, else ID.
-	ID, RecordID string
-	Kind         VisibleKind
+	// RecordID is the record that was asked for, or that the event or the delivery is of.
+	RecordID string
+	Kind     VisibleKind
 	// Visible is the answer: Scope is held, Permitted, and the integration can use the service.
 	Visible bool
 	// Usable is whether the integration can use the service at all.
@@ -94,18 +94,18 @@ const (
 
 // WayNode is an assignment of the integration at the node of a record or above it.
 type WayNode struct {
-	ReaderID             string
-	ID, Name, Definition string
-	AppliesBelow         bool
-	Depth                int
-	Grants               []models.Grant
+	ReaderID         string
+	Name, Definition string
+	AppliesBelow     bool
+	Depth            int
+	Grants           []models.Grant
 }
 
 // VisibleAddress is an address of the integration.
 type VisibleAddress struct {
-	ID, IntegrationID, URL string
-	Events                 []models.EventType
-	Enabled                bool
+	IntegrationID, URL string
+	Events             []models.EventType
+	Enabled            bool
 }
 
 // Subscribed reports whether the address gets events of the type.
@@ -157,9 +157,9 @@ var wayNodesQueries = map[VisibleKind]string{
 }
 
 const wayNodesQuery = `
-	SELECT a.actor_id AS reader_id, v.id, v.name, d.name AS definition, d.applies_below, c.depth, d.grants
+	SELECT a.actor_id AS reader_id, v.name, d.name AS definition, d.applies_below, c.depth, d.grants
 	FROM inventory_closure c
-	CROSS JOIN LATERAL (SELECT id, name FROM inventory_nodes WHERE id = c.ancestor_id LIMIT 1) v
+	CROSS JOIN LATERAL (SELECT name FROM inventory_nodes WHERE id = c.ancestor_id LIMIT 1) v
 	JOIN assignments g ON g.node_id = c.ancestor_id
 	JOIN actor_identities a ON a.actor_id = ANY ($2) AND a.identity_id = g.identity_id AND a.organization_id = g.organization_id
 	JOIN permission_definitions d ON d.id = g.definition_id
@@ -288,7 +288,7 @@ func (l *look) queueIntegrations(pipeline *pgx.Batch) {
 		FROM integrations i JOIN identities n ON n.id = i.id
 		JOIN organizations o ON o.id = i.organization_id JOIN plans p ON p.organization_id = o.id
 		WHERE i.organization_id = $1 AND i.deleted_at IS NULL AND ($2 = '' OR i.id = $2) ORDER BY lower(n.name), i.id LIMIT $3`, append(args, MaxSights)...)
-	store.QueueAll(pipeline, &l.addresses, `SELECT id, integration_id, url, events, enabled FROM webhooks
+	store.QueueAll(pipeline, &l.addresses, `SELECT integration_id, url, events, enabled FROM webhooks
 		WHERE organization_id = $1 AND ($2 = '' OR integration_id = $2) ORDER BY id`, args...)
 	switch {
 	case models.IsID(l.id, models.PrefixEvent):
@@ -303,7 +303,7 @@ func (l *look) queueIntegrations(pipeline *pgx.Batch) {
 
 // answer returns what an answer has in common for all integrations.
 func (l *look) answer() Visibility {
-	v := Visibility{ID: l.id, RecordID: l.id}
+	v := Visibility{RecordID: l.id}
 	if len(l.events) > 0 {
 		v.RecordID, v.EventType = l.events[0].RecordID, l.events[0].Type
 	}

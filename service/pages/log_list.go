@@ -3,7 +3,6 @@ package pages
 import (
 	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -145,19 +144,15 @@ func logQuery(filter LogFilter) string {
 	if filter.RecordID != "" {
 		along += ` AND y.record_id = @record`
 	}
-	conditions := []string{`true`}
-	if filter.ActorID != "" {
-		conditions = append(conditions, `x.actor_id = @actor`)
-	}
-	if filter.Action != "" {
-		conditions = append(conditions, `(x.action = @action OR starts_with(x.action, @action || '.'))`)
-	}
 	if !filter.From.IsZero() {
 		along += ` AND y.created_at >= @from`
 	}
-	matching := conditions[0]
-	for _, c := range slices.Clone(conditions[1:]) {
-		matching += ` AND ` + c
+	matching := `true`
+	if filter.ActorID != "" {
+		matching += ` AND x.actor_id = @actor`
+	}
+	if filter.Action != "" {
+		matching += ` AND (x.action = @action OR starts_with(x.action, @action || '.'))`
 	}
 	return `
 		WITH looked AS MATERIALIZED (
