@@ -49,7 +49,7 @@ func TestPagesOfTheDemo(t *testing.T) {
 			taken = append(taken, b.Picture(page.name, looks...)...)
 			if page.name == "deliveries" {
 				// The widest table has columns of whole words, and the page does not scroll sideways.
-				b.CheckWidths(640, 700, 768, 900, 1024, 1259, 1260)
+				b.CheckWidths(page.name, 640, 700, 768, 900, 1024, 1259, 1260)
 			}
 		}
 	}

@@ -63,7 +63,7 @@ func Open(t testing.TB, at string, scripts bool) *Browser {
 		t.Fatal(err)
 	}
 	call(b, log.Enable, cdp.Empty{})
-	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !scripts})
+	b.setScripts(scripts)
 	b.resize(widths[0])
 	return b
 }

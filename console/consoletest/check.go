@@ -76,12 +76,8 @@ func (b *Browser) Check(name string) {
 func (b *Browser) CheckTexts(name string) {
 	b.t.Helper()
 	b.settle()
-	for _, width := range widths {
-		b.resize(width)
-		b.fits(fmt.Sprintf("%s, %d px", name, width), width)
-	}
+	b.CheckWidths(name, widths...)
 	b.wantNoProblems(name)
-	b.resize(widths[0])
 }
 
 // layout evaluates to the place of each element, and whether it is visible. If both themes have
@@ -117,12 +113,7 @@ func (b *Browser) TapAt(selector string) {
 	b.t.Helper()
 	b.settle()
 	b.Clicks++
-	at := evaluate[[2]float64](b, fmt.Sprintf(`(() => {
-		const element = document.querySelector(%q)
-		element.scrollIntoView({block: "center"})
-		const place = element.getBoundingClientRect()
-		return [place.x + place.width / 2, place.y + place.height / 2]
-	})()`, selector))
+	at := b.middleOf(fmt.Sprintf(`document.querySelector(%q)`, selector))
 	ctx, cancel := context.WithTimeout(b.Context, patience)
 	defer cancel()
 	if _, err := chromedp.RunResponse(ctx, chromedp.MouseClickXY(at[0], at[1])); err != nil {
@@ -176,11 +167,11 @@ func (b *Browser) fits(where string, width int64) {
 
 // CheckWidths fails the test if the page that the browser shows scrolls sideways at one of the
 // widths in CSS pixels.
-func (b *Browser) CheckWidths(chosen ...int64) {
+func (b *Browser) CheckWidths(name string, chosen ...int64) {
 	b.t.Helper()
 	for _, width := range chosen {
 		b.resize(width)
-		b.fits(fmt.Sprintf("%d px", width), width)
+		b.fits(fmt.Sprintf("%s, %d px", name, width), width)
 	}
 	b.resize(widths[0])
 }

@@ -22,13 +22,18 @@ func (b *Browser) Unfold(text string) {
 func (b *Browser) PressTwice(text string) {
 	b.t.Helper()
 	b.settle()
-	at := evaluate[[2]float64](b, fmt.Sprintf(`(() => {
-		const button = [...document.querySelectorAll("main button")].find(b => b.innerText.trim() === %q)
-		button.scrollIntoView({block: "center"})
-		const place = button.getBoundingClientRect()
-		return [place.x + place.width / 2, place.y + place.height / 2]
-	})()`, text))
+	at := b.middleOf(fmt.Sprintf(`[...document.querySelectorAll("main button")].find(b => b.innerText.trim() === %q)`, text))
 	b.Do(chromedp.MouseClickXY(at[0], at[1]), chromedp.MouseClickXY(at[0], at[1], chromedp.ClickCount(2)))
+}
+
+// middleOf scrolls to the element that the expression is, and returns the place of its middle.
+func (b *Browser) middleOf(element string) (at [2]float64) {
+	b.t.Helper()
+	return evaluate[[2]float64](b, `(element => {
+		element.scrollIntoView({block: "center"})
+		const place = element.getBoundingClientRect()
+		return [place.x + place.width / 2, place.y + place.height / 2]
+	})(`+element+`)`)
 }
 
 // Entered returns what the field with the name shows, in the page's main part.
