@@ -110,22 +110,23 @@ func (c *Console) renderAccount(r *request, status int, profile, password, unlin
 
 // browserName returns a short name of a browser.
 func browserName(userAgent string) string {
-	name := ""
-	for _, known := range [][2]string{{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"}} {
-		if strings.Contains(userAgent, known[0]) {
-			name = known[1]
-			break
+	named := func(names [][2]string) string {
+		for _, known := range names {
+			if strings.Contains(userAgent, known[0]) {
+				return known[1]
+			}
 		}
+		return ""
 	}
-	if name == "" {
+	name := named([][2]string{{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"}})
+	system := named([][2]string{{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"}, {"Mac OS X", "macOS"}, {"Linux", "Linux"}})
+	switch {
+	case name == "":
 		return "Another browser"
+	case system == "":
+		return name
 	}
-	for _, known := range [][2]string{{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"}, {"Mac OS X", "macOS"}, {"Linux", "Linux"}} {
-		if strings.Contains(userAgent, known[0]) {
-			return name + " on " + known[1]
-		}
-	}
-	return name
+	return name + " on " + system
 }
 
 func (c *Console) changeProfile(r *request) error {

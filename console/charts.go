@@ -27,19 +27,14 @@ type chartLink struct{ URL, Text string }
 
 // chartsView are charts of one time.
 type chartsView struct {
-	Title  string
-	Ranges []chartRange
+	Title string
+	// Ranges link to the same charts for each range of time.
+	Ranges []shortcut
 	// Missing is true if the figures were not read in time.
 	Missing bool
 	Charts  []chart
 	// Back links to the page that the charts belong to.
 	Back, BackText string
-}
-
-// chartRange links to the same charts for another range of time.
-type chartRange struct {
-	Text, URL string
-	Chosen    bool
 }
 
 // chart is a drawing with the same figures as a table. Coordinates are in a box of
@@ -102,7 +97,7 @@ func (r *request) showCharts(view chartsView, spans []chartSpan, path string, dr
 		}
 	}
 	for _, s := range spans {
-		view.Ranges = append(view.Ranges, chartRange{s.text, linkTo(path, "time", s.name), s.name == chosen.name})
+		view.Ranges = append(view.Ranges, shortcut{s.text, linkTo(path, "time", s.name), s.name == chosen.name})
 	}
 	ctx, cancel := context.WithTimeout(r.ctx(), chartTime)
 	defer cancel()

@@ -49,18 +49,10 @@ const noAttempts = "No attempts in this time."
 // link links to the deliveries of a value's time.
 func (d deliveryCharts) link(at models.Time) string {
 	from, to := at.In(d.r.zone), at.Add(d.span.step).In(d.r.zone)
-	return linkTo(d.list, "from", from.Format(filterTime), "to", to.Format(filterTime))
+	return linkTo(d.list, "from", from.Format(timeInput), "to", to.Format(timeInput))
 }
 
 func (d deliveryCharts) at(at models.Time) string { return at.In(d.r.zone).Format(d.span.layout) }
-
-// ends are the times of the first and the last value.
-func (d deliveryCharts) ends() (first, last string) {
-	if len(d.figures) == 0 {
-		return "", ""
-	}
-	return d.at(d.figures[0].At), d.at(d.figures[len(d.figures)-1].At)
-}
 
 // outcomes draws the attempts by outcome, as columns.
 func (d deliveryCharts) outcomes() chart {
@@ -91,7 +83,9 @@ func (d deliveryCharts) latencies() chart {
 		Legend: []chartKey{{"accent", "Median"}, {"held", "95 of 100 at most"}}, Columns: []string{"Median", "95 of 100"},
 		Empty: noAttempts,
 	}
-	ch.First, ch.Last = d.ends()
+	if n := len(d.figures); n > 0 {
+		ch.First, ch.Last = d.at(d.figures[0].At), d.at(d.figures[n-1].At)
+	}
 	var most time.Duration
 	for _, f := range d.figures {
 		most = max(most, f.P95)
@@ -164,8 +158,8 @@ func (d deliveryCharts) responses() chart {
 	ch.Description = plural(total, "attempt", "attempts") + " by what the receivers responded, or why there was no response."
 	from, to := "", ""
 	if len(d.figures) > 0 {
-		from = d.figures[0].At.In(d.r.zone).Format(filterTime)
-		to = d.figures[len(d.figures)-1].At.Add(d.span.step).In(d.r.zone).Format(filterTime)
+		from = d.figures[0].At.In(d.r.zone).Format(timeInput)
+		to = d.figures[len(d.figures)-1].At.Add(d.span.step).In(d.r.zone).Format(timeInput)
 	}
 	x := 0.0
 	for _, row := range rows {

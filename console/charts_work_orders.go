@@ -15,11 +15,6 @@ var daySpans = []chartSpan{
 	{"7d", "7 days", 7 * 24 * time.Hour, 24 * time.Hour, "2 Jan"},
 }
 
-// workOrderCharts is where the list of work orders shows their chart.
-func workOrderCharts() chartLink {
-	return chartLink{Root + "/work-orders/charts", "Chart of the work orders opened and closed"}
-}
-
 // showWorkOrderCharts shows the chart of work orders opened and closed.
 func (c *Console) showWorkOrderCharts(r *request) error {
 	view := chartsView{Title: "Work orders opened and closed", Back: linkTo("/work-orders"), BackText: "The work orders"}

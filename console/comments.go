@@ -121,7 +121,7 @@ func (c *Console) addComment(page formHandler) gin.HandlerFunc {
 func (r *request) commentToRemove() (models.Comment, error) {
 	comment, err := r.console.service.CommentToRemove(r.ctx(), r.actor(), r.Query("comment"))
 	if err == nil && comment.RecordID != r.Param("id") {
-		err = errNotFound()
+		err = models.NotFound()
 	}
 	return comment, err
 }

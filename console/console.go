@@ -117,7 +117,7 @@ func (c *Console) newEngine() {
 	c.engine.HandleMethodNotAllowed = true
 	c.engine.RedirectTrailingSlash = false
 	c.engine.Use(c.begin, setHeaders, web.Compress(never), c.recover, c.checkOrigin)
-	c.engine.NoRoute(c.public(func(*request) error { return errNotFound() }))
+	c.engine.NoRoute(c.public(func(*request) error { return models.NotFound() }))
 	c.engine.NoMethod(c.public(func(*request) error { return errMethod }))
 	c.engine.GET("/", func(g *gin.Context) { g.Redirect(http.StatusFound, Root) })
 	pages := c.engine.Group(Root)

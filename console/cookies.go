@@ -15,8 +15,6 @@ func (c *Console) cookieName(name string) string {
 	return name
 }
 
-func (c *Console) sessionCookie() string { return c.cookieName("session") }
-
 // setCookie sets a cookie that scripts cannot read; a negative age removes it.
 func (r *request) setCookie(name, value string, seconds int) {
 	http.SetCookie(r.Writer, &http.Cookie{ //nolint:gosec // Secure with https

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 // csvFile is a table that people download.
@@ -45,12 +44,7 @@ func startsFormula(text string) bool {
 	text = strings.TrimLeftFunc(text, func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r)
 	})
-	return text != "" && strings.ContainsRune("=+-@\uff1d\uff0b\uff0d\uff20", firstRune(text))
-}
-
-func firstRune(text string) rune {
-	r, _ := utf8.DecodeRuneInString(text)
-	return r
+	return strings.IndexAny(text, "=+-@\uff1d\uff0b\uff0d\uff20") == 0
 }
 
 // send responds with the file.

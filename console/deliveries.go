@@ -80,17 +80,14 @@ type deliveryRow struct {
 
 var deliveriesPage = newPage[deliveriesView]("deliveries.html")
 
-// filterTime is the form of a time in the field of a filter.
-const filterTime = "2006-01-02T15:04"
-
 // timeOfFilter reads a time of the URL, in the person's zone; zero without one. Errors: invalid_request.
 func (r *request) timeOfFilter(name string) (time.Time, error) {
 	text := r.Query(name)
 	if text == "" {
 		return time.Time{}, nil
 	}
-	at, err := time.ParseInLocation(filterTime, text, r.zone)
-	if err != nil || at.Year() < 2000 || at.Year() > 9999 {
+	at, err := time.ParseInLocation(timeInput, text, r.zone)
+	if err != nil || at.Year() < 2000 {
 		return time.Time{}, models.Errorf(models.CodeInvalidRequest, "A time is written as 2026-03-02T08:00.")
 	}
 	return at, nil
@@ -169,10 +166,8 @@ func (r *request) deliveryFilterView(action string, q webhooks.DeliverySearch) d
 	for _, status := range deliveryOrder {
 		statuses = append(statuses, option{Value: string(status), Label: deliveryMarks[status].Text})
 	}
-	for _, kind := range models.AllEventTypes {
-		if kind != models.EventPing { // tests are not stored
-			types = append(types, option{Value: string(kind), Label: string(kind)})
-		}
+	for _, kind := range subscribable() { // tests are not stored
+		types = append(types, option{Value: string(kind), Label: string(kind)})
 	}
 	return deliveryFilterView{
 		Action: action, Status: choose(statuses, string(q.Status)), Type: choose(types, string(q.Type)),
@@ -214,11 +209,8 @@ func (c *Console) listDeliveries(r *request) error {
 		view.Clear = Root + path
 	}
 	if page.Webhook != nil {
-		view.Address = &addressHead{URL: page.Webhook.URL, Page: Root + "/webhooks/" + page.Webhook.ID}
+		view.Address = &addressHead{URL: page.Webhook.URL, Page: Root + "/webhooks/" + page.Webhook.ID, Off: valueOf(page.Webhook.OffReason)}
 		view.Test = view.Address.Page
-		if page.Webhook.OffReason != nil {
-			view.Address.Off = *page.Webhook.OffReason
-		}
 	}
 	if before != "" {
 		view.Pager.Newer = first

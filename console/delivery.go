@@ -92,15 +92,9 @@ func (c *Console) workflowLink(text, id string) workflowLink {
 }
 
 func (r *request) attemptRow(a webhooks.AttemptRecord) attemptRow {
-	row := attemptRow{Number: a.Number, At: r.moment(a.StartedAt), Latency: latencyText(int(a.LatencyMS)), State: stateMark{"bad", "cross", "Failed"}}
-	if a.RemoteIP != nil {
-		row.RemoteIP = *a.RemoteIP
-	}
+	row := attemptRow{Number: a.Number, At: r.moment(a.StartedAt), Latency: latencyText(int(a.LatencyMS)), State: stateMark{"bad", "cross", "Failed"}, RemoteIP: valueOf(a.RemoteIP)}
 	if a.Status == nil {
-		row.Response = "No response"
-		if a.Error != nil {
-			row.Explained = visible(*a.Error)
-		}
+		row.Response, row.Explained = "No response", visible(valueOf(a.Error))
 		return row
 	}
 	row.Response, row.Explained = statusText(*a.Status), explainStatus(*a.Status)

@@ -42,7 +42,7 @@
 //
 // Parts for templates: {{template "time" .At}} of r.moment(t), {{template "state" .State}}
 // of a stateMark (color, icon and word), {{template "pager" .Pager}}, {{icon "send"}},
-// {{words .Action}}, {{plural .N "delivery" "deliveries"}}; the classes card, stack, row,
+// {{plural .N "delivery" "deliveries"}}; the classes card, stack, row,
 // heading, note (good, warn, bad), facts, filters, empty, columns, details.drop (a menu), and
 // table.cards, whose cells have data-label; {{template "select-all"}} heads a column of boxes.
 // Icons are in templates/partials/sprite.html, styles in assets/css.

@@ -15,10 +15,6 @@ import (
 	"millwright/web"
 )
 
-// errNotFound is for a page that does not exist and for a record that the person may not
-// see: the pages are the same, byte for byte.
-func errNotFound() error { return models.NotFound() }
-
 var (
 	errMalformed = models.Errorf(models.CodeInvalidRequest, "The address of the page is malformed.")
 	errMethod    = models.Errorf(models.CodeMethodNotAllowed, "This page cannot be used in this way. Go back and try again.")
@@ -124,10 +120,7 @@ func isDone(err error) (recordID string, done bool) {
 	return "", false
 }
 
-// unknownView is the page for an unknown path outside of the console.
-type unknownView struct{}
-
-var unknownPage = newPage[unknownView]("unknown.html")
+var unknownPage = newPage[struct{}]("unknown.html")
 
 // UnknownPage serves the page for an unknown path outside of the console, which links to
 // the console and the documentation.
@@ -136,7 +129,7 @@ func (c *Console) UnknownPage() http.Handler {
 	engine.Use(setHeaders)
 	engine.NoRoute(func(g *gin.Context) {
 		r := &request{Context: g, console: c, zone: time.UTC}
-		if err := unknownPage.render(r, http.StatusNotFound, unknownView{}); err != nil {
+		if err := unknownPage.render(r, http.StatusNotFound, struct{}{}); err != nil {
 			r.fail(err)
 		}
 	})

@@ -215,20 +215,13 @@ func (c *Console) renderNewFeedback(r *request, status int, entered *form) error
 	if err != nil {
 		return err
 	}
-	view := newFeedbackView{Form: f, None: len(places.Nodes) == 0}
+	view := newFeedbackView{Form: f, Nodes: nodeOptions(places.Nodes), None: len(places.Nodes) == 0}
 	if places.Chosen != nil {
 		place := placeAt(*places.Chosen, "")
 		view.Chosen, view.NodeID = &place, places.Chosen.ID
 	} else if node != "" && view.Form.Errors == nil {
 		view.Form.focused = new(bool)
 		view.Form.Errors = map[string]string{"node": "No place on which you may give feedback has this id or code, or several have the code."}
-	}
-	for _, n := range places.Nodes {
-		value := n.ID
-		if n.ExternalID != nil {
-			value = *n.ExternalID
-		}
-		view.Nodes = append(view.Nodes, option{Value: value, Label: n.Name + ", " + nodeKinds[n.Kind]})
 	}
 	return newFeedbackPage.render(r, status, view)
 }

@@ -222,6 +222,14 @@ func (r *request) submit(o outcome, write func(ctx context.Context, f form) erro
 	return r.finish(f, write(f.context(r), f), o)
 }
 
+// submitChange is submit for a change of the record of the request that takes nothing from the form.
+func submitChange[T any](r *request, o outcome, change func(ctx context.Context, actor store.Actor, id string) (T, error)) error {
+	return r.submit(o, func(ctx context.Context, _ form) error {
+		_, err := change(ctx, r.actor(), r.Param("id"))
+		return err
+	})
+}
+
 // finish responds to a form after its write: with a redirect to the next page, with the
 // form again if the error is about what was entered, or with the error.
 func (r *request) finish(f form, err error, o outcome) error {

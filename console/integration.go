@@ -210,19 +210,11 @@ func (c *Console) confirmIntegrationOff(r *request) error {
 }
 
 func (c *Console) turnIntegrationOff(r *request) error {
-	return c.switchIntegration(r, "turned-off", c.service.TurnIntegrationOff)
+	return submitChange(r, outcome{to: Root + "/integrations/" + r.Param("id"), done: "turned-off"}, c.service.TurnIntegrationOff)
 }
 
 func (c *Console) turnIntegrationOn(r *request) error {
-	return c.switchIntegration(r, "works-again", c.service.TurnIntegrationOn)
-}
-
-func (c *Console) switchIntegration(r *request, done string, change integrationWrite) error {
-	id := r.Param("id")
-	return r.submit(outcome{to: Root + "/integrations/" + id, done: done}, func(ctx context.Context, _ form) error {
-		_, err := change(ctx, r.actor(), id)
-		return err
-	})
+	return submitChange(r, outcome{to: Root + "/integrations/" + r.Param("id"), done: "works-again"}, c.service.TurnIntegrationOn)
 }
 
 func (c *Console) confirmDeleteIntegration(r *request) error {
@@ -246,8 +238,5 @@ func (c *Console) confirmDeleteIntegration(r *request) error {
 }
 
 func (c *Console) deleteIntegration(r *request) error {
-	return r.submit(outcome{to: Root + "/integrations", done: "deleted"}, func(ctx context.Context, _ form) error {
-		_, err := c.service.DeleteIntegration(ctx, r.actor(), r.Param("id"))
-		return err
-	})
+	return submitChange(r, outcome{to: Root + "/integrations", done: "deleted"}, c.service.DeleteIntegration)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"millwright/models"
+	"millwright/service/inventory"
 	"millwright/service/pages"
 	"millwright/service/records"
 )
@@ -32,15 +33,20 @@ func (c *Console) renderAssign(r *request, status int, rejected *form) error {
 		return err
 	}
 	view := assignView{Integration: i, Form: newForm(nil).orRejected(rejected), None: len(choices.Nodes) == 0}
-	for _, n := range choices.Nodes {
-		value := n.ID
-		if n.ExternalID != nil {
-			value = *n.ExternalID
-		}
-		view.Nodes = append(view.Nodes, option{Value: value, Label: n.Name + ", " + nodeKinds[n.Kind]})
-	}
-	view.Definitions = nodeDefinitionOptions(choices.Definitions)
+	view.Nodes, view.Definitions = nodeOptions(choices.Nodes), nodeDefinitionOptions(choices.Definitions)
 	return assignPage.render(r, status, view)
+}
+
+// nodeOptions suggest nodes, by their codes if they have any.
+func nodeOptions(nodes []inventory.AssignableNode) []option {
+	options := make([]option, len(nodes))
+	for i, n := range nodes {
+		options[i] = option{Value: n.ID, Label: n.Name + ", " + nodeKinds[n.Kind]}
+		if n.ExternalID != nil {
+			options[i].Value = *n.ExternalID
+		}
+	}
+	return options
 }
 
 func (c *Console) assign(r *request) error {
@@ -68,7 +74,7 @@ func (c *Console) assignedNode(r *request) (i pages.IntegrationDetail, node reco
 			return i, n, nil
 		}
 	}
-	return i, node, errNotFound()
+	return i, node, models.NotFound()
 }
 
 func (c *Console) confirmUnassign(r *request) error {

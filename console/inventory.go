@@ -136,12 +136,7 @@ func (c *Console) level(r *request, parentID, path string, retired bool) (levelV
 func (r *request) showsRetired() bool { return r.Query("retired") == retiredValue(true) }
 
 // retiredValue is the parameter of pages with retired nodes.
-func retiredValue(shown bool) string {
-	if shown {
-		return "yes"
-	}
-	return ""
-}
+func retiredValue(shown bool) string { return when(shown, "yes") }
 
 func nodeItemOf(n models.NodeReference) nodeItem {
 	return nodeItem{ID: n.ID, Name: n.Name, Kind: nodeKinds[n.Kind], Code: valueOf(n.ExternalID), Path: whereOf(n.Path)}

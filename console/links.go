@@ -73,10 +73,7 @@ func (c *Console) useLink(r *request) error {
 		return linkGonePage.render(r, http.StatusGone, linkGoneView{c.service.MailsLinks()})
 	}
 	if err != nil {
-		if status, rejected := f.reject(r, err); rejected {
-			return c.renderLink(r, status, &f)
-		}
-		return err
+		return r.finish(f, err, outcome{again: c.renderLink})
 	}
 	r.keepKnown(signedIn.Known)
 	return r.enter(signedIn.Token, "", "")

@@ -53,7 +53,7 @@ var logGroups = []option{
 	{Value: "definition", Label: "Roles"},
 }
 
-// timeInput is the form of a time in a field of a filter.
+// timeInput is the form of a time in a field.
 const timeInput = "2006-01-02T15:04"
 
 // logFilter reads the filters of the URL, with their parameters for links.
@@ -82,12 +82,8 @@ func (c *Console) listLog(r *request) error {
 		return err
 	}
 	view := logView{
-		Filter: logFilterView{Record: filter.RecordID, From: r.Query("from"), To: r.Query("to"), Actor: filter.ActorID, Zone: r.zone.String()},
+		Filter: logFilterView{Action: choose(logGroups, filter.Action), Record: filter.RecordID, From: r.Query("from"), To: r.Query("to"), Actor: filter.ActorID, Zone: r.zone.String()},
 		CSV:    linkTo("/log.csv", parameters...), SearchedTo: r.optionalMoment(page.SearchedTo),
-	}
-	for _, group := range logGroups {
-		group.Chosen = group.Value == filter.Action
-		view.Filter.Action = append(view.Filter.Action, group)
 	}
 	if linkTo("/log", parameters...) != Root+"/log" {
 		view.Clear = Root + "/log"
@@ -105,16 +101,13 @@ func (c *Console) listLog(r *request) error {
 	for _, record := range page.Records {
 		row := logRow{
 			At: r.moment(record.At), Who: record.ActorName, What: words(record.Action), Record: record.RecordID,
-			RecordURL: urls[record.RecordID], All: linkTo("/log", "record", record.RecordID),
+			RecordName: valueOf(record.RecordName), RecordURL: urls[record.RecordID], All: linkTo("/log", "record", record.RecordID),
 		}
 		if record.ActorID != nil {
 			row.WhoURL = linkTo("/log", "who", *record.ActorID)
 			if *record.ActorID == filter.ActorID {
 				view.Filter.ActorName = record.ActorName
 			}
-		}
-		if record.RecordName != nil {
-			row.RecordName = *record.RecordName
 		}
 		view.Rows = append(view.Rows, row)
 	}
@@ -137,11 +130,7 @@ func (c *Console) exportLog(r *request) error {
 			return err
 		}
 		for _, record := range page.Records {
-			name := ""
-			if record.RecordName != nil {
-				name = *record.RecordName
-			}
-			out.add(record.At.String(), record.ActorName, words(record.Action), record.Action, record.RecordID, name)
+			out.add(record.At.String(), record.ActorName, words(record.Action), record.Action, record.RecordID, valueOf(record.RecordName))
 		}
 		if page.Next == 0 {
 			break

@@ -125,7 +125,7 @@ func (c *Console) countNotices(r *request) error {
 func (c *Console) openNotice(r *request) error {
 	id, err := strconv.ParseInt(r.Param("id"), 10, 64)
 	if err != nil {
-		return errNotFound()
+		return models.NotFound()
 	}
 	record, err := c.service.ReadNotice(r.ctx(), r.actor(), id)
 	if err != nil {
@@ -151,7 +151,7 @@ func (c *Console) readNotices(r *request) error {
 	}
 	last, err := strconv.ParseInt(f.Value("last"), 10, 64)
 	if err != nil {
-		return errNotFound()
+		return models.NotFound()
 	}
 	if err := c.service.ReadNotices(r.ctx(), r.actor(), last); err != nil {
 		return err

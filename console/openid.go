@@ -38,10 +38,8 @@ type openID struct {
 	provider *oidc.Provider
 }
 
-const (
-	// providerTimeout bounds each request to the provider.
-	providerTimeout = 10 * time.Second
-)
+// providerTimeout bounds each request to the provider.
+const providerTimeout = 10 * time.Second
 
 func newOpenID(options *OpenIDOptions, publicURL string) *openID {
 	if options == nil {
@@ -263,9 +261,5 @@ func (c *Console) openIDStart(name, value string) string {
 	if c.openID == nil {
 		return ""
 	}
-	query := url.Values{}
-	if value != "" {
-		query.Set(name, value)
-	}
-	return Root + "/openid/start?" + query.Encode()
+	return linkTo("/openid/start", name, value)
 }

@@ -34,7 +34,7 @@ var allPages []*pageTemplate
 // ends the program at its start.
 func newPage[V any](file string) page[V] {
 	t := template.Must(template.New("layout.html").Funcs(template.FuncMap{
-		"asset": assetURL, "icon": icon, "breakable": breakable, "words": words, "plural": plural, "choice": choice, "root": func() string { return Root },
+		"asset": assetURL, "icon": icon, "breakable": breakable, "plural": plural, "choice": choice, "root": func() string { return Root },
 	}).ParseFS(templateFiles, "templates/layout.html", "templates/partials/*.html", "templates/"+file))
 	p := page[V]{&pageTemplate{file, t, func() any { return new(V) }}}
 	allPages = append(allPages, p.pageTemplate)

@@ -13,7 +13,6 @@ import (
 	"millwright/models"
 	"millwright/service/inventory"
 	"millwright/service/people"
-	"millwright/service/store"
 )
 
 func (c *Console) peopleRoutes(pages *gin.RouterGroup) {
@@ -121,18 +120,9 @@ func (c *Console) definitions(r *request, held *string) ([]option, error) {
 	found, err := c.service.OrganizationDefinitions(r.ctx(), r.actor())
 	options := []option{{Value: "", Label: "No organization permissions"}}
 	for _, d := range found {
-		var names []string
-		may := true
-		for _, grant := range d.Grants {
-			names = append(names, grantNames[grant])
-			may = may && (r.viewer.Admin || r.may(grant))
-		}
-		label := d.Name
-		if len(names) > 0 {
-			label += " (" + strings.Join(names, ", ") + ")"
-		}
-		if may && offered(d, held) {
-			options = append(options, option{Value: d.ID, Label: label})
+		mayNot := slices.ContainsFunc(d.Grants, func(grant models.OrganizationGrant) bool { return !r.viewer.Admin && !r.may(grant) })
+		if !mayNot && offered(d, held) {
+			options = append(options, option{Value: d.ID, Label: withGrants(d.Name, d.Grants)})
 		}
 	}
 	return options, err
@@ -330,7 +320,7 @@ func (c *Console) confirmRemoveWaysIn(r *request) error {
 }
 
 func (c *Console) removeWaysIn(r *request) error {
-	return c.setActive(r, "ways-in-removed", c.service.RemoveWaysIn)
+	return submitChange(r, c.personOutcome(r, "ways-in-removed"), c.service.RemoveWaysIn)
 }
 
 // waysIn lists a person's ways to sign in.
@@ -358,17 +348,7 @@ func (c *Console) makeLink(r *request) error {
 }
 
 func (c *Console) activate(r *request) error {
-	return c.setActive(r, "activated", c.service.ActivatePerson)
-}
-
-// personChange is a change of one person.
-type personChange func(ctx context.Context, actor store.Actor, id string) (people.PersonAccess, error)
-
-func (c *Console) setActive(r *request, done string, change personChange) error {
-	return r.submit(c.personOutcome(r, done), func(ctx context.Context, _ form) error {
-		_, err := change(ctx, r.actor(), r.Param("id"))
-		return err
-	})
+	return submitChange(r, c.personOutcome(r, "activated"), c.service.ActivatePerson)
 }
 
 // personOutcome is what follows a change of the person of the request.

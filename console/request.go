@@ -61,7 +61,7 @@ var grantNames = map[models.OrganizationGrant]string{
 // loadViewer reads the session of the request's cookie, if there is one. Errors: unavailable.
 func (r *request) loadViewer() error {
 	r.zone = time.UTC
-	token, err := r.Cookie(r.console.sessionCookie())
+	token, err := r.Cookie(r.console.cookieName("session"))
 	if err != nil || token == "" {
 		return nil //nolint:nilerr // no cookie: the visitor is not signed in
 	}
@@ -185,15 +185,8 @@ const maxNext = 1000
 func localPath(path string) string {
 	u, err := url.Parse(path)
 	if err != nil || u.IsAbs() || u.Host != "" || len(path) > maxNext || strings.ContainsAny(path, "\\\r\n") ||
-		!Owns(u.Path) || u.Path == "/" || u.Path != pathClean(u.Path) || strings.HasPrefix(u.Path, Root+"/openid/") {
+		!Owns(u.Path) || u.Path == "/" || strings.Contains(u.Path, "//") || strings.Contains(u.Path, "/.") || strings.HasPrefix(u.Path, Root+"/openid/") {
 		return Root
-	}
-	return path
-}
-
-func pathClean(path string) string {
-	if strings.Contains(path, "//") || strings.Contains(path, "/.") {
-		return ""
 	}
 	return path
 }

@@ -21,7 +21,7 @@ type startView struct {
 	// that fail or are off, and Deliveries counts the deliveries of the last day.
 	Integrations bool
 	Failing      []failingRow
-	Deliveries   []dayCount
+	Deliveries   []countRow
 	// Gives is whether the person may give feedback on any node.
 	Gives bool
 }
@@ -38,13 +38,6 @@ type failingRow struct {
 	URL, Page, Integration, Reason string
 	Since                          moment
 	State                          stateMark
-}
-
-// dayCount counts the last day's deliveries with a status.
-type dayCount struct {
-	State stateMark
-	Count string
-	URL   string
 }
 
 var startPage = newPage[startView]("start.html")
@@ -130,19 +123,17 @@ func (c *Console) addDeliveries(r *request, view *startView) error {
 		return err
 	}
 	for _, a := range overview.Addresses {
-		row := failingRow{URL: a.URL, Page: webhookURL(a.ID), Integration: a.Integration, Reason: a.Reason, Since: r.optionalMoment(a.Since)}
-		row.State = stateMark{"warn", "warn", "Failing"}
+		row := failingRow{URL: a.URL, Page: webhookURL(a.ID), Integration: a.Integration, Since: r.optionalMoment(a.Since)}
 		if a.Enabled {
-			row.Reason = answerText(a.LastStatus, a.LastError)
-		}
-		if !a.Enabled {
-			row.State = stateMark{"bad", "off", "Off"}
+			row.Reason, row.State = answerText(a.LastStatus, a.LastError), stateMark{"warn", "warn", "Failing"}
+		} else {
+			row.Reason, row.State = a.Reason, stateMark{"bad", "off", "Off"}
 		}
 		view.Failing = append(view.Failing, row)
 	}
 	for _, status := range deliveryOrder {
 		if n := overview.LastDay[status]; n > 0 {
-			view.Deliveries = append(view.Deliveries, dayCount{
+			view.Deliveries = append(view.Deliveries, countRow{
 				State: deliveryMarks[status], Count: counted(n, overview.Most, "delivery", "deliveries"), URL: linkTo("/deliveries", "status", string(status)),
 			})
 		}

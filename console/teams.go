@@ -106,8 +106,8 @@ type teamView struct {
 
 type memberRow struct {
 	// URL is the member's page, or "" if absent.
-	ID, Name, Email, URL, Remove string
-	State                        stateMark
+	Name, Email, URL, Remove string
+	State                    stateMark
 }
 
 var teamPage = newPage[teamView]("team.html")
@@ -140,16 +140,16 @@ func (c *Console) renderTeam(r *request, status int, rejected *form) error {
 }
 
 func memberRowOf(teamID string, m people.TeamMember) memberRow {
-	row := memberRow{ID: m.ID, Name: m.Name, Email: valueOf(m.Email), Remove: linkTo("/teams/"+teamID+"/remove", "member", m.ID)}
-	row.State = stateMark{"good", "check", "Member"}
-	switch {
-	case m.Kind != models.KindPerson:
-		row.State = stateMark{"good", "check", "Member: " + string(m.Kind)}
-	case m.DeactivatedAt != nil:
-		row.State = stateMark{"muted", "off", "Deactivated"}
+	row := memberRow{
+		Name: m.Name, Email: valueOf(m.Email), Remove: linkTo("/teams/"+teamID+"/remove", "member", m.ID), State: stateMark{"good", "check", "Member"},
 	}
-	if m.Kind == models.KindPerson {
-		row.URL = personURL(m.ID)
+	if m.Kind != models.KindPerson {
+		row.State.Text = "Member: " + string(m.Kind)
+		return row
+	}
+	row.URL = personURL(m.ID)
+	if m.DeactivatedAt != nil {
+		row.State = stateMark{"muted", "off", "Deactivated"}
 	}
 	return row
 }
@@ -253,9 +253,5 @@ func (c *Console) confirmDeleteTeam(r *request) error {
 }
 
 func (c *Console) deleteTeam(r *request) error {
-	page := outcome{to: Root + "/teams", done: "deleted", again: c.renderTeam}
-	return r.submit(page, func(ctx context.Context, _ form) error {
-		_, err := c.service.DeleteTeam(ctx, r.actor(), r.Param("id"))
-		return err
-	})
+	return submitChange(r, outcome{to: Root + "/teams", done: "deleted", again: c.renderTeam}, c.service.DeleteTeam)
 }

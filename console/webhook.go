@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"millwright/models"
-	"millwright/service/integrations"
 	"millwright/service/store"
 	"millwright/service/webhooks"
 )
@@ -18,9 +17,6 @@ import (
 type AddressTester interface {
 	Send(ctx context.Context, address store.WakeTarget, kind models.EventType) (eventID string, err error)
 }
-
-// integrationWrite changes an integration.
-type integrationWrite func(ctx context.Context, actor store.Actor, id string) (integrations.IntegrationRecord, error)
 
 // webhookView is the webhook address page.
 type webhookView struct {
@@ -44,7 +40,7 @@ type webhookView struct {
 	Examples []codeSample
 }
 
-// countRow counts the address's deliveries with a status.
+// countRow counts the deliveries with a status: of an address, or of the last day.
 type countRow struct {
 	State stateMark
 	Count string

@@ -54,9 +54,7 @@ type workOrderView struct {
 	People  []assignedRow
 	Answers []answerRow
 	// May is what the person may do, by the names of records.WorkOrderAction.
-	May map[string]bool
-	// ToReview is true if completing sends the work order to its consultants.
-	ToReview   bool
+	May        map[string]bool
 	ReviewForm form
 	// Next is what the person does next, nil for nothing or the review; Others are the other actions.
 	Next   *actionRow
@@ -64,7 +62,8 @@ type workOrderView struct {
 	// AnswerLater is true if the person may answer and does something else next.
 	AnswerLater bool
 	Activity    activityView
-	// Integrations is the URL of which of them see it, "" without the permission.
+	// Integrations is the URL of which of them see it, "" without the permission: a part of the page
+	// that is loaded after it ({{template "record-integrations" .}}).
 	Integrations string
 }
 
@@ -151,7 +150,7 @@ func (r *request) workOrderView(d records.WorkOrderDetail, urls map[string]strin
 		SentBack: r.sentBack(d), Where: placeAt(w.Inventory, urls[w.Inventory.ID]), Code: valueOf(w.Inventory.ExternalID), Description: valueOf(w.Description), ExternalID: valueOf(w.ExternalID),
 		CancelReason: valueOf(w.CancelReason), Creator: names[w.CreatedBy].Name, Due: r.optionalMoment(w.TargetDate), Created: r.moment(w.CreatedAt),
 		Changed: r.moment(w.ChangedAt), Completed: r.optionalMoment(w.CompletedAt), Cancelled: r.optionalMoment(w.CancelledAt),
-		May: map[string]bool{}, ToReview: len(w.Consultants) > 0, ReviewForm: recordForm(d.ETag, w.ChangedAt, url.Values{}),
+		May: map[string]bool{}, ReviewForm: recordForm(d.ETag, w.ChangedAt, url.Values{}),
 	}
 	for _, action := range records.WorkOrderActions {
 		view.May[string(action)] = forbids(d, action) == nil
@@ -191,7 +190,7 @@ func (r *request) workOrderView(d records.WorkOrderDetail, urls map[string]strin
 	view.addActions(d)
 	view.Activity = r.activityView(view.Page, w.OrganizationID, d.History, historyWords{names: d.History.Names, questions: questions})
 	if r.may(models.GrantIntegrations) {
-		view.Integrations = integrationsURL(w.ID)
+		view.Integrations = view.Page + "/integrations"
 	}
 	return view
 }
@@ -257,7 +256,7 @@ func (v *workOrderView) addActions(d records.WorkOrderDetail) {
 	var forbidden []actionRow
 	for _, a := range offeredActions {
 		row := actionRow{Name: a.name, Icon: a.icon, URL: v.Page + "/" + a.path}
-		if a.WorkOrderAction == records.ActionComplete && v.ToReview && d.May(records.ActionComplete) {
+		if a.WorkOrderAction == records.ActionComplete && len(d.Record.Consultants) > 0 && d.May(records.ActionComplete) {
 			row.Name, a.sends = "Complete and send to review", true
 		}
 		if a.sends {

@@ -49,11 +49,8 @@ var editedFields = []factRow{
 
 // editValues are the fields of a work order as the form shows them.
 func (r *request) editValues(record models.WorkOrderRecord) url.Values {
-	values := url.Values{"title": {record.Title}, "priority": {string(record.Priority)}}
-	for name, text := range map[string]*string{"description": record.Description, "external_id": record.ExternalID} {
-		if text != nil {
-			values.Set(name, *text)
-		}
+	values := url.Values{
+		"title": {record.Title}, "priority": {string(record.Priority)}, "description": {valueOf(record.Description)}, "external_id": {valueOf(record.ExternalID)},
 	}
 	if record.TargetDate != nil {
 		values.Set("target_date", record.TargetDate.In(r.zone).Format(timeInput))

@@ -127,16 +127,15 @@ func (q shownWorkOrders) with(change func(*shownWorkOrders)) shownWorkOrders {
 
 // workOrderFilterView is what the filters show.
 type workOrderFilterView struct {
-	Text                                string
-	Status, Priority, Due, Review, Kind []option
-	Who                                 []option
-	Node, Assignee, Creator, External   string
-	OnlyNode, OnBoard                   bool
+	Text                                     string
+	Status, Priority, Due, Review, Kind, Who []option
+	Node, Assignee, Creator, External        string
+	OnlyNode                                 bool
 	// Sort is kept.
 	Sort string
 }
 
-func (r *request) workOrderFilterView(q shownWorkOrders, board bool) workOrderFilterView {
+func workOrderFilterViewOf(q shownWorkOrders) workOrderFilterView {
 	statuses, priorities := []option{{Label: "To be done, or any with filters"}, {Value: statusAny, Label: "Any"}, {Value: statusToDo, Label: "To be done"}}, []option{{Label: "Any"}}
 	for _, status := range models.WorkOrderStatuses {
 		statuses = append(statuses, option{Value: string(status), Label: workOrderMarks[status].Text})
@@ -149,7 +148,7 @@ func (r *request) workOrderFilterView(q shownWorkOrders, board bool) workOrderFi
 		dues = append(dues, option{Value: string(due), Label: dueTexts[due]})
 	}
 	return workOrderFilterView{
-		Text: q.Text, Status: choose(statuses, when(q.WorkOrderSearch != searchToDo, q.status())), Priority: choose(priorities, string(q.Priority)), OnBoard: board,
+		Text: q.Text, Status: choose(statuses, when(q.WorkOrderSearch != searchToDo, q.status())), Priority: choose(priorities, string(q.Priority)),
 		Due: choose(dues, string(q.Due)), Sort: when(q.InProcess() && !q.ByDue, sortNewest),
 		Review: choose([]option{{Label: "Any"}, {Value: string(records.ReviewByAnyone), Label: "Waiting"}, {Value: string(records.ReviewByMe), Label: "Waiting for mine"}}, string(q.Review)),
 		Kind:   choose([]option{{Label: "Anyone"}, {Value: string(models.KindPerson), Label: "A person"}, {Value: string(models.KindIntegration), Label: "An integration"}}, string(q.CreatorKind)),
@@ -214,8 +213,8 @@ func (r *request) namedFilters(q shownWorkOrders, names records.SearchNames, boa
 		where += " and its contents"
 	}
 	add(q.Node != "", where, func(q *shownWorkOrders) { q.Node, q.OnlyNode = "", false })
-	add(q.Assignee != "", "assigned to "+whoIs(q.Assignee, "me or a team of mine", names.Assignees), func(q *shownWorkOrders) { q.Assignee = "" })
-	add(q.Creator != "", "created by "+whoIs(q.Creator, "me or a team of mine", names.Creators), func(q *shownWorkOrders) { q.Creator = "" })
+	add(q.Assignee != "", "assigned to "+whoIs(q.Assignee, names.Assignees), func(q *shownWorkOrders) { q.Assignee = "" })
+	add(q.Creator != "", "created by "+whoIs(q.Creator, names.Creators), func(q *shownWorkOrders) { q.Creator = "" })
 	add(q.CreatorKind != "", "created by "+creatorTexts[q.CreatorKind], func(q *shownWorkOrders) { q.CreatorKind = "" })
 	add(q.ExternalID != "", "external id "+q.ExternalID, func(q *shownWorkOrders) { q.ExternalID = "" })
 	add(q.Review != "", reviewTexts[q.Review], func(q *shownWorkOrders) { q.Review = "" })
@@ -230,9 +229,9 @@ var (
 )
 
 // whoIs returns the name of the person that a filter's value stands for.
-func whoIs(text, me string, found []records.NamedRecord) string {
+func whoIs(text string, found []records.NamedRecord) string {
 	if text == records.SearchMe {
-		return me
+		return "me or a team of mine"
 	}
 	return nameOr(found, text)
 }

@@ -12,10 +12,6 @@ func (c *Console) workOrderIntegrationRoutes(pages *gin.RouterGroup) {
 	pages.GET("/work-orders/:id/integrations", c.signedIn(c.showWorkOrderIntegrations))
 }
 
-// integrationsURL is the URL of which integrations see the work order: a part of its page that is
-// loaded after it ({{template "record-integrations" .}}).
-func integrationsURL(id string) string { return workOrderURL(id) + "/integrations" }
-
 // workOrderIntegrationsView shows which integrations see a work order.
 type workOrderIntegrationsView struct {
 	Page, Deliveries string

@@ -111,10 +111,7 @@ func workedNode(node models.NodeReference) string {
 // describeSource is the description of a work order that is made of feedback: no field of a
 // record names the other one.
 func describeSource(record models.FeedbackRecord) string {
-	text, source := "", "From the feedback "+record.ID+"."
-	if record.Description != nil {
-		text = *record.Description
-	}
+	text, source := valueOf(record.Description), "From the feedback "+record.ID+"."
 	switch {
 	case text == "":
 		return source
@@ -144,14 +141,11 @@ func (c *Console) renderNewWorkOrder(r *request, status int, entered *form) erro
 	view := newWorkOrderView{
 		Form: f, Node: orderOf(choices.Node), Feedback: source, Other: levelsURL(f.Value("feedback")),
 		Zone: r.zone.String(), Priorities: priorityOptions, Forms: []option{{Value: "", Label: "No form"}}, MoreForms: choices.MoreForms,
-		WorkersHint: workersHint(choices.Managers), Narrowed: choices.MoreCandidates || f.Value("find") != "",
+		Candidates: candidateOptions(choices.Candidates), WorkersHint: workersHint(choices.Managers), Narrowed: choices.MoreCandidates || f.Value("find") != "",
 		ConsultantsOpen: len(f.Values["consultants"]) > 0 || f.Errors["consultants"] != "",
 	}
 	for _, form := range choices.Forms {
 		view.Forms = append(view.Forms, option{Value: form.ID, Label: form.Name + " (" + plural(form.Questions, "question", "questions") + ")"})
-	}
-	for _, candidate := range choices.Candidates {
-		view.Candidates = append(view.Candidates, option{Value: candidate.ID, Label: candidate.Name, Hint: candidateKinds[candidate.Kind]})
 	}
 	return newWorkOrderPage.render(r, status, view)
 }
@@ -279,7 +273,7 @@ func (c *Console) chooseNode(r *request, source *sourceFeedback, forbidden strin
 		return workOrderNodePage.show(r, view)
 	}
 	row := func(node models.NodeReference) nodePlace {
-		shown := orderOf(models.NodeReference{ID: node.ID, Name: node.Name, Kind: node.Kind, ExternalID: node.ExternalID, Path: node.Path})
+		shown := orderOf(node)
 		shown.Choose = linkTo("/work-orders/new", "node", node.ID, "feedback", feedback)
 		return shown
 	}

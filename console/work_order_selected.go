@@ -92,7 +92,7 @@ func (a selectedAction) rows(r *request) ([]selectedRow, error) {
 		return nil, models.Errorf(models.CodeInvalidRequest, "At most %d work orders are changed at once. Select fewer.", maxSelected)
 	}
 	if slices.ContainsFunc(ids, func(id string) bool { return !models.IsID(id, models.PrefixWorkOrder) }) {
-		return nil, errNotFound()
+		return nil, models.NotFound()
 	}
 	held, err := r.console.service.HeldGrants(r.ctx(), r.actor(), a.grant)
 	if err != nil {
@@ -103,7 +103,7 @@ func (a selectedAction) rows(r *request) ([]selectedRow, error) {
 	}
 	links, err := r.recordLinks(ids)
 	if err == nil && len(links) == 0 {
-		err = errNotFound()
+		err = models.NotFound()
 	}
 	rows := make([]selectedRow, len(ids))
 	for i, id := range ids {

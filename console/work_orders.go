@@ -38,11 +38,11 @@ type workOrdersView struct {
 	Clear   string
 	// List and CSV link to the same search as a list and as a file, ToBoard as a board.
 	List, ToBoard, CSV string
-	// Stopped is true if the search has looked at many. SearchedTo is where it stopped, and SearchOn
-	// continues it. Partly is true if only the newest of someone's are sorted.
-	Stopped, Partly bool
-	SearchedTo      moment
-	SearchOn        string
+	// SearchedTo is where a search stopped that has looked at many, and SearchOn continues it.
+	SearchedTo moment
+	SearchOn   string
+	// Partly is true if only the newest of someone's are sorted.
+	Partly bool
 	// Count is the number that match, on the first page.
 	Count string
 	// ByDue and Newest link to the list in the other order, "" if it has this one. Sorts is
@@ -61,7 +61,7 @@ type workOrdersView struct {
 	Here string
 }
 
-// shortcut links to a search. Current is true if it is the search that is shown.
+// shortcut links to a search or another view of a page. Current is true if it is the one that is shown.
 type shortcut struct {
 	Text, URL string
 	Current   bool
@@ -141,7 +141,7 @@ func (c *Console) listWorkOrders(r *request) error {
 	if err != nil {
 		return err
 	}
-	view.Filter = r.workOrderFilterView(search, view.OnBoard)
+	view.Filter = workOrderFilterViewOf(search)
 	view.Shortcuts, view.Filters = r.workOrderShortcuts(search, view.OnBoard), r.namedFilters(search, names, view.OnBoard)
 	usual := searchToDo
 	if view.OnBoard {
@@ -150,7 +150,7 @@ func (c *Console) listWorkOrders(r *request) error {
 	if search.WorkOrderSearch != usual {
 		view.Clear = shownWorkOrders{usual}.on(view.OnBoard)
 	} else if !view.Later {
-		view.Charts = workOrderCharts()
+		view.Charts = chartLink{Root + "/work-orders/charts", "Chart of the work orders opened and closed"}
 	}
 	return workOrdersPage.show(r, view)
 }
@@ -167,10 +167,7 @@ func (v *workOrdersView) addBoard(r *request, search shownWorkOrders) (records.S
 // addPage adds a page of the list, and returns what the search names.
 func (v *workOrdersView) addPage(r *request, search shownWorkOrders) (records.SearchNames, error) {
 	page, err := r.console.service.SearchWorkOrders(r.ctx(), r.actor(), search.inZone(r), r.Query("after"), workOrdersPerPage)
-	if err != nil {
-		return page.Names, err
-	}
-	if len(page.Items) == 0 && !page.Stopped && r.Query("after") != "" { // before the first page, or after the last
+	if err == nil && len(page.Items) == 0 && !page.Stopped && r.Query("after") != "" { // before the first page, or after the last
 		page, err = r.console.service.SearchWorkOrders(r.ctx(), r.actor(), search.inZone(r), "", workOrdersPerPage)
 	}
 	if err != nil {
@@ -197,7 +194,7 @@ func (v *workOrdersView) addPage(r *request, search shownWorkOrders) (records.Se
 	}
 	v.Later, v.Partly, v.Pager = page.Previous != "", page.Partly, pager{Previous: at(page.Previous), Older: at(page.Next)}
 	if page.Stopped {
-		v.Stopped, v.SearchedTo, v.SearchOn, v.Pager.Older = true, r.optionalMoment(page.SearchedTo), v.Pager.Older, ""
+		v.SearchedTo, v.SearchOn, v.Pager.Older = r.optionalMoment(page.SearchedTo), v.Pager.Older, ""
 	}
 	if r.Query("after") == "" {
 		v.Count = countText(page.Total, page.TotalMore)
