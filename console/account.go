@@ -79,22 +79,13 @@ func (c *Console) renderAccount(r *request, status int, profile, password, unlin
 	}
 	view := accountView{
 		Email: r.viewer.Email, HasPassword: r.viewer.HasPassword, OpenIDRequired: r.viewer.OpenIDRequired,
-		Profile:  newForm(url.Values{"name": {r.viewer.Name}, "time_zone": {zone}, "theme": {string(r.viewer.Theme)}}),
-		Password: newForm(nil), Unlink: newForm(nil),
+		Profile:  newForm(url.Values{"name": {r.viewer.Name}, "time_zone": {zone}, "theme": {string(r.viewer.Theme)}}).orRejected(profile),
+		Password: newForm(nil).orRejected(password), Unlink: newForm(nil).orRejected(unlink),
 		Themes: []option{{Value: "", Label: "As the device"}, {Value: "light", Label: "Light"}, {Value: "dark", Label: "Dark"}},
 	}
 	for name := range strings.Lines(zoneNames) {
 		name = strings.TrimSpace(name)
 		view.Zones = append(view.Zones, option{Value: name, Label: strings.ReplaceAll(name, "_", " ")})
-	}
-	if profile != nil {
-		view.Profile = *profile
-	}
-	if password != nil {
-		view.Password = *password
-	}
-	if unlink != nil {
-		view.Unlink = *unlink
 	}
 	for _, s := range sessions {
 		view.Sessions = append(view.Sessions, sessionRow{

@@ -13,9 +13,9 @@ import (
 )
 
 func (c *Console) chartRoutes(pages *gin.RouterGroup) {
-	pages.GET("/charts/deliveries", c.signedIn(c.showDeliveryCharts))
-	pages.GET("/webhooks/:id/charts", c.signedIn(c.showDeliveryCharts))
-	pages.GET("/integrations/:id/charts", c.signedIn(c.showCallCharts))
+	pages.GET("/charts/deliveries", c.signedIn(requires(models.GrantIntegrations, c.showDeliveryCharts)))
+	pages.GET("/webhooks/:id/charts", c.signedIn(requires(models.GrantIntegrations, c.showDeliveryCharts)))
+	pages.GET("/integrations/:id/charts", c.signedIn(requires(models.GrantIntegrations, c.showCallCharts)))
 	pages.GET("/work-orders/charts", c.signedIn(c.showWorkOrderCharts))
 }
 

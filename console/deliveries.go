@@ -16,13 +16,13 @@ import (
 )
 
 func (c *Console) deliveryRoutes(pages *gin.RouterGroup) {
-	pages.GET("/deliveries", c.signedIn(c.listDeliveries))
-	pages.GET("/webhooks/:id/deliveries", c.signedIn(c.listDeliveries))
-	pages.POST("/deliveries/redeliver", c.signedIn(c.redeliverSelected))
-	pages.GET("/deliveries/redeliver-matching", c.signedIn(c.confirmRedelivery))
-	pages.POST("/deliveries/redeliver-matching", c.signedIn(c.redeliverMatching))
-	pages.GET("/deliveries/:id", c.signedIn(c.showDelivery))
-	pages.POST("/deliveries/:id/redeliver", c.signedIn(c.redeliverOne))
+	pages.GET("/deliveries", c.signedIn(requires(models.GrantIntegrations, c.listDeliveries)))
+	pages.GET("/webhooks/:id/deliveries", c.signedIn(requires(models.GrantIntegrations, c.listDeliveries)))
+	pages.POST("/deliveries/redeliver", c.signedIn(requires(models.GrantIntegrations, c.redeliverSelected)))
+	pages.GET("/deliveries/redeliver-matching", c.signedIn(requires(models.GrantIntegrations, c.confirmRedelivery)))
+	pages.POST("/deliveries/redeliver-matching", c.signedIn(requires(models.GrantIntegrations, c.redeliverMatching)))
+	pages.GET("/deliveries/:id", c.signedIn(requires(models.GrantIntegrations, c.showDelivery)))
+	pages.POST("/deliveries/:id/redeliver", c.signedIn(requires(models.GrantIntegrations, c.redeliverOne)))
 }
 
 // deliveriesPerPage is the page size of the list.
@@ -176,9 +176,6 @@ func (r *request) deliveryFilterView(action string, q webhooks.DeliverySearch) d
 }
 
 func (c *Console) listDeliveries(r *request) error {
-	if err := r.require(models.GrantIntegrations); err != nil {
-		return err
-	}
 	search, parameters, err := r.deliverySearch()
 	if err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"millwright/models"
 	"millwright/service/webhooks"
 )
 
@@ -23,7 +22,7 @@ type deliveryView struct {
 	// Made are the attempts, newest first.
 	Made []attemptRow
 	// Body is what would be sent now, with Header; otherwise Withheld is the reason.
-	Header   []headerLine
+	Header   []namedValue
 	Body     string
 	Curl     string
 	Withheld string
@@ -31,8 +30,6 @@ type deliveryView struct {
 	Workflows []workflowLink
 	All       string
 }
-
-type headerLine struct{ Name, Value string }
 
 type workflowLink struct{ Text, URL string }
 
@@ -52,9 +49,6 @@ type attemptRow struct {
 var deliveryPage = newPage[deliveryView]("delivery.html")
 
 func (c *Console) showDelivery(r *request) error {
-	if err := r.require(models.GrantIntegrations); err != nil {
-		return err
-	}
 	d, err := c.service.DeliveryForPerson(r.ctx(), r.actor(), r.Param("id"))
 	if err != nil {
 		return err
@@ -72,9 +66,9 @@ func (c *Console) showDelivery(r *request) error {
 	}
 	if d.Body != nil {
 		for name, values := range d.Header {
-			view.Header = append(view.Header, headerLine{name, strings.Join(values, ", ")})
+			view.Header = append(view.Header, namedValue{name, strings.Join(values, ", ")})
 		}
-		slices.SortFunc(view.Header, func(a, b headerLine) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(view.Header, func(a, b namedValue) int { return strings.Compare(a.Name, b.Name) })
 		view.Body, view.Curl = indented(d.Body), curl(d.URL, view.Header, d.Body)
 	}
 	if c.options.WorkflowsURL != "" {
@@ -155,7 +149,7 @@ func indented(body []byte) string {
 }
 
 // curl returns the command that sends the same request.
-func curl(address string, header []headerLine, body []byte) string {
+func curl(address string, header []namedValue, body []byte) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "curl -i %s", shellQuoted(address))
 	for _, h := range header {

@@ -13,7 +13,7 @@
 // A topic has a file with its routes, views and handlers, and its templates:
 //
 //	func (c *Console) thingRoutes(pages *gin.RouterGroup) { // listed in Console.routes
-//		pages.GET("/things", c.signedIn(c.listThings))
+//		pages.GET("/things", c.signedIn(requires(models.GrantIntegrations, c.listThings)))
 //		pages.POST("/things/:id/rename", c.signedIn(c.renameThing))
 //	}
 //
@@ -22,9 +22,6 @@
 //	var thingsPage = newPage[thingsView]("things.html")
 //
 //	func (c *Console) listThings(r *request) error {
-//		if err := r.require(models.GrantIntegrations); err != nil {
-//			return err
-//		}
 //		things, err := c.service.Things(r.ctx(), r.actor(), …)
 //		…
 //		return thingsPage.show(r, thingsView{…})

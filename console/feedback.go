@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"net/url"
-	"strconv"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -144,14 +143,8 @@ type feedbackView struct {
 	// WorkOrder is the form of a work order about it, "" if the person may create none there.
 	WorkOrder string
 	// Made are the work orders that were made of it.
-	Made     []madeWorkOrder
+	Made     []recordItem
 	Activity activityView
-}
-
-// madeWorkOrder is a work order that was made of feedback.
-type madeWorkOrder struct {
-	Name, URL string
-	State     stateMark
 }
 
 var feedbackPage = newPage[feedbackView]("feedback_one.html")
@@ -177,7 +170,7 @@ func (c *Console) renderFeedback(r *request, status int, rejected *form) error {
 	view.Form = resolving.orRejected(rejected)
 	view.Where.URL = urls[f.InventoryID]
 	for _, w := range detail.WorkOrders {
-		view.Made = append(view.Made, madeWorkOrder{strconv.FormatInt(w.Number, 10) + " " + w.Title, workOrderURL(w.ID), workOrderMarks[w.Status]})
+		view.Made = append(view.Made, workOrderItem(w.ID, w.Number, w.Title, w.Status))
 	}
 	if detail.CreatesWorkOrders {
 		view.WorkOrder = linkTo("/work-orders/new", "node", workedNode(f.Inventory), "feedback", f.ID)

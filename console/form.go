@@ -47,11 +47,14 @@ func newForm(values url.Values) form { return form{Key: rand.Text(), Values: val
 
 // editForm is newForm for a change of the record: the form is rejected if the record has
 // changed before it is sent.
-func editForm(record any, values url.Values) (form, error) {
+func editForm(record any, values url.Values) form {
+	etag, err := store.ETagOf(record)
+	if err != nil {
+		panic(err) // impossible: records are stored as JSON, too
+	}
 	f := newForm(values)
-	var err error
-	f.ETag, err = store.ETagOf(record)
-	return f, err
+	f.ETag = etag
+	return f
 }
 
 // recordForm is editForm for a work order or feedback, by the ETag of the record as it was
@@ -109,8 +112,8 @@ func formOf(values url.Values) form {
 }
 
 // entered returns the values of the form, without those that {{template "form"}} writes.
-func (f form) entered() []keptValue {
-	return slices.DeleteFunc(keptValues(f.Values), func(v keptValue) bool { return v.Name == "form_key" || v.Name == "etag" || v.Name == "seen" })
+func (f form) entered() []namedValue {
+	return slices.DeleteFunc(keptValues(f.Values), func(v namedValue) bool { return v.Name == "form_key" || v.Name == "etag" || v.Name == "seen" })
 }
 
 // Value returns what was entered in a field, without white space around it.
@@ -326,6 +329,11 @@ func (f form) chosen(name string, options []option) []option {
 	return options
 }
 
+// choice returns a select of a filter, for {{template "filter-select" .}}.
+func choice(name, label string, options []option) field {
+	return field{Name: name, Label: label, Type: "select", Options: options}
+}
+
 // confirmView is a page that states the effect of an action before it is done.
 type confirmView struct {
 	Title string
@@ -342,7 +350,7 @@ type confirmView struct {
 	Form  form
 	// Fields are inputs above the button, such as a reason. Hidden is sent with them.
 	Fields []field
-	Hidden []keptValue
+	Hidden []namedValue
 }
 
 var confirmPage = newPage[confirmView]("confirm.html")
@@ -359,7 +367,7 @@ func (r *request) confirm(view confirmView) error {
 type secretView struct {
 	Title   string
 	Intro   string
-	Secrets []secretValue
+	Secrets []namedValue
 	// Next and NextText lead on.
 	Next, NextText string
 	// Shown is true if the secrets were in an earlier response. Renew is where new ones are made.
@@ -369,8 +377,6 @@ type secretView struct {
 	CodeTitle, CodeIntro string
 	Code                 []codeSample
 }
-
-type secretValue struct{ Name, Value string }
 
 var secretPage = newPage[secretView]("secret.html")
 

@@ -61,17 +61,13 @@ func (c *Console) renderIntegration(r *request, status int, rejected *form) erro
 	if err != nil {
 		return err
 	}
-	f, err := editForm(found.IntegrationRecord, url.Values{
+	f := editForm(found.IntegrationRecord, url.Values{
 		"name": {found.Name}, "scopes": found.Scopes, "organization_definition_id": {valueOf(found.OrganizationDefinitionID)},
 	})
-	if err != nil {
-		return err
-	}
-	f = f.orRejected(rejected)
 	view := integrationView{
 		Integration: found, State: integrationState(found.IntegrationRecord), CreatedAt: r.moment(found.CreatedAt),
 		LastCall: r.optionalMoment(found.LastCallAt), Usage: usage(found.IntegrationSummary),
-		Room: len(found.Webhooks) < models.MaxWebhooks, MaxHooks: models.MaxWebhooks, Form: f, Scopes: scopeOptions(), Choices: choices, SwitchForm: newForm(nil),
+		Room: len(found.Webhooks) < models.MaxWebhooks, MaxHooks: models.MaxWebhooks, Form: f.orRejected(rejected), Scopes: scopeOptions(), Choices: choices, SwitchForm: newForm(nil),
 		Charts: chartLink{linkTo("/integrations/" + id + "/charts"), "Chart of the calls"},
 	}
 	view.Owns = r.viewer.Admin || slices.Contains(found.Owners, r.viewer.IdentityID)
@@ -113,9 +109,9 @@ func (c *Console) addOwners(r *request, i pages.IntegrationDetail, view *integra
 	for _, p := range people {
 		view.Owners = append(view.Owners, option{Value: p.ID, Label: p.Name})
 	}
-	f, err := editForm(i.IntegrationRecord, url.Values{"owners": i.Owners})
+	f := editForm(i.IntegrationRecord, url.Values{"owners": i.Owners})
 	view.OwnersForm = &f
-	return err
+	return nil
 }
 
 func (c *Console) setOwners(r *request) error {

@@ -152,21 +152,18 @@ func wayText(w pages.VisibleWay) string {
 	if w.Grant != "" {
 		grant = "“" + nodeGrants[w.Grant] + "”"
 	}
+	if !w.Met {
+		return missingText(w, grant)
+	}
 	switch w.Kind {
 	case pages.WayAssigned:
-		if w.Met {
-			return "The work order is assigned to it, to its team, or to its organization."
-		}
+		return "The work order is assigned to it, to its team, or to its organization."
 	case pages.WayCreated:
-		if w.Met {
-			return "It created the work order and has " + grant + " on its place."
-		}
+		return "It created the work order and has " + grant + " on its place."
 	case pages.WayOnNode:
-		if w.Met {
-			return "It has " + grant + " on the place" + giver(w) + "."
-		}
+		return "It has " + grant + " on the place" + giver(w) + "."
 	}
-	return missingText(w, grant)
+	return ""
 }
 
 // giver names the assignment that gives the permission.

@@ -10,7 +10,7 @@ import (
 )
 
 func (c *Console) integrationRoutes(pages *gin.RouterGroup) {
-	pages.GET("/integrations", c.signedIn(c.listIntegrations))
+	pages.GET("/integrations", c.signedIn(requires(models.GrantIntegrations, c.listIntegrations)))
 	pages.GET("/integrations/new", c.recent(shows(c.renderNewIntegration)))
 	pages.POST("/integrations", c.recent(c.createIntegration))
 	pages.GET("/integrations/:id", c.signedIn(shows(c.renderIntegration)))
@@ -23,7 +23,7 @@ func (c *Console) integrationRoutes(pages *gin.RouterGroup) {
 	pages.POST("/integrations/:id/owners", c.recent(c.setOwners))
 	pages.GET("/integrations/:id/assign", c.recent(shows(c.renderAssign)))
 	pages.POST("/integrations/:id/assign", c.recent(c.assign))
-	pages.GET("/integrations/:id/unassign", c.recent(c.confirmUnassign))
+	pages.GET("/integrations/:id/unassign", c.recent(requires(models.GrantIntegrations, c.confirmUnassign)))
 	pages.POST("/integrations/:id/unassign", c.recent(c.unassign))
 	pages.GET("/integrations/:id/delete", c.signedIn(c.confirmDeleteIntegration))
 	pages.POST("/integrations/:id/delete", c.signedIn(c.deleteIntegration))
@@ -48,9 +48,6 @@ type integrationRow struct {
 var integrationsPage = newPage[integrationsView]("integrations.html")
 
 func (c *Console) listIntegrations(r *request) error {
-	if err := r.require(models.GrantIntegrations); err != nil {
-		return err
-	}
 	list, err := c.service.ManagedIntegrations(r.ctx(), r.actor())
 	if err != nil {
 		return err
@@ -172,7 +169,7 @@ func (c *Console) integrationSecrets(i integrations.IntegrationRecord, intro, ne
 	page := Root + "/integrations/" + i.ID
 	return secretView{
 		Title: "Client id and secret", Intro: intro,
-		Secrets: []secretValue{{"Client id", i.ClientID}, {"Client secret", i.ClientSecret}},
+		Secrets: []namedValue{{"Client id", i.ClientID}, {"Client secret", i.ClientSecret}},
 		Next:    page, NextText: next, Renew: page + "/secret", RenewText: "Renew the secret",
 		CodeTitle: "Get an access token", CodeIntro: "A token works for an hour. Keep id and secret in the environment, not in code.",
 		Code: []codeSample{{"curl", `curl -u "$CLIENT_ID:$CLIENT_SECRET" -d grant_type=client_credentials ` + c.options.PublicURL + `/v1/oauth/token`}},

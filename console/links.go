@@ -52,11 +52,8 @@ func (c *Console) renderLink(r *request, status int, rejected *form) error {
 		return err
 	}
 	view := linkPageView{
-		Link: link, Action: r.Request.URL.Path, Form: newForm(url.Values{"name": {link.Name}}),
+		Link: link, Action: r.Request.URL.Path, Form: newForm(url.Values{"name": {link.Name}}).orRejected(rejected),
 		OpenID: c.openIDStart("invite", r.Param("token")), Provider: c.openIDName(),
-	}
-	if rejected != nil {
-		view.Form = *rejected
 	}
 	return linkPage.render(r, status, view)
 }

@@ -50,7 +50,7 @@ type nodeTab struct {
 	Current        bool
 }
 
-// recordRow is a work order or feedback of a node.
+// recordRow is a work order or feedback of a node, or a work order with a form.
 type recordRow struct {
 	URL, Number, Title string
 	State              stateMark
@@ -91,9 +91,7 @@ func (c *Console) showNode(r *request) error {
 		Node: node, Kind: nodeKinds[node.Kind], Code: valueOf(node.ExternalID), Above: crumbsOf(node), Grants: grantList(node.Grants), Tab: tabBelow,
 	}
 	r.offerOnNode(&view)
-	if err := r.offerStructure(&view); err != nil {
-		return err
-	}
+	r.offerStructure(&view)
 	if asked := r.Query("tab"); slices.Contains([]string{tabWorkOrders, tabFeedback, tabAssignees}, asked) {
 		view.Tab = asked
 	}

@@ -50,9 +50,7 @@ func (c *Console) renderAssignToNode(r *request, status int, rejected *form) err
 			return err
 		}
 		view.Held = &effects.Assignee
-		if view.Form, err = editForm(effects.Record, url.Values{"identity_id": {identityID}, "definition_id": {effects.Assignee.DefinitionID}}); err != nil {
-			return err
-		}
+		view.Form = editForm(effects.Record, url.Values{"identity_id": {identityID}, "definition_id": {effects.Assignee.DefinitionID}})
 	}
 	view.Form = view.Form.orRejected(rejected)
 	for _, i := range choices.Identities {
@@ -113,13 +111,9 @@ func (c *Console) renderUnassignFromNode(r *request, status int, rejected *form)
 	if err != nil {
 		return err
 	}
-	f, err := editForm(effects.Record, nil)
-	if err != nil {
-		return err
-	}
 	return confirmPage.render(r, status, confirmView{
 		Title: "Remove " + effects.Assignee.Name + " from " + effects.Node + "?", Effects: unassignEffects(effects, r.viewer.IdentityID),
-		Action: linkTo("/inventory/"+id+"/unassign", "identity", effects.Record.IdentityID), Button: "Remove", Back: assigneesURL(id), Form: f.orRejected(rejected),
+		Action: linkTo("/inventory/"+id+"/unassign", "identity", effects.Record.IdentityID), Button: "Remove", Back: assigneesURL(id), Form: editForm(effects.Record, nil).orRejected(rejected),
 	})
 }
 

@@ -9,14 +9,14 @@ import (
 )
 
 // offerStructure adds the forms of the node itself that the person may use.
-func (r *request) offerStructure(view *nodeView) error {
+func (r *request) offerStructure(view *nodeView) {
 	node, at := view.Node, "/inventory/"+view.Node.ID
 	view.RetiredAt = r.optionalMoment(node.RetiredAt)
 	if node.MayAdd && node.RetiredAt == nil && len(kindsBelow(node.Kind)) > 0 {
 		view.Add = linkTo("/inventory/new", "node", node.ID)
 	}
 	if !node.MayChange {
-		return nil
+		return
 	}
 	view.Edit = linkTo(at + "/edit")
 	if r.viewer.Admin {
@@ -24,11 +24,10 @@ func (r *request) offerStructure(view *nodeView) error {
 	}
 	if node.RetiredAt == nil {
 		view.Retire = linkTo(at + "/retire")
-		return nil
+		return
 	}
-	f, err := editForm(node.State(), nil)
+	f := editForm(node.State(), nil)
 	view.BringBack = &f
-	return err
 }
 
 // kindsBelow are the kinds that a node below one of the kind can have, "" for the top.
@@ -102,12 +101,9 @@ func (c *Console) renderEditNode(r *request, status int, rejected *form) error {
 	if err != nil {
 		return err
 	}
-	f, err := editForm(node.State(), url.Values{
+	f := editForm(node.State(), url.Values{
 		"name": {node.Name}, "description": {valueOf(node.Description)}, "external_id": {valueOf(node.ExternalID)},
 	})
-	if err != nil {
-		return err
-	}
 	return nodeEditPage.render(r, status, nodeEditView{Node: node, Form: f.orRejected(rejected), Back: nodeURL(node.ID)})
 }
 
@@ -131,11 +127,7 @@ func (c *Console) renderMoveNode(r *request, status int, rejected *form) error {
 	if err != nil {
 		return err
 	}
-	f, err := editForm(node.State(), nil)
-	if err != nil {
-		return err
-	}
-	f = f.orRejected(rejected)
+	f := editForm(node.State(), nil).orRejected(rejected)
 	return confirmPage.render(r, status, confirmView{
 		Title: "Move " + node.Name, Action: nodeURL(node.ID) + "/move", Button: "Move", Harmless: true, Back: nodeURL(node.ID), Form: f,
 		Effects: []string{
@@ -158,11 +150,7 @@ func (c *Console) renderRetireNode(r *request, status int, rejected *form) error
 	if err != nil {
 		return err
 	}
-	f, err := editForm(node.State(), nil)
-	if err != nil {
-		return err
-	}
-	view := confirmView{Title: "Retire " + node.Name + "?", Action: nodeURL(node.ID) + "/retire", Back: nodeURL(node.ID), Form: f.orRejected(rejected)}
+	view := confirmView{Title: "Retire " + node.Name + "?", Action: nodeURL(node.ID) + "/retire", Back: nodeURL(node.ID), Form: editForm(node.State(), nil).orRejected(rejected)}
 	if use.WorkOrders > 0 {
 		view.Effects = append(view.Effects, "It cannot be retired yet: "+counted(use.WorkOrders, inventory.MaxEffects, "work order is", "work orders are")+" open here and inside. Complete or cancel them first.")
 	}

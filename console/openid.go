@@ -198,7 +198,7 @@ func (c *Console) finishOpenIDAgain(r *request, account people.OpenIDAccount, st
 	if errors.Is(err, people.ErrSignInFailed) {
 		c.metrics.signIns.WithLabelValues(signInFailed).Inc()
 		return c.renderAgain(r, http.StatusUnauthorized, againView{
-			Action: Root + "/sign-in/again", Kept: []keptValue{{"next", state.Next}}, OpenID: linkTo("/openid/again", "next", state.Next),
+			Action: Root + "/sign-in/again", Kept: []namedValue{{"next", state.Next}}, OpenID: linkTo("/openid/again", "next", state.Next),
 			Form: form{Error: "Either " + c.openIDName() + " did not ask you to sign in again, or this account there is not linked to you here."},
 		})
 	}

@@ -53,19 +53,13 @@ type formView struct {
 	Retired    bool
 	ChangedAt  moment
 	Questions  []questionRow
-	WorkOrders []formUseRow
+	WorkOrders []recordRow
 }
 
 type questionRow struct {
 	Label, Type string
 	Required    bool
 	Options     []string
-}
-
-type formUseRow struct {
-	URL, Title string
-	Number     int64
-	State      stateMark
 }
 
 // questionTypes are the types of questions as the console names them.
@@ -90,7 +84,7 @@ func (c *Console) showForm(r *request) error {
 		view.Questions = append(view.Questions, row)
 	}
 	for _, w := range found.WorkOrders {
-		view.WorkOrders = append(view.WorkOrders, formUseRow{URL: workOrderURL(w.ID), Title: w.Title, Number: w.Number, State: workOrderMarks[w.Status]})
+		view.WorkOrders = append(view.WorkOrders, recordRow{URL: workOrderURL(w.ID), Number: strconv.FormatInt(w.Number, 10), Title: w.Title, State: workOrderMarks[w.Status]})
 	}
 	return formPage.show(r, view)
 }

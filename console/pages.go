@@ -229,6 +229,9 @@ func linkTo(path string, parameters ...string) string {
 	return Root + path + "?" + query.Encode()
 }
 
+// namedValue is a value to show with its name.
+type namedValue struct{ Name, Value string }
+
 // stateMark is a state of something as color, icon and word ({{template "state" .}}). Tone
 // is good, warn, bad, held or muted.
 type stateMark struct{ Tone, Icon, Text string }

@@ -120,7 +120,7 @@ func (c *Console) definitions(r *request, held *string) ([]option, error) {
 	found, err := c.service.OrganizationDefinitions(r.ctx(), r.actor())
 	options := []option{{Value: "", Label: "No organization permissions"}}
 	for _, d := range found {
-		mayNot := slices.ContainsFunc(d.Grants, func(grant models.OrganizationGrant) bool { return !r.viewer.Admin && !r.may(grant) })
+		mayNot := slices.ContainsFunc(d.Grants, func(grant models.OrganizationGrant) bool { return !r.may(grant) })
 		if !mayNot && offered(d, held) {
 			options = append(options, option{Value: d.ID, Label: withGrants(d.Name, d.Grants)})
 		}
@@ -157,7 +157,7 @@ func (c *Console) handOver(r *request, err error, personID string, link people.L
 		Title: "Link for " + link.PersonName, Next: personURL(personID), NextText: "Go to the person",
 		Renew: personURL(personID), RenewText: "Make a new link",
 		Intro:   fmt.Sprintf("Pass this link on to %s. It works once, until %s.", link.PersonName, r.moment(link.ExpiresAt).Exact),
-		Secrets: []secretValue{{"Link", link.URL(c.options.PublicURL)}},
+		Secrets: []namedValue{{"Link", link.URL(c.options.PublicURL)}},
 	}
 	if done {
 		view.Title = "Link"
@@ -227,10 +227,7 @@ func (c *Console) addPersonForms(r *request, view *personView, rejected *form) e
 	if p.Admin {
 		values.Set("admin", "yes")
 	}
-	f, err := editForm(p.PersonAccess, values)
-	if err != nil {
-		return err
-	}
+	f := editForm(p.PersonAccess, values)
 	view.Form, view.EmailForm = f, f
 	view.EmailForm.Values = url.Values{"email": {p.Email}}
 	if rejected != nil && rejected.Values.Has("email") {
@@ -239,6 +236,7 @@ func (c *Console) addPersonForms(r *request, view *personView, rejected *form) e
 		view.Form = f.orRejected(rejected)
 	}
 	view.WaysIn, view.RemovesWaysIn = waysIn(p), r.viewer.Admin && !view.Self && len(p.SignsIn) > 0
+	var err error
 	view.Definitions, err = c.definitions(r, p.DefinitionID)
 	return err
 }
@@ -249,12 +247,7 @@ func (r *request) managesPerson(p people.PersonSummary) bool {
 	if !r.may(models.GrantPeople) || p.Admin && !r.viewer.Admin {
 		return false
 	}
-	for _, grant := range p.Grants {
-		if !r.viewer.Admin && !r.may(models.OrganizationGrant(grant)) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(p.Grants, func(grant string) bool { return !r.may(models.OrganizationGrant(grant)) })
 }
 
 func (c *Console) changePerson(r *request) error {
@@ -287,7 +280,7 @@ func (c *Console) confirmPromotion(r *request, f form, p *people.PromotionError)
 			"All sessions and links of " + p.Name + " end.",
 			"A password or account that was set through a link that someone below administrator could see ends too. " + hand,
 		},
-		Form: f, Hidden: []keptValue{{"confirmed", p.Email}, {"definition", f.Value("definition")}, {"admin", f.Value("admin")}},
+		Form: f, Hidden: []namedValue{{"confirmed", p.Email}, {"definition", f.Value("definition")}, {"admin", f.Value("admin")}},
 	})
 }
 
@@ -306,12 +299,8 @@ func (c *Console) confirmRemoveWaysIn(r *request) error {
 	if !r.viewer.Admin {
 		return models.Errorf(models.CodePermissionDenied, "Only administrators remove the ways in which a person signs in.")
 	}
-	f, err := editForm(p.PersonAccess, nil)
-	if err != nil {
-		return err
-	}
 	return r.confirm(confirmView{
-		Title: "Remove the ways in which " + p.Name + " signs in?", Action: personURL(p.ID) + "/ways-in", Button: "Remove them", Back: personURL(p.ID), Form: f,
+		Title: "Remove the ways in which " + p.Name + " signs in?", Action: personURL(p.ID) + "/ways-in", Button: "Remove them", Back: personURL(p.ID), Form: editForm(p.PersonAccess, nil),
 		Effects: []string{
 			waysIn(p) + " All of that ends, with all sessions and links.",
 			p.Name + " can then be invited again, at " + p.Email + ".",

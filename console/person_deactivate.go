@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"strconv"
 
 	"millwright/service/inventory"
 	"millwright/service/people"
@@ -25,14 +24,9 @@ type deactivateView struct {
 // heldView lists what a person has of one kind.
 type heldView struct {
 	Title string
-	Rows  []heldRow
+	Rows  []recordItem
 	// More links to all of them if Rows are some.
 	More, MoreText string
-}
-
-type heldRow struct {
-	Text, URL string
-	State     stateMark
 }
 
 // maxHeldRows bounds the rows of a heldView.
@@ -54,13 +48,9 @@ func (c *Console) renderDeactivate(r *request, status int, rejected *form) error
 	if err != nil {
 		return err
 	}
-	f, err := editForm(p.PersonAccess, nil)
-	if err != nil {
-		return err
-	}
 	view := deactivateView{
 		Name: p.Name, Page: personURL(p.ID), Action: r.Request.URL.RequestURI(),
-		Effects: deactivationEffects(p.Name, effects), Holds: heldBy(p, effects, teams), Form: f.orRejected(rejected),
+		Effects: deactivationEffects(p.Name, effects), Holds: heldBy(p, effects, teams), Form: editForm(p.PersonAccess, nil).orRejected(rejected),
 	}
 	if err := c.addReplacements(r, p.ID, &view); err != nil {
 		return err
@@ -81,7 +71,7 @@ func deactivationEffects(name string, effects people.PersonEffects) []string {
 // heldBy lists what a person has that someone else may take over.
 func heldBy(p people.PersonSummary, effects people.PersonEffects, teams []people.Team) []heldView {
 	var all []heldView
-	add := func(n int, one, several string, rows []heldRow, more, moreText string) {
+	add := func(n int, one, several string, rows []recordItem, more, moreText string) {
 		if n == 0 {
 			return
 		}
@@ -94,21 +84,21 @@ func heldBy(p people.PersonSummary, effects people.PersonEffects, teams []people
 	workOrders := linkTo("/work-orders", "assignee", p.ID)
 	add(effects.WorkerOf, "open work order as a worker", "open work orders as a worker", heldWorkOrders(effects.AsWorker), workOrders, "All work orders of "+p.Name)
 	add(effects.ConsultantOf, "open work order as a consultant", "open work orders as a consultant", heldWorkOrders(effects.AsConsultant), workOrders, "All work orders of "+p.Name)
-	var memberOf, owned []heldRow
+	var memberOf, owned []recordItem
 	for _, t := range teams {
-		memberOf = append(memberOf, heldRow{Text: t.Name, URL: teamURL(t.ID)})
+		memberOf = append(memberOf, recordItem{Name: t.Name, URL: teamURL(t.ID)})
 	}
 	for _, i := range effects.Integrations {
-		owned = append(owned, heldRow{Text: i.Name, URL: recordURL(records.RecordIntegration, i.IdentityID)})
+		owned = append(owned, recordItem{Name: i.Name, URL: recordURL(records.RecordIntegration, i.IdentityID)})
 	}
 	add(len(teams), "team", "teams", memberOf, personURL(p.ID), "All teams of "+p.Name)
 	add(len(owned), "integration that "+p.Name+" owns", "integrations that "+p.Name+" owns", owned, linkTo("/integrations"), "All integrations")
 	return all
 }
 
-func heldWorkOrders(found []people.PersonWorkOrder) (rows []heldRow) {
+func heldWorkOrders(found []people.PersonWorkOrder) (rows []recordItem) {
 	for _, w := range found {
-		rows = append(rows, heldRow{strconv.FormatInt(w.Number, 10) + " " + w.Title, workOrderURL(w.ID), workOrderMarks[w.Status]})
+		rows = append(rows, workOrderItem(w.ID, w.Number, w.Title, w.Status))
 	}
 	return rows
 }

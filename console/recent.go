@@ -85,7 +85,7 @@ func (c *Console) signInAgain(r *request, f form) (proceed bool, err error) {
 type againView struct {
 	Form   form
 	Action string
-	Kept   []keptValue
+	Kept   []namedValue
 	// Sent is whether a form was sent, which goes on then.
 	Sent bool
 	// Password is whether the person signs in again with a password, OpenID is where with the
@@ -98,8 +98,6 @@ type againView struct {
 	Done bool
 }
 
-type keptValue struct{ Name, Value string }
-
 var againPage = newPage[againView]("sign_in_again.html")
 
 // showSignInAgain asks to sign in again before the page next.
@@ -108,7 +106,7 @@ func (c *Console) showSignInAgain(r *request) error {
 	switch {
 	case !r.viewer.Recent:
 		return c.renderAgain(r, http.StatusOK, againView{
-			Action: Root + "/sign-in/again", Kept: []keptValue{{"next", next}}, OpenID: linkTo("/openid/again", "next", next),
+			Action: Root + "/sign-in/again", Kept: []namedValue{{"next", next}}, OpenID: linkTo("/openid/again", "next", next),
 		})
 	case next != "":
 		return r.done(localPath(next), "")
@@ -137,10 +135,10 @@ func withoutSecrets(values url.Values) url.Values {
 }
 
 // keptValues returns the values of a form as hidden fields.
-func keptValues(values url.Values) (kept []keptValue) {
+func keptValues(values url.Values) (kept []namedValue) {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		for _, value := range values[name] {
-			kept = append(kept, keptValue{name, value})
+			kept = append(kept, namedValue{name, value})
 		}
 	}
 	return kept

@@ -2,6 +2,7 @@ package console
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"millwright/models"
@@ -17,6 +18,16 @@ var recordPages = map[records.RecordKind]string{
 // recordLink names a record and links to its page ({{template "record" .}}). URL is "" if the
 // person may not open it.
 type recordLink struct{ ID, Name, URL string }
+
+// recordItem is a record in a short list.
+type recordItem struct {
+	Name, URL, Detail string
+	State             stateMark
+}
+
+func workOrderItem(id string, number int64, title string, status models.WorkOrderStatus) recordItem {
+	return recordItem{Name: strconv.FormatInt(number, 10) + " " + title, URL: workOrderURL(id), State: workOrderMarks[status]}
+}
 
 // recordLinks returns links to records by their ids, without those that the person may not open.
 func (r *request) recordLinks(ids []string) (map[string]recordLink, error) {

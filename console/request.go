@@ -52,6 +52,16 @@ func (r *request) require(grant models.OrganizationGrant) error {
 		grantNames[grant], r.viewer.OrganizationName)
 }
 
+// requires serves a page to people with the permission.
+func requires(grant models.OrganizationGrant, serve handler) handler {
+	return func(r *request) error {
+		if err := r.require(grant); err != nil {
+			return err
+		}
+		return serve(r)
+	}
+}
+
 // grantNames are the organization-wide permissions as the console names them.
 var grantNames = map[models.OrganizationGrant]string{
 	models.GrantIntegrations: "Integrations", models.GrantIncomingWorkOrders: "Incoming work orders",

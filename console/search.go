@@ -35,12 +35,7 @@ type searchView struct {
 // is empty if there is no such list.
 type foundSection struct {
 	ID, Title, All string
-	Rows           []foundRow
-}
-
-type foundRow struct {
-	Name, URL, Detail string
-	State             stateMark
+	Rows           []recordItem
 }
 
 var searchPage = newPage[searchView]("search.html")
@@ -103,7 +98,7 @@ var recordNames = map[records.RecordKind]string{
 func (c *Console) findNamed(_ *request, text string, named []records.ReadableRecord) (foundSection, error) {
 	section := foundSection{ID: "named", Title: "With the number, external id or code " + text}
 	for _, one := range named {
-		section.Rows = append(section.Rows, foundRow{Name: one.FullName(), URL: recordURL(one.Kind, one.ID), Detail: recordNames[one.Kind]})
+		section.Rows = append(section.Rows, recordItem{Name: one.FullName(), URL: recordURL(one.Kind, one.ID), Detail: recordNames[one.Kind]})
 	}
 	return section, nil
 }
@@ -114,10 +109,10 @@ func (c *Console) findWorkOrders(r *request, text string, _ []records.ReadableRe
 	page, err := c.service.SearchWorkOrders(r.ctx(), r.actor(), search.WorkOrderSearch, "", maxFound)
 	for _, item := range page.Items {
 		row := r.workOrderRow(item, nil)
-		section.Rows = append(section.Rows, foundRow{row.Number + " " + row.Title, row.URL, row.Where.text(), row.State})
+		section.Rows = append(section.Rows, recordItem{row.Number + " " + row.Title, row.URL, row.Where.text(), row.State})
 	}
 	if page.Stopped {
-		section.Rows = append(section.Rows, foundRow{Name: "Search older work orders", URL: section.All})
+		section.Rows = append(section.Rows, recordItem{Name: "Search older work orders", URL: section.All})
 	}
 	return section, err
 }
@@ -127,7 +122,7 @@ func (c *Console) findNodes(r *request, text string, _ []records.ReadableRecord)
 	found, err := c.service.SearchNodes(r.ctx(), r.actor(), inventory.NodeSearch{Text: text, Limit: maxFound})
 	for _, n := range found {
 		item := nodeItemOf(n.NodeReference)
-		section.Rows = append(section.Rows, foundRow{Name: strings.TrimSpace(item.Name + " " + item.Code), URL: nodeURL(item.ID), Detail: item.Path})
+		section.Rows = append(section.Rows, recordItem{Name: strings.TrimSpace(item.Name + " " + item.Code), URL: nodeURL(item.ID), Detail: item.Path})
 	}
 	return section, err
 }
@@ -137,7 +132,7 @@ func (c *Console) findFeedback(r *request, text string, _ []records.ReadableReco
 	page, err := c.service.FeedbackForPerson(r.ctx(), r.actor(), records.FeedbackFilter{Text: text}, "", maxFound)
 	for _, f := range page.Feedback {
 		row := r.feedbackRow(f)
-		section.Rows = append(section.Rows, foundRow{row.Subject, row.URL, row.Where.text(), row.State})
+		section.Rows = append(section.Rows, recordItem{row.Subject, row.URL, row.Where.text(), row.State})
 	}
 	return section, err
 }
@@ -146,7 +141,7 @@ func (c *Console) findPeople(r *request, text string, _ []records.ReadableRecord
 	section := foundSection{ID: "people", Title: "People", All: linkTo("/people", "q", text)}
 	found, err := c.service.PeopleForPerson(r.ctx(), r.actor(), "", people.PersonFilter{NameFilter: lists.NameFilter{Search: text, Limit: maxFound}})
 	for _, p := range found {
-		section.Rows = append(section.Rows, foundRow{p.Name, personURL(p.ID), p.Email, signInState(p)})
+		section.Rows = append(section.Rows, recordItem{p.Name, personURL(p.ID), p.Email, signInState(p)})
 	}
 	return section, err
 }
@@ -163,7 +158,7 @@ func (c *Console) findDeliveries(r *request, _ string, named []records.ReadableR
 	page, err := c.service.SearchDeliveries(r.ctx(), r.actor(), webhooks.DeliverySearch{RecordID: named[i].ID}, "", maxFound)
 	for _, d := range page.Deliveries {
 		row := r.deliveryRow(d, recordLink{})
-		section.Rows = append(section.Rows, foundRow{string(row.Type) + " to " + row.Host, row.Page, row.At.Exact, row.State})
+		section.Rows = append(section.Rows, recordItem{string(row.Type) + " to " + row.Host, row.Page, row.At.Exact, row.State})
 	}
 	return section, err
 }

@@ -20,7 +20,7 @@ func (c *Console) teamRoutes(pages *gin.RouterGroup) {
 	pages.POST("/teams/:id", c.signedIn(c.renameTeam))
 	pages.GET("/teams/:id/members", c.recent(shows(c.renderAddMembers)))
 	pages.POST("/teams/:id/members", c.recent(c.addMembers))
-	pages.GET("/teams/:id/remove", c.recent(c.confirmRemoveMember))
+	pages.GET("/teams/:id/remove", c.recent(requires(models.GrantPeople, c.confirmRemoveMember)))
 	pages.POST("/teams/:id/remove", c.recent(c.removeMember))
 	pages.GET("/teams/:id/delete", c.recent(c.confirmDeleteTeam))
 	pages.POST("/teams/:id/delete", c.recent(c.deleteTeam))
@@ -130,11 +130,7 @@ func (c *Console) renderTeam(r *request, status int, rejected *form) error {
 		return err
 	}
 	if view.Manages {
-		f, err := editForm(t.Team, url.Values{"name": {t.Name}})
-		if err != nil {
-			return err
-		}
-		view.Form = f.orRejected(rejected)
+		view.Form = editForm(t.Team, url.Values{"name": {t.Name}}).orRejected(rejected)
 	}
 	return teamPage.render(r, status, view)
 }
@@ -206,9 +202,6 @@ func (c *Console) addMembers(r *request) error {
 }
 
 func (c *Console) confirmRemoveMember(r *request) error {
-	if err := r.require(models.GrantPeople); err != nil {
-		return err
-	}
 	team, member, err := c.service.TeamMemberForPerson(r.ctx(), r.actor(), r.Param("id"), r.Query("member"))
 	if err != nil {
 		return err
@@ -236,12 +229,8 @@ func (c *Console) confirmDeleteTeam(r *request) error {
 	if err != nil {
 		return err
 	}
-	f, err := editForm(team.Team, nil)
-	if err != nil {
-		return err
-	}
 	view := confirmView{
-		Title: "Delete " + team.Name + "?", Action: teamURL(team.ID) + "/delete", Button: "Delete the team", Back: teamURL(team.ID), Form: f,
+		Title: "Delete " + team.Name + "?", Action: teamURL(team.ID) + "/delete", Button: "Delete the team", Back: teamURL(team.ID), Form: editForm(team.Team, nil),
 		Effects: []string{"The team loses its " + members(team) + ", and its permissions on " + nodes(team) + ". Members keep what they have without it."},
 	}
 	if workOrders > 0 {

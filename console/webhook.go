@@ -98,16 +98,11 @@ func (c *Console) renderWebhook(r *request, status int, rejected *form) error {
 	for _, e := range h.Events {
 		values.Add("events", string(e))
 	}
-	f, err := editForm(h.Webhook, values)
-	if err != nil {
-		return err
-	}
-	f = f.orRejected(rejected)
 	view := webhookView{
 		Webhook: h, State: webhookMark(h.WebhookSummary), CreatedAt: r.moment(h.CreatedAt), OldSecretUntil: r.optionalMoment(h.PreviousSecretUntil),
 		FailingSince: r.optionalMoment(h.FailingSince), LastSuccess: r.optionalMoment(h.LastSuccessAt), LastAttempt: r.optionalMoment(h.LastAt),
 		ShutOff: r.optionalMoment(h.ShutOffAt), Off: r.optionalMoment(h.OffAt), LastAnswer: answerText(h.LastStatus, h.LastError),
-		Counts: countRows(h), Form: f, TestForm: newForm(nil), Types: eventOptions(), Examples: c.eventExamples(),
+		Counts: countRows(h), Form: editForm(h.Webhook, values).orRejected(rejected), TestForm: newForm(nil), Types: eventOptions(), Examples: c.eventExamples(),
 	}
 	if h.Enabled {
 		view.Held = valueOf(h.State.OffReason)

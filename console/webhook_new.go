@@ -137,7 +137,7 @@ func (c *Console) createWebhook(r *request) error {
 func webhookSecrets(h webhooks.Webhook, intro, next string) secretView {
 	page := webhookURL(h.ID)
 	return secretView{
-		Title: "Signing secret", Intro: intro, Secrets: []secretValue{{"Signing secret", h.Secret}},
+		Title: "Signing secret", Intro: intro, Secrets: []namedValue{{"Signing secret", h.Secret}},
 		Next: page, NextText: next, Renew: page + "/secret", RenewText: "Renew the signing secret",
 		Code: receiverSamples, CodeTitle: "Code that verifies deliveries", CodeIntro: "Keep the secret in the environment as WEBHOOK_SECRET. The code needs no packages of others, except for Go, whose package is in this service's repository.",
 	}

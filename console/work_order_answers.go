@@ -187,7 +187,7 @@ func (r *request) confirmAnswers(detail records.WorkOrderDetail, f form) error {
 	view := confirmedComplete(detail, f)
 	view.Action, view.Button, view.Again = r.Request.URL.Path, "Save the answers and complete", "Not yet"
 	view.Effects[1] = "Your answers are saved with it. Its workers and its creator are told."
-	view.Hidden = append(f.entered(), keptValue{"confirmed", "yes"})
+	view.Hidden = append(f.entered(), namedValue{"confirmed", "yes"})
 	return r.confirm(view)
 }
 

@@ -27,13 +27,10 @@ type editWorkOrderView struct {
 	// Forbidden is the rule that forbids changes, or "" if absent.
 	Forbidden string
 	// Now are the fields that others changed while the form was filled, as they are now.
-	Now        []factRow
+	Now        []namedValue
 	Zone       string
 	Priorities []option
 }
-
-// factRow is a name with a value.
-type factRow struct{ Name, Value string }
 
 var editWorkOrderPage = newPage[editWorkOrderView]("work_order_edit.html")
 
@@ -43,7 +40,7 @@ func workOrderName(record models.WorkOrderRecord) string {
 }
 
 // editedFields are the fields of the form, as people read their names.
-var editedFields = []factRow{
+var editedFields = []namedValue{
 	{"title", "Title"}, {"description", "Description"}, {"priority", "Priority"}, {"target_date", "Due"}, {"external_id", "Reference in another system"},
 }
 
@@ -86,10 +83,10 @@ func (c *Console) renderEditWorkOrder(r *request, status int, rejected *form) er
 }
 
 // differences are the fields that are not as they were entered.
-func differences(now, entered url.Values) (rows []factRow) {
+func differences(now, entered url.Values) (rows []namedValue) {
 	for _, field := range editedFields {
 		if value := now.Get(field.Name); !sameText(value, entered.Get(field.Name)) {
-			rows = append(rows, factRow{field.Value, value})
+			rows = append(rows, namedValue{field.Value, value})
 		}
 	}
 	return rows

@@ -9,7 +9,7 @@ import (
 )
 
 func (c *Console) workOrderIntegrationRoutes(pages *gin.RouterGroup) {
-	pages.GET("/work-orders/:id/integrations", c.signedIn(c.showWorkOrderIntegrations))
+	pages.GET("/work-orders/:id/integrations", c.signedIn(requires(models.GrantIntegrations, c.showWorkOrderIntegrations)))
 }
 
 // workOrderIntegrationsView shows which integrations see a work order.
@@ -37,9 +37,6 @@ type sightRow struct {
 var workOrderIntegrationsPage = newPage[workOrderIntegrationsView]("work_order_integrations.html")
 
 func (c *Console) showWorkOrderIntegrations(r *request) error {
-	if err := r.require(models.GrantIntegrations); err != nil {
-		return err
-	}
 	id := r.Param("id")
 	sights, err := c.service.WhoSees(r.ctx(), r.actor(), id)
 	if err != nil {
