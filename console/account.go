@@ -161,8 +161,8 @@ func (c *Console) changePassword(r *request) error {
 
 // providerName is what people call the OpenID provider with the issuer.
 func (c *Console) providerName(issuer string) string {
-	if c.openID != nil && c.openID.options.Issuer == issuer {
-		return c.openIDName()
+	if issuer == c.provider.Issuer {
+		return c.provider.Name
 	}
 	return issuer
 }

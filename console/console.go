@@ -58,8 +58,9 @@ type Console struct {
 	guard *http.CrossOriginProtection
 	// secure is whether the public URL is https.
 	secure bool
-	// openID is nil without a provider.
-	openID *openID
+	// openID is nil without a provider, provider the zero value.
+	openID   *openID
+	provider OpenIDOptions
 	// background is work that continues after a response, running its places.
 	background sync.WaitGroup
 	running    chan struct{}
@@ -83,7 +84,10 @@ func New(s Service, options Options) (*Console, error) {
 	}
 	c := &Console{
 		service: s, options: options, log: options.Log, guard: http.NewCrossOriginProtection(),
-		secure: u.Scheme == "https", running: make(chan struct{}, maxLater), openID: newOpenID(options.OpenID, options.PublicURL),
+		secure: u.Scheme == "https", running: make(chan struct{}, maxLater),
+	}
+	if options.OpenID != nil {
+		c.openID, c.provider = newOpenID(*options.OpenID, options.PublicURL), *options.OpenID
 	}
 	if err := c.guard.AddTrustedOrigin(u.Scheme + "://" + u.Host); err != nil {
 		return nil, err

@@ -53,7 +53,7 @@ func (c *Console) renderLink(r *request, status int, rejected *form) error {
 	}
 	view := linkPageView{
 		Link: link, Action: r.Request.URL.Path, Form: newForm(url.Values{"name": {link.Name}}).orRejected(rejected),
-		OpenID: c.openIDStart("invite", r.Param("token")), Provider: c.openIDName(),
+		OpenID: c.openIDStart("invite", r.Param("token")), Provider: c.provider.Name,
 	}
 	return linkPage.render(r, status, view)
 }

@@ -19,7 +19,7 @@ type nodeView struct {
 	// NewWorkOrder and NewFeedback link to the forms; Reason is the rule that forbids what
 	// the person has the permission for.
 	NewWorkOrder, NewFeedback, Reason string
-	Tabs                              []nodeTab
+	Tabs                              []shortcut
 	// Tab is the one that is shown.
 	Tab   string
 	Level levelView
@@ -42,12 +42,6 @@ type nodeView struct {
 	// Toggle links to the page with, or without, the retired nodes below.
 	Retired bool
 	Toggle  string
-}
-
-// nodeTab is a tab of the page.
-type nodeTab struct {
-	Key, Text, URL string
-	Current        bool
 }
 
 // recordRow is a work order or feedback of a node, or a work order with a form.
@@ -95,12 +89,11 @@ func (c *Console) showNode(r *request) error {
 	if asked := r.Query("tab"); slices.Contains([]string{tabWorkOrders, tabFeedback, tabAssignees}, asked) {
 		view.Tab = asked
 	}
-	for _, tab := range []nodeTab{{Key: tabBelow, Text: "Below"}, {Key: tabWorkOrders, Text: "Work orders"}, {Key: tabFeedback, Text: "Feedback"}, {Key: tabAssignees, Text: "Assignees"}} {
-		tab.Current = tab.Key == view.Tab
-		if tab.URL = nodeURL(node.ID); tab.Key != tabBelow {
-			tab.URL += "?tab=" + tab.Key
-		}
-		view.Tabs = append(view.Tabs, tab)
+	for _, tab := range []struct{ key, text string }{
+		{tabBelow, "Below"}, {tabWorkOrders, "Work orders"}, {tabFeedback, "Feedback"}, {tabAssignees, "Assignees"},
+	} {
+		at := linkTo("/inventory/"+node.ID, "tab", when(tab.key != tabBelow, tab.key))
+		view.Tabs = append(view.Tabs, shortcut{tab.text, at, tab.key == view.Tab})
 	}
 	switch view.Tab {
 	case tabWorkOrders:

@@ -41,11 +41,8 @@ type openID struct {
 // providerTimeout bounds each request to the provider.
 const providerTimeout = 10 * time.Second
 
-func newOpenID(options *OpenIDOptions, publicURL string) *openID {
-	if options == nil {
-		return nil
-	}
-	return &openID{options: *options, redirect: publicURL + Root + "/openid/callback", client: &http.Client{Timeout: providerTimeout}}
+func newOpenID(options OpenIDOptions, publicURL string) *openID {
+	return &openID{options: options, redirect: publicURL + Root + "/openid/callback", client: &http.Client{Timeout: providerTimeout}}
 }
 
 // discovered returns the provider, which it discovers the first time.
@@ -85,14 +82,6 @@ type openIDState struct {
 	Invitation, Next string
 	// Again is the request of a person who is signed in to sign in again, "" for others.
 	Again string
-}
-
-// openIDName is the provider's name on the sign-in page, "" if there is no provider.
-func (c *Console) openIDName() string {
-	if c.openID == nil {
-		return ""
-	}
-	return c.openID.options.Name
 }
 
 // startOpenID sends the visitor to the provider, to sign in or to accept an invitation.
@@ -175,7 +164,7 @@ func (c *Console) finishOpenID(r *request) error {
 		return linkGonePage.render(r, http.StatusGone, linkGoneView{c.service.MailsLinks()})
 	case errors.Is(err, people.ErrSignInFailed):
 		c.metrics.signIns.WithLabelValues(signInFailed).Inc()
-		return c.renderSignIn(r, http.StatusUnauthorized, "Your account at "+c.openIDName()+" is not linked to anyone here. Open your invitation and choose "+c.openIDName()+" there.")
+		return c.renderSignIn(r, http.StatusUnauthorized, "Your account at "+c.provider.Name+" is not linked to anyone here. Open your invitation and choose "+c.provider.Name+" there.")
 	case err != nil:
 		return err
 	}
@@ -199,7 +188,7 @@ func (c *Console) finishOpenIDAgain(r *request, account people.OpenIDAccount, st
 		c.metrics.signIns.WithLabelValues(signInFailed).Inc()
 		return c.renderAgain(r, http.StatusUnauthorized, againView{
 			Action: Root + "/sign-in/again", Kept: []namedValue{{"next", state.Next}}, OpenID: linkTo("/openid/again", "next", state.Next),
-			Form: form{Error: "Either " + c.openIDName() + " did not ask you to sign in again, or this account there is not linked to you here."},
+			Form: form{Error: "Either " + c.provider.Name + " did not ask you to sign in again, or this account there is not linked to you here."},
 		})
 	}
 	if err != nil {
@@ -253,7 +242,7 @@ func (o *openID) account(ctx context.Context, code string, state openIDState) (p
 func (c *Console) openIDFails(r *request, err error) error {
 	c.metrics.signIns.WithLabelValues(signInFailed).Inc()
 	c.log.WarnContext(r.ctx(), "a sign-in with the OpenID provider failed", "error", err.Error())
-	return c.renderSignIn(r, http.StatusUnauthorized, "Signing in with "+c.openIDName()+" failed. Try again, or use your password.")
+	return c.renderSignIn(r, http.StatusUnauthorized, "Signing in with "+c.provider.Name+" failed. Try again, or use your password.")
 }
 
 // openIDStart is the URL that begins a sign-in with the provider, "" if there is no provider.

@@ -14,23 +14,15 @@ func (c *Console) openIDRequiredRoutes(pages *gin.RouterGroup) {
 	pages.POST("/people/openid", c.recent(c.setOpenIDRequired))
 }
 
-// issuer is the OpenID provider's issuer, "" if there is no provider.
-func (c *Console) issuer() string {
-	if c.openID == nil {
-		return ""
-	}
-	return c.openID.options.Issuer
-}
-
 // renderOpenIDRequired states what requiring OpenID Connect does, or lifting that, with a form that
 // was rejected or nil.
 func (c *Console) renderOpenIDRequired(r *request, status int, rejected *form) error {
-	found, err := c.service.OpenIDRequirementForPerson(r.ctx(), r.actor(), c.issuer())
+	found, err := c.service.OpenIDRequirementForPerson(r.ctx(), r.actor(), c.provider.Issuer)
 	if err != nil {
 		return err
 	}
 	view := confirmView{Back: Root + "/people", Form: newForm(nil).orRejected(rejected)}
-	provider, organization := c.openIDName(), r.viewer.OrganizationName
+	provider, organization := c.provider.Name, r.viewer.OrganizationName
 	switch {
 	case found.Required:
 		view.Title, view.Button, view.Action = "Let the people of "+organization+" sign in with passwords again?", "Allow passwords", linkTo("/people/openid", "required", "no")
@@ -60,7 +52,7 @@ func (c *Console) setOpenIDRequired(r *request) error {
 	case "yes":
 		page.done = "openid-required"
 		return r.submit(page, func(ctx context.Context, _ form) error {
-			return c.service.RequireOpenID(ctx, r.actor(), r.viewer.OrganizationID, c.issuer())
+			return c.service.RequireOpenID(ctx, r.actor(), r.viewer.OrganizationID, c.provider.Issuer)
 		})
 	case "no":
 		page.done = "openid-lifted"

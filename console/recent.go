@@ -145,7 +145,7 @@ func keptValues(values url.Values) (kept []namedValue) {
 }
 
 func (c *Console) renderAgain(r *request, status int, view againView) error {
-	view.Email, view.Password, view.Provider = r.viewer.Email, r.viewer.HasPassword && !r.viewer.OpenIDRequired, c.openIDName()
+	view.Email, view.Password, view.Provider = r.viewer.Email, r.viewer.HasPassword && !r.viewer.OpenIDRequired, c.provider.Name
 	if view.Password || c.openID == nil {
 		view.OpenID = ""
 	}

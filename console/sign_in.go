@@ -50,7 +50,7 @@ func (c *Console) showSignIn(r *request) error {
 }
 
 func (c *Console) signInView(f form, next string) signInView {
-	return signInView{Form: f, Next: next, OpenID: c.openIDStart("next", next), Provider: c.openIDName()}
+	return signInView{Form: f, Next: next, OpenID: c.openIDStart("next", next), Provider: c.provider.Name}
 }
 
 // renderSignIn shows the sign-in page with what went wrong.
