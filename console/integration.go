@@ -57,7 +57,7 @@ func (c *Console) renderIntegration(r *request, status int, rejected *form) erro
 	if err != nil {
 		return err
 	}
-	choices, err := c.integrationDefinitions(r, found.OrganizationDefinitionID)
+	choices, err := c.definitionOptions(r, "None", found.OrganizationDefinitionID, false)
 	if err != nil {
 		return err
 	}

@@ -127,23 +127,11 @@ func (c *Console) renderNewIntegration(r *request, status int, rejected *form) e
 	if err := r.require(models.GrantIntegrations); err != nil {
 		return err
 	}
-	definitions, err := c.integrationDefinitions(r, nil)
+	definitions, err := c.definitionOptions(r, "None", nil, false)
 	if err != nil {
 		return err
 	}
 	return newIntegrationPage.render(r, status, newIntegrationView{newForm(nil).orRejected(rejected), scopeOptions(), definitions})
-}
-
-// integrationDefinitions are the organization permission definitions for an integration that has held.
-func (c *Console) integrationDefinitions(r *request, held *string) ([]option, error) {
-	found, err := c.service.OrganizationDefinitions(r.ctx(), r.actor())
-	options := []option{{Value: "", Label: "None"}}
-	for _, d := range found {
-		if offered(d, held) {
-			options = append(options, option{Value: d.ID, Label: withGrants(d.Name, d.Grants)})
-		}
-	}
-	return options, err
 }
 
 func (c *Console) createIntegration(r *request) error {

@@ -11,7 +11,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
-	"millwright/service/inventory"
 	"millwright/service/people"
 )
 
@@ -103,29 +102,31 @@ func (c *Console) renderInvite(r *request, status int, rejected *form) error {
 	if err := r.require(models.GrantPeople); err != nil {
 		return err
 	}
-	definitions, err := c.definitions(r, nil)
+	definitions, err := c.ownDefinitions(r, nil)
 	if err != nil {
 		return err
 	}
 	return invitePage.render(r, status, inviteView{newForm(nil).orRejected(rejected), definitions, r.viewer.Admin, c.service.MailsLinks()})
 }
 
-// offered reports whether a definition is offered to who has the one held: not if it is retired.
-func offered(d inventory.DefinitionSummary, held *string) bool {
-	return !d.Retired || d.ID == valueOf(held)
-}
-
-// definitions are the organization permission definitions that the person may give to who has held.
-func (c *Console) definitions(r *request, held *string) ([]option, error) {
+// definitionOptions are the organization permission definitions that can be given to who has held: a
+// retired one only to who has it. With own, they are those whose permissions the viewer has.
+func (c *Console) definitionOptions(r *request, none string, held *string, own bool) ([]option, error) {
 	found, err := c.service.OrganizationDefinitions(r.ctx(), r.actor())
-	options := []option{{Value: "", Label: "No organization permissions"}}
+	options := []option{{Value: "", Label: none}}
 	for _, d := range found {
-		mayNot := slices.ContainsFunc(d.Grants, func(grant models.OrganizationGrant) bool { return !r.may(grant) })
-		if !mayNot && offered(d, held) {
-			options = append(options, option{Value: d.ID, Label: withGrants(d.Name, d.Grants)})
+		lacks := slices.ContainsFunc(d.Grants, func(grant models.OrganizationGrant) bool { return !r.may(grant) })
+		if own && lacks || d.Retired && d.ID != valueOf(held) {
+			continue
 		}
+		options = append(options, option{Value: d.ID, Label: withGrants(d.Name, d.Grants)})
 	}
 	return options, err
+}
+
+// ownDefinitions are the definitions that the viewer may give to a person who has held.
+func (c *Console) ownDefinitions(r *request, held *string) ([]option, error) {
+	return c.definitionOptions(r, "No organization permissions", held, true)
 }
 
 func (c *Console) invite(r *request) error {
@@ -237,7 +238,7 @@ func (c *Console) addPersonForms(r *request, view *personView, rejected *form) e
 	}
 	view.WaysIn, view.RemovesWaysIn = waysIn(p), r.viewer.Admin && !view.Self && len(p.SignsIn) > 0
 	var err error
-	view.Definitions, err = c.definitions(r, p.DefinitionID)
+	view.Definitions, err = c.ownDefinitions(r, p.DefinitionID)
 	return err
 }
 

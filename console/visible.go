@@ -12,9 +12,14 @@ func visible(text string) string {
 	if !strings.ContainsFunc(text, isInvisible) {
 		return text
 	}
+	return spelled(text, isInvisible)
+}
+
+// spelled returns the text with some characters spelled out.
+func spelled(text string, is func(rune) bool) string {
 	var b strings.Builder
 	for _, r := range text {
-		if isInvisible(r) {
+		if is(r) {
 			fmt.Fprintf(&b, "‹U+%04X›", r)
 		} else {
 			b.WriteRune(r)
@@ -33,25 +38,16 @@ func isInvisible(r rune) bool {
 	return unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r)
 }
 
-// directions are the characters that embed, override and isolate directions, in pairs with
-// how they are spelled out. Marks and joiners, which languages need, are not among them.
-var directions = func() (pairs []string) {
-	for _, span := range [][2]rune{{0x202a, 0x202e}, {0x2066, 0x2069}} {
-		for r := span[0]; r <= span[1]; r++ {
-			pairs = append(pairs, string(r), fmt.Sprintf("‹U+%04X›", r))
-		}
-	}
-	return pairs
-}()
-
-var directionSpeller = strings.NewReplacer(directions...)
+// directions are the characters that embed, override and isolate directions. Marks and joiners, which
+// languages need, are not among them.
+const directions = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 // spellDirections returns a page or a cell with those characters spelled out, so that no text
 // reorders itself or what follows it.
 func spellDirections(text string) string {
-	for i := 0; i < len(directions); i += 2 {
-		if strings.Contains(text, directions[i]) {
-			return directionSpeller.Replace(text)
+	for _, direction := range directions {
+		if strings.ContainsRune(text, direction) {
+			return spelled(text, func(r rune) bool { return strings.ContainsRune(directions, r) })
 		}
 	}
 	return text

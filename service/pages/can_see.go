@@ -172,18 +172,18 @@ var visibleScopes = map[VisibleKind]models.Scope{
 	VisibleForm: models.ScopeFormsRead, VisiblePerson: models.ScopePeopleRead,
 }
 
-// visibleKind returns the kind of record that the id names.
-func visibleKind(id string) (kind VisibleKind, known bool) {
+// visibleKind returns the kind of record that the id names, "" for other ids.
+func visibleKind(id string) VisibleKind {
 	for kind, prefixes := range map[VisibleKind][]models.IDPrefix{
 		VisibleWorkOrder: {models.PrefixWorkOrder}, VisibleFeedback: {models.PrefixFeedback},
 		VisibleNode: {models.PrefixLocation, models.PrefixSystem, models.PrefixEquipment, models.PrefixSubEquipment},
 		VisibleForm: {models.PrefixForm}, VisiblePerson: {models.PrefixIdentity},
 	} {
 		if models.IsID(id, prefixes...) {
-			return kind, true
+			return kind
 		}
 	}
-	return "", false
+	return ""
 }
 
 // CanSee answers whether an integration of the actor's organization may read the record with
@@ -202,7 +202,7 @@ func (s *Pages) CanSee(ctx context.Context, actor store.Actor, integrationID, id
 		return Visibility{}, err
 	}
 	// Another organization's record is unknown, unless it is assigned to this one.
-	if record, found := l.record(integrationID); !found || !record.Ours && !record.Readable && !record.AssignedToOurs {
+	if record := l.record(integrationID); !record.Ours && !record.Readable && !record.AssignedToOurs {
 		return Visibility{}, errUnknownRecord()
 	}
 	return sights[0].Visibility, nil
@@ -219,7 +219,7 @@ func (s *Pages) WhoSees(ctx context.Context, actor store.Actor, recordID string)
 	}
 	l := look{actor: actor, id: recordID, latest: &webhooks.LatestDeliveries{RecordID: recordID}}
 	sights, err := s.look(ctx, &l)
-	if record, _ := l.record(actor.IdentityID); err == nil && !record.Readable {
+	if record := l.record(actor.IdentityID); err == nil && !record.Readable {
 		return nil, models.NotFound()
 	}
 	return sights, err
@@ -307,18 +307,19 @@ func (l *look) answer() Visibility {
 	if len(l.events) > 0 {
 		v.RecordID, v.EventType = l.events[0].RecordID, l.events[0].Type
 	}
-	v.Kind, _ = visibleKind(v.RecordID)
+	v.Kind = visibleKind(v.RecordID)
 	v.Scope = visibleScopes[v.Kind]
 	return v
 }
 
-// record returns the record as the integration or person may read it.
-func (l *look) record(readerID string) (visibleRecord, bool) {
-	at := slices.IndexFunc(l.records, func(r visibleRecord) bool { return r.ReaderID == readerID })
-	if at < 0 {
-		return visibleRecord{}, false
+// record returns the record as the integration or person may read it, the zero value if there is none.
+func (l *look) record(readerID string) visibleRecord {
+	for _, record := range l.records {
+		if record.ReaderID == readerID {
+			return record
+		}
 	}
-	return l.records[at], true
+	return visibleRecord{}
 }
 
 // sights returns the answer for each integration.
@@ -326,7 +327,7 @@ func (l *look) sights() ([]IntegrationSight, error) {
 	var sights []IntegrationSight
 	for _, i := range l.integrations {
 		sight := IntegrationSight{Visibility: l.answer(), IntegrationID: i.ID, Integration: i.Name}
-		record, _ := l.record(i.ID)
+		record := l.record(i.ID)
 		var nodes []WayNode
 		if record.Ours && record.NodeID != "" {
 			sight.NodeID = record.NodeID
