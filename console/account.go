@@ -99,7 +99,6 @@ func (c *Console) renderAccount(r *request, status int, profile, password, unlin
 	return accountPage.render(r, status, view)
 }
 
-// browserName returns a short name of a browser.
 func browserName(userAgent string) string {
 	named := func(names [][2]string) string {
 		for _, known := range names {

@@ -69,7 +69,6 @@ var assetKinds = map[string]string{
 	".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
 }
 
-// assetURL returns the URL of an asset, for templates.
 func assetURL(name string) string { return assets()[name].url }
 
 // assetRoutes returns the handlers of the assets by their routes below Root. An asset of

@@ -134,7 +134,6 @@ type chartPart struct {
 	tone, text string
 }
 
-// height is the sum of the column.
 func (c chartColumn) height() int {
 	sum := 0
 	for _, part := range c.parts {

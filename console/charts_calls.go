@@ -8,7 +8,6 @@ import (
 	"millwright/service/access"
 )
 
-// showCallCharts shows the chart of an integration's calls.
 func (c *Console) showCallCharts(r *request) error {
 	id := r.Param("id")
 	page := "/integrations/" + id

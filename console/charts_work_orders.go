@@ -15,7 +15,6 @@ var daySpans = []chartSpan{
 	{"7d", "7 days", 7 * 24 * time.Hour, 24 * time.Hour, "2 Jan"},
 }
 
-// showWorkOrderCharts shows the chart of work orders opened and closed.
 func (c *Console) showWorkOrderCharts(r *request) error {
 	view := chartsView{Title: "Work orders opened and closed", Back: linkTo("/work-orders"), BackText: "The work orders"}
 	return r.showCharts(view, daySpans, "/work-orders/charts", func(ctx context.Context, span chartSpan) ([]chart, error) {

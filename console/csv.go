@@ -47,7 +47,6 @@ func startsFormula(text string) bool {
 	return strings.IndexAny(text, "=+-@\uff1d\uff0b\uff0d\uff20") == 0
 }
 
-// send responds with the file.
 func (f *csvFile) send(r *request, name string) error {
 	f.writer.Flush()
 	r.Header("Content-Disposition", `attachment; filename="`+name+`"`)

@@ -228,7 +228,6 @@ func (c *Console) listDeliveries(r *request) error {
 	return deliveriesPage.show(r, view)
 }
 
-// deliveryRow returns a delivery as a row.
 func (r *request) deliveryRow(d webhooks.DeliveryItem, record recordLink) deliveryRow {
 	row := deliveryRow{
 		ID: d.ID, Page: Root + "/deliveries/" + d.ID, State: deliveryMarks[d.Status], Type: d.EventType,

@@ -149,7 +149,6 @@ type feedbackView struct {
 
 var feedbackPage = newPage[feedbackView]("feedback_one.html")
 
-// renderFeedback shows the feedback of the request, with a form that was rejected or nil.
 func (c *Console) renderFeedback(r *request, status int, rejected *form) error {
 	detail, err := c.service.FeedbackDetail(r.ctx(), r.actor(), r.Param("id"), r.historyPart())
 	if err != nil {
@@ -200,7 +199,6 @@ type newFeedbackView struct {
 
 var newFeedbackPage = newPage[newFeedbackView]("feedback_new.html")
 
-// renderNewFeedback shows the form, with what was entered, or nil.
 func (c *Console) renderNewFeedback(r *request, status int, entered *form) error {
 	f := newForm(url.Values{"node": {strings.TrimSpace(r.Query("node"))}}).orRejected(entered)
 	node := f.Value("node")

@@ -47,7 +47,6 @@ type webhookRow struct {
 
 var integrationPage = newPage[integrationView]("integration.html")
 
-// renderIntegration shows the integration of the request, with a form that was rejected or nil.
 func (c *Console) renderIntegration(r *request, status int, rejected *form) error {
 	if err := r.require(models.GrantIntegrations); err != nil {
 		return err

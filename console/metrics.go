@@ -65,7 +65,6 @@ func knownMethod(method string) string {
 	return "other"
 }
 
-// count counts a request that has ended.
 func (m *metrics) count(method, route string, status int, took time.Duration) {
 	m.requests.WithLabelValues(knownMethod(method), route, strconv.Itoa(status)).Inc()
 	m.duration.WithLabelValues(knownMethod(method), route).Observe(took.Seconds())

@@ -77,7 +77,6 @@ type navItem struct {
 	Counts bool
 }
 
-// render responds with the page.
 func (p page[V]) render(r *request, status int, view V) error {
 	f := frame{View: view}
 	if status < http.StatusBadRequest {

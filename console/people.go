@@ -65,7 +65,6 @@ func (c *Console) listPeople(r *request) error {
 	return peoplePage.show(r, view)
 }
 
-// accessOf describes a person's access to the organization.
 func accessOf(p people.PersonSummary) string {
 	switch {
 	case p.Admin:

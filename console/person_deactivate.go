@@ -34,7 +34,6 @@ const maxHeldRows = 10
 
 var deactivatePage = newPage[deactivateView]("person_deactivate.html")
 
-// renderDeactivate shows the form, with a form that was rejected or nil.
 func (c *Console) renderDeactivate(r *request, status int, rejected *form) error {
 	p, err := c.service.PersonForPerson(r.ctx(), r.actor(), r.Param("id"))
 	if err != nil {

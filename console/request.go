@@ -249,7 +249,6 @@ func (r *request) moment(at models.Time) moment {
 	return moment{shortTime(at.In(r.zone), r.now().In(r.zone)), at.In(r.zone).Format(layout), at.Format(layout + " UTC"), at.String()}
 }
 
-// now is the time of the request.
 func (r *request) now() time.Time { return r.console.options.Now() }
 
 // shortTime names the days around now, and the weekdays of the week before and after it.

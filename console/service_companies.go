@@ -21,7 +21,6 @@ func companyRows(found []inventory.ServiceCompany) (rows []companyRow) {
 	return rows
 }
 
-// confirmEndCompany asks whether to end the relation with a service company.
 func (c *Console) confirmEndCompany(r *request) error {
 	company, err := c.service.ServiceCompany(r.ctx(), r.actor(), r.Param("id"))
 	if err != nil {

@@ -101,7 +101,6 @@ func (c *Console) addQueue(r *request, view *startView) error {
 	return nil
 }
 
-// queueTitle names a section of the queue.
 func queueTitle(q records.WorkOrderSearch) (id, title string) {
 	switch {
 	case q.Status == models.StatusBackFromInspection:

@@ -88,7 +88,6 @@ func (c *Console) managedWebhook(r *request) (webhooks.WebhookDetail, error) {
 	return c.service.ManagedWebhook(r.ctx(), r.actor(), r.Param("id"))
 }
 
-// renderWebhook shows the address of the request, with a form that was rejected or nil.
 func (c *Console) renderWebhook(r *request, status int, rejected *form) error {
 	h, err := c.managedWebhook(r)
 	if err != nil {
@@ -222,7 +221,6 @@ func (c *Console) testWebhook(r *request) error {
 	return models.Errorf(models.CodeUnavailable, "No worker has sent the test in time. It may still be sent: look at the address again in a minute.")
 }
 
-// confirmWebhookOff asks whether to turn the address off, with a form that was rejected or nil.
 func (c *Console) confirmWebhookOff(r *request, _ int, rejected *form) error {
 	h, err := c.managedWebhook(r)
 	if err != nil {

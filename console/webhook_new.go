@@ -106,7 +106,6 @@ var receiverSamples = func() []codeSample {
 	return samples
 }()
 
-// renderNewWebhook shows the form, with a form that was rejected or nil.
 func (c *Console) renderNewWebhook(r *request, status int, rejected *form) error {
 	i, effects, err := c.managedIntegration(r)
 	if err != nil {
@@ -143,7 +142,6 @@ func webhookSecrets(h webhooks.Webhook, intro, next string) secretView {
 	}
 }
 
-// eventsOf returns the event types that were chosen.
 func eventsOf(f form) []models.EventType {
 	events := []models.EventType{}
 	for _, name := range f.Values["events"] {

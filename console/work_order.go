@@ -111,7 +111,6 @@ type actionRow struct {
 
 var workOrderPage = newPage[workOrderView]("work_order.html")
 
-// renderWorkOrder shows the work order of the request, with a form that was rejected or nil.
 func (c *Console) renderWorkOrder(r *request, status int, rejected *form) error {
 	detail, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), r.historyPart())
 	if err != nil {

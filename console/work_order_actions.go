@@ -85,12 +85,10 @@ func (c *Console) unassignWorkOrder(r *request) error {
 	})
 }
 
-// renderCancel asks whether to cancel, with a form that was rejected or nil.
 func (c *Console) renderCancel(r *request, status int, rejected *form) error {
 	return c.renderConfirm(r, status, rejected, records.ActionCancel, confirmedCancel)
 }
 
-// renderConfirm asks whether to do an action, with a form that was rejected or nil.
 func (c *Console) renderConfirm(
 	r *request, status int, rejected *form, action records.WorkOrderAction, view func(records.WorkOrderDetail, form) confirmView,
 ) error {
@@ -120,7 +118,6 @@ func answeredQuestions(d records.WorkOrderDetail) (n int) {
 	return n
 }
 
-// confirmComplete asks whether to complete the work order.
 func (c *Console) confirmComplete(r *request) error {
 	return c.renderConfirm(r, http.StatusOK, nil, records.ActionComplete, confirmedComplete)
 }
@@ -159,7 +156,6 @@ func (c *Console) cancelWorkOrder(r *request) error {
 	})
 }
 
-// renderReturn asks whether to return the work order, with a form that was rejected or nil.
 func (c *Console) renderReturn(r *request, status int, rejected *form) error {
 	return c.renderConfirm(r, status, rejected, records.ActionReturn, func(d records.WorkOrderDetail, f form) confirmView {
 		return confirmView{

@@ -78,7 +78,6 @@ func askedQuestions(detail records.WorkOrderDetail) []models.AnsweredRecord {
 	return slices.DeleteFunc(slices.Clone(detail.Answers.Questions), func(q models.AnsweredRecord) bool { return slices.Contains(detail.Retired, q.ID) })
 }
 
-// questionField is the input of a question.
 func questionField(q models.AnsweredRecord, f form) field {
 	in := f.Text(q.ID, q.Label)
 	if q.Required {

@@ -62,7 +62,6 @@ func sameText(a, b string) bool {
 	return flat.Replace(strings.TrimSpace(a)) == flat.Replace(strings.TrimSpace(b))
 }
 
-// renderEditWorkOrder shows the form, with a form that was rejected or nil.
 func (c *Console) renderEditWorkOrder(r *request, status int, rejected *form) error {
 	detail, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), records.HistoryPart{})
 	if err != nil {

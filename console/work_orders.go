@@ -228,7 +228,6 @@ func (r *request) workOrderRow(w records.WorkOrderItem, nodes map[string]string)
 	}
 }
 
-// namesOf returns the names of identities.
 func namesOf(identities []models.NamedIdentity) []string {
 	names := make([]string, len(identities))
 	for i, one := range identities {
