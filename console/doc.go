@@ -72,7 +72,7 @@
 // page. A write that compares the record first (ormTx.matchesForm) is rejected if the record
 // has changed: finish shows the form again with what was entered and with who changed what.
 // When again shows the form after that, form.orRejected takes the record's ETag as it is now;
-// shows(c.renderThing) serves the form as it is at first.
+// shows(c.renderThing) serves the form before anything was entered.
 // If what follows depends on the result, call sentForm, the write and finish. Errors of fields
 // are shown at the field with the name of the pointer, "/name" at "name".
 //

@@ -193,11 +193,11 @@ func (f *form) reject(r *request, err error) (status int, rejected bool) {
 	return errorTexts[known.Code].status, true
 }
 
-// formHandler shows the page of a form. entered is the form to show again with what was entered, such
-// as one that was rejected; nil shows it as it is at first.
+// formHandler shows a page with a form. entered is shown again with what a person has entered, such as
+// a form that was rejected; without it the page is empty or shows the record.
 type formHandler func(r *request, status int, entered *form) error
 
-// shows serves the page of a form as it is at first.
+// shows serves a page with its form before anything was entered.
 func shows(page formHandler) handler {
 	return func(r *request) error { return page(r, http.StatusOK, nil) }
 }

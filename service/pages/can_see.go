@@ -312,7 +312,7 @@ func (l *look) answer() Visibility {
 	return v
 }
 
-// record returns the record as the integration or person may read it, the zero value if there is none.
+// record returns the record as the integration or person may read it, empty if unknown.
 func (l *look) record(readerID string) visibleRecord {
 	for _, record := range l.records {
 		if record.ReaderID == readerID {
