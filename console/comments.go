@@ -40,11 +40,7 @@ type activityView struct {
 func (r *request) activityView(page, organizationID string, history records.HistoryPage, known historyWords) activityView {
 	part := r.historyPart()
 	linked := func(kind records.HistoryKind, before int64) string {
-		position := ""
-		if before != 0 {
-			position = strconv.FormatInt(before, 10)
-		}
-		return linkTo(strings.TrimPrefix(page, Root), "activity", string(kind), "before", position) + activityAnchor
+		return linkTo(strings.TrimPrefix(page, Root), "activity", string(kind), "before", position(before)) + activityAnchor
 	}
 	view := activityView{
 		Page: page, Lines: r.changeLines(history.Changes, known),

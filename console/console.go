@@ -20,13 +20,13 @@ import (
 // Root is the path of every page.
 const Root = "/console"
 
-// Options configure a Console. PublicURL is required.
+// Options configure a Console. PublicURL, RequestTimeout and Log are required.
 type Options struct {
 	// PublicURL is the address people use. With https, cookies are only sent over TLS.
 	PublicURL string
 	// TrustedProxies are the networks whose X-Forwarded-For is believed.
 	TrustedProxies []netip.Prefix
-	// RequestTimeout limits the time a request may take; 0 means 25 seconds.
+	// RequestTimeout limits the time a request may take.
 	RequestTimeout time.Duration
 	// FailureDelay is the minimum duration of a failed sign-in, so that its time reveals
 	// nothing; 0 means no delay.
@@ -69,14 +69,8 @@ type Console struct {
 // New returns a console on the service. It fails if an option is malformed or a metric
 // cannot be registered.
 func New(s Service, options Options) (*Console, error) {
-	if options.Log == nil {
-		options.Log = slog.Default()
-	}
 	if options.Now == nil {
 		options.Now = time.Now
-	}
-	if options.RequestTimeout == 0 {
-		options.RequestTimeout = 25 * time.Second
 	}
 	u, err := url.Parse(options.PublicURL)
 	if err != nil || u.Host == "" {

@@ -189,7 +189,6 @@ func (c *Console) listDeliveries(r *request) error {
 	if err != nil {
 		return err
 	}
-	first := linkTo(path, parameters...)
 	view := deliveriesView{
 		Filter: r.deliveryFilterView(Root+path, search), Form: newForm(nil), SearchedTo: r.optionalMoment(page.SearchedTo),
 		Here: linkTo(path, append(parameters, "before", before)...), All: linkTo("/deliveries/redeliver-matching", append(parameters, "webhook", search.WebhookID)...),
@@ -202,18 +201,10 @@ func (c *Console) listDeliveries(r *request) error {
 	if !ofAddress {
 		view.Filter.addTargets(page.Targets, search)
 	}
-	if first != Root+path {
-		view.Clear = Root + path
-	}
+	view.Pager, view.Clear = pagesOf(path, parameters, before, page.Next)
 	if page.Webhook != nil {
 		view.Address = &addressHead{URL: page.Webhook.URL, Page: Root + "/webhooks/" + page.Webhook.ID, Off: valueOf(page.Webhook.OffReason)}
 		view.Test = view.Address.Page
-	}
-	if before != "" {
-		view.Pager.Newer = first
-	}
-	if page.Next != "" {
-		view.Pager.Older = linkTo(path, append(parameters, "before", page.Next)...)
 	}
 	if page.SearchedTo != nil {
 		view.SearchOn, view.Pager.Older = view.Pager.Older, ""

@@ -94,15 +94,7 @@ func (c *Console) listFeedback(r *request) error {
 	}
 	view.Gives = len(gives) > 0
 	parameters := []string{"q", filter.Text, "state", state, "node", filter.InventoryID, "by", filter.CreatorID, "external_id", filter.ExternalID}
-	if here := linkTo("/feedback", parameters...); here != Root+"/feedback" {
-		view.Clear = Root + "/feedback"
-	}
-	if page.Next != "" {
-		view.Pager.Older = linkTo("/feedback", append(parameters, "before", page.Next)...)
-	}
-	if r.Query("before") != "" {
-		view.Pager.Newer = linkTo("/feedback", parameters...)
-	}
+	view.Pager, view.Clear = pagesOf("/feedback", parameters, r.Query("before"), page.Next)
 	for _, f := range page.Feedback {
 		view.Rows = append(view.Rows, r.feedbackRow(f))
 		view.Filter.name(f)

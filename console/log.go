@@ -85,15 +85,7 @@ func (c *Console) listLog(r *request) error {
 		Filter: logFilterView{Action: choose(logGroups, filter.Action), Record: filter.RecordID, From: r.Query("from"), To: r.Query("to"), Actor: filter.ActorID, Zone: r.zone.String()},
 		CSV:    linkTo("/log.csv", parameters...), SearchedTo: r.optionalMoment(page.SearchedTo),
 	}
-	if linkTo("/log", parameters...) != Root+"/log" {
-		view.Clear = Root + "/log"
-	}
-	if page.Next != 0 {
-		view.Pager.Older = linkTo("/log", append(parameters, "before", strconv.FormatInt(page.Next, 10))...)
-	}
-	if filter.Before != 0 {
-		view.Pager.Newer = linkTo("/log", parameters...)
-	}
+	view.Pager, view.Clear = pagesOf("/log", parameters, position(filter.Before), position(page.Next))
 	urls, err := urlsOf(r, page.Records, func(record pages.LogRecord) string { return record.RecordID })
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"millwright/models"
@@ -237,3 +238,27 @@ type stateMark struct{ Tone, Icon, Text string }
 
 // pager links to other pages of a list ({{template "pager" .}}).
 type pager struct{ Newer, Previous, Older string }
+
+// pagesOf links to the other pages of a list, of which this one begins at the position before and the
+// next one at next. unfiltered is the list without filters, "" if no filter is set.
+func pagesOf(path string, filters []string, before, next string) (pages pager, unfiltered string) {
+	first := linkTo(path, filters...)
+	if first != Root+path {
+		unfiltered = Root + path
+	}
+	if before != "" {
+		pages.Newer = first
+	}
+	if next != "" {
+		pages.Older = linkTo(path, append(filters, "before", next)...)
+	}
+	return pages, unfiltered
+}
+
+// position is a position in a list as URLs have it, "" for the beginning.
+func position(id int64) string {
+	if id == 0 {
+		return ""
+	}
+	return strconv.FormatInt(id, 10)
+}

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"millwright/console"
 	"millwright/models"
@@ -55,7 +56,9 @@ func On(t testing.TB, f *servicetest.Fixture, adjust ...func(*console.Options)) 
 func (s *Site) Serve(svc *service.Service, adjust ...func(*console.Options)) (served *console.Console, at string) {
 	s.t.Helper()
 	server := httptest.NewUnstartedServer(nil)
-	options := console.Options{PublicURL: "http://" + server.Listener.Addr().String(), Log: slog.New(slog.DiscardHandler), Now: s.Clock.Now}
+	options := console.Options{
+		PublicURL: "http://" + server.Listener.Addr().String(), RequestTimeout: 25 * time.Second, Log: slog.New(slog.DiscardHandler), Now: s.Clock.Now,
+	}
 	for _, a := range adjust {
 		a(&options)
 	}
