@@ -53,10 +53,11 @@ type levelView struct {
 	Start string
 }
 
-// nodeItem is a node in the tree or in a list. Open links to the nodes below, if there are any.
+// nodeItem is a node in the tree or in a list. Open links to the nodes below, if there are any, and
+// Choose to a form for the node.
 type nodeItem struct {
-	ID, Name, Kind, Code, Path, Open string
-	Retired                          bool
+	ID, Name, Kind, Code, Path, Open, Choose string
+	Retired                                  bool
 }
 
 // crumb is a node above another one. Without a URL the person does not see it.

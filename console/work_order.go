@@ -42,7 +42,7 @@ type workOrderView struct {
 	Code                    string
 	Description, ExternalID string
 	// Source is the feedback of which it was made, nil without any or if the person may not read it.
-	Source                      *sourceFeedback
+	Source                      *recordLink
 	CancelReason, Creator, Form string
 	Due, Created, Changed       moment
 	Completed, Cancelled        moment
@@ -184,7 +184,7 @@ func (r *request) workOrderView(d records.WorkOrderDetail, urls map[string]strin
 		view.Answers = append(view.Answers, row)
 	}
 	if d.Source != nil {
-		view.Source = &sourceFeedback{d.Source.ID, d.Source.Title, feedbackURL(d.Source.ID)}
+		view.Source = &recordLink{d.Source.ID, d.Source.Title, feedbackURL(d.Source.ID)}
 	}
 	view.addActions(d)
 	view.Activity = r.activityView(view.Page, w.OrganizationID, d.History, historyWords{names: d.History.Names, questions: questions})

@@ -26,9 +26,9 @@ func (c *Console) workOrderNewRoutes(pages *gin.RouterGroup) {
 // newWorkOrderView is the form of a new work order.
 type newWorkOrderView struct {
 	Form form
-	Node nodePlace
+	Node nodeItem
 	// Feedback is what the work order is made of, if anything.
-	Feedback *sourceFeedback
+	Feedback *recordLink
 	// Other is where to choose another node.
 	Other string
 	// Zone is the person's time zone.
@@ -40,9 +40,6 @@ type newWorkOrderView struct {
 	Narrowed          bool
 	ConsultantsOpen   bool
 }
-
-// sourceFeedback is feedback of which a work order is made.
-type sourceFeedback struct{ ID, Subject, URL string }
 
 var newWorkOrderPage = newPage[newWorkOrderView]("work_order_new.html")
 
@@ -85,7 +82,7 @@ func (r *request) has(name string) bool {
 }
 
 // sourceOf reads the feedback of which a work order is made, if there is an id. Errors: not_found.
-func (c *Console) sourceOf(r *request, id string) (*sourceFeedback, models.FeedbackRecord, error) {
+func (c *Console) sourceOf(r *request, id string) (*recordLink, models.FeedbackRecord, error) {
 	var record models.FeedbackRecord
 	if id == "" {
 		return nil, record, nil
@@ -97,7 +94,7 @@ func (c *Console) sourceOf(r *request, id string) (*sourceFeedback, models.Feedb
 	if err := json.Unmarshal(body, &record); err != nil {
 		return nil, record, fmt.Errorf("decode feedback: %w", err)
 	}
-	return &sourceFeedback{record.ID, record.Subject, feedbackURL(record.ID)}, record, nil
+	return &recordLink{record.ID, record.Subject, feedbackURL(record.ID)}, record, nil
 }
 
 // workedNode is the node of a work order about the node. That of sub-equipment is its equipment.
@@ -139,7 +136,7 @@ func (c *Console) renderNewWorkOrder(r *request, status int, entered *form) erro
 	}
 	f.Error = withNames(f.Error, choices.Candidates)
 	view := newWorkOrderView{
-		Form: f, Node: orderOf(choices.Node), Feedback: source, Other: levelsURL(f.Value("feedback")),
+		Form: f, Node: nodeItemOf(choices.Node), Feedback: source, Other: levelsURL(f.Value("feedback")),
 		Zone: r.zone.String(), Priorities: priorityOptions, Forms: []option{{Value: "", Label: "No form"}}, MoreForms: choices.MoreForms,
 		Candidates: candidateOptions(choices.Candidates), WorkersHint: workersHint(choices.Managers), Narrowed: choices.MoreCandidates || f.Value("find") != "",
 		ConsultantsOpen: len(f.Values["consultants"]) > 0 || f.Errors["consultants"] != "",
@@ -222,16 +219,16 @@ func (r *request) timeIn(f form, name string) (*models.Time, error) {
 type workOrderNodeView struct {
 	// Forbidden is why there is nothing to choose, or why the node cannot be chosen.
 	Forbidden string
-	Feedback  *sourceFeedback
+	Feedback  *recordLink
 	Search    string
 	// Levels is the page with the uppermost nodes.
 	Levels string
 	// Found are the nodes that the search has found, Level the nodes of a level of the inventory.
-	Found, Level []nodePlace
+	Found, Level []nodeItem
 	MoreFound    bool
 	// Above link to the levels above, Here is the node whose children are shown.
-	Above []nodePlace
-	Here  nodePlace
+	Above []nodeItem
+	Here  nodeItem
 	Pager pager
 	// Nowhere is whether the person may create work orders on no node at all.
 	Nowhere bool
@@ -246,18 +243,11 @@ func levelsURL(feedback string) string {
 	return linkTo("/work-orders/new", "feedback", feedback) + "&below="
 }
 
-// nodePlace is a node that can be chosen, or opened if there is something below it.
-type nodePlace struct{ Name, Kind, Code, Where, Choose, Open string }
-
 var workOrderNodePage = newPage[workOrderNodeView]("work_order_node.html")
-
-func orderOf(node models.NodeReference) nodePlace {
-	return nodePlace{Name: node.Name, Kind: nodeKinds[node.Kind], Code: valueOf(node.ExternalID), Where: whereOf(node.Path)}
-}
 
 // chooseNode shows the nodes on which the person may create work orders: the results of a
 // search, and a level of the inventory. forbidden is the reason for rejecting another one.
-func (c *Console) chooseNode(r *request, source *sourceFeedback, forbidden string) error {
+func (c *Console) chooseNode(r *request, source *recordLink, forbidden string) error {
 	view := workOrderNodeView{Forbidden: forbidden, Feedback: source, Search: strings.TrimSpace(r.Query("q"))}
 	feedback := ""
 	if source != nil {
@@ -272,8 +262,8 @@ func (c *Console) chooseNode(r *request, source *sourceFeedback, forbidden strin
 		view.Forbidden, view.Nowhere = noManualWorkOrders, true
 		return workOrderNodePage.show(r, view)
 	}
-	row := func(node models.NodeReference) nodePlace {
-		shown := orderOf(node)
+	row := func(node models.NodeReference) nodeItem {
+		shown := nodeItemOf(node)
 		shown.Choose = linkTo("/work-orders/new", "node", node.ID, "feedback", feedback)
 		return shown
 	}
@@ -309,7 +299,7 @@ func (c *Console) chooseNode(r *request, source *sourceFeedback, forbidden strin
 		view.Level = append(view.Level, shown)
 	}
 	for _, node := range level.Above {
-		view.Here = nodePlace{Name: node.Name, Open: open(node.ID), Choose: linkTo("/work-orders/new", "node", node.ID, "feedback", feedback)}
+		view.Here = nodeItem{Name: node.Name, Open: open(node.ID), Choose: linkTo("/work-orders/new", "node", node.ID, "feedback", feedback)}
 		view.Above = append(view.Above, view.Here)
 	}
 	if len(view.Above) > 0 {
