@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"millwright/models"
+	"millwright/service/records"
 	"millwright/service/store"
 )
 
@@ -21,7 +22,7 @@ type form struct { //nolint:recvcheck // reject changes a form; templates call t
 	// Key is used once where the form is sent (store.Submission).
 	Key  string
 	ETag string
-	// Seen is when the work order or feedback last changed before the form was shown.
+	// Seen is when the work order last changed before the form was shown.
 	Seen string
 	// Values are what the fields show.
 	Values url.Values
@@ -57,11 +58,10 @@ func editForm(record any, values url.Values) form {
 	return f
 }
 
-// recordForm is editForm for a work order or feedback, by the ETag of the record as it was
-// read and the time of its last change.
-func recordForm(etag string, changedAt models.Time, values url.Values) form {
+// workOrderForm is editForm for a work order. Its history names who has changed it since then.
+func workOrderForm(d records.WorkOrderDetail, values url.Values) form {
 	f := newForm(values)
-	f.ETag, f.Seen = etag, changedAt.String()
+	f.ETag, f.Seen = d.ETag, d.Record.ChangedAt.String()
 	return f
 }
 
@@ -211,8 +211,7 @@ type outcome struct {
 	toRecord func(id string) string
 	// again shows the form with what is wrong with it.
 	again formHandler
-	// record is the work order or feedback of a form made by recordForm: its history names
-	// the changes since then.
+	// record is the work order of a workOrderForm.
 	record string
 }
 

@@ -142,14 +142,13 @@ func (r *request) workOrderView(d records.WorkOrderDetail, urls map[string]strin
 	for _, p := range w.People {
 		names[p.IdentityID] = p
 	}
-	step := func() form { return recordForm(d.ETag, w.ChangedAt, nil) }
 	view := workOrderView{
 		ID: w.ID, Title: w.Title, Number: strconv.FormatInt(w.Number, 10), Page: workOrderURL(w.ID),
 		State: workOrderMarks[models.WorkOrderStatus(w.Status.Code)], Priority: priorityMarks[w.Priority], Customer: d.Customer, Contact: d.Contact,
 		SentBack: r.sentBack(d), Where: placeAt(w.Inventory, urls[w.Inventory.ID]), Code: valueOf(w.Inventory.ExternalID), Description: valueOf(w.Description), ExternalID: valueOf(w.ExternalID),
 		CancelReason: valueOf(w.CancelReason), Creator: names[w.CreatedBy].Name, Due: r.optionalMoment(w.TargetDate), Created: r.moment(w.CreatedAt),
 		Changed: r.moment(w.ChangedAt), Completed: r.optionalMoment(w.CompletedAt), Cancelled: r.optionalMoment(w.CancelledAt),
-		May: map[string]bool{}, ReviewForm: recordForm(d.ETag, w.ChangedAt, url.Values{}),
+		May: map[string]bool{}, ReviewForm: workOrderForm(d, url.Values{}),
 	}
 	for _, action := range records.WorkOrderActions {
 		view.May[string(action)] = forbids(d, action) == nil
@@ -160,7 +159,7 @@ func (r *request) workOrderView(d records.WorkOrderDetail, urls map[string]strin
 	}{{"Worker", w.Assignees}, {"Consultant, reviews the work", w.Consultants}} {
 		for _, id := range role.ids {
 			p := names[id]
-			row := assignedRow{ID: id, URL: urls[id], Name: p.Name, Kind: identityKinds[p.Kind], Role: role.name, Inactive: slices.Contains(d.Inactive, id), Email: valueOf(p.Email), Phone: valueOf(p.Phone), Form: step()}
+			row := assignedRow{ID: id, URL: urls[id], Name: p.Name, Kind: identityKinds[p.Kind], Role: role.name, Inactive: slices.Contains(d.Inactive, id), Email: valueOf(p.Email), Phone: valueOf(p.Phone), Form: workOrderForm(d, nil)}
 			row.Works = role.name == "Worker" && !row.Inactive && (p.Kind == models.KindPerson || p.Kind == models.KindTeam)
 			if view.May[string(records.ActionAssign)] {
 				row.Remove = d.Kept[id] == nil
@@ -259,7 +258,7 @@ func (v *workOrderView) addActions(d records.WorkOrderDetail) {
 			row.Name, a.sends = "Complete and send to review", true
 		}
 		if a.sends {
-			step := recordForm(d.ETag, d.Record.ChangedAt, nil)
+			step := workOrderForm(d, nil)
 			row.Form = &step
 		}
 		switch action := a.WorkOrderAction; {

@@ -102,7 +102,7 @@ func (c *Console) renderConfirm(
 		}
 		return err
 	}
-	shown := view(d, recordForm(d.ETag, d.Record.ChangedAt, nil).orRejected(rejected))
+	shown := view(d, workOrderForm(d, nil).orRejected(rejected))
 	shown.Back = workOrderURL(d.Record.ID)
 	shown.Action = shown.Back + "/" + string(action)
 	return confirmPage.render(r, status, shown)
@@ -226,7 +226,7 @@ func (c *Console) renderAssignees(r *request, status int, entered *form) error {
 	if err != nil {
 		return err
 	}
-	f := recordForm(d.ETag, d.Record.ChangedAt, url.Values{"find": {r.Query("find")}}).orRejected(entered)
+	f := workOrderForm(d, url.Values{"find": {r.Query("find")}}).orRejected(entered)
 	found, err := c.service.WorkOrderAssignees(r.ctx(), r.actor(), d.Record.ID, f.Value("find"), f.chosenIdentities())
 	if err != nil {
 		return err

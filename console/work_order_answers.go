@@ -47,7 +47,7 @@ func (c *Console) renderAnswers(r *request, status int, rejected *form) error {
 		values[q.ID] = shownAnswer(q)
 	}
 	view := answersView{
-		Form: recordForm(detail.ETag, detail.Record.ChangedAt, values), Name: workOrderName(detail.Record),
+		Form: workOrderForm(detail, values), Name: workOrderName(detail.Record),
 		Back: workOrderURL(detail.Record.ID), SentBack: r.sentBack(detail), Complete: "Save and complete…",
 	}
 	if why := detail.Forbidden[records.ActionAnswer]; why != nil {

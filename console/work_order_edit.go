@@ -69,7 +69,7 @@ func (c *Console) renderEditWorkOrder(r *request, status int, rejected *form) er
 	}
 	shown := r.editValues(detail.Record)
 	view := editWorkOrderView{
-		Form: recordForm(detail.ETag, detail.Record.ChangedAt, shown), Name: workOrderName(detail.Record),
+		Form: workOrderForm(detail, shown), Name: workOrderName(detail.Record),
 		Back: workOrderURL(detail.Record.ID), Zone: r.zone.String(), Priorities: priorityOptions,
 	}
 	if why := detail.Forbidden[records.ActionUpdate]; why != nil {
