@@ -97,10 +97,8 @@ func nodeDefinitionRowOf(d inventory.NodeDefinitionUse) nodeDefinitionRow {
 
 // textsOf returns the phrases of permissions, capitalized.
 func textsOf[G ~string](grants []G, phrases map[G]string) []string {
-	var all []string
-	for _, g := range grants {
+	return stringsOf(grants, func(g G) string {
 		text := cmp.Or(phrases[g], string(g))
-		all = append(all, strings.ToUpper(text[:1])+text[1:])
-	}
-	return all
+		return strings.ToUpper(text[:1]) + text[1:]
+	})
 }

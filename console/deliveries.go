@@ -209,7 +209,7 @@ func (c *Console) listDeliveries(r *request) error {
 	if page.SearchedTo != nil {
 		view.SearchOn, view.Pager.Older = view.Pager.Older, ""
 	}
-	links, err := r.recordLinks(idsOf(page.Deliveries, func(d webhooks.DeliveryItem) string { return d.RecordID }))
+	links, err := r.recordLinks(stringsOf(page.Deliveries, func(d webhooks.DeliveryItem) string { return d.RecordID }))
 	if err != nil {
 		return err
 	}

@@ -104,11 +104,7 @@ func sentences(err error) string {
 	case len(known.Fields) == 0:
 		return known.Detail
 	}
-	details := make([]string, len(known.Fields))
-	for i, field := range known.Fields {
-		details[i] = field.Detail
-	}
-	return strings.Join(details, " ")
+	return strings.Join(stringsOf(known.Fields, func(field models.FieldError) string { return field.Detail }), " ")
 }
 
 // isDone reports whether the form was sent before, and returns the record that it created

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -29,9 +30,8 @@ type historyWords struct{ names, questions map[string]string }
 func (r *request) changeLines(changes []records.RecordChange, known historyWords) []changeLine {
 	lines := make([]changeLine, len(changes))
 	for i, change := range changes {
-		lines[i] = changeLine{Who: "Someone", What: r.changeText(change, known), At: r.moment(change.At), Quote: quoteOf(change), Comment: change.CommentID()}
-		if change.ActorName != nil {
-			lines[i].Who = *change.ActorName
+		lines[i] = changeLine{
+			Who: cmp.Or(valueOf(change.ActorName), "Someone"), What: r.changeText(change, known), At: r.moment(change.At), Quote: quoteOf(change), Comment: change.CommentID(),
 		}
 	}
 	return lines
@@ -143,14 +143,7 @@ func roleTexts(change records.RecordChange, known historyWords) []string {
 }
 
 func (w historyWords) namesOf(ids []string) []string {
-	clauses := make([]string, len(ids))
-	for i, id := range ids {
-		clauses[i] = id
-		if name, known := w.names[id]; known {
-			clauses[i] = name
-		}
-	}
-	return clauses
+	return stringsOf(ids, func(id string) string { return cmp.Or(w.names[id], id) })
 }
 
 // listOf returns a JSON list of strings, nil for anything else.

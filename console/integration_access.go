@@ -33,14 +33,10 @@ func grantList(grants []models.Grant) string {
 
 // withGrants names a definition with the organization-wide permissions that it gives.
 func withGrants(name string, grants []models.OrganizationGrant) string {
-	names := make([]string, len(grants))
-	for i, g := range grants {
-		names[i] = grantNames[g]
-	}
-	if len(names) == 0 {
+	if len(grants) == 0 {
 		return name
 	}
-	return name + " (" + strings.Join(names, ", ") + ")"
+	return name + " (" + strings.Join(stringsOf(grants, func(g models.OrganizationGrant) string { return grantNames[g] }), ", ") + ")"
 }
 
 // seeView is "can it see this?": the question, and the answer as scopes ∩ permissions.

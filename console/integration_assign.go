@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 
 	"millwright/models"
@@ -41,10 +42,7 @@ func (c *Console) renderAssign(r *request, status int, rejected *form) error {
 func nodeOptions(nodes []inventory.AssignableNode) []option {
 	options := make([]option, len(nodes))
 	for i, n := range nodes {
-		options[i] = option{Value: n.ID, Label: n.Name + ", " + nodeKinds[n.Kind]}
-		if n.ExternalID != nil {
-			options[i].Value = *n.ExternalID
-		}
+		options[i] = option{Value: cmp.Or(valueOf(n.ExternalID), n.ID), Label: n.Name + ", " + nodeKinds[n.Kind]}
 	}
 	return options
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"strings"
@@ -54,10 +55,6 @@ func (c *Console) renderAssignToNode(r *request, status int, rejected *form) err
 	}
 	view.Form = view.Form.orRejected(rejected)
 	for _, i := range choices.Identities {
-		value := i.Name
-		if i.Email != nil {
-			value = *i.Email
-		}
 		label := identityKinds[i.Kind]
 		switch i.Kind { //nolint:exhaustive // the others have no more to say
 		case models.KindPerson:
@@ -68,7 +65,7 @@ func (c *Console) renderAssignToNode(r *request, status int, rejected *form) err
 		if i.ID == identityID && i.Kind == models.KindIntegration {
 			view.Readers = readersOf(i.OwnerNames)
 		}
-		view.Identities = append(view.Identities, option{Value: value, Label: label})
+		view.Identities = append(view.Identities, option{Value: cmp.Or(valueOf(i.Email), i.Name), Label: label})
 	}
 	return nodeAssignPage.render(r, status, view)
 }

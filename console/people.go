@@ -200,9 +200,7 @@ func (c *Console) renderPerson(r *request, status int, rejected *form) error {
 		Person: p, Access: accessOf(p), State: signInState(p), Self: p.ID == r.viewer.IdentityID, Manages: r.managesPerson(p),
 		MakesAdmins: r.viewer.Admin, Mail: c.service.MailsLinks(), LinkForm: newForm(nil), DeactivatedAt: r.optionalMoment(p.DeactivatedAt),
 	}
-	for _, grant := range p.Grants {
-		view.Grants = append(view.Grants, grantNames[models.OrganizationGrant(grant)])
-	}
+	view.Grants = stringsOf(p.Grants, func(grant string) string { return grantNames[models.OrganizationGrant(grant)] })
 	if view.Teams, err = c.service.TeamsOfPerson(r.ctx(), r.actor(), p.ID); err != nil {
 		return err
 	}

@@ -30,9 +30,5 @@ func placeAt(node models.NodeReference, to string) placeView {
 func whereOf(path []models.PathNode) string { return strings.Join(namesOfPath(path), " › ") }
 
 func namesOfPath(path []models.PathNode) []string {
-	names := make([]string, len(path))
-	for i, node := range path {
-		names[i] = node.Name
-	}
-	return names
+	return stringsOf(path, func(node models.PathNode) string { return node.Name })
 }

@@ -89,25 +89,13 @@ func (r *request) recordNamed(text string, kinds ...records.RecordKind) (string,
 	case 1:
 		return named[0].ID, nil
 	}
-	names := make([]string, len(named))
-	for i, one := range named {
-		names[i] = one.FullName() + " (" + one.ID + ")"
-	}
+	names := stringsOf(named, func(one records.ReadableRecord) string { return one.FullName() + " (" + one.ID + ")" })
 	return "", models.Errorf(models.CodeInvalidRequest, "Several records have the number, external id or code %q. Enter the id of one: %s.", text, strings.Join(names, ", "))
 }
 
 // urlsOf returns recordURLs of the records that the entries of a list name.
 func urlsOf[T any](r *request, entries []T, id func(T) string) (map[string]string, error) {
-	return r.recordURLs(idsOf(entries, id))
-}
-
-// idsOf returns the ids of the records that the entries of a list name.
-func idsOf[T any](entries []T, id func(T) string) []string {
-	ids := make([]string, len(entries))
-	for i, entry := range entries {
-		ids[i] = id(entry)
-	}
-	return ids
+	return r.recordURLs(stringsOf(entries, id))
 }
 
 // recordURL returns the URL of a record's page.

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"net/http"
 	"time"
 
@@ -48,11 +49,8 @@ func (c *Console) renderMissed(r *request, status int, rejected *form) error {
 // sinceOf returns the time that was entered, or when the address began to miss events.
 func (r *request) sinceOf(text string, h webhooks.WebhookDetail) (at models.Time, problem string) {
 	at = models.TimeOf(h.State.LoadedAt.Add(-models.EventRetention))
-	for _, began := range []*models.Time{h.OffAt, h.FailingSince, h.LastSuccessAt} {
-		if began != nil {
-			at = *began
-			break
-		}
+	if began := cmp.Or(h.OffAt, h.FailingSince, h.LastSuccessAt); began != nil {
+		at = *began
 	}
 	// The input has minutes.
 	at = models.TimeOf(at.Truncate(time.Minute))

@@ -159,6 +159,15 @@ func words(action string) string {
 	return readable(action)
 }
 
+// stringsOf returns what text returns for each entry of a list.
+func stringsOf[T any](entries []T, text func(T) string) []string {
+	all := make([]string, len(entries))
+	for i, entry := range entries {
+		all[i] = text(entry)
+	}
+	return all
+}
+
 // plural returns the number with the word for one or for several.
 func plural(n int, one, several string) string {
 	if n == 1 {

@@ -217,11 +217,7 @@ func answerValue(q models.AnsweredRecord) string {
 	case json.Number:
 		return value.String()
 	case []any:
-		labels := make([]string, len(value))
-		for i, one := range value {
-			labels[i] = label(one)
-		}
-		return strings.Join(labels, ", ")
+		return strings.Join(stringsOf(value, label), ", ")
 	}
 	return ""
 }

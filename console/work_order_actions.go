@@ -235,9 +235,7 @@ func (c *Console) renderAssignees(r *request, status int, entered *form) error {
 	view := assigneesView{assigneeChoices: newAssigneeChoices(f), Title: d.Record.Title, Page: workOrderURL(d.Record.ID)}
 	view.Choices, view.More = candidateOptions(found.Choices), found.More
 	if d.Customer == "" {
-		for _, id := range d.Record.Assignees {
-			view.Workers = append(view.Workers, nameOf(id, d.Record.People))
-		}
+		view.Workers = stringsOf(d.Record.Assignees, func(id string) string { return nameOf(id, d.Record.People) })
 	}
 	return assigneesPage.render(r, status, view)
 }

@@ -60,16 +60,14 @@ func (c *Console) renderAnswers(r *request, status int, rejected *form) error {
 		view.Complete = "Save, complete and send to the consultants"
 	}
 	view.Form = view.Form.orRejected(rejected)
-	var asked []string
 	for _, q := range questions {
 		in := questionField(q, view.Form)
 		if view.Form.Changed != nil && !sameAnswers(view.Form.Values[q.ID], shownAnswer(q)) {
 			in.Hint = strings.TrimSpace(in.Hint + " Now: " + cmp.Or(answerValue(q), "no answer") + ".")
 		}
 		view.Questions = append(view.Questions, in)
-		asked = append(asked, q.ID)
 	}
-	view.Asked = strings.Join(asked, " ")
+	view.Asked = strings.Join(stringsOf(questions, func(q models.AnsweredRecord) string { return q.ID }), " ")
 	return answersPage.render(r, status, view)
 }
 
@@ -115,11 +113,7 @@ func shownAnswer(q models.AnsweredRecord) []string {
 	case nil:
 		return nil
 	case []any:
-		values := make([]string, len(value))
-		for i, v := range value {
-			values[i] = fmt.Sprint(v)
-		}
-		return values
+		return stringsOf(value, func(one any) string { return fmt.Sprint(one) })
 	default:
 		return []string{fmt.Sprint(value)}
 	}

@@ -241,9 +241,5 @@ func nameOr(found []records.NamedRecord, text string) string {
 	if len(found) == 0 {
 		return "“" + text + "”"
 	}
-	names := make([]string, len(found))
-	for i, one := range found {
-		names[i] = one.Name
-	}
-	return strings.Join(names, " or ")
+	return strings.Join(stringsOf(found, func(one records.NamedRecord) string { return one.Name }), " or ")
 }

@@ -229,11 +229,7 @@ func (r *request) workOrderRow(w records.WorkOrderItem, nodes map[string]string)
 }
 
 func namesOf(identities []models.NamedIdentity) []string {
-	names := make([]string, len(identities))
-	for i, one := range identities {
-		names[i] = one.Name
-	}
-	return names
+	return stringsOf(identities, func(one models.NamedIdentity) string { return one.Name })
 }
 
 // boardColumn is a column of the board.
