@@ -80,12 +80,7 @@ func (s *Records) CreateFeedback(ctx context.Context, actor store.Actor, call st
 		if err := insertFeedback(t, actor, id, in, known); err != nil {
 			return "", nil, err
 		}
-		var row FeedbackRow
-		queueFeedback(t, &row, id, actor)
-		if err := t.Flush(ctx); err != nil {
-			return "", nil, err
-		}
-		return id, &row, nil
+		return writtenFeedback(ctx, t, id, actor)
 	})
 }
 

@@ -113,8 +113,8 @@ func (s *Records) FeedbackDetail(ctx context.Context, actor store.Actor, id stri
 		detail.ETag, detail.Resolving = store.ETag(body), known.check(actor)
 		detail.CreatesWorkOrders = manual && known.requireWritable(rejectReadOnly) == nil && slices.Contains(known.Grants, string(models.GrantWorkOrdersCreate))
 		detail.WorkOrders = made
-		detail.History, err = history.page()
-		return detail, err
+		detail.History = history.page()
+		return detail, nil
 	}, func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &known, models.NotFound(), feedbackResolutions[actor.ShowPeople], id, actor.IdentityID)
 		history.queueChanges(pipeline, id)

@@ -49,9 +49,11 @@ var (
 	FeedbackReader = store.NewRecordReader("feedback", FeedbackColumns, access.ReadableFeedback, (*FeedbackRow).Record, models.PrefixFeedback)
 )
 
-// queueFeedback queues loading feedback as its GET shows it to the actor.
-func queueFeedback(t *store.Tx, into *FeedbackRow, id string, actor store.Actor) {
-	batch.QueueBulkOne(t.Tx, FeedbackReader.Unchecked[actor.ShowPeople], into, nil, id)
+// writtenFeedback is what a write returns: the feedback as its GET shows it to the actor.
+func writtenFeedback(ctx context.Context, t *store.Tx, id string, actor store.Actor) (string, any, error) {
+	var row FeedbackRow
+	batch.QueueBulkOne(t.Tx, FeedbackReader.Unchecked[actor.ShowPeople], &row, nil, id)
+	return id, &row, t.Flush(ctx)
 }
 
 // Feedback returns feedback as GET /issues/{id} shows it to the actor, encoded.

@@ -65,12 +65,7 @@ func (s *Records) ResolveFeedback(ctx context.Context, actor store.Actor, call s
 		if err := resolve(t, actor, known); err != nil {
 			return "", nil, err
 		}
-		var row FeedbackRow
-		queueFeedback(t, &row, id, actor)
-		if err := t.Flush(ctx); err != nil {
-			return "", nil, err
-		}
-		return id, &row, nil
+		return writtenFeedback(ctx, t, id, actor)
 	})
 }
 

@@ -2,8 +2,6 @@ package records
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -12,37 +10,13 @@ import (
 	"millwright/service/store"
 )
 
-// historyRow is an entry of a record's history. Changes is JSON text, so that
-// decimals keep their digits.
-type historyRow struct {
-	RecordID       string
-	OrganizationID string
-	ActorID        string
-	ActorKind      models.IdentityKind
-	ActorName      *string
-	Action         string
-	At             models.Time
-	Changes        []byte
-}
-
-func (r historyRow) entry() (models.HistoryEntry, error) {
-	entry := models.HistoryEntry{
-		RecordID: r.RecordID, OrganizationID: r.OrganizationID, ActorID: r.ActorID, ActorKind: r.ActorKind,
-		ActorName: r.ActorName, Action: r.Action, At: r.At,
-	}
-	if err := json.Unmarshal(r.Changes, &entry.Changes); err != nil {
-		return entry, fmt.Errorf("decode the history of %s: %w", r.RecordID, err)
-	}
-	return entry, nil
-}
-
 // historyQuery adds the number to the creation of a work order. Postgres draws it
 // when the row is inserted and it never changes, so the history does not store it.
 const historyQuery = `
 	SELECT h.record_id, h.organization_id, h.actor_id, i.kind AS actor_kind,
 		CASE WHEN $2::boolean OR i.kind <> 'person' THEN i.name END AS actor_name, h.action, h.created_at AS at,
-		convert_to((CASE WHEN w.id IS NULL THEN h.changes
-			ELSE h.changes || jsonb_build_object('number', jsonb_build_object('from', NULL, 'to', w.number)) END)::text, 'UTF8') AS changes
+		CASE WHEN w.id IS NULL THEN h.changes
+			ELSE h.changes || jsonb_build_object('number', jsonb_build_object('from', NULL, 'to', w.number)) END AS changes
 	FROM history h
 	JOIN identities i ON i.id = h.actor_id
 	LEFT JOIN work_orders w ON w.id = h.record_id AND h.action = 'work_order.created'
@@ -59,22 +33,14 @@ var (
 // not_found, unavailable.
 func (s *Records) History(ctx context.Context, actor store.Actor, id string) ([]models.HistoryEntry, error) {
 	var readable bool
-	var found []historyRow
+	var entries []models.HistoryEntry
 	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]models.HistoryEntry, error) {
 		if !readable {
 			return nil, models.NotFound()
 		}
-		entries := []models.HistoryEntry{}
-		for _, row := range found {
-			entry, err := row.entry()
-			if err != nil {
-				return nil, err
-			}
-			entries = append(entries, entry)
-		}
 		return entries, nil
 	}, func(pipeline *pgx.Batch) error {
-		store.QueueAll(pipeline, &found, historyQuery, id, actor.ShowPeople)
+		store.QueueAll(pipeline, &entries, historyQuery, id, actor.ShowPeople)
 		return queueReadable(pipeline, &readable, actor, id)
 	})
 }

@@ -60,19 +60,18 @@ func (p HistoryPage) Since(at models.Time) []RecordChange {
 // changeRow is a RecordChange as the database returns it. It is not Shown if it is only here as the
 // Last of the searched changes.
 type changeRow struct {
-	ID          int64
+	RecordChange
 	Shown, Last bool
-	historyRow
 }
 
 // historyPageQuery reads the text of a comment, as that of a review; it is null if removed.
 const historyPageQuery = `
 	SELECT h.id, h.shown, h.last, h.record_id, h.organization_id, coalesce(h.actor_id, '') AS actor_id, coalesce(i.kind, 'person') AS actor_kind,
 		CASE WHEN $4::boolean OR i.kind <> 'person' THEN coalesce(h.actor_name, i.name) END AS actor_name, h.action, h.created_at AS at,
-		convert_to((CASE WHEN h.changes ? 'description' THEN h.changes || '{"description": {"from": null, "to": null}}'
+		CASE WHEN h.changes ? 'description' THEN h.changes || '{"description": {"from": null, "to": null}}'
 			WHEN h.changes ? 'comment_id' THEN h.changes || jsonb_build_object('comment', jsonb_build_object('from', NULL,
 				'to', (SELECT text FROM comments WHERE id = h.changes -> 'comment_id' ->> 'to' LIMIT 1)))
-			ELSE h.changes END)::text, 'UTF8') AS changes
+			ELSE h.changes END AS changes
 	FROM (SELECT * FROM (
 			SELECT *, $6 = '' OR (changes ? 'comment_id') = ($6 = 'comments') AS shown, row_number() OVER (ORDER BY id DESC) = $5 AS last
 			FROM log WHERE record_id = $1 AND id < $2 AND changes IS NOT NULL ORDER BY id DESC LIMIT $5) searched
@@ -86,13 +85,10 @@ type historyRead struct {
 	part  HistoryPart
 	limit int
 	found []changeRow
-	named []namedRow
+	named []NamedRecord
 }
 
-// namedRow is an identity with its name.
-type namedRow struct{ ID, Name string }
-
-func namesByID(rows []namedRow) map[string]string {
+func namesByID(rows []NamedRecord) map[string]string {
 	names := map[string]string{}
 	for _, row := range rows {
 		names[row.ID] = row.Name
@@ -112,12 +108,8 @@ func (h *historyRead) queueChanges(pipeline *pgx.Batch, id string) {
 func (h *historyRead) queueNames(pipeline *pgx.Batch) error {
 	var ids []string
 	for _, row := range h.found {
-		entry, err := row.entry()
-		if err != nil {
-			return err
-		}
 		for _, field := range []string{"assignees", "consultants"} {
-			for _, list := range []json.RawMessage{entry.Changes[field].From, entry.Changes[field].To} {
+			for _, list := range []json.RawMessage{row.Changes[field].From, row.Changes[field].To} {
 				var named []string
 				if len(list) > 0 {
 					if err := json.Unmarshal(list, &named); err != nil {
@@ -134,7 +126,7 @@ func (h *historyRead) queueNames(pipeline *pgx.Batch) error {
 	return nil
 }
 
-func (h *historyRead) page() (HistoryPage, error) {
+func (h *historyRead) page() HistoryPage {
 	page := HistoryPage{Names: namesByID(h.named)}
 	for _, row := range h.found {
 		if n := len(page.Changes); n == h.limit {
@@ -144,16 +136,11 @@ func (h *historyRead) page() (HistoryPage, error) {
 		if row.Last {
 			page.Next = row.ID
 		}
-		if !row.Shown {
-			continue
+		if row.Shown {
+			page.Changes = append(page.Changes, row.RecordChange)
 		}
-		entry, err := row.entry()
-		if err != nil {
-			return HistoryPage{}, err
-		}
-		page.Changes = append(page.Changes, RecordChange{row.ID, entry})
 	}
-	return page, nil
+	return page
 }
 
 // RecordHistory returns a page of the history of a work order or feedback that the actor
@@ -162,7 +149,7 @@ func (h *historyRead) page() (HistoryPage, error) {
 func (s *Records) RecordHistory(ctx context.Context, actor store.Actor, id string, before int64, limit int) (HistoryPage, error) {
 	history := historyRead{actor: actor, part: HistoryPart{Before: before}, limit: min(cmp.Or(limit, models.DefaultPageSize), models.MaxPageSize)}
 	var readable bool
-	return store.Read(ctx, s.Store, actor.OrganizationID, history.page, func(pipeline *pgx.Batch) error {
+	return store.Read(ctx, s.Store, actor.OrganizationID, func() (HistoryPage, error) { return history.page(), nil }, func(pipeline *pgx.Batch) error {
 		history.queueChanges(pipeline, id)
 		return queueReadable(pipeline, &readable, actor, id)
 	}, func(pipeline *pgx.Batch) error {

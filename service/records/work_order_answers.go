@@ -13,22 +13,6 @@ import (
 	"millwright/service/store"
 )
 
-// answersRow is a work order's form with its answers.
-type answersRow struct {
-	WorkOrderID string
-	FormID      *string
-	FormName    *string
-	Questions   []models.AnsweredRecord
-}
-
-func (r answersRow) record() models.AnswersRecord {
-	record := models.AnswersRecord{WorkOrderID: r.WorkOrderID, Questions: r.Questions}
-	if r.FormID != nil {
-		record.Form = &models.AnswersForm{ID: *r.FormID, Name: *r.FormName}
-	}
-	return record
-}
-
 // A retired question is shown only with the answer that it has.
 const answersColumns = `{w}.id AS work_order_id, {w}.form_id,
 	(SELECT f.name FROM forms f WHERE f.id = {w}.form_id) AS form_name,
@@ -39,28 +23,32 @@ const answersColumns = `{w}.id AS work_order_id, {w}.form_id,
 		WHERE q.form_id = {w}.form_id AND (NOT q.retired OR a.value IS NOT NULL) ORDER BY q.position))::text AS questions,
 	ARRAY(SELECT q.id::text FROM questions q WHERE q.form_id = {w}.form_id AND q.retired) AS retired`
 
-// answersText is an answersRow whose questions are JSON.
-type answersText struct {
+// answersRow is a work order's form with its answers.
+type answersRow struct {
 	WorkOrderID      string
 	FormID, FormName *string
-	Questions        string
+	// Questions are []models.AnsweredRecord in JSON.
+	Questions string
 	// Retired are the ids of questions that are asked no longer.
 	Retired []string
 }
 
 // record returns the answers; numbers are json.Number, so that decimals keep their digits.
-func (t answersText) record() (models.AnswersRecord, error) {
-	row := answersRow{WorkOrderID: t.WorkOrderID, FormID: t.FormID, FormName: t.FormName}
-	decoder := json.NewDecoder(strings.NewReader(t.Questions))
-	decoder.UseNumber()
-	if err := decoder.Decode(&row.Questions); err != nil {
-		return models.AnswersRecord{}, fmt.Errorf("decode a form's questions: %w", err)
+func (r answersRow) record() (models.AnswersRecord, error) {
+	record := models.AnswersRecord{WorkOrderID: r.WorkOrderID}
+	if r.FormID != nil {
+		record.Form = &models.AnswersForm{ID: *r.FormID, Name: *r.FormName}
 	}
-	return row.record(), nil
+	decoder := json.NewDecoder(strings.NewReader(r.Questions))
+	decoder.UseNumber()
+	if err := decoder.Decode(&record.Questions); err != nil {
+		return record, fmt.Errorf("decode a form's questions: %w", err)
+	}
+	return record, nil
 }
 
 // queueAnswers adds the query of the answers of a work order that the actor may read.
-func queueAnswers(pipeline *pgx.Batch, into *answersText, id string, actor store.Actor) {
+func queueAnswers(pipeline *pgx.Batch, into *answersRow, id string, actor store.Actor) {
 	store.QueueOne(pipeline, into, models.NotFound(), store.Fill(`SELECT `+answersColumns+` FROM work_orders {w} WHERE {w}.id = $1 AND `+access.ReadableWorkOrder,
 		"w", "w", "actor", "$2"), id, actor.IdentityID)
 }
@@ -71,15 +59,15 @@ func (s *Records) Answers(ctx context.Context, actor store.Actor, id string) ([]
 	if !models.IsID(id, models.PrefixWorkOrder) {
 		return nil, models.NotFound()
 	}
-	var text answersText
+	var row answersRow
 	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]byte, error) {
-		record, err := text.record()
+		record, err := row.record()
 		if err != nil {
 			return nil, err
 		}
 		return store.Encode(record)
 	}, func(pipeline *pgx.Batch) error {
-		queueAnswers(pipeline, &text, id, actor)
+		queueAnswers(pipeline, &row, id, actor)
 		return nil
 	})
 }

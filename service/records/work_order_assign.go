@@ -83,6 +83,7 @@ func (c *workOrderChange) added(ctx context.Context, named candidates) (people.R
 		return people.Roles{}, err
 	}
 	assigned := c.state.Assigned
+	named.Known = append(named.Known, assigned.All()...) // an actor that reads the work order knows its assignees
 	return people.Roles{
 		Assignees:   difference(named.assignees, assigned.Assignees),
 		Consultants: difference(named.consultants, assigned.Consultants),

@@ -38,14 +38,8 @@ const (
 // boardWorkOrder is a row of a board.
 type boardWorkOrder struct {
 	foundWorkOrder
-	// Totals count the matches with each status, and whether there may be more, in JSON.
+	// Totals are the searchTotal of each status, in JSON.
 	Totals []byte
-}
-
-// boardTotal is an element of boardWorkOrder.Totals.
-type boardTotal struct {
-	Count int
-	More  bool
 }
 
 // WorkOrderBoard returns the newest work orders with each status that the actor may read and
@@ -88,7 +82,7 @@ func (f *workOrderFinder) board(found []boardWorkOrder) (WorkOrderBoard, error) 
 	if err != nil {
 		return board, err
 	}
-	totals := map[models.WorkOrderStatus]boardTotal{}
+	totals := map[models.WorkOrderStatus]searchTotal{}
 	if len(found) > 0 {
 		if err := json.Unmarshal(found[0].Totals, &totals); err != nil {
 			return board, err

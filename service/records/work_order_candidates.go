@@ -5,10 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
-
 	"millwright/models"
 	"millwright/service/access"
+	"millwright/service/batch"
 	"millwright/service/store"
 )
 
@@ -16,12 +15,12 @@ import (
 // rules need to know of them (api.md 4.3 and 4.5).
 type candidates struct {
 	assignees, consultants []string
-	// Known are those that the actor may know of, Connected those connected to the node,
-	// Active those that can act.
-	Known     []string
-	Connected []string
-	Active    []string
+	candidateState
 }
+
+// candidateState tells the candidates apart: Known are those that the actor may know of,
+// Connected those connected to the node, Active those that can act.
+type candidateState struct{ Known, Connected, Active []string }
 
 // connectedTo selects the identities that are connected to the node {node}: those assigned
 // there or above, and the members of a team that is. It ends in a WHERE clause.
@@ -52,15 +51,7 @@ func (c *workOrderChange) queueCandidates(n *candidates) {
 	} else {
 		args = append(args, c.state.InventoryID, c.Actor.IdentityID, c.Actor.Kind == models.KindIntegration)
 	}
-	c.QueueRows(func(rows pgx.Rows) error {
-		found, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[struct{ Known, Connected, Active []string }])
-		if err == nil {
-			// An actor that reads the work order knows its assignees.
-			n.Known = slices.Concat(found.Known, c.state.Assigned.Assignees, c.state.Assigned.Consultants)
-			n.Connected, n.Active = found.Connected, found.Active
-		}
-		return err
-	}, `SELECT `+known+` AS known, `+connected+` AS connected, `+store.Fill(activeIdentities, "identities", "$1::text[]")+` AS active`, args...)
+	batch.QueueOne(c.Tx.Tx, &n.candidateState, nil, `SELECT `+known+` AS known, `+connected+` AS connected, `+store.Fill(activeIdentities, "identities", "$1::text[]")+` AS active`, args...)
 }
 
 // checkKnown reports unknown and duplicate ids.

@@ -130,7 +130,7 @@ func (s *Records) changeByRule(
 			}
 		}
 		if c.reload {
-			queueWorkOrder(t, &c.row, id, actor)
+			batch.QueueBulkOne(t.Tx, WorkOrderReader.Unchecked[actor.ShowPeople], &c.row, nil, id)
 			if err := t.Flush(ctx); err != nil {
 				return "", nil, err
 			}

@@ -43,10 +43,7 @@ type workOrderCreation struct {
 	Grants []string
 	// FormRetired is whether new work orders cannot have the form, nil if there is no such form.
 	FormRetired *bool
-	// Known, Connected and Active are the results of candidates.
-	Known     []string
-	Connected []string
-	Active    []string
+	candidateState
 	// Managers are the nearest active inventory managers who are not to be consultants.
 	Managers []string
 	// Number is the work order's, nil if the actor may not create one there.
@@ -222,7 +219,7 @@ func (c workOrderCreation) checkKind() []models.FieldError {
 }
 
 func (c workOrderCreation) candidates(in NewWorkOrder) candidates {
-	return candidates{assignees: in.Assignees, consultants: in.Consultants, Known: c.Known, Connected: c.Connected, Active: c.Active}
+	return candidates{in.Assignees, in.Consultants, c.candidateState}
 }
 
 // checkNames rejects ids that the actor does not see and a target date that no

@@ -113,8 +113,8 @@ func (s *Records) WorkOrderDetail(ctx context.Context, actor store.Actor, id str
 		return WorkOrderDetail{}, models.NotFound()
 	}
 	var row workOrderDetailRow
-	var answers answersText
-	var answerers []namedRow
+	var answers answersRow
+	var answerers []NamedRecord
 	var sentBack []SentBack
 	var sources []LinkedRecord
 	history := historyRead{actor: actor, part: part, limit: shownChanges}
@@ -148,7 +148,7 @@ func (s *Records) WorkOrderDetail(ctx context.Context, actor store.Actor, id str
 const shownChanges = 30
 
 // detail returns what the page shows.
-func (r *workOrderDetailRow) detail(actor store.Actor, text answersText, history historyRead) (detail WorkOrderDetail, err error) {
+func (r *workOrderDetailRow) detail(actor store.Actor, answers answersRow, history historyRead) (detail WorkOrderDetail, err error) {
 	body := r.AppendJSON(nil)
 	detail.ETag = store.ETag(body)
 	if err := json.Unmarshal(body, &detail.Record); err != nil {
@@ -157,13 +157,11 @@ func (r *workOrderDetailRow) detail(actor store.Actor, text answersText, history
 	if r.Customer != nil {
 		detail.Customer, detail.Contact = *r.Customer, r.Contact
 	}
-	detail.Retired, detail.Inactive = text.Retired, difference(r.Assigned.All(), r.Active)
-	if detail.Answers, err = text.record(); err != nil {
+	detail.Retired, detail.Inactive = answers.Retired, difference(r.Assigned.All(), r.Active)
+	if detail.Answers, err = answers.record(); err != nil {
 		return detail, err
 	}
-	if detail.History, err = history.page(); err != nil {
-		return detail, err
-	}
+	detail.History = history.page()
 	a := workOrderActor{acting: actor, state: r.lockedWorkOrder, actsAs: r.ActsAs}
 	detail.Forbidden, detail.Kept = map[WorkOrderAction]error{}, map[string]error{}
 	for _, action := range WorkOrderActions {

@@ -7,7 +7,6 @@ import (
 
 	"millwright/models"
 	"millwright/service/access"
-	"millwright/service/batch"
 	"millwright/service/lists"
 	"millwright/service/people"
 	"millwright/service/store"
@@ -59,11 +58,6 @@ var (
 	// WorkOrderReader reads single work orders.
 	WorkOrderReader = store.NewRecordReader("work_orders", WorkOrderColumns, access.ReadableWorkOrder, (*WorkOrderRow).Record, models.PrefixWorkOrder)
 )
-
-// queueWorkOrder queues loading a work order as its GET shows it to the actor.
-func queueWorkOrder(t *store.Tx, into *WorkOrderRow, id string, actor store.Actor) {
-	batch.QueueBulkOne(t.Tx, WorkOrderReader.Unchecked[actor.ShowPeople], into, nil, id)
-}
 
 // WorkOrder returns the work order as GET /work-orders/{id} shows it to the
 // actor, encoded. Errors: not_found (including when the actor may not read it), unavailable.

@@ -5,9 +5,8 @@ import (
 	"context"
 	"slices"
 
-	"github.com/jackc/pgx/v5"
-
 	"millwright/models"
+	"millwright/service/batch"
 	"millwright/service/effects"
 	"millwright/service/people"
 	"millwright/service/store"
@@ -43,10 +42,6 @@ func ReclaimWorkOrder(ctx context.Context, s *store.Store, actor store.Actor, id
 	return err
 }
 
-// companyReplacement are the assignees of a work order that belong to the company, and who may
-// replace them.
-type companyReplacement struct{ Own, Managers, Admins []string }
-
 // replacementQuery selects the identities $1 of the company $2, the default workers of the
 // node $3 besides the consultants $4 and the company, which may be an inventory manager there,
 // and the active administrators of the organization $5.
@@ -59,11 +54,8 @@ var replacementQuery = `
 // toAdmins is set, administrators where no manager can. Errors: rule_violation (no_worker, status).
 func (c *workOrderChange) replaceCompany(ctx context.Context, company, reason string, toAdmins bool) error {
 	assigned := c.state.Assigned
-	var found companyReplacement
-	c.QueueRows(func(rows pgx.Rows) (err error) {
-		found, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[companyReplacement])
-		return err
-	}, replacementQuery, assigned.All(), company, c.state.InventoryID, assigned.Consultants, c.state.OrganizationID)
+	var found struct{ Own, Managers, Admins []string }
+	batch.QueueOne(c.Tx.Tx, &found, nil, replacementQuery, assigned.All(), company, c.state.InventoryID, assigned.Consultants, c.state.OrganizationID)
 	if err := c.Flush(ctx); err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ type foundWorkOrder struct {
 	Partly bool
 }
 
-// searchTotal counts the matches of a search.
+// searchTotal counts matches of a search. More is true if there may be more.
 type searchTotal struct {
 	Count int
 	More  bool
