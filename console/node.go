@@ -186,7 +186,7 @@ func (c *Console) nodeAssignees(r *request, view *nodeView) error {
 		if err != nil || depth < 0 || depth > maxDepth {
 			return errMalformed
 		}
-		page.After = &records.AssigneePosition{Depth: depth, Name: r.Query("after_name"), IdentityID: r.Query("after")}
+		page.After = records.AssigneePosition{Depth: depth, Name: r.Query("after_name"), IdentityID: r.Query("after")}
 	}
 	found, err := c.service.Assignees(r.ctx(), r.actor(), view.Node.ID, page)
 	if err != nil {

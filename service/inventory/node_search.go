@@ -96,11 +96,10 @@ func (s *Inventory) SearchNodes(ctx context.Context, actor store.Actor, search N
 	}
 	var found []FoundNode
 	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]FoundNode, error) { return found, nil }, func(pipeline *pgx.Batch) error {
-		sql, args := store.Numbered(searchNodesQuery, pgx.NamedArgs{
+		store.QueueAll(pipeline, &found, searchNodesQuery, pgx.NamedArgs{
 			"actor": actor.IdentityID, "organization": actor.OrganizationID, "text": text, "grant": string(search.Grant), "upper": search.NotSubEquipment, "retired": search.Retired,
 			"limit": min(cmp.Or(search.Limit, models.DefaultPageSize), models.MaxPageSize+1),
 		})
-		store.QueueAll(pipeline, &found, sql, args...)
 		return nil
 	})
 }
@@ -115,9 +114,9 @@ var namedNodesQuery = `
 // QueueNamedNodes reads the nodes that a person names by an id or a code, a few of them if
 // several have the code.
 func QueueNamedNodes(pipeline *pgx.Batch, into *[]models.NodeReference, actor store.Actor, idOrCode, condition string) {
-	sql, args := store.Numbered(store.Fill(namedNodesQuery, "condition", store.Fill(condition, "node", "n.id", "actor", "@actor", "organization", "n.organization_id")),
+	condition = store.Fill(condition, "node", "n.id", "actor", "@actor", "organization", "n.organization_id")
+	store.QueueAll(pipeline, into, store.Fill(namedNodesQuery, "condition", condition),
 		pgx.NamedArgs{"actor": actor.IdentityID, "organization": actor.OrganizationID, "node": idOrCode})
-	store.QueueAll(pipeline, into, sql, args...)
 }
 
 // EnterID asks for the id of one of the nodes, which have the same code.

@@ -318,8 +318,7 @@ func (s *Inventory) NodeUse(ctx context.Context, actor store.Actor, id string) (
 		return node, use, err
 	}
 	use, err = store.Read(ctx, s.Store, actor.OrganizationID, func() (NodeUse, error) { return use, nil }, func(pipeline *pgx.Batch) error {
-		sql, args := store.Numbered(nodeUseQuery, pgx.NamedArgs{"node": id, "open": openStatuses, "max": MaxEffects})
-		store.QueueOne(pipeline, &use, models.NotFound(), sql, args...)
+		store.QueueOne(pipeline, &use, models.NotFound(), nodeUseQuery, pgx.NamedArgs{"node": id, "open": openStatuses, "max": MaxEffects})
 		return nil
 	})
 	return node, use, err

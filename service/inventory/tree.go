@@ -55,14 +55,14 @@ var sharedBelow = `(` + access.IsAdmin + ` OR (SELECT true FROM ` + access.Right
 
 var levelPlaceholders = []string{"actor", "@actor", "organization", "@organization", "n", "n"}
 
-// levelQuery reads the nodes directly below @parent by index. If no permission reaches
+// levelQuery reads the nodes directly below @node by index. If no permission reaches
 // them from there, these are the ones that the person was assigned on.
 var levelQuery = store.Fill(`
-	WITH `+grantedQuery+`, parent AS MATERIALIZED (SELECT `+store.Fill(sharedBelow, "node", "@parent")+` AS shared)
+	WITH `+grantedQuery+`, parent AS MATERIALIZED (SELECT `+store.Fill(sharedBelow, "node", "@node")+` AS shared)
 	SELECT n.id, n.name, n.kind, n.external_id, n.retired_at IS NOT NULL AS retired, ARRAY[]::json[] AS path,
 		`+store.Fill(opens, "all", "((SELECT shared FROM parent) OR n.id IN (SELECT node_id FROM granted WHERE applies_below))")+`
 	FROM (SELECT n.* FROM inventory_nodes n
-		WHERE n.organization_id = @organization AND n.parent_id = @parent
+		WHERE n.organization_id = @organization AND n.parent_id = @node
 			AND ((SELECT shared FROM parent) OR n.id IN (SELECT node_id FROM granted)) AND (@retired OR n.retired_at IS NULL) AND `+inPage+`) n
 	ORDER BY `+InNameOrder, levelPlaceholders...)
 
@@ -95,25 +95,15 @@ func (s *Inventory) InventoryLevel(ctx context.Context, actor store.Actor, level
 		return nil, models.Errorf(models.CodeInvalidRequest, "The page does not exist.")
 	}
 	args := pgx.NamedArgs{
-		"actor": actor.IdentityID, "organization": actor.OrganizationID, "parent": level.ParentID, "name": level.AfterName, "id": level.AfterID, "retired": level.Retired,
+		"actor": actor.IdentityID, "organization": actor.OrganizationID, "node": level.ParentID, "name": level.AfterName, "id": level.AfterID, "retired": level.Retired,
 		"limit": min(cmp.Or(level.Limit, models.DefaultPageSize), models.MaxPageSize+1),
 	}
-	query, known := levelQuery, true
-	if level.ParentID == "" {
-		query = topQuery
+	if level.ParentID != "" {
+		return store.KnownList[LevelNode](ctx, s.Store, actor.OrganizationID, SeesNode, []any{args}, levelQuery, []any{args})
 	}
 	var found []LevelNode
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]LevelNode, error) {
-		if !known {
-			return nil, models.NotFound()
-		}
-		return found, nil
-	}, func(pipeline *pgx.Batch) error {
-		if level.ParentID != "" {
-			QueueSees(pipeline, actor, level.ParentID, &known)
-		}
-		sql, values := store.Numbered(query, args)
-		store.QueueAll(pipeline, &found, sql, values...)
+	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]LevelNode, error) { return found, nil }, func(pipeline *pgx.Batch) error {
+		store.QueueAll(pipeline, &found, topQuery, args)
 		return nil
 	})
 }
@@ -123,11 +113,6 @@ func IsNodeID(id string) bool {
 	return models.IsID(id, models.PrefixLocation, models.PrefixSystem, models.PrefixEquipment, models.PrefixSubEquipment)
 }
 
-// seesNodeQuery is whether the person $2 of the organization $3 sees the node $1.
-var seesNodeQuery = `SELECT EXISTS (SELECT FROM inventory_nodes n WHERE n.id = $1 AND n.organization_id = $3 AND ` +
-	store.Fill(access.PersonSees, "w", "n", "actor", "$2", "organization", "$3") + `)`
-
-// QueueSees stores in sees whether the person sees the node.
-func QueueSees(pipeline *pgx.Batch, actor store.Actor, nodeID string, sees *bool) {
-	pipeline.Queue(seesNodeQuery, nodeID, actor.IdentityID, actor.OrganizationID).QueryRow(func(row pgx.Row) error { return row.Scan(sees) })
-}
+// SeesNode selects whether the person @actor of the organization @organization sees the node @node.
+var SeesNode = `SELECT EXISTS (SELECT FROM inventory_nodes n WHERE n.id = @node AND n.organization_id = @organization AND ` +
+	store.Fill(access.PersonSees, "w", "n", "actor", "@actor", "organization", "@organization") + `)`

@@ -141,8 +141,7 @@ func queuePage[Row any](pipeline *pgx.Batch, into *[]Row, q *ListQuery, v store.
 	if q.hasValues {
 		pipeline.Queue(`SELECT set_config('plan_cache_mode', 'force_custom_plan', true)`)
 	}
-	sql, args := store.Numbered(q.sql(v, start, limit), q.Args)
-	store.QueueAll(pipeline, into, sql, args...)
+	store.QueueAll(pipeline, into, q.sql(v, start, limit), q.Args)
 }
 
 // watermarkAbove returns the watermark that the tokens of a page name: the newest one, or a new

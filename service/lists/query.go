@@ -180,8 +180,7 @@ func (q *ListQuery) QueueVisibility(pipeline *pgx.Batch, into *store.Visibility,
 	if start.since != nil {
 		args["before"] = start.since.Add(-watermarkMargin)
 	}
-	sql, values := store.Numbered(viewQuery, args)
-	store.QueueOne(pipeline, into, pgx.ErrNoRows, sql, values...)
+	store.QueueOne(pipeline, into, pgx.ErrNoRows, viewQuery, args)
 }
 
 // PageOrder is what the sources of a page have in common.

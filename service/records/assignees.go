@@ -34,9 +34,8 @@ type Assignee struct {
 
 // AssigneePage selects the assignees of a node to read.
 type AssigneePage struct {
-	// After are the depth, the name and the id of the last one of the previous page, nil for
-	// the first page.
-	After *AssigneePosition
+	// After is the last one of the previous page, empty for the first page.
+	After AssigneePosition
 	// Limit is the number of assignees at most; 0 is the size of a page.
 	Limit int
 }
@@ -76,38 +75,23 @@ func (s *Records) Assignees(ctx context.Context, actor store.Actor, nodeID strin
 	if !inventory.IsNodeID(nodeID) {
 		return nil, models.NotFound()
 	}
-	after := AssigneePosition{}
-	if page.After != nil {
-		after = *page.After
-	}
-	if !models.IsText(after.Name + after.IdentityID) {
+	if !models.IsText(page.After.Name + page.After.IdentityID) {
 		return nil, models.Errorf(models.CodeInvalidRequest, "The page does not exist.")
 	}
-	var found []Assignee
-	var seen bool
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]Assignee, error) {
-		if !seen {
-			return nil, models.NotFound()
-		}
-		return found, nil
-	}, func(pipeline *pgx.Batch) error {
-		inventory.QueueSees(pipeline, actor, nodeID, &seen)
-		sql, args := store.Numbered(assigneesQuery, pgx.NamedArgs{
-			"actor": actor.IdentityID, "organization": actor.OrganizationID, "node": nodeID,
-			"depth": after.Depth, "name": after.Name, "id": after.IdentityID,
-			"limit": min(cmp.Or(page.Limit, models.DefaultPageSize), models.MaxPageSize+1),
-		})
-		store.QueueAll(pipeline, &found, sql, args...)
-		return nil
-	})
+	args := pgx.NamedArgs{
+		"actor": actor.IdentityID, "organization": actor.OrganizationID, "node": nodeID,
+		"depth": page.After.Depth, "name": page.After.Name, "id": page.After.IdentityID,
+		"limit": min(cmp.Or(page.Limit, models.DefaultPageSize), models.MaxPageSize+1),
+	}
+	return store.KnownList[Assignee](ctx, s.Store, actor.OrganizationID, inventory.SeesNode, []any{args}, assigneesQuery, []any{args})
 }
 
 // AssigneeChoices are what a person can choose from to assign someone to a node, at most 200
 // of each. Definitions are those that the person may give there. Identities are teams, organizations and integrations first, then people by name.
 type AssigneeChoices struct {
-	Node        inventory.NodeView             `db:"-"`
-	Definitions []inventory.NodeDefinition     `db:"-"`
-	Identities  []inventory.AssignableIdentity `db:"-"`
+	Node        inventory.NodeView
+	Definitions []inventory.NodeDefinition
+	Identities  []inventory.AssignableIdentity
 }
 
 // AssigneeChoices returns what the person can choose from on the node, on which it has to be
@@ -118,14 +102,13 @@ func (s *Records) AssigneeChoices(ctx context.Context, actor store.Actor, nodeID
 	if choices.Node, err = inventory.ManagedNode(ctx, s.Store, actor, nodeID); err != nil {
 		return choices, err
 	}
-	args := []any{actor.OrganizationID, inventory.MaxChoices}
 	return store.Read(ctx, s.Store, actor.OrganizationID, func() (AssigneeChoices, error) { return choices, nil }, func(pipeline *pgx.Batch) error {
 		store.QueueAll(pipeline, &choices.Definitions, `
 			SELECT p.id, p.name, p.applies_below, p.grants FROM permission_definitions p
 			WHERE p.organization_id = $1 AND NOT p.retired AND ((SELECT admin FROM people WHERE id = $3) OR `+store.Fill(inventory.Exceeds, "d", "p", "actor", "$3", "node", "$4")+` = '{}')
 			ORDER BY lower(p.name), p.id LIMIT $2`, actor.OrganizationID, inventory.MaxChoices, actor.IdentityID, nodeID)
 		store.QueueAll(pipeline, &choices.Identities, `SELECT i.* FROM `+store.Fill(inventory.AssignableIdentities, "organization", "$1")+` i
-			ORDER BY i.kind = 'person', lower(i.name), i.id LIMIT $2`, args...)
+			ORDER BY i.kind = 'person', lower(i.name), i.id LIMIT $2`, actor.OrganizationID, inventory.MaxChoices)
 		return nil
 	})
 }

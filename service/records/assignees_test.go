@@ -37,7 +37,7 @@ func assigneesOf(t *testing.T, f *servicetest.Fixture, who, node string) string 
 		if len(found) < 2 {
 			break
 		}
-		page.After = &records.AssigneePosition{Depth: found[1].Depth, Name: found[1].Name, IdentityID: found[1].IdentityID}
+		page.After = records.AssigneePosition{Depth: found[1].Depth, Name: found[1].Name, IdentityID: found[1].IdentityID}
 	}
 	return strings.Join(lines, ", ")
 }

@@ -96,11 +96,9 @@ func (s *Records) CreatableNodes(ctx context.Context, actor store.Actor, below, 
 		query := uppermostQuery
 		if below != "" {
 			query = childrenQuery
-			sql, values := store.Numbered(aboveQuery, args)
-			store.QueueAll(pipeline, &level.Above, sql, values...)
+			store.QueueAll(pipeline, &level.Above, aboveQuery, args)
 		}
-		sql, values := store.Numbered(query, args)
-		store.QueueAll(pipeline, &level.Nodes, sql, values...)
+		store.QueueAll(pipeline, &level.Nodes, query, args)
 		return nil
 	})
 }

@@ -56,12 +56,8 @@ func (s *Records) feedbackWithWords(ctx context.Context, actor store.Actor, text
 		return nil, nil
 	}
 	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]string, error) { return ids, nil }, func(pipeline *pgx.Batch) error {
-		sql, args := store.Numbered(feedbackWordsQuery, pgx.NamedArgs{
+		store.QueueValues(pipeline, &ids, feedbackWordsQuery, pgx.NamedArgs{
 			"actor": actor.IdentityID, "organization": actor.OrganizationID, "text": text, "most": maxWordMatches, "limit": models.MaxPageSize,
-		})
-		pipeline.Queue(sql, args...).Query(func(rows pgx.Rows) (err error) {
-			ids, err = pgx.CollectRows(rows, pgx.RowTo[string])
-			return err
 		})
 		return nil
 	})

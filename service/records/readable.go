@@ -152,12 +152,8 @@ func (s *Records) RecordsNamed(ctx context.Context, actor store.Actor, text stri
 	found := make([][]ReadableRecord, len(readableQueries))
 	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]ReadableRecord, error) { return slices.Concat(found...), nil }, func(pipeline *pgx.Batch) error {
 		if ids == nil {
-			sql, args := store.Numbered(namedQuery, pgx.NamedArgs{
+			store.QueueValues(pipeline, &ids, namedQuery, pgx.NamedArgs{
 				"organization": actor.OrganizationID, "text": text, "number": number, "customers": maxCustomers, "limit": maxNamed,
-			})
-			pipeline.Queue(sql, args...).Query(func(rows pgx.Rows) (err error) {
-				ids, err = pgx.CollectRows(rows, pgx.RowTo[string])
-				return err
 			})
 		}
 		return nil

@@ -15,10 +15,10 @@ import (
 
 // WorkOrderChoices are what a person can choose from to create a work order on a node.
 type WorkOrderChoices struct {
-	Node models.NodeReference `db:"-"`
+	Node models.NodeReference
 	// Forbidden is why the person may not create one there, nil if it may: read_only,
 	// plan_restricted, permission_denied, or validation_failed for sub-equipment.
-	Forbidden error `db:"-"`
+	Forbidden error
 	// Forms are the organization's, by name, and Candidates the identities that are connected
 	// to the node, the teams first: at most MaxFormChoices and MaxCandidates of them.
 	Forms                     []FormChoice
@@ -84,20 +84,16 @@ func (s *Records) WorkOrderChoices(ctx context.Context, actor store.Actor, nodeI
 		return WorkOrderChoices{}, err
 	}
 	var node struct {
-		organizationState
-		ManualWorkOrders bool
-		NodeKind         models.NodeKind
-		NodeRetired      bool
-		Inventory        string
-		Grants, Managers []string
+		creationPlace
+		Inventory string
+		Managers  []string
 	}
 	var choices WorkOrderChoices
 	return store.Read(ctx, s.Store, actor.OrganizationID, func() (WorkOrderChoices, error) {
 		if len(node.Grants) == 0 {
 			return WorkOrderChoices{}, models.NotFound()
 		}
-		known := workOrderCreation{organizationState: node.organizationState, ManualWorkOrders: node.ManualWorkOrders, NodeKind: node.NodeKind, NodeRetired: node.NodeRetired, Grants: node.Grants}
-		choices.Forbidden, choices.Managers = known.forbids(actor), node.Managers
+		choices.Forbidden, choices.Managers = node.forbids(actor), node.Managers
 		choices.MoreForms, choices.MoreCandidates = len(choices.Forms) > MaxFormChoices, len(choices.Candidates) > MaxCandidates
 		choices.Forms = choices.Forms[:min(len(choices.Forms), MaxFormChoices)]
 		choices.Candidates = choices.Candidates[:min(len(choices.Candidates), MaxCandidates)]

@@ -30,8 +30,8 @@ type NewWorkOrder struct {
 	FeedbackID *string
 }
 
-// workOrderCreation is what the rules need to know to create a work order.
-type workOrderCreation struct {
+// creationPlace is what decides whether an actor may create a work order on a node.
+type creationPlace struct {
 	organizationState
 	// ManualWorkOrders is true if the plan allows them.
 	ManualWorkOrders bool
@@ -41,6 +41,11 @@ type workOrderCreation struct {
 	NodeRetired bool
 	// Grants are the actor's on the node, empty if it does not see the node.
 	Grants []string
+}
+
+// workOrderCreation is what the rules need to know to create a work order.
+type workOrderCreation struct {
+	creationPlace
 	// FormRetired is whether new work orders cannot have the form, nil if there is no such form.
 	FormRetired *bool
 	candidateState
@@ -176,11 +181,11 @@ func (c workOrderCreation) check(actor store.Actor, in NewWorkOrder) error {
 
 // requirePlan rejects an organization in which no work orders are created. Errors:
 // permission_denied (suspended), read_only, plan_restricted.
-func (c workOrderCreation) requirePlan() error {
-	if err := c.requireWritable(rejectReadOnly); err != nil {
+func (p creationPlace) requirePlan() error {
+	if err := p.requireWritable(rejectReadOnly); err != nil {
 		return err
 	}
-	if !c.ManualWorkOrders {
+	if !p.ManualWorkOrders {
 		return models.Errorf(models.CodePlanRestricted, "The organization's plan does not allow manual work orders.")
 	}
 	return nil
@@ -188,8 +193,8 @@ func (c workOrderCreation) requirePlan() error {
 
 // requireGrant rejects an actor that may not create work orders on the node. Errors:
 // permission_denied.
-func (c workOrderCreation) requireGrant(actor store.Actor) error {
-	if slices.Contains(c.Grants, string(models.GrantWorkOrdersCreate)) {
+func (p creationPlace) requireGrant(actor store.Actor) error {
+	if slices.Contains(p.Grants, string(models.GrantWorkOrdersCreate)) {
 		return nil
 	}
 	return models.Errorf(models.CodePermissionDenied, "The %s may not create work orders on this node.", actor.Kind)
@@ -197,22 +202,22 @@ func (c workOrderCreation) requireGrant(actor store.Actor) error {
 
 // forbids returns why the actor may create no work order on the node, whatever its fields
 // are. Errors: requirePlan's and requireGrant's, validation_failed.
-func (c workOrderCreation) forbids(actor store.Actor) error {
-	if err := c.requirePlan(); err != nil {
+func (p creationPlace) forbids(actor store.Actor) error {
+	if err := p.requirePlan(); err != nil {
 		return err
 	}
-	if fields := c.checkKind(); fields != nil {
+	if fields := p.checkKind(); fields != nil {
 		return models.Invalid(fields...)
 	}
-	return c.requireGrant(actor)
+	return p.requireGrant(actor)
 }
 
-func (c workOrderCreation) checkKind() []models.FieldError {
+func (p creationPlace) checkKind() []models.FieldError {
 	switch {
-	case c.NodeKind == models.NodeSubEquipment:
+	case p.NodeKind == models.NodeSubEquipment:
 		return []models.FieldError{{Pointer: "/inventory_id", Code: "kind",
 			Detail: "A work order belongs to a location, a system or a piece of equipment, not to sub-equipment."}}
-	case c.NodeRetired:
+	case p.NodeRetired:
 		return []models.FieldError{inventory.RetiredField("/inventory_id", "inventory node")}
 	}
 	return nil

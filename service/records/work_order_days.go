@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
+	"millwright/service/lists"
 	"millwright/service/store"
 )
 
@@ -19,10 +20,8 @@ type WorkOrderDay struct {
 
 // workOrderDaysQuery counts by index: of ids, which are in the order of creation, and
 // of the times of closing. IS TRUE makes Postgres look nodes up in a hash table that it makes once.
-const workOrderDaysQuery = `
-	WITH granted AS MATERIALIZED (
-		SELECT node_id, applies_below FROM assigned_rights WHERE actor_id = @actor AND '` + string(models.GrantWorkOrdersRead) + `' = ANY (grants)
-	), seen AS MATERIALIZED (
+var workOrderDaysQuery = `
+	WITH granted AS MATERIALIZED (` + lists.GrantedNodes(models.GrantWorkOrdersRead) + `), seen AS MATERIALIZED (
 		SELECT node_id FROM granted
 		UNION SELECT c.node_id FROM granted g CROSS JOIN LATERAL (SELECT node_id FROM inventory_closure WHERE ancestor_id = g.node_id OFFSET 0) c WHERE g.applies_below
 	)
@@ -50,10 +49,10 @@ func (s *Records) WorkOrderDays(ctx context.Context, actor store.Actor, zone *ti
 		starts[i] = time.Date(year, month, today+i-days+1, 0, 0, 0, 0, zone)
 		figures[i].At = models.TimeOf(starts[i])
 	}
-	sql, args := store.Numbered(workOrderDaysQuery, pgx.NamedArgs{
+	args := pgx.NamedArgs{
 		"actor": actor.IdentityID, "organization": actor.OrganizationID, "days": starts, "since": starts[0],
 		"first": models.FirstID(models.PrefixWorkOrder, starts[0].Add(-maxCreationSkew)),
-	})
+	}
 	var rows []struct{ Day, Opened, Closed int }
 	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]WorkOrderDay, error) {
 		for _, row := range rows {
@@ -64,7 +63,7 @@ func (s *Records) WorkOrderDays(ctx context.Context, actor store.Actor, zone *ti
 		return figures, nil
 	}, func(pipeline *pgx.Batch) error {
 		pipeline.Queue(`SELECT set_config('plan_cache_mode', 'force_custom_plan', true)`) // it depends on the days how many there are
-		store.QueueAll(pipeline, &rows, sql, args...)
+		store.QueueAll(pipeline, &rows, workOrderDaysQuery, args)
 		return nil
 	})
 }

@@ -80,16 +80,15 @@ const namesQuery = `
 
 // queueNames adds the queries of what the search's strings stand for.
 func (f *workOrderFinder) queueNames(pipeline *pgx.Batch) error {
-	queue := func(into *[]NamedRecord, query, text string) {
+	queue := func(into *[]NamedRecord, text string) {
 		if text != "" {
-			sql, args := store.Numbered(query, pgx.NamedArgs{
+			store.QueueAll(pipeline, into, namesQuery, pgx.NamedArgs{
 				"text": text, "actor": f.Actor.IdentityID, "organization": f.Actor.OrganizationID, "limit": maxSearchNames + 1,
 			})
-			store.QueueAll(pipeline, into, sql, args...)
 		}
 	}
-	queue(&f.names.Assignees, namesQuery, f.search.Assignee)
-	queue(&f.names.Creators, namesQuery, f.search.Creator)
+	queue(&f.names.Assignees, f.search.Assignee)
+	queue(&f.names.Creators, f.search.Creator)
 	if f.search.Node != "" {
 		inventory.QueueNamedNodes(pipeline, &f.nodes, f.Actor, f.search.Node, `EXISTS (SELECT FROM `+access.RightsOn+`)`)
 	}

@@ -341,9 +341,7 @@ func (f *workOrderFinder) fill(sql string) string {
 
 // queueFound adds a query of rows of the search, unless nothing can match.
 func queueFound[Row any](pipeline *pgx.Batch, f *workOrderFinder, into *[]Row, sql string) {
-	if f.nothing {
-		return
+	if !f.nothing {
+		store.QueueAll(pipeline, into, f.fill(sql), f.Args)
 	}
-	query, args := store.Numbered(f.fill(sql), f.Args)
-	store.QueueAll(pipeline, into, query, args...)
 }

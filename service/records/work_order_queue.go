@@ -81,8 +81,7 @@ func (s *Records) WorkOrderQueue(ctx context.Context, actor store.Actor, zone st
 	var found []queuedWorkOrder
 	return store.Read(ctx, s.Store, actor.OrganizationID, func() (Queue, error) { return f.queue(found, zone) },
 		func(pipeline *pgx.Batch) error {
-			sql, args := store.Numbered(managesQuery, pgx.NamedArgs{"actor": actor.IdentityID, "organization": actor.OrganizationID})
-			store.QueueOne(pipeline, &manages, pgx.ErrNoRows, sql, args...)
+			store.QueueOne(pipeline, &manages, pgx.ErrNoRows, managesQuery, pgx.NamedArgs{"actor": actor.IdentityID, "organization": actor.OrganizationID})
 			return f.queueNames(pipeline)
 		}, f.queueAccess, func(pipeline *pgx.Batch) error {
 			f.manages = manages.Manages

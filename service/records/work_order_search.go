@@ -214,8 +214,7 @@ func (s *Records) SearchWorkOrders(ctx context.Context, actor store.Actor, searc
 	count := func(pipeline *pgx.Batch) error {
 		if after == "" && !f.nothing {
 			f.cuts = 0
-			sql, args := store.Numbered(f.fill(f.countSQL()), f.Args)
-			store.QueueOne(pipeline, &total, pgx.ErrNoRows, sql, args...)
+			store.QueueOne(pipeline, &total, pgx.ErrNoRows, f.fill(f.countSQL()), f.Args)
 		}
 		return page(4 * limit)(pipeline)
 	}

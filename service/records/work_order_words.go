@@ -41,12 +41,8 @@ const wordsQuery = `
 
 // queueWords adds the query of the search's words.
 func (f *workOrderFinder) queueWords(pipeline *pgx.Batch) {
-	sql, args := store.Numbered(wordsQuery, pgx.NamedArgs{
+	store.QueueValues(pipeline, &f.words.of, wordsQuery, pgx.NamedArgs{
 		"text": f.search.Text + " " + f.search.ExternalID, "organization": f.Actor.OrganizationID, "limit": maxCustomers,
-	})
-	pipeline.Queue(sql, args...).Query(func(rows pgx.Rows) (err error) {
-		f.words.of, err = pgx.CollectRows(rows, pgx.RowTo[[]string])
-		return err
 	})
 }
 
@@ -76,8 +72,7 @@ func (f *workOrderFinder) queueMatches(pipeline *pgx.Batch) {
 	if len(terms) == 1 { // more are left out anyway
 		most = maxWordNodes + 1
 	}
-	sql, args := store.Numbered(nodesQuery, pgx.NamedArgs{"terms": terms, "most": most})
-	store.QueueAll(pipeline, &f.words.nodes, sql, args...)
+	store.QueueAll(pipeline, &f.words.nodes, nodesQuery, pgx.NamedArgs{"terms": terms, "most": most})
 }
 
 // mixedQuery selects work orders that have some words, with their nodes; an empty row if there are

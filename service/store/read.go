@@ -136,15 +136,34 @@ func (s *Store) query(ctx context.Context, queries []func(*pgx.Batch) error) err
 	return nil
 }
 
-// QueueAll adds a query whose rows are stored in into by column names.
-func QueueAll[T any](pipeline *pgx.Batch, into *[]T, sql string, args ...any) {
-	pipeline.Queue(sql, args...).Query(batch.ReadAll(into))
+// queue adds a query. Its arguments may be a single pgx.NamedArgs.
+func queue(pipeline *pgx.Batch, sql string, args []any) *pgx.QueuedQuery {
+	if len(args) == 1 {
+		if named, ok := args[0].(pgx.NamedArgs); ok {
+			sql, args = Numbered(sql, named)
+		}
+	}
+	return pipeline.Queue(sql, args...)
 }
 
-// QueueOne adds a query of exactly one row, which is stored in into by column names.
-// Without a row the error of the round trip is missing.
+// QueueAll adds a query whose rows are stored in into by column names. Its arguments may be
+// a single pgx.NamedArgs.
+func QueueAll[T any](pipeline *pgx.Batch, into *[]T, sql string, args ...any) {
+	queue(pipeline, sql, args).Query(batch.ReadAll(into))
+}
+
+// QueueValues is QueueAll for the values of a query with one column.
+func QueueValues[T any](pipeline *pgx.Batch, into *[]T, sql string, args ...any) {
+	queue(pipeline, sql, args).Query(func(rows pgx.Rows) (err error) {
+		*into, err = pgx.CollectRows(rows, pgx.RowTo[T])
+		return err
+	})
+}
+
+// QueueOne is QueueAll for a query of exactly one row, which is stored in into. Without a row
+// the error of the round trip is missing.
 func QueueOne[T any](pipeline *pgx.Batch, into *T, missing error, sql string, args ...any) {
-	pipeline.Queue(sql, args...).Query(batch.ReadOne(into, missing))
+	queue(pipeline, sql, args).Query(batch.ReadOne(into, missing))
 }
 
 // FindAll returns the rows of a query, by column names. Errors: unavailable.
@@ -177,7 +196,7 @@ func KnownList[T any](ctx context.Context, s *Store, organizationID, knownSQL st
 		}
 		return found, nil
 	}, func(pipeline *pgx.Batch) error {
-		pipeline.Queue(knownSQL, knownArgs...).QueryRow(func(row pgx.Row) error { return row.Scan(&known) })
+		queue(pipeline, knownSQL, knownArgs).QueryRow(func(row pgx.Row) error { return row.Scan(&known) })
 		QueueAll(pipeline, &found, listSQL, listArgs...)
 		return nil
 	})

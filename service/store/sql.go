@@ -31,7 +31,7 @@ func Numbered(sql string, named pgx.NamedArgs) (query string, args []any) {
 		if !found {
 			return b.String(), args
 		}
-		end := strings.IndexFunc(rest, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+		end := strings.IndexFunc(rest, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '_' })
 		if end < 0 {
 			end = len(rest)
 		}
