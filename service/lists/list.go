@@ -98,10 +98,9 @@ func List[Row any, P rowPointer[Row]](ctx context.Context, s *store.Store, q *Li
 // limit if another page follows. Errors: unavailable.
 func encodePage[Row any, P rowPointer[Row]](ctx context.Context, s *store.Store, q *ListQuery, start *PageStart, v store.Visibility, found []Row, limit int) (body []byte, err error) {
 	page := pageEnd{HasMore: len(found) > limit}
-	if err := ShowNodes[Row, P](found); err != nil {
+	if err := ShowShared[Row, P](found); err != nil {
 		return nil, err
 	}
-	ShowPeople[Row, P](found)
 	found = found[:min(limit, len(found))]
 	var last Position
 	if len(found) > 0 {

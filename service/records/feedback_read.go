@@ -30,8 +30,7 @@ func (r *FeedbackRow) Node() (id string, into *[]byte) { return r.InventoryID, &
 // listedFeedback is a FeedbackRow of a page.
 type listedFeedback struct {
 	FeedbackRow
-	lists.PageNodes
-	lists.PagePeople
+	lists.Shared
 }
 
 // Identities returns the ids of the people in the record, and where their JSON belongs.

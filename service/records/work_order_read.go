@@ -39,8 +39,7 @@ func (r *WorkOrderRow) Identities() (ids []string, into *[]byte) {
 // listedWorkOrder is a WorkOrderRow of a page.
 type listedWorkOrder struct {
 	WorkOrderRow
-	lists.PageNodes
-	lists.PagePeople
+	lists.Shared
 }
 
 // peopleInWorkOrder selects the people in the work order {w}.

@@ -12,8 +12,7 @@ import (
 // foundWorkOrder is a row of a search.
 type foundWorkOrder struct {
 	WorkOrderRow
-	lists.PageNodes
-	lists.PagePeople
+	lists.Shared
 	// Customer is the name of another organization, if the actor may know it.
 	Customer *string
 	// Key is the work order's place in the order of the search.
@@ -75,10 +74,9 @@ func (f *workOrderFinder) cursor(key string, back bool) string {
 
 // items returns the work orders of the rows. Errors: one that cannot be decoded.
 func (f *workOrderFinder) items(found []foundWorkOrder) ([]WorkOrderItem, error) {
-	if err := lists.ShowNodes[foundWorkOrder](found); err != nil {
+	if err := lists.ShowShared[foundWorkOrder](found); err != nil {
 		return nil, err
 	}
-	lists.ShowPeople[foundWorkOrder](found)
 	items := make([]WorkOrderItem, len(found))
 	for i := range found {
 		if err := found[i].show(&items[i], f.now); err != nil {

@@ -11,21 +11,23 @@ import (
 // almost all nodes the same ones above them, and a few people have most records. So a page reads
 // each of these nodes and people once, and the API server gives them to the records.
 
-// PageNodes are part of the row of a page whose records show their nodes.
-type PageNodes struct {
-	// Nodes are what NodesOfPage selects, in one of the rows, nil in the others.
-	Nodes []string
+// Shared is part of the row of a page whose records show their nodes and people.
+type Shared struct {
+	// Nodes are what NodesOfPage selects, Named what PeopleOfPage does: in one of the rows, nil in
+	// the others.
+	Nodes, Named []string
 }
 
-func (p *PageNodes) nodes() []string { return p.Nodes }
+func (s *Shared) shared() *Shared { return s }
 
-// PagePeople are part of the row of a page whose records show people.
-type PagePeople struct {
-	// Named are what PeopleOfPage selects, in one of the rows, nil in the others.
-	Named []string
+// sharingRow is a row that has Shared.
+type sharingRow interface {
+	shared() *Shared
+	// Node returns the record's node and where its JSON belongs.
+	Node() (id string, into *[]byte)
+	// Identities returns the ids of the people in the record, and where their JSON belongs.
+	Identities() (ids []string, into *[]byte)
 }
-
-func (p *PagePeople) named() []string { return p.Named }
 
 // PeopleOfPage selects, as the column named of one row, the {named} identities of all records of
 // page, if they are shown: each id and its JSON.
@@ -35,43 +37,23 @@ const PeopleOfPage = `CASE WHEN {people} AND row_number() OVER () = 1 THEN ARRAY
 				CROSS JOIN LATERAL (SELECT * FROM identities WHERE id = named.id LIMIT 1) i
 				LEFT JOIN LATERAL (SELECT * FROM people WHERE id = named.id LIMIT 1) p ON true) shown) END AS named`
 
-// ShowPeople gives the records of a page the JSON of their people.
-func ShowPeople[Row any, P rowPointer[Row]](page []Row) {
-	var byID map[string]string
-	for n := range page {
-		row, ok := any(P(&page[n])).(interface{ named() []string })
-		if !ok {
-			return
-		}
-		if named := row.named(); named != nil {
-			byID = make(map[string]string, len(named)/2)
-			for i := 0; i < len(named); i += 2 {
-				byID[named[i]] = named[i+1]
-			}
+// showPeople gives the record of a row the JSON of its people.
+func showPeople(row sharingRow, people map[string]string) {
+	ids, into := row.Identities()
+	slices.Sort(ids)
+	var b []byte
+	for _, id := range slices.Compact(ids) {
+		if named, known := people[id]; known {
+			b = append(append(b, ','), named...)
 		}
 	}
-	if byID == nil {
-		return
-	}
-	for n := range page {
-		row := any(P(&page[n])).(interface{ Identities() ([]string, *[]byte) }) //nolint:forcetypeassert // rows with people have it
-		ids, into := row.Identities()
-		slices.Sort(ids)
-		var b []byte
-		for _, id := range slices.Compact(ids) {
-			if named, known := byID[id]; known {
-				b = append(append(b, ','), named...)
-			}
-		}
-		if len(b) > 0 {
-			b[0] = '['
-			b = append(b, ']')
-			*into = b
-		}
+	if len(b) > 0 {
+		b[0] = '['
+		*into = append(b, ']')
 	}
 }
 
-// nodeFields is the number of strings in PageNodes for each node.
+// nodeFields is the number of strings in Nodes for each node.
 const nodeFields = 4
 
 // NodesOfPage selects, as the column nodes of one row, the nodes of all records of page and
@@ -92,38 +74,37 @@ type shownNode struct {
 	json []byte
 }
 
-// ShowNodes gives the records of a page the JSON of their nodes. Errors: a record whose
-// node was not read.
-func ShowNodes[Row any, P rowPointer[Row]](page []Row) error {
-	var byID map[string]*shownNode
+// ShowShared gives the records of a page the JSON of their nodes and people, if its rows have
+// Shared. Errors: a record whose node was not read.
+func ShowShared[Row any, P rowPointer[Row]](page []Row) error {
+	rows := make([]sharingRow, len(page))
+	nodes, people := map[string]*shownNode{}, map[string]string{}
 	for n := range page {
-		row, ok := any(P(&page[n])).(interface{ nodes() []string })
+		row, ok := any(P(&page[n])).(sharingRow)
 		if !ok {
 			return nil
 		}
-		fields := row.nodes()
-		if fields == nil {
-			continue
+		rows[n] = row
+		for of := range slices.Chunk(row.shared().Nodes, nodeFields) {
+			nodes[of[0]] = &shownNode{parent: of[1], head: of[2], code: of[3]}
 		}
-		byID = make(map[string]*shownNode, len(fields)/nodeFields)
-		all := make([]shownNode, len(fields)/nodeFields)
-		for i := range all {
-			of := fields[i*nodeFields:]
-			all[i] = shownNode{parent: of[1], head: of[2], code: of[3]}
-			byID[of[0]] = &all[i]
+		for of := range slices.Chunk(row.shared().Named, 2) {
+			people[of[0]] = of[1]
 		}
 	}
-	for n := range page {
-		row := any(P(&page[n])).(interface{ Node() (string, *[]byte) }) //nolint:forcetypeassert // rows with nodes have it
+	for _, row := range rows {
 		id, into := row.Node()
-		shown := byID[id]
+		shown := nodes[id]
 		if shown == nil {
 			return fmt.Errorf("the node %s of a page is missing", id)
 		}
 		if shown.json == nil {
-			shown.json = shown.reference(byID)
+			shown.json = shown.reference(nodes)
 		}
 		*into = shown.json
+		if len(people) > 0 {
+			showPeople(row, people)
+		}
 	}
 	return nil
 }
