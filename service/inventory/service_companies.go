@@ -99,12 +99,7 @@ func (s *Inventory) EndServiceCompany(ctx context.Context, actor store.Actor, id
 		return models.NotFound()
 	}
 	return s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
-		admin, err := store.ScanOne[bool](t, nil, `SELECT `+store.Fill(access.IsAdmin, "actor", "@actor", "organization", "@organization"),
-			map[string]any{"actor": actor.IdentityID, "organization": actor.OrganizationID})
-		if err == nil && !admin {
-			err = errEndsNoRelations()
-		}
-		if err != nil {
+		if err := requireAdmin(t, actor, errEndsNoRelations()); err != nil {
 			return err
 		}
 		ended := t.DB.Delete(&models.ServiceCompany{}, "customer_id = ? AND company_id = ?", actor.OrganizationID, id)

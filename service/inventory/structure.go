@@ -234,18 +234,23 @@ func optionalID(id string) *string {
 // an actor who may change what is below. Errors: not_found, permission_denied, unavailable.
 func lockParent(t *store.ORMTx, actor store.Actor, id string) (lockedNode, error) {
 	if id == "" {
-		admin, err := store.ScanOne[bool](t, nil, `SELECT `+store.Fill(access.IsAdmin, "actor", "@actor", "organization", "@organization"),
-			map[string]any{"actor": actor.IdentityID, "organization": actor.OrganizationID})
-		if err == nil && !admin {
-			err = ErrNoRoots()
-		}
-		return lockedNode{}, err
+		return lockedNode{}, requireAdmin(t, actor, ErrNoRoots())
 	}
 	parent, err := lockNode(t, actor, id)
 	if err == nil && !parent.MayAdd {
 		err = errChangesNoNodes()
 	}
 	return parent, err
+}
+
+// requireAdmin returns the error unless the actor is an administrator of its organization.
+func requireAdmin(t *store.ORMTx, actor store.Actor, rejected error) error {
+	admin, err := store.ScanOne[bool](t, nil, `SELECT `+store.Fill(access.IsAdmin, "actor", "@actor", "organization", "@organization"),
+		map[string]any{"actor": actor.IdentityID, "organization": actor.OrganizationID})
+	if err == nil && !admin {
+		return rejected
+	}
+	return err
 }
 
 // checkParent adds why a node, with all below it, cannot be below the parent.

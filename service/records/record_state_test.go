@@ -245,7 +245,7 @@ func TestNoWriteIsLostBetweenMarkAndLoad(t *testing.T) {
 		s := servicetest.NewHarness(t)
 		id := s.NewWorkOrder([]string{"bob"}, nil)
 		s.As("erp")
-		gate := servicetest.Hold(t, s.Fixture, afterTheMark)
+		release := servicetest.Hold(t, s.Fixture, afterTheMark)
 		written := inBackground(cancel(s, id))
 		servicetest.AwaitLocks(t, s.Fixture, 1)
 		var state records.WorkOrderState
@@ -254,7 +254,7 @@ func TestNoWriteIsLostBetweenMarkAndLoad(t *testing.T) {
 			return err
 		})
 		servicetest.AwaitLocks(t, s.Fixture, 2)
-		gate.Release(t)
+		release()
 		written(t)
 		looked(t)
 		if state.Status != models.StatusCancelled || dirty(s, id) {
@@ -265,13 +265,13 @@ func TestNoWriteIsLostBetweenMarkAndLoad(t *testing.T) {
 		s := servicetest.NewHarness(t)
 		id := s.NewWorkOrder([]string{"bob"}, nil)
 		loaded(s, id)
-		gate := servicetest.Hold(t, s.Fixture, afterTheMark)
+		release := servicetest.Hold(t, s.Fixture, afterTheMark)
 		written := inBackground(cancel(s, id))
 		servicetest.AwaitLocks(t, s.Fixture, 1)
 		if state := loaded(s, id); state.Status != models.StatusOpen {
 			t.Errorf("loading sees uncommitted data: %s", state.Status)
 		}
-		gate.Release(t)
+		release()
 		written(t)
 		if !dirty(s, id) {
 			t.Fatal("the write is lost")

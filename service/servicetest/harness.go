@@ -68,17 +68,12 @@ func (s *Harness) As(key string) store.Actor {
 	}
 	_, ours := s.Acme.Integrations[key]
 	_, theirs := s.Polar.Integrations[key]
-	var actor store.Actor
 	if ours || theirs {
-		actor = s.Actor(key)
+		s.actors[key] = s.Actor(key)
 	} else {
-		var err error
-		if actor, err = s.PersonActor(s.T.Context(), s.ID(key)); err != nil {
-			s.T.Fatalf("%s as an actor: %v", key, err)
-		}
+		s.actors[key] = Person(s.T, s.Fixture, key)
 	}
-	s.actors[key] = actor
-	return actor
+	return s.actors[key]
 }
 
 func (s *Harness) IDs(keys ...string) []string {
@@ -149,9 +144,9 @@ func (s *Harness) ClearEffects(id string) {
 }
 
 // WithKeys replaces the ids in a string by their keys.
-func (s *Harness) WithKeys(text string) string {
+func (f *Fixture) WithKeys(text string) string {
 	var pairs []string
-	for _, imported := range []map[string]string{s.Acme.IDs, s.Polar.IDs} {
+	for _, imported := range []map[string]string{f.Acme.IDs, f.Polar.IDs} {
 		for key, id := range imported {
 			pairs = append(pairs, id, key)
 		}

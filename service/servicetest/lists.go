@@ -67,11 +67,10 @@ func (r RecordKind) Naive(t *testing.T, f *Fixture, actor store.Actor, order str
 func (r RecordKind) Walk(t *testing.T, actor store.Actor, request lists.ListRequest) (ids, bodies []string) {
 	t.Helper()
 	for {
-		body, err := r.List(t.Context(), actor, request)
+		got, err := lists.DecodePage[json.RawMessage](r.List(t.Context(), actor, request))
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := Read[Page](t, body)
 		for _, record := range got.Data {
 			ids, bodies = append(ids, Read[Identified](t, record).ID), append(bodies, string(record))
 		}
@@ -150,12 +149,7 @@ type Identified struct {
 }
 
 // Page is a page of a list.
-type Page struct {
-	Data       []json.RawMessage `json:"data"`
-	HasMore    bool              `json:"has_more"`
-	NextCursor string            `json:"next_cursor"`
-	SyncToken  string            `json:"sync_token"`
-}
+type Page = lists.Page[json.RawMessage]
 
 // Poller follows the sync tokens of one list.
 type Poller struct {
@@ -175,19 +169,11 @@ type Poller struct {
 func (p *Poller) Poll(ctx context.Context, s *service.Service) error {
 	request := lists.ListRequest{Limit: p.Limit, ChangedSince: p.Since}
 	for {
-		body, err := s.WorkOrders(ctx, p.Actor, p.Filter, request)
+		got, err := lists.DecodePage[Identified](s.WorkOrders(ctx, p.Actor, p.Filter, request))
 		if err != nil {
 			return err
 		}
-		var got Page
-		if err := json.Unmarshal(body, &got); err != nil {
-			return err
-		}
-		for _, record := range got.Data {
-			var r Identified
-			if err := json.Unmarshal(record, &r); err != nil {
-				return err
-			}
+		for _, r := range got.Data {
 			p.Seen[r.ID] = r
 		}
 		if request.Cursor = got.NextCursor; !p.Paging {

@@ -36,34 +36,16 @@ func AwaitLocks(t *testing.T, f *Fixture, count int) {
 	Await(t, fmt.Sprintf("%d transactions wait for a lock", count), func() bool { return LockWaits(f) >= count })
 }
 
-// Held is a lock that the test holds.
-type Held struct{ conn *pgx.Conn }
-
-// Release releases the lock.
-func (h Held) Release(t *testing.T) { h.exec(t, `SELECT pg_advisory_unlock(4711)`) }
-
-func (h Held) exec(t *testing.T, sql string) {
-	t.Helper()
-	if _, err := h.conn.Exec(t.Context(), sql); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// Hold makes removals wait in their transaction, where the trigger says, until the
-// lock is released. The wait has no limit.
-func Hold(t *testing.T, f *Fixture, when string) Held {
+// Hold makes removals wait in their transaction, where the trigger says, until release is
+// called. The wait has no limit.
+func Hold(t *testing.T, f *Fixture, when string) (release func()) {
 	t.Helper()
 	f.Exec(`CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql SET lock_timeout = 0 AS
 		$$ BEGIN PERFORM pg_advisory_xact_lock_shared(4711); RETURN OLD; END $$`)
 	f.Exec(`CREATE TRIGGER hold ` + when + ` EXECUTE FUNCTION hold()`)
-	conn, err := pgx.ConnectConfig(t.Context(), f.Pool.Config().ConnConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
-	h := Held{conn}
-	h.exec(t, `SELECT pg_advisory_lock(4711)`)
-	return h
+	_, exec := Connection(t, f.Pool.Config().ConnString())
+	exec(`SELECT pg_advisory_lock(4711)`)
+	return func() { exec(`SELECT pg_advisory_unlock(4711)`) }
 }
 
 // Begin begins a transaction that ends with the test at the latest.

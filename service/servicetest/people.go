@@ -6,12 +6,11 @@ import (
 	"testing"
 
 	"millwright/models"
-	"millwright/service/imports"
 	"millwright/service/store"
 )
 
 // Person returns a person of the fixture as an actor.
-func Person(t *testing.T, f *Fixture, key string) store.Actor {
+func Person(t testing.TB, f *Fixture, key string) store.Actor {
 	t.Helper()
 	actor, err := f.PersonActor(t.Context(), f.ID(key))
 	if err != nil {
@@ -56,13 +55,7 @@ func WantCode(t *testing.T, what string, err error, want models.Code) {
 
 // AssignmentsOf returns the assignments on a node, as identity=definition in keys of the fixture.
 func AssignmentsOf(f *Fixture, node string) string {
-	var pairs []string
-	for _, imported := range []imports.ImportResult{f.Acme, f.Polar} {
-		for key, id := range imported.IDs {
-			pairs = append(pairs, id, key)
-		}
-	}
-	lines := strings.Fields(strings.NewReplacer(pairs...).Replace(Value[string](f, `
+	lines := strings.Fields(f.WithKeys(Value[string](f, `
 		SELECT coalesce(string_agg(identity_id || '=' || definition_id, ' '), '') FROM assignments WHERE node_id = $1`, f.ID(node))))
 	slices.Sort(lines)
 	return strings.Join(lines, " ")

@@ -179,7 +179,7 @@ func TestFollowersSeeEverythingBelowAMove(t *testing.T) {
 		"a record changed while a batch has repositioned it, and pages in between": func(s scene) {
 			s.move()
 			s.WaitForOpenTransactions()
-			h := servicetest.Hold(s.t, s.Fixture, `AFTER UPDATE ON work_orders FOR EACH ROW WHEN (OLD.id = '`+workOrderID(20)+`' AND OLD.title = NEW.title)`)
+			release := servicetest.Hold(s.t, s.Fixture, `AFTER UPDATE ON work_orders FOR EACH ROW WHEN (OLD.id = '`+workOrderID(20)+`' AND OLD.title = NEW.title)`)
 			repositioned := make(chan int, 1)
 			go func() { repositioned <- servicetest.Housekeep(s.t, s.Fixture) }()
 			servicetest.AwaitLocks(s.t, s.Fixture, 1)
@@ -191,7 +191,7 @@ func TestFollowersSeeEverythingBelowAMove(t *testing.T) {
 			}()
 			servicetest.AwaitLocks(s.t, s.Fixture, 2)
 			s.poll()
-			h.Release(s.t)
+			release()
 			if err := <-changed; err != nil {
 				s.t.Error(err)
 			}

@@ -214,7 +214,7 @@ func TestRemovalBlocksNoOtherWork(t *testing.T) {
 	for i := range 4 {
 		event(f, fmt.Sprint("old", i), models.EventRetention+time.Duration(i)*time.Hour)
 	}
-	h := servicetest.Hold(t, f, `AFTER DELETE ON open_deliveries FOR EACH ROW WHEN (OLD.id LIKE '%old3')`)
+	release := servicetest.Hold(t, f, `AFTER DELETE ON open_deliveries FOR EACH ROW WHEN (OLD.id LIKE '%old3')`)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -267,7 +267,7 @@ func TestRemovalBlocksNoOtherWork(t *testing.T) {
 			t.Errorf("%s during a batch: %v", name, err)
 		}
 	}
-	h.Release(t)
+	release()
 	<-done
 	if got := left(f, "id", "open_deliveries WHERE id LIKE '%old%'"); got != "" {
 		t.Errorf("left are %s", got)
@@ -281,7 +281,7 @@ func TestRemovalYieldsToAWriter(t *testing.T) {
 	for i := range 3 {
 		event(f, fmt.Sprint(i), models.EventRetention)
 	}
-	h := servicetest.Hold(t, f, `BEFORE DELETE ON open_deliveries FOR EACH ROW WHEN (substr(OLD.id, 18) = '1')`)
+	release := servicetest.Hold(t, f, `BEFORE DELETE ON open_deliveries FOR EACH ROW WHEN (substr(OLD.id, 18) = '1')`)
 	writer, err := f.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -303,7 +303,7 @@ func TestRemovalYieldsToAWriter(t *testing.T) {
 	changed := make(chan error)
 	go func() { changed <- change("0") }()
 	servicetest.AwaitLocks(t, f, 2)
-	h.Release(t)
+	release()
 	if err := <-removal; err != nil {
 		t.Errorf("the removal: %v", err)
 	}
@@ -331,7 +331,7 @@ func TestRemovalOfADeletedAddressYieldsToAWriter(t *testing.T) {
 	if err := f.DeleteWebhook(t.Context(), store.Operator(), f.ID("erp_hook")); err != nil {
 		t.Fatal(err)
 	}
-	h := servicetest.Hold(t, f, `BEFORE DELETE ON open_deliveries FOR EACH ROW WHEN (OLD.id = 'dlv_01kk9planted0000002')`)
+	release := servicetest.Hold(t, f, `BEFORE DELETE ON open_deliveries FOR EACH ROW WHEN (OLD.id = 'dlv_01kk9planted0000002')`)
 	writer, err := f.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -353,7 +353,7 @@ func TestRemovalOfADeletedAddressYieldsToAWriter(t *testing.T) {
 	changed := make(chan error)
 	go func() { changed <- change(1) }()
 	servicetest.AwaitLocks(t, f, 2)
-	h.Release(t) // it goes on to 3, which the writer has
+	release() // it goes on to 3, which the writer has
 	if err := <-changed; err != nil {
 		t.Errorf("the writer: %v", err)
 	}
