@@ -24,9 +24,11 @@ const (
 	ActionCancel   WorkOrderAction = "cancel"
 	ActionReview   WorkOrderAction = "review"
 	ActionReturn   WorkOrderAction = "return"
+	// actionReclaim takes a work order back from a former service company, for housekeeping.
+	actionReclaim WorkOrderAction = "reclaim"
 )
 
-// WorkOrderActions lists every action.
+// WorkOrderActions are the actions of people and integrations.
 var WorkOrderActions = []WorkOrderAction{
 	ActionUpdate, ActionAssign, ActionAnswer, ActionComplete, ActionHold, ActionResume, ActionCancel, ActionReview, ActionReturn,
 }
@@ -42,13 +44,9 @@ type actionRule struct {
 	operation func(*lockedWorkOrder) models.Operation
 	// asMember is true if the permission of a person depends on those as which it acts.
 	asMember bool
-	// decided is true if who acts decided it before, where it was permitted: for housekeeping.
+	// decided is true if who acts decided it before, where it was permitted: no state of the
+	// organization stops it.
 	decided bool
-}
-
-// reclaim is the rule by which a customer takes a work order back from a former service company.
-var reclaim = actionRule{
-	readOnly: allowAlways, permission: func(*workOrderActor) error { return nil }, operation: always(models.OperationReturn), decided: true,
 }
 
 var actionRules = map[WorkOrderAction]actionRule{
@@ -60,8 +58,9 @@ var actionRules = map[WorkOrderAction]actionRule{
 	ActionResume:   {readOnly: allowReadOnly, permission: (*workOrderActor).requireInvolved, operation: always(models.OperationResume), asMember: true},
 	ActionCancel:   {permission: granted(models.GrantWorkOrdersDelete, "cancel work orders"), operation: always(models.OperationCancel)},
 	// The statuses that allow approving are those that allow sending back.
-	ActionReview: {readOnly: allowReadOnly, permission: (*workOrderActor).requireConsultant, operation: always(models.OperationApprove), asMember: true},
-	ActionReturn: {permission: (*workOrderActor).requireReturn, operation: always(models.OperationReturn)},
+	ActionReview:  {readOnly: allowReadOnly, permission: (*workOrderActor).requireConsultant, operation: always(models.OperationApprove), asMember: true},
+	ActionReturn:  {permission: (*workOrderActor).requireReturn, operation: always(models.OperationReturn)},
+	actionReclaim: {decided: true, permission: func(*workOrderActor) error { return nil }},
 }
 
 func always(operation models.Operation) func(*lockedWorkOrder) models.Operation {
@@ -197,8 +196,8 @@ const ownIdentities = `
 		WHERE i.id = ANY ({identities}) AND i.organization_id = {organization} AND i.deleted_at IS NULL)`
 
 // permit rejects an actor without the permission for the action.
-func (c *workOrderChange) permit(ctx context.Context, rule actionRule) error {
-	if rule.asMember && c.acting.Kind == models.KindPerson {
+func (c *workOrderChange) permit(ctx context.Context) error {
+	if c.rule.asMember && c.acting.Kind == models.KindPerson {
 		var found []struct{ IdentityID string }
 		batch.QueueAll(c.Tx.Tx, &found, store.Fill(actedIdentities, "actor", "$1", "identities", "$2"), c.acting.IdentityID, c.state.Assigned.All())
 		if err := c.Flush(ctx); err != nil {
@@ -208,5 +207,5 @@ func (c *workOrderChange) permit(ctx context.Context, rule actionRule) error {
 			c.actsAs = append(c.actsAs, identity.IdentityID)
 		}
 	}
-	return rule.permission(&c.workOrderActor)
+	return c.rule.permission(&c.workOrderActor)
 }

@@ -84,35 +84,29 @@ func (s *Records) changeWorkOrder(
 	ctx context.Context, actor store.Actor, call store.RequestKey, id string, action WorkOrderAction,
 	rules func(ctx context.Context, c *workOrderChange) error,
 ) (store.WriteResult, error) {
-	return s.changeByRule(ctx, actor, call, id, actionRules[action], rules)
-}
-
-// changeByRule is changeWorkOrder for an action with the rule.
-func (s *Records) changeByRule(
-	ctx context.Context, actor store.Actor, call store.RequestKey, id string, rule actionRule,
-	rules func(ctx context.Context, c *workOrderChange) error,
-) (store.WriteResult, error) {
 	if !models.IsID(id, models.PrefixWorkOrder) {
 		return store.WriteResult{}, models.NotFound()
 	}
 	call = call.OrForm(ctx)
 	return s.WriteRecord(ctx, actor, call, http.StatusOK, []string{id}, func(ctx context.Context, t *store.Tx) (string, any, error) {
-		c := &workOrderChange{Tx: t, workOrderActor: workOrderActor{acting: actor}, rule: rule, columns: map[string]any{}}
+		c := &workOrderChange{Tx: t, workOrderActor: workOrderActor{acting: actor}, rule: actionRules[action], columns: map[string]any{}}
 		t.QueueLock(lockWorkOrder, id)
 		batch.QueueBulkOne(t.Tx, lockedWorkOrders[actor.ShowPeople], &c.state, models.NotFound(), id, actor.IdentityID, actor.OrganizationID)
 		if err := t.Flush(ctx); err != nil {
 			return "", nil, err
 		}
-		if !c.state.Readable && !rule.decided {
-			return "", nil, models.NotFound()
-		}
-		if err := c.state.requireWritable(c.rule.readOnly); err != nil {
-			return "", nil, err
+		if !c.rule.decided {
+			if !c.state.Readable {
+				return "", nil, models.NotFound()
+			}
+			if err := c.state.requireWritable(c.rule.readOnly); err != nil {
+				return "", nil, err
+			}
 		}
 		if err := t.Matches(ctx, call, &c.state.WorkOrderRow, c.state.OrganizationID, id); err != nil {
 			return "", nil, err
 		}
-		if err := c.permit(ctx, c.rule); err != nil {
+		if err := c.permit(ctx); err != nil {
 			return "", nil, err
 		}
 		c.now = t.At.After(c.state.ChangedAt)

@@ -33,7 +33,7 @@ func (s *Records) ReturnWorkOrder(ctx context.Context, actor store.Actor, call s
 // or another one. It has no effect on a work order that the company does not have.
 // Errors: rule_violation (status: no one else can review it) and changeWorkOrder's.
 func ReclaimWorkOrder(ctx context.Context, s *store.Store, actor store.Actor, id, company string) error {
-	_, err := New(s).changeByRule(ctx, actor, store.RequestKey{}, id, reclaim, func(ctx context.Context, c *workOrderChange) error {
+	_, err := New(s).changeWorkOrder(ctx, actor, store.RequestKey{}, id, actionReclaim, func(ctx context.Context, c *workOrderChange) error {
 		if !slices.Contains(models.InProcess(), c.state.Status) {
 			return nil
 		}

@@ -21,15 +21,12 @@ const (
 	// allowReadOnly is for feedback, comments, and for writes that finish work that has begun: form
 	// answers, reviews, and resuming what is on hold.
 	allowReadOnly
-	// allowAlways is for what was decided before: a suspended organization does not stop it.
-	allowAlways
 )
 
 // requireWritable rejects a write that the organization's state forbids. Errors:
 // permission_denied (suspended), read_only.
 func (s organizationState) requireWritable(policy readOnlyPolicy) error {
 	switch {
-	case policy == allowAlways:
 	case s.Suspended:
 		return models.Errorf(models.CodePermissionDenied, "The organization is suspended; changes are not allowed.")
 	case s.ReadOnly && policy == rejectReadOnly:
