@@ -97,16 +97,16 @@ func Among(grant models.Grant) string { return `'` + string(grant) + `' = ANY ({
 const GrantsOn = `ARRAY(SELECT unnest(d.grants) FROM ` + RightsOn + `)`
 
 // UsableIntegration is the condition that an integration may use the service at
-// all. {i} is the integration's row, {o} its organization's, {p} its plan's.
-const UsableIntegration = `({i}.enabled AND NOT {i}.disabled_by_service AND {i}.deleted_at IS NULL
-	AND NOT {o}.suspended AND {p}.api)`
+// all. i is the integration's row, o its organization's, p its plan's.
+const UsableIntegration = `(i.enabled AND NOT i.disabled_by_service AND i.deleted_at IS NULL
+	AND NOT o.suspended AND p.api)`
 
 // UnusableReason is why an integration that is not deleted may not use the service, for
 // people; NULL if it may (UsableIntegration).
-const UnusableReason = `CASE WHEN {i}.disabled_by_service THEN 'The operators of the service have disabled the integration.'
-	WHEN NOT {i}.enabled THEN 'The integration is off.'
-	WHEN {o}.suspended THEN 'The organization is suspended.'
-	WHEN NOT {p}.api THEN 'The plan does not include the API.' END`
+const UnusableReason = `CASE WHEN i.disabled_by_service THEN 'The operators of the service have disabled the integration.'
+	WHEN NOT i.enabled THEN 'The integration is off.'
+	WHEN o.suspended THEN 'The organization is suspended.'
+	WHEN NOT p.api THEN 'The plan does not include the API.' END`
 
 // VisibleNode is the condition under which an actor sees a node: it has any
 // permission there (api.md 5.8).

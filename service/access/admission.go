@@ -93,7 +93,7 @@ var admissions = &batch.Statement{SQL: `
 		JOIN integrations i ON i.id = a.subject AND i.token_epoch = a.epoch
 		JOIN organizations o ON o.id = i.organization_id
 		JOIN plans p ON p.organization_id = i.organization_id
-		WHERE ` + store.Fill(UsableIntegration, "i", "i", "o", "o", "p", "p") + `
+		WHERE ` + UsableIntegration + `
 			AND NOT EXISTS (SELECT FROM revoked_tokens WHERE id = a.token)
 	), counted AS (
 		` + store.Fill(countCall, "source", "SELECT id, max(at), sum(cardinality(calls)) FROM admitted GROUP BY id ORDER BY id") + `

@@ -46,7 +46,7 @@ type tokenClient struct {
 // tokenClients reads integrations by their client ids.
 var tokenClients = &batch.Statement{ReadOnly: true, SQL: `
 	SELECT u.nth, i.id, i.secret_hash, i.scopes, i.token_epoch, i.deleted_at IS NOT NULL AS deleted,
-		` + store.Fill(UsableIntegration, "i", "i", "o", "o", "p", "p") + ` AS usable
+		` + UsableIntegration + ` AS usable
 	FROM unnest($1::text[]) WITH ORDINALITY u (client_id, nth)
 	CROSS JOIN LATERAL (SELECT * FROM integrations WHERE client_id = u.client_id LIMIT 1) i
 	JOIN organizations o ON o.id = i.organization_id

@@ -6,7 +6,6 @@ import (
 
 	"millwright/models"
 	"millwright/service/batch"
-	"millwright/service/store"
 )
 
 // TokenState is the introspection response for a token (RFC 7662 section 2.2).
@@ -59,7 +58,7 @@ var activeTokens = &batch.Statement{ReadOnly: true, SQL: `
 		JOIN organizations o ON o.id = i.organization_id
 		JOIN plans p ON p.organization_id = i.organization_id
 		WHERE i.id = u.subject AND i.token_epoch = u.epoch
-			AND ` + store.Fill(UsableIntegration, "i", "i", "o", "o", "p", "p") + `
+			AND ` + UsableIntegration + `
 			AND NOT EXISTS (SELECT FROM revoked_tokens WHERE id = u.token)) AS active
 	FROM unnest($1::text[], $2::bigint[], $3::text[]) WITH ORDINALITY u (subject, epoch, token, nth)`}
 

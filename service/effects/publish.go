@@ -70,19 +70,18 @@ const DeliveryID = `'dlv_' || substr({event}, 5, 13) || substr('89abrstv', (get_
 
 var (
 	// PublishWorkOrder publishes events of work orders.
-	PublishWorkOrder = &batch.Statement{Stage: store.StageDeliveries, SQL: store.Fill(publishQuery, "table", "work_orders", "scope", string(models.ScopeWorkOrdersRead),
-		"organizations", `SELECT w.organization_id
+	PublishWorkOrder = publication("work_orders", models.ScopeWorkOrdersRead, access.ReadableWorkOrder,
+		`SELECT w.organization_id
 				UNION SELECT n.organization_id FROM work_order_assignees x
-					JOIN identities n ON n.id = x.identity_id WHERE x.work_order_id = w.id`,
-		"usable", store.Fill(access.UsableIntegration, "i", "i", "o", "o", "p", "p"),
-		"readable", store.Fill(access.ReadableWorkOrder, "w", "w", "actor", "i.id"),
-		"id", store.Fill(DeliveryID, "event", "r.event_id", "random", "r.random"))}
-	publishFeedback = &batch.Statement{Stage: store.StageDeliveries, SQL: store.Fill(publishQuery, "table", "feedback", "scope", string(models.ScopeIssuesRead),
-		"organizations", "w.organization_id",
-		"usable", store.Fill(access.UsableIntegration, "i", "i", "o", "o", "p", "p"),
-		"readable", store.Fill(access.ReadableFeedback, "w", "w", "actor", "i.id"),
-		"id", store.Fill(DeliveryID, "event", "r.event_id", "random", "r.random"))}
+					JOIN identities n ON n.id = x.identity_id WHERE x.work_order_id = w.id`)
+	publishFeedback = publication("feedback", models.ScopeIssuesRead, access.ReadableFeedback, "w.organization_id")
 )
+
+func publication(table string, scope models.Scope, readable, organizations string) *batch.Statement {
+	return &batch.Statement{Stage: store.StageDeliveries, SQL: store.Fill(publishQuery, "table", table, "scope", string(scope),
+		"organizations", organizations, "usable", access.UsableIntegration, "readable", store.Fill(readable, "w", "w", "actor", "i.id"),
+		"id", store.Fill(DeliveryID, "event", "r.event_id", "random", "r.random"))}
+}
 
 // maxSharedAddresses bounds how many addresses a write may publish to in a shared
 // transaction: all writes of the group wait for its deliveries to be inserted.

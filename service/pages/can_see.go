@@ -284,7 +284,7 @@ func (s *Pages) look(ctx context.Context, l *look) ([]IntegrationSight, error) {
 // its records.
 func (l *look) queueIntegrations(pipeline *pgx.Batch) {
 	args := []any{l.actor.OrganizationID, l.integrationID}
-	store.QueueAll(pipeline, &l.integrations, `SELECT i.id, n.name, i.scopes, `+store.Fill(access.UsableIntegration, "i", "i", "o", "o", "p", "p")+` AS usable
+	store.QueueAll(pipeline, &l.integrations, `SELECT i.id, n.name, i.scopes, `+access.UsableIntegration+` AS usable
 		FROM integrations i JOIN identities n ON n.id = i.id
 		JOIN organizations o ON o.id = i.organization_id JOIN plans p ON p.organization_id = o.id
 		WHERE i.organization_id = $1 AND i.deleted_at IS NULL AND ($2 = '' OR i.id = $2) ORDER BY lower(n.name), i.id LIMIT $3`, append(args, MaxSights)...)

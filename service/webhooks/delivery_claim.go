@@ -84,14 +84,12 @@ type addressRow struct {
 	Epoch int64
 }
 
-var usable = store.Fill(access.UsableIntegration, "i", "i", "o", "o", "p", "p")
-
 // Sends is the condition that what is due at the address {w} is sent: it is on, and its
 // integration may use the service. Otherwise it is held.
-var Sends = `({w}.enabled AND (SELECT ` + usable + ofAddress + `))`
+var Sends = `({w}.enabled AND (SELECT ` + access.UsableIntegration + ofAddress + `))`
 
 // unusableReason is why the integration of the address {w} may not use the service, or NULL.
-var unusableReason = `(SELECT ` + store.Fill(access.UnusableReason, "i", "i", "o", "o", "p", "p") + ofAddress + `)`
+var unusableReason = `(SELECT ` + access.UnusableReason + ofAddress + `)`
 
 const ofAddress = ` FROM integrations i JOIN organizations o ON o.id = i.organization_id
 	JOIN plans p ON p.organization_id = i.organization_id WHERE i.id = {w}.integration_id`
@@ -99,7 +97,7 @@ const ofAddress = ` FROM integrations i JOIN organizations o ON o.id = i.organiz
 // addressQuery loads the address $1.
 var addressQuery = `
 	SELECT h.id, h.organization_id, h.integration_id, h.url, h.secret_sealed, h.previous_secret, h.previous_secret_until,
-		h.enabled AND ` + usable + ` AS sends, ` + usable + ` AS usable,
+		h.enabled AND ` + access.UsableIntegration + ` AS sends, ` + access.UsableIntegration + ` AS usable,
 		EXISTS (SELECT FROM webhook_health y WHERE y.webhook_id = h.id AND y.failing_since IS NOT NULL) AS failing,
 		'people:read' = ANY (i.scopes) AS show_people, i.scopes, h.events,
 		EXISTS (SELECT FROM redeliveries r WHERE r.webhook_id = h.id) AS redelivering, h.requeues,
