@@ -94,8 +94,8 @@ func (c *Console) listFeedback(r *request) error {
 	}
 	view.Gives = len(gives) > 0
 	parameters := []string{"q", filter.Text, "state", state, "node", filter.InventoryID, "by", filter.CreatorID, "external_id", filter.ExternalID}
-	view.Pager, view.Clear = pagesOf("/feedback", parameters, r.Query("before"), page.Next)
-	for _, f := range page.Feedback {
+	view.Pager, view.Clear = pagesOf("/feedback", parameters, r.Query("before"), page.NextCursor)
+	for _, f := range page.Data {
 		view.Rows = append(view.Rows, r.feedbackRow(f))
 		view.Filter.name(f)
 	}

@@ -130,7 +130,7 @@ func (c *Console) findNodes(r *request, text string, _ []records.ReadableRecord)
 func (c *Console) findFeedback(r *request, text string, _ []records.ReadableRecord) (foundSection, error) {
 	section := foundSection{ID: "feedback", Title: "Feedback", All: linkTo("/feedback", "q", text)}
 	page, err := c.service.FeedbackForPerson(r.ctx(), r.actor(), records.FeedbackFilter{Text: text}, "", maxFound)
-	for _, f := range page.Feedback {
+	for _, f := range page.Data {
 		row := r.feedbackRow(f)
 		section.Rows = append(section.Rows, recordItem{row.Subject, row.URL, row.Where.text(), row.State})
 	}

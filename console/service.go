@@ -56,7 +56,7 @@ type Service interface {
 	WorkOrderDays(ctx context.Context, actor store.Actor, zone *time.Location, days int) ([]records.WorkOrderDay, error)
 
 	// Feedback and comments.
-	FeedbackForPerson(ctx context.Context, actor store.Actor, filter records.FeedbackFilter, cursor string, limit int) (records.FeedbackPage, error)
+	FeedbackForPerson(ctx context.Context, actor store.Actor, filter records.FeedbackFilter, cursor string, limit int) (lists.Page[models.FeedbackRecord], error)
 	FeedbackDetail(ctx context.Context, actor store.Actor, id string, part records.HistoryPart) (records.FeedbackDetail, error)
 	HeldGrants(ctx context.Context, actor store.Actor, grants ...models.Grant) ([]models.Grant, error)
 	FeedbackPlaces(ctx context.Context, actor store.Actor, node string) (records.FeedbackPlaces, error)

@@ -15,27 +15,19 @@ import (
 	"millwright/service/store"
 )
 
-// FeedbackPage is a page of a list of feedback, for people.
-type FeedbackPage struct {
-	Feedback []models.FeedbackRecord
-	// Next is the cursor of the next page, "" on the last one.
-	Next string
-}
-
 // FeedbackForPerson returns a page of feedback that the actor may read, newest first: at
 // most limit records, from the position of the previous page's cursor. Errors:
 // invalid_request (a cursor of another list), unavailable.
-func (s *Records) FeedbackForPerson(ctx context.Context, actor store.Actor, filter FeedbackFilter, cursor string, limit int) (FeedbackPage, error) {
+func (s *Records) FeedbackForPerson(ctx context.Context, actor store.Actor, filter FeedbackFilter, cursor string, limit int) (page lists.Page[models.FeedbackRecord], err error) {
 	request := lists.ListRequest{Limit: limit, Cursor: cursor}
 	if filter.Text != "" {
 		ids, err := s.feedbackWithWords(ctx, actor, filter.Text)
 		if err != nil || len(ids) == 0 {
-			return FeedbackPage{}, err
+			return page, err
 		}
 		request.IDs = ids
 	}
-	page, err := lists.DecodePage[models.FeedbackRecord](s.FeedbackList(ctx, actor, filter, request))
-	return FeedbackPage{page.Data, page.NextCursor}, err
+	return lists.DecodePage[models.FeedbackRecord](s.FeedbackList(ctx, actor, filter, request))
 }
 
 // feedbackWordsQuery selects the newest feedback with all words of @text that @actor may read. It

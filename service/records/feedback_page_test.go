@@ -33,10 +33,10 @@ func subjects(s *servicetest.Harness, by string, filter records.FeedbackFilter, 
 		if err != nil {
 			s.T.Fatal(err)
 		}
-		for _, f := range page.Feedback {
+		for _, f := range page.Data {
 			found = append(found, f.Subject)
 		}
-		if cursor = page.Next; cursor == "" {
+		if cursor = page.NextCursor; cursor == "" {
 			break
 		}
 	}
@@ -78,7 +78,7 @@ func TestFeedbackForPeople(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.FeedbackForPerson(t.Context(), s.As("ann"), records.FeedbackFilter{CreatorID: s.ID("ann")}, page.Next, 1)
+	_, err = s.FeedbackForPerson(t.Context(), s.As("ann"), records.FeedbackFilter{CreatorID: s.ID("ann")}, page.NextCursor, 1)
 	servicetest.Expect(t, "the cursor of another filter", servicetest.Outcome(err), "invalid_request")
 }
 
@@ -290,7 +290,7 @@ func feedbackOfACreatorReadsLittle(t *testing.T, nodes int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return len(page.Feedback)
+		return len(page.Data)
 	}
 	for range 8 {
 		list()
@@ -336,14 +336,14 @@ func TestFeedbackIsFoundByWords(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, one := range page.Feedback {
+		for _, one := range page.Data {
 			got = append(got, one.ID)
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%q finds %v, want %v", text, got, want)
 		}
-		if page, err = f.FeedbackForPerson(t.Context(), servicetest.Person(t, f, "zed"), records.FeedbackFilter{Text: text}, "", 10); err != nil || len(page.Feedback) > 0 {
-			t.Errorf("zed finds %v by %q, error %v", page.Feedback, text, err)
+		if page, err = f.FeedbackForPerson(t.Context(), servicetest.Person(t, f, "zed"), records.FeedbackFilter{Text: text}, "", 10); err != nil || len(page.Data) > 0 {
+			t.Errorf("zed finds %v by %q, error %v", page.Data, text, err)
 		}
 	}
 }
