@@ -70,11 +70,9 @@ func pageURL(publicURL, kind, id string) string {
 	return publicURL + "/console"
 }
 
-const (
-	// MailFor is the time for which a notice waits for a mail server; then it stays in the
-	// console's inbox only.
-	MailFor = 48 * time.Hour
-)
+// MailFor is the time for which a notice waits for a mail server; then it stays in the
+// console's inbox only.
+const MailFor = 48 * time.Hour
 
 // An e-mail contains the notices that one write left for one person about one record:
 // they have the same created_at.

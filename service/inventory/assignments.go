@@ -38,14 +38,14 @@ func (s *Inventory) assign(ctx context.Context, actor store.Actor, nodeID, defin
 		if err != nil {
 			return err
 		}
-		known, err := checkAssignable(t, node, nodeID, identityID, definitionID)
+		known, err := checkAssignable(t, node, identityID, definitionID)
 		if err != nil {
 			return err
 		}
 		if err := known.check(node); err != nil {
 			return err
 		}
-		if err := withinRights(t, actor, node, nodeID, definitionID, store.TextOf(known.Held)); err != nil {
+		if err := withinRights(t, actor, node, definitionID, store.TextOf(known.Held)); err != nil {
 			return err
 		}
 		if err := t.MatchesForm(AssignmentRecord{nodeID, identityID, known.Held}, node.OrganizationID, nodeID); err != nil {
@@ -91,7 +91,7 @@ func (s *Inventory) Unassign(ctx context.Context, actor store.Actor, nodeID, ide
 		case err != nil:
 			return err
 		}
-		if err := withinRights(t, actor, node, nodeID, held.DefinitionID); err != nil {
+		if err := withinRights(t, actor, node, held.DefinitionID); err != nil {
 			return err
 		}
 		if err := t.MatchesForm(AssignmentRecord{nodeID, identityID, &held.DefinitionID}, node.OrganizationID, nodeID); err != nil {
@@ -172,7 +172,7 @@ var Exceeds = `ARRAY(
 // withinRights rejects a manager who would give, replace or take away more than she has on the
 // node herself: she could get it by an identity of hers. Administrators may give everything.
 // Errors: permission_denied.
-func withinRights(t *store.ORMTx, actor store.Actor, node lockedNode, nodeID string, definitionIDs ...string) error {
+func withinRights(t *store.ORMTx, actor store.Actor, node lockedNode, definitionIDs ...string) error {
 	if node.Admin {
 		return nil
 	}
@@ -182,7 +182,7 @@ func withinRights(t *store.ORMTx, actor store.Actor, node lockedNode, nodeID str
 	}
 	found, err := store.ScanAll[excess](t, `SELECT * FROM (SELECT p.name, `+store.Fill(Exceeds, "d", "p", "actor", "@actor", "node", "@node")+` AS missing
 		FROM permission_definitions p WHERE p.id = ANY (@definitions)) x WHERE cardinality(missing) > 0 ORDER BY name`,
-		map[string]any{"actor": actor.IdentityID, "node": nodeID, "definitions": models.TextArray(definitionIDs)})
+		map[string]any{"actor": actor.IdentityID, "node": node.ID, "definitions": models.TextArray(definitionIDs)})
 	if err != nil || len(found) == 0 {
 		return err
 	}
@@ -214,7 +214,7 @@ var assignableQuery = `
 
 // checkAssignable reads what the rules depend on. It locks an integration, so that it is
 // not deleted in between; the node is already locked.
-func checkAssignable(t *store.ORMTx, node lockedNode, nodeID, identityID, definitionID string) (assignable, error) {
+func checkAssignable(t *store.ORMTx, node lockedNode, identityID, definitionID string) (assignable, error) {
 	if !models.IsID(identityID, models.PrefixIdentity) {
 		identityID = ""
 	}
@@ -225,7 +225,7 @@ func checkAssignable(t *store.ORMTx, node lockedNode, nodeID, identityID, defini
 		return assignable{}, err
 	}
 	return store.ScanOne[assignable](t, models.NotFound(), assignableQuery, map[string]any{
-		"organization": node.OrganizationID, "node": nodeID, "definition": definitionID, "identity": identityID,
+		"organization": node.OrganizationID, "node": node.ID, "definition": definitionID, "identity": identityID,
 	})
 }
 

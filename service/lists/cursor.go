@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"millwright/service/store"
@@ -53,12 +54,7 @@ func ParseCursorToken(text string, keys *store.Vault) (CursorToken, bool) {
 		return CursorToken{}, false
 	}
 	b, sentMAC := b[:len(b)-store.CursorMACSize], b[len(b)-store.CursorMACSize:]
-	signed := false
-	for _, key := range keys.CursorKeys {
-		if hmac.Equal(store.CursorMAC(key, b), sentMAC) {
-			signed = true
-		}
-	}
+	signed := slices.ContainsFunc(keys.CursorKeys, func(key []byte) bool { return hmac.Equal(store.CursorMAC(key, b), sentMAC) })
 	if !signed || json.Unmarshal(b, &c) != nil {
 		return CursorToken{}, false
 	}

@@ -1,6 +1,7 @@
 package servicetest
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -95,12 +96,7 @@ func (p *Wakes) Take() []store.WakeTarget {
 	for i, target := range taken {
 		taken[i] = store.WakeTarget{Kind: target.Kind, ID: target.ID}
 	}
-	slices.SortFunc(taken, func(a, b store.WakeTarget) int {
-		if a.ID < b.ID {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(taken, func(a, b store.WakeTarget) int { return cmp.Compare(a.ID, b.ID) })
 	return slices.Compact(taken)
 }
 
