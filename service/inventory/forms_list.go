@@ -53,10 +53,10 @@ type FormUse struct {
 
 // FormDetail is a form with its questions and where it is used.
 type FormDetail struct {
-	ID, Name             string
-	Retired              bool
-	CreatedAt, ChangedAt models.Time
-	Questions            []models.QuestionRecord
+	ID, Name  string
+	Retired   bool
+	ChangedAt models.Time
+	Questions []models.QuestionRecord
 	// WorkOrders are the latest maxFormUses with the form, as far as the reader may read them,
 	// newest first.
 	WorkOrders []FormUse
@@ -87,7 +87,7 @@ func (s *Inventory) FormForPerson(ctx context.Context, actor store.Actor, id str
 	args := pgx.NamedArgs{"id": id, "actor": actor.IdentityID, "max": maxFormUses}
 	return store.Read(ctx, s.Store, actor.OrganizationID, func() (FormDetail, error) {
 		found.Retired = about.Retired
-		found.ID, found.Name, found.CreatedAt, found.ChangedAt = row.ID, row.Name, row.CreatedAt, row.ChangedAt
+		found.ID, found.Name, found.ChangedAt = row.ID, row.Name, row.ChangedAt
 		return found, json.Unmarshal(row.Questions, &found.Questions)
 	}, func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &row, models.NotFound(), formQuery, id, actor.OrganizationID)

@@ -15,7 +15,6 @@ type NodeView struct {
 	ID, Name                string
 	Kind                    models.NodeKind
 	Description, ExternalID *string
-	CreatedAt               models.Time
 	// ParentID is nil at the top. RetiredAt is set while the node cannot be chosen.
 	ParentID  *string
 	RetiredAt *models.Time
@@ -60,7 +59,7 @@ type SeenNode struct {
 }
 
 var nodeViewQuery = store.Fill(`
-	SELECT n.id, n.name, n.kind, n.description, n.external_id, n.created_at, n.parent_id, n.retired_at,
+	SELECT n.id, n.name, n.kind, n.description, n.external_id, n.parent_id, n.retired_at,
 		ARRAY(SELECT json_build_object('id', above.id, 'kind', above.kind, 'name', above.name, 'seen', `+store.Fill(access.PersonSees, "w", "above")+`)
 			FROM inventory_closure c CROSS JOIN LATERAL (SELECT id, kind, name FROM inventory_nodes WHERE id = c.ancestor_id LIMIT 1) above
 			WHERE c.node_id = n.id AND c.depth > 0 ORDER BY c.depth DESC) AS path,

@@ -17,7 +17,6 @@ type AssignedNode struct {
 	ID, Name     string
 	Kind         models.NodeKind
 	Path         []models.PathNode
-	DefinitionID string
 	Definition   string
 	AppliesBelow bool
 	Grants       []models.Grant
@@ -37,11 +36,11 @@ const assignmentsOf = `
 
 // AssignedNodesQuery reads the assignments of AssignmentsForPerson whose node {node} is {visible}.
 var AssignedNodesQuery = `
-	SELECT v.id, v.name, v.kind, d.id AS definition_id, d.name AS definition, d.applies_below, d.grants,
+	SELECT v.id, v.name, v.kind, d.name AS definition, d.applies_below, d.grants,
 		CASE WHEN g.identity_id <> $1 THEN (SELECT name FROM identities WHERE id = g.identity_id) END AS by,
 		` + store.Fill(access.PathOf, "w", "v") + `
 	FROM (` + assignmentsOf + `) g
-	CROSS JOIN LATERAL (SELECT id, name, applies_below, grants FROM permission_definitions WHERE id = g.definition_id LIMIT 1) d
+	CROSS JOIN LATERAL (SELECT name, applies_below, grants FROM permission_definitions WHERE id = g.definition_id LIMIT 1) d
 	CROSS JOIN LATERAL (SELECT id, name, kind FROM inventory_nodes WHERE id = g.node_id LIMIT 1) v
 	WHERE {visible}
 	ORDER BY ` + store.Fill(inventory.InNameOrder, "n", "v") + `, g.identity_id`
