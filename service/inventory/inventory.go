@@ -42,12 +42,8 @@ type NodeFilter struct {
 func (s *Inventory) Nodes(ctx context.Context, actor store.Actor, filter NodeFilter, request lists.ListRequest) ([]byte, error) {
 	q := lists.NewListQuery("inventory_nodes", nodeColumns, actor, filter)
 	q.Where("{w}.kind = @kind", "kind", filter.Kind)
-	if filter.ParentID != "" {
-		q.Where("{w}.parent_id = @parent", "parent", filter.ParentID)
-	}
-	if filter.ExternalID != "" {
-		q.Where("{w}.external_id = @external", "external", filter.ExternalID)
-	}
+	q.WhereText("{w}.parent_id = @parent", "parent", filter.ParentID)
+	q.WhereText("{w}.external_id = @external", "external", filter.ExternalID)
 	q.VisibleNodes()
 	return lists.List[nodeRow](ctx, s.Store, q, request)
 }

@@ -87,6 +87,13 @@ func (q *ListQuery) Where(condition, name string, value any) {
 	q.Args[name] = value
 }
 
+// WhereText is Where for a text, unless it is "".
+func (q *ListQuery) WhereText(condition, name, value string) {
+	if value != "" {
+		q.Where(condition, name, value)
+	}
+}
+
 // Scan makes the rows that meet the condition readable: an index has them in the list's order.
 func (q *ListQuery) Scan(condition string) {
 	q.scans, q.Readable = append(q.scans, condition), condition
@@ -133,10 +140,8 @@ func (q *ListQuery) OfStatuses(statuses []string) {
 
 // OfCreator restricts the list to what the identity created, unless it is "".
 func (q *ListQuery) OfCreator(id string) {
-	if id != "" {
-		q.creator = id
-		q.Where("{w}.created_by = @creator", "creator", id)
-	}
+	q.creator = id
+	q.WhereText("{w}.created_by = @creator", "creator", id)
 }
 
 // ofIDs restricts the list to these records. They are looked up by their ids, and each is

@@ -114,10 +114,7 @@ func (r *commentedRecord) check(actor store.Actor, text string) error {
 	if err := r.requireWritable(allowReadOnly); err != nil {
 		return err
 	}
-	if fields := append(checkBlank("/text", text), store.CheckText("/text", &text, models.MaxComment)...); len(fields) > 0 {
-		return models.Invalid(fields...)
-	}
-	return nil
+	return store.Invalid(append(checkBlank("/text", text), store.CheckText("/text", &text, models.MaxComment)...))
 }
 
 // removableComment is a comment with what the rules need to know to remove it.

@@ -83,12 +83,8 @@ func (s *Records) FeedbackList(ctx context.Context, actor store.Actor, filter Fe
 	q.ShowsPeople(peopleInFeedback, "SELECT created_by FROM page")
 	q.NarrowBy(models.GrantFeedbackRead, filter.InventoryID)
 	q.OfStatuses(store.TextsOf(filter.Statuses))
-	if filter.InventoryID != "" {
-		q.Where("{w}.inventory_id IN (SELECT node_id FROM inventory_closure WHERE ancestor_id = @node)", "node", filter.InventoryID)
-	}
-	if filter.ExternalID != "" {
-		q.Where("{w}.external_id = @external", "external", filter.ExternalID)
-	}
+	q.WhereText("{w}.inventory_id IN (SELECT node_id FROM inventory_closure WHERE ancestor_id = @node)", "node", filter.InventoryID)
+	q.WhereText("{w}.external_id = @external", "external", filter.ExternalID)
 	q.OfCreator(filter.CreatorID)
 	return lists.List[listedFeedback](ctx, s.Store, q, request)
 }

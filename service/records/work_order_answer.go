@@ -122,10 +122,7 @@ func (c *workOrderChange) saveAnswers(questions []formQuestion, answers []GivenA
 			return err
 		}
 	}
-	if len(fields) > 0 {
-		return models.Invalid(fields...)
-	}
-	return nil
+	return store.Invalid(fields)
 }
 
 func (c *workOrderChange) saveAnswer(q *formQuestion, value any) error {
@@ -152,7 +149,7 @@ func (c *workOrderChange) saveAnswer(q *formQuestion, value any) error {
 			value = excluded.value, answered_at = excluded.answered_at, answered_by = excluded.answered_by`,
 		c.RecordID, q.ID, string(text), c.now, c.Actor.IdentityID)
 	q.Value = text
-	c.Changes["answers."+q.ID] = effects.FromTo(nullable(old), json.RawMessage(text))
+	c.Changes["answers."+q.ID] = effects.FromTo(old, json.RawMessage(text))
 	return nil
 }
 
@@ -171,13 +168,6 @@ func sameAnswer(old, text []byte) (bool, error) {
 		}
 	}
 	return reflect.DeepEqual(values[0], values[1]), nil
-}
-
-func nullable(value json.RawMessage) any {
-	if value == nil {
-		return nil
-	}
-	return value
 }
 
 // requireAnswers rejects a completion without answers to all required questions.

@@ -121,12 +121,8 @@ var sourceFeedbackQuery = `SELECT f.id FROM feedback f WHERE f.id = $1 AND f.org
 func (s *Records) CreateWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, in NewWorkOrder) (store.WriteResult, error) {
 	return s.WriteRecord(ctx, actor, call, http.StatusCreated, nil, func(ctx context.Context, t *store.Tx) (string, any, error) {
 		var known workOrderCreation
-		form := ""
-		if in.FormID != nil {
-			form = *in.FormID
-		}
 		batch.QueueBulkOne(t.Tx, workOrderCreations[actor.ShowPeople], &known, nil, actor.IdentityID, actor.Kind == models.KindIntegration,
-			actor.OrganizationID, in.InventoryID, form, store.JoinIDs(slices.Concat(in.Assignees, in.Consultants)), store.JoinIDs(in.Consultants), len(in.checkFields()) == 0)
+			actor.OrganizationID, in.InventoryID, store.TextOf(in.FormID), store.JoinIDs(slices.Concat(in.Assignees, in.Consultants)), store.JoinIDs(in.Consultants), len(in.checkFields()) == 0)
 		var source []struct{ ID string }
 		if in.FeedbackID != nil {
 			batch.QueueAll(t.Tx, &source, sourceFeedbackQuery, *in.FeedbackID, actor.OrganizationID, actor.IdentityID)
@@ -242,10 +238,7 @@ func (c workOrderCreation) checkNames(in NewWorkOrder) error {
 		fields = append(fields, inventory.RetiredField("/form_id", "form"))
 	}
 	fields = append(append(fields, in.checkFields()...), c.candidates(in).checkKnown()...)
-	if len(fields) > 0 {
-		return models.Invalid(fields...)
-	}
-	return nil
+	return store.Invalid(fields)
 }
 
 // checkFields returns what is wrong with the fields that name nothing else.

@@ -154,9 +154,7 @@ func (r *workOrderDetailRow) detail(actor store.Actor, answers answersRow, histo
 	if err := json.Unmarshal(body, &detail.Record); err != nil {
 		return detail, err
 	}
-	if r.Customer != nil {
-		detail.Customer, detail.Contact = *r.Customer, r.Contact
-	}
+	detail.Customer, detail.Contact = store.TextOf(r.Customer), r.Contact
 	detail.Retired, detail.Inactive = answers.Retired, difference(r.Assigned.All(), r.Active)
 	if detail.Answers, err = answers.record(); err != nil {
 		return detail, err

@@ -84,12 +84,8 @@ func (s *Records) WorkOrders(ctx context.Context, actor store.Actor, filter Work
 	q.ShowsPeople(peopleInWorkOrder, peopleOfPage)
 	q.NarrowBy(models.GrantWorkOrdersRead, filter.InventoryID)
 	q.OfStatuses(store.TextsOf(filter.Statuses))
-	if filter.InventoryID != "" {
-		q.Where("{w}.inventory_id IN (SELECT node_id FROM inventory_closure WHERE ancestor_id = @node)", "node", filter.InventoryID)
-	}
-	if filter.ExternalID != "" {
-		q.Where("{w}.external_id = @external", "external", filter.ExternalID)
-	}
+	q.WhereText("{w}.inventory_id IN (SELECT node_id FROM inventory_closure WHERE ancestor_id = @node)", "node", filter.InventoryID)
+	q.WhereText("{w}.external_id = @external", "external", filter.ExternalID)
 	if filter.CreatedSince != nil {
 		// Ids are ordered by time, so the second condition ends the scan of the list's index.
 		q.Where("{w}.created_at >= @since AND {w}.id >= @first", "since", *filter.CreatedSince)

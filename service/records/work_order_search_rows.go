@@ -7,6 +7,7 @@ import (
 
 	"millwright/models"
 	"millwright/service/lists"
+	"millwright/service/store"
 )
 
 // foundWorkOrder is a row of a search.
@@ -89,9 +90,7 @@ func (f *workOrderFinder) items(found []foundWorkOrder) ([]WorkOrderItem, error)
 // show fills the item with the row.
 func (r *foundWorkOrder) show(item *WorkOrderItem, now models.Time) error {
 	item.WorkOrder = r.WorkOrder
-	if r.Customer != nil {
-		item.Customer = *r.Customer
-	}
+	item.Customer = store.TextOf(r.Customer)
 	item.Overdue = r.TargetDate != nil && r.TargetDate.Before(now.Time) && r.Status.Phase() != models.PhaseClosed
 	if err := json.Unmarshal(r.Inventory, &item.Node); err != nil {
 		return err
