@@ -198,14 +198,13 @@ const ownIdentities = `
 // permit rejects an actor without the permission for the action.
 func (c *workOrderChange) permit(ctx context.Context) error {
 	if c.rule.asMember && c.acting.Kind == models.KindPerson {
-		var found []struct{ IdentityID string }
-		batch.QueueAll(c.Tx.Tx, &found, store.Fill(actedIdentities, "actor", "$1", "identities", "$2"), c.acting.IdentityID, c.state.Assigned.All())
+		var found struct{ ActsAs []string }
+		batch.QueueOne(c.Tx.Tx, &found, nil, `SELECT ARRAY(`+store.Fill(actedIdentities, "actor", "$1", "identities", "$2")+`) AS acts_as`,
+			c.acting.IdentityID, c.state.Assigned.All())
 		if err := c.Flush(ctx); err != nil {
 			return err
 		}
-		for _, identity := range found {
-			c.actsAs = append(c.actsAs, identity.IdentityID)
-		}
+		c.actsAs = found.ActsAs
 	}
 	return c.rule.permission(&c.workOrderActor)
 }

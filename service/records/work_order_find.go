@@ -1,6 +1,7 @@
 package records
 
 import (
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -23,7 +24,10 @@ type workOrderFinder struct {
 	keys *store.Vault
 	now  models.Time
 	zone *time.Location
-	at   searchPosition
+	// from is the key, a due_key or an id, after which the page begins, or before it if it is a page
+	// back.
+	from string
+	back bool
 	// queued is true for the queue of the actor, manages if the actor manages. section tells the
 	// arguments of its sections apart.
 	queued, manages bool
@@ -61,7 +65,7 @@ func (s *Records) newWorkOrderFinder(actor store.Actor, search WorkOrderSearch, 
 	}
 	f.NarrowBy(models.GrantWorkOrdersRead, "")
 	f.CreatedBy(models.GrantWorkOrdersCreate)
-	f.at = parsePosition(start.At.ID)
+	f.from, f.back = strings.CutPrefix(start.At.ID, backMark)
 	f.begin(search.Due.on(f.now.Time, f.zone))
 	return f, nil
 }

@@ -83,30 +83,11 @@ const dueKeyPrefix = 13
 // inProcess is the condition of the indexes of due_key.
 const inProcess = `{w}.status NOT IN ('complete', 'cancelled')`
 
-// searchPosition is where a page of a search begins: after the key, or before it if it is a
-// page back. The key is due_key or the id.
-type searchPosition struct {
-	key  string
-	back bool
-}
-
 // backMark precedes the key of a page back in cursors: no key begins with it.
 const backMark = "<"
 
-func parsePosition(text string) searchPosition {
-	key, back := strings.CutPrefix(text, backMark)
-	return searchPosition{key, back}
-}
-
-func (p searchPosition) String() string {
-	if p.back {
-		return backMark + p.key
-	}
-	return p.key
-}
-
 // ascends reports whether the keys of a page ascend as it is read.
-func (f *workOrderFinder) ascends() bool { return f.search.ByDue != f.at.back }
+func (f *workOrderFinder) ascends() bool { return f.search.ByDue != f.back }
 
 // order returns the comparison of the next key with the one before, and the direction.
 func (f *workOrderFinder) order() (past, direction string) {
@@ -119,16 +100,16 @@ func (f *workOrderFinder) order() (past, direction string) {
 // begin sets the arguments of where the page begins: of ids, or of ranges of due_key.
 func (f *workOrderFinder) begin(ranges ...dueRange) {
 	if !f.search.ByDue {
-		f.Args["after"] = cmp.Or(f.at.key, map[bool]string{true: "", false: lastKey}[f.ascends()])
+		f.Args["after"] = cmp.Or(f.from, map[bool]string{true: "", false: lastKey}[f.ascends()])
 		return
 	}
 	var lows, highs []string
 	for _, r := range ranges {
 		low, high := r.keys()
-		if f.at.back {
-			high = min(high, f.at.key)
+		if f.back {
+			high = min(high, f.from)
 		} else {
-			low = max(low, f.at.key)
+			low = max(low, f.from)
 		}
 		lows, highs = append(lows, low), append(highs, high)
 	}

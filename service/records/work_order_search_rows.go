@@ -54,10 +54,10 @@ func (f *workOrderFinder) page(found []foundWorkOrder, total searchTotal, limit 
 	}
 	page.Items = items[:n]
 	behind := "" // an empty page continues nothing
-	if n > 0 && f.at.key != "" {
+	if n > 0 && f.from != "" {
 		behind = found[0].Key
 	}
-	if f.at.back {
+	if f.back {
 		slices.Reverse(page.Items)
 		ahead, behind = behind, ahead
 	}
@@ -70,7 +70,10 @@ func (f *workOrderFinder) cursor(key string, back bool) string {
 	if key == "" {
 		return ""
 	}
-	return lists.CursorToken{Kind: lists.KindCursor, ID: searchPosition{key, back}.String(), Filter: f.Digest}.Encode(f.keys)
+	if back {
+		key = backMark + key
+	}
+	return lists.CursorToken{Kind: lists.KindCursor, ID: key, Filter: f.Digest}.Encode(f.keys)
 }
 
 // items returns the work orders of the rows. Errors: one that cannot be decoded.
