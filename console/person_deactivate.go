@@ -95,7 +95,7 @@ func heldBy(p people.PersonSummary, effects people.PersonEffects, teams []people
 	return all
 }
 
-func heldWorkOrders(found []people.PersonWorkOrder) (rows []recordItem) {
+func heldWorkOrders(found []inventory.ListedWorkOrder) (rows []recordItem) {
 	for _, w := range found {
 		rows = append(rows, workOrderItem(w.ID, w.Number, w.Title, w.Status))
 	}

@@ -43,14 +43,6 @@ func (s *Inventory) FormsForPerson(ctx context.Context, actor store.Actor, filte
 	})
 }
 
-// FormUse is a work order with a form.
-type FormUse struct {
-	ID     string
-	Number int64
-	Title  string
-	Status models.WorkOrderStatus
-}
-
 // FormDetail is a form with its questions and where it is used.
 type FormDetail struct {
 	ID, Name  string
@@ -59,7 +51,7 @@ type FormDetail struct {
 	Questions []models.QuestionRecord
 	// WorkOrders are the latest maxFormUses with the form, as far as the reader may read them,
 	// newest first.
-	WorkOrders []FormUse
+	WorkOrders []ListedWorkOrder
 }
 
 // maxFormUses bounds how many work orders with a form are looked at.

@@ -17,11 +17,11 @@ type ServiceCompany struct {
 	// to MaxEffects.
 	Nodes, WorkOrders int
 	// Listed are the first of the work orders.
-	Listed []CompanyWorkOrder `db:"-"`
+	Listed []ListedWorkOrder `db:"-"`
 }
 
-// CompanyWorkOrder is a work order in process that a service company has.
-type CompanyWorkOrder struct {
+// ListedWorkOrder is a work order in a short list: of a service company, a person or a form.
+type ListedWorkOrder struct {
 	ID     string
 	Number int64
 	Title  string
@@ -69,7 +69,7 @@ func (s *Inventory) ServiceCompany(ctx context.Context, actor store.Actor, id st
 
 func (s *Inventory) serviceCompanies(ctx context.Context, actor store.Actor, id string) ([]ServiceCompany, error) {
 	var found []ServiceCompany
-	var listed []CompanyWorkOrder
+	var listed []ListedWorkOrder
 	var is struct{ Admin bool }
 	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]ServiceCompany, error) {
 		if !is.Admin {

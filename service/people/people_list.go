@@ -107,15 +107,7 @@ type PersonEffects struct {
 	// Integrations are owned by the person.
 	Integrations []models.NamedIdentity `gorm:"-"`
 	// AsWorker and AsConsultant are the newest work orders that the actor may read, at most ten.
-	AsWorker, AsConsultant []PersonWorkOrder `gorm:"-"`
-}
-
-// PersonWorkOrder is an open work order of a person.
-type PersonWorkOrder struct {
-	ID     string
-	Number int64
-	Title  string
-	Status models.WorkOrderStatus
+	AsWorker, AsConsultant []inventory.ListedWorkOrder `gorm:"-"`
 }
 
 var (
@@ -159,11 +151,11 @@ func (s *People) PersonEffects(ctx context.Context, actor store.Actor, id string
 			return err
 		}
 		args["role"] = models.RoleWorker
-		if effects.AsWorker, err = store.ScanAll[PersonWorkOrder](t, openWorkOrdersQuery, args); err != nil {
+		if effects.AsWorker, err = store.ScanAll[inventory.ListedWorkOrder](t, openWorkOrdersQuery, args); err != nil {
 			return err
 		}
 		args["role"] = models.RoleConsultant
-		effects.AsConsultant, err = store.ScanAll[PersonWorkOrder](t, openWorkOrdersQuery, args)
+		effects.AsConsultant, err = store.ScanAll[inventory.ListedWorkOrder](t, openWorkOrdersQuery, args)
 		return err
 	})
 	return effects, err

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"millwright/models"
-	"millwright/service/people"
+	"millwright/service/inventory"
 	"millwright/service/records"
 	"millwright/service/servicetest"
 	"millwright/service/store"
@@ -132,7 +132,7 @@ func TestPersonEffects(t *testing.T) {
 		if effects.WorkerOf != 13 || effects.OnlyWorkerOf != 12 || effects.ConsultantOf != 1 {
 			t.Errorf("%s counts %+v", test.who, effects)
 		}
-		titles := func(listed []people.PersonWorkOrder) string {
+		titles := func(listed []inventory.ListedWorkOrder) string {
 			var all []string
 			for _, w := range listed {
 				all = append(all, w.Title)
