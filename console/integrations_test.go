@@ -273,6 +273,7 @@ func TestMissedDeliveriesAreCountedAndSent(t *testing.T) {
 	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM open_deliveries WHERE status = 'pending'`); n != 3 {
 		t.Errorf("%d deliveries are pending, want 3", n)
 	}
+	v.Post(page+"/off", v.Get(page+"/off").Form("reason", strings.Repeat("x", models.MaxOffReason+1))).Want(http.StatusUnprocessableEntity, "at most")
 	v.Post(page+"/off", v.Get(page+"/off").Want(http.StatusOK, "3 deliveries that wait now").Form("reason", "Moving house")).Want(http.StatusSeeOther)
 	v.Get(page).Want(http.StatusOK, "Moving house", "Turn on")
 	asked = v.Get(page+"/missed?since=2026-03-02T12:00").Want(http.StatusOK, "Turn on and send 3 deliveries")

@@ -221,13 +221,13 @@ func (c *Console) testWebhook(r *request) error {
 	return models.Errorf(models.CodeUnavailable, "No worker has sent the test in time. It may still be sent: look at the address again in a minute.")
 }
 
-func (c *Console) confirmWebhookOff(r *request, _ int, rejected *form) error {
+func (c *Console) confirmWebhookOff(r *request, status int, rejected *form) error {
 	h, err := c.managedWebhook(r)
 	if err != nil {
 		return err
 	}
 	f, page := newForm(nil).orRejected(rejected), webhookURL(h.ID)
-	return r.confirm(confirmView{
+	return confirmPage.render(r, status, confirmView{
 		Title: "Turn the address off",
 		Effects: []string{
 			h.URL + " gets nothing more until it is turned on again.",

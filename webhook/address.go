@@ -244,7 +244,8 @@ func (at address) isOneOf(hosts []string) bool {
 		if err != nil {
 			name, ownPort = strings.Trim(own, "[]"), port
 		}
-		if strings.EqualFold(strings.TrimSuffix(name, "."), at.host) && ownPort == port {
+		ip, _ := netip.ParseAddr(name)
+		if (strings.EqualFold(strings.TrimSuffix(name, "."), at.host) || ip.IsValid() && ip == at.ip) && ownPort == port {
 			return true
 		}
 	}

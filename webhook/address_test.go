@@ -121,6 +121,7 @@ func TestCheckURLRules(t *testing.T) {
 		{"own host with port, another port", "https://127.0.0.1:9999/", Rules{AllowNetworks: loopback, OwnHosts: []string{"127.0.0.1:8080"}}, true},
 		{"own host with the scheme's port", "https://app.example.com/", Rules{OwnHosts: []string{"app.example.com:443"}}, false},
 		{"own IPv6 host", "https://[::1]/", Rules{AllowNetworks: loopback, OwnHosts: []string{"[::1]"}}, false},
+		{"own IPv6 host, spelled out", "https://[0:0:0:0:0:0:0:1]/", Rules{AllowNetworks: loopback, OwnHosts: []string{"[::1]"}}, false},
 		{"own IP by another name", "https://localhost:8080/", Rules{AllowNetworks: loopback, OwnHosts: []string{"127.0.0.1:8080"}, Resolver: resolvesTo{"127.0.0.1"}}, false},
 
 		{"name without addresses", "https://hooks.example.com/", Rules{Resolver: resolvesTo{}}, false},

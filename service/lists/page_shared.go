@@ -18,11 +18,12 @@ type Shared struct {
 	Nodes, Named []string
 }
 
-func (s *Shared) shared() *Shared { return s }
+// OfPage returns what the row holds for its page.
+func (s *Shared) OfPage() *Shared { return s }
 
 // sharingRow is a row that has Shared.
 type sharingRow interface {
-	shared() *Shared
+	OfPage() *Shared
 	// Node returns the record's node and where its JSON belongs.
 	Node() (id string, into *[]byte)
 	// Identities returns the ids of the people in the record, and where their JSON belongs.
@@ -49,7 +50,8 @@ func showPeople(row sharingRow, people map[string]string) {
 	}
 	if len(b) > 0 {
 		b[0] = '['
-		*into = append(b, ']')
+		b = append(b, ']')
+		*into = b
 	}
 }
 
@@ -85,10 +87,10 @@ func ShowShared[Row any, P rowPointer[Row]](page []Row) error {
 			return nil
 		}
 		rows[n] = row
-		for of := range slices.Chunk(row.shared().Nodes, nodeFields) {
+		for of := range slices.Chunk(row.OfPage().Nodes, nodeFields) {
 			nodes[of[0]] = &shownNode{parent: of[1], head: of[2], code: of[3]}
 		}
-		for of := range slices.Chunk(row.shared().Named, 2) {
+		for of := range slices.Chunk(row.OfPage().Named, 2) {
 			people[of[0]] = of[1]
 		}
 	}

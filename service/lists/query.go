@@ -87,7 +87,7 @@ func (q *ListQuery) Where(condition, name string, value any) {
 	q.Args[name] = value
 }
 
-// WhereText is Where for a text, unless it is "".
+// WhereText is Where if the text is not empty.
 func (q *ListQuery) WhereText(condition, name, value string) {
 	if value != "" {
 		q.Where(condition, name, value)
@@ -145,12 +145,12 @@ func (q *ListQuery) OfCreator(id string) {
 }
 
 // ofIDs restricts the list to these records. They are looked up by their ids, and each is
-// checked as a single read checks it, so the nodes that the actor sees do not matter.
+// checked as a single read checks it, so the nodes that the actor sees do not matter. The ids are
+// not part of what a cursor is bound to: a search may find more before the next page.
 func (q *ListQuery) ofIDs(ids []string) {
 	q.ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	q.Args["ids"] = q.ids
 	q.grant, q.create = "", ""
-	q.Digest = digestOf(q.table, q.Digest, q.ids)
 }
 
 const viewQuery = `

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -44,7 +45,7 @@ var feedbackWordsQuery = `
 
 // feedbackWithWords returns the ids of the newest feedback that has the words. Errors: unavailable.
 func (s *Records) feedbackWithWords(ctx context.Context, actor store.Actor, text string) (ids []string, err error) {
-	if !models.IsText(text) || len(text) > maxSearchText {
+	if !models.IsText(text) || utf8.RuneCountInString(text) > maxSearchText {
 		return nil, nil
 	}
 	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]string, error) { return ids, nil }, func(pipeline *pgx.Batch) error {

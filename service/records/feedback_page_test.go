@@ -82,6 +82,29 @@ func TestFeedbackForPeople(t *testing.T) {
 	servicetest.Expect(t, "the cursor of another filter", servicetest.Outcome(err), "invalid_request")
 }
 
+// A search goes on after a page although more was found in between.
+func TestASearchOfFeedbackGoesOn(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	for _, subject := range []string{"pump one", "pump two", "pump three"} {
+		give(s, "ann", "ahu1", subject)
+	}
+	filter, found := records.FeedbackFilter{Text: "pump"}, ""
+	for cursor, pages := "", 0; pages < 3; pages++ {
+		page, err := s.FeedbackForPerson(t.Context(), s.As("ann"), filter, cursor, 1)
+		if err != nil || len(page.Data) != 1 {
+			t.Fatalf("page %d has %d records, %v", pages, len(page.Data), err)
+		}
+		found += page.Data[0].Subject + "; "
+		cursor = page.NextCursor
+		give(s, "ann", "ahu1", "pump, again")
+	}
+	servicetest.Expect(t, "found", found, "pump three; pump two; pump one; ")
+	long := strings.Repeat("насос ", 50) // 300 characters, 550 bytes
+	servicetest.Expect(t, "a long text", subjects(s, "ann", records.FeedbackFilter{Text: long}, 10), "")
+	give(s, "ann", "ahu1", "насос")
+	servicetest.Expect(t, "a long text that matches", subjects(s, "ann", records.FeedbackFilter{Text: long}, 10), "насос")
+}
+
 // The page of feedback has names, the path of the node, the history, and what the reader may do.
 func TestFeedbackDetail(t *testing.T) {
 	s := servicetest.NewHarness(t)

@@ -66,11 +66,10 @@ type FeedbackFilter struct {
 	Statuses    []models.FeedbackStatus
 	InventoryID string // includes everything below it
 	ExternalID  string
-	// CreatorID is empty in cursors of earlier versions.
-	CreatorID string `json:",omitempty"`
+	CreatorID   string
 	// Text are words of the subject and the external id, for people: the newest with all of them are
 	// listed. The last may be the beginning of one.
-	Text string `json:",omitempty"`
+	Text string
 }
 
 // FeedbackList returns a page of feedback that the actor may read, encoded. An

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -142,7 +143,7 @@ func (s *Records) RecordsNamed(ctx context.Context, actor store.Actor, text stri
 	var ids []string
 	if id := models.FirstIDIn(text); id != "" {
 		ids = []string{id}
-	} else if text == "" || len(text) > maxSearchText || !models.IsText(text) {
+	} else if text == "" || utf8.RuneCountInString(text) > maxSearchText || !models.IsText(text) {
 		return nil, nil
 	}
 	number, err := strconv.ParseInt(strings.TrimPrefix(text, "#"), 10, 64)

@@ -2,8 +2,6 @@ package webhooks
 
 import (
 	"context"
-	"fmt"
-	"unicode/utf8"
 
 	"millwright/models"
 	"millwright/service/integrations"
@@ -17,10 +15,8 @@ func (s *Webhooks) DisableWebhook(ctx context.Context, actor store.Actor, id, re
 	if reason == "" {
 		reason = "Turned off by " + actor.LogName() + "."
 	}
-	if utf8.RuneCountInString(reason) > models.MaxOffReason || !models.IsText(reason) {
-		return Webhook{}, models.Invalid(models.FieldError{
-			Pointer: "/reason", Code: "too_long", Detail: fmt.Sprintf("The reason must have at most %d characters.", models.MaxOffReason),
-		})
+	if problems := store.CheckText("/reason", &reason, models.MaxOffReason); len(problems) > 0 {
+		return Webhook{}, models.Invalid(problems...)
 	}
 	return s.updateWebhook(ctx, actor, id, func(t *store.ORMTx, _ integrations.LockedIntegration, h *models.Webhook) (action string, err error) {
 		if !h.Enabled {

@@ -3,6 +3,7 @@ package webhooks_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -54,6 +55,12 @@ func TestTurningAWebhookOffHoldsAndOnRequeuesInOrder(t *testing.T) {
 	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimed[2], 200))
 	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimed[3], 500)) // retrying; the fifth is pending
 
+	for reason, code := range map[string]string{"bell\a": "value", strings.Repeat("é", models.MaxOffReason+1): "too_long"} {
+		_, err := f.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), reason)
+		if known, ok := errors.AsType[*models.Error](err); !ok || len(known.Fields) != 1 || known.Fields[0].Code != code {
+			t.Errorf("the reason %q: %v, want %s", reason, err, code)
+		}
+	}
 	off, err := f.DisableWebhook(t.Context(), servicetest.Person(t, f, "ann"), f.ID("erp_hook"), "")
 	if err != nil || off.Enabled || off.OffReason == nil || *off.OffReason != "Turned off by Ann Field." || off.OffAt == nil {
 		t.Fatalf("turned off is %+v, %v", off, err)
