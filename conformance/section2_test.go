@@ -45,7 +45,7 @@ var workOrderRecord = []rule{
 		want(t, "two ids are equal", first == second, false)
 		want(t, "the id of the record", h.read(first).Text("id"), first)
 	}},
-	{item: "work order field inventory_id", words: "its location, system or equipment; required to create it", code: "service/records.workOrderCreation.checkNames, service/records.workOrderCreation.checkKind", test: func(t *testing.T, h *harness) {
+	{item: "work order field inventory_id", words: "its location, system or equipment; required to create it", code: "service/records.workOrderCreation.checkNames, service/records.creationPlace.checkKind", test: func(t *testing.T, h *harness) {
 		for _, node := range []string{"hq", "hvac", "ahu1"} {
 			want(t, node, h.create(object{"inventory_id": h.ID(node)}).Text("inventory_id"), h.ID(node))
 		}

@@ -273,13 +273,13 @@ var writeRules = []rule{
 		h.grant(t, models.GrantFeedbackCreate)
 		h.feedback(nil).Want(http.StatusCreated, "")
 	}},
-	{item: "write rule 2, permission", words: "a work order requires the node's permission to create it", code: "service/records.workOrderCreation.requireGrant", test: func(t *testing.T, h *harness) {
+	{item: "write rule 2, permission", words: "a work order requires the node's permission to create it", code: "service/records.creationPlace.requireGrant", test: func(t *testing.T, h *harness) {
 		h.grant(t, allBut(models.GrantWorkOrdersCreate)...)
 		h.post("/work-orders", h.body(nil)).Want(http.StatusForbidden, "permission_denied")
 		h.grant(t, models.GrantWorkOrdersCreate)
 		h.post("/work-orders", h.body(nil)).Want(http.StatusCreated, "")
 	}},
-	{item: "write rule 2, plan", words: "and a plan with manual work orders", code: "service/records.workOrderCreation.requirePlan", test: func(t *testing.T, h *harness) {
+	{item: "write rule 2, plan", words: "and a plan with manual work orders", code: "service/records.creationPlace.requirePlan", test: func(t *testing.T, h *harness) {
 		h.changeUntilEnd(t, `UPDATE plans SET manual_work_orders = false WHERE organization_id = $1`,
 			`UPDATE plans SET manual_work_orders = true WHERE organization_id = $1`, h.Acme.OrganizationID)
 		h.post("/work-orders", h.body(nil)).Want(http.StatusForbidden, "plan_restricted")

@@ -385,7 +385,7 @@ var deliveries = []rule{
 	{item: "delivery 3, list", words: "from the list of deliveries", code: "service/webhooks.(*Webhooks).RedeliverDelivery", test: wantDeliveriesList},
 	{item: "delivery 3, page", words: "with Redeliver, in the console", code: "console.(*Console).redeliverOne", alone: true, test: wantRedeliverPage},
 	{item: "delivery 4, off", words: "a final failure after 3 days without success turns off the address", code: "service/webhooks.(*Webhooks).TurnOffIfUnsuccessful", alone: true, test: wantShutOff},
-	{item: "delivery 4, page", words: "the page shows why, and turns it on again", code: "console.(*Console).showWebhook, console.(*Console).turnWebhookOn", alone: true, test: wantOffPage},
+	{item: "delivery 4, page", words: "the page shows why, and turns it on again", code: "console.(*Console).renderWebhook, console.(*Console).turnWebhookOn", alone: true, test: wantOffPage},
 	{item: "delivery 5, retention", words: "an event is kept for 30 days", code: "service/upkeep.(*Upkeep).RemoveExpired", alone: true, test: wantRetention},
 	{item: "delivery 5, sync", words: "missed changes are found with changed_since", code: "service/records.(*Records).WorkOrders", alone: true, test: func(t *testing.T, h *harness) {
 		h.workOrder(nil)

@@ -24,6 +24,9 @@ type ListRequest struct {
 	ChangedSince string
 	// IDs restrict the list to these records; without any it has all.
 	IDs []string
+	// Found is true if a search found the IDs: the filter has its text, and the next page may find
+	// more, so no cursor is bound to them.
+	Found bool
 }
 
 // Page is one page of a list.
@@ -60,7 +63,7 @@ type Position struct {
 func List[Row any, P rowPointer[Row]](ctx context.Context, s *store.Store, q *ListQuery, request ListRequest) ([]byte, error) {
 	limit := min(request.Limit, models.MaxPageSize)
 	if len(request.IDs) > 0 {
-		q.ofIDs(request.IDs)
+		q.ofIDs(request.IDs, request.Found)
 	}
 	start, err := NewPageStart(s, request, q.Digest)
 	if err != nil {

@@ -145,12 +145,14 @@ func (q *ListQuery) OfCreator(id string) {
 }
 
 // ofIDs restricts the list to these records. They are looked up by their ids, and each is
-// checked as a single read checks it, so the nodes that the actor sees do not matter. The ids are
-// not part of what a cursor is bound to: a search may find more before the next page.
-func (q *ListQuery) ofIDs(ids []string) {
+// checked as a single read checks it, so the nodes that the actor sees do not matter.
+func (q *ListQuery) ofIDs(ids []string, found bool) {
 	q.ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	q.Args["ids"] = q.ids
 	q.grant, q.create = "", ""
+	if !found {
+		q.Digest = digestOf(q.table, q.Digest, q.ids)
+	}
 }
 
 const viewQuery = `

@@ -26,7 +26,7 @@ func (s *Records) FeedbackForPerson(ctx context.Context, actor store.Actor, filt
 		if err != nil || len(ids) == 0 {
 			return page, err
 		}
-		request.IDs = ids
+		request.IDs, request.Found = ids, true
 	}
 	return lists.DecodePage[models.FeedbackRecord](s.FeedbackList(ctx, actor, filter, request))
 }
