@@ -76,8 +76,7 @@ func (s *Webhooks) DeliveryOverview(ctx context.Context, actor store.Actor) (Del
 		return nil
 	}, func(pipeline *pgx.Batch) error {
 		args["after"] = start.after
-		sql, values := store.Numbered(dayCountQuery, args)
-		store.QueueAll(pipeline, &counts, sql, values...)
+		store.QueueAll(pipeline, &counts, dayCountQuery, args)
 		return nil
 	})
 }

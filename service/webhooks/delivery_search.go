@@ -344,8 +344,7 @@ func (s *Webhooks) SearchDeliveries(ctx context.Context, actor store.Actor, sear
 	query := func(pipeline *pgx.Batch, scan int) {
 		args := search.arguments(actor, start, scan)
 		args["limit"] = limit + 1
-		sql, values := store.Numbered(store.Fill(searchQuery, "sources", search.sources()), args)
-		store.QueueAll(pipeline, &found, sql, values...)
+		store.QueueAll(pipeline, &found, store.Fill(searchQuery, "sources", search.sources()), args)
 	}
 	scan := func(most int) int { return max(limit+1, most/max(start.addresses, 1)) }
 	rounds := []func(*pgx.Batch) error{
@@ -363,8 +362,7 @@ func (s *Webhooks) SearchDeliveries(ctx context.Context, actor store.Actor, sear
 			}
 			args := newest.arguments(actor, start, 1+4*enough/start.addresses)
 			args["enough"] = enough
-			sql, values := store.Numbered(store.Fill(boundQuery, "sources", search.sources()), args)
-			store.QueueAll(pipeline, &start.bound, sql, values...)
+			store.QueueAll(pipeline, &start.bound, store.Fill(boundQuery, "sources", search.sources()), args)
 			return nil
 		},
 		func(pipeline *pgx.Batch) error {

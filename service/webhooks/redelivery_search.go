@@ -53,8 +53,7 @@ func (s *Webhooks) CountMatching(ctx context.Context, actor store.Actor, search 
 			return err
 		}
 		args := search.arguments(actor, start, max(1, countedPages*search.mostSearched()/max(start.addresses, 1)))
-		sql, values := store.Numbered(store.Fill(matchesQuery, "sources", search.sources()), args)
-		store.QueueAll(pipeline, &counts, sql, values...)
+		store.QueueAll(pipeline, &counts, store.Fill(matchesQuery, "sources", search.sources()), args)
 		return nil
 	})
 }
