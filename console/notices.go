@@ -117,7 +117,7 @@ func (c *Console) listNotices(r *request) error {
 // countNotices responds with the count of unread notices, which pages load again and again.
 func (c *Console) countNotices(r *request) error {
 	return r.sendPage(http.StatusOK, func(body io.Writer) error {
-		return noticesPage.template.ExecuteTemplate(body, "count", r.viewer.UnreadNotices)
+		return noticesPage.template().ExecuteTemplate(body, "count", r.viewer.UnreadNotices)
 	})
 }
 

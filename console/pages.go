@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"millwright/models"
 	"millwright/service/people"
@@ -22,21 +23,28 @@ var templateFiles embed.FS
 type page[V any] struct{ *pageTemplate }
 
 type pageTemplate struct {
-	file     string
-	template *template.Template
+	file string
+	// template parses the template when it is first called: commands and workers show no pages.
+	template func() *template.Template
 	// newView returns an empty view, for the test that executes every template.
 	newView func() any
 }
 
-// pages are all pages, for tests.
+// allPages are all pages, for tests.
 var allPages []*pageTemplate
 
-// newPage parses the template of a page. Pages are package variables, so that a mistake
-// ends the program at its start.
-func newPage[V any](file string) page[V] {
-	t := template.Must(template.New("layout.html").Funcs(template.FuncMap{
+// layout is what all pages have in common.
+var layout = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("layout.html").Funcs(template.FuncMap{
 		"asset": assetURL, "icon": icon, "breakable": breakable, "plural": plural, "choice": choice, "root": func() string { return Root },
-	}).ParseFS(templateFiles, "templates/layout.html", "templates/partials/*.html", "templates/"+file))
+	}).ParseFS(templateFiles, "templates/layout.html", "templates/partials/*.html"))
+})
+
+// newPage returns the page of a template. Pages are package variables.
+func newPage[V any](file string) page[V] {
+	t := sync.OnceValue(func() *template.Template {
+		return template.Must(template.Must(layout().Clone()).ParseFS(templateFiles, "templates/"+file))
+	})
 	p := page[V]{&pageTemplate{file, t, func() any { return new(V) }}}
 	allPages = append(allPages, p.pageTemplate)
 	return p
@@ -95,7 +103,7 @@ func (p page[V]) render(r *request, status int, view V) error {
 			}
 		}
 	}
-	return r.sendPage(status, func(body io.Writer) error { return p.template.Execute(body, f) })
+	return r.sendPage(status, func(body io.Writer) error { return p.template().Execute(body, f) })
 }
 
 // fragment responds 200 with the part of the page that its template defines as "fragment" to
@@ -104,7 +112,7 @@ func (p page[V]) fragment(r *request, view V) error {
 	if r.GetHeader("HX-Request") != "true" {
 		return p.show(r, view)
 	}
-	return r.sendPage(http.StatusOK, func(body io.Writer) error { return p.template.ExecuteTemplate(body, "fragment", view) })
+	return r.sendPage(http.StatusOK, func(body io.Writer) error { return p.template().ExecuteTemplate(body, "fragment", view) })
 }
 
 // sendPage responds with what execute writes. Here, and not in each template, characters that

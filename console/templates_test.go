@@ -76,7 +76,7 @@ func TestEveryTemplateShowsItsView(t *testing.T) {
 					}
 					var body bytes.Buffer
 					f := frame{Viewer: seen, View: view.Interface(), Nav: []navGroup{{hostile, []navItem{{Text: hostile, URL: hostile, Icon: "home", Count: 100, Counts: true}}}}}
-					if err := p.template.Execute(&body, f); err != nil {
+					if err := p.template().Execute(&body, f); err != nil {
 						t.Fatal(err)
 					}
 					text := strings.ReplaceAll(body.String(), "<wbr>", "")

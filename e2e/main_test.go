@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 // have it, which also shares their build cache.
 func build(dir string) (string, error) {
 	path := filepath.Join(dir, "millwright")
-	args := []string{"build", "-tags", "failpoints", "-o", path}
+	args := []string{"build", "-tags", "failpoints", "-ldflags=-s -w", "-o", path}
 	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
 		args = append(args, "-race")
 	}

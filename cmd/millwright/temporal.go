@@ -26,11 +26,15 @@ func newTemporalClient(s settings, log *slog.Logger, o *observability, dial ...g
 		return nil, err
 	}
 	options := client.Options{
-		HostPort:          s.TemporalAddress,
-		Namespace:         s.Namespace,
-		Logger:            temporallog.NewStructuredLogger(slog.New(telemetry.WithoutPolls(log.Handler()))),
-		Credentials:       s.temporalCredentials(),
-		ConnectionOptions: client.ConnectionOptions{TLS: encryption, DialOptions: dial},
+		HostPort:    s.TemporalAddress,
+		Namespace:   s.Namespace,
+		Logger:      temporallog.NewStructuredLogger(slog.New(telemetry.WithoutPolls(log.Handler()))),
+		Credentials: s.temporalCredentials(),
+		ConnectionOptions: client.ConnectionOptions{
+			TLS: encryption, DialOptions: dial,
+			// Requests have a few hundred bytes, and compressing them takes longer than sending them.
+			GrpcCompression: &client.GrpcCompressionNone{},
+		},
 	}
 	if err := o.observeTemporal(&options); err != nil {
 		return nil, err
