@@ -26,6 +26,8 @@ var assetFiles embed.FS
 type asset struct {
 	url, kind string
 	content   []byte
+	// packed compresses the content when it is first called.
+	packed func() []byte
 }
 
 // assets are the files that pages load, by name: one style sheet, one script, the icon.
@@ -50,6 +52,7 @@ var assets = sync.OnceValue(func() map[string]asset {
 			url:     Root + "/assets/" + base + "-" + base64.RawURLEncoding.EncodeToString(sum[:9]) + "." + extension,
 			kind:    assetKinds[path.Ext(name)],
 			content: content,
+			packed:  sync.OnceValue(func() []byte { return web.Gzipped(content) }),
 		}
 	}
 	return all
@@ -76,11 +79,10 @@ func assetURL(name string) string { return assets()[name].url }
 func assetRoutes() map[string]gin.HandlerFunc {
 	routes := map[string]gin.HandlerFunc{}
 	for _, a := range assets() {
-		packed := web.Gzipped(a.content)
 		routes[strings.TrimPrefix(a.url, Root)] = func(g *gin.Context) {
 			content := a.content
-			if packed != nil && web.AcceptsGzip(g.GetHeader("Accept-Encoding")) {
-				content = packed
+			if web.AcceptsGzip(g.GetHeader("Accept-Encoding")) && a.packed() != nil {
+				content = a.packed()
 				g.Header("Content-Encoding", "gzip")
 			}
 			g.Header("Content-Type", a.kind)

@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"fmt"
+	"html"
 	"net/http"
 	"regexp"
 	"slices"
@@ -54,10 +55,23 @@ func TestPagesRequirePermissions(t *testing.T) {
 	}
 }
 
-var (
-	hrefInPage   = regexp.MustCompile(`(?:href|hx-get)="(/console[^"]*)"`)
-	actionInPage = regexp.MustCompile(`(?:formaction="|method="post" action=")(/console[^"]*)"`)
-)
+// linksIn returns where the page's links lead, and what it loads later.
+func linksIn(page string) []string { return valuesIn(page, `href="`, `hx-get="`) }
+
+// actionsIn returns where the page's forms are sent.
+func actionsIn(page string) []string { return valuesIn(page, `formaction="`, `method="post" action="`) }
+
+// valuesIn returns the paths of the console that follow one of these beginnings.
+func valuesIn(page string, beginnings ...string) []string {
+	var values []string
+	for _, beginning := range beginnings {
+		for _, rest := range strings.Split(page, beginning+"/console")[1:] {
+			value, _, _ := strings.Cut(rest, `"`)
+			values = append(values, "/console"+html.UnescapeString(value))
+		}
+	}
+	return values
+}
 
 var (
 	recordPath = regexp.MustCompile(`^/console/[a-z-]+/[^/?]+$`)
@@ -86,7 +100,7 @@ func crawl(t *testing.T, v *consoletest.Visitor, kind func(path string) string) 
 		}
 		seen[kind(path)] = true
 		pages[path] = v.Get(path)
-		next = append(next, unescaped(hrefInPage.FindAllStringSubmatch(pages[path].Body, -1))...)
+		next = append(next, linksIn(pages[path].Body)...)
 	}
 	if len(pages) > 450 {
 		t.Error("there are too many pages")
@@ -134,7 +148,7 @@ func TestPagesOfferOnlyWhatIsAllowed(t *testing.T) {
 				t.Errorf("without %q a page links to %s: %d", missing, path, page.Status)
 			}
 			offered[caseOf(t, http.MethodGet, path).String()] = true
-			for _, action := range unescaped(actionInPage.FindAllStringSubmatch(page.Body, -1)) {
+			for _, action := range actionsIn(page.Body) {
 				c := caseOf(t, http.MethodPost, action)
 				if c.grant != "" && c.grant == missing {
 					t.Errorf("without %q the page %s has a form of %s", missing, path, c)

@@ -99,7 +99,7 @@ func TestEachSelectedWorkOrderHasItsResult(t *testing.T) {
 			t.Errorf("%s changed %d", action, n)
 		}
 		// What failed can be sent again, with what was entered.
-		retry := unescaped(actionInPage.FindAllStringSubmatch(page.Body, -1))
+		retry := actionsIn(page.Body)
 		again := retry[len(retry)-1]
 		if at, err := url.Parse(again); err != nil || strings.Join(at.Query()["id"], " ") != closed+" "+theirs {
 			t.Errorf("the form is sent to %s", again)
