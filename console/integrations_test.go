@@ -1,7 +1,6 @@
 package console_test
 
 import (
-	"bytes"
 	"crypto/rand"
 	"html"
 	"log/slog"
@@ -123,8 +122,8 @@ func dropIDs(text string) string { return anyID.ReplaceAllString(text, "") }
 // A form that is sent twice acts once, and a secret is shown once.
 func TestFormsOfIntegrationsActOnce(t *testing.T) {
 	t.Parallel()
-	var log bytes.Buffer
-	s := consoletest.NewSite(t, func(o *console.Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	log := &lines{}
+	s := consoletest.NewSite(t, func(o *console.Options) { o.Log = slog.New(slog.NewTextHandler(log, nil)) })
 	v := s.SignedIn("ann")
 	secrets := regexp.MustCompile(`mwsec_[\w-]+|whsec_[\w+/=]+`)
 	shownOnce := func(path string, f url.Values, table string) string {
