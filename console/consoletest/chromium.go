@@ -79,6 +79,8 @@ func (c *chromium) start(ctx context.Context) error {
 		chromedp.NoSandbox, chromedp.Flag("disable-dev-shm-usage", true), chromedp.DisableGPU,
 		// Scrolling that takes its time would move what a test is about to click.
 		chromedp.Flag("force-prefers-reduced-motion", true),
+		// Optimizing scripts takes longer than running them: each page runs axe-core just a few times.
+		chromedp.Flag("js-flags", "--no-opt --no-maglev"),
 		chromedp.WSURLReadTimeout(patience),
 	)
 	allocator, endAllocator := chromedp.NewExecAllocator(ctx, options...)
