@@ -40,7 +40,7 @@ var layout = sync.OnceValue(func() *template.Template {
 	}).ParseFS(templateFiles, "templates/layout.html", "templates/partials/*.html"))
 })
 
-// newPage returns the page of a template.
+// newPage returns a page with its template.
 func newPage[V any](file string) page[V] {
 	t := sync.OnceValue(func() *template.Template {
 		return template.Must(template.Must(layout().Clone()).ParseFS(templateFiles, "templates/"+file))
