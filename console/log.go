@@ -3,7 +3,6 @@ package console
 import (
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -59,14 +58,12 @@ const timeInput = "2006-01-02T15:04"
 // logFilter reads the filters of the URL, with their parameters for links.
 func (r *request) logFilter() (pages.LogFilter, []string, error) {
 	f := pages.LogFilter{ActorID: r.Query("who"), Action: r.Query("what"), RecordID: strings.TrimSpace(r.Query("record"))}
-	for name, at := range map[string]*time.Time{"from": &f.From, "to": &f.To} {
-		if text := r.Query(name); text != "" {
-			parsed, err := time.ParseInLocation(timeInput, text, r.zone)
-			if err != nil {
-				return f, nil, models.Errorf(models.CodeInvalidRequest, "A time is written as 2026-03-02T08:00.")
-			}
-			*at = parsed
-		}
+	var err error
+	if f.From, err = r.timeOfFilter("from"); err != nil {
+		return f, nil, err
+	}
+	if f.To, err = r.timeOfFilter("to"); err != nil {
+		return f, nil, err
 	}
 	return f, []string{"who", f.ActorID, "what", f.Action, "record", f.RecordID, "from", r.Query("from"), "to", r.Query("to")}, nil
 }

@@ -88,7 +88,7 @@ func TestOddRequests(t *testing.T) {
 	s := consoletest.NewSite(t)
 	v := s.SignedIn("ann")
 	for path, status := range map[string]int{
-		"/console/people?q=%ff%00": 400, "/console/people?after=x&after_name=%00": 400, "/console?%zz": 400, "/console/log?what=%00": 400, "/console/log?from=nonsense": 400,
+		"/console/people?q=%ff%00": 400, "/console/people?after=x&after_name=%00": 400, "/console?%zz": 400, "/console/log?what=%00": 400, "/console/log?from=nonsense": 400, "/console/log?from=0001-01-01T00:00": 400,
 		"/console/log?before=nonsense": 200, "/console/notices?unread_before=-1": 200, "/console/people/x": 404, "/console/people/" + strings.Repeat("x", 5000): 404,
 		"/console/": 404, "/console/%00": 404, "/console/assets/console.css": 404,
 	} {
