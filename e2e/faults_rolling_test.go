@@ -31,7 +31,7 @@ type balancer struct {
 const (
 	askEvery = 100 * time.Millisecond
 	askAgain = 3
-	drainFor = 5 * time.Second
+	drainFor = 2 * time.Second
 )
 
 func newBalancer(t testing.TB, hosts ...string) *balancer {
