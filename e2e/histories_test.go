@@ -50,7 +50,6 @@ func TestHistoriesAreShort(t *testing.T) {
 			t.Errorf("%s leaves %d events, want at most %d", what, got, most)
 		}
 	}
-	expect("a creation", h.events(flow), 8)
 	expect("an update", measure(func(name string) { h.update(flow, name, object{"person": manager}) }), 8)
 	expect("a transition", measure(func(name string) { h.run("work-orders", name, order, "--as", manager) }), 7)
 
@@ -75,6 +74,8 @@ func TestHistoriesAreShort(t *testing.T) {
 		least = min(least, timers[n]-timers[n-1])
 	}
 	expect("an attempt", least, 7)
+	_, created := h.openOrder(i) // long after the worker's start, whose sweep may wake a new one once more
+	expect("a creation", h.events(created), 8)
 
 	for _, id := range []string{flow, retries, workflows.WebhookAddressID(h.org.webhookID(1))} {
 		definition := h.metadata(id).GetDefinition()
