@@ -1,6 +1,7 @@
 package webhooks_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -205,6 +206,33 @@ func TestClaimedDeliveriesAreNotClaimedAgain(t *testing.T) {
 	}
 	if len(claimed.Deliveries) != 1 || claimed.Deliveries[0].DeliveryID != all[1].DeliveryID || claimed.More {
 		t.Errorf("claimed %+v, want only the second", claimed)
+	}
+}
+
+func TestPendingDeliveriesAreClaimedOldestFirst(t *testing.T) {
+	f := servicetest.New(t)
+	for range 5 {
+		servicetest.Create(t, f)
+	}
+	var all, claimed []string
+	for _, d := range servicetest.Claim(t, f, "erp_hook").Deliveries {
+		all = append(all, d.DeliveryID)
+	}
+	var at webhooks.ClaimPosition
+	for _, more := range []bool{true, true, false} {
+		next, err := f.ClaimPending(t.Context(), f.ID("erp_hook"), claimed, at, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range next.Deliveries {
+			claimed = append(claimed, d.DeliveryID)
+		}
+		if at = next.Position; next.More != more {
+			t.Errorf("more are left: %v, want %v", next.More, more)
+		}
+	}
+	if !slices.Equal(claimed, all) {
+		t.Errorf("claimed %v, want %v", claimed, all)
 	}
 }
 
