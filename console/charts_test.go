@@ -80,8 +80,13 @@ func TestChartsMoveNothing(t *testing.T) {
 		"/console/work-orders", "/console/deliveries", "/console/webhooks/" + s.ID("erp_hook") + "/deliveries", "/console/integrations/" + s.ID("erp"), "/console/work-orders/" + record, "/console",
 	} {
 		for _, width := range []int64{1280, 390} {
-			// A busy browser shows a table before it has read all rows, and its columns move a little.
-			if moved := b.LayoutShift(path, width); moved >= 0.1 {
+			// A busy browser sometimes shows a table before it has read all rows, and its columns move.
+			// Charts that move a page move it each time.
+			moved := b.LayoutShift(path, width)
+			for n := 0; n < 4 && moved >= 0.02; n++ {
+				moved = min(moved, b.LayoutShift(path, width))
+			}
+			if moved >= 0.02 {
 				t.Errorf("%s at %d px moves by %.3f", path, width, moved)
 			}
 		}

@@ -94,7 +94,7 @@ func wantOnlyText(t *testing.T, path string, page consoletest.Page) {
 		page.Body = strings.ReplaceAll(page.Body, "\r\n", "\n")
 	}
 	if at := strings.IndexAny(page.Body, "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\x00\x07\x1b\x7f\r"); at >= 0 {
-		t.Errorf("%s has a character that hides text: %q", path, page.Body[max(0, at-100):at+4])
+		t.Errorf("%s has a character that hides text: %q", path, page.Body[max(0, at-100):min(len(page.Body), at+4)])
 	}
 }
 
