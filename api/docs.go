@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"embed"
 	"html/template"
-	"net/http"
 	"sync"
-	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -68,23 +66,18 @@ func embedded(files embed.FS, name string) []byte {
 	return content
 }
 
-// serveFile serves a file that never changes while the program runs, and is
-// compressed only once. Browsers revalidate it with its ETag.
+// serveFile serves a file that never changes while the program runs. Browsers revalidate it
+// with its ETag.
 func serveFile(content []byte, kind string) gin.HandlerFunc {
 	etag := store.ETag(content)
-	packed := sync.OnceValue(func() []byte { return web.Gzipped(content) })
+	static := web.Static(content)
 	return func(c *gin.Context) {
-		content := content
-		if web.AcceptsGzip(c.GetHeader("Accept-Encoding")) && packed() != nil {
-			content = packed()
-			c.Header("Content-Encoding", "gzip")
-		}
 		for name, value := range map[string]string{
 			"Content-Type": kind, "ETag": etag, "Cache-Control": "no-cache", "Content-Security-Policy": docsPolicy,
 			"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
 		} {
 			c.Header(name, value)
 		}
-		http.ServeContent(c.Writer, c.Request, "", time.Time{}, bytes.NewReader(content))
+		static(c)
 	}
 }

@@ -1,17 +1,14 @@
 package console
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
 	"io/fs"
-	"net/http"
 	"path"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -25,9 +22,7 @@ var assetFiles embed.FS
 // forever.
 type asset struct {
 	url, kind string
-	content   []byte
-	// packed compresses the content when it is first called.
-	packed func() []byte
+	serve     gin.HandlerFunc
 }
 
 // assets are the files that pages load, by name: one style sheet, one script, the icon.
@@ -49,10 +44,9 @@ var assets = sync.OnceValue(func() map[string]asset {
 		sum := sha256.Sum256(content)
 		base, extension, _ := strings.Cut(name, ".")
 		all[name] = asset{
-			url:     Root + "/assets/" + base + "-" + base64.RawURLEncoding.EncodeToString(sum[:9]) + "." + extension,
-			kind:    assetKinds[path.Ext(name)],
-			content: content,
-			packed:  sync.OnceValue(func() []byte { return web.Gzipped(content) }),
+			url:   Root + "/assets/" + base + "-" + base64.RawURLEncoding.EncodeToString(sum[:9]) + "." + extension,
+			kind:  assetKinds[path.Ext(name)],
+			serve: web.Static(content),
 		}
 	}
 	return all
@@ -80,14 +74,9 @@ func assetRoutes() map[string]gin.HandlerFunc {
 	routes := map[string]gin.HandlerFunc{}
 	for _, a := range assets() {
 		routes[strings.TrimPrefix(a.url, Root)] = func(g *gin.Context) {
-			content := a.content
-			if web.AcceptsGzip(g.GetHeader("Accept-Encoding")) && a.packed() != nil {
-				content = a.packed()
-				g.Header("Content-Encoding", "gzip")
-			}
 			g.Header("Content-Type", a.kind)
 			g.Header("Cache-Control", "public, max-age=31536000, immutable")
-			http.ServeContent(g.Writer, g.Request, "", time.Time{}, bytes.NewReader(content))
+			a.serve(g)
 		}
 	}
 	return routes

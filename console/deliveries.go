@@ -93,6 +93,14 @@ func (r *request) timeOfFilter(name string) (time.Time, error) {
 	return at, nil
 }
 
+// period reads the period that the URL filters by, from a time to another. Errors: invalid_request.
+func (r *request) period() (from, to time.Time, err error) {
+	if from, err = r.timeOfFilter("from"); err == nil {
+		to, err = r.timeOfFilter("to")
+	}
+	return from, to, err
+}
+
 // deliverySearch reads the filters of the URL, with their parameters for links. The list of an
 // address has it in its path. Errors: invalid_request.
 func (r *request) deliverySearch() (webhooks.DeliverySearch, []string, error) {
@@ -105,10 +113,7 @@ func (r *request) deliverySearch() (webhooks.DeliverySearch, []string, error) {
 	if q.RecordID, err = r.recordNamed(record, records.RecordWorkOrder, records.RecordFeedback); err != nil {
 		return q, nil, err
 	}
-	if q.From, err = r.timeOfFilter("from"); err != nil {
-		return q, nil, err
-	}
-	if q.To, err = r.timeOfFilter("to"); err != nil {
+	if q.From, q.To, err = r.period(); err != nil {
 		return q, nil, err
 	}
 	return q, []string{

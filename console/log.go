@@ -59,10 +59,7 @@ const timeInput = "2006-01-02T15:04"
 func (r *request) logFilter() (pages.LogFilter, []string, error) {
 	f := pages.LogFilter{ActorID: r.Query("who"), Action: r.Query("what"), RecordID: strings.TrimSpace(r.Query("record"))}
 	var err error
-	if f.From, err = r.timeOfFilter("from"); err != nil {
-		return f, nil, err
-	}
-	if f.To, err = r.timeOfFilter("to"); err != nil {
+	if f.From, f.To, err = r.period(); err != nil {
 		return f, nil, err
 	}
 	return f, []string{"who", f.ActorID, "what", f.Action, "record", f.RecordID, "from", r.Query("from"), "to", r.Query("to")}, nil

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/gin-gonic/gin"
 	"github.com/klauspost/compress/gzip"
@@ -101,10 +102,6 @@ func (w weights) coding() string {
 	return ""
 }
 
-// AcceptsGzip reports whether an Accept-Encoding header prefers gzip to the plain
-// response, or accepts both alike.
-func AcceptsGzip(header string) bool { return weightsOf(header).accepts(codingGzip) }
-
 // weightOf returns the value of a parameter q, 0 for anything else.
 func weightOf(parameter string) float64 {
 	name, value, _ := strings.Cut(parameter, "=")
@@ -198,8 +195,22 @@ func (w *packedWriter) close() {
 	packers[w.coding].Put(w.packer)
 }
 
-// Gzipped returns the content compressed, nil if that does not make it smaller.
-func Gzipped(content []byte) []byte {
+// Static returns a handler that responds with the content, which never changes. It is
+// compressed once, when a client first accepts that. The handler's caller sets the other headers.
+func Static(content []byte) gin.HandlerFunc {
+	packed := sync.OnceValue(func() []byte { return gzipped(content) })
+	return func(c *gin.Context) {
+		body := content
+		if weightsOf(c.GetHeader("Accept-Encoding")).accepts(codingGzip) && packed() != nil {
+			body = packed()
+			c.Header("Content-Encoding", "gzip")
+		}
+		http.ServeContent(c.Writer, c.Request, "", time.Time{}, bytes.NewReader(body))
+	}
+}
+
+// gzipped returns the content compressed, nil if that does not make it smaller.
+func gzipped(content []byte) []byte {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
 	_, _ = w.Write(content) // a buffer takes everything
