@@ -249,16 +249,14 @@ func TestRequestsThatCouldBeSmuggled(t *testing.T) {
 			if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
 				t.Fatal(err)
 			}
-			go func() {
-				_, _ = io.WriteString(conn, c.request)
-				_ = conn.(*net.TCPConn).CloseWrite() // or a connection that is kept would wait for more
-			}()
+			go func() { _, _ = io.WriteString(conn, c.request) }()
 			responses := bufio.NewReader(conn)
 			line, err := responses.ReadString('\n')
 			if err != nil || !strings.HasPrefix(line, "HTTP/1.1 "+c.want) {
 				t.Fatalf("the response is %q, error %v; want %s", line, err, c.want)
 			}
-			rest, _ := io.ReadAll(responses) // a reset ends the connection too
+			_ = conn.(*net.TCPConn).CloseWrite() // or a connection that is kept would wait for more; earlier, it would cancel the request
+			rest, _ := io.ReadAll(responses)     // a reset ends the connection too
 			if strings.Contains(string(rest), "HTTP/1.1 ") {
 				t.Errorf("there was a response to a second request: %s", rest)
 			}

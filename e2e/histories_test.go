@@ -20,7 +20,7 @@ func TestHistoriesAreShort(t *testing.T) {
 	r := newReceiver(t)
 	r.respondWith(always(http.StatusServiceUnavailable))
 	h := newHarness(t, settings{
-		"OPERATOR_ACTIONS": "true", "WEBHOOK_RETRY_SCHEDULE": strings.Repeat("1s,", steps) + "24h",
+		"OPERATOR_ACTIONS": "true", "WEBHOOK_RETRY_SCHEDULE": strings.Repeat("1s,", 2*steps) + "24h",
 	}, r)
 	h.importWorkforce()
 	h.startWorker()
@@ -67,7 +67,7 @@ func TestHistoriesAreShort(t *testing.T) {
 				timers = append(timers, int(event.GetEventId()))
 			}
 		}
-		return len(timers) == steps+1
+		return len(timers) > steps // of twice as many: a busy workflow takes two attempts at once
 	})
 	least := timers[1] - timers[0]
 	for n := 2; n < len(timers); n++ {
