@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
@@ -55,7 +56,10 @@ func TestChangesAndTheSweepStartTerminatedWorkflows(t *testing.T) {
 		terminate(id)
 	}
 	eventually(t, deliveryLimit, "none is listed as open", func() bool { return len(openIn(t, h.temporal)) == 0 })
-	// The run that is open compared before; do not wait for an hour.
+	// The run that is open compared before; do not wait for an hour. Temporal names a run by its
+	// second, and starts no other one in it.
+	ended := time.Now().Truncate(time.Second)
+	eventually(t, deliveryLimit, "the second is over", func() bool { return time.Now().Truncate(time.Second).After(ended) })
 	sweep := h.temporal.ScheduleClient().GetHandle(t.Context(), "sweep")
 	if err := sweep.Trigger(t.Context(), client.ScheduleTriggerOptions{Overlap: enums.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL}); err != nil {
 		t.Fatal(err)
