@@ -45,6 +45,23 @@ func (o *output) String() string {
 
 func (o *output) has(text string) bool { return strings.Contains(o.String(), text) }
 
+// logLine has what tests read of a line of a log.
+type logLine struct {
+	Time                                        time.Time
+	Level, Msg, Server, Namespace, ActivityType string
+}
+
+// lines returns the lines that are log entries.
+func (o *output) lines() (all []logLine) {
+	for line := range strings.Lines(o.String()) {
+		var l logLine
+		if json.Unmarshal([]byte(line), &l) == nil {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
 // awaitOutage waits until the process has logged that the server responds again, and checks
 // that it logged once that it does not, and other lines about it no more than a few times.
 func (p *process) awaitOutage(server string) {
@@ -53,9 +70,8 @@ func (p *process) awaitOutage(server string) {
 		return p.log.has(`"a server responds again","server":"` + server + `"`)
 	})
 	warnings := map[string]int{}
-	for line := range strings.Lines(p.log.String()) {
-		var l struct{ Level, Msg, Server, Namespace string } // lines of Temporal's client have a namespace
-		if err := json.Unmarshal([]byte(line), &l); err == nil && l.Level == "WARN" && l.Namespace == "" {
+	for _, l := range p.log.lines() {
+		if l.Level == "WARN" && l.Namespace == "" { // lines of Temporal's client have a namespace
 			warnings[l.Msg+" "+l.Server]++
 		}
 	}
