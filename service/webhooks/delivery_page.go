@@ -116,7 +116,7 @@ func (s *Webhooks) DeliveryForPerson(ctx context.Context, actor store.Actor, id 
 }
 
 // addBody adds the body and the headers of a delivery as they would be sent now. Errors:
-// not_found (the address was deleted in between), unavailable.
+// not_found (the address or the event was removed in between), unavailable.
 func (s *Webhooks) addBody(ctx context.Context, d *DeliveryDetail) error {
 	address, err := s.addressOf(ctx, d.WebhookID)
 	if err != nil {
@@ -130,8 +130,7 @@ func (s *Webhooks) addBody(ctx context.Context, d *DeliveryDetail) error {
 	record, readable := records[d.RecordID]
 	switch {
 	case !stored:
-		d.Withheld = "The event is no longer kept."
-		return nil
+		return models.NotFound()
 	case !address.Usable:
 		d.Withheld = "The integration may not use the service now, so this would be held."
 		return nil
