@@ -293,7 +293,15 @@ func TestCompareImportFindsWhatTheDatabaseRejects(t *testing.T) {
 		"a password beyond 200 characters": {"organization: {key: tiny}\npeople: [{key: bea, name: Bea, email: b@x.example, password: " + strings.Repeat("ä", 201) + "}]\n", "more than 200 characters"},
 		"an assignment on sub-equipment": {"organization: {key: tiny}\ninventory: [{key: top, kind: location, children: [{key: unit, kind: equipment, name: Unit, children: [{key: part, kind: sub_equipment, name: Part}]}]}]\nassignments:\n  - {node: unit, identity: ann, definition: all}\n  - {node: part, identity: ann, definition: all}\n",
 			`line 5: assignment of "ann" on "part": Permissions are given on a location, a system or a piece of equipment, not on sub-equipment`},
-		"an organization of no import": {"organization: {key: stranger}\n", "no import created"},
+		"a node of another kind":         {strings.Replace(servicetest.Small, "key: below, kind: system", "key: below, kind: location", 1), "cannot change its kind"},
+		"the key of a person for a team": {"organization: {key: tiny}\nteams: [{key: ann, name: Crew}]\n", `the key "ann" names a team; in an earlier import it named a person`},
+		"a client id twice":              {"organization: {key: tiny, plan: {integrations: 3}}\nintegrations: [{key: a, name: A, client_id: one}, {key: b, name: B, client_id: one}]\n", `integration "b": another integration has the client_id`},
+		"a malformed secret":             {strings.Replace(servicetest.Small, "key: hook,", "key: hook, secret: whsec_AAAA,", 1), "at least 24 bytes"},
+		"an empty name of a plan":        {strings.Replace(servicetest.Small, "name: free", `name: ""`, 1), "plan.name is empty"},
+		"a question of an unknown type":  {"organization: {key: tiny}\n" + strings.Replace(form, "type: text", "type: essay", 1), `not "essay"`},
+		"an unknown grant of people":     {"organization: {key: tiny}\norganization_permission_definitions: [{key: d, name: D, grants: [everything]}]\n", `there is no grant "everything"`},
+		"permissions of people below":    {"organization: {key: tiny}\norganization_permission_definitions: [{key: d, name: D, grants: [people], applies_below: true}]\n", "applies_below and inventory_manager"},
+		"an organization of no import":   {"organization: {key: stranger}\n", "no import created"},
 	} {
 		if name == "an organization of no import" {
 			f.Exec(`WITH o AS (INSERT INTO organizations (id, key, created_at) VALUES ('idn_00000000000000000000000000', 'stranger', now()) RETURNING id)

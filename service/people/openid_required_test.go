@@ -69,3 +69,19 @@ func TestRequiringOpenIDDuringASignIn(t *testing.T) {
 		t.Errorf("the requirement: %v, %d sessions remain", err, sessions())
 	}
 }
+
+// Someone with a linked account needs no link where OpenID Connect is required: a password that
+// it set would not be accepted.
+func TestNoResetLinksWhereOpenIDIsRequired(t *testing.T) {
+	f := servicetest.New(t)
+	ann := servicetest.Person(t, f, "ann")
+	f.Exec(`UPDATE organizations SET openid_required = true WHERE id = $1`, f.Acme.OrganizationID)
+	f.Exec(`INSERT INTO openid_accounts (issuer, subject, person_id, created_at) VALUES ('https://login.example.com', 'bob', $1, now())`, f.ID("bob"))
+	if _, err := f.NewPersonLink(t.Context(), ann, f.ID("bob"), false); models.CodeOf(err) != models.CodeRuleViolation {
+		t.Errorf("with a linked account: %v", err)
+	}
+	setPassword(t, f, "eve")
+	if link, err := f.NewPersonLink(t.Context(), ann, f.ID("eve"), false); err != nil || link.Kind != models.LinkInvitation {
+		t.Errorf("with a password alone: %v, %v; want an invitation", link.Kind, err)
+	}
+}

@@ -105,10 +105,27 @@ func TestHashesTakeTheRecommendedMemory(t *testing.T) {
 	}
 }
 
-func TestAPasswordOfOneRepeatedCharacterIsRejected(t *testing.T) {
-	for password, accepted := range map[string]bool{"aaaaaaaaaaaa": false, "AAAAAAaaaaaa": false, "éééééééééééé": false, "界界界界界界界界界界": false, "abababababab": true} {
-		if problems := checkNewPassword(password, "ann@example.com", "Ann Field"); (len(problems) == 0) != accepted {
-			t.Errorf("%s: %v", password, problems)
+func TestNewPasswords(t *testing.T) {
+	for password, want := range map[string]string{
+		"":                              "required",
+		"éééééé":                        "too_short",
+		"ab" + strings.Repeat("é", 198): "",
+		"ab" + strings.Repeat("é", 199): "too_long",
+		"correct horse\xff":             "value",
+		"aaaaaaaaaaaa":                  "value",
+		"AAAAAAaaaaaa":                  "value",
+		"éééééééééééé":                  "value",
+		"界界界界界界界界界界":                    "value",
+		"ANN.long@example.com":          "value",
+		"ann long field":                "value",
+		"abababababab":                  "",
+	} {
+		got := ""
+		if problems := checkNewPassword(password, "ann.long@example.com", "Ann Long Field"); len(problems) > 0 {
+			got = problems[0].Code
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", password, got, want)
 		}
 	}
 }

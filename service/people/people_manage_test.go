@@ -2,6 +2,7 @@ package people_test
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 
@@ -29,6 +30,10 @@ func TestOnlyAdministratorsManageAdministrators(t *testing.T) {
 	ann, bob, dan, pia := servicetest.Person(t, f, "ann"), servicetest.Person(t, f, "bob"), servicetest.Person(t, f, "dan"), servicetest.Person(t, f, "pia")
 	catsDefinition := definitionOf("cat")
 	erp := f.Actor("erp")
+	setPassword(t, f, "cat")
+	if _, err := f.DeactivatePerson(ctx, ann, f.ID("zed"), ""); err != nil {
+		t.Fatal(err)
+	}
 	for name, test := range map[string]struct {
 		do   func() error
 		code models.Code
@@ -72,6 +77,22 @@ func TestOnlyAdministratorsManageAdministrators(t *testing.T) {
 			_, _, err := f.InvitePerson(ctx, ann, f.Polar.OrganizationID, people.Invitation{Email: "x@acme.example.com"})
 			return err
 		}, models.CodeNotFound},
+		"a manager removes ways to sign in": {func() error { _, err := f.RemoveWaysIn(ctx, bob, f.ID("eve")); return err }, models.CodePermissionDenied},
+		"an administrator removes its own":  {func() error { _, err := f.RemoveWaysIn(ctx, ann, f.ID("ann")); return err }, models.CodeRuleViolation},
+		"a manager changes an e-mail address": {func() error {
+			_, err := f.ChangePersonEmail(ctx, bob, f.ID("eve"), "eve.two@acme.example.com")
+			return err
+		}, models.CodePermissionDenied},
+		"an address without a domain": {func() error { _, err := f.ChangePersonEmail(ctx, ann, f.ID("eve"), "eve"); return err }, models.CodeValidationFailed},
+		"another person's address":    {func() error { _, err := f.ChangePersonEmail(ctx, ann, f.ID("eve"), f.Email("bob")); return err }, models.CodeValidationFailed},
+		"inviting someone who can sign in": {func() error {
+			_, _, err := f.InvitePerson(ctx, ann, f.Acme.OrganizationID, people.Invitation{Email: f.Email("cat")})
+			return err
+		}, models.CodeValidationFailed},
+		"inviting someone who was deactivated": {func() error {
+			_, _, err := f.InvitePerson(ctx, ann, f.Acme.OrganizationID, people.Invitation{Email: f.Email("zed")})
+			return err
+		}, models.CodeValidationFailed},
 		"reading another organization's person": {func() error { _, err := f.PersonForPerson(ctx, ann, f.ID("pia")); return err }, models.CodeNotFound},
 	} {
 		if code := models.CodeOf(test.do()); code != test.code {
@@ -107,5 +128,51 @@ func TestDeactivatedPeopleDoNotAct(t *testing.T) {
 	}
 	if _, err := signIn(t, f, "bob@acme.example.com", password); !errors.Is(err, people.ErrSignInFailed) {
 		t.Errorf("signing in: %v", err)
+	}
+}
+
+// A change that makes no difference is not logged.
+func TestChangesThatMakeNoDifference(t *testing.T) {
+	f := servicetest.New(t)
+	ctx, ann := t.Context(), servicetest.Person(t, f, "ann")
+	logged := func() int { return servicetest.Value[int](f, `SELECT count(*) FROM log`) }
+	before := logged()
+	for what, do := range map[string]func() (people.PersonAccess, error){
+		"the same address": func() (people.PersonAccess, error) {
+			return f.ChangePersonEmail(ctx, ann, f.ID("eve"), " eve@acme.example.com ")
+		},
+		"activated while active": func() (people.PersonAccess, error) { return f.ActivatePerson(ctx, ann, f.ID("eve")) },
+	} {
+		if access, err := do(); err != nil || access.Email != "eve@acme.example.com" || access.DeactivatedAt != nil {
+			t.Errorf("%s: %+v, %v", what, access, err)
+		}
+	}
+	if n := logged() - before; n != 0 {
+		t.Errorf("%d entries were logged", n)
+	}
+}
+
+func TestOperatorsFindPeople(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	s.Exec(`UPDATE people SET email = 'EVE@acme.example.com' WHERE id = $1`, s.ID("pia"))
+	for _, test := range []struct {
+		reference, organization string
+		want                    []string
+		code                    models.Code
+	}{
+		{reference: "Eve@Acme.Example.com", want: s.IDs("eve", "pia")},
+		{reference: "eve@acme.example.com", organization: "acme", want: s.IDs("eve")},
+		{reference: "eve@acme.example.com", organization: s.Polar.OrganizationID, want: s.IDs("pia")},
+		{reference: s.ID("eve"), organization: "polar"},
+		{reference: s.ID("eve"), want: s.IDs("eve")},
+		{reference: s.ID("erp")},
+		{reference: "eve\xff"},
+		{reference: "eve@acme.example.com", organization: "unknown", code: models.CodeNotFound},
+	} {
+		found, err := s.FindPeople(t.Context(), test.reference, test.organization)
+		slices.Sort(test.want)
+		if models.CodeOf(err) != test.code || !slices.Equal(found, test.want) {
+			t.Errorf("%q in %q: %v, %v; want %v", test.reference, test.organization, found, err, test.want)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"millwright/models"
 	"millwright/service/people"
@@ -175,5 +176,78 @@ func TestLinksWorkOnce(t *testing.T) {
 	}
 	if sent != 3 {
 		t.Errorf("%d links in an hour, want 3", sent)
+	}
+}
+
+// The state of a sign-in at an OpenID provider is good once and for ten minutes, and only as it
+// was sealed.
+func TestOpenIDStatesAreRedeemedOnce(t *testing.T) {
+	f := servicetest.New(t)
+	begin := func(state string) string {
+		t.Helper()
+		sealed, err := f.BeginOpenID(t.Context(), state, people.Client{Network: "192.0.2.1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sealed
+	}
+	redeem := func(what, sealed string, want error) {
+		t.Helper()
+		var state string
+		if err := f.RedeemOpenID(t.Context(), sealed, &state); !errors.Is(err, want) || err == nil && state != "of "+what {
+			t.Errorf("%s: %q, %v; want %v", what, state, err, want)
+		}
+	}
+	once, late, tooLate := begin("of one"), begin("of one at the end"), begin("of one after the end")
+	redeem("another", once[:len(once)-1], people.ErrSignInFailed)
+	redeem("none", "", people.ErrSignInFailed)
+	redeem("one", once, nil)
+	redeem("one again", once, people.ErrSignInFailed)
+	f.Clock.Advance(people.OpenIDLifetime)
+	redeem("one at the end", late, nil)
+	f.Clock.Advance(time.Second)
+	redeem("one after the end", tooLate, people.ErrSignInFailed)
+}
+
+// What a browser calls itself is kept without control characters, and not at any length.
+func TestSessionsNameTheirBrowser(t *testing.T) {
+	f := servicetest.New(t)
+	setPassword(t, f, "bob")
+	for sent, kept := range map[string]string{
+		"Browser\x1b[2J\n/1.0\x7f": "Browser[2J/1.0",
+		"Br\xffowser\x00":          "Browser",
+		strings.Repeat("é", 1000):  strings.Repeat("é", 200),
+	} {
+		signedIn, err := f.SignIn(t.Context(), people.SignInAttempt{Email: "bob@acme.example.com", Password: password, Client: people.Client{Network: "192.0.2.1", UserAgent: sent}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name := servicetest.Value[string](f, `DELETE FROM sessions RETURNING user_agent`); name != kept || signedIn.Token == "" {
+			t.Errorf("%q is kept as %q, want %q", sent, name, kept)
+		}
+	}
+}
+
+// A link that no key opens any more is not mailed, and can be made again.
+func TestLinksWhoseKeyIsLost(t *testing.T) {
+	f := servicetest.New(t)
+	mailing := f.NewInstance(servicetest.MailLinks)
+	ann := servicetest.Person(t, f, "ann")
+	if _, err := mailing.NewPersonLink(t.Context(), ann, f.ID("bob"), false); err != nil {
+		t.Fatal(err)
+	}
+	vault, err := store.NewVault("new:ODk3NDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI=")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Service = f.NewInstance(servicetest.MailLinks, func(o *store.Options) { o.Vault = vault })
+	if links := f.MailedLinks(); len(links) != 0 {
+		t.Errorf("mailed: %d", len(links))
+	}
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM sign_in_links`); n != 0 {
+		t.Errorf("%d links wait", n)
+	}
+	if _, err := f.NewPersonLink(t.Context(), ann, f.ID("bob"), false); err != nil || len(f.MailedLinks()) != 1 {
+		t.Errorf("another link: %v", err)
 	}
 }

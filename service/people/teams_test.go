@@ -1,6 +1,7 @@
 package people_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -142,6 +143,14 @@ func TestManagingTeamsIsRejected(t *testing.T) {
 			_, err = f.CreateTeam(ctx, test.actor, f.Acme.OrganizationID, "Other")
 			want("creating", err, test.code)
 		}
+	}
+	var many []string
+	for i := range 201 {
+		many = append(many, fmt.Sprintf("idn_%026d", i))
+	}
+	_, err := f.AddTeamMembers(ctx, ann, f.ID("crew"), many)
+	if invalid, ok := errors.AsType[*models.Error](err); !ok || len(invalid.Fields) != 1 || invalid.Fields[0].Code != "too_many" {
+		t.Errorf("adding 201 people: %v", err)
 	}
 	for _, name := range []string{"", " \t", strings.Repeat("x", 201), "a\nb", "a\x00b", "\xff"} {
 		if _, err := f.CreateTeam(ctx, ann, f.Acme.OrganizationID, name); models.CodeOf(err) != models.CodeValidationFailed {

@@ -163,6 +163,38 @@ func TestSearchesShowWhatSingleReadsShow(t *testing.T) {
 	}
 }
 
+func TestSearchesThatAreRejected(t *testing.T) {
+	t.Parallel()
+	s := servicetest.NewHarness(t)
+	s.Exec(`UPDATE inventory_nodes SET external_id = 'TWICE' WHERE id = ANY ($1)`, s.IDs("roof", "mast"))
+	s.Exec(`INSERT INTO identities (id, organization_id, kind, name, created_at, changed_at)
+		SELECT 'idn_' || lpad(n::text, 26, '0'), $1, 'team', 'Shift ' || n, now(), now() FROM generate_series(1, 21) n`, s.ID("acme"))
+	long := strings.Repeat("é", 401)
+	for want, search := range map[string]records.WorkOrderSearch{
+		`There is no status "lost"`:                       {Status: "lost"},
+		`There is no priority "urgent"`:                   {Priority: "urgent"},
+		`by a person or an integration, not by "team"`:    {CreatorKind: models.KindTeam},
+		`today, in the week or later, not "someday"`:      {Due: "someday"},
+		`Only work orders in process are sorted by due`:   {ByDue: true, Status: models.StatusComplete},
+		`from anyone or from me, not from "you"`:          {Review: "you"},
+		`A text to search for has at most 400 characters`: {ExternalID: long},
+		`A search has at most 40 words`:                   {Text: strings.Repeat("a ", 41)},
+		`have "shift" in their name`:                      {Assignee: "shift"},
+		`have "Shift" in their name`:                      {Creator: "Shift"},
+		`Enter the id`:                                    {Node: "TWICE"},
+	} {
+		_, err := s.SearchWorkOrders(t.Context(), s.As("ann"), search, "", 50)
+		if models.CodeOf(err) != models.CodeInvalidRequest || !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	for _, text := range []string{"é" + long[2:len(long)-2], strings.Repeat("a ", 40), "?!"} {
+		if _, err := s.SearchWorkOrders(t.Context(), s.As("ann"), records.WorkOrderSearch{Text: text}, "", 50); err != nil {
+			t.Errorf("%.20q: %v", text, err)
+		}
+	}
+}
+
 // searched returns the ids of all pages of a search, which are the same on the way back.
 func searched(t *testing.T, f *servicetest.Fixture, actor store.Actor, search records.WorkOrderSearch, limit int) (ids []string) {
 	t.Helper()

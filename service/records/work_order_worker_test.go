@@ -49,3 +49,24 @@ func TestOnlyWorkersAnswer(t *testing.T) {
 		})
 	}
 }
+
+// The workers are replaced together, the consultants stay, and a service company replaces only
+// its own people.
+func TestWorkersAreReplaced(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	for _, test := range []struct {
+		name, by      string
+		before, after []string
+		want, roles   string
+	}{
+		{"all of them", "ann", []string{"bob", "crew"}, []string{"dan"}, "ok", "dan | cat"},
+		{"one stays", "ann", []string{"bob", "crew"}, []string{"bob", "dan"}, "ok", "bob dan | cat"},
+		{"by none", "ann", []string{"bob"}, nil, "rule_violation last_worker", "bob | cat"},
+		{"a service company's own", "pia", []string{"erp", "polar"}, []string{"pia"}, "ok", "erp polar pia | cat"},
+	} {
+		id := s.NewWorkOrder(test.before, []string{"cat"})
+		_, err := s.ReplaceWorkers(t.Context(), s.As(test.by), store.RequestKey{}, id, s.IDs(test.after...))
+		servicetest.Expect(t, test.name, servicetest.Outcome(err), test.want)
+		servicetest.Expect(t, test.name+": the roles", s.RolesOf(id), test.roles)
+	}
+}

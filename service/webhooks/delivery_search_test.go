@@ -3,6 +3,7 @@ package webhooks_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -190,9 +191,16 @@ func TestADeliveryShowsWhatWouldBeSentNow(t *testing.T) {
 	if shown, err = f.DeliveryForPerson(t.Context(), f.As("zed"), id); err != nil || shown.Body != nil || shown.Header != nil || shown.Withheld == "" {
 		t.Errorf("someone who may not read the record sees %s (%v)", shown.Body, err)
 	}
-	f.Exec(`UPDATE integrations SET scopes = '{issues:read}' WHERE id = $1`, f.ID("erp"))
-	if shown, err = f.DeliveryForPerson(t.Context(), f.As("ann"), id); err != nil || shown.Body != nil || shown.Withheld == "" {
-		t.Errorf("without the integration's scope the body is %s (%v)", shown.Body, err)
+	for _, test := range []struct{ change, withheld string }{
+		{`UPDATE webhooks SET events = '{issue.created}'`, "does not subscribe to work_order.created"},
+		{`UPDATE integrations SET scopes = '{issues:read}'`, "may not read the record"},
+		{`UPDATE integrations SET enabled = false`, "may not use the service"},
+	} {
+		f.Exec(test.change)
+		shown, err = f.DeliveryForPerson(t.Context(), f.As("ann"), id)
+		if shows := strings.Contains(test.withheld, "subscribe"); err != nil || (shown.Body != nil) != shows || !strings.Contains(shown.Withheld, test.withheld) {
+			t.Errorf("%s: %s, %q (%v)", test.change, shown.Body, shown.Withheld, err)
+		}
 	}
 }
 
