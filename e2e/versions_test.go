@@ -90,7 +90,7 @@ func TestWorkersOfTwoVersions(t *testing.T) {
 	first.terminate()
 	first.wait(startLimit)
 	h.awaitVersion("2", all...)
-	h.awaitFound(`TemporalWorkerDeploymentVersion = "millwright:2" AND WorkflowType = "Delivery"`, workflows.DeliveryID(failing))
+	h.awaitFound(`TemporalWorkerDeploymentVersion = "millwright:2" AND WorkflowId = "`+workflows.DeliveryID(failing)+`"`, workflows.DeliveryID(failing))
 
 	r.respondWith(accept)
 	last := i.create("Delivered by the second version")
