@@ -74,8 +74,12 @@ func TestHistoriesAreShort(t *testing.T) {
 		least = min(least, timers[n]-timers[n-1])
 	}
 	expect("an attempt", least, 7)
-	_, created := h.openOrder(i) // long after the worker's start, whose sweep may wake a new one once more
-	expect("a creation", h.events(created), 8)
+	var creations []int
+	for range steps { // a sweep on a busy machine may wake one once more
+		_, created := h.openOrder(i)
+		creations = append(creations, h.events(created))
+	}
+	expect("a creation", slices.Min(creations), 8)
 
 	for _, id := range []string{flow, retries, workflows.WebhookAddressID(h.org.webhookID(1))} {
 		definition := h.metadata(id).GetDefinition()

@@ -321,11 +321,11 @@ func (h *harness) deliveryAt(address, recordID string) (id string) {
 func TestWebhookTestOfAReceiverThatHangs(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
-	h := newHarness(t, settings{"WEBHOOK_RESPONSE_TIMEOUT": "300ms"}, r)
+	h := newHarness(t, settings{"WEBHOOK_RESPONSE_TIMEOUT": "2s"}, r)
 	h.startWorker()
 	r.respondWith(hang)
 	printed, message, status := h.operate("webhooks", "test", h.org.webhookID(1))
-	if status != 1 || !strings.Contains(message, "No response came within 0.3 seconds.") || !strings.Contains(printed, "No response came") {
+	if status != 1 || !strings.Contains(message, "No response came within 2 seconds.") || !strings.Contains(printed, "No response came") {
 		t.Errorf("status %d, error %q, printed %q", status, message, printed)
 	}
 	// The beginning of a response is shown.
@@ -363,10 +363,15 @@ func TestOperatorsTriggerEvents(t *testing.T) {
 	if len(models.AllEventTypes) != webhooks.MaxTests {
 		t.Fatal("the next test is not the first beyond the limit")
 	}
-	h.wantError("This address got 10 tests in the last minute. Try again in a minute.", "trigger", "ping", "--address", address)
-	if _, err := h.db.Exec(t.Context(), `UPDATE webhook_tests SET started_at = started_at - interval '1 minute'`); err != nil {
-		t.Fatal(err)
+	began := func(before string) { // on a busy machine the ten may have taken a minute
+		t.Helper()
+		if _, err := h.db.Exec(t.Context(), `UPDATE webhook_tests SET started_at = now() - $1::interval`, before); err != nil {
+			t.Fatal(err)
+		}
 	}
+	began("0")
+	h.wantError("This address got 10 tests in the last minute. Try again in a minute.", "trigger", "ping", "--address", address)
+	began("1 minute")
 	r.respondWith(always(http.StatusTeapot))
 	printed, message, status := h.operate("trigger", "work_order.completed", "--address", address)
 	if status != 1 || message != "millwright: The receiver answered 418.\n" || !strings.Contains(printed, "418") {

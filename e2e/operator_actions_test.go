@@ -100,9 +100,20 @@ func (h *harness) resetToTheStart(workflowID string) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	const firstTask = 5 // started, signaled, and the task's scheduling, start and end
+	run := found.GetWorkflowExecutionInfo().GetExecution()
+	events := h.temporal.GetWorkflowHistory(h.t.Context(), workflowID, run.GetRunId(), false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	var firstTask int64
+	for firstTask == 0 {
+		event, err := events.Next()
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		if event.GetEventType() == enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED {
+			firstTask = event.GetEventId()
+		}
+	}
 	_, err = h.temporal.ResetWorkflowExecution(h.t.Context(), &workflowservice.ResetWorkflowExecutionRequest{
-		Namespace: h.settings["TEMPORAL_NAMESPACE"], WorkflowExecution: found.GetWorkflowExecutionInfo().GetExecution(),
+		Namespace: h.settings["TEMPORAL_NAMESPACE"], WorkflowExecution: run,
 		Reason: "a test", WorkflowTaskFinishEventId: firstTask, RequestId: "reset",
 	})
 	if err != nil {
@@ -140,17 +151,22 @@ func TestAnOperatorActsOnAWorkOrderInTemporal(t *testing.T) {
 		return object{"decision": decision, "comment": comment, "person": person}
 	}
 
-	// Input of the wrong shape leaves no event. The reads above have ended the start's task.
-	before := h.events(flow)
+	// Input of the wrong shape leaves no event. The reads above have ended the start's task, but
+	// the sweep with which the worker starts may wake the workflow once more.
 	const members = "the members decision, comment, person"
-	expect("a misspelt member", h.update(flow, "review", object{"aprove": true}), `There is no member "aprove"; the input has `+members+".")
-	expect("a missing member", h.update(flow, "review", object{"decision": "approve", "person": advisor}), `The member "comment" is missing; the input has `+members+".")
-	expect("a mistyped member", h.update(flow, "cancel", object{"reason": 7, "person": manager}), `The member "reason" must be a string.`)
-	expect("another decision", h.update(flow, "review", review("maybe", "", advisor)), `The decision is "approve" or "send_back".`)
-	expect("an e-mail address", h.update(flow, "hold", as(managerEmail)), `The person is the identity id of a person, which begins with "idn_".`)
-	expect("no object", h.update(flow, "hold", []string{manager}), "The input is one JSON object with the members person.")
-	if after := h.events(flow); after != before {
-		t.Errorf("rejected updates left %d events", after-before)
+	var left []int
+	for range 2 {
+		before := h.events(flow)
+		expect("a misspelt member", h.update(flow, "review", object{"aprove": true}), `There is no member "aprove"; the input has `+members+".")
+		expect("a missing member", h.update(flow, "review", object{"decision": "approve", "person": advisor}), `The member "comment" is missing; the input has `+members+".")
+		expect("a mistyped member", h.update(flow, "cancel", object{"reason": 7, "person": manager}), `The member "reason" must be a string.`)
+		expect("another decision", h.update(flow, "review", review("maybe", "", advisor)), `The decision is "approve" or "send_back".`)
+		expect("an e-mail address", h.update(flow, "hold", as(managerEmail)), `The person is the identity id of a person, which begins with "idn_".`)
+		expect("no object", h.update(flow, "hold", []string{manager}), "The input is one JSON object with the members person.")
+		left = append(left, h.events(flow)-before)
+	}
+	if slices.Min(left) != 0 {
+		t.Errorf("two rounds of rejected updates left %v events", left)
 	}
 
 	// What depends on the record is rejected with the service's sentence.
