@@ -38,7 +38,10 @@ func withWords(words ...string) string {
 }
 
 func searchCases(f *servicetest.Fixture, random *rand.Rand, nodes []string) []searchCase {
-	node := nodes[random.IntN(3)] // with most of the others below, or few
+	// With most of the others below, or few, but an open work order.
+	node := servicetest.Value[string](f, `SELECT id FROM unnest($1::text[]) WITH ORDINALITY n (id, at) WHERE EXISTS (
+		SELECT FROM inventory_closure c JOIN work_orders w ON w.inventory_id = c.node_id WHERE c.ancestor_id = n.id AND w.status = 'open')
+		ORDER BY at = $2 DESC, at LIMIT 1`, nodes[:3], 1+random.IntN(3))
 	busy := servicetest.Value[string](f, `SELECT inventory_id FROM work_orders ORDER BY id LIMIT 1`)
 	below := `r.inventory_id IN (SELECT node_id FROM inventory_closure WHERE ancestor_id = '` + node + `')`
 	assigned := func(who string) string {
