@@ -2,12 +2,9 @@ package activities_test
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"testing"
 	"time"
-
-	"go.temporal.io/sdk/temporal"
 
 	"millwright/activities"
 	"millwright/models"
@@ -24,13 +21,7 @@ func TestOperatorsActOnAnAddress(t *testing.T) {
 	a := &activities.Addresses{Service: h.Fixture.Service, Sender: r}
 	ctx, id := t.Context(), h.ID("erp_hook")
 	const nothing = "whk_00000000000000000000000000"
-	rejected := func(what string, err error, code models.Code, sentence string) {
-		t.Helper()
-		failed, ok := errors.AsType[*temporal.ApplicationError](err)
-		if !ok || !failed.NonRetryable() || failed.Type() != string(code) || failed.Message() != sentence {
-			t.Errorf("%s: %v, want %s %q", what, err, code, sentence)
-		}
-	}
+	unknown := "not_found: " + models.NotFound().Error()
 	logged := func(action string) int {
 		return servicetest.Value[int](h.Fixture, `SELECT count(*) FROM log WHERE record_id = $1 AND action = $2`, id, action)
 	}
@@ -51,11 +42,11 @@ func TestOperatorsActOnAnAddress(t *testing.T) {
 	if state, err := a.LoadAddress(ctx, id); err != nil || state.Enabled || state.OffReason == nil || *state.OffReason != "maintenance" {
 		t.Errorf("the address that is off is %+v, %v", state, err)
 	}
-	rejected("an unknown address turned off", a.DisableAddress(ctx, nothing, "maintenance"), models.CodeNotFound, models.NotFound().Error())
+	servicetest.Expect(t, "an unknown address turned off", rejection(a.DisableAddress(ctx, nothing, "maintenance")), unknown)
 	h.createWorkOrder("Held")
 	since := models.TimeOf(time.Now().Add(-time.Hour))
 	_, err := a.RedeliverSince(ctx, id, since)
-	rejected("a redelivery while it is off", err, models.CodeValidationFailed, "The address is off; turn it on first.")
+	servicetest.Expect(t, "a redelivery while it is off", rejection(err), "validation_failed: The address is off; turn it on first.")
 
 	result, err := a.TestAddress(ctx, id, false)
 	if err != nil || result.Status != http.StatusNoContent || result.Error != "" || result.EventID != r.take(t, 1)[0].EventID {
@@ -68,7 +59,7 @@ func TestOperatorsActOnAnAddress(t *testing.T) {
 		t.Errorf("the test without a response returned %+v, %v", result, err)
 	}
 	_, err = a.TestAddress(ctx, nothing, false)
-	rejected("a test of an unknown address", err, models.CodeNotFound, models.NotFound().Error())
+	servicetest.Expect(t, "a test of an unknown address", rejection(err), unknown)
 
 	if released, err := a.EnableAddress(ctx, id, &since); err != nil || released != (webhooks.Released{Due: 1}) {
 		t.Errorf("turning it on released %+v, %v", released, err)

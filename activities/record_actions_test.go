@@ -16,15 +16,20 @@ import (
 	"millwright/service/store"
 )
 
-// said returns the record's status after an action, or its rejection: "CODE: sentence",
-// with "again" in front if another attempt may succeed.
+// said returns the record's status after an action, or its rejection.
 func said[State any](acted activities.Acted[State], err error) string {
 	if err == nil {
 		return acted.Result.Status
 	}
+	return rejection(err)
+}
+
+// rejection describes the error of an operator's action: "CODE: sentence", or "again" and the
+// error if another attempt may succeed.
+func rejection(err error) string {
 	rejected, ok := errors.AsType[*temporal.ApplicationError](err)
 	if !ok || !rejected.NonRetryable() {
-		return "again " + err.Error()
+		return fmt.Sprint("again ", err)
 	}
 	return rejected.Type() + ": " + rejected.Message()
 }

@@ -14,16 +14,6 @@ import (
 	"millwright/service/servicetest"
 )
 
-// respond makes a call to the handler as a browser that opens a page.
-func respond(t *testing.T, handler http.Handler, path string) *httptest.ResponseRecorder {
-	t.Helper()
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
-	r.Header.Set("Accept", "text/html")
-	w := httptest.NewRecorder()
-	handler.ServeHTTP(w, r)
-	return w
-}
-
 func TestPhases(t *testing.T) {
 	t.Parallel()
 	f := servicetest.New(t)
@@ -35,6 +25,9 @@ func TestPhases(t *testing.T) {
 			t.Fatal(err)
 		}
 		return a
+	}
+	get := func(handler http.Handler, path string) *httptest.ResponseRecorder {
+		return respondTo(t, handler, http.MethodGet, path, "")
 	}
 	for _, test := range []struct {
 		phase        string
@@ -53,21 +46,21 @@ func TestPhases(t *testing.T) {
 		a := newAPI(test.temporal)
 		test.enter(a)
 		for _, probes := range []http.Handler{a, a.Probes()} {
-			alive, ready, withTemporal := respond(t, probes, "/livez"), respond(t, probes, "/readyz"), respond(t, probes, "/readyz?temporal=1")
+			alive, ready, withTemporal := get(probes, "/livez"), get(probes, "/readyz"), get(probes, "/readyz?temporal=1")
 			if alive.Code != 200 || ready.Code != test.ready || withTemporal.Code != test.withTemporal {
 				t.Errorf("%s: alive %d, ready %d %s, with Temporal %d %s", test.phase, alive.Code, ready.Code, ready.Body, withTemporal.Code, withTemporal.Body)
 			}
 		}
-		call := respond(t, a, "/v1/work-orders")
+		call := get(a, "/v1/work-orders")
 		if call.Code != test.call || (call.Header().Get("Connection") == "close") != test.closes {
 			t.Errorf("%s: a call gets %d and Connection %q", test.phase, call.Code, call.Header().Get("Connection"))
 		}
-		if other := respond(t, a.Probes(), "/v1/work-orders"); other.Code != 404 {
+		if other := get(a.Probes(), "/v1/work-orders"); other.Code != 404 {
 			t.Errorf("%s: the probes' listener responds to a call with %d", test.phase, other.Code)
 		}
 	}
 	f.Exec(`DELETE FROM goose_db_version WHERE version_id = (SELECT max(version_id) FROM goose_db_version)`)
-	if ready := respond(t, newAPI(nil), "/readyz"); ready.Code != 503 || !strings.Contains(ready.Body.String(), "millwright migrate") {
+	if ready := get(newAPI(nil), "/readyz"); ready.Code != 503 || !strings.Contains(ready.Body.String(), "millwright migrate") {
 		t.Errorf("with a migration to come the probe responds %d %s", ready.Code, ready.Body)
 	}
 }
@@ -86,7 +79,7 @@ func TestPanics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := respond(t, a, "/nowhere")
+	w := respondTo(t, a, http.MethodGet, "/nowhere", "text/html")
 	if w.Code != 500 || !strings.Contains(w.Body.String(), `"code":"internal"`) || strings.Contains(w.Body.String(), "database") {
 		t.Errorf("the response is %d %s", w.Code, w.Body)
 	}
@@ -99,5 +92,5 @@ func TestPanics(t *testing.T) {
 		}
 	}()
 	value = http.ErrAbortHandler
-	respond(t, a, "/nowhere")
+	respondTo(t, a, http.MethodGet, "/nowhere", "text/html")
 }

@@ -10,6 +10,16 @@ import (
 	"millwright/service/servicetest"
 )
 
+// respondTo has the handler respond to a call for the media types without a connection.
+func respondTo(t *testing.T, handler http.Handler, method, path, accept string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), method, path, nil)
+	r.Header.Set("Accept", accept)
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, r)
+	return w
+}
+
 // An unknown path that a browser opens is a page; programs get a problem.
 func TestUnknownPathsArePagesForBrowsers(t *testing.T) {
 	t.Parallel()
@@ -33,10 +43,7 @@ func TestUnknownPathsArePagesForBrowsers(t *testing.T) {
 		{"GET", "/nowhere", "*/*", false}, {"GET", "/nowhere", "", false}, {"GET", "/nowhere", "application/json", false}, {"POST", "/nowhere", browser, false},
 		{"GET", "/v1/work-orders", browser, false},
 	} {
-		r := httptest.NewRequestWithContext(t.Context(), test.method, test.path, nil)
-		r.Header.Set("Accept", test.accept)
-		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, r)
+		w := respondTo(t, handler, test.method, test.path, test.accept)
 		if (w.Body.String() == "a page") != test.page || w.Code < 400 {
 			t.Errorf("%s %s for %q: %d %s", test.method, test.path, test.accept, w.Code, w.Body)
 		}

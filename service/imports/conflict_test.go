@@ -211,13 +211,7 @@ func TestImportAfterReseal(t *testing.T) {
 	f := servicetest.New(t)
 	file := strings.Replace(servicetest.Small, "events: [ping]", "events: [ping], secret: whsec_MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI=", 1)
 	importFile(t, f, file)
-	f.Service = f.NewInstance(func(o *store.Options) {
-		vault, err := store.NewVault("new:ODk3NDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI=," + servicetest.SealingKeys)
-		if err != nil {
-			t.Fatal(err)
-		}
-		o.Vault = vault
-	})
+	f.Service = f.NewInstance(servicetest.SealedWith(t, servicetest.NewerKey+","+servicetest.SealingKeys))
 	if n, err := f.Reseal(t.Context()); err != nil || n == 0 {
 		t.Fatalf("resealed %d: %v", n, err)
 	}

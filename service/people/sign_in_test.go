@@ -236,11 +236,7 @@ func TestLinksWhoseKeyIsLost(t *testing.T) {
 	if _, err := mailing.NewPersonLink(t.Context(), ann, f.ID("bob"), false); err != nil {
 		t.Fatal(err)
 	}
-	vault, err := store.NewVault("new:ODk3NDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI=")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.Service = f.NewInstance(servicetest.MailLinks, func(o *store.Options) { o.Vault = vault })
+	f.Service = f.NewInstance(servicetest.MailLinks, servicetest.SealedWith(t, servicetest.NewerKey))
 	if links := f.MailedLinks(); len(links) != 0 {
 		t.Errorf("mailed: %d", len(links))
 	}

@@ -35,6 +35,7 @@ var companyFile []byte
 const (
 	TokenKeys   = "test:MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
 	SealingKeys = "test:MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI="
+	NewerKey    = "newer:YWJjZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXowMTIzNDU="
 	Issuer      = "http://millwright.test"
 )
 
@@ -289,6 +290,16 @@ func Value[T any](f *Fixture, sql string, args ...any) T {
 		f.t.Fatalf("%s: %v", sql, err)
 	}
 	return value
+}
+
+// SealedWith makes a service seal secrets with the first of the keys and open them with all.
+func SealedWith(t testing.TB, keys string) func(*store.Options) {
+	t.Helper()
+	vault, err := store.NewVault(keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(o *store.Options) { o.Vault = vault }
 }
 
 // MailLinks makes a service mail links.

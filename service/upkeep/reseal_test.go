@@ -11,18 +11,6 @@ import (
 	"millwright/service/webhooks"
 )
 
-const newerKey = "newer:YWJjZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXowMTIzNDU="
-
-// sealedWith sets the vault of a service.
-func sealedWith(t *testing.T, keys string) func(*store.Options) {
-	t.Helper()
-	vault, err := store.NewVault(keys)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func(o *store.Options) { o.Vault = vault }
-}
-
 // secretsOf returns the secrets that sign a delivery to the address.
 func secretsOf(t *testing.T, s *service.Service, webhookID string) ([]string, error) {
 	t.Helper()
@@ -50,11 +38,11 @@ func TestAfterResealTheOldKeyIsNotNeeded(t *testing.T) {
 		t.Fatalf("erp signs with %d secrets, reader with %d", len(want[erp]), len(want[reader]))
 	}
 
-	newer := f.NewInstance(sealedWith(t, newerKey))
+	newer := f.NewInstance(servicetest.SealedWith(t, servicetest.NewerKey))
 	if n, err := newer.Reseal(t.Context()); n != 0 || err == nil || !strings.Contains(err.Error(), erp) || !strings.Contains(err.Error(), "SECRET_SEALING_KEYS") {
 		t.Errorf("without the old key: %d, %v", n, err)
 	}
-	both := f.NewInstance(sealedWith(t, newerKey+","+servicetest.SealingKeys))
+	both := f.NewInstance(servicetest.SealedWith(t, servicetest.NewerKey+","+servicetest.SealingKeys))
 	all := servicetest.Value[int](f, `SELECT count(*) FROM webhooks`)
 	if n, err := both.Reseal(t.Context()); n != all || err != nil {
 		t.Errorf("with both keys: %d, %v, want %d", n, err, all)
@@ -80,13 +68,13 @@ func TestResealKeepsSecretsItCannotOpen(t *testing.T) {
 	erp, reader := f.ID("erp_hook"), f.ID("reader_hook")
 	foreign := bytes.Repeat([]byte{7}, 60)
 	f.Exec(`UPDATE webhooks SET secret_sealed = 'lost'::bytea || '\x00' || $2 WHERE id = $1`, erp, foreign)
-	both := f.NewInstance(sealedWith(t, newerKey+","+servicetest.SealingKeys))
+	both := f.NewInstance(servicetest.SealedWith(t, servicetest.NewerKey+","+servicetest.SealingKeys))
 	all := servicetest.Value[int](f, `SELECT count(*) FROM webhooks`)
 	n, err := both.Reseal(t.Context())
 	if n != all-1 || err == nil || !strings.HasSuffix(err.Error(), "renew the secrets of "+erp) {
 		t.Errorf("%d sealed, %v; want all but %s", n, err, erp)
 	}
-	if _, err := secretsOf(t, f.NewInstance(sealedWith(t, newerKey)), reader); err != nil {
+	if _, err := secretsOf(t, f.NewInstance(servicetest.SealedWith(t, servicetest.NewerKey)), reader); err != nil {
 		t.Errorf("the others are not sealed with the new key: %v", err)
 	}
 	if kept := servicetest.Value[bool](f, `SELECT secret_sealed = 'lost'::bytea || '\x00' || $2 FROM webhooks WHERE id = $1`, erp, foreign); !kept {
