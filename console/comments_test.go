@@ -52,7 +52,7 @@ func TestRejectedComments(t *testing.T) {
 	form := bob.Get(path).Want(http.StatusOK).Form("text", longText+" <i>end</i>")
 	page := bob.Post(path+"/comments", form).Want(http.StatusUnprocessableEntity, "at most 10000 characters", "&lt;i&gt;end&lt;/i&gt;</textarea>", ` autofocus aria-invalid="true"`)
 	wantNot(t, page, "<p>The text must have") // above the page
-	bob.Post(path+"/comments", nil).Want(http.StatusUnprocessableEntity, "white space")
+	bob.Post(path+"/comments", nil).Want(http.StatusUnprocessableEntity, "visible character")
 	bob.Post(path+"/comments", page.Form("text", " Tight\r\nenough ")).Want(http.StatusSeeOther)
 	wantNot(t, bob.Get(path).Want(http.StatusOK, "<bdi>Tight\nenough</bdi>"), "autofocus")
 	eve := s.SignedIn("eve")

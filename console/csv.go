@@ -5,7 +5,8 @@ import (
 	"encoding/csv"
 	"net/http"
 	"strings"
-	"unicode"
+
+	"millwright/models"
 )
 
 // csvFile is a table that people download.
@@ -41,10 +42,7 @@ func (f *csvFile) add(cells ...string) {
 // startsFormula reports whether a spreadsheet may take the text for a formula: some ignore
 // white space and invisible characters before it, and accept the wide forms of signs.
 func startsFormula(text string) bool {
-	text = strings.TrimLeftFunc(text, func(r rune) bool {
-		return unicode.IsSpace(r) || unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r)
-	})
-	return strings.IndexAny(text, "=+-@\uff1d\uff0b\uff0d\uff20") == 0
+	return strings.IndexAny(strings.TrimLeftFunc(text, models.IsInvisible), "=+-@\uff1d\uff0b\uff0d\uff20") == 0
 }
 
 func (f *csvFile) send(r *request, name string) error {

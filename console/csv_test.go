@@ -12,7 +12,7 @@ func TestCellsAreText(t *testing.T) {
 		"": "", "Ann Field": "Ann Field", "a=b": "a=b", "=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@SUM(A1)": "'@SUM(A1)", "'=1": "'=1",
 		"\t=1": "'\t=1", "\r=1": "'=1", "\n=1": "'\n=1", "  =1": "'  =1", "\u00a0=1": "'\u00a0=1", "\ufeff=1": "'\ufeff=1",
 		"\uff1d1": "'\uff1d1", "\uff0b1": "'\uff0b1", "\uff0d1": "'\uff0d1", "\uff20x": "'\uff20x",
-		"\u202egnp.exe": "‹U+202E›gnp.exe", "\u2066=1": "‹U+2066›=1", "\u200b=1": "'\u200b=1",
+		"\u202egnp.exe": "‹U+202E›gnp.exe", "\u2066=1": "‹U+2066›=1", "\u200b=1": "'\u200b=1", "\u3164=1": "'\u3164=1",
 	} {
 		f := newCSV("name")
 		f.add(cell, "next")

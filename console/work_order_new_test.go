@@ -94,7 +94,7 @@ func TestFieldsOfANewWorkOrderAreChecked(t *testing.T) {
 		fields       []string
 		field, wants string
 	}{
-		{"no title", []string{"title", "  "}, "title", "white space"},
+		{"no title", []string{"title", "  "}, "title", "visible character"},
 		{"a long title", []string{"title", strings.Repeat("x", 201)}, "title", "at most 200 characters"},
 		{"a control character", []string{"title", "bell\a"}, "title", "control characters"},
 		{"a long description", []string{"description", strings.Repeat("x", 10_001)}, "description", "at most 10000 characters"},
