@@ -5,20 +5,26 @@ import (
 	"encoding/csv"
 	"net/http"
 	"strings"
+	"time"
 
 	"millwright/models"
 )
 
-// csvFile is a table that people download.
+// csvFile is a table that people download: UTF-8 with a byte order mark, without which
+// spreadsheets take it for another encoding.
 type csvFile struct {
 	content bytes.Buffer
 	writer  *csv.Writer
+	zone    *time.Location
 	rows    int
 }
 
-// newCSV returns a table with the names of its columns.
-func newCSV(columns ...string) *csvFile {
-	f := &csvFile{}
+const byteOrderMark = "\ufeff"
+
+// newCSV returns a table with the names of its columns. Its times are in the zone.
+func newCSV(zone *time.Location, columns ...string) *csvFile {
+	f := &csvFile{zone: zone}
+	f.content.WriteString(byteOrderMark)
 	f.writer = csv.NewWriter(&f.content)
 	f.writer.UseCRLF = true
 	_ = f.writer.Write(columns) // a buffer takes everything
@@ -43,6 +49,20 @@ func (f *csvFile) add(cells ...string) {
 // white space and invisible characters before it, and accept the wide forms of signs.
 func startsFormula(text string) bool {
 	return strings.IndexAny(strings.TrimLeftFunc(text, models.IsInvisible), "=+-@\uff1d\uff0b\uff0d\uff20") == 0
+}
+
+// time is the cell of a time: in the zone of the file, with the offset, since rows on both sides
+// of a change of the clocks differ in it.
+func (f *csvFile) time(at models.Time) string {
+	return at.In(f.zone).Format("2006-01-02T15:04:05-07:00")
+}
+
+// optionalTime is time, empty if there is none.
+func (f *csvFile) optionalTime(at *models.Time) string {
+	if at == nil {
+		return ""
+	}
+	return f.time(*at)
 }
 
 func (f *csvFile) send(r *request, name string) error {

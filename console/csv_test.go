@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Programs that open a CSV treat no cell as a formula, and show its characters in order.
@@ -14,7 +15,7 @@ func TestCellsAreText(t *testing.T) {
 		"\uff1d1": "'\uff1d1", "\uff0b1": "'\uff0b1", "\uff0d1": "'\uff0d1", "\uff20x": "'\uff20x",
 		"\u202egnp.exe": "‹U+202E›gnp.exe", "\u2066=1": "‹U+2066›=1", "\u200b=1": "'\u200b=1", "\u3164=1": "'\u3164=1",
 	} {
-		f := newCSV("name")
+		f := newCSV(time.UTC, "name")
 		f.add(cell, "next")
 		f.writer.Flush()
 		reader := csv.NewReader(strings.NewReader(f.content.String()))

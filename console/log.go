@@ -2,7 +2,6 @@ package console
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/gin-gonic/gin"
 
@@ -57,7 +56,7 @@ const timeInput = "2006-01-02T15:04"
 
 // logFilter reads the filters of the URL, with their parameters for links.
 func (r *request) logFilter() (pages.LogFilter, []string, error) {
-	f := pages.LogFilter{ActorID: r.Query("who"), Action: r.Query("what"), RecordID: strings.TrimSpace(r.Query("record"))}
+	f := pages.LogFilter{ActorID: r.Query("who"), Action: r.Query("what"), RecordID: models.Trim(r.Query("record"))}
 	var err error
 	if f.From, f.To, err = r.period(); err != nil {
 		return f, nil, err
@@ -109,14 +108,14 @@ func (c *Console) exportLog(r *request) error {
 		return err
 	}
 	filter.Limit = models.MaxPageSize
-	out := newCSV("time", "who", "what", "action", "record", "name")
+	out := newCSV(r.zone, "time", "who", "what", "action", "record", "name")
 	for out.rows < maxExported {
 		page, err := c.service.LogRecords(r.ctx(), r.actor(), "", filter)
 		if err != nil {
 			return err
 		}
 		for _, record := range page.Records {
-			out.add(record.At.String(), record.ActorName, words(record.Action), record.Action, record.RecordID, valueOf(record.RecordName))
+			out.add(out.time(record.At), record.ActorName, words(record.Action), record.Action, record.RecordID, valueOf(record.RecordName))
 		}
 		if page.Next == 0 {
 			break

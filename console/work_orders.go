@@ -268,7 +268,7 @@ func (r *request) boardColumns(search shownWorkOrders, found []records.BoardColu
 
 func (c *Console) exportWorkOrders(r *request) error {
 	search := r.workOrderSearch()
-	out := newCSV("number", "title", "where", "code", "status", "priority", "due", "workers", "consultants", "created by", "created", "completed", "external id", "customer", "id")
+	out := newCSV(r.zone, "number", "title", "where", "code", "status", "priority", "due", "workers", "consultants", "created by", "created", "completed", "external id", "customer", "id")
 	after := ""
 	// A search that few work orders match may take many pages to come to its end.
 	for range maxExported / models.MaxPageSize * 4 {
@@ -290,13 +290,7 @@ func (c *Console) exportWorkOrders(r *request) error {
 
 func (f *csvFile) addWorkOrder(w records.WorkOrderItem) {
 	path := append(namesOfPath(w.Node.Path), w.Node.Name)
-	optional := func(at *models.Time) string {
-		if at == nil {
-			return ""
-		}
-		return at.String()
-	}
 	f.add(strconv.FormatInt(w.Number, 10), w.Title, strings.Join(path, " > "), valueOf(w.Node.ExternalID), w.Status.Name(), string(w.Priority),
-		optional(w.TargetDate), strings.Join(namesOf(w.Workers), "; "), strings.Join(namesOf(w.Consultants), "; "), w.Creator.Name, w.CreatedAt.String(),
-		optional(w.CompletedAt), valueOf(w.ExternalID), w.Customer, w.ID)
+		f.optionalTime(w.TargetDate), strings.Join(namesOf(w.Workers), "; "), strings.Join(namesOf(w.Consultants), "; "), w.Creator.Name, f.time(w.CreatedAt),
+		f.optionalTime(w.CompletedAt), valueOf(w.ExternalID), w.Customer, w.ID)
 }
