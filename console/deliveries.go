@@ -108,7 +108,7 @@ func (r *request) deliverySearch() (webhooks.DeliverySearch, []string, error) {
 		WebhookID: cmp.Or(r.Param("id"), r.Query("webhook")), IntegrationID: r.Query("integration"), Status: models.DeliveryStatus(r.Query("status")), Type: models.EventType(r.Query("type")),
 		Response: webhooks.ResponseClass(r.Query("response")),
 	}
-	record := strings.TrimSpace(r.Query("record"))
+	record := models.Trim(r.Query("record"))
 	var err error
 	if q.RecordID, err = r.recordNamed(record, records.RecordWorkOrder, records.RecordFeedback); err != nil {
 		return q, nil, err
@@ -176,7 +176,7 @@ func (r *request) deliveryFilterView(action string, q webhooks.DeliverySearch) d
 	}
 	return deliveryFilterView{
 		Action: action, Status: choose(statuses, string(q.Status)), Type: choose(types, string(q.Type)),
-		Response: choose(responseOptions, string(q.Response)), From: r.Query("from"), To: r.Query("to"), Record: r.Query("record"), Zone: r.zone.String(),
+		Response: choose(responseOptions, string(q.Response)), From: r.Query("from"), To: r.Query("to"), Record: models.Trim(r.Query("record")), Zone: r.zone.String(),
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"net/url"
-	"strings"
 
 	"github.com/gin-gonic/gin"
 
@@ -68,7 +67,7 @@ func nameOf(id string, people []models.NamedIdentity) string {
 
 func (c *Console) listFeedback(r *request) error {
 	filter := records.FeedbackFilter{
-		InventoryID: strings.TrimSpace(r.Query("node")), ExternalID: strings.TrimSpace(r.Query("external_id")), CreatorID: strings.TrimSpace(r.Query("by")), Text: strings.TrimSpace(r.Query("q")),
+		InventoryID: models.Trim(r.Query("node")), ExternalID: models.Trim(r.Query("external_id")), CreatorID: models.Trim(r.Query("by")), Text: models.Trim(r.Query("q")),
 	}
 	limit := models.DefaultPageSize
 	if filter.Text != "" { // all on one page
@@ -192,7 +191,7 @@ type newFeedbackView struct {
 var newFeedbackPage = newPage[newFeedbackView]("feedback_new.html")
 
 func (c *Console) renderNewFeedback(r *request, status int, entered *form) error {
-	f := newForm(url.Values{"node": {strings.TrimSpace(r.Query("node"))}}).orRejected(entered)
+	f := newForm(url.Values{"node": {models.Trim(r.Query("node"))}}).orRejected(entered)
 	node := f.Value("node")
 	places, err := c.service.FeedbackPlaces(r.ctx(), r.actor(), node)
 	if err != nil {

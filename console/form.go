@@ -116,8 +116,8 @@ func (f form) entered() []namedValue {
 	return slices.DeleteFunc(keptValues(f.Values), func(v namedValue) bool { return v.Name == "form_key" || v.Name == "etag" || v.Name == "seen" })
 }
 
-// Value returns what was entered in a field, without white space around it.
-func (f form) Value(name string) string { return strings.TrimSpace(f.Values.Get(name)) }
+// Value returns what was entered in a field, without white space around it, "" if it shows nothing.
+func (f form) Value(name string) string { return models.Trim(f.Values.Get(name)) }
 
 // Optional is Value, nil for an empty field.
 func (f form) Optional(name string) *string {

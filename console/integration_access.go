@@ -71,7 +71,7 @@ func met(is bool) stateMark {
 
 // see answers the question of the request for the integration, if there is one.
 func (c *Console) see(r *request, integrationID string) (seeView, error) {
-	view := seeView{ID: strings.TrimSpace(r.Query("see"))}
+	view := seeView{ID: models.Trim(r.Query("see"))}
 	if view.ID == "" {
 		return view, nil
 	}

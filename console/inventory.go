@@ -1,8 +1,6 @@
 package console
 
 import (
-	"strings"
-
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
@@ -66,7 +64,7 @@ type crumb struct{ Name, URL string }
 var inventoryPage = newPage[inventoryView]("inventory.html")
 
 func (c *Console) showInventory(r *request) error {
-	view := inventoryView{Search: strings.TrimSpace(r.Query("q")), Admin: r.viewer.Admin, Retired: r.showsRetired()}
+	view := inventoryView{Search: models.Trim(r.Query("q")), Admin: r.viewer.Admin, Retired: r.showsRetired()}
 	view.Toggle = linkTo("/inventory", "q", view.Search, "open", r.Query("open"), "retired", retiredValue(!view.Retired))
 	if view.Search != "" {
 		return c.searchInventory(r, view)

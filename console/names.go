@@ -1,8 +1,6 @@
 package console
 
 import (
-	"strings"
-
 	"millwright/models"
 	"millwright/service/lists"
 	"millwright/service/people"
@@ -12,7 +10,7 @@ import (
 // asks for one entry more than a page has: there is a next page if it comes.
 func (r *request) nameFilter() lists.NameFilter {
 	return lists.NameFilter{
-		Search: strings.TrimSpace(r.Query("q")), AfterName: r.Query("after_name"), AfterID: r.Query("after"), Limit: models.DefaultPageSize + 1,
+		Search: models.Trim(r.Query("q")), AfterName: r.Query("after_name"), AfterID: r.Query("after"), Limit: models.DefaultPageSize + 1,
 	}
 }
 

@@ -93,7 +93,7 @@ func (p page[V]) render(r *request, status int, view V) error {
 	}
 	if r.isSignedIn() {
 		if r.path() == searchPath {
-			f.Search = r.Query("q")
+			f.Search = models.Trim(r.Query("q"))
 		}
 		f.Viewer, f.Theme, f.Bar, f.NoAPI = &r.viewer, r.viewer.Theme, r.navigation(barSections), !r.viewer.API && r.isAboutIntegrations()
 		f.Account = r.navigation([]section{account})[0]

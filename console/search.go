@@ -43,7 +43,7 @@ var searchPage = newPage[searchView]("search.html")
 // search shows what matches the text, beginning with records whose number, external id or code it
 // is. For an id or a URL it redirects to the record page.
 func (c *Console) search(r *request) error {
-	text := strings.TrimSpace(r.Query("q"))
+	text := models.Trim(r.Query("q"))
 	view := searchView{Text: text}
 	if text == "" {
 		return searchPage.show(r, view)

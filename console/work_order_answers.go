@@ -124,7 +124,7 @@ func sameAnswers(a, b []string) bool {
 	given := func(values []string) []string {
 		var trimmed []string
 		for _, v := range values {
-			if v = strings.TrimSpace(strings.ReplaceAll(v, "\r\n", "\n")); v != "" {
+			if v = models.Trim(strings.ReplaceAll(v, "\r\n", "\n")); v != "" {
 				trimmed = append(trimmed, v)
 			}
 		}

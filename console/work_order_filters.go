@@ -13,7 +13,7 @@ type shownWorkOrders struct{ records.WorkOrderSearch }
 
 // workOrderSearch reads the filters of the URL.
 func (r *request) workOrderSearch() shownWorkOrders {
-	text := func(name string) string { return strings.TrimSpace(r.Query(name)) }
+	text := func(name string) string { return models.Trim(r.Query(name)) }
 	status, toDo := text("status"), false
 	switch status {
 	case statusToDo:

@@ -248,7 +248,7 @@ var workOrderNodePage = newPage[workOrderNodeView]("work_order_node.html")
 // chooseNode shows the nodes on which the person may create work orders: the results of a
 // search, and a level of the inventory. forbidden is the reason for rejecting another one.
 func (c *Console) chooseNode(r *request, source *recordLink, forbidden string) error {
-	view := workOrderNodeView{Forbidden: forbidden, Feedback: source, Search: strings.TrimSpace(r.Query("q"))}
+	view := workOrderNodeView{Forbidden: forbidden, Feedback: source, Search: models.Trim(r.Query("q"))}
 	feedback := ""
 	if source != nil {
 		feedback = source.ID

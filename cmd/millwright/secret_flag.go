@@ -3,8 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"millwright/models"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -27,7 +27,7 @@ func (f *secretFlag) read() (string, error) {
 		}
 		secret = string(content)
 	}
-	if secret = strings.TrimSpace(secret); secret == "" {
+	if secret = models.Trim(secret); secret == "" {
 		return "", errors.New("the signing secret is missing: set WEBHOOK_SECRET or give --secret-file")
 	}
 	return secret, nil

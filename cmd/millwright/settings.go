@@ -176,7 +176,7 @@ func lookup(name string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s%s names a file that cannot be read: %w", name, fileSuffix, err)
 	}
-	if value = strings.TrimSpace(string(content)); value == "" {
+	if value = models.Trim(string(content)); value == "" {
 		return "", fmt.Errorf("%s%s names an empty file", name, fileSuffix)
 	}
 	return value, nil

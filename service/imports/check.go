@@ -26,7 +26,7 @@ func readImportFile(text []byte) (*importFile, error) {
 func (f *importFile) collectKeys(problems *ImportError) {
 	add := func(key, kind string) {
 		switch other, taken := f.kinds[key]; {
-		case key == "":
+		case models.IsBlank(key):
 			problems.add("a %s has no key", kind)
 		case taken:
 			problems.add("the key %q names both a %s and a %s", key, other, kind)

@@ -291,7 +291,7 @@ func TestCompareImportFindsWhatTheDatabaseRejects(t *testing.T) {
 		"the key of a person for a team": {"organization: {key: tiny}\nteams: [{key: ann, name: Crew}]\n", `the key "ann" names a team; in an earlier import it named a person`},
 		"a client id twice":              {"organization: {key: tiny, plan: {integrations: 3}}\nintegrations: [{key: a, name: A, client_id: one}, {key: b, name: B, client_id: one}]\n", `integration "b": another integration has the client_id`},
 		"a malformed secret":             {strings.Replace(servicetest.Small, "key: hook,", "key: hook, secret: whsec_AAAA,", 1), "at least 24 bytes"},
-		"an empty name of a plan":        {strings.Replace(servicetest.Small, "name: free", `name: ""`, 1), "plan.name is empty"},
+		"an empty name of a plan":        {strings.Replace(servicetest.Small, "name: free", `name: ""`, 1), "plan.name is blank"},
 		"a question of an unknown type":  {"organization: {key: tiny}\n" + strings.Replace(form, "type: text", "type: essay", 1), `not "essay"`},
 		"an unknown grant of people":     {"organization: {key: tiny}\norganization_permission_definitions: [{key: d, name: D, grants: [everything]}]\n", `there is no grant "everything"`},
 		"permissions of people below":    {"organization: {key: tiny}\norganization_permission_definitions: [{key: d, name: D, grants: [people], applies_below: true}]\n", "applies_below and inventory_manager"},

@@ -21,6 +21,8 @@ func (f *importFile) checkLimits(problems *ImportError) {
 		}
 		if n := utf8.RuneCountInString(*value); n < least || n > most {
 			problems.add("%s %q: %s has %d to %d characters", kind, key, field, least, most)
+		} else if least > 0 && models.IsBlank(*value) {
+			problems.add("%s %q: %s is blank", kind, key, field)
 		}
 	}
 	name := func(kind, key string, value *string) { text(kind, key, "name", value, 1, maxImportName) }
@@ -67,8 +69,8 @@ func (f *importFile) checkPlan(problems *ImportError) {
 			problems.add("%s %q: plan.%s is %d to %d", keyOrganization, f.Organization.Key, field, least, math.MaxInt32)
 		}
 	}
-	if plan.Name != nil && *plan.Name == "" {
-		problems.add("%s %q: plan.name is empty", keyOrganization, f.Organization.Key)
+	if plan.Name != nil && models.IsBlank(*plan.Name) {
+		problems.add("%s %q: plan.name is blank", keyOrganization, f.Organization.Key)
 	}
 	number("calls_per_minute", plan.CallsPerMinute, 1)
 	number("integrations", plan.Integrations, 0)

@@ -263,7 +263,7 @@ func identityToAssign(t *store.ORMTx, actor store.Actor, text string) (string, e
 	reject := func(code, detail string) error {
 		return models.Invalid(models.FieldError{Pointer: "/identity_id", Code: code, Detail: detail})
 	}
-	if !models.IsText(text) || strings.TrimSpace(text) == "" {
+	if !models.IsText(text) || models.IsBlank(text) {
 		return "", reject("required", "Enter the e-mail address of a person, or the name of a person, a team or an integration.")
 	}
 	found, err := store.ScanAll[AssignableIdentity](t, `SELECT i.* FROM `+store.Fill(AssignableIdentities, "organization", "@organization")+` i

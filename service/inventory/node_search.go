@@ -90,7 +90,7 @@ func (s *Inventory) SearchNodes(ctx context.Context, actor store.Actor, search N
 	if err := access.RequirePerson(actor, "The search of the inventory"); err != nil {
 		return nil, err
 	}
-	text := strings.ToLower(strings.TrimSpace(search.Text))
+	text := strings.ToLower(models.Trim(search.Text))
 	if text == "" || !models.IsText(text) {
 		return nil, nil
 	}

@@ -3,7 +3,6 @@ package inventory
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -42,7 +41,7 @@ type NodeFields struct {
 }
 
 func (in *NodeFields) check() []models.FieldError {
-	in.Name = strings.TrimSpace(in.Name)
+	in.Name = models.Trim(in.Name)
 	return append(store.CheckName(in.Name), store.CheckDescribed(in.Description, in.ExternalID)...)
 }
 
@@ -96,7 +95,7 @@ func (s *Inventory) CreateNode(ctx context.Context, actor store.Actor, parentID 
 // (/name, /description, /external_id), *FormStaleError, unavailable.
 func (s *Inventory) ChangeNode(ctx context.Context, actor store.Actor, id string, in NodeFields) error {
 	return s.changeNode(ctx, actor, id, "node.changed", func(_ *store.ORMTx, node *lockedNode) error {
-		node.Name, node.Description, node.ExternalID = strings.TrimSpace(in.Name), in.Description, in.ExternalID
+		node.Name, node.Description, node.ExternalID = models.Trim(in.Name), in.Description, in.ExternalID
 		return store.Invalid(in.check())
 	})
 }

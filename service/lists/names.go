@@ -21,7 +21,7 @@ type NameFilter struct {
 // Args are the filter's parameters of a query that has InNamePage.
 func (f NameFilter) Args() pgx.NamedArgs {
 	return pgx.NamedArgs{
-		"search": strings.ToLower(strings.TrimSpace(f.Search)), "after_name": f.AfterName, "after_id": f.AfterID,
+		"search": strings.ToLower(models.Trim(f.Search)), "after_name": f.AfterName, "after_id": f.AfterID,
 		"limit": min(cmp.Or(f.Limit, models.DefaultPageSize), models.MaxPageSize+1),
 	}
 }

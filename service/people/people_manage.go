@@ -69,7 +69,7 @@ func invited(t *store.ORMTx, actor store.Actor, o lockedOrganization, in Invitat
 	in.Email = strings.TrimSpace(in.Email)
 	fields := checkEmail(in.Email)
 	name, _, _ := strings.Cut(in.Email, "@")
-	in.Name = cmp.Or(strings.TrimSpace(in.Name), name)
+	in.Name = cmp.Or(models.Trim(in.Name), name)
 	if len(fields) == 0 {
 		fields = store.CheckName(in.Name)
 	}

@@ -3,7 +3,6 @@ package people
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"gorm.io/gorm/clause"
 
@@ -76,7 +75,7 @@ func (s *People) changeTeam(ctx context.Context, actor store.Actor, id, action s
 // validation_failed, unavailable.
 func (s *People) CreateTeam(ctx context.Context, actor store.Actor, organizationID, name string) (Team, error) {
 	var team Team
-	name = strings.TrimSpace(name)
+	name = models.Trim(name)
 	err := s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
 		o, err := lockOrganization(t, actor, organizationID)
 		if err != nil {
@@ -102,7 +101,7 @@ func (s *People) CreateTeam(ctx context.Context, actor store.Actor, organization
 // RenameTeam gives a team another name. Errors: not_found, permission_denied,
 // validation_failed, *FormStaleError, unavailable.
 func (s *People) RenameTeam(ctx context.Context, actor store.Actor, id, name string) (Team, error) {
-	name = strings.TrimSpace(name)
+	name = models.Trim(name)
 	return s.changeTeam(ctx, actor, id, "team.renamed", func(_ *store.ORMTx, l *lockedTeam) (bool, error) {
 		if err := store.Invalid(store.CheckName(name)); err != nil {
 			return false, err

@@ -114,7 +114,7 @@ func (r *commentedRecord) check(actor store.Actor, text string) error {
 	if err := r.requireWritable(allowReadOnly); err != nil {
 		return err
 	}
-	return store.Invalid(append(checkBlank("/text", text), store.CheckText("/text", &text, models.MaxComment)...))
+	return store.Invalid(append(store.CheckBlank("/text", text), store.CheckText("/text", &text, models.MaxComment)...))
 }
 
 // removableComment is a comment with what the rules need to know to remove it.

@@ -139,7 +139,7 @@ const maxNamed = 20
 // or a URL that has it, a work order's number (also as #17), an external id or a node's code.
 // Errors: unavailable.
 func (s *Records) RecordsNamed(ctx context.Context, actor store.Actor, text string) ([]ReadableRecord, error) {
-	text = strings.TrimSpace(text)
+	text = models.Trim(text)
 	var ids []string
 	if id := models.FirstIDIn(text); id != "" {
 		ids = []string{id}

@@ -10,16 +10,8 @@ import (
 
 // checkTitle returns what is wrong with a title or a subject.
 func checkTitle(pointer, text string) []models.FieldError {
-	if fields := checkBlank(pointer, text); fields != nil {
+	if fields := store.CheckBlank(pointer, text); fields != nil {
 		return fields
 	}
 	return store.CheckText(pointer, &text, models.MaxTitle)
-}
-
-// checkBlank rejects a required text of white space alone.
-func checkBlank(pointer, text string) []models.FieldError {
-	if !models.IsBlank(text) {
-		return nil
-	}
-	return []models.FieldError{{Pointer: pointer, Code: "blank", Detail: models.BlankTextRule}}
 }

@@ -104,7 +104,7 @@ func (s *Records) WorkOrderChoices(ctx context.Context, actor store.Actor, nodeI
 	}, func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &node, models.NotFound(), creatableNodeQuery, actor.IdentityID, actor.OrganizationID, nodeID)
 		store.QueueAll(pipeline, &choices.Forms, formChoicesQuery, actor.OrganizationID, MaxFormChoices+1)
-		store.QueueAll(pipeline, &choices.Candidates, candidatesQuery, nodeID, MaxCandidates+1, strings.ToLower(strings.TrimSpace(text)), append([]string{}, chosen...))
+		store.QueueAll(pipeline, &choices.Candidates, candidatesQuery, nodeID, MaxCandidates+1, strings.ToLower(models.Trim(text)), append([]string{}, chosen...))
 		return nil
 	})
 }

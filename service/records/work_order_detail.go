@@ -239,7 +239,7 @@ func (s *Records) WorkOrderAssignees(ctx context.Context, actor store.Actor, id,
 			candidates = `SELECT id AS identity_id FROM identities WHERE organization_id = $2 AND kind IN ('person', 'team') AND $1 <> ''`
 		}
 		store.QueueAll(pipeline, &choices, store.Fill(assigneeChoicesQuery, "candidates", candidates),
-			row.InventoryID, actor.OrganizationID, row.Assigned.All(), strings.ToLower(strings.TrimSpace(search)), maxAssigneeChoices+1, append([]string{}, chosen...))
+			row.InventoryID, actor.OrganizationID, row.Assigned.All(), strings.ToLower(models.Trim(search)), maxAssigneeChoices+1, append([]string{}, chosen...))
 		return nil
 	})
 }

@@ -18,7 +18,7 @@ import (
 // permission_denied, validation_failed, rule_violation (no_worker, status) and changeWorkOrder's.
 func (s *Records) ReturnWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id, reason string) (store.WriteResult, error) {
 	return s.changeWorkOrder(ctx, actor, call, id, ActionReturn, func(ctx context.Context, c *workOrderChange) error {
-		if fields := append(checkBlank("/reason", reason), store.CheckText("/reason", &reason, models.MaxReturnReason)...); len(fields) > 0 {
+		if fields := append(store.CheckBlank("/reason", reason), store.CheckText("/reason", &reason, models.MaxReturnReason)...); len(fields) > 0 {
 			return models.Invalid(fields...)
 		}
 		if err := c.apply(); err != nil {

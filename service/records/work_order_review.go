@@ -37,7 +37,7 @@ func (s *Records) ReviewWorkOrder(ctx context.Context, actor store.Actor, call s
 		if err := c.applyOperation(operation); err != nil {
 			return err
 		}
-		if review.Comment != "" {
+		if !models.IsBlank(review.Comment) {
 			c.Changes["comment"] = effects.FromTo(nil, review.Comment)
 		}
 		c.addNotice(kind)

@@ -26,7 +26,7 @@ func UnknownField(pointer, what string) models.FieldError {
 func CheckName(name string) []models.FieldError {
 	field := models.FieldError{Pointer: "/name"}
 	switch {
-	case strings.TrimSpace(name) == "":
+	case models.IsBlank(name):
 		field.Code, field.Detail = "required", "Enter a name."
 	case utf8.RuneCountInString(name) > models.MaxName:
 		field.Code, field.Detail = "too_long", fmt.Sprintf("A name has at most %d characters.", models.MaxName)
@@ -51,7 +51,23 @@ func CheckText(pointer string, text *string, most int) []models.FieldError {
 	return nil
 }
 
-// CheckDescribed is CheckText for the optional fields of a record.
+// CheckBlank rejects a text that shows nothing where something is required.
+func CheckBlank(pointer, text string) []models.FieldError {
+	if !models.IsBlank(text) {
+		return nil
+	}
+	return []models.FieldError{{Pointer: pointer, Code: "blank", Detail: models.BlankTextRule}}
+}
+
+// CheckDescribed is CheckText for the optional fields of a record. A blank external_id is
+// rejected: no one would see which one is taken.
 func CheckDescribed(description, externalID *string) []models.FieldError {
-	return append(CheckText("/description", description, models.MaxDescription), CheckText("/external_id", externalID, models.MaxExternalID)...)
+	fields := CheckText("/description", description, models.MaxDescription)
+	if externalID == nil {
+		return fields
+	}
+	if blank := CheckBlank("/external_id", *externalID); blank != nil {
+		return append(fields, blank...)
+	}
+	return append(fields, CheckText("/external_id", externalID, models.MaxExternalID)...)
 }

@@ -8,11 +8,11 @@ import (
 	"millwright/service/store"
 )
 
-// DisableWebhook turns an address off for the reason, which may be empty, and
+// DisableWebhook turns an address off for the reason, which may be blank, and
 // holds its due deliveries. One that is already off keeps its reason. Errors:
 // not_found, permission_denied, validation_failed, unavailable.
 func (s *Webhooks) DisableWebhook(ctx context.Context, actor store.Actor, id, reason string) (Webhook, error) {
-	if reason == "" {
+	if models.IsBlank(reason) {
 		reason = "Turned off by " + actor.LogName() + "."
 	}
 	if problems := store.CheckText("/reason", &reason, models.MaxOffReason); len(problems) > 0 {
