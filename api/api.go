@@ -92,7 +92,7 @@ func New(s *service.Service, options Options) (*API, error) {
 	a.newEngine()
 	humaHooks.Do(setHumaHooks)
 	a.huma = humagin.NewWithGroup(a.engine, a.engine.Group("/v1"), a.openAPIConfig())
-	a.huma.UseMiddleware(a.admit, a.readBody)
+	a.huma.UseMiddleware(a.receiveBody, a.admit, a.readBody)
 	for _, op := range a.operations() {
 		a.register(op)
 	}

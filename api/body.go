@@ -29,25 +29,51 @@ const maxNumber = 100
 // largeBody is the size from which an organization's bodies are parsed one at a time.
 const largeBody = 64 << 10
 
-// readBody reads and validates the body of an operation that takes one, and
-// leaves it for huma to decode.
+// receiveBody reads the body of a call before the call takes a place among those of its
+// organization, so that a slow sender holds up no one. Whether the body is acceptable is told
+// after the call was admitted. Of a call whose token is not the service's nothing is read.
+func (a *API) receiveBody(ctx huma.Context, next func(huma.Context)) {
+	limits, hasBody := ctx.Operation().Metadata[limitsKey].(bodyLimits)
+	if !hasBody {
+		next(ctx)
+		return
+	}
+	c, call := humagin.Unwrap(ctx), callOf(ctx.Context())
+	token, _ := bearer(ctx.Header("Authorization"))
+	leave, err := a.service.EnterReceiving(ctx.Context(), token)
+	if models.CodeOf(err) == models.CodeInvalidToken {
+		next(ctx) // which rejects it
+		return
+	}
+	if err != nil {
+		a.respondProblem(c, err)
+		return
+	}
+	call.body, call.bodyError = a.readJSON(c.Writer, c.Request, limits.bytes)
+	leave()
+	if call.bodyError != nil && ctx.Context().Err() != nil { // the connection has ended, and the call with it
+		a.respondProblem(c, call.bodyError)
+		return
+	}
+	next(ctx)
+}
+
+// readBody validates the body of an operation that takes one, and leaves it for huma to decode.
 func (a *API) readBody(ctx huma.Context, next func(huma.Context)) {
 	limits, hasBody := ctx.Operation().Metadata[limitsKey].(bodyLimits)
 	if !hasBody {
 		next(ctx)
 		return
 	}
-	c := humagin.Unwrap(ctx)
-	body, err := a.readJSON(c.Writer, c.Request, limits.bytes)
+	c, call := humagin.Unwrap(ctx), callOf(ctx.Context())
+	body, err := call.body, call.bodyError
 	if err != nil {
 		// The rest of the body is not worth reading.
 		c.Header("Connection", "close")
 		a.respondProblem(c, err)
 		return
 	}
-	call := callOf(ctx.Context())
 	if len(body) > largeBody {
-		// Only now, so that a slow sender holds no slot.
 		leave, err := a.service.EnterParsing(ctx.Context(), call.caller.Actor)
 		if err != nil {
 			a.respondProblem(c, err)
@@ -62,7 +88,6 @@ func (a *API) readBody(ctx huma.Context, next func(huma.Context)) {
 		a.respondProblem(c, err)
 		return
 	}
-	call.body = body
 	c.Request.Body = io.NopCloser(bytes.NewReader(body))
 	next(ctx)
 }

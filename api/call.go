@@ -19,8 +19,9 @@ type call struct {
 	idempotencyKeys []string
 	// ifMatch are the values of the headers If-Match.
 	ifMatch []string
-	// body is the request body, read and validated.
-	body []byte
+	// body is the request body, or bodyError the reason why it cannot be read.
+	body      []byte
+	bodyError error
 	// code is the code of the problem it ended with, "" on success.
 	code models.Code
 	// method and path identify the call together with its idempotency key.

@@ -15,6 +15,7 @@ import (
 	"millwright/api"
 	"millwright/api/apitest"
 	"millwright/service/servicetest"
+	"millwright/service/storetest"
 )
 
 // raw sends bytes unchanged and returns the response's status and body.
@@ -78,6 +79,36 @@ func TestSlowAndOddBodies(t *testing.T) {
 		status, body := raw(t, url, test.request)
 		if status != test.status || !strings.Contains(body, test.text) {
 			t.Errorf("%s: the response is %d, want %d %s\n%s", name, status, test.status, test.text, body)
+		}
+	}
+}
+
+// Bodies that arrive slowly take no places among the calls of their organization, however many
+// they are: its other calls, of the same integration too, are answered at once.
+func TestSlowBodiesTakeNoPlace(t *testing.T) {
+	t.Parallel()
+	s := apitest.New(t)
+	head := "POST /v1/work-orders HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer " + s.Token("erp") + "\r\nContent-Length: 100\r\n\r\n{"
+	const slow, places = 70, 64
+	for range slow {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.URL, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		if _, err := io.WriteString(conn, head); err != nil {
+			t.Fatal(err)
+		}
+	}
+	servicetest.Await(t, "the bodies are being received, and those over the limit wait", func() bool { return s.Store.Receiving.Waiting() == slow-places })
+	for _, integration := range []string{"erp", "reader"} {
+		began := time.Now()
+		if status := s.Send(http.MethodGet, "/v1/me", "", "Authorization", "Bearer "+s.Token(integration)).Status; status != http.StatusOK {
+			t.Errorf("a call of %s: %d", integration, status)
+		}
+		t.Logf("%s took %s", integration, time.Since(began))
+		if n := storetest.CallsWaiting(s.Store); n != 0 {
+			t.Errorf("%d calls wait for a place", n)
 		}
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"millwright/service/servicetest"
 )
 
 // Browser is a tab of headless Chromium, with its own cookies.
@@ -149,7 +151,7 @@ func (b *Browser) Open(path string) {
 // SignIn opens the console with a session of a person of the fixture.
 func (b *Browser) SignIn(key string) {
 	b.t.Helper()
-	call(b, network.SetCookie, network.SetCookieParams{Name: sessionCookie, Value: b.site.session(key), URL: b.URL, HTTPOnly: new(true)})
+	call(b, network.SetCookie, network.SetCookieParams{Name: sessionCookie, Value: servicetest.Session(b.site.Fixture, key), URL: b.URL, HTTPOnly: new(true)})
 	b.Open("/console")
 }
 

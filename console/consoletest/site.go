@@ -2,7 +2,6 @@ package consoletest
 
 import (
 	"context"
-	"crypto/rand"
 	"html"
 	"io"
 	"log/slog"
@@ -16,7 +15,6 @@ import (
 	"time"
 
 	"millwright/console"
-	"millwright/models"
 	"millwright/service"
 	"millwright/service/servicetest"
 	"millwright/service/store"
@@ -121,23 +119,12 @@ func (s *Site) SignedIn(key string) *Visitor {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	v.Jar.SetCookies(at, []*http.Cookie{{Name: sessionCookie, Value: s.session(key)}})
+	v.Jar.SetCookies(at, []*http.Cookie{{Name: sessionCookie, Value: servicetest.Session(s.Fixture, key)}})
 	return v
 }
 
 // sessionCookie has the token of a session.
 const sessionCookie = "session"
-
-// session starts a session of a person of the fixture, without the checks of a password that
-// make signing in slow, and returns its token.
-func (s *Site) session(key string) (token string) {
-	s.t.Helper()
-	token = s.Vault.SessionToken(rand.Text() + "~" + s.ID(key))
-	s.Exec(`INSERT INTO sessions (token_hash, id, person_id, method, created_at, seen_at, network, user_agent, authenticated_at, recent_until)
-		SELECT hash, 'ses_' || left(encode(hash, 'hex'), 26), $2, 'password', $3, $3, '127.0.0.1', 'consoletest', $3, $4 FROM sha256($1::text::bytea) hash`,
-		token, s.ID(key), s.Clock.Now(), s.Clock.Now().Add(models.RecentSignIn))
-	return token
-}
 
 // Page is the response to a request.
 type Page struct {

@@ -153,6 +153,20 @@ func (s *Access) EnterCall(ctx context.Context, organizationID string) (end func
 	return end, nil
 }
 
+// EnterReceiving waits until few bodies of the token's integration are being received, which
+// bounds their memory, and returns the function that ends this one. Errors: invalid_token,
+// unavailable (also when too many wait).
+func (s *Access) EnterReceiving(ctx context.Context, token string) (leave func(), err error) {
+	claims, err := s.Tokens.Parse(token, s.Issuer, s.Now)
+	if err != nil {
+		return nil, err
+	}
+	if leave, err = s.Receiving.Enter(ctx, claims.Subject); err != nil {
+		return nil, store.Limited(s.Translate(err))
+	}
+	return leave, nil
+}
+
 // EnterParsing waits until no other large body of the actor's organization is parsed, and
 // returns the function that lets the next one be. Errors: unavailable.
 func (s *Access) EnterParsing(ctx context.Context, actor store.Actor) (leave func(), err error) {

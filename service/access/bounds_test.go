@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"millwright/models"
 	"millwright/service/lists"
+	"millwright/service/people"
 	"millwright/service/records"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 )
 
 // locked runs the statement in a transaction that stays open until release.
@@ -119,6 +122,101 @@ func TestListsOfAnOrganizationAreBounded(t *testing.T) {
 	noisy.all.Wait()
 	if n := noisy.rejections(); n != more {
 		t.Errorf("%d lists were rejected, want %d", n, more)
+	}
+}
+
+// Whatever a person's pages read, and however many at once, they hold two connections of the
+// organization: another organization's pages, sessions and token requests do not wait.
+func TestReadsOfPagesAreBounded(t *testing.T) {
+	for name, c := range map[string]struct {
+		// table is locked: the read waits for it, the others do not need it.
+		table string
+		read  func(context.Context, *servicetest.Harness, store.Actor) error
+	}{
+		"a search of people": {"openid_accounts", func(ctx context.Context, f *servicetest.Harness, actor store.Actor) error {
+			_, err := f.PeopleForPerson(ctx, actor, "", people.PersonFilter{NameFilter: lists.NameFilter{Search: "a"}})
+			return err
+		}},
+		"a person": {"openid_accounts", func(ctx context.Context, f *servicetest.Harness, actor store.Actor) error {
+			_, err := f.PersonForPerson(ctx, actor, f.ID("bob"))
+			return err
+		}},
+		"linked accounts": {"openid_accounts", func(ctx context.Context, f *servicetest.Harness, actor store.Actor) error {
+			_, err := f.LinkedAccounts(ctx, actor)
+			return err
+		}},
+		"the requirement of OpenID Connect": {"openid_accounts", func(ctx context.Context, f *servicetest.Harness, actor store.Actor) error {
+			_, err := f.OpenIDRequirementForPerson(ctx, actor, "https://id.example")
+			return err
+		}},
+		"permissions on any node": {"permission_definitions", func(ctx context.Context, f *servicetest.Harness, actor store.Actor) error {
+			_, err := f.HeldGrants(ctx, actor, models.GrantFeedbackCreate)
+			return err
+		}},
+		"an inbox": {"feedback", func(ctx context.Context, f *servicetest.Harness, actor store.Actor) error {
+			_, err := f.Notices(ctx, actor, people.NoticeFilter{Read: true})
+			return err
+		}},
+		"notices about a record": {"feedback", func(ctx context.Context, f *servicetest.Harness, actor store.Actor) error {
+			return f.ReadNoticesAbout(ctx, actor, "iss_00000000000000000000000000")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := servicetest.NewHarness(t)
+			noisyActor, quietActor := f.As("ann"), f.As("ola")
+			token := servicetest.Session(f.Fixture, "ola")
+			release := locked(t, f.Fixture, `LOCK TABLE `+c.table+` IN ACCESS EXCLUSIVE MODE`)
+			const running, waiting, more = 2, 128, 10
+			var noisy crowd
+			noisy.run(t, running+waiting+more, func(ctx context.Context, _ int) error { return c.read(ctx, f, noisyActor) })
+			servicetest.Await(t, "two reads wait for the lock and some are rejected", func() bool { return servicetest.LockWaits(f.Fixture) == running && noisy.rejections() == more })
+			if _, err := f.Session(t.Context(), token); err != nil {
+				t.Errorf("another organization's session: %v", err)
+			}
+			if _, err := f.OrganizationDefinitions(t.Context(), quietActor); err != nil {
+				t.Errorf("another organization's page: %v", err)
+			}
+			if _, err := f.IssueToken(t.Context(), "cli_erp", "secret-of-the-erp-integration", nil); err != nil {
+				t.Errorf("a token request: %v", err)
+			}
+			if n := servicetest.LockWaits(f.Fixture); n != running {
+				t.Errorf("%d reads hold a connection, want %d", n, running)
+			}
+			noisy.end()
+			release()
+			noisy.all.Wait()
+		})
+	}
+}
+
+// Sessions are found and tokens issued while reads hold every connection of the pool for pages.
+func TestLookUpsHaveConnectionsOfTheirOwn(t *testing.T) {
+	f := servicetest.NewHarness(t)
+	token := servicetest.Session(f.Fixture, "ola")
+	pools, err := store.Pool{Application: "a test"}.Open(t.Context(), f.Pool.Config().ConnString())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pools.Close)
+	s := f.NewInstance(func(o *store.Options) { o.Lookups, o.Groups = pools.Lookups, pools.Groups })
+	for range f.Pool.Config().MaxConns { // the pool of everything else
+		conn, err := f.Pool.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(conn.Release)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	f.Clock.Advance(time.Hour) // so that the session's last request is stored, too
+	if _, err := s.Session(ctx, token); err != nil {
+		t.Errorf("a session: %v", err)
+	}
+	if _, err := s.IssueToken(ctx, "cli_erp", "secret-of-the-erp-integration", nil); err != nil {
+		t.Errorf("a token request: %v", err)
+	}
+	if _, err := s.CountAddress(ctx, "192.0.2.1"); err != nil {
+		t.Errorf("a call without a token: %v", err)
 	}
 }
 

@@ -121,20 +121,21 @@ func changePassword(t *store.ORMTx, actor store.Actor, change PasswordChange, ha
 }
 
 func (s *People) checkOldPassword(ctx context.Context, actor store.Actor, change PasswordChange) error {
-	var hash *string
-	var openIDRequired bool
-	if err := s.Pool.QueryRow(ctx, `
-		SELECT p.password_hash, o.openid_required FROM people p JOIN organizations o ON o.id = p.organization_id WHERE p.id = $1`,
-		actor.IdentityID).Scan(&hash, &openIDRequired); err != nil {
-		return s.Translate(err)
+	person, err := store.FindOne[struct {
+		PasswordHash   *string
+		OpenIDRequired bool `db:"openid_required"`
+	}](ctx, s.Store, actor.OrganizationID, models.NotFound(), `
+		SELECT p.password_hash, o.openid_required FROM people p JOIN organizations o ON o.id = p.organization_id WHERE p.id = $1`, actor.IdentityID)
+	if err != nil {
+		return err
 	}
-	if openIDRequired {
+	if person.OpenIDRequired {
 		return errOpenIDRequired()
 	}
-	if hash == nil {
+	if person.PasswordHash == nil {
 		return nil // signs in with an OpenID provider and chooses a first password
 	}
-	ok, _, err := s.checkPassword(ctx, change.Client.Network, change.Old, *hash)
+	ok, _, err := s.checkPassword(ctx, change.Client.Network, change.Old, *person.PasswordHash)
 	if err == nil && !ok {
 		err = models.Invalid(models.FieldError{Pointer: "/old_password", Code: "value", Detail: "This is not your password."})
 	}

@@ -22,7 +22,7 @@ func (s *People) FindPeople(ctx context.Context, reference, organization string)
 			return nil, err
 		}
 	}
-	found, err := store.FindAll[struct{ ID string }](ctx, s.Store, `
+	found, err := store.FindAll[struct{ ID string }](ctx, s.Store, "", `
 		SELECT id FROM people WHERE (id = @reference OR lower(email) = lower(@reference)) AND (@organization = '' OR organization_id = @organization)
 		ORDER BY id LIMIT 100`, pgx.NamedArgs{"reference": reference, "organization": organization})
 	ids := make([]string, len(found))

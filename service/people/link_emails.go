@@ -51,7 +51,7 @@ func (s *People) ClaimLinkEmails(ctx context.Context) ([]LinkEmail, error) {
 	rows, err := store.FindAll[struct {
 		LinkEmail
 		TokenHash, Sealed []byte
-	}](ctx, s.Store, claimLinksQuery, pgx.NamedArgs{"now": now, "until": now.Add(MailLease), "limit": maxLinksPerClaim})
+	}](ctx, s.Store, "", claimLinksQuery, pgx.NamedArgs{"now": now, "until": now.Add(MailLease), "limit": maxLinksPerClaim})
 	var emails []LinkEmail
 	for _, row := range rows {
 		email := row.LinkEmail

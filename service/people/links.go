@@ -130,7 +130,7 @@ func (s *People) ForgotPassword(ctx context.Context, email string, client Client
 	if err != nil {
 		return err
 	}
-	people, err := store.FindAll[linkPerson](ctx, s.Store, `
+	people, err := store.LookUpAll[linkPerson](ctx, s.Store, client.Network, `
 		SELECT p.id AS person_id, p.organization_id, i.name, p.email, n.name AS organization
 		FROM people p JOIN organizations o ON o.id = p.organization_id JOIN identities i ON i.id = p.id JOIN identities n ON n.id = o.id
 		WHERE lower(p.email) = @email AND p.deactivated_at IS NULL AND NOT o.suspended AND NOT o.openid_required ORDER BY p.id LIMIT @limit`,
@@ -166,7 +166,7 @@ const linkQuery = `
 // Link returns a link that can be used. Looking does not use it: programs that check
 // e-mails follow links too. Errors: ErrLinkInvalid, unavailable.
 func (s *People) Link(ctx context.Context, token string) (LinkView, error) {
-	return store.FindOne[LinkView](ctx, s.Store, ErrLinkInvalid, linkQuery, digest(token), s.CurrentTime())
+	return store.LookUp[LinkView](ctx, s.Store, "links", ErrLinkInvalid, linkQuery, digest(token), s.CurrentTime())
 }
 
 // LinkUse is what a person chooses when using a link.

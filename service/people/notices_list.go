@@ -59,7 +59,7 @@ func (s *People) Notices(ctx context.Context, actor store.Actor, filter NoticeFi
 	if filter.Read {
 		null = "NOT"
 	}
-	return store.FindAll[NoticeView](ctx, s.Store, store.Fill(noticesQuery, "null", null), pgx.NamedArgs{
+	return store.FindAll[NoticeView](ctx, s.Store, actor.OrganizationID, store.Fill(noticesQuery, "null", null), pgx.NamedArgs{
 		"actor": actor.IdentityID, "before": cmp.Or(filter.Before, 1<<62), "limit": min(cmp.Or(filter.Limit, models.DefaultPageSize), models.MaxPageSize+1),
 	})
 }
@@ -72,29 +72,29 @@ var readNoticeQuery = `
 // ReadNotice marks one of the actor's notices read and returns the id of its record, "" if
 // the person may no longer read that. Errors: not_found, unavailable.
 func (s *People) ReadNotice(ctx context.Context, actor store.Actor, id int64) (recordID string, err error) {
-	notice, err := store.FindOne[struct{ RecordID string }](ctx, s.Store, models.NotFound(), readNoticeQuery,
+	notice, err := store.FindOne[struct{ RecordID string }](ctx, s.Store, actor.OrganizationID, models.NotFound(), readNoticeQuery,
 		pgx.NamedArgs{"id": id, "actor": actor.IdentityID, "now": s.CurrentTime()})
 	return notice.RecordID, err
 }
 
 var readsRecord = `
 	SELECT EXISTS (SELECT FROM work_orders w WHERE w.id = $1 AND ` + store.Fill(access.ReadableWorkOrder, "w", "w", "actor", "$2") + `)
-		OR EXISTS (SELECT FROM feedback f WHERE f.id = $1 AND ` + store.Fill(access.ReadableFeedback, "w", "f", "actor", "$2") + `)`
+		OR EXISTS (SELECT FROM feedback f WHERE f.id = $1 AND ` + store.Fill(access.ReadableFeedback, "w", "f", "actor", "$2") + `) AS reads`
 
 // ReadNoticesAbout marks the actor's notices about a work order or feedback read. Errors:
 // not_found if the actor may not read it, unavailable.
 func (s *People) ReadNoticesAbout(ctx context.Context, actor store.Actor, recordID string) error {
-	var reads bool
-	if err := s.Pool.QueryRow(ctx, readsRecord, recordID, actor.IdentityID).Scan(&reads); err != nil {
-		return s.Translate(err)
+	found, err := store.FindOne[struct{ Reads bool }](ctx, s.Store, actor.OrganizationID, models.NotFound(), readsRecord, recordID, actor.IdentityID)
+	if err == nil && !found.Reads {
+		err = models.NotFound()
 	}
-	if !reads {
-		return models.NotFound()
+	if err != nil {
+		return err
 	}
-	_, err := s.Pool.Exec(ctx, `UPDATE notices SET read_at = $3 WHERE id = ANY (ARRAY(
+	_, err = s.Exec(ctx, actor.OrganizationID, `UPDATE notices SET read_at = $3 WHERE id = ANY (ARRAY(
 		SELECT id FROM notices WHERE person_id = $1 AND read_at IS NULL AND record_id = $2 LIMIT $4 FOR UPDATE))`,
 		actor.IdentityID, recordID, s.CurrentTime(), maxReadNotices)
-	return s.Translate(err)
+	return err
 }
 
 // maxReadNotices limits the notices that one statement marks read.
@@ -104,11 +104,11 @@ const maxReadNotices = 5000
 // not later arrivals. Errors: unavailable.
 func (s *People) ReadNotices(ctx context.Context, actor store.Actor, last int64) error {
 	for {
-		tag, err := s.Pool.Exec(ctx, `UPDATE notices SET read_at = $3 WHERE id = ANY (ARRAY(
+		read, err := s.Exec(ctx, actor.OrganizationID, `UPDATE notices SET read_at = $3 WHERE id = ANY (ARRAY(
 			SELECT id FROM notices WHERE person_id = $1 AND read_at IS NULL AND id <= $2 ORDER BY id LIMIT $4 FOR UPDATE))`,
 			actor.IdentityID, last, s.CurrentTime(), maxReadNotices)
-		if err != nil || tag.RowsAffected() < maxReadNotices {
-			return s.Translate(err)
+		if err != nil || read < maxReadNotices {
+			return err
 		}
 	}
 }

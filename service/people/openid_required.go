@@ -27,7 +27,7 @@ func (s *People) OpenIDRequirementForPerson(ctx context.Context, actor store.Act
 	found, err := store.FindOne[struct {
 		OpenIDRequirement
 		Admin bool
-	}](ctx, s.Store, errOnlyAdministratorsRequire(), `
+	}](ctx, s.Store, actor.OrganizationID, errOnlyAdministratorsRequire(), `
 		SELECT a.admin, o.openid_required AS required,
 			EXISTS (SELECT FROM openid_accounts WHERE person_id = a.id AND issuer = @issuer) AS linked,
 			(SELECT count(*) FROM (SELECT FROM sessions s JOIN people p ON p.id = s.person_id

@@ -61,7 +61,7 @@ func (s *People) OrganizationID(ctx context.Context, reference string) (string, 
 	if !models.IsText(reference) {
 		return "", models.NotFound()
 	}
-	found, err := store.FindOne[struct{ ID string }](ctx, s.Store, models.NotFound(),
+	found, err := store.FindOne[struct{ ID string }](ctx, s.Store, "", models.NotFound(),
 		`SELECT id FROM organizations WHERE id = $1 OR key = $1 ORDER BY id = $1 DESC LIMIT 1`, reference)
 	return found.ID, err
 }

@@ -72,7 +72,7 @@ func (s *People) PeopleForPerson(ctx context.Context, actor store.Actor, organiz
 	args := filter.Args()
 	args["organization"], args["now"] = OrganizationOf(actor, organizationID), s.CurrentTime()
 	args["deactivated"], args["definition"], args["outside"] = filter.Deactivated, filter.DefinitionID, filter.OutsideTeam
-	return store.FindAll[PersonSummary](ctx, s.Store, peopleQuery, args)
+	return store.FindAll[PersonSummary](ctx, s.Store, actor.OrganizationID, peopleQuery, args)
 }
 
 // peopleQuery reads a page of people by name. The index of their e-mail addresses also lists
@@ -94,7 +94,7 @@ func (s *People) PersonForPerson(ctx context.Context, actor store.Actor, id stri
 	if !models.IsID(id, models.PrefixIdentity) {
 		return PersonSummary{}, models.NotFound()
 	}
-	return store.FindOne[PersonSummary](ctx, s.Store, models.NotFound(), `SELECT `+personSummaryColumns+personSummaryTables+`
+	return store.FindOne[PersonSummary](ctx, s.Store, actor.OrganizationID, models.NotFound(), `SELECT `+personSummaryColumns+personSummaryTables+`
 		WHERE p.id = @id AND p.organization_id = @organization`, pgx.NamedArgs{"id": id, "organization": actor.OrganizationID, "now": s.CurrentTime()})
 }
 
@@ -168,7 +168,7 @@ func (s *People) OrganizationDefinitions(ctx context.Context, actor store.Actor)
 	if err := access.RequirePerson(actor, "The list of permission definitions"); err != nil {
 		return nil, err
 	}
-	return store.FindAll[inventory.DefinitionSummary](ctx, s.Store, `
+	return store.FindAll[inventory.DefinitionSummary](ctx, s.Store, actor.OrganizationID, `
 		SELECT id, name, retired, grants FROM organization_permission_definitions WHERE organization_id = @organization
 		ORDER BY lower(name), id LIMIT 1000`, pgx.NamedArgs{"organization": actor.OrganizationID})
 }

@@ -20,7 +20,7 @@ func (s *People) SignInAgain(ctx context.Context, viewer Viewer, password string
 	if err != nil {
 		return err
 	}
-	person, err := store.FindOne[struct{ PasswordHash string }](ctx, s.Store, ErrSignInFailed, `
+	person, err := store.FindOne[struct{ PasswordHash string }](ctx, s.Store, viewer.OrganizationID, ErrSignInFailed, `
 		SELECT p.password_hash FROM people p JOIN organizations o ON o.id = p.organization_id
 		WHERE p.id = $1 AND p.password_hash IS NOT NULL AND NOT o.openid_required`, viewer.IdentityID)
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *People) SignInAgain(ctx context.Context, viewer Viewer, password string
 		return err
 	}
 	// A password that changed since ended the session.
-	return s.authenticated(ctx, byPassword(s.Store, person.PasswordHash), `
+	return s.authenticated(ctx, viewer, byPassword(s.Store, person.PasswordHash), `
 		UPDATE sessions SET authenticated_at = @at, recent_until = @until WHERE id = @session`,
 		pgx.NamedArgs{"session": viewer.SessionID})
 }
@@ -73,7 +73,7 @@ func (s *People) SignInAgainOpenID(ctx context.Context, viewer Viewer, account O
 		account.AuthenticatedAt.Before(time.Unix(asked.At, 0).Add(-clockSkew)) || !models.IsText(account.Issuer+account.Subject) {
 		return ErrSignInFailed
 	}
-	return s.authenticated(ctx, s.byOpenID(account), `
+	return s.authenticated(ctx, viewer, s.byOpenID(account), `
 		UPDATE sessions SET authenticated_at = @at, recent_until = @until
 		WHERE id = @session AND EXISTS (
 			SELECT FROM openid_accounts a WHERE a.person_id = sessions.person_id AND a.issuer = @issuer AND a.subject = @subject)`,
@@ -82,20 +82,20 @@ func (s *People) SignInAgainOpenID(ctx context.Context, viewer Viewer, account O
 
 // authenticated runs the update of one session that stores an authentication as @at and @until.
 // Errors: ErrSignInFailed if there is no such session, unavailable.
-func (s *People) authenticated(ctx context.Context, by authentication, update string, args pgx.NamedArgs) error {
+func (s *People) authenticated(ctx context.Context, viewer Viewer, by authentication, update string, args pgx.NamedArgs) error {
 	args["at"], args["until"] = by.at, by.at.Add(models.RecentSignIn)
-	tag, err := s.Pool.Exec(ctx, update, args)
-	if err == nil && tag.RowsAffected() == 0 {
-		return ErrSignInFailed
+	updated, err := s.Exec(ctx, viewer.OrganizationID, update, args)
+	if err == nil && updated == 0 {
+		err = ErrSignInFailed
 	}
-	return s.Translate(err)
+	return err
 }
 
 // RenewRecent makes the recent sign-in of the viewer's session last longer, after an action that
 // took one: RecentSignIn from now, MaxRecentSignIn from the sign-in at most. Errors: unavailable.
 func (s *People) RenewRecent(ctx context.Context, viewer Viewer) error {
-	_, err := s.Pool.Exec(ctx, `
+	_, err := s.Exec(ctx, viewer.OrganizationID, `
 		UPDATE sessions SET recent_until = least($2::timestamptz + $3::interval, authenticated_at + $4::interval)
 		WHERE id = $1 AND recent_until > $2`, viewer.SessionID, s.CurrentTime(), models.RecentSignIn, models.MaxRecentSignIn)
-	return s.Translate(err)
+	return err
 }

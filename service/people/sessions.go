@@ -84,14 +84,16 @@ func (s *People) session(ctx context.Context, token string, extends bool) (Viewe
 		return Viewer{}, ErrNoSession
 	}
 	now := s.CurrentTime()
-	row, err := store.FindOne[viewerRow](ctx, s.Store, ErrNoSession, sessionQuery,
+	row, err := store.LookUp[viewerRow](ctx, s.Store, s.PersonOfSession(token), ErrNoSession, sessionQuery,
 		digest(token), now.Add(-models.SessionIdle), now.Add(-models.SessionLifetime), now)
 	if err != nil {
 		return Viewer{}, err
 	}
 	if extends && now.Sub(row.SeenAt.Time) >= seenEvery {
-		if _, err := s.Pool.Exec(ctx, `UPDATE sessions SET seen_at = $2 WHERE token_hash = $1 AND seen_at < $2`, digest(token), now); err != nil {
-			return Viewer{}, s.Translate(err)
+		_, err = store.LookUpAll[struct{ ID string }](ctx, s.Store, row.IdentityID,
+			`UPDATE sessions SET seen_at = $2 WHERE token_hash = $1 AND seen_at < $2 RETURNING id`, digest(token), now)
+		if err != nil {
+			return Viewer{}, err
 		}
 	}
 	return row.Viewer, nil
@@ -99,8 +101,8 @@ func (s *People) session(ctx context.Context, token string, extends bool) (Viewe
 
 // SignOut ends the session of a token, if there is one. Errors: unavailable.
 func (s *People) SignOut(ctx context.Context, token string) error {
-	_, err := s.Pool.Exec(ctx, `DELETE FROM sessions WHERE token_hash = $1`, digest(token))
-	return s.Translate(err)
+	_, err := store.LookUpAll[struct{ ID string }](ctx, s.Store, s.PersonOfSession(token), `DELETE FROM sessions WHERE token_hash = $1 RETURNING id`, digest(token))
+	return err
 }
 
 // SessionView is a session as its person sees it.
@@ -116,7 +118,7 @@ type SessionView struct {
 // Sessions returns the actor's sessions, the latest request first. Errors: unavailable.
 func (s *People) Sessions(ctx context.Context, actor store.Actor) ([]SessionView, error) {
 	now := s.CurrentTime()
-	return store.FindAll[SessionView](ctx, s.Store, `
+	return store.FindAll[SessionView](ctx, s.Store, actor.OrganizationID, `
 		SELECT id, method, created_at, seen_at, network, user_agent FROM sessions
 		WHERE person_id = $1 AND seen_at > $2 AND created_at > $3 ORDER BY seen_at DESC, id LIMIT 100`,
 		actor.IdentityID, now.Add(-models.SessionIdle), now.Add(-models.SessionLifetime))
@@ -124,15 +126,15 @@ func (s *People) Sessions(ctx context.Context, actor store.Actor) ([]SessionView
 
 // EndSession ends one of the actor's sessions. Errors: not_found, unavailable.
 func (s *People) EndSession(ctx context.Context, actor store.Actor, id string) error {
-	tag, err := s.Pool.Exec(ctx, `DELETE FROM sessions WHERE id = $1 AND person_id = $2`, id, actor.IdentityID)
-	if err == nil && tag.RowsAffected() == 0 {
-		return models.NotFound()
+	ended, err := s.Exec(ctx, actor.OrganizationID, `DELETE FROM sessions WHERE id = $1 AND person_id = $2`, id, actor.IdentityID)
+	if err == nil && ended == 0 {
+		err = models.NotFound()
 	}
-	return s.Translate(err)
+	return err
 }
 
 // EndOtherSessions ends the actor's sessions except one. Errors: unavailable.
 func (s *People) EndOtherSessions(ctx context.Context, actor store.Actor, except string) error {
-	_, err := s.Pool.Exec(ctx, `DELETE FROM sessions WHERE person_id = $1 AND id <> $2`, actor.IdentityID, except)
-	return s.Translate(err)
+	_, err := s.Exec(ctx, actor.OrganizationID, `DELETE FROM sessions WHERE person_id = $1 AND id <> $2`, actor.IdentityID, except)
+	return err
 }

@@ -124,7 +124,7 @@ func (s *People) SignIn(ctx context.Context, attempt SignInAttempt) (SignedIn, e
 // someone may have invited an e-mail address and signed in as that person with the password
 // that she guesses. It checks at least minHashes hashes.
 func (s *People) matchingPeople(ctx context.Context, attempt SignInAttempt, admitted admission) (matching []candidate, suspended, wrong bool, err error) {
-	candidates, err := s.candidates(ctx, attempt.Email)
+	candidates, err := s.candidates(ctx, attempt)
 	if err != nil {
 		return nil, false, false, err
 	}
@@ -153,16 +153,16 @@ func (s *People) matchingPeople(ctx context.Context, attempt SignInAttempt, admi
 }
 
 // candidates returns the people with the e-mail address who have a password.
-func (s *People) candidates(ctx context.Context, email string) ([]candidate, error) {
-	if !models.IsText(email) {
+func (s *People) candidates(ctx context.Context, attempt SignInAttempt) ([]candidate, error) {
+	if !models.IsText(attempt.Email) {
 		return nil, nil
 	}
-	return store.FindAll[candidate](ctx, s.Store, `
+	return store.LookUpAll[candidate](ctx, s.Store, attempt.Client.Network, `
 		SELECT p.id AS person_id, p.password_hash, i.name AS organization, p.deactivated_at IS NULL AND NOT o.suspended AND NOT o.openid_required AS may,
 			p.deactivated_at IS NULL AND o.suspended AND NOT o.openid_required AS suspended
 		FROM people p JOIN organizations o ON o.id = p.organization_id JOIN identities i ON i.id = o.id
 		WHERE lower(p.email) = lower($1) AND p.password_hash IS NOT NULL
-		ORDER BY i.name, p.id LIMIT $2`, strings.TrimSpace(email), maxCandidates)
+		ORDER BY i.name, p.id LIMIT $2`, strings.TrimSpace(attempt.Email), maxCandidates)
 }
 
 // replaceHash stores a hash made with the current parameters, unless the password has changed, and
@@ -172,11 +172,12 @@ func (s *People) replaceHash(ctx context.Context, c candidate, attempt SignInAtt
 	if err != nil {
 		return "", err
 	}
-	tag, err := s.Pool.Exec(ctx, `UPDATE people SET password_hash = $3 WHERE id = $1 AND password_hash = $2`, c.PersonID, c.PasswordHash, hash)
-	if err == nil && tag.RowsAffected() == 0 {
+	stored, err := store.LookUpAll[struct{ ID string }](ctx, s.Store, attempt.Client.Network,
+		`UPDATE people SET password_hash = $3 WHERE id = $1 AND password_hash = $2 RETURNING id`, c.PersonID, c.PasswordHash, hash)
+	if err == nil && len(stored) == 0 {
 		return c.PasswordHash, nil // startSession sees that it has changed
 	}
-	return hash, s.Translate(err)
+	return hash, err
 }
 
 const (
@@ -209,7 +210,7 @@ func (s *People) ChooseOrganization(ctx context.Context, choice, personID string
 	if pending.Account != nil {
 		return s.startSession(ctx, personID, s.byOpenID(*pending.Account), client)
 	}
-	person, err := store.FindOne[struct{ PasswordHash string }](ctx, s.Store, ErrSignInFailed,
+	person, err := store.LookUp[struct{ PasswordHash string }](ctx, s.Store, client.Network, ErrSignInFailed,
 		`SELECT password_hash FROM people WHERE id = $1 AND password_hash IS NOT NULL`, personID)
 	if err == nil && !hmac.Equal(digest(person.PasswordHash), wanted) {
 		err = ErrSignInFailed

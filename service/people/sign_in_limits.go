@@ -113,10 +113,10 @@ func (s *People) countAgainst(ctx context.Context, counts []attemptCount) ([]att
 		subjects[i], windows[i] = c.subject, c.window
 	}
 	// In order of the subjects, so that two attempts cannot wait for each other.
-	counters, err := store.FindAll[struct {
+	counters, err := store.LookUpAll[struct {
 		Subject string
 		Calls   int
-	}](ctx, s.Store, `
+	}](ctx, s.Store, counts[0].subject, `
 		INSERT INTO rate_counters (subject, window_start, calls)
 		SELECT u.subject, u.at, 1 FROM unnest($1::text[], $2::timestamptz[]) u (subject, at) ORDER BY u.subject
 		`+countAgain+`

@@ -35,7 +35,7 @@ func (s *People) SignInOpenID(ctx context.Context, account OpenIDAccount, client
 	if !models.IsText(account.Issuer + account.Subject) {
 		return SignedIn{}, ErrSignInFailed
 	}
-	people, err := store.FindAll[OrganizationChoice](ctx, s.Store, `
+	people, err := store.LookUpAll[OrganizationChoice](ctx, s.Store, client.Network, `
 		SELECT p.id AS person_id, i.name FROM openid_accounts a JOIN people p ON p.id = a.person_id
 		JOIN organizations o ON o.id = p.organization_id JOIN identities i ON i.id = o.id
 		WHERE a.issuer = @issuer AND a.subject = @subject AND p.deactivated_at IS NULL AND NOT o.suspended

@@ -120,7 +120,7 @@ type LinkedAccount struct {
 
 // LinkedAccounts returns the actor's linked accounts, oldest first. Errors: unavailable.
 func (s *People) LinkedAccounts(ctx context.Context, actor store.Actor) ([]LinkedAccount, error) {
-	return store.FindAll[LinkedAccount](ctx, s.Store, `
+	return store.FindAll[LinkedAccount](ctx, s.Store, actor.OrganizationID, `
 		SELECT issuer, subject, created_at FROM openid_accounts WHERE person_id = @person ORDER BY created_at, issuer, subject LIMIT 100`,
 		pgx.NamedArgs{"person": actor.IdentityID})
 }

@@ -59,12 +59,13 @@ func (p Pool) Connect(ctx context.Context, url string) (*pgxpool.Pool, error) {
 // admitted and groups of writes run even if lists, settings and writes that run alone
 // hold all of their connections (docs/decisions/0021-fair-batches.md).
 type Pools struct {
-	// Lookups admits calls and reads single records, Groups runs groups of writes.
+	// Lookups finds out who asks, admits calls and reads single records, Groups runs groups of
+	// writes.
 	Lookups, Groups, Others *pgxpool.Pool
 }
 
 const (
-	lookupConnections = 3
+	lookupConnections = 4
 	groupConnections  = 2
 	// minDivided is the least number of connections worth dividing.
 	minDivided = lookupConnections + groupConnections + 3

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 
@@ -111,6 +112,12 @@ func Read[T any](ctx context.Context, s *Store, organizationID string, respond f
 	return response, Limited(s.Translate(err))
 }
 
+// Share runs a read that takes connections of the pool itself, as one of the organization's reads
+// (Read). Errors: the read's, unavailable.
+func (s *Store) Share(ctx context.Context, organizationID string, read func() error) error {
+	return Limited(s.Translate(s.reads.Run(ctx, organizationID, read)))
+}
+
 // query runs the queries of a read on one connection. Errors: the queries'.
 func (s *Store) query(ctx context.Context, queries []func(*pgx.Batch) error) error {
 	conn, err := s.Pool.Acquire(ctx)
@@ -166,23 +173,54 @@ func QueueOne[T any](pipeline *pgx.Batch, into *T, missing error, sql string, ar
 	queue(pipeline, sql, args).Query(batch.ReadOne(into, missing))
 }
 
-// FindAll returns the rows of a query, by column names. Errors: unavailable.
-func FindAll[T any](ctx context.Context, s *Store, sql string, args ...any) (found []T, err error) {
-	rows, err := s.Pool.Query(ctx, sql, args...)
-	if err == nil {
-		err = batch.ReadAll(&found)(rows)
-	}
-	return found, s.Translate(err)
+// FindAll returns the rows of a query by column names, read in a connection of the
+// organization (Read). Errors: Read's.
+func FindAll[T any](ctx context.Context, s *Store, organizationID, sql string, args ...any) ([]T, error) {
+	var found []T
+	return Read(ctx, s, organizationID, func() ([]T, error) { return found, nil }, func(pipeline *pgx.Batch) error {
+		QueueAll(pipeline, &found, sql, args...)
+		return nil
+	})
 }
 
-// FindOne returns the only row of a query, by column names. Errors: missing without a row,
-// unavailable.
-func FindOne[T any](ctx context.Context, s *Store, missing error, sql string, args ...any) (found T, err error) {
-	rows, err := s.Pool.Query(ctx, sql, args...)
-	if err == nil {
-		err = batch.ReadOne(&found, missing)(rows)
+// FindOne is FindAll for a query of one row. Errors: missing without a row, Read's.
+func FindOne[T any](ctx context.Context, s *Store, organizationID string, missing error, sql string, args ...any) (T, error) {
+	var found T
+	return Read(ctx, s, organizationID, func() (T, error) { return found, nil }, func(pipeline *pgx.Batch) error {
+		QueueOne(pipeline, &found, missing, sql, args...)
+		return nil
+	})
+}
+
+// maxLookUps bounds the connections that look-ups use at a time, of those that also admit calls.
+const maxLookUps = 2
+
+// LookUpAll returns the rows of a query by column names, for someone whose organization is not
+// known yet: by a session, a link or an e-mail address. It waits for no other reads, and uses one
+// connection at a time for each caller. The rows are few and found by an index. Errors:
+// unavailable (also when too many look-ups of the caller wait).
+func LookUpAll[T any](ctx context.Context, s *Store, caller, sql string, args ...any) (found []T, err error) {
+	err = s.lookUps.Run(ctx, caller, func() error {
+		rows, err := cmp.Or(s.Lookups, s.Pool).Query(ctx, sql, args...)
+		if err == nil {
+			err = batch.ReadAll(&found)(rows)
+		}
+		return err
+	})
+	return found, Limited(s.Translate(err))
+}
+
+// LookUp is LookUpAll for one row. Errors: missing without a row, LookUpAll's.
+func LookUp[T any](ctx context.Context, s *Store, caller string, missing error, sql string, args ...any) (T, error) {
+	found, err := LookUpAll[T](ctx, s, caller, sql, args...)
+	if err == nil && len(found) == 0 {
+		err = missing
 	}
-	return found, s.Translate(err)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return found[0], nil
 }
 
 // KnownList reads a list of the organization and whether its parent exists in one round

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 
@@ -89,6 +90,9 @@ type Options struct {
 	Lookups, Groups *pgxpool.Pool
 }
 
+// maxReceiving bounds the bodies of an integration that are being received: 64 MiB at most.
+const maxReceiving = 64
+
 // Store has the connections, and what calls in progress share. It is safe for concurrent
 // use. Between calls it only remembers what the readers of lists could see, which each page
 // checks.
@@ -108,10 +112,13 @@ type Store struct {
 	Readers []Prefetcher
 	// Calls bounds how many calls of an organization are in progress.
 	Calls *slots.Slots
+	// Receiving bounds how many bodies of an integration are being received.
+	Receiving *slots.Slots
 	// Parsing has one large body of each organization parsed at a time.
 	Parsing *slots.Slots
-	// reads bounds the reads that hold a connection for long.
-	reads *slots.Slots
+	// reads bounds the reads that hold a connection for long, lookUps those that find out who
+	// asks.
+	reads, lookUps *slots.Slots
 	// ReadTimeout bounds each of their statements: 5 seconds. Only tests change it.
 	ReadTimeout time.Duration
 	// Visibilities are what the readers of lists could last see.
@@ -151,11 +158,11 @@ func New(pool *pgxpool.Pool, options Options) (*Store, error) {
 	}
 	s := &Store{
 		Options: options, Pool: pool, ORM: orm,
-		Calls: slots.ForCalls(), Parsing: slots.Single(),
+		Calls: slots.ForCalls(), Receiving: slots.New(math.MaxInt, maxReceiving, slots.MaxWaiting), Parsing: slots.Single(),
 		Writer:     batch.NewWriter(cmp.Or(options.Groups, pool), pool, options.Log),
 		Reader:     batch.NewReader(cmp.Or(options.Lookups, pool), options.Log),
-		Watermarks: batch.NewReader(pool, options.Log), Callers: batch.NewReader(pool, options.Log),
-		reads: slots.ForPool(pool), ReadTimeout: 5 * time.Second,
+		Watermarks: batch.NewReader(pool, options.Log), Callers: batch.NewReader(cmp.Or(options.Lookups, pool), options.Log),
+		reads: slots.ForPool(pool), lookUps: slots.New(maxLookUps, 1, slots.MaxWaiting), ReadTimeout: 5 * time.Second,
 	}
 	if options.Batches != nil {
 		s.Writer.Observe(options.Batches.Writes)

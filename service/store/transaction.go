@@ -71,6 +71,17 @@ func (s *Store) Transaction(
 	return nil
 }
 
+// Exec runs one statement as a write of the organization that runs alone (Transaction), and
+// returns how many rows it changed. Errors: unavailable.
+func (s *Store) Exec(ctx context.Context, organizationID, query string, args ...any) (changed int64, err error) {
+	err = s.Writer.RunAlone(ctx, organizationID, func() error {
+		tag, err := s.Pool.Exec(ctx, query, args...)
+		changed = tag.RowsAffected()
+		return err
+	})
+	return changed, Limited(s.Translate(err))
+}
+
 // Limit bounds how long the rest of the transaction waits for a lock and how long one
 // of its statements runs.
 func (t *ORMTx) Limit(lock, statement time.Duration) error {

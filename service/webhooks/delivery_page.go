@@ -111,7 +111,7 @@ func (s *Webhooks) DeliveryForPerson(ctx context.Context, actor store.Actor, id 
 		found.Withheld = "You may not read the record that this delivery is about."
 		return found, nil
 	}
-	err = s.addBody(ctx, &found)
+	err = s.Share(ctx, actor.OrganizationID, func() error { return s.addBody(ctx, &found) })
 	return found, err
 }
 
