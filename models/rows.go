@@ -379,6 +379,8 @@ type Webhook struct {
 	// OffReason and OffAt are set while the address is off.
 	OffReason *string
 	OffAt     *Time
+	// OffBy is the person who turned it off, nil for the service and its operators.
+	OffBy *string
 	// EnabledSince is when it was created or last turned on.
 	EnabledSince Time
 	CreatedAt    Time

@@ -21,13 +21,16 @@ CREATE TABLE webhooks (
     enabled_since         timestamptz(3) NOT NULL,
     off_reason            text,
     off_at                timestamptz(3),
+    -- The person who turned it off, NULL for the service and its operators. Histories of workflows
+    -- have no words of people, so they have only the others' reasons.
+    off_by                public_id,
     -- How often deliveries were made pending again. They have their old positions, so when this has changed
     -- the dispatcher claims from the lowest position again.
     requeues              bigint NOT NULL DEFAULT 0,
     created_at            timestamptz(3) NOT NULL,
     UNIQUE (integration_id, slot),
     CHECK ((previous_secret IS NULL) = (previous_secret_until IS NULL)),
-    CHECK (enabled = (off_at IS NULL) AND enabled = (off_reason IS NULL))
+    CHECK (enabled = (off_at IS NULL) AND enabled = (off_reason IS NULL) AND NOT (enabled AND off_by IS NOT NULL))
 );
 CREATE INDEX webhooks_of_organization ON webhooks (organization_id);
 

@@ -13,7 +13,7 @@ import (
 )
 
 // AddressState is what a webhook address's workflow needs to know. Histories keep it, so it
-// holds ids, codes, times and counts, and as the only free text the reason for being off.
+// holds ids, codes, times and counts, and as the only free text an operator's reason for being off.
 type AddressState struct {
 	// WebhookID is empty if the address does not exist.
 	WebhookID      string
@@ -54,11 +54,15 @@ type AddressState struct {
 // MaxAddressCount bounds the counts of an AddressState.
 const MaxAddressCount = 2000
 
+// offByPerson stands for the reason of a person, which names people or may.
+const offByPerson = `A person turned it off; its page shows why.`
+
 // addressStateQuery reads each count by index and stops at the limit. A delivery that
 // waits for the rest of a release is due, and so is any of an address that does not send, since
 // it is to be held.
 var addressStateQuery = store.Fill(`
-	SELECT w.id AS webhook_id, w.organization_id, w.integration_id, a.sends AS enabled, coalesce(w.off_reason, a.reason) AS off_reason, w.off_at,
+	SELECT w.id AS webhook_id, w.organization_id, w.integration_id, a.sends AS enabled, 
+		CASE WHEN w.off_by IS NULL THEN coalesce(w.off_reason, a.reason) ELSE '`+offByPerson+`' END AS off_reason, w.off_at,
 		h.failing_since, h.warned_at, h.last_success_at, h.last_at, h.last_status, h.last_error,
 		{shut_off} AS shut_off_due, {notices} AS notices,
 		EXISTS (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'pending')

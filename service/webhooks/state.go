@@ -23,7 +23,10 @@ func (s *Webhooks) DisableWebhook(ctx context.Context, actor store.Actor, id, re
 			return "", nil
 		}
 		h.Enabled, h.OffReason, h.OffAt = false, &reason, &t.At
-		if err := t.Update(h, "enabled", "off_reason", "off_at"); err != nil {
+		if actor.IdentityID != "" {
+			h.OffBy = &actor.IdentityID
+		}
+		if err := t.Update(h, "enabled", "off_reason", "off_at", "off_by"); err != nil {
 			return "", err
 		}
 		return actionTurnedOff, stopSending(t, h.OrganizationID, id)
@@ -67,8 +70,8 @@ func turnOn(t *store.ORMTx, h *models.Webhook) error {
 	if err := awaitHeld(t, h.ID); err != nil {
 		return err
 	}
-	h.Enabled, h.OffReason, h.OffAt, h.EnabledSince = true, nil, nil, t.At
-	if err := t.Update(h, "enabled", "off_reason", "off_at"); err != nil {
+	h.Enabled, h.OffReason, h.OffAt, h.OffBy, h.EnabledSince = true, nil, nil, nil, t.At
+	if err := t.Update(h, "enabled", "off_reason", "off_at", "off_by"); err != nil {
 		return err
 	}
 	return integrations.RestartHealth(t, h.ID)

@@ -221,3 +221,44 @@ func TestAPingIsNotStored(t *testing.T) {
 		t.Errorf("%d rows are kept of it", n)
 	}
 }
+
+// Histories keep the state of an address: an operator's reason is in it, no name and no words of
+// people.
+func TestTheStateOfAnAddressHasNoWordsOfPeople(t *testing.T) {
+	f := servicetest.New(t)
+	ann := servicetest.Person(t, f, "ann")
+	asAnn := ann
+	asAnn.Operated = true
+	for _, test := range []struct {
+		name    string
+		by      store.Actor
+		reason  string
+		visible bool
+	}{
+		{"a person without a reason", ann, "", false},
+		{"a person with a reason", ann, "Ask Bob Stone, bob@acme.example.com.", false},
+		{"an operator as a person", asAnn, "", false},
+		{"an operator", store.Operator(), "The receiver moves.", true},
+		{"an operator without a reason", store.Operator(), "", true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			off, err := f.DisableWebhook(t.Context(), test.by, f.ID("erp_hook"), test.reason)
+			if err != nil || off.OffReason == nil || test.reason != "" && *off.OffReason != test.reason {
+				t.Fatalf("the address is %+v, %v", off, err)
+			}
+			state, err := f.LoadAddress(t.Context(), f.ID("erp_hook"))
+			if err != nil || state.OffReason == nil || state.OffAt == nil {
+				t.Fatalf("the state is %+v, %v", state, err)
+			}
+			if (*state.OffReason == *off.OffReason) != test.visible {
+				t.Errorf("off for %q, histories have %q", *off.OffReason, *state.OffReason)
+			}
+			if _, _, err := f.EnableWebhook(t.Context(), test.by, f.ID("erp_hook"), nil); err != nil {
+				t.Fatal(err)
+			}
+			if state, err := f.LoadAddress(t.Context(), f.ID("erp_hook")); err != nil || state.OffReason != nil {
+				t.Errorf("turned on, the state is %+v, %v", state, err)
+			}
+		})
+	}
+}
