@@ -77,7 +77,7 @@ var numberBounds = map[string]map[string][2]float64{
 
 // fieldCodes are the codes of the fields that validation_failed names.
 var fieldCodes = []string{
-	"blank", "duplicate", "invalid", "kind", "not_one_of", "required", "too_long", "too_short", "type", "unknown", "unknown_field", "value",
+	"blank", "duplicate", "invalid", "kind", "not_one_of", "required", "retired", "too_long", "too_short", "type", "unknown", "unknown_field", "value",
 }
 
 // codesSoFar documents the values of a code without closing their list: new cases get new codes

@@ -1049,7 +1049,7 @@ type Problem struct {
 
 // ProblemField defines model for ProblemField.
 type ProblemField struct {
-	// Code Code for programs. New codes may come; so far: `blank`, `duplicate`, `invalid`, `kind`, `not_one_of`, `required`, `too_long`, `too_short`, `type`, `unknown`, `unknown_field`, `value`.
+	// Code Code for programs. New codes may come; so far: `blank`, `duplicate`, `invalid`, `kind`, `not_one_of`, `required`, `retired`, `too_long`, `too_short`, `type`, `unknown`, `unknown_field`, `value`.
 	//
 	// Examples: required
 	Code string `json:"code"`
