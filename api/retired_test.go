@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// What is retired is named by the code retired, which the document lists (api.md 2.3, 4.1, 4.2).
+// Retired forms, nodes and questions are rejected with the code retired, which the document lists (api.md
+// 2.3, 4.1, 4.2).
 func TestWhatIsRetiredIsNotUsed(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -21,7 +21,7 @@ const (
 )
 
 // blankFields are what becomes of a blank field in each form of the console: accepted,
-// sameAsEmpty, or a text of the page that rejects it.
+// sameAsEmpty, or a message of the page that rejects it.
 var blankFields = map[string]string{
 	"GET /console/deliveries record":                 sameAsEmpty,
 	"GET /console/feedback external_id":              sameAsEmpty,
@@ -83,8 +83,8 @@ var blankFields = map[string]string{
 	"POST /console/work-orders/assign find":          sameAsEmpty,
 }
 
-// Text that shows nothing is blank in every form: required fields are rejected, others are left
-// empty, and a search for it is none. Nothing of it is stored.
+// Invisible text is blank in every form: required fields are rejected, others are left empty, and a
+// search lists everything. It is never stored.
 func TestBlankTextInEveryForm(t *testing.T) {
 	t.Parallel()
 	s := newGuardedSite(t)

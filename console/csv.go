@@ -57,7 +57,7 @@ func (f *csvFile) time(at models.Time) string {
 	return at.In(f.zone).Format("2006-01-02T15:04:05-07:00")
 }
 
-// optionalTime is time, empty if there is none.
+// optionalTime is time, or an empty cell.
 func (f *csvFile) optionalTime(at *models.Time) string {
 	if at == nil {
 		return ""

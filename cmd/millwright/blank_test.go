@@ -7,8 +7,8 @@ import (
 	"millwright/service/servicetest"
 )
 
-// Text that shows nothing is blank in commands too: what is required is rejected, the rest counts
-// as left out.
+// Invisible text is blank in commands too: a required argument is rejected, others count as left
+// out.
 func TestBlankTextInCommands(t *testing.T) {
 	h := newHarness(t)
 	for kind, blank := range servicetest.Invisible {

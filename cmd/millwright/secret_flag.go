@@ -3,10 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
-	"millwright/models"
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"millwright/models"
 )
 
 // secretFlag is where a webhook address's signing secret comes from: a file or the

@@ -1,6 +1,6 @@
 package servicetest
 
-// Invisible are texts that show nothing, by what they are made of. models has the whole definition.
+// Invisible are strings without a visible character, by their contents. models defines all of them.
 var Invisible = map[string]string{
 	"white space":        " \t\u00a0\u3000\n",
 	"a zero-width space": "\u200b",

@@ -51,7 +51,7 @@ func CheckText(pointer string, text *string, most int) []models.FieldError {
 	return nil
 }
 
-// CheckBlank rejects a text that shows nothing where something is required.
+// CheckBlank rejects an invisible string in a required field.
 func CheckBlank(pointer, text string) []models.FieldError {
 	if !models.IsBlank(text) {
 		return nil
