@@ -91,14 +91,18 @@ const (
 // Worker runs the workflows and activities of every task queue.
 type Worker struct {
 	queues []sdkworker.Worker
+	// failed receives why the first queue ended by itself.
+	failed chan error
 	mail   activities.Notices
 }
 
 // New returns a worker with everything registered.
 func New(o Options) *Worker {
 	sdkworker.SetStickyWorkflowCacheSize(workflowCacheSize)
+	failed := make(chan error, len(workflows.TaskQueues))
 	queue := func(name string, options sdkworker.Options) sdkworker.Worker {
 		options.WorkerStopTimeout = o.StopTimeout
+		options.OnFatalError = func(err error) { failed <- fmt.Errorf("task queue %s: %w", name, err) }
 		options.DeploymentOptions = o.Deployment.options()
 		w := sdkworker.New(o.Client, name, options)
 		Register(w)
@@ -122,7 +126,7 @@ func New(o Options) *Worker {
 		Service: o.Service, Mailer: o.Mailer, SendSlots: make(chan struct{}, concurrentMails), Instrumentation: o.Instrumentation,
 	}
 	registerActivities(o, notices, main, webhooks, deliveries, records)
-	w := &Worker{[]sdkworker.Worker{main, webhooks, deliveries, records}, *notices}
+	w := &Worker{[]sdkworker.Worker{main, webhooks, deliveries, records}, failed, *notices}
 	w.mail.SendSlots = make(chan struct{}, concurrentMails) // it does not wait for the mail of records
 	return w
 }
@@ -169,6 +173,18 @@ func (w *Worker) Start() error {
 		}
 	}
 	return nil
+}
+
+// Wait returns nil when the context ends, or an error as soon as Temporal rejects the polls
+// of a queue for good, as those of a namespace that has been missing for two minutes: the SDK
+// polls that queue no more. Stop the worker then; only a new one polls again.
+func (w *Worker) Wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-w.failed:
+		return err
+	}
 }
 
 // Mail sends the mail that belongs to no workflow until the context ends: sign-in links, and

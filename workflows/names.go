@@ -16,6 +16,9 @@ const (
 	TaskQueueRecords = "millwright-records"
 )
 
+// TaskQueues lists every task queue.
+var TaskQueues = []string{TaskQueue, TaskQueueWebhooks, TaskQueueDeliveries, TaskQueueRecords}
+
 // Workflow types. Every running workflow stores its type: never change one.
 const (
 	WebhookAddressName = "WebhookAddress"

@@ -10,18 +10,20 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/sdk/client"
 
 	"millwright/workflows"
 )
 
-// A worker process polls Temporal at least once a minute; after pollerSilence without a poll
-// it is not working.
+// A worker process polls each task queue at least once a minute; after pollerSilence without a
+// poll it is not working.
 const (
 	healthTimeout = 5 * time.Second
 	pollerSilence = 2 * time.Minute
@@ -30,7 +32,7 @@ const (
 func healthCommand() *cobra.Command {
 	return commandGroup("health", "Check the API server or the worker process of this host; exits 0 only if it is healthy",
 		healthOf("api", "Check that the API with these settings responds and reaches its database", checkAPI),
-		healthOf("worker", "Check that a worker process of this host polls Temporal", checkWorker),
+		healthOf("worker", "Check that a worker process of this host polls every task queue in Temporal", checkWorker),
 	)
 }
 
@@ -92,17 +94,25 @@ func checkWorker(ctx context.Context, s settings) error {
 	return polls(ctx, temporal, host, time.Now())
 }
 
-// polls returns an error unless a worker process of the host polled Temporal within pollerSilence.
+// polls returns an error unless worker processes of the host polled each task queue within
+// pollerSilence, for workflows or activities: a worker whose activities are all busy polls for
+// workflows only.
 func polls(ctx context.Context, temporal client.Client, host string, now time.Time) error {
-	queue, err := temporal.DescribeTaskQueue(ctx, workflows.TaskQueue, enums.TASK_QUEUE_TYPE_ACTIVITY)
-	if err != nil {
-		return fmt.Errorf("Temporal cannot list the pollers: %w", err) //nolint:staticcheck // a name
-	}
-	for _, poller := range queue.GetPollers() {
-		// The SDK's identity is process@host@.
-		if strings.Contains(poller.GetIdentity(), "@"+host+"@") && now.Sub(poller.GetLastAccessTime().AsTime()) < pollerSilence {
-			return nil
+	for _, queue := range workflows.TaskQueues {
+		polled := false
+		for _, kind := range []enums.TaskQueueType{enums.TASK_QUEUE_TYPE_WORKFLOW, enums.TASK_QUEUE_TYPE_ACTIVITY} {
+			description, err := temporal.DescribeTaskQueue(ctx, queue, kind)
+			if err != nil {
+				return fmt.Errorf("Temporal cannot list the pollers: %w", err) //nolint:staticcheck // a name
+			}
+			polled = polled || slices.ContainsFunc(description.GetPollers(), func(poller *taskqueue.PollerInfo) bool {
+				// The SDK's identity is process@host@.
+				return strings.Contains(poller.GetIdentity(), "@"+host+"@") && now.Sub(poller.GetLastAccessTime().AsTime()) < pollerSilence
+			})
+		}
+		if !polled {
+			return fmt.Errorf("no worker process of %s has polled the task queue %s in the last %s", host, queue, pollerSilence)
 		}
 	}
-	return fmt.Errorf("no worker process of %s has polled Temporal in the last %s", host, pollerSilence)
+	return nil
 }

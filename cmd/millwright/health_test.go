@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -14,21 +15,25 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"millwright/workflows"
 )
 
 // pollers is a client that can only list pollers.
 type pollers struct {
 	client.Client
-	known map[string]time.Time
+	// known are the last polls by task queue and identity.
+	known map[string]map[string]time.Time
+	kind  enums.TaskQueueType
 	err   error
 }
 
 func (p pollers) DescribeTaskQueue(_ context.Context, queue string, kind enums.TaskQueueType) (*workflowservice.DescribeTaskQueueResponse, error) {
 	response := &workflowservice.DescribeTaskQueueResponse{}
-	if queue != "millwright" || kind != enums.TASK_QUEUE_TYPE_ACTIVITY {
-		return response, nil
+	if kind != p.kind {
+		return response, p.err
 	}
-	for identity, last := range p.known {
+	for identity, last := range p.known[queue] {
 		response.Pollers = append(response.Pollers, &taskqueue.PollerInfo{Identity: identity, LastAccessTime: timestamppb.New(last)})
 	}
 	return response, p.err
@@ -36,19 +41,38 @@ func (p pollers) DescribeTaskQueue(_ context.Context, queue string, kind enums.T
 
 func TestAWorkerIsHealthyIfItPolls(t *testing.T) {
 	now := time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC)
-	for name, test := range map[string]struct {
-		pollers pollers
-		says    string
-	}{
-		"it polled":             {pollers{known: map[string]time.Time{"7@box@": now.Add(-time.Minute), "1@other@": now}}, ""},
-		"another host's polled": {pollers{known: map[string]time.Time{"7@box2@": now, "1@a.box@": now}}, "no worker process of box"},
-		"it polled long ago":    {pollers{known: map[string]time.Time{"7@box@": now.Add(-3 * time.Minute)}}, "no worker process of box"},
-		"no poller":             {pollers{}, "no worker process of box"},
-		"Temporal is down":      {pollers{err: errors.New("connection refused")}, "connection refused"},
-	} {
-		err := polls(t.Context(), test.pollers, "box", now)
-		if healthy := err == nil; healthy != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
-			t.Errorf("%s: %v, want %q", name, err, test.says)
+	type last = map[string]time.Time
+	everywhere := func(polled last) map[string]map[string]time.Time {
+		all := map[string]map[string]time.Time{}
+		for _, queue := range workflows.TaskQueues {
+			all[queue] = polled
+		}
+		return all
+	}
+	healthy := everywhere(last{"7@box@": now.Add(-time.Minute), "1@other@": now})
+	type situation struct {
+		known map[string]map[string]time.Time
+		err   error
+		says  string
+	}
+	tests := map[string]situation{
+		"it polled":             {healthy, nil, ""},
+		"another host's polled": {everywhere(last{"7@box2@": now, "1@a.box@": now}), nil, "no worker process of box has polled the task queue millwright in"},
+		"it polled long ago":    {everywhere(last{"7@box@": now.Add(-3 * time.Minute)}), nil, "no worker process of box has polled the task queue millwright in"},
+		"no poller":             {nil, nil, "no worker process of box"},
+		"Temporal is down":      {nil, errors.New("connection refused"), "connection refused"},
+	}
+	for _, queue := range workflows.TaskQueues {
+		without := maps.Clone(healthy)
+		without[queue] = last{"7@box@": now.Add(-3 * time.Minute), "1@other@": now}
+		tests["it polled all but "+queue] = situation{without, nil, "no worker process of box has polled the task queue " + queue + " in"}
+	}
+	for name, test := range tests {
+		for _, kind := range []enums.TaskQueueType{enums.TASK_QUEUE_TYPE_WORKFLOW, enums.TASK_QUEUE_TYPE_ACTIVITY} {
+			err := polls(t.Context(), pollers{known: test.known, kind: kind, err: test.err}, "box", now)
+			if healthy := err == nil; healthy != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
+				t.Errorf("%s, %s: %v, want %q", name, kind, err, test.says)
+			}
 		}
 	}
 }

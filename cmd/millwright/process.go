@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.temporal.io/sdk/client"
+	"google.golang.org/grpc"
 
 	"millwright/models"
 	"millwright/service"
@@ -33,8 +34,8 @@ type process struct {
 }
 
 // startProcess builds a server's parts, up to the service on a database that
-// passes the check. The caller stops the process.
-func startProcess(ctx context.Context, s settings, command string, check schemaCheck) (_ *process, err error) {
+// passes the check. dial are options of the Temporal client. The caller stops the process.
+func startProcess(ctx context.Context, s settings, command string, check schemaCheck, dial ...grpc.DialOption) (_ *process, err error) {
 	p := &process{settings: s, log: s.logger(), batches: telemetry.NewBatches()}
 	defer func() {
 		if err != nil {
@@ -55,7 +56,7 @@ func startProcess(ctx context.Context, s settings, command string, check schemaC
 		}
 		return err
 	})
-	if p.temporal, err = newTemporalClient(s, p.log, p.observability, temporal.WatchCalls()); err != nil {
+	if p.temporal, err = newTemporalClient(s, p.log, p.observability, append(dial, temporal.WatchCalls())...); err != nil {
 		return nil, err
 	}
 	p.onStop(p.temporal.Close)

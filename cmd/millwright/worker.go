@@ -31,10 +31,12 @@ func workerCommand() *cobra.Command {
 	}
 }
 
-// runWorker runs the worker until the context ends.
+// runWorker runs the worker until the context ends, or Temporal rejects its polls for good: the
+// process ends, so that its supervisor starts another, which polls again.
 func runWorker(ctx context.Context, s settings) error {
 	collectAt(workerGCPercent)
-	p, err := startProcess(ctx, s, "worker", waitForSchema)
+	polls := worker.NewPolls(time.Now)
+	p, err := startProcess(ctx, s, "worker", waitForSchema, polls.DialOption())
 	if err != nil {
 		return err
 	}
@@ -47,7 +49,7 @@ func runWorker(ctx context.Context, s settings) error {
 		return fmt.Errorf("register the metrics: %w", err)
 	}
 	backlog := worker.NewBacklog(p.service, s.SweepEvery, p.log)
-	if err := p.serveMetrics(ctx, backlog); err != nil {
+	if err := p.serveMetrics(ctx, backlog, polls); err != nil {
 		return err
 	}
 	p.inBackground(ctx, backlog.Run)
@@ -77,9 +79,13 @@ func runWorker(ctx context.Context, s settings) error {
 		return fmt.Errorf("start the worker: %w", err)
 	}
 	p.log.Info("the worker runs", "namespace", s.Namespace, "deployment", s.Deployment, "build_id", s.BuildID)
-	<-ctx.Done()
+	err = w.Wait(ctx)
+	if err != nil {
+		p.log.Error("Temporal rejects the polls of the worker, which ends", "error", err.Error())
+		err = fmt.Errorf("Temporal rejects the worker: %w", err) //nolint:staticcheck // a name
+	}
 	w.Stop()
-	return nil
+	return err
 }
 
 // prepare waits until Temporal responds and has what the worker needs.
