@@ -48,7 +48,7 @@ var reasons = map[models.NoticeKind]struct{ subject, sentence string }{
 	},
 	models.NoticeNoOneCan: {
 		"no one can do it",
-		"Those who were assigned are no longer active, so no one can do what comes next. Assign someone else.",
+		"No one who is assigned can do what comes next. Assign someone else.",
 	},
 	// Without the comment: an administrator may remove it, and who gets the notice may not read it any longer.
 	models.NoticeCommented:        {"new comment", "{actor} commented on the work order."},

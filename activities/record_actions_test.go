@@ -75,6 +75,13 @@ func TestOperatorsActOnRecords(t *testing.T) {
 	expect("review as another organization", said(activity.ReviewWorkOrder(ctx, action("pia", ""), models.Time{})),
 		"not_found: The record's organization has no person with the identity id "+h.ID("pia")+".")
 	sendBack := action("cat", "The belt is loose.")
+	completed := h.assign(h.Actor("erp"), []string{"bob"}, []string{"crew"})
+	if _, err := h.AnswerWorkOrder(ctx, servicetest.Person(t, h.Fixture, "bob"), store.RequestKey{}, completed, nil, records.CompleteWork); err != nil {
+		t.Fatal(err)
+	}
+	own := action("bob", "")
+	own.RecordID, own.Approve = completed, true
+	expect("review as who completed it", said(activity.ReviewWorkOrder(ctx, own, models.Time{})), "rule_violation: Who completed a work order does not review it. Another consultant has to.")
 	expect("send back", said(activity.ReviewWorkOrder(ctx, sendBack, models.Time{})), "back_from_inspection")
 	expect("send back, repeated", said(activity.ReviewWorkOrder(ctx, sendBack, models.Time{})), "back_from_inspection")
 	expect("cancel", said(activity.CancelWorkOrder(ctx, action("ann", "Duplicate"), models.Time{})), "cancelled")

@@ -41,7 +41,7 @@ func problemCodes() []models.Code { return slices.Sorted(maps.Keys(statuses)) }
 // allRules are the rules that rule_violation names.
 var allRules = []models.Rule{
 	models.RuleRequiredQuestions, models.RuleStatus, models.RuleLastWorker, models.RuleNoWorker,
-	models.RuleNotAssignedAsWorker, models.RuleAssigneeNotConnected, models.RuleAssigneeInactive, models.RuleBothRoles,
+	models.RuleNotAssignedAsWorker, models.RuleAssigneeNotConnected, models.RuleAssigneeInactive, models.RuleBothRoles, models.RuleOwnWork,
 }
 
 // ruleDetails are the details of the examples of rule_violation.
@@ -54,6 +54,7 @@ var ruleDetails = map[models.Rule]string{
 	models.RuleAssigneeNotConnected: exampleBob + " is not connected to the node. Assign it there or above, or add it to a team that is.",
 	models.RuleAssigneeInactive:     exampleBob + " is not active and cannot be assigned.",
 	models.RuleBothRoles:            exampleBob + " cannot be both assignee and consultant.",
+	models.RuleOwnWork:              "Who completed a work order does not review it, and no other active person would be its consultant. Name another consultant.",
 }
 
 // exampleProblem returns a problem as the API sends it.
@@ -98,7 +99,7 @@ func problemExamples() map[string]*huma.Example {
 			problem.QuestionIDs = []string{exampleQuestion}
 		case models.RuleLastWorker, models.RuleNotAssignedAsWorker:
 			problem.IdentityIDs = []string{exampleERP}
-		case models.RuleAssigneeNotConnected, models.RuleAssigneeInactive, models.RuleBothRoles:
+		case models.RuleAssigneeNotConnected, models.RuleAssigneeInactive, models.RuleBothRoles, models.RuleOwnWork:
 			problem.IdentityIDs = []string{exampleBob}
 		}
 		add("rule-"+string(rule), "The rule "+string(rule)+" was broken.", problem)

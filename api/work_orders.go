@@ -92,25 +92,27 @@ func (a *API) workOrderActions() []operation {
 			id: "assign-work-order", method: http.MethodPost, path: "/work-orders/{id}/assignees", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite, maxBody: models.MaxActionBody,
 			summary: "Add workers and consultants",
 			text: "Requires the permission to forward. Identities must be connected to the node; a service company forwards its " +
-				"customer's work order to its own people. Identities that already have the role keep it.",
+				"customer's work order to its own people, teams and integrations as workers. Identities that already have the role keep it. " +
+				"During a review someone who did not complete the work order must be among its consultants.",
 			success: "The changed work order.",
 			handler: write[models.WorkOrderRecord](http.StatusOK, func(ctx context.Context, actor store.Actor, call store.RequestKey, in *assignWorkOrderInput) (store.WriteResult, error) {
 				return a.service.AssignWorkOrder(ctx, actor, call, in.ID, in.Body.Assignees, in.Body.Consultants)
 			}),
 			requests:  map[string]any{"worker": assignment{Assignees: []string{exampleBob}}},
 			responses: map[string]any{"assigned": assigned},
-			errors:    changeErrors, rules: []models.Rule{models.RuleAssigneeNotConnected, models.RuleAssigneeInactive, models.RuleBothRoles},
+			errors:    changeErrors, rules: []models.Rule{models.RuleAssigneeNotConnected, models.RuleAssigneeInactive, models.RuleBothRoles, models.RuleOwnWork},
 		},
 		{
 			id: "unassign-work-order", method: http.MethodDelete, path: "/work-orders/{id}/assignees/{identity_id}", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite,
 			summary: "Remove a worker or consultant",
-			text:    "Requires the permission to forward. The last worker cannot be removed, nor the last consultant during a review.",
+			text: "Requires the permission to forward. The last worker cannot be removed, nor the last consultant during a review. " +
+				"A service company's integration cannot remove its company: people return the work order in the console, with a reason.",
 			success: "The changed work order.",
 			handler: write[models.WorkOrderRecord](http.StatusOK, func(ctx context.Context, actor store.Actor, call store.RequestKey, in *unassignWorkOrderInput) (store.WriteResult, error) {
 				return a.service.UnassignWorkOrder(ctx, actor, call, in.ID, in.IdentityID)
 			}),
 			responses: map[string]any{"unassigned": workOrderIn(models.StatusOpen, 7)},
-			errors:    changeErrors, rules: []models.Rule{models.RuleLastWorker, models.RuleStatus},
+			errors:    changeErrors, rules: []models.Rule{models.RuleLastWorker, models.RuleStatus, models.RuleOwnWork},
 		},
 		{
 			id: "cancel-work-order", method: http.MethodPost, path: "/work-orders/{id}/cancel", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite, maxBody: models.MaxActionBody,
@@ -144,7 +146,7 @@ func (a *API) workOrderActions() []operation {
 				"in_review":   workOrderIn(models.StatusSentToInspection, 31),
 			},
 			errors: []models.Code{models.CodeRuleViolation},
-			rules:  []models.Rule{models.RuleRequiredQuestions, models.RuleStatus, models.RuleNotAssignedAsWorker},
+			rules:  []models.Rule{models.RuleRequiredQuestions, models.RuleStatus, models.RuleNotAssignedAsWorker, models.RuleOwnWork},
 		},
 		{
 			id: "get-answers", method: http.MethodGet, path: "/work-orders/{id}/answers", tag: tagWorkOrders, scope: models.ScopeFormsRead,

@@ -1026,7 +1026,7 @@ type Problem struct {
 	// Examples: req_01jd8q4v6cf5e8hbbfwj0zq3tk
 	RequestID string `json:"request_id"`
 
-	// Rule With rule_violation: the rule that was broken. New codes may come; so far: `required_questions`, `status`, `last_worker`, `no_worker`, `not_assigned_as_worker`, `assignee_not_connected`, `assignee_inactive`, `both_roles`.
+	// Rule With rule_violation: the rule that was broken. New codes may come; so far: `required_questions`, `status`, `last_worker`, `no_worker`, `not_assigned_as_worker`, `assignee_not_connected`, `assignee_inactive`, `both_roles`, `own_work`.
 	//
 	// Examples: status
 	Rule *string `json:"rule,omitempty"`
@@ -2211,7 +2211,7 @@ type ClientInterface interface {
 
 	// AssignWorkOrderWithBody Add workers and consultants
 	//
-	// Requires the permission to forward. Identities must be connected to the node; a service company forwards its customer's work order to its own people. Identities that already have the role keep it.
+	// Requires the permission to forward. Identities must be connected to the node; a service company forwards its customer's work order to its own people, teams and integrations as workers. Identities that already have the role keep it. During a review someone who did not complete the work order must be among its consultants.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -2222,7 +2222,7 @@ type ClientInterface interface {
 
 	// AssignWorkOrder Add workers and consultants
 	//
-	// Requires the permission to forward. Identities must be connected to the node; a service company forwards its customer's work order to its own people. Identities that already have the role keep it.
+	// Requires the permission to forward. Identities must be connected to the node; a service company forwards its customer's work order to its own people, teams and integrations as workers. Identities that already have the role keep it. During a review someone who did not complete the work order must be among its consultants.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -2233,7 +2233,7 @@ type ClientInterface interface {
 
 	// UnassignWorkOrder Remove a worker or consultant
 	//
-	// Requires the permission to forward. The last worker cannot be removed, nor the last consultant during a review.
+	// Requires the permission to forward. The last worker cannot be removed, nor the last consultant during a review. A service company's integration cannot remove its company: people return the work order in the console, with a reason.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -2811,7 +2811,7 @@ func (c *Client) AnswerWorkOrder(ctx context.Context, id string, params *AnswerW
 
 // AssignWorkOrderWithBody Add workers and consultants
 //
-// Requires the permission to forward. Identities must be connected to the node; a service company forwards its customer's work order to its own people. Identities that already have the role keep it.
+// Requires the permission to forward. Identities must be connected to the node; a service company forwards its customer's work order to its own people, teams and integrations as workers. Identities that already have the role keep it. During a review someone who did not complete the work order must be among its consultants.
 //
 // Scope: `work_orders:write`.
 //
@@ -2832,7 +2832,7 @@ func (c *Client) AssignWorkOrderWithBody(ctx context.Context, id string, params 
 
 // AssignWorkOrder Add workers and consultants
 //
-// Requires the permission to forward. Identities must be connected to the node; a service company forwards its customer's work order to its own people. Identities that already have the role keep it.
+// Requires the permission to forward. Identities must be connected to the node; a service company forwards its customer's work order to its own people, teams and integrations as workers. Identities that already have the role keep it. During a review someone who did not complete the work order must be among its consultants.
 //
 // Scope: `work_orders:write`.
 //
@@ -2853,7 +2853,7 @@ func (c *Client) AssignWorkOrder(ctx context.Context, id string, params *AssignW
 
 // UnassignWorkOrder Remove a worker or consultant
 //
-// Requires the permission to forward. The last worker cannot be removed, nor the last consultant during a review.
+// Requires the permission to forward. The last worker cannot be removed, nor the last consultant during a review. A service company's integration cannot remove its company: people return the work order in the console, with a reason.
 //
 // Scope: `work_orders:write`.
 //
@@ -5402,7 +5402,7 @@ type ClientWithResponsesInterface interface {
 
 	// AssignWorkOrderWithBodyWithResponse Add workers and consultants
 	//
-	// Requires the permission to forward. Identities must be connected to the node; a service company forwards its customer's work order to its own people. Identities that already have the role keep it.
+	// Requires the permission to forward. Identities must be connected to the node; a service company forwards its customer's work order to its own people, teams and integrations as workers. Identities that already have the role keep it. During a review someone who did not complete the work order must be among its consultants.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -5413,7 +5413,7 @@ type ClientWithResponsesInterface interface {
 
 	// AssignWorkOrderWithResponse Add workers and consultants
 	//
-	// Requires the permission to forward. Identities must be connected to the node; a service company forwards its customer's work order to its own people. Identities that already have the role keep it.
+	// Requires the permission to forward. Identities must be connected to the node; a service company forwards its customer's work order to its own people, teams and integrations as workers. Identities that already have the role keep it. During a review someone who did not complete the work order must be among its consultants.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -5424,7 +5424,7 @@ type ClientWithResponsesInterface interface {
 
 	// UnassignWorkOrderWithResponse Remove a worker or consultant
 	//
-	// Requires the permission to forward. The last worker cannot be removed, nor the last consultant during a review.
+	// Requires the permission to forward. The last worker cannot be removed, nor the last consultant during a review. A service company's integration cannot remove its company: people return the work order in the console, with a reason.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -6607,7 +6607,7 @@ func (c *ClientWithResponses) AnswerWorkOrderWithResponse(ctx context.Context, i
 
 // AssignWorkOrderWithBodyWithResponse Add workers and consultants
 //
-// Requires the permission to forward. Identities must be connected to the node; a service company forwards its customer's work order to its own people. Identities that already have the role keep it.
+// Requires the permission to forward. Identities must be connected to the node; a service company forwards its customer's work order to its own people, teams and integrations as workers. Identities that already have the role keep it. During a review someone who did not complete the work order must be among its consultants.
 //
 // Scope: `work_orders:write`.
 //
@@ -6624,7 +6624,7 @@ func (c *ClientWithResponses) AssignWorkOrderWithBodyWithResponse(ctx context.Co
 
 // AssignWorkOrderWithResponse Add workers and consultants
 //
-// Requires the permission to forward. Identities must be connected to the node; a service company forwards its customer's work order to its own people. Identities that already have the role keep it.
+// Requires the permission to forward. Identities must be connected to the node; a service company forwards its customer's work order to its own people, teams and integrations as workers. Identities that already have the role keep it. During a review someone who did not complete the work order must be among its consultants.
 //
 // Scope: `work_orders:write`.
 //
@@ -6641,7 +6641,7 @@ func (c *ClientWithResponses) AssignWorkOrderWithResponse(ctx context.Context, i
 
 // UnassignWorkOrderWithResponse Remove a worker or consultant
 //
-// Requires the permission to forward. The last worker cannot be removed, nor the last consultant during a review.
+// Requires the permission to forward. The last worker cannot be removed, nor the last consultant during a review. A service company's integration cannot remove its company: people return the work order in the console, with a reason.
 //
 // Scope: `work_orders:write`.
 //

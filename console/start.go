@@ -1,6 +1,7 @@
 package console
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/gin-gonic/gin"
@@ -90,7 +91,9 @@ func (c *Console) addQueue(r *request, view *startView) error {
 		}
 		for _, item := range section.Items {
 			w := r.workOrderRow(item, nodes)
-			if section.Search.Incoming && !r.viewer.ReadOnly {
+			// What the company reviews is not forwarded.
+			works := slices.ContainsFunc(item.Workers, func(w models.NamedIdentity) bool { return w.IdentityID == r.viewer.OrganizationID })
+			if section.Search.Incoming && works && !r.viewer.ReadOnly {
 				w.Forward = workOrderURL(item.ID) + "/assign"
 			}
 			row.Rows = append(row.Rows, w)

@@ -184,7 +184,7 @@ func (c *Console) returnWorkOrder(r *request) error {
 type assigneeChoices struct {
 	Form form
 	// Choices are those who can be assigned; More is true if there are others, Searched if there
-	// is a search.
+	// is a search. Roles are empty if everyone becomes a worker.
 	Choices, Roles []option
 	More, Searched bool
 }
@@ -234,6 +234,9 @@ func (c *Console) renderAssignees(r *request, status int, entered *form) error {
 	f.Error = withNames(f.Error, found.Choices)
 	view := assigneesView{assigneeChoices: newAssigneeChoices(f), Title: d.Record.Title, Page: workOrderURL(d.Record.ID)}
 	view.Choices, view.More = candidateOptions(found.Choices), found.More
+	if found.OnlyWorkers {
+		view.Roles = nil
+	}
 	if d.Customer == "" {
 		view.Workers = stringsOf(d.Record.Assignees, func(id string) string { return nameOf(id, d.Record.People) })
 	}

@@ -151,7 +151,7 @@ func (a selectedAction) render(r *request, status int, rows []selectedRow, f for
 func (v *selectedView) addChoices(r *request) {
 	chosen := v.Form.chosenIdentities()
 	var found []records.Candidate
-	count, open := map[string]int{}, 0
+	count, open, onlyWorkers := map[string]int{}, 0, true
 	for i, row := range v.Rows {
 		if !row.isOpen() || row.URL == "" {
 			continue
@@ -161,12 +161,15 @@ func (v *selectedView) addChoices(r *request) {
 		if err != nil {
 			v.Rows[i].Why = cmp.Or(row.Why, r.explain(err).detail)
 		}
-		v.More = v.More || choices.More
+		v.More, onlyWorkers = v.More || choices.More, onlyWorkers && (err != nil || choices.OnlyWorkers)
 		for _, choice := range choices.Choices {
 			if count[choice.ID]++; count[choice.ID] == 1 {
 				found = append(found, choice)
 			}
 		}
+	}
+	if onlyWorkers {
+		v.Roles = nil
 	}
 	slices.SortFunc(found, func(a, b records.Candidate) int {
 		unchosen := func(c records.Candidate) int { return min(slices.Index(chosen, c.ID), 0) }

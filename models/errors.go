@@ -52,6 +52,7 @@ const (
 	RuleAssigneeNotConnected Rule = "assignee_not_connected"
 	RuleAssigneeInactive     Rule = "assignee_inactive"
 	RuleBothRoles            Rule = "both_roles"
+	RuleOwnWork              Rule = "own_work"
 
 	// Only the console's: one administrator always remains, a retired node has no open work orders,
 	// and everything below it is retired.

@@ -46,7 +46,8 @@ func TestWorkOrderCommands(t *testing.T) {
 // An error names the rule or the value; the work order stays as it was.
 func TestWorkOrderCommandsThatFail(t *testing.T) {
 	h := newHarness(t)
-	id := h.inReview()
+	id, own := h.inReview(), h.inReview()
+	h.Exec(`UPDATE work_orders SET completed_by = $2 WHERE id = $1`, own, h.ID("cat"))
 	for _, test := range []struct {
 		name string
 		args []string
@@ -60,6 +61,7 @@ func TestWorkOrderCommandsThatFail(t *testing.T) {
 		{"an integration", []string{"review", id, "--approve", "--as", h.ID("erp")}, "--as: there is no person"},
 		{"an empty person", []string{"hold", id, "--as", ""}, "--as: there is no person"},
 		{"no consultant", []string{"review", id, "--approve", "--as", h.ID("ann")}, "Only a consultant"},
+		{"who completed it", []string{"review", own, "--approve", "--as", h.ID("cat")}, "Who completed a work order does not review it"},
 		{"too long a comment", []string{"review", id, "--approve", "--comment", strings.Repeat("x", 1001), "--as", h.ID("cat")}, "at most 1,000 characters"},
 		{"an unknown work order", []string{"hold", "wo_00000000000000000000000000", "--as", h.ID("ann")}, "there is no work order wo_00000000000000000000000000 that the person may read"},
 		{"one that may not be read", []string{"hold", id, "--as", h.ID("zed")}, "there is no work order " + id + " that the person may read"},
@@ -72,8 +74,10 @@ func TestWorkOrderCommandsThatFail(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), test.says) || out != "" {
 				t.Errorf("it prints %q and says %v, want %s", out, err, test.says)
 			}
-			if status := h.status("work_orders", id); status != "sent_to_inspection" {
-				t.Errorf("the status is %s", status)
+			for _, waiting := range []string{id, own} {
+				if status := h.status("work_orders", waiting); status != "sent_to_inspection" {
+					t.Errorf("the status is %s", status)
+				}
 			}
 		})
 	}

@@ -136,6 +136,8 @@ CREATE TABLE work_orders (
     changed_at      timestamptz(3) NOT NULL,
     completed_at    timestamptz(3),
     cancelled_at    timestamptz(3),
+    -- Who completed the work, which someone else reviews. NULL until then, and again if it was sent back.
+    completed_by    public_id,
     -- The feedback of which a person made it. No record shows it: the console's pages link both.
     feedback_id     public_id,
     changed_xid     xid8 NOT NULL DEFAULT pg_current_xact_id(),
@@ -144,6 +146,7 @@ CREATE TABLE work_orders (
     CHECK ((completed_at IS NOT NULL) = (status = 'complete')),
     CHECK ((cancelled_at IS NOT NULL) = (status = 'cancelled')),
     CHECK (cancel_reason IS NULL OR status = 'cancelled'),
+    CHECK (completed_by IS NULL OR status IN ('sent_to_inspection', 'complete', 'cancelled')),
     CHECK (held_from IS NULL OR status = 'on_hold')
 ) WITH (fillfactor = 85);
 CREATE INDEX work_orders_newest ON work_orders (organization_id, id);

@@ -35,6 +35,14 @@ const CanAct = `(SELECT CASE can.kind
 				AND (SELECT n.deleted_at IS NULL FROM integrations n WHERE n.id = m.member_id) IS NOT FALSE LIMIT 1) IS TRUE
 			ELSE true END FROM identities can WHERE can.id = {identity})`
 
+// CanReview is CanAct for a review: only people review, and not who completed the work,
+// {completer} (api.md 3.4).
+const CanReview = `(SELECT CASE can.kind
+			WHEN 'person' THEN can.id <> {completer} AND (SELECT p.deactivated_at IS NULL FROM people p WHERE p.id = can.id)
+			WHEN 'team' THEN can.deleted_at IS NULL AND (SELECT true FROM team_members m WHERE m.team_id = can.id AND m.member_id <> {completer}
+				AND (SELECT p.deactivated_at IS NULL FROM people p WHERE p.id = m.member_id) LIMIT 1) IS TRUE
+			ELSE can.kind = 'organization' END FROM identities can WHERE can.id = {identity})`
+
 // JoinedCanAct is CanAct of the identity i with its row p of people, which tells it for most
 // identities of an organization without a look at each.
 var JoinedCanAct = `CASE WHEN i.kind = 'person' THEN p.deactivated_at IS NULL ELSE ` + store.Fill(CanAct, "identity", "i.id") + ` END`

@@ -25,9 +25,9 @@ func TestWaitingForAServiceCompany(t *testing.T) {
 		}
 		return id
 	}
-	forward := func(id string, workers, consultants []string) {
+	forward := func(id string, workers ...string) {
 		t.Helper()
-		s.MustWrite(s.AssignWorkOrder(t.Context(), s.As("pia"), store.RequestKey{}, id, s.IDs(workers...), s.IDs(consultants...)))
+		s.MustWrite(s.AssignWorkOrder(t.Context(), s.As("pia"), store.RequestKey{}, id, s.IDs(workers...), nil))
 	}
 	listed := func(by string, search records.WorkOrderSearch) string {
 		t.Helper()
@@ -43,16 +43,15 @@ func TestWaitingForAServiceCompany(t *testing.T) {
 	}
 	add("a", 0, []string{"polar"}, nil)
 	add("b", -time.Hour, []string{"polar", "bob"}, nil)
-	forward(add("c", -2*time.Hour, []string{"polar"}, nil), []string{"stock"}, nil)
-	forward(add("d", 0, []string{"polar"}, nil), []string{"pia"}, nil)
+	forward(add("c", -2*time.Hour, []string{"polar"}, nil), "stock")
+	forward(add("d", 0, []string{"polar"}, nil), "pia")
 	reviewed := add("e", 0, []string{"bob"}, []string{"polar"})
-	forward(add("f", 0, []string{"bob"}, []string{"polar"}), nil, []string{"ola"})
 	closed := add("g", -time.Hour, []string{"polar"}, nil)
 	add("h", -time.Hour, []string{"bob"}, nil)
-	s.Exec(`UPDATE work_orders SET status = 'sent_to_inspection' WHERE title IN ('e', 'f')`)
+	s.Exec(`UPDATE work_orders SET status = 'sent_to_inspection' WHERE title = 'e'`)
 	s.Exec(`UPDATE work_orders SET status = 'complete', completed_at = now() WHERE id = $1`, closed)
 	for by, want := range map[string]string{
-		"pia": "overdue: c b, incoming: b a e, later: d", "ola": "overdue: c, review: f", "bob": "overdue: b h",
+		"pia": "overdue: c b, incoming: b a e, later: d", "ola": "overdue: c", "bob": "overdue: b h",
 	} {
 		servicetest.Expect(t, by, queueOf(s, by), want)
 	}
@@ -70,13 +69,12 @@ func TestWaitingForAServiceCompany(t *testing.T) {
 		t.Errorf("the board counts %v, %v", counts, err)
 	}
 	servicetest.Expect(t, "Mine", listed("ola", records.WorkOrderSearch{Assignee: records.SearchMe, ToDo: true}), "c")
-	servicetest.Expect(t, "Waiting for my review", listed("ola", records.WorkOrderSearch{Review: records.ReviewByMe}), "f")
 	servicetest.Expect(t, "Overdue", listed("pia", records.WorkOrderSearch{Due: records.DueOverdue}), "c b")
 	servicetest.Expect(t, "Overdue without incoming work orders", listed("ola", records.WorkOrderSearch{Due: records.DueOverdue}), "c")
 
 	// It comes in again if the only one of the company who was assigned has left.
 	s.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, s.ID("ola"))
-	servicetest.Expect(t, "without the one who had it", listed("pia", incoming), "f e c b a")
+	servicetest.Expect(t, "without the one who had it", listed("pia", incoming), "e c b a")
 	if _, err := s.ReturnWorkOrder(t.Context(), s.As("pia"), store.RequestKey{}, reviewed, "Busy"); servicetest.Outcome(err) != "rule_violation status" {
 		t.Errorf("the only consultant returns it: %v", err)
 	}

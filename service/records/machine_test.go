@@ -23,6 +23,7 @@ type orderModel struct {
 	status, heldFrom     string
 	workers, consultants []string
 	creator              string
+	completedBy          string // who completed it, until it is sent back
 	form, answered       bool
 	title                string
 	events               []string
@@ -73,6 +74,17 @@ func (o *orderModel) readBy(who string) bool {
 	return may(who, "read") || may(who, "create") && o.creator == who || acts(who, o.everyone())
 }
 
+// ownReview reports whether the actor reviews for the consultants and no other person does.
+func ownReview(who string, consultants []string) bool {
+	others := slices.DeleteFunc(slices.Clone(cast), func(other string) bool { return other == who || !isPerson(other) })
+	return acts(who, consultants) && !slices.ContainsFunc(others, func(other string) bool { return acts(other, consultants) })
+}
+
+// ownWork predicts that a review would be left to who completed the work order.
+func (o *orderModel) ownWork(consultants []string) string {
+	return when(o.is("sent_to_inspection") && ownReview(o.completedBy, consultants), ownWork)
+}
+
 func (o *orderModel) is(statuses ...string) bool { return slices.Contains(statuses, o.status) }
 
 func (o *orderModel) workable() bool { return o.is("open", "in_progress", "back_from_inspection") }
@@ -97,6 +109,7 @@ func (o *orderModel) setStatus(to, event string) {
 const (
 	denied      = "permission_denied"
 	wrongStatus = "rule_violation status"
+	ownWork     = "rule_violation own_work"
 	ok          = "ok"
 )
 
@@ -216,9 +229,9 @@ func (m *machine) patch(o *orderModel, who string) {
 // own are the identities of polar, which pia may name.
 func own(identity string) bool { return identity == "pia" || identity == "polar" }
 
-// forwards predicts why an actor may not assign. An assigned service company may.
+// forwards predicts why an actor may not assign. A service company that works on it may.
 func (o *orderModel) forwards(who string) string {
-	company := who == "pia" && slices.Contains(o.everyone(), "polar")
+	company := who == "pia" && slices.Contains(o.workers, "polar")
 	return when(!company && !may(who, "forward"), denied)
 }
 
@@ -232,10 +245,17 @@ func (m *machine) assign(o *orderModel, who string) {
 			slices.Contains(consultants, id) && slices.Contains(o.workers, id)
 	}
 	named := slices.Concat(workers, consultants)
-	said := first(m.common(o, who, true), o.forwards(who),
+	allConsultants := slices.Clone(o.consultants)
+	for _, c := range consultants {
+		if !slices.Contains(o.consultants, c) {
+			allConsultants = append(allConsultants, c)
+		}
+	}
+	said := first(m.common(o, who, true), o.forwards(who), when(who == "pia" && len(consultants) > 0, denied),
 		when(slices.ContainsFunc(named, func(id string) bool { return !known(id) }), "validation_failed"),
 		when(slices.ContainsFunc(named, both), "rule_violation both_roles"),
-		when(slices.Contains(named, "zed"), "rule_violation assignee_not_connected"))
+		when(slices.Contains(named, "zed"), "rule_violation assignee_not_connected"),
+		when(len(allConsultants) > len(o.consultants), o.ownWork(allConsultants)))
 	_, err := m.AssignWorkOrder(m.T.Context(), m.As(who), store.RequestKey{}, o.id, m.IDs(workers...), m.IDs(consultants...))
 	if !m.matches("assign", who, err, said) {
 		return
@@ -246,11 +266,7 @@ func (m *machine) assign(o *orderModel, who string) {
 			o.workers = append(slices.Clone(o.workers), w)
 		}
 	}
-	for _, c := range consultants {
-		if !slices.Contains(o.consultants, c) {
-			o.consultants = append(slices.Clone(o.consultants), c)
-		}
-	}
+	o.consultants = allConsultants
 	if len(o.everyone()) > before {
 		o.events = append(o.events, "assignees_changed")
 	}
@@ -258,18 +274,19 @@ func (m *machine) assign(o *orderModel, who string) {
 
 func (m *machine) unassign(o *orderModel, who string) {
 	whom := m.pick("whom", slices.Concat(o.everyone(), o.everyone(), []string{"bob", "zed"}))
+	gone := func(id string) bool { return id == whom }
+	consultants := slices.DeleteFunc(slices.Clone(o.consultants), gone)
 	said := first(m.common(o, who, true), o.forwards(who),
 		when(!slices.Contains(o.everyone(), whom), "not_found"),
 		when(who == "pia" && (!own(whom) || whom == "polar"), denied), // the company itself is returned
 		when(len(o.workers) == 1 && o.workers[0] == whom, "rule_violation last_worker"),
-		when(len(o.consultants) == 1 && o.consultants[0] == whom && o.is("sent_to_inspection"), wrongStatus))
+		when(len(o.consultants) == 1 && o.consultants[0] == whom && o.is("sent_to_inspection"), wrongStatus),
+		when(len(consultants) < len(o.consultants), o.ownWork(consultants)))
 	_, err := m.UnassignWorkOrder(m.T.Context(), m.As(who), store.RequestKey{}, o.id, m.ID(whom))
 	if !m.matches("unassign", who, err, said) {
 		return
 	}
-	gone := func(id string) bool { return id == whom }
-	o.workers = slices.DeleteFunc(slices.Clone(o.workers), gone)
-	o.consultants = slices.DeleteFunc(slices.Clone(o.consultants), gone)
+	o.workers, o.consultants = slices.DeleteFunc(slices.Clone(o.workers), gone), consultants
 	o.events = append(o.events, "assignees_changed")
 }
 
@@ -281,6 +298,7 @@ func (m *machine) answer(o *orderModel, who string, complete bool) {
 	answered := o.answered || len(answers) > 0
 	said := first(m.common(o, who, false),
 		when(!slices.Contains(o.workers, who) && !(isPerson(who) && acts(who, o.workers)), "rule_violation not_assigned_as_worker"),
+		when(complete && o.workable() && ownReview(who, o.consultants), ownWork),
 		when(!o.workable(), wrongStatus),
 		when(complete && o.form && !answered, "rule_violation required_questions"))
 	_, err := m.AnswerWorkOrder(m.T.Context(), m.As(who), store.RequestKey{}, o.id, answers, records.Completion(complete))
@@ -294,6 +312,7 @@ func (m *machine) answer(o *orderModel, who string, complete bool) {
 		o.setStatus("in_progress", "")
 	case len(o.consultants) > 0:
 		o.setStatus("sent_to_inspection", "sent_to_inspection")
+		o.completedBy = who
 	default:
 		o.setStatus("complete", "completed")
 	}
@@ -314,6 +333,7 @@ func (m *machine) reviewed(o *orderModel, who string, approve bool) {
 		review.Comment = strings.Repeat("x", 1001)
 	}
 	said := first(m.common(o, who, false), when(!isPerson(who) || !acts(who, o.consultants), denied),
+		when(o.is("sent_to_inspection") && o.completedBy == who, ownWork),
 		when(long, "validation_failed"), when(!o.is("sent_to_inspection"), wrongStatus))
 	_, err := m.ReviewWorkOrder(m.T.Context(), m.As(who), store.RequestKey{}, o.id, review)
 	what := map[bool]string{false: "send back", true: "approve"}[approve]

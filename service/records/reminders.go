@@ -35,14 +35,16 @@ func (s *Records) Remind(ctx context.Context, id string, due models.Reminder) (a
 }
 
 // reminded selects the people whom a reminder of the work order $1 is for: those with
-// the role $2 or, if that is empty, its nearest inventory managers or the administrators.
+// the role $2 or, if that is empty, its nearest inventory managers or the administrators. Who
+// completed the work does not review it.
 var reminded = `
 	SELECT p.id, p.organization_id
 	FROM (SELECT CASE WHEN $2::text <> '' THEN
 			ARRAY(SELECT x.identity_id::text FROM work_order_assignees x WHERE x.work_order_id = w.id AND x.role = $2::text)
 			ELSE ` + store.Fill(managersOrAdmins, "node", "w.inventory_id", "organization", "w.organization_id") + `
 		END FROM work_orders w WHERE w.id = $1::text) whom (identities)
-	CROSS JOIN LATERAL (` + store.Fill(effects.PeopleOf, "identities", "whom.identities") + `) p`
+	CROSS JOIN LATERAL (` + store.Fill(effects.PeopleOf, "identities", "whom.identities") + `) p
+	WHERE $2::text <> 'consultant' OR p.id IS DISTINCT FROM (SELECT completed_by FROM work_orders WHERE id = $1::text)`
 
 // remind queues a notice for each person the reminder is for, in the order of ids:
 // two calls that insert the same rows then cannot deadlock.

@@ -7,6 +7,7 @@ import (
 	"millwright/models"
 	"millwright/service/access"
 	"millwright/service/batch"
+	"millwright/service/effects"
 	"millwright/service/store"
 )
 
@@ -42,7 +43,7 @@ type actionRule struct {
 	permission func(*workOrderActor) error
 	// operation is what the status has to allow.
 	operation func(*lockedWorkOrder) models.Operation
-	// asMember is true if the permission of a person depends on those as which it acts.
+	// asMember is true if the permission depends on those as which the actor acts.
 	asMember bool
 	// decided is true if who acts decided it before, where it was permitted: no state of the
 	// organization stops it.
@@ -53,7 +54,7 @@ var actionRules = map[WorkOrderAction]actionRule{
 	ActionUpdate:   {permission: granted(models.GrantWorkOrdersUpdate, "change work orders"), operation: always(models.OperationUpdate)},
 	ActionAssign:   {permission: (*workOrderActor).requireAssign, operation: always(models.OperationForward)},
 	ActionAnswer:   {readOnly: allowReadOnly, permission: (*workOrderActor).requireWorker, operation: always(models.OperationAnswer), asMember: true},
-	ActionComplete: {readOnly: allowReadOnly, permission: (*workOrderActor).requireWorker, operation: (*lockedWorkOrder).completion, asMember: true},
+	ActionComplete: {readOnly: allowReadOnly, permission: (*workOrderActor).requireCompletion, operation: (*lockedWorkOrder).completion, asMember: true},
 	ActionHold:     {permission: (*workOrderActor).requireInvolved, operation: always(models.OperationHold), asMember: true},
 	ActionResume:   {readOnly: allowReadOnly, permission: (*workOrderActor).requireInvolved, operation: always(models.OperationResume), asMember: true},
 	ActionCancel:   {permission: granted(models.GrantWorkOrdersDelete, "cancel work orders"), operation: always(models.OperationCancel)},
@@ -84,13 +85,16 @@ type workOrderActor struct {
 	acting store.Actor
 	// state is the work order as it is, for a write before the change.
 	state lockedWorkOrder
-	// actsAs are the workers and consultants that the actor is or belongs to: a team, or a
-	// service company in which it has incoming work orders.
+	// actsAs are the workers and consultants that a person is or belongs to: a team, or a service
+	// company in which it has incoming work orders. An integration acts only as itself (api.md 4.7).
 	actsAs []string
+	// onlyReviewer is true if the actor is a consultant or belongs to one, and no one else is
+	// active who could review the work order.
+	onlyReviewer bool
 }
 
 // forbids returns why the actor may not do the action now, nil if it may. Errors:
-// permission_denied, read_only, rule_violation (not_assigned_as_worker, status).
+// permission_denied, read_only, rule_violation (not_assigned_as_worker, own_work, status).
 func (a *workOrderActor) forbids(action WorkOrderAction) error {
 	rule := actionRules[action]
 	if err := rule.permission(a); err != nil {
@@ -119,22 +123,36 @@ func (a *workOrderActor) requireGrant(grant models.Grant, what string) error {
 	return models.Errorf(models.CodePermissionDenied, "The %s may not %s on this node.", a.acting.Kind, what)
 }
 
-// requireAssign rejects an actor that may not assign. Errors: permission_denied.
+// requireAssign rejects an actor that may not assign. A service company that only reviews a
+// customer's work order may not: it would work on what it reviews. Errors: permission_denied.
 func (a *workOrderActor) requireAssign() error {
-	if a.forCustomer() && a.state.Incoming {
-		return nil
+	switch {
+	case !a.forCustomer() || !a.state.Incoming:
+		return a.requireGrant(models.GrantWorkOrdersForward, "assign work orders")
+	case slices.Contains(a.state.Assigned.Consultants, a.acting.OrganizationID):
+		return models.Errorf(models.CodePermissionDenied, "Your organization reviews this work order. Only its customer assigns others to it.")
 	}
-	return a.requireGrant(models.GrantWorkOrdersForward, "assign work orders")
+	return nil
 }
 
 // requireWorker rejects an actor that is no worker. A person may be one as a member of a team
 // or of a service company. Errors: rule_violation (not_assigned_as_worker).
 func (a *workOrderActor) requireWorker() error {
 	isWorker := func(id string) bool { return slices.Contains(a.state.Assigned.Assignees, id) }
-	if isWorker(a.acting.IdentityID) || a.acting.Kind == models.KindPerson && slices.ContainsFunc(a.actsAs, isWorker) {
+	if isWorker(a.acting.IdentityID) || slices.ContainsFunc(a.actsAs, isWorker) {
 		return nil
 	}
 	return models.Violation(models.RuleNotAssignedAsWorker, "Only an assigned worker may answer this work order; the %s is not one.", a.acting.Kind).About(a.acting.IdentityID)
+}
+
+// requireCompletion rejects an actor that is no worker, and one whose work no one else could
+// review. Errors: rule_violation (not_assigned_as_worker, own_work).
+func (a *workOrderActor) requireCompletion() error {
+	if err := a.requireWorker(); err != nil || !a.onlyReviewer || !slices.Contains(models.Workable(), a.state.Status) {
+		return err
+	}
+	return models.Violation(models.RuleOwnWork,
+		"Who completes a work order does not review it, and no other active person is its consultant. Name another consultant, or have another worker complete it.").About(a.acting.IdentityID)
 }
 
 // requireInvolved rejects an actor that may not hold and resume the work order.
@@ -146,13 +164,17 @@ func (a *workOrderActor) requireInvolved() error {
 		"Only a person who may change work orders on this node or is assigned to this one may put it on hold or resume it.")
 }
 
-// requireConsultant rejects an actor that does not review the work order.
+// requireConsultant rejects an actor that does not review the work order: only its consultants
+// do, and not who completed it. Errors: permission_denied, rule_violation (own_work).
 func (a *workOrderActor) requireConsultant() error {
 	if err := access.RequirePerson(a.acting, "Reviewing a work order"); err != nil {
 		return err
 	}
 	if !slices.ContainsFunc(a.actsAs, func(id string) bool { return slices.Contains(a.state.Assigned.Consultants, id) }) {
 		return models.Errorf(models.CodePermissionDenied, "Only a consultant of the work order may review it.")
+	}
+	if a.state.Status == models.StatusSentToInspection && a.state.CompletedBy == a.acting.IdentityID {
+		return models.Violation(models.RuleOwnWork, "Who completed a work order does not review it. Another consultant has to.").About(a.acting.IdentityID)
 	}
 	return nil
 }
@@ -175,8 +197,8 @@ func (a *workOrderActor) checkUnassign(identity string, own bool) error {
 	switch {
 	case a.forCustomer() && !own:
 		return models.Errorf(models.CodePermissionDenied, "A service company may remove only its own people.")
-	case a.forCustomer() && identity == a.acting.OrganizationID && a.acting.Kind == models.KindPerson:
-		return models.Errorf(models.CodePermissionDenied, "A service company gives a work order up by returning it to the customer, with a reason.")
+	case a.forCustomer() && identity == a.acting.OrganizationID:
+		return models.Errorf(models.CodePermissionDenied, "A service company gives a work order up by returning it to the customer in the console, with a reason.")
 	case worker && len(assigned.Assignees) == 1:
 		return models.Violation(models.RuleLastWorker, "A work order needs at least one worker. Assign another one first.").About(identity)
 	case !worker && len(assigned.Consultants) == 1 && a.state.Status == models.StatusSentToInspection:
@@ -190,21 +212,34 @@ func (a *workOrderActor) checkUnassign(identity string, own bool) error {
 const actedIdentities = `SELECT a.identity_id FROM actor_identities a
 		WHERE a.actor_id = {actor} AND a.identity_id = ANY ({identities}) AND ` + access.ReadsAs
 
+// onlyReviewer is the condition that {actor} may review as one of the {identities}, and that no
+// one else is active who may (api.md 3.4).
+var onlyReviewer = `CASE WHEN EXISTS (` + actedIdentities + `)
+		THEN NOT EXISTS (SELECT FROM (` + effects.PeopleOf + `) others WHERE others.id <> {actor}) ELSE false END`
+
 // ownIdentities selects the {identities} that belong to {organization}, without deleted teams.
 const ownIdentities = `
 	ARRAY(SELECT i.id::text FROM identities i
 		WHERE i.id = ANY ({identities}) AND i.organization_id = {organization} AND i.deleted_at IS NULL)`
 
+// memberQuery selects as which of the identities $2 the actor $1 acts, if it is a person ($4),
+// and whether no one but the actor could review as one of the consultants $3.
+var memberQuery = store.Fill(`SELECT ARRAY(`+store.Fill(actedIdentities, "identities", "$2::text[]")+` AND $4) AS acts_as,
+		`+store.Fill(onlyReviewer, "identities", "$3::text[]")+` AS only_reviewer`, "actor", "$1")
+
 // permit rejects an actor without the permission for the action.
 func (c *workOrderChange) permit(ctx context.Context) error {
-	if c.rule.asMember && c.acting.Kind == models.KindPerson {
-		var found struct{ ActsAs []string }
-		batch.QueueOne(c.Tx.Tx, &found, nil, `SELECT ARRAY(`+store.Fill(actedIdentities, "actor", "$1", "identities", "$2")+`) AS acts_as`,
-			c.acting.IdentityID, c.state.Assigned.All())
+	person := c.acting.Kind == models.KindPerson
+	if c.rule.asMember && (person || c.rule.operation(&c.state) == models.OperationCompleteToReview) {
+		var found struct {
+			ActsAs       []string
+			OnlyReviewer bool
+		}
+		batch.QueueOne(c.Tx.Tx, &found, nil, memberQuery, c.acting.IdentityID, c.state.Assigned.All(), c.state.Assigned.Consultants, person)
 		if err := c.Flush(ctx); err != nil {
 			return err
 		}
-		c.actsAs = found.ActsAs
+		c.actsAs, c.onlyReviewer = found.ActsAs, found.OnlyReviewer
 	}
 	return c.rule.permission(&c.workOrderActor)
 }

@@ -50,7 +50,7 @@ const (
 // AnswerWorkOrder saves answers and, for CompleteWork, completes the work order
 // or sends it to its consultants (api.md 4.7). Other questions keep
 // their answers. A read-only organization allows it. Errors: rule_violation
-// (not_assigned_as_worker, status, required_questions), validation_failed and
+// (not_assigned_as_worker, own_work, status, required_questions), validation_failed and
 // changeWorkOrder's.
 func (s *Records) AnswerWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id string, answers []GivenAnswer, completion Completion) (store.WriteResult, error) {
 	action := ActionAnswer
@@ -70,6 +70,7 @@ func (s *Records) AnswerWorkOrder(ctx context.Context, actor store.Actor, call s
 			return err
 		}
 		if completion == CompleteWork {
+			c.columns["completed_by"] = c.Actor.IdentityID
 			if err := requireAnswers(questions); err != nil {
 				return err
 			}

@@ -13,15 +13,15 @@ import (
 
 // AssignWorkOrder adds workers and consultants (api.md 4.3 and 4.5)
 // and returns the work order. Naming an identity that already has the role
-// has no effect. Errors: permission_denied, validation_failed, rule_violation
-// (both_roles, assignee_inactive, assignee_not_connected, status) and changeWorkOrder's.
+// has no effect. A service company names only workers. Errors: permission_denied, validation_failed, rule_violation
+// (both_roles, assignee_inactive, assignee_not_connected, own_work, status) and changeWorkOrder's.
 func (s *Records) AssignWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id string, assignees, consultants []string) (store.WriteResult, error) {
 	return s.changeWorkOrder(ctx, actor, call, id, ActionAssign, func(ctx context.Context, c *workOrderChange) error {
 		added, err := c.added(ctx, candidates{assignees: assignees, consultants: consultants})
 		if err != nil {
 			return err
 		}
-		return c.reassign(added, people.Roles{Assignees: []string{}, Consultants: []string{}})
+		return c.reassign(ctx, added, people.Roles{Assignees: []string{}, Consultants: []string{}})
 	})
 }
 
@@ -47,7 +47,7 @@ func (s *Records) ReplaceWorkers(ctx context.Context, actor store.Actor, call st
 				removed.Assignees = append(removed.Assignees, identity)
 			}
 		}
-		return c.reassign(added, removed)
+		return c.reassign(ctx, added, removed)
 	})
 }
 
@@ -70,14 +70,17 @@ func ReplaceAssignee(ctx context.Context, s *store.Store, actor store.Actor, id,
 		if err != nil {
 			return err
 		}
-		return c.reassign(added, removed)
+		return c.reassign(ctx, added, removed)
 	})
 	return err
 }
 
 // added checks those who are named and returns those who do not have the role yet. Errors:
-// validation_failed, rule_violation (both_roles, assignee_inactive, assignee_not_connected).
+// permission_denied, validation_failed, rule_violation (both_roles, assignee_inactive, assignee_not_connected).
 func (c *workOrderChange) added(ctx context.Context, named candidates) (people.Roles, error) {
+	if c.forCustomer() && len(named.consultants) > 0 {
+		return people.Roles{}, models.Errorf(models.CodePermissionDenied, "A service company forwards a work order to workers. Only its customer names consultants.")
+	}
 	c.queueCandidates(&named)
 	if err := c.Flush(ctx); err != nil {
 		return people.Roles{}, err
@@ -104,7 +107,7 @@ func (c *workOrderChange) roleOf(identity string) people.Roles {
 
 // UnassignWorkOrder removes an identity from a work order and returns the work
 // order. Errors: not_found if it is not assigned, permission_denied,
-// rule_violation (last_worker, status) and changeWorkOrder's.
+// rule_violation (last_worker, own_work, status) and changeWorkOrder's.
 func (s *Records) UnassignWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id, identity string) (store.WriteResult, error) {
 	return s.changeWorkOrder(ctx, actor, call, id, ActionAssign, func(ctx context.Context, c *workOrderChange) error {
 		removed := c.roleOf(identity)
@@ -118,7 +121,7 @@ func (s *Records) UnassignWorkOrder(ctx context.Context, actor store.Actor, call
 		if err != nil {
 			return err
 		}
-		return c.reassign(people.Roles{Assignees: []string{}, Consultants: []string{}}, removed)
+		return c.reassign(ctx, people.Roles{Assignees: []string{}, Consultants: []string{}}, removed)
 	})
 }
 
@@ -145,13 +148,43 @@ func (c *workOrderChange) isOwn(ctx context.Context, identity string) (bool, err
 	return len(own) > 0, err
 }
 
-// reassign queues the change of roles and adds its effects. Errors: rule_violation (status).
-func (c *workOrderChange) reassign(added, removed people.Roles) error {
+// ownReviewQuery selects whether no one but $1 could review as one of the consultants $2.
+var ownReviewQuery = `SELECT ` + store.Fill(onlyReviewer, "actor", "$1", "identities", "$2::text[]") + ` AS own`
+
+// isOwnReview reports whether the work order is in review and, of the consultants, no one but who
+// completed it could review it.
+func (c *workOrderChange) isOwnReview(ctx context.Context, consultants []string) (bool, error) {
+	if c.state.Status != models.StatusSentToInspection {
+		return false, nil
+	}
+	var found struct{ Own bool }
+	batch.QueueOne(c.Tx.Tx, &found, nil, ownReviewQuery, c.state.CompletedBy, consultants)
+	err := c.Flush(ctx)
+	return found.Own, err
+}
+
+// reassign queues the change of roles and adds its effects. Errors: rule_violation (own_work, status).
+func (c *workOrderChange) reassign(ctx context.Context, added, removed people.Roles) error {
 	if len(added.All())+len(removed.All()) == 0 {
 		return nil
 	}
 	if _, err := c.state.Status.Apply(models.OperationForward, c.state.HeldFrom); err != nil {
 		return err
+	}
+	before := c.state.Assigned
+	after := people.Roles{
+		Assignees:   append(difference(before.Assignees, removed.Assignees), added.Assignees...),
+		Consultants: append(difference(before.Consultants, removed.Consultants), added.Consultants...),
+	}
+	if len(added.Consultants)+len(removed.Consultants) > 0 {
+		own, err := c.isOwnReview(ctx, after.Consultants)
+		if err != nil {
+			return err
+		}
+		if own {
+			return models.Violation(models.RuleOwnWork,
+				"Who completed a work order does not review it, and no other active person would be its consultant. Name another consultant.").About(c.state.CompletedBy)
+		}
 	}
 	if gone := removed.All(); len(gone) > 0 {
 		c.Queue(`DELETE FROM work_order_assignees WHERE work_order_id = $1 AND identity_id = ANY ($2)`, c.RecordID, gone)
@@ -166,11 +199,6 @@ func (c *workOrderChange) reassign(added, removed people.Roles) error {
 	}
 	c.reload = true // the record names the people of other identities now
 	c.Action = string(models.EventWorkOrderAssigneesChanged)
-	before := c.state.Assigned
-	after := people.Roles{
-		Assignees:   append(difference(before.Assignees, removed.Assignees), added.Assignees...),
-		Consultants: append(difference(before.Consultants, removed.Consultants), added.Consultants...),
-	}
 	if len(added.Assignees)+len(removed.Assignees) > 0 {
 		c.Changes["assignees"] = effects.FromTo(before.Assignees, after.Assignees)
 	}

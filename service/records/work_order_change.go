@@ -35,7 +35,9 @@ type lockedWorkOrder struct {
 	WorkOrderRow
 	// HeldFrom is the status to which a work order on hold returns, "" for others.
 	HeldFrom models.WorkOrderStatus
-	Readable bool
+	// CompletedBy is who completed the work, "" before that.
+	CompletedBy string
+	Readable    bool
 	// The record's organization and the actor's both count.
 	organizationState
 	// Grants are the actor's on the node.
@@ -51,7 +53,7 @@ var (
 	lockWorkOrder = store.LockOf("work_orders")
 	// lockedColumns are the columns of lockedWorkOrder for the work order w, the {actor} of the
 	// {organization} and its grants r.
-	lockedColumns = store.Fill(WorkOrderColumns, "w", "w") + `, coalesce(w.held_from, '') AS held_from,
+	lockedColumns = store.Fill(WorkOrderColumns, "w", "w") + `, coalesce(w.held_from, '') AS held_from, coalesce(w.completed_by, '') AS completed_by,
 		` + store.Fill(access.ReadableByGrants, "w", "w", "grants", "r.grants") + ` AS readable, r.grants,
 		` + bothOrganizations + `,
 		w.organization_id <> {organization}

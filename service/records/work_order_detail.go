@@ -32,7 +32,7 @@ type WorkOrderDetail struct {
 	SentBack *SentBack
 	// Source is the feedback of which it was made, nil if the actor may not read it.
 	Source *LinkedRecord
-	// Inactive are the assignees who can no longer act.
+	// Inactive are the assignees who cannot act.
 	Inactive []string
 	// Forbidden has the reason for each action that the actor may not do now.
 	Forbidden map[WorkOrderAction]error
@@ -85,8 +85,9 @@ func (d WorkOrderDetail) May(action WorkOrderAction) bool { return d.Forbidden[a
 // workOrderDetailRow is what the page and the rules need of a work order.
 type workOrderDetailRow struct {
 	lockedWorkOrder
-	// ActsAs is workOrderActor's; Own are the assignees that belong to the actor's organization.
-	ActsAs, Own []string
+	// ActsAs and OnlyReviewer are workOrderActor's; Own are the assignees that belong to the actor's organization.
+	ActsAs, Own  []string
+	OnlyReviewer bool
 	// Active are the assignees who can act.
 	Active   []string
 	Customer *string
@@ -95,7 +96,7 @@ type workOrderDetailRow struct {
 
 var workOrderDetailQuery = store.Fill(`
 	SELECT `+lockedColumns+`,
-		ARRAY(`+actedIdentities+`) AS acts_as,
+		ARRAY(`+actedIdentities+`) AS acts_as, `+store.Fill(onlyReviewer, "identities", "ARRAY(SELECT x.identity_id::text FROM work_order_assignees x WHERE x.work_order_id = w.id AND x.role = 'consultant')")+` AS only_reviewer,
 		`+ownIdentities+` AS own, `+activeIdentities+` AS active,
 		customer.name AS customer, CASE WHEN customer.name IS NOT NULL THEN `+contactOf+` END AS contact
 	FROM (SELECT * FROM work_orders WHERE id = $1) w `+grantsOfWorkOrder+`
@@ -160,7 +161,7 @@ func (r *workOrderDetailRow) detail(actor store.Actor, answers answersRow, histo
 		return detail, err
 	}
 	detail.History = history.page()
-	a := workOrderActor{acting: actor, state: r.lockedWorkOrder, actsAs: r.ActsAs}
+	a := workOrderActor{acting: actor, state: r.lockedWorkOrder, actsAs: r.ActsAs, onlyReviewer: r.OnlyReviewer}
 	detail.Forbidden, detail.Kept = map[WorkOrderAction]error{}, map[string]error{}
 	for _, action := range WorkOrderActions {
 		if err := a.forbids(action); err != nil {
@@ -198,6 +199,8 @@ type WorkOrderAssignees struct {
 	Choices []Candidate
 	// More is true if there are others: search by name.
 	More bool
+	// OnlyWorkers is true for a service company, which names no consultants.
+	OnlyWorkers bool
 }
 
 // maxAssigneeChoices bounds the choices of a page.
@@ -213,16 +216,17 @@ var assigneeChoicesQuery = `
 // WorkOrderAssignees returns those whom the person may assign to the work order and whose name
 // contains the search, after the chosen ones: teams, people, service companies, and integrations
 // if there is a search. They are identities connected to its node, or, for a customer's work
-// order, the person's own people and teams (api.md 4.3 and 4.5). Errors:
+// order, the person's own people, teams and integrations (api.md 4.3 and 4.5). Errors:
 // not_found, and as for assigning: permission_denied, read_only.
 func (s *Records) WorkOrderAssignees(ctx context.Context, actor store.Actor, id, search string, chosen []string) (WorkOrderAssignees, error) {
 	if !models.IsID(id, models.PrefixWorkOrder) {
 		return WorkOrderAssignees{}, models.NotFound()
 	}
 	var row workOrderDetailRow
+	var a workOrderActor
 	var choices []Candidate
 	return store.Read(ctx, s.Store, actor.OrganizationID, func() (WorkOrderAssignees, error) {
-		return WorkOrderAssignees{choices[:min(len(choices), maxAssigneeChoices)], len(choices) > maxAssigneeChoices}, nil
+		return WorkOrderAssignees{choices[:min(len(choices), maxAssigneeChoices)], len(choices) > maxAssigneeChoices, a.forCustomer()}, nil
 	}, func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &row, models.NotFound(), workOrderDetailQuery, id, actor.IdentityID, actor.OrganizationID)
 		return nil
@@ -230,13 +234,13 @@ func (s *Records) WorkOrderAssignees(ctx context.Context, actor store.Actor, id,
 		if !row.Readable {
 			return models.NotFound()
 		}
-		a := workOrderActor{acting: actor, state: row.lockedWorkOrder, actsAs: row.ActsAs}
+		a = workOrderActor{acting: actor, state: row.lockedWorkOrder}
 		if err := a.forbids(ActionAssign); err != nil {
 			return err
 		}
 		candidates := store.Fill(connectedTo, "node", "$1")
 		if a.forCustomer() {
-			candidates = `SELECT id AS identity_id FROM identities WHERE organization_id = $2 AND kind IN ('person', 'team') AND $1 <> ''`
+			candidates = `SELECT id AS identity_id FROM identities WHERE organization_id = $2 AND kind <> 'organization' AND $1 <> ''`
 		}
 		store.QueueAll(pipeline, &choices, store.Fill(assigneeChoicesQuery, "candidates", candidates),
 			row.InventoryID, actor.OrganizationID, row.Assigned.All(), strings.ToLower(models.Trim(search)), maxAssigneeChoices+1, append([]string{}, chosen...))

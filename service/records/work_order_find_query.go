@@ -227,7 +227,8 @@ func (f *workOrderFinder) filters(statuses []string) []string {
 	}
 	if f.search.Review == ReviewByMe {
 		add(`(SELECT true FROM work_order_assignees x JOIN actor_identities a ON a.identity_id = x.identity_id AND a.actor_id = @actor
-			WHERE x.work_order_id = {w}.id AND x.role = 'consultant' AND a.identity_id <> a.organization_id LIMIT 1)`, "", nil)
+			WHERE x.work_order_id = {w}.id AND x.role = 'consultant' AND a.identity_id <> a.organization_id LIMIT 1)
+			AND {w}.completed_by IS DISTINCT FROM @actor`, "", nil)
 	}
 	if f.search.Creator != "" {
 		add(`{w}.created_by = ANY (@creators)`, "", nil)

@@ -1,7 +1,6 @@
 package records
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -15,7 +14,7 @@ import (
 // ReturnWorkOrder gives a customer's work order back, with a reason: its default workers replace
 // the actor's service company and everyone of it (docs/console.md, One work order). It
 // returns the work order, which the actor may no longer read. Errors:
-// permission_denied, validation_failed, rule_violation (no_worker, status) and changeWorkOrder's.
+// permission_denied, validation_failed, rule_violation (no_worker, own_work, status) and changeWorkOrder's.
 func (s *Records) ReturnWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id, reason string) (store.WriteResult, error) {
 	return s.changeWorkOrder(ctx, actor, call, id, ActionReturn, func(ctx context.Context, c *workOrderChange) error {
 		if fields := append(store.CheckBlank("/reason", reason), store.CheckText("/reason", &reason, models.MaxReturnReason)...); len(fields) > 0 {
@@ -31,7 +30,7 @@ func (s *Records) ReturnWorkOrder(ctx context.Context, actor store.Actor, call s
 // ReclaimWorkOrder takes a work order in process back from a former service company: its default
 // workers replace the company and everyone of it. Without any, an administrator does: the actor
 // or another one. It has no effect on a work order that the company does not have.
-// Errors: rule_violation (status: no one else can review it) and changeWorkOrder's.
+// Errors: rule_violation (own_work, status: no one else can review it) and changeWorkOrder's.
 func ReclaimWorkOrder(ctx context.Context, s *store.Store, actor store.Actor, id, company string) error {
 	_, err := New(s).changeWorkOrder(ctx, actor, store.RequestKey{}, id, actionReclaim, func(ctx context.Context, c *workOrderChange) error {
 		if !slices.Contains(models.InProcess(), c.state.Status) {
@@ -51,7 +50,7 @@ var replacementQuery = `
 		` + store.Fill(activeAdmins, "organization", "$5") + ` AS admins`
 
 // replaceCompany queues the change by which the node's default workers replace the company; if
-// toAdmins is set, administrators where no manager can. Errors: rule_violation (no_worker, status).
+// toAdmins is set, administrators where no manager can. Errors: rule_violation (no_worker, own_work, status).
 func (c *workOrderChange) replaceCompany(ctx context.Context, company, reason string, toAdmins bool) error {
 	assigned := c.state.Assigned
 	var found struct{ Own, Managers, Admins []string }
@@ -71,9 +70,13 @@ func (c *workOrderChange) replaceCompany(ctx context.Context, company, reason st
 		added.Assignees = c.oneOf(found.Admins, rest.Consultants)
 	}
 	workers := slices.Concat(rest.Assignees, added.Assignees)
-	reviewed := cmp.Or(c.state.HeldFrom, c.state.Status) == models.StatusSentToInspection
-	if reviewed && len(rest.Consultants) == 0 {
-		added.Consultants = c.oneOf(found.Admins, workers)
+	reviewed := c.state.Status == models.StatusSentToInspection
+	own, err := c.isOwnReview(ctx, rest.Consultants)
+	if err != nil {
+		return err
+	}
+	if own || reviewed && len(rest.Consultants) == 0 {
+		added.Consultants = c.oneOf(found.Admins, slices.Concat(workers, rest.Consultants, []string{c.state.CompletedBy}))
 	}
 	switch {
 	case len(workers) == 0:
@@ -89,7 +92,7 @@ func (c *workOrderChange) replaceCompany(ctx context.Context, company, reason st
 	if len(removed.All()) == 0 {
 		return nil
 	}
-	if err := c.reassign(added, removed); err != nil {
+	if err := c.reassign(ctx, added, removed); err != nil {
 		return err
 	}
 	if reason == "" { // the end of the relation is the reason

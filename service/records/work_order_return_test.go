@@ -22,17 +22,20 @@ func returned(s *servicetest.Harness, by, id, reason string) string {
 func TestReturnToTheCustomer(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	id := s.NewWorkOrder([]string{"polar"}, []string{"cat"})
-	s.MustWrite(s.AssignWorkOrder(t.Context(), s.As("pia"), store.RequestKey{}, id, s.IDs("ola"), s.IDs("stock")))
+	s.MustWrite(s.AssignWorkOrder(t.Context(), s.As("pia"), store.RequestKey{}, id, s.IDs("ola", "stock"), nil))
 	s.ClearEffects(id)
 	servicetest.Expect(t, "returned", returned(s, "pia", id, "We have no one on site."), "ok")
 	servicetest.Expect(t, "the roles", s.RolesOf(id), "ann | cat")
-	servicetest.Expect(t, "the history", s.WithKeys(s.LastChange(id)), `pia work_order.returned: assignees ["polar", "ola"]>["ann"] comment null>"We have no one on site." consultants ["cat", "stock"]>["cat"]`)
+	servicetest.Expect(t, "the history", s.WithKeys(s.LastChange(id)), `pia work_order.returned: assignees ["polar", "ola", "stock"]>["ann"] comment null>"We have no one on site."`)
 	servicetest.Expect(t, "the notices", s.NoticesOf(id), "ann returned, ola unassigned")
 	servicetest.Expect(t, "the Log Records", s.LogOf(id), "Pia Frost work_order.returned")
 	if events := s.EventsOf(id); !strings.Contains(events, "assignees_changed") || strings.Contains(events, " ") {
 		t.Errorf("the events are %q", events)
 	}
 	servicetest.Expect(t, "the company reads it no more", returned(s, "pia", id, "Again"), "not_found")
+	reviewed := s.NewWorkOrder([]string{"erp"}, []string{"cat", "polar"})
+	servicetest.Expect(t, "what it reviews", returned(s, "pia", reviewed, "We have no one on site."), "ok")
+	servicetest.Expect(t, "the roles of what it reviewed", s.RolesOf(reviewed), "erp | cat")
 }
 
 // The nearest active managers take over, except those who consult: with other workers of the

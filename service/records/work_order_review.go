@@ -20,9 +20,9 @@ type Review struct {
 // ReviewWorkOrder approves the work order in review, which completes it, or sends
 // it back to its workers (api.md 3.2, an action of the console), and returns it.
 // Only a person may who is its consultant or belongs to a team or a service
-// company that is. A read-only organization allows it because it finishes what
+// company that is, and who did not complete it. A read-only organization allows it because it finishes what
 // completing began. Errors: permission_denied, validation_failed, rule_violation
-// (status) and changeWorkOrder's.
+// (own_work, status) and changeWorkOrder's.
 func (s *Records) ReviewWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id string, review Review) (store.WriteResult, error) {
 	return s.changeWorkOrder(ctx, actor, call, id, ActionReview, func(_ context.Context, c *workOrderChange) error {
 		if fields := review.check(); len(fields) > 0 {
@@ -36,6 +36,9 @@ func (s *Records) ReviewWorkOrder(ctx context.Context, actor store.Actor, call s
 		}
 		if err := c.applyOperation(operation); err != nil {
 			return err
+		}
+		if !review.Approve {
+			c.columns["completed_by"] = nil // until it is completed again
 		}
 		if !models.IsBlank(review.Comment) {
 			c.Changes["comment"] = effects.FromTo(nil, review.Comment)

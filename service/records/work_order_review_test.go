@@ -54,8 +54,7 @@ func TestOnlyConsultantsReview(t *testing.T) {
 		}
 	}
 	t.Run("a worker of a service company that is, without incoming work orders", func(t *testing.T) {
-		id := s.NewWorkOrder([]string{"erp"}, []string{"polar"})
-		s.MustWrite(s.AssignWorkOrder(t.Context(), s.As("pia"), store.RequestKey{}, id, s.IDs("ola"), nil))
+		id := companyReviews(s, "ola")
 		s.MustWrite(s.AnswerWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, id, nil, records.CompleteWork))
 		err := s.ExpectUnchanged(id, func() error { return review(s, "ola", id, records.Review{Approve: true}) })
 		servicetest.Expect(t, "the verdict", servicetest.Outcome(err), "permission_denied")

@@ -21,7 +21,7 @@ type ReviewWait string
 // The values of ReviewWait that restrict a search.
 const (
 	ReviewByAnyone ReviewWait = "any"
-	ReviewByMe     ReviewWait = "me" // the actor, or a team of the actor, is a consultant
+	ReviewByMe     ReviewWait = "me" // the actor, or a team of the actor, is a consultant, and someone else completed it
 )
 
 // WorkOrderSearch restricts work orders for people. Empty fields restrict nothing.

@@ -537,7 +537,7 @@ export interface paths {
         put?: never;
         /**
          * Add workers and consultants
-         * @description Requires the permission to forward. Identities must be connected to the node; a service company forwards its customer's work order to its own people. Identities that already have the role keep it.
+         * @description Requires the permission to forward. Identities must be connected to the node; a service company forwards its customer's work order to its own people, teams and integrations as workers. Identities that already have the role keep it. During a review someone who did not complete the work order must be among its consultants.
          *
          *     Scope: `work_orders:write`.
          */
@@ -560,7 +560,7 @@ export interface paths {
         post?: never;
         /**
          * Remove a worker or consultant
-         * @description Requires the permission to forward. The last worker cannot be removed, nor the last consultant during a review.
+         * @description Requires the permission to forward. The last worker cannot be removed, nor the last consultant during a review. A service company's integration cannot remove its company: people return the work order in the console, with a reason.
          *
          *     Scope: `work_orders:write`.
          */
@@ -1529,7 +1529,7 @@ export interface components {
              */
             request_id: string;
             /**
-             * @description With rule_violation: the rule that was broken. New codes may come; so far: `required_questions`, `status`, `last_worker`, `no_worker`, `not_assigned_as_worker`, `assignee_not_connected`, `assignee_inactive`, `both_roles`.
+             * @description With rule_violation: the rule that was broken. New codes may come; so far: `required_questions`, `status`, `last_worker`, `no_worker`, `not_assigned_as_worker`, `assignee_not_connected`, `assignee_inactive`, `both_roles`, `own_work`.
              * @example status
              */
             rule?: string;

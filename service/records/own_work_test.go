@@ -1,0 +1,399 @@
+package records_test
+
+import (
+	"testing"
+	"time"
+
+	"millwright/models"
+	"millwright/service/records"
+	"millwright/service/servicetest"
+	"millwright/service/store"
+)
+
+const (
+	ownWorkOutcome = "rule_violation own_work"
+	deniedOutcome  = "permission_denied"
+)
+
+func completes(s *servicetest.Harness, key, id string) error {
+	_, err := s.AnswerWorkOrder(s.T.Context(), s.As(key), store.RequestKey{}, id, nil, records.CompleteWork)
+	return err
+}
+
+func assigns(s *servicetest.Harness, key, id string, workers, consultants []string) error {
+	_, err := s.AssignWorkOrder(s.T.Context(), s.As(key), store.RequestKey{}, id, s.IDs(workers...), s.IDs(consultants...))
+	return err
+}
+
+func removes(s *servicetest.Harness, key, id, whom string) error {
+	_, err := s.UnassignWorkOrder(s.T.Context(), s.As(key), store.RequestKey{}, id, s.ID(whom))
+	return err
+}
+
+// must fails the test if one of the steps fails.
+func must(t *testing.T, steps ...error) {
+	t.Helper()
+	for _, err := range steps {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// withDispatchers gives ola of the service company, and ann and bob of the customer, incoming work orders, and
+// connects the customer to its node.
+func withDispatchers(s *servicetest.Harness) {
+	s.Exec(`UPDATE people SET organization_definition_id = $2 WHERE id = $1`, s.ID("ola"), s.Polar.IDs["org_incoming"])
+	s.Exec(`UPDATE people SET organization_definition_id = $2 WHERE id = ANY ($1)`, s.IDs("ann", "bob"), s.Acme.IDs["org_incoming"])
+	putOn(s, "hq", "acme", "working")
+}
+
+// companyReviews returns a work order that the service company forwarded to its worker, and that
+// the customer has the company review.
+func companyReviews(s *servicetest.Harness, worker string) string {
+	s.T.Helper()
+	id := s.NewWorkOrder([]string{"erp", "polar"}, nil)
+	for _, err := range []error{
+		assigns(s, "pia", id, []string{worker}, nil), removes(s, "ann", id, "polar"), assigns(s, "ann", id, nil, []string{"polar"}),
+	} {
+		if err != nil {
+			s.T.Fatal(err)
+		}
+	}
+	return id
+}
+
+// Whatever makes who completed a work order its consultant, someone else reviews it (api.md 3.4).
+func TestWhoCompletedDoesNotReview(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	withDispatchers(s)
+	for _, test := range []struct {
+		name string
+		// order returns a work order in review that the completer completed.
+		order            func(t *testing.T) string
+		completer, other string
+	}{
+		{"a team", func(t *testing.T) string {
+			id := s.NewWorkOrder([]string{"bob"}, []string{"crew"})
+			must(t, completes(s, "bob", id))
+			return id
+		}, "bob", "dan"},
+		{"a team, named during the review", func(t *testing.T) string {
+			id := s.NewWorkOrder([]string{"bob"}, []string{"cat"})
+			must(t, completes(s, "bob", id), assigns(s, "ann", id, nil, []string{"crew"}))
+			return id
+		}, "bob", "dan"},
+		{"a team that the person joined during the review", func(t *testing.T) string {
+			id := s.NewWorkOrder([]string{"rita"}, []string{"crew"})
+			must(t, completes(s, "rita", id))
+			_, err := s.AddTeamMembers(t.Context(), s.As("ann"), s.ID("crew"), s.IDs("rita"))
+			must(t, err)
+			return id
+		}, "rita", "dan"},
+		{"the person, who worked on it before", func(t *testing.T) string {
+			id := s.NewWorkOrder([]string{"bob", "erp"}, []string{"cat"})
+			must(t, completes(s, "bob", id), removes(s, "ann", id, "bob"), assigns(s, "ann", id, nil, []string{"bob"}))
+			return id
+		}, "bob", "cat"},
+		{"the service company", func(t *testing.T) string {
+			id := companyReviews(s, "pia")
+			must(t, completes(s, "pia", id))
+			return id
+		}, "pia", "ola"},
+		{"the service company, named during the review", func(t *testing.T) string {
+			id := s.NewWorkOrder([]string{"erp", "polar"}, []string{"cat"})
+			must(t, completes(s, "pia", id), removes(s, "ann", id, "polar"), assigns(s, "ann", id, nil, []string{"polar"}))
+			return id
+		}, "pia", "ola"},
+		{"the organization", func(t *testing.T) string {
+			id := s.NewWorkOrder([]string{"bob"}, []string{"acme"})
+			must(t, completes(s, "bob", id))
+			return id
+		}, "bob", "ann"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			id := test.order(t)
+			defer s.Exec(`DELETE FROM team_members WHERE member_id = $1`, s.ID("rita"))
+			operated := s.As(test.completer)
+			operated.Operated = true
+			for _, actor := range []store.Actor{s.As(test.completer), operated} {
+				for _, approve := range []bool{true, false} {
+					err := s.ExpectUnchanged(id, func() error {
+						_, err := s.ReviewWorkOrder(t.Context(), actor, store.RequestKey{}, id, records.Review{Approve: approve, Comment: "Loose."})
+						return err
+					})
+					servicetest.Expect(t, "by who completed it", servicetest.Outcome(err), ownWorkOutcome)
+				}
+			}
+			for who, want := range map[string]string{test.completer: ownWorkOutcome, test.other: "ok"} {
+				detail, err := s.WorkOrderDetail(t.Context(), s.As(who), id, records.HistoryPart{})
+				must(t, err)
+				servicetest.Expect(t, "what the page offers "+who, servicetest.Outcome(detail.Forbidden[records.ActionReview]), want)
+			}
+			servicetest.Expect(t, "sent back by another", servicetest.Outcome(review(s, test.other, id, records.Review{Comment: "Loose."})), "ok")
+			if n := servicetest.Value[int](s.Fixture, `SELECT count(completed_by) FROM work_orders WHERE id = $1`, id); n != 0 {
+				t.Error("work that came back was completed by someone")
+			}
+			detail, err := s.WorkOrderDetail(t.Context(), s.As(test.completer), id, records.HistoryPart{})
+			must(t, err)
+			servicetest.Expect(t, "the page after it was sent back", servicetest.Outcome(detail.Forbidden[records.ActionReview]), "rule_violation status")
+			must(t, assigns(s, "ann", id, []string{"robot"}, nil), completes(s, "robot", id))
+			servicetest.Expect(t, "after another completed it", servicetest.Outcome(review(s, test.completer, id, records.Review{Approve: true})), "ok")
+		})
+	}
+}
+
+// Who completed a work order is not its only active consultant, whatever leaves the review to
+// them (api.md 3.4).
+func TestConsultantsOfWhomNobodyElseIsActive(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	withDispatchers(s)
+	s.Exec(`UPDATE people SET deactivated_at = now() WHERE id = ANY ($1)`, s.IDs("dan", "ola", "ann", "sol"))
+	putOn(s, "hq", "eve", "manager")
+	// completed returns a work order in review that bob, or pia for the service company, completed, and on which they
+	// no longer work. Without a consultant it has sol, who left.
+	completed := func(by string, consultants ...string) string {
+		s.T.Helper()
+		worker := map[string]string{"bob": "bob", "pia": "polar"}[by]
+		id := s.NewWorkOrder([]string{"erp", worker}, []string{"cat"})
+		must(t, completes(s, by, id), removes(s, "erp", id, worker))
+		if len(consultants) == 0 {
+			s.Exec(`UPDATE work_order_assignees SET identity_id = $2 WHERE work_order_id = $1 AND identity_id = $3`, id, s.ID("sol"), s.ID("cat"))
+		}
+		return id
+	}
+	for _, test := range []struct {
+		name, by   string
+		has, named []string
+		want       string
+	}{
+		{"who completed it", "bob", nil, []string{"bob"}, ownWorkOutcome},
+		{"a team with no one else", "bob", nil, []string{"crew"}, ownWorkOutcome},
+		{"the person and the team", "bob", nil, []string{"bob", "crew"}, ownWorkOutcome},
+		{"an integration too, which does not review", "bob", nil, []string{"bob", "robot"}, ownWorkOutcome},
+		{"the organization, where no one else has incoming work orders", "bob", nil, []string{"acme"}, ownWorkOutcome},
+		{"the service company with no one else", "pia", nil, []string{"polar"}, ownWorkOutcome},
+		{"the person and someone else", "bob", nil, []string{"bob", "cat"}, "ok"},
+		{"the person, with someone else who is one already", "bob", []string{"cat"}, []string{"bob"}, "ok"},
+		{"the service company and someone else", "pia", nil, []string{"polar", "cat"}, "ok"},
+		{"someone else", "bob", nil, []string{"cat"}, "ok"},
+		{"an integration, which is not who completed it", "bob", nil, []string{"robot"}, "ok"},
+	} {
+		for _, as := range []string{"erp", "eve"} { // by the API and in the console
+			t.Run(test.name+" by "+as, func(t *testing.T) {
+				id := completed(test.by, test.has...)
+				name := func() error { return assigns(s, as, id, nil, test.named) }
+				if test.want == "ok" {
+					servicetest.Expect(t, "named", servicetest.Outcome(name()), "ok")
+					return
+				}
+				servicetest.Expect(t, "named", servicetest.Outcome(s.ExpectUnchanged(id, name)), test.want)
+			})
+		}
+	}
+	t.Run("removing the others", func(t *testing.T) {
+		id := completed("bob", "cat")
+		must(t, assigns(s, "erp", id, nil, []string{"crew", "robot"}))
+		err := s.ExpectUnchanged(id, func() error { return removes(s, "erp", id, "cat") })
+		servicetest.Expect(t, "the last one who is someone else", servicetest.Outcome(err), ownWorkOutcome)
+		must(t, removes(s, "erp", id, "robot"), removes(s, "erp", id, "crew"))
+	})
+	t.Run("who replaces a consultant who left", func(t *testing.T) {
+		id := completed("bob", "cat")
+		actor := s.As("erp")
+		err := s.ExpectUnchanged(id, func() error {
+			return records.ReplaceAssignee(t.Context(), s.Store, actor, id, s.ID("cat"), s.ID("bob"))
+		})
+		servicetest.Expect(t, "by who completed it", servicetest.Outcome(err), ownWorkOutcome)
+		must(t, records.ReplaceAssignee(t.Context(), s.Store, actor, id, s.ID("cat"), s.ID("rita")))
+	})
+	t.Run("a service company returns it", func(t *testing.T) {
+		s.Exec(`UPDATE people SET deactivated_at = NULL WHERE id = $1`, s.ID("ann"))
+		id := completed("bob", "cat")
+		must(t, assigns(s, "erp", id, nil, []string{"bob", "polar"}), removes(s, "erp", id, "cat"))
+		err := s.ExpectUnchanged(id, func() error {
+			_, err := s.ReturnWorkOrder(t.Context(), s.As("pia"), store.RequestKey{}, id, "Busy")
+			return err
+		})
+		servicetest.Expect(t, "and leaves it to who completed it", servicetest.Outcome(err), ownWorkOutcome)
+		must(t, records.ReclaimWorkOrder(t.Context(), s.Store, s.As("ann"), id, s.ID("polar")))
+		servicetest.Expect(t, "taken back by an administrator, who reviews it", s.RolesOf(id), "erp | bob ann")
+	})
+}
+
+// The only active consultant does not complete the work, as no one else could review it (api.md 3.4).
+func TestCompletingWhatNoOneElseCouldReview(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	withDispatchers(s)
+	s.Exec(`UPDATE people SET deactivated_at = now() WHERE id = ANY ($1)`, s.IDs("dan", "ola", "ann"))
+	s.Exec(`INSERT INTO team_members (team_id, member_id, organization_id) VALUES ($1, $2, $3)`, s.ID("crew"), s.ID("robot"), s.Acme.OrganizationID)
+	putOn(s, "hq", "eve", "working")
+	of := func(workers, consultants []string) func() string {
+		return func() string { return s.NewWorkOrder(workers, consultants) }
+	}
+	for _, test := range []struct {
+		name, by string
+		order    func() string
+		want     string
+		// returns makes someone else active who may review it.
+		returns string
+	}{
+		{"a team with no one else", "bob", of([]string{"bob"}, []string{"crew"}), ownWorkOutcome, "dan"},
+		{"a team that also has an integration, with another that reviews nothing", "bob", of([]string{"bob"}, []string{"crew", "reader"}), ownWorkOutcome, "dan"},
+		{"the organization with no one else", "bob", of([]string{"bob"}, []string{"acme"}), ownWorkOutcome, "ann"},
+		{"the service company with no one else", "pia", func() string { return companyReviewsAs(s, "pia") }, ownWorkOutcome, "ola"},
+		{"someone else in addition", "bob", of([]string{"bob"}, []string{"crew", "cat"}), "ok", ""},
+		{"a consultant who left", "bob", of([]string{"bob"}, []string{"eve"}), "ok", ""},
+		{"a worker who is no consultant", "rita", of([]string{"rita"}, []string{"crew"}), "ok", ""},
+		{"an integration", "erp", of([]string{"erp"}, []string{"crew"}), "ok", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s.Exec(`UPDATE people SET deactivated_at = NULL WHERE id = $1`, s.ID("eve"))
+			id := test.order()
+			s.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, s.ID("eve"))
+			if test.by != "erp" {
+				detail, err := s.WorkOrderDetail(t.Context(), s.As(test.by), id, records.HistoryPart{})
+				must(t, err)
+				servicetest.Expect(t, "the page", servicetest.Outcome(detail.Forbidden[records.ActionComplete]), test.want)
+				servicetest.Expect(t, "the page, to answer", servicetest.Outcome(detail.Forbidden[records.ActionAnswer]), "ok")
+			}
+			if test.want != "ok" {
+				err := s.ExpectUnchanged(id, func() error { return completes(s, test.by, id) })
+				servicetest.Expect(t, "completed", servicetest.Outcome(err), test.want)
+				s.Exec(`UPDATE people SET deactivated_at = NULL WHERE id = $1`, s.ID(test.returns))
+				defer s.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, s.ID(test.returns))
+			}
+			must(t, completes(s, test.by, id))
+			servicetest.Expect(t, "who completed it", s.WithKeys(servicetest.Value[string](s.Fixture, `SELECT completed_by FROM work_orders WHERE id = $1`, id)), test.by)
+		})
+	}
+}
+
+// companyReviewsAs is companyReviews while ann cannot act.
+func companyReviewsAs(s *servicetest.Harness, worker string) string {
+	s.Exec(`UPDATE people SET deactivated_at = NULL WHERE id = $1`, s.ID("ann"))
+	defer s.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, s.ID("ann"))
+	return companyReviews(s, worker)
+}
+
+// Who completed a work order is neither asked to review it nor reminded, and a review that is left to them is
+// work that no one can do (api.md 3.5), as is one of integrations.
+func TestReviewsThatAreLeftToWhoCompleted(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	id := s.NewWorkOrder([]string{"bob"}, []string{"crew"})
+	must(t, completes(s, "bob", id))
+	servicetest.Expect(t, "told", s.NoticesOf(id), "bob assigned, dan consulted, dan sent_to_inspection")
+	waits := func(who string) bool {
+		t.Helper()
+		page, err := s.SearchWorkOrders(t.Context(), s.As(who), records.WorkOrderSearch{Review: records.ReviewByMe}, "", 0)
+		must(t, err)
+		return len(page.Items) > 0
+	}
+	if waits("bob") || !waits("dan") {
+		t.Errorf("it waits for bob: %t, for dan: %t", waits("bob"), waits("dan"))
+	}
+	s.ClearEffects(id)
+	s.Clock.Advance(50 * time.Hour)
+	if _, err := s.Remind(t.Context(), id, servicetest.Reminder(models.NoticeReviewWaits, *loaded(s, id).InReviewSince)); err != nil {
+		t.Fatal(err)
+	}
+	servicetest.Expect(t, "reminded", s.NoticesOf(id), "dan review_waiting")
+	if loaded(s, id).NoOneCanSince != nil {
+		t.Error("dan cannot review it")
+	}
+	deactivate(s, "dan")
+	servicetest.Remove(t, s.Service, 2, 0)
+	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM dirty_records WHERE record_id = $1`, id); n != 1 {
+		t.Error("it is not loaded again when its last reviewer leaves")
+	}
+	integrations := s.NewWorkOrder([]string{"erp"}, []string{"robot"})
+	must(t, completes(s, "erp", integrations))
+	page, err := s.SearchWorkOrders(t.Context(), s.As("ann"), records.WorkOrderSearch{NoOneCan: true}, "", 0)
+	must(t, err)
+	found := map[string]bool{}
+	for _, item := range page.Items {
+		found[item.ID] = true
+	}
+	for name, order := range map[string]string{"who completed it": id, "an integration": integrations} {
+		since := loaded(s, order).NoOneCanSince
+		if since == nil || !found[order] {
+			t.Fatalf("a review is left to %s: since %v, found: %t", name, since, found[order])
+		}
+		s.ClearEffects(order)
+		if applied, err := s.Remind(t.Context(), order, servicetest.Reminder(models.NoticeNoOneCan, *since)); err != nil || !applied {
+			t.Errorf("%t, %v", applied, err)
+		}
+		servicetest.Expect(t, "told of a review that is left to "+name, s.NoticesOf(order), "ann no_one_can")
+	}
+}
+
+// A service company forwards a customer's work order to workers. Consultants are the customer's,
+// and a company that reviews does not make itself the worker (api.md 4.5).
+func TestServiceCompaniesNameNoConsultants(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	for _, status := range []models.WorkOrderStatus{models.StatusOpen, models.StatusSentToInspection, models.StatusComplete} {
+		for _, as := range []string{"pia", "dispatch"} {
+			for _, test := range []struct {
+				name                 string
+				role                 models.Role
+				workers, consultants []string
+				want                 string
+			}{
+				{"a worker", models.RoleWorker, []string{"ola"}, nil, "ok"},
+				{"a consultant", models.RoleWorker, nil, []string{"ola"}, deniedOutcome},
+				{"itself as a consultant", models.RoleWorker, nil, []string{as}, deniedOutcome},
+				{"its team as a consultant", models.RoleWorker, nil, []string{"stock"}, deniedOutcome},
+				{"a worker and a consultant", models.RoleWorker, []string{"ola"}, []string{"stock"}, deniedOutcome},
+				{"the present consultant", models.RoleWorker, nil, []string{"cat"}, deniedOutcome},
+				{"a worker of what it reviews", models.RoleConsultant, []string{"ola"}, nil, deniedOutcome},
+				{"itself as a worker of what it reviews", models.RoleConsultant, []string{as}, nil, deniedOutcome},
+				{"a consultant of what it reviews", models.RoleConsultant, nil, []string{"ola"}, deniedOutcome},
+			} {
+				t.Run(string(status)+", "+as+", "+test.name, func(t *testing.T) {
+					id := s.WorkOrderIn(status)
+					s.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position) VALUES ($1, $2, $3, 9)`, id, s.ID("polar"), test.role)
+					name := func() error { return assigns(s, as, id, test.workers, test.consultants) }
+					if test.want == "ok" {
+						servicetest.Expect(t, "named", servicetest.Outcome(name()), "ok")
+						return
+					}
+					servicetest.Expect(t, "named", servicetest.Outcome(s.ExpectUnchanged(id, name)), test.want)
+				})
+			}
+		}
+	}
+	t.Run("the console offers no consultants", func(t *testing.T) {
+		id := s.NewWorkOrder([]string{"erp", "polar"}, nil)
+		for who, want := range map[string]bool{"pia": true, "ann": false} {
+			choices, err := s.WorkOrderAssignees(t.Context(), s.As(who), id, "", nil)
+			if err != nil || choices.OnlyWorkers != want {
+				t.Errorf("%s names only workers: %t, %v", who, choices.OnlyWorkers, err)
+			}
+		}
+	})
+	t.Run("a company that reviews has nothing to offer", func(t *testing.T) {
+		id := s.NewWorkOrder([]string{"erp"}, []string{"polar"})
+		detail, err := s.WorkOrderDetail(t.Context(), s.As("pia"), id, records.HistoryPart{})
+		must(t, err)
+		servicetest.Expect(t, "assigning", servicetest.Outcome(detail.Forbidden[records.ActionAssign]), deniedOutcome)
+		_, err = s.WorkOrderAssignees(t.Context(), s.As("pia"), id, "", nil)
+		servicetest.Expect(t, "the choices", servicetest.Outcome(err), deniedOutcome)
+		_, err = s.ReplaceWorkers(t.Context(), s.As("pia"), store.RequestKey{}, id, s.IDs("ola"))
+		servicetest.Expect(t, "replacing the workers", servicetest.Outcome(err), deniedOutcome)
+	})
+}
+
+// A service company gives a work order up by returning it, with a reason: neither its people nor
+// its integrations remove it.
+func TestServiceCompaniesDoNotRemoveThemselves(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	for _, as := range []string{"pia", "dispatch"} {
+		for name, roles := range map[string][2][]string{
+			"the only worker": {{"polar"}, nil}, "a worker": {{"polar", "erp"}, nil}, "a consultant": {{"erp"}, {"polar", "cat"}},
+		} {
+			id := s.NewWorkOrder(roles[0], roles[1])
+			err := s.ExpectUnchanged(id, func() error { return removes(s, as, id, "polar") })
+			servicetest.Expect(t, as+", "+name, servicetest.Outcome(err), deniedOutcome)
+		}
+	}
+}
