@@ -57,7 +57,7 @@ func TestPeopleOfAClosedWorkOrder(t *testing.T) {
 	if _, err := s.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, id, []string{s.ID("dan")}, nil); err != nil {
 		t.Fatal(err)
 	}
-	const mark = "No longer active"
+	const mark = "Not active"
 	wantNot(t, ann.Get(path).Want(http.StatusOK, path+"/assign", path+"/unassign"), mark)
 	s.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, s.ID("dan"))
 	if page := ann.Get(path).Want(http.StatusOK); strings.Count(page.Body, mark) != 1 {

@@ -88,7 +88,7 @@ type assignedRow struct {
 	// Remove is whether the person may remove them, Kept why no one may.
 	Remove bool
 	Kept   string
-	// Inactive is true if they can no longer act, Works if they are a person or a team that does the work.
+	// Inactive is true if they cannot act, Works if they are a person or a team that does the work.
 	Inactive, Works bool
 	Form            form
 }

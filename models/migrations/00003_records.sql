@@ -414,7 +414,8 @@ CREATE TABLE inactivated_identities (
     CHECK (replaced_by IS NULL OR actor_id IS NOT NULL)
 );
 
--- A person who is deactivated, with the person's teams, a team and an integration that are deleted.
+-- A person who is deactivated, with the person's teams, a team that is deleted, and an integration that is turned off,
+-- disabled or deleted.
 -- +goose StatementBegin
 CREATE FUNCTION inactivate_identity() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
 BEGIN
@@ -434,8 +435,9 @@ END $$;
 
 CREATE TRIGGER people_work AFTER UPDATE OF deactivated_at ON people
     FOR EACH ROW WHEN (OLD.deactivated_at IS NULL AND NEW.deactivated_at IS NOT NULL) EXECUTE FUNCTION inactivate_identity();
-CREATE TRIGGER integrations_work AFTER UPDATE OF deleted_at ON integrations
-    FOR EACH ROW WHEN (OLD.deleted_at IS NULL AND NEW.deleted_at IS NOT NULL) EXECUTE FUNCTION inactivate_identity();
+CREATE TRIGGER integrations_work AFTER UPDATE OF enabled, disabled_by_service, deleted_at ON integrations
+    FOR EACH ROW WHEN (OLD.enabled AND NOT OLD.disabled_by_service AND OLD.deleted_at IS NULL
+        AND (NOT NEW.enabled OR NEW.disabled_by_service OR NEW.deleted_at IS NOT NULL)) EXECUTE FUNCTION inactivate_identity();
 CREATE TRIGGER identities_work AFTER UPDATE OF deleted_at ON identities
     FOR EACH ROW WHEN (OLD.deleted_at IS NULL AND NEW.deleted_at IS NOT NULL) EXECUTE FUNCTION inactivate_identity();
 CREATE TRIGGER team_members_work AFTER DELETE ON team_members REFERENCING OLD TABLE AS old_rows

@@ -24,15 +24,15 @@ const ManagesIntegrations = `EXISTS (SELECT FROM people p JOIN organization_righ
 // OwnerNames are the names of the owners of {integration}.
 const OwnerNames = `ARRAY(SELECT o.name FROM identities o WHERE o.id = ANY ({integration}.owners) ORDER BY lower(o.name), o.id)`
 
-// CanAct is the condition that the identity {identity} is active: neither a person who was
-// deactivated, nor a deleted integration, nor a team that was deleted or has no active member.
-// Each is a scalar subquery, so that Postgres looks the identity up by its id.
+// CanAct is the condition that the identity {identity} is active (api.md 2.10). Not active are a
+// person who was deactivated, an integration that is off, disabled or deleted, and a team that was
+// deleted or has no active person. Each is a scalar subquery, so that Postgres looks the identity
+// up by its id.
 const CanAct = `(SELECT CASE can.kind
 			WHEN 'person' THEN (SELECT p.deactivated_at IS NULL FROM people p WHERE p.id = can.id)
-			WHEN 'integration' THEN (SELECT n.deleted_at IS NULL FROM integrations n WHERE n.id = can.id)
+			WHEN 'integration' THEN (SELECT n.enabled AND NOT n.disabled_by_service AND n.deleted_at IS NULL FROM integrations n WHERE n.id = can.id)
 			WHEN 'team' THEN can.deleted_at IS NULL AND (SELECT true FROM team_members m WHERE m.team_id = can.id
-				AND (SELECT p.deactivated_at IS NULL FROM people p WHERE p.id = m.member_id) IS NOT FALSE
-				AND (SELECT n.deleted_at IS NULL FROM integrations n WHERE n.id = m.member_id) IS NOT FALSE LIMIT 1) IS TRUE
+				AND (SELECT p.deactivated_at IS NULL FROM people p WHERE p.id = m.member_id) LIMIT 1) IS TRUE
 			ELSE true END FROM identities can WHERE can.id = {identity})`
 
 // CanReview is CanAct for a review: only people review, and not who completed the work,

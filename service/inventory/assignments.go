@@ -298,11 +298,12 @@ type AssignableIdentity struct {
 
 // AssignableIdentities are the identities of the organization {organization} and its service
 // companies that can be assigned: no deactivated people, no deleted teams and integrations. A
-// team may get its permissions before its members.
+// team may get its permissions before its members, an integration before it is turned on.
 var AssignableIdentities = `(
 		SELECT i.id, i.name, i.kind, p.email,
 			CASE WHEN i.kind = 'integration' THEN (SELECT ` + store.Fill(access.OwnerNames, "integration", "own") + ` FROM integrations own WHERE own.id = i.id) ELSE '{}' END AS owner_names FROM identities i LEFT JOIN people p ON p.id = i.id
-		WHERE i.organization_id = {organization} AND i.deleted_at IS NULL AND (i.kind = 'team' OR ` + access.JoinedCanAct + `)
+		WHERE i.organization_id = {organization} AND i.deleted_at IS NULL AND p.deactivated_at IS NULL
+			AND (SELECT n.deleted_at FROM integrations n WHERE n.id = i.id) IS NULL
 		UNION ALL
 		SELECT i.id, i.name, i.kind, NULL, '{}' FROM service_companies s JOIN identities i ON i.id = s.company_id
 		WHERE s.customer_id = {organization})`

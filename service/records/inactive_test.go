@@ -44,8 +44,13 @@ func TestDefaultWorkersAreActive(t *testing.T) {
 	servicetest.Expect(t, "without the person", workers(), s.WithKeys(strings.Join(slices.Sorted(slices.Values(s.IDs("crew", "robot"))), " ")))
 	deactivate(s, "dan")
 	servicetest.Expect(t, "without the team, which has no active member", workers(), "robot")
+	for _, way := range inactiveIntegrations {
+		s.Exec(`UPDATE integrations SET `+way.sql+` WHERE id = $1`, s.ID("robot"))
+		servicetest.Expect(t, "the next level, with an integration that is "+way.name, workers(), "ann")
+		s.Exec(`UPDATE integrations SET `+way.undo+` WHERE id = $1`, s.ID("robot"))
+		servicetest.Expect(t, "it is active again", workers(), "robot")
+	}
 	s.Exec(`UPDATE integrations SET deleted_at = now() WHERE id = $1`, s.ID("robot"))
-	servicetest.Expect(t, "the next level", workers(), "ann")
 	choices, err := s.WorkOrderChoices(t.Context(), s.As("ann"), s.ID("ahu1"), "", nil)
 	if err != nil || strings.Join(choices.Managers, ", ") != "Ann Field" {
 		t.Errorf("the console names %v, %v", choices.Managers, err)
@@ -53,6 +58,63 @@ func TestDefaultWorkersAreActive(t *testing.T) {
 	s.Exec(`DELETE FROM assignments WHERE identity_id = $1`, s.ID("ann"))
 	_, err = s.CreateWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace filter"})
 	servicetest.Expect(t, "no level has one", servicetest.Outcome(err), "rule_violation no_worker")
+}
+
+// inactiveIntegrations are the ways in which an integration cannot act.
+var inactiveIntegrations = []struct{ name, sql, undo string }{
+	{"off", `enabled = false`, `enabled = true`}, {"disabled", `disabled_by_service = true`, `disabled_by_service = false`},
+	{"deleted", `deleted_at = now()`, `deleted_at = NULL`},
+}
+
+// An integration that is off or disabled is assigned to nothing, and neither offered nor shown as active. One that is on may
+// name itself.
+func TestInactiveIntegrationsAreNotAssigned(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	create := func(identity string) error {
+		_, err := s.CreateWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "x", Assignees: s.IDs(identity)})
+		return err
+	}
+	offered := func(who, id, name, identity string) bool {
+		t.Helper()
+		choices, err := s.WorkOrderAssignees(t.Context(), s.As(who), id, name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(choices.Choices, func(c records.Candidate) bool { return c.ID == s.ID(identity) })
+	}
+	offeredForNew := func() bool {
+		t.Helper()
+		choices, err := s.WorkOrderChoices(t.Context(), s.As("ann"), s.ID("ahu1"), "robot", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(choices.Candidates) > 0
+	}
+	servicetest.Expect(t, "itself", servicetest.Outcome(create("erp")), "ok")
+	for _, way := range inactiveIntegrations {
+		t.Run(way.name, func(t *testing.T) {
+			has := s.NewWorkOrder([]string{"robot"}, nil)
+			other, theirs := s.NewWorkOrder([]string{"erp"}, nil), s.NewWorkOrder([]string{"polar"}, nil)
+			if !offered("ann", other, "robot", "robot") || !offered("pia", theirs, "dispatch", "dispatch") || !offeredForNew() {
+				t.Error("an active integration is not offered")
+			}
+			s.Exec(`UPDATE integrations SET `+way.sql+` WHERE id = ANY ($1)`, s.IDs("robot", "dispatch"))
+			defer s.Exec(`UPDATE integrations SET `+way.undo+` WHERE id = ANY ($1)`, s.IDs("robot", "dispatch"))
+			const inactive = "rule_violation assignee_inactive"
+			servicetest.Expect(t, "a new work order", servicetest.Outcome(create("robot")), inactive)
+			servicetest.Expect(t, "as worker", servicetest.Outcome(assigns(s, "ann", other, []string{"robot"}, nil)), inactive)
+			servicetest.Expect(t, "as consultant", servicetest.Outcome(assigns(s, "erp", other, nil, []string{"robot"})), inactive)
+			servicetest.Expect(t, "of a service company", servicetest.Outcome(assigns(s, "pia", theirs, []string{"dispatch"}, nil)), inactive)
+			servicetest.Expect(t, "one that has it keeps it", servicetest.Outcome(assigns(s, "erp", has, []string{"robot"}, nil)), "ok")
+			if offered("ann", other, "robot", "robot") || offered("pia", theirs, "dispatch", "dispatch") || offeredForNew() {
+				t.Error("it is offered")
+			}
+			detail, err := s.WorkOrderDetail(t.Context(), s.As("ann"), has, records.HistoryPart{})
+			if err != nil || !slices.Equal(detail.Inactive, s.IDs("robot")) {
+				t.Errorf("the page marks %v, %v", detail.Inactive, err)
+			}
+		})
+	}
 }
 
 func TestInactiveIdentitiesAreNotAssigned(t *testing.T) {
@@ -192,11 +254,32 @@ func TestWorkThatNoOneCanDo(t *testing.T) {
 	}
 	deactivate(s, "dan")
 	expect("the last member of a team", person, team, held)
+	servicetest.Remove(t, s.Service, 2, 0)
+	for _, way := range inactiveIntegrations {
+		s.Exec(`DELETE FROM dirty_records`)
+		s.Exec(`UPDATE integrations SET `+way.sql+` WHERE id = $1`, s.ID("robot"))
+		expect("an integration that is "+way.name, person, team, held, integration)
+		servicetest.Remove(t, s.Service, 2, 0)
+		if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM dirty_records WHERE record_id = $1`, integration); n != 1 {
+			t.Errorf("the work of an integration that is %s is not looked at again", way.name)
+		}
+		s.ClearEffects(integration)
+		since := loaded(s, integration).NoOneCanSince
+		if since == nil {
+			t.Fatalf("the work of an integration that is %s has someone who can do it", way.name)
+		}
+		if applied, err := s.Remind(t.Context(), integration, servicetest.Reminder(models.NoticeNoOneCan, *since)); err != nil || !applied {
+			t.Error(applied, err)
+		}
+		servicetest.Expect(t, "told that it is "+way.name, s.NoticesOf(integration), "ann no_one_can")
+		s.Exec(`UPDATE integrations SET `+way.undo+` WHERE id = $1`, s.ID("robot"))
+		expect("the integration can act again", person, team, held)
+	}
+	s.Exec(`DELETE FROM dirty_records`)
 	s.Exec(`UPDATE integrations SET deleted_at = now() WHERE id = $1`, s.ID("robot"))
-	expect("an integration", person, team, held, integration)
 	deactivate(s, "cat")
 	expect("a consultant", person, team, held, integration, review, waiting)
-	if n := dirty(); n != 8 {
+	if n := dirty(); n != 4 { // of the integration and of cat
 		t.Errorf("%d work orders are to be loaded again", n)
 	}
 	if other := found("rita"); len(other) != 6 { // may read them, but is not a manager
