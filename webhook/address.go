@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -74,10 +75,12 @@ func CheckURL(ctx context.Context, raw string, rules Rules) error {
 	if err != nil {
 		return &AddressError{Detail: dnsSentence(at.host, err)}
 	}
+	blocked := slices.DeleteFunc(slices.Clone(ips), guard.allows)
+	// Whoever allows one loopback address allows localhost: the other is not dialed.
+	if len(blocked) == len(ips) || len(blocked) > 0 && !isLocalhost(at.host) {
+		return &AddressError{Detail: (&blockedError{name: at.host, ip: blocked[0]}).Error()}
+	}
 	for _, ip := range ips {
-		if !guard.allows(ip) {
-			return &AddressError{Detail: (&blockedError{name: at.host, ip: ip}).Error()}
-		}
 		if (address{host: ip.String(), port: at.port}).isOneOf(rules.OwnHosts) {
 			return addressError("This address belongs to the service itself.")
 		}

@@ -122,6 +122,15 @@ func TestCheckURLRules(t *testing.T) {
 		{"own host with the scheme's port", "https://app.example.com/", Rules{OwnHosts: []string{"app.example.com:443"}}, false},
 		{"own IPv6 host", "https://[::1]/", Rules{AllowNetworks: loopback, OwnHosts: []string{"[::1]"}}, false},
 		{"own IPv6 host, spelled out", "https://[0:0:0:0:0:0:0:1]/", Rules{AllowNetworks: loopback, OwnHosts: []string{"[::1]"}}, false},
+		{"opened network, localhost", "https://localhost:9999/", Rules{AllowNetworks: loopback, Resolver: SystemResolver()}, true},
+		{"opened network, localhost in capitals", "https://LOCALHOST:9999/", Rules{AllowNetworks: loopback, Resolver: SystemResolver()}, true},
+		{"opened network, below localhost", "https://hooks.localhost/", Rules{AllowNetworks: loopback, Resolver: SystemResolver()}, true},
+		{"opened network and http, localhost", "http://localhost:9090/hooks", Rules{AllowHTTP: true, AllowNetworks: loopback, Resolver: SystemResolver()}, true},
+		{"opened IPv4 loopback, localhost", "https://localhost/", Rules{AllowNetworks: networks("127.0.0.0/8"), Resolver: SystemResolver()}, true},
+		{"opened IPv6 loopback, localhost", "https://localhost/", Rules{AllowNetworks: networks("::1/128"), Resolver: SystemResolver()}, true},
+		{"opened network, localhost is in another", "https://localhost/", Rules{AllowNetworks: networks("10.0.0.0/8"), Resolver: SystemResolver()}, false},
+		{"opened network, another name that is partly in it", "https://receiver/", Rules{AllowNetworks: networks("127.0.0.0/8"), Resolver: resolvesTo{"127.0.0.1", "::1"}}, false},
+		{"own port of localhost", "https://localhost:8080/", Rules{AllowNetworks: loopback, OwnHosts: []string{"127.0.0.1:8080"}, Resolver: SystemResolver()}, false},
 		{"own IP by another name", "https://localhost:8080/", Rules{AllowNetworks: loopback, OwnHosts: []string{"127.0.0.1:8080"}, Resolver: resolvesTo{"127.0.0.1"}}, false},
 
 		{"name without addresses", "https://hooks.example.com/", Rules{Resolver: resolvesTo{}}, false},
@@ -177,7 +186,11 @@ func TestCheckURLSentences(t *testing.T) {
 			}
 		})
 	}
-	err := CheckURL(t.Context(), "https://hooks.example.com/", Rules{Resolver: resolvesTo{"10.0.0.1"}})
+	err := CheckURL(t.Context(), "https://localhost/", Rules{AllowNetworks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, Resolver: SystemResolver()})
+	if want := "localhost resolves to an IP address that is a loopback address. Webhooks are sent to public internet addresses only."; err == nil || err.Error() != want {
+		t.Errorf("for localhost: %v, want %q", err, want)
+	}
+	err = CheckURL(t.Context(), "https://hooks.example.com/", Rules{Resolver: resolvesTo{"10.0.0.1"}})
 	if want := "hooks.example.com resolves to an IP address that is in a private network. Webhooks are sent to public internet addresses only."; err.Error() != want {
 		t.Errorf("for a name: %q, want %q", err, want)
 	}

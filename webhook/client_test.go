@@ -114,6 +114,36 @@ func TestPostDelivers(t *testing.T) {
 	}
 }
 
+// localhost is delivered to, at whichever loopback address the receiver listens.
+func TestPostToLocalhost(t *testing.T) {
+	for _, listen := range []string{"127.0.0.1:0", "[::1]:0"} {
+		listener, err := net.Listen("tcp", listen)
+		if err != nil {
+			t.Logf("this machine has no %s: %v", listen, err)
+			continue
+		}
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+		server.Listener.Close()
+		server.Listener = listener
+		server.Start()
+		_, port, _ := net.SplitHostPort(listener.Addr().String())
+		allow := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+		for _, host := range []string{"localhost", "hooks.localhost"} {
+			url := "http://" + host + ":" + port + "/"
+			if err := CheckURL(t.Context(), url, Rules{AllowNetworks: allow, AllowHTTP: true, Resolver: SystemResolver()}); err != nil {
+				t.Errorf("%s at %s is rejected: %v", url, listen, err)
+			}
+			client := NewClient(Options{AllowNetworks: allow, AllowHTTP: true})
+			response, err := client.Post(t.Context(), url, mustSigner(t, newSecret).Header("evt_01", "ping", pingTime, nil), nil)
+			if err != nil || response.Status != http.StatusNoContent {
+				t.Errorf("%s at %s: %d, %v", url, listen, response.Status, err)
+			}
+			client.Close()
+		}
+		server.Close()
+	}
+}
+
 func TestPostFollowsNoRedirect(t *testing.T) {
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		t.Run(strconv.Itoa(status), func(t *testing.T) {

@@ -15,7 +15,8 @@ type Resolver interface {
 
 // SystemResolver returns production's resolver: the system's name servers, without its
 // search domains. With them "db.prod" could become a name inside the operator's network,
-// and public names would take several queries.
+// and public names would take several queries. localhost and the names below it are loopback
+// addresses without a query (RFC 6761).
 func SystemResolver() Resolver {
 	// Go's resolver stops when the context ends; a call into the C library would hold a
 	// thread until it returns.
@@ -26,10 +27,19 @@ func SystemResolver() Resolver {
 type systemResolver struct{ resolver Resolver }
 
 func (r systemResolver) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
+	if isLocalhost(host) {
+		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}, nil
+	}
 	if !strings.HasSuffix(host, ".") {
 		host += "."
 	}
 	return r.resolver.LookupNetIP(ctx, network, host)
+}
+
+// isLocalhost reports whether the name means this host, whatever DNS has.
+func isLocalhost(host string) bool {
+	rest, ok := strings.CutSuffix(strings.ToLower(strings.TrimSuffix(host, ".")), "localhost")
+	return ok && (rest == "" || strings.HasSuffix(rest, "."))
 }
 
 var errNoAddress = errors.New("no address")
