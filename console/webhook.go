@@ -23,7 +23,7 @@ type webhookView struct {
 	Webhook webhooks.WebhookDetail
 	State   stateMark
 	// Facts are the address's health in sentences and times.
-	CreatedAt, OldSecretUntil                            moment
+	CreatedAt, OldSecretUntil, OlderSecretUntil          moment
 	FailingSince, LastSuccess, LastAttempt, ShutOff, Off moment
 	LastAnswer                                           string
 	Counts                                               []countRow
@@ -98,7 +98,7 @@ func (c *Console) renderWebhook(r *request, status int, rejected *form) error {
 		values.Add("events", string(e))
 	}
 	view := webhookView{
-		Webhook: h, State: webhookMark(h.WebhookSummary), CreatedAt: r.moment(h.CreatedAt), OldSecretUntil: r.optionalMoment(h.PreviousSecretUntil),
+		Webhook: h, State: webhookMark(h.WebhookSummary), CreatedAt: r.moment(h.CreatedAt), OldSecretUntil: r.optionalMoment(h.PreviousSecretUntil), OlderSecretUntil: r.optionalMoment(h.OlderSecretUntil),
 		FailingSince: r.optionalMoment(h.FailingSince), LastSuccess: r.optionalMoment(h.LastSuccessAt), LastAttempt: r.optionalMoment(h.LastAt),
 		ShutOff: r.optionalMoment(h.ShutOffAt), Off: r.optionalMoment(h.OffAt), LastAnswer: answerText(h.LastStatus, h.LastError),
 		Counts: countRows(h), Form: editForm(h.Webhook, values).orRejected(rejected), TestForm: newForm(nil), Types: eventOptions(), Examples: c.eventExamples(),
@@ -167,9 +167,15 @@ func (c *Console) confirmWebhookSecret(r *request) error {
 		fmt.Sprintf("The old secret works for another %d hours: until then deliveries are signed with both. Replace it in your receiver before.", int(models.SecretOverlap/time.Hour)),
 	}
 	if h.PreviousSecretUntil != nil {
-		effects = append(effects, "The secret before that, which still works, ends at once.")
+		effects = append(effects, "The secret before that works until "+r.moment(*h.PreviousSecretUntil).Exact+", as it would without this.")
 	}
 	page := webhookURL(h.ID)
+	if h.OlderSecretUntil != nil {
+		return r.confirm(confirmView{
+			Title: "Renew the signing secret", Back: page, BackText: "Back",
+			Effects: []string{"Three secrets sign its deliveries, the most at a time. The oldest works until " + r.moment(*h.OlderSecretUntil).Exact + ": renew the secret after that."},
+		})
+	}
 	return r.confirm(confirmView{
 		Title: "Renew the signing secret", Effects: effects, Action: page + "/secret", Button: "Renew the secret", Harmless: true, Back: page,
 	})
@@ -188,6 +194,9 @@ func (c *Console) renewWebhookSecret(r *request) error {
 		h, readErr := c.managedWebhook(r)
 		if readErr == nil && h.PreviousSecretUntil != nil {
 			intro = "The old secret works until " + r.moment(*h.PreviousSecretUntil).Exact + "."
+			if h.OlderSecretUntil != nil {
+				intro += " The one before it works until " + r.moment(*h.OlderSecretUntil).Exact + "."
+			}
 		}
 	}
 	return r.showSecrets(err, webhookSecrets(renewed, intro, "Back to the address"))

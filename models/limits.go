@@ -94,7 +94,8 @@ const (
 
 // Webhooks (api.md 6.6, 6.10, 6.11).
 const (
-	// SecretOverlap is the time for which the previous signing secret stays valid after a rotation.
+	// SecretOverlap is the time for which a signing secret stays valid after its renewal, whatever
+	// follows. A third renewal within it is rejected.
 	SecretOverlap = 24 * time.Hour
 	// MaxKeptResponse limits the bytes of a receiver's response that an attempt keeps.
 	MaxKeptResponse = 4 << 10

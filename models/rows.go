@@ -372,9 +372,11 @@ type Webhook struct {
 	URL            string
 	Events         TextArray
 	SecretSealed   []byte
-	// PreviousSecret is sealed too. It signs until PreviousSecretUntil.
+	// PreviousSecret and the OlderSecret before it are sealed too. Each signs until its time.
 	PreviousSecret      []byte
 	PreviousSecretUntil *Time
+	OlderSecret         []byte
+	OlderSecretUntil    *Time
 	Enabled             bool
 	// OffReason and OffAt are set while the address is off.
 	OffReason *string

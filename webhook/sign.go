@@ -39,7 +39,7 @@ type signingKey struct {
 }
 
 // NewSigner returns a signer for an address's valid secrets as displayed, the newest
-// first: one, or two during a rotation. It returns ErrSecret without secrets or if one of
+// first: one, two during a rotation, three during two. It returns ErrSecret without secrets or if one of
 // them is invalid.
 func NewSigner(secrets ...string) (*Signer, error) {
 	if len(secrets) == 0 {

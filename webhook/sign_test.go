@@ -106,11 +106,15 @@ func TestSignerIsSafeForConcurrentUse(t *testing.T) {
 	group.Wait()
 }
 
-func TestStandardWebhooksLibraryVerifies(t *testing.T) {
-	unrelated, err := GenerateSecret(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
+func TestReceiversVerify(t *testing.T) {
+	generate := func() string {
+		secret, err := GenerateSecret(rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return secret
 	}
+	unrelated, newest := generate(), generate()
 	tests := []struct {
 		name     string
 		sender   []string
@@ -123,12 +127,19 @@ func TestStandardWebhooksLibraryVerifies(t *testing.T) {
 		{"the old secret during a rotation", []string{newSecret, oldSecret}, oldSecret, pingBody, true},
 		{"the old secret after a rotation", []string{newSecret}, oldSecret, pingBody, false},
 		{"an unrelated secret", []string{newSecret, oldSecret}, unrelated, pingBody, false},
+		{"the first secret during two rotations", []string{newest, newSecret, oldSecret}, oldSecret, pingBody, true},
+		{"the second secret during two rotations", []string{newest, newSecret, oldSecret}, newSecret, pingBody, true},
+		{"the third secret during two rotations", []string{newest, newSecret, oldSecret}, newest, pingBody, true},
+		{"an unrelated secret during two rotations", []string{newest, newSecret, oldSecret}, unrelated, pingBody, false},
 		{"a changed body", []string{newSecret}, newSecret, pingBody + " ", false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			// The library reads the time from the clock.
+			// The library of Standard Webhooks reads the time from the clock.
 			header := mustSigner(t, tt.sender...).Header("evt_01", "ping", time.Now(), []byte(pingBody))
+			if err := Verify(header, []byte(tt.body), tt.receiver, time.Now()); (err == nil) != tt.ok {
+				t.Errorf("Verify returned %v, want accepted %t", err, tt.ok)
+			}
 			receiver, err := standardwebhooks.NewWebhook(tt.receiver)
 			if err != nil {
 				t.Fatal(err)

@@ -32,7 +32,7 @@ var (
 )
 
 const (
-	// The service sends at most two signatures; 1 KiB holds a dozen.
+	// The service sends at most three signatures; 1 KiB holds a dozen.
 	maxSignatureHeader = 1024
 	// Enough digits for any four-digit year, and few enough that package time cannot
 	// overflow.

@@ -23,7 +23,7 @@ func webhooksCommand() *cobra.Command {
 		changeWebhookCommand(),
 		enableWebhookCommand(),
 		disableWebhookCommand(),
-		webhookCommand("renew-secret ID", "Renew the signing secret and show it, this once; the old one stays valid for 24 hours",
+		webhookCommand("renew-secret ID", "Renew the signing secret and show it, this once; each old one stays valid for its 24 hours, at most two of them",
 			(*service.Service).RenewWebhookSecret),
 		deleteWebhookCommand(),
 		testWebhookCommand(),

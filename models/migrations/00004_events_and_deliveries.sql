@@ -14,8 +14,12 @@ CREATE TABLE webhooks (
                               'work_order.completed', 'work_order.sent_to_inspection', 'work_order.cancelled',
                               'work_order.assignees_changed', 'issue.created', 'issue.resolved', 'ping']),
     secret_sealed         bytea NOT NULL,
+    -- The secrets before it, each of which signs until its time: at most two, so that no renewal cuts a
+    -- receiver off (api.md 6.6).
     previous_secret       bytea,
     previous_secret_until timestamptz(3),
+    older_secret          bytea,
+    older_secret_until    timestamptz(3),
     enabled               boolean NOT NULL DEFAULT true,
     -- The shut-off period counts from here if no delivery succeeded since.
     enabled_since         timestamptz(3) NOT NULL,
@@ -30,6 +34,8 @@ CREATE TABLE webhooks (
     created_at            timestamptz(3) NOT NULL,
     UNIQUE (integration_id, slot),
     CHECK ((previous_secret IS NULL) = (previous_secret_until IS NULL)),
+    CHECK ((older_secret IS NULL) = (older_secret_until IS NULL)),
+    CHECK (older_secret_until <= previous_secret_until),
     CHECK (enabled = (off_at IS NULL) AND enabled = (off_reason IS NULL) AND NOT (enabled AND off_by IS NOT NULL))
 );
 CREATE INDEX webhooks_of_organization ON webhooks (organization_id);

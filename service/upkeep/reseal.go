@@ -2,6 +2,7 @@ package upkeep
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -53,15 +54,16 @@ type resealResult struct {
 // reseal seals the secrets of the next addresses after the id.
 func reseal(ctx context.Context, t *store.Tx, after string) (result resealResult, err error) {
 	var rows []struct {
-		ID                  string
-		SecretSealed        []byte
-		PreviousSecret      []byte
-		PreviousSecretUntil *models.Time
+		ID                                    string
+		SecretSealed                          []byte
+		PreviousSecret, OlderSecret           []byte
+		PreviousSecretUntil, OlderSecretUntil *models.Time
 	}
 	batch.QueueAll(t.Tx, &rows, `
-		SELECT id, secret_sealed, previous_secret, previous_secret_until FROM webhooks
+		SELECT id, secret_sealed, previous_secret, previous_secret_until, older_secret, older_secret_until FROM webhooks
 		WHERE id > $1 AND (substring(secret_sealed FOR length($2::bytea)) <> $2::bytea
-			OR substring(previous_secret FOR length($2::bytea)) <> $2::bytea)
+			OR substring(previous_secret FOR length($2::bytea)) <> $2::bytea
+			OR substring(older_secret FOR length($2::bytea)) <> $2::bytea)
 		ORDER BY id LIMIT $3 FOR UPDATE`, after, append([]byte(t.Vault.Current), 0), resealBatchSize)
 	if err := t.Flush(ctx); err != nil {
 		return result, err
@@ -69,25 +71,28 @@ func reseal(ctx context.Context, t *store.Tx, after string) (result resealResult
 	for _, row := range rows {
 		result.last = row.ID
 		secret, err := resealOne(t, row.SecretSealed, row.ID)
-		if err != nil {
+		previous, previousErr := resealUntil(t, row.PreviousSecretUntil, row.PreviousSecret, row.ID)
+		older, olderErr := resealUntil(t, row.OlderSecretUntil, row.OlderSecret, row.ID)
+		if errors.Join(err, previousErr, olderErr) != nil {
 			result.unopened = append(result.unopened, row.ID)
 			continue
 		}
-		// A previous secret that no longer signs is removed.
-		var previous []byte
-		if row.PreviousSecretUntil != nil && row.PreviousSecretUntil.Time.After(t.At.Time) {
-			if previous, err = resealOne(t, row.PreviousSecret, row.ID); err != nil {
-				result.unopened = append(result.unopened, row.ID)
-				continue
-			}
-		}
 		t.Queue(`
-			UPDATE webhooks SET secret_sealed = $2, previous_secret = $3,
-				previous_secret_until = CASE WHEN $3::bytea IS NOT NULL THEN previous_secret_until END
-			WHERE id = $1`, row.ID, secret, previous)
+			UPDATE webhooks SET secret_sealed = $2,
+				previous_secret = $3, previous_secret_until = CASE WHEN $3::bytea IS NOT NULL THEN previous_secret_until END,
+				older_secret = $4, older_secret_until = CASE WHEN $4::bytea IS NOT NULL THEN older_secret_until END
+			WHERE id = $1`, row.ID, secret, previous, older)
 		result.changed++
 	}
 	return result, nil
+}
+
+// resealUntil seals a secret that signs until then, and removes one that no longer does.
+func resealUntil(t *store.Tx, until *models.Time, sealed []byte, owner string) ([]byte, error) {
+	if until == nil || !until.Time.After(t.At.Time) {
+		return nil, nil
+	}
+	return resealOne(t, sealed, owner)
 }
 
 func resealOne(t *store.Tx, sealed []byte, owner string) ([]byte, error) {

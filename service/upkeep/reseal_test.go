@@ -21,12 +21,12 @@ func secretsOf(t *testing.T, s *service.Service, webhookID string) ([]string, er
 func TestAfterResealTheOldKeyIsNotNeeded(t *testing.T) {
 	f := servicetest.New(t)
 	erp, reader, updates := f.ID("erp_hook"), f.ID("reader_hook"), f.ID("reader_updates")
-	for _, id := range []string{erp, reader} {
+	for _, id := range []string{erp, erp, reader, reader} {
 		if _, err := f.RenewWebhookSecret(t.Context(), store.Operator(), id); err != nil {
 			t.Fatal(err)
 		}
 	}
-	f.Exec(`UPDATE webhooks SET previous_secret_until = $2 WHERE id = $1`, reader, servicetest.Start) // expired
+	f.Exec(`UPDATE webhooks SET previous_secret_until = $2, older_secret_until = $2 WHERE id = $1`, reader, servicetest.Start) // expired
 	want := map[string][]string{}
 	for _, id := range []string{erp, reader, updates} {
 		var err error
@@ -34,7 +34,7 @@ func TestAfterResealTheOldKeyIsNotNeeded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(want[erp]) != 2 || len(want[reader]) != 1 {
+	if len(want[erp]) != 3 || len(want[reader]) != 1 {
 		t.Fatalf("erp signs with %d secrets, reader with %d", len(want[erp]), len(want[reader]))
 	}
 
@@ -58,8 +58,8 @@ func TestAfterResealTheOldKeyIsNotNeeded(t *testing.T) {
 			t.Errorf("%s is still sealed with the old key", id)
 		}
 	}
-	if n := servicetest.Value[int](f, `SELECT count(*) FROM webhooks WHERE previous_secret IS NOT NULL`); n != 1 {
-		t.Errorf("%d addresses have a previous secret, want the one whose time is not over", n)
+	if n := servicetest.Value[int](f, `SELECT count(previous_secret) + count(older_secret) FROM webhooks`); n != 2 {
+		t.Errorf("%d old secrets are kept, want the two whose time is not over", n)
 	}
 }
 

@@ -68,10 +68,10 @@ type Claim struct {
 // addressRow is an address with what decides its deliveries.
 type addressRow struct {
 	Address
-	IntegrationID       string
-	SecretSealed        []byte
-	PreviousSecret      []byte
-	PreviousSecretUntil *models.Time
+	IntegrationID                         string
+	SecretSealed                          []byte
+	PreviousSecret, OlderSecret           []byte
+	PreviousSecretUntil, OlderSecretUntil *models.Time
 	// Usable is true if its integration may use the service.
 	Usable     bool
 	ShowPeople bool
@@ -96,7 +96,7 @@ const ofAddress = ` FROM integrations i JOIN organizations o ON o.id = i.organiz
 
 // addressQuery loads the address $1.
 var addressQuery = `
-	SELECT h.id, h.organization_id, h.integration_id, h.url, h.secret_sealed, h.previous_secret, h.previous_secret_until,
+	SELECT h.id, h.organization_id, h.integration_id, h.url, h.secret_sealed, h.previous_secret, h.previous_secret_until, h.older_secret, h.older_secret_until,
 		h.enabled AND ` + access.UsableIntegration + ` AS sends, ` + access.UsableIntegration + ` AS usable,
 		EXISTS (SELECT FROM webhook_health y WHERE y.webhook_id = h.id AND y.failing_since IS NOT NULL) AS failing,
 		'people:read' = ANY (i.scopes) AS show_people, i.scopes, h.events,
@@ -249,20 +249,22 @@ func (s *Webhooks) claimRows(
 	return found, err
 }
 
-// openAddress opens the sealed secrets of an address.
+// openAddress opens the sealed secrets of an address that sign now, the newest first.
 func (s *Webhooks) openAddress(row addressRow) (Address, error) {
 	address := row.Address
-	secret, err := s.Vault.Open(row.SecretSealed, row.ID)
-	if err != nil {
-		return address, err
+	sealed, now := [][]byte{row.SecretSealed}, s.Now()
+	if until := row.PreviousSecretUntil; until != nil && until.Time.After(now) {
+		sealed = append(sealed, row.PreviousSecret)
 	}
-	address.Secrets = []string{string(secret)}
-	if row.PreviousSecretUntil != nil && row.PreviousSecretUntil.Time.After(s.Now()) {
-		previous, err := s.Vault.Open(row.PreviousSecret, row.ID)
+	if until := row.OlderSecretUntil; until != nil && until.Time.After(now) {
+		sealed = append(sealed, row.OlderSecret)
+	}
+	for _, one := range sealed {
+		secret, err := s.Vault.Open(one, row.ID)
 		if err != nil {
 			return address, err
 		}
-		address.Secrets = append(address.Secrets, string(previous))
+		address.Secrets = append(address.Secrets, string(secret))
 	}
 	return address, nil
 }

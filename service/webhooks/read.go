@@ -14,9 +14,10 @@ import (
 type WebhookDetail struct {
 	WebhookSummary
 	Integration string
-	// PreviousSecretUntil is when the previous signing secret ends, or nil.
-	PreviousSecretUntil *models.Time
-	EnabledSince        models.Time
+	// PreviousSecretUntil is when the previous signing secret ends, OlderSecretUntil when the one
+	// before it does, nil if it has ended.
+	PreviousSecretUntil, OlderSecretUntil *models.Time
+	EnabledSince                          models.Time
 	// ShutOffAt is when the next final failure turns the address off, nil unless it fails.
 	ShutOffAt *models.Time `db:"-"`
 	// Test is the last test within TestRetention, nil if none was sent.
@@ -30,7 +31,8 @@ type WebhookDetail struct {
 // ManagedWebhookQuery reads an address with its health for the people who manage it.
 var ManagedWebhookQuery = `
 	SELECT ` + WebhookSummaryColumns + `, n.name AS integration, h.enabled_since, i.owners, ` + store.Fill(access.OwnerNames, "integration", "i") + ` AS owner_names,
-		CASE WHEN h.previous_secret_until > $3 THEN h.previous_secret_until END AS previous_secret_until
+		CASE WHEN h.previous_secret_until > $3 THEN h.previous_secret_until END AS previous_secret_until,
+		CASE WHEN h.older_secret_until > $3 THEN h.older_secret_until END AS older_secret_until
 	FROM webhooks h
 	JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL
 	JOIN identities n ON n.id = i.id

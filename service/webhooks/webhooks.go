@@ -235,14 +235,18 @@ func (s *Webhooks) ChangeWebhook(ctx context.Context, actor store.Actor, id stri
 }
 
 // RenewWebhookSecret gives the address a new signing secret and returns the address
-// with it. The previous secret signs too for models.SecretOverlap, and only the
-// previous one: renewing again ends the one before (api.md 6.6).
-// Errors: not_found, permission_denied, unavailable.
+// with it. The previous secret signs too for models.SecretOverlap, and so does the one before it
+// until its own time is over (api.md 6.6). Errors: not_found, permission_denied,
+// validation_failed if three secrets sign already, unavailable.
 func (s *Webhooks) RenewWebhookSecret(ctx context.Context, actor store.Actor, id string) (Webhook, error) {
 	secret := ""
 	renewed, err := s.updateWebhook(ctx, actor, id, func(t *store.ORMTx, i integrations.LockedIntegration, h *models.Webhook) (action string, err error) {
 		if err := i.RequireOwner(actor, "renew the secrets of its addresses"); err != nil {
 			return "", err
+		}
+		if until := h.OlderSecretUntil; until != nil && until.Time.After(t.At.Time) {
+			return "", models.Errorf(models.CodeValidationFailed,
+				"Three signing secrets of this address are valid, the most at a time. The oldest ends at %s: renew the secret after that.", until)
 		}
 		if err := people.NotifySecurity(t, actor, h.OrganizationID, models.NoticeWebhookSecretRenewed, id, i.Owners...); err != nil {
 			return "", err
@@ -251,11 +255,12 @@ func (s *Webhooks) RenewWebhookSecret(ctx context.Context, actor store.Actor, id
 			return "", err
 		}
 		until := models.TimeOf(t.At.Add(models.SecretOverlap))
+		h.OlderSecret, h.OlderSecretUntil = h.PreviousSecret, h.PreviousSecretUntil
 		h.PreviousSecret, h.PreviousSecretUntil = h.SecretSealed, &until
 		if h.SecretSealed, err = t.Vault.Seal([]byte(secret), id, t.Random); err != nil {
 			return "", err
 		}
-		return actionSecretRenewed, t.Update(h, "secret_sealed", "previous_secret", "previous_secret_until")
+		return actionSecretRenewed, t.Update(h, "secret_sealed", "previous_secret", "previous_secret_until", "older_secret", "older_secret_until")
 	})
 	if err == nil {
 		renewed.Secret = secret

@@ -487,41 +487,90 @@ integrations: [{key: erp, webhooks: [{key: erp_hook, url: "http://127.0.0.1:9/er
 	}
 }
 
-func TestThePreviousSecretSignsForADay(t *testing.T) {
-	f := servicetest.New(t)
-	servicetest.Create(t, f)
-	first := servicetest.Claim(t, f, "erp_hook").Address.Secrets[0]
-	renew := func() string {
-		t.Helper()
-		renewed, err := f.RenewWebhookSecret(t.Context(), store.Operator(), f.ID("erp_hook"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := webhook.ParseSecret(renewed.Secret); err != nil || renewed.ID != f.ID("erp_hook") {
-			t.Fatalf("renewed is %+v, %v", renewed, err)
-		}
-		return renewed.Secret
+// Each secret signs until 24 hours after its own renewal, whatever follows, so that no receiver is
+// cut off. There are never more than three.
+func TestOldSecretsSignForADayEach(t *testing.T) {
+	const day, ms = 24 * time.Hour, time.Millisecond
+	// A step renews after the wait, or does not; then the secrets sign that have these numbers in
+	// order of their creation.
+	type step struct {
+		wait   time.Duration
+		renew  string // "yes", "rejected" or "" for no
+		signed []int
 	}
-	secrets := func(what string, want ...string) {
-		t.Helper()
-		if got := servicetest.Claim(t, f, "erp_hook").Address.Secrets; !slices.Equal(got, want) {
-			t.Errorf("%s, %d secrets sign: %v, want %v", what, len(got), got, want)
-		}
+	for name, steps := range map[string][]step{
+		"once": {
+			{0, "yes", []int{1, 0}}, {day - ms, "", []int{1, 0}}, {ms, "", []int{1}},
+		},
+		"again after the day": {
+			{0, "yes", []int{1, 0}}, {day, "yes", []int{2, 1}}, {day, "", []int{2}},
+		},
+		"twice at once": {
+			{0, "yes", []int{1, 0}}, {0, "yes", []int{2, 1, 0}}, {day - ms, "", []int{2, 1, 0}}, {ms, "", []int{2}},
+		},
+		"twice within a day": {
+			{0, "yes", []int{1, 0}}, {time.Hour, "yes", []int{2, 1, 0}}, {23*time.Hour - ms, "", []int{2, 1, 0}},
+			{ms, "", []int{2, 1}}, {time.Hour - ms, "", []int{2, 1}}, {ms, "", []int{2}},
+		},
+		"three times within a day": {
+			{0, "yes", []int{1, 0}}, {time.Hour, "yes", []int{2, 1, 0}}, {time.Hour, "rejected", []int{2, 1, 0}},
+			{22*time.Hour - ms, "rejected", []int{2, 1, 0}}, {ms, "yes", []int{3, 2, 1}}, {time.Hour, "yes", []int{4, 3, 2}}, {day, "", []int{4}},
+		},
+		"every twelve hours": {
+			{0, "yes", []int{1, 0}}, {12 * time.Hour, "yes", []int{2, 1, 0}}, {12 * time.Hour, "yes", []int{3, 2, 1}}, {12 * time.Hour, "yes", []int{4, 3, 2}},
+		},
+		"after two had ended": {
+			{0, "yes", []int{1, 0}}, {time.Hour, "yes", []int{2, 1, 0}}, {3 * day, "yes", []int{3, 2}}, {time.Hour, "yes", []int{4, 3, 2}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := servicetest.New(t)
+			servicetest.Create(t, f)
+			id := f.ID("erp_hook")
+			made := servicetest.Claim(t, f, "erp_hook").Address.Secrets
+			for i, step := range steps {
+				f.Clock.Advance(step.wait)
+				if step.renew != "" {
+					renewed, err := f.RenewWebhookSecret(t.Context(), store.Operator(), id)
+					if step.renew == "rejected" {
+						servicetest.WantCode(t, "one renewal too many", err, models.CodeValidationFailed)
+						oldest := servicetest.Value[time.Time](f, `SELECT older_secret_until FROM webhooks WHERE id = $1`, id)
+						if err != nil && !strings.Contains(err.Error(), models.TimeOf(oldest).String()) {
+							t.Errorf("the rejection does not say when: %v", err)
+						}
+					} else if _, parseErr := webhook.ParseSecret(renewed.Secret); err != nil || parseErr != nil || renewed.ID != id {
+						t.Fatalf("step %d renewed %+v, %v", i, renewed, err)
+					} else {
+						made = append(made, renewed.Secret)
+					}
+				}
+				var want []string
+				for _, n := range step.signed {
+					want = append(want, made[n])
+				}
+				if got := servicetest.Claim(t, f, "erp_hook").Address.Secrets; !slices.Equal(got, want) {
+					t.Errorf("after step %d %d secrets sign: %v, want %v of %v", i, len(got), got, step.signed, made)
+				}
+				wantSecretsUntil(t, f, len(step.signed)-1)
+			}
+		})
 	}
-	second := renew()
-	secrets("at once", second, first)
-	f.Clock.Advance(24*time.Hour - time.Millisecond)
-	secrets("a moment before the day is over", second, first)
-	f.Clock.Advance(time.Millisecond)
-	secrets("after a day", second)
+}
 
-	third := renew()
-	secrets("renewed again after the day", third, second)
-	f.Clock.Advance(time.Hour)
-	fourth := renew()
-	secrets("renewed twice within a day", fourth, third)
-	f.Clock.Advance(23 * time.Hour)
-	secrets("a day after the renewal before", fourth, third)
-	f.Clock.Advance(time.Hour)
-	secrets("a day after the last", fourth)
+// wantSecretsUntil checks that the page of the address tells of so many old secrets.
+func wantSecretsUntil(t *testing.T, f *servicetest.Fixture, old int) {
+	t.Helper()
+	h, err := f.ManagedWebhook(t.Context(), servicetest.Person(t, f, "ann"), f.ID("erp_hook"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := 0
+	for _, until := range []*models.Time{h.PreviousSecretUntil, h.OlderSecretUntil} {
+		if until != nil {
+			shown++
+		}
+	}
+	if shown != old {
+		t.Errorf("its page shows %d old secrets, want %d", shown, old)
+	}
 }
