@@ -3,7 +3,6 @@ package activities
 import (
 	"context"
 	"log/slog"
-	"net/http"
 	"strconv"
 	"time"
 
@@ -40,11 +39,8 @@ type Instrumentation struct {
 	lastHousekeeping prometheus.Gauge
 }
 
-// Outcomes of attempts with a response; those without one are webhook.Kinds.
-const (
-	outcomeSuccess = "2xx"
-	outcomeGone    = "410"
-)
+// outcomeSuccess is the outcome of attempts that the receiver accepted.
+const outcomeSuccess = "2xx"
 
 // NewInstrumentation registers the metrics and returns the Instrumentation. With a
 // nil tracer there are no spans.
@@ -74,14 +70,14 @@ func NewInstrumentation(registerer prometheus.Registerer, tracer trace.Tracer, l
 		claimed:       gauge("deliveries_claimed", "Deliveries this worker has claimed; at most 384 for each address."),
 		inFlight:      gauge("delivery_requests_in_flight", "Requests to receivers in flight."),
 		turnedOff:     prometheus.NewCounter(counter("addresses_turned_off_total", "Webhook addresses turned off because they failed.")),
-		failedForGood: prometheus.NewCounter(counter("deliveries_failed_total", "Deliveries that failed and are not retried.")),
+		failedForGood: prometheus.NewCounter(counter("deliveries_failed_total", "Deliveries whose last attempt failed.")),
 		mails: prometheus.NewCounterVec(counter("mails_total",
 			"E-mails to people, by outcome: sent, kept (rejected permanently; the notice stays in the inbox, a sign-in link ends), or put_off until the mail server accepts them."), []string{"outcome"}),
 		lastSweep:        gauge("sweep_last_success_timestamp_seconds", "When this worker last finished a sweep; 0 for never."),
 		sweepFound:       prometheus.NewCounter(counter("sweep_found_total", "Workflows with unclaimed work that sweeps found and woke.")),
 		lastHousekeeping: gauge("housekeeping_last_success_timestamp_seconds", "When this worker last finished a housekeeping activity; 0 for never."),
 	}
-	outcomes := []string{outcomeSuccess, "3xx", "4xx", outcomeGone, "5xx"}
+	outcomes := []string{outcomeSuccess, "3xx", "4xx", "5xx"}
 	for _, outcome := range append(outcomes, store.TextsOf(webhooks.FailureKinds)...) {
 		i.attempts.WithLabelValues(outcome) // exported as 0 before the first
 	}
@@ -100,14 +96,10 @@ func NewInstrumentation(registerer prometheus.Registerer, tracer trace.Tracer, l
 
 // outcome classifies an attempt.
 func outcome(a webhooks.Attempt) string {
-	switch a.Status {
-	case 0:
+	if a.Status == 0 {
 		return string(a.Problem)
-	case http.StatusGone:
-		return outcomeGone
-	default:
-		return strconv.Itoa(a.Status/100) + "xx"
 	}
+	return strconv.Itoa(a.Status/100) + "xx"
 }
 
 // send makes one attempt and instruments it. The span is a child of the call that

@@ -103,9 +103,9 @@ func TestNoticeEmailSaysWhoAndWhy(t *testing.T) {
 		}, "Bob Stone cancelled the work order. Ordered twice."},
 		{"why an address was turned off", func() effects.NoticeEmail {
 			n := noticeOf(models.NoticeWebhookOff)
-			n.OffReason = "The receiver responded 410 Gone."
+			n.OffReason = "A delivery failed for good and none succeeded for 3 days."
 			return n
-		}, "held from now on. The receiver responded 410 Gone. Once"},
+		}, "held from now on. A delivery failed for good and none succeeded for 3 days. Once"},
 		{"someone, if the actor is unknown", func() effects.NoticeEmail {
 			n := noticeOf(models.NoticeHeld)
 			n.ActorName = ""

@@ -175,7 +175,6 @@ func (a *API) addEvent(e documentedEvent) {
 		}},
 		Responses: map[string]*huma.Response{
 			"2XX":     {Description: "The receiver accepted it."},
-			"410":     {Description: "The receiver is gone. The address is turned off immediately."},
 			"default": {Description: "The delivery failed and will be retried on schedule."},
 		},
 	}}

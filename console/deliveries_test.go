@@ -57,6 +57,15 @@ func dispatch(t *testing.T, s *consoletest.Site, hook string, respond func(*webh
 	return sent
 }
 
+// failingForGood responds to the last attempt at a delivery.
+func failingForGood(status int, body string) func(*webhooks.Attempt) {
+	respond := responding(status, body)
+	return func(a *webhooks.Attempt) {
+		respond(a)
+		a.Number = models.DeliveryAttempts
+	}
+}
+
 func responding(status int, body string) func(*webhooks.Attempt) {
 	return func(a *webhooks.Attempt) { a.Status, a.ResponseBody = status, []byte(body) }
 }

@@ -112,7 +112,7 @@ func bodyText(a webhooks.AttemptRecord) (text, note string) {
 
 // statusSentences explain a receiver's response, by HTTP status.
 var statusSentences = map[int]string{
-	http.StatusGone:                  "The receiver reported the address as gone: there are no more attempts, and the address is turned off.",
+	http.StatusGone:                  "The receiver no longer has anything at this path. Check the address.",
 	http.StatusUnauthorized:          "The receiver did not accept the signature or wants credentials.",
 	http.StatusForbidden:             "The receiver did not accept the signature or wants credentials.",
 	http.StatusNotFound:              "The receiver has nothing at this path. Check the address.",

@@ -277,6 +277,7 @@ func (d *demo) deliverReport(n int) {
 		return
 	}
 	d.deliver("rooms_hook", latency, http.StatusGone, `{"error": "This hook was removed on Monday."}`, "")
+	d.Exec(`UPDATE webhook_health SET failed_at = 'infinity' WHERE webhook_id = $1`, d.ID("rooms_hook"))
 	_, err := d.TurnOffIfUnsuccessful(d.t.Context(), d.ID("rooms_hook"))
 	d.check(err)
 }

@@ -32,7 +32,7 @@ func TestNothingToRedeliver(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
 	newRecord(t, s)
-	dispatch(t, s, "erp_hook", responding(http.StatusGone, "Gone"))
+	dispatch(t, s, "erp_hook", failingForGood(http.StatusGone, "Gone"))
 	s.Exec(`UPDATE webhooks SET enabled = false, off_at = now(), off_reason = 'Gone' WHERE id = $1`, s.ID("erp_hook"))
 	ann := s.SignedIn("ann")
 	for query, says := range map[string]string{

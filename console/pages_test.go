@@ -153,7 +153,7 @@ func againPages(t *testing.T) (*consoletest.Site, []shownPage) {
 func peoplePages(t *testing.T) (*consoletest.Site, []shownPage) {
 	s := consoletest.NewSite(t)
 	notify(s, "ann", "work_order.assigned", "webhook.turned_off")
-	s.Exec(`UPDATE webhooks SET enabled = false, off_reason = 'The receiver responded 410 Gone.', off_at = now() WHERE id = $1`, s.ID("reader_hook"))
+	s.Exec(`UPDATE webhooks SET enabled = false, off_reason = 'A delivery failed for good and none succeeded for 3 days.', off_at = now() WHERE id = $1`, s.ID("reader_hook"))
 	noOneCan(s, newRecord(t, s))
 	bob, crew := "/console/people/"+s.ID("bob"), "/console/teams/"+s.ID("crew")
 	return s, []shownPage{
@@ -284,8 +284,8 @@ func webhookPages(t *testing.T) (*consoletest.Site, []shownPage) {
 	failing, off := "/console/webhooks/"+s.ID("erp_hook"), "/console/webhooks/"+s.ID("reader_hook")
 	s.Exec(`INSERT INTO webhook_health (webhook_id, failing_since, last_at, last_status) VALUES ($1, now(), now(), 500)
 		ON CONFLICT (webhook_id) DO UPDATE SET failing_since = now(), last_at = now(), last_status = 500`, s.ID("erp_hook"))
-	s.Exec(`UPDATE webhooks SET enabled = false, off_reason = 'The receiver answered 410 Gone.', off_at = now() WHERE id = $1`, s.ID("reader_hook"))
-	s.Exec(`INSERT INTO webhook_tests (event_id, webhook_id, started_at, latency_ms, status, response_body) VALUES ('evt_01kjq7k69re00b2a00av14smbj', $1, $2, 31, 200, 'Thanks <script>alert(1)</script>')`,
+	s.Exec(`UPDATE webhooks SET enabled = false, off_reason = 'A delivery failed for good and none succeeded for 3 days.', off_at = now() WHERE id = $1`, s.ID("reader_hook"))
+	s.Exec(`INSERT INTO webhook_tests (event_id, webhook_id, begun_at, started_at, latency_ms, status, response_body) VALUES ('evt_01kjq7k69re00b2a00av14smbj', $1, $2, $2, 31, 200, 'Thanks <script>alert(1)</script>')`,
 		s.ID("reader_updates"), s.Clock.Now())
 	return s, []shownPage{
 		{"GET /console/webhooks/:id", "webhook-failing", failing, nil, ""},
@@ -354,7 +354,7 @@ func workOrderPages(t *testing.T) (*consoletest.Site, []shownPage) {
 func deliveryPages(t *testing.T) (*consoletest.Site, []shownPage) {
 	s := consoletest.NewSite(t)
 	record := newRecord(t, s)
-	dispatch(t, s, "erp_hook", responding(http.StatusGone, "<b>Gone</b>"))
+	dispatch(t, s, "erp_hook", failingForGood(http.StatusGone, "<b>Gone</b>"))
 	s.Exec(`UPDATE webhooks SET enabled = true, off_at = NULL, off_reason = NULL`)
 	newRecord(t, s)
 	dispatch(t, s, "erp_hook", responding(http.StatusOK, "ok"))

@@ -167,7 +167,7 @@ func fillTables(t *testing.T, s *consoletest.Site) fullTables {
 	s.Exec(`INSERT INTO rate_counters (subject, window_start, calls) SELECT random_id('idn', n), '2026-03-02T11:00:00Z'::timestamptz - n * interval '1 hour', n FROM generate_series(101, 150) n`)
 	s.Exec(`INSERT INTO webhooks (id, organization_id, integration_id, slot, url, events, secret_sealed, created_at, enabled_since, enabled, off_at, off_reason)
 		SELECT random_id('whk', n * 5 + p), $1, CASE WHEN n = 100 THEN $2 ELSE random_id('idn', n) END, p, 'https://events-' || md5(n::text) || '.example.com/receive/' || p, events, secret_sealed, now(), now(),
-			n % 2 = 0, CASE WHEN n % 2 = 1 THEN now() END, CASE WHEN n % 2 = 1 THEN 'The receiver responded 410 Gone.' END
+			n % 2 = 0, CASE WHEN n % 2 = 1 THEN now() END, CASE WHEN n % 2 = 1 THEN 'A delivery failed for good and none succeeded for 3 days.' END
 		FROM generate_series(100, 130) n, generate_series(2, 5) p, (SELECT events, secret_sealed FROM webhooks WHERE id = $3) w`, acme, s.ID("erp"), s.ID("erp_hook"))
 	s.Exec(`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at)
 		SELECT random_id('eqp', n), $1, 'equipment', $2, 'Air handling unit ' || upper(substr(md5(n::text), 1, 6)), now(), now() FROM generate_series(1, 300) n`, acme, s.ID("hvac"))

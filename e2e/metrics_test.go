@@ -126,7 +126,7 @@ func TestDashboardAndAlertsHaveTheirMetrics(t *testing.T) {
 	mailServer := mailtest.NewServer(t, mailtest.Options{})
 	apiMetrics, _ := freePort(t)
 	workerMetrics, _ := freePort(t)
-	h := newMailHarness(t, mailServer, settings{"WEBHOOK_RETRY_SCHEDULE": "1h"}, taking, failing, gone)
+	h := newMailHarness(t, mailServer, settings{"WEBHOOK_RETRY_SCHEDULE": "1h", "WEBHOOK_SHUTOFF_AFTER": "1ms"}, taking, failing, gone)
 	h.settings["METRICS_ADDR"] = workerMetrics
 	h.startWorker()
 	h.startAPI(settings{"METRICS_ADDR": apiMetrics})
@@ -135,7 +135,12 @@ func TestDashboardAndAlertsHaveTheirMetrics(t *testing.T) {
 	id := h.createOrder(i, "Replace filter", []string{"worker"}, false)
 	awaitDelivery(t, taking, id)
 	h.awaitAttempts(h.deliveryTo(2, id), "retrying", 500)
-	eventually(t, deliveryLimit, "the address that returned 410 is off", func() bool {
+	failed := h.deliveryTo(3, id)
+	h.awaitAttempts(failed, "retrying", 410)
+	if _, err := h.db.Exec(t.Context(), `UPDATE open_deliveries SET next_attempt_at = now() WHERE id = $1`, failed); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, deliveryLimit, "the address that failed for good is off", func() bool {
 		return h.count(`SELECT count(*) FROM webhooks WHERE NOT enabled`) == 1
 	})
 	if response, err := i.call("GOSSIP", "/work-orders/"+managerEmail, "", nil); err != nil || response.status != http.StatusNotFound && response.status != http.StatusMethodNotAllowed {
@@ -164,7 +169,7 @@ func TestDashboardAndAlertsHaveTheirMetrics(t *testing.T) {
 		"connections":      wanted(&api, "millwright_database_acquires_total", 1),
 		"accepted":         wanted(&worker, "millwright_delivery_attempts_total", 1, "outcome", "2xx"),
 		"failed":           wanted(&worker, "millwright_delivery_attempts_total", 1, "outcome", "5xx"),
-		"gone":             wanted(&worker, "millwright_delivery_attempts_total", 1, "outcome", "410"),
+		"gone":             wanted(&worker, "millwright_delivery_attempts_total", 1, "outcome", "4xx"),
 		"latency":          wanted(&worker, "millwright_delivery_latency_seconds", 1),
 		"attempts' length": wanted(&worker, "millwright_delivery_attempt_duration_seconds", 3),
 		"failed for good":  wanted(&worker, "millwright_deliveries_failed_total", 1),

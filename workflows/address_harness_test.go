@@ -133,7 +133,7 @@ func (h *addressHarness) TurnOffIfUnsuccessful(context.Context, string) (bool, e
 	if len(h.acts) == 1 {
 		return false, errors.New("the database is unreachable")
 	}
-	h.off("The receiver answered 410 Gone.")
+	h.off("A delivery failed for good and none succeeded for 3 days.")
 	h.notices++
 	return true, nil
 }

@@ -15,7 +15,7 @@ SELECT 'idn_1' || lpad(to_hex(n), 25, '0'), i.organization_id, 'cli_' || n, i.se
 INSERT INTO webhooks (id, organization_id, integration_id, slot, url, events, secret_sealed, created_at, enabled_since, enabled, off_at, off_reason)
 SELECT 'whk_1' || lpad(to_hex(n * 3 + nth), 25, '0'), h.organization_id, 'idn_1' || lpad(to_hex(n), 25, '0'), nth + 1,
 	'https://receiver-' || n || '.example.com/events/' || nth, h.events, h.secret_sealed, now(), now(),
-	n % 20 <> 0, CASE WHEN n % 20 = 0 THEN now() END, CASE WHEN n % 20 = 0 THEN 'The receiver responded 410 Gone.' END
+	n % 20 <> 0, CASE WHEN n % 20 = 0 THEN now() END, CASE WHEN n % 20 = 0 THEN 'A delivery failed for good and none succeeded for 3 days.' END
 FROM generate_series(1, 200) n, generate_series(0, 2) nth, webhooks h WHERE h.id = @webhook;
 
 INSERT INTO webhook_health (webhook_id, last_success_at, failing_since, last_at, last_status)

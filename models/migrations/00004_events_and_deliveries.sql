@@ -50,9 +50,8 @@ CREATE TABLE webhook_health (
     last_at         timestamptz(3),
     last_status     integer,
     last_error      text,
-    -- Since the last success the last delivery that failed for good, and the last 410.
-    failed_at       timestamptz(3),
-    gone_at         timestamptz(3)
+    -- Since the last success the last delivery that failed for good.
+    failed_at       timestamptz(3)
 );
 
 -- The leases of dispatchers. Until leased_until the address's dispatcher polls for new deliveries, so that

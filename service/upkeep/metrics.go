@@ -92,7 +92,7 @@ var backlogQuery = store.Fill(`
 		(SELECT count(*) FROM (SELECT FROM dirty_records WHERE since < @dirty_since LIMIT @max) x) AS unclaimed_records,
 		(SELECT count(*) FROM webhooks WHERE enabled) AS addresses_on,
 		(SELECT count(*) FROM webhooks WHERE NOT enabled) AS addresses_off,
-		(SELECT count(*) FROM webhooks WHERE NOT enabled AND (off_reason = @gone OR starts_with(off_reason, @failing))) AS addresses_turned_off,
+		(SELECT count(*) FROM webhooks WHERE NOT enabled AND starts_with(off_reason, @failing)) AS addresses_turned_off,
 		(SELECT count(*) FROM webhook_health h JOIN webhooks w ON w.id = h.webhook_id
 			WHERE h.failing_since IS NOT NULL AND w.enabled) AS addresses_failing,
 		(SELECT min(at) FROM watermarks WHERE xid = pg_snapshot_xmin(pg_current_snapshot())) AS xmin_horizon_since,
@@ -104,7 +104,7 @@ var backlogQuery = store.Fill(`
 
 func backlogArgs(now models.Time, grace time.Duration) pgx.NamedArgs {
 	return pgx.NamedArgs{
-		"now": now, "max": MaxBacklogCount, "max_kept": MaxKeptCount, "gone": webhooks.OffGone, "failing": webhooks.OffFailing,
+		"now": now, "max": MaxBacklogCount, "max_kept": MaxKeptCount, "failing": webhooks.OffFailing,
 		"partition_days": store.PartitionDaysAhead, "partitions_until": now.Add(-models.EventRetention - 24*time.Hour),
 		"unclaimed_since": now.Add(-grace), "dirty_since": now.Add(-dirtyGrace(grace)),
 	}

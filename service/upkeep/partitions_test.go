@@ -112,7 +112,9 @@ func TestDaysAreDroppedOnceAllOfThemHasExpired(t *testing.T) {
 		servicetest.Create(t, f)
 		claimed := servicetest.Claim(t, f, "erp_hook").Deliveries
 		servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimed[0], 200))
-		servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimed[1], 410)) // parked as failed
+		claimed[1].Attempts = models.DeliveryAttempts - 1
+		servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimed[1], 500)) // parked as failed
+		f.Exec(`UPDATE webhook_health SET failed_at = 'infinity' WHERE webhook_id = $1`, f.ID("erp_hook"))
 		if off, err := f.TurnOffIfUnsuccessful(t.Context(), f.ID("erp_hook")); !off || err != nil {
 			t.Fatalf("the address is off: %t, %v", off, err)
 		}

@@ -3,7 +3,6 @@ package webhooks
 import (
 	"cmp"
 	"context"
-	"net/http"
 	"slices"
 	"strconv"
 	"time"
@@ -48,14 +47,13 @@ type DeliveryTransition struct {
 }
 
 // NextStatus decides what follows an attempt: delivered, retrying while the schedule
-// has another attempt, or failed. A receiver that responds 410 gets no other attempt
-// (api.md 6.9).
+// has another attempt, or failed (api.md 6.9).
 func (a Attempt) NextStatus(schedule models.RetrySchedule, now models.Time) DeliveryTransition {
 	if a.succeeded() {
 		return DeliveryTransition{Status: models.DeliveryDelivered}
 	}
 	wait, more := schedule.After(a.Number - a.Before)
-	if !more || a.Status == http.StatusGone {
+	if !more {
 		return DeliveryTransition{Status: models.DeliveryFailed}
 	}
 	next := models.TimeOf(now.Add(wait))
@@ -182,28 +180,26 @@ var lateQuery = store.Fill(`
 	SELECT id, status, NULL::boolean AS workflow FROM moved`, "days", DaysOf("id", "found"))
 
 // healthQuery stores the health of an address after attempts: whether one succeeded ($2,
-// at $3), the result of the last ($4, $5), and whether a delivery failed for good ($6),
-// because the receiver returned 410 ($7). It returns whether the address is to be turned
-// off, after $8 seconds without success.
+// at $3), the result of the last ($4, $5), and whether a delivery failed for good ($6). It
+// returns whether the address is to be turned off, after $7 seconds without success.
 var healthQuery = store.Fill(`
-	INSERT INTO webhook_health AS h (webhook_id, last_success_at, failing_since, last_at, last_status, last_error, failed_at, gone_at)
+	INSERT INTO webhook_health AS h (webhook_id, last_success_at, failing_since, last_at, last_status, last_error, failed_at)
 	SELECT id, CASE WHEN $2 THEN $3::timestamptz END, CASE WHEN NOT $2 THEN $3::timestamptz END, $3, $4::integer, $5::text,
-		CASE WHEN $6 AND NOT $2 THEN $3::timestamptz END, CASE WHEN $7 THEN $3::timestamptz END
+		CASE WHEN $6 AND NOT $2 THEN $3::timestamptz END
 	FROM webhooks WHERE id = $1
 	ON CONFLICT (webhook_id) DO UPDATE SET
 		last_success_at = CASE WHEN $2 THEN $3 ELSE h.last_success_at END,
 		failing_since = CASE WHEN $2 THEN NULL ELSE coalesce(h.failing_since, $3) END,
 		warned_at = CASE WHEN $2 THEN NULL ELSE h.warned_at END,
 		last_at = $3, last_status = $4, last_error = $5,
-		failed_at = CASE WHEN $6 AND NOT $2 THEN $3 WHEN $2 THEN NULL ELSE h.failed_at END,
-		gone_at = CASE WHEN $7 THEN $3 ELSE h.gone_at END
-	WHERE NOT $2 OR $7 OR h.failing_since IS NOT NULL OR h.last_success_at IS NULL OR h.last_success_at < $3 - interval '1 minute'
-	RETURNING EXISTS (SELECT FROM webhooks w WHERE w.id = h.webhook_id AND {due})`, "due", store.Fill(shutOffDue, "period", "$8"))
+		failed_at = CASE WHEN $6 AND NOT $2 THEN $3 WHEN $2 THEN NULL ELSE h.failed_at END
+	WHERE NOT $2 OR h.failing_since IS NOT NULL OR h.last_success_at IS NULL OR h.last_success_at < $3 - interval '1 minute'
+	RETURNING EXISTS (SELECT FROM webhooks w WHERE w.id = h.webhook_id AND {due})`, "due", store.Fill(shutOffDue, "period", "$7"))
 
 // RecordAttempts stores the attempts made at one address and moves their
 // deliveries: delivered, retrying with the time of the next attempt, or failed. It says
 // whether the address is to be turned off: a final failure does so if the address has had
-// no success for the shut-off period, a 410 immediately (api.md 6.7, 6.11). Errors: unavailable.
+// no success for the shut-off period (api.md 6.11). Errors: unavailable.
 func (s *Webhooks) RecordAttempts(ctx context.Context, webhookID string, attempts []Attempt) (RecordResult, error) {
 	var result RecordResult
 	if len(attempts) == 0 {
@@ -219,9 +215,8 @@ func (s *Webhooks) RecordAttempts(ctx context.Context, webhookID string, attempt
 	final := slices.ContainsFunc(attempts, func(a Attempt) bool {
 		return a.NextStatus(s.RetrySchedule, now).Status == models.DeliveryFailed
 	})
-	gone := slices.ContainsFunc(attempts, func(a Attempt) bool { return a.Status == http.StatusGone })
 	lastStatus, lastError := last.result()
-	pipeline.Queue(healthQuery, webhookID, succeeded, now, lastStatus, lastError, final, gone, s.ShutOffAfter.Seconds()).Query(func(rows pgx.Rows) error {
+	pipeline.Queue(healthQuery, webhookID, succeeded, now, lastStatus, lastError, final, s.ShutOffAfter.Seconds()).Query(func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, []any{&result.ShutOffDue}, func() error { return nil })
 		return err
 	})

@@ -3,6 +3,7 @@ package webhooks_test
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -137,6 +138,40 @@ func TestTheLastAttemptFailsForGood(t *testing.T) {
 	}
 }
 
+// Whatever a receiver responds but success, 410 Gone included, the delivery has its whole schedule,
+// and the address stays on until it has had no success for days.
+func TestEveryFailureIsRetried(t *testing.T) {
+	for _, status := range []int{0, 301, 307, 400, 401, 403, 404, 405, 408, 409, 410, 413, 422, 425, 429, 451, 499, 500, 501, 502, 503, 504, 599} {
+		t.Run(strconv.Itoa(status), func(t *testing.T) {
+			f := servicetest.New(t)
+			servicetest.Create(t, f)
+			d := servicetest.Claim(t, f, "erp_hook").Deliveries[0]
+			for number, wait := range []time.Duration{
+				time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
+			} {
+				d.Attempts = number
+				if recorded := servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, d, status)); recorded.ShutOffDue || recorded.Failed != 0 || len(recorded.Retrying) != 1 {
+					t.Fatalf("recorded is %+v after attempt %d", recorded, number+1)
+				}
+				state, err := f.LoadDelivery(t.Context(), d.DeliveryID)
+				if err != nil || state.Status != models.DeliveryRetrying || state.NextAttemptAt.Sub(f.Clock.Now()) != wait {
+					t.Fatalf("after attempt %d it is %+v, %v; want the next one in %s", number+1, state, err, wait)
+				}
+				f.Clock.Advance(wait)
+			}
+			d.Attempts = 7
+			recorded := servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, d, status))
+			if recorded.ShutOffDue || recorded.Failed != 1 || servicetest.Status(t, f, d.DeliveryID) != models.DeliveryFailed {
+				t.Errorf("recorded is %+v after the last attempt", recorded)
+			}
+			care(t, f, "erp_hook")
+			if !servicetest.Value[bool](f, `SELECT enabled FROM webhooks WHERE id = $1`, f.ID("erp_hook")) {
+				t.Error("the address was turned off")
+			}
+		})
+	}
+}
+
 func TestAddressesAreTurnedOff(t *testing.T) {
 	for name, test := range map[string]struct {
 		age    time.Duration
@@ -144,7 +179,8 @@ func TestAddressesAreTurnedOff(t *testing.T) {
 		off    bool
 		reason string
 	}{
-		"410 at once":                        {0, 410, true, "The receiver answered 410 Gone."},
+		"410 is no other failure":            {0, 410, false, ""},
+		"final 410, 3 days without any":      {72 * time.Hour, 410, true, "A delivery failed for good and none succeeded for 3 days."},
 		"final failure, 3 days without any":  {72 * time.Hour, 500, true, "A delivery failed for good and none succeeded for 3 days."},
 		"final failure a moment before that": {72*time.Hour - time.Millisecond, 500, false, ""},
 	} {
@@ -152,9 +188,7 @@ func TestAddressesAreTurnedOff(t *testing.T) {
 			f := servicetest.New(t)
 			servicetest.Create(t, f)
 			final := servicetest.Claim(t, f, "erp_hook").Deliveries[0]
-			if test.status != 410 {
-				final.Attempts = 7
-			}
+			final.Attempts = 7
 			f.Clock.Advance(test.age)
 			servicetest.Create(t, f) // pending while the address is turned off
 			if recorded := servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, final, test.status)); len(recorded.Attempted) != 1 || recorded.Attempted[0].DeliveryID != final.DeliveryID {

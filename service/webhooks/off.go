@@ -11,14 +11,10 @@ import (
 )
 
 // shutOffDue is the condition that the address w with the health h is to be turned off
-// (api.md 6.7, 6.11): its receiver returned 410, or a delivery failed for good and none has
-// succeeded since, nor in the {period} seconds before. The period starts over when the address
-// is turned on.
-const shutOffDue = `w.enabled AND (` + isGone + ` OR coalesce(
-			greatest(w.enabled_since, h.last_success_at) <= h.failed_at - make_interval(secs => {period}), false))`
-
-// isGone is the condition that the receiver returned 410 since the address was turned on.
-const isGone = `coalesce(h.gone_at >= w.enabled_since, false)`
+// (api.md 6.11): a delivery failed for good and none has succeeded since, nor in the {period}
+// seconds before. The period starts over when the address is turned on.
+const shutOffDue = `w.enabled AND coalesce(
+			greatest(w.enabled_since, h.last_success_at) <= h.failed_at - make_interval(secs => {period}), false)`
 
 // TurnOffIfUnsuccessful turns the address off if that is due (RecordResult.ShutOffDue),
 // holds its due deliveries, and notifies people. The update repeats the condition, so
@@ -27,11 +23,11 @@ const isGone = `coalesce(h.gone_at >= w.enabled_since, false)`
 func (s *Webhooks) TurnOffIfUnsuccessful(ctx context.Context, webhookID string) (off bool, err error) {
 	err = s.withWebhook(ctx, webhookID, func(t *store.ORMTx, organizationID string) error {
 		due, err := store.ScanAll[string](t, `
-			UPDATE webhooks w SET enabled = false, off_at = @at, off_reason = CASE WHEN `+isGone+` THEN @gone ELSE @failing END
+			UPDATE webhooks w SET enabled = false, off_at = @at, off_reason = @failing
 			FROM webhook_health h
 			WHERE w.id = @id AND h.webhook_id = w.id AND `+store.Fill(shutOffDue, "period", "@period")+`
 			RETURNING w.id`, map[string]any{
-			"id": webhookID, "at": t.At, "period": s.ShutOffAfter.Seconds(), "gone": OffGone,
+			"id": webhookID, "at": t.At, "period": s.ShutOffAfter.Seconds(),
 			"failing": OffFailing + formatDuration(s.ShutOffAfter) + ".",
 		})
 		off = len(due) > 0
@@ -49,12 +45,9 @@ func (s *Webhooks) TurnOffIfUnsuccessful(ctx context.Context, webhookID string) 
 	return off && err == nil, err
 }
 
-// The reasons of addresses that were turned off because they failed; the second continues
-// with the period.
-const (
-	OffGone    = "The receiver answered 410 Gone."
-	OffFailing = "A delivery failed for good and none succeeded for "
-)
+// OffFailing begins the reason of addresses that were turned off because they failed. The
+// period follows.
+const OffFailing = "A delivery failed for good and none succeeded for "
 
 // stopSending drops the unfinished redeliveries of an address that was just turned off and
 // holds its due deliveries: the first batch now, the others when its dispatcher claims them.

@@ -107,7 +107,7 @@ func TestOwnerAndAdminsAreNotifiedAfterADayOfFailuresAndOfTurningOff(t *testing.
 		t.Errorf("the log names %q for turning it off", name)
 	}
 	// Later failures notify no one again.
-	servicetest.Record(t, f, "erp_hook", webhooks.Attempt{DeliveryID: final.DeliveryID, Number: 9, StartedAt: models.TimeOf(f.Clock.Now()), Status: 410})
+	servicetest.Record(t, f, "erp_hook", webhooks.Attempt{DeliveryID: final.DeliveryID, Number: 9, StartedAt: models.TimeOf(f.Clock.Now()), Status: 500})
 	expectNotified(t, f, "another final failure", "ann webhook.turned_off", "bob webhook.turned_off")
 }
 
