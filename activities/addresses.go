@@ -73,15 +73,15 @@ type TestResult struct {
 }
 
 // TestAddress sends one ping, even if the address is off.
-func (a *Addresses) TestAddress(ctx context.Context, id string, logged bool) (TestResult, error) {
-	return a.SendExample(ctx, id, models.EventPing, logged)
+func (a *Addresses) TestAddress(ctx context.Context, id, begunAs string) (TestResult, error) {
+	return a.SendExample(ctx, id, models.EventPing, begunAs)
 }
 
 // SendExample sends one event of the type with a made-up record, even if the address is
-// off, and stores the response in the database, since histories hold no receiver's text. It writes
-// the Log Record of a test that an operator sends from the Temporal UI; others are logged already.
-func (a *Addresses) SendExample(ctx context.Context, id string, kind models.EventType, logged bool) (TestResult, error) {
-	address, event, err := a.Service.TestWebhook(ctx, store.Operator(), id, kind, logged)
+// off, and stores the response in the database, since histories hold no receiver's text. The console
+// and commands have begun the test as an event; from the Temporal UI it begins here.
+func (a *Addresses) SendExample(ctx context.Context, id string, kind models.EventType, begunAs string) (TestResult, error) {
+	address, event, err := a.Service.TestWebhook(ctx, id, kind, begunAs)
 	if err != nil {
 		return TestResult{}, rejection(err)
 	}

@@ -48,17 +48,21 @@ func TestOperatorsActOnAnAddress(t *testing.T) {
 	_, err := a.RedeliverSince(ctx, id, since)
 	servicetest.Expect(t, "a redelivery while it is off", rejection(err), "validation_failed: The address is off; turn it on first.")
 
-	result, err := a.TestAddress(ctx, id, false)
+	result, err := a.TestAddress(ctx, id, "")
 	if err != nil || result.Status != http.StatusNoContent || result.Error != "" || result.EventID != r.take(t, 1)[0].EventID {
 		t.Errorf("the test returned %+v, %v", result, err)
 	}
 	r.respond = func(context.Context, received) (webhook.Response, error) {
 		return webhook.Response{}, &webhook.AttemptError{Kind: webhook.KindTimeout, Detail: "No response came within 10 seconds."}
 	}
-	if result, err := a.SendExample(ctx, id, models.EventWorkOrderCreated, true); err != nil || result.Status != 0 || result.Error != "No response came within 10 seconds." {
+	begun, err := h.BeginWebhookTest(ctx, servicetest.Person(t, h.Fixture, "ann"), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result, err := a.SendExample(ctx, id, models.EventWorkOrderCreated, begun.EventID); err != nil || result.EventID != begun.EventID || result.Status != 0 || result.Error != "No response came within 10 seconds." {
 		t.Errorf("the test without a response returned %+v, %v", result, err)
 	}
-	_, err = a.TestAddress(ctx, nothing, false)
+	_, err = a.TestAddress(ctx, nothing, "")
 	servicetest.Expect(t, "a test of an unknown address", rejection(err), unknown)
 
 	if released, err := a.EnableAddress(ctx, id, &since); err != nil || released != (webhooks.Released{Due: 1}) {
@@ -67,7 +71,7 @@ func TestOperatorsActOnAnAddress(t *testing.T) {
 	if released, err := a.RedeliverSince(ctx, id, since); err != nil || released != (webhooks.Released{}) {
 		t.Errorf("a redelivery of nothing released %+v, %v", released, err)
 	}
-	if logged("webhook.turned_off") != 1 || logged("webhook.turned_on") != 1 || logged("webhook.tested") != 1 {
-		t.Errorf("logged are %d, %d and %d, want one each", logged("webhook.turned_off"), logged("webhook.turned_on"), logged("webhook.tested"))
+	if logged("webhook.turned_off") != 1 || logged("webhook.turned_on") != 1 || logged("webhook.tested") != 2 {
+		t.Errorf("logged are %d, %d and %d, want one each, and of the tests one each", logged("webhook.turned_off"), logged("webhook.turned_on"), logged("webhook.tested"))
 	}
 }

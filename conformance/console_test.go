@@ -53,18 +53,18 @@ func secrets(page consoletest.Page) (shown []string) {
 // sender sends tests in place of a worker.
 type sender struct{ h *harness }
 
-func (s sender) Send(ctx context.Context, address store.WakeTarget, kind models.EventType) (string, error) {
-	to, event, err := s.h.TestWebhook(ctx, store.Operator(), address.ID, kind, false)
+func (s sender) Send(ctx context.Context, test webhooks.BegunTest, kind models.EventType) error {
+	to, event, err := s.h.TestWebhook(ctx, test.Address.ID, kind, test.EventID)
 	if err != nil {
-		return "", err
+		return err
 	}
 	signer, err := webhook.NewSigner(to.Secrets...)
 	if err != nil {
-		return "", err
+		return err
 	}
 	client := webhook.NewClient(webhook.Options{AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true})
 	defer client.Close()
-	return event.EventID, s.h.RecordTest(ctx, address.ID, activities.Send(ctx, client, signer, time.Now, to.URL, event))
+	return s.h.RecordTest(ctx, to.ID, activities.Send(ctx, client, signer, time.Now, to.URL, event))
 }
 
 // wantIntegrationsPage checks that someone with the permission creates an integration on the

@@ -410,7 +410,7 @@ func (h *harness) sendTest(status int, text string) testDelivery {
 		_, _ = io.WriteString(response, text)
 	}))
 	defer receiver.Close()
-	address, ping, err := h.TestWebhook(h.t.Context(), store.Operator(), h.ID("erp_hook"), models.EventPing, false)
+	address, ping, err := h.TestWebhook(h.t.Context(), h.ID("erp_hook"), models.EventPing, "")
 	if err != nil {
 		h.t.Fatal(err)
 	}

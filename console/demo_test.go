@@ -122,7 +122,7 @@ func (d *demo) live() {
 	d.retry()
 	d.Exec(`INSERT INTO rate_counters (subject, window_start, calls) VALUES ($1, date_trunc('minute', $4::timestamptz), 42), ($2, date_trunc('minute', $4::timestamptz), 7), ($3, date_trunc('minute', $4::timestamptz) - interval '3 hours', 12)`,
 		d.ID("erp"), d.ID("energy"), d.ID("bms"), demoNow)
-	d.Exec(`INSERT INTO webhook_tests (event_id, webhook_id, started_at, latency_ms, status, response_body) VALUES ('evt_01kjq7k69re00b2a00av14smbj', $1, $2, 84, 200, 'Received, thank you.')`,
+	d.Exec(`INSERT INTO webhook_tests (event_id, webhook_id, begun_at, started_at, latency_ms, status, response_body) VALUES ('evt_01kjq7k69re00b2a00av14smbj', $1, $2, $2, 84, 200, 'Received, thank you.')`,
 		d.ID("erp_hook"), demoNow.Add(-6*time.Minute))
 }
 

@@ -45,7 +45,7 @@ func newHostileSite(t *testing.T) *guardedSite {
 	s.Exec(`INSERT INTO webhook_health (webhook_id, failing_since, last_at, last_error) SELECT id, now(), now(), $1 FROM webhooks
 		ON CONFLICT (webhook_id) DO UPDATE SET failing_since = now(), last_at = now(), last_status = NULL, last_error = $1`, longText+rightToLeft)
 	for hook, body := range map[string][]byte{"erp_hook": []byte(strings.Repeat("a", 3000) + rightToLeft + "\x00\x1b[31m\r" + markup), "reader_hook": {0xff, 0xfe, 0, 'x', 0x80}} {
-		s.Exec(`INSERT INTO webhook_tests (event_id, webhook_id, started_at, latency_ms, status, response_body) VALUES ($1, $2, $3, 5, 200, $4)`,
+		s.Exec(`INSERT INTO webhook_tests (event_id, webhook_id, begun_at, started_at, latency_ms, status, response_body) VALUES ($1, $2, $3, $3, 5, 200, $4)`,
 			"evt_00000000000000000000000"+hook[:3], s.ID(hook), s.Clock.Now(), body)
 	}
 	s.Exec(`UPDATE feedback SET subject = $1, description = left($2, 10000), external_id = left($3, 200)`, name(rightToLeft), markup+longText, rightToLeft+longText)

@@ -247,9 +247,7 @@ type guardedSite struct {
 // sentTests is a tester that sends nothing.
 type sentTests struct{}
 
-func (sentTests) Send(context.Context, store.WakeTarget, models.EventType) (string, error) {
-	return "evt_x", nil
-}
+func (sentTests) Send(context.Context, webhooks.BegunTest, models.EventType) error { return nil }
 
 // signedInWith gives a person the permissions and returns a visitor who is signed in since, as
 // gaining one ends sessions. {session} is another session of the person.

@@ -141,7 +141,7 @@ type Service interface {
 	ManagedWebhook(ctx context.Context, actor store.Actor, id string) (webhooks.WebhookDetail, error)
 	ChangeWebhook(ctx context.Context, actor store.Actor, id string, change webhooks.WebhookChange) (webhooks.Webhook, error)
 	RenewWebhookSecret(ctx context.Context, actor store.Actor, id string) (webhooks.Webhook, error)
-	BeginWebhookTest(ctx context.Context, actor store.Actor, id string) (store.WakeTarget, error)
+	BeginWebhookTest(ctx context.Context, actor store.Actor, id string) (webhooks.BegunTest, error)
 	DisableWebhook(ctx context.Context, actor store.Actor, id, reason string) (webhooks.Webhook, error)
 	DeleteWebhook(ctx context.Context, actor store.Actor, id string) error
 	EnableWebhook(ctx context.Context, actor store.Actor, id string, since *models.Time) (webhooks.Webhook, webhooks.Released, error)

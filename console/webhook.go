@@ -8,14 +8,13 @@ import (
 	"time"
 
 	"millwright/models"
-	"millwright/service/store"
 	"millwright/service/webhooks"
 )
 
 // AddressTester has a worker send a test to a webhook address, since only workers connect to
 // receivers. The error is also that no worker sent it in time.
 type AddressTester interface {
-	Send(ctx context.Context, address store.WakeTarget, kind models.EventType) (eventID string, err error)
+	Send(ctx context.Context, test webhooks.BegunTest, kind models.EventType) error
 }
 
 // webhookView is the webhook address page.
@@ -212,14 +211,14 @@ func (c *Console) testWebhook(r *request) error {
 	}
 	id := r.Param("id")
 	page := outcome{to: webhookURL(id) + "#test", done: "test-sent"}
-	address, err := c.service.BeginWebhookTest(f.context(r), r.actor(), id)
+	test, err := c.service.BeginWebhookTest(f.context(r), r.actor(), id)
 	if err != nil {
 		return r.finish(f, err, page)
 	}
 	ctx, cancel := context.WithTimeout(r.ctx(), maxTest)
 	defer cancel()
 	if c.options.Tester != nil {
-		if _, err = c.options.Tester.Send(ctx, address, models.EventPing); err == nil {
+		if err = c.options.Tester.Send(ctx, test, models.EventPing); err == nil {
 			return r.done(page.to, page.done)
 		}
 		if models.CodeOf(err) == models.CodeRateLimited {

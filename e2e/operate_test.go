@@ -365,7 +365,7 @@ func TestOperatorsTriggerEvents(t *testing.T) {
 	}
 	began := func(before string) { // on a busy machine the ten may have taken a minute
 		t.Helper()
-		if _, err := h.db.Exec(t.Context(), `UPDATE webhook_tests SET started_at = now() - $1::interval`, before); err != nil {
+		if _, err := h.db.Exec(t.Context(), `UPDATE webhook_tests SET begun_at = now() - $1::interval`, before); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -9,9 +9,8 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"millwright/activities"
 	"millwright/models"
-	"millwright/service/store"
+	"millwright/service/webhooks"
 	"millwright/workflows"
 )
 
@@ -25,37 +24,35 @@ var ErrNoWorker = errors.New("no worker sent it in time; is one running, and doe
 // processes that serve people never connect to receivers.
 type Tester struct{ Client client.Client }
 
-// Send sends an event of the type to an address, once, and returns its id, by which the
-// service knows the response (webhooks.WebhookTest). The target comes from
-// BeginWebhookTest, which has checked that it may be sent and logged it. Errors: ErrNoWorker, and an
-// *models.Error with a sentence for people: rate_limited (one at a time, webhooks.MaxTests in a
-// minute), unavailable.
-func (t Tester) Send(ctx context.Context, address store.WakeTarget, kind models.EventType) (eventID string, err error) {
+// Send has a worker send the test, which BeginWebhookTest began, as an event of the type, once. The
+// service then has the response (webhooks.WebhookTest). Errors: ErrNoWorker, and an
+// *models.Error with a sentence for people: rate_limited (one at a time), unavailable.
+func (t Tester) Send(ctx context.Context, test webhooks.BegunTest, kind models.EventType) error {
 	ctx, cancel := context.WithTimeout(ctx, testTimeout)
 	defer cancel()
-	name, options, arguments := startOf(address)
-	options.Priority = priorityOf(address, 0)
+	name, options, arguments := startOf(test.Address)
+	options.Priority = priorityOf(test.Address, 0)
 	options.WorkflowIDConflictPolicy = enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
-	update, inputs := workflows.TestUpdate(kind)
+	update, input := workflows.TestUpdate(kind)
 	handle, err := t.Client.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
 		StartWorkflowOperation: t.Client.NewWithStartWorkflowOperation(options, name, arguments...),
 		UpdateOptions: client.UpdateWorkflowOptions{
-			WorkflowID: options.ID, UpdateName: update, Args: inputs, WaitForStage: client.WorkflowUpdateStageCompleted,
+			WorkflowID: options.ID, UpdateID: test.EventID, UpdateName: update, Args: []any{input},
+			WaitForStage: client.WorkflowUpdateStageCompleted,
 		},
 	})
-	var result activities.TestResult
 	if err == nil {
-		err = handle.Get(ctx, &result)
+		err = handle.Get(ctx, nil)
 	}
 	if rejected, ok := errors.AsType[*temporal.ApplicationError](err); ok {
 		code := models.CodeUnavailable
 		if rejected.Type() == string(models.CodeRateLimited) {
 			code = models.CodeRateLimited
 		}
-		return "", models.Errorf(code, "%s", rejected.Message())
+		return models.Errorf(code, "%s", rejected.Message())
 	}
 	if err != nil {
-		return "", errors.Join(ErrNoWorker, ctx.Err())
+		return errors.Join(ErrNoWorker, ctx.Err())
 	}
-	return result.EventID, nil
+	return nil
 }

@@ -23,8 +23,8 @@ type addressActivities interface {
 	DisableAddress(ctx context.Context, id, reason string) error
 	EnableAddress(ctx context.Context, id string, since *models.Time) (webhooks.Released, error)
 	RedeliverSince(ctx context.Context, id string, since models.Time) (webhooks.Released, error)
-	TestAddress(ctx context.Context, id string, logged bool) (activities.TestResult, error)
-	SendExample(ctx context.Context, id string, kind models.EventType, logged bool) (activities.TestResult, error)
+	TestAddress(ctx context.Context, id, begunAs string) (activities.TestResult, error)
+	SendExample(ctx context.Context, id string, kind models.EventType, begunAs string) (activities.TestResult, error)
 }
 
 var (
@@ -183,18 +183,18 @@ func (h *addressHarness) RedeliverSince(_ context.Context, _ string, since model
 }
 
 // TestAddress returns a response.
-func (h *addressHarness) TestAddress(context.Context, string, bool) (activities.TestResult, error) {
+func (h *addressHarness) TestAddress(_ context.Context, _, begunAs string) (activities.TestResult, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.act("test")
+	h.act("test begun as %s", begunAs)
 	return activities.TestResult{Status: 204, LatencyMS: 12}, nil
 }
 
 // SendExample returns a response.
-func (h *addressHarness) SendExample(_ context.Context, _ string, kind models.EventType, _ bool) (activities.TestResult, error) {
+func (h *addressHarness) SendExample(_ context.Context, _ string, kind models.EventType, begunAs string) (activities.TestResult, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.act("send %s", kind)
+	h.act("send %s begun as %s", kind, begunAs)
 	return activities.TestResult{EventID: "evt_1", Status: 500, LatencyMS: 3}, nil
 }
 

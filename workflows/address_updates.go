@@ -83,7 +83,6 @@ const (
 	addressReason    = "reason"
 	addressSince     = "since"
 	addressEventType = "event_type"
-	addressLogged    = "logged"
 )
 
 // reasonMember decodes {"reason": a string}.
@@ -92,33 +91,14 @@ func reasonMember(raw json.RawMessage) (string, error) {
 	return members[addressReason], err
 }
 
-// testInput is the input of test and trigger. logged is true if its Log Record is written already:
-// the console and commands know who sends it.
-type testInput struct {
-	kind   models.EventType
-	logged bool
-}
-
-// testMembers decodes {} and, of a test that is logged, {"logged": "yes"}.
-func testMembers(raw json.RawMessage) (testInput, error) {
-	if _, err := textMembers(raw, addressLogged); err == nil {
-		return testInput{models.EventPing, true}, nil
+// eventTypeMember decodes {"event_type": one of the event types}.
+func eventTypeMember(raw json.RawMessage) (models.EventType, error) {
+	members, err := textMembers(raw, addressEventType)
+	kind := models.EventType(members[addressEventType])
+	if err == nil && !kind.Known() {
+		err = inputError("There is no event type %q.", shorten(string(kind)))
 	}
-	_, err := noMembers(raw)
-	return testInput{kind: models.EventPing}, err
-}
-
-// exampleMembers decodes {"event_type": one of the event types}, and logged as testMembers does.
-func exampleMembers(raw json.RawMessage) (test testInput, err error) {
-	members, err := textMembers(raw, addressEventType, addressLogged)
-	if test.logged = err == nil; err != nil {
-		members, err = textMembers(raw, addressEventType)
-	}
-	test.kind = models.EventType(members[addressEventType])
-	if err == nil && !test.kind.Known() {
-		err = inputError("There is no event type %q.", shorten(string(test.kind)))
-	}
-	return test, err
+	return kind, err
 }
 
 // sinceMember decodes {"since": a time}.

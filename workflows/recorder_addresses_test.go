@@ -335,18 +335,18 @@ func (a *fakeActivities) EnableAddress(_ context.Context, id string, _ *models.T
 }
 
 func (a *fakeActivities) TurnOffIfUnsuccessful(ctx context.Context, id string) (bool, error) {
-	err := a.DisableAddress(ctx, id, "The receiver answered 410 Gone.")
+	err := a.DisableAddress(ctx, id, "A delivery failed for good and none succeeded for 3 days.")
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.addresses[id].state.ShutOffDue = false
 	return true, err
 }
 
-func (a *fakeActivities) TestAddress(ctx context.Context, id string, logged bool) (activities.TestResult, error) {
-	return a.SendExample(ctx, id, models.EventPing, logged)
+func (a *fakeActivities) TestAddress(ctx context.Context, id, begunAs string) (activities.TestResult, error) {
+	return a.SendExample(ctx, id, models.EventPing, begunAs)
 }
 
-func (a *fakeActivities) SendExample(context.Context, string, models.EventType, bool) (activities.TestResult, error) {
+func (a *fakeActivities) SendExample(context.Context, string, models.EventType, string) (activities.TestResult, error) {
 	return activities.TestResult{EventID: "evt_01jd8q4v6cf5e8hbbfwj0zq3ts", Status: 204, LatencyMS: 12}, nil
 }
 

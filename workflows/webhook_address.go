@@ -252,26 +252,24 @@ func (a *address) setUpdates(ctx workflow.Context) error {
 				err := actLocally(ctx, updateRedeliver, &released, activities.NameRedeliverSince, a.id, since)
 				return a.acted(ctx, err, released)
 			}),
-		setUpdate(ctx, &a.updates, updateTest, `Send a ping, even while the address is off, and return the receiver's response. Input: {}`, oneAtATime(a, testMembers),
-			func(ctx workflow.Context, test testInput) (activities.TestResult, error) {
-				return a.sendTest(ctx, "send a test", activities.NameTestAddress, a.id, test.logged)
+		setUpdate(ctx, &a.updates, updateTest, `Send a ping, even while the address is off, and return the receiver's response. Input: {}`, oneAtATime(a, noMembers),
+			func(ctx workflow.Context, _ struct{}) (activities.TestResult, error) {
+				return a.sendTest(ctx, "send a test", activities.NameTestAddress, a.id)
 			}),
-		setUpdate(ctx, &a.updates, updateTrigger, `Send an example event with a made-up record, even while the address is off, and return the receiver's response. Input: {"event_type": a type like work_order.created}`, oneAtATime(a, exampleMembers),
-			func(ctx workflow.Context, test testInput) (activities.TestResult, error) {
-				return a.sendTest(ctx, "send an example of "+string(test.kind), activities.NameSendExample, a.id, test.kind, test.logged)
+		setUpdate(ctx, &a.updates, updateTrigger, `Send an example event with a made-up record, even while the address is off, and return the receiver's response. Input: {"event_type": a type like work_order.created}`, oneAtATime(a, eventTypeMember),
+			func(ctx workflow.Context, kind models.EventType) (activities.TestResult, error) {
+				return a.sendTest(ctx, "send an example of "+string(kind), activities.NameSendExample, a.id, kind)
 			}),
 	)
 }
 
-// TestUpdate returns the update of an address that sends an event of the type, and its input, for
-// a test that is logged already.
-func TestUpdate(kind models.EventType) (name string, input []any) {
-	members := map[string]string{addressLogged: "yes"}
+// TestUpdate returns the update of an address that sends an event of the type, and its input. The
+// update's id is the event as which the test has begun, if it has.
+func TestUpdate(kind models.EventType) (name string, input map[string]string) {
 	if kind == models.EventPing {
-		return updateTest, []any{members}
+		return updateTest, map[string]string{}
 	}
-	members[addressEventType] = string(kind)
-	return updateTrigger, []any{members}
+	return updateTrigger, map[string]string{addressEventType: string(kind)}
 }
 
 // oneAtATime returns decode for updates that are rejected while a test is in progress.
@@ -285,13 +283,14 @@ func oneAtATime[Input any](a *address, decode func(json.RawMessage) (Input, erro
 	}
 }
 
-// sendTest runs an activity that sends to the address, once.
+// sendTest runs an activity that sends to the address, once. Its last argument is the update's id.
 func (a *address) sendTest(ctx workflow.Context, summary, activity string, arguments ...any) (result activities.TestResult, err error) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		ScheduleToCloseTimeout: maxUpdate, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1}, Summary: summary,
 	})
 	a.testing = true
 	defer func() { a.testing = false }()
+	arguments = append(arguments, workflow.GetCurrentUpdateInfo(ctx).ID)
 	err = workflow.ExecuteActivity(ctx, activity, arguments...).Get(ctx, &result)
 	return result, operatorError(err, "details")
 }

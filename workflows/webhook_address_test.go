@@ -224,9 +224,9 @@ func TestOperatorsUpdateAnAddress(t *testing.T) {
 		t.Errorf("redeliver while it is off: %+v", off)
 	}
 	want := []string{
-		`1h0m0s disable "maintenance"`, "2h0m0s redeliver 2026-03-01T08:00:00.000Z", "3h0m0s test",
+		`1h0m0s disable "maintenance"`, "2h0m0s redeliver 2026-03-01T08:00:00.000Z", "3h0m0s test begun as test3h",
 		"4h0m0s enable 2026-03-01T07:00:00.000Z", "5h0m0s enable <nil>", "6h0m0s redeliver 2026-03-01T08:00:00.000Z",
-		"7h0m0s send issue.created",
+		"7h0m0s send issue.created begun as trigger7h",
 	}
 	if !slices.Equal(h.acts, want) {
 		t.Errorf("acts\n%s,\nwant\n%s", strings.Join(h.acts, "\n"), strings.Join(want, "\n"))
@@ -265,7 +265,7 @@ func TestOneTestAtATime(t *testing.T) {
 	if !maps.Equal(outcomes, want) || later.failed != nil {
 		t.Errorf("outcomes %v, want %v; a later one %v", outcomes, want, later.failed)
 	}
-	if want := []string{"3h0m0s send issue.created", "4h0m0s test"}; !slices.Equal(h.acts, want) {
+	if want := []string{"3h0m0s send issue.created begun as 0 trigger", "4h0m0s test begun as test4h"}; !slices.Equal(h.acts, want) {
 		t.Errorf("acts %v, want %v", h.acts, want)
 	}
 }

@@ -54,7 +54,7 @@ Event types: ` + types + ".",
 // sendTest has a worker send an event of the type to the address and shows the response.
 // Only a 2xx is no error.
 func sendTest(ctx context.Context, target commandTarget, kind models.EventType) error {
-	address, err := target.svc.BeginWebhookTest(ctx, target.actor, target.id)
+	test, err := target.svc.BeginWebhookTest(ctx, target.actor, target.id)
 	if err != nil {
 		return err
 	}
@@ -63,11 +63,10 @@ func sendTest(ctx context.Context, target commandTarget, kind models.EventType) 
 		return err
 	}
 	defer temporal.Close()
-	eventID, err := worker.Tester{Client: temporal}.Send(ctx, address, kind)
-	if err != nil {
+	if err := (worker.Tester{Client: temporal}).Send(ctx, test, kind); err != nil {
 		return err
 	}
-	sent, err := target.svc.WebhookTest(ctx, target.actor, target.id, eventID)
+	sent, err := target.svc.WebhookTest(ctx, target.actor, target.id, test.EventID)
 	if err != nil {
 		return err
 	}

@@ -193,13 +193,15 @@ CREATE INDEX redeliveries_of_webhook ON redeliveries (webhook_id, id);
 CREATE TABLE webhook_tests (
     event_id      public_id PRIMARY KEY,
     webhook_id    public_id NOT NULL REFERENCES webhooks ON DELETE CASCADE,
-    started_at    timestamptz(3) NOT NULL,
-    latency_ms    bigint NOT NULL,
+    begun_at      timestamptz(3) NOT NULL,
+    started_at    timestamptz(3),
+    latency_ms    bigint,
     status        integer,
     error         text,
     remote_ip     text,
     response_body bytea,
-    CHECK ((status IS NULL) <> (error IS NULL))
+    CHECK (num_nonnulls(status, error) = num_nonnulls(latency_ms)),
+    CHECK (latency_ms IS NULL OR started_at IS NOT NULL)
 );
-CREATE INDEX webhook_tests_by_age ON webhook_tests (started_at);
+CREATE INDEX webhook_tests_by_age ON webhook_tests (begun_at);
 CREATE INDEX webhook_tests_of_address ON webhook_tests (webhook_id);

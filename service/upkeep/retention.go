@@ -108,7 +108,7 @@ var expiries = []expiry{
 	{models.SessionLifetime + clockMargin, "", oldestFirst("sessions", "created_at"), nil},
 	{clockMargin, "", oldestFirst("sign_in_links", "expires_at"), nil},
 	{models.FormKeyRetention, "", oldestFirst("form_keys", "used_at"), nil},
-	{webhooks.TestRetention, "", oldestFirst("webhook_tests", "started_at"), nil},
+	{webhooks.TestRetention, "", oldestFirst("webhook_tests", "begun_at"), nil},
 	{models.EventRetention + clockMargin, "", oldestFirst("delivery_hours", "hour"), nil},
 	{models.EventRetention + clockMargin, "", oldestFirst("call_hours", "hour"), nil},
 	{models.EventRetention, models.PrefixDelivery, oldestFirst("open_deliveries", "id"), nil},

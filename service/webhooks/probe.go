@@ -15,14 +15,38 @@ import (
 // TestRetention is the time for which the response to a test is kept.
 const TestRetention = 24 * time.Hour
 
-// MaxTests limits the tests of an address in a minute.
+// MaxTests limits the tests of an address in a minute, wherever they are asked for.
 const MaxTests = 10
 
-// limitTests returns rate_limited if the address got MaxTests in the last minute. Its workflow
-// sends one at a time, and asks before each, so that none passes uncounted.
-func (s *Webhooks) limitTests(t *store.ORMTx, id string) error {
-	sent, err := store.ScanOne[int](t, nil, `SELECT count(*) FROM webhook_tests WHERE webhook_id = ? AND started_at > ?`, id, s.Now().Add(-time.Minute))
-	if err == nil && sent >= MaxTests {
+// BegunTest is a test of an address that is logged and counted, and not sent yet.
+type BegunTest struct {
+	// Address is the target whose workflow sends it.
+	Address store.WakeTarget
+	// EventID is the id of the event that it will be.
+	EventID string
+}
+
+// BeginWebhookTest logs that the actor sends a test to the address, and counts it against
+// MaxTests: every test begins here, and TestWebhook sends it once. Errors: not_found,
+// permission_denied, rate_limited (MaxTests), unavailable.
+func (s *Webhooks) BeginWebhookTest(ctx context.Context, actor store.Actor, id string) (test BegunTest, err error) {
+	if test.EventID, err = s.NewID(models.PrefixEvent); err != nil {
+		return BegunTest{}, err
+	}
+	_, err = s.updateWebhook(ctx, actor, id, func(t *store.ORMTx, _ integrations.LockedIntegration, h *models.Webhook) (string, error) {
+		test.Address = store.NewWakeTarget(h.OrganizationID, id)
+		if err := limitTests(t, id); err != nil {
+			return "", err
+		}
+		return actionTested, t.Exec(`INSERT INTO webhook_tests (event_id, webhook_id, begun_at) VALUES (?, ?, ?)`, test.EventID, id, t.At)
+	})
+	return test, err
+}
+
+// limitTests returns rate_limited if the address, which is locked, got MaxTests in the last minute.
+func limitTests(t *store.ORMTx, id string) error {
+	begun, err := store.ScanOne[int](t, nil, `SELECT count(*) FROM webhook_tests WHERE webhook_id = ? AND begun_at > ?`, id, t.At.Add(-time.Minute))
+	if err == nil && begun >= MaxTests {
 		return models.Errorf(models.CodeRateLimited, "This address got %d tests in the last minute. Try again in a minute.", MaxTests)
 	}
 	return err
@@ -31,16 +55,17 @@ func (s *Webhooks) limitTests(t *store.ORMTx, id string) error {
 // TestWebhook renders an event of the type and returns the address to send it to, once: a
 // ping, or an example with a made-up record. It ignores what the address subscribes to and
 // whether it is on. The event is not stored and does not affect the health of the address
-// (api.md 6.14). It begins the test unless that was logged already. Errors: not_found, permission_denied, validation_failed (no such
+// (api.md 6.14). It is the test that has begun as the event, if that has not been sent; any other
+// event begins another test, as an operator's. Errors: not_found, validation_failed (no such
 // type), rate_limited (MaxTests), unavailable.
-func (s *Webhooks) TestWebhook(ctx context.Context, actor store.Actor, id string, kind models.EventType, logged bool) (Address, RenderedDelivery, error) {
+func (s *Webhooks) TestWebhook(ctx context.Context, id string, kind models.EventType, begunAs string) (Address, RenderedDelivery, error) {
 	if !kind.Known() {
 		return Address{}, RenderedDelivery{}, models.Invalid(unknownEventType("/event_type", kind))
 	}
-	if !logged {
-		if _, err := s.BeginWebhookTest(ctx, actor, id); err != nil {
-			return Address{}, RenderedDelivery{}, err
-		}
+	sent := RenderedDelivery{EventType: kind}
+	var err error
+	if sent.EventID, err = s.takeTest(ctx, id, begunAs); err != nil {
+		return Address{}, RenderedDelivery{}, err
 	}
 	row, err := s.addressOf(ctx, id)
 	if err != nil {
@@ -48,10 +73,6 @@ func (s *Webhooks) TestWebhook(ctx context.Context, actor store.Actor, id string
 	}
 	address, err := s.openAddress(row)
 	if err != nil {
-		return Address{}, RenderedDelivery{}, err
-	}
-	sent := RenderedDelivery{EventType: kind}
-	if sent.EventID, err = s.NewID(models.PrefixEvent); err != nil {
 		return Address{}, RenderedDelivery{}, err
 	}
 	body := envelope{ID: sent.EventID, Type: kind, CreatedAt: s.CurrentTime(), OrganizationID: row.OrganizationID, Test: true}
@@ -62,11 +83,30 @@ func (s *Webhooks) TestWebhook(ctx context.Context, actor store.Actor, id string
 	return address, sent, err
 }
 
+// takeTest returns the id of a test of the address that nobody else sends: the one that has begun
+// as the event, or else a new one of an operator.
+func (s *Webhooks) takeTest(ctx context.Context, id, begunAs string) (eventID string, err error) {
+	take := func(eventID string) (bool, error) {
+		tag, err := s.Pool.Exec(ctx, `UPDATE webhook_tests SET started_at = $3 WHERE event_id = $1 AND webhook_id = $2 AND started_at IS NULL`,
+			eventID, id, s.CurrentTime())
+		return tag.RowsAffected() > 0, s.Translate(err)
+	}
+	if taken, err := take(begunAs); taken || err != nil {
+		return begunAs, err
+	}
+	test, err := s.BeginWebhookTest(ctx, store.Operator(), id)
+	if err != nil {
+		return "", err
+	}
+	_, err = take(test.EventID)
+	return test.EventID, err
+}
+
 // RecordTest stores the attempt at a test. Errors: not_found if the address is gone, unavailable.
 func (s *Webhooks) RecordTest(ctx context.Context, webhookID string, a Attempt) error {
 	tag, err := s.Pool.Exec(ctx, `
-		INSERT INTO webhook_tests (event_id, webhook_id, started_at, latency_ms, status, error, remote_ip, response_body)
-		SELECT $1, id, $3, $4, nullif($5::integer, 0), nullif($6, ''), nullif($7, ''), $8 FROM webhooks WHERE id = $2`,
+		UPDATE webhook_tests SET started_at = $3, latency_ms = $4, status = nullif($5::integer, 0), error = nullif($6, ''), remote_ip = nullif($7, ''), response_body = $8
+		WHERE event_id = $1 AND webhook_id = $2`,
 		a.EventID, webhookID, a.StartedAt, a.Latency.Milliseconds(), a.Status, a.Error, a.RemoteIP, a.ResponseBody)
 	if err == nil && tag.RowsAffected() == 0 {
 		return models.NotFound()
@@ -107,21 +147,9 @@ func (s *Webhooks) WebhookTest(ctx context.Context, actor store.Actor, webhookID
 	return testOf(webhookID, made), err
 }
 
-// testQuery reads the attempts at the tests of the address $1.
-const testQuery = `SELECT event_id, 1 AS number, ` + storedAttempt + ` FROM webhook_tests WHERE webhook_id = $1`
+// testQuery reads the attempts at the tests of the address $1, of those that have ended.
+const testQuery = `SELECT event_id, 1 AS number, ` + storedAttempt + ` FROM webhook_tests WHERE webhook_id = $1 AND latency_ms IS NOT NULL`
 
 func testOf(webhookID string, a Attempt) WebhookTest {
 	return WebhookTest{webhookID, a.EventID, a.Record(), a.Failure()}
-}
-
-// BeginWebhookTest logs that the actor sends a test to the address, and returns the target
-// whose workflow sends it. Errors: not_found, permission_denied, rate_limited
-// (MaxTests), unavailable.
-func (s *Webhooks) BeginWebhookTest(ctx context.Context, actor store.Actor, id string) (store.WakeTarget, error) {
-	var target store.WakeTarget
-	_, err := s.updateWebhook(ctx, actor, id, func(t *store.ORMTx, _ integrations.LockedIntegration, h *models.Webhook) (string, error) {
-		target = store.NewWakeTarget(h.OrganizationID, id)
-		return actionTested, s.limitTests(t, id)
-	})
-	return target, err
 }

@@ -1,7 +1,8 @@
 package webhooks_test
 
 import (
-	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,8 +16,14 @@ import (
 // The response to a test is read by those who may test the address, for a day.
 func TestResponsesToTests(t *testing.T) {
 	f := servicetest.New(t)
+	begun, err := f.BeginWebhookTest(t.Context(), store.Operator(), f.ID("erp_hook"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.WebhookTest(t.Context(), store.Operator(), f.ID("erp_hook"), begun.EventID)
+	servicetest.WantCode(t, "before it was sent", err, models.CodeNotFound)
 	a := webhooks.Attempt{
-		EventID: "evt_01kjq7k69re00b2a00av14smbj", StartedAt: models.TimeOf(f.Clock.Now()), Latency: 12 * time.Millisecond,
+		EventID: begun.EventID, StartedAt: models.TimeOf(f.Clock.Now()), Latency: 12 * time.Millisecond,
 		Status: 503, RemoteIP: "192.0.2.1", ResponseBody: []byte("busy"),
 	}
 	if err := f.RecordTest(t.Context(), f.ID("erp_hook"), a); err != nil {
@@ -54,39 +61,101 @@ func TestResponsesToTests(t *testing.T) {
 	}
 }
 
-// An address gets ten tests in a minute, from the console and commands together.
+// An address gets ten tests in a minute, from the console, commands and Temporal together. Each
+// counts when it begins, whether it is sent or not.
 func TestTestsOfAnAddressAreLimited(t *testing.T) {
-	f := servicetest.New(t)
-	ann, hook := servicetest.Person(t, f, "ann"), f.ID("erp_hook")
-	begin := map[string]func() error{
-		"console": func() error { _, err := f.BeginWebhookTest(t.Context(), ann, hook); return err },
-		"command": func() error { _, err := f.BeginWebhookTest(t.Context(), store.Operator(), hook); return err },
-		"worker": func() error {
-			_, _, err := f.TestWebhook(t.Context(), store.Operator(), hook, models.EventPing, false)
+	ann := func(f *servicetest.Fixture) store.Actor { return servicetest.Person(t, f, "ann") }
+	for name, test := range map[string]func(f *servicetest.Fixture, hook string) error{
+		"console": func(f *servicetest.Fixture, hook string) error {
+			_, err := f.BeginWebhookTest(t.Context(), ann(f), hook)
 			return err
 		},
+		"command": func(f *servicetest.Fixture, hook string) error {
+			test, err := f.BeginWebhookTest(t.Context(), store.Operator(), hook)
+			if err == nil {
+				_, _, err = f.TestWebhook(t.Context(), hook, models.EventPing, test.EventID)
+			}
+			return err
+		},
+		"Temporal": func(f *servicetest.Fixture, hook string) error {
+			_, _, err := f.TestWebhook(t.Context(), hook, models.EventWorkOrderCreated, "")
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := servicetest.New(t)
+			hook := f.ID("erp_hook")
+			for range webhooks.MaxTests {
+				servicetest.WantCode(t, "a test", test(f, hook), "")
+			}
+			_, err := f.BeginWebhookTest(t.Context(), ann(f), hook)
+			servicetest.WantCode(t, "one more of the console", err, models.CodeRateLimited)
+			_, _, err = f.TestWebhook(t.Context(), hook, models.EventPing, "")
+			servicetest.WantCode(t, "one more of Temporal", err, models.CodeRateLimited)
+			if log := servicetest.LogOf(f, hook); strings.Count(log, "webhook.tested") != webhooks.MaxTests {
+				t.Errorf("logged are\n%s", log)
+			}
+			servicetest.WantCode(t, "another address", test(f, f.ID("reader_hook")), "")
+			f.Clock.Advance(time.Minute + time.Millisecond)
+			servicetest.WantCode(t, "a minute later", test(f, hook), "")
+		})
 	}
-	want := func(code models.Code) {
-		t.Helper()
-		for name, test := range begin {
-			servicetest.WantCode(t, name, test(), code)
-		}
+}
+
+// A test is logged and counted once, for who asked for it, and sent once: whatever id an update has
+// in Temporal, it sends nothing that no log shows.
+func TestATestIsLoggedAndSentOnce(t *testing.T) {
+	const byAnn, byOperator = "Ann Field {ann} webhook.tested", "Millwright webhook.tested"
+	for name, test := range map[string]struct {
+		// begunAs returns the id of the update that sends the test.
+		begunAs func(f *servicetest.Fixture, begun webhooks.BegunTest) string
+		log     []string
+	}{
+		"that the console began": {func(_ *servicetest.Fixture, begun webhooks.BegunTest) string { return begun.EventID }, []string{byAnn}},
+		"that was sent": {func(f *servicetest.Fixture, begun webhooks.BegunTest) string {
+			if _, _, err := f.TestWebhook(t.Context(), f.ID("erp_hook"), models.EventPing, begun.EventID); err != nil {
+				t.Error(err)
+			}
+			return begun.EventID
+		}, []string{byAnn, byOperator}},
+		"that was recorded": {func(f *servicetest.Fixture, begun webhooks.BegunTest) string {
+			if err := f.RecordTest(t.Context(), f.ID("erp_hook"), webhooks.Attempt{EventID: begun.EventID, StartedAt: models.TimeOf(f.Clock.Now()), Status: 204}); err != nil {
+				t.Error(err)
+			}
+			return begun.EventID
+		}, []string{byAnn, byOperator}},
+		"of another address": {func(f *servicetest.Fixture, _ webhooks.BegunTest) string {
+			other, err := f.BeginWebhookTest(t.Context(), store.Operator(), f.ID("reader_hook"))
+			if err != nil {
+				t.Error(err)
+			}
+			return other.EventID
+		}, []string{byAnn, byOperator}},
+		"that is unknown":   {func(*servicetest.Fixture, webhooks.BegunTest) string { return "evt_01kjq7k69re00b2a00av14smbj" }, []string{byAnn, byOperator}},
+		"of Temporal's own": {func(*servicetest.Fixture, webhooks.BegunTest) string { return "a5d6f4f0-6d3f-4c2a-9a5e-0d9a7f4c1b2e" }, []string{byAnn, byOperator}},
+		"without an id":     {func(*servicetest.Fixture, webhooks.BegunTest) string { return "" }, []string{byAnn, byOperator}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := servicetest.New(t)
+			hook := f.ID("erp_hook")
+			begun, err := f.BeginWebhookTest(t.Context(), servicetest.Person(t, f, "ann"), hook)
+			if err != nil {
+				t.Fatal(err)
+			}
+			id := test.begunAs(f, begun)
+			_, sent, err := f.TestWebhook(t.Context(), hook, models.EventPing, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			log := strings.Split(servicetest.LogOf(f, hook), "\n")
+			slices.Sort(log)
+			want := strings.Split(strings.ReplaceAll(strings.Join(test.log, "\n"), "{ann}", f.ID("ann")), "\n")
+			if !slices.Equal(log, want) || (sent.EventID == begun.EventID) != (len(want) == 1) {
+				t.Errorf("sent is %s after %s, logged are %q, want %q", sent.EventID, begun.EventID, log, want)
+			}
+			if n := servicetest.Value[int](f, `SELECT count(*) FROM webhook_tests WHERE webhook_id = '`+hook+`'`); n != len(want) {
+				t.Errorf("%d tests count, want %d", n, len(want))
+			}
+		})
 	}
-	attempt := func(n int) webhooks.Attempt {
-		return webhooks.Attempt{EventID: fmt.Sprintf("evt_01kjq7k69re00b2a00av14sm%02d", n), StartedAt: models.TimeOf(f.Clock.Now()), Status: 200}
-	}
-	for n := range webhooks.MaxTests {
-		want("")
-		if err := f.RecordTest(t.Context(), hook, attempt(n)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want(models.CodeRateLimited)
-	if _, err := f.WebhookTest(t.Context(), ann, hook, attempt(0).EventID); err != nil {
-		t.Errorf("reading a response: %v", err)
-	}
-	_, err := f.BeginWebhookTest(t.Context(), store.Operator(), f.ID("reader_hook"))
-	servicetest.WantCode(t, "another address", err, "")
-	f.Clock.Advance(time.Minute + time.Millisecond)
-	want("")
 }

@@ -196,7 +196,7 @@ func TestAPingIsNotStored(t *testing.T) {
 	if _, err := f.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), ""); err != nil {
 		t.Fatal(err)
 	}
-	address, ping, err := f.TestWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), models.EventPing, false)
+	address, ping, err := f.TestWebhook(t.Context(), f.ID("erp_hook"), models.EventPing, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func TestAPingIsNotStored(t *testing.T) {
 		body["organization_id"] != f.Acme.OrganizationID || len(data) != 1 || data["message"] != "This is a test from Millwright." {
 		t.Errorf("the ping is %s", ping.Body)
 	}
-	_, another, err := f.TestWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), models.EventPing, false)
+	_, another, err := f.TestWebhook(t.Context(), f.ID("erp_hook"), models.EventPing, "")
 	if err != nil || another.EventID == ping.EventID {
 		t.Errorf("another test is the same event: %v", err)
 	}

@@ -137,7 +137,7 @@ func webhookWrites(f *servicetest.Fixture, integrationID, webhookID, deliveryID 
 			return err
 		},
 		"test": func(ctx context.Context, a store.Actor) error {
-			_, _, err := f.TestWebhook(ctx, a, webhookID, models.EventPing, false)
+			_, err := f.BeginWebhookTest(ctx, a, webhookID)
 			return err
 		},
 		"redeliver one": func(ctx context.Context, a store.Actor) error {
