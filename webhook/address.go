@@ -76,7 +76,7 @@ func CheckURL(ctx context.Context, raw string, rules Rules) error {
 		return &AddressError{Detail: dnsSentence(at.host, err)}
 	}
 	blocked := slices.DeleteFunc(slices.Clone(ips), guard.allows)
-	// Whoever allows one loopback address allows localhost: the other is not dialed.
+	// localhost is accepted if one of its loopback addresses is allowed: only that is dialed.
 	if len(blocked) == len(ips) || len(blocked) > 0 && !isLocalhost(at.host) {
 		return &AddressError{Detail: (&blockedError{name: at.host, ip: blocked[0]}).Error()}
 	}

@@ -13,8 +13,8 @@ import (
 	"millwright/workflows"
 )
 
-// Polls exports when Temporal last responded to a poll of each task queue: a worker process
-// that runs without polling does nothing, and shows it nowhere else.
+// Polls exports when Temporal last responded to a poll of each task queue. No other metric
+// shows that a worker process runs without polling.
 type Polls struct {
 	now func() time.Time
 
@@ -48,7 +48,7 @@ func (p *Polls) DialOption() grpc.DialOption {
 	})
 }
 
-// queueOf returns the name of the queue, also for a poll of the part that is one worker's.
+// queueOf returns the queue's name, also if the poll is for a worker's own sticky queue.
 func queueOf(queue *taskqueue.TaskQueue) string {
 	if name := queue.GetNormalName(); name != "" {
 		return name
@@ -59,7 +59,7 @@ func queueOf(queue *taskqueue.TaskQueue) string {
 func (p *Polls) polled(queue string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, ours := p.last[queue]; ours { // the SDK has queues of its own
+	if _, ours := p.last[queue]; ours { // the SDK polls other queues too
 		p.last[queue] = p.now()
 	}
 }

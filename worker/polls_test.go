@@ -123,8 +123,8 @@ func TestAWorkerOutlastsOutages(t *testing.T) {
 	}
 }
 
-// The metric of a queue shows when Temporal last responded to a poll of it, by which an alert
-// sees a worker that does not poll, also one that has not polled since its start.
+// The metric of a queue shows when Temporal last responded to a poll. An alert on it sees a worker
+// that does not poll, even if it has not polled since its start.
 func TestPollsAreExported(t *testing.T) {
 	metric := func(queue string) string { return "worker_last_poll_timestamp_seconds " + queue }
 	synctest.Test(t, func(t *testing.T) {

@@ -176,8 +176,8 @@ func (w *Worker) Start() error {
 }
 
 // Wait returns nil when the context ends, or an error as soon as Temporal rejects the polls
-// of a queue for good, as those of a namespace that has been missing for two minutes: the SDK
-// polls that queue no more. Stop the worker then; only a new one polls again.
+// of a queue for good, for example because the namespace has been missing for two minutes. The SDK
+// does not poll that queue again: stop the worker then, and start a new process.
 func (w *Worker) Wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

@@ -60,8 +60,8 @@ func inputOf(members ...string) string {
 	return string(encoded)
 }
 
-// An update takes what docs/temporal.md lists and nothing else: whoever may send it could use
-// another member.
+// An update accepts the members that docs/temporal.md lists and no others, which anyone who may
+// send it could use.
 func TestUpdatesTakeOnlyTheirDocumentedMembers(t *testing.T) {
 	documented := documentedUpdates(t)
 	var names []string // of members that an update might know

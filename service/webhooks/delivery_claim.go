@@ -249,7 +249,7 @@ func (s *Webhooks) claimRows(
 	return found, err
 }
 
-// openAddress opens the sealed secrets of an address that sign now, the newest first.
+// openAddress opens the sealed secrets of an address that are valid now, newest first.
 func (s *Webhooks) openAddress(row addressRow) (Address, error) {
 	address := row.Address
 	sealed, now := [][]byte{row.SecretSealed}, s.Now()

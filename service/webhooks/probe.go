@@ -83,8 +83,8 @@ func (s *Webhooks) TestWebhook(ctx context.Context, id string, kind models.Event
 	return address, sent, err
 }
 
-// takeTest returns the id of a test of the address that nobody else sends: the one that has begun
-// as the event, or else a new one of an operator.
+// takeTest takes a test of the address, so that nobody else sends it, and returns its id: the test
+// that has begun as the event, or a new test of an operator.
 func (s *Webhooks) takeTest(ctx context.Context, id, begunAs string) (eventID string, err error) {
 	take := func(eventID string) (bool, error) {
 		tag, err := s.Pool.Exec(ctx, `UPDATE webhook_tests SET started_at = $3 WHERE event_id = $1 AND webhook_id = $2 AND started_at IS NULL`,

@@ -557,7 +557,7 @@ func TestOldSecretsSignForADayEach(t *testing.T) {
 	}
 }
 
-// wantSecretsUntil checks that the page of the address tells of so many old secrets.
+// wantSecretsUntil checks the number of old secrets that the webhook address page shows.
 func wantSecretsUntil(t *testing.T, f *servicetest.Fixture, old int) {
 	t.Helper()
 	h, err := f.ManagedWebhook(t.Context(), servicetest.Person(t, f, "ann"), f.ID("erp_hook"))

@@ -6913,13 +6913,6 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The receiver is gone. The address is turned off immediately. */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
             /** @description The receiver accepted it. */
             "2XX": {
                 headers: {
@@ -6980,13 +6973,6 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The receiver is gone. The address is turned off immediately. */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
             /** @description The receiver accepted it. */
             "2XX": {
                 headers: {
@@ -7047,13 +7033,6 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The receiver is gone. The address is turned off immediately. */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
             /** @description The receiver accepted it. */
             "2XX": {
                 headers: {
@@ -7114,13 +7093,6 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The receiver is gone. The address is turned off immediately. */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
             /** @description The receiver accepted it. */
             "2XX": {
                 headers: {
@@ -7181,13 +7153,6 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The receiver is gone. The address is turned off immediately. */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
             /** @description The receiver accepted it. */
             "2XX": {
                 headers: {
@@ -7248,13 +7213,6 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The receiver is gone. The address is turned off immediately. */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
             /** @description The receiver accepted it. */
             "2XX": {
                 headers: {
@@ -7315,13 +7273,6 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The receiver is gone. The address is turned off immediately. */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
             /** @description The receiver accepted it. */
             "2XX": {
                 headers: {
@@ -7382,13 +7333,6 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The receiver is gone. The address is turned off immediately. */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
             /** @description The receiver accepted it. */
             "2XX": {
                 headers: {
@@ -7449,13 +7393,6 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The receiver is gone. The address is turned off immediately. */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
             /** @description The receiver accepted it. */
             "2XX": {
                 headers: {
@@ -7516,13 +7453,6 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The receiver is gone. The address is turned off immediately. */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
             /** @description The receiver accepted it. */
             "2XX": {
                 headers: {
