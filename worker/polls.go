@@ -48,7 +48,7 @@ func (p *Polls) DialOption() grpc.DialOption {
 	})
 }
 
-// queueOf returns the queue's name, also if the poll is for a worker's own sticky queue.
+// queueOf returns the queue's name, for a poll of a worker's own sticky queue as well.
 func queueOf(queue *taskqueue.TaskQueue) string {
 	if name := queue.GetNormalName(); name != "" {
 		return name

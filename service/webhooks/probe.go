@@ -83,7 +83,7 @@ func (s *Webhooks) TestWebhook(ctx context.Context, id string, kind models.Event
 	return address, sent, err
 }
 
-// takeTest takes a test of the address, so that nobody else sends it, and returns its id: the test
+// takeTest takes a test of the address, so that it is sent once, and returns its id: the test
 // that has begun as the event, or a new test of an operator.
 func (s *Webhooks) takeTest(ctx context.Context, id, begunAs string) (eventID string, err error) {
 	take := func(eventID string) (bool, error) {

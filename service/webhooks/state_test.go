@@ -262,3 +262,64 @@ func TestTheStateOfAnAddressHasNoWordsOfPeople(t *testing.T) {
 		})
 	}
 }
+
+// What an operator does to an address leaves a Log Record if it changed or queued something or
+// sent a test. An address that is on already is no exception: with a time, enable queues deliveries.
+func TestWhatOperatorsDoToAnAddressIsLogged(t *testing.T) {
+	long := models.TimeOf(servicetest.Start.Add(-time.Hour))
+	enable := func(since *models.Time) func(*servicetest.Fixture) error {
+		return func(f *servicetest.Fixture) error {
+			_, _, err := f.EnableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), since)
+			return err
+		}
+	}
+	disable := func(f *servicetest.Fixture) error {
+		_, err := f.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), "maintenance")
+		return err
+	}
+	redeliver := func(f *servicetest.Fixture) error {
+		_, err := f.RedeliverSince(t.Context(), store.Operator(), f.ID("erp_hook"), long)
+		return err
+	}
+	test := func(f *servicetest.Fixture) error {
+		_, _, err := f.TestWebhook(t.Context(), f.ID("erp_hook"), models.EventWorkOrderCreated, "")
+		return err
+	}
+	for name, tt := range map[string]struct {
+		off, failed bool
+		act         func(*servicetest.Fixture) error
+		logged      string
+		code        models.Code
+	}{
+		"enable one that is off":                {off: true, act: enable(nil), logged: "Millwright webhook.turned_on"},
+		"enable one that is off, with a time":   {off: true, failed: true, act: enable(&long), logged: "Millwright webhook.turned_on"},
+		"enable one that is on, with a time":    {failed: true, act: enable(&long), logged: "Millwright delivery.redelivered"},
+		"the same with nothing to send":         {act: enable(&long), logged: "Millwright delivery.redelivered"},
+		"enable one that is on, without a time": {failed: true, act: enable(nil)},
+		"disable":                               {act: disable, logged: "Millwright webhook.turned_off"},
+		"disable one that is off":               {off: true, act: disable},
+		"redeliver":                             {failed: true, act: redeliver, logged: "Millwright delivery.redelivered"},
+		"redeliver with nothing to send":        {act: redeliver, logged: "Millwright delivery.redelivered"},
+		"redeliver of one that is off":          {off: true, failed: true, act: redeliver, code: models.CodeValidationFailed},
+		"test":                                  {act: test, logged: "Millwright webhook.tested"},
+		"test of one that is off":               {off: true, act: test, logged: "Millwright webhook.tested"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := servicetest.New(t)
+			servicetest.Create(t, f)
+			if tt.failed {
+				f.SetDeliveries(models.DeliveryFailed, `webhook_id = $1`, f.ID("erp_hook"))
+			}
+			if tt.off {
+				if err := disable(f); err != nil {
+					t.Fatal(err)
+				}
+				f.Exec(`DELETE FROM log`)
+			}
+			servicetest.WantCode(t, name, tt.act(f), tt.code)
+			if log := servicetest.LogOf(f, f.ID("erp_hook")); log != tt.logged {
+				t.Errorf("logged is %q, want %q", log, tt.logged)
+			}
+		})
+	}
+}
