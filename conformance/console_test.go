@@ -19,6 +19,7 @@ import (
 	"millwright/models"
 	"millwright/service/servicetest"
 	"millwright/service/store"
+	"millwright/service/webhooks"
 	"millwright/webhook"
 )
 

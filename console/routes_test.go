@@ -16,6 +16,7 @@ import (
 	"millwright/service/records"
 	"millwright/service/servicetest"
 	"millwright/service/store"
+	"millwright/service/webhooks"
 )
 
 // routeCase is a request to a route of the console that succeeds. Texts in braces are the
