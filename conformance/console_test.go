@@ -18,7 +18,6 @@ import (
 	"millwright/console/consoletest"
 	"millwright/models"
 	"millwright/service/servicetest"
-	"millwright/service/store"
 	"millwright/service/webhooks"
 	"millwright/webhook"
 )
