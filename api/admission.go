@@ -109,7 +109,7 @@ func readQuery(raw string, parameters []*huma.Param) (string, error) {
 			}
 		case schema.Format == "date-time":
 			if _, err := models.ParseTime(value); err != nil {
-				return raw, models.BadParameter(name, "The query parameter %q is invalid: it must be %s.", name, timeForm)
+				return raw, models.BadTime(name, value, timeForm)
 			}
 			value = strings.ToUpper(value)
 		}

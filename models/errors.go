@@ -115,6 +115,15 @@ func BadParameter(name, format string, args ...any) *Error {
 	return &Error{Code: CodeInvalidRequest, Parameter: name, Detail: fmt.Sprintf(format, args...)}
 }
 
+// BadTime returns an invalid_request about a query parameter that is not what it must be: a time,
+// or something else as well.
+func BadTime(name, value, form string) *Error {
+	if LostPlus(value) {
+		return BadParameter(name, "The query parameter %q has a space where a time has +: encode + as %%2B.", name)
+	}
+	return BadParameter(name, "The query parameter %q is invalid: it must be %s.", name, form)
+}
+
 // maxErrorText limits a part of an error that may repeat what was sent, in bytes.
 const maxErrorText = 500
 

@@ -34,16 +34,23 @@ func (t Time) AppendJSON(b []byte) []byte {
 }
 
 // rfc3339 matches the times of RFC 3339, whose T and Z may be lower-case: time.Parse also
-// takes a comma before the fraction and hours of one digit.
-var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$`)
+// takes a comma before the fraction, hours of one digit, and offsets of 24 hours and 60 minutes.
+var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
 
-// ParseTime reads any RFC 3339 time.
+// ParseTime reads any RFC 3339 time (api.md 2.7).
 func ParseTime(text string) (Time, error) {
 	if !rfc3339.MatchString(text) {
 		return Time{}, errors.New("not a time of RFC 3339")
 	}
 	read, err := time.Parse(time.RFC3339, strings.ToUpper(text))
 	return TimeOf(read), err
+}
+
+// LostPlus reports whether text is a time whose + became a space, as in a URL that does not
+// write it as %2B.
+func LostPlus(text string) bool {
+	_, err := ParseTime(strings.Replace(text, " ", "+", 1))
+	return err == nil && strings.Contains(text, " ")
 }
 
 // UnmarshalJSON reads any RFC 3339 time. Like any type, it leaves null alone.

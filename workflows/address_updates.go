@@ -107,11 +107,11 @@ func sinceMember(raw json.RawMessage) (models.Time, error) {
 	if err != nil {
 		return models.Time{}, err
 	}
-	since, err := time.Parse(time.RFC3339, members[addressSince])
+	since, err := models.ParseTime(members[addressSince])
 	if err != nil {
 		return models.Time{}, inputError("The member %q is a time like 2026-03-01T08:00:00Z.", addressSince)
 	}
-	return models.TimeOf(since), nil
+	return since, nil
 }
 
 // optionalSince decodes {"since": a time or ""}.

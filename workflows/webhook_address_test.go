@@ -286,8 +286,8 @@ func TestRejectedUpdatesOfAnAddress(t *testing.T) {
 	minute := 0
 	for name, inputs := range map[string][]string{
 		updateDisable:   {"", `{}`, `{"reason": 5}`, `{"Reason": "x"}`, `{"reason": "x", "why": "y"}`, `["x"]`, `null`},
-		updateEnable:    {"", `{}`, `{"since": null}`, `{"since": "yesterday"}`, `{"since": 5}`},
-		updateRedeliver: {"", `{}`, `{"since": ""}`, `{"since": "2026-03-01"}`, `{"until": "2026-03-01T08:00:00Z"}`},
+		updateEnable:    {"", `{}`, `{"since": null}`, `{"since": "yesterday"}`, `{"since": "2026-03-01T08:00:00+24:00"}`, `{"since": 5}`},
+		updateRedeliver: {"", `{}`, `{"since": ""}`, `{"since": "2026-03-01"}`, `{"since": "2026-03-01T08:00:00+23:60"}`, `{"until": "2026-03-01T08:00:00Z"}`},
 		updateTest:      {`{"url": "x"}`, `5`},
 		updateTrigger:   {"", `{}`, `{"event_type": "eaten"}`, `{"event_type": ""}`, `{"event_type": ["ping"]}`, `{"event_type": "ping", "url": "x"}`},
 	} {

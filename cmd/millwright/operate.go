@@ -110,9 +110,9 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
 		return now.Add(-ago), nil
 	}
-	at, err := time.Parse(time.RFC3339, text)
+	at, err := models.ParseTime(text)
 	if err != nil {
-		return at, fmt.Errorf("%q is neither a time such as 2026-03-01T08:00:00Z nor a duration such as 36h", text)
+		return time.Time{}, fmt.Errorf("%q is neither a time such as 2026-03-01T08:00:00Z nor a duration such as 36h", text)
 	}
-	return at, nil
+	return at.Time, nil
 }

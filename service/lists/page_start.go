@@ -56,7 +56,7 @@ func (p *PageStart) parseChangedSince(text, digest string) error {
 	}
 	c, ok := ParseCursorToken(text, p.keys)
 	if !ok || c.Kind != KindSync {
-		return models.BadParameter("changed_since", "changed_since must be an RFC 3339 time or a sync_token of this list.")
+		return models.BadTime("changed_since", text, "a time of RFC 3339 or a sync_token of this list")
 	}
 	if c.Filter != digest {
 		return models.BadParameter("changed_since", "The sync_token belongs to another list or to other filters.")
