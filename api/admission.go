@@ -15,7 +15,8 @@ import (
 )
 
 // admit checks the token, counts the call and checks its scope and query string,
-// in this order. A call whose token is invalid counts against the client address.
+// in this order. A call without a valid token counts against the client address. An invalid
+// token is told before that limit (api.md 8.3).
 func (a *API) admit(ctx huma.Context, next func(huma.Context)) {
 	c := humagin.Unwrap(ctx)
 	state := callOf(ctx.Context())
@@ -26,11 +27,13 @@ func (a *API) admit(ctx huma.Context, next func(huma.Context)) {
 		state.caller, state.rate, err = a.service.Admit(ctx.Context(), token, prefetchID(ctx))
 		defer state.caller.End()
 	}
-	if code := models.CodeOf(err); code == models.CodeInvalidToken || code == models.CodeUnavailable {
-		if limited := a.countAddress(c); limited != nil && code == models.CodeInvalidToken {
+	switch models.CodeOf(err) {
+	case models.CodeInvalidToken:
+		if limited := a.countAddress(c); !sent && models.CodeOf(limited) == models.CodeRateLimited {
 			err = limited
 		}
-	} else {
+	case models.CodeUnavailable: // it was not counted
+	default:
 		a.rateHeaders(c.Writer.Header(), state.rate)
 	}
 	if err == nil {

@@ -127,8 +127,10 @@ func TestInvalidAnswersAreRejected(t *testing.T) {
 		{"null for an unknown question", object{"answers": []any{object{"question_id": "nonsense", "value": nil}}}, "/answers/0/question_id"},
 		{"no value", object{"answers": []any{object{"question_id": h.ID("q_note")}}}, "/answers/0/value"},
 		{"no question", object{"answers": []any{object{"value": "x"}}}, "/answers/0/question_id"},
-		{"no answers", object{"complete": true}, "/answers"},
+		{"neither answers nor complete", object{}, "/answers"},
+		{"no answers without completing", object{"complete": false}, "/answers"},
 		{"null answers", object{"answers": nil}, "/answers"},
+		{"null answers with complete", object{"answers": nil, "complete": true}, "/answers"},
 		{"null for complete", object{"answers": []any{}, "complete": nil}, "/complete"},
 		{"a string for complete", object{"answers": []any{}, "complete": "yes"}, "/complete"},
 		{"an unknown field", object{"answers": []any{}, "done": true}, "/done"},
@@ -250,14 +252,32 @@ func TestAnsweringPutsTheWorkOrderInProgress(t *testing.T) {
 			}
 		})
 	}
-	t.Run("with no answers at all", func(t *testing.T) {
-		id := h.inspection(nil)
-		want(t, "the status", h.answer(id, false).Want(http.StatusOK, "").Text("status", "code"), "in_progress")
-		h.forgetEffects(id)
-		before := h.read(id)
-		h.answer(id, false).Want(http.StatusOK, "")
-		h.wantUnchanged(t, id, before)
-	})
+	for _, form := range []string{"", "inspection"} {
+		for _, status := range []models.WorkOrderStatus{"open", "back_from_inspection"} {
+			t.Run(fmt.Sprintf("with no answers at all, from %s, form %q", status, form), func(t *testing.T) {
+				fields := object{"assignees": h.ids("erp", "ann")}
+				if form != "" {
+					fields["form_id"] = h.ID(form)
+				}
+				id := h.workOrder(fields)
+				h.setStatus(id, status)
+				before := h.read(id)
+				response := h.answer(id, false).Want(http.StatusOK, "")
+				want(t, "the status", response.Text("status", "code"), "in_progress")
+				want(t, "the events", h.events(id), changed(string(status), "in_progress"))
+				want(t, "the history", h.history(id), "work_order.answered: status")
+				want(t, "the Log Records", h.log(id), "ERP (API) work_order.answered")
+				want(t, "the notices", h.notices(id), "Ann Field work_order.started")
+				if response.Text("changed_at") <= before.Text("changed_at") {
+					t.Error("changed_at has not increased")
+				}
+				h.forgetEffects(id)
+				again := h.answer(id, false).Want(http.StatusOK, "")
+				want(t, "the ETag after nothing changed", again.Header.Get("ETag"), response.Header.Get("ETag"))
+				h.wantUnchanged(t, id, response)
+			})
+		}
+	}
 }
 
 func TestAnswersAndCompletionsByStatus(t *testing.T) {

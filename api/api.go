@@ -111,7 +111,7 @@ func (a *API) newEngine() {
 	a.engine.Use(a.begin, setHeaders, web.Compress(isToken), a.recover)
 	a.engine.GET("/livez", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
 	a.engine.GET("/readyz", a.ready)
-	a.engine.Use(a.hold)
+	a.engine.Use(a.showRate, a.hold, a.requireOneAuthorization)
 	a.engine.NoRoute(a.unknownPath)
 	a.engine.NoMethod(func(c *gin.Context) {
 		// Gin does not know that ServeHTTP handles HEAD as GET.

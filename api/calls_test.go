@@ -2,14 +2,18 @@ package api_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"millwright/api/apitest"
+	"millwright/models"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 )
 
 func TestMe(t *testing.T) {
@@ -84,6 +88,64 @@ func TestCallsWithoutAValidToken(t *testing.T) {
 	}
 	if got := s.Send(http.MethodGet, "/v1/me", "", "authorization", "bearer "+s.Token("erp")).Status; got != http.StatusOK {
 		t.Errorf("the scheme in lower case gets %d", got)
+	}
+}
+
+// An invalid token is told before every limit. Calls without one are limited, and those with an
+// invalid one are counted with them, but cost the database nothing beyond the limit.
+func TestInvalidTokensAreToldBeforeLimits(t *testing.T) {
+	t.Parallel()
+	const limit = 3
+	for name, invalid := range map[string]func(s *apitest.Server) string{
+		"forged":      func(s *apitest.Server) string { return s.Token("erp") + "x" },
+		"none at all": func(*apitest.Server) string { return "abc" },
+		"unsigned":    func(s *apitest.Server) string { return noneToken(s.Token("erp")) },
+		"expired": func(s *apitest.Server) string {
+			token := s.Token("erp")
+			s.Clock.Advance(models.TokenLifetime)
+			return token
+		},
+		"ended": func(s *apitest.Server) string {
+			token := s.Token("erp")
+			s.Exec(`UPDATE integrations SET enabled = false WHERE id = $1`, s.ID("erp"))
+			return token
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := apitest.New(t, func(o *store.Options) { o.AddressCallsPerMinute = limit })
+			token := invalid(s)
+			counted := func() int {
+				return servicetest.Value[int](s.Fixture, `SELECT coalesce(sum(calls), 0)::integer FROM rate_counters WHERE subject LIKE 'address %'`)
+			}
+			for i := range 3 * limit {
+				response := s.Send(http.MethodGet, "/v1/me", "", "Authorization", "Bearer "+token).Want(http.StatusUnauthorized, "invalid_token")
+				want(t, "X-RateLimit-Remaining", response.Header.Get("X-RateLimit-Remaining"), strconv.Itoa(max(0, limit-i-1)))
+			}
+			want(t, "the calls that the database counted", counted(), limit+1)
+			s.Send(http.MethodGet, "/v1/me", "").Want(http.StatusTooManyRequests, "rate_limited")
+			s.Send(http.MethodGet, "/v1/me", "", "Authorization", "Bearer "+token).Want(http.StatusUnauthorized, "invalid_token")
+			want(t, "the calls that the database counted", counted(), limit+1)
+			s.As("reader", http.MethodGet, "/me", nil).Want(http.StatusOK, "") // a valid token is not limited with them
+		})
+	}
+}
+
+// A call with an invalid token is rejected without the database too: it cannot be counted.
+func TestInvalidTokensWithoutADatabase(t *testing.T) {
+	t.Parallel()
+	s := apitest.New(t)
+	handler := newHandler(t, withoutDatabase(t, s.Fixture))
+	for authorization, status := range map[string]int{
+		"": http.StatusUnauthorized, "Bearer " + s.Token("erp") + "x": http.StatusUnauthorized, "Bearer " + s.Token("erp"): http.StatusServiceUnavailable,
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/me", nil)
+		r.Header.Set("Authorization", authorization)
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		if w.Code != status {
+			t.Errorf("%.20q gets %d, want %d: %s", authorization, w.Code, status, w.Body)
+		}
 	}
 }
 

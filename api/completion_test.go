@@ -62,6 +62,42 @@ func TestComplete(t *testing.T) {
 	})
 }
 
+// A completion may leave answers out: it is as one with an empty list.
+func TestCompleteWithoutAnswers(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	for name, test := range map[string]struct {
+		consultants []string
+		form, saved bool
+		to          string // "" if required answers are missing
+	}{
+		"without a form":                 {nil, false, false, "complete"},
+		"with saved answers":             {nil, true, true, "complete"},
+		"with saved answers, for review": {[]string{"cat"}, true, true, "sent_to_inspection"},
+		"without required answers":       {nil, true, false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			id := h.workOrder(object{"consultants": h.ids(test.consultants...)})
+			if test.form {
+				id = h.inspection(object{"consultants": h.ids(test.consultants...)})
+			}
+			if test.saved {
+				h.answer(id, false, h.required()...).Want(http.StatusOK, "")
+				h.forgetEffects(id)
+			}
+			before := h.read(id)
+			response := h.As("erp", http.MethodPost, "/work-orders/"+id+"/answers", object{"complete": true})
+			if test.to == "" {
+				response.Want(http.StatusUnprocessableEntity, "rule_violation")
+				want(t, "the rule", response.Text("rule"), "required_questions")
+				h.wantUnchanged(t, id, before)
+				return
+			}
+			want(t, "the status", response.Want(http.StatusOK, "").Text("status", "code"), test.to)
+		})
+	}
+}
+
 func TestRequiredQuestionsMustBeAnswered(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -102,7 +102,7 @@ var (
 func setHeaders(c *gin.Context) {
 	h := c.Writer.Header()
 	h["X-Content-Type-Options"] = nosniff
-	if strings.HasPrefix(c.Request.URL.Path, "/v1/oauth/") {
+	if forOAuth(c) {
 		h.Set("Cache-Control", noStore)
 		h.Set("Pragma", "no-cache")
 	} else {
@@ -122,17 +122,37 @@ func (a *API) recover(c *gin.Context) {
 			if err, ok := value.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 				panic(value)
 			}
-			a.respondProblem(c, fmt.Errorf("panic: %v", value))
+			a.fail(c, fmt.Errorf("panic: %v", value))
 		}
 	}()
+	c.Next()
+}
+
+// showRate sets the rate headers of responses to calls that are not counted, because they cannot
+// be or need not be. Counting replaces them.
+func (a *API) showRate(c *gin.Context) {
+	a.rateHeaders(c.Writer.Header(), a.service.UncountedRate())
 	c.Next()
 }
 
 // hold rejects calls while the API starts.
 func (a *API) hold(c *gin.Context) {
 	if a.phase.Load() == phaseStarting {
-		a.respondProblem(c, models.Errorf(models.CodeUnavailable, "The service is starting. Try again in a few seconds."))
+		a.fail(c, models.Errorf(models.CodeUnavailable, "The service is starting. Try again in a few seconds."))
 	}
+}
+
+// requireOneAuthorization rejects a call with several Authorization headers: a proxy may have
+// checked another one than the API would read.
+func (a *API) requireOneAuthorization(c *gin.Context) {
+	if len(c.Request.Header.Values("Authorization")) < 2 {
+		return
+	}
+	var err error = models.Errorf(models.CodeInvalidRequest, "The request has more than one Authorization header.")
+	if limited := a.countAddress(c); limited != nil {
+		err = limited
+	}
+	a.fail(c, err)
 }
 
 // reject responds to a call that matches no operation. Such calls count against
@@ -167,6 +187,19 @@ func (a *API) countAddress(c *gin.Context) error {
 	a.rateHeaders(c.Writer.Header(), rate)
 	return err
 }
+
+// fail ends the call with the error, in the form of its path.
+func (a *API) fail(c *gin.Context, err error) {
+	if forOAuth(c) {
+		a.respondTokenError(c, err)
+		return
+	}
+	a.respondProblem(c, err)
+}
+
+// forOAuth reports whether the call is for an endpoint of RFC 6749, whose errors have another
+// form (api.md 7.4).
+func forOAuth(c *gin.Context) bool { return strings.HasPrefix(c.Request.URL.Path, "/v1/oauth/") }
 
 // respondProblem ends the call with the error's problem.
 func (a *API) respondProblem(c *gin.Context, err error) {

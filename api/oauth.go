@@ -21,7 +21,7 @@ func (a *API) registerOAuth() {
 // tokenRequest is the form of POST /oauth/token.
 type tokenRequest struct {
 	GrantType    string `json:"grant_type" enum:"client_credentials" doc:"Always client_credentials."`
-	Scope        string `json:"scope,omitempty" doc:"A space-separated subset of the integration's scopes. Default: all of them."`
+	Scope        string `json:"scope,omitempty" doc:"A subset of the integration's scopes, separated by spaces. Default: all of them."`
 	ClientID     string `json:"client_id,omitempty" doc:"The client id, unless sent as HTTP Basic."`
 	ClientSecret string `json:"client_secret,omitempty" doc:"The client secret, unless sent as HTTP Basic."`
 }

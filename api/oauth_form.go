@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -38,15 +39,20 @@ func (a *API) serveForm(
 	if err == nil {
 		err = check(form)
 	}
-	var client credentials
+	var readings []credentials
+	var clientID string
 	if err == nil {
-		client, err = readCredentials(c, form)
+		clientID = form.Get("client_id")
+		readings, err = readCredentials(c, form)
 	}
 	var record any
-	if err == nil {
-		record, err = respond(ctx, client, form)
+	for _, client := range readings {
+		clientID = client.id
+		if record, err = respond(ctx, client, form); models.CodeOf(err) != models.CodeInvalidClient {
+			break
+		}
 	}
-	if err = a.countForm(c, client.id, err); err != nil {
+	if err = a.countForm(c, clientID, err); err != nil {
 		a.respondTokenError(c, err)
 		return
 	}
@@ -85,33 +91,36 @@ func (a *API) countForm(c *gin.Context, clientID string, err error) error {
 // credentials are the client id and secret of a request.
 type credentials struct{ id, secret string }
 
-// readCredentials reads the client's credentials from HTTP Basic or from the form.
+// readCredentials reads the client's credentials from HTTP Basic or from the form. HTTP Basic
+// has them form-encoded (RFC 6749 section 2.3.1) or as they are (the specification), so it can
+// have two readings. A parameter without a value counts as omitted (RFC 6749 section 3.2).
 // Errors: invalid_request, invalid_client.
-func readCredentials(c *gin.Context, form url.Values) (credentials, error) {
-	found := credentials{form.Get("client_id"), form.Get("client_secret")}
+func readCredentials(c *gin.Context, form url.Values) ([]credentials, error) {
+	sent := credentials{form.Get("client_id"), form.Get("client_secret")}
 	if c.GetHeader("Authorization") == "" {
-		if found.id == "" || found.secret == "" {
-			return found, models.Errorf(models.CodeInvalidClient, "The client credentials are missing.")
+		if sent.id == "" || sent.secret == "" {
+			return nil, models.Errorf(models.CodeInvalidClient, "The client credentials are missing.")
 		}
-		return found, nil
+		return []credentials{sent}, nil
 	}
-	if form.Has("client_secret") {
-		return found, models.Errorf(models.CodeInvalidRequest, "Send the client credentials once: as HTTP Basic or in the form.")
+	if sent.secret != "" {
+		return nil, models.Errorf(models.CodeInvalidRequest, "Send the client credentials once: as HTTP Basic or in the form.")
 	}
 	id, secret, ok := c.Request.BasicAuth()
 	if !ok {
-		return found, models.Errorf(models.CodeInvalidClient, "The Authorization header is not HTTP Basic.")
+		return nil, models.Errorf(models.CodeInvalidClient, "The Authorization header is not HTTP Basic.")
 	}
-	// RFC 6749 section 2.3.1: both are form-encoded inside HTTP Basic.
+	readings := []credentials{{id, secret}}
 	decodedID, idErr := url.QueryUnescape(id)
 	decodedSecret, secretErr := url.QueryUnescape(secret)
-	if idErr != nil || secretErr != nil {
-		return found, models.Errorf(models.CodeInvalidClient, "The client credentials are not form-encoded.")
+	if decoded := (credentials{decodedID, decodedSecret}); idErr == nil && secretErr == nil && decoded != readings[0] {
+		readings = append(readings, decoded)
 	}
-	if found.id != "" && found.id != decodedID {
-		return found, models.Errorf(models.CodeInvalidRequest, "The form and HTTP Basic name different clients.")
+	readings = slices.DeleteFunc(readings, func(r credentials) bool { return sent.id != "" && sent.id != r.id })
+	if len(readings) == 0 {
+		return nil, models.Errorf(models.CodeInvalidRequest, "The form and HTTP Basic name different clients.")
 	}
-	return credentials{decodedID, decodedSecret}, nil
+	return readings, nil
 }
 
 // readForm reads the body as a form without repeated parameters. Errors: invalid_request.
@@ -165,5 +174,6 @@ func (a *API) respondTokenError(c *gin.Context, err error) {
 	if encodeErr != nil {
 		a.log.Error("cannot encode a token error", "error", errors.Join(err, encodeErr))
 	}
+	c.Abort()
 	c.Data(status, "application/json", body)
 }

@@ -58,6 +58,19 @@ func TestTokenEndpoint(t *testing.T) {
 		{name: "another scheme than Basic", form: "grant_type=client_credentials", authorization: "Bearer abc", status: 401, code: "invalid_client"},
 		{name: "Basic that is no base64", form: "grant_type=client_credentials", authorization: "Basic ***", status: 401, code: "invalid_client"},
 		{name: "Basic that is not form-encoded", form: "grant_type=client_credentials", authorization: "Basic " + base64.StdEncoding.EncodeToString([]byte("a%zz:b")), status: 401, code: "invalid_client"},
+		{name: "an empty secret and id with Basic, as if they were left out", form: "grant_type=client_credentials&client_id=&client_secret=", authorization: basic("cli_erp", erpSecret), status: 200},
+		{name: "Basic, with the id and an empty secret in the form", form: "grant_type=client_credentials&client_id=cli_erp&client_secret=", authorization: basic("cli_erp", erpSecret), status: 200},
+		{name: "a wrong secret as Basic, an empty one in the form", form: "grant_type=client_credentials&client_secret=", authorization: basic("cli_erp", "x"), status: 401, code: "invalid_client"},
+		{name: "another client and an empty secret in the form than in Basic", form: "grant_type=client_credentials&client_id=cli_reader&client_secret=", authorization: basic("cli_erp", erpSecret), status: 400, code: "invalid_request"},
+		{name: "spaces around the scopes", form: body + "&scope=+people:read++work_orders:read+", status: 200, scope: "work_orders:read people:read"},
+		{name: "a no-break space between scopes", form: body + "&scope=people:read%C2%A0work_orders:read", status: 400, code: "invalid_scope"},
+		{name: "a no-break space after a scope", form: body + "&scope=people:read%C2%A0", status: 400, code: "invalid_scope"},
+		{name: "a no-break space next to a space", form: body + "&scope=people:read+%C2%A0work_orders:read", status: 400, code: "invalid_scope"},
+		{name: "a tab between scopes", form: body + "&scope=people:read%09work_orders:read", status: 400, code: "invalid_scope"},
+		{name: "a line break between scopes", form: body + "&scope=people:read%0Awork_orders:read", status: 400, code: "invalid_scope"},
+		{name: "an ideographic space between scopes", form: body + "&scope=people:read%E3%80%80work_orders:read", status: 400, code: "invalid_scope"},
+		{name: "a comma between scopes", form: body + "&scope=people:read,work_orders:read", status: 400, code: "invalid_scope"},
+		{name: "spaces alone as the scope", form: body + "&scope=+", status: 400, code: "invalid_scope"},
 		{name: "both at once", form: body, authorization: basic("cli_erp", erpSecret), status: 400, code: "invalid_request"},
 		{name: "another client in the form than in Basic", form: "grant_type=client_credentials&client_id=cli_reader", authorization: basic("cli_erp", erpSecret), status: 400, code: "invalid_request"},
 		{name: "credentials in the URL", query: "?client_id=cli_erp&client_secret=" + erpSecret, form: "grant_type=client_credentials", status: 400, code: "invalid_request"},
@@ -103,6 +116,43 @@ func TestTokenEndpoint(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Client ids and secrets of imports can contain anything. HTTP Basic has them form-encoded (RFC
+// 6749 section 2.3.1) or as they are (RFC 7617), at every endpoint that takes credentials.
+func TestBasicCredentialsOfAnyCharacters(t *testing.T) {
+	t.Parallel()
+	s := apitest.New(t)
+	plain := func(id, secret string) string {
+		return "Basic " + base64.StdEncoding.EncodeToString([]byte(id+":"+secret))
+	}
+	for _, client := range []struct{ id, secret string }{
+		{"cli_reader", "with:colons:"}, {"cli_reader", "a+b"}, {"cli_reader", "100%"}, {"cli_reader", "%41"}, {"cli_reader", "a b&c=d"}, {"cli_reader", "%2B+%zz"},
+		{"cli_reader", "geheim-ü-ß"}, {"cli reader+1", "s"}, {"cli%2Freader", "a+b"}, {"cli_reader", "plain"},
+	} {
+		s.Exec(`UPDATE integrations SET client_id = $2, secret_hash = sha256(convert_to($3, 'UTF8')) WHERE id = $1`, s.ID("reader"), client.id, client.secret)
+		for form, authorization := range map[string]string{"form-encoded": basic(client.id, client.secret), "as they are": plain(client.id, client.secret)} {
+			for path, body := range map[string]string{"token": "grant_type=client_credentials", "introspect": "token=x", "revoke": "token=x"} {
+				for _, named := range []string{"", "&client_id=" + url.QueryEscape(client.id)} {
+					response := s.Send(http.MethodPost, "/v1/oauth/"+path, body+named, "Content-Type", formType, "Authorization", authorization)
+					if response.Status != http.StatusOK {
+						t.Errorf("%s: %q and %q %s: %d %s", path, client.id, client.secret, form, response.Status, response.Body)
+					}
+				}
+			}
+		}
+		for name, authorization := range map[string]string{
+			"encoded twice": basic(url.QueryEscape(client.id), url.QueryEscape(client.secret)), "with another secret": plain(client.id, client.secret+"x"),
+		} {
+			if name == "encoded twice" && url.QueryEscape(client.id+client.secret) == client.id+client.secret {
+				continue
+			}
+			response := s.Send(http.MethodPost, "/v1/oauth/token", "grant_type=client_credentials", "Content-Type", formType, "Authorization", authorization)
+			if response.Status != http.StatusUnauthorized && response.Status != http.StatusTooManyRequests {
+				t.Errorf("%q and %q %s: %d %s", client.id, client.secret, name, response.Status, response.Body)
+			}
+		}
 	}
 }
 

@@ -36,7 +36,7 @@ func (a *API) documentOAuth() {
 	token := &huma.Operation{
 		OperationID: "create-token", Path: "/oauth/token",
 		Summary:     "Get an access token",
-		Description: "RFC 6749 section 4.4. The client authenticates with HTTP Basic or with client_id and client_secret in the form.",
+		Description: "RFC 6749 section 4.4. The client authenticates with HTTP Basic, its id and secret form-encoded or as they are, or with client_id and client_secret in the form.",
 		RequestBody: &huma.RequestBody{Content: oauthContent[tokenRequest](schemas, formMedia, map[string]any{
 			"in_the_form": tokenRequest{GrantType: "client_credentials", ClientID: exampleClient, ClientSecret: exampleSecret},
 			"with_basic":  tokenRequest{GrantType: "client_credentials", Scope: "work_orders:read"},
@@ -120,7 +120,7 @@ func (a *API) addOAuth(op *huma.Operation, own ...models.Code) {
 
 // oauthTexts describe when an OAuth endpoint responds with a code.
 var oauthTexts = map[models.Code]string{
-	models.CodeInvalidRequest:       "the form is malformed, repeats or lacks a parameter, or sends the credentials twice",
+	models.CodeInvalidRequest:       "the form is malformed, repeats or lacks a parameter, or the request has credentials twice",
 	models.CodeInvalidClient:        "the client id is unknown or the secret is wrong",
 	models.CodeUnauthorizedClient:   "the integration is turned off or disabled, its plan lacks the API, or its organization is suspended",
 	models.CodeInvalidScope:         "the integration does not have the requested scope",

@@ -154,7 +154,7 @@ type answerWorkOrderInput struct {
 
 // givenAnswers is the body of POST /work-orders/{id}/answers.
 type givenAnswers struct {
-	Answers  []givenAnswer `json:"answers" maxItems:"500" nullable:"false" doc:"Answers to questions of the work order's form."`
+	Answers  []givenAnswer `json:"answers,omitempty" maxItems:"500" nullable:"false" doc:"Answers to questions of the work order's form; required unless complete is true. An empty list starts the work."`
 	Complete bool          `json:"complete,omitempty" doc:"Whether to complete the work order too."`
 }
 
@@ -171,10 +171,14 @@ func (b *givenAnswers) UnmarshalJSON(body []byte) error {
 	return decoder.Decode((*fields)(b))
 }
 
-func (b givenAnswers) answers() []records.GivenAnswer {
+// answers returns the answers, which only a completion may leave out. Errors: validation_failed.
+func (b givenAnswers) answers() ([]records.GivenAnswer, error) {
+	if b.Answers == nil && !b.Complete {
+		return nil, models.Invalid(models.FieldError{Pointer: "/answers", Code: "required", Detail: "This field is required unless complete is true."})
+	}
 	answers := make([]records.GivenAnswer, len(b.Answers))
 	for i, answer := range b.Answers {
 		answers[i] = records.GivenAnswer(answer)
 	}
-	return answers
+	return answers, nil
 }

@@ -130,14 +130,15 @@ func (a *API) workOrderActions() []operation {
 			id: "answer-work-order", method: http.MethodPost, path: "/work-orders/{id}/answers", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite, maxBody: models.MaxAnswersBody,
 			summary: "Answer and complete a work order",
 			text: "The integration must be one of the work order's workers. Questions that are not sent keep their answers; null clears an answer. " +
+				"An empty list of answers starts a work order that is open or back from the consultant. " +
 				"With complete, every required question must have an answer; the work order is then complete, or is sent to its consultants for review if it has any.",
 			success: "The changed work order.",
-			handler: write[models.WorkOrderRecord](http.StatusOK, func(ctx context.Context, actor store.Actor, call store.RequestKey, in *answerWorkOrderInput) (store.WriteResult, error) {
-				return a.service.AnswerWorkOrder(ctx, actor, call, in.ID, in.Body.answers(), records.Completion(in.Body.Complete))
-			}),
+			handler: write[models.WorkOrderRecord](http.StatusOK, a.answerWorkOrder),
 			requests: map[string]any{
 				"answer":   givenAnswers{Answers: answers[:1]},
 				"complete": givenAnswers{Answers: answers, Complete: true},
+				"finish":   map[string]any{"complete": true},
+				"start":    map[string]any{"answers": []any{}},
 				"clear":    givenAnswers{Answers: []givenAnswer{{QuestionID: exampleQuestion2}}},
 			},
 			responses: map[string]any{
@@ -162,4 +163,12 @@ func (a *API) workOrderActions() []operation {
 			},
 		},
 	}
+}
+
+func (a *API) answerWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, in *answerWorkOrderInput) (store.WriteResult, error) {
+	answers, err := in.Body.answers()
+	if err != nil {
+		return store.WriteResult{}, err
+	}
+	return a.service.AnswerWorkOrder(ctx, actor, call, in.ID, answers, records.Completion(in.Body.Complete))
 }

@@ -91,7 +91,7 @@ func TestAWorkOrderFromCreationToCompletion(t *testing.T) {
 	}
 
 	completed, err := c.AnswerWorkOrderWithResponse(ctx, order.ID, nil, client.GivenAnswers{
-		Answers: []client.GivenAnswer{
+		Answers: &[]client.GivenAnswer{
 			{QuestionID: s.ID("q_state"), Value: s.ID("o_dirty")},
 			{QuestionID: s.ID("q_parts"), Value: []string{s.ID("o_belt"), s.ID("o_filter")}},
 			{QuestionID: s.ID("q_hours"), Value: 1250},

@@ -541,8 +541,8 @@ type GivenAnswer struct {
 
 // GivenAnswers defines model for GivenAnswers.
 type GivenAnswers struct {
-	// Answers Answers to questions of the work order's form.
-	Answers []GivenAnswer `json:"answers"`
+	// Answers Answers to questions of the work order's form; required unless complete is true. An empty list starts the work.
+	Answers *[]GivenAnswer `json:"answers,omitempty"`
 
 	// Complete Whether to complete the work order too.
 	Complete *bool `json:"complete,omitempty"`
@@ -2189,7 +2189,7 @@ type ClientInterface interface {
 
 	// AnswerWorkOrderWithBody Answer and complete a work order
 	//
-	// The integration must be one of the work order's workers. Questions that are not sent keep their answers; null clears an answer. With complete, every required question must have an answer; the work order is then complete, or is sent to its consultants for review if it has any.
+	// The integration must be one of the work order's workers. Questions that are not sent keep their answers; null clears an answer. An empty list of answers starts a work order that is open or back from the consultant. With complete, every required question must have an answer; the work order is then complete, or is sent to its consultants for review if it has any.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -2200,7 +2200,7 @@ type ClientInterface interface {
 
 	// AnswerWorkOrder Answer and complete a work order
 	//
-	// The integration must be one of the work order's workers. Questions that are not sent keep their answers; null clears an answer. With complete, every required question must have an answer; the work order is then complete, or is sent to its consultants for review if it has any.
+	// The integration must be one of the work order's workers. Questions that are not sent keep their answers; null clears an answer. An empty list of answers starts a work order that is open or back from the consultant. With complete, every required question must have an answer; the work order is then complete, or is sent to its consultants for review if it has any.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -2769,7 +2769,7 @@ func (c *Client) GetAnswers(ctx context.Context, id string, params *GetAnswersPa
 
 // AnswerWorkOrderWithBody Answer and complete a work order
 //
-// The integration must be one of the work order's workers. Questions that are not sent keep their answers; null clears an answer. With complete, every required question must have an answer; the work order is then complete, or is sent to its consultants for review if it has any.
+// The integration must be one of the work order's workers. Questions that are not sent keep their answers; null clears an answer. An empty list of answers starts a work order that is open or back from the consultant. With complete, every required question must have an answer; the work order is then complete, or is sent to its consultants for review if it has any.
 //
 // Scope: `work_orders:write`.
 //
@@ -2790,7 +2790,7 @@ func (c *Client) AnswerWorkOrderWithBody(ctx context.Context, id string, params 
 
 // AnswerWorkOrder Answer and complete a work order
 //
-// The integration must be one of the work order's workers. Questions that are not sent keep their answers; null clears an answer. With complete, every required question must have an answer; the work order is then complete, or is sent to its consultants for review if it has any.
+// The integration must be one of the work order's workers. Questions that are not sent keep their answers; null clears an answer. An empty list of answers starts a work order that is open or back from the consultant. With complete, every required question must have an answer; the work order is then complete, or is sent to its consultants for review if it has any.
 //
 // Scope: `work_orders:write`.
 //
@@ -5380,7 +5380,7 @@ type ClientWithResponsesInterface interface {
 
 	// AnswerWorkOrderWithBodyWithResponse Answer and complete a work order
 	//
-	// The integration must be one of the work order's workers. Questions that are not sent keep their answers; null clears an answer. With complete, every required question must have an answer; the work order is then complete, or is sent to its consultants for review if it has any.
+	// The integration must be one of the work order's workers. Questions that are not sent keep their answers; null clears an answer. An empty list of answers starts a work order that is open or back from the consultant. With complete, every required question must have an answer; the work order is then complete, or is sent to its consultants for review if it has any.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -5391,7 +5391,7 @@ type ClientWithResponsesInterface interface {
 
 	// AnswerWorkOrderWithResponse Answer and complete a work order
 	//
-	// The integration must be one of the work order's workers. Questions that are not sent keep their answers; null clears an answer. With complete, every required question must have an answer; the work order is then complete, or is sent to its consultants for review if it has any.
+	// The integration must be one of the work order's workers. Questions that are not sent keep their answers; null clears an answer. An empty list of answers starts a work order that is open or back from the consultant. With complete, every required question must have an answer; the work order is then complete, or is sent to its consultants for review if it has any.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -6573,7 +6573,7 @@ func (c *ClientWithResponses) GetAnswersWithResponse(ctx context.Context, id str
 
 // AnswerWorkOrderWithBodyWithResponse Answer and complete a work order
 //
-// The integration must be one of the work order's workers. Questions that are not sent keep their answers; null clears an answer. With complete, every required question must have an answer; the work order is then complete, or is sent to its consultants for review if it has any.
+// The integration must be one of the work order's workers. Questions that are not sent keep their answers; null clears an answer. An empty list of answers starts a work order that is open or back from the consultant. With complete, every required question must have an answer; the work order is then complete, or is sent to its consultants for review if it has any.
 //
 // Scope: `work_orders:write`.
 //
@@ -6590,7 +6590,7 @@ func (c *ClientWithResponses) AnswerWorkOrderWithBodyWithResponse(ctx context.Co
 
 // AnswerWorkOrderWithResponse Answer and complete a work order
 //
-// The integration must be one of the work order's workers. Questions that are not sent keep their answers; null clears an answer. With complete, every required question must have an answer; the work order is then complete, or is sent to its consultants for review if it has any.
+// The integration must be one of the work order's workers. Questions that are not sent keep their answers; null clears an answer. An empty list of answers starts a work order that is open or back from the consultant. With complete, every required question must have an answer; the work order is then complete, or is sent to its consultants for review if it has any.
 //
 // Scope: `work_orders:write`.
 //

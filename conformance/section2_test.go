@@ -202,6 +202,8 @@ var answerInput = []rule{
 			want(t, "the status", h.answer(id, complete, h.required()...).Want(http.StatusOK, "").Text("status", "code"), status)
 			want(t, "answers are saved", len(h.answered(id)), 2)
 		}
+		alone := h.post("/work-orders/"+h.workOrder(nil)+"/answers", object{"complete": true})
+		want(t, "the status of one without answers", alone.Want(http.StatusOK, "").Text("status", "code"), "complete")
 		h.post("/work-orders/"+h.workOrder(nil)+"/answers", object{"answers": []any{}, "complete": "yes"}).
 			Want(http.StatusUnprocessableEntity, "validation_failed")
 	}},

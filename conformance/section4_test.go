@@ -141,7 +141,7 @@ var conventions = []rule{
 	{item: "convention 6", words: "the three rate headers are on every response, successful or not", code: "api.(*API).rateHeaders", test: func(t *testing.T, h *harness) {
 		path := "/work-orders/" + h.workOrder(nil)
 		for _, response := range []http.Header{
-			h.get("/me").Header, h.get(path).Header, h.Send(http.MethodGet, "/v1/openapi.json", "").Header, h.get("/work-orders/wo_00000000000000000000000000").Header,
+			h.get("/me").Header, h.get(path).Header, h.Send(http.MethodGet, "/v1/openapi.json", "").Header, h.Send(http.MethodGet, "/.well-known/oauth-authorization-server", "").Header, h.get("/work-orders/wo_00000000000000000000000000").Header,
 			h.post("/work-orders", object{}).Header, h.As("reader", http.MethodPost, "/issues", object{}).Header,
 			h.Send(http.MethodGet, "/v1/me", "").Header, h.Send(http.MethodGet, "/v1/nothing-here", "").Header,
 			h.token(h.credentials("erp", "")).Header, h.token(h.credentials("erp", "root")).Header, h.patch("x", object{}).Header,

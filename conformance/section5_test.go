@@ -23,6 +23,8 @@ var tokenRequests = []rule{
 		header := "Basic " + base64.StdEncoding.EncodeToString([]byte("cli_erp:secret-of-the-erp-integration"))
 		form := url.Values{"grant_type": {"client_credentials"}}
 		h.token(form, "Authorization", header).Want(http.StatusOK, "")
+		form.Set("client_secret", "")
+		h.token(form, "Authorization", header).Want(http.StatusOK, "")
 		h.token(form, "Authorization", header[:len(header)-8]).Want(http.StatusUnauthorized, "")
 	}},
 	{item: "token request 1, form", words: "or in the form", code: "api.readCredentials", test: func(_ *testing.T, h *harness) {

@@ -52,6 +52,7 @@ func (r *request) changeText(change records.RecordChange, known historyWords) st
 		if text := answeredText(change, known); text != "" {
 			return "answered " + text
 		}
+		return "started the work"
 	}
 	return words(change.Action)
 }

@@ -44,7 +44,7 @@ var noPages = []string{
 	"POST /console/inventory/:id/unassign", "POST /console/inventory", "POST /console/inventory/:id/edit", "POST /console/inventory/:id/retire", "POST /console/inventory/:id/bring-back",
 	"POST /console/integrations/:id/assign", "POST /console/integrations/:id/unassign",
 	"POST /console/webhooks/:id", "POST /console/webhooks/:id/off", "POST /console/webhooks/:id/on", "POST /console/webhooks/:id/missed", "POST /console/webhooks/:id/delete",
-	"POST /console/work-orders/:id/assign", "POST /console/work-orders/:id/unassign", "POST /console/work-orders/:id/complete", "POST /console/work-orders/:id/hold",
+	"POST /console/work-orders/:id/assign", "POST /console/work-orders/:id/unassign", "POST /console/work-orders/:id/complete", "POST /console/work-orders/:id/start", "POST /console/work-orders/:id/hold",
 	"POST /console/work-orders/:id/resume", "POST /console/work-orders/:id/cancel", "POST /console/work-orders/:id/return", "POST /console/work-orders/:id/review",
 	"POST /console/deliveries/redeliver", "POST /console/deliveries/redeliver-matching", "POST /console/deliveries/:id/redeliver",
 }

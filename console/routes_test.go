@@ -145,6 +145,7 @@ var routeCases = []routeCase{
 	{method: "GET", path: "/console/work-orders/:id/assign", id: "{work_order}"},
 	{method: "POST", path: "/console/work-orders/:id/assign", id: "{work_order}", form: "identity={dan}&role=worker", ids: []string{"identity"}},
 	{method: "POST", path: "/console/work-orders/:id/unassign", id: "{work_order}", form: "identity={dan}", ids: []string{"identity"}},
+	{method: "POST", path: "/console/work-orders/:id/start", id: "{work_order}", form: "x=1"},
 	{method: "POST", path: "/console/work-orders/:id/hold", id: "{work_order}", form: "x=1"},
 	{method: "POST", path: "/console/work-orders/:id/resume", id: "{work_order}", form: "x=1"},
 	{method: "GET", path: "/console/work-orders/:id/complete", id: "{work_order}"},

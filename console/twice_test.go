@@ -128,6 +128,7 @@ func TestADoubleClickActsOnce(t *testing.T) {
 		{"/console/feedback/:id/comments", feedback, feedback + "/comments", []string{"text", "Twice"}, http.StatusSeeOther},
 		{"/console/work-orders/:id/remove-comment", job + "/remove-comment?comment=" + commentOn(t, s, "ann", record, "Once"), "", nil, http.StatusSeeOther},
 		{"/console/feedback/:id/remove-comment", feedback + "/remove-comment?comment=" + commentOn(t, s, "ann", strings.TrimPrefix(feedback, "/console/feedback/"), "Once"), "", nil, http.StatusSeeOther},
+		{"/console/work-orders/:id/start", job, job + "/start", nil, http.StatusSeeOther},
 		{"/console/work-orders/:id/hold", job, job + "/hold", nil, http.StatusSeeOther},
 		{"/console/work-orders/:id/resume", job, job + "/resume", nil, http.StatusSeeOther},
 		{"/console/work-orders/:id/complete", job + "/complete", "", nil, http.StatusSeeOther},

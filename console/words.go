@@ -14,6 +14,7 @@ var doneTexts = map[string]string{
 	doneBefore:         "This was done before. It was not done again.",
 	"saved":            "Saved.",
 	"answered":         "The answers are saved.",
+	"started":          "The work is in progress.",
 	"input-lost":       "You are signed in. Someone else had entered what was kept, so it is not shown.",
 	"signed-out":       "You are signed out.",
 	"password-changed": "Your password is changed. All other sessions have ended.",

@@ -21,6 +21,7 @@ func (c *Console) workOrderRoutes(pages *gin.RouterGroup) {
 	pages.POST("/work-orders/:id/unassign", c.signedIn(c.unassignWorkOrder))
 	pages.GET("/work-orders/:id/complete", c.signedIn(c.confirmComplete))
 	pages.POST("/work-orders/:id/complete", c.signedIn(c.completeWorkOrder))
+	pages.POST("/work-orders/:id/start", c.signedIn(c.startWorkOrder))
 	pages.POST("/work-orders/:id/hold", c.signedIn(c.holdWorkOrder))
 	pages.POST("/work-orders/:id/resume", c.signedIn(c.resumeWorkOrder))
 	pages.GET("/work-orders/:id/cancel", c.signedIn(shows(c.renderCancel)))
@@ -230,6 +231,9 @@ func questionsNamed(text string, answers models.AnswersRecord) string {
 	return text
 }
 
+// startPath ends the path that starts the work: answers without an answer.
+const startPath = "start"
+
 // offeredActions are the actions on a work order, as a menu lists them.
 var offeredActions = []struct {
 	records.WorkOrderAction
@@ -238,6 +242,7 @@ var offeredActions = []struct {
 	sends bool
 }{
 	{records.ActionComplete, "Complete…", "complete", "check", false}, {records.ActionAnswer, "Answer", "answers", "", false},
+	{records.ActionAnswer, "Start work", startPath, "", true},
 	{records.ActionResume, "Resume", "resume", "", true}, {records.ActionHold, "Put on hold", "hold", "pause", true},
 	{records.ActionAssign, "Assign people", "assign", "", false}, {records.ActionUpdate, "Edit", "edit", "", false},
 	{records.ActionReturn, "Return to the customer…", "return", "", false}, {records.ActionCancel, "Cancel…", "cancel", "", false},
@@ -258,17 +263,18 @@ func (v *workOrderView) addActions(d records.WorkOrderDetail) {
 			row.Form = &step
 		}
 		switch action := a.WorkOrderAction; {
-		case action == next:
+		case a.path == startPath && (!v.May[string(action)] || status == models.StatusInProgress):
+		case action == next && a.path != startPath:
 			row.Class = "primary"
 			v.Next = &row
 		case action == records.ActionResume && status != models.StatusOnHold, action == records.ActionHold && status == models.StatusOnHold,
 			action == records.ActionReview && (status != models.StatusSentToInspection || v.May[string(action)]),
-			action == records.ActionReturn && d.Customer == "", action == records.ActionAnswer && v.Form == "":
+			action == records.ActionReturn && d.Customer == "", a.path == "answers" && v.Form == "":
 		case v.May[string(action)]:
 			if action == records.ActionCancel {
 				row.Class = "danger"
 			}
-			v.AnswerLater = v.AnswerLater || action == records.ActionAnswer
+			v.AnswerLater = v.AnswerLater || a.path == "answers"
 			v.Others = append(v.Others, row)
 		case !d.May(action):
 			forbidden = append(forbidden, actionRow{Name: strings.TrimSuffix(a.name, "…"), Why: questionsNamed(sentences(d.Forbidden[action]), d.Answers)})

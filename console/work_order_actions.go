@@ -54,6 +54,12 @@ func completedAs(result store.WriteResult) string {
 	return "completed"
 }
 
+func (c *Console) startWorkOrder(r *request) error {
+	return c.step(r, "started", func(ctx context.Context, _ form, id string) (store.WriteResult, error) {
+		return c.service.AnswerWorkOrder(ctx, r.actor(), store.RequestKey{}, id, nil, records.SaveAnswers)
+	})
+}
+
 func (c *Console) holdWorkOrder(r *request) error {
 	return c.step(r, "held", func(ctx context.Context, _ form, id string) (store.WriteResult, error) {
 		return c.service.HoldWorkOrder(ctx, r.actor(), store.RequestKey{}, id)

@@ -274,3 +274,38 @@ func TestDecimalCommas(t *testing.T) {
 		}
 	}
 }
+
+// A worker starts work that is open or back, with and without a form, as answers without an answer
+// do (api.md 4.7). In other statuses, and to others, it is not offered.
+func TestWorkIsStarted(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	bob, cat := s.SignedIn("bob"), s.SignedIn("cat")
+	for _, form := range []bool{true, false} {
+		for _, status := range models.WorkOrderStatuses {
+			id := plannedWorkOrder(t, s, "cat")
+			if !form {
+				s.Exec(`UPDATE work_orders SET form_id = NULL WHERE id = $1`, id)
+			}
+			s.Exec(`UPDATE work_orders SET status = $2::text, held_from = CASE WHEN $2 = 'on_hold' THEN 'open' END,
+				completed_at = CASE WHEN $2 = 'complete' THEN changed_at END, cancelled_at = CASE WHEN $2 = 'cancelled' THEN changed_at END WHERE id = $1`, id, status)
+			path := "/console/work-orders/" + id
+			page := bob.Get(path).Want(http.StatusOK)
+			wantNot(t, cat.Get(path).Want(http.StatusOK), path+"/start")
+			starts := status == models.StatusOpen || status == models.StatusBackFromInspection
+			if offered := strings.Contains(page.Body, path+"/start"); offered != starts {
+				t.Errorf("with the status %s, form %t, starting is offered: %t", status, form, offered)
+			}
+			if !starts {
+				continue
+			}
+			if done := bob.Post(path+"/start", page.Form()).Want(http.StatusSeeOther).Done(); done != "started" {
+				t.Errorf("the page says %q", done)
+			}
+			if now := workOrder(t, s, id).Status.Code; now != string(models.StatusInProgress) {
+				t.Errorf("a work order that was %s is %s", status, now)
+			}
+			bob.Get(path).Want(http.StatusOK, "<bdi>Bob Stone</bdi> started the work.")
+		}
+	}
+}

@@ -60,6 +60,12 @@ func (s Scopes) Strings() []string {
 	return names
 }
 
+// ParseScopes returns what String wrote as ScopesOf does. Only spaces separate scopes (RFC 6749
+// section 3.3).
+func ParseScopes(text string) (Scopes, string) {
+	return ScopesOf(slices.DeleteFunc(strings.Split(text, " "), func(name string) bool { return name == "" }))
+}
+
 // ScopesOf returns the names as scopes, in the specification's order and without
 // duplicates. If a name is not a scope, it returns nil and the first such name.
 func ScopesOf(names []string) (Scopes, string) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"strings"
 	"time"
 
 	"millwright/models"
@@ -108,8 +107,8 @@ var admissions = &batch.Statement{SQL: `
 	JOIN identities g ON g.id = a.organization_id`}
 
 // Admit verifies a call's token, reads the current state of its integration and counts
-// the call; of an integration that is over its limit it does neither until the minute
-// ends. The call begins as by EnterCall, and the caller must call End after the response.
+// the call. Calls of an integration that is over its limit are not counted until the minute
+// ends or the limit changes. The call begins as by EnterCall, and the caller must call End after the response.
 // RecordID is the record that the call reads, "" if it reads none: it is read in the same
 // round trip. Errors: invalid_token (the token is malformed, expired, revoked or
 // invalidated), rate_limited (with the Rate), EnterCall's.
@@ -119,8 +118,15 @@ func (s *Access) Admit(ctx context.Context, token, recordID string) (Caller, Rat
 		return Caller{}, Rate{}, err
 	}
 	if rate, over := s.exceeded.rate(claims.Subject, s.Now()); over {
-		s.countHour(claims.Subject, true)
-		return Caller{}, rate, RejectOverLimit(ctx, s.OverLimitDelay)
+		limit, err := s.limitNow(ctx, claims)
+		if err != nil {
+			return Caller{}, rate, err
+		}
+		if limit == rate.Limit {
+			s.countHour(claims.Subject, true)
+			return Caller{}, rate, RejectOverLimit(ctx, s.OverLimitDelay)
+		}
+		s.exceeded.forget(claims.Subject)
 	}
 	organization := s.organizations.of(claims.Subject)
 	end, err := s.EnterCall(ctx, organization)
@@ -141,6 +147,22 @@ func (s *Access) Admit(ctx context.Context, token, recordID string) (Caller, Rat
 		err = RejectOverLimit(ctx, s.OverLimitDelay)
 	}
 	return Caller{}, rate, err
+}
+
+// limitNow returns the number of calls that the plan of the token's integration allows in a
+// minute. It shares round trips with admissions and writes no row. Errors: invalid_token,
+// unavailable.
+func (s *Access) limitNow(ctx context.Context, claims store.Claims) (int, error) {
+	var found tokenLimit
+	lookup := batch.NewLookup(ctx, tokenLimits, &found, nil, claims.Subject, claims.Epoch, claims.ID)
+	s.Reader.Start(claims.Subject, lookup)
+	if err := lookup.Await(ctx); err != nil {
+		return 0, store.Limited(s.Translate(err))
+	}
+	if found.CallsPerMinute == nil {
+		return 0, store.InvalidToken()
+	}
+	return *found.CallsPerMinute, nil
 }
 
 // EnterCall waits until few calls of the organization, the console's included, are in progress,
@@ -183,7 +205,7 @@ func (s *Access) admitted(ctx context.Context, claims store.Claims, recordID str
 	var row admissionRow
 	admission := batch.NewLookup(ctx, admissions, &row, store.InvalidToken(), claims.Subject, claims.Epoch, claims.ID, s.Now().UTC().Truncate(models.RateWindow))
 	lookups := []*batch.Lookup{admission}
-	granted, _ := models.ScopesOf(strings.Fields(claims.Scope))
+	granted, _ := models.ParseScopes(claims.Scope)
 	record := s.NewPrefetch(ctx, granted.Has(models.ScopePeopleRead), recordID, claims.Subject)
 	if record != nil {
 		lookups = append(lookups, record.Lookup)
@@ -258,6 +280,12 @@ var countedCalls = &batch.Statement{SQL: `
 // rate_limited (with the Rate), unavailable.
 func (s *Access) CountAddress(ctx context.Context, address string) (Rate, error) {
 	return s.count(ctx, address, "address "+address, s.AddressCallsPerMinute)
+}
+
+// UncountedRate is the rate of a call that is counted nowhere: the limit of calls without a
+// token, unused.
+func (s *Access) UncountedRate() Rate {
+	return Rate{Limit: s.AddressCallsPerMinute, Reset: s.Now().UTC().Truncate(models.RateWindow).Add(models.RateWindow)}
 }
 
 // CountVisitor counts a request for a page without a session by its network, apart from calls

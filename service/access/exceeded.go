@@ -12,10 +12,10 @@ import (
 const maxExceeded = 10_000
 
 // exceededLimits remembers the integrations and networks that are over their limit until their
-// window ends, so that their further calls cost no round trip. It forgets nothing
-// that admits a call: a call that it does not know is checked in the database. So
-// what invalidates a token acts at once on every call that would be accepted; a call
-// over the limit gets rate_limited until the window ends.
+// window ends, so that their further calls are not counted. It only rejects: a call that it
+// does not know is checked in the database. A call of an integration that it knows reads
+// the token's state and the plan's limit, so that an invalid token is told and a raised limit
+// acts at once; a network's limit is a setting, and its calls cost no round trip.
 type exceededLimits struct {
 	mu    sync.Mutex
 	rates map[string]Rate // by integration, or subject of a network
@@ -38,6 +38,13 @@ func (e *exceededLimits) remember(integrationID string, rate Rate, now time.Time
 	if len(e.rates) < maxExceeded {
 		e.rates[integrationID] = rate
 	}
+}
+
+// forget is called when the limit of an integration has changed.
+func (e *exceededLimits) forget(integrationID string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.rates, integrationID)
 }
 
 // rate returns the rate of an integration that is over its limit now. A window that

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"millwright/models"
+	"millwright/service"
 	"millwright/service/access"
 	"millwright/service/records"
 	"millwright/service/servicetest"
@@ -15,7 +16,7 @@ import (
 	"millwright/service/storetest"
 )
 
-// A call over the limit costs no round trip until the window ends, and hides nothing
+// A call over the limit is counted no longer until the window ends, and hides nothing
 // afterwards.
 func TestCallsOverTheLimitAreRemembered(t *testing.T) {
 	f := servicetest.New(t)
@@ -46,6 +47,95 @@ func TestCallsOverTheLimitAreRemembered(t *testing.T) {
 	}
 	if _, _, err := f.Admit(t.Context(), erp, ""); models.CodeOf(err) != models.CodeInvalidToken {
 		t.Errorf("a call with a revoked token: %v, want %s at once", err, models.CodeInvalidToken)
+	}
+}
+
+// A limit that changes acts at the next call on every server, even if an integration is
+// remembered as over it, and costs those calls no count.
+func TestAChangedLimitActsAtOnce(t *testing.T) {
+	f := servicetest.New(t)
+	servers := []*service.Service{f.Service, f.NewInstance()}
+	erp := tokenOf(t, f, "cli_erp", "secret-of-the-erp-integration")
+	call := func(server int, want models.Code, limit, remaining int) {
+		t.Helper()
+		caller, rate, err := servers[server].Admit(t.Context(), erp, "")
+		caller.End()
+		if models.CodeOf(err) != want || rate.Limit != limit || rate.Remaining() != remaining {
+			t.Errorf("a call of server %d: %v, limit %d, %d remain; want %q, %d, %d", server, err, rate.Limit, rate.Remaining(), want, limit, remaining)
+		}
+	}
+	allow := func(calls int) { f.Exec(`UPDATE plans SET calls_per_minute = $1`, calls) }
+	allow(1)
+	call(0, "", 1, 0)
+	for range 2 { // the first is counted, the second is remembered
+		call(0, models.CodeRateLimited, 1, 0)
+		call(1, models.CodeRateLimited, 1, 0)
+	}
+	allow(6) // three were counted
+	call(1, "", 6, 2)
+	call(0, "", 6, 1)
+	call(1, "", 6, 0)
+	call(0, models.CodeRateLimited, 6, 0)
+	call(0, models.CodeRateLimited, 6, 0)
+	allow(2)
+	call(0, models.CodeRateLimited, 2, 0)
+	call(1, models.CodeRateLimited, 2, 0)
+	allow(1000)
+	call(0, "", 1000, 1000-10)
+	call(1, "", 1000, 1000-11)
+}
+
+// A token that is no longer valid is told, also of an integration that is remembered as over its
+// limit, on every server.
+func TestAnEndedTokenIsToldOverTheLimit(t *testing.T) {
+	for name, end := range map[string]func(f *servicetest.Fixture, token string) error{
+		"revoked": func(f *servicetest.Fixture, token string) error {
+			return f.RevokeToken(t.Context(), "cli_erp", "secret-of-the-erp-integration", token)
+		},
+		"expired": func(f *servicetest.Fixture, _ string) error {
+			f.Clock.Advance(time.Hour)
+			return nil
+		},
+		"turned off": func(f *servicetest.Fixture, _ string) error {
+			f.Exec(`UPDATE integrations SET enabled = false`)
+			return nil
+		},
+		"its plan without the API": func(f *servicetest.Fixture, _ string) error {
+			f.Exec(`UPDATE plans SET api = false`)
+			return nil
+		},
+		"its organization suspended": func(f *servicetest.Fixture, _ string) error {
+			f.Exec(`UPDATE organizations SET suspended = true`)
+			return nil
+		},
+		"its secret renewed": func(f *servicetest.Fixture, _ string) error {
+			f.Exec(`UPDATE integrations SET secret_hash = sha256('new')`)
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := servicetest.New(t)
+			f.Exec(`UPDATE plans SET calls_per_minute = 1`)
+			servers := []*service.Service{f.Service, f.NewInstance()}
+			erp := tokenOf(t, f, "cli_erp", "secret-of-the-erp-integration")
+			for i, want := range []models.Code{"", models.CodeRateLimited, models.CodeRateLimited} {
+				for _, s := range servers {
+					caller, _, err := s.Admit(t.Context(), erp, "")
+					caller.End()
+					if code := models.CodeOf(err); code != want && i > 0 {
+						t.Fatalf("call %d: %v, want %q", i+1, err, want)
+					}
+				}
+			}
+			if err := end(f, erp); err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range servers {
+				if _, _, err := s.Admit(t.Context(), erp, ""); models.CodeOf(err) != models.CodeInvalidToken {
+					t.Errorf("after its end: %v, want %s", err, models.CodeInvalidToken)
+				}
+			}
+		})
 	}
 }
 

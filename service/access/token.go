@@ -6,7 +6,6 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -90,7 +89,7 @@ func (s *Access) IssueToken(ctx context.Context, clientID, secret string, scope 
 		return Token{}, fmt.Errorf("integration %s has an unknown scope", client.ID)
 	}
 	if scope != nil {
-		wanted, unknown := models.ScopesOf(strings.Fields(*scope))
+		wanted, unknown := models.ParseScopes(*scope)
 		if unknown != "" || len(wanted) == 0 || !granted.HasAll(wanted) {
 			return Token{}, models.Errorf(models.CodeInvalidScope, "The integration does not have the requested scope.")
 		}

@@ -2,7 +2,6 @@ package access
 
 import (
 	"context"
-	"strings"
 
 	"millwright/models"
 	"millwright/service/batch"
@@ -49,17 +48,18 @@ var revokedTokens = &batch.Statement{SQL: `
 	)
 	SELECT nth, true AS revoked FROM presented`}
 
-// activeToken is true if a token would be admitted now.
-type activeToken struct{ Active bool }
+// tokenLimit is the number of calls that the plan allows in a minute, nil if a call with the
+// token would not be admitted now.
+type tokenLimit struct{ CallsPerMinute *int }
 
-var activeTokens = &batch.Statement{ReadOnly: true, SQL: `
-	SELECT u.nth, EXISTS (
-		SELECT FROM integrations i
+var tokenLimits = &batch.Statement{ReadOnly: true, SQL: `
+	SELECT u.nth, (
+		SELECT p.calls_per_minute FROM integrations i
 		JOIN organizations o ON o.id = i.organization_id
 		JOIN plans p ON p.organization_id = i.organization_id
 		WHERE i.id = u.subject AND i.token_epoch = u.epoch
 			AND ` + UsableIntegration + `
-			AND NOT EXISTS (SELECT FROM revoked_tokens WHERE id = u.token)) AS active
+			AND NOT EXISTS (SELECT FROM revoked_tokens WHERE id = u.token)) AS calls_per_minute
 	FROM unnest($1::text[], $2::bigint[], $3::text[]) WITH ORDINALITY u (subject, epoch, token, nth)`}
 
 // IntrospectToken returns whether a token of the client would be admitted now, and
@@ -74,11 +74,11 @@ func (s *Access) IntrospectToken(ctx context.Context, clientID, secret, token st
 	if err != nil || claims.Subject != client.ID {
 		return TokenState{}, nil //nolint:nilerr // RFC 7662 section 2.2: no details of an inactive token
 	}
-	found, err := ofCaller[activeToken](ctx, s.Store, activeTokens, clientID, nil, claims.Subject, claims.Epoch, claims.ID)
-	if err != nil || !found.Active {
+	found, err := ofCaller[tokenLimit](ctx, s.Store, tokenLimits, clientID, nil, claims.Subject, claims.Epoch, claims.ID)
+	if err != nil || found.CallsPerMinute == nil {
 		return TokenState{}, err
 	}
-	scopes, _ := models.ScopesOf(strings.Fields(claims.Scope))
+	scopes, _ := models.ParseScopes(claims.Scope)
 	held, _ := models.ScopesOf(client.Scopes)
 	return TokenState{
 		Active: true, ID: claims.ID, ClientID: claims.ClientID, Subject: claims.Subject, Issuer: claims.Issuer,

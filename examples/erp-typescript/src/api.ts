@@ -257,7 +257,7 @@ export interface paths {
         put?: never;
         /**
          * Get an access token
-         * @description RFC 6749 section 4.4. The client authenticates with HTTP Basic or with client_id and client_secret in the form.
+         * @description RFC 6749 section 4.4. The client authenticates with HTTP Basic, its id and secret form-encoded or as they are, or with client_id and client_secret in the form.
          */
         post: operations["create-token"];
         delete?: never;
@@ -515,7 +515,7 @@ export interface paths {
         put?: never;
         /**
          * Answer and complete a work order
-         * @description The integration must be one of the work order's workers. Questions that are not sent keep their answers; null clears an answer. With complete, every required question must have an answer; the work order is then complete, or is sent to its consultants for review if it has any.
+         * @description The integration must be one of the work order's workers. Questions that are not sent keep their answers; null clears an answer. An empty list of answers starts a work order that is open or back from the consultant. With complete, every required question must have an answer; the work order is then complete, or is sent to its consultants for review if it has any.
          *
          *     Scope: `work_orders:write`.
          */
@@ -1090,8 +1090,8 @@ export interface components {
             value: string | number | string[] | null;
         };
         GivenAnswers: {
-            /** @description Answers to questions of the work order's form. */
-            answers: components["schemas"]["GivenAnswer"][];
+            /** @description Answers to questions of the work order's form; required unless complete is true. An empty list starts the work. */
+            answers?: components["schemas"]["GivenAnswer"][];
             /** @description Whether to complete the work order too. */
             complete?: boolean;
         };
@@ -1672,7 +1672,7 @@ export interface components {
              * @enum {string}
              */
             grant_type: "client_credentials";
-            /** @description A space-separated subset of the integration's scopes. Default: all of them. */
+            /** @description A subset of the integration's scopes, separated by spaces. Default: all of them. */
             scope?: string;
         };
         TokenResponse: {
@@ -3711,7 +3711,7 @@ export interface operations {
                     "application/json": components["schemas"]["TokenState"];
                 };
             };
-            /** @description `invalid_request`: the form is malformed, repeats or lacks a parameter, or sends the credentials twice. */
+            /** @description `invalid_request`: the form is malformed, repeats or lacks a parameter, or the request has credentials twice. */
             400: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];
@@ -3817,7 +3817,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description `invalid_request`: the form is malformed, repeats or lacks a parameter, or sends the credentials twice. */
+            /** @description `invalid_request`: the form is malformed, repeats or lacks a parameter, or the request has credentials twice. */
             400: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];
@@ -3925,7 +3925,7 @@ export interface operations {
                     "application/json": components["schemas"]["TokenResponse"];
                 };
             };
-            /** @description `unauthorized_client`: the integration is turned off or disabled, its plan lacks the API, or its organization is suspended. `invalid_scope`: the integration does not have the requested scope. `unsupported_grant_type`: the grant type is not client_credentials. `invalid_request`: the form is malformed, repeats or lacks a parameter, or sends the credentials twice. */
+            /** @description `unauthorized_client`: the integration is turned off or disabled, its plan lacks the API, or its organization is suspended. `invalid_scope`: the integration does not have the requested scope. `unsupported_grant_type`: the grant type is not client_credentials. `invalid_request`: the form is malformed, repeats or lacks a parameter, or the request has credentials twice. */
             400: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];
