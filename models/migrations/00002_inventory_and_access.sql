@@ -200,6 +200,20 @@ UNION ALL
 SELECT i.id, i.organization_id, coalesce(d.grants, '{}')
 FROM integrations i LEFT JOIN organization_permission_definitions d ON d.id = i.organization_definition_id;
 
+-- What an assignment lets its identity read on the node and below (api.md 5.6 to 5.9). Any permission shows the node.
+CREATE FUNCTION rights_of_reading(applies_below boolean, grants text[]) RETURNS boolean[] LANGUAGE sql IMMUTABLE AS
+    $$ SELECT CASE WHEN grants <> '{}' THEN ARRAY[applies_below, 'work_orders.read' = ANY (grants),
+        'work_orders.create' = ANY (grants) AND 'work_orders.read' <> ALL (grants), 'feedback.read' = ANY (grants)] END $$;
+
+-- The assignments with what they let read, without those that do not: a service company reads by its work orders alone.
+CREATE FUNCTION readings(given assignments[]) RETURNS TABLE (node_id text, identity_id text, rights boolean[]) LANGUAGE sql STABLE AS $$
+    SELECT a.node_id, a.identity_id, rights_of_reading(d.applies_below, d.grants)
+    FROM unnest(given) a
+    CROSS JOIN LATERAL (SELECT organization_id FROM identities WHERE id = a.identity_id LIMIT 1) i
+    CROSS JOIN LATERAL (SELECT * FROM permission_definitions WHERE id = a.definition_id LIMIT 1) d
+    WHERE i.organization_id = a.organization_id AND d.grants <> '{}'
+$$;
+
 -- A change of permissions changes what is visible without touching records, so it ends the access epoch
 -- of every integration with the permissions of the identities.
 -- +goose StatementBegin
@@ -208,15 +222,31 @@ CREATE FUNCTION end_access_epochs(changed text[]) RETURNS void LANGUAGE sql AS $
     WHERE id IN (SELECT actor_id FROM actor_identities WHERE identity_id = ANY (changed))
 $$;
 
-CREATE FUNCTION end_access_epochs_of_assignment() RETURNS trigger LANGUAGE plpgsql AS $$
+-- Once for all rows of a statement: Postgres takes ever longer to write one integration again and again.
+CREATE FUNCTION end_access_epochs_of_assignments() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
+DECLARE
+    before assignments[];
+    after  assignments[];
 BEGIN
-    PERFORM end_access_epochs(ARRAY[OLD.identity_id::text, NEW.identity_id::text]);
+    IF TG_OP <> 'INSERT' THEN
+        before := ARRAY(SELECT (node_id, identity_id, definition_id, organization_id)::assignments FROM old_rows);
+    END IF;
+    IF TG_OP <> 'DELETE' THEN
+        after := ARRAY(SELECT (node_id, identity_id, definition_id, organization_id)::assignments FROM new_rows);
+        -- Whoever changes a definition at the same time sees these assignments, or is seen here.
+        PERFORM FROM permission_definitions WHERE id IN (SELECT definition_id FROM new_rows) ORDER BY id FOR SHARE;
+    END IF;
+    PERFORM end_access_epochs(ARRAY(SELECT DISTINCT identity_id FROM (
+        (SELECT * FROM readings(before) EXCEPT SELECT * FROM readings(after))
+        UNION ALL (SELECT * FROM readings(after) EXCEPT SELECT * FROM readings(before))) differing));
     RETURN NULL;
 END $$;
 
-CREATE FUNCTION end_access_epochs_of_definition() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION end_access_epochs_of_definition() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
 BEGIN
-    PERFORM end_access_epochs(ARRAY(SELECT identity_id::text FROM assignments WHERE definition_id = NEW.id));
+    PERFORM end_access_epochs(ARRAY(SELECT identity_id::text FROM (SELECT DISTINCT identity_id FROM assignments WHERE definition_id = NEW.id) a
+        CROSS JOIN LATERAL (SELECT organization_id FROM identities WHERE id = a.identity_id LIMIT 1) i
+        WHERE i.organization_id = NEW.organization_id));
     RETURN NULL;
 END $$;
 
@@ -235,17 +265,19 @@ END $$;
 -- Once for all members: a trigger for each row would take longer than a write may.
 CREATE FUNCTION end_access_epochs_of_members() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
-    teams   text[] := '{}';
-    members text[] := '{}';
+    teams   text[];
+    members text[];
 BEGIN
-    IF TG_OP <> 'INSERT' THEN
-        teams := ARRAY(SELECT DISTINCT team_id::text FROM old_rows);
-        members := ARRAY(SELECT member_id::text FROM old_rows);
-    END IF;
-    IF TG_OP <> 'DELETE' THEN
-        teams := teams || ARRAY(SELECT DISTINCT team_id::text FROM new_rows);
-        members := members || ARRAY(SELECT member_id::text FROM new_rows);
-    END IF;
+    CASE TG_OP
+    WHEN 'INSERT' THEN
+        SELECT array_agg(DISTINCT team_id), array_agg(member_id) INTO teams, members FROM new_rows;
+    WHEN 'DELETE' THEN
+        SELECT array_agg(DISTINCT team_id), array_agg(member_id) INTO teams, members FROM old_rows;
+    ELSE
+        SELECT array_agg(DISTINCT team_id), array_agg(member_id) INTO teams, members FROM (
+            (SELECT team_id, member_id FROM old_rows EXCEPT SELECT team_id, member_id FROM new_rows)
+            UNION ALL (SELECT team_id, member_id FROM new_rows EXCEPT SELECT team_id, member_id FROM old_rows)) differing;
+    END CASE;
     PERFORM end_access_epochs(members);
     -- A team's record shows its members, a person's the teams. One that this transaction changed has a new time already.
     UPDATE identities SET changed_at = greatest(changed_at + interval '1 millisecond', now())
@@ -264,10 +296,14 @@ END $$;
 
 CREATE TRIGGER people_teams AFTER UPDATE OF deactivated_at ON people
     FOR EACH ROW WHEN ((OLD.deactivated_at IS NULL) <> (NEW.deactivated_at IS NULL)) EXECUTE FUNCTION move_teams_of_person();
-CREATE TRIGGER assignments_access AFTER INSERT OR UPDATE OR DELETE ON assignments
-    FOR EACH ROW EXECUTE FUNCTION end_access_epochs_of_assignment();
+CREATE TRIGGER assignments_insert AFTER INSERT ON assignments REFERENCING NEW TABLE AS new_rows
+    FOR EACH STATEMENT EXECUTE FUNCTION end_access_epochs_of_assignments();
+CREATE TRIGGER assignments_update AFTER UPDATE ON assignments REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows
+    FOR EACH STATEMENT EXECUTE FUNCTION end_access_epochs_of_assignments();
+CREATE TRIGGER assignments_delete AFTER DELETE ON assignments REFERENCING OLD TABLE AS old_rows
+    FOR EACH STATEMENT EXECUTE FUNCTION end_access_epochs_of_assignments();
 CREATE TRIGGER permission_definitions_access AFTER UPDATE ON permission_definitions
-    FOR EACH ROW WHEN (OLD.grants <> NEW.grants OR OLD.applies_below <> NEW.applies_below)
+    FOR EACH ROW WHEN (rights_of_reading(OLD.applies_below, OLD.grants) IS DISTINCT FROM rights_of_reading(NEW.applies_below, NEW.grants))
     EXECUTE FUNCTION end_access_epochs_of_definition();
 CREATE TRIGGER organization_permission_definitions_access AFTER UPDATE ON organization_permission_definitions
     FOR EACH ROW WHEN (OLD.grants <> NEW.grants) EXECUTE FUNCTION end_access_epochs_of_organization_definition();

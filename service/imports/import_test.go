@@ -27,7 +27,7 @@ func TestImportAgainChangesNothing(t *testing.T) {
 	snapshot := func() string {
 		return servicetest.Value[string](f, `SELECT concat_ws(' ', (SELECT max(changed_xid::text::bigint) FROM identities),
 			(SELECT max(changed_xid::text::bigint) FROM inventory_nodes), (SELECT max(changed_xid::text::bigint) FROM forms),
-			(SELECT count(*) FROM import_keys), (SELECT sum(token_epoch) FROM integrations))`)
+			(SELECT count(*) FROM import_keys), (SELECT sum(token_epoch) FROM integrations), (SELECT sum(access_epoch) FROM integrations))`)
 	}
 	before := snapshot()
 	f.Clock.Advance(1)

@@ -224,7 +224,7 @@ func TestDeletingAnIntegrationWhileItIsAssigned(t *testing.T) {
 }
 
 // A change of assignments voids the sync tokens of the integrations it concerns, since
-// it changes what they may read. Other tokens stay valid.
+// it changes what they may read. Other tokens stay valid: a service company reads no nodes of its customer.
 func TestAssignmentsVoidSyncTokens(t *testing.T) {
 	f := servicetest.New(t)
 	restore := restoredAssignments(f)
@@ -240,8 +240,9 @@ func TestAssignmentsVoidSyncTokens(t *testing.T) {
 		"a person's":                {"annex", "bob", "reading", nil},
 		"one of a team of persons":  {"annex", "crew", "reading", nil},
 		"one of an integration's":   {"annex", "creator", "full", []string{"creator"}},
-		"one of a service company":  {"annex", "polar", "working", []string{"dispatch"}},
-		"one taken from that again": {"ahu1", "polar", "", []string{"dispatch"}},
+		"one of a service company":  {"annex", "polar", "working", nil},
+		"another of that":           {"ahu1", "polar", "full", nil},
+		"one taken from that again": {"ahu1", "polar", "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			restore()

@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"millwright/models"
-	"millwright/service/lists"
 	"millwright/service/records"
 	"millwright/service/servicetest"
 )
@@ -202,103 +200,4 @@ func TestNoChangeIsLost(t *testing.T) {
 		}
 	}
 	t.Logf("%d work orders committed", commits)
-}
-
-// accessChanges are changes of what integrations may read, each with the
-// integrations whose sync tokens it voids: the reader has an assignment, dispatch
-// has its organization's incoming work orders.
-func accessChanges(f *servicetest.Fixture) []struct {
-	name, sql string
-	args      []any
-	void      []string
-} {
-	type change = struct {
-		name, sql string
-		args      []any
-		void      []string
-	}
-	assign := `INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) VALUES ($1, $2, $3, $4)`
-	member := `INSERT INTO team_members (team_id, member_id, organization_id) VALUES ($1, $2, $3)`
-	acme, reader := f.Acme.OrganizationID, []string{"reader"}
-	return []change{
-		{"an assignment added", assign, []any{f.ID("roof"), f.ID("reader"), f.ID("working"), acme}, reader},
-		{"an assignment with another definition", `UPDATE assignments SET definition_id = $1 WHERE identity_id = $2`, []any{f.ID("creating"), f.ID("reader")}, reader},
-		{"an assignment on another node", `UPDATE assignments SET node_id = $1 WHERE identity_id = $2`, []any{f.ID("mast"), f.ID("reader")}, reader},
-		{"an assignment given to another", `UPDATE assignments SET identity_id = $1 WHERE identity_id = $2`, []any{f.ID("outsider"), f.ID("reader")}, reader},
-		{"an assignment removed", `DELETE FROM assignments WHERE identity_id = $1`, []any{f.ID("reader")}, reader},
-		{"the definition's grants", `UPDATE permission_definitions SET grants = '{work_orders.read}' WHERE id = $1`, []any{f.ID("reading")}, reader},
-		{"the definition no longer applies below", `UPDATE permission_definitions SET applies_below = false WHERE id = $1`, []any{f.ID("reading")}, reader},
-		{"a place in a team", member, []any{f.ID("crew"), f.ID("reader"), acme}, reader},
-		{"an assignment of the organization", assign, []any{f.ID("roof"), acme, f.ID("working"), acme}, reader},
-		{"more scopes", `UPDATE integrations SET scopes = scopes || '{forms:read}' WHERE id = $1`, []any{f.ID("reader")}, reader},
-		{"the organization definition's grants", `UPDATE organization_permission_definitions SET grants = '{}' WHERE id = $1`, []any{f.Polar.IDs["org_incoming"]}, []string{"dispatch"}},
-		{"another organization definition", `UPDATE integrations SET organization_definition_id = NULL WHERE id = $1`, []any{f.ID("dispatch")}, []string{"dispatch"}},
-
-		{"another's assignment", assign, []any{f.ID("roof"), f.ID("outsider"), f.ID("working"), acme}, nil},
-		{"another's assignment removed", `DELETE FROM assignments WHERE identity_id = $1`, []any{f.ID("creator")}, nil},
-		{"another's definition", `UPDATE permission_definitions SET grants = '{}' WHERE id = $1`, []any{f.ID("creating")}, nil},
-		{"another's place in a team", member, []any{f.ID("crew"), f.ID("cat"), acme}, nil},
-		{"another's organization definition", `UPDATE organization_permission_definitions SET grants = '{people}' WHERE id = $1`, []any{f.ID("org_nothing")}, nil},
-		{"the name of a definition", `UPDATE permission_definitions SET name = 'Renamed' WHERE id = $1`, []any{f.ID("reading")}, nil},
-		{"the name of the integration", `UPDATE identities SET name = 'Renamed' WHERE id = $1`, []any{f.ID("reader")}, nil},
-		{"a node moved", `UPDATE inventory_nodes SET parent_id = $1 WHERE id = $2`, []any{f.ID("roof"), f.ID("hvac")}, nil},
-		{"a new node", `INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at)
-			VALUES ('eqp_00000000000000000000000001', $1, 'equipment', $2, 'x', now(), now())`, []any{acme, f.ID("hvac")}, nil},
-		{"a secret renewed", `UPDATE integrations SET secret_hash = sha256('another') WHERE id = $1`, []any{f.ID("reader")}, nil},
-		{"a plan with fewer calls", `UPDATE plans SET calls_per_minute = 99 WHERE organization_id = $1`, []any{acme}, nil},
-	}
-}
-
-func TestSyncTokensAreVoidWhenTheIntegrationsAccessChanges(t *testing.T) {
-	t.Parallel()
-	for i, named := range accessChanges(servicetest.New(t)) {
-		t.Run(named.name, func(t *testing.T) {
-			t.Parallel()
-			f := servicetest.New(t)
-			f.Exec(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)
-				SELECT 'wo_' || lpad(n::text, 26, '0'), $1, $2, 'x', 'none', 'open', $3, now(), now() FROM generate_series(1, 2) n`,
-				f.Acme.OrganizationID, f.ID("ahu1"), f.ID("ann"))
-			f.Exec(`INSERT INTO work_order_assignees SELECT id, $1, 'worker', 0 FROM work_orders`, f.ID("polar"))
-			f.WaitForOpenTransactions()
-			first := lists.ListRequest{Limit: 1, ChangedSince: "2020-01-01T00:00:00Z"}
-			list := func(who string, request lists.ListRequest) (servicetest.Page, error) {
-				body, err := f.WorkOrders(t.Context(), f.Actor(who), records.WorkOrderFilter{}, request)
-				if err != nil {
-					return servicetest.Page{}, err
-				}
-				return servicetest.Read[servicetest.Page](t, body), nil
-			}
-			before := map[string]servicetest.Page{}
-			for _, who := range []string{"reader", "dispatch"} {
-				var err error
-				if before[who], err = list(who, first); err != nil || before[who].NextCursor == "" {
-					t.Fatalf("%s: %v, %v, want a page of more", who, before[who], err)
-				}
-			}
-			change := accessChanges(f)[i]
-			f.Exec(change.sql, change.args...)
-			for who, given := range before {
-				want := models.Code("")
-				if slices.Contains(change.void, who) {
-					want = models.CodeCursorExpired
-				}
-				for name, request := range map[string]lists.ListRequest{
-					"sync token": {Limit: 1, ChangedSince: given.SyncToken},
-					"cursor":     {Limit: 1, ChangedSince: first.ChangedSince, Cursor: given.NextCursor},
-				} {
-					if _, err := list(who, request); models.CodeOf(err) != want {
-						t.Errorf("the %s of %s: error %v, want %q", name, who, err, want)
-					}
-				}
-				// Starting over always works.
-				fresh, err := list(who, first)
-				if err == nil {
-					_, err = list(who, lists.ListRequest{Limit: 1, ChangedSince: fresh.SyncToken})
-				}
-				if err != nil {
-					t.Errorf("%s starts over: %v", who, err)
-				}
-			}
-		})
-	}
 }
