@@ -26,7 +26,7 @@ func (a *API) inventoryOperations() []operation {
 		all = append(all, operation{
 			id: "list-" + kind.plural, method: http.MethodGet, path: "/" + kind.plural, tag: tagInventory, scope: models.ScopeInventoryRead,
 			summary: "List " + kind.plural,
-			text:    "Lists the nodes on which the integration has a permission.",
+			text:    "Lists the nodes on which the integration has a permission, retired ones included.",
 			success: "A page of " + kind.plural + ".",
 			handler: read[lists.Page[models.NodeRecord]](a.listNodes(kind.kind)), responses: pages(nodeExample(kind.kind)),
 		}, operation{
@@ -59,7 +59,7 @@ func (a *API) listNodes(kind models.NodeKind) func(context.Context, store.Actor,
 func (a *API) catalogOperations() []operation {
 	return slices.Concat(readOperations(catalog[models.FormRecord]{
 		name: "form", plural: "forms", tag: tagForms, scope: models.ScopeFormsRead,
-		listText: "Lists the organization's forms with their questions and options.",
+		listText: "Lists the organization's forms that new work orders can have, with their questions and options. With id or changed_since it includes retired ones.",
 		getText:  "Returns one form of the organization with its questions and options.",
 		list:     a.service.Forms, get: a.service.Form, example: formExample(),
 	}), readOperations(catalog[models.PersonRecord]{

@@ -98,13 +98,13 @@ func TestInventoryRecords(t *testing.T) {
 	s := apitest.New(t)
 	s.Exec(`UPDATE inventory_nodes SET description = 'Supply fan' WHERE id = $1`, s.ID("fan1"))
 	for key, want := range map[string]object{
-		"fan1": {"kind": "sub_equipment", "parent_id": s.ID("ahu1"), "name": "Fan 1", "description": "Supply fan", "external_id": nil,
+		"fan1": {"kind": "sub_equipment", "parent_id": s.ID("ahu1"), "name": "Fan 1", "description": "Supply fan", "external_id": nil, "retired": false,
 			"ancestors": []any{s.ID("hq"), s.ID("hvac"), s.ID("ahu1")}},
-		"ahu1": {"kind": "equipment", "parent_id": s.ID("hvac"), "name": "AHU 1", "description": nil, "external_id": "AHU-1",
+		"ahu1": {"kind": "equipment", "parent_id": s.ID("hvac"), "name": "AHU 1", "description": nil, "external_id": "AHU-1", "retired": false,
 			"ancestors": []any{s.ID("hq"), s.ID("hvac")}},
-		"mast": {"kind": "system", "parent_id": s.ID("roof"), "name": "Mast", "description": nil, "external_id": nil,
+		"mast": {"kind": "system", "parent_id": s.ID("roof"), "name": "Mast", "description": nil, "external_id": nil, "retired": false,
 			"ancestors": []any{s.ID("hq"), s.ID("roof")}},
-		"hq": {"kind": "location", "parent_id": nil, "name": "Headquarters", "description": nil, "external_id": "HQ", "ancestors": []any{}},
+		"hq": {"kind": "location", "parent_id": nil, "name": "Headquarters", "description": nil, "external_id": "HQ", "retired": false, "ancestors": []any{}},
 	} {
 		for path, keys := range inventoryPaths {
 			if !slices.Contains(keys, key) {
@@ -220,7 +220,7 @@ func TestForms(t *testing.T) {
 		return object{"id": s.ID(key), "label": label, "type": kind, "required": required, "options": append([]any{}, options...)}
 	}
 	want := object{
-		"id": s.ID("inspection"), "name": "Inspection",
+		"id": s.ID("inspection"), "name": "Inspection", "retired": false,
 		"created_at": "2026-03-02T12:15:30.000Z", "changed_at": "2026-03-02T12:15:30.000Z",
 		"questions": []any{
 			question("q_note", "Note", "text", false),

@@ -509,6 +509,9 @@ type Form struct {
 
 	// Questions The questions, in order.
 	Questions []Question `json:"questions"`
+
+	// Retired True if the form stays on its work orders and new ones cannot have it.
+	Retired bool `json:"retired"`
 }
 
 // FormPage defines model for FormPage.
@@ -819,6 +822,9 @@ type Node struct {
 	//
 	// Examples: sys_01jd8q4v6cf5e8hbbfwj0zq3tb
 	ParentID *string `json:"parent_id"`
+
+	// Retired True if the node keeps its records and new ones cannot have it.
+	Retired bool `json:"retired"`
 }
 
 // NodeKind Level of the inventory.
@@ -1945,7 +1951,7 @@ type ClientInterface interface {
 
 	// ListEquipment List equipment
 	//
-	// Lists the nodes on which the integration has a permission.
+	// Lists the nodes on which the integration has a permission, retired ones included.
 	//
 	// Scope: `inventory:read`.
 	//
@@ -1963,7 +1969,7 @@ type ClientInterface interface {
 
 	// ListForms List forms
 	//
-	// Lists the organization's forms with their questions and options.
+	// Lists the organization's forms that new work orders can have, with their questions and options. With id or changed_since it includes retired ones.
 	//
 	// Scope: `forms:read`.
 	//
@@ -2021,7 +2027,7 @@ type ClientInterface interface {
 
 	// ListLocations List locations
 	//
-	// Lists the nodes on which the integration has a permission.
+	// Lists the nodes on which the integration has a permission, retired ones included.
 	//
 	// Scope: `inventory:read`.
 	//
@@ -2064,7 +2070,7 @@ type ClientInterface interface {
 
 	// ListSubEquipment List sub-equipment
 	//
-	// Lists the nodes on which the integration has a permission.
+	// Lists the nodes on which the integration has a permission, retired ones included.
 	//
 	// Scope: `inventory:read`.
 	//
@@ -2082,7 +2088,7 @@ type ClientInterface interface {
 
 	// ListSystems List systems
 	//
-	// Lists the nodes on which the integration has a permission.
+	// Lists the nodes on which the integration has a permission, retired ones included.
 	//
 	// Scope: `inventory:read`.
 	//
@@ -2265,7 +2271,7 @@ type ClientInterface interface {
 
 // ListEquipment List equipment
 //
-// Lists the nodes on which the integration has a permission.
+// Lists the nodes on which the integration has a permission, retired ones included.
 //
 // Scope: `inventory:read`.
 //
@@ -2303,7 +2309,7 @@ func (c *Client) GetEquipment(ctx context.Context, id string, params *GetEquipme
 
 // ListForms List forms
 //
-// Lists the organization's forms with their questions and options.
+// Lists the organization's forms that new work orders can have, with their questions and options. With id or changed_since it includes retired ones.
 //
 // Scope: `forms:read`.
 //
@@ -2421,7 +2427,7 @@ func (c *Client) GetIssue(ctx context.Context, id string, params *GetIssueParams
 
 // ListLocations List locations
 //
-// Lists the nodes on which the integration has a permission.
+// Lists the nodes on which the integration has a permission, retired ones included.
 //
 // Scope: `inventory:read`.
 //
@@ -2514,7 +2520,7 @@ func (c *Client) GetPerson(ctx context.Context, id string, params *GetPersonPara
 
 // ListSubEquipment List sub-equipment
 //
-// Lists the nodes on which the integration has a permission.
+// Lists the nodes on which the integration has a permission, retired ones included.
 //
 // Scope: `inventory:read`.
 //
@@ -2552,7 +2558,7 @@ func (c *Client) GetSubEquipment(ctx context.Context, id string, params *GetSubE
 
 // ListSystems List systems
 //
-// Lists the nodes on which the integration has a permission.
+// Lists the nodes on which the integration has a permission, retired ones included.
 //
 // Scope: `inventory:read`.
 //
@@ -5096,7 +5102,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListEquipmentWithResponse List equipment
 	//
-	// Lists the nodes on which the integration has a permission.
+	// Lists the nodes on which the integration has a permission, retired ones included.
 	//
 	// Scope: `inventory:read`.
 	//
@@ -5118,7 +5124,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListFormsWithResponse List forms
 	//
-	// Lists the organization's forms with their questions and options.
+	// Lists the organization's forms that new work orders can have, with their questions and options. With id or changed_since it includes retired ones.
 	//
 	// Scope: `forms:read`.
 	//
@@ -5184,7 +5190,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListLocationsWithResponse List locations
 	//
-	// Lists the nodes on which the integration has a permission.
+	// Lists the nodes on which the integration has a permission, retired ones included.
 	//
 	// Scope: `inventory:read`.
 	//
@@ -5237,7 +5243,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListSubEquipmentWithResponse List sub-equipment
 	//
-	// Lists the nodes on which the integration has a permission.
+	// Lists the nodes on which the integration has a permission, retired ones included.
 	//
 	// Scope: `inventory:read`.
 	//
@@ -5259,7 +5265,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListSystemsWithResponse List systems
 	//
-	// Lists the nodes on which the integration has a permission.
+	// Lists the nodes on which the integration has a permission, retired ones included.
 	//
 	// Scope: `inventory:read`.
 	//
@@ -6133,7 +6139,7 @@ func (r CancelWorkOrderResponse) StatusCode() int {
 
 // ListEquipmentWithResponse List equipment
 //
-// Lists the nodes on which the integration has a permission.
+// Lists the nodes on which the integration has a permission, retired ones included.
 //
 // Scope: `inventory:read`.
 //
@@ -6167,7 +6173,7 @@ func (c *ClientWithResponses) GetEquipmentWithResponse(ctx context.Context, id s
 
 // ListFormsWithResponse List forms
 //
-// Lists the organization's forms with their questions and options.
+// Lists the organization's forms that new work orders can have, with their questions and options. With id or changed_since it includes retired ones.
 //
 // Scope: `forms:read`.
 //
@@ -6269,7 +6275,7 @@ func (c *ClientWithResponses) GetIssueWithResponse(ctx context.Context, id strin
 
 // ListLocationsWithResponse List locations
 //
-// Lists the nodes on which the integration has a permission.
+// Lists the nodes on which the integration has a permission, retired ones included.
 //
 // Scope: `inventory:read`.
 //
@@ -6352,7 +6358,7 @@ func (c *ClientWithResponses) GetPersonWithResponse(ctx context.Context, id stri
 
 // ListSubEquipmentWithResponse List sub-equipment
 //
-// Lists the nodes on which the integration has a permission.
+// Lists the nodes on which the integration has a permission, retired ones included.
 //
 // Scope: `inventory:read`.
 //
@@ -6386,7 +6392,7 @@ func (c *ClientWithResponses) GetSubEquipmentWithResponse(ctx context.Context, i
 
 // ListSystemsWithResponse List systems
 //
-// Lists the nodes on which the integration has a permission.
+// Lists the nodes on which the integration has a permission, retired ones included.
 //
 // Scope: `inventory:read`.
 //

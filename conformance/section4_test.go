@@ -193,9 +193,9 @@ var operations = []rule{
 		},
 	}.rule("reads the form's questions with types, options and answers", "service/records.(*Records).Answers"),
 	operation{
-		method: "GET", path: "/forms", scope: "forms:read", status: 200, query: []string{"limit"}, out: []string{"id", "name", "questions"},
+		method: "GET", path: "/forms", scope: "forms:read", status: 200, query: []string{"limit"}, out: []string{"id", "name", "questions", "retired"},
 		call: func(*harness) (string, any) { return "/forms", nil },
-	}.rule("lists the organization's forms", "service/inventory.(*Inventory).Forms"),
+	}.rule("lists the organization's forms that new work orders can have", "service/inventory.(*Inventory).Forms"),
 	operation{
 		method: "GET", path: "/people", scope: "people:read", status: 200, query: []string{"limit"}, out: []string{"id", "name", "email", "phone"},
 		call: func(*harness) (string, any) { return "/people", nil },
@@ -297,10 +297,17 @@ var writeRules = []rule{
 			t.Errorf("with another priority, without the API's schema: %v", err)
 		}
 	}},
-	{item: "write rule 2, form", words: "the form belongs to the organization", code: "service/records.workOrderCreation.checkNames", test: func(t *testing.T, h *harness) {
+	{item: "write rule 2, form", words: "the form is one of the listed ones", code: "service/records.workOrderCreation.checkNames", test: func(t *testing.T, h *harness) {
 		forms := pageIDs(h.get("/forms").Want(http.StatusOK, ""))
 		want(t, "form_id", h.create(object{"form_id": forms[0]}).Text("form_id"), h.ID("inspection"))
-		h.post("/work-orders", h.body(object{"form_id": "frm_00000000000000000000000000"})).Want(http.StatusUnprocessableEntity, "validation_failed")
+		retired := "frm_00000000000000000000000001"
+		h.Exec(`INSERT INTO forms (id, organization_id, name, created_at, changed_at, retired) VALUES ($1, $2, 'Retired', now(), now(), true)`,
+			retired, h.Acme.OrganizationID)
+		wantList(t, "the forms", pageIDs(h.get("/forms").Want(http.StatusOK, "")), forms...)
+		want(t, "a form of earlier work orders", h.get("/forms/"+retired).Want(http.StatusOK, "").Field("retired"), any(true))
+		for _, id := range []string{retired, "frm_00000000000000000000000000"} {
+			h.post("/work-orders", h.body(object{"form_id": id})).Want(http.StatusUnprocessableEntity, "validation_failed")
+		}
 	}},
 	{item: "write rule 3, connected", words: "workers and consultants are connected to the node", code: "service/records.candidates.checkRules", test: func(t *testing.T, h *harness) {
 		for what, key := range map[string]string{

@@ -91,6 +91,7 @@ type NodeRecord struct {
 	Name        string   `json:"name" doc:"Name." example:"AHU 1"`
 	Description *string  `json:"description" doc:"Description, or null." example:"Supply air of the north wing"`
 	ExternalID  *string  `json:"external_id" doc:"Code of the asset in another system, or null." example:"AHU-1"`
+	Retired     bool     `json:"retired" doc:"True if the node keeps its records and new ones cannot have it."`
 	CreatedAt   Time     `json:"created_at" format:"date-time" doc:"When it was created." example:"2026-03-02T12:15:30.000Z"`
 	ChangedAt   Time     `json:"changed_at" format:"date-time" doc:"When it last changed." example:"2026-03-02T12:15:30.000Z"`
 }
@@ -100,6 +101,7 @@ type FormRecord struct {
 	ID        string           `json:"id" doc:"Identifier." example:"frm_01jd8q4v6cf5e8hbbfwj0zq3tc"`
 	Name      string           `json:"name" doc:"Name." example:"Filter inspection"`
 	Questions []QuestionRecord `json:"questions" nullable:"false" doc:"The questions, in order."`
+	Retired   bool             `json:"retired" doc:"True if the form stays on its work orders and new ones cannot have it."`
 	CreatedAt Time             `json:"created_at" format:"date-time" doc:"When it was created." example:"2026-03-02T12:15:30.000Z"`
 	ChangedAt Time             `json:"changed_at" format:"date-time" doc:"When it last changed." example:"2026-03-02T12:15:30.000Z"`
 }

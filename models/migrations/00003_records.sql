@@ -14,6 +14,7 @@ CREATE TABLE forms (
     UNIQUE (organization_id, id)
 );
 CREATE INDEX forms_changes ON forms (organization_id, changed_xid, id);
+CREATE INDEX forms_in_use ON forms (organization_id, id) WHERE NOT retired;
 CREATE TRIGGER forms_position BEFORE UPDATE ON forms FOR EACH ROW EXECUTE FUNCTION set_change_position();
 
 CREATE TABLE questions (

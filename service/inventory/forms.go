@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 
@@ -15,6 +16,7 @@ import (
 type formRow struct {
 	ID, Name             string
 	Questions            []byte
+	Retired              bool
 	CreatedAt, ChangedAt models.Time
 	Xid                  uint64
 }
@@ -23,15 +25,19 @@ func (r *formRow) Position() lists.Position { return lists.Position{Xid: r.Xid, 
 func (r *formRow) Record() any              { return r }
 
 const formColumns = `
-	{w}.id, {w}.name, {w}.created_at, {w}.changed_at,
+	{w}.id, {w}.name, {w}.retired, {w}.created_at, {w}.changed_at,
 	coalesce((SELECT questions FROM form_questions WHERE form_id = {w}.id LIMIT 1), '[]') AS questions,
 	{w}.changed_xid AS xid`
 
-// Forms returns a page of the organization's forms, encoded. Errors:
-// invalid_request, cursor_expired, unavailable.
+// Forms returns a page of the forms that new work orders of the organization can have, encoded. Those by ids and with
+// changed_since include retired ones (api.md 4.14). Errors: invalid_request, cursor_expired, unavailable.
 func (s *Inventory) Forms(ctx context.Context, actor store.Actor, request lists.ListRequest) ([]byte, error) {
 	q := lists.NewListQuery("forms", formColumns, actor, nil)
-	q.Scan(`{w}.organization_id = @organization`)
+	listed := `{w}.organization_id = @organization`
+	if len(request.IDs) == 0 && request.ChangedSince == "" {
+		listed += ` AND NOT {w}.retired`
+	}
+	q.Scan(listed)
 	return lists.List[formRow](ctx, s.Store, q, request)
 }
 
@@ -56,6 +62,7 @@ func (r *formRow) AppendJSON(b []byte) []byte {
 	b = store.AppendText(b, `{"id":`, r.ID)
 	b = store.AppendText(b, `,"name":`, r.Name)
 	b = store.AppendEncoded(b, `,"questions":`, r.Questions)
+	b = strconv.AppendBool(append(b, `,"retired":`...), r.Retired)
 	b = store.AppendTime(b, `,"created_at":`, &r.CreatedAt)
 	b = store.AppendTime(b, `,"changed_at":`, &r.ChangedAt)
 	return append(b, '}')

@@ -75,15 +75,12 @@ func (s *Inventory) FormForPerson(ctx context.Context, actor store.Actor, id str
 		return found, models.NotFound()
 	}
 	var row formRow
-	var about struct{ Retired bool }
 	args := pgx.NamedArgs{"id": id, "actor": actor.IdentityID, "max": maxFormUses}
 	return store.Read(ctx, s.Store, actor.OrganizationID, func() (FormDetail, error) {
-		found.Retired = about.Retired
-		found.ID, found.Name, found.ChangedAt = row.ID, row.Name, row.ChangedAt
+		found.ID, found.Name, found.Retired, found.ChangedAt = row.ID, row.Name, row.Retired, row.ChangedAt
 		return found, json.Unmarshal(row.Questions, &found.Questions)
 	}, func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &row, models.NotFound(), formQuery, id, actor.OrganizationID)
-		store.QueueOne(pipeline, &about, models.NotFound(), `SELECT retired FROM forms WHERE id = $1`, id)
 		store.QueueAll(pipeline, &found.WorkOrders, formUsesQuery, args)
 		return nil
 	})

@@ -26,7 +26,7 @@ func (r *nodeRow) Position() lists.Position { return lists.Position{Xid: r.Xid, 
 func (r *nodeRow) Record() any              { return r.NodeRecord }
 
 const nodeColumns = `
-	{w}.id, {w}.kind, {w}.parent_id, {w}.name, {w}.description, {w}.external_id, {w}.created_at, {w}.changed_at,
+	{w}.id, {w}.kind, {w}.parent_id, {w}.name, {w}.description, {w}.external_id, {w}.retired_at IS NOT NULL AS retired, {w}.created_at, {w}.changed_at,
 	ARRAY(SELECT c.ancestor_id::text FROM inventory_closure c WHERE c.node_id = {w}.id AND c.depth > 0 ORDER BY c.depth DESC) AS ancestors,
 	{w}.changed_xid AS xid`
 

@@ -17,7 +17,7 @@ import (
 func TestPagesReadLittleMoreThanTheyShow(t *testing.T) {
 	t.Parallel()
 	f := servicetest.New(t)
-	names := []string{"work_orders", "work_order_positions", "work_order_assignees", "assigned_positions", "feedback", "inventory_nodes"}
+	names := []string{"work_orders", "work_order_positions", "work_order_assignees", "assigned_positions", "feedback", "inventory_nodes", "forms"}
 	tables := `('` + strings.Join(names, `', '`) + `')`
 	for _, table := range names {
 		f.Exec(`ALTER TABLE ` + table + ` SET (autovacuum_enabled = off)`)
@@ -42,6 +42,8 @@ func TestPagesReadLittleMoreThanTheyShow(t *testing.T) {
 			return f.Nodes(ctx, actor, inventory.NodeFilter{Kind: models.NodeEquipment}, page)
 		}
 	}
+	lists["forms"] = func() ([]byte, error) { return f.Forms(ctx, f.Actor("erp"), page) } // most are retired
+	lists["changes of forms"] = func() ([]byte, error) { return f.Forms(ctx, f.Actor("erp"), changes) }
 	lists["changes of dispatch"] = func() ([]byte, error) { // to whose organization all is assigned
 		return f.WorkOrders(ctx, f.Actor("dispatch"), records.WorkOrderFilter{}, changes)
 	}
@@ -72,7 +74,7 @@ func TestPagesReadLittleMoreThanTheyShow(t *testing.T) {
 }
 
 // fillForPlans adds 3,000 records of each kind on the nodes that the readers of the tests of
-// plans see. All but one of each are closed.
+// plans see. All but one of each are closed. It adds as many forms, of which 30 are not retired.
 func fillForPlans(f *servicetest.Fixture) {
 	f.Exec(`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at)
 		SELECT 'eqp_' || lpad(n::text, 26, '0'), $1, 'equipment', $2, 'x', now(), now() FROM generate_series(1, 3000) n`,
@@ -84,6 +86,8 @@ func fillForPlans(f *servicetest.Fixture) {
 	f.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position) SELECT id, $1, 'worker', 0 FROM work_orders`, f.ID("cat"))
 	f.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position)
 		SELECT id, $1, 'consultant', 1 FROM work_orders`, f.ID("polar"))
+	f.Exec(`INSERT INTO forms (id, organization_id, name, created_at, changed_at, retired)
+		SELECT 'frm_' || lpad(n::text, 26, '0'), $1, 'x', now(), now(), n > 30 FROM generate_series(1, 3000) n`, f.Acme.OrganizationID)
 	f.Exec(`INSERT INTO feedback (id, organization_id, inventory_id, subject, status, created_by, created_at, changed_at, resolved_at)
 		SELECT 'iss_' || lpad(n::text, 26, '0'), $1, $2, 'x', CASE n WHEN 1 THEN 'open' ELSE 'resolved' END, $3, now(), now(),
 			CASE WHEN n > 1 THEN now() END

@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * List equipment
-         * @description Lists the nodes on which the integration has a permission.
+         * @description Lists the nodes on which the integration has a permission, retired ones included.
          *
          *     Scope: `inventory:read`.
          */
@@ -57,7 +57,7 @@ export interface paths {
         };
         /**
          * List forms
-         * @description Lists the organization's forms with their questions and options.
+         * @description Lists the organization's forms that new work orders can have, with their questions and options. With id or changed_since it includes retired ones.
          *
          *     Scope: `forms:read`.
          */
@@ -151,7 +151,7 @@ export interface paths {
         };
         /**
          * List locations
-         * @description Lists the nodes on which the integration has a permission.
+         * @description Lists the nodes on which the integration has a permission, retired ones included.
          *
          *     Scope: `inventory:read`.
          */
@@ -319,7 +319,7 @@ export interface paths {
         };
         /**
          * List sub-equipment
-         * @description Lists the nodes on which the integration has a permission.
+         * @description Lists the nodes on which the integration has a permission, retired ones included.
          *
          *     Scope: `inventory:read`.
          */
@@ -363,7 +363,7 @@ export interface paths {
         };
         /**
          * List systems
-         * @description Lists the nodes on which the integration has a permission.
+         * @description Lists the nodes on which the integration has a permission, retired ones included.
          *
          *     Scope: `inventory:read`.
          */
@@ -1060,6 +1060,8 @@ export interface components {
             name: string;
             /** @description The questions, in order. */
             questions: components["schemas"]["Question"][];
+            /** @description True if the form stays on its work orders and new ones cannot have it. */
+            retired: boolean;
         };
         FormPage: {
             /** @description The records of this page, newest first; with changed_since, in order of change. */
@@ -1355,6 +1357,8 @@ export interface components {
              * @example sys_01jd8q4v6cf5e8hbbfwj0zq3tb
              */
             parent_id: string | null;
+            /** @description True if the node keeps its records and new ones cannot have it. */
+            retired: boolean;
         };
         NodePage: {
             /** @description The records of this page, newest first; with changed_since, in order of change. */
@@ -1553,7 +1557,7 @@ export interface components {
         };
         ProblemField: {
             /**
-             * @description Code for programs. New codes may come; so far: `blank`, `duplicate`, `invalid`, `kind`, `not_one_of`, `required`, `too_long`, `too_short`, `type`, `unknown`, `unknown_field`, `value`.
+             * @description Code for programs. New codes may come; so far: `blank`, `duplicate`, `invalid`, `kind`, `not_one_of`, `required`, `retired`, `too_long`, `too_short`, `type`, `unknown`, `unknown_field`, `value`.
              * @example required
              */
             code: string;

@@ -1,0 +1,112 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+
+	"millwright/api/apitest"
+	"millwright/service/servicetest"
+)
+
+// Forms and nodes that are retired, or come back, are reported as changed and show it. Lists of nodes keep them; the
+// list of forms has those that a new work order can have (api.md 4.2, 4.14).
+func TestRetiredFormsAndNodes(t *testing.T) {
+	t.Parallel()
+	s := apitest.New(t)
+	h, ann := harness{s}, servicetest.Person(t, s.Fixture, "ann")
+	importForm := func(retired bool) error {
+		_, err := s.Import(t.Context(), fmt.Appendf(nil, "organization: {key: acme}\nforms: [{key: inspection, retired: %v}]", retired))
+		return err
+	}
+	order := s.As("erp", http.MethodPost, "/work-orders", object{"inventory_id": s.ID("hq"), "title": "x", "form_id": s.ID("inspection")}).Want(http.StatusCreated, "").Text("id")
+	type resource struct {
+		path, key string
+		// listed is whether the list has it while it is retired. field names it in a new work order, "" for nodes that
+		// cannot have one.
+		listed bool
+		field  string
+	}
+	all := []resource{
+		{"/forms", "inspection", false, "form_id"},
+		{"/sub-equipment", "fan1", true, ""},
+		{"/equipment", "ahu1", true, "inventory_id"}, // after what is below it
+		{"/systems", "mast", true, "inventory_id"},
+		{"/locations", "roof", true, "inventory_id"},
+	}
+	tokens := map[string]string{}
+	for _, r := range all {
+		_, tokens[r.path] = h.followChanges(t, r.path, longAgo, "50")
+	}
+	check := func(r resource, retired bool) {
+		t.Helper()
+		id, page := s.ID(r.key), h.list(r.path, "changed_since", tokens[r.path])
+		tokens[r.path] = page.Text("sync_token")
+		listed := slices.Contains(idsOf(t, h.list(r.path), false), id)
+		if want := r.listed || !retired; listed != want {
+			t.Errorf("%s, retired %v: it is listed: %v, want %v", r.key, retired, listed, want)
+		}
+		record := s.As("erp", http.MethodGet, r.path+"/"+id, nil).Want(http.StatusOK, "")
+		shown := map[string]any{"by itself": record.Field("retired")}
+		for where, found := range map[string]apitest.Response{
+			"since the token": page, "since a time": h.list(r.path, "changed_since", longAgo), "by id": h.list(r.path, "id", id),
+			"since a time by id": h.list(r.path, "id", id, "changed_since", longAgo),
+		} {
+			shown[where] = "missing"
+			for _, one := range found.Field("data").([]any) {
+				if one.(object)["id"] == id {
+					shown[where] = one.(object)["retired"]
+				}
+			}
+		}
+		for where, got := range shown {
+			if got != retired {
+				t.Errorf("%s, read %s: retired is %v, want %v", r.key, where, got, retired)
+			}
+		}
+		if got := idsOf(t, page, true); !slices.Equal(got, []string{id}) {
+			t.Errorf("%s, retired %v: the changes are %v, want it alone", r.key, retired, got)
+		}
+		if r.field == "" {
+			return
+		}
+		body := object{"inventory_id": s.ID("hq"), "title": "x"}
+		body[r.field] = id
+		response := s.As("erp", http.MethodPost, "/work-orders", body)
+		if retired {
+			response.Want(http.StatusUnprocessableEntity, "validation_failed")
+		} else {
+			response.Want(http.StatusCreated, "")
+			s.Exec(`UPDATE work_orders SET status = 'cancelled', cancelled_at = now() WHERE id = $1`, response.Text("id")) // nodes of open ones are not retired
+		}
+	}
+	for _, retire := range []bool{true, false} {
+		if !retire {
+			slices.Reverse(all[1:]) // a node comes back after what is above it
+		}
+		for _, r := range all {
+			s.WaitForOpenTransactions()
+			var err error
+			switch {
+			case r.path == "/forms":
+				err = importForm(retire)
+			case retire:
+				err = s.RetireNode(t.Context(), ann, s.ID(r.key))
+			default:
+				err = s.BringNodeBack(t.Context(), ann, s.ID(r.key))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.WaitForOpenTransactions()
+			check(r, retire)
+		}
+		if got := s.As("erp", http.MethodGet, "/work-orders/"+order, nil).Text("form_id"); got != s.ID("inspection") {
+			t.Errorf("the work order's form is %s", got)
+		}
+		if got := s.As("erp", http.MethodGet, "/work-orders/"+order+"/answers", nil).Text("form", "id"); got != s.ID("inspection") {
+			t.Errorf("the form of its answers is %s", got)
+		}
+	}
+}
