@@ -81,6 +81,9 @@ var reasons = map[models.NoticeKind]struct{ subject, sentence string }{
 	models.NoticeOpenIDLifted:   {"OpenID Connect is no longer required", "The people of {identity} no longer have to sign in with OpenID Connect."},
 }
 
+// unreadable is the only sentence about something that the person may not read, or no longer.
+const unreadable = "You may not read what this is about, so this message does not describe it."
+
 // noticeView is what the templates show.
 type noticeView struct {
 	Greeting  string
@@ -97,6 +100,9 @@ type fact struct{ Name, Value string }
 func compose(n effects.NoticeEmail, publicURL string) (mail.Message, error) {
 	n = unlinked(n)
 	view := noticeView{Greeting: n.PersonName, Facts: factsOf(n), Page: n.PageURL(publicURL)}
+	if !n.Readable {
+		view.Sentences = []string{unreadable}
+	}
 	subject := ""
 	for _, kind := range n.Kinds {
 		reason, known := reasons[models.NoticeKind(kind)]
@@ -106,7 +112,9 @@ func compose(n effects.NoticeEmail, publicURL string) (mail.Message, error) {
 		if subject == "" {
 			subject = reason.subject
 		}
-		view.Sentences = append(view.Sentences, fill(reason.sentence, n))
+		if n.Readable {
+			view.Sentences = append(view.Sentences, fill(reason.sentence, n))
+		}
 	}
 	if subject == "" {
 		return mail.Message{}, errors.New("no notice of a known kind")
@@ -138,9 +146,18 @@ func unlinked(n effects.NoticeEmail) effects.NoticeEmail {
 	return n
 }
 
-// subjectOf names the record for people.
+// topics are what notices are about, by the beginning of their kinds.
+var topics = map[string]string{
+	"work_order": "A work order", "issue": "Feedback", "webhook": "A webhook address", "person": "A person",
+	"integration": "An integration", "team": "A team", "organization": "The organization",
+}
+
+// subjectOf names the record for people who may read it.
 func subjectOf(n effects.NoticeEmail) string {
 	switch {
+	case !n.Readable:
+		topic, _, _ := strings.Cut(n.Kinds[0], ".")
+		return topics[topic]
 	case n.Number != nil:
 		return fmt.Sprintf("Work order %d, %s", *n.Number, n.Title)
 	case n.Integration != "":
@@ -200,6 +217,8 @@ func factsOf(n effects.NoticeEmail) []fact {
 	}
 	add("Integration", n.Integration)
 	add("Address", n.URL)
-	add("Id", n.RecordID)
+	if n.Readable {
+		add("Id", n.RecordID)
+	}
 	return facts
 }

@@ -14,7 +14,7 @@ import (
 func noticeOf(kinds ...models.NoticeKind) effects.NoticeEmail {
 	n := effects.NoticeEmail{
 		NoticeIDs: []int64{4711, 4712}, CreatedAt: models.TimeOf(time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC)),
-		Organization: "Acme Facilities", PersonName: "Ann Field", PersonEmail: "ann@acme.example.com", ActorName: "Bob Stone",
+		Readable: true, Organization: "Acme Facilities", PersonName: "Ann Field", PersonEmail: "ann@acme.example.com", ActorName: "Bob Stone",
 	}
 	for _, kind := range kinds {
 		n.Kinds = append(n.Kinds, string(kind))
@@ -80,6 +80,38 @@ func TestEveryKindOfNoticeIsRendered(t *testing.T) {
 	}
 	if len(reasons) != len(models.AllNoticeKinds) {
 		t.Errorf("%d kinds are rendered, want %d", len(reasons), len(models.AllNoticeKinds))
+	}
+}
+
+// A message about something that its reader may not read has no name in it but the reader's and the
+// organization's, and links to the inbox.
+func TestUnreadableNoticesAreMailedWithoutNames(t *testing.T) {
+	for _, kind := range models.AllNoticeKinds {
+		t.Run(string(kind), func(t *testing.T) {
+			n := noticeOf(kind)
+			n = effects.NoticeEmail{
+				NoticeIDs: n.NoticeIDs, Kinds: n.Kinds, RecordID: n.RecordID, CreatedAt: n.CreatedAt, About: n.TargetDate,
+				Organization: n.Organization, PersonName: n.PersonName, PersonEmail: n.PersonEmail,
+			}
+			message, err := compose(n, "https://fix.example")
+			if err != nil {
+				t.Fatal(err)
+			}
+			topic, _, _ := strings.Cut(string(kind), ".")
+			if about, what, _ := strings.Cut(message.Subject, ": "); about != topics[topic] || about == "" || what != reasons[kind].subject {
+				t.Errorf("the subject is %q", message.Subject)
+			}
+			for part, text := range map[string]string{"text": message.Text, "html": message.HTML} {
+				if !strings.Contains(text, unreadable) || !strings.Contains(text, "https://fix.example/console/notices") {
+					t.Errorf("the %s does not tell that the reader may not read it, or does not link to the inbox:\n%s", part, text)
+				}
+				for _, hidden := range []string{n.RecordID, "Someone", "5 April 2026", "<no value>"} {
+					if strings.Contains(text, hidden) {
+						t.Errorf("the %s has %q:\n%s", part, hidden, text)
+					}
+				}
+			}
+		})
 	}
 }
 

@@ -80,8 +80,11 @@ func (r *request) noticeRow(n people.NoticeView) noticeRow {
 	if !known {
 		text = words(string(n.Kind))
 	}
-	// Without a title the person may no longer read the record.
-	return noticeRow{ID: n.ID, Text: subject + text, About: n.Title, Reason: n.Reason, At: r.moment(n.CreatedAt), Opens: n.Title != "", Read: n.ReadAt != nil}
+	row := noticeRow{ID: n.ID, Text: subject + text, About: n.Title, Reason: n.Reason, At: r.moment(n.CreatedAt), Opens: n.Readable, Read: n.ReadAt != nil}
+	if !n.Readable {
+		row.About = "You may not read what this is about."
+	}
+	return row
 }
 
 func (c *Console) listNotices(r *request) error {

@@ -277,7 +277,7 @@ func TestNoticesList(t *testing.T) {
 	if len(list) != 2 || list[0]["kind"] != "work_order.assigned" || list[0]["record_id"] != id || list[0]["title"] != "Replace filter" || list[0]["read_at"] != nil {
 		t.Fatalf("bob's notices are %v", list)
 	}
-	wantMembers(t, list[0], "about created_at id kind number read_at record_id title")
+	wantMembers(t, list[0], "about created_at id kind number read_at readable record_id title")
 	h.Exec(`UPDATE notices SET read_at = now() WHERE id = (SELECT max(id) FROM notices WHERE person_id = $1)`, h.ID("bob"))
 	if got := h.objects("notices", "list", "--as", h.ID("bob"), "--read"); len(got) != 1 || got[0]["id"] != list[0]["id"] {
 		t.Errorf("read are %v", got)

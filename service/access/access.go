@@ -73,6 +73,10 @@ const CustomerOf = `CASE WHEN {w}.organization_id <> {organization} AND ` + Inco
 // has the grant on the node.
 var ReadableFeedback = OnNode(models.GrantFeedbackRead)
 
+// ReadsRecord is the condition that {actor} may read the work order or the feedback {id}.
+var ReadsRecord = `(EXISTS (SELECT FROM work_orders w WHERE w.id = {id} AND ` + store.Fill(ReadableWorkOrder, "w", "w") + `)
+	OR EXISTS (SELECT FROM feedback w WHERE w.id = {id} AND ` + store.Fill(ReadableFeedback, "w", "w") + `))`
+
 // RightsOn are the rows of node_rights of {actor} on the node {node}: the
 // assignments g with their definitions d. LIMIT makes Postgres look up the
 // assignment of each of the actor's identities on the node and on each above, at

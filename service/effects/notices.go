@@ -24,6 +24,9 @@ type NoticeEmail struct {
 	CreatedAt models.Time
 	// About is the time a reminder is about.
 	About *models.Time
+	// Readable is true if the person may read what the notices are about, at the time of the
+	// claim. Without it nothing below TimeZone is set, and Organization is the person's own.
+	Readable bool
 
 	Organization string
 	PersonName   string
@@ -54,8 +57,12 @@ var pages = map[string]string{
 	string(models.PrefixDelivery): "/deliveries/", string(models.KindPerson): "/people/", string(models.KindIntegration): "/integrations/", string(models.KindTeam): "/teams/",
 }
 
-// PageURL is the URL of the record in the console, or of the start page.
+// PageURL is the URL of the record in the console, of the inbox if the person may not read it, or
+// of the start page.
 func (n NoticeEmail) PageURL(publicURL string) string {
+	if !n.Readable {
+		return publicURL + "/console/notices"
+	}
 	return pageURL(publicURL, n.Kind, n.RecordID)
 }
 
@@ -75,8 +82,8 @@ func pageURL(publicURL, kind, id string) string {
 const MailFor = 48 * time.Hour
 
 // An e-mail contains the notices that one write left for one person about one record:
-// they have the same created_at.
-const claimNoticeEmailsQuery = `
+// they have the same created_at. It shows the record as the inbox does (people.NoticeRecords).
+var claimNoticeEmailsQuery = `
 	WITH claimed AS (
 		UPDATE notices SET mailing_until = $2
 		WHERE id IN (
@@ -91,27 +98,23 @@ const claimNoticeEmailsQuery = `
 			organization_id, person_id, record_id, created_at, about, mail_to
 		FROM claimed GROUP BY organization_id, person_id, record_id, created_at, about, mail_to
 	)
-	SELECT l.notice_ids, l.kinds, l.record_id, l.created_at, l.about,
-		g.name AS organization, i.name AS person_name, coalesce(l.mail_to, p.email) AS person_email, coalesce(p.time_zone, '') AS time_zone,
+	SELECT l.notice_ids, l.kinds, l.record_id, l.created_at, l.about, ` + people.NoticeReadable + ` AS readable,
+		g.name AS organization, own.name AS person_name, coalesce(l.mail_to, p.email) AS person_email, coalesce(p.time_zone, '') AS time_zone,
 		w.number, coalesce(w.title, f.subject, '') AS title, coalesce(n.name, '') AS node,
 		coalesce(w.status, f.status, '') AS status, coalesce(c.changes -> 'comment' ->> 'to', c.changes -> 'cancel_reason' ->> 'to', '') AS reason,
 		coalesce(c.actor_name, '') AS actor_name, w.target_date,
 		ARRAY(SELECT f.name FROM unnest(ARRAY['title', 'description', 'priority', 'target_date']) f (name) WHERE c.changes ? f.name) AS changed,
 		coalesce(hi.name, '') AS integration, coalesce(h.url, '') AS url, coalesce(h.off_reason, '') AS off_reason,
-		coalesce(x.name, '') AS identity, coalesce(x.kind, '') AS kind
+		coalesce(i.name, '') AS identity, coalesce(i.kind, '') AS kind
 	FROM emails l
 	JOIN people p ON p.id = l.person_id
-	JOIN identities i ON i.id = l.person_id
-	LEFT JOIN work_orders w ON w.id = l.record_id
-	LEFT JOIN feedback f ON f.id = l.record_id
+	JOIN identities own ON own.id = l.person_id` + store.Fill(people.NoticeRecords, "notice", "l", "actor", "l.person_id") + `
 	LEFT JOIN inventory_nodes n ON n.id = coalesce(w.inventory_id, f.inventory_id)
-	LEFT JOIN webhooks h ON h.id = l.record_id
 	LEFT JOIN identities hi ON hi.id = h.integration_id
-	LEFT JOIN identities x ON x.id = l.record_id
 	JOIN identities g ON g.id = coalesce(w.organization_id, f.organization_id, h.organization_id, l.organization_id)
 	LEFT JOIN LATERAL (
 		SELECT y.changes, coalesce(a.name, y.actor_name) AS actor_name FROM log y LEFT JOIN identities a ON a.id = y.actor_id
-		WHERE y.record_id = l.record_id AND y.created_at = l.created_at ORDER BY y.id DESC LIMIT 1) c ON true
+		WHERE ` + people.NoticeReadable + ` AND y.record_id = l.record_id AND y.created_at = l.created_at ORDER BY y.id DESC LIMIT 1) c ON true
 	ORDER BY l.notice_ids`
 
 // maxChangesPerClaim is for how many changes one claim takes the e-mails, maxNoticesPerClaim
@@ -121,16 +124,20 @@ const (
 	maxNoticesPerClaim = 200
 )
 
+var keepInInboxQuery = `
+	UPDATE notices SET mail = 'inbox', mail_to = NULL WHERE record_id = $1 AND mail = 'waiting'
+		AND (created_at < $2 OR (SELECT p.deactivated_at IS NOT NULL OR o.suspended AND NOT ` + store.Fill(people.AboutIdentity, "notice", "notices") + `
+			FROM people p JOIN organizations o ON o.id = p.organization_id WHERE p.id = notices.person_id))`
+
 // ClaimNoticeEmails returns waiting e-mails about the record, which the caller must
 // send within the lease of three minutes; more is set if others wait. Notices that
-// waited longer than MailFor, and notices for people who were deactivated since, stay in
-// the inbox. Errors: unavailable.
+// waited longer than MailFor, notices for people who were deactivated since, and those about
+// something else than identities while no one of the organization can sign in, stay in the inbox.
+// Errors: unavailable.
 func (s *Effects) ClaimNoticeEmails(ctx context.Context, recordID string) (emails []NoticeEmail, more bool, err error) {
 	now := s.CurrentTime()
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(`UPDATE notices SET mail = 'inbox', mail_to = NULL WHERE record_id = $1 AND mail = 'waiting'
-		AND (created_at < $2 OR (SELECT p.deactivated_at IS NOT NULL FROM people p WHERE p.id = notices.person_id))`,
-		recordID, now.Add(-MailFor))
+	pipeline.Queue(keepInInboxQuery, recordID, now.Add(-MailFor))
 	pipeline.Queue(claimNoticeEmailsQuery, recordID, now.Add(people.MailLease), now, maxChangesPerClaim, maxNoticesPerClaim).Query(func(rows pgx.Rows) error {
 		emails, err = pgx.CollectRows(rows, pgx.RowToStructByName[NoticeEmail])
 		return err

@@ -20,7 +20,10 @@ type NoticeView struct {
 	RecordID  string            `json:"record_id"`
 	// About is the time a reminder is about.
 	About *models.Time `json:"about"`
-	// Title describes the record, "" if the person may no longer read it.
+	// Readable is true if the person may read the record at this moment. Without it About, Title, Number
+	// and Reason are not set.
+	Readable bool `json:"readable"`
+	// Title describes the record.
 	Title string `json:"title"`
 	// Number is a work order's.
 	Number *int64 `json:"number"`
@@ -37,19 +40,28 @@ type NoticeFilter struct {
 	Limit  int
 }
 
-// noticeRecords joins the record of the notice n, if the person @actor may read it.
-var noticeRecords = `
-	LEFT JOIN LATERAL (SELECT w.title, w.number FROM work_orders w WHERE w.id = n.record_id AND ` + store.Fill(access.ReadableWorkOrder, "w", "w", "actor", "@actor") + ` LIMIT 1) w ON true
-	LEFT JOIN LATERAL (SELECT f.subject FROM feedback f WHERE f.id = n.record_id AND ` + store.Fill(access.ReadableFeedback, "w", "f", "actor", "@actor") + ` LIMIT 1) f ON true
-	LEFT JOIN LATERAL (SELECT h.url FROM webhooks h WHERE h.id = n.record_id AND ` + store.Fill(access.ManagesIntegrations, "actor", "@actor", "organization", "h.organization_id") + ` LIMIT 1) h ON true
-	LEFT JOIN LATERAL (SELECT i.name FROM identities i WHERE i.id = n.record_id AND i.organization_id = n.organization_id AND i.deleted_at IS NULL
-		AND (i.kind <> 'integration' OR ` + store.Fill(access.ManagesIntegrations, "actor", "@actor", "organization", "i.organization_id") + `) LIMIT 1) i ON true`
+// NoticeRecords joins what the notice {notice} is about, if the person {actor} may read it at this
+// moment: the work order w, the feedback f, the webhook address h, or the identity i. Everything that
+// shows a notice joins it, the inbox and e-mails.
+var NoticeRecords = `
+	LEFT JOIN LATERAL (SELECT w.* FROM work_orders w WHERE w.id = {notice}.record_id AND ` + store.Fill(access.ReadableWorkOrder, "w", "w") + ` LIMIT 1) w ON true
+	LEFT JOIN LATERAL (SELECT f.* FROM feedback f WHERE f.id = {notice}.record_id AND ` + store.Fill(access.ReadableFeedback, "w", "f") + ` LIMIT 1) f ON true
+	LEFT JOIN LATERAL (SELECT h.* FROM webhooks h WHERE h.id = {notice}.record_id AND ` + store.Fill(access.ManagesIntegrations, "organization", "h.organization_id") + ` LIMIT 1) h ON true
+	LEFT JOIN LATERAL (SELECT i.* FROM identities i WHERE i.id = {notice}.record_id AND i.organization_id = {notice}.organization_id AND i.deleted_at IS NULL
+		AND (i.kind <> 'integration' OR ` + store.Fill(access.ManagesIntegrations, "organization", "i.organization_id") + `
+			AND NOT EXISTS (SELECT FROM integrations WHERE id = i.id AND deleted_at IS NOT NULL)) LIMIT 1) i ON true`
+
+// NoticeReadable is the condition that NoticeRecords joined something.
+const NoticeReadable = `coalesce(w.id, f.id, h.id, i.id) IS NOT NULL`
+
+// inboxRecords is NoticeRecords for the notice n of the person @actor.
+var inboxRecords = store.Fill(NoticeRecords, "notice", "n", "actor", "@actor")
 
 var noticesQuery = `
-	SELECT n.id, n.kind, n.created_at, n.read_at, n.record_id, n.about, coalesce(w.title, f.subject, h.url, i.name, '') AS title, w.number, coalesce(c.reason, '') AS reason
-	FROM (SELECT * FROM notices WHERE person_id = @actor AND read_at IS {null} NULL AND id < @before ORDER BY id DESC LIMIT @limit) n` + noticeRecords + `
+	SELECT n.id, n.kind, n.created_at, n.read_at, n.record_id, CASE WHEN ` + NoticeReadable + ` THEN n.about END AS about, ` + NoticeReadable + ` AS readable, coalesce(w.title, f.subject, h.url, i.name, '') AS title, w.number, coalesce(c.reason, '') AS reason
+	FROM (SELECT * FROM notices WHERE person_id = @actor AND read_at IS {null} NULL AND id < @before ORDER BY id DESC LIMIT @limit) n` + inboxRecords + `
 	LEFT JOIN LATERAL (SELECT coalesce(y.changes -> 'comment' ->> 'to', y.changes -> 'cancel_reason' ->> 'to') AS reason FROM log y
-		WHERE n.kind IN ('work_order.sent_back', 'work_order.returned', 'work_order.cancelled') AND w.title IS NOT NULL
+		WHERE n.kind IN ('work_order.sent_back', 'work_order.returned', 'work_order.cancelled') AND w.id IS NOT NULL
 			AND y.record_id = n.record_id AND y.created_at = n.created_at ORDER BY y.id DESC LIMIT 1) c ON true
 	ORDER BY n.id DESC`
 
@@ -66,8 +78,8 @@ func (s *People) Notices(ctx context.Context, actor store.Actor, filter NoticeFi
 
 var readNoticeQuery = `
 	WITH n AS (UPDATE notices SET read_at = coalesce(read_at, @now) WHERE id = @id AND person_id = @actor RETURNING record_id, organization_id)
-	SELECT CASE WHEN coalesce(w.title, f.subject, h.url, i.name) IS NOT NULL THEN n.record_id ELSE '' END AS record_id
-	FROM n` + noticeRecords
+	SELECT CASE WHEN ` + NoticeReadable + ` THEN n.record_id ELSE '' END AS record_id
+	FROM n` + inboxRecords
 
 // ReadNotice marks one of the actor's notices read and returns the id of its record, "" if
 // the person may no longer read that. Errors: not_found, unavailable.
@@ -77,9 +89,7 @@ func (s *People) ReadNotice(ctx context.Context, actor store.Actor, id int64) (r
 	return notice.RecordID, err
 }
 
-var readsRecord = `
-	SELECT EXISTS (SELECT FROM work_orders w WHERE w.id = $1 AND ` + store.Fill(access.ReadableWorkOrder, "w", "w", "actor", "$2") + `)
-		OR EXISTS (SELECT FROM feedback f WHERE f.id = $1 AND ` + store.Fill(access.ReadableFeedback, "w", "f", "actor", "$2") + `) AS reads`
+var readsRecord = `SELECT ` + store.Fill(access.ReadsRecord, "id", "$1", "actor", "$2") + ` AS reads`
 
 // ReadNoticesAbout marks the actor's notices about a work order or feedback read. Errors:
 // not_found if the actor may not read it, unavailable.

@@ -127,9 +127,7 @@ var (
 	lockComment = store.LockOf("comments")
 	// removableQuery selects a removableComment: the comment $1 for the actor $2.
 	removableQuery = `
-	SELECT ` + store.Fill(store.ColumnsOf[models.Comment](), "w", "c") + `, coalesce(
-			(SELECT ` + store.Fill(access.ReadableWorkOrder, "w", "w", "actor", "$2") + ` FROM work_orders w WHERE w.id = c.record_id),
-			(SELECT ` + store.Fill(access.ReadableFeedback, "w", "w", "actor", "$2") + ` FROM feedback w WHERE w.id = c.record_id), false) AS readable,
+	SELECT ` + store.Fill(store.ColumnsOf[models.Comment](), "w", "c") + `, ` + store.Fill(access.ReadsRecord, "id", "c.record_id", "actor", "$2") + ` AS readable,
 		` + store.Fill(access.IsAdmin, "actor", "$2", "organization", "c.organization_id") + ` AS admin
 	FROM comments c WHERE c.id = $1`
 )

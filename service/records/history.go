@@ -22,10 +22,7 @@ const historyQuery = `
 	LEFT JOIN work_orders w ON w.id = h.record_id AND h.action = 'work_order.created'
 	WHERE h.record_id = $1 ORDER BY h.id`
 
-var (
-	workOrderReadableQuery = `SELECT ` + store.Fill(access.ReadableWorkOrder, "w", "w", "actor", "$2") + ` AS readable FROM work_orders w WHERE w.id = $1`
-	feedbackReadableQuery  = `SELECT ` + store.Fill(access.ReadableFeedback, "w", "w", "actor", "$2") + ` AS readable FROM feedback w WHERE w.id = $1`
-)
+var readableQuery = `SELECT ` + store.Fill(access.ReadsRecord, "id", "$1", "actor", "$2")
 
 // History returns every change of a work order or feedback that the actor may read,
 // oldest first. models.Rebuild makes a work order's earlier states from it.
@@ -48,17 +45,9 @@ func (s *Records) History(ctx context.Context, actor store.Actor, id string) ([]
 // queueReadable adds the query whether the actor may read the work order or feedback, which
 // stays false for one that does not exist. Errors: not_found if the id is of no such record.
 func queueReadable(pipeline *pgx.Batch, into *bool, actor store.Actor, id string) error {
-	query := workOrderReadableQuery
-	switch {
-	case models.IsID(id, models.PrefixWorkOrder):
-	case models.IsID(id, models.PrefixFeedback):
-		query = feedbackReadableQuery
-	default:
+	if !models.IsID(id, models.PrefixWorkOrder, models.PrefixFeedback) {
 		return models.NotFound()
 	}
-	pipeline.Queue(query, id, actor.IdentityID).Query(func(rows pgx.Rows) error {
-		_, err := pgx.ForEachRow(rows, []any{into}, func() error { return nil })
-		return err
-	})
+	pipeline.Queue(readableQuery, id, actor.IdentityID).QueryRow(func(row pgx.Row) error { return row.Scan(into) })
 	return nil
 }
