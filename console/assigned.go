@@ -16,9 +16,7 @@ type assignedView struct {
 
 // nodeRow is a node on which an identity has permissions.
 type nodeRow struct {
-	Name, Kind, Path, Definition, Grants string
-	// URL is the node's page, "" if the viewer does not see it.
-	URL string
+	Name, URL, Kind, Path, Definition, Grants string
 	// By is the team or the organization that is assigned, "" for the identity itself.
 	By    string
 	Below bool
@@ -26,23 +24,28 @@ type nodeRow struct {
 	Remove string
 }
 
-// nodeRowOf returns a node as a row, with the node's page, or "" if absent.
-func nodeRowOf(n records.AssignedNode, page string) nodeRow {
-	return nodeRow{
-		Name: n.Name, URL: page, Kind: nodeKinds[n.Kind], Path: whereOf(n.Path), Definition: n.Definition, Grants: grantList(n.Grants),
-		By: valueOf(n.By), Below: n.AppliesBelow,
+// assignedViewOf shows the nodes on which an identity has permissions. removeAt returns where its own
+// assignment on a node is removed; nil if it cannot be.
+func assignedViewOf(found records.Assignments, removeAt func(nodeID string) string) assignedView {
+	view := assignedView{Removes: removeAt != nil, More: found.More}
+	if found.Hidden > 0 {
+		view.Hidden = plural(found.Hidden, "node", "nodes")
 	}
+	for _, n := range found.Nodes {
+		row := nodeRow{
+			Name: n.Name, URL: nodeURL(n.ID), Kind: nodeKinds[n.Kind], Path: whereOf(n.Path), Definition: n.Definition, Grants: grantList(n.Grants),
+			By: valueOf(n.By), Below: n.AppliesBelow,
+		}
+		if view.Removes && n.By == nil {
+			row.Remove = removeAt(n.ID)
+		}
+		view.Nodes = append(view.Nodes, row)
+	}
+	return view
 }
 
 // assigned returns the nodes on which a person or a team has permissions.
 func (c *Console) assigned(r *request, id string) (assignedView, error) {
 	found, err := c.service.AssignmentsForPerson(r.ctx(), r.actor(), id)
-	view := assignedView{More: found.More}
-	if found.Hidden > 0 {
-		view.Hidden = plural(found.Hidden, "node", "nodes")
-	}
-	for _, n := range found.Nodes {
-		view.Nodes = append(view.Nodes, nodeRowOf(n, nodeURL(n.ID)))
-	}
-	return view, err
+	return assignedViewOf(found, nil), err
 }

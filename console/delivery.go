@@ -21,8 +21,12 @@ type deliveryView struct {
 	Form    form
 	// Made are the attempts, newest first.
 	Made []attemptRow
-	// Body is what would be sent now, with Header; otherwise Withheld is the reason.
+	// Unread is true if the person may not read the record, so that responses are not shown.
+	Unread bool
+	// Body is what would be sent now, with Header; otherwise Withheld is the reason. Signed is true if
+	// the signatures in Header are valid.
 	Header   []namedValue
+	Signed   bool
 	Body     string
 	Curl     string
 	Withheld string
@@ -58,11 +62,15 @@ func (c *Console) showDelivery(r *request) error {
 		return err
 	}
 	view := deliveryView{
-		deliveryRow: r.deliveryRow(d.DeliveryItem, linkOr(links, d.RecordID)), EventID: d.EventID, Planned: d.Planned, Form: newForm(nil), Withheld: d.Withheld,
+		deliveryRow: r.deliveryRow(d.DeliveryItem, linkOr(links, d.RecordID)), EventID: d.EventID, Planned: d.Planned, Form: newForm(nil), Unread: !d.Readable, Signed: d.Signed, Withheld: d.Withheld,
 		All: webhookURL(d.WebhookID) + "/deliveries",
 	}
 	for _, a := range slices.Backward(d.AttemptsMade) {
-		view.Made = append(view.Made, r.attemptRow(a))
+		row := r.attemptRow(a)
+		if view.Unread {
+			row.BodyNote = ""
+		}
+		view.Made = append(view.Made, row)
 	}
 	if d.Body != nil {
 		for name, values := range d.Header {

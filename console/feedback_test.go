@@ -48,10 +48,12 @@ func TestFeedbackIsGivenAndResolved(t *testing.T) {
 }
 
 // wantNot fails the test if a page has the text.
-func wantNot(t *testing.T, page consoletest.Page, text string) {
+func wantNot(t *testing.T, page consoletest.Page, unwanted ...string) {
 	t.Helper()
-	if strings.Contains(page.Body, text) {
-		t.Errorf("the page has %q:\n%s", text, page.Body)
+	for _, text := range unwanted {
+		if strings.Contains(page.Body, text) {
+			t.Errorf("the page has %q:\n%s", text, page.Body)
+		}
 	}
 }
 

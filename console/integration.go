@@ -8,7 +8,6 @@ import (
 	"millwright/models"
 	"millwright/service/integrations"
 	"millwright/service/pages"
-	"millwright/service/records"
 	"millwright/service/webhooks"
 )
 
@@ -81,18 +80,7 @@ func (c *Console) renderIntegration(r *request, status int, rejected *form) erro
 	for _, h := range found.Webhooks {
 		view.Webhooks = append(view.Webhooks, r.webhookRow(h))
 	}
-	view.Assigned = assignedView{Removes: true, More: found.MoreNodes}
-	urls, err := urlsOf(r, found.Nodes, func(n records.AssignedNode) string { return n.ID })
-	if err != nil {
-		return err
-	}
-	for _, n := range found.Nodes {
-		row := nodeRowOf(n, urls[n.ID])
-		if n.By == nil {
-			row.Remove = linkTo("/integrations/"+id+"/unassign", "node", n.ID)
-		}
-		view.Assigned.Nodes = append(view.Assigned.Nodes, row)
-	}
+	view.Assigned = assignedViewOf(found.Assigned, func(node string) string { return linkTo("/integrations/"+id+"/unassign", "node", node) })
 	if view.See, err = c.see(r, id); err != nil {
 		return err
 	}

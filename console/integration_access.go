@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -166,7 +167,7 @@ func wayText(w pages.VisibleWay) string {
 func giver(w pages.VisibleWay) string {
 	for _, n := range w.Nodes {
 		if (n.Depth == 0 || n.AppliesBelow) && len(n.Grants) > 0 && (w.Grant == "" || slices.Contains(n.Grants, w.Grant)) {
-			return ", by “" + n.Definition + "” on " + n.Name
+			return ", by “" + n.Definition + "” on " + cmp.Or(n.Name, "a place that you do not see")
 		}
 	}
 	return ""

@@ -64,7 +64,7 @@ func (c *Console) assignedNode(r *request) (i pages.IntegrationDetail, node reco
 	if i, err = c.service.ManagedIntegration(r.ctx(), r.actor(), r.Param("id")); err != nil {
 		return i, node, err
 	}
-	for _, n := range i.Nodes {
+	for _, n := range i.Assigned.Nodes {
 		if n.ID == r.Query("node") && n.By == nil {
 			return i, n, nil
 		}

@@ -36,7 +36,7 @@ func (c *Console) confirmEndCompany(r *request) error {
 	}
 	if company.WorkOrders > 0 {
 		view.Effects = append(view.Effects, "Within a minute, inventory managers take over its "+counted(company.WorkOrders, inventory.MaxEffects, "open work order", "open work orders")+
-			", or an administrator if no one manages the place. The first of them:")
+			", or an administrator if no one manages the place."+when(len(company.Listed) > 0, " The first that you may read:"))
 		for _, w := range company.Listed {
 			view.Effects = append(view.Effects, strconv.FormatInt(w.Number, 10)+" “"+w.Title+"”: "+w.Status.Name())
 		}

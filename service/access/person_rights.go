@@ -24,6 +24,10 @@ const ManagesIntegrations = `EXISTS (SELECT FROM people p JOIN organization_righ
 // OwnerNames are the names of the owners of {integration}.
 const OwnerNames = `ARRAY(SELECT o.name FROM identities o WHERE o.id = ANY ({integration}.owners) ORDER BY lower(o.name), o.id)`
 
+// OwnsIntegration is the condition that {actor} of {organization} is an owner of {integration}, or an
+// administrator.
+const OwnsIntegration = `({actor} = ANY ({integration}.owners) OR ` + IsAdmin + `)`
+
 // CanAct is the condition that the identity {identity} is active (api.md 2.10). Not active are a
 // person who was deactivated, an integration that is off, disabled or deleted, and a team that was
 // deleted or has no active person. Each is a scalar subquery, so that Postgres looks the identity

@@ -16,7 +16,7 @@ type ServiceCompany struct {
 	// Nodes are those that it is assigned to, WorkOrders those in process that it has, each up
 	// to MaxEffects.
 	Nodes, WorkOrders int
-	// Listed are the first of the work orders.
+	// Listed are the first of the work orders that the administrator may read.
 	Listed []ListedWorkOrder `db:"-"`
 }
 
@@ -44,6 +44,12 @@ const (
 		CROSS JOIN LATERAL (SELECT o.id, o.number, o.title, o.status FROM work_order_assignees WHERE work_order_id = o.id AND identity_id = s.company_id LIMIT 1) w
 		ORDER BY w.id LIMIT @max`
 )
+
+// listedQuery selects the first work orders of the company @company that the administrator @actor may read.
+var listedQuery = `
+	SELECT x.* FROM (SELECT @organization::text AS customer_id, @company::text AS company_id) s CROSS JOIN LATERAL (` + companyWorkOrders + `) x
+	CROSS JOIN LATERAL (SELECT * FROM work_orders WHERE id = x.id LIMIT 1) w
+	WHERE ` + store.Fill(access.ReadableWorkOrder, "w", "w", "actor", "@actor") + ` ORDER BY x.id LIMIT 10`
 
 // ServiceCompanies returns the service companies of the administrator's organization. Errors:
 // permission_denied, unavailable.
@@ -84,7 +90,7 @@ func (s *Inventory) serviceCompanies(ctx context.Context, actor store.Actor, id 
 		store.QueueOne(pipeline, &is, models.NotFound(), `SELECT `+store.Fill(access.IsAdmin, "actor", "@actor", "organization", "@organization")+` AS admin`, args)
 		store.QueueAll(pipeline, &found, companiesQuery, args)
 		if id != "" {
-			store.QueueAll(pipeline, &listed, `SELECT x.* FROM (SELECT @organization::text AS customer_id, @company::text AS company_id) s CROSS JOIN LATERAL (`+companyWorkOrders+`) x LIMIT 10`, args)
+			store.QueueAll(pipeline, &listed, listedQuery, args)
 		}
 		return nil
 	})

@@ -35,6 +35,12 @@ func TestEndOfAServiceCompany(t *testing.T) {
 	if err != nil || len(company.Listed) != 2 {
 		t.Errorf("the company is %+v: %v", company, err)
 	}
+	// An administrator sees those work orders only that she may read.
+	s.Exec(`UPDATE people SET admin = true WHERE id = $1`, s.ID("zed"))
+	if company, err := s.ServiceCompany(ctx, s.As("zed"), s.ID("polar")); err != nil || company.WorkOrders != 2 || len(company.Listed) != 0 {
+		t.Errorf("the company for an administrator who reads no work orders is %+v: %v", company, err)
+	}
+	s.Exec(`UPDATE people SET admin = false WHERE id = $1`, s.ID("zed"))
 	for by, want := range map[string]string{"bob": "permission_denied", "pia": "not_found"} {
 		servicetest.Expect(t, by+" ends it", servicetest.Outcome(s.EndServiceCompany(ctx, s.As(by), s.ID("polar"))), want)
 	}

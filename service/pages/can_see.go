@@ -94,11 +94,14 @@ const (
 
 // WayNode is an assignment of the integration at the node of a record or above it.
 type WayNode struct {
-	ReaderID         string
+	ReaderID string
+	// Name is the node's, "" if the person who asks sees neither the node nor the record.
 	Name, Definition string
 	AppliesBelow     bool
 	Depth            int
 	Grants           []models.Grant
+	// Seen is whether the person sees the node.
+	Seen bool
 }
 
 // VisibleAddress is an address of the integration.
@@ -149,17 +152,19 @@ func visibleTo(table, columns string) string {
 }
 
 // wayNodesQueries read the assignments of the integrations $2 at the node of the record $1 and above,
-// by distance. An assignment may give no grant there.
+// by distance, and whether the person $3 of the organization $4 sees each. An assignment may give no grant
+// there.
 var wayNodesQueries = map[VisibleKind]string{
 	VisibleWorkOrder: store.Fill(wayNodesQuery, "node", "(SELECT inventory_id FROM work_orders WHERE id = $1)"),
 	VisibleFeedback:  store.Fill(wayNodesQuery, "node", "(SELECT inventory_id FROM feedback WHERE id = $1)"),
 	VisibleNode:      store.Fill(wayNodesQuery, "node", "$1"),
 }
 
-const wayNodesQuery = `
-	SELECT a.actor_id AS reader_id, v.name, d.name AS definition, d.applies_below, c.depth, d.grants
+var wayNodesQuery = `
+	SELECT a.actor_id AS reader_id, v.name, d.name AS definition, d.applies_below, c.depth, d.grants,
+		` + store.Fill(access.PersonSees, "w", "v", "actor", "$3", "organization", "$4") + ` AS seen
 	FROM inventory_closure c
-	CROSS JOIN LATERAL (SELECT name FROM inventory_nodes WHERE id = c.ancestor_id LIMIT 1) v
+	CROSS JOIN LATERAL (SELECT id, name FROM inventory_nodes WHERE id = c.ancestor_id LIMIT 1) v
 	JOIN assignments g ON g.node_id = c.ancestor_id
 	JOIN actor_identities a ON a.actor_id = ANY ($2) AND a.identity_id = g.identity_id AND a.organization_id = g.organization_id
 	JOIN permission_definitions d ON d.id = g.definition_id
@@ -270,7 +275,7 @@ func (s *Pages) look(ctx context.Context, l *look) ([]IntegrationSight, error) {
 		}
 		store.QueueAll(pipeline, &l.records, visibleQueries[answer.Kind], answer.RecordID, readers, l.actor.OrganizationID)
 		if sql, some := wayNodesQueries[answer.Kind]; some {
-			store.QueueAll(pipeline, &l.nodes, sql, answer.RecordID, readers)
+			store.QueueAll(pipeline, &l.nodes, sql, answer.RecordID, readers, l.actor.IdentityID, l.actor.OrganizationID)
 		}
 		if l.latest != nil {
 			l.latest.QueueDeliveries(pipeline, l.actor.OrganizationID)
@@ -324,6 +329,7 @@ func (l *look) record(readerID string) visibleRecord {
 
 // sights returns the answer for each integration.
 func (l *look) sights() ([]IntegrationSight, error) {
+	l.hideNames()
 	var sights []IntegrationSight
 	for _, i := range l.integrations {
 		sight := IntegrationSight{Visibility: l.answer(), IntegrationID: i.ID, Integration: i.Name}
@@ -346,6 +352,19 @@ func (l *look) sights() ([]IntegrationSight, error) {
 		sights = append(sights, sight)
 	}
 	return sights, nil
+}
+
+// hideNames removes the names of nodes that the person does not see. Readers of a record see its
+// whole path (api.md 2.8).
+func (l *look) hideNames() {
+	if l.answer().Kind != VisibleNode && l.record(l.actor.IdentityID).Readable {
+		return
+	}
+	for i, n := range l.nodes {
+		if !n.Seen {
+			l.nodes[i].Name = ""
+		}
+	}
 }
 
 // only returns the elements for which is returns true.

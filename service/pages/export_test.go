@@ -16,8 +16,7 @@ var (
 		"can see feedback":    visibleQueries[VisibleFeedback],
 		"can see node":        visibleQueries[VisibleNode],
 		"nodes above":         wayNodesQueries[VisibleWorkOrder],
-		"nodes":               store.Fill(records.AssignedNodesQuery, "visible", "true"),
-		"nodes that one sees": records.AssignedToSeen,
+		"nodes that one sees": records.AssignedNodesQuery,
 		"effects":             storetest.Numbered(integrationEffectsQuery, "id", "max"),
 		"webhook":             webhooks.ManagedWebhookQuery,
 		"list":                storetest.Numbered(store.Fill(integrations.IntegrationSummaryQuery, "condition", "true"), "organization", "window", "limit"),
@@ -25,7 +24,7 @@ var (
 	}
 	ManagerArguments = map[string]string{
 		"can see work order": "'wo_1', '{idn_1}', 'idn_2'", "can see feedback": "'iss_1', '{idn_1}', 'idn_2'", "can see node": "'loc_1', '{idn_1}', 'idn_2'",
-		"nodes above": "'wo_1', '{idn_1}'", "nodes": "'idn_1', 10", "nodes that one sees": "'idn_1', 10, 'idn_2', 'idn_3'", "effects": "'idn_1', 10", "webhook": "'whk_1', 'idn_1', now()",
+		"nodes above": "'wo_1', '{idn_1}', 'idn_2', 'idn_3'", "nodes that one sees": "'idn_1', 10, 'idn_2', 'idn_3'", "effects": "'idn_1', 10", "webhook": "'whk_1', 'idn_1', now()",
 		"list": "'idn_1', now(), 10", "missed": "'whk_1', now(), 0, 10",
 	}
 )

@@ -26,11 +26,10 @@ func (s *Pages) ManagedIntegration(ctx context.Context, actor store.Actor, id st
 		OwnerNames []string
 		Grants     []models.OrganizationGrant
 	}
+	var assigned records.AssignmentsRead
 	return store.Read(ctx, s.Store, actor.OrganizationID, func() (IntegrationDetail, error) {
 		found.Definition, found.OwnerNames, found.DefinitionGrants = about.Definition, about.OwnerNames, about.Grants
-		if found.MoreNodes = len(found.Nodes) > records.MaxAssignedNodes; found.MoreNodes {
-			found.Nodes = found.Nodes[:records.MaxAssignedNodes]
-		}
+		found.Assigned = assigned.Found()
 		return found, nil
 	}, func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &found.IntegrationSummary, models.NotFound(), store.Fill(integrations.IntegrationSummaryQuery, "condition", "i.id = @id"), integrations.IntegrationSummaryArgs(s.Store, actor, id))
@@ -44,7 +43,7 @@ func (s *Pages) ManagedIntegration(ctx context.Context, actor store.Actor, id st
 			SELECT `+webhooks.WebhookSummaryColumns+`
 			FROM webhooks h LEFT JOIN webhook_health g ON g.webhook_id = h.id
 			WHERE h.integration_id = $1 ORDER BY h.id`, id)
-		store.QueueAll(pipeline, &found.Nodes, store.Fill(records.AssignedNodesQuery, "visible", "true"), id, records.MaxAssignedNodes+1)
+		assigned.Queue(pipeline, actor, id)
 		return nil
 	})
 }
@@ -59,9 +58,8 @@ type IntegrationDetail struct {
 	// DefinitionGrants are the organization-wide permissions that the definition gives.
 	DefinitionGrants []models.OrganizationGrant
 	Webhooks         []webhooks.WebhookSummary
-	Nodes            []records.AssignedNode
-	// MoreNodes is true if Nodes are only the first of them.
-	MoreNodes bool
+	// Assigned are the nodes on which it has permissions: those that the actor sees.
+	Assigned records.Assignments
 }
 
 // MaxEffectCount bounds each count of what a deletion destroys.

@@ -114,8 +114,8 @@ func TestTheStateOfIntegrations(t *testing.T) {
 		}
 	}
 	detail, err := f.ManagedIntegration(ctx, ann, f.ID("roofer"))
-	if err != nil || len(detail.Nodes) != 1 || detail.Nodes[0].Name != "Roof" || detail.Nodes[0].AppliesBelow || len(detail.Nodes[0].Path) != 1 || detail.Nodes[0].Path[0].Name != "Headquarters" {
-		t.Errorf("%+v %v", detail.Nodes, err)
+	if nodes := detail.Assigned.Nodes; err != nil || len(nodes) != 1 || nodes[0].Name != "Roof" || nodes[0].AppliesBelow || len(nodes[0].Path) != 1 || nodes[0].Path[0].Name != "Headquarters" {
+		t.Errorf("%+v %v", nodes, err)
 	}
 	health, err := f.ManagedWebhook(ctx, ann, f.ID("reader_hook"))
 	if err != nil || health.ShutOffAt == nil || health.Integration != "Reader" {

@@ -28,22 +28,23 @@ type AssignedNode struct {
 // MaxAssignedNodes bounds the nodes of a list of assignments.
 const MaxAssignedNodes = 200
 
-// AssignmentsForPerson are the first $2 assignments by which the identity $1 has permissions.
+// assignmentsOf are the first $2 assignments by which the identity $1 has permissions.
 const assignmentsOf = `
 	SELECT g.* FROM (SELECT DISTINCT identity_id, organization_id FROM actor_identities WHERE actor_id = $1) a
 	JOIN assignments g ON g.identity_id = a.identity_id AND g.organization_id = a.organization_id
 	ORDER BY g.node_id, g.identity_id LIMIT $2`
 
-// AssignedNodesQuery reads the assignments of AssignmentsForPerson whose node {node} is {visible}.
-var AssignedNodesQuery = `
+// AssignedNodesQuery reads the assignments of assignmentsOf on nodes that the reader $3 of the organization
+// $4 sees.
+var AssignedNodesQuery = store.Fill(`
 	SELECT v.id, v.name, v.kind, d.name AS definition, d.applies_below, d.grants,
 		CASE WHEN g.identity_id <> $1 THEN (SELECT name FROM identities WHERE id = g.identity_id) END AS by,
-		` + store.Fill(access.PathOf, "w", "v") + `
-	FROM (` + assignmentsOf + `) g
+		`+access.PathOf+`
+	FROM (`+assignmentsOf+`) g
 	CROSS JOIN LATERAL (SELECT name, applies_below, grants FROM permission_definitions WHERE id = g.definition_id LIMIT 1) d
 	CROSS JOIN LATERAL (SELECT id, name, kind FROM inventory_nodes WHERE id = g.node_id LIMIT 1) v
-	WHERE {visible}
-	ORDER BY ` + store.Fill(inventory.InNameOrder, "n", "v") + `, g.identity_id`
+	WHERE `+access.PersonSees+`
+	ORDER BY `+store.Fill(inventory.InNameOrder, "n", "v")+`, g.identity_id`, "w", "v", "actor", "$3", "organization", "$4")
 
 // Assignments are the nodes on which an identity has permissions.
 type Assignments struct {
@@ -54,30 +55,38 @@ type Assignments struct {
 	More bool
 }
 
-// AssignedToSeen reads the nodes that the reader $3 of the organization $4 sees.
-var AssignedToSeen = store.Fill(AssignedNodesQuery, "visible", access.PersonSees, "w", "v", "actor", "$3", "organization", "$4")
+// AssignmentsRead reads the Assignments of an identity for a person, for reads that have other queries.
+type AssignmentsRead struct {
+	nodes []AssignedNode
+	all   struct{ All int }
+}
+
+// Queue adds the queries of the assignments of the identity, for the actor.
+func (a *AssignmentsRead) Queue(pipeline *pgx.Batch, actor store.Actor, identityID string) {
+	store.QueueOne(pipeline, &a.all, models.NotFound(), `SELECT count(*) AS all FROM (`+assignmentsOf+`) x`, identityID, MaxAssignedNodes+1)
+	store.QueueAll(pipeline, &a.nodes, AssignedNodesQuery, identityID, MaxAssignedNodes, actor.IdentityID, actor.OrganizationID)
+}
+
+// Found returns the assignments after the round trip.
+func (a *AssignmentsRead) Found() Assignments {
+	return Assignments{Nodes: a.nodes, Hidden: min(a.all.All, MaxAssignedNodes) - len(a.nodes), More: a.all.All > MaxAssignedNodes}
+}
 
 // AssignmentsForPerson returns the nodes on which a person or a team of the organization has
 // permissions, by the node's name, for a person of the organization: those that this person sees. Errors: not_found, permission_denied for an integration, unavailable.
 func (s *Records) AssignmentsForPerson(ctx context.Context, actor store.Actor, identityID string) (Assignments, error) {
-	var found Assignments
 	if err := access.RequirePerson(actor, "The list of assignments"); err != nil {
-		return found, err
+		return Assignments{}, err
 	}
 	if !models.IsID(identityID, models.PrefixIdentity) {
-		return found, models.NotFound()
+		return Assignments{}, models.NotFound()
 	}
-	var about struct{ All int }
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() (Assignments, error) {
-		found.More = about.All > MaxAssignedNodes
-		found.Hidden = min(about.All, MaxAssignedNodes) - len(found.Nodes)
-		return found, nil
-	}, func(pipeline *pgx.Batch) error {
-		store.QueueOne(pipeline, &about, models.NotFound(), `
-			SELECT (SELECT count(*) FROM (`+assignmentsOf+`) x) AS all FROM identities
-			WHERE id = $1 AND organization_id = $3 AND kind IN ('person', 'team') AND deleted_at IS NULL`,
-			identityID, MaxAssignedNodes+1, actor.OrganizationID)
-		store.QueueAll(pipeline, &found.Nodes, AssignedToSeen, identityID, MaxAssignedNodes, actor.IdentityID, actor.OrganizationID)
+	var known struct{ ID string }
+	var found AssignmentsRead
+	return store.Read(ctx, s.Store, actor.OrganizationID, func() (Assignments, error) { return found.Found(), nil }, func(pipeline *pgx.Batch) error {
+		store.QueueOne(pipeline, &known, models.NotFound(), `SELECT id FROM identities
+			WHERE id = $1 AND organization_id = $2 AND kind IN ('person', 'team') AND deleted_at IS NULL`, identityID, actor.OrganizationID)
+		found.Queue(pipeline, actor, identityID)
 		return nil
 	})
 }

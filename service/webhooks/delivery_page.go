@@ -26,10 +26,15 @@ type DeliveryDetail struct {
 	EventAt models.Time
 	// Workflow is true if the delivery has a workflow, or had one.
 	Workflow bool
+	// Readable is true if the person may read the record. Without it the attempts have no response
+	// bodies: a receiver may return what it got.
+	Readable bool
 	// Body is what would be sent now, and Header what would be sent with it; nil with the
-	// reason in Withheld.
+	// reason in Withheld. Signed is true if Header has the signatures, which only an owner of the
+	// integration or an administrator gets: they are enough to send the request.
 	Body     []byte
 	Header   http.Header
+	Signed   bool
 	Withheld string
 }
 
@@ -72,17 +77,16 @@ func (l *LatestDeliveries) QueueDeliveries(pipeline *pgx.Batch, organizationID s
 	store.QueueAll(pipeline, &l.Found, latestDeliveriesQuery, pgx.NamedArgs{"organization": organizationID, "record": l.RecordID, "lows": l.lows, "highs": l.highs})
 }
 
-// readableByPerson returns whether the person may read the record of a delivery.
-var readableByPerson = store.Fill(`SELECT EXISTS (SELECT FROM work_orders w WHERE w.id = @record AND {work_order})
-	OR EXISTS (SELECT FROM feedback w WHERE w.id = @record AND {feedback})`,
-	"work_order", store.Fill(access.ReadableWorkOrder, "w", "w", "actor", "@actor"), "feedback", store.Fill(access.ReadableFeedback, "w", "w", "actor", "@actor"))
+// deliveryReaderQuery selects what the person may see of a delivery: its record, and signatures.
+var deliveryReaderQuery = store.Fill(`SELECT `+store.Fill(access.ReadsRecord, "id", "@record")+` AS readable, `+access.OwnsIntegration+` AS signed
+	FROM integrations i WHERE i.id = @integration`, "actor", "@actor", "organization", "@organization", "integration", "i")
 
 // DeliveryForPerson returns a delivery of the actor's organization with its attempts and, if the
 // actor and the integration may both read the record, with what would be sent now. Errors:
 // permission_denied, not_found, unavailable.
 func (s *Webhooks) DeliveryForPerson(ctx context.Context, actor store.Actor, id string) (DeliveryDetail, error) {
 	found := DeliveryDetail{Planned: len(s.RetrySchedule) + 1}
-	var readable bool
+	var may struct{ Readable, Signed bool }
 	args := pgx.NamedArgs{"id": id, "actor": actor.IdentityID, "organization": actor.OrganizationID}
 	_, err := store.Read(ctx, s.Store, actor.OrganizationID, func() (bool, error) { return true, nil }, func(pipeline *pgx.Batch) error {
 		access.QueueMayManage(pipeline, actor)
@@ -95,8 +99,8 @@ func (s *Webhooks) DeliveryForPerson(ctx context.Context, actor store.Actor, id 
 		queueAttemptRecords(pipeline, id, &found.AttemptsMade)
 		return nil
 	}, func(pipeline *pgx.Batch) error {
-		args["record"] = found.RecordID
-		pipeline.Queue(readableByPerson, args).QueryRow(func(row pgx.Row) error { return row.Scan(&readable) })
+		args["record"], args["integration"] = found.RecordID, found.IntegrationID
+		store.QueueOne(pipeline, &may, models.NotFound(), deliveryReaderQuery, args)
 		return nil
 	})
 	if err != nil {
@@ -107,7 +111,11 @@ func (s *Webhooks) DeliveryForPerson(ctx context.Context, actor store.Actor, id 
 		found.LatencyMS = &latency
 	}
 	found.Workflow = slices.ContainsFunc(found.AttemptsMade, func(a AttemptRecord) bool { return a.Status == nil || *a.Status < 200 || *a.Status > 299 })
-	if !readable {
+	found.Readable, found.Signed = may.Readable, may.Signed
+	if !found.Readable {
+		for i := range found.AttemptsMade {
+			found.AttemptsMade[i].ResponseBody = nil
+		}
 		found.Withheld = "You may not read the record that this delivery is about."
 		return found, nil
 	}
@@ -153,8 +161,16 @@ func (s *Webhooks) addBody(ctx context.Context, d *DeliveryDetail) error {
 	d.Header = signer.Header(d.EventID, string(d.EventType), s.Now(), d.Body)
 	d.Header.Set("Content-Type", "application/json")
 	d.Header.Set("User-Agent", webhook.UserAgent)
+	if !d.Signed {
+		for _, name := range []string{webhook.HeaderSignature, webhook.HeaderStandardSignature} {
+			d.Header.Set(name, hiddenSignature)
+		}
+	}
 	return nil
 }
+
+// hiddenSignature stands for the signatures of a delivery for people who do not own its integration.
+const hiddenSignature = "SIGNATURE"
 
 // addressOf loads an address. Errors: not_found, unavailable.
 func (s *Webhooks) addressOf(ctx context.Context, id string) (addressRow, error) {
