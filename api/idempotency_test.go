@@ -150,3 +150,114 @@ func TestInvalidIdempotencyKeysAreRejected(t *testing.T) {
 		})
 	}
 }
+
+// A replay shows a record while its token may read that, and is 404 afterwards, whichever write it
+// repeats and however the right ended (api.md 4.17).
+func TestReplaysEndWithTheRightToReadTheRecord(t *testing.T) {
+	t.Parallel()
+	const all = "work_orders:read work_orders:write issues:read issues:write people:read"
+	h := newHarness(t)
+	order := h.inspection(object{"assignees": h.ids("erp", "bob")})
+	writes := map[string]struct {
+		method, path string
+		body         any
+		scope        string // which reads the record
+	}{
+		"create a work order": {http.MethodPost, "/work-orders", object{"inventory_id": h.ID("ahu1"), "title": "Secret"}, "work_orders:read"},
+		"give feedback":       {http.MethodPost, "/issues", object{"inventory_id": h.ID("ahu1"), "subject": "Secret"}, "issues:read"},
+		"change":              {http.MethodPatch, "/work-orders/" + order, object{"title": "Secret"}, "work_orders:read"},
+		"assign":              {http.MethodPost, "/work-orders/" + order + "/assignees", object{"assignees": h.ids("cat")}, "work_orders:read"},
+		"unassign":            {http.MethodDelete, "/work-orders/" + order + "/assignees/" + h.ID("bob"), nil, "work_orders:read"},
+		"answer":              {http.MethodPost, "/work-orders/" + order + "/answers", object{"answers": []object{{"question_id": h.ID("q_note"), "value": "Secret"}}}, "work_orders:read"},
+		"cancel":              {http.MethodPost, "/work-orders/" + order + "/cancel", object{}, "work_orders:read"},
+	}
+	order0 := []string{"create a work order", "give feedback", "change", "assign", "unassign", "answer", "cancel"}
+	send := func(name, scopes string) apitest.Response {
+		w := writes[name]
+		return h.As("erp", w.method, w.path, w.body, "Idempotency-Key", "replayed", "Authorization", "Bearer "+h.tokenWith(scopes))
+	}
+	first := map[string]apitest.Response{}
+	for _, name := range order0 {
+		if first[name] = send(name, all); first[name].Status >= 300 {
+			t.Fatalf("%s: %d %s", name, first[name].Status, first[name].Body)
+		}
+	}
+	wantReplays := func(t *testing.T) {
+		t.Helper()
+		for _, name := range order0 {
+			again := send(name, all).Want(first[name].Status, "")
+			if want(t, name+" is replayed", again.Header.Get("Idempotency-Replayed"), "true"); string(again.Body) != string(first[name].Body) {
+				t.Errorf("%s: the replay is %s", name, again.Body)
+			}
+		}
+	}
+	wantGone := func(t *testing.T, name, scopes string) {
+		t.Helper()
+		again := send(name, scopes)
+		if again.Status != http.StatusNotFound || again.Text("code") != "not_found" || again.Header.Get("Idempotency-Replayed") != "true" || again.Header.Get("ETag") != "" {
+			t.Errorf("%s: %d %v %s", name, again.Status, again.Header, again.Body)
+		}
+		if strings.Contains(string(again.Body), "Secret") || strings.Contains(string(again.Body), first[name].Text("id")) {
+			t.Errorf("%s: the response has something of the record: %s", name, again.Body)
+		}
+	}
+	const definition, grants = `UPDATE permission_definitions SET grants = `, `inventory.read,work_orders.update,work_orders.delete,work_orders.forward`
+	for name, way := range map[string]struct{ take, giveBack string }{
+		"the assignment is removed": {`DELETE FROM assignments WHERE identity_id = $1`, `INSERT INTO assignments (identity_id, node_id, definition_id, organization_id) VALUES ($1, $2, $3, $4)`},
+		// It may still write, and give feedback: that is not what showed it the record.
+		"the definition loses the reading": {definition + `'{` + grants + `,feedback.create}' WHERE $1 <> ''`, definition + `'{` + grants + `,work_orders.read,work_orders.create,feedback.read,feedback.create}' WHERE $1 <> ''`},
+		"the node moves away":              {`UPDATE inventory_nodes SET parent_id = (SELECT id FROM inventory_nodes WHERE name = 'Annex') WHERE name = 'AHU 1' AND $1 <> ''`, `UPDATE inventory_nodes SET parent_id = (SELECT id FROM inventory_nodes WHERE name = 'HVAC') WHERE name = 'AHU 1' AND $1 <> ''`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wantReplays(t)
+			// An assignment would still let it read the work order.
+			h.Exec(`DELETE FROM work_order_assignees WHERE identity_id = $1`, h.ID("erp"))
+			h.Exec(way.take, h.ID("erp"))
+			for _, write := range order0 {
+				wantGone(t, write, all)
+			}
+			args := []any{h.ID("erp")}
+			if strings.Contains(way.giveBack, "$4") {
+				args = append(args, h.ID("hq"), h.ID("full"), h.Acme.OrganizationID)
+			}
+			h.Exec(way.giveBack, args...)
+			wantReplays(t)
+		})
+	}
+	t.Run("the token lacks the scope", func(t *testing.T) {
+		for _, name := range order0 {
+			wantGone(t, name, strings.ReplaceAll(all, writes[name].scope, "forms:read"))
+		}
+		wantReplays(t)
+	})
+}
+
+// A caller that could not read the record when it was written gets its response again while the write
+// itself would show it: a token without the scope for reading, or one that may give feedback and not read it.
+func TestReplaysForWhoOnlyWrites(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	writing := h.tokenWith("work_orders:write issues:write")
+	h.Exec(`UPDATE permission_definitions SET grants = '{inventory.read,work_orders.create,feedback.create}' WHERE id = $1`, h.ID("full"))
+	reading := h.tokenWith("work_orders:read work_orders:write issues:read issues:write")
+	for _, test := range []struct {
+		name, path, token string
+		body              object
+	}{
+		{"feedback, without the permission to read", "/issues", reading, object{"inventory_id": h.ID("ahu1"), "subject": "It rattles"}},
+		{"feedback, without the scope either", "/issues", writing, object{"inventory_id": h.ID("ahu1"), "subject": "It rattles"}},
+		{"a work order, without the scope", "/work-orders", writing, object{"inventory_id": h.ID("ahu1"), "title": "Replace filter"}},
+	} {
+		send := func() apitest.Response {
+			return h.As("erp", http.MethodPost, test.path, test.body, "Idempotency-Key", test.name, "Authorization", "Bearer "+test.token)
+		}
+		first := send().Want(http.StatusCreated, "")
+		again := send().Want(http.StatusCreated, "")
+		want(t, test.name+": the replay", string(again.Body), string(first.Body))
+		want(t, test.name+": is one", again.Header.Get("Idempotency-Replayed"), "true")
+		h.Exec(`UPDATE permission_definitions SET grants = '{inventory.read}' WHERE id = $1`, h.ID("full"))
+		gone := send().Want(http.StatusNotFound, "not_found")
+		want(t, test.name+": without the right to create", gone.Header.Get("Idempotency-Replayed"), "true")
+		h.Exec(`UPDATE permission_definitions SET grants = '{inventory.read,work_orders.create,feedback.create}' WHERE id = $1`, h.ID("full"))
+	}
+}

@@ -48,6 +48,9 @@ func complete(op *huma.Operation, row operation) {
 	}
 	success := op.Responses
 	op.Responses = problems(append(codesOf(op), row.errors...), row.rules)
+	if op.Method != http.MethodGet {
+		op.Responses["404"].Headers["Idempotency-Replayed"] = headerRef("Idempotency-Replayed")
+	}
 	for status, response := range success {
 		if status >= "400" {
 			continue
@@ -75,7 +78,7 @@ func codesOf(op *huma.Operation) []models.Code {
 	if op.Metadata[scopeKey] != nil {
 		codes = append(codes, models.CodeInsufficientScope)
 	}
-	if strings.Contains(op.Path, "{") {
+	if op.Method != http.MethodGet || strings.Contains(op.Path, "{") {
 		codes = append(codes, models.CodeNotFound)
 	}
 	if op.RequestBody != nil {

@@ -20,7 +20,7 @@ var problemTexts = map[models.Code]string{
 	models.CodePermissionDenied:     "the integration may read the record but may not do this with it",
 	models.CodeReadOnly:             "the organization is read-only; work orders cannot be created or changed",
 	models.CodePlanRestricted:       "the plan does not include manual work orders",
-	models.CodeNotFound:             "there is no such record, or the integration may not read it",
+	models.CodeNotFound:             "there is no such record, or the integration may not read it; with Idempotency-Replayed it may no longer read what the write that is repeated returned",
 	models.CodeRequestTimeout:       "the body did not arrive in time",
 	models.CodeExternalIDTaken:      "other feedback in the organization has this external_id; existing_id is its id if the integration may read it",
 	models.CodeCursorExpired:        "the sync token is more than 30 days old, or older than a change of the integration's access; start over",

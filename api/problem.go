@@ -120,6 +120,9 @@ func (a *API) problem(ctx context.Context, err error) *Problem {
 	if len(p.Errors) < len(cause.Fields) {
 		p.Detail += fmt.Sprintf(" Only the first %d errors are listed.", models.MaxFieldErrors)
 	}
+	if cause.Replayed {
+		p.headers.Set("Idempotency-Replayed", "true")
+	}
 	switch cause.Code {
 	case models.CodeInvalidToken:
 		challenge := `Bearer realm="millwright"`

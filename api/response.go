@@ -43,7 +43,7 @@ func readResponse(body []byte, ifNoneMatch string) *response {
 // WriteInput is part of the input of every write. Its field is for the document: the
 // key is read from the call, which knows whether the header was sent, and how often.
 type WriteInput struct {
-	IdempotencyKey string `header:"Idempotency-Key" doc:"Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read."`
+	IdempotencyKey string `header:"Idempotency-Key" doc:"Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read, and 404 if its token may no longer read the record."`
 }
 
 // writeInput is implemented by embedding WriteInput or ChangeInput.

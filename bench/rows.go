@@ -130,8 +130,8 @@ func (r *rows) write(ctx context.Context, id, title, action string, status int, 
 		VALUES ($1, $2, $3, $4, $5, '{"fields": ["title"]}', $6)`, event, r.org, action, w.ID, r.actor, now)
 	pipeline.Queue(`INSERT INTO open_deliveries (id, event_id, webhook_id, record_id, created_at)
 		VALUES ($1, $2, $3, $4, $5)`, delivery, event, r.hook, w.ID, now)
-	pipeline.Queue(`INSERT INTO stored_responses (digest, slot, status, created_at, fingerprint, record_id, body)
-		VALUES ($1, $2, $3, $4, $5, $6, $7)`, key[:16], models.ResponseSlot(models.TimeOf(now)), status, now, fingerprint[:], w.ID, body)
+	pipeline.Queue(`INSERT INTO stored_responses (digest, slot, status, created_at, fingerprint, record_id, readable, body)
+		VALUES ($1, $2, $3, $4, $5, $6, true, $7)`, key[:16], models.ResponseSlot(models.TimeOf(now)), status, now, fingerprint[:], w.ID, body)
 	pipeline.Queue(`COMMIT`)
 	return w, r.pool.SendBatch(ctx, pipeline).Close()
 }

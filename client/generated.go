@@ -1604,7 +1604,7 @@ type ListIssuesParamsStatus string
 
 // CreateIssueParams defines parameters for CreateIssue.
 type CreateIssueParams struct {
-	// IdempotencyKey Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read.
+	// IdempotencyKey Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read, and 404 if its token may no longer read the record.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
@@ -1796,7 +1796,7 @@ type ListWorkOrdersParamsStatus string
 
 // CreateWorkOrderParams defines parameters for CreateWorkOrder.
 type CreateWorkOrderParams struct {
-	// IdempotencyKey Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read.
+	// IdempotencyKey Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read, and 404 if its token may no longer read the record.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
@@ -1808,7 +1808,7 @@ type GetWorkOrderParams struct {
 
 // UpdateWorkOrderParams defines parameters for UpdateWorkOrder.
 type UpdateWorkOrderParams struct {
-	// IdempotencyKey Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read.
+	// IdempotencyKey Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read, and 404 if its token may no longer read the record.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 
 	// IfMatch ETags of the record as you read it, in their quotes, or *. An empty or malformed one is rejected. If the record has changed since, the response is 412 and the write is not made.
@@ -1823,7 +1823,7 @@ type GetAnswersParams struct {
 
 // AnswerWorkOrderParams defines parameters for AnswerWorkOrder.
 type AnswerWorkOrderParams struct {
-	// IdempotencyKey Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read.
+	// IdempotencyKey Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read, and 404 if its token may no longer read the record.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 
 	// IfMatch ETags of the record as you read it, in their quotes, or *. An empty or malformed one is rejected. If the record has changed since, the response is 412 and the write is not made.
@@ -1832,7 +1832,7 @@ type AnswerWorkOrderParams struct {
 
 // AssignWorkOrderParams defines parameters for AssignWorkOrder.
 type AssignWorkOrderParams struct {
-	// IdempotencyKey Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read.
+	// IdempotencyKey Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read, and 404 if its token may no longer read the record.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 
 	// IfMatch ETags of the record as you read it, in their quotes, or *. An empty or malformed one is rejected. If the record has changed since, the response is 412 and the write is not made.
@@ -1841,7 +1841,7 @@ type AssignWorkOrderParams struct {
 
 // UnassignWorkOrderParams defines parameters for UnassignWorkOrder.
 type UnassignWorkOrderParams struct {
-	// IdempotencyKey Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read.
+	// IdempotencyKey Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read, and 404 if its token may no longer read the record.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 
 	// IfMatch ETags of the record as you read it, in their quotes, or *. An empty or malformed one is rejected. If the record has changed since, the response is 412 and the write is not made.
@@ -1850,7 +1850,7 @@ type UnassignWorkOrderParams struct {
 
 // CancelWorkOrderParams defines parameters for CancelWorkOrder.
 type CancelWorkOrderParams struct {
-	// IdempotencyKey Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read.
+	// IdempotencyKey Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read, and 404 if its token may no longer read the record.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 
 	// IfMatch ETags of the record as you read it, in their quotes, or *. An empty or malformed one is rejected. If the record has changed since, the response is 412 and the write is not made.

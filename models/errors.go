@@ -89,6 +89,8 @@ type Error struct {
 	Fields []FieldError
 	// Scope belongs to insufficient_scope: the missing one.
 	Scope Scope
+	// Replayed is true if the call repeats a write that was made.
+	Replayed bool
 }
 
 // Error returns the sentence for people.

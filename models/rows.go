@@ -398,7 +398,9 @@ type StoredResponse struct {
 	CreatedAt   Time
 	Fingerprint []byte
 	RecordID    string
-	Body        []byte
+	// Readable is whether the caller could read the record at the time of the write.
+	Readable bool
+	Body     []byte
 }
 
 // ResponseSlot is the partition of the responses of the time's day in UTC. Of the three

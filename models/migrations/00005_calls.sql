@@ -31,6 +31,7 @@ CREATE TABLE stored_responses (
     created_at  timestamptz(3) NOT NULL,
     fingerprint bytea NOT NULL,
     record_id   public_id NOT NULL,
+    readable    boolean NOT NULL, -- whether the caller could read the record then
     body        bytea NOT NULL,
     PRIMARY KEY (digest, slot)
 ) PARTITION BY LIST (slot);

@@ -223,13 +223,14 @@ func (s *Access) admitted(ctx context.Context, claims store.Claims, recordID str
 	scopes := granted.Intersect(held)
 	return Caller{
 		Actor: store.Actor{
-			IdentityID:     claims.Subject,
-			OrganizationID: row.OrganizationID,
-			Kind:           models.KindIntegration,
-			Name:           row.Name,
-			ShowPeople:     scopes.Has(models.ScopePeopleRead),
-			ReadsFeedback:  scopes.Has(models.ScopeIssuesRead),
-			Prefetch:       record,
+			IdentityID:      claims.Subject,
+			OrganizationID:  row.OrganizationID,
+			Kind:            models.KindIntegration,
+			Name:            row.Name,
+			ShowPeople:      scopes.Has(models.ScopePeopleRead),
+			ReadsFeedback:   scopes.Has(models.ScopeIssuesRead),
+			ReadsWorkOrders: scopes.Has(models.ScopeWorkOrdersRead),
+			Prefetch:        record,
 		},
 		ClientID:         row.ClientID,
 		OrganizationName: row.OrganizationName,

@@ -61,7 +61,7 @@ func (s *Records) CreateFeedback(ctx context.Context, actor store.Actor, call st
 	if in.ExternalID != nil {
 		locks = []string{feedbackKey(actor.OrganizationID, *in.ExternalID)}
 	}
-	return s.WriteRecord(ctx, actor, call, http.StatusCreated, locks, func(ctx context.Context, t *store.Tx) (string, any, error) {
+	return s.write(ctx, actor, call, http.StatusCreated, locks, func(ctx context.Context, t *store.Tx) (string, any, error) {
 		for _, key := range locks {
 			t.QueueLockKey(key)
 		}
@@ -80,6 +80,7 @@ func (s *Records) CreateFeedback(ctx context.Context, actor store.Actor, call st
 		if err := insertFeedback(t, actor, id, in, known); err != nil {
 			return "", nil, err
 		}
+		t.Unreadable = !slices.Contains(known.Grants, string(models.GrantFeedbackRead))
 		return writtenFeedback(ctx, t, id, actor)
 	})
 }
@@ -108,7 +109,7 @@ func (c feedbackCreation) check(actor store.Actor, in NewFeedback) error {
 	case !slices.Contains(c.Grants, string(models.GrantFeedbackCreate)):
 		return models.Errorf(models.CodePermissionDenied, "The %s may not give feedback on this node.", actor.Kind)
 	case c.Taken:
-		if c.Existing != nil && (actor.Kind != models.KindIntegration || actor.ReadsFeedback) {
+		if c.Existing != nil && actor.HasReadScope(*c.Existing) {
 			return store.ExternalIDTaken(*c.Existing)
 		}
 		return store.ExternalIDTaken("")

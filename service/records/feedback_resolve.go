@@ -46,7 +46,7 @@ func (s *Records) ResolveFeedback(ctx context.Context, actor store.Actor, call s
 		return store.WriteResult{}, models.NotFound()
 	}
 	call = call.OrForm(ctx)
-	return s.WriteRecord(ctx, actor, call, http.StatusOK, []string{id}, func(ctx context.Context, t *store.Tx) (string, any, error) {
+	return s.write(ctx, actor, call, http.StatusOK, []string{id}, func(ctx context.Context, t *store.Tx) (string, any, error) {
 		var known feedbackResolution
 		t.QueueLock(lockFeedback, id)
 		batch.QueueOne(t.Tx, &known, models.NotFound(), feedbackResolutions[actor.ShowPeople], id, actor.IdentityID)

@@ -80,7 +80,7 @@ func TestAKeyLivesForADayInAnySlot(t *testing.T) {
 func TestTomorrowsSlotIsEmptied(t *testing.T) {
 	f := servicetest.New(t)
 	day := time.Date(2040, time.January, 2, 0, 0, 0, 0, time.UTC)
-	f.Exec(`INSERT INTO stored_responses (digest, slot, status, created_at, fingerprint, record_id, body) SELECT decode(md5(n::text), 'hex'), n, 201, '2040-01-01', '', '', '' FROM generate_series(0, 2) n`)
+	f.Exec(`INSERT INTO stored_responses (digest, slot, status, created_at, fingerprint, record_id, readable, body) SELECT decode(md5(n::text), 'hex'), n, 201, '2040-01-01', '', '', true, '' FROM generate_series(0, 2) n`)
 	tomorrow := models.ResponseSlot(models.TimeOf(day.AddDate(0, 0, 1)))
 	for _, step := range []struct {
 		at      time.Duration

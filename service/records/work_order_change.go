@@ -90,7 +90,7 @@ func (s *Records) changeWorkOrder(
 		return store.WriteResult{}, models.NotFound()
 	}
 	call = call.OrForm(ctx)
-	return s.WriteRecord(ctx, actor, call, http.StatusOK, []string{id}, func(ctx context.Context, t *store.Tx) (string, any, error) {
+	return s.write(ctx, actor, call, http.StatusOK, []string{id}, func(ctx context.Context, t *store.Tx) (string, any, error) {
 		c := &workOrderChange{Tx: t, workOrderActor: workOrderActor{acting: actor}, rule: actionRules[action], columns: map[string]any{}}
 		t.QueueLock(lockWorkOrder, id)
 		batch.QueueBulkOne(t.Tx, lockedWorkOrders[actor.ShowPeople], &c.state, models.NotFound(), id, actor.IdentityID, actor.OrganizationID)

@@ -99,8 +99,8 @@ func TestPlansOfEmptyTablesSuitWrites(t *testing.T) {
 		SELECT 'cmt_' || lpad(n::text, 26, '0'), $1, $2, 'x', $3, now() FROM generate_series(1, $4::integer) n`, h.Acme.OrganizationID, planted, h.ID("ann"), many)
 	h.Exec(`INSERT INTO log (organization_id, record_id, actor_id, actor_name, action, changes, created_at)
 		SELECT organization_id, id, created_by, 'Ann', 'work_order.created', '{}', created_at FROM work_orders`)
-	h.Exec(`INSERT INTO stored_responses (digest, slot, status, created_at, fingerprint, record_id, body)
-		SELECT decode(md5(n::text), 'hex'), n % 3, 201, now(), '', '', '' FROM generate_series(1, $1::integer) n`, many)
+	h.Exec(`INSERT INTO stored_responses (digest, slot, status, created_at, fingerprint, record_id, readable, body)
+		SELECT decode(md5(n::text), 'hex'), n % 3, 201, now(), '', '', true, '' FROM generate_series(1, $1::integer) n`, many)
 	before := read()
 	const times = 3
 	for range times {

@@ -13,8 +13,9 @@ type Actor struct {
 	// ShowPeople is true if records name the people in them: for integrations with
 	// the scope people:read, and for people.
 	ShowPeople bool
-	// ReadsFeedback is true if an integration's token has issues:read.
-	ReadsFeedback bool `db:"-"`
+	// ReadsWorkOrders and ReadsFeedback are true if an integration's token has work_orders:read and
+	// issues:read.
+	ReadsWorkOrders, ReadsFeedback bool `db:"-"`
 	// Operated is true if an operator acts as the person, by a command or in Temporal.
 	Operated bool `db:"-"`
 	// Prefetch is the record that its call reads, if known before the call is admitted.
@@ -44,6 +45,12 @@ func PersonActor(id, organizationID, name string) Actor {
 
 // IsOperator reports whether the actor is an operator.
 func (a Actor) IsOperator() bool { return a.IdentityID == "" && a.Name == operatorName }
+
+// HasReadScope reports whether the actor's token has the scope for reading the work order or the
+// feedback with the id; others than integrations need none.
+func (a Actor) HasReadScope(id string) bool {
+	return a.Kind != models.KindIntegration || a.ReadsWorkOrders && models.IsID(id, models.PrefixWorkOrder) || a.ReadsFeedback && models.IsID(id, models.PrefixFeedback)
+}
 
 // LogName is the actor's name in Log Records. Integrations have "(API)" after their
 // name and people as whom an operator

@@ -38,7 +38,9 @@ type WriteResult struct {
 	Status   int
 	RecordID string
 	Body     []byte
-	Replayed bool
+	// Replayed is true if the response repeats an earlier one, and Readable whether its caller could
+	// read the record then.
+	Replayed, Readable bool
 }
 
 // storedResponse is the response stored with an idempotency key.
@@ -46,6 +48,7 @@ type storedResponse struct {
 	Fingerprint []byte
 	Status      int
 	RecordID    string
+	Readable    bool
 	Body        []byte
 }
 
@@ -53,7 +56,8 @@ type storedResponse struct {
 // returns the record as the write leaves it; locks
 // name what do locks: the ids of records, or keys for QueueLockKey. With a key, the
 // response is stored in the write's transaction. A second call with the key waits for
-// the first at an advisory lock and replays its response (api.md 4.17). A form of the
+// the first at an advisory lock and replays its response (api.md 4.17), which the caller may show to
+// those who may still read the record. A form of the
 // context replaces the call. Errors: idempotency_key_reused,
 // *FormDoneError and do's.
 func (s *Store) WriteRecord(
@@ -88,6 +92,7 @@ func (s *Store) WriteRecord(
 			CreatedAt:   t.At,
 			Fingerprint: call.Fingerprint,
 			RecordID:    id,
+			Readable:    !t.Unreadable && actor.HasReadScope(id),
 			Body:        body,
 		})
 	})
@@ -132,10 +137,10 @@ var (
 		SharedSQL: Fill(lockKey, "lock", "pg_try_advisory_xact_lock", "taken", ""),
 	}
 	storedResponses = &batch.Statement{Stage: stageStored, ReadOnly: true, SQL: `
-		SELECT u.nth, k.fingerprint, k.status, k.record_id, k.body
+		SELECT u.nth, k.fingerprint, k.status, k.record_id, k.readable, k.body
 		FROM unnest($1::bytea[], $2::timestamptz[]) WITH ORDINALITY u (digest, since, nth)
 		CROSS JOIN LATERAL (
-			SELECT fingerprint, status, record_id, body FROM stored_responses
+			SELECT fingerprint, status, record_id, readable, body FROM stored_responses
 			WHERE digest = u.digest AND created_at > u.since LIMIT 1) k`}
 )
 
@@ -143,7 +148,7 @@ var (
 // row cannot be another one, since storedResponses found none under the advisory lock.
 const replaceExpiredResponse = `
 	ON CONFLICT (digest, slot) DO UPDATE SET fingerprint = excluded.fingerprint,
-		status = excluded.status, record_id = excluded.record_id, body = excluded.body, created_at = excluded.created_at`
+		status = excluded.status, record_id = excluded.record_id, readable = excluded.readable, body = excluded.body, created_at = excluded.created_at`
 
 // QueueLockKey queues locking a name until the transaction ends, against writes of all
 // processes. In a shared transaction the write does not wait, but runs alone.
@@ -180,7 +185,7 @@ func (t *Tx) queueStoredResponse(actor Actor, call RequestKey) {
 				return err
 			}
 		}
-		return &replayError{WriteResult{Status: found.Status, RecordID: found.RecordID, Body: body, Replayed: true}}
+		return &replayError{WriteResult{Status: found.Status, RecordID: found.RecordID, Body: body, Replayed: true, Readable: found.Readable}}
 	}, call.digest(actor), t.At.Add(-models.IdempotencyRetention))
 }
 

@@ -17,6 +17,9 @@ type Tx struct {
 	At models.Time
 	// TraceParent is the call's span, for the events that the write publishes.
 	TraceParent *string
+	// Unreadable is true if the write's actor may not read the record that the write returns: one
+	// may be allowed to give feedback and not to read it.
+	Unreadable bool
 	// Wakes names the workflows to wake after the commit.
 	Wakes []WakeTarget
 }

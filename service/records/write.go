@@ -1,0 +1,47 @@
+package records
+
+import (
+	"context"
+
+	"millwright/models"
+	"millwright/service/access"
+	"millwright/service/store"
+)
+
+// write is store.WriteRecord, of which a replay shows the record only to those who may read it now
+// (api.md 4.17). Errors: WriteRecord's, not_found.
+func (s *Records) write(
+	ctx context.Context, actor store.Actor, call store.RequestKey, status int, locks []string,
+	do func(ctx context.Context, t *store.Tx) (id string, record any, err error),
+) (store.WriteResult, error) {
+	result, err := s.WriteRecord(ctx, actor, call, status, locks, do)
+	if err == nil && result.Replayed {
+		err = s.checkReplay(ctx, actor, result)
+	}
+	if err != nil {
+		return store.WriteResult{}, err
+	}
+	return result, nil
+}
+
+// replayableQuery selects whether the actor $2 may read the record $1 or, if it could not at the time of the
+// write ($3), may still give the feedback that it gave then.
+var replayableQuery = store.Fill(`SELECT `+access.ReadsRecord+` OR NOT $3 AND EXISTS (
+	SELECT FROM feedback w WHERE w.id = {id} AND w.created_by = {actor} AND `+access.OnNode(models.GrantFeedbackCreate)+`)`,
+	"w", "w", "id", "$1", "actor", "$2")
+
+// checkReplay rejects a replay for an actor that could read the record at the time of the write and may
+// not now. Errors: not_found, unavailable.
+func (s *Records) checkReplay(ctx context.Context, actor store.Actor, replay store.WriteResult) error {
+	var may bool
+	if err := s.Pool.QueryRow(ctx, replayableQuery, replay.RecordID, actor.IdentityID, replay.Readable).Scan(&may); err != nil {
+		return s.Translate(err)
+	}
+	if may && (!replay.Readable || actor.HasReadScope(replay.RecordID)) {
+		return nil
+	}
+	return &models.Error{
+		Code: models.CodeNotFound, Replayed: true,
+		Detail: "This repeats a write that was made. Its record may no longer be read.",
+	}
+}
