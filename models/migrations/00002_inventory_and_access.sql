@@ -233,7 +233,7 @@ BEGIN
     END IF;
     IF TG_OP <> 'DELETE' THEN
         after := ARRAY(SELECT (node_id, identity_id, definition_id, organization_id)::assignments FROM new_rows);
-        -- Whoever changes a definition at the same time sees these assignments, or is seen here.
+        -- A change of a definition at the same time sees these assignments, or is seen here.
         PERFORM FROM permission_definitions WHERE id IN (SELECT definition_id FROM new_rows) ORDER BY id FOR SHARE;
     END IF;
     PERFORM end_access_epochs(ARRAY(SELECT DISTINCT identity_id FROM (
