@@ -35,6 +35,7 @@ var reasons = map[models.NoticeKind]struct{ subject, sentence string }{
 	models.NoticeUpdated:      {"changed", "{actor} changed the {fields}."},
 	models.NoticeCompleted:    {"complete", "The work order is complete."},
 	models.NoticeReviewWanted: {"waits for your review", "The work is done and waits for your review."},
+	models.NoticeInReview:     {"in review", "The work is done and waits for its review."},
 	models.NoticeSentBack:     {"sent back", "{actor} reviewed the work and sent it back.{reason}"},
 	models.NoticeCancelled:    {"cancelled", "{actor} cancelled the work order.{reason}"},
 	models.NoticeHeld:         {"on hold", "{actor} put the work order on hold."},
@@ -78,7 +79,11 @@ var reasons = map[models.NoticeKind]struct{ subject, sentence string }{
 	models.NoticeTeamAccess:     {"someone joined the team", "{actor} added someone to the team {identity}, who gets the team's permissions in the inventory."},
 	models.NoticeAccessChanged:  {"access was changed", "An import or an operator of the service changed roles, secrets or ways to sign in. The log has the details."},
 	models.NoticeOpenIDRequired: {"OpenID Connect is required", "The people of {identity} have to sign in with OpenID Connect from now on."},
-	models.NoticeOpenIDLifted:   {"OpenID Connect is no longer required", "The people of {identity} no longer have to sign in with OpenID Connect."},
+	models.NoticeOperated: {
+		"an operator acted as you",
+		"An operator of the service acted as you. The history and the log show “(operator)” after your name where it happened.",
+	},
+	models.NoticeOpenIDLifted: {"OpenID Connect is no longer required", "The people of {identity} no longer have to sign in with OpenID Connect."},
 }
 
 // unreadable is the only sentence about something that the person may not read, or no longer.

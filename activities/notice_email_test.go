@@ -21,7 +21,7 @@ func noticeOf(kinds ...models.NoticeKind) effects.NoticeEmail {
 	}
 	number, target := int64(17), models.TimeOf(time.Date(2026, time.April, 5, 8, 30, 0, 0, time.UTC))
 	switch subject, _, _ := strings.Cut(string(kinds[0]), "."); subject {
-	case "work_order":
+	case "work_order", "operator":
 		n.RecordID, n.Number, n.Title, n.Node, n.Status, n.TargetDate = "wo_01", &number, "Replace filter", "AHU 1", "in_progress", &target
 	case "issue":
 		n.RecordID, n.Title, n.Node, n.Status = "iss_01", "It rattles", "AHU 1", "open"

@@ -43,7 +43,7 @@ var noticesPage = newPage[noticesView]("notices.html")
 // noticeTexts describe the events that notices are about.
 var noticeTexts = map[models.NoticeKind]string{
 	models.NoticeAssigned: "was assigned to you or your team", models.NoticeConsulted: "has you or your team as consultant",
-	models.NoticeUnassigned: "is no longer yours", models.NoticeReturned: "was returned by a service company", models.NoticeStarted: "is in progress", models.NoticeUpdated: "was changed", models.NoticeCompleted: "is complete", models.NoticeReviewWanted: "waits for your review",
+	models.NoticeUnassigned: "is no longer yours", models.NoticeReturned: "was returned by a service company", models.NoticeStarted: "is in progress", models.NoticeUpdated: "was changed", models.NoticeCompleted: "is complete", models.NoticeReviewWanted: "waits for your review", models.NoticeInReview: "is done and waits for its review",
 	models.NoticeSentBack: "was sent back", models.NoticeCancelled: "was cancelled", models.NoticeHeld: "was put on hold",
 	models.NoticeResumed: "was resumed", models.NoticeDueSoon: "is due within a day", models.NoticeDue: "is due now",
 	models.NoticeReviewWaits: "still waits for your review", models.NoticeReviewOverdue: "waits too long for its review",
@@ -52,7 +52,8 @@ var noticeTexts = map[models.NoticeKind]string{
 	models.NoticeFeedbackOpened: "was opened", models.NoticeFeedbackResolved: "was resolved", models.NoticeFeedbackComment: "has a new comment",
 	models.NoticeWebhookFailing: "has been failing for a day", models.NoticeWebhookOff: "was turned off after a final failure",
 	models.NoticeWebhookSecretRenewed: "has a new signing secret",
-	// Those about identities are whole sentences.
+	// Those about identities and operators are whole sentences.
+	models.NoticeOperated:    "An operator of the service acted as you",
 	models.NoticeRoleChanged: "A person's role was changed", models.NoticeSignInAdded: "A person has a new way to sign in",
 	models.NoticeSignInRemoved: "Ways to sign in were removed from a person", models.NoticePasswordChanged: "A person's password was changed",
 	models.NoticeEmailChanged: "A person's e-mail address was changed", models.NoticeSecretRenewed: "An integration's secret was renewed",
@@ -67,7 +68,7 @@ var noticeTexts = map[models.NoticeKind]string{
 func (r *request) noticeRow(n people.NoticeView) noticeRow {
 	subject := "Feedback "
 	switch {
-	case models.IsID(n.RecordID, models.PrefixIdentity):
+	case models.IsID(n.RecordID, models.PrefixIdentity), n.Kind == models.NoticeOperated:
 		subject = ""
 	case models.IsID(n.RecordID, models.PrefixWebhook):
 		subject = "A webhook address "

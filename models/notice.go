@@ -14,6 +14,7 @@ const (
 	NoticeUpdated          NoticeKind = "work_order.updated"            // title, description, priority or target date
 	NoticeCompleted        NoticeKind = "work_order.completed"          // by a worker, or by a consultant's approval
 	NoticeReviewWanted     NoticeKind = "work_order.sent_to_inspection" // to the consultants
+	NoticeInReview         NoticeKind = "work_order.in_review"          // to the creator
 	NoticeSentBack         NoticeKind = "work_order.sent_back"          // by a consultant
 	NoticeCancelled        NoticeKind = "work_order.cancelled"
 	NoticeHeld             NoticeKind = "work_order.held"
@@ -49,12 +50,16 @@ const (
 	NoticeOpenIDLifted         NoticeKind = "organization.openid_lifted"
 )
 
+// NoticeOperated tells the person as whom an operator of the service acted, about what the
+// operator changed: a record, an identity or a webhook address.
+const NoticeOperated NoticeKind = "operator.acted"
+
 // AllNoticeKinds lists every kind of notice.
 var AllNoticeKinds = []NoticeKind{
-	NoticeAssigned, NoticeConsulted, NoticeUnassigned, NoticeReturned, NoticeStarted, NoticeUpdated, NoticeCompleted, NoticeReviewWanted, NoticeSentBack, NoticeCancelled,
+	NoticeAssigned, NoticeConsulted, NoticeUnassigned, NoticeReturned, NoticeStarted, NoticeUpdated, NoticeCompleted, NoticeReviewWanted, NoticeInReview, NoticeSentBack, NoticeCancelled,
 	NoticeHeld, NoticeResumed, NoticeDueSoon, NoticeDue, NoticeReviewWaits, NoticeReviewOverdue, NoticeNoOneCan, NoticeCommented, NoticeFeedbackOpened,
 	NoticeFeedbackResolved, NoticeFeedbackComment, NoticeWebhookFailing, NoticeWebhookOff,
 	NoticeRoleChanged, NoticeSignInAdded, NoticeSignInRemoved, NoticePasswordChanged, NoticeEmailChanged,
 	NoticeSecretRenewed, NoticeOwnersChanged, NoticeOwnerLost, NoticeWebhookSecretRenewed, NoticeTeamAccess,
-	NoticeAccessChanged, NoticeOpenIDRequired, NoticeOpenIDLifted,
+	NoticeAccessChanged, NoticeOpenIDRequired, NoticeOpenIDLifted, NoticeOperated,
 }

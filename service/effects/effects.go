@@ -23,13 +23,16 @@ type Change struct {
 	RecordID       string
 	// Action names the change in history and log: work_order.created, …
 	Action string
-	// Changes are {"field": {"from": …, "to": …}}.
+	// Changes are {"field": {"from": …, "to": …}}. Nil leaves a Log Record without a history entry.
 	Changes models.JSON
 	Notices []Notice
 	// Events are in the order in which receivers get them.
 	Events []DomainEvent
 	// Addresses bounds how many webhook addresses may get the events.
 	Addresses int
+	// Decided is true if the change follows from another write, of which a person as whom an
+	// operator acted was told.
+	Decided bool
 }
 
 // Notice is a kind of notice and the identities it is for. A team stands for its
@@ -57,7 +60,9 @@ func FromTo(from, to any) ChangedField { return ChangedField{from, to} }
 // Queue queues the effects of a change. The record itself must be queued before.
 func Queue(t *store.Tx, c Change) error {
 	entry := store.NewLogEntry(c.Actor, c.OrganizationID, c.Action, c.RecordID, t.At)
-	entry.Changes = &c.Changes
+	if c.Changes != nil {
+		entry.Changes = &c.Changes
+	}
 	if err := t.Insert(entry); err != nil {
 		return err
 	}
@@ -78,7 +83,7 @@ func Queue(t *store.Tx, c Change) error {
 func (c Change) concernWorkflow() bool {
 	_, status := c.Changes["status"] // set for new records, too
 	_, target := c.Changes["target_date"]
-	return status || target || slices.ContainsFunc(c.Notices, func(n Notice) bool { return len(n.Identities) > 0 })
+	return status || target || c.tellsOperated() || slices.ContainsFunc(c.Notices, func(n Notice) bool { return len(n.Identities) > 0 })
 }
 
 // markDirty marks the organization's record for its workflow to reload and wakes the workflow
@@ -110,12 +115,12 @@ var insertNotices = &batch.Statement{Stage: store.StageNotices, SQL: `
 	FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[], $5::text[])
 		WITH ORDINALITY u (kind, record, at, identities, actor, nth)
 	CROSS JOIN LATERAL (` + store.Fill(PeopleOf, "identities", store.SplitIDs("u.identities")) + `) p
-	WHERE p.id <> u.actor AND (u.kind = '` + string(models.NoticeUnassigned) + `' OR ` + store.Fill(access.RelationHolds, "organization", "p.organization_id", "id", "u.record") + `)
+	WHERE p.id <> u.actor AND (u.kind IN ('` + string(models.NoticeUnassigned) + `', '` + string(models.NoticeOperated) + `') OR ` + store.Fill(access.RelationHolds, "organization", "p.organization_id", "id", "u.record") + `)
 	ORDER BY u.record, u.at, p.id, u.nth) n
 	ORDER BY nth`}
 
-// notify queues the notices for each person concerned except the actor. They are rows of one
-// call, so that one statement sees all of the change.
+// notify queues the notices for each person concerned except the actor, who gets one if it was an
+// operator who acted. They are rows of one call, so that one statement sees all of the change.
 func notify(t *store.Tx, c Change) {
 	var rows [][]any
 	for _, n := range c.Notices {
@@ -123,5 +128,11 @@ func notify(t *store.Tx, c Change) {
 			rows = append(rows, []any{n.Kind, c.RecordID, t.At.Time, store.JoinIDs(n.Identities), c.Actor.IdentityID})
 		}
 	}
+	if c.tellsOperated() {
+		rows = append(rows, []any{string(models.NoticeOperated), c.RecordID, t.At.Time, c.Actor.IdentityID, ""})
+	}
 	t.QueueBulk(insertNotices, rows...)
 }
+
+// tellsOperated reports whether the actor is told that an operator acted as that person.
+func (c Change) tellsOperated() bool { return c.Actor.Operated && !c.Decided }

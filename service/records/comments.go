@@ -37,7 +37,7 @@ type commentRules struct {
 
 var (
 	workOrderComments = commentRules{
-		lockWorkOrder, commentedQuery("work_orders", access.ReadableWorkOrder, `ARRAY(SELECT x.identity_id::text FROM work_order_assignees x WHERE x.work_order_id = w.id)`),
+		lockWorkOrder, commentedQuery("work_orders", access.ReadableWorkOrder, `ARRAY(SELECT x.identity_id::text FROM work_order_assignees x WHERE x.work_order_id = w.id) || w.created_by::text`),
 		models.NoticeCommented, "work_order.comment_removed",
 	}
 	feedbackComments = commentRules{
@@ -183,7 +183,9 @@ func (s *Records) RemoveComment(ctx context.Context, actor store.Actor, id strin
 		if err := t.Update(reflect.TypeFor[models.Comment](), id, map[string]any{"text": nil}); err != nil {
 			return "", nil, err
 		}
-		return comment.RecordID, struct{}{}, t.Insert(store.NewLogEntry(actor, comment.OrganizationID, rules.removed, comment.RecordID, t.At))
+		return comment.RecordID, struct{}{}, effects.Queue(t, effects.Change{
+			Actor: actor, OrganizationID: comment.OrganizationID, RecordID: comment.RecordID, Action: rules.removed,
+		})
 	})
 	return err
 }

@@ -111,7 +111,7 @@ func TestWritesThatConcernTheWorkflowMarkAndWake(t *testing.T) {
 		}, true},
 		{"an assignment after the end", models.StatusComplete, func(id string) (store.WriteResult, error) {
 			return s.AssignWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, s.IDs("bob"), nil)
-		}, true},
+		}, false},
 		{"a removal", models.StatusOpen, func(id string) (store.WriteResult, error) {
 			return s.UnassignWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, s.ID("cat"))
 		}, true},

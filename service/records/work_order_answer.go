@@ -78,7 +78,8 @@ func (s *Records) AnswerWorkOrder(ctx context.Context, actor store.Actor, call s
 			if len(c.state.Assigned.Consultants) == 0 {
 				c.addNotice(models.NoticeCompleted)
 			} else {
-				c.Notices = []effects.Notice{{Kind: string(models.NoticeReviewWanted), Identities: c.state.Assigned.Consultants}}
+				c.notify(models.NoticeReviewWanted, c.state.Assigned.Consultants...)
+				c.notify(models.NoticeInReview, c.state.CreatedBy)
 			}
 			return nil
 		}

@@ -56,6 +56,7 @@ func (s *Records) ReplaceWorkers(ctx context.Context, actor store.Actor, call st
 func ReplaceAssignee(ctx context.Context, s *store.Store, actor store.Actor, id, person, replacement string) error {
 	_, err := New(s).changeWorkOrder(ctx, actor, store.RequestKey{}, id, ActionAssign, func(ctx context.Context, c *workOrderChange) error {
 		removed := c.roleOf(person)
+		c.Decided = true
 		var named candidates
 		switch {
 		case len(removed.Assignees) > 0:
@@ -206,10 +207,10 @@ func (c *workOrderChange) reassign(ctx context.Context, added, removed people.Ro
 		c.Changes["consultants"] = effects.FromTo(before.Consultants, after.Consultants)
 	}
 	c.Events = []effects.DomainEvent{{Kind: models.EventWorkOrderAssigneesChanged, Data: models.JSON{"added": added, "removed": removed}}}
-	c.Notices = []effects.Notice{
-		{Kind: "work_order.assigned", Identities: added.Assignees},
-		{Kind: "work_order.consulted", Identities: added.Consultants},
-		{Kind: "work_order.unassigned", Identities: removed.All()},
+	if slices.Contains(models.InProcess(), c.state.Status) { // else there is nothing to do for them (api.md 1.5)
+		c.notify(models.NoticeAssigned, added.Assignees...)
+		c.notify(models.NoticeConsulted, added.Consultants...)
+		c.notify(models.NoticeUnassigned, removed.All()...)
 	}
 	return nil
 }

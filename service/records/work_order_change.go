@@ -137,7 +137,12 @@ func (s *Records) changeWorkOrder(
 
 // addNotice adds a notice for the workers, the consultants and the creator.
 func (c *workOrderChange) addNotice(kind models.NoticeKind) {
-	c.Notices = append(c.Notices, effects.Notice{Kind: string(kind), Identities: append(c.state.Assigned.All(), c.state.CreatedBy)})
+	c.notify(kind, append(c.state.Assigned.All(), c.state.CreatedBy)...)
+}
+
+// notify adds a notice for the identities.
+func (c *workOrderChange) notify(kind models.NoticeKind, identities ...string) {
+	c.Notices = append(c.Notices, effects.Notice{Kind: string(kind), Identities: identities})
 }
 
 // apply is applyOperation for that of the action's rule.

@@ -100,10 +100,9 @@ func (c *workOrderChange) replaceCompany(ctx context.Context, company, reason st
 	}
 	c.Action = string(models.NoticeReturned)
 	c.Changes["comment"] = effects.FromTo(nil, reason)
-	c.Notices = []effects.Notice{
-		{Kind: string(models.NoticeReturned), Identities: workers},
-		{Kind: string(models.NoticeUnassigned), Identities: removed.All()},
-	}
+	c.Notices = nil
+	c.notify(models.NoticeReturned, workers...)
+	c.notify(models.NoticeUnassigned, removed.All()...)
 	return nil
 }
 

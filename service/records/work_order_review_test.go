@@ -178,8 +178,8 @@ func TestNothingIsCreatedInASuspendedOrganization(t *testing.T) {
 	servicetest.Expect(t, "feedback", servicetest.Outcome(err), "permission_denied")
 }
 
-// Writes of the API and the console notify the same people: of a change the workers and the
-// consultants, of a status also the creator.
+// Writes of the API and the console notify the same people: the workers, the consultants and the
+// creator (api.md 1.5).
 func TestNoticesByOperation(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	call := store.RequestKey{}
@@ -197,7 +197,7 @@ func TestNoticesByOperation(t *testing.T) {
 		{"sent to the review", func(id string) error {
 			_, err := s.AnswerWorkOrder(t.Context(), s.As("bob"), call, id, nil, records.CompleteWork)
 			return err
-		}, "cat sent_to_inspection"},
+		}, "cat sent_to_inspection, eve in_review"},
 		{"cancelled by the API", func(id string) error {
 			_, err := s.CancelWorkOrder(t.Context(), s.As("erp"), call, id, nil)
 			return err
@@ -221,7 +221,7 @@ func TestNoticesByOperation(t *testing.T) {
 		{"changed", func(id string) error {
 			_, err := s.UpdateWorkOrder(t.Context(), s.As("erp"), call, id, records.WorkOrderPatch{Priority: records.Sent[models.Priority]{Value: "high", Set: true}})
 			return err
-		}, "bob updated, cat updated, dan updated"},
+		}, "bob updated, cat updated, dan updated, eve updated"},
 		{"only its external id changed", func(id string) error {
 			reference := "PO 7"
 			_, err := s.UpdateWorkOrder(t.Context(), s.As("erp"), call, id, records.WorkOrderPatch{ExternalID: records.Sent[*string]{Value: &reference, Set: true}})

@@ -52,7 +52,7 @@ func (s *Records) UpdateWorkOrder(ctx context.Context, actor store.Actor, call s
 		setNullable(c, "external_id", &c.row.ExternalID, patch.ExternalID)
 		if len(changed) > 0 {
 			c.Events = []effects.DomainEvent{{Kind: models.EventWorkOrderUpdated, Data: models.JSON{"fields": changed}}}
-			c.Notices = []effects.Notice{{Kind: string(models.NoticeUpdated), Identities: c.state.Assigned.All()}}
+			c.addNotice(models.NoticeUpdated)
 		}
 		return nil
 	})

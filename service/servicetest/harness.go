@@ -136,7 +136,7 @@ func (s *Harness) WorkOrderIn(status models.WorkOrderStatus) string {
 func (s *Harness) ClearEffects(id string) {
 	for _, sql := range []string{
 		`DELETE FROM events WHERE record_id = $1`, `DELETE FROM open_deliveries WHERE record_id = $1`,
-		`DELETE FROM deliveries WHERE record_id = $1`, `UPDATE log SET actor_name = NULL WHERE record_id = $1`,
+		`DELETE FROM deliveries WHERE record_id = $1`, `DELETE FROM log WHERE record_id = $1 AND changes IS NULL`, `UPDATE log SET actor_name = NULL WHERE record_id = $1`,
 		`DELETE FROM notices WHERE record_id = $1`,
 	} {
 		s.Exec(sql, id)

@@ -26,6 +26,8 @@ type ORMTx struct {
 	// form is the form that asks for the write, if any, and formUsed whether it was stored.
 	form     Submission
 	formUsed bool
+	// operated is the last Log Record of what an operator did as a person, nil without one.
+	operated *models.LogEntry
 }
 
 // Transaction runs do in a GORM transaction, and wakes workflows after the commit. An
@@ -51,7 +53,10 @@ func (s *Store) Transaction(
 			if err := t.unusedForm(); err != nil {
 				return err
 			}
-			return do(t)
+			if err := do(t); err != nil {
+				return err
+			}
+			return t.tellOperated()
 		}, options...)
 	})
 	if err != nil && hasForm {
@@ -105,7 +110,31 @@ func (t *ORMTx) Log(actor Actor, organizationID, action, recordID string) error 
 	if err := t.useForm(recordID); err != nil {
 		return err
 	}
-	return t.DB.Create(NewLogEntry(actor, organizationID, action, recordID, t.At)).Error
+	entry := NewLogEntry(actor, organizationID, action, recordID, t.At)
+	if actor.Operated {
+		t.operated = entry
+	}
+	return t.DB.Create(entry).Error
+}
+
+// tellOperated leaves one notice for the person as whom an operator made the write. It is about
+// what the write logged last, which its other Log Records were for; about the person if that is
+// neither an address, whose workflow mails it, nor an identity.
+func (t *ORMTx) tellOperated() error {
+	if t.operated == nil {
+		return nil
+	}
+	about := t.operated.RecordID
+	if models.IsID(about, models.PrefixWebhook) {
+		t.Wakes = append(t.Wakes, NewWakeTarget(t.operated.OrganizationID, about))
+	}
+	return t.Exec(`
+		INSERT INTO notices (organization_id, person_id, kind, record_id, created_at)
+		SELECT p.organization_id, p.id, @kind,
+			coalesce((SELECT id FROM webhooks WHERE id = @about), (SELECT id FROM identities WHERE id = @about), p.id), @at
+		FROM people p WHERE p.id = @person`, map[string]any{
+		"kind": models.NoticeOperated, "about": about, "at": t.At, "person": *t.operated.ActorID,
+	})
 }
 
 // LockRow returns the row of a model with the id, locked until the transaction
