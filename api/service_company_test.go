@@ -110,8 +110,10 @@ func TestServiceCompanyForwardsToItsOwnPeople(t *testing.T) {
 			}
 			want(t, "the roles", h.roles(response.Want(http.StatusOK, "")), "[erp polar "+test.identity+"] [cat]")
 			want(t, "the customer's event", h.events(id), assigned(fmt.Sprintf(`[%q]`, test.identity), `[]`, `[]`, `[]`))
-			want(t, "the customer's Log Records", h.log(id), "Dispatch (API) work_order.assignees_changed")
-			want(t, "the log is the customer's", servicetest.Value[string](h.Fixture, `SELECT organization_id FROM log_records WHERE record_id = $1`, id), h.Acme.OrganizationID)
+			want(t, "the Log Records", h.log(id), "Dispatch (API) work_order.assignees_changed\nDispatch (API) work_order.assignees_changed")
+			for name, organization := range map[string]string{"the customer's log": h.Acme.OrganizationID, "the company's log": h.Polar.OrganizationID} {
+				want(t, name, servicetest.Value[int](h.Fixture, `SELECT count(*) FROM log_records WHERE record_id = $1 AND organization_id = $2`, id, organization), 1)
+			}
 		})
 	}
 	t.Run("never as consultants", func(t *testing.T) {

@@ -36,8 +36,8 @@ func TestComments(t *testing.T) {
 		}
 		cat := s.SignedIn("cat")
 		cat.Get("/console/notices").Want(http.StatusOK, "has a new comment")
-		cat.Get("/console/work-orders/"+record).Want(http.StatusOK, `<strong><bdi>Bob Stone</bdi></strong>`, `<p class="lines"><bdi>The belt is loose.</bdi></p>`)
-		cat.Get("/console/feedback/"+feedback).Want(http.StatusOK, `<strong><bdi>Bob Stone</bdi></strong>`, `<p class="lines"><bdi>The belt is loose.</bdi></p>`)
+		cat.Get("/console/work-orders/"+record).Want(http.StatusOK, "<strong>"+by(s, "bob")+"</strong>", `<p class="lines"><bdi>The belt is loose.</bdi></p>`)
+		cat.Get("/console/feedback/"+feedback).Want(http.StatusOK, "<strong>"+by(s, "bob")+"</strong>", `<p class="lines"><bdi>The belt is loose.</bdi></p>`)
 		s.SignedIn("ann").Get("/console/notices").Want(http.StatusOK, "Feedback has a new comment")
 	})
 }
@@ -95,7 +95,7 @@ func TestAnAdministratorRemovesAComment(t *testing.T) {
 		t.Errorf("it redirects to %s", to)
 	}
 	for _, reader := range []*consoletest.Visitor{ann, bob} {
-		page := reader.Get(record).Want(http.StatusOK, `<strong><bdi>Bob Stone</bdi></strong>`, "Removed by an administrator.")
+		page := reader.Get(record).Want(http.StatusOK, "<strong>"+by(s, "bob")+"</strong>", "Removed by an administrator.")
 		wantNot(t, page, "4711")
 		wantNot(t, page, path)
 	}

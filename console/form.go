@@ -166,7 +166,7 @@ func (f *form) reject(r *request, err error) (status int, rejected bool) {
 	if stale, ok := errors.AsType[*store.FormStaleError](err); ok {
 		f.Changed = &changedView{}
 		if stale.ActorName != "" {
-			f.Changed.Changes = []changeLine{{Who: stale.ActorName, What: words(stale.Action), At: r.moment(stale.At)}}
+			f.Changed.Changes = []changeLine{{Who: author{Name: stale.ActorName, Now: valueOf(stale.ActorNow)}, What: words(stale.Action), At: r.moment(stale.At)}}
 		}
 		return http.StatusConflict, true
 	}

@@ -12,7 +12,8 @@ import (
 
 // changeLine is a change of a record as a sentence: "WHO WHAT", at a time.
 type changeLine struct {
-	Who, What string
+	Who  author
+	What string
 	// Quote is what the person wrote about it: a comment, the reason of a cancellation.
 	Quote string
 	// Comment is the id of a comment, whose text was removed if there is no Quote.
@@ -20,6 +21,19 @@ type changeLine struct {
 	At      moment
 	// Last is true for the newest line, to which a page links.
 	Last bool
+}
+
+// author is who made a change: the name at the time, the present one if it differs, and the page
+// of a person or an integration, "" if the reader may not open it ({{template "author" .}}).
+type author struct{ Name, Now, URL string }
+
+// authorOf returns who made a change of a record.
+func (r *request) authorOf(a records.Author) author {
+	who := author{Name: cmp.Or(valueOf(a.ActorName), "Someone"), Now: valueOf(a.ActorNow)}
+	if kind := records.RecordKind(a.ActorKind); a.ActorOpens && r.opens(kind) {
+		who.URL = recordURL(kind, a.ActorID)
+	}
+	return who
 }
 
 // historyWords are what changes are told with: names by identity id, and the labels of
@@ -31,7 +45,7 @@ func (r *request) changeLines(changes []records.RecordChange, known historyWords
 	lines := make([]changeLine, len(changes))
 	for i, change := range changes {
 		lines[i] = changeLine{
-			Who: cmp.Or(valueOf(change.ActorName), "Someone"), What: r.changeText(change, known), At: r.moment(change.At), Quote: quoteOf(change), Comment: change.CommentID(),
+			Who: r.authorOf(change.Author()), What: r.changeText(change, known), At: r.moment(change.At), Quote: quoteOf(change), Comment: change.CommentID(),
 		}
 	}
 	return lines

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/gin-gonic/gin"
@@ -35,8 +36,10 @@ type logFilterView struct {
 }
 
 type logRow struct {
-	At                         moment
-	Who, WhoURL, What, Record  string
+	At  moment
+	Who author
+	// Only are the Log Records of who did it, "" if that is already the list or no identity.
+	Only, What, Record         string
 	RecordName, RecordURL, All string
 }
 
@@ -79,24 +82,35 @@ func (c *Console) listLog(r *request) error {
 		CSV:    linkTo("/log.csv", parameters...), SearchedTo: r.optionalMoment(page.SearchedTo),
 	}
 	view.Pager, view.Clear = pagesOf("/log", parameters, position(filter.Before), position(page.Next))
-	urls, err := urlsOf(r, page.Records, func(record pages.LogRecord) string { return record.RecordID })
+	urls, err := r.logURLs(page.Records)
 	if err != nil {
 		return err
 	}
 	for _, record := range page.Records {
 		row := logRow{
-			At: r.moment(record.At), Who: record.ActorName, What: words(record.Action), Record: record.RecordID,
+			At: r.moment(record.At), Who: author{Name: record.ActorName, Now: valueOf(record.ActorNow)}, What: words(record.Action), Record: record.RecordID,
 			RecordName: valueOf(record.RecordName), RecordURL: urls[record.RecordID], All: linkTo("/log", "record", record.RecordID),
 		}
-		if record.ActorID != nil {
-			row.WhoURL = linkTo("/log", "who", *record.ActorID)
-			if *record.ActorID == filter.ActorID {
+		if id := valueOf(record.ActorID); id != "" {
+			row.Who.URL = urls[id]
+			if id == filter.ActorID {
 				view.Filter.ActorName = record.ActorName
+			} else {
+				row.Only = linkTo("/log", "who", id)
 			}
 		}
 		view.Rows = append(view.Rows, row)
 	}
 	return logPage.show(r, view)
+}
+
+// logURLs returns the pages of what Log Records are about and of who made them.
+func (r *request) logURLs(found []pages.LogRecord) (map[string]string, error) {
+	var ids []string
+	for _, record := range found {
+		ids = append(ids, record.RecordID, valueOf(record.ActorID))
+	}
+	return r.recordURLs(slices.Compact(slices.Sorted(slices.Values(ids))))
 }
 
 // maxExported limits the rows of a CSV.
@@ -108,14 +122,14 @@ func (c *Console) exportLog(r *request) error {
 		return err
 	}
 	filter.Limit = models.MaxPageSize
-	out := newCSV(r.zone, "time", "who", "what", "action", "record", "name")
+	out := newCSV(r.zone, "time", "who", "what", "action", "record", "name", "who now", "who id")
 	for out.rows < maxExported {
 		page, err := c.service.LogRecords(r.ctx(), r.actor(), "", filter)
 		if err != nil {
 			return err
 		}
 		for _, record := range page.Records {
-			out.add(out.time(record.At), record.ActorName, words(record.Action), record.Action, record.RecordID, valueOf(record.RecordName))
+			out.add(out.time(record.At), record.ActorName, words(record.Action), record.Action, record.RecordID, valueOf(record.RecordName), valueOf(record.ActorNow), valueOf(record.ActorID))
 		}
 		if page.Next == 0 {
 			break

@@ -24,7 +24,7 @@ func TestWhyWorkCameBackIsShown(t *testing.T) {
 	}
 	complete()
 	bob, cat := s.SignedIn("bob"), s.SignedIn("cat")
-	const banner = "Sent back by <bdi>Cat Rivers</bdi>"
+	banner := "Sent back by " + by(s, "cat")
 	page := cat.Post(path+"/review", cat.Get(path).Form("decision", "send_back", "comment", " ")).Want(http.StatusUnprocessableEntity,
 		"Sending work back requires a comment", `aria-invalid="true"`, "autofocus")
 	if statusOf(s, id) != "sent_to_inspection" {

@@ -70,15 +70,16 @@ type workOrderView struct {
 
 // sentBackView is a banner with what the consultant wrote who sent the work back.
 type sentBackView struct {
-	By, Comment string
-	At          moment
+	By      author
+	Comment string
+	At      moment
 }
 
 func (r *request) sentBack(d records.WorkOrderDetail) *sentBackView {
 	if d.SentBack == nil {
 		return nil
 	}
-	return &sentBackView{d.SentBack.By, d.SentBack.Comment, r.moment(d.SentBack.At)}
+	return &sentBackView{r.authorOf(d.SentBack.Author), d.SentBack.Comment, r.moment(d.SentBack.At)}
 }
 
 // assignedRow is someone who works on the work order or reviews it.

@@ -233,7 +233,7 @@ func TestLogList(t *testing.T) {
 		list[1]["actor_name"] != "erp (API)" || list[1]["record_id"] != id {
 		t.Fatalf("the log is %v", list)
 	}
-	wantMembers(t, list[0], "action actor_id actor_name created_at id record_id record_name")
+	wantMembers(t, list[0], "action actor_id actor_name actor_now created_at id record_id record_name")
 	if got := member(h.objects("log", "list", "--organization", "acme", "--record", id), "record_id"); !slices.Equal(got, []any{id}) {
 		t.Errorf("of one record: %v", got)
 	}

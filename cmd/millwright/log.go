@@ -69,8 +69,16 @@ func nextLogRecords(ctx context.Context, svc *service.Service, reader store.Acto
 func logTable(w io.Writer, found []pages.LogRecord) {
 	fmt.Fprintln(w, "TIME\tWHO\tACTION\tRECORD\t")
 	for _, l := range found {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t\n", l.At, short(l.ActorName), l.Action, recordCell(l))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t\n", l.At, actorCell(l), l.Action, recordCell(l))
 	}
+}
+
+// actorCell formats who made a Log Record.
+func actorCell(l pages.LogRecord) string {
+	if l.ActorNow == nil {
+		return short(l.ActorName)
+	}
+	return short(l.ActorName) + " (now " + short(*l.ActorNow) + ")"
 }
 
 // recordCell formats the record of a Log Record.

@@ -63,7 +63,12 @@ func Queue(t *store.Tx, c Change) error {
 	if c.Changes != nil {
 		entry.Changes = &c.Changes
 	}
-	if err := t.Insert(entry); err != nil {
+	entries := []models.LogEntry{*entry}
+	if c.Actor.OrganizationID != "" && c.Actor.OrganizationID != c.OrganizationID {
+		// A service company's own log, before the record's: the latest entry is the one with the change.
+		entries = []models.LogEntry{*store.NewLogEntry(c.Actor, c.Actor.OrganizationID, c.Action, c.RecordID, t.At), *entry}
+	}
+	if err := t.Insert(&entries); err != nil {
 		return err
 	}
 	notify(t, c)

@@ -26,6 +26,11 @@ func (f *importFile) checkLimits(problems *ImportError) {
 		}
 	}
 	name := func(kind, key string, value *string) { text(kind, key, "name", value, 1, maxImportName) }
+	actorName := func(kind, key string, value *string) {
+		if name(kind, key, value); value != nil && models.IsReservedName(*value) {
+			problems.add("%s %q: %s", kind, key, models.ReservedNameRule)
+		}
+	}
 	name(keyOrganization, f.Organization.Key, f.Organization.Name)
 	f.checkPlan(problems)
 	for _, d := range f.PermissionDefinitions {
@@ -35,10 +40,10 @@ func (f *importFile) checkLimits(problems *ImportError) {
 		name(keyOrganizationDefinition, d.Key, d.Name)
 	}
 	for _, p := range f.People {
-		name(keyPerson, p.Key, p.Name)
+		actorName(keyPerson, p.Key, p.Name)
 	}
 	for _, t := range f.Teams {
-		name(keyTeam, t.Key, t.Name)
+		actorName(keyTeam, t.Key, t.Name)
 	}
 	for _, n := range f.nodes {
 		name(keyNode, n.Key, n.Name)
@@ -55,7 +60,7 @@ func (f *importFile) checkLimits(problems *ImportError) {
 		}
 	}
 	for _, i := range f.Integrations {
-		name(keyIntegration, i.Key, i.Name)
+		actorName(keyIntegration, i.Key, i.Name)
 	}
 }
 

@@ -74,7 +74,7 @@ func (in NewIntegration) check(t *store.ORMTx, organizationID string, rights int
 	if err != nil {
 		return err
 	}
-	if err := store.Invalid(slices.Concat(store.CheckName(in.Name), checkScopes(in.Scopes), unknown)); err != nil {
+	if err := store.Invalid(slices.Concat(store.CheckActorName(in.Name), checkScopes(in.Scopes), unknown)); err != nil {
 		return err
 	}
 	return rights.mayGive(given)

@@ -195,7 +195,7 @@ func sameScopes(wanted models.Scopes, held []string) bool {
 func checkIntegrationChange(t *store.ORMTx, actor store.Actor, i LockedIntegration, change IntegrationChange) error {
 	var fields []models.FieldError
 	if change.Name != nil {
-		fields = append(fields, store.CheckName(*change.Name)...)
+		fields = append(fields, store.CheckActorName(*change.Name)...)
 	}
 	if change.Scopes != nil {
 		fields = append(fields, checkScopes(change.Scopes)...)

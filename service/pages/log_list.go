@@ -18,10 +18,11 @@ type LogRecord struct {
 	ID      int64       `json:"id"`
 	At      models.Time `json:"created_at"`
 	ActorID *string     `json:"actor_id"`
-	// ActorName is the name at the time.
-	ActorName string `json:"actor_name"`
-	Action    string `json:"action"`
-	RecordID  string `json:"record_id"`
+	// ActorName is the name at the time, ActorNow the present one, nil if it is the same.
+	ActorName string  `json:"actor_name"`
+	ActorNow  *string `json:"actor_now"`
+	Action    string  `json:"action"`
+	RecordID  string  `json:"record_id"`
 	// RecordName is the name of an identity, nil for other records: the reader may not be
 	// allowed to read those.
 	RecordName *string `json:"record_name"`
@@ -159,14 +160,15 @@ func logQuery(filter LogFilter) string {
 			SELECT y.id, y.created_at, y.actor_id, y.actor_name, y.action, y.record_id FROM log y
 			WHERE ` + along + ` AND y.id < @before AND y.actor_name IS NOT NULL ORDER BY y.id DESC LIMIT @scan
 		)
-		(SELECT x.id, x.created_at AS at, x.actor_id, x.actor_name, x.action, x.record_id,
+		(SELECT x.id, x.created_at AS at, x.actor_id, x.actor_name,
+			(SELECT ` + store.Fill(store.ActorNow, "name", "x.actor_name", "i", "i") + ` FROM identities i WHERE i.id = x.actor_id) AS actor_now, x.action, x.record_id,
 			CASE WHEN x.record_id LIKE @identity THEN (SELECT name FROM identities i WHERE i.id = x.record_id AND i.organization_id = @organization) END AS record_name,
 			false AS last
 		FROM looked x WHERE ` + matching + ` ORDER BY x.id DESC LIMIT @limit)
 		UNION ALL
-		(SELECT x.id, x.created_at, NULL, '', '', '', NULL, true FROM looked x
+		(SELECT x.id, x.created_at, NULL, '', NULL, '', '', NULL, true FROM looked x
 		WHERE (SELECT count(*) FROM looked) = @scan ORDER BY x.id LIMIT 1)
-		ORDER BY 8, 1 DESC`
+		ORDER BY 9, 1 DESC`
 }
 
 // queueReadsLog has the round trip fail for actors without the permission for Log Records.

@@ -18,7 +18,7 @@ type Profile struct {
 
 // ChangeProfile changes the actor's name, time zone and theme. Errors: validation_failed, unavailable.
 func (s *People) ChangeProfile(ctx context.Context, actor store.Actor, profile Profile) error {
-	fields := store.CheckName(profile.Name)
+	fields := store.CheckActorName(profile.Name)
 	if !isTimeZone(profile.TimeZone) {
 		fields = append(fields, models.FieldError{Pointer: "/time_zone", Code: "unknown", Detail: "There is no such time zone."})
 	}

@@ -192,7 +192,7 @@ func (s *People) UseLink(ctx context.Context, use LinkUse) (SignedIn, error) {
 	if view.Kind != models.LinkInvitation || name == "" {
 		name = view.Name
 	}
-	if err := store.Invalid(append(store.CheckName(name), checkNewPassword(use.Password, view.Email, name)...)); err != nil {
+	if err := store.Invalid(append(store.CheckActorName(name), checkNewPassword(use.Password, view.Email, name)...)); err != nil {
 		return SignedIn{}, err
 	}
 	hash, err := HashPassword(ctx, s, use.Client.Network, use.Password)

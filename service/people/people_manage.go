@@ -34,7 +34,7 @@ func (p lockedPerson) access() PersonAccess {
 // Invitation is what a person is invited with.
 type Invitation struct {
 	Email string
-	// Name is "" for the part of the e-mail address before the @: the person chooses it.
+	// Name is "" if the e-mail address is to name the person, who may change it.
 	Name  string
 	Admin bool
 	// DefinitionID is the organization permission definition, nil for no permissions.
@@ -68,10 +68,9 @@ func (s *People) InvitePerson(ctx context.Context, actor store.Actor, organizati
 func invited(t *store.ORMTx, actor store.Actor, o lockedOrganization, in Invitation) (p lockedPerson, err error) {
 	in.Email = strings.TrimSpace(in.Email)
 	fields := checkEmail(in.Email)
-	name, _, _ := strings.Cut(in.Email, "@")
-	in.Name = cmp.Or(models.Trim(in.Name), name)
+	in.Name = cmp.Or(models.Trim(in.Name), nameFrom(in.Email))
 	if len(fields) == 0 {
-		fields = store.CheckName(in.Name)
+		fields = store.CheckActorName(in.Name)
 	}
 	grants, unknown, err := GrantsToGive(t, o.ID, "/definition", in.DefinitionID, nil)
 	if err != nil {
@@ -127,6 +126,16 @@ func createPerson(t *store.ORMTx, actor store.Actor, p *lockedPerson, in Invitat
 		return err
 	}
 	return NotifySecurity(t, actor, p.organization.ID, models.NoticeRoleChanged, id)
+}
+
+// nameFrom is the name of a person who is invited without one: the part of the e-mail address
+// before the @, the whole address if that part is no name for a person.
+func nameFrom(email string) string {
+	name, _, _ := strings.Cut(email, "@")
+	if models.IsReservedName(name) {
+		return email
+	}
+	return name
 }
 
 // checkEmail returns what is wrong with the e-mail address of a person.

@@ -81,7 +81,7 @@ func (s *People) CreateTeam(ctx context.Context, actor store.Actor, organization
 		if err != nil {
 			return err
 		}
-		if err := store.Invalid(store.CheckName(name)); err != nil {
+		if err := store.Invalid(store.CheckActorName(name)); err != nil {
 			return err
 		}
 		id, err := t.NewID(models.PrefixIdentity)
@@ -103,7 +103,7 @@ func (s *People) CreateTeam(ctx context.Context, actor store.Actor, organization
 func (s *People) RenameTeam(ctx context.Context, actor store.Actor, id, name string) (Team, error) {
 	name = models.Trim(name)
 	return s.changeTeam(ctx, actor, id, "team.renamed", func(_ *store.ORMTx, l *lockedTeam) (bool, error) {
-		if err := store.Invalid(store.CheckName(name)); err != nil {
+		if err := store.Invalid(store.CheckActorName(name)); err != nil {
 			return false, err
 		}
 		changed := l.identity.Name != name

@@ -39,11 +39,18 @@ const (
 // searchedChanges is the number of changes among which one page of a HistoryKind searches.
 const searchedChanges = 500
 
-// RecordChange is one change of a record. ActorName is the name at the time, as in Log
-// Records. A changed description is mentioned without its content.
+// RecordChange is one change of a record. ActorName is its Author's. A changed description is
+// mentioned without its content.
 type RecordChange struct {
 	ID int64
 	models.HistoryEntry
+	ActorNow   *string
+	ActorOpens bool
+}
+
+// Author returns who made the change.
+func (c RecordChange) Author() Author {
+	return Author{c.ActorID, c.ActorKind, c.ActorName, c.ActorNow, c.ActorOpens}
 }
 
 // Since returns the changes of the page after the time, without comments.
@@ -65,9 +72,9 @@ type changeRow struct {
 }
 
 // historyPageQuery reads the text of a comment, as that of a review; it is null if removed.
-const historyPageQuery = `
-	SELECT h.id, h.shown, h.last, h.record_id, h.organization_id, coalesce(h.actor_id, '') AS actor_id, coalesce(i.kind, 'person') AS actor_kind,
-		CASE WHEN $4::boolean OR i.kind <> 'person' THEN coalesce(h.actor_name, i.name) END AS actor_name, h.action, h.created_at AS at,
+var historyPageQuery = `
+	SELECT h.id, h.shown, h.last, h.record_id, h.organization_id, ` + store.Fill(authorColumns, "people", "$4::boolean", "organization", "$7") + `,
+		h.action, h.created_at AS at,
 		CASE WHEN h.changes ? 'description' THEN h.changes || '{"description": {"from": null, "to": null}}'
 			WHEN h.changes ? 'comment_id' THEN h.changes || jsonb_build_object('comment', jsonb_build_object('from', NULL,
 				'to', (SELECT text FROM comments WHERE id = h.changes -> 'comment_id' ->> 'to' LIMIT 1)))
@@ -101,7 +108,7 @@ func (h *historyRead) queueChanges(pipeline *pgx.Batch, id string) {
 	if h.part.Kind != "" {
 		searched = searchedChanges
 	}
-	store.QueueAll(pipeline, &h.found, historyPageQuery, id, cmp.Or(h.part.Before, 1<<62), h.limit+1, h.actor.ShowPeople, searched, h.part.Kind)
+	store.QueueAll(pipeline, &h.found, historyPageQuery, id, cmp.Or(h.part.Before, 1<<62), h.limit+1, h.actor.ShowPeople, searched, h.part.Kind, h.actor.OrganizationID)
 }
 
 // queueNames adds the query of the names, if there are any.

@@ -61,16 +61,18 @@ var sourceQuery = `
 
 // SentBack is what a consultant wrote who sent work back.
 type SentBack struct {
-	By, Comment string
-	At          models.Time
+	Author
+	Comment string
+	At      models.Time
 }
 
 // sentBackQuery selects a SentBack if the last review of the work order $1 sent it back and it was
-// not completed again, by its latest changes.
-const sentBackQuery = `
-	SELECT coalesce(h.actor_name, '') AS by, coalesce(h.changes -> 'comment' ->> 'to', '') AS comment, h.created_at AS at
+// not completed again, by its latest changes, for a person of the organization $2.
+var sentBackQuery = `
+	SELECT ` + store.Fill(authorColumns, "people", "true", "organization", "$2") + `, coalesce(h.changes -> 'comment' ->> 'to', '') AS comment, h.created_at AS at
 	FROM (SELECT * FROM (SELECT * FROM log WHERE record_id = $1 AND changes IS NOT NULL ORDER BY id DESC LIMIT 500) latest
 		WHERE action IN ('work_order.sent_back', 'work_order.sent_to_inspection', 'work_order.completed', 'work_order.cancelled') ORDER BY id DESC LIMIT 1) h
+	LEFT JOIN LATERAL (SELECT * FROM identities WHERE id = h.actor_id LIMIT 1) i ON true
 	WHERE h.action = 'work_order.sent_back'`
 
 // contactOf selects whom a service company asks about the work order w: who created it or, if
@@ -133,7 +135,7 @@ func (s *Records) WorkOrderDetail(ctx context.Context, actor store.Actor, id str
 		store.QueueOne(pipeline, &row, models.NotFound(), workOrderDetailQuery, id, actor.IdentityID, actor.OrganizationID)
 		queueAnswers(pipeline, &answers, id, actor)
 		store.QueueAll(pipeline, &answerers, `SELECT DISTINCT i.id, i.name FROM answers a JOIN identities i ON i.id = a.answered_by WHERE a.work_order_id = $1`, id)
-		store.QueueAll(pipeline, &sentBack, sentBackQuery, id)
+		store.QueueAll(pipeline, &sentBack, sentBackQuery, id, actor.OrganizationID)
 		store.QueueAll(pipeline, &sources, sourceQuery, id, actor.IdentityID)
 		history.queueChanges(pipeline, id)
 		return nil

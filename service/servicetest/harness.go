@@ -183,10 +183,12 @@ func (s *Harness) NoticesOf(id string) string {
 		FROM notices n JOIN identities i ON i.id = n.person_id WHERE record_id = $1`, id))
 }
 
-// LogOf lists the Log Records of a record: actor and action.
+// LogOf lists the Log Records of a record in the log of its organization, which made the first:
+// actor and action.
 func (s *Harness) LogOf(id string) string {
 	return Value[string](s.Fixture, `
-		SELECT coalesce(string_agg(actor_name || ' ' || action, ', ' ORDER BY id), '') FROM log_records WHERE record_id = $1`, id)
+		SELECT coalesce(string_agg(actor_name || ' ' || action, ', ' ORDER BY id), '') FROM log_records
+		WHERE record_id = $1 AND organization_id = coalesce((SELECT organization_id FROM log WHERE record_id = $1 AND changes IS NOT NULL ORDER BY id LIMIT 1), organization_id)`, id)
 }
 
 // LastChange returns the newest entry of a record's history: actor, action and changes.

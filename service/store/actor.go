@@ -22,21 +22,18 @@ type Actor struct {
 	Prefetch *Prefetch `db:"-"`
 }
 
-// operatorName is the name of an operator in Log Records.
-const operatorName = "Millwright"
-
 // Operator returns the operator of the service, who acts from the command line. It
 // has no identity in an organization, may manage integrations and may not change records.
-func Operator() Actor { return Actor{Name: operatorName} }
+func Operator() Actor { return Actor{Name: models.OperatorName} }
 
 // OperatorIn returns the operator who reads the records of an organization, of which all
 // are visible and show no people.
 func OperatorIn(organizationID string) Actor {
-	return Actor{Name: operatorName, OrganizationID: organizationID}
+	return Actor{Name: models.OperatorName, OrganizationID: organizationID}
 }
 
 // Import returns the actor of an import, who has no identity and is no operator.
-func Import() Actor { return Actor{Name: "Import"} }
+func Import() Actor { return Actor{Name: models.ImportName} }
 
 // PersonActor returns a person as an actor.
 func PersonActor(id, organizationID, name string) Actor {
@@ -44,7 +41,7 @@ func PersonActor(id, organizationID, name string) Actor {
 }
 
 // IsOperator reports whether the actor is an operator.
-func (a Actor) IsOperator() bool { return a.IdentityID == "" && a.Name == operatorName }
+func (a Actor) IsOperator() bool { return a.IdentityID == "" && a.Name == models.OperatorName }
 
 // HasReadScope reports whether the actor's token has the scope for reading the work order or the
 // feedback with the id; others than integrations need none.
@@ -58,9 +55,13 @@ func (a Actor) HasReadScope(id string) bool {
 func (a Actor) LogName() string {
 	switch {
 	case a.Kind == models.KindIntegration:
-		return a.Name + " (API)"
+		return a.Name + models.APISuffix
 	case a.Operated:
-		return a.Name + " (operator)"
+		return a.Name + models.OperatorSuffix
 	}
 	return a.Name
 }
+
+// ActorNow is SQL for the present name of an identity {i} that differs from its {name} in a Log
+// Record (LogName), NULL if it does not.
+const ActorNow = `CASE WHEN {name} NOT IN ({i}.name, {i}.name || '` + models.APISuffix + `', {i}.name || '` + models.OperatorSuffix + `') THEN {i}.name END`

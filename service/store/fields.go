@@ -21,8 +21,17 @@ func UnknownField(pointer, what string) models.FieldError {
 	return models.FieldError{Pointer: pointer, Code: "unknown", Detail: "There is no such " + what + "."}
 }
 
-// CheckName returns what is wrong with the name of an integration or a person: it must fit
-// in a list of names and in a line of the log.
+// CheckActorName returns what is wrong with the name of a person, a team or an integration:
+// CheckName's, and a name that would look like another actor in the log.
+func CheckActorName(name string) []models.FieldError {
+	if fields := CheckName(name); fields != nil || !models.IsReservedName(name) {
+		return fields
+	}
+	return []models.FieldError{{Pointer: "/name", Code: "reserved", Detail: models.ReservedNameRule}}
+}
+
+// CheckName returns what is wrong with a name: it must fit in a list of names and in a line of
+// the log.
 func CheckName(name string) []models.FieldError {
 	field := models.FieldError{Pointer: "/name"}
 	switch {

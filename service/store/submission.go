@@ -103,7 +103,9 @@ func (t *ORMTx) useForm(recordID string) error {
 // the latest one, by its Log Record; without one, ActorName is "".
 type FormStaleError struct {
 	ActorName, Action string
-	At                models.Time
+	// ActorNow is the actor's present name, nil if it is the same.
+	ActorNow *string
+	At       models.Time
 }
 
 // Error returns the sentence for people.
@@ -131,8 +133,9 @@ func (t *ORMTx) MatchesForm(record any, organizationID, recordID string) error {
 const AboutNoComment = `action NOT LIKE '%.comment%'`
 
 // latestChange selects a FormStaleError about the {record} of the {organization}.
-const latestChange = `
-	SELECT actor_name, action, created_at AS at FROM log
+var latestChange = `
+	SELECT actor_name, (SELECT ` + Fill(ActorNow, "name", "log.actor_name", "i", "i") + ` FROM identities i WHERE i.id = log.actor_id) AS actor_now,
+		action, created_at AS at FROM log
 	WHERE record_id = {record} AND organization_id = {organization} AND actor_name IS NOT NULL AND ` + AboutNoComment + ` ORDER BY id DESC LIMIT 1`
 
 // Matches rejects a call whose If-Match does not name the record as it is now, and a form

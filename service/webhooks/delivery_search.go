@@ -261,7 +261,7 @@ func (s *Webhooks) queueStart(pipeline *pgx.Batch, actor store.Actor, q Delivery
 // change is logged at the time of its events' ids.
 func (q DeliverySearch) queueChanges(pipeline *pgx.Batch, now time.Time, lows, highs *[]string) {
 	pipeline.Queue(`SELECT DISTINCT created_at FROM (
-			SELECT created_at FROM log WHERE record_id = $1 AND created_at > $2 AND `+store.AboutNoComment+` ORDER BY id DESC LIMIT $3) latest`,
+			SELECT created_at FROM log WHERE record_id = $1 AND created_at > $2 AND changes IS NOT NULL AND `+store.AboutNoComment+` ORDER BY id DESC LIMIT $3) latest`,
 		q.RecordID, now.Add(-models.EventRetention), maxRecordEvents).Query(func(rows pgx.Rows) error {
 		times, err := pgx.CollectRows(rows, pgx.RowTo[time.Time])
 		*lows, *highs = []string{}, []string{}
