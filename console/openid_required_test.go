@@ -88,7 +88,7 @@ func TestRequiredOpenIDLetsNoPasswordIn(t *testing.T) {
 	// A session that is signed in again is so at the provider, even by someone with a password.
 	s.Exec(`UPDATE people SET password_hash = (SELECT password_hash FROM people WHERE id = $2) WHERE id = $1`, s.ID("ann"), s.ID("cat"))
 	linked.Get("/console/sign-in/again").Want(http.StatusOK, "Sign in again with Acme Login")
-	if err := s.SignInAgain(t.Context(), viewerOf(t, s, linked), consoletest.Password, people.Client{}); !errors.Is(err, people.ErrSignInFailed) {
+	if err := s.SignInAgain(t.Context(), viewerOf(t, s, linked), consoletest.Password); !errors.Is(err, people.ErrSignInFailed) {
 		t.Errorf("signing in again with a password: %v", err)
 	}
 

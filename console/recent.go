@@ -65,7 +65,7 @@ func (c *Console) signInAgain(r *request, f form) (proceed bool, err error) {
 	defer cancel()
 	password := f.Secret(passwordAgain)
 	f.Values.Del(passwordAgain)
-	err = c.service.SignInAgain(r.ctx(), r.viewer, password, r.client())
+	err = c.service.SignInAgain(r.ctx(), r.viewer, password)
 	if limit, limited := errors.AsType[*people.TooManyAttemptsError](err); limited {
 		c.metrics.signIns.WithLabelValues(signInLimited).Inc()
 		return false, c.askAgain(r, http.StatusTooManyRequests, f, limit.Error())

@@ -179,7 +179,7 @@ type signingIn interface {
 	BeginSignInAgain(viewer people.Viewer) (string, error)
 	SignInOpenID(context.Context, people.OpenIDAccount, people.Client) (people.SignedIn, error)
 	AcceptWithOpenID(ctx context.Context, token string, account people.OpenIDAccount, client people.Client) (people.SignedIn, error)
-	SignInAgain(ctx context.Context, viewer people.Viewer, password string, client people.Client) error
+	SignInAgain(ctx context.Context, viewer people.Viewer, password string) error
 	RenewRecent(context.Context, people.Viewer) error
 	Session(ctx context.Context, token string) (people.Viewer, error)
 	PolledSession(ctx context.Context, token string) (people.Viewer, error)

@@ -337,66 +337,66 @@ func TestPeopleUnlinkAccounts(t *testing.T) {
 }
 
 // Someone who may invite in another organization invites the victim's e-mail address there and
-// signs in: that makes no browser known to the victim. All known browsers share a limit.
+// signs in: that makes no browser known to the victim. All known browsers share a limit, which
+// counts for no other network.
 func TestMarksOfKnownBrowsersGuessLittle(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t, func(o *console.Options) {
 		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	})
-	known := s.NewVisitor()
-	known.Post("/console/sign-in", credentials(s.Email("bob"), consoletest.Password)).Want(http.StatusSeeOther)
 	_, link, err := s.InvitePerson(t.Context(), s.Viewer("pia"), s.Polar.OrganizationID, people.Invitation{Email: s.Email("bob"), Name: "Bob"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	useLink(s, link.URL(""))
-	networks := 0
-	attempt := func(v *consoletest.Visitor, password string) int {
-		networks++
-		return v.Do(http.MethodPost, "/console/sign-in", credentials(s.Email("bob"), password), "X-Forwarded-For", fmt.Sprintf("198.51.%d.%d", networks/250, networks%250)).Status
+	const guessed, other = "198.51.100.1", "198.51.100.2"
+	attempt := func(v *consoletest.Visitor, network, password string) int {
+		return v.Do(http.MethodPost, "/console/sign-in", credentials(s.Email("bob"), password), "X-Forwarded-For", network).Status
 	}
 	mint := func(password string, n int) (browsers []*consoletest.Visitor) {
-		for range n {
+		for i := range n {
 			v := s.NewVisitor()
-			if status := attempt(v, password); status != http.StatusSeeOther {
+			if status := attempt(v, fmt.Sprintf("203.0.113.%d", i), password); status != http.StatusSeeOther {
 				t.Fatalf("a correct password in a new browser: %d", status)
 			}
 			browsers = append(browsers, v)
 		}
 		return browsers
 	}
-	theirs, own := mint("chosen by the clerk", 12), mint(consoletest.Password, 4)
-	checked := 0
-	for _, v := range theirs {
-		for range 10 {
-			if attempt(v, "wrong") == http.StatusUnauthorized {
-				checked++
-			}
+	theirs, own := mint("chosen by the clerk", 3), mint(consoletest.Password, 12)
+	for range 10 {
+		if status := attempt(s.NewVisitor(), guessed, "wrong"); status != http.StatusUnauthorized {
+			t.Fatalf("a guess: %d", status)
 		}
 	}
-	if checked > 100 {
-		t.Errorf("%d guesses were checked in an hour", checked)
+	for _, v := range theirs {
+		if status := attempt(v, guessed, consoletest.Password); status != http.StatusTooManyRequests {
+			t.Errorf("the correct password in a browser of someone else: %d", status)
+		}
 	}
-	// The person still signs in where she has before, but not for those who guess there.
-	if status := attempt(s.NewVisitor(), consoletest.Password); status != http.StatusTooManyRequests {
-		t.Errorf("the correct password in a new browser: %d", status)
-	}
-	if status := attempt(theirs[0], consoletest.Password); status != http.StatusTooManyRequests {
-		t.Errorf("the correct password in a browser of someone else: %d", status)
-	}
-	if status := attempt(known, consoletest.Password); status != http.StatusSeeOther {
+	if status := attempt(own[0], guessed, consoletest.Password); status != http.StatusSeeOther {
 		t.Errorf("the correct password in the person's browser: %d", status)
 	}
+	failures := func() int {
+		return servicetest.Value[int](s.Fixture, `SELECT sum(calls)::integer FROM rate_counters WHERE subject LIKE 'sign-in %'`)
+	}
+	before := failures()
 	for _, v := range own {
 		for range 10 {
-			attempt(v, "wrong")
+			attempt(v, guessed, "wrong")
 		}
 	}
-	if status := attempt(known, consoletest.Password); status != http.StatusTooManyRequests {
+	if checked := failures() - before; checked != 30 {
+		t.Errorf("%d guesses were checked in known browsers, want 30", checked)
+	}
+	if status := attempt(own[0], guessed, consoletest.Password); status != http.StatusTooManyRequests {
 		t.Errorf("the correct password after many guesses in known browsers: %d", status)
 	}
+	if status := attempt(s.NewVisitor(), other, consoletest.Password); status != http.StatusSeeOther {
+		t.Errorf("the correct password from a network without failures: %d", status)
+	}
 	s.Clock.Advance(time.Hour)
-	if status := attempt(known, consoletest.Password); status != http.StatusSeeOther {
+	if status := attempt(own[0], guessed, consoletest.Password); status != http.StatusSeeOther {
 		t.Errorf("the correct password an hour later: %d", status)
 	}
 }

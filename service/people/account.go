@@ -2,6 +2,7 @@ package people
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"millwright/models"
@@ -67,21 +68,14 @@ type PasswordChange struct {
 // wrong old password), permission_denied if the session has ended, rule_violation if the
 // organization requires OpenID Connect, *TooManyAttemptsError, unavailable.
 func (s *People) ChangePassword(ctx context.Context, actor store.Actor, change PasswordChange) (string, error) {
-	counts, err := s.countAgainst(ctx, []attemptCount{newAttemptCount(s.Store, failuresPerBrowser, shortWindow, "password", actor.IdentityID)})
-	if err != nil {
-		return "", err
-	}
 	if err := s.checkOldPassword(ctx, actor, change); err != nil {
 		// If the form was sent twice at a time, the first has changed the password.
 		return "", s.Transaction(ctx, actor.OrganizationID, func(*store.ORMTx) error { return err })
 	}
-	if err := s.forgiveAttempt(ctx, counts); err != nil {
-		return "", err
-	}
 	if err := store.Invalid(checkNewPassword(change.New, change.Email, actor.Name)); err != nil {
 		return "", err
 	}
-	hash, err := HashPassword(ctx, s, change.Client.Network, change.New)
+	hash, err := HashPassword(ctx, s, actor.IdentityID, change.New)
 	if err != nil {
 		return "", err
 	}
@@ -135,8 +129,8 @@ func (s *People) checkOldPassword(ctx context.Context, actor store.Actor, change
 	if person.PasswordHash == nil {
 		return nil // signs in with an OpenID provider and chooses a first password
 	}
-	ok, _, err := s.checkPassword(ctx, change.Client.Network, change.Old, *person.PasswordHash)
-	if err == nil && !ok {
+	err = s.checkOwnPassword(ctx, actor.IdentityID, change.Old, *person.PasswordHash)
+	if errors.Is(err, ErrSignInFailed) {
 		err = models.Invalid(models.FieldError{Pointer: "/old_password", Code: "value", Detail: "This is not your password."})
 	}
 	return err

@@ -24,14 +24,14 @@ type openIDAttempt struct {
 	State json.RawMessage `json:"s"`
 }
 
-func (s *People) openIDCounts(client Client) []attemptCount {
-	return []attemptCount{newAttemptCount(s.Store, openIDsOfNetwork, shortWindow, "openid network", client.Network)}
+func (s *People) openIDCount(client Client) attemptCount {
+	return newAttemptCount(s.Store, openIDsOfNetwork, shortWindow, "openid network", client.Network)
 }
 
 // BeginOpenID seals the state of a sign-in at the OpenID provider for the browser. The state
 // has to contain something random. Errors: *TooManyAttemptsError, unavailable.
 func (s *People) BeginOpenID(ctx context.Context, state any, client Client) (string, error) {
-	if _, err := s.countAgainst(ctx, s.openIDCounts(client)); err != nil {
+	if err := s.countRequest(ctx, s.openIDCount(client)); err != nil {
 		return "", err
 	}
 	text, err := json.Marshal(state)
@@ -54,7 +54,7 @@ func (s *People) RedeemOpenID(ctx context.Context, sealed string, into any) erro
 	}
 	once := newAttemptCount(s.Store, 1, OpenIDLifetime, "openid redeemed", string(attempt.State))
 	once.window = began // the same for every try
-	_, err := s.countAgainst(ctx, []attemptCount{once})
+	err := s.countRequest(ctx, once)
 	if _, again := errors.AsType[*TooManyAttemptsError](err); again {
 		return ErrSignInFailed
 	}
@@ -64,5 +64,5 @@ func (s *People) RedeemOpenID(ctx context.Context, sealed string, into any) erro
 // FinishOpenID takes back what BeginOpenID counted: a sign-in that succeeds is not counted.
 // Errors: unavailable.
 func (s *People) FinishOpenID(ctx context.Context, client Client) error {
-	return s.forgiveAttempt(ctx, s.openIDCounts(client))
+	return s.forgive(ctx, s.openIDCount(client))
 }

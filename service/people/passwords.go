@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -30,65 +31,154 @@ const (
 
 // hashesAtOnce limits the passwords that a process hashes at once: half of the CPUs, so
 // that the others serve people and programs.
-var hashesAtOnce = max(1, runtime.GOMAXPROCS(0)/2)
+var hashesAtOnce = min(2, max(1, runtime.GOMAXPROCS(0)/2))
 
-// Bounds of who waits for a password's hash in one process, in all and from one client network.
+// Bounds of who waits for a password's hash in one process, in all and of one caller. Those in all
+// are done in about ten seconds.
 const (
-	hashesWaiting    = 64
-	hashesPerNetwork = 8
+	hashesWaiting   = 256
+	hashesPerCaller = 16
 )
 
-// passwordHashing bounds the memory and CPUs that hashing passwords takes. The zero
+// hashTurn orders who waits for a hash.
+type hashTurn int
+
+const (
+	// turnOfKnown is of people who are signed in, have a link, or use a browser in which they have
+	// signed in before.
+	turnOfKnown hashTurn = iota
+	// turnOfOthers is of client networks without a failure in this window, turnOfFailing of others.
+	turnOfOthers
+	turnOfFailing
+)
+
+// hashCaller is who has a password hashed: a person or a client network.
+type hashCaller struct {
+	name string
+	turn hashTurn
+}
+
+// passwordHashing bounds the memory and CPU time that hashing passwords takes. Callers take turns,
+// and when too many wait, the one whose turn is last is rejected: not who comes last, so that those
+// who guess keep out neither people at their browsers nor networks without failures. The zero
 // value is ready to use.
 type passwordHashing struct {
-	once    sync.Once
-	running chan struct{}
 	mu      sync.Mutex
-	waiting map[string]int
-	total   int
-	// computed counts the hashes, for tests.
-	computed int
+	running int
+	waiting []*hashWait
+	// served is the round of the last hash, nth the number of the last that waited.
+	served, nth int
 }
 
-// run computes one hash for a client of the network. Errors: unavailable if too many wait.
-func (h *passwordHashing) run(ctx context.Context, network string, compute func()) error {
-	h.once.Do(func() { h.running, h.waiting = make(chan struct{}, hashesAtOnce), map[string]int{} })
-	h.mu.Lock()
-	if h.total >= hashesWaiting || h.waiting[network] >= hashesPerNetwork {
-		h.mu.Unlock()
-		return models.Errorf(models.CodeUnavailable, "Too many people are signing in. Try again in a few seconds.")
-	}
-	h.total++
-	h.waiting[network]++
-	h.mu.Unlock()
-	defer func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.total--
-		if h.waiting[network]--; h.waiting[network] == 0 {
-			delete(h.waiting, network)
-		}
-	}()
+// hashWait is a wait for a hash. In each round, every caller has one.
+type hashWait struct {
+	hashCaller
+	round, nth int
+	// granted gets true when the hash may be computed, false if it is rejected.
+	granted chan bool
+}
+
+// compareTurns orders waits by their turns.
+func compareTurns(a, b *hashWait) int {
+	return cmp.Or(cmp.Compare(a.turn, b.turn), cmp.Compare(a.round, b.round), cmp.Compare(a.nth, b.nth))
+}
+
+// run computes hashes once it is the caller's turn. Errors: unavailable if too many wait.
+func (h *passwordHashing) run(ctx context.Context, by hashCaller, compute func()) error {
+	wanted := h.enter(by)
 	select {
-	case h.running <- struct{}{}:
-		defer func() { <-h.running }()
-		h.mu.Lock()
-		h.computed++
-		h.mu.Unlock()
-		compute()
-		return nil
+	case granted := <-wanted.granted:
+		if !granted {
+			return models.Errorf(models.CodeUnavailable, "Too many people are signing in. Try again in a few seconds.")
+		}
 	case <-ctx.Done():
-		return ctx.Err()
+		if h.withdraw(wanted) {
+			return ctx.Err()
+		}
+	}
+	defer h.leave()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	compute()
+	return nil
+}
+
+// enter begins the wait of a caller.
+func (h *passwordHashing) enter(by hashCaller) *hashWait {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.nth++
+	wanted := &hashWait{by, h.served, h.nth, make(chan bool, 1)}
+	own := 0
+	for _, w := range h.waiting {
+		if w.name == by.name {
+			own++
+			wanted.round = max(wanted.round, w.round)
+		}
+	}
+	wanted.round++
+	h.waiting = append(h.waiting, wanted)
+	if own >= hashesPerCaller {
+		h.reject(wanted)
+	} else if len(h.waiting) > hashesWaiting {
+		h.reject(slices.MaxFunc(h.waiting, compareTurns))
+	}
+	h.grant()
+	return wanted
+}
+
+// reject ends a wait without a hash. The caller holds h.mu.
+func (h *passwordHashing) reject(w *hashWait) {
+	h.remove(w)
+	w.granted <- false
+}
+
+// remove reports whether the wait had not ended. The caller holds h.mu.
+func (h *passwordHashing) remove(w *hashWait) bool {
+	at := slices.Index(h.waiting, w)
+	if at >= 0 {
+		h.waiting = slices.Delete(h.waiting, at, at+1)
+	}
+	return at >= 0
+}
+
+// withdraw ends the wait of a caller that is gone. It returns false if the wait had ended with a hash that
+// the caller has to leave.
+func (h *passwordHashing) withdraw(w *hashWait) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.remove(w) || !<-w.granted
+}
+
+// leave ends a hash.
+func (h *passwordHashing) leave() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.running--
+	h.grant()
+}
+
+// grant lets those whose turn it is compute. The caller holds h.mu.
+func (h *passwordHashing) grant() {
+	for h.running < hashesAtOnce && len(h.waiting) > 0 {
+		next := slices.MinFunc(h.waiting, compareTurns)
+		h.remove(next)
+		h.served = max(h.served, next.round)
+		h.running++
+		next.granted <- true
 	}
 }
 
-// HashPassword returns the argon2id hash of a password that is to be stored. Errors: unavailable.
-func HashPassword(ctx context.Context, s *People, network, password string) (hash string, err error) {
+// HashPassword returns the argon2id hash of a password that is to be stored, for a person or
+// network that may store it. Errors: unavailable.
+func HashPassword(ctx context.Context, s *People, by, password string) (hash string, err error) {
 	salt := make([]byte, argonSalt)
 	if _, err := io.ReadFull(s.Random, salt); err != nil {
 		return "", fmt.Errorf("read random bytes for a salt: %w", err)
 	}
-	err = s.passwords.run(ctx, network, func() {
+	err = s.passwords.run(ctx, hashCaller{by, turnOfKnown}, func() {
+		s.hashed.Add(1)
 		hash = formatArgon(salt, argon2.IDKey([]byte(password), salt, argonTime, s.passwordMemory(), argonThreads, argonKey), s.passwordMemory())
 	})
 	return hash, err
@@ -108,15 +198,8 @@ func (s *People) decoyHash() string {
 	return formatArgon(make([]byte, argonSalt), make([]byte, argonKey), s.passwordMemory())
 }
 
-// checkPassword reports whether the password has the hash, and whether the hash is to be
-// replaced because it was made with other parameters. Errors: unavailable, internal if the hash
-// is malformed.
-func (s *People) checkPassword(ctx context.Context, network, password, hash string) (ok, outdated bool, err error) {
-	var malformed error
-	err = s.passwords.run(ctx, network, func() { ok, outdated, malformed = s.comparePassword(password, hash) })
-	return ok, outdated, errors.Join(err, malformed)
-}
-
+// comparePassword reports whether the password has the hash, and whether the hash is to be
+// replaced because it was made with other parameters. Errors: internal if the hash is malformed.
 func (s *People) comparePassword(password, hash string) (ok, outdated bool, err error) {
 	var version, memory, time uint32
 	var threads uint8
@@ -131,6 +214,7 @@ func (s *People) comparePassword(password, hash string) (ok, outdated bool, err 
 		time == 0 || threads == 0 || memory > 1<<20 || time > 100 {
 		return false, false, errors.New("a password's hash is malformed")
 	}
+	s.hashed.Add(1)
 	given := argon2.IDKey([]byte(password), salt, time, memory, threads, uint32(len(key))) //nolint:gosec // a few bytes
 	outdated = memory != s.passwordMemory() || time != argonTime || threads != argonThreads
 	return subtle.ConstantTimeCompare(given, key) == 1, outdated, nil

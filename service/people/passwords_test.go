@@ -3,71 +3,117 @@ package people
 import (
 	"context"
 	"crypto/rand"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"millwright/models"
 	"millwright/service/store"
 )
 
-// Two hashes are computed at a time, regardless of the number of people who sign in, and
-// one network cannot fill the queue.
+// Few hashes are computed at a time, regardless of the number of people who sign in, and one whose
+// request ends leaves its place.
 func TestPasswordHashingIsBounded(t *testing.T) {
-	var h passwordHashing
-	var running, most, rejected atomic.Int32
-	release := make(chan struct{})
-	var group sync.WaitGroup
-	for range 20 {
-		group.Go(func() {
-			err := h.run(t.Context(), "192.0.2.1", func() {
-				if n := running.Add(1); n > most.Load() {
-					most.Store(n)
+	synctest.Test(t, func(t *testing.T) {
+		var h passwordHashing
+		var running, most, rejected atomic.Int32
+		release := make(chan struct{})
+		var group sync.WaitGroup
+		hash := func(ctx context.Context, by hashCaller) {
+			group.Go(func() {
+				err := h.run(ctx, by, func() {
+					if n := running.Add(1); n > most.Load() {
+						most.Store(n)
+					}
+					<-release
+					running.Add(-1)
+				})
+				if models.CodeOf(err) == models.CodeUnavailable {
+					rejected.Add(1)
 				}
-				<-release
-				running.Add(-1)
 			})
-			if models.CodeOf(err) == models.CodeUnavailable {
-				rejected.Add(1)
-			}
-		})
-	}
-	poll, enough := time.NewTicker(time.Millisecond), time.After(5*time.Second)
-	defer poll.Stop()
-	for waiting := true; waiting && rejected.Load() < 12; {
+		}
+		for range hashesPerCaller + hashesAtOnce + 5 {
+			hash(t.Context(), hashCaller{"192.0.2.1", turnOfOthers})
+			synctest.Wait()
+		}
+		if rejected.Load() != 5 || len(h.waiting) != hashesPerCaller {
+			t.Errorf("%d of one network were rejected, want 5; %d wait", rejected.Load(), len(h.waiting))
+		}
+		ctx, hangUp := context.WithCancel(t.Context())
+		hash(ctx, hashCaller{"192.0.2.2", turnOfOthers})
+		synctest.Wait()
+		hangUp()
+		synctest.Wait()
+		if len(h.waiting) != hashesPerCaller {
+			t.Errorf("%d wait after one has left", len(h.waiting))
+		}
+		close(release)
+		group.Wait()
+		if int(most.Load()) != hashesAtOnce || h.running != 0 || len(h.waiting) != 0 {
+			t.Errorf("%d ran at a time, want %d; %d run and %d wait in the end", most.Load(), hashesAtOnce, h.running, len(h.waiting))
+		}
+	})
+}
+
+// People at their browsers get a hash first, networks that have failed last, and among
+// equals one of each caller in turn. In a full queue the last of these is rejected.
+func TestTurnsOfHashing(t *testing.T) {
+	var h passwordHashing
+	h.running = hashesAtOnce
+	enter := func(name string, turn hashTurn) *hashWait { return h.enter(hashCaller{name, turn}) }
+	failing, first, second, third := enter("failing", turnOfFailing), enter("a", turnOfOthers), enter("a", turnOfOthers), enter("a", turnOfOthers)
+	other, known := enter("b", turnOfOthers), enter("person", turnOfKnown)
+	for i, next := range []*hashWait{known, first, other, second, third, failing} {
+		h.leave()
 		select {
-		case <-poll.C:
-		case <-enough:
-			waiting = false
+		case granted := <-next.granted:
+			if !granted {
+				t.Errorf("number %d is rejected", i)
+			}
+		default:
+			t.Fatalf("it is not the turn of number %d, %+v", i, next.hashCaller)
 		}
 	}
-	other := make(chan error, 1)
-	group.Go(func() { other <- h.run(t.Context(), "192.0.2.2", func() {}) })
-	close(release)
-	if err := <-other; err != nil {
-		t.Errorf("another network: %v", err)
+	if h.leave(); h.running != hashesAtOnce-1 || len(h.waiting) != 0 {
+		t.Errorf("in the end %d run and %d wait", h.running, len(h.waiting))
 	}
-	group.Wait()
-	if rejected.Load() != 12 || int(most.Load()) > hashesAtOnce {
-		t.Errorf("%d of 20 were rejected, want 12; %d ran at a time", rejected.Load(), most.Load())
+}
+
+func TestAFullQueueOfHashes(t *testing.T) {
+	var h passwordHashing
+	h.running = hashesAtOnce
+	isRejected := func(w *hashWait) bool {
+		select {
+		case granted := <-w.granted:
+			return !granted
+		default:
+			return false
+		}
 	}
-	if h.total != 0 || len(h.waiting) != 0 {
-		t.Errorf("%d still wait: %v", h.total, h.waiting)
+	var many []*hashWait
+	for i := range hashesWaiting {
+		many = append(many, h.enter(hashCaller{strconv.Itoa(i / hashesPerCaller), turnOfFailing}))
 	}
-	// One whose request ends while it waits leaves its place.
-	hold := make(chan struct{})
-	for range hashesAtOnce {
-		group.Go(func() { _ = h.run(t.Context(), "192.0.2.3", func() { <-hold }) })
+	last := many[hashesWaiting-1]
+	for i, c := range []struct {
+		by       hashCaller
+		rejected *hashWait // nil is the newcomer
+	}{
+		{hashCaller{"person", turnOfKnown}, last}, {hashCaller{"fresh", turnOfOthers}, many[hashesWaiting-1-hashesPerCaller]},
+		{hashCaller{"another that fails", turnOfFailing}, many[hashesWaiting-1-2*hashesPerCaller]}, {hashCaller{"0", turnOfFailing}, nil},
+	} {
+		wanted := h.enter(c.by)
+		if c.rejected == nil {
+			c.rejected = wanted
+		}
+		if !isRejected(c.rejected) || c.rejected != wanted && isRejected(wanted) || len(h.waiting) != hashesWaiting {
+			t.Errorf("%d: %+v does not take the place of %+v", i, c.by, c.rejected.hashCaller)
+		}
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	for left := false; !left; {
-		left = h.run(ctx, "192.0.2.4", func() {}) != nil // the others may not have begun
-	}
-	close(hold)
-	group.Wait()
 }
 
 func TestHashesNameTheirParameters(t *testing.T) {

@@ -2,6 +2,7 @@ package people
 
 import (
 	"context"
+	"sync/atomic"
 
 	"millwright/models"
 	"millwright/service/access"
@@ -14,6 +15,8 @@ type People struct {
 	*store.Store
 	// passwords bounds how many passwords are hashed at a time.
 	passwords passwordHashing
+	// hashed counts the hashes, for tests.
+	hashed atomic.Int64
 }
 
 // New returns the functions on a store.

@@ -1,7 +1,9 @@
 package people
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -10,36 +12,49 @@ import (
 	"millwright/service/store"
 )
 
-// SignInAgain makes the sign-in of the viewer's session recent by the person's password, under
-// the limits of signing in, unless the organization requires OpenID Connect. Errors: ErrSignInFailed, *TooManyAttemptsError, unavailable.
-func (s *People) SignInAgain(ctx context.Context, viewer Viewer, password string, client Client) error {
-	admitted, err := s.countAttempt(ctx, SignInAttempt{Email: viewer.Email, Client: client})
-	if err == nil && !admitted.allows(viewer.IdentityID) {
-		err = admitted.limited
-	}
-	if err != nil {
-		return err
-	}
+// SignInAgain makes the sign-in of the viewer's session recent by the person's password, unless
+// the organization requires OpenID Connect. Errors: ErrSignInFailed, *TooManyAttemptsError, unavailable.
+func (s *People) SignInAgain(ctx context.Context, viewer Viewer, password string) error {
 	person, err := store.FindOne[struct{ PasswordHash string }](ctx, s.Store, viewer.OrganizationID, ErrSignInFailed, `
 		SELECT p.password_hash FROM people p JOIN organizations o ON o.id = p.organization_id
 		WHERE p.id = $1 AND p.password_hash IS NOT NULL AND NOT o.openid_required`, viewer.IdentityID)
+	if err == nil {
+		err = s.checkOwnPassword(ctx, viewer.IdentityID, password, person.PasswordHash)
+	}
 	if err != nil {
-		return err
-	}
-	ok, _, err := s.checkPassword(ctx, client.Network, password, person.PasswordHash)
-	if err != nil {
-		return err
-	}
-	if !ok {
-		return ErrSignInFailed
-	}
-	if err := s.forgiveAttempt(ctx, append(admitted.known, admitted.unknown...)); err != nil {
 		return err
 	}
 	// A password that changed since ended the session.
 	return s.authenticated(ctx, viewer, byPassword(s.Store, person.PasswordHash), `
 		UPDATE sessions SET authenticated_at = @at, recent_until = @until WHERE id = @session`,
 		pgx.NamedArgs{"session": viewer.SessionID})
+}
+
+// checkOwnPassword compares a password with that of a person who is signed in. Failures have a limit
+// of the person's own: what others guess at the sign-in does not keep her from her work. Errors:
+// ErrSignInFailed, *TooManyAttemptsError, unavailable.
+func (s *People) checkOwnPassword(ctx context.Context, personID, password, hash string) error {
+	failures := newAttemptCount(s.Store, failuresInSession, shortWindow, "session", personID)
+	within := func(failed ...attemptCount) error {
+		before, err := s.count(ctx, []attemptCount{failures}, failed...)
+		if err == nil {
+			err = failures.rejects(before[failures.subject], s.Now())
+		}
+		return err
+	}
+	if err := within(); err != nil {
+		return err
+	}
+	var ok bool
+	var malformed error
+	err := s.passwords.run(ctx, hashCaller{personID, turnOfKnown}, func() { ok, _, malformed = s.comparePassword(password, hash) })
+	if err := errors.Join(err, malformed); err != nil {
+		return err
+	}
+	if ok {
+		return within()
+	}
+	return cmp.Or(within(failures), ErrSignInFailed)
 }
 
 const (

@@ -76,37 +76,53 @@ const maxCandidates = 20
 // SignIn signs a person in with a password. A password that is hashed in
 // another way than new ones is hashed again. Errors: ErrSignInFailed, ErrSuspended, *TooManyAttemptsError, unavailable.
 func (s *People) SignIn(ctx context.Context, attempt SignInAttempt) (SignedIn, error) {
-	admitted, err := s.countAttempt(ctx, attempt)
+	admitted, err := s.admit(ctx, attempt)
 	if err != nil {
 		return SignedIn{}, err
 	}
-	matching, suspended, wrong, err := s.matchingPeople(ctx, attempt, admitted)
+	checked, err := s.checkPasswords(ctx, attempt, admitted)
+	if err == nil {
+		err = s.settle(ctx, admitted, checked)
+	}
 	if err != nil {
 		return SignedIn{}, err
 	}
-	if len(matching) == 0 && suspended {
-		return SignedIn{}, ErrSuspended
+	var matching []checkedPassword
+	suspended := false
+	for _, c := range checked {
+		if c.ok && admitted.allows(c.PersonID) {
+			suspended = suspended || c.Suspended
+			if c.May {
+				matching = append(matching, c)
+			}
+		}
 	}
 	if len(matching) == 0 {
+		if admitted.limited == nil && suspended {
+			return SignedIn{}, ErrSuspended
+		}
 		return SignedIn{}, cmp.Or(admitted.limited, ErrSignInFailed)
 	}
-	counts := admitted.known
-	if !wrong {
-		counts = append(counts, admitted.unknown...)
-	}
-	if err := s.forgiveAttempt(ctx, counts); err != nil {
-		return SignedIn{}, err
-	}
-	result := SignedIn{}
+	return s.enter(ctx, attempt, matching)
+}
+
+// enter signs the person in, or offers the choice among several with the password. Errors:
+// ErrSignInFailed if the password has changed, unavailable.
+func (s *People) enter(ctx context.Context, attempt SignInAttempt, matching []checkedPassword) (result SignedIn, err error) {
 	var ids []string
-	for _, c := range matching {
+	for i, c := range matching {
 		ids = append(ids, c.PersonID)
+		if c.outdated {
+			if matching[i].PasswordHash, err = s.replaceHash(ctx, c.candidate, attempt); err != nil {
+				return SignedIn{}, err
+			}
+		}
 	}
 	if result.Known, err = s.knownMark(ids...); err != nil {
 		return SignedIn{}, err
 	}
 	if len(matching) == 1 {
-		result.Token, err = s.startSession(ctx, matching[0].PersonID, byPassword(s.Store, matching[0].PasswordHash), attempt.Client)
+		result.Token, err = s.startSession(ctx, ids[0], byPassword(s.Store, matching[0].PasswordHash), attempt.Client)
 		return result, err
 	}
 	choice := pendingChoice{Until: s.CurrentTime().Add(choiceLifetime).Unix(), People: map[string][]byte{}}
@@ -118,38 +134,44 @@ func (s *People) SignIn(ctx context.Context, attempt SignInAttempt) (SignedIn, e
 	return result, err
 }
 
-// matchingPeople returns the people whose password it is and who can sign in, of those whose
-// password may be checked, whether someone in a suspended organization has it, and
-// whether it is wrong for one of the others. Then it is a guess:
-// someone may have invited an e-mail address and signed in as that person with the password
-// that she guesses. It checks at least minHashes hashes.
-func (s *People) matchingPeople(ctx context.Context, attempt SignInAttempt, admitted admission) (matching []candidate, suspended, wrong bool, err error) {
+// checkedPassword is someone's password that was compared with the one of an attempt.
+type checkedPassword struct {
+	candidate
+	ok bool
+	// outdated is whether the password is to be hashed again.
+	outdated bool
+}
+
+// checkPasswords compares the password with the hashes of the e-mail address's people whom the
+// admission allows, at least minHashes. Errors: unavailable.
+func (s *People) checkPasswords(ctx context.Context, attempt SignInAttempt, admitted *admission) ([]checkedPassword, error) {
 	candidates, err := s.candidates(ctx, attempt)
 	if err != nil {
-		return nil, false, false, err
+		return nil, err
 	}
 	candidates = slices.DeleteFunc(candidates, func(c candidate) bool { return !admitted.allows(c.PersonID) })
-	for len(candidates) < minHashes {
-		candidates = append(candidates, candidate{PasswordHash: s.decoyHash()})
+	hasher := hashCaller{guesserOf(attempt.Client.Network), turnOfOthers}
+	if admitted.failing {
+		hasher.turn = turnOfFailing
 	}
 	for _, c := range candidates {
-		ok, outdated, err := s.checkPassword(ctx, attempt.Client.Network, attempt.Password, c.PasswordHash)
-		if err != nil {
-			return nil, false, false, err
+		if slices.Contains(admitted.known, c.PersonID) {
+			hasher = hashCaller{c.PersonID, turnOfKnown}
 		}
-		suspended = suspended || ok && c.Suspended
-		wrong = wrong || !ok && c.PersonID != ""
-		if !ok || !c.May {
-			continue
-		}
-		if outdated {
-			if c.PasswordHash, err = s.replaceHash(ctx, c, attempt); err != nil {
-				return nil, false, false, err
-			}
-		}
-		matching = append(matching, c)
 	}
-	return matching, suspended, wrong, nil
+	checked := make([]checkedPassword, len(candidates))
+	var malformed error
+	err = s.passwords.run(ctx, hasher, func() {
+		for i, c := range candidates {
+			ok, outdated, err := s.comparePassword(attempt.Password, c.PasswordHash)
+			checked[i], malformed = checkedPassword{c, ok, outdated}, errors.Join(malformed, err)
+		}
+		for range minHashes - len(candidates) {
+			_, _, err := s.comparePassword(attempt.Password, s.decoyHash())
+			malformed = errors.Join(malformed, err)
+		}
+	})
+	return checked, errors.Join(err, malformed)
 }
 
 // candidates returns the people with the e-mail address who have a password.
@@ -168,7 +190,7 @@ func (s *People) candidates(ctx context.Context, attempt SignInAttempt) ([]candi
 // replaceHash stores a hash made with the current parameters, unless the password has changed, and
 // returns it. The person's sessions stay.
 func (s *People) replaceHash(ctx context.Context, c candidate, attempt SignInAttempt) (string, error) {
-	hash, err := HashPassword(ctx, s, attempt.Client.Network, attempt.Password)
+	hash, err := HashPassword(ctx, s, c.PersonID, attempt.Password)
 	if err != nil {
 		return "", err
 	}

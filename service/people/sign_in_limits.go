@@ -3,32 +3,35 @@ package people
 import (
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
+	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
-	"millwright/models"
 	"millwright/service/store"
 )
 
-// Failed sign-ins that are allowed in a window. Beyond them an attempt is rejected before
-// its password is checked. A browser in which the person has signed in before is subject to
-// the limits of known browsers too, so guessing elsewhere locks no one out of it; in a new
-// browser the link of "forgotten password" signs in whatever the limits say. An account thus
-// takes failuresPerAccount and failuresOfKnown guesses in an hour at most, 100 in all.
+// Failed sign-ins that are allowed in a window. Only a password that was checked and is wrong
+// counts, so what a limit rejects costs no account anything. A limit is for those who fail: a
+// client network (guesserOf), or the browsers in which a person has signed in before, which may
+// share a network with strangers. The failures of an account in all networks reject no one: its
+// owner in a new network looks like a guesser there. They only lower the limit of each network.
+// Someone with n networks checks n*failuresWhileGuessed passwords in a shortWindow, and at most
+// what can be hashed (passwordHashing).
 const (
-	// failuresPerBrowser are of one known browser, for one person.
-	failuresPerBrowser = 10
-	// failuresOfKnown are of all known browsers, for one person.
-	failuresOfKnown = 30
 	// failuresPerNetwork are of one client network, for one account.
 	failuresPerNetwork = 10
-	// failuresPerAccount are of all unknown browsers, for one account.
-	failuresPerAccount = 70
+	// failuresWhileGuessed takes its place while an account has had guessedAfter failures in a longWindow.
+	failuresWhileGuessed = 2
+	guessedAfter         = 70
 	// failuresOfNetwork are of one client network, for all accounts.
 	failuresOfNetwork = 200
+	// failuresOfKnown are of all browsers in which a person has signed in before.
+	failuresOfKnown = 30
+	// failuresInSession are of all sessions of a person, who is asked for the password again.
+	failuresInSession = 10
 
 	shortWindow = 5 * time.Minute
 	longWindow  = time.Hour
@@ -48,108 +51,12 @@ func wholeMinutes(wait time.Duration) int {
 	return max(1, int((wait+time.Minute-1)/time.Minute))
 }
 
-// attemptCount is what an attempt was counted for.
+// attemptCount is a count of attempts in a window.
 type attemptCount struct {
 	subject string
 	window  time.Time
 	length  time.Duration
 	limit   int
-}
-
-// admission is which passwords an attempt may check, and what it was counted for.
-type admission struct {
-	// everyone is whether the limits of unknown browsers allow the attempt.
-	everyone bool
-	// people are those who know the browser, if the limits of known browsers allow the attempt.
-	people []string
-	// unknown and known are the counts of the limits of unknown and of known browsers.
-	unknown, known []attemptCount
-	// limited is why the other passwords are not checked, nil if all are.
-	limited error
-}
-
-// allows reports whether the person's password may be checked.
-func (a admission) allows(personID string) bool {
-	return a.everyone || slices.Contains(a.people, personID)
-}
-
-// countAttempt counts an attempt before its password is checked, so that concurrent ones
-// cannot exceed a limit. Errors: *TooManyAttemptsError, unavailable.
-func (s *People) countAttempt(ctx context.Context, attempt SignInAttempt) (admission, error) {
-	email, network := normalEmail(attempt.Email), attempt.Client.Network
-	unknown, limited := s.countAgainst(ctx, []attemptCount{
-		newAttemptCount(s.Store, failuresPerNetwork, shortWindow, "network and account", network, email),
-		newAttemptCount(s.Store, failuresPerAccount, longWindow, "account", email),
-		newAttemptCount(s.Store, failuresOfNetwork, shortWindow, "network", network),
-	})
-	if _, ok := errors.AsType[*TooManyAttemptsError](limited); limited != nil && !ok {
-		return admission{}, limited
-	}
-	result := admission{everyone: limited == nil, unknown: unknown, limited: limited}
-	var mark browserMark
-	if !s.openText(attempt.Client.Known, markUse, &mark) { // no one has signed in here
-		return result, limited
-	}
-	counts := []attemptCount{newAttemptCount(s.Store, failuresPerBrowser, shortWindow, "browser", mark.ID, email)}
-	for _, id := range mark.People {
-		counts = append(counts, newAttemptCount(s.Store, failuresOfKnown, longWindow, "known browsers", id, email))
-	}
-	counts, err := s.countAgainst(ctx, counts)
-	if _, ok := errors.AsType[*TooManyAttemptsError](err); ok {
-		return result, limited
-	}
-	result.people, result.known = mark.People, counts
-	return result, err
-}
-
-// countAgain adds to a counter, which begins again with each window.
-const countAgain = `ON CONFLICT (subject) DO UPDATE SET window_start = excluded.window_start,
-			calls = CASE WHEN rate_counters.window_start = excluded.window_start THEN rate_counters.calls + 1 ELSE 1 END`
-
-// countAgainst counts an attempt. Errors: *TooManyAttemptsError, unavailable.
-func (s *People) countAgainst(ctx context.Context, counts []attemptCount) ([]attemptCount, error) {
-	subjects, windows := make([]string, len(counts)), make([]time.Time, len(counts))
-	for i, c := range counts {
-		subjects[i], windows[i] = c.subject, c.window
-	}
-	// In order of the subjects, so that two attempts cannot wait for each other.
-	counters, err := store.LookUpAll[struct {
-		Subject string
-		Calls   int
-	}](ctx, s.Store, counts[0].subject, `
-		INSERT INTO rate_counters (subject, window_start, calls)
-		SELECT u.subject, u.at, 1 FROM unnest($1::text[], $2::timestamptz[]) u (subject, at) ORDER BY u.subject
-		`+countAgain+`
-		RETURNING subject, calls`, subjects, windows)
-	if err != nil {
-		return nil, err
-	}
-	made := map[string]int{}
-	for _, counter := range counters {
-		made[counter.Subject] = counter.Calls
-	}
-	var wait time.Duration
-	for _, c := range counts {
-		if made[c.subject] > c.limit {
-			wait = max(wait, c.window.Add(c.length).Sub(s.Now()))
-		}
-	}
-	if wait > 0 {
-		return nil, &TooManyAttemptsError{wait}
-	}
-	return counts, nil
-}
-
-// forgiveAttempt takes an attempt back that succeeded.
-func (s *People) forgiveAttempt(ctx context.Context, counts []attemptCount) error {
-	subjects := make([]string, len(counts))
-	for i, c := range counts {
-		subjects[i] = c.subject
-	}
-	_, err := s.Pool.Exec(ctx, `
-		UPDATE rate_counters SET calls = calls - 1
-		WHERE subject = ANY (ARRAY(SELECT subject FROM rate_counters WHERE subject = ANY ($1) ORDER BY subject FOR UPDATE)) AND calls > 0`, subjects)
-	return s.Translate(err)
 }
 
 // newAttemptCount is a count of a subject, which the parts identify.
@@ -160,22 +67,185 @@ func newAttemptCount(s *store.Store, limit int, length time.Duration, parts ...s
 	}
 }
 
-func normalEmail(email string) string { return strings.ToLower(strings.TrimSpace(email)) }
-
-// browserMark is sealed into a cookie of a browser in which people have signed in. It names
-// them by their ids: someone else may invite their e-mail address to another organization.
-type browserMark struct {
-	ID     string   `json:"i"`
-	People []string `json:"p"`
+// rejects returns the error of an attempt if the number counted before it reaches the limit.
+func (c attemptCount) rejects(before int, now time.Time) error {
+	if before < c.limit {
+		return nil
+	}
+	return &TooManyAttemptsError{c.window.Add(c.length).Sub(now)}
 }
 
-const markUse = "known browser"
+// countAgain adds to a counter, which begins again with each window.
+const countAgain = `ON CONFLICT (subject) DO UPDATE SET window_start = excluded.window_start,
+			calls = CASE WHEN rate_counters.window_start = excluded.window_start THEN rate_counters.calls + 1 ELSE 1 END`
+
+// count adds an attempt to some of the counts, and returns by subject how many each had before.
+// Errors: unavailable.
+func (s *People) count(ctx context.Context, counts []attemptCount, added ...attemptCount) (before map[string]int, err error) {
+	subjects, windows, adds := make([]string, len(counts)), make([]time.Time, len(counts)), make([]bool, len(counts))
+	for i, c := range counts {
+		subjects[i], windows[i] = c.subject, c.window
+		adds[i] = slices.ContainsFunc(added, func(a attemptCount) bool { return a.subject == c.subject })
+	}
+	// In order of the subjects, so that two attempts cannot wait for each other.
+	counters, err := store.LookUpAll[struct {
+		Subject string
+		Calls   int
+	}](ctx, s.Store, counts[0].subject, `
+		WITH u AS (
+			SELECT * FROM unnest($1::text[], $2::timestamptz[], $3::boolean[]) u (subject, at, adds)
+		), counted AS (
+			INSERT INTO rate_counters (subject, window_start, calls)
+			SELECT u.subject, u.at, 1 FROM u WHERE u.adds ORDER BY u.subject
+			`+countAgain+`
+			RETURNING subject, calls - 1 AS calls
+		)
+		SELECT u.subject, coalesce(n.calls, c.calls, 0) AS calls
+		FROM u LEFT JOIN counted n ON n.subject = u.subject
+			LEFT JOIN LATERAL (SELECT calls FROM rate_counters WHERE subject = u.subject AND window_start = u.at LIMIT 1) c ON true`,
+		subjects, windows, adds)
+	if err != nil {
+		return nil, err
+	}
+	before = map[string]int{}
+	for _, counter := range counters {
+		before[counter.Subject] = counter.Calls
+	}
+	return before, nil
+}
+
+// countRequest counts a request before its work, against one limit. Errors: *TooManyAttemptsError,
+// unavailable.
+func (s *People) countRequest(ctx context.Context, c attemptCount) error {
+	before, err := s.count(ctx, []attemptCount{c}, c)
+	if err != nil {
+		return err
+	}
+	return c.rejects(before[c.subject], s.Now())
+}
+
+// forgive takes a request back that succeeded. Errors: unavailable.
+func (s *People) forgive(ctx context.Context, c attemptCount) error {
+	_, err := store.LookUpAll[struct{ Calls int }](ctx, s.Store, c.subject, `UPDATE rate_counters SET calls = calls - 1 WHERE subject = $1 AND calls > 0 RETURNING calls`, c.subject)
+	return err
+}
+
+// admission is which passwords an attempt may check, as of the failures before it.
+type admission struct {
+	network, account, total attemptCount
+	// browsers are the counts of those who know the browser, by their ids.
+	browsers map[string]attemptCount
+
+	// limited is why the client network may not check everyone's password, nil if it may.
+	limited error
+	// known are those who know the browser and are below their limit.
+	known []string
+	// failing is whether the network has failed in this window.
+	failing bool
+}
+
+// allows reports whether the person's password may be checked.
+func (a *admission) allows(personID string) bool {
+	return a.limited == nil || slices.Contains(a.known, personID)
+}
+
+// admit returns which passwords the attempt may check. It writes nothing. Errors:
+// *TooManyAttemptsError if it may check no password, unavailable.
+func (s *People) admit(ctx context.Context, attempt SignInAttempt) (*admission, error) {
+	email, network := normalEmail(attempt.Email), guesserOf(attempt.Client.Network)
+	a := &admission{
+		network:  newAttemptCount(s.Store, failuresPerNetwork, shortWindow, "network and account", network, email),
+		account:  newAttemptCount(s.Store, guessedAfter, longWindow, "account", email),
+		total:    newAttemptCount(s.Store, failuresOfNetwork, shortWindow, "network", network),
+		browsers: map[string]attemptCount{},
+	}
+	for _, id := range s.knownPeople(attempt.Client) {
+		a.browsers[id] = newAttemptCount(s.Store, failuresOfKnown, longWindow, "known browsers", id)
+	}
+	if _, err := s.judge(ctx, a); err != nil {
+		return nil, err
+	}
+	if a.limited != nil && len(a.known) == 0 {
+		return nil, a.limited
+	}
+	return a, nil
+}
+
+// judge counts a failure for some of the attempt's counts, sets what those before it leave of the
+// admission, and returns how many failures the account had. Errors: unavailable.
+func (s *People) judge(ctx context.Context, a *admission, failed ...attemptCount) (account int, err error) {
+	counts := slices.Collect(maps.Values(a.browsers))
+	before, err := s.count(ctx, append(counts, a.network, a.account, a.total), failed...)
+	if err != nil {
+		return 0, err
+	}
+	account, a.failing = before[a.account.subject], before[a.total.subject] > 0
+	if account >= guessedAfter {
+		a.network.limit = failuresWhileGuessed
+	}
+	if a.limited = a.network.rejects(before[a.network.subject], s.Now()); a.limited == nil {
+		a.limited = a.total.rejects(before[a.total.subject], s.Now())
+	}
+	a.known = nil
+	for id, c := range a.browsers {
+		if before[c.subject] < c.limit {
+			a.known = append(a.known, id)
+		}
+	}
+	return account, nil
+}
+
+// settle counts the wrong passwords of an attempt, and sets what the limits leave of its
+// admission: of attempts at a time only as many learn about their password as one after the other.
+// Errors: unavailable.
+func (s *People) settle(ctx context.Context, a *admission, checked []checkedPassword) error {
+	var failed []attemptCount
+	var people []string
+	wrong, right := false, false
+	for _, c := range checked {
+		people = append(people, c.PersonID)
+		right = right || c.ok && c.May
+		wrong = wrong || !c.ok
+		if browser, known := a.browsers[c.PersonID]; known && !c.ok {
+			failed = append(failed, browser)
+		}
+	}
+	// A password that is right for one and wrong for another with the same e-mail address is a guess:
+	// someone may have invited the address, and set what she guesses as that person's password.
+	if a.limited == nil && (wrong || !right) {
+		failed = append(failed, a.network, a.account, a.total)
+	}
+	account, err := s.judge(ctx, a, failed...)
+	if err == nil && a.limited == nil && account == guessedAfter-1 && len(failed) > 0 && len(people) > 0 {
+		s.Log.WarnContext(ctx, "many sign-ins to an account have failed within an hour", "people", people)
+	}
+	return err
+}
+
+// guesserOf returns the network whose failures are counted together: of IPv6 a /48. Sites and
+// tunnels get one, and would otherwise have 65,536 times the limit.
+func guesserOf(network string) string {
+	prefix, err := netip.ParsePrefix(network)
+	if err != nil || prefix.Addr().Is4() || prefix.Bits() < guesserBits {
+		return network
+	}
+	return netip.PrefixFrom(prefix.Addr(), guesserBits).Masked().String()
+}
+
+const guesserBits = 48
+
+func normalEmail(email string) string { return strings.ToLower(strings.TrimSpace(email)) }
+
+// knownUse is what the ids of people are sealed for, in the cookie of a browser in which they have
+// signed in. It does not name their e-mail address: someone else may invite it to another
+// organization.
+const knownUse = "known browser"
 
 // knownMark returns the mark of a browser in which the people have signed in.
-func (s *People) knownMark(people ...string) (string, error) {
-	id, err := s.NewID(models.PrefixSession)
-	if err != nil {
-		return "", err
-	}
-	return s.sealText(browserMark{id, people}, markUse)
+func (s *People) knownMark(people ...string) (string, error) { return s.sealText(people, knownUse) }
+
+// knownPeople returns who has signed in in the browser, if its mark is genuine.
+func (s *People) knownPeople(client Client) (people []string) {
+	s.openText(client.Known, knownUse, &people)
+	return people
 }
