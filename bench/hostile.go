@@ -75,6 +75,10 @@ func hostilePatterns() []hostilePattern {
 		{fmt.Sprintf("%d callers with 340,000 invalid answers each", hostileReaders), one, burst(hostileReaders, answersOf(`{}`, 340_000), http.StatusRequestEntityTooLarge), nil},
 		{fmt.Sprintf("%d callers with bodies that take long to parse", hostileParsers), one, burst(hostileParsers, answersOf(costly, 1_000), http.StatusUnprocessableEntity), nil},
 		{fmt.Sprintf("%d sessions of the console", hostileCallers), one, calls(hostileCallers, openPage), nil},
+		{fmt.Sprintf("%d people at the sign-in with wrong passwords", hostileCallers), none, calls(hostileCallers, guessPassword, http.StatusUnauthorized), nil},
+		{fmt.Sprintf("%d tabs of a person who comments", hostileCallers), one, calls(hostileCallers, comment), nil},
+		{fmt.Sprintf("%d tabs of a person with forms of %d KiB", hostileCallers, largeForm>>10), one, calls(hostileCallers, sendLarge("/account"), http.StatusUnprocessableEntity), nil},
+		{fmt.Sprintf("%d people at the sign-in with forms of %d KiB", hostileCallers, largeForm>>10), none, calls(hostileCallers, sendLarge("/sign-in"), http.StatusUnauthorized), nil},
 		{"imports", none, nil, (*installation).importAgain},
 		{"calls over the limit", []string{limited}, calls(hostileCallers, reading("/work-orders?limit=1")), nil},
 		{"calls without a token", none, calls(hostileCallers, reading("/nothing"), http.StatusUnauthorized, http.StatusNotFound), nil},
@@ -206,6 +210,26 @@ func answersOf(answer string, times int) func(*tenant, *caller) error {
 func openPage(n *tenant, c *caller) error {
 	_, err := c.page("/work-orders", n.Session)
 	return err
+}
+
+// guessPassword tries to sign in to an account that does not exist.
+func guessPassword(_ *tenant, c *caller) error {
+	return c.form("/sign-in", "", "password=a+good+long+password&email=no.one."+rand.Text()+"@example.com")
+}
+
+// comment comments on a work order.
+func comment(n *tenant, c *caller) error {
+	id, _ := n.next()
+	return c.form("/work-orders/"+id+"/comments", n.Session, "text=Ladder+needed&form_key="+rand.Text())
+}
+
+// largeForm is the size of a form that is barely accepted.
+const largeForm = 255 << 10
+
+// sendLarge returns a call with a large form of a tenant's person, or of a stranger.
+func sendLarge(path string) func(*tenant, *caller) error {
+	form := "name=Ann&time_zone=" + strings.Repeat("x", largeForm)
+	return func(n *tenant, c *caller) error { return c.form(path, n.Session, form) }
 }
 
 // createPairs creates feedback in pairs of concurrent calls with one external_id, of which

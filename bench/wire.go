@@ -76,6 +76,18 @@ func (c *caller) page(path, session string) ([]byte, error) {
 	return c.exchange(http.MethodGet, path, http.StatusOK)
 }
 
+// form sends a form to the console, with a session cookie unless it is "", and accepts its redirect.
+func (c *caller) form(path, session, form string) error {
+	cookie := ""
+	if session != "" {
+		cookie = "Cookie: session=" + session + "\r\n"
+	}
+	c.request = fmt.Appendf(c.request[:0], "POST /console%s HTTP/1.1\r\n%s%sSec-Fetch-Site: same-origin\r\n"+
+		"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", path, c.head, cookie, len(form), form)
+	_, err := c.exchange(http.MethodPost, path, http.StatusSeeOther)
+	return err
+}
+
 func (c *caller) exchange(method, path string, want int) ([]byte, error) {
 	status, err := c.send()
 	if err != nil {
