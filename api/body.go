@@ -74,7 +74,7 @@ func (a *API) readBody(ctx huma.Context, next func(huma.Context)) {
 		return
 	}
 	if len(body) > largeBody {
-		leave, err := a.service.EnterParsing(ctx.Context(), call.caller.Actor)
+		leave, err := a.service.EnterParsing(ctx.Context(), call.caller.OrganizationID)
 		if err != nil {
 			a.respondProblem(c, err)
 			return

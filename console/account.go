@@ -151,6 +151,7 @@ func (c *Console) changePassword(r *request) error {
 	}
 	if limit, limited := errors.AsType[*people.TooManyAttemptsError](err); limited {
 		f.Values, f.Error = nil, limit.Error()
+		r.retryAfter(limit.RetryAfter)
 		return c.renderAccount(r, http.StatusTooManyRequests, nil, &f, nil)
 	}
 	return r.finish(f, err, outcome{to: Root + "/account", done: "password-changed", again: func(r *request, status int, f *form) error {

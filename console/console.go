@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -28,6 +29,8 @@ type Options struct {
 	TrustedProxies []netip.Prefix
 	// RequestTimeout limits the time a request may take.
 	RequestTimeout time.Duration
+	// BodyTimeout limits the time a form may take to arrive; 0 means 20 seconds.
+	BodyTimeout time.Duration
 	// FailureDelay is the minimum duration of a failed sign-in, so that its time reveals
 	// nothing; 0 means no delay.
 	FailureDelay time.Duration
@@ -72,6 +75,7 @@ func New(s Service, options Options) (*Console, error) {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
+	options.BodyTimeout = cmp.Or(options.BodyTimeout, 20*time.Second)
 	u, err := url.Parse(options.PublicURL)
 	if err != nil || u.Host == "" {
 		return nil, errors.New("the console needs its public URL")
@@ -114,7 +118,7 @@ func (c *Console) newEngine() {
 	c.engine = gin.New()
 	c.engine.HandleMethodNotAllowed = true
 	c.engine.RedirectTrailingSlash = false
-	c.engine.Use(c.begin, setHeaders, web.Compress(never), c.recover, c.checkOrigin)
+	c.engine.Use(c.begin, setHeaders, web.Compress(never), c.recover, c.limitVisitors, c.checkOrigin)
 	c.engine.NoRoute(c.public(func(*request) error { return models.NotFound() }))
 	c.engine.NoMethod(c.public(func(*request) error { return errMethod }))
 	c.engine.GET("/", func(g *gin.Context) { g.Redirect(http.StatusFound, Root) })

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 var (
 	errMalformed = models.Errorf(models.CodeInvalidRequest, "The address of the page is malformed.")
 	errMethod    = models.Errorf(models.CodeMethodNotAllowed, "This page cannot be used in this way. Go back and try again.")
+	errTooLarge  = models.Errorf(models.CodeBodyTooLarge, "The form is too large.")
 	errCrossSite = models.Errorf(models.CodePermissionDenied, "Another site made your browser send this request, so nothing was done.")
 )
 
@@ -49,7 +51,8 @@ var errorTexts = map[models.Code]errorText{
 	models.CodeRuleViolation:      {http.StatusUnprocessableEntity, "Against a rule", ""},
 	models.CodePreconditionFailed: {http.StatusConflict, "Changed in the meantime", ""},
 	models.CodeCursorExpired:      {http.StatusGone, "Expired", "This page of the list has expired. Start again from the first page."},
-	models.CodeBodyTooLarge:       {http.StatusRequestEntityTooLarge, "Too large", "The form is too large."},
+	models.CodeBodyTooLarge:       {http.StatusRequestEntityTooLarge, "Too large", ""},
+	models.CodeRequestTimeout:     {http.StatusRequestTimeout, "Too slow", ""},
 	models.CodeRateLimited:        {http.StatusTooManyRequests, "Too many requests", ""},
 	models.CodeUnavailable:        {http.StatusServiceUnavailable, "Not available just now", ""},
 	models.CodeInternal: {
@@ -61,7 +64,8 @@ var errorTexts = map[models.Code]errorText{
 // fail responds with an error page. It is the only place where an error becomes a
 // page.
 func (r *request) fail(err error) {
-	if errors.Is(r.ctx().Err(), context.Canceled) {
+	// A body that is late ends the context as well, but its sender is there.
+	if errors.Is(r.ctx().Err(), context.Canceled) && models.CodeOf(err) != models.CodeRequestTimeout {
 		r.Status(web.StatusAbandoned)
 		return
 	}
@@ -72,12 +76,19 @@ func (r *request) fail(err error) {
 	stateOf(r.ctx()).code = string(models.CodeOf(err))
 	view := errorView{Title: text.title, Detail: text.detail, SignedIn: r.isSignedIn()}
 	if text.status == http.StatusServiceUnavailable {
-		r.Header("Retry-After", "5")
+		r.retryAfter(5 * time.Second)
 	}
 	if err := errorPage.render(r, text.status, view); err != nil {
 		r.console.log.ErrorContext(r.ctx(), "the error page failed", "error", err.Error())
 		r.String(http.StatusInternalServerError, "Something went wrong.\n")
 	}
+}
+
+// retryAfter tells programs when to try again.
+func (r *request) retryAfter(wait time.Duration) (seconds int) {
+	seconds = max(1, int((wait+time.Second-1)/time.Second))
+	r.Header("Retry-After", strconv.Itoa(seconds))
+	return seconds
 }
 
 // explain returns how an error is shown. An error other than *models.Error is logged, and its

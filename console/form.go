@@ -1,15 +1,20 @@
 package console
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"millwright/models"
 	"millwright/service/records"
@@ -81,13 +86,52 @@ func (f form) orRejected(rejected *form) form {
 // maxForm is the size of the largest form, in bytes.
 const maxForm = 256 << 10
 
-// sentForm returns the form that was sent. Errors: invalid_request, body_too_large.
-func (r *request) sentForm() (form, error) {
-	r.Request.Body = http.MaxBytesReader(r.Writer, r.Request.Body, maxForm)
-	if err := r.Request.ParseForm(); err != nil {
+// largeForm is the size in bytes from which the forms of an organization, or of a visitor's network,
+// are handled one at a time: one takes milliseconds to parse, check and show again.
+const largeForm = 64 << 10
+
+// readForm reads the body of a form. Errors: body_too_large, request_timeout, invalid_request.
+func (r *request) readForm() error {
+	if r.Request.Method != http.MethodPost {
+		return nil
+	}
+	if r.Request.ContentLength > maxForm {
+		r.Header("Connection", "close") // the rest is not worth reading
+		return errTooLarge
+	}
+	// A connection's deadline needs the real time.
+	control := http.NewResponseController(r.Writer)
+	if err := control.SetReadDeadline(time.Now().Add(r.console.options.BodyTimeout)); err != nil {
+		r.console.log.DebugContext(r.ctx(), "cannot set a deadline for reading a form", "error", err.Error())
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(r.Writer, r.Request.Body, maxForm))
+	if err != nil {
+		r.Header("Connection", "close")
 		if _, large := errors.AsType[*http.MaxBytesError](err); large {
-			return form{}, models.Errorf(models.CodeBodyTooLarge, "The form is too large.")
+			return errTooLarge
 		}
+		if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() {
+			return models.Errorf(models.CodeRequestTimeout, "Your form did not arrive in time. Try again.")
+		}
+		return models.Errorf(models.CodeInvalidRequest, "The form ended too early.")
+	}
+	_ = control.SetReadDeadline(time.Time{}) // the server watches the connection while it responds
+	r.sent, r.Request.Body = len(body), io.NopCloser(bytes.NewReader(body))
+	return nil
+}
+
+// enterParsing waits until no other large form is handled, and returns the function that ends that.
+// Errors: unavailable.
+func (r *request) enterParsing() (leave func(), err error) {
+	if r.sent <= largeForm {
+		return func() {}, nil
+	}
+	return r.console.service.EnterParsing(r.ctx(), cmp.Or(r.viewer.OrganizationID, "network "+r.client().Network))
+}
+
+// sentForm returns the form that was sent. Errors: invalid_request.
+func (r *request) sentForm() (form, error) {
+	if err := r.Request.ParseForm(); err != nil {
 		return form{}, models.Errorf(models.CodeInvalidRequest, "The form is malformed.")
 	}
 	values := r.Request.PostForm

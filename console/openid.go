@@ -123,6 +123,7 @@ func (c *Console) goToProvider(r *request, page string, state openIDState, param
 	state.State, state.Nonce, state.Verifier = rand.Text(), rand.Text(), oauth2.GenerateVerifier()
 	sealed, err := c.service.BeginOpenID(r.ctx(), state, r.client())
 	if limit, limited := errors.AsType[*people.TooManyAttemptsError](err); limited {
+		r.retryAfter(limit.RetryAfter)
 		return c.renderSignIn(r, http.StatusTooManyRequests, limit.Error())
 	}
 	if err != nil {

@@ -68,6 +68,7 @@ func (c *Console) signInAgain(r *request, f form) (proceed bool, err error) {
 	err = c.service.SignInAgain(r.ctx(), r.viewer, password)
 	if limit, limited := errors.AsType[*people.TooManyAttemptsError](err); limited {
 		c.metrics.signIns.WithLabelValues(signInLimited).Inc()
+		r.retryAfter(limit.RetryAfter)
 		return false, c.askAgain(r, http.StatusTooManyRequests, f, limit.Error())
 	}
 	if errors.Is(err, people.ErrSignInFailed) {

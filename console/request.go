@@ -27,6 +27,10 @@ type request struct {
 	zone   *time.Location
 	// ended is the person whose session has ended, "" if no one was signed in.
 	ended string
+	// exceeded is set if a form is over a limit of its person.
+	exceeded error
+	// sent is the size of the form that was sent.
+	sent int
 	// polled is true if the page made the request by itself: it does not extend the session.
 	polled bool
 	// message is shown instead of the one that a write left (takeDone).
@@ -104,35 +108,39 @@ func (r *request) enterAs(viewer people.Viewer, token string) {
 }
 
 // serve serves the page: to people as a call of their organization, to others if their network
-// may make more requests. Errors: rate_limited, unavailable, invalid_request, the page's.
+// may make more requests. A form is read first, since reading takes no place. Errors:
+// rate_limited, readForm's, unavailable, invalid_request, the page's.
 func (r *request) serve(page handler) error {
+	if !r.isSignedIn() && r.ended != "" { // others without a session were counted
+		if err := r.countVisitor(); err != nil {
+			return err
+		}
+	}
+	if err := r.countForm(); err != nil {
+		return err
+	}
+	if err := r.readForm(); err != nil {
+		return err
+	}
+	if r.exceeded != nil {
+		return r.showExceeded()
+	}
 	if r.isSignedIn() {
 		end, err := r.console.service.EnterCall(r.ctx(), r.viewer.OrganizationID)
 		if err != nil {
 			return err
 		}
 		defer end()
-	} else if err := r.countVisitor(); err != nil {
+	}
+	leave, err := r.enterParsing()
+	if err != nil {
 		return err
 	}
+	defer leave()
 	if err := r.checkQuery(); err != nil {
 		return err
 	}
 	return page(r)
-}
-
-// countVisitor counts a request without a session by its network. Passwords have limits of
-// their own, which do not count sign-ins that succeed: many people may share an address.
-// Errors: rate_limited, unavailable.
-func (r *request) countVisitor() error {
-	if r.Request.Method == http.MethodPost && strings.HasPrefix(r.FullPath(), Root+"/sign-in") {
-		return nil
-	}
-	_, err := r.console.service.CountVisitor(r.ctx(), r.client().Network)
-	if models.CodeOf(err) == models.CodeRateLimited {
-		r.Header("Retry-After", strconv.Itoa(int(models.RateWindow.Seconds())))
-	}
-	return err
 }
 
 // checkQuery rejects a query string that is malformed or has what no record can contain.

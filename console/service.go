@@ -184,7 +184,10 @@ type signingIn interface {
 	Session(ctx context.Context, token string) (people.Viewer, error)
 	PolledSession(ctx context.Context, token string) (people.Viewer, error)
 	PersonOfSession(token string) string
-	CountVisitor(ctx context.Context, network string) (access.Rate, error)
+	KnownBrowser(people.Client) string
+	CountVisitor(ctx context.Context, network, known string) (access.Rate, error)
+	CountForm(ctx context.Context, actor store.Actor, kind access.FormKind) (access.Rate, error)
+	EnterParsing(ctx context.Context, tenant string) (leave func(), err error)
 	EnterCall(ctx context.Context, organizationID string) (end func(), err error)
 	SignIn(context.Context, people.SignInAttempt) (people.SignedIn, error)
 	ChooseOrganization(ctx context.Context, choice, personID string, client people.Client) (string, error)

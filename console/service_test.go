@@ -11,7 +11,7 @@ import (
 
 // signInFunctions serve no records, so they take no actor.
 var signInFunctions = []string{
-	"AcceptWithOpenID", "BeginOpenID", "BeginSignInAgain", "ChooseOrganization", "CountVisitor", "EnterCall", "FinishOpenID", "ForgotPassword", "KeepInput", "Link", "MailsLinks", "OpenInput", "PersonOfSession", "PolledSession", "RedeemOpenID", "RenewRecent", "Session", "SignIn", "SignInAgain", "SignInAgainOpenID", "SignInOpenID",
+	"AcceptWithOpenID", "BeginOpenID", "BeginSignInAgain", "ChooseOrganization", "CountForm", "CountVisitor", "EnterCall", "EnterParsing", "FinishOpenID", "ForgotPassword", "KeepInput", "KnownBrowser", "Link", "MailsLinks", "OpenInput", "PersonOfSession", "PolledSession", "RedeemOpenID", "RenewRecent", "Session", "SignIn", "SignInAgain", "SignInAgainOpenID", "SignInOpenID",
 	"SignOut", "UseLink",
 }
 

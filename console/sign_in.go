@@ -79,6 +79,7 @@ func (c *Console) signIn(r *request) error {
 	if limit, limited := errors.AsType[*people.TooManyAttemptsError](err); limited {
 		c.metrics.signIns.WithLabelValues(signInLimited).Inc()
 		view.Form.Error = limit.Error()
+		r.retryAfter(limit.RetryAfter)
 		return signInPage.render(r, http.StatusTooManyRequests, view)
 	}
 	suspended := errors.Is(err, people.ErrSuspended)

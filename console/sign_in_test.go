@@ -90,7 +90,10 @@ func TestGuessingIsLimitedAndLocksNoOneOut(t *testing.T) {
 	for range 10 {
 		from(s.NewVisitor(), "192.0.2.1", "wrong").Want(http.StatusUnauthorized)
 	}
-	from(s.NewVisitor(), "192.0.2.1", consoletest.Password).Want(http.StatusTooManyRequests, "Too many attempts to sign in have failed.")
+	page := from(s.NewVisitor(), "192.0.2.1", consoletest.Password).Want(http.StatusTooManyRequests, "Too many attempts to sign in have failed.")
+	if wait := page.Header.Get("Retry-After"); wait != "270" { // the window ends at 12:20:00
+		t.Errorf("Retry-After is %q", wait)
+	}
 	from(s.NewVisitor(), "192.0.2.2", consoletest.Password).Want(http.StatusSeeOther)
 	from(known, "192.0.2.1", consoletest.Password).Want(http.StatusSeeOther)
 	// Correct passwords do not count.

@@ -11,38 +11,8 @@ import (
 	"millwright/console"
 	"millwright/console/consoletest"
 	"millwright/service/servicetest"
-	"millwright/service/store"
 	"millwright/service/storetest"
 )
-
-// Strangers are counted by their network, before anything of theirs is looked up; people with a
-// session never are, and neither are sign-ins that succeed: a hospital has one address.
-func TestStrangersAreCountedByNetwork(t *testing.T) {
-	t.Parallel()
-	const limit = 5
-	s := consoletest.On(t, servicetest.New(t, func(o *store.Options) { o.AddressCallsPerMinute = limit }))
-	person := s.SignedIn("bob")
-	forged := s.NewVisitor()
-	at, err := url.Parse(s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	forged.Jar.SetCookies(at, []*http.Cookie{{Name: "session", Value: "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA.AAAAAAAAAAAAAAAAAAAAAA"}})
-	for range limit {
-		forged.Get("/console/sign-in").Want(http.StatusOK)
-	}
-	refused := forged.Get("/console/sign-in").Want(http.StatusTooManyRequests, "Too many")
-	if refused.Header.Get("Retry-After") == "" {
-		t.Error("the page does not say when to try again")
-	}
-	s.NewVisitor().Get("/console/invite/unknown").Want(http.StatusTooManyRequests)
-	for range 3 * limit {
-		person.Get("/console").Want(http.StatusOK)
-	}
-	fresh := s.NewVisitor()
-	fresh.Post("/console/sign-in", url.Values{"email": {s.Email("bob")}, "password": {consoletest.Password}}).Want(http.StatusSeeOther)
-	fresh.Get("/console").Want(http.StatusOK)
-}
 
 // Requests of people with a session are calls of their organization: a page waits while many are
 // in progress; another organization's does not.

@@ -25,6 +25,14 @@ const (
 	RateWindow = time.Minute
 )
 
+// What a person sends in the console in a minute.
+const (
+	// FormsPerMinute limits forms. One over many records is one.
+	FormsPerMinute = 60
+	// CommentsPerMinute limits comments among them, each a notice to many.
+	CommentsPerMinute = 20
+)
+
 // DefaultRetrySchedule is the delivery schedule of api.md 6.9, eight attempts in
 // about two days, unless WEBHOOK_RETRY_SCHEDULE sets another.
 var DefaultRetrySchedule = RetrySchedule{

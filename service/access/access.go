@@ -14,10 +14,14 @@ type Access struct {
 	organizations organizationsOf
 	// callHours are counts of calls that are not stored yet.
 	callHours store.HourCounter
+	// visitors counts requests for pages without a session, forms what people send.
+	visitors, forms *minuteCounts
 }
 
 // New returns the functions on a store.
-func New(s *store.Store) *Access { return &Access{Store: s} }
+func New(s *store.Store) *Access {
+	return &Access{Store: s, visitors: newMinuteCounts(), forms: newMinuteCounts()}
+}
 
 // An actor may read a work order in three ways (api.md 5.8):
 // it has the grant on the node; it created the work order and may create some

@@ -189,12 +189,12 @@ func (s *Access) EnterReceiving(ctx context.Context, token string) (leave func()
 	return leave, nil
 }
 
-// EnterParsing waits until no other large body of the actor's organization is parsed, and
-// returns the function that lets the next one be. Errors: unavailable.
-func (s *Access) EnterParsing(ctx context.Context, actor store.Actor) (leave func(), err error) {
-	leave, err = s.Parsing.Enter(ctx, actor.OrganizationID)
+// EnterParsing waits until no other large body of the tenant, an organization or a network, is
+// parsed, and returns the function that lets the next one be. Errors: unavailable.
+func (s *Access) EnterParsing(ctx context.Context, tenant string) (leave func(), err error) {
+	leave, err = s.Parsing.Enter(ctx, tenant)
 	if err != nil {
-		return nil, models.Errorf(models.CodeUnavailable, "Other large requests of the organization are being read. Try again in a few seconds.")
+		return nil, models.Errorf(models.CodeUnavailable, "Other large requests are being read. Try again in a few seconds.")
 	}
 	return leave, nil
 }
@@ -287,12 +287,6 @@ func (s *Access) CountAddress(ctx context.Context, address string) (Rate, error)
 // token, unused.
 func (s *Access) UncountedRate() Rate {
 	return Rate{Limit: s.AddressCallsPerMinute, Reset: s.Now().UTC().Truncate(models.RateWindow).Add(models.RateWindow)}
-}
-
-// CountVisitor counts a request for a page without a session by its network, apart from calls
-// of the API. Errors: rate_limited (with the Rate), unavailable.
-func (s *Access) CountVisitor(ctx context.Context, network string) (Rate, error) {
-	return s.count(ctx, network, "page "+network, s.AddressCallsPerMinute)
 }
 
 // maxTokenFailures bounds the wrong secrets that one address sends for one client id

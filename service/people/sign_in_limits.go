@@ -249,3 +249,12 @@ func (s *People) knownPeople(client Client) (people []string) {
 	s.openText(client.Known, knownUse, &people)
 	return people
 }
+
+// KnownBrowser returns the id of someone who has signed in in the browser, "" if its mark is not
+// genuine.
+func (s *People) KnownBrowser(client Client) string {
+	for _, id := range s.knownPeople(client) {
+		return id
+	}
+	return ""
+}

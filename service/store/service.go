@@ -68,6 +68,9 @@ type Options struct {
 	AddressRules webhook.Rules
 	// AddressCallsPerMinute limits the calls without a valid token from one address.
 	AddressCallsPerMinute int
+	// FormsPerMinute and CommentsPerMinute limit the forms of a person in the console; 0 means
+	// models.FormsPerMinute and models.CommentsPerMinute.
+	FormsPerMinute, CommentsPerMinute int
 	// OverLimitDelay is the time for which a call over a limit waits for its rejection; 0 means
 	// not at all.
 	OverLimitDelay time.Duration
@@ -146,6 +149,8 @@ func New(pool *pgxpool.Pool, options Options) (*Store, error) {
 	options.ReviewPeriods.Reminder = cmp.Or(options.ReviewPeriods.Reminder, models.DefaultReviewReminderAfter)
 	options.ReviewPeriods.Escalation = cmp.Or(options.ReviewPeriods.Escalation, models.DefaultReviewEscalationAfter)
 	options.AddressCallsPerMinute = cmp.Or(options.AddressCallsPerMinute, 600)
+	options.FormsPerMinute = cmp.Or(options.FormsPerMinute, models.FormsPerMinute)
+	options.CommentsPerMinute = cmp.Or(options.CommentsPerMinute, models.CommentsPerMinute)
 	// OpenDBFromPool keeps no idle connections: they would occupy the pool's.
 	orm, err := gorm.Open(postgres.New(postgres.Config{Conn: stdlib.OpenDBFromPool(pool)}), &gorm.Config{
 		SkipDefaultTransaction: true,
