@@ -27,17 +27,17 @@ func (s *Records) write(
 // replayableQuery selects whether the actor $2 may read the record $1 or, if it could not at the time of the
 // write ($3), may still give the feedback that it gave then.
 var replayableQuery = store.Fill(`SELECT `+access.ReadsRecord+` OR NOT $3 AND EXISTS (
-	SELECT FROM feedback w WHERE w.id = {id} AND w.created_by = {actor} AND `+access.OnNode(models.GrantFeedbackCreate)+`)`,
+	SELECT FROM feedback w WHERE w.id = {id} AND w.created_by = {actor} AND `+access.OnNode(models.GrantFeedbackCreate)+`) AS may`,
 	"w", "w", "id", "$1", "actor", "$2")
 
 // checkReplay rejects a replay for an actor that could read the record at the time of the write and may
 // not now. Errors: not_found, unavailable.
 func (s *Records) checkReplay(ctx context.Context, actor store.Actor, replay store.WriteResult) error {
-	var may bool
-	if err := s.Pool.QueryRow(ctx, replayableQuery, replay.RecordID, actor.IdentityID, replay.Readable).Scan(&may); err != nil {
-		return s.Translate(err)
+	found, err := store.FindOne[struct{ May bool }](ctx, s.Store, actor.OrganizationID, models.NotFound(), replayableQuery, replay.RecordID, actor.IdentityID, replay.Readable)
+	if err != nil {
+		return err
 	}
-	if may && (!replay.Readable || actor.HasReadScope(replay.RecordID)) {
+	if found.May && (!replay.Readable || actor.HasReadScope(replay.RecordID)) {
 		return nil
 	}
 	return &models.Error{
