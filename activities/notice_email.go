@@ -154,7 +154,7 @@ func unlinked(n effects.NoticeEmail) effects.NoticeEmail {
 // topics are what notices are about, by the beginning of their kinds.
 var topics = map[string]string{
 	"work_order": "A work order", "issue": "Feedback", "webhook": "A webhook address", "person": "A person",
-	"integration": "An integration", "team": "A team", "organization": "The organization",
+	"integration": "An integration", "team": "A team", "organization": "The organization", "operator": "Your account",
 }
 
 // subjectOf names the record for people who may read it.

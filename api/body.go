@@ -29,9 +29,9 @@ const maxNumber = 100
 // largeBody is the size from which an organization's bodies are parsed one at a time.
 const largeBody = 64 << 10
 
-// receiveBody reads the body of a call before the call takes a place among those of its
-// organization, so that a slow sender holds up no one. Whether the body is acceptable is told
-// after the call was admitted. Of a call whose token is not the service's nothing is read.
+// receiveBody reads the body of a call before the call takes a place among the calls of its
+// organization, so that a slow sender delays no other call. A body that cannot be read is rejected
+// after the call was admitted. A call with a forged or expired token is rejected unread.
 func (a *API) receiveBody(ctx huma.Context, next func(huma.Context)) {
 	limits, hasBody := ctx.Operation().Metadata[limitsKey].(bodyLimits)
 	if !hasBody {

@@ -83,8 +83,8 @@ func TestSlowAndOddBodies(t *testing.T) {
 	}
 }
 
-// Bodies that arrive slowly take no places among the calls of their organization, however many
-// they are: its other calls, of the same integration too, are answered at once.
+// Bodies that arrive slowly take no places among the calls of their organization, regardless of
+// their number: its other calls, even of the same integration, do not wait.
 func TestSlowBodiesTakeNoPlace(t *testing.T) {
 	t.Parallel()
 	s := apitest.New(t)

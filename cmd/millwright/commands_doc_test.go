@@ -40,7 +40,7 @@ Every command with its flags and examples, as ~--help~ shows them. ~…~ stands 
 | ~people invite~ | ~person_id~, ~url~, ~expires_at~ |
 | organization | ~id~, ~key~, ~name~, ~plan~, ~read_only~, ~suspended~, ~openid_required~, ~created_at~ |
 | work order, feedback | as a GET of the API returns it |
-| Log Record | ~id~, ~created_at~, ~actor_id~, ~actor_name~, ~action~, ~record_id~, ~record_name~ |
+| Log Record | ~id~, ~created_at~, ~actor_id~, ~actor_name~, ~actor_now~ (the present name if it differs), ~action~, ~record_id~, ~record_name~ |
 | notice | ~id~, ~kind~, ~created_at~, ~read_at~, ~record_id~, ~readable~, ~about~, ~title~, ~number~ |
 | import | [import.md](import.md#preview-and-result) |
 `

@@ -125,8 +125,8 @@ func TestListsOfAnOrganizationAreBounded(t *testing.T) {
 	}
 }
 
-// Whatever a person's pages read, and however many at once, they hold two connections of the
-// organization: another organization's pages, sessions and token requests do not wait.
+// A person's pages hold two connections of the organization, regardless of what they read and of
+// their number: another organization's pages, sessions and token requests do not wait.
 func TestReadsOfPagesAreBounded(t *testing.T) {
 	for name, c := range map[string]struct {
 		// table is locked: the read waits for it, the others do not need it.
