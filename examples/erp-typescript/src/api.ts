@@ -2410,7 +2410,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: there is no such record, or the integration may not read it. */
+            /** @description `not_found`: there is no such record, or the integration may not read it; with Idempotency-Replayed it may no longer read what the write that is repeated returned. */
             404: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -2712,7 +2712,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: there is no such record, or the integration may not read it. */
+            /** @description `not_found`: there is no such record, or the integration may not read it; with Idempotency-Replayed it may no longer read what the write that is repeated returned. */
             404: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -2943,7 +2943,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read.
+                 * @description Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read, and 404 if its token may no longer read the record.
                  * @example 7781-create-1
                  */
                 "Idempotency-Key"?: string;
@@ -3005,6 +3005,20 @@ export interface operations {
             403: {
                 headers: {
                     "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: there is no such record, or the integration may not read it; with Idempotency-Replayed it may no longer read what the write that is repeated returned. */
+            404: {
+                headers: {
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
@@ -3211,7 +3225,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: there is no such record, or the integration may not read it. */
+            /** @description `not_found`: there is no such record, or the integration may not read it; with Idempotency-Replayed it may no longer read what the write that is repeated returned. */
             404: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -3520,7 +3534,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: there is no such record, or the integration may not read it. */
+            /** @description `not_found`: there is no such record, or the integration may not read it; with Idempotency-Replayed it may no longer read what the write that is repeated returned. */
             404: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -4255,7 +4269,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: there is no such record, or the integration may not read it. */
+            /** @description `not_found`: there is no such record, or the integration may not read it; with Idempotency-Replayed it may no longer read what the write that is repeated returned. */
             404: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -4564,7 +4578,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: there is no such record, or the integration may not read it. */
+            /** @description `not_found`: there is no such record, or the integration may not read it; with Idempotency-Replayed it may no longer read what the write that is repeated returned. */
             404: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -4873,7 +4887,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: there is no such record, or the integration may not read it. */
+            /** @description `not_found`: there is no such record, or the integration may not read it; with Idempotency-Replayed it may no longer read what the write that is repeated returned. */
             404: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -5175,7 +5189,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: there is no such record, or the integration may not read it. */
+            /** @description `not_found`: there is no such record, or the integration may not read it; with Idempotency-Replayed it may no longer read what the write that is repeated returned. */
             404: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -5416,7 +5430,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read.
+                 * @description Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read, and 404 if its token may no longer read the record.
                  * @example 7781-create-1
                  */
                 "Idempotency-Key"?: string;
@@ -5478,6 +5492,20 @@ export interface operations {
             403: {
                 headers: {
                     "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: there is no such record, or the integration may not read it; with Idempotency-Replayed it may no longer read what the write that is repeated returned. */
+            404: {
+                headers: {
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
@@ -5671,7 +5699,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: there is no such record, or the integration may not read it. */
+            /** @description `not_found`: there is no such record, or the integration may not read it; with Idempotency-Replayed it may no longer read what the write that is repeated returned. */
             404: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -5732,7 +5760,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read.
+                 * @description Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read, and 404 if its token may no longer read the record.
                  * @example 7781-create-1
                  */
                 "Idempotency-Key"?: string;
@@ -5815,9 +5843,10 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: there is no such record, or the integration may not read it. */
+            /** @description `not_found`: there is no such record, or the integration may not read it; with Idempotency-Replayed it may no longer read what the write that is repeated returned. */
             404: {
                 headers: {
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
@@ -6024,7 +6053,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: there is no such record, or the integration may not read it. */
+            /** @description `not_found`: there is no such record, or the integration may not read it; with Idempotency-Replayed it may no longer read what the write that is repeated returned. */
             404: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -6085,7 +6114,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read.
+                 * @description Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read, and 404 if its token may no longer read the record.
                  * @example 7781-create-1
                  */
                 "Idempotency-Key"?: string;
@@ -6167,9 +6196,10 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: there is no such record, or the integration may not read it. */
+            /** @description `not_found`: there is no such record, or the integration may not read it; with Idempotency-Replayed it may no longer read what the write that is repeated returned. */
             404: {
                 headers: {
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
@@ -6293,7 +6323,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read.
+                 * @description Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read, and 404 if its token may no longer read the record.
                  * @example 7781-create-1
                  */
                 "Idempotency-Key"?: string;
@@ -6375,9 +6405,10 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: there is no such record, or the integration may not read it. */
+            /** @description `not_found`: there is no such record, or the integration may not read it; with Idempotency-Replayed it may no longer read what the write that is repeated returned. */
             404: {
                 headers: {
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
@@ -6501,7 +6532,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read.
+                 * @description Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read, and 404 if its token may no longer read the record.
                  * @example 7781-create-1
                  */
                 "Idempotency-Key"?: string;
@@ -6583,9 +6614,10 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: there is no such record, or the integration may not read it. */
+            /** @description `not_found`: there is no such record, or the integration may not read it; with Idempotency-Replayed it may no longer read what the write that is repeated returned. */
             404: {
                 headers: {
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
@@ -6670,7 +6702,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read.
+                 * @description Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read, and 404 if its token may no longer read the record.
                  * @example 7781-create-1
                  */
                 "Idempotency-Key"?: string;
@@ -6752,9 +6784,10 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: there is no such record, or the integration may not read it. */
+            /** @description `not_found`: there is no such record, or the integration may not read it; with Idempotency-Replayed it may no longer read what the write that is repeated returned. */
             404: {
                 headers: {
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
