@@ -383,7 +383,7 @@ For each write and each way to make it: notices, Log Record and event. A test ma
 them and compares: ` + "`bin/devstack exec -- go test ./e2e -run TestEveryWriteInEveryWay -update`" + ` writes
 this page again. The work orders were created by a person who is no inventory manager, and have a
 worker, the integration as another, and where they are reviewed a consultant; the one who acts gets no
-notice. "(operator)" follows who acts by a command or in Temporal.
+notice, except of an operator. "(operator)" follows who acts by a command or in Temporal.
 
 | write | way | notified | logged | event |
 |---|---|---|---|---|
