@@ -79,8 +79,8 @@ func (c attemptCount) rejects(before int, now time.Time) error {
 const countAgain = `ON CONFLICT (subject) DO UPDATE SET window_start = excluded.window_start,
 			calls = CASE WHEN rate_counters.window_start = excluded.window_start THEN rate_counters.calls + 1 ELSE 1 END`
 
-// count adds an attempt to some of the counts, and returns by subject how many each had before.
-// Errors: unavailable.
+// count adds an attempt to some of the counts, of which the last is of its client network or person,
+// and returns by subject how many each had before. Errors: unavailable.
 func (s *People) count(ctx context.Context, counts []attemptCount, added ...attemptCount) (before map[string]int, err error) {
 	subjects, windows, adds := make([]string, len(counts)), make([]time.Time, len(counts)), make([]bool, len(counts))
 	for i, c := range counts {
@@ -91,7 +91,7 @@ func (s *People) count(ctx context.Context, counts []attemptCount, added ...atte
 	counters, err := store.LookUpAll[struct {
 		Subject string
 		Calls   int
-	}](ctx, s.Store, counts[0].subject, `
+	}](ctx, s.Store, counts[len(counts)-1].subject, `
 		WITH u AS (
 			SELECT * FROM unnest($1::text[], $2::timestamptz[], $3::boolean[]) u (subject, at, adds)
 		), counted AS (
