@@ -91,7 +91,7 @@ func (r *reach) write(i int) {
 	}
 	create := func(by, title string, target *models.Time) string {
 		description, form, external := hidden+"description", r.ID("inspection"), fmt.Sprintf("%scode%d", hidden, i)
-		created, err := r.CreateWorkOrder(ctx, r.harness.person(by), store.RequestKey{}, records.NewWorkOrder{
+		created, err := r.CreateWorkOrder(ctx, r.harness.person(by), store.RequestKey{}, records.NewWorkOrder{ //nolint:contextcheck // the fixture has its own
 			InventoryID: r.ID("ahu1"), Title: title, Description: &description, FormID: &form, ExternalID: &external, TargetDate: target, Assignees: workers,
 		})
 		if err != nil {

@@ -85,7 +85,7 @@ var blankFields = map[string]string{
 
 // Invisible text is blank in every form: required fields are rejected, others are left empty, and a
 // search lists everything. It is never stored.
-func TestBlankTextInEveryForm(t *testing.T) {
+func TestBlankTextInEveryForm(t *testing.T) { //nolint:tparallel // the cases share a site
 	t.Parallel()
 	s := newGuardedSite(t)
 	v := s.SignedIn("ann")
@@ -172,7 +172,7 @@ func textFields(t *testing.T, s *guardedSite, v *consoletest.Visitor) map[string
 			}
 			for _, input := range textInForm.FindAllString(fields, -1) {
 				name, kind := nameOfInput.FindStringSubmatch(input), typeOfInput.FindStringSubmatch(input)
-				if name != nil && (kind == nil || slices.Contains([]string{"text", "search", "email", "url", "tel"}, kind[1])) {
+				if name != nil && (len(kind) == 0 || slices.Contains([]string{"text", "search", "email", "url", "tel"}, kind[1])) {
 					found[caseOf(t, method, action).String()+" "+name[1]] = true
 				}
 			}

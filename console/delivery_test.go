@@ -20,7 +20,7 @@ var (
 
 // Anyone with a signed request can send it: the delivery page and its curl command have valid
 // signatures for owners of the integration and administrators, and none for anyone else.
-func TestOnlyOwnersSeeADeliverySigned(t *testing.T) {
+func TestOnlyOwnersSeeADeliverySigned(t *testing.T) { //nolint:tparallel // each case takes something away from the cases before
 	t.Parallel()
 	s := consoletest.NewSite(t)
 	newRecord(t, s)

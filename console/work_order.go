@@ -235,13 +235,16 @@ func questionsNamed(text string, answers models.AnswersRecord) string {
 // startPath ends the path that starts the work: answers without an answer.
 const startPath = "start"
 
-// offeredActions are the actions on a work order, as a menu lists them.
-var offeredActions = []struct {
+// offeredAction is an action on a work order in a menu.
+type offeredAction struct {
 	records.WorkOrderAction
 	name, path, icon string
 	// sends is true if the button acts at once, without a page that asks.
 	sends bool
-}{
+}
+
+// offeredActions are the actions on a work order, as a menu lists them.
+var offeredActions = []offeredAction{
 	{records.ActionComplete, "Complete…", "complete", "check", false}, {records.ActionAnswer, "Answer", "answers", "", false},
 	{records.ActionAnswer, "Start work", startPath, "", true},
 	{records.ActionResume, "Resume", "resume", "", true}, {records.ActionHold, "Put on hold", "hold", "pause", true},
@@ -264,13 +267,10 @@ func (v *workOrderView) addActions(d records.WorkOrderDetail) {
 			row.Form = &step
 		}
 		switch action := a.WorkOrderAction; {
-		case a.path == startPath && (!v.May[string(action)] || status == models.StatusInProgress):
 		case action == next && a.path != startPath:
 			row.Class = "primary"
 			v.Next = &row
-		case action == records.ActionResume && status != models.StatusOnHold, action == records.ActionHold && status == models.StatusOnHold,
-			action == records.ActionReview && (status != models.StatusSentToInspection || v.May[string(action)]),
-			action == records.ActionReturn && d.Customer == "", a.path == "answers" && v.Form == "":
+		case v.lacks(a, d.Customer, status):
 		case v.May[string(action)]:
 			if action == records.ActionCancel {
 				row.Class = "danger"
@@ -282,6 +282,23 @@ func (v *workOrderView) addActions(d records.WorkOrderDetail) {
 		}
 	}
 	v.Others = append(v.Others, forbidden...)
+}
+
+// lacks reports whether the page has no use for the action, allowed or not, in this status.
+func (v *workOrderView) lacks(a offeredAction, customer string, status models.WorkOrderStatus) bool {
+	switch a.WorkOrderAction {
+	case records.ActionResume:
+		return status != models.StatusOnHold
+	case records.ActionHold:
+		return status == models.StatusOnHold
+	case records.ActionReview:
+		return status != models.StatusSentToInspection || v.May[string(a.WorkOrderAction)]
+	case records.ActionReturn:
+		return customer == ""
+	case records.ActionAnswer:
+		return a.path == "answers" && v.Form == "" || a.path == startPath && (!v.May[string(a.WorkOrderAction)] || status == models.StatusInProgress)
+	}
+	return false
 }
 
 // next is what the person does next with the work order, "" for nothing or the review, whose form

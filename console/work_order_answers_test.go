@@ -305,7 +305,7 @@ func TestWorkIsStarted(t *testing.T) {
 			if now := workOrder(t, s, id).Status.Code; now != string(models.StatusInProgress) {
 				t.Errorf("a work order that was %s is %s", status, now)
 			}
-			bob.Get(path).Want(http.StatusOK, "<bdi>Bob Stone</bdi> started the work.")
+			bob.Get(path).Want(http.StatusOK, "<bdi>Bob Stone</bdi></a> started the work.")
 		}
 	}
 }

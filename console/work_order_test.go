@@ -201,7 +201,7 @@ func TestTwoPeopleOnAWorkOrder(t *testing.T) {
 	form := cat.Get(path).Form("decision", "approve", "comment", "Well done.")
 	ann.Post(path+"/assign", ann.Get(path+"/assign").Form("identity", s.ID("dan"), "role", "worker")).Want(http.StatusSeeOther)
 	title := "Replace the long belt"
-	s.Exec(`UPDATE work_orders SET status = 'in_progress' WHERE id = $1`, id)
+	s.Exec(`UPDATE work_orders SET status = 'in_progress', completed_by = NULL WHERE id = $1`, id)
 	if _, err := s.UpdateWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, id, records.WorkOrderPatch{
 		Title: records.Sent[string]{Value: title, Set: true}, Priority: records.Sent[models.Priority]{Value: models.PriorityHigh, Set: true},
 	}); err != nil {

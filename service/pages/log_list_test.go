@@ -37,7 +37,7 @@ func TestACompanysLogHasWhatItDidForCustomers(t *testing.T) {
 		func() (store.WriteResult, error) { return s.HoldWorkOrder(ctx, pia, call, id) },
 		func() (store.WriteResult, error) { return s.ResumeWorkOrder(ctx, pia, call, id) },
 		func() (store.WriteResult, error) {
-			return s.AnswerWorkOrder(ctx, s.As("dispatch"), call, id, nil, records.SaveAnswers)
+			return s.AnswerWorkOrder(ctx, s.As("dispatch"), call, id, nil, records.SaveAnswers) //nolint:contextcheck // the fixture has its own
 		},
 	} {
 		s.MustWrite(do())
@@ -88,7 +88,7 @@ func TestACompanysLogHasWhatItDidForCustomers(t *testing.T) {
 	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM history WHERE record_id = $1 AND organization_id <> $2`, id, s.Acme.OrganizationID); n != 0 {
 		t.Errorf("%d entries of the history are the company's", n)
 	}
-	history, err := s.RecordHistory(ctx, s.As("ann"), id, 0, 0)
+	history, err := s.RecordHistory(ctx, s.As("ann"), id, 0, 0) //nolint:contextcheck // the fixture has its own
 	if err != nil || len(history.Changes) != 8 {
 		t.Errorf("the history has %d changes, %v", len(history.Changes), err)
 	}
@@ -121,7 +121,7 @@ func TestTheLogShowsNamesOfThenAndNow(t *testing.T) {
 	s.MustWrite(s.HoldWorkOrder(ctx, s.As("bob"), call, id))
 	s.MustWrite(s.ResumeWorkOrder(ctx, operated, call, id))
 	read := func() string {
-		page, err := s.LogRecords(ctx, s.As("ann"), "", pages.LogFilter{RecordID: id})
+		page, err := s.LogRecords(ctx, s.As("ann"), "", pages.LogFilter{RecordID: id}) //nolint:contextcheck // the fixture has its own
 		if err != nil {
 			t.Fatal(err)
 		}

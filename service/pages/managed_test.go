@@ -161,6 +161,7 @@ func TestTheLastTestOfAnAddressIsShown(t *testing.T) {
 	} {
 		want := store.WakeTarget{Kind: store.TargetWebhook, ID: id, OrganizationID: f.Acme.OrganizationID}
 		for _, actor := range []store.Actor{store.Operator(), ann} {
+			f.Clock.Advance(time.Second) // the last test is the latest
 			test, err := f.BeginWebhookTest(ctx, actor, id)
 			if err != nil || test.Address != want {
 				t.Fatalf("the test of %s is %+v, %v", actor.Name, test, err)

@@ -244,13 +244,13 @@ const knownUse = "known browser"
 // knownMark returns the mark of a browser in which the people have signed in.
 func (s *People) knownMark(people ...string) (string, error) { return s.sealText(people, knownUse) }
 
-// knownPeople returns who has signed in in the browser, if its mark is genuine.
+// knownPeople returns who has used the browser to sign in, if its mark is genuine.
 func (s *People) knownPeople(client Client) (people []string) {
 	s.openText(client.Known, knownUse, &people)
 	return people
 }
 
-// KnownBrowser returns the id of someone who has signed in in the browser, "" if its mark is not
+// KnownBrowser returns the id of someone who has used the browser to sign in, "" if its mark is not
 // genuine.
 func (s *People) KnownBrowser(client Client) string {
 	for _, id := range s.knownPeople(client) {

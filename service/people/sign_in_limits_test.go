@@ -204,7 +204,7 @@ func TestGuessesAtATimeAreWithinTheLimit(t *testing.T) {
 	}
 }
 
-// Behind one address with someone who guesses, people still sign in in their browsers, and go on
+// Behind one address with someone who guesses, people still sign in with their browsers, and go on
 // in their sessions, which have their own limits.
 func TestGuessesInTheSameNetworkLockNoOneOut(t *testing.T) {
 	f := servicetest.New(t)

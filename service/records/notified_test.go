@@ -17,7 +17,7 @@ func createdBy(s *servicetest.Harness, creator string, workers, consultants []st
 		InventoryID: s.ID("ahu1"), Title: "Replace filter", Assignees: s.IDs(workers...), Consultants: s.IDs(consultants...),
 	})
 	id := s.MustWrite(result, err).ID
-	s.ClearEffects(id)
+	s.ClearEffects(id) //nolint:contextcheck // the fixture has its own
 	return id
 }
 
@@ -32,12 +32,12 @@ func TestTheCreatorHears(t *testing.T) {
 	target, description := models.TimeOf(s.Clock.Now().Add(48*time.Hour)), "All of them."
 	patch := func(by string, patch records.WorkOrderPatch) func(id string) error {
 		return func(id string) error {
-			_, err := s.UpdateWorkOrder(ctx, s.As(by), call, id, patch)
+			_, err := s.UpdateWorkOrder(ctx, s.As(by), call, id, patch) //nolint:contextcheck // the fixture has its own
 			return err
 		}
 	}
 	complete := func(id string) error {
-		_, err := s.AnswerWorkOrder(ctx, s.As("erp"), call, id, nil, records.CompleteWork)
+		_, err := s.AnswerWorkOrder(ctx, s.As("erp"), call, id, nil, records.CompleteWork) //nolint:contextcheck // the fixture has its own
 		return err
 	}
 	reviewed := func(by string, review records.Review) func(id string) error {
@@ -46,12 +46,12 @@ func TestTheCreatorHears(t *testing.T) {
 				return err
 			}
 			s.ClearEffects(id)
-			_, err := s.ReviewWorkOrder(ctx, s.As(by), call, id, review)
+			_, err := s.ReviewWorkOrder(ctx, s.As(by), call, id, review) //nolint:contextcheck // the fixture has its own
 			return err
 		}
 	}
 	commented := func(by string) func(id string) error {
-		return func(id string) error { return s.AddComment(ctx, s.As(by), id, "Since when?") }
+		return func(id string) error { return s.AddComment(ctx, s.As(by), id, "Since when?") } //nolint:contextcheck // the fixture has its own
 	}
 	for name, c := range map[string]struct {
 		workers    []string

@@ -104,7 +104,7 @@ func (r *RecordReader[Row]) lookup(ctx context.Context, query *batch.Statement, 
 // when too many reads of the organization wait, or a query takes too long).
 func Read[T any](ctx context.Context, s *Store, organizationID string, respond func() (T, error), queries ...func(*pgx.Batch) error) (response T, err error) {
 	err = s.reads.Run(ctx, organizationID, func() (err error) {
-		if err = s.query(ctx, queries); err == nil {
+		if err = s.query(ctx, batch.IndexPlans+`, `+readTimeout, queries); err == nil {
 			response, err = respond()
 		}
 		return err
@@ -118,8 +118,11 @@ func (s *Store) Share(ctx context.Context, organizationID string, read func() er
 	return Limited(s.Translate(s.reads.Run(ctx, organizationID, read)))
 }
 
-// query runs the queries of a read on one connection. Errors: the queries'.
-func (s *Store) query(ctx context.Context, queries []func(*pgx.Batch) error) error {
+// readTimeout sets the time limit of the statements after it.
+const readTimeout = `set_config('statement_timeout', $1, true)`
+
+// query runs the queries of a read on one connection, after the settings. Errors: the queries'.
+func (s *Store) query(ctx context.Context, settings string, queries []func(*pgx.Batch) error) error {
 	conn, err := s.Pool.Acquire(ctx)
 	if err != nil {
 		return err
@@ -127,13 +130,12 @@ func (s *Store) query(ctx context.Context, queries []func(*pgx.Batch) error) err
 	defer conn.Release()
 	for _, add := range queries {
 		pipeline := &pgx.Batch{}
-		pipeline.Queue(batch.IndexPlans+`, set_config('statement_timeout', $1, true)`,
-			strconv.FormatInt(s.ReadTimeout.Milliseconds(), 10))
-		settings := pipeline.Len()
+		pipeline.Queue(settings, strconv.FormatInt(s.ReadTimeout.Milliseconds(), 10))
+		set := pipeline.Len()
 		if err := add(pipeline); err != nil {
 			return err
 		}
-		if pipeline.Len() == settings {
+		if pipeline.Len() == set {
 			continue
 		}
 		if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
@@ -173,22 +175,25 @@ func QueueOne[T any](pipeline *pgx.Batch, into *T, missing error, sql string, ar
 	queue(pipeline, sql, args).Query(batch.ReadOne(into, missing))
 }
 
-// FindAll returns the rows of a query by column names, read in a connection of the
-// organization (Read). Errors: Read's.
-func FindAll[T any](ctx context.Context, s *Store, organizationID, sql string, args ...any) ([]T, error) {
-	var found []T
-	return Read(ctx, s, organizationID, func() ([]T, error) { return found, nil }, func(pipeline *pgx.Batch) error {
-		QueueAll(pipeline, &found, sql, args...)
-		return nil
-	})
+// FindAll returns the rows of a query by column names, as one of the organization's reads (Read),
+// but with whatever plan Postgres chooses. Errors: Read's.
+func FindAll[T any](ctx context.Context, s *Store, organizationID, sql string, args ...any) (found []T, err error) {
+	err = s.find(ctx, organizationID, func(pipeline *pgx.Batch) { QueueAll(pipeline, &found, sql, args...) })
+	return found, err
 }
 
 // FindOne is FindAll for a query of one row. Errors: missing without a row, Read's.
-func FindOne[T any](ctx context.Context, s *Store, organizationID string, missing error, sql string, args ...any) (T, error) {
-	var found T
-	return Read(ctx, s, organizationID, func() (T, error) { return found, nil }, func(pipeline *pgx.Batch) error {
-		QueueOne(pipeline, &found, missing, sql, args...)
-		return nil
+func FindOne[T any](ctx context.Context, s *Store, organizationID string, missing error, sql string, args ...any) (found T, err error) {
+	err = s.find(ctx, organizationID, func(pipeline *pgx.Batch) { QueueOne(pipeline, &found, missing, sql, args...) })
+	return found, err
+}
+
+func (s *Store) find(ctx context.Context, organizationID string, add func(*pgx.Batch)) error {
+	return s.Share(ctx, organizationID, func() error {
+		return s.query(ctx, `SELECT `+readTimeout, []func(*pgx.Batch) error{func(pipeline *pgx.Batch) error {
+			add(pipeline)
+			return nil
+		}})
 	})
 }
 
