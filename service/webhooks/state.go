@@ -12,7 +12,7 @@ import (
 // holds its due deliveries. One that is already off keeps its reason. Errors:
 // not_found, permission_denied, validation_failed, unavailable.
 func (s *Webhooks) DisableWebhook(ctx context.Context, actor store.Actor, id, reason string) (Webhook, error) {
-	if models.IsBlank(reason) {
+	if models.IsBlank(reason) && models.IsPlain(reason) {
 		reason = "Turned off by " + actor.LogName() + "."
 	}
 	if problems := store.CheckText("/reason", &reason, models.MaxOffReason); len(problems) > 0 {
