@@ -143,3 +143,31 @@ func TestWhoWasRemovedIsToldThatAlone(t *testing.T) {
 		}
 	}
 }
+
+// A mail names the customer of a service company to people with incoming work orders, as pages do.
+func TestMailNamesTheCustomerToDispatchersOnly(t *testing.T) {
+	t.Parallel()
+	h := newMailHarness(t)
+	id := h.assign(h.Actor("erp"), []string{"crew"}, nil)
+	forwarded := func(by store.Actor, to string) {
+		t.Helper()
+		if _, err := h.AssignWorkOrder(t.Context(), by, store.RequestKey{}, id, []string{to}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	forwarded(h.person("ann"), h.Polar.OrganizationID)
+	forwarded(h.Actor("dispatch"), h.ID("pia"))
+	for _, named := range []bool{true, false} {
+		h.Exec(`UPDATE people SET admin = $1 WHERE id = $2`, named, h.ID("pia")) // administrators have every permission
+		h.Exec(`DELETE FROM notices`)
+		h.Clock.Advance(time.Minute)
+		h.Exec(`INSERT INTO notices (organization_id, person_id, kind, record_id, created_at) VALUES ($1, $2, $3, $4, $5)`,
+			h.Polar.OrganizationID, h.ID("pia"), models.NoticeAssigned, id, h.Clock.Now())
+		h.mail(id)
+		messages := h.server.Messages()
+		last := messages[len(messages)-1]
+		if last.Recipient != "pia@polar.example.com" || !strings.Contains(last.Text, "Replace filter") || strings.Contains(last.Text+last.HTML, "Acme Facilities") != named {
+			t.Errorf("the message to %s is, want it to name the customer: %v\n%s", last.Recipient, named, last.Text)
+		}
+	}
+}

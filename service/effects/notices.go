@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
+	"millwright/service/access"
 	"millwright/service/people"
 	"millwright/service/store"
 )
@@ -82,7 +83,8 @@ func pageURL(publicURL, kind, id string) string {
 const MailFor = 48 * time.Hour
 
 // An e-mail contains the notices that one write left for one person about one record:
-// they have the same created_at. It shows the record as the inbox does (people.NoticeRecords).
+// they have the same created_at. It shows the record as the inbox does (people.NoticeRecords), and
+// names the customer to whom a page does (access.CustomerOf).
 var claimNoticeEmailsQuery = `
 	WITH claimed AS (
 		UPDATE notices SET mailing_until = $2
@@ -111,7 +113,8 @@ var claimNoticeEmailsQuery = `
 	JOIN identities own ON own.id = l.person_id` + store.Fill(people.NoticeRecords, "notice", "l", "actor", "l.person_id") + `
 	LEFT JOIN inventory_nodes n ON n.id = coalesce(w.inventory_id, f.inventory_id)
 	LEFT JOIN identities hi ON hi.id = h.integration_id
-	JOIN identities g ON g.id = coalesce(w.organization_id, f.organization_id, h.organization_id, l.organization_id)
+	JOIN identities g ON g.id = CASE WHEN w.organization_id <> p.organization_id AND NOT ` + store.Fill(access.IncomingWorkOrders, "actor", "l.person_id") + `
+		THEN p.organization_id ELSE coalesce(w.organization_id, f.organization_id, h.organization_id, l.organization_id) END
 	LEFT JOIN LATERAL (
 		SELECT y.changes, coalesce(a.name, y.actor_name) AS actor_name FROM log y LEFT JOIN identities a ON a.id = y.actor_id
 		WHERE ` + people.NoticeReadable + ` AND y.record_id = l.record_id AND y.created_at = l.created_at ORDER BY y.id DESC LIMIT 1) c ON true

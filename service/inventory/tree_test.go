@@ -104,6 +104,13 @@ func TestNodesAreInNaturalOrder(t *testing.T) {
 	if err != nil || len(creatable.Nodes) != 2 || creatable.Nodes[0].Name != "Room 100" {
 		t.Errorf("the next page is %+v (%v)", creatable.Nodes, err)
 	}
+	// A place that she does not see is unknown: a page after it would tell how its name sorts.
+	for _, unseen := range []string{f.ID("hq"), "loc_00000000000000000000000zzz"} {
+		creatable, err = f.CreatableNodes(t.Context(), servicetest.Person(t, f, "eve"), f.ID("annex"), unseen)
+		if err != nil || len(creatable.Nodes) != 0 {
+			t.Errorf("the page after %s is %+v (%v)", unseen, creatable.Nodes, err)
+		}
+	}
 	names = nil
 	found, err := f.SearchNodes(t.Context(), servicetest.Person(t, f, "ann"), inventory.NodeSearch{Text: "room"})
 	for _, n := range found {

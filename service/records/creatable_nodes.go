@@ -40,11 +40,13 @@ var creatable = `WITH granted AS MATERIALIZED (` + lists.GrantedNodes(models.Gra
 // reaching is the condition that one of the permissions applies below the node {node}.
 const reaching = `EXISTS (SELECT FROM inventory_closure c JOIN granted g ON g.node_id = c.ancestor_id AND g.applies_below WHERE c.node_id = {node})`
 
-// The nodes n are in the order of their names, after the node @after if it is given.
+// The nodes n are in the order of their names, after the node @after if it is given. One that the
+// person does not see is unknown: its place in the order would tell its name.
 var (
 	byName    = store.Fill(` ORDER BY `+inventory.InNameOrder+` LIMIT @limit`, "n", "n")
 	afterNode = ` AND (@after = '' OR (` + store.Fill(inventory.InNameOrder, "n", "n") + `) > (
-		SELECT ` + store.Fill(inventory.InNameOrder, "n", "a") + ` FROM inventory_nodes a WHERE a.id = @after AND a.organization_id = @organization))`
+		SELECT ` + store.Fill(inventory.InNameOrder, "n", "a") + ` FROM inventory_nodes a
+		WHERE a.id = @after AND a.organization_id = @organization AND ` + store.Fill(lists.AmongGranted, "node", "a.id") + `))`
 )
 
 // creatableOf selects a page of the nodes n of a subquery as CreatableNodes.
