@@ -297,6 +297,7 @@ func (v *workOrderView) lacks(a offeredAction, customer string, status models.Wo
 		return customer == ""
 	case records.ActionAnswer:
 		return a.path == "answers" && v.Form == "" || a.path == startPath && (!v.May[string(a.WorkOrderAction)] || status == models.StatusInProgress)
+	case records.ActionUpdate, records.ActionAssign, records.ActionComplete, records.ActionCancel:
 	}
 	return false
 }

@@ -88,7 +88,7 @@ func TestACompanysLogHasWhatItDidForCustomers(t *testing.T) {
 	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM history WHERE record_id = $1 AND organization_id <> $2`, id, s.Acme.OrganizationID); n != 0 {
 		t.Errorf("%d entries of the history are the company's", n)
 	}
-	history, err := s.RecordHistory(ctx, s.As("ann"), id, 0, 0) //nolint:contextcheck // the fixture has its own
+	history, err := s.RecordHistory(ctx, s.As("ann"), id, 0, 0)
 	if err != nil || len(history.Changes) != 8 {
 		t.Errorf("the history has %d changes, %v", len(history.Changes), err)
 	}
@@ -125,7 +125,7 @@ func TestTheLogShowsNamesOfThenAndNow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		history, err := s.RecordHistory(ctx, s.As("ann"), id, 0, 0)
+		history, err := s.RecordHistory(ctx, s.As("ann"), id, 0, 0) //nolint:contextcheck // the fixture has its own
 		if err != nil {
 			t.Fatal(err)
 		}

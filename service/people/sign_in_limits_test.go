@@ -43,6 +43,7 @@ func counters(f *servicetest.Fixture) int {
 // The right password from a network without failures signs in, whatever others did. What each
 // attack may check is bounded by the networks that it has.
 func TestGuessesLockNoOneOutElsewhere(t *testing.T) {
+	t.Parallel()
 	const ann, fresh = "ann@acme.example.com", "203.0.113.1"
 	accounts := []string{ann, "bob@acme.example.com", "cat@acme.example.com", "dan@acme.example.com", "eve@acme.example.com", "pia@polar.example.com"}
 	for name, c := range map[string]struct {

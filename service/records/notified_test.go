@@ -17,7 +17,7 @@ func createdBy(s *servicetest.Harness, creator string, workers, consultants []st
 		InventoryID: s.ID("ahu1"), Title: "Replace filter", Assignees: s.IDs(workers...), Consultants: s.IDs(consultants...),
 	})
 	id := s.MustWrite(result, err).ID
-	s.ClearEffects(id) //nolint:contextcheck // the fixture has its own
+	s.ClearEffects(id)
 	return id
 }
 
@@ -45,7 +45,7 @@ func TestTheCreatorHears(t *testing.T) {
 			if err := complete(id); err != nil {
 				return err
 			}
-			s.ClearEffects(id)
+			s.ClearEffects(id)                                           //nolint:contextcheck // the fixture has its own
 			_, err := s.ReviewWorkOrder(ctx, s.As(by), call, id, review) //nolint:contextcheck // the fixture has its own
 			return err
 		}
