@@ -148,7 +148,7 @@ func TestPeopleAreNotifiedByMailOnce(t *testing.T) {
 	h.awaitWorkflow(workflows.WorkOrderID(id), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
 	h.awaitFound(`WorkOrderStatus = "complete" AND Organization = "`+h.org.imported.IDs["acme"]+`"`, workflows.WorkOrderID(id))
 
-	// Nobody is notified of assignments now: the next mail is about something else.
+	// No one is notified of an assignment on a closed work order: the next mail is about other things.
 	response, err := i.call(http.MethodPost, "/work-orders/"+id+"/assignees", "", map[string]any{"assignees": []string{h.org.imported.IDs["advisor"]}})
 	if err != nil || response.status != http.StatusOK {
 		t.Fatalf("assign: status %d, error %v, body %s", response.status, err, response.body)
