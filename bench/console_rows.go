@@ -47,6 +47,14 @@ func (in *installation) addSession(token, person string) {
 		FROM people WHERE id = $3 OR email = $3`, hash[:], hex.EncodeToString(hash[:13]), person)
 }
 
+// addPeople adds people to the organization of the person with the e-mail address.
+func (in *installation) addPeople(email string, n int) {
+	const made = `SELECT p.organization_id, 'idn_' || lpad(to_hex(n), 26, '0') AS id, md5(n::text) AS name FROM people p, generate_series(1, $2::integer) n WHERE p.email = $1`
+	in.exec(`INSERT INTO identities (id, organization_id, kind, name, created_at, changed_at)
+		SELECT id, organization_id, 'person', left(name, 8) || ' ' || right(name, 12), now(), now() FROM (`+made+`) m`, email, n)
+	in.exec(`INSERT INTO people (id, organization_id, email) SELECT id, organization_id, name || '@example.com' FROM (`+made+`) m`, email, n)
+}
+
 // consoleRecords are the records whose pages are measured.
 type consoleRecords struct {
 	integration, webhook string

@@ -25,6 +25,7 @@ const (
 	hostileCallers  = 64
 	hostileReaders  = 8
 	hostileParsers  = 32
+	hostileSockets  = 40
 	// smallPlan and largePlan are the calls in a minute of the plans that are sold.
 	smallPlan = 600
 	largePlan = 6000
@@ -37,9 +38,13 @@ const (
 	small      = "small"
 	large      = "large"
 	subscribed = "subscribed" // its changes go to a hundred addresses
+	crowded    = "crowded"    // has many people
 	busy       = "busy"
 	busyOnes   = 10
 )
+
+// crowd is the number of people of the crowded organization.
+const crowd = 20_000
 
 // hostilePattern is what neighbors do next to the quiet organization.
 type hostilePattern struct {
@@ -79,6 +84,8 @@ func hostilePatterns() []hostilePattern {
 		{fmt.Sprintf("%d tabs of a person who comments", hostileCallers), one, calls(hostileCallers, comment), nil},
 		{fmt.Sprintf("%d tabs of a person with forms of %d KiB", hostileCallers, largeForm>>10), one, calls(hostileCallers, sendLarge("/account"), http.StatusUnprocessableEntity), nil},
 		{fmt.Sprintf("%d people at the sign-in with forms of %d KiB", hostileCallers, largeForm>>10), none, calls(hostileCallers, sendLarge("/sign-in"), http.StatusUnauthorized), nil},
+		{fmt.Sprintf("%d tabs that search %d people", hostileCallers, crowd), []string{crowded}, calls(hostileCallers, searchPeople), nil},
+		{fmt.Sprintf("%d forms of which a byte comes each three seconds", hostileSockets), one, calls(hostileSockets, sendSlowly), nil},
 		{"imports", none, nil, (*installation).importAgain},
 		{"calls over the limit", []string{limited}, calls(hostileCallers, reading("/work-orders?limit=1")), nil},
 		{"calls without a token", none, calls(hostileCallers, reading("/nothing"), http.StatusUnauthorized, http.StatusNotFound), nil},
@@ -114,6 +121,9 @@ func (in *installation) neighbors(patterns []hostilePattern) map[string]*tenant 
 			all[key] = in.tenantOf(o, workOrders)
 			all[key].Session = benchSession(key)
 			in.addSession(all[key].Session, o.email())
+			if key == crowded {
+				in.addPeople(o.email(), crowd)
+			}
 		}
 	}
 	return all
@@ -221,6 +231,17 @@ func guessPassword(_ *tenant, c *caller) error {
 func comment(n *tenant, c *caller) error {
 	id, _ := n.next()
 	return c.form("/work-orders/"+id+"/comments", n.Session, "text=Ladder+needed&form_key="+rand.Text())
+}
+
+// searchPeople searches by name for people of whom there is none: each name is looked at.
+func searchPeople(n *tenant, c *caller) error {
+	_, err := c.page("/people?q=nobody+"+rand.Text(), n.Session)
+	return err
+}
+
+// sendSlowly sends a form whose bytes come slowly.
+func sendSlowly(n *tenant, c *caller) error {
+	return c.sendSlowly("/account", n.Session, 1000, 3*time.Second)
 }
 
 // largeForm is the size of a form that is barely accepted.

@@ -16,6 +16,8 @@ import (
 const (
 	// quietRate is the quiet organization's calls a second: a large plan, used evenly.
 	quietRate = largePlan / 60
+	// quietVisits is how many pages and tokens it gets a second.
+	quietVisits = 10
 	// quietLimit limits the time that the quiet organization waits for a response. A failed
 	// call counts as one that took so long.
 	quietLimit = 5 * time.Second
@@ -33,15 +35,23 @@ func benchNeighbors(b *bench) {
 	in.apiSettings = map[string]string{
 		"MAX_CONNECTIONS_PER_CLIENT": strconv.Itoa(clientConnections), "TEMPORAL_ADDRESS": must(freeAddress(in.ctx)),
 	}
-	in.startWith(changeSubscription(1), benchWorkOrders)
+	organization := changeSubscription(1)
+	organization.person = true
+	in.startWith(organization, benchWorkOrders)
+	in.erp.Session = benchSession(organization.key)
+	in.addSession(in.erp.Session, organization.email())
 	patterns := slices.DeleteFunc(hostilePatterns(), func(p hostilePattern) bool { return !named(in.options.patterns, p.name) })
 	if len(patterns) == 0 {
 		check(fmt.Errorf("-patterns %s: no neighbor has one of these strings in its name", in.options.patterns))
 	}
 	neighbors := in.neighbors(patterns)
 	in.exec(`VACUUM ANALYZE`)
-	q := quietOrganization{tenant: in.erp, rate: quietRate}
-	must(q.window(in.ctx, in.load/4)) // warms up
+	getToken := func(t *tenant, c *caller) error { return c.token(organization.client(1)) }
+	quiet := []*quietOrganization{
+		{tenant: in.erp, name: "calls", rate: quietRate, operations: []operation{readOne, patchOne, createOne}},
+		{tenant: in.erp, name: "pages and tokens", rate: quietVisits, operations: []operation{{"page", openPage}, {"token", getToken}}},
+	}
+	must(windows(in.ctx, quiet, in.load/4)) // warms up
 	for _, p := range patterns {
 		in.begin(p.name)
 		by := each(p.neighbors, func(key string) *tenant { return neighbors[key] })
@@ -52,24 +62,30 @@ func benchNeighbors(b *bench) {
 		// Otherwise what is left of the window before would slow the quiet organization
 		// down when it is alone.
 		in.awaitServersIdle()
-		alone := must(q.window(in.ctx, in.load/2))
+		alone := must(windows(in.ctx, quiet, in.load/2))
 		check(after(in.ctx, time.Now().Truncate(time.Minute).Add(time.Minute)))
-		next, rate := q.nextTo(in, p, by, during)
-		reportNeighbor(in.report, p.name, alone, next, rate)
+		next, rate := nextTo(in, quiet, p, by, during)
+		for n, q := range quiet {
+			reportNeighbor(in.report, p.name, q.name, alone[n], next[n])
+		}
+		if rate > 0 {
+			in.add(p.name+": the neighbor's calls", rate, "/s")
+		}
 	}
 }
 
-// quietOrganization makes reads, changes and creations in turn, at a constant rate.
+// quietOrganization makes its operations in turn, at a constant rate.
 type quietOrganization struct {
 	*tenant
-	rate  float64
-	turns atomic.Int64
+	name       string
+	rate       float64
+	operations []operation
+	turns      atomic.Int64
 }
 
 // one makes the next call.
 func (q *quietOrganization) one(c *caller) error {
-	operations := []operation{readOne, patchOne, createOne}
-	return operations[q.turns.Add(1)%int64(len(operations))].call(q.tenant, c)
+	return q.operations[q.turns.Add(1)%int64(len(q.operations))].call(q.tenant, c)
 }
 
 // served is what the quiet organization got in one window.
@@ -132,6 +148,19 @@ func (q *quietOrganization) window(ctx context.Context, length time.Duration) (s
 	return s, err
 }
 
+// windows runs a window of each at the same time.
+func windows(ctx context.Context, quiet []*quietOrganization, length time.Duration) ([]served, error) {
+	all := make([]served, len(quiet))
+	group, ctx := errgroup.WithContext(ctx)
+	for n, q := range quiet {
+		group.Go(func() (err error) {
+			all[n], err = q.window(ctx, length)
+			return err
+		})
+	}
+	return all, group.Wait()
+}
+
 // awaitServersIdle waits until api and Postgres use less than a tenth of a CPU,
 // for a minute at most: a server that does not recover shows in the calls alone.
 func (in *installation) awaitServersIdle() {
@@ -140,9 +169,9 @@ func (in *installation) awaitServersIdle() {
 	in.await(idleReading, func() bool { return idle() || time.Now().After(deadline) })
 }
 
-// nextTo measures a window while the pattern and what belongs to it run, and returns the pattern's
+// nextTo measures windows while the pattern and what belongs to it run, and returns the pattern's
 // calls per second too. It returns when both have ended.
-func (q *quietOrganization) nextTo(in *installation, p hostilePattern, by []*tenant, during func(context.Context) error) (s served, rate float64) {
+func nextTo(in *installation, quiet []*quietOrganization, p hostilePattern, by []*tenant, during func(context.Context) error) (all []served, rate float64) {
 	const lead = time.Second // for the client to start and to connect
 	hostility, stop := context.WithCancel(in.ctx)
 	defer stop()
@@ -159,24 +188,22 @@ func (q *quietOrganization) nextTo(in *installation, p hostilePattern, by []*ten
 	}
 	started := time.Now()
 	check(after(in.ctx, started.Add(lead)))
-	s, err := q.window(in.ctx, in.load)
+	all, err := windows(in.ctx, quiet, in.load)
 	ended := time.Now()
 	stop()
 	check(errors.Join(err, pattern.Wait()))
-	return s, perSecond(calls, started, ended)
+	return all, perSecond(calls, started, ended)
 }
 
-// reportNeighbor adds a pattern's figures, compared with the window alone before it.
-func reportNeighbor(r *report, pattern string, alone, next served, rate float64) {
-	calls, p99 := "alone, before that: calls, "+pattern, "alone, before that: p99, "+pattern
-	r.add(calls, alone.rate(), "/s")
+// reportNeighbor adds the figures of what the quiet organization does next to a pattern, compared
+// with the window alone before it.
+func reportNeighbor(r *report, pattern, what string, alone, next served) {
+	rate, p99 := "alone, before that: "+what+", "+pattern, "alone, before that: p99 of "+what+", "+pattern
+	r.add(rate, alone.rate(), "/s")
 	r.add(p99, milliseconds(alone.waits.percentile(99)), "ms")
-	r.compare(pattern+": calls", next.rate(), "/s", calls).Aim = 0.8
-	r.compare(pattern+": p99", milliseconds(next.waits.percentile(99)), "ms", p99).Limit = 3
+	r.compare(pattern+": "+what, next.rate(), "/s", rate).Aim = 0.8
+	r.compare(pattern+": p99 of "+what, milliseconds(next.waits.percentile(99)), "ms", p99).Limit = 3
 	if failed := alone.failed + next.failed; failed > 0 {
-		r.add(pattern+": failed calls of the quiet organization", float64(failed), "calls")
-	}
-	if rate > 0 {
-		r.add(pattern+": the neighbor's calls", rate, "/s")
+		r.add(pattern+": failed "+what, float64(failed), "calls")
 	}
 }

@@ -32,8 +32,8 @@ func TestNeighborsAreComparedWithTheWindowBefore(t *testing.T) {
 		return s
 	}
 	r := &report{}
-	reportNeighbor(r, "noise", window(50, 0, 20*time.Millisecond), window(40, 0, 30*time.Millisecond), 7)
-	reportNeighbor(r, "flood", window(100, 0, 10*time.Millisecond), window(100, 50, 10*time.Millisecond), 0)
+	reportNeighbor(r, "noise", "calls", window(50, 0, 20*time.Millisecond), window(40, 0, 30*time.Millisecond))
+	reportNeighbor(r, "flood", "calls", window(100, 0, 10*time.Millisecond), window(100, 50, 10*time.Millisecond))
 	figures := map[string]figure{}
 	for _, f := range r.Figures {
 		figures[f.Name] = f
@@ -41,16 +41,16 @@ func TestNeighborsAreComparedWithTheWindowBefore(t *testing.T) {
 	if f := figures["noise: calls"]; f.Ratio != 0.8 || f.Aim != 0.8 {
 		t.Errorf("the calls' ratio is %v with aim %v, want 0.8 with aim 0.8", f.Ratio, f.Aim)
 	}
-	if f := figures["noise: p99"]; f.Ratio != 1.5 || f.Limit != 3 {
+	if f := figures["noise: p99 of calls"]; f.Ratio != 1.5 || f.Limit != 3 {
 		t.Errorf("p99's ratio is %v, limit %v; want 1.5, limit 3", f.Ratio, f.Limit)
 	}
-	if f := figures["flood: failed calls of the quiet organization"]; f.Value != 50 {
+	if f := figures["flood: failed calls"]; f.Value != 50 {
 		t.Errorf("%v failed calls, want 50", f.Value)
 	}
-	if f := figures["flood: p99"]; f.Ratio != 500 {
+	if f := figures["flood: p99 of calls"]; f.Ratio != 500 {
 		t.Errorf("p99's ratio with failed calls is %v, want 500", f.Ratio)
 	}
-	if _, failed := figures["noise: failed calls of the quiet organization"]; failed {
+	if _, failed := figures["noise: failed calls"]; failed {
 		t.Error("the report lists failed calls, but all succeeded")
 	}
 }

@@ -4,9 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"os"
 	"time"
 )
 
@@ -15,6 +18,7 @@ import (
 type caller struct {
 	conn    net.Conn
 	reader  *bufio.Reader
+	host    string
 	head    string
 	request []byte
 	body    bytes.Buffer
@@ -49,6 +53,7 @@ func newReader(conn net.Conn) *bufio.Reader { return bufio.NewReaderSize(conn, 1
 
 // use sets the token of the following calls, "" to send none.
 func (c *caller) use(address, token string) {
+	c.host = address
 	c.head = "Host: " + address + "\r\n"
 	if token != "" {
 		c.head += "Authorization: Bearer " + token + "\r\n"
@@ -86,6 +91,37 @@ func (c *caller) form(path, session, form string) error {
 		"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", path, c.head, cookie, len(form), form)
 	_, err := c.exchange(http.MethodPost, path, http.StatusSeeOther)
 	return err
+}
+
+// token gets an access token of an integration of the bench.
+func (c *caller) token(clientID string) error {
+	form := "grant_type=client_credentials&client_id=" + clientID + "&client_secret=" + clientSecretOf(clientID)
+	c.request = fmt.Appendf(c.request[:0], "POST /v1/oauth/token HTTP/1.1\r\nHost: %s\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s",
+		c.host, len(form), form)
+	_, err := c.exchange(http.MethodPost, "/oauth/token", http.StatusOK)
+	return err
+}
+
+// sendSlowly sends a form of which a byte goes out at each pause, until the server answers or
+// hangs up.
+func (c *caller) sendSlowly(path, session string, size int, pause time.Duration) error {
+	head := fmt.Sprintf("POST /console%s HTTP/1.1\r\nHost: %s\r\nCookie: session=%s\r\nSec-Fetch-Site: same-origin\r\n"+
+		"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n", path, c.host, session, size)
+	if _, err := io.WriteString(c.conn, head); err != nil {
+		return err
+	}
+	for range size {
+		if _, err := c.conn.Write([]byte{'x'}); err != nil {
+			return err
+		}
+		if err := c.conn.SetReadDeadline(time.Now().Add(pause)); err != nil {
+			return err
+		}
+		if _, err := c.conn.Read(make([]byte, 4096)); !errors.Is(err, os.ErrDeadlineExceeded) {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *caller) exchange(method, path string, want int) ([]byte, error) {
