@@ -148,6 +148,16 @@ bench faults soak: export TMPDIR := $(or $(TMPDIR),/tmp)
 bench: bin/millwright bin/devstack ## Measure throughput and latency on a throwaway Postgres and Temporal
 	bin/devstack exec -- go run ./bench $(BENCHFLAGS)
 
+# Denser code is no fewer lines, so the bytes of a line are shown next to them.
+.PHONY: lines
+lines: ## Count lines of Go by directory, without tests, client and examples, and lines of tests
+	@git ls-files '*.go' | grep -v -e '^client/' -e '^examples/' | xargs wc -lc | sort -k3 | awk '$$3 == "total" { next } \
+		{ n = split($$3, path, "/"); dir = n == 1 ? "." : path[1] == "service" && n > 2 ? path[1] "/" path[2] : path[1]; \
+		  kind = $$3 ~ /_test\.go$$|[a-z]test\// ? "tests" : "code"; lines[kind, dir] += $$1; lines[kind, "all"] += $$1; bytes[dir] += kind == "code" ? $$2 : 0; \
+		  bytes["all"] += kind == "code" ? $$2 : 0; if (!(dir in seen)) { seen[dir]; order[++count] = dir } } \
+		END { order[++count] = "all"; printf "%-24s %8s %14s %8s\n", "DIRECTORY", "LINES", "BYTES A LINE", "TESTS"; \
+		  for (i = 1; i <= count; i++) { d = order[i]; c = lines["code", d]; printf "%-24s %8d %14.1f %8d\n", d, c, c ? bytes[d] / c : 0, lines["tests", d] } }'
+
 .PHONY: faults
 faults: bin/devstack ## Before a release: the fault tests in their long forms, 18 minutes (docs/faults.md); writes docs/faults-run.md
 	bin/devstack exec -- go test ./e2e -count=1 -v -timeout 2h -parallel 1 -run '^TestFault' \
