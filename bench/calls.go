@@ -25,7 +25,7 @@ var measuredCalls = []measuredCall{
 	{createOne, "baseline: create, bare Gin and its transaction", "baseline: create, raw transaction of its rows", 0.5, true},
 }
 
-// benchCalls measures single calls and their baselines.
+// benchCalls measures single calls and their baselines, while a worker does what follows from them.
 func benchCalls(b *bench) {
 	in := b.install("calls")
 	subscription := changeSubscription(1)
@@ -35,7 +35,6 @@ func benchCalls(b *bench) {
 	in.startWorker(nil)
 	in.awaitIdle()
 	in.memories(in.ctx).report(in.report, "at rest")
-	in.stopWorker()
 	check(in.erp.createWorkOrders(in.ctx, benchWorkOrders))
 	f := in.startBaselines()
 	// Otherwise the workflows of the new work orders would start during the first
@@ -47,9 +46,6 @@ func benchCalls(b *bench) {
 		if selected(b.options.calls, call.name) {
 			in.benchCall(f, call)
 		}
-	}
-	if b.options.calls == "" {
-		in.benchCreateWithWorker()
 	}
 	peak().report(in.report, "peak under load")
 	in.memories(in.ctx).report(in.report, "after the load")
@@ -108,18 +104,4 @@ func (in *installation) benchCall(f *baselines, call measuredCall) {
 // flood runs clients of a tenant that make the call for the given time.
 func (in *installation) flood(t *tenant, clients int, op operation, load time.Duration) measured {
 	return in.measure(func() int { return must(t.flood(in.ctx, clients, op, load)) })
-}
-
-// benchCreateWithWorker measures creations while a worker starts their workflows,
-// which costs what Temporal costs.
-func (in *installation) benchCreateWithWorker() {
-	const name = "create, with a worker"
-	in.begin(name)
-	in.startWorker(nil)
-	in.flood(in.erp, callers, createOne, in.load/10)
-	creations := in.flood(in.erp, callers, createOne, in.load/2)
-	in.compare(name, creations.rate(), "/s", "create")
-	creations.cpu(in.report, name)
-	half := creations.rate() / 2
-	must(in.erp.busy(in.ctx, createOne, half, in.load/2)).report(in.report, fmt.Sprintf("%s: at half load (%.0f/s)", name, half))
 }

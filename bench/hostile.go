@@ -233,9 +233,9 @@ func comment(n *tenant, c *caller) error {
 	return c.form("/work-orders/"+id+"/comments", n.Session, "text=Ladder+needed&form_key="+rand.Text())
 }
 
-// searchPeople searches by name for people of whom there is none: each name is looked at.
+// searchPeople searches by a name that no one has, so that all names are compared.
 func searchPeople(n *tenant, c *caller) error {
-	_, err := c.page("/people?q=nobody+"+rand.Text(), n.Session)
+	_, err := c.page("/people?q=nowhere+"+rand.Text(), n.Session)
 	return err
 }
 

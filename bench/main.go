@@ -32,6 +32,7 @@ type part struct {
 // parts are all measurements, in order.
 var parts = []part{
 	{"calls", benchCalls},
+	{"costs", benchCosts},
 	{"deliveries", benchDeliveries},
 	{"growth", benchGrowth},
 	{"addresses", benchAddresses},

@@ -16,7 +16,7 @@ import (
 const (
 	// quietRate is the quiet organization's calls a second: a large plan, used evenly.
 	quietRate = largePlan / 60
-	// quietVisits is how many pages and tokens it gets a second.
+	// quietVisits is the number of pages and tokens that it gets a second.
 	quietVisits = 10
 	// quietLimit limits the time that the quiet organization waits for a response. A failed
 	// call counts as one that took so long.
@@ -36,7 +36,6 @@ func benchNeighbors(b *bench) {
 		"MAX_CONNECTIONS_PER_CLIENT": strconv.Itoa(clientConnections), "TEMPORAL_ADDRESS": must(freeAddress(in.ctx)),
 	}
 	organization := changeSubscription(1)
-	organization.person = true
 	in.startWith(organization, benchWorkOrders)
 	in.erp.Session = benchSession(organization.key)
 	in.addSession(in.erp.Session, organization.email())

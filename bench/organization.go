@@ -33,9 +33,9 @@ type organization struct {
 func (o organization) email() string { return o.key + "@example.com" }
 
 // changeSubscription is the organization of most measurements: its addresses
-// subscribe to changes.
+// subscribe to changes, and its work orders have a person as worker, who is notified.
 func changeSubscription(addresses int) organization {
-	return organization{key: "bench", integrations: 1, addresses: addresses, events: []string{"work_order.updated"}}
+	return organization{key: "bench", integrations: 1, addresses: addresses, events: []string{"work_order.updated"}, person: true}
 }
 
 // client returns the n-th integration's client id, counted from 1.
