@@ -14,19 +14,13 @@ import (
 type Addresses struct {
 	Service *service.Service
 	Sender  Sender
-	// Mails is true if there is a mail server.
-	Mails bool
 	// Instrumentation counts and logs; it may be nil.
 	Instrumentation *Instrumentation
 }
 
 // LoadAddress returns the address's state, an empty one if it is gone.
 func (a *Addresses) LoadAddress(ctx context.Context, id string) (webhooks.AddressState, error) {
-	state, err := a.Service.LoadAddress(ctx, id)
-	if err == nil {
-		state.Notices, err = needsMail(ctx, a.Service, a.Mails, id, state.Notices)
-	}
-	return state, err
+	return a.Service.LoadAddress(ctx, id)
 }
 
 // TurnOffIfUnsuccessful turns the address off and notifies people, if that is due. It

@@ -33,9 +33,9 @@ type harness struct {
 	dispatcher *activities.Dispatcher // of newDispatchHarness
 	stop       chan struct{}          // closed to stop the worker
 
-	server  *mailtest.Server // of newMailHarness
-	client  *mail.Client
-	notices *activities.Notices
+	server *mailtest.Server // of newMailHarness
+	client *mail.Client
+	mails  *activities.Mails
 }
 
 // newDispatchHarness returns a harness in real time whose dispatcher sends to the sender.
@@ -62,7 +62,7 @@ func newMailHarness(t *testing.T) *harness {
 	f := servicetest.New(t)
 	return &harness{
 		Fixture: f, t: t, server: server, client: client,
-		notices: &activities.Notices{Service: f.Service, Mailer: client, SendSlots: make(chan struct{}, 8)},
+		mails: &activities.Mails{Service: f.Service, Mailer: client, Now: f.Clock.Now},
 	}
 }
 
@@ -162,19 +162,29 @@ func (h *harness) cancel(actor store.Actor, id, reason string) {
 	}
 }
 
-// tryMail runs MailNotices, which may fail.
-func (h *harness) tryMail(id string) (activities.MailResult, error) {
-	return h.notices.MailNotices(h.t.Context(), id)
-}
-
-// mail runs MailNotices.
-func (h *harness) mail(id string) activities.MailResult {
+// mailTo runs SendMail for the organization.
+func (h *harness) mailTo(organizationID string) (result activities.MailResult) {
 	h.t.Helper()
-	result, err := h.tryMail(id)
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestActivityEnvironment()
+	env.SetTestTimeout(time.Minute)
+	h.mails.Register(env)
+	value, err := env.ExecuteActivity(activities.NameSendMail, organizationID)
+	if err == nil {
+		err = value.Get(&result)
+	}
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	return result
+}
+
+// mail sends the mail of the customer's people, then that of the service company's.
+func (h *harness) mail() activities.MailResult {
+	h.t.Helper()
+	customer, company := h.mailTo(h.Acme.OrganizationID), h.mailTo(h.Polar.OrganizationID)
+	customer.Sent += company.Sent
+	return customer
 }
 
 // wantMessages checks the recipients and subjects of the messages that the server

@@ -12,7 +12,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
-	"millwright/models"
 	"millwright/service/people"
 	"millwright/service/store"
 	"millwright/service/webhooks"
@@ -226,11 +225,10 @@ func (i *Instrumentation) countMail(status people.MailStatus) {
 	}
 }
 
-// mailFailed logs that mail which no workflow sends has to wait. The error has no name or
-// address.
+// mailFailed logs that an e-mail was not sent. The error has no name or address.
 func (i *Instrumentation) mailFailed(ctx context.Context, err error) {
-	if i != nil && ctx.Err() == nil && models.CodeOf(err) != models.CodeUnavailable {
-		i.log.WarnContext(ctx, "mail waits; it is tried again", "error", err.Error())
+	if i != nil {
+		i.log.WarnContext(ctx, "an e-mail was not sent", "error", err.Error())
 	}
 }
 

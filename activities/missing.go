@@ -51,7 +51,8 @@ type comparison struct {
 
 // WakeMissing wakes the workflows that are not open although they are to be, because someone
 // terminated them or Temporal lost them: all of addresses and deliveries at once, then
-// of open work orders and feedback, page by page. A retry continues at the page where
+// of open work orders and feedback, page by page. It also wakes a work order whose
+// last change woke no workflow and left it to no one (api.md 3.5). A retry continues at the page where
 // the last attempt stopped. It returns the number of workflows it woke.
 func (s *Sweeper) WakeMissing(ctx context.Context) (int, error) {
 	at := comparison{Kind: comparedKinds[0]}
@@ -97,11 +98,21 @@ func (s *Sweeper) compareRecords(ctx context.Context, at *comparison) error {
 		if err != nil || len(page) == 0 {
 			return err
 		}
-		open, err := s.Open.OpenAmong(ctx, page)
+		targets := make([]store.WakeTarget, len(page))
+		for i, record := range page {
+			targets[i] = record.WakeTarget
+		}
+		open, err := s.Open.OpenAmong(ctx, targets)
 		if err != nil {
 			return err
 		}
-		for missing := range slices.Chunk(missingOf(page, open), missingAtOnce) {
+		var woken []store.WakeTarget
+		for _, record := range page {
+			if record.Untold || !open[record.ID] {
+				woken = append(woken, record.WakeTarget)
+			}
+		}
+		for missing := range slices.Chunk(woken, missingAtOnce) {
 			s.Waker.Wake(missing...)
 			at.Missing += len(missing)
 			at.OrganizationID, at.ID = missing[len(missing)-1].OrganizationID, missing[len(missing)-1].ID
@@ -110,7 +121,7 @@ func (s *Sweeper) compareRecords(ctx context.Context, at *comparison) error {
 				return err
 			}
 		}
-		last := page[len(page)-1]
+		last := targets[len(targets)-1]
 		at.OrganizationID, at.ID = last.OrganizationID, last.ID
 		activity.RecordHeartbeat(ctx, *at)
 		if len(page) < recordsPage {

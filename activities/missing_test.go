@@ -83,6 +83,7 @@ func addRecords(f *servicetest.Fixture, orders, feedback int) []string {
 		SELECT 'wo_' || lpad(n::text, 26, '0'), $1, $2, 'x', 'none', CASE n % 2 WHEN 0 THEN 'complete' ELSE (ARRAY['open', 'in_progress', 'on_hold'])[n % 3 + 1] END,
 			$3, now(), now(), CASE n % 2 WHEN 0 THEN now() END
 		FROM generate_series(1, $4::int * 2) n`, f.Acme.OrganizationID, f.ID("ahu1"), f.ID("ann"), orders)
+	f.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position) SELECT id, $1, 'worker', 0 FROM work_orders`, f.ID("ann"))
 	f.Exec(`INSERT INTO feedback (id, organization_id, inventory_id, subject, status, created_by, created_at, changed_at, resolved_at)
 		SELECT 'iss_' || lpad(n::text, 26, '0'), $1, $2, 'x', CASE n % 2 WHEN 0 THEN 'resolved' ELSE 'open' END, $3, now(), now(), CASE n % 2 WHEN 0 THEN now() END
 		FROM generate_series(1, $4::int * 2) n`, f.Acme.OrganizationID, f.ID("ahu1"), f.ID("ann"), feedback)
@@ -172,6 +173,43 @@ func TestMissingRecordsAreWoken(t *testing.T) {
 	if got, want := fmt.Sprint(c.pauses), "[1s 1s 500ms 1s 500ms 1s 1s 500ms 1s]"; got != want {
 		t.Errorf("the pauses are %s, want %s", got, want)
 	}
+}
+
+// A change of assignees wakes no workflow. That no one can do the work is found here, once.
+func TestWorkThatNoOneCanDoIsFound(t *testing.T) {
+	h := newMailHarness(t)
+	id := h.assign(h.Actor("erp"), []string{"bob", "dan"}, nil)
+	list := &openList{records: map[string]bool{id: true}}
+	expect := func(when string, want ...string) {
+		t.Helper()
+		h.Wakes.Take()
+		if _, err := newComparison(h.Fixture, list).run(t); err != nil {
+			t.Fatal(err)
+		}
+		if woken := taken(t, h.Fixture); !slices.Equal(woken, want) {
+			t.Errorf("%s: woken are %v, want %v", when, woken, want)
+		}
+	}
+	expect("while bob and dan can")
+	h.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, h.ID("dan"))
+	h.Clock.Advance(time.Second)
+	h.Wakes.Take()
+	if _, err := h.UnassignWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, id, h.ID("bob")); err != nil {
+		t.Fatal(err)
+	}
+	if woken := taken(t, h.Fixture); len(woken) != 0 {
+		t.Errorf("the change wakes %v", woken)
+	}
+	expect("when no one can", id)
+	expect("an hour later, before anyone is told", id)
+	state, err := h.WorkOrderState(t.Context(), id, models.Time{})
+	if err != nil || state.NoOneCanSince == nil {
+		t.Fatalf("%+v, %v", state, err)
+	}
+	if applied, err := h.Remind(t.Context(), id, servicetest.Reminder(models.NoticeNoOneCan, *state.NoOneCanSince)); err != nil || !applied {
+		t.Fatal(applied, err)
+	}
+	expect("once the managers were told")
 }
 
 // An attempt that fails is continued where it stopped, and so is one whose worker stops.

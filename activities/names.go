@@ -29,7 +29,7 @@ const (
 	NameResumeWorkOrder   = "ResumeWorkOrder"
 	NameCancelWorkOrder   = "CancelWorkOrder"
 	NameResolveFeedback   = "ResolveFeedback"
-	NameMailNotices       = "MailNotices"
+	NameSendMail          = "SendMail"
 	NameSweepForAWhile    = "SweepForAWhile"
 	NameWakeMissing       = "WakeMissing"
 	NameHousekeep         = "HousekeepForAWhile"
@@ -72,8 +72,8 @@ func (r *Records) Register(registry worker.ActivityRegistry) {
 	register(registry, NameResolveFeedback, r.ResolveFeedback)
 }
 
-// Register registers MailNotices.
-func (n *Notices) Register(r worker.ActivityRegistry) { register(r, NameMailNotices, n.MailNotices) }
+// Register registers SendMail.
+func (m *Mails) Register(r worker.ActivityRegistry) { register(r, NameSendMail, m.SendMail) }
 
 // Register registers the activities of the Sweep workflow.
 func (s *Sweeper) Register(r worker.ActivityRegistry) {

@@ -35,7 +35,7 @@ func TestActivitiesAreRegisteredUnderTheirNames(t *testing.T) {
 	(&Deliveries{}).Register(r)
 	(&Addresses{}).Register(r)
 	(&Records{}).Register(r)
-	(&Notices{}).Register(r)
+	(&Mails{}).Register(r)
 	(&Sweeper{}).Register(r)
 	(&Housekeeper{}).Register(r)
 	var names []string
@@ -47,8 +47,8 @@ func TestActivitiesAreRegisteredUnderTheirNames(t *testing.T) {
 	}
 	slices.Sort(names)
 	const want = "CancelWorkOrder CheckDelivery DisableAddress DispatchPending EnableAddress HoldWorkOrder HousekeepForAWhile LoadAddress LoadDelivery " +
-		"LoadFeedback LoadWorkOrder MailNotices RedeliverDelivery RedeliverSince RemindWorkOrder ResolveFeedback ResumeWorkOrder ReviewWorkOrder " +
-		"SendExample StopDelivery SweepForAWhile TestAddress TurnOffIfUnsuccessful WakeMissing WarnOfFailing"
+		"LoadFeedback LoadWorkOrder RedeliverDelivery RedeliverSince RemindWorkOrder ResolveFeedback ResumeWorkOrder ReviewWorkOrder " +
+		"SendExample SendMail StopDelivery SweepForAWhile TestAddress TurnOffIfUnsuccessful WakeMissing WarnOfFailing"
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("registered are %s, want %s", got, want)
 	}
@@ -59,11 +59,11 @@ func TestStoredResultsKeepTheirFields(t *testing.T) {
 	const time = `"0001-01-01T00:00:00.000Z"`
 	for want, result := range map[string]any{
 		`{"Delivered":0,"Failed":0,"More":false}`: DispatchResult{},
-		`{"Sent":0,"Kept":0}`:                     MailResult{},
+		`{"Sent":0,"Kept":0,"PutOff":0,"Waiting":0,"Oldest":null,"NextAt":null,"ServerFailed":false,"Reason":""}`: MailResult{},
 		`{"Applied":false,"State":{"ID":"","OrganizationID":"","Status":"","TargetDate":null,"TargetSetAt":null,` +
-			`"InReviewSince":null,"Mail":false,"Required":0,"Answered":0,"Review":{"Reminder":0,"Escalation":0},"LoadedAt":` + time + `}}`: ReminderResult{},
-		`{"ID":"","OrganizationID":"","Status":"","Mail":false}`: records.FeedbackState{},
-		`{"ID":"","OrganizationID":"","Status":"","Mail":false,"Transitions":[{"At":` + time + `,"From":"","To":"","By":""}]}`: records.FeedbackState{
+			`"InReviewSince":null,"Required":0,"Answered":0,"Review":{"Reminder":0,"Escalation":0},"LoadedAt":` + time + `}}`: ReminderResult{},
+		`{"ID":"","OrganizationID":"","Status":""}`: records.FeedbackState{},
+		`{"ID":"","OrganizationID":"","Status":"","Transitions":[{"At":` + time + `,"From":"","To":"","By":""}]}`: records.FeedbackState{
 			Transitions: []records.Transition{{}},
 		},
 		`{"id":"","status":"","changed_at":` + time + `}`: RecordActionResult{},
@@ -71,7 +71,7 @@ func TestStoredResultsKeepTheirFields(t *testing.T) {
 			`"Status":"","Attempts":0,"AttemptsBefore":0,"NextAttemptAt":null,"Made":null,"Planned":0,"KeptUntil":` + time +
 			`,"CreatedAt":` + time + `,"LoadedAt":` + time + `,"ResponseLimit":0}`: LoadedDelivery{},
 		`{"WebhookID":"","OrganizationID":"","IntegrationID":"","Enabled":false,"OffReason":null,"OffAt":null,"FailingSince":null,"WarnedAt":null,` +
-			`"LastSuccessAt":null,"LastAt":null,"LastStatus":null,"LastError":null,"ShutOffDue":false,"Due":false,"NextRetryAt":null,"Notices":false,` +
+			`"LastSuccessAt":null,"LastAt":null,"LastStatus":null,"LastError":null,"ShutOffDue":false,"Due":false,"NextRetryAt":null,` +
 			`"Pending":0,"Retrying":0,"Shown":0,"Held":0,"Failed":0,"LoadedAt":` + time + `}`: webhooks.AddressState{},
 		`{"number":0,"result":"","at":` + time + `,"status":"","recorded_at":` + time + `}`: store.AttemptSignal{},
 		`{"event_id":"","latency_ms":0}`: TestResult{},

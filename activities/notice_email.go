@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
+	"slices"
 	"strings"
 	texttemplate "text/template"
 	"time"
@@ -33,9 +34,9 @@ var reasons = map[models.NoticeKind]struct{ subject, sentence string }{
 	models.NoticeReturned:     {"returned", "{actor} returned the work order: the service company does not do it.{reason}"},
 	models.NoticeStarted:      {"in progress", "{actor} began to work on it."},
 	models.NoticeUpdated:      {"changed", "{actor} changed the {fields}."},
-	models.NoticeCompleted:    {"complete", "The work order is complete."},
-	models.NoticeReviewWanted: {"waits for your review", "The work is done and waits for your review."},
-	models.NoticeInReview:     {"in review", "The work is done and waits for its review."},
+	models.NoticeCompleted:    {"complete", "{actor} completed the work order."},
+	models.NoticeReviewWanted: {"waits for your review", "{actor} completed the work, which waits for your review."},
+	models.NoticeInReview:     {"in review", "{actor} completed the work, which waits for its review."},
 	models.NoticeSentBack:     {"sent back", "{actor} reviewed the work and sent it back.{reason}"},
 	models.NoticeCancelled:    {"cancelled", "{actor} cancelled the work order.{reason}"},
 	models.NoticeHeld:         {"on hold", "{actor} put the work order on hold."},
@@ -89,62 +90,117 @@ var reasons = map[models.NoticeKind]struct{ subject, sentence string }{
 // unreadable is the only sentence about something that the person may not read, or no longer.
 const unreadable = "You may not read what this is about, so this message does not describe it."
 
-// noticeView is what the templates show.
-type noticeView struct {
-	Greeting  string
+// mailView is what the templates show.
+type mailView struct {
+	Greeting string
+	Items    []mailItem
+	// Unlisted counts the further things that it is about, Inbox is the URL that lists them.
+	Unlisted int
+	Inbox    string
+}
+
+// mailItem is a record, or something else that notices are about, with what happened.
+type mailItem struct {
+	// Subject names it.
+	Subject string
+	// topic is a key of topics.
+	topic string
+	// happened are the ends of the subject of an e-mail about it alone.
+	happened  []string
 	Sentences []string
 	Facts     []fact
-	// Page is the URL of the record's page in the console.
+	// Page is the URL of its page in the console.
 	Page string
 }
 
 type fact struct{ Name, Value string }
 
-// compose renders the notices of one person about one change as an e-mail. It
-// fails if no notice is of a known kind.
-func compose(n effects.NoticeEmail, publicURL string) (mail.Message, error) {
-	n = unlinked(n)
-	view := noticeView{Greeting: n.PersonName, Facts: factsOf(n), Page: n.PageURL(publicURL)}
-	if !n.Readable {
-		view.Sentences = []string{unreadable}
-	}
-	subject := ""
-	for _, kind := range n.Kinds {
-		reason, known := reasons[models.NoticeKind(kind)]
-		if !known {
-			continue // a kind of a later version: the inbox shows it
-		}
-		if subject == "" {
-			subject = reason.subject
-		}
-		if n.Readable {
-			view.Sentences = append(view.Sentences, fill(reason.sentence, n))
-		}
-	}
-	if subject == "" {
+// maxListedItems limits what an e-mail lists.
+const maxListedItems = 50
+
+// compose renders the notices that wait for a person as an e-mail: about one thing with its facts, about
+// several with a line for each. It fails if no notice is of a known kind.
+func compose(m effects.Mail, publicURL string) (mail.Message, error) {
+	view := mailView{Greeting: mail.Unlinked(m.PersonName), Items: itemsOf(m, publicURL), Inbox: effects.InboxURL(publicURL)}
+	if len(view.Items) == 0 {
 		return mail.Message{}, errors.New("no notice of a known kind")
+	}
+	subject := subjectOf(view.Items)
+	if more := len(view.Items) - maxListedItems; more > 0 {
+		view.Items, view.Unlisted = view.Items[:maxListedItems], more
 	}
 	var text, html bytes.Buffer
 	if err := noticeText.Execute(&text, view); err != nil {
-		return mail.Message{}, fmt.Errorf("render a notice: %w", err)
+		return mail.Message{}, fmt.Errorf("render notices: %w", err)
 	}
 	if err := noticeHTML.Execute(&html, view); err != nil {
-		return mail.Message{}, fmt.Errorf("render a notice: %w", err)
+		return mail.Message{}, fmt.Errorf("render notices: %w", err)
 	}
 	return mail.Message{
-		ID:      fmt.Sprintf("notice-%d", n.NoticeIDs[0]),
-		To:      mail.Address{Name: n.PersonName, Email: n.PersonEmail},
-		Subject: subjectOf(n) + ": " + subject,
+		ID:      fmt.Sprintf("notice-%d", m.FirstID()),
+		To:      mail.Address{Name: m.PersonName, Email: m.PersonEmail},
+		Subject: subject,
 		Text:    text.String(),
 		HTML:    html.String(),
 	}, nil
 }
 
+// itemsOf returns what the notices are about, in the order of the first notice of each. What happened
+// several times is told once.
+func itemsOf(m effects.Mail, publicURL string) (items []mailItem) {
+	at := map[string]int{}
+	for _, n := range m.Notices {
+		n = unlinked(n)
+		reason, known := reasons[n.Kind]
+		if !known {
+			continue // a kind of a later version: the inbox shows it
+		}
+		i, listed := at[n.RecordID]
+		if !listed {
+			i = len(items)
+			at[n.RecordID] = i
+			items = append(items, mailItem{})
+		}
+		item := &items[i]
+		item.topic, _, _ = strings.Cut(string(n.Kind), ".")
+		item.Subject, item.Facts, item.Page = nameOf(n), factsOf(n, m.TimeZone), n.PageURL(publicURL)
+		item.happened = appendNew(item.happened, reason.subject)
+		sentence := unreadable
+		if n.Readable {
+			sentence = fill(reason.sentence, n, m.TimeZone)
+		}
+		item.Sentences = appendNew(item.Sentences, sentence)
+	}
+	return items
+}
+
+// appendNew appends the string unless it is there.
+func appendNew(all []string, one string) []string {
+	if slices.Contains(all, one) {
+		return all
+	}
+	return append(all, one)
+}
+
+// subjectOf is the subject of an e-mail about the items.
+func subjectOf(items []mailItem) string {
+	if len(items) == 1 {
+		return items[0].Subject + ": " + strings.Join(items[0].happened, ", ")
+	}
+	what := "work orders"
+	for _, item := range items {
+		if item.topic != "work_order" {
+			what = "things"
+		}
+	}
+	return fmt.Sprintf("News about %d %s", len(items), what)
+}
+
 // unlinked returns the notice with strings that mail programs do not turn into links: people
 // could use a name to send others to their pages.
-func unlinked(n effects.NoticeEmail) effects.NoticeEmail {
+func unlinked(n effects.MailedNotice) effects.MailedNotice {
 	for _, text := range []*string{
-		&n.Organization, &n.PersonName, &n.Title, &n.Node, &n.Reason, &n.ActorName, &n.Integration, &n.Identity, &n.URL, &n.OffReason,
+		&n.Organization, &n.Title, &n.Node, &n.Reason, &n.ActorName, &n.Integration, &n.Identity, &n.URL, &n.OffReason,
 	} {
 		*text = mail.Unlinked(*text)
 	}
@@ -157,18 +213,18 @@ var topics = map[string]string{
 	"integration": "An integration", "team": "A team", "organization": "The organization", "operator": "Your account",
 }
 
-// subjectOf names the record for people who may read it.
-func subjectOf(n effects.NoticeEmail) string {
+// nameOf names the record for people who may read it.
+func nameOf(n effects.MailedNotice) string {
 	switch {
 	case !n.Readable:
-		topic, _, _ := strings.Cut(n.Kinds[0], ".")
+		topic, _, _ := strings.Cut(string(n.Kind), ".")
 		return topics[topic]
 	case n.Number != nil:
 		return fmt.Sprintf("Work order %d, %s", *n.Number, n.Title)
 	case n.Integration != "":
 		return "Integration " + n.Integration
-	case n.Kind == string(models.KindIntegration), n.Kind == string(models.KindTeam):
-		return strings.ToUpper(n.Kind[:1]) + n.Kind[1:] + " " + n.Identity
+	case n.IdentityKind == string(models.KindIntegration), n.IdentityKind == string(models.KindTeam):
+		return strings.ToUpper(n.IdentityKind[:1]) + n.IdentityKind[1:] + " " + n.Identity
 	case n.Identity != "":
 		return n.Identity
 	default:
@@ -176,7 +232,7 @@ func subjectOf(n effects.NoticeEmail) string {
 	}
 }
 
-func fill(sentence string, n effects.NoticeEmail) string {
+func fill(sentence string, n effects.MailedNotice, zone string) string {
 	actor, reason := n.ActorName, n.Reason+n.OffReason
 	if actor == "" {
 		actor = "Someone"
@@ -186,7 +242,7 @@ func fill(sentence string, n effects.NoticeEmail) string {
 	}
 	since := ""
 	if n.About != nil {
-		since = " since " + formatTime(*n.About, n.TimeZone)
+		since = " since " + formatTime(*n.About, zone)
 	}
 	fields := strings.ReplaceAll(strings.Join(n.Changed, ", "), "_", " ")
 	if last := strings.LastIndex(fields, ", "); last >= 0 {
@@ -204,7 +260,7 @@ func formatTime(at models.Time, zone string) string {
 	return at.In(location).Format("2 January 2006, 15:04 MST")
 }
 
-func factsOf(n effects.NoticeEmail) []fact {
+func factsOf(n effects.MailedNotice, zone string) []fact {
 	facts := []fact{{"Organization", n.Organization}}
 	add := func(name, value string) {
 		if value != "" {
@@ -218,7 +274,7 @@ func factsOf(n effects.NoticeEmail) []fact {
 	add("Where", n.Node)
 	add("Status", strings.ReplaceAll(n.Status, "_", " "))
 	if n.TargetDate != nil {
-		add("Target date", formatTime(*n.TargetDate, n.TimeZone))
+		add("Target date", formatTime(*n.TargetDate, zone))
 	}
 	add("Integration", n.Integration)
 	add("Address", n.URL)

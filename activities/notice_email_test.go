@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -10,17 +11,14 @@ import (
 	"millwright/service/effects"
 )
 
-// noticeOf returns an e-mail of the kinds, about a fitting record.
-func noticeOf(kinds ...models.NoticeKind) effects.NoticeEmail {
-	n := effects.NoticeEmail{
-		NoticeIDs: []int64{4711, 4712}, CreatedAt: models.TimeOf(time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC)),
-		Readable: true, Organization: "Acme Facilities", PersonName: "Ann Field", PersonEmail: "ann@acme.example.com", ActorName: "Bob Stone",
-	}
-	for _, kind := range kinds {
-		n.Kinds = append(n.Kinds, string(kind))
+// noticeOf returns a notice of the kind, about a fitting record.
+func noticeOf(kind models.NoticeKind) effects.MailedNotice {
+	n := effects.MailedNotice{
+		ID: 4711, Kind: kind, CreatedAt: models.TimeOf(time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC)),
+		Readable: true, Organization: "Acme Facilities", ActorName: "Bob Stone",
 	}
 	number, target := int64(17), models.TimeOf(time.Date(2026, time.April, 5, 8, 30, 0, 0, time.UTC))
-	switch subject, _, _ := strings.Cut(string(kinds[0]), "."); subject {
+	switch subject, _, _ := strings.Cut(string(kind), "."); subject {
 	case "work_order", "operator":
 		n.RecordID, n.Number, n.Title, n.Node, n.Status, n.TargetDate = "wo_01", &number, "Replace filter", "AHU 1", "in_progress", &target
 	case "issue":
@@ -28,7 +26,7 @@ func noticeOf(kinds ...models.NoticeKind) effects.NoticeEmail {
 	case "webhook":
 		n.RecordID, n.Integration, n.URL = "whk_01", "ERP", "https://erp.example.com/hooks"
 	case "person", "integration", "team", "organization":
-		n.RecordID, n.Kind, n.Identity = "idn_"+subject, subject, "Nia Hill"
+		n.RecordID, n.IdentityKind, n.Identity = "idn_"+subject, subject, "Nia Hill"
 		if subject == "organization" {
 			n.Identity = n.Organization
 		}
@@ -36,12 +34,17 @@ func noticeOf(kinds ...models.NoticeKind) effects.NoticeEmail {
 	return n
 }
 
+// mailOf is an e-mail to Ann with the notices.
+func mailOf(notices ...effects.MailedNotice) effects.Mail {
+	return effects.Mail{PersonName: "Ann Field", PersonEmail: "ann@acme.example.com", Notices: notices}
+}
+
 func TestEveryKindOfNoticeIsRendered(t *testing.T) {
 	subjects := map[string]models.NoticeKind{}
 	for _, kind := range models.AllNoticeKinds {
 		t.Run(string(kind), func(t *testing.T) {
 			n := noticeOf(kind)
-			message, err := compose(n, "https://fix.example")
+			message, err := compose(mailOf(n), "https://fix.example")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -89,11 +92,8 @@ func TestUnreadableNoticesAreMailedWithoutNames(t *testing.T) {
 	for _, kind := range models.AllNoticeKinds {
 		t.Run(string(kind), func(t *testing.T) {
 			n := noticeOf(kind)
-			n = effects.NoticeEmail{
-				NoticeIDs: n.NoticeIDs, Kinds: n.Kinds, RecordID: n.RecordID, CreatedAt: n.CreatedAt, About: n.TargetDate,
-				Organization: n.Organization, PersonName: n.PersonName, PersonEmail: n.PersonEmail,
-			}
-			message, err := compose(n, "https://fix.example")
+			n = effects.MailedNotice{ID: n.ID, Kind: kind, RecordID: n.RecordID, CreatedAt: n.CreatedAt, About: n.TargetDate, Organization: n.Organization}
+			message, err := compose(mailOf(n), "https://fix.example")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -117,58 +117,51 @@ func TestUnreadableNoticesAreMailedWithoutNames(t *testing.T) {
 
 func TestNoticeEmailSaysWhoAndWhy(t *testing.T) {
 	tests := []struct {
-		name  string
-		email func() effects.NoticeEmail
-		want  string
+		name   string
+		notice func() effects.MailedNotice
+		want   string
 	}{
-		{"who sent it back, and the comment", func() effects.NoticeEmail {
+		{"who sent it back, and the comment", func() effects.MailedNotice {
 			n := noticeOf(models.NoticeSentBack)
 			n.Reason = "The belt is still loose."
 			return n
 		}, "Bob Stone reviewed the work and sent it back. The belt is still loose."},
-		{"without a comment", func() effects.NoticeEmail { return noticeOf(models.NoticeSentBack) },
+		{"without a comment", func() effects.MailedNotice { return noticeOf(models.NoticeSentBack) },
 			"Bob Stone reviewed the work and sent it back.\n"},
-		{"why it was cancelled", func() effects.NoticeEmail {
+		{"why it was cancelled", func() effects.MailedNotice {
 			n := noticeOf(models.NoticeCancelled)
 			n.Reason = "Ordered twice."
 			return n
 		}, "Bob Stone cancelled the work order. Ordered twice."},
-		{"why an address was turned off", func() effects.NoticeEmail {
+		{"why an address was turned off", func() effects.MailedNotice {
 			n := noticeOf(models.NoticeWebhookOff)
 			n.OffReason = "A delivery failed for good and none succeeded for 3 days."
 			return n
 		}, "held from now on. A delivery failed for good and none succeeded for 3 days. Once"},
-		{"someone, if the actor is unknown", func() effects.NoticeEmail {
+		{"someone, if the actor is unknown", func() effects.MailedNotice {
 			n := noticeOf(models.NoticeHeld)
 			n.ActorName = ""
 			return n
 		}, "Someone put the work order on hold."},
-		{"since when a review waits", func() effects.NoticeEmail {
+		{"since when a review waits", func() effects.MailedNotice {
 			n := noticeOf(models.NoticeReviewWaits)
 			n.About = n.TargetDate
 			return n
 		}, "The work has been waiting for your review since 5 April 2026, 08:30 UTC."},
-		{"since when a review is overdue", func() effects.NoticeEmail {
+		{"since when a review is overdue", func() effects.MailedNotice {
 			n := noticeOf(models.NoticeReviewOverdue)
 			n.About = n.TargetDate
 			return n
 		}, "waiting for its review since 5 April 2026, 08:30 UTC. Its consultants were reminded."},
-		{"what was changed", func() effects.NoticeEmail {
+		{"what was changed", func() effects.MailedNotice {
 			n := noticeOf(models.NoticeUpdated)
 			n.Changed = []string{"title", "priority", "target_date"}
 			return n
 		}, "Bob Stone changed the title, priority and target date."},
-		{"the recipient's time zone", func() effects.NoticeEmail {
-			n := noticeOf(models.NoticeReviewWaits)
-			n.About, n.TimeZone = n.TargetDate, "Europe/Helsinki"
-			return n
-		}, "The work has been waiting for your review since 5 April 2026, 11:30 EEST."},
-		{"two reasons in one message", func() effects.NoticeEmail { return noticeOf(models.NoticeAssigned, models.NoticeConsulted) },
-			"Bob Stone assigned the work order to you or your team.\n\nBob Stone made you or your team its consultant"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			message, err := compose(tt.email(), "https://fix.example")
+			message, err := compose(mailOf(tt.notice()), "https://fix.example")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -182,7 +175,7 @@ func TestNoticeEmailSaysWhoAndWhy(t *testing.T) {
 func TestNoticeEmailEscapesTexts(t *testing.T) {
 	n := noticeOf(models.NoticeSentBack)
 	n.Title, n.ActorName, n.Reason = `<script>alert(1)</script>`, "Bob & Söhne {reason}", "5 < 6 {actor}"
-	message, err := compose(n, "https://fix.example")
+	message, err := compose(mailOf(n), "https://fix.example")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,11 +189,93 @@ func TestNoticeEmailEscapesTexts(t *testing.T) {
 }
 
 func TestNoticeEmailOmitsUnknownKinds(t *testing.T) {
-	message, err := compose(noticeOf("work_order.teleported", models.NoticeHeld), "https://fix.example")
+	unknown := noticeOf(models.NoticeHeld)
+	unknown.Kind = "work_order.teleported"
+	message, err := compose(mailOf(unknown, noticeOf(models.NoticeHeld)), "https://fix.example")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if message.Subject != "Work order 17, Replace filter: on hold" || strings.Contains(message.Text, "teleported") {
 		t.Errorf("subject %q:\n%s", message.Subject, message.Text)
+	}
+	if _, err := compose(mailOf(unknown), "https://fix.example"); err == nil {
+		t.Error("a notice of an unknown kind alone is mailed")
+	}
+}
+
+// Several changes of one record are told in the order in which they came, each once.
+func TestChangesOfARecordAreOneMail(t *testing.T) {
+	renamed, moved := noticeOf(models.NoticeUpdated), noticeOf(models.NoticeUpdated)
+	renamed.Changed, moved.Changed, moved.ActorName = []string{"title"}, []string{"target_date"}, "Cat Brook"
+	m := mailOf(noticeOf(models.NoticeAssigned), renamed, renamed, moved)
+	m.TimeZone = "Europe/Helsinki"
+	message, err := compose(m, "https://fix.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if message.Subject != "Work order 17, Replace filter: assigned to you, changed" {
+		t.Errorf("the subject is %q", message.Subject)
+	}
+	want := "Bob Stone assigned the work order to you or your team.\n\nBob Stone changed the title.\n\nCat Brook changed the target date.\n"
+	if !strings.Contains(message.Text, want) || !strings.Contains(message.Text, "Target date: 5 April 2026, 11:30 EEST") {
+		t.Errorf("the message lacks %q, or has another time zone:\n%s", want, message.Text)
+	}
+}
+
+// A mail about several things names their number, and has a line with a link for each.
+func TestNoticesOfSeveralRecordsAreOneMail(t *testing.T) {
+	another := noticeOf(models.NoticeCancelled)
+	number := int64(18)
+	another.RecordID, another.Number, another.Title, another.Reason = "wo_02", &number, "Clean duct", "Ordered twice."
+	hidden := effects.MailedNotice{ID: 4713, Kind: models.NoticeUnassigned, RecordID: "wo_03", Organization: "Acme Facilities"}
+	for name, test := range map[string]struct {
+		notices []effects.MailedNotice
+		subject string
+		lines   []string
+	}{
+		"work orders": {[]effects.MailedNotice{noticeOf(models.NoticeHeld), another}, "News about 2 work orders", []string{
+			"Work order 17, Replace filter: Bob Stone put the work order on hold.\nhttps://fix.example/console/work-orders/wo_01\n",
+			"Work order 18, Clean duct: Bob Stone cancelled the work order. Ordered twice.\nhttps://fix.example/console/work-orders/wo_02\n",
+		}},
+		"one that may not be read": {[]effects.MailedNotice{another, hidden}, "News about 2 work orders", []string{
+			"A work order: " + unreadable + "\nhttps://fix.example/console/notices\n",
+		}},
+		"records and a role": {[]effects.MailedNotice{noticeOf(models.NoticeFeedbackOpened), another, noticeOf(models.NoticeRoleChanged)}, "News about 3 things", []string{
+			"Feedback, It rattles: Bob Stone gave feedback.\nhttps://fix.example/console/feedback/iss_01\n",
+			"Nia Hill: Bob Stone changed what Nia Hill may do in the organization.\nhttps://fix.example/console/people/idn_person\n",
+		}},
+	} {
+		message, err := compose(mailOf(test.notices...), "https://fix.example")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if message.Subject != test.subject {
+			t.Errorf("%s: the subject is %q, want %q", name, message.Subject, test.subject)
+		}
+		for _, line := range test.lines {
+			if !strings.Contains(message.Text, line) {
+				t.Errorf("%s: the message lacks %q:\n%s", name, line, message.Text)
+			}
+		}
+	}
+}
+
+// A mail about very many things lists the first, and where the others are.
+func TestLongMailsAreCut(t *testing.T) {
+	var notices []effects.MailedNotice
+	for i := range maxListedItems + 2 {
+		n := noticeOf(models.NoticeHeld)
+		n.RecordID = fmt.Sprintf("wo_%02d", i)
+		notices = append(notices, n)
+	}
+	message, err := compose(mailOf(notices...), "https://fix.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(message.Text, "/console/work-orders/"); n != maxListedItems || !strings.Contains(message.Text, "2 more are in your inbox: https://fix.example/console/notices\n") {
+		t.Errorf("it lists %d:\n%s", n, message.Text)
+	}
+	if message.Subject != fmt.Sprintf("News about %d work orders", len(notices)) {
+		t.Errorf("the subject is %q", message.Subject)
 	}
 }

@@ -12,9 +12,6 @@ import (
 // or two short transactions, so they run as local activities.
 type Records struct {
 	Service *service.Service
-	// Mails is true if there is a mail server. Without one a load moves waiting
-	// notices to the inbox, and MailNotices is not needed.
-	Mails bool
 	// OperatorActions is true if operators may act on records in Temporal.
 	OperatorActions bool
 }
@@ -22,11 +19,7 @@ type Records struct {
 // LoadWorkOrder returns the work order's state with the transitions after the time, an
 // empty one if it is gone. The record is no longer dirty.
 func (r *Records) LoadWorkOrder(ctx context.Context, id string, after models.Time) (records.WorkOrderState, error) {
-	state, err := r.Service.WorkOrderState(ctx, id, after)
-	if err == nil {
-		state.Mail, err = needsMail(ctx, r.Service, r.Mails, id, state.Mail)
-	}
-	return state, err
+	return r.Service.WorkOrderState(ctx, id, after)
 }
 
 // ReminderResult is the outcome of RemindWorkOrder. Histories store it.
@@ -49,18 +42,5 @@ func (r *Records) RemindWorkOrder(ctx context.Context, id string, reminder model
 
 // LoadFeedback is LoadWorkOrder for feedback.
 func (r *Records) LoadFeedback(ctx context.Context, id string, after models.Time) (records.FeedbackState, error) {
-	state, err := r.Service.FeedbackState(ctx, id, after)
-	if err == nil {
-		state.Mail, err = needsMail(ctx, r.Service, r.Mails, id, state.Mail)
-	}
-	return state, err
-}
-
-// needsMail reports whether the waiting notices about id must be mailed. Without a mail server
-// they stay in the inbox.
-func needsMail(ctx context.Context, s *service.Service, mails bool, id string, waiting bool) (bool, error) {
-	if !waiting || mails {
-		return waiting, nil
-	}
-	return false, s.KeepInInbox(ctx, id)
+	return r.Service.FeedbackState(ctx, id, after)
 }

@@ -11,30 +11,9 @@ import (
 	"millwright/service/store"
 )
 
-func TestLoadsKeepNoticesInTheInboxWithoutAMailServer(t *testing.T) {
-	for _, mails := range []bool{true, false} {
-		h := newMailHarness(t)
-		activity := &activities.Records{Service: h.Service, Mails: mails}
-		order := h.assign(h.Actor("erp"), []string{"bob"}, nil)
-		result, err := h.CreateFeedback(t.Context(), h.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "It rattles"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		state, err := activity.LoadWorkOrder(t.Context(), order, models.Time{})
-		if err != nil || state.ID != order || state.Mail != mails {
-			t.Errorf("mail server %v: the work order is %+v, error %v", mails, state, err)
-		}
-		feedback, err := activity.LoadFeedback(t.Context(), result.RecordID, models.Time{})
-		if err != nil || feedback.ID != result.RecordID || feedback.Mail != mails {
-			t.Errorf("mail server %v: the feedback is %+v, error %v", mails, feedback, err)
-		}
-		h.wantNotices(map[bool]string{true: "2 waiting", false: "2 inbox"}[mails])
-	}
-}
-
 func TestRemindersReturnWhetherTheyAppliedAndTheNewState(t *testing.T) {
 	h := newMailHarness(t)
-	activity := &activities.Records{Service: h.Service, Mails: true}
+	activity := &activities.Records{Service: h.Service}
 	id := h.assign(h.Actor("erp"), []string{"bob"}, nil)
 	target := models.TimeOf(h.Clock.Now().Add(48 * time.Hour))
 	if _, err := h.UpdateWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, id, records.WorkOrderPatch{
@@ -42,17 +21,17 @@ func TestRemindersReturnWhetherTheyAppliedAndTheNewState(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	h.mail(id)
+	h.mail()
 	state, err := activity.LoadWorkOrder(t.Context(), id, models.Time{})
-	if err != nil || state.Mail || state.TargetDate == nil {
+	if err != nil || state.TargetDate == nil {
 		t.Fatalf("state %+v, error %v", state, err)
 	}
 	after, err := activity.RemindWorkOrder(t.Context(), id, servicetest.Reminder(models.NoticeDueSoon, target), models.Time{})
-	if err != nil || !after.Applied || !after.State.Mail || after.State.ID != id {
+	if err != nil || !after.Applied || after.State.ID != id {
 		t.Errorf("after the reminder: %+v, error %v", after, err)
 	}
-	h.mail(id)
-	h.wantMessages("bob assigned to you", "bob changed", "bob due tomorrow")
+	h.mail()
+	h.wantMessages("bob assigned to you, changed", "bob due tomorrow")
 	h.cancel(h.Actor("erp"), id, "")
 	after, err = activity.RemindWorkOrder(t.Context(), id, servicetest.Reminder(models.NoticeDue, target), models.Time{})
 	if err != nil || after.Applied || after.State.Status != models.StatusCancelled {

@@ -8,12 +8,15 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/sdk/testsuite"
+
 	"millwright/activities"
 	"millwright/console"
 	"millwright/console/consoletest"
 	"millwright/mail"
 	"millwright/models"
 	"millwright/service/records"
+	"millwright/service/servicetest"
 	"millwright/service/store"
 	"millwright/service/webhooks"
 )
@@ -185,6 +188,17 @@ func TestARecordReachesOnlyThoseWhoMayReadIt(t *testing.T) {
 	}
 }
 
+// sendMail runs the activity that mails what waits for people of the organization.
+func sendMail(t testing.TB, f *servicetest.Fixture, mailer activities.Mailer, organizationID string) {
+	t.Helper()
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestActivityEnvironment()
+	(&activities.Mails{Service: f.Service, Mailer: mailer, Now: f.Clock.Now}).Register(env)
+	if _, err := env.ExecuteActivity(activities.NameSendMail, organizationID); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // mailed returns the e-mails about the record that go to the person.
 func (r *reach) mailed(id string) string {
 	r.t.Helper()
@@ -192,9 +206,9 @@ func (r *reach) mailed(id string) string {
 		return text
 	}
 	r.sent = nil
-	notices := &activities.Notices{Service: r.Service, Mailer: r, SendSlots: make(chan struct{}, 1)}
-	if _, err := notices.MailNotices(r.t.Context(), id); err != nil {
-		r.t.Fatal(err)
+	r.Exec(`UPDATE notices SET mail = CASE record_id WHEN $1 THEN 'waiting' ELSE 'inbox' END, mailed_at = NULL, next_mail_at = '-infinity'`, id)
+	for _, organization := range []string{r.Acme.OrganizationID, r.Polar.OrganizationID} {
+		sendMail(r.t, r.Fixture, r, organization)
 	}
 	var text strings.Builder
 	for _, m := range r.sent {

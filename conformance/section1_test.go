@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/oauth2/clientcredentials"
 
-	"millwright/activities"
 	"millwright/mail"
 	"millwright/mail/mailtest"
 	"millwright/models"
@@ -70,17 +69,15 @@ var section1 = []rule{
 		h.assign(id, object{"consultants": h.ids("cat")}).Want(http.StatusOK, "")
 		want(t, "notices for cat afterwards", h.count(`SELECT count(*) FROM notices WHERE record_id = $1 AND person_id = $2`, id, h.ID("cat")), 1)
 	}},
-	{item: "item 5, mail", words: "as the console does, by e-mail too", code: "activities.(*Notices).MailNotices", test: func(t *testing.T, h *harness) {
+	{item: "item 5, mail", words: "as the console does, by e-mail too", code: "activities.(*Mails).SendMail", test: func(t *testing.T, h *harness) {
 		server := mailtest.NewServer(t, mailtest.Options{})
 		client, err := mail.New(mail.Options{URL: server.URL(), From: mail.Address{Email: "no-reply@millwright.test"}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		id := h.workOrder(object{"assignees": h.ids("erp", "crew")})
-		notices := activities.Notices{Service: h.Service, Mailer: client, SendSlots: make(chan struct{}, 1)}
-		if _, err := notices.MailNotices(t.Context(), id); err != nil {
-			t.Fatal(err)
-		}
+		h.Exec(`DELETE FROM notices`)
+		h.workOrder(object{"assignees": h.ids("erp", "crew")})
+		sendMail(t, h.Fixture, client, h.Acme.OrganizationID)
 		var recipients []string
 		for _, m := range server.Messages() {
 			recipients = append(recipients, m.Recipient)

@@ -136,7 +136,7 @@ func TestAStaleFormSaysWhoChangedWhat(t *testing.T) {
 
 func TestLinksGoByMail(t *testing.T) {
 	t.Parallel()
-	s := consoletest.On(t, servicetest.New(t, servicetest.MailLinks))
+	s := consoletest.On(t, servicetest.New(t, servicetest.Mails))
 	v := s.SignedIn("ann")
 	page := v.Post("/console/people", v.Get("/console/people/new").Form("email", "nia@acme.example.com")).Want(http.StatusSeeOther)
 	if page.Done() != "link-sent" {
@@ -160,7 +160,7 @@ func TestLinksGoByMail(t *testing.T) {
 // Where links are mailed, someone who manages people never sees one. An administrator may.
 func TestOnlyAdministratorsSeeLinksThatAreMailed(t *testing.T) {
 	t.Parallel()
-	s := consoletest.On(t, servicetest.New(t, servicetest.MailLinks))
+	s := consoletest.On(t, servicetest.New(t, servicetest.Mails))
 	grant(s, "bob", "people")
 	v, cat := s.SignedIn("bob"), "/console/people/"+s.ID("cat")
 	shown := v.Get(cat).Want(http.StatusOK, "Send a link")
@@ -187,7 +187,7 @@ func TestOnlyAdministratorsSeeLinksThatAreMailed(t *testing.T) {
 // No one is flooded with links, whichever way they are asked for, and managers are told why.
 func TestLinksAreLimited(t *testing.T) {
 	t.Parallel()
-	s := consoletest.On(t, servicetest.New(t, servicetest.MailLinks))
+	s := consoletest.On(t, servicetest.New(t, servicetest.Mails))
 	v, cat := s.SignedIn("ann"), "/console/people/"+s.ID("cat")
 	for range 2 {
 		v.Post(cat+"/link", v.Get(cat).Form()).Want(http.StatusSeeOther)

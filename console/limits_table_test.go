@@ -219,7 +219,7 @@ func TestWhatLimitsCount(t *testing.T) {
 
 func newLimited(t *testing.T, c limitCase) *limited {
 	t.Helper()
-	f := servicetest.New(t, servicetest.MailLinks, func(o *store.Options) {
+	f := servicetest.New(t, servicetest.Mails, func(o *store.Options) {
 		o.AddressCallsPerMinute, o.FormsPerMinute, o.CommentsPerMinute = c.addressCalls, 0, 0 // 0 is the default
 	})
 	proxies, timeout := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, 10*time.Second

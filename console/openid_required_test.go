@@ -50,7 +50,7 @@ func TestRequiredOpenIDLetsNoPasswordIn(t *testing.T) {
 	if err != nil || again.Kind != models.LinkInvitation {
 		t.Errorf("someone without a linked account gets a link for a %s, %v", again.Kind, err)
 	}
-	if err := s.NewInstance(servicetest.MailLinks).ForgotPassword(t.Context(), s.Email("cat"), people.Client{Network: "192.0.2.1"}); err != nil || len(s.MailedLinks()) > 0 {
+	if err := s.NewInstance(servicetest.Mails).ForgotPassword(t.Context(), s.Email("cat"), people.Client{Network: "192.0.2.1"}); err != nil || len(s.MailedLinks()) > 0 {
 		t.Errorf("there are links for a forgotten password, %v", err)
 	}
 	if err := s.SetPassword(t.Context(), store.Operator(), s.ID("dan"), "a good long password"); err != nil {

@@ -114,7 +114,7 @@ func (p shownPage) open(b *consoletest.Browser) {
 
 // visitorPages are the pages of people who are not signed in.
 func visitorPages(t *testing.T) (*consoletest.Site, []shownPage) {
-	s := consoletest.On(t, servicetest.New(t, servicetest.MailLinks))
+	s := consoletest.On(t, servicetest.New(t, servicetest.Mails))
 	s.Exec(`UPDATE people SET email = 'ANN@acme.example.com' WHERE id = $1`, s.ID("pia")) // in two organizations
 	if _, _, err := s.InvitePerson(t.Context(), s.Viewer("ann"), s.Acme.OrganizationID, people.Invitation{Email: "nia@acme.example.com"}); err != nil {
 		t.Fatal(err)

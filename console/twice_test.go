@@ -48,7 +48,7 @@ var harmless = []string{
 func TestADoubleClickActsOnce(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
-	mailing, withMail := s.Serve(s.NewInstance(servicetest.MailLinks))
+	mailing, withMail := s.Serve(s.NewInstance(servicetest.Mails))
 	record := newRecord(t, s)
 	dispatch(t, s, "erp_hook", responding(http.StatusInternalServerError, ""))
 	delivery := servicetest.Value[string](s.Fixture, `SELECT id FROM all_deliveries WHERE webhook_id = $1`, s.ID("erp_hook"))

@@ -126,7 +126,7 @@ func TestAPromotionKeepsPrivateWaysIn(t *testing.T) {
 // Where links are mailed, a manager sees none, and the promoter's goes to the person too.
 func TestAMailedLinkIsPrivate(t *testing.T) {
 	t.Parallel()
-	s := consoletest.On(t, servicetest.New(t, servicetest.MailLinks))
+	s := consoletest.On(t, servicetest.New(t, servicetest.Mails))
 	allowPeople(s, "bob")
 	linkBy(t, s, "bob", "eve")
 	mailed := s.MailedLinks()
@@ -303,7 +303,7 @@ func TestNoInvitationForSomeoneWhoCanSignIn(t *testing.T) {
 // A link that the person requested leaves linked accounts alone.
 func TestARequestedLinkKeepsAccounts(t *testing.T) {
 	t.Parallel()
-	s := consoletest.On(t, servicetest.New(t, servicetest.MailLinks))
+	s := consoletest.On(t, servicetest.New(t, servicetest.Mails))
 	s.Exec(`INSERT INTO openid_accounts (issuer, subject, person_id, created_at) VALUES ('https://login.example.com', 'eve', $1, now())`, s.ID("eve"))
 	if err := s.ForgotPassword(t.Context(), s.Email("eve"), people.Client{Network: "192.0.2.1"}); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -193,6 +194,11 @@ func TestRejections(t *testing.T) {
 	reject := func(code int) func(*mailtest.Server) {
 		return func(s *mailtest.Server) { s.Reject("Ann.Field@Example.com", code) }
 	}
+	// aboutServer are the cases in which other messages would be rejected too.
+	aboutServer := []string{
+		"greeting, busy", "greeting, no service", "hello", "sender, temporarily", "sender, permanently",
+		"recipient, shutting down", "recipient, no relay", "recipient, login required", "data, policy",
+	}
 	tests := []struct {
 		name      string
 		arrange   func(*mailtest.Server)
@@ -209,6 +215,7 @@ func TestRejections(t *testing.T) {
 		{"recipient, without status", at(mailtest.Recipient, 550, "no such user"), true, 550, "The mail server rejected the recipient (550)."},
 		{"recipient, malformed", reject(501), true, 501, "The mail server rejected the recipient (501 5.1.1)."},
 		{"recipient, temporarily", reject(451), false, 451, "The mail server did not accept the recipient for now (451 4.1.1)."},
+		{"recipient, greylisted", at(mailtest.Recipient, 450, "4.7.1"), false, 450, "The mail server did not accept the recipient for now (450 4.7.1)."},
 		{"recipient, shutting down", at(mailtest.Recipient, 421, "4.3.2"), false, 421, "The mail server did not accept the recipient for now (421 4.3.2)."},
 		{"recipient, no relay", at(mailtest.Recipient, 554, "5.7.1"), false, 554, "The mail server did not accept the recipient for now (554 5.7.1)."},
 		{"recipient, login required", at(mailtest.Recipient, 530, ""), false, 530, "The mail server did not accept the recipient for now (530)."},
@@ -228,6 +235,9 @@ func TestRejections(t *testing.T) {
 			failed := mustFail(t, client.Send(t.Context(), testMessage()), tt.detail)
 			if failed.Permanent != tt.permanent || failed.Code != tt.code {
 				t.Errorf("permanent %v, code %d", failed.Permanent, failed.Code)
+			}
+			if failed.AboutMessage == slices.Contains(aboutServer, tt.name) {
+				t.Errorf("about the message: %v", failed.AboutMessage)
 			}
 			if n := len(server.Messages()); n > 0 {
 				t.Errorf("%d messages were accepted", n)

@@ -20,6 +20,9 @@ type Error struct {
 	// message is invalid. Sending it again does not help. Failures that an operator
 	// could fix are not permanent.
 	Permanent bool
+	// AboutMessage: the server replied to this recipient or this message. Otherwise it would not accept
+	// others either.
+	AboutMessage bool
 	// Code is the code of the server's reply, such as 550; 0 if there was none.
 	Code int
 	// Detail is a sentence for operators, without the recipient and the server's words.
@@ -94,8 +97,9 @@ func replyError(at step, reply *textproto.Error) *Error {
 	// Before the message, 5.7 is about policy: the server does not relay for us, or
 	// rejects our IP address.
 	policy := at != concluding && status != nil && status[2] == "7"
-	// Commands out of order, or missing authentication or encryption.
-	aboutConnection := slices.Contains([]int{503, 530, 534, 535, 538}, reply.Code)
+	// The server shuts down, commands are out of order, or authentication or encryption is missing.
+	aboutConnection := slices.Contains([]int{421, 503, 530, 534, 535, 538}, reply.Code)
+	e.AboutMessage = !(policy && reply.Code/100 == 5) && !aboutConnection
 	if reply.Code/100 == 5 && !policy && !aboutConnection {
 		e.Permanent = true
 		e.Detail = "The mail server rejected the " + subject + " (" + code + ")."

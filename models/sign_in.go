@@ -46,9 +46,10 @@ const (
 
 // SignInLink is a link that lets a person choose a password, once.
 type SignInLink struct {
-	TokenHash []byte `gorm:"primaryKey"`
-	PersonID  string
-	Kind      LinkKind
+	TokenHash      []byte `gorm:"primaryKey"`
+	OrganizationID string
+	PersonID       string
+	Kind           LinkKind
 	CreatedAt Time
 	ExpiresAt Time
 	// Sealed is the token of a link that waits to be mailed, nil for others.

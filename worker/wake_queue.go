@@ -47,8 +47,8 @@ func (w *wake) merge(later wake) {
 type urgency int
 
 const (
-	urgentAddress  urgency = iota // deliveries may wait for it
-	urgentRecord                  // it shows a delivery or a record, reminds and sends mail
+	urgentAddress  urgency = iota // deliveries or people may wait for it
+	urgentRecord                  // it shows a delivery or a record, reminds or sends mail
 	urgencySwept                  // its work has waited long already, for lack of a wake
 	urgencyClasses                // their number
 )
@@ -57,7 +57,7 @@ func urgencyOf(target store.WakeTarget) urgency {
 	switch {
 	case target.Swept:
 		return urgencySwept
-	case target.Kind == store.TargetWebhook:
+	case target.Kind == store.TargetWebhook || target.Kind == store.TargetLinks:
 		return urgentAddress
 	default:
 		return urgentRecord

@@ -16,8 +16,8 @@ import (
 	"millwright/workflows"
 )
 
-// The limits of a Waker. Addresses have a separate lane, so that neither a burst of records
-// nor the failing deliveries of a dead address delay their wakes.
+// The limits of a Waker. Addresses and sign-in links have a separate lane, so that neither a burst
+// of records nor the failing deliveries of a dead address delay their wakes.
 const (
 	webhookSenders = 8
 	recordSenders  = 8
@@ -101,7 +101,7 @@ func (w *Waker) newLane(ctx context.Context, senders int, paced bool) *lane {
 }
 
 func (w *Waker) laneOf(target store.WakeTarget) *lane {
-	if target.Kind == store.TargetWebhook {
+	if target.Kind == store.TargetWebhook || target.Kind == store.TargetLinks {
 		return w.webhooks
 	}
 	return w.records
@@ -151,6 +151,10 @@ func (w *Waker) wake(next wake) {
 		next.parent = ""
 	}
 	following, cooling := l.coolingDown[key]
+	if next.target.Kind == store.TargetMail && !next.target.Swept && !cooling && !w.stopped {
+		w.coolDown(l, next.target) // the first wake waits, too
+		cooling = true
+	}
 	switch {
 	case following != nil:
 		following.merge(next)
@@ -280,7 +284,7 @@ func (w *Waker) next(l *lane) (next wake, priority temporal.Priority, ok bool) {
 		case time.Since(next.since) > maxWait:
 			w.metrics.count(wakeExpired)
 		default:
-			w.coolDown(l, keyOf(next.target))
+			w.coolDown(l, next.target)
 			return next, priorityOf(next.target, others), true
 		}
 	}
@@ -290,19 +294,23 @@ func (w *Waker) next(l *lane) (next wake, priority temporal.Priority, ok bool) {
 // organization are queued. An address's workflow lives too long for a low one.
 func priorityOf(target store.WakeTarget, others int) temporal.Priority {
 	priority := temporal.Priority{FairnessKey: target.OrganizationID}
-	if target.Kind != store.TargetWebhook && (target.Swept || others > recordsAtHand) {
+	if target.Kind != store.TargetWebhook && target.Kind != store.TargetLinks && (target.Swept || others > recordsAtHand) {
 		priority.PriorityKey = lowPriority
 	}
 	return priority
 }
 
 // coolDown has later wakes of the workflow follow its cooldown.
-func (w *Waker) coolDown(l *lane, key wakeKey) {
+func (w *Waker) coolDown(l *lane, target store.WakeTarget) {
 	if w.stopped {
 		return
 	}
+	key, length := keyOf(target), wakeCooldown
+	if target.Kind == store.TargetMail {
+		length = store.MailDelay
+	}
 	l.coolingDown[key] = nil
-	time.AfterFunc(wakeCooldown, func() {
+	time.AfterFunc(length, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if following := l.coolingDown[key]; following != nil {
@@ -355,7 +363,11 @@ var workflowKinds = map[store.TargetKind]workflowKind{
 	store.TargetDelivery:  {workflows.DeliveryName, workflows.DeliveryID, workflows.TaskQueueDeliveries, "Retries of ", workflows.DeliveryRun{}, nil},
 	store.TargetWorkOrder: {workflows.WorkOrderName, workflows.WorkOrderID, workflows.TaskQueueRecords, "Work order ", nil, workflows.AttributeRecordID.ValueSet},
 	store.TargetFeedback:  {workflows.FeedbackName, workflows.FeedbackID, workflows.TaskQueueRecords, "Feedback ", nil, workflows.AttributeRecordID.ValueSet},
+	store.TargetMail:      mailWorkflow,
+	store.TargetLinks:     mailWorkflow,
 }
+
+var mailWorkflow = workflowKind{workflows.MailName, workflows.MailID, workflows.TaskQueueMail, "Mail to people of ", nil, nil}
 
 // startOf is how the workflow of the target is started. It can be found by what the target
 // names; what only Postgres knows is added by the workflow's first load.

@@ -125,6 +125,8 @@ func TestWakeStartsOrSignalsTheWorkflow(t *testing.T) {
 		{"a failing delivery", store.WakeTarget{Kind: store.TargetDelivery, ID: "dlv_1", OrganizationID: "idn_1"}, "delivery/dlv_1", "Delivery", "millwright-deliveries", "Retries of dlv_1", []any{workflows.DeliveryRun{}}},
 		{"a work order", store.WakeTarget{Kind: store.TargetWorkOrder, ID: "wo_1", OrganizationID: "idn_1"}, "work-order/wo_1", "WorkOrder", "millwright-records", "Work order wo_1", nil},
 		{"feedback", store.WakeTarget{Kind: store.TargetFeedback, ID: "iss_1", OrganizationID: "idn_1"}, "feedback/iss_1", "Feedback", "millwright-records", "Feedback iss_1", nil},
+		{"notices to mail", store.MailTarget(store.TargetMail, "idn_1"), "mail/idn_1", "Mail", "millwright-mail", "Mail to people of idn_1", nil},
+		{"links to mail", store.MailTarget(store.TargetLinks, "idn_1"), "mail/idn_1", "Mail", "millwright-mail", "Mail to people of idn_1", nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -438,6 +440,39 @@ func TestWakesDuringTheCooldownAreMerged(t *testing.T) {
 		w.Stop(t.Context()) // does not wait for the cooldown
 		after(0, 4)
 		after(10*wakeCooldown, 4)
+	})
+}
+
+// Notices are mailed ten seconds after the first of them, in one run; links at once, even then.
+func TestNoticesAreMailedTogetherAndLinksAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		temporal := &fakeTemporal{}
+		w := NewWaker(t.Context(), temporal, quiet)
+		defer w.Stop(t.Context())
+		notice, link := store.MailTarget(store.TargetMail, "idn_1"), store.MailTarget(store.TargetLinks, "idn_1")
+		expect := func(when string, want int) {
+			t.Helper()
+			synctest.Wait()
+			if n := temporal.count(workflows.MailID("idn_1")); n != want {
+				t.Errorf("%s the workflow was woken %d times, want %d", when, n, want)
+			}
+		}
+		for range 10 {
+			w.Wake(notice)
+			<-time.After(900 * time.Millisecond)
+		}
+		expect("nine seconds after the first notice", 0)
+		w.Wake(link)
+		expect("at a link", 1)
+		<-time.After(time.Second)
+		expect("ten seconds after the first notice", 2)
+		w.Wake(notice)
+		<-time.After(store.MailDelay - time.Millisecond)
+		expect("a moment before the next ten seconds are over", 2)
+		<-time.After(time.Millisecond)
+		expect("after them", 3)
+		<-time.After(time.Minute)
+		expect("later", 3)
 	})
 }
 

@@ -27,7 +27,7 @@ type Options struct {
 	Service   *service.Service
 	Waker     store.Waker
 	Sender    activities.Sender
-	// Mailer sends notices and sign-in links by e-mail; with nil notices stay in the console's inbox.
+	// Mailer sends notices and sign-in links by e-mail. Without one notices stay in the console's inbox.
 	Mailer activities.Mailer
 	// OperatorActions is true if operators may act on records in Temporal.
 	OperatorActions bool
@@ -68,8 +68,9 @@ func (v Version) options() sdkworker.DeploymentOptions {
 const (
 	// sharedRequests bounds requests to receivers in flight, in addition to those
 	// reserved for each address.
-	sharedRequests  = 2000
-	concurrentMails = 8
+	sharedRequests = 2000
+	// concurrentMails bounds the organizations whose mail is sent at a time, each over one connection.
+	concurrentMails = 100
 	// A dispatch that waits for more deliveries holds an activity slot and costs
 	// nothing else.
 	concurrentDispatches = 10_000
@@ -80,12 +81,10 @@ const (
 )
 
 // The limits for record workflows are low, so that a burst of new work orders
-// leaves the database and the CPUs to deliveries. Their mail activities,
-// one for each record, wait for one of concurrentMails.
+// leaves the database and the CPUs to deliveries.
 const (
 	concurrentRecordTasks = 32
 	concurrentRecordLoads = 8
-	concurrentRecordMails = 1000
 )
 
 // Worker runs the workflows and activities of every task queue.
@@ -93,7 +92,6 @@ type Worker struct {
 	queues []sdkworker.Worker
 	// failed receives why the first queue ended by itself.
 	failed chan error
-	mail   activities.Notices
 }
 
 // New returns a worker with everything registered.
@@ -120,19 +118,15 @@ func New(o Options) *Worker {
 		MaxConcurrentWorkflowTaskPollers: 8, MaxConcurrentActivityTaskPollers: 8,
 		MaxConcurrentWorkflowTaskExecutionSize:  concurrentRecordTasks,
 		MaxConcurrentLocalActivityExecutionSize: concurrentRecordLoads,
-		MaxConcurrentActivityExecutionSize:      concurrentRecordMails,
 	})
-	notices := &activities.Notices{
-		Service: o.Service, Mailer: o.Mailer, SendSlots: make(chan struct{}, concurrentMails), Instrumentation: o.Instrumentation,
-	}
-	registerActivities(o, notices, main, webhooks, deliveries, records)
-	w := &Worker{[]sdkworker.Worker{main, webhooks, deliveries, records}, failed, *notices}
-	w.mail.SendSlots = make(chan struct{}, concurrentMails) // it does not wait for the mail of records
-	return w
+	mail := queue(workflows.TaskQueueMail, sdkworker.Options{MaxConcurrentActivityExecutionSize: concurrentMails})
+	registerActivities(o, main, webhooks, deliveries, records)
+	(&activities.Mails{Service: o.Service, Mailer: o.Mailer, Now: o.Service.Now, Instrumentation: o.Instrumentation}).Register(mail)
+	return &Worker{[]sdkworker.Worker{main, webhooks, deliveries, records, mail}, failed}
 }
 
 // registerActivities registers the activities of each queue's workflows.
-func registerActivities(o Options, notices *activities.Notices, main, webhooks, deliveries, records sdkworker.Worker) {
+func registerActivities(o Options, main, webhooks, deliveries, records sdkworker.Worker) {
 	now, instrumentation := o.Service.Now, o.Instrumentation
 	dispatcher := &activities.Dispatcher{
 		Service: o.Service, Sender: o.Sender, Waker: o.Waker, Now: now, After: time.After, IdleTimeout: o.IdleTimeout,
@@ -146,11 +140,9 @@ func registerActivities(o Options, notices *activities.Notices, main, webhooks, 
 	sweeper.Register(main)
 	housekeeper.Register(main)
 	dispatcher.Register(webhooks)
-	notices.Register(webhooks)
-	(&activities.Addresses{Service: o.Service, Sender: o.Sender, Mails: o.Mailer != nil, Instrumentation: instrumentation}).Register(webhooks)
+	(&activities.Addresses{Service: o.Service, Sender: o.Sender, Instrumentation: instrumentation}).Register(webhooks)
 	(&activities.Deliveries{Service: o.Service, Waker: o.Waker, ResponseLimit: o.ResponseLimit}).Register(deliveries)
-	(&activities.Records{Service: o.Service, Mails: o.Mailer != nil, OperatorActions: o.OperatorActions}).Register(records)
-	notices.Register(records)
+	(&activities.Records{Service: o.Service, OperatorActions: o.OperatorActions}).Register(records)
 }
 
 // Register registers every workflow under its name. Replay tests use it too.
@@ -159,6 +151,7 @@ func Register(r sdkworker.WorkflowRegistry) {
 	r.RegisterWorkflowWithOptions(workflows.Delivery, workflow.RegisterOptions{Name: workflows.DeliveryName})
 	r.RegisterWorkflowWithOptions(workflows.WorkOrder, workflow.RegisterOptions{Name: workflows.WorkOrderName})
 	r.RegisterWorkflowWithOptions(workflows.Feedback, workflow.RegisterOptions{Name: workflows.FeedbackName})
+	r.RegisterWorkflowWithOptions(workflows.Mail, workflow.RegisterOptions{Name: workflows.MailName})
 	r.RegisterWorkflowWithOptions(workflows.Sweep, workflow.RegisterOptions{Name: workflows.SweepName})
 	r.RegisterWorkflowWithOptions(workflows.Housekeeping, workflow.RegisterOptions{Name: workflows.HousekeepingName})
 }
@@ -186,10 +179,6 @@ func (w *Worker) Wait(ctx context.Context) error {
 		return err
 	}
 }
-
-// Mail sends the mail that belongs to no workflow until the context ends: sign-in links, and
-// notices about identities.
-func (w *Worker) Mail(ctx context.Context) { w.mail.Run(ctx) }
 
 // Stop accepts no new work and waits for running activities, at most Options.StopTimeout.
 func (w *Worker) Stop() {

@@ -27,14 +27,10 @@ type addressActivities interface {
 	SendExample(ctx context.Context, id string, kind models.EventType, begunAs string) (activities.TestResult, error)
 }
 
-var (
-	_, _ addressActivities = (*activities.Addresses)(nil), (*addressHarness)(nil)
-	_    noticeActivities  = (*addressHarness)(nil)
-)
+var _, _ addressActivities = (*activities.Addresses)(nil), (*addressHarness)(nil)
 
-// addressHarness runs the WebhookAddress workflow with fakes of its dispatches, of the
-// address's row and of the mail about the address. The address is deleted after a day,
-// unless a test does something else.
+// addressHarness runs the WebhookAddress workflow with fakes of its dispatches and of the
+// address's row. The address is deleted after a day, unless a test does something else.
 type addressHarness struct {
 	harness
 	// state is the address's row. Due is true if a dispatch has something to do; a dispatch
@@ -45,12 +41,8 @@ type addressHarness struct {
 	loads []time.Duration
 	// dispatch is called for each DispatchPending, with its number from 1.
 	dispatch func(number int) (activities.DispatchResult, error)
-	// mailDown says when the mail server is down; nil is never.
-	mailDown func(at time.Duration) bool
 
 	dispatches []time.Duration
-	notices    int // waiting to be mailed
-	mailings   []time.Duration
 }
 
 func newAddressHarness(t *testing.T, dispatch func(number int) (activities.DispatchResult, error)) *addressHarness {
@@ -72,22 +64,11 @@ func (h *addressHarness) become(at string, change func(*webhooks.AddressState)) 
 	h.signal(SignalWake, at)
 }
 
-// newNoticesHarness returns a harness with waiting notices about the address.
-func newNoticesHarness(t *testing.T, notices int) *addressHarness {
-	h := newAddressHarness(t, nil)
-	h.notices = notices
-	h.dispatch = func(int) (activities.DispatchResult, error) {
-		return activities.DispatchResult{Delivered: 1}, nil
-	}
-	return h
-}
-
 // run runs the workflow to the end of its first run.
 func (h *addressHarness) run() error {
 	h.runOnce(began,
 		func(env *testsuite.TestWorkflowEnvironment) {
 			register(env, activities.NameDispatchPending, h.DispatchPending)
-			register(env, activities.NameMailNotices, h.MailNotices)
 			register(env, activities.NameLoadAddress, h.LoadAddress)
 			register(env, activities.NameTurnOffAddress, h.TurnOffIfUnsuccessful)
 			register(env, activities.NameWarnOfFailing, h.WarnOfFailing)
@@ -114,7 +95,6 @@ func (h *addressHarness) LoadAddress(_ context.Context, _ string) (webhooks.Addr
 	}
 	state := h.state
 	state.LoadedAt = models.TimeOf(h.env.Now())
-	state.Notices = h.notices > 0
 	if state.NextRetryAt != nil && !state.NextRetryAt.Time.After(state.LoadedAt.Time) {
 		state.Due = true
 	}
@@ -134,7 +114,6 @@ func (h *addressHarness) TurnOffIfUnsuccessful(context.Context, string) (bool, e
 		return false, errors.New("the database is unreachable")
 	}
 	h.off("A delivery failed for good and none succeeded for 3 days.")
-	h.notices++
 	return true, nil
 }
 
@@ -216,22 +195,6 @@ func (h *addressHarness) DispatchPending(_ context.Context, id string) (activiti
 		h.state.NextRetryAt = nil
 	}
 	return result, err
-}
-
-// MailNotices sends the waiting notices, unless the mail server is down.
-func (h *addressHarness) MailNotices(_ context.Context, id string) (activities.MailResult, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if id != webhookID {
-		h.t.Errorf("notices about %q are mailed, want %q", id, webhookID)
-	}
-	if h.mailDown != nil && h.mailDown(h.now()) {
-		return activities.MailResult{}, errors.New("the mail server does not respond")
-	}
-	result := activities.MailResult{Sent: h.notices}
-	h.notices = 0
-	h.mailings = append(h.mailings, h.now())
-	return result, nil
 }
 
 // wake sends the workflow a number of wakes.

@@ -10,9 +10,11 @@
 //   - Delivery, delivery/{id}: shows one delivery whose first attempt failed, with the
 //     retry schedule as timers, to operators, who redeliver or stop it.
 //   - WorkOrder, work-order/{id}: the life of one work order until it is complete or
-//     cancelled: its phases with their timers, each transition in the timeline, e-mail
-//     to people, and updates by which operators act as a person.
+//     cancelled: its phases with their timers, each transition in the timeline, and
+//     updates by which operators act as a person.
 //   - Feedback, feedback/{id}: the same for feedback until it is resolved.
+//   - Mail, mail/{organization}: sends the e-mail to people of one organization; open while
+//     mail waits.
 //   - Sweep, started by a schedule each hour: wakes workflows whose work is unclaimed.
 //   - Housekeeping, started by a schedule: removes expired rows.
 //

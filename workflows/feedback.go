@@ -11,7 +11,7 @@ import (
 )
 
 // Feedback is the life of feedback from its creation until it is resolved: it shows each
-// transition and sends the notices by e-mail. Operators resolve it by an update. A wake
+// transition. Operators resolve it by an update. A wake
 // after its end starts it again.
 //
 // carried is what the run before passes on.
@@ -45,10 +45,7 @@ func (f *feedback) run(ctx workflow.Context) error {
 				return err
 			}
 		}
-		var err error
-		if reload, err = f.wait(ctx, nil); err != nil {
-			return err
-		}
+		reload = f.wait(ctx, nil)
 		if next, err := f.shouldContinueAsNew(ctx); next || err != nil {
 			return cmp.Or(err, workflow.NewContinueAsNewError(ctx, Feedback, f.id, f.carried))
 		}
@@ -68,7 +65,7 @@ func (f *feedback) reload(ctx workflow.Context) error {
 // take takes in a state that was read.
 func (f *feedback) take(ctx workflow.Context, state records.FeedbackState) {
 	f.state = state
-	f.loaded(ctx, state.Transitions, state.Mail)
+	f.loaded(ctx, state.Transitions)
 }
 
 // act acts on the feedback for an operator.

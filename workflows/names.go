@@ -14,10 +14,12 @@ const (
 	// TaskQueueRecords takes WorkOrder and Feedback, so that a burst of new
 	// records does not delay deliveries.
 	TaskQueueRecords = "millwright-records"
+	// TaskQueueMail takes Mail: a mail server that hangs delays nothing else.
+	TaskQueueMail = "millwright-mail"
 )
 
 // TaskQueues lists every task queue.
-var TaskQueues = []string{TaskQueue, TaskQueueWebhooks, TaskQueueDeliveries, TaskQueueRecords}
+var TaskQueues = []string{TaskQueue, TaskQueueWebhooks, TaskQueueDeliveries, TaskQueueRecords, TaskQueueMail}
 
 // Workflow types. Every running workflow stores its type: never change one.
 const (
@@ -26,6 +28,7 @@ const (
 	SweepName          = "Sweep"
 	WorkOrderName      = "WorkOrder"
 	FeedbackName       = "Feedback"
+	MailName           = "Mail"
 	HousekeepingName   = "Housekeeping"
 )
 
@@ -48,6 +51,9 @@ func WorkOrderID(workOrderID string) string { return "work-order/" + workOrderID
 
 // FeedbackID returns the id of feedback's workflow.
 func FeedbackID(feedbackID string) string { return "feedback/" + feedbackID }
+
+// MailID returns the id of the workflow that mails an organization's people.
+func MailID(organizationID string) string { return "mail/" + organizationID }
 
 // The search attributes by which operators find workflows: ids, codes, counts and times.
 var (

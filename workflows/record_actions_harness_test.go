@@ -131,7 +131,7 @@ func (c *callbacks) Complete(result any, err error) {
 
 // metadata returns what the Temporal UI queries: the current details, and the signals,
 // queries and updates with their descriptions.
-func (h *recordHarness) metadata() *sdk.WorkflowMetadata {
+func (h *harness) metadata() *sdk.WorkflowMetadata {
 	h.t.Helper()
 	var metadata sdk.WorkflowMetadata
 	value, err := h.env.QueryWorkflow("__temporal_workflow_metadata")
@@ -144,7 +144,7 @@ func (h *recordHarness) metadata() *sdk.WorkflowMetadata {
 	return &metadata
 }
 
-func (h *recordHarness) details() string { return h.metadata().GetCurrentDetails() }
+func (h *harness) details() string { return h.metadata().GetCurrentDetails() }
 
 // close ends the record as people do.
 func (h *recordHarness) close() {

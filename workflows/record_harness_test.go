@@ -19,42 +19,33 @@ import (
 	"millwright/service/records"
 )
 
-// The activities of the WorkOrder and Feedback workflows, real and fake.
-type (
-	recordActivities interface {
-		LoadWorkOrder(ctx context.Context, id string, after models.Time) (records.WorkOrderState, error)
-		RemindWorkOrder(ctx context.Context, id string, reminder models.Reminder, after models.Time) (activities.ReminderResult, error)
-		LoadFeedback(ctx context.Context, id string, after models.Time) (records.FeedbackState, error)
-		ReviewWorkOrder(ctx context.Context, action activities.RecordAction, after models.Time) (activities.Acted[records.WorkOrderState], error)
-		HoldWorkOrder(ctx context.Context, action activities.RecordAction, after models.Time) (activities.Acted[records.WorkOrderState], error)
-		ResumeWorkOrder(ctx context.Context, action activities.RecordAction, after models.Time) (activities.Acted[records.WorkOrderState], error)
-		CancelWorkOrder(ctx context.Context, action activities.RecordAction, after models.Time) (activities.Acted[records.WorkOrderState], error)
-		ResolveFeedback(ctx context.Context, action activities.RecordAction, after models.Time) (activities.Acted[records.FeedbackState], error)
-	}
-	noticeActivities interface {
-		MailNotices(ctx context.Context, recordID string) (activities.MailResult, error)
-	}
-)
+// recordActivities are the activities of the WorkOrder and Feedback workflows, real and fake.
+type recordActivities interface {
+	LoadWorkOrder(ctx context.Context, id string, after models.Time) (records.WorkOrderState, error)
+	RemindWorkOrder(ctx context.Context, id string, reminder models.Reminder, after models.Time) (activities.ReminderResult, error)
+	LoadFeedback(ctx context.Context, id string, after models.Time) (records.FeedbackState, error)
+	ReviewWorkOrder(ctx context.Context, action activities.RecordAction, after models.Time) (activities.Acted[records.WorkOrderState], error)
+	HoldWorkOrder(ctx context.Context, action activities.RecordAction, after models.Time) (activities.Acted[records.WorkOrderState], error)
+	ResumeWorkOrder(ctx context.Context, action activities.RecordAction, after models.Time) (activities.Acted[records.WorkOrderState], error)
+	CancelWorkOrder(ctx context.Context, action activities.RecordAction, after models.Time) (activities.Acted[records.WorkOrderState], error)
+	ResolveFeedback(ctx context.Context, action activities.RecordAction, after models.Time) (activities.Acted[records.FeedbackState], error)
+}
 
-var (
-	_, _ recordActivities = (*activities.Records)(nil), (*recordHarness)(nil)
-	_, _ noticeActivities = (*activities.Notices)(nil), (*recordHarness)(nil)
-)
+var _, _ recordActivities = (*activities.Records)(nil), (*recordHarness)(nil)
 
-// recordHarness runs the workflow of one record with fakes of its row, the notices
-// about it and the mail server. When people are reminded is decided by
-// models.Dates.Reminder. The record is created at 0.
+// recordHarness runs the workflow of one record with fakes of its row and of the
+// reminders about it. When people are reminded is decided by models.Dates.Reminder.
+// The record is created at 0.
 type recordHarness struct {
 	harness
 	// execute runs the WorkOrder or Feedback workflow.
 	execute func(env *testsuite.TestWorkflowEnvironment, arguments nextArguments)
 
-	// down says when the database is unreachable, mailDown when the mail server is,
-	// actionsDown when operators' actions fail; nil is never.
-	down, mailDown, actionsDown func(at time.Duration) bool
-	// duringLoad is called in the middle of the n-th load, after it read the row;
-	// duringMail in the middle of the n-th mailing, after it claimed the notices.
-	duringLoad, duringMail func(n int)
+	// down says when the database is unreachable, actionsDown when operators' actions
+	// fail; nil is never.
+	down, actionsDown func(at time.Duration) bool
+	// duringLoad is called in the middle of the n-th load, after it read the row.
+	duringLoad func(n int)
 
 	running bool
 	starts  int // not counting runs continued as new
@@ -70,11 +61,10 @@ type recordHarness struct {
 	managers           []string
 	transitions        []records.Transition
 	actions            []activities.RecordAction
-	notices            []*notice
+	notices            []notice
 	dirty              bool // not loaded since a write
 	loads              []time.Duration
 	queries            []time.Duration // of any local activity, including failed ones
-	mailings           []time.Duration
 }
 
 // nextArguments are what a run passes to the next besides the id.
@@ -83,11 +73,11 @@ type nextArguments struct {
 	carried  Carryover
 }
 
+// notice is a reminder to a person.
 type notice struct {
+	at           time.Duration
 	person, kind string
-	about        models.Time // of a reminder
-	mailed       bool
-	mailedAt     time.Duration
+	about        models.Time
 }
 
 // newWorkOrderHarness returns a harness with a new work order of the worker wim.
@@ -97,20 +87,18 @@ func newWorkOrderHarness(t reporter) *recordHarness {
 		env.ExecuteWorkflow(WorkOrder, recordID, next.reminded, next.carried)
 	}
 	h.setStatus(models.StatusOpen)
-	h.notify("assigned", "wim")
 	h.dirty = true
 	return h
 }
 
-// newFeedbackHarness returns a harness with new feedback for the manager mia.
+// newFeedbackHarness returns a harness with new feedback.
 func newFeedbackHarness(t reporter) *recordHarness {
 	h := newWorkOrderHarness(t)
-	h.id, h.workers, h.notices, h.status, h.transitions = feedbackID, nil, nil, "", nil
+	h.id, h.workers, h.status, h.transitions = feedbackID, nil, "", nil
 	h.move(string(models.FeedbackOpen))
 	h.execute = func(env *testsuite.TestWorkflowEnvironment, next nextArguments) {
 		env.ExecuteWorkflow(Feedback, feedbackID, next.carried)
 	}
-	h.notify("opened", "mia")
 	return h
 }
 
@@ -123,7 +111,6 @@ func (h *recordHarness) register(r sdkworker.ActivityRegistry) {
 	register(r, activities.NameResumeWorkOrder, h.ResumeWorkOrder)
 	register(r, activities.NameCancelWorkOrder, h.CancelWorkOrder)
 	register(r, activities.NameResolveFeedback, h.ResolveFeedback)
-	register(r, activities.NameMailNotices, h.MailNotices)
 }
 
 // write plans a write to the record, with its wake after the commit.
@@ -193,13 +180,6 @@ func (h *recordHarness) setTargetDate(when string) {
 func timeAt(sinceBeginning time.Duration) *models.Time {
 	at := models.TimeOf(began.Add(sinceBeginning))
 	return &at
-}
-
-// notify creates notices for people.
-func (h *recordHarness) notify(kind string, people ...string) {
-	for _, p := range people {
-		h.notices = append(h.notices, &notice{person: p, kind: kind})
-	}
 }
 
 // run runs the workflow to its end, including the runs it continues as, and again
@@ -293,10 +273,6 @@ func (h *recordHarness) loaded() {
 	}
 }
 
-func (h *recordHarness) mailWaiting() bool {
-	return slices.ContainsFunc(h.notices, func(n *notice) bool { return !n.mailed })
-}
-
 // LoadWorkOrder returns the row.
 func (h *recordHarness) LoadWorkOrder(_ context.Context, id string, after models.Time) (state records.WorkOrderState, err error) {
 	err = h.query(id, func() { state = h.workOrder(after); h.loaded() })
@@ -309,7 +285,7 @@ func (h *recordHarness) workOrder(after models.Time) records.WorkOrderState {
 		return records.WorkOrderState{}
 	}
 	return records.WorkOrderState{
-		ID: h.id, OrganizationID: organizationID, IntegrationID: integrationID, Page: consolePage, Dates: h.dates, Mail: h.mailWaiting(),
+		ID: h.id, OrganizationID: organizationID, IntegrationID: integrationID, Page: consolePage, Dates: h.dates,
 		Required: h.required, Answered: h.answered,
 		Review:   models.ReviewPeriods{Reminder: models.DefaultReviewReminderAfter, Escalation: models.DefaultReviewEscalationAfter},
 		LoadedAt: *timeAt(h.now()), Transitions: h.transitionsAfter(after),
@@ -338,10 +314,10 @@ func (h *recordHarness) remind(reminder models.Reminder) {
 	people := map[models.Role][]string{models.RoleWorker: h.workers, models.RoleConsultant: h.consultants, "": h.managers}[reminder.Role()]
 	kind := strings.TrimPrefix(string(reminder.Kind), "work_order.")
 	for _, p := range people {
-		if !slices.ContainsFunc(h.notices, func(n *notice) bool {
+		if !slices.ContainsFunc(h.notices, func(n notice) bool {
 			return n.person == p && n.kind == kind && n.about.Equal(reminder.About.Time)
 		}) {
-			h.notices = append(h.notices, &notice{person: p, kind: kind, about: reminder.About})
+			h.notices = append(h.notices, notice{h.now(), p, kind, reminder.About})
 		}
 	}
 }
@@ -361,49 +337,17 @@ func (h *recordHarness) feedback(after models.Time) records.FeedbackState {
 		return records.FeedbackState{}
 	}
 	return records.FeedbackState{
-		ID: h.id, OrganizationID: organizationID, Page: consolePage, Status: models.FeedbackStatus(h.status), Mail: h.mailWaiting(),
+		ID: h.id, OrganizationID: organizationID, Page: consolePage, Status: models.FeedbackStatus(h.status),
 		Transitions: h.transitionsAfter(after),
 	}
 }
 
-// MailNotices sends the waiting notices, unless the mail server is down.
-func (h *recordHarness) MailNotices(_ context.Context, id string) (activities.MailResult, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if id != h.id {
-		h.t.Errorf("notices about %q are mailed", id)
-	}
-	h.mailings = append(h.mailings, h.now())
-	if h.mailDown != nil && h.mailDown(h.now()) {
-		return activities.MailResult{}, errors.New("the mail server refused the connection")
-	}
-	claimed := slices.DeleteFunc(slices.Clone(h.notices), func(n *notice) bool { return n.mailed })
-	if n := len(h.mailings); h.duringMail != nil {
-		h.mu.Unlock()
-		h.duringMail(n)
-		h.mu.Lock()
-	}
-	for _, n := range claimed {
-		if n.mailed {
-			h.t.Errorf("%s is mailed twice to %s", n.kind, n.person)
-		}
-		n.mailed, n.mailedAt = true, h.now()
-	}
-	return activities.MailResult{Sent: len(claimed)}, nil
-}
-
-// wantMailed checks which notices were mailed to whom and when, for example
-// "0s assigned wim, 48h due_soon wim".
-func (h *recordHarness) wantMailed(want string) {
+// wantNotified checks who was reminded and when, for example "48h due_soon wim, 72h due wim".
+func (h *recordHarness) wantNotified(want string) {
 	h.t.Helper()
 	var got, lines []string
 	for _, n := range h.notices {
-		switch {
-		case n.mailed:
-			got = append(got, fmt.Sprintf("%v %s %s", n.mailedAt, n.kind, n.person))
-		default:
-			got = append(got, fmt.Sprintf("never %s %s", n.kind, n.person))
-		}
+		got = append(got, fmt.Sprintf("%v %s %s", n.at, n.kind, n.person))
 	}
 	for line := range strings.SplitSeq(want, ", ") {
 		when, what, _ := strings.Cut(line, " ")
@@ -412,7 +356,7 @@ func (h *recordHarness) wantMailed(want string) {
 		}
 	}
 	if !slices.Equal(got, lines) {
-		h.t.Errorf("mailed were\n\t%s,\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(lines, "\n\t"))
+		h.t.Errorf("reminded were\n\t%s,\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(lines, "\n\t"))
 	}
 }
 

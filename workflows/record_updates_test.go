@@ -288,9 +288,6 @@ func TestCancellingTheWorkflowCancelsNothing(t *testing.T) {
 		{"of a work order waiting for a wake", newWorkOrderHarness, func(*recordHarness) {}, "`cancel`"},
 		{"of a work order waiting for a date", newWorkOrderHarness, func(h *recordHarness) { h.setTargetDate("72h") }, "`cancel`"},
 		{"of feedback", newFeedbackHarness, func(*recordHarness) {}, "`resolve`"},
-		{"while the mail server is down", newWorkOrderHarness, func(h *recordHarness) {
-			h.mailDown = func(at time.Duration) bool { return at < 5*time.Hour }
-		}, "`cancel`"},
 		{"while the database is down", newWorkOrderHarness, func(h *recordHarness) {
 			h.down = func(at time.Duration) bool { return at > 2*time.Hour && at < 5*time.Hour }
 			h.write("2h30m", func() {})
@@ -312,11 +309,6 @@ func TestCancellingTheWorkflowCancelsNothing(t *testing.T) {
 			if h.err != nil || h.ended < 100*time.Hour || h.dirty {
 				t.Errorf("the workflow ended at %v with %v, dirty %v, want it to go on until 100h", h.ended, h.err, h.dirty)
 			}
-			for _, n := range h.notices {
-				if !n.mailed {
-					t.Errorf("%s was never mailed to %s", n.kind, n.person)
-				}
-			}
 		})
 	}
 }
@@ -326,7 +318,7 @@ func TestCancellingTheWorkflowCancelsNothing(t *testing.T) {
 func TestRunsShowEachTransitionOnce(t *testing.T) {
 	inOneAndManyRuns(t, newWorkOrderHarness, func(t *testing.T, h *recordHarness) {
 		h.write("1h", func() { h.setStatus(models.StatusInProgress) })
-		h.write("2h", func() { h.notify("assigned", "wes") })
+		h.write("2h", func() {})
 		h.write("3h", func() {
 			h.setStatus(models.StatusOnHold)
 			h.setStatus(models.StatusInProgress) // one wake for both

@@ -10,13 +10,11 @@ import (
 	"millwright/service/records"
 )
 
-// recordWorkflow is what WorkOrder and Feedback share: it loads a record when
-// woken, sends its notices by e-mail, accepts updates and shows the record's life to
-// operators.
+// recordWorkflow is what WorkOrder and Feedback share: it loads a record when woken,
+// accepts updates and shows the record's life to operators.
 type recordWorkflow struct {
 	id      string
 	wakes   workflow.ReceiveChannel
-	mail    noticeMail
 	carried Carryover
 	updates updates
 	// changed has a value when an update may have changed the record; stale is true if the
@@ -31,9 +29,6 @@ type recordWorkflow struct {
 	cancelRequestedAt *models.Time
 	// transitions are the transitions that this run loaded, oldest first.
 	transitions []records.Transition
-	// mailPending is true if a load found waiting notices while mail was being
-	// sent, which may have missed them.
-	mailPending bool
 	// loadedAt is the time of the last load, shownDetails what operators see.
 	loadedAt     models.Time
 	shownDetails string
@@ -53,7 +48,7 @@ type Carryover struct {
 func (w *recordWorkflow) start(root workflow.Context, id string, carried Carryover, updates []recordUpdate, act actFunc) (workflow.Context, error) {
 	ctx, _ := workflow.NewDisconnectedContext(root)
 	*w = recordWorkflow{
-		id: id, wakes: wakeChannel(ctx), mail: noticeMail{recordID: id}, carried: carried,
+		id: id, wakes: wakeChannel(ctx), carried: carried,
 		changed: workflow.NewBufferedChannel(ctx, 1), cancelRequests: root.Done(),
 	}
 	for _, u := range updates {
@@ -109,8 +104,8 @@ func executeLocal(ctx workflow.Context, summary string, result any, activity str
 }
 
 // loaded takes in what a load returned: it adds a marker to the timeline for each new
-// transition and starts mailing the notices.
-func (w *recordWorkflow) loaded(ctx workflow.Context, transitions []records.Transition, mail bool) {
+// transition.
+func (w *recordWorkflow) loaded(ctx workflow.Context, transitions []records.Transition) {
 	w.loadedAt = models.TimeOf(workflow.Now(ctx))
 	known := w.lastTransition()
 	for _, t := range transitions {
@@ -123,14 +118,6 @@ func (w *recordWorkflow) loaded(ctx workflow.Context, transitions []records.Tran
 			addMarker(ctx, transitionText(t))
 		}
 	}
-	if !mail {
-		return
-	}
-	if w.mail.running() {
-		w.mailPending = true
-		return
-	}
-	w.mail.start(ctx)
 }
 
 // addMarker adds a line to the timeline: a side effect is an event that needs no
@@ -139,11 +126,11 @@ func addMarker(ctx workflow.Context, summary string) {
 	workflow.SideEffectWithOptions(ctx, workflow.SideEffectOptions{Summary: summary}, func(workflow.Context) any { return nil })
 }
 
-// mayEnd reports whether the run may end: nothing waits to be handled, no mail is being
-// sent, and every update has returned. A wake that arrives afterwards is not lost: the
+// mayEnd reports whether the run may end: nothing waits to be handled, and every update has
+// returned. A wake that arrives afterwards is not lost: the
 // server rejects the end and runs the task again.
 func (w *recordWorkflow) mayEnd(ctx workflow.Context) (bool, error) {
-	idle := func() bool { return !w.mail.running() && w.wakes.Len() == 0 && w.changed.Len() == 0 }
+	idle := func() bool { return w.wakes.Len() == 0 && w.changed.Len() == 0 }
 	if !idle() {
 		return false, nil
 	}
@@ -151,9 +138,9 @@ func (w *recordWorkflow) mayEnd(ctx workflow.Context) (bool, error) {
 	return idle(), err
 }
 
-// wait waits for a wake, an update, a request to cancel, the end of the mail or the
-// timer, which may be nil. It reports whether the record must be reloaded.
-func (w *recordWorkflow) wait(ctx workflow.Context, timer workflow.Future) (reload bool, err error) {
+// wait waits for a wake, an update, a request to cancel or the timer, which may be nil. It
+// reports whether the record must be reloaded.
+func (w *recordWorkflow) wait(ctx workflow.Context, timer workflow.Future) (reload bool) {
 	selector := workflow.NewSelector(ctx)
 	if w.cancelRequestedAt == nil {
 		selector.AddReceive(w.cancelRequests, func(workflow.ReceiveChannel, bool) {
@@ -169,13 +156,8 @@ func (w *recordWorkflow) wait(ctx workflow.Context, timer workflow.Future) (relo
 	if timer != nil {
 		selector.AddFuture(timer, func(workflow.Future) {})
 	}
-	mailWasRunning := w.mail.running()
-	w.mail.addTo(ctx, selector, &err)
 	selector.Select(ctx)
-	if mailWasRunning && !w.mail.running() && w.mailPending {
-		w.mailPending, reload = false, true
-	}
-	return reload, err
+	return reload
 }
 
 // shouldContinueAsNew reports whether the history is long enough and the run may end.

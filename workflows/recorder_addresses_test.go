@@ -108,7 +108,7 @@ func playCancelledDelivery(ctx context.Context, r *recorder) (string, error) {
 func playAddress(ctx context.Context, r *recorder) (string, error) {
 	const id = "whk_01jd8q4v6cf5e8hbbfwj0zq3te"
 	a := r.address(id)
-	a.state.Due, a.state.Notices = true, true
+	a.state.Due = true
 	workflowID, err := r.openAddress(ctx, id)
 	if err != nil {
 		return "", err
@@ -311,7 +311,7 @@ func (a *fakeActivities) DispatchPending(_ context.Context, id string) (activiti
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	address := a.addresses[id]
-	address.state.Due, address.state.Notices = false, false
+	address.state.Due = false
 	if address.dispatched++; address.dispatched == 1 && address.dispatch != nil {
 		address.dispatch(address)
 	}

@@ -23,8 +23,6 @@ import (
 type recordedRecord struct {
 	// loads are the states that the loads return, in order; the last one repeats.
 	loads []records.WorkOrderState
-	// failures counts the mail server's failures before it accepts mail.
-	failures int
 	// transitions are the loaded states' transitions.
 	transitions []records.Transition
 }
@@ -53,10 +51,8 @@ func (s *recordedRecord) next(after models.Time) records.WorkOrderState {
 
 const recordedPerson = "idn_01jd8q4v6cf5e8hbbfwj0zq3ts"
 
-func workOrderState(id string, status models.WorkOrderStatus, mail bool) records.WorkOrderState {
-	return records.WorkOrderState{
-		ID: id, OrganizationID: recordedOrganization, Mail: mail, Dates: models.Dates{Status: status},
-	}
+func workOrderState(id string, status models.WorkOrderStatus) records.WorkOrderState {
+	return records.WorkOrderState{ID: id, OrganizationID: recordedOrganization, Dates: models.Dates{Status: status}}
 }
 
 // withTargetDate returns a work order's state with the target date, which was set a while
@@ -73,9 +69,9 @@ func timeIn(d time.Duration) *models.Time {
 
 // open adds a record, wakes its workflow, and wakes it again each time its history
 // shows the next of the words.
-func (r *recorder) open(ctx context.Context, target store.WakeTarget, workflowID string, failures int, loads []records.WorkOrderState, wakeAfter ...string) (string, error) {
+func (r *recorder) open(ctx context.Context, target store.WakeTarget, workflowID string, loads []records.WorkOrderState, wakeAfter ...string) (string, error) {
 	r.mu.Lock()
-	r.records[target.ID] = &recordedRecord{loads: loads, failures: failures}
+	r.records[target.ID] = &recordedRecord{loads: loads}
 	r.mu.Unlock()
 	target.OrganizationID = recordedOrganization
 	err := r.wake(ctx, target)
@@ -86,7 +82,7 @@ func (r *recorder) open(ctx context.Context, target store.WakeTarget, workflowID
 }
 
 func (r *recorder) openWorkOrder(ctx context.Context, id string, loads []records.WorkOrderState, wakeAfter ...string) (string, error) {
-	return r.open(ctx, store.WakeTarget{Kind: store.TargetWorkOrder, ID: id}, workflows.WorkOrderID(id), 0, loads, wakeAfter...)
+	return r.open(ctx, store.WakeTarget{Kind: store.TargetWorkOrder, ID: id}, workflows.WorkOrderID(id), loads, wakeAfter...)
 }
 
 // The recordings, one function each.
@@ -94,42 +90,40 @@ func (r *recorder) openWorkOrder(ctx context.Context, id string, loads []records
 func playCompleted(ctx context.Context, r *recorder) (string, error) {
 	const id = "wo_01jd8q4v6cf5e8hbbfwj0zq3ua"
 	return r.openWorkOrder(ctx, id, []records.WorkOrderState{
-		workOrderState(id, models.StatusOpen, true), workOrderState(id, models.StatusComplete, true),
-	}, "LoadWorkOrder MailNotices")
+		workOrderState(id, models.StatusOpen), workOrderState(id, models.StatusComplete),
+	}, "LoadWorkOrder")
 }
 
 func playTargetDateMoved(ctx context.Context, r *recorder) (string, error) {
 	const id = "wo_01jd8q4v6cf5e8hbbfwj0zq3ub"
-	due := withTargetDate(workOrderState(id, models.StatusOpen, true), 3*time.Second, 0)
+	due := withTargetDate(workOrderState(id, models.StatusOpen), 3*time.Second, 0)
 	return r.openWorkOrder(ctx, id, []records.WorkOrderState{
-		withTargetDate(workOrderState(id, models.StatusOpen, false), 100*time.Hour, time.Hour),
-		withTargetDate(workOrderState(id, models.StatusOpen, false), models.DueSoonBefore+2*time.Second, time.Hour),
+		withTargetDate(workOrderState(id, models.StatusOpen), 100*time.Hour, time.Hour),
+		withTargetDate(workOrderState(id, models.StatusOpen), models.DueSoonBefore+2*time.Second, time.Hour),
 		due, // after the first reminder it was brought forward
 		due,
-		workOrderState(id, models.StatusCancelled, false),
+		workOrderState(id, models.StatusCancelled),
 	}, "LoadWorkOrder timer", "RemindWorkOrder RemindWorkOrder")
 }
 
 func playReviewEscalated(ctx context.Context, r *recorder) (string, error) {
 	const id = "wo_01jd8q4v6cf5e8hbbfwj0zq3uc"
-	inReview := workOrderState(id, models.StatusSentToInspection, false)
+	inReview := workOrderState(id, models.StatusSentToInspection)
 	inReview.InReviewSince, inReview.Review = timeIn(0), models.ReviewPeriods{Reminder: 2 * time.Second, Escalation: 3 * time.Second}
-	reminded := inReview
-	reminded.Mail = true
 	return r.openWorkOrder(ctx, id, []records.WorkOrderState{
-		workOrderState(id, models.StatusInProgress, false),
-		inReview, reminded, inReview, // before the reminder, after it, and after the escalation
-		workOrderState(id, models.StatusComplete, false),
+		workOrderState(id, models.StatusInProgress),
+		inReview, inReview, inReview, // before the reminder, after it, and after the escalation
+		workOrderState(id, models.StatusComplete),
 	}, "LoadWorkOrder", "RemindWorkOrder RemindWorkOrder")
 }
 
 func playUpdated(ctx context.Context, r *recorder) (string, error) {
 	const id = "wo_01jd8q4v6cf5e8hbbfwj0zq3uf"
 	workflowID, err := r.openWorkOrder(ctx, id, []records.WorkOrderState{
-		workOrderState(id, models.StatusInProgress, false),
-		workOrderState(id, models.StatusOnHold, false),
-		workOrderState(id, models.StatusInProgress, false),
-		workOrderState(id, models.StatusCancelled, false),
+		workOrderState(id, models.StatusInProgress),
+		workOrderState(id, models.StatusOnHold),
+		workOrderState(id, models.StatusInProgress),
+		workOrderState(id, models.StatusCancelled),
 	})
 	person := map[string]string{"person": recordedPerson}
 	return workflowID, errors.Join(err,
@@ -145,9 +139,9 @@ func playUpdated(ctx context.Context, r *recorder) (string, error) {
 func playCancelRequested(ctx context.Context, r *recorder) (string, error) {
 	const id = "wo_01jd8q4v6cf5e8hbbfwj0zq3ug"
 	workflowID, err := r.openWorkOrder(ctx, id, []records.WorkOrderState{
-		workOrderState(id, models.StatusOpen, false),
-		workOrderState(id, models.StatusInProgress, false),
-		workOrderState(id, models.StatusComplete, false),
+		workOrderState(id, models.StatusOpen),
+		workOrderState(id, models.StatusInProgress),
+		workOrderState(id, models.StatusComplete),
 	})
 	return workflowID, errors.Join(err,
 		r.await(ctx, workflowID, "LoadWorkOrder"),
@@ -182,7 +176,7 @@ func (r *recorder) continueAsNew(ctx context.Context, id string) (string, error)
 	target := store.WakeTarget{Kind: store.TargetWorkOrder, ID: id}
 	workflowID := workflows.WorkOrderID(id)
 	record := &recordedRecord{loads: []records.WorkOrderState{
-		workOrderState(id, models.StatusOpen, false), workOrderState(id, models.StatusInProgress, false),
+		workOrderState(id, models.StatusOpen), workOrderState(id, models.StatusInProgress),
 	}}
 	r.mu.Lock()
 	r.records[id] = record
@@ -208,7 +202,7 @@ func (r *recorder) continueAsNew(ctx context.Context, id string) (string, error)
 		}
 	}
 	r.mu.Lock()
-	record.loads = []records.WorkOrderState{workOrderState(id, models.StatusComplete, false)}
+	record.loads = []records.WorkOrderState{workOrderState(id, models.StatusComplete)}
 	r.mu.Unlock()
 	return workflowID + " " + first, r.wake(ctx, target)
 }
@@ -232,27 +226,19 @@ func (r *recorder) update(ctx context.Context, workflowID, words, name string, i
 	return nil
 }
 
-func playEndsBeforeItsMail(ctx context.Context, r *recorder) (string, error) {
-	const id = "wo_01jd8q4v6cf5e8hbbfwj0zq3ud"
-	return r.open(ctx, store.WakeTarget{Kind: store.TargetWorkOrder, ID: id}, workflows.WorkOrderID(id), 1, []records.WorkOrderState{
-		workOrderState(id, models.StatusOpen, true), workOrderState(id, models.StatusComplete, true), workOrderState(id, models.StatusComplete, true),
-		workOrderState(id, models.StatusComplete, false),
-	}, "LoadWorkOrder MailNotices")
-}
-
 func playResolved(ctx context.Context, r *recorder) (string, error) {
 	const id = "iss_01jd8q4v6cf5e8hbbfwj0zq3ue"
-	return r.open(ctx, store.WakeTarget{Kind: store.TargetFeedback, ID: id}, workflows.FeedbackID(id), 0, []records.WorkOrderState{
-		workOrderState(id, models.WorkOrderStatus(models.FeedbackOpen), true),
-		workOrderState(id, models.WorkOrderStatus(models.FeedbackResolved), true),
-	}, "LoadFeedback MailNotices")
+	return r.open(ctx, store.WakeTarget{Kind: store.TargetFeedback, ID: id}, workflows.FeedbackID(id), []records.WorkOrderState{
+		workOrderState(id, models.WorkOrderStatus(models.FeedbackOpen)),
+		workOrderState(id, models.WorkOrderStatus(models.FeedbackResolved)),
+	}, "LoadFeedback")
 }
 
 func playResolvedByUpdate(ctx context.Context, r *recorder) (string, error) {
 	const id = "iss_01jd8q4v6cf5e8hbbfwj0zq3uk"
-	workflowID, err := r.open(ctx, store.WakeTarget{Kind: store.TargetFeedback, ID: id}, workflows.FeedbackID(id), 0, []records.WorkOrderState{
-		workOrderState(id, models.WorkOrderStatus(models.FeedbackOpen), false),
-		workOrderState(id, models.WorkOrderStatus(models.FeedbackResolved), false),
+	workflowID, err := r.open(ctx, store.WakeTarget{Kind: store.TargetFeedback, ID: id}, workflows.FeedbackID(id), []records.WorkOrderState{
+		workOrderState(id, models.WorkOrderStatus(models.FeedbackOpen)),
+		workOrderState(id, models.WorkOrderStatus(models.FeedbackResolved)),
 	})
 	return workflowID, errors.Join(err, r.update(ctx, workflowID, "LoadFeedback", workflows.UpdateResolve, map[string]string{"person": recordedPerson}, true))
 }
@@ -273,8 +259,7 @@ func (a *fakeActivities) RemindWorkOrder(ctx context.Context, id string, _ model
 func (a *fakeActivities) LoadFeedback(ctx context.Context, id string, after models.Time) (records.FeedbackState, error) {
 	state, err := a.LoadWorkOrder(ctx, id, after)
 	return records.FeedbackState{
-		ID: state.ID, OrganizationID: state.OrganizationID, Status: models.FeedbackStatus(state.Status), Mail: state.Mail,
-		Transitions: state.Transitions,
+		ID: state.ID, OrganizationID: state.OrganizationID, Status: models.FeedbackStatus(state.Status), Transitions: state.Transitions,
 	}, err
 }
 
@@ -300,16 +285,6 @@ func (a *fakeActivities) ResolveFeedback(
 func (a *fakeActivities) ReviewWorkOrder(context.Context, activities.RecordAction, models.Time) (acted activities.Acted[records.WorkOrderState], err error) {
 	return acted, temporal.NewNonRetryableApplicationError(
 		`A work order with the status "On hold" does not allow this.`, string(models.CodeRuleViolation), nil)
-}
-
-func (a *fakeActivities) MailNotices(_ context.Context, recordID string) (activities.MailResult, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if s := a.records[recordID]; s != nil && s.failures > 0 {
-		s.failures--
-		return activities.MailResult{}, errors.New("the mail server refused the connection")
-	}
-	return activities.MailResult{Sent: 2}, nil
 }
 
 // transition returns "→status" for the marker of a transition, "" for other markers.

@@ -45,6 +45,7 @@ type recorder struct {
 	rows      map[string]*activities.LoadedDelivery
 	addresses map[string]*recordedAddress
 	records   map[string]*recordedRecord // by work order or feedback
+	mailRuns  int
 }
 
 // recordAll plays every recording and writes its history.
@@ -116,9 +117,7 @@ func newRecorder(ctx context.Context, t *testing.T, address, namespace string) *
 		t.Fatal(err)
 	}
 	rec := &recorder{client: c, rows: map[string]*activities.LoadedDelivery{}, addresses: map[string]*recordedAddress{}, records: map[string]*recordedRecord{}}
-	for _, queue := range []string{
-		workflows.TaskQueue, workflows.TaskQueueWebhooks, workflows.TaskQueueDeliveries, workflows.TaskQueueRecords,
-	} {
+	for _, queue := range workflows.TaskQueues {
 		w := sdkworker.New(c, queue, sdkworker.Options{Identity: identity})
 		worker.Register(w)
 		(&fakeActivities{rec}).register(w)
@@ -171,7 +170,7 @@ func (a *fakeActivities) register(r sdkworker.ActivityRegistry) {
 		activities.NameTurnOffAddress: a.TurnOffIfUnsuccessful, activities.NameTestAddress: a.TestAddress, activities.NameSendExample: a.SendExample,
 		activities.NameLoadDelivery: a.LoadDelivery, activities.NameRedeliverDelivery: a.RedeliverDelivery, activities.NameStopDelivery: a.StopDelivery,
 		activities.NameLoadWorkOrder: a.LoadWorkOrder, activities.NameRemindWorkOrder: a.RemindWorkOrder,
-		activities.NameLoadFeedback: a.LoadFeedback, activities.NameMailNotices: a.MailNotices,
+		activities.NameLoadFeedback: a.LoadFeedback, activities.NameSendMail: a.SendMail,
 		activities.NameReviewWorkOrder: a.ReviewWorkOrder, activities.NameHoldWorkOrder: a.actOnWorkOrder,
 		activities.NameResumeWorkOrder: a.actOnWorkOrder, activities.NameCancelWorkOrder: a.actOnWorkOrder,
 		activities.NameResolveFeedback: a.ResolveFeedback,

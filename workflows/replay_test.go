@@ -41,25 +41,24 @@ var recordings = []recording{
 	{"delivery_shown_until_delivered.json", "!attempted LoadDelivery timer !attempted stopped timer !attempted completed", playShown},
 	{"delivery_operated.json", "!wake LoadDelivery timer StopDelivery done RedeliverDelivery !attempted done completed", playOperated},
 	{"delivery_cancelled.json", "!wake LoadDelivery timer StopDelivery continued", playCancelledDelivery},
-	{"address_with_mail.json", "!wake LoadAddress MailNotices DispatchPending LoadAddress !wake LoadAddress completed", playAddress},
+	{"address_deleted.json", "!wake LoadAddress DispatchPending LoadAddress !wake LoadAddress completed", playAddress},
 	{"address_operated.json", "!wake LoadAddress DisableAddress done LoadAddress EnableAddress done DispatchPending completed", playOperatedAddress},
 	{"address_tested.json", "!wake LoadAddress ?test TestAddress done ?trigger SendExample done completed", playTestedAddress},
 	{"address_cancelled.json", "!wake LoadAddress DisableAddress LoadAddress continued", playCancelledAddress},
 	{"address_turned_off.json", "!wake LoadAddress DispatchPending LoadAddress TurnOffIfUnsuccessful LoadAddress completed", playTurnedOff},
+	{"mail.json", "!wake SendMail timer SendMail timer !wake stopped SendMail timer SendMail completed", playMail},
 	{"housekeeping.json", "HousekeepForAWhile completed", playHousekeeping},
-	{"work_order_completed.json", "!wake LoadWorkOrder →open MailNotices !wake LoadWorkOrder →complete MailNotices completed", playCompleted},
+	{"work_order_completed.json", "!wake LoadWorkOrder →open !wake LoadWorkOrder →complete completed", playCompleted},
 	{"work_order_target_date_moved.json", "!wake LoadWorkOrder →open timer !wake LoadWorkOrder stopped timer " +
-		"RemindWorkOrder MailNotices timer RemindWorkOrder !wake LoadWorkOrder →cancelled completed", playTargetDateMoved},
-	{"work_order_review_escalated.json", "!wake LoadWorkOrder !wake LoadWorkOrder →sent_to_inspection timer RemindWorkOrder MailNotices " +
+		"RemindWorkOrder timer RemindWorkOrder !wake LoadWorkOrder →cancelled completed", playTargetDateMoved},
+	{"work_order_review_escalated.json", "!wake LoadWorkOrder !wake LoadWorkOrder →sent_to_inspection timer RemindWorkOrder " +
 		"timer RemindWorkOrder !wake LoadWorkOrder →complete completed", playReviewEscalated},
-	{"work_order_ends_before_its_mail.json", "!wake LoadWorkOrder MailNotices !wake LoadWorkOrder →complete " +
-		"LoadWorkOrder MailNotices completed", playEndsBeforeItsMail},
 	{"work_order_updated.json", "!wake LoadWorkOrder ?hold HoldWorkOrder →on_hold done ?review ReviewWorkOrder done " +
 		"?resume ResumeWorkOrder →in_progress done ?cancel CancelWorkOrder →cancelled done timer completed", playUpdated},
 	{"work_order_cancel_requested.json", "!wake LoadWorkOrder cancel !wake LoadWorkOrder →in_progress !wake LoadWorkOrder →complete completed", playCancelRequested},
 	{"work_order_continues_as_new.json", "!wake LoadWorkOrder →open !wake LoadWorkOrder →in_progress !wake LoadWorkOrder continued", playContinues},
 	{"work_order_continued_as_new.json", "LoadWorkOrder →complete completed", playContinued},
-	{"feedback_resolved.json", "!wake LoadFeedback →open MailNotices !wake LoadFeedback →resolved MailNotices completed", playResolved},
+	{"feedback_resolved.json", "!wake LoadFeedback →open !wake LoadFeedback →resolved completed", playResolved},
 	{"feedback_resolved_by_update.json", "!wake LoadFeedback →open ?resolve ResolveFeedback →resolved done timer completed", playResolvedByUpdate},
 }
 

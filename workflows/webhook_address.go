@@ -20,7 +20,7 @@ import (
 // people when the address has been failing for a day, and turns it off. Operators disable,
 // enable, redeliver and test it here; cancellation means disable.
 func WebhookAddress(ctx workflow.Context, webhookID string, run AddressRun) error {
-	a := &address{id: webhookID, shown: run.Shown, mail: noticeMail{recordID: webhookID}, cancelled: ctx.Done()}
+	a := &address{id: webhookID, shown: run.Shown, cancelled: ctx.Done()}
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	return a.run(ctx)
 }
@@ -31,17 +31,12 @@ type AddressRun struct {
 	Shown string `json:"shown,omitempty"`
 }
 
-// busyHistoryLimit is the number of events after which a workflow continues as new
-// although notices are being mailed. The new run mails them again.
-const busyHistoryLimit = 2000
-
 // dispatchPause is the workflow's wait after a dispatch that failed for good.
 const dispatchPause = time.Minute
 
 type address struct {
 	id        string
 	state     webhooks.AddressState
-	mail      noticeMail
 	wakes     workflow.ReceiveChannel
 	cancelled workflow.Channel
 	updates   updates
@@ -79,9 +74,6 @@ func (a *address) run(ctx workflow.Context) error {
 		} else if acted {
 			continue
 		}
-		if a.state.Notices {
-			a.mail.start(ctx)
-		}
 		if a.state.Due && a.dispatch == nil {
 			a.dispatch = dispatchPending(ctx, a.id)
 		}
@@ -111,8 +103,7 @@ func (a *address) end(ctx workflow.Context) (done bool, err error) {
 		a.dispatch.cancel() // there is nothing to send
 		a.dispatch = nil
 	}
-	length := workflow.GetInfo(ctx).GetCurrentHistoryLength()
-	long := length > busyHistoryLimit || length > historyLimit && !a.mail.running() || a.cancelled == nil
+	long := workflow.GetInfo(ctx).GetCurrentHistoryLength() > historyLimit || a.cancelled == nil
 	if a.dispatch != nil || !gone && !long {
 		return false, nil
 	}
@@ -173,8 +164,6 @@ func (a *address) wait(ctx workflow.Context) error {
 	if a.cancelled != nil {
 		selector.AddReceive(a.cancelled, func(workflow.ReceiveChannel, bool) { cancelled = true })
 	}
-	var failed error
-	a.mail.addTo(ctx, selector, &failed)
 	onSignal(selector, a.wakes, func() {})
 	selector.AddReceive(a.changed, func(workflow.ReceiveChannel, bool) {})
 	selector.Select(ctx)
@@ -190,7 +179,7 @@ func (a *address) wait(ctx workflow.Context) error {
 			return workflow.NewTimerWithOptions(ctx, dispatchPause, workflow.TimerOptions{Summary: "pause after a failed dispatch"}).Get(ctx, nil)
 		}
 	}
-	return failed
+	return nil
 }
 
 // next returns when the workflow has something to do next and what, for people. A running

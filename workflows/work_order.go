@@ -17,8 +17,7 @@ import (
 // WorkOrder is the life of a work order, from its creation until it is complete or
 // cancelled. Every transition is decided by the transaction of a call: the call must return
 // the new status, and must work while Temporal does not. The workflow follows it: it shows
-// each transition, sends the notices about it by e-mail, and acts in time, when a clock of
-// the phase is due. The transaction of a due clock checks it again, so a lost wake costs at
+// each transition, and acts in time, when a clock of the phase is due. The transaction of a due clock checks it again, so a lost wake costs at
 // most a look. Operators act by updates. A wake after its end starts it again.
 //
 // reminded lists the reminders that earlier runs sent; carried is what the run before
@@ -83,7 +82,7 @@ func (w *workOrder) consultantsDecide(ctx workflow.Context) error {
 func (w *workOrder) held(ctx workflow.Context) error { return w.await(ctx) }
 
 // closed work, complete, cancelled or gone, has no clocks either. The workflow is done when
-// the last notices are mailed and updates have returned.
+// updates have returned.
 func (w *workOrder) closed(ctx workflow.Context) (done bool, err error) {
 	if err := w.showState(ctx, nil); err != nil {
 		return false, err
@@ -124,10 +123,7 @@ func (w *workOrder) await(ctx workflow.Context, clocks ...models.Clock) error {
 		return err
 	}
 	w.setTimer(ctx, next)
-	reload, err := w.wait(ctx, w.timer.future)
-	if err != nil {
-		return err
-	}
+	reload := w.wait(ctx, w.timer.future)
 	if next, err := w.shouldContinueAsNew(ctx); next || err != nil {
 		return cmp.Or(err, workflow.NewContinueAsNewError(ctx, WorkOrder, w.id, w.reminded, w.carried))
 	}
@@ -162,7 +158,7 @@ func (w *workOrder) reload(ctx workflow.Context) error {
 // take takes in a state that was read.
 func (w *workOrder) take(ctx workflow.Context, state records.WorkOrderState) {
 	w.state = state
-	w.loaded(ctx, state.Transitions, state.Mail)
+	w.loaded(ctx, state.Transitions)
 }
 
 // act acts on the work order for an operator.

@@ -154,6 +154,8 @@ var examples = map[string][]string{
 		"millwright log list --organization acme --action integration",
 		"millwright log list --as ann@example.com --limit 500 --json",
 	},
+	"millwright mail":         {"millwright mail list"},
+	"millwright mail list":    {"millwright mail list", "millwright mail list --organization acme"},
 	"millwright notices":      {"millwright notices list --as bob@example.com"},
 	"millwright notices list": {"millwright notices list --as bob@example.com --read"},
 }

@@ -36,7 +36,7 @@ func rootCommand() *cobra.Command {
 	root.AddCommand(apiCommand(), workerCommand(), migrateCommand(), importCommand(), demoCommand(), configCommand(), listenCommand(), replayCommand(), openAPICommand(),
 		healthCommand(), namespaceCommand(), resealCommand(), restoredCommand(), versionCommand(),
 		organizationsCommand(), peopleCommand(), integrationsCommand(), webhooksCommand(), deliveriesCommand(), workOrdersCommand(), issuesCommand(),
-		logCommand(), noticesCommand(), triggerCommand())
+		logCommand(), noticesCommand(), mailCommand(), triggerCommand())
 	root.SetFlagErrorFunc(describeFlagError)
 	addExamples(root)
 	explainUsage(root)

@@ -331,7 +331,7 @@ func (s settings) serviceOptions(log *slog.Logger) (store.Options, error) {
 	return store.Options{
 		Tokens:                tokens,
 		Vault:                 vault,
-		MailLinks:             s.SMTPURL != "",
+		Mails:                 s.SMTPURL != "",
 		Issuer:                s.PublicURL,
 		Cell:                  s.Cell,
 		RetrySchedule:         models.RetrySchedule(s.RetrySchedule),

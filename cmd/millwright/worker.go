@@ -74,7 +74,6 @@ func runWorker(ctx context.Context, s settings) error {
 		return err
 	}
 	w := worker.New(options)
-	p.inBackground(ctx, w.Mail)
 	if err := w.Start(); err != nil {
 		return fmt.Errorf("start the worker: %w", err)
 	}

@@ -68,6 +68,12 @@ func (s *Server) Reject(recipient string, code int) {
 	s.change(func() { s.rejected[strings.ToLower(recipient)] = code })
 }
 
+// Hang makes the server say nothing to a connection that names the recipient, until BehaveWell.
+func (s *Server) Hang(recipient string) { s.Reject(recipient, hanging) }
+
+// hanging is the code of a recipient whose connection hangs.
+const hanging = -1
+
 // Down closes all connections, and from then on closes new ones immediately.
 func (s *Server) Down() {
 	s.change(func() { s.down = true })
@@ -100,7 +106,10 @@ func (s *Server) reached(step Step, message *Message) (b Behavior) {
 	return b
 }
 
-// rejection returns the reply to a recipient that Reject named, "" for others.
+// hangs is the reply of a connection that hangs.
+const hangs = "hangs"
+
+// rejection returns the reply to a recipient that Reject or Hang named, "" for others.
 func (s *Server) rejection(recipient string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,8 +117,11 @@ func (s *Server) rejection(recipient string) string {
 	if !named {
 		code = s.rejected[""]
 	}
-	if code == 0 {
+	switch code {
+	case 0:
 		return ""
+	case hanging:
+		return hangs
 	}
 	return fmt.Sprintf("%d %d.1.1 <%s>: recipient rejected", code, code/100, recipient)
 }

@@ -288,7 +288,12 @@ func (c *conversation) to(argument string) error {
 	case !c.mail.utf8 && !isASCII(recipient):
 		return c.reply("553 5.6.7 <" + recipient + "> needs SMTPUTF8")
 	}
-	if rejection := c.server.rejection(recipient); rejection != "" {
+	switch rejection := c.server.rejection(recipient); rejection {
+	case "":
+	case hangs:
+		_, _ = io.Copy(io.Discard, c.conn)
+		return errGone
+	default:
 		return c.reply(rejection)
 	}
 	c.mail.recipient = recipient

@@ -45,15 +45,17 @@ CREATE TABLE notices (
     -- erased when the notice is not to be mailed any longer.
     mail_to         text CHECK (mail_to IS NULL OR mail = 'waiting'),
     mailed_at       timestamptz(3),
-    -- The lease of the worker that mails the notice; after it another may.
-    mailing_until   timestamptz(3),
+    -- The attempts to mail the notice, the time from which the next may begin, and why the last one failed, in the
+    -- service's own words. While an attempt is in progress, its end is when another worker may try.
+    mail_attempts   integer NOT NULL DEFAULT 0,
+    next_mail_at    timestamptz(3) NOT NULL DEFAULT '-infinity',
+    mail_error      text,
     CHECK ((mailed_at IS NOT NULL) = (mail = 'sent'))
 );
 CREATE INDEX notices_of_person ON notices (person_id, id);
 -- The console counts and lists unread notices at each request.
 CREATE INDEX notices_unread ON notices (person_id, id) WHERE read_at IS NULL;
 CREATE UNIQUE INDEX notices_remind_once ON notices (record_id, person_id, kind, about) WHERE about IS NOT NULL;
-CREATE INDEX notices_to_mail ON notices (record_id, id) WHERE mail = 'waiting';
+CREATE INDEX notices_to_mail ON notices (organization_id, next_mail_at, id) WHERE mail = 'waiting';
+CREATE INDEX notices_of_person_to_mail ON notices (person_id, next_mail_at) WHERE mail = 'waiting';
 CREATE INDEX notices_waiting_to_mail ON notices (created_at) WHERE mail = 'waiting';
-CREATE INDEX notices_of_identities_to_mail ON notices (organization_id, created_at, record_id)
-    WHERE mail = 'waiting' AND left(record_id, 4) = 'idn_';

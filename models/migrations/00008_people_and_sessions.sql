@@ -24,6 +24,7 @@ CREATE INDEX sessions_by_age ON sessions (created_at);
 -- Links of invitations and of forgotten passwords. Using one removes all of the person.
 CREATE TABLE sign_in_links (
     token_hash bytea PRIMARY KEY CHECK (octet_length(token_hash) = 32),
+    organization_id public_id NOT NULL,
     person_id  public_id NOT NULL REFERENCES people ON DELETE CASCADE,
     kind       text NOT NULL CHECK (kind IN ('invitation', 'reset')),
     created_at timestamptz(3) NOT NULL,
@@ -34,10 +35,13 @@ CREATE TABLE sign_in_links (
     private    boolean NOT NULL DEFAULT false,
     -- The sealed token of a link that waits to be mailed; NULL once it is sent, and for links that are shown instead.
     sealed     bytea,
-    -- The lease of the worker that mails it, or when it is tried again.
-    mailing_until timestamptz(3)
+    -- As of notices.
+    mail_attempts integer NOT NULL DEFAULT 0,
+    next_mail_at  timestamptz(3) NOT NULL DEFAULT '-infinity',
+    mail_error    text
 );
-CREATE INDEX sign_in_links_to_mail ON sign_in_links (created_at) WHERE sealed IS NOT NULL;
+CREATE INDEX sign_in_links_to_mail ON sign_in_links (organization_id, next_mail_at) WHERE sealed IS NOT NULL;
+CREATE INDEX sign_in_links_waiting_to_mail ON sign_in_links (created_at) WHERE sealed IS NOT NULL;
 CREATE INDEX sign_in_links_of_person ON sign_in_links (person_id);
 CREATE INDEX sign_in_links_by_age ON sign_in_links (expires_at);
 

@@ -102,7 +102,7 @@ func TestACommitGetsNoResponse(t *testing.T) {
 						return err
 					}
 					t.QueueBulk(insertEntries, []any{name})
-					t.QueueBulkHints(always, func(pgx.CollectableRow) error { return nil }, name) // lost with the response
+					t.QueueBulkHints(always, func(pgx.CollectableRow) error { return nil }, []any{name}) // lost with the response
 					last()
 					return nil
 				}}

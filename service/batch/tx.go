@@ -58,8 +58,11 @@ func (t *Tx) QueueBulkRows(s *Statement, each func(pgx.CollectableRow) error, ro
 
 // QueueBulkHints is QueueBulkRows for rows without which the write is complete: they are
 // lost if no response comes to COMMIT. each must not fail.
-func (t *Tx) QueueBulkHints(s *Statement, each func(pgx.CollectableRow) error, row ...any) {
-	t.statements = append(t.statements, &queuedStatement{bulk: s, rows: [][]any{row}, each: each, hints: true, writes: !s.ReadOnly})
+func (t *Tx) QueueBulkHints(s *Statement, each func(pgx.CollectableRow) error, rows ...[]any) {
+	if len(rows) == 0 {
+		return
+	}
+	t.statements = append(t.statements, &queuedStatement{bulk: s, rows: rows, each: each, hints: true, writes: !s.ReadOnly})
 }
 
 // QueueLock adds a row of a statement that returns a row once it has taken the

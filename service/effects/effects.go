@@ -1,7 +1,7 @@
 package effects
 
 import (
-	"slices"
+	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
 	"millwright/service/access"
@@ -83,12 +83,12 @@ func Queue(t *store.Tx, c Change) error {
 	return nil
 }
 
-// concernWorkflow reports whether the record's workflow must reload the record:
-// there are notices to mail, or the status or the target date changed.
+// concernWorkflow reports whether the record's workflow must reload the record: it is new, or its
+// status or target date changed.
 func (c Change) concernWorkflow() bool {
 	_, status := c.Changes["status"] // set for new records, too
 	_, target := c.Changes["target_date"]
-	return status || target || c.tellsOperated() || slices.ContainsFunc(c.Notices, func(n Notice) bool { return len(n.Identities) > 0 })
+	return status || target
 }
 
 // markDirty marks the organization's record for its workflow to reload and wakes the workflow
@@ -112,8 +112,10 @@ const PeopleOf = `SELECT reached.id, p.organization_id FROM (
 					WHERE r.organization_id = ANY ({identities}) AND 'incoming_work_orders' = ANY (r.grants)) reached (id)
 			JOIN people p ON p.id = reached.id AND p.deactivated_at IS NULL`
 
-// insertNotices inserts one notice of each write for each person: the first that is for it.
+// insertNotices inserts one notice of each write for each person, the first that is for it, and
+// returns their organizations.
 var insertNotices = &batch.Statement{Stage: store.StageNotices, SQL: `
+	WITH notified AS (
 	INSERT INTO notices (organization_id, person_id, kind, record_id, created_at)
 	SELECT organization_id, id, kind, record, at FROM (
 	SELECT DISTINCT ON (u.record, u.at, p.id) p.organization_id, p.id, u.kind, u.record, u.at, u.nth
@@ -122,7 +124,10 @@ var insertNotices = &batch.Statement{Stage: store.StageNotices, SQL: `
 	CROSS JOIN LATERAL (` + store.Fill(PeopleOf, "identities", store.SplitIDs("u.identities")) + `) p
 	WHERE p.id <> u.actor AND (u.kind IN ('` + string(models.NoticeUnassigned) + `', '` + string(models.NoticeOperated) + `') OR ` + store.Fill(access.RelationHolds, "organization", "p.organization_id", "id", "u.record") + `)
 	ORDER BY u.record, u.at, p.id, u.nth) n
-	ORDER BY nth`}
+	ORDER BY nth
+	RETURNING organization_id, record_id, created_at)
+	SELECT DISTINCT ON (u.nth, n.organization_id) u.nth, n.organization_id
+	FROM unnest($2::text[], $3::timestamptz[]) WITH ORDINALITY u (record, at, nth) JOIN notified n ON n.record_id = u.record AND n.created_at = u.at`}
 
 // notify queues the notices for each person concerned except the actor, who gets one if it was an
 // operator who acted. They are rows of one call, so that one statement sees all of the change.
@@ -136,7 +141,12 @@ func notify(t *store.Tx, c Change) {
 	if c.tellsOperated() {
 		rows = append(rows, []any{string(models.NoticeOperated), c.RecordID, t.At.Time, c.Actor.IdentityID, ""})
 	}
-	t.QueueBulk(insertNotices, rows...)
+	t.QueueBulkHints(insertNotices, func(row pgx.CollectableRow) error {
+		var organizationID string
+		err := row.Scan(&organizationID)
+		t.Wakes = append(t.Wakes, store.MailTarget(store.TargetMail, organizationID))
+		return err
+	}, rows...)
 }
 
 // tellsOperated reports whether the actor is told that an operator acted as that person.

@@ -125,6 +125,6 @@ func publish(t *store.Tx, c Change, e DomainEvent) error {
 		err := row.Scan(&unleased, &organizationID)
 		t.Wakes = append(t.Wakes, store.NewWakeTarget(organizationID, unleased))
 		return err
-	}, eventID, string(e.Kind), c.RecordID, t.At.Time, c.OrganizationID, c.Actor.IdentityID, data, traceParent)
+	}, []any{eventID, string(e.Kind), c.RecordID, t.At.Time, c.OrganizationID, c.Actor.IdentityID, data, traceParent})
 	return nil
 }

@@ -26,8 +26,10 @@ type LinkEmail struct {
 	// Token is the secret of the link, "" if only the person gets it, by e-mail.
 	Token     string `db:"-"`
 	ExpiresAt models.Time
-	// hash identifies a link that ClaimLinkEmails returned.
-	hash []byte
+	// CreatedAt is when a claimed link was made, Attempts counts the attempts to mail it, hash identifies it.
+	CreatedAt models.Time
+	Attempts  int
+	hash      []byte
 }
 
 // URL returns the address of the link at the installation with the public URL.
@@ -62,12 +64,13 @@ func newLink(t *store.ORMTx, actor store.Actor, row models.SignInLink, p linkPer
 	link := LinkEmail{
 		Kind: row.Kind, PersonName: p.Name, Email: p.Email, Organization: p.Organization, Token: token, ExpiresAt: models.TimeOf(t.At.Add(lifetime)),
 	}
-	row.TokenHash, row.PersonID, row.CreatedAt, row.ExpiresAt = digest(token), p.PersonID, t.At, link.ExpiresAt
-	if t.MailLinks && !show && !actor.IsOperator() {
+	row.TokenHash, row.OrganizationID, row.PersonID, row.CreatedAt, row.ExpiresAt = digest(token), p.OrganizationID, p.PersonID, t.At, link.ExpiresAt
+	if t.Mails && !show && !actor.IsOperator() {
 		if row.Sealed, err = t.Vault.Seal([]byte(token), linkOwner(row.TokenHash), t.Random); err != nil {
 			return LinkEmail{}, err
 		}
 		link.Token, row.Private = "", true // only the person gets it
+		t.Wakes = append(t.Wakes, store.MailTarget(store.TargetLinks, p.OrganizationID))
 	}
 	return link, t.DB.Create(&row).Error
 }
@@ -109,14 +112,14 @@ func countLink(t *store.ORMTx, actor store.Actor, p linkPerson) error {
 
 // MailsLinks reports whether links are mailed to the people they are for. Otherwise they are
 // shown to those who make them.
-func (s *People) MailsLinks() bool { return s.MailLinks }
+func (s *People) MailsLinks() bool { return s.Mails }
 
 // ForgotPassword makes links for the people with the e-mail address who can sign in, to be
 // mailed to that address. It makes none if there are no such people or too many links
 // were asked for, if links are not mailed, or if the form of the context (WithSubmission) has
 // asked before: callers must not be able to tell which. Errors: unavailable.
 func (s *People) ForgotPassword(ctx context.Context, email string, client Client) error {
-	if !s.MailLinks || !models.IsText(email) {
+	if !s.Mails || !models.IsText(email) {
 		return nil
 	}
 	// The network comes first: over its limit, a made-up form leaves no row.

@@ -5,8 +5,7 @@ import (
 	"millwright/service/store"
 )
 
-// AboutIdentity is the condition that the row {notice} of notices is about an identity,
-// which has no workflow.
+// AboutIdentity is the condition that the row {notice} of notices is about an identity.
 const AboutIdentity = `left({notice}.record_id, 4) = '` + string(models.PrefixIdentity) + `_'`
 
 // NotifySecurity leaves a notice of the kind about an identity (a person, an integration, a
@@ -15,9 +14,7 @@ const AboutIdentity = `left({notice}.record_id, 4) = '` + string(models.PrefixId
 // who were deactivated get none, the others one each. Who did it is read from the log, if
 // the write logs it for the same id.
 func NotifySecurity(t *store.ORMTx, actor store.Actor, organizationID string, kind models.NoticeKind, aboutID string, people ...string) error {
-	if models.IsID(aboutID, models.PrefixWebhook) {
-		t.Wakes = append(t.Wakes, store.NewWakeTarget(organizationID, aboutID))
-	}
+	t.Wakes = append(t.Wakes, store.MailTarget(store.TargetMail, organizationID))
 	return t.Exec(`
 		INSERT INTO notices (organization_id, person_id, kind, record_id, created_at)
 		SELECT p.organization_id, p.id, @kind, @about, @at FROM people p

@@ -80,17 +80,13 @@ func TestFormerEmailIsTold(t *testing.T) {
 	if err := s.NotifySecurity(t.Context(), store.Operator(), s.ID("acme"), models.NoticeEmailChanged, s.ID("bob"), "old@acme.example.com"); err != nil {
 		t.Fatal(err)
 	}
-	emails, _, err := s.ClaimNoticeEmails(t.Context(), s.ID("bob"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	to := map[string]string{}
-	for _, e := range emails {
-		to[e.PersonName] = e.PersonEmail
-		if e.Identity != "Bob Stone" {
-			t.Errorf("the e-mail is about %q", e.Identity)
+	for _, mail := range s.ClaimMails(s.Acme.OrganizationID) {
+		to[mail.PersonName] = mail.PersonEmail
+		if len(mail.Notices) != 1 || mail.Notices[0].Identity != "Bob Stone" {
+			t.Errorf("the e-mail is about %+v", mail.Notices)
 		}
-		if err := s.RecordNoticeEmail(t.Context(), e, people.MailSent); err != nil {
+		if err := s.RecordMail(t.Context(), mail, people.MailOutcome{Status: people.MailSent}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -105,7 +101,7 @@ func TestFormerEmailIsTold(t *testing.T) {
 // Links are counted within an organization: a stranger's cannot use up another's.
 func TestLinksOfAnotherOrganizationAreNotCounted(t *testing.T) {
 	s := servicetest.NewHarness(t)
-	s.Service = s.NewInstance(servicetest.MailLinks)
+	s.Service = s.NewInstance(servicetest.Mails)
 	s.Exec(`UPDATE people SET email = 'BOB@acme.example.com' WHERE id = $1`, s.ID("ola"))
 	for range 3 {
 		if _, err := s.NewPersonLink(t.Context(), s.As("pia"), s.ID("ola"), false); err != nil {

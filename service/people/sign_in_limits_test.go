@@ -143,7 +143,7 @@ func TestMadeUpAccountsLeaveFewRows(t *testing.T) {
 	if n := counters(f); n > 2*200+1 { // for account and network, for the account, and the network's
 		t.Errorf("500 sign-ins of no one left %d rows", n)
 	}
-	mailing := f.NewInstance(servicetest.MailLinks)
+	mailing := f.NewInstance(servicetest.Mails)
 	form := func(i int) error {
 		ctx := store.WithSubmission(t.Context(), store.Submission{Key: fmt.Sprint("form ", i)})
 		return mailing.ForgotPassword(ctx, fmt.Sprintf("no.one%d@example.com", i), people.Client{Network: "192.0.2.1"})

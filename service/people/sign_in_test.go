@@ -151,7 +151,7 @@ func TestLinksWorkOnce(t *testing.T) {
 		t.Errorf("the name is %s", name)
 	}
 	// Links expire, and a used one voids the others.
-	mailing := f.NewInstance(servicetest.MailLinks)
+	mailing := f.NewInstance(servicetest.Mails)
 	forgot := func(email string) []people.LinkEmail {
 		t.Helper()
 		if err := mailing.ForgotPassword(t.Context(), email, people.Client{Network: "192.0.2.1"}); err != nil {
@@ -231,12 +231,12 @@ func TestSessionsNameTheirBrowser(t *testing.T) {
 // A link that no key opens any more is not mailed, and can be made again.
 func TestLinksWhoseKeyIsLost(t *testing.T) {
 	f := servicetest.New(t)
-	mailing := f.NewInstance(servicetest.MailLinks)
+	mailing := f.NewInstance(servicetest.Mails)
 	ann := servicetest.Person(t, f, "ann")
 	if _, err := mailing.NewPersonLink(t.Context(), ann, f.ID("bob"), false); err != nil {
 		t.Fatal(err)
 	}
-	f.Service = f.NewInstance(servicetest.MailLinks, servicetest.SealedWith(t, servicetest.NewerKey))
+	f.Service = f.NewInstance(servicetest.Mails, servicetest.SealedWith(t, servicetest.NewerKey))
 	if links := f.MailedLinks(); len(links) != 0 {
 		t.Errorf("mailed: %d", len(links))
 	}

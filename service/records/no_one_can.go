@@ -1,9 +1,15 @@
 package records
 
 import (
+	"millwright/models"
 	"millwright/service/access"
 	"millwright/service/store"
 )
+
+// UntoldNoOneCan is the condition that no one can do what comes next on the open work order {w}, and no
+// one was notified of that since its assignees or its status changed.
+var UntoldNoOneCan = `(` + noOneCan + ` AND NOT EXISTS (SELECT FROM notices n WHERE n.record_id = {w}.id AND n.kind = '` + string(models.NoticeNoOneCan) + `'
+		AND n.about >= (SELECT max(h.created_at) FROM history h WHERE h.record_id = {w}.id AND h.changes ?| ARRAY['assignees', 'consultants', 'status'])))`
 
 // noOneCan is the condition that no one can do what comes next on the open work order {w}: no
 // worker can act or, in review, no consultant can review. One on hold returns to its workers.

@@ -19,8 +19,6 @@ type WorkOrderState struct {
 	// IntegrationID is the integration that created it, "" if a person did.
 	IntegrationID string `json:",omitempty"`
 	models.Dates
-	// Mail is true if notices wait to be mailed and are not claimed.
-	Mail bool
 	// Required and Answered count the questions of its form that must be answered, and of
 	// these the answered ones.
 	Required, Answered int
@@ -38,7 +36,6 @@ type FeedbackState struct {
 	ID             string
 	OrganizationID string
 	Status         models.FeedbackStatus
-	Mail           bool
 	Page           string       `db:"-" json:",omitempty"`
 	Transitions    []Transition `db:"-" json:",omitempty"`
 }
@@ -61,11 +58,6 @@ const transitionsQuery = `
 	FROM history h WHERE h.record_id = $1 AND h.created_at > $2 AND h.changes ? 'status'
 	ORDER BY h.id DESC LIMIT $3`
 
-// WaitsForMail is the condition that notices about the record {w} wait to be
-// mailed and are not claimed at the time {now}.
-const WaitsForMail = `EXISTS (SELECT FROM notices n WHERE n.record_id = {w}.id AND n.mail = 'waiting'
-			AND (n.mailing_until IS NULL OR n.mailing_until < {now}))`
-
 // workOrderStateQuery takes from the history when the target date was set, when the review
 // began, and since when the work order has been as it is for those who cannot do it.
 var workOrderStateQuery = `
@@ -80,8 +72,7 @@ var workOrderStateQuery = `
 		CASE WHEN ` + store.Fill(noOneCan, "w", "w") + ` THEN (
 			SELECT max(h.created_at) FROM history h WHERE h.record_id = w.id AND h.changes ?| ARRAY['assignees', 'consultants', 'status'])
 		END AS no_one_can_since,
-		form.required, form.answered,
-		` + store.Fill(WaitsForMail, "w", "w", "now", "$2") + ` AS mail
+		form.required, form.answered
 	FROM work_orders w
 	CROSS JOIN LATERAL (
 		SELECT count(*) AS required, count(a.question_id) AS answered
@@ -89,9 +80,7 @@ var workOrderStateQuery = `
 		WHERE q.form_id = w.form_id AND q.required AND NOT q.retired) form
 	WHERE w.id = $1`
 
-var feedbackStateQuery = `
-	SELECT w.id, w.organization_id, w.status, ` + store.Fill(WaitsForMail, "w", "w", "now", "$2") + ` AS mail
-	FROM feedback w WHERE w.id = $1`
+const feedbackStateQuery = `SELECT id, organization_id, status FROM feedback WHERE id = $1`
 
 // WorkOrderState clears the work order's dirty mark and returns its state with the
 // transitions after the time. The state is empty if the work order does not exist.
@@ -121,7 +110,7 @@ func loadState[T any](
 	var at models.Time
 	err := s.Write(ctx, func(_ context.Context, t *store.Tx) error {
 		t.Queue(`DELETE FROM dirty_records WHERE record_id = $1`, id)
-		batch.QueueAll(t.Tx, &found, query, id, t.At)
+		batch.QueueAll(t.Tx, &found, query, id)
 		batch.QueueAll(t.Tx, &transitions, transitionsQuery, id, after, maxTransitions)
 		at = t.At
 		return nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"millwright/models"
+	"millwright/service"
 	"millwright/service/people"
 	"millwright/service/records"
 	"millwright/service/servicetest"
@@ -61,8 +62,11 @@ func feedback(s *servicetest.Harness) string {
 	return answer.RecordID
 }
 
+// A work order's workflow is woken when its status or target date changes, and not because people are
+// notified: that wakes the workflow that mails them.
 func TestWritesThatConcernTheWorkflowMarkAndWake(t *testing.T) {
 	s := servicetest.NewHarness(t)
+	s.Service = s.NewInstance(servicetest.Mails)
 	text := func(v string) records.Sent[string] { return records.Sent[string]{Value: v, Set: true} }
 	tests := []struct {
 		name   string
@@ -72,7 +76,7 @@ func TestWritesThatConcernTheWorkflowMarkAndWake(t *testing.T) {
 	}{
 		{"a title", models.StatusOpen, func(id string) (store.WriteResult, error) {
 			return s.UpdateWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, records.WorkOrderPatch{Title: text("Replace both filters")})
-		}, true},
+		}, false},
 		{"a target date", models.StatusOpen, func(id string) (store.WriteResult, error) {
 			at := models.TimeOf(s.Clock.Now().Add(72 * time.Hour))
 			return s.UpdateWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, records.WorkOrderPatch{
@@ -108,27 +112,33 @@ func TestWritesThatConcernTheWorkflowMarkAndWake(t *testing.T) {
 		}, true},
 		{"an assignment", models.StatusOpen, func(id string) (store.WriteResult, error) {
 			return s.AssignWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, s.IDs("bob"), nil)
-		}, true},
+		}, false},
 		{"an assignment after the end", models.StatusComplete, func(id string) (store.WriteResult, error) {
 			return s.AssignWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, s.IDs("bob"), nil)
 		}, false},
 		{"a removal", models.StatusOpen, func(id string) (store.WriteResult, error) {
 			return s.UnassignWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, s.ID("cat"))
-		}, true},
+		}, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			id := s.WorkOrderIn(tt.status)
 			loaded(s, id)
+			s.Exec(`DELETE FROM notices`)
 			s.Clock.Advance(time.Second)
 			s.Wakes.Take()
 			s.MustWrite(tt.write(id))
 			if dirty(s, id) != tt.dirty {
 				t.Errorf("dirty: %v, want %v", dirty(s, id), tt.dirty)
 			}
-			woken := slices.Contains(s.Wakes.Take(), store.WakeTarget{Kind: store.TargetWorkOrder, ID: id})
+			wakes := s.Wakes.Take()
+			woken := slices.Contains(wakes, store.WakeTarget{Kind: store.TargetWorkOrder, ID: id})
 			if woken != tt.dirty {
 				t.Errorf("woken: %v, want %v", woken, tt.dirty)
+			}
+			notified := servicetest.Value[bool](s.Fixture, `SELECT EXISTS (SELECT FROM notices)`)
+			if mailed := slices.Contains(wakes, store.WakeTarget{Kind: store.TargetMail, ID: s.Acme.OrganizationID}); mailed != notified {
+				t.Errorf("people are notified: %v, but their mail's workflow is woken: %v", notified, mailed)
 			}
 		})
 	}
@@ -143,6 +153,7 @@ func TestWritesThatConcernTheWorkflowMarkAndWake(t *testing.T) {
 			t.Error("a new work order is not dirty and woken")
 		}
 		loaded(s, id)
+		s.Wakes.Take()
 		if again() != id || dirty(s, id) || len(s.Wakes.Take()) > 0 {
 			t.Error("a retry marks or wakes")
 		}
@@ -154,7 +165,7 @@ func TestWritesThatConcernTheWorkflowMarkAndWake(t *testing.T) {
 			t.Error("new feedback is not dirty and woken")
 		}
 		state, err := s.FeedbackState(s.T.Context(), id, models.Time{})
-		if err != nil || state.ID != id || state.OrganizationID != s.Acme.OrganizationID || state.Status != models.FeedbackOpen || !state.Mail {
+		if err != nil || state.ID != id || state.OrganizationID != s.Acme.OrganizationID || state.Status != models.FeedbackOpen {
 			t.Errorf("the state is %+v, error %v", state, err)
 		}
 		if dirty(s, id) {
@@ -215,10 +226,42 @@ func TestSweepFindsDirtyRecords(t *testing.T) {
 	if found := unclaimed(); len(found) != 0 {
 		t.Errorf("after both were loaded it finds %v", found)
 	}
-	s.Clock.Advance(10 * time.Minute)
-	if found := unclaimed(); len(found) != 2 {
-		t.Errorf("with unmailed notices it finds %v", found)
+}
+
+// The sweep finds organizations with mail that is due: notices, links, and what waited for an attempt.
+func TestSweepFindsDueMail(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	acme := store.WakeTarget{Kind: store.TargetMail, ID: s.Acme.OrganizationID, OrganizationID: s.Acme.OrganizationID, Swept: true}
+	expect := func(when string, of *service.Service, want bool) {
+		t.Helper()
+		all, err := of.Unclaimed(t.Context(), 10*time.Second)
+		if err != nil || slices.Contains(all, acme) != want {
+			t.Errorf("%s it finds %v, %v; want mail: %v", when, all, err, want)
+		}
 	}
+	mailing := s.NewInstance(servicetest.Mails)
+	s.NewWorkOrder([]string{"bob"}, nil)
+	expect("at first", mailing, false)
+	s.Clock.Advance(11 * time.Second)
+	expect("without a mail server", s.Service, false)
+	expect("after the grace", mailing, true)
+	mails := s.ClaimMails(s.Acme.OrganizationID)
+	expect("during an attempt", mailing, false)
+	if err := s.RecordMail(t.Context(), mails[0], people.MailOutcome{Status: people.MailWaiting}); err != nil {
+		t.Fatal(err)
+	}
+	s.Clock.Advance(15 * time.Second)
+	expect("when the next attempt is due", mailing, false)
+	s.Clock.Advance(11 * time.Second)
+	expect("when it is overdue", mailing, true)
+	s.Exec(`DELETE FROM notices`)
+	expect("without notices", mailing, false)
+	if _, err := mailing.NewPersonLink(t.Context(), s.As("ann"), s.ID("bob"), false); err != nil {
+		t.Fatal(err)
+	}
+	s.Exec(`DELETE FROM notices`)
+	s.Clock.Advance(11 * time.Second)
+	expect("with a link", mailing, true)
 }
 
 // Loading that clears a mark sees the write that set it, even if that write had not
@@ -358,7 +401,7 @@ func TestWorkOrderState(t *testing.T) {
 	at := func(n int) { s.Clock.Advance(hour(n).Sub(s.Clock.Now())) }
 
 	state := loaded(s, id)
-	if state.ID != id || state.OrganizationID != s.Acme.OrganizationID || state.Status != models.StatusOpen || !state.Mail {
+	if state.ID != id || state.OrganizationID != s.Acme.OrganizationID || state.Status != models.StatusOpen {
 		t.Errorf("a new work order: %+v", state)
 	}
 	at(1)
@@ -428,37 +471,6 @@ func TestWorkOrderStateCountsAnswersToRequiredQuestions(t *testing.T) {
 	if state := loaded(s, ids[0]); state.Required != 1 || state.Answered != 1 {
 		t.Errorf("with a retired question %d of %d are answered", state.Answered, state.Required)
 	}
-}
-
-func TestUnclaimedNoticesWaitForMail(t *testing.T) {
-	s := servicetest.NewHarness(t)
-	ctx := t.Context()
-	id := s.NewWorkOrder([]string{"bob"}, nil)
-	expect := func(when string, want bool) {
-		t.Helper()
-		if got := loaded(s, id).Mail; got != want {
-			t.Errorf("%s: mail waits: %v, want %v", when, got, want)
-		}
-	}
-	expect("at first", true)
-	emails, _, err := s.ClaimNoticeEmails(ctx, id)
-	if err != nil || len(emails) != 1 {
-		t.Fatalf("%d e-mails, error %v", len(emails), err)
-	}
-	expect("claimed", false)
-	s.Clock.Advance(3*time.Minute + time.Millisecond)
-	expect("after the claim expired", true)
-	if emails, _, err = s.ClaimNoticeEmails(ctx, id); err != nil || len(emails) != 1 {
-		t.Fatalf("%d e-mails, error %v", len(emails), err)
-	}
-	if err := s.RecordNoticeEmail(ctx, emails[0], people.MailWaiting); err != nil {
-		t.Fatal(err)
-	}
-	expect("to be retried", true)
-	if err := s.RecordNoticeEmail(ctx, emails[0], people.MailSent); err != nil {
-		t.Fatal(err)
-	}
-	expect("sent", false)
 }
 
 // Workflow histories keep the state.

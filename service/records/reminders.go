@@ -3,6 +3,8 @@ package records
 import (
 	"context"
 
+	"github.com/jackc/pgx/v5"
+
 	"millwright/models"
 	"millwright/service/batch"
 	"millwright/service/effects"
@@ -18,7 +20,7 @@ func (s *Records) Remind(ctx context.Context, id string, due models.Reminder) (a
 	err = s.Write(ctx, func(ctx context.Context, t *store.Tx) error {
 		var found []WorkOrderState
 		t.QueueLock(lockWorkOrder, id)
-		batch.QueueAll(t.Tx, &found, workOrderStateQuery, id, t.At)
+		batch.QueueAll(t.Tx, &found, workOrderStateQuery, id)
 		if err := t.Flush(ctx); err != nil {
 			return err
 		}
@@ -49,11 +51,17 @@ var reminded = `
 // remind queues a notice for each person the reminder is for, in the order of ids:
 // two calls that insert the same rows then cannot deadlock.
 func remind(t *store.Tx, id string, reminder models.Reminder) {
-	t.Queue(`
+	t.QueueRows(func(rows pgx.Rows) error {
+		organizations, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		for _, organization := range organizations {
+			t.Wakes = append(t.Wakes, store.MailTarget(store.TargetMail, organization))
+		}
+		return err
+	}, `
 		INSERT INTO notices (organization_id, person_id, kind, record_id, created_at, about)
 		SELECT p.organization_id, p.id, $3, $1::text, $4, $5
 		FROM (`+reminded+`) p
 		ORDER BY p.id
-		ON CONFLICT (record_id, person_id, kind, about) WHERE about IS NOT NULL DO NOTHING`,
+		ON CONFLICT (record_id, person_id, kind, about) WHERE about IS NOT NULL DO NOTHING RETURNING organization_id`,
 		id, reminder.Role(), reminder.Kind, t.At, reminder.About)
 }

@@ -20,6 +20,7 @@ import (
 
 	"millwright/models"
 	"millwright/service"
+	"millwright/service/effects"
 	"millwright/service/imports"
 	"millwright/service/people"
 	"millwright/service/store"
@@ -304,20 +305,45 @@ func SealedWith(t testing.TB, keys string) func(*store.Options) {
 	return func(o *store.Options) { o.Vault = vault }
 }
 
-// MailLinks makes a service mail links.
-func MailLinks(o *store.Options) { o.MailLinks = true }
+// Mails makes a service mail notices and links.
+func Mails(o *store.Options) { o.Mails = true }
+
+// ClaimMails begins an attempt at every e-mail that is due in the organization, and returns those that
+// have notices.
+func (f *Fixture) ClaimMails(organizationID string) []effects.Mail {
+	f.t.Helper()
+	var mails []effects.Mail
+	for {
+		mail, err := f.ClaimMail(f.t.Context(), organizationID)
+		switch {
+		case models.CodeOf(err) == models.CodeNotFound:
+			return mails
+		case err != nil:
+			f.t.Fatal(err)
+		case len(mail.Notices) > 0:
+			mails = append(mails, mail)
+		}
+	}
+}
 
 // MailedLinks returns the links that wait to be mailed, oldest first, as a worker that
 // sends them.
 func (f *Fixture) MailedLinks() []people.LinkEmail {
 	f.t.Helper()
-	links, err := f.ClaimLinkEmails(f.t.Context())
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	for _, link := range links {
-		if err := f.RecordLinkEmail(f.t.Context(), link, people.MailSent); err != nil {
-			f.t.Fatal(err)
+	var links []people.LinkEmail
+	for _, organization := range []string{f.Acme.OrganizationID, f.Polar.OrganizationID} {
+		for {
+			link, err := f.ClaimLink(f.t.Context(), organization)
+			if models.CodeOf(err) == models.CodeNotFound {
+				break
+			}
+			if err == nil {
+				links = append(links, link)
+				err = f.RecordLink(f.t.Context(), link, people.MailOutcome{Status: people.MailSent})
+			}
+			if err != nil {
+				f.t.Fatal(err)
+			}
 		}
 	}
 	return links

@@ -45,9 +45,9 @@ type Options struct {
 	Vault *Vault
 	// Waker wakes workflows after each commit; nil wakes none.
 	Waker Waker
-	// MailLinks is true if sign-in links are mailed to the people they are for, by a worker
-	// that has a mail server.
-	MailLinks bool
+	// Mails is true if there is a mail server: notices are mailed by a worker, and so are sign-in
+	// links to the people they are for. Without one no workflow is woken for mail.
+	Mails bool
 	// Issuer is the service's public base URL without /v1.
 	Issuer string
 	// Cell is part of new client ids, so that a router knows where their calls go

@@ -119,22 +119,20 @@ func (t *ORMTx) Log(actor Actor, organizationID, action, recordID string) error 
 
 // tellOperated leaves one notice for the person as whom an operator made the write. It is about
 // what the write logged last, which its other Log Records were for; about the person if that is
-// neither an address, whose workflow mails it, nor an identity.
+// neither an address nor an identity.
 func (t *ORMTx) tellOperated() error {
 	if t.operated == nil {
 		return nil
 	}
-	about := t.operated.RecordID
-	if models.IsID(about, models.PrefixWebhook) {
-		t.Wakes = append(t.Wakes, NewWakeTarget(t.operated.OrganizationID, about))
-	}
-	return t.Exec(`
+	organization, err := ScanOne[string](t, nil, `
 		INSERT INTO notices (organization_id, person_id, kind, record_id, created_at)
 		SELECT p.organization_id, p.id, @kind,
 			coalesce((SELECT id FROM webhooks WHERE id = @about), (SELECT id FROM identities WHERE id = @about), p.id), @at
-		FROM people p WHERE p.id = @person`, map[string]any{
-		"kind": models.NoticeOperated, "about": about, "at": t.At, "person": *t.operated.ActorID,
+		FROM people p WHERE p.id = @person RETURNING organization_id`, map[string]any{
+		"kind": models.NoticeOperated, "about": t.operated.RecordID, "at": t.At, "person": *t.operated.ActorID,
 	})
+	t.Wakes = append(t.Wakes, MailTarget(TargetMail, organization))
+	return err
 }
 
 // LockRow returns the row of a model with the id, locked until the transaction

@@ -67,6 +67,9 @@ func (s *Store) Committed(ctx context.Context, wakes []WakeTarget) {
 	if s.AfterCommit != nil {
 		s.AfterCommit()
 	}
+	if !s.Mails {
+		wakes = slices.DeleteFunc(wakes, WakeTarget.ForMail)
+	}
 	if caller, ok := ctx.Value(withoutWake{}).(string); ok {
 		wakes = slices.DeleteFunc(wakes, func(w WakeTarget) bool { return w.ID == caller })
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"go.opentelemetry.io/otel/trace"
@@ -26,11 +27,26 @@ type TargetKind string
 
 // The kinds of workflows, and when they are woken.
 const (
-	TargetWebhook   TargetKind = "webhook"    // an address has pending deliveries, or notices about it
+	TargetWebhook   TargetKind = "webhook"    // an address has pending deliveries
 	TargetDelivery  TargetKind = "delivery"   // a delivery whose first attempt failed, and that changed
-	TargetWorkOrder TargetKind = "work_order" // a work order has new notices or dates
-	TargetFeedback  TargetKind = "feedback"   // feedback has new notices
+	TargetWorkOrder TargetKind = "work_order" // a work order is new, or its status or target date changed
+	TargetFeedback  TargetKind = "feedback"   // feedback is new or resolved
+	TargetMail      TargetKind = "mail"       // notices of an organization wait to be mailed: after MailDelay
+	TargetLinks     TargetKind = "links"      // sign-in links of an organization wait to be mailed
 )
+
+// MailDelay is the time from a notice to the wake that has it mailed. Notices that come before then
+// are in the same e-mail.
+const MailDelay = 10 * time.Second
+
+// MailTarget returns the target of the kind, TargetMail or TargetLinks, that mails what waits for the
+// organization's people.
+func MailTarget(kind TargetKind, organizationID string) WakeTarget {
+	return WakeTarget{Kind: kind, ID: organizationID, OrganizationID: organizationID}
+}
+
+// ForMail reports whether the target is a workflow that sends e-mails.
+func (t WakeTarget) ForMail() bool { return t.Kind == TargetMail || t.Kind == TargetLinks }
 
 // NewWakeTarget returns the target for an id of the organization, by the id's prefix.
 func NewWakeTarget(organizationID, id string) WakeTarget {

@@ -107,6 +107,7 @@ var expiries = []expiry{
 	{0, "", statement(markWorkOfInactivated), nil},
 	{models.SessionLifetime + clockMargin, "", oldestFirst("sessions", "created_at"), nil},
 	{clockMargin, "", oldestFirst("sign_in_links", "expires_at"), nil},
+	{0, "", keepInInbox, nil},
 	{models.FormKeyRetention, "", oldestFirst("form_keys", "used_at"), nil},
 	{webhooks.TestRetention, "", oldestFirst("webhook_tests", "begun_at"), nil},
 	{models.EventRetention + clockMargin, "", oldestFirst("delivery_hours", "hour"), nil},
@@ -203,6 +204,20 @@ const markWorkOfInactivated = `
 	SELECT count(*), NULL::timestamptz,
 		(SELECT count(*) FROM inactivated_identities WHERE replaced_by IS NULL) > (SELECT count(*) FROM finished), NULL::text[]
 	FROM next`
+
+// keepInInbox ends the mail of the oldest notices that wait, if there is no mail server.
+func keepInInbox(ctx context.Context, s *Upkeep, until, from any, limit int) (removedBatch, error) {
+	if s.Mails {
+		return removedBatch{}, nil
+	}
+	return statement(`
+		WITH kept AS (
+			UPDATE notices SET mail = 'inbox', mail_to = NULL WHERE id = ANY (ARRAY(
+				SELECT id FROM notices WHERE mail = 'waiting' AND created_at <= @until AND created_at >= @from ORDER BY created_at LIMIT @limit FOR UPDATE SKIP LOCKED))
+			RETURNING created_at AS at
+		)
+		SELECT count(*), max(at), count(*) = @limit, NULL::text[] FROM kept`)(ctx, s, until, from, limit)
+}
 
 // oldestFirst is the removal from a table with an index on the time. Each batch begins
 // where the previous one ended: until the next vacuum, the index still has entries of

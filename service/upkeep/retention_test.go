@@ -119,8 +119,24 @@ func contents(t *testing.T, f *servicetest.Fixture) map[string]string {
 	return all
 }
 
-func TestNothingElseIsRemoved(t *testing.T) {
+// Without a mail server nothing is mailed: housekeeping keeps notices in the inbox.
+func TestNoticesStayInTheInboxWithoutAMailServer(t *testing.T) {
 	f := servicetest.New(t)
+	f.Exec(`INSERT INTO notices (organization_id, person_id, kind, record_id, created_at, mail_to)
+		SELECT $1, $2, 'person.email_changed', $2, $3, 'former@acme.example.com' FROM generate_series(1, 5)`, f.Acme.OrganizationID, f.ID("ann"), f.Clock.Now())
+	waiting := func() int { return servicetest.Value[int](f, `SELECT count(*) FROM notices WHERE mail = 'waiting'`) }
+	servicetest.Remove(t, f.NewInstance(servicetest.Mails), 2, 0)
+	if n := waiting(); n != 5 {
+		t.Errorf("%d notices wait for the mail server, want 5", n)
+	}
+	servicetest.Remove(t, f.Service, 2, 0)
+	if n := waiting(); n != 0 {
+		t.Errorf("%d notices wait without one", n)
+	}
+}
+
+func TestNothingElseIsRemoved(t *testing.T) {
+	f := servicetest.New(t, servicetest.Mails)
 	call := store.RequestKey{Key: "k", Method: "POST", Path: "/work-orders", Fingerprint: []byte{1}}
 	if _, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), call, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"}); err != nil {
 		t.Fatal(err)

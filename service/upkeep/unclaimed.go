@@ -7,19 +7,15 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/service/batch"
-	"millwright/service/people"
 	"millwright/service/store"
 	"millwright/service/webhooks"
 )
 
 // sweepLimit bounds one sweep; the next finds the rest. More dirty records are taken, since
-// all of them may be of one organization: the Waker is fair to the others. Mail has a
-// smaller limit and a longer grace: without a mail server its workflows retry by themselves.
+// all of them may be of one organization: the Waker is fair to the others.
 const (
 	sweepLimit      = 1000
 	sweepDirtyLimit = 10_000
-	sweepMailLimit  = 100
-	mailGrace       = 10 * time.Minute
 )
 
 // dirtyGrace is the grace of dirty records. It is longer because a burst of new
@@ -47,24 +43,30 @@ var sweptQueries = struct{ addresses, dirty, mails string }{
 			END, '')
 		FROM (SELECT record_id, since FROM dirty_records WHERE since < $1 ORDER BY since LIMIT $2) l ORDER BY l.since`,
 	mails: `
-		SELECT DISTINCT record_id, organization_id FROM (
-			SELECT record_id, organization_id FROM notices WHERE mail = 'waiting' AND created_at < $1 AND NOT ` + store.Fill(people.AboutIdentity, "notice", "notices") + `
-				AND (mailing_until IS NULL OR mailing_until < $2)
-			ORDER BY created_at LIMIT $3) waiting`,
+		SELECT o.id, o.id FROM organizations o
+		WHERE EXISTS (SELECT FROM notices WHERE organization_id = o.id AND mail = 'waiting' AND next_mail_at < $1 AND created_at < $1)
+			OR EXISTS (SELECT FROM sign_in_links WHERE organization_id = o.id AND sealed IS NOT NULL AND next_mail_at < $1 AND created_at < $1 AND expires_at > $1)
+		LIMIT $2`,
 }
 
 // Unclaimed returns the workflows to wake because nothing else does: addresses
 // without a lease whose deliveries have been pending, or due again, for longer than grace, or
-// whose redelivery is unfinished, dirty records, and records with notices that are not being
-// mailed. Waking one unnecessarily is harmless. Errors:
-// unavailable.
+// whose redelivery is unfinished, dirty records, and organizations with mail that is due. Waking one
+// unnecessarily is harmless. Errors: unavailable.
 func (s *Upkeep) Unclaimed(ctx context.Context, grace time.Duration) (unclaimed []store.WakeTarget, err error) {
 	now := s.CurrentTime()
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(batch.IndexPlans)
 	store.QueueSwept(pipeline, &unclaimed, sweptQueries.addresses, now.Add(-grace), now, sweepLimit)
 	store.QueueSwept(pipeline, &unclaimed, sweptQueries.dirty, now.Add(-dirtyGrace(grace)), sweepDirtyLimit)
-	store.QueueSwept(pipeline, &unclaimed, sweptQueries.mails, now.Add(-mailGrace), now, sweepMailLimit)
+	var mails []store.WakeTarget
+	if s.Mails {
+		store.QueueSwept(pipeline, &mails, sweptQueries.mails, now.Add(-grace), sweepLimit)
+	}
 	err = s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
+	for _, mail := range mails {
+		mail.Kind = store.TargetMail
+		unclaimed = append(unclaimed, mail)
+	}
 	return unclaimed, err
 }

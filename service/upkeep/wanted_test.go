@@ -56,7 +56,7 @@ func TestOpenRecordsAreRead(t *testing.T) {
 				if len(page) < limit {
 					break
 				}
-				after = page[len(page)-1]
+				after = page[len(page)-1].WakeTarget
 			}
 			if !slices.Equal(got, want) {
 				t.Errorf("pages of %d have %d of kind %s, want %d in order", limit, len(got), kind, len(want))

@@ -8,7 +8,6 @@ import (
 	"millwright/models"
 	"millwright/service/batch"
 	"millwright/service/effects"
-	"millwright/service/records"
 	"millwright/service/store"
 )
 
@@ -40,8 +39,6 @@ type AddressState struct {
 	Due bool
 	// NextRetryAt is when the next retry is due, nil without one or while the address is off.
 	NextRetryAt *models.Time
-	// Notices is true if notices about the address wait to be mailed.
-	Notices bool
 	// The numbers of deliveries, each counted up to MaxAddressCount. Shown are the retrying
 	// ones that have a workflow.
 	Pending, Retrying, Shown, Held, Failed int
@@ -64,7 +61,7 @@ var addressStateQuery = store.Fill(`
 	SELECT w.id AS webhook_id, w.organization_id, w.integration_id, a.sends AS enabled, 
 		CASE WHEN w.off_by IS NULL THEN coalesce(w.off_reason, a.reason) ELSE '`+offByPerson+`' END AS off_reason, w.off_at,
 		h.failing_since, h.warned_at, h.last_success_at, h.last_at, h.last_status, h.last_error,
-		{shut_off} AS shut_off_due, {notices} AS notices,
+		{shut_off} AS shut_off_due,
 		EXISTS (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'pending')
 			OR EXISTS (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'retrying' AND (NOT a.sends OR next_attempt_at <= $2))
 			OR a.sends AND EXISTS (SELECT FROM redeliveries r WHERE r.webhook_id = w.id) AS due,
@@ -80,7 +77,7 @@ var addressStateQuery = store.Fill(`
 		SELECT count(*) FILTER (WHERE status = 'held') AS held, count(*) FILTER (WHERE status = 'failed') AS failed FROM (
 			SELECT status FROM deliveries WHERE webhook_id = w.id AND status IN ('failed', 'held') ORDER BY seq DESC LIMIT $3) x) kept
 	WHERE w.id = $1`,
-	"shut_off", store.Fill(shutOffDue, "period", "$4"), "notices", store.Fill(records.WaitsForMail, "w", "w", "now", "$2"))
+	"shut_off", store.Fill(shutOffDue, "period", "$4"))
 
 // LoadAddress clears the address's dirty mark and returns its state, which is empty if the
 // address does not exist. Errors: unavailable.

@@ -107,7 +107,7 @@ func TestRoundTripsAreSpansOfARecordedTrace(t *testing.T) {
 			text = a.Value.AsString()
 		}
 	}
-	for _, part := range []string{"FROM dirty_records", "FROM notices", "$1"} {
+	for _, part := range []string{"FROM dirty_records", "FROM webhooks h", "$1"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("the batch's text lacks %q: %s", part, text)
 		}

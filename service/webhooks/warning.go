@@ -27,7 +27,7 @@ func (s *Webhooks) WarnOfFailing(ctx context.Context, webhookID string) (warned 
 // notifyOwnerAndAdmins inserts a notice about the address for the active owners of its
 // integration and the organization's active administrators.
 func notifyOwnerAndAdmins(t *store.ORMTx, kind models.NoticeKind, organizationID, webhookID string) error {
-	t.Wakes = append(t.Wakes, store.NewWakeTarget(organizationID, webhookID))
+	t.Wakes = append(t.Wakes, store.MailTarget(store.TargetMail, organizationID))
 	return t.Exec(`
 		INSERT INTO notices (organization_id, person_id, kind, record_id, created_at)
 		SELECT p.organization_id, p.id, ?, h.id, ?

@@ -1,0 +1,478 @@
+package activities_test
+
+import (
+	"log/slog"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"millwright/activities"
+	"millwright/mail/mailtest"
+	"millwright/models"
+	"millwright/service/people"
+	"millwright/service/records"
+	"millwright/service/servicetest"
+	"millwright/service/store"
+)
+
+func TestEachPersonGetsOneMessage(t *testing.T) {
+	h := newMailHarness(t)
+	// bob is assigned directly and through his team; cat consults; ann manages the node.
+	id := h.assign(h.Actor("erp"), []string{"crew", "bob"}, []string{"cat"})
+	if result := h.mail(); result.Sent != 3 || result.Kept != 0 || result.NextAt != nil {
+		t.Errorf("the result is %+v, want three", result)
+	}
+	h.wantMessages("bob assigned to you", "dan assigned to you", "cat you are its consultant")
+	h.mail()
+	h.wantMessages("bob assigned to you", "dan assigned to you", "cat you are its consultant")
+	h.Clock.Advance(time.Second)
+	// All are notified of the cancellation except ann, who cancels.
+	h.cancel(h.person("ann"), id, "Ordered twice.")
+	h.mail()
+	h.wantMessages("bob assigned to you", "dan assigned to you", "cat you are its consultant",
+		"bob cancelled", "dan cancelled", "cat cancelled")
+	last := h.server.Messages()[3]
+	if !strings.Contains(last.Text, "Ann Field cancelled the work order. Ordered twice.") {
+		t.Errorf("the message is:\n%s", last.Text)
+	}
+	h.wantNotices("6 sent")
+}
+
+// Ten changes of a record that come before the mail are one message.
+func TestChangesAreMailedTogether(t *testing.T) {
+	h := newMailHarness(t)
+	id := h.assign(h.Actor("erp"), []string{"bob"}, nil)
+	h.mail()
+	for i := range 10 {
+		h.Clock.Advance(time.Second)
+		title := "Replace filter " + string(rune('a'+i))
+		if _, err := h.UpdateWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: title, Set: true}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.mail()
+	h.wantMessages("bob assigned to you", "bob changed")
+	h.wantNotices("11 sent")
+	if last := h.server.Messages()[1]; !strings.HasPrefix(last.Subject, "Work order 1, Replace filter j") {
+		t.Errorf("the subject is %q, want the present title", last.Subject)
+	}
+}
+
+func TestOneWriteNotifiesAPersonOnce(t *testing.T) {
+	h := newMailHarness(t)
+	// dan is a worker through the crew and a consultant directly.
+	h.assign(h.Actor("erp"), []string{"crew"}, []string{"dan"})
+	h.mail()
+	h.wantMessages("bob assigned to you", "dan assigned to you")
+	h.wantNotices("2 sent")
+}
+
+func TestPeopleAreNotNotifiedOfTheirOwnChanges(t *testing.T) {
+	h := newMailHarness(t)
+	ann := h.person("ann")
+	id := h.assign(ann, []string{"ann", "bob"}, nil)
+	h.mail()
+	h.cancel(ann, id, "")
+	h.mail()
+	h.wantMessages("bob assigned to you", "bob cancelled")
+}
+
+func TestPeopleOfAServiceCompanyAreNotifiedIfTheyReceiveItsWork(t *testing.T) {
+	h := newMailHarness(t)
+	imported, err := h.Import(t.Context(), []byte(`
+organization: {key: polar}
+people: [{key: ola, name: Ola Snow, email: ola@polar.example.com}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Polar.IDs = imported.IDs
+	h.assign(h.Actor("erp"), []string{"polar"}, nil)
+	h.mail()
+	h.wantMessages("pia assigned to you") // ola has no incoming work orders
+}
+
+func TestMailServerOutageLeavesAllNoticesWaiting(t *testing.T) {
+	h := newMailHarness(t)
+	h.assign(h.Actor("erp"), []string{"crew"}, nil)
+	h.server.Down()
+	// The first failure ends a run: others would fail, too.
+	result := h.mailTo(h.Acme.OrganizationID)
+	if result.PutOff != 1 || !result.ServerFailed || result.Waiting != 2 || result.NextAt == nil || result.NextAt.Time.After(h.Clock.Now()) {
+		t.Errorf("the result is %+v, want one that was put off, and one that is due", result)
+	}
+	if result.Reason == "" || strings.ContainsAny(result.Reason, "@") || strings.Contains(result.Reason, "Bob") {
+		t.Errorf("the reason is %q", result.Reason)
+	}
+	h.wantNotices("2 waiting")
+	h.server.Up()
+	h.Clock.Advance(15 * time.Second)
+	h.mail()
+	h.wantMessages("bob assigned to you", "dan assigned to you")
+	h.wantNotices("2 sent")
+}
+
+// Attempts pause for twice as long each, at most an hour, and end after two days. A list shows what was
+// put off, and why.
+func TestAttemptsPauseAndEnd(t *testing.T) {
+	h := newMailHarness(t)
+	h.assign(h.Actor("erp"), []string{"bob"}, nil)
+	h.server.Reject("bob@acme.example.com", 451)
+	began := h.Clock.Now()
+	var pauses []time.Duration
+	for {
+		result := h.mailTo(h.Acme.OrganizationID)
+		if result.NextAt == nil {
+			break
+		}
+		if result.PutOff != 1 || result.ServerFailed {
+			t.Fatalf("the result is %+v", result)
+		}
+		waiting, err := h.WaitingMail(t.Context(), "")
+		if err != nil || len(waiting) != 1 || waiting[0].Attempts != len(pauses)+1 || waiting[0].PersonID != h.ID("bob") || waiting[0].Count != 1 ||
+			waiting[0].Kind != "notices" || waiting[0].Reason == nil || !strings.Contains(*waiting[0].Reason, "451") || strings.Contains(*waiting[0].Reason, "bob") {
+			t.Fatalf("waiting are %+v, %v", waiting, err)
+		}
+		pauses = append(pauses, result.NextAt.Sub(h.Clock.Now()))
+		h.Clock.Advance(pauses[len(pauses)-1] - time.Millisecond)
+		if early := h.mailTo(h.Acme.OrganizationID); early.PutOff != 0 {
+			t.Fatalf("it is tried before %s are over", pauses[len(pauses)-1])
+		}
+		h.Clock.Advance(time.Millisecond)
+	}
+	want := []time.Duration{15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 32 * time.Minute, time.Hour, time.Hour}
+	if len(pauses) < len(want) || !slices.Equal(pauses[:len(want)], want) {
+		t.Errorf("the pauses are %s, want %s and so on", pauses, want)
+	}
+	if took := h.Clock.Now().Sub(began); took < people.MailFor || took > people.MailFor+time.Hour {
+		t.Errorf("it ended after %s", took)
+	}
+	h.wantMessages()
+	h.wantNotices("1 inbox")
+}
+
+func TestPermanentlyRejectedRecipientDoesNotAffectOthers(t *testing.T) {
+	h := newMailHarness(t)
+	h.server.Reject("bob@acme.example.com", 550)
+	h.assign(h.Actor("erp"), []string{"crew"}, nil)
+	if result := h.mail(); result.Sent != 1 || result.Kept != 1 || result.NextAt != nil {
+		t.Errorf("the result is %+v, want one sent and one kept", result)
+	}
+	h.wantMessages("dan assigned to you")
+	h.wantNotices("1 inbox, 1 sent")
+}
+
+// New notices of a person join those whose attempt is to come.
+func TestTemporarilyRejectedRecipientDelaysNoOneElse(t *testing.T) {
+	h := newMailHarness(t)
+	h.server.Reject("bob@acme.example.com", 451)
+	id := h.assign(h.Actor("erp"), []string{"bob", "dan"}, []string{"cat"})
+	h.mail()
+	for range 3 {
+		h.Clock.Advance(time.Second)
+		for _, put := range []bool{false, true} {
+			h.Clock.Advance(time.Second)
+			var err error
+			if put {
+				_, err = h.AssignWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, id, []string{h.ID("bob")}, nil)
+			} else {
+				_, err = h.UnassignWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, id, h.ID("bob"))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if result := h.mail(); result.PutOff != 0 || result.NextAt == nil {
+			t.Errorf("bob's mailbox is full, and it is tried again at once: %+v", result)
+		}
+	}
+	h.wantMessages("dan assigned to you", "cat you are its consultant")
+	h.wantNotices("2 sent, 7 waiting")
+	h.server.Reject("bob@acme.example.com", 0)
+	h.Clock.Advance(15 * time.Second)
+	if result := h.mail(); result.Sent != 1 {
+		t.Errorf("the result is %+v, want one message of all", result)
+	}
+	h.wantMessages("dan assigned to you", "cat you are its consultant", "bob assigned to you, no longer yours")
+	h.wantNotices("9 sent")
+}
+
+// If the server's response is lost, the message is sent again with the same id.
+func TestLostResponseSendsTheSameMessageAgain(t *testing.T) {
+	h := newMailHarness(t)
+	h.assign(h.Actor("erp"), []string{"bob"}, nil)
+	h.server.Once(mailtest.Accept, mailtest.Drop())
+	if result := h.mail(); result.Sent != 0 {
+		t.Fatal("a message without a response counts as sent")
+	}
+	h.Clock.Advance(15 * time.Second)
+	h.mail()
+	messages := h.server.Messages()
+	if len(messages) != 2 || messages[0].MessageID != messages[1].MessageID {
+		t.Errorf("messages %v, want one twice", messages)
+	}
+	h.wantNotices("1 sent")
+}
+
+// What a worker had begun to send when it died is sent again after the lease.
+func TestDeadWorkersClaimsExpire(t *testing.T) {
+	h := newMailHarness(t)
+	h.assign(h.Actor("erp"), []string{"crew"}, nil)
+	claimed, err := h.ClaimMail(t.Context(), h.Acme.OrganizationID)
+	if err != nil || len(claimed.Notices) != 1 {
+		t.Fatalf("%+v, error %v", claimed, err)
+	}
+	h.mail()
+	h.wantMessages("dan assigned to you")
+	h.Clock.Advance(people.MailLease)
+	h.mail()
+	h.wantMessages("bob assigned to you", "dan assigned to you")
+	// The first worker was alive after all.
+	if err := h.RecordMail(t.Context(), claimed, people.MailOutcome{Status: people.MailWaiting}); err != nil {
+		t.Fatal(err)
+	}
+	h.wantNotices("2 sent")
+}
+
+// Only what is to be mailed at that moment is.
+func TestNoticesThatEnd(t *testing.T) {
+	for name, end := range map[string]string{
+		"a deactivated person": `UPDATE people SET deactivated_at = now() WHERE email LIKE 'bob@%'`,
+		"an old notice":        `UPDATE notices SET created_at = created_at - interval '48 hours 1 ms' WHERE person_id = (SELECT id FROM people WHERE email LIKE 'bob@%')`,
+	} {
+		h := newMailHarness(t)
+		h.assign(h.Actor("erp"), []string{"crew"}, nil)
+		h.Exec(end)
+		if result := h.mail(); result.NextAt != nil {
+			t.Errorf("%s: the result is %+v", name, result)
+		}
+		h.wantMessages("dan assigned to you")
+		h.wantNotices("1 inbox, 1 sent")
+	}
+}
+
+func TestReminderIsASeparateMessage(t *testing.T) {
+	h := newMailHarness(t)
+	id := h.assign(h.Actor("erp"), []string{"bob"}, nil)
+	target := models.TimeOf(h.Clock.Now().Add(48 * time.Hour))
+	if _, err := h.UpdateWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, id, records.WorkOrderPatch{
+		TargetDate: records.Sent[*models.Time]{Value: &target, Set: true},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	h.mail()
+	h.Clock.Advance(24 * time.Hour)
+	for range 2 {
+		if applied, err := h.Remind(t.Context(), id, servicetest.Reminder(models.NoticeDueSoon, target)); err != nil || !applied {
+			t.Fatalf("applied %v, error %v", applied, err)
+		}
+		h.mail()
+	}
+	h.wantMessages("bob assigned to you, changed", "bob due tomorrow")
+	if last := h.server.Messages()[1]; !strings.Contains(last.Text, "Target date: 4 March 2026, 12:15 UTC") {
+		t.Errorf("the message is:\n%s", last.Text)
+	}
+}
+
+// mailing makes the harness's service mail links.
+func mailing(h *harness) *harness {
+	h.Service = h.NewInstance(servicetest.Mails)
+	h.mails.Service = h.Service
+	return h
+}
+
+// invite invites a person whose invitation is to be mailed.
+func (h *harness) invite(name, email string) {
+	h.t.Helper()
+	_, link, err := h.InvitePerson(h.t.Context(), h.person("ann"), h.Acme.OrganizationID, people.Invitation{Name: name, Email: email})
+	if err != nil || link.Token != "" {
+		h.t.Fatalf("the link is %q, %v; want none, since it is mailed", link.Token, err)
+	}
+}
+
+// sealedLinks counts the links whose token can still be read.
+func (h *harness) sealedLinks() int {
+	h.t.Helper()
+	return servicetest.Value[int](h.Fixture, `SELECT count(*) FROM sign_in_links WHERE sealed IS NOT NULL`)
+}
+
+var linkInMail = regexp.MustCompile(regexp.QuoteMeta(servicetest.Issuer) + `/console/(invite|reset)/(\S+)`)
+
+// A link arrives once, although the mail server was down when it was made, and no one can read
+// it here afterwards.
+func TestLinksWaitForTheMailServer(t *testing.T) {
+	h := mailing(newMailHarness(t))
+	h.server.Down()
+	h.invite("Nia", "nia@acme.example.com")
+	for range 3 {
+		result := h.mail()
+		if !result.ServerFailed || result.Reason == "" || strings.Contains(result.Reason, "nia") || strings.Contains(result.Reason, "Nia") {
+			t.Errorf("without a mail server: %+v", result)
+		}
+		h.Clock.Advance(time.Hour)
+	}
+	waiting, err := h.WaitingMail(t.Context(), h.Acme.OrganizationID)
+	if err != nil || len(waiting) != 1 || waiting[0].Kind != "link" || waiting[0].Attempts != 3 || waiting[0].Reason == nil {
+		t.Fatalf("waiting are %+v, %v", waiting, err)
+	}
+	h.server.Up()
+	h.mail()
+	h.Clock.Advance(time.Hour)
+	h.mail()
+	messages := h.server.Messages()
+	if len(messages) != 1 || messages[0].Recipient != "nia@acme.example.com" || h.sealedLinks() != 0 {
+		t.Fatalf("%d messages %+v, %d links wait", len(messages), messages, h.sealedLinks())
+	}
+	found := linkInMail.FindStringSubmatch(messages[0].Text)
+	if found == nil {
+		t.Fatalf("the message has no link:\n%s", messages[0].Text)
+	}
+	if view, err := h.Link(t.Context(), found[2]); err != nil || view.Email != "nia@acme.example.com" {
+		t.Errorf("the link is %+v, %v", view, err)
+	}
+}
+
+// A link that cannot be mailed ends: no one knows it.
+func TestALinkThatWasNotMailedEnds(t *testing.T) {
+	h := mailing(newMailHarness(t))
+	h.server.Down()
+	h.invite("Nia", "nia@acme.example.com")
+	h.Clock.Advance(people.MailFor)
+	if result := h.mail(); result.PutOff != 1 || h.sealedLinks() != 0 {
+		t.Errorf("%+v, %d tokens are kept", result, h.sealedLinks())
+	}
+	h.invite("Max", "max@acme.example.com")
+	h.Exec(`UPDATE people SET deactivated_at = now() WHERE email = 'max@acme.example.com'`)
+	if h.sealedLinks() != 0 {
+		t.Errorf("%d tokens of a deactivated person are kept", h.sealedLinks())
+	}
+}
+
+// A recipient that is rejected delays no one. A link that the server never takes ends.
+func TestARejectedRecipientDelaysNoOtherLinks(t *testing.T) {
+	h := mailing(newMailHarness(t))
+	h.server.Reject("full@acme.example.com", 452)
+	h.server.Reject("gone@acme.example.com", 550)
+	for _, name := range []string{"full", "gone", "nia"} {
+		h.invite(name, name+"@acme.example.com")
+	}
+	if result := h.mailTo(h.Acme.OrganizationID); result.Sent != 1 || result.Kept != 1 || result.PutOff != 1 {
+		t.Errorf("the result is %+v", result)
+	}
+	if waiting := servicetest.Value[string](h.Fixture, `SELECT string_agg(split_part(p.email, '@', 1) || CASE WHEN l.sealed IS NULL THEN ' sent' ELSE ' waits' END, ', ' ORDER BY p.email)
+		FROM sign_in_links l JOIN people p ON p.id = l.person_id`); waiting != "full waits, nia sent" {
+		t.Errorf("links: %s", waiting)
+	}
+	h.server.BehaveWell()
+	h.Clock.Advance(14 * time.Second)
+	if h.mail(); len(h.server.Messages()) != 1 {
+		t.Error("it is tried again at once")
+	}
+	h.Clock.Advance(time.Second)
+	if h.mail(); len(h.server.Messages()) != 2 {
+		t.Errorf("it is not tried again: %d messages", len(h.server.Messages()))
+	}
+}
+
+// Links go first, whenever they were made.
+func TestLinksGoFirst(t *testing.T) {
+	h := mailing(newMailHarness(t))
+	h.assign(h.Actor("erp"), []string{"crew"}, nil)
+	h.Clock.Advance(time.Second)
+	h.invite("Nia", "nia@acme.example.com")
+	h.mail()
+	if messages := h.server.Messages(); len(messages) != 3 || messages[0].Recipient != "nia@acme.example.com" {
+		t.Errorf("the messages are %+v", messages)
+	}
+}
+
+// The mail of one organization is no other's.
+func TestMailOfOneOrganization(t *testing.T) {
+	h := mailing(newMailHarness(t))
+	h.invite("Nia", "nia@acme.example.com")
+	if err := h.ForgotPassword(t.Context(), "pia@polar.example.com", people.Client{Network: "192.0.2.1"}); err != nil {
+		t.Fatal(err)
+	}
+	h.mailTo(h.Polar.OrganizationID)
+	if messages := h.server.Messages(); len(messages) != 1 || messages[0].Recipient != "pia@polar.example.com" {
+		t.Errorf("the messages are %+v", messages)
+	}
+}
+
+func TestSecurityNoticesAreMailed(t *testing.T) {
+	h := newMailHarness(t)
+	h.Exec(`UPDATE people SET admin = id = $1`, h.ID("ann"))
+	h.Exec(`INSERT INTO notices (organization_id, person_id, kind, record_id, created_at) VALUES ($1, $2, 'person.role_changed', $3, $4), ($1, $3, 'person.role_changed', $3, $4)`,
+		h.ID("acme"), h.ID("ann"), h.ID("bob"), h.Clock.Now())
+	h.server.Reject("ann@acme.example.com", 452)
+	h.mail()
+	h.wantMessages("bob the role was changed")
+	h.server.BehaveWell()
+	h.Clock.Advance(15 * time.Second)
+	h.mail()
+	h.wantMessages("ann the role was changed", "bob the role was changed")
+	h.wantNotices("2 sent")
+}
+
+// Names cannot make someone click: the only address of a page in an e-mail is the link's.
+func TestNamesInMailsAreNoLinks(t *testing.T) {
+	h := mailing(newMailHarness(t))
+	h.Exec(`UPDATE identities SET name = 'https://evil.example/acme' WHERE id = $1`, h.ID("acme"))
+	h.invite("Go to www.evil.example or ann@evil.example", "nia@acme.example.com")
+	nia := servicetest.Value[string](h.Fixture, `SELECT id FROM people WHERE email = 'nia@acme.example.com'`)
+	h.Exec(`INSERT INTO notices (organization_id, person_id, kind, record_id, created_at) VALUES ($1, $2, 'person.role_changed', $2, $3)`, h.ID("acme"), nia, h.Clock.Now())
+	h.mail()
+	messages := h.server.Messages()
+	if len(messages) != 2 {
+		t.Fatalf("%d messages", len(messages))
+	}
+	for _, m := range messages {
+		for _, text := range []string{m.Subject, m.Text, m.HTML} {
+			text = linkInMail.ReplaceAllString(text, "")
+			for _, link := range []string{"evil.example", "www.e", "https:/", "@e"} {
+				if strings.Contains(text, link) {
+					t.Errorf("a mail has %q:\n%s", link, text)
+				}
+			}
+		}
+	}
+}
+
+// The log and the result, which a history stores, show that mail waits, but neither the recipient nor
+// the link nor the server's words.
+func TestMailingLogsNothingPersonal(t *testing.T) {
+	h := mailing(newMailHarness(t))
+	h.Exec(`UPDATE people SET admin = id = $1`, h.ID("ann"))
+	log := &strings.Builder{}
+	var err error
+	if h.mails.Instrumentation, err = activities.NewInstrumentation(prometheus.NewRegistry(), nil, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))); err != nil {
+		t.Fatal(err)
+	}
+	h.invite("Nia Moor", "nia@acme.example.com")
+	h.Exec(`INSERT INTO notices (organization_id, person_id, kind, record_id, created_at) VALUES ($1, $2, 'person.role_changed', $2, $3)`, h.ID("acme"), h.ID("ann"), h.Clock.Now())
+	h.server.At(mailtest.Recipient, mailtest.Reply(451, "no mail for nia@acme.example.com"))
+	result := h.mailTo(h.Acme.OrganizationID)
+	if result.PutOff != 2 || strings.Count(log.String(), "an e-mail was not sent") != 2 {
+		t.Errorf("the result is %+v, the log\n%s", result, log)
+	}
+	for _, never := range []string{"example.com", "Nia", "Ann", "Acme", "Field", "/invite/", "no mail for"} {
+		if strings.Contains(log.String()+result.Reason, never) {
+			t.Errorf("the log or the result has %q:\n%s%s", never, log.String(), result.Reason)
+		}
+	}
+}
+
+// An import may notify a person of thousands of things: the mail is one, and has a bound.
+func TestManyNoticesAreFewMails(t *testing.T) {
+	h := newMailHarness(t)
+	h.Exec(`INSERT INTO notices (organization_id, person_id, kind, record_id, created_at)
+		SELECT $1, $2, 'organization.access_changed', $1, $3::timestamptz + n * interval '1 microsecond' FROM generate_series(1, 750) n`, h.ID("acme"), h.ID("ann"), h.Clock.Now())
+	if result := h.mail(); result.Sent != 2 {
+		t.Errorf("the result is %+v, want two messages", result)
+	}
+	h.wantNotices("750 sent")
+}
