@@ -189,17 +189,22 @@ func TestLinksAreLimited(t *testing.T) {
 	t.Parallel()
 	s := consoletest.On(t, servicetest.New(t, servicetest.Mails))
 	v, cat := s.SignedIn("ann"), "/console/people/"+s.ID("cat")
-	for range 2 {
-		v.Post(cat+"/link", v.Get(cat).Form()).Want(http.StatusSeeOther)
-	}
 	forgotten := func() {
 		t.Helper()
 		anonymous := s.NewVisitor()
 		anonymous.Post("/console/forgotten", anonymous.Get("/console/forgotten").Form("email", s.Email("cat"))).Want(http.StatusOK, "If someone can sign in with this e-mail address")
 		s.Console.Wait()
 	}
-	forgotten()
-	forgotten()
+	for range 4 {
+		forgotten()
+	}
+	if n := len(s.MailedLinks()); n != 3 {
+		t.Errorf("%d requested links are mailed, want 3", n)
+	}
+	// Requests for links by others do not keep administrators from making some.
+	for range 3 {
+		v.Post(cat+"/link", v.Get(cat).Form()).Want(http.StatusSeeOther)
+	}
 	v.Post(cat+"/link", v.Get(cat).Form()).Want(http.StatusTooManyRequests, "At most 3 links an hour are made for Cat")
 	v.Post(cat+"/link", v.Get(cat).Form("show", "yes")).Want(http.StatusTooManyRequests, "At most 3 links an hour are made for Cat")
 	if n := len(s.MailedLinks()); n != 3 {

@@ -145,14 +145,14 @@ func limitCases() map[string]limitCase {
 			setup: `UPDATE people SET email = 'cat@acme.example.com' WHERE email LIKE 'pia@%'`,
 			limit: 3, counted: byPerson(303, "ann", "/console/people/{cat}/link", nothing), uncounted: []request{operatorsLink("cat")},
 			rows: 2, reads: "all", ends: hour,
-			pay:    map[string]request{"one that is shown": byPerson(200, "ann", "/console/people/{cat}/link", url.Values{"show": {"yes"}}), "a forgotten password": forgotten(here, cat, "cat")},
-			others: map[string]request{"another address": byPerson(303, "ann", "/console/people/{bob}/link", nothing), "another organization": forgotten(here, cat, "pia"), "an operator's": operatorsLink("cat")},
+			pay:    map[string]request{"one that is shown": byPerson(200, "ann", "/console/people/{cat}/link", url.Values{"show": {"yes"}})},
+			others: map[string]request{"another address": byPerson(303, "ann", "/console/people/{bob}/link", nothing), "another organization": forgotten(here, cat, "pia"), "a forgotten password": forgotten(elsewhere, cat, "cat"), "an operator's": operatorsLink("cat")},
 		},
 		"links of an organization": {
 			limit: 1, counted: lastLink("bob"), bounded: byPerson(303, "ann", "/console/people/{cat}/link", nothing), uncounted: []request{operatorsLink("cat")},
 			rows: 3, reads: "all", ends: hour,
-			pay:    map[string]request{"an invitation": byPerson(200, "ann", "/console/people", url.Values{"email": {"nia@acme.example.com"}}), "a forgotten password": forgotten(here, cat, "cat")},
-			others: map[string]request{"another organization": forgotten(here, "pia@polar.example.com", "pia"), "an operator's": operatorsLink("cat")},
+			pay:    map[string]request{"an invitation": byPerson(200, "ann", "/console/people", url.Values{"email": {"nia@acme.example.com"}})},
+			others: map[string]request{"another organization": forgotten(here, "pia@polar.example.com", "pia"), "a forgotten password": forgotten(elsewhere, cat, "cat"), "an operator's": operatorsLink("cat")},
 		},
 		"forgotten passwords from a network": {
 			limit: 30, counted: forgotten(here, "no.one{n}@example.com", ""), bounded: forgotten(here, cat, "cat"), uncounted: []request{visit(200, here, get, "/console/forgotten", nil)},

@@ -50,8 +50,8 @@ type SignInLink struct {
 	OrganizationID string
 	PersonID       string
 	Kind           LinkKind
-	CreatedAt Time
-	ExpiresAt Time
+	CreatedAt      Time
+	ExpiresAt      Time
 	// Sealed is the token of a link that waits to be mailed, nil for others.
 	Sealed []byte
 	// Requested is whether the person asked for it; others made all other links.

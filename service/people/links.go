@@ -50,7 +50,7 @@ type linkPerson struct {
 // who ask for that: callers check that. Links that were made before stay valid, so that a
 // stranger who asks for links cannot void a person's. Errors: rate_limited.
 func newLink(t *store.ORMTx, actor store.Actor, row models.SignInLink, p linkPerson, show bool) (LinkEmail, error) {
-	if err := countLink(t, actor, p); err != nil {
+	if err := countLink(t, actor, row.Requested, p); err != nil {
 		return LinkEmail{}, err
 	}
 	token, err := t.NewSecret()
@@ -75,8 +75,8 @@ func newLink(t *store.ORMTx, actor store.Actor, row models.SignInLink, p linkPer
 	return link, t.DB.Create(&row).Error
 }
 
-// Links that are made in an hour, in all ways together. Operators see the links that they
-// make, which are not counted.
+// Links that are made in an hour, those for forgotten passwords apart from others. Operators see
+// the links that they make, which are not counted.
 const (
 	linksPerPerson       = 3
 	linksPerOrganization = 500
@@ -84,18 +84,23 @@ const (
 	resetsPerNetwork = 30
 )
 
-// countLink counts a link. Within an organization a limit of another is no limit. Errors:
-// rate_limited.
-func countLink(t *store.ORMTx, actor store.Actor, p linkPerson) error {
+// countLink counts a link. Within an organization a limit of another is no limit. Links that were
+// requested are counted apart from others: anyone can request them who knows the e-mail addresses.
+// Errors: rate_limited.
+func countLink(t *store.ORMTx, actor store.Actor, requested bool, p linkPerson) error {
 	if actor.IsOperator() {
 		return nil
+	}
+	kind := "links"
+	if requested {
+		kind = "requested links"
 	}
 	for _, count := range []struct {
 		attemptCount
 		whose string
 	}{
-		{newAttemptCount(t.Store, linksPerOrganization, time.Hour, "links", p.OrganizationID), p.Organization},
-		{newAttemptCount(t.Store, linksPerPerson, time.Hour, "links", p.OrganizationID, normalEmail(p.Email)), p.Name},
+		{newAttemptCount(t.Store, linksPerOrganization, time.Hour, kind, p.OrganizationID), p.Organization},
+		{newAttemptCount(t.Store, linksPerPerson, time.Hour, kind, p.OrganizationID, normalEmail(p.Email)), p.Name},
 	} {
 		made, err := store.ScanOne[int](t, nil, `INSERT INTO rate_counters (subject, window_start, calls) VALUES (?, ?, 1) `+countAgain+` RETURNING calls`,
 			count.subject, count.window)
