@@ -20,13 +20,13 @@ type Addresses struct {
 
 // LoadAddress returns the address's state, an empty one if it is gone.
 func (a *Addresses) LoadAddress(ctx context.Context, id string) (webhooks.AddressState, error) {
-	return a.Service.LoadAddress(ctx, id)
+	return a.Service.Webhooks.LoadAddress(ctx, id)
 }
 
 // TurnOffIfUnsuccessful turns the address off and notifies people, if that is due. It
 // reports whether it did.
 func (a *Addresses) TurnOffIfUnsuccessful(ctx context.Context, id string) (bool, error) {
-	off, err := a.Service.TurnOffIfUnsuccessful(ctx, id)
+	off, err := a.Service.Webhooks.TurnOffIfUnsuccessful(ctx, id)
 	if off {
 		a.Instrumentation.addressTurnedOff(ctx, id)
 	}
@@ -35,25 +35,25 @@ func (a *Addresses) TurnOffIfUnsuccessful(ctx context.Context, id string) (bool,
 
 // WarnOfFailing warns people once that the address has been failing for a day.
 func (a *Addresses) WarnOfFailing(ctx context.Context, id string) (bool, error) {
-	return a.Service.WarnOfFailing(ctx, id)
+	return a.Service.Webhooks.WarnOfFailing(ctx, id)
 }
 
 // DisableAddress turns the address off as an operator.
 func (a *Addresses) DisableAddress(ctx context.Context, id, reason string) error {
-	_, err := a.Service.DisableWebhook(ctx, store.Operator(), id, reason)
+	_, err := a.Service.Webhooks.DisableWebhook(ctx, store.Operator(), id, reason)
 	return rejection(err)
 }
 
 // EnableAddress turns the address on as an operator. With a since it releases failed and
 // held deliveries and counts them.
 func (a *Addresses) EnableAddress(ctx context.Context, id string, since *models.Time) (webhooks.Released, error) {
-	_, released, err := a.Service.EnableWebhook(ctx, store.Operator(), id, since)
+	_, released, err := a.Service.Webhooks.EnableWebhook(ctx, store.Operator(), id, since)
 	return released, rejection(err)
 }
 
 // RedeliverSince releases failed and held deliveries as an operator and counts them.
 func (a *Addresses) RedeliverSince(ctx context.Context, id string, since models.Time) (webhooks.Released, error) {
-	released, err := a.Service.RedeliverSince(ctx, store.Operator(), id, since)
+	released, err := a.Service.Webhooks.RedeliverSince(ctx, store.Operator(), id, since)
 	return released, rejection(err)
 }
 
@@ -75,7 +75,7 @@ func (a *Addresses) TestAddress(ctx context.Context, id, begunAs string) (TestRe
 // off, and stores the response in the database, since histories hold no receiver's text. The console
 // and commands have begun the test as an event; from the Temporal UI it begins here.
 func (a *Addresses) SendExample(ctx context.Context, id string, kind models.EventType, begunAs string) (TestResult, error) {
-	address, event, err := a.Service.TestWebhook(ctx, id, kind, begunAs)
+	address, event, err := a.Service.Webhooks.TestWebhook(ctx, id, kind, begunAs)
 	if err != nil {
 		return TestResult{}, rejection(err)
 	}
@@ -83,8 +83,8 @@ func (a *Addresses) SendExample(ctx context.Context, id string, kind models.Even
 	if err != nil {
 		return TestResult{}, err
 	}
-	attempt := Send(ctx, a.Sender, signer, a.Service.Now, address.URL, event)
-	if err := a.Service.RecordTest(ctx, id, attempt); err != nil {
+	attempt := Send(ctx, a.Sender, signer, a.Service.Store.Now, address.URL, event)
+	if err := a.Service.Webhooks.RecordTest(ctx, id, attempt); err != nil {
 		return TestResult{}, rejection(err)
 	}
 	return TestResult{EventID: event.EventID, Status: attempt.Status, Error: attempt.Error, LatencyMS: attempt.Latency.Milliseconds()}, nil

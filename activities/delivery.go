@@ -28,7 +28,7 @@ type LoadedDelivery struct {
 
 // LoadDelivery returns the delivery's state, an empty one if it is gone.
 func (a *Deliveries) LoadDelivery(ctx context.Context, id string) (LoadedDelivery, error) {
-	state, err := a.Service.LoadDelivery(ctx, id)
+	state, err := a.Service.Webhooks.LoadDelivery(ctx, id)
 	if models.CodeOf(err) == models.CodeNotFound {
 		return LoadedDelivery{}, nil
 	}
@@ -50,7 +50,7 @@ func (a *Deliveries) CheckDelivery(ctx context.Context, id string) (LoadedDelive
 // RedeliverDelivery makes a failed, held or retrying delivery due and returns its new
 // state. The dispatcher of its address attempts it.
 func (a *Deliveries) RedeliverDelivery(ctx context.Context, id string) (LoadedDelivery, error) {
-	if err := a.Service.RetryNow(ctx, id); err != nil && models.CodeOf(err) != models.CodeNotFound {
+	if err := a.Service.Webhooks.RetryNow(ctx, id); err != nil && models.CodeOf(err) != models.CodeNotFound {
 		return LoadedDelivery{}, rejection(err)
 	}
 	return a.LoadDelivery(ctx, id)
@@ -59,7 +59,7 @@ func (a *Deliveries) RedeliverDelivery(ctx context.Context, id string) (LoadedDe
 // StopDelivery marks a retrying delivery as failed until someone redelivers it,
 // and returns its new state.
 func (a *Deliveries) StopDelivery(ctx context.Context, id string) (LoadedDelivery, error) {
-	if err := a.Service.StopDelivery(ctx, id); err != nil && models.CodeOf(err) != models.CodeNotFound {
+	if err := a.Service.Webhooks.StopDelivery(ctx, id); err != nil && models.CodeOf(err) != models.CodeNotFound {
 		return LoadedDelivery{}, rejection(err)
 	}
 	return a.LoadDelivery(ctx, id)

@@ -75,8 +75,8 @@ func NewDeliveryPoller(s *service.Service, log *slog.Logger) *DeliveryPoller {
 // release is called. If another dispatcher held the lease, it returns once that one sends
 // nothing more.
 func (p *DeliveryPoller) acquireLease(ctx context.Context, webhookID, owner string) (held *heldLease, release func(), err error) {
-	began := p.service.Now()
-	lease, wait, err := p.service.AcquireLease(ctx, webhookID, owner)
+	began := p.service.Store.Now()
+	lease, wait, err := p.service.Webhooks.AcquireLease(ctx, webhookID, owner)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -115,7 +115,7 @@ func (p *DeliveryPoller) releaseLease(ctx context.Context, held *heldLease) {
 	p.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveBefore)
 	defer cancel()
-	if err := p.service.ReleaseLease(ctx, held.Lease); notLoggedYet(err) {
+	if err := p.service.Webhooks.ReleaseLease(ctx, held.Lease); notLoggedYet(err) {
 		p.log.Warn("cannot release an address's lease; it will expire", "webhook_id", held.WebhookID, "error", err.Error())
 	}
 }
@@ -125,7 +125,7 @@ func (p *DeliveryPoller) releaseLease(ctx context.Context, held *heldLease) {
 func (p *DeliveryPoller) holds(held *heldLease) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return !held.lost && p.service.Now().Sub(held.renewed) < webhooks.LeaseDuration
+	return !held.lost && p.service.Store.Now().Sub(held.renewed) < webhooks.LeaseDuration
 }
 
 // subscribe has the waiter's channel closed once the address has a pending delivery after
@@ -157,7 +157,7 @@ func (p *DeliveryPoller) waitForMore(
 	timer := time.NewTimer(idleTimeout)
 	defer timer.Stop()
 	var dueTimer <-chan time.Time
-	if wait := due.Sub(p.service.Now()); !due.IsZero() && wait < idleTimeout {
+	if wait := due.Sub(p.service.Store.Now()); !due.IsZero() && wait < idleTimeout {
 		t := time.NewTimer(max(0, wait))
 		defer t.Stop()
 		dueTimer = t.C
@@ -175,7 +175,7 @@ func (p *DeliveryPoller) waitForMore(
 	case <-timer.C:
 	}
 	p.setReleased(held, true)
-	if err := p.service.ReleaseLease(ctx, held.Lease); err != nil {
+	if err := p.service.Webhooks.ReleaseLease(ctx, held.Lease); err != nil {
 		return false, false, err
 	}
 	timer.Reset(leaveBefore)
@@ -200,12 +200,12 @@ func (p *DeliveryPoller) setReleased(held *heldLease, released bool) {
 
 // renew renews leases. Errors: webhooks.ErrLeaseLost if one is lost, unavailable.
 func (p *DeliveryPoller) renew(ctx context.Context, held ...*heldLease) error {
-	began := p.service.Now()
+	began := p.service.Store.Now()
 	leases := make([]webhooks.Lease, len(held))
 	for i, h := range held {
 		leases[i] = h.Lease
 	}
-	lost, err := p.service.RenewLeases(ctx, leases)
+	lost, err := p.service.Webhooks.RenewLeases(ctx, leases)
 	if err != nil {
 		return err
 	}
@@ -225,7 +225,7 @@ func (p *DeliveryPoller) renew(ctx context.Context, held ...*heldLease) error {
 func (p *DeliveryPoller) run(ctx context.Context) {
 	timer := time.NewTimer(minPollInterval)
 	defer timer.Stop()
-	renewed := p.service.Now()
+	renewed := p.service.Store.Now()
 	var polledAll time.Time
 	for range timer.C {
 		waiting, leased, idle := p.snapshot()
@@ -240,7 +240,7 @@ func (p *DeliveryPoller) run(ctx context.Context) {
 			}
 		}
 		timer.Reset(max(minPollInterval, pollBackoff*time.Since(polled)))
-		if now := p.service.Now(); now.Sub(renewed) >= renewInterval && len(leased) > 0 {
+		if now := p.service.Store.Now(); now.Sub(renewed) >= renewInterval && len(leased) > 0 {
 			renewed = now
 			if err := p.renewSoon(ctx, leased); notLoggedYet(err) {
 				p.log.Warn("cannot renew the leases of addresses", "error", err.Error())
@@ -295,7 +295,7 @@ func (p *DeliveryPoller) poll(ctx context.Context, waiting map[string]*waiter, a
 			afterSeqs = append(afterSeqs, w.afterSeq)
 		}
 	}
-	arrived, err := p.service.AddressesWithPending(ctx, ids, afterSeqs)
+	arrived, err := p.service.Webhooks.AddressesWithPending(ctx, ids, afterSeqs)
 	if err != nil {
 		if notLoggedYet(err) {
 			p.log.Warn("cannot poll for new deliveries", "error", err.Error())

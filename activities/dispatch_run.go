@@ -215,7 +215,7 @@ func (r *dispatchRun) claim(ctx context.Context) error {
 		from.All, r.claimAll, r.allClaimed = true, false, r.Now()
 	}
 	began := time.Now()
-	claim, err := r.Service.ClaimPending(ctx, r.webhookID, claimed, from, limit, options)
+	claim, err := r.Service.Webhooks.ClaimPending(ctx, r.webhookID, claimed, from, limit, options)
 	took := time.Since(began)
 	if err != nil {
 		return err
@@ -371,7 +371,7 @@ func (r *dispatchRun) record(ctx context.Context) (bool, error) {
 	attempts := r.unrecorded
 	r.unrecorded = nil
 	r.mu.Unlock()
-	recorded, err := r.Service.RecordAttempts(ctx, r.webhookID, attempts)
+	recorded, err := r.Service.Webhooks.RecordAttempts(ctx, r.webhookID, attempts)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, a := range attempts {

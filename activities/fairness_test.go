@@ -55,7 +55,7 @@ func (h *harness) addAddresses(names []string) []string {
 				SELECT node_id, $1, definition_id, organization_id FROM assignments WHERE identity_id = $2`, integration, h.Fixture.ID("erp"))
 		}
 		id := fmt.Sprintf("whk_0000000000000000000000%04d", i)
-		sealed, err := h.Fixture.Vault.Seal([]byte("whsec_MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI="), id, strings.NewReader(strings.Repeat("n", 100)))
+		sealed, err := h.Fixture.Store.Vault.Seal([]byte("whsec_MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI="), id, strings.NewReader(strings.Repeat("n", 100)))
 		if err != nil {
 			h.t.Fatal(err)
 		}

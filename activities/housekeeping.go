@@ -62,12 +62,12 @@ func (h *Housekeeper) HousekeepForAWhile(ctx context.Context, duration time.Dura
 // First it writes a watermark (lists.WriteWatermark), which must not wait for the removals, and makes
 // the partitions of the next days.
 func (h *Housekeeper) housekeep(ctx context.Context) (upkeep.RemovalResult, error) {
-	if err := h.Service.WriteWatermark(ctx); err != nil {
+	if err := h.Service.Lists.WriteWatermark(ctx); err != nil {
 		return upkeep.RemovalResult{}, err
 	}
-	making := h.Service.MakePartitions(ctx)
+	making := h.Service.Store.MakePartitions(ctx)
 	deadline := h.Now().Add(MaxRemoval)
-	removed, err := h.Service.RemoveExpired(ctx, h.BatchSize, func() bool {
+	removed, err := h.Service.Upkeep.RemoveExpired(ctx, h.BatchSize, func() bool {
 		return h.Now().Before(deadline) && !stopping(ctx)
 	})
 	if err = errors.Join(making, err); err == nil {

@@ -64,7 +64,7 @@ func (m *Mails) SendMail(ctx context.Context, organizationID string) (result Mai
 			return result, err
 		}
 	}
-	waiting, err := m.Service.WaitingMail(ctx, organizationID)
+	waiting, err := m.Service.Effects.WaitingMail(ctx, organizationID)
 	if err != nil || len(waiting) == 0 {
 		return result, err
 	}
@@ -78,16 +78,16 @@ func (m *Mails) SendMail(ctx context.Context, organizationID string) (result Mai
 
 // sendNext sends the next e-mail. It reports whether there was one.
 func (m *Mails) sendNext(ctx context.Context, organizationID string, result *MailResult) (found bool, err error) {
-	link, err := m.Service.ClaimLink(ctx, organizationID)
+	link, err := m.Service.People.ClaimLink(ctx, organizationID)
 	if err == nil {
-		return true, m.attempt(ctx, composeLink(link, m.Service.Issuer), result, func(ctx context.Context, outcome people.MailOutcome) error {
-			return m.Service.RecordLink(ctx, link, outcome)
+		return true, m.attempt(ctx, composeLink(link, m.Service.Store.Issuer), result, func(ctx context.Context, outcome people.MailOutcome) error {
+			return m.Service.People.RecordLink(ctx, link, outcome)
 		})
 	}
 	if models.CodeOf(err) != models.CodeNotFound {
 		return false, err
 	}
-	claimed, err := m.Service.ClaimMail(ctx, organizationID)
+	claimed, err := m.Service.Effects.ClaimMail(ctx, organizationID)
 	switch {
 	case models.CodeOf(err) == models.CodeNotFound:
 		return false, nil
@@ -95,9 +95,9 @@ func (m *Mails) sendNext(ctx context.Context, organizationID string, result *Mai
 		return true, err
 	}
 	record := func(ctx context.Context, outcome people.MailOutcome) error {
-		return m.Service.RecordMail(ctx, claimed, outcome)
+		return m.Service.Effects.RecordMail(ctx, claimed, outcome)
 	}
-	message, err := compose(claimed, m.Service.Issuer)
+	message, err := compose(claimed, m.Service.Store.Issuer)
 	if err != nil { // it can never be sent
 		return true, m.record(ctx, people.MailOutcome{Status: people.MailInbox}, result, record)
 	}

@@ -50,7 +50,7 @@ func TestChangesAreMailedTogether(t *testing.T) {
 	for i := range 10 {
 		h.Clock.Advance(time.Second)
 		title := "Replace filter " + string(rune('a'+i))
-		if _, err := h.UpdateWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: title, Set: true}}); err != nil {
+		if _, err := h.Records.UpdateWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: title, Set: true}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -83,7 +83,7 @@ func TestPeopleAreNotNotifiedOfTheirOwnChanges(t *testing.T) {
 
 func TestPeopleOfAServiceCompanyAreNotifiedIfTheyReceiveItsWork(t *testing.T) {
 	h := newMailHarness(t)
-	imported, err := h.Import(t.Context(), []byte(`
+	imported, err := h.Imports.Import(t.Context(), []byte(`
 organization: {key: polar}
 people: [{key: ola, name: Ola Snow, email: ola@polar.example.com}]
 `))
@@ -132,7 +132,7 @@ func TestAttemptsPauseAndEnd(t *testing.T) {
 		if result.PutOff != 1 || result.ServerFailed {
 			t.Fatalf("the result is %+v", result)
 		}
-		waiting, err := h.WaitingMail(t.Context(), "")
+		waiting, err := h.Effects.WaitingMail(t.Context(), "")
 		if err != nil || len(waiting) != 1 || waiting[0].Attempts != len(pauses)+1 || waiting[0].PersonID != h.ID("bob") || waiting[0].Count != 1 ||
 			waiting[0].Kind != "notices" || waiting[0].Reason == nil || !strings.Contains(*waiting[0].Reason, "451") || strings.Contains(*waiting[0].Reason, "bob") {
 			t.Fatalf("waiting are %+v, %v", waiting, err)
@@ -178,9 +178,9 @@ func TestTemporarilyRejectedRecipientDelaysNoOneElse(t *testing.T) {
 			h.Clock.Advance(time.Second)
 			var err error
 			if put {
-				_, err = h.AssignWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, id, []string{h.ID("bob")}, nil)
+				_, err = h.Records.AssignWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, id, []string{h.ID("bob")}, nil)
 			} else {
-				_, err = h.UnassignWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, id, h.ID("bob"))
+				_, err = h.Records.UnassignWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, id, h.ID("bob"))
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -222,7 +222,7 @@ func TestLostResponseSendsTheSameMessageAgain(t *testing.T) {
 func TestDeadWorkersClaimsExpire(t *testing.T) {
 	h := newMailHarness(t)
 	h.assign(h.Actor("erp"), []string{"crew"}, nil)
-	claimed, err := h.ClaimMail(t.Context(), h.Acme.OrganizationID)
+	claimed, err := h.Effects.ClaimMail(t.Context(), h.Acme.OrganizationID)
 	if err != nil || len(claimed.Notices) != 1 {
 		t.Fatalf("%+v, error %v", claimed, err)
 	}
@@ -232,7 +232,7 @@ func TestDeadWorkersClaimsExpire(t *testing.T) {
 	h.mail()
 	h.wantMessages("bob assigned to you", "dan assigned to you")
 	// The first worker was alive after all.
-	if err := h.RecordMail(t.Context(), claimed, people.MailOutcome{Status: people.MailWaiting}); err != nil {
+	if err := h.Effects.RecordMail(t.Context(), claimed, people.MailOutcome{Status: people.MailWaiting}); err != nil {
 		t.Fatal(err)
 	}
 	h.wantNotices("2 sent")
@@ -259,7 +259,7 @@ func TestReminderIsASeparateMessage(t *testing.T) {
 	h := newMailHarness(t)
 	id := h.assign(h.Actor("erp"), []string{"bob"}, nil)
 	target := models.TimeOf(h.Clock.Now().Add(48 * time.Hour))
-	if _, err := h.UpdateWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, id, records.WorkOrderPatch{
+	if _, err := h.Records.UpdateWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, id, records.WorkOrderPatch{
 		TargetDate: records.Sent[*models.Time]{Value: &target, Set: true},
 	}); err != nil {
 		t.Fatal(err)
@@ -267,7 +267,7 @@ func TestReminderIsASeparateMessage(t *testing.T) {
 	h.mail()
 	h.Clock.Advance(24 * time.Hour)
 	for range 2 {
-		if applied, err := h.Remind(t.Context(), id, servicetest.Reminder(models.NoticeDueSoon, target)); err != nil || !applied {
+		if applied, err := h.Records.Remind(t.Context(), id, servicetest.Reminder(models.NoticeDueSoon, target)); err != nil || !applied {
 			t.Fatalf("applied %v, error %v", applied, err)
 		}
 		h.mail()
@@ -288,7 +288,7 @@ func mailing(h *harness) *harness {
 // invite invites a person whose invitation is to be mailed.
 func (h *harness) invite(name, email string) {
 	h.t.Helper()
-	_, link, err := h.InvitePerson(h.t.Context(), h.person("ann"), h.Acme.OrganizationID, people.Invitation{Name: name, Email: email})
+	_, link, err := h.People.InvitePerson(h.t.Context(), h.person("ann"), h.Acme.OrganizationID, people.Invitation{Name: name, Email: email})
 	if err != nil || link.Token != "" {
 		h.t.Fatalf("the link is %q, %v; want none, since it is mailed", link.Token, err)
 	}
@@ -315,7 +315,7 @@ func TestLinksWaitForTheMailServer(t *testing.T) {
 		}
 		h.Clock.Advance(time.Hour)
 	}
-	waiting, err := h.WaitingMail(t.Context(), h.Acme.OrganizationID)
+	waiting, err := h.Effects.WaitingMail(t.Context(), h.Acme.OrganizationID)
 	if err != nil || len(waiting) != 1 || waiting[0].Kind != "link" || waiting[0].Attempts != 3 || waiting[0].Reason == nil {
 		t.Fatalf("waiting are %+v, %v", waiting, err)
 	}
@@ -331,7 +331,7 @@ func TestLinksWaitForTheMailServer(t *testing.T) {
 	if found == nil {
 		t.Fatalf("the message has no link:\n%s", messages[0].Text)
 	}
-	if view, err := h.Link(t.Context(), found[2]); err != nil || view.Email != "nia@acme.example.com" {
+	if view, err := h.People.Link(t.Context(), found[2]); err != nil || view.Email != "nia@acme.example.com" {
 		t.Errorf("the link is %+v, %v", view, err)
 	}
 }
@@ -394,7 +394,7 @@ func TestLinksGoFirst(t *testing.T) {
 func TestMailOfOneOrganization(t *testing.T) {
 	h := mailing(newMailHarness(t))
 	h.invite("Nia", "nia@acme.example.com")
-	if err := h.ForgotPassword(t.Context(), "pia@polar.example.com", people.Client{Network: "192.0.2.1"}); err != nil {
+	if err := h.People.ForgotPassword(t.Context(), "pia@polar.example.com", people.Client{Network: "192.0.2.1"}); err != nil {
 		t.Fatal(err)
 	}
 	h.mailTo(h.Polar.OrganizationID)

@@ -76,7 +76,7 @@ func (s *Sweeper) WakeMissing(ctx context.Context) (int, error) {
 
 // compareAll wakes what is missing of a kind of which each workflow has work soon.
 func (s *Sweeper) compareAll(ctx context.Context, at *comparison) error {
-	wanted, err := s.Service.WantedWorkflows(ctx, at.Kind)
+	wanted, err := s.Service.Upkeep.WantedWorkflows(ctx, at.Kind)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (s *Sweeper) compareAll(ctx context.Context, at *comparison) error {
 // compareRecords wakes what is missing of a kind of which very many may be open.
 func (s *Sweeper) compareRecords(ctx context.Context, at *comparison) error {
 	for {
-		page, err := s.Service.OpenRecords(ctx, store.WakeTarget{Kind: at.Kind, OrganizationID: at.OrganizationID, ID: at.ID}, recordsPage)
+		page, err := s.Service.Upkeep.OpenRecords(ctx, store.WakeTarget{Kind: at.Kind, OrganizationID: at.OrganizationID, ID: at.ID}, recordsPage)
 		if err != nil || len(page) == 0 {
 			return err
 		}

@@ -194,7 +194,7 @@ func TestWorkThatNoOneCanDoIsFound(t *testing.T) {
 	h.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, h.ID("dan"))
 	h.Clock.Advance(time.Second)
 	h.Wakes.Take()
-	if _, err := h.UnassignWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, id, h.ID("bob")); err != nil {
+	if _, err := h.Records.UnassignWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, id, h.ID("bob")); err != nil {
 		t.Fatal(err)
 	}
 	if woken := taken(t, h.Fixture); len(woken) != 0 {
@@ -202,11 +202,11 @@ func TestWorkThatNoOneCanDoIsFound(t *testing.T) {
 	}
 	expect("when no one can", id)
 	expect("an hour later, before anyone is told", id)
-	state, err := h.WorkOrderState(t.Context(), id, models.Time{})
+	state, err := h.Records.WorkOrderState(t.Context(), id, models.Time{})
 	if err != nil || state.NoOneCanSince == nil {
 		t.Fatalf("%+v, %v", state, err)
 	}
-	if applied, err := h.Remind(t.Context(), id, servicetest.Reminder(models.NoticeNoOneCan, *state.NoOneCanSince)); err != nil || !applied {
+	if applied, err := h.Records.Remind(t.Context(), id, servicetest.Reminder(models.NoticeNoOneCan, *state.NoOneCanSince)); err != nil || !applied {
 		t.Fatal(applied, err)
 	}
 	expect("once the managers were told")

@@ -25,7 +25,7 @@ func TestNoticesShowOnlyWhatTheirPersonMayRead(t *testing.T) {
 	t.Parallel()
 	order := func(h *harness) string { return h.assign(h.Actor("erp"), []string{"crew"}, nil) }
 	feedback := func(h *harness) string {
-		given, err := h.CreateFeedback(h.t.Context(), h.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "It rattles"})
+		given, err := h.Records.CreateFeedback(h.t.Context(), h.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "It rattles"})
 		if err != nil {
 			h.t.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func TestNoticesShowOnlyWhatTheirPersonMayRead(t *testing.T) {
 				if len(messages) != sent+1 {
 					t.Fatalf("%d messages were sent, want one", len(messages)-sent)
 				}
-				found, err := h.Notices(t.Context(), h.person("zed"), people.NoticeFilter{})
+				found, err := h.People.Notices(t.Context(), h.person("zed"), people.NoticeFilter{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -92,7 +92,7 @@ func TestNoticesShowOnlyWhatTheirPersonMayRead(t *testing.T) {
 				if strings.Contains(strings.ReplaceAll(email, " ", ""), strings.ReplaceAll(test.name, " ", "")) != readable || strings.Contains(email, "You may not read") == readable {
 					t.Errorf("the e-mail is, want it readable: %v\n%s", readable, email)
 				}
-				opened, err := h.ReadNotice(t.Context(), h.person("zed"), inbox.ID)
+				opened, err := h.People.ReadNotice(t.Context(), h.person("zed"), inbox.ID)
 				if err != nil || (opened == about) != readable {
 					t.Errorf("the notice opens %q: %v", opened, err)
 				}
@@ -127,7 +127,7 @@ func TestWhoWasRemovedIsToldThatAlone(t *testing.T) {
 	id := h.assign(h.Actor("erp"), []string{"crew", "cat"}, nil)
 	h.mail()
 	h.Clock.Advance(time.Second)
-	if _, err := h.UnassignWorkOrder(t.Context(), h.person("ann"), store.RequestKey{}, id, h.ID("cat")); err != nil {
+	if _, err := h.Records.UnassignWorkOrder(t.Context(), h.person("ann"), store.RequestKey{}, id, h.ID("cat")); err != nil {
 		t.Fatal(err)
 	}
 	h.mail()
@@ -150,7 +150,7 @@ func TestMailNamesTheCustomerToDispatchersOnly(t *testing.T) {
 	id := h.assign(h.Actor("erp"), []string{"crew"}, nil)
 	forwarded := func(by store.Actor, to string) {
 		t.Helper()
-		if _, err := h.AssignWorkOrder(t.Context(), by, store.RequestKey{}, id, []string{to}, nil); err != nil {
+		if _, err := h.Records.AssignWorkOrder(t.Context(), by, store.RequestKey{}, id, []string{to}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

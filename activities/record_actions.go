@@ -45,21 +45,21 @@ type RecordActionResult struct {
 // ReviewWorkOrder approves the work or sends it back.
 func (r *Records) ReviewWorkOrder(ctx context.Context, action RecordAction, after models.Time) (Acted[records.WorkOrderState], error) {
 	return act(ctx, r, action, after, r.LoadWorkOrder, func(ctx context.Context, actor store.Actor, call store.RequestKey) (store.WriteResult, error) {
-		return r.Service.ReviewWorkOrder(ctx, actor, call, action.RecordID, records.Review{Approve: action.Approve, Comment: action.Text})
+		return r.Service.Records.ReviewWorkOrder(ctx, actor, call, action.RecordID, records.Review{Approve: action.Approve, Comment: action.Text})
 	})
 }
 
 // HoldWorkOrder puts the work order on hold.
 func (r *Records) HoldWorkOrder(ctx context.Context, action RecordAction, after models.Time) (Acted[records.WorkOrderState], error) {
 	return act(ctx, r, action, after, r.LoadWorkOrder, func(ctx context.Context, actor store.Actor, call store.RequestKey) (store.WriteResult, error) {
-		return r.Service.HoldWorkOrder(ctx, actor, call, action.RecordID)
+		return r.Service.Records.HoldWorkOrder(ctx, actor, call, action.RecordID)
 	})
 }
 
 // ResumeWorkOrder takes the work order off hold.
 func (r *Records) ResumeWorkOrder(ctx context.Context, action RecordAction, after models.Time) (Acted[records.WorkOrderState], error) {
 	return act(ctx, r, action, after, r.LoadWorkOrder, func(ctx context.Context, actor store.Actor, call store.RequestKey) (store.WriteResult, error) {
-		return r.Service.ResumeWorkOrder(ctx, actor, call, action.RecordID)
+		return r.Service.Records.ResumeWorkOrder(ctx, actor, call, action.RecordID)
 	})
 }
 
@@ -70,14 +70,14 @@ func (r *Records) CancelWorkOrder(ctx context.Context, action RecordAction, afte
 		if action.Text != "" {
 			reason = &action.Text
 		}
-		return r.Service.CancelWorkOrder(ctx, actor, call, action.RecordID, reason)
+		return r.Service.Records.CancelWorkOrder(ctx, actor, call, action.RecordID, reason)
 	})
 }
 
 // ResolveFeedback resolves the feedback.
 func (r *Records) ResolveFeedback(ctx context.Context, action RecordAction, after models.Time) (Acted[records.FeedbackState], error) {
 	return act(ctx, r, action, after, r.LoadFeedback, func(ctx context.Context, actor store.Actor, call store.RequestKey) (store.WriteResult, error) {
-		return r.Service.ResolveFeedback(ctx, actor, call, action.RecordID)
+		return r.Service.Records.ResolveFeedback(ctx, actor, call, action.RecordID)
 	})
 }
 
@@ -93,7 +93,7 @@ func act[State any](
 			"Operators may not act on records here: the setting OPERATOR_ACTIONS of the worker is false."))
 	}
 	ctx = store.WithoutWake(ctx, action.RecordID)
-	actor, err := r.Service.OperatorAs(ctx, action.Person, action.RecordID)
+	actor, err := r.Service.Access.OperatorAs(ctx, action.Person, action.RecordID)
 	if err != nil {
 		return acted, rejection(err)
 	}

@@ -19,7 +19,7 @@ type Records struct {
 // LoadWorkOrder returns the work order's state with the transitions after the time, an
 // empty one if it is gone. The record is no longer dirty.
 func (r *Records) LoadWorkOrder(ctx context.Context, id string, after models.Time) (records.WorkOrderState, error) {
-	return r.Service.WorkOrderState(ctx, id, after)
+	return r.Service.Records.WorkOrderState(ctx, id, after)
 }
 
 // ReminderResult is the outcome of RemindWorkOrder. Histories store it.
@@ -32,7 +32,7 @@ type ReminderResult struct {
 // RemindWorkOrder creates the reminder's notices if it still applies, and returns
 // the work order's new state with the transitions after the time.
 func (r *Records) RemindWorkOrder(ctx context.Context, id string, reminder models.Reminder, after models.Time) (ReminderResult, error) {
-	applied, err := r.Service.Remind(ctx, id, reminder)
+	applied, err := r.Service.Records.Remind(ctx, id, reminder)
 	if err != nil {
 		return ReminderResult{}, err
 	}
@@ -42,5 +42,5 @@ func (r *Records) RemindWorkOrder(ctx context.Context, id string, reminder model
 
 // LoadFeedback is LoadWorkOrder for feedback.
 func (r *Records) LoadFeedback(ctx context.Context, id string, after models.Time) (records.FeedbackState, error) {
-	return r.Service.FeedbackState(ctx, id, after)
+	return r.Service.Records.FeedbackState(ctx, id, after)
 }

@@ -35,17 +35,17 @@ type Sweeper struct {
 
 // WakeUnclaimed wakes every workflow with unclaimed work and returns their number.
 func (s *Sweeper) WakeUnclaimed(ctx context.Context) (int, error) {
-	unclaimed, err := s.Service.Unclaimed(ctx, s.Grace)
+	unclaimed, err := s.Service.Upkeep.Unclaimed(ctx, s.Grace)
 	if err != nil {
 		return 0, err
 	}
-	shown, err := s.Service.ShowDeliveries(ctx)
+	shown, err := s.Service.Webhooks.ShowDeliveries(ctx)
 	if err != nil {
 		return 0, err
 	}
 	s.Waker.Wake(unclaimed...)
 	s.Waker.Wake(shown...)
-	s.Instrumentation.sweepFinished(s.Service.Now(), len(unclaimed))
+	s.Instrumentation.sweepFinished(s.Service.Store.Now(), len(unclaimed))
 	return len(unclaimed), nil
 }
 

@@ -24,7 +24,7 @@ func (a *API) admit(ctx huma.Context, next func(huma.Context)) {
 	state.tokenSent = sent
 	var err error = models.Errorf(models.CodeInvalidToken, "The request has no access token.")
 	if sent {
-		state.caller, state.rate, err = a.service.Admit(ctx.Context(), token, prefetchID(ctx))
+		state.caller, state.rate, err = a.service.Access.Admit(ctx.Context(), token, prefetchID(ctx))
 		defer state.caller.End()
 	}
 	switch models.CodeOf(err) {

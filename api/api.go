@@ -161,7 +161,7 @@ func (a *API) ready(c *gin.Context) {
 	}
 	withTemporal := c.Query("temporal") == "1" && a.options.TemporalReady != nil
 	err := a.readiness[withTemporal].ask(ctx, func(ctx context.Context) error {
-		if err := a.service.CheckSchema(ctx); err != nil || !withTemporal {
+		if err := a.service.Store.CheckSchema(ctx); err != nil || !withTemporal {
 			return err
 		}
 		return a.options.TemporalReady(ctx)

@@ -40,7 +40,7 @@ func (a *API) receiveBody(ctx huma.Context, next func(huma.Context)) {
 	}
 	c, call := humagin.Unwrap(ctx), callOf(ctx.Context())
 	token, _ := bearer(ctx.Header("Authorization"))
-	leave, err := a.service.EnterReceiving(ctx.Context(), token)
+	leave, err := a.service.Access.EnterReceiving(ctx.Context(), token)
 	if models.CodeOf(err) == models.CodeInvalidToken {
 		next(ctx) // which rejects it
 		return
@@ -74,7 +74,7 @@ func (a *API) readBody(ctx huma.Context, next func(huma.Context)) {
 		return
 	}
 	if len(body) > largeBody {
-		leave, err := a.service.EnterParsing(ctx.Context(), call.caller.OrganizationID)
+		leave, err := a.service.Access.EnterParsing(ctx.Context(), call.caller.OrganizationID)
 		if err != nil {
 			a.respondProblem(c, err)
 			return

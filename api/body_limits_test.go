@@ -112,7 +112,7 @@ func TestLargeBodiesOfAnOrganizationTakeTurns(t *testing.T) {
 		handler.ServeHTTP(w, r)
 		return w.Code
 	}
-	leave, err := s.EnterParsing(t.Context(), s.Acme.OrganizationID)
+	leave, err := s.Access.EnterParsing(t.Context(), s.Acme.OrganizationID)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ integrations:
 func newBenchServer(b *testing.B) *benchServer {
 	b.Helper()
 	s := &benchServer{Fixture: servicetest.New(b, func(o *store.Options) { o.Now = time.Now })}
-	imported, err := s.Import(b.Context(), []byte(benchOrganization))
+	imported, err := s.Imports.Import(b.Context(), []byte(benchOrganization))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func newBenchServer(b *testing.B) *benchServer {
 	if err != nil {
 		b.Fatal(err)
 	}
-	token, err := s.IssueToken(b.Context(), "bench", "secret-of-bench-in-the-benchmark", nil)
+	token, err := s.Access.IssueToken(b.Context(), "bench", "secret-of-bench-in-the-benchmark", nil)
 	if err != nil {
 		b.Fatal(err)
 	}

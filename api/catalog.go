@@ -35,7 +35,7 @@ func (a *API) inventoryOperations() []operation {
 			text:    "Returns one node on which the integration has a permission, with the ids of all nodes above it.",
 			success: "The " + kind.singular + ".",
 			handler: read[models.NodeRecord](func(ctx context.Context, actor store.Actor, in *idInput) ([]byte, error) {
-				return a.service.Node(ctx, actor, kind.kind, in.ID)
+				return a.service.Inventory.Node(ctx, actor, kind.kind, in.ID)
 			}),
 			responses: map[string]any{string(kind.kind): nodeExample(kind.kind)},
 		})
@@ -52,7 +52,7 @@ type listNodesInput struct {
 func (a *API) listNodes(kind models.NodeKind) func(context.Context, store.Actor, *listNodesInput) ([]byte, error) {
 	return func(ctx context.Context, actor store.Actor, in *listNodesInput) ([]byte, error) {
 		filter := inventory.NodeFilter{Kind: kind, ParentID: string(in.ParentID), ExternalID: in.ExternalID}
-		return a.service.Nodes(ctx, actor, filter, in.request())
+		return a.service.Inventory.Nodes(ctx, actor, filter, in.request())
 	}
 }
 
@@ -61,17 +61,17 @@ func (a *API) catalogOperations() []operation {
 		name: "form", plural: "forms", tag: tagForms, scope: models.ScopeFormsRead,
 		listText: "Lists the organization's forms that new work orders can have, with their questions and options. With id or changed_since it includes retired ones.",
 		getText:  "Returns one form of the organization with its questions and options.",
-		list:     a.service.Forms, get: a.service.Form, example: formExample(),
+		list:     a.service.Inventory.Forms, get: a.service.Inventory.Form, example: formExample(),
 	}), readOperations(catalog[models.PersonRecord]{
 		name: "person", plural: "people", tag: tagPeople, scope: models.ScopePeopleRead,
 		listText: "Lists the organization's people.",
 		getText:  "Returns one person of the organization.",
-		list:     a.service.People, get: a.service.Person, example: personExample(),
+		list:     a.service.People.People, get: a.service.People.Person, example: personExample(),
 	}), readOperations(catalog[models.TeamRecord]{
 		name: "team", plural: "teams", tag: tagPeople, scope: models.ScopePeopleRead,
 		listText: "Lists the organization's teams with their members.",
 		getText:  "Returns one team of the organization with its members.",
-		list:     a.service.Teams, get: a.service.Team, example: teamExample(),
+		list:     a.service.People.Teams, get: a.service.People.Team, example: teamExample(),
 	}))
 }
 

@@ -19,7 +19,7 @@ func (a *API) feedbackOperations() []operation {
 			text:    "Requires the permission to create feedback on the node.",
 			success: "The feedback.",
 			handler: write[models.FeedbackRecord](http.StatusCreated, func(ctx context.Context, actor store.Actor, call store.RequestKey, in *createFeedbackInput) (store.WriteResult, error) {
-				return a.service.CreateFeedback(ctx, actor, call, records.NewFeedback(in.Body))
+				return a.service.Records.CreateFeedback(ctx, actor, call, records.NewFeedback(in.Body))
 			}),
 			requests: map[string]any{"feedback": newFeedback{
 				InventoryID: exampleLocation, Subject: feedback.Subject, Description: feedback.Description, ExternalID: feedback.ExternalID,
@@ -33,7 +33,7 @@ func (a *API) feedbackOperations() []operation {
 			text:    "Returns one piece of feedback, as webhooks show it in `data.issue`.",
 			success: "The feedback.",
 			handler: read[models.FeedbackRecord](func(ctx context.Context, actor store.Actor, in *feedbackInput) ([]byte, error) {
-				return a.service.Feedback(ctx, actor, in.ID)
+				return a.service.Records.Feedback(ctx, actor, in.ID)
 			}), responses: map[string]any{"open": feedback, "resolved": resolvedExample()},
 		},
 		{
@@ -76,5 +76,5 @@ func (a *API) listFeedback(ctx context.Context, actor store.Actor, in *listFeedb
 	for _, code := range in.Status {
 		filter.Statuses = append(filter.Statuses, models.FeedbackStatus(code))
 	}
-	return a.service.FeedbackList(ctx, actor, filter, in.request())
+	return a.service.Records.FeedbackList(ctx, actor, filter, in.request())
 }

@@ -28,7 +28,7 @@ type instancePair struct {
 func newInstancePair(t *testing.T) instancePair {
 	t.Helper()
 	s := apitest.New(t)
-	ann, err := s.PersonActor(t.Context(), s.ID("ann"))
+	ann, err := s.Access.PersonActor(t.Context(), s.ID("ann"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,37 +94,37 @@ func TestChangesThatInvalidateTokens(t *testing.T) {
 		{
 			name: "its scopes are narrowed",
 			do: func(p instancePair, id string) (integrations.IntegrationRecord, error) {
-				return p.ChangeIntegrationScopes(t.Context(), p.ann, id, narrow)
+				return p.Integrations.ChangeIntegrationScopes(t.Context(), p.ann, id, narrow)
 			},
 			undo: func(p instancePair, id string) (integrations.IntegrationRecord, error) {
-				return p.ChangeIntegrationScopes(t.Context(), p.ann, id, models.Scopes(models.AllScopes).Strings())
+				return p.Integrations.ChangeIntegrationScopes(t.Context(), p.ann, id, models.Scopes(models.AllScopes).Strings())
 			},
 			status: http.StatusOK, scopes: "work_orders:read people:read",
 		},
 		{
 			name: "it is turned off",
 			do: func(p instancePair, id string) (integrations.IntegrationRecord, error) {
-				return p.TurnIntegrationOff(t.Context(), p.ann, id)
+				return p.Integrations.TurnIntegrationOff(t.Context(), p.ann, id)
 			},
 			undo: func(p instancePair, id string) (integrations.IntegrationRecord, error) {
-				return p.TurnIntegrationOn(t.Context(), p.ann, id)
+				return p.Integrations.TurnIntegrationOn(t.Context(), p.ann, id)
 			},
 			status: http.StatusBadRequest, code: "unauthorized_client",
 		},
 		{
 			name: "the service disables it",
 			do: func(p instancePair, id string) (integrations.IntegrationRecord, error) {
-				return p.DisableIntegration(t.Context(), operator, id)
+				return p.Integrations.DisableIntegration(t.Context(), operator, id)
 			},
 			undo: func(p instancePair, id string) (integrations.IntegrationRecord, error) {
-				return p.EnableIntegration(t.Context(), operator, id)
+				return p.Integrations.EnableIntegration(t.Context(), operator, id)
 			},
 			status: http.StatusBadRequest, code: "unauthorized_client",
 		},
 		{
 			name: "it is deleted",
 			do: func(p instancePair, id string) (integrations.IntegrationRecord, error) {
-				return p.DeleteIntegration(t.Context(), p.ann, id)
+				return p.Integrations.DeleteIntegration(t.Context(), p.ann, id)
 			},
 			status: http.StatusUnauthorized, code: "invalid_client",
 		},
@@ -157,7 +157,7 @@ func TestReplacingAScopeInvalidatesTokens(t *testing.T) {
 	p := newInstancePair(t)
 	token := p.Token("reader")
 	for _, scopes := range [][]string{{"people:read", "forms:read"}, {"work_orders:read"}} {
-		p.must(p.ChangeIntegrationScopes(t.Context(), p.ann, p.ID("reader"), scopes))
+		p.must(p.Integrations.ChangeIntegrationScopes(t.Context(), p.ann, p.ID("reader"), scopes))
 		p.wantRejected("with the scopes "+strings.Join(scopes, " "), token)
 		p.ForgetTokens()
 		me := p.As("reader", http.MethodGet, "/me", nil).Want(http.StatusOK, "")
@@ -169,7 +169,7 @@ func TestRenewingASecretInvalidatesItsTokens(t *testing.T) {
 	t.Parallel()
 	p := newInstancePair(t)
 	token := p.Token("erp")
-	renewed, err := p.RenewIntegrationSecret(t.Context(), p.ann, p.ID("erp"))
+	renewed, err := p.Integrations.RenewIntegrationSecret(t.Context(), p.ann, p.ID("erp"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestRenewingASecretInvalidatesItsTokens(t *testing.T) {
 	}
 	fresh := p.requestToken(renewed.ClientID, renewed.ClientSecret).Want(http.StatusOK, "").Text("access_token")
 	p.with(fresh, "/me").Want(http.StatusOK, "")
-	again, err := p.RenewIntegrationSecret(t.Context(), store.Operator(), p.ID("erp"))
+	again, err := p.Integrations.RenewIntegrationSecret(t.Context(), store.Operator(), p.ID("erp"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,15 +201,19 @@ func TestChangesThatKeepTokensValid(t *testing.T) {
 		do   func() (integrations.IntegrationRecord, error)
 	}{
 		{"more scopes", func() (integrations.IntegrationRecord, error) {
-			return p.ChangeIntegrationScopes(ctx, p.ann, id, []string{"work_orders:read", "people:read"})
+			return p.Integrations.ChangeIntegrationScopes(ctx, p.ann, id, []string{"work_orders:read", "people:read"})
 		}},
 		{"the scopes it has", func() (integrations.IntegrationRecord, error) {
-			return p.ChangeIntegrationScopes(ctx, p.ann, id, []string{"people:read", "work_orders:read"})
+			return p.Integrations.ChangeIntegrationScopes(ctx, p.ann, id, []string{"people:read", "work_orders:read"})
 		}},
-		{"turning it on while it is on", func() (integrations.IntegrationRecord, error) { return p.TurnIntegrationOn(ctx, p.ann, id) }},
-		{"enabling it while it is enabled", func() (integrations.IntegrationRecord, error) { return p.EnableIntegration(ctx, store.Operator(), id) }},
+		{"turning it on while it is on", func() (integrations.IntegrationRecord, error) {
+			return p.Integrations.TurnIntegrationOn(ctx, p.ann, id)
+		}},
+		{"enabling it while it is enabled", func() (integrations.IntegrationRecord, error) {
+			return p.Integrations.EnableIntegration(ctx, store.Operator(), id)
+		}},
 		{"another name", func() (integrations.IntegrationRecord, error) {
-			return p.RenameIntegration(ctx, p.ann, id, "Renamed reader")
+			return p.Integrations.RenameIntegration(ctx, p.ann, id, "Renamed reader")
 		}},
 	} {
 		p.must(step.do())
@@ -230,7 +234,7 @@ func TestANewIntegrationNeedsPermissions(t *testing.T) {
 	t.Parallel()
 	p := newInstancePair(t)
 	ctx := t.Context()
-	made, err := p.CreateIntegration(ctx, p.ann, p.Acme.OrganizationID, integrations.NewIntegration{
+	made, err := p.Integrations.CreateIntegration(ctx, p.ann, p.Acme.OrganizationID, integrations.NewIntegration{
 		Name: "Laundry", Scopes: []string{"inventory:read", "work_orders:read", "work_orders:write"},
 	})
 	if err != nil {
@@ -259,9 +263,9 @@ func TestANewIntegrationNeedsPermissions(t *testing.T) {
 		{"", http.StatusNotFound, http.StatusUnprocessableEntity},
 	} {
 		if step.definition == "" {
-			err = p.Unassign(ctx, p.ann, p.ID("hvac"), made.ID)
+			err = p.Inventory.Unassign(ctx, p.ann, p.ID("hvac"), made.ID)
 		} else {
-			err = p.Assign(ctx, p.ann, p.ID("hvac"), made.ID, p.ID(step.definition))
+			err = p.Inventory.Assign(ctx, p.ann, p.ID("hvac"), made.ID, p.ID(step.definition))
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -287,13 +291,13 @@ func TestAssignmentsVoidSyncTokens(t *testing.T) {
 	p.WaitForOpenTransactions()
 	token := changes(longAgo).Want(http.StatusOK, "").Text("sync_token")
 	changes(token).Want(http.StatusOK, "")
-	if err := p.Assign(ctx, p.ann, p.ID("roof"), p.ID("reader"), p.ID("reading")); err != nil {
+	if err := p.Inventory.Assign(ctx, p.ann, p.ID("roof"), p.ID("reader"), p.ID("reading")); err != nil {
 		t.Fatal(err)
 	}
 	changes(token).Want(http.StatusGone, "cursor_expired")
 	fresh := changes(longAgo).Want(http.StatusOK, "")
 	want(t, "work orders seen now", len(fresh.Field("data").([]any)), 1)
-	if err := p.Unassign(ctx, p.ann, p.ID("roof"), p.ID("reader")); err != nil {
+	if err := p.Inventory.Unassign(ctx, p.ann, p.ID("roof"), p.ID("reader")); err != nil {
 		t.Fatal(err)
 	}
 	changes(fresh.Text("sync_token")).Want(http.StatusGone, "cursor_expired")
@@ -305,7 +309,7 @@ func TestRecordsNameADeletedIntegration(t *testing.T) {
 	p := newInstancePair(t)
 	made := p.As("creator", http.MethodPost, "/work-orders", object{"inventory_id": p.ID("ahu1"), "title": "Replace filter"}).Want(http.StatusCreated, "")
 	path := "/work-orders/" + made.Text("id")
-	p.must(p.DeleteIntegration(t.Context(), p.ann, p.ID("creator")))
+	p.must(p.Integrations.DeleteIntegration(t.Context(), p.ann, p.ID("creator")))
 	record := p.As("erp", http.MethodGet, path, nil).Want(http.StatusOK, "")
 	want(t, "who created it", record.Text("created_by"), p.ID("creator"))
 	named := slices.ContainsFunc(record.Field("people").([]any), func(person any) bool {

@@ -262,30 +262,30 @@ func TestInvalidatedTokensAreRejectedEverywhere(t *testing.T) {
 	operator := store.Operator()
 	for name, end := range map[string]func(context *apitest.Server, n *tenant, id string) error{
 		"turned off": func(s *apitest.Server, n *tenant, id string) error {
-			_, err := s.TurnIntegrationOff(n.t.Context(), operator, id)
+			_, err := s.Integrations.TurnIntegrationOff(n.t.Context(), operator, id)
 			return err
 		},
 		"turned off and on": func(s *apitest.Server, n *tenant, id string) error {
-			if _, err := s.TurnIntegrationOff(n.t.Context(), operator, id); err != nil {
+			if _, err := s.Integrations.TurnIntegrationOff(n.t.Context(), operator, id); err != nil {
 				return err
 			}
-			_, err := s.TurnIntegrationOn(n.t.Context(), operator, id)
+			_, err := s.Integrations.TurnIntegrationOn(n.t.Context(), operator, id)
 			return err
 		},
 		"disabled by the service": func(s *apitest.Server, n *tenant, id string) error {
-			_, err := s.DisableIntegration(n.t.Context(), operator, id)
+			_, err := s.Integrations.DisableIntegration(n.t.Context(), operator, id)
 			return err
 		},
 		"deleted": func(s *apitest.Server, n *tenant, id string) error {
-			_, err := s.DeleteIntegration(n.t.Context(), operator, id)
+			_, err := s.Integrations.DeleteIntegration(n.t.Context(), operator, id)
 			return err
 		},
 		"its secret renewed": func(s *apitest.Server, n *tenant, id string) error {
-			_, err := s.RenewIntegrationSecret(n.t.Context(), operator, id)
+			_, err := s.Integrations.RenewIntegrationSecret(n.t.Context(), operator, id)
 			return err
 		},
 		"its scopes narrowed": func(s *apitest.Server, n *tenant, id string) error {
-			_, err := s.ChangeIntegrationScopes(n.t.Context(), operator, id, []string{"work_orders:read"})
+			_, err := s.Integrations.ChangeIntegrationScopes(n.t.Context(), operator, id, []string{"work_orders:read"})
 			return err
 		},
 		"its organization suspended": func(s *apitest.Server, n *tenant, _ string) error {
@@ -342,7 +342,7 @@ func TestServiceCompaniesReachOnlyTheirWorkOrders(t *testing.T) {
 	s := apitest.New(t, func(o *store.Options) { o.AddressCallsPerMinute = 1_000_000 })
 	company := newTenant(t, s, "company", "Brambling")
 	customer := newTenant(t, s, "customer", "Quillfeather")
-	if _, err := s.Import(t.Context(), []byte("organization: {key: customer}\nservice_companies: [{key: company}]\nassignments: [{node: system, identity: company, definition: full}]\n")); err != nil {
+	if _, err := s.Imports.Import(t.Context(), []byte("organization: {key: customer}\nservice_companies: [{key: company}]\nassignments: [{node: system, identity: company, definition: full}]\n")); err != nil {
 		t.Fatal(err)
 	}
 	shared := customer.order

@@ -109,7 +109,7 @@ func TestCallsWithoutATokenAreCountedByNetwork(t *testing.T) {
 		t.Errorf("%d rows for two networks, want 2", rows)
 	}
 	f.Clock.Advance(2 * time.Hour)
-	if _, err := f.RemoveExpired(t.Context(), upkeep.RemovalBatch, func() bool { return true }); err != nil {
+	if _, err := f.Upkeep.RemoveExpired(t.Context(), upkeep.RemovalBatch, func() bool { return true }); err != nil {
 		t.Fatal(err)
 	}
 	if rows := servicetest.Value[int](f, `SELECT count(*) FROM rate_counters`); rows != 0 {

@@ -24,7 +24,7 @@ var validRequestID = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,128}$`)
 // begin gives the call its id, its deadline, its span and its context value. When
 // the call ends, begin counts and logs it.
 func (a *API) begin(c *gin.Context) {
-	started := a.service.Now()
+	started := a.service.Store.Now()
 	a.metrics.inFlight.Inc()
 	defer a.metrics.inFlight.Dec()
 	state := &call{
@@ -42,7 +42,7 @@ func (a *API) begin(c *gin.Context) {
 		c.Header("Connection", "close")
 	}
 	defer func() {
-		status, took := c.Writer.Status(), a.service.Now().Sub(started)
+		status, took := c.Writer.Status(), a.service.Store.Now().Sub(started)
 		endSpan(span, state, route, status)
 		a.metrics.count(knownMethod(state.method), route, status, state.code, took)
 		a.logCall(ctx, state, route, status, took)
@@ -55,7 +55,7 @@ func (a *API) requestID(c *gin.Context, now time.Time) string {
 	if sent := c.GetHeader("X-Request-Id"); sent != "" && validRequestID.MatchString(sent) {
 		return sent
 	}
-	id, err := models.NewID(models.PrefixRequest, now, a.service.Random)
+	id, err := models.NewID(models.PrefixRequest, now, a.service.Store.Random)
 	if err != nil {
 		return "req_unknown"
 	}
@@ -131,7 +131,7 @@ func (a *API) recover(c *gin.Context) {
 // showRate sets the rate headers of responses to calls that are not counted, because they cannot
 // be or need not be. Counting replaces them.
 func (a *API) showRate(c *gin.Context) {
-	a.rateHeaders(c.Writer.Header(), a.service.UncountedRate())
+	a.rateHeaders(c.Writer.Header(), a.service.Access.UncountedRate())
 	c.Next()
 }
 
@@ -182,7 +182,7 @@ func (a *API) unknownPath(c *gin.Context) {
 // countAddress counts a call without a token against its client address and sets
 // the rate headers. Errors: rate_limited, unavailable.
 func (a *API) countAddress(c *gin.Context) error {
-	rate, err := a.service.CountAddress(c.Request.Context(), web.ClientAddress(c.Request, a.options.TrustedProxies))
+	rate, err := a.service.Access.CountAddress(c.Request.Context(), web.ClientAddress(c.Request, a.options.TrustedProxies))
 	callOf(c.Request.Context()).rate = rate
 	a.rateHeaders(c.Writer.Header(), rate)
 	return err

@@ -41,7 +41,7 @@ func (a *API) token(c *gin.Context) {
 		if requested := form.Get("scope"); requested != "" {
 			scope = &requested
 		}
-		token, err := a.service.IssueToken(ctx, client.id, client.secret, scope)
+		token, err := a.service.Access.IssueToken(ctx, client.id, client.secret, scope)
 		return tokenResponse{
 			AccessToken: token.AccessToken, TokenType: "Bearer",
 			ExpiresIn: int(token.ExpiresIn.Seconds()), Scope: token.Scopes.String(),
@@ -73,7 +73,7 @@ func checkToken(form url.Values) error {
 // type of token.
 func (a *API) revoke(c *gin.Context) {
 	a.serveForm(c, checkToken, func(ctx context.Context, client credentials, form url.Values) (any, error) {
-		return nil, a.service.RevokeToken(ctx, client.id, client.secret, form.Get("token"))
+		return nil, a.service.Access.RevokeToken(ctx, client.id, client.secret, form.Get("token"))
 	})
 }
 
@@ -94,7 +94,7 @@ type tokenState struct {
 // introspect handles POST /oauth/introspect (RFC 7662) for the client's own tokens.
 func (a *API) introspect(c *gin.Context) {
 	a.serveForm(c, checkToken, func(ctx context.Context, client credentials, form url.Values) (any, error) {
-		state, err := a.service.IntrospectToken(ctx, client.id, client.secret, form.Get("token"))
+		state, err := a.service.Access.IntrospectToken(ctx, client.id, client.secret, form.Get("token"))
 		if err != nil || !state.Active {
 			return tokenState{}, err
 		}

@@ -77,11 +77,11 @@ func (a *API) countForm(c *gin.Context, clientID string, err error) error {
 	switch models.CodeOf(err) {
 	case models.CodeInvalidRequest, models.CodeInvalidClient, models.CodeUnsupportedGrantType:
 		var limited error
-		if rate, limited = a.service.CountTokenFailure(ctx, clientID, address); limited != nil {
+		if rate, limited = a.service.Access.CountTokenFailure(ctx, clientID, address); limited != nil {
 			err = limited
 		}
 	default:
-		rate = a.service.TokenFailures(ctx, clientID, address)
+		rate = a.service.Access.TokenFailures(ctx, clientID, address)
 	}
 	callOf(ctx).rate = rate
 	a.rateHeaders(c.Writer.Header(), rate)

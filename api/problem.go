@@ -133,7 +133,7 @@ func (a *API) problem(ctx context.Context, err error) *Problem {
 	case models.CodeInsufficientScope:
 		p.headers.Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm="millwright", error="insufficient_scope", scope=%q`, cause.Scope))
 	case models.CodeRateLimited:
-		p.headers.Set("Retry-After", strconv.Itoa(secondsTo(call.rate.Reset, a.service.Now())))
+		p.headers.Set("Retry-After", strconv.Itoa(secondsTo(call.rate.Reset, a.service.Store.Now())))
 	case models.CodeUnavailable:
 		p.headers.Set("Retry-After", unavailableRetryAfter)
 	}
@@ -147,7 +147,7 @@ func secondsTo(then, now time.Time) int {
 
 // rateHeaders sets the headers that every response has (api.md 4.12).
 func (a *API) rateHeaders(h http.Header, rate access.Rate) {
-	values := []string{strconv.Itoa(rate.Limit), strconv.Itoa(rate.Remaining()), strconv.Itoa(secondsTo(rate.Reset, a.service.Now()))}
+	values := []string{strconv.Itoa(rate.Limit), strconv.Itoa(rate.Remaining()), strconv.Itoa(secondsTo(rate.Reset, a.service.Store.Now()))}
 	// As http.Header writes X-RateLimit-Limit; Set would build that string for each response.
 	h["X-Ratelimit-Limit"], h["X-Ratelimit-Remaining"], h["X-Ratelimit-Reset"] = values[0:1:1], values[1:2:2], values[2:3:3]
 }

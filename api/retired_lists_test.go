@@ -17,7 +17,7 @@ func TestRetiredFormsAndNodes(t *testing.T) {
 	s := apitest.New(t)
 	h, ann := harness{s}, servicetest.Person(t, s.Fixture, "ann")
 	importForm := func(retired bool) error {
-		_, err := s.Import(t.Context(), fmt.Appendf(nil, "organization: {key: acme}\nforms: [{key: inspection, retired: %v}]", retired))
+		_, err := s.Imports.Import(t.Context(), fmt.Appendf(nil, "organization: {key: acme}\nforms: [{key: inspection, retired: %v}]", retired))
 		return err
 	}
 	order := s.As("erp", http.MethodPost, "/work-orders", object{"inventory_id": s.ID("hq"), "title": "x", "form_id": s.ID("inspection")}).Want(http.StatusCreated, "").Text("id")
@@ -92,9 +92,9 @@ func TestRetiredFormsAndNodes(t *testing.T) {
 			case r.path == "/forms":
 				err = importForm(retire)
 			case retire:
-				err = s.RetireNode(t.Context(), ann, s.ID(r.key))
+				err = s.Inventory.RetireNode(t.Context(), ann, s.ID(r.key))
 			default:
-				err = s.BringNodeBack(t.Context(), ann, s.ID(r.key))
+				err = s.Inventory.BringNodeBack(t.Context(), ann, s.ID(r.key))
 			}
 			if err != nil {
 				t.Fatal(err)

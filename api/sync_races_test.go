@@ -81,7 +81,7 @@ func TestARecordWrittenDuringAMoveIsNotSkipped(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.WaitForOpenTransactions()
-	if _, err := s.RemoveExpired(ctx, upkeep.RemovalBatch, func() bool { return true }); err != nil {
+	if _, err := s.Upkeep.RemoveExpired(ctx, upkeep.RemovalBatch, func() bool { return true }); err != nil {
 		t.Fatal(err)
 	}
 	s.WaitForOpenTransactions()
@@ -144,11 +144,11 @@ func TestARestoreIntoAnotherClusterStartsChangesOver(t *testing.T) {
 		before[l.path], tokens[l.path] = h.followChanges(t, l.path, longAgo, "50")
 	}
 	database := s.Pool.Config().ConnString()
-	if err := s.CheckSchema(t.Context()); err != nil {
+	if err := s.Store.CheckSchema(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	s.Exec(`UPDATE cluster_mark SET system_identifier = 7`)
-	if err := s.CheckSchema(t.Context()); err == nil || !containsAll(err.Error(), "another cluster", "millwright migrate") {
+	if err := s.Store.CheckSchema(t.Context()); err == nil || !containsAll(err.Error(), "another cluster", "millwright migrate") {
 		t.Errorf("before the migration the check returns %v, want an error that names the command", err)
 	}
 	for range 2 { // the second call has no effect
@@ -156,7 +156,7 @@ func TestARestoreIntoAnotherClusterStartsChangesOver(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.CheckSchema(t.Context()); err != nil {
+	if err := s.Store.CheckSchema(t.Context()); err != nil {
 		t.Errorf("after the migration the check returns %v", err)
 	}
 	for path, token := range tokens {

@@ -252,7 +252,7 @@ func TestMovingANodeChangesTheNodesBelow(t *testing.T) {
 	}
 	s.Exec(`UPDATE inventory_nodes SET parent_id = $1, changed_at = $3 WHERE id = $2`, s.ID("roof"), s.ID("hvac"), s.Clock.Now())
 	s.WaitForOpenTransactions()
-	if _, err := s.RemoveExpired(t.Context(), upkeep.RemovalBatch, func() bool { return true }); err != nil {
+	if _, err := s.Upkeep.RemoveExpired(t.Context(), upkeep.RemovalBatch, func() bool { return true }); err != nil {
 		t.Fatal(err)
 	}
 	s.WaitForOpenTransactions()
@@ -338,14 +338,14 @@ func TestPeopleAndTeamsShowWhoIsActive(t *testing.T) {
 	}
 	ann := servicetest.Person(t, s.Fixture, "ann")
 	deactivate := func(ctx context.Context, actor store.Actor, id string) (people.PersonAccess, error) {
-		return s.DeactivatePerson(ctx, actor, id, "")
+		return s.People.DeactivatePerson(ctx, actor, id, "")
 	}
 	for _, step := range []struct {
 		who          string
 		do           func(context.Context, store.Actor, string) (people.PersonAccess, error)
 		person, team bool
 	}{
-		{"bob", deactivate, false, true}, {"dan", deactivate, false, false}, {"bob", s.ActivatePerson, true, true},
+		{"bob", deactivate, false, true}, {"dan", deactivate, false, false}, {"bob", s.People.ActivatePerson, true, true},
 	} {
 		if _, err := step.do(t.Context(), ann, s.ID(step.who)); err != nil {
 			t.Fatal(err)

@@ -22,7 +22,7 @@ func TestDeliveriesMatchTheDocument(t *testing.T) {
 	s := apitest.New(t)
 	person := func(key string) store.Actor {
 		t.Helper()
-		actor, err := s.PersonActor(t.Context(), s.ID(key))
+		actor, err := s.Access.PersonActor(t.Context(), s.ID(key))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,18 +41,18 @@ func TestDeliveriesMatchTheDocument(t *testing.T) {
 	s.As("erp", http.MethodPatch, "/work-orders/"+whole, map[string]any{"title": "Replace both filters", "description": nil, "external_id": "erp-2"}).Want(http.StatusOK, "")
 	s.As("erp", http.MethodPost, "/work-orders/"+whole+"/assignees", map[string]any{"assignees": []string{s.ID("crew")}}).Want(http.StatusOK, "")
 	s.As("erp", http.MethodPost, "/work-orders/"+whole+"/answers", map[string]any{"answers": []any{}, "complete": true}).Want(http.StatusOK, "")
-	if _, err := s.ReviewWorkOrder(t.Context(), person("cat"), store.RequestKey{}, whole, records.Review{Approve: true}); err != nil {
+	if _, err := s.Records.ReviewWorkOrder(t.Context(), person("cat"), store.RequestKey{}, whole, records.Review{Approve: true}); err != nil {
 		t.Fatal(err)
 	}
 	cancelled := create(nil)
 	s.As("erp", http.MethodPost, "/work-orders/"+cancelled+"/cancel", map[string]any{"reason": "Not needed"}).Want(http.StatusOK, "")
 	issue := s.As("erp", http.MethodPost, "/issues", map[string]any{"inventory_id": s.ID("ahu1"), "subject": "Noise"}).
 		Want(http.StatusCreated, "").Text("id")
-	if _, err := s.ResolveFeedback(t.Context(), person("ann"), store.RequestKey{}, issue); err != nil {
+	if _, err := s.Records.ResolveFeedback(t.Context(), person("ann"), store.RequestKey{}, issue); err != nil {
 		t.Fatal(err)
 	}
 
-	claim, err := s.ClaimPending(t.Context(), s.ID("erp_hook"), nil, webhooks.ClaimPosition{}, 1000)
+	claim, err := s.Webhooks.ClaimPending(t.Context(), s.ID("erp_hook"), nil, webhooks.ClaimPosition{}, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestDeliveriesMatchTheDocument(t *testing.T) {
 	for _, hook := range []string{"erp_hook", "reader_hook"} { // with people and without
 		for _, kind := range models.AllEventTypes {
 			s.Clock.Advance(time.Minute) // an address gets ten tests in a minute
-			_, example, err := s.TestWebhook(t.Context(), s.ID(hook), kind, "")
+			_, example, err := s.Webhooks.TestWebhook(t.Context(), s.ID(hook), kind, "")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -29,7 +29,7 @@ func (a *API) workOrderOperations() []operation {
 				"that has one who is not a consultant. If no level has one, the rule no_worker rejects it.",
 			success: "The work order.",
 			handler: write[models.WorkOrderRecord](http.StatusCreated, func(ctx context.Context, actor store.Actor, call store.RequestKey, in *createWorkOrderInput) (store.WriteResult, error) {
-				return a.service.CreateWorkOrder(ctx, actor, call, in.Body.workOrder())
+				return a.service.Records.CreateWorkOrder(ctx, actor, call, in.Body.workOrder())
 			}),
 			requests: map[string]any{
 				"small": newWorkOrder{InventoryID: exampleEquipment, Title: "Replace filter"},
@@ -49,7 +49,7 @@ func (a *API) workOrderOperations() []operation {
 			text:    "Returns one work order, as webhooks show it in `data.work_order`.",
 			success: "The work order.",
 			handler: read[models.WorkOrderRecord](func(ctx context.Context, actor store.Actor, in *workOrderInput) ([]byte, error) {
-				return a.service.WorkOrder(ctx, actor, in.ID)
+				return a.service.Records.WorkOrder(ctx, actor, in.ID)
 			}),
 			responses: map[string]any{"work_order": created, "with_people": withPeople(created)},
 		},
@@ -59,7 +59,7 @@ func (a *API) workOrderOperations() []operation {
 			text:    "Lists the work orders that the integration may read: newest first, or with changed_since in order of change.",
 			success: "A page of work orders.",
 			handler: read[lists.Page[models.WorkOrderRecord]](func(ctx context.Context, actor store.Actor, in *listWorkOrdersInput) ([]byte, error) {
-				return a.service.WorkOrders(ctx, actor, in.filter(), in.request())
+				return a.service.Records.WorkOrders(ctx, actor, in.filter(), in.request())
 			}),
 			responses: pages(created),
 		},
@@ -70,7 +70,7 @@ func (a *API) workOrderOperations() []operation {
 				"Requires the permission to update work orders on the node, and a work order that is open, in progress or back from the consultant.",
 			success: "The changed work order.",
 			handler: write[models.WorkOrderRecord](http.StatusOK, func(ctx context.Context, actor store.Actor, call store.RequestKey, in *updateWorkOrderInput) (store.WriteResult, error) {
-				return a.service.UpdateWorkOrder(ctx, actor, call, in.ID, in.Body.patch())
+				return a.service.Records.UpdateWorkOrder(ctx, actor, call, in.ID, in.Body.patch())
 			}),
 			requests: map[string]any{
 				"change": map[string]any{"title": "Replace both filters", "priority": "high"},
@@ -96,7 +96,7 @@ func (a *API) workOrderActions() []operation {
 				"During a review someone who did not complete the work order must be among its consultants.",
 			success: "The changed work order.",
 			handler: write[models.WorkOrderRecord](http.StatusOK, func(ctx context.Context, actor store.Actor, call store.RequestKey, in *assignWorkOrderInput) (store.WriteResult, error) {
-				return a.service.AssignWorkOrder(ctx, actor, call, in.ID, in.Body.Assignees, in.Body.Consultants)
+				return a.service.Records.AssignWorkOrder(ctx, actor, call, in.ID, in.Body.Assignees, in.Body.Consultants)
 			}),
 			requests:  map[string]any{"worker": assignment{Assignees: []string{exampleBob}}},
 			responses: map[string]any{"assigned": assigned},
@@ -109,7 +109,7 @@ func (a *API) workOrderActions() []operation {
 				"A service company's integration cannot remove its company: people return the work order in the console, with a reason.",
 			success: "The changed work order.",
 			handler: write[models.WorkOrderRecord](http.StatusOK, func(ctx context.Context, actor store.Actor, call store.RequestKey, in *unassignWorkOrderInput) (store.WriteResult, error) {
-				return a.service.UnassignWorkOrder(ctx, actor, call, in.ID, in.IdentityID)
+				return a.service.Records.UnassignWorkOrder(ctx, actor, call, in.ID, in.IdentityID)
 			}),
 			responses: map[string]any{"unassigned": workOrderIn(models.StatusOpen, 7)},
 			errors:    changeErrors, rules: []models.Rule{models.RuleLastWorker, models.RuleStatus, models.RuleOwnWork},
@@ -120,7 +120,7 @@ func (a *API) workOrderActions() []operation {
 			text:    "Requires the permission to delete work orders on the node, and a work order that is neither complete nor cancelled.",
 			success: "The cancelled work order.",
 			handler: write[models.WorkOrderRecord](http.StatusOK, func(ctx context.Context, actor store.Actor, call store.RequestKey, in *cancelWorkOrderInput) (store.WriteResult, error) {
-				return a.service.CancelWorkOrder(ctx, actor, call, in.ID, in.Body.reason())
+				return a.service.Records.CancelWorkOrder(ctx, actor, call, in.ID, in.Body.reason())
 			}),
 			requests:  map[string]any{"with_reason": cancellation{Reason: new("Duplicate of number 1041")}, "without": map[string]any{}},
 			responses: map[string]any{"cancelled": workOrderIn(models.StatusCancelled, 20)},
@@ -155,7 +155,7 @@ func (a *API) workOrderActions() []operation {
 			text:    "Returns every question of the work order's form with its type, options and answer. Without a form there are no questions.",
 			success: "The form's questions with their options and answers.",
 			handler: read[models.AnswersRecord](func(ctx context.Context, actor store.Actor, in *workOrderInput) ([]byte, error) {
-				return a.service.Answers(ctx, actor, in.ID)
+				return a.service.Records.Answers(ctx, actor, in.ID)
 			}),
 			responses: map[string]any{
 				"answers": answersExample(),
@@ -170,5 +170,5 @@ func (a *API) answerWorkOrder(ctx context.Context, actor store.Actor, call store
 	if err != nil {
 		return store.WriteResult{}, err
 	}
-	return a.service.AnswerWorkOrder(ctx, actor, call, in.ID, answers, records.Completion(in.Body.Complete))
+	return a.service.Records.AnswerWorkOrder(ctx, actor, call, in.ID, answers, records.Completion(in.Body.Complete))
 }

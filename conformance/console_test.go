@@ -54,7 +54,7 @@ func secrets(page consoletest.Page) (shown []string) {
 type sender struct{ h *harness }
 
 func (s sender) Send(ctx context.Context, test webhooks.BegunTest, kind models.EventType) error {
-	to, event, err := s.h.TestWebhook(ctx, test.Address.ID, kind, test.EventID)
+	to, event, err := s.h.Webhooks.TestWebhook(ctx, test.Address.ID, kind, test.EventID)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (s sender) Send(ctx context.Context, test webhooks.BegunTest, kind models.E
 	}
 	client := webhook.NewClient(webhook.Options{AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true})
 	defer client.Close()
-	return s.h.RecordTest(ctx, to.ID, activities.Send(ctx, client, signer, time.Now, to.URL, event))
+	return s.h.Webhooks.RecordTest(ctx, to.ID, activities.Send(ctx, client, signer, time.Now, to.URL, event))
 }
 
 // wantIntegrationsPage checks that someone with the permission creates an integration on the

@@ -121,7 +121,7 @@ var section1 = []rule{
 		id := h.workOrder(nil)
 		h.patch(id, object{"status": "on_hold"}).Want(http.StatusUnprocessableEntity, "validation_failed")
 		h.patch(id, object{"status": object{"code": "on_hold"}}).Want(http.StatusUnprocessableEntity, "validation_failed")
-		if _, err := h.HoldWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, id); err == nil {
+		if _, err := h.Records.HoldWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, id); err == nil {
 			t.Error("an integration may put a work order on hold")
 		}
 		h.wantStatus(id, models.StatusOpen)
@@ -157,7 +157,7 @@ var section1 = []rule{
 		h.As("outsider", http.MethodGet, "/equipment/"+h.ID("ahu1"), nil).Want(http.StatusNotFound, "not_found")
 		for path, node := range map[string]string{"/locations/": "roof", "/systems/": "hvac", "/equipment/": "ahu1"} {
 			h.Exec(`DELETE FROM assignments WHERE identity_id = $1`, h.ID("outsider"))
-			if err := h.AssignIntegration(t.Context(), h.person("ann"), h.ID("outsider"), h.ID(node), h.ID("full")); err != nil {
+			if err := h.Integrations.AssignIntegration(t.Context(), h.person("ann"), h.ID("outsider"), h.ID(node), h.ID("full")); err != nil {
 				t.Fatal(err)
 			}
 			h.As("outsider", http.MethodGet, path+h.ID(node), nil).Want(http.StatusOK, "")

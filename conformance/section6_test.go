@@ -45,7 +45,7 @@ var setup = []rule{
 	}},
 	{item: "setup 1, types", words: "an address subscribes to known event types", code: "service/webhooks.checkEvents", test: func(t *testing.T, h *harness) {
 		in := webhooks.NewWebhook{URL: "http://127.0.0.1:9/odd", Events: []models.EventType{"work_order.eaten"}}
-		if _, err := h.CreateWebhook(t.Context(), h.person("ann"), h.ID("erp"), in); models.CodeOf(err) != models.CodeValidationFailed {
+		if _, err := h.Webhooks.CreateWebhook(t.Context(), h.person("ann"), h.ID("erp"), in); models.CodeOf(err) != models.CodeValidationFailed {
 			t.Errorf("an address with an unknown event type: %v", err)
 		}
 	}},
@@ -53,11 +53,11 @@ var setup = []rule{
 		file := []byte(`
 organization: {key: acme}
 integrations: [{key: erp, webhooks: [{key: fresh_hook, url: "http://127.0.0.1:9/fresh", events: [ping]}]}]`)
-		first, err := h.Import(t.Context(), file)
+		first, err := h.Imports.Import(t.Context(), file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := h.Import(t.Context(), file)
+		again, err := h.Imports.Import(t.Context(), file)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -376,7 +376,7 @@ var deliveries = []rule{
 		d.Attempts = 7
 		h.attempt("erp_hook", d, 500)
 		want(t, "before", h.delivery(d.DeliveryID).Status, models.DeliveryFailed)
-		if err := h.RetryNow(t.Context(), d.DeliveryID); err != nil {
+		if err := h.Webhooks.RetryNow(t.Context(), d.DeliveryID); err != nil {
 			t.Fatal(err)
 		}
 		h.attempt("erp_hook", h.dueRetry("erp_hook", d.DeliveryID), 200)

@@ -48,7 +48,7 @@ type event struct {
 // pendingDeliveries claims the pending deliveries of an address about a record, oldest first.
 func (h *harness) pendingDeliveries(hook, record string) []webhooks.RenderedDelivery {
 	h.t.Helper()
-	claim, err := h.ClaimPending(h.t.Context(), h.ID(hook), nil, webhooks.ClaimPosition{}, 1000)
+	claim, err := h.Webhooks.ClaimPending(h.t.Context(), h.ID(hook), nil, webhooks.ClaimPosition{}, 1000)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -108,9 +108,9 @@ func (h *harness) attempt(hook string, d webhooks.RenderedDelivery, status int) 
 	if status == 0 {
 		a.Error = "The connection was refused."
 	}
-	recorded, err := h.RecordAttempts(h.t.Context(), h.ID(hook), []webhooks.Attempt{a})
+	recorded, err := h.Webhooks.RecordAttempts(h.t.Context(), h.ID(hook), []webhooks.Attempt{a})
 	if err == nil && recorded.ShutOffDue { // as its workflow does
-		_, err = h.TurnOffIfUnsuccessful(h.t.Context(), h.ID(hook))
+		_, err = h.Webhooks.TurnOffIfUnsuccessful(h.t.Context(), h.ID(hook))
 	}
 	if err != nil {
 		h.t.Fatal(err)
@@ -122,7 +122,7 @@ func (h *harness) attempt(hook string, d webhooks.RenderedDelivery, status int) 
 func (h *harness) dueRetry(hook, id string) webhooks.RenderedDelivery {
 	h.t.Helper()
 	h.Exec(`UPDATE open_deliveries SET next_attempt_at = $2 WHERE id = $1 AND next_attempt_at > $2`, id, h.Clock.Now())
-	claim, err := h.ClaimPending(h.t.Context(), h.ID(hook), nil, webhooks.ClaimPosition{}, 0, webhooks.ClaimOptions{Retries: 1000})
+	claim, err := h.Webhooks.ClaimPending(h.t.Context(), h.ID(hook), nil, webhooks.ClaimPosition{}, 0, webhooks.ClaimOptions{Retries: 1000})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func (h *harness) dueRetry(hook, id string) webhooks.RenderedDelivery {
 // delivery returns the state of a delivery.
 func (h *harness) delivery(id string) webhooks.DeliveryState {
 	h.t.Helper()
-	state, err := h.LoadDelivery(h.t.Context(), id)
+	state, err := h.Webhooks.LoadDelivery(h.t.Context(), id)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -238,7 +238,7 @@ func (h *harness) dispatch(hook string) {
 	defer post.Close()
 	dispatcher := &activities.Dispatcher{
 		Service: h.Service, Sender: post, Waker: h.Wakes, Now: h.Clock.Now, After: time.After, IdleTimeout: time.Millisecond,
-		Poller: activities.NewDeliveryPoller(h.Service, h.Log), SharedSlots: make(chan struct{}, 10),
+		Poller: activities.NewDeliveryPoller(h.Service, h.Store.Log), SharedSlots: make(chan struct{}, 10),
 	}
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
@@ -302,7 +302,7 @@ func wantRetention(t *testing.T, h *harness) {
 	h.attempt("erp_hook", d, 500)
 	housekeep := func() {
 		t.Helper()
-		if _, err := h.RemoveExpired(t.Context(), upkeep.RemovalBatch, func() bool { return true }); err != nil {
+		if _, err := h.Upkeep.RemoveExpired(t.Context(), upkeep.RemovalBatch, func() bool { return true }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -410,7 +410,7 @@ func (h *harness) sendTest(status int, text string) testDelivery {
 		_, _ = io.WriteString(response, text)
 	}))
 	defer receiver.Close()
-	address, ping, err := h.TestWebhook(h.t.Context(), h.ID("erp_hook"), models.EventPing, "")
+	address, ping, err := h.Webhooks.TestWebhook(h.t.Context(), h.ID("erp_hook"), models.EventPing, "")
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -432,7 +432,7 @@ func wantDeliveriesList(t *testing.T, h *harness) {
 	h.attempt("erp_hook", failed, 500)
 	listed := func() bool {
 		t.Helper()
-		all, err := h.Deliveries(t.Context(), webhooks.DeliveryFilter{
+		all, err := h.Webhooks.Deliveries(t.Context(), webhooks.DeliveryFilter{
 			WebhookID: h.ID("erp_hook"), Statuses: []models.DeliveryStatus{models.DeliveryFailed},
 		})
 		if err != nil {
@@ -441,7 +441,7 @@ func wantDeliveriesList(t *testing.T, h *harness) {
 		return slices.ContainsFunc(all, func(d webhooks.DeliveryView) bool { return d.ID == failed.DeliveryID })
 	}
 	want(t, "listed as failed before", listed(), true)
-	if _, err := h.RedeliverDelivery(t.Context(), store.Operator(), failed.DeliveryID); err != nil {
+	if _, err := h.Webhooks.RedeliverDelivery(t.Context(), store.Operator(), failed.DeliveryID); err != nil {
 		t.Fatal(err)
 	}
 	again := h.pendingDeliveries("erp_hook", id)[0]

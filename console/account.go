@@ -65,11 +65,11 @@ func (c *Console) showAccount(r *request) error {
 
 // renderAccount shows the page, with forms that were rejected or nil.
 func (c *Console) renderAccount(r *request, status int, profile, password, unlink *form) error {
-	sessions, err := c.service.Sessions(r.ctx(), r.actor())
+	sessions, err := c.service.People.Sessions(r.ctx(), r.actor())
 	if err != nil {
 		return err
 	}
-	accounts, err := c.service.LinkedAccounts(r.ctx(), r.actor())
+	accounts, err := c.service.People.LinkedAccounts(r.ctx(), r.actor())
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (c *Console) changeProfile(r *request) error {
 		if zone == "UTC" {
 			zone = ""
 		}
-		return c.service.ChangeProfile(ctx, r.actor(), people.Profile{Name: f.Value("name"), TimeZone: zone, Theme: models.Theme(f.Value("theme"))})
+		return c.service.People.ChangeProfile(ctx, r.actor(), people.Profile{Name: f.Value("name"), TimeZone: zone, Theme: models.Theme(f.Value("theme"))})
 	})
 }
 
@@ -143,7 +143,7 @@ func (c *Console) changePassword(r *request) error {
 	if err != nil {
 		return err
 	}
-	token, err := c.service.ChangePassword(f.context(r), r.actor(), people.PasswordChange{
+	token, err := c.service.People.ChangePassword(f.context(r), r.actor(), people.PasswordChange{
 		SessionID: r.viewer.SessionID, Email: r.viewer.Email, Old: f.Secret("old_password"), New: f.Secret("password"), Client: r.client(),
 	})
 	if err == nil {
@@ -170,19 +170,19 @@ func (c *Console) providerName(issuer string) string {
 func (c *Console) unlinkAccount(r *request) error {
 	page := outcome{to: Root + "/account", done: "unlinked", again: func(r *request, status int, f *form) error { return c.renderAccount(r, status, nil, nil, f) }}
 	return r.submit(page, func(ctx context.Context, f form) error {
-		return c.service.UnlinkAccount(ctx, r.actor(), r.viewer.SessionID, f.Value("issuer"), f.Value("subject"))
+		return c.service.People.UnlinkAccount(ctx, r.actor(), r.viewer.SessionID, f.Value("issuer"), f.Value("subject"))
 	})
 }
 
 func (c *Console) endSession(r *request) error {
-	if err := c.service.EndSession(r.ctx(), r.actor(), r.Param("id")); err != nil {
+	if err := c.service.People.EndSession(r.ctx(), r.actor(), r.Param("id")); err != nil {
 		return err
 	}
 	return r.done(Root+"/account", "session-ended")
 }
 
 func (c *Console) endOtherSessions(r *request) error {
-	if err := c.service.EndOtherSessions(r.ctx(), r.actor(), r.viewer.SessionID); err != nil {
+	if err := c.service.People.EndOtherSessions(r.ctx(), r.actor(), r.viewer.SessionID); err != nil {
 		return err
 	}
 	return r.done(Root+"/account", "session-ended")

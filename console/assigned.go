@@ -46,6 +46,6 @@ func assignedViewOf(found records.Assignments, removeAt func(nodeID string) stri
 
 // assigned returns the nodes on which a person or a team has permissions.
 func (c *Console) assigned(r *request, id string) (assignedView, error) {
-	found, err := c.service.AssignmentsForPerson(r.ctx(), r.actor(), id)
+	found, err := c.service.Records.AssignmentsForPerson(r.ctx(), r.actor(), id)
 	return assignedViewOf(found, nil), err
 }

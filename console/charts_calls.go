@@ -13,7 +13,7 @@ func (c *Console) showCallCharts(r *request) error {
 	page := "/integrations/" + id
 	view := chartsView{Title: "Calls", Back: Root + page, BackText: "The integration"}
 	return r.showCharts(view, chartSpans, page+"/charts", func(ctx context.Context, span chartSpan) ([]chart, error) {
-		calls, err := c.service.CallFigures(ctx, r.actor(), id, span.span, span.step)
+		calls, err := c.service.Access.CallFigures(ctx, r.actor(), id, span.span, span.step)
 		if err != nil {
 			return nil, err
 		}

@@ -19,18 +19,18 @@ func TestChartOfCalls(t *testing.T) {
 	s.Exec(`UPDATE plans SET calls_per_minute = 2`)
 	call := func(times int) {
 		t.Helper()
-		token, err := s.IssueToken(t.Context(), "cli_erp", "secret-of-the-erp-integration", nil)
+		token, err := s.Access.IssueToken(t.Context(), "cli_erp", "secret-of-the-erp-integration", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range times {
-			caller, _, err := s.Admit(t.Context(), token.AccessToken, "")
+			caller, _, err := s.Access.Admit(t.Context(), token.AccessToken, "")
 			if err != nil && models.CodeOf(err) != models.CodeRateLimited {
 				t.Fatal(err)
 			}
 			caller.End()
 		}
-		if err := s.StoreCalls(t.Context()); err != nil {
+		if err := s.Access.StoreCalls(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -18,7 +18,7 @@ var daySpans = []chartSpan{
 func (c *Console) showWorkOrderCharts(r *request) error {
 	view := chartsView{Title: "Work orders opened and closed", Back: linkTo("/work-orders"), BackText: "The work orders"}
 	return r.showCharts(view, daySpans, "/work-orders/charts", func(ctx context.Context, span chartSpan) ([]chart, error) {
-		days, err := c.service.WorkOrderDays(ctx, r.actor(), r.zone, int(span.span/span.step))
+		days, err := c.service.Records.WorkOrderDays(ctx, r.actor(), r.zone, int(span.span/span.step))
 		if err != nil {
 			return nil, err
 		}

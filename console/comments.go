@@ -108,14 +108,14 @@ func (c *Console) addComment(page formHandler) gin.HandlerFunc {
 			return page(r, status, f)
 		}}
 		return r.submit(after, func(ctx context.Context, f form) error {
-			return c.service.AddComment(ctx, r.actor(), id, f.Value("text"))
+			return c.service.Records.AddComment(ctx, r.actor(), id, f.Value("text"))
 		})
 	})
 }
 
 // commentToRemove returns the comment of the query, which is on the record of the path.
 func (r *request) commentToRemove() (models.Comment, error) {
-	comment, err := r.console.service.CommentToRemove(r.ctx(), r.actor(), r.Query("comment"))
+	comment, err := r.console.service.Records.CommentToRemove(r.ctx(), r.actor(), r.Query("comment"))
 	if err == nil && comment.RecordID != r.Param("id") {
 		err = models.NotFound()
 	}
@@ -148,6 +148,6 @@ func (c *Console) removeComment(r *request) error {
 		return err
 	}
 	return r.submit(outcome{to: commentedURL(comment.RecordID) + activityAnchor, done: "comment-removed"}, func(ctx context.Context, _ form) error {
-		return c.service.RemoveComment(ctx, r.actor(), comment.ID)
+		return c.service.Records.RemoveComment(ctx, r.actor(), comment.ID)
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"millwright/models"
+	"millwright/service"
 	"millwright/web"
 )
 
@@ -52,7 +53,7 @@ type Options struct {
 
 // Console serves the pages. It is safe for concurrent use.
 type Console struct {
-	service Service
+	service *service.Service
 	options Options
 	log     *slog.Logger
 	metrics *metrics
@@ -71,7 +72,7 @@ type Console struct {
 
 // New returns a console on the service. It fails if an option is malformed or a metric
 // cannot be registered.
-func New(s Service, options Options) (*Console, error) {
+func New(s *service.Service, options Options) (*Console, error) {
 	if options.Now == nil {
 		options.Now = time.Now
 	}

@@ -27,7 +27,7 @@ func (r *request) setCookie(name, value string, seconds int) {
 // that no one who planted a token shares the new one.
 func (r *request) keepSession(token string) error {
 	if r.token != "" {
-		if err := r.console.service.SignOut(r.ctx(), r.token); err != nil {
+		if err := r.console.service.People.SignOut(r.ctx(), r.token); err != nil {
 			return err
 		}
 	}

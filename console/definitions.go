@@ -59,7 +59,7 @@ const inventoryManagerText = "manage the place: give permissions on it, and get 
 var definitionsPage = newPage[definitionsView]("definitions.html")
 
 func (c *Console) listDefinitions(r *request) error {
-	found, err := c.service.Definitions(r.ctx(), r.actor())
+	found, err := c.service.Inventory.Definitions(r.ctx(), r.actor())
 	if err != nil {
 		return err
 	}

@@ -190,7 +190,7 @@ func (c *Console) listDeliveries(r *request) error {
 		path = "/webhooks/" + url.PathEscape(search.WebhookID) + path
 	}
 	before := r.Query("before")
-	page, err := c.service.SearchDeliveries(r.ctx(), r.actor(), search, before, deliveriesPerPage)
+	page, err := c.service.Webhooks.SearchDeliveries(r.ctx(), r.actor(), search, before, deliveriesPerPage)
 	if err != nil {
 		return err
 	}

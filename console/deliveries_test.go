@@ -20,7 +20,7 @@ import (
 // newRecord creates a work order as the ERP integration and returns its id.
 func newRecord(t *testing.T, s *consoletest.Site) string {
 	t.Helper()
-	result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace filter"})
+	result, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace filter"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func dispatch(t *testing.T, s *consoletest.Site, hook string, respond func(*webh
 	t.Helper()
 	sent := 0
 	for range 100 {
-		claim, err := s.ClaimPending(t.Context(), s.ID(hook), nil, webhooks.ClaimPosition{}, 500)
+		claim, err := s.Webhooks.ClaimPending(t.Context(), s.ID(hook), nil, webhooks.ClaimPosition{}, 500)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +46,7 @@ func dispatch(t *testing.T, s *consoletest.Site, hook string, respond func(*webh
 			respond(&a)
 			made = append(made, a)
 		}
-		if _, err := s.RecordAttempts(t.Context(), s.ID(hook), made); err != nil {
+		if _, err := s.Webhooks.RecordAttempts(t.Context(), s.ID(hook), made); err != nil {
 			t.Fatal(err)
 		}
 		if sent += len(made); !claim.More {

@@ -53,7 +53,7 @@ type attemptRow struct {
 var deliveryPage = newPage[deliveryView]("delivery.html")
 
 func (c *Console) showDelivery(r *request) error {
-	d, err := c.service.DeliveryForPerson(r.ctx(), r.actor(), r.Param("id"))
+	d, err := c.service.Webhooks.DeliveryForPerson(r.ctx(), r.actor(), r.Param("id"))
 	if err != nil {
 		return err
 	}

@@ -69,11 +69,11 @@ func newDemo(t *testing.T) *demo {
 	})
 	d := &demo{Site: site, t: t, names: map[string]string{"erp": "ERP", "bms": "Building management system"}}
 	var err error
-	if d.Polar, err = d.Import(t.Context(), readDemo(t, "service-company.yaml")); err == nil {
-		d.Acme, err = d.Import(t.Context(), readDemo(t, "campus.yaml"))
+	if d.Polar, err = d.Imports.Import(t.Context(), readDemo(t, "service-company.yaml")); err == nil {
+		d.Acme, err = d.Imports.Import(t.Context(), readDemo(t, "campus.yaml"))
 	}
 	if err == nil {
-		err = d.SetPassword(t.Context(), store.Operator(), d.ID("margaret_ellison"), consoletest.Password)
+		err = d.People.SetPassword(t.Context(), store.Operator(), d.ID("margaret_ellison"), consoletest.Password)
 	}
 	d.check(err)
 	d.Acme.IDs["polar-lifts"] = d.Polar.OrganizationID
@@ -81,7 +81,7 @@ func newDemo(t *testing.T) *demo {
 		password_hash = CASE WHEN email < 'h' OR email > 'kar' THEN (SELECT password_hash FROM people WHERE id = $1) END
 		WHERE organization_id = $2`, d.ID("margaret_ellison"), d.Acme.OrganizationID)
 	erp := "https://erp.northfield.example.com/hooks/maintenance"
-	_, err = d.ChangeWebhook(t.Context(), d.Viewer("margaret_ellison"), d.ID("erp_hook"), webhooks.WebhookChange{URL: &erp})
+	_, err = d.Webhooks.ChangeWebhook(t.Context(), d.Viewer("margaret_ellison"), d.ID("erp_hook"), webhooks.WebhookChange{URL: &erp})
 	d.check(err)
 	d.Exec(`SELECT partitions.make($1, 31)`, servicetest.Start)
 	d.planRoutine()
@@ -195,7 +195,7 @@ func (d *demo) create(w demoWork) (id string) {
 	if !w.due.IsZero() {
 		in.TargetDate = new(models.TimeOf(w.due))
 	}
-	created, err := d.CreateWorkOrder(d.t.Context(), d.actor(w.creator), store.RequestKey{}, in)
+	created, err := d.Records.CreateWorkOrder(d.t.Context(), d.actor(w.creator), store.RequestKey{}, in)
 	d.check(err)
 	if w.name != "" {
 		d.Acme.IDs[w.name] = created.RecordID
@@ -211,7 +211,7 @@ func (d *demo) complete(person, id string) {
 
 func (d *demo) answer(person, id string, then records.Completion, answers ...records.GivenAnswer) {
 	d.t.Helper()
-	_, err := d.AnswerWorkOrder(d.t.Context(), d.Viewer(person), store.RequestKey{}, id, answers, then)
+	_, err := d.Records.AnswerWorkOrder(d.t.Context(), d.Viewer(person), store.RequestKey{}, id, answers, then)
 	d.check(err)
 }
 
@@ -236,10 +236,10 @@ func (d *demo) entered(question, number string) records.GivenAnswer {
 func (d *demo) integrate(key, name, address string) {
 	d.t.Helper()
 	ctx, margaret := d.t.Context(), d.Viewer("margaret_ellison")
-	made, err := d.CreateIntegration(ctx, margaret, d.Acme.OrganizationID, integrations.NewIntegration{Name: name, Scopes: []string{"inventory:read", "work_orders:read"}})
+	made, err := d.Integrations.CreateIntegration(ctx, margaret, d.Acme.OrganizationID, integrations.NewIntegration{Name: name, Scopes: []string{"inventory:read", "work_orders:read"}})
 	d.check(err)
-	d.check(d.Assign(ctx, margaret, d.ID("hospital"), made.ID, d.ID("reader")))
-	hook, err := d.CreateWebhook(ctx, margaret, made.ID, webhooks.NewWebhook{URL: address, Events: []models.EventType{models.EventWorkOrderCreated, models.EventWorkOrderCancelled}})
+	d.check(d.Inventory.Assign(ctx, margaret, d.ID("hospital"), made.ID, d.ID("reader")))
+	hook, err := d.Webhooks.CreateWebhook(ctx, margaret, made.ID, webhooks.NewWebhook{URL: address, Events: []models.EventType{models.EventWorkOrderCreated, models.EventWorkOrderCancelled}})
 	d.check(err)
 	d.Acme.IDs[key], d.Acme.IDs[key+"_hook"] = made.ID, hook.ID
 }
@@ -278,6 +278,6 @@ func (d *demo) deliverReport(n int) {
 	}
 	d.deliver("rooms_hook", latency, http.StatusGone, `{"error": "This hook was removed on Monday."}`, "")
 	d.Exec(`UPDATE webhook_health SET failed_at = 'infinity' WHERE webhook_id = $1`, d.ID("rooms_hook"))
-	_, err := d.TurnOffIfUnsuccessful(d.t.Context(), d.ID("rooms_hook"))
+	_, err := d.Webhooks.TurnOffIfUnsuccessful(d.t.Context(), d.ID("rooms_hook"))
 	d.check(err)
 }

@@ -4,9 +4,9 @@
 // A request passes through middleware.go (deadline, headers, log, the check that no other
 // site sent it) and gets its viewer (request.go): the person of its session, read again
 // each time. Handlers contain no rules and no SQL. They call the functions that the API
-// and the commands call, through Service, whose reads and writes take an Actor and check
-// its permissions. An error becomes a page in errors.go alone; a record of another
-// organization is the same 404, byte for byte, as one that does not exist.
+// and the commands call, each with its room (package service). They take an Actor and check
+// its permissions; a test keeps this so. An error becomes a page in errors.go alone; a record
+// of another organization is the same 404, byte for byte, as one that does not exist.
 //
 // # Writing a page
 //
@@ -22,7 +22,7 @@
 //	var thingsPage = newPage[thingsView]("things.html")
 //
 //	func (c *Console) listThings(r *request) error {
-//		things, err := c.service.Things(r.ctx(), r.actor(), …)
+//		things, err := c.service.Records.Things(r.ctx(), r.actor(), …)
 //		…
 //		return thingsPage.show(r, thingsView{…})
 //	}
@@ -35,7 +35,7 @@
 // template with empty and with hostile views. Others fail until they list the new route:
 // TestEveryPageIsAccessible, and for a form TestADoubleClickActsOnce and
 // TestSensitiveRoutesTakeARecentSignIn. An entry of sections (pages.go) puts a page
-// into the sidebar for those who may see it. Methods are added to Service (service.go).
+// into the sidebar for those who may see it.
 //
 // Parts for templates: {{template "time" .At}} of r.moment(t), {{template "state" .State}}
 // of a stateMark (color, icon and word), {{template "pager" .Pager}}, {{icon "send"}},
@@ -61,7 +61,7 @@
 //		id := r.Param("id")
 //		page := outcome{to: Root + "/things/" + id, done: "saved", again: c.renderThing}
 //		return r.submit(page, func(ctx context.Context, f form) error {
-//			_, err := c.service.RenameThing(ctx, r.actor(), id, f.Value("name"))
+//			_, err := c.service.Records.RenameThing(ctx, r.actor(), id, f.Value("name"))
 //			return err
 //		})
 //	}

@@ -83,11 +83,11 @@ func (c *Console) listFeedback(r *request) error {
 		}
 		view.Filter.States = append(view.Filter.States, option{Value: string(s), Label: s.Name(), Chosen: chosen})
 	}
-	page, err := c.service.FeedbackForPerson(r.ctx(), r.actor(), filter, r.Query("before"), limit)
+	page, err := c.service.Records.FeedbackForPerson(r.ctx(), r.actor(), filter, r.Query("before"), limit)
 	if err != nil {
 		return err
 	}
-	gives, err := c.service.HeldGrants(r.ctx(), r.actor(), models.GrantFeedbackCreate)
+	gives, err := c.service.Inventory.HeldGrants(r.ctx(), r.actor(), models.GrantFeedbackCreate)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ type feedbackView struct {
 var feedbackPage = newPage[feedbackView]("feedback_one.html")
 
 func (c *Console) renderFeedback(r *request, status int, rejected *form) error {
-	detail, err := c.service.FeedbackDetail(r.ctx(), r.actor(), r.Param("id"), r.historyPart())
+	detail, err := c.service.Records.FeedbackDetail(r.ctx(), r.actor(), r.Param("id"), r.historyPart())
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (c *Console) resolveFeedback(r *request) error {
 	id := r.Param("id")
 	page := outcome{to: feedbackURL(id), done: "resolved", again: c.renderFeedback}
 	return r.submit(page, func(ctx context.Context, _ form) error {
-		_, err := c.service.ResolveFeedback(ctx, r.actor(), store.RequestKey{}, id)
+		_, err := c.service.Records.ResolveFeedback(ctx, r.actor(), store.RequestKey{}, id)
 		return err
 	})
 }
@@ -193,7 +193,7 @@ var newFeedbackPage = newPage[newFeedbackView]("feedback_new.html")
 func (c *Console) renderNewFeedback(r *request, status int, entered *form) error {
 	f := newForm(url.Values{"node": {models.Trim(r.Query("node"))}}).orRejected(entered)
 	node := f.Value("node")
-	places, err := c.service.FeedbackPlaces(r.ctx(), r.actor(), node)
+	places, err := c.service.Records.FeedbackPlaces(r.ctx(), r.actor(), node)
 	if err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func (c *Console) giveFeedback(r *request) error {
 	if err != nil {
 		return err
 	}
-	result, err := c.service.GiveFeedback(f.context(r), r.actor(), f.Value("node"), records.NewFeedback{Subject: f.Value("subject"), Description: f.Optional("description")})
+	result, err := c.service.Records.GiveFeedback(f.context(r), r.actor(), f.Value("node"), records.NewFeedback{Subject: f.Value("subject"), Description: f.Optional("description")})
 	o := outcome{done: "feedback-given", again: c.renderNewFeedback}
 	// A person may be allowed to give feedback on a place and not to read it.
 	o.toRecord = func(id string) string {

@@ -126,7 +126,7 @@ func (r *request) enterParsing() (leave func(), err error) {
 	if r.sent <= largeForm {
 		return func() {}, nil
 	}
-	return r.console.service.EnterParsing(r.ctx(), cmp.Or(r.viewer.OrganizationID, "network "+r.client().Network))
+	return r.console.service.Access.EnterParsing(r.ctx(), cmp.Or(r.viewer.OrganizationID, "network "+r.client().Network))
 }
 
 // sentForm returns the form that was sent. Errors: invalid_request.

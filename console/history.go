@@ -239,7 +239,7 @@ func (r *request) addChangesSince(record string, f *form) {
 	if f.Seen == "" || seen.UnmarshalText([]byte(f.Seen)) != nil {
 		return
 	}
-	page, err := r.console.service.RecordHistory(r.ctx(), r.actor(), record, 0, maxChangesShown)
+	page, err := r.console.service.Records.RecordHistory(r.ctx(), r.actor(), record, 0, maxChangesShown)
 	if err != nil {
 		return
 	}

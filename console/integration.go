@@ -51,7 +51,7 @@ func (c *Console) renderIntegration(r *request, status int, rejected *form) erro
 		return err
 	}
 	id := r.Param("id")
-	found, err := c.service.ManagedIntegration(r.ctx(), r.actor(), id)
+	found, err := c.service.Pages.ManagedIntegration(r.ctx(), r.actor(), id)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (c *Console) renderIntegration(r *request, status int, rejected *form) erro
 
 // addOwners adds the form with which administrators name the owners.
 func (c *Console) addOwners(r *request, i pages.IntegrationDetail, view *integrationView) error {
-	people, err := c.service.PossibleOwners(r.ctx(), r.actor())
+	people, err := c.service.Integrations.PossibleOwners(r.ctx(), r.actor())
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (c *Console) setOwners(r *request) error {
 	id := r.Param("id")
 	page := outcome{to: Root + "/integrations/" + id, done: "saved", again: c.renderIntegration}
 	return r.submit(page, func(ctx context.Context, f form) error {
-		_, err := c.service.SetIntegrationOwners(ctx, r.actor(), id, f.Values["owners"])
+		_, err := c.service.Integrations.SetIntegrationOwners(ctx, r.actor(), id, f.Values["owners"])
 		return err
 	})
 }
@@ -131,7 +131,7 @@ func (c *Console) changeIntegration(r *request) error {
 	page := outcome{to: Root + "/integrations/" + id, done: "saved", again: c.renderIntegration}
 	return r.submit(page, func(ctx context.Context, f form) error {
 		name, definition := f.Value("name"), f.Value("organization_definition_id")
-		_, err := c.service.ChangeIntegration(ctx, r.actor(), id, integrations.IntegrationChange{
+		_, err := c.service.Integrations.ChangeIntegration(ctx, r.actor(), id, integrations.IntegrationChange{
 			Name: &name, Scopes: append([]string{}, f.Values["scopes"]...), DefinitionID: &definition,
 		})
 		return err
@@ -143,7 +143,7 @@ func (c *Console) managedIntegration(r *request) (integrations.IntegrationRecord
 	if err := r.require(models.GrantIntegrations); err != nil {
 		return integrations.IntegrationRecord{}, pages.IntegrationEffects{}, err
 	}
-	return c.service.ManagedIntegrationEffects(r.ctx(), r.actor(), r.Param("id"))
+	return c.service.Pages.ManagedIntegrationEffects(r.ctx(), r.actor(), r.Param("id"))
 }
 
 func (c *Console) confirmSecret(r *request) error {
@@ -168,7 +168,7 @@ func (c *Console) renewSecret(r *request) error {
 	if err != nil {
 		return err
 	}
-	renewed, err := c.service.RenewIntegrationSecret(f.context(r), r.actor(), r.Param("id"))
+	renewed, err := c.service.Integrations.RenewIntegrationSecret(f.context(r), r.actor(), r.Param("id"))
 	if err != nil {
 		renewed.ID = r.Param("id")
 	}
@@ -194,11 +194,11 @@ func (c *Console) confirmIntegrationOff(r *request) error {
 }
 
 func (c *Console) turnIntegrationOff(r *request) error {
-	return submitChange(r, outcome{to: Root + "/integrations/" + r.Param("id"), done: "turned-off"}, c.service.TurnIntegrationOff)
+	return submitChange(r, outcome{to: Root + "/integrations/" + r.Param("id"), done: "turned-off"}, c.service.Integrations.TurnIntegrationOff)
 }
 
 func (c *Console) turnIntegrationOn(r *request) error {
-	return submitChange(r, outcome{to: Root + "/integrations/" + r.Param("id"), done: "works-again"}, c.service.TurnIntegrationOn)
+	return submitChange(r, outcome{to: Root + "/integrations/" + r.Param("id"), done: "works-again"}, c.service.Integrations.TurnIntegrationOn)
 }
 
 func (c *Console) confirmDeleteIntegration(r *request) error {
@@ -222,5 +222,5 @@ func (c *Console) confirmDeleteIntegration(r *request) error {
 }
 
 func (c *Console) deleteIntegration(r *request) error {
-	return submitChange(r, outcome{to: Root + "/integrations", done: "deleted"}, c.service.DeleteIntegration)
+	return submitChange(r, outcome{to: Root + "/integrations", done: "deleted"}, c.service.Integrations.DeleteIntegration)
 }

@@ -84,7 +84,7 @@ func (c *Console) see(r *request, integrationID string) (seeView, error) {
 	if err != nil {
 		return view, err
 	}
-	answer, err := c.service.CanSee(r.ctx(), r.actor(), integrationID, id)
+	answer, err := c.service.Pages.CanSee(r.ctx(), r.actor(), integrationID, id)
 	if models.CodeOf(err) == models.CodeValidationFailed {
 		view.Problem = sentences(err)
 		return view, nil

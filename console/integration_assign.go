@@ -25,11 +25,11 @@ func (c *Console) renderAssign(r *request, status int, rejected *form) error {
 	if err := r.require(models.GrantIntegrations); err != nil {
 		return err
 	}
-	i, err := c.service.ManagedIntegration(r.ctx(), r.actor(), r.Param("id"))
+	i, err := c.service.Pages.ManagedIntegration(r.ctx(), r.actor(), r.Param("id"))
 	if err != nil {
 		return err
 	}
-	choices, err := c.service.AssignmentChoices(r.ctx(), r.actor())
+	choices, err := c.service.Integrations.AssignmentChoices(r.ctx(), r.actor())
 	if err != nil {
 		return err
 	}
@@ -54,14 +54,14 @@ func (c *Console) assign(r *request) error {
 	}
 	page := outcome{to: Root + "/integrations/" + i.ID + "#access", done: "assigned", again: c.renderAssign}
 	return r.submit(page, func(ctx context.Context, f form) error {
-		return c.service.AssignIntegration(ctx, r.actor(), i.ID, f.Value("node"), f.Value("definition_id"))
+		return c.service.Integrations.AssignIntegration(ctx, r.actor(), i.ID, f.Value("node"), f.Value("definition_id"))
 	})
 }
 
 // assignedNode returns the integration of the request and the node of its query, on which
 // the integration itself is assigned. Errors: not_found, permission_denied, unavailable.
 func (c *Console) assignedNode(r *request) (i pages.IntegrationDetail, node records.AssignedNode, err error) {
-	if i, err = c.service.ManagedIntegration(r.ctx(), r.actor(), r.Param("id")); err != nil {
+	if i, err = c.service.Pages.ManagedIntegration(r.ctx(), r.actor(), r.Param("id")); err != nil {
 		return i, node, err
 	}
 	for _, n := range i.Assigned.Nodes {
@@ -98,6 +98,6 @@ func (c *Console) unassign(r *request) error {
 		return err
 	}
 	return r.submit(outcome{to: Root + "/integrations/" + i.ID + "#access", done: "unassigned"}, func(ctx context.Context, _ form) error {
-		return c.service.Unassign(ctx, r.actor(), r.Query("node"), i.ID)
+		return c.service.Inventory.Unassign(ctx, r.actor(), r.Query("node"), i.ID)
 	})
 }

@@ -48,7 +48,7 @@ type integrationRow struct {
 var integrationsPage = newPage[integrationsView]("integrations.html")
 
 func (c *Console) listIntegrations(r *request) error {
-	list, err := c.service.ManagedIntegrations(r.ctx(), r.actor())
+	list, err := c.service.Integrations.ManagedIntegrations(r.ctx(), r.actor())
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (c *Console) createIntegration(r *request) error {
 	if err != nil {
 		return err
 	}
-	created, err := c.service.CreateIntegration(f.context(r), r.actor(), r.viewer.OrganizationID, integrations.NewIntegration{
+	created, err := c.service.Integrations.CreateIntegration(f.context(r), r.actor(), r.viewer.OrganizationID, integrations.NewIntegration{
 		Name: f.Value("name"), Scopes: f.Values["scopes"], OrganizationDefinitionID: f.Optional("organization_definition_id"),
 	})
 	if err != nil {

@@ -215,7 +215,7 @@ func TestStaleFormsOfIntegrationsAreRejected(t *testing.T) {
 	v := s.SignedIn("ann")
 	page := "/console/integrations/" + s.ID("reader")
 	f := v.Get(page).Form("name", "My name", "scopes", "people:read")
-	if _, err := s.RenameIntegration(t.Context(), s.Viewer("ivy"), s.ID("reader"), "Other name"); err != nil {
+	if _, err := s.Integrations.RenameIntegration(t.Context(), s.Viewer("ivy"), s.ID("reader"), "Other name"); err != nil {
 		t.Fatal(err)
 	}
 	stale := v.Post(page, f).Want(http.StatusConflict, "<bdi>Ivy Marsh</bdi> renamed the integration", `value="My name"`)
@@ -227,7 +227,7 @@ func TestStaleFormsOfIntegrationsAreRejected(t *testing.T) {
 	s.Exec(`UPDATE integrations SET owners = ARRAY[$1] WHERE id = $2`, s.ID("ivy"), s.ID("reader"))
 	f = v.Get(page).Form("url", "http://127.0.0.1:9/mine", "events", "issue.created")
 	other := "http://127.0.0.1:9/other"
-	if _, err := s.ChangeWebhook(t.Context(), s.Viewer("ivy"), s.ID("reader_hook"), webhooks.WebhookChange{URL: &other}); err != nil {
+	if _, err := s.Webhooks.ChangeWebhook(t.Context(), s.Viewer("ivy"), s.ID("reader_hook"), webhooks.WebhookChange{URL: &other}); err != nil {
 		t.Fatal(err)
 	}
 	stale = v.Post(page, f).Want(http.StatusConflict, "<bdi>Ivy Marsh</bdi> changed the webhook address", `value="http://127.0.0.1:9/mine"`)

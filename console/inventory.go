@@ -76,7 +76,7 @@ func (c *Console) showInventory(r *request) error {
 	}
 	view.Level = level
 	if open != "" && r.GetHeader("HX-Request") == "" {
-		node, err := c.service.NodeForPerson(r.ctx(), r.actor(), open)
+		node, err := c.service.Inventory.NodeForPerson(r.ctx(), r.actor(), open)
 		if err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (c *Console) showInventory(r *request) error {
 }
 
 func (c *Console) searchInventory(r *request, view inventoryView) error {
-	found, err := c.service.SearchNodes(r.ctx(), r.actor(), inventory.NodeSearch{Text: view.Search, Retired: view.Retired, Limit: models.DefaultPageSize + 1})
+	found, err := c.service.Inventory.SearchNodes(r.ctx(), r.actor(), inventory.NodeSearch{Text: view.Search, Retired: view.Retired, Limit: models.DefaultPageSize + 1})
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (c *Console) searchInventory(r *request, view inventoryView) error {
 // empty. Its pages are at the path.
 func (c *Console) level(r *request, parentID, path string, retired bool) (levelView, error) {
 	page := r.nameFilter()
-	found, err := c.service.InventoryLevel(r.ctx(), r.actor(), inventory.NodeLevel{
+	found, err := c.service.Inventory.InventoryLevel(r.ctx(), r.actor(), inventory.NodeLevel{
 		ParentID: parentID, Retired: retired, AfterName: page.AfterName, AfterID: page.AfterID, Limit: page.Limit,
 	})
 	if err != nil {

@@ -20,7 +20,7 @@ func (r *request) keepInput(f form) error {
 	view := r.console.signInView(newForm(nil), "")
 	view.Ended = true
 	var err error
-	view.Kept, err = r.console.service.KeepInput(r.ended, people.KeptInput{
+	view.Kept, err = r.console.service.People.KeepInput(r.ended, people.KeptInput{
 		Route: r.FullPath(), URL: r.Request.URL.RequestURI(), Values: f.Values,
 	})
 	if err != nil {
@@ -34,7 +34,7 @@ func (r *request) keepInput(f form) error {
 
 // showKept shows the form of keepInput, with what was entered, to the person who entered it.
 func (r *request) showKept(sealed string) error {
-	input, ok := r.console.service.OpenInput(r.viewer.IdentityID, sealed)
+	input, ok := r.console.service.People.OpenInput(r.viewer.IdentityID, sealed)
 	if !ok {
 		return r.done(Root, "input-lost")
 	}

@@ -23,7 +23,7 @@ type labelView struct {
 var labelPage = newPage[labelView]("label.html")
 
 func (c *Console) showLabel(r *request) error {
-	node, err := c.service.NodeForPerson(r.ctx(), r.actor(), r.Param("id"))
+	node, err := c.service.Inventory.NodeForPerson(r.ctx(), r.actor(), r.Param("id"))
 	if err != nil {
 		return err
 	}

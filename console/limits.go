@@ -18,7 +18,7 @@ import (
 func (c *Console) limitVisitors(g *gin.Context) {
 	r := &request{Context: g, console: c, zone: time.UTC}
 	token, err := r.Cookie(c.cookieName("session"))
-	if err != nil || c.service.PersonOfSession(token) == "" {
+	if err != nil || c.service.People.PersonOfSession(token) == "" {
 		if err := r.countVisitor(); err != nil {
 			r.fail(err)
 			g.Abort()
@@ -33,7 +33,7 @@ func (c *Console) limitVisitors(g *gin.Context) {
 // Errors: rate_limited.
 func (r *request) countVisitor() error {
 	client := r.client()
-	rate, err := r.console.service.CountVisitor(r.ctx(), client.Network, r.console.service.KnownBrowser(client))
+	rate, err := r.console.service.Access.CountVisitor(r.ctx(), client.Network, r.console.service.People.KnownBrowser(client))
 	if err == nil {
 		return nil
 	}
@@ -59,7 +59,7 @@ func (r *request) countForm() error {
 	case strings.HasSuffix(r.FullPath(), "/seen"):
 		kind = access.FormOfPage
 	}
-	rate, err := r.console.service.CountForm(r.ctx(), r.actor(), kind)
+	rate, err := r.console.service.Access.CountForm(r.ctx(), r.actor(), kind)
 	if err == nil {
 		return nil
 	}

@@ -101,7 +101,7 @@ func lastLink(key string) request {
 
 func operatorsLink(key string) request {
 	return request{http.StatusOK, func(l *limited) consoletest.Page {
-		if _, err := l.NewPersonLink(l.t.Context(), store.Operator(), l.ID(key), true); err != nil {
+		if _, err := l.People.NewPersonLink(l.t.Context(), store.Operator(), l.ID(key), true); err != nil {
 			l.t.Fatal(err)
 		}
 		return consoletest.Page{Status: http.StatusOK}
@@ -119,7 +119,7 @@ func secret(status int, network, client, secret string) request {
 // token returns a token of an integration, an invalid one of "none".
 func (l *limited) token(integration string) string {
 	if client, known := l.Acme.Integrations[integration]; known && l.tokens[integration] == "" {
-		token, err := l.IssueToken(l.t.Context(), client.ClientID, client.ClientSecret, nil)
+		token, err := l.Access.IssueToken(l.t.Context(), client.ClientID, client.ClientSecret, nil)
 		if err != nil {
 			l.t.Fatal(err)
 		}
@@ -166,7 +166,7 @@ func handleForm(tenant string) request {
 	return request{http.StatusOK, func(l *limited) consoletest.Page {
 		ctx, cancel := context.WithTimeout(l.t.Context(), 100*time.Millisecond)
 		defer cancel()
-		leave, err := l.EnterParsing(ctx, l.fill(tenant))
+		leave, err := l.Access.EnterParsing(ctx, l.fill(tenant))
 		if err != nil {
 			return consoletest.Page{Status: http.StatusServiceUnavailable}
 		}

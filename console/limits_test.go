@@ -280,7 +280,7 @@ func TestLargeFormsTakeTurns(t *testing.T) {
 		"of another visitor":         {"network 192.0.2.1", visitor, signIn, "192.0.2.2", 65 << 10, http.StatusUnauthorized},
 		"of a person in the network": {"network 192.0.2.1", person("ann"), account, "192.0.2.1", 65 << 10, http.StatusUnprocessableEntity},
 	} {
-		leave, err := s.EnterParsing(t.Context(), c.tenant)
+		leave, err := s.Access.EnterParsing(t.Context(), c.tenant)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -44,9 +44,9 @@ var linkGonePage = newPage[linkGoneView]("link_gone.html")
 
 // renderLink shows the page for the request's link; rejected is the form to show again, or nil.
 func (c *Console) renderLink(r *request, status int, rejected *form) error {
-	link, err := c.service.Link(r.ctx(), r.Param("token"))
+	link, err := c.service.People.Link(r.ctx(), r.Param("token"))
 	if errors.Is(err, people.ErrLinkInvalid) {
-		return linkGonePage.render(r, http.StatusGone, linkGoneView{c.service.MailsLinks()})
+		return linkGonePage.render(r, http.StatusGone, linkGoneView{c.service.People.MailsLinks()})
 	}
 	if err != nil {
 		return err
@@ -63,11 +63,11 @@ func (c *Console) useLink(r *request) error {
 	if err != nil {
 		return err
 	}
-	signedIn, err := c.service.UseLink(r.ctx(), people.LinkUse{
+	signedIn, err := c.service.People.UseLink(r.ctx(), people.LinkUse{
 		Token: r.Param("token"), Name: f.Value("name"), Password: f.Secret("password"), Client: r.clientOf(f),
 	})
 	if errors.Is(err, people.ErrLinkInvalid) {
-		return linkGonePage.render(r, http.StatusGone, linkGoneView{c.service.MailsLinks()})
+		return linkGonePage.render(r, http.StatusGone, linkGoneView{c.service.People.MailsLinks()})
 	}
 	if err != nil {
 		return r.finish(f, err, outcome{again: c.renderLink})
@@ -86,7 +86,7 @@ type forgottenView struct {
 var forgottenPage = newPage[forgottenView]("forgotten.html")
 
 func (c *Console) showForgotten(r *request) error {
-	return forgottenPage.show(r, forgottenView{Form: newForm(nil), Mail: c.service.MailsLinks()})
+	return forgottenPage.show(r, forgottenView{Form: newForm(nil), Mail: c.service.People.MailsLinks()})
 }
 
 // sendForgotten responds the same at once, whether there is such a person or not: the links
@@ -96,13 +96,13 @@ func (c *Console) sendForgotten(r *request) error {
 	if err != nil {
 		return err
 	}
-	if c.service.MailsLinks() {
+	if c.service.People.MailsLinks() {
 		email, client := f.Value("email"), r.client()
 		c.later(r.ctx(), "make the link of a forgotten password", func(ctx context.Context) error {
-			return c.service.ForgotPassword(store.WithSubmission(ctx, store.Submission{Key: f.Key}), email, client)
+			return c.service.People.ForgotPassword(store.WithSubmission(ctx, store.Submission{Key: f.Key}), email, client)
 		})
 	}
-	return forgottenPage.show(r, forgottenView{Mail: c.service.MailsLinks(), Sent: true})
+	return forgottenPage.show(r, forgottenView{Mail: c.service.People.MailsLinks(), Sent: true})
 }
 
 // Bounds of work that continues after a response.

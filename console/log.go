@@ -73,7 +73,7 @@ func (c *Console) listLog(r *request) error {
 		return err
 	}
 	filter.Before, _ = strconv.ParseInt(r.Query("before"), 10, 64)
-	page, err := c.service.LogRecords(r.ctx(), r.actor(), "", filter)
+	page, err := c.service.Pages.LogRecords(r.ctx(), r.actor(), "", filter)
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (c *Console) exportLog(r *request) error {
 	filter.Limit = models.MaxPageSize
 	out := newCSV(r.zone, "time", "who", "what", "action", "record", "name", "who now", "who id")
 	for out.rows < maxExported {
-		page, err := c.service.LogRecords(r.ctx(), r.actor(), "", filter)
+		page, err := c.service.Pages.LogRecords(r.ctx(), r.actor(), "", filter)
 		if err != nil {
 			return err
 		}

@@ -77,7 +77,7 @@ const (
 )
 
 func (c *Console) showNode(r *request) error {
-	node, err := c.service.NodeForPerson(r.ctx(), r.actor(), r.Param("id"))
+	node, err := c.service.Inventory.NodeForPerson(r.ctx(), r.actor(), r.Param("id"))
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (r *request) offerOnNode(view *nodeView) {
 }
 
 func (c *Console) nodeWorkOrders(r *request, view *nodeView) error {
-	found, err := c.service.NodeWorkOrders(r.ctx(), r.actor(), view.Node.ID)
+	found, err := c.service.Pages.NodeWorkOrders(r.ctx(), r.actor(), view.Node.ID)
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (c *Console) nodeWorkOrders(r *request, view *nodeView) error {
 }
 
 func (c *Console) nodeFeedback(r *request, view *nodeView) error {
-	found, err := c.service.NodeFeedback(r.ctx(), r.actor(), view.Node.ID)
+	found, err := c.service.Pages.NodeFeedback(r.ctx(), r.actor(), view.Node.ID)
 	if err != nil {
 		return err
 	}
@@ -188,7 +188,7 @@ func (c *Console) nodeAssignees(r *request, view *nodeView) error {
 		}
 		page.After = records.AssigneePosition{Depth: depth, Name: r.Query("after_name"), IdentityID: r.Query("after")}
 	}
-	found, err := c.service.Assignees(r.ctx(), r.actor(), view.Node.ID, page)
+	found, err := c.service.Records.Assignees(r.ctx(), r.actor(), view.Node.ID, page)
 	if err != nil {
 		return err
 	}

@@ -39,14 +39,14 @@ func (c *Console) renderAssignToNode(r *request, status int, rejected *form) err
 			identityID = rejected.Value("identity_id")
 		}
 	}
-	choices, err := c.service.AssigneeChoices(r.ctx(), r.actor(), r.Param("id"))
+	choices, err := c.service.Records.AssigneeChoices(r.ctx(), r.actor(), r.Param("id"))
 	if err != nil {
 		return err
 	}
 	node := choices.Node
 	view := nodeAssignView{Node: node, Form: newForm(url.Values{}), Definitions: nodeDefinitionOptions(choices.Definitions), Back: assigneesURL(node.ID)}
 	if identityID != "" {
-		effects, err := c.service.AssignmentEffects(r.ctx(), r.actor(), node.ID, identityID)
+		effects, err := c.service.Pages.AssignmentEffects(r.ctx(), r.actor(), node.ID, identityID)
 		if err != nil {
 			return err
 		}
@@ -98,13 +98,13 @@ func (c *Console) assignToNode(r *request) error {
 	id := r.Param("id")
 	page := outcome{to: assigneesURL(id), done: "assigned", again: c.renderAssignToNode}
 	return r.submit(page, func(ctx context.Context, f form) error {
-		return c.service.AssignTo(ctx, r.actor(), id, f.Value("identity_id"), f.Value("definition_id"))
+		return c.service.Inventory.AssignTo(ctx, r.actor(), id, f.Value("identity_id"), f.Value("definition_id"))
 	})
 }
 
 func (c *Console) renderUnassignFromNode(r *request, status int, rejected *form) error {
 	id := r.Param("id")
-	effects, err := c.service.AssignmentEffects(r.ctx(), r.actor(), id, r.Query("identity"))
+	effects, err := c.service.Pages.AssignmentEffects(r.ctx(), r.actor(), id, r.Query("identity"))
 	if err != nil {
 		return err
 	}
@@ -149,11 +149,11 @@ func (c *Console) unassignFromNode(r *request) error {
 		return err
 	}
 	id := r.Param("id")
-	err = c.service.Unassign(f.context(r), r.actor(), id, r.Query("identity"))
+	err = c.service.Inventory.Unassign(f.context(r), r.actor(), id, r.Query("identity"))
 	to := assigneesURL(id)
 	if _, done := isDone(err); done || err == nil {
 		// Those who removed themselves may no longer see the node.
-		if _, gone := c.service.NodeForPerson(r.ctx(), r.actor(), id); models.CodeOf(gone) == models.CodeNotFound {
+		if _, gone := c.service.Inventory.NodeForPerson(r.ctx(), r.actor(), id); models.CodeOf(gone) == models.CodeNotFound {
 			to = Root + "/inventory"
 		}
 	}

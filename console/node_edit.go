@@ -66,7 +66,7 @@ func (c *Console) renderNewNode(r *request, status int, rejected *form) error {
 		return inventory.ErrNoRoots()
 	}
 	if parentID != "" {
-		parent, err := c.service.NodeForPerson(r.ctx(), r.actor(), parentID)
+		parent, err := c.service.Inventory.NodeForPerson(r.ctx(), r.actor(), parentID)
 		if err == nil {
 			err = parent.RequireAdd()
 		}
@@ -89,12 +89,12 @@ func (c *Console) createNode(r *request) error {
 	if err != nil {
 		return err
 	}
-	id, err := c.service.CreateNode(f.context(r), r.actor(), f.Value("node"), models.NodeKind(f.Value("kind")), nodeFields(f))
+	id, err := c.service.Inventory.CreateNode(f.context(r), r.actor(), f.Value("node"), models.NodeKind(f.Value("kind")), nodeFields(f))
 	return r.finish(f, err, outcome{to: nodeURL(id), done: "created", toRecord: nodeURL, again: c.renderNewNode})
 }
 
 func (c *Console) renderEditNode(r *request, status int, rejected *form) error {
-	node, err := c.service.NodeForPerson(r.ctx(), r.actor(), r.Param("id"))
+	node, err := c.service.Inventory.NodeForPerson(r.ctx(), r.actor(), r.Param("id"))
 	if err == nil {
 		err = node.RequireChange()
 	}
@@ -115,12 +115,12 @@ func (r *request) changesNode(done string, again formHandler) outcome {
 func (c *Console) editNode(r *request) error {
 	page := r.changesNode("saved", c.renderEditNode)
 	return r.submit(page, func(ctx context.Context, f form) error {
-		return c.service.ChangeNode(ctx, r.actor(), r.Param("id"), nodeFields(f))
+		return c.service.Inventory.ChangeNode(ctx, r.actor(), r.Param("id"), nodeFields(f))
 	})
 }
 
 func (c *Console) renderMoveNode(r *request, status int, rejected *form) error {
-	node, err := c.service.NodeForPerson(r.ctx(), r.actor(), r.Param("id"))
+	node, err := c.service.Inventory.NodeForPerson(r.ctx(), r.actor(), r.Param("id"))
 	if err == nil && !r.viewer.Admin {
 		err = inventory.ErrMovesNodes()
 	}
@@ -141,12 +141,12 @@ func (c *Console) renderMoveNode(r *request, status int, rejected *form) error {
 func (c *Console) moveNode(r *request) error {
 	page := r.changesNode("moved", c.renderMoveNode)
 	return r.submit(page, func(ctx context.Context, f form) error {
-		return c.service.MoveNode(ctx, r.actor(), r.Param("id"), f.Value("node"))
+		return c.service.Inventory.MoveNode(ctx, r.actor(), r.Param("id"), f.Value("node"))
 	})
 }
 
 func (c *Console) renderRetireNode(r *request, status int, rejected *form) error {
-	node, use, err := c.service.NodeUse(r.ctx(), r.actor(), r.Param("id"))
+	node, use, err := c.service.Inventory.NodeUse(r.ctx(), r.actor(), r.Param("id"))
 	if err != nil {
 		return err
 	}
@@ -169,10 +169,14 @@ func (c *Console) renderRetireNode(r *request, status int, rejected *form) error
 
 func (c *Console) retireNode(r *request) error {
 	page := r.changesNode("retired", c.renderRetireNode)
-	return r.submit(page, func(ctx context.Context, _ form) error { return c.service.RetireNode(ctx, r.actor(), r.Param("id")) })
+	return r.submit(page, func(ctx context.Context, _ form) error {
+		return c.service.Inventory.RetireNode(ctx, r.actor(), r.Param("id"))
+	})
 }
 
 func (c *Console) bringNodeBack(r *request) error {
 	page := r.changesNode("brought-back", nil)
-	return r.submit(page, func(ctx context.Context, _ form) error { return c.service.BringNodeBack(ctx, r.actor(), r.Param("id")) })
+	return r.submit(page, func(ctx context.Context, _ form) error {
+		return c.service.Inventory.BringNodeBack(ctx, r.actor(), r.Param("id"))
+	})
 }

@@ -97,7 +97,7 @@ func (c *Console) listNotices(r *request) error {
 		pager     *pager
 	}{{false, "unread_before", &view.Unread, &view.UnreadPager}, {true, "read_before", &view.Read, &view.ReadPager}} {
 		before, _ := strconv.ParseInt(r.Query(list.parameter), 10, 64)
-		found, err := c.service.Notices(r.ctx(), r.actor(), people.NoticeFilter{Read: list.read, Before: before, Limit: models.DefaultPageSize + 1})
+		found, err := c.service.People.Notices(r.ctx(), r.actor(), people.NoticeFilter{Read: list.read, Before: before, Limit: models.DefaultPageSize + 1})
 		if err != nil {
 			return err
 		}
@@ -131,7 +131,7 @@ func (c *Console) openNotice(r *request) error {
 	if err != nil {
 		return models.NotFound()
 	}
-	record, err := c.service.ReadNotice(r.ctx(), r.actor(), id)
+	record, err := c.service.People.ReadNotice(r.ctx(), r.actor(), id)
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (c *Console) readNotices(r *request) error {
 	if err != nil {
 		return models.NotFound()
 	}
-	if err := c.service.ReadNotices(r.ctx(), r.actor(), last); err != nil {
+	if err := c.service.People.ReadNotices(r.ctx(), r.actor(), last); err != nil {
 		return err
 	}
 	return r.done(Root+"/notices", "read")
@@ -166,7 +166,7 @@ func (c *Console) readNotices(r *request) error {
 // readNoticesAbout marks the notices about a record read whose page the person has opened. The
 // page's script asks for it: opening a page with GET changes no data.
 func (c *Console) readNoticesAbout(r *request) error {
-	if err := c.service.ReadNoticesAbout(r.ctx(), r.actor(), r.Param("id")); err != nil {
+	if err := c.service.People.ReadNoticesAbout(r.ctx(), r.actor(), r.Param("id")); err != nil {
 		return err
 	}
 	r.Data(http.StatusOK, "text/html; charset=utf-8", nil)

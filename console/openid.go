@@ -101,7 +101,7 @@ func (c *Console) startOpenIDAgain(r *request) error {
 	if next == "" {
 		next = page
 	}
-	request, err := c.service.BeginSignInAgain(r.viewer)
+	request, err := c.service.People.BeginSignInAgain(r.viewer)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (c *Console) goToProvider(r *request, page string, state openIDState, param
 		return c.openIDFails(r, err)
 	}
 	state.State, state.Nonce, state.Verifier = rand.Text(), rand.Text(), oauth2.GenerateVerifier()
-	sealed, err := c.service.BeginOpenID(r.ctx(), state, r.client())
+	sealed, err := c.service.People.BeginOpenID(r.ctx(), state, r.client())
 	if limit, limited := errors.AsType[*people.TooManyAttemptsError](err); limited {
 		r.retryAfter(limit.RetryAfter)
 		return c.renderSignIn(r, http.StatusTooManyRequests, limit.Error())
@@ -140,7 +140,7 @@ func (c *Console) finishOpenID(r *request) error {
 	var state openIDState
 	sealed, _ := r.Cookie(c.cookieName("openid"))
 	r.setCookie("openid", "", -1)
-	err := c.service.RedeemOpenID(r.ctx(), sealed, &state)
+	err := c.service.People.RedeemOpenID(r.ctx(), sealed, &state)
 	if err != nil && !errors.Is(err, people.ErrSignInFailed) {
 		return err
 	}
@@ -156,13 +156,13 @@ func (c *Console) finishOpenID(r *request) error {
 	}
 	var signedIn people.SignedIn
 	if state.Invitation != "" {
-		signedIn, err = c.service.AcceptWithOpenID(r.ctx(), state.Invitation, account, r.client())
+		signedIn, err = c.service.People.AcceptWithOpenID(r.ctx(), state.Invitation, account, r.client())
 	} else {
-		signedIn, err = c.service.SignInOpenID(r.ctx(), account, r.client())
+		signedIn, err = c.service.People.SignInOpenID(r.ctx(), account, r.client())
 	}
 	switch {
 	case errors.Is(err, people.ErrLinkInvalid):
-		return linkGonePage.render(r, http.StatusGone, linkGoneView{c.service.MailsLinks()})
+		return linkGonePage.render(r, http.StatusGone, linkGoneView{c.service.People.MailsLinks()})
 	case errors.Is(err, people.ErrSignInFailed):
 		c.metrics.signIns.WithLabelValues(signInFailed).Inc()
 		return c.renderSignIn(r, http.StatusUnauthorized, "Your account at "+c.provider.Name+" is not linked to anyone here. Open your invitation and choose "+c.provider.Name+" there.")
@@ -170,7 +170,7 @@ func (c *Console) finishOpenID(r *request) error {
 		return err
 	}
 	c.metrics.signIns.WithLabelValues(signInSucceeded).Inc()
-	if err := c.service.FinishOpenID(r.ctx(), r.client()); err != nil {
+	if err := c.service.People.FinishOpenID(r.ctx(), r.client()); err != nil {
 		return err
 	}
 	if len(signedIn.Choices) > 0 {
@@ -184,7 +184,7 @@ func (c *Console) finishOpenIDAgain(r *request, account people.OpenIDAccount, st
 	if !r.isSignedIn() {
 		return r.askToSignIn()
 	}
-	err := c.service.SignInAgainOpenID(r.ctx(), r.viewer, account, state.Again)
+	err := c.service.People.SignInAgainOpenID(r.ctx(), r.viewer, account, state.Again)
 	if errors.Is(err, people.ErrSignInFailed) {
 		c.metrics.signIns.WithLabelValues(signInFailed).Inc()
 		return c.renderAgain(r, http.StatusUnauthorized, againView{
@@ -196,7 +196,7 @@ func (c *Console) finishOpenIDAgain(r *request, account people.OpenIDAccount, st
 		return err
 	}
 	c.metrics.signIns.WithLabelValues(signInSucceeded).Inc()
-	if err := c.service.FinishOpenID(r.ctx(), r.client()); err != nil {
+	if err := c.service.People.FinishOpenID(r.ctx(), r.client()); err != nil {
 		return err
 	}
 	return r.done(state.Next, "")

@@ -17,7 +17,7 @@ func (c *Console) openIDRequiredRoutes(pages *gin.RouterGroup) {
 // renderOpenIDRequired states what requiring OpenID Connect does, or lifting that, with a form that
 // was rejected or nil.
 func (c *Console) renderOpenIDRequired(r *request, status int, rejected *form) error {
-	found, err := c.service.OpenIDRequirementForPerson(r.ctx(), r.actor(), c.provider.Issuer)
+	found, err := c.service.People.OpenIDRequirementForPerson(r.ctx(), r.actor(), c.provider.Issuer)
 	if err != nil {
 		return err
 	}
@@ -52,12 +52,12 @@ func (c *Console) setOpenIDRequired(r *request) error {
 	case "yes":
 		page.done = "openid-required"
 		return r.submit(page, func(ctx context.Context, _ form) error {
-			return c.service.RequireOpenID(ctx, r.actor(), r.viewer.OrganizationID, c.provider.Issuer)
+			return c.service.People.RequireOpenID(ctx, r.actor(), r.viewer.OrganizationID, c.provider.Issuer)
 		})
 	case "no":
 		page.done = "openid-lifted"
 		return r.submit(page, func(ctx context.Context, _ form) error {
-			return c.service.LiftOpenID(ctx, r.actor(), r.viewer.OrganizationID)
+			return c.service.People.LiftOpenID(ctx, r.actor(), r.viewer.OrganizationID)
 		})
 	}
 	return models.Errorf(models.CodeInvalidRequest, "The required parameter must be yes or no.")

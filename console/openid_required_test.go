@@ -22,11 +22,11 @@ func TestRequiredOpenIDLetsNoPasswordIn(t *testing.T) {
 	s, p := newOpenIDSite(t)
 	s.Exec(`UPDATE people SET admin = true WHERE id = $1`, s.ID("cat"))
 	s.Exec(`UPDATE people SET email = 'BOB@acme.example.com' WHERE id = $1`, s.ID("pia")) // in two organizations
-	_, invitation, err := s.InvitePerson(t.Context(), s.Viewer("ann"), s.Acme.OrganizationID, people.Invitation{Email: "nia@acme.example.com"})
+	_, invitation, err := s.People.InvitePerson(t.Context(), s.Viewer("ann"), s.Acme.OrganizationID, people.Invitation{Email: "nia@acme.example.com"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	reset, err := s.NewPersonLink(t.Context(), s.Viewer("ann"), s.ID("cat"), false)
+	reset, err := s.People.NewPersonLink(t.Context(), s.Viewer("ann"), s.ID("cat"), false)
 	if err != nil || reset.Kind != models.LinkReset {
 		t.Fatal(reset.Kind, err)
 	}
@@ -42,18 +42,18 @@ func TestRequiredOpenIDLetsNoPasswordIn(t *testing.T) {
 	linked.Get("/console").Want(http.StatusOK)
 	linked.Get("/console/account").Want(http.StatusOK, "you sign in without a password")
 	linked.Post("/console/account/password", url.Values{"password": {"a good long password"}}).Want(http.StatusUnauthorized) // not even after a recent sign-in:
-	if _, err := s.ChangePassword(t.Context(), s.Viewer("ann"), people.PasswordChange{New: "a good long password", Client: people.Client{Network: "192.0.2.1"}}); models.CodeOf(err) != models.CodeRuleViolation {
+	if _, err := s.People.ChangePassword(t.Context(), s.Viewer("ann"), people.PasswordChange{New: "a good long password", Client: people.Client{Network: "192.0.2.1"}}); models.CodeOf(err) != models.CodeRuleViolation {
 		t.Errorf("choosing a password: %v", err)
 	}
 	s.NewVisitor().Get("/console/reset/" + reset.Token).Want(http.StatusGone)
-	again, err := s.NewPersonLink(t.Context(), s.Viewer("ann"), s.ID("cat"), false)
+	again, err := s.People.NewPersonLink(t.Context(), s.Viewer("ann"), s.ID("cat"), false)
 	if err != nil || again.Kind != models.LinkInvitation {
 		t.Errorf("someone without a linked account gets a link for a %s, %v", again.Kind, err)
 	}
-	if err := s.NewInstance(servicetest.Mails).ForgotPassword(t.Context(), s.Email("cat"), people.Client{Network: "192.0.2.1"}); err != nil || len(s.MailedLinks()) > 0 {
+	if err := s.NewInstance(servicetest.Mails).People.ForgotPassword(t.Context(), s.Email("cat"), people.Client{Network: "192.0.2.1"}); err != nil || len(s.MailedLinks()) > 0 {
 		t.Errorf("there are links for a forgotten password, %v", err)
 	}
-	if err := s.SetPassword(t.Context(), store.Operator(), s.ID("dan"), "a good long password"); err != nil {
+	if err := s.People.SetPassword(t.Context(), store.Operator(), s.ID("dan"), "a good long password"); err != nil {
 		t.Fatal(err)
 	}
 	attempt := func(email, password string) string {
@@ -88,13 +88,13 @@ func TestRequiredOpenIDLetsNoPasswordIn(t *testing.T) {
 	// A session that is signed in again is so at the provider, even by someone with a password.
 	s.Exec(`UPDATE people SET password_hash = (SELECT password_hash FROM people WHERE id = $2) WHERE id = $1`, s.ID("ann"), s.ID("cat"))
 	linked.Get("/console/sign-in/again").Want(http.StatusOK, "Sign in again with Acme Login")
-	if err := s.SignInAgain(t.Context(), viewerOf(t, s, linked), consoletest.Password); !errors.Is(err, people.ErrSignInFailed) {
+	if err := s.People.SignInAgain(t.Context(), viewerOf(t, s, linked), consoletest.Password); !errors.Is(err, people.ErrSignInFailed) {
 		t.Errorf("signing in again with a password: %v", err)
 	}
 
 	for _, kind := range []models.NoticeKind{models.NoticeOpenIDRequired, models.NoticeOpenIDLifted} {
 		if kind == models.NoticeOpenIDLifted {
-			if err := s.LiftOpenID(t.Context(), store.Operator(), s.Acme.OrganizationID); err != nil {
+			if err := s.People.LiftOpenID(t.Context(), store.Operator(), s.Acme.OrganizationID); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -117,7 +117,7 @@ func TestRequiredOpenIDLetsNoPasswordIn(t *testing.T) {
 // viewerOf returns the viewer of a visitor's session.
 func viewerOf(t *testing.T, s *consoletest.Site, v *consoletest.Visitor) people.Viewer {
 	t.Helper()
-	viewer, err := s.Session(t.Context(), sessionOf(v))
+	viewer, err := s.People.Session(t.Context(), sessionOf(v))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,14 +145,14 @@ func TestWhoRequiresOpenID(t *testing.T) {
 		t.Error("someone without a linked account is offered to require it")
 	}
 	ann.Post("/console/people/openid?required=yes", require).Want(http.StatusUnprocessableEntity)
-	if err := s.RequireOpenID(t.Context(), store.Operator(), s.Acme.OrganizationID, p.URL); models.CodeOf(err) != models.CodeRuleViolation {
+	if err := s.People.RequireOpenID(t.Context(), store.Operator(), s.Acme.OrganizationID, p.URL); models.CodeOf(err) != models.CodeRuleViolation {
 		t.Errorf("an operator, without a linked administrator: %v", err)
 	}
 	s.Exec(`UPDATE openid_accounts SET issuer = $1`, p.URL)
-	if err := s.RequireOpenID(t.Context(), store.Operator(), s.Acme.OrganizationID, ""); models.CodeOf(err) != models.CodeRuleViolation {
+	if err := s.People.RequireOpenID(t.Context(), store.Operator(), s.Acme.OrganizationID, ""); models.CodeOf(err) != models.CodeRuleViolation {
 		t.Errorf("without a provider: %v", err)
 	}
-	if err := s.RequireOpenID(t.Context(), s.Viewer("pia"), s.Acme.OrganizationID, p.URL); models.CodeOf(err) != models.CodeNotFound {
+	if err := s.People.RequireOpenID(t.Context(), s.Viewer("pia"), s.Acme.OrganizationID, p.URL); models.CodeOf(err) != models.CodeNotFound {
 		t.Errorf("another organization's administrator: %v", err)
 	}
 	ann.Post("/console/people/openid", require).Want(http.StatusBadRequest)
@@ -162,7 +162,7 @@ func TestWhoRequiresOpenID(t *testing.T) {
 	_, without := s.Serve(s.Service)
 	ann.At(without).Get("/console/people/openid").Want(http.StatusOK, "has no OpenID Connect provider")
 
-	if err := s.RequireOpenID(t.Context(), store.Operator(), s.Acme.OrganizationID, p.URL); err != nil || !required() {
+	if err := s.People.RequireOpenID(t.Context(), store.Operator(), s.Acme.OrganizationID, p.URL); err != nil || !required() {
 		t.Fatal(err)
 	}
 	v := s.NewVisitor()

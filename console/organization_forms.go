@@ -31,7 +31,7 @@ var formsPage = newPage[formsView]("forms.html")
 
 func (c *Console) listForms(r *request) error {
 	filter := r.nameFilter()
-	found, err := c.service.FormsForPerson(r.ctx(), r.actor(), filter)
+	found, err := c.service.Inventory.FormsForPerson(r.ctx(), r.actor(), filter)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ var questionTypes = map[models.QuestionType]string{
 var formPage = newPage[formView]("organization_form.html")
 
 func (c *Console) showForm(r *request) error {
-	found, err := c.service.FormForPerson(r.ctx(), r.actor(), r.Param("id"))
+	found, err := c.service.Inventory.FormForPerson(r.ctx(), r.actor(), r.Param("id"))
 	if err != nil {
 		return err
 	}

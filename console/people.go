@@ -52,7 +52,7 @@ var peoplePage = newPage[peopleView]("people.html")
 
 func (c *Console) listPeople(r *request) error {
 	filter := people.PersonFilter{NameFilter: r.nameFilter(), Deactivated: r.Query("deactivated") != "", DefinitionID: r.Query("definition")}
-	found, err := c.service.PeopleForPerson(r.ctx(), r.actor(), "", filter)
+	found, err := c.service.People.PeopleForPerson(r.ctx(), r.actor(), "", filter)
 	if err != nil {
 		return err
 	}
@@ -105,13 +105,13 @@ func (c *Console) renderInvite(r *request, status int, rejected *form) error {
 	if err != nil {
 		return err
 	}
-	return invitePage.render(r, status, inviteView{newForm(nil).orRejected(rejected), definitions, r.viewer.Admin, c.service.MailsLinks()})
+	return invitePage.render(r, status, inviteView{newForm(nil).orRejected(rejected), definitions, r.viewer.Admin, c.service.People.MailsLinks()})
 }
 
 // definitionOptions are the organization permission definitions that can be given to who has held: a
 // retired one only to who has it. With own, they are those whose permissions the viewer has.
 func (c *Console) definitionOptions(r *request, none string, held *string, own bool) ([]option, error) {
-	found, err := c.service.OrganizationDefinitions(r.ctx(), r.actor())
+	found, err := c.service.People.OrganizationDefinitions(r.ctx(), r.actor())
 	options := []option{{Value: "", Label: none}}
 	for _, d := range found {
 		lacks := slices.ContainsFunc(d.Grants, func(grant models.OrganizationGrant) bool { return !r.may(grant) })
@@ -133,7 +133,7 @@ func (c *Console) invite(r *request) error {
 	if err != nil {
 		return err
 	}
-	person, link, err := c.service.InvitePerson(f.context(r), r.actor(), r.viewer.OrganizationID, people.Invitation{
+	person, link, err := c.service.People.InvitePerson(f.context(r), r.actor(), r.viewer.OrganizationID, people.Invitation{
 		Email: f.Value("email"), Name: f.Value("name"), Admin: f.Has("admin", "yes"), DefinitionID: f.Optional("definition"),
 	})
 	if err != nil {
@@ -150,7 +150,7 @@ func (c *Console) invite(r *request) error {
 // once so that it can be passed on.
 func (c *Console) handOver(r *request, err error, personID string, link people.LinkEmail) error {
 	_, done := isDone(err)
-	if err == nil && link.Token == "" || done && c.service.MailsLinks() && r.Request.PostForm.Get("show") == "" {
+	if err == nil && link.Token == "" || done && c.service.People.MailsLinks() && r.Request.PostForm.Get("show") == "" {
 		return r.done(personURL(personID), "link-sent")
 	}
 	view := secretView{
@@ -192,16 +192,16 @@ type personView struct {
 var personPage = newPage[personView]("person.html")
 
 func (c *Console) renderPerson(r *request, status int, rejected *form) error {
-	p, err := c.service.PersonForPerson(r.ctx(), r.actor(), r.Param("id"))
+	p, err := c.service.People.PersonForPerson(r.ctx(), r.actor(), r.Param("id"))
 	if err != nil {
 		return err
 	}
 	view := personView{
 		Person: p, Access: accessOf(p), State: signInState(p), Self: p.ID == r.viewer.IdentityID, Manages: r.managesPerson(p),
-		MakesAdmins: r.viewer.Admin, Mail: c.service.MailsLinks(), LinkForm: newForm(nil), DeactivatedAt: r.optionalMoment(p.DeactivatedAt),
+		MakesAdmins: r.viewer.Admin, Mail: c.service.People.MailsLinks(), LinkForm: newForm(nil), DeactivatedAt: r.optionalMoment(p.DeactivatedAt),
 	}
 	view.Grants = stringsOf(p.Grants, func(grant string) string { return grantNames[models.OrganizationGrant(grant)] })
-	if view.Teams, err = c.service.TeamsOfPerson(r.ctx(), r.actor(), p.ID); err != nil {
+	if view.Teams, err = c.service.People.TeamsOfPerson(r.ctx(), r.actor(), p.ID); err != nil {
 		return err
 	}
 	if view.Assigned, err = c.assigned(r, p.ID); err != nil {
@@ -253,7 +253,7 @@ func (c *Console) changePerson(r *request) error {
 	if err != nil {
 		return err
 	}
-	_, link, err := c.service.ChangePersonAccess(f.context(r), r.actor(), r.Param("id"), people.AccessChange{
+	_, link, err := c.service.People.ChangePersonAccess(f.context(r), r.actor(), r.Param("id"), people.AccessChange{
 		Admin: f.Has("admin", "yes"), DefinitionID: f.Optional("definition"), ConfirmedEmail: f.Value("confirmed"),
 	})
 	if promotion, ok := errors.AsType[*people.PromotionError](err); ok {
@@ -268,7 +268,7 @@ func (c *Console) changePerson(r *request) error {
 // confirmPromotion asks whether the e-mail address of someone who gains permissions is right.
 func (c *Console) confirmPromotion(r *request, f form, p *people.PromotionError) error {
 	hand := "You get a link for " + p.Name + " if so, to pass on."
-	if c.service.MailsLinks() {
+	if c.service.People.MailsLinks() {
 		hand = p.Name + " then gets a link at this address."
 	}
 	return r.confirm(confirmView{
@@ -284,13 +284,13 @@ func (c *Console) confirmPromotion(r *request, f form, p *people.PromotionError)
 
 func (c *Console) changeEmail(r *request) error {
 	return r.submit(c.personOutcome(r, "saved"), func(ctx context.Context, f form) error {
-		_, err := c.service.ChangePersonEmail(ctx, r.actor(), r.Param("id"), f.Value("email"))
+		_, err := c.service.People.ChangePersonEmail(ctx, r.actor(), r.Param("id"), f.Value("email"))
 		return err
 	})
 }
 
 func (c *Console) confirmRemoveWaysIn(r *request) error {
-	p, err := c.service.PersonForPerson(r.ctx(), r.actor(), r.Param("id"))
+	p, err := c.service.People.PersonForPerson(r.ctx(), r.actor(), r.Param("id"))
 	if err != nil {
 		return err
 	}
@@ -307,7 +307,7 @@ func (c *Console) confirmRemoveWaysIn(r *request) error {
 }
 
 func (c *Console) removeWaysIn(r *request) error {
-	return submitChange(r, c.personOutcome(r, "ways-in-removed"), c.service.RemoveWaysIn)
+	return submitChange(r, c.personOutcome(r, "ways-in-removed"), c.service.People.RemoveWaysIn)
 }
 
 // waysIn lists a person's ways to sign in.
@@ -330,12 +330,12 @@ func (c *Console) makeLink(r *request) error {
 	if err != nil {
 		return err
 	}
-	link, err := c.service.NewPersonLink(f.context(r), r.actor(), r.Param("id"), f.Has("show", "yes"))
+	link, err := c.service.People.NewPersonLink(f.context(r), r.actor(), r.Param("id"), f.Has("show", "yes"))
 	return c.handOver(r, err, r.Param("id"), link)
 }
 
 func (c *Console) activate(r *request) error {
-	return submitChange(r, c.personOutcome(r, "activated"), c.service.ActivatePerson)
+	return submitChange(r, c.personOutcome(r, "activated"), c.service.People.ActivatePerson)
 }
 
 // personOutcome is what follows a change of the person of the request.

@@ -35,15 +35,15 @@ const maxHeldRows = 10
 var deactivatePage = newPage[deactivateView]("person_deactivate.html")
 
 func (c *Console) renderDeactivate(r *request, status int, rejected *form) error {
-	p, err := c.service.PersonForPerson(r.ctx(), r.actor(), r.Param("id"))
+	p, err := c.service.People.PersonForPerson(r.ctx(), r.actor(), r.Param("id"))
 	if err != nil {
 		return err
 	}
-	effects, err := c.service.PersonEffects(r.ctx(), r.actor(), p.ID)
+	effects, err := c.service.People.PersonEffects(r.ctx(), r.actor(), p.ID)
 	if err != nil {
 		return err
 	}
-	teams, err := c.service.TeamsOfPerson(r.ctx(), r.actor(), p.ID)
+	teams, err := c.service.People.TeamsOfPerson(r.ctx(), r.actor(), p.ID)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func heldWorkOrders(found []inventory.ListedWorkOrder) (rows []recordItem) {
 func (c *Console) addReplacements(r *request, personID string, view *deactivateView) error {
 	filter := r.nameFilter()
 	view.Search = filter.Search
-	found, err := c.service.PeopleForPerson(r.ctx(), r.actor(), "", people.PersonFilter{NameFilter: filter})
+	found, err := c.service.People.PeopleForPerson(r.ctx(), r.actor(), "", people.PersonFilter{NameFilter: filter})
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (c *Console) deactivate(r *request) error {
 	o := c.personOutcome(r, "deactivated")
 	o.again = c.renderDeactivate
 	return r.submit(o, func(ctx context.Context, f form) error {
-		_, err := c.service.DeactivatePerson(ctx, r.actor(), r.Param("id"), f.Value("replacement"))
+		_, err := c.service.People.DeactivatePerson(ctx, r.actor(), r.Param("id"), f.Value("replacement"))
 		return err
 	})
 }

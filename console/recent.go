@@ -39,7 +39,7 @@ func (c *Console) afterRecentSignIn(serve handler) handler {
 		}
 		switch {
 		case r.viewer.Recent:
-			err = c.service.RenewRecent(r.ctx(), r.viewer)
+			err = c.service.People.RenewRecent(r.ctx(), r.viewer)
 		case f.Values.Has(passwordAgain):
 			proceed, failed := c.signInAgain(r, f)
 			if !proceed {
@@ -65,7 +65,7 @@ func (c *Console) signInAgain(r *request, f form) (proceed bool, err error) {
 	defer cancel()
 	password := f.Secret(passwordAgain)
 	f.Values.Del(passwordAgain)
-	err = c.service.SignInAgain(r.ctx(), r.viewer, password)
+	err = c.service.People.SignInAgain(r.ctx(), r.viewer, password)
 	if limit, limited := errors.AsType[*people.TooManyAttemptsError](err); limited {
 		c.metrics.signIns.WithLabelValues(signInLimited).Inc()
 		r.retryAfter(limit.RetryAfter)

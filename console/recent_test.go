@@ -302,7 +302,7 @@ func TestRequestsToSignInAgainAreSealed(t *testing.T) {
 	s, p := newOpenIDSite(t)
 	one, other := viewerOf(t, s, s.SignedIn("ann")), viewerOf(t, s, s.SignedIn("ann"))
 	request := func(viewer people.Viewer) string {
-		sealed, err := s.BeginSignInAgain(viewer)
+		sealed, err := s.People.BeginSignInAgain(viewer)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -310,7 +310,7 @@ func TestRequestsToSignInAgainAreSealed(t *testing.T) {
 	}
 	mine, theirs := request(one), request(other)
 	again := func(request string) error {
-		return s.SignInAgainOpenID(t.Context(), one, people.OpenIDAccount{Issuer: p.URL, Subject: "subject-1", AuthenticatedAt: s.Clock.Now()}, request)
+		return s.People.SignInAgainOpenID(t.Context(), one, people.OpenIDAccount{Issuer: p.URL, Subject: "subject-1", AuthenticatedAt: s.Clock.Now()}, request)
 	}
 	for name, request := range map[string]string{"no request": "", "a made-up one": "eyJhIjoxfQ", "a changed one": mine[:len(mine)-1], "another session's": theirs} {
 		if err := again(request); !errors.Is(err, people.ErrSignInFailed) {

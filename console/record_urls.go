@@ -31,7 +31,7 @@ func workOrderItem(id string, number int64, title string, status models.WorkOrde
 
 // recordLinks returns links to records by their ids, without those that the person may not open.
 func (r *request) recordLinks(ids []string) (map[string]recordLink, error) {
-	readable, err := r.console.service.ReadableRecords(r.ctx(), r.actor(), ids)
+	readable, err := r.console.service.Records.ReadableRecords(r.ctx(), r.actor(), ids)
 	links := map[string]recordLink{}
 	for id, record := range readable {
 		if r.opens(record.Kind) {
@@ -76,7 +76,7 @@ func (r *request) recordNamed(text string, kinds ...records.RecordKind) (string,
 	if id := models.FirstIDIn(text); id != "" || text == "" {
 		return id, nil
 	}
-	named, err := r.console.service.RecordsNamed(r.ctx(), r.actor(), text)
+	named, err := r.console.service.Records.RecordsNamed(r.ctx(), r.actor(), text)
 	if err != nil {
 		return "", err
 	}

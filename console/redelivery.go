@@ -17,7 +17,7 @@ func (c *Console) redeliverOne(r *request) error {
 		return err
 	}
 	id := r.Param("id")
-	_, err = c.service.RedeliverDelivery(f.context(r), r.actor(), id)
+	_, err = c.service.Webhooks.RedeliverDelivery(f.context(r), r.actor(), id)
 	return r.finish(f, err, outcome{to: returnTo(f.Value("back"), Root+"/deliveries/"+url.PathEscape(id)), done: "redelivered"})
 }
 
@@ -31,7 +31,7 @@ func (c *Console) redeliverSelected(r *request) error {
 	if len(f.Values["delivery"]) == 0 {
 		return r.done(back, "none-selected")
 	}
-	released, err := c.service.RedeliverSelected(f.context(r), r.actor(), f.Values["delivery"])
+	released, err := c.service.Webhooks.RedeliverSelected(f.context(r), r.actor(), f.Values["delivery"])
 	done := "redelivered"
 	if released.Due == 0 && released.Expired > 0 {
 		done = "all-expired"
@@ -61,7 +61,7 @@ func (c *Console) confirmRedelivery(r *request) error {
 	if err != nil {
 		return err
 	}
-	counts, err := c.service.CountMatching(r.ctx(), r.actor(), search)
+	counts, err := c.service.Webhooks.CountMatching(r.ctx(), r.actor(), search)
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (c *Console) redeliverMatching(r *request) error {
 		return err
 	}
 	return r.submit(outcome{to: linkTo("/deliveries", parameters...), done: "redelivering"}, func(ctx context.Context, _ form) error {
-		_, err := c.service.RedeliverMatching(ctx, r.actor(), search)
+		_, err := c.service.Webhooks.RedeliverMatching(ctx, r.actor(), search)
 		return err
 	})
 }

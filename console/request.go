@@ -79,14 +79,14 @@ func (r *request) loadViewer() error {
 	if err != nil || token == "" {
 		return nil //nolint:nilerr // no cookie: the visitor is not signed in
 	}
-	session := r.console.service.Session
+	session := r.console.service.People.Session
 	if r.polled {
-		session = r.console.service.PolledSession
+		session = r.console.service.People.PolledSession
 	}
 	viewer, err := session(r.ctx(), token)
 	if errors.Is(err, people.ErrNoSession) {
 		// The cookie stays, for the form that another tab sends: it tells whose input is kept.
-		if r.ended = r.console.service.PersonOfSession(token); r.ended == "" {
+		if r.ended = r.console.service.People.PersonOfSession(token); r.ended == "" {
 			r.forgetSession()
 		}
 		return nil
@@ -126,7 +126,7 @@ func (r *request) serve(page handler) error {
 		return r.showExceeded()
 	}
 	if r.isSignedIn() {
-		end, err := r.console.service.EnterCall(r.ctx(), r.viewer.OrganizationID)
+		end, err := r.console.service.Access.EnterCall(r.ctx(), r.viewer.OrganizationID)
 		if err != nil {
 			return err
 		}

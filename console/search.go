@@ -48,7 +48,7 @@ func (c *Console) search(r *request) error {
 	if text == "" {
 		return searchPage.show(r, view)
 	}
-	named, err := c.service.RecordsNamed(r.ctx(), r.actor(), text)
+	named, err := c.service.Records.RecordsNamed(r.ctx(), r.actor(), text)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (c *Console) findNamed(_ *request, text string, named []records.ReadableRec
 func (c *Console) findWorkOrders(r *request, text string, _ []records.ReadableRecord) (foundSection, error) {
 	search := shownWorkOrders{records.WorkOrderSearch{Text: text}}
 	section := foundSection{ID: "work-orders", Title: "Work orders", All: search.url()}
-	page, err := c.service.SearchWorkOrders(r.ctx(), r.actor(), search.WorkOrderSearch, "", maxFound)
+	page, err := c.service.Records.SearchWorkOrders(r.ctx(), r.actor(), search.WorkOrderSearch, "", maxFound)
 	for _, item := range page.Items {
 		row := r.workOrderRow(item, nil)
 		section.Rows = append(section.Rows, recordItem{row.Number + " " + row.Title, row.URL, row.Where.text(), row.State})
@@ -119,7 +119,7 @@ func (c *Console) findWorkOrders(r *request, text string, _ []records.ReadableRe
 
 func (c *Console) findNodes(r *request, text string, _ []records.ReadableRecord) (foundSection, error) {
 	section := foundSection{ID: "nodes", Title: "Places and assets", All: linkTo("/inventory", "q", text)}
-	found, err := c.service.SearchNodes(r.ctx(), r.actor(), inventory.NodeSearch{Text: text, Limit: maxFound})
+	found, err := c.service.Inventory.SearchNodes(r.ctx(), r.actor(), inventory.NodeSearch{Text: text, Limit: maxFound})
 	for _, n := range found {
 		item := nodeItemOf(n.NodeReference)
 		section.Rows = append(section.Rows, recordItem{Name: strings.TrimSpace(item.Name + " " + item.Code), URL: nodeURL(item.ID), Detail: item.Path})
@@ -129,7 +129,7 @@ func (c *Console) findNodes(r *request, text string, _ []records.ReadableRecord)
 
 func (c *Console) findFeedback(r *request, text string, _ []records.ReadableRecord) (foundSection, error) {
 	section := foundSection{ID: "feedback", Title: "Feedback", All: linkTo("/feedback", "q", text)}
-	page, err := c.service.FeedbackForPerson(r.ctx(), r.actor(), records.FeedbackFilter{Text: text}, "", maxFound)
+	page, err := c.service.Records.FeedbackForPerson(r.ctx(), r.actor(), records.FeedbackFilter{Text: text}, "", maxFound)
 	for _, f := range page.Data {
 		row := r.feedbackRow(f)
 		section.Rows = append(section.Rows, recordItem{row.Subject, row.URL, row.Where.text(), row.State})
@@ -139,7 +139,7 @@ func (c *Console) findFeedback(r *request, text string, _ []records.ReadableReco
 
 func (c *Console) findPeople(r *request, text string, _ []records.ReadableRecord) (foundSection, error) {
 	section := foundSection{ID: "people", Title: "People", All: linkTo("/people", "q", text)}
-	found, err := c.service.PeopleForPerson(r.ctx(), r.actor(), "", people.PersonFilter{NameFilter: lists.NameFilter{Search: text, Limit: maxFound}})
+	found, err := c.service.People.PeopleForPerson(r.ctx(), r.actor(), "", people.PersonFilter{NameFilter: lists.NameFilter{Search: text, Limit: maxFound}})
 	for _, p := range found {
 		section.Rows = append(section.Rows, recordItem{p.Name, personURL(p.ID), p.Email, signInState(p)})
 	}
@@ -155,7 +155,7 @@ func (c *Console) findDeliveries(r *request, _ string, named []records.ReadableR
 		return foundSection{}, nil
 	}
 	section := foundSection{ID: "deliveries", Title: "Deliveries of " + named[i].FullName(), All: linkTo("/deliveries", "record", named[i].ID)}
-	page, err := c.service.SearchDeliveries(r.ctx(), r.actor(), webhooks.DeliverySearch{RecordID: named[i].ID}, "", maxFound)
+	page, err := c.service.Webhooks.SearchDeliveries(r.ctx(), r.actor(), webhooks.DeliverySearch{RecordID: named[i].ID}, "", maxFound)
 	for _, d := range page.Deliveries {
 		row := r.deliveryRow(d, recordLink{})
 		section.Rows = append(section.Rows, recordItem{string(row.Type) + " to " + row.Host, row.Page, row.At.Exact, row.State})

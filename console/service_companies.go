@@ -22,7 +22,7 @@ func companyRows(found []inventory.ServiceCompany) (rows []companyRow) {
 }
 
 func (c *Console) confirmEndCompany(r *request) error {
-	company, err := c.service.ServiceCompany(r.ctx(), r.actor(), r.Param("id"))
+	company, err := c.service.Inventory.ServiceCompany(r.ctx(), r.actor(), r.Param("id"))
 	if err != nil {
 		return err
 	}
@@ -47,6 +47,6 @@ func (c *Console) confirmEndCompany(r *request) error {
 
 func (c *Console) endCompany(r *request) error {
 	return r.submit(outcome{to: Root + "/teams", done: "relation-ended"}, func(ctx context.Context, _ form) error {
-		return c.service.EndServiceCompany(ctx, r.actor(), r.Param("id"))
+		return c.service.Inventory.EndServiceCompany(ctx, r.actor(), r.Param("id"))
 	})
 }

@@ -71,7 +71,7 @@ func (c *Console) signIn(r *request) error {
 	}
 	failing, cancel := c.failureDelay(r.ctx())
 	defer cancel()
-	signedIn, err := c.service.SignIn(r.ctx(), people.SignInAttempt{
+	signedIn, err := c.service.People.SignIn(r.ctx(), people.SignInAttempt{
 		Email: f.Value("email"), Password: f.Secret("password"), Client: r.clientOf(f),
 	})
 	view := c.signInView(newForm(url.Values{"email": {f.Value("email")}}), f.Value("next"))
@@ -116,7 +116,7 @@ func (r *request) enter(token, next, kept string) error {
 		return err
 	}
 	if kept != "" {
-		viewer, err := r.console.service.Session(r.ctx(), token)
+		viewer, err := r.console.service.People.Session(r.ctx(), token)
 		if err != nil {
 			return err
 		}
@@ -131,7 +131,7 @@ func (c *Console) chooseOrganization(r *request) error {
 	if err != nil {
 		return err
 	}
-	token, err := c.service.ChooseOrganization(r.ctx(), f.Value("choice"), f.Value("person"), r.clientOf(f))
+	token, err := c.service.People.ChooseOrganization(r.ctx(), f.Value("choice"), f.Value("person"), r.clientOf(f))
 	if errors.Is(err, people.ErrSignInFailed) {
 		return c.renderSignIn(r, http.StatusUnauthorized, "That took too long, or something has changed in the meantime. Sign in again.")
 	}
@@ -143,7 +143,7 @@ func (c *Console) chooseOrganization(r *request) error {
 
 func (c *Console) signOut(r *request) error {
 	if r.isSignedIn() {
-		if err := c.service.SignOut(r.ctx(), r.token); err != nil {
+		if err := c.service.People.SignOut(r.ctx(), r.token); err != nil {
 			return err
 		}
 	}

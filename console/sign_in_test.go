@@ -146,7 +146,7 @@ func TestLinksWorkOnceAndExpire(t *testing.T) {
 	}
 	for key, lifetime := range map[string]time.Duration{"eve": models.InvitationLifetime, "bob": models.ResetLifetime} {
 		path := func() string {
-			link, err := s.NewPersonLink(t.Context(), s.Viewer("ann"), s.ID(key), false)
+			link, err := s.People.NewPersonLink(t.Context(), s.Viewer("ann"), s.ID(key), false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -161,13 +161,13 @@ func TestLinksWorkOnceAndExpire(t *testing.T) {
 			t.Errorf("an expired link of %s: %d", key, got)
 		}
 		gone := path()
-		if _, err := s.DeactivatePerson(t.Context(), s.Viewer("ann"), s.ID(key), ""); err != nil {
+		if _, err := s.People.DeactivatePerson(t.Context(), s.Viewer("ann"), s.ID(key), ""); err != nil {
 			t.Fatal(err)
 		}
 		if got := use(gone); got != http.StatusGone {
 			t.Errorf("a link of the deactivated %s: %d", key, got)
 		}
-		if _, err := s.ActivatePerson(t.Context(), s.Viewer("ann"), s.ID(key)); err != nil {
+		if _, err := s.People.ActivatePerson(t.Context(), s.Viewer("ann"), s.ID(key)); err != nil {
 			t.Fatal(err)
 		}
 		if got := use(gone); got != http.StatusGone {
@@ -224,7 +224,7 @@ func TestThePersonOfSeveralOrganizationsChooses(t *testing.T) {
 	s.NewVisitor().Post("/console/sign-in/organization", choice).Want(http.StatusUnauthorized)
 
 	// Another password means one organization.
-	if err := s.SetPassword(t.Context(), store.Operator(), s.ID("pia"), "another password"); err != nil {
+	if err := s.People.SetPassword(t.Context(), store.Operator(), s.ID("pia"), "another password"); err != nil {
 		t.Fatal(err)
 	}
 	v = s.NewVisitor()
@@ -316,20 +316,20 @@ func TestSessionsEndEverywhere(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*consoletest.Site) error{
 		"deactivated": func(s *consoletest.Site) error {
-			_, err := s.DeactivatePerson(t.Context(), s.Viewer("ann"), s.ID("bob"), "")
+			_, err := s.People.DeactivatePerson(t.Context(), s.Viewer("ann"), s.ID("bob"), "")
 			return err
 		},
 		"password set": func(s *consoletest.Site) error {
-			return s.SetPassword(t.Context(), store.Operator(), s.ID("bob"), "another password")
+			return s.People.SetPassword(t.Context(), store.Operator(), s.ID("bob"), "another password")
 		},
 		"suspended": func(s *consoletest.Site) error {
 			s.Exec(`UPDATE organizations SET suspended = true WHERE id = $1`, s.Acme.OrganizationID)
 			return nil
 		},
 		"a link used": func(s *consoletest.Site) error {
-			link, err := s.NewPersonLink(t.Context(), s.Viewer("ann"), s.ID("bob"), false)
+			link, err := s.People.NewPersonLink(t.Context(), s.Viewer("ann"), s.ID("bob"), false)
 			if err == nil {
-				_, err = s.UseLink(t.Context(), people.LinkUse{Token: link.Token, Password: "another password", Client: people.Client{Network: "192.0.2.1"}})
+				_, err = s.People.UseLink(t.Context(), people.LinkUse{Token: link.Token, Password: "another password", Client: people.Client{Network: "192.0.2.1"}})
 			}
 			return err
 		},

@@ -52,7 +52,7 @@ func (c *Console) showStart(r *request) error {
 	if err := c.addQueue(r, &view); err != nil {
 		return err
 	}
-	gives, err := c.service.HeldGrants(r.ctx(), r.actor(), models.GrantFeedbackCreate)
+	gives, err := c.service.Inventory.HeldGrants(r.ctx(), r.actor(), models.GrantFeedbackCreate)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (c *Console) showStart(r *request) error {
 
 // addQueue adds the work orders that wait for the person.
 func (c *Console) addQueue(r *request, view *startView) error {
-	queue, err := c.service.WorkOrderQueue(r.ctx(), r.actor(), r.viewer.TimeZone)
+	queue, err := c.service.Records.WorkOrderQueue(r.ctx(), r.actor(), r.viewer.TimeZone)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func queueTitle(q records.WorkOrderSearch) (id, title string) {
 
 // addDeliveries adds what people who manage integrations see.
 func (c *Console) addDeliveries(r *request, view *startView) error {
-	overview, err := c.service.DeliveryOverview(r.ctx(), r.actor())
+	overview, err := c.service.Webhooks.DeliveryOverview(r.ctx(), r.actor())
 	if err != nil {
 		return err
 	}

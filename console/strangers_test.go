@@ -22,7 +22,7 @@ func TestPagesAreCallsOfTheirOrganization(t *testing.T) {
 	ann, other := s.SignedIn("ann"), s.SignedIn(polarAdmin(t, s))
 	var ends []func()
 	for range 32 {
-		end, err := s.EnterCall(t.Context(), s.Acme.OrganizationID)
+		end, err := s.Access.EnterCall(t.Context(), s.Acme.OrganizationID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +47,7 @@ func TestForgedSessionsAreNotLookedUp(t *testing.T) {
 	s := consoletest.NewSite(t)
 	s.Exec(`INSERT INTO sessions (token_hash, id, person_id, method, created_at, seen_at, network, user_agent)
 		SELECT sha256('made up'::bytea), 'ses_0000000000000000000000000a', $1, 'password', $2, $2, '127.0.0.1', ''`, s.ID("ann"), s.Clock.Now())
-	if _, err := s.Session(t.Context(), "made up"); err == nil {
+	if _, err := s.People.Session(t.Context(), "made up"); err == nil {
 		t.Error("a token without a MAC is accepted")
 	}
 }

@@ -43,7 +43,7 @@ var teamsPage = newPage[teamsView]("teams.html")
 
 func (c *Console) listTeams(r *request) error {
 	filter := r.nameFilter()
-	found, err := c.service.TeamsForPerson(r.ctx(), r.actor(), filter)
+	found, err := c.service.People.TeamsForPerson(r.ctx(), r.actor(), filter)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (c *Console) listTeams(r *request) error {
 		view.Teams = append(view.Teams, teamRow{t.ID, t.Name, members(t), nodes(t)})
 	}
 	if r.viewer.Admin {
-		companies, err := c.service.ServiceCompanies(r.ctx(), r.actor())
+		companies, err := c.service.Inventory.ServiceCompanies(r.ctx(), r.actor())
 		if err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ func (c *Console) createTeam(r *request) error {
 	if err != nil {
 		return err
 	}
-	team, err := c.service.CreateTeam(f.context(r), r.actor(), r.viewer.OrganizationID, f.Value("name"))
+	team, err := c.service.People.CreateTeam(f.context(r), r.actor(), r.viewer.OrganizationID, f.Value("name"))
 	return r.finish(f, err, outcome{to: teamURL(team.ID), done: "created", toRecord: teamURL, again: renderNewTeam})
 }
 
@@ -114,7 +114,7 @@ var teamPage = newPage[teamView]("team.html")
 
 func (c *Console) renderTeam(r *request, status int, rejected *form) error {
 	filter := r.nameFilter()
-	t, err := c.service.TeamForPerson(r.ctx(), r.actor(), r.Param("id"), filter)
+	t, err := c.service.People.TeamForPerson(r.ctx(), r.actor(), r.Param("id"), filter)
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (c *Console) renameTeam(r *request) error {
 	id := r.Param("id")
 	page := outcome{to: teamURL(id), done: "saved", again: c.renderTeam}
 	return r.submit(page, func(ctx context.Context, f form) error {
-		_, err := c.service.RenameTeam(ctx, r.actor(), id, f.Value("name"))
+		_, err := c.service.People.RenameTeam(ctx, r.actor(), id, f.Value("name"))
 		return err
 	})
 }
@@ -175,12 +175,12 @@ func (c *Console) renderAddMembers(r *request, status int, rejected *form) error
 		return err
 	}
 	id := r.Param("id")
-	team, err := c.service.TeamForPerson(r.ctx(), r.actor(), id, lists.NameFilter{Limit: 1})
+	team, err := c.service.People.TeamForPerson(r.ctx(), r.actor(), id, lists.NameFilter{Limit: 1})
 	if err != nil {
 		return err
 	}
 	filter := r.nameFilter()
-	found, err := c.service.PeopleForPerson(r.ctx(), r.actor(), "", people.PersonFilter{NameFilter: filter, OutsideTeam: id})
+	found, err := c.service.People.PeopleForPerson(r.ctx(), r.actor(), "", people.PersonFilter{NameFilter: filter, OutsideTeam: id})
 	if err != nil {
 		return err
 	}
@@ -196,13 +196,13 @@ func (c *Console) addMembers(r *request) error {
 	id := r.Param("id")
 	page := outcome{to: teamURL(id), done: "added", again: c.renderAddMembers}
 	return r.submit(page, func(ctx context.Context, f form) error {
-		_, err := c.service.AddTeamMembers(ctx, r.actor(), id, f.Values["person"])
+		_, err := c.service.People.AddTeamMembers(ctx, r.actor(), id, f.Values["person"])
 		return err
 	})
 }
 
 func (c *Console) confirmRemoveMember(r *request) error {
-	team, member, err := c.service.TeamMemberForPerson(r.ctx(), r.actor(), r.Param("id"), r.Query("member"))
+	team, member, err := c.service.People.TeamMemberForPerson(r.ctx(), r.actor(), r.Param("id"), r.Query("member"))
 	if err != nil {
 		return err
 	}
@@ -219,13 +219,13 @@ func (c *Console) confirmRemoveMember(r *request) error {
 func (c *Console) removeMember(r *request) error {
 	id := r.Param("id")
 	return r.submit(outcome{to: teamURL(id), done: "removed"}, func(ctx context.Context, _ form) error {
-		_, err := c.service.RemoveTeamMember(ctx, r.actor(), id, r.Query("member"))
+		_, err := c.service.People.RemoveTeamMember(ctx, r.actor(), id, r.Query("member"))
 		return err
 	})
 }
 
 func (c *Console) confirmDeleteTeam(r *request) error {
-	team, workOrders, err := c.service.TeamEffects(r.ctx(), r.actor(), r.Param("id"))
+	team, workOrders, err := c.service.People.TeamEffects(r.ctx(), r.actor(), r.Param("id"))
 	if err != nil {
 		return err
 	}
@@ -242,5 +242,5 @@ func (c *Console) confirmDeleteTeam(r *request) error {
 }
 
 func (c *Console) deleteTeam(r *request) error {
-	return submitChange(r, outcome{to: Root + "/teams", done: "deleted", again: c.renderTeam}, c.service.DeleteTeam)
+	return submitChange(r, outcome{to: Root + "/teams", done: "deleted", again: c.renderTeam}, c.service.People.DeleteTeam)
 }

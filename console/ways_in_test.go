@@ -26,7 +26,7 @@ func allowPeople(s *consoletest.Site, key string) {
 // linkBy returns the path of a link that someone makes for a person.
 func linkBy(t *testing.T, s *consoletest.Site, maker, key string) string {
 	t.Helper()
-	link, err := s.NewPersonLink(t.Context(), s.Viewer(maker), s.ID(key), false)
+	link, err := s.People.NewPersonLink(t.Context(), s.Viewer(maker), s.ID(key), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,13 +63,13 @@ func TestAPromotionEndsWhatOthersMayShare(t *testing.T) {
 	for name, gain := range map[string]func(*testing.T, *consoletest.Site){
 		"in the console": func(t *testing.T, s *consoletest.Site) { promote(t, s, "eve") },
 		"by an import": func(t *testing.T, s *consoletest.Site) {
-			if _, err := s.Import(t.Context(), []byte(organizationOfFixture+"people: [{key: eve, admin: true, phone: '+12025550199'}]")); err != nil {
+			if _, err := s.Imports.Import(t.Context(), []byte(organizationOfFixture+"people: [{key: eve, admin: true, phone: '+12025550199'}]")); err != nil {
 				t.Fatal(err)
 			}
 		},
 		"by an import of a definition": func(t *testing.T, s *consoletest.Site) {
 			s.Exec(`UPDATE people SET organization_definition_id = $2 WHERE id = $1`, s.ID("eve"), s.ID("org_nothing"))
-			if _, err := s.ImportOverwriting(t.Context(), []byte(organizationOfFixture+"organization_permission_definitions: [{key: org_nothing, grants: [integrations]}]\npeople: [{key: eve, phone: '+12025550199'}]")); err != nil {
+			if _, err := s.Imports.ImportOverwriting(t.Context(), []byte(organizationOfFixture+"organization_permission_definitions: [{key: org_nothing, grants: [integrations]}]\npeople: [{key: eve, phone: '+12025550199'}]")); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -151,7 +151,7 @@ func TestAChangedEmailEndsLinksAndSessions(t *testing.T) {
 			s.SignedIn("ann").Post("/console/people/"+s.ID("eve")+"/email", url.Values{"email": {"eve.two@acme.example.com"}}).Want(http.StatusSeeOther)
 		},
 		"by an import": func(t *testing.T, s *consoletest.Site) {
-			if _, err := s.Import(t.Context(), []byte(organizationOfFixture+"people: [{key: eve, email: eve.two@acme.example.com}]")); err != nil {
+			if _, err := s.Imports.Import(t.Context(), []byte(organizationOfFixture+"people: [{key: eve, email: eve.two@acme.example.com}]")); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -179,7 +179,7 @@ func TestAChangedEmailEndsLinksAndSessions(t *testing.T) {
 func TestAnImportTellsAdministratorsOnce(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
-	if _, err := s.Import(t.Context(), []byte(organizationOfFixture+"people: [{key: eve, admin: true}, {key: bob, organization_definition: org_nothing}, {key: cat, phone: '+12025550199'}]")); err != nil {
+	if _, err := s.Imports.Import(t.Context(), []byte(organizationOfFixture+"people: [{key: eve, admin: true}, {key: bob, organization_definition: org_nothing}, {key: cat, phone: '+12025550199'}]")); err != nil {
 		t.Fatal(err)
 	}
 	for key, want := range map[string]int{"ann": 1, "eve": 1, "bob": 1, "cat": 0} {
@@ -207,7 +207,7 @@ func TestAnImportOfSecretsTellsAdministrators(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := consoletest.NewSite(t)
-			if _, err := s.Import(t.Context(), []byte(organizationOfFixture+c.file)); err != nil {
+			if _, err := s.Imports.Import(t.Context(), []byte(organizationOfFixture+c.file)); err != nil {
 				t.Fatal(err)
 			}
 			told := servicetest.Value[[]string](s.Fixture, `SELECT array_agg(person_id) FROM notices WHERE kind = $1`, string(models.NoticeAccessChanged))
@@ -234,7 +234,7 @@ func TestAnInvitationWithPermissionsIsTold(t *testing.T) {
 		"nia@acme.example.com": {Admin: true}, "kim@acme.example.com": {DefinitionID: &definition}, "lee@acme.example.com": {},
 	} {
 		in.Email = email
-		person, _, err := s.InvitePerson(t.Context(), s.Viewer("ann"), s.Acme.OrganizationID, in)
+		person, _, err := s.People.InvitePerson(t.Context(), s.Viewer("ann"), s.Acme.OrganizationID, in)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -258,7 +258,7 @@ func TestNoInvitationForSomeoneWhoCanSignIn(t *testing.T) {
 	s.Exec(`UPDATE people SET password_hash = NULL WHERE id = $1`, s.ID("eve"))
 	s.Exec(`INSERT INTO openid_accounts (issuer, subject, person_id, created_at, private) VALUES ($1, 'eve', $2, now(), true)`, p.URL, s.ID("eve"))
 
-	if _, _, err := s.InvitePerson(t.Context(), s.Viewer("bob"), s.Acme.OrganizationID, people.Invitation{Email: s.Email("eve")}); models.CodeOf(err) != models.CodeValidationFailed {
+	if _, _, err := s.People.InvitePerson(t.Context(), s.Viewer("bob"), s.Acme.OrganizationID, people.Invitation{Email: s.Email("eve")}); models.CodeOf(err) != models.CodeValidationFailed {
 		t.Errorf("inviting someone with an account: %v", err)
 	}
 	link := linkBy(t, s, "bob", "eve")
@@ -291,10 +291,10 @@ func TestNoInvitationForSomeoneWhoCanSignIn(t *testing.T) {
 	v.Get("/console").Want(http.StatusOK)
 
 	// Deactivating unlinks too.
-	if _, err := s.DeactivatePerson(t.Context(), s.Viewer("ann"), s.ID("eve"), ""); err != nil {
+	if _, err := s.People.DeactivatePerson(t.Context(), s.Viewer("ann"), s.ID("eve"), ""); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.ActivatePerson(t.Context(), s.Viewer("ann"), s.ID("eve")); err != nil {
+	if _, err := s.People.ActivatePerson(t.Context(), s.Viewer("ann"), s.ID("eve")); err != nil {
 		t.Fatal(err)
 	}
 	through(t, s.NewVisitor(), "/console/openid/start", nil).Want(http.StatusUnauthorized)
@@ -305,7 +305,7 @@ func TestARequestedLinkKeepsAccounts(t *testing.T) {
 	t.Parallel()
 	s := consoletest.On(t, servicetest.New(t, servicetest.Mails))
 	s.Exec(`INSERT INTO openid_accounts (issuer, subject, person_id, created_at) VALUES ('https://login.example.com', 'eve', $1, now())`, s.ID("eve"))
-	if err := s.ForgotPassword(t.Context(), s.Email("eve"), people.Client{Network: "192.0.2.1"}); err != nil {
+	if err := s.People.ForgotPassword(t.Context(), s.Email("eve"), people.Client{Network: "192.0.2.1"}); err != nil {
 		t.Fatal(err)
 	}
 	useLink(s, s.MailedLinks()[0].URL(""))
@@ -344,7 +344,7 @@ func TestMarksOfKnownBrowsersGuessLittle(t *testing.T) {
 	s := consoletest.NewSite(t, func(o *console.Options) {
 		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	})
-	_, link, err := s.InvitePerson(t.Context(), s.Viewer("pia"), s.Polar.OrganizationID, people.Invitation{Email: s.Email("bob"), Name: "Bob"})
+	_, link, err := s.People.InvitePerson(t.Context(), s.Viewer("pia"), s.Polar.OrganizationID, people.Invitation{Email: s.Email("bob"), Name: "Bob"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -406,7 +406,7 @@ func TestMarksOfKnownBrowsersGuessLittle(t *testing.T) {
 func TestAPasswordOfAnotherOrganizationIsAGuess(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
-	_, link, err := s.InvitePerson(t.Context(), s.Viewer("pia"), s.Polar.OrganizationID, people.Invitation{Email: s.Email("bob"), Name: "Bob"})
+	_, link, err := s.People.InvitePerson(t.Context(), s.Viewer("pia"), s.Polar.OrganizationID, people.Invitation{Email: s.Email("bob"), Name: "Bob"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,7 +84,7 @@ func (c *Console) managedWebhook(r *request) (webhooks.WebhookDetail, error) {
 	if err := r.require(models.GrantIntegrations); err != nil {
 		return webhooks.WebhookDetail{}, err
 	}
-	return c.service.ManagedWebhook(r.ctx(), r.actor(), r.Param("id"))
+	return c.service.Webhooks.ManagedWebhook(r.ctx(), r.actor(), r.Param("id"))
 }
 
 func (c *Console) renderWebhook(r *request, status int, rejected *form) error {
@@ -151,7 +151,7 @@ func (c *Console) changeWebhook(r *request) error {
 	page := outcome{to: webhookURL(id), done: "saved", again: c.renderWebhook}
 	return r.submit(page, func(ctx context.Context, f form) error {
 		address := f.Value("url")
-		_, err := c.service.ChangeWebhook(ctx, r.actor(), id, webhooks.WebhookChange{URL: &address, Events: eventsOf(f)})
+		_, err := c.service.Webhooks.ChangeWebhook(ctx, r.actor(), id, webhooks.WebhookChange{URL: &address, Events: eventsOf(f)})
 		return err
 	})
 }
@@ -185,7 +185,7 @@ func (c *Console) renewWebhookSecret(r *request) error {
 	if err != nil {
 		return err
 	}
-	renewed, err := c.service.RenewWebhookSecret(f.context(r), r.actor(), r.Param("id"))
+	renewed, err := c.service.Webhooks.RenewWebhookSecret(f.context(r), r.actor(), r.Param("id"))
 	intro := ""
 	if err != nil {
 		renewed.ID = r.Param("id")
@@ -211,7 +211,7 @@ func (c *Console) testWebhook(r *request) error {
 	}
 	id := r.Param("id")
 	page := outcome{to: webhookURL(id) + "#test", done: "test-sent"}
-	test, err := c.service.BeginWebhookTest(f.context(r), r.actor(), id)
+	test, err := c.service.Webhooks.BeginWebhookTest(f.context(r), r.actor(), id)
 	if err != nil {
 		return r.finish(f, err, page)
 	}
@@ -250,7 +250,7 @@ func (c *Console) confirmWebhookOff(r *request, status int, rejected *form) erro
 func (c *Console) turnWebhookOff(r *request) error {
 	id := r.Param("id")
 	return r.submit(outcome{to: webhookURL(id), done: "turned-off", again: c.confirmWebhookOff}, func(ctx context.Context, f form) error {
-		_, err := c.service.DisableWebhook(ctx, r.actor(), id, f.Value("reason"))
+		_, err := c.service.Webhooks.DisableWebhook(ctx, r.actor(), id, f.Value("reason"))
 		return err
 	})
 }
@@ -279,6 +279,6 @@ func (c *Console) deleteWebhook(r *request) error {
 		to += "/" + h.IntegrationID
 	}
 	return r.submit(outcome{to: to, done: "deleted"}, func(ctx context.Context, _ form) error {
-		return c.service.DeleteWebhook(ctx, r.actor(), r.Param("id"))
+		return c.service.Webhooks.DeleteWebhook(ctx, r.actor(), r.Param("id"))
 	})
 }

@@ -39,7 +39,7 @@ func (c *Console) renderMissed(r *request, status int, rejected *form) error {
 	view := missedView{
 		Webhook: h, Since: at.In(r.zone).Format(timeInput), Zone: r.zone.String(), At: r.moment(at), Form: newForm(nil).orRejected(rejected), Problem: problem,
 	}
-	if view.Count, err = c.service.CountMissed(r.ctx(), r.actor(), h.ID, at); err != nil {
+	if view.Count, err = c.service.Webhooks.CountMissed(r.ctx(), r.actor(), h.ID, at); err != nil {
 		return err
 	}
 	view.Text = counted(view.Count, webhooks.MaxReleasedCount, "delivery", "deliveries")
@@ -67,7 +67,7 @@ func (r *request) sinceOf(text string, h webhooks.WebhookDetail) (at models.Time
 // sendMissed sends what the address has missed since a time.
 func (c *Console) sendMissed(r *request) error {
 	return c.releaseMissed(r, func(f form, id string, since *models.Time) (webhooks.Released, error) {
-		return c.service.RedeliverSince(f.context(r), r.actor(), id, *since)
+		return c.service.Webhooks.RedeliverSince(f.context(r), r.actor(), id, *since)
 	}, "sending")
 }
 
@@ -77,7 +77,7 @@ func (c *Console) turnWebhookOn(r *request) error {
 		if f.Value("send") == "" {
 			since = nil
 		}
-		_, released, err := c.service.EnableWebhook(f.context(r), r.actor(), id, since)
+		_, released, err := c.service.Webhooks.EnableWebhook(f.context(r), r.actor(), id, since)
 		return released, err
 	}, "turned-on")
 }

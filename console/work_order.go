@@ -114,7 +114,7 @@ type actionRow struct {
 var workOrderPage = newPage[workOrderView]("work_order.html")
 
 func (c *Console) renderWorkOrder(r *request, status int, rejected *form) error {
-	detail, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), r.historyPart())
+	detail, err := c.service.Records.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), r.historyPart())
 	if err != nil {
 		return err
 	}

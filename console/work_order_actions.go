@@ -41,7 +41,7 @@ func (c *Console) completeWorkOrder(r *request) error {
 	if err != nil {
 		return err
 	}
-	result, err := c.service.AnswerWorkOrder(f.context(r), r.actor(), store.RequestKey{}, r.Param("id"), nil, records.CompleteWork)
+	result, err := c.service.Records.AnswerWorkOrder(f.context(r), r.actor(), store.RequestKey{}, r.Param("id"), nil, records.CompleteWork)
 	return r.finish(f, err, r.afterStep(c.renderWorkOrder, completedAs(result)))
 }
 
@@ -56,19 +56,19 @@ func completedAs(result store.WriteResult) string {
 
 func (c *Console) startWorkOrder(r *request) error {
 	return c.step(r, "started", func(ctx context.Context, _ form, id string) (store.WriteResult, error) {
-		return c.service.AnswerWorkOrder(ctx, r.actor(), store.RequestKey{}, id, nil, records.SaveAnswers)
+		return c.service.Records.AnswerWorkOrder(ctx, r.actor(), store.RequestKey{}, id, nil, records.SaveAnswers)
 	})
 }
 
 func (c *Console) holdWorkOrder(r *request) error {
 	return c.step(r, "held", func(ctx context.Context, _ form, id string) (store.WriteResult, error) {
-		return c.service.HoldWorkOrder(ctx, r.actor(), store.RequestKey{}, id)
+		return c.service.Records.HoldWorkOrder(ctx, r.actor(), store.RequestKey{}, id)
 	})
 }
 
 func (c *Console) resumeWorkOrder(r *request) error {
 	return c.step(r, "resumed", func(ctx context.Context, _ form, id string) (store.WriteResult, error) {
-		return c.service.ResumeWorkOrder(ctx, r.actor(), store.RequestKey{}, id)
+		return c.service.Records.ResumeWorkOrder(ctx, r.actor(), store.RequestKey{}, id)
 	})
 }
 
@@ -81,13 +81,13 @@ func (c *Console) reviewWorkOrder(r *request) error {
 	if !known {
 		return models.Errorf(models.CodeInvalidRequest, "A review approves the work or sends it back.")
 	}
-	_, err = c.service.ReviewWorkOrder(f.context(r), r.actor(), store.RequestKey{}, r.Param("id"), records.Review{Approve: done == "approved", Comment: f.Value("comment")})
+	_, err = c.service.Records.ReviewWorkOrder(f.context(r), r.actor(), store.RequestKey{}, r.Param("id"), records.Review{Approve: done == "approved", Comment: f.Value("comment")})
 	return r.finish(f, err, r.afterStep(c.renderWorkOrder, done))
 }
 
 func (c *Console) unassignWorkOrder(r *request) error {
 	return c.step(r, "person-removed", func(ctx context.Context, f form, id string) (store.WriteResult, error) {
-		return c.service.UnassignWorkOrder(ctx, r.actor(), store.RequestKey{}, id, f.Value("identity"))
+		return c.service.Records.UnassignWorkOrder(ctx, r.actor(), store.RequestKey{}, id, f.Value("identity"))
 	})
 }
 
@@ -98,7 +98,7 @@ func (c *Console) renderCancel(r *request, status int, rejected *form) error {
 func (c *Console) renderConfirm(
 	r *request, status int, rejected *form, action records.WorkOrderAction, view func(records.WorkOrderDetail, form) confirmView,
 ) error {
-	d, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), records.HistoryPart{})
+	d, err := c.service.Records.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), records.HistoryPart{})
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func confirmedCancel(d records.WorkOrderDetail, f form) confirmView {
 
 func (c *Console) cancelWorkOrder(r *request) error {
 	return r.stepFrom(c.renderCancel, "cancelled", func(ctx context.Context, f form, id string) (store.WriteResult, error) {
-		return c.service.CancelWorkOrder(ctx, r.actor(), store.RequestKey{}, id, f.Optional("reason"))
+		return c.service.Records.CancelWorkOrder(ctx, r.actor(), store.RequestKey{}, id, f.Optional("reason"))
 	})
 }
 
@@ -181,7 +181,7 @@ func (c *Console) returnWorkOrder(r *request) error {
 	id := r.Param("id")
 	after := outcome{to: shownWorkOrders{records.SearchIncoming}.url(), done: "returned", record: id, again: c.renderReturn}
 	return r.submit(after, func(ctx context.Context, f form) error {
-		_, err := c.service.ReturnWorkOrder(ctx, r.actor(), store.RequestKey{}, id, f.Value("reason"))
+		_, err := c.service.Records.ReturnWorkOrder(ctx, r.actor(), store.RequestKey{}, id, f.Value("reason"))
 		return err
 	})
 }
@@ -228,12 +228,12 @@ var assigneesPage = newPage[assigneesView]("work_order_assign.html")
 
 // renderAssignees shows the form, with a form that was rejected or searches, or nil.
 func (c *Console) renderAssignees(r *request, status int, entered *form) error {
-	d, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), records.HistoryPart{})
+	d, err := c.service.Records.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), records.HistoryPart{})
 	if err != nil {
 		return err
 	}
 	f := workOrderForm(d, url.Values{"find": {r.Query("find")}}).orRejected(entered)
-	found, err := c.service.WorkOrderAssignees(r.ctx(), r.actor(), d.Record.ID, f.Value("find"), f.chosenIdentities())
+	found, err := c.service.Records.WorkOrderAssignees(r.ctx(), r.actor(), d.Record.ID, f.Value("find"), f.chosenIdentities())
 	if err != nil {
 		return err
 	}
@@ -286,14 +286,14 @@ func (f form) checkChosen() error {
 
 // assign makes the write that a form of assigneeChoices asks for, of one work order.
 func (r *request) assign(ctx context.Context, f form, id string) (store.WriteResult, error) {
-	service, chosen := r.console.service, f.Values["identity"]
+	c, chosen := r.console, f.Values["identity"]
 	switch {
 	case f.Value("step") == stepReplace:
-		return service.ReplaceWorkers(ctx, r.actor(), store.RequestKey{}, id, chosen)
+		return c.service.Records.ReplaceWorkers(ctx, r.actor(), store.RequestKey{}, id, chosen)
 	case f.Value("role") == "consultant":
-		return service.AssignWorkOrder(ctx, r.actor(), store.RequestKey{}, id, nil, chosen)
+		return c.service.Records.AssignWorkOrder(ctx, r.actor(), store.RequestKey{}, id, nil, chosen)
 	}
-	return service.AssignWorkOrder(ctx, r.actor(), store.RequestKey{}, id, chosen, nil)
+	return c.service.Records.AssignWorkOrder(ctx, r.actor(), store.RequestKey{}, id, chosen, nil)
 }
 
 // forbids returns why the person may not do the action with the work order, nil if it may. Programs

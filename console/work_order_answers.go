@@ -37,7 +37,7 @@ var answersPage = newPage[answersView]("work_order_answers.html")
 
 // renderAnswers shows the questions with the stored answers, or with a rejected form's.
 func (c *Console) renderAnswers(r *request, status int, rejected *form) error {
-	detail, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), records.HistoryPart{})
+	detail, err := c.service.Records.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), records.HistoryPart{})
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (c *Console) answerWorkOrder(r *request) error {
 		return err
 	}
 	id := r.Param("id")
-	detail, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), id, records.HistoryPart{})
+	detail, err := c.service.Records.WorkOrderDetail(r.ctx(), r.actor(), id, records.HistoryPart{})
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (c *Console) answerWorkOrder(r *request) error {
 	}
 	var result store.WriteResult
 	if err == nil {
-		result, err = c.service.AnswerWorkOrder(f.context(r), r.actor(), store.RequestKey{}, id, answers, completion)
+		result, err = c.service.Records.AnswerWorkOrder(f.context(r), r.actor(), store.RequestKey{}, id, answers, completion)
 	}
 	done := "answered"
 	if completion == records.CompleteWork {

@@ -63,7 +63,7 @@ func sameText(a, b string) bool {
 }
 
 func (c *Console) renderEditWorkOrder(r *request, status int, rejected *form) error {
-	detail, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), records.HistoryPart{})
+	detail, err := c.service.Records.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), records.HistoryPart{})
 	if err != nil {
 		return err
 	}
@@ -98,13 +98,13 @@ func (c *Console) editWorkOrder(r *request) error {
 	if err != nil {
 		return err
 	}
-	detail, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), records.HistoryPart{})
+	detail, err := c.service.Records.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), records.HistoryPart{})
 	if err != nil {
 		return err
 	}
 	patch, err := r.patchOf(f, r.editValues(detail.Record))
 	if err == nil {
-		_, err = c.service.UpdateWorkOrder(f.context(r), r.actor(), store.RequestKey{}, detail.Record.ID, patch)
+		_, err = c.service.Records.UpdateWorkOrder(f.context(r), r.actor(), store.RequestKey{}, detail.Record.ID, patch)
 	}
 	return r.finish(f, err, r.afterStep(c.renderEditWorkOrder, "saved"))
 }

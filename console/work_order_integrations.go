@@ -38,7 +38,7 @@ var workOrderIntegrationsPage = newPage[workOrderIntegrationsView]("work_order_i
 
 func (c *Console) showWorkOrderIntegrations(r *request) error {
 	id := r.Param("id")
-	sights, err := c.service.WhoSees(r.ctx(), r.actor(), id)
+	sights, err := c.service.Pages.WhoSees(r.ctx(), r.actor(), id)
 	if err != nil {
 		return err
 	}

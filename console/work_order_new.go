@@ -87,7 +87,7 @@ func (c *Console) sourceOf(r *request, id string) (*recordLink, models.FeedbackR
 	if id == "" {
 		return nil, record, nil
 	}
-	body, err := c.service.Feedback(r.ctx(), r.actor(), id)
+	body, err := c.service.Records.Feedback(r.ctx(), r.actor(), id)
 	if err != nil {
 		return nil, record, err
 	}
@@ -127,7 +127,7 @@ func (c *Console) renderNewWorkOrder(r *request, status int, entered *form) erro
 		return err
 	}
 	chosen := slices.Concat(f.Values["assignees"], f.Values["consultants"])
-	choices, err := c.service.WorkOrderChoices(r.ctx(), r.actor(), f.Value("node"), f.Value("find"), chosen[:min(len(chosen), 2*models.MaxAssignees)])
+	choices, err := c.service.Records.WorkOrderChoices(r.ctx(), r.actor(), f.Value("node"), f.Value("find"), chosen[:min(len(chosen), 2*models.MaxAssignees)])
 	if err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func (c *Console) createWorkOrder(r *request) error {
 	}
 	var created store.WriteResult
 	if in.TargetDate, err = r.timeIn(f, "target_date"); err == nil {
-		created, err = c.service.CreateWorkOrder(f.context(r), r.actor(), store.RequestKey{}, in)
+		created, err = c.service.Records.CreateWorkOrder(f.context(r), r.actor(), store.RequestKey{}, in)
 	}
 	return r.finish(f, err, outcome{to: workOrderURL(created.RecordID), done: "created", toRecord: workOrderURL, again: c.renderNewWorkOrder})
 }
@@ -268,7 +268,7 @@ func (c *Console) chooseNode(r *request, source *recordLink, forbidden string) e
 		return shown
 	}
 	if view.Search != "" {
-		found, err := c.service.SearchNodes(r.ctx(), r.actor(), inventory.NodeSearch{
+		found, err := c.service.Inventory.SearchNodes(r.ctx(), r.actor(), inventory.NodeSearch{
 			Text: view.Search, Grant: models.GrantWorkOrdersCreate, NotSubEquipment: true, Limit: records.MaxCreatable + 1,
 		})
 		if err != nil {
@@ -287,7 +287,7 @@ func (c *Console) chooseNode(r *request, source *recordLink, forbidden string) e
 		return linkTo("/work-orders/new", "below", id, "feedback", feedback)
 	}
 	below, after := r.Query("below"), r.Query("after")
-	level, err := c.service.CreatableNodes(r.ctx(), r.actor(), below, after)
+	level, err := c.service.Records.CreatableNodes(r.ctx(), r.actor(), below, after)
 	if err != nil {
 		return err
 	}

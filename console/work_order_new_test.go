@@ -72,7 +72,7 @@ func TestAWorkOrderIsCreated(t *testing.T) {
 // workOrder returns a work order as the fixture's manager sees it.
 func workOrder(t *testing.T, s *consoletest.Site, id string) models.WorkOrderRecord {
 	t.Helper()
-	body, err := s.WorkOrder(t.Context(), s.Viewer("ann"), id)
+	body, err := s.Records.WorkOrder(t.Context(), s.Viewer("ann"), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestAWorkOrderIsMadeOfFeedback(t *testing.T) {
 	s := consoletest.NewSite(t)
 	creating(s)
 	description := "It rattles <b>loudly</b>."
-	given, err := s.CreateFeedback(t.Context(), s.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: s.ID("fan1"), Subject: "The fan rattles", Description: &description})
+	given, err := s.Records.CreateFeedback(t.Context(), s.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: s.ID("fan1"), Subject: "The fan rattles", Description: &description})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -94,7 +94,7 @@ func (a selectedAction) rows(r *request) ([]selectedRow, error) {
 	if slices.ContainsFunc(ids, func(id string) bool { return !models.IsID(id, models.PrefixWorkOrder) }) {
 		return nil, models.NotFound()
 	}
-	held, err := r.console.service.HeldGrants(r.ctx(), r.actor(), a.grant)
+	held, err := r.console.service.Inventory.HeldGrants(r.ctx(), r.actor(), a.grant)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func (v *selectedView) addChoices(r *request) {
 			continue
 		}
 		open++
-		choices, err := r.console.service.WorkOrderAssignees(r.ctx(), r.actor(), row.ID, v.Form.Value("find"), chosen)
+		choices, err := r.console.service.Records.WorkOrderAssignees(r.ctx(), r.actor(), row.ID, v.Form.Value("find"), chosen)
 		if err != nil {
 			v.Rows[i].Why = cmp.Or(row.Why, r.explain(err).detail)
 		}
@@ -231,7 +231,7 @@ func (a selectedAction) change(r *request) error {
 // work order, so it cannot be filled from an old one, and sets only what the person entered for all.
 // The other fields stay as someone else may have changed them; what a rule forbids by now is rejected.
 func (a selectedAction) changeOne(r *request, row *selectedRow, f form, write workOrderStep) error {
-	before, err := r.console.service.WorkOrderDetail(r.ctx(), r.actor(), row.ID, records.HistoryPart{})
+	before, err := r.console.service.Records.WorkOrderDetail(r.ctx(), r.actor(), row.ID, records.HistoryPart{})
 	if err == nil {
 		err = forbids(before, a.WorkOrderAction)
 	}
@@ -262,6 +262,6 @@ func dateSelected(r *request, f form) (workOrderStep, error) {
 	}
 	patch := records.WorkOrderPatch{TargetDate: records.Sent[*models.Time]{Value: at, Set: true}}
 	return func(ctx context.Context, _ form, id string) (store.WriteResult, error) {
-		return r.console.service.UpdateWorkOrder(ctx, r.actor(), store.RequestKey{}, id, patch)
+		return r.console.service.Records.UpdateWorkOrder(ctx, r.actor(), store.RequestKey{}, id, patch)
 	}, err
 }

@@ -121,7 +121,7 @@ func (c *Console) listWorkOrders(r *request) error {
 		OnBoard: r.Query("view") == viewBoard,
 		List:    search.url(), ToBoard: search.url("view", viewBoard), CSV: linkTo("/work-orders.csv", search.parameters()...),
 	}
-	held, err := c.service.HeldGrants(r.ctx(), r.actor(), models.GrantWorkOrdersCreate, models.GrantWorkOrdersForward, models.GrantWorkOrdersUpdate)
+	held, err := c.service.Inventory.HeldGrants(r.ctx(), r.actor(), models.GrantWorkOrdersCreate, models.GrantWorkOrdersForward, models.GrantWorkOrdersUpdate)
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (c *Console) listWorkOrders(r *request) error {
 
 // addBoard adds the board of the search, and returns what the search names.
 func (v *workOrdersView) addBoard(r *request, search shownWorkOrders) (records.SearchNames, error) {
-	board, err := r.console.service.WorkOrderBoard(r.ctx(), r.actor(), search.inZone(r))
+	board, err := r.console.service.Records.WorkOrderBoard(r.ctx(), r.actor(), search.inZone(r))
 	if err == nil && slices.ContainsFunc(board.Columns, func(column records.BoardColumn) bool { return column.Count > 0 }) {
 		v.Board, err = r.boardColumns(search, board.Columns)
 	}
@@ -166,9 +166,9 @@ func (v *workOrdersView) addBoard(r *request, search shownWorkOrders) (records.S
 
 // addPage adds a page of the list, and returns what the search names.
 func (v *workOrdersView) addPage(r *request, search shownWorkOrders) (records.SearchNames, error) {
-	page, err := r.console.service.SearchWorkOrders(r.ctx(), r.actor(), search.inZone(r), r.Query("after"), workOrdersPerPage)
+	page, err := r.console.service.Records.SearchWorkOrders(r.ctx(), r.actor(), search.inZone(r), r.Query("after"), workOrdersPerPage)
 	if err == nil && len(page.Items) == 0 && !page.Stopped && r.Query("after") != "" { // before the first page, or after the last
-		page, err = r.console.service.SearchWorkOrders(r.ctx(), r.actor(), search.inZone(r), "", workOrdersPerPage)
+		page, err = r.console.service.Records.SearchWorkOrders(r.ctx(), r.actor(), search.inZone(r), "", workOrdersPerPage)
 	}
 	if err != nil {
 		return page.Names, err
@@ -272,7 +272,7 @@ func (c *Console) exportWorkOrders(r *request) error {
 	after := ""
 	// A search that few work orders match may take many pages to come to its end.
 	for range maxExported / models.MaxPageSize * 4 {
-		page, err := c.service.SearchWorkOrders(r.ctx(), r.actor(), search.inZone(r), after, models.MaxPageSize)
+		page, err := c.service.Records.SearchWorkOrders(r.ctx(), r.actor(), search.inZone(r), after, models.MaxPageSize)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,6 @@
 // Package service is the reads and writes of Millwright as functions. It has no rules: each
-// is in a room, a package below this one, and Service embeds the rooms, so that callers need
-// not know which function is where.
+// is in a room, a package below this one. Service has a field for each room, so a call shows
+// where its rules are: s.Records.CreateWorkOrder.
 //
 // Inputs are an Actor (an integration that calls the API, or a person in the console), plain
 // values and a context; outputs are records, ids and *models.Error. Every kind of actor goes

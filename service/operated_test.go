@@ -32,66 +32,69 @@ func operatedWrites(s *servicetest.Harness, ann store.Actor) map[string]struct {
 	order := func(workers, consultants []string) string { return s.NewWorkOrder(workers, consultants) }
 	annWorks, annReviews := []string{"ann", "erp"}, []string{"ann"}
 	record("change", order(annWorks, nil), func(id string) (store.WriteResult, error) {
-		return s.UpdateWorkOrder(ctx, ann, call, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Other", Set: true}})
+		return s.Records.UpdateWorkOrder(ctx, ann, call, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Other", Set: true}})
 	})
 	record("change the external id", order(annWorks, nil), func(id string) (store.WriteResult, error) {
 		external := "PO-7"
-		return s.UpdateWorkOrder(ctx, ann, call, id, records.WorkOrderPatch{ExternalID: records.Sent[*string]{Value: &external, Set: true}})
+		return s.Records.UpdateWorkOrder(ctx, ann, call, id, records.WorkOrderPatch{ExternalID: records.Sent[*string]{Value: &external, Set: true}})
 	})
-	record("hold", order(annWorks, nil), func(id string) (store.WriteResult, error) { return s.HoldWorkOrder(ctx, ann, call, id) })
-	record("resume", s.WorkOrderIn(models.StatusOnHold), func(id string) (store.WriteResult, error) { return s.ResumeWorkOrder(ctx, ann, call, id) })
-	record("cancel", order(annWorks, nil), func(id string) (store.WriteResult, error) { return s.CancelWorkOrder(ctx, ann, call, id, nil) })
+	record("hold", order(annWorks, nil), func(id string) (store.WriteResult, error) { return s.Records.HoldWorkOrder(ctx, ann, call, id) })
+	record("resume", s.WorkOrderIn(models.StatusOnHold), func(id string) (store.WriteResult, error) { return s.Records.ResumeWorkOrder(ctx, ann, call, id) })
+	record("cancel", order(annWorks, nil), func(id string) (store.WriteResult, error) { return s.Records.CancelWorkOrder(ctx, ann, call, id, nil) })
 	record("complete", order(annWorks, nil), func(id string) (store.WriteResult, error) {
-		return s.AnswerWorkOrder(ctx, ann, call, id, nil, records.CompleteWork)
+		return s.Records.AnswerWorkOrder(ctx, ann, call, id, nil, records.CompleteWork)
 	})
 	record("assign herself", order([]string{"erp"}, nil), func(id string) (store.WriteResult, error) {
-		return s.AssignWorkOrder(ctx, ann, call, id, s.IDs("ann"), nil)
+		return s.Records.AssignWorkOrder(ctx, ann, call, id, s.IDs("ann"), nil)
 	})
 	record("assign on a closed work order", s.WorkOrderIn(models.StatusCancelled), func(id string) (store.WriteResult, error) {
-		return s.AssignWorkOrder(ctx, ann, call, id, s.IDs("ann"), nil)
+		return s.Records.AssignWorkOrder(ctx, ann, call, id, s.IDs("ann"), nil)
 	})
 	inReview := order([]string{"erp"}, annReviews)
-	s.MustWrite(s.AnswerWorkOrder(ctx, s.As("erp"), call, inReview, nil, records.CompleteWork))
+	s.MustWrite(s.Records.AnswerWorkOrder(ctx, s.As("erp"), call, inReview, nil, records.CompleteWork))
 	record("approve", inReview, func(id string) (store.WriteResult, error) {
-		return s.ReviewWorkOrder(ctx, ann, call, id, records.Review{Approve: true})
+		return s.Records.ReviewWorkOrder(ctx, ann, call, id, records.Review{Approve: true})
 	})
-	given, err := s.CreateFeedback(ctx, s.As("ann"), call, records.NewFeedback{InventoryID: s.ID("ahu1"), Subject: "It rattles"})
+	given, err := s.Records.CreateFeedback(ctx, s.As("ann"), call, records.NewFeedback{InventoryID: s.ID("ahu1"), Subject: "It rattles"})
 	if err != nil {
 		s.T.Fatal(err)
 	}
-	record("resolve feedback", given.RecordID, func(id string) (store.WriteResult, error) { return s.ResolveFeedback(ctx, ann, call, id) })
+	record("resolve feedback", given.RecordID, func(id string) (store.WriteResult, error) { return s.Records.ResolveFeedback(ctx, ann, call, id) })
 	commented := order(annWorks, nil)
-	if err := s.AddComment(ctx, s.As("ann"), commented, "Since when?"); err != nil {
+	if err := s.Records.AddComment(ctx, s.As("ann"), commented, "Since when?"); err != nil {
 		s.T.Fatal(err)
 	}
-	writes["comment"] = write{given.RecordID, func() error { return s.AddComment(ctx, ann, given.RecordID, "Since when?") }}
+	writes["comment"] = write{given.RecordID, func() error { return s.Records.AddComment(ctx, ann, given.RecordID, "Since when?") }}
 	writes["remove a comment"] = write{commented, func() error {
-		return s.RemoveComment(ctx, ann, servicetest.Value[string](s.Fixture, `SELECT id FROM comments WHERE record_id = $1`, commented))
+		return s.Records.RemoveComment(ctx, ann, servicetest.Value[string](s.Fixture, `SELECT id FROM comments WHERE record_id = $1`, commented))
 	}}
 
-	writes["deactivate and replace"] = write{s.ID("dan"), func() error { _, err := s.DeactivatePerson(ctx, ann, s.ID("dan"), s.ID("bob")); return err }}
-	writes["deactivate"] = write{s.ID("eve"), func() error { _, err := s.DeactivatePerson(ctx, ann, s.ID("eve"), ""); return err }}
-	writes["change an e-mail address"] = write{s.ID("cat"), func() error { _, err := s.ChangePersonEmail(ctx, ann, s.ID("cat"), "c@acme.example.com"); return err }}
-	writes["create a team"] = write{"Roofers", func() error { _, err := s.CreateTeam(ctx, ann, s.Acme.OrganizationID, "Roofers"); return err }}
-	writes["rename herself"] = write{s.ID("ann"), func() error { return s.ChangeProfile(ctx, ann, people.Profile{Name: "Ann Meadow"}) }}
+	writes["deactivate and replace"] = write{s.ID("dan"), func() error { _, err := s.People.DeactivatePerson(ctx, ann, s.ID("dan"), s.ID("bob")); return err }}
+	writes["deactivate"] = write{s.ID("eve"), func() error { _, err := s.People.DeactivatePerson(ctx, ann, s.ID("eve"), ""); return err }}
+	writes["change an e-mail address"] = write{s.ID("cat"), func() error {
+		_, err := s.People.ChangePersonEmail(ctx, ann, s.ID("cat"), "c@acme.example.com")
+		return err
+	}}
+	writes["create a team"] = write{"Roofers", func() error { _, err := s.People.CreateTeam(ctx, ann, s.Acme.OrganizationID, "Roofers"); return err }}
+	writes["rename herself"] = write{s.ID("ann"), func() error { return s.People.ChangeProfile(ctx, ann, people.Profile{Name: "Ann Meadow"}) }}
 	writes["create a node"] = write{s.ID("ann"), func() error {
-		_, err := s.CreateNode(ctx, ann, s.ID("hq"), models.NodeLocation, inventory.NodeFields{Name: "Roof"})
+		_, err := s.Inventory.CreateNode(ctx, ann, s.ID("hq"), models.NodeLocation, inventory.NodeFields{Name: "Roof"})
 		return err
 	}}
-	writes["assign to a node"] = write{s.ID("ann"), func() error { return s.AssignTo(ctx, ann, s.ID("hq"), s.ID("eve"), s.ID("reading")) }}
+	writes["assign to a node"] = write{s.ID("ann"), func() error { return s.Inventory.AssignTo(ctx, ann, s.ID("hq"), s.ID("eve"), s.ID("reading")) }}
 	writes["create an integration"] = write{"CAFM", func() error {
-		_, err := s.CreateIntegration(ctx, ann, s.Acme.OrganizationID, integrations.NewIntegration{Name: "CAFM", Scopes: []string{"work_orders:read"}})
+		_, err := s.Integrations.CreateIntegration(ctx, ann, s.Acme.OrganizationID, integrations.NewIntegration{Name: "CAFM", Scopes: []string{"work_orders:read"}})
 		return err
 	}}
-	writes["renew a secret"] = write{s.ID("erp"), func() error { _, err := s.RenewIntegrationSecret(ctx, ann, s.ID("erp")); return err }}
-	writes["turn an integration off"] = write{s.ID("robot"), func() error { _, err := s.TurnIntegrationOff(ctx, ann, s.ID("robot")); return err }}
+	writes["renew a secret"] = write{s.ID("erp"), func() error { _, err := s.Integrations.RenewIntegrationSecret(ctx, ann, s.ID("erp")); return err }}
+	writes["turn an integration off"] = write{s.ID("robot"), func() error { _, err := s.Integrations.TurnIntegrationOff(ctx, ann, s.ID("robot")); return err }}
 	writes["change an address"] = write{s.ID("erp_hook"), func() error {
-		_, err := s.ChangeWebhook(ctx, ann, s.ID("erp_hook"), webhooks.WebhookChange{Events: []models.EventType{models.EventWorkOrderCreated}})
+		_, err := s.Webhooks.ChangeWebhook(ctx, ann, s.ID("erp_hook"), webhooks.WebhookChange{Events: []models.EventType{models.EventWorkOrderCreated}})
 		return err
 	}}
-	writes["renew a signing secret"] = write{s.ID("erp_hook"), func() error { _, err := s.RenewWebhookSecret(ctx, ann, s.ID("erp_hook")); return err }}
-	writes["test an address"] = write{s.ID("erp_hook"), func() error { _, err := s.BeginWebhookTest(ctx, ann, s.ID("erp_hook")); return err }}
-	writes["delete an address"] = write{s.ID("ann"), func() error { return s.DeleteWebhook(ctx, ann, s.ID("reader_hook")) }}
+	writes["renew a signing secret"] = write{s.ID("erp_hook"), func() error { _, err := s.Webhooks.RenewWebhookSecret(ctx, ann, s.ID("erp_hook")); return err }}
+	writes["test an address"] = write{s.ID("erp_hook"), func() error { _, err := s.Webhooks.BeginWebhookTest(ctx, ann, s.ID("erp_hook")); return err }}
+	writes["delete an address"] = write{s.ID("ann"), func() error { return s.Webhooks.DeleteWebhook(ctx, ann, s.ID("reader_hook")) }}
 	return writes
 }
 
@@ -123,7 +126,7 @@ func TestAPersonIsToldOfOperators(t *testing.T) {
 					t.Errorf("she gets %d notices", n)
 				}
 			}
-			inbox, err := s.Notices(t.Context(), ann, people.NoticeFilter{})
+			inbox, err := s.People.Notices(t.Context(), ann, people.NoticeFilter{})
 			if err != nil || len(inbox) == 0 || inbox[0].RecordID != about || inbox[0].Title == "" {
 				t.Errorf("the inbox has %+v, %v", inbox, err)
 			}

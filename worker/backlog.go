@@ -57,7 +57,7 @@ func (b *Backlog) refresh(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(ctx, b.timeout)
 	defer cancel()
 	// Twice the sweep's grace: the next sweep will still wake anything younger.
-	found, err := b.service.Backlog(bounded, 2*b.interval)
+	found, err := b.service.Upkeep.Backlog(bounded, 2*b.interval)
 	if err != nil {
 		// An unreachable database is logged already. ctx, not bounded: a read that hits its
 		// time limit is logged.
@@ -153,7 +153,7 @@ func (b *Backlog) Collect(metrics chan<- prometheus.Metric) {
 	b.mu.Lock()
 	last := b.last
 	b.mu.Unlock()
-	if b.service.Now().Sub(last.At.Time) > staleAfter*b.interval+b.timeout {
+	if b.service.Store.Now().Sub(last.At.Time) > staleAfter*b.interval+b.timeout {
 		return
 	}
 	for _, g := range backlogGauges {

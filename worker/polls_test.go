@@ -61,7 +61,7 @@ func startPolling(t *testing.T, temporal *polledTemporal, polls *Polls) *Worker 
 	}
 	t.Cleanup(c.Close)
 	w := New(Options{
-		Client: c, Namespace: "test", Service: &service.Service{Options: store.Options{Now: time.Now}}, Log: quiet,
+		Client: c, Namespace: "test", Service: &service.Service{Store: &store.Store{Options: store.Options{Now: time.Now}}}, Log: quiet,
 		StopTimeout: 15 * time.Second,
 	})
 	if err := w.Start(); err != nil {

@@ -121,13 +121,13 @@ func New(o Options) *Worker {
 	})
 	mail := queue(workflows.TaskQueueMail, sdkworker.Options{MaxConcurrentActivityExecutionSize: concurrentMails})
 	registerActivities(o, main, webhooks, deliveries, records)
-	(&activities.Mails{Service: o.Service, Mailer: o.Mailer, Now: o.Service.Now, Instrumentation: o.Instrumentation}).Register(mail)
+	(&activities.Mails{Service: o.Service, Mailer: o.Mailer, Now: o.Service.Store.Now, Instrumentation: o.Instrumentation}).Register(mail)
 	return &Worker{[]sdkworker.Worker{main, webhooks, deliveries, records, mail}, failed}
 }
 
 // registerActivities registers the activities of each queue's workflows.
 func registerActivities(o Options, main, webhooks, deliveries, records sdkworker.Worker) {
-	now, instrumentation := o.Service.Now, o.Instrumentation
+	now, instrumentation := o.Service.Store.Now, o.Instrumentation
 	dispatcher := &activities.Dispatcher{
 		Service: o.Service, Sender: o.Sender, Waker: o.Waker, Now: now, After: time.After, IdleTimeout: o.IdleTimeout,
 		Poller: activities.NewDeliveryPoller(o.Service, o.Log), SharedSlots: make(chan struct{}, sharedRequests),

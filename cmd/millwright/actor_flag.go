@@ -28,7 +28,7 @@ func (f *actorFlag) actor(ctx context.Context, cmd *cobra.Command, svc *service.
 	if !cmd.Flags().Changed("as") {
 		return store.Operator(), nil
 	}
-	actor, err := svc.PersonActor(ctx, f.person)
+	actor, err := svc.Access.PersonActor(ctx, f.person)
 	if models.CodeOf(err) == models.CodeNotFound {
 		return actor, errors.New("--as: there is no person with this id, or not exactly one with this e-mail address")
 	}

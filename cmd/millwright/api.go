@@ -56,7 +56,7 @@ func serveAPI(ctx context.Context, s settings) error {
 	// API is not ready.
 	missing := false
 	p, err := startProcess(ctx, s, "api", func(ctx context.Context, svc *service.Service) error {
-		err := svc.CheckSchema(ctx)
+		err := svc.Store.CheckSchema(ctx)
 		if missing = models.CodeOf(err) == models.CodeUnavailable; missing {
 			return nil
 		}
@@ -129,7 +129,7 @@ func (p *process) storeCalls(ctx context.Context) {
 			ended = true
 		}
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), store.CountsKept)
-		if err := p.service.StoreCalls(limited); err != nil && models.CodeOf(err) != models.CodeUnavailable {
+		if err := p.service.Access.StoreCalls(limited); err != nil && models.CodeOf(err) != models.CodeUnavailable {
 			p.log.WarnContext(ctx, "cannot store the counts of calls; the next time will", "error", err.Error())
 		}
 		cancel()

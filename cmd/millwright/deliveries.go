@@ -25,7 +25,7 @@ func listDeliveriesCommand() *cobra.Command {
 	cmd := listCommand("list", "List deliveries, newest first", func(ctx context.Context, _ *cobra.Command, svc *service.Service) ([]webhooks.DeliveryView, error) {
 		found, err := upTo(limit, func(size int) ([]webhooks.DeliveryView, error) {
 			filter.Limit = size
-			page, err := svc.Deliveries(ctx, filter)
+			page, err := svc.Webhooks.Deliveries(ctx, filter)
 			if len(page) > 0 {
 				filter.Before = page[len(page)-1].ID
 			}
@@ -42,7 +42,7 @@ func listDeliveriesCommand() *cobra.Command {
 func showDeliveryCommand() *cobra.Command {
 	const short = "Show a delivery, its attempts and the first 4 KiB of each response"
 	return targetCommand("show ID", short, "delivery", nil, func(ctx context.Context, target commandTarget) error {
-		found, err := target.svc.DeliveryWithAttempts(ctx, target.id)
+		found, err := target.svc.Webhooks.DeliveryWithAttempts(ctx, target.id)
 		if err != nil {
 			return err
 		}
@@ -88,7 +88,7 @@ func redeliverCommand() *cobra.Command {
 					return err
 				}
 				if many {
-					released, err := svc.RedeliverSince(ctx, actor, address, models.TimeOf(from))
+					released, err := svc.Webhooks.RedeliverSince(ctx, actor, address, models.TimeOf(from))
 					if err != nil {
 						return describeError(err, as.within("webhook address "+address))
 					}
@@ -96,7 +96,7 @@ func redeliverCommand() *cobra.Command {
 						releasedLines(w, released)
 					})
 				}
-				found, err := svc.RedeliverDelivery(ctx, actor, args[0])
+				found, err := svc.Webhooks.RedeliverDelivery(ctx, actor, args[0])
 				if err != nil {
 					return describeError(err, as.within("delivery "+args[0]))
 				}

@@ -107,7 +107,7 @@ func (d *demo) organizations(ctx context.Context, files []string) error {
 		if err != nil {
 			return err
 		}
-		imported, err := d.Import(ctx, text)
+		imported, err := d.Imports.Import(ctx, text)
 		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
@@ -179,7 +179,7 @@ func (d *demo) actor(ctx context.Context, key string) (store.Actor, error) {
 	if program, ok := d.programs[key]; ok {
 		return program, nil
 	}
-	return d.PersonActor(ctx, d.ids[key])
+	return d.Access.PersonActor(ctx, d.ids[key])
 }
 
 func (d *demo) take(ctx context.Context, now time.Time, step demoStep) error {
@@ -193,25 +193,25 @@ func (d *demo) take(ctx context.Context, now time.Time, step demoStep) error {
 	case step.Create != "":
 		return d.create(ctx, actor, now, step)
 	case step.Report != "":
-		result, err := d.CreateFeedback(ctx, actor, no, records.NewFeedback{InventoryID: d.ids[step.Node], Subject: step.Title, Description: step.Text, ExternalID: step.External})
+		result, err := d.Records.CreateFeedback(ctx, actor, no, records.NewFeedback{InventoryID: d.ids[step.Node], Subject: step.Title, Description: step.Text, ExternalID: step.External})
 		d.ids[step.Report] = result.RecordID
 		return err
 	case step.Begin != "":
-		_, err = d.AnswerWorkOrder(ctx, actor, no, d.ids[step.Begin], []records.GivenAnswer{{QuestionID: d.ids[step.Question], Value: step.Number}}, records.SaveAnswers)
+		_, err = d.Records.AnswerWorkOrder(ctx, actor, no, d.ids[step.Begin], []records.GivenAnswer{{QuestionID: d.ids[step.Question], Value: step.Number}}, records.SaveAnswers)
 	case step.Complete != "":
-		_, err = d.AnswerWorkOrder(ctx, actor, no, d.ids[step.Complete], nil, records.CompleteWork)
+		_, err = d.Records.AnswerWorkOrder(ctx, actor, no, d.ids[step.Complete], nil, records.CompleteWork)
 	case step.Approve != "", step.SendBack != "":
-		_, err = d.ReviewWorkOrder(ctx, actor, no, d.ids[step.Approve+step.SendBack], records.Review{Approve: step.Approve != "", Comment: comment})
+		_, err = d.Records.ReviewWorkOrder(ctx, actor, no, d.ids[step.Approve+step.SendBack], records.Review{Approve: step.Approve != "", Comment: comment})
 	case step.Hold != "":
-		_, err = d.HoldWorkOrder(ctx, actor, no, d.ids[step.Hold])
+		_, err = d.Records.HoldWorkOrder(ctx, actor, no, d.ids[step.Hold])
 	case step.Cancel != "":
-		_, err = d.CancelWorkOrder(ctx, actor, no, d.ids[step.Cancel], &comment)
+		_, err = d.Records.CancelWorkOrder(ctx, actor, no, d.ids[step.Cancel], &comment)
 	case step.Forward != "":
-		_, err = d.AssignWorkOrder(ctx, actor, no, d.ids[step.Forward], d.all(step.Workers), nil)
+		_, err = d.Records.AssignWorkOrder(ctx, actor, no, d.ids[step.Forward], d.all(step.Workers), nil)
 	case step.Resolve != "":
-		_, err = d.ResolveFeedback(ctx, actor, no, d.ids[step.Resolve])
+		_, err = d.Records.ResolveFeedback(ctx, actor, no, d.ids[step.Resolve])
 	case step.Text != nil:
-		err = d.AddComment(ctx, actor, d.ids[comment], *step.Text)
+		err = d.Records.AddComment(ctx, actor, d.ids[comment], *step.Text)
 	default:
 		err = errors.New("it has no effect")
 	}
@@ -230,7 +230,7 @@ func (d *demo) create(ctx context.Context, actor store.Actor, now time.Time, ste
 	if step.Form != "" {
 		in.FormID = new(d.ids[step.Form])
 	}
-	result, err := d.CreateWorkOrder(ctx, actor, store.RequestKey{}, in)
+	result, err := d.Records.CreateWorkOrder(ctx, actor, store.RequestKey{}, in)
 	d.ids[step.Create] = result.RecordID
 	return err
 }

@@ -44,7 +44,7 @@ webhook      erp_hook  events      -work_order.updated -work_order.status_change
 	if cells := strings.Fields(want); err != nil || !slices.Equal(strings.Fields(out)[9:], cells) || name() != "ERP" {
 		t.Errorf("the dry run of a change: %v\n%s\nwant\n%s", err, out, want)
 	}
-	if _, err := h.RenameIntegration(t.Context(), store.Operator(), h.ID("erp"), "The operator's"); err != nil {
+	if _, err := h.Integrations.RenameIntegration(t.Context(), store.Operator(), h.ID("erp"), "The operator's"); err != nil {
 		t.Fatal(err)
 	}
 	out, err = h.run("import", "--dry-run", path)

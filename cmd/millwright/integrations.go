@@ -23,17 +23,17 @@ func integrationsCommand() *cobra.Command {
 		integrationScopesCommand(),
 		integrationOwnersCommand(),
 		actorIntegrationCommand("renew-secret ID", "Renew the client secret and show it, this once; the old secret and the integration's tokens stop working",
-			(*service.Service).RenewIntegrationSecret),
+			(*integrations.Integrations).RenewIntegrationSecret),
 		actorIntegrationCommand("turn-off ID", "Turn the integration off, as its organization can; its tokens stop working",
-			(*service.Service).TurnIntegrationOff),
+			(*integrations.Integrations).TurnIntegrationOff),
 		actorIntegrationCommand("turn-on ID", "Turn the integration on; it needs new tokens",
-			(*service.Service).TurnIntegrationOn),
+			(*integrations.Integrations).TurnIntegrationOn),
 		actorIntegrationCommand("delete ID", "Delete the integration; logs keep its name",
-			(*service.Service).DeleteIntegration),
+			(*integrations.Integrations).DeleteIntegration),
 		operatorIntegrationCommand("disable ID", "Disable the integration; only operators can enable it again",
-			(*service.Service).DisableIntegration),
+			(*integrations.Integrations).DisableIntegration),
 		operatorIntegrationCommand("enable ID", "Undo disable; an integration that its organization turned off stays off",
-			(*service.Service).EnableIntegration),
+			(*integrations.Integrations).EnableIntegration),
 	)
 }
 
@@ -46,7 +46,7 @@ func listIntegrationsCommand() *cobra.Command {
 				return nil, err
 			}
 		}
-		return svc.Integrations(ctx, id)
+		return svc.Integrations.Integrations(ctx, id)
 	}, integrationsTable)
 	cmd.Flags().StringVar(&organization, "organization", "", "only integrations of the organization with this id or key")
 	return cmd
@@ -76,7 +76,7 @@ func createIntegrationCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				created, err := svc.CreateIntegration(ctx, actor, id, in)
+				created, err := svc.Integrations.CreateIntegration(ctx, actor, id, in)
 				if err != nil {
 					return describeError(err, as.within("organization "+organization))
 				}
@@ -97,8 +97,8 @@ func createIntegrationCommand() *cobra.Command {
 func renameIntegrationCommand() *cobra.Command {
 	var name string
 	cmd := actorIntegrationCommand("rename ID --name NAME", "Rename the integration",
-		func(svc *service.Service, ctx context.Context, actor store.Actor, id string) (integrations.IntegrationRecord, error) {
-			return svc.RenameIntegration(ctx, actor, id, name)
+		func(s *integrations.Integrations, ctx context.Context, actor store.Actor, id string) (integrations.IntegrationRecord, error) {
+			return s.RenameIntegration(ctx, actor, id, name)
 		})
 	cmd.Flags().StringVar(&name, "name", "", "its new name")
 	require(cmd, "name")
@@ -108,8 +108,8 @@ func renameIntegrationCommand() *cobra.Command {
 func integrationScopesCommand() *cobra.Command {
 	var scopes []models.Scope
 	cmd := actorIntegrationCommand("scopes ID --scope SCOPE...", "Replace the integration's scopes; removing one invalidates its tokens",
-		func(svc *service.Service, ctx context.Context, actor store.Actor, id string) (integrations.IntegrationRecord, error) {
-			return svc.ChangeIntegrationScopes(ctx, actor, id, textsOf(scopes))
+		func(s *integrations.Integrations, ctx context.Context, actor store.Actor, id string) (integrations.IntegrationRecord, error) {
+			return s.ChangeIntegrationScopes(ctx, actor, id, textsOf(scopes))
 		})
 	scopesFlag(cmd, &scopes)
 	require(cmd, "scope")
@@ -119,8 +119,8 @@ func integrationScopesCommand() *cobra.Command {
 func integrationOwnersCommand() *cobra.Command {
 	var owners []string
 	cmd := actorIntegrationCommand("owners ID --owner PERSON...", "Replace the integration's owners, who may renew its secrets and give it more; without --owner it has none",
-		func(svc *service.Service, ctx context.Context, actor store.Actor, id string) (integrations.IntegrationRecord, error) {
-			return svc.SetIntegrationOwners(ctx, actor, id, owners)
+		func(s *integrations.Integrations, ctx context.Context, actor store.Actor, id string) (integrations.IntegrationRecord, error) {
+			return s.SetIntegrationOwners(ctx, actor, id, owners)
 		})
 	cmd.Flags().StringSliceVar(&owners, "owner", nil, "identity id of a person with the Integrations permission; repeat it for several")
 	return cmd
@@ -131,7 +131,7 @@ func scopesFlag(cmd *cobra.Command, scopes *[]models.Scope) {
 }
 
 // integrationChange is what a command does to one integration.
-type integrationChange func(*service.Service, context.Context, store.Actor, string) (integrations.IntegrationRecord, error)
+type integrationChange func(*integrations.Integrations, context.Context, store.Actor, string) (integrations.IntegrationRecord, error)
 
 // actorIntegrationCommand is a command that an organization's people may do in the console.
 func actorIntegrationCommand(use, short string, do integrationChange) *cobra.Command {
@@ -145,7 +145,7 @@ func operatorIntegrationCommand(use, short string, do integrationChange) *cobra.
 
 func integrationCommand(use, short string, as *actorFlag, do integrationChange) *cobra.Command {
 	return targetCommand(use, short, "integration", as, func(ctx context.Context, target commandTarget) error {
-		changed, err := do(target.svc, ctx, target.actor, target.id)
+		changed, err := do(target.svc.Integrations, ctx, target.actor, target.id)
 		if err != nil {
 			return err
 		}

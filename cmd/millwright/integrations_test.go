@@ -57,7 +57,7 @@ func TestIntegrationsCommands(t *testing.T) {
 
 	created := integration(h, "create", "--organization", acme, "--name", "New", "--scope", "work_orders:read", "--definition", h.ID("org_incoming"), "--as", h.ID("ann"))
 	secret, _ := created["client_secret"].(string)
-	if _, err := h.IssueToken(t.Context(), created["client_id"].(string), secret, nil); err != nil || !slices.Equal(created["owners"].([]any), []any{h.ID("ann")}) {
+	if _, err := h.Access.IssueToken(t.Context(), created["client_id"].(string), secret, nil); err != nil || !slices.Equal(created["owners"].([]any), []any{h.ID("ann")}) {
 		t.Errorf("created %v: %v", created, err)
 	}
 	if created = integration(h, "create", "--organization", acme, "--name", "Ours", "--scope", "work_orders:read"); len(created["owners"].([]any)) != 0 {
@@ -86,7 +86,7 @@ func toText(t *testing.T, value any) string {
 func TestIntegrationsTables(t *testing.T) {
 	h := newHarness(t)
 	h.Exec(`UPDATE identities SET name = E'Rea\tder\x1b[2J' WHERE id = $1`, h.ID("reader"))
-	if _, err := h.DisableIntegration(t.Context(), store.Operator(), h.ID("erp")); err != nil {
+	if _, err := h.Integrations.DisableIntegration(t.Context(), store.Operator(), h.ID("erp")); err != nil {
 		t.Fatal(err)
 	}
 	out, err := h.run("integrations", "list", "--organization", h.Acme.OrganizationID)

@@ -17,10 +17,10 @@ import (
 func issuesCommand() *cobra.Command {
 	return commandGroup("issues", "List and show feedback, and resolve it as a person, as in the console",
 		listIssuesCommand(),
-		showRecordCommand("Show feedback", "feedback", (*service.Service).Feedback, issueLines),
+		showRecordCommand("Show feedback", "feedback", (*records.Records).Feedback, issueLines),
 		changeRecordCommand("resolve ID --as PERSON", "Resolve the feedback", "feedback",
-			func(svc *service.Service, ctx context.Context, actor store.Actor, id string) (store.WriteResult, error) {
-				return svc.ResolveFeedback(ctx, actor, store.RequestKey{}, id)
+			func(s *records.Records, ctx context.Context, actor store.Actor, id string) (store.WriteResult, error) {
+				return s.ResolveFeedback(ctx, actor, store.RequestKey{}, id)
 			}, resolvedLines))
 }
 
@@ -28,7 +28,7 @@ func listIssuesCommand() *cobra.Command {
 	var filter records.FeedbackFilter
 	cmd := listRecordsCommand("List feedback, newest first",
 		func(ctx context.Context, svc *service.Service, reader store.Actor, page lists.ListRequest) ([]byte, error) {
-			return svc.FeedbackList(ctx, reader, filter, page)
+			return svc.Records.FeedbackList(ctx, reader, filter, page)
 		}, issuesTable)
 	choiceFlag(cmd, &filter.Statuses, models.FeedbackStatuses, "status", "feedback status")
 	cmd.Flags().StringVar(&filter.ExternalID, "external-id", "", "only that with this external_id")

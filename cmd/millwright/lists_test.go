@@ -53,7 +53,7 @@ func (h harness) table(args ...string) []string {
 
 func (h harness) workOrder(by, node, title string) string {
 	h.t.Helper()
-	created, err := h.CreateWorkOrder(h.t.Context(), h.Actor(by), store.RequestKey{}, records.NewWorkOrder{
+	created, err := h.Records.CreateWorkOrder(h.t.Context(), h.Actor(by), store.RequestKey{}, records.NewWorkOrder{
 		InventoryID: h.ID(node), Title: title, Assignees: []string{h.ID(by)}, ExternalID: new("ext-" + title),
 	})
 	if err != nil {
@@ -91,7 +91,7 @@ func TestOrganizationsList(t *testing.T) {
 func TestWorkOrdersListAndShow(t *testing.T) {
 	h := newHarness(t)
 	first, second := h.workOrder("erp", "ahu1", "Replace\tfilter"), h.workOrder("roofer", "roof", "Paint it")
-	if _, err := h.CancelWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, first, new("Not needed")); err != nil {
+	if _, err := h.Records.CancelWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, first, new("Not needed")); err != nil {
 		t.Fatal(err)
 	}
 	acme := []string{"work-orders", "list", "--organization", "acme"}
@@ -171,7 +171,7 @@ func TestListsOfSeveralPages(t *testing.T) {
 func TestIssuesListAndShow(t *testing.T) {
 	h := newHarness(t)
 	create := func(node, subject string) string {
-		created, err := h.CreateFeedback(t.Context(), h.Actor("erp"), store.RequestKey{}, records.NewFeedback{
+		created, err := h.Records.CreateFeedback(t.Context(), h.Actor("erp"), store.RequestKey{}, records.NewFeedback{
 			InventoryID: h.ID(node), Subject: subject, Description: new("Line one\nline two"), ExternalID: new("desk-" + subject),
 		})
 		if err != nil {
@@ -181,9 +181,9 @@ func TestIssuesListAndShow(t *testing.T) {
 		return created.RecordID
 	}
 	first, second := create("ahu1", "It rattles"), create("roof", "It leaks")
-	ann, err := h.PersonActor(t.Context(), h.ID("ann"))
+	ann, err := h.Access.PersonActor(t.Context(), h.ID("ann"))
 	if err == nil {
-		_, err = h.ResolveFeedback(t.Context(), ann, store.RequestKey{}, first)
+		_, err = h.Records.ResolveFeedback(t.Context(), ann, store.RequestKey{}, first)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -225,7 +225,7 @@ func TestIssuesListAndShow(t *testing.T) {
 func TestLogList(t *testing.T) {
 	h := newHarness(t)
 	id := h.workOrder("erp", "ahu1", "Replace filter")
-	if _, err := h.TurnIntegrationOff(t.Context(), store.Operator(), h.ID("reader")); err != nil {
+	if _, err := h.Integrations.TurnIntegrationOff(t.Context(), store.Operator(), h.ID("reader")); err != nil {
 		t.Fatal(err)
 	}
 	list := h.objects("log", "list", "--organization", "acme")
@@ -269,7 +269,7 @@ func TestNoticesList(t *testing.T) {
 	h := newHarness(t)
 	id := h.workOrder("erp", "ahu1", "Replace filter")
 	for _, people := range [][]string{{h.ID("bob")}, {h.ID("crew")}} {
-		if _, err := h.AssignWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, id, people, nil); err != nil {
+		if _, err := h.Records.AssignWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, id, people, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -294,7 +294,7 @@ func TestWebhooksListIsNarrow(t *testing.T) {
 	h := newHarness(t)
 	h.Exec(`INSERT INTO webhook_health (webhook_id, failing_since, last_at, last_status) VALUES ($1, '2026-03-01T08:00:00Z', '2026-03-01T09:00:00Z', 503)
 		ON CONFLICT (webhook_id) DO UPDATE SET failing_since = excluded.failing_since, last_at = excluded.last_at, last_status = excluded.last_status`, h.ID("erp_hook"))
-	if _, err := h.DisableWebhook(t.Context(), store.Operator(), h.ID("reader_hook"), "It\tmoves."); err != nil {
+	if _, err := h.Webhooks.DisableWebhook(t.Context(), store.Operator(), h.ID("reader_hook"), "It\tmoves."); err != nil {
 		t.Fatal(err)
 	}
 	lines := h.table("webhooks", "list", "--integration", h.ID("erp"))

@@ -54,7 +54,7 @@ func nextLogRecords(ctx context.Context, svc *service.Service, reader store.Acto
 	var found []pages.LogRecord
 	for {
 		filter.Limit = size - len(found)
-		page, err := svc.LogRecords(ctx, reader, reader.OrganizationID, *filter)
+		page, err := svc.Pages.LogRecords(ctx, reader, reader.OrganizationID, *filter)
 		if err != nil {
 			return nil, err
 		}

@@ -26,7 +26,7 @@ func listMailCommand() *cobra.Command {
 				return nil, err
 			}
 		}
-		return svc.WaitingMail(ctx, id)
+		return svc.Effects.WaitingMail(ctx, id)
 	}, waitingMailTable)
 	cmd.Long = fmt.Sprintf(`List what waits to be mailed, oldest first: for each person the notices, which are one e-mail,
 and sign-in links. Attempts pause for 15 seconds at first, then for twice as long each, at most an hour,

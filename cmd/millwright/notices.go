@@ -26,7 +26,7 @@ func listNoticesCommand() *cobra.Command {
 		}
 		return upTo(limit, func(size int) ([]people.NoticeView, error) {
 			filter.Limit = size
-			page, err := svc.Notices(ctx, person, filter)
+			page, err := svc.People.Notices(ctx, person, filter)
 			if len(page) > 0 {
 				filter.Before = page[len(page)-1].ID
 			}

@@ -22,14 +22,14 @@ func TestCommandsAsAPersonAreRecordedAsAnOperators(t *testing.T) {
 	h := newHarness(t)
 	// Commands have the real time, by which the event must not be too old to be sent again.
 	h.Clock.Advance(time.Since(h.Clock.Now()))
-	if err := h.MakePartitions(t.Context()); err != nil {
+	if err := h.Store.MakePartitions(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	ann, cat, reader, hook := h.ID("ann"), h.ID("cat"), h.ID("reader"), h.ID("erp_hook")
 	servicetest.Create(t, h.Fixture)
 	delivery := servicetest.Claim(t, h.Fixture, "erp_hook").Deliveries[0]
 	servicetest.Record(t, h.Fixture, "erp_hook", servicetest.Attempt(h.Fixture, delivery, 500))
-	opened, err := h.CreateFeedback(t.Context(), h.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "It rattles"})
+	opened, err := h.Records.CreateFeedback(t.Context(), h.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "It rattles"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func peopleCommand() *cobra.Command {
 		listPeopleCommand(), invitePersonCommand(), setPasswordCommand(), changeEmailCommand(),
 		deactivatePersonCommand(),
 		personAccessCommand("activate PERSON", "Give a deactivated person access again", func(ctx context.Context, _ *cobra.Command, svc *service.Service, id, _ string) (people.PersonAccess, error) {
-			return svc.ActivatePerson(ctx, store.Operator(), id)
+			return svc.People.ActivatePerson(ctx, store.Operator(), id)
 		}),
 	)
 }
@@ -30,7 +30,7 @@ func peopleCommand() *cobra.Command {
 // findPerson returns the id of the person that an argument names: an id, or an e-mail
 // address, for which an organization may have to be given.
 func findPerson(ctx context.Context, svc *service.Service, reference, organization string) (string, error) {
-	ids, err := svc.FindPeople(ctx, reference, organization)
+	ids, err := svc.People.FindPeople(ctx, reference, organization)
 	switch {
 	case err != nil:
 		return "", describeError(err, "organization "+organization)
@@ -52,7 +52,7 @@ func listPeopleCommand() *cobra.Command {
 		}
 		return upTo(math.MaxInt, func(size int) ([]people.PersonSummary, error) {
 			filter.Limit = size
-			page, err := svc.PeopleForPerson(ctx, store.Operator(), id, filter)
+			page, err := svc.People.PeopleForPerson(ctx, store.Operator(), id, filter)
 			if len(page) > 0 {
 				last := page[len(page)-1]
 				filter.AfterName, filter.AfterID = last.Name, last.ID
@@ -108,7 +108,7 @@ once, for a week; it is a secret. A person who is there without a way to sign in
 				if err != nil {
 					return err
 				}
-				person, link, err := svc.InvitePerson(ctx, store.Operator(), id, in)
+				person, link, err := svc.People.InvitePerson(ctx, store.Operator(), id, in)
 				if err != nil {
 					return describeError(err, "organization "+organization)
 				}
@@ -154,7 +154,7 @@ organization requires OpenID Connect, the password lets no one in: "organization
 				if err != nil {
 					return err
 				}
-				if err := svc.SetPassword(ctx, store.Operator(), id, password); err != nil {
+				if err := svc.People.SetPassword(ctx, store.Operator(), id, password); err != nil {
 					return describeError(err, "person "+args[0])
 				}
 				value := map[string]any{"person_id": id}
@@ -179,7 +179,7 @@ organization requires OpenID Connect, the password lets no one in: "organization
 func changeEmailCommand() *cobra.Command {
 	const short = "Change a person's e-mail address; sessions and links end, and the former address is told"
 	cmd := personAccessCommand("change-email PERSON EMAIL", short, func(ctx context.Context, cmd *cobra.Command, svc *service.Service, id, _ string) (people.PersonAccess, error) {
-		return svc.ChangePersonEmail(ctx, store.Operator(), id, cmd.Flags().Arg(1))
+		return svc.People.ChangePersonEmail(ctx, store.Operator(), id, cmd.Flags().Arg(1))
 	})
 	cmd.Args = cobra.ExactArgs(2)
 	return cmd
@@ -206,7 +206,7 @@ func deactivatePersonCommand() *cobra.Command {
 				return people.PersonAccess{}, fmt.Errorf("--replace-with: %w", err)
 			}
 		}
-		return svc.DeactivatePerson(ctx, actor, id, replacementID)
+		return svc.People.DeactivatePerson(ctx, actor, id, replacementID)
 	})
 	as.flag(cmd)
 	cmd.Flags().StringVar(&replacement, "replace-with", "", "id or e-mail address of who replaces the person in teams, as owner of integrations and on open work orders; requires --as")

@@ -141,7 +141,7 @@ type schemaCheck func(context.Context, *service.Service) error
 
 // requireSchema requires a database that responds now and has the current schema.
 func requireSchema(ctx context.Context, svc *service.Service) error {
-	err := svc.CheckSchema(ctx)
+	err := svc.Store.CheckSchema(ctx)
 	if models.CodeOf(err) == models.CodeUnavailable {
 		return errors.New("the database of DATABASE_URL does not respond")
 	}
@@ -152,7 +152,7 @@ func requireSchema(ctx context.Context, svc *service.Service) error {
 func waitForSchema(ctx context.Context, svc *service.Service) error {
 	const wait = 2 * time.Second
 	for {
-		err := svc.CheckSchema(ctx)
+		err := svc.Store.CheckSchema(ctx)
 		if models.CodeOf(err) != models.CodeUnavailable {
 			return err
 		}

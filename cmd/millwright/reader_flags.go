@@ -38,6 +38,6 @@ func (f *readerFlags) reader(ctx context.Context, cmd *cobra.Command, svc *servi
 
 // organizationID returns the id of an organization that is named by its id or key.
 func organizationID(ctx context.Context, svc *service.Service, reference string) (string, error) {
-	id, err := svc.OrganizationID(ctx, reference)
+	id, err := svc.People.OrganizationID(ctx, reference)
 	return id, describeError(err, "organization "+reference+"; `millwright organizations list` shows their keys")
 }

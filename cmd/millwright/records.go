@@ -13,6 +13,7 @@ import (
 	"millwright/models"
 	"millwright/service"
 	"millwright/service/lists"
+	"millwright/service/records"
 	"millwright/service/store"
 )
 
@@ -66,9 +67,9 @@ func listRecordsCommand[R any](short string, find findRecords, table func(io.Wri
 
 // showRecordCommand returns a command that shows a record of type R as a GET shows it:
 // to the operator, or to the person of --as.
-func showRecordCommand[R any](short, what string, read func(*service.Service, context.Context, store.Actor, string) ([]byte, error), lines func(io.Writer, R)) *cobra.Command {
+func showRecordCommand[R any](short, what string, read func(*records.Records, context.Context, store.Actor, string) ([]byte, error), lines func(io.Writer, R)) *cobra.Command {
 	return targetCommand("show ID", short, what, &actorFlag{scope: "that the person may read"}, func(ctx context.Context, target commandTarget) error {
-		body, err := read(target.svc, ctx, target.actor, target.id)
+		body, err := read(target.svc.Records, ctx, target.actor, target.id)
 		if err != nil {
 			return err
 		}
@@ -77,13 +78,13 @@ func showRecordCommand[R any](short, what string, read func(*service.Service, co
 }
 
 // recordChange changes a record as a person.
-type recordChange func(*service.Service, context.Context, store.Actor, string) (store.WriteResult, error)
+type recordChange func(*records.Records, context.Context, store.Actor, string) (store.WriteResult, error)
 
 // changeRecordCommand returns a command that changes a record of type R as the person of --as
 // and shows it.
 func changeRecordCommand[R any](use, short, what string, do recordChange, lines func(io.Writer, R)) *cobra.Command {
 	cmd := targetCommand(use, short, what, &actorFlag{scope: "that the person may read"}, func(ctx context.Context, target commandTarget) error {
-		result, err := do(target.svc, ctx, target.actor, target.id)
+		result, err := do(target.svc.Records, ctx, target.actor, target.id)
 		if err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ func resealCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
-				addresses, err := svc.Reseal(ctx)
+				addresses, err := svc.Upkeep.Reseal(ctx)
 				fmt.Fprintf(cmd.OutOrStdout(), "webhook addresses resealed: %d\n", addresses)
 				return err
 			})

@@ -37,7 +37,7 @@ func restoredOf(what, short string) *cobra.Command {
 // missing: of records through the sweep, which does it in portions, of addresses and
 // failing deliveries at once. It also creates the schedules that a lost Temporal lacks.
 func restoreWorkflows(ctx context.Context, out io.Writer, s settings, svc *service.Service) error {
-	records, err := svc.MarkAllDirty(ctx)
+	records, err := svc.Upkeep.MarkAllDirty(ctx)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func restoreWorkflows(ctx context.Context, out io.Writer, s settings, svc *servi
 		of   store.TargetKind
 		name string
 	}{{store.TargetWebhook, "webhook addresses"}, {store.TargetDelivery, "failing deliveries"}} {
-		targets, err := svc.WantedWorkflows(ctx, kind.of)
+		targets, err := svc.Upkeep.WantedWorkflows(ctx, kind.of)
 		if err != nil {
 			return err
 		}

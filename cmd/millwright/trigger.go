@@ -54,7 +54,7 @@ Event types: ` + types + ".",
 // sendTest has a worker send an event of the type to the address and shows the response.
 // Only a 2xx is no error.
 func sendTest(ctx context.Context, target commandTarget, kind models.EventType) error {
-	test, err := target.svc.BeginWebhookTest(ctx, target.actor, target.id)
+	test, err := target.svc.Webhooks.BeginWebhookTest(ctx, target.actor, target.id)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func sendTest(ctx context.Context, target commandTarget, kind models.EventType) 
 	if err := (worker.Tester{Client: temporal}).Send(ctx, test, kind); err != nil {
 		return err
 	}
-	sent, err := target.svc.WebhookTest(ctx, target.actor, target.id, test.EventID)
+	sent, err := target.svc.Webhooks.WebhookTest(ctx, target.actor, target.id, test.EventID)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ func webhooksCommand() *cobra.Command {
 		enableWebhookCommand(),
 		disableWebhookCommand(),
 		webhookCommand("renew-secret ID", "Renew the signing secret and show it, this once; each old one stays valid for its 24 hours, at most two of them",
-			(*service.Service).RenewWebhookSecret),
+			(*webhooks.Webhooks).RenewWebhookSecret),
 		deleteWebhookCommand(),
 		testWebhookCommand(),
 	)
@@ -33,7 +33,7 @@ func webhooksCommand() *cobra.Command {
 func listWebhooksCommand() *cobra.Command {
 	var integrationID string
 	cmd := listCommand("list", "List webhook addresses, oldest first", func(ctx context.Context, _ *cobra.Command, svc *service.Service) ([]webhooks.WebhookHealth, error) {
-		found, err := svc.Webhooks(ctx, integrationID)
+		found, err := svc.Webhooks.Webhooks(ctx, integrationID)
 		// JSON shows no addresses as [].
 		return append([]webhooks.WebhookHealth{}, found...), describeError(err, "integration "+integrationID)
 	}, webhooksTable)
@@ -43,7 +43,7 @@ func listWebhooksCommand() *cobra.Command {
 
 func showWebhookCommand() *cobra.Command {
 	return targetCommand("show ID", "Show a webhook address and how its deliveries fare", "webhook address", nil, func(ctx context.Context, target commandTarget) error {
-		found, err := target.svc.Webhook(ctx, target.id)
+		found, err := target.svc.Webhooks.Webhook(ctx, target.id)
 		if err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func createWebhookCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				created, err := svc.CreateWebhook(ctx, actor, integration, webhooks.NewWebhook{URL: url, Events: events})
+				created, err := svc.Webhooks.CreateWebhook(ctx, actor, integration, webhooks.NewWebhook{URL: url, Events: events})
 				if err != nil {
 					return describeError(err, as.within("integration "+integration))
 				}
@@ -91,7 +91,7 @@ func changeWebhookCommand() *cobra.Command {
 	var events []models.EventType
 	var cmd *cobra.Command
 	cmd = webhookCommand("change ID [--url URL] [--event TYPE...]", "Change the address's URL, or replace its event types",
-		func(svc *service.Service, ctx context.Context, actor store.Actor, id string) (webhooks.Webhook, error) {
+		func(s *webhooks.Webhooks, ctx context.Context, actor store.Actor, id string) (webhooks.Webhook, error) {
 			var change webhooks.WebhookChange
 			if cmd.Flags().Changed("url") {
 				change.URL = &url
@@ -99,7 +99,7 @@ func changeWebhookCommand() *cobra.Command {
 			if cmd.Flags().Changed("event") {
 				change.Events = events
 			}
-			return svc.ChangeWebhook(ctx, actor, id, change)
+			return s.ChangeWebhook(ctx, actor, id, change)
 		})
 	cmd.Flags().StringVar(&url, "url", "", "new URL that deliveries are sent to, https://…")
 	eventsFlag(cmd, &events)
@@ -129,7 +129,7 @@ func enableWebhookCommand() *cobra.Command {
 			}
 			from = new(models.TimeOf(at))
 		}
-		on, released, err := target.svc.EnableWebhook(ctx, target.actor, target.id, from)
+		on, released, err := target.svc.Webhooks.EnableWebhook(ctx, target.actor, target.id, from)
 		if err != nil {
 			return err
 		}
@@ -149,8 +149,8 @@ func sinceFlag(cmd *cobra.Command, since *string) {
 func disableWebhookCommand() *cobra.Command {
 	var reason string
 	cmd := webhookCommand("disable ID [--reason TEXT]", "Turn the address off; its deliveries are held until it is turned on",
-		func(svc *service.Service, ctx context.Context, actor store.Actor, id string) (webhooks.Webhook, error) {
-			return svc.DisableWebhook(ctx, actor, id, reason)
+		func(s *webhooks.Webhooks, ctx context.Context, actor store.Actor, id string) (webhooks.Webhook, error) {
+			return s.DisableWebhook(ctx, actor, id, reason)
 		})
 	cmd.Flags().StringVar(&reason, "reason", "", "why, shown with the address")
 	return cmd
@@ -164,7 +164,7 @@ type deleteResult struct {
 
 func deleteWebhookCommand() *cobra.Command {
 	return webhookTargetCommand("delete ID", "Delete the address and its deliveries", func(ctx context.Context, target commandTarget) error {
-		if err := target.svc.DeleteWebhook(ctx, target.actor, target.id); err != nil {
+		if err := target.svc.Webhooks.DeleteWebhook(ctx, target.actor, target.id); err != nil {
 			return err
 		}
 		return target.out.show(target.cmd, deleteResult{ID: target.id, Deleted: true}, func(w io.Writer) { fmt.Fprintf(w, "deleted\t%s\t\n", target.id) })
@@ -179,9 +179,9 @@ func testWebhookCommand() *cobra.Command {
 }
 
 // webhookCommand returns a command that changes an address and shows it.
-func webhookCommand(use, short string, do func(*service.Service, context.Context, store.Actor, string) (webhooks.Webhook, error)) *cobra.Command {
+func webhookCommand(use, short string, do func(*webhooks.Webhooks, context.Context, store.Actor, string) (webhooks.Webhook, error)) *cobra.Command {
 	return webhookTargetCommand(use, short, func(ctx context.Context, target commandTarget) error {
-		changed, err := do(target.svc, ctx, target.actor, target.id)
+		changed, err := do(target.svc.Webhooks, ctx, target.actor, target.id)
 		if err != nil {
 			return err
 		}

@@ -18,15 +18,15 @@ import (
 func workOrdersCommand() *cobra.Command {
 	return commandGroup("work-orders", "List and show work orders, and act on them as a person, as in the console",
 		listWorkOrdersCommand(),
-		showRecordCommand("Show a work order", "work order", (*service.Service).WorkOrder, workOrderLines),
+		showRecordCommand("Show a work order", "work order", (*records.Records).WorkOrder, workOrderLines),
 		reviewCommand(),
 		workOrderCommand("hold ID --as PERSON", "Put the work order on hold: it accepts no changes and no answers",
-			func(svc *service.Service, ctx context.Context, actor store.Actor, id string) (store.WriteResult, error) {
-				return svc.HoldWorkOrder(ctx, actor, store.RequestKey{}, id)
+			func(s *records.Records, ctx context.Context, actor store.Actor, id string) (store.WriteResult, error) {
+				return s.HoldWorkOrder(ctx, actor, store.RequestKey{}, id)
 			}),
 		workOrderCommand("resume ID --as PERSON", "Take the work order off hold, back to its previous status",
-			func(svc *service.Service, ctx context.Context, actor store.Actor, id string) (store.WriteResult, error) {
-				return svc.ResumeWorkOrder(ctx, actor, store.RequestKey{}, id)
+			func(s *records.Records, ctx context.Context, actor store.Actor, id string) (store.WriteResult, error) {
+				return s.ResumeWorkOrder(ctx, actor, store.RequestKey{}, id)
 			}),
 	)
 }
@@ -35,7 +35,7 @@ func listWorkOrdersCommand() *cobra.Command {
 	var filter records.WorkOrderFilter
 	cmd := listRecordsCommand("List work orders, newest first",
 		func(ctx context.Context, svc *service.Service, reader store.Actor, page lists.ListRequest) ([]byte, error) {
-			return svc.WorkOrders(ctx, reader, filter, page)
+			return svc.Records.WorkOrders(ctx, reader, filter, page)
 		}, workOrdersTable)
 	choiceFlag(cmd, &filter.Statuses, models.WorkOrderStatuses, "status", "work order status")
 	cmd.Flags().StringVar(&filter.AssigneeID, "assignee", "", "only those with this identity id among their workers or consultants")
@@ -71,8 +71,8 @@ func reviewCommand() *cobra.Command {
 	var review records.Review
 	var sendBack bool
 	cmd := workOrderCommand("review ID --approve|--send-back [--comment TEXT] --as PERSON", "Review the work as a consultant: approve it, or send it back to its workers",
-		func(svc *service.Service, ctx context.Context, actor store.Actor, id string) (store.WriteResult, error) {
-			return svc.ReviewWorkOrder(ctx, actor, store.RequestKey{}, id, review)
+		func(s *records.Records, ctx context.Context, actor store.Actor, id string) (store.WriteResult, error) {
+			return s.ReviewWorkOrder(ctx, actor, store.RequestKey{}, id, review)
 		})
 	cmd.Flags().BoolVar(&review.Approve, "approve", false, "complete the work order")
 	cmd.Flags().BoolVar(&sendBack, "send-back", false, "send the work back to its workers")

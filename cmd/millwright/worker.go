@@ -41,7 +41,7 @@ func runWorker(ctx context.Context, s settings) error {
 		return err
 	}
 	defer p.stop()
-	if err := p.service.MakePartitions(ctx); err != nil {
+	if err := p.service.Store.MakePartitions(ctx); err != nil {
 		p.log.Warn("cannot make the partitions of the next days; housekeeping tries again", "error", err.Error())
 	}
 	instrumentation, err := activities.NewInstrumentation(p.registry, p.tracing.Tracer(), p.log)

@@ -73,7 +73,7 @@ func (s *Site) Serve(svc *service.Service, adjust ...func(*console.Options)) (se
 // Viewer returns a person of the fixture as an actor.
 func (s *Site) Viewer(key string) store.Actor {
 	s.t.Helper()
-	actor, err := s.PersonActor(s.t.Context(), s.ID(key))
+	actor, err := s.Access.PersonActor(s.t.Context(), s.ID(key))
 	if err != nil {
 		s.t.Fatal(err)
 	}

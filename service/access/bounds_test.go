@@ -74,16 +74,16 @@ func TestRareWritesOfAnOrganizationAreBounded(t *testing.T) {
 	const running, waiting, more = 2, 128, 10
 	var noisy crowd
 	noisy.run(t, running+waiting+more, func(ctx context.Context, n int) error {
-		_, err := f.RenameIntegration(ctx, ann, f.ID("erp"), fmt.Sprint("Name ", n))
+		_, err := f.Integrations.RenameIntegration(ctx, ann, f.ID("erp"), fmt.Sprint("Name ", n))
 		return err
 	})
 	servicetest.Await(t, "two wait for the lock and some are rejected", func() bool { return servicetest.LockWaits(f.Fixture) == running && noisy.rejections() == more })
 	ola := f.As("ola")
 	ola.OrganizationID = f.Polar.OrganizationID
-	if _, err := f.RenameIntegration(t.Context(), ola, f.ID("erp"), "Stolen"); models.CodeOf(err) != models.CodeNotFound {
+	if _, err := f.Integrations.RenameIntegration(t.Context(), ola, f.ID("erp"), "Stolen"); models.CodeOf(err) != models.CodeNotFound {
 		t.Errorf("another organization's change: %v, want %s", err, models.CodeNotFound)
 	}
-	if _, err := f.WorkOrders(t.Context(), erp, records.WorkOrderFilter{}, lists.ListRequest{Limit: 1}); err != nil {
+	if _, err := f.Records.WorkOrders(t.Context(), erp, records.WorkOrderFilter{}, lists.ListRequest{Limit: 1}); err != nil {
 		t.Errorf("a list: %v", err)
 	}
 	if n := servicetest.LockWaits(f.Fixture); n != running {
@@ -107,11 +107,11 @@ func TestListsOfAnOrganizationAreBounded(t *testing.T) {
 	const running, waiting, more = 2, 128, 10
 	var noisy crowd
 	noisy.run(t, running+waiting+more, func(ctx context.Context, _ int) error {
-		_, err := f.FeedbackList(ctx, noisyActor, records.FeedbackFilter{}, lists.ListRequest{Limit: 1})
+		_, err := f.Records.FeedbackList(ctx, noisyActor, records.FeedbackFilter{}, lists.ListRequest{Limit: 1})
 		return err
 	})
 	servicetest.Await(t, "two lists wait for the lock and some are rejected", func() bool { return servicetest.LockWaits(f.Fixture) == running && noisy.rejections() == more })
-	if _, err := f.WorkOrders(t.Context(), quietActor, records.WorkOrderFilter{}, lists.ListRequest{Limit: 1}); err != nil {
+	if _, err := f.Records.WorkOrders(t.Context(), quietActor, records.WorkOrderFilter{}, lists.ListRequest{Limit: 1}); err != nil {
 		t.Errorf("another organization's list: %v", err)
 	}
 	if n := servicetest.LockWaits(f.Fixture); n != running {
@@ -134,31 +134,31 @@ func TestReadsOfPagesAreBounded(t *testing.T) {
 		read  func(context.Context, *servicetest.Harness, store.Actor) error
 	}{
 		"a search of people": {"openid_accounts", func(ctx context.Context, f *servicetest.Harness, actor store.Actor) error {
-			_, err := f.PeopleForPerson(ctx, actor, "", people.PersonFilter{NameFilter: lists.NameFilter{Search: "a"}})
+			_, err := f.People.PeopleForPerson(ctx, actor, "", people.PersonFilter{NameFilter: lists.NameFilter{Search: "a"}})
 			return err
 		}},
 		"a person": {"openid_accounts", func(ctx context.Context, f *servicetest.Harness, actor store.Actor) error {
-			_, err := f.PersonForPerson(ctx, actor, f.ID("bob"))
+			_, err := f.People.PersonForPerson(ctx, actor, f.ID("bob"))
 			return err
 		}},
 		"linked accounts": {"openid_accounts", func(ctx context.Context, f *servicetest.Harness, actor store.Actor) error {
-			_, err := f.LinkedAccounts(ctx, actor)
+			_, err := f.People.LinkedAccounts(ctx, actor)
 			return err
 		}},
 		"the requirement of OpenID Connect": {"openid_accounts", func(ctx context.Context, f *servicetest.Harness, actor store.Actor) error {
-			_, err := f.OpenIDRequirementForPerson(ctx, actor, "https://id.example")
+			_, err := f.People.OpenIDRequirementForPerson(ctx, actor, "https://id.example")
 			return err
 		}},
 		"permissions on any node": {"permission_definitions", func(ctx context.Context, f *servicetest.Harness, actor store.Actor) error {
-			_, err := f.HeldGrants(ctx, actor, models.GrantFeedbackCreate)
+			_, err := f.Inventory.HeldGrants(ctx, actor, models.GrantFeedbackCreate)
 			return err
 		}},
 		"an inbox": {"feedback", func(ctx context.Context, f *servicetest.Harness, actor store.Actor) error {
-			_, err := f.Notices(ctx, actor, people.NoticeFilter{Read: true})
+			_, err := f.People.Notices(ctx, actor, people.NoticeFilter{Read: true})
 			return err
 		}},
 		"notices about a record": {"feedback", func(ctx context.Context, f *servicetest.Harness, actor store.Actor) error {
-			return f.ReadNoticesAbout(ctx, actor, "iss_00000000000000000000000000")
+			return f.People.ReadNoticesAbout(ctx, actor, "iss_00000000000000000000000000")
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -170,13 +170,13 @@ func TestReadsOfPagesAreBounded(t *testing.T) {
 			var noisy crowd
 			noisy.run(t, running+waiting+more, func(ctx context.Context, _ int) error { return c.read(ctx, f, noisyActor) })
 			servicetest.Await(t, "two reads wait for the lock and some are rejected", func() bool { return servicetest.LockWaits(f.Fixture) == running && noisy.rejections() == more })
-			if _, err := f.Session(t.Context(), token); err != nil {
+			if _, err := f.People.Session(t.Context(), token); err != nil {
 				t.Errorf("another organization's session: %v", err)
 			}
-			if _, err := f.OrganizationDefinitions(t.Context(), quietActor); err != nil {
+			if _, err := f.People.OrganizationDefinitions(t.Context(), quietActor); err != nil {
 				t.Errorf("another organization's page: %v", err)
 			}
-			if _, err := f.IssueToken(t.Context(), "cli_erp", "secret-of-the-erp-integration", nil); err != nil {
+			if _, err := f.Access.IssueToken(t.Context(), "cli_erp", "secret-of-the-erp-integration", nil); err != nil {
 				t.Errorf("a token request: %v", err)
 			}
 			if n := servicetest.LockWaits(f.Fixture); n != running {
@@ -209,13 +209,13 @@ func TestLookUpsHaveConnectionsOfTheirOwn(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	f.Clock.Advance(time.Hour) // so that the session's last request is stored, too
-	if _, err := s.Session(ctx, token); err != nil {
+	if _, err := s.People.Session(ctx, token); err != nil {
 		t.Errorf("a session: %v", err)
 	}
-	if _, err := s.IssueToken(ctx, "cli_erp", "secret-of-the-erp-integration", nil); err != nil {
+	if _, err := s.Access.IssueToken(ctx, "cli_erp", "secret-of-the-erp-integration", nil); err != nil {
 		t.Errorf("a token request: %v", err)
 	}
-	if _, err := s.CountAddress(ctx, "192.0.2.1"); err != nil {
+	if _, err := s.Access.CountAddress(ctx, "192.0.2.1"); err != nil {
 		t.Errorf("a call without a token: %v", err)
 	}
 }
@@ -224,17 +224,17 @@ func TestLookUpsHaveConnectionsOfTheirOwn(t *testing.T) {
 // regardless of their number, and other callers' calls go on.
 func TestCallersWithoutATokenAreBounded(t *testing.T) {
 	f := servicetest.NewHarness(t)
-	if _, err := f.CountAddress(t.Context(), "192.0.2.1"); err != nil {
+	if _, err := f.Access.CountAddress(t.Context(), "192.0.2.1"); err != nil {
 		t.Fatal(err)
 	}
 	release := locked(t, f.Fixture, `UPDATE rate_counters SET calls = 10`)
 	var strangers crowd
 	strangers.run(t, 100, func(ctx context.Context, _ int) error {
-		_, err := f.CountAddress(ctx, "192.0.2.1")
+		_, err := f.Access.CountAddress(ctx, "192.0.2.1")
 		return err
 	})
 	servicetest.Await(t, "a count waits for the lock", func() bool { return servicetest.LockWaits(f.Fixture) > 0 })
-	if _, err := f.IssueToken(t.Context(), "cli_erp", "secret-of-the-erp-integration", nil); err != nil {
+	if _, err := f.Access.IssueToken(t.Context(), "cli_erp", "secret-of-the-erp-integration", nil); err != nil {
 		t.Errorf("a token request: %v", err)
 	}
 	if n := servicetest.LockWaits(f.Fixture); n > 2 {
@@ -242,7 +242,7 @@ func TestCallersWithoutATokenAreBounded(t *testing.T) {
 	}
 	release()
 	strangers.all.Wait()
-	rate, err := f.CountAddress(t.Context(), "192.0.2.1")
+	rate, err := f.Access.CountAddress(t.Context(), "192.0.2.1")
 	if err != nil || rate.Calls != 102-strangers.rejections() {
 		t.Errorf("the address has made %d calls of which %d were rejected, error %v; want 102", rate.Calls, strangers.rejections(), err)
 	}

@@ -20,7 +20,7 @@ func TestCallsAreCountedByTheHour(t *testing.T) {
 		t.Helper()
 		erp := tokenOf(t, f.Fixture, "cli_erp", "secret-of-the-erp-integration")
 		for range times {
-			caller, _, err := f.Admit(t.Context(), erp, "")
+			caller, _, err := f.Access.Admit(t.Context(), erp, "")
 			if code := models.CodeOf(err); err != nil && code != models.CodeRateLimited {
 				t.Fatal(err)
 			}
@@ -29,13 +29,13 @@ func TestCallsAreCountedByTheHour(t *testing.T) {
 	}
 	store := func() {
 		t.Helper()
-		if err := f.StoreCalls(t.Context()); err != nil {
+		if err := f.Access.StoreCalls(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	figures := func(key string, span time.Duration) access.IntegrationCalls {
 		t.Helper()
-		got, err := f.CallFigures(t.Context(), f.As("ann"), f.ID(key), span, time.Hour)
+		got, err := f.Access.CallFigures(t.Context(), f.As("ann"), f.ID(key), span, time.Hour)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,17 +59,17 @@ func TestCallsAreCountedByTheHour(t *testing.T) {
 	if got := figures("reader", 3*time.Hour).Steps; got[1].Calls+got[2].Calls != 0 {
 		t.Errorf("another integration has %+v", got)
 	}
-	if _, err := f.CallFigures(t.Context(), f.As("bob"), f.ID("erp"), time.Hour, time.Hour); models.CodeOf(err) != models.CodePermissionDenied {
+	if _, err := f.Access.CallFigures(t.Context(), f.As("bob"), f.ID("erp"), time.Hour, time.Hour); models.CodeOf(err) != models.CodePermissionDenied {
 		t.Errorf("without the permission: %v", err)
 	}
 	f.Exec(`UPDATE people SET admin = true WHERE id = $1`, f.ID("ola"))
 	for _, id := range []string{f.ID("erp"), "idn_00000000000000000000000000", "x"} {
-		if _, err := f.CallFigures(t.Context(), f.As("ola"), id, time.Hour, time.Hour); models.CodeOf(err) != models.CodeNotFound {
+		if _, err := f.Access.CallFigures(t.Context(), f.As("ola"), id, time.Hour, time.Hour); models.CodeOf(err) != models.CodeNotFound {
 			t.Errorf("%s of another organization: %v", id, err)
 		}
 	}
 	f.Clock.Advance(models.EventRetention + 3*time.Hour)
-	if _, err := f.RemoveExpired(t.Context(), 1000, func() bool { return true }); err != nil {
+	if _, err := f.Upkeep.RemoveExpired(t.Context(), 1000, func() bool { return true }); err != nil {
 		t.Fatal(err)
 	}
 	if n := servicetest.Value[int](f.Fixture, `SELECT count(*) FROM call_hours`); n != 0 {
@@ -87,7 +87,7 @@ func TestCountsOfCallsAreKept(t *testing.T) {
 	for _, s := range processes {
 		for range calls {
 			callers.Go(func() {
-				caller, _, err := s.Admit(t.Context(), erp, "")
+				caller, _, err := s.Access.Admit(t.Context(), erp, "")
 				if err != nil {
 					t.Error(err)
 				}
@@ -98,12 +98,12 @@ func TestCountsOfCallsAreKept(t *testing.T) {
 	callers.Wait()
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if err := processes[0].StoreCalls(ended); err == nil {
+	if err := processes[0].Access.StoreCalls(ended); err == nil {
 		t.Error("counts are stored without a database")
 	}
 	for _, s := range processes {
 		callers.Go(func() {
-			if err := s.StoreCalls(t.Context()); err != nil {
+			if err := s.Access.StoreCalls(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})

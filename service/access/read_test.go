@@ -19,7 +19,7 @@ import (
 
 func tokenOf(t *testing.T, f *servicetest.Fixture, clientID, secret string) string {
 	t.Helper()
-	token, err := f.IssueToken(t.Context(), clientID, secret, nil)
+	token, err := f.Access.IssueToken(t.Context(), clientID, secret, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func tokenOf(t *testing.T, f *servicetest.Fixture, clientID, secret string) stri
 func TestPrefetch(t *testing.T) {
 	f := servicetest.New(t)
 	create := func(node string) string {
-		result, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{
+		result, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{
 			InventoryID: f.ID(node), Title: "as it was", Assignees: []string{f.ID("ann")},
 		})
 		if err != nil {
@@ -63,13 +63,13 @@ func TestPrefetch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f.Exec(`UPDATE work_orders SET title = 'as it was'`)
-			caller, _, err := f.Admit(t.Context(), test.token, test.prefetch)
+			caller, _, err := f.Access.Admit(t.Context(), test.token, test.prefetch)
 			if err != nil {
 				t.Fatal(err)
 			}
 			f.Exec(`UPDATE work_orders SET title = 'as it is'`)
 			caller.ShowPeople = test.people
-			body, err := f.WorkOrder(t.Context(), caller.Actor, test.read)
+			body, err := f.Records.WorkOrder(t.Context(), caller.Actor, test.read)
 			if models.CodeOf(err) != test.want {
 				t.Fatalf("%v, want %q", err, test.want)
 			}
@@ -88,7 +88,7 @@ func TestPrefetch(t *testing.T) {
 		})
 	}
 	for name, token := range map[string]string{"no token": "", "another's token": erp + "x"} {
-		caller, _, err := f.Admit(t.Context(), token, below)
+		caller, _, err := f.Access.Admit(t.Context(), token, below)
 		if models.CodeOf(err) != models.CodeInvalidToken || caller.IdentityID != "" {
 			t.Errorf("%s: %v, caller %q", name, err, caller.IdentityID)
 		}
@@ -103,7 +103,7 @@ func TestConcurrentCallsAreCounted(t *testing.T) {
 	erp := []string{tokenOf(t, f, "cli_erp", "secret-of-the-erp-integration"), tokenOf(t, f, "cli_erp", "secret-of-the-erp-integration")}
 	reader := tokenOf(t, f, "cli_reader", "secret-of-the-reader-integration")
 	stale := tokenOf(t, f, "cli_reader", "secret-of-the-reader-integration")
-	if err := f.RevokeToken(t.Context(), "cli_reader", "secret-of-the-reader-integration", stale); err != nil {
+	if err := f.Access.RevokeToken(t.Context(), "cli_reader", "secret-of-the-reader-integration", stale); err != nil {
 		t.Fatal(err)
 	}
 	const n = 100
@@ -113,7 +113,7 @@ func TestConcurrentCallsAreCounted(t *testing.T) {
 	for range n {
 		for name, token := range map[string]string{"erp": erp[0], "erp again": erp[1], "reader": reader, "stale": stale} {
 			group.Go(func() error {
-				caller, rate, err := f.Admit(ctx, token, "")
+				caller, rate, err := f.Access.Admit(ctx, token, "")
 				defer caller.End()
 				if name == "stale" && models.CodeOf(err) == models.CodeInvalidToken {
 					return nil
@@ -148,7 +148,7 @@ func TestAnAdmissionThatHangs(t *testing.T) {
 	f := servicetest.New(t)
 	erp := tokenOf(t, f, "cli_erp", "secret-of-the-erp-integration")
 	reader := tokenOf(t, f, "cli_reader", "secret-of-the-reader-integration")
-	if _, _, err := f.Admit(t.Context(), erp, ""); err != nil {
+	if _, _, err := f.Access.Admit(t.Context(), erp, ""); err != nil {
 		t.Fatal(err)
 	}
 	gate, err := f.Pool.Begin(t.Context())
@@ -162,13 +162,13 @@ func TestAnAdmissionThatHangs(t *testing.T) {
 	call, giveUp := context.WithTimeout(t.Context(), 3*time.Second)
 	defer giveUp()
 	go func() {
-		_, _, err := f.Admit(call, erp, "")
+		_, _, err := f.Access.Admit(call, erp, "")
 		hanging <- err
 	}()
 	servicetest.AwaitLocks(t, f, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second) // shorter than the timeout of a round trip
 	defer cancel()
-	if _, _, err := f.Admit(ctx, reader, ""); err != nil {
+	if _, _, err := f.Access.Admit(ctx, reader, ""); err != nil {
 		t.Errorf("a call after one that hangs: %v", err)
 	}
 	if err := <-hanging; models.CodeOf(err) != models.CodeUnavailable {

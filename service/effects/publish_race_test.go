@@ -20,7 +20,7 @@ func TestPublishingWaitsForAnAddressThatIsBeingTurnedOnOrDeleted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := servicetest.New(t)
-			if _, err := f.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), ""); err != nil {
+			if _, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), ""); err != nil {
 				t.Fatal(err)
 			}
 			other, err := f.Pool.Begin(t.Context())
@@ -35,7 +35,7 @@ func TestPublishingWaitsForAnAddressThatIsBeingTurnedOnOrDeleted(t *testing.T) {
 			}
 			made := make(chan error)
 			go func() {
-				_, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
+				_, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
 				made <- err
 			}()
 			servicetest.AwaitLocks(t, f, 1)

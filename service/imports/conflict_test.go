@@ -18,7 +18,7 @@ import (
 // conflict with a "! " before them.
 func compared(t *testing.T, f *servicetest.Fixture, text string) []string {
 	t.Helper()
-	comparison, err := f.CompareImport(t.Context(), []byte(text))
+	comparison, err := f.Imports.CompareImport(t.Context(), []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func compared(t *testing.T, f *servicetest.Fixture, text string) []string {
 // imports is Import of a file that must succeed.
 func importFile(t *testing.T, f *servicetest.Fixture, text string) imports.ImportResult {
 	t.Helper()
-	result, err := f.Import(t.Context(), []byte(text))
+	result, err := f.Imports.Import(t.Context(), []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,14 +57,14 @@ func TestImportDoesNotUndoWhatWasChanged(t *testing.T) {
 	first := importFile(t, f, servicetest.Small)
 	hook, erp := first.Integrations["erp"].Webhooks["hook"].ID, first.IDs["erp"]
 	url := "http://127.0.0.1:9/moved"
-	if _, err := f.ChangeWebhook(t.Context(), store.Operator(), hook, webhooks.WebhookChange{URL: &url, Events: []models.EventType{models.EventIssueCreated}}); err != nil {
+	if _, err := f.Webhooks.ChangeWebhook(t.Context(), store.Operator(), hook, webhooks.WebhookChange{URL: &url, Events: []models.EventType{models.EventIssueCreated}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.RenameIntegration(t.Context(), store.Operator(), erp, "ERP of the operator"); err != nil {
+	if _, err := f.Integrations.RenameIntegration(t.Context(), store.Operator(), erp, "ERP of the operator"); err != nil {
 		t.Fatal(err)
 	}
 	// A renewed secret is not the file's business, which gives none.
-	if _, err := f.RenewIntegrationSecret(t.Context(), store.Operator(), erp); err != nil {
+	if _, err := f.Integrations.RenewIntegrationSecret(t.Context(), store.Operator(), erp); err != nil {
 		t.Fatal(err)
 	}
 	file := strings.Replace(servicetest.Small, "name: Top,", "name: Roof,", 1)
@@ -75,7 +75,7 @@ func TestImportDoesNotUndoWhatWasChanged(t *testing.T) {
 	}
 	wantSentences(t, "after the operator's changes", compared(t, f, file),
 		`inventory node "top", name: "Top" is stored, the file has "Roof"`, "! "+conflicts[0], "! "+conflicts[1], "! "+conflicts[2])
-	_, err := f.Import(t.Context(), []byte(file))
+	_, err := f.Imports.Import(t.Context(), []byte(file))
 	rejected, ok := errors.AsType[*imports.ImportConflictError](err)
 	if !ok || len(rejected.Conflicts) != 3 {
 		t.Fatalf("the import returns %v", err)
@@ -89,7 +89,7 @@ func TestImportDoesNotUndoWhatWasChanged(t *testing.T) {
 	if got := servicetest.Value[string](f, names, first.IDs["top"], erp); got != "ERP of the operator, Top" {
 		t.Errorf("after the rejected import the names are %s", got)
 	}
-	if _, err := f.ImportOverwriting(t.Context(), []byte(file)); err != nil {
+	if _, err := f.Imports.ImportOverwriting(t.Context(), []byte(file)); err != nil {
 		t.Fatal(err)
 	}
 	if got := servicetest.Value[string](f, names, first.IDs["top"], erp); got != "ERP, Roof" {
@@ -109,7 +109,7 @@ func TestImportOfWhatWasChangedToo(t *testing.T) {
 	}
 	rename := func(name string) {
 		t.Helper()
-		if _, err := f.RenameIntegration(t.Context(), store.Operator(), erp, name); err != nil {
+		if _, err := f.Integrations.RenameIntegration(t.Context(), store.Operator(), erp, name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -135,7 +135,7 @@ func TestImportDoesNotMakeAgainWhatWasRemoved(t *testing.T) {
 	f.Exec(`DELETE FROM team_members WHERE team_id = $1 AND member_id = $2`, first.IDs["crew"], first.IDs["bob"])
 	f.Exec(`DELETE FROM assignments WHERE identity_id = $1 AND node_id = $2`, f.Polar.OrganizationID, first.IDs["below"])
 	f.Exec(`DELETE FROM service_companies WHERE customer_id = $1`, first.OrganizationID)
-	if _, err := f.DeleteIntegration(t.Context(), store.Operator(), first.IDs["erp"]); err != nil {
+	if _, err := f.Integrations.DeleteIntegration(t.Context(), store.Operator(), first.IDs["erp"]); err != nil {
 		t.Fatal(err)
 	}
 	wantSentences(t, "after the removals", compared(t, f, text),
@@ -146,16 +146,16 @@ func TestImportDoesNotMakeAgainWhatWasRemoved(t *testing.T) {
 		`! inventory node "top", assignment of ann: nothing is stored, the file has "all"`,
 		`inventory node "top", assignment of erp: nothing is stored, the file has "all"`,
 		`! inventory node "below", assignment of polar: nothing is stored, the file has "all"`)
-	if _, err := f.Import(t.Context(), []byte(text)); err == nil {
+	if _, err := f.Imports.Import(t.Context(), []byte(text)); err == nil {
 		t.Error("the import makes all of it again")
 	}
-	if _, err := f.ImportOverwriting(t.Context(), []byte(text)); err != nil {
+	if _, err := f.Imports.ImportOverwriting(t.Context(), []byte(text)); err != nil {
 		t.Fatal(err)
 	}
 	wantSentences(t, "after overwriting", compared(t, f, text))
 	// The key of a deleted entry may name something else.
 	second := importFile(t, f, text)
-	if err := f.DeleteWebhook(t.Context(), store.Operator(), second.Integrations["erp"].Webhooks["hook"].ID); err != nil {
+	if err := f.Webhooks.DeleteWebhook(t.Context(), store.Operator(), second.Integrations["erp"].Webhooks["hook"].ID); err != nil {
 		t.Fatal(err)
 	}
 	importFile(t, f, "organization: {key: tiny}\nteams: [{key: hook, name: Hook}]\n")
@@ -164,7 +164,7 @@ func TestImportDoesNotMakeAgainWhatWasRemoved(t *testing.T) {
 // An assignment that a person gave is not replaced unasked.
 func TestImportDoesNotReplaceAssignmentsOfPeople(t *testing.T) {
 	f := servicetest.New(t)
-	if err := f.Assign(t.Context(), servicetest.Person(t, f, "ann"), f.ID("annex"), f.ID("bob"), f.ID("reading")); err != nil {
+	if err := f.Inventory.Assign(t.Context(), servicetest.Person(t, f, "ann"), f.ID("annex"), f.ID("bob"), f.ID("reading")); err != nil {
 		t.Fatal(err)
 	}
 	for identity, want := range map[string]string{
@@ -186,7 +186,7 @@ func TestImportHidesSecretsAndPersonalData(t *testing.T) {
 		"events: [ping]", "events: [ping], secret: whsec_MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI=").Replace(servicetest.Small)
 	wantSentences(t, "hidden", compared(t, f, file), `! person "ann": the file has another name`, `! person "ann": the file has another email`,
 		`! person "ann": the file has another phone`, `integration "erp": the file has another client_secret`, `webhook "hook": the file has another secret`)
-	comparison, err := f.CompareImport(t.Context(), []byte(file))
+	comparison, err := f.Imports.CompareImport(t.Context(), []byte(file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestImportHidesSecretsAndPersonalData(t *testing.T) {
 			t.Errorf("shown is %s", shown)
 		}
 	}
-	if _, err := f.ImportOverwriting(t.Context(), []byte(file)); err != nil {
+	if _, err := f.Imports.ImportOverwriting(t.Context(), []byte(file)); err != nil {
 		t.Fatal(err)
 	}
 	left := servicetest.Value[string](f, `SELECT string_agg(d::text, ' ') FROM import_digests d`)
@@ -212,7 +212,7 @@ func TestImportAfterReseal(t *testing.T) {
 	file := strings.Replace(servicetest.Small, "events: [ping]", "events: [ping], secret: whsec_MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI=", 1)
 	importFile(t, f, file)
 	f.Service = f.NewInstance(servicetest.SealedWith(t, servicetest.NewerKey+","+servicetest.SealingKeys))
-	if n, err := f.Reseal(t.Context()); err != nil || n == 0 {
+	if n, err := f.Upkeep.Reseal(t.Context()); err != nil || n == 0 {
 		t.Fatalf("resealed %d: %v", n, err)
 	}
 	wantSentences(t, "after reseal", compared(t, f, file))
@@ -222,15 +222,15 @@ func TestImportAfterReseal(t *testing.T) {
 func TestImportOverRowsWithoutDigests(t *testing.T) {
 	f := servicetest.New(t)
 	erp := importFile(t, f, servicetest.Small).IDs["erp"]
-	if _, err := f.RenameIntegration(t.Context(), store.Operator(), erp, "Changed"); err != nil {
+	if _, err := f.Integrations.RenameIntegration(t.Context(), store.Operator(), erp, "Changed"); err != nil {
 		t.Fatal(err)
 	}
 	f.Exec(`DELETE FROM import_digests`)
 	importFile(t, f, servicetest.Small)
-	if _, err := f.RenameIntegration(t.Context(), store.Operator(), erp, "Changed"); err != nil {
+	if _, err := f.Integrations.RenameIntegration(t.Context(), store.Operator(), erp, "Changed"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Import(t.Context(), []byte(servicetest.Small)); err == nil {
+	if _, err := f.Imports.Import(t.Context(), []byte(servicetest.Small)); err == nil {
 		t.Error("the first import has left nothing to compare with")
 	}
 }
@@ -238,7 +238,7 @@ func TestImportOverRowsWithoutDigests(t *testing.T) {
 // A comparison writes and locks nothing, and finds what an import finds.
 func TestCompareImportTouchesNothing(t *testing.T) {
 	f := servicetest.New(t)
-	comparison, err := f.CompareImport(t.Context(), []byte(servicetest.Small))
+	comparison, err := f.Imports.CompareImport(t.Context(), []byte(servicetest.Small))
 	if err != nil || comparison.OrganizationID != "" || len(comparison.Differences) != 8 {
 		t.Fatalf("the differences of a new organization are %+v, %v", comparison, err)
 	}
@@ -259,7 +259,7 @@ func TestCompareImportTouchesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	comparison, err = f.CompareImport(t.Context(), []byte(strings.Replace(servicetest.Small, "name: Top,", "name: Roof,", 1)))
+	comparison, err = f.Imports.CompareImport(t.Context(), []byte(strings.Replace(servicetest.Small, "name: Top,", "name: Roof,", 1)))
 	if err != nil || comparison.OrganizationID != first.OrganizationID || len(comparison.Differences) != 1 {
 		t.Errorf("while all is locked, the differences are %+v, %v", comparison, err)
 	}
@@ -301,8 +301,8 @@ func TestCompareImportFindsWhatTheDatabaseRejects(t *testing.T) {
 			f.Exec(`WITH o AS (INSERT INTO organizations (id, key, created_at) VALUES ('idn_00000000000000000000000000', 'stranger', now()) RETURNING id)
 				INSERT INTO identities (id, organization_id, kind, name, created_at, changed_at) SELECT id, id, 'organization', 'S', now(), now() FROM o`)
 		}
-		_, compareErr := f.CompareImport(t.Context(), []byte(test.text))
-		_, importErr := f.Import(t.Context(), []byte(test.text))
+		_, compareErr := f.Imports.CompareImport(t.Context(), []byte(test.text))
+		_, importErr := f.Imports.Import(t.Context(), []byte(test.text))
 		if fmt.Sprint(compareErr) != fmt.Sprint(importErr) {
 			t.Errorf("%s: the comparison returns %v, the import %v", name, compareErr, importErr)
 		}

@@ -18,7 +18,7 @@ import (
 // wantProblem fails the test unless the import of the file is rejected with the sentence.
 func wantProblem(t *testing.T, f *servicetest.Fixture, file, sentence string) {
 	t.Helper()
-	if _, err := f.Import(t.Context(), []byte(file)); err == nil || !strings.Contains(err.Error(), sentence) {
+	if _, err := f.Imports.Import(t.Context(), []byte(file)); err == nil || !strings.Contains(err.Error(), sentence) {
 		t.Errorf("the error is %v, want %q", err, sentence)
 	}
 }
@@ -65,8 +65,8 @@ func TestImportsRetireDefinitions(t *testing.T) {
 		importFile(t, f, fmt.Sprintf("organization: {key: acme}\npermission_definitions: [{key: reading, retired: %t}]", retired))
 	}
 	retire(true)
-	servicetest.Expect(t, "assigning", fields(f.Assign(ctx, ann, f.ID("annex"), f.ID("dan"), f.ID("reading"))), "/definition_id retired")
-	choices, err := f.AssigneeChoices(ctx, ann, f.ID("annex"))
+	servicetest.Expect(t, "assigning", fields(f.Inventory.Assign(ctx, ann, f.ID("annex"), f.ID("dan"), f.ID("reading"))), "/definition_id retired")
+	choices, err := f.Records.AssigneeChoices(ctx, ann, f.ID("annex"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,13 +92,13 @@ func TestImportsRetireOrganizationDefinitions(t *testing.T) {
 	ctx, ann, retired := t.Context(), servicetest.Person(t, f, "ann"), f.ID("org_nothing")
 	const retire = "organization: {key: acme}\norganization_permission_definitions: [{key: org_nothing, retired: %t}]"
 	importFile(t, f, fmt.Sprintf(retire, true))
-	_, _, err := f.ChangePersonAccess(ctx, ann, f.ID("bob"), people.AccessChange{DefinitionID: &retired})
+	_, _, err := f.People.ChangePersonAccess(ctx, ann, f.ID("bob"), people.AccessChange{DefinitionID: &retired})
 	servicetest.Expect(t, "giving it to a person", fields(err), "/definition unknown")
-	_, err = f.CreateIntegration(ctx, ann, f.Acme.OrganizationID, integrations.NewIntegration{Name: "New", Scopes: []string{"people:read"}, OrganizationDefinitionID: &retired})
+	_, err = f.Integrations.CreateIntegration(ctx, ann, f.Acme.OrganizationID, integrations.NewIntegration{Name: "New", Scopes: []string{"people:read"}, OrganizationDefinitionID: &retired})
 	servicetest.Expect(t, "to a new integration", fields(err), "/organization_definition_id unknown")
-	_, err = f.ChangeIntegration(ctx, ann, f.ID("reader"), integrations.IntegrationChange{DefinitionID: &retired})
+	_, err = f.Integrations.ChangeIntegration(ctx, ann, f.ID("reader"), integrations.IntegrationChange{DefinitionID: &retired})
 	servicetest.Expect(t, "to another integration", fields(err), "/organization_definition_id unknown")
-	if _, err := f.ChangeIntegration(ctx, ann, f.ID("erp"), integrations.IntegrationChange{DefinitionID: &retired}); err != nil {
+	if _, err := f.Integrations.ChangeIntegration(ctx, ann, f.ID("erp"), integrations.IntegrationChange{DefinitionID: &retired}); err != nil {
 		t.Errorf("keeping it: %v", err)
 	}
 	const give = "organization: {key: acme}\npeople: [{key: bob, organization_definition: org_nothing}]"
@@ -113,7 +113,7 @@ func TestImportsRetireForms(t *testing.T) {
 	f := servicetest.New(t)
 	ctx, form := t.Context(), f.ID("inspection")
 	create := func() (string, error) {
-		result, err := f.CreateWorkOrder(ctx, f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Filter", FormID: &form, Assignees: []string{f.ID("bob")}})
+		result, err := f.Records.CreateWorkOrder(ctx, f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Filter", FormID: &form, Assignees: []string{f.ID("bob")}})
 		return result.RecordID, err
 	}
 	order, err := create()
@@ -123,11 +123,11 @@ func TestImportsRetireForms(t *testing.T) {
 	importFile(t, f, "organization: {key: acme}\nforms: [{key: inspection, retired: true}]")
 	_, err = create()
 	servicetest.Expect(t, "a new work order", fields(err), "/form_id retired")
-	choices, err := f.WorkOrderChoices(ctx, servicetest.Person(t, f, "ann"), f.ID("ahu1"), "", nil)
+	choices, err := f.Records.WorkOrderChoices(ctx, servicetest.Person(t, f, "ann"), f.ID("ahu1"), "", nil)
 	if err != nil || len(choices.Forms) != 0 {
 		t.Errorf("the forms to choose from are %+v (%v)", choices.Forms, err)
 	}
-	if _, err := f.AnswerWorkOrder(ctx, servicetest.Person(t, f, "bob"), store.RequestKey{}, order,
+	if _, err := f.Records.AnswerWorkOrder(ctx, servicetest.Person(t, f, "bob"), store.RequestKey{}, order,
 		[]records.GivenAnswer{{QuestionID: f.ID("q_note"), Value: "Fine"}}, records.SaveAnswers); err != nil {
 		t.Errorf("a work order that has it: %v", err)
 	}
@@ -144,14 +144,14 @@ func TestAnsweredQuestionsDoNotChange(t *testing.T) {
 	ctx, form, bob := t.Context(), f.ID("inspection"), servicetest.Person(t, f, "bob")
 	var orders [2]string
 	for i := range orders {
-		result, err := f.CreateWorkOrder(ctx, f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Filter", FormID: &form, Assignees: []string{f.ID("bob")}})
+		result, err := f.Records.CreateWorkOrder(ctx, f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Filter", FormID: &form, Assignees: []string{f.ID("bob")}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		orders[i] = result.RecordID
 	}
 	answer := func(order, question string, value any, completion records.Completion) error {
-		_, err := f.AnswerWorkOrder(ctx, bob, store.RequestKey{}, order, []records.GivenAnswer{{QuestionID: f.ID(question), Value: value}}, completion)
+		_, err := f.Records.AnswerWorkOrder(ctx, bob, store.RequestKey{}, order, []records.GivenAnswer{{QuestionID: f.ID(question), Value: value}}, completion)
 		return err
 	}
 	if err := answer(orders[0], "q_state", f.ID("o_ok"), records.SaveAnswers); err != nil {
@@ -167,7 +167,7 @@ func TestAnsweredQuestionsDoNotChange(t *testing.T) {
 		file := fmt.Sprintf(questions, question)
 		want := `question "q_state": it has answers, so its ` + what + ` cannot change; retire it (retired: true)`
 		wantProblem(t, f, file, want)
-		if _, err := f.ImportOverwriting(ctx, []byte(file)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := f.Imports.ImportOverwriting(ctx, []byte(file)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("overwriting: %v", err)
 		}
 	}
@@ -178,12 +178,12 @@ func TestAnsweredQuestionsDoNotChange(t *testing.T) {
 	importFile(t, f, fmt.Sprintf(questions, fmt.Sprintf(state, "")+", {key: q_parts, type: text}")) // this question has no answers
 	importFile(t, f, fmt.Sprintf(questions, fmt.Sprintf(state, "retired: true, ")))
 
-	body, err := f.Form(ctx, f.Actor("erp"), form)
+	body, err := f.Inventory.Form(ctx, f.Actor("erp"), form)
 	if err != nil || strings.Contains(string(body), f.ID("q_state")) {
 		t.Errorf("the form is %s (%v)", body, err)
 	}
 	for i, order := range orders {
-		body, err := f.Answers(ctx, f.Actor("erp"), order)
+		body, err := f.Records.Answers(ctx, f.Actor("erp"), order)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -33,7 +33,7 @@ func TestAnIntegrationIsAssignedByIDOrCode(t *testing.T) {
 		{"zed", f.ID("ahu1"), f.ID("reading"), models.CodeValidationFailed, ""},
 	} {
 		f.Exec(`DELETE FROM assignments WHERE identity_id = $1`, f.ID("outsider"))
-		err := f.AssignIntegration(t.Context(), servicetest.Person(t, f, test.by), f.ID("outsider"), test.node, test.definition)
+		err := f.Integrations.AssignIntegration(t.Context(), servicetest.Person(t, f, test.by), f.ID("outsider"), test.node, test.definition)
 		if err == nil && test.want != "" || err != nil && models.CodeOf(err) != test.want {
 			t.Errorf("%s on %q: %v, want %q", test.by, test.node, err, test.want)
 		}
@@ -53,7 +53,7 @@ func TestChoicesOfAnAssignment(t *testing.T) {
 	t.Parallel()
 	f := servicetest.New(t)
 	for who, want := range map[string][]string{"ann": {"Annex", "HVAC", "Headquarters", "Roof"}, "eve": {"Annex"}, "bob": nil} {
-		choices, err := f.AssignmentChoices(t.Context(), servicetest.Person(t, f, who))
+		choices, err := f.Integrations.AssignmentChoices(t.Context(), servicetest.Person(t, f, who))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +73,7 @@ func TestChoicesOfAnAssignment(t *testing.T) {
 			t.Errorf("%s chooses from %d definitions", who, len(choices.Definitions))
 		}
 	}
-	if _, err := f.AssignmentChoices(t.Context(), f.Actor("erp")); models.CodeOf(err) != models.CodePermissionDenied {
+	if _, err := f.Integrations.AssignmentChoices(t.Context(), f.Actor("erp")); models.CodeOf(err) != models.CodePermissionDenied {
 		t.Errorf("an integration: %v", err)
 	}
 }

@@ -47,56 +47,56 @@ func integrationChanges(t *testing.T, f *servicetest.Fixture) []integrationChang
 		{
 			name: "renaming", action: "integration.renamed",
 			do: func(a store.Actor, id string) (integrations.IntegrationRecord, error) {
-				return f.RenameIntegration(ctx, a, id, "Renamed")
+				return f.Integrations.RenameIntegration(ctx, a, id, "Renamed")
 			},
 			changed: func(r *integrations.IntegrationRecord) { r.Name = "Renamed" },
 		},
 		{
 			name: "renewing the secret", action: "integration.secret_renewed", always: true,
 			do: func(a store.Actor, id string) (integrations.IntegrationRecord, error) {
-				return f.RenewIntegrationSecret(ctx, a, id)
+				return f.Integrations.RenewIntegrationSecret(ctx, a, id)
 			},
 			changed: func(*integrations.IntegrationRecord) {},
 		},
 		{
 			name: "changing the scopes", action: "integration.scopes_changed",
 			do: func(a store.Actor, id string) (integrations.IntegrationRecord, error) {
-				return f.ChangeIntegrationScopes(ctx, a, id, []string{"people:read", "inventory:read", "people:read"})
+				return f.Integrations.ChangeIntegrationScopes(ctx, a, id, []string{"people:read", "inventory:read", "people:read"})
 			},
 			changed: func(r *integrations.IntegrationRecord) { r.Scopes = []string{"inventory:read", "people:read"} },
 		},
 		{
 			name: "turning off", action: "integration.turned_off",
 			do: func(a store.Actor, id string) (integrations.IntegrationRecord, error) {
-				return f.TurnIntegrationOff(ctx, a, id)
+				return f.Integrations.TurnIntegrationOff(ctx, a, id)
 			},
 			changed: func(r *integrations.IntegrationRecord) { r.Enabled = false },
 		},
 		{
 			name: "turning on", action: "integration.turned_on", before: set(`enabled = false`),
 			do: func(a store.Actor, id string) (integrations.IntegrationRecord, error) {
-				return f.TurnIntegrationOn(ctx, a, id)
+				return f.Integrations.TurnIntegrationOn(ctx, a, id)
 			},
 			changed: func(r *integrations.IntegrationRecord) { r.Enabled = true },
 		},
 		{
 			name: "disabling", action: "integration.disabled_by_service", operators: true,
 			do: func(a store.Actor, id string) (integrations.IntegrationRecord, error) {
-				return f.DisableIntegration(ctx, a, id)
+				return f.Integrations.DisableIntegration(ctx, a, id)
 			},
 			changed: func(r *integrations.IntegrationRecord) { r.DisabledByService = true },
 		},
 		{
 			name: "enabling", action: "integration.enabled_by_service", operators: true, before: set(`disabled_by_service = true`),
 			do: func(a store.Actor, id string) (integrations.IntegrationRecord, error) {
-				return f.EnableIntegration(ctx, a, id)
+				return f.Integrations.EnableIntegration(ctx, a, id)
 			},
 			changed: func(r *integrations.IntegrationRecord) { r.DisabledByService = false },
 		},
 		{
 			name: "deleting", action: "integration.deleted",
 			do: func(a store.Actor, id string) (integrations.IntegrationRecord, error) {
-				return f.DeleteIntegration(ctx, a, id)
+				return f.Integrations.DeleteIntegration(ctx, a, id)
 			},
 			changed: func(r *integrations.IntegrationRecord) { r.Enabled = false },
 		},
@@ -105,7 +105,7 @@ func integrationChanges(t *testing.T, f *servicetest.Fixture) []integrationChang
 
 func integration(t *testing.T, f *servicetest.Fixture, id string) (integrations.IntegrationRecord, bool) {
 	t.Helper()
-	all, err := f.Integrations(t.Context(), "")
+	all, err := f.Integrations.Integrations(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +198,7 @@ func TestIntegrationsChange(t *testing.T) {
 				if renewed := change.action == "integration.secret_renewed"; renewed != strings.HasPrefix(got.ClientSecret, "mwsec_") {
 					t.Errorf("the secret shown is %q", got.ClientSecret)
 				} else if renewed {
-					if _, err := f.IssueToken(t.Context(), got.ClientID, got.ClientSecret, nil); err != nil {
+					if _, err := f.Access.IssueToken(t.Context(), got.ClientID, got.ClientSecret, nil); err != nil {
 						t.Errorf("the secret shown gets no token: %v", err)
 					}
 				}
@@ -260,7 +260,7 @@ func TestIntegrationsChangeOnce(t *testing.T) {
 
 func TestUnknownIntegrationsAreNotFound(t *testing.T) {
 	f := servicetest.New(t)
-	if _, err := f.DeleteIntegration(t.Context(), store.Operator(), f.ID("outsider")); err != nil {
+	if _, err := f.Integrations.DeleteIntegration(t.Context(), store.Operator(), f.ID("outsider")); err != nil {
 		t.Fatal(err)
 	}
 	before := servicetest.Value[int](f, `SELECT count(*) FROM log_records`)
@@ -284,12 +284,12 @@ func TestRenamesAndScopesAreChecked(t *testing.T) {
 	ann, id := servicetest.Person(t, f, "ann"), f.ID("reader")
 	before := rowOf(f, id)
 	for _, name := range []string{"", " ", strings.Repeat("x", 201), "a\x1b[2Jb", "\xff"} {
-		if _, err := f.RenameIntegration(t.Context(), ann, id, name); models.CodeOf(err) != models.CodeValidationFailed {
+		if _, err := f.Integrations.RenameIntegration(t.Context(), ann, id, name); models.CodeOf(err) != models.CodeValidationFailed {
 			t.Errorf("the name %q returns %v", name, err)
 		}
 	}
 	for _, scopes := range [][]string{nil, {""}, {"root"}, {"work_orders:read", "root"}} {
-		if _, err := f.ChangeIntegrationScopes(t.Context(), ann, id, scopes); models.CodeOf(err) != models.CodeValidationFailed {
+		if _, err := f.Integrations.ChangeIntegrationScopes(t.Context(), ann, id, scopes); models.CodeOf(err) != models.CodeValidationFailed {
 			t.Errorf("the scopes %q are answered %v", scopes, err)
 		}
 	}
@@ -305,7 +305,7 @@ func TestRenamingAnIntegrationRepositionsItsIdentity(t *testing.T) {
 		return servicetest.Value[string](f, `SELECT changed_xid || ' ' || changed_at FROM identities WHERE id = $1`, id)
 	}
 	before := position()
-	if _, err := f.RenameIntegration(t.Context(), store.Operator(), id, "Renamed"); err != nil {
+	if _, err := f.Integrations.RenameIntegration(t.Context(), store.Operator(), id, "Renamed"); err != nil {
 		t.Fatal(err)
 	}
 	// The time of the change increases even if the clock did not move.
@@ -320,7 +320,7 @@ func TestRenamingAnIntegrationRepositionsItsIdentity(t *testing.T) {
 func TestIntegrationsAreListedByOrganization(t *testing.T) {
 	f := servicetest.New(t)
 	names := func(organization string) string {
-		all, err := f.Integrations(t.Context(), organization)
+		all, err := f.Integrations.Integrations(t.Context(), organization)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -343,7 +343,7 @@ func TestIntegrationsAreListedByOrganization(t *testing.T) {
 		}
 	}
 	for _, organization := range []string{"idn_00000000000000000000000001", f.ID("ann"), "acme"} {
-		if _, err := f.Integrations(t.Context(), organization); models.CodeOf(err) != models.CodeNotFound {
+		if _, err := f.Integrations.Integrations(t.Context(), organization); models.CodeOf(err) != models.CodeNotFound {
 			t.Errorf("integrations of %s: %v", organization, err)
 		}
 	}
@@ -353,7 +353,7 @@ func TestDisablingAndTurningOffAreIndependent(t *testing.T) {
 	f := servicetest.New(t)
 	ctx, ann, operator, id := t.Context(), servicetest.Person(t, f, "ann"), store.Operator(), f.ID("erp")
 	usable := func() bool {
-		_, err := f.IssueToken(ctx, "cli_erp", "secret-of-the-erp-integration", nil)
+		_, err := f.Access.IssueToken(ctx, "cli_erp", "secret-of-the-erp-integration", nil)
 		if err != nil && models.CodeOf(err) != models.CodeUnauthorizedClient {
 			t.Fatal(err)
 		}
@@ -364,11 +364,15 @@ func TestDisablingAndTurningOffAreIndependent(t *testing.T) {
 		do     func() (integrations.IntegrationRecord, error)
 		usable bool
 	}{
-		{"disabled", func() (integrations.IntegrationRecord, error) { return f.DisableIntegration(ctx, operator, id) }, false},
-		{"turned on by a person", func() (integrations.IntegrationRecord, error) { return f.TurnIntegrationOn(ctx, ann, id) }, false},
-		{"turned off by a person", func() (integrations.IntegrationRecord, error) { return f.TurnIntegrationOff(ctx, ann, id) }, false},
-		{"enabled", func() (integrations.IntegrationRecord, error) { return f.EnableIntegration(ctx, operator, id) }, false},
-		{"turned on by a person at last", func() (integrations.IntegrationRecord, error) { return f.TurnIntegrationOn(ctx, ann, id) }, true},
+		{"disabled", func() (integrations.IntegrationRecord, error) {
+			return f.Integrations.DisableIntegration(ctx, operator, id)
+		}, false},
+		{"turned on by a person", func() (integrations.IntegrationRecord, error) { return f.Integrations.TurnIntegrationOn(ctx, ann, id) }, false},
+		{"turned off by a person", func() (integrations.IntegrationRecord, error) { return f.Integrations.TurnIntegrationOff(ctx, ann, id) }, false},
+		{"enabled", func() (integrations.IntegrationRecord, error) {
+			return f.Integrations.EnableIntegration(ctx, operator, id)
+		}, false},
+		{"turned on by a person at last", func() (integrations.IntegrationRecord, error) { return f.Integrations.TurnIntegrationOn(ctx, ann, id) }, true},
 	} {
 		if _, err := step.do(); err != nil {
 			t.Fatal(err)
@@ -385,14 +389,14 @@ func TestADeletedIntegrationGetsNoWorkAndKeepsItsName(t *testing.T) {
 	order := servicetest.Create(t, f)
 	f.Exec(`INSERT INTO team_members (team_id, member_id, organization_id) VALUES ($1, $2, $3)`, f.ID("crew"), id, f.Acme.OrganizationID)
 	f.Exec(`UPDATE permission_definitions SET inventory_manager = true WHERE id = $1`, f.ID("full")) // which the ERP has
-	if _, err := f.DeleteIntegration(ctx, servicetest.Person(t, f, "ann"), id); err != nil {
+	if _, err := f.Integrations.DeleteIntegration(ctx, servicetest.Person(t, f, "ann"), id); err != nil {
 		t.Fatal(err)
 	}
 	// Its addresses are gone.
 	if claimed := servicetest.Claim(t, f, "erp_hook"); claimed.Address.ID != "" {
 		t.Errorf("its address claims %v", claimed.Deliveries)
 	}
-	answer, err := f.CreateWorkOrder(ctx, servicetest.Person(t, f, "ann"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Next"})
+	answer, err := f.Records.CreateWorkOrder(ctx, servicetest.Person(t, f, "ann"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Next"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -404,13 +408,13 @@ func TestADeletedIntegrationGetsNoWorkAndKeepsItsName(t *testing.T) {
 	if slices.Contains(next.Assignees, id) {
 		t.Error("new work goes to the deleted integration")
 	}
-	_, err = f.AssignWorkOrder(ctx, servicetest.Person(t, f, "ann"), store.RequestKey{}, answer.RecordID, []string{id}, nil)
+	_, err = f.Records.AssignWorkOrder(ctx, servicetest.Person(t, f, "ann"), store.RequestKey{}, answer.RecordID, []string{id}, nil)
 	if models.CodeOf(err) != models.CodeRuleViolation {
 		t.Errorf("assigning it returns %v", err)
 	}
 	// Its records keep its name.
 	reader := servicetest.Person(t, f, "ann")
-	body, err := f.WorkOrder(ctx, reader, order)
+	body, err := f.Records.WorkOrder(ctx, reader, order)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -437,18 +441,18 @@ func TestADeletedIntegrationGetsNoWorkAndKeepsItsName(t *testing.T) {
 
 func TestAnImportCreatesADeletedIntegrationAgain(t *testing.T) {
 	f := servicetest.New(t)
-	first, err := f.Import(t.Context(), []byte(servicetest.Small))
+	first, err := f.Imports.Import(t.Context(), []byte(servicetest.Small))
 	if err != nil {
 		t.Fatal(err)
 	}
 	old := first.Integrations["erp"]
-	if _, err := f.DeleteIntegration(t.Context(), store.Operator(), old.IdentityID); err != nil {
+	if _, err := f.Integrations.DeleteIntegration(t.Context(), store.Operator(), old.IdentityID); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Import(t.Context(), []byte(servicetest.Small)); err == nil {
+	if _, err := f.Imports.Import(t.Context(), []byte(servicetest.Small)); err == nil {
 		t.Error("an import creates the deleted integration again unasked")
 	}
-	second, err := f.ImportOverwriting(t.Context(), []byte(servicetest.Small))
+	second, err := f.Imports.ImportOverwriting(t.Context(), []byte(servicetest.Small))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -466,13 +470,13 @@ func TestManagingIntegrationsLogsNoSecrets(t *testing.T) {
 		o.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
 	ctx := t.Context()
-	ann, err := f.PersonActor(ctx, "Ann@acme.example.com")
+	ann, err := f.Access.PersonActor(ctx, "Ann@acme.example.com")
 	if err != nil {
 		t.Fatal(err)
 	}
 	secrets := []string{"ann@acme.example.com", "secret-of-the-reader-integration"}
 	var errs []error
-	made, err := f.CreateIntegration(ctx, ann, f.Acme.OrganizationID, newERP("work_orders:read"))
+	made, err := f.Integrations.CreateIntegration(ctx, ann, f.Acme.OrganizationID, newERP("work_orders:read"))
 	errs = append(errs, err)
 	secrets = append(secrets, made.ClientSecret)
 	for _, change := range integrationChanges(t, f) {
@@ -484,10 +488,10 @@ func TestManagingIntegrationsLogsNoSecrets(t *testing.T) {
 			}
 		}
 	}
-	_, err = f.PersonActor(ctx, "stranger@acme.example.com\xff")
+	_, err = f.Access.PersonActor(ctx, "stranger@acme.example.com\xff")
 	servicetest.WantCode(t, "a reference that is no text", err, models.CodeNotFound)
-	_, err = f.PersonActor(ctx, "stranger@acme.example.com")
-	errs = append(errs, err, f.Assign(ctx, ann, f.ID("hq"), "ann@acme.example.com", "x"))
+	_, err = f.Access.PersonActor(ctx, "stranger@acme.example.com")
+	errs = append(errs, err, f.Inventory.Assign(ctx, ann, f.ID("hq"), "ann@acme.example.com", "x"))
 	secrets = append(secrets, "stranger@acme.example.com")
 	rows := servicetest.Value[string](f, `SELECT coalesce(string_agg(l::text, E'\n'), '') FROM log_records l`)
 	said := strings.ToLower(log.String() + fmt.Sprint(errs) + rows)

@@ -45,12 +45,12 @@ func BenchmarkNodeSearch(b *testing.B) {
 		{"common of one node", "eve", "a"}, {"common of none", "zed", "a"},
 	} {
 		b.Run(search.name, func(b *testing.B) {
-			actor, err := f.PersonActor(b.Context(), f.ID(search.who))
+			actor, err := f.Access.PersonActor(b.Context(), f.ID(search.who))
 			if err != nil {
 				b.Fatal(err)
 			}
 			benchReads(b, f, func() error {
-				_, err := f.SearchNodes(b.Context(), actor, inventory.NodeSearch{Text: search.text, Limit: models.DefaultPageSize + 1})
+				_, err := f.Inventory.SearchNodes(b.Context(), actor, inventory.NodeSearch{Text: search.text, Limit: models.DefaultPageSize + 1})
 				return err
 			})
 		})
@@ -72,13 +72,13 @@ func BenchmarkInventoryLevel(b *testing.B) {
 		{"4000 rooms", "cat", inventory.NodeLevel{ParentID: room}}, {"the middle of 4000 rooms", "cat", inventory.NodeLevel{ParentID: room, AfterName: "Room 3000", AfterID: "loc_"}},
 	} {
 		b.Run(level.name, func(b *testing.B) {
-			actor, err := f.PersonActor(b.Context(), f.ID(level.who))
+			actor, err := f.Access.PersonActor(b.Context(), f.ID(level.who))
 			if err != nil {
 				b.Fatal(err)
 			}
 			level.level.Limit = models.DefaultPageSize + 1
 			benchReads(b, f, func() error {
-				_, err := f.InventoryLevel(b.Context(), actor, level.level)
+				_, err := f.Inventory.InventoryLevel(b.Context(), actor, level.level)
 				return err
 			})
 		})

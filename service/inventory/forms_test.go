@@ -13,7 +13,7 @@ import (
 // Postgres encodes the questions of a form, as its record does.
 func TestAFormIsItsRecord(t *testing.T) {
 	f := servicetest.New(t)
-	body, err := f.Form(t.Context(), f.Actor("erp"), f.ID("inspection"))
+	body, err := f.Inventory.Form(t.Context(), f.Actor("erp"), f.ID("inspection"))
 	if err != nil {
 		t.Fatal(err)
 	}

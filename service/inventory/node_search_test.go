@@ -72,7 +72,7 @@ func TestNodesAreFoundByNameAndCode(t *testing.T) {
 		{"ann", "nothing like this", "", ""},
 		{"ann", "\xff", "", ""},
 	} {
-		found, err := f.SearchNodes(t.Context(), servicetest.Person(t, f, test.who), inventory.NodeSearch{Text: test.text, Grant: test.grant})
+		found, err := f.Inventory.SearchNodes(t.Context(), servicetest.Person(t, f, test.who), inventory.NodeSearch{Text: test.text, Grant: test.grant})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +80,7 @@ func TestNodesAreFoundByNameAndCode(t *testing.T) {
 			t.Errorf("%s finds %q by %q with %q, want %q", test.who, names, test.text, test.grant, test.want)
 		}
 	}
-	found, err := f.SearchNodes(t.Context(), servicetest.Person(t, f, "bob"), inventory.NodeSearch{Text: "fan"})
+	found, err := f.Inventory.SearchNodes(t.Context(), servicetest.Person(t, f, "bob"), inventory.NodeSearch{Text: "fan"})
 	if err != nil || len(found) != 1 {
 		t.Fatal(found, err)
 	}
@@ -88,13 +88,13 @@ func TestNodesAreFoundByNameAndCode(t *testing.T) {
 	if got := fmt.Sprint(found[0].Path); got != want {
 		t.Errorf("the path is %s, want %s", got, want)
 	}
-	if found, err = f.SearchNodes(t.Context(), servicetest.Person(t, f, "bob"), inventory.NodeSearch{Text: "1", NotSubEquipment: true}); err != nil || namesOf(found) != "AHU 1" {
+	if found, err = f.Inventory.SearchNodes(t.Context(), servicetest.Person(t, f, "bob"), inventory.NodeSearch{Text: "1", NotSubEquipment: true}); err != nil || namesOf(found) != "AHU 1" {
 		t.Errorf("without sub-equipment %q is found, error %v", namesOf(found), err)
 	}
-	if found, err = f.SearchNodes(t.Context(), servicetest.Person(t, f, "bob"), inventory.NodeSearch{Text: "a", Limit: 2}); err != nil || namesOf(found) != "AHU 1, Fan 1" {
+	if found, err = f.Inventory.SearchNodes(t.Context(), servicetest.Person(t, f, "bob"), inventory.NodeSearch{Text: "a", Limit: 2}); err != nil || namesOf(found) != "AHU 1, Fan 1" {
 		t.Errorf("two nodes are %q, error %v", namesOf(found), err)
 	}
-	if _, err := f.SearchNodes(t.Context(), f.Actor("erp"), inventory.NodeSearch{Text: "a"}); models.CodeOf(err) != models.CodePermissionDenied {
+	if _, err := f.Inventory.SearchNodes(t.Context(), f.Actor("erp"), inventory.NodeSearch{Text: "a"}); models.CodeOf(err) != models.CodePermissionDenied {
 		t.Errorf("an integration gets %v", err)
 	}
 }

@@ -19,44 +19,44 @@ func TestEndOfAServiceCompany(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	ctx := t.Context()
 	open, closed := s.NewWorkOrder([]string{"polar"}, []string{"cat"}), s.NewWorkOrder([]string{"polar"}, nil)
-	s.MustWrite(s.AssignWorkOrder(ctx, s.As("pia"), store.RequestKey{}, open, s.IDs("ola"), nil))
+	s.MustWrite(s.Records.AssignWorkOrder(ctx, s.As("pia"), store.RequestKey{}, open, s.IDs("ola"), nil))
 	s.Exec(`UPDATE work_orders SET status = 'complete', completed_at = now() WHERE id = $1`, closed)
 	reviewed := s.NewWorkOrder([]string{"erp"}, []string{"polar"})
 	s.Exec(`UPDATE work_orders SET status = 'sent_to_inspection', held_from = NULL WHERE id = $1`, reviewed)
 
-	if _, err := s.ServiceCompanies(ctx, s.As("bob")); models.CodeOf(err) != models.CodePermissionDenied {
+	if _, err := s.Inventory.ServiceCompanies(ctx, s.As("bob")); models.CodeOf(err) != models.CodePermissionDenied {
 		t.Errorf("a person who is no administrator: %v", err)
 	}
-	companies, err := s.ServiceCompanies(ctx, s.As("ann"))
+	companies, err := s.Inventory.ServiceCompanies(ctx, s.As("ann"))
 	if err != nil || len(companies) != 1 || companies[0].ID != s.ID("polar") || companies[0].Nodes == 0 || companies[0].WorkOrders != 2 {
 		t.Fatalf("the companies are %+v: %v", companies, err)
 	}
-	company, err := s.ServiceCompany(ctx, s.As("ann"), s.ID("polar"))
+	company, err := s.Inventory.ServiceCompany(ctx, s.As("ann"), s.ID("polar"))
 	if err != nil || len(company.Listed) != 2 {
 		t.Errorf("the company is %+v: %v", company, err)
 	}
 	// An administrator sees those work orders only that she may read.
 	s.Exec(`UPDATE people SET admin = true WHERE id = $1`, s.ID("zed"))
-	if company, err := s.ServiceCompany(ctx, s.As("zed"), s.ID("polar")); err != nil || company.WorkOrders != 2 || len(company.Listed) != 0 {
+	if company, err := s.Inventory.ServiceCompany(ctx, s.As("zed"), s.ID("polar")); err != nil || company.WorkOrders != 2 || len(company.Listed) != 0 {
 		t.Errorf("the company for an administrator who reads no work orders is %+v: %v", company, err)
 	}
 	s.Exec(`UPDATE people SET admin = false WHERE id = $1`, s.ID("zed"))
 	for by, want := range map[string]string{"bob": "permission_denied", "pia": "not_found"} {
-		servicetest.Expect(t, by+" ends it", servicetest.Outcome(s.EndServiceCompany(ctx, s.As(by), s.ID("polar"))), want)
+		servicetest.Expect(t, by+" ends it", servicetest.Outcome(s.Inventory.EndServiceCompany(ctx, s.As(by), s.ID("polar"))), want)
 	}
 	reads := func(by string) string {
 		s.WaitForOpenTransactions()
-		listed, err := s.WorkOrders(ctx, s.As(by), records.WorkOrderFilter{}, lists.ListRequest{Limit: 50})
+		listed, err := s.Records.WorkOrders(ctx, s.As(by), records.WorkOrderFilter{}, lists.ListRequest{Limit: 50})
 		if err != nil {
 			t.Fatal(err)
 		}
-		changes, err := s.WorkOrders(ctx, s.As(by), records.WorkOrderFilter{}, lists.ListRequest{Limit: 50, ChangedSince: "2020-01-01T00:00:00Z"})
+		changes, err := s.Records.WorkOrders(ctx, s.As(by), records.WorkOrderFilter{}, lists.ListRequest{Limit: 50, ChangedSince: "2020-01-01T00:00:00Z"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var found []string
 		for name, id := range map[string]string{"open": open, "closed": closed, "reviewed": reviewed} {
-			_, err := s.WorkOrder(ctx, s.As(by), id)
+			_, err := s.Records.WorkOrder(ctx, s.As(by), id)
 			if err == nil {
 				found = append(found, name)
 			}
@@ -65,7 +65,7 @@ func TestEndOfAServiceCompany(t *testing.T) {
 			}
 		}
 		if s.As(by).Kind == models.KindPerson {
-			search, err := s.SearchWorkOrders(ctx, s.As(by), records.WorkOrderSearch{}, "", 10)
+			search, err := s.Records.SearchWorkOrders(ctx, s.As(by), records.WorkOrderSearch{}, "", 10)
 			if err != nil || len(search.Items) != len(found) {
 				t.Errorf("%s finds %d and reads %d: %v", by, len(search.Items), len(found), err)
 			}
@@ -77,12 +77,12 @@ func TestEndOfAServiceCompany(t *testing.T) {
 	servicetest.Expect(t, "its dispatcher before", reads("pia"), "closed open reviewed")
 	epoch := servicetest.Value[int](s.Fixture, `SELECT access_epoch FROM integrations WHERE id = $1`, s.ID("dispatch"))
 
-	servicetest.Expect(t, "the administrator ends it", servicetest.Outcome(s.EndServiceCompany(ctx, s.As("ann"), s.ID("polar"))), "ok")
-	servicetest.Expect(t, "once more", servicetest.Outcome(s.EndServiceCompany(ctx, s.As("ann"), s.ID("polar"))), "not_found")
+	servicetest.Expect(t, "the administrator ends it", servicetest.Outcome(s.Inventory.EndServiceCompany(ctx, s.As("ann"), s.ID("polar"))), "ok")
+	servicetest.Expect(t, "once more", servicetest.Outcome(s.Inventory.EndServiceCompany(ctx, s.As("ann"), s.ID("polar"))), "not_found")
 	for _, by := range []string{"dispatch", "pia", "ola"} {
 		servicetest.Expect(t, by+" after", reads(by), "")
 	}
-	servicetest.Expect(t, "a change of the company", servicetest.Outcome(second(s.AssignWorkOrder(ctx, s.As("pia"), store.RequestKey{}, open, s.IDs("stock"), nil))), "not_found")
+	servicetest.Expect(t, "a change of the company", servicetest.Outcome(second(s.Records.AssignWorkOrder(ctx, s.As("pia"), store.RequestKey{}, open, s.IDs("stock"), nil))), "not_found")
 	if now := servicetest.Value[int](s.Fixture, `SELECT access_epoch FROM integrations WHERE id = $1`, s.ID("dispatch")); now <= epoch {
 		t.Errorf("the sync tokens of the company hold: epoch %d, then %d", epoch, now)
 	}
@@ -97,7 +97,7 @@ func TestEndOfAServiceCompany(t *testing.T) {
 	servicetest.Expect(t, "the notices", s.NoticesOf(open), "ola unassigned, pia unassigned")
 	servicetest.Expect(t, "left to do", servicetest.Value[string](s.Fixture, `SELECT count(*)::text FROM ended_relations WHERE reached IS NOT NULL`), "0")
 
-	if _, err := s.ImportOverwriting(ctx, []byte("organization: {key: acme}\nservice_companies: [{key: polar}]\n")); err != nil {
+	if _, err := s.Imports.ImportOverwriting(ctx, []byte("organization: {key: acme}\nservice_companies: [{key: polar}]\n")); err != nil {
 		t.Fatal(err)
 	}
 	servicetest.Expect(t, "after the relation began again", reads("dispatch"), "closed")

@@ -74,23 +74,23 @@ func TestWhoChangesTheStructure(t *testing.T) {
 	} {
 		actor, node := servicetest.Person(t, f, test.who), f.ID(test.node)
 		what := test.who + " at " + test.node
-		_, err := f.CreateNode(t.Context(), actor, node, models.NodeSystem, in)
+		_, err := f.Inventory.CreateNode(t.Context(), actor, node, models.NodeSystem, in)
 		servicetest.Expect(t, what+" creates", fieldOf(err), test.create)
-		_, err = f.CreateNode(t.Context(), actor, "", models.NodeLocation, in)
+		_, err = f.Inventory.CreateNode(t.Context(), actor, "", models.NodeLocation, in)
 		servicetest.Expect(t, what+" creates a root", fieldOf(err), test.root)
-		servicetest.Expect(t, what+" changes", fieldOf(f.ChangeNode(t.Context(), actor, node, inventory.NodeFields{Name: "Changed by " + test.who})), test.change)
-		servicetest.Expect(t, what+" moves", fieldOf(f.MoveNode(t.Context(), actor, node, "HQ")), test.move)
+		servicetest.Expect(t, what+" changes", fieldOf(f.Inventory.ChangeNode(t.Context(), actor, node, inventory.NodeFields{Name: "Changed by " + test.who})), test.change)
+		servicetest.Expect(t, what+" moves", fieldOf(f.Inventory.MoveNode(t.Context(), actor, node, "HQ")), test.move)
 		if test.change != "" {
-			servicetest.Expect(t, what+" retires", fieldOf(f.RetireNode(t.Context(), actor, node)), test.change)
-			servicetest.Expect(t, what+" brings back", fieldOf(f.BringNodeBack(t.Context(), actor, node)), test.change)
-			_, _, err = f.NodeUse(t.Context(), actor, node)
+			servicetest.Expect(t, what+" retires", fieldOf(f.Inventory.RetireNode(t.Context(), actor, node)), test.change)
+			servicetest.Expect(t, what+" brings back", fieldOf(f.Inventory.BringNodeBack(t.Context(), actor, node)), test.change)
+			_, _, err = f.Inventory.NodeUse(t.Context(), actor, node)
 			servicetest.Expect(t, what+" asks for its use", fieldOf(err), test.change)
 		}
 	}
 	for name, actor := range map[string]store.Actor{"an integration": f.Actor("erp"), "an operator": store.Operator()} {
-		_, err := f.CreateNode(t.Context(), actor, f.ID("roof"), models.NodeSystem, in)
+		_, err := f.Inventory.CreateNode(t.Context(), actor, f.ID("roof"), models.NodeSystem, in)
 		servicetest.Expect(t, name+" creates", fieldOf(err), denied)
-		servicetest.Expect(t, name+" changes", fieldOf(f.ChangeNode(t.Context(), actor, f.ID("roof"), in)), denied)
+		servicetest.Expect(t, name+" changes", fieldOf(f.Inventory.ChangeNode(t.Context(), actor, f.ID("roof"), in)), denied)
 	}
 	wantClosure(t, f)
 }
@@ -120,20 +120,20 @@ func TestNodesAreChecked(t *testing.T) {
 		if test.node != "" {
 			parent = f.ID(test.node)
 		}
-		_, err := f.CreateNode(t.Context(), ann, parent, test.kind, test.in)
+		_, err := f.Inventory.CreateNode(t.Context(), ann, parent, test.kind, test.in)
 		servicetest.Expect(t, string(test.kind)+" below "+test.node, fieldOf(err), test.want)
 	}
 	parent := ""
 	for range inventory.MaxLevels {
-		id, err := f.CreateNode(t.Context(), ann, parent, models.NodeLocation, inventory.NodeFields{Name: "Level"})
+		id, err := f.Inventory.CreateNode(t.Context(), ann, parent, models.NodeLocation, inventory.NodeFields{Name: "Level"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		parent = id
 	}
-	_, err := f.CreateNode(t.Context(), ann, parent, models.NodeLocation, inventory.NodeFields{Name: "Level"})
+	_, err := f.Inventory.CreateNode(t.Context(), ann, parent, models.NodeLocation, inventory.NodeFields{Name: "Level"})
 	servicetest.Expect(t, "a level more", fieldOf(err), "/node too_deep")
-	servicetest.Expect(t, "a branch below the last level", fieldOf(f.MoveNode(t.Context(), ann, f.ID("roof"), parent)), "/node too_deep")
+	servicetest.Expect(t, "a branch below the last level", fieldOf(f.Inventory.MoveNode(t.Context(), ann, f.ID("roof"), parent)), "/node too_deep")
 }
 
 // A change of a node is logged, once and only if it makes a difference.
@@ -141,20 +141,20 @@ func TestChangesOfNodesAreLogged(t *testing.T) {
 	t.Parallel()
 	f := servicetest.New(t)
 	ann, code := servicetest.Person(t, f, "ann"), "M-1"
-	id, err := f.CreateNode(t.Context(), ann, f.ID("roof"), models.NodeSystem, inventory.NodeFields{Name: " Pump ", ExternalID: &code})
+	id, err := f.Inventory.CreateNode(t.Context(), ann, f.ID("roof"), models.NodeSystem, inventory.NodeFields{Name: " Pump ", ExternalID: &code})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
 		for what, err := range map[string]error{
-			"change": f.ChangeNode(t.Context(), ann, id, inventory.NodeFields{Name: "Pump 2", ExternalID: &code}), "move": f.MoveNode(t.Context(), ann, id, "HQ"),
+			"change": f.Inventory.ChangeNode(t.Context(), ann, id, inventory.NodeFields{Name: "Pump 2", ExternalID: &code}), "move": f.Inventory.MoveNode(t.Context(), ann, id, "HQ"),
 		} {
 			if err != nil {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
 	}
-	for _, err := range []error{f.RetireNode(t.Context(), ann, id), f.RetireNode(t.Context(), ann, id), f.BringNodeBack(t.Context(), ann, id), f.BringNodeBack(t.Context(), ann, id)} {
+	for _, err := range []error{f.Inventory.RetireNode(t.Context(), ann, id), f.Inventory.RetireNode(t.Context(), ann, id), f.Inventory.BringNodeBack(t.Context(), ann, id), f.Inventory.BringNodeBack(t.Context(), ann, id)} {
 		if err != nil {
 			t.Error(err)
 		}
@@ -175,7 +175,7 @@ func TestMovesKeepPathsAndRights(t *testing.T) {
 	f := servicetest.New(t)
 	ann := servicetest.Person(t, f, "ann")
 	sees := func(who string) string {
-		found, err := f.SearchNodes(t.Context(), servicetest.Person(t, f, who), inventory.NodeSearch{Text: "fan"})
+		found, err := f.Inventory.SearchNodes(t.Context(), servicetest.Person(t, f, who), inventory.NodeSearch{Text: "fan"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +183,7 @@ func TestMovesKeepPathsAndRights(t *testing.T) {
 	}
 	servicetest.Expect(t, "bob before", sees("bob"), "Fan 1")
 	servicetest.Expect(t, "eve before", sees("eve"), "")
-	if err := f.MoveNode(t.Context(), ann, f.ID("hvac"), f.ID("annex")); err != nil {
+	if err := f.Inventory.MoveNode(t.Context(), ann, f.ID("hvac"), f.ID("annex")); err != nil {
 		t.Fatal(err)
 	}
 	servicetest.Expect(t, "the path", pathTo(f, f.ID("fan1")), "Annex > HVAC > AHU 1 > Fan 1")
@@ -197,7 +197,7 @@ func TestMovesKeepPathsAndRights(t *testing.T) {
 		{"hq", f.ID("roof"), "/node value"}, {"roof", f.ID("roof"), "/node value"}, {"ahu1", f.ID("hq"), ""}, {"ahu1", f.ID("roof"), ""},
 		{"ahu1", f.ID("fan1"), "/node kind"}, {"hvac", "", "/node kind"}, {"hvac", f.ID("depot"), "/node unknown"}, {"hvac", "nowhere", "/node unknown"}, {"roof", "", ""},
 	} {
-		servicetest.Expect(t, test.node+" to "+test.to, fieldOf(f.MoveNode(t.Context(), ann, f.ID(test.node), test.to)), test.want)
+		servicetest.Expect(t, test.node+" to "+test.to, fieldOf(f.Inventory.MoveNode(t.Context(), ann, f.ID(test.node), test.to)), test.want)
 	}
 	servicetest.Expect(t, "the path of the roof", pathTo(f, f.ID("mast")), "Roof > Mast")
 	wantClosure(t, f)
@@ -209,54 +209,54 @@ func TestRetiredNodes(t *testing.T) {
 	t.Parallel()
 	f := servicetest.New(t)
 	ctx, ann := t.Context(), servicetest.Person(t, f, "ann")
-	order, err := f.CreateWorkOrder(ctx, f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Filter"})
+	order, err := f.Records.CreateWorkOrder(ctx, f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Filter"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	servicetest.Expect(t, "with a node below", fieldOf(f.RetireNode(ctx, ann, f.ID("roof"))), "rule_violation in_use")
-	servicetest.Expect(t, "the fan", fieldOf(f.RetireNode(ctx, ann, f.ID("fan1"))), "")
-	servicetest.Expect(t, "with an open work order", fieldOf(f.RetireNode(ctx, ann, f.ID("ahu1"))), "rule_violation in_use")
-	if _, use, err := f.NodeUse(ctx, ann, f.ID("hvac")); err != nil || use != (inventory.NodeUse{Nodes: 1, WorkOrders: 1}) {
+	servicetest.Expect(t, "with a node below", fieldOf(f.Inventory.RetireNode(ctx, ann, f.ID("roof"))), "rule_violation in_use")
+	servicetest.Expect(t, "the fan", fieldOf(f.Inventory.RetireNode(ctx, ann, f.ID("fan1"))), "")
+	servicetest.Expect(t, "with an open work order", fieldOf(f.Inventory.RetireNode(ctx, ann, f.ID("ahu1"))), "rule_violation in_use")
+	if _, use, err := f.Inventory.NodeUse(ctx, ann, f.ID("hvac")); err != nil || use != (inventory.NodeUse{Nodes: 1, WorkOrders: 1}) {
 		t.Errorf("the use is %+v (%v)", use, err)
 	}
-	if _, err := f.CancelWorkOrder(ctx, ann, store.RequestKey{}, order.RecordID, nil); err != nil {
+	if _, err := f.Records.CancelWorkOrder(ctx, ann, store.RequestKey{}, order.RecordID, nil); err != nil {
 		t.Fatal(err)
 	}
-	servicetest.Expect(t, "without", fieldOf(f.RetireNode(ctx, ann, f.ID("ahu1"))), "")
+	servicetest.Expect(t, "without", fieldOf(f.Inventory.RetireNode(ctx, ann, f.ID("ahu1"))), "")
 
-	_, err = f.CreateWorkOrder(ctx, f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Filter"})
+	_, err = f.Records.CreateWorkOrder(ctx, f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Filter"})
 	servicetest.Expect(t, "a work order", fieldOf(err), "/inventory_id retired")
-	_, err = f.CreateFeedback(ctx, f.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "It rattles"})
+	_, err = f.Records.CreateFeedback(ctx, f.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "It rattles"})
 	servicetest.Expect(t, "feedback", fieldOf(err), "/inventory_id retired")
-	_, err = f.GiveFeedback(ctx, ann, f.ID("ahu1"), records.NewFeedback{Subject: "It rattles"})
+	_, err = f.Records.GiveFeedback(ctx, ann, f.ID("ahu1"), records.NewFeedback{Subject: "It rattles"})
 	servicetest.Expect(t, "feedback of a person", fieldOf(err), "/node retired")
-	_, err = f.GiveFeedback(ctx, ann, "AHU-1", records.NewFeedback{Subject: "It rattles"})
+	_, err = f.Records.GiveFeedback(ctx, ann, "AHU-1", records.NewFeedback{Subject: "It rattles"})
 	servicetest.Expect(t, "feedback by the code", fieldOf(err), "/node unknown")
-	servicetest.Expect(t, "an assignment", fieldOf(f.Assign(ctx, ann, f.ID("ahu1"), f.ID("dan"), f.ID("reading"))), "/node_id retired")
-	servicetest.Expect(t, "an assignment by the code", fieldOf(f.AssignIntegration(ctx, ann, f.ID("reader"), "AHU-1", f.ID("reading"))), "/node unknown")
-	servicetest.Expect(t, "taking one away", fieldOf(f.Unassign(ctx, ann, f.ID("ahu1"), f.ID("polar"))), "")
-	_, err = f.CreateNode(ctx, ann, f.ID("ahu1"), models.NodeSubEquipment, inventory.NodeFields{Name: "Belt"})
+	servicetest.Expect(t, "an assignment", fieldOf(f.Inventory.Assign(ctx, ann, f.ID("ahu1"), f.ID("dan"), f.ID("reading"))), "/node_id retired")
+	servicetest.Expect(t, "an assignment by the code", fieldOf(f.Integrations.AssignIntegration(ctx, ann, f.ID("reader"), "AHU-1", f.ID("reading"))), "/node unknown")
+	servicetest.Expect(t, "taking one away", fieldOf(f.Inventory.Unassign(ctx, ann, f.ID("ahu1"), f.ID("polar"))), "")
+	_, err = f.Inventory.CreateNode(ctx, ann, f.ID("ahu1"), models.NodeSubEquipment, inventory.NodeFields{Name: "Belt"})
 	servicetest.Expect(t, "a node below", fieldOf(err), "/node retired")
 	servicetest.Expect(t, "the level", levelOf(t, f, "ann", "hvac"), "")
 	for retired, want := range map[bool]string{false: "", true: "AHU 1"} {
-		found, err := f.SearchNodes(ctx, ann, inventory.NodeSearch{Text: "ahu", Retired: retired})
+		found, err := f.Inventory.SearchNodes(ctx, ann, inventory.NodeSearch{Text: "ahu", Retired: retired})
 		if err != nil || namesOf(found) != want {
 			t.Errorf("with retired nodes %v the search finds %s (%v)", retired, namesOf(found), err)
 		}
-		level, err := f.InventoryLevel(ctx, ann, inventory.NodeLevel{ParentID: f.ID("hvac"), Retired: retired})
+		level, err := f.Inventory.InventoryLevel(ctx, ann, inventory.NodeLevel{ParentID: f.ID("hvac"), Retired: retired})
 		if err != nil || (len(level) == 1) != retired {
 			t.Errorf("with retired nodes %v the level is %+v (%v)", retired, level, err)
 		}
 	}
-	if level, err := f.CreatableNodes(ctx, ann, f.ID("hvac"), ""); err != nil || len(level.Nodes) != 0 {
+	if level, err := f.Records.CreatableNodes(ctx, ann, f.ID("hvac"), ""); err != nil || len(level.Nodes) != 0 {
 		t.Errorf("a work order can be on %+v (%v)", level.Nodes, err)
 	}
-	if _, err := f.Node(ctx, f.Actor("erp"), models.NodeEquipment, f.ID("ahu1")); err != nil {
+	if _, err := f.Inventory.Node(ctx, f.Actor("erp"), models.NodeEquipment, f.ID("ahu1")); err != nil {
 		t.Errorf("a retired node is not readable: %v", err)
 	}
-	servicetest.Expect(t, "the fan first", fieldOf(f.BringNodeBack(ctx, ann, f.ID("fan1"))), "rule_violation retired")
-	servicetest.Expect(t, "what is above", fieldOf(f.BringNodeBack(ctx, ann, f.ID("ahu1"))), "")
-	servicetest.Expect(t, "then the fan", fieldOf(f.BringNodeBack(ctx, ann, f.ID("fan1"))), "")
+	servicetest.Expect(t, "the fan first", fieldOf(f.Inventory.BringNodeBack(ctx, ann, f.ID("fan1"))), "rule_violation retired")
+	servicetest.Expect(t, "what is above", fieldOf(f.Inventory.BringNodeBack(ctx, ann, f.ID("ahu1"))), "")
+	servicetest.Expect(t, "then the fan", fieldOf(f.Inventory.BringNodeBack(ctx, ann, f.ID("fan1"))), "")
 	servicetest.Expect(t, "the level again", levelOf(t, f, "ann", "hvac"), "AHU 1+")
 }
 
@@ -275,7 +275,7 @@ func TestRetiringCountsAWorkOrderThatIsBeingCreated(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- f.RetireNode(ctx, ann, f.ID("mast")) }()
+	go func() { done <- f.Inventory.RetireNode(ctx, ann, f.ID("mast")) }()
 	servicetest.AwaitLocks(t, f, 1)
 	if err := other.Commit(ctx); err != nil {
 		t.Fatal(err)
@@ -288,21 +288,21 @@ func TestRetiredNodesAtTheTop(t *testing.T) {
 	t.Parallel()
 	f := servicetest.New(t)
 	ctx, eve := t.Context(), servicetest.Person(t, f, "eve")
-	if err := f.RetireNode(ctx, servicetest.Person(t, f, "ann"), f.ID("annex")); err != nil {
+	if err := f.Inventory.RetireNode(ctx, servicetest.Person(t, f, "ann"), f.ID("annex")); err != nil {
 		t.Fatal(err)
 	}
 	servicetest.Expect(t, "the tree of an administrator", levelOf(t, f, "ann", ""), "Headquarters+")
 	servicetest.Expect(t, "the tree of its manager", levelOf(t, f, "eve", ""), "")
-	if level, err := f.CreatableNodes(ctx, eve, "", ""); err != nil || len(level.Nodes) != 0 {
+	if level, err := f.Records.CreatableNodes(ctx, eve, "", ""); err != nil || len(level.Nodes) != 0 {
 		t.Errorf("a work order can be on %+v (%v)", level.Nodes, err)
 	}
-	if places, err := f.FeedbackPlaces(ctx, eve, ""); err != nil || len(places.Nodes) != 0 {
+	if places, err := f.Records.FeedbackPlaces(ctx, eve, ""); err != nil || len(places.Nodes) != 0 {
 		t.Errorf("feedback can be on %+v (%v)", places.Nodes, err)
 	}
-	if choices, err := f.AssignmentChoices(ctx, eve); err != nil || len(choices.Nodes) != 0 {
+	if choices, err := f.Integrations.AssignmentChoices(ctx, eve); err != nil || len(choices.Nodes) != 0 {
 		t.Errorf("an integration can be assigned to %+v (%v)", choices.Nodes, err)
 	}
-	found, err := f.InventoryLevel(ctx, eve, inventory.NodeLevel{Retired: true})
+	found, err := f.Inventory.InventoryLevel(ctx, eve, inventory.NodeLevel{Retired: true})
 	if err != nil || len(found) != 1 || !found[0].Retired {
 		t.Errorf("with retired nodes the tree is %+v (%v)", found, err)
 	}

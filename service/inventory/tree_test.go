@@ -21,7 +21,7 @@ func levelOf(t *testing.T, f *servicetest.Fixture, who, parent string) string {
 		level.ParentID = f.ID(parent)
 	}
 	for range 20 {
-		found, err := f.InventoryLevel(t.Context(), servicetest.Person(t, f, who), level)
+		found, err := f.Inventory.InventoryLevel(t.Context(), servicetest.Person(t, f, who), level)
 		if err != nil {
 			return string(models.CodeOf(err))
 		}
@@ -71,11 +71,11 @@ func TestLevelsOfTheInventory(t *testing.T) {
 			t.Errorf("%s sees below %q: %s, want %s", test.who, test.parent, got, test.want)
 		}
 	}
-	if found, _ := f.InventoryLevel(t.Context(), servicetest.Person(t, f, "cat"), inventory.NodeLevel{}); len(found) != 2 || len(found[0].Path) != 2 || found[0].Path[1].Name != "HVAC" {
+	if found, _ := f.Inventory.InventoryLevel(t.Context(), servicetest.Person(t, f, "cat"), inventory.NodeLevel{}); len(found) != 2 || len(found[0].Path) != 2 || found[0].Path[1].Name != "HVAC" {
 		t.Errorf("the top of cat is %+v", found)
 	}
 	for _, bad := range []inventory.NodeLevel{{ParentID: "x"}, {ParentID: "loc_\xff"}, {ParentID: f.ID("ann")}} {
-		if _, err := f.InventoryLevel(t.Context(), servicetest.Person(t, f, "ann"), bad); models.CodeOf(err) != models.CodeNotFound {
+		if _, err := f.Inventory.InventoryLevel(t.Context(), servicetest.Person(t, f, "ann"), bad); models.CodeOf(err) != models.CodeNotFound {
 			t.Errorf("%v: %v", bad, err)
 		}
 	}
@@ -93,26 +93,26 @@ func TestNodesAreInNaturalOrder(t *testing.T) {
 		t.Errorf("the level is %s", got)
 	}
 	var names []string
-	creatable, err := f.CreatableNodes(t.Context(), servicetest.Person(t, f, "eve"), f.ID("annex"), "")
+	creatable, err := f.Records.CreatableNodes(t.Context(), servicetest.Person(t, f, "eve"), f.ID("annex"), "")
 	for _, n := range creatable.Nodes {
 		names = append(names, n.Name)
 	}
 	if got := strings.Join(names, ", "); got != want || err != nil {
 		t.Errorf("the creatable nodes are %s (%v)", got, err)
 	}
-	creatable, err = f.CreatableNodes(t.Context(), servicetest.Person(t, f, "eve"), f.ID("annex"), creatable.Nodes[6].ID)
+	creatable, err = f.Records.CreatableNodes(t.Context(), servicetest.Person(t, f, "eve"), f.ID("annex"), creatable.Nodes[6].ID)
 	if err != nil || len(creatable.Nodes) != 2 || creatable.Nodes[0].Name != "Room 100" {
 		t.Errorf("the next page is %+v (%v)", creatable.Nodes, err)
 	}
 	// A place that she does not see is unknown: a page after it would tell how its name sorts.
 	for _, unseen := range []string{f.ID("hq"), "loc_00000000000000000000000zzz"} {
-		creatable, err = f.CreatableNodes(t.Context(), servicetest.Person(t, f, "eve"), f.ID("annex"), unseen)
+		creatable, err = f.Records.CreatableNodes(t.Context(), servicetest.Person(t, f, "eve"), f.ID("annex"), unseen)
 		if err != nil || len(creatable.Nodes) != 0 {
 			t.Errorf("the page after %s is %+v (%v)", unseen, creatable.Nodes, err)
 		}
 	}
 	names = nil
-	found, err := f.SearchNodes(t.Context(), servicetest.Person(t, f, "ann"), inventory.NodeSearch{Text: "room"})
+	found, err := f.Inventory.SearchNodes(t.Context(), servicetest.Person(t, f, "ann"), inventory.NodeSearch{Text: "room"})
 	for _, n := range found {
 		names = append(names, n.Name)
 	}
@@ -134,7 +134,7 @@ func TestANodeOfAPerson(t *testing.T) {
 		{"eve", "annex", "[] [feedback.create feedback.read feedback.resolve inventory.read work_orders.create work_orders.delete work_orders.forward work_orders.read work_orders.update] true"},
 		{"eve", "hq", "not_found"}, {"pia", "ahu1", "not_found"}, {"ann", "depot", "not_found"}, {"pia", "depot", "[] [inventory.read work_orders.create work_orders.delete work_orders.forward work_orders.read work_orders.update] true"},
 	} {
-		node, err := f.NodeForPerson(t.Context(), servicetest.Person(t, f, test.who), f.ID(test.node))
+		node, err := f.Inventory.NodeForPerson(t.Context(), servicetest.Person(t, f, test.who), f.ID(test.node))
 		var path []string
 		for _, n := range node.Path {
 			path = append(path, fmt.Sprint(n.Name, " ", n.Seen))
@@ -147,22 +147,22 @@ func TestANodeOfAPerson(t *testing.T) {
 			t.Errorf("%s sees of %s: %s, want %s", test.who, test.node, got, test.want)
 		}
 	}
-	if _, err := f.NodeForPerson(t.Context(), servicetest.Person(t, f, "ann"), "x"); models.CodeOf(err) != models.CodeNotFound {
+	if _, err := f.Inventory.NodeForPerson(t.Context(), servicetest.Person(t, f, "ann"), "x"); models.CodeOf(err) != models.CodeNotFound {
 		t.Errorf("no id: %v", err)
 	}
 	for what, read := range map[string]func() error{
-		"a node": func() error { _, err := f.NodeForPerson(t.Context(), f.Actor("erp"), f.ID("hq")); return err },
+		"a node": func() error { _, err := f.Inventory.NodeForPerson(t.Context(), f.Actor("erp"), f.ID("hq")); return err },
 		"a level": func() error {
-			_, err := f.InventoryLevel(t.Context(), f.Actor("erp"), inventory.NodeLevel{})
+			_, err := f.Inventory.InventoryLevel(t.Context(), f.Actor("erp"), inventory.NodeLevel{})
 			return err
 		},
 		"assignees": func() error {
-			_, err := f.Assignees(t.Context(), f.Actor("erp"), f.ID("hq"), records.AssigneePage{})
+			_, err := f.Records.Assignees(t.Context(), f.Actor("erp"), f.ID("hq"), records.AssigneePage{})
 			return err
 		},
-		"choices": func() error { _, err := f.AssigneeChoices(t.Context(), f.Actor("erp"), f.ID("hq")); return err },
+		"choices": func() error { _, err := f.Records.AssigneeChoices(t.Context(), f.Actor("erp"), f.ID("hq")); return err },
 		"effects": func() error {
-			_, err := f.AssignmentEffects(t.Context(), f.Actor("erp"), f.ID("hq"), f.ID("bob"))
+			_, err := f.Pages.AssignmentEffects(t.Context(), f.Actor("erp"), f.ID("hq"), f.ID("bob"))
 			return err
 		},
 	} {
@@ -179,23 +179,23 @@ func TestRecordsOfANode(t *testing.T) {
 	f := servicetest.New(t)
 	for i, node := range []string{"hq", "ahu1", "annex"} {
 		f.Clock.Advance(time.Second)
-		if _, err := f.CreateWorkOrder(t.Context(), servicetest.Person(t, f, "ann"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("hq"), Title: fmt.Sprint(i, " ", node), Assignees: []string{f.ID("ann")}}); err != nil {
+		if _, err := f.Records.CreateWorkOrder(t.Context(), servicetest.Person(t, f, "ann"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("hq"), Title: fmt.Sprint(i, " ", node), Assignees: []string{f.ID("ann")}}); err != nil {
 			t.Fatal(err)
 		}
 		f.Exec(`UPDATE work_orders SET inventory_id = $1 WHERE title = $2`, f.ID(node), fmt.Sprint(i, " ", node))
 	}
 	f.Exec(`UPDATE work_order_positions p SET inventory_id = (SELECT inventory_id FROM work_orders w WHERE w.id = p.id)`)
-	if _, err := f.CreateFeedback(t.Context(), servicetest.Person(t, f, "ann"), store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"}); err != nil {
+	if _, err := f.Records.CreateFeedback(t.Context(), servicetest.Person(t, f, "ann"), store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct{ who, node, want string }{
 		{"ann", "hq", "1 ahu1, 0 hq / Noise"}, {"ann", "hvac", "1 ahu1 / Noise"}, {"ann", "roof", " / "}, {"bob", "hq", " / "}, {"eve", "annex", "2 annex / "},
 	} {
-		orders, err := f.NodeWorkOrders(t.Context(), servicetest.Person(t, f, test.who), f.ID(test.node))
+		orders, err := f.Pages.NodeWorkOrders(t.Context(), servicetest.Person(t, f, test.who), f.ID(test.node))
 		if err != nil {
 			t.Fatal(err)
 		}
-		given, err := f.NodeFeedback(t.Context(), servicetest.Person(t, f, test.who), f.ID(test.node))
+		given, err := f.Pages.NodeFeedback(t.Context(), servicetest.Person(t, f, test.who), f.ID(test.node))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +222,7 @@ func TestLevelsAreReadAlongAnIndex(t *testing.T) {
 	ann, bob, pia := servicetest.Person(t, f, "ann"), servicetest.Person(t, f, "bob"), servicetest.Person(t, f, "pia")
 	level := func(who store.Actor, name string) func() (int, error) {
 		return func() (int, error) {
-			found, err := f.InventoryLevel(t.Context(), who, inventory.NodeLevel{ParentID: f.ID("hq"), AfterName: name, AfterID: strings.Repeat("0", min(1, len(name)))})
+			found, err := f.Inventory.InventoryLevel(t.Context(), who, inventory.NodeLevel{ParentID: f.ID("hq"), AfterName: name, AfterID: strings.Repeat("0", min(1, len(name)))})
 			return len(found), err
 		}
 	}
@@ -233,15 +233,15 @@ func TestLevelsAreReadAlongAnIndex(t *testing.T) {
 	}{
 		{"the first page of a level", 50, level(bob, "")}, {"a page in the middle", 50, level(bob, "Room 5")}, {"a page of an administrator", 50, level(ann, "Room 5")},
 		{"the top", 1, func() (int, error) {
-			found, err := f.InventoryLevel(t.Context(), bob, inventory.NodeLevel{})
+			found, err := f.Inventory.InventoryLevel(t.Context(), bob, inventory.NodeLevel{})
 			return len(found), err
 		}},
 		{"the top of an administrator", 2, func() (int, error) {
-			found, err := f.InventoryLevel(t.Context(), ann, inventory.NodeLevel{})
+			found, err := f.Inventory.InventoryLevel(t.Context(), ann, inventory.NodeLevel{})
 			return len(found), err
 		}},
 		{"a search in another organization", 1, func() (int, error) {
-			found, err := f.SearchNodes(t.Context(), pia, inventory.NodeSearch{Text: "o"})
+			found, err := f.Inventory.SearchNodes(t.Context(), pia, inventory.NodeSearch{Text: "o"})
 			return len(found), err
 		}},
 	}

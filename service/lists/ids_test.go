@@ -64,9 +64,9 @@ func TestListsByIDsReturnWhatSingleReadsReturn(t *testing.T) {
 // catalogKinds are the kinds of records that every integration of an organization may read.
 func catalogKinds(f *servicetest.Fixture) []servicetest.RecordKind {
 	return []servicetest.RecordKind{
-		{Name: "forms", Table: "forms", List: f.Forms, One: f.Form, Only: `true`},
-		{Name: "people", Table: "identities", List: f.People, One: f.Person, Only: `true`},
-		{Name: "teams", Table: "identities", List: f.Teams, One: f.Team, Only: `true`},
+		{Name: "forms", Table: "forms", List: f.Inventory.Forms, One: f.Inventory.Form, Only: `true`},
+		{Name: "people", Table: "identities", List: f.People.People, One: f.People.Person, Only: `true`},
+		{Name: "teams", Table: "identities", List: f.People.Teams, One: f.People.Team, Only: `true`},
 	}
 }
 
@@ -89,7 +89,7 @@ func TestListsByIDsReadOnlyTheseRecords(t *testing.T) {
 		orders := func(filter records.WorkOrderFilter) func(context.Context, lists.ListRequest) ([]byte, error) {
 			return func(ctx context.Context, request lists.ListRequest) ([]byte, error) {
 				request.IDs = id("wo")
-				return f.WorkOrders(ctx, actor, filter, request)
+				return f.Records.WorkOrders(ctx, actor, filter, request)
 			}
 		}
 		all["work orders of "+reader] = orders(records.WorkOrderFilter{})
@@ -98,11 +98,11 @@ func TestListsByIDsReadOnlyTheseRecords(t *testing.T) {
 		all["work orders of a node of "+reader] = orders(records.WorkOrderFilter{InventoryID: f.ID("hvac")})
 		all["feedback of "+reader] = func(ctx context.Context, request lists.ListRequest) ([]byte, error) {
 			request.IDs = id("iss")
-			return f.FeedbackList(ctx, actor, records.FeedbackFilter{Statuses: []models.FeedbackStatus{models.FeedbackResolved}}, request)
+			return f.Records.FeedbackList(ctx, actor, records.FeedbackFilter{Statuses: []models.FeedbackStatus{models.FeedbackResolved}}, request)
 		}
 		all["equipment of "+reader] = func(ctx context.Context, request lists.ListRequest) ([]byte, error) {
 			request.IDs = id("eqp")
-			return f.Nodes(ctx, actor, inventory.NodeFilter{Kind: models.NodeEquipment}, request)
+			return f.Inventory.Nodes(ctx, actor, inventory.NodeFilter{Kind: models.NodeEquipment}, request)
 		}
 	}
 	byChange := map[string]lists.ListRequest{"newest": {Limit: 20}, "changes": {Limit: 20, ChangedSince: "2020-01-01T00:00:00Z"}}

@@ -61,40 +61,40 @@ func recordKinds(f *servicetest.Fixture, random *rand.Rand, nodes []string) []se
 	below := `r.inventory_id IN (SELECT node_id FROM inventory_closure WHERE ancestor_id = '` + node + `')`
 	orders := func(filter records.WorkOrderFilter) func(context.Context, store.Actor, lists.ListRequest) ([]byte, error) {
 		return func(ctx context.Context, actor store.Actor, request lists.ListRequest) ([]byte, error) {
-			return f.WorkOrders(ctx, actor, filter, request)
+			return f.Records.WorkOrders(ctx, actor, filter, request)
 		}
 	}
 	feedback := func(filter records.FeedbackFilter) func(context.Context, store.Actor, lists.ListRequest) ([]byte, error) {
 		return func(ctx context.Context, actor store.Actor, request lists.ListRequest) ([]byte, error) {
-			return f.FeedbackList(ctx, actor, filter, request)
+			return f.Records.FeedbackList(ctx, actor, filter, request)
 		}
 	}
 	return []servicetest.RecordKind{
-		{Name: "work orders", Table: "work_orders", List: orders(records.WorkOrderFilter{}), One: f.WorkOrder, Only: `true`},
-		{Name: "work orders below " + node, Table: "work_orders", List: orders(records.WorkOrderFilter{InventoryID: node}), One: f.WorkOrder, Only: below},
+		{Name: "work orders", Table: "work_orders", List: orders(records.WorkOrderFilter{}), One: f.Records.WorkOrder, Only: `true`},
+		{Name: "work orders below " + node, Table: "work_orders", List: orders(records.WorkOrderFilter{InventoryID: node}), One: f.Records.WorkOrder, Only: below},
 		{
 			Name: "open work orders of the crew", Table: "work_orders",
-			List: orders(records.WorkOrderFilter{Statuses: []models.WorkOrderStatus{models.StatusOpen}, AssigneeID: f.ID("crew")}), One: f.WorkOrder,
+			List: orders(records.WorkOrderFilter{Statuses: []models.WorkOrderStatus{models.StatusOpen}, AssigneeID: f.ID("crew")}), One: f.Records.WorkOrder,
 			Only: `r.status = 'open' AND EXISTS (SELECT FROM work_order_assignees x WHERE x.work_order_id = r.id AND x.identity_id = '` + f.ID("crew") + `')`,
 		},
 		{
 			Name: "open work orders and those on hold", Table: "work_orders",
-			List: orders(records.WorkOrderFilter{Statuses: []models.WorkOrderStatus{models.StatusOnHold, models.StatusOpen}}), One: f.WorkOrder,
+			List: orders(records.WorkOrderFilter{Statuses: []models.WorkOrderStatus{models.StatusOnHold, models.StatusOpen}}), One: f.Records.WorkOrder,
 			Only: `r.status IN ('open', 'on_hold')`,
 		},
-		{Name: "feedback", Table: "feedback", List: feedback(records.FeedbackFilter{}), One: f.Feedback, Only: `true`},
+		{Name: "feedback", Table: "feedback", List: feedback(records.FeedbackFilter{}), One: f.Records.Feedback, Only: `true`},
 		{
 			Name: "open feedback below " + node, Table: "feedback",
-			List: feedback(records.FeedbackFilter{InventoryID: node, Statuses: []models.FeedbackStatus{models.FeedbackOpen}}), One: f.Feedback,
+			List: feedback(records.FeedbackFilter{InventoryID: node, Statuses: []models.FeedbackStatus{models.FeedbackOpen}}), One: f.Records.Feedback,
 			Only: `r.status = 'open' AND ` + below,
 		},
 		{
 			Name: "equipment", Table: "inventory_nodes",
 			List: func(ctx context.Context, actor store.Actor, request lists.ListRequest) ([]byte, error) {
-				return f.Nodes(ctx, actor, inventory.NodeFilter{Kind: models.NodeEquipment}, request)
+				return f.Inventory.Nodes(ctx, actor, inventory.NodeFilter{Kind: models.NodeEquipment}, request)
 			},
 			One: func(ctx context.Context, actor store.Actor, id string) ([]byte, error) {
-				return f.Node(ctx, actor, models.NodeEquipment, id)
+				return f.Inventory.Node(ctx, actor, models.NodeEquipment, id)
 			}, Only: `r.kind = 'equipment'`,
 		},
 	}

@@ -30,22 +30,22 @@ func TestPagesReadLittleMoreThanTheyShow(t *testing.T) {
 	lists := map[string]func() ([]byte, error){}
 	for _, reader := range []string{"erp", "reader"} { // of many nodes, and of few
 		actor := f.Actor(reader)
-		lists["newest of "+reader] = func() ([]byte, error) { return f.WorkOrders(ctx, actor, records.WorkOrderFilter{}, page) }
-		lists["open of "+reader] = func() ([]byte, error) { return f.WorkOrders(ctx, actor, open, page) }
+		lists["newest of "+reader] = func() ([]byte, error) { return f.Records.WorkOrders(ctx, actor, records.WorkOrderFilter{}, page) }
+		lists["open of "+reader] = func() ([]byte, error) { return f.Records.WorkOrders(ctx, actor, open, page) }
 		lists["assigned, for "+reader] = func() ([]byte, error) {
-			return f.WorkOrders(ctx, actor, records.WorkOrderFilter{AssigneeID: f.ID("cat")}, page)
+			return f.Records.WorkOrders(ctx, actor, records.WorkOrderFilter{AssigneeID: f.ID("cat")}, page)
 		}
 		lists["open feedback of "+reader] = func() ([]byte, error) {
-			return f.FeedbackList(ctx, actor, records.FeedbackFilter{Statuses: []models.FeedbackStatus{models.FeedbackOpen}}, page)
+			return f.Records.FeedbackList(ctx, actor, records.FeedbackFilter{Statuses: []models.FeedbackStatus{models.FeedbackOpen}}, page)
 		}
 		lists["equipment of "+reader] = func() ([]byte, error) {
-			return f.Nodes(ctx, actor, inventory.NodeFilter{Kind: models.NodeEquipment}, page)
+			return f.Inventory.Nodes(ctx, actor, inventory.NodeFilter{Kind: models.NodeEquipment}, page)
 		}
 	}
-	lists["forms"] = func() ([]byte, error) { return f.Forms(ctx, f.Actor("erp"), page) } // most are retired
-	lists["changes of forms"] = func() ([]byte, error) { return f.Forms(ctx, f.Actor("erp"), changes) }
+	lists["forms"] = func() ([]byte, error) { return f.Inventory.Forms(ctx, f.Actor("erp"), page) } // most are retired
+	lists["changes of forms"] = func() ([]byte, error) { return f.Inventory.Forms(ctx, f.Actor("erp"), changes) }
 	lists["changes of dispatch"] = func() ([]byte, error) { // to whose organization all is assigned
-		return f.WorkOrders(ctx, f.Actor("dispatch"), records.WorkOrderFilter{}, changes)
+		return f.Records.WorkOrders(ctx, f.Actor("dispatch"), records.WorkOrderFilter{}, changes)
 	}
 	for range 8 {
 		for name, list := range lists {

@@ -159,7 +159,7 @@ func TestSyncTokensAreVoidWhenTheIntegrationsAccessChanges(t *testing.T) {
 			f.WaitForOpenTransactions()
 			first := lists.ListRequest{Limit: 1, ChangedSince: "2020-01-01T00:00:00Z"}
 			list := func(who string, request lists.ListRequest) (servicetest.Page, error) {
-				return lists.DecodePage[json.RawMessage](f.WorkOrders(t.Context(), f.Actor(who), records.WorkOrderFilter{}, request))
+				return lists.DecodePage[json.RawMessage](f.Records.WorkOrders(t.Context(), f.Actor(who), records.WorkOrderFilter{}, request))
 			}
 			before := map[string]servicetest.Page{}
 			for _, who := range watched {

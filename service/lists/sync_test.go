@@ -150,7 +150,7 @@ func TestNoChangeIsLost(t *testing.T) {
 					t.Errorf("moving a node: %v", err)
 				}
 			}
-			if _, err := f.RemoveExpired(ctx, 20, func() bool { return true }); err != nil && !strings.Contains(err.Error(), "lock timeout") {
+			if _, err := f.Upkeep.RemoveExpired(ctx, 20, func() bool { return true }); err != nil && !strings.Contains(err.Error(), "lock timeout") {
 				t.Errorf("housekeeping: %v", err)
 			}
 		}

@@ -17,7 +17,7 @@ import (
 func workOrdersSince(t *testing.T, f *servicetest.Fixture, since string) (ids []string, p servicetest.Page, err error) {
 	t.Helper()
 	f.WaitForOpenTransactions()
-	body, err := f.WorkOrders(t.Context(), f.Actor("erp"), records.WorkOrderFilter{}, lists.ListRequest{Limit: 2, ChangedSince: since})
+	body, err := f.Records.WorkOrders(t.Context(), f.Actor("erp"), records.WorkOrderFilter{}, lists.ListRequest{Limit: 2, ChangedSince: since})
 	if err != nil {
 		return nil, servicetest.Page{}, err
 	}
@@ -30,7 +30,7 @@ func workOrdersSince(t *testing.T, f *servicetest.Fixture, since string) (ids []
 
 func createBy(t *testing.T, f *servicetest.Fixture, s *service.Service) string {
 	t.Helper()
-	result, err := s.CreateWorkOrder(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace the filter"})
+	result, err := s.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace the filter"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,13 +95,13 @@ func TestTokensOfLostWatermarksAreVoid(t *testing.T) {
 	createBy(t, f, f.Service)
 	createBy(t, f, f.Service)
 	lost := wantCode("a token", kept, "")
-	if _, err := f.WorkOrders(t.Context(), f.Actor("erp"), records.WorkOrderFilter{},
+	if _, err := f.Records.WorkOrders(t.Context(), f.Actor("erp"), records.WorkOrderFilter{},
 		lists.ListRequest{Limit: 1, ChangedSince: kept, Cursor: lost.NextCursor}); err != nil {
 		t.Errorf("a cursor: %v", err)
 	}
 	f.Exec(`DELETE FROM watermarks WHERE nonce NOT IN (SELECT nonce FROM kept_watermarks)`)
 	wantCode("a token of a lost watermark", lost.SyncToken, models.CodeCursorExpired)
-	if _, err := f.WorkOrders(t.Context(), f.Actor("erp"), records.WorkOrderFilter{},
+	if _, err := f.Records.WorkOrders(t.Context(), f.Actor("erp"), records.WorkOrderFilter{},
 		lists.ListRequest{Limit: 1, ChangedSince: kept, Cursor: lost.NextCursor}); models.CodeOf(err) != models.CodeCursorExpired {
 		t.Errorf("a cursor of a lost watermark: error %v, want %q", err, models.CodeCursorExpired)
 	}
@@ -142,7 +142,7 @@ func TestTheBacklogKnowsAHeldHorizon(t *testing.T) {
 	f := servicetest.New(t)
 	since := func() *models.Time {
 		t.Helper()
-		backlog, err := f.Backlog(t.Context(), time.Minute)
+		backlog, err := f.Upkeep.Backlog(t.Context(), time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}

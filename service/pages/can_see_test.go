@@ -80,7 +80,7 @@ func TestWhatAnIntegrationCanSee(t *testing.T) {
 		{"dispatch", forPolar, "visible true, by assigned", pia},
 		{"back_office", forPolar, "visible false, node lacks other_owner, created lacks creator, assigned lacks incoming", pia},
 	} {
-		got, err := f.CanSee(ctx, c.actor, f.ID(c.who), c.record)
+		got, err := f.Pages.CanSee(ctx, c.actor, f.ID(c.who), c.record)
 		if err != nil {
 			t.Errorf("%s and %s: %v", c.who, c.record, err)
 			continue
@@ -89,7 +89,7 @@ func TestWhatAnIntegrationCanSee(t *testing.T) {
 			t.Errorf("%s and %s: %s, want %s", c.who, c.record, seen(got), c.want)
 		}
 		if models.IsID(c.record, models.PrefixWorkOrder) {
-			_, err := f.WorkOrder(ctx, f.Actor(c.who), c.record)
+			_, err := f.Records.WorkOrder(ctx, f.Actor(c.who), c.record)
 			if readable := err == nil; readable != got.Permitted {
 				t.Errorf("%s and %s: permitted %v, read %v", c.who, c.record, got.Permitted, err)
 			}
@@ -97,12 +97,12 @@ func TestWhatAnIntegrationCanSee(t *testing.T) {
 	}
 	t.Run("for all integrations at once", func(t *testing.T) {
 		for record, by := range map[string]store.Actor{atUnit: ann, atRoof: ann, own: ann, feedback: ann, forPolar: pia} {
-			sights, err := f.WhoSees(ctx, by, record)
+			sights, err := f.Pages.WhoSees(ctx, by, record)
 			if err != nil || len(sights) < 2 || !slices.IsSortedFunc(sights, func(a, b pages.IntegrationSight) int { return strings.Compare(a.Integration, b.Integration) }) {
 				t.Errorf("%s: %d integrations (%v)", record, len(sights), err)
 			}
 			for _, sight := range sights {
-				one, err := f.CanSee(ctx, by, sight.IntegrationID, record)
+				one, err := f.Pages.CanSee(ctx, by, sight.IntegrationID, record)
 				if err == nil && !reflect.DeepEqual(one, sight.Visibility) {
 					t.Errorf("%s and %s: %+v alone, %+v with others", sight.Integration, record, one, sight.Visibility)
 				}
@@ -123,7 +123,7 @@ func TestWhatAnIntegrationCanSee(t *testing.T) {
 			"unknown": {ann, "wo_01kjq7k69re00b2a00av14smbj", models.CodeNotFound}, "a node": {ann, f.ID("ahu1"), models.CodeNotFound},
 			"no permission": {bob, atUnit, models.CodePermissionDenied},
 		} {
-			if _, err := f.WhoSees(ctx, c.by, c.record); models.CodeOf(err) != c.want {
+			if _, err := f.Pages.WhoSees(ctx, c.by, c.record); models.CodeOf(err) != c.want {
 				t.Errorf("%s: %v, want %s", name, err, c.want)
 			}
 		}
@@ -137,16 +137,16 @@ func TestWhatAnIntegrationCanSee(t *testing.T) {
 			{"dispatch", event, pia}, {"dispatch", delivery, pia}, {"dispatch", f.ID("inspection"), pia}, {"dispatch", feedback, pia}, {"dispatch", f.ID("ahu1"), pia},
 			{"erp", "wo_01kjq7k69re00b2a00av14smbj", ann}, {"erp", "nonsense", ann}, {"erp", "", ann},
 		} {
-			if _, err := f.CanSee(ctx, c.actor, f.ID(c.who), c.record); models.CodeOf(err) != models.CodeValidationFailed {
+			if _, err := f.Pages.CanSee(ctx, c.actor, f.ID(c.who), c.record); models.CodeOf(err) != models.CodeValidationFailed {
 				t.Errorf("%s and %s: %v", c.who, c.record, err)
 			}
 		}
 	})
 	t.Run("an integration that is off sees nothing", func(t *testing.T) {
-		if _, err := f.TurnIntegrationOff(ctx, ann, f.ID("erp")); err != nil {
+		if _, err := f.Integrations.TurnIntegrationOff(ctx, ann, f.ID("erp")); err != nil {
 			t.Fatal(err)
 		}
-		got, err := f.CanSee(ctx, ann, f.ID("erp"), atUnit)
+		got, err := f.Pages.CanSee(ctx, ann, f.ID("erp"), atUnit)
 		if want := "visible false, not usable, by node, by created, by assigned"; err != nil || seen(got) != want {
 			t.Errorf("%s, want %s: %v", seen(got), want, err)
 		}
@@ -156,7 +156,7 @@ func TestWhatAnIntegrationCanSee(t *testing.T) {
 // CreatedBy returns the id of a work order that an integration creates.
 func createdBy(t *testing.T, f *servicetest.Fixture, key string, in records.NewWorkOrder) string {
 	t.Helper()
-	created, err := f.CreateWorkOrder(t.Context(), f.Actor(key), store.RequestKey{}, in)
+	created, err := f.Records.CreateWorkOrder(t.Context(), f.Actor(key), store.RequestKey{}, in)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,11 +27,11 @@ func TestWaitingForAServiceCompany(t *testing.T) {
 	}
 	forward := func(id string, workers ...string) {
 		t.Helper()
-		s.MustWrite(s.AssignWorkOrder(t.Context(), s.As("pia"), store.RequestKey{}, id, s.IDs(workers...), nil))
+		s.MustWrite(s.Records.AssignWorkOrder(t.Context(), s.As("pia"), store.RequestKey{}, id, s.IDs(workers...), nil))
 	}
 	listed := func(by string, search records.WorkOrderSearch) string {
 		t.Helper()
-		page, err := s.SearchWorkOrders(t.Context(), s.As(by), search, "", 0)
+		page, err := s.Records.SearchWorkOrders(t.Context(), s.As(by), search, "", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +60,7 @@ func TestWaitingForAServiceCompany(t *testing.T) {
 		servicetest.Expect(t, "Incoming of "+by, listed(by, incoming), want)
 	}
 	servicetest.Expect(t, "with words", listed("pia", records.WorkOrderSearch{Incoming: true, Text: "b"}), "b")
-	board, err := s.WorkOrderBoard(t.Context(), s.As("pia"), incoming)
+	board, err := s.Records.WorkOrderBoard(t.Context(), s.As("pia"), incoming)
 	var counts []string
 	for _, column := range board.Columns {
 		counts = append(counts, string(column.Status)+" "+strconv.Itoa(column.Count))
@@ -75,7 +75,7 @@ func TestWaitingForAServiceCompany(t *testing.T) {
 	// It comes in again if the only one of the company who was assigned has left.
 	s.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, s.ID("ola"))
 	servicetest.Expect(t, "without the one who had it", listed("pia", incoming), "e c b a")
-	if _, err := s.ReturnWorkOrder(t.Context(), s.As("pia"), store.RequestKey{}, reviewed, "Busy"); servicetest.Outcome(err) != "rule_violation status" {
+	if _, err := s.Records.ReturnWorkOrder(t.Context(), s.As("pia"), store.RequestKey{}, reviewed, "Busy"); servicetest.Outcome(err) != "rule_violation status" {
 		t.Errorf("the only consultant returns it: %v", err)
 	}
 }

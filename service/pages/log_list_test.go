@@ -15,7 +15,7 @@ import (
 // it is the one with the id.
 func logged(t *testing.T, f *servicetest.Fixture, reader store.Actor, filter pages.LogFilter) string {
 	t.Helper()
-	page, err := f.LogRecords(t.Context(), reader, "", filter)
+	page, err := f.Pages.LogRecords(t.Context(), reader, "", filter)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,21 +32,21 @@ func TestACompanysLogHasWhatItDidForCustomers(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	ctx, pia, call := t.Context(), s.As("pia"), store.RequestKey{}
 	id := s.NewWorkOrder([]string{"polar"}, []string{"cat"})
-	s.MustWrite(s.AssignWorkOrder(ctx, pia, call, id, s.IDs("pia", "dispatch"), nil))
+	s.MustWrite(s.Records.AssignWorkOrder(ctx, pia, call, id, s.IDs("pia", "dispatch"), nil))
 	for _, do := range []func() (store.WriteResult, error){
-		func() (store.WriteResult, error) { return s.HoldWorkOrder(ctx, pia, call, id) },
-		func() (store.WriteResult, error) { return s.ResumeWorkOrder(ctx, pia, call, id) },
+		func() (store.WriteResult, error) { return s.Records.HoldWorkOrder(ctx, pia, call, id) },
+		func() (store.WriteResult, error) { return s.Records.ResumeWorkOrder(ctx, pia, call, id) },
 		func() (store.WriteResult, error) {
-			return s.AnswerWorkOrder(ctx, s.As("dispatch"), call, id, nil, records.SaveAnswers) //nolint:contextcheck // the fixture has its own
+			return s.Records.AnswerWorkOrder(ctx, s.As("dispatch"), call, id, nil, records.SaveAnswers) //nolint:contextcheck // the fixture has its own
 		},
 	} {
 		s.MustWrite(do())
 	}
-	if err := s.AddComment(ctx, pia, id, "The belt is loose."); err != nil {
+	if err := s.Records.AddComment(ctx, pia, id, "The belt is loose."); err != nil {
 		t.Fatal(err)
 	}
-	s.MustWrite(s.UpdateWorkOrder(ctx, s.As("ann"), call, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Replace both filters", Set: true}}))
-	if _, err := s.ReturnWorkOrder(ctx, pia, call, id, "No one is on site."); err != nil {
+	s.MustWrite(s.Records.UpdateWorkOrder(ctx, s.As("ann"), call, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Replace both filters", Set: true}}))
+	if _, err := s.Records.ReturnWorkOrder(ctx, pia, call, id, "No one is on site."); err != nil {
 		t.Fatal(err)
 	}
 	const theirs = "Pia Frost work_order.assignees_changed, Pia Frost work_order.held, Pia Frost work_order.resumed, dispatch (API) work_order.answered, Pia Frost work_order.commented, "
@@ -66,13 +66,13 @@ func TestACompanysLogHasWhatItDidForCustomers(t *testing.T) {
 		"the time":    {pages.LogFilter{From: s.Clock.Now().Add(-1)}, 6},
 		"later":       {pages.LogFilter{From: s.Clock.Now().Add(1e10)}, 0},
 	} {
-		page, err := s.LogRecords(ctx, pia, "", c.filter)
+		page, err := s.Pages.LogRecords(ctx, pia, "", c.filter)
 		if err != nil || len(page.Records) != c.want {
 			t.Errorf("filtered by %s it has %d entries, want %d, %v", name, len(page.Records), c.want, err)
 		}
 	}
 	// Of the record it shows the id alone: the company may no longer read it.
-	page, err := s.LogRecords(ctx, pia, "", pages.LogFilter{})
+	page, err := s.Pages.LogRecords(ctx, pia, "", pages.LogFilter{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,14 +81,14 @@ func TestACompanysLogHasWhatItDidForCustomers(t *testing.T) {
 			t.Errorf("an entry about %s names it %v", r.RecordID, r.RecordName)
 		}
 	}
-	if found, err := s.ReadableRecords(ctx, pia, []string{id}); err != nil || len(found) != 0 {
+	if found, err := s.Records.ReadableRecords(ctx, pia, []string{id}); err != nil || len(found) != 0 {
 		t.Errorf("the company reads %v, %v", found, err)
 	}
 	// The record's history and its changes are the customer's alone, each once.
 	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM history WHERE record_id = $1 AND organization_id <> $2`, id, s.Acme.OrganizationID); n != 0 {
 		t.Errorf("%d entries of the history are the company's", n)
 	}
-	history, err := s.RecordHistory(ctx, s.As("ann"), id, 0, 0)
+	history, err := s.Records.RecordHistory(ctx, s.As("ann"), id, 0, 0)
 	if err != nil || len(history.Changes) != 8 {
 		t.Errorf("the history has %d changes, %v", len(history.Changes), err)
 	}
@@ -116,14 +116,14 @@ func TestTheLogShowsNamesOfThenAndNow(t *testing.T) {
 	s.Exec(`UPDATE identities SET name = 'erp' WHERE id = $1`, s.ID("erp")) // as the test's actor is named
 	operated := s.As("ann")
 	operated.Operated = true
-	s.MustWrite(s.HoldWorkOrder(ctx, s.As("bob"), call, id))
-	s.MustWrite(s.ResumeWorkOrder(ctx, operated, call, id))
+	s.MustWrite(s.Records.HoldWorkOrder(ctx, s.As("bob"), call, id))
+	s.MustWrite(s.Records.ResumeWorkOrder(ctx, operated, call, id))
 	read := func() string {
-		page, err := s.LogRecords(ctx, s.As("ann"), "", pages.LogFilter{RecordID: id}) //nolint:contextcheck // the fixture has its own
+		page, err := s.Pages.LogRecords(ctx, s.As("ann"), "", pages.LogFilter{RecordID: id}) //nolint:contextcheck // the fixture has its own
 		if err != nil {
 			t.Fatal(err)
 		}
-		history, err := s.RecordHistory(ctx, s.As("ann"), id, 0, 0) //nolint:contextcheck // the fixture has its own
+		history, err := s.Records.RecordHistory(ctx, s.As("ann"), id, 0, 0) //nolint:contextcheck // the fixture has its own
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,12 +146,12 @@ func TestTheLogShowsNamesOfThenAndNow(t *testing.T) {
 		s.Exec(`UPDATE identities SET name = $2 WHERE id = $1`, s.ID(key), name)
 	}
 	servicetest.Expect(t, "after", read(), "Ann Field (operator) now Ann Meadow, Bob Stone now Ann Field, erp (API) now SAP")
-	page, err := s.LogRecords(ctx, s.As("ann"), "", pages.LogFilter{})
+	page, err := s.Pages.LogRecords(ctx, s.As("ann"), "", pages.LogFilter{})
 	if err != nil || page.Next != 0 {
 		t.Errorf("the next page is before %d, %v", page.Next, err)
 	}
 	// An integration without people:read gets no names, neither of then nor of now.
-	history, err := s.RecordHistory(ctx, s.As("erp"), id, 0, 0)
+	history, err := s.Records.RecordHistory(ctx, s.As("erp"), id, 0, 0)
 	if err != nil || history.Changes[0].ActorName != nil || history.Changes[0].ActorNow != nil {
 		t.Errorf("an integration reads %+v, %v", history.Changes[0], err)
 	}

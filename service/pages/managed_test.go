@@ -22,27 +22,27 @@ import (
 func managedReads(f *servicetest.Fixture) map[string]func(ctx context.Context, actor store.Actor, integration, address string) error {
 	return map[string]func(ctx context.Context, actor store.Actor, integration, address string) error{
 		"integration": func(ctx context.Context, a store.Actor, i, _ string) error {
-			_, err := f.ManagedIntegration(ctx, a, i)
+			_, err := f.Pages.ManagedIntegration(ctx, a, i)
 			return err
 		},
 		"effects": func(ctx context.Context, a store.Actor, i, _ string) error {
-			_, _, err := f.ManagedIntegrationEffects(ctx, a, i)
+			_, _, err := f.Pages.ManagedIntegrationEffects(ctx, a, i)
 			return err
 		},
 		"access": func(ctx context.Context, a store.Actor, i, _ string) error {
-			_, err := f.CanSee(ctx, a, i, f.ID("ahu1"))
+			_, err := f.Pages.CanSee(ctx, a, i, f.ID("ahu1"))
 			return err
 		},
 		"webhook": func(ctx context.Context, a store.Actor, _, h string) error {
-			_, err := f.ManagedWebhook(ctx, a, h)
+			_, err := f.Webhooks.ManagedWebhook(ctx, a, h)
 			return err
 		},
 		"missed": func(ctx context.Context, a store.Actor, _, h string) error {
-			_, err := f.CountMissed(ctx, a, h, models.Time{})
+			_, err := f.Webhooks.CountMissed(ctx, a, h, models.Time{})
 			return err
 		},
 		"test": func(ctx context.Context, a store.Actor, _, h string) error {
-			_, err := f.BeginWebhookTest(ctx, a, h)
+			_, err := f.Webhooks.BeginWebhookTest(ctx, a, h)
 			return err
 		},
 	}
@@ -70,10 +70,10 @@ func TestReadsOfManagersTakeThePermission(t *testing.T) {
 			}
 		}
 	}
-	if list, err := f.ManagedIntegrations(ctx, ivy); err != nil || len(list.Integrations) != 5 || list.Allowed != 10 {
+	if list, err := f.Integrations.ManagedIntegrations(ctx, ivy); err != nil || len(list.Integrations) != 5 || list.Allowed != 10 {
 		t.Errorf("%+v %v", list, err)
 	}
-	if _, err := f.ManagedIntegrations(ctx, ray); models.CodeOf(err) != models.CodePermissionDenied {
+	if _, err := f.Integrations.ManagedIntegrations(ctx, ray); models.CodeOf(err) != models.CodePermissionDenied {
 		t.Errorf("ray: %v", err)
 	}
 }
@@ -86,13 +86,13 @@ func TestTheStateOfIntegrations(t *testing.T) {
 	window := f.Clock.Now().Truncate(time.Minute)
 	f.Exec(`INSERT INTO rate_counters (subject, window_start, calls) VALUES ($1, $3, 7), ($2, $4, 9)`, f.ID("erp"), f.ID("reader"), window, window.Add(-2*time.Hour))
 	f.Exec(`INSERT INTO webhook_health (webhook_id, failing_since) VALUES ($1, $2)`, f.ID("reader_hook"), window)
-	if _, err := f.DisableWebhook(ctx, ann, f.ID("reader_updates"), "Moving house"); err != nil {
+	if _, err := f.Webhooks.DisableWebhook(ctx, ann, f.ID("reader_updates"), "Moving house"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.RemoveExpired(ctx, upkeep.RemovalBatch, func() bool { return true }); err != nil {
+	if _, err := f.Upkeep.RemoveExpired(ctx, upkeep.RemovalBatch, func() bool { return true }); err != nil {
 		t.Fatal(err)
 	}
-	list, err := f.ManagedIntegrations(ctx, ann)
+	list, err := f.Integrations.ManagedIntegrations(ctx, ann)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,11 +113,11 @@ func TestTheStateOfIntegrations(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got[name], want)
 		}
 	}
-	detail, err := f.ManagedIntegration(ctx, ann, f.ID("roofer"))
+	detail, err := f.Pages.ManagedIntegration(ctx, ann, f.ID("roofer"))
 	if nodes := detail.Assigned.Nodes; err != nil || len(nodes) != 1 || nodes[0].Name != "Roof" || nodes[0].AppliesBelow || len(nodes[0].Path) != 1 || nodes[0].Path[0].Name != "Headquarters" {
 		t.Errorf("%+v %v", nodes, err)
 	}
-	health, err := f.ManagedWebhook(ctx, ann, f.ID("reader_hook"))
+	health, err := f.Webhooks.ManagedWebhook(ctx, ann, f.ID("reader_hook"))
 	if err != nil || health.ShutOffAt == nil || health.Integration != "Reader" {
 		t.Errorf("%+v %v", health, err)
 	}
@@ -129,7 +129,7 @@ func TestAnIntegrationIsChangedInOneWrite(t *testing.T) {
 	f := servicetest.New(t)
 	ctx, ann := t.Context(), servicetest.Person(t, f, "ann")
 	definition, name := f.ID("org_incoming"), "Renamed"
-	changed, err := f.ChangeIntegration(ctx, ann, f.ID("reader"), integrations.IntegrationChange{Name: &name, Scopes: []string{"people:read"}, DefinitionID: &definition})
+	changed, err := f.Integrations.ChangeIntegration(ctx, ann, f.ID("reader"), integrations.IntegrationChange{Name: &name, Scopes: []string{"people:read"}, DefinitionID: &definition})
 	if err != nil || changed.Name != name || changed.OrganizationDefinitionID == nil || *changed.OrganizationDefinitionID != definition {
 		t.Errorf("%+v %v", changed, err)
 	}
@@ -140,11 +140,11 @@ func TestAnIntegrationIsChangedInOneWrite(t *testing.T) {
 		}
 	}
 	none := ""
-	if changed, err = f.ChangeIntegration(ctx, ann, f.ID("reader"), integrations.IntegrationChange{DefinitionID: &none}); err != nil || changed.OrganizationDefinitionID != nil {
+	if changed, err = f.Integrations.ChangeIntegration(ctx, ann, f.ID("reader"), integrations.IntegrationChange{DefinitionID: &none}); err != nil || changed.OrganizationDefinitionID != nil {
 		t.Errorf("%+v %v", changed, err)
 	}
 	for _, unknown := range []string{"x", f.ID("full"), servicetest.Value[string](f, `SELECT id FROM organization_permission_definitions WHERE organization_id = $1`, f.Polar.OrganizationID)} {
-		if _, err := f.ChangeIntegration(ctx, ann, f.ID("reader"), integrations.IntegrationChange{DefinitionID: &unknown}); models.CodeOf(err) != models.CodeValidationFailed {
+		if _, err := f.Integrations.ChangeIntegration(ctx, ann, f.ID("reader"), integrations.IntegrationChange{DefinitionID: &unknown}); models.CodeOf(err) != models.CodeValidationFailed {
 			t.Errorf("%s: %v", unknown, err)
 		}
 	}
@@ -162,16 +162,16 @@ func TestTheLastTestOfAnAddressIsShown(t *testing.T) {
 		want := store.WakeTarget{Kind: store.TargetWebhook, ID: id, OrganizationID: f.Acme.OrganizationID}
 		for _, actor := range []store.Actor{store.Operator(), ann} {
 			f.Clock.Advance(time.Second) // the last test is the latest
-			test, err := f.BeginWebhookTest(ctx, actor, id)
+			test, err := f.Webhooks.BeginWebhookTest(ctx, actor, id)
 			if err != nil || test.Address != want {
 				t.Fatalf("the test of %s is %+v, %v", actor.Name, test, err)
 			}
 			a.EventID = test.EventID
 		}
-		if err := f.RecordTest(ctx, id, a); err != nil {
+		if err := f.Webhooks.RecordTest(ctx, id, a); err != nil {
 			t.Fatal(err)
 		}
-		h, err := f.ManagedWebhook(ctx, ann, id)
+		h, err := f.Webhooks.ManagedWebhook(ctx, ann, id)
 		if err != nil || h.Test == nil || h.Test.EventID != a.EventID || h.Test.Failure != a.Error || h.Test.LatencyMS != a.Latency.Milliseconds() {
 			t.Errorf("test %d is %+v %v", i, h.Test, err)
 		}

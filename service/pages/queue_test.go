@@ -14,7 +14,7 @@ import (
 // queueOf returns the queue of a person: the titles of each section.
 func queueOf(s *servicetest.Harness, by string) string {
 	s.T.Helper()
-	queue, err := s.WorkOrderQueue(s.T.Context(), s.As(by), "")
+	queue, err := s.Records.WorkOrderQueue(s.T.Context(), s.As(by), "")
 	if err != nil {
 		s.T.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestWorkOrderQueue(t *testing.T) {
 	for i := range records.MaxQueued + 2 {
 		add(string(rune('k'+i)), models.StatusOpen, 0, "cat", "")
 	}
-	queue, err := s.WorkOrderQueue(t.Context(), s.As("cat"), "")
+	queue, err := s.Records.WorkOrderQueue(t.Context(), s.As("cat"), "")
 	if last := queue.Sections[len(queue.Sections)-1]; err != nil || len(last.Items) != records.MaxQueued || last.Count != records.MaxQueued+2 || last.More {
 		t.Errorf("%d of many, %d %v %v", len(last.Items), last.Count, last.More, err)
 	}
@@ -182,7 +182,7 @@ func TestWorkOrderDays(t *testing.T) {
 		{"bob", time.UTC, "0/0 0/0 0/0"},
 		{"pia", time.UTC, "0/0 0/0 1/0"},
 	} {
-		days, err := s.WorkOrderDays(t.Context(), s.As(test.by), test.zone, 3)
+		days, err := s.Records.WorkOrderDays(t.Context(), s.As(test.by), test.zone, 3)
 		if err != nil {
 			t.Fatal(err)
 		}

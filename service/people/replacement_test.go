@@ -20,11 +20,11 @@ func TestReplacementsJoinTeamsAndOwnIntegrations(t *testing.T) {
 	grant(f, "bob", "integrations")
 	grant(f, "dan", "people", "integrations")
 	ctx, ann, dan := t.Context(), servicetest.Person(t, f, "ann"), servicetest.Person(t, f, "dan")
-	shift, err := f.CreateTeam(ctx, ann, f.Acme.OrganizationID, "Day shift")
+	shift, err := f.People.CreateTeam(ctx, ann, f.Acme.OrganizationID, "Day shift")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.AddTeamMembers(ctx, ann, shift.ID, []string{f.ID("bob"), f.ID("cat")}); err != nil {
+	if _, err := f.People.AddTeamMembers(ctx, ann, shift.ID, []string{f.ID("bob"), f.ID("cat")}); err != nil {
 		t.Fatal(err)
 	}
 	f.Exec(`UPDATE integrations SET owners = $2 WHERE id = $1`, f.ID("erp"), []string{f.ID("bob"), f.ID("ann")})
@@ -34,7 +34,7 @@ func TestReplacementsJoinTeamsAndOwnIntegrations(t *testing.T) {
 			servicetest.Value[string](f, `SELECT CASE WHEN deactivated_at IS NULL THEN '' ELSE ', deactivated' END FROM people WHERE id = $1`, f.ID("bob"))
 	}
 	deactivate := func(actor store.Actor, replacement string) error {
-		_, err := f.DeactivatePerson(ctx, actor, f.ID("bob"), replacement)
+		_, err := f.People.DeactivatePerson(ctx, actor, f.ID("bob"), replacement)
 		return err
 	}
 	f.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, f.ID("zed"))
@@ -98,7 +98,7 @@ func TestPersonEffects(t *testing.T) {
 			return ids
 		}
 		f.Clock.Advance(time.Millisecond) // ids of the same time have no order
-		result, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{
+		result, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{
 			InventoryID: f.ID("ahu1"), Title: title, Assignees: ids(workers), Consultants: ids(consultants),
 		})
 		if err != nil {
@@ -112,7 +112,7 @@ func TestPersonEffects(t *testing.T) {
 	create("With an active person", []string{"bob", "cat"}, nil)
 	create("With an inactive person", []string{"bob", "dan"}, nil)
 	create("Checked", []string{"erp"}, []string{"bob"})
-	if _, err := f.CancelWorkOrder(t.Context(), f.Actor("erp"), store.RequestKey{}, create("Cancelled", []string{"bob"}, nil), nil); err != nil {
+	if _, err := f.Records.CancelWorkOrder(t.Context(), f.Actor("erp"), store.RequestKey{}, create("Cancelled", []string{"bob"}, nil), nil); err != nil {
 		t.Fatal(err)
 	}
 	f.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, f.ID("dan"))
@@ -125,7 +125,7 @@ func TestPersonEffects(t *testing.T) {
 		{"ann", "With an inactive person, With an active person" + strings.Repeat(", Alone", 8), "Checked"},
 		{"eve", "", ""},
 	} {
-		effects, err := f.PersonEffects(t.Context(), servicetest.Person(t, f, test.who), f.ID("bob"))
+		effects, err := f.People.PersonEffects(t.Context(), servicetest.Person(t, f, test.who), f.ID("bob"))
 		if err != nil {
 			t.Fatal(err)
 		}

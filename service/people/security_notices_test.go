@@ -23,7 +23,7 @@ func TestSecurityNotices(t *testing.T) {
 	s.Exec(`UPDATE people SET admin = id IN ($1, $2, $3), deactivated_at = CASE WHEN id = $3 THEN now() END`, s.ID("ann"), s.ID("rita"), s.ID("sol"))
 	notify := func(actor store.Actor, kind models.NoticeKind, about string, people ...string) {
 		t.Helper()
-		if err := s.NotifySecurity(t.Context(), actor, s.ID("acme"), kind, about, "", s.IDs(people...)...); err != nil {
+		if err := s.People.NotifySecurity(t.Context(), actor, s.ID("acme"), kind, about, "", s.IDs(people...)...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -48,7 +48,7 @@ func TestSecurityNotices(t *testing.T) {
 	}
 	// The sweep wakes no workflows for identities: they have none.
 	s.Clock.Advance(time.Hour)
-	unclaimed, err := s.Unclaimed(t.Context(), time.Second)
+	unclaimed, err := s.Upkeep.Unclaimed(t.Context(), time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,14 +57,14 @@ func TestSecurityNotices(t *testing.T) {
 			t.Errorf("the sweep wakes %v", target)
 		}
 	}
-	inbox, err := s.Notices(t.Context(), acting("rita"), people.NoticeFilter{})
+	inbox, err := s.People.Notices(t.Context(), acting("rita"), people.NoticeFilter{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var titles []string
 	for _, n := range inbox {
 		titles = append(titles, n.Title)
-		if id, err := s.ReadNotice(t.Context(), acting("rita"), n.ID); err != nil || id != n.RecordID {
+		if id, err := s.People.ReadNotice(t.Context(), acting("rita"), n.ID); err != nil || id != n.RecordID {
 			t.Errorf("the notice opens %q, %v; want %s", id, err, n.RecordID)
 		}
 	}
@@ -77,7 +77,7 @@ func TestSecurityNotices(t *testing.T) {
 func TestFormerEmailIsTold(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	s.Exec(`UPDATE people SET admin = id = $1`, s.ID("ann"))
-	if err := s.NotifySecurity(t.Context(), store.Operator(), s.ID("acme"), models.NoticeEmailChanged, s.ID("bob"), "old@acme.example.com"); err != nil {
+	if err := s.People.NotifySecurity(t.Context(), store.Operator(), s.ID("acme"), models.NoticeEmailChanged, s.ID("bob"), "old@acme.example.com"); err != nil {
 		t.Fatal(err)
 	}
 	to := map[string]string{}
@@ -86,7 +86,7 @@ func TestFormerEmailIsTold(t *testing.T) {
 		if len(mail.Notices) != 1 || mail.Notices[0].Identity != "Bob Stone" {
 			t.Errorf("the e-mail is about %+v", mail.Notices)
 		}
-		if err := s.RecordMail(t.Context(), mail, people.MailOutcome{Status: people.MailSent}); err != nil {
+		if err := s.Effects.RecordMail(t.Context(), mail, people.MailOutcome{Status: people.MailSent}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -104,18 +104,18 @@ func TestLinksOfAnotherOrganizationAreNotCounted(t *testing.T) {
 	s.Service = s.NewInstance(servicetest.Mails)
 	s.Exec(`UPDATE people SET email = 'BOB@acme.example.com' WHERE id = $1`, s.ID("ola"))
 	for range 3 {
-		if _, err := s.NewPersonLink(t.Context(), s.As("pia"), s.ID("ola"), false); err != nil {
+		if _, err := s.People.NewPersonLink(t.Context(), s.As("pia"), s.ID("ola"), false); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, err := s.NewPersonLink(t.Context(), s.As("pia"), s.ID("ola"), false)
+	_, err := s.People.NewPersonLink(t.Context(), s.As("pia"), s.ID("ola"), false)
 	if models.CodeOf(err) != models.CodeRateLimited {
 		t.Errorf("a fourth link: %v", err)
 	}
-	if _, err := s.NewPersonLink(t.Context(), store.Operator(), s.ID("ola"), false); err != nil {
+	if _, err := s.People.NewPersonLink(t.Context(), store.Operator(), s.ID("ola"), false); err != nil {
 		t.Errorf("an operator's link: %v", err)
 	}
-	if err := s.ForgotPassword(t.Context(), "bob@acme.example.com", people.Client{Network: "192.0.2.1"}); err != nil {
+	if err := s.People.ForgotPassword(t.Context(), "bob@acme.example.com", people.Client{Network: "192.0.2.1"}); err != nil {
 		t.Fatal(err)
 	}
 	links := map[string]int{}

@@ -21,7 +21,7 @@ import (
 func guesses(t *testing.T, s *service.Service, network, email string, n int) (checked int) {
 	t.Helper()
 	for i := range n {
-		_, err := s.SignIn(t.Context(), people.SignInAttempt{Email: email, Password: fmt.Sprint("wrong ", i), Client: people.Client{Network: network}})
+		_, err := s.People.SignIn(t.Context(), people.SignInAttempt{Email: email, Password: fmt.Sprint("wrong ", i), Client: people.Client{Network: network}})
 		if errors.Is(err, people.ErrSignInFailed) {
 			checked++
 		} else if !isLimited(err) {
@@ -131,7 +131,7 @@ func TestGuessesLockNoOneOutElsewhere(t *testing.T) {
 
 func signInFrom(t *testing.T, f *servicetest.Fixture, network, email string) (people.SignedIn, error) {
 	t.Helper()
-	return f.SignIn(t.Context(), people.SignInAttempt{Email: email, Password: password, Client: people.Client{Network: network}})
+	return f.People.SignIn(t.Context(), people.SignInAttempt{Email: email, Password: password, Client: people.Client{Network: network}})
 }
 
 // Made-up e-mail addresses leave as many rows as a network may fail, and none beyond.
@@ -146,7 +146,7 @@ func TestMadeUpAccountsLeaveFewRows(t *testing.T) {
 	mailing := f.NewInstance(servicetest.Mails)
 	form := func(i int) error {
 		ctx := store.WithSubmission(t.Context(), store.Submission{Key: fmt.Sprint("form ", i)})
-		return mailing.ForgotPassword(ctx, fmt.Sprintf("no.one%d@example.com", i), people.Client{Network: "192.0.2.1"})
+		return mailing.People.ForgotPassword(ctx, fmt.Sprintf("no.one%d@example.com", i), people.Client{Network: "192.0.2.1"})
 	}
 	before := counters(f)
 	for i := range 100 {
@@ -165,13 +165,13 @@ func TestGuessesAtATimeAreWithinTheLimit(t *testing.T) {
 	f := servicetest.New(t)
 	setPassword(t, f, "ann")
 	servers := []*service.Service{f.Service, f.NewInstance(), f.NewInstance()}
-	release := f.HoldHashes()
+	release := f.People.HoldHashes()
 	results := make(chan error, 3*14)
 	var group sync.WaitGroup
 	for _, s := range servers[1:] {
 		for i := range 14 {
 			group.Go(func() {
-				_, err := s.SignIn(t.Context(), people.SignInAttempt{Email: "ann@acme.example.com", Password: fmt.Sprint("wrong ", i), Client: people.Client{Network: "192.0.2.1"}})
+				_, err := s.People.SignIn(t.Context(), people.SignInAttempt{Email: "ann@acme.example.com", Password: fmt.Sprint("wrong ", i), Client: people.Client{Network: "192.0.2.1"}})
 				results <- err
 			})
 		}
@@ -181,7 +181,7 @@ func TestGuessesAtATimeAreWithinTheLimit(t *testing.T) {
 		_, err := signInFrom(t, f, "192.0.2.1", "ann@acme.example.com")
 		right <- err
 	}()
-	servicetest.Await(t, "the right password waits for its hash", func() bool { return f.HashesWaiting() == 1 })
+	servicetest.Await(t, "the right password waits for its hash", func() bool { return f.People.HashesWaiting() == 1 })
 	group.Wait()
 	close(results)
 	told := 0
@@ -215,7 +215,7 @@ func TestGuessesInTheSameNetworkLockNoOneOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	viewer, err := f.Session(t.Context(), first.Token)
+	viewer, err := f.People.Session(t.Context(), first.Token)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +224,7 @@ func TestGuessesInTheSameNetworkLockNoOneOut(t *testing.T) {
 		guesses(t, f.Service, network, fmt.Sprintf("person%d@acme.example.com", i), 10)
 	}
 	known := func(password string) error {
-		_, err := f.SignIn(t.Context(), people.SignInAttempt{Email: ann, Password: password, Client: people.Client{Network: network, Known: first.Known}})
+		_, err := f.People.SignIn(t.Context(), people.SignInAttempt{Email: ann, Password: password, Client: people.Client{Network: network, Known: first.Known}})
 		return err
 	}
 	if _, err := signInFrom(t, f, network, ann); !isLimited(err) {
@@ -233,7 +233,7 @@ func TestGuessesInTheSameNetworkLockNoOneOut(t *testing.T) {
 	if err := known(password); err != nil {
 		t.Errorf("her browser: %v", err)
 	}
-	if err := f.SignInAgain(t.Context(), viewer, password); err != nil {
+	if err := f.People.SignInAgain(t.Context(), viewer, password); err != nil {
 		t.Errorf("her session: %v", err)
 	}
 	// Both are limited as well.
@@ -243,25 +243,25 @@ func TestGuessesInTheSameNetworkLockNoOneOut(t *testing.T) {
 		reset time.Duration
 	}{
 		"her browser": {func() error { return known("wrong password") }, 30, time.Hour},
-		"her session": {func() error { return f.SignInAgain(t.Context(), viewer, "wrong password") }, 10, 5 * time.Minute},
+		"her session": {func() error { return f.People.SignInAgain(t.Context(), viewer, "wrong password") }, 10, 5 * time.Minute},
 	}
 	for name, limit := range limits {
-		before := f.HashesComputed()
+		before := f.People.HashesComputed()
 		for range 40 {
 			_ = limit.guess()
 		}
-		if hashes := f.HashesComputed() - before; hashes < limit.most || hashes > 2*limit.most {
+		if hashes := f.People.HashesComputed() - before; hashes < limit.most || hashes > 2*limit.most {
 			t.Errorf("%s: %d hashes for 40 guesses, want about two each of %d", name, hashes, limit.most)
 		}
 	}
 	if err := known(password); !isLimited(err) {
 		t.Errorf("her browser after 30 guesses in it: %v", err)
 	}
-	if err := f.SignInAgain(t.Context(), viewer, password); !isLimited(err) {
+	if err := f.People.SignInAgain(t.Context(), viewer, password); !isLimited(err) {
 		t.Errorf("her session after ten guesses in it: %v", err)
 	}
 	f.Clock.Advance(time.Hour)
-	if err := errors.Join(known(password), f.SignInAgain(t.Context(), viewer, password)); err != nil {
+	if err := errors.Join(known(password), f.People.SignInAgain(t.Context(), viewer, password)); err != nil {
 		t.Errorf("an hour later: %v", err)
 	}
 }
@@ -281,7 +281,7 @@ func TestAFullQueueRejectsThoseWhoGuess(t *testing.T) {
 		guessing = append(guessing, fmt.Sprintf("198.51.100.%d", i))
 		guesses(t, f.Service, guessing[i], "no.one@example.com", 1)
 	}
-	release := f.HoldHashes()
+	release := f.People.HoldHashes()
 	defer release()
 	rejected := make(chan error, 320)
 	var group sync.WaitGroup
@@ -293,7 +293,7 @@ func TestAFullQueueRejectsThoseWhoGuess(t *testing.T) {
 			})
 		}
 	}
-	servicetest.Await(t, "the queue is full", func() bool { return f.HashesWaiting() == 256 && len(rejected) == 64 })
+	servicetest.Await(t, "the queue is full", func() bool { return f.People.HashesWaiting() == 256 && len(rejected) == 64 })
 	for range len(rejected) {
 		if err := <-rejected; models.CodeOf(err) != models.CodeUnavailable {
 			t.Errorf("one too many: %v", err)
@@ -306,7 +306,7 @@ func TestAFullQueueRejectsThoseWhoGuess(t *testing.T) {
 	signedIn := make(chan error, len(clients))
 	for name, client := range clients {
 		go func() {
-			_, err := f.SignIn(t.Context(), people.SignInAttempt{Email: ann, Password: password, Client: client})
+			_, err := f.People.SignIn(t.Context(), people.SignInAttempt{Email: ann, Password: password, Client: client})
 			if err != nil {
 				err = fmt.Errorf("%s: %w", name, err)
 			}

@@ -16,7 +16,7 @@ import (
 const password = "correct horse battery"
 
 func signIn(t *testing.T, f *servicetest.Fixture, email, password string) (people.SignedIn, error) {
-	return f.SignIn(t.Context(), people.SignInAttempt{Email: email, Password: password, Client: people.Client{Network: "192.0.2.1"}})
+	return f.People.SignIn(t.Context(), people.SignInAttempt{Email: email, Password: password, Client: people.Client{Network: "192.0.2.1"}})
 }
 
 // Every failure does the same work.
@@ -25,11 +25,11 @@ func TestFailedSignInsDoTheSameWork(t *testing.T) {
 	setPassword(t, f, "ann")
 	setPassword(t, f, "bob")
 	for _, email := range []string{"ann@acme.example.com", "bob@acme.example.com", "cat@acme.example.com", "no.one@acme.example.com", "", "\xff"} {
-		before := f.HashesComputed()
+		before := f.People.HashesComputed()
 		if _, err := signIn(t, f, email, "wrong password"); !errors.Is(err, people.ErrSignInFailed) {
 			t.Errorf("%q: %v", email, err)
 		}
-		if n := f.HashesComputed() - before; n != 2 {
+		if n := f.People.HashesComputed() - before; n != 2 {
 			t.Errorf("%q: %d hashes, want 2", email, n)
 		}
 	}
@@ -50,11 +50,11 @@ func TestSuspendedOrganizationsAreNamedToTheirPeople(t *testing.T) {
 		{"ann@acme.example.com", password, people.ErrSuspended}, {"ann@acme.example.com", "wrong password", people.ErrSignInFailed},
 		{"bob@acme.example.com", password, people.ErrSignInFailed}, {"no.one@acme.example.com", password, people.ErrSignInFailed},
 	} {
-		before := f.HashesComputed()
+		before := f.People.HashesComputed()
 		if _, err := signIn(t, f, test.email, test.password); !errors.Is(err, test.want) {
 			t.Errorf("%s, %q: %v, want %v", test.email, test.password, err, test.want)
 		}
-		if n := f.HashesComputed() - before; n != 2 {
+		if n := f.People.HashesComputed() - before; n != 2 {
 			t.Errorf("%s: %d hashes, want 2", test.email, n)
 		}
 	}
@@ -63,7 +63,7 @@ func TestSuspendedOrganizationsAreNamedToTheirPeople(t *testing.T) {
 // setPassword gives a person of the fixture the password.
 func setPassword(t *testing.T, f *servicetest.Fixture, key string) {
 	t.Helper()
-	if err := f.SetPassword(t.Context(), store.Operator(), f.ID(key), password); err != nil {
+	if err := f.People.SetPassword(t.Context(), store.Operator(), f.ID(key), password); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -82,7 +82,7 @@ func TestPasswordsAreHashedAgainWithNewParameters(t *testing.T) {
 	if _, err := signIn(t, f, "bob@acme.example.com", password); err != nil {
 		t.Error(err)
 	}
-	if _, err := f.Session(t.Context(), first.Token); err != nil {
+	if _, err := f.People.Session(t.Context(), first.Token); err != nil {
 		t.Errorf("the first session: %v", err)
 	}
 	f.Exec(`UPDATE people SET password_hash = 'damaged' WHERE id = $1`, f.ID("bob"))
@@ -99,7 +99,7 @@ func TestAnOldPasswordStartsNoSession(t *testing.T) {
 	for range 4 {
 		group.Go(func() { _, _ = signIn(t, f, "ann@acme.example.com", password) })
 	}
-	if err := f.SetPassword(t.Context(), store.Operator(), f.ID("ann"), "another password"); err != nil {
+	if err := f.People.SetPassword(t.Context(), store.Operator(), f.ID("ann"), "another password"); err != nil {
 		t.Error(err)
 	}
 	group.Wait()
@@ -111,15 +111,15 @@ func TestAnOldPasswordStartsNoSession(t *testing.T) {
 func TestLinksWorkOnce(t *testing.T) {
 	f := servicetest.New(t)
 	ann := servicetest.Person(t, f, "ann")
-	_, link, err := f.InvitePerson(t.Context(), ann, f.Acme.OrganizationID, people.Invitation{Email: "nia@acme.example.com"})
+	_, link, err := f.People.InvitePerson(t.Context(), ann, f.Acme.OrganizationID, people.Invitation{Email: "nia@acme.example.com"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if view, err := f.Link(t.Context(), link.Token); err != nil || view.Kind != models.LinkInvitation || view.Organization != "Acme Facilities" || view.Name != "nia" {
+	if view, err := f.People.Link(t.Context(), link.Token); err != nil || view.Kind != models.LinkInvitation || view.Organization != "Acme Facilities" || view.Name != "nia" {
 		t.Errorf("the link is %+v, %v", view, err)
 	}
 	use := people.LinkUse{Token: link.Token, Name: "Nia Moor", Password: "short", Client: people.Client{Network: "192.0.2.1"}}
-	if _, err := f.UseLink(t.Context(), use); models.CodeOf(err) != models.CodeValidationFailed {
+	if _, err := f.People.UseLink(t.Context(), use); models.CodeOf(err) != models.CodeValidationFailed {
 		t.Errorf("a short password: %v", err)
 	}
 	use.Password = password
@@ -127,7 +127,7 @@ func TestLinksWorkOnce(t *testing.T) {
 	results := make(chan error, 4)
 	for range 4 {
 		group.Go(func() {
-			_, err := f.UseLink(t.Context(), use)
+			_, err := f.People.UseLink(t.Context(), use)
 			results <- err
 		})
 	}
@@ -154,7 +154,7 @@ func TestLinksWorkOnce(t *testing.T) {
 	mailing := f.NewInstance(servicetest.Mails)
 	forgot := func(email string) []people.LinkEmail {
 		t.Helper()
-		if err := mailing.ForgotPassword(t.Context(), email, people.Client{Network: "192.0.2.1"}); err != nil {
+		if err := mailing.People.ForgotPassword(t.Context(), email, people.Client{Network: "192.0.2.1"}); err != nil {
 			t.Fatal(err)
 		}
 		return f.MailedLinks()
@@ -164,7 +164,7 @@ func TestLinksWorkOnce(t *testing.T) {
 		t.Fatalf("%v", links)
 	}
 	f.Clock.Advance(models.ResetLifetime)
-	if _, err := f.Link(t.Context(), links[0].Token); !errors.Is(err, people.ErrLinkInvalid) {
+	if _, err := f.People.Link(t.Context(), links[0].Token); !errors.Is(err, people.ErrLinkInvalid) {
 		t.Errorf("an expired link: %v", err)
 	}
 	if links := forgot("no.one@acme.example.com"); len(links) != 0 {
@@ -185,7 +185,7 @@ func TestOpenIDStatesAreRedeemedOnce(t *testing.T) {
 	f := servicetest.New(t)
 	begin := func(state string) string {
 		t.Helper()
-		sealed, err := f.BeginOpenID(t.Context(), state, people.Client{Network: "192.0.2.1"})
+		sealed, err := f.People.BeginOpenID(t.Context(), state, people.Client{Network: "192.0.2.1"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +194,7 @@ func TestOpenIDStatesAreRedeemedOnce(t *testing.T) {
 	redeem := func(what, sealed string, want error) {
 		t.Helper()
 		var state string
-		if err := f.RedeemOpenID(t.Context(), sealed, &state); !errors.Is(err, want) || err == nil && state != "of "+what {
+		if err := f.People.RedeemOpenID(t.Context(), sealed, &state); !errors.Is(err, want) || err == nil && state != "of "+what {
 			t.Errorf("%s: %q, %v; want %v", what, state, err, want)
 		}
 	}
@@ -218,7 +218,7 @@ func TestSessionsNameTheirBrowser(t *testing.T) {
 		"Br\xffowser\x00":          "Browser",
 		strings.Repeat("é", 1000):  strings.Repeat("é", 200),
 	} {
-		signedIn, err := f.SignIn(t.Context(), people.SignInAttempt{Email: "bob@acme.example.com", Password: password, Client: people.Client{Network: "192.0.2.1", UserAgent: sent}})
+		signedIn, err := f.People.SignIn(t.Context(), people.SignInAttempt{Email: "bob@acme.example.com", Password: password, Client: people.Client{Network: "192.0.2.1", UserAgent: sent}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -233,7 +233,7 @@ func TestLinksWhoseKeyIsLost(t *testing.T) {
 	f := servicetest.New(t)
 	mailing := f.NewInstance(servicetest.Mails)
 	ann := servicetest.Person(t, f, "ann")
-	if _, err := mailing.NewPersonLink(t.Context(), ann, f.ID("bob"), false); err != nil {
+	if _, err := mailing.People.NewPersonLink(t.Context(), ann, f.ID("bob"), false); err != nil {
 		t.Fatal(err)
 	}
 	f.Service = f.NewInstance(servicetest.Mails, servicetest.SealedWith(t, servicetest.NewerKey))
@@ -243,7 +243,7 @@ func TestLinksWhoseKeyIsLost(t *testing.T) {
 	if n := servicetest.Value[int](f, `SELECT count(*) FROM sign_in_links`); n != 0 {
 		t.Errorf("%d links wait", n)
 	}
-	if _, err := f.NewPersonLink(t.Context(), ann, f.ID("bob"), false); err != nil || len(f.MailedLinks()) != 1 {
+	if _, err := f.People.NewPersonLink(t.Context(), ann, f.ID("bob"), false); err != nil || len(f.MailedLinks()) != 1 {
 		t.Errorf("another link: %v", err)
 	}
 }

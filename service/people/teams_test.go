@@ -35,7 +35,7 @@ func TestTeamsAreManaged(t *testing.T) {
 	f := servicetest.New(t)
 	grant(f, "bob", "people")
 	ctx, bob := t.Context(), servicetest.Person(t, f, "bob")
-	team, err := f.CreateTeam(ctx, bob, f.Acme.OrganizationID, " Roofers ")
+	team, err := f.People.CreateTeam(ctx, bob, f.Acme.OrganizationID, " Roofers ")
 	if err != nil || team.Name != "Roofers" || team.OrganizationID != f.Acme.OrganizationID {
 		t.Fatal(team, err)
 	}
@@ -45,18 +45,18 @@ func TestTeamsAreManaged(t *testing.T) {
 		log     string
 	}{
 		{func() error {
-			_, err := f.AddTeamMembers(ctx, bob, team.ID, []string{f.ID("eve"), f.ID("cat"), f.ID("eve")})
+			_, err := f.People.AddTeamMembers(ctx, bob, team.ID, []string{f.ID("eve"), f.ID("cat"), f.ID("eve")})
 			return err
 		}, "cat eve", "team.member_added"},
-		{func() error { _, err := f.AddTeamMembers(ctx, bob, team.ID, []string{f.ID("eve")}); return err }, "cat eve", ""},
+		{func() error { _, err := f.People.AddTeamMembers(ctx, bob, team.ID, []string{f.ID("eve")}); return err }, "cat eve", ""},
 		{func() error {
-			_, err := f.AddTeamMembers(ctx, bob, team.ID, []string{f.ID("ann"), f.ID("eve")})
+			_, err := f.People.AddTeamMembers(ctx, bob, team.ID, []string{f.ID("ann"), f.ID("eve")})
 			return err
 		}, "ann cat eve", "team.member_added"},
-		{func() error { _, err := f.RemoveTeamMember(ctx, bob, team.ID, f.ID("cat")); return err }, "ann eve", "team.member_removed"},
-		{func() error { _, err := f.RenameTeam(ctx, bob, team.ID, "Day shift"); return err }, "ann eve", "team.renamed"},
-		{func() error { _, err := f.RenameTeam(ctx, bob, team.ID, " Day shift "); return err }, "ann eve", ""},
-		{func() error { _, err := f.DeleteTeam(ctx, bob, team.ID); return err }, "", "team.deleted"},
+		{func() error { _, err := f.People.RemoveTeamMember(ctx, bob, team.ID, f.ID("cat")); return err }, "ann eve", "team.member_removed"},
+		{func() error { _, err := f.People.RenameTeam(ctx, bob, team.ID, "Day shift"); return err }, "ann eve", "team.renamed"},
+		{func() error { _, err := f.People.RenameTeam(ctx, bob, team.ID, " Day shift "); return err }, "ann eve", ""},
+		{func() error { _, err := f.People.DeleteTeam(ctx, bob, team.ID); return err }, "", "team.deleted"},
 	} {
 		before := servicetest.Value[int](f, `SELECT count(*) FROM log WHERE record_id = $1`, team.ID)
 		if err := step.do(); err != nil {
@@ -78,7 +78,7 @@ func TestManagingTeamsIsRejected(t *testing.T) {
 	f := servicetest.New(t)
 	grant(f, "bob", "integrations", "log_records", "incoming_work_orders")
 	ctx, ann := t.Context(), servicetest.Person(t, f, "ann")
-	if _, err := f.DeactivatePerson(ctx, ann, f.ID("zed"), ""); err != nil {
+	if _, err := f.People.DeactivatePerson(ctx, ann, f.ID("zed"), ""); err != nil {
 		t.Fatal(err)
 	}
 	contents := func() string {
@@ -125,22 +125,22 @@ func TestManagingTeamsIsRejected(t *testing.T) {
 				t.Errorf("%s: %s returns %v, want %q", name, what, err, code)
 			}
 		}
-		_, err := f.AddTeamMembers(ctx, test.actor, team, members)
+		_, err := f.People.AddTeamMembers(ctx, test.actor, team, members)
 		want("adding", err, max(test.code, test.adding))
 		member := append(members, "x")[0]
-		_, err = f.RemoveTeamMember(ctx, test.actor, team, member)
+		_, err = f.People.RemoveTeamMember(ctx, test.actor, team, member)
 		want("removing", err, max(test.code, models.CodeNotFound))
 		if test.code == "" {
 			continue
 		}
-		_, err = f.RenameTeam(ctx, test.actor, team, "Other")
+		_, err = f.People.RenameTeam(ctx, test.actor, team, "Other")
 		want("renaming", err, test.code)
-		_, err = f.DeleteTeam(ctx, test.actor, team)
+		_, err = f.People.DeleteTeam(ctx, test.actor, team)
 		want("deleting", err, test.code)
-		_, _, err = f.TeamEffects(ctx, test.actor, team)
+		_, _, err = f.People.TeamEffects(ctx, test.actor, team)
 		want("effects", err, test.code)
 		if team == f.ID("crew") {
-			_, err = f.CreateTeam(ctx, test.actor, f.Acme.OrganizationID, "Other")
+			_, err = f.People.CreateTeam(ctx, test.actor, f.Acme.OrganizationID, "Other")
 			want("creating", err, test.code)
 		}
 	}
@@ -148,15 +148,15 @@ func TestManagingTeamsIsRejected(t *testing.T) {
 	for i := range 201 {
 		many = append(many, fmt.Sprintf("idn_%026d", i))
 	}
-	_, err := f.AddTeamMembers(ctx, ann, f.ID("crew"), many)
+	_, err := f.People.AddTeamMembers(ctx, ann, f.ID("crew"), many)
 	if invalid, ok := errors.AsType[*models.Error](err); !ok || len(invalid.Fields) != 1 || invalid.Fields[0].Code != "too_many" {
 		t.Errorf("adding 201 people: %v", err)
 	}
 	for _, name := range []string{"", " \t", strings.Repeat("x", 201), "a\nb", "a\x00b", "\xff"} {
-		if _, err := f.CreateTeam(ctx, ann, f.Acme.OrganizationID, name); models.CodeOf(err) != models.CodeValidationFailed {
+		if _, err := f.People.CreateTeam(ctx, ann, f.Acme.OrganizationID, name); models.CodeOf(err) != models.CodeValidationFailed {
 			t.Errorf("creating %q returns %v", name, err)
 		}
-		if _, err := f.RenameTeam(ctx, ann, f.ID("crew"), name); models.CodeOf(err) != models.CodeValidationFailed {
+		if _, err := f.People.RenameTeam(ctx, ann, f.ID("crew"), name); models.CodeOf(err) != models.CodeValidationFailed {
 			t.Errorf("renaming to %q returns %v", name, err)
 		}
 	}
@@ -172,53 +172,53 @@ func TestADeletedTeamIsUnknown(t *testing.T) {
 	h := servicetest.NewHarness(t)
 	ctx, ann, erp := t.Context(), h.As("ann"), h.As("erp")
 	crew := h.ID("crew")
-	created, err := h.CreateWorkOrder(ctx, ann, store.RequestKey{}, records.NewWorkOrder{InventoryID: h.ID("hvac"), Title: "x", Assignees: []string{crew}})
+	created, err := h.Records.CreateWorkOrder(ctx, ann, store.RequestKey{}, records.NewWorkOrder{InventoryID: h.ID("hvac"), Title: "x", Assignees: []string{crew}})
 	record := h.MustWrite(created, err)
-	if team, workOrders, err := h.TeamEffects(ctx, ann, crew); err != nil || team.Members != 2 || team.Nodes != 1 || workOrders != 1 {
+	if team, workOrders, err := h.People.TeamEffects(ctx, ann, crew); err != nil || team.Members != 2 || team.Nodes != 1 || workOrders != 1 {
 		t.Errorf("the effects are %+v and %d work orders, %v", team, workOrders, err)
 	}
-	if _, err := h.DeleteTeam(ctx, ann, crew); err != nil {
+	if _, err := h.People.DeleteTeam(ctx, ann, crew); err != nil {
 		t.Fatal(err)
 	}
 	for what, call := range map[string]func() error{
-		"reading it":         func() error { _, err := h.TeamForPerson(ctx, ann, crew, lists.NameFilter{}); return err },
-		"its record":         func() error { _, err := h.Team(ctx, erp, crew); return err },
-		"its assignments":    func() error { _, err := h.AssignmentsForPerson(ctx, ann, crew); return err },
-		"its effects":        func() error { _, _, err := h.TeamEffects(ctx, ann, crew); return err },
-		"deleting it":        func() error { _, err := h.DeleteTeam(ctx, ann, crew); return err },
-		"renaming it":        func() error { _, err := h.RenameTeam(ctx, ann, crew, "x"); return err },
-		"adding to it":       func() error { _, err := h.AddTeamMembers(ctx, ann, crew, []string{h.ID("eve")}); return err },
-		"removing from it":   func() error { _, err := h.RemoveTeamMember(ctx, ann, crew, h.ID("bob")); return err },
-		"one of its members": func() error { _, _, err := h.TeamMemberForPerson(ctx, ann, crew, h.ID("bob")); return err },
+		"reading it":         func() error { _, err := h.People.TeamForPerson(ctx, ann, crew, lists.NameFilter{}); return err },
+		"its record":         func() error { _, err := h.People.Team(ctx, erp, crew); return err },
+		"its assignments":    func() error { _, err := h.Records.AssignmentsForPerson(ctx, ann, crew); return err },
+		"its effects":        func() error { _, _, err := h.People.TeamEffects(ctx, ann, crew); return err },
+		"deleting it":        func() error { _, err := h.People.DeleteTeam(ctx, ann, crew); return err },
+		"renaming it":        func() error { _, err := h.People.RenameTeam(ctx, ann, crew, "x"); return err },
+		"adding to it":       func() error { _, err := h.People.AddTeamMembers(ctx, ann, crew, []string{h.ID("eve")}); return err },
+		"removing from it":   func() error { _, err := h.People.RemoveTeamMember(ctx, ann, crew, h.ID("bob")); return err },
+		"one of its members": func() error { _, _, err := h.People.TeamMemberForPerson(ctx, ann, crew, h.ID("bob")); return err },
 	} {
 		if err := call(); models.CodeOf(err) != models.CodeNotFound {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if err := h.Assign(ctx, ann, h.ID("hq"), crew, h.ID("working")); models.CodeOf(err) != models.CodeValidationFailed {
+	if err := h.Inventory.Assign(ctx, ann, h.ID("hq"), crew, h.ID("working")); models.CodeOf(err) != models.CodeValidationFailed {
 		t.Errorf("assigning it to a node: %v", err)
 	}
-	_, err = h.CreateWorkOrder(ctx, ann, store.RequestKey{}, records.NewWorkOrder{InventoryID: h.ID("hvac"), Title: "x", Assignees: []string{crew}})
+	_, err = h.Records.CreateWorkOrder(ctx, ann, store.RequestKey{}, records.NewWorkOrder{InventoryID: h.ID("hvac"), Title: "x", Assignees: []string{crew}})
 	if models.CodeOf(err) != models.CodeValidationFailed {
 		t.Errorf("giving it work: %v", err)
 	}
-	choices, err := h.AssigneeChoices(ctx, ann, h.ID("hq"))
+	choices, err := h.Records.AssigneeChoices(ctx, ann, h.ID("hq"))
 	if err != nil || slices.ContainsFunc(choices.Identities, func(i inventory.AssignableIdentity) bool { return i.ID == crew }) {
 		t.Errorf("it can be chosen: %v, %v", choices.Identities, err)
 	}
-	if page, err := h.Teams(ctx, h.As("erp"), lists.ListRequest{}); err != nil || strings.Contains(string(page), crew) {
+	if page, err := h.People.Teams(ctx, h.As("erp"), lists.ListRequest{}); err != nil || strings.Contains(string(page), crew) {
 		t.Errorf("the list of teams is %s, %v", page, err)
 	}
-	if list, err := h.TeamsForPerson(ctx, ann, lists.NameFilter{}); err != nil || len(list) != 0 {
+	if list, err := h.People.TeamsForPerson(ctx, ann, lists.NameFilter{}); err != nil || len(list) != 0 {
 		t.Errorf("the teams are %v, %v", list, err)
 	}
-	if body, err := h.WorkOrder(ctx, ann, record.ID); err != nil || !strings.Contains(string(body), `"Crew"`) {
+	if body, err := h.Records.WorkOrder(ctx, ann, record.ID); err != nil || !strings.Contains(string(body), `"Crew"`) {
 		t.Errorf("the work order is %s, %v", body, err)
 	}
 	if n := servicetest.Value[int](h.Fixture, `SELECT count(*) FROM assignments WHERE identity_id = $1`, crew); n != 0 {
 		t.Errorf("%d assignments are left", n)
 	}
-	log, err := h.LogRecords(ctx, ann, "", pages.LogFilter{RecordID: crew})
+	log, err := h.Pages.LogRecords(ctx, ann, "", pages.LogFilter{RecordID: crew})
 	if err != nil || len(log.Records) != 1 || log.Records[0].RecordName == nil || *log.Records[0].RecordName != "Crew" {
 		t.Errorf("the log is %+v, %v", log.Records, err)
 	}
@@ -235,7 +235,7 @@ func TestTeamsAreChangedAtOnce(t *testing.T) {
 	for _, who := range []store.Actor{ann, cat} {
 		for _, key := range []string{"eve", "zed", "eve"} {
 			group.Go(func() {
-				if _, err := f.AddTeamMembers(ctx, who, f.ID("crew"), []string{f.ID(key)}); err != nil {
+				if _, err := f.People.AddTeamMembers(ctx, who, f.ID("crew"), []string{f.ID(key)}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -250,9 +250,9 @@ func TestTeamsAreChangedAtOnce(t *testing.T) {
 	}
 	deleted := make([]error, 2)
 	for i, who := range []store.Actor{ann, cat} {
-		group.Go(func() { _, deleted[i] = f.DeleteTeam(ctx, who, f.ID("crew")) })
+		group.Go(func() { _, deleted[i] = f.People.DeleteTeam(ctx, who, f.ID("crew")) })
 	}
-	group.Go(func() { _, _ = f.AddTeamMembers(ctx, ann, f.ID("crew"), []string{f.ID("cat")}) })
+	group.Go(func() { _, _ = f.People.AddTeamMembers(ctx, ann, f.ID("crew"), []string{f.ID("cat")}) })
 	group.Wait()
 	if (deleted[0] == nil) == (deleted[1] == nil) || models.CodeOf(deleted[0])+models.CodeOf(deleted[1]) != models.CodeNotFound {
 		t.Errorf("the deletions return %v", deleted)
@@ -267,20 +267,20 @@ func TestMembersHaveTheTeamsPermissions(t *testing.T) {
 	t.Parallel()
 	f := servicetest.New(t)
 	ctx, ann, zed := t.Context(), servicetest.Person(t, f, "ann"), servicetest.Person(t, f, "zed")
-	sees := func() bool { _, err := f.Node(ctx, zed, "location", f.ID("hq")); return err == nil }
+	sees := func() bool { _, err := f.Inventory.Node(ctx, zed, "location", f.ID("hq")); return err == nil }
 	if sees() {
 		t.Fatal("zed sees the node already")
 	}
-	if _, err := f.AddTeamMembers(ctx, ann, f.ID("crew"), []string{f.ID("zed")}); err != nil || !sees() {
+	if _, err := f.People.AddTeamMembers(ctx, ann, f.ID("crew"), []string{f.ID("zed")}); err != nil || !sees() {
 		t.Errorf("as a member zed does not see the node: %v", err)
 	}
-	if _, err := f.RemoveTeamMember(ctx, ann, f.ID("crew"), f.ID("zed")); err != nil || sees() {
+	if _, err := f.People.RemoveTeamMember(ctx, ann, f.ID("crew"), f.ID("zed")); err != nil || sees() {
 		t.Errorf("zed sees the node after leaving: %v", err)
 	}
-	if _, err := f.AddTeamMembers(ctx, ann, f.ID("crew"), []string{f.ID("zed")}); err != nil || !sees() {
+	if _, err := f.People.AddTeamMembers(ctx, ann, f.ID("crew"), []string{f.ID("zed")}); err != nil || !sees() {
 		t.Errorf("as a member again zed does not see the node: %v", err)
 	}
-	if _, err := f.DeleteTeam(ctx, ann, f.ID("crew")); err != nil || sees() {
+	if _, err := f.People.DeleteTeam(ctx, ann, f.ID("crew")); err != nil || sees() {
 		t.Errorf("zed sees the node after the team is deleted: %v", err)
 	}
 }
@@ -293,19 +293,19 @@ func TestAnImportDoesNotUndoChangesOfTeams(t *testing.T) {
 	file := func(members string) []byte {
 		return []byte("organization: {key: acme}\nteams: [{key: crew, name: Crew, members: [" + members + "]}]\n")
 	}
-	if _, err := f.AddTeamMembers(ctx, ann, f.ID("crew"), []string{f.ID("eve")}); err != nil {
+	if _, err := f.People.AddTeamMembers(ctx, ann, f.ID("crew"), []string{f.ID("eve")}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Import(ctx, file("bob, dan")); err == nil {
+	if _, err := f.Imports.Import(ctx, file("bob, dan")); err == nil {
 		t.Error("an import removes a member whom a person added")
 	}
-	if _, err := f.DeleteTeam(ctx, ann, f.ID("crew")); err != nil {
+	if _, err := f.People.DeleteTeam(ctx, ann, f.ID("crew")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Import(ctx, file("bob, dan")); err == nil {
+	if _, err := f.Imports.Import(ctx, file("bob, dan")); err == nil {
 		t.Error("an import creates a deleted team again")
 	}
-	result, err := f.ImportOverwriting(ctx, file("bob, dan"))
+	result, err := f.Imports.ImportOverwriting(ctx, file("bob, dan"))
 	if err != nil || result.IDs["crew"] == f.ID("crew") {
 		t.Fatalf("an import that overwrites returns %v, %v", result.IDs, err)
 	}
@@ -324,21 +324,24 @@ func TestBigOrganizationsHaveTeams(t *testing.T) {
 	ctx, ann := t.Context(), h.As("ann")
 	team := h.ID("crew")
 	reads := map[string]func() error{
-		"teams": func() error { _, err := h.TeamsForPerson(ctx, ann, lists.NameFilter{Limit: 51}); return err },
+		"teams": func() error { _, err := h.People.TeamsForPerson(ctx, ann, lists.NameFilter{Limit: 51}); return err },
 		"teams by name": func() error {
-			_, err := h.TeamsForPerson(ctx, ann, lists.NameFilter{Search: "nowhere", Limit: 51})
+			_, err := h.People.TeamsForPerson(ctx, ann, lists.NameFilter{Search: "nowhere", Limit: 51})
 			return err
 		},
-		"a team": func() error { _, err := h.TeamForPerson(ctx, ann, team, lists.NameFilter{Limit: 51}); return err },
+		"a team": func() error {
+			_, err := h.People.TeamForPerson(ctx, ann, team, lists.NameFilter{Limit: 51})
+			return err
+		},
 		"people to add": func() error {
-			_, err := h.PeopleForPerson(ctx, ann, "", people.PersonFilter{OutsideTeam: team, NameFilter: lists.NameFilter{Limit: 51}})
+			_, err := h.People.PeopleForPerson(ctx, ann, "", people.PersonFilter{OutsideTeam: team, NameFilter: lists.NameFilter{Limit: 51}})
 			return err
 		},
-		"a person's":      func() error { _, err := h.TeamsOfPerson(ctx, ann, h.ID("bob")); return err },
-		"assignments":     func() error { _, err := h.AssignmentsForPerson(ctx, ann, team); return err },
-		"definitions":     func() error { _, err := h.Definitions(ctx, ann); return err },
-		"before deletion": func() error { _, _, err := h.TeamEffects(ctx, ann, team); return err },
-		"one member":      func() error { _, _, err := h.TeamMemberForPerson(ctx, ann, team, h.ID("bob")); return err },
+		"a person's":      func() error { _, err := h.People.TeamsOfPerson(ctx, ann, h.ID("bob")); return err },
+		"assignments":     func() error { _, err := h.Records.AssignmentsForPerson(ctx, ann, team); return err },
+		"definitions":     func() error { _, err := h.Inventory.Definitions(ctx, ann); return err },
+		"before deletion": func() error { _, _, err := h.People.TeamEffects(ctx, ann, team); return err },
+		"one member":      func() error { _, _, err := h.People.TeamMemberForPerson(ctx, ann, team, h.ID("bob")); return err },
 	}
 	// What each may read in pages: a team of all people is sorted by name.
 	most := map[string]int{
@@ -370,7 +373,7 @@ func TestBigOrganizationsHaveTeams(t *testing.T) {
 	}
 	// A team of everyone is deleted like any other.
 	began := time.Now()
-	if _, err := h.DeleteTeam(ctx, ann, team); err != nil {
+	if _, err := h.People.DeleteTeam(ctx, ann, team); err != nil {
 		t.Error(err)
 	}
 	t.Log("deleted in", time.Since(began))

@@ -32,11 +32,11 @@ func TestChecksStartFromTheNode(t *testing.T) {
 		return store.RequestKey{Key: fmt.Sprint("k", calls), Method: "POST", Path: "/", Fingerprint: []byte("body")}
 	}
 	create := func() string {
-		result, err := h.CreateWorkOrder(ctx, ann, store.RequestKey{}, records.NewWorkOrder{InventoryID: node, Title: "x", Assignees: h.IDs("bob")})
+		result, err := h.Records.CreateWorkOrder(ctx, ann, store.RequestKey{}, records.NewWorkOrder{InventoryID: node, Title: "x", Assignees: h.IDs("bob")})
 		return h.MustWrite(result, err).ID
 	}
 	report := func() string {
-		result, err := h.CreateFeedback(ctx, erp, call(), records.NewFeedback{InventoryID: node, Subject: "x"})
+		result, err := h.Records.CreateFeedback(ctx, erp, call(), records.NewFeedback{InventoryID: node, Subject: "x"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +46,7 @@ func TestChecksStartFromTheNode(t *testing.T) {
 	change := func(actor store.Actor) func() {
 		return func() {
 			title += "x"
-			h.MustWrite(h.UpdateWorkOrder(ctx, actor, call(), id, records.WorkOrderPatch{Title: records.Sent[string]{Value: title, Set: true}}))
+			h.MustWrite(h.Records.UpdateWorkOrder(ctx, actor, call(), id, records.WorkOrderPatch{Title: records.Sent[string]{Value: title, Set: true}}))
 		}
 	}
 	read := func(read func() ([]byte, error)) func() {
@@ -60,19 +60,19 @@ func TestChecksStartFromTheNode(t *testing.T) {
 		what string
 		do   func()
 	}{
-		{"a work order", read(func() ([]byte, error) { return h.WorkOrder(ctx, erp, id) })},
-		{"feedback", read(func() ([]byte, error) { return h.Feedback(ctx, erp, issue) })},
-		{"a node", read(func() ([]byte, error) { return h.Node(ctx, erp, "equipment", node) })},
-		{"a history", read(func() ([]byte, error) { _, err := h.History(ctx, erp, id); return nil, err })},
+		{"a work order", read(func() ([]byte, error) { return h.Records.WorkOrder(ctx, erp, id) })},
+		{"feedback", read(func() ([]byte, error) { return h.Records.Feedback(ctx, erp, issue) })},
+		{"a node", read(func() ([]byte, error) { return h.Inventory.Node(ctx, erp, "equipment", node) })},
+		{"a history", read(func() ([]byte, error) { _, err := h.Records.History(ctx, erp, id); return nil, err })},
 		{"an event of another's change", change(ann)},
 		{"a claim", func() {
-			if claimed, err := h.ClaimPending(ctx, h.ID("erp_hook"), nil, webhooks.ClaimPosition{}, 4); err != nil || len(claimed.Deliveries) == 0 {
+			if claimed, err := h.Webhooks.ClaimPending(ctx, h.ID("erp_hook"), nil, webhooks.ClaimPosition{}, 4); err != nil || len(claimed.Deliveries) == 0 {
 				t.Errorf("%d deliveries are claimed, error %v", len(claimed.Deliveries), err)
 			}
 		}},
 		{"a change", change(erp)},
 		{"a creation", func() {
-			result, err := h.CreateWorkOrder(ctx, erp, call(), records.NewWorkOrder{InventoryID: node, Title: "x", Assignees: h.IDs("erp")})
+			result, err := h.Records.CreateWorkOrder(ctx, erp, call(), records.NewWorkOrder{InventoryID: node, Title: "x", Assignees: h.IDs("erp")})
 			h.MustWrite(result, err)
 		}},
 		{"a creation of feedback", func() { report() }},

@@ -23,25 +23,25 @@ func appWrites(s *servicetest.Harness) map[string]appWrite {
 	in := func(status models.WorkOrderStatus) func() string {
 		return func() string { return s.WorkOrderIn(status) }
 	}
-	shown := func(id string) ([]byte, error) { return s.WorkOrder(ctx, cat, id) }
+	shown := func(id string) ([]byte, error) { return s.Records.WorkOrder(ctx, cat, id) }
 	review := func(review records.Review) func(store.RequestKey, string) (store.WriteResult, error) {
 		return func(call store.RequestKey, id string) (store.WriteResult, error) {
-			return s.ReviewWorkOrder(ctx, cat, call, id, review)
+			return s.Records.ReviewWorkOrder(ctx, cat, call, id, review)
 		}
 	}
 	return map[string]appWrite{
 		"hold": {in(models.StatusOpen), shown, func(call store.RequestKey, id string) (store.WriteResult, error) {
-			return s.HoldWorkOrder(ctx, cat, call, id)
+			return s.Records.HoldWorkOrder(ctx, cat, call, id)
 		}},
 		"resume": {in(models.StatusOnHold), shown, func(call store.RequestKey, id string) (store.WriteResult, error) {
-			return s.ResumeWorkOrder(ctx, cat, call, id)
+			return s.Records.ResumeWorkOrder(ctx, cat, call, id)
 		}},
 		"approve":   {in(models.StatusSentToInspection), shown, review(records.Review{Approve: true})},
 		"send back": {in(models.StatusSentToInspection), shown, review(records.Review{Comment: "Loose."})},
 		"resolve": {
-			func() string { return issue(s, "ann") }, func(id string) ([]byte, error) { return s.Feedback(ctx, ann, id) },
+			func() string { return issue(s, "ann") }, func(id string) ([]byte, error) { return s.Records.Feedback(ctx, ann, id) },
 			func(call store.RequestKey, id string) (store.WriteResult, error) {
-				return s.ResolveFeedback(ctx, ann, call, id)
+				return s.Records.ResolveFeedback(ctx, ann, call, id)
 			},
 		},
 	}

@@ -25,7 +25,7 @@ func BenchmarkAssigned(b *testing.B) {
 		b.Run(page.name, func(b *testing.B) {
 			read := func(times int) {
 				for range times {
-					body, err := f.WorkOrders(b.Context(), actor, records.WorkOrderFilter{}, lists.ListRequest{Limit: 50, ChangedSince: page.since})
+					body, err := f.Records.WorkOrders(b.Context(), actor, records.WorkOrderFilter{}, lists.ListRequest{Limit: 50, ChangedSince: page.since})
 					if err != nil || len(body) < 10_000 {
 						b.Fatalf("%d bytes, error %v", len(body), err)
 					}

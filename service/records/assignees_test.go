@@ -21,7 +21,7 @@ func assigneesOf(t *testing.T, f *servicetest.Fixture, who, node string) string 
 	var lines []string
 	page.Limit = 2
 	for range 20 {
-		found, err := f.Assignees(t.Context(), servicetest.Person(t, f, who), f.ID(node), page)
+		found, err := f.Records.Assignees(t.Context(), servicetest.Person(t, f, who), f.ID(node), page)
 		if err != nil {
 			return string(models.CodeOf(err))
 		}
@@ -79,7 +79,7 @@ func TestAssigningByEmailOrName(t *testing.T) {
 		{"bob", "same name", models.CodeNotFound, ""}, {"eve", "crew", "", "crew"},
 	} {
 		f.Exec(`DELETE FROM assignments WHERE node_id = $1 AND identity_id <> $2`, f.ID("annex"), f.ID("eve"))
-		err := f.AssignTo(t.Context(), servicetest.Person(t, f, test.by), f.ID("annex"), test.identity, f.ID("reading"))
+		err := f.Inventory.AssignTo(t.Context(), servicetest.Person(t, f, test.by), f.ID("annex"), test.identity, f.ID("reading"))
 		if err != nil && models.CodeOf(err) != test.want || err == nil && test.want != "" {
 			t.Errorf("%s assigns %q: %v, want %q", test.by, test.identity, err, test.want)
 		}
@@ -91,7 +91,7 @@ func TestAssigningByEmailOrName(t *testing.T) {
 			t.Errorf("after %q the assignments are %q", test.identity, got)
 		}
 	}
-	choices, err := f.AssigneeChoices(t.Context(), servicetest.Person(t, f, "eve"), f.ID("annex"))
+	choices, err := f.Records.AssigneeChoices(t.Context(), servicetest.Person(t, f, "eve"), f.ID("annex"))
 	var names []string
 	for _, i := range choices.Identities {
 		names = append(names, i.Name)
@@ -100,7 +100,7 @@ func TestAssigningByEmailOrName(t *testing.T) {
 		t.Errorf("the choices are %s and %d definitions, error %v", got, len(choices.Definitions), err)
 	}
 	for who, want := range map[string]models.Code{"bob": models.CodePermissionDenied, "pia": models.CodeNotFound} {
-		if _, err := f.AssigneeChoices(t.Context(), servicetest.Person(t, f, who), f.ID("hq")); models.CodeOf(err) != want {
+		if _, err := f.Records.AssigneeChoices(t.Context(), servicetest.Person(t, f, who), f.ID("hq")); models.CodeOf(err) != want {
 			t.Errorf("the choices of %s: %v", who, err)
 		}
 	}
@@ -117,10 +117,10 @@ func TestAStaleFormOfAnAssignment(t *testing.T) {
 	}
 	for key, write := range map[string]func(store.Submission) error{
 		"assign": func(form store.Submission) error {
-			return f.AssignTo(store.WithSubmission(t.Context(), form), ann, f.ID("roof"), f.ID("roofer"), f.ID("full"))
+			return f.Inventory.AssignTo(store.WithSubmission(t.Context(), form), ann, f.ID("roof"), f.ID("roofer"), f.ID("full"))
 		},
 		"unassign": func(form store.Submission) error {
-			return f.Unassign(store.WithSubmission(t.Context(), form), ann, f.ID("roof"), f.ID("roofer"))
+			return f.Inventory.Unassign(store.WithSubmission(t.Context(), form), ann, f.ID("roof"), f.ID("roofer"))
 		},
 	} {
 		form := store.Submission{PersonID: ann.IdentityID, Key: key, IfMatch: tag}
@@ -139,7 +139,7 @@ func TestEffectsOfAnAssignment(t *testing.T) {
 	f := servicetest.New(t)
 	ann := servicetest.Person(t, f, "ann")
 	for _, node := range []string{"ahu1", "annex"} {
-		if _, err := f.CreateWorkOrder(t.Context(), ann, store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("hq"), Title: node, Assignees: []string{f.ID("bob")}}); err != nil {
+		if _, err := f.Records.CreateWorkOrder(t.Context(), ann, store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("hq"), Title: node, Assignees: []string{f.ID("bob")}}); err != nil {
 			t.Fatal(err)
 		}
 		f.Exec(`UPDATE work_orders SET inventory_id = $1 WHERE title = $2`, f.ID(node), node)
@@ -152,7 +152,7 @@ func TestEffectsOfAnAssignment(t *testing.T) {
 		{"ann", "ahu1", "polar", "Polar Lifts Working on AHU 1: 1 below, 0 work orders, 0 managers, keeps"},
 		{"ann", "roof", "ann", "not_found"}, {"ann", "roof", "pia", "not_found"}, {"eve", "hq", "bob", "not_found"}, {"bob", "hq", "cat", "permission_denied"}, {"pia", "ahu1", "polar", "not_found"},
 	} {
-		e, err := f.AssignmentEffects(t.Context(), servicetest.Person(t, f, test.by), f.ID(test.node), f.ID(test.who))
+		e, err := f.Pages.AssignmentEffects(t.Context(), servicetest.Person(t, f, test.by), f.ID(test.node), f.ID(test.who))
 		got := fmt.Sprintf("%s %s on %s: %d below, %d work orders, %d managers, keeps", e.Assignee.Name, e.Assignee.Definition, e.Node, e.Below, e.WorkOrders, e.Managers)
 		for _, k := range e.Kept {
 			got += " " + k.Definition

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"millwright/models"
-	"millwright/service"
 	"millwright/service/records"
 	"millwright/service/servicetest"
 	"millwright/service/store"
@@ -32,21 +31,20 @@ func TestExternalIDsThatCollide(t *testing.T) {
 	errs := map[string][]error{}
 	var mu sync.Mutex
 	for range 2 { // 64 writes, 32 for each service
-		st := f.NewStore(logged)
-		s := service.On(st)
-		releases = append(releases, storetest.HoldWrites(t.Context(), st))
+		s := f.NewInstance(logged)
+		releases = append(releases, storetest.HoldWrites(t.Context(), s.Store))
 		for i := range 2 * pairs {
 			externalID := fmt.Sprint("own ", len(releases), " ", i)
 			if i%2 == 0 {
 				externalID = fmt.Sprint("shared ", i/4) // twice in each service
 			}
 			all.Go(func() {
-				_, err := s.CreateFeedback(t.Context(), actor, store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise", ExternalID: &externalID})
+				_, err := s.Records.CreateFeedback(t.Context(), actor, store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise", ExternalID: &externalID})
 				mu.Lock()
 				defer mu.Unlock()
 				errs[externalID] = append(errs[externalID], err)
 			})
-			servicetest.Await(t, "a write waits for a transaction", func() bool { return storetest.WritesWaiting(st) > i })
+			servicetest.Await(t, "a write waits for a transaction", func() bool { return storetest.WritesWaiting(s.Store) > i })
 		}
 	}
 	for _, release := range releases {

@@ -14,13 +14,13 @@ import (
 // comment comments on a record and returns the outcome.
 func comment(s *servicetest.Harness, by, id, text string) string {
 	s.T.Helper()
-	return servicetest.Outcome(s.AddComment(s.T.Context(), s.As(by), id, text))
+	return servicetest.Outcome(s.Records.AddComment(s.T.Context(), s.As(by), id, text))
 }
 
 // quotes lists the latest comments on a record that a person reads, newest first.
 func quotes(s *servicetest.Harness, by, id string) string {
 	s.T.Helper()
-	page, err := s.RecordHistory(s.T.Context(), s.As(by), id, 0, 0)
+	page, err := s.Records.RecordHistory(s.T.Context(), s.As(by), id, 0, 0)
 	if err != nil {
 		s.T.Fatal(err)
 	}
@@ -44,14 +44,14 @@ func TestACommentOnAWorkOrder(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	id := s.NewWorkOrder([]string{"bob", "crew", "polar"}, []string{"cat"})
 	s.ClearEffects(id)
-	before, err := s.WorkOrder(t.Context(), s.As("ann"), id)
+	before, err := s.Records.WorkOrder(t.Context(), s.As("ann"), id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.AddComment(ofForm(s, "bob", "one", ""), s.As("bob"), id, "The belt is loose.\n<b>Look</b>"); err != nil {
+	if err := s.Records.AddComment(ofForm(s, "bob", "one", ""), s.As("bob"), id, "The belt is loose.\n<b>Look</b>"); err != nil {
 		t.Fatal(err)
 	}
-	after, err := s.WorkOrder(t.Context(), s.As("ann"), id)
+	after, err := s.Records.WorkOrder(t.Context(), s.As("ann"), id)
 	if err != nil || string(after) != string(before) {
 		t.Errorf("the record was %s and is %s, %v", before, after, err)
 	}
@@ -67,7 +67,7 @@ func TestACommentOnAWorkOrder(t *testing.T) {
 	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM dirty_records WHERE record_id = $1`, id); n != 1 {
 		t.Error("the workflow does not mail the notices")
 	}
-	entries, err := s.History(t.Context(), s.As("ann"), id)
+	entries, err := s.Records.History(t.Context(), s.As("ann"), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestACommentOnFeedback(t *testing.T) {
 	s.ClearEffects(id)
 	servicetest.Expect(t, "bob", comment(s, "bob", id, "Since Monday."), "ok")
 	servicetest.Expect(t, "the notices of the creator's own", s.NoticesOf(id), "ann commented")
-	detail, err := s.FeedbackDetail(t.Context(), s.As("ann"), id, records.HistoryPart{})
+	detail, err := s.Records.FeedbackDetail(t.Context(), s.As("ann"), id, records.HistoryPart{})
 	if err != nil || len(detail.History.Changes) != 3 || string(detail.History.Changes[0].Changes["comment"].To) != `"Since Monday."` {
 		t.Errorf("the page has %+v, %v", detail.History, err)
 	}
@@ -136,23 +136,23 @@ func TestWhoCommentsOnWhatAndWhen(t *testing.T) {
 func TestAFormCommentsOnce(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	id := s.NewWorkOrder([]string{"bob"}, nil)
-	record, err := s.WorkOrder(t.Context(), s.As("ann"), id)
+	record, err := s.Records.WorkOrder(t.Context(), s.As("ann"), id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	form := ofForm(s, "ann", "one", "")
-	if err := s.AddComment(form, s.As("ann"), id, "Hello"); err != nil {
+	if err := s.Records.AddComment(form, s.As("ann"), id, "Hello"); err != nil {
 		t.Fatal(err)
 	}
-	if done, again := errors.AsType[*store.FormDoneError](s.AddComment(form, s.As("ann"), id, "Hello")); !again || done.RecordID != id {
+	if done, again := errors.AsType[*store.FormDoneError](s.Records.AddComment(form, s.As("ann"), id, "Hello")); !again || done.RecordID != id {
 		t.Error("the form comments twice")
 	}
 	servicetest.Expect(t, "the comments", quotes(s, "ann", id), `Ann Field "Hello"`)
-	if _, err := s.HoldWorkOrder(ofForm(s, "bob", "two", store.ETag(record)), s.As("bob"), store.RequestKey{}, id); err != nil {
+	if _, err := s.Records.HoldWorkOrder(ofForm(s, "bob", "two", store.ETag(record)), s.As("bob"), store.RequestKey{}, id); err != nil {
 		t.Errorf("a form that was filled before: %v", err)
 	}
 	comment(s, "ann", id, "Why?")
-	_, err = s.ResumeWorkOrder(ofForm(s, "bob", "three", store.ETag(record)), s.As("bob"), store.RequestKey{}, id)
+	_, err = s.Records.ResumeWorkOrder(ofForm(s, "bob", "three", store.ETag(record)), s.As("bob"), store.RequestKey{}, id)
 	if stale, ok := errors.AsType[*store.FormStaleError](err); !ok || stale.Action != "work_order.held" {
 		t.Errorf("a stale form names the change: %v", err)
 	}
@@ -166,8 +166,8 @@ func TestAdministratorsRemoveComments(t *testing.T) {
 	id, feedback := s.NewWorkOrder([]string{"bob", "polar"}, nil), issue(s, "ann")
 	remove := func(by, comment string) string {
 		t.Helper()
-		_, shown := s.CommentToRemove(t.Context(), s.As(by), comment)
-		err := s.RemoveComment(t.Context(), s.As(by), comment)
+		_, shown := s.Records.CommentToRemove(t.Context(), s.As(by), comment)
+		err := s.Records.RemoveComment(t.Context(), s.As(by), comment)
 		servicetest.Expect(t, "the page for "+by, servicetest.Outcome(shown), servicetest.Outcome(err))
 		return servicetest.Outcome(err)
 	}

@@ -56,7 +56,7 @@ func TestCreatableNodes(t *testing.T) {
 					*id = s.ID(*id)
 				}
 			}
-			found, err := s.CreatableNodes(t.Context(), s.As(test.person), test.below, test.after)
+			found, err := s.Records.CreatableNodes(t.Context(), s.As(test.person), test.below, test.after)
 			got := shownNodes(found)
 			if err != nil {
 				got = servicetest.Outcome(err)
@@ -64,20 +64,20 @@ func TestCreatableNodes(t *testing.T) {
 			servicetest.Expect(t, "the nodes", got, test.want)
 		})
 	}
-	found, err := s.CreatableNodes(t.Context(), s.As("ann"), s.ID("hvac"), "")
+	found, err := s.Records.CreatableNodes(t.Context(), s.As("ann"), s.ID("hvac"), "")
 	if err != nil || len(found.Above) != 2 || found.Above[0].Name != "Headquarters" || found.Above[1].ID != s.ID("hvac") {
 		t.Errorf("above: %+v, %v", found.Above, err)
 	}
-	_, err = s.CreatableNodes(t.Context(), s.As("erp"), "", "")
+	_, err = s.Records.CreatableNodes(t.Context(), s.As("erp"), "", "")
 	servicetest.Expect(t, "an integration", servicetest.Outcome(err), "permission_denied")
 
 	s.Exec(`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at)
 		SELECT 'eqp_000000000000000000000' || n, $1, 'equipment', $2, 'Pump', now(), now() FROM generate_series(10001, 10060) n`, s.Acme.OrganizationID, s.ID("hvac"))
-	found, err = s.CreatableNodes(t.Context(), s.As("ann"), s.ID("hvac"), "")
+	found, err = s.Records.CreatableNodes(t.Context(), s.As("ann"), s.ID("hvac"), "")
 	if err != nil || !found.More || len(found.Nodes) != records.MaxCreatable {
 		t.Errorf("a full level: %d nodes, more %v, %v", len(found.Nodes), found.More, err)
 	}
-	found, err = s.CreatableNodes(t.Context(), s.As("ann"), s.ID("hvac"), found.Nodes[len(found.Nodes)-1].ID)
+	found, err = s.Records.CreatableNodes(t.Context(), s.As("ann"), s.ID("hvac"), found.Nodes[len(found.Nodes)-1].ID)
 	if err != nil || found.More || len(found.Nodes) != 11 {
 		t.Errorf("the rest of a level: %d nodes, more %v, %v", len(found.Nodes), found.More, err)
 	}
@@ -94,13 +94,13 @@ func TestWorkOrderChoices(t *testing.T) {
 		}
 		return strings.Join(names, ", ")
 	}
-	choices, err := s.WorkOrderChoices(t.Context(), s.As("ann"), s.ID("ahu1"), "", nil)
+	choices, err := s.Records.WorkOrderChoices(t.Context(), s.As("ann"), s.ID("ahu1"), "", nil)
 	if err != nil || choices.Forbidden != nil {
 		t.Fatal(choices.Forbidden, err)
 	}
 	const all = "Crew, Ann Field, Bob Stone, Cat Rivers, Dan Woods, Rita Lake, Sol Marsh, Polar Lifts"
 	servicetest.Expect(t, "the candidates", names(choices), all)
-	found, _ := s.WorkOrderChoices(t.Context(), s.As("ann"), s.ID("ahu1"), "r", nil)
+	found, _ := s.Records.WorkOrderChoices(t.Context(), s.As("ann"), s.ID("ahu1"), "r", nil)
 	servicetest.Expect(t, "integrations are found by name", names(found), "Crew, Cat Rivers, Rita Lake, Sol Marsh, Polar Lifts, Creator, ERP, Reader, Robot")
 	servicetest.Expect(t, "the managers", strings.Join(choices.Managers, ", "), "Ann Field")
 	if len(choices.Forms) != 1 || choices.Forms[0] != (records.FormChoice{ID: s.ID("inspection"), Name: "Inspection", Questions: 5}) {
@@ -110,18 +110,18 @@ func TestWorkOrderChoices(t *testing.T) {
 		t.Errorf("the node is %+v", choices.Node)
 	}
 	for _, c := range choices.Candidates { // each can be chosen
-		_, err := s.CreateWorkOrder(t.Context(), s.As("ann"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "For " + c.Name, Assignees: []string{c.ID}})
+		_, err := s.Records.CreateWorkOrder(t.Context(), s.As("ann"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "For " + c.Name, Assignees: []string{c.ID}})
 		servicetest.Expect(t, c.Name+" as worker", servicetest.Outcome(err), "ok")
 	}
 	s.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, s.ID("bob"))
 	s.Exec(`UPDATE integrations SET deleted_at = now(), enabled = false WHERE id = $1`, s.ID("reader"))
-	choices, _ = s.WorkOrderChoices(t.Context(), s.As("ann"), s.ID("ahu1"), "", nil)
+	choices, _ = s.Records.WorkOrderChoices(t.Context(), s.As("ann"), s.ID("ahu1"), "", nil)
 	servicetest.Expect(t, "without those who are gone", names(choices), strings.Replace(all, "Bob Stone, ", "", 1))
-	found, _ = s.WorkOrderChoices(t.Context(), s.As("ann"), s.ID("ahu1"), "read", nil)
+	found, _ = s.Records.WorkOrderChoices(t.Context(), s.As("ann"), s.ID("ahu1"), "read", nil)
 	servicetest.Expect(t, "without integrations that are gone", names(found), "")
-	choices, _ = s.WorkOrderChoices(t.Context(), s.As("ann"), s.ID("ahu1"), " RI", s.IDs("cat", "erp"))
+	choices, _ = s.Records.WorkOrderChoices(t.Context(), s.As("ann"), s.ID("ahu1"), " RI", s.IDs("cat", "erp"))
 	servicetest.Expect(t, "by name, and those chosen", names(choices), "Cat Rivers, ERP, Rita Lake")
-	choices, _ = s.WorkOrderChoices(t.Context(), s.As("eve"), s.ID("annex"), "", s.IDs("cat"))
+	choices, _ = s.Records.WorkOrderChoices(t.Context(), s.As("eve"), s.ID("annex"), "", s.IDs("cat"))
 	servicetest.Expect(t, "not those who are not connected", names(choices), "Eve Hill")
 
 	for _, test := range []struct{ name, person, node, want string }{
@@ -137,7 +137,7 @@ func TestWorkOrderChoices(t *testing.T) {
 				id = test.node
 			}
 		}
-		choices, err := s.WorkOrderChoices(t.Context(), s.As(test.person), id, "", nil)
+		choices, err := s.Records.WorkOrderChoices(t.Context(), s.As(test.person), id, "", nil)
 		if err == nil {
 			err = choices.Forbidden
 		}
@@ -145,12 +145,12 @@ func TestWorkOrderChoices(t *testing.T) {
 	}
 	for column, want := range map[string]models.Code{"manual_work_orders = false": models.CodePlanRestricted, "manual_work_orders = true": ""} {
 		s.Exec(`UPDATE plans SET ` + column)
-		choices, err := s.WorkOrderChoices(t.Context(), s.As("ann"), s.ID("ahu1"), "", nil)
+		choices, err := s.Records.WorkOrderChoices(t.Context(), s.As("ann"), s.ID("ahu1"), "", nil)
 		if err != nil || choices.Forbidden != nil != (want != "") || want != "" && models.CodeOf(choices.Forbidden) != want {
 			t.Errorf("%s: %v, %v", column, choices.Forbidden, err)
 		}
 	}
 	s.Exec(`UPDATE organizations SET read_only = true`)
-	choices, _ = s.WorkOrderChoices(t.Context(), s.As("ann"), s.ID("ahu1"), "", nil)
+	choices, _ = s.Records.WorkOrderChoices(t.Context(), s.As("ann"), s.ID("ahu1"), "", nil)
 	servicetest.Expect(t, "read-only", servicetest.Outcome(choices.Forbidden), "read_only")
 }

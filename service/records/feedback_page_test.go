@@ -17,7 +17,7 @@ import (
 func give(s *servicetest.Harness, by, node, subject string) string {
 	s.T.Helper()
 	s.Clock.Advance(time.Millisecond) // so that ids are in this order
-	result, err := s.CreateFeedback(s.T.Context(), s.As(by), store.RequestKey{}, records.NewFeedback{InventoryID: s.ID(node), Subject: subject})
+	result, err := s.Records.CreateFeedback(s.T.Context(), s.As(by), store.RequestKey{}, records.NewFeedback{InventoryID: s.ID(node), Subject: subject})
 	if err != nil {
 		s.T.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func subjects(s *servicetest.Harness, by string, filter records.FeedbackFilter, 
 	s.T.Helper()
 	var found []string
 	for cursor, pages := "", 0; pages < 10; pages++ {
-		page, err := s.FeedbackForPerson(s.T.Context(), s.As(by), filter, cursor, limit)
+		page, err := s.Records.FeedbackForPerson(s.T.Context(), s.As(by), filter, cursor, limit)
 		if err != nil {
 			s.T.Fatal(err)
 		}
@@ -72,13 +72,13 @@ func TestFeedbackForPeople(t *testing.T) {
 			servicetest.Expect(t, test.by, subjects(s, test.by, test.filter, limit), test.want)
 		}
 	}
-	_, err := s.FeedbackForPerson(t.Context(), s.As("ann"), records.FeedbackFilter{}, "nonsense", 1)
+	_, err := s.Records.FeedbackForPerson(t.Context(), s.As("ann"), records.FeedbackFilter{}, "nonsense", 1)
 	servicetest.Expect(t, "a cursor of nothing", servicetest.Outcome(err), "invalid_request")
-	page, err := s.FeedbackForPerson(t.Context(), s.As("ann"), records.FeedbackFilter{}, "", 1)
+	page, err := s.Records.FeedbackForPerson(t.Context(), s.As("ann"), records.FeedbackFilter{}, "", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.FeedbackForPerson(t.Context(), s.As("ann"), records.FeedbackFilter{CreatorID: s.ID("ann")}, page.NextCursor, 1)
+	_, err = s.Records.FeedbackForPerson(t.Context(), s.As("ann"), records.FeedbackFilter{CreatorID: s.ID("ann")}, page.NextCursor, 1)
 	servicetest.Expect(t, "the cursor of another filter", servicetest.Outcome(err), "invalid_request")
 }
 
@@ -90,7 +90,7 @@ func TestASearchOfFeedbackGoesOn(t *testing.T) {
 	}
 	filter, found := records.FeedbackFilter{Text: "pump"}, ""
 	for cursor, pages := "", 0; pages < 3; pages++ {
-		page, err := s.FeedbackForPerson(t.Context(), s.As("ann"), filter, cursor, 1)
+		page, err := s.Records.FeedbackForPerson(t.Context(), s.As("ann"), filter, cursor, 1)
 		if err != nil || len(page.Data) != 1 {
 			t.Fatalf("page %d has %d records, %v", pages, len(page.Data), err)
 		}
@@ -113,14 +113,14 @@ func TestFeedbackDetail(t *testing.T) {
 	id := give(s, "erp", "ahu1", "It rattles")
 	show := func(by string) records.FeedbackDetail {
 		t.Helper()
-		detail, err := s.FeedbackDetail(t.Context(), s.As(by), id, records.HistoryPart{})
+		detail, err := s.Records.FeedbackDetail(t.Context(), s.As(by), id, records.HistoryPart{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return detail
 	}
 	detail := show("ann")
-	shown, err := s.Feedback(t.Context(), s.As("ann"), id)
+	shown, err := s.Records.Feedback(t.Context(), s.As("ann"), id)
 	if err != nil || detail.ETag != store.ETag(shown) {
 		t.Errorf("the ETag is %s, that of GET %s, %v", detail.ETag, store.ETag(shown), err)
 	}
@@ -136,11 +136,11 @@ func TestFeedbackDetail(t *testing.T) {
 		t.Error("a reader may create work orders")
 	}
 	for _, by := range []string{"bob", "pia", "zed"} {
-		_, err := s.FeedbackDetail(t.Context(), s.As(by), id, records.HistoryPart{})
+		_, err := s.Records.FeedbackDetail(t.Context(), s.As(by), id, records.HistoryPart{})
 		servicetest.Expect(t, by, servicetest.Outcome(err), "not_found")
 	}
 	for _, other := range []string{"iss_00000000000000000000000000", "nonsense", s.ID("ahu1")} {
-		_, err := s.FeedbackDetail(t.Context(), s.As("ann"), other, records.HistoryPart{})
+		_, err := s.Records.FeedbackDetail(t.Context(), s.As("ann"), other, records.HistoryPart{})
 		servicetest.Expect(t, other, servicetest.Outcome(err), "not_found")
 	}
 	s.Exec(`UPDATE plans SET manual_work_orders = false`)
@@ -169,25 +169,25 @@ func TestFeedbackDetail(t *testing.T) {
 func TestAFormResolvesFeedbackOnce(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	id := give(s, "erp", "ahu1", "It rattles")
-	detail, err := s.FeedbackDetail(t.Context(), s.As("ann"), id, records.HistoryPart{})
+	detail, err := s.Records.FeedbackDetail(t.Context(), s.As("ann"), id, records.HistoryPart{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	form := ofForm(s, "ann", "one", detail.ETag)
-	if _, err := s.ResolveFeedback(form, s.As("ann"), store.RequestKey{}, id); err != nil {
+	if _, err := s.Records.ResolveFeedback(form, s.As("ann"), store.RequestKey{}, id); err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.ResolveFeedback(form, s.As("ann"), store.RequestKey{}, id)
+	_, err = s.Records.ResolveFeedback(form, s.As("ann"), store.RequestKey{}, id)
 	if done, again := errors.AsType[*store.FormDoneError](err); !again || done.RecordID != id {
 		t.Errorf("sent again: %v", err)
 	}
-	_, err = s.ResolveFeedback(ofForm(s, "ann", "two", detail.ETag), s.As("ann"), store.RequestKey{}, id)
+	_, err = s.Records.ResolveFeedback(ofForm(s, "ann", "two", detail.ETag), s.As("ann"), store.RequestKey{}, id)
 	if stale, ok := errors.AsType[*store.FormStaleError](err); !ok || stale.ActorName != "Ann Field" || stale.Action != "issue.resolved" {
 		t.Errorf("an older form: %v", err)
 	}
-	_, err = s.ResolveFeedback(ofForm(s, "eve", "three", detail.ETag), s.As("eve"), store.RequestKey{}, id)
+	_, err = s.Records.ResolveFeedback(ofForm(s, "eve", "three", detail.ETag), s.As("eve"), store.RequestKey{}, id)
 	servicetest.Expect(t, "of someone who may not read it", servicetest.Outcome(err), "not_found")
-	_, err = s.ResolveFeedback(t.Context(), s.As("ann"), store.RequestKey{IfMatch: detail.ETag}, id)
+	_, err = s.Records.ResolveFeedback(t.Context(), s.As("ann"), store.RequestKey{IfMatch: detail.ETag}, id)
 	servicetest.Expect(t, "a call", servicetest.Outcome(err), string(models.CodePreconditionFailed))
 }
 
@@ -220,7 +220,7 @@ func TestGiveFeedback(t *testing.T) {
 		"without permission":   {"bob", s.ID("ahu1"), records.NewFeedback{Subject: "It leaks"}, "permission_denied"},
 		"no permission, codes": {"bob", "AHU-1", records.NewFeedback{Subject: "It leaks"}, "/node"},
 	} {
-		_, err := s.GiveFeedback(t.Context(), s.As(test.by), test.node, test.in)
+		_, err := s.Records.GiveFeedback(t.Context(), s.As(test.by), test.node, test.in)
 		got := servicetest.Outcome(err)
 		if known, ok := errors.AsType[*models.Error](err); ok && len(known.Fields) > 0 {
 			var pointers []string
@@ -237,7 +237,7 @@ func TestGiveFeedback(t *testing.T) {
 func TestFeedbackPlaces(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	for by, want := range map[string][]string{"ann": {"Headquarters"}, "eve": {"Annex"}, "bob": nil, "pia": nil} {
-		places, err := s.FeedbackPlaces(t.Context(), s.As(by), "")
+		places, err := s.Records.FeedbackPlaces(t.Context(), s.As(by), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -250,7 +250,7 @@ func TestFeedbackPlaces(t *testing.T) {
 		}
 	}
 	for node, want := range map[string]string{"AHU-1": "AHU 1", s.ID("fan1"): "Fan 1", s.ID("annex"): "", s.ID("depot"): "", "nowhere": ""} {
-		places, err := s.FeedbackPlaces(t.Context(), s.As("ann"), node)
+		places, err := s.Records.FeedbackPlaces(t.Context(), s.As("ann"), node)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -276,13 +276,13 @@ func TestReadingANotice(t *testing.T) {
 	} {
 		id := servicetest.Value[int64](s.Fixture, `INSERT INTO notices (organization_id, person_id, kind, record_id, created_at, mail)
 			VALUES ($1, $2, 'some.kind', $3, now(), 'inbox') RETURNING id`, s.Acme.OrganizationID, s.ID(test.by), test.record)
-		_, err := s.ReadNotice(t.Context(), s.As("zed"), id)
+		_, err := s.People.ReadNotice(t.Context(), s.As("zed"), id)
 		servicetest.Expect(t, "of someone else", servicetest.Outcome(err), "not_found")
 		want := ""
 		if test.readable {
 			want = test.record
 		}
-		got, err := s.ReadNotice(t.Context(), s.As(test.by), id)
+		got, err := s.People.ReadNotice(t.Context(), s.As(test.by), id)
 		servicetest.Expect(t, test.by+" "+test.record, servicetest.Outcome(err)+" "+got, "ok "+want)
 		s.Clock.Advance(time.Second)
 		if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM notices WHERE id = $1 AND read_at IS NOT NULL`, id); n != 1 {
@@ -309,7 +309,7 @@ func feedbackOfACreatorReadsLittle(t *testing.T, nodes int) {
 	s.Exec(`VACUUM ANALYZE`)
 	list := func() int {
 		t.Helper()
-		page, err := s.FeedbackForPerson(t.Context(), s.As("erp"), records.FeedbackFilter{CreatorID: s.ID("bob")}, "", 20)
+		page, err := s.Records.FeedbackForPerson(t.Context(), s.As("erp"), records.FeedbackFilter{CreatorID: s.ID("bob")}, "", 20)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -345,7 +345,7 @@ func TestFeedbackIsFoundByWords(t *testing.T) {
 	var ids []string
 	for _, subject := range []string{"The fan rattles", "A fan is loud"} {
 		f.Clock.Advance(time.Millisecond) // so that ids are in this order
-		made, err := f.CreateFeedback(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: subject, ExternalID: &code})
+		made, err := f.Records.CreateFeedback(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: subject, ExternalID: &code})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -354,7 +354,7 @@ func TestFeedbackIsFoundByWords(t *testing.T) {
 	for text, want := range map[string][]string{
 		"FAN": {ids[1], ids[0]}, "rattles, fan": {ids[0]}, "rat": {ids[0]}, "fan loudly": nil, "t 77": {ids[0]}, "fan 77": {ids[0]}, "?": nil, "": {ids[1], ids[0]},
 	} {
-		page, err := f.FeedbackForPerson(t.Context(), servicetest.Person(t, f, "ann"), records.FeedbackFilter{Text: text}, "", 10)
+		page, err := f.Records.FeedbackForPerson(t.Context(), servicetest.Person(t, f, "ann"), records.FeedbackFilter{Text: text}, "", 10)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -365,7 +365,7 @@ func TestFeedbackIsFoundByWords(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%q finds %v, want %v", text, got, want)
 		}
-		if page, err = f.FeedbackForPerson(t.Context(), servicetest.Person(t, f, "zed"), records.FeedbackFilter{Text: text}, "", 10); err != nil || len(page.Data) > 0 {
+		if page, err = f.Records.FeedbackForPerson(t.Context(), servicetest.Person(t, f, "zed"), records.FeedbackFilter{Text: text}, "", 10); err != nil || len(page.Data) > 0 {
 			t.Errorf("zed finds %v by %q, error %v", page.Data, text, err)
 		}
 	}

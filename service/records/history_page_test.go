@@ -16,7 +16,7 @@ func TestOneKindOfAHistory(t *testing.T) {
 	ctx, ann := t.Context(), s.As("ann")
 	id := s.NewWorkOrder([]string{"erp"}, nil)
 	for range 2 {
-		if err := s.AddComment(ctx, ann, id, "Look at the belt."); err != nil {
+		if err := s.Records.AddComment(ctx, ann, id, "Look at the belt."); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -25,7 +25,7 @@ func TestOneKindOfAHistory(t *testing.T) {
 	for kind, want := range map[records.HistoryKind][]int{"": {30, 30}, records.HistoryChanges: {30, 30}, records.HistoryComments: {0, 2}} {
 		part := records.HistoryPart{Kind: kind}
 		for n, lines := range want {
-			detail, err := s.WorkOrderDetail(ctx, ann, id, part)
+			detail, err := s.Records.WorkOrderDetail(ctx, ann, id, part)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -45,14 +45,14 @@ func TestRecordHistoryInPages(t *testing.T) {
 	ctx, ann := t.Context(), s.As("ann")
 	id := s.NewWorkOrder([]string{"erp"}, nil)
 	long := "A long text."
-	s.MustWrite(s.UpdateWorkOrder(ctx, s.As("erp"), store.RequestKey{}, id, records.WorkOrderPatch{Description: records.Sent[*string]{Value: &long, Set: true}}))
-	seen := s.MustWrite(s.AssignWorkOrder(ctx, ann, store.RequestKey{}, id, s.IDs("bob"), nil)).ChangedAt
-	s.MustWrite(s.UnassignWorkOrder(ctx, ann, store.RequestKey{}, id, s.ID("erp")))
-	s.MustWrite(s.HoldWorkOrder(ctx, s.As("bob"), store.RequestKey{}, id))
+	s.MustWrite(s.Records.UpdateWorkOrder(ctx, s.As("erp"), store.RequestKey{}, id, records.WorkOrderPatch{Description: records.Sent[*string]{Value: &long, Set: true}}))
+	seen := s.MustWrite(s.Records.AssignWorkOrder(ctx, ann, store.RequestKey{}, id, s.IDs("bob"), nil)).ChangedAt
+	s.MustWrite(s.Records.UnassignWorkOrder(ctx, ann, store.RequestKey{}, id, s.ID("erp")))
+	s.MustWrite(s.Records.HoldWorkOrder(ctx, s.As("bob"), store.RequestKey{}, id))
 
 	var actions, actors []string
 	for before := int64(0); ; {
-		page, err := s.RecordHistory(ctx, ann, id, before, 2)
+		page, err := s.Records.RecordHistory(ctx, ann, id, before, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,20 +79,20 @@ func TestRecordHistoryInPages(t *testing.T) {
 	servicetest.Expect(t, "who made them", strings.Join(actors, " "), strings.Join([]string{"Bob Stone", "Ann Field", "Ann Field", "erp (API)", "erp (API)"}, " "))
 
 	for who, want := range map[string]string{"rita": "ok", "zed": "not_found", "pia": "not_found"} {
-		_, err := s.RecordHistory(ctx, s.As(who), id, 0, 0)
+		_, err := s.Records.RecordHistory(ctx, s.As(who), id, 0, 0)
 		servicetest.Expect(t, who, servicetest.Outcome(err), want)
 	}
 	for _, unknown := range []string{"wo_00000000000000000000000000", "nonsense", s.ID("ahu1")} {
-		_, err := s.RecordHistory(ctx, ann, unknown, 0, 0)
+		_, err := s.Records.RecordHistory(ctx, ann, unknown, 0, 0)
 		servicetest.Expect(t, unknown, servicetest.Outcome(err), string(models.CodeNotFound))
 	}
 	feedback := issue(s, "ann")
-	page, err := s.RecordHistory(ctx, ann, feedback, 0, 0)
+	page, err := s.Records.RecordHistory(ctx, ann, feedback, 0, 0)
 	if err != nil || len(page.Changes) != 1 || page.Changes[0].Action != "issue.created" {
 		t.Errorf("the history of feedback is %+v, %v", page, err)
 	}
 	// Without people:read no person is named.
-	page, err = s.RecordHistory(ctx, s.As("erp"), id, 0, 1)
+	page, err = s.Records.RecordHistory(ctx, s.As("erp"), id, 0, 1)
 	if err != nil || page.Changes[0].ActorName != nil || len(page.Names) != 0 {
 		t.Errorf("for an integration: %+v, %v", page, err)
 	}

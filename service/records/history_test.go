@@ -48,7 +48,7 @@ func (m *recorder) keep(result store.WriteResult, err error) {
 	}
 	m.id, m.last = record.ID, record.ChangedAt
 	record.Inventory, record.People = models.NodeReference{}, nil
-	shown, err := m.Answers(m.T.Context(), m.As("erp"), m.id)
+	shown, err := m.Records.Answers(m.T.Context(), m.As("erp"), m.id)
 	if err != nil {
 		m.r.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func (m *recorder) create() {
 	}
 	roles := rapid.Permutation(m.IDs("erp", "bob", "cat", "crew", "robot", "polar")).Draw(m.r, "roles")
 	in.Assignees, in.Consultants = roles[:rapid.IntRange(0, 3).Draw(m.r, "workers")], roles[4:rapid.IntRange(4, 6).Draw(m.r, "consultants")]
-	m.keep(m.CreateWorkOrder(m.T.Context(), m.As(rapid.SampledFrom([]string{"erp", "ann"}).Draw(m.r, "creator")), store.RequestKey{}, in))
+	m.keep(m.Records.CreateWorkOrder(m.T.Context(), m.As(rapid.SampledFrom([]string{"erp", "ann"}).Draw(m.r, "creator")), store.RequestKey{}, in))
 }
 
 func (m *recorder) patch() {
@@ -180,7 +180,7 @@ func (m *recorder) patch() {
 	if sent("external_id") {
 		patch.ExternalID = records.Sent[*string]{Value: m.textOrNot("external_id"), Set: true}
 	}
-	m.keep(m.UpdateWorkOrder(m.T.Context(), m.As("erp"), store.RequestKey{}, m.id, patch))
+	m.keep(m.Records.UpdateWorkOrder(m.T.Context(), m.As("erp"), store.RequestKey{}, m.id, patch))
 }
 
 func (m *recorder) answer() {
@@ -210,7 +210,7 @@ func (m *recorder) answer() {
 		answers = nil
 	}
 	complete := rapid.Bool().Draw(m.r, "complete")
-	m.keep(m.AnswerWorkOrder(m.T.Context(), m.As(m.one(m.now().Assignees)), store.RequestKey{}, m.id, answers, records.Completion(complete)))
+	m.keep(m.Records.AnswerWorkOrder(m.T.Context(), m.As(m.one(m.now().Assignees)), store.RequestKey{}, m.id, answers, records.Completion(complete)))
 }
 
 // Every state of a work order can be rebuilt from its history, and no change is
@@ -234,18 +234,18 @@ func TestHistoryRebuildsEveryState(t *testing.T) {
 				m.patch()
 			case "assign":
 				named := rapid.Permutation(m.IDs("erp", "bob", "cat", "crew", "robot", "polar")).Draw(r, "named")
-				m.keep(m.AssignWorkOrder(t.Context(), m.As("erp"), store.RequestKey{}, m.id, named[:rapid.IntRange(0, 2).Draw(r, "workers")], named[5:]))
+				m.keep(m.Records.AssignWorkOrder(t.Context(), m.As("erp"), store.RequestKey{}, m.id, named[:rapid.IntRange(0, 2).Draw(r, "workers")], named[5:]))
 			case "unassign":
-				m.keep(m.UnassignWorkOrder(t.Context(), m.As("erp"), store.RequestKey{}, m.id, m.ID(rapid.SampledFrom([]string{"erp", "bob", "cat", "crew", "robot", "polar"}).Draw(r, "whom"))))
+				m.keep(m.Records.UnassignWorkOrder(t.Context(), m.As("erp"), store.RequestKey{}, m.id, m.ID(rapid.SampledFrom([]string{"erp", "bob", "cat", "crew", "robot", "polar"}).Draw(r, "whom"))))
 			case "review":
-				m.keep(m.ReviewWorkOrder(t.Context(), m.As(m.one(m.now().Consultants)), store.RequestKey{}, m.id, records.Review{Approve: rapid.Bool().Draw(r, "approve"), Comment: "x" + m.text("comment", 0)}))
+				m.keep(m.Records.ReviewWorkOrder(t.Context(), m.As(m.one(m.now().Consultants)), store.RequestKey{}, m.id, records.Review{Approve: rapid.Bool().Draw(r, "approve"), Comment: "x" + m.text("comment", 0)}))
 			case "hold":
-				m.keep(m.HoldWorkOrder(t.Context(), m.As("ann"), store.RequestKey{}, m.id))
+				m.keep(m.Records.HoldWorkOrder(t.Context(), m.As("ann"), store.RequestKey{}, m.id))
 			case "resume":
-				m.keep(m.ResumeWorkOrder(t.Context(), m.As("ann"), store.RequestKey{}, m.id))
+				m.keep(m.Records.ResumeWorkOrder(t.Context(), m.As("ann"), store.RequestKey{}, m.id))
 			case "cancel":
 				if rapid.IntRange(0, 9).Draw(r, "really") == 9 {
-					m.keep(m.CancelWorkOrder(t.Context(), m.As("erp"), store.RequestKey{}, m.id, m.textOrNot("reason")))
+					m.keep(m.Records.CancelWorkOrder(t.Context(), m.As("erp"), store.RequestKey{}, m.id, m.textOrNot("reason")))
 				}
 			}
 		}})
@@ -256,7 +256,7 @@ func TestHistoryRebuildsEveryState(t *testing.T) {
 
 // compare compares the rebuilt states with the snapshots.
 func (m *recorder) compare() {
-	entries, err := m.History(m.T.Context(), m.As("ann"), m.id)
+	entries, err := m.Records.History(m.T.Context(), m.As("ann"), m.id)
 	if err != nil {
 		m.r.Fatal(err)
 	}
@@ -296,13 +296,13 @@ func TestHistoryIsForReaders(t *testing.T) {
 		{"erp", "ok", "ok"}, {"ann", "ok", "ok"}, {"rita", "ok", "not_found"}, {"bob", "ok", "not_found"},
 		{"cat", "not_found", "not_found"}, {"pia", "not_found", "not_found"}, {"outsider", "not_found", "not_found"},
 	} {
-		_, err := s.History(t.Context(), s.As(test.actor), id)
+		_, err := s.Records.History(t.Context(), s.As(test.actor), id)
 		servicetest.Expect(t, test.actor+" of the work order", servicetest.Outcome(err), test.workOrder)
-		_, err = s.History(t.Context(), s.As(test.actor), issue)
+		_, err = s.Records.History(t.Context(), s.As(test.actor), issue)
 		servicetest.Expect(t, test.actor+" of the feedback", servicetest.Outcome(err), test.feedback)
 	}
 	for _, id := range []string{"", "nonsense", "wo_00000000000000000000000000", s.ID("hq")} {
-		_, err := s.History(t.Context(), s.As("ann"), id)
+		_, err := s.Records.History(t.Context(), s.As("ann"), id)
 		servicetest.Expect(t, id, servicetest.Outcome(err), "not_found")
 	}
 }
@@ -311,9 +311,9 @@ func TestHistoryIsForReaders(t *testing.T) {
 func TestHistoryNamesActors(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	id := s.NewWorkOrder([]string{"bob"}, nil)
-	s.MustWrite(s.HoldWorkOrder(t.Context(), s.As("bob"), store.RequestKey{}, id))
+	s.MustWrite(s.Records.HoldWorkOrder(t.Context(), s.As("bob"), store.RequestKey{}, id))
 	for actor, want := range map[string]string{"ann": "ERP integration, Bob Stone person", "erp": "ERP integration, - person"} {
-		entries, err := s.History(t.Context(), s.As(actor), id)
+		entries, err := s.Records.History(t.Context(), s.As(actor), id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -335,7 +335,7 @@ func TestHistoryOfFeedback(t *testing.T) {
 	if err := resolve(s, "ann", id); err != nil {
 		t.Fatal(err)
 	}
-	entries, err := s.History(t.Context(), s.As("ann"), id)
+	entries, err := s.Records.History(t.Context(), s.As("ann"), id)
 	if err != nil || len(entries) != 2 || entries[0].Action != "issue.created" || string(entries[0].Changes["subject"].To) != `"It rattles"` {
 		t.Errorf("the history is %+v, %v", entries, err)
 	}

@@ -15,7 +15,7 @@ import (
 func createWithKey(t *testing.T, f *servicetest.Fixture, key, fingerprint string) (store.WriteResult, error) {
 	t.Helper()
 	call := store.RequestKey{Key: key, Method: "POST", Path: "/work-orders", Fingerprint: []byte(fingerprint)}
-	return f.CreateWorkOrder(t.Context(), f.Actor("erp"), call, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
+	return f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), call, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
 }
 
 // rowsBySlot counts the responses of the slots 0, 1 and 2.
@@ -33,7 +33,7 @@ func TestAKeyLivesForADayInAnySlot(t *testing.T) {
 	for _, housekeeping := range []bool{true, false} {
 		f := servicetest.New(t)
 		f.Clock.Advance(time.Date(2040, time.January, 2, 0, 0, 0, 0, time.UTC).Sub(servicetest.Start))
-		if err := f.MakePartitions(t.Context()); err != nil {
+		if err := f.Store.MakePartitions(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		advance := func(d time.Duration) {
@@ -41,14 +41,14 @@ func TestAKeyLivesForADayInAnySlot(t *testing.T) {
 			for ; d > 0; d -= min(d, time.Hour) {
 				f.Clock.Advance(min(d, time.Hour))
 				if housekeeping {
-					if err := f.MakePartitions(t.Context()); err != nil {
+					if err := f.Store.MakePartitions(t.Context()); err != nil {
 						t.Fatal(err)
 					}
 					servicetest.Remove(t, f.Service, upkeep.RemovalBatch, 0)
 				}
 			}
 			if !housekeeping {
-				if err := f.MakePartitions(t.Context()); err != nil { // of events
+				if err := f.Store.MakePartitions(t.Context()); err != nil { // of events
 					t.Fatal(err)
 				}
 			}
@@ -102,7 +102,7 @@ func TestKeysBelongToTheirCalls(t *testing.T) {
 	create := func(actor string, call store.RequestKey) store.WriteResult {
 		t.Helper()
 		call.Fingerprint = []byte{1}
-		result, err := f.CreateWorkOrder(t.Context(), f.Actor(actor), call, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
+		result, err := f.Records.CreateWorkOrder(t.Context(), f.Actor(actor), call, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
 		if err != nil {
 			t.Fatal(err)
 		}

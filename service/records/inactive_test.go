@@ -15,7 +15,7 @@ import (
 // deactivate deactivates a person of acme as the administrator ann does.
 func deactivate(s *servicetest.Harness, key string) {
 	s.T.Helper()
-	if _, err := s.DeactivatePerson(s.T.Context(), s.As("ann"), s.ID(key), ""); err != nil {
+	if _, err := s.People.DeactivatePerson(s.T.Context(), s.As("ann"), s.ID(key), ""); err != nil {
 		s.T.Fatal(err)
 	}
 }
@@ -35,7 +35,7 @@ func TestDefaultWorkersAreActive(t *testing.T) {
 	}
 	workers := func() string {
 		t.Helper()
-		result, err := s.CreateWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace filter"})
+		result, err := s.Records.CreateWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace filter"})
 		return s.WithKeys(strings.Join(s.MustWrite(result, err).Assignees, " "))
 	}
 	servicetest.Expect(t, "all are active", workers(), s.WithKeys(strings.Join(slices.Sorted(slices.Values(s.IDs("rita", "crew", "robot"))), " ")))
@@ -51,12 +51,12 @@ func TestDefaultWorkersAreActive(t *testing.T) {
 		servicetest.Expect(t, "it is active again", workers(), "robot")
 	}
 	s.Exec(`UPDATE integrations SET deleted_at = now() WHERE id = $1`, s.ID("robot"))
-	choices, err := s.WorkOrderChoices(t.Context(), s.As("ann"), s.ID("ahu1"), "", nil)
+	choices, err := s.Records.WorkOrderChoices(t.Context(), s.As("ann"), s.ID("ahu1"), "", nil)
 	if err != nil || strings.Join(choices.Managers, ", ") != "Ann Field" {
 		t.Errorf("the console names %v, %v", choices.Managers, err)
 	}
 	s.Exec(`DELETE FROM assignments WHERE identity_id = $1`, s.ID("ann"))
-	_, err = s.CreateWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace filter"})
+	_, err = s.Records.CreateWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace filter"})
 	servicetest.Expect(t, "no level has one", servicetest.Outcome(err), "rule_violation no_worker")
 }
 
@@ -71,12 +71,12 @@ var inactiveIntegrations = []struct{ name, sql, undo string }{
 func TestInactiveIntegrationsAreNotAssigned(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	create := func(identity string) error {
-		_, err := s.CreateWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "x", Assignees: s.IDs(identity)})
+		_, err := s.Records.CreateWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "x", Assignees: s.IDs(identity)})
 		return err
 	}
 	offered := func(who, id, name, identity string) bool {
 		t.Helper()
-		choices, err := s.WorkOrderAssignees(t.Context(), s.As(who), id, name, nil)
+		choices, err := s.Records.WorkOrderAssignees(t.Context(), s.As(who), id, name, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestInactiveIntegrationsAreNotAssigned(t *testing.T) {
 	}
 	offeredForNew := func() bool {
 		t.Helper()
-		choices, err := s.WorkOrderChoices(t.Context(), s.As("ann"), s.ID("ahu1"), "robot", nil)
+		choices, err := s.Records.WorkOrderChoices(t.Context(), s.As("ann"), s.ID("ahu1"), "robot", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +109,7 @@ func TestInactiveIntegrationsAreNotAssigned(t *testing.T) {
 			if offered("ann", other, "robot", "robot") || offered("pia", theirs, "dispatch", "dispatch") || offeredForNew() {
 				t.Error("it is offered")
 			}
-			detail, err := s.WorkOrderDetail(t.Context(), s.As("ann"), has, records.HistoryPart{})
+			detail, err := s.Records.WorkOrderDetail(t.Context(), s.As("ann"), has, records.HistoryPart{})
 			if err != nil || !slices.Equal(detail.Inactive, s.IDs("robot")) {
 				t.Errorf("the page marks %v, %v", detail.Inactive, err)
 			}
@@ -125,19 +125,19 @@ func TestInactiveIdentitiesAreNotAssigned(t *testing.T) {
 	s.Exec(`UPDATE integrations SET deleted_at = now() WHERE id = $1`, s.ID("robot"))
 	assign := func(as string, workers, consultants []string) error {
 		other := s.NewWorkOrder([]string{"erp", "polar"}, nil)
-		_, err := s.AssignWorkOrder(t.Context(), s.As(as), store.RequestKey{}, other, s.IDs(workers...), s.IDs(consultants...))
+		_, err := s.Records.AssignWorkOrder(t.Context(), s.As(as), store.RequestKey{}, other, s.IDs(workers...), s.IDs(consultants...))
 		return err
 	}
 	for _, key := range []string{"bob", "crew", "robot"} {
 		servicetest.Expect(t, key+" as worker", servicetest.Outcome(assign("erp", []string{key}, nil)), "rule_violation assignee_inactive")
 		servicetest.Expect(t, key+" as consultant", servicetest.Outcome(assign("ann", nil, []string{key})), "rule_violation assignee_inactive")
-		_, err := s.CreateWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "x", Assignees: s.IDs(key)})
+		_, err := s.Records.CreateWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "x", Assignees: s.IDs(key)})
 		servicetest.Expect(t, key+" of a new one", servicetest.Outcome(err), "rule_violation assignee_inactive")
 	}
 	s.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, s.ID("ola"))
 	servicetest.Expect(t, "of a service company", servicetest.Outcome(assign("pia", []string{"ola"}, nil)), "rule_violation assignee_inactive")
 	servicetest.Expect(t, "someone unknown", servicetest.Outcome(assign("ann", []string{"ola"}, nil)), "validation_failed")
-	_, err := s.AssignWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, id, s.IDs("bob", "cat")[:1], nil)
+	_, err := s.Records.AssignWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, id, s.IDs("bob", "cat")[:1], nil)
 	servicetest.Expect(t, "who is assigned already stays so", servicetest.Outcome(err), "ok")
 }
 
@@ -148,12 +148,12 @@ func TestInactivePeopleGetNoNotices(t *testing.T) {
 	deactivate(s, "bob")
 	deactivate(s, "cat")
 	s.ClearEffects(id)
-	if _, err := s.Remind(t.Context(), id, servicetest.Reminder(models.NoticeDueSoon, *target)); err != nil {
+	if _, err := s.Records.Remind(t.Context(), id, servicetest.Reminder(models.NoticeDueSoon, *target)); err != nil {
 		t.Fatal(err)
 	}
 	servicetest.Expect(t, "a reminder", s.NoticesOf(id), "dan due_soon")
 	s.ClearEffects(id)
-	s.MustWrite(s.CancelWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, id, nil))
+	s.MustWrite(s.Records.CancelWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, id, nil))
 	servicetest.Expect(t, "a change", s.NoticesOf(id), "dan cancelled")
 	deactivate(s, "dan")
 	if mails := s.ClaimMails(s.Acme.OrganizationID); len(mails) != 0 {
@@ -170,7 +170,7 @@ func TestAdministratorsStandInForManagers(t *testing.T) {
 	s.Exec(`UPDATE people SET admin = true WHERE id = ANY ($1)`, s.IDs("zed", "sol"))
 	feedback := func() string {
 		t.Helper()
-		result, err := s.CreateFeedback(t.Context(), s.As("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: s.ID("ahu1"), Subject: "It rattles"})
+		result, err := s.Records.CreateFeedback(t.Context(), s.As("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: s.ID("ahu1"), Subject: "It rattles"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,7 +181,7 @@ func TestAdministratorsStandInForManagers(t *testing.T) {
 		t.Helper()
 		s.ClearEffects(review)
 		s.Clock.Advance(200 * time.Hour)
-		if applied, err := s.Remind(t.Context(), review, servicetest.Reminder(models.NoticeReviewOverdue, *loaded(s, review).InReviewSince)); err != nil || !applied {
+		if applied, err := s.Records.Remind(t.Context(), review, servicetest.Reminder(models.NoticeReviewOverdue, *loaded(s, review).InReviewSince)); err != nil || !applied {
 			t.Fatal(applied, err)
 		}
 		return s.NoticesOf(review)
@@ -200,12 +200,12 @@ func TestWorkThatNoOneCanDo(t *testing.T) {
 	create := func(workers, consultants []string) string { return s.NewWorkOrder(workers, consultants) }
 	person, team, integration, held := create([]string{"bob"}, nil), create([]string{"crew"}, []string{"cat"}), create([]string{"robot"}, nil), create([]string{"bob", "crew"}, nil)
 	both, done, service := create([]string{"bob", "erp"}, nil), create([]string{"bob"}, nil), create([]string{"bob", "polar"}, nil)
-	s.MustWrite(s.CancelWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, done, nil))
-	s.MustWrite(s.HoldWorkOrder(t.Context(), s.As("ann"), store.RequestKey{}, held))
+	s.MustWrite(s.Records.CancelWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, done, nil))
+	s.MustWrite(s.Records.HoldWorkOrder(t.Context(), s.As("ann"), store.RequestKey{}, held))
 	review, waiting := inReview(s, "cat"), create([]string{"cat"}, []string{"erp"})
 	found := func(who string) []string {
 		t.Helper()
-		page, err := s.SearchWorkOrders(t.Context(), s.As(who), records.WorkOrderSearch{NoOneCan: true}, "", 0)
+		page, err := s.Records.SearchWorkOrders(t.Context(), s.As(who), records.WorkOrderSearch{NoOneCan: true}, "", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,7 +213,7 @@ func TestWorkThatNoOneCanDo(t *testing.T) {
 		for _, item := range page.Items {
 			ids = append(ids, item.ID)
 		}
-		queue, err := s.WorkOrderQueue(t.Context(), s.As(who), "")
+		queue, err := s.Records.WorkOrderQueue(t.Context(), s.As(who), "")
 		counted := 0
 		for _, section := range queue.Sections {
 			if section.Search.NoOneCan {
@@ -267,7 +267,7 @@ func TestWorkThatNoOneCanDo(t *testing.T) {
 		if since == nil {
 			t.Fatalf("the work of an integration that is %s has someone who can do it", way.name)
 		}
-		if applied, err := s.Remind(t.Context(), integration, servicetest.Reminder(models.NoticeNoOneCan, *since)); err != nil || !applied {
+		if applied, err := s.Records.Remind(t.Context(), integration, servicetest.Reminder(models.NoticeNoOneCan, *since)); err != nil || !applied {
 			t.Error(applied, err)
 		}
 		servicetest.Expect(t, "told that it is "+way.name, s.NoticesOf(integration), "ann no_one_can")
@@ -291,7 +291,7 @@ func TestWorkThatNoOneCanDo(t *testing.T) {
 			state := loaded(s, id)
 			for _, r := range servicetest.Reminders(state.Dates, s.Clock.Now()) {
 				if r.Kind == models.NoticeNoOneCan {
-					if applied, err := s.Remind(t.Context(), id, r); err != nil || !applied {
+					if applied, err := s.Records.Remind(t.Context(), id, r); err != nil || !applied {
 						t.Error(applied, err)
 					}
 				}
@@ -300,7 +300,7 @@ func TestWorkThatNoOneCanDo(t *testing.T) {
 		}
 		servicetest.Expect(t, "once", s.NoticesOf(id), want)
 	}
-	s.MustWrite(s.AssignWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, person, s.IDs("erp"), nil))
+	s.MustWrite(s.Records.AssignWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, person, s.IDs("erp"), nil))
 	expect("after someone else was assigned", team, held, integration, review, waiting)
 	if loaded(s, person).NoOneCanSince != nil {
 		t.Error("someone can do it again")

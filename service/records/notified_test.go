@@ -13,7 +13,7 @@ import (
 // createdBy creates a work order as a person, without its effects.
 func createdBy(s *servicetest.Harness, creator string, workers, consultants []string) string {
 	s.T.Helper()
-	result, err := s.CreateWorkOrder(s.T.Context(), s.As(creator), store.RequestKey{}, records.NewWorkOrder{
+	result, err := s.Records.CreateWorkOrder(s.T.Context(), s.As(creator), store.RequestKey{}, records.NewWorkOrder{
 		InventoryID: s.ID("ahu1"), Title: "Replace filter", Assignees: s.IDs(workers...), Consultants: s.IDs(consultants...),
 	})
 	id := s.MustWrite(result, err).ID
@@ -32,12 +32,12 @@ func TestTheCreatorHears(t *testing.T) {
 	target, description := models.TimeOf(s.Clock.Now().Add(48*time.Hour)), "All of them."
 	patch := func(by string, patch records.WorkOrderPatch) func(id string) error {
 		return func(id string) error {
-			_, err := s.UpdateWorkOrder(ctx, s.As(by), call, id, patch) //nolint:contextcheck // the fixture has its own
+			_, err := s.Records.UpdateWorkOrder(ctx, s.As(by), call, id, patch) //nolint:contextcheck // the fixture has its own
 			return err
 		}
 	}
 	complete := func(id string) error {
-		_, err := s.AnswerWorkOrder(ctx, s.As("erp"), call, id, nil, records.CompleteWork) //nolint:contextcheck // the fixture has its own
+		_, err := s.Records.AnswerWorkOrder(ctx, s.As("erp"), call, id, nil, records.CompleteWork) //nolint:contextcheck // the fixture has its own
 		return err
 	}
 	reviewed := func(by string, review records.Review) func(id string) error {
@@ -45,13 +45,13 @@ func TestTheCreatorHears(t *testing.T) {
 			if err := complete(id); err != nil {
 				return err
 			}
-			s.ClearEffects(id)                                           //nolint:contextcheck // the fixture has its own
-			_, err := s.ReviewWorkOrder(ctx, s.As(by), call, id, review) //nolint:contextcheck // the fixture has its own
+			s.ClearEffects(id)                                                   //nolint:contextcheck // the fixture has its own
+			_, err := s.Records.ReviewWorkOrder(ctx, s.As(by), call, id, review) //nolint:contextcheck // the fixture has its own
 			return err
 		}
 	}
 	commented := func(by string) func(id string) error {
-		return func(id string) error { return s.AddComment(ctx, s.As(by), id, "Since when?") } //nolint:contextcheck // the fixture has its own
+		return func(id string) error { return s.Records.AddComment(ctx, s.As(by), id, "Since when?") } //nolint:contextcheck // the fixture has its own
 	}
 	for name, c := range map[string]struct {
 		workers    []string
@@ -90,12 +90,14 @@ func TestNoOneIsNotifiedOfAssignmentsOnAClosedWorkOrder(t *testing.T) {
 	for _, status := range []models.WorkOrderStatus{models.StatusComplete, models.StatusCancelled} {
 		for name, assign := range map[string]func(id string) (store.WriteResult, error){
 			"assign": func(id string) (store.WriteResult, error) {
-				return s.AssignWorkOrder(ctx, erp, call, id, s.IDs("bob", "crew"), s.IDs("dan"))
+				return s.Records.AssignWorkOrder(ctx, erp, call, id, s.IDs("bob", "crew"), s.IDs("dan"))
 			},
 			"unassign": func(id string) (store.WriteResult, error) {
-				return s.UnassignWorkOrder(ctx, erp, call, id, s.ID("cat"))
+				return s.Records.UnassignWorkOrder(ctx, erp, call, id, s.ID("cat"))
 			},
-			"replace": func(id string) (store.WriteResult, error) { return s.ReplaceWorkers(ctx, erp, call, id, s.IDs("bob")) },
+			"replace": func(id string) (store.WriteResult, error) {
+				return s.Records.ReplaceWorkers(ctx, erp, call, id, s.IDs("bob"))
+			},
 		} {
 			t.Run(name+" "+string(status), func(t *testing.T) {
 				id := s.WorkOrderIn(status)

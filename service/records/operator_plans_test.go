@@ -27,18 +27,18 @@ func TestOperatorsListsReadLittleMoreThanTheyShow(t *testing.T) {
 	for name, organization := range map[string]string{"much": f.Acme.OrganizationID, "little": f.Polar.OrganizationID} {
 		operator := store.OperatorIn(organization)
 		workOrders := func(filter records.WorkOrderFilter) func() error {
-			return func() error { _, err := f.WorkOrders(ctx, operator, filter, page); return err }
+			return func() error { _, err := f.Records.WorkOrders(ctx, operator, filter, page); return err }
 		}
 		lists["work orders of "+name] = workOrders(records.WorkOrderFilter{})
 		lists["open work orders of "+name] = workOrders(records.WorkOrderFilter{Statuses: []models.WorkOrderStatus{models.StatusOpen}})
 		lists["assigned work orders of "+name] = workOrders(records.WorkOrderFilter{AssigneeID: f.ID("cat")})
 		lists["work orders by external id of "+name] = workOrders(records.WorkOrderFilter{ExternalID: "ext"})
 		lists["open feedback of "+name] = func() error {
-			_, err := f.FeedbackList(ctx, operator, records.FeedbackFilter{Statuses: []models.FeedbackStatus{models.FeedbackOpen}}, page)
+			_, err := f.Records.FeedbackList(ctx, operator, records.FeedbackFilter{Statuses: []models.FeedbackStatus{models.FeedbackOpen}}, page)
 			return err
 		}
 	}
-	lists["a work order"] = func() error { _, err := f.WorkOrder(ctx, store.Operator(), record); return err }
+	lists["a work order"] = func() error { _, err := f.Records.WorkOrder(ctx, store.Operator(), record); return err }
 	for range 8 {
 		for name, list := range lists {
 			if err := list(); err != nil && models.CodeOf(err) != models.CodeNotFound {
@@ -91,7 +91,7 @@ func TestOperatorsReadOneOrganization(t *testing.T) {
 		"a person who calls himself Millwright":    {store.Actor{IdentityID: f.ID("zed"), OrganizationID: f.Acme.OrganizationID, Name: "Millwright"}, 0},
 		"an integration that is called Millwright": {store.Actor{IdentityID: f.ID("outsider"), OrganizationID: f.Acme.OrganizationID, Name: "Millwright", Kind: models.KindIntegration}, 0},
 	} {
-		body, err := f.WorkOrders(t.Context(), test.actor, records.WorkOrderFilter{}, lists.ListRequest{Limit: 10})
+		body, err := f.Records.WorkOrders(t.Context(), test.actor, records.WorkOrderFilter{}, lists.ListRequest{Limit: 10})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -99,7 +99,7 @@ func TestOperatorsReadOneOrganization(t *testing.T) {
 		if err := json.Unmarshal(body, &page); err != nil || len(page.Data) != test.want {
 			t.Errorf("%s lists %s, want %d: %v", name, body, test.want, err)
 		}
-		_, err = f.WorkOrder(t.Context(), test.actor, id)
+		_, err = f.Records.WorkOrder(t.Context(), test.actor, id)
 		if may := err == nil; may != (test.actor.IdentityID == "" && test.actor.Name != "") {
 			t.Errorf("%s reads the work order: %v", name, err)
 		}
@@ -109,7 +109,7 @@ func TestOperatorsReadOneOrganization(t *testing.T) {
 func TestOrganizationsAreNamedByIDOrKey(t *testing.T) {
 	f := servicetest.New(t)
 	for reference, want := range map[string]string{"polar": f.Polar.OrganizationID, f.Acme.OrganizationID: f.Acme.OrganizationID, "nemo": "", "": "", "a\x00": ""} {
-		id, err := f.OrganizationID(t.Context(), reference)
+		id, err := f.People.OrganizationID(t.Context(), reference)
 		if id != want || (err == nil) != (want != "") || err != nil && models.CodeOf(err) != models.CodeNotFound {
 			t.Errorf("%q is %q, %v", reference, id, err)
 		}

@@ -16,17 +16,17 @@ const (
 )
 
 func completes(s *servicetest.Harness, key, id string) error {
-	_, err := s.AnswerWorkOrder(s.T.Context(), s.As(key), store.RequestKey{}, id, nil, records.CompleteWork)
+	_, err := s.Records.AnswerWorkOrder(s.T.Context(), s.As(key), store.RequestKey{}, id, nil, records.CompleteWork)
 	return err
 }
 
 func assigns(s *servicetest.Harness, key, id string, workers, consultants []string) error {
-	_, err := s.AssignWorkOrder(s.T.Context(), s.As(key), store.RequestKey{}, id, s.IDs(workers...), s.IDs(consultants...))
+	_, err := s.Records.AssignWorkOrder(s.T.Context(), s.As(key), store.RequestKey{}, id, s.IDs(workers...), s.IDs(consultants...))
 	return err
 }
 
 func removes(s *servicetest.Harness, key, id, whom string) error {
-	_, err := s.UnassignWorkOrder(s.T.Context(), s.As(key), store.RequestKey{}, id, s.ID(whom))
+	_, err := s.Records.UnassignWorkOrder(s.T.Context(), s.As(key), store.RequestKey{}, id, s.ID(whom))
 	return err
 }
 
@@ -86,7 +86,7 @@ func TestWhoCompletedDoesNotReview(t *testing.T) {
 		{"a team that the person joined during the review", func(t *testing.T) string {
 			id := s.NewWorkOrder([]string{"rita"}, []string{"crew"})
 			must(t, completes(s, "rita", id))
-			_, err := s.AddTeamMembers(t.Context(), s.As("ann"), s.ID("crew"), s.IDs("rita"))
+			_, err := s.People.AddTeamMembers(t.Context(), s.As("ann"), s.ID("crew"), s.IDs("rita"))
 			must(t, err)
 			return id
 		}, "rita", "dan"},
@@ -119,14 +119,14 @@ func TestWhoCompletedDoesNotReview(t *testing.T) {
 			for _, actor := range []store.Actor{s.As(test.completer), operated} {
 				for _, approve := range []bool{true, false} {
 					err := s.ExpectUnchanged(id, func() error {
-						_, err := s.ReviewWorkOrder(t.Context(), actor, store.RequestKey{}, id, records.Review{Approve: approve, Comment: "Loose."})
+						_, err := s.Records.ReviewWorkOrder(t.Context(), actor, store.RequestKey{}, id, records.Review{Approve: approve, Comment: "Loose."})
 						return err
 					})
 					servicetest.Expect(t, "by who completed it", servicetest.Outcome(err), ownWorkOutcome)
 				}
 			}
 			for who, want := range map[string]string{test.completer: ownWorkOutcome, test.other: "ok"} {
-				detail, err := s.WorkOrderDetail(t.Context(), s.As(who), id, records.HistoryPart{})
+				detail, err := s.Records.WorkOrderDetail(t.Context(), s.As(who), id, records.HistoryPart{})
 				must(t, err)
 				servicetest.Expect(t, "what the page offers "+who, servicetest.Outcome(detail.Forbidden[records.ActionReview]), want)
 			}
@@ -134,7 +134,7 @@ func TestWhoCompletedDoesNotReview(t *testing.T) {
 			if n := servicetest.Value[int](s.Fixture, `SELECT count(completed_by) FROM work_orders WHERE id = $1`, id); n != 0 {
 				t.Error("work that came back was completed by someone")
 			}
-			detail, err := s.WorkOrderDetail(t.Context(), s.As(test.completer), id, records.HistoryPart{})
+			detail, err := s.Records.WorkOrderDetail(t.Context(), s.As(test.completer), id, records.HistoryPart{})
 			must(t, err)
 			servicetest.Expect(t, "the page after it was sent back", servicetest.Outcome(detail.Forbidden[records.ActionReview]), "rule_violation status")
 			must(t, assigns(s, "ann", id, []string{"robot"}, nil), completes(s, "robot", id))
@@ -212,7 +212,7 @@ func TestConsultantsOfWhomNobodyElseIsActive(t *testing.T) {
 		id := completed("bob", "cat")
 		must(t, assigns(s, "erp", id, nil, []string{"bob", "polar"}), removes(s, "erp", id, "cat"))
 		err := s.ExpectUnchanged(id, func() error {
-			_, err := s.ReturnWorkOrder(t.Context(), s.As("pia"), store.RequestKey{}, id, "Busy")
+			_, err := s.Records.ReturnWorkOrder(t.Context(), s.As("pia"), store.RequestKey{}, id, "Busy")
 			return err
 		})
 		servicetest.Expect(t, "and leaves it to who completed it", servicetest.Outcome(err), ownWorkOutcome)
@@ -252,7 +252,7 @@ func TestCompletingWhatNoOneElseCouldReview(t *testing.T) {
 			id := test.order()
 			s.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, s.ID("eve"))
 			if test.by != "erp" {
-				detail, err := s.WorkOrderDetail(t.Context(), s.As(test.by), id, records.HistoryPart{})
+				detail, err := s.Records.WorkOrderDetail(t.Context(), s.As(test.by), id, records.HistoryPart{})
 				must(t, err)
 				servicetest.Expect(t, "the page", servicetest.Outcome(detail.Forbidden[records.ActionComplete]), test.want)
 				servicetest.Expect(t, "the page, to answer", servicetest.Outcome(detail.Forbidden[records.ActionAnswer]), "ok")
@@ -285,7 +285,7 @@ func TestReviewsThatAreLeftToWhoCompleted(t *testing.T) {
 	servicetest.Expect(t, "told", s.NoticesOf(id), "bob assigned, dan consulted, dan sent_to_inspection")
 	waits := func(who string) bool {
 		t.Helper()
-		page, err := s.SearchWorkOrders(t.Context(), s.As(who), records.WorkOrderSearch{Review: records.ReviewByMe}, "", 0)
+		page, err := s.Records.SearchWorkOrders(t.Context(), s.As(who), records.WorkOrderSearch{Review: records.ReviewByMe}, "", 0)
 		must(t, err)
 		return len(page.Items) > 0
 	}
@@ -294,7 +294,7 @@ func TestReviewsThatAreLeftToWhoCompleted(t *testing.T) {
 	}
 	s.ClearEffects(id)
 	s.Clock.Advance(50 * time.Hour)
-	if _, err := s.Remind(t.Context(), id, servicetest.Reminder(models.NoticeReviewWaits, *loaded(s, id).InReviewSince)); err != nil {
+	if _, err := s.Records.Remind(t.Context(), id, servicetest.Reminder(models.NoticeReviewWaits, *loaded(s, id).InReviewSince)); err != nil {
 		t.Fatal(err)
 	}
 	servicetest.Expect(t, "reminded", s.NoticesOf(id), "dan review_waiting")
@@ -308,7 +308,7 @@ func TestReviewsThatAreLeftToWhoCompleted(t *testing.T) {
 	}
 	integrations := s.NewWorkOrder([]string{"erp"}, []string{"robot"})
 	must(t, completes(s, "erp", integrations))
-	page, err := s.SearchWorkOrders(t.Context(), s.As("ann"), records.WorkOrderSearch{NoOneCan: true}, "", 0)
+	page, err := s.Records.SearchWorkOrders(t.Context(), s.As("ann"), records.WorkOrderSearch{NoOneCan: true}, "", 0)
 	must(t, err)
 	found := map[string]bool{}
 	for _, item := range page.Items {
@@ -320,7 +320,7 @@ func TestReviewsThatAreLeftToWhoCompleted(t *testing.T) {
 			t.Fatalf("a review is left to %s: since %v, found: %t", name, since, found[order])
 		}
 		s.ClearEffects(order)
-		if applied, err := s.Remind(t.Context(), order, servicetest.Reminder(models.NoticeNoOneCan, *since)); err != nil || !applied {
+		if applied, err := s.Records.Remind(t.Context(), order, servicetest.Reminder(models.NoticeNoOneCan, *since)); err != nil || !applied {
 			t.Errorf("%t, %v", applied, err)
 		}
 		servicetest.Expect(t, "told of a review that is left to "+name, s.NoticesOf(order), "ann no_one_can")
@@ -365,7 +365,7 @@ func TestServiceCompaniesNameNoConsultants(t *testing.T) {
 	t.Run("the console offers no consultants", func(t *testing.T) {
 		id := s.NewWorkOrder([]string{"erp", "polar"}, nil)
 		for who, want := range map[string]bool{"pia": true, "ann": false} {
-			choices, err := s.WorkOrderAssignees(t.Context(), s.As(who), id, "", nil)
+			choices, err := s.Records.WorkOrderAssignees(t.Context(), s.As(who), id, "", nil)
 			if err != nil || choices.OnlyWorkers != want {
 				t.Errorf("%s names only workers: %t, %v", who, choices.OnlyWorkers, err)
 			}
@@ -373,12 +373,12 @@ func TestServiceCompaniesNameNoConsultants(t *testing.T) {
 	})
 	t.Run("a company that reviews has nothing to offer", func(t *testing.T) {
 		id := s.NewWorkOrder([]string{"erp"}, []string{"polar"})
-		detail, err := s.WorkOrderDetail(t.Context(), s.As("pia"), id, records.HistoryPart{})
+		detail, err := s.Records.WorkOrderDetail(t.Context(), s.As("pia"), id, records.HistoryPart{})
 		must(t, err)
 		servicetest.Expect(t, "assigning", servicetest.Outcome(detail.Forbidden[records.ActionAssign]), deniedOutcome)
-		_, err = s.WorkOrderAssignees(t.Context(), s.As("pia"), id, "", nil)
+		_, err = s.Records.WorkOrderAssignees(t.Context(), s.As("pia"), id, "", nil)
 		servicetest.Expect(t, "the choices", servicetest.Outcome(err), deniedOutcome)
-		_, err = s.ReplaceWorkers(t.Context(), s.As("pia"), store.RequestKey{}, id, s.IDs("ola"))
+		_, err = s.Records.ReplaceWorkers(t.Context(), s.As("pia"), store.RequestKey{}, id, s.IDs("ola"))
 		servicetest.Expect(t, "replacing the workers", servicetest.Outcome(err), deniedOutcome)
 	})
 }

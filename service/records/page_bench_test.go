@@ -25,7 +25,7 @@ func BenchmarkPage(b *testing.B) {
 			actor.ShowPeople = people
 			read := func(times int) {
 				for range times {
-					body, err := f.WorkOrders(b.Context(), actor, records.WorkOrderFilter{}, lists.ListRequest{Limit: 50})
+					body, err := f.Records.WorkOrders(b.Context(), actor, records.WorkOrderFilter{}, lists.ListRequest{Limit: 50})
 					if err != nil || len(body) < 10_000 {
 						b.Fatalf("%d bytes, error %v", len(body), err)
 					}

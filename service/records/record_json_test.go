@@ -36,16 +36,16 @@ func TestRecordsAreEncodedLikeTheirModels(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				f.Clock.Advance(time.Second) // makes it the newest
-				made, err := f.CreateWorkOrder(ctx, erp, store.RequestKey{}, in)
+				made, err := f.Records.CreateWorkOrder(ctx, erp, store.RequestKey{}, in)
 				if err != nil {
 					t.Fatal(err)
 				}
 				checkEncoded[models.WorkOrderRecord](t, made.Body)
-				single, err := f.WorkOrder(ctx, erp, made.RecordID)
+				single, err := f.Records.WorkOrder(ctx, erp, made.RecordID)
 				checkSame(t, made.Body, single, err)
-				page, err := f.WorkOrders(ctx, erp, records.WorkOrderFilter{}, lists.ListRequest{Limit: 1})
+				page, err := f.Records.WorkOrders(ctx, erp, records.WorkOrderFilter{}, lists.ListRequest{Limit: 1})
 				checkPage[models.WorkOrderRecord](t, page, single, err)
-				closed, err := f.CancelWorkOrder(ctx, erp, store.RequestKey{}, made.RecordID, &text)
+				closed, err := f.Records.CancelWorkOrder(ctx, erp, store.RequestKey{}, made.RecordID, &text)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -54,23 +54,23 @@ func TestRecordsAreEncodedLikeTheirModels(t *testing.T) {
 		}
 		t.Run("feedback", func(t *testing.T) {
 			f.Clock.Advance(time.Second)
-			made, err := f.CreateFeedback(ctx, erp, store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: odd, Description: &text})
+			made, err := f.Records.CreateFeedback(ctx, erp, store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: odd, Description: &text})
 			if err != nil {
 				t.Fatal(err)
 			}
 			checkEncoded[models.FeedbackRecord](t, made.Body)
-			page, err := f.FeedbackList(ctx, erp, records.FeedbackFilter{}, lists.ListRequest{Limit: 1})
+			page, err := f.Records.FeedbackList(ctx, erp, records.FeedbackFilter{}, lists.ListRequest{Limit: 1})
 			checkPage[models.FeedbackRecord](t, page, made.Body, err)
 		})
 	}
-	single, err := f.Form(ctx, erp, form)
+	single, err := f.Inventory.Form(ctx, erp, form)
 	if err != nil {
 		t.Fatal(err)
 	}
 	checkEncoded[models.FormRecord](t, single)
 	var page []byte
 	servicetest.Await(t, "no transaction of another test hides the form", func() bool {
-		page, err = f.Forms(ctx, erp, lists.ListRequest{Limit: 20, ChangedSince: "2020-01-01T00:00:00Z"})
+		page, err = f.Inventory.Forms(ctx, erp, lists.ListRequest{Limit: 20, ChangedSince: "2020-01-01T00:00:00Z"})
 		return err != nil || !bytes.Contains(page, []byte(`"data":[]`))
 	})
 	checkPage[models.FormRecord](t, page, single, err)

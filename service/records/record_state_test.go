@@ -25,7 +25,7 @@ func dirty(s *servicetest.Harness, id string) bool {
 // loaded returns the work order's state as its workflow loads it, which clears the dirty mark.
 func loaded(s *servicetest.Harness, id string) records.WorkOrderState {
 	s.T.Helper()
-	state, err := s.WorkOrderState(s.T.Context(), id, models.Time{})
+	state, err := s.Records.WorkOrderState(s.T.Context(), id, models.Time{})
 	if err != nil {
 		s.T.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func setTarget(s *servicetest.Harness, id string, away time.Duration) *models.Ti
 		at := models.TimeOf(s.Clock.Now().Add(away))
 		target = &at
 	}
-	s.MustWrite(s.UpdateWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, records.WorkOrderPatch{
+	s.MustWrite(s.Records.UpdateWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, records.WorkOrderPatch{
 		TargetDate: records.Sent[*models.Time]{Value: target, Set: true},
 	}))
 	return target
@@ -49,13 +49,13 @@ func setTarget(s *servicetest.Harness, id string, away time.Duration) *models.Ti
 // complete completes the work order as the ERP.
 func complete(s *servicetest.Harness, id string) {
 	s.T.Helper()
-	s.MustWrite(s.AnswerWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, nil, records.CompleteWork))
+	s.MustWrite(s.Records.AnswerWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, nil, records.CompleteWork))
 }
 
 // feedback creates feedback as the ERP, of which ann is notified.
 func feedback(s *servicetest.Harness) string {
 	s.T.Helper()
-	answer, err := s.CreateFeedback(s.T.Context(), s.As("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: s.ID("ahu1"), Subject: "It rattles"})
+	answer, err := s.Records.CreateFeedback(s.T.Context(), s.As("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: s.ID("ahu1"), Subject: "It rattles"})
 	if err != nil {
 		s.T.Fatal(err)
 	}
@@ -75,49 +75,49 @@ func TestWritesThatConcernTheWorkflowMarkAndWake(t *testing.T) {
 		dirty  bool
 	}{
 		{"a title", models.StatusOpen, func(id string) (store.WriteResult, error) {
-			return s.UpdateWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, records.WorkOrderPatch{Title: text("Replace both filters")})
+			return s.Records.UpdateWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, records.WorkOrderPatch{Title: text("Replace both filters")})
 		}, false},
 		{"a target date", models.StatusOpen, func(id string) (store.WriteResult, error) {
 			at := models.TimeOf(s.Clock.Now().Add(72 * time.Hour))
-			return s.UpdateWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, records.WorkOrderPatch{
+			return s.Records.UpdateWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, records.WorkOrderPatch{
 				TargetDate: records.Sent[*models.Time]{Value: &at, Set: true},
 			})
 		}, true},
 		{"nothing at all", models.StatusOpen, func(id string) (store.WriteResult, error) {
-			return s.UpdateWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, records.WorkOrderPatch{})
+			return s.Records.UpdateWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, records.WorkOrderPatch{})
 		}, false},
 		{"the first answers, which begin the work", models.StatusOpen, func(id string) (store.WriteResult, error) {
-			return s.AnswerWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, nil, records.SaveAnswers)
+			return s.Records.AnswerWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, nil, records.SaveAnswers)
 		}, true},
 		{"further answers", models.StatusInProgress, func(id string) (store.WriteResult, error) {
-			return s.AnswerWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, nil, records.SaveAnswers)
+			return s.Records.AnswerWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, nil, records.SaveAnswers)
 		}, false},
 		{"completion", models.StatusInProgress, func(id string) (store.WriteResult, error) {
-			return s.AnswerWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, nil, records.CompleteWork)
+			return s.Records.AnswerWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, nil, records.CompleteWork)
 		}, true},
 		{"approval", models.StatusSentToInspection, func(id string) (store.WriteResult, error) {
-			return s.ReviewWorkOrder(s.T.Context(), s.As("cat"), store.RequestKey{}, id, records.Review{Approve: true})
+			return s.Records.ReviewWorkOrder(s.T.Context(), s.As("cat"), store.RequestKey{}, id, records.Review{Approve: true})
 		}, true},
 		{"sending back", models.StatusSentToInspection, func(id string) (store.WriteResult, error) {
-			return s.ReviewWorkOrder(s.T.Context(), s.As("cat"), store.RequestKey{}, id, records.Review{Comment: "Loose."})
+			return s.Records.ReviewWorkOrder(s.T.Context(), s.As("cat"), store.RequestKey{}, id, records.Review{Comment: "Loose."})
 		}, true},
 		{"hold", models.StatusOpen, func(id string) (store.WriteResult, error) {
-			return s.HoldWorkOrder(s.T.Context(), s.As("ann"), store.RequestKey{}, id)
+			return s.Records.HoldWorkOrder(s.T.Context(), s.As("ann"), store.RequestKey{}, id)
 		}, true},
 		{"resumption", models.StatusOnHold, func(id string) (store.WriteResult, error) {
-			return s.ResumeWorkOrder(s.T.Context(), s.As("ann"), store.RequestKey{}, id)
+			return s.Records.ResumeWorkOrder(s.T.Context(), s.As("ann"), store.RequestKey{}, id)
 		}, true},
 		{"cancellation", models.StatusOpen, func(id string) (store.WriteResult, error) {
-			return s.CancelWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, nil)
+			return s.Records.CancelWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, nil)
 		}, true},
 		{"an assignment", models.StatusOpen, func(id string) (store.WriteResult, error) {
-			return s.AssignWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, s.IDs("bob"), nil)
+			return s.Records.AssignWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, s.IDs("bob"), nil)
 		}, false},
 		{"an assignment after the end", models.StatusComplete, func(id string) (store.WriteResult, error) {
-			return s.AssignWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, s.IDs("bob"), nil)
+			return s.Records.AssignWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, s.IDs("bob"), nil)
 		}, false},
 		{"a removal", models.StatusOpen, func(id string) (store.WriteResult, error) {
-			return s.UnassignWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, s.ID("cat"))
+			return s.Records.UnassignWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, s.ID("cat"))
 		}, false},
 	}
 	for _, tt := range tests {
@@ -145,7 +145,7 @@ func TestWritesThatConcernTheWorkflowMarkAndWake(t *testing.T) {
 	t.Run("a creation, but not its retry", func(t *testing.T) {
 		call := store.RequestKey{Key: "k", Method: "POST", Path: "/work-orders", Fingerprint: []byte{1}}
 		again := func() string {
-			answer, err := s.CreateWorkOrder(s.T.Context(), s.As("erp"), call, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace filter"})
+			answer, err := s.Records.CreateWorkOrder(s.T.Context(), s.As("erp"), call, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace filter"})
 			return s.MustWrite(answer, err).ID
 		}
 		id := again()
@@ -164,7 +164,7 @@ func TestWritesThatConcernTheWorkflowMarkAndWake(t *testing.T) {
 		if !dirty(s, id) || !slices.Contains(s.Wakes.Take(), wake) {
 			t.Error("new feedback is not dirty and woken")
 		}
-		state, err := s.FeedbackState(s.T.Context(), id, models.Time{})
+		state, err := s.Records.FeedbackState(s.T.Context(), id, models.Time{})
 		if err != nil || state.ID != id || state.OrganizationID != s.Acme.OrganizationID || state.Status != models.FeedbackOpen {
 			t.Errorf("the state is %+v, error %v", state, err)
 		}
@@ -182,7 +182,7 @@ func TestWritesThatConcernTheWorkflowMarkAndWake(t *testing.T) {
 		id := s.WorkOrderIn(models.StatusCancelled)
 		loaded(s, id)
 		s.Wakes.Take()
-		if _, err := s.CancelWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, nil); err == nil || dirty(s, id) || len(s.Wakes.Take()) > 0 {
+		if _, err := s.Records.CancelWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, nil); err == nil || dirty(s, id) || len(s.Wakes.Take()) > 0 {
 			t.Errorf("error %v; dirty: %v", err, dirty(s, id))
 		}
 	})
@@ -197,7 +197,7 @@ func TestSweepFindsDirtyRecords(t *testing.T) {
 	}
 	unclaimed := func() (found []store.WakeTarget) {
 		t.Helper()
-		all, err := s.Unclaimed(t.Context(), 10*time.Second)
+		all, err := s.Upkeep.Unclaimed(t.Context(), 10*time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -220,7 +220,7 @@ func TestSweepFindsDirtyRecords(t *testing.T) {
 	if found := unclaimed(); len(found) != 1 || found[0].ID != issue {
 		t.Errorf("after the work order was loaded it finds %v", found)
 	}
-	if _, err := s.FeedbackState(t.Context(), issue, models.Time{}); err != nil {
+	if _, err := s.Records.FeedbackState(t.Context(), issue, models.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	if found := unclaimed(); len(found) != 0 {
@@ -234,7 +234,7 @@ func TestSweepFindsDueMail(t *testing.T) {
 	acme := store.WakeTarget{Kind: store.TargetMail, ID: s.Acme.OrganizationID, OrganizationID: s.Acme.OrganizationID, Swept: true}
 	expect := func(when string, of *service.Service, want bool) {
 		t.Helper()
-		all, err := of.Unclaimed(t.Context(), 10*time.Second)
+		all, err := of.Upkeep.Unclaimed(t.Context(), 10*time.Second)
 		if err != nil || slices.Contains(all, acme) != want {
 			t.Errorf("%s it finds %v, %v; want mail: %v", when, all, err, want)
 		}
@@ -247,7 +247,7 @@ func TestSweepFindsDueMail(t *testing.T) {
 	expect("after the grace", mailing, true)
 	mails := s.ClaimMails(s.Acme.OrganizationID)
 	expect("during an attempt", mailing, false)
-	if err := s.RecordMail(t.Context(), mails[0], people.MailOutcome{Status: people.MailWaiting}); err != nil {
+	if err := s.Effects.RecordMail(t.Context(), mails[0], people.MailOutcome{Status: people.MailWaiting}); err != nil {
 		t.Fatal(err)
 	}
 	s.Clock.Advance(15 * time.Second)
@@ -256,7 +256,7 @@ func TestSweepFindsDueMail(t *testing.T) {
 	expect("when it is overdue", mailing, true)
 	s.Exec(`DELETE FROM notices`)
 	expect("without notices", mailing, false)
-	if _, err := mailing.NewPersonLink(t.Context(), s.As("ann"), s.ID("bob"), false); err != nil {
+	if _, err := mailing.People.NewPersonLink(t.Context(), s.As("ann"), s.ID("bob"), false); err != nil {
 		t.Fatal(err)
 	}
 	s.Exec(`DELETE FROM notices`)
@@ -270,7 +270,7 @@ func TestNoWriteIsLostBetweenMarkAndLoad(t *testing.T) {
 	const afterTheMark = "AFTER INSERT OR UPDATE ON dirty_records FOR EACH ROW"
 	cancel := func(s *servicetest.Harness, id string) func() error {
 		return func() error {
-			_, err := s.CancelWorkOrder(context.WithoutCancel(s.T.Context()), s.As("erp"), store.RequestKey{}, id, nil)
+			_, err := s.Records.CancelWorkOrder(context.WithoutCancel(s.T.Context()), s.As("erp"), store.RequestKey{}, id, nil)
 			return err
 		}
 	}
@@ -293,7 +293,7 @@ func TestNoWriteIsLostBetweenMarkAndLoad(t *testing.T) {
 		servicetest.AwaitLocks(t, s.Fixture, 1)
 		var state records.WorkOrderState
 		looked := inBackground(func() (err error) {
-			state, err = s.WorkOrderState(context.WithoutCancel(t.Context()), id, models.Time{})
+			state, err = s.Records.WorkOrderState(context.WithoutCancel(t.Context()), id, models.Time{})
 			return err
 		})
 		servicetest.AwaitLocks(t, s.Fixture, 2)
@@ -353,7 +353,7 @@ func TestNoWriteIsLostBetweenMarkAndLoad(t *testing.T) {
 			writers.Go(func() {
 				for n := range 15 {
 					at := models.TimeOf(servicetest.Start.Add(time.Duration(1000*w+n) * time.Hour))
-					_, err := s.UpdateWorkOrder(ctx, erp, store.RequestKey{}, id, records.WorkOrderPatch{
+					_, err := s.Records.UpdateWorkOrder(ctx, erp, store.RequestKey{}, id, records.WorkOrderPatch{
 						TargetDate: records.Sent[*models.Time]{Value: &at, Set: true},
 					})
 					if err != nil {
@@ -407,14 +407,14 @@ func TestWorkOrderState(t *testing.T) {
 	at(1)
 	target := setTarget(s, id, 99*time.Hour) // at hour 100
 	at(2)
-	s.MustWrite(s.UpdateWorkOrder(ctx, s.As("erp"), store.RequestKey{}, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Both filters", Set: true}}))
+	s.MustWrite(s.Records.UpdateWorkOrder(ctx, s.As("erp"), store.RequestKey{}, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Both filters", Set: true}}))
 	state = loaded(s, id)
 	is("target date", state.TargetDate, 100)
 	is("set at", state.TargetSetAt, 1)
 	is("in review since", state.InReviewSince, -1)
 	is("loaded at", &state.LoadedAt, 2)
-	if state.Review != s.ReviewPeriods || state.Review.Reminder == 0 {
-		t.Errorf("review periods %v, want %v", state.Review, s.ReviewPeriods)
+	if state.Review != s.Store.ReviewPeriods || state.Review.Reminder == 0 {
+		t.Errorf("review periods %v, want %v", state.Review, s.Store.ReviewPeriods)
 	}
 	at(3)
 	setTarget(s, id, 50*time.Hour)
@@ -424,10 +424,10 @@ func TestWorkOrderState(t *testing.T) {
 	at(5)
 	complete(s, id)
 	at(6)
-	s.MustWrite(s.AssignWorkOrder(ctx, s.As("erp"), store.RequestKey{}, id, nil, s.IDs("dan")))
+	s.MustWrite(s.Records.AssignWorkOrder(ctx, s.As("erp"), store.RequestKey{}, id, nil, s.IDs("dan")))
 	is("in review since", loaded(s, id).InReviewSince, 5)
 	at(7)
-	s.MustWrite(s.ReviewWorkOrder(ctx, s.As("cat"), store.RequestKey{}, id, records.Review{Comment: "Loose."}))
+	s.MustWrite(s.Records.ReviewWorkOrder(ctx, s.As("cat"), store.RequestKey{}, id, records.Review{Comment: "Loose."}))
 	is("sent back, in review since", loaded(s, id).InReviewSince, -1)
 	at(8)
 	complete(s, id)
@@ -437,16 +437,16 @@ func TestWorkOrderState(t *testing.T) {
 		t.Errorf("reminders %v, want two of the date and two of the review", reminders)
 	}
 	at(9)
-	s.MustWrite(s.ReviewWorkOrder(ctx, s.As("cat"), store.RequestKey{}, id, records.Review{Approve: true}))
+	s.MustWrite(s.Records.ReviewWorkOrder(ctx, s.As("cat"), store.RequestKey{}, id, records.Review{Approve: true}))
 	if state = loaded(s, id); state.Status != models.StatusComplete || len(servicetest.Reminders(state.Dates, s.Clock.Now())) != 0 {
 		t.Errorf("in the end: %+v", state)
 	}
 
 	s.Exec(`DELETE FROM work_orders WHERE id = $1`, id)
-	if state, err := s.WorkOrderState(ctx, id, models.Time{}); err != nil || state.ID != "" {
+	if state, err := s.Records.WorkOrderState(ctx, id, models.Time{}); err != nil || state.ID != "" {
 		t.Errorf("a missing work order is %+v, error %v", state, err)
 	}
-	if state, err := s.FeedbackState(ctx, id, models.Time{}); err != nil || state.ID != "" {
+	if state, err := s.Records.FeedbackState(ctx, id, models.Time{}); err != nil || state.ID != "" {
 		t.Errorf("missing feedback is %+v, error %v", state, err)
 	}
 }
@@ -457,11 +457,11 @@ func TestWorkOrderStateCountsAnswersToRequiredQuestions(t *testing.T) {
 	form, answered := s.ID("inspection"), []records.GivenAnswer{{QuestionID: s.ID("q_state"), Value: s.ID("o_ok")}, {QuestionID: s.ID("q_note"), Value: "Quiet"}}
 	var ids [2]string
 	for i := range ids {
-		ids[i] = s.MustWrite(s.CreateWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, records.NewWorkOrder{
+		ids[i] = s.MustWrite(s.Records.CreateWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, records.NewWorkOrder{
 			InventoryID: s.ID("ahu1"), Title: "Replace filter", FormID: &form, Assignees: s.IDs("erp"),
 		})).ID
 	}
-	s.MustWrite(s.AnswerWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, ids[0], answered, records.SaveAnswers))
+	s.MustWrite(s.Records.AnswerWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, ids[0], answered, records.SaveAnswers))
 	for i, want := range []int{1, 0} {
 		if state := loaded(s, ids[i]); state.Required != 2 || state.Answered != want {
 			t.Errorf("%d of %d required questions are answered, want %d of 2", state.Answered, state.Required, want)
@@ -479,7 +479,7 @@ func TestWorkOrderStateHoldsNoNames(t *testing.T) {
 	const secret = "Quarrington"
 	text := secret
 	at := models.TimeOf(s.Clock.Now().Add(time.Hour))
-	answer, err := s.CreateWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, records.NewWorkOrder{
+	answer, err := s.Records.CreateWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, records.NewWorkOrder{
 		InventoryID: s.ID("ahu1"), Title: secret, Description: &text, ExternalID: &text, TargetDate: &at, Assignees: s.IDs("bob"),
 	})
 	id := s.MustWrite(answer, err).ID
@@ -499,7 +499,7 @@ func TestLoadsReturnTheTransitionsAfterATime(t *testing.T) {
 	id := s.NewWorkOrder([]string{"erp"}, []string{"cat"})
 	transitions := func(after models.Time) string {
 		t.Helper()
-		state, err := s.WorkOrderState(t.Context(), id, after)
+		state, err := s.Records.WorkOrderState(t.Context(), id, after)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -514,8 +514,8 @@ func TestLoadsReturnTheTransitionsAfterATime(t *testing.T) {
 	complete(s, id)
 	second := loaded(s, id).Transitions[1].At
 	// The clock does not advance: the times of a record's changes differ all the same.
-	s.MustWrite(s.ReviewWorkOrder(t.Context(), s.As("cat"), store.RequestKey{}, id, records.Review{Comment: "Loose."}))
-	s.MustWrite(s.HoldWorkOrder(t.Context(), s.As("ann"), store.RequestKey{}, id))
+	s.MustWrite(s.Records.ReviewWorkOrder(t.Context(), s.As("cat"), store.RequestKey{}, id, records.Review{Comment: "Loose."}))
+	s.MustWrite(s.Records.HoldWorkOrder(t.Context(), s.As("ann"), store.RequestKey{}, id))
 	servicetest.Expect(t, "all", transitions(models.Time{}), ">open erp 0s, open>sent_to_inspection erp 1h0m0.001s, "+
 		"sent_to_inspection>back_from_inspection cat 1h0m0.002s, back_from_inspection>on_hold ann 1h0m0.003s")
 	servicetest.Expect(t, "after the second", transitions(second), "sent_to_inspection>back_from_inspection cat 1h0m0.002s, back_from_inspection>on_hold ann 1h0m0.003s")
@@ -524,7 +524,7 @@ func TestLoadsReturnTheTransitionsAfterATime(t *testing.T) {
 	if err := resolve(s, "ann", issue); err != nil {
 		t.Fatal(err)
 	}
-	state, err := s.FeedbackState(t.Context(), issue, models.Time{})
+	state, err := s.Records.FeedbackState(t.Context(), issue, models.Time{})
 	if err != nil || len(state.Transitions) != 2 || state.Transitions[1].From != "open" || state.Transitions[1].To != "resolved" || state.Transitions[1].By != s.ID("ann") {
 		t.Errorf("feedback's state is %+v, error %v", state, err)
 	}

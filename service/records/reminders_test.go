@@ -21,7 +21,7 @@ func TestRemindersReachPeopleOnce(t *testing.T) {
 	s.ClearEffects(id)
 	remind := func(kind models.NoticeKind, about models.Time) {
 		t.Helper()
-		if applied, err := s.Remind(ctx, id, servicetest.Reminder(kind, about)); err != nil || !applied {
+		if applied, err := s.Records.Remind(ctx, id, servicetest.Reminder(kind, about)); err != nil || !applied {
 			t.Errorf("%s: applied %v, error %v", kind, applied, err)
 		}
 	}
@@ -43,7 +43,7 @@ func TestRemindersReachPeopleOnce(t *testing.T) {
 
 	// A new target date causes a new reminder for the assignees at that time.
 	target = setTarget(s, id, 72*time.Hour)
-	s.MustWrite(s.UnassignWorkOrder(ctx, s.As("erp"), store.RequestKey{}, id, s.ID("crew")))
+	s.MustWrite(s.Records.UnassignWorkOrder(ctx, s.As("erp"), store.RequestKey{}, id, s.ID("crew")))
 	s.ClearEffects(id)
 	remind(models.NoticeDueSoon, *target)
 	expect("another date", "bob due_soon, pia due_soon")
@@ -63,11 +63,11 @@ func TestRemindersReachPeopleOnce(t *testing.T) {
 	remind(models.NoticeReviewOverdue, *since)
 	expect("the overdue review, to the nearest managers", "ann review_overdue")
 	s.Clock.Advance(time.Hour)
-	s.MustWrite(s.ReviewWorkOrder(ctx, s.As("cat"), store.RequestKey{}, id, records.Review{Comment: "Loose."}))
+	s.MustWrite(s.Records.ReviewWorkOrder(ctx, s.As("cat"), store.RequestKey{}, id, records.Review{Comment: "Loose."}))
 	s.Clock.Advance(time.Hour)
 	complete(s, id)
 	s.ClearEffects(id)
-	if applied, err := s.Remind(ctx, id, servicetest.Reminder(models.NoticeReviewWaits, *since)); err != nil || applied {
+	if applied, err := s.Records.Remind(ctx, id, servicetest.Reminder(models.NoticeReviewWaits, *since)); err != nil || applied {
 		t.Errorf("the first review's reminder during the second: applied %v, error %v", applied, err)
 	}
 	remind(models.NoticeReviewWaits, *loaded(s, id).InReviewSince)
@@ -77,7 +77,7 @@ func TestRemindersReachPeopleOnce(t *testing.T) {
 	other := s.NewWorkOrder([]string{"erp"}, nil)
 	about := setTarget(s, other, 48*time.Hour)
 	s.ClearEffects(other)
-	if applied, err := s.Remind(ctx, other, servicetest.Reminder(models.NoticeDue, *about)); err != nil || !applied || s.NoticesOf(other) != "" {
+	if applied, err := s.Records.Remind(ctx, other, servicetest.Reminder(models.NoticeDue, *about)); err != nil || !applied || s.NoticesOf(other) != "" {
 		t.Errorf("applied %v, error %v, notified are %q", applied, err, s.NoticesOf(other))
 	}
 }
@@ -101,7 +101,7 @@ func TestRemindersAtTheSameTimeReachPeopleOnce(t *testing.T) {
 	ctx := context.WithoutCancel(t.Context())
 	for range tries {
 		all.Go(func() {
-			if applied, err := s.Remind(ctx, id, servicetest.Reminder(models.NoticeDueSoon, *target)); err != nil || !applied {
+			if applied, err := s.Records.Remind(ctx, id, servicetest.Reminder(models.NoticeDueSoon, *target)); err != nil || !applied {
 				t.Errorf("applied %v, error %v", applied, err)
 			}
 		})
@@ -126,13 +126,15 @@ func TestReminderThatDoesNotApplyNotifiesNoOne(t *testing.T) {
 		{"the target date was moved", models.NoticeDue, func(id string) { setTarget(s, id, 50*time.Hour) }},
 		{"it was taken away", models.NoticeDue, func(id string) { setTarget(s, id, 0) }},
 		{"it is complete", models.NoticeDue, func(id string) {
-			s.MustWrite(s.UnassignWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, s.ID("cat")))
+			s.MustWrite(s.Records.UnassignWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, s.ID("cat")))
 			complete(s, id)
 		}},
 		{"it was cancelled", models.NoticeDueSoon, func(id string) {
-			s.MustWrite(s.CancelWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, nil))
+			s.MustWrite(s.Records.CancelWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, nil))
 		}},
-		{"it is on hold", models.NoticeDue, func(id string) { s.MustWrite(s.HoldWorkOrder(s.T.Context(), s.As("ann"), store.RequestKey{}, id)) }},
+		{"it is on hold", models.NoticeDue, func(id string) {
+			s.MustWrite(s.Records.HoldWorkOrder(s.T.Context(), s.As("ann"), store.RequestKey{}, id))
+		}},
 		{"the date is past and comes near no more", models.NoticeDueSoon, func(string) { s.Clock.Advance(48 * time.Hour) }},
 		{"it was set less than a day before", models.NoticeDueSoon, func(id string) {
 			setTarget(s, id, 0)
@@ -150,7 +152,7 @@ func TestReminderThatDoesNotApplyNotifiesNoOne(t *testing.T) {
 			target := setTarget(s, id, 48*time.Hour)
 			tt.after(id)
 			s.ClearEffects(id)
-			applied, err := s.Remind(s.T.Context(), id, servicetest.Reminder(tt.kind, *target))
+			applied, err := s.Records.Remind(s.T.Context(), id, servicetest.Reminder(tt.kind, *target))
 			if told := s.NoticesOf(id); err != nil || applied || told != "" {
 				t.Errorf("applied %v, error %v, notified are %q", applied, err, told)
 			}

@@ -17,20 +17,20 @@ func actionWrites(s *servicetest.Harness, who store.Actor, id string) map[record
 	ended := func(_ store.WriteResult, err error) error { return err }
 	return map[records.WorkOrderAction]func() error{
 		records.ActionUpdate: func() error {
-			return ended(s.UpdateWorkOrder(ctx, who, call, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Changed", Set: true}}))
+			return ended(s.Records.UpdateWorkOrder(ctx, who, call, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Changed", Set: true}}))
 		},
 		records.ActionAssign: func() error { // naming who has the role requires the permission and has no effect
-			return ended(s.AssignWorkOrder(ctx, who, call, id, s.IDs("polar"), nil))
+			return ended(s.Records.AssignWorkOrder(ctx, who, call, id, s.IDs("polar"), nil))
 		},
-		records.ActionAnswer:   func() error { return ended(s.AnswerWorkOrder(ctx, who, call, id, nil, records.SaveAnswers)) },
-		records.ActionComplete: func() error { return ended(s.AnswerWorkOrder(ctx, who, call, id, nil, records.CompleteWork)) },
-		records.ActionHold:     func() error { return ended(s.HoldWorkOrder(ctx, who, call, id)) },
-		records.ActionResume:   func() error { return ended(s.ResumeWorkOrder(ctx, who, call, id)) },
-		records.ActionCancel:   func() error { return ended(s.CancelWorkOrder(ctx, who, call, id, nil)) },
+		records.ActionAnswer:   func() error { return ended(s.Records.AnswerWorkOrder(ctx, who, call, id, nil, records.SaveAnswers)) },
+		records.ActionComplete: func() error { return ended(s.Records.AnswerWorkOrder(ctx, who, call, id, nil, records.CompleteWork)) },
+		records.ActionHold:     func() error { return ended(s.Records.HoldWorkOrder(ctx, who, call, id)) },
+		records.ActionResume:   func() error { return ended(s.Records.ResumeWorkOrder(ctx, who, call, id)) },
+		records.ActionCancel:   func() error { return ended(s.Records.CancelWorkOrder(ctx, who, call, id, nil)) },
 		records.ActionReview: func() error {
-			return ended(s.ReviewWorkOrder(ctx, who, call, id, records.Review{Approve: true}))
+			return ended(s.Records.ReviewWorkOrder(ctx, who, call, id, records.Review{Approve: true}))
 		},
-		records.ActionReturn: func() error { return ended(s.ReturnWorkOrder(ctx, who, call, id, "We have no one on site.")) },
+		records.ActionReturn: func() error { return ended(s.Records.ReturnWorkOrder(ctx, who, call, id, "We have no one on site.")) },
 	}
 }
 
@@ -49,11 +49,11 @@ func TestThePageOffersWhatTheWritesAllow(t *testing.T) {
 		for _, who := range []string{"ann", "bob", "cat", "dan", "sol", "rita", "pia"} {
 			planned := func() string {
 				id := s.WorkOrderIn(status)
-				s.MustWrite(s.AssignWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, id, s.IDs("bob", "crew", "polar"), nil))
+				s.MustWrite(s.Records.AssignWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, id, s.IDs("bob", "crew", "polar"), nil))
 				return id
 			}
 			kept := planned()
-			detail, err := s.WorkOrderDetail(t.Context(), s.As(who), kept, records.HistoryPart{})
+			detail, err := s.Records.WorkOrderDetail(t.Context(), s.As(who), kept, records.HistoryPart{})
 			if err != nil {
 				t.Fatalf("%s, %s: %v", status, who, err)
 			}
@@ -68,7 +68,7 @@ func TestThePageOffersWhatTheWritesAllow(t *testing.T) {
 				if !detail.May(records.ActionAssign) {
 					continue
 				}
-				_, err := s.UnassignWorkOrder(t.Context(), s.As(who), store.RequestKey{}, kept, s.ID(key))
+				_, err := s.Records.UnassignWorkOrder(t.Context(), s.As(who), store.RequestKey{}, kept, s.ID(key))
 				servicetest.Expect(t, string(status)+" "+who+" removes "+key, sentenceOf(detail.Kept[s.ID(key)]), sentenceOf(err))
 			}
 		}
@@ -79,23 +79,23 @@ func TestThePageNamesOtherRules(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	ctx := t.Context()
 	form := s.ID("inspection")
-	result, err := s.CreateWorkOrder(ctx, s.As("ann"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Inspect", FormID: &form, Assignees: s.IDs("bob")})
+	result, err := s.Records.CreateWorkOrder(ctx, s.As("ann"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Inspect", FormID: &form, Assignees: s.IDs("bob")})
 	id := s.MustWrite(result, err).ID
 	see := func(key string) records.WorkOrderDetail {
 		t.Helper()
-		detail, err := s.WorkOrderDetail(t.Context(), s.As(key), id, records.HistoryPart{})
+		detail, err := s.Records.WorkOrderDetail(t.Context(), s.As(key), id, records.HistoryPart{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return detail
 	}
 	bob := see("bob")
-	_, err = s.AnswerWorkOrder(ctx, s.As("bob"), store.RequestKey{}, id, nil, records.CompleteWork)
+	_, err = s.Records.AnswerWorkOrder(ctx, s.As("bob"), store.RequestKey{}, id, nil, records.CompleteWork)
 	servicetest.Expect(t, "questions without answers", sentenceOf(bob.Forbidden[records.ActionComplete]), sentenceOf(err))
 	if len(bob.Answers.Questions) != 5 || bob.Answers.Form.Name != "Inspection" || len(bob.History.Changes) != 1 {
 		t.Errorf("the page shows %+v", bob)
 	}
-	shown, err := s.WorkOrder(ctx, s.As("bob"), id)
+	shown, err := s.Records.WorkOrder(ctx, s.As("bob"), id)
 	if err != nil || bob.ETag != store.ETag(shown) {
 		t.Errorf("the ETag is %s, that of GET %s, %v", bob.ETag, store.ETag(shown), err)
 	}
@@ -113,24 +113,24 @@ func TestThePageIsForReaders(t *testing.T) {
 	for who, want := range map[string]string{
 		"ann": "ok", "rita": "ok", "eve": "not_found", "zed": "not_found", "pia": "ok", "ola": "not_found", "erp": "permission_denied",
 	} {
-		_, err := s.WorkOrderDetail(t.Context(), s.As(who), id, records.HistoryPart{})
+		_, err := s.Records.WorkOrderDetail(t.Context(), s.As(who), id, records.HistoryPart{})
 		servicetest.Expect(t, who, servicetest.Outcome(err), want)
 	}
 	for _, unknown := range []string{"wo_00000000000000000000000000", "nonsense", s.ID("ahu1")} {
-		_, err := s.WorkOrderDetail(t.Context(), s.As("ann"), unknown, records.HistoryPart{})
+		_, err := s.Records.WorkOrderDetail(t.Context(), s.As("ann"), unknown, records.HistoryPart{})
 		servicetest.Expect(t, unknown, servicetest.Outcome(err), "not_found")
-		_, err = s.WorkOrderAssignees(t.Context(), s.As("ann"), unknown, "", nil)
+		_, err = s.Records.WorkOrderAssignees(t.Context(), s.As("ann"), unknown, "", nil)
 		servicetest.Expect(t, "choices of "+unknown, servicetest.Outcome(err), "not_found")
 	}
 	for who, want := range map[string]string{"ann": "", "pia": "Acme Facilities"} {
-		detail, err := s.WorkOrderDetail(t.Context(), s.As(who), id, records.HistoryPart{})
+		detail, err := s.Records.WorkOrderDetail(t.Context(), s.As(who), id, records.HistoryPart{})
 		if err != nil || detail.Customer != want {
 			t.Errorf("%s sees the customer %q, %v", who, detail.Customer, err)
 		}
 	}
 	// A worker without incoming work orders does not see whose it is.
-	s.MustWrite(s.AssignWorkOrder(t.Context(), s.As("pia"), store.RequestKey{}, id, s.IDs("ola"), nil))
-	if detail, err := s.WorkOrderDetail(t.Context(), s.As("ola"), id, records.HistoryPart{}); err != nil || detail.Customer != "" {
+	s.MustWrite(s.Records.AssignWorkOrder(t.Context(), s.As("pia"), store.RequestKey{}, id, s.IDs("ola"), nil))
+	if detail, err := s.Records.WorkOrderDetail(t.Context(), s.As("ola"), id, records.HistoryPart{}); err != nil || detail.Customer != "" {
 		t.Errorf("ola sees the customer %q, %v", detail.Customer, err)
 	}
 }
@@ -143,7 +143,7 @@ func TestAssigneeChoicesAreThoseTheRulesAllow(t *testing.T) {
 	all := servicetest.Value[[]string](s.Fixture, `SELECT array_agg(id) FROM identities`)
 	for who, never := range map[string][]string{"pia": {s.Polar.OrganizationID}, "ann": nil} {
 		id := s.NewWorkOrder([]string{"erp", "polar"}, nil)
-		choices, err := s.WorkOrderAssignees(t.Context(), s.As(who), id, "", s.IDs("robot", "reader", "creator", "dispatch", "back_office"))
+		choices, err := s.Records.WorkOrderAssignees(t.Context(), s.As(who), id, "", s.IDs("robot", "reader", "creator", "dispatch", "back_office"))
 		if err != nil || choices.More {
 			t.Fatal(choices, err)
 		}
@@ -153,7 +153,7 @@ func TestAssigneeChoicesAreThoseTheRulesAllow(t *testing.T) {
 		}
 		for _, identity := range all {
 			other := s.NewWorkOrder([]string{"erp", "polar"}, nil)
-			_, err := s.AssignWorkOrder(t.Context(), s.As(who), store.RequestKey{}, other, []string{identity}, nil)
+			_, err := s.Records.AssignWorkOrder(t.Context(), s.As(who), store.RequestKey{}, other, []string{identity}, nil)
 			want := err == nil && !slices.Contains(never, identity) && !slices.Contains(s.IDs("erp", "polar"), identity)
 			if offered[identity] != want {
 				t.Errorf("%s is offered %s: %t; the write: %v", who, s.WithKeys(identity), offered[identity], err)
@@ -161,7 +161,7 @@ func TestAssigneeChoicesAreThoseTheRulesAllow(t *testing.T) {
 		}
 	}
 	id := s.NewWorkOrder([]string{"erp"}, nil)
-	choices, err := s.WorkOrderAssignees(t.Context(), s.As("ann"), id, " ST ", nil)
+	choices, err := s.Records.WorkOrderAssignees(t.Context(), s.As("ann"), id, " ST ", nil)
 	var names []string
 	for _, c := range choices.Choices {
 		names = append(names, c.Name)
@@ -169,8 +169,8 @@ func TestAssigneeChoicesAreThoseTheRulesAllow(t *testing.T) {
 	if err != nil || strings.Join(names, ", ") != "Bob Stone" {
 		t.Errorf("a search finds %v, %v", names, err)
 	}
-	_, err = s.WorkOrderAssignees(t.Context(), s.As("sol"), id, "", nil)
+	_, err = s.Records.WorkOrderAssignees(t.Context(), s.As("sol"), id, "", nil)
 	servicetest.Expect(t, "without the permission", servicetest.Outcome(err), "permission_denied")
-	_, err = s.WorkOrderAssignees(t.Context(), s.As("zed"), id, "", nil)
+	_, err = s.Records.WorkOrderAssignees(t.Context(), s.As("zed"), id, "", nil)
 	servicetest.Expect(t, "a stranger", servicetest.Outcome(err), "not_found")
 }

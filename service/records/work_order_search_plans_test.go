@@ -45,10 +45,10 @@ func TestSearchesReadABoundedNumberOfWorkOrders(t *testing.T) {
 	}
 	run := func(actor store.Actor, b bounded) error {
 		if b.board {
-			_, err := f.WorkOrderBoard(t.Context(), actor, b.search)
+			_, err := f.Records.WorkOrderBoard(t.Context(), actor, b.search)
 			return err
 		}
-		_, err := f.SearchWorkOrders(t.Context(), actor, b.search, "", 50)
+		_, err := f.Records.SearchWorkOrders(t.Context(), actor, b.search, "", 50)
 		return err
 	}
 	actors := map[string]store.Actor{}
@@ -105,7 +105,7 @@ func TestASearchGoesOn(t *testing.T) {
 	f.Exec(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)
 		SELECT 'wo_' || lpad(n::text, 26, '0'), $1, CASE WHEN n % 3 = 0 THEN $2 ELSE $3 END, 'Replace', CASE WHEN n % 9000 < 2 THEN 'high' ELSE 'none' END, 'open', $4, now(), now()
 		FROM generate_series(1, 36000) n`, f.Acme.OrganizationID, f.ID("ahu1"), f.ID("fan1"), f.ID("erp"))
-	ann, err := f.PersonActor(t.Context(), f.ID("ann"))
+	ann, err := f.Access.PersonActor(t.Context(), f.ID("ann"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestASearchGoesOn(t *testing.T) {
 	var numbers []int64
 	pages, stops := 0, 0
 	for after := ""; ; {
-		page, err := f.SearchWorkOrders(t.Context(), ann, search, after, 50)
+		page, err := f.Records.SearchWorkOrders(t.Context(), ann, search, after, 50)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +132,7 @@ func TestASearchGoesOn(t *testing.T) {
 	if stops == 0 || pages > 5 {
 		t.Errorf("%d pages, of which %d stop before the end", pages, stops)
 	}
-	board, err := f.WorkOrderBoard(t.Context(), ann, search)
+	board, err := f.Records.WorkOrderBoard(t.Context(), ann, search)
 	if err != nil {
 		t.Fatal(err)
 	}

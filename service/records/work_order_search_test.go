@@ -123,7 +123,7 @@ func TestSearchesShowWhatSingleReadsShow(t *testing.T) {
 			for _, key := range actors {
 				actor := f.Actor(key)
 				actor.Kind = models.KindPerson // what an identity may read does not depend on its kind
-				readable, _ := servicetest.RecordKind{Table: "work_orders", One: f.WorkOrder, Only: "true"}.Naive(t, f, actor, "r.id DESC", map[string]string{})
+				readable, _ := servicetest.RecordKind{Table: "work_orders", One: f.Records.WorkOrder, Only: "true"}.Naive(t, f, actor, "r.id DESC", map[string]string{})
 				for i, c := range cases {
 					only := strings.ReplaceAll(c.only, "@actor", actor.IdentityID)
 					if actor.OrganizationID != f.Acme.OrganizationID && c.named { // names of another organization
@@ -186,13 +186,13 @@ func TestSearchesThatAreRejected(t *testing.T) {
 		`have "Shift" in their name`:                      {Creator: "Shift"},
 		`Enter the id`:                                    {Node: "TWICE"},
 	} {
-		_, err := s.SearchWorkOrders(t.Context(), s.As("ann"), search, "", 50)
+		_, err := s.Records.SearchWorkOrders(t.Context(), s.As("ann"), search, "", 50)
 		if models.CodeOf(err) != models.CodeInvalidRequest || !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
 	for _, text := range []string{"é" + long[2:len(long)-2], strings.Repeat("a ", 40), "?!"} {
-		if _, err := s.SearchWorkOrders(t.Context(), s.As("ann"), records.WorkOrderSearch{Text: text}, "", 50); err != nil {
+		if _, err := s.Records.SearchWorkOrders(t.Context(), s.As("ann"), records.WorkOrderSearch{Text: text}, "", 50); err != nil {
 			t.Errorf("%.20q: %v", text, err)
 		}
 	}
@@ -204,7 +204,7 @@ func searched(t *testing.T, f *servicetest.Fixture, actor store.Actor, search re
 	var pages [][]string
 	read := func(at string) records.WorkOrderPage {
 		t.Helper()
-		page, err := f.SearchWorkOrders(t.Context(), actor, search, at, limit)
+		page, err := f.Records.SearchWorkOrders(t.Context(), actor, search, at, limit)
 		if err != nil {
 			t.Fatalf("%+v: %v", search, err)
 		}
@@ -254,7 +254,7 @@ func searched(t *testing.T, f *servicetest.Fixture, actor store.Actor, search re
 // returns the number of sections.
 func wantQueued(t *testing.T, f *servicetest.Fixture, actor store.Actor) int {
 	t.Helper()
-	queue, err := f.WorkOrderQueue(t.Context(), actor, "Asia/Tokyo")
+	queue, err := f.Records.WorkOrderQueue(t.Context(), actor, "Asia/Tokyo")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +274,7 @@ func wantQueued(t *testing.T, f *servicetest.Fixture, actor store.Actor) int {
 // wantOnBoard fails the test unless the board has the work orders.
 func wantOnBoard(t *testing.T, f *servicetest.Fixture, actor store.Actor, search records.WorkOrderSearch, ids []string) {
 	t.Helper()
-	board, err := f.WorkOrderBoard(t.Context(), actor, search)
+	board, err := f.Records.WorkOrderBoard(t.Context(), actor, search)
 	if err != nil {
 		t.Fatalf("the board of %+v: %v", search, err)
 	}
@@ -329,7 +329,7 @@ func TestWordsThatManyPlacesHave(t *testing.T) {
 		SELECT 'wo_' || lpad(n::text, 26, '0'), $1, 'eqp_' || lpad(n::text, 26, '0'), CASE n WHEN 1500 THEN 'Leak' WHEN 1700 THEN 'Leak in the room' ELSE 'Replace' END, 'none', 'open', $2, now(), now()
 		FROM generate_series(1001, 3000) n`, f.Acme.OrganizationID, f.ID("erp"))
 	f.WaitForOpenTransactions()
-	ann, err := f.PersonActor(t.Context(), f.ID("ann"))
+	ann, err := f.Access.PersonActor(t.Context(), f.ID("ann"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,7 +337,7 @@ func TestWordsThatManyPlacesHave(t *testing.T) {
 		"room 1234": "[2234 1234]", "roof mast r 1234": "[2234 1234]", "room leak": "[1700 1500]", "roof leak 1500": "[1500]", "leak": "[1700 1500]",
 		"room": "[1700]", "room nowhere": "[]",
 	} {
-		page, err := f.SearchWorkOrders(t.Context(), ann, records.WorkOrderSearch{Text: text}, "", 50)
+		page, err := f.Records.SearchWorkOrders(t.Context(), ann, records.WorkOrderSearch{Text: text}, "", 50)
 		if err != nil {
 			t.Fatal(err)
 		}

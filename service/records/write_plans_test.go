@@ -38,7 +38,7 @@ func TestPlansOfEmptyTablesSuitWrites(t *testing.T) {
 		call := keyed()
 		reference := call.Key
 		create := func() store.WriteResult {
-			result, err := h.CreateWorkOrder(ctx, erp, call, records.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "x", FormID: &form, Assignees: h.IDs("erp", "ann"), Consultants: h.IDs("cat")})
+			result, err := h.Records.CreateWorkOrder(ctx, erp, call, records.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "x", FormID: &form, Assignees: h.IDs("erp", "ann"), Consultants: h.IDs("cat")})
 			h.MustWrite(result, err)
 			return result
 		}
@@ -46,25 +46,25 @@ func TestPlansOfEmptyTablesSuitWrites(t *testing.T) {
 		if !create().Replayed {
 			t.Error("a repetition creates a work order")
 		}
-		if _, err := h.WorkOrder(ctx, erp, id); err != nil {
+		if _, err := h.Records.WorkOrder(ctx, erp, id); err != nil {
 			t.Fatal(err)
 		}
-		h.MustWrite(h.UpdateWorkOrder(ctx, erp, keyed(), id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "y", Set: true}}))
-		h.MustWrite(h.AssignWorkOrder(ctx, erp, keyed(), id, h.IDs("crew"), h.IDs("dan")))
-		h.MustWrite(h.UnassignWorkOrder(ctx, erp, keyed(), id, h.ID("crew")))
-		h.MustWrite(h.HoldWorkOrder(ctx, ann, store.RequestKey{}, id))
-		h.MustWrite(h.ResumeWorkOrder(ctx, ann, store.RequestKey{}, id))
-		h.MustWrite(h.AnswerWorkOrder(ctx, erp, keyed(), id, []records.GivenAnswer{{QuestionID: h.ID("q_state"), Value: h.ID("o_ok")}}, records.SaveAnswers))
-		h.MustWrite(h.CancelWorkOrder(ctx, erp, keyed(), id, nil))
-		result, err := h.CreateFeedback(ctx, erp, keyed(), records.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "x", ExternalID: &reference})
+		h.MustWrite(h.Records.UpdateWorkOrder(ctx, erp, keyed(), id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "y", Set: true}}))
+		h.MustWrite(h.Records.AssignWorkOrder(ctx, erp, keyed(), id, h.IDs("crew"), h.IDs("dan")))
+		h.MustWrite(h.Records.UnassignWorkOrder(ctx, erp, keyed(), id, h.ID("crew")))
+		h.MustWrite(h.Records.HoldWorkOrder(ctx, ann, store.RequestKey{}, id))
+		h.MustWrite(h.Records.ResumeWorkOrder(ctx, ann, store.RequestKey{}, id))
+		h.MustWrite(h.Records.AnswerWorkOrder(ctx, erp, keyed(), id, []records.GivenAnswer{{QuestionID: h.ID("q_state"), Value: h.ID("o_ok")}}, records.SaveAnswers))
+		h.MustWrite(h.Records.CancelWorkOrder(ctx, erp, keyed(), id, nil))
+		result, err := h.Records.CreateFeedback(ctx, erp, keyed(), records.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "x", ExternalID: &reference})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.Feedback(ctx, erp, result.RecordID); err != nil {
+		if _, err := h.Records.Feedback(ctx, erp, result.RecordID); err != nil {
 			t.Fatal(err)
 		}
 		for _, record := range []string{id, result.RecordID} {
-			if err := h.AddComment(ctx, ann, record, "x"); err != nil {
+			if err := h.Records.AddComment(ctx, ann, record, "x"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -83,7 +83,7 @@ func TestPlansOfEmptyTablesSuitWrites(t *testing.T) {
 	const planted = "wo_01kjq7k69re00b2a00av14smbj"
 	h.Exec(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)
 		VALUES ($1, $2, $3, 'x', 'none', 'open', $4, $5, $5)`, planted, h.Acme.OrganizationID, h.ID("ahu1"), h.ID("ann"), servicetest.Start)
-	h.MustWrite(h.UpdateWorkOrder(ctx, erp, keyed(), planted, records.WorkOrderPatch{Title: records.Sent[string]{Value: "y", Set: true}}))
+	h.MustWrite(h.Records.UpdateWorkOrder(ctx, erp, keyed(), planted, records.WorkOrderPatch{Title: records.Sent[string]{Value: "y", Set: true}}))
 	for range 3 {
 		write()
 	}

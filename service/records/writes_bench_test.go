@@ -58,11 +58,11 @@ func BenchmarkWrites(b *testing.B) {
 		}
 		measure("change", func(ctx context.Context, n int64, call store.RequestKey) error {
 			patch := records.WorkOrderPatch{Title: records.Sent[string]{Value: "Replace the filter " + rand.Text(), Set: true}}
-			_, err := f.UpdateWorkOrder(ctx, erp, call, writtenWorkOrder(n*7919%20_000), patch)
+			_, err := f.Records.UpdateWorkOrder(ctx, erp, call, writtenWorkOrder(n*7919%20_000), patch)
 			return err
 		})
 		measure("creation", func(ctx context.Context, n int64, call store.RequestKey) error {
-			_, err := f.CreateWorkOrder(ctx, erp, call, records.NewWorkOrder{
+			_, err := f.Records.CreateWorkOrder(ctx, erp, call, records.NewWorkOrder{
 				InventoryID: fmt.Sprintf("eqp_%026d", n*7919%1000+1), Title: "Replace the filter", Assignees: []string{f.ID("erp")}})
 			return err
 		})

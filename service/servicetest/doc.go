@@ -2,7 +2,7 @@
 // with two small organizations (fixture.yaml, service_company.yaml), a clock that only
 // moves when the test advances it, and a Waker that records what it is told to wake.
 //
-// New returns a Fixture, which embeds the service. Things of the fixture are named by
+// New returns a Fixture, which embeds the service: f.Records.WorkOrder. Things of the fixture are named by
 // their keys in the files: f.ID("erp"), f.Actor("erp"). Exec and Value run SQL for what
 // no service function does. NewInstance is a second process on the same database.
 //

@@ -169,7 +169,7 @@ type Poller struct {
 func (p *Poller) Poll(ctx context.Context, s *service.Service) error {
 	request := lists.ListRequest{Limit: p.Limit, ChangedSince: p.Since}
 	for {
-		got, err := lists.DecodePage[Identified](s.WorkOrders(ctx, p.Actor, p.Filter, request))
+		got, err := lists.DecodePage[Identified](s.Records.WorkOrders(ctx, p.Actor, p.Filter, request))
 		if err != nil {
 			return err
 		}

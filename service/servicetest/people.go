@@ -13,7 +13,7 @@ import (
 // Person returns a person of the fixture as an actor.
 func Person(t testing.TB, f *Fixture, key string) store.Actor {
 	t.Helper()
-	actor, err := f.PersonActor(t.Context(), f.ID(key))
+	actor, err := f.Access.PersonActor(t.Context(), f.ID(key))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +24,7 @@ func Person(t testing.TB, f *Fixture, key string) store.Actor {
 // make signing in slow, and returns its token.
 func Session(f *Fixture, key string) (token string) {
 	f.t.Helper()
-	token = f.Vault.SessionToken(rand.Text() + "~" + f.ID(key))
+	token = f.Store.Vault.SessionToken(rand.Text() + "~" + f.ID(key))
 	f.Exec(`INSERT INTO sessions (token_hash, id, person_id, method, created_at, seen_at, network, user_agent, authenticated_at, recent_until)
 		SELECT hash, 'ses_' || left(encode(hash, 'hex'), 26), $2, 'password', $3, $3, '127.0.0.1', 'servicetest', $3, $4 FROM sha256($1::text::bytea) hash`,
 		token, f.ID(key), f.Clock.Now(), f.Clock.Now().Add(models.RecentSignIn))
@@ -35,7 +35,7 @@ func Session(f *Fixture, key string) (token string) {
 // other, ray has every permission but that. Ann, an administrator, has it too.
 func Managers(t *testing.T, f *Fixture) {
 	t.Helper()
-	imported, err := f.Import(t.Context(), []byte(`
+	imported, err := f.Imports.Import(t.Context(), []byte(`
 organization: {key: acme}
 organization_permission_definitions:
   - {key: org_integrations, name: Integrations, grants: [integrations]}

@@ -106,8 +106,6 @@ func (p *Wakes) Take() []store.WakeTarget {
 // Fixture is a service with the fixture's organizations.
 type Fixture struct {
 	*service.Service
-	// Store is the service's store, for package storetest.
-	Store *store.Store
 	Pool  *pgxpool.Pool
 	Clock *Clock
 	Wakes *Wakes
@@ -131,10 +129,9 @@ func New(t testing.TB, adjust ...func(*store.Options)) *Fixture {
 		t.Fatalf("the results of importing the fixture: %v", err)
 	}
 	f.Acme, f.Polar = results.Acme, results.Polar
-	f.Store = f.NewStore(adjust...)
-	f.Service = service.On(f.Store)
-	if f.Now().After(Start.Add(24 * time.Hour)) {
-		if err := f.MakePartitions(t.Context()); err != nil {
+	f.Service = f.NewInstance(adjust...)
+	if f.Store.Now().After(Start.Add(24 * time.Hour)) {
+		if err := f.Store.MakePartitions(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -192,14 +189,14 @@ func importFixture(ctx context.Context, t testing.TB, admin *pgx.Conn, name, url
 	END $$`); err != nil {
 		return err
 	}
-	if err := f.MakePartitions(ctx); err != nil {
+	if err := f.Store.MakePartitions(ctx); err != nil {
 		return err
 	}
 	var made importResults
-	if made.Polar, err = f.Import(ctx, companyFile); err != nil {
+	if made.Polar, err = f.Imports.Import(ctx, companyFile); err != nil {
 		return fmt.Errorf("import the service company: %w", err)
 	}
-	if made.Acme, err = f.Import(ctx, fixtureFile); err != nil {
+	if made.Acme, err = f.Imports.Import(ctx, fixtureFile); err != nil {
 		return fmt.Errorf("import the fixture: %w", err)
 	}
 	// The workflows of the addresses have started, and tests count what their own writes log.
@@ -216,12 +213,6 @@ func importFixture(ctx context.Context, t testing.TB, admin *pgx.Conn, name, url
 
 // NewInstance returns another service on the same database, as in another process.
 func (f *Fixture) NewInstance(adjust ...func(*store.Options)) *service.Service {
-	f.t.Helper()
-	return service.On(f.NewStore(adjust...))
-}
-
-// NewStore is NewInstance for tests that need the Store: service.On makes the service of it.
-func (f *Fixture) NewStore(adjust ...func(*store.Options)) *store.Store {
 	f.t.Helper()
 	tokens, err := store.NewTokenKeys(TokenKeys)
 	if err != nil {
@@ -242,7 +233,7 @@ func (f *Fixture) NewStore(adjust ...func(*store.Options)) *store.Store {
 	for _, a := range adjust {
 		a(&options)
 	}
-	s, err := store.New(f.Pool, options)
+	s, err := service.New(f.Pool, options)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -314,7 +305,7 @@ func (f *Fixture) ClaimMails(organizationID string) []effects.Mail {
 	f.t.Helper()
 	var mails []effects.Mail
 	for {
-		mail, err := f.ClaimMail(f.t.Context(), organizationID)
+		mail, err := f.Effects.ClaimMail(f.t.Context(), organizationID)
 		switch {
 		case models.CodeOf(err) == models.CodeNotFound:
 			return mails
@@ -333,13 +324,13 @@ func (f *Fixture) MailedLinks() []people.LinkEmail {
 	var links []people.LinkEmail
 	for _, organization := range []string{f.Acme.OrganizationID, f.Polar.OrganizationID} {
 		for {
-			link, err := f.ClaimLink(f.t.Context(), organization)
+			link, err := f.People.ClaimLink(f.t.Context(), organization)
 			if models.CodeOf(err) == models.CodeNotFound {
 				break
 			}
 			if err == nil {
 				links = append(links, link)
-				err = f.RecordLink(f.t.Context(), link, people.MailOutcome{Status: people.MailSent})
+				err = f.People.RecordLink(f.t.Context(), link, people.MailOutcome{Status: people.MailSent})
 			}
 			if err != nil {
 				f.t.Fatal(err)

@@ -19,7 +19,7 @@ const MoveNode = `UPDATE inventory_nodes SET parent_id = $1 WHERE id = $2`
 // Remove removes expired rows in at most batches batches; 0 means no limit.
 func Remove(t *testing.T, s *service.Service, batch, batches int) upkeep.RemovalResult {
 	t.Helper()
-	removed, err := s.RemoveExpired(t.Context(), batch, func() bool { batches--; return batches != 0 })
+	removed, err := s.Upkeep.RemoveExpired(t.Context(), batch, func() bool { batches--; return batches != 0 })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 // Create creates a work order on AHU 1 as the ERP and returns its id.
 func Create(t *testing.T, f *Fixture) string {
 	t.Helper()
-	answer, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
+	answer, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func Create(t *testing.T, f *Fixture) string {
 // Claim claims pending deliveries of an address.
 func Claim(t *testing.T, f *Fixture, webhook string) webhooks.Claim {
 	t.Helper()
-	claimed, err := f.ClaimPending(t.Context(), f.ID(webhook), nil, webhooks.ClaimPosition{}, 100)
+	claimed, err := f.Webhooks.ClaimPending(t.Context(), f.ID(webhook), nil, webhooks.ClaimPosition{}, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func Claim(t *testing.T, f *Fixture, webhook string) webhooks.Claim {
 // Record records attempts of an address.
 func Record(t *testing.T, f *Fixture, webhook string, attempts ...webhooks.Attempt) webhooks.RecordResult {
 	t.Helper()
-	recorded, err := f.RecordAttempts(t.Context(), f.ID(webhook), attempts)
+	recorded, err := f.Webhooks.RecordAttempts(t.Context(), f.ID(webhook), attempts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func Status(t *testing.T, f *Fixture, id string) models.DeliveryStatus {
 // Acquire acquires the lease of an address, which must be free.
 func Acquire(t *testing.T, f *Fixture, webhook string) webhooks.Lease {
 	t.Helper()
-	lease, wait, err := f.AcquireLease(t.Context(), f.ID(webhook), "test")
+	lease, wait, err := f.Webhooks.AcquireLease(t.Context(), f.ID(webhook), "test")
 	if err != nil || wait != 0 {
 		t.Fatalf("the lease of %s is free after %s: %v", webhook, wait, err)
 	}
@@ -96,7 +96,7 @@ func DispatchAll(t *testing.T, f *Fixture, hook string) []int64 {
 	t.Helper()
 	var order []int64
 	for {
-		claimed, err := f.ClaimPending(t.Context(), f.ID(hook), nil, webhooks.ClaimPosition{}, 500)
+		claimed, err := f.Webhooks.ClaimPending(t.Context(), f.ID(hook), nil, webhooks.ClaimPosition{}, 500)
 		if err != nil {
 			t.Fatal(err)
 		}

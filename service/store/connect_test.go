@@ -21,7 +21,7 @@ func TestAnOlderProgramRunsOnANewerSchema(t *testing.T) {
 				f.Exec(expansion)
 				f.Exec(`INSERT INTO goose_db_version (version_id, is_applied) SELECT max(version_id) + 1, true FROM goose_db_version`)
 			}
-			if err := f.CheckSchema(t.Context()); err != nil {
+			if err := f.Store.CheckSchema(t.Context()); err != nil {
 				t.Error(err)
 			}
 			servicetest.Create(t, f)
@@ -33,7 +33,7 @@ func TestAnOlderProgramRunsOnANewerSchema(t *testing.T) {
 func TestAnOlderSchemaIsRejected(t *testing.T) {
 	f := servicetest.New(t)
 	f.Exec(`DELETE FROM goose_db_version WHERE version_id = (SELECT max(version_id) FROM goose_db_version)`)
-	if err := f.CheckSchema(t.Context()); err == nil || !strings.Contains(err.Error(), "`millwright migrate`") {
+	if err := f.Store.CheckSchema(t.Context()); err == nil || !strings.Contains(err.Error(), "`millwright migrate`") {
 		t.Errorf("with one migration less: %v", err)
 	}
 }
@@ -44,7 +44,7 @@ func TestADevelopmentSchemaIsRefused(t *testing.T) {
 	f.Exec(`ALTER TABLE watermarks RENAME TO earlier`)
 	f.Exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (88, true)`)
 	_, err := store.Migrate(t.Context(), f.Pool.Config().ConnString(), "")
-	for what, err := range map[string]error{"migrate": err, "the check of api and worker": f.CheckSchema(t.Context())} {
+	for what, err := range map[string]error{"migrate": err, "the check of api and worker": f.Store.CheckSchema(t.Context())} {
 		if err == nil || !strings.Contains(err.Error(), "`rm -rf .dev`") {
 			t.Errorf("%s: %v", what, err)
 		}

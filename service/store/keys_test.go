@@ -63,7 +63,7 @@ func TestErrorsNameMalformedKeysWithoutShowingThem(t *testing.T) {
 
 func TestTokenKeysRotateWithoutRejectingATokenEarly(t *testing.T) {
 	f := servicetest.New(t)
-	token, err := f.IssueToken(t.Context(), "cli_erp", "secret-of-the-erp-integration", nil)
+	token, err := f.Access.IssueToken(t.Context(), "cli_erp", "secret-of-the-erp-integration", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestTokenKeysRotateWithoutRejectingATokenEarly(t *testing.T) {
 			t.Fatal(err)
 		}
 		other := f.NewInstance(func(o *store.Options) { o.Tokens = keys })
-		if _, _, err := other.Admit(t.Context(), token.AccessToken, ""); (err == nil) != test.taken {
+		if _, _, err := other.Access.Admit(t.Context(), token.AccessToken, ""); (err == nil) != test.taken {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -21,7 +21,7 @@ func TestBacklog(t *testing.T) {
 	began := models.TimeOf(f.Clock.Now())
 	backlog := func() upkeep.Backlog {
 		t.Helper()
-		found, err := f.Backlog(t.Context(), 20*time.Second)
+		found, err := f.Upkeep.Backlog(t.Context(), 20*time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func TestBacklog(t *testing.T) {
 	}
 	f.Exec(`UPDATE webhooks SET enabled = true, enabled_since = created_at, off_reason = NULL, off_at = NULL WHERE id = $1`, f.ID("erp_hook"))
 	f.Exec(`UPDATE webhook_health SET failed_at = $2::timestamptz + interval '30 days' WHERE webhook_id = $1`, f.ID("erp_hook"), f.Clock.Now())
-	if off, err := f.TurnOffIfUnsuccessful(t.Context(), f.ID("erp_hook")); !off || err != nil {
+	if off, err := f.Webhooks.TurnOffIfUnsuccessful(t.Context(), f.ID("erp_hook")); !off || err != nil {
 		t.Fatalf("it is off: %v, %v", off, err)
 	}
 	if got := backlog(); got.AddressesOff != 1 || got.AddressesTurnedOff != 1 {
@@ -106,7 +106,7 @@ func TestBacklogOfManyDeliveriesIsCheap(t *testing.T) {
 		f.SetDeliveries(state, `event_id LIKE 'evt_01kk9x%'`)
 		f.Exec(`VACUUM ANALYZE open_deliveries, deliveries`)
 		started := time.Now()
-		if _, err := f.Backlog(t.Context(), time.Minute); err != nil {
+		if _, err := f.Upkeep.Backlog(t.Context(), time.Minute); err != nil {
 			t.Fatal(err)
 		}
 		took := time.Since(started)

@@ -28,7 +28,7 @@ func BenchmarkMove(b *testing.B) {
 		var batches []time.Duration
 		started = time.Now()
 		last := started
-		if _, err := f.RemoveExpired(b.Context(), upkeep.RemovalBatch, func() bool {
+		if _, err := f.Upkeep.RemoveExpired(b.Context(), upkeep.RemovalBatch, func() bool {
 			batches, last = append(batches, time.Since(last)), time.Now()
 			return true
 		}); err != nil {

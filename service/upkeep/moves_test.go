@@ -47,7 +47,7 @@ func TestAMoveLeavesTheRecordsBelowToHousekeeping(t *testing.T) {
 	f := servicetest.New(t)
 	plantBelow(f, f.ID("ahu1"), 1, many)
 	plantBelow(f, f.ID("roof"), many+1, many+10)
-	if _, err := f.CreateFeedback(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("fan1"), Subject: "Noise"}); err != nil {
+	if _, err := f.Records.CreateFeedback(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("fan1"), Subject: "Noise"}); err != nil {
 		t.Fatal(err)
 	}
 	writing := servicetest.Begin(t, f)
@@ -56,7 +56,7 @@ func TestAMoveLeavesTheRecordsBelowToHousekeeping(t *testing.T) {
 	f.Clock.Advance(time.Minute)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if _, err := f.Import(ctx, []byte(moveOfHVAC)); err != nil {
+	if _, err := f.Imports.Import(ctx, []byte(moveOfHVAC)); err != nil {
 		t.Fatalf("the move waits for a creation: %v", err)
 	}
 	if got := []int{repositionedSince(f, "work_orders", before), repositionedSince(f, "feedback", before), repositionedSince(f, "inventory_nodes", before), moves(f)}; !slices.Equal(got, []int{0, 0, 1, 1}) {
@@ -205,7 +205,7 @@ func TestFollowersSeeEverythingBelowAMove(t *testing.T) {
 			for i := range 30 {
 				revokedToken(s.Fixture, workOrderID(i), 2*time.Hour)
 			}
-			removed, err := s.RemoveExpired(s.t.Context(), 7, func() bool { return true })
+			removed, err := s.Upkeep.RemoveExpired(s.t.Context(), 7, func() bool { return true })
 			if err == nil || !strings.Contains(err.Error(), "lock timeout") {
 				s.t.Errorf("housekeeping ended with %v, want a lock timeout", err)
 			}

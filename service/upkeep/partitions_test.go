@@ -26,7 +26,7 @@ func newPartitioned(t *testing.T) *servicetest.Fixture {
 	t.Helper()
 	f := servicetest.New(t)
 	f.Clock.Advance(time.Date(2040, time.January, 2, 12, 0, 0, 0, time.UTC).Sub(servicetest.Start))
-	if err := f.MakePartitions(t.Context()); err != nil {
+	if err := f.Store.MakePartitions(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for n := 1; n > 0; { // partitions of the fixture and of the days in which the test runs
@@ -62,7 +62,7 @@ func TestPartitionsAreMadeAhead(t *testing.T) {
 	var workers sync.WaitGroup
 	for range 4 {
 		workers.Go(func() {
-			if err := f.MakePartitions(t.Context()); err != nil {
+			if err := f.Store.MakePartitions(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -83,7 +83,7 @@ func TestMissingPartitionsAreMadeByTheChecks(t *testing.T) {
 	check := func(after time.Duration, want string) {
 		t.Helper()
 		f.Clock.Advance(after)
-		if err := f.CheckSchema(t.Context()); err != nil {
+		if err := f.Store.CheckSchema(t.Context()); err != nil {
 			t.Error(err)
 		}
 		if got := days(f, "events"); !strings.HasSuffix(got, want) {
@@ -93,11 +93,11 @@ func TestMissingPartitionsAreMadeByTheChecks(t *testing.T) {
 	check(6*24*time.Hour, "01-09") // 01-08: tomorrow's is there
 	check(24*time.Hour, "01-16")
 	f.Clock.Advance(8 * 24 * time.Hour)
-	_, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
+	_, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
 	if err == nil || !strings.Contains(err.Error(), `no partition of relation "events"`) {
 		t.Errorf("without a partition: %v", err)
 	}
-	if backlog, err := f.Backlog(t.Context(), time.Minute); err != nil || backlog.PartitionDaysAhead != 0 {
+	if backlog, err := f.Upkeep.Backlog(t.Context(), time.Minute); err != nil || backlog.PartitionDaysAhead != 0 {
 		t.Errorf("the metric says %d days, %v", backlog.PartitionDaysAhead, err)
 	}
 	check(0, "01-24")
@@ -115,7 +115,7 @@ func TestDaysAreDroppedOnceAllOfThemHasExpired(t *testing.T) {
 		claimed[1].Attempts = models.DeliveryAttempts - 1
 		servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimed[1], 500)) // parked as failed
 		f.Exec(`UPDATE webhook_health SET failed_at = 'infinity' WHERE webhook_id = $1`, f.ID("erp_hook"))
-		if off, err := f.TurnOffIfUnsuccessful(t.Context(), f.ID("erp_hook")); !off || err != nil {
+		if off, err := f.Webhooks.TurnOffIfUnsuccessful(t.Context(), f.ID("erp_hook")); !off || err != nil {
 			t.Fatalf("the address is off: %t, %v", off, err)
 		}
 		servicetest.Create(t, f) // parked as held
@@ -163,32 +163,32 @@ func TestNothingIsSentAgainAfterItsRetention(t *testing.T) {
 	f.SetDeliveries(models.DeliveryFailed, `id = $1`, id)
 	f.Clock.Advance(models.EventRetention)
 	since := models.TimeOf(servicetest.Start)
-	if n, err := f.RedeliverSince(t.Context(), store.Operator(), f.ID("erp_hook"), since); err != nil || n != (webhooks.Released{Due: 1}) {
+	if n, err := f.Webhooks.RedeliverSince(t.Context(), store.Operator(), f.ID("erp_hook"), since); err != nil || n != (webhooks.Released{Due: 1}) {
 		t.Errorf("at the end of its retention %+v are sent again, %v", n, err)
 	}
 	f.SetDeliveries(models.DeliveryFailed, `id = $1`, id)
 	f.Clock.Advance(time.Millisecond)
-	if n, err := f.RedeliverSince(t.Context(), store.Operator(), f.ID("erp_hook"), since); err != nil || n != (webhooks.Released{Expired: 1}) {
+	if n, err := f.Webhooks.RedeliverSince(t.Context(), store.Operator(), f.ID("erp_hook"), since); err != nil || n != (webhooks.Released{Expired: 1}) {
 		t.Errorf("after its retention %+v are sent again, %v", n, err)
 	}
 	const expired = "The event is older than 30 days, so it is not sent again."
-	if _, err := f.RedeliverDelivery(t.Context(), store.Operator(), id); models.CodeOf(err) != models.CodeValidationFailed || err.Error() != expired {
+	if _, err := f.Webhooks.RedeliverDelivery(t.Context(), store.Operator(), id); models.CodeOf(err) != models.CodeValidationFailed || err.Error() != expired {
 		t.Errorf("it is sent again itself: %v", err)
 	}
-	if err := f.RetryNow(t.Context(), id); models.CodeOf(err) != models.CodeValidationFailed || err.Error() != expired {
+	if err := f.Webhooks.RetryNow(t.Context(), id); models.CodeOf(err) != models.CodeValidationFailed || err.Error() != expired {
 		t.Errorf("its workflow sends it again: %v", err)
 	}
 	// In a selection it is left out, whether it is still stored or not.
-	if err := f.MakePartitions(t.Context()); err != nil {
+	if err := f.Store.MakePartitions(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	kept := servicetest.DeliveryOf(f, "erp_hook", servicetest.Create(t, f))
 	f.SetDeliveries(models.DeliveryFailed, `id = $1`, kept)
 	ids := []string{kept, id, "dlv_01kj0000000000000000000000"}
-	if n, err := f.RedeliverSelected(t.Context(), store.Operator(), ids); err != nil || n != (webhooks.Released{Due: 1, Expired: 2}) {
+	if n, err := f.Webhooks.RedeliverSelected(t.Context(), store.Operator(), ids); err != nil || n != (webhooks.Released{Due: 1, Expired: 2}) {
 		t.Errorf("of a selection %+v are sent again, %v", n, err)
 	}
-	if n, err := f.RedeliverSelected(t.Context(), store.Operator(), ids[1:]); err != nil || n != (webhooks.Released{Expired: 2}) {
+	if n, err := f.Webhooks.RedeliverSelected(t.Context(), store.Operator(), ids[1:]); err != nil || n != (webhooks.Released{Expired: 2}) {
 		t.Errorf("of expired ones %+v are sent again, %v", n, err)
 	}
 }
@@ -229,7 +229,7 @@ func TestAnOpenDeliveryKeepsItsDay(t *testing.T) {
 func TestATableInUseKeepsItsDays(t *testing.T) {
 	f := newPartitioned(t)
 	f.Clock.Advance(31 * 24 * time.Hour)
-	if err := f.MakePartitions(t.Context()); err != nil {
+	if err := f.Store.MakePartitions(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	dump, err := f.Pool.Begin(t.Context())
@@ -248,7 +248,7 @@ func TestATableInUseKeepsItsDays(t *testing.T) {
 		t.Errorf("%d partitions are detached", n)
 	}
 	f.Clock.Advance(25 * time.Hour)
-	if backlog, err := f.Backlog(t.Context(), time.Minute); err != nil || backlog.PartitionsOverdue != 4 {
+	if backlog, err := f.Upkeep.Backlog(t.Context(), time.Minute); err != nil || backlog.PartitionsOverdue != 4 {
 		t.Errorf("the metric counts %d overdue partitions, %v", backlog.PartitionsOverdue, err)
 	}
 	if err := dump.Rollback(t.Context()); err != nil {

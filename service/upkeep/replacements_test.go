@@ -15,7 +15,7 @@ import (
 // replace deactivates a person of acme as ann, with a replacement.
 func replace(s *servicetest.Harness, person, replacement string) {
 	s.T.Helper()
-	if _, err := s.DeactivatePerson(s.T.Context(), s.As("ann"), s.ID(person), s.ID(replacement)); err != nil {
+	if _, err := s.People.DeactivatePerson(s.T.Context(), s.As("ann"), s.ID(person), s.ID(replacement)); err != nil {
 		s.T.Fatal(err)
 	}
 }
@@ -24,7 +24,7 @@ func replace(s *servicetest.Harness, person, replacement string) {
 func keepHouse(s *servicetest.Harness) {
 	s.T.Helper()
 	for range 2 {
-		if _, err := s.RemoveExpired(s.T.Context(), 2, func() bool { return true }); err != nil {
+		if _, err := s.Upkeep.RemoveExpired(s.T.Context(), 2, func() bool { return true }); err != nil {
 			s.T.Fatal(err)
 		}
 	}
@@ -61,9 +61,9 @@ func TestPeopleAreReplacedOnOpenWorkOrders(t *testing.T) {
 		{"a worker of one that was cancelled", s.NewWorkOrder([]string{"bob"}, nil), "w bob", "", ""},
 		{"no one", s.NewWorkOrder([]string{"erp"}, nil), "w erp", "", ""},
 	}
-	s.MustWrite(s.AnswerWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, orders[4].id, nil, records.CompleteWork))
-	s.MustWrite(s.HoldWorkOrder(t.Context(), s.As("ann"), store.RequestKey{}, orders[5].id))
-	s.MustWrite(s.CancelWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, orders[6].id, nil))
+	s.MustWrite(s.Records.AnswerWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, orders[4].id, nil, records.CompleteWork))
+	s.MustWrite(s.Records.HoldWorkOrder(t.Context(), s.As("ann"), store.RequestKey{}, orders[5].id))
+	s.MustWrite(s.Records.CancelWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, orders[6].id, nil))
 	changed := map[string]time.Time{}
 	changedAt := func(id string) time.Time {
 		return servicetest.Value[time.Time](s.Fixture, `SELECT changed_at FROM work_orders WHERE id = $1`, id)
@@ -75,7 +75,7 @@ func TestPeopleAreReplacedOnOpenWorkOrders(t *testing.T) {
 	s.Clock.Advance(time.Minute)
 	actor := s.As("ann")
 	actor.Operated = true
-	if _, err := s.DeactivatePerson(t.Context(), actor, s.ID("bob"), s.ID("cat")); err != nil {
+	if _, err := s.People.DeactivatePerson(t.Context(), actor, s.ID("bob"), s.ID("cat")); err != nil {
 		t.Fatal(err)
 	}
 	servicetest.Expect(t, "the request assigns", assigned(s, orders[0].id), "w bob")
@@ -123,8 +123,8 @@ func TestWorkOrdersThatCannotBeReplacedStay(t *testing.T) {
 			s.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, s.ID("ann"))
 		}, "w cat"},
 		"someone else replaced the person by then": {nil, "cat", func(s *servicetest.Harness, id string) {
-			s.MustWrite(s.AssignWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, s.IDs("erp"), nil))
-			s.MustWrite(s.UnassignWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, s.ID("bob")))
+			s.MustWrite(s.Records.AssignWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, s.IDs("erp"), nil))
+			s.MustWrite(s.Records.UnassignWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, s.ID("bob")))
 		}, "w erp"},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestWorkOrdersThatCannotBeReplacedStay(t *testing.T) {
 				t.Error("its workflow does not look who can do it")
 			}
 			s.Exec(`UPDATE people SET admin = true WHERE id = $1`, s.ID("rita"))
-			page, err := s.SearchWorkOrders(t.Context(), s.As("rita"), records.WorkOrderSearch{NoOneCan: true}, "", 0)
+			page, err := s.Records.SearchWorkOrders(t.Context(), s.As("rita"), records.WorkOrderSearch{NoOneCan: true}, "", 0)
 			if err != nil || slices.ContainsFunc(page.Items, func(w records.WorkOrderItem) bool { return w.ID == id }) != stays {
 				t.Errorf("no one can do %v, %v", page.Items, err)
 			}
@@ -166,7 +166,7 @@ func TestReplacingIsRepeated(t *testing.T) {
 		RETURN NEW; END $$`)
 	s.Exec(`CREATE TRIGGER shed BEFORE INSERT ON work_order_assignees FOR EACH ROW EXECUTE FUNCTION shed()`)
 	replace(s, "cat", "bob") // cat is in no team: no other identity waits
-	if _, err := s.RemoveExpired(t.Context(), 100, func() bool { return true }); models.CodeOf(err) != models.CodeUnavailable {
+	if _, err := s.Upkeep.RemoveExpired(t.Context(), 100, func() bool { return true }); models.CodeOf(err) != models.CodeUnavailable {
 		t.Errorf("without space: %v", err)
 	}
 	servicetest.Expect(t, "cut short", assigned(s, ids[0])+", "+assigned(s, ids[1])+", "+assigned(s, ids[2]), "w bob, w cat, w cat")
@@ -186,7 +186,7 @@ func TestActivatedPeopleAreNotReplaced(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	id := s.NewWorkOrder([]string{"bob"}, nil)
 	replace(s, "bob", "cat")
-	if _, err := s.ActivatePerson(t.Context(), s.As("ann"), s.ID("bob")); err != nil {
+	if _, err := s.People.ActivatePerson(t.Context(), s.As("ann"), s.ID("bob")); err != nil {
 		t.Fatal(err)
 	}
 	keepHouse(s)
@@ -198,8 +198,8 @@ func TestServiceCompaniesReplaceTheirPeople(t *testing.T) {
 	t.Parallel()
 	s := servicetest.NewHarness(t)
 	id := s.NewWorkOrder([]string{"polar"}, nil)
-	s.MustWrite(s.AssignWorkOrder(t.Context(), s.As("pia"), store.RequestKey{}, id, s.IDs("ola"), nil))
-	if _, err := s.DeactivatePerson(t.Context(), s.As("pia"), s.ID("ola"), s.ID("pia")); err != nil {
+	s.MustWrite(s.Records.AssignWorkOrder(t.Context(), s.As("pia"), store.RequestKey{}, id, s.IDs("ola"), nil))
+	if _, err := s.People.DeactivatePerson(t.Context(), s.As("pia"), s.ID("ola"), s.ID("pia")); err != nil {
 		t.Fatal(err)
 	}
 	keepHouse(s)

@@ -14,7 +14,7 @@ import (
 // secretsOf returns the secrets that sign a delivery to the address.
 func secretsOf(t *testing.T, s *service.Service, webhookID string) ([]string, error) {
 	t.Helper()
-	claim, err := s.ClaimPending(t.Context(), webhookID, nil, webhooks.ClaimPosition{}, 1)
+	claim, err := s.Webhooks.ClaimPending(t.Context(), webhookID, nil, webhooks.ClaimPosition{}, 1)
 	return claim.Address.Secrets, err
 }
 
@@ -22,7 +22,7 @@ func TestAfterResealTheOldKeyIsNotNeeded(t *testing.T) {
 	f := servicetest.New(t)
 	erp, reader, updates := f.ID("erp_hook"), f.ID("reader_hook"), f.ID("reader_updates")
 	for _, id := range []string{erp, erp, reader, reader} {
-		if _, err := f.RenewWebhookSecret(t.Context(), store.Operator(), id); err != nil {
+		if _, err := f.Webhooks.RenewWebhookSecret(t.Context(), store.Operator(), id); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -39,15 +39,15 @@ func TestAfterResealTheOldKeyIsNotNeeded(t *testing.T) {
 	}
 
 	newer := f.NewInstance(servicetest.SealedWith(t, servicetest.NewerKey))
-	if n, err := newer.Reseal(t.Context()); n != 0 || err == nil || !strings.Contains(err.Error(), erp) || !strings.Contains(err.Error(), "SECRET_SEALING_KEYS") {
+	if n, err := newer.Upkeep.Reseal(t.Context()); n != 0 || err == nil || !strings.Contains(err.Error(), erp) || !strings.Contains(err.Error(), "SECRET_SEALING_KEYS") {
 		t.Errorf("without the old key: %d, %v", n, err)
 	}
 	both := f.NewInstance(servicetest.SealedWith(t, servicetest.NewerKey+","+servicetest.SealingKeys))
 	all := servicetest.Value[int](f, `SELECT count(*) FROM webhooks`)
-	if n, err := both.Reseal(t.Context()); n != all || err != nil {
+	if n, err := both.Upkeep.Reseal(t.Context()); n != all || err != nil {
 		t.Errorf("with both keys: %d, %v, want %d", n, err, all)
 	}
-	if n, err := both.Reseal(t.Context()); n != 0 || err != nil {
+	if n, err := both.Upkeep.Reseal(t.Context()); n != 0 || err != nil {
 		t.Errorf("again: %d, %v", n, err)
 	}
 	for id, secrets := range want {
@@ -70,7 +70,7 @@ func TestResealKeepsSecretsItCannotOpen(t *testing.T) {
 	f.Exec(`UPDATE webhooks SET secret_sealed = 'lost'::bytea || '\x00' || $2 WHERE id = $1`, erp, foreign)
 	both := f.NewInstance(servicetest.SealedWith(t, servicetest.NewerKey+","+servicetest.SealingKeys))
 	all := servicetest.Value[int](f, `SELECT count(*) FROM webhooks`)
-	n, err := both.Reseal(t.Context())
+	n, err := both.Upkeep.Reseal(t.Context())
 	if n != all-1 || err == nil || !strings.HasSuffix(err.Error(), "renew the secrets of "+erp) {
 		t.Errorf("%d sealed, %v; want all but %s", n, err, erp)
 	}
@@ -82,7 +82,7 @@ func TestResealKeepsSecretsItCannotOpen(t *testing.T) {
 	}
 	// It ends even if no secret can be opened.
 	f.Exec(`UPDATE webhooks SET secret_sealed = 'lost'::bytea || '\x00' || $1`, foreign)
-	if n, err := both.Reseal(t.Context()); n != 0 || err == nil {
+	if n, err := both.Upkeep.Reseal(t.Context()); n != 0 || err == nil {
 		t.Errorf("with no secret that opens: %d, %v", n, err)
 	}
 }

@@ -14,13 +14,13 @@ func TestMarkAllDirtyMarksEveryOpenRecord(t *testing.T) {
 	f := servicetest.New(t)
 	var orders []string
 	for range 3 {
-		answer, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace the filter"})
+		answer, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace the filter"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		orders = append(orders, answer.RecordID)
 	}
-	answer, err := f.CreateFeedback(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "It rattles"})
+	answer, err := f.Records.CreateFeedback(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "It rattles"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func TestMarkAllDirtyMarksEveryOpenRecord(t *testing.T) {
 	f.Exec(`DELETE FROM notices`)
 	dirty := func() (ids []string) {
 		t.Helper()
-		work, err := f.Unclaimed(t.Context(), time.Second)
+		work, err := f.Upkeep.Unclaimed(t.Context(), time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +46,7 @@ func TestMarkAllDirtyMarksEveryOpenRecord(t *testing.T) {
 		t.Fatalf("%v are dirty before", got)
 	}
 	for range 2 { // it can be repeated
-		if n, err := f.MarkAllDirty(t.Context()); n != 3 || err != nil {
+		if n, err := f.Upkeep.MarkAllDirty(t.Context()); n != 3 || err != nil {
 			t.Errorf("%d records, %v, want 3", n, err)
 		}
 	}

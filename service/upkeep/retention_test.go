@@ -138,15 +138,15 @@ func TestNoticesStayInTheInboxWithoutAMailServer(t *testing.T) {
 func TestNothingElseIsRemoved(t *testing.T) {
 	f := servicetest.New(t, servicetest.Mails)
 	call := store.RequestKey{Key: "k", Method: "POST", Path: "/work-orders", Fingerprint: []byte{1}}
-	if _, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), call, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"}); err != nil {
+	if _, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), call, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.CreateFeedback(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"}); err != nil {
+	if _, err := f.Records.CreateFeedback(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"}); err != nil {
 		t.Fatal(err)
 	}
 	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, servicetest.Claim(t, f, "erp_hook").Deliveries[0], 500))
 	servicetest.Record(t, f, "reader_hook", servicetest.Attempt(f, servicetest.Claim(t, f, "reader_hook").Deliveries[0], 200))
-	if _, err := f.CountAddress(t.Context(), "192.0.2.1"); err != nil {
+	if _, err := f.Access.CountAddress(t.Context(), "192.0.2.1"); err != nil {
 		t.Fatal(err)
 	}
 	f.Exec(`INSERT INTO call_hours VALUES ($1, $2, 1, 0)`, f.ID("erp"), f.Clock.Now().Truncate(time.Hour))
@@ -234,7 +234,7 @@ func TestRemovalBlocksNoOtherWork(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if _, err := f.RemoveExpired(t.Context(), 2, func() bool { return true }); err != nil {
+		if _, err := f.Upkeep.RemoveExpired(t.Context(), 2, func() bool { return true }); err != nil {
 			t.Errorf("the removal: %v", err)
 		}
 	}()
@@ -246,32 +246,32 @@ func TestRemovalBlocksNoOtherWork(t *testing.T) {
 	for name, do := range map[string]func() error{
 		"a create": func() error {
 			call := store.RequestKey{Key: "concurrent", Method: "POST", Path: "/work-orders", Fingerprint: []byte{1}}
-			_, err := f.CreateWorkOrder(ctx, f.Actor("erp"), call, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Concurrent"})
+			_, err := f.Records.CreateWorkOrder(ctx, f.Actor("erp"), call, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Concurrent"})
 			return err
 		},
 		"a change": func() error {
 			patch := records.WorkOrderPatch{Title: records.Sent[string]{Value: "Concurrent", Set: true}}
-			_, err := f.UpdateWorkOrder(ctx, f.Actor("erp"), store.RequestKey{}, id, patch)
+			_, err := f.Records.UpdateWorkOrder(ctx, f.Actor("erp"), store.RequestKey{}, id, patch)
 			return err
 		},
 		"feedback": func() error {
-			_, err := f.CreateFeedback(ctx, f.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Concurrent"})
+			_, err := f.Records.CreateFeedback(ctx, f.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Concurrent"})
 			return err
 		},
 		"deliveries": func() error {
-			claimed, err := f.ClaimPending(ctx, f.ID("reader_hook"), nil, webhooks.ClaimPosition{}, 1)
+			claimed, err := f.Webhooks.ClaimPending(ctx, f.ID("reader_hook"), nil, webhooks.ClaimPosition{}, 1)
 			if err == nil {
-				_, err = f.RecordAttempts(ctx, f.ID("reader_hook"), []webhooks.Attempt{servicetest.Attempt(f, claimed.Deliveries[0], 204)})
+				_, err = f.Webhooks.RecordAttempts(ctx, f.ID("reader_hook"), []webhooks.Attempt{servicetest.Attempt(f, claimed.Deliveries[0], 204)})
 			}
 			return err
 		},
 		"a lease": func() error {
-			_, _, err := f.AcquireLease(ctx, f.ID("erp_hook"), "")
+			_, _, err := f.Webhooks.AcquireLease(ctx, f.ID("erp_hook"), "")
 			return err
 		},
-		"the sweep": func() error { _, err := f.Unclaimed(ctx, time.Second); return err },
+		"the sweep": func() error { _, err := f.Upkeep.Unclaimed(ctx, time.Second); return err },
 		"another removal": func() error {
-			_, err := f.RemoveExpired(ctx, 2, func() bool { return true })
+			_, err := f.Upkeep.RemoveExpired(ctx, 2, func() bool { return true })
 			var n int
 			if err := f.Pool.QueryRow(ctx, `SELECT count(*) FROM open_deliveries WHERE id LIKE '%old%'`).Scan(&n); err != nil || n != 2 {
 				t.Errorf("another removal leaves %d deliveries, want the two that the batch holds (%v)", n, err)
@@ -312,7 +312,7 @@ func TestRemovalYieldsToAWriter(t *testing.T) {
 	}
 	removal := make(chan error)
 	go func() {
-		_, err := f.RemoveExpired(t.Context(), 10, func() bool { return true })
+		_, err := f.Upkeep.RemoveExpired(t.Context(), 10, func() bool { return true })
 		removal <- err
 	}()
 	servicetest.AwaitLocks(t, f, 1) // it has removed delivery 0 and is held at 1
@@ -344,7 +344,7 @@ func TestRemovalOfADeletedAddressYieldsToAWriter(t *testing.T) {
 	f := servicetest.New(t)
 	servicetest.Create(t, f)
 	servicetest.PlantDeliveries(f, "erp_hook", models.DeliveryPending, 3)
-	if err := f.DeleteWebhook(t.Context(), store.Operator(), f.ID("erp_hook")); err != nil {
+	if err := f.Webhooks.DeleteWebhook(t.Context(), store.Operator(), f.ID("erp_hook")); err != nil {
 		t.Fatal(err)
 	}
 	release := servicetest.Hold(t, f, `BEFORE DELETE ON open_deliveries FOR EACH ROW WHEN (OLD.id = 'dlv_01kk9planted0000002')`)
@@ -362,7 +362,7 @@ func TestRemovalOfADeletedAddressYieldsToAWriter(t *testing.T) {
 	}
 	removal := make(chan error)
 	go func() {
-		_, err := f.RemoveExpired(t.Context(), 10, func() bool { return true })
+		_, err := f.Upkeep.RemoveExpired(t.Context(), 10, func() bool { return true })
 		removal <- err
 	}()
 	servicetest.AwaitLocks(t, f, 1) // it has removed delivery 1 and is held at 2
@@ -407,7 +407,7 @@ func TestAttemptAtARemovedDelivery(t *testing.T) {
 	claimed[0].DeliveryID = old
 	servicetest.Remove(t, f.Service, upkeep.RemovalBatch, 0)
 	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimed[0], 500), servicetest.Attempt(f, claimed[1], 200))
-	if _, err := f.LoadDelivery(t.Context(), claimed[0].DeliveryID); models.CodeOf(err) != models.CodeNotFound {
+	if _, err := f.Webhooks.LoadDelivery(t.Context(), claimed[0].DeliveryID); models.CodeOf(err) != models.CodeNotFound {
 		t.Errorf("the removed delivery is found: %v", err)
 	}
 	if got := servicetest.Status(t, f, claimed[1].DeliveryID); got != models.DeliveryDelivered {
@@ -444,7 +444,7 @@ func BenchmarkRemoval(b *testing.B) {
 		go func() {
 			defer close(removed)
 			last := started
-			_, err := f.RemoveExpired(b.Context(), upkeep.RemovalBatch, func() bool {
+			_, err := f.Upkeep.RemoveExpired(b.Context(), upkeep.RemovalBatch, func() bool {
 				batches, last = append(batches, time.Since(last)), time.Now()
 				return true
 			})
@@ -509,7 +509,7 @@ func creates(b *testing.B, f *servicetest.Fixture, stop <-chan struct{}) (p50, p
 				case <-timer.C:
 				}
 				call := store.RequestKey{Key: due.String(), Method: "POST", Path: "/work-orders", Fingerprint: []byte{1}}
-				if _, err := f.CreateWorkOrder(b.Context(), f.Actor("erp"), call, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"}); err != nil {
+				if _, err := f.Records.CreateWorkOrder(b.Context(), f.Actor("erp"), call, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"}); err != nil {
 					b.Error(err)
 					return
 				}

@@ -25,19 +25,19 @@ func TestWakesNameTheirOrganization(t *testing.T) {
 	}
 	f.Wakes.Take()
 	want("a write", servicetest.Create(t, f), address)
-	if _, _, err := f.EnableWebhook(ctx, store.Operator(), address, nil); err != nil {
+	if _, _, err := f.Webhooks.EnableWebhook(ctx, store.Operator(), address, nil); err != nil {
 		t.Fatal(err)
 	}
 	want("turning on", address)
-	if _, err := f.RedeliverSince(ctx, store.Operator(), address, models.TimeOf(servicetest.Start)); err != nil {
+	if _, err := f.Webhooks.RedeliverSince(ctx, store.Operator(), address, models.TimeOf(servicetest.Start)); err != nil {
 		t.Fatal(err)
 	}
 	want("a redelivery", address)
-	if _, err := f.DisableWebhook(ctx, store.Operator(), address, ""); err != nil {
+	if _, err := f.Webhooks.DisableWebhook(ctx, store.Operator(), address, ""); err != nil {
 		t.Fatal(err)
 	}
 	want("turning off", address)
-	if err := f.DeleteWebhook(ctx, store.Operator(), address); err != nil {
+	if err := f.Webhooks.DeleteWebhook(ctx, store.Operator(), address); err != nil {
 		t.Fatal(err)
 	}
 	want("a deletion", address)
@@ -50,7 +50,7 @@ func TestSweepTakesManyDirtyRecords(t *testing.T) {
 	f.Clock.Advance(time.Second)
 	last := servicetest.Create(t, f)
 	f.Clock.Advance(2 * time.Minute)
-	swept, err := f.Unclaimed(t.Context(), 10*time.Second)
+	swept, err := f.Upkeep.Unclaimed(t.Context(), 10*time.Second)
 	if err != nil || len(swept) < 5001 {
 		t.Fatalf("the sweep finds %d, error %v", len(swept), err)
 	}

@@ -43,7 +43,7 @@ func TestOpenRecordsAreRead(t *testing.T) {
 		for _, limit := range []int{7, len(want), 1000} {
 			var got []string
 			for after := (store.WakeTarget{Kind: kind}); ; {
-				page, err := f.OpenRecords(t.Context(), after, limit)
+				page, err := f.Upkeep.OpenRecords(t.Context(), after, limit)
 				if err != nil {
 					t.Fatal(err)
 				}

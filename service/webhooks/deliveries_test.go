@@ -31,7 +31,7 @@ func TestDeliveriesAreListedNewestFirst(t *testing.T) {
 
 	list := func(filter webhooks.DeliveryFilter) (found []string) {
 		t.Helper()
-		all, err := f.Deliveries(t.Context(), filter)
+		all, err := f.Webhooks.Deliveries(t.Context(), filter)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,14 +69,14 @@ func TestDeliveriesAreListedNewestFirst(t *testing.T) {
 		"less than nothing": {webhooks.DeliveryFilter{Limit: -1}, models.CodeInvalidRequest},
 		"no such address":   {webhooks.DeliveryFilter{WebhookID: "whk_00000000000000000000000000"}, models.CodeNotFound},
 	} {
-		_, err := f.Deliveries(t.Context(), test.filter)
+		_, err := f.Webhooks.Deliveries(t.Context(), test.filter)
 		servicetest.WantCode(t, name, err, test.code)
 	}
 	f.Exec(`UPDATE integrations SET deleted_at = now() WHERE id = $1`, f.ID("reader"))
 	if got := list(webhooks.DeliveryFilter{}); len(got) != 5 {
 		t.Errorf("with a deleted integration, the list has %d deliveries, want 5", len(got))
 	}
-	_, err := f.Deliveries(t.Context(), webhooks.DeliveryFilter{WebhookID: f.ID("reader_hook")})
+	_, err := f.Webhooks.Deliveries(t.Context(), webhooks.DeliveryFilter{WebhookID: f.ID("reader_hook")})
 	servicetest.WantCode(t, "an address of a deleted integration", err, models.CodeNotFound)
 }
 
@@ -96,7 +96,7 @@ func TestADeliveryShowsItsAttempts(t *testing.T) {
 		a.Number, a.ResponseBody = n+1, body
 		servicetest.Record(t, f, "erp_hook", a)
 	}
-	shown, err := f.DeliveryWithAttempts(t.Context(), d.DeliveryID)
+	shown, err := f.Webhooks.DeliveryWithAttempts(t.Context(), d.DeliveryID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestADeliveryShowsItsAttempts(t *testing.T) {
 		t.Fatal(err)
 	}
 	var next *models.Time
-	if state, err := f.LoadDelivery(t.Context(), d.DeliveryID); err != nil {
+	if state, err := f.Webhooks.LoadDelivery(t.Context(), d.DeliveryID); err != nil {
 		t.Fatal(err)
 	} else {
 		next = state.NextAttemptAt
@@ -125,10 +125,10 @@ func TestADeliveryShowsItsAttempts(t *testing.T) {
 		t.Errorf("it is\n%s, want\n%s", line, want)
 	}
 
-	_, err = f.DeliveryWithAttempts(t.Context(), "dlv_00000000000000000000000000")
+	_, err = f.Webhooks.DeliveryWithAttempts(t.Context(), "dlv_00000000000000000000000000")
 	servicetest.WantCode(t, "no such delivery", err, models.CodeNotFound)
 	f.Exec(`UPDATE integrations SET deleted_at = now() WHERE id = $1`, f.ID("erp"))
-	_, err = f.DeliveryWithAttempts(t.Context(), d.DeliveryID)
+	_, err = f.Webhooks.DeliveryWithAttempts(t.Context(), d.DeliveryID)
 	servicetest.WantCode(t, "a deleted integration", err, models.CodeNotFound)
 }
 
@@ -151,7 +151,7 @@ func TestDeliveriesOfAnyStatusCanBeRedelivered(t *testing.T) {
 		}
 		f.Wakes.Take()
 		before := len(logged(f))
-		now, err := f.RedeliverDelivery(t.Context(), store.Operator(), id)
+		now, err := f.Webhooks.RedeliverDelivery(t.Context(), store.Operator(), id)
 		if err != nil || now.ID != id || now.Status != models.DeliveryPending || now.NextAttemptAt != nil {
 			t.Errorf("%s: after redelivery it is %+v, %v", was, now, err)
 		}
@@ -183,7 +183,7 @@ func TestDeliveriesOfAnyStatusCanBeRedelivered(t *testing.T) {
 		t.Errorf("they are sent in the order %v, want %v", order, want)
 	}
 	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, again[0], 500))
-	state, err := f.LoadDelivery(t.Context(), again[0].DeliveryID)
+	state, err := f.Webhooks.LoadDelivery(t.Context(), again[0].DeliveryID)
 	if err != nil || state.Status != models.DeliveryRetrying || state.Attempts != 9 || state.NextAttemptAt.Sub(f.Clock.Now()) != time.Minute {
 		t.Errorf("after its ninth attempt it is %+v, %v; want another attempt in a minute", state, err)
 	}
@@ -194,11 +194,11 @@ func TestAnAddressThatIsOffGetsNoRedeliveries(t *testing.T) {
 	servicetest.Create(t, f)
 	d := servicetest.Claim(t, f, "erp_hook").Deliveries[0]
 	fails(t, f, "erp_hook", d)
-	if _, err := f.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), ""); err != nil {
+	if _, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), ""); err != nil {
 		t.Fatal(err)
 	}
-	_, one := f.RedeliverDelivery(t.Context(), store.Operator(), d.DeliveryID)
-	_, all := f.RedeliverSince(t.Context(), store.Operator(), f.ID("erp_hook"), models.TimeOf(servicetest.Start))
+	_, one := f.Webhooks.RedeliverDelivery(t.Context(), store.Operator(), d.DeliveryID)
+	_, all := f.Webhooks.RedeliverSince(t.Context(), store.Operator(), f.ID("erp_hook"), models.TimeOf(servicetest.Start))
 	for what, err := range map[string]error{"one": one, "all": all} {
 		servicetest.WantCode(t, what, err, models.CodeValidationFailed)
 		if err == nil || !strings.Contains(err.Error(), "turn it on first") {
@@ -225,7 +225,7 @@ func TestRedeliverSinceAnEvent(t *testing.T) {
 	f.Wakes.Take()
 	since := models.TimeOf(servicetest.Start.Add(time.Minute)) // the time of the second event
 	for _, want := range []int{2, 0} {
-		n, err := f.RedeliverSince(t.Context(), store.Operator(), f.ID("erp_hook"), since)
+		n, err := f.Webhooks.RedeliverSince(t.Context(), store.Operator(), f.ID("erp_hook"), since)
 		if err != nil || n.Due != want || n.Expired != 0 {
 			t.Errorf("%+v are redelivered, %v; want %d", n, err, want)
 		}

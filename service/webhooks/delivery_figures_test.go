@@ -25,7 +25,7 @@ func TestAttemptsAreCountedByTheHour(t *testing.T) {
 	span := 2 * time.Hour
 	figures := func(webhookID string) []webhooks.DeliveryFigures {
 		t.Helper()
-		got, err := f.DeliveryFigures(t.Context(), f.As("ann"), webhookID, span, time.Hour)
+		got, err := f.Webhooks.DeliveryFigures(t.Context(), f.As("ann"), webhookID, span, time.Hour)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,11 +57,11 @@ func TestAttemptsAreCountedByTheHour(t *testing.T) {
 		t.Errorf("the latencies are %v, %v, %v", p, got[1].P95, got[0].P95)
 	}
 	attempt(204, "", time.Millisecond)
-	lease, _, err := f.AcquireLease(t.Context(), f.ID("erp_hook"), "test")
+	lease, _, err := f.Webhooks.AcquireLease(t.Context(), f.ID("erp_hook"), "test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.ReleaseLease(t.Context(), lease); err != nil {
+	if err := f.Webhooks.ReleaseLease(t.Context(), lease); err != nil {
 		t.Fatal(err)
 	}
 	if got := figures(""); got[2].Delivered != 2 {
@@ -70,16 +70,16 @@ func TestAttemptsAreCountedByTheHour(t *testing.T) {
 	if got := figures(f.ID("reader_hook")); got[1].Total() != 0 {
 		t.Errorf("another address has %+v", got)
 	}
-	if _, err := f.DeliveryFigures(t.Context(), f.As("bob"), "", span, time.Hour); models.CodeOf(err) != models.CodePermissionDenied {
+	if _, err := f.Webhooks.DeliveryFigures(t.Context(), f.As("bob"), "", span, time.Hour); models.CodeOf(err) != models.CodePermissionDenied {
 		t.Errorf("without the permission: %v", err)
 	}
 	polar := f.As("ola")
 	f.Exec(`UPDATE people SET admin = true WHERE id = $1`, f.ID("ola"))
-	if _, err := f.DeliveryFigures(t.Context(), polar, f.ID("erp_hook"), span, time.Hour); models.CodeOf(err) != models.CodeNotFound {
+	if _, err := f.Webhooks.DeliveryFigures(t.Context(), polar, f.ID("erp_hook"), span, time.Hour); models.CodeOf(err) != models.CodeNotFound {
 		t.Errorf("of another organization: %v", err)
 	}
 	f.Clock.Advance(models.EventRetention + 3*time.Hour)
-	if _, err := f.RemoveExpired(t.Context(), 1000, func() bool { return true }); err != nil {
+	if _, err := f.Upkeep.RemoveExpired(t.Context(), 1000, func() bool { return true }); err != nil {
 		t.Fatal(err)
 	}
 	if n := servicetest.Value[int](f.Fixture, `SELECT count(*) FROM delivery_hours`); n != 0 {

@@ -17,7 +17,7 @@ import (
 func BenchmarkSearches(b *testing.B) {
 	f := servicetest.NewHarness(b)
 	f.Exec(`DELETE FROM webhooks WHERE id <> $1`, f.ID("erp_hook"))
-	order, err := f.CreateWorkOrder(b.Context(), f.As("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
+	order, err := f.Records.CreateWorkOrder(b.Context(), f.As("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func BenchmarkSearches(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := f.SearchDeliveries(b.Context(), f.As("ann"), search, "", 50); err != nil {
+				if _, err := f.Webhooks.SearchDeliveries(b.Context(), f.As("ann"), search, "", 50); err != nil {
 					b.Fatal(err)
 				}
 			}

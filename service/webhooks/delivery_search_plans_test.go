@@ -38,12 +38,12 @@ func TestSearchesKeepRightPlans(t *testing.T) {
 	run := func(name string, search webhooks.DeliverySearch) {
 		t.Helper()
 		if name == latest {
-			if _, err := f.WhoSees(t.Context(), f.As("ann"), record); err != nil {
+			if _, err := f.Pages.WhoSees(t.Context(), f.As("ann"), record); err != nil {
 				t.Fatal(err)
 			}
 			return
 		}
-		if _, err := f.SearchDeliveries(t.Context(), f.As("ann"), search, "", limit); err != nil {
+		if _, err := f.Webhooks.SearchDeliveries(t.Context(), f.As("ann"), search, "", limit); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -18,7 +18,7 @@ func found(t *testing.T, f *servicetest.Harness, search webhooks.DeliverySearch,
 	t.Helper()
 	next := ""
 	for {
-		page, err := f.SearchDeliveries(t.Context(), f.As("ann"), search, next, limit)
+		page, err := f.Webhooks.SearchDeliveries(t.Context(), f.As("ann"), search, next, limit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +119,7 @@ func TestASparseSearchIsBounded(t *testing.T) {
 	f.Exec(`DELETE FROM webhooks WHERE id <> $1`, f.ID("erp_hook"))
 	f.PlantDeliveries("erp_hook", record, models.EventIssueCreated, models.DeliveryDelivered, 200, 20_000, servicetest.Start.Add(-8*time.Hour))
 	search := webhooks.DeliverySearch{Response: "5xx"}
-	page, err := f.SearchDeliveries(t.Context(), f.As("ann"), search, "", 20)
+	page, err := f.Webhooks.SearchDeliveries(t.Context(), f.As("ann"), search, "", 20)
 	if err != nil || len(page.Deliveries) != 0 || page.SearchedTo == nil || page.Next == "" {
 		t.Fatalf("the first page is %+v (%v), want none yet", page, err)
 	}
@@ -137,21 +137,21 @@ func TestDeliveriesAreForThoseWhoManageTheIntegrations(t *testing.T) {
 	f.Exec(`UPDATE people SET admin = true WHERE id = $1`, f.ID("ola"))
 	for name, call := range map[string]func(store.Actor) error{
 		"search": func(a store.Actor) error {
-			_, err := f.SearchDeliveries(ctx, a, webhooks.DeliverySearch{WebhookID: f.ID("erp_hook")}, "", 0)
+			_, err := f.Webhooks.SearchDeliveries(ctx, a, webhooks.DeliverySearch{WebhookID: f.ID("erp_hook")}, "", 0)
 			return err
 		},
 		"search of an integration": func(a store.Actor) error {
-			_, err := f.SearchDeliveries(ctx, a, webhooks.DeliverySearch{IntegrationID: f.ID("erp")}, "", 0)
+			_, err := f.Webhooks.SearchDeliveries(ctx, a, webhooks.DeliverySearch{IntegrationID: f.ID("erp")}, "", 0)
 			return err
 		},
-		"page": func(a store.Actor) error { _, err := f.DeliveryForPerson(ctx, a, id); return err },
+		"page": func(a store.Actor) error { _, err := f.Webhooks.DeliveryForPerson(ctx, a, id); return err },
 		"count": func(a store.Actor) error {
-			_, err := f.CountMatching(ctx, a, webhooks.DeliverySearch{WebhookID: f.ID("erp_hook")})
+			_, err := f.Webhooks.CountMatching(ctx, a, webhooks.DeliverySearch{WebhookID: f.ID("erp_hook")})
 			return err
 		},
-		"redeliver": func(a store.Actor) error { _, err := f.RedeliverSelected(ctx, a, []string{id}); return err },
+		"redeliver": func(a store.Actor) error { _, err := f.Webhooks.RedeliverSelected(ctx, a, []string{id}); return err },
 		"redeliver all": func(a store.Actor) error {
-			_, err := f.RedeliverMatching(ctx, a, webhooks.DeliverySearch{WebhookID: f.ID("erp_hook")})
+			_, err := f.Webhooks.RedeliverMatching(ctx, a, webhooks.DeliverySearch{WebhookID: f.ID("erp_hook")})
 			return err
 		},
 	} {
@@ -165,11 +165,11 @@ func TestDeliveriesAreForThoseWhoManageTheIntegrations(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	all, err := f.SearchDeliveries(ctx, polar, webhooks.DeliverySearch{}, "", 0)
+	all, err := f.Webhooks.SearchDeliveries(ctx, polar, webhooks.DeliverySearch{}, "", 0)
 	if err != nil || len(all.Deliveries) != 0 {
 		t.Errorf("another organization sees %d deliveries (%v)", len(all.Deliveries), err)
 	}
-	if _, err := f.SearchDeliveries(ctx, polar, webhooks.DeliverySearch{}, id, 0); models.CodeOf(err) != models.CodeCursorExpired {
+	if _, err := f.Webhooks.SearchDeliveries(ctx, polar, webhooks.DeliverySearch{}, id, 0); models.CodeOf(err) != models.CodeCursorExpired {
 		t.Errorf("a page after another organization's delivery: %v", err)
 	}
 }
@@ -179,7 +179,7 @@ func TestADeliveryShowsWhatWouldBeSentNow(t *testing.T) {
 	f := servicetest.NewHarness(t)
 	record := servicetest.Create(t, f.Fixture)
 	id := servicetest.DeliveryOf(f.Fixture, "erp_hook", record)
-	shown, err := f.DeliveryForPerson(t.Context(), f.As("ann"), id)
+	shown, err := f.Webhooks.DeliveryForPerson(t.Context(), f.As("ann"), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestADeliveryShowsWhatWouldBeSentNow(t *testing.T) {
 		t.Errorf("shown is %s with %v, sent %s", shown.Body, shown.Header, sent.Body)
 	}
 	f.Exec(`UPDATE people SET admin = true WHERE id = $1`, f.ID("zed"))
-	if shown, err = f.DeliveryForPerson(t.Context(), f.As("zed"), id); err != nil || shown.Body != nil || shown.Header != nil || shown.Withheld == "" {
+	if shown, err = f.Webhooks.DeliveryForPerson(t.Context(), f.As("zed"), id); err != nil || shown.Body != nil || shown.Header != nil || shown.Withheld == "" {
 		t.Errorf("someone who may not read the record sees %s (%v)", shown.Body, err)
 	}
 	for _, test := range []struct{ change, withheld string }{
@@ -197,7 +197,7 @@ func TestADeliveryShowsWhatWouldBeSentNow(t *testing.T) {
 		{`UPDATE integrations SET enabled = false`, "may not use the service"},
 	} {
 		f.Exec(test.change)
-		shown, err = f.DeliveryForPerson(t.Context(), f.As("ann"), id)
+		shown, err = f.Webhooks.DeliveryForPerson(t.Context(), f.As("ann"), id)
 		if shows := strings.Contains(test.withheld, "subscribe"); err != nil || (shown.Body != nil) != shows || !strings.Contains(shown.Withheld, test.withheld) {
 			t.Errorf("%s: %s, %q (%v)", test.change, shown.Body, shown.Withheld, err)
 		}
@@ -214,14 +214,14 @@ func TestSelectedDeliveriesAreRedelivered(t *testing.T) {
 	f.Exec(`UPDATE webhooks SET enabled = false, off_at = now(), off_reason = 'x' WHERE id = $1`, f.ID("reader_hook"))
 	f.Wakes.Take()
 	for name, wrong := range map[string]string{"an unknown one": "dlv_01kz0000000000000000000000", "one of an address that is off": other} {
-		if _, err := f.RedeliverSelected(ctx, f.As("ann"), append(slices.Clone(ids), wrong)); err == nil {
+		if _, err := f.Webhooks.RedeliverSelected(ctx, f.As("ann"), append(slices.Clone(ids), wrong)); err == nil {
 			t.Errorf("with %s: no error", name)
 		}
 	}
 	if n := servicetest.WithStatus(f.Fixture, "erp_hook", models.DeliveryPending); n != 10 || len(f.Wakes.Take()) > 0 {
 		t.Fatalf("%d are pending after errors, want none more", n)
 	}
-	n, err := f.RedeliverSelected(ctx, f.As("ann"), ids)
+	n, err := f.Webhooks.RedeliverSelected(ctx, f.As("ann"), ids)
 	if err != nil || n != (webhooks.Released{Due: 5}) {
 		t.Errorf("%+v are redelivered (%v), want all but the pending one", n, err)
 	}
@@ -256,11 +256,11 @@ func TestAllThatMatchAreRedelivered(t *testing.T) {
 			f, record := planted(t)
 			f.Exec(`DELETE FROM webhooks WHERE id <> $1`, f.ID("erp_hook"))
 			f.PlantDeliveries("erp_hook", record, models.EventIssueCreated, models.DeliveryFailed, 404, 2500, servicetest.Start.Add(-3*time.Hour))
-			counts, err := f.CountMatching(t.Context(), f.As("ann"), tt.search)
+			counts, err := f.Webhooks.CountMatching(t.Context(), f.As("ann"), tt.search)
 			if err != nil || len(counts) != 1 || counts[0].N-counts[0].Pending != tt.want {
 				t.Errorf("counted are %+v (%v)", counts, err)
 			}
-			n, err := f.RedeliverMatching(t.Context(), f.As("ann"), tt.search)
+			n, err := f.Webhooks.RedeliverMatching(t.Context(), f.As("ann"), tt.search)
 			if err != nil || n != 1 {
 				t.Fatalf("ordered at %d addresses (%v)", n, err)
 			}
@@ -268,7 +268,7 @@ func TestAllThatMatchAreRedelivered(t *testing.T) {
 				t.Errorf("the order itself makes %d pending", n-10)
 			}
 			f.SetDeliveries(models.DeliveryDelivered, `status = 'pending'`)
-			unclaimed, err := f.Unclaimed(t.Context(), time.Second)
+			unclaimed, err := f.Upkeep.Unclaimed(t.Context(), time.Second)
 			if err != nil || !slices.Contains(unclaimed, store.WakeTarget{Kind: store.TargetWebhook, ID: f.ID("erp_hook"), OrganizationID: f.Acme.OrganizationID, Swept: true}) {
 				t.Errorf("the sweep does not find the redelivery: %v", err)
 			}
@@ -295,11 +295,11 @@ func TestTheDeliveriesOfAnIntegrationAreRedelivered(t *testing.T) {
 	f, record := planted(t)
 	f.PlantDeliveries("reader_hook", record, models.EventWorkOrderCreated, models.DeliveryFailed, 404, 3, servicetest.Start.Add(-time.Hour))
 	search := webhooks.DeliverySearch{IntegrationID: f.ID("reader"), Status: models.DeliveryFailed}
-	counts, err := f.CountMatching(t.Context(), f.As("ann"), search)
+	counts, err := f.Webhooks.CountMatching(t.Context(), f.As("ann"), search)
 	if err != nil || len(counts) != 1 || counts[0].N != 3 || counts[0].WebhookID != f.ID("reader_hook") {
 		t.Errorf("counted are %+v (%v)", counts, err)
 	}
-	if n, err := f.RedeliverMatching(t.Context(), f.As("ann"), search); err != nil || n != 1 {
+	if n, err := f.Webhooks.RedeliverMatching(t.Context(), f.As("ann"), search); err != nil || n != 1 {
 		t.Errorf("ordered at %d addresses (%v)", n, err)
 	}
 	if at := servicetest.Value[string](f.Fixture, `SELECT string_agg(webhook_id, ' ') FROM redeliveries`); at != f.ID("reader_hook") {
@@ -310,16 +310,16 @@ func TestTheDeliveriesOfAnIntegrationAreRedelivered(t *testing.T) {
 // Turning an address off ends its redeliveries.
 func TestARedeliveryEndsWithItsAddress(t *testing.T) {
 	f, _ := planted(t)
-	if _, err := f.RedeliverMatching(t.Context(), f.As("ann"), webhooks.DeliverySearch{Status: models.DeliveryFailed}); err != nil {
+	if _, err := f.Webhooks.RedeliverMatching(t.Context(), f.As("ann"), webhooks.DeliverySearch{Status: models.DeliveryFailed}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.DisableWebhook(t.Context(), f.As("ann"), f.ID("erp_hook"), ""); err != nil {
+	if _, err := f.Webhooks.DisableWebhook(t.Context(), f.As("ann"), f.ID("erp_hook"), ""); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.RedeliverMatching(t.Context(), f.As("ann"), webhooks.DeliverySearch{Status: models.DeliveryFailed}); models.CodeOf(err) != models.CodeValidationFailed {
+	if _, err := f.Webhooks.RedeliverMatching(t.Context(), f.As("ann"), webhooks.DeliverySearch{Status: models.DeliveryFailed}); models.CodeOf(err) != models.CodeValidationFailed {
 		t.Errorf("a redelivery at an address that is off: %v", err)
 	}
-	if _, _, err := f.EnableWebhook(t.Context(), f.As("ann"), f.ID("erp_hook"), nil); err != nil {
+	if _, _, err := f.Webhooks.EnableWebhook(t.Context(), f.As("ann"), f.ID("erp_hook"), nil); err != nil {
 		t.Fatal(err)
 	}
 	f.SetDeliveries(models.DeliveryDelivered, `status IN ('pending', 'retrying')`)

@@ -17,12 +17,12 @@ import (
 // care does what the workflow of the address does about its health.
 func care(t *testing.T, f *servicetest.Fixture, webhook string) {
 	t.Helper()
-	state, err := f.LoadAddress(t.Context(), f.ID(webhook))
+	state, err := f.Webhooks.LoadAddress(t.Context(), f.ID(webhook))
 	if err == nil && state.ShutOffDue {
-		_, err = f.TurnOffIfUnsuccessful(t.Context(), state.WebhookID)
+		_, err = f.Webhooks.TurnOffIfUnsuccessful(t.Context(), state.WebhookID)
 	}
 	if err == nil {
-		_, err = f.WarnOfFailing(t.Context(), f.ID(webhook))
+		_, err = f.Webhooks.WarnOfFailing(t.Context(), f.ID(webhook))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +32,7 @@ func care(t *testing.T, f *servicetest.Fixture, webhook string) {
 // claimRetry claims the delivery, whose next attempt must be due.
 func claimRetry(t *testing.T, f *servicetest.Fixture, webhook, id string) webhooks.RenderedDelivery {
 	t.Helper()
-	claimed, err := f.ClaimPending(t.Context(), f.ID(webhook), nil, webhooks.ClaimPosition{}, 0, webhooks.ClaimOptions{Retries: 1000})
+	claimed, err := f.Webhooks.ClaimPending(t.Context(), f.ID(webhook), nil, webhooks.ClaimPosition{}, 0, webhooks.ClaimOptions{Retries: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestClaimRendersTheRecordAsItIsNow(t *testing.T) {
 	}
 	actor := f.Actor("erp")
 	actor.ShowPeople = true
-	read, err := f.WorkOrder(t.Context(), actor, id)
+	read, err := f.Records.WorkOrder(t.Context(), actor, id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestAttemptsChangeTheStatusOfADelivery(t *testing.T) {
 	if len(recorded.Retrying) != 1 || servicetest.Status(t, f, d.DeliveryID) != models.DeliveryRetrying {
 		t.Fatalf("after a failed attempt: %+v", recorded)
 	}
-	state, err := f.LoadDelivery(t.Context(), d.DeliveryID)
+	state, err := f.Webhooks.LoadDelivery(t.Context(), d.DeliveryID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestEveryFailureIsRetried(t *testing.T) {
 				if recorded := servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, d, status)); recorded.ShutOffDue || recorded.Failed != 0 || len(recorded.Retrying) != 1 {
 					t.Fatalf("recorded is %+v after attempt %d", recorded, number+1)
 				}
-				state, err := f.LoadDelivery(t.Context(), d.DeliveryID)
+				state, err := f.Webhooks.LoadDelivery(t.Context(), d.DeliveryID)
 				if err != nil || state.Status != models.DeliveryRetrying || state.NextAttemptAt.Sub(f.Clock.Now()) != wait {
 					t.Fatalf("after attempt %d it is %+v, %v; want the next one in %s", number+1, state, err, wait)
 				}
@@ -249,7 +249,7 @@ func TestRedeliver(t *testing.T) {
 	d := servicetest.Claim(t, f, "erp_hook").Deliveries[0]
 	d.Attempts = 7
 	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, d, 500))
-	if err := f.RetryNow(t.Context(), d.DeliveryID); err != nil {
+	if err := f.Webhooks.RetryNow(t.Context(), d.DeliveryID); err != nil {
 		t.Fatal(err)
 	}
 	retry := claimRetry(t, f, "erp_hook", d.DeliveryID)
@@ -258,7 +258,7 @@ func TestRedeliver(t *testing.T) {
 	}
 	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, retry, 500))
 	// It starts a new run of the retry schedule.
-	state, err := f.LoadDelivery(t.Context(), d.DeliveryID)
+	state, err := f.Webhooks.LoadDelivery(t.Context(), d.DeliveryID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,20 +268,20 @@ func TestRedeliver(t *testing.T) {
 	// So does a redelivery of one that is retrying: it spends none of its attempts, so that the
 	// last one cannot turn the address off.
 	f.Exec(`UPDATE open_deliveries SET attempts = 15 WHERE id = $1`, d.DeliveryID)
-	if err := f.RetryNow(t.Context(), d.DeliveryID); err != nil {
+	if err := f.Webhooks.RetryNow(t.Context(), d.DeliveryID); err != nil {
 		t.Fatal(err)
 	}
 	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimRetry(t, f, "erp_hook", d.DeliveryID), 500))
-	if state, err := f.LoadDelivery(t.Context(), d.DeliveryID); err != nil || state.Status != models.DeliveryRetrying || state.NextAttemptAt.Sub(f.Clock.Now()) != time.Minute || state.Attempts != 16 {
+	if state, err := f.Webhooks.LoadDelivery(t.Context(), d.DeliveryID); err != nil || state.Status != models.DeliveryRetrying || state.NextAttemptAt.Sub(f.Clock.Now()) != time.Minute || state.Attempts != 16 {
 		t.Errorf("after a failed redelivery while it was retrying it is %+v, %v, want it retrying in a minute", state, err)
 	}
-	if err := f.StopDelivery(t.Context(), d.DeliveryID); err != nil {
+	if err := f.Webhooks.StopDelivery(t.Context(), d.DeliveryID); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.StopDelivery(t.Context(), d.DeliveryID); models.CodeOf(err) != models.CodeValidationFailed {
+	if err := f.Webhooks.StopDelivery(t.Context(), d.DeliveryID); models.CodeOf(err) != models.CodeValidationFailed {
 		t.Errorf("stopping a failed delivery: %v", err)
 	}
-	if err := f.RetryNow(t.Context(), "dlv_01kz0000000000000000000000"); models.CodeOf(err) != models.CodeNotFound {
+	if err := f.Webhooks.RetryNow(t.Context(), "dlv_01kz0000000000000000000000"); models.CodeOf(err) != models.CodeNotFound {
 		t.Errorf("requeueing an unknown delivery: %v", err)
 	}
 }
@@ -290,7 +290,7 @@ func TestUnclaimedDeliveriesAreFound(t *testing.T) {
 	f := servicetest.New(t)
 	unclaimed := func() string {
 		t.Helper()
-		work, err := f.Unclaimed(t.Context(), 10*time.Second)
+		work, err := f.Upkeep.Unclaimed(t.Context(), 10*time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -301,7 +301,7 @@ func TestUnclaimedDeliveriesAreFound(t *testing.T) {
 		return strings.Join(names, " ")
 	}
 	id := servicetest.Create(t, f)
-	if _, err := f.WorkOrderState(t.Context(), id, models.Time{}); err != nil { // its workflow has loaded it
+	if _, err := f.Records.WorkOrderState(t.Context(), id, models.Time{}); err != nil { // its workflow has loaded it
 		t.Fatal(err)
 	}
 	if got := unclaimed(); got != "" {
@@ -318,7 +318,7 @@ func TestUnclaimedDeliveriesAreFound(t *testing.T) {
 	}
 	d := servicetest.Claim(t, f, "erp_hook").Deliveries[0]
 	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, d, 500))
-	if err := f.ReleaseLease(t.Context(), lease); err != nil {
+	if err := f.Webhooks.ReleaseLease(t.Context(), lease); err != nil {
 		t.Fatal(err)
 	}
 	f.Clock.Advance(time.Minute + 11*time.Second)
@@ -326,7 +326,7 @@ func TestUnclaimedDeliveriesAreFound(t *testing.T) {
 	if got := unclaimed(); got != "webhook webhook delivery" {
 		t.Errorf("with an overdue retry: %q is unclaimed, want both addresses and the delivery that no workflow has loaded", got)
 	}
-	if _, err := f.LoadDelivery(t.Context(), d.DeliveryID); err != nil {
+	if _, err := f.Webhooks.LoadDelivery(t.Context(), d.DeliveryID); err != nil {
 		t.Fatal(err)
 	}
 	if got := unclaimed(); got != "webhook webhook" {
@@ -339,7 +339,7 @@ func TestAddressesWithPendingDeliveries(t *testing.T) {
 	var above int64
 	waiting := func() []string {
 		t.Helper()
-		ids, err := f.AddressesWithPending(t.Context(), []string{f.ID("erp_hook"), f.ID("outsider_hook")}, []int64{above, 0})
+		ids, err := f.Webhooks.AddressesWithPending(t.Context(), []string{f.ID("erp_hook"), f.ID("outsider_hook")}, []int64{above, 0})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,7 @@ import (
 // and can be sent when that is over.
 func TestDeliveriesAreHeldWhileTheIntegrationMayNotUseTheService(t *testing.T) {
 	imported := func(f *servicetest.Fixture, organization string) error {
-		_, err := f.ImportOverwriting(t.Context(), []byte("organization: {key: acme, "+organization+"}"))
+		_, err := f.Imports.ImportOverwriting(t.Context(), []byte("organization: {key: acme, "+organization+"}"))
 		return err
 	}
 	for name, way := range map[string]struct {
@@ -28,22 +28,22 @@ func TestDeliveriesAreHeldWhileTheIntegrationMayNotUseTheService(t *testing.T) {
 		"off": {
 			"The integration is off.",
 			func(f *servicetest.Fixture) error {
-				_, err := f.TurnIntegrationOff(t.Context(), store.Operator(), f.ID("erp"))
+				_, err := f.Integrations.TurnIntegrationOff(t.Context(), store.Operator(), f.ID("erp"))
 				return err
 			},
 			func(f *servicetest.Fixture) error {
-				_, err := f.TurnIntegrationOn(t.Context(), store.Operator(), f.ID("erp"))
+				_, err := f.Integrations.TurnIntegrationOn(t.Context(), store.Operator(), f.ID("erp"))
 				return err
 			}, false,
 		},
 		"disabled": {
 			"The operators of the service have disabled the integration.",
 			func(f *servicetest.Fixture) error {
-				_, err := f.DisableIntegration(t.Context(), store.Operator(), f.ID("erp"))
+				_, err := f.Integrations.DisableIntegration(t.Context(), store.Operator(), f.ID("erp"))
 				return err
 			},
 			func(f *servicetest.Fixture) error {
-				_, err := f.EnableIntegration(t.Context(), store.Operator(), f.ID("erp"))
+				_, err := f.Integrations.EnableIntegration(t.Context(), store.Operator(), f.ID("erp"))
 				return err
 			}, false,
 		},
@@ -82,7 +82,7 @@ func TestDeliveriesAreHeldWhileTheIntegrationMayNotUseTheService(t *testing.T) {
 			}
 			state := func() webhooks.AddressState {
 				t.Helper()
-				state, err := f.LoadAddress(ctx, hook)
+				state, err := f.Webhooks.LoadAddress(ctx, hook)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -107,10 +107,10 @@ func TestDeliveriesAreHeldWhileTheIntegrationMayNotUseTheService(t *testing.T) {
 			if state().Due {
 				t.Error("there is something to do when all are held")
 			}
-			_, since1 := f.RedeliverSince(ctx, store.Operator(), hook, since)
-			_, _, enabled := f.EnableWebhook(ctx, store.Operator(), hook, &since)
-			_, one := f.RedeliverDelivery(ctx, store.Operator(), retrying.DeliveryID)
-			for redelivery, err := range map[string]error{"since": since1, "enable": enabled, "one": one, "retry": f.RetryNow(ctx, retrying.DeliveryID)} {
+			_, since1 := f.Webhooks.RedeliverSince(ctx, store.Operator(), hook, since)
+			_, _, enabled := f.Webhooks.EnableWebhook(ctx, store.Operator(), hook, &since)
+			_, one := f.Webhooks.RedeliverDelivery(ctx, store.Operator(), retrying.DeliveryID)
+			for redelivery, err := range map[string]error{"since": since1, "enable": enabled, "one": one, "retry": f.Webhooks.RetryNow(ctx, retrying.DeliveryID)} {
 				if models.CodeOf(err) != models.CodeValidationFailed || !strings.Contains(err.Error(), way.reason) {
 					t.Errorf("%s: %v, want the reason", redelivery, err)
 				}
@@ -122,10 +122,10 @@ func TestDeliveriesAreHeldWhileTheIntegrationMayNotUseTheService(t *testing.T) {
 				t.Errorf("then its workflow finds %+v, want that it is on with held deliveries", now)
 			}
 			newer := servicetest.Create(t, f)
-			if n, err := f.CountMissed(ctx, servicetest.Person(t, f, "ann"), hook, since); err != nil || n != len(orders) {
+			if n, err := f.Webhooks.CountMissed(ctx, servicetest.Person(t, f, "ann"), hook, since); err != nil || n != len(orders) {
 				t.Errorf("%d deliveries are offered, %v", n, err)
 			}
-			if n, err := f.RedeliverSince(ctx, store.Operator(), hook, since); err != nil || n.Due != len(orders) {
+			if n, err := f.Webhooks.RedeliverSince(ctx, store.Operator(), hook, since); err != nil || n.Due != len(orders) {
 				t.Errorf("%+v deliveries are released, %v", n, err)
 			}
 			var sent []string
@@ -150,7 +150,7 @@ func TestAReleaseWaitsForDeliveriesThatAreBeingHeld(t *testing.T) {
 		SELECT id, seq, event_id, webhook_id, record_id, created_at, 'held' FROM open`, servicetest.DeliveryOf(f, "erp_hook", order))
 	released := make(chan int)
 	go func() {
-		n, err := f.RedeliverSince(context.WithoutCancel(t.Context()), store.Operator(), f.ID("erp_hook"), models.TimeOf(servicetest.Start))
+		n, err := f.Webhooks.RedeliverSince(context.WithoutCancel(t.Context()), store.Operator(), f.ID("erp_hook"), models.TimeOf(servicetest.Start))
 		if err != nil {
 			t.Error(err)
 		}

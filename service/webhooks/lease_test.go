@@ -16,13 +16,13 @@ func TestALaterLeaseTakesAnAddressOver(t *testing.T) {
 	servicetest.Create(t, f)
 	first := servicetest.Acquire(t, f, "erp_hook")
 	claimWith := func(l webhooks.Lease) error {
-		_, err := f.ClaimPending(t.Context(), f.ID("erp_hook"), nil, webhooks.ClaimPosition{}, 10, webhooks.ClaimOptions{Epoch: l.Epoch})
+		_, err := f.Webhooks.ClaimPending(t.Context(), f.ID("erp_hook"), nil, webhooks.ClaimPosition{}, 10, webhooks.ClaimOptions{Epoch: l.Epoch})
 		return err
 	}
 	if err := claimWith(first); err != nil {
 		t.Fatal(err)
 	}
-	second, wait, err := f.AcquireLease(t.Context(), f.ID("erp_hook"), "another")
+	second, wait, err := f.Webhooks.AcquireLease(t.Context(), f.ID("erp_hook"), "another")
 	if err != nil || second.Epoch <= first.Epoch || wait <= webhooks.LeaseDuration/2 || wait > webhooks.LeaseDuration {
 		t.Fatalf("the second lease is %+v after %s, error %v; want a higher epoch once the first cannot be used", second, wait, err)
 	}
@@ -32,20 +32,20 @@ func TestALaterLeaseTakesAnAddressOver(t *testing.T) {
 	if err := claimWith(second); err != nil {
 		t.Errorf("a claim with the second lease: %v", err)
 	}
-	if lost, err := f.RenewLeases(t.Context(), []webhooks.Lease{first}); err != nil || len(lost) != 1 || lost[0] != first {
+	if lost, err := f.Webhooks.RenewLeases(t.Context(), []webhooks.Lease{first}); err != nil || len(lost) != 1 || lost[0] != first {
 		t.Errorf("renewing the first lease loses %v, %v", lost, err)
 	}
-	if err := f.ReleaseLease(t.Context(), first); err != nil {
+	if err := f.Webhooks.ReleaseLease(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
 	if n := servicetest.Value[int](f, `SELECT count(*) FROM webhook_leases`); n != 1 {
 		t.Error("the first holder released the second's lease")
 	}
-	if lost, err := f.RenewLeases(t.Context(), []webhooks.Lease{second}); err != nil || len(lost) != 0 {
+	if lost, err := f.Webhooks.RenewLeases(t.Context(), []webhooks.Lease{second}); err != nil || len(lost) != 0 {
 		t.Errorf("renewing the second lease loses %v, %v", lost, err)
 	}
 	// After it is released, or when its holder died, the next one need not wait.
-	if err := f.ReleaseLease(t.Context(), second); err != nil {
+	if err := f.Webhooks.ReleaseLease(t.Context(), second); err != nil {
 		t.Fatal(err)
 	}
 	servicetest.Acquire(t, f, "erp_hook")
@@ -58,7 +58,7 @@ func TestLeasesSurviveACrashOfTheDatabase(t *testing.T) {
 	f := servicetest.New(t)
 	lease := servicetest.Acquire(t, f, "erp_hook")
 	f.Exec(`TRUNCATE webhook_leases`)
-	if lost, err := f.RenewLeases(t.Context(), []webhooks.Lease{lease}); err != nil || len(lost) != 0 {
+	if lost, err := f.Webhooks.RenewLeases(t.Context(), []webhooks.Lease{lease}); err != nil || len(lost) != 0 {
 		t.Fatalf("renewing loses %v, %v", lost, err)
 	}
 	f.Clock.Advance(time.Second)

@@ -196,7 +196,7 @@ func TestClaimedDeliveriesAreNotClaimedAgain(t *testing.T) {
 		servicetest.Create(t, f)
 	}
 	all := servicetest.Claim(t, f, "erp_hook").Deliveries
-	claimed, err := f.ClaimPending(t.Context(), f.ID("erp_hook"), []string{all[0].DeliveryID, all[2].DeliveryID}, webhooks.ClaimPosition{}, 1)
+	claimed, err := f.Webhooks.ClaimPending(t.Context(), f.ID("erp_hook"), []string{all[0].DeliveryID, all[2].DeliveryID}, webhooks.ClaimPosition{}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func TestPendingDeliveriesAreClaimedOldestFirst(t *testing.T) {
 	}
 	var at webhooks.ClaimPosition
 	for _, more := range []bool{true, true, false} {
-		next, err := f.ClaimPending(t.Context(), f.ID("erp_hook"), claimed, at, 2)
+		next, err := f.Webhooks.ClaimPending(t.Context(), f.ID("erp_hook"), claimed, at, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -262,14 +262,14 @@ func TestShutOffPeriod(t *testing.T) {
 			made.Number = 8
 			recorded := servicetest.Record(t, f, "erp_hook", made)
 			// The condition is repeated, also a while later.
-			state, err := f.LoadAddress(t.Context(), f.ID("erp_hook"))
+			state, err := f.Webhooks.LoadAddress(t.Context(), f.ID("erp_hook"))
 			if err != nil || recorded.ShutOffDue != test.off || state.ShutOffDue != test.off {
 				t.Errorf("to be turned off: %t, when loaded %t; want %t: %v", recorded.ShutOffDue, state.ShutOffDue, test.off, err)
 			}
 			// A late success wins.
 			made.Number, made.Status = 9, 204
 			servicetest.Record(t, f, "erp_hook", made)
-			if off, err := f.TurnOffIfUnsuccessful(t.Context(), f.ID("erp_hook")); off || err != nil {
+			if off, err := f.Webhooks.TurnOffIfUnsuccessful(t.Context(), f.ID("erp_hook")); off || err != nil {
 				t.Errorf("it is turned off after a success: %v", err)
 			}
 		})

@@ -37,13 +37,13 @@ func TestOnlySoManyRetryingDeliveriesHaveAWorkflow(t *testing.T) {
 	if started != 10 {
 		t.Errorf("%d workflows are started, want 10", started)
 	}
-	state, err := f.LoadAddress(t.Context(), f.ID("erp_hook"))
+	state, err := f.Webhooks.LoadAddress(t.Context(), f.ID("erp_hook"))
 	if err != nil || state.Retrying != 30 || state.Shown != 10 || state.Due || state.NextRetryAt == nil {
 		t.Errorf("the address is %+v, %v", state, err)
 	}
 	shown := func(want int) {
 		t.Helper()
-		targets, err := f.ShowDeliveries(t.Context())
+		targets, err := f.Webhooks.ShowDeliveries(t.Context())
 		if err != nil || len(targets) != want {
 			t.Errorf("%d more get a workflow, want %d: %v", len(targets), want, err)
 		}
@@ -52,7 +52,7 @@ func TestOnlySoManyRetryingDeliveriesHaveAWorkflow(t *testing.T) {
 
 	// All are retried.
 	f.Clock.Advance(time.Minute)
-	due, err := f.ClaimPending(t.Context(), f.ID("erp_hook"), nil, webhooks.ClaimPosition{}, 10, webhooks.ClaimOptions{Retries: 100})
+	due, err := f.Webhooks.ClaimPending(t.Context(), f.ID("erp_hook"), nil, webhooks.ClaimPosition{}, 10, webhooks.ClaimOptions{Retries: 100})
 	if err != nil || len(due.Deliveries) != 30 || due.MoreRetries {
 		t.Fatalf("%d are due, want all: %v", len(due.Deliveries), err)
 	}
@@ -72,7 +72,7 @@ func TestOnlySoManyRetryingDeliveriesHaveAWorkflow(t *testing.T) {
 
 	// Turning the address off wakes those that have a workflow, and only those.
 	f.Wakes.Take()
-	if _, err := f.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), ""); err != nil {
+	if _, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), ""); err != nil {
 		t.Fatal(err)
 	}
 	woken := 0
@@ -85,7 +85,7 @@ func TestOnlySoManyRetryingDeliveriesHaveAWorkflow(t *testing.T) {
 		t.Errorf("of %d held deliveries %d are woken, want the 10 that have a workflow", held, woken)
 	}
 	// A redelivered one may have a workflow from before: it is told, and none is started.
-	if _, _, err := f.EnableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), &models.Time{}); err != nil {
+	if _, _, err := f.Webhooks.EnableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), &models.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	again := servicetest.Claim(t, f, "erp_hook").Deliveries

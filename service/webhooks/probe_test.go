@@ -16,22 +16,22 @@ import (
 // The response to a test is read by those who may test the address, for a day.
 func TestResponsesToTests(t *testing.T) {
 	f := servicetest.New(t)
-	begun, err := f.BeginWebhookTest(t.Context(), store.Operator(), f.ID("erp_hook"))
+	begun, err := f.Webhooks.BeginWebhookTest(t.Context(), store.Operator(), f.ID("erp_hook"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.WebhookTest(t.Context(), store.Operator(), f.ID("erp_hook"), begun.EventID)
+	_, err = f.Webhooks.WebhookTest(t.Context(), store.Operator(), f.ID("erp_hook"), begun.EventID)
 	servicetest.WantCode(t, "before it was sent", err, models.CodeNotFound)
 	a := webhooks.Attempt{
 		EventID: begun.EventID, StartedAt: models.TimeOf(f.Clock.Now()), Latency: 12 * time.Millisecond,
 		Status: 503, RemoteIP: "192.0.2.1", ResponseBody: []byte("busy"),
 	}
-	if err := f.RecordTest(t.Context(), f.ID("erp_hook"), a); err != nil {
+	if err := f.Webhooks.RecordTest(t.Context(), f.ID("erp_hook"), a); err != nil {
 		t.Fatal(err)
 	}
-	servicetest.WantCode(t, "of a deleted address", f.RecordTest(t.Context(), "whk_00000000000000000000000000", a), models.CodeNotFound)
+	servicetest.WantCode(t, "of a deleted address", f.Webhooks.RecordTest(t.Context(), "whk_00000000000000000000000000", a), models.CodeNotFound)
 	for _, reader := range []store.Actor{store.Operator(), servicetest.Person(t, f, "ann")} {
-		got, err := f.WebhookTest(t.Context(), reader, f.ID("erp_hook"), a.EventID)
+		got, err := f.Webhooks.WebhookTest(t.Context(), reader, f.ID("erp_hook"), a.EventID)
 		if err != nil || got.Failure != "The receiver answered 503." || *got.Status != 503 || got.LatencyMS != 12 || *got.ResponseBody != "busy" || got.EventID != a.EventID {
 			t.Errorf("read is %+v, %v", got, err)
 		}
@@ -46,7 +46,7 @@ func TestResponsesToTests(t *testing.T) {
 		"the integration":                 {f.Actor("erp"), f.ID("erp_hook"), models.CodePermissionDenied},
 		"another address":                 {store.Operator(), f.ID("reader_hook"), models.CodeNotFound},
 	} {
-		_, err := f.WebhookTest(t.Context(), test.reader, test.address, a.EventID)
+		_, err := f.Webhooks.WebhookTest(t.Context(), test.reader, test.address, a.EventID)
 		servicetest.WantCode(t, name, err, test.code)
 	}
 	f.Clock.Advance(webhooks.TestRetention - time.Second)
@@ -67,18 +67,18 @@ func TestTestsOfAnAddressAreLimited(t *testing.T) {
 	ann := func(f *servicetest.Fixture) store.Actor { return servicetest.Person(t, f, "ann") }
 	for name, test := range map[string]func(f *servicetest.Fixture, hook string) error{
 		"console": func(f *servicetest.Fixture, hook string) error {
-			_, err := f.BeginWebhookTest(t.Context(), ann(f), hook)
+			_, err := f.Webhooks.BeginWebhookTest(t.Context(), ann(f), hook)
 			return err
 		},
 		"command": func(f *servicetest.Fixture, hook string) error {
-			test, err := f.BeginWebhookTest(t.Context(), store.Operator(), hook)
+			test, err := f.Webhooks.BeginWebhookTest(t.Context(), store.Operator(), hook)
 			if err == nil {
-				_, _, err = f.TestWebhook(t.Context(), hook, models.EventPing, test.EventID)
+				_, _, err = f.Webhooks.TestWebhook(t.Context(), hook, models.EventPing, test.EventID)
 			}
 			return err
 		},
 		"Temporal": func(f *servicetest.Fixture, hook string) error {
-			_, _, err := f.TestWebhook(t.Context(), hook, models.EventWorkOrderCreated, "")
+			_, _, err := f.Webhooks.TestWebhook(t.Context(), hook, models.EventWorkOrderCreated, "")
 			return err
 		},
 	} {
@@ -88,9 +88,9 @@ func TestTestsOfAnAddressAreLimited(t *testing.T) {
 			for range webhooks.MaxTests {
 				servicetest.WantCode(t, "a test", test(f, hook), "")
 			}
-			_, err := f.BeginWebhookTest(t.Context(), ann(f), hook)
+			_, err := f.Webhooks.BeginWebhookTest(t.Context(), ann(f), hook)
 			servicetest.WantCode(t, "one more of the console", err, models.CodeRateLimited)
-			_, _, err = f.TestWebhook(t.Context(), hook, models.EventPing, "")
+			_, _, err = f.Webhooks.TestWebhook(t.Context(), hook, models.EventPing, "")
 			servicetest.WantCode(t, "one more of Temporal", err, models.CodeRateLimited)
 			if log := servicetest.LogOf(f, hook); strings.Count(log, "webhook.tested") != webhooks.MaxTests {
 				t.Errorf("logged are\n%s", log)
@@ -113,19 +113,19 @@ func TestATestIsLoggedAndSentOnce(t *testing.T) {
 	}{
 		"that the console began": {func(_ *servicetest.Fixture, begun webhooks.BegunTest) string { return begun.EventID }, []string{byAnn}},
 		"that was sent": {func(f *servicetest.Fixture, begun webhooks.BegunTest) string {
-			if _, _, err := f.TestWebhook(t.Context(), f.ID("erp_hook"), models.EventPing, begun.EventID); err != nil {
+			if _, _, err := f.Webhooks.TestWebhook(t.Context(), f.ID("erp_hook"), models.EventPing, begun.EventID); err != nil {
 				t.Error(err)
 			}
 			return begun.EventID
 		}, []string{byAnn, byOperator}},
 		"that was recorded": {func(f *servicetest.Fixture, begun webhooks.BegunTest) string {
-			if err := f.RecordTest(t.Context(), f.ID("erp_hook"), webhooks.Attempt{EventID: begun.EventID, StartedAt: models.TimeOf(f.Clock.Now()), Status: 204}); err != nil {
+			if err := f.Webhooks.RecordTest(t.Context(), f.ID("erp_hook"), webhooks.Attempt{EventID: begun.EventID, StartedAt: models.TimeOf(f.Clock.Now()), Status: 204}); err != nil {
 				t.Error(err)
 			}
 			return begun.EventID
 		}, []string{byAnn, byOperator}},
 		"of another address": {func(f *servicetest.Fixture, _ webhooks.BegunTest) string {
-			other, err := f.BeginWebhookTest(t.Context(), store.Operator(), f.ID("reader_hook"))
+			other, err := f.Webhooks.BeginWebhookTest(t.Context(), store.Operator(), f.ID("reader_hook"))
 			if err != nil {
 				t.Error(err)
 			}
@@ -138,12 +138,12 @@ func TestATestIsLoggedAndSentOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := servicetest.New(t)
 			hook := f.ID("erp_hook")
-			begun, err := f.BeginWebhookTest(t.Context(), servicetest.Person(t, f, "ann"), hook)
+			begun, err := f.Webhooks.BeginWebhookTest(t.Context(), servicetest.Person(t, f, "ann"), hook)
 			if err != nil {
 				t.Fatal(err)
 			}
 			id := test.begunAs(f, begun)
-			_, sent, err := f.TestWebhook(t.Context(), hook, models.EventPing, id)
+			_, sent, err := f.Webhooks.TestWebhook(t.Context(), hook, models.EventPing, id)
 			if err != nil {
 				t.Fatal(err)
 			}

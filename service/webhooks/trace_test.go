@@ -70,11 +70,11 @@ func TestRoundTripsAreSpansOfARecordedTrace(t *testing.T) {
 	kept := tracetest.NewInMemoryExporter()
 	tracer := sdktrace.NewTracerProvider(sdktrace.WithSyncer(kept)).Tracer("test")
 
-	if err := f.Ping(t.Context()); err != nil {
+	if err := f.Store.Ping(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	_, unsampled := sdktrace.NewTracerProvider(sdktrace.WithSyncer(kept), sdktrace.WithSampler(sdktrace.NeverSample())).Tracer("test").Start(t.Context(), "call")
-	if _, err := f.Unclaimed(trace.ContextWithSpan(t.Context(), unsampled), 0); err != nil {
+	if _, err := f.Upkeep.Unclaimed(trace.ContextWithSpan(t.Context(), unsampled), 0); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(kept.GetSpans()); n != 0 {
@@ -82,15 +82,15 @@ func TestRoundTripsAreSpansOfARecordedTrace(t *testing.T) {
 	}
 
 	ctx, call := tracer.Start(t.Context(), "call")
-	if _, err := f.Unclaimed(ctx, 0); err != nil {
+	if _, err := f.Upkeep.Unclaimed(ctx, 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.LoadDelivery(ctx, "dlv_none"); err == nil {
+	if _, err := f.Webhooks.LoadDelivery(ctx, "dlv_none"); err == nil {
 		t.Fatal("an unknown delivery was found")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := f.LoadDelivery(ctx, "dlv_none"); !errors.Is(err, context.Canceled) {
+	if _, err := f.Webhooks.LoadDelivery(ctx, "dlv_none"); !errors.Is(err, context.Canceled) {
 		t.Fatalf("the cancelled query: %v", err)
 	}
 	spans := kept.GetSpans()
@@ -150,7 +150,7 @@ func TestAPageIsOneRoundTrip(t *testing.T) {
 		t.Helper()
 		kept.Reset()
 		ctx, span := tracer.Start(t.Context(), "call")
-		body, err := f.WorkOrders(ctx, reader, records.WorkOrderFilter{}, lists.ListRequest{Limit: 3, Cursor: cursor})
+		body, err := f.Records.WorkOrders(ctx, reader, records.WorkOrderFilter{}, lists.ListRequest{Limit: 3, Cursor: cursor})
 		span.End()
 		if err != nil {
 			t.Fatal(err)

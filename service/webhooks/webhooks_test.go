@@ -24,7 +24,7 @@ import (
 // created creates an address of the integration as an operator.
 func created(t *testing.T, f *servicetest.Fixture, integration, url string, events ...models.EventType) webhooks.Webhook {
 	t.Helper()
-	made, err := f.CreateWebhook(t.Context(), store.Operator(), f.ID(integration), webhooks.NewWebhook{URL: url, Events: events})
+	made, err := f.Webhooks.CreateWebhook(t.Context(), store.Operator(), f.ID(integration), webhooks.NewWebhook{URL: url, Events: events})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestListWebhooks(t *testing.T) {
 	f := servicetest.New(t)
 	f.Clock.Advance(time.Second)
 	made := created(t, f, "creator", "http://127.0.0.1:9/creator", models.EventIssueCreated, models.EventPing)
-	all, err := f.Webhooks(t.Context(), "")
+	all, err := f.Webhooks.Webhooks(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestListWebhooks(t *testing.T) {
 		"an integration without addresses": {f.ID("roofer"), 0, ""},
 		"no such integration":              {"nonsense", 0, models.CodeNotFound},
 	} {
-		found, err := f.Webhooks(t.Context(), test.integration)
+		found, err := f.Webhooks.Webhooks(t.Context(), test.integration)
 		servicetest.WantCode(t, name, err, test.code)
 		if len(found) != test.want {
 			t.Errorf("%s: %d addresses, want %d", name, len(found), test.want)
@@ -83,17 +83,17 @@ func TestListWebhooks(t *testing.T) {
 	}
 
 	f.Exec(`UPDATE integrations SET deleted_at = now() WHERE id = $1`, f.ID("creator"))
-	if left, err := f.Webhooks(t.Context(), ""); err != nil || len(left) != len(all)-1 {
+	if left, err := f.Webhooks.Webhooks(t.Context(), ""); err != nil || len(left) != len(all)-1 {
 		t.Errorf("with its integration deleted, %d addresses are listed (%v), want %d", len(left), err, len(all)-1)
 	}
-	_, err = f.Webhooks(t.Context(), f.ID("creator"))
+	_, err = f.Webhooks.Webhooks(t.Context(), f.ID("creator"))
 	servicetest.WantCode(t, "a deleted integration", err, models.CodeNotFound)
 }
 
 func TestANewWebhookGetsEventsSignedWithItsSecret(t *testing.T) {
 	f := servicetest.New(t)
 	ann := servicetest.Person(t, f, "ann")
-	made, err := f.CreateWebhook(t.Context(), ann, f.ID("erp"), webhooks.NewWebhook{
+	made, err := f.Webhooks.CreateWebhook(t.Context(), ann, f.ID("erp"), webhooks.NewWebhook{
 		URL: "http://127.0.0.1:9/second", Events: []models.EventType{models.EventWorkOrderCreated},
 	})
 	if err != nil {
@@ -125,39 +125,39 @@ func webhookWrites(f *servicetest.Fixture, integrationID, webhookID, deliveryID 
 	url := "http://127.0.0.1:9/changed"
 	return map[string]func(context.Context, store.Actor) error{
 		"create": func(ctx context.Context, a store.Actor) error {
-			_, err := f.CreateWebhook(ctx, a, integrationID, webhooks.NewWebhook{URL: url, Events: []models.EventType{models.EventPing}})
+			_, err := f.Webhooks.CreateWebhook(ctx, a, integrationID, webhooks.NewWebhook{URL: url, Events: []models.EventType{models.EventPing}})
 			return err
 		},
 		"change": func(ctx context.Context, a store.Actor) error {
-			_, err := f.ChangeWebhook(ctx, a, webhookID, webhooks.WebhookChange{URL: &url})
+			_, err := f.Webhooks.ChangeWebhook(ctx, a, webhookID, webhooks.WebhookChange{URL: &url})
 			return err
 		},
 		"renew the secret": func(ctx context.Context, a store.Actor) error {
-			_, err := f.RenewWebhookSecret(ctx, a, webhookID)
+			_, err := f.Webhooks.RenewWebhookSecret(ctx, a, webhookID)
 			return err
 		},
 		"test": func(ctx context.Context, a store.Actor) error {
-			_, err := f.BeginWebhookTest(ctx, a, webhookID)
+			_, err := f.Webhooks.BeginWebhookTest(ctx, a, webhookID)
 			return err
 		},
 		"redeliver one": func(ctx context.Context, a store.Actor) error {
-			_, err := f.RedeliverDelivery(ctx, a, deliveryID)
+			_, err := f.Webhooks.RedeliverDelivery(ctx, a, deliveryID)
 			return err
 		},
 		"redeliver since": func(ctx context.Context, a store.Actor) error {
-			_, err := f.RedeliverSince(ctx, a, webhookID, long)
+			_, err := f.Webhooks.RedeliverSince(ctx, a, webhookID, long)
 			return err
 		},
 		"turn off": func(ctx context.Context, a store.Actor) error {
-			_, err := f.DisableWebhook(ctx, a, webhookID, "")
+			_, err := f.Webhooks.DisableWebhook(ctx, a, webhookID, "")
 			return err
 		},
 		"turn on": func(ctx context.Context, a store.Actor) error {
-			_, _, err := f.EnableWebhook(ctx, a, webhookID, &long)
+			_, _, err := f.Webhooks.EnableWebhook(ctx, a, webhookID, &long)
 			return err
 		},
 		"delete": func(ctx context.Context, a store.Actor) error {
-			return f.DeleteWebhook(ctx, a, webhookID)
+			return f.Webhooks.DeleteWebhook(ctx, a, webhookID)
 		},
 	}
 }
@@ -277,8 +277,8 @@ func TestInvalidWebhooksAreRejected(t *testing.T) {
 		"good with one ping": {url, good, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, createErr := f.CreateWebhook(t.Context(), store.Operator(), f.ID("roofer"), webhooks.NewWebhook{URL: test.url, Events: test.events})
-			_, changeErr := f.ChangeWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), webhooks.WebhookChange{URL: &test.url, Events: test.events})
+			_, createErr := f.Webhooks.CreateWebhook(t.Context(), store.Operator(), f.ID("roofer"), webhooks.NewWebhook{URL: test.url, Events: test.events})
+			_, changeErr := f.Webhooks.ChangeWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), webhooks.WebhookChange{URL: &test.url, Events: test.events})
 			if test.events == nil {
 				changeErr = createErr // nil leaves a change's events alone
 			}
@@ -301,17 +301,17 @@ func TestInvalidWebhooksAreRejected(t *testing.T) {
 		})
 	}
 	t.Run("everything wrong is said at once", func(t *testing.T) {
-		_, err := f.CreateWebhook(t.Context(), store.Operator(), f.ID("roofer"), webhooks.NewWebhook{URL: "ftp://x"})
+		_, err := f.Webhooks.CreateWebhook(t.Context(), store.Operator(), f.ID("roofer"), webhooks.NewWebhook{URL: "ftp://x"})
 		if rejection := errorOf(err); rejection == nil || len(rejection.Fields) != 2 {
 			t.Errorf("the rejection is %+v", err)
 		}
 	})
 	t.Run("a reason without end", func(t *testing.T) {
 		for _, reason := range []string{strings.Repeat("é", 1001), "\x00", "\xff"} {
-			_, err := f.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), reason)
+			_, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), reason)
 			servicetest.WantCode(t, "turning off", err, models.CodeValidationFailed)
 		}
-		_, err := f.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), strings.Repeat("é", 1000))
+		_, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), strings.Repeat("é", 1000))
 		servicetest.WantCode(t, "turning off", err, "")
 	})
 }
@@ -337,16 +337,16 @@ func TestHostNamesAreResolvedBeforeAWebhookIsSaved(t *testing.T) {
 	resolver := &names{known: map[string]string{"good.example.com": "93.184.215.14", "bad.example.com": "10.0.0.7"}}
 	f := servicetest.New(t)
 	f.Service = f.NewInstance(func(o *store.Options) { o.AddressRules = webhook.Rules{Resolver: resolver} })
-	if _, err := f.Import(t.Context(), []byte(`
+	if _, err := f.Imports.Import(t.Context(), []byte(`
 organization: {key: acme}
 integrations: [{key: erp, webhooks: [{key: erp_hook, url: "https://bad.example.com/x"}]}]
 `)); err != nil || len(resolver.asked) > 0 {
 		t.Fatalf("an import asks for %v: %v", resolver.asked, err)
 	}
 	in := webhooks.NewWebhook{URL: "https://bad.example.com/x", Events: []models.EventType{models.EventPing}}
-	_, err := f.CreateWebhook(t.Context(), servicetest.Person(t, f, "zed"), f.ID("erp"), in)
+	_, err := f.Webhooks.CreateWebhook(t.Context(), servicetest.Person(t, f, "zed"), f.ID("erp"), in)
 	servicetest.WantCode(t, "a person without the permission", err, models.CodePermissionDenied)
-	_, err = f.ChangeWebhook(t.Context(), servicetest.Person(t, f, "zed"), f.ID("erp_hook"), webhooks.WebhookChange{URL: &in.URL})
+	_, err = f.Webhooks.ChangeWebhook(t.Context(), servicetest.Person(t, f, "zed"), f.ID("erp_hook"), webhooks.WebhookChange{URL: &in.URL})
 	servicetest.WantCode(t, "a person without the permission", err, models.CodePermissionDenied)
 	if len(resolver.asked) > 0 {
 		t.Errorf("names are looked up for callers who may not save them: %v", resolver.asked)
@@ -357,7 +357,7 @@ integrations: [{key: erp, webhooks: [{key: erp_hook, url: "https://bad.example.c
 		"https://good.example.com/x": "",
 	} {
 		in.URL = url
-		_, err := f.CreateWebhook(t.Context(), store.Operator(), f.ID("roofer"), in)
+		_, err := f.Webhooks.CreateWebhook(t.Context(), store.Operator(), f.ID("roofer"), in)
 		if detail == "" {
 			servicetest.WantCode(t, url, err, "")
 			continue
@@ -380,7 +380,7 @@ func TestAnIntegrationHasFiveWebhooks(t *testing.T) {
 	errs := make([]error, 2)
 	var both sync.WaitGroup
 	for i := range errs {
-		both.Go(func() { _, errs[i] = f.CreateWebhook(t.Context(), store.Operator(), f.ID("roofer"), in) })
+		both.Go(func() { _, errs[i] = f.Webhooks.CreateWebhook(t.Context(), store.Operator(), f.ID("roofer"), in) })
 	}
 	both.Wait()
 	if models.CodeOf(errs[0]) == models.CodeOf(errs[1]) {
@@ -392,7 +392,7 @@ func TestAnIntegrationHasFiveWebhooks(t *testing.T) {
 		}
 	}
 	// Deleting one frees its slot.
-	if err := f.DeleteWebhook(t.Context(), store.Operator(), made[1].ID); err != nil {
+	if err := f.Webhooks.DeleteWebhook(t.Context(), store.Operator(), made[1].ID); err != nil {
 		t.Fatal(err)
 	}
 	created(t, f, "roofer", in.URL, models.EventPing)
@@ -405,7 +405,7 @@ func TestChangeWebhook(t *testing.T) {
 	f := servicetest.New(t)
 	servicetest.Create(t, f)
 	url := "http://127.0.0.1:9/moved"
-	changed, err := f.ChangeWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), webhooks.WebhookChange{URL: &url})
+	changed, err := f.Webhooks.ChangeWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), webhooks.WebhookChange{URL: &url})
 	if err != nil || changed.URL != url || len(changed.Events) != 9 || changed.Secret != "" {
 		t.Fatalf("changed is %+v, %v", changed, err)
 	}
@@ -414,7 +414,7 @@ func TestChangeWebhook(t *testing.T) {
 	}
 	events := []models.EventType{models.EventIssueCreated}
 	for range 2 { // the second time nothing is left to change
-		if changed, err = f.ChangeWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), webhooks.WebhookChange{Events: events}); err != nil {
+		if changed, err = f.Webhooks.ChangeWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), webhooks.WebhookChange{Events: events}); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Equal(changed.Events, events) || changed.URL != url {
@@ -432,7 +432,7 @@ func TestChangeWebhook(t *testing.T) {
 
 func TestDeletingAWebhookDeletesItsDeliveriesAndFreesItsKey(t *testing.T) {
 	f := servicetest.New(t)
-	if _, err := f.Import(t.Context(), []byte(servicetest.Small)); err != nil {
+	if _, err := f.Imports.Import(t.Context(), []byte(servicetest.Small)); err != nil {
 		t.Fatal(err)
 	}
 	servicetest.Create(t, f)
@@ -440,16 +440,16 @@ func TestDeletingAWebhookDeletesItsDeliveriesAndFreesItsKey(t *testing.T) {
 	failing := servicetest.Claim(t, f, "erp_hook").Deliveries[0]
 	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, failing, 500))
 	f.Wakes.Take()
-	if err := f.DeleteWebhook(t.Context(), store.Operator(), f.ID("erp_hook")); err != nil {
+	if err := f.Webhooks.DeleteWebhook(t.Context(), store.Operator(), f.ID("erp_hook")); err != nil {
 		t.Fatal(err)
 	}
-	_, err := f.LoadDelivery(t.Context(), failing.DeliveryID)
+	_, err := f.Webhooks.LoadDelivery(t.Context(), failing.DeliveryID)
 	servicetest.WantCode(t, "the state of its delivery", err, models.CodeNotFound)
-	_, err = f.Deliveries(t.Context(), webhooks.DeliveryFilter{WebhookID: f.ID("erp_hook")})
+	_, err = f.Webhooks.Deliveries(t.Context(), webhooks.DeliveryFilter{WebhookID: f.ID("erp_hook")})
 	servicetest.WantCode(t, "the list of its deliveries", err, models.CodeNotFound)
-	_, err = f.RedeliverDelivery(t.Context(), store.Operator(), failing.DeliveryID)
+	_, err = f.Webhooks.RedeliverDelivery(t.Context(), store.Operator(), failing.DeliveryID)
 	servicetest.WantCode(t, "redelivering its delivery", err, models.CodeNotFound)
-	if all, err := f.Deliveries(t.Context(), webhooks.DeliveryFilter{}); err != nil || len(all) != 2 {
+	if all, err := f.Webhooks.Deliveries(t.Context(), webhooks.DeliveryFilter{}); err != nil || len(all) != 2 {
 		t.Errorf("%d deliveries are listed, want the other address's: %v", len(all), err)
 	}
 	if got := servicetest.Remove(t, f.Service, upkeep.RemovalBatch, 0); got != (upkeep.RemovalResult{Deliveries: 2}) {
@@ -471,10 +471,10 @@ func TestDeletingAWebhookDeletesItsDeliveriesAndFreesItsKey(t *testing.T) {
 organization: {key: acme}
 integrations: [{key: erp, webhooks: [{key: erp_hook, url: "http://127.0.0.1:9/erp", events: [ping]}]}]
 `)
-	if _, err := f.Import(t.Context(), file); err == nil {
+	if _, err := f.Imports.Import(t.Context(), file); err == nil {
 		t.Error("an import creates the deleted address again unasked")
 	}
-	again, err := f.ImportOverwriting(t.Context(), file)
+	again, err := f.Imports.ImportOverwriting(t.Context(), file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -531,7 +531,7 @@ func TestOldSecretsSignForADayEach(t *testing.T) {
 			for i, step := range steps {
 				f.Clock.Advance(step.wait)
 				if step.renew != "" {
-					renewed, err := f.RenewWebhookSecret(t.Context(), store.Operator(), id)
+					renewed, err := f.Webhooks.RenewWebhookSecret(t.Context(), store.Operator(), id)
 					if step.renew == "rejected" {
 						servicetest.WantCode(t, "one renewal too many", err, models.CodeValidationFailed)
 						oldest := servicetest.Value[time.Time](f, `SELECT older_secret_until FROM webhooks WHERE id = $1`, id)
@@ -560,7 +560,7 @@ func TestOldSecretsSignForADayEach(t *testing.T) {
 // wantSecretsUntil checks the number of old secrets that the webhook address page shows.
 func wantSecretsUntil(t *testing.T, f *servicetest.Fixture, old int) {
 	t.Helper()
-	h, err := f.ManagedWebhook(t.Context(), servicetest.Person(t, f, "ann"), f.ID("erp_hook"))
+	h, err := f.Webhooks.ManagedWebhook(t.Context(), servicetest.Person(t, f, "ann"), f.ID("erp_hook"))
 	if err != nil {
 		t.Fatal(err)
 	}
