@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humagin"
 
 	"millwright/models"
+	"millwright/web"
 )
 
 // admit checks the token, counts the call and checks its scope and query string,
@@ -43,6 +44,7 @@ func (a *API) admit(ctx huma.Context, next func(huma.Context)) {
 		c.Request.URL.RawQuery, err = readQuery(c.Request.URL.RawQuery, ctx.Operation().Parameters)
 	}
 	if err != nil {
+		web.CloseUnread(c.Writer.Header(), c.Request)
 		a.respondProblem(c, err)
 		return
 	}

@@ -10,6 +10,7 @@ import (
 
 	"millwright/models"
 	"millwright/service/access"
+	"millwright/web"
 )
 
 // limitVisitors counts a request without a genuine token of a session, before any query: beyond the
@@ -42,6 +43,7 @@ func (r *request) countVisitor() error {
 
 // overLimit is the error of a request over a limit of a minute.
 func (r *request) overLimit(rate access.Rate, what string) error {
+	web.CloseUnread(r.Writer.Header(), r.Request)
 	return models.Errorf(models.CodeRateLimited, "%s Try again in %s.", what, plural(r.retryAfter(rate.Reset.Sub(r.now())), "second", "seconds"))
 }
 
