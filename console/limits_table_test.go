@@ -74,11 +74,11 @@ func limitCases() map[string]limitCase {
 	const (
 		// home and home2 are in one IPv6 network of a /64, home3 in another of the same /48.
 		here, elsewhere, home, home2, home3 = "192.0.2.1", "192.0.2.2", "2001:db8:1:1::1", "2001:db8:1:1::2", "2001:db8:1:2::1"
-		// minute, fiveMinutes and hour are the rest of these windows when a test begins.
-		minute, fiveMinutes, hour = 30 * time.Second, 270 * time.Second, 2670 * time.Second
-		get, post                 = http.MethodGet, http.MethodPost
-		ofPerson, ofClient        = "sessions people identities organizations integrations organization_permission_definitions plans notices ", "integrations organizations plans "
-		ann, bob, cat             = "ann@acme.example.com", "bob@acme.example.com", "cat@acme.example.com"
+		// minute, guessing and hour are the rest of these windows when a test begins.
+		minute, guessing, hour = 30 * time.Second, 270 * time.Second, 2670 * time.Second
+		get, post              = http.MethodGet, http.MethodPost
+		ofPerson, ofClient     = "sessions people identities organizations integrations organization_permission_definitions plans notices ", "integrations organizations plans "
+		ann, bob, cat          = "ann@acme.example.com", "bob@acme.example.com", "cat@acme.example.com"
 	)
 
 	large := url.Values{"name": {""}, "email": {"no.one@example.com"}, "time_zone": {strings.Repeat("x", 65<<10)}}
@@ -87,7 +87,7 @@ func limitCases() map[string]limitCase {
 	return map[string]limitCase{
 		"wrong passwords for an account from a network": {
 			limit: 10, counted: signIn(401, home, ann), bounded: signIn(303, home, ann), uncounted: []request{signIn(303, home, ann)},
-			rows: 3, reads: "rate_counters", ends: fiveMinutes,
+			rows: 3, reads: "rate_counters", ends: guessing,
 			pay: map[string]request{"another network of the /48": signIn(303, home3, ann), "the address in capitals": signIn(303, home, " ANN@Acme.example.com")},
 			others: map[string]request{
 				"another network": signIn(303, here, ann), "another account": signIn(303, home, bob), "her browser": inBrowser(303, home, ann, "a"), "her session": signInAgain(303, "ann"),
@@ -95,20 +95,20 @@ func limitCases() map[string]limitCase {
 		},
 		"wrong passwords from a network": {
 			limit: 200, counted: signIn(401, here, "no.one{n}@example.com"), bounded: signIn(303, here, ann), uncounted: []request{signIn(303, here, ann)},
-			rows: 2*200 + 1, reads: "rate_counters", ends: fiveMinutes,
+			rows: 2*200 + 1, reads: "rate_counters", ends: guessing,
 			pay:    map[string]request{"another organization": signIn(303, here, "pia@polar.example.com")},
 			others: map[string]request{"another network": signIn(303, elsewhere, ann), "a browser of hers": inBrowser(303, here, ann, "a"), "her session": signInAgain(303, "ann")},
 		},
 		"wrong passwords in someone's browsers, in a network over its limit": {
 			limit: 30, before: []request{signIn(401, here, ann)},
 			counted: inBrowser(429, here, ann, "a"), bounded: inBrowser(303, here, ann, "a"), uncounted: []request{inBrowser(303, here, ann, "a"), signIn(429, here, ann)},
-			rows: 4, reads: "rate_counters", ends: hour, told: fiveMinutes,
+			rows: 4, reads: "rate_counters", ends: hour, told: guessing,
 			pay:    map[string]request{"another browser of hers": inBrowser(303, here, ann, "b")},
 			others: map[string]request{"another network": inBrowser(303, elsewhere, ann, "a"), "another person": inBrowser(303, here, bob, "a"), "her session": signInAgain(303, "ann")},
 		},
 		"wrong passwords in someone's sessions": {
 			limit: 10, counted: signInAgain(401, "ann"), bounded: signInAgain(303, "ann"), uncounted: []request{signInAgain(303, "ann"), signIn(401, here, ann)},
-			rows: 4, reads: ofPerson + "rate_counters", ends: fiveMinutes,
+			rows: 4, reads: ofPerson + "rate_counters", ends: guessing,
 			pay: map[string]request{
 				"a change of the password": byPerson(422, "ann", "/console/account/password", url.Values{"old_password": {consoletest.Password}, "password": {"another good password"}}),
 			},

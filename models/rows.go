@@ -286,36 +286,6 @@ type QuestionOption struct {
 	Label      string
 }
 
-// WorkOrder is a row of work_orders.
-type WorkOrder struct {
-	ID             string `gorm:"primaryKey"`
-	OrganizationID string
-	Number         int64
-	InventoryID    string
-	Title          string
-	Description    *string
-	Priority       Priority
-	TargetDate     *Time
-	FormID         *string
-	ExternalID     *string
-	Status         WorkOrderStatus
-	CancelReason   *string
-	CreatedBy      string
-	CreatedAt      Time
-	ChangedAt      Time
-	CompletedAt    *Time
-	CancelledAt    *Time
-	FeedbackID     *string
-}
-
-// WorkOrderAssignee is an identity's role in a work order.
-type WorkOrderAssignee struct {
-	WorkOrderID string `gorm:"primaryKey"`
-	IdentityID  string `gorm:"primaryKey"`
-	Role        Role
-	Position    int
-}
-
 // Feedback is a row of feedback.
 type Feedback struct {
 	ID             string `gorm:"primaryKey"`

@@ -5,6 +5,36 @@ import (
 	"slices"
 )
 
+// WorkOrder is a row of work_orders.
+type WorkOrder struct {
+	ID             string `gorm:"primaryKey"`
+	OrganizationID string
+	Number         int64
+	InventoryID    string
+	Title          string
+	Description    *string
+	Priority       Priority
+	TargetDate     *Time
+	FormID         *string
+	ExternalID     *string
+	Status         WorkOrderStatus
+	CancelReason   *string
+	CreatedBy      string
+	CreatedAt      Time
+	ChangedAt      Time
+	CompletedAt    *Time
+	CancelledAt    *Time
+	FeedbackID     *string
+}
+
+// WorkOrderAssignee is an identity's role in a work order.
+type WorkOrderAssignee struct {
+	WorkOrderID string `gorm:"primaryKey"`
+	IdentityID  string `gorm:"primaryKey"`
+	Role        Role
+	Position    int
+}
+
 // WorkOrderStatus is a status of a work order (api.md 3.1).
 type WorkOrderStatus string
 
