@@ -98,7 +98,7 @@ func (h *harness) dispatchTo(webhookID string) (result activities.DispatchResult
 // createWorkOrder creates a work order as the ERP and returns its id.
 func (h *harness) createWorkOrder(title string) string {
 	h.t.Helper()
-	result, err := h.Records.CreateWorkOrder(h.t.Context(), h.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: title})
+	result, err := h.Records.CreateWorkOrder(h.t.Context(), h.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: title})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func (h *harness) assign(actor store.Actor, workers, consultants []string) strin
 	for _, key := range consultants {
 		order.Consultants = append(order.Consultants, h.ID(key))
 	}
-	result, err := h.Records.CreateWorkOrder(h.t.Context(), actor, store.RequestKey{}, order)
+	result, err := h.Records.CreateWorkOrder(h.t.Context(), actor, store.NoKey, order)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func (h *harness) assign(actor store.Actor, workers, consultants []string) strin
 
 func (h *harness) cancel(actor store.Actor, id, reason string) {
 	h.t.Helper()
-	if _, err := h.Records.CancelWorkOrder(h.t.Context(), actor, store.RequestKey{}, id, &reason); err != nil {
+	if _, err := h.Records.CancelWorkOrder(h.t.Context(), actor, store.NoKey, id, &reason); err != nil {
 		h.t.Fatal(err)
 	}
 }

@@ -192,7 +192,7 @@ func TestHousekeepForAWhileEndsWhenItsTimeIsUp(t *testing.T) {
 // An empty state ends the Delivery workflow.
 func TestRemovedDeliveryIsEmpty(t *testing.T) {
 	f := servicetest.New(t)
-	if _, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"}); err != nil {
+	if _, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"}); err != nil {
 		t.Fatal(err)
 	}
 	id := servicetest.Value[string](f, `SELECT id FROM all_deliveries WHERE webhook_id = $1`, f.ID("erp_hook"))

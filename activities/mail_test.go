@@ -50,7 +50,7 @@ func TestChangesAreMailedTogether(t *testing.T) {
 	for i := range 10 {
 		h.Clock.Advance(time.Second)
 		title := "Replace filter " + string(rune('a'+i))
-		if _, err := h.Records.UpdateWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: title, Set: true}}); err != nil {
+		if _, err := h.Records.UpdateWorkOrder(t.Context(), h.Actor("erp"), store.NoKey, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: title, Set: true}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -178,9 +178,9 @@ func TestTemporarilyRejectedRecipientDelaysNoOneElse(t *testing.T) {
 			h.Clock.Advance(time.Second)
 			var err error
 			if put {
-				_, err = h.Records.AssignWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, id, []string{h.ID("bob")}, nil)
+				_, err = h.Records.AssignWorkOrder(t.Context(), h.Actor("erp"), store.NoKey, id, []string{h.ID("bob")}, nil)
 			} else {
-				_, err = h.Records.UnassignWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, id, h.ID("bob"))
+				_, err = h.Records.UnassignWorkOrder(t.Context(), h.Actor("erp"), store.NoKey, id, h.ID("bob"))
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -259,7 +259,7 @@ func TestReminderIsASeparateMessage(t *testing.T) {
 	h := newMailHarness(t)
 	id := h.assign(h.Actor("erp"), []string{"bob"}, nil)
 	target := models.TimeOf(h.Clock.Now().Add(48 * time.Hour))
-	if _, err := h.Records.UpdateWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, id, records.WorkOrderPatch{
+	if _, err := h.Records.UpdateWorkOrder(t.Context(), h.Actor("erp"), store.NoKey, id, records.WorkOrderPatch{
 		TargetDate: records.Sent[*models.Time]{Value: &target, Set: true},
 	}); err != nil {
 		t.Fatal(err)

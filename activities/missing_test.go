@@ -194,7 +194,7 @@ func TestWorkThatNoOneCanDoIsFound(t *testing.T) {
 	h.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, h.ID("dan"))
 	h.Clock.Advance(time.Second)
 	h.Wakes.Take()
-	if _, err := h.Records.UnassignWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, id, h.ID("bob")); err != nil {
+	if _, err := h.Records.UnassignWorkOrder(t.Context(), h.Actor("erp"), store.NoKey, id, h.ID("bob")); err != nil {
 		t.Fatal(err)
 	}
 	if woken := taken(t, h.Fixture); len(woken) != 0 {

@@ -25,7 +25,7 @@ func TestNoticesShowOnlyWhatTheirPersonMayRead(t *testing.T) {
 	t.Parallel()
 	order := func(h *harness) string { return h.assign(h.Actor("erp"), []string{"crew"}, nil) }
 	feedback := func(h *harness) string {
-		given, err := h.Records.CreateFeedback(h.t.Context(), h.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "It rattles"})
+		given, err := h.Records.CreateFeedback(h.t.Context(), h.Actor("erp"), store.NoKey, records.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "It rattles"})
 		if err != nil {
 			h.t.Fatal(err)
 		}
@@ -127,7 +127,7 @@ func TestWhoWasRemovedIsToldThatAlone(t *testing.T) {
 	id := h.assign(h.Actor("erp"), []string{"crew", "cat"}, nil)
 	h.mail()
 	h.Clock.Advance(time.Second)
-	if _, err := h.Records.UnassignWorkOrder(t.Context(), h.person("ann"), store.RequestKey{}, id, h.ID("cat")); err != nil {
+	if _, err := h.Records.UnassignWorkOrder(t.Context(), h.person("ann"), store.NoKey, id, h.ID("cat")); err != nil {
 		t.Fatal(err)
 	}
 	h.mail()
@@ -150,7 +150,7 @@ func TestMailNamesTheCustomerToDispatchersOnly(t *testing.T) {
 	id := h.assign(h.Actor("erp"), []string{"crew"}, nil)
 	forwarded := func(by store.Actor, to string) {
 		t.Helper()
-		if _, err := h.Records.AssignWorkOrder(t.Context(), by, store.RequestKey{}, id, []string{to}, nil); err != nil {
+		if _, err := h.Records.AssignWorkOrder(t.Context(), by, store.NoKey, id, []string{to}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -44,40 +44,40 @@ type RecordActionResult struct {
 
 // ReviewWorkOrder approves the work or sends it back.
 func (r *Records) ReviewWorkOrder(ctx context.Context, action RecordAction, after models.Time) (Acted[records.WorkOrderState], error) {
-	return act(ctx, r, action, after, r.LoadWorkOrder, func(ctx context.Context, actor store.Actor, call store.RequestKey) (store.WriteResult, error) {
-		return r.Service.Records.ReviewWorkOrder(ctx, actor, call, action.RecordID, records.Review{Approve: action.Approve, Comment: action.Text})
+	return act(ctx, r, action, after, r.LoadWorkOrder, func(ctx context.Context, actor store.Actor, key store.Key) (store.WriteResult, error) {
+		return r.Service.Records.ReviewWorkOrder(ctx, actor, key, action.RecordID, records.Review{Approve: action.Approve, Comment: action.Text})
 	})
 }
 
 // HoldWorkOrder puts the work order on hold.
 func (r *Records) HoldWorkOrder(ctx context.Context, action RecordAction, after models.Time) (Acted[records.WorkOrderState], error) {
-	return act(ctx, r, action, after, r.LoadWorkOrder, func(ctx context.Context, actor store.Actor, call store.RequestKey) (store.WriteResult, error) {
-		return r.Service.Records.HoldWorkOrder(ctx, actor, call, action.RecordID)
+	return act(ctx, r, action, after, r.LoadWorkOrder, func(ctx context.Context, actor store.Actor, key store.Key) (store.WriteResult, error) {
+		return r.Service.Records.HoldWorkOrder(ctx, actor, key, action.RecordID)
 	})
 }
 
 // ResumeWorkOrder takes the work order off hold.
 func (r *Records) ResumeWorkOrder(ctx context.Context, action RecordAction, after models.Time) (Acted[records.WorkOrderState], error) {
-	return act(ctx, r, action, after, r.LoadWorkOrder, func(ctx context.Context, actor store.Actor, call store.RequestKey) (store.WriteResult, error) {
-		return r.Service.Records.ResumeWorkOrder(ctx, actor, call, action.RecordID)
+	return act(ctx, r, action, after, r.LoadWorkOrder, func(ctx context.Context, actor store.Actor, key store.Key) (store.WriteResult, error) {
+		return r.Service.Records.ResumeWorkOrder(ctx, actor, key, action.RecordID)
 	})
 }
 
 // CancelWorkOrder cancels the work order.
 func (r *Records) CancelWorkOrder(ctx context.Context, action RecordAction, after models.Time) (Acted[records.WorkOrderState], error) {
-	return act(ctx, r, action, after, r.LoadWorkOrder, func(ctx context.Context, actor store.Actor, call store.RequestKey) (store.WriteResult, error) {
+	return act(ctx, r, action, after, r.LoadWorkOrder, func(ctx context.Context, actor store.Actor, key store.Key) (store.WriteResult, error) {
 		var reason *string
 		if action.Text != "" {
 			reason = &action.Text
 		}
-		return r.Service.Records.CancelWorkOrder(ctx, actor, call, action.RecordID, reason)
+		return r.Service.Records.CancelWorkOrder(ctx, actor, key, action.RecordID, reason)
 	})
 }
 
 // ResolveFeedback resolves the feedback.
 func (r *Records) ResolveFeedback(ctx context.Context, action RecordAction, after models.Time) (Acted[records.FeedbackState], error) {
-	return act(ctx, r, action, after, r.LoadFeedback, func(ctx context.Context, actor store.Actor, call store.RequestKey) (store.WriteResult, error) {
-		return r.Service.Records.ResolveFeedback(ctx, actor, call, action.RecordID)
+	return act(ctx, r, action, after, r.LoadFeedback, func(ctx context.Context, actor store.Actor, key store.Key) (store.WriteResult, error) {
+		return r.Service.Records.ResolveFeedback(ctx, actor, key, action.RecordID)
 	})
 }
 
@@ -86,7 +86,7 @@ func (r *Records) ResolveFeedback(ctx context.Context, action RecordAction, afte
 // is the error's and its code the error's type.
 func act[State any](
 	ctx context.Context, r *Records, action RecordAction, after models.Time, load func(context.Context, string, models.Time) (State, error),
-	do func(context.Context, store.Actor, store.RequestKey) (store.WriteResult, error),
+	do func(context.Context, store.Actor, store.Key) (store.WriteResult, error),
 ) (acted Acted[State], err error) {
 	if !r.OperatorActions {
 		return acted, rejection(models.Errorf(models.CodePermissionDenied,
@@ -97,11 +97,11 @@ func act[State any](
 	if err != nil {
 		return acted, rejection(err)
 	}
-	call, err := action.call()
+	key, err := action.key()
 	if err != nil {
 		return acted, err
 	}
-	written, err := do(ctx, actor, call)
+	written, err := do(ctx, actor, key)
 	if err != nil && err.Error() == models.NotFound().Error() {
 		err = models.Errorf(models.CodeNotFound, "The person may not read this record, or it does not exist.")
 	}
@@ -114,15 +114,15 @@ func act[State any](
 	return acted, err
 }
 
-// call identifies the action among all that its person does: a repetition of the
+// key identifies the action among all that its person does: a repetition of the
 // update, after a crash or a reset of the workflow, returns the first result.
-func (a RecordAction) call() (store.RequestKey, error) {
+func (a RecordAction) key() (store.Key, error) {
 	encoded, err := json.Marshal(a)
 	if err != nil {
-		return store.RequestKey{}, fmt.Errorf("encode an action: %w", err)
+		return store.NoKey, fmt.Errorf("encode an action: %w", err)
 	}
 	digest := sha256.Sum256(encoded)
-	return store.RequestKey{Key: hex.EncodeToString(digest[:]), Method: "UPDATE", Path: a.Update + " " + a.RecordID, Fingerprint: digest[:]}, nil
+	return store.ForCall(hex.EncodeToString(digest[:]), "UPDATE", a.Update+" "+a.RecordID, digest[:], ""), nil
 }
 
 func recordActionResult(written store.WriteResult) (RecordActionResult, error) {

@@ -66,7 +66,7 @@ func TestOperatorsActOnRecords(t *testing.T) {
 	expect("dirty", servicetest.Value[string](h.Fixture, `SELECT count(*)::text FROM dirty_records WHERE record_id = $1`, id), "0")
 	expect("hold again", said(activity.HoldWorkOrder(ctx, action("ann", ""), models.Time{})), `rule_violation: A work order with the status "On hold" does not allow this.`)
 	expect("resume", said(activity.ResumeWorkOrder(ctx, action("ann", ""), models.Time{})), "open")
-	if _, err := h.Records.AnswerWorkOrder(ctx, h.Actor("erp"), store.RequestKey{}, id, nil, records.CompleteWork); err != nil {
+	if _, err := h.Records.AnswerWorkOrder(ctx, h.Actor("erp"), store.NoKey, id, nil, records.CompleteWork); err != nil {
 		t.Fatal(err)
 	}
 	expect("too long a comment", said(activity.ReviewWorkOrder(ctx, approve, models.Time{})), "validation_failed: The comment has at most 1,000 characters.")
@@ -76,7 +76,7 @@ func TestOperatorsActOnRecords(t *testing.T) {
 		"not_found: The record's organization has no person with the identity id "+h.ID("pia")+".")
 	sendBack := action("cat", "The belt is loose.")
 	completed := h.assign(h.Actor("erp"), []string{"bob"}, []string{"crew"})
-	if _, err := h.Records.AnswerWorkOrder(ctx, servicetest.Person(t, h.Fixture, "bob"), store.RequestKey{}, completed, nil, records.CompleteWork); err != nil {
+	if _, err := h.Records.AnswerWorkOrder(ctx, servicetest.Person(t, h.Fixture, "bob"), store.NoKey, completed, nil, records.CompleteWork); err != nil {
 		t.Fatal(err)
 	}
 	own := action("bob", "")
@@ -91,7 +91,7 @@ func TestOperatorsActOnRecords(t *testing.T) {
 		"Ann Field (operator) work_order.held, Ann Field (operator) work_order.resumed, "+
 			"Cat Rivers (operator) work_order.sent_back, Ann Field (operator) work_order.cancelled")
 
-	created, err := h.Records.CreateFeedback(ctx, h.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "It rattles"})
+	created, err := h.Records.CreateFeedback(ctx, h.Actor("erp"), store.NoKey, records.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "It rattles"})
 	if err != nil {
 		t.Fatal(err)
 	}

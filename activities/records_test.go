@@ -16,7 +16,7 @@ func TestRemindersReturnWhetherTheyAppliedAndTheNewState(t *testing.T) {
 	activity := &activities.Records{Service: h.Service}
 	id := h.assign(h.Actor("erp"), []string{"bob"}, nil)
 	target := models.TimeOf(h.Clock.Now().Add(48 * time.Hour))
-	if _, err := h.Records.UpdateWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, id, records.WorkOrderPatch{
+	if _, err := h.Records.UpdateWorkOrder(t.Context(), h.Actor("erp"), store.NoKey, id, records.WorkOrderPatch{
 		TargetDate: records.Sent[*models.Time]{Value: &target, Set: true},
 	}); err != nil {
 		t.Fatal(err)

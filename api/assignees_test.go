@@ -366,10 +366,10 @@ func TestTheActorIsNotNotified(t *testing.T) {
 	h := newHarness(t)
 	id := h.workOrder(object{"assignees": h.ids("ann")})
 	ann := store.Actor{IdentityID: h.ID("ann"), OrganizationID: h.Acme.OrganizationID, Kind: models.KindPerson, Name: "Ann Field"}
-	if _, err := h.Records.AssignWorkOrder(t.Context(), ann, store.RequestKey{}, id, h.ids("crew"), nil); err != nil {
+	if _, err := h.Records.AssignWorkOrder(t.Context(), ann, store.NoKey, id, h.ids("crew"), nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Records.UnassignWorkOrder(t.Context(), ann, store.RequestKey{}, id, h.ID("ann")); err != nil {
+	if _, err := h.Records.UnassignWorkOrder(t.Context(), ann, store.NoKey, id, h.ID("ann")); err != nil {
 		t.Fatal(err)
 	}
 	want(t, "the notices", h.notices(id), "Bob Stone work_order.assigned\nDan Woods work_order.assigned")

@@ -18,8 +18,8 @@ func (a *API) feedbackOperations() []operation {
 			summary: "Give feedback",
 			text:    "Requires the permission to create feedback on the node.",
 			success: "The feedback.",
-			handler: write[models.FeedbackRecord](http.StatusCreated, func(ctx context.Context, actor store.Actor, call store.RequestKey, in *createFeedbackInput) (store.WriteResult, error) {
-				return a.service.Records.CreateFeedback(ctx, actor, call, records.NewFeedback(in.Body))
+			handler: write[models.FeedbackRecord](http.StatusCreated, func(ctx context.Context, actor store.Actor, key store.Key, in *createFeedbackInput) (store.WriteResult, error) {
+				return a.service.Records.CreateFeedback(ctx, actor, key, records.NewFeedback(in.Body))
 			}),
 			requests: map[string]any{"feedback": newFeedback{
 				InventoryID: exampleLocation, Subject: feedback.Subject, Description: feedback.Description, ExternalID: feedback.ExternalID,

@@ -48,18 +48,18 @@ func read[Record any, In readInput](fetch func(context.Context, store.Actor, *In
 	})
 }
 
-// writeFunc performs a write. The store.RequestKey identifies retries.
-type writeFunc[In any] func(context.Context, store.Actor, store.RequestKey, *In) (store.WriteResult, error)
+// writeFunc performs a write. The store.Key identifies retries.
+type writeFunc[In any] func(context.Context, store.Actor, store.Key, *In) (store.WriteResult, error)
 
 // write makes the handler of a write that responds with the status: 201 if it creates a
 // record. Its retries with the same Idempotency-Key replay the response.
 func write[Record any, In writeInput](status int, apply writeFunc[In]) handler {
 	return handle[Record](status, func(ctx context.Context, c *call, in *In) (*response, error) {
-		call, err := (*in).serviceCall(c)
+		key, err := (*in).serviceKey(c)
 		if err != nil {
 			return nil, err
 		}
-		result, err := apply(ctx, c.caller.Actor, call, in)
+		result, err := apply(ctx, c.caller.Actor, key, in)
 		if err != nil {
 			return nil, err
 		}

@@ -48,30 +48,36 @@ type WriteInput struct {
 
 // writeInput is implemented by embedding WriteInput or ChangeInput.
 type writeInput interface {
-	// serviceCall returns what makes a retry the same call, and the precondition
-	// of the write. Errors: invalid_request for a malformed key.
-	serviceCall(*call) (store.RequestKey, error)
+	// serviceKey returns what makes a retry the same call, and the precondition of the
+	// write. Errors: invalid_request for a malformed header.
+	serviceKey(*call) (store.Key, error)
 }
 
-func (WriteInput) serviceCall(c *call) (store.RequestKey, error) {
-	call := store.RequestKey{Method: c.method, Path: c.path}
-	if len(c.idempotencyKeys) == 0 {
-		return call, nil
+func (WriteInput) serviceKey(c *call) (store.Key, error) {
+	key, digest, err := c.idempotencyKey()
+	return store.ForCall(key, c.method, c.path, digest, ""), err
+}
+
+// idempotencyKey returns the call's key without quotes and the fingerprint of its body, "" and nil
+// if it has no key. Errors: invalid_request for a malformed key.
+func (c *call) idempotencyKey() (key string, digest []byte, err error) {
+	switch len(c.idempotencyKeys) {
+	case 0:
+		return "", nil, nil
+	case 1:
+		key = c.idempotencyKeys[0]
+	default:
+		return "", nil, models.Errorf(models.CodeInvalidRequest, "The request has more than one Idempotency-Key.")
 	}
-	if len(c.idempotencyKeys) > 1 {
-		return call, models.Errorf(models.CodeInvalidRequest, "The request has more than one Idempotency-Key.")
+	if unquoted := strings.TrimSuffix(strings.TrimPrefix(key, `"`), `"`); len(unquoted) == len(key)-2 {
+		key = unquoted
 	}
-	call.Key = c.idempotencyKeys[0]
-	if unquoted := strings.TrimSuffix(strings.TrimPrefix(call.Key, `"`), `"`); len(unquoted) == len(call.Key)-2 {
-		call.Key = unquoted
-	}
-	if !validKey(call.Key) {
-		return call, models.Errorf(models.CodeInvalidRequest,
+	if !validKey(key) {
+		return "", nil, models.Errorf(models.CodeInvalidRequest,
 			"An Idempotency-Key has 1 to 255 printable ASCII characters, with or without quotes.")
 	}
-	var err error
-	call.Fingerprint, err = fingerprint(c.body)
-	return call, err
+	digest, err = fingerprint(c.body)
+	return key, digest, err
 }
 
 // ChangeInput is part of the input of every write to an existing record. Its field is for the
@@ -81,17 +87,18 @@ type ChangeInput struct {
 	IfMatch string `header:"If-Match" doc:"ETags of the record as you read it, in their quotes, or *. An empty or malformed one is rejected. If the record has changed since, the response is 412 and the write is not made."`
 }
 
-// serviceCall also returns invalid_request for a malformed If-Match: an empty one, as of a
+// serviceKey also returns invalid_request for a malformed If-Match: an empty one, as of a
 // client that has lost its ETag, must not mean "whatever it is now".
-func (in ChangeInput) serviceCall(c *call) (store.RequestKey, error) {
-	call, err := in.WriteInput.serviceCall(c)
+func (ChangeInput) serviceKey(c *call) (store.Key, error) {
+	key, digest, err := c.idempotencyKey()
+	ifMatch := ""
 	if len(c.ifMatch) > 0 && err == nil {
-		call.IfMatch = strings.TrimSpace(strings.Join(c.ifMatch, ","))
-		if !store.ValidIfMatch(call.IfMatch) {
+		ifMatch = strings.TrimSpace(strings.Join(c.ifMatch, ","))
+		if !store.ValidIfMatch(ifMatch) {
 			err = models.Errorf(models.CodeInvalidRequest, "If-Match must be * or ETags in their quotes, as they were received.")
 		}
 	}
-	return call, err
+	return store.ForCall(key, c.method, c.path, digest, ifMatch), err
 }
 
 // validKey checks an Idempotency-Key (api.md 4.17).

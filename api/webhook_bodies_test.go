@@ -41,14 +41,14 @@ func TestDeliveriesMatchTheDocument(t *testing.T) {
 	s.As("erp", http.MethodPatch, "/work-orders/"+whole, map[string]any{"title": "Replace both filters", "description": nil, "external_id": "erp-2"}).Want(http.StatusOK, "")
 	s.As("erp", http.MethodPost, "/work-orders/"+whole+"/assignees", map[string]any{"assignees": []string{s.ID("crew")}}).Want(http.StatusOK, "")
 	s.As("erp", http.MethodPost, "/work-orders/"+whole+"/answers", map[string]any{"answers": []any{}, "complete": true}).Want(http.StatusOK, "")
-	if _, err := s.Records.ReviewWorkOrder(t.Context(), person("cat"), store.RequestKey{}, whole, records.Review{Approve: true}); err != nil {
+	if _, err := s.Records.ReviewWorkOrder(t.Context(), person("cat"), store.NoKey, whole, records.Review{Approve: true}); err != nil {
 		t.Fatal(err)
 	}
 	cancelled := create(nil)
 	s.As("erp", http.MethodPost, "/work-orders/"+cancelled+"/cancel", map[string]any{"reason": "Not needed"}).Want(http.StatusOK, "")
 	issue := s.As("erp", http.MethodPost, "/issues", map[string]any{"inventory_id": s.ID("ahu1"), "subject": "Noise"}).
 		Want(http.StatusCreated, "").Text("id")
-	if _, err := s.Records.ResolveFeedback(t.Context(), person("ann"), store.RequestKey{}, issue); err != nil {
+	if _, err := s.Records.ResolveFeedback(t.Context(), person("ann"), store.NoKey, issue); err != nil {
 		t.Fatal(err)
 	}
 

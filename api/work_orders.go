@@ -28,8 +28,8 @@ func (a *API) workOrderOperations() []operation {
 				"or the integration itself. Without assignees the work order goes to the inventory managers of the nearest level, from the node upwards, " +
 				"that has one who is not a consultant. If no level has one, the rule no_worker rejects it.",
 			success: "The work order.",
-			handler: write[models.WorkOrderRecord](http.StatusCreated, func(ctx context.Context, actor store.Actor, call store.RequestKey, in *createWorkOrderInput) (store.WriteResult, error) {
-				return a.service.Records.CreateWorkOrder(ctx, actor, call, in.Body.workOrder())
+			handler: write[models.WorkOrderRecord](http.StatusCreated, func(ctx context.Context, actor store.Actor, key store.Key, in *createWorkOrderInput) (store.WriteResult, error) {
+				return a.service.Records.CreateWorkOrder(ctx, actor, key, in.Body.workOrder())
 			}),
 			requests: map[string]any{
 				"small": newWorkOrder{InventoryID: exampleEquipment, Title: "Replace filter"},
@@ -69,8 +69,8 @@ func (a *API) workOrderOperations() []operation {
 			text: "Changes only the fields that are sent; null clears description, target_date and external_id. " +
 				"Requires the permission to update work orders on the node, and a work order that is open, in progress or back from the consultant.",
 			success: "The changed work order.",
-			handler: write[models.WorkOrderRecord](http.StatusOK, func(ctx context.Context, actor store.Actor, call store.RequestKey, in *updateWorkOrderInput) (store.WriteResult, error) {
-				return a.service.Records.UpdateWorkOrder(ctx, actor, call, in.ID, in.Body.patch())
+			handler: write[models.WorkOrderRecord](http.StatusOK, func(ctx context.Context, actor store.Actor, key store.Key, in *updateWorkOrderInput) (store.WriteResult, error) {
+				return a.service.Records.UpdateWorkOrder(ctx, actor, key, in.ID, in.Body.patch())
 			}),
 			requests: map[string]any{
 				"change": map[string]any{"title": "Replace both filters", "priority": "high"},
@@ -95,8 +95,8 @@ func (a *API) workOrderActions() []operation {
 				"customer's work order to its own people, teams and integrations as workers. Identities that already have the role keep it. " +
 				"During a review someone who did not complete the work order must be among its consultants.",
 			success: "The changed work order.",
-			handler: write[models.WorkOrderRecord](http.StatusOK, func(ctx context.Context, actor store.Actor, call store.RequestKey, in *assignWorkOrderInput) (store.WriteResult, error) {
-				return a.service.Records.AssignWorkOrder(ctx, actor, call, in.ID, in.Body.Assignees, in.Body.Consultants)
+			handler: write[models.WorkOrderRecord](http.StatusOK, func(ctx context.Context, actor store.Actor, key store.Key, in *assignWorkOrderInput) (store.WriteResult, error) {
+				return a.service.Records.AssignWorkOrder(ctx, actor, key, in.ID, in.Body.Assignees, in.Body.Consultants)
 			}),
 			requests:  map[string]any{"worker": assignment{Assignees: []string{exampleBob}}},
 			responses: map[string]any{"assigned": assigned},
@@ -108,8 +108,8 @@ func (a *API) workOrderActions() []operation {
 			text: "Requires the permission to forward. The last worker cannot be removed, nor the last consultant during a review. " +
 				"A service company's integration cannot remove its company: people return the work order in the console, with a reason.",
 			success: "The changed work order.",
-			handler: write[models.WorkOrderRecord](http.StatusOK, func(ctx context.Context, actor store.Actor, call store.RequestKey, in *unassignWorkOrderInput) (store.WriteResult, error) {
-				return a.service.Records.UnassignWorkOrder(ctx, actor, call, in.ID, in.IdentityID)
+			handler: write[models.WorkOrderRecord](http.StatusOK, func(ctx context.Context, actor store.Actor, key store.Key, in *unassignWorkOrderInput) (store.WriteResult, error) {
+				return a.service.Records.UnassignWorkOrder(ctx, actor, key, in.ID, in.IdentityID)
 			}),
 			responses: map[string]any{"unassigned": workOrderIn(models.StatusOpen, 7)},
 			errors:    changeErrors, rules: []models.Rule{models.RuleLastWorker, models.RuleStatus, models.RuleOwnWork},
@@ -119,8 +119,8 @@ func (a *API) workOrderActions() []operation {
 			summary: "Cancel a work order",
 			text:    "Requires the permission to delete work orders on the node, and a work order that is neither complete nor cancelled.",
 			success: "The cancelled work order.",
-			handler: write[models.WorkOrderRecord](http.StatusOK, func(ctx context.Context, actor store.Actor, call store.RequestKey, in *cancelWorkOrderInput) (store.WriteResult, error) {
-				return a.service.Records.CancelWorkOrder(ctx, actor, call, in.ID, in.Body.reason())
+			handler: write[models.WorkOrderRecord](http.StatusOK, func(ctx context.Context, actor store.Actor, key store.Key, in *cancelWorkOrderInput) (store.WriteResult, error) {
+				return a.service.Records.CancelWorkOrder(ctx, actor, key, in.ID, in.Body.reason())
 			}),
 			requests:  map[string]any{"with_reason": cancellation{Reason: new("Duplicate of number 1041")}, "without": map[string]any{}},
 			responses: map[string]any{"cancelled": workOrderIn(models.StatusCancelled, 20)},
@@ -165,10 +165,10 @@ func (a *API) workOrderActions() []operation {
 	}
 }
 
-func (a *API) answerWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, in *answerWorkOrderInput) (store.WriteResult, error) {
+func (a *API) answerWorkOrder(ctx context.Context, actor store.Actor, key store.Key, in *answerWorkOrderInput) (store.WriteResult, error) {
 	answers, err := in.Body.answers()
 	if err != nil {
 		return store.WriteResult{}, err
 	}
-	return a.service.Records.AnswerWorkOrder(ctx, actor, call, in.ID, answers, records.Completion(in.Body.Complete))
+	return a.service.Records.AnswerWorkOrder(ctx, actor, key, in.ID, answers, records.Completion(in.Body.Complete))
 }

@@ -169,7 +169,7 @@ func (h *harness) createIntegration(in integrations.NewIntegration) integrations
 // review makes cat review a work order in the console.
 func (h *harness) review(id string, approve bool) {
 	h.t.Helper()
-	if _, err := h.Records.ReviewWorkOrder(h.t.Context(), h.person("cat"), store.RequestKey{}, id, records.Review{Approve: approve, Comment: "Looked at."}); err != nil {
+	if _, err := h.Records.ReviewWorkOrder(h.t.Context(), h.person("cat"), store.NoKey, id, records.Review{Approve: approve, Comment: "Looked at."}); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -177,7 +177,7 @@ func (h *harness) review(id string, approve bool) {
 // resolve makes ann resolve feedback in the console.
 func (h *harness) resolve(id string) {
 	h.t.Helper()
-	if _, err := h.Records.ResolveFeedback(h.t.Context(), h.person("ann"), store.RequestKey{}, id); err != nil {
+	if _, err := h.Records.ResolveFeedback(h.t.Context(), h.person("ann"), store.NoKey, id); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -204,7 +204,7 @@ func (h *harness) workOrderIn(status models.WorkOrderStatus) string {
 		h.review(id, false)
 		h.remove(id, "cat").Want(http.StatusOK, "")
 	case models.StatusOnHold:
-		if _, err := h.Records.HoldWorkOrder(h.t.Context(), h.person("ann"), store.RequestKey{}, id); err != nil {
+		if _, err := h.Records.HoldWorkOrder(h.t.Context(), h.person("ann"), store.NoKey, id); err != nil {
 			h.t.Fatal(err)
 		}
 	}

@@ -94,7 +94,7 @@ func (r *reach) write(i int) {
 	}
 	create := func(by, title string, target *models.Time) string {
 		description, form, external := hidden+"description", r.ID("inspection"), fmt.Sprintf("%scode%d", hidden, i)
-		created, err := r.Records.CreateWorkOrder(ctx, r.harness.person(by), store.RequestKey{}, records.NewWorkOrder{ //nolint:contextcheck // the fixture has its own
+		created, err := r.Records.CreateWorkOrder(ctx, r.harness.person(by), store.NoKey, records.NewWorkOrder{ //nolint:contextcheck // the fixture has its own
 			InventoryID: r.ID("ahu1"), Title: title, Description: &description, FormID: &form, ExternalID: &external, TargetDate: target, Assignees: workers,
 		})
 		if err != nil {
@@ -105,21 +105,21 @@ func (r *reach) write(i int) {
 	r.orders[i] = create(author, fmt.Sprintf("%stitle%d overhaul", hidden, i), nil)
 	due := models.TimeOf(r.Clock.Now().Add(-time.Hour))
 	r.open[i] = create("ann", fmt.Sprintf("%stitle%d overdue overhaul", hidden, i), &due)
-	if _, err := r.Records.AnswerWorkOrder(ctx, r.harness.person("bob"), store.RequestKey{}, r.open[i], []records.GivenAnswer{{QuestionID: r.ID("q_note"), Value: hidden + "answer"}}, records.SaveAnswers); err != nil {
+	if _, err := r.Records.AnswerWorkOrder(ctx, r.harness.person("bob"), store.NoKey, r.open[i], []records.GivenAnswer{{QuestionID: r.ID("q_note"), Value: hidden + "answer"}}, records.SaveAnswers); err != nil {
 		t.Fatal(err)
 	}
 	r.Clock.Advance(time.Second)
 	reason := fmt.Sprintf("%sreason%d", hidden, i)
 	err := r.Records.AddComment(ctx, ann, r.orders[i], hidden+"comment")
 	if err == nil {
-		_, err = r.Records.CancelWorkOrder(ctx, ann, store.RequestKey{}, r.orders[i], &reason)
+		_, err = r.Records.CancelWorkOrder(ctx, ann, store.NoKey, r.orders[i], &reason)
 	}
 	if err == nil && author == r.person {
 		var given store.WriteResult
-		given, err = r.Records.CreateFeedback(ctx, r.harness.person(author), store.RequestKey{}, records.NewFeedback{InventoryID: r.ID("ahu1"), Subject: fmt.Sprintf("%stitle%d rattle", hidden, i)})
+		given, err = r.Records.CreateFeedback(ctx, r.harness.person(author), store.NoKey, records.NewFeedback{InventoryID: r.ID("ahu1"), Subject: fmt.Sprintf("%stitle%d rattle", hidden, i)})
 		r.feedback[i] = given.RecordID
 		if err == nil {
-			_, err = r.Records.ResolveFeedback(ctx, ann, store.RequestKey{}, given.RecordID)
+			_, err = r.Records.ResolveFeedback(ctx, ann, store.NoKey, given.RecordID)
 		}
 	}
 	if err != nil {

@@ -121,7 +121,7 @@ var section1 = []rule{
 		id := h.workOrder(nil)
 		h.patch(id, object{"status": "on_hold"}).Want(http.StatusUnprocessableEntity, "validation_failed")
 		h.patch(id, object{"status": object{"code": "on_hold"}}).Want(http.StatusUnprocessableEntity, "validation_failed")
-		if _, err := h.Records.HoldWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, id); err == nil {
+		if _, err := h.Records.HoldWorkOrder(t.Context(), h.Actor("erp"), store.NoKey, id); err == nil {
 			t.Error("an integration may put a work order on hold")
 		}
 		h.wantStatus(id, models.StatusOpen)

@@ -107,7 +107,7 @@ var section3 = []rule{
 		h.wantEvents(back, "work_order.status_changed")
 		h.answer(back, true).Want(http.StatusOK, "")
 		h.wantStatus(back, models.StatusSentToInspection)
-		if _, err := h.Records.ReviewWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, back, records.Review{Approve: true}); err == nil {
+		if _, err := h.Records.ReviewWorkOrder(t.Context(), h.Actor("erp"), store.NoKey, back, records.Review{Approve: true}); err == nil {
 			t.Error("an integration may review")
 		}
 	}},

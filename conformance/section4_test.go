@@ -293,7 +293,7 @@ var writeRules = []rule{
 			h.post("/work-orders", h.body(object{"priority": priority})).Want(http.StatusUnprocessableEntity, "validation_failed")
 		}
 		in := records.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "x", Priority: "urgent", Assignees: h.ids("erp")}
-		if _, err := h.Records.CreateWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, in); models.CodeOf(err) != models.CodeValidationFailed {
+		if _, err := h.Records.CreateWorkOrder(t.Context(), h.Actor("erp"), store.NoKey, in); models.CodeOf(err) != models.CodeValidationFailed {
 			t.Errorf("with another priority, without the API's schema: %v", err)
 		}
 	}},

@@ -36,7 +36,7 @@ func TestANameOfAnotherLeadsToItsAuthor(t *testing.T) {
 	rename("Ann Field")
 	commentOn(t, s, "cat", work, "Pay the invoice.")
 	commentOn(t, s, "cat", feedback, "Pay the invoice.")
-	if _, err := s.Records.ReviewWorkOrder(ctx, s.Viewer("cat"), store.RequestKey{}, work, records.Review{Comment: "Again."}); err != nil {
+	if _, err := s.Records.ReviewWorkOrder(ctx, s.Viewer("cat"), store.NoKey, work, records.Review{Comment: "Again."}); err != nil {
 		t.Fatal(err)
 	}
 	rename("Cat Rivers")
@@ -63,11 +63,11 @@ func TestAuthorsThatTheReaderMayOpen(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
 	work, customers := newRecord(t, s), incoming(t, s)
-	if _, err := s.Records.AssignWorkOrder(t.Context(), s.Actor("erp"), store.RequestKey{}, work, []string{s.ID("bob")}, nil); err != nil {
+	if _, err := s.Records.AssignWorkOrder(t.Context(), s.Actor("erp"), store.NoKey, work, []string{s.ID("bob")}, nil); err != nil {
 		t.Fatal(err)
 	}
 	commentOn(t, s, "ann", customers, "On the way.")
-	if _, err := s.Records.UpdateWorkOrder(t.Context(), s.Actor("erp"), store.RequestKey{}, work, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Other", Set: true}}); err != nil {
+	if _, err := s.Records.UpdateWorkOrder(t.Context(), s.Actor("erp"), store.NoKey, work, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Other", Set: true}}); err != nil {
 		t.Fatal(err)
 	}
 	program := `<a href="/console/integrations/` + s.ID("erp") + `"><bdi>erp (API)</bdi></a>`
@@ -94,7 +94,7 @@ func TestACompanysLogHasNoTitles(t *testing.T) {
 	commentOn(t, s, "ann", id, "On the way.")
 	ann, link := s.SignedIn("ann"), `<a class="id" href="/console/work-orders/`+id+`">`
 	wantNot(t, ann.Get("/console/log").Want(http.StatusOK, "commented on the work order", link), "Grease the lift")
-	if _, err := s.Records.ReturnWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, id, "No one is on site."); err != nil {
+	if _, err := s.Records.ReturnWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, id, "No one is on site."); err != nil {
 		t.Fatal(err)
 	}
 	page := ann.Get("/console/log").Want(http.StatusOK, "commented on the work order", "returned the work order to the customer", id)

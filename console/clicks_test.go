@@ -22,7 +22,7 @@ func TestTheDaysWorkTakesFewClicks(t *testing.T) {
 	create := func(title string, priority models.Priority, due time.Duration, worker string, consultants ...string) string {
 		t.Helper()
 		at := models.TimeOf(s.Clock.Now().Add(due))
-		created, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{
+		created, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.NoKey, records.NewWorkOrder{
 			InventoryID: s.ID("ahu1"), Title: title, Priority: priority, TargetDate: &at, Assignees: []string{s.ID(worker)}, Consultants: consultants, FormID: new(s.ID("inspection")),
 		})
 		if err != nil {

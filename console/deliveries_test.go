@@ -20,7 +20,7 @@ import (
 // newRecord creates a work order as the ERP integration and returns its id.
 func newRecord(t *testing.T, s *consoletest.Site) string {
 	t.Helper()
-	result, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace filter"})
+	result, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace filter"})
 	if err != nil {
 		t.Fatal(err)
 	}

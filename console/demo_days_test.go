@@ -122,13 +122,13 @@ func (d *demo) planStories() {
 	}
 	hold := func(person, work string) func() {
 		return func() {
-			_, err := d.Records.HoldWorkOrder(d.t.Context(), d.Viewer(person), store.RequestKey{}, d.ID(work))
+			_, err := d.Records.HoldWorkOrder(d.t.Context(), d.Viewer(person), store.NoKey, d.ID(work))
 			d.check(err)
 		}
 	}
 	d.at(demoTime(16, 9, 5), hold("ravi_subramaniam", "inspection"))
 	d.at(demoTime(16, 18, 10), func() {
-		_, err := d.Records.ResumeWorkOrder(d.t.Context(), d.Viewer("karin_ostlund"), store.RequestKey{}, d.ID("inspection"))
+		_, err := d.Records.ResumeWorkOrder(d.t.Context(), d.Viewer("karin_ostlund"), store.NoKey, d.ID("inspection"))
 		d.check(err)
 	})
 	d.at(demoTime(16, 21, 40), func() {
@@ -137,7 +137,7 @@ func (d *demo) planStories() {
 	})
 	d.at(demoTime(16, 22, 5), func() { d.complete("karin_ostlund", d.ID("inspection")) })
 	d.at(demoTime(18, 8, 25), func() {
-		_, err := d.Records.ReviewWorkOrder(d.t.Context(), d.Viewer("vikram_desai"), store.RequestKey{}, d.ID("inspection"),
+		_, err := d.Records.ReviewWorkOrder(d.t.Context(), d.Viewer("vikram_desai"), store.NoKey, d.ID("inspection"),
 			records.Review{Comment: "238 Pa is too much for new filters. Measure again with the fan at full speed, and check the seals of the filter frame."})
 		d.check(err)
 	})
@@ -174,7 +174,7 @@ func (d *demo) planFeedback() {
 			if f.externalID != "" {
 				in.ExternalID = &f.externalID
 			}
-			created, err := d.Records.CreateFeedback(d.t.Context(), d.actor(f.by), store.RequestKey{}, in)
+			created, err := d.Records.CreateFeedback(d.t.Context(), d.actor(f.by), store.NoKey, in)
 			d.check(err)
 			d.Acme.IDs["feedback "+f.name] = created.RecordID
 			if f.name == "" {
@@ -188,7 +188,7 @@ func (d *demo) planFeedback() {
 		demoTime(18, 7, 41):  {"priya_raghavan", "feedback drip"},
 	} {
 		d.at(when, func() {
-			_, err := d.Records.ResolveFeedback(d.t.Context(), d.Viewer(resolved.by), store.RequestKey{}, d.ID(resolved.feedback))
+			_, err := d.Records.ResolveFeedback(d.t.Context(), d.Viewer(resolved.by), store.NoKey, d.ID(resolved.feedback))
 			d.check(err)
 		})
 	}
@@ -211,7 +211,7 @@ func (d *demo) planReports(began time.Time) {
 		})
 		if n%9 == 4 {
 			d.at(at.Add(2*time.Minute), func() {
-				_, err := d.Records.CancelWorkOrder(d.t.Context(), d.actor("erp"), store.RequestKey{}, id, new("Reported twice"))
+				_, err := d.Records.CancelWorkOrder(d.t.Context(), d.actor("erp"), store.NoKey, id, new("Reported twice"))
 				d.check(err)
 			})
 		}

@@ -195,7 +195,7 @@ func (d *demo) create(w demoWork) (id string) {
 	if !w.due.IsZero() {
 		in.TargetDate = new(models.TimeOf(w.due))
 	}
-	created, err := d.Records.CreateWorkOrder(d.t.Context(), d.actor(w.creator), store.RequestKey{}, in)
+	created, err := d.Records.CreateWorkOrder(d.t.Context(), d.actor(w.creator), store.NoKey, in)
 	d.check(err)
 	if w.name != "" {
 		d.Acme.IDs[w.name] = created.RecordID
@@ -211,7 +211,7 @@ func (d *demo) complete(person, id string) {
 
 func (d *demo) answer(person, id string, then records.Completion, answers ...records.GivenAnswer) {
 	d.t.Helper()
-	_, err := d.Records.AnswerWorkOrder(d.t.Context(), d.Viewer(person), store.RequestKey{}, id, answers, then)
+	_, err := d.Records.AnswerWorkOrder(d.t.Context(), d.Viewer(person), store.NoKey, id, answers, then)
 	d.check(err)
 }
 

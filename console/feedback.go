@@ -172,7 +172,7 @@ func (c *Console) resolveFeedback(r *request) error {
 	id := r.Param("id")
 	page := outcome{to: feedbackURL(id), done: "resolved", again: c.renderFeedback}
 	return r.submit(page, func(ctx context.Context, _ form) error {
-		_, err := c.service.Records.ResolveFeedback(ctx, r.actor(), store.RequestKey{}, id)
+		_, err := c.service.Records.ResolveFeedback(ctx, r.actor(), store.NoKey, id)
 		return err
 	})
 }

@@ -119,7 +119,7 @@ func TestTwoPeopleResolveFeedback(t *testing.T) {
 	page := "/console/feedback/" + id
 	v := s.SignedIn("ann")
 	form := v.Get(page).Want(http.StatusOK).Form()
-	if _, err := s.Records.ResolveFeedback(t.Context(), s.Viewer("bob"), store.RequestKey{}, id); err != nil {
+	if _, err := s.Records.ResolveFeedback(t.Context(), s.Viewer("bob"), store.NoKey, id); err != nil {
 		t.Fatal(err)
 	}
 	v.Post(page+"/resolve", form).Want(http.StatusConflict, "Bob Stone", "resolved the feedback", "since you opened this page")

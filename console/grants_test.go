@@ -129,7 +129,7 @@ func TestPagesOfferOnlyWhatIsAllowed(t *testing.T) {
 		"open": {workers: []string{s.ID("bob"), s.ID("crew")}}, "on_hold": {workers: []string{s.ID("bob")}},
 		"sent_to_inspection": {[]string{s.ID("cat")}, []string{s.ID("bob")}},
 	} {
-		result, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{
+		result, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.NoKey, records.NewWorkOrder{
 			InventoryID: s.ID("ahu1"), Title: status, FormID: &form, Assignees: people.workers, Consultants: people.consultants,
 		})
 		if err != nil {

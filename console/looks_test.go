@@ -17,7 +17,7 @@ import (
 func TestAStateWithoutAnIconIsAWord(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
-	made, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Check the belt", Priority: models.PriorityMedium})
+	made, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Check the belt", Priority: models.PriorityMedium})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 func TestWhoCompletedIsNotAskedToReview(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
-	created, err := s.Records.CreateWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, records.NewWorkOrder{
+	created, err := s.Records.CreateWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, records.NewWorkOrder{
 		InventoryID: s.ID("ahu1"), Title: "Grease the fan", Assignees: []string{s.ID("bob")}, Consultants: []string{s.ID("crew")},
 	})
 	if err != nil {

@@ -201,7 +201,7 @@ func peoplePages(t *testing.T) (*consoletest.Site, []shownPage) {
 func feedbackPages(t *testing.T) (*consoletest.Site, []shownPage) {
 	s := consoletest.NewSite(t)
 	id, resolved := newFeedback(t, s), newFeedbackOf(t, s, s.Viewer("ann"), strings.Repeat("Wide", 50))
-	if _, err := s.Records.ResolveFeedback(t.Context(), s.Viewer("ann"), store.RequestKey{}, resolved); err != nil {
+	if _, err := s.Records.ResolveFeedback(t.Context(), s.Viewer("ann"), store.NoKey, resolved); err != nil {
 		t.Fatal(err)
 	}
 	return s, []shownPage{
@@ -220,7 +220,7 @@ func feedbackPages(t *testing.T) (*consoletest.Site, []shownPage) {
 func inventoryPages(t *testing.T) (*consoletest.Site, []shownPage) {
 	s := consoletest.NewSite(t)
 	newRecord(t, s)
-	if _, err := s.Records.CreateFeedback(t.Context(), s.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: s.ID("ahu1"), Subject: "It rattles"}); err != nil {
+	if _, err := s.Records.CreateFeedback(t.Context(), s.Actor("erp"), store.NoKey, records.NewFeedback{InventoryID: s.ID("ahu1"), Subject: "It rattles"}); err != nil {
 		t.Fatal(err)
 	}
 	s.Exec(`UPDATE inventory_nodes SET name = repeat('Wide', 50), external_id = repeat('W', 200) WHERE id = $1`, s.ID("mast"))
@@ -328,7 +328,7 @@ func workOrderPages(t *testing.T) (*consoletest.Site, []shownPage) {
 	s := consoletest.NewSite(t)
 	id, open := planned(t, s)
 	answer(t, s, id)
-	if _, err := s.Records.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, id, []string{s.ID("crew"), s.Polar.OrganizationID}, nil); err != nil {
+	if _, err := s.Records.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, id, []string{s.ID("crew"), s.Polar.OrganizationID}, nil); err != nil {
 		t.Fatal(err)
 	}
 	held := newRecord(t, s)

@@ -16,7 +16,7 @@ func TestDeactivatingReplacesAPerson(t *testing.T) {
 	s := consoletest.NewSite(t)
 	create := func(workers, consultants []string) string {
 		t.Helper()
-		result, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{
+		result, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.NoKey, records.NewWorkOrder{
 			InventoryID: s.ID("ahu1"), Title: "Grease <b>", Assignees: workers, Consultants: consultants,
 		})
 		if err != nil {

@@ -17,7 +17,7 @@ import (
 func TestRecordsLeadToThoseThatTheViewerSees(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
-	result, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{
+	result, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.NoKey, records.NewWorkOrder{
 		InventoryID: s.ID("ahu1"), Title: "Replace the filter", Assignees: []string{s.ID("bob"), s.ID("crew"), s.ID("polar")},
 	})
 	if err != nil {
@@ -65,7 +65,7 @@ func TestRecordsLeadToThoseThatTheViewerSees(t *testing.T) {
 // workOrderWith creates a work order with the external id, and returns its id and number.
 func workOrderWith(t *testing.T, s *consoletest.Site, externalID string) (id string, number int64) {
 	t.Helper()
-	result, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace the filter", ExternalID: &externalID})
+	result, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace the filter", ExternalID: &externalID})
 	if err != nil {
 		t.Fatal(err)
 	}

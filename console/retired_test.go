@@ -16,7 +16,7 @@ func TestRetiredFormsAndDefinitions(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
 	form, ann := s.ID("inspection"), s.SignedIn("ann")
-	result, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{
+	result, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.NoKey, records.NewWorkOrder{
 		InventoryID: s.ID("ahu1"), Title: "Filter", FormID: &form, Assignees: []string{s.ID("ann")},
 	})
 	if err != nil {

@@ -272,10 +272,10 @@ func newGuardedSite(t *testing.T, adjust ...func(*console.Options)) *guardedSite
 	s.Exec(`UPDATE plans SET manual_work_orders = true`)
 	allowFeedback(s.Site)
 	ours := newRecord(t, s.Site)
-	if _, err := s.Records.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, ours, []string{s.ID("bob")}, nil); err != nil {
+	if _, err := s.Records.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, ours, []string{s.ID("bob")}, nil); err != nil {
 		t.Fatal(err)
 	}
-	result, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("dispatch"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("depot"), Title: "Their work order"})
+	result, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("dispatch"), store.NoKey, records.NewWorkOrder{InventoryID: s.ID("depot"), Title: "Their work order"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -131,7 +131,7 @@ func TestFocusGoesToTheFirstMistake(t *testing.T) {
 	}
 	// If no field is wrong, the message about the whole form has the focus.
 	form := bob.Get(path+"/edit").Form("title", "Mine")
-	if _, err := s.Records.UpdateWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Theirs", Set: true}}); err != nil {
+	if _, err := s.Records.UpdateWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Theirs", Set: true}}); err != nil {
 		t.Fatal(err)
 	}
 	bob.Post(path+"/edit", form).Want(http.StatusConflict, `role="alert" tabindex="-1" autofocus`)

@@ -18,7 +18,7 @@ func TestWhyWorkCameBackIsShown(t *testing.T) {
 	id, path := planned(t, s)
 	answer(t, s, id)
 	complete := func() {
-		if _, err := s.Records.AnswerWorkOrder(t.Context(), s.Viewer("bob"), store.RequestKey{}, id, nil, records.CompleteWork); err != nil {
+		if _, err := s.Records.AnswerWorkOrder(t.Context(), s.Viewer("bob"), store.NoKey, id, nil, records.CompleteWork); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -38,7 +38,7 @@ func TestWhyWorkCameBackIsShown(t *testing.T) {
 	bob.Get("/console/notices").Want(http.StatusOK, "was sent back", "The belt is &lt;loose&gt;.")
 	bob.Get("/console").Want(http.StatusOK, "Sent back to me")
 	// It stays while the worker works.
-	if _, err := s.Records.AnswerWorkOrder(t.Context(), s.Viewer("bob"), store.RequestKey{}, id, []records.GivenAnswer{{QuestionID: s.ID("q_note"), Value: "Tightened"}}, records.SaveAnswers); err != nil {
+	if _, err := s.Records.AnswerWorkOrder(t.Context(), s.Viewer("bob"), store.NoKey, id, []records.GivenAnswer{{QuestionID: s.ID("q_note"), Value: "Tightened"}}, records.SaveAnswers); err != nil {
 		t.Fatal(err)
 	}
 	bob.Get(path).Want(http.StatusOK, "In progress", banner)
@@ -54,7 +54,7 @@ func TestPeopleOfAClosedWorkOrder(t *testing.T) {
 	s := consoletest.NewSite(t)
 	id, path := planned(t, s)
 	ann := s.SignedIn("ann")
-	if _, err := s.Records.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, id, []string{s.ID("dan")}, nil); err != nil {
+	if _, err := s.Records.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, id, []string{s.ID("dan")}, nil); err != nil {
 		t.Fatal(err)
 	}
 	const mark = "Not active"
@@ -63,7 +63,7 @@ func TestPeopleOfAClosedWorkOrder(t *testing.T) {
 	if page := ann.Get(path).Want(http.StatusOK); strings.Count(page.Body, mark) != 1 {
 		t.Errorf("%d people are marked", strings.Count(page.Body, mark))
 	}
-	if _, err := s.Records.CancelWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, id, nil); err != nil {
+	if _, err := s.Records.CancelWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, id, nil); err != nil {
 		t.Fatal(err)
 	}
 	page := ann.Get(path).Want(http.StatusOK, "Cancelled", "Dan Woods")

@@ -21,7 +21,7 @@ func TestStartShowsWhatWaits(t *testing.T) {
 	due := s.Clock.Now().Add(-time.Hour)
 	newWorkOrder := func(title string, consultants ...string) string {
 		t.Helper()
-		result, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{
+		result, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.NoKey, records.NewWorkOrder{
 			InventoryID: s.ID("ahu1"), Title: title, Assignees: []string{s.ID("bob")}, Consultants: consultants,
 		})
 		if err != nil {
@@ -65,7 +65,7 @@ func TestStartCountsWorkThatNoOneCanDo(t *testing.T) {
 	ann := s.SignedIn("ann") // an administrator and inventory manager
 	create := func(title, worker string) string {
 		t.Helper()
-		result, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{
+		result, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.NoKey, records.NewWorkOrder{
 			InventoryID: s.ID("ahu1"), Title: title, Assignees: []string{s.ID(worker)},
 		})
 		if err != nil {
@@ -77,7 +77,7 @@ func TestStartCountsWorkThatNoOneCanDo(t *testing.T) {
 	create("Replace the filter", "bob")
 	held, review := create("Check the belt", "dan"), create("Clean the duct", "cat")
 	create("Grease the bearing", "ann")
-	if _, err := s.Records.HoldWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, held); err != nil {
+	if _, err := s.Records.HoldWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, held); err != nil {
 		t.Fatal(err)
 	}
 	s.Exec(`UPDATE work_orders SET status = 'sent_to_inspection' WHERE id = $1`, review)
@@ -115,10 +115,10 @@ func TestStartCountsWorkThatNoOneCanDo(t *testing.T) {
 	board := ann.Get(list+"&view=board").Want(http.StatusOK, "Check the belt", "Clean the duct")
 	wantNot(t, board, "Grease the bearing")
 	ann.Get(list+"&q=nothing").Want(http.StatusOK, "unassigned, or no one can act", `<a href="/console/work-orders">Clear the filters</a>`)
-	if _, err := s.Records.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, review, nil, []string{s.ID("ann")}); err != nil {
+	if _, err := s.Records.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, review, nil, []string{s.ID("ann")}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Records.ResumeWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, held); err != nil {
+	if _, err := s.Records.ResumeWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, held); err != nil {
 		t.Fatal(err)
 	}
 	if got := numbersOf(ann.Get(list)); got != "1 2" {
@@ -130,7 +130,7 @@ func TestStartCountsWorkThatNoOneCanDo(t *testing.T) {
 func TestStartNamesCustomers(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
-	result, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{
+	result, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.NoKey, records.NewWorkOrder{
 		InventoryID: s.ID("ahu1"), Title: "Replace the filter", Assignees: []string{s.ID("polar")},
 	})
 	if err != nil {

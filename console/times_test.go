@@ -46,7 +46,7 @@ func TestTimesAreShort(t *testing.T) {
 func TestOverdueWorkIsLate(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
-	result, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace the filter", Assignees: []string{s.ID("bob")}})
+	result, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace the filter", Assignees: []string{s.ID("bob")}})
 	if err != nil {
 		t.Fatal(err)
 	}

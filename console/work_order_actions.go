@@ -41,7 +41,7 @@ func (c *Console) completeWorkOrder(r *request) error {
 	if err != nil {
 		return err
 	}
-	result, err := c.service.Records.AnswerWorkOrder(f.context(r), r.actor(), store.RequestKey{}, r.Param("id"), nil, records.CompleteWork)
+	result, err := c.service.Records.AnswerWorkOrder(f.context(r), r.actor(), store.NoKey, r.Param("id"), nil, records.CompleteWork)
 	return r.finish(f, err, r.afterStep(c.renderWorkOrder, completedAs(result)))
 }
 
@@ -56,19 +56,19 @@ func completedAs(result store.WriteResult) string {
 
 func (c *Console) startWorkOrder(r *request) error {
 	return c.step(r, "started", func(ctx context.Context, _ form, id string) (store.WriteResult, error) {
-		return c.service.Records.AnswerWorkOrder(ctx, r.actor(), store.RequestKey{}, id, nil, records.SaveAnswers)
+		return c.service.Records.AnswerWorkOrder(ctx, r.actor(), store.NoKey, id, nil, records.SaveAnswers)
 	})
 }
 
 func (c *Console) holdWorkOrder(r *request) error {
 	return c.step(r, "held", func(ctx context.Context, _ form, id string) (store.WriteResult, error) {
-		return c.service.Records.HoldWorkOrder(ctx, r.actor(), store.RequestKey{}, id)
+		return c.service.Records.HoldWorkOrder(ctx, r.actor(), store.NoKey, id)
 	})
 }
 
 func (c *Console) resumeWorkOrder(r *request) error {
 	return c.step(r, "resumed", func(ctx context.Context, _ form, id string) (store.WriteResult, error) {
-		return c.service.Records.ResumeWorkOrder(ctx, r.actor(), store.RequestKey{}, id)
+		return c.service.Records.ResumeWorkOrder(ctx, r.actor(), store.NoKey, id)
 	})
 }
 
@@ -81,13 +81,13 @@ func (c *Console) reviewWorkOrder(r *request) error {
 	if !known {
 		return models.Errorf(models.CodeInvalidRequest, "A review approves the work or sends it back.")
 	}
-	_, err = c.service.Records.ReviewWorkOrder(f.context(r), r.actor(), store.RequestKey{}, r.Param("id"), records.Review{Approve: done == "approved", Comment: f.Value("comment")})
+	_, err = c.service.Records.ReviewWorkOrder(f.context(r), r.actor(), store.NoKey, r.Param("id"), records.Review{Approve: done == "approved", Comment: f.Value("comment")})
 	return r.finish(f, err, r.afterStep(c.renderWorkOrder, done))
 }
 
 func (c *Console) unassignWorkOrder(r *request) error {
 	return c.step(r, "person-removed", func(ctx context.Context, f form, id string) (store.WriteResult, error) {
-		return c.service.Records.UnassignWorkOrder(ctx, r.actor(), store.RequestKey{}, id, f.Value("identity"))
+		return c.service.Records.UnassignWorkOrder(ctx, r.actor(), store.NoKey, id, f.Value("identity"))
 	})
 }
 
@@ -158,7 +158,7 @@ func confirmedCancel(d records.WorkOrderDetail, f form) confirmView {
 
 func (c *Console) cancelWorkOrder(r *request) error {
 	return r.stepFrom(c.renderCancel, "cancelled", func(ctx context.Context, f form, id string) (store.WriteResult, error) {
-		return c.service.Records.CancelWorkOrder(ctx, r.actor(), store.RequestKey{}, id, f.Optional("reason"))
+		return c.service.Records.CancelWorkOrder(ctx, r.actor(), store.NoKey, id, f.Optional("reason"))
 	})
 }
 
@@ -181,7 +181,7 @@ func (c *Console) returnWorkOrder(r *request) error {
 	id := r.Param("id")
 	after := outcome{to: shownWorkOrders{records.SearchIncoming}.url(), done: "returned", record: id, again: c.renderReturn}
 	return r.submit(after, func(ctx context.Context, f form) error {
-		_, err := c.service.Records.ReturnWorkOrder(ctx, r.actor(), store.RequestKey{}, id, f.Value("reason"))
+		_, err := c.service.Records.ReturnWorkOrder(ctx, r.actor(), store.NoKey, id, f.Value("reason"))
 		return err
 	})
 }
@@ -289,11 +289,11 @@ func (r *request) assign(ctx context.Context, f form, id string) (store.WriteRes
 	c, chosen := r.console, f.Values["identity"]
 	switch {
 	case f.Value("step") == stepReplace:
-		return c.service.Records.ReplaceWorkers(ctx, r.actor(), store.RequestKey{}, id, chosen)
+		return c.service.Records.ReplaceWorkers(ctx, r.actor(), store.NoKey, id, chosen)
 	case f.Value("role") == "consultant":
-		return c.service.Records.AssignWorkOrder(ctx, r.actor(), store.RequestKey{}, id, nil, chosen)
+		return c.service.Records.AssignWorkOrder(ctx, r.actor(), store.NoKey, id, nil, chosen)
 	}
-	return c.service.Records.AssignWorkOrder(ctx, r.actor(), store.RequestKey{}, id, chosen, nil)
+	return c.service.Records.AssignWorkOrder(ctx, r.actor(), store.NoKey, id, chosen, nil)
 }
 
 // forbids returns why the person may not do the action with the work order, nil if it may. Programs

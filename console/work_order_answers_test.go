@@ -137,7 +137,7 @@ func TestAnswersOverOthers(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
 	id := plannedWorkOrder(t, s)
-	if _, err := s.Records.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, id, []string{s.ID("dan")}, nil); err != nil {
+	if _, err := s.Records.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, id, []string{s.ID("dan")}, nil); err != nil {
 		t.Fatal(err)
 	}
 	path := "/console/work-orders/" + id + "/answers"

@@ -105,7 +105,7 @@ func TestNamesOnCards(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
 	id, _ := planned(t, s)
-	if _, err := s.Records.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, id, []string{s.ID("crew")}, nil); err != nil {
+	if _, err := s.Records.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, id, []string{s.ID("crew")}, nil); err != nil {
 		t.Fatal(err)
 	}
 	b := s.Browser(t)

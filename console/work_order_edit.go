@@ -104,7 +104,7 @@ func (c *Console) editWorkOrder(r *request) error {
 	}
 	patch, err := r.patchOf(f, r.editValues(detail.Record))
 	if err == nil {
-		_, err = c.service.Records.UpdateWorkOrder(f.context(r), r.actor(), store.RequestKey{}, detail.Record.ID, patch)
+		_, err = c.service.Records.UpdateWorkOrder(f.context(r), r.actor(), store.NoKey, detail.Record.ID, patch)
 	}
 	return r.finish(f, err, r.afterStep(c.renderEditWorkOrder, "saved"))
 }

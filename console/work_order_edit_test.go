@@ -21,7 +21,7 @@ func plannedWorkOrder(t *testing.T, s *consoletest.Site, consultants ...string) 
 	for _, key := range consultants {
 		in.Consultants = append(in.Consultants, s.ID(key))
 	}
-	created, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.RequestKey{}, in)
+	created, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.NoKey, in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestAnEditOverAnotherChange(t *testing.T) {
 	}
 	// If a rule forbids the change by now, the page names it and still shows what was entered.
 	late := bob.Get(path).Form("title", "Too late")
-	if _, err := s.Records.CancelWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, id, nil); err != nil {
+	if _, err := s.Records.CancelWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, id, nil); err != nil {
 		t.Fatal(err)
 	}
 	bob.Post(path, late).Want(http.StatusConflict, "Cancelled", "Too late", "does not allow this")
@@ -125,7 +125,7 @@ func TestWhyAWorkOrderCannotBeChanged(t *testing.T) {
 	want(ann, "/edit", "The organization is read-only")
 	bob.Get(page+"/answers").Want(http.StatusOK, "Save the answers") // answering still works
 	s.Exec(`UPDATE organizations SET read_only = false`)
-	if _, err := s.Records.HoldWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, id); err != nil {
+	if _, err := s.Records.HoldWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, id); err != nil {
 		t.Fatal(err)
 	}
 	want(ann, "/edit", "&#34;On hold&#34; does not allow this")

@@ -172,7 +172,7 @@ func TestAWorkOrderIsMadeOfFeedback(t *testing.T) {
 	s := consoletest.NewSite(t)
 	creating(s)
 	description := "It rattles <b>loudly</b>."
-	given, err := s.Records.CreateFeedback(t.Context(), s.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: s.ID("fan1"), Subject: "The fan rattles", Description: &description})
+	given, err := s.Records.CreateFeedback(t.Context(), s.Actor("erp"), store.NoKey, records.NewFeedback{InventoryID: s.ID("fan1"), Subject: "The fan rattles", Description: &description})
 	if err != nil {
 		t.Fatal(err)
 	}

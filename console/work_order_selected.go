@@ -262,6 +262,6 @@ func dateSelected(r *request, f form) (workOrderStep, error) {
 	}
 	patch := records.WorkOrderPatch{TargetDate: records.Sent[*models.Time]{Value: at, Set: true}}
 	return func(ctx context.Context, _ form, id string) (store.WriteResult, error) {
-		return r.console.service.Records.UpdateWorkOrder(ctx, r.actor(), store.RequestKey{}, id, patch)
+		return r.console.service.Records.UpdateWorkOrder(ctx, r.actor(), store.NoKey, id, patch)
 	}, err
 }

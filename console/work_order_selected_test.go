@@ -62,7 +62,7 @@ func TestSeveralWorkOrdersAreChanged(t *testing.T) {
 // edit changes a title.
 func edit(t *testing.T, s *consoletest.Site, id, title string) {
 	t.Helper()
-	if _, err := s.Records.UpdateWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: title, Set: true}}); err != nil {
+	if _, err := s.Records.UpdateWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: title, Set: true}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -111,7 +111,7 @@ func TestEachSelectedWorkOrderHasItsResult(t *testing.T) {
 		}
 	}
 	// A person who can be assigned to some only, and one of another organization.
-	elsewhere, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("dispatch"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("depot"), Title: "Elsewhere", Assignees: []string{s.ID("pia")}})
+	elsewhere, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("dispatch"), store.NoKey, records.NewWorkOrder{InventoryID: s.ID("depot"), Title: "Elsewhere", Assignees: []string{s.ID("pia")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestRowsAreSelectedByThoseWhoMay(t *testing.T) {
 	s := consoletest.NewSite(t)
 	open, closed := newRecord(t, s), newRecord(t, s)
 	s.Exec(`UPDATE work_orders SET status = 'complete', completed_at = now() WHERE id = $1`, closed)
-	if _, err := s.Records.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, open, []string{s.ID("bob")}, nil); err != nil {
+	if _, err := s.Records.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, open, []string{s.ID("bob")}, nil); err != nil {
 		t.Fatal(err)
 	}
 	box := func(id string) string { return `type="checkbox" name="id" value="` + id + `"` }

@@ -22,7 +22,7 @@ import (
 func planned(t testing.TB, s *consoletest.Site) (id, path string) {
 	t.Helper()
 	form, text := s.ID("inspection"), "First line\nsecond line"
-	result, err := s.Records.CreateWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, records.NewWorkOrder{
+	result, err := s.Records.CreateWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, records.NewWorkOrder{
 		InventoryID: s.ID("ahu1"), Title: "Replace the belt", Description: &text, FormID: &form, Assignees: []string{s.ID("bob")}, Consultants: []string{s.ID("cat")},
 	})
 	if err != nil {
@@ -34,7 +34,7 @@ func planned(t testing.TB, s *consoletest.Site) (id, path string) {
 // answer answers the required questions of a planned work order as bob.
 func answer(t testing.TB, s *consoletest.Site, id string) {
 	t.Helper()
-	_, err := s.Records.AnswerWorkOrder(t.Context(), s.Viewer("bob"), store.RequestKey{}, id, []records.GivenAnswer{
+	_, err := s.Records.AnswerWorkOrder(t.Context(), s.Viewer("bob"), store.NoKey, id, []records.GivenAnswer{
 		{QuestionID: s.ID("q_state"), Value: s.ID("o_ok")}, {QuestionID: s.ID("q_parts"), Value: []any{s.ID("o_belt"), s.ID("o_filter")}}, {QuestionID: s.ID("q_hours"), Value: json.Number("1200")},
 	}, records.SaveAnswers)
 	if err != nil {
@@ -45,11 +45,11 @@ func answer(t testing.TB, s *consoletest.Site, id string) {
 // inReview returns a work order that bob completed, in review by the consultant.
 func inReview(t testing.TB, s *consoletest.Site, consultant string) string {
 	t.Helper()
-	created, err := s.Records.CreateWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, records.NewWorkOrder{
+	created, err := s.Records.CreateWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, records.NewWorkOrder{
 		InventoryID: s.ID("ahu1"), Title: "Tighten the belt", Assignees: []string{s.ID("bob")}, Consultants: []string{s.ID(consultant)},
 	})
 	if err == nil {
-		_, err = s.Records.AnswerWorkOrder(t.Context(), s.Viewer("bob"), store.RequestKey{}, created.RecordID, nil, records.CompleteWork)
+		_, err = s.Records.AnswerWorkOrder(t.Context(), s.Viewer("bob"), store.NoKey, created.RecordID, nil, records.CompleteWork)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -194,7 +194,7 @@ func TestTwoPeopleOnAWorkOrder(t *testing.T) {
 	s := consoletest.NewSite(t)
 	id, path := planned(t, s)
 	answer(t, s, id)
-	if _, err := s.Records.AnswerWorkOrder(t.Context(), s.Viewer("bob"), store.RequestKey{}, id, nil, records.CompleteWork); err != nil {
+	if _, err := s.Records.AnswerWorkOrder(t.Context(), s.Viewer("bob"), store.NoKey, id, nil, records.CompleteWork); err != nil {
 		t.Fatal(err)
 	}
 	ann, cat := s.SignedIn("ann"), s.SignedIn("cat")
@@ -202,7 +202,7 @@ func TestTwoPeopleOnAWorkOrder(t *testing.T) {
 	ann.Post(path+"/assign", ann.Get(path+"/assign").Form("identity", s.ID("dan"), "role", "worker")).Want(http.StatusSeeOther)
 	title := "Replace the long belt"
 	s.Exec(`UPDATE work_orders SET status = 'in_progress', completed_by = NULL WHERE id = $1`, id)
-	if _, err := s.Records.UpdateWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, id, records.WorkOrderPatch{
+	if _, err := s.Records.UpdateWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, id, records.WorkOrderPatch{
 		Title: records.Sent[string]{Value: title, Set: true}, Priority: records.Sent[models.Priority]{Value: models.PriorityHigh, Set: true},
 	}); err != nil {
 		t.Fatal(err)
@@ -323,7 +323,7 @@ func TestKindsOfActivity(t *testing.T) {
 	id, path := planned(t, s)
 	answer(t, s, id)
 	commentOn(t, s, "ann", id, "Look at the belt.")
-	if _, err := s.Records.HoldWorkOrder(t.Context(), s.Viewer("bob"), store.RequestKey{}, id); err != nil {
+	if _, err := s.Records.HoldWorkOrder(t.Context(), s.Viewer("bob"), store.NoKey, id); err != nil {
 		t.Fatal(err)
 	}
 	cat := s.SignedIn("cat")
@@ -357,7 +357,7 @@ func TestGrantsOnAWorkOrder(t *testing.T) {
 	needs := map[string]string{"hold": "work_orders.update", "cancel": "work_orders.delete", "assign": "work_orders.forward", "unassign": "work_orders.forward"}
 	// ann created it, and is no worker: she reads it with either of two grants.
 	id, path := planned(t, s)
-	if _, err := s.Records.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, id, []string{s.ID("crew")}, nil); err != nil {
+	if _, err := s.Records.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, id, []string{s.ID("crew")}, nil); err != nil {
 		t.Fatal(err)
 	}
 	for action, needed := range needs {
@@ -401,7 +401,7 @@ func TestACustomersWorkOrder(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
 	id, path := planned(t, s)
-	if _, err := s.Records.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, id, []string{s.Polar.OrganizationID}, nil); err != nil {
+	if _, err := s.Records.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, id, []string{s.Polar.OrganizationID}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if page := s.SignedIn("ann").Get(path); strings.Contains(page.Body, "<dt>Customer</dt>") {
@@ -423,7 +423,7 @@ func TestTheHistoryHasPages(t *testing.T) {
 	s := consoletest.NewSite(t)
 	id, path := planned(t, s)
 	for i := range 31 {
-		if _, err := s.Records.UpdateWorkOrder(t.Context(), s.Viewer("ann"), store.RequestKey{}, id, records.WorkOrderPatch{
+		if _, err := s.Records.UpdateWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, id, records.WorkOrderPatch{
 			Priority: records.Sent[models.Priority]{Value: models.Priorities[i%2], Set: true}, Title: records.Sent[string]{Value: strings.Repeat("x", i+1), Set: true},
 		}); err != nil {
 			t.Fatal(err)

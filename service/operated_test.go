@@ -19,7 +19,7 @@ func operatedWrites(s *servicetest.Harness, ann store.Actor) map[string]struct {
 	about string
 	do    func() error
 } {
-	ctx, call := s.T.Context(), store.RequestKey{}
+	ctx, call := s.T.Context(), store.NoKey
 	type write = struct {
 		about string
 		do    func() error

@@ -18,7 +18,7 @@ func TestBacklogIsExportedWhileItIsFresh(t *testing.T) {
 	if got := gather(t, b); len(got) != 0 {
 		t.Errorf("before the first read %v is exported", got)
 	}
-	_, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
+	_, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
 	if err != nil {
 		t.Fatal(err)
 	}

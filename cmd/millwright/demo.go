@@ -187,7 +187,7 @@ func (d *demo) take(ctx context.Context, now time.Time, step demoStep) error {
 	if err != nil {
 		return err
 	}
-	no := store.RequestKey{}
+	no := store.NoKey
 	comment := strings.TrimSpace(step.Comment)
 	switch {
 	case step.Create != "":
@@ -230,7 +230,7 @@ func (d *demo) create(ctx context.Context, actor store.Actor, now time.Time, ste
 	if step.Form != "" {
 		in.FormID = new(d.ids[step.Form])
 	}
-	result, err := d.Records.CreateWorkOrder(ctx, actor, store.RequestKey{}, in)
+	result, err := d.Records.CreateWorkOrder(ctx, actor, store.NoKey, in)
 	d.ids[step.Create] = result.RecordID
 	return err
 }

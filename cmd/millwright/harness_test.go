@@ -78,11 +78,11 @@ func (h harness) status(table, id string) string {
 func (h harness) inReview() string {
 	h.t.Helper()
 	erp := h.Actor("erp")
-	created, err := h.Records.CreateWorkOrder(h.t.Context(), erp, store.RequestKey{}, records.NewWorkOrder{
+	created, err := h.Records.CreateWorkOrder(h.t.Context(), erp, store.NoKey, records.NewWorkOrder{
 		InventoryID: h.ID("ahu1"), Title: "Replace\tfilter", Assignees: []string{h.ID("erp")}, Consultants: []string{h.ID("cat")},
 	})
 	if err == nil {
-		_, err = h.Records.AnswerWorkOrder(h.t.Context(), erp, store.RequestKey{}, created.RecordID, nil, records.CompleteWork)
+		_, err = h.Records.AnswerWorkOrder(h.t.Context(), erp, store.NoKey, created.RecordID, nil, records.CompleteWork)
 	}
 	if err != nil {
 		h.t.Fatal(err)

@@ -20,7 +20,7 @@ func issuesCommand() *cobra.Command {
 		showRecordCommand("Show feedback", "feedback", (*records.Records).Feedback, issueLines),
 		changeRecordCommand("resolve ID --as PERSON", "Resolve the feedback", "feedback",
 			func(s *records.Records, ctx context.Context, actor store.Actor, id string) (store.WriteResult, error) {
-				return s.ResolveFeedback(ctx, actor, store.RequestKey{}, id)
+				return s.ResolveFeedback(ctx, actor, store.NoKey, id)
 			}, resolvedLines))
 }
 

@@ -53,7 +53,7 @@ func (h harness) table(args ...string) []string {
 
 func (h harness) workOrder(by, node, title string) string {
 	h.t.Helper()
-	created, err := h.Records.CreateWorkOrder(h.t.Context(), h.Actor(by), store.RequestKey{}, records.NewWorkOrder{
+	created, err := h.Records.CreateWorkOrder(h.t.Context(), h.Actor(by), store.NoKey, records.NewWorkOrder{
 		InventoryID: h.ID(node), Title: title, Assignees: []string{h.ID(by)}, ExternalID: new("ext-" + title),
 	})
 	if err != nil {
@@ -91,7 +91,7 @@ func TestOrganizationsList(t *testing.T) {
 func TestWorkOrdersListAndShow(t *testing.T) {
 	h := newHarness(t)
 	first, second := h.workOrder("erp", "ahu1", "Replace\tfilter"), h.workOrder("roofer", "roof", "Paint it")
-	if _, err := h.Records.CancelWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, first, new("Not needed")); err != nil {
+	if _, err := h.Records.CancelWorkOrder(t.Context(), h.Actor("erp"), store.NoKey, first, new("Not needed")); err != nil {
 		t.Fatal(err)
 	}
 	acme := []string{"work-orders", "list", "--organization", "acme"}
@@ -171,7 +171,7 @@ func TestListsOfSeveralPages(t *testing.T) {
 func TestIssuesListAndShow(t *testing.T) {
 	h := newHarness(t)
 	create := func(node, subject string) string {
-		created, err := h.Records.CreateFeedback(t.Context(), h.Actor("erp"), store.RequestKey{}, records.NewFeedback{
+		created, err := h.Records.CreateFeedback(t.Context(), h.Actor("erp"), store.NoKey, records.NewFeedback{
 			InventoryID: h.ID(node), Subject: subject, Description: new("Line one\nline two"), ExternalID: new("desk-" + subject),
 		})
 		if err != nil {
@@ -183,7 +183,7 @@ func TestIssuesListAndShow(t *testing.T) {
 	first, second := create("ahu1", "It rattles"), create("roof", "It leaks")
 	ann, err := h.Access.PersonActor(t.Context(), h.ID("ann"))
 	if err == nil {
-		_, err = h.Records.ResolveFeedback(t.Context(), ann, store.RequestKey{}, first)
+		_, err = h.Records.ResolveFeedback(t.Context(), ann, store.NoKey, first)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -269,7 +269,7 @@ func TestNoticesList(t *testing.T) {
 	h := newHarness(t)
 	id := h.workOrder("erp", "ahu1", "Replace filter")
 	for _, people := range [][]string{{h.ID("bob")}, {h.ID("crew")}} {
-		if _, err := h.Records.AssignWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, id, people, nil); err != nil {
+		if _, err := h.Records.AssignWorkOrder(t.Context(), h.Actor("erp"), store.NoKey, id, people, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -29,7 +29,7 @@ func TestCommandsAsAPersonAreRecordedAsAnOperators(t *testing.T) {
 	servicetest.Create(t, h.Fixture)
 	delivery := servicetest.Claim(t, h.Fixture, "erp_hook").Deliveries[0]
 	servicetest.Record(t, h.Fixture, "erp_hook", servicetest.Attempt(h.Fixture, delivery, 500))
-	opened, err := h.Records.CreateFeedback(t.Context(), h.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "It rattles"})
+	opened, err := h.Records.CreateFeedback(t.Context(), h.Actor("erp"), store.NoKey, records.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "It rattles"})
 	if err != nil {
 		t.Fatal(err)
 	}

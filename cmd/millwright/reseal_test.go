@@ -37,7 +37,7 @@ func errorText(err error) string {
 
 func TestRestoredCommand(t *testing.T) {
 	h := newHarness(t)
-	order, err := h.Records.CreateWorkOrder(t.Context(), h.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace the filter"})
+	order, err := h.Records.CreateWorkOrder(t.Context(), h.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace the filter"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,11 +22,11 @@ func workOrdersCommand() *cobra.Command {
 		reviewCommand(),
 		workOrderCommand("hold ID --as PERSON", "Put the work order on hold: it accepts no changes and no answers",
 			func(s *records.Records, ctx context.Context, actor store.Actor, id string) (store.WriteResult, error) {
-				return s.HoldWorkOrder(ctx, actor, store.RequestKey{}, id)
+				return s.HoldWorkOrder(ctx, actor, store.NoKey, id)
 			}),
 		workOrderCommand("resume ID --as PERSON", "Take the work order off hold, back to its previous status",
 			func(s *records.Records, ctx context.Context, actor store.Actor, id string) (store.WriteResult, error) {
-				return s.ResumeWorkOrder(ctx, actor, store.RequestKey{}, id)
+				return s.ResumeWorkOrder(ctx, actor, store.NoKey, id)
 			}),
 	)
 }
@@ -72,7 +72,7 @@ func reviewCommand() *cobra.Command {
 	var sendBack bool
 	cmd := workOrderCommand("review ID --approve|--send-back [--comment TEXT] --as PERSON", "Review the work as a consultant: approve it, or send it back to its workers",
 		func(s *records.Records, ctx context.Context, actor store.Actor, id string) (store.WriteResult, error) {
-			return s.ReviewWorkOrder(ctx, actor, store.RequestKey{}, id, review)
+			return s.ReviewWorkOrder(ctx, actor, store.NoKey, id, review)
 		})
 	cmd.Flags().BoolVar(&review.Approve, "approve", false, "complete the work order")
 	cmd.Flags().BoolVar(&sendBack, "send-back", false, "send the work back to its workers")

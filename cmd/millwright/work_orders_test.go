@@ -86,7 +86,7 @@ func TestWorkOrderCommandsThatFail(t *testing.T) {
 func TestIssuesResolve(t *testing.T) {
 	h := newHarness(t)
 	create := func() string {
-		created, err := h.Records.CreateFeedback(t.Context(), h.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "It rattles"})
+		created, err := h.Records.CreateFeedback(t.Context(), h.Actor("erp"), store.NoKey, records.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "It rattles"})
 		if err != nil {
 			t.Fatal(err)
 		}

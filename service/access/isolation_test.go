@@ -145,7 +145,7 @@ func TestTooManyWritesOfAnOrganizationWait(t *testing.T) {
 	release := storetest.HoldWrites(t.Context(), f.Store)
 	ctx, cancel := context.WithCancel(t.Context())
 	create := func(ctx context.Context, actor store.Actor) error {
-		_, err := f.Records.CreateFeedback(ctx, actor, store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"})
+		_, err := f.Records.CreateFeedback(ctx, actor, store.NoKey, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"})
 		return err
 	}
 	noisy, quiet := f.Actor("erp"), f.Actor("erp")
@@ -203,7 +203,7 @@ func TestConnectionsAreReserved(t *testing.T) {
 		t.Errorf("a call: %v", err)
 	}
 	began := time.Now()
-	if _, err := s.Records.CreateFeedback(ctx, actor, store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"}); err != nil {
+	if _, err := s.Records.CreateFeedback(ctx, actor, store.NoKey, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"}); err != nil {
 		t.Errorf("a write: %v", err)
 	}
 	t.Logf("the write took %s", time.Since(began))

@@ -29,7 +29,7 @@ func tokenOf(t *testing.T, f *servicetest.Fixture, clientID, secret string) stri
 func TestPrefetch(t *testing.T) {
 	f := servicetest.New(t)
 	create := func(node string) string {
-		result, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{
+		result, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.NoKey, records.NewWorkOrder{
 			InventoryID: f.ID(node), Title: "as it was", Assignees: []string{f.ID("ann")},
 		})
 		if err != nil {

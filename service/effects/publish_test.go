@@ -102,7 +102,7 @@ func TestAnAddressCreatedWhileAWriteRunsGetsItsEvent(t *testing.T) {
 	}
 	changed := make(chan error)
 	go func() {
-		_, err := f.Records.UpdateWorkOrder(t.Context(), f.Actor("erp"), store.RequestKey{}, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Replace both filters", Set: true}})
+		_, err := f.Records.UpdateWorkOrder(t.Context(), f.Actor("erp"), store.NoKey, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Replace both filters", Set: true}})
 		changed <- err
 	}()
 	servicetest.AwaitLocks(t, f.Fixture, 1)

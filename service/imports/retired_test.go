@@ -113,7 +113,7 @@ func TestImportsRetireForms(t *testing.T) {
 	f := servicetest.New(t)
 	ctx, form := t.Context(), f.ID("inspection")
 	create := func() (string, error) {
-		result, err := f.Records.CreateWorkOrder(ctx, f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Filter", FormID: &form, Assignees: []string{f.ID("bob")}})
+		result, err := f.Records.CreateWorkOrder(ctx, f.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Filter", FormID: &form, Assignees: []string{f.ID("bob")}})
 		return result.RecordID, err
 	}
 	order, err := create()
@@ -127,7 +127,7 @@ func TestImportsRetireForms(t *testing.T) {
 	if err != nil || len(choices.Forms) != 0 {
 		t.Errorf("the forms to choose from are %+v (%v)", choices.Forms, err)
 	}
-	if _, err := f.Records.AnswerWorkOrder(ctx, servicetest.Person(t, f, "bob"), store.RequestKey{}, order,
+	if _, err := f.Records.AnswerWorkOrder(ctx, servicetest.Person(t, f, "bob"), store.NoKey, order,
 		[]records.GivenAnswer{{QuestionID: f.ID("q_note"), Value: "Fine"}}, records.SaveAnswers); err != nil {
 		t.Errorf("a work order that has it: %v", err)
 	}
@@ -144,14 +144,14 @@ func TestAnsweredQuestionsDoNotChange(t *testing.T) {
 	ctx, form, bob := t.Context(), f.ID("inspection"), servicetest.Person(t, f, "bob")
 	var orders [2]string
 	for i := range orders {
-		result, err := f.Records.CreateWorkOrder(ctx, f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Filter", FormID: &form, Assignees: []string{f.ID("bob")}})
+		result, err := f.Records.CreateWorkOrder(ctx, f.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Filter", FormID: &form, Assignees: []string{f.ID("bob")}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		orders[i] = result.RecordID
 	}
 	answer := func(order, question string, value any, completion records.Completion) error {
-		_, err := f.Records.AnswerWorkOrder(ctx, bob, store.RequestKey{}, order, []records.GivenAnswer{{QuestionID: f.ID(question), Value: value}}, completion)
+		_, err := f.Records.AnswerWorkOrder(ctx, bob, store.NoKey, order, []records.GivenAnswer{{QuestionID: f.ID(question), Value: value}}, completion)
 		return err
 	}
 	if err := answer(orders[0], "q_state", f.ID("o_ok"), records.SaveAnswers); err != nil {

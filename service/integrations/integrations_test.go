@@ -396,7 +396,7 @@ func TestADeletedIntegrationGetsNoWorkAndKeepsItsName(t *testing.T) {
 	if claimed := servicetest.Claim(t, f, "erp_hook"); claimed.Address.ID != "" {
 		t.Errorf("its address claims %v", claimed.Deliveries)
 	}
-	answer, err := f.Records.CreateWorkOrder(ctx, servicetest.Person(t, f, "ann"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Next"})
+	answer, err := f.Records.CreateWorkOrder(ctx, servicetest.Person(t, f, "ann"), store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Next"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -408,7 +408,7 @@ func TestADeletedIntegrationGetsNoWorkAndKeepsItsName(t *testing.T) {
 	if slices.Contains(next.Assignees, id) {
 		t.Error("new work goes to the deleted integration")
 	}
-	_, err = f.Records.AssignWorkOrder(ctx, servicetest.Person(t, f, "ann"), store.RequestKey{}, answer.RecordID, []string{id}, nil)
+	_, err = f.Records.AssignWorkOrder(ctx, servicetest.Person(t, f, "ann"), store.NoKey, answer.RecordID, []string{id}, nil)
 	if models.CodeOf(err) != models.CodeRuleViolation {
 		t.Errorf("assigning it returns %v", err)
 	}

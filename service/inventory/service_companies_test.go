@@ -19,7 +19,7 @@ func TestEndOfAServiceCompany(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	ctx := t.Context()
 	open, closed := s.NewWorkOrder([]string{"polar"}, []string{"cat"}), s.NewWorkOrder([]string{"polar"}, nil)
-	s.MustWrite(s.Records.AssignWorkOrder(ctx, s.As("pia"), store.RequestKey{}, open, s.IDs("ola"), nil))
+	s.MustWrite(s.Records.AssignWorkOrder(ctx, s.As("pia"), store.NoKey, open, s.IDs("ola"), nil))
 	s.Exec(`UPDATE work_orders SET status = 'complete', completed_at = now() WHERE id = $1`, closed)
 	reviewed := s.NewWorkOrder([]string{"erp"}, []string{"polar"})
 	s.Exec(`UPDATE work_orders SET status = 'sent_to_inspection', held_from = NULL WHERE id = $1`, reviewed)
@@ -82,7 +82,7 @@ func TestEndOfAServiceCompany(t *testing.T) {
 	for _, by := range []string{"dispatch", "pia", "ola"} {
 		servicetest.Expect(t, by+" after", reads(by), "")
 	}
-	servicetest.Expect(t, "a change of the company", servicetest.Outcome(second(s.Records.AssignWorkOrder(ctx, s.As("pia"), store.RequestKey{}, open, s.IDs("stock"), nil))), "not_found")
+	servicetest.Expect(t, "a change of the company", servicetest.Outcome(second(s.Records.AssignWorkOrder(ctx, s.As("pia"), store.NoKey, open, s.IDs("stock"), nil))), "not_found")
 	if now := servicetest.Value[int](s.Fixture, `SELECT access_epoch FROM integrations WHERE id = $1`, s.ID("dispatch")); now <= epoch {
 		t.Errorf("the sync tokens of the company hold: epoch %d, then %d", epoch, now)
 	}

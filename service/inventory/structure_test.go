@@ -209,7 +209,7 @@ func TestRetiredNodes(t *testing.T) {
 	t.Parallel()
 	f := servicetest.New(t)
 	ctx, ann := t.Context(), servicetest.Person(t, f, "ann")
-	order, err := f.Records.CreateWorkOrder(ctx, f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Filter"})
+	order, err := f.Records.CreateWorkOrder(ctx, f.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Filter"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,14 +219,14 @@ func TestRetiredNodes(t *testing.T) {
 	if _, use, err := f.Inventory.NodeUse(ctx, ann, f.ID("hvac")); err != nil || use != (inventory.NodeUse{Nodes: 1, WorkOrders: 1}) {
 		t.Errorf("the use is %+v (%v)", use, err)
 	}
-	if _, err := f.Records.CancelWorkOrder(ctx, ann, store.RequestKey{}, order.RecordID, nil); err != nil {
+	if _, err := f.Records.CancelWorkOrder(ctx, ann, store.NoKey, order.RecordID, nil); err != nil {
 		t.Fatal(err)
 	}
 	servicetest.Expect(t, "without", fieldOf(f.Inventory.RetireNode(ctx, ann, f.ID("ahu1"))), "")
 
-	_, err = f.Records.CreateWorkOrder(ctx, f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Filter"})
+	_, err = f.Records.CreateWorkOrder(ctx, f.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Filter"})
 	servicetest.Expect(t, "a work order", fieldOf(err), "/inventory_id retired")
-	_, err = f.Records.CreateFeedback(ctx, f.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "It rattles"})
+	_, err = f.Records.CreateFeedback(ctx, f.Actor("erp"), store.NoKey, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "It rattles"})
 	servicetest.Expect(t, "feedback", fieldOf(err), "/inventory_id retired")
 	_, err = f.Records.GiveFeedback(ctx, ann, f.ID("ahu1"), records.NewFeedback{Subject: "It rattles"})
 	servicetest.Expect(t, "feedback of a person", fieldOf(err), "/node retired")

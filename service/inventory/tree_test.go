@@ -179,13 +179,13 @@ func TestRecordsOfANode(t *testing.T) {
 	f := servicetest.New(t)
 	for i, node := range []string{"hq", "ahu1", "annex"} {
 		f.Clock.Advance(time.Second)
-		if _, err := f.Records.CreateWorkOrder(t.Context(), servicetest.Person(t, f, "ann"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("hq"), Title: fmt.Sprint(i, " ", node), Assignees: []string{f.ID("ann")}}); err != nil {
+		if _, err := f.Records.CreateWorkOrder(t.Context(), servicetest.Person(t, f, "ann"), store.NoKey, records.NewWorkOrder{InventoryID: f.ID("hq"), Title: fmt.Sprint(i, " ", node), Assignees: []string{f.ID("ann")}}); err != nil {
 			t.Fatal(err)
 		}
 		f.Exec(`UPDATE work_orders SET inventory_id = $1 WHERE title = $2`, f.ID(node), fmt.Sprint(i, " ", node))
 	}
 	f.Exec(`UPDATE work_order_positions p SET inventory_id = (SELECT inventory_id FROM work_orders w WHERE w.id = p.id)`)
-	if _, err := f.Records.CreateFeedback(t.Context(), servicetest.Person(t, f, "ann"), store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"}); err != nil {
+	if _, err := f.Records.CreateFeedback(t.Context(), servicetest.Person(t, f, "ann"), store.NoKey, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct{ who, node, want string }{

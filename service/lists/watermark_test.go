@@ -30,7 +30,7 @@ func workOrdersSince(t *testing.T, f *servicetest.Fixture, since string) (ids []
 
 func createBy(t *testing.T, f *servicetest.Fixture, s *service.Service) string {
 	t.Helper()
-	result, err := s.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace the filter"})
+	result, err := s.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace the filter"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -156,7 +156,7 @@ func TestWhatAnIntegrationCanSee(t *testing.T) {
 // CreatedBy returns the id of a work order that an integration creates.
 func createdBy(t *testing.T, f *servicetest.Fixture, key string, in records.NewWorkOrder) string {
 	t.Helper()
-	created, err := f.Records.CreateWorkOrder(t.Context(), f.Actor(key), store.RequestKey{}, in)
+	created, err := f.Records.CreateWorkOrder(t.Context(), f.Actor(key), store.NoKey, in)
 	if err != nil {
 		t.Fatal(err)
 	}

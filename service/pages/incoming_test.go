@@ -27,7 +27,7 @@ func TestWaitingForAServiceCompany(t *testing.T) {
 	}
 	forward := func(id string, workers ...string) {
 		t.Helper()
-		s.MustWrite(s.Records.AssignWorkOrder(t.Context(), s.As("pia"), store.RequestKey{}, id, s.IDs(workers...), nil))
+		s.MustWrite(s.Records.AssignWorkOrder(t.Context(), s.As("pia"), store.NoKey, id, s.IDs(workers...), nil))
 	}
 	listed := func(by string, search records.WorkOrderSearch) string {
 		t.Helper()
@@ -75,7 +75,7 @@ func TestWaitingForAServiceCompany(t *testing.T) {
 	// It comes in again if the only one of the company who was assigned has left.
 	s.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, s.ID("ola"))
 	servicetest.Expect(t, "without the one who had it", listed("pia", incoming), "e c b a")
-	if _, err := s.Records.ReturnWorkOrder(t.Context(), s.As("pia"), store.RequestKey{}, reviewed, "Busy"); servicetest.Outcome(err) != "rule_violation status" {
+	if _, err := s.Records.ReturnWorkOrder(t.Context(), s.As("pia"), store.NoKey, reviewed, "Busy"); servicetest.Outcome(err) != "rule_violation status" {
 		t.Errorf("the only consultant returns it: %v", err)
 	}
 }

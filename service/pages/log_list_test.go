@@ -30,7 +30,7 @@ func logged(t *testing.T, f *servicetest.Fixture, reader store.Actor, filter pag
 // customer's has it, and no more of it (api.md 1.5). It keeps it when the record is gone from view.
 func TestACompanysLogHasWhatItDidForCustomers(t *testing.T) {
 	s := servicetest.NewHarness(t)
-	ctx, pia, call := t.Context(), s.As("pia"), store.RequestKey{}
+	ctx, pia, call := t.Context(), s.As("pia"), store.NoKey
 	id := s.NewWorkOrder([]string{"polar"}, []string{"cat"})
 	s.MustWrite(s.Records.AssignWorkOrder(ctx, pia, call, id, s.IDs("pia", "dispatch"), nil))
 	for _, do := range []func() (store.WriteResult, error){
@@ -111,7 +111,7 @@ func TestACompanysLogHasWhatItDidForCustomers(t *testing.T) {
 // operators belong to the first.
 func TestTheLogShowsNamesOfThenAndNow(t *testing.T) {
 	s := servicetest.NewHarness(t)
-	ctx, call := t.Context(), store.RequestKey{}
+	ctx, call := t.Context(), store.NoKey
 	id := s.NewWorkOrder([]string{"erp", "bob"}, nil)
 	s.Exec(`UPDATE identities SET name = 'erp' WHERE id = $1`, s.ID("erp")) // as the test's actor is named
 	operated := s.As("ann")

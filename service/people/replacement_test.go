@@ -98,7 +98,7 @@ func TestPersonEffects(t *testing.T) {
 			return ids
 		}
 		f.Clock.Advance(time.Millisecond) // ids of the same time have no order
-		result, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{
+		result, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.NoKey, records.NewWorkOrder{
 			InventoryID: f.ID("ahu1"), Title: title, Assignees: ids(workers), Consultants: ids(consultants),
 		})
 		if err != nil {
@@ -112,7 +112,7 @@ func TestPersonEffects(t *testing.T) {
 	create("With an active person", []string{"bob", "cat"}, nil)
 	create("With an inactive person", []string{"bob", "dan"}, nil)
 	create("Checked", []string{"erp"}, []string{"bob"})
-	if _, err := f.Records.CancelWorkOrder(t.Context(), f.Actor("erp"), store.RequestKey{}, create("Cancelled", []string{"bob"}, nil), nil); err != nil {
+	if _, err := f.Records.CancelWorkOrder(t.Context(), f.Actor("erp"), store.NoKey, create("Cancelled", []string{"bob"}, nil), nil); err != nil {
 		t.Fatal(err)
 	}
 	f.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, f.ID("dan"))

@@ -172,7 +172,7 @@ func TestADeletedTeamIsUnknown(t *testing.T) {
 	h := servicetest.NewHarness(t)
 	ctx, ann, erp := t.Context(), h.As("ann"), h.As("erp")
 	crew := h.ID("crew")
-	created, err := h.Records.CreateWorkOrder(ctx, ann, store.RequestKey{}, records.NewWorkOrder{InventoryID: h.ID("hvac"), Title: "x", Assignees: []string{crew}})
+	created, err := h.Records.CreateWorkOrder(ctx, ann, store.NoKey, records.NewWorkOrder{InventoryID: h.ID("hvac"), Title: "x", Assignees: []string{crew}})
 	record := h.MustWrite(created, err)
 	if team, workOrders, err := h.People.TeamEffects(ctx, ann, crew); err != nil || team.Members != 2 || team.Nodes != 1 || workOrders != 1 {
 		t.Errorf("the effects are %+v and %d work orders, %v", team, workOrders, err)
@@ -198,7 +198,7 @@ func TestADeletedTeamIsUnknown(t *testing.T) {
 	if err := h.Inventory.Assign(ctx, ann, h.ID("hq"), crew, h.ID("working")); models.CodeOf(err) != models.CodeValidationFailed {
 		t.Errorf("assigning it to a node: %v", err)
 	}
-	_, err = h.Records.CreateWorkOrder(ctx, ann, store.RequestKey{}, records.NewWorkOrder{InventoryID: h.ID("hvac"), Title: "x", Assignees: []string{crew}})
+	_, err = h.Records.CreateWorkOrder(ctx, ann, store.NoKey, records.NewWorkOrder{InventoryID: h.ID("hvac"), Title: "x", Assignees: []string{crew}})
 	if models.CodeOf(err) != models.CodeValidationFailed {
 		t.Errorf("giving it work: %v", err)
 	}

@@ -27,16 +27,16 @@ func TestChecksStartFromTheNode(t *testing.T) {
 	h.Exec(`VACUUM ANALYZE`)
 	erp, ann, ctx := h.As("erp"), h.As("ann"), t.Context()
 	node, calls := fmt.Sprintf("eqp_%026d", 500), 0
-	call := func() store.RequestKey {
+	key := func() store.Key {
 		calls++
-		return store.RequestKey{Key: fmt.Sprint("k", calls), Method: "POST", Path: "/", Fingerprint: []byte("body")}
+		return store.ForCall(fmt.Sprint("k", calls), "POST", "/", []byte("body"), "")
 	}
 	create := func() string {
-		result, err := h.Records.CreateWorkOrder(ctx, ann, store.RequestKey{}, records.NewWorkOrder{InventoryID: node, Title: "x", Assignees: h.IDs("bob")})
+		result, err := h.Records.CreateWorkOrder(ctx, ann, store.NoKey, records.NewWorkOrder{InventoryID: node, Title: "x", Assignees: h.IDs("bob")})
 		return h.MustWrite(result, err).ID
 	}
 	report := func() string {
-		result, err := h.Records.CreateFeedback(ctx, erp, call(), records.NewFeedback{InventoryID: node, Subject: "x"})
+		result, err := h.Records.CreateFeedback(ctx, erp, key(), records.NewFeedback{InventoryID: node, Subject: "x"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +46,7 @@ func TestChecksStartFromTheNode(t *testing.T) {
 	change := func(actor store.Actor) func() {
 		return func() {
 			title += "x"
-			h.MustWrite(h.Records.UpdateWorkOrder(ctx, actor, call(), id, records.WorkOrderPatch{Title: records.Sent[string]{Value: title, Set: true}}))
+			h.MustWrite(h.Records.UpdateWorkOrder(ctx, actor, key(), id, records.WorkOrderPatch{Title: records.Sent[string]{Value: title, Set: true}}))
 		}
 	}
 	read := func(read func() ([]byte, error)) func() {
@@ -72,7 +72,7 @@ func TestChecksStartFromTheNode(t *testing.T) {
 		}},
 		{"a change", change(erp)},
 		{"a creation", func() {
-			result, err := h.Records.CreateWorkOrder(ctx, erp, call(), records.NewWorkOrder{InventoryID: node, Title: "x", Assignees: h.IDs("erp")})
+			result, err := h.Records.CreateWorkOrder(ctx, erp, key(), records.NewWorkOrder{InventoryID: node, Title: "x", Assignees: h.IDs("erp")})
 			h.MustWrite(result, err)
 		}},
 		{"a creation of feedback", func() { report() }},

@@ -14,7 +14,7 @@ type appWrite struct {
 	// record returns the id of a record that the write changes.
 	record func() string
 	get    func(id string) ([]byte, error)
-	write  func(call store.RequestKey, id string) (store.WriteResult, error)
+	write  func(key store.Key, id string) (store.WriteResult, error)
 }
 
 // appWrites are the writes that only people in the console make.
@@ -24,24 +24,24 @@ func appWrites(s *servicetest.Harness) map[string]appWrite {
 		return func() string { return s.WorkOrderIn(status) }
 	}
 	shown := func(id string) ([]byte, error) { return s.Records.WorkOrder(ctx, cat, id) }
-	review := func(review records.Review) func(store.RequestKey, string) (store.WriteResult, error) {
-		return func(call store.RequestKey, id string) (store.WriteResult, error) {
-			return s.Records.ReviewWorkOrder(ctx, cat, call, id, review)
+	review := func(review records.Review) func(store.Key, string) (store.WriteResult, error) {
+		return func(key store.Key, id string) (store.WriteResult, error) {
+			return s.Records.ReviewWorkOrder(ctx, cat, key, id, review)
 		}
 	}
 	return map[string]appWrite{
-		"hold": {in(models.StatusOpen), shown, func(call store.RequestKey, id string) (store.WriteResult, error) {
-			return s.Records.HoldWorkOrder(ctx, cat, call, id)
+		"hold": {in(models.StatusOpen), shown, func(key store.Key, id string) (store.WriteResult, error) {
+			return s.Records.HoldWorkOrder(ctx, cat, key, id)
 		}},
-		"resume": {in(models.StatusOnHold), shown, func(call store.RequestKey, id string) (store.WriteResult, error) {
-			return s.Records.ResumeWorkOrder(ctx, cat, call, id)
+		"resume": {in(models.StatusOnHold), shown, func(key store.Key, id string) (store.WriteResult, error) {
+			return s.Records.ResumeWorkOrder(ctx, cat, key, id)
 		}},
 		"approve":   {in(models.StatusSentToInspection), shown, review(records.Review{Approve: true})},
 		"send back": {in(models.StatusSentToInspection), shown, review(records.Review{Comment: "Loose."})},
 		"resolve": {
 			func() string { return issue(s, "ann") }, func(id string) ([]byte, error) { return s.Records.Feedback(ctx, ann, id) },
-			func(call store.RequestKey, id string) (store.WriteResult, error) {
-				return s.Records.ResolveFeedback(ctx, ann, call, id)
+			func(key store.Key, id string) (store.WriteResult, error) {
+				return s.Records.ResolveFeedback(ctx, ann, key, id)
 			},
 		},
 	}
@@ -58,14 +58,14 @@ func TestAppWritesHonorIfMatch(t *testing.T) {
 				t.Fatal(err)
 			}
 			err = s.ExpectUnchanged(id, func() error {
-				_, err := w.write(store.RequestKey{IfMatch: `"another"`}, id)
+				_, err := w.write(store.ForCall("", "", "", nil, `"another"`), id)
 				return err
 			})
 			servicetest.Expect(t, "another state", servicetest.Outcome(err), "precondition_failed")
-			if _, err := w.write(store.RequestKey{IfMatch: store.ETag(shown)}, id); err != nil {
+			if _, err := w.write(store.ForCall("", "", "", nil, store.ETag(shown)), id); err != nil {
 				t.Errorf("the state that was shown: %v", err)
 			}
-			_, err = w.write(store.RequestKey{IfMatch: store.ETag(shown)}, id)
+			_, err = w.write(store.ForCall("", "", "", nil, store.ETag(shown)), id)
 			servicetest.Expect(t, "again", servicetest.Outcome(err), "precondition_failed")
 		})
 	}
@@ -77,13 +77,13 @@ func TestAppWritesActOnceByKey(t *testing.T) {
 	for name, w := range appWrites(s) {
 		t.Run(name, func(t *testing.T) {
 			id := w.record()
-			call := store.RequestKey{Key: "form", Method: "POST", Path: "/console/" + name, Fingerprint: []byte{0}}
-			first, err := w.write(call, id)
+			key := store.ForCall("form", "POST", "/console/"+name, []byte{0}, "")
+			first, err := w.write(key, id)
 			if err != nil || first.Replayed {
 				t.Fatalf("the first: %+v, %v", first, err)
 			}
 			log := s.LogOf(id)
-			second, err := w.write(call, id)
+			second, err := w.write(key, id)
 			if err != nil || !second.Replayed || second.RecordID != id {
 				t.Errorf("the second: %+v, %v", second, err)
 			}

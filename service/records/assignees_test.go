@@ -139,7 +139,7 @@ func TestEffectsOfAnAssignment(t *testing.T) {
 	f := servicetest.New(t)
 	ann := servicetest.Person(t, f, "ann")
 	for _, node := range []string{"ahu1", "annex"} {
-		if _, err := f.Records.CreateWorkOrder(t.Context(), ann, store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("hq"), Title: node, Assignees: []string{f.ID("bob")}}); err != nil {
+		if _, err := f.Records.CreateWorkOrder(t.Context(), ann, store.NoKey, records.NewWorkOrder{InventoryID: f.ID("hq"), Title: node, Assignees: []string{f.ID("bob")}}); err != nil {
 			t.Fatal(err)
 		}
 		f.Exec(`UPDATE work_orders SET inventory_id = $1 WHERE title = $2`, f.ID(node), node)

@@ -39,7 +39,7 @@ func TestExternalIDsThatCollide(t *testing.T) {
 				externalID = fmt.Sprint("shared ", i/4) // twice in each service
 			}
 			all.Go(func() {
-				_, err := s.Records.CreateFeedback(t.Context(), actor, store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise", ExternalID: &externalID})
+				_, err := s.Records.CreateFeedback(t.Context(), actor, store.NoKey, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise", ExternalID: &externalID})
 				mu.Lock()
 				defer mu.Unlock()
 				errs[externalID] = append(errs[externalID], err)

@@ -37,19 +37,19 @@ func TestConcurrentWritesShareATransaction(t *testing.T) {
 	bodies := make([][]byte, 9)
 	writes := []func() error{
 		func() error {
-			result, err := f.Records.UpdateWorkOrder(t.Context(), f.Actor("erp"), store.RequestKey{Key: "k", Method: "PATCH", Path: "/x", Fingerprint: []byte("f")}, id,
+			result, err := f.Records.UpdateWorkOrder(t.Context(), f.Actor("erp"), store.ForCall("k", "PATCH", "/x", []byte("f"), ""), id,
 				records.WorkOrderPatch{Title: records.Sent[string]{Value: title, Set: true}})
 			bodies[0] = result.Body
 			return err
 		},
 		func() error {
-			_, err := f.Records.CreateFeedback(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"})
+			_, err := f.Records.CreateFeedback(t.Context(), f.Actor("erp"), store.NoKey, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"})
 			return err
 		},
 	}
 	for i := range 7 {
 		writes = append(writes, func() error {
-			result, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.RequestKey{Key: fmt.Sprint(i), Method: "POST", Path: "/x", Fingerprint: []byte("f")},
+			result, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.ForCall(fmt.Sprint(i), "POST", "/x", []byte("f"), ""),
 				records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: fmt.Sprintf("Replace filter %d", i), Assignees: f.IDs("ann"), Consultants: f.IDs("cat")})
 			bodies[i+2] = result.Body
 			return err
@@ -108,13 +108,13 @@ func TestOneOfAGroupFails(t *testing.T) {
 	}{
 		"a rule rejects it": {
 			write: func(f *servicetest.Harness, id string) error {
-				_, err := f.Records.CancelWorkOrder(t.Context(), f.As("rita"), store.RequestKey{}, id, nil)
+				_, err := f.Records.CancelWorkOrder(t.Context(), f.As("rita"), store.NoKey, id, nil)
 				return err
 			}, code: models.CodePermissionDenied,
 		},
 		"its record is unknown": {
 			write: func(f *servicetest.Harness, _ string) error {
-				_, err := f.Records.CancelWorkOrder(t.Context(), f.As("erp"), store.RequestKey{}, "wo_01kjq7k69re00b2a00av14smbj", nil)
+				_, err := f.Records.CancelWorkOrder(t.Context(), f.As("erp"), store.NoKey, "wo_01kjq7k69re00b2a00av14smbj", nil)
 				return err
 			}, code: models.CodeNotFound,
 		},
@@ -125,7 +125,7 @@ func TestOneOfAGroupFails(t *testing.T) {
 				f.Exec(`CREATE TRIGGER refuse BEFORE INSERT ON feedback FOR EACH ROW EXECUTE FUNCTION refuse()`)
 			},
 			write: func(f *servicetest.Harness, _ string) error {
-				_, err := f.Records.CreateFeedback(t.Context(), f.As("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"})
+				_, err := f.Records.CreateFeedback(t.Context(), f.As("erp"), store.NoKey, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"})
 				return err
 			}, code: models.CodeExternalIDTaken,
 		},
@@ -136,7 +136,7 @@ func TestOneOfAGroupFails(t *testing.T) {
 				f.Exec(`CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON work_orders DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse()`)
 			},
 			write: func(f *servicetest.Harness, id string) error {
-				_, err := f.Records.UpdateWorkOrder(t.Context(), f.As("erp"), store.RequestKey{}, id,
+				_, err := f.Records.UpdateWorkOrder(t.Context(), f.As("erp"), store.NoKey, id,
 					records.WorkOrderPatch{Title: records.Sent[string]{Value: "Refuse", Set: true}})
 				return err
 			}, code: models.CodeExternalIDTaken,
@@ -160,7 +160,7 @@ func TestOneOfAGroupFails(t *testing.T) {
 			id := f.NewWorkOrder([]string{"erp"}, nil)
 			before := servicetest.Value[int](f.Fixture, `SELECT count(*) FROM history`)
 			create := func() error {
-				_, err := f.Records.CreateWorkOrder(t.Context(), f.As("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
+				_, err := f.Records.CreateWorkOrder(t.Context(), f.As("erp"), store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
 				return err
 			}
 			f.As("rita") // loaded before the writes are collected
@@ -188,7 +188,7 @@ func TestAWriteThatWaitsForALockLeavesItsGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	change := func(id, title string) error {
-		_, err := f.Records.UpdateWorkOrder(t.Context(), f.As("erp"), store.RequestKey{Key: title, Method: "PATCH", Path: "/x", Fingerprint: []byte("f")}, id,
+		_, err := f.Records.UpdateWorkOrder(t.Context(), f.As("erp"), store.ForCall(title, "PATCH", "/x", []byte("f"), ""), id,
 			records.WorkOrderPatch{Title: records.Sent[string]{Value: title, Set: true}})
 		return err
 	}
@@ -219,7 +219,7 @@ func TestAGroupWhoseConnectionIsLost(t *testing.T) {
 	f.Exec(`CREATE TRIGGER break_off BEFORE INSERT ON work_orders FOR EACH ROW EXECUTE FUNCTION break_off()`)
 	create := func(title string) func() error {
 		return func() error {
-			_, err := f.Records.CreateWorkOrder(t.Context(), f.As("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: title})
+			_, err := f.Records.CreateWorkOrder(t.Context(), f.As("erp"), store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: title})
 			return err
 		}
 	}
@@ -241,7 +241,7 @@ func TestACallEndsWhileItsWriteWaits(t *testing.T) {
 	done := make(chan error)
 	actor := f.As("erp")
 	go func() {
-		_, err := f.Records.CreateWorkOrder(ctx, actor, store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
+		_, err := f.Records.CreateWorkOrder(ctx, actor, store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
 		done <- err
 	}()
 	servicetest.Await(t, "the write waits for a transaction", func() bool { return storetest.WritesWaiting(f.Store) > 0 })
@@ -279,7 +279,7 @@ func TestAWriteToManyAddressesRunsAlone(t *testing.T) {
 	var create []func() error
 	for range writes {
 		create = append(create, func() error {
-			_, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
+			_, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
 			return err
 		})
 	}

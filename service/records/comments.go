@@ -74,7 +74,7 @@ func (s *Records) AddComment(ctx context.Context, actor store.Actor, recordID, t
 	if err != nil {
 		return err
 	}
-	_, err = s.WriteRecord(ctx, actor, store.RequestKey{}, http.StatusCreated, []string{recordID}, func(ctx context.Context, t *store.Tx) (string, any, error) {
+	_, err = s.WriteRecord(ctx, actor, store.NoKey, http.StatusCreated, []string{recordID}, func(ctx context.Context, t *store.Tx) (string, any, error) {
 		var known commentedRecord
 		t.QueueLock(rules.lock, recordID)
 		batch.QueueOne(t.Tx, &known, models.NotFound(), rules.record, recordID, actor.IdentityID, actor.OrganizationID)
@@ -163,7 +163,7 @@ func (s *Records) RemoveComment(ctx context.Context, actor store.Actor, id strin
 	if !models.IsID(id, models.PrefixComment) {
 		return models.NotFound()
 	}
-	_, err := s.WriteRecord(ctx, actor, store.RequestKey{}, http.StatusOK, []string{id}, func(ctx context.Context, t *store.Tx) (string, any, error) {
+	_, err := s.WriteRecord(ctx, actor, store.NoKey, http.StatusOK, []string{id}, func(ctx context.Context, t *store.Tx) (string, any, error) {
 		var comment removableComment
 		t.QueueLock(lockComment, id)
 		batch.QueueOne(t.Tx, &comment, models.NotFound(), removableQuery, id, actor.IdentityID)

@@ -148,11 +148,11 @@ func TestAFormCommentsOnce(t *testing.T) {
 		t.Error("the form comments twice")
 	}
 	servicetest.Expect(t, "the comments", quotes(s, "ann", id), `Ann Field "Hello"`)
-	if _, err := s.Records.HoldWorkOrder(ofForm(s, "bob", "two", store.ETag(record)), s.As("bob"), store.RequestKey{}, id); err != nil {
+	if _, err := s.Records.HoldWorkOrder(ofForm(s, "bob", "two", store.ETag(record)), s.As("bob"), store.NoKey, id); err != nil {
 		t.Errorf("a form that was filled before: %v", err)
 	}
 	comment(s, "ann", id, "Why?")
-	_, err = s.Records.ResumeWorkOrder(ofForm(s, "bob", "three", store.ETag(record)), s.As("bob"), store.RequestKey{}, id)
+	_, err = s.Records.ResumeWorkOrder(ofForm(s, "bob", "three", store.ETag(record)), s.As("bob"), store.NoKey, id)
 	if stale, ok := errors.AsType[*store.FormStaleError](err); !ok || stale.Action != "work_order.held" {
 		t.Errorf("a stale form names the change: %v", err)
 	}

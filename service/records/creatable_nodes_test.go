@@ -110,7 +110,7 @@ func TestWorkOrderChoices(t *testing.T) {
 		t.Errorf("the node is %+v", choices.Node)
 	}
 	for _, c := range choices.Candidates { // each can be chosen
-		_, err := s.Records.CreateWorkOrder(t.Context(), s.As("ann"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "For " + c.Name, Assignees: []string{c.ID}})
+		_, err := s.Records.CreateWorkOrder(t.Context(), s.As("ann"), store.NoKey, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "For " + c.Name, Assignees: []string{c.ID}})
 		servicetest.Expect(t, c.Name+" as worker", servicetest.Outcome(err), "ok")
 	}
 	s.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, s.ID("bob"))

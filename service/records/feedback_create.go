@@ -56,14 +56,14 @@ var feedbackCreations = &batch.Statement{Stage: store.StageRules, ReadOnly: true
 // CreateFeedback creates feedback (api.md 4.1) and returns it
 // with status 201. Errors: validation_failed, permission_denied,
 // external_id_taken, idempotency_key_reused, unavailable.
-func (s *Records) CreateFeedback(ctx context.Context, actor store.Actor, call store.RequestKey, in NewFeedback) (store.WriteResult, error) {
+func (s *Records) CreateFeedback(ctx context.Context, actor store.Actor, key store.Key, in NewFeedback) (store.WriteResult, error) {
 	var locks []string
 	if in.ExternalID != nil {
 		locks = []string{feedbackKey(actor.OrganizationID, *in.ExternalID)}
 	}
-	return s.write(ctx, actor, call, http.StatusCreated, locks, func(ctx context.Context, t *store.Tx) (string, any, error) {
-		for _, key := range locks {
-			t.QueueLockKey(key)
+	return s.write(ctx, actor, key, http.StatusCreated, locks, func(ctx context.Context, t *store.Tx) (string, any, error) {
+		for _, name := range locks {
+			t.QueueLockKey(name)
 		}
 		var known feedbackCreation
 		batch.QueueBulkOne(t.Tx, feedbackCreations, &known, nil, actor.IdentityID, actor.OrganizationID, in.InventoryID, in.ExternalID)

@@ -66,7 +66,7 @@ func (s *Records) GiveFeedback(ctx context.Context, actor store.Actor, node stri
 			return store.WriteResult{}, err
 		}
 	}
-	result, err := s.CreateFeedback(ctx, actor, store.RequestKey{}, in)
+	result, err := s.CreateFeedback(ctx, actor, store.NoKey, in)
 	if known, ok := errors.AsType[*models.Error](err); ok && len(known.Fields) > 0 {
 		fields := slices.Clone(known.Fields)
 		for i := range fields {

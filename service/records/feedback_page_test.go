@@ -17,7 +17,7 @@ import (
 func give(s *servicetest.Harness, by, node, subject string) string {
 	s.T.Helper()
 	s.Clock.Advance(time.Millisecond) // so that ids are in this order
-	result, err := s.Records.CreateFeedback(s.T.Context(), s.As(by), store.RequestKey{}, records.NewFeedback{InventoryID: s.ID(node), Subject: subject})
+	result, err := s.Records.CreateFeedback(s.T.Context(), s.As(by), store.NoKey, records.NewFeedback{InventoryID: s.ID(node), Subject: subject})
 	if err != nil {
 		s.T.Fatal(err)
 	}
@@ -174,20 +174,20 @@ func TestAFormResolvesFeedbackOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	form := ofForm(s, "ann", "one", detail.ETag)
-	if _, err := s.Records.ResolveFeedback(form, s.As("ann"), store.RequestKey{}, id); err != nil {
+	if _, err := s.Records.ResolveFeedback(form, s.As("ann"), store.NoKey, id); err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.Records.ResolveFeedback(form, s.As("ann"), store.RequestKey{}, id)
+	_, err = s.Records.ResolveFeedback(form, s.As("ann"), store.NoKey, id)
 	if done, again := errors.AsType[*store.FormDoneError](err); !again || done.RecordID != id {
 		t.Errorf("sent again: %v", err)
 	}
-	_, err = s.Records.ResolveFeedback(ofForm(s, "ann", "two", detail.ETag), s.As("ann"), store.RequestKey{}, id)
+	_, err = s.Records.ResolveFeedback(ofForm(s, "ann", "two", detail.ETag), s.As("ann"), store.NoKey, id)
 	if stale, ok := errors.AsType[*store.FormStaleError](err); !ok || stale.ActorName != "Ann Field" || stale.Action != "issue.resolved" {
 		t.Errorf("an older form: %v", err)
 	}
-	_, err = s.Records.ResolveFeedback(ofForm(s, "eve", "three", detail.ETag), s.As("eve"), store.RequestKey{}, id)
+	_, err = s.Records.ResolveFeedback(ofForm(s, "eve", "three", detail.ETag), s.As("eve"), store.NoKey, id)
 	servicetest.Expect(t, "of someone who may not read it", servicetest.Outcome(err), "not_found")
-	_, err = s.Records.ResolveFeedback(t.Context(), s.As("ann"), store.RequestKey{IfMatch: detail.ETag}, id)
+	_, err = s.Records.ResolveFeedback(t.Context(), s.As("ann"), store.ForCall("", "", "", nil, detail.ETag), id)
 	servicetest.Expect(t, "a call", servicetest.Outcome(err), string(models.CodePreconditionFailed))
 }
 
@@ -345,7 +345,7 @@ func TestFeedbackIsFoundByWords(t *testing.T) {
 	var ids []string
 	for _, subject := range []string{"The fan rattles", "A fan is loud"} {
 		f.Clock.Advance(time.Millisecond) // so that ids are in this order
-		made, err := f.Records.CreateFeedback(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: subject, ExternalID: &code})
+		made, err := f.Records.CreateFeedback(t.Context(), f.Actor("erp"), store.NoKey, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: subject, ExternalID: &code})
 		if err != nil {
 			t.Fatal(err)
 		}

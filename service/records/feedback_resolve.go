@@ -41,12 +41,12 @@ var feedbackResolutions = store.ByPeople(func(people string) string {
 // unless that is the actor, and returns it. Errors: not_found, permission_denied,
 // read_only, precondition_failed, rule_violation (status, if already resolved), unavailable,
 // and for a form of the console *FormDoneError and *FormStaleError.
-func (s *Records) ResolveFeedback(ctx context.Context, actor store.Actor, call store.RequestKey, id string) (store.WriteResult, error) {
+func (s *Records) ResolveFeedback(ctx context.Context, actor store.Actor, key store.Key, id string) (store.WriteResult, error) {
 	if !models.IsID(id, models.PrefixFeedback) {
 		return store.WriteResult{}, models.NotFound()
 	}
-	call = call.OrForm(ctx)
-	return s.write(ctx, actor, call, http.StatusOK, []string{id}, func(ctx context.Context, t *store.Tx) (string, any, error) {
+	key = key.OrForm(ctx)
+	return s.write(ctx, actor, key, http.StatusOK, []string{id}, func(ctx context.Context, t *store.Tx) (string, any, error) {
 		var known feedbackResolution
 		t.QueueLock(lockFeedback, id)
 		batch.QueueOne(t.Tx, &known, models.NotFound(), feedbackResolutions[actor.ShowPeople], id, actor.IdentityID)
@@ -56,7 +56,7 @@ func (s *Records) ResolveFeedback(ctx context.Context, actor store.Actor, call s
 		if !known.Readable {
 			return "", nil, models.NotFound()
 		}
-		if err := t.Matches(ctx, call, &known.FeedbackRow, known.OrganizationID, id); err != nil {
+		if err := t.Matches(ctx, key, &known.FeedbackRow, known.OrganizationID, id); err != nil {
 			return "", nil, err
 		}
 		if err := known.check(actor); err != nil {

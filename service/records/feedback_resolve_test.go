@@ -16,7 +16,7 @@ import (
 // issue returns new feedback of the actor on AHU 1, without its effects.
 func issue(s *servicetest.Harness, by string) string {
 	s.T.Helper()
-	answer, err := s.Records.CreateFeedback(s.T.Context(), s.As(by), store.RequestKey{}, records.NewFeedback{InventoryID: s.ID("ahu1"), Subject: "It rattles"})
+	answer, err := s.Records.CreateFeedback(s.T.Context(), s.As(by), store.NoKey, records.NewFeedback{InventoryID: s.ID("ahu1"), Subject: "It rattles"})
 	if err != nil {
 		s.T.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func issue(s *servicetest.Harness, by string) string {
 }
 
 func resolve(s *servicetest.Harness, key, id string) error {
-	_, err := s.Records.ResolveFeedback(s.T.Context(), s.As(key), store.RequestKey{}, id)
+	_, err := s.Records.ResolveFeedback(s.T.Context(), s.As(key), store.NoKey, id)
 	return err
 }
 
@@ -33,7 +33,7 @@ func TestResolveFeedback(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	id := issue(s, "ann")
 	s.Exec(`UPDATE feedback SET created_by = $2 WHERE id = $1`, id, s.ID("eve"))
-	answer, err := s.Records.ResolveFeedback(t.Context(), s.As("ann"), store.RequestKey{}, id)
+	answer, err := s.Records.ResolveFeedback(t.Context(), s.As("ann"), store.NoKey, id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestOnlyOneOfTwoResolves(t *testing.T) {
 	var both sync.WaitGroup
 	for i := range outcomes {
 		both.Go(func() {
-			_, err := s.Records.ResolveFeedback(t.Context(), ann, store.RequestKey{}, id)
+			_, err := s.Records.ResolveFeedback(t.Context(), ann, store.NoKey, id)
 			outcomes[i] = servicetest.Outcome(err)
 		})
 	}

@@ -28,7 +28,7 @@ func TestAFormCreatesOneWorkOrder(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range sent {
 		group.Go(func() {
-			result, err := s.Records.CreateWorkOrder(ctx, ann, store.RequestKey{}, records.NewWorkOrder{
+			result, err := s.Records.CreateWorkOrder(ctx, ann, store.NoKey, records.NewWorkOrder{
 				InventoryID: s.ID("ahu1"), Title: "Replace filter" + string(rune('a'+i)), Assignees: bob,
 			})
 			ids[i], errs[i] = result.RecordID, err
@@ -50,7 +50,7 @@ func TestAFormCreatesOneWorkOrder(t *testing.T) {
 		t.Errorf("it acted %d times", acted)
 	}
 	// The same key of another person is another form.
-	if _, err := s.Records.CreateWorkOrder(ofForm(s, "eve", "key", ""), s.As("eve"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("annex"), Title: "Hers"}); err != nil {
+	if _, err := s.Records.CreateWorkOrder(ofForm(s, "eve", "key", ""), s.As("eve"), store.NoKey, records.NewWorkOrder{InventoryID: s.ID("annex"), Title: "Hers"}); err != nil {
 		t.Error(err)
 	}
 }
@@ -73,19 +73,19 @@ func TestAStaleFormOfAWorkOrderIsRejected(t *testing.T) {
 	}
 	old := read()
 	s.Clock.Advance(time.Minute)
-	s.MustWrite(s.Records.UpdateWorkOrder(t.Context(), s.As("sol"), store.RequestKey{}, id, title("By Sol")))
-	_, err := s.Records.UpdateWorkOrder(ofForm(s, "ann", "form", old), s.As("ann"), store.RequestKey{}, id, title("By Ann"))
+	s.MustWrite(s.Records.UpdateWorkOrder(t.Context(), s.As("sol"), store.NoKey, id, title("By Sol")))
+	_, err := s.Records.UpdateWorkOrder(ofForm(s, "ann", "form", old), s.As("ann"), store.NoKey, id, title("By Ann"))
 	stale, ok := errors.AsType[*store.FormStaleError](err)
 	if !ok || stale.ActorName != "Sol Marsh" || stale.Action != "work_order.updated" || !stale.At.Equal(servicetest.Start.Add(time.Minute)) {
 		t.Fatalf("a stale form: %v %+v", err, stale)
 	}
 	servicetest.Expect(t, "the history", s.LastChange(id), `sol work_order.updated: title "Replace filter">"By Sol"`)
-	s.MustWrite(s.Records.UpdateWorkOrder(ofForm(s, "ann", "form", read()), s.As("ann"), store.RequestKey{}, id, title("By Ann")))
-	_, err = s.Records.UpdateWorkOrder(ofForm(s, "ann", "form", old), s.As("ann"), store.RequestKey{}, id, title("By Ann"))
+	s.MustWrite(s.Records.UpdateWorkOrder(ofForm(s, "ann", "form", read()), s.As("ann"), store.NoKey, id, title("By Ann")))
+	_, err = s.Records.UpdateWorkOrder(ofForm(s, "ann", "form", old), s.As("ann"), store.NoKey, id, title("By Ann"))
 	if done, again := errors.AsType[*store.FormDoneError](err); !again || done.RecordID != id {
 		t.Errorf("sent again: %v", err)
 	}
 	// A call of the API with an If-Match is rejected with the message for its clients.
-	_, err = s.Records.UpdateWorkOrder(t.Context(), s.As("erp"), store.RequestKey{IfMatch: old}, id, title("By the ERP"))
+	_, err = s.Records.UpdateWorkOrder(t.Context(), s.As("erp"), store.ForCall("", "", "", nil, old), id, title("By the ERP"))
 	servicetest.Expect(t, "a call", servicetest.Outcome(err), string(models.CodePreconditionFailed))
 }

@@ -45,10 +45,10 @@ func TestRecordHistoryInPages(t *testing.T) {
 	ctx, ann := t.Context(), s.As("ann")
 	id := s.NewWorkOrder([]string{"erp"}, nil)
 	long := "A long text."
-	s.MustWrite(s.Records.UpdateWorkOrder(ctx, s.As("erp"), store.RequestKey{}, id, records.WorkOrderPatch{Description: records.Sent[*string]{Value: &long, Set: true}}))
-	seen := s.MustWrite(s.Records.AssignWorkOrder(ctx, ann, store.RequestKey{}, id, s.IDs("bob"), nil)).ChangedAt
-	s.MustWrite(s.Records.UnassignWorkOrder(ctx, ann, store.RequestKey{}, id, s.ID("erp")))
-	s.MustWrite(s.Records.HoldWorkOrder(ctx, s.As("bob"), store.RequestKey{}, id))
+	s.MustWrite(s.Records.UpdateWorkOrder(ctx, s.As("erp"), store.NoKey, id, records.WorkOrderPatch{Description: records.Sent[*string]{Value: &long, Set: true}}))
+	seen := s.MustWrite(s.Records.AssignWorkOrder(ctx, ann, store.NoKey, id, s.IDs("bob"), nil)).ChangedAt
+	s.MustWrite(s.Records.UnassignWorkOrder(ctx, ann, store.NoKey, id, s.ID("erp")))
+	s.MustWrite(s.Records.HoldWorkOrder(ctx, s.As("bob"), store.NoKey, id))
 
 	var actions, actors []string
 	for before := int64(0); ; {

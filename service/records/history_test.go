@@ -156,7 +156,7 @@ func (m *recorder) create() {
 	}
 	roles := rapid.Permutation(m.IDs("erp", "bob", "cat", "crew", "robot", "polar")).Draw(m.r, "roles")
 	in.Assignees, in.Consultants = roles[:rapid.IntRange(0, 3).Draw(m.r, "workers")], roles[4:rapid.IntRange(4, 6).Draw(m.r, "consultants")]
-	m.keep(m.Records.CreateWorkOrder(m.T.Context(), m.As(rapid.SampledFrom([]string{"erp", "ann"}).Draw(m.r, "creator")), store.RequestKey{}, in))
+	m.keep(m.Records.CreateWorkOrder(m.T.Context(), m.As(rapid.SampledFrom([]string{"erp", "ann"}).Draw(m.r, "creator")), store.NoKey, in))
 }
 
 func (m *recorder) patch() {
@@ -180,7 +180,7 @@ func (m *recorder) patch() {
 	if sent("external_id") {
 		patch.ExternalID = records.Sent[*string]{Value: m.textOrNot("external_id"), Set: true}
 	}
-	m.keep(m.Records.UpdateWorkOrder(m.T.Context(), m.As("erp"), store.RequestKey{}, m.id, patch))
+	m.keep(m.Records.UpdateWorkOrder(m.T.Context(), m.As("erp"), store.NoKey, m.id, patch))
 }
 
 func (m *recorder) answer() {
@@ -210,7 +210,7 @@ func (m *recorder) answer() {
 		answers = nil
 	}
 	complete := rapid.Bool().Draw(m.r, "complete")
-	m.keep(m.Records.AnswerWorkOrder(m.T.Context(), m.As(m.one(m.now().Assignees)), store.RequestKey{}, m.id, answers, records.Completion(complete)))
+	m.keep(m.Records.AnswerWorkOrder(m.T.Context(), m.As(m.one(m.now().Assignees)), store.NoKey, m.id, answers, records.Completion(complete)))
 }
 
 // Every state of a work order can be rebuilt from its history, and no change is
@@ -234,18 +234,18 @@ func TestHistoryRebuildsEveryState(t *testing.T) {
 				m.patch()
 			case "assign":
 				named := rapid.Permutation(m.IDs("erp", "bob", "cat", "crew", "robot", "polar")).Draw(r, "named")
-				m.keep(m.Records.AssignWorkOrder(t.Context(), m.As("erp"), store.RequestKey{}, m.id, named[:rapid.IntRange(0, 2).Draw(r, "workers")], named[5:]))
+				m.keep(m.Records.AssignWorkOrder(t.Context(), m.As("erp"), store.NoKey, m.id, named[:rapid.IntRange(0, 2).Draw(r, "workers")], named[5:]))
 			case "unassign":
-				m.keep(m.Records.UnassignWorkOrder(t.Context(), m.As("erp"), store.RequestKey{}, m.id, m.ID(rapid.SampledFrom([]string{"erp", "bob", "cat", "crew", "robot", "polar"}).Draw(r, "whom"))))
+				m.keep(m.Records.UnassignWorkOrder(t.Context(), m.As("erp"), store.NoKey, m.id, m.ID(rapid.SampledFrom([]string{"erp", "bob", "cat", "crew", "robot", "polar"}).Draw(r, "whom"))))
 			case "review":
-				m.keep(m.Records.ReviewWorkOrder(t.Context(), m.As(m.one(m.now().Consultants)), store.RequestKey{}, m.id, records.Review{Approve: rapid.Bool().Draw(r, "approve"), Comment: "x" + m.text("comment", 0)}))
+				m.keep(m.Records.ReviewWorkOrder(t.Context(), m.As(m.one(m.now().Consultants)), store.NoKey, m.id, records.Review{Approve: rapid.Bool().Draw(r, "approve"), Comment: "x" + m.text("comment", 0)}))
 			case "hold":
-				m.keep(m.Records.HoldWorkOrder(t.Context(), m.As("ann"), store.RequestKey{}, m.id))
+				m.keep(m.Records.HoldWorkOrder(t.Context(), m.As("ann"), store.NoKey, m.id))
 			case "resume":
-				m.keep(m.Records.ResumeWorkOrder(t.Context(), m.As("ann"), store.RequestKey{}, m.id))
+				m.keep(m.Records.ResumeWorkOrder(t.Context(), m.As("ann"), store.NoKey, m.id))
 			case "cancel":
 				if rapid.IntRange(0, 9).Draw(r, "really") == 9 {
-					m.keep(m.Records.CancelWorkOrder(t.Context(), m.As("erp"), store.RequestKey{}, m.id, m.textOrNot("reason")))
+					m.keep(m.Records.CancelWorkOrder(t.Context(), m.As("erp"), store.NoKey, m.id, m.textOrNot("reason")))
 				}
 			}
 		}})
@@ -311,7 +311,7 @@ func TestHistoryIsForReaders(t *testing.T) {
 func TestHistoryNamesActors(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	id := s.NewWorkOrder([]string{"bob"}, nil)
-	s.MustWrite(s.Records.HoldWorkOrder(t.Context(), s.As("bob"), store.RequestKey{}, id))
+	s.MustWrite(s.Records.HoldWorkOrder(t.Context(), s.As("bob"), store.NoKey, id))
 	for actor, want := range map[string]string{"ann": "ERP integration, Bob Stone person", "erp": "ERP integration, - person"} {
 		entries, err := s.Records.History(t.Context(), s.As(actor), id)
 		if err != nil {

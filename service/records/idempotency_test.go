@@ -14,8 +14,7 @@ import (
 // createWithKey creates a work order in a call with the key.
 func createWithKey(t *testing.T, f *servicetest.Fixture, key, fingerprint string) (store.WriteResult, error) {
 	t.Helper()
-	call := store.RequestKey{Key: key, Method: "POST", Path: "/work-orders", Fingerprint: []byte(fingerprint)}
-	return f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), call, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
+	return f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.ForCall(key, "POST", "/work-orders", []byte(fingerprint), ""), records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
 }
 
 // rowsBySlot counts the responses of the slots 0, 1 and 2.
@@ -99,23 +98,22 @@ func TestTomorrowsSlotIsEmptied(t *testing.T) {
 // Each part of a call belongs to its key.
 func TestKeysBelongToTheirCalls(t *testing.T) {
 	f := servicetest.New(t)
-	create := func(actor string, call store.RequestKey) store.WriteResult {
+	create := func(actor string, key store.Key) store.WriteResult {
 		t.Helper()
-		call.Fingerprint = []byte{1}
-		result, err := f.Records.CreateWorkOrder(t.Context(), f.Actor(actor), call, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
+		result, err := f.Records.CreateWorkOrder(t.Context(), f.Actor(actor), key, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return result
 	}
-	for _, call := range []store.RequestKey{
-		{Key: "k", Method: "POST", Path: "/a"}, {Key: "k", Method: "PUT", Path: "/a"}, {Key: "k", Method: "POST", Path: "/b"},
-		{Key: "a k", Method: "POST", Path: "/"}, {Key: "k", Method: "POST", Path: "/ a"},
+	for _, call := range []struct{ key, method, path string }{
+		{"k", "POST", "/a"}, {"k", "PUT", "/a"}, {"k", "POST", "/b"}, {"a k", "POST", "/"}, {"k", "POST", "/ a"},
 	} {
-		if result := create("erp", call); result.Replayed {
+		key := store.ForCall(call.key, call.method, call.path, []byte{1}, "")
+		if result := create("erp", key); result.Replayed {
 			t.Errorf("%+v is another call's", call)
 		}
-		if result := create("erp", call); !result.Replayed {
+		if result := create("erp", key); !result.Replayed {
 			t.Errorf("%+v is not replayed", call)
 		}
 	}

@@ -35,7 +35,7 @@ func TestDefaultWorkersAreActive(t *testing.T) {
 	}
 	workers := func() string {
 		t.Helper()
-		result, err := s.Records.CreateWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace filter"})
+		result, err := s.Records.CreateWorkOrder(t.Context(), s.As("erp"), store.NoKey, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace filter"})
 		return s.WithKeys(strings.Join(s.MustWrite(result, err).Assignees, " "))
 	}
 	servicetest.Expect(t, "all are active", workers(), s.WithKeys(strings.Join(slices.Sorted(slices.Values(s.IDs("rita", "crew", "robot"))), " ")))
@@ -56,7 +56,7 @@ func TestDefaultWorkersAreActive(t *testing.T) {
 		t.Errorf("the console names %v, %v", choices.Managers, err)
 	}
 	s.Exec(`DELETE FROM assignments WHERE identity_id = $1`, s.ID("ann"))
-	_, err = s.Records.CreateWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace filter"})
+	_, err = s.Records.CreateWorkOrder(t.Context(), s.As("erp"), store.NoKey, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace filter"})
 	servicetest.Expect(t, "no level has one", servicetest.Outcome(err), "rule_violation no_worker")
 }
 
@@ -71,7 +71,7 @@ var inactiveIntegrations = []struct{ name, sql, undo string }{
 func TestInactiveIntegrationsAreNotAssigned(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	create := func(identity string) error {
-		_, err := s.Records.CreateWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "x", Assignees: s.IDs(identity)})
+		_, err := s.Records.CreateWorkOrder(t.Context(), s.As("erp"), store.NoKey, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "x", Assignees: s.IDs(identity)})
 		return err
 	}
 	offered := func(who, id, name, identity string) bool {
@@ -125,19 +125,19 @@ func TestInactiveIdentitiesAreNotAssigned(t *testing.T) {
 	s.Exec(`UPDATE integrations SET deleted_at = now() WHERE id = $1`, s.ID("robot"))
 	assign := func(as string, workers, consultants []string) error {
 		other := s.NewWorkOrder([]string{"erp", "polar"}, nil)
-		_, err := s.Records.AssignWorkOrder(t.Context(), s.As(as), store.RequestKey{}, other, s.IDs(workers...), s.IDs(consultants...))
+		_, err := s.Records.AssignWorkOrder(t.Context(), s.As(as), store.NoKey, other, s.IDs(workers...), s.IDs(consultants...))
 		return err
 	}
 	for _, key := range []string{"bob", "crew", "robot"} {
 		servicetest.Expect(t, key+" as worker", servicetest.Outcome(assign("erp", []string{key}, nil)), "rule_violation assignee_inactive")
 		servicetest.Expect(t, key+" as consultant", servicetest.Outcome(assign("ann", nil, []string{key})), "rule_violation assignee_inactive")
-		_, err := s.Records.CreateWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "x", Assignees: s.IDs(key)})
+		_, err := s.Records.CreateWorkOrder(t.Context(), s.As("erp"), store.NoKey, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "x", Assignees: s.IDs(key)})
 		servicetest.Expect(t, key+" of a new one", servicetest.Outcome(err), "rule_violation assignee_inactive")
 	}
 	s.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, s.ID("ola"))
 	servicetest.Expect(t, "of a service company", servicetest.Outcome(assign("pia", []string{"ola"}, nil)), "rule_violation assignee_inactive")
 	servicetest.Expect(t, "someone unknown", servicetest.Outcome(assign("ann", []string{"ola"}, nil)), "validation_failed")
-	_, err := s.Records.AssignWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, id, s.IDs("bob", "cat")[:1], nil)
+	_, err := s.Records.AssignWorkOrder(t.Context(), s.As("erp"), store.NoKey, id, s.IDs("bob", "cat")[:1], nil)
 	servicetest.Expect(t, "who is assigned already stays so", servicetest.Outcome(err), "ok")
 }
 
@@ -153,7 +153,7 @@ func TestInactivePeopleGetNoNotices(t *testing.T) {
 	}
 	servicetest.Expect(t, "a reminder", s.NoticesOf(id), "dan due_soon")
 	s.ClearEffects(id)
-	s.MustWrite(s.Records.CancelWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, id, nil))
+	s.MustWrite(s.Records.CancelWorkOrder(t.Context(), s.As("erp"), store.NoKey, id, nil))
 	servicetest.Expect(t, "a change", s.NoticesOf(id), "dan cancelled")
 	deactivate(s, "dan")
 	if mails := s.ClaimMails(s.Acme.OrganizationID); len(mails) != 0 {
@@ -170,7 +170,7 @@ func TestAdministratorsStandInForManagers(t *testing.T) {
 	s.Exec(`UPDATE people SET admin = true WHERE id = ANY ($1)`, s.IDs("zed", "sol"))
 	feedback := func() string {
 		t.Helper()
-		result, err := s.Records.CreateFeedback(t.Context(), s.As("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: s.ID("ahu1"), Subject: "It rattles"})
+		result, err := s.Records.CreateFeedback(t.Context(), s.As("erp"), store.NoKey, records.NewFeedback{InventoryID: s.ID("ahu1"), Subject: "It rattles"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -200,8 +200,8 @@ func TestWorkThatNoOneCanDo(t *testing.T) {
 	create := func(workers, consultants []string) string { return s.NewWorkOrder(workers, consultants) }
 	person, team, integration, held := create([]string{"bob"}, nil), create([]string{"crew"}, []string{"cat"}), create([]string{"robot"}, nil), create([]string{"bob", "crew"}, nil)
 	both, done, service := create([]string{"bob", "erp"}, nil), create([]string{"bob"}, nil), create([]string{"bob", "polar"}, nil)
-	s.MustWrite(s.Records.CancelWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, done, nil))
-	s.MustWrite(s.Records.HoldWorkOrder(t.Context(), s.As("ann"), store.RequestKey{}, held))
+	s.MustWrite(s.Records.CancelWorkOrder(t.Context(), s.As("erp"), store.NoKey, done, nil))
+	s.MustWrite(s.Records.HoldWorkOrder(t.Context(), s.As("ann"), store.NoKey, held))
 	review, waiting := inReview(s, "cat"), create([]string{"cat"}, []string{"erp"})
 	found := func(who string) []string {
 		t.Helper()
@@ -300,7 +300,7 @@ func TestWorkThatNoOneCanDo(t *testing.T) {
 		}
 		servicetest.Expect(t, "once", s.NoticesOf(id), want)
 	}
-	s.MustWrite(s.Records.AssignWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, person, s.IDs("erp"), nil))
+	s.MustWrite(s.Records.AssignWorkOrder(t.Context(), s.As("erp"), store.NoKey, person, s.IDs("erp"), nil))
 	expect("after someone else was assigned", team, held, integration, review, waiting)
 	if loaded(s, person).NoOneCanSince != nil {
 		t.Error("someone can do it again")

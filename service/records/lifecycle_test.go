@@ -14,38 +14,38 @@ import (
 
 // operations returns a call for each operation of the table.
 func operations(s *servicetest.Harness) map[string]func(id string) error {
-	erp, ann, cat, call := s.As("erp"), s.As("ann"), s.As("cat"), store.RequestKey{}
+	erp, ann, cat, key := s.As("erp"), s.As("ann"), s.As("cat"), store.NoKey
 	ended := func(_ store.WriteResult, err error) error { return err }
 	complete := func(id string) error {
-		return ended(s.Records.AnswerWorkOrder(s.T.Context(), erp, call, id, nil, records.CompleteWork))
+		return ended(s.Records.AnswerWorkOrder(s.T.Context(), erp, key, id, nil, records.CompleteWork))
 	}
 	return map[string]func(id string) error{
 		"update": func(id string) error {
-			return ended(s.Records.UpdateWorkOrder(s.T.Context(), erp, call, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Changed", Set: true}}))
+			return ended(s.Records.UpdateWorkOrder(s.T.Context(), erp, key, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Changed", Set: true}}))
 		},
 		"forward": func(id string) error {
-			return ended(s.Records.AssignWorkOrder(s.T.Context(), erp, call, id, s.IDs("bob"), nil))
+			return ended(s.Records.AssignWorkOrder(s.T.Context(), erp, key, id, s.IDs("bob"), nil))
 		},
 		"answer": func(id string) error {
-			return ended(s.Records.AnswerWorkOrder(s.T.Context(), erp, call, id, nil, records.SaveAnswers))
+			return ended(s.Records.AnswerWorkOrder(s.T.Context(), erp, key, id, nil, records.SaveAnswers))
 		},
 		"complete":           complete,
 		"complete_to_review": complete,
-		"cancel":             func(id string) error { return ended(s.Records.CancelWorkOrder(s.T.Context(), erp, call, id, nil)) },
+		"cancel":             func(id string) error { return ended(s.Records.CancelWorkOrder(s.T.Context(), erp, key, id, nil)) },
 		"approve": func(id string) error {
-			return ended(s.Records.ReviewWorkOrder(s.T.Context(), cat, store.RequestKey{}, id, records.Review{Approve: true}))
+			return ended(s.Records.ReviewWorkOrder(s.T.Context(), cat, store.NoKey, id, records.Review{Approve: true}))
 		},
 		"send_back": func(id string) error {
-			return ended(s.Records.ReviewWorkOrder(s.T.Context(), cat, store.RequestKey{}, id, records.Review{Comment: "Loose."}))
+			return ended(s.Records.ReviewWorkOrder(s.T.Context(), cat, store.NoKey, id, records.Review{Comment: "Loose."}))
 		},
 		"hold": func(id string) error {
-			return ended(s.Records.HoldWorkOrder(s.T.Context(), ann, store.RequestKey{}, id))
+			return ended(s.Records.HoldWorkOrder(s.T.Context(), ann, store.NoKey, id))
 		},
 		"resume": func(id string) error {
-			return ended(s.Records.ResumeWorkOrder(s.T.Context(), ann, store.RequestKey{}, id))
+			return ended(s.Records.ResumeWorkOrder(s.T.Context(), ann, store.NoKey, id))
 		},
 		"return": func(id string) error {
-			return ended(s.Records.ReturnWorkOrder(s.T.Context(), s.As("pia"), call, id, "We have no one on site."))
+			return ended(s.Records.ReturnWorkOrder(s.T.Context(), s.As("pia"), key, id, "We have no one on site."))
 		},
 	}
 }
@@ -70,11 +70,11 @@ func TestLifecycleByStatusAndOperation(t *testing.T) {
 				id := s.WorkOrderIn(models.WorkOrderStatus(from))
 				// In review the last consultant cannot be removed.
 				if operation == "complete" && from != string(models.StatusSentToInspection) {
-					s.MustWrite(s.Records.UnassignWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, id, s.ID("cat")))
+					s.MustWrite(s.Records.UnassignWorkOrder(t.Context(), s.As("erp"), store.NoKey, id, s.ID("cat")))
 					s.ClearEffects(id)
 				}
 				if operation == "return" {
-					s.MustWrite(s.Records.AssignWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, id, s.IDs("polar"), nil))
+					s.MustWrite(s.Records.AssignWorkOrder(t.Context(), s.As("erp"), store.NoKey, id, s.IDs("polar"), nil))
 					s.ClearEffects(id)
 				}
 				before := s.StatusOf(id)
@@ -124,13 +124,13 @@ func TestCancelDuringReview(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	id := s.WorkOrderIn(models.StatusSentToInspection)
 	reason := "Sold"
-	record := s.MustWrite(s.Records.CancelWorkOrder(t.Context(), s.As("ann"), store.RequestKey{}, id, &reason))
+	record := s.MustWrite(s.Records.CancelWorkOrder(t.Context(), s.As("ann"), store.NoKey, id, &reason))
 	if record.CancelledAt == nil || record.CompletedAt != nil || record.CancelReason == nil || *record.CancelReason != reason {
 		t.Errorf("the record is %+v", record)
 	}
 	for _, approve := range []bool{true, false} {
 		err := s.ExpectUnchanged(id, func() error {
-			_, err := s.Records.ReviewWorkOrder(t.Context(), s.As("cat"), store.RequestKey{}, id, records.Review{Approve: approve, Comment: "Loose."})
+			_, err := s.Records.ReviewWorkOrder(t.Context(), s.As("cat"), store.NoKey, id, records.Review{Approve: approve, Comment: "Loose."})
 			return err
 		})
 		servicetest.Expect(t, "a review afterwards", servicetest.Outcome(err), "rule_violation status")
@@ -143,12 +143,12 @@ func TestReassignDuringReview(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	id := s.WorkOrderIn(models.StatusSentToInspection)
 	review := func(key string, approve bool) string {
-		_, err := s.Records.ReviewWorkOrder(t.Context(), s.As(key), store.RequestKey{}, id, records.Review{Approve: approve, Comment: "Loose."})
+		_, err := s.Records.ReviewWorkOrder(t.Context(), s.As(key), store.NoKey, id, records.Review{Approve: approve, Comment: "Loose."})
 		return servicetest.Outcome(err)
 	}
 	servicetest.Expect(t, "the manager's review before she is a consultant", review("ann", true), "permission_denied")
-	s.MustWrite(s.Records.AssignWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, id, s.IDs("bob"), s.IDs("ann")))
-	s.MustWrite(s.Records.UnassignWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, id, s.ID("cat")))
+	s.MustWrite(s.Records.AssignWorkOrder(t.Context(), s.As("erp"), store.NoKey, id, s.IDs("bob"), s.IDs("ann")))
+	s.MustWrite(s.Records.UnassignWorkOrder(t.Context(), s.As("erp"), store.NoKey, id, s.ID("cat")))
 	servicetest.Expect(t, "the former consultant's review", review("cat", true), "not_found")
 	servicetest.Expect(t, "a new worker's review", review("bob", true), "permission_denied")
 	servicetest.Expect(t, "the status during the review", s.StatusOf(id), "sent_to_inspection")
@@ -160,16 +160,16 @@ func TestReassignDuringReview(t *testing.T) {
 func TestSendBackAndSecondCompletion(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	id := s.WorkOrderIn(models.StatusSentToInspection)
-	back := s.MustWrite(s.Records.ReviewWorkOrder(t.Context(), s.As("cat"), store.RequestKey{}, id, records.Review{Comment: "The belt is loose."}))
+	back := s.MustWrite(s.Records.ReviewWorkOrder(t.Context(), s.As("cat"), store.NoKey, id, records.Review{Comment: "The belt is loose."}))
 	if back.Status.Code != "back_from_inspection" || back.CompletedAt != nil {
 		t.Errorf("sent back: %+v", back)
 	}
-	s.MustWrite(s.Records.AnswerWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, id, nil, records.SaveAnswers))
-	again := s.MustWrite(s.Records.AnswerWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, id, nil, records.CompleteWork))
+	s.MustWrite(s.Records.AnswerWorkOrder(t.Context(), s.As("erp"), store.NoKey, id, nil, records.SaveAnswers))
+	again := s.MustWrite(s.Records.AnswerWorkOrder(t.Context(), s.As("erp"), store.NoKey, id, nil, records.CompleteWork))
 	if again.Status.Code != "sent_to_inspection" || again.CompletedAt != nil {
 		t.Errorf("completed for the second time: %+v", again)
 	}
-	done := s.MustWrite(s.Records.ReviewWorkOrder(t.Context(), s.As("cat"), store.RequestKey{}, id, records.Review{Approve: true}))
+	done := s.MustWrite(s.Records.ReviewWorkOrder(t.Context(), s.As("cat"), store.NoKey, id, records.Review{Approve: true}))
 	if done.Status.Code != "complete" || done.CompletedAt == nil || *done.CompletedAt != done.ChangedAt {
 		t.Errorf("approved: %+v", done)
 	}
@@ -190,10 +190,10 @@ func TestResumeRestoresTheStatus(t *testing.T) {
 	for _, from := range []models.WorkOrderStatus{models.StatusOpen, models.StatusInProgress, models.StatusBackFromInspection} {
 		t.Run(string(from), func(t *testing.T) {
 			id := s.WorkOrderIn(from)
-			s.MustWrite(s.Records.HoldWorkOrder(t.Context(), s.As("ann"), store.RequestKey{}, id))
-			s.MustWrite(s.Records.AssignWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, id, s.IDs("bob"), nil))
+			s.MustWrite(s.Records.HoldWorkOrder(t.Context(), s.As("ann"), store.NoKey, id))
+			s.MustWrite(s.Records.AssignWorkOrder(t.Context(), s.As("erp"), store.NoKey, id, s.IDs("bob"), nil))
 			servicetest.Expect(t, "the status on hold", s.StatusOf(id), "on_hold from "+string(from))
-			resumed := s.MustWrite(s.Records.ResumeWorkOrder(t.Context(), s.As("ann"), store.RequestKey{}, id))
+			resumed := s.MustWrite(s.Records.ResumeWorkOrder(t.Context(), s.As("ann"), store.NoKey, id))
 			servicetest.Expect(t, "the status resumed", s.StatusOf(id), string(from))
 			if !slices.Equal(resumed.Assignees, s.IDs("erp", "bob")) {
 				t.Errorf("the assignees are %v", resumed.Assignees)

@@ -201,7 +201,7 @@ func (m *machine) create(who string) {
 		when(slices.Contains(named, "zed"), "rule_violation assignee_not_connected"),
 		when(len(workers) == 0 && slices.Contains(consultants, "ann"), "rule_violation no_worker"),
 	)
-	answer, err := m.Records.CreateWorkOrder(m.T.Context(), m.As(who), store.RequestKey{}, in)
+	answer, err := m.Records.CreateWorkOrder(m.T.Context(), m.As(who), store.NoKey, in)
 	if !m.matches("create", who, err, said) {
 		return
 	}
@@ -219,7 +219,7 @@ func (m *machine) create(who string) {
 func (m *machine) patch(o *orderModel, who string) {
 	title := m.pick("title", []string{"Replace filter", "Replace belt"})
 	said := first(m.common(o, who, true), when(!may(who, "update"), denied), when(!o.workable(), wrongStatus))
-	_, err := m.Records.UpdateWorkOrder(m.T.Context(), m.As(who), store.RequestKey{}, o.id, records.WorkOrderPatch{Title: records.Sent[string]{Value: title, Set: true}})
+	_, err := m.Records.UpdateWorkOrder(m.T.Context(), m.As(who), store.NoKey, o.id, records.WorkOrderPatch{Title: records.Sent[string]{Value: title, Set: true}})
 	if m.matches("patch", who, err, said) && title != o.title {
 		o.title = title
 		o.events = append(o.events, "updated")
@@ -256,7 +256,7 @@ func (m *machine) assign(o *orderModel, who string) {
 		when(slices.ContainsFunc(named, both), "rule_violation both_roles"),
 		when(slices.Contains(named, "zed"), "rule_violation assignee_not_connected"),
 		when(len(allConsultants) > len(o.consultants), o.ownWork(allConsultants)))
-	_, err := m.Records.AssignWorkOrder(m.T.Context(), m.As(who), store.RequestKey{}, o.id, m.IDs(workers...), m.IDs(consultants...))
+	_, err := m.Records.AssignWorkOrder(m.T.Context(), m.As(who), store.NoKey, o.id, m.IDs(workers...), m.IDs(consultants...))
 	if !m.matches("assign", who, err, said) {
 		return
 	}
@@ -282,7 +282,7 @@ func (m *machine) unassign(o *orderModel, who string) {
 		when(len(o.workers) == 1 && o.workers[0] == whom, "rule_violation last_worker"),
 		when(len(o.consultants) == 1 && o.consultants[0] == whom && o.is("sent_to_inspection"), wrongStatus),
 		when(len(consultants) < len(o.consultants), o.ownWork(consultants)))
-	_, err := m.Records.UnassignWorkOrder(m.T.Context(), m.As(who), store.RequestKey{}, o.id, m.ID(whom))
+	_, err := m.Records.UnassignWorkOrder(m.T.Context(), m.As(who), store.NoKey, o.id, m.ID(whom))
 	if !m.matches("unassign", who, err, said) {
 		return
 	}
@@ -301,7 +301,7 @@ func (m *machine) answer(o *orderModel, who string, complete bool) {
 		when(complete && o.workable() && ownReview(who, o.consultants), ownWork),
 		when(!o.workable(), wrongStatus),
 		when(complete && o.form && !answered, "rule_violation required_questions"))
-	_, err := m.Records.AnswerWorkOrder(m.T.Context(), m.As(who), store.RequestKey{}, o.id, answers, records.Completion(complete))
+	_, err := m.Records.AnswerWorkOrder(m.T.Context(), m.As(who), store.NoKey, o.id, answers, records.Completion(complete))
 	what := map[bool]string{false: "answer", true: "complete"}[complete]
 	if !m.matches(what, who, err, said) {
 		return
@@ -320,7 +320,7 @@ func (m *machine) answer(o *orderModel, who string, complete bool) {
 
 func (m *machine) cancel(o *orderModel, who string) {
 	said := first(m.common(o, who, true), when(!may(who, "delete"), denied), when(o.is("complete", "cancelled"), wrongStatus))
-	_, err := m.Records.CancelWorkOrder(m.T.Context(), m.As(who), store.RequestKey{}, o.id, nil)
+	_, err := m.Records.CancelWorkOrder(m.T.Context(), m.As(who), store.NoKey, o.id, nil)
 	if m.matches("cancel", who, err, said) {
 		o.setStatus("cancelled", "cancelled")
 	}
@@ -335,7 +335,7 @@ func (m *machine) reviewed(o *orderModel, who string, approve bool) {
 	said := first(m.common(o, who, false), when(!isPerson(who) || !acts(who, o.consultants), denied),
 		when(o.is("sent_to_inspection") && o.completedBy == who, ownWork),
 		when(long, "validation_failed"), when(!o.is("sent_to_inspection"), wrongStatus))
-	_, err := m.Records.ReviewWorkOrder(m.T.Context(), m.As(who), store.RequestKey{}, o.id, review)
+	_, err := m.Records.ReviewWorkOrder(m.T.Context(), m.As(who), store.NoKey, o.id, review)
 	what := map[bool]string{false: "send back", true: "approve"}[approve]
 	switch {
 	case !m.matches(what, who, err, said):
@@ -348,7 +348,7 @@ func (m *machine) reviewed(o *orderModel, who string, approve bool) {
 
 func (m *machine) hold(o *orderModel, who string) {
 	said := first(m.common(o, who, true), when(!isPerson(who) || !may(who, "update") && !acts(who, o.everyone()), denied), when(!o.workable(), wrongStatus))
-	_, err := m.Records.HoldWorkOrder(m.T.Context(), m.As(who), store.RequestKey{}, o.id)
+	_, err := m.Records.HoldWorkOrder(m.T.Context(), m.As(who), store.NoKey, o.id)
 	if m.matches("hold", who, err, said) {
 		o.setStatus("on_hold", "")
 	}
@@ -356,7 +356,7 @@ func (m *machine) hold(o *orderModel, who string) {
 
 func (m *machine) resume(o *orderModel, who string) {
 	said := first(m.common(o, who, false), when(!isPerson(who) || !may(who, "update") && !acts(who, o.everyone()), denied), when(!o.is("on_hold"), wrongStatus))
-	_, err := m.Records.ResumeWorkOrder(m.T.Context(), m.As(who), store.RequestKey{}, o.id)
+	_, err := m.Records.ResumeWorkOrder(m.T.Context(), m.As(who), store.NoKey, o.id)
 	if m.matches("resume", who, err, said) {
 		o.setStatus(o.heldFrom, "")
 	}

@@ -13,7 +13,7 @@ import (
 // createdBy creates a work order as a person, without its effects.
 func createdBy(s *servicetest.Harness, creator string, workers, consultants []string) string {
 	s.T.Helper()
-	result, err := s.Records.CreateWorkOrder(s.T.Context(), s.As(creator), store.RequestKey{}, records.NewWorkOrder{
+	result, err := s.Records.CreateWorkOrder(s.T.Context(), s.As(creator), store.NoKey, records.NewWorkOrder{
 		InventoryID: s.ID("ahu1"), Title: "Replace filter", Assignees: s.IDs(workers...), Consultants: s.IDs(consultants...),
 	})
 	id := s.MustWrite(result, err).ID
@@ -28,16 +28,16 @@ func sent[T any](value T) records.Sent[T] { return records.Sent[T]{Value: value,
 // once, whatever else she is (api.md 1.5; TestNoticesByOperation has the other changes).
 func TestTheCreatorHears(t *testing.T) {
 	s := servicetest.NewHarness(t)
-	ctx, call := t.Context(), store.RequestKey{}
+	ctx, key := t.Context(), store.NoKey
 	target, description := models.TimeOf(s.Clock.Now().Add(48*time.Hour)), "All of them."
 	patch := func(by string, patch records.WorkOrderPatch) func(id string) error {
 		return func(id string) error {
-			_, err := s.Records.UpdateWorkOrder(ctx, s.As(by), call, id, patch) //nolint:contextcheck // the fixture has its own
+			_, err := s.Records.UpdateWorkOrder(ctx, s.As(by), key, id, patch) //nolint:contextcheck // the fixture has its own
 			return err
 		}
 	}
 	complete := func(id string) error {
-		_, err := s.Records.AnswerWorkOrder(ctx, s.As("erp"), call, id, nil, records.CompleteWork) //nolint:contextcheck // the fixture has its own
+		_, err := s.Records.AnswerWorkOrder(ctx, s.As("erp"), key, id, nil, records.CompleteWork) //nolint:contextcheck // the fixture has its own
 		return err
 	}
 	reviewed := func(by string, review records.Review) func(id string) error {
@@ -45,8 +45,8 @@ func TestTheCreatorHears(t *testing.T) {
 			if err := complete(id); err != nil {
 				return err
 			}
-			s.ClearEffects(id)                                                   //nolint:contextcheck // the fixture has its own
-			_, err := s.Records.ReviewWorkOrder(ctx, s.As(by), call, id, review) //nolint:contextcheck // the fixture has its own
+			s.ClearEffects(id)                                                  //nolint:contextcheck // the fixture has its own
+			_, err := s.Records.ReviewWorkOrder(ctx, s.As(by), key, id, review) //nolint:contextcheck // the fixture has its own
 			return err
 		}
 	}
@@ -86,17 +86,17 @@ func TestTheCreatorHears(t *testing.T) {
 // nothing to do: no one is notified (api.md 1.5). The history, the log and the events have it.
 func TestNoOneIsNotifiedOfAssignmentsOnAClosedWorkOrder(t *testing.T) {
 	s := servicetest.NewHarness(t)
-	ctx, erp, call := t.Context(), s.As("erp"), store.RequestKey{}
+	ctx, erp, key := t.Context(), s.As("erp"), store.NoKey
 	for _, status := range []models.WorkOrderStatus{models.StatusComplete, models.StatusCancelled} {
 		for name, assign := range map[string]func(id string) (store.WriteResult, error){
 			"assign": func(id string) (store.WriteResult, error) {
-				return s.Records.AssignWorkOrder(ctx, erp, call, id, s.IDs("bob", "crew"), s.IDs("dan"))
+				return s.Records.AssignWorkOrder(ctx, erp, key, id, s.IDs("bob", "crew"), s.IDs("dan"))
 			},
 			"unassign": func(id string) (store.WriteResult, error) {
-				return s.Records.UnassignWorkOrder(ctx, erp, call, id, s.ID("cat"))
+				return s.Records.UnassignWorkOrder(ctx, erp, key, id, s.ID("cat"))
 			},
 			"replace": func(id string) (store.WriteResult, error) {
-				return s.Records.ReplaceWorkers(ctx, erp, call, id, s.IDs("bob"))
+				return s.Records.ReplaceWorkers(ctx, erp, key, id, s.IDs("bob"))
 			},
 		} {
 			t.Run(name+" "+string(status), func(t *testing.T) {

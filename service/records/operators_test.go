@@ -32,35 +32,35 @@ func TestOperatorsActAsPeople(t *testing.T) {
 		log          string
 	}{
 		{"approve", "cat", models.StatusSentToInspection, func(actor store.Actor, id string) (store.WriteResult, error) {
-			return s.Records.ReviewWorkOrder(t.Context(), actor, store.RequestKey{}, id, records.Review{Approve: true, Comment: "Well done."})
+			return s.Records.ReviewWorkOrder(t.Context(), actor, store.NoKey, id, records.Review{Approve: true, Comment: "Well done."})
 		}, models.StatusComplete, "Cat Rivers (operator) work_order.approved"},
 		{"send back", "cat", models.StatusSentToInspection, func(actor store.Actor, id string) (store.WriteResult, error) {
-			return s.Records.ReviewWorkOrder(t.Context(), actor, store.RequestKey{}, id, records.Review{Comment: "Loose."})
+			return s.Records.ReviewWorkOrder(t.Context(), actor, store.NoKey, id, records.Review{Comment: "Loose."})
 		}, models.StatusBackFromInspection, "Cat Rivers (operator) work_order.sent_back"},
 		{"hold", "ann", models.StatusOpen, func(actor store.Actor, id string) (store.WriteResult, error) {
-			return s.Records.HoldWorkOrder(t.Context(), actor, store.RequestKey{}, id)
+			return s.Records.HoldWorkOrder(t.Context(), actor, store.NoKey, id)
 		}, models.StatusOnHold, "Ann Field (operator) work_order.held"},
 		{"resume", "ann", models.StatusOnHold, func(actor store.Actor, id string) (store.WriteResult, error) {
-			return s.Records.ResumeWorkOrder(t.Context(), actor, store.RequestKey{}, id)
+			return s.Records.ResumeWorkOrder(t.Context(), actor, store.NoKey, id)
 		}, models.StatusOpen, "Ann Field (operator) work_order.resumed"},
 		{"cancel", "ann", models.StatusOnHold, func(actor store.Actor, id string) (store.WriteResult, error) {
-			return s.Records.CancelWorkOrder(t.Context(), actor, store.RequestKey{}, id, &reason)
+			return s.Records.CancelWorkOrder(t.Context(), actor, store.NoKey, id, &reason)
 		}, models.StatusCancelled, "Ann Field (operator) work_order.cancelled"},
 		{"review without being its consultant", "ann", models.StatusSentToInspection, func(actor store.Actor, id string) (store.WriteResult, error) {
-			return s.Records.ReviewWorkOrder(t.Context(), actor, store.RequestKey{}, id, records.Review{Approve: true})
+			return s.Records.ReviewWorkOrder(t.Context(), actor, store.NoKey, id, records.Review{Approve: true})
 		}, "", ""},
 		{"hold without a permission", "rita", models.StatusOpen, func(actor store.Actor, id string) (store.WriteResult, error) {
-			return s.Records.HoldWorkOrder(t.Context(), actor, store.RequestKey{}, id)
+			return s.Records.HoldWorkOrder(t.Context(), actor, store.NoKey, id)
 		}, "", ""},
 		{"cancel without a permission", "bob", models.StatusOpen, func(actor store.Actor, id string) (store.WriteResult, error) {
-			return s.Records.CancelWorkOrder(t.Context(), actor, store.RequestKey{}, id, nil)
+			return s.Records.CancelWorkOrder(t.Context(), actor, store.NoKey, id, nil)
 		}, "", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			id := s.WorkOrderIn(tt.status)
 			if tt.person == "bob" {
-				s.MustWrite(s.Records.AssignWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, id, s.IDs("bob"), nil))
+				s.MustWrite(s.Records.AssignWorkOrder(t.Context(), s.As("erp"), store.NoKey, id, s.IDs("bob"), nil))
 			}
 			s.ClearEffects(id)
 			act := func() error { _, err := tt.act(operatorAs(s, tt.person, id), id); return err }
@@ -81,7 +81,7 @@ func TestOperatorsActAsPeople(t *testing.T) {
 	t.Run("resolve", func(t *testing.T) {
 		id := feedback(s)
 		s.ClearEffects(id)
-		if _, err := s.Records.ResolveFeedback(t.Context(), operatorAs(s, "ann", id), store.RequestKey{}, id); err != nil {
+		if _, err := s.Records.ResolveFeedback(t.Context(), operatorAs(s, "ann", id), store.NoKey, id); err != nil {
 			t.Fatal(err)
 		}
 		servicetest.Expect(t, "the Log Record", s.LogOf(id), "Ann Field (operator) issue.resolved")
@@ -114,21 +114,20 @@ func TestOperatorsActAsPeopleOfTheRecordsOrganization(t *testing.T) {
 func TestARepeatedActionOfAPersonHappensOnce(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	id := s.WorkOrderIn(models.StatusOpen)
-	call := store.RequestKey{Key: "update 1", Method: "UPDATE", Path: "hold " + id, Fingerprint: []byte{1}}
+	key := func(action string) store.Key { return store.ForCall("update 1", "UPDATE", action, []byte{1}, "") }
 	actor := operatorAs(s, "ann", id)
-	first, err := s.Records.HoldWorkOrder(t.Context(), actor, call, id)
+	first, err := s.Records.HoldWorkOrder(t.Context(), actor, key("hold "+id), id)
 	s.MustWrite(first, err)
-	s.MustWrite(s.Records.ResumeWorkOrder(t.Context(), actor, store.RequestKey{}, id))
-	again, err := s.Records.HoldWorkOrder(t.Context(), actor, call, id)
+	s.MustWrite(s.Records.ResumeWorkOrder(t.Context(), actor, store.NoKey, id))
+	again, err := s.Records.HoldWorkOrder(t.Context(), actor, key("hold "+id), id)
 	if err != nil || !again.Replayed || string(again.Body) != string(first.Body) {
 		t.Errorf("again: replayed %v, %s, %v; want the first result", again.Replayed, again.Body, err)
 	}
 	servicetest.Expect(t, "the status", s.StatusOf(id), "open")
 
 	issue := feedback(s)
-	call.Path = "resolve " + issue
 	for range 2 {
-		if _, err := s.Records.ResolveFeedback(t.Context(), operatorAs(s, "ann", issue), call, issue); err != nil {
+		if _, err := s.Records.ResolveFeedback(t.Context(), operatorAs(s, "ann", issue), key("resolve "+issue), issue); err != nil {
 			t.Error(err)
 		}
 	}

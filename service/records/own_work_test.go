@@ -16,17 +16,17 @@ const (
 )
 
 func completes(s *servicetest.Harness, key, id string) error {
-	_, err := s.Records.AnswerWorkOrder(s.T.Context(), s.As(key), store.RequestKey{}, id, nil, records.CompleteWork)
+	_, err := s.Records.AnswerWorkOrder(s.T.Context(), s.As(key), store.NoKey, id, nil, records.CompleteWork)
 	return err
 }
 
 func assigns(s *servicetest.Harness, key, id string, workers, consultants []string) error {
-	_, err := s.Records.AssignWorkOrder(s.T.Context(), s.As(key), store.RequestKey{}, id, s.IDs(workers...), s.IDs(consultants...))
+	_, err := s.Records.AssignWorkOrder(s.T.Context(), s.As(key), store.NoKey, id, s.IDs(workers...), s.IDs(consultants...))
 	return err
 }
 
 func removes(s *servicetest.Harness, key, id, whom string) error {
-	_, err := s.Records.UnassignWorkOrder(s.T.Context(), s.As(key), store.RequestKey{}, id, s.ID(whom))
+	_, err := s.Records.UnassignWorkOrder(s.T.Context(), s.As(key), store.NoKey, id, s.ID(whom))
 	return err
 }
 
@@ -119,7 +119,7 @@ func TestWhoCompletedDoesNotReview(t *testing.T) {
 			for _, actor := range []store.Actor{s.As(test.completer), operated} {
 				for _, approve := range []bool{true, false} {
 					err := s.ExpectUnchanged(id, func() error {
-						_, err := s.Records.ReviewWorkOrder(t.Context(), actor, store.RequestKey{}, id, records.Review{Approve: approve, Comment: "Loose."})
+						_, err := s.Records.ReviewWorkOrder(t.Context(), actor, store.NoKey, id, records.Review{Approve: approve, Comment: "Loose."})
 						return err
 					})
 					servicetest.Expect(t, "by who completed it", servicetest.Outcome(err), ownWorkOutcome)
@@ -212,7 +212,7 @@ func TestConsultantsOfWhomNobodyElseIsActive(t *testing.T) {
 		id := completed("bob", "cat")
 		must(t, assigns(s, "erp", id, nil, []string{"bob", "polar"}), removes(s, "erp", id, "cat"))
 		err := s.ExpectUnchanged(id, func() error {
-			_, err := s.Records.ReturnWorkOrder(t.Context(), s.As("pia"), store.RequestKey{}, id, "Busy")
+			_, err := s.Records.ReturnWorkOrder(t.Context(), s.As("pia"), store.NoKey, id, "Busy")
 			return err
 		})
 		servicetest.Expect(t, "and leaves it to who completed it", servicetest.Outcome(err), ownWorkOutcome)
@@ -378,7 +378,7 @@ func TestServiceCompaniesNameNoConsultants(t *testing.T) {
 		servicetest.Expect(t, "assigning", servicetest.Outcome(detail.Forbidden[records.ActionAssign]), deniedOutcome)
 		_, err = s.Records.WorkOrderAssignees(t.Context(), s.As("pia"), id, "", nil)
 		servicetest.Expect(t, "the choices", servicetest.Outcome(err), deniedOutcome)
-		_, err = s.Records.ReplaceWorkers(t.Context(), s.As("pia"), store.RequestKey{}, id, s.IDs("ola"))
+		_, err = s.Records.ReplaceWorkers(t.Context(), s.As("pia"), store.NoKey, id, s.IDs("ola"))
 		servicetest.Expect(t, "replacing the workers", servicetest.Outcome(err), deniedOutcome)
 	})
 }

@@ -15,11 +15,11 @@ func TestRecordsNamed(t *testing.T) {
 	t.Parallel()
 	f := servicetest.New(t)
 	code := "T-1"
-	order, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Number 1", ExternalID: &code, Assignees: []string{f.ID("polar")}})
+	order, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Number 1", ExternalID: &code, Assignees: []string{f.ID("polar")}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	feedback, err := f.Records.CreateFeedback(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("hq"), Subject: "1", ExternalID: &code})
+	feedback, err := f.Records.CreateFeedback(t.Context(), f.Actor("erp"), store.NoKey, records.NewFeedback{InventoryID: f.ID("hq"), Subject: "1", ExternalID: &code})
 	if err != nil {
 		t.Fatal(err)
 	}

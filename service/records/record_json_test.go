@@ -36,7 +36,7 @@ func TestRecordsAreEncodedLikeTheirModels(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				f.Clock.Advance(time.Second) // makes it the newest
-				made, err := f.Records.CreateWorkOrder(ctx, erp, store.RequestKey{}, in)
+				made, err := f.Records.CreateWorkOrder(ctx, erp, store.NoKey, in)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -45,7 +45,7 @@ func TestRecordsAreEncodedLikeTheirModels(t *testing.T) {
 				checkSame(t, made.Body, single, err)
 				page, err := f.Records.WorkOrders(ctx, erp, records.WorkOrderFilter{}, lists.ListRequest{Limit: 1})
 				checkPage[models.WorkOrderRecord](t, page, single, err)
-				closed, err := f.Records.CancelWorkOrder(ctx, erp, store.RequestKey{}, made.RecordID, &text)
+				closed, err := f.Records.CancelWorkOrder(ctx, erp, store.NoKey, made.RecordID, &text)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -54,7 +54,7 @@ func TestRecordsAreEncodedLikeTheirModels(t *testing.T) {
 		}
 		t.Run("feedback", func(t *testing.T) {
 			f.Clock.Advance(time.Second)
-			made, err := f.Records.CreateFeedback(ctx, erp, store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: odd, Description: &text})
+			made, err := f.Records.CreateFeedback(ctx, erp, store.NoKey, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: odd, Description: &text})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -40,7 +40,7 @@ func setTarget(s *servicetest.Harness, id string, away time.Duration) *models.Ti
 		at := models.TimeOf(s.Clock.Now().Add(away))
 		target = &at
 	}
-	s.MustWrite(s.Records.UpdateWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, records.WorkOrderPatch{
+	s.MustWrite(s.Records.UpdateWorkOrder(s.T.Context(), s.As("erp"), store.NoKey, id, records.WorkOrderPatch{
 		TargetDate: records.Sent[*models.Time]{Value: target, Set: true},
 	}))
 	return target
@@ -49,13 +49,13 @@ func setTarget(s *servicetest.Harness, id string, away time.Duration) *models.Ti
 // complete completes the work order as the ERP.
 func complete(s *servicetest.Harness, id string) {
 	s.T.Helper()
-	s.MustWrite(s.Records.AnswerWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, nil, records.CompleteWork))
+	s.MustWrite(s.Records.AnswerWorkOrder(s.T.Context(), s.As("erp"), store.NoKey, id, nil, records.CompleteWork))
 }
 
 // feedback creates feedback as the ERP, of which ann is notified.
 func feedback(s *servicetest.Harness) string {
 	s.T.Helper()
-	answer, err := s.Records.CreateFeedback(s.T.Context(), s.As("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: s.ID("ahu1"), Subject: "It rattles"})
+	answer, err := s.Records.CreateFeedback(s.T.Context(), s.As("erp"), store.NoKey, records.NewFeedback{InventoryID: s.ID("ahu1"), Subject: "It rattles"})
 	if err != nil {
 		s.T.Fatal(err)
 	}
@@ -75,49 +75,49 @@ func TestWritesThatConcernTheWorkflowMarkAndWake(t *testing.T) {
 		dirty  bool
 	}{
 		{"a title", models.StatusOpen, func(id string) (store.WriteResult, error) {
-			return s.Records.UpdateWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, records.WorkOrderPatch{Title: text("Replace both filters")})
+			return s.Records.UpdateWorkOrder(s.T.Context(), s.As("erp"), store.NoKey, id, records.WorkOrderPatch{Title: text("Replace both filters")})
 		}, false},
 		{"a target date", models.StatusOpen, func(id string) (store.WriteResult, error) {
 			at := models.TimeOf(s.Clock.Now().Add(72 * time.Hour))
-			return s.Records.UpdateWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, records.WorkOrderPatch{
+			return s.Records.UpdateWorkOrder(s.T.Context(), s.As("erp"), store.NoKey, id, records.WorkOrderPatch{
 				TargetDate: records.Sent[*models.Time]{Value: &at, Set: true},
 			})
 		}, true},
 		{"nothing at all", models.StatusOpen, func(id string) (store.WriteResult, error) {
-			return s.Records.UpdateWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, records.WorkOrderPatch{})
+			return s.Records.UpdateWorkOrder(s.T.Context(), s.As("erp"), store.NoKey, id, records.WorkOrderPatch{})
 		}, false},
 		{"the first answers, which begin the work", models.StatusOpen, func(id string) (store.WriteResult, error) {
-			return s.Records.AnswerWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, nil, records.SaveAnswers)
+			return s.Records.AnswerWorkOrder(s.T.Context(), s.As("erp"), store.NoKey, id, nil, records.SaveAnswers)
 		}, true},
 		{"further answers", models.StatusInProgress, func(id string) (store.WriteResult, error) {
-			return s.Records.AnswerWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, nil, records.SaveAnswers)
+			return s.Records.AnswerWorkOrder(s.T.Context(), s.As("erp"), store.NoKey, id, nil, records.SaveAnswers)
 		}, false},
 		{"completion", models.StatusInProgress, func(id string) (store.WriteResult, error) {
-			return s.Records.AnswerWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, nil, records.CompleteWork)
+			return s.Records.AnswerWorkOrder(s.T.Context(), s.As("erp"), store.NoKey, id, nil, records.CompleteWork)
 		}, true},
 		{"approval", models.StatusSentToInspection, func(id string) (store.WriteResult, error) {
-			return s.Records.ReviewWorkOrder(s.T.Context(), s.As("cat"), store.RequestKey{}, id, records.Review{Approve: true})
+			return s.Records.ReviewWorkOrder(s.T.Context(), s.As("cat"), store.NoKey, id, records.Review{Approve: true})
 		}, true},
 		{"sending back", models.StatusSentToInspection, func(id string) (store.WriteResult, error) {
-			return s.Records.ReviewWorkOrder(s.T.Context(), s.As("cat"), store.RequestKey{}, id, records.Review{Comment: "Loose."})
+			return s.Records.ReviewWorkOrder(s.T.Context(), s.As("cat"), store.NoKey, id, records.Review{Comment: "Loose."})
 		}, true},
 		{"hold", models.StatusOpen, func(id string) (store.WriteResult, error) {
-			return s.Records.HoldWorkOrder(s.T.Context(), s.As("ann"), store.RequestKey{}, id)
+			return s.Records.HoldWorkOrder(s.T.Context(), s.As("ann"), store.NoKey, id)
 		}, true},
 		{"resumption", models.StatusOnHold, func(id string) (store.WriteResult, error) {
-			return s.Records.ResumeWorkOrder(s.T.Context(), s.As("ann"), store.RequestKey{}, id)
+			return s.Records.ResumeWorkOrder(s.T.Context(), s.As("ann"), store.NoKey, id)
 		}, true},
 		{"cancellation", models.StatusOpen, func(id string) (store.WriteResult, error) {
-			return s.Records.CancelWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, nil)
+			return s.Records.CancelWorkOrder(s.T.Context(), s.As("erp"), store.NoKey, id, nil)
 		}, true},
 		{"an assignment", models.StatusOpen, func(id string) (store.WriteResult, error) {
-			return s.Records.AssignWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, s.IDs("bob"), nil)
+			return s.Records.AssignWorkOrder(s.T.Context(), s.As("erp"), store.NoKey, id, s.IDs("bob"), nil)
 		}, false},
 		{"an assignment after the end", models.StatusComplete, func(id string) (store.WriteResult, error) {
-			return s.Records.AssignWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, s.IDs("bob"), nil)
+			return s.Records.AssignWorkOrder(s.T.Context(), s.As("erp"), store.NoKey, id, s.IDs("bob"), nil)
 		}, false},
 		{"a removal", models.StatusOpen, func(id string) (store.WriteResult, error) {
-			return s.Records.UnassignWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, s.ID("cat"))
+			return s.Records.UnassignWorkOrder(s.T.Context(), s.As("erp"), store.NoKey, id, s.ID("cat"))
 		}, false},
 	}
 	for _, tt := range tests {
@@ -143,9 +143,9 @@ func TestWritesThatConcernTheWorkflowMarkAndWake(t *testing.T) {
 		})
 	}
 	t.Run("a creation, but not its retry", func(t *testing.T) {
-		call := store.RequestKey{Key: "k", Method: "POST", Path: "/work-orders", Fingerprint: []byte{1}}
+		key := store.ForCall("k", "POST", "/work-orders", []byte{1}, "")
 		again := func() string {
-			answer, err := s.Records.CreateWorkOrder(s.T.Context(), s.As("erp"), call, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace filter"})
+			answer, err := s.Records.CreateWorkOrder(s.T.Context(), s.As("erp"), key, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace filter"})
 			return s.MustWrite(answer, err).ID
 		}
 		id := again()
@@ -182,7 +182,7 @@ func TestWritesThatConcernTheWorkflowMarkAndWake(t *testing.T) {
 		id := s.WorkOrderIn(models.StatusCancelled)
 		loaded(s, id)
 		s.Wakes.Take()
-		if _, err := s.Records.CancelWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, nil); err == nil || dirty(s, id) || len(s.Wakes.Take()) > 0 {
+		if _, err := s.Records.CancelWorkOrder(s.T.Context(), s.As("erp"), store.NoKey, id, nil); err == nil || dirty(s, id) || len(s.Wakes.Take()) > 0 {
 			t.Errorf("error %v; dirty: %v", err, dirty(s, id))
 		}
 	})
@@ -270,7 +270,7 @@ func TestNoWriteIsLostBetweenMarkAndLoad(t *testing.T) {
 	const afterTheMark = "AFTER INSERT OR UPDATE ON dirty_records FOR EACH ROW"
 	cancel := func(s *servicetest.Harness, id string) func() error {
 		return func() error {
-			_, err := s.Records.CancelWorkOrder(context.WithoutCancel(s.T.Context()), s.As("erp"), store.RequestKey{}, id, nil)
+			_, err := s.Records.CancelWorkOrder(context.WithoutCancel(s.T.Context()), s.As("erp"), store.NoKey, id, nil)
 			return err
 		}
 	}
@@ -353,7 +353,7 @@ func TestNoWriteIsLostBetweenMarkAndLoad(t *testing.T) {
 			writers.Go(func() {
 				for n := range 15 {
 					at := models.TimeOf(servicetest.Start.Add(time.Duration(1000*w+n) * time.Hour))
-					_, err := s.Records.UpdateWorkOrder(ctx, erp, store.RequestKey{}, id, records.WorkOrderPatch{
+					_, err := s.Records.UpdateWorkOrder(ctx, erp, store.NoKey, id, records.WorkOrderPatch{
 						TargetDate: records.Sent[*models.Time]{Value: &at, Set: true},
 					})
 					if err != nil {
@@ -407,7 +407,7 @@ func TestWorkOrderState(t *testing.T) {
 	at(1)
 	target := setTarget(s, id, 99*time.Hour) // at hour 100
 	at(2)
-	s.MustWrite(s.Records.UpdateWorkOrder(ctx, s.As("erp"), store.RequestKey{}, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Both filters", Set: true}}))
+	s.MustWrite(s.Records.UpdateWorkOrder(ctx, s.As("erp"), store.NoKey, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Both filters", Set: true}}))
 	state = loaded(s, id)
 	is("target date", state.TargetDate, 100)
 	is("set at", state.TargetSetAt, 1)
@@ -424,10 +424,10 @@ func TestWorkOrderState(t *testing.T) {
 	at(5)
 	complete(s, id)
 	at(6)
-	s.MustWrite(s.Records.AssignWorkOrder(ctx, s.As("erp"), store.RequestKey{}, id, nil, s.IDs("dan")))
+	s.MustWrite(s.Records.AssignWorkOrder(ctx, s.As("erp"), store.NoKey, id, nil, s.IDs("dan")))
 	is("in review since", loaded(s, id).InReviewSince, 5)
 	at(7)
-	s.MustWrite(s.Records.ReviewWorkOrder(ctx, s.As("cat"), store.RequestKey{}, id, records.Review{Comment: "Loose."}))
+	s.MustWrite(s.Records.ReviewWorkOrder(ctx, s.As("cat"), store.NoKey, id, records.Review{Comment: "Loose."}))
 	is("sent back, in review since", loaded(s, id).InReviewSince, -1)
 	at(8)
 	complete(s, id)
@@ -437,7 +437,7 @@ func TestWorkOrderState(t *testing.T) {
 		t.Errorf("reminders %v, want two of the date and two of the review", reminders)
 	}
 	at(9)
-	s.MustWrite(s.Records.ReviewWorkOrder(ctx, s.As("cat"), store.RequestKey{}, id, records.Review{Approve: true}))
+	s.MustWrite(s.Records.ReviewWorkOrder(ctx, s.As("cat"), store.NoKey, id, records.Review{Approve: true}))
 	if state = loaded(s, id); state.Status != models.StatusComplete || len(servicetest.Reminders(state.Dates, s.Clock.Now())) != 0 {
 		t.Errorf("in the end: %+v", state)
 	}
@@ -457,11 +457,11 @@ func TestWorkOrderStateCountsAnswersToRequiredQuestions(t *testing.T) {
 	form, answered := s.ID("inspection"), []records.GivenAnswer{{QuestionID: s.ID("q_state"), Value: s.ID("o_ok")}, {QuestionID: s.ID("q_note"), Value: "Quiet"}}
 	var ids [2]string
 	for i := range ids {
-		ids[i] = s.MustWrite(s.Records.CreateWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, records.NewWorkOrder{
+		ids[i] = s.MustWrite(s.Records.CreateWorkOrder(t.Context(), s.As("erp"), store.NoKey, records.NewWorkOrder{
 			InventoryID: s.ID("ahu1"), Title: "Replace filter", FormID: &form, Assignees: s.IDs("erp"),
 		})).ID
 	}
-	s.MustWrite(s.Records.AnswerWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, ids[0], answered, records.SaveAnswers))
+	s.MustWrite(s.Records.AnswerWorkOrder(t.Context(), s.As("erp"), store.NoKey, ids[0], answered, records.SaveAnswers))
 	for i, want := range []int{1, 0} {
 		if state := loaded(s, ids[i]); state.Required != 2 || state.Answered != want {
 			t.Errorf("%d of %d required questions are answered, want %d of 2", state.Answered, state.Required, want)
@@ -479,7 +479,7 @@ func TestWorkOrderStateHoldsNoNames(t *testing.T) {
 	const secret = "Quarrington"
 	text := secret
 	at := models.TimeOf(s.Clock.Now().Add(time.Hour))
-	answer, err := s.Records.CreateWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, records.NewWorkOrder{
+	answer, err := s.Records.CreateWorkOrder(t.Context(), s.As("erp"), store.NoKey, records.NewWorkOrder{
 		InventoryID: s.ID("ahu1"), Title: secret, Description: &text, ExternalID: &text, TargetDate: &at, Assignees: s.IDs("bob"),
 	})
 	id := s.MustWrite(answer, err).ID
@@ -514,8 +514,8 @@ func TestLoadsReturnTheTransitionsAfterATime(t *testing.T) {
 	complete(s, id)
 	second := loaded(s, id).Transitions[1].At
 	// The clock does not advance: the times of a record's changes differ all the same.
-	s.MustWrite(s.Records.ReviewWorkOrder(t.Context(), s.As("cat"), store.RequestKey{}, id, records.Review{Comment: "Loose."}))
-	s.MustWrite(s.Records.HoldWorkOrder(t.Context(), s.As("ann"), store.RequestKey{}, id))
+	s.MustWrite(s.Records.ReviewWorkOrder(t.Context(), s.As("cat"), store.NoKey, id, records.Review{Comment: "Loose."}))
+	s.MustWrite(s.Records.HoldWorkOrder(t.Context(), s.As("ann"), store.NoKey, id))
 	servicetest.Expect(t, "all", transitions(models.Time{}), ">open erp 0s, open>sent_to_inspection erp 1h0m0.001s, "+
 		"sent_to_inspection>back_from_inspection cat 1h0m0.002s, back_from_inspection>on_hold ann 1h0m0.003s")
 	servicetest.Expect(t, "after the second", transitions(second), "sent_to_inspection>back_from_inspection cat 1h0m0.002s, back_from_inspection>on_hold ann 1h0m0.003s")

@@ -43,7 +43,7 @@ func TestRemindersReachPeopleOnce(t *testing.T) {
 
 	// A new target date causes a new reminder for the assignees at that time.
 	target = setTarget(s, id, 72*time.Hour)
-	s.MustWrite(s.Records.UnassignWorkOrder(ctx, s.As("erp"), store.RequestKey{}, id, s.ID("crew")))
+	s.MustWrite(s.Records.UnassignWorkOrder(ctx, s.As("erp"), store.NoKey, id, s.ID("crew")))
 	s.ClearEffects(id)
 	remind(models.NoticeDueSoon, *target)
 	expect("another date", "bob due_soon, pia due_soon")
@@ -63,7 +63,7 @@ func TestRemindersReachPeopleOnce(t *testing.T) {
 	remind(models.NoticeReviewOverdue, *since)
 	expect("the overdue review, to the nearest managers", "ann review_overdue")
 	s.Clock.Advance(time.Hour)
-	s.MustWrite(s.Records.ReviewWorkOrder(ctx, s.As("cat"), store.RequestKey{}, id, records.Review{Comment: "Loose."}))
+	s.MustWrite(s.Records.ReviewWorkOrder(ctx, s.As("cat"), store.NoKey, id, records.Review{Comment: "Loose."}))
 	s.Clock.Advance(time.Hour)
 	complete(s, id)
 	s.ClearEffects(id)
@@ -126,14 +126,14 @@ func TestReminderThatDoesNotApplyNotifiesNoOne(t *testing.T) {
 		{"the target date was moved", models.NoticeDue, func(id string) { setTarget(s, id, 50*time.Hour) }},
 		{"it was taken away", models.NoticeDue, func(id string) { setTarget(s, id, 0) }},
 		{"it is complete", models.NoticeDue, func(id string) {
-			s.MustWrite(s.Records.UnassignWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, s.ID("cat")))
+			s.MustWrite(s.Records.UnassignWorkOrder(s.T.Context(), s.As("erp"), store.NoKey, id, s.ID("cat")))
 			complete(s, id)
 		}},
 		{"it was cancelled", models.NoticeDueSoon, func(id string) {
-			s.MustWrite(s.Records.CancelWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, nil))
+			s.MustWrite(s.Records.CancelWorkOrder(s.T.Context(), s.As("erp"), store.NoKey, id, nil))
 		}},
 		{"it is on hold", models.NoticeDue, func(id string) {
-			s.MustWrite(s.Records.HoldWorkOrder(s.T.Context(), s.As("ann"), store.RequestKey{}, id))
+			s.MustWrite(s.Records.HoldWorkOrder(s.T.Context(), s.As("ann"), store.NoKey, id))
 		}},
 		{"the date is past and comes near no more", models.NoticeDueSoon, func(string) { s.Clock.Advance(48 * time.Hour) }},
 		{"it was set less than a day before", models.NoticeDueSoon, func(id string) {

@@ -43,11 +43,11 @@ func TestTextsOfRecordsAreChecked(t *testing.T) {
 		{"not UTF-8", "\xff", "x", "x", "none", "/title value"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := s.Records.CreateWorkOrder(t.Context(), s.As("ann"), store.RequestKey{}, records.NewWorkOrder{
+			_, err := s.Records.CreateWorkOrder(t.Context(), s.As("ann"), store.NoKey, records.NewWorkOrder{
 				InventoryID: s.ID("ahu1"), Title: test.title, Description: &test.description, ExternalID: &test.external, Priority: test.priority,
 			})
 			servicetest.Expect(t, "create", fieldsOf(err), test.want)
-			_, err = s.Records.UpdateWorkOrder(t.Context(), s.As("ann"), store.RequestKey{}, id, records.WorkOrderPatch{
+			_, err = s.Records.UpdateWorkOrder(t.Context(), s.As("ann"), store.NoKey, id, records.WorkOrderPatch{
 				Title: records.Sent[string]{Value: test.title, Set: true}, Priority: records.Sent[models.Priority]{Value: test.priority, Set: true},
 				Description: records.Sent[*string]{Value: &test.description, Set: true}, ExternalID: records.Sent[*string]{Value: &test.external, Set: true},
 			})
@@ -57,7 +57,7 @@ func TestTextsOfRecordsAreChecked(t *testing.T) {
 					t.Errorf("update: %v, want %s", got, test.want)
 				}
 			}
-			_, err = s.Records.CreateFeedback(t.Context(), s.As("ann"), store.RequestKey{}, records.NewFeedback{
+			_, err = s.Records.CreateFeedback(t.Context(), s.As("ann"), store.NoKey, records.NewFeedback{
 				InventoryID: s.ID("ahu1"), Subject: test.title, Description: &test.description, ExternalID: &test.external,
 			})
 			want := strings.Replace(strings.ReplaceAll(test.want, "/title", "/subject"), ", /priority value", "", 1)

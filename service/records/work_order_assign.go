@@ -15,8 +15,8 @@ import (
 // and returns the work order. Naming an identity that already has the role
 // has no effect. A service company names only workers. Errors: permission_denied, validation_failed, rule_violation
 // (both_roles, assignee_inactive, assignee_not_connected, own_work, status) and changeWorkOrder's.
-func (s *Records) AssignWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id string, assignees, consultants []string) (store.WriteResult, error) {
-	return s.changeWorkOrder(ctx, actor, call, id, ActionAssign, func(ctx context.Context, c *workOrderChange) error {
+func (s *Records) AssignWorkOrder(ctx context.Context, actor store.Actor, key store.Key, id string, assignees, consultants []string) (store.WriteResult, error) {
+	return s.changeWorkOrder(ctx, actor, key, id, ActionAssign, func(ctx context.Context, c *workOrderChange) error {
 		added, err := c.added(ctx, candidates{assignees: assignees, consultants: consultants})
 		if err != nil {
 			return err
@@ -28,8 +28,8 @@ func (s *Records) AssignWorkOrder(ctx context.Context, actor store.Actor, call s
 // ReplaceWorkers assigns workers instead of the present ones, and returns the work order. A
 // service company replaces only its own people. Errors: AssignWorkOrder's, and rule_violation
 // (last_worker) without workers.
-func (s *Records) ReplaceWorkers(ctx context.Context, actor store.Actor, call store.RequestKey, id string, workers []string) (store.WriteResult, error) {
-	return s.changeWorkOrder(ctx, actor, call, id, ActionAssign, func(ctx context.Context, c *workOrderChange) error {
+func (s *Records) ReplaceWorkers(ctx context.Context, actor store.Actor, key store.Key, id string, workers []string) (store.WriteResult, error) {
+	return s.changeWorkOrder(ctx, actor, key, id, ActionAssign, func(ctx context.Context, c *workOrderChange) error {
 		if len(workers) == 0 {
 			return models.Violation(models.RuleLastWorker, "A work order needs at least one worker. Choose who replaces the present ones.")
 		}
@@ -54,7 +54,7 @@ func (s *Records) ReplaceWorkers(ctx context.Context, actor store.Actor, call st
 // ReplaceAssignee assigns the replacement in the role of a person who left, by the rules of
 // AssignWorkOrder. It has no effect if that person is not assigned. Errors: AssignWorkOrder's.
 func ReplaceAssignee(ctx context.Context, s *store.Store, actor store.Actor, id, person, replacement string) error {
-	_, err := New(s).changeWorkOrder(ctx, actor, store.RequestKey{}, id, ActionAssign, func(ctx context.Context, c *workOrderChange) error {
+	_, err := New(s).changeWorkOrder(ctx, actor, store.NoKey, id, ActionAssign, func(ctx context.Context, c *workOrderChange) error {
 		removed := c.roleOf(person)
 		c.Decided = true
 		var named candidates
@@ -109,8 +109,8 @@ func (c *workOrderChange) roleOf(identity string) people.Roles {
 // UnassignWorkOrder removes an identity from a work order and returns the work
 // order. Errors: not_found if it is not assigned, permission_denied,
 // rule_violation (last_worker, own_work, status) and changeWorkOrder's.
-func (s *Records) UnassignWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id, identity string) (store.WriteResult, error) {
-	return s.changeWorkOrder(ctx, actor, call, id, ActionAssign, func(ctx context.Context, c *workOrderChange) error {
+func (s *Records) UnassignWorkOrder(ctx context.Context, actor store.Actor, key store.Key, id, identity string) (store.WriteResult, error) {
+	return s.changeWorkOrder(ctx, actor, key, id, ActionAssign, func(ctx context.Context, c *workOrderChange) error {
 		removed := c.roleOf(identity)
 		if len(removed.All()) == 0 {
 			return models.NotFound()

@@ -83,14 +83,14 @@ var (
 // idempotency_key_reused, unavailable, and for a form of the console *FormDoneError and
 // *FormStaleError.
 func (s *Records) changeWorkOrder(
-	ctx context.Context, actor store.Actor, call store.RequestKey, id string, action WorkOrderAction,
+	ctx context.Context, actor store.Actor, key store.Key, id string, action WorkOrderAction,
 	rules func(ctx context.Context, c *workOrderChange) error,
 ) (store.WriteResult, error) {
 	if !models.IsID(id, models.PrefixWorkOrder) {
 		return store.WriteResult{}, models.NotFound()
 	}
-	call = call.OrForm(ctx)
-	return s.write(ctx, actor, call, http.StatusOK, []string{id}, func(ctx context.Context, t *store.Tx) (string, any, error) {
+	key = key.OrForm(ctx)
+	return s.write(ctx, actor, key, http.StatusOK, []string{id}, func(ctx context.Context, t *store.Tx) (string, any, error) {
 		c := &workOrderChange{Tx: t, workOrderActor: workOrderActor{acting: actor}, rule: actionRules[action], columns: map[string]any{}}
 		t.QueueLock(lockWorkOrder, id)
 		batch.QueueBulkOne(t.Tx, lockedWorkOrders[actor.ShowPeople], &c.state, models.NotFound(), id, actor.IdentityID, actor.OrganizationID)
@@ -105,7 +105,7 @@ func (s *Records) changeWorkOrder(
 				return "", nil, err
 			}
 		}
-		if err := t.Matches(ctx, call, &c.state.WorkOrderRow, c.state.OrganizationID, id); err != nil {
+		if err := t.Matches(ctx, key, &c.state.WorkOrderRow, c.state.OrganizationID, id); err != nil {
 			return "", nil, err
 		}
 		if err := c.permit(ctx); err != nil {

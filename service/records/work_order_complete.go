@@ -52,12 +52,12 @@ const (
 // their answers. A read-only organization allows it. Errors: rule_violation
 // (not_assigned_as_worker, own_work, status, required_questions), validation_failed and
 // changeWorkOrder's.
-func (s *Records) AnswerWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id string, answers []GivenAnswer, completion Completion) (store.WriteResult, error) {
+func (s *Records) AnswerWorkOrder(ctx context.Context, actor store.Actor, key store.Key, id string, answers []GivenAnswer, completion Completion) (store.WriteResult, error) {
 	action := ActionAnswer
 	if completion == CompleteWork {
 		action = ActionComplete
 	}
-	return s.changeWorkOrder(ctx, actor, call, id, action, func(ctx context.Context, c *workOrderChange) error {
+	return s.changeWorkOrder(ctx, actor, key, id, action, func(ctx context.Context, c *workOrderChange) error {
 		if err := c.apply(); err != nil {
 			return err
 		}

@@ -118,8 +118,8 @@ var sourceFeedbackQuery = `SELECT f.id FROM feedback f WHERE f.id = $1 AND f.org
 // returns it with status 201. Errors: read_only, plan_restricted,
 // validation_failed, permission_denied, rule_violation (both_roles,
 // assignee_inactive, assignee_not_connected, no_worker), idempotency_key_reused, unavailable.
-func (s *Records) CreateWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, in NewWorkOrder) (store.WriteResult, error) {
-	return s.write(ctx, actor, call, http.StatusCreated, nil, func(ctx context.Context, t *store.Tx) (string, any, error) {
+func (s *Records) CreateWorkOrder(ctx context.Context, actor store.Actor, key store.Key, in NewWorkOrder) (store.WriteResult, error) {
+	return s.write(ctx, actor, key, http.StatusCreated, nil, func(ctx context.Context, t *store.Tx) (string, any, error) {
 		var known workOrderCreation
 		batch.QueueBulkOne(t.Tx, workOrderCreations[actor.ShowPeople], &known, nil, actor.IdentityID, actor.Kind == models.KindIntegration,
 			actor.OrganizationID, in.InventoryID, store.TextOf(in.FormID), store.JoinIDs(slices.Concat(in.Assignees, in.Consultants)), store.JoinIDs(in.Consultants), len(in.checkFields()) == 0)

@@ -13,24 +13,24 @@ import (
 
 // actionWrites are the writes behind the actions of a page.
 func actionWrites(s *servicetest.Harness, who store.Actor, id string) map[records.WorkOrderAction]func() error {
-	ctx, call := s.T.Context(), store.RequestKey{}
+	ctx, key := s.T.Context(), store.NoKey
 	ended := func(_ store.WriteResult, err error) error { return err }
 	return map[records.WorkOrderAction]func() error{
 		records.ActionUpdate: func() error {
-			return ended(s.Records.UpdateWorkOrder(ctx, who, call, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Changed", Set: true}}))
+			return ended(s.Records.UpdateWorkOrder(ctx, who, key, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Changed", Set: true}}))
 		},
 		records.ActionAssign: func() error { // naming who has the role requires the permission and has no effect
-			return ended(s.Records.AssignWorkOrder(ctx, who, call, id, s.IDs("polar"), nil))
+			return ended(s.Records.AssignWorkOrder(ctx, who, key, id, s.IDs("polar"), nil))
 		},
-		records.ActionAnswer:   func() error { return ended(s.Records.AnswerWorkOrder(ctx, who, call, id, nil, records.SaveAnswers)) },
-		records.ActionComplete: func() error { return ended(s.Records.AnswerWorkOrder(ctx, who, call, id, nil, records.CompleteWork)) },
-		records.ActionHold:     func() error { return ended(s.Records.HoldWorkOrder(ctx, who, call, id)) },
-		records.ActionResume:   func() error { return ended(s.Records.ResumeWorkOrder(ctx, who, call, id)) },
-		records.ActionCancel:   func() error { return ended(s.Records.CancelWorkOrder(ctx, who, call, id, nil)) },
+		records.ActionAnswer:   func() error { return ended(s.Records.AnswerWorkOrder(ctx, who, key, id, nil, records.SaveAnswers)) },
+		records.ActionComplete: func() error { return ended(s.Records.AnswerWorkOrder(ctx, who, key, id, nil, records.CompleteWork)) },
+		records.ActionHold:     func() error { return ended(s.Records.HoldWorkOrder(ctx, who, key, id)) },
+		records.ActionResume:   func() error { return ended(s.Records.ResumeWorkOrder(ctx, who, key, id)) },
+		records.ActionCancel:   func() error { return ended(s.Records.CancelWorkOrder(ctx, who, key, id, nil)) },
 		records.ActionReview: func() error {
-			return ended(s.Records.ReviewWorkOrder(ctx, who, call, id, records.Review{Approve: true}))
+			return ended(s.Records.ReviewWorkOrder(ctx, who, key, id, records.Review{Approve: true}))
 		},
-		records.ActionReturn: func() error { return ended(s.Records.ReturnWorkOrder(ctx, who, call, id, "We have no one on site.")) },
+		records.ActionReturn: func() error { return ended(s.Records.ReturnWorkOrder(ctx, who, key, id, "We have no one on site.")) },
 	}
 }
 
@@ -49,7 +49,7 @@ func TestThePageOffersWhatTheWritesAllow(t *testing.T) {
 		for _, who := range []string{"ann", "bob", "cat", "dan", "sol", "rita", "pia"} {
 			planned := func() string {
 				id := s.WorkOrderIn(status)
-				s.MustWrite(s.Records.AssignWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, id, s.IDs("bob", "crew", "polar"), nil))
+				s.MustWrite(s.Records.AssignWorkOrder(t.Context(), s.As("erp"), store.NoKey, id, s.IDs("bob", "crew", "polar"), nil))
 				return id
 			}
 			kept := planned()
@@ -68,7 +68,7 @@ func TestThePageOffersWhatTheWritesAllow(t *testing.T) {
 				if !detail.May(records.ActionAssign) {
 					continue
 				}
-				_, err := s.Records.UnassignWorkOrder(t.Context(), s.As(who), store.RequestKey{}, kept, s.ID(key))
+				_, err := s.Records.UnassignWorkOrder(t.Context(), s.As(who), store.NoKey, kept, s.ID(key))
 				servicetest.Expect(t, string(status)+" "+who+" removes "+key, sentenceOf(detail.Kept[s.ID(key)]), sentenceOf(err))
 			}
 		}
@@ -79,7 +79,7 @@ func TestThePageNamesOtherRules(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	ctx := t.Context()
 	form := s.ID("inspection")
-	result, err := s.Records.CreateWorkOrder(ctx, s.As("ann"), store.RequestKey{}, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Inspect", FormID: &form, Assignees: s.IDs("bob")})
+	result, err := s.Records.CreateWorkOrder(ctx, s.As("ann"), store.NoKey, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Inspect", FormID: &form, Assignees: s.IDs("bob")})
 	id := s.MustWrite(result, err).ID
 	see := func(key string) records.WorkOrderDetail {
 		t.Helper()
@@ -90,7 +90,7 @@ func TestThePageNamesOtherRules(t *testing.T) {
 		return detail
 	}
 	bob := see("bob")
-	_, err = s.Records.AnswerWorkOrder(ctx, s.As("bob"), store.RequestKey{}, id, nil, records.CompleteWork)
+	_, err = s.Records.AnswerWorkOrder(ctx, s.As("bob"), store.NoKey, id, nil, records.CompleteWork)
 	servicetest.Expect(t, "questions without answers", sentenceOf(bob.Forbidden[records.ActionComplete]), sentenceOf(err))
 	if len(bob.Answers.Questions) != 5 || bob.Answers.Form.Name != "Inspection" || len(bob.History.Changes) != 1 {
 		t.Errorf("the page shows %+v", bob)
@@ -129,7 +129,7 @@ func TestThePageIsForReaders(t *testing.T) {
 		}
 	}
 	// A worker without incoming work orders does not see whose it is.
-	s.MustWrite(s.Records.AssignWorkOrder(t.Context(), s.As("pia"), store.RequestKey{}, id, s.IDs("ola"), nil))
+	s.MustWrite(s.Records.AssignWorkOrder(t.Context(), s.As("pia"), store.NoKey, id, s.IDs("ola"), nil))
 	if detail, err := s.Records.WorkOrderDetail(t.Context(), s.As("ola"), id, records.HistoryPart{}); err != nil || detail.Customer != "" {
 		t.Errorf("ola sees the customer %q, %v", detail.Customer, err)
 	}
@@ -153,7 +153,7 @@ func TestAssigneeChoicesAreThoseTheRulesAllow(t *testing.T) {
 		}
 		for _, identity := range all {
 			other := s.NewWorkOrder([]string{"erp", "polar"}, nil)
-			_, err := s.Records.AssignWorkOrder(t.Context(), s.As(who), store.RequestKey{}, other, []string{identity}, nil)
+			_, err := s.Records.AssignWorkOrder(t.Context(), s.As(who), store.NoKey, other, []string{identity}, nil)
 			want := err == nil && !slices.Contains(never, identity) && !slices.Contains(s.IDs("erp", "polar"), identity)
 			if offered[identity] != want {
 				t.Errorf("%s is offered %s: %t; the write: %v", who, s.WithKeys(identity), offered[identity], err)

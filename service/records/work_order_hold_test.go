@@ -32,14 +32,14 @@ func TestHoldIsForPeopleInvolved(t *testing.T) {
 			}
 			id := s.NewWorkOrder([]string{worker}, []string{test.consultant})
 			if worker != test.worker {
-				s.MustWrite(s.Records.AssignWorkOrder(t.Context(), s.As("pia"), store.RequestKey{}, id, s.IDs(test.worker), nil))
+				s.MustWrite(s.Records.AssignWorkOrder(t.Context(), s.As("pia"), store.NoKey, id, s.IDs(test.worker), nil))
 			}
 			hold := func() error {
-				_, err := s.Records.HoldWorkOrder(t.Context(), s.As(test.actor), store.RequestKey{}, id)
+				_, err := s.Records.HoldWorkOrder(t.Context(), s.As(test.actor), store.NoKey, id)
 				return err
 			}
 			resume := func() error {
-				_, err := s.Records.ResumeWorkOrder(t.Context(), s.As(test.actor), store.RequestKey{}, id)
+				_, err := s.Records.ResumeWorkOrder(t.Context(), s.As(test.actor), store.NoKey, id)
 				return err
 			}
 			if test.want == "ok" {
@@ -48,7 +48,7 @@ func TestHoldIsForPeopleInvolved(t *testing.T) {
 				return
 			}
 			servicetest.Expect(t, "hold", servicetest.Outcome(s.ExpectUnchanged(id, hold)), test.want)
-			s.MustWrite(s.Records.HoldWorkOrder(t.Context(), s.As("ann"), store.RequestKey{}, id))
+			s.MustWrite(s.Records.HoldWorkOrder(t.Context(), s.As("ann"), store.NoKey, id))
 			servicetest.Expect(t, "resume", servicetest.Outcome(s.ExpectUnchanged(id, resume)), test.want)
 		})
 	}
@@ -57,14 +57,14 @@ func TestHoldIsForPeopleInvolved(t *testing.T) {
 func TestHoldHasTheEffectsOfAWrite(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	id := s.WorkOrderIn(models.StatusInProgress)
-	answer, err := s.Records.HoldWorkOrder(t.Context(), s.As("ann"), store.RequestKey{}, id)
+	answer, err := s.Records.HoldWorkOrder(t.Context(), s.As("ann"), store.NoKey, id)
 	s.MustWrite(answer, err)
 	shown, err := s.Records.WorkOrder(t.Context(), s.As("ann"), id)
 	if err != nil || string(shown) != string(answer.Body) {
 		t.Errorf("it returns %s, GET returns %s, %v", answer.Body, shown, err)
 	}
 	servicetest.Expect(t, "the history of the hold", s.LastChange(id), `ann work_order.held: status "in_progress">"on_hold"`)
-	s.MustWrite(s.Records.ResumeWorkOrder(t.Context(), s.As("cat"), store.RequestKey{}, id))
+	s.MustWrite(s.Records.ResumeWorkOrder(t.Context(), s.As("cat"), store.NoKey, id))
 	servicetest.Expect(t, "the history of its end", s.LastChange(id), `cat work_order.resumed: status "on_hold">"in_progress"`)
 	servicetest.Expect(t, "the events", s.EventsOf(id), "status_changed in_progress>on_hold, status_changed on_hold>in_progress")
 	servicetest.Expect(t, "the notices", s.NoticesOf(id), "cat held")

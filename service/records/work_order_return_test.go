@@ -13,7 +13,7 @@ import (
 // returned returns a work order to the customer and describes what came of it.
 func returned(s *servicetest.Harness, by, id, reason string) string {
 	s.T.Helper()
-	_, err := s.Records.ReturnWorkOrder(s.T.Context(), s.As(by), store.RequestKey{}, id, reason)
+	_, err := s.Records.ReturnWorkOrder(s.T.Context(), s.As(by), store.NoKey, id, reason)
 	return servicetest.Outcome(err)
 }
 
@@ -22,7 +22,7 @@ func returned(s *servicetest.Harness, by, id, reason string) string {
 func TestReturnToTheCustomer(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	id := s.NewWorkOrder([]string{"polar"}, []string{"cat"})
-	s.MustWrite(s.Records.AssignWorkOrder(t.Context(), s.As("pia"), store.RequestKey{}, id, s.IDs("ola", "stock"), nil))
+	s.MustWrite(s.Records.AssignWorkOrder(t.Context(), s.As("pia"), store.NoKey, id, s.IDs("ola", "stock"), nil))
 	s.ClearEffects(id)
 	servicetest.Expect(t, "returned", returned(s, "pia", id, "We have no one on site."), "ok")
 	servicetest.Expect(t, "the roles", s.RolesOf(id), "ann | cat")
@@ -45,7 +45,7 @@ func TestReturnNeedsAWorker(t *testing.T) {
 	s.Exec(`DELETE FROM assignments WHERE identity_id = $1`, s.ID("ann"))
 	id := s.NewWorkOrder([]string{"polar"}, nil)
 	_ = s.ExpectUnchanged(id, func() error {
-		_, err := s.Records.ReturnWorkOrder(t.Context(), s.As("pia"), store.RequestKey{}, id, "Busy")
+		_, err := s.Records.ReturnWorkOrder(t.Context(), s.As("pia"), store.NoKey, id, "Busy")
 		servicetest.Expect(t, "without a manager", servicetest.Outcome(err), "rule_violation no_worker")
 		return err
 	})
@@ -76,7 +76,7 @@ func TestWhoReturnsWhatAndWhen(t *testing.T) {
 	for name, reason := range map[string]string{"no reason": " ", "a long one": strings.Repeat("x", models.MaxReturnReason+1), "control characters": "a\x00b"} {
 		servicetest.Expect(t, name, returned(s, "pia", id, reason), "validation_failed")
 	}
-	_, err := s.Records.UnassignWorkOrder(t.Context(), s.As("pia"), store.RequestKey{}, id, s.ID("polar"))
+	_, err := s.Records.UnassignWorkOrder(t.Context(), s.As("pia"), store.NoKey, id, s.ID("polar"))
 	servicetest.Expect(t, "removing the company in the console", servicetest.Outcome(err), "permission_denied")
 	detail, err := s.Records.WorkOrderDetail(t.Context(), s.As("pia"), id, records.HistoryPart{})
 	if err != nil || detail.Kept[s.ID("polar")] == nil || detail.Forbidden["return"] != nil {

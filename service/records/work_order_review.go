@@ -23,8 +23,8 @@ type Review struct {
 // company that is, and who did not complete it. A read-only organization allows it because it finishes what
 // completing began. Errors: permission_denied, validation_failed, rule_violation
 // (own_work, status) and changeWorkOrder's.
-func (s *Records) ReviewWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id string, review Review) (store.WriteResult, error) {
-	return s.changeWorkOrder(ctx, actor, call, id, ActionReview, func(_ context.Context, c *workOrderChange) error {
+func (s *Records) ReviewWorkOrder(ctx context.Context, actor store.Actor, key store.Key, id string, review Review) (store.WriteResult, error) {
+	return s.changeWorkOrder(ctx, actor, key, id, ActionReview, func(_ context.Context, c *workOrderChange) error {
 		if fields := review.check(); len(fields) > 0 {
 			return models.Invalid(fields...)
 		}

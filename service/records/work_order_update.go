@@ -28,8 +28,8 @@ type Sent[T any] struct {
 // UpdateWorkOrder changes the fields that were sent (api.md 4.4) and
 // returns the work order. Errors: permission_denied, validation_failed,
 // rule_violation (status) and changeWorkOrder's.
-func (s *Records) UpdateWorkOrder(ctx context.Context, actor store.Actor, call store.RequestKey, id string, patch WorkOrderPatch) (store.WriteResult, error) {
-	return s.changeWorkOrder(ctx, actor, call, id, ActionUpdate, func(_ context.Context, c *workOrderChange) error {
+func (s *Records) UpdateWorkOrder(ctx context.Context, actor store.Actor, key store.Key, id string, patch WorkOrderPatch) (store.WriteResult, error) {
+	return s.changeWorkOrder(ctx, actor, key, id, ActionUpdate, func(_ context.Context, c *workOrderChange) error {
 		fields := append(checkTargetDate(patch.TargetDate.Value), store.CheckDescribed(patch.Description.Value, patch.ExternalID.Value)...)
 		if patch.Title.Set {
 			fields = append(fields, checkTitle("/title", patch.Title.Value)...)

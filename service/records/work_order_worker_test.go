@@ -31,7 +31,7 @@ func TestOnlyWorkersAnswer(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			id := s.NewWorkOrder([]string{test.worker}, []string{"cat"})
 			answer := func() error {
-				_, err := s.Records.AnswerWorkOrder(t.Context(), s.As(test.actor), store.RequestKey{}, id, nil, records.CompleteWork)
+				_, err := s.Records.AnswerWorkOrder(t.Context(), s.As(test.actor), store.NoKey, id, nil, records.CompleteWork)
 				return err
 			}
 			if test.want != "ok" {
@@ -65,7 +65,7 @@ func TestWorkersAreReplaced(t *testing.T) {
 		{"a service company's own", "pia", []string{"erp", "polar"}, []string{"pia"}, "ok", "erp polar pia | cat"},
 	} {
 		id := s.NewWorkOrder(test.before, []string{"cat"})
-		_, err := s.Records.ReplaceWorkers(t.Context(), s.As(test.by), store.RequestKey{}, id, s.IDs(test.after...))
+		_, err := s.Records.ReplaceWorkers(t.Context(), s.As(test.by), store.NoKey, id, s.IDs(test.after...))
 		servicetest.Expect(t, test.name, servicetest.Outcome(err), test.want)
 		servicetest.Expect(t, test.name+": the roles", s.RolesOf(id), test.roles)
 	}

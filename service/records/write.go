@@ -11,10 +11,10 @@ import (
 // write is store.WriteRecord, of which a replay shows the record only to those who may read it now
 // (api.md 4.17). Errors: WriteRecord's, not_found.
 func (s *Records) write(
-	ctx context.Context, actor store.Actor, call store.RequestKey, status int, locks []string,
+	ctx context.Context, actor store.Actor, key store.Key, status int, locks []string,
 	do func(ctx context.Context, t *store.Tx) (id string, record any, err error),
 ) (store.WriteResult, error) {
-	result, err := s.WriteRecord(ctx, actor, call, status, locks, do)
+	result, err := s.WriteRecord(ctx, actor, key, status, locks, do)
 	if err == nil && result.Replayed {
 		err = s.checkReplay(ctx, actor, result)
 	}

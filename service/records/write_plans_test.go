@@ -28,17 +28,17 @@ func TestPlansOfEmptyTablesSuitWrites(t *testing.T) {
 	h.Exec(`VACUUM ANALYZE`)
 	erp, ann, ctx, calls := h.As("erp"), h.As("ann"), t.Context(), 0
 	erp.ShowPeople = true
-	keyed := func() store.RequestKey {
+	keyed := func() store.Key {
 		calls++
-		return store.RequestKey{Key: fmt.Sprint("k", calls), Method: "POST", Path: "/", Fingerprint: []byte("body")}
+		return store.ForCall(fmt.Sprint("k", calls), "POST", "/", []byte("body"), "")
 	}
 	form := h.ID("inspection")
 	write := func() {
 		t.Helper()
-		call := keyed()
-		reference := call.Key
+		key := keyed()
+		reference := fmt.Sprint("k", calls)
 		create := func() store.WriteResult {
-			result, err := h.Records.CreateWorkOrder(ctx, erp, call, records.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "x", FormID: &form, Assignees: h.IDs("erp", "ann"), Consultants: h.IDs("cat")})
+			result, err := h.Records.CreateWorkOrder(ctx, erp, key, records.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "x", FormID: &form, Assignees: h.IDs("erp", "ann"), Consultants: h.IDs("cat")})
 			h.MustWrite(result, err)
 			return result
 		}
@@ -52,8 +52,8 @@ func TestPlansOfEmptyTablesSuitWrites(t *testing.T) {
 		h.MustWrite(h.Records.UpdateWorkOrder(ctx, erp, keyed(), id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "y", Set: true}}))
 		h.MustWrite(h.Records.AssignWorkOrder(ctx, erp, keyed(), id, h.IDs("crew"), h.IDs("dan")))
 		h.MustWrite(h.Records.UnassignWorkOrder(ctx, erp, keyed(), id, h.ID("crew")))
-		h.MustWrite(h.Records.HoldWorkOrder(ctx, ann, store.RequestKey{}, id))
-		h.MustWrite(h.Records.ResumeWorkOrder(ctx, ann, store.RequestKey{}, id))
+		h.MustWrite(h.Records.HoldWorkOrder(ctx, ann, store.NoKey, id))
+		h.MustWrite(h.Records.ResumeWorkOrder(ctx, ann, store.NoKey, id))
 		h.MustWrite(h.Records.AnswerWorkOrder(ctx, erp, keyed(), id, []records.GivenAnswer{{QuestionID: h.ID("q_state"), Value: h.ID("o_ok")}}, records.SaveAnswers))
 		h.MustWrite(h.Records.CancelWorkOrder(ctx, erp, keyed(), id, nil))
 		result, err := h.Records.CreateFeedback(ctx, erp, keyed(), records.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "x", ExternalID: &reference})

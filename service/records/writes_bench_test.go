@@ -25,7 +25,7 @@ func BenchmarkWrites(b *testing.B) {
 		plantWrites(f, addresses)
 		erp := f.Actor("erp")
 		erp.ShowPeople = true
-		measure := func(name string, write func(ctx context.Context, n int64, call store.RequestKey) error) {
+		measure := func(name string, write func(ctx context.Context, n int64, call store.Key) error) {
 			b.Run(fmt.Sprintf("%s/addresses=%d", name, addresses), func(b *testing.B) {
 				var n atomic.Int64
 				run := func(times int) {
@@ -34,7 +34,7 @@ func BenchmarkWrites(b *testing.B) {
 					for range 32 {
 						callers.Go(func() {
 							for i := n.Add(1); i <= last; i = n.Add(1) {
-								call := store.RequestKey{Key: rand.Text(), Method: "PATCH", Path: fmt.Sprint("/v1/work-orders/", i), Fingerprint: []byte(rand.Text())}
+								call := store.ForCall(rand.Text(), "PATCH", fmt.Sprint("/v1/work-orders/", i), []byte(rand.Text()), "")
 								if err := write(context.WithoutCancel(b.Context()), i, call); err != nil {
 									b.Error(err)
 									return
@@ -56,13 +56,13 @@ func BenchmarkWrites(b *testing.B) {
 				b.ReportMetric(float64(spent.WAL-before.WAL)/float64(b.N), "wal-B/op")
 			})
 		}
-		measure("change", func(ctx context.Context, n int64, call store.RequestKey) error {
+		measure("change", func(ctx context.Context, n int64, key store.Key) error {
 			patch := records.WorkOrderPatch{Title: records.Sent[string]{Value: "Replace the filter " + rand.Text(), Set: true}}
-			_, err := f.Records.UpdateWorkOrder(ctx, erp, call, writtenWorkOrder(n*7919%20_000), patch)
+			_, err := f.Records.UpdateWorkOrder(ctx, erp, key, writtenWorkOrder(n*7919%20_000), patch)
 			return err
 		})
-		measure("creation", func(ctx context.Context, n int64, call store.RequestKey) error {
-			_, err := f.Records.CreateWorkOrder(ctx, erp, call, records.NewWorkOrder{
+		measure("creation", func(ctx context.Context, n int64, key store.Key) error {
+			_, err := f.Records.CreateWorkOrder(ctx, erp, key, records.NewWorkOrder{
 				InventoryID: fmt.Sprintf("eqp_%026d", n*7919%1000+1), Title: "Replace the filter", Assignees: []string{f.ID("erp")}})
 			return err
 		})

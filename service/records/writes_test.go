@@ -38,46 +38,46 @@ func TestAWriteRespondsWithTheRecordAsItsGetShowsIt(t *testing.T) {
 		}
 		description, reference, form, reason := "Öl & \"Filter\"\n", "PO-17", h.ID("inspection"), "not needed"
 		target := models.TimeOf(time.Date(2026, 5, 1, 7, 0, 0, 1_999_999, time.UTC))
-		result, err := h.Records.CreateWorkOrder(ctx, erp, store.RequestKey{}, records.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace filter"})
+		result, err := h.Records.CreateWorkOrder(ctx, erp, store.NoKey, records.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace filter"})
 		same("a creation for the managers", result, err)
-		result, err = h.Records.CreateWorkOrder(ctx, erp, store.RequestKey{}, records.NewWorkOrder{
+		result, err = h.Records.CreateWorkOrder(ctx, erp, store.NoKey, records.NewWorkOrder{
 			InventoryID: h.ID("ahu1"), Title: "Replace filter", Description: &description, ExternalID: &reference, FormID: &form,
 			Priority: models.PriorityHigh, TargetDate: &target, Assignees: h.IDs("erp", "crew", "polar"), Consultants: h.IDs("cat", "bob"),
 		})
 		same("a creation with everything", result, err)
-		result, err = h.Records.UpdateWorkOrder(ctx, erp, store.RequestKey{Key: "k", Method: "PATCH", Path: "/", Fingerprint: []byte("body")}, id, records.WorkOrderPatch{
+		result, err = h.Records.UpdateWorkOrder(ctx, erp, store.ForCall("k", "PATCH", "/", []byte("body"), ""), id, records.WorkOrderPatch{
 			Title: records.Sent[string]{Value: "Replace both", Set: true}, Description: records.Sent[*string]{Set: true},
 			TargetDate: records.Sent[*models.Time]{Set: true}, Priority: records.Sent[models.Priority]{Value: models.PriorityLow, Set: true},
 		})
 		same("a change", result, err)
-		result, err = h.Records.UpdateWorkOrder(ctx, erp, store.RequestKey{}, id, records.WorkOrderPatch{
+		result, err = h.Records.UpdateWorkOrder(ctx, erp, store.NoKey, id, records.WorkOrderPatch{
 			Description: records.Sent[*string]{Value: &reason, Set: true}, TargetDate: records.Sent[*models.Time]{Value: &target, Set: true},
 			ExternalID: records.Sent[*string]{Set: true},
 		})
 		same("another change", result, err)
-		result, err = h.Records.UpdateWorkOrder(ctx, erp, store.RequestKey{}, id, records.WorkOrderPatch{})
+		result, err = h.Records.UpdateWorkOrder(ctx, erp, store.NoKey, id, records.WorkOrderPatch{})
 		same("no change", result, err)
-		result, err = h.Records.AssignWorkOrder(ctx, erp, store.RequestKey{}, id, h.IDs("ann"), h.IDs("dan"))
+		result, err = h.Records.AssignWorkOrder(ctx, erp, store.NoKey, id, h.IDs("ann"), h.IDs("dan"))
 		same("an assignment", result, err)
-		result, err = h.Records.UnassignWorkOrder(ctx, erp, store.RequestKey{}, id, h.ID("bob"))
+		result, err = h.Records.UnassignWorkOrder(ctx, erp, store.NoKey, id, h.ID("bob"))
 		same("its end", result, err)
-		result, err = h.Records.AnswerWorkOrder(ctx, erp, store.RequestKey{}, id, []records.GivenAnswer{
+		result, err = h.Records.AnswerWorkOrder(ctx, erp, store.NoKey, id, []records.GivenAnswer{
 			{QuestionID: h.ID("q_state"), Value: h.ID("o_ok")}, {QuestionID: h.ID("q_hours"), Value: json.Number("7")}}, records.SaveAnswers)
 		same("answers", result, err)
-		result, err = h.Records.HoldWorkOrder(ctx, h.As("ann"), store.RequestKey{}, id)
+		result, err = h.Records.HoldWorkOrder(ctx, h.As("ann"), store.NoKey, id)
 		if people { // the console shows them
 			same("a hold", result, err)
 		}
-		if result, err = h.Records.ResumeWorkOrder(ctx, h.As("ann"), store.RequestKey{}, id); people {
+		if result, err = h.Records.ResumeWorkOrder(ctx, h.As("ann"), store.NoKey, id); people {
 			same("a resumption", result, err)
 		}
-		result, err = h.Records.AnswerWorkOrder(ctx, erp, store.RequestKey{}, id, nil, records.CompleteWork)
+		result, err = h.Records.AnswerWorkOrder(ctx, erp, store.NoKey, id, nil, records.CompleteWork)
 		same("a completion", result, err)
-		if result, err = h.Records.ReviewWorkOrder(ctx, h.As("cat"), store.RequestKey{}, id, records.Review{Approve: true}); people {
+		if result, err = h.Records.ReviewWorkOrder(ctx, h.As("cat"), store.NoKey, id, records.Review{Approve: true}); people {
 			same("an approval", result, err)
 		}
 		id = h.NewWorkOrder([]string{"erp"}, nil)
-		result, err = h.Records.CancelWorkOrder(ctx, erp, store.RequestKey{}, id, &reason)
+		result, err = h.Records.CancelWorkOrder(ctx, erp, store.NoKey, id, &reason)
 		same("a cancellation", result, err)
 	}
 }
@@ -86,17 +86,17 @@ func TestAWriteRespondsWithTheRecordAsItsGetShowsIt(t *testing.T) {
 func TestRoundTripsOfAWrite(t *testing.T) {
 	h := servicetest.NewHarness(t)
 	id, erp := h.NewWorkOrder([]string{"erp"}, nil), h.As("erp")
-	for what, write := range map[string]func(context.Context, store.RequestKey) (store.WriteResult, error){
-		"a change": func(ctx context.Context, call store.RequestKey) (store.WriteResult, error) {
-			return h.Records.UpdateWorkOrder(ctx, erp, call, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Replace both", Set: true}})
+	for what, write := range map[string]func(context.Context, store.Key) (store.WriteResult, error){
+		"a change": func(ctx context.Context, key store.Key) (store.WriteResult, error) {
+			return h.Records.UpdateWorkOrder(ctx, erp, key, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Replace both", Set: true}})
 		},
-		"a creation": func(ctx context.Context, call store.RequestKey) (store.WriteResult, error) {
-			return h.Records.CreateWorkOrder(ctx, erp, call, records.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace filter"})
+		"a creation": func(ctx context.Context, key store.Key) (store.WriteResult, error) {
+			return h.Records.CreateWorkOrder(ctx, erp, key, records.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace filter"})
 		},
 	} {
 		kept := tracetest.NewInMemoryExporter()
 		ctx, span := sdktrace.NewTracerProvider(sdktrace.WithSyncer(kept)).Tracer("test").Start(t.Context(), "call")
-		_, err := write(ctx, store.RequestKey{Key: what, Method: "PATCH", Path: "/", Fingerprint: []byte("body")})
+		_, err := write(ctx, store.ForCall(what, "PATCH", "/", []byte("body"), ""))
 		span.End()
 		if err != nil {
 			t.Fatal(err)
@@ -118,7 +118,7 @@ func TestRoundTripsOfAWrite(t *testing.T) {
 func TestNoNumberIsUsedTwiceAfterACrash(t *testing.T) {
 	h := servicetest.NewHarness(t)
 	create := func(form *string) (store.WriteResult, error) {
-		return h.Records.CreateWorkOrder(t.Context(), h.As("erp"), store.RequestKey{},
+		return h.Records.CreateWorkOrder(t.Context(), h.As("erp"), store.NoKey,
 			records.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace filter", FormID: form})
 	}
 	before := h.MustWrite(create(nil)).Number
@@ -138,7 +138,7 @@ func TestNoNumberIsUsedTwiceAfterACrash(t *testing.T) {
 func TestARejectedWorkOrderTakesNoNumber(t *testing.T) {
 	h := servicetest.NewHarness(t)
 	create := func(actor string) (store.WriteResult, error) {
-		return h.Records.CreateWorkOrder(t.Context(), h.As(actor), store.RequestKey{}, records.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace filter"})
+		return h.Records.CreateWorkOrder(t.Context(), h.As(actor), store.NoKey, records.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace filter"})
 	}
 	before := h.MustWrite(create("erp")).Number
 	for _, actor := range []string{"reader", "outsider"} {
@@ -157,7 +157,7 @@ func TestARejectedWorkOrderTakesNoNumber(t *testing.T) {
 		"a long description": {InventoryID: h.ID("ahu1"), Title: "Replace filter", Description: &long},
 		"no such priority":   {InventoryID: h.ID("ahu1"), Title: "Replace filter", Priority: "urgent"},
 	} {
-		if _, err := h.Records.CreateWorkOrder(t.Context(), h.As("erp"), store.RequestKey{}, in); err == nil {
+		if _, err := h.Records.CreateWorkOrder(t.Context(), h.As("erp"), store.NoKey, in); err == nil {
 			t.Errorf("a work order with %s is created", name)
 		}
 	}

@@ -96,7 +96,7 @@ func (s *Harness) MustWrite(result store.WriteResult, err error) models.WorkOrde
 // NewWorkOrder creates a work order on AHU 1 as the ERP and returns its id.
 func (s *Harness) NewWorkOrder(workers, consultants []string) string {
 	s.T.Helper()
-	result, err := s.Records.CreateWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, records.NewWorkOrder{
+	result, err := s.Records.CreateWorkOrder(s.T.Context(), s.As("erp"), store.NoKey, records.NewWorkOrder{
 		InventoryID: s.ID("ahu1"), Title: "Replace filter", Assignees: s.IDs(workers...), Consultants: s.IDs(consultants...),
 	})
 	return s.MustWrite(result, err).ID
@@ -109,7 +109,7 @@ func (s *Harness) WorkOrderIn(status models.WorkOrderStatus) string {
 	id := s.NewWorkOrder([]string{"erp"}, []string{"cat"})
 	complete := func(complete bool) {
 		s.T.Helper()
-		s.MustWrite(s.Records.AnswerWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, nil, records.Completion(complete)))
+		s.MustWrite(s.Records.AnswerWorkOrder(s.T.Context(), s.As("erp"), store.NoKey, id, nil, records.Completion(complete)))
 	}
 	switch status {
 	case models.StatusOpen:
@@ -119,14 +119,14 @@ func (s *Harness) WorkOrderIn(status models.WorkOrderStatus) string {
 		complete(true)
 	case models.StatusBackFromInspection:
 		complete(true)
-		s.MustWrite(s.Records.ReviewWorkOrder(s.T.Context(), s.As("cat"), store.RequestKey{}, id, records.Review{Comment: "Loose."}))
+		s.MustWrite(s.Records.ReviewWorkOrder(s.T.Context(), s.As("cat"), store.NoKey, id, records.Review{Comment: "Loose."}))
 	case models.StatusComplete:
 		complete(true)
-		s.MustWrite(s.Records.ReviewWorkOrder(s.T.Context(), s.As("cat"), store.RequestKey{}, id, records.Review{Approve: true}))
+		s.MustWrite(s.Records.ReviewWorkOrder(s.T.Context(), s.As("cat"), store.NoKey, id, records.Review{Approve: true}))
 	case models.StatusCancelled:
-		s.MustWrite(s.Records.CancelWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, nil))
+		s.MustWrite(s.Records.CancelWorkOrder(s.T.Context(), s.As("erp"), store.NoKey, id, nil))
 	case models.StatusOnHold:
-		s.MustWrite(s.Records.HoldWorkOrder(s.T.Context(), s.As("ann"), store.RequestKey{}, id))
+		s.MustWrite(s.Records.HoldWorkOrder(s.T.Context(), s.As("ann"), store.NoKey, id))
 	}
 	s.ClearEffects(id)
 	return id

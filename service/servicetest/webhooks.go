@@ -13,7 +13,7 @@ import (
 // Create creates a work order on AHU 1 as the ERP and returns its id.
 func Create(t *testing.T, f *Fixture) string {
 	t.Helper()
-	answer, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
+	answer, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,17 +18,25 @@ import (
 	"millwright/service/batch"
 )
 
-// RequestKey is what asks for a write: an HTTP call, or an operator's update of a workflow.
-// Key, Method and Path identify its retries.
-type RequestKey struct {
-	// Key is the idempotency key, "" for a call without one.
-	Key string
-	// Method and Path are the HTTP call's; an update has its name and workflow id.
-	Method, Path string
-	// Fingerprint is a digest of the request's JSON value: a retry has the same.
-	Fingerprint []byte
-	// IfMatch is the If-Match header: the ETags that the record may have, "" if it may have any.
-	IfMatch string
+// Key identifies what asks for a write, which is made once regardless of how often it is asked
+// for, and on which state of the record. ForCall and NoKey are keys.
+type Key struct {
+	key, method, path string
+	fingerprint       []byte
+	ifMatch           string
+}
+
+// NoKey is the key of a command's write, of the service's own, and of a call without an
+// idempotency key and without If-Match: each is a new write, on any state of the record.
+var NoKey Key
+
+// ForCall returns the key of an HTTP call or of an operator's update of a workflow, of which a retry
+// replays the stored response. The idempotency key may be ""; with the method and path (an update
+// has its name and workflow id) it identifies the retries. The fingerprint is a digest of the
+// request's JSON value, which is the same in a retry. ifMatch is the If-Match header: the ETags that the
+// record may have, "" if it may have any.
+func ForCall(key, method, path string, fingerprint []byte, ifMatch string) Key {
+	return Key{key: key, method: method, path: path, fingerprint: fingerprint, ifMatch: ifMatch}
 }
 
 // WriteResult is the result of a write: the HTTP status, the record's id and the
@@ -61,17 +69,17 @@ type storedResponse struct {
 // context replaces the call. Errors: idempotency_key_reused,
 // *FormDoneError and do's.
 func (s *Store) WriteRecord(
-	ctx context.Context, actor Actor, call RequestKey, status int, locks []string,
+	ctx context.Context, actor Actor, key Key, status int, locks []string,
 	do func(ctx context.Context, t *Tx) (id string, record any, err error),
 ) (WriteResult, error) {
 	var result WriteResult
-	call = call.OrForm(ctx)
-	if call.Key != "" {
-		locks = append(slices.Clip(locks), call.conflictKey(actor))
+	key = key.OrForm(ctx)
+	if key.key != "" {
+		locks = append(slices.Clip(locks), key.conflictKey(actor))
 	}
 	err := s.WriteTogether(ctx, actor.OrganizationID, locks, func(ctx context.Context, t *Tx) error {
-		if call.Key != "" {
-			t.queueStoredResponse(actor, call)
+		if key.key != "" {
+			t.queueStoredResponse(actor, key)
 		}
 		id, record, err := do(ctx, t)
 		if err != nil {
@@ -82,22 +90,22 @@ func (s *Store) WriteRecord(
 			return err
 		}
 		result = WriteResult{Status: status, RecordID: id, Body: body}
-		if call.Key == "" {
+		if key.key == "" {
 			return nil
 		}
 		return t.Insert(&models.StoredResponse{
-			Digest:      call.digest(actor),
+			Digest:      key.digest(actor),
 			Slot:        models.ResponseSlot(t.At),
 			Status:      status,
 			CreatedAt:   t.At,
-			Fingerprint: call.Fingerprint,
+			Fingerprint: key.fingerprint,
 			RecordID:    id,
 			Readable:    !t.Unreadable && actor.HasReadScope(id),
 			Body:        body,
 		})
 	})
 	if replay, ok := errors.AsType[*replayError](err); ok {
-		if call.isForm() {
+		if key.isForm() {
 			return WriteResult{}, &FormDoneError{replay.result.RecordID}
 		}
 		return replay.result, nil
@@ -111,15 +119,15 @@ type replayError struct{ result WriteResult }
 func (*replayError) Error() string { return "the write is a repetition" }
 
 // conflictKey identifies the call among all calls with a key.
-func (c RequestKey) conflictKey(actor Actor) string {
-	return strings.Join([]string{actor.IdentityID, c.Method, c.Path, c.Key}, " ")
+func (k Key) conflictKey(actor Actor) string {
+	return strings.Join([]string{actor.IdentityID, k.method, k.path, k.key}, " ")
 }
 
 // digest identifies the call among all calls with a key: half of a SHA-256 of its parts,
 // each with its length.
-func (c RequestKey) digest(actor Actor) []byte {
+func (k Key) digest(actor Actor) []byte {
 	digest := sha256.New()
-	for _, part := range []string{actor.IdentityID, c.Method, c.Path, c.Key} {
+	for _, part := range []string{actor.IdentityID, k.method, k.path, k.key} {
 		var length [8]byte
 		binary.BigEndian.PutUint64(length[:], uint64(len(part)))
 		digest.Write(length[:])
@@ -168,14 +176,14 @@ func (t *Tx) QueueLockKey(name string) {
 // queueStoredResponse queues locking the key and loading its response. If there is
 // one, the flush fails with replayError or idempotency_key_reused before any rule
 // is checked.
-func (t *Tx) queueStoredResponse(actor Actor, call RequestKey) {
-	t.QueueLockKey(call.conflictKey(actor))
+func (t *Tx) queueStoredResponse(actor Actor, key Key) {
+	t.QueueLockKey(key.conflictKey(actor))
 	t.QueueBulkRows(storedResponses, func(row pgx.CollectableRow) error {
 		found, err := pgx.RowToStructByPos[storedResponse](row)
 		if err != nil {
 			return err
 		}
-		if subtle.ConstantTimeCompare(found.Fingerprint, call.Fingerprint) != 1 {
+		if subtle.ConstantTimeCompare(found.Fingerprint, key.fingerprint) != 1 {
 			return models.Errorf(models.CodeIdempotencyKeyReused,
 				"The Idempotency-Key was used for another request. Use a new key for a new request.")
 		}
@@ -186,7 +194,7 @@ func (t *Tx) queueStoredResponse(actor Actor, call RequestKey) {
 			}
 		}
 		return &replayError{WriteResult{Status: found.Status, RecordID: found.RecordID, Body: body, Replayed: true, Readable: found.Readable}}
-	}, call.digest(actor), t.At.Add(-models.IdempotencyRetention))
+	}, key.digest(actor), t.At.Add(-models.IdempotencyRetention))
 }
 
 // withoutPeople removes the member people, which is not the first, of an encoded

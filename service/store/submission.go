@@ -22,8 +22,8 @@ type Submission struct {
 
 // call is the form as a call: a form that is sent again is a retry with an idempotency key,
 // whatever was entered then (docs/console.md, Rules of the pages).
-func (f Submission) call() RequestKey {
-	return RequestKey{Key: f.Key, Method: formMethod, Fingerprint: []byte{}, IfMatch: f.IfMatch}
+func (f Submission) call() Key {
+	return ForCall(f.Key, formMethod, "", []byte{}, f.IfMatch)
 }
 
 // FormDoneError is returned if the form was sent before and did its work then. RecordID is what
@@ -58,14 +58,14 @@ func ETagOf(record any) (string, error) {
 	return ETag(body), err
 }
 
-func (c RequestKey) isForm() bool { return c.Method == formMethod }
+func (k Key) isForm() bool { return k.method == formMethod }
 
 // OrForm returns the call of the context's form, if there is one, else the call.
-func (c RequestKey) OrForm(ctx context.Context) RequestKey {
+func (k Key) OrForm(ctx context.Context) Key {
 	if form, sent := SubmissionOf(ctx); sent {
 		return form.call()
 	}
-	return c
+	return k
 }
 
 // unusedForm rejects a form that was sent before. Errors: *FormDoneError.
@@ -141,15 +141,15 @@ var latestChange = `
 // Matches rejects a call whose If-Match does not name the record as it is now, and a form
 // that was filled from another state of the record, which the actor may change. Errors:
 // precondition_failed, *FormStaleError.
-func (t *Tx) Matches(ctx context.Context, call RequestKey, record any, organizationID, recordID string) error {
-	if call.IfMatch == "" {
+func (t *Tx) Matches(ctx context.Context, key Key, record any, organizationID, recordID string) error {
+	if key.ifMatch == "" {
 		return nil
 	}
 	tag, err := ETagOf(record)
-	if err != nil || ETagMatches(call.IfMatch, tag) {
+	if err != nil || ETagMatches(key.ifMatch, tag) {
 		return err
 	}
-	if !call.isForm() {
+	if !key.isForm() {
 		return models.Errorf(models.CodePreconditionFailed, "The record has changed since the ETag of If-Match was read.")
 	}
 	var changes []FormStaleError

@@ -47,7 +47,7 @@ func TestAMoveLeavesTheRecordsBelowToHousekeeping(t *testing.T) {
 	f := servicetest.New(t)
 	plantBelow(f, f.ID("ahu1"), 1, many)
 	plantBelow(f, f.ID("roof"), many+1, many+10)
-	if _, err := f.Records.CreateFeedback(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("fan1"), Subject: "Noise"}); err != nil {
+	if _, err := f.Records.CreateFeedback(t.Context(), f.Actor("erp"), store.NoKey, records.NewFeedback{InventoryID: f.ID("fan1"), Subject: "Noise"}); err != nil {
 		t.Fatal(err)
 	}
 	writing := servicetest.Begin(t, f)

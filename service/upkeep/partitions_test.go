@@ -93,7 +93,7 @@ func TestMissingPartitionsAreMadeByTheChecks(t *testing.T) {
 	check(6*24*time.Hour, "01-09") // 01-08: tomorrow's is there
 	check(24*time.Hour, "01-16")
 	f.Clock.Advance(8 * 24 * time.Hour)
-	_, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
+	_, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
 	if err == nil || !strings.Contains(err.Error(), `no partition of relation "events"`) {
 		t.Errorf("without a partition: %v", err)
 	}

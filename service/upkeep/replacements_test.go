@@ -61,9 +61,9 @@ func TestPeopleAreReplacedOnOpenWorkOrders(t *testing.T) {
 		{"a worker of one that was cancelled", s.NewWorkOrder([]string{"bob"}, nil), "w bob", "", ""},
 		{"no one", s.NewWorkOrder([]string{"erp"}, nil), "w erp", "", ""},
 	}
-	s.MustWrite(s.Records.AnswerWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, orders[4].id, nil, records.CompleteWork))
-	s.MustWrite(s.Records.HoldWorkOrder(t.Context(), s.As("ann"), store.RequestKey{}, orders[5].id))
-	s.MustWrite(s.Records.CancelWorkOrder(t.Context(), s.As("erp"), store.RequestKey{}, orders[6].id, nil))
+	s.MustWrite(s.Records.AnswerWorkOrder(t.Context(), s.As("erp"), store.NoKey, orders[4].id, nil, records.CompleteWork))
+	s.MustWrite(s.Records.HoldWorkOrder(t.Context(), s.As("ann"), store.NoKey, orders[5].id))
+	s.MustWrite(s.Records.CancelWorkOrder(t.Context(), s.As("erp"), store.NoKey, orders[6].id, nil))
 	changed := map[string]time.Time{}
 	changedAt := func(id string) time.Time {
 		return servicetest.Value[time.Time](s.Fixture, `SELECT changed_at FROM work_orders WHERE id = $1`, id)
@@ -123,8 +123,8 @@ func TestWorkOrdersThatCannotBeReplacedStay(t *testing.T) {
 			s.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, s.ID("ann"))
 		}, "w cat"},
 		"someone else replaced the person by then": {nil, "cat", func(s *servicetest.Harness, id string) {
-			s.MustWrite(s.Records.AssignWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, s.IDs("erp"), nil))
-			s.MustWrite(s.Records.UnassignWorkOrder(s.T.Context(), s.As("erp"), store.RequestKey{}, id, s.ID("bob")))
+			s.MustWrite(s.Records.AssignWorkOrder(s.T.Context(), s.As("erp"), store.NoKey, id, s.IDs("erp"), nil))
+			s.MustWrite(s.Records.UnassignWorkOrder(s.T.Context(), s.As("erp"), store.NoKey, id, s.ID("bob")))
 		}, "w erp"},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -198,7 +198,7 @@ func TestServiceCompaniesReplaceTheirPeople(t *testing.T) {
 	t.Parallel()
 	s := servicetest.NewHarness(t)
 	id := s.NewWorkOrder([]string{"polar"}, nil)
-	s.MustWrite(s.Records.AssignWorkOrder(t.Context(), s.As("pia"), store.RequestKey{}, id, s.IDs("ola"), nil))
+	s.MustWrite(s.Records.AssignWorkOrder(t.Context(), s.As("pia"), store.NoKey, id, s.IDs("ola"), nil))
 	if _, err := s.People.DeactivatePerson(t.Context(), s.As("pia"), s.ID("ola"), s.ID("pia")); err != nil {
 		t.Fatal(err)
 	}

@@ -14,13 +14,13 @@ func TestMarkAllDirtyMarksEveryOpenRecord(t *testing.T) {
 	f := servicetest.New(t)
 	var orders []string
 	for range 3 {
-		answer, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace the filter"})
+		answer, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace the filter"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		orders = append(orders, answer.RecordID)
 	}
-	answer, err := f.Records.CreateFeedback(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "It rattles"})
+	answer, err := f.Records.CreateFeedback(t.Context(), f.Actor("erp"), store.NoKey, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "It rattles"})
 	if err != nil {
 		t.Fatal(err)
 	}

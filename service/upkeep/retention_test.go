@@ -137,11 +137,11 @@ func TestNoticesStayInTheInboxWithoutAMailServer(t *testing.T) {
 
 func TestNothingElseIsRemoved(t *testing.T) {
 	f := servicetest.New(t, servicetest.Mails)
-	call := store.RequestKey{Key: "k", Method: "POST", Path: "/work-orders", Fingerprint: []byte{1}}
-	if _, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), call, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"}); err != nil {
+	key := store.ForCall("k", "POST", "/work-orders", []byte{1}, "")
+	if _, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), key, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Records.CreateFeedback(t.Context(), f.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"}); err != nil {
+	if _, err := f.Records.CreateFeedback(t.Context(), f.Actor("erp"), store.NoKey, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"}); err != nil {
 		t.Fatal(err)
 	}
 	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, servicetest.Claim(t, f, "erp_hook").Deliveries[0], 500))
@@ -245,17 +245,17 @@ func TestRemovalBlocksNoOtherWork(t *testing.T) {
 	defer cancel()
 	for name, do := range map[string]func() error{
 		"a create": func() error {
-			call := store.RequestKey{Key: "concurrent", Method: "POST", Path: "/work-orders", Fingerprint: []byte{1}}
-			_, err := f.Records.CreateWorkOrder(ctx, f.Actor("erp"), call, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Concurrent"})
+			key := store.ForCall("concurrent", "POST", "/work-orders", []byte{1}, "")
+			_, err := f.Records.CreateWorkOrder(ctx, f.Actor("erp"), key, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Concurrent"})
 			return err
 		},
 		"a change": func() error {
 			patch := records.WorkOrderPatch{Title: records.Sent[string]{Value: "Concurrent", Set: true}}
-			_, err := f.Records.UpdateWorkOrder(ctx, f.Actor("erp"), store.RequestKey{}, id, patch)
+			_, err := f.Records.UpdateWorkOrder(ctx, f.Actor("erp"), store.NoKey, id, patch)
 			return err
 		},
 		"feedback": func() error {
-			_, err := f.Records.CreateFeedback(ctx, f.Actor("erp"), store.RequestKey{}, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Concurrent"})
+			_, err := f.Records.CreateFeedback(ctx, f.Actor("erp"), store.NoKey, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Concurrent"})
 			return err
 		},
 		"deliveries": func() error {
@@ -508,8 +508,8 @@ func creates(b *testing.B, f *servicetest.Fixture, stop <-chan struct{}) (p50, p
 					return
 				case <-timer.C:
 				}
-				call := store.RequestKey{Key: due.String(), Method: "POST", Path: "/work-orders", Fingerprint: []byte{1}}
-				if _, err := f.Records.CreateWorkOrder(b.Context(), f.Actor("erp"), call, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"}); err != nil {
+				key := store.ForCall(due.String(), "POST", "/work-orders", []byte{1}, "")
+				if _, err := f.Records.CreateWorkOrder(b.Context(), f.Actor("erp"), key, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"}); err != nil {
 					b.Error(err)
 					return
 				}

@@ -56,7 +56,7 @@ func (c backend) wal() (at int64) {
 func BenchmarkStatementsOfDeliveries(b *testing.B) {
 	const size = 32
 	f := servicetest.New(b)
-	order, err := f.Records.CreateWorkOrder(b.Context(), f.Actor("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
+	order, err := f.Records.CreateWorkOrder(b.Context(), f.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
 	if err != nil {
 		b.Fatal(err)
 	}

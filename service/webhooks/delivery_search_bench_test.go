@@ -17,7 +17,7 @@ import (
 func BenchmarkSearches(b *testing.B) {
 	f := servicetest.NewHarness(b)
 	f.Exec(`DELETE FROM webhooks WHERE id <> $1`, f.ID("erp_hook"))
-	order, err := f.Records.CreateWorkOrder(b.Context(), f.As("erp"), store.RequestKey{}, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
+	order, err := f.Records.CreateWorkOrder(b.Context(), f.As("erp"), store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
 	if err != nil {
 		b.Fatal(err)
 	}
