@@ -122,7 +122,7 @@ func TestLinksOfAnotherOrganizationAreNotCounted(t *testing.T) {
 	for _, link := range s.MailedLinks() {
 		links[link.Organization]++
 	}
-	if want := map[string]int{"Acme Facilities": 1, "Polar Lifts": 3}; !maps.Equal(links, want) {
+	if want := map[string]int{"Acme Facilities": 1, "Polar Lifts": 4}; !maps.Equal(links, want) { // requested links are counted apart
 		t.Errorf("links by organization: %v, want %v", links, want)
 	}
 }
