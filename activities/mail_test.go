@@ -278,6 +278,21 @@ func TestReminderIsASeparateMessage(t *testing.T) {
 	}
 }
 
+// A run ends after a minute, so that organizations take turns. What is left is due at once.
+func TestAMailRunEndsAfterAMinute(t *testing.T) {
+	h := newMailHarness(t)
+	h.assign(h.Actor("erp"), []string{"crew"}, nil)
+	looks := 0
+	h.mails.Now = func() time.Time {
+		looks++
+		return h.Clock.Now().Add(time.Duration(looks) * 40 * time.Second)
+	}
+	result := h.mailTo(h.Acme.OrganizationID)
+	if result.Sent != 1 || result.Waiting != 1 || result.NextAt == nil || result.NextAt.Time.After(h.mails.Now()) || result.ServerFailed {
+		t.Errorf("the result is %+v, want one sent and one due", result)
+	}
+}
+
 // mailing makes the harness's service mail links.
 func mailing(h *harness) *harness {
 	h.Service = h.NewInstance(servicetest.Mails)
