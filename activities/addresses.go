@@ -40,20 +40,20 @@ func (a *Addresses) WarnOfFailing(ctx context.Context, id string) (bool, error) 
 
 // DisableAddress turns the address off as an operator.
 func (a *Addresses) DisableAddress(ctx context.Context, id, reason string) error {
-	_, err := a.Service.Webhooks.DisableWebhook(ctx, store.Operator(), id, reason)
+	_, err := a.Service.Webhooks.DisableWebhook(ctx, store.Operator(), store.NoKey, id, reason)
 	return rejection(err)
 }
 
 // EnableAddress turns the address on as an operator. With a since it releases failed and
 // held deliveries and counts them.
 func (a *Addresses) EnableAddress(ctx context.Context, id string, since *models.Time) (webhooks.Released, error) {
-	_, released, err := a.Service.Webhooks.EnableWebhook(ctx, store.Operator(), id, since)
+	_, released, err := a.Service.Webhooks.EnableWebhook(ctx, store.Operator(), store.NoKey, id, since)
 	return released, rejection(err)
 }
 
 // RedeliverSince releases failed and held deliveries as an operator and counts them.
 func (a *Addresses) RedeliverSince(ctx context.Context, id string, since models.Time) (webhooks.Released, error) {
-	released, err := a.Service.Webhooks.RedeliverSince(ctx, store.Operator(), id, since)
+	released, err := a.Service.Webhooks.RedeliverSince(ctx, store.Operator(), store.NoKey, id, since)
 	return released, rejection(err)
 }
 

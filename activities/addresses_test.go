@@ -9,6 +9,7 @@ import (
 	"millwright/activities"
 	"millwright/models"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 	"millwright/service/webhooks"
 	"millwright/webhook"
 )
@@ -55,7 +56,7 @@ func TestOperatorsActOnAnAddress(t *testing.T) {
 	r.respond = func(context.Context, received) (webhook.Response, error) {
 		return webhook.Response{}, &webhook.AttemptError{Kind: webhook.KindTimeout, Detail: "No response came within 10 seconds."}
 	}
-	begun, err := h.Webhooks.BeginWebhookTest(ctx, servicetest.Person(t, h.Fixture, "ann"), id)
+	begun, err := h.Webhooks.BeginWebhookTest(ctx, servicetest.Person(t, h.Fixture, "ann"), store.NoKey, id)
 	if err != nil {
 		t.Fatal(err)
 	}

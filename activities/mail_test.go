@@ -303,7 +303,7 @@ func mailing(h *harness) *harness {
 // invite invites a person whose invitation is to be mailed.
 func (h *harness) invite(name, email string) {
 	h.t.Helper()
-	_, link, err := h.People.InvitePerson(h.t.Context(), h.person("ann"), h.Acme.OrganizationID, people.Invitation{Name: name, Email: email})
+	_, link, err := h.People.InvitePerson(h.t.Context(), h.person("ann"), store.NoKey, h.Acme.OrganizationID, people.Invitation{Name: name, Email: email})
 	if err != nil || link.Token != "" {
 		h.t.Fatalf("the link is %q, %v; want none, since it is mailed", link.Token, err)
 	}
@@ -409,7 +409,7 @@ func TestLinksGoFirst(t *testing.T) {
 func TestMailOfOneOrganization(t *testing.T) {
 	h := mailing(newMailHarness(t))
 	h.invite("Nia", "nia@acme.example.com")
-	if err := h.People.ForgotPassword(t.Context(), "pia@polar.example.com", people.Client{Network: "192.0.2.1"}); err != nil {
+	if err := h.People.ForgotPassword(t.Context(), "form", "pia@polar.example.com", people.Client{Network: "192.0.2.1"}); err != nil {
 		t.Fatal(err)
 	}
 	h.mailTo(h.Polar.OrganizationID)

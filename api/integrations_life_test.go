@@ -104,10 +104,10 @@ func TestChangesThatInvalidateTokens(t *testing.T) {
 		{
 			name: "it is turned off",
 			do: func(p instancePair, id string) (integrations.IntegrationRecord, error) {
-				return p.Integrations.TurnIntegrationOff(t.Context(), p.ann, id)
+				return p.Integrations.TurnIntegrationOff(t.Context(), p.ann, store.NoKey, id)
 			},
 			undo: func(p instancePair, id string) (integrations.IntegrationRecord, error) {
-				return p.Integrations.TurnIntegrationOn(t.Context(), p.ann, id)
+				return p.Integrations.TurnIntegrationOn(t.Context(), p.ann, store.NoKey, id)
 			},
 			status: http.StatusBadRequest, code: "unauthorized_client",
 		},
@@ -124,7 +124,7 @@ func TestChangesThatInvalidateTokens(t *testing.T) {
 		{
 			name: "it is deleted",
 			do: func(p instancePair, id string) (integrations.IntegrationRecord, error) {
-				return p.Integrations.DeleteIntegration(t.Context(), p.ann, id)
+				return p.Integrations.DeleteIntegration(t.Context(), p.ann, store.NoKey, id)
 			},
 			status: http.StatusUnauthorized, code: "invalid_client",
 		},
@@ -169,7 +169,7 @@ func TestRenewingASecretInvalidatesItsTokens(t *testing.T) {
 	t.Parallel()
 	p := newInstancePair(t)
 	token := p.Token("erp")
-	renewed, err := p.Integrations.RenewIntegrationSecret(t.Context(), p.ann, p.ID("erp"))
+	renewed, err := p.Integrations.RenewIntegrationSecret(t.Context(), p.ann, store.NoKey, p.ID("erp"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestRenewingASecretInvalidatesItsTokens(t *testing.T) {
 	}
 	fresh := p.requestToken(renewed.ClientID, renewed.ClientSecret).Want(http.StatusOK, "").Text("access_token")
 	p.with(fresh, "/me").Want(http.StatusOK, "")
-	again, err := p.Integrations.RenewIntegrationSecret(t.Context(), store.Operator(), p.ID("erp"))
+	again, err := p.Integrations.RenewIntegrationSecret(t.Context(), store.Operator(), store.NoKey, p.ID("erp"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +207,7 @@ func TestChangesThatKeepTokensValid(t *testing.T) {
 			return p.Integrations.ChangeIntegrationScopes(ctx, p.ann, id, []string{"people:read", "work_orders:read"})
 		}},
 		{"turning it on while it is on", func() (integrations.IntegrationRecord, error) {
-			return p.Integrations.TurnIntegrationOn(ctx, p.ann, id)
+			return p.Integrations.TurnIntegrationOn(ctx, p.ann, store.NoKey, id)
 		}},
 		{"enabling it while it is enabled", func() (integrations.IntegrationRecord, error) {
 			return p.Integrations.EnableIntegration(ctx, store.Operator(), id)
@@ -234,7 +234,7 @@ func TestANewIntegrationNeedsPermissions(t *testing.T) {
 	t.Parallel()
 	p := newInstancePair(t)
 	ctx := t.Context()
-	made, err := p.Integrations.CreateIntegration(ctx, p.ann, p.Acme.OrganizationID, integrations.NewIntegration{
+	made, err := p.Integrations.CreateIntegration(ctx, p.ann, store.NoKey, p.Acme.OrganizationID, integrations.NewIntegration{
 		Name: "Laundry", Scopes: []string{"inventory:read", "work_orders:read", "work_orders:write"},
 	})
 	if err != nil {
@@ -263,9 +263,9 @@ func TestANewIntegrationNeedsPermissions(t *testing.T) {
 		{"", http.StatusNotFound, http.StatusUnprocessableEntity},
 	} {
 		if step.definition == "" {
-			err = p.Inventory.Unassign(ctx, p.ann, p.ID("hvac"), made.ID)
+			err = p.Inventory.Unassign(ctx, p.ann, store.NoKey, p.ID("hvac"), made.ID)
 		} else {
-			err = p.Inventory.Assign(ctx, p.ann, p.ID("hvac"), made.ID, p.ID(step.definition))
+			err = p.Inventory.Assign(ctx, p.ann, store.NoKey, p.ID("hvac"), made.ID, p.ID(step.definition))
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -291,13 +291,13 @@ func TestAssignmentsVoidSyncTokens(t *testing.T) {
 	p.WaitForOpenTransactions()
 	token := changes(longAgo).Want(http.StatusOK, "").Text("sync_token")
 	changes(token).Want(http.StatusOK, "")
-	if err := p.Inventory.Assign(ctx, p.ann, p.ID("roof"), p.ID("reader"), p.ID("reading")); err != nil {
+	if err := p.Inventory.Assign(ctx, p.ann, store.NoKey, p.ID("roof"), p.ID("reader"), p.ID("reading")); err != nil {
 		t.Fatal(err)
 	}
 	changes(token).Want(http.StatusGone, "cursor_expired")
 	fresh := changes(longAgo).Want(http.StatusOK, "")
 	want(t, "work orders seen now", len(fresh.Field("data").([]any)), 1)
-	if err := p.Inventory.Unassign(ctx, p.ann, p.ID("roof"), p.ID("reader")); err != nil {
+	if err := p.Inventory.Unassign(ctx, p.ann, store.NoKey, p.ID("roof"), p.ID("reader")); err != nil {
 		t.Fatal(err)
 	}
 	changes(fresh.Text("sync_token")).Want(http.StatusGone, "cursor_expired")
@@ -309,7 +309,7 @@ func TestRecordsNameADeletedIntegration(t *testing.T) {
 	p := newInstancePair(t)
 	made := p.As("creator", http.MethodPost, "/work-orders", object{"inventory_id": p.ID("ahu1"), "title": "Replace filter"}).Want(http.StatusCreated, "")
 	path := "/work-orders/" + made.Text("id")
-	p.must(p.Integrations.DeleteIntegration(t.Context(), p.ann, p.ID("creator")))
+	p.must(p.Integrations.DeleteIntegration(t.Context(), p.ann, store.NoKey, p.ID("creator")))
 	record := p.As("erp", http.MethodGet, path, nil).Want(http.StatusOK, "")
 	want(t, "who created it", record.Text("created_by"), p.ID("creator"))
 	named := slices.ContainsFunc(record.Field("people").([]any), func(person any) bool {

@@ -262,14 +262,14 @@ func TestInvalidatedTokensAreRejectedEverywhere(t *testing.T) {
 	operator := store.Operator()
 	for name, end := range map[string]func(context *apitest.Server, n *tenant, id string) error{
 		"turned off": func(s *apitest.Server, n *tenant, id string) error {
-			_, err := s.Integrations.TurnIntegrationOff(n.t.Context(), operator, id)
+			_, err := s.Integrations.TurnIntegrationOff(n.t.Context(), operator, store.NoKey, id)
 			return err
 		},
 		"turned off and on": func(s *apitest.Server, n *tenant, id string) error {
-			if _, err := s.Integrations.TurnIntegrationOff(n.t.Context(), operator, id); err != nil {
+			if _, err := s.Integrations.TurnIntegrationOff(n.t.Context(), operator, store.NoKey, id); err != nil {
 				return err
 			}
-			_, err := s.Integrations.TurnIntegrationOn(n.t.Context(), operator, id)
+			_, err := s.Integrations.TurnIntegrationOn(n.t.Context(), operator, store.NoKey, id)
 			return err
 		},
 		"disabled by the service": func(s *apitest.Server, n *tenant, id string) error {
@@ -277,11 +277,11 @@ func TestInvalidatedTokensAreRejectedEverywhere(t *testing.T) {
 			return err
 		},
 		"deleted": func(s *apitest.Server, n *tenant, id string) error {
-			_, err := s.Integrations.DeleteIntegration(n.t.Context(), operator, id)
+			_, err := s.Integrations.DeleteIntegration(n.t.Context(), operator, store.NoKey, id)
 			return err
 		},
 		"its secret renewed": func(s *apitest.Server, n *tenant, id string) error {
-			_, err := s.Integrations.RenewIntegrationSecret(n.t.Context(), operator, id)
+			_, err := s.Integrations.RenewIntegrationSecret(n.t.Context(), operator, store.NoKey, id)
 			return err
 		},
 		"its scopes narrowed": func(s *apitest.Server, n *tenant, id string) error {

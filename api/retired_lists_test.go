@@ -8,6 +8,7 @@ import (
 
 	"millwright/api/apitest"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 )
 
 // Forms and nodes that are retired, or come back, are reported as changed and show it. Lists of nodes keep them; the
@@ -92,9 +93,9 @@ func TestRetiredFormsAndNodes(t *testing.T) {
 			case r.path == "/forms":
 				err = importForm(retire)
 			case retire:
-				err = s.Inventory.RetireNode(t.Context(), ann, s.ID(r.key))
+				err = s.Inventory.RetireNode(t.Context(), ann, store.NoKey, s.ID(r.key))
 			default:
-				err = s.Inventory.BringNodeBack(t.Context(), ann, s.ID(r.key))
+				err = s.Inventory.BringNodeBack(t.Context(), ann, store.NoKey, s.ID(r.key))
 			}
 			if err != nil {
 				t.Fatal(err)

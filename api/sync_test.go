@@ -337,17 +337,17 @@ func TestPeopleAndTeamsShowWhoIsActive(t *testing.T) {
 		t.Error("at first, not all are active")
 	}
 	ann := servicetest.Person(t, s.Fixture, "ann")
-	deactivate := func(ctx context.Context, actor store.Actor, id string) (people.PersonAccess, error) {
-		return s.People.DeactivatePerson(ctx, actor, id, "")
+	deactivate := func(ctx context.Context, actor store.Actor, key store.Key, id string) (people.PersonAccess, error) {
+		return s.People.DeactivatePerson(ctx, actor, key, id, "")
 	}
 	for _, step := range []struct {
 		who          string
-		do           func(context.Context, store.Actor, string) (people.PersonAccess, error)
+		do           func(context.Context, store.Actor, store.Key, string) (people.PersonAccess, error)
 		person, team bool
 	}{
 		{"bob", deactivate, false, true}, {"dan", deactivate, false, false}, {"bob", s.People.ActivatePerson, true, true},
 	} {
-		if _, err := step.do(t.Context(), ann, s.ID(step.who)); err != nil {
+		if _, err := step.do(t.Context(), ann, store.NoKey, s.ID(step.who)); err != nil {
 			t.Fatal(err)
 		}
 		expect(step.who, step.who, step.person, step.team)

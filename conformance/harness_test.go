@@ -159,7 +159,7 @@ func (h *harness) person(key string) store.Actor {
 // createIntegration creates an integration of acme as ann.
 func (h *harness) createIntegration(in integrations.NewIntegration) integrations.IntegrationRecord {
 	h.t.Helper()
-	created, err := h.Integrations.CreateIntegration(h.t.Context(), h.person("ann"), h.Acme.OrganizationID, in)
+	created, err := h.Integrations.CreateIntegration(h.t.Context(), h.person("ann"), store.NoKey, h.Acme.OrganizationID, in)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -110,7 +110,7 @@ func (r *reach) write(i int) {
 	}
 	r.Clock.Advance(time.Second)
 	reason := fmt.Sprintf("%sreason%d", hidden, i)
-	err := r.Records.AddComment(ctx, ann, r.orders[i], hidden+"comment")
+	err := r.Records.AddComment(ctx, ann, store.NoKey, r.orders[i], hidden+"comment")
 	if err == nil {
 		_, err = r.Records.CancelWorkOrder(ctx, ann, store.NoKey, r.orders[i], &reason)
 	}

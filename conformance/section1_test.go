@@ -157,7 +157,7 @@ var section1 = []rule{
 		h.As("outsider", http.MethodGet, "/equipment/"+h.ID("ahu1"), nil).Want(http.StatusNotFound, "not_found")
 		for path, node := range map[string]string{"/locations/": "roof", "/systems/": "hvac", "/equipment/": "ahu1"} {
 			h.Exec(`DELETE FROM assignments WHERE identity_id = $1`, h.ID("outsider"))
-			if err := h.Integrations.AssignIntegration(t.Context(), h.person("ann"), h.ID("outsider"), h.ID(node), h.ID("full")); err != nil {
+			if err := h.Integrations.AssignIntegration(t.Context(), h.person("ann"), store.NoKey, h.ID("outsider"), h.ID(node), h.ID("full")); err != nil {
 				t.Fatal(err)
 			}
 			h.As("outsider", http.MethodGet, path+h.ID(node), nil).Want(http.StatusOK, "")

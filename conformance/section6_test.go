@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"millwright/models"
+	"millwright/service/store"
 	"millwright/service/webhooks"
 	"millwright/webhook"
 )
@@ -45,7 +46,7 @@ var setup = []rule{
 	}},
 	{item: "setup 1, types", words: "an address subscribes to known event types", code: "service/webhooks.checkEvents", test: func(t *testing.T, h *harness) {
 		in := webhooks.NewWebhook{URL: "http://127.0.0.1:9/odd", Events: []models.EventType{"work_order.eaten"}}
-		if _, err := h.Webhooks.CreateWebhook(t.Context(), h.person("ann"), h.ID("erp"), in); models.CodeOf(err) != models.CodeValidationFailed {
+		if _, err := h.Webhooks.CreateWebhook(t.Context(), h.person("ann"), store.NoKey, h.ID("erp"), in); models.CodeOf(err) != models.CodeValidationFailed {
 			t.Errorf("an address with an unknown event type: %v", err)
 		}
 	}},

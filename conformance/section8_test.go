@@ -9,6 +9,7 @@ import (
 
 	"millwright/models"
 	"millwright/service/integrations"
+	"millwright/service/store"
 	"millwright/service/webhooks"
 	"millwright/webhook"
 )
@@ -46,7 +47,7 @@ var section8 = []rule{
 	{item: "plan, integrations", words: "the plan limits the number of integrations of an organization", code: "service/integrations.(*Integrations).CreateIntegration, service/integrations.roomForIntegration", test: func(t *testing.T, h *harness) {
 		h.changeUntilEnd(t, `UPDATE plans SET integrations = 5 WHERE organization_id = $1`, `UPDATE plans SET integrations = 10 WHERE organization_id = $1`, h.Acme.OrganizationID)
 		sixth := integrations.NewIntegration{Name: "Sixth", Scopes: []string{"work_orders:read"}}
-		if _, err := h.Integrations.CreateIntegration(t.Context(), h.person("ann"), h.Acme.OrganizationID, sixth); models.CodeOf(err) != models.CodePlanRestricted {
+		if _, err := h.Integrations.CreateIntegration(t.Context(), h.person("ann"), store.NoKey, h.Acme.OrganizationID, sixth); models.CodeOf(err) != models.CodePlanRestricted {
 			t.Errorf("a sixth integration although the plan has five: %v", err)
 		}
 		h.Exec(`UPDATE plans SET integrations = 50 WHERE organization_id = $1`, h.Acme.OrganizationID)
@@ -72,7 +73,7 @@ func wantFiveAddresses(t *testing.T, h *harness) {
 	integration := h.createIntegration(integrations.NewIntegration{Name: "Hooked", Scopes: []string{"work_orders:read"}}).ID
 	add := func(n int) error {
 		in := webhooks.NewWebhook{URL: fmt.Sprintf("http://127.0.0.1:9/%d", n), Events: []models.EventType{models.EventPing}}
-		_, err := h.Webhooks.CreateWebhook(t.Context(), h.person("ann"), integration, in)
+		_, err := h.Webhooks.CreateWebhook(t.Context(), h.person("ann"), store.NoKey, integration, in)
 		return err
 	}
 	for n := 1; n <= 5; n++ {

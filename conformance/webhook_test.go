@@ -441,7 +441,7 @@ func wantDeliveriesList(t *testing.T, h *harness) {
 		return slices.ContainsFunc(all, func(d webhooks.DeliveryView) bool { return d.ID == failed.DeliveryID })
 	}
 	want(t, "listed as failed before", listed(), true)
-	if _, err := h.Webhooks.RedeliverDelivery(t.Context(), store.Operator(), failed.DeliveryID); err != nil {
+	if _, err := h.Webhooks.RedeliverDelivery(t.Context(), store.Operator(), store.NoKey, failed.DeliveryID); err != nil {
 		t.Fatal(err)
 	}
 	again := h.pendingDeliveries("erp_hook", id)[0]

@@ -12,6 +12,7 @@ import (
 
 	"millwright/models"
 	"millwright/service/people"
+	"millwright/service/store"
 )
 
 func (c *Console) accountRoutes(pages *gin.RouterGroup) {
@@ -121,12 +122,12 @@ func browserName(userAgent string) string {
 
 func (c *Console) changeProfile(r *request) error {
 	page := outcome{to: Root + "/account", done: "saved", again: func(r *request, status int, f *form) error { return c.renderAccount(r, status, f, nil, nil) }}
-	return r.submit(page, func(ctx context.Context, f form) error {
+	return r.submit(page, func(ctx context.Context, key store.Key, f form) error {
 		zone := f.Value("time_zone")
 		if zone == "UTC" {
 			zone = ""
 		}
-		return c.service.People.ChangeProfile(ctx, r.actor(), people.Profile{Name: f.Value("name"), TimeZone: zone, Theme: models.Theme(f.Value("theme"))})
+		return c.service.People.ChangeProfile(ctx, r.actor(), key, people.Profile{Name: f.Value("name"), TimeZone: zone, Theme: models.Theme(f.Value("theme"))})
 	})
 }
 
@@ -143,7 +144,7 @@ func (c *Console) changePassword(r *request) error {
 	if err != nil {
 		return err
 	}
-	token, err := c.service.People.ChangePassword(f.context(r), r.actor(), people.PasswordChange{
+	token, err := c.service.People.ChangePassword(r.ctx(), r.actor(), f.key(r), people.PasswordChange{
 		SessionID: r.viewer.SessionID, Email: r.viewer.Email, Old: f.Secret("old_password"), New: f.Secret("password"), Client: r.client(),
 	})
 	if err == nil {
@@ -169,8 +170,8 @@ func (c *Console) providerName(issuer string) string {
 
 func (c *Console) unlinkAccount(r *request) error {
 	page := outcome{to: Root + "/account", done: "unlinked", again: func(r *request, status int, f *form) error { return c.renderAccount(r, status, nil, nil, f) }}
-	return r.submit(page, func(ctx context.Context, f form) error {
-		return c.service.People.UnlinkAccount(ctx, r.actor(), r.viewer.SessionID, f.Value("issuer"), f.Value("subject"))
+	return r.submit(page, func(ctx context.Context, key store.Key, f form) error {
+		return c.service.People.UnlinkAccount(ctx, r.actor(), key, r.viewer.SessionID, f.Value("issuer"), f.Value("subject"))
 	})
 }
 

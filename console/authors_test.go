@@ -27,7 +27,7 @@ func TestANameOfAnotherLeadsToItsAuthor(t *testing.T) {
 	work, feedback := inReview(t, s, "cat"), newFeedback(t, s)
 	allowFeedback(s)
 	rename := func(name string) {
-		if err := s.People.ChangeProfile(ctx, s.Viewer("cat"), people.Profile{Name: name}); err != nil { //nolint:contextcheck // the fixture has its own
+		if err := s.People.ChangeProfile(ctx, s.Viewer("cat"), store.NoKey, people.Profile{Name: name}); err != nil { //nolint:contextcheck // the fixture has its own
 			t.Fatal(err)
 		}
 	}

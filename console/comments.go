@@ -10,6 +10,7 @@ import (
 
 	"millwright/models"
 	"millwright/service/records"
+	"millwright/service/store"
 )
 
 func (c *Console) commentRoutes(pages *gin.RouterGroup) {
@@ -107,8 +108,8 @@ func (c *Console) addComment(page formHandler) gin.HandlerFunc {
 			f.Values.Set("text", f.Values.Get("text")) // by which commentForm knows the form
 			return page(r, status, f)
 		}}
-		return r.submit(after, func(ctx context.Context, f form) error {
-			return c.service.Records.AddComment(ctx, r.actor(), id, f.Value("text"))
+		return r.submit(after, func(ctx context.Context, key store.Key, f form) error {
+			return c.service.Records.AddComment(ctx, r.actor(), key, id, f.Value("text"))
 		})
 	})
 }
@@ -147,7 +148,7 @@ func (c *Console) removeComment(r *request) error {
 	if err != nil {
 		return err
 	}
-	return r.submit(outcome{to: commentedURL(comment.RecordID) + activityAnchor, done: "comment-removed"}, func(ctx context.Context, _ form) error {
-		return c.service.Records.RemoveComment(ctx, r.actor(), comment.ID)
+	return r.submit(outcome{to: commentedURL(comment.RecordID) + activityAnchor, done: "comment-removed"}, func(ctx context.Context, key store.Key, _ form) error {
+		return c.service.Records.RemoveComment(ctx, r.actor(), key, comment.ID)
 	})
 }

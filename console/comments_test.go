@@ -8,12 +8,13 @@ import (
 
 	"millwright/console/consoletest"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 )
 
 // commentOn comments on a record and returns the comment's id.
 func commentOn(t testing.TB, s *consoletest.Site, by, record, text string) string {
 	t.Helper()
-	if err := s.Records.AddComment(t.Context(), s.Viewer(by), record, text); err != nil {
+	if err := s.Records.AddComment(t.Context(), s.Viewer(by), store.NoKey, record, text); err != nil {
 		t.Fatal(err)
 	}
 	return servicetest.Value[string](s.Fixture, `SELECT id FROM comments WHERE record_id = $1 ORDER BY created_at DESC LIMIT 1`, record)

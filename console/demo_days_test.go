@@ -223,7 +223,7 @@ func (d *demo) planReports(began time.Time) {
 	}
 	d.at(demoNow.Add(-30*time.Minute), d.deliverToERP)
 	d.at(demoNow.Add(-10*time.Minute), func() { // an address that no event has reached
-		hook, err := d.Webhooks.CreateWebhook(d.t.Context(), d.Viewer("margaret_ellison"), d.ID("rooms"),
+		hook, err := d.Webhooks.CreateWebhook(d.t.Context(), d.Viewer("margaret_ellison"), store.NoKey, d.ID("rooms"),
 			webhooks.NewWebhook{URL: "https://booking.campus.example.com/closures", Events: []models.EventType{models.EventWorkOrderCreated}})
 		d.check(err)
 		d.Acme.IDs["closures_hook"] = hook.ID

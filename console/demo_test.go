@@ -81,7 +81,7 @@ func newDemo(t *testing.T) *demo {
 		password_hash = CASE WHEN email < 'h' OR email > 'kar' THEN (SELECT password_hash FROM people WHERE id = $1) END
 		WHERE organization_id = $2`, d.ID("margaret_ellison"), d.Acme.OrganizationID)
 	erp := "https://erp.northfield.example.com/hooks/maintenance"
-	_, err = d.Webhooks.ChangeWebhook(t.Context(), d.Viewer("margaret_ellison"), d.ID("erp_hook"), webhooks.WebhookChange{URL: &erp})
+	_, err = d.Webhooks.ChangeWebhook(t.Context(), d.Viewer("margaret_ellison"), store.NoKey, d.ID("erp_hook"), webhooks.WebhookChange{URL: &erp})
 	d.check(err)
 	d.Exec(`SELECT partitions.make($1, 31)`, servicetest.Start)
 	d.planRoutine()
@@ -236,10 +236,10 @@ func (d *demo) entered(question, number string) records.GivenAnswer {
 func (d *demo) integrate(key, name, address string) {
 	d.t.Helper()
 	ctx, margaret := d.t.Context(), d.Viewer("margaret_ellison")
-	made, err := d.Integrations.CreateIntegration(ctx, margaret, d.Acme.OrganizationID, integrations.NewIntegration{Name: name, Scopes: []string{"inventory:read", "work_orders:read"}})
+	made, err := d.Integrations.CreateIntegration(ctx, margaret, store.NoKey, d.Acme.OrganizationID, integrations.NewIntegration{Name: name, Scopes: []string{"inventory:read", "work_orders:read"}})
 	d.check(err)
-	d.check(d.Inventory.Assign(ctx, margaret, d.ID("hospital"), made.ID, d.ID("reader")))
-	hook, err := d.Webhooks.CreateWebhook(ctx, margaret, made.ID, webhooks.NewWebhook{URL: address, Events: []models.EventType{models.EventWorkOrderCreated, models.EventWorkOrderCancelled}})
+	d.check(d.Inventory.Assign(ctx, margaret, store.NoKey, d.ID("hospital"), made.ID, d.ID("reader")))
+	hook, err := d.Webhooks.CreateWebhook(ctx, margaret, store.NoKey, made.ID, webhooks.NewWebhook{URL: address, Events: []models.EventType{models.EventWorkOrderCreated, models.EventWorkOrderCancelled}})
 	d.check(err)
 	d.Acme.IDs[key], d.Acme.IDs[key+"_hook"] = made.ID, hook.ID
 }

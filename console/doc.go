@@ -60,20 +60,20 @@
 //	func (c *Console) renameThing(r *request) error {
 //		id := r.Param("id")
 //		page := outcome{to: Root + "/things/" + id, done: "saved", again: c.renderThing}
-//		return r.submit(page, func(ctx context.Context, f form) error {
-//			_, err := c.service.Records.RenameThing(ctx, r.actor(), id, f.Value("name"))
+//		return r.submit(page, func(ctx context.Context, key store.Key, f form) error {
+//			_, err := c.service.Records.RenameThing(ctx, r.actor(), key, id, f.Value("name"))
 //			return err
 //		})
 //	}
 //
-// {{template "form"}} writes the form's key and the record's ETag; submit passes them to
-// the service. A write in service.transaction stores the key with its Log Record (ormTx.log),
-// so a double click or a reload acts once, and finish leads the second request to the same
-// page. A write that compares the record first (ormTx.matchesForm) is rejected if the record
+// {{template "form"}} writes the form's key and the record's ETag, of which submit makes the
+// store.Key of the write. Store.Transaction stores it with the write's Log Record (ORMTx.Log),
+// so a double click or a reload acts once, and finish redirects the second request to the same
+// page. A write that compares the record first (ORMTx.MatchesForm) is rejected if the record
 // has changed: finish shows the form again with what was entered and with who changed what.
 // When again shows the form after that, form.orRejected takes the record's ETag as it is now;
 // shows(c.renderThing) serves the form before anything was entered.
-// If what follows depends on the result, call sentForm, the write and finish. Errors of fields
+// If what follows depends on the result, call sentForm, the write with form.key, and finish. Errors of fields
 // are shown at the field with the name of the pointer, "/name" at "name".
 //
 // request.confirm asks before something is destroyed, with its effects in sentences and

@@ -171,8 +171,8 @@ func (c *Console) renderFeedback(r *request, status int, rejected *form) error {
 func (c *Console) resolveFeedback(r *request) error {
 	id := r.Param("id")
 	page := outcome{to: feedbackURL(id), done: "resolved", again: c.renderFeedback}
-	return r.submit(page, func(ctx context.Context, _ form) error {
-		_, err := c.service.Records.ResolveFeedback(ctx, r.actor(), store.NoKey, id)
+	return r.submit(page, func(ctx context.Context, key store.Key, _ form) error {
+		_, err := c.service.Records.ResolveFeedback(ctx, r.actor(), key, id)
 		return err
 	})
 }
@@ -213,7 +213,7 @@ func (c *Console) giveFeedback(r *request) error {
 	if err != nil {
 		return err
 	}
-	result, err := c.service.Records.GiveFeedback(f.context(r), r.actor(), f.Value("node"), records.NewFeedback{Subject: f.Value("subject"), Description: f.Optional("description")})
+	result, err := c.service.Records.GiveFeedback(r.ctx(), r.actor(), f.key(r), f.Value("node"), records.NewFeedback{Subject: f.Value("subject"), Description: f.Optional("description")})
 	o := outcome{done: "feedback-given", again: c.renderNewFeedback}
 	// A person may be allowed to give feedback on a place and not to read it.
 	o.toRecord = func(id string) string {

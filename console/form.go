@@ -24,7 +24,7 @@ import (
 // form is the state of a form: the values, the mistakes in them, its key, and the
 // ETag of the record it was filled from.
 type form struct { //nolint:recvcheck // reject changes a form; templates call the other methods on values
-	// Key is used once where the form is sent (store.Submission).
+	// Key is used once where the form is sent (form.key).
 	Key  string
 	ETag string
 	// Seen is when the work order last changed before the form was shown.
@@ -177,25 +177,19 @@ func (f form) Secret(name string) string { return f.Values.Get(name) }
 // Has reports whether a checkbox, or one of several values of a field, was chosen.
 func (f form) Has(name, value string) bool { return slices.Contains(f.Values[name], value) }
 
-// context returns the context for the write that the form asks for: it happens once, and
-// only on the state of the record that the form was filled from.
-func (f form) context(r *request) context.Context {
-	return f.contextAt(r, r.Request.URL)
-}
+// key returns the key for the write that the form asks for: it happens once, and only on the
+// state of the record that the form was filled from.
+func (f form) key(r *request) store.Key { return f.keyAt(r, r.Request.URL) }
 
-// contextAt is the context of a write by a form that is sent to the URL.
-func (f form) contextAt(r *request, u *url.URL) context.Context {
-	return store.WithSubmission(r.ctx(), store.Submission{PersonID: r.viewer.IdentityID, Key: f.keyAt(u), IfMatch: f.ETag})
-}
-
-// keyAt is the form's key at the URL it is sent to, "" if the form has no key: the forms of a
-// page may share a key, and each of them acts.
-func (f form) keyAt(u *url.URL) string {
-	if f.Key == "" {
-		return ""
+// keyAt is the key for a write by a form that is sent to the URL. The forms of a page may share
+// form.Key, and each of them acts.
+func (f form) keyAt(r *request, u *url.URL) store.Key {
+	key := ""
+	if f.Key != "" {
+		digest := sha256.Sum256([]byte(f.Key + " " + u.RequestURI()))
+		key = base64.RawURLEncoding.EncodeToString(digest[:])
 	}
-	digest := sha256.Sum256([]byte(f.Key + " " + u.RequestURI()))
-	return base64.RawURLEncoding.EncodeToString(digest[:])
+	return store.ForForm(r.viewer.IdentityID, key, f.ETag)
 }
 
 // reject reports whether the error is about what was entered, and stores it in the form
@@ -260,18 +254,18 @@ type outcome struct {
 }
 
 // submit makes the write of the form that was sent, and responds with what follows.
-func (r *request) submit(o outcome, write func(ctx context.Context, f form) error) error {
+func (r *request) submit(o outcome, write func(ctx context.Context, key store.Key, f form) error) error {
 	f, err := r.sentForm()
 	if err != nil {
 		return err
 	}
-	return r.finish(f, write(f.context(r), f), o)
+	return r.finish(f, write(r.ctx(), f.key(r), f), o)
 }
 
 // submitChange is submit for a change of the record of the request that takes nothing from the form.
-func submitChange[T any](r *request, o outcome, change func(ctx context.Context, actor store.Actor, id string) (T, error)) error {
-	return r.submit(o, func(ctx context.Context, _ form) error {
-		_, err := change(ctx, r.actor(), r.Param("id"))
+func submitChange[T any](r *request, o outcome, change func(ctx context.Context, actor store.Actor, key store.Key, id string) (T, error)) error {
+	return r.submit(o, func(ctx context.Context, key store.Key, _ form) error {
+		_, err := change(ctx, r.actor(), key, r.Param("id"))
 		return err
 	})
 }

@@ -116,7 +116,7 @@ func TestAStaleFormSaysWhoChangedWhat(t *testing.T) {
 	form := v.Get(path).Want(http.StatusOK).Form("definition", s.ID("org_incoming"))
 	other := s.ID("org_nothing")
 	grant(s, "cat", "people")
-	if _, _, err := s.People.ChangePersonAccess(t.Context(), s.Viewer("cat"), s.ID("bob"), people.AccessChange{DefinitionID: &other, ConfirmedEmail: s.Email("bob")}); err != nil {
+	if _, _, err := s.People.ChangePersonAccess(t.Context(), s.Viewer("cat"), store.NoKey, s.ID("bob"), people.AccessChange{DefinitionID: &other, ConfirmedEmail: s.Email("bob")}); err != nil {
 		t.Fatal(err)
 	}
 	page := v.Post(path, form).Want(http.StatusConflict, "<bdi>Cat Rivers</bdi> changed the person&#39;s permissions",
@@ -223,13 +223,13 @@ func TestTheLogIsFiltered(t *testing.T) {
 	v := s.SignedIn("ann")
 	erp, ann := s.Viewer("ann"), s.ID("ann")
 	for range 3 {
-		if _, err := s.Integrations.RenewIntegrationSecret(t.Context(), erp, s.ID("erp")); err != nil {
+		if _, err := s.Integrations.RenewIntegrationSecret(t.Context(), erp, store.NoKey, s.ID("erp")); err != nil {
 			t.Fatal(err)
 		}
 		s.Clock.Advance(24 * 60 * 60 * 1e9)
 	}
 	grant(s, "bob", "integrations")
-	if _, err := s.Integrations.TurnIntegrationOff(t.Context(), s.Viewer("bob"), s.ID("reader")); err != nil {
+	if _, err := s.Integrations.TurnIntegrationOff(t.Context(), s.Viewer("bob"), store.NoKey, s.ID("reader")); err != nil {
 		t.Fatal(err)
 	}
 	v = s.SignedIn("ann")

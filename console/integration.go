@@ -8,6 +8,7 @@ import (
 	"millwright/models"
 	"millwright/service/integrations"
 	"millwright/service/pages"
+	"millwright/service/store"
 	"millwright/service/webhooks"
 )
 
@@ -104,8 +105,8 @@ func (c *Console) addOwners(r *request, i pages.IntegrationDetail, view *integra
 func (c *Console) setOwners(r *request) error {
 	id := r.Param("id")
 	page := outcome{to: Root + "/integrations/" + id, done: "saved", again: c.renderIntegration}
-	return r.submit(page, func(ctx context.Context, f form) error {
-		_, err := c.service.Integrations.SetIntegrationOwners(ctx, r.actor(), id, f.Values["owners"])
+	return r.submit(page, func(ctx context.Context, key store.Key, f form) error {
+		_, err := c.service.Integrations.SetIntegrationOwners(ctx, r.actor(), key, id, f.Values["owners"])
 		return err
 	})
 }
@@ -129,9 +130,9 @@ func valueOf(text *string) string {
 func (c *Console) changeIntegration(r *request) error {
 	id := r.Param("id")
 	page := outcome{to: Root + "/integrations/" + id, done: "saved", again: c.renderIntegration}
-	return r.submit(page, func(ctx context.Context, f form) error {
+	return r.submit(page, func(ctx context.Context, key store.Key, f form) error {
 		name, definition := f.Value("name"), f.Value("organization_definition_id")
-		_, err := c.service.Integrations.ChangeIntegration(ctx, r.actor(), id, integrations.IntegrationChange{
+		_, err := c.service.Integrations.ChangeIntegration(ctx, r.actor(), key, id, integrations.IntegrationChange{
 			Name: &name, Scopes: append([]string{}, f.Values["scopes"]...), DefinitionID: &definition,
 		})
 		return err
@@ -168,7 +169,7 @@ func (c *Console) renewSecret(r *request) error {
 	if err != nil {
 		return err
 	}
-	renewed, err := c.service.Integrations.RenewIntegrationSecret(f.context(r), r.actor(), r.Param("id"))
+	renewed, err := c.service.Integrations.RenewIntegrationSecret(r.ctx(), r.actor(), f.key(r), r.Param("id"))
 	if err != nil {
 		renewed.ID = r.Param("id")
 	}

@@ -8,6 +8,7 @@ import (
 	"millwright/service/inventory"
 	"millwright/service/pages"
 	"millwright/service/records"
+	"millwright/service/store"
 )
 
 // assignView is the form that gives an integration permissions on a node.
@@ -53,8 +54,8 @@ func (c *Console) assign(r *request) error {
 		return err
 	}
 	page := outcome{to: Root + "/integrations/" + i.ID + "#access", done: "assigned", again: c.renderAssign}
-	return r.submit(page, func(ctx context.Context, f form) error {
-		return c.service.Integrations.AssignIntegration(ctx, r.actor(), i.ID, f.Value("node"), f.Value("definition_id"))
+	return r.submit(page, func(ctx context.Context, key store.Key, f form) error {
+		return c.service.Integrations.AssignIntegration(ctx, r.actor(), key, i.ID, f.Value("node"), f.Value("definition_id"))
 	})
 }
 
@@ -97,7 +98,7 @@ func (c *Console) unassign(r *request) error {
 	if err != nil {
 		return err
 	}
-	return r.submit(outcome{to: Root + "/integrations/" + i.ID + "#access", done: "unassigned"}, func(ctx context.Context, _ form) error {
-		return c.service.Inventory.Unassign(ctx, r.actor(), r.Query("node"), i.ID)
+	return r.submit(outcome{to: Root + "/integrations/" + i.ID + "#access", done: "unassigned"}, func(ctx context.Context, key store.Key, _ form) error {
+		return c.service.Inventory.Unassign(ctx, r.actor(), key, r.Query("node"), i.ID)
 	})
 }

@@ -139,7 +139,7 @@ func (c *Console) createIntegration(r *request) error {
 	if err != nil {
 		return err
 	}
-	created, err := c.service.Integrations.CreateIntegration(f.context(r), r.actor(), r.viewer.OrganizationID, integrations.NewIntegration{
+	created, err := c.service.Integrations.CreateIntegration(r.ctx(), r.actor(), f.key(r), r.viewer.OrganizationID, integrations.NewIntegration{
 		Name: f.Value("name"), Scopes: f.Values["scopes"], OrganizationDefinitionID: f.Optional("organization_definition_id"),
 	})
 	if err != nil {

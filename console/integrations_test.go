@@ -16,6 +16,7 @@ import (
 	"millwright/console/consoletest"
 	"millwright/models"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 	"millwright/service/webhooks"
 )
 
@@ -227,7 +228,7 @@ func TestStaleFormsOfIntegrationsAreRejected(t *testing.T) {
 	s.Exec(`UPDATE integrations SET owners = ARRAY[$1] WHERE id = $2`, s.ID("ivy"), s.ID("reader"))
 	f = v.Get(page).Form("url", "http://127.0.0.1:9/mine", "events", "issue.created")
 	other := "http://127.0.0.1:9/other"
-	if _, err := s.Webhooks.ChangeWebhook(t.Context(), s.Viewer("ivy"), s.ID("reader_hook"), webhooks.WebhookChange{URL: &other}); err != nil {
+	if _, err := s.Webhooks.ChangeWebhook(t.Context(), s.Viewer("ivy"), store.NoKey, s.ID("reader_hook"), webhooks.WebhookChange{URL: &other}); err != nil {
 		t.Fatal(err)
 	}
 	stale = v.Post(page, f).Want(http.StatusConflict, "<bdi>Ivy Marsh</bdi> changed the webhook address", `value="http://127.0.0.1:9/mine"`)

@@ -101,7 +101,7 @@ func lastLink(key string) request {
 
 func operatorsLink(key string) request {
 	return request{http.StatusOK, func(l *limited) consoletest.Page {
-		if _, err := l.People.NewPersonLink(l.t.Context(), store.Operator(), l.ID(key), true); err != nil {
+		if _, err := l.People.NewPersonLink(l.t.Context(), store.Operator(), store.NoKey, l.ID(key), true); err != nil {
 			l.t.Fatal(err)
 		}
 		return consoletest.Page{Status: http.StatusOK}

@@ -11,7 +11,6 @@ import (
 
 	"millwright/models"
 	"millwright/service/people"
-	"millwright/service/store"
 )
 
 func (c *Console) linkRoutes(pages *gin.RouterGroup) {
@@ -99,7 +98,7 @@ func (c *Console) sendForgotten(r *request) error {
 	if c.service.People.MailsLinks() {
 		email, client := f.Value("email"), r.client()
 		c.later(r.ctx(), "make the link of a forgotten password", func(ctx context.Context) error {
-			return c.service.People.ForgotPassword(store.WithSubmission(ctx, store.Submission{Key: f.Key}), email, client)
+			return c.service.People.ForgotPassword(ctx, f.Key, email, client)
 		})
 	}
 	return forgottenPage.show(r, forgottenView{Mail: c.service.People.MailsLinks(), Sent: true})

@@ -10,6 +10,7 @@ import (
 	"millwright/service/inventory"
 	"millwright/service/pages"
 	"millwright/service/records"
+	"millwright/service/store"
 )
 
 // nodeAssignView is the form that gives someone permissions on a node.
@@ -97,8 +98,8 @@ func nodeDefinitionOptions(found []inventory.NodeDefinition) []option {
 func (c *Console) assignToNode(r *request) error {
 	id := r.Param("id")
 	page := outcome{to: assigneesURL(id), done: "assigned", again: c.renderAssignToNode}
-	return r.submit(page, func(ctx context.Context, f form) error {
-		return c.service.Inventory.AssignTo(ctx, r.actor(), id, f.Value("identity_id"), f.Value("definition_id"))
+	return r.submit(page, func(ctx context.Context, key store.Key, f form) error {
+		return c.service.Inventory.AssignTo(ctx, r.actor(), key, id, f.Value("identity_id"), f.Value("definition_id"))
 	})
 }
 
@@ -149,7 +150,7 @@ func (c *Console) unassignFromNode(r *request) error {
 		return err
 	}
 	id := r.Param("id")
-	err = c.service.Inventory.Unassign(f.context(r), r.actor(), id, r.Query("identity"))
+	err = c.service.Inventory.Unassign(r.ctx(), r.actor(), f.key(r), id, r.Query("identity"))
 	to := assigneesURL(id)
 	if _, done := isDone(err); done || err == nil {
 		// Those who removed themselves may no longer see the node.

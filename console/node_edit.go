@@ -6,6 +6,7 @@ import (
 
 	"millwright/models"
 	"millwright/service/inventory"
+	"millwright/service/store"
 )
 
 // offerStructure adds the forms of the node itself that the person may use.
@@ -89,7 +90,7 @@ func (c *Console) createNode(r *request) error {
 	if err != nil {
 		return err
 	}
-	id, err := c.service.Inventory.CreateNode(f.context(r), r.actor(), f.Value("node"), models.NodeKind(f.Value("kind")), nodeFields(f))
+	id, err := c.service.Inventory.CreateNode(r.ctx(), r.actor(), f.key(r), f.Value("node"), models.NodeKind(f.Value("kind")), nodeFields(f))
 	return r.finish(f, err, outcome{to: nodeURL(id), done: "created", toRecord: nodeURL, again: c.renderNewNode})
 }
 
@@ -114,8 +115,8 @@ func (r *request) changesNode(done string, again formHandler) outcome {
 
 func (c *Console) editNode(r *request) error {
 	page := r.changesNode("saved", c.renderEditNode)
-	return r.submit(page, func(ctx context.Context, f form) error {
-		return c.service.Inventory.ChangeNode(ctx, r.actor(), r.Param("id"), nodeFields(f))
+	return r.submit(page, func(ctx context.Context, key store.Key, f form) error {
+		return c.service.Inventory.ChangeNode(ctx, r.actor(), key, r.Param("id"), nodeFields(f))
 	})
 }
 
@@ -140,8 +141,8 @@ func (c *Console) renderMoveNode(r *request, status int, rejected *form) error {
 
 func (c *Console) moveNode(r *request) error {
 	page := r.changesNode("moved", c.renderMoveNode)
-	return r.submit(page, func(ctx context.Context, f form) error {
-		return c.service.Inventory.MoveNode(ctx, r.actor(), r.Param("id"), f.Value("node"))
+	return r.submit(page, func(ctx context.Context, key store.Key, f form) error {
+		return c.service.Inventory.MoveNode(ctx, r.actor(), key, r.Param("id"), f.Value("node"))
 	})
 }
 
@@ -169,14 +170,14 @@ func (c *Console) renderRetireNode(r *request, status int, rejected *form) error
 
 func (c *Console) retireNode(r *request) error {
 	page := r.changesNode("retired", c.renderRetireNode)
-	return r.submit(page, func(ctx context.Context, _ form) error {
-		return c.service.Inventory.RetireNode(ctx, r.actor(), r.Param("id"))
+	return r.submit(page, func(ctx context.Context, key store.Key, _ form) error {
+		return c.service.Inventory.RetireNode(ctx, r.actor(), key, r.Param("id"))
 	})
 }
 
 func (c *Console) bringNodeBack(r *request) error {
 	page := r.changesNode("brought-back", nil)
-	return r.submit(page, func(ctx context.Context, _ form) error {
-		return c.service.Inventory.BringNodeBack(ctx, r.actor(), r.Param("id"))
+	return r.submit(page, func(ctx context.Context, key store.Key, _ form) error {
+		return c.service.Inventory.BringNodeBack(ctx, r.actor(), key, r.Param("id"))
 	})
 }

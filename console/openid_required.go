@@ -7,6 +7,7 @@ import (
 
 	"millwright/models"
 	"millwright/service/inventory"
+	"millwright/service/store"
 )
 
 func (c *Console) openIDRequiredRoutes(pages *gin.RouterGroup) {
@@ -51,13 +52,13 @@ func (c *Console) setOpenIDRequired(r *request) error {
 	switch r.Query("required") {
 	case "yes":
 		page.done = "openid-required"
-		return r.submit(page, func(ctx context.Context, _ form) error {
-			return c.service.People.RequireOpenID(ctx, r.actor(), r.viewer.OrganizationID, c.provider.Issuer)
+		return r.submit(page, func(ctx context.Context, key store.Key, _ form) error {
+			return c.service.People.RequireOpenID(ctx, r.actor(), key, r.viewer.OrganizationID, c.provider.Issuer)
 		})
 	case "no":
 		page.done = "openid-lifted"
-		return r.submit(page, func(ctx context.Context, _ form) error {
-			return c.service.People.LiftOpenID(ctx, r.actor(), r.viewer.OrganizationID)
+		return r.submit(page, func(ctx context.Context, key store.Key, _ form) error {
+			return c.service.People.LiftOpenID(ctx, r.actor(), key, r.viewer.OrganizationID)
 		})
 	}
 	return models.Errorf(models.CodeInvalidRequest, "The required parameter must be yes or no.")

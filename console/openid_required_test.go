@@ -22,11 +22,11 @@ func TestRequiredOpenIDLetsNoPasswordIn(t *testing.T) {
 	s, p := newOpenIDSite(t)
 	s.Exec(`UPDATE people SET admin = true WHERE id = $1`, s.ID("cat"))
 	s.Exec(`UPDATE people SET email = 'BOB@acme.example.com' WHERE id = $1`, s.ID("pia")) // in two organizations
-	_, invitation, err := s.People.InvitePerson(t.Context(), s.Viewer("ann"), s.Acme.OrganizationID, people.Invitation{Email: "nia@acme.example.com"})
+	_, invitation, err := s.People.InvitePerson(t.Context(), s.Viewer("ann"), store.NoKey, s.Acme.OrganizationID, people.Invitation{Email: "nia@acme.example.com"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	reset, err := s.People.NewPersonLink(t.Context(), s.Viewer("ann"), s.ID("cat"), false)
+	reset, err := s.People.NewPersonLink(t.Context(), s.Viewer("ann"), store.NoKey, s.ID("cat"), false)
 	if err != nil || reset.Kind != models.LinkReset {
 		t.Fatal(reset.Kind, err)
 	}
@@ -42,15 +42,15 @@ func TestRequiredOpenIDLetsNoPasswordIn(t *testing.T) {
 	linked.Get("/console").Want(http.StatusOK)
 	linked.Get("/console/account").Want(http.StatusOK, "you sign in without a password")
 	linked.Post("/console/account/password", url.Values{"password": {"a good long password"}}).Want(http.StatusUnauthorized) // not even after a recent sign-in:
-	if _, err := s.People.ChangePassword(t.Context(), s.Viewer("ann"), people.PasswordChange{New: "a good long password", Client: people.Client{Network: "192.0.2.1"}}); models.CodeOf(err) != models.CodeRuleViolation {
+	if _, err := s.People.ChangePassword(t.Context(), s.Viewer("ann"), store.NoKey, people.PasswordChange{New: "a good long password", Client: people.Client{Network: "192.0.2.1"}}); models.CodeOf(err) != models.CodeRuleViolation {
 		t.Errorf("choosing a password: %v", err)
 	}
 	s.NewVisitor().Get("/console/reset/" + reset.Token).Want(http.StatusGone)
-	again, err := s.People.NewPersonLink(t.Context(), s.Viewer("ann"), s.ID("cat"), false)
+	again, err := s.People.NewPersonLink(t.Context(), s.Viewer("ann"), store.NoKey, s.ID("cat"), false)
 	if err != nil || again.Kind != models.LinkInvitation {
 		t.Errorf("someone without a linked account gets a link for a %s, %v", again.Kind, err)
 	}
-	if err := s.NewInstance(servicetest.Mails).People.ForgotPassword(t.Context(), s.Email("cat"), people.Client{Network: "192.0.2.1"}); err != nil || len(s.MailedLinks()) > 0 {
+	if err := s.NewInstance(servicetest.Mails).People.ForgotPassword(t.Context(), "form", s.Email("cat"), people.Client{Network: "192.0.2.1"}); err != nil || len(s.MailedLinks()) > 0 {
 		t.Errorf("there are links for a forgotten password, %v", err)
 	}
 	if err := s.People.SetPassword(t.Context(), store.Operator(), s.ID("dan"), "a good long password"); err != nil {
@@ -94,7 +94,7 @@ func TestRequiredOpenIDLetsNoPasswordIn(t *testing.T) {
 
 	for _, kind := range []models.NoticeKind{models.NoticeOpenIDRequired, models.NoticeOpenIDLifted} {
 		if kind == models.NoticeOpenIDLifted {
-			if err := s.People.LiftOpenID(t.Context(), store.Operator(), s.Acme.OrganizationID); err != nil {
+			if err := s.People.LiftOpenID(t.Context(), store.Operator(), store.NoKey, s.Acme.OrganizationID); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -145,14 +145,14 @@ func TestWhoRequiresOpenID(t *testing.T) {
 		t.Error("someone without a linked account is offered to require it")
 	}
 	ann.Post("/console/people/openid?required=yes", require).Want(http.StatusUnprocessableEntity)
-	if err := s.People.RequireOpenID(t.Context(), store.Operator(), s.Acme.OrganizationID, p.URL); models.CodeOf(err) != models.CodeRuleViolation {
+	if err := s.People.RequireOpenID(t.Context(), store.Operator(), store.NoKey, s.Acme.OrganizationID, p.URL); models.CodeOf(err) != models.CodeRuleViolation {
 		t.Errorf("an operator, without a linked administrator: %v", err)
 	}
 	s.Exec(`UPDATE openid_accounts SET issuer = $1`, p.URL)
-	if err := s.People.RequireOpenID(t.Context(), store.Operator(), s.Acme.OrganizationID, ""); models.CodeOf(err) != models.CodeRuleViolation {
+	if err := s.People.RequireOpenID(t.Context(), store.Operator(), store.NoKey, s.Acme.OrganizationID, ""); models.CodeOf(err) != models.CodeRuleViolation {
 		t.Errorf("without a provider: %v", err)
 	}
-	if err := s.People.RequireOpenID(t.Context(), s.Viewer("pia"), s.Acme.OrganizationID, p.URL); models.CodeOf(err) != models.CodeNotFound {
+	if err := s.People.RequireOpenID(t.Context(), s.Viewer("pia"), store.NoKey, s.Acme.OrganizationID, p.URL); models.CodeOf(err) != models.CodeNotFound {
 		t.Errorf("another organization's administrator: %v", err)
 	}
 	ann.Post("/console/people/openid", require).Want(http.StatusBadRequest)
@@ -162,7 +162,7 @@ func TestWhoRequiresOpenID(t *testing.T) {
 	_, without := s.Serve(s.Service)
 	ann.At(without).Get("/console/people/openid").Want(http.StatusOK, "has no OpenID Connect provider")
 
-	if err := s.People.RequireOpenID(t.Context(), store.Operator(), s.Acme.OrganizationID, p.URL); err != nil || !required() {
+	if err := s.People.RequireOpenID(t.Context(), store.Operator(), store.NoKey, s.Acme.OrganizationID, p.URL); err != nil || !required() {
 		t.Fatal(err)
 	}
 	v := s.NewVisitor()

@@ -21,6 +21,7 @@ import (
 	"millwright/console"
 	"millwright/console/consoletest"
 	"millwright/service/people"
+	"millwright/service/store"
 )
 
 // provider is an OpenID provider at which one account is signed in.
@@ -103,7 +104,7 @@ func TestPeopleSignInWithOpenID(t *testing.T) {
 	// An e-mail address that the provider knows links nothing.
 	through(t, s.NewVisitor(), "/console/openid/start", nil).Want(http.StatusUnauthorized, "Your account at Acme Login is not linked to anyone here.")
 
-	_, link, err := s.People.InvitePerson(t.Context(), s.Viewer("ann"), s.Acme.OrganizationID, people.Invitation{Email: "nia@acme.example.com", Name: "Nia Moor"})
+	_, link, err := s.People.InvitePerson(t.Context(), s.Viewer("ann"), store.NoKey, s.Acme.OrganizationID, people.Invitation{Email: "nia@acme.example.com", Name: "Nia Moor"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +122,7 @@ func TestPeopleSignInWithOpenID(t *testing.T) {
 	again.Get("/console").Want(http.StatusOK, "Nia Moor")
 
 	// Of several organizations the person chooses one.
-	_, second, err := s.People.InvitePerson(t.Context(), s.Viewer("pia"), s.Polar.OrganizationID, people.Invitation{Email: "nia@polar.example.com"})
+	_, second, err := s.People.InvitePerson(t.Context(), s.Viewer("pia"), store.NoKey, s.Polar.OrganizationID, people.Invitation{Email: "nia@polar.example.com"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +133,7 @@ func TestPeopleSignInWithOpenID(t *testing.T) {
 	v.Get("/console").Want(http.StatusOK)
 
 	// Neither a link for a forgotten password nor a deactivated person lets an account in.
-	reset, err := s.People.NewPersonLink(t.Context(), s.Viewer("ann"), s.ID("bob"), false)
+	reset, err := s.People.NewPersonLink(t.Context(), s.Viewer("ann"), store.NoKey, s.ID("bob"), false)
 	if err != nil {
 		t.Fatal(err)
 	}

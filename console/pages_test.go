@@ -116,10 +116,10 @@ func (p shownPage) open(b *consoletest.Browser) {
 func visitorPages(t *testing.T) (*consoletest.Site, []shownPage) {
 	s := consoletest.On(t, servicetest.New(t, servicetest.Mails))
 	s.Exec(`UPDATE people SET email = 'ANN@acme.example.com' WHERE id = $1`, s.ID("pia")) // in two organizations
-	if _, _, err := s.People.InvitePerson(t.Context(), s.Viewer("ann"), s.Acme.OrganizationID, people.Invitation{Email: "nia@acme.example.com"}); err != nil {
+	if _, _, err := s.People.InvitePerson(t.Context(), s.Viewer("ann"), store.NoKey, s.Acme.OrganizationID, people.Invitation{Email: "nia@acme.example.com"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.People.ForgotPassword(t.Context(), s.Email("bob"), people.Client{Network: "192.0.2.1"}); err != nil {
+	if err := s.People.ForgotPassword(t.Context(), "form", s.Email("bob"), people.Client{Network: "192.0.2.1"}); err != nil {
 		t.Fatal(err)
 	}
 	links := s.MailedLinks()

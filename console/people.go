@@ -12,6 +12,7 @@ import (
 
 	"millwright/models"
 	"millwright/service/people"
+	"millwright/service/store"
 )
 
 func (c *Console) peopleRoutes(pages *gin.RouterGroup) {
@@ -133,7 +134,7 @@ func (c *Console) invite(r *request) error {
 	if err != nil {
 		return err
 	}
-	person, link, err := c.service.People.InvitePerson(f.context(r), r.actor(), r.viewer.OrganizationID, people.Invitation{
+	person, link, err := c.service.People.InvitePerson(r.ctx(), r.actor(), f.key(r), r.viewer.OrganizationID, people.Invitation{
 		Email: f.Value("email"), Name: f.Value("name"), Admin: f.Has("admin", "yes"), DefinitionID: f.Optional("definition"),
 	})
 	if err != nil {
@@ -253,7 +254,7 @@ func (c *Console) changePerson(r *request) error {
 	if err != nil {
 		return err
 	}
-	_, link, err := c.service.People.ChangePersonAccess(f.context(r), r.actor(), r.Param("id"), people.AccessChange{
+	_, link, err := c.service.People.ChangePersonAccess(r.ctx(), r.actor(), f.key(r), r.Param("id"), people.AccessChange{
 		Admin: f.Has("admin", "yes"), DefinitionID: f.Optional("definition"), ConfirmedEmail: f.Value("confirmed"),
 	})
 	if promotion, ok := errors.AsType[*people.PromotionError](err); ok {
@@ -283,8 +284,8 @@ func (c *Console) confirmPromotion(r *request, f form, p *people.PromotionError)
 }
 
 func (c *Console) changeEmail(r *request) error {
-	return r.submit(c.personOutcome(r, "saved"), func(ctx context.Context, f form) error {
-		_, err := c.service.People.ChangePersonEmail(ctx, r.actor(), r.Param("id"), f.Value("email"))
+	return r.submit(c.personOutcome(r, "saved"), func(ctx context.Context, key store.Key, f form) error {
+		_, err := c.service.People.ChangePersonEmail(ctx, r.actor(), key, r.Param("id"), f.Value("email"))
 		return err
 	})
 }
@@ -330,7 +331,7 @@ func (c *Console) makeLink(r *request) error {
 	if err != nil {
 		return err
 	}
-	link, err := c.service.People.NewPersonLink(f.context(r), r.actor(), r.Param("id"), f.Has("show", "yes"))
+	link, err := c.service.People.NewPersonLink(r.ctx(), r.actor(), f.key(r), r.Param("id"), f.Has("show", "yes"))
 	return c.handOver(r, err, r.Param("id"), link)
 }
 

@@ -6,6 +6,7 @@ import (
 	"millwright/service/inventory"
 	"millwright/service/people"
 	"millwright/service/records"
+	"millwright/service/store"
 )
 
 // deactivateView asks whether to deactivate a person, with the work, the teams and the
@@ -123,8 +124,8 @@ func (c *Console) addReplacements(r *request, personID string, view *deactivateV
 func (c *Console) deactivate(r *request) error {
 	o := c.personOutcome(r, "deactivated")
 	o.again = c.renderDeactivate
-	return r.submit(o, func(ctx context.Context, f form) error {
-		_, err := c.service.People.DeactivatePerson(ctx, r.actor(), r.Param("id"), f.Value("replacement"))
+	return r.submit(o, func(ctx context.Context, key store.Key, f form) error {
+		_, err := c.service.People.DeactivatePerson(ctx, r.actor(), key, r.Param("id"), f.Value("replacement"))
 		return err
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"millwright/console/consoletest"
 	"millwright/service/people"
+	"millwright/service/store"
 )
 
 var (
@@ -84,9 +85,9 @@ func checkPictures(t *testing.T, taken []string) {
 
 func (d *demo) visitorPages() []shownPage {
 	d.t.Helper()
-	_, invited, err := d.People.InvitePerson(d.t.Context(), d.Viewer("margaret_ellison"), d.Acme.OrganizationID, people.Invitation{Email: "elsie.crane@northfield.example.com"})
+	_, invited, err := d.People.InvitePerson(d.t.Context(), d.Viewer("margaret_ellison"), store.NoKey, d.Acme.OrganizationID, people.Invitation{Email: "elsie.crane@northfield.example.com"})
 	d.check(err)
-	reset, err := d.People.NewPersonLink(d.t.Context(), d.Viewer("margaret_ellison"), d.ID("karin_ostlund"), true)
+	reset, err := d.People.NewPersonLink(d.t.Context(), d.Viewer("margaret_ellison"), store.NoKey, d.ID("karin_ostlund"), true)
 	d.check(err)
 	return []shownPage{
 		{name: "sign-in", path: "/console/sign-in"},

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"millwright/service/store"
 	"millwright/service/webhooks"
 )
 
@@ -17,7 +18,7 @@ func (c *Console) redeliverOne(r *request) error {
 		return err
 	}
 	id := r.Param("id")
-	_, err = c.service.Webhooks.RedeliverDelivery(f.context(r), r.actor(), id)
+	_, err = c.service.Webhooks.RedeliverDelivery(r.ctx(), r.actor(), f.key(r), id)
 	return r.finish(f, err, outcome{to: returnTo(f.Value("back"), Root+"/deliveries/"+url.PathEscape(id)), done: "redelivered"})
 }
 
@@ -31,7 +32,7 @@ func (c *Console) redeliverSelected(r *request) error {
 	if len(f.Values["delivery"]) == 0 {
 		return r.done(back, "none-selected")
 	}
-	released, err := c.service.Webhooks.RedeliverSelected(f.context(r), r.actor(), f.Values["delivery"])
+	released, err := c.service.Webhooks.RedeliverSelected(r.ctx(), r.actor(), f.key(r), f.Values["delivery"])
 	done := "redelivered"
 	if released.Due == 0 && released.Expired > 0 {
 		done = "all-expired"
@@ -117,8 +118,8 @@ func (c *Console) redeliverMatching(r *request) error {
 	if err != nil {
 		return err
 	}
-	return r.submit(outcome{to: linkTo("/deliveries", parameters...), done: "redelivering"}, func(ctx context.Context, _ form) error {
-		_, err := c.service.Webhooks.RedeliverMatching(ctx, r.actor(), search)
+	return r.submit(outcome{to: linkTo("/deliveries", parameters...), done: "redelivering"}, func(ctx context.Context, key store.Key, _ form) error {
+		_, err := c.service.Webhooks.RedeliverMatching(ctx, r.actor(), key, search)
 		return err
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"millwright/service/inventory"
+	"millwright/service/store"
 )
 
 // companyRow is a service company on the Teams page, for administrators.
@@ -46,7 +47,7 @@ func (c *Console) confirmEndCompany(r *request) error {
 }
 
 func (c *Console) endCompany(r *request) error {
-	return r.submit(outcome{to: Root + "/teams", done: "relation-ended"}, func(ctx context.Context, _ form) error {
-		return c.service.Inventory.EndServiceCompany(ctx, r.actor(), r.Param("id"))
+	return r.submit(outcome{to: Root + "/teams", done: "relation-ended"}, func(ctx context.Context, key store.Key, _ form) error {
+		return c.service.Inventory.EndServiceCompany(ctx, r.actor(), key, r.Param("id"))
 	})
 }

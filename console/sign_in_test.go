@@ -146,7 +146,7 @@ func TestLinksWorkOnceAndExpire(t *testing.T) {
 	}
 	for key, lifetime := range map[string]time.Duration{"eve": models.InvitationLifetime, "bob": models.ResetLifetime} {
 		path := func() string {
-			link, err := s.People.NewPersonLink(t.Context(), s.Viewer("ann"), s.ID(key), false)
+			link, err := s.People.NewPersonLink(t.Context(), s.Viewer("ann"), store.NoKey, s.ID(key), false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -161,13 +161,13 @@ func TestLinksWorkOnceAndExpire(t *testing.T) {
 			t.Errorf("an expired link of %s: %d", key, got)
 		}
 		gone := path()
-		if _, err := s.People.DeactivatePerson(t.Context(), s.Viewer("ann"), s.ID(key), ""); err != nil {
+		if _, err := s.People.DeactivatePerson(t.Context(), s.Viewer("ann"), store.NoKey, s.ID(key), ""); err != nil {
 			t.Fatal(err)
 		}
 		if got := use(gone); got != http.StatusGone {
 			t.Errorf("a link of the deactivated %s: %d", key, got)
 		}
-		if _, err := s.People.ActivatePerson(t.Context(), s.Viewer("ann"), s.ID(key)); err != nil {
+		if _, err := s.People.ActivatePerson(t.Context(), s.Viewer("ann"), store.NoKey, s.ID(key)); err != nil {
 			t.Fatal(err)
 		}
 		if got := use(gone); got != http.StatusGone {
@@ -316,7 +316,7 @@ func TestSessionsEndEverywhere(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*consoletest.Site) error{
 		"deactivated": func(s *consoletest.Site) error {
-			_, err := s.People.DeactivatePerson(t.Context(), s.Viewer("ann"), s.ID("bob"), "")
+			_, err := s.People.DeactivatePerson(t.Context(), s.Viewer("ann"), store.NoKey, s.ID("bob"), "")
 			return err
 		},
 		"password set": func(s *consoletest.Site) error {
@@ -327,7 +327,7 @@ func TestSessionsEndEverywhere(t *testing.T) {
 			return nil
 		},
 		"a link used": func(s *consoletest.Site) error {
-			link, err := s.People.NewPersonLink(t.Context(), s.Viewer("ann"), s.ID("bob"), false)
+			link, err := s.People.NewPersonLink(t.Context(), s.Viewer("ann"), store.NoKey, s.ID("bob"), false)
 			if err == nil {
 				_, err = s.People.UseLink(t.Context(), people.LinkUse{Token: link.Token, Password: "another password", Client: people.Client{Network: "192.0.2.1"}})
 			}

@@ -91,7 +91,7 @@ func TestStartCountsWorkThatNoOneCanDo(t *testing.T) {
 		t.Errorf("no one can do %s", got)
 	}
 	for _, who := range []string{"bob", "dan"} {
-		if _, err := s.People.DeactivatePerson(t.Context(), s.Viewer("ann"), s.ID(who), ""); err != nil {
+		if _, err := s.People.DeactivatePerson(t.Context(), s.Viewer("ann"), store.NoKey, s.ID(who), ""); err != nil {
 			t.Fatal(err)
 		}
 	}

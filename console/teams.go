@@ -10,6 +10,7 @@ import (
 	"millwright/service/inventory"
 	"millwright/service/lists"
 	"millwright/service/people"
+	"millwright/service/store"
 )
 
 func (c *Console) teamRoutes(pages *gin.RouterGroup) {
@@ -87,7 +88,7 @@ func (c *Console) createTeam(r *request) error {
 	if err != nil {
 		return err
 	}
-	team, err := c.service.People.CreateTeam(f.context(r), r.actor(), r.viewer.OrganizationID, f.Value("name"))
+	team, err := c.service.People.CreateTeam(r.ctx(), r.actor(), f.key(r), r.viewer.OrganizationID, f.Value("name"))
 	return r.finish(f, err, outcome{to: teamURL(team.ID), done: "created", toRecord: teamURL, again: renderNewTeam})
 }
 
@@ -153,8 +154,8 @@ func memberRowOf(teamID string, m people.TeamMember) memberRow {
 func (c *Console) renameTeam(r *request) error {
 	id := r.Param("id")
 	page := outcome{to: teamURL(id), done: "saved", again: c.renderTeam}
-	return r.submit(page, func(ctx context.Context, f form) error {
-		_, err := c.service.People.RenameTeam(ctx, r.actor(), id, f.Value("name"))
+	return r.submit(page, func(ctx context.Context, key store.Key, f form) error {
+		_, err := c.service.People.RenameTeam(ctx, r.actor(), key, id, f.Value("name"))
 		return err
 	})
 }
@@ -195,8 +196,8 @@ func (c *Console) renderAddMembers(r *request, status int, rejected *form) error
 func (c *Console) addMembers(r *request) error {
 	id := r.Param("id")
 	page := outcome{to: teamURL(id), done: "added", again: c.renderAddMembers}
-	return r.submit(page, func(ctx context.Context, f form) error {
-		_, err := c.service.People.AddTeamMembers(ctx, r.actor(), id, f.Values["person"])
+	return r.submit(page, func(ctx context.Context, key store.Key, f form) error {
+		_, err := c.service.People.AddTeamMembers(ctx, r.actor(), key, id, f.Values["person"])
 		return err
 	})
 }
@@ -218,8 +219,8 @@ func (c *Console) confirmRemoveMember(r *request) error {
 
 func (c *Console) removeMember(r *request) error {
 	id := r.Param("id")
-	return r.submit(outcome{to: teamURL(id), done: "removed"}, func(ctx context.Context, _ form) error {
-		_, err := c.service.People.RemoveTeamMember(ctx, r.actor(), id, r.Query("member"))
+	return r.submit(outcome{to: teamURL(id), done: "removed"}, func(ctx context.Context, key store.Key, _ form) error {
+		_, err := c.service.People.RemoveTeamMember(ctx, r.actor(), key, id, r.Query("member"))
 		return err
 	})
 }

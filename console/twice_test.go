@@ -56,7 +56,7 @@ func TestADoubleClickActsOnce(t *testing.T) {
 	erp, reader, hook := "/console/integrations/"+s.ID("erp"), "/console/integrations/"+s.ID("reader"), "/console/webhooks/"+s.ID("erp_hook")
 	job, reviewed := "/console/work-orders/"+record, "/console/work-orders/"+inReview(t, s, "ann")
 	customers := "/console/work-orders/" + incoming(t, s)
-	shift, err := s.People.CreateTeam(t.Context(), s.Viewer("ann"), s.Acme.OrganizationID, "Shift")
+	shift, err := s.People.CreateTeam(t.Context(), s.Viewer("ann"), store.NoKey, s.Acme.OrganizationID, "Shift")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,15 +184,15 @@ func TestAPasswordIsChangedOnce(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
 	s.SignedIn("ann")
-	ctx := store.WithSubmission(t.Context(), store.Submission{PersonID: s.ID("ann"), Key: "once"})
+	once := store.ForForm(s.ID("ann"), "once", "")
 	change := people.PasswordChange{
 		SessionID: servicetest.Value[string](s.Fixture, `SELECT id FROM sessions WHERE person_id = $1`, s.ID("ann")), Email: s.Email("ann"),
 		Old: consoletest.Password, New: "a good long password", Client: people.Client{Network: "192.0.2.1"},
 	}
-	if _, err := s.People.ChangePassword(ctx, s.Viewer("ann"), change); err != nil {
+	if _, err := s.People.ChangePassword(t.Context(), s.Viewer("ann"), once, change); err != nil {
 		t.Fatal(err)
 	}
-	_, err := s.People.ChangePassword(ctx, s.Viewer("ann"), change)
+	_, err := s.People.ChangePassword(t.Context(), s.Viewer("ann"), once, change)
 	if _, done := errors.AsType[*store.FormDoneError](err); !done {
 		t.Errorf("the second time: %v, want that it is done", err)
 	}
@@ -202,7 +202,7 @@ func TestAPasswordIsChangedOnce(t *testing.T) {
 func TestALinkIsUsedOnce(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
-	link, err := s.People.NewPersonLink(t.Context(), s.Viewer("ann"), s.ID("bob"), false)
+	link, err := s.People.NewPersonLink(t.Context(), s.Viewer("ann"), store.NoKey, s.ID("bob"), false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"millwright/models"
 	"millwright/service/people"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 )
 
 // allowPeople gives a person of the fixture the People permission.
@@ -26,7 +27,7 @@ func allowPeople(s *consoletest.Site, key string) {
 // linkBy returns the path of a link that someone makes for a person.
 func linkBy(t *testing.T, s *consoletest.Site, maker, key string) string {
 	t.Helper()
-	link, err := s.People.NewPersonLink(t.Context(), s.Viewer(maker), s.ID(key), false)
+	link, err := s.People.NewPersonLink(t.Context(), s.Viewer(maker), store.NoKey, s.ID(key), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +235,7 @@ func TestAnInvitationWithPermissionsIsTold(t *testing.T) {
 		"nia@acme.example.com": {Admin: true}, "kim@acme.example.com": {DefinitionID: &definition}, "lee@acme.example.com": {},
 	} {
 		in.Email = email
-		person, _, err := s.People.InvitePerson(t.Context(), s.Viewer("ann"), s.Acme.OrganizationID, in)
+		person, _, err := s.People.InvitePerson(t.Context(), s.Viewer("ann"), store.NoKey, s.Acme.OrganizationID, in)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -258,7 +259,7 @@ func TestNoInvitationForSomeoneWhoCanSignIn(t *testing.T) {
 	s.Exec(`UPDATE people SET password_hash = NULL WHERE id = $1`, s.ID("eve"))
 	s.Exec(`INSERT INTO openid_accounts (issuer, subject, person_id, created_at, private) VALUES ($1, 'eve', $2, now(), true)`, p.URL, s.ID("eve"))
 
-	if _, _, err := s.People.InvitePerson(t.Context(), s.Viewer("bob"), s.Acme.OrganizationID, people.Invitation{Email: s.Email("eve")}); models.CodeOf(err) != models.CodeValidationFailed {
+	if _, _, err := s.People.InvitePerson(t.Context(), s.Viewer("bob"), store.NoKey, s.Acme.OrganizationID, people.Invitation{Email: s.Email("eve")}); models.CodeOf(err) != models.CodeValidationFailed {
 		t.Errorf("inviting someone with an account: %v", err)
 	}
 	link := linkBy(t, s, "bob", "eve")
@@ -291,10 +292,10 @@ func TestNoInvitationForSomeoneWhoCanSignIn(t *testing.T) {
 	v.Get("/console").Want(http.StatusOK)
 
 	// Deactivating unlinks too.
-	if _, err := s.People.DeactivatePerson(t.Context(), s.Viewer("ann"), s.ID("eve"), ""); err != nil {
+	if _, err := s.People.DeactivatePerson(t.Context(), s.Viewer("ann"), store.NoKey, s.ID("eve"), ""); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.People.ActivatePerson(t.Context(), s.Viewer("ann"), s.ID("eve")); err != nil {
+	if _, err := s.People.ActivatePerson(t.Context(), s.Viewer("ann"), store.NoKey, s.ID("eve")); err != nil {
 		t.Fatal(err)
 	}
 	through(t, s.NewVisitor(), "/console/openid/start", nil).Want(http.StatusUnauthorized)
@@ -305,7 +306,7 @@ func TestARequestedLinkKeepsAccounts(t *testing.T) {
 	t.Parallel()
 	s := consoletest.On(t, servicetest.New(t, servicetest.Mails))
 	s.Exec(`INSERT INTO openid_accounts (issuer, subject, person_id, created_at) VALUES ('https://login.example.com', 'eve', $1, now())`, s.ID("eve"))
-	if err := s.People.ForgotPassword(t.Context(), s.Email("eve"), people.Client{Network: "192.0.2.1"}); err != nil {
+	if err := s.People.ForgotPassword(t.Context(), "form", s.Email("eve"), people.Client{Network: "192.0.2.1"}); err != nil {
 		t.Fatal(err)
 	}
 	useLink(s, s.MailedLinks()[0].URL(""))
@@ -344,7 +345,7 @@ func TestMarksOfKnownBrowsersGuessLittle(t *testing.T) {
 	s := consoletest.NewSite(t, func(o *console.Options) {
 		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	})
-	_, link, err := s.People.InvitePerson(t.Context(), s.Viewer("pia"), s.Polar.OrganizationID, people.Invitation{Email: s.Email("bob"), Name: "Bob"})
+	_, link, err := s.People.InvitePerson(t.Context(), s.Viewer("pia"), store.NoKey, s.Polar.OrganizationID, people.Invitation{Email: s.Email("bob"), Name: "Bob"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -406,7 +407,7 @@ func TestMarksOfKnownBrowsersGuessLittle(t *testing.T) {
 func TestAPasswordOfAnotherOrganizationIsAGuess(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
-	_, link, err := s.People.InvitePerson(t.Context(), s.Viewer("pia"), s.Polar.OrganizationID, people.Invitation{Email: s.Email("bob"), Name: "Bob"})
+	_, link, err := s.People.InvitePerson(t.Context(), s.Viewer("pia"), store.NoKey, s.Polar.OrganizationID, people.Invitation{Email: s.Email("bob"), Name: "Bob"})
 	if err != nil {
 		t.Fatal(err)
 	}

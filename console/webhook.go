@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"millwright/models"
+	"millwright/service/store"
 	"millwright/service/webhooks"
 )
 
@@ -149,9 +150,9 @@ func (r *request) testView(t webhooks.WebhookTest) *testView {
 func (c *Console) changeWebhook(r *request) error {
 	id := r.Param("id")
 	page := outcome{to: webhookURL(id), done: "saved", again: c.renderWebhook}
-	return r.submit(page, func(ctx context.Context, f form) error {
+	return r.submit(page, func(ctx context.Context, key store.Key, f form) error {
 		address := f.Value("url")
-		_, err := c.service.Webhooks.ChangeWebhook(ctx, r.actor(), id, webhooks.WebhookChange{URL: &address, Events: eventsOf(f)})
+		_, err := c.service.Webhooks.ChangeWebhook(ctx, r.actor(), key, id, webhooks.WebhookChange{URL: &address, Events: eventsOf(f)})
 		return err
 	})
 }
@@ -185,7 +186,7 @@ func (c *Console) renewWebhookSecret(r *request) error {
 	if err != nil {
 		return err
 	}
-	renewed, err := c.service.Webhooks.RenewWebhookSecret(f.context(r), r.actor(), r.Param("id"))
+	renewed, err := c.service.Webhooks.RenewWebhookSecret(r.ctx(), r.actor(), f.key(r), r.Param("id"))
 	intro := ""
 	if err != nil {
 		renewed.ID = r.Param("id")
@@ -211,7 +212,7 @@ func (c *Console) testWebhook(r *request) error {
 	}
 	id := r.Param("id")
 	page := outcome{to: webhookURL(id) + "#test", done: "test-sent"}
-	test, err := c.service.Webhooks.BeginWebhookTest(f.context(r), r.actor(), id)
+	test, err := c.service.Webhooks.BeginWebhookTest(r.ctx(), r.actor(), f.key(r), id)
 	if err != nil {
 		return r.finish(f, err, page)
 	}
@@ -249,8 +250,8 @@ func (c *Console) confirmWebhookOff(r *request, status int, rejected *form) erro
 
 func (c *Console) turnWebhookOff(r *request) error {
 	id := r.Param("id")
-	return r.submit(outcome{to: webhookURL(id), done: "turned-off", again: c.confirmWebhookOff}, func(ctx context.Context, f form) error {
-		_, err := c.service.Webhooks.DisableWebhook(ctx, r.actor(), id, f.Value("reason"))
+	return r.submit(outcome{to: webhookURL(id), done: "turned-off", again: c.confirmWebhookOff}, func(ctx context.Context, key store.Key, f form) error {
+		_, err := c.service.Webhooks.DisableWebhook(ctx, r.actor(), key, id, f.Value("reason"))
 		return err
 	})
 }
@@ -278,7 +279,7 @@ func (c *Console) deleteWebhook(r *request) error {
 	if h, err := c.managedWebhook(r); err == nil {
 		to += "/" + h.IntegrationID
 	}
-	return r.submit(outcome{to: to, done: "deleted"}, func(ctx context.Context, _ form) error {
-		return c.service.Webhooks.DeleteWebhook(ctx, r.actor(), r.Param("id"))
+	return r.submit(outcome{to: to, done: "deleted"}, func(ctx context.Context, key store.Key, _ form) error {
+		return c.service.Webhooks.DeleteWebhook(ctx, r.actor(), key, r.Param("id"))
 	})
 }

@@ -67,7 +67,7 @@ func (r *request) sinceOf(text string, h webhooks.WebhookDetail) (at models.Time
 // sendMissed sends what the address has missed since a time.
 func (c *Console) sendMissed(r *request) error {
 	return c.releaseMissed(r, func(f form, id string, since *models.Time) (webhooks.Released, error) {
-		return c.service.Webhooks.RedeliverSince(f.context(r), r.actor(), id, *since)
+		return c.service.Webhooks.RedeliverSince(r.ctx(), r.actor(), f.key(r), id, *since)
 	}, "sending")
 }
 
@@ -77,7 +77,7 @@ func (c *Console) turnWebhookOn(r *request) error {
 		if f.Value("send") == "" {
 			since = nil
 		}
-		_, released, err := c.service.Webhooks.EnableWebhook(f.context(r), r.actor(), id, since)
+		_, released, err := c.service.Webhooks.EnableWebhook(r.ctx(), r.actor(), f.key(r), id, since)
 		return released, err
 	}, "turned-on")
 }

@@ -121,7 +121,7 @@ func (c *Console) createWebhook(r *request) error {
 	if err != nil {
 		return err
 	}
-	created, err := c.service.Webhooks.CreateWebhook(f.context(r), r.actor(), r.Param("id"), webhooks.NewWebhook{URL: f.Value("url"), Events: eventsOf(f)})
+	created, err := c.service.Webhooks.CreateWebhook(r.ctx(), r.actor(), f.key(r), r.Param("id"), webhooks.NewWebhook{URL: f.Value("url"), Events: eventsOf(f)})
 	if err != nil {
 		id, done := isDone(err)
 		if !done {

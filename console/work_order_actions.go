@@ -14,7 +14,7 @@ import (
 )
 
 // workOrderStep is a write of a work order.
-type workOrderStep func(ctx context.Context, f form, id string) (store.WriteResult, error)
+type workOrderStep func(ctx context.Context, key store.Key, f form, id string) (store.WriteResult, error)
 
 // step makes the write of the sent form. If it is rejected, the work order is shown as it is
 // now, with why.
@@ -24,8 +24,8 @@ func (c *Console) step(r *request, done string, write workOrderStep) error {
 
 // stepFrom is step for a form of another page, which is shown again if the form is rejected.
 func (r *request) stepFrom(page formHandler, done string, write workOrderStep) error {
-	return r.submit(r.afterStep(page, done), func(ctx context.Context, f form) error {
-		_, err := write(ctx, f, r.Param("id"))
+	return r.submit(r.afterStep(page, done), func(ctx context.Context, key store.Key, f form) error {
+		_, err := write(ctx, key, f, r.Param("id"))
 		return err
 	})
 }
@@ -41,7 +41,7 @@ func (c *Console) completeWorkOrder(r *request) error {
 	if err != nil {
 		return err
 	}
-	result, err := c.service.Records.AnswerWorkOrder(f.context(r), r.actor(), store.NoKey, r.Param("id"), nil, records.CompleteWork)
+	result, err := c.service.Records.AnswerWorkOrder(r.ctx(), r.actor(), f.key(r), r.Param("id"), nil, records.CompleteWork)
 	return r.finish(f, err, r.afterStep(c.renderWorkOrder, completedAs(result)))
 }
 
@@ -55,20 +55,20 @@ func completedAs(result store.WriteResult) string {
 }
 
 func (c *Console) startWorkOrder(r *request) error {
-	return c.step(r, "started", func(ctx context.Context, _ form, id string) (store.WriteResult, error) {
-		return c.service.Records.AnswerWorkOrder(ctx, r.actor(), store.NoKey, id, nil, records.SaveAnswers)
+	return c.step(r, "started", func(ctx context.Context, key store.Key, _ form, id string) (store.WriteResult, error) {
+		return c.service.Records.AnswerWorkOrder(ctx, r.actor(), key, id, nil, records.SaveAnswers)
 	})
 }
 
 func (c *Console) holdWorkOrder(r *request) error {
-	return c.step(r, "held", func(ctx context.Context, _ form, id string) (store.WriteResult, error) {
-		return c.service.Records.HoldWorkOrder(ctx, r.actor(), store.NoKey, id)
+	return c.step(r, "held", func(ctx context.Context, key store.Key, _ form, id string) (store.WriteResult, error) {
+		return c.service.Records.HoldWorkOrder(ctx, r.actor(), key, id)
 	})
 }
 
 func (c *Console) resumeWorkOrder(r *request) error {
-	return c.step(r, "resumed", func(ctx context.Context, _ form, id string) (store.WriteResult, error) {
-		return c.service.Records.ResumeWorkOrder(ctx, r.actor(), store.NoKey, id)
+	return c.step(r, "resumed", func(ctx context.Context, key store.Key, _ form, id string) (store.WriteResult, error) {
+		return c.service.Records.ResumeWorkOrder(ctx, r.actor(), key, id)
 	})
 }
 
@@ -81,13 +81,13 @@ func (c *Console) reviewWorkOrder(r *request) error {
 	if !known {
 		return models.Errorf(models.CodeInvalidRequest, "A review approves the work or sends it back.")
 	}
-	_, err = c.service.Records.ReviewWorkOrder(f.context(r), r.actor(), store.NoKey, r.Param("id"), records.Review{Approve: done == "approved", Comment: f.Value("comment")})
+	_, err = c.service.Records.ReviewWorkOrder(r.ctx(), r.actor(), f.key(r), r.Param("id"), records.Review{Approve: done == "approved", Comment: f.Value("comment")})
 	return r.finish(f, err, r.afterStep(c.renderWorkOrder, done))
 }
 
 func (c *Console) unassignWorkOrder(r *request) error {
-	return c.step(r, "person-removed", func(ctx context.Context, f form, id string) (store.WriteResult, error) {
-		return c.service.Records.UnassignWorkOrder(ctx, r.actor(), store.NoKey, id, f.Value("identity"))
+	return c.step(r, "person-removed", func(ctx context.Context, key store.Key, f form, id string) (store.WriteResult, error) {
+		return c.service.Records.UnassignWorkOrder(ctx, r.actor(), key, id, f.Value("identity"))
 	})
 }
 
@@ -157,8 +157,8 @@ func confirmedCancel(d records.WorkOrderDetail, f form) confirmView {
 }
 
 func (c *Console) cancelWorkOrder(r *request) error {
-	return r.stepFrom(c.renderCancel, "cancelled", func(ctx context.Context, f form, id string) (store.WriteResult, error) {
-		return c.service.Records.CancelWorkOrder(ctx, r.actor(), store.NoKey, id, f.Optional("reason"))
+	return r.stepFrom(c.renderCancel, "cancelled", func(ctx context.Context, key store.Key, f form, id string) (store.WriteResult, error) {
+		return c.service.Records.CancelWorkOrder(ctx, r.actor(), key, id, f.Optional("reason"))
 	})
 }
 
@@ -180,8 +180,8 @@ func (c *Console) renderReturn(r *request, status int, rejected *form) error {
 func (c *Console) returnWorkOrder(r *request) error {
 	id := r.Param("id")
 	after := outcome{to: shownWorkOrders{records.SearchIncoming}.url(), done: "returned", record: id, again: c.renderReturn}
-	return r.submit(after, func(ctx context.Context, f form) error {
-		_, err := c.service.Records.ReturnWorkOrder(ctx, r.actor(), store.NoKey, id, f.Value("reason"))
+	return r.submit(after, func(ctx context.Context, key store.Key, f form) error {
+		_, err := c.service.Records.ReturnWorkOrder(ctx, r.actor(), key, id, f.Value("reason"))
 		return err
 	})
 }
@@ -265,7 +265,7 @@ func (c *Console) assignWorkOrder(r *request) error {
 		done = "workers-replaced"
 	}
 	if err = f.checkChosen(); err == nil {
-		_, err = r.assign(f.context(r), f, r.Param("id"))
+		_, err = r.assign(r.ctx(), f.key(r), f, r.Param("id"))
 	}
 	return r.finish(f, err, r.afterStep(c.renderAssignees, done))
 }
@@ -285,15 +285,15 @@ func (f form) checkChosen() error {
 }
 
 // assign makes the write that a form of assigneeChoices asks for, of one work order.
-func (r *request) assign(ctx context.Context, f form, id string) (store.WriteResult, error) {
+func (r *request) assign(ctx context.Context, key store.Key, f form, id string) (store.WriteResult, error) {
 	c, chosen := r.console, f.Values["identity"]
 	switch {
 	case f.Value("step") == stepReplace:
-		return c.service.Records.ReplaceWorkers(ctx, r.actor(), store.NoKey, id, chosen)
+		return c.service.Records.ReplaceWorkers(ctx, r.actor(), key, id, chosen)
 	case f.Value("role") == "consultant":
-		return c.service.Records.AssignWorkOrder(ctx, r.actor(), store.NoKey, id, nil, chosen)
+		return c.service.Records.AssignWorkOrder(ctx, r.actor(), key, id, nil, chosen)
 	}
-	return c.service.Records.AssignWorkOrder(ctx, r.actor(), store.NoKey, id, chosen, nil)
+	return c.service.Records.AssignWorkOrder(ctx, r.actor(), key, id, chosen, nil)
 }
 
 // forbids returns why the person may not do the action with the work order, nil if it may. Programs

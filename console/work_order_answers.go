@@ -159,7 +159,7 @@ func (c *Console) answerWorkOrder(r *request) error {
 	}
 	var result store.WriteResult
 	if err == nil {
-		result, err = c.service.Records.AnswerWorkOrder(f.context(r), r.actor(), store.NoKey, id, answers, completion)
+		result, err = c.service.Records.AnswerWorkOrder(r.ctx(), r.actor(), f.key(r), id, answers, completion)
 	}
 	done := "answered"
 	if completion == records.CompleteWork {

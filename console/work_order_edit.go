@@ -9,7 +9,6 @@ import (
 
 	"millwright/models"
 	"millwright/service/records"
-	"millwright/service/store"
 )
 
 func (c *Console) workOrderEditRoutes(pages *gin.RouterGroup) {
@@ -104,7 +103,7 @@ func (c *Console) editWorkOrder(r *request) error {
 	}
 	patch, err := r.patchOf(f, r.editValues(detail.Record))
 	if err == nil {
-		_, err = c.service.Records.UpdateWorkOrder(f.context(r), r.actor(), store.NoKey, detail.Record.ID, patch)
+		_, err = c.service.Records.UpdateWorkOrder(r.ctx(), r.actor(), f.key(r), detail.Record.ID, patch)
 	}
 	return r.finish(f, err, r.afterStep(c.renderEditWorkOrder, "saved"))
 }

@@ -195,7 +195,7 @@ func (c *Console) createWorkOrder(r *request) error {
 	}
 	var created store.WriteResult
 	if in.TargetDate, err = r.timeIn(f, "target_date"); err == nil {
-		created, err = c.service.Records.CreateWorkOrder(f.context(r), r.actor(), store.NoKey, in)
+		created, err = c.service.Records.CreateWorkOrder(r.ctx(), r.actor(), f.key(r), in)
 	}
 	return r.finish(f, err, outcome{to: workOrderURL(created.RecordID), done: "created", toRecord: workOrderURL, again: c.renderNewWorkOrder})
 }

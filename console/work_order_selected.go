@@ -239,7 +239,7 @@ func (a selectedAction) changeOne(r *request, row *selectedRow, f form, write wo
 		return err
 	}
 	// Each work order has another key, so that a form that is sent twice changes it once.
-	result, err := write(f.contextAt(r, r.Request.URL.JoinPath(row.ID)), f, row.ID)
+	result, err := write(r.ctx(), f.keyAt(r, r.Request.URL.JoinPath(row.ID)), f, row.ID)
 	if _, sent := isDone(err); err != nil && !sent {
 		return err
 	}
@@ -252,7 +252,9 @@ func (a selectedAction) changeOne(r *request, row *selectedRow, f form, write wo
 }
 
 func assignSelected(r *request, f form) (workOrderStep, error) {
-	return func(ctx context.Context, f form, id string) (store.WriteResult, error) { return r.assign(ctx, f, id) }, f.checkChosen()
+	return func(ctx context.Context, key store.Key, f form, id string) (store.WriteResult, error) {
+		return r.assign(ctx, key, f, id)
+	}, f.checkChosen()
 }
 
 func dateSelected(r *request, f form) (workOrderStep, error) {
@@ -261,7 +263,7 @@ func dateSelected(r *request, f form) (workOrderStep, error) {
 		err = models.Invalid(models.FieldError{Pointer: "/target_date", Code: "required", Detail: "Enter a date and a time."})
 	}
 	patch := records.WorkOrderPatch{TargetDate: records.Sent[*models.Time]{Value: at, Set: true}}
-	return func(ctx context.Context, _ form, id string) (store.WriteResult, error) {
-		return r.console.service.Records.UpdateWorkOrder(ctx, r.actor(), store.NoKey, id, patch)
+	return func(ctx context.Context, key store.Key, _ form, id string) (store.WriteResult, error) {
+		return r.console.service.Records.UpdateWorkOrder(ctx, r.actor(), key, id, patch)
 	}, err
 }

@@ -17,18 +17,20 @@ import (
 // nameWrites are the ways to give a person, a team or an integration a name, but imports.
 func nameWrites(s *servicetest.Harness) map[string]func(name string) error {
 	ctx, ann, org := s.T.Context(), s.As("ann"), s.Acme.OrganizationID
-	team, err := s.People.CreateTeam(ctx, ann, org, "Roofers")
+	team, err := s.People.CreateTeam(ctx, ann, store.NoKey, org, "Roofers")
 	if err != nil {
 		s.T.Fatal(err)
 	}
 	n := 0
 	invite := func(as store.Actor, name string) (people.LinkEmail, error) {
 		n++
-		_, link, err := s.People.InvitePerson(ctx, as, org, people.Invitation{Email: fmt.Sprintf("new%d@acme.example.com", n), Name: name})
+		_, link, err := s.People.InvitePerson(ctx, as, store.NoKey, org, people.Invitation{Email: fmt.Sprintf("new%d@acme.example.com", n), Name: name})
 		return link, err
 	}
 	return map[string]func(name string) error{
-		"one's own":                  func(name string) error { return s.People.ChangeProfile(ctx, s.As("bob"), people.Profile{Name: name}) },
+		"one's own": func(name string) error {
+			return s.People.ChangeProfile(ctx, s.As("bob"), store.NoKey, people.Profile{Name: name})
+		},
 		"an invitation":              func(name string) error { _, err := invite(ann, name); return err },
 		"an invitation of a command": func(name string) error { _, err := invite(store.Operator(), name); return err },
 		"an invitation that is taken": func(name string) error {
@@ -39,10 +41,13 @@ func nameWrites(s *servicetest.Harness) map[string]func(name string) error {
 			_, err = s.People.UseLink(ctx, people.LinkUse{Token: link.Token, Name: name, Password: "a long enough password"})
 			return err
 		},
-		"a new team": func(name string) error { _, err := s.People.CreateTeam(ctx, ann, org, name); return err },
-		"a team":     func(name string) error { _, err := s.People.RenameTeam(ctx, ann, team.ID, name); return err },
+		"a new team": func(name string) error { _, err := s.People.CreateTeam(ctx, ann, store.NoKey, org, name); return err },
+		"a team": func(name string) error {
+			_, err := s.People.RenameTeam(ctx, ann, store.NoKey, team.ID, name)
+			return err
+		},
 		"a new integration": func(name string) error {
-			_, err := s.Integrations.CreateIntegration(ctx, ann, org, integrations.NewIntegration{Name: name, Scopes: []string{"work_orders:read"}})
+			_, err := s.Integrations.CreateIntegration(ctx, ann, store.NoKey, org, integrations.NewIntegration{Name: name, Scopes: []string{"work_orders:read"}})
 			return err
 		},
 		"an integration": func(name string) error {
@@ -95,7 +100,7 @@ func TestNoOneIsNamedAsAnotherActor(t *testing.T) {
 func TestNamesMadeOfAddressesAreNotReserved(t *testing.T) {
 	f := servicetest.New(t)
 	for email, want := range map[string]string{"nia@acme.example.com": "nia", "Import@acme.example.com": "Import@acme.example.com", "millwright@acme.example.com": "millwright@acme.example.com"} {
-		invited, _, err := f.People.InvitePerson(t.Context(), store.Operator(), f.Acme.OrganizationID, people.Invitation{Email: email})
+		invited, _, err := f.People.InvitePerson(t.Context(), store.Operator(), store.NoKey, f.Acme.OrganizationID, people.Invitation{Email: email})
 		if err != nil || invited.Name != want {
 			t.Errorf("%s is invited as %q, %v", email, invited.Name, err)
 		}

@@ -61,40 +61,60 @@ func operatedWrites(s *servicetest.Harness, ann store.Actor) map[string]struct {
 	}
 	record("resolve feedback", given.RecordID, func(id string) (store.WriteResult, error) { return s.Records.ResolveFeedback(ctx, ann, call, id) })
 	commented := order(annWorks, nil)
-	if err := s.Records.AddComment(ctx, s.As("ann"), commented, "Since when?"); err != nil {
+	if err := s.Records.AddComment(ctx, s.As("ann"), store.NoKey, commented, "Since when?"); err != nil {
 		s.T.Fatal(err)
 	}
-	writes["comment"] = write{given.RecordID, func() error { return s.Records.AddComment(ctx, ann, given.RecordID, "Since when?") }}
+	writes["comment"] = write{given.RecordID, func() error { return s.Records.AddComment(ctx, ann, store.NoKey, given.RecordID, "Since when?") }}
 	writes["remove a comment"] = write{commented, func() error {
-		return s.Records.RemoveComment(ctx, ann, servicetest.Value[string](s.Fixture, `SELECT id FROM comments WHERE record_id = $1`, commented))
+		return s.Records.RemoveComment(ctx, ann, store.NoKey, servicetest.Value[string](s.Fixture, `SELECT id FROM comments WHERE record_id = $1`, commented))
 	}}
 
-	writes["deactivate and replace"] = write{s.ID("dan"), func() error { _, err := s.People.DeactivatePerson(ctx, ann, s.ID("dan"), s.ID("bob")); return err }}
-	writes["deactivate"] = write{s.ID("eve"), func() error { _, err := s.People.DeactivatePerson(ctx, ann, s.ID("eve"), ""); return err }}
+	writes["deactivate and replace"] = write{s.ID("dan"), func() error {
+		_, err := s.People.DeactivatePerson(ctx, ann, store.NoKey, s.ID("dan"), s.ID("bob"))
+		return err
+	}}
+	writes["deactivate"] = write{s.ID("eve"), func() error { _, err := s.People.DeactivatePerson(ctx, ann, store.NoKey, s.ID("eve"), ""); return err }}
 	writes["change an e-mail address"] = write{s.ID("cat"), func() error {
-		_, err := s.People.ChangePersonEmail(ctx, ann, s.ID("cat"), "c@acme.example.com")
+		_, err := s.People.ChangePersonEmail(ctx, ann, store.NoKey, s.ID("cat"), "c@acme.example.com")
 		return err
 	}}
-	writes["create a team"] = write{"Roofers", func() error { _, err := s.People.CreateTeam(ctx, ann, s.Acme.OrganizationID, "Roofers"); return err }}
-	writes["rename herself"] = write{s.ID("ann"), func() error { return s.People.ChangeProfile(ctx, ann, people.Profile{Name: "Ann Meadow"}) }}
+	writes["create a team"] = write{"Roofers", func() error {
+		_, err := s.People.CreateTeam(ctx, ann, store.NoKey, s.Acme.OrganizationID, "Roofers")
+		return err
+	}}
+	writes["rename herself"] = write{s.ID("ann"), func() error { return s.People.ChangeProfile(ctx, ann, store.NoKey, people.Profile{Name: "Ann Meadow"}) }}
 	writes["create a node"] = write{s.ID("ann"), func() error {
-		_, err := s.Inventory.CreateNode(ctx, ann, s.ID("hq"), models.NodeLocation, inventory.NodeFields{Name: "Roof"})
+		_, err := s.Inventory.CreateNode(ctx, ann, store.NoKey, s.ID("hq"), models.NodeLocation, inventory.NodeFields{Name: "Roof"})
 		return err
 	}}
-	writes["assign to a node"] = write{s.ID("ann"), func() error { return s.Inventory.AssignTo(ctx, ann, s.ID("hq"), s.ID("eve"), s.ID("reading")) }}
+	writes["assign to a node"] = write{s.ID("ann"), func() error {
+		return s.Inventory.AssignTo(ctx, ann, store.NoKey, s.ID("hq"), s.ID("eve"), s.ID("reading"))
+	}}
 	writes["create an integration"] = write{"CAFM", func() error {
-		_, err := s.Integrations.CreateIntegration(ctx, ann, s.Acme.OrganizationID, integrations.NewIntegration{Name: "CAFM", Scopes: []string{"work_orders:read"}})
+		_, err := s.Integrations.CreateIntegration(ctx, ann, store.NoKey, s.Acme.OrganizationID, integrations.NewIntegration{Name: "CAFM", Scopes: []string{"work_orders:read"}})
 		return err
 	}}
-	writes["renew a secret"] = write{s.ID("erp"), func() error { _, err := s.Integrations.RenewIntegrationSecret(ctx, ann, s.ID("erp")); return err }}
-	writes["turn an integration off"] = write{s.ID("robot"), func() error { _, err := s.Integrations.TurnIntegrationOff(ctx, ann, s.ID("robot")); return err }}
+	writes["renew a secret"] = write{s.ID("erp"), func() error {
+		_, err := s.Integrations.RenewIntegrationSecret(ctx, ann, store.NoKey, s.ID("erp"))
+		return err
+	}}
+	writes["turn an integration off"] = write{s.ID("robot"), func() error {
+		_, err := s.Integrations.TurnIntegrationOff(ctx, ann, store.NoKey, s.ID("robot"))
+		return err
+	}}
 	writes["change an address"] = write{s.ID("erp_hook"), func() error {
-		_, err := s.Webhooks.ChangeWebhook(ctx, ann, s.ID("erp_hook"), webhooks.WebhookChange{Events: []models.EventType{models.EventWorkOrderCreated}})
+		_, err := s.Webhooks.ChangeWebhook(ctx, ann, store.NoKey, s.ID("erp_hook"), webhooks.WebhookChange{Events: []models.EventType{models.EventWorkOrderCreated}})
 		return err
 	}}
-	writes["renew a signing secret"] = write{s.ID("erp_hook"), func() error { _, err := s.Webhooks.RenewWebhookSecret(ctx, ann, s.ID("erp_hook")); return err }}
-	writes["test an address"] = write{s.ID("erp_hook"), func() error { _, err := s.Webhooks.BeginWebhookTest(ctx, ann, s.ID("erp_hook")); return err }}
-	writes["delete an address"] = write{s.ID("ann"), func() error { return s.Webhooks.DeleteWebhook(ctx, ann, s.ID("reader_hook")) }}
+	writes["renew a signing secret"] = write{s.ID("erp_hook"), func() error {
+		_, err := s.Webhooks.RenewWebhookSecret(ctx, ann, store.NoKey, s.ID("erp_hook"))
+		return err
+	}}
+	writes["test an address"] = write{s.ID("erp_hook"), func() error {
+		_, err := s.Webhooks.BeginWebhookTest(ctx, ann, store.NoKey, s.ID("erp_hook"))
+		return err
+	}}
+	writes["delete an address"] = write{s.ID("ann"), func() error { return s.Webhooks.DeleteWebhook(ctx, ann, store.NoKey, s.ID("reader_hook")) }}
 	return writes
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"millwright/models"
 	"millwright/service"
+	"millwright/service/store"
 	"millwright/service/webhooks"
 )
 
@@ -88,7 +89,7 @@ func redeliverCommand() *cobra.Command {
 					return err
 				}
 				if many {
-					released, err := svc.Webhooks.RedeliverSince(ctx, actor, address, models.TimeOf(from))
+					released, err := svc.Webhooks.RedeliverSince(ctx, actor, store.NoKey, address, models.TimeOf(from))
 					if err != nil {
 						return describeError(err, as.within("webhook address "+address))
 					}
@@ -96,7 +97,7 @@ func redeliverCommand() *cobra.Command {
 						releasedLines(w, released)
 					})
 				}
-				found, err := svc.Webhooks.RedeliverDelivery(ctx, actor, args[0])
+				found, err := svc.Webhooks.RedeliverDelivery(ctx, actor, store.NoKey, args[0])
 				if err != nil {
 					return describeError(err, as.within("delivery "+args[0]))
 				}

@@ -211,7 +211,7 @@ func (d *demo) take(ctx context.Context, now time.Time, step demoStep) error {
 	case step.Resolve != "":
 		_, err = d.Records.ResolveFeedback(ctx, actor, no, d.ids[step.Resolve])
 	case step.Text != nil:
-		err = d.Records.AddComment(ctx, actor, d.ids[comment], *step.Text)
+		err = d.Records.AddComment(ctx, actor, store.NoKey, d.ids[comment], *step.Text)
 	default:
 		err = errors.New("it has no effect")
 	}

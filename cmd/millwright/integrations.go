@@ -76,7 +76,7 @@ func createIntegrationCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				created, err := svc.Integrations.CreateIntegration(ctx, actor, id, in)
+				created, err := svc.Integrations.CreateIntegration(ctx, actor, store.NoKey, id, in)
 				if err != nil {
 					return describeError(err, as.within("organization "+organization))
 				}
@@ -97,7 +97,7 @@ func createIntegrationCommand() *cobra.Command {
 func renameIntegrationCommand() *cobra.Command {
 	var name string
 	cmd := actorIntegrationCommand("rename ID --name NAME", "Rename the integration",
-		func(s *integrations.Integrations, ctx context.Context, actor store.Actor, id string) (integrations.IntegrationRecord, error) {
+		func(s *integrations.Integrations, ctx context.Context, actor store.Actor, _ store.Key, id string) (integrations.IntegrationRecord, error) {
 			return s.RenameIntegration(ctx, actor, id, name)
 		})
 	cmd.Flags().StringVar(&name, "name", "", "its new name")
@@ -108,7 +108,7 @@ func renameIntegrationCommand() *cobra.Command {
 func integrationScopesCommand() *cobra.Command {
 	var scopes []models.Scope
 	cmd := actorIntegrationCommand("scopes ID --scope SCOPE...", "Replace the integration's scopes; removing one invalidates its tokens",
-		func(s *integrations.Integrations, ctx context.Context, actor store.Actor, id string) (integrations.IntegrationRecord, error) {
+		func(s *integrations.Integrations, ctx context.Context, actor store.Actor, _ store.Key, id string) (integrations.IntegrationRecord, error) {
 			return s.ChangeIntegrationScopes(ctx, actor, id, textsOf(scopes))
 		})
 	scopesFlag(cmd, &scopes)
@@ -119,8 +119,8 @@ func integrationScopesCommand() *cobra.Command {
 func integrationOwnersCommand() *cobra.Command {
 	var owners []string
 	cmd := actorIntegrationCommand("owners ID --owner PERSON...", "Replace the integration's owners, who may renew its secrets and give it more; without --owner it has none",
-		func(s *integrations.Integrations, ctx context.Context, actor store.Actor, id string) (integrations.IntegrationRecord, error) {
-			return s.SetIntegrationOwners(ctx, actor, id, owners)
+		func(s *integrations.Integrations, ctx context.Context, actor store.Actor, key store.Key, id string) (integrations.IntegrationRecord, error) {
+			return s.SetIntegrationOwners(ctx, actor, key, id, owners)
 		})
 	cmd.Flags().StringSliceVar(&owners, "owner", nil, "identity id of a person with the Integrations permission; repeat it for several")
 	return cmd
@@ -131,7 +131,7 @@ func scopesFlag(cmd *cobra.Command, scopes *[]models.Scope) {
 }
 
 // integrationChange is what a command does to one integration.
-type integrationChange func(*integrations.Integrations, context.Context, store.Actor, string) (integrations.IntegrationRecord, error)
+type integrationChange func(*integrations.Integrations, context.Context, store.Actor, store.Key, string) (integrations.IntegrationRecord, error)
 
 // actorIntegrationCommand is a command that an organization's people may do in the console.
 func actorIntegrationCommand(use, short string, do integrationChange) *cobra.Command {
@@ -139,13 +139,18 @@ func actorIntegrationCommand(use, short string, do integrationChange) *cobra.Com
 }
 
 // operatorIntegrationCommand is a command that is the service's own.
-func operatorIntegrationCommand(use, short string, do integrationChange) *cobra.Command {
-	return integrationCommand(use, short, nil, do)
+func operatorIntegrationCommand(
+	use, short string, do func(*integrations.Integrations, context.Context, store.Actor, string) (integrations.IntegrationRecord, error),
+) *cobra.Command {
+	return integrationCommand(use, short, nil,
+		func(s *integrations.Integrations, ctx context.Context, actor store.Actor, _ store.Key, id string) (integrations.IntegrationRecord, error) {
+			return do(s, ctx, actor, id)
+		})
 }
 
 func integrationCommand(use, short string, as *actorFlag, do integrationChange) *cobra.Command {
 	return targetCommand(use, short, "integration", as, func(ctx context.Context, target commandTarget) error {
-		changed, err := do(target.svc.Integrations, ctx, target.actor, target.id)
+		changed, err := do(target.svc.Integrations, ctx, target.actor, store.NoKey, target.id)
 		if err != nil {
 			return err
 		}

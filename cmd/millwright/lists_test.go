@@ -225,7 +225,7 @@ func TestIssuesListAndShow(t *testing.T) {
 func TestLogList(t *testing.T) {
 	h := newHarness(t)
 	id := h.workOrder("erp", "ahu1", "Replace filter")
-	if _, err := h.Integrations.TurnIntegrationOff(t.Context(), store.Operator(), h.ID("reader")); err != nil {
+	if _, err := h.Integrations.TurnIntegrationOff(t.Context(), store.Operator(), store.NoKey, h.ID("reader")); err != nil {
 		t.Fatal(err)
 	}
 	list := h.objects("log", "list", "--organization", "acme")
@@ -294,7 +294,7 @@ func TestWebhooksListIsNarrow(t *testing.T) {
 	h := newHarness(t)
 	h.Exec(`INSERT INTO webhook_health (webhook_id, failing_since, last_at, last_status) VALUES ($1, '2026-03-01T08:00:00Z', '2026-03-01T09:00:00Z', 503)
 		ON CONFLICT (webhook_id) DO UPDATE SET failing_since = excluded.failing_since, last_at = excluded.last_at, last_status = excluded.last_status`, h.ID("erp_hook"))
-	if _, err := h.Webhooks.DisableWebhook(t.Context(), store.Operator(), h.ID("reader_hook"), "It\tmoves."); err != nil {
+	if _, err := h.Webhooks.DisableWebhook(t.Context(), store.Operator(), store.NoKey, h.ID("reader_hook"), "It\tmoves."); err != nil {
 		t.Fatal(err)
 	}
 	lines := h.table("webhooks", "list", "--integration", h.ID("erp"))

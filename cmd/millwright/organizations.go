@@ -56,7 +56,7 @@ func requireOpenIDCommand() *cobra.Command {
 of the settings. Sessions that began in another way end, passwords and links for forgotten passwords
 let no one in. Some administrator needs a linked account of the provider, so that someone can sign in.`,
 	}, func(ctx context.Context, s settings, svc *service.Service, id string) error {
-		return svc.People.RequireOpenID(ctx, store.Operator(), id, s.OIDCIssuer)
+		return svc.People.RequireOpenID(ctx, store.Operator(), store.NoKey, id, s.OIDCIssuer)
 	})
 }
 
@@ -68,7 +68,7 @@ func liftOpenIDCommand() *cobra.Command {
 old ones. This is the way in if the OpenID Connect provider fails: the organization's log has it,
 and its administrators get a notice. "people set-password" gives someone a password.`,
 	}, func(ctx context.Context, _ settings, svc *service.Service, id string) error {
-		return svc.People.LiftOpenID(ctx, store.Operator(), id)
+		return svc.People.LiftOpenID(ctx, store.Operator(), store.NoKey, id)
 	})
 }
 

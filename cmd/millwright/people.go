@@ -22,7 +22,7 @@ func peopleCommand() *cobra.Command {
 		listPeopleCommand(), invitePersonCommand(), setPasswordCommand(), changeEmailCommand(),
 		deactivatePersonCommand(),
 		personAccessCommand("activate PERSON", "Give a deactivated person access again", func(ctx context.Context, _ *cobra.Command, svc *service.Service, id, _ string) (people.PersonAccess, error) {
-			return svc.People.ActivatePerson(ctx, store.Operator(), id)
+			return svc.People.ActivatePerson(ctx, store.Operator(), store.NoKey, id)
 		}),
 	)
 }
@@ -108,7 +108,7 @@ once, for a week; it is a secret. A person who is there without a way to sign in
 				if err != nil {
 					return err
 				}
-				person, link, err := svc.People.InvitePerson(ctx, store.Operator(), id, in)
+				person, link, err := svc.People.InvitePerson(ctx, store.Operator(), store.NoKey, id, in)
 				if err != nil {
 					return describeError(err, "organization "+organization)
 				}
@@ -179,7 +179,7 @@ organization requires OpenID Connect, the password lets no one in: "organization
 func changeEmailCommand() *cobra.Command {
 	const short = "Change a person's e-mail address; sessions and links end, and the former address is told"
 	cmd := personAccessCommand("change-email PERSON EMAIL", short, func(ctx context.Context, cmd *cobra.Command, svc *service.Service, id, _ string) (people.PersonAccess, error) {
-		return svc.People.ChangePersonEmail(ctx, store.Operator(), id, cmd.Flags().Arg(1))
+		return svc.People.ChangePersonEmail(ctx, store.Operator(), store.NoKey, id, cmd.Flags().Arg(1))
 	})
 	cmd.Args = cobra.ExactArgs(2)
 	return cmd
@@ -206,7 +206,7 @@ func deactivatePersonCommand() *cobra.Command {
 				return people.PersonAccess{}, fmt.Errorf("--replace-with: %w", err)
 			}
 		}
-		return svc.People.DeactivatePerson(ctx, actor, id, replacementID)
+		return svc.People.DeactivatePerson(ctx, actor, store.NoKey, id, replacementID)
 	})
 	as.flag(cmd)
 	cmd.Flags().StringVar(&replacement, "replace-with", "", "id or e-mail address of who replaces the person in teams, as owner of integrations and on open work orders; requires --as")

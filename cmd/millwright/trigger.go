@@ -12,6 +12,7 @@ import (
 
 	"millwright/models"
 	"millwright/service"
+	"millwright/service/store"
 	"millwright/worker"
 )
 
@@ -54,7 +55,7 @@ Event types: ` + types + ".",
 // sendTest has a worker send an event of the type to the address and shows the response.
 // Only a 2xx is no error.
 func sendTest(ctx context.Context, target commandTarget, kind models.EventType) error {
-	test, err := target.svc.Webhooks.BeginWebhookTest(ctx, target.actor, target.id)
+	test, err := target.svc.Webhooks.BeginWebhookTest(ctx, target.actor, store.NoKey, target.id)
 	if err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func createWebhookCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				created, err := svc.Webhooks.CreateWebhook(ctx, actor, integration, webhooks.NewWebhook{URL: url, Events: events})
+				created, err := svc.Webhooks.CreateWebhook(ctx, actor, store.NoKey, integration, webhooks.NewWebhook{URL: url, Events: events})
 				if err != nil {
 					return describeError(err, as.within("integration "+integration))
 				}
@@ -91,7 +91,7 @@ func changeWebhookCommand() *cobra.Command {
 	var events []models.EventType
 	var cmd *cobra.Command
 	cmd = webhookCommand("change ID [--url URL] [--event TYPE...]", "Change the address's URL, or replace its event types",
-		func(s *webhooks.Webhooks, ctx context.Context, actor store.Actor, id string) (webhooks.Webhook, error) {
+		func(s *webhooks.Webhooks, ctx context.Context, actor store.Actor, key store.Key, id string) (webhooks.Webhook, error) {
 			var change webhooks.WebhookChange
 			if cmd.Flags().Changed("url") {
 				change.URL = &url
@@ -99,7 +99,7 @@ func changeWebhookCommand() *cobra.Command {
 			if cmd.Flags().Changed("event") {
 				change.Events = events
 			}
-			return s.ChangeWebhook(ctx, actor, id, change)
+			return s.ChangeWebhook(ctx, actor, key, id, change)
 		})
 	cmd.Flags().StringVar(&url, "url", "", "new URL that deliveries are sent to, https://…")
 	eventsFlag(cmd, &events)
@@ -129,7 +129,7 @@ func enableWebhookCommand() *cobra.Command {
 			}
 			from = new(models.TimeOf(at))
 		}
-		on, released, err := target.svc.Webhooks.EnableWebhook(ctx, target.actor, target.id, from)
+		on, released, err := target.svc.Webhooks.EnableWebhook(ctx, target.actor, store.NoKey, target.id, from)
 		if err != nil {
 			return err
 		}
@@ -149,8 +149,8 @@ func sinceFlag(cmd *cobra.Command, since *string) {
 func disableWebhookCommand() *cobra.Command {
 	var reason string
 	cmd := webhookCommand("disable ID [--reason TEXT]", "Turn the address off; its deliveries are held until it is turned on",
-		func(s *webhooks.Webhooks, ctx context.Context, actor store.Actor, id string) (webhooks.Webhook, error) {
-			return s.DisableWebhook(ctx, actor, id, reason)
+		func(s *webhooks.Webhooks, ctx context.Context, actor store.Actor, key store.Key, id string) (webhooks.Webhook, error) {
+			return s.DisableWebhook(ctx, actor, key, id, reason)
 		})
 	cmd.Flags().StringVar(&reason, "reason", "", "why, shown with the address")
 	return cmd
@@ -164,7 +164,7 @@ type deleteResult struct {
 
 func deleteWebhookCommand() *cobra.Command {
 	return webhookTargetCommand("delete ID", "Delete the address and its deliveries", func(ctx context.Context, target commandTarget) error {
-		if err := target.svc.Webhooks.DeleteWebhook(ctx, target.actor, target.id); err != nil {
+		if err := target.svc.Webhooks.DeleteWebhook(ctx, target.actor, store.NoKey, target.id); err != nil {
 			return err
 		}
 		return target.out.show(target.cmd, deleteResult{ID: target.id, Deleted: true}, func(w io.Writer) { fmt.Fprintf(w, "deleted\t%s\t\n", target.id) })
@@ -179,9 +179,9 @@ func testWebhookCommand() *cobra.Command {
 }
 
 // webhookCommand returns a command that changes an address and shows it.
-func webhookCommand(use, short string, do func(*webhooks.Webhooks, context.Context, store.Actor, string) (webhooks.Webhook, error)) *cobra.Command {
+func webhookCommand(use, short string, do func(*webhooks.Webhooks, context.Context, store.Actor, store.Key, string) (webhooks.Webhook, error)) *cobra.Command {
 	return webhookTargetCommand(use, short, func(ctx context.Context, target commandTarget) error {
-		changed, err := do(target.svc.Webhooks, ctx, target.actor, target.id)
+		changed, err := do(target.svc.Webhooks, ctx, target.actor, store.NoKey, target.id)
 		if err != nil {
 			return err
 		}

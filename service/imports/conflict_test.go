@@ -57,14 +57,14 @@ func TestImportDoesNotUndoWhatWasChanged(t *testing.T) {
 	first := importFile(t, f, servicetest.Small)
 	hook, erp := first.Integrations["erp"].Webhooks["hook"].ID, first.IDs["erp"]
 	url := "http://127.0.0.1:9/moved"
-	if _, err := f.Webhooks.ChangeWebhook(t.Context(), store.Operator(), hook, webhooks.WebhookChange{URL: &url, Events: []models.EventType{models.EventIssueCreated}}); err != nil {
+	if _, err := f.Webhooks.ChangeWebhook(t.Context(), store.Operator(), store.NoKey, hook, webhooks.WebhookChange{URL: &url, Events: []models.EventType{models.EventIssueCreated}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.Integrations.RenameIntegration(t.Context(), store.Operator(), erp, "ERP of the operator"); err != nil {
 		t.Fatal(err)
 	}
 	// A renewed secret is not the file's business, which gives none.
-	if _, err := f.Integrations.RenewIntegrationSecret(t.Context(), store.Operator(), erp); err != nil {
+	if _, err := f.Integrations.RenewIntegrationSecret(t.Context(), store.Operator(), store.NoKey, erp); err != nil {
 		t.Fatal(err)
 	}
 	file := strings.Replace(servicetest.Small, "name: Top,", "name: Roof,", 1)
@@ -135,7 +135,7 @@ func TestImportDoesNotMakeAgainWhatWasRemoved(t *testing.T) {
 	f.Exec(`DELETE FROM team_members WHERE team_id = $1 AND member_id = $2`, first.IDs["crew"], first.IDs["bob"])
 	f.Exec(`DELETE FROM assignments WHERE identity_id = $1 AND node_id = $2`, f.Polar.OrganizationID, first.IDs["below"])
 	f.Exec(`DELETE FROM service_companies WHERE customer_id = $1`, first.OrganizationID)
-	if _, err := f.Integrations.DeleteIntegration(t.Context(), store.Operator(), first.IDs["erp"]); err != nil {
+	if _, err := f.Integrations.DeleteIntegration(t.Context(), store.Operator(), store.NoKey, first.IDs["erp"]); err != nil {
 		t.Fatal(err)
 	}
 	wantSentences(t, "after the removals", compared(t, f, text),
@@ -155,7 +155,7 @@ func TestImportDoesNotMakeAgainWhatWasRemoved(t *testing.T) {
 	wantSentences(t, "after overwriting", compared(t, f, text))
 	// The key of a deleted entry may name something else.
 	second := importFile(t, f, text)
-	if err := f.Webhooks.DeleteWebhook(t.Context(), store.Operator(), second.Integrations["erp"].Webhooks["hook"].ID); err != nil {
+	if err := f.Webhooks.DeleteWebhook(t.Context(), store.Operator(), store.NoKey, second.Integrations["erp"].Webhooks["hook"].ID); err != nil {
 		t.Fatal(err)
 	}
 	importFile(t, f, "organization: {key: tiny}\nteams: [{key: hook, name: Hook}]\n")
@@ -164,7 +164,7 @@ func TestImportDoesNotMakeAgainWhatWasRemoved(t *testing.T) {
 // An assignment that a person gave is not replaced unasked.
 func TestImportDoesNotReplaceAssignmentsOfPeople(t *testing.T) {
 	f := servicetest.New(t)
-	if err := f.Inventory.Assign(t.Context(), servicetest.Person(t, f, "ann"), f.ID("annex"), f.ID("bob"), f.ID("reading")); err != nil {
+	if err := f.Inventory.Assign(t.Context(), servicetest.Person(t, f, "ann"), store.NoKey, f.ID("annex"), f.ID("bob"), f.ID("reading")); err != nil {
 		t.Fatal(err)
 	}
 	for identity, want := range map[string]string{

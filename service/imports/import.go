@@ -86,7 +86,7 @@ func (s *Imports) runImport(ctx context.Context, text []byte, mode importMode) (
 		return ImportResult{}, err
 	}
 	var imported ImportResult
-	err = s.Transaction(ctx, organizationID, func(t *store.ORMTx) error {
+	err = s.Transaction(ctx, organizationID, store.NoKey, func(t *store.ORMTx) error {
 		if err := t.Limit(importTimeout, importTimeout); err != nil {
 			return err
 		}

@@ -79,7 +79,7 @@ integrations: [{key: erp, name: SAP, client_secret: a-secret-of-more-than-enough
 		t.Errorf("a comparison is logged: %s", got)
 	}
 	ann := servicetest.Value[string](f, `SELECT id FROM import_keys WHERE key = 'ann' AND organization_id = (SELECT id FROM organizations WHERE key = 'tiny')`)
-	if _, err := f.People.ChangePersonEmail(t.Context(), store.Operator(), ann, "ann.two@tiny.example.com"); err != nil {
+	if _, err := f.People.ChangePersonEmail(t.Context(), store.Operator(), store.NoKey, ann, "ann.two@tiny.example.com"); err != nil {
 		t.Fatal(err)
 	}
 	undoing := `{organization: {key: tiny}, people: [{key: ann, email: anna@tiny.example.com}]}`

@@ -65,7 +65,7 @@ func TestImportsRetireDefinitions(t *testing.T) {
 		importFile(t, f, fmt.Sprintf("organization: {key: acme}\npermission_definitions: [{key: reading, retired: %t}]", retired))
 	}
 	retire(true)
-	servicetest.Expect(t, "assigning", fields(f.Inventory.Assign(ctx, ann, f.ID("annex"), f.ID("dan"), f.ID("reading"))), "/definition_id retired")
+	servicetest.Expect(t, "assigning", fields(f.Inventory.Assign(ctx, ann, store.NoKey, f.ID("annex"), f.ID("dan"), f.ID("reading"))), "/definition_id retired")
 	choices, err := f.Records.AssigneeChoices(ctx, ann, f.ID("annex"))
 	if err != nil {
 		t.Fatal(err)
@@ -92,13 +92,13 @@ func TestImportsRetireOrganizationDefinitions(t *testing.T) {
 	ctx, ann, retired := t.Context(), servicetest.Person(t, f, "ann"), f.ID("org_nothing")
 	const retire = "organization: {key: acme}\norganization_permission_definitions: [{key: org_nothing, retired: %t}]"
 	importFile(t, f, fmt.Sprintf(retire, true))
-	_, _, err := f.People.ChangePersonAccess(ctx, ann, f.ID("bob"), people.AccessChange{DefinitionID: &retired})
+	_, _, err := f.People.ChangePersonAccess(ctx, ann, store.NoKey, f.ID("bob"), people.AccessChange{DefinitionID: &retired})
 	servicetest.Expect(t, "giving it to a person", fields(err), "/definition unknown")
-	_, err = f.Integrations.CreateIntegration(ctx, ann, f.Acme.OrganizationID, integrations.NewIntegration{Name: "New", Scopes: []string{"people:read"}, OrganizationDefinitionID: &retired})
+	_, err = f.Integrations.CreateIntegration(ctx, ann, store.NoKey, f.Acme.OrganizationID, integrations.NewIntegration{Name: "New", Scopes: []string{"people:read"}, OrganizationDefinitionID: &retired})
 	servicetest.Expect(t, "to a new integration", fields(err), "/organization_definition_id unknown")
-	_, err = f.Integrations.ChangeIntegration(ctx, ann, f.ID("reader"), integrations.IntegrationChange{DefinitionID: &retired})
+	_, err = f.Integrations.ChangeIntegration(ctx, ann, store.NoKey, f.ID("reader"), integrations.IntegrationChange{DefinitionID: &retired})
 	servicetest.Expect(t, "to another integration", fields(err), "/organization_definition_id unknown")
-	if _, err := f.Integrations.ChangeIntegration(ctx, ann, f.ID("erp"), integrations.IntegrationChange{DefinitionID: &retired}); err != nil {
+	if _, err := f.Integrations.ChangeIntegration(ctx, ann, store.NoKey, f.ID("erp"), integrations.IntegrationChange{DefinitionID: &retired}); err != nil {
 		t.Errorf("keeping it: %v", err)
 	}
 	const give = "organization: {key: acme}\npeople: [{key: bob, organization_definition: org_nothing}]"

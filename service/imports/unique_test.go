@@ -7,6 +7,7 @@ import (
 
 	"millwright/models"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 )
 
 // Entries of one file may take each other's unique values, in whichever order the file
@@ -72,7 +73,7 @@ func TestImportCountsAsItsOrganization(t *testing.T) {
 		t.Errorf("one import too many: %v, want %s", err, models.CodeUnavailable)
 	}
 	ann := servicetest.Person(t, f, "ann")
-	if err := f.Inventory.Assign(t.Context(), ann, f.ID("annex"), f.ID("bob"), f.ID("reading")); models.CodeOf(err) != models.CodeUnavailable {
+	if err := f.Inventory.Assign(t.Context(), ann, store.NoKey, f.ID("annex"), f.ID("bob"), f.ID("reading")); models.CodeOf(err) != models.CodeUnavailable {
 		t.Errorf("another write of the organization: %v, want %s", err, models.CodeUnavailable)
 	}
 	if _, err := f.Imports.Import(t.Context(), []byte("organization: {key: polar}\n")); err != nil {

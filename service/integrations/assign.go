@@ -51,12 +51,12 @@ func (s *Integrations) AssignmentChoices(ctx context.Context, actor store.Actor)
 // AssignIntegration is Assign for an integration. node is the node's id or its external_id,
 // which has to name one node on which the actor may give permissions. Errors:
 // permission_denied, validation_failed (/node, /identity_id, /definition_id), unavailable.
-func (s *Integrations) AssignIntegration(ctx context.Context, actor store.Actor, integrationID, node, definitionID string) error {
+func (s *Integrations) AssignIntegration(ctx context.Context, actor store.Actor, key store.Key, integrationID, node, definitionID string) error {
 	id, err := s.nodeToAssign(ctx, actor, node)
 	if err != nil {
 		return err
 	}
-	if err = inventory.New(s.Store).Assign(ctx, actor, id, integrationID, definitionID); models.CodeOf(err) == models.CodeNotFound {
+	if err = inventory.New(s.Store).Assign(ctx, actor, key, id, integrationID, definitionID); models.CodeOf(err) == models.CodeNotFound {
 		return errNoNodeToAssign()
 	}
 	return err

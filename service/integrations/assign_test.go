@@ -5,6 +5,7 @@ import (
 
 	"millwright/models"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 )
 
 // An integration is assigned to a node by the node's id or code, by those who may give
@@ -33,7 +34,7 @@ func TestAnIntegrationIsAssignedByIDOrCode(t *testing.T) {
 		{"zed", f.ID("ahu1"), f.ID("reading"), models.CodeValidationFailed, ""},
 	} {
 		f.Exec(`DELETE FROM assignments WHERE identity_id = $1`, f.ID("outsider"))
-		err := f.Integrations.AssignIntegration(t.Context(), servicetest.Person(t, f, test.by), f.ID("outsider"), test.node, test.definition)
+		err := f.Integrations.AssignIntegration(t.Context(), servicetest.Person(t, f, test.by), store.NoKey, f.ID("outsider"), test.node, test.definition)
 		if err == nil && test.want != "" || err != nil && models.CodeOf(err) != test.want {
 			t.Errorf("%s on %q: %v, want %q", test.by, test.node, err, test.want)
 		}

@@ -23,9 +23,9 @@ type NewIntegration struct {
 // the steps in the console) and returns it with its client secret. The person who creates it
 // owns it. Errors: not_found, permission_denied, validation_failed,
 // plan_restricted if the plan allows no more integrations, unavailable.
-func (s *Integrations) CreateIntegration(ctx context.Context, actor store.Actor, organizationID string, in NewIntegration) (IntegrationRecord, error) {
+func (s *Integrations) CreateIntegration(ctx context.Context, actor store.Actor, key store.Key, organizationID string, in NewIntegration) (IntegrationRecord, error) {
 	var record IntegrationRecord
-	err := s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
 		rights, err := rightsOnIntegrations(t, actor, organizationID)
 		if err != nil {
 			return err

@@ -22,7 +22,7 @@ func newERP(scopes ...string) integrations.NewIntegration {
 // api.md 2.6.
 func TestAClientIDNamesItsCell(t *testing.T) {
 	f := servicetest.New(t, func(o *store.Options) { o.Cell = "eu1" })
-	made, err := f.Integrations.CreateIntegration(t.Context(), store.Operator(), f.Acme.OrganizationID, newERP("work_orders:read"))
+	made, err := f.Integrations.CreateIntegration(t.Context(), store.Operator(), store.NoKey, f.Acme.OrganizationID, newERP("work_orders:read"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestCreateIntegration(t *testing.T) {
 		"a person with the permission for it": {servicetest.Person(t, f, "ivy"), f.ID("ivy"), "Ivy Marsh " + f.ID("ivy") + " integration.created"},
 	} {
 		t.Run(who, func(t *testing.T) {
-			made, err := f.Integrations.CreateIntegration(t.Context(), test.actor, f.Acme.OrganizationID, integrations.NewIntegration{
+			made, err := f.Integrations.CreateIntegration(t.Context(), test.actor, store.NoKey, f.Acme.OrganizationID, integrations.NewIntegration{
 				Name: "New ERP", Scopes: []string{"work_orders:read", "inventory:read", "work_orders:read"}, OrganizationDefinitionID: &definition,
 			})
 			if err != nil {
@@ -140,7 +140,7 @@ func TestCreateIntegrationIsRejected(t *testing.T) {
 		"everything wrong, without a permission": {servicetest.Person(t, f, "bob"), acme, of("", &node), models.CodePermissionDenied, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			made, err := f.Integrations.CreateIntegration(t.Context(), test.actor, test.organization, test.in)
+			made, err := f.Integrations.CreateIntegration(t.Context(), test.actor, store.NoKey, test.organization, test.in)
 			rejection, _ := errors.AsType[*models.Error](err)
 			if models.CodeOf(err) != test.code {
 				t.Fatalf("returned %v, %v, want %s", made, err, test.code)
@@ -157,7 +157,7 @@ func TestCreateIntegrationIsRejected(t *testing.T) {
 			}
 		})
 	}
-	if _, err := f.Integrations.CreateIntegration(t.Context(), ann, acme, of(strings.Repeat("ä", 200), nil, read)); err != nil {
+	if _, err := f.Integrations.CreateIntegration(t.Context(), ann, store.NoKey, acme, of(strings.Repeat("ä", 200), nil, read)); err != nil {
 		t.Errorf("a name of 200 characters: %v", err)
 	}
 }
@@ -166,7 +166,7 @@ func TestThePlanLimitsIntegrations(t *testing.T) {
 	f := servicetest.New(t)
 	ctx, ann := t.Context(), servicetest.Person(t, f, "ann")
 	create := func() error {
-		_, err := f.Integrations.CreateIntegration(ctx, ann, f.Acme.OrganizationID, newERP("work_orders:read"))
+		_, err := f.Integrations.CreateIntegration(ctx, ann, store.NoKey, f.Acme.OrganizationID, newERP("work_orders:read"))
 		return err
 	}
 	f.Exec(`UPDATE plans SET integrations = 6 WHERE organization_id = $1`, f.Acme.OrganizationID) // it has five
@@ -180,13 +180,13 @@ func TestThePlanLimitsIntegrations(t *testing.T) {
 		t.Errorf("%d creations are logged, want 1", n)
 	}
 	// An integration that is turned off counts, a deleted one does not.
-	if _, err := f.Integrations.TurnIntegrationOff(ctx, ann, f.ID("outsider")); err != nil {
+	if _, err := f.Integrations.TurnIntegrationOff(ctx, ann, store.NoKey, f.ID("outsider")); err != nil {
 		t.Fatal(err)
 	}
 	if err := create(); models.CodeOf(err) != models.CodePlanRestricted {
 		t.Errorf("with one turned off, the seventh creation returns %v", err)
 	}
-	if _, err := f.Integrations.DeleteIntegration(ctx, ann, f.ID("outsider")); err != nil {
+	if _, err := f.Integrations.DeleteIntegration(ctx, ann, store.NoKey, f.ID("outsider")); err != nil {
 		t.Fatal(err)
 	}
 	if err := create(); err != nil {
@@ -197,11 +197,11 @@ func TestThePlanLimitsIntegrations(t *testing.T) {
 	if err := create(); models.CodeOf(err) != models.CodePlanRestricted {
 		t.Errorf("beyond a smaller plan: %v", err)
 	}
-	if _, err := f.Integrations.TurnIntegrationOn(ctx, ann, f.ID("erp")); err != nil {
+	if _, err := f.Integrations.TurnIntegrationOn(ctx, ann, store.NoKey, f.ID("erp")); err != nil {
 		t.Error(err)
 	}
 	f.Exec(`UPDATE plans SET integrations = 3 WHERE organization_id = $1`, f.Polar.OrganizationID) // it has two
-	if _, err := f.Integrations.CreateIntegration(ctx, store.Operator(), f.Polar.OrganizationID, newERP("work_orders:read")); err != nil {
+	if _, err := f.Integrations.CreateIntegration(ctx, store.Operator(), store.NoKey, f.Polar.OrganizationID, newERP("work_orders:read")); err != nil {
 		t.Errorf("the other organization: %v", err)
 	}
 }
@@ -227,7 +227,7 @@ func TestThePlanLimitsConcurrentCreations(t *testing.T) {
 	for n := range tries {
 		all.Go(func() {
 			if n%2 == 0 {
-				_, outcomes[n] = f.Integrations.CreateIntegration(ctx, ann, f.Acme.OrganizationID, newERP("work_orders:read"))
+				_, outcomes[n] = f.Integrations.CreateIntegration(ctx, ann, store.NoKey, f.Acme.OrganizationID, newERP("work_orders:read"))
 				return
 			}
 			_, outcomes[n] = f.Imports.Import(ctx, fmt.Appendf(nil, `

@@ -74,9 +74,9 @@ func (s *Integrations) Integrations(ctx context.Context, organizationID string) 
 // anything is different, since only then the action is logged. Errors: LockIntegration's
 // and change's.
 func (s *Integrations) updateIntegration(
-	ctx context.Context, actor store.Actor, id, action string, change func(*store.ORMTx, *integrationRows) (changed bool, err error),
+	ctx context.Context, actor store.Actor, key store.Key, id, action string, change func(*store.ORMTx, *integrationRows) (changed bool, err error),
 ) (IntegrationRecord, error) {
-	return s.changeIntegration(ctx, actor, id, func(t *store.ORMTx, r *integrationRows) ([]string, error) {
+	return s.changeIntegration(ctx, actor, key, id, func(t *store.ORMTx, r *integrationRows) ([]string, error) {
 		changed, err := change(t, r)
 		if !changed {
 			return nil, err
@@ -87,10 +87,10 @@ func (s *Integrations) updateIntegration(
 
 // changeIntegration is updateIntegration for a change that returns the actions to log.
 func (s *Integrations) changeIntegration(
-	ctx context.Context, actor store.Actor, id string, change func(*store.ORMTx, *integrationRows) (actions []string, err error),
+	ctx context.Context, actor store.Actor, key store.Key, id string, change func(*store.ORMTx, *integrationRows) (actions []string, err error),
 ) (IntegrationRecord, error) {
 	var record IntegrationRecord
-	err := s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
 		var rows integrationRows
 		var err error
 		if rows.integration, err = LockIntegration(t, actor, id); err != nil {
@@ -123,8 +123,8 @@ func (s *Integrations) changeIntegration(
 // RenewIntegrationSecret gives the integration a new client secret and returns
 // it. The old secret and every token issued for it end (api.md 5.4).
 // Errors: not_found, permission_denied, unavailable.
-func (s *Integrations) RenewIntegrationSecret(ctx context.Context, actor store.Actor, id string) (IntegrationRecord, error) {
-	return s.updateIntegration(ctx, actor, id, "integration.secret_renewed", func(t *store.ORMTx, r *integrationRows) (bool, error) {
+func (s *Integrations) RenewIntegrationSecret(ctx context.Context, actor store.Actor, key store.Key, id string) (IntegrationRecord, error) {
+	return s.updateIntegration(ctx, actor, key, id, "integration.secret_renewed", func(t *store.ORMTx, r *integrationRows) (bool, error) {
 		err := r.integration.RequireOwner(actor, "renew its secret")
 		if err == nil {
 			err = people.NotifySecurity(t, actor, r.integration.OrganizationID, models.NoticeSecretRenewed, id, r.integration.Owners...)
@@ -152,8 +152,8 @@ type IntegrationChange struct {
 // permission definition. Log Records keep the name it had. Removing a scope ends its
 // tokens; adding scopes leaves existing tokens as they are. Errors: not_found,
 // permission_denied, validation_failed, unavailable.
-func (s *Integrations) ChangeIntegration(ctx context.Context, actor store.Actor, id string, change IntegrationChange) (IntegrationRecord, error) {
-	return s.changeIntegration(ctx, actor, id, func(t *store.ORMTx, r *integrationRows) ([]string, error) {
+func (s *Integrations) ChangeIntegration(ctx context.Context, actor store.Actor, key store.Key, id string, change IntegrationChange) (IntegrationRecord, error) {
+	return s.changeIntegration(ctx, actor, key, id, func(t *store.ORMTx, r *integrationRows) ([]string, error) {
 		if err := checkIntegrationChange(t, actor, r.integration, change); err != nil {
 			return nil, err
 		}
@@ -238,28 +238,28 @@ func ContainsAll(held, wanted []string) bool {
 
 // RenameIntegration is ChangeIntegration for the name.
 func (s *Integrations) RenameIntegration(ctx context.Context, actor store.Actor, id, name string) (IntegrationRecord, error) {
-	return s.ChangeIntegration(ctx, actor, id, IntegrationChange{Name: &name})
+	return s.ChangeIntegration(ctx, actor, store.NoKey, id, IntegrationChange{Name: &name})
 }
 
 // ChangeIntegrationScopes is ChangeIntegration for the scopes.
 func (s *Integrations) ChangeIntegrationScopes(ctx context.Context, actor store.Actor, id string, scopes []string) (IntegrationRecord, error) {
-	return s.ChangeIntegration(ctx, actor, id, IntegrationChange{Scopes: append([]string{}, scopes...)})
+	return s.ChangeIntegration(ctx, actor, store.NoKey, id, IntegrationChange{Scopes: append([]string{}, scopes...)})
 }
 
 // TurnIntegrationOff stops the integration from using the service until it is
 // turned on again; its tokens end for good, and its deliveries are held. Errors: not_found, permission_denied, unavailable.
-func (s *Integrations) TurnIntegrationOff(ctx context.Context, actor store.Actor, id string) (IntegrationRecord, error) {
-	return s.setIntegrationEnabled(ctx, actor, id, false, "integration.turned_off")
+func (s *Integrations) TurnIntegrationOff(ctx context.Context, actor store.Actor, key store.Key, id string) (IntegrationRecord, error) {
+	return s.setIntegrationEnabled(ctx, actor, key, id, false, "integration.turned_off")
 }
 
 // TurnIntegrationOn undoes TurnIntegrationOff: the integration can get new tokens
 // unless the service disabled it. Errors: not_found, permission_denied, unavailable.
-func (s *Integrations) TurnIntegrationOn(ctx context.Context, actor store.Actor, id string) (IntegrationRecord, error) {
-	return s.setIntegrationEnabled(ctx, actor, id, true, "integration.turned_on")
+func (s *Integrations) TurnIntegrationOn(ctx context.Context, actor store.Actor, key store.Key, id string) (IntegrationRecord, error) {
+	return s.setIntegrationEnabled(ctx, actor, key, id, true, "integration.turned_on")
 }
 
-func (s *Integrations) setIntegrationEnabled(ctx context.Context, actor store.Actor, id string, on bool, action string) (IntegrationRecord, error) {
-	return s.updateIntegration(ctx, actor, id, action, func(t *store.ORMTx, r *integrationRows) (bool, error) {
+func (s *Integrations) setIntegrationEnabled(ctx context.Context, actor store.Actor, key store.Key, id string, on bool, action string) (IntegrationRecord, error) {
+	return s.updateIntegration(ctx, actor, key, id, action, func(t *store.ORMTx, r *integrationRows) (bool, error) {
 		if r.integration.Enabled == on {
 			return false, nil
 		}
@@ -290,7 +290,7 @@ func (s *Integrations) EnableIntegration(ctx context.Context, actor store.Actor,
 }
 
 func (s *Integrations) setIntegrationDisabled(ctx context.Context, actor store.Actor, id string, disabled bool, action string) (IntegrationRecord, error) {
-	return s.updateIntegration(ctx, actor, id, action, func(t *store.ORMTx, r *integrationRows) (bool, error) {
+	return s.updateIntegration(ctx, actor, store.NoKey, id, action, func(t *store.ORMTx, r *integrationRows) (bool, error) {
 		if !actor.IsOperator() {
 			return false, models.Errorf(models.CodePermissionDenied, "Only operators of the service may disable an integration or enable it again.")
 		}
@@ -310,8 +310,8 @@ func (s *Integrations) setIntegrationDisabled(ctx context.Context, actor store.A
 // and team memberships are removed, so that it gets no new work. Its webhook
 // addresses are deleted too (DeleteAddresses). Imports can use its key again if they
 // overwrite. Errors: not_found, permission_denied, unavailable.
-func (s *Integrations) DeleteIntegration(ctx context.Context, actor store.Actor, id string) (IntegrationRecord, error) {
-	return s.updateIntegration(ctx, actor, id, "integration.deleted", func(t *store.ORMTx, r *integrationRows) (bool, error) {
+func (s *Integrations) DeleteIntegration(ctx context.Context, actor store.Actor, key store.Key, id string) (IntegrationRecord, error) {
+	return s.updateIntegration(ctx, actor, key, id, "integration.deleted", func(t *store.ORMTx, r *integrationRows) (bool, error) {
 		r.integration.Enabled, r.integration.DeletedAt = false, &t.At
 		if err := t.Update(&r.integration.Integration, "enabled", "deleted_at"); err != nil {
 			return false, err

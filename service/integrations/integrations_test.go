@@ -54,7 +54,7 @@ func integrationChanges(t *testing.T, f *servicetest.Fixture) []integrationChang
 		{
 			name: "renewing the secret", action: "integration.secret_renewed", always: true,
 			do: func(a store.Actor, id string) (integrations.IntegrationRecord, error) {
-				return f.Integrations.RenewIntegrationSecret(ctx, a, id)
+				return f.Integrations.RenewIntegrationSecret(ctx, a, store.NoKey, id)
 			},
 			changed: func(*integrations.IntegrationRecord) {},
 		},
@@ -68,14 +68,14 @@ func integrationChanges(t *testing.T, f *servicetest.Fixture) []integrationChang
 		{
 			name: "turning off", action: "integration.turned_off",
 			do: func(a store.Actor, id string) (integrations.IntegrationRecord, error) {
-				return f.Integrations.TurnIntegrationOff(ctx, a, id)
+				return f.Integrations.TurnIntegrationOff(ctx, a, store.NoKey, id)
 			},
 			changed: func(r *integrations.IntegrationRecord) { r.Enabled = false },
 		},
 		{
 			name: "turning on", action: "integration.turned_on", before: set(`enabled = false`),
 			do: func(a store.Actor, id string) (integrations.IntegrationRecord, error) {
-				return f.Integrations.TurnIntegrationOn(ctx, a, id)
+				return f.Integrations.TurnIntegrationOn(ctx, a, store.NoKey, id)
 			},
 			changed: func(r *integrations.IntegrationRecord) { r.Enabled = true },
 		},
@@ -96,7 +96,7 @@ func integrationChanges(t *testing.T, f *servicetest.Fixture) []integrationChang
 		{
 			name: "deleting", action: "integration.deleted",
 			do: func(a store.Actor, id string) (integrations.IntegrationRecord, error) {
-				return f.Integrations.DeleteIntegration(ctx, a, id)
+				return f.Integrations.DeleteIntegration(ctx, a, store.NoKey, id)
 			},
 			changed: func(r *integrations.IntegrationRecord) { r.Enabled = false },
 		},
@@ -260,7 +260,7 @@ func TestIntegrationsChangeOnce(t *testing.T) {
 
 func TestUnknownIntegrationsAreNotFound(t *testing.T) {
 	f := servicetest.New(t)
-	if _, err := f.Integrations.DeleteIntegration(t.Context(), store.Operator(), f.ID("outsider")); err != nil {
+	if _, err := f.Integrations.DeleteIntegration(t.Context(), store.Operator(), store.NoKey, f.ID("outsider")); err != nil {
 		t.Fatal(err)
 	}
 	before := servicetest.Value[int](f, `SELECT count(*) FROM log_records`)
@@ -367,12 +367,18 @@ func TestDisablingAndTurningOffAreIndependent(t *testing.T) {
 		{"disabled", func() (integrations.IntegrationRecord, error) {
 			return f.Integrations.DisableIntegration(ctx, operator, id)
 		}, false},
-		{"turned on by a person", func() (integrations.IntegrationRecord, error) { return f.Integrations.TurnIntegrationOn(ctx, ann, id) }, false},
-		{"turned off by a person", func() (integrations.IntegrationRecord, error) { return f.Integrations.TurnIntegrationOff(ctx, ann, id) }, false},
+		{"turned on by a person", func() (integrations.IntegrationRecord, error) {
+			return f.Integrations.TurnIntegrationOn(ctx, ann, store.NoKey, id)
+		}, false},
+		{"turned off by a person", func() (integrations.IntegrationRecord, error) {
+			return f.Integrations.TurnIntegrationOff(ctx, ann, store.NoKey, id)
+		}, false},
 		{"enabled", func() (integrations.IntegrationRecord, error) {
 			return f.Integrations.EnableIntegration(ctx, operator, id)
 		}, false},
-		{"turned on by a person at last", func() (integrations.IntegrationRecord, error) { return f.Integrations.TurnIntegrationOn(ctx, ann, id) }, true},
+		{"turned on by a person at last", func() (integrations.IntegrationRecord, error) {
+			return f.Integrations.TurnIntegrationOn(ctx, ann, store.NoKey, id)
+		}, true},
 	} {
 		if _, err := step.do(); err != nil {
 			t.Fatal(err)
@@ -389,7 +395,7 @@ func TestADeletedIntegrationGetsNoWorkAndKeepsItsName(t *testing.T) {
 	order := servicetest.Create(t, f)
 	f.Exec(`INSERT INTO team_members (team_id, member_id, organization_id) VALUES ($1, $2, $3)`, f.ID("crew"), id, f.Acme.OrganizationID)
 	f.Exec(`UPDATE permission_definitions SET inventory_manager = true WHERE id = $1`, f.ID("full")) // which the ERP has
-	if _, err := f.Integrations.DeleteIntegration(ctx, servicetest.Person(t, f, "ann"), id); err != nil {
+	if _, err := f.Integrations.DeleteIntegration(ctx, servicetest.Person(t, f, "ann"), store.NoKey, id); err != nil {
 		t.Fatal(err)
 	}
 	// Its addresses are gone.
@@ -446,7 +452,7 @@ func TestAnImportCreatesADeletedIntegrationAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := first.Integrations["erp"]
-	if _, err := f.Integrations.DeleteIntegration(t.Context(), store.Operator(), old.IdentityID); err != nil {
+	if _, err := f.Integrations.DeleteIntegration(t.Context(), store.Operator(), store.NoKey, old.IdentityID); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.Imports.Import(t.Context(), []byte(servicetest.Small)); err == nil {
@@ -476,7 +482,7 @@ func TestManagingIntegrationsLogsNoSecrets(t *testing.T) {
 	}
 	secrets := []string{"ann@acme.example.com", "secret-of-the-reader-integration"}
 	var errs []error
-	made, err := f.Integrations.CreateIntegration(ctx, ann, f.Acme.OrganizationID, newERP("work_orders:read"))
+	made, err := f.Integrations.CreateIntegration(ctx, ann, store.NoKey, f.Acme.OrganizationID, newERP("work_orders:read"))
 	errs = append(errs, err)
 	secrets = append(secrets, made.ClientSecret)
 	for _, change := range integrationChanges(t, f) {
@@ -491,7 +497,7 @@ func TestManagingIntegrationsLogsNoSecrets(t *testing.T) {
 	_, err = f.Access.PersonActor(ctx, "stranger@acme.example.com\xff")
 	servicetest.WantCode(t, "a reference that is no text", err, models.CodeNotFound)
 	_, err = f.Access.PersonActor(ctx, "stranger@acme.example.com")
-	errs = append(errs, err, f.Inventory.Assign(ctx, ann, f.ID("hq"), "ann@acme.example.com", "x"))
+	errs = append(errs, err, f.Inventory.Assign(ctx, ann, store.NoKey, f.ID("hq"), "ann@acme.example.com", "x"))
 	secrets = append(secrets, "stranger@acme.example.com")
 	rows := servicetest.Value[string](f, `SELECT coalesce(string_agg(l::text, E'\n'), '') FROM log_records l`)
 	said := strings.ToLower(log.String() + fmt.Sprint(errs) + rows)

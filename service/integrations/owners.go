@@ -18,8 +18,8 @@ import (
 // Only administrators and operators may; the people need the Integrations permission. An
 // owner who leaves knew the secrets: renew them. Errors: not_found, permission_denied,
 // validation_failed (/owners/n), *FormStaleError, unavailable.
-func (s *Integrations) SetIntegrationOwners(ctx context.Context, actor store.Actor, id string, owners []string) (IntegrationRecord, error) {
-	return s.updateIntegration(ctx, actor, id, "integration.owners_changed", func(t *store.ORMTx, r *integrationRows) (bool, error) {
+func (s *Integrations) SetIntegrationOwners(ctx context.Context, actor store.Actor, key store.Key, id string, owners []string) (IntegrationRecord, error) {
+	return s.updateIntegration(ctx, actor, key, id, "integration.owners_changed", func(t *store.ORMTx, r *integrationRows) (bool, error) {
 		if !r.integration.Rights.Admin {
 			return false, models.Errorf(models.CodePermissionDenied, "Only administrators name the owners of an integration.")
 		}

@@ -34,17 +34,17 @@ func TestOnlyOwnersGiveAnIntegrationMore(t *testing.T) {
 	incoming, none, ctx := f.ID("org_incoming"), "", t.Context()
 
 	made := integrations.NewIntegration{Name: "Mine", Scopes: []string{"work_orders:read"}, OrganizationDefinitionID: &incoming}
-	_, err := f.Integrations.CreateIntegration(ctx, bob, f.Acme.OrganizationID, made)
+	_, err := f.Integrations.CreateIntegration(ctx, bob, store.NoKey, f.Acme.OrganizationID, made)
 	servicetest.WantCode(t, "an integration with permissions that she lacks", err, models.CodePermissionDenied)
 	made.OrganizationDefinitionID = nil
-	mine, err := f.Integrations.CreateIntegration(ctx, bob, f.Acme.OrganizationID, made)
+	mine, err := f.Integrations.CreateIntegration(ctx, bob, store.NoKey, f.Acme.OrganizationID, made)
 	servicetest.WantCode(t, "an integration without permissions", err, "")
 	if !slices.Equal(mine.Owners, []string{bob.IdentityID}) {
 		t.Errorf("its owners are %v", mine.Owners)
 	}
-	_, err = f.Integrations.ChangeIntegration(ctx, bob, mine.ID, integrations.IntegrationChange{DefinitionID: &incoming})
+	_, err = f.Integrations.ChangeIntegration(ctx, bob, store.NoKey, mine.ID, integrations.IntegrationChange{DefinitionID: &incoming})
 	servicetest.WantCode(t, "permissions that its owner lacks", err, models.CodePermissionDenied)
-	hook, err := f.Webhooks.CreateWebhook(ctx, bob, mine.ID, webhooks.NewWebhook{URL: "http://127.0.0.1:9/mine", Events: []models.EventType{models.EventWorkOrderCreated}})
+	hook, err := f.Webhooks.CreateWebhook(ctx, bob, store.NoKey, mine.ID, webhooks.NewWebhook{URL: "http://127.0.0.1:9/mine", Events: []models.EventType{models.EventWorkOrderCreated}})
 	servicetest.WantCode(t, "an address of one's own", err, "")
 
 	other := "http://127.0.0.1:9/other"
@@ -54,7 +54,7 @@ func TestOnlyOwnersGiveAnIntegrationMore(t *testing.T) {
 		want models.Code // of someone who does not own it
 	}{
 		{"renew its secret", func(ctx context.Context, a store.Actor) error {
-			_, err := f.Integrations.RenewIntegrationSecret(ctx, a, mine.ID)
+			_, err := f.Integrations.RenewIntegrationSecret(ctx, a, store.NoKey, mine.ID)
 			return err
 		}, models.CodePermissionDenied},
 		{"add a scope", func(ctx context.Context, a store.Actor) error {
@@ -66,39 +66,39 @@ func TestOnlyOwnersGiveAnIntegrationMore(t *testing.T) {
 			return err
 		}, ""},
 		{"take its permissions away", func(ctx context.Context, a store.Actor) error {
-			_, err := f.Integrations.ChangeIntegration(ctx, a, mine.ID, integrations.IntegrationChange{DefinitionID: &none})
+			_, err := f.Integrations.ChangeIntegration(ctx, a, store.NoKey, mine.ID, integrations.IntegrationChange{DefinitionID: &none})
 			return err
 		}, ""},
 		{"turn it off", func(ctx context.Context, a store.Actor) error {
-			_, err := f.Integrations.TurnIntegrationOff(ctx, a, mine.ID)
+			_, err := f.Integrations.TurnIntegrationOff(ctx, a, store.NoKey, mine.ID)
 			return err
 		}, ""},
 		{"turn it on", func(ctx context.Context, a store.Actor) error {
-			_, err := f.Integrations.TurnIntegrationOn(ctx, a, mine.ID)
+			_, err := f.Integrations.TurnIntegrationOn(ctx, a, store.NoKey, mine.ID)
 			return err
 		}, models.CodePermissionDenied},
 		{"add an address", func(ctx context.Context, a store.Actor) error {
-			_, err := f.Webhooks.CreateWebhook(ctx, a, mine.ID, webhooks.NewWebhook{URL: other, Events: []models.EventType{models.EventIssueCreated}})
+			_, err := f.Webhooks.CreateWebhook(ctx, a, store.NoKey, mine.ID, webhooks.NewWebhook{URL: other, Events: []models.EventType{models.EventIssueCreated}})
 			return err
 		}, models.CodePermissionDenied},
 		{"change a URL", func(ctx context.Context, a store.Actor) error {
-			_, err := f.Webhooks.ChangeWebhook(ctx, a, hook.ID, webhooks.WebhookChange{URL: &other})
+			_, err := f.Webhooks.ChangeWebhook(ctx, a, store.NoKey, hook.ID, webhooks.WebhookChange{URL: &other})
 			return err
 		}, models.CodePermissionDenied},
 		{"add an event type", func(ctx context.Context, a store.Actor) error {
-			_, err := f.Webhooks.ChangeWebhook(ctx, a, hook.ID, webhooks.WebhookChange{Events: []models.EventType{models.EventWorkOrderCreated, models.EventIssueCreated}})
+			_, err := f.Webhooks.ChangeWebhook(ctx, a, store.NoKey, hook.ID, webhooks.WebhookChange{Events: []models.EventType{models.EventWorkOrderCreated, models.EventIssueCreated}})
 			return err
 		}, models.CodePermissionDenied},
 		{"take event types away", func(ctx context.Context, a store.Actor) error {
-			_, err := f.Webhooks.ChangeWebhook(ctx, a, hook.ID, webhooks.WebhookChange{Events: []models.EventType{models.EventWorkOrderCreated}})
+			_, err := f.Webhooks.ChangeWebhook(ctx, a, store.NoKey, hook.ID, webhooks.WebhookChange{Events: []models.EventType{models.EventWorkOrderCreated}})
 			return err
 		}, ""},
 		{"renew a signing secret", func(ctx context.Context, a store.Actor) error {
-			_, err := f.Webhooks.RenewWebhookSecret(ctx, a, hook.ID)
+			_, err := f.Webhooks.RenewWebhookSecret(ctx, a, store.NoKey, hook.ID)
 			return err
 		}, models.CodePermissionDenied},
 		{"test an address", func(ctx context.Context, a store.Actor) error {
-			_, err := f.Webhooks.BeginWebhookTest(ctx, a, hook.ID)
+			_, err := f.Webhooks.BeginWebhookTest(ctx, a, store.NoKey, hook.ID)
 			return err
 		}, ""},
 	}
@@ -121,11 +121,11 @@ func TestOwnersNeedTheIntegrationsPermission(t *testing.T) {
 	t.Parallel()
 	giveUp := map[string]func(t *testing.T, f *servicetest.Fixture) error{
 		"by another definition": func(t *testing.T, f *servicetest.Fixture) error {
-			_, _, err := f.People.ChangePersonAccess(t.Context(), servicetest.Person(t, f, "ann"), f.ID("bob"), people.AccessChange{})
+			_, _, err := f.People.ChangePersonAccess(t.Context(), servicetest.Person(t, f, "ann"), store.NoKey, f.ID("bob"), people.AccessChange{})
 			return err
 		},
 		"by deactivation": func(t *testing.T, f *servicetest.Fixture) error {
-			_, err := f.People.DeactivatePerson(t.Context(), servicetest.Person(t, f, "ann"), f.ID("bob"), "")
+			_, err := f.People.DeactivatePerson(t.Context(), servicetest.Person(t, f, "ann"), store.NoKey, f.ID("bob"), "")
 			return err
 		},
 		"by an import": func(t *testing.T, f *servicetest.Fixture) error {
@@ -139,11 +139,11 @@ func TestOwnersNeedTheIntegrationsPermission(t *testing.T) {
 			f := servicetest.New(t)
 			giveIntegrations(f, "bob", "cat")
 			ann, erp := servicetest.Person(t, f, "ann"), f.ID("erp")
-			_, err := f.Integrations.SetIntegrationOwners(t.Context(), servicetest.Person(t, f, "cat"), erp, []string{f.ID("cat")})
+			_, err := f.Integrations.SetIntegrationOwners(t.Context(), servicetest.Person(t, f, "cat"), store.NoKey, erp, []string{f.ID("cat")})
 			servicetest.WantCode(t, "someone makes herself an owner", err, models.CodePermissionDenied)
-			_, err = f.Integrations.SetIntegrationOwners(t.Context(), ann, erp, []string{f.ID("bob"), f.ID("dan")})
+			_, err = f.Integrations.SetIntegrationOwners(t.Context(), ann, store.NoKey, erp, []string{f.ID("bob"), f.ID("dan")})
 			servicetest.WantCode(t, "an owner without the permission", err, models.CodeValidationFailed)
-			record, err := f.Integrations.SetIntegrationOwners(t.Context(), ann, erp, []string{f.ID("bob"), f.ID("cat")})
+			record, err := f.Integrations.SetIntegrationOwners(t.Context(), ann, store.NoKey, erp, []string{f.ID("bob"), f.ID("cat")})
 			servicetest.WantCode(t, "owners", err, "")
 			if len(record.Owners) != 2 {
 				t.Errorf("the owners are %v", record.Owners)
@@ -196,7 +196,7 @@ func TestManagersGiveWhatTheyHave(t *testing.T) {
 	f.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) VALUES ($1, $2, $3, $4)`, f.ID("annex"), f.ID("crew"), f.ID("creating"), f.Acme.OrganizationID)
 	eve, ann, annex := servicetest.Person(t, f, "eve"), servicetest.Person(t, f, "ann"), f.ID("annex")
 	assign := func(actor store.Actor, who, definition string) error {
-		return f.Inventory.Assign(t.Context(), actor, annex, f.ID(who), f.ID(definition))
+		return f.Inventory.Assign(t.Context(), actor, store.NoKey, annex, f.ID(who), f.ID(definition))
 	}
 	for _, c := range []struct {
 		what string
@@ -209,8 +209,8 @@ func TestManagersGiveWhatTheyHave(t *testing.T) {
 		{"her own role", func() error { return assign(eve, "cat", "manager") }, ""},
 		{"only on the node", func() error { return assign(eve, "dan", "here_only") }, ""},
 		{"replace what has more", func() error { return assign(eve, "crew", "reading") }, models.CodePermissionDenied},
-		{"take away what has more", func() error { return f.Inventory.Unassign(t.Context(), eve, annex, f.ID("crew")) }, models.CodePermissionDenied},
-		{"take away what she has", func() error { return f.Inventory.Unassign(t.Context(), eve, annex, f.ID("dan")) }, ""},
+		{"take away what has more", func() error { return f.Inventory.Unassign(t.Context(), eve, store.NoKey, annex, f.ID("crew")) }, models.CodePermissionDenied},
+		{"take away what she has", func() error { return f.Inventory.Unassign(t.Context(), eve, store.NoKey, annex, f.ID("dan")) }, ""},
 		{"everything, as an administrator", func() error { return assign(ann, "cat", "full") }, ""},
 	} {
 		servicetest.WantCode(t, c.what, c.err(), c.want)
@@ -239,7 +239,7 @@ func TestJoiningATeamWithPermissionsIsTold(t *testing.T) {
 	f := servicetest.New(t)
 	f.Exec(`UPDATE people SET admin = true WHERE id = $1`, f.ID("cat"))
 	for team, want := range map[string]int{f.ID("crew"): 1, newTeam(t, f): 0} {
-		if _, err := f.People.AddTeamMembers(t.Context(), servicetest.Person(t, f, "ann"), team, []string{f.ID("eve")}); err != nil {
+		if _, err := f.People.AddTeamMembers(t.Context(), servicetest.Person(t, f, "ann"), store.NoKey, team, []string{f.ID("eve")}); err != nil {
 			t.Fatal(err)
 		}
 		if n := servicetest.Value[int](f, `SELECT count(*) FROM notices WHERE kind = $1 AND record_id = $2`, string(models.NoticeTeamAccess), team); n != want {
@@ -250,7 +250,7 @@ func TestJoiningATeamWithPermissionsIsTold(t *testing.T) {
 
 func newTeam(t *testing.T, f *servicetest.Fixture) string {
 	t.Helper()
-	team, err := f.People.CreateTeam(t.Context(), servicetest.Person(t, f, "ann"), f.Acme.OrganizationID, "Without permissions")
+	team, err := f.People.CreateTeam(t.Context(), servicetest.Person(t, f, "ann"), store.NoKey, f.Acme.OrganizationID, "Without permissions")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,19 +17,19 @@ import (
 // the node, within their own permissions on it, and administrators may. What an integration can read changes with it, so
 // a trigger ends the sync tokens. Errors: not_found, permission_denied,
 // validation_failed, unavailable.
-func (s *Inventory) Assign(ctx context.Context, actor store.Actor, nodeID, identityID, definitionID string) error {
-	return s.assign(ctx, actor, nodeID, definitionID, func(*store.ORMTx) (string, error) { return identityID, nil })
+func (s *Inventory) Assign(ctx context.Context, actor store.Actor, key store.Key, nodeID, identityID, definitionID string) error {
+	return s.assign(ctx, actor, key, nodeID, definitionID, func(*store.ORMTx) (string, error) { return identityID, nil })
 }
 
 // AssignTo is Assign for an identity that a person names: by its id, its e-mail address, or
 // its name if only one has that. Errors: Assign's.
-func (s *Inventory) AssignTo(ctx context.Context, actor store.Actor, nodeID, identity, definitionID string) error {
-	return s.assign(ctx, actor, nodeID, definitionID, func(t *store.ORMTx) (string, error) { return identityToAssign(t, actor, identity) })
+func (s *Inventory) AssignTo(ctx context.Context, actor store.Actor, key store.Key, nodeID, identity, definitionID string) error {
+	return s.assign(ctx, actor, key, nodeID, definitionID, func(t *store.ORMTx) (string, error) { return identityToAssign(t, actor, identity) })
 }
 
 // assign is Assign for the identity that identify returns.
-func (s *Inventory) assign(ctx context.Context, actor store.Actor, nodeID, definitionID string, identify func(*store.ORMTx) (string, error)) error {
-	return s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+func (s *Inventory) assign(ctx context.Context, actor store.Actor, key store.Key, nodeID, definitionID string, identify func(*store.ORMTx) (string, error)) error {
+	return s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
 		node, err := lockManagedNode(t, actor, nodeID)
 		if err != nil {
 			return err
@@ -75,8 +75,8 @@ func (s *Inventory) assign(ctx context.Context, actor store.Actor, nodeID, defin
 // Unassign removes an identity's assignment on the node itself, not on the nodes
 // above. Errors: not_found (including if it is not assigned),
 // permission_denied, unavailable.
-func (s *Inventory) Unassign(ctx context.Context, actor store.Actor, nodeID, identityID string) error {
-	return s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+func (s *Inventory) Unassign(ctx context.Context, actor store.Actor, key store.Key, nodeID, identityID string) error {
+	return s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
 		node, err := lockManagedNode(t, actor, nodeID)
 		if err != nil {
 			return err

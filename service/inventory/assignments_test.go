@@ -52,9 +52,9 @@ func TestAssignAndUnassign(t *testing.T) {
 			actor := servicetest.Person(t, f, test.by)
 			var err error
 			if test.definition == "" {
-				err = f.Inventory.Unassign(t.Context(), actor, f.ID(test.node), f.ID(test.identity))
+				err = f.Inventory.Unassign(t.Context(), actor, store.NoKey, f.ID(test.node), f.ID(test.identity))
 			} else {
-				err = f.Inventory.Assign(t.Context(), actor, f.ID(test.node), f.ID(test.identity), f.ID(test.definition))
+				err = f.Inventory.Assign(t.Context(), actor, store.NoKey, f.ID(test.node), f.ID(test.identity), f.ID(test.definition))
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -78,7 +78,7 @@ func TestAssigningIsRejected(t *testing.T) {
 	ctx := t.Context()
 	f.Exec(`UPDATE people SET organization_definition_id = $2 WHERE id = $1`, f.ID("cat"), f.ID("org_incoming"))
 	f.Exec(`UPDATE assignments SET definition_id = $1 WHERE identity_id = ANY ($2)`, f.ID("manager"), []string{f.ID("erp"), f.ID("polar")})
-	if _, err := f.Integrations.DeleteIntegration(ctx, store.Operator(), f.ID("outsider")); err != nil {
+	if _, err := f.Integrations.DeleteIntegration(ctx, store.Operator(), store.NoKey, f.ID("outsider")); err != nil {
 		t.Fatal(err)
 	}
 	operator, ann := store.Operator(), servicetest.Person(t, f, "ann")
@@ -132,7 +132,7 @@ func TestAssigningIsRejected(t *testing.T) {
 			if definition == "" {
 				definition = f.ID("full")
 			}
-			err := f.Inventory.Assign(ctx, test.actor, node, identity, definition)
+			err := f.Inventory.Assign(ctx, test.actor, store.NoKey, node, identity, definition)
 			rejection, _ := errors.AsType[*models.Error](err)
 			if models.CodeOf(err) != test.code {
 				t.Fatalf("Assign returns %v, want %s", err, test.code)
@@ -148,7 +148,7 @@ func TestAssigningIsRejected(t *testing.T) {
 			if test.unassign != "" {
 				want = test.unassign
 			}
-			if err := f.Inventory.Unassign(ctx, test.actor, node, identity); models.CodeOf(err) != want {
+			if err := f.Inventory.Unassign(ctx, test.actor, store.NoKey, node, identity); models.CodeOf(err) != want {
 				t.Errorf("Unassign returns %v, want %s", err, want)
 			}
 			if after := count(); after != before {
@@ -172,7 +172,9 @@ func TestConcurrentAssignments(t *testing.T) {
 	}
 	done := make(chan error, 2)
 	for _, definition := range []string{"full", "reading"} {
-		go func() { done <- f.Inventory.Assign(ctx, ann, f.ID("annex"), f.ID("bob"), f.ID(definition)) }()
+		go func() {
+			done <- f.Inventory.Assign(ctx, ann, store.NoKey, f.ID("annex"), f.ID("bob"), f.ID(definition))
+		}()
 	}
 	servicetest.AwaitLocks(t, f, 2)
 	if err := gate.Commit(ctx); err != nil {
@@ -203,11 +205,11 @@ func TestDeletingAnIntegrationWhileItIsAssigned(t *testing.T) {
 	}
 	deleted, assigned := make(chan error, 1), make(chan error, 1)
 	go func() {
-		_, err := f.Integrations.DeleteIntegration(ctx, ann, id)
+		_, err := f.Integrations.DeleteIntegration(ctx, ann, store.NoKey, id)
 		deleted <- err
 	}()
 	servicetest.AwaitLocks(t, f, 1)
-	go func() { assigned <- f.Inventory.Assign(ctx, ann, f.ID("annex"), id, f.ID("full")) }()
+	go func() { assigned <- f.Inventory.Assign(ctx, ann, store.NoKey, f.ID("annex"), id, f.ID("full")) }()
 	servicetest.AwaitLocks(t, f, 2)
 	if err := gate.Commit(ctx); err != nil {
 		t.Fatal(err)
@@ -265,9 +267,9 @@ func TestAssignmentsVoidSyncTokens(t *testing.T) {
 			ann := servicetest.Person(t, f, "ann")
 			var err error
 			if test.definition == "" {
-				err = f.Inventory.Unassign(t.Context(), ann, f.ID(test.node), f.ID(test.identity))
+				err = f.Inventory.Unassign(t.Context(), ann, store.NoKey, f.ID(test.node), f.ID(test.identity))
 			} else {
-				err = f.Inventory.Assign(t.Context(), ann, f.ID(test.node), f.ID(test.identity), f.ID(test.definition))
+				err = f.Inventory.Assign(t.Context(), ann, store.NoKey, f.ID(test.node), f.ID(test.identity), f.ID(test.definition))
 			}
 			if err != nil {
 				t.Fatal(err)

@@ -100,11 +100,11 @@ func (s *Inventory) serviceCompanies(ctx context.Context, actor store.Actor, id 
 // company (docs/console.md, One work order): from now on the company reads none of its work orders and is
 // assigned to none of its nodes. Housekeeping takes its work orders in process back. Errors:
 // not_found, permission_denied, unavailable.
-func (s *Inventory) EndServiceCompany(ctx context.Context, actor store.Actor, id string) error {
+func (s *Inventory) EndServiceCompany(ctx context.Context, actor store.Actor, key store.Key, id string) error {
 	if !models.IsID(id, models.PrefixIdentity) {
 		return models.NotFound()
 	}
-	return s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+	return s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
 		if err := requireAdmin(t, actor, errEndsNoRelations()); err != nil {
 			return err
 		}

@@ -42,7 +42,7 @@ func TestEndOfAServiceCompany(t *testing.T) {
 	}
 	s.Exec(`UPDATE people SET admin = false WHERE id = $1`, s.ID("zed"))
 	for by, want := range map[string]string{"bob": "permission_denied", "pia": "not_found"} {
-		servicetest.Expect(t, by+" ends it", servicetest.Outcome(s.Inventory.EndServiceCompany(ctx, s.As(by), s.ID("polar"))), want)
+		servicetest.Expect(t, by+" ends it", servicetest.Outcome(s.Inventory.EndServiceCompany(ctx, s.As(by), store.NoKey, s.ID("polar"))), want)
 	}
 	reads := func(by string) string {
 		s.WaitForOpenTransactions()
@@ -77,8 +77,8 @@ func TestEndOfAServiceCompany(t *testing.T) {
 	servicetest.Expect(t, "its dispatcher before", reads("pia"), "closed open reviewed")
 	epoch := servicetest.Value[int](s.Fixture, `SELECT access_epoch FROM integrations WHERE id = $1`, s.ID("dispatch"))
 
-	servicetest.Expect(t, "the administrator ends it", servicetest.Outcome(s.Inventory.EndServiceCompany(ctx, s.As("ann"), s.ID("polar"))), "ok")
-	servicetest.Expect(t, "once more", servicetest.Outcome(s.Inventory.EndServiceCompany(ctx, s.As("ann"), s.ID("polar"))), "not_found")
+	servicetest.Expect(t, "the administrator ends it", servicetest.Outcome(s.Inventory.EndServiceCompany(ctx, s.As("ann"), store.NoKey, s.ID("polar"))), "ok")
+	servicetest.Expect(t, "once more", servicetest.Outcome(s.Inventory.EndServiceCompany(ctx, s.As("ann"), store.NoKey, s.ID("polar"))), "not_found")
 	for _, by := range []string{"dispatch", "pia", "ola"} {
 		servicetest.Expect(t, by+" after", reads(by), "")
 	}

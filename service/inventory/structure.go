@@ -59,9 +59,9 @@ type NodeState struct {
 // whose permission applies below create nodes below theirs, administrators anywhere
 // (docs/console.md, Inventory). Errors: not_found, permission_denied,
 // validation_failed (/node, /kind, /name, /description, /external_id), unavailable.
-func (s *Inventory) CreateNode(ctx context.Context, actor store.Actor, parentID string, kind models.NodeKind, in NodeFields) (string, error) {
+func (s *Inventory) CreateNode(ctx context.Context, actor store.Actor, key store.Key, parentID string, kind models.NodeKind, in NodeFields) (string, error) {
 	var id string
-	err := s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
 		parent, err := lockParent(t, actor, parentID)
 		if err != nil {
 			return err
@@ -93,8 +93,8 @@ func (s *Inventory) CreateNode(ctx context.Context, actor store.Actor, parentID 
 // ChangeNode changes what people enter about a node. Managers of a node above whose permission
 // applies below may, and administrators. Errors: not_found, permission_denied, validation_failed
 // (/name, /description, /external_id), *FormStaleError, unavailable.
-func (s *Inventory) ChangeNode(ctx context.Context, actor store.Actor, id string, in NodeFields) error {
-	return s.changeNode(ctx, actor, id, "node.changed", func(_ *store.ORMTx, node *lockedNode) error {
+func (s *Inventory) ChangeNode(ctx context.Context, actor store.Actor, key store.Key, id string, in NodeFields) error {
+	return s.changeNode(ctx, actor, key, id, "node.changed", func(_ *store.ORMTx, node *lockedNode) error {
 		node.Name, node.Description, node.ExternalID = models.Trim(in.Name), in.Description, in.ExternalID
 		return store.Invalid(in.check())
 	})
@@ -104,8 +104,8 @@ func (s *Inventory) ChangeNode(ctx context.Context, actor store.Actor, id string
 // external_id, or to the top for "". Permissions from above follow the new place. Only
 // administrators may. Errors: not_found, permission_denied, validation_failed (/node),
 // *FormStaleError, unavailable.
-func (s *Inventory) MoveNode(ctx context.Context, actor store.Actor, id, parent string) error {
-	return s.changeNode(ctx, actor, id, "node.moved", func(t *store.ORMTx, node *lockedNode) error {
+func (s *Inventory) MoveNode(ctx context.Context, actor store.Actor, key store.Key, id, parent string) error {
+	return s.changeNode(ctx, actor, key, id, "node.moved", func(t *store.ORMTx, node *lockedNode) error {
 		if !node.Admin {
 			return ErrMovesNodes()
 		}
@@ -147,8 +147,8 @@ func parentNamed(t *store.ORMTx, organizationID, text string) (string, error) {
 
 // RetireNode retires a node: it keeps its records and cannot be chosen until it is brought back.
 // Errors: not_found, permission_denied, rule_violation (in_use), *FormStaleError, unavailable.
-func (s *Inventory) RetireNode(ctx context.Context, actor store.Actor, id string) error {
-	return s.changeNode(ctx, actor, id, "node.retired", func(t *store.ORMTx, node *lockedNode) error {
+func (s *Inventory) RetireNode(ctx context.Context, actor store.Actor, key store.Key, id string) error {
+	return s.changeNode(ctx, actor, key, id, "node.retired", func(t *store.ORMTx, node *lockedNode) error {
 		if node.RetiredAt != nil {
 			return nil
 		}
@@ -167,8 +167,8 @@ func (s *Inventory) RetireNode(ctx context.Context, actor store.Actor, id string
 
 // BringNodeBack ends the retirement of a node. Errors: not_found, permission_denied,
 // rule_violation (retired: the node above), *FormStaleError, unavailable.
-func (s *Inventory) BringNodeBack(ctx context.Context, actor store.Actor, id string) error {
-	return s.changeNode(ctx, actor, id, "node.brought_back", func(t *store.ORMTx, node *lockedNode) error {
+func (s *Inventory) BringNodeBack(ctx context.Context, actor store.Actor, key store.Key, id string) error {
+	return s.changeNode(ctx, actor, key, id, "node.brought_back", func(t *store.ORMTx, node *lockedNode) error {
 		if node.RetiredAt == nil || node.ParentID == nil {
 			node.RetiredAt = nil
 			return nil
@@ -188,8 +188,8 @@ func (s *Inventory) BringNodeBack(ctx context.Context, actor store.Actor, id str
 // changeNode changes a node in one transaction, for an actor who may change it. Only a change
 // that makes a difference is logged. Errors: not_found, permission_denied, *FormStaleError,
 // change's.
-func (s *Inventory) changeNode(ctx context.Context, actor store.Actor, id, action string, change func(*store.ORMTx, *lockedNode) error) error {
-	return s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+func (s *Inventory) changeNode(ctx context.Context, actor store.Actor, key store.Key, id, action string, change func(*store.ORMTx, *lockedNode) error) error {
+	return s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
 		node, err := lockNode(t, actor, id)
 		if err != nil {
 			return err

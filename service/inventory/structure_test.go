@@ -74,23 +74,23 @@ func TestWhoChangesTheStructure(t *testing.T) {
 	} {
 		actor, node := servicetest.Person(t, f, test.who), f.ID(test.node)
 		what := test.who + " at " + test.node
-		_, err := f.Inventory.CreateNode(t.Context(), actor, node, models.NodeSystem, in)
+		_, err := f.Inventory.CreateNode(t.Context(), actor, store.NoKey, node, models.NodeSystem, in)
 		servicetest.Expect(t, what+" creates", fieldOf(err), test.create)
-		_, err = f.Inventory.CreateNode(t.Context(), actor, "", models.NodeLocation, in)
+		_, err = f.Inventory.CreateNode(t.Context(), actor, store.NoKey, "", models.NodeLocation, in)
 		servicetest.Expect(t, what+" creates a root", fieldOf(err), test.root)
-		servicetest.Expect(t, what+" changes", fieldOf(f.Inventory.ChangeNode(t.Context(), actor, node, inventory.NodeFields{Name: "Changed by " + test.who})), test.change)
-		servicetest.Expect(t, what+" moves", fieldOf(f.Inventory.MoveNode(t.Context(), actor, node, "HQ")), test.move)
+		servicetest.Expect(t, what+" changes", fieldOf(f.Inventory.ChangeNode(t.Context(), actor, store.NoKey, node, inventory.NodeFields{Name: "Changed by " + test.who})), test.change)
+		servicetest.Expect(t, what+" moves", fieldOf(f.Inventory.MoveNode(t.Context(), actor, store.NoKey, node, "HQ")), test.move)
 		if test.change != "" {
-			servicetest.Expect(t, what+" retires", fieldOf(f.Inventory.RetireNode(t.Context(), actor, node)), test.change)
-			servicetest.Expect(t, what+" brings back", fieldOf(f.Inventory.BringNodeBack(t.Context(), actor, node)), test.change)
+			servicetest.Expect(t, what+" retires", fieldOf(f.Inventory.RetireNode(t.Context(), actor, store.NoKey, node)), test.change)
+			servicetest.Expect(t, what+" brings back", fieldOf(f.Inventory.BringNodeBack(t.Context(), actor, store.NoKey, node)), test.change)
 			_, _, err = f.Inventory.NodeUse(t.Context(), actor, node)
 			servicetest.Expect(t, what+" asks for its use", fieldOf(err), test.change)
 		}
 	}
 	for name, actor := range map[string]store.Actor{"an integration": f.Actor("erp"), "an operator": store.Operator()} {
-		_, err := f.Inventory.CreateNode(t.Context(), actor, f.ID("roof"), models.NodeSystem, in)
+		_, err := f.Inventory.CreateNode(t.Context(), actor, store.NoKey, f.ID("roof"), models.NodeSystem, in)
 		servicetest.Expect(t, name+" creates", fieldOf(err), denied)
-		servicetest.Expect(t, name+" changes", fieldOf(f.Inventory.ChangeNode(t.Context(), actor, f.ID("roof"), in)), denied)
+		servicetest.Expect(t, name+" changes", fieldOf(f.Inventory.ChangeNode(t.Context(), actor, store.NoKey, f.ID("roof"), in)), denied)
 	}
 	wantClosure(t, f)
 }
@@ -120,20 +120,20 @@ func TestNodesAreChecked(t *testing.T) {
 		if test.node != "" {
 			parent = f.ID(test.node)
 		}
-		_, err := f.Inventory.CreateNode(t.Context(), ann, parent, test.kind, test.in)
+		_, err := f.Inventory.CreateNode(t.Context(), ann, store.NoKey, parent, test.kind, test.in)
 		servicetest.Expect(t, string(test.kind)+" below "+test.node, fieldOf(err), test.want)
 	}
 	parent := ""
 	for range inventory.MaxLevels {
-		id, err := f.Inventory.CreateNode(t.Context(), ann, parent, models.NodeLocation, inventory.NodeFields{Name: "Level"})
+		id, err := f.Inventory.CreateNode(t.Context(), ann, store.NoKey, parent, models.NodeLocation, inventory.NodeFields{Name: "Level"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		parent = id
 	}
-	_, err := f.Inventory.CreateNode(t.Context(), ann, parent, models.NodeLocation, inventory.NodeFields{Name: "Level"})
+	_, err := f.Inventory.CreateNode(t.Context(), ann, store.NoKey, parent, models.NodeLocation, inventory.NodeFields{Name: "Level"})
 	servicetest.Expect(t, "a level more", fieldOf(err), "/node too_deep")
-	servicetest.Expect(t, "a branch below the last level", fieldOf(f.Inventory.MoveNode(t.Context(), ann, f.ID("roof"), parent)), "/node too_deep")
+	servicetest.Expect(t, "a branch below the last level", fieldOf(f.Inventory.MoveNode(t.Context(), ann, store.NoKey, f.ID("roof"), parent)), "/node too_deep")
 }
 
 // A change of a node is logged, once and only if it makes a difference.
@@ -141,20 +141,20 @@ func TestChangesOfNodesAreLogged(t *testing.T) {
 	t.Parallel()
 	f := servicetest.New(t)
 	ann, code := servicetest.Person(t, f, "ann"), "M-1"
-	id, err := f.Inventory.CreateNode(t.Context(), ann, f.ID("roof"), models.NodeSystem, inventory.NodeFields{Name: " Pump ", ExternalID: &code})
+	id, err := f.Inventory.CreateNode(t.Context(), ann, store.NoKey, f.ID("roof"), models.NodeSystem, inventory.NodeFields{Name: " Pump ", ExternalID: &code})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
 		for what, err := range map[string]error{
-			"change": f.Inventory.ChangeNode(t.Context(), ann, id, inventory.NodeFields{Name: "Pump 2", ExternalID: &code}), "move": f.Inventory.MoveNode(t.Context(), ann, id, "HQ"),
+			"change": f.Inventory.ChangeNode(t.Context(), ann, store.NoKey, id, inventory.NodeFields{Name: "Pump 2", ExternalID: &code}), "move": f.Inventory.MoveNode(t.Context(), ann, store.NoKey, id, "HQ"),
 		} {
 			if err != nil {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
 	}
-	for _, err := range []error{f.Inventory.RetireNode(t.Context(), ann, id), f.Inventory.RetireNode(t.Context(), ann, id), f.Inventory.BringNodeBack(t.Context(), ann, id), f.Inventory.BringNodeBack(t.Context(), ann, id)} {
+	for _, err := range []error{f.Inventory.RetireNode(t.Context(), ann, store.NoKey, id), f.Inventory.RetireNode(t.Context(), ann, store.NoKey, id), f.Inventory.BringNodeBack(t.Context(), ann, store.NoKey, id), f.Inventory.BringNodeBack(t.Context(), ann, store.NoKey, id)} {
 		if err != nil {
 			t.Error(err)
 		}
@@ -183,7 +183,7 @@ func TestMovesKeepPathsAndRights(t *testing.T) {
 	}
 	servicetest.Expect(t, "bob before", sees("bob"), "Fan 1")
 	servicetest.Expect(t, "eve before", sees("eve"), "")
-	if err := f.Inventory.MoveNode(t.Context(), ann, f.ID("hvac"), f.ID("annex")); err != nil {
+	if err := f.Inventory.MoveNode(t.Context(), ann, store.NoKey, f.ID("hvac"), f.ID("annex")); err != nil {
 		t.Fatal(err)
 	}
 	servicetest.Expect(t, "the path", pathTo(f, f.ID("fan1")), "Annex > HVAC > AHU 1 > Fan 1")
@@ -197,7 +197,7 @@ func TestMovesKeepPathsAndRights(t *testing.T) {
 		{"hq", f.ID("roof"), "/node value"}, {"roof", f.ID("roof"), "/node value"}, {"ahu1", f.ID("hq"), ""}, {"ahu1", f.ID("roof"), ""},
 		{"ahu1", f.ID("fan1"), "/node kind"}, {"hvac", "", "/node kind"}, {"hvac", f.ID("depot"), "/node unknown"}, {"hvac", "nowhere", "/node unknown"}, {"roof", "", ""},
 	} {
-		servicetest.Expect(t, test.node+" to "+test.to, fieldOf(f.Inventory.MoveNode(t.Context(), ann, f.ID(test.node), test.to)), test.want)
+		servicetest.Expect(t, test.node+" to "+test.to, fieldOf(f.Inventory.MoveNode(t.Context(), ann, store.NoKey, f.ID(test.node), test.to)), test.want)
 	}
 	servicetest.Expect(t, "the path of the roof", pathTo(f, f.ID("mast")), "Roof > Mast")
 	wantClosure(t, f)
@@ -213,29 +213,29 @@ func TestRetiredNodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	servicetest.Expect(t, "with a node below", fieldOf(f.Inventory.RetireNode(ctx, ann, f.ID("roof"))), "rule_violation in_use")
-	servicetest.Expect(t, "the fan", fieldOf(f.Inventory.RetireNode(ctx, ann, f.ID("fan1"))), "")
-	servicetest.Expect(t, "with an open work order", fieldOf(f.Inventory.RetireNode(ctx, ann, f.ID("ahu1"))), "rule_violation in_use")
+	servicetest.Expect(t, "with a node below", fieldOf(f.Inventory.RetireNode(ctx, ann, store.NoKey, f.ID("roof"))), "rule_violation in_use")
+	servicetest.Expect(t, "the fan", fieldOf(f.Inventory.RetireNode(ctx, ann, store.NoKey, f.ID("fan1"))), "")
+	servicetest.Expect(t, "with an open work order", fieldOf(f.Inventory.RetireNode(ctx, ann, store.NoKey, f.ID("ahu1"))), "rule_violation in_use")
 	if _, use, err := f.Inventory.NodeUse(ctx, ann, f.ID("hvac")); err != nil || use != (inventory.NodeUse{Nodes: 1, WorkOrders: 1}) {
 		t.Errorf("the use is %+v (%v)", use, err)
 	}
 	if _, err := f.Records.CancelWorkOrder(ctx, ann, store.NoKey, order.RecordID, nil); err != nil {
 		t.Fatal(err)
 	}
-	servicetest.Expect(t, "without", fieldOf(f.Inventory.RetireNode(ctx, ann, f.ID("ahu1"))), "")
+	servicetest.Expect(t, "without", fieldOf(f.Inventory.RetireNode(ctx, ann, store.NoKey, f.ID("ahu1"))), "")
 
 	_, err = f.Records.CreateWorkOrder(ctx, f.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Filter"})
 	servicetest.Expect(t, "a work order", fieldOf(err), "/inventory_id retired")
 	_, err = f.Records.CreateFeedback(ctx, f.Actor("erp"), store.NoKey, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "It rattles"})
 	servicetest.Expect(t, "feedback", fieldOf(err), "/inventory_id retired")
-	_, err = f.Records.GiveFeedback(ctx, ann, f.ID("ahu1"), records.NewFeedback{Subject: "It rattles"})
+	_, err = f.Records.GiveFeedback(ctx, ann, store.NoKey, f.ID("ahu1"), records.NewFeedback{Subject: "It rattles"})
 	servicetest.Expect(t, "feedback of a person", fieldOf(err), "/node retired")
-	_, err = f.Records.GiveFeedback(ctx, ann, "AHU-1", records.NewFeedback{Subject: "It rattles"})
+	_, err = f.Records.GiveFeedback(ctx, ann, store.NoKey, "AHU-1", records.NewFeedback{Subject: "It rattles"})
 	servicetest.Expect(t, "feedback by the code", fieldOf(err), "/node unknown")
-	servicetest.Expect(t, "an assignment", fieldOf(f.Inventory.Assign(ctx, ann, f.ID("ahu1"), f.ID("dan"), f.ID("reading"))), "/node_id retired")
-	servicetest.Expect(t, "an assignment by the code", fieldOf(f.Integrations.AssignIntegration(ctx, ann, f.ID("reader"), "AHU-1", f.ID("reading"))), "/node unknown")
-	servicetest.Expect(t, "taking one away", fieldOf(f.Inventory.Unassign(ctx, ann, f.ID("ahu1"), f.ID("polar"))), "")
-	_, err = f.Inventory.CreateNode(ctx, ann, f.ID("ahu1"), models.NodeSubEquipment, inventory.NodeFields{Name: "Belt"})
+	servicetest.Expect(t, "an assignment", fieldOf(f.Inventory.Assign(ctx, ann, store.NoKey, f.ID("ahu1"), f.ID("dan"), f.ID("reading"))), "/node_id retired")
+	servicetest.Expect(t, "an assignment by the code", fieldOf(f.Integrations.AssignIntegration(ctx, ann, store.NoKey, f.ID("reader"), "AHU-1", f.ID("reading"))), "/node unknown")
+	servicetest.Expect(t, "taking one away", fieldOf(f.Inventory.Unassign(ctx, ann, store.NoKey, f.ID("ahu1"), f.ID("polar"))), "")
+	_, err = f.Inventory.CreateNode(ctx, ann, store.NoKey, f.ID("ahu1"), models.NodeSubEquipment, inventory.NodeFields{Name: "Belt"})
 	servicetest.Expect(t, "a node below", fieldOf(err), "/node retired")
 	servicetest.Expect(t, "the level", levelOf(t, f, "ann", "hvac"), "")
 	for retired, want := range map[bool]string{false: "", true: "AHU 1"} {
@@ -254,9 +254,9 @@ func TestRetiredNodes(t *testing.T) {
 	if _, err := f.Inventory.Node(ctx, f.Actor("erp"), models.NodeEquipment, f.ID("ahu1")); err != nil {
 		t.Errorf("a retired node is not readable: %v", err)
 	}
-	servicetest.Expect(t, "the fan first", fieldOf(f.Inventory.BringNodeBack(ctx, ann, f.ID("fan1"))), "rule_violation retired")
-	servicetest.Expect(t, "what is above", fieldOf(f.Inventory.BringNodeBack(ctx, ann, f.ID("ahu1"))), "")
-	servicetest.Expect(t, "then the fan", fieldOf(f.Inventory.BringNodeBack(ctx, ann, f.ID("fan1"))), "")
+	servicetest.Expect(t, "the fan first", fieldOf(f.Inventory.BringNodeBack(ctx, ann, store.NoKey, f.ID("fan1"))), "rule_violation retired")
+	servicetest.Expect(t, "what is above", fieldOf(f.Inventory.BringNodeBack(ctx, ann, store.NoKey, f.ID("ahu1"))), "")
+	servicetest.Expect(t, "then the fan", fieldOf(f.Inventory.BringNodeBack(ctx, ann, store.NoKey, f.ID("fan1"))), "")
 	servicetest.Expect(t, "the level again", levelOf(t, f, "ann", "hvac"), "AHU 1+")
 }
 
@@ -275,7 +275,7 @@ func TestRetiringCountsAWorkOrderThatIsBeingCreated(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- f.Inventory.RetireNode(ctx, ann, f.ID("mast")) }()
+	go func() { done <- f.Inventory.RetireNode(ctx, ann, store.NoKey, f.ID("mast")) }()
 	servicetest.AwaitLocks(t, f, 1)
 	if err := other.Commit(ctx); err != nil {
 		t.Fatal(err)
@@ -288,7 +288,7 @@ func TestRetiredNodesAtTheTop(t *testing.T) {
 	t.Parallel()
 	f := servicetest.New(t)
 	ctx, eve := t.Context(), servicetest.Person(t, f, "eve")
-	if err := f.Inventory.RetireNode(ctx, servicetest.Person(t, f, "ann"), f.ID("annex")); err != nil {
+	if err := f.Inventory.RetireNode(ctx, servicetest.Person(t, f, "ann"), store.NoKey, f.ID("annex")); err != nil {
 		t.Fatal(err)
 	}
 	servicetest.Expect(t, "the tree of an administrator", levelOf(t, f, "ann", ""), "Headquarters+")

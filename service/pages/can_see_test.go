@@ -143,7 +143,7 @@ func TestWhatAnIntegrationCanSee(t *testing.T) {
 		}
 	})
 	t.Run("an integration that is off sees nothing", func(t *testing.T) {
-		if _, err := f.Integrations.TurnIntegrationOff(ctx, ann, f.ID("erp")); err != nil {
+		if _, err := f.Integrations.TurnIntegrationOff(ctx, ann, store.NoKey, f.ID("erp")); err != nil {
 			t.Fatal(err)
 		}
 		got, err := f.Pages.CanSee(ctx, ann, f.ID("erp"), atUnit)

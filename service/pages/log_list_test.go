@@ -42,7 +42,7 @@ func TestACompanysLogHasWhatItDidForCustomers(t *testing.T) {
 	} {
 		s.MustWrite(do())
 	}
-	if err := s.Records.AddComment(ctx, pia, id, "The belt is loose."); err != nil {
+	if err := s.Records.AddComment(ctx, pia, store.NoKey, id, "The belt is loose."); err != nil {
 		t.Fatal(err)
 	}
 	s.MustWrite(s.Records.UpdateWorkOrder(ctx, s.As("ann"), call, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Replace both filters", Set: true}}))

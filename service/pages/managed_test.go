@@ -42,7 +42,7 @@ func managedReads(f *servicetest.Fixture) map[string]func(ctx context.Context, a
 			return err
 		},
 		"test": func(ctx context.Context, a store.Actor, _, h string) error {
-			_, err := f.Webhooks.BeginWebhookTest(ctx, a, h)
+			_, err := f.Webhooks.BeginWebhookTest(ctx, a, store.NoKey, h)
 			return err
 		},
 	}
@@ -86,7 +86,7 @@ func TestTheStateOfIntegrations(t *testing.T) {
 	window := f.Clock.Now().Truncate(time.Minute)
 	f.Exec(`INSERT INTO rate_counters (subject, window_start, calls) VALUES ($1, $3, 7), ($2, $4, 9)`, f.ID("erp"), f.ID("reader"), window, window.Add(-2*time.Hour))
 	f.Exec(`INSERT INTO webhook_health (webhook_id, failing_since) VALUES ($1, $2)`, f.ID("reader_hook"), window)
-	if _, err := f.Webhooks.DisableWebhook(ctx, ann, f.ID("reader_updates"), "Moving house"); err != nil {
+	if _, err := f.Webhooks.DisableWebhook(ctx, ann, store.NoKey, f.ID("reader_updates"), "Moving house"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.Upkeep.RemoveExpired(ctx, upkeep.RemovalBatch, func() bool { return true }); err != nil {
@@ -129,7 +129,7 @@ func TestAnIntegrationIsChangedInOneWrite(t *testing.T) {
 	f := servicetest.New(t)
 	ctx, ann := t.Context(), servicetest.Person(t, f, "ann")
 	definition, name := f.ID("org_incoming"), "Renamed"
-	changed, err := f.Integrations.ChangeIntegration(ctx, ann, f.ID("reader"), integrations.IntegrationChange{Name: &name, Scopes: []string{"people:read"}, DefinitionID: &definition})
+	changed, err := f.Integrations.ChangeIntegration(ctx, ann, store.NoKey, f.ID("reader"), integrations.IntegrationChange{Name: &name, Scopes: []string{"people:read"}, DefinitionID: &definition})
 	if err != nil || changed.Name != name || changed.OrganizationDefinitionID == nil || *changed.OrganizationDefinitionID != definition {
 		t.Errorf("%+v %v", changed, err)
 	}
@@ -140,11 +140,11 @@ func TestAnIntegrationIsChangedInOneWrite(t *testing.T) {
 		}
 	}
 	none := ""
-	if changed, err = f.Integrations.ChangeIntegration(ctx, ann, f.ID("reader"), integrations.IntegrationChange{DefinitionID: &none}); err != nil || changed.OrganizationDefinitionID != nil {
+	if changed, err = f.Integrations.ChangeIntegration(ctx, ann, store.NoKey, f.ID("reader"), integrations.IntegrationChange{DefinitionID: &none}); err != nil || changed.OrganizationDefinitionID != nil {
 		t.Errorf("%+v %v", changed, err)
 	}
 	for _, unknown := range []string{"x", f.ID("full"), servicetest.Value[string](f, `SELECT id FROM organization_permission_definitions WHERE organization_id = $1`, f.Polar.OrganizationID)} {
-		if _, err := f.Integrations.ChangeIntegration(ctx, ann, f.ID("reader"), integrations.IntegrationChange{DefinitionID: &unknown}); models.CodeOf(err) != models.CodeValidationFailed {
+		if _, err := f.Integrations.ChangeIntegration(ctx, ann, store.NoKey, f.ID("reader"), integrations.IntegrationChange{DefinitionID: &unknown}); models.CodeOf(err) != models.CodeValidationFailed {
 			t.Errorf("%s: %v", unknown, err)
 		}
 	}
@@ -162,7 +162,7 @@ func TestTheLastTestOfAnAddressIsShown(t *testing.T) {
 		want := store.WakeTarget{Kind: store.TargetWebhook, ID: id, OrganizationID: f.Acme.OrganizationID}
 		for _, actor := range []store.Actor{store.Operator(), ann} {
 			f.Clock.Advance(time.Second) // the last test is the latest
-			test, err := f.Webhooks.BeginWebhookTest(ctx, actor, id)
+			test, err := f.Webhooks.BeginWebhookTest(ctx, actor, store.NoKey, id)
 			if err != nil || test.Address != want {
 				t.Fatalf("the test of %s is %+v, %v", actor.Name, test, err)
 			}

@@ -18,7 +18,7 @@ type Profile struct {
 }
 
 // ChangeProfile changes the actor's name, time zone and theme. Errors: validation_failed, unavailable.
-func (s *People) ChangeProfile(ctx context.Context, actor store.Actor, profile Profile) error {
+func (s *People) ChangeProfile(ctx context.Context, actor store.Actor, key store.Key, profile Profile) error {
 	fields := store.CheckActorName(profile.Name)
 	if !isTimeZone(profile.TimeZone) {
 		fields = append(fields, models.FieldError{Pointer: "/time_zone", Code: "unknown", Detail: "There is no such time zone."})
@@ -29,7 +29,7 @@ func (s *People) ChangeProfile(ctx context.Context, actor store.Actor, profile P
 	if err := store.Invalid(fields); err != nil {
 		return err
 	}
-	return s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+	return s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
 		row := models.Person{ID: actor.IdentityID}
 		if profile.TimeZone != "" {
 			row.TimeZone = &profile.TimeZone
@@ -67,10 +67,10 @@ type PasswordChange struct {
 // a new session for the browser that made the change. Errors: validation_failed (including a
 // wrong old password), permission_denied if the session has ended, rule_violation if the
 // organization requires OpenID Connect, *TooManyAttemptsError, unavailable.
-func (s *People) ChangePassword(ctx context.Context, actor store.Actor, change PasswordChange) (string, error) {
+func (s *People) ChangePassword(ctx context.Context, actor store.Actor, key store.Key, change PasswordChange) (string, error) {
 	if err := s.checkOldPassword(ctx, actor, change); err != nil {
 		// If the form was sent twice at a time, the first has changed the password.
-		return "", s.Transaction(ctx, actor.OrganizationID, func(*store.ORMTx) error { return err })
+		return "", s.Transaction(ctx, actor.OrganizationID, key, func(*store.ORMTx) error { return err })
 	}
 	if err := store.Invalid(checkNewPassword(change.New, change.Email, actor.Name)); err != nil {
 		return "", err
@@ -80,7 +80,7 @@ func (s *People) ChangePassword(ctx context.Context, actor store.Actor, change P
 		return "", err
 	}
 	var token string
-	err = s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) (err error) {
+	err = s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) (err error) {
 		token, err = changePassword(t, actor, change, hash)
 		return err
 	})

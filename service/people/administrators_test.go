@@ -31,15 +31,15 @@ func idsOf(f *servicetest.Fixture, keys []string) []string {
 func resigning(f *servicetest.Fixture) map[string]func(ctx context.Context, actor store.Actor, key string) error {
 	return map[string]func(ctx context.Context, actor store.Actor, key string) error{
 		"deactivating": func(ctx context.Context, actor store.Actor, key string) error {
-			_, err := f.People.DeactivatePerson(ctx, actor, f.ID(key), "")
+			_, err := f.People.DeactivatePerson(ctx, actor, store.NoKey, f.ID(key), "")
 			return err
 		},
 		"taking the role": func(ctx context.Context, actor store.Actor, key string) error {
-			_, _, err := f.People.ChangePersonAccess(ctx, actor, f.ID(key), people.AccessChange{ConfirmedEmail: f.Email(key)})
+			_, _, err := f.People.ChangePersonAccess(ctx, actor, store.NoKey, f.ID(key), people.AccessChange{ConfirmedEmail: f.Email(key)})
 			return err
 		},
 		"an operator's command": func(ctx context.Context, _ store.Actor, key string) error {
-			_, err := f.People.DeactivatePerson(ctx, store.Operator(), f.ID(key), "")
+			_, err := f.People.DeactivatePerson(ctx, store.Operator(), store.NoKey, f.ID(key), "")
 			return err
 		},
 		"an import": func(ctx context.Context, _ store.Actor, key string) error {
@@ -115,43 +115,43 @@ func TestOnlyAdministratorsMakeAdministrators(t *testing.T) {
 	f := servicetest.New(t)
 	ctx := t.Context()
 	f.Exec(`UPDATE people SET admin = true, deactivated_at = now() WHERE id = $1`, f.ID("eve"))
-	invited, _, err := f.People.InvitePerson(ctx, servicetest.Person(t, f, "ann"), f.Acme.OrganizationID, people.Invitation{Email: "nia@acme.example.com", Admin: true})
+	invited, _, err := f.People.InvitePerson(ctx, servicetest.Person(t, f, "ann"), store.NoKey, f.Acme.OrganizationID, people.Invitation{Email: "nia@acme.example.com", Admin: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	grant(f, "bob", "people", "integrations", "incoming_work_orders", "log_records")
 	bob, pia := servicetest.Person(t, f, "bob"), servicetest.Person(t, f, "pia")
 	for name, do := range map[string]func() error{
-		"activating a former one": func() error { _, err := f.People.ActivatePerson(ctx, bob, f.ID("eve")); return err },
+		"activating a former one": func() error { _, err := f.People.ActivatePerson(ctx, bob, store.NoKey, f.ID("eve")); return err },
 		"taking the role from a former": func() error {
-			_, _, err := f.People.ChangePersonAccess(ctx, bob, f.ID("eve"), people.AccessChange{ConfirmedEmail: f.Email("eve")})
+			_, _, err := f.People.ChangePersonAccess(ctx, bob, store.NoKey, f.ID("eve"), people.AccessChange{ConfirmedEmail: f.Email("eve")})
 			return err
 		},
 		"inviting one": func() error {
-			_, _, err := f.People.InvitePerson(ctx, bob, f.Acme.OrganizationID, people.Invitation{Email: "x@acme.example.com", Admin: true})
+			_, _, err := f.People.InvitePerson(ctx, bob, store.NoKey, f.Acme.OrganizationID, people.Invitation{Email: "x@acme.example.com", Admin: true})
 			return err
 		},
 		"inviting one again": func() error {
-			_, _, err := f.People.InvitePerson(ctx, bob, f.Acme.OrganizationID, people.Invitation{Email: "nia@acme.example.com"})
+			_, _, err := f.People.InvitePerson(ctx, bob, store.NoKey, f.Acme.OrganizationID, people.Invitation{Email: "nia@acme.example.com"})
 			return err
 		},
-		"a link for an invited one": func() error { _, err := f.People.NewPersonLink(ctx, bob, invited.ID, false); return err },
-		"a link for one":            func() error { _, err := f.People.NewPersonLink(ctx, bob, f.ID("ann"), false); return err },
+		"a link for an invited one": func() error { _, err := f.People.NewPersonLink(ctx, bob, store.NoKey, invited.ID, false); return err },
+		"a link for one":            func() error { _, err := f.People.NewPersonLink(ctx, bob, store.NoKey, f.ID("ann"), false); return err },
 		"making someone one": func() error {
-			_, _, err := f.People.ChangePersonAccess(ctx, bob, f.ID("cat"), people.AccessChange{Admin: true, ConfirmedEmail: f.Email("cat")})
+			_, _, err := f.People.ChangePersonAccess(ctx, bob, store.NoKey, f.ID("cat"), people.AccessChange{Admin: true, ConfirmedEmail: f.Email("cat")})
 			return err
 		},
 		"becoming one": func() error {
-			_, _, err := f.People.ChangePersonAccess(ctx, bob, f.ID("bob"), people.AccessChange{Admin: true, ConfirmedEmail: f.Email("bob")})
+			_, _, err := f.People.ChangePersonAccess(ctx, bob, store.NoKey, f.ID("bob"), people.AccessChange{Admin: true, ConfirmedEmail: f.Email("bob")})
 			return err
 		},
-		"deactivating one": func() error { _, err := f.People.DeactivatePerson(ctx, bob, f.ID("ann"), ""); return err },
+		"deactivating one": func() error { _, err := f.People.DeactivatePerson(ctx, bob, store.NoKey, f.ID("ann"), ""); return err },
 		"taking the role from one": func() error {
-			_, _, err := f.People.ChangePersonAccess(ctx, bob, f.ID("ann"), people.AccessChange{ConfirmedEmail: f.Email("ann")})
+			_, _, err := f.People.ChangePersonAccess(ctx, bob, store.NoKey, f.ID("ann"), people.AccessChange{ConfirmedEmail: f.Email("ann")})
 			return err
 		},
 		"making one in another's organization": func() error {
-			_, _, err := f.People.ChangePersonAccess(ctx, pia, f.ID("cat"), people.AccessChange{Admin: true, ConfirmedEmail: f.Email("cat")})
+			_, _, err := f.People.ChangePersonAccess(ctx, pia, store.NoKey, f.ID("cat"), people.AccessChange{Admin: true, ConfirmedEmail: f.Email("cat")})
 			return err
 		},
 	} {

@@ -121,16 +121,16 @@ func (s *People) MailsLinks() bool { return s.Mails }
 
 // ForgotPassword makes links for the people with the e-mail address who can sign in, to be
 // mailed to that address. It makes none if there are no such people or too many links
-// were asked for, if links are not mailed, or if the form of the context (WithSubmission) has
-// asked before: callers must not be able to tell which. Errors: unavailable.
-func (s *People) ForgotPassword(ctx context.Context, email string, client Client) error {
+// were asked for, if links are not mailed, or if the form with that key was sent before: callers
+// must not be able to tell which. Errors: unavailable.
+func (s *People) ForgotPassword(ctx context.Context, form, email string, client Client) error {
 	if !s.Mails || !models.IsText(email) {
 		return nil
 	}
 	// The network comes first: over its limit, a made-up form leaves no row.
 	err := s.countRequest(ctx, newAttemptCount(s.Store, resetsPerNetwork, time.Hour, "reset network", client.Network))
-	if form, sent := store.SubmissionOf(ctx); sent && err == nil {
-		err = s.countRequest(ctx, newAttemptCount(s.Store, 1, time.Hour, "reset form", form.Key, normalEmail(email)))
+	if err == nil {
+		err = s.countRequest(ctx, newAttemptCount(s.Store, 1, time.Hour, "reset form", form, normalEmail(email)))
 	}
 	if _, limited := errors.AsType[*TooManyAttemptsError](err); limited {
 		return nil
@@ -144,7 +144,7 @@ func (s *People) ForgotPassword(ctx context.Context, email string, client Client
 		WHERE lower(p.email) = @email AND p.deactivated_at IS NULL AND NOT o.suspended AND NOT o.openid_required ORDER BY p.id LIMIT @limit`,
 		pgx.NamedArgs{"email": normalEmail(email), "limit": maxCandidates})
 	for _, p := range people {
-		failed := s.Transaction(ctx, p.OrganizationID, func(t *store.ORMTx) error {
+		failed := s.Transaction(ctx, p.OrganizationID, store.NoKey, func(t *store.ORMTx) error {
 			_, err := newLink(t, store.PersonActor(p.PersonID, p.OrganizationID, p.Name), models.SignInLink{Kind: models.LinkReset, Requested: true}, p, false)
 			return err
 		})
@@ -208,7 +208,7 @@ func (s *People) UseLink(ctx context.Context, use LinkUse) (SignedIn, error) {
 		return SignedIn{}, err
 	}
 	result := SignedIn{}
-	err = s.Transaction(ctx, "", func(t *store.ORMTx) error {
+	err = s.Transaction(ctx, "", store.NoKey, func(t *store.ORMTx) error {
 		p, err := takeLink(t, use.Token)
 		if err != nil {
 			return err

@@ -20,7 +20,7 @@ func TestRequiringOpenIDDuringASignIn(t *testing.T) {
 	f.Exec(`INSERT INTO openid_accounts (issuer, subject, person_id, created_at) VALUES ('https://login.example.com', 'ann', $1, now())`, f.ID("ann"))
 	sessions := func() int { return servicetest.Value[int](f, `SELECT count(*)::integer FROM sessions`) }
 	require := func() error {
-		return f.People.RequireOpenID(t.Context(), store.Operator(), f.Acme.OrganizationID, "https://login.example.com")
+		return f.People.RequireOpenID(t.Context(), store.Operator(), store.NoKey, f.Acme.OrganizationID, "https://login.example.com")
 	}
 
 	tx, err := f.Pool.Begin(t.Context())
@@ -77,11 +77,11 @@ func TestNoResetLinksWhereOpenIDIsRequired(t *testing.T) {
 	ann := servicetest.Person(t, f, "ann")
 	f.Exec(`UPDATE organizations SET openid_required = true WHERE id = $1`, f.Acme.OrganizationID)
 	f.Exec(`INSERT INTO openid_accounts (issuer, subject, person_id, created_at) VALUES ('https://login.example.com', 'bob', $1, now())`, f.ID("bob"))
-	if _, err := f.People.NewPersonLink(t.Context(), ann, f.ID("bob"), false); models.CodeOf(err) != models.CodeRuleViolation {
+	if _, err := f.People.NewPersonLink(t.Context(), ann, store.NoKey, f.ID("bob"), false); models.CodeOf(err) != models.CodeRuleViolation {
 		t.Errorf("with a linked account: %v", err)
 	}
 	setPassword(t, f, "eve")
-	if link, err := f.People.NewPersonLink(t.Context(), ann, f.ID("eve"), false); err != nil || link.Kind != models.LinkInvitation {
+	if link, err := f.People.NewPersonLink(t.Context(), ann, store.NoKey, f.ID("eve"), false); err != nil || link.Kind != models.LinkInvitation {
 		t.Errorf("with a password alone: %v, %v; want an invitation", link.Kind, err)
 	}
 }

@@ -45,10 +45,10 @@ type Invitation struct {
 // person chooses a password; administrators are told of a person with permissions. For a
 // person who is there and has never signed in, it only makes a link. Errors: not_found,
 // permission_denied, validation_failed, rate_limited, unavailable.
-func (s *People) InvitePerson(ctx context.Context, actor store.Actor, organizationID string, in Invitation) (PersonAccess, LinkEmail, error) {
+func (s *People) InvitePerson(ctx context.Context, actor store.Actor, key store.Key, organizationID string, in Invitation) (PersonAccess, LinkEmail, error) {
 	var link LinkEmail
 	var access PersonAccess
-	err := s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
 		o, err := lockOrganization(t, actor, organizationID)
 		if err != nil {
 			return err
@@ -150,9 +150,9 @@ func checkEmail(email string) []models.FieldError {
 // changePerson changes a person for an actor in one transaction. change reports whether
 // anything is different, since only then the action is logged. Errors: lockPerson's
 // and change's, *FormStaleError.
-func (s *People) changePerson(ctx context.Context, actor store.Actor, id, action string, change func(*store.ORMTx, *lockedPerson) (changed bool, err error)) (PersonAccess, error) {
+func (s *People) changePerson(ctx context.Context, actor store.Actor, key store.Key, id, action string, change func(*store.ORMTx, *lockedPerson) (changed bool, err error)) (PersonAccess, error) {
 	var access PersonAccess
-	err := s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
 		p, err := lockPerson(t, actor, id)
 		if err != nil {
 			return err
@@ -205,8 +205,8 @@ func (e *PromotionError) Error() string {
 // returns a link, nil otherwise. Errors: not_found, permission_denied, validation_failed,
 // rule_violation last_administrator, *PromotionError, *FormStaleError, rate_limited,
 // unavailable.
-func (s *People) ChangePersonAccess(ctx context.Context, actor store.Actor, id string, change AccessChange) (access PersonAccess, link *LinkEmail, err error) {
-	access, err = s.changePerson(ctx, actor, id, "person.access_changed", func(t *store.ORMTx, p *lockedPerson) (bool, error) {
+func (s *People) ChangePersonAccess(ctx context.Context, actor store.Actor, key store.Key, id string, change AccessChange) (access PersonAccess, link *LinkEmail, err error) {
+	access, err = s.changePerson(ctx, actor, key, id, "person.access_changed", func(t *store.ORMTx, p *lockedPerson) (bool, error) {
 		link = nil
 		grants, unknown, err := GrantsToGive(t, p.organization.ID, "/definition", change.DefinitionID, p.person.OrganizationDefinitionID)
 		if err == nil {
@@ -266,8 +266,8 @@ func EqualText(a, b *string) bool {
 // owner of integrations at once, on open work orders soon and as far as the actor may assign
 // it. One administrator always remains. Errors: not_found, permission_denied, validation_failed
 // (/replacement), rule_violation last_administrator, *FormStaleError, unavailable.
-func (s *People) DeactivatePerson(ctx context.Context, actor store.Actor, id, replacement string) (PersonAccess, error) {
-	return s.changePerson(ctx, actor, id, "person.deactivated", func(t *store.ORMTx, p *lockedPerson) (bool, error) {
+func (s *People) DeactivatePerson(ctx context.Context, actor store.Actor, key store.Key, id, replacement string) (PersonAccess, error) {
+	return s.changePerson(ctx, actor, key, id, "person.deactivated", func(t *store.ORMTx, p *lockedPerson) (bool, error) {
 		if p.person.DeactivatedAt != nil {
 			if replacement != "" {
 				return false, errReplacement(p.identity.Name + " was deactivated before. Activate " + p.identity.Name + " to replace and deactivate in one step.")
@@ -292,8 +292,8 @@ func (s *People) DeactivatePerson(ctx context.Context, actor store.Actor, id, re
 
 // ActivatePerson gives a person access again; what a replacement took over by then stays with
 // the replacement. Errors: not_found, permission_denied, *FormStaleError, unavailable.
-func (s *People) ActivatePerson(ctx context.Context, actor store.Actor, id string) (PersonAccess, error) {
-	return s.changePerson(ctx, actor, id, "person.activated", func(t *store.ORMTx, p *lockedPerson) (bool, error) {
+func (s *People) ActivatePerson(ctx context.Context, actor store.Actor, key store.Key, id string) (PersonAccess, error) {
+	return s.changePerson(ctx, actor, key, id, "person.activated", func(t *store.ORMTx, p *lockedPerson) (bool, error) {
 		if p.person.DeactivatedAt == nil {
 			return false, nil
 		}
@@ -313,9 +313,9 @@ func (s *People) ActivatePerson(ctx context.Context, actor store.Actor, id strin
 // instead. Errors: not_found, permission_denied, rule_violation for a deactivated person and
 // for one with a linked account whose organization requires OpenID Connect, rate_limited,
 // unavailable.
-func (s *People) NewPersonLink(ctx context.Context, actor store.Actor, id string, show bool) (LinkEmail, error) {
+func (s *People) NewPersonLink(ctx context.Context, actor store.Actor, key store.Key, id string, show bool) (LinkEmail, error) {
 	var link LinkEmail
-	err := s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
 		p, err := lockPerson(t, actor, id)
 		if err != nil {
 			return err
@@ -346,7 +346,7 @@ func (s *People) SetPassword(ctx context.Context, actor store.Actor, id, passwor
 	if err != nil {
 		return err
 	}
-	return s.Transaction(ctx, "", func(t *store.ORMTx) error {
+	return s.Transaction(ctx, "", store.NoKey, func(t *store.ORMTx) error {
 		p, err := lockPerson(t, actor, id)
 		if err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"millwright/models"
 	"millwright/service/people"
 	"millwright/service/servicetest"
+	"millwright/service/store"
 )
 
 // grant gives a person of the fixture the organization-wide permissions.
@@ -31,69 +32,75 @@ func TestOnlyAdministratorsManageAdministrators(t *testing.T) {
 	catsDefinition := definitionOf("cat")
 	erp := f.Actor("erp")
 	setPassword(t, f, "cat")
-	if _, err := f.People.DeactivatePerson(ctx, ann, f.ID("zed"), ""); err != nil {
+	if _, err := f.People.DeactivatePerson(ctx, ann, store.NoKey, f.ID("zed"), ""); err != nil {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {
 		do   func() error
 		code models.Code
 	}{
-		"someone without the permission":  {func() error { _, err := f.People.DeactivatePerson(ctx, dan, f.ID("eve"), ""); return err }, models.CodePermissionDenied},
-		"an integration":                  {func() error { _, err := f.People.DeactivatePerson(ctx, erp, f.ID("eve"), ""); return err }, models.CodePermissionDenied},
-		"someone of another organization": {func() error { _, err := f.People.DeactivatePerson(ctx, pia, f.ID("eve"), ""); return err }, models.CodeNotFound},
+		"someone without the permission":  {func() error { _, err := f.People.DeactivatePerson(ctx, dan, store.NoKey, f.ID("eve"), ""); return err }, models.CodePermissionDenied},
+		"an integration":                  {func() error { _, err := f.People.DeactivatePerson(ctx, erp, store.NoKey, f.ID("eve"), ""); return err }, models.CodePermissionDenied},
+		"someone of another organization": {func() error { _, err := f.People.DeactivatePerson(ctx, pia, store.NoKey, f.ID("eve"), ""); return err }, models.CodeNotFound},
 		"an unknown person": {func() error {
-			_, err := f.People.DeactivatePerson(ctx, ann, "idn_00000000000000000000000000", "")
+			_, err := f.People.DeactivatePerson(ctx, ann, store.NoKey, "idn_00000000000000000000000000", "")
 			return err
 		}, models.CodeNotFound},
-		"a manager deactivates an administrator":      {func() error { _, err := f.People.DeactivatePerson(ctx, bob, f.ID("ann"), ""); return err }, models.CodePermissionDenied},
-		"a manager makes a link for an administrator": {func() error { _, err := f.People.NewPersonLink(ctx, bob, f.ID("ann"), false); return err }, models.CodePermissionDenied},
+		"a manager deactivates an administrator":      {func() error { _, err := f.People.DeactivatePerson(ctx, bob, store.NoKey, f.ID("ann"), ""); return err }, models.CodePermissionDenied},
+		"a manager makes a link for an administrator": {func() error { _, err := f.People.NewPersonLink(ctx, bob, store.NoKey, f.ID("ann"), false); return err }, models.CodePermissionDenied},
 		"a manager makes an administrator": {func() error {
-			_, _, err := f.People.ChangePersonAccess(ctx, bob, f.ID("eve"), people.AccessChange{Admin: true, ConfirmedEmail: f.Email("eve")})
+			_, _, err := f.People.ChangePersonAccess(ctx, bob, store.NoKey, f.ID("eve"), people.AccessChange{Admin: true, ConfirmedEmail: f.Email("eve")})
 			return err
 		}, models.CodePermissionDenied},
 		"a manager becomes an administrator": {func() error {
-			_, _, err := f.People.ChangePersonAccess(ctx, bob, f.ID("bob"), people.AccessChange{Admin: true, ConfirmedEmail: f.Email("bob")})
+			_, _, err := f.People.ChangePersonAccess(ctx, bob, store.NoKey, f.ID("bob"), people.AccessChange{Admin: true, ConfirmedEmail: f.Email("bob")})
 			return err
 		}, models.CodePermissionDenied},
 		"a manager invites an administrator": {func() error {
-			_, _, err := f.People.InvitePerson(ctx, bob, f.Acme.OrganizationID, people.Invitation{Email: "x@acme.example.com", Admin: true})
+			_, _, err := f.People.InvitePerson(ctx, bob, store.NoKey, f.Acme.OrganizationID, people.Invitation{Email: "x@acme.example.com", Admin: true})
 			return err
 		}, models.CodePermissionDenied},
 		"a manager gives more than it has": {func() error {
-			_, _, err := f.People.ChangePersonAccess(ctx, bob, f.ID("eve"), people.AccessChange{DefinitionID: &catsDefinition, ConfirmedEmail: f.Email("eve")})
+			_, _, err := f.People.ChangePersonAccess(ctx, bob, store.NoKey, f.ID("eve"), people.AccessChange{DefinitionID: &catsDefinition, ConfirmedEmail: f.Email("eve")})
 			return err
 		}, models.CodePermissionDenied},
-		"a manager takes over someone with more": {func() error { _, err := f.People.NewPersonLink(ctx, bob, f.ID("cat"), false); return err }, models.CodePermissionDenied},
-		"a manager manages someone with less":    {func() error { _, err := f.People.DeactivatePerson(ctx, bob, f.ID("dan"), ""); return err }, ""},
-		"the last administrator is deactivated":  {func() error { _, err := f.People.DeactivatePerson(ctx, ann, f.ID("ann"), ""); return err }, models.CodeRuleViolation},
+		"a manager takes over someone with more": {func() error { _, err := f.People.NewPersonLink(ctx, bob, store.NoKey, f.ID("cat"), false); return err }, models.CodePermissionDenied},
+		"a manager manages someone with less":    {func() error { _, err := f.People.DeactivatePerson(ctx, bob, store.NoKey, f.ID("dan"), ""); return err }, ""},
+		"the last administrator is deactivated":  {func() error { _, err := f.People.DeactivatePerson(ctx, ann, store.NoKey, f.ID("ann"), ""); return err }, models.CodeRuleViolation},
 		"the last administrator resigns": {func() error {
-			_, _, err := f.People.ChangePersonAccess(ctx, ann, f.ID("ann"), people.AccessChange{ConfirmedEmail: f.Email("ann")})
+			_, _, err := f.People.ChangePersonAccess(ctx, ann, store.NoKey, f.ID("ann"), people.AccessChange{ConfirmedEmail: f.Email("ann")})
 			return err
 		}, models.CodeRuleViolation},
 		"a person sets the password of another": {func() error { return f.People.SetPassword(ctx, ann, f.ID("bob"), password) }, models.CodePermissionDenied},
 		"another organization's definition": {func() error {
 			other := f.Polar.IDs["org_incoming"]
-			_, _, err := f.People.ChangePersonAccess(ctx, ann, f.ID("eve"), people.AccessChange{DefinitionID: &other, ConfirmedEmail: f.Email("eve")})
+			_, _, err := f.People.ChangePersonAccess(ctx, ann, store.NoKey, f.ID("eve"), people.AccessChange{DefinitionID: &other, ConfirmedEmail: f.Email("eve")})
 			return err
 		}, models.CodeValidationFailed},
 		"inviting to another organization": {func() error {
-			_, _, err := f.People.InvitePerson(ctx, ann, f.Polar.OrganizationID, people.Invitation{Email: "x@acme.example.com"})
+			_, _, err := f.People.InvitePerson(ctx, ann, store.NoKey, f.Polar.OrganizationID, people.Invitation{Email: "x@acme.example.com"})
 			return err
 		}, models.CodeNotFound},
-		"a manager removes ways to sign in": {func() error { _, err := f.People.RemoveWaysIn(ctx, bob, f.ID("eve")); return err }, models.CodePermissionDenied},
-		"an administrator removes its own":  {func() error { _, err := f.People.RemoveWaysIn(ctx, ann, f.ID("ann")); return err }, models.CodeRuleViolation},
+		"a manager removes ways to sign in": {func() error { _, err := f.People.RemoveWaysIn(ctx, bob, store.NoKey, f.ID("eve")); return err }, models.CodePermissionDenied},
+		"an administrator removes its own":  {func() error { _, err := f.People.RemoveWaysIn(ctx, ann, store.NoKey, f.ID("ann")); return err }, models.CodeRuleViolation},
 		"a manager changes an e-mail address": {func() error {
-			_, err := f.People.ChangePersonEmail(ctx, bob, f.ID("eve"), "eve.two@acme.example.com")
+			_, err := f.People.ChangePersonEmail(ctx, bob, store.NoKey, f.ID("eve"), "eve.two@acme.example.com")
 			return err
 		}, models.CodePermissionDenied},
-		"an address without a domain": {func() error { _, err := f.People.ChangePersonEmail(ctx, ann, f.ID("eve"), "eve"); return err }, models.CodeValidationFailed},
-		"another person's address":    {func() error { _, err := f.People.ChangePersonEmail(ctx, ann, f.ID("eve"), f.Email("bob")); return err }, models.CodeValidationFailed},
+		"an address without a domain": {func() error {
+			_, err := f.People.ChangePersonEmail(ctx, ann, store.NoKey, f.ID("eve"), "eve")
+			return err
+		}, models.CodeValidationFailed},
+		"another person's address": {func() error {
+			_, err := f.People.ChangePersonEmail(ctx, ann, store.NoKey, f.ID("eve"), f.Email("bob"))
+			return err
+		}, models.CodeValidationFailed},
 		"inviting someone who can sign in": {func() error {
-			_, _, err := f.People.InvitePerson(ctx, ann, f.Acme.OrganizationID, people.Invitation{Email: f.Email("cat")})
+			_, _, err := f.People.InvitePerson(ctx, ann, store.NoKey, f.Acme.OrganizationID, people.Invitation{Email: f.Email("cat")})
 			return err
 		}, models.CodeValidationFailed},
 		"inviting someone who was deactivated": {func() error {
-			_, _, err := f.People.InvitePerson(ctx, ann, f.Acme.OrganizationID, people.Invitation{Email: f.Email("zed")})
+			_, _, err := f.People.InvitePerson(ctx, ann, store.NoKey, f.Acme.OrganizationID, people.Invitation{Email: f.Email("zed")})
 			return err
 		}, models.CodeValidationFailed},
 		"reading another organization's person": {func() error { _, err := f.People.PersonForPerson(ctx, ann, f.ID("pia")); return err }, models.CodeNotFound},
@@ -102,7 +109,7 @@ func TestOnlyAdministratorsManageAdministrators(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, code, test.code)
 		}
 	}
-	if _, _, err := f.People.ChangePersonAccess(ctx, ann, f.ID("bob"), people.AccessChange{Admin: true, ConfirmedEmail: f.Email("bob")}); err != nil {
+	if _, _, err := f.People.ChangePersonAccess(ctx, ann, store.NoKey, f.ID("bob"), people.AccessChange{Admin: true, ConfirmedEmail: f.Email("bob")}); err != nil {
 		t.Fatal(err)
 	}
 	// Two administrators who remove each other at a time: one remains.
@@ -110,7 +117,7 @@ func TestOnlyAdministratorsManageAdministrators(t *testing.T) {
 	for _, pair := range [][2]string{{"ann", "bob"}, {"bob", "ann"}} {
 		actor := servicetest.Person(t, f, pair[0])
 		group.Go(func() {
-			_, _, _ = f.People.ChangePersonAccess(ctx, actor, f.ID(pair[1]), people.AccessChange{ConfirmedEmail: f.Email(pair[1])})
+			_, _, _ = f.People.ChangePersonAccess(ctx, actor, store.NoKey, f.ID(pair[1]), people.AccessChange{ConfirmedEmail: f.Email(pair[1])})
 		})
 	}
 	group.Wait()
@@ -123,7 +130,7 @@ func TestOnlyAdministratorsManageAdministrators(t *testing.T) {
 func TestDeactivatedPeopleDoNotAct(t *testing.T) {
 	f := servicetest.New(t)
 	setPassword(t, f, "bob")
-	if _, err := f.People.DeactivatePerson(t.Context(), servicetest.Person(t, f, "ann"), f.ID("bob"), ""); err != nil {
+	if _, err := f.People.DeactivatePerson(t.Context(), servicetest.Person(t, f, "ann"), store.NoKey, f.ID("bob"), ""); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.Access.PersonActor(t.Context(), "bob@acme.example.com"); models.CodeOf(err) != models.CodeNotFound {
@@ -142,9 +149,11 @@ func TestChangesThatMakeNoDifference(t *testing.T) {
 	before := logged()
 	for what, do := range map[string]func() (people.PersonAccess, error){
 		"the same address": func() (people.PersonAccess, error) {
-			return f.People.ChangePersonEmail(ctx, ann, f.ID("eve"), " eve@acme.example.com ")
+			return f.People.ChangePersonEmail(ctx, ann, store.NoKey, f.ID("eve"), " eve@acme.example.com ")
 		},
-		"activated while active": func() (people.PersonAccess, error) { return f.People.ActivatePerson(ctx, ann, f.ID("eve")) },
+		"activated while active": func() (people.PersonAccess, error) {
+			return f.People.ActivatePerson(ctx, ann, store.NoKey, f.ID("eve"))
+		},
 	} {
 		if access, err := do(); err != nil || access.Email != "eve@acme.example.com" || access.DeactivatedAt != nil {
 			t.Errorf("%s: %+v, %v", what, access, err)

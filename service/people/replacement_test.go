@@ -20,11 +20,11 @@ func TestReplacementsJoinTeamsAndOwnIntegrations(t *testing.T) {
 	grant(f, "bob", "integrations")
 	grant(f, "dan", "people", "integrations")
 	ctx, ann, dan := t.Context(), servicetest.Person(t, f, "ann"), servicetest.Person(t, f, "dan")
-	shift, err := f.People.CreateTeam(ctx, ann, f.Acme.OrganizationID, "Day shift")
+	shift, err := f.People.CreateTeam(ctx, ann, store.NoKey, f.Acme.OrganizationID, "Day shift")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.People.AddTeamMembers(ctx, ann, shift.ID, []string{f.ID("bob"), f.ID("cat")}); err != nil {
+	if _, err := f.People.AddTeamMembers(ctx, ann, store.NoKey, shift.ID, []string{f.ID("bob"), f.ID("cat")}); err != nil {
 		t.Fatal(err)
 	}
 	f.Exec(`UPDATE integrations SET owners = $2 WHERE id = $1`, f.ID("erp"), []string{f.ID("bob"), f.ID("ann")})
@@ -34,7 +34,7 @@ func TestReplacementsJoinTeamsAndOwnIntegrations(t *testing.T) {
 			servicetest.Value[string](f, `SELECT CASE WHEN deactivated_at IS NULL THEN '' ELSE ', deactivated' END FROM people WHERE id = $1`, f.ID("bob"))
 	}
 	deactivate := func(actor store.Actor, replacement string) error {
-		_, err := f.People.DeactivatePerson(ctx, actor, f.ID("bob"), replacement)
+		_, err := f.People.DeactivatePerson(ctx, actor, store.NoKey, f.ID("bob"), replacement)
 		return err
 	}
 	f.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, f.ID("zed"))

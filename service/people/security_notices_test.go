@@ -104,18 +104,18 @@ func TestLinksOfAnotherOrganizationAreNotCounted(t *testing.T) {
 	s.Service = s.NewInstance(servicetest.Mails)
 	s.Exec(`UPDATE people SET email = 'BOB@acme.example.com' WHERE id = $1`, s.ID("ola"))
 	for range 3 {
-		if _, err := s.People.NewPersonLink(t.Context(), s.As("pia"), s.ID("ola"), false); err != nil {
+		if _, err := s.People.NewPersonLink(t.Context(), s.As("pia"), store.NoKey, s.ID("ola"), false); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, err := s.People.NewPersonLink(t.Context(), s.As("pia"), s.ID("ola"), false)
+	_, err := s.People.NewPersonLink(t.Context(), s.As("pia"), store.NoKey, s.ID("ola"), false)
 	if models.CodeOf(err) != models.CodeRateLimited {
 		t.Errorf("a fourth link: %v", err)
 	}
-	if _, err := s.People.NewPersonLink(t.Context(), store.Operator(), s.ID("ola"), false); err != nil {
+	if _, err := s.People.NewPersonLink(t.Context(), store.Operator(), store.NoKey, s.ID("ola"), false); err != nil {
 		t.Errorf("an operator's link: %v", err)
 	}
-	if err := s.People.ForgotPassword(t.Context(), "bob@acme.example.com", people.Client{Network: "192.0.2.1"}); err != nil {
+	if err := s.People.ForgotPassword(t.Context(), "form", "bob@acme.example.com", people.Client{Network: "192.0.2.1"}); err != nil {
 		t.Fatal(err)
 	}
 	links := map[string]int{}

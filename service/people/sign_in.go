@@ -263,7 +263,7 @@ func byPassword(s *store.Store, hash string) authentication {
 // session or prevents it. Errors: ErrSignInFailed, unavailable.
 func (s *People) startSession(ctx context.Context, personID string, by authentication, client Client) (string, error) {
 	var token string
-	err := s.Transaction(ctx, "", func(t *store.ORMTx) (err error) {
+	err := s.Transaction(ctx, "", store.NoKey, func(t *store.ORMTx) (err error) {
 		token, err = insertSession(t, personID, by, client)
 		return err
 	})

@@ -1,6 +1,7 @@
 package people_test
 
 import (
+	"crypto/rand"
 	"errors"
 	"strings"
 	"sync"
@@ -111,7 +112,7 @@ func TestAnOldPasswordStartsNoSession(t *testing.T) {
 func TestLinksWorkOnce(t *testing.T) {
 	f := servicetest.New(t)
 	ann := servicetest.Person(t, f, "ann")
-	_, link, err := f.People.InvitePerson(t.Context(), ann, f.Acme.OrganizationID, people.Invitation{Email: "nia@acme.example.com"})
+	_, link, err := f.People.InvitePerson(t.Context(), ann, store.NoKey, f.Acme.OrganizationID, people.Invitation{Email: "nia@acme.example.com"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +155,7 @@ func TestLinksWorkOnce(t *testing.T) {
 	mailing := f.NewInstance(servicetest.Mails)
 	forgot := func(email string) []people.LinkEmail {
 		t.Helper()
-		if err := mailing.People.ForgotPassword(t.Context(), email, people.Client{Network: "192.0.2.1"}); err != nil {
+		if err := mailing.People.ForgotPassword(t.Context(), rand.Text(), email, people.Client{Network: "192.0.2.1"}); err != nil {
 			t.Fatal(err)
 		}
 		return f.MailedLinks()
@@ -233,7 +234,7 @@ func TestLinksWhoseKeyIsLost(t *testing.T) {
 	f := servicetest.New(t)
 	mailing := f.NewInstance(servicetest.Mails)
 	ann := servicetest.Person(t, f, "ann")
-	if _, err := mailing.People.NewPersonLink(t.Context(), ann, f.ID("bob"), false); err != nil {
+	if _, err := mailing.People.NewPersonLink(t.Context(), ann, store.NoKey, f.ID("bob"), false); err != nil {
 		t.Fatal(err)
 	}
 	f.Service = f.NewInstance(servicetest.Mails, servicetest.SealedWith(t, servicetest.NewerKey))
@@ -243,7 +244,7 @@ func TestLinksWhoseKeyIsLost(t *testing.T) {
 	if n := servicetest.Value[int](f, `SELECT count(*) FROM sign_in_links`); n != 0 {
 		t.Errorf("%d links wait", n)
 	}
-	if _, err := f.People.NewPersonLink(t.Context(), ann, f.ID("bob"), false); err != nil || len(f.MailedLinks()) != 1 {
+	if _, err := f.People.NewPersonLink(t.Context(), ann, store.NoKey, f.ID("bob"), false); err != nil || len(f.MailedLinks()) != 1 {
 		t.Errorf("another link: %v", err)
 	}
 }

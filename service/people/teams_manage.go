@@ -44,9 +44,9 @@ func lockTeam(t *store.ORMTx, actor store.Actor, id string) (l lockedTeam, err e
 // changeTeam changes a team for an actor in one transaction. change reports whether anything
 // is different, since only then the action is logged. Errors: lockTeam's and
 // change's, *FormStaleError.
-func (s *People) changeTeam(ctx context.Context, actor store.Actor, id, action string, change func(*store.ORMTx, *lockedTeam) (changed bool, err error)) (Team, error) {
+func (s *People) changeTeam(ctx context.Context, actor store.Actor, key store.Key, id, action string, change func(*store.ORMTx, *lockedTeam) (changed bool, err error)) (Team, error) {
 	var team Team
-	err := s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
 		l, err := lockTeam(t, actor, id)
 		if err != nil {
 			return err
@@ -73,10 +73,10 @@ func (s *People) changeTeam(ctx context.Context, actor store.Actor, id, action s
 
 // CreateTeam creates a team without members. Errors: not_found, permission_denied,
 // validation_failed, unavailable.
-func (s *People) CreateTeam(ctx context.Context, actor store.Actor, organizationID, name string) (Team, error) {
+func (s *People) CreateTeam(ctx context.Context, actor store.Actor, key store.Key, organizationID, name string) (Team, error) {
 	var team Team
 	name = models.Trim(name)
-	err := s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
 		o, err := lockOrganization(t, actor, organizationID)
 		if err != nil {
 			return err
@@ -100,9 +100,9 @@ func (s *People) CreateTeam(ctx context.Context, actor store.Actor, organization
 
 // RenameTeam gives a team another name. Errors: not_found, permission_denied,
 // validation_failed, *FormStaleError, unavailable.
-func (s *People) RenameTeam(ctx context.Context, actor store.Actor, id, name string) (Team, error) {
+func (s *People) RenameTeam(ctx context.Context, actor store.Actor, key store.Key, id, name string) (Team, error) {
 	name = models.Trim(name)
-	return s.changeTeam(ctx, actor, id, "team.renamed", func(_ *store.ORMTx, l *lockedTeam) (bool, error) {
+	return s.changeTeam(ctx, actor, key, id, "team.renamed", func(_ *store.ORMTx, l *lockedTeam) (bool, error) {
 		if err := store.Invalid(store.CheckActorName(name)); err != nil {
 			return false, err
 		}
@@ -116,8 +116,8 @@ func (s *People) RenameTeam(ctx context.Context, actor store.Actor, id, name str
 // members stay. Members have the team's permissions on nodes and its work orders. Errors:
 // not_found, permission_denied, validation_failed (/person: no one chosen, unknown, or
 // deactivated), *FormStaleError, unavailable.
-func (s *People) AddTeamMembers(ctx context.Context, actor store.Actor, id string, personIDs []string) (Team, error) {
-	return s.changeTeam(ctx, actor, id, "team.member_added", func(t *store.ORMTx, l *lockedTeam) (bool, error) {
+func (s *People) AddTeamMembers(ctx context.Context, actor store.Actor, key store.Key, id string, personIDs []string) (Team, error) {
+	return s.changeTeam(ctx, actor, key, id, "team.member_added", func(t *store.ORMTx, l *lockedTeam) (bool, error) {
 		members, err := newMembers(t, *l, personIDs)
 		if err != nil {
 			return false, err
@@ -170,8 +170,8 @@ func newMembers(t *store.ORMTx, l lockedTeam, personIDs []string) ([]models.Team
 
 // RemoveTeamMember removes a member from a team. Errors: not_found (including someone who is
 // no member), permission_denied, *FormStaleError, unavailable.
-func (s *People) RemoveTeamMember(ctx context.Context, actor store.Actor, id, memberID string) (Team, error) {
-	return s.changeTeam(ctx, actor, id, "team.member_removed", func(t *store.ORMTx, _ *lockedTeam) (bool, error) {
+func (s *People) RemoveTeamMember(ctx context.Context, actor store.Actor, key store.Key, id, memberID string) (Team, error) {
+	return s.changeTeam(ctx, actor, key, id, "team.member_removed", func(t *store.ORMTx, _ *lockedTeam) (bool, error) {
 		if !models.IsID(memberID, models.PrefixIdentity) {
 			return false, models.NotFound()
 		}
@@ -187,8 +187,8 @@ func (s *People) RemoveTeamMember(ctx context.Context, actor store.Actor, id, me
 // records and the log still name it, and it stays assigned to its work orders; its members
 // and permissions on nodes are removed. Imports can use its key again if they overwrite.
 // Errors: not_found, permission_denied, *FormStaleError, unavailable.
-func (s *People) DeleteTeam(ctx context.Context, actor store.Actor, id string) (Team, error) {
-	return s.changeTeam(ctx, actor, id, "team.deleted", func(t *store.ORMTx, l *lockedTeam) (bool, error) {
+func (s *People) DeleteTeam(ctx context.Context, actor store.Actor, key store.Key, id string) (Team, error) {
+	return s.changeTeam(ctx, actor, key, id, "team.deleted", func(t *store.ORMTx, l *lockedTeam) (bool, error) {
 		l.identity.DeletedAt = &t.At
 		// The members first: an assignment that ends is checked for each of them.
 		if err := t.DB.Delete(&models.TeamMember{}, "team_id = ?", id).Error; err != nil {

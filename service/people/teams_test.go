@@ -35,7 +35,7 @@ func TestTeamsAreManaged(t *testing.T) {
 	f := servicetest.New(t)
 	grant(f, "bob", "people")
 	ctx, bob := t.Context(), servicetest.Person(t, f, "bob")
-	team, err := f.People.CreateTeam(ctx, bob, f.Acme.OrganizationID, " Roofers ")
+	team, err := f.People.CreateTeam(ctx, bob, store.NoKey, f.Acme.OrganizationID, " Roofers ")
 	if err != nil || team.Name != "Roofers" || team.OrganizationID != f.Acme.OrganizationID {
 		t.Fatal(team, err)
 	}
@@ -45,18 +45,24 @@ func TestTeamsAreManaged(t *testing.T) {
 		log     string
 	}{
 		{func() error {
-			_, err := f.People.AddTeamMembers(ctx, bob, team.ID, []string{f.ID("eve"), f.ID("cat"), f.ID("eve")})
+			_, err := f.People.AddTeamMembers(ctx, bob, store.NoKey, team.ID, []string{f.ID("eve"), f.ID("cat"), f.ID("eve")})
 			return err
 		}, "cat eve", "team.member_added"},
-		{func() error { _, err := f.People.AddTeamMembers(ctx, bob, team.ID, []string{f.ID("eve")}); return err }, "cat eve", ""},
 		{func() error {
-			_, err := f.People.AddTeamMembers(ctx, bob, team.ID, []string{f.ID("ann"), f.ID("eve")})
+			_, err := f.People.AddTeamMembers(ctx, bob, store.NoKey, team.ID, []string{f.ID("eve")})
+			return err
+		}, "cat eve", ""},
+		{func() error {
+			_, err := f.People.AddTeamMembers(ctx, bob, store.NoKey, team.ID, []string{f.ID("ann"), f.ID("eve")})
 			return err
 		}, "ann cat eve", "team.member_added"},
-		{func() error { _, err := f.People.RemoveTeamMember(ctx, bob, team.ID, f.ID("cat")); return err }, "ann eve", "team.member_removed"},
-		{func() error { _, err := f.People.RenameTeam(ctx, bob, team.ID, "Day shift"); return err }, "ann eve", "team.renamed"},
-		{func() error { _, err := f.People.RenameTeam(ctx, bob, team.ID, " Day shift "); return err }, "ann eve", ""},
-		{func() error { _, err := f.People.DeleteTeam(ctx, bob, team.ID); return err }, "", "team.deleted"},
+		{func() error {
+			_, err := f.People.RemoveTeamMember(ctx, bob, store.NoKey, team.ID, f.ID("cat"))
+			return err
+		}, "ann eve", "team.member_removed"},
+		{func() error { _, err := f.People.RenameTeam(ctx, bob, store.NoKey, team.ID, "Day shift"); return err }, "ann eve", "team.renamed"},
+		{func() error { _, err := f.People.RenameTeam(ctx, bob, store.NoKey, team.ID, " Day shift "); return err }, "ann eve", ""},
+		{func() error { _, err := f.People.DeleteTeam(ctx, bob, store.NoKey, team.ID); return err }, "", "team.deleted"},
 	} {
 		before := servicetest.Value[int](f, `SELECT count(*) FROM log WHERE record_id = $1`, team.ID)
 		if err := step.do(); err != nil {
@@ -78,7 +84,7 @@ func TestManagingTeamsIsRejected(t *testing.T) {
 	f := servicetest.New(t)
 	grant(f, "bob", "integrations", "log_records", "incoming_work_orders")
 	ctx, ann := t.Context(), servicetest.Person(t, f, "ann")
-	if _, err := f.People.DeactivatePerson(ctx, ann, f.ID("zed"), ""); err != nil {
+	if _, err := f.People.DeactivatePerson(ctx, ann, store.NoKey, f.ID("zed"), ""); err != nil {
 		t.Fatal(err)
 	}
 	contents := func() string {
@@ -125,22 +131,22 @@ func TestManagingTeamsIsRejected(t *testing.T) {
 				t.Errorf("%s: %s returns %v, want %q", name, what, err, code)
 			}
 		}
-		_, err := f.People.AddTeamMembers(ctx, test.actor, team, members)
+		_, err := f.People.AddTeamMembers(ctx, test.actor, store.NoKey, team, members)
 		want("adding", err, max(test.code, test.adding))
 		member := append(members, "x")[0]
-		_, err = f.People.RemoveTeamMember(ctx, test.actor, team, member)
+		_, err = f.People.RemoveTeamMember(ctx, test.actor, store.NoKey, team, member)
 		want("removing", err, max(test.code, models.CodeNotFound))
 		if test.code == "" {
 			continue
 		}
-		_, err = f.People.RenameTeam(ctx, test.actor, team, "Other")
+		_, err = f.People.RenameTeam(ctx, test.actor, store.NoKey, team, "Other")
 		want("renaming", err, test.code)
-		_, err = f.People.DeleteTeam(ctx, test.actor, team)
+		_, err = f.People.DeleteTeam(ctx, test.actor, store.NoKey, team)
 		want("deleting", err, test.code)
 		_, _, err = f.People.TeamEffects(ctx, test.actor, team)
 		want("effects", err, test.code)
 		if team == f.ID("crew") {
-			_, err = f.People.CreateTeam(ctx, test.actor, f.Acme.OrganizationID, "Other")
+			_, err = f.People.CreateTeam(ctx, test.actor, store.NoKey, f.Acme.OrganizationID, "Other")
 			want("creating", err, test.code)
 		}
 	}
@@ -148,15 +154,15 @@ func TestManagingTeamsIsRejected(t *testing.T) {
 	for i := range 201 {
 		many = append(many, fmt.Sprintf("idn_%026d", i))
 	}
-	_, err := f.People.AddTeamMembers(ctx, ann, f.ID("crew"), many)
+	_, err := f.People.AddTeamMembers(ctx, ann, store.NoKey, f.ID("crew"), many)
 	if invalid, ok := errors.AsType[*models.Error](err); !ok || len(invalid.Fields) != 1 || invalid.Fields[0].Code != "too_many" {
 		t.Errorf("adding 201 people: %v", err)
 	}
 	for _, name := range []string{"", " \t", strings.Repeat("x", 201), "a\nb", "a\x00b", "\xff"} {
-		if _, err := f.People.CreateTeam(ctx, ann, f.Acme.OrganizationID, name); models.CodeOf(err) != models.CodeValidationFailed {
+		if _, err := f.People.CreateTeam(ctx, ann, store.NoKey, f.Acme.OrganizationID, name); models.CodeOf(err) != models.CodeValidationFailed {
 			t.Errorf("creating %q returns %v", name, err)
 		}
-		if _, err := f.People.RenameTeam(ctx, ann, f.ID("crew"), name); models.CodeOf(err) != models.CodeValidationFailed {
+		if _, err := f.People.RenameTeam(ctx, ann, store.NoKey, f.ID("crew"), name); models.CodeOf(err) != models.CodeValidationFailed {
 			t.Errorf("renaming to %q returns %v", name, err)
 		}
 	}
@@ -177,25 +183,31 @@ func TestADeletedTeamIsUnknown(t *testing.T) {
 	if team, workOrders, err := h.People.TeamEffects(ctx, ann, crew); err != nil || team.Members != 2 || team.Nodes != 1 || workOrders != 1 {
 		t.Errorf("the effects are %+v and %d work orders, %v", team, workOrders, err)
 	}
-	if _, err := h.People.DeleteTeam(ctx, ann, crew); err != nil {
+	if _, err := h.People.DeleteTeam(ctx, ann, store.NoKey, crew); err != nil {
 		t.Fatal(err)
 	}
 	for what, call := range map[string]func() error{
-		"reading it":         func() error { _, err := h.People.TeamForPerson(ctx, ann, crew, lists.NameFilter{}); return err },
-		"its record":         func() error { _, err := h.People.Team(ctx, erp, crew); return err },
-		"its assignments":    func() error { _, err := h.Records.AssignmentsForPerson(ctx, ann, crew); return err },
-		"its effects":        func() error { _, _, err := h.People.TeamEffects(ctx, ann, crew); return err },
-		"deleting it":        func() error { _, err := h.People.DeleteTeam(ctx, ann, crew); return err },
-		"renaming it":        func() error { _, err := h.People.RenameTeam(ctx, ann, crew, "x"); return err },
-		"adding to it":       func() error { _, err := h.People.AddTeamMembers(ctx, ann, crew, []string{h.ID("eve")}); return err },
-		"removing from it":   func() error { _, err := h.People.RemoveTeamMember(ctx, ann, crew, h.ID("bob")); return err },
+		"reading it":      func() error { _, err := h.People.TeamForPerson(ctx, ann, crew, lists.NameFilter{}); return err },
+		"its record":      func() error { _, err := h.People.Team(ctx, erp, crew); return err },
+		"its assignments": func() error { _, err := h.Records.AssignmentsForPerson(ctx, ann, crew); return err },
+		"its effects":     func() error { _, _, err := h.People.TeamEffects(ctx, ann, crew); return err },
+		"deleting it":     func() error { _, err := h.People.DeleteTeam(ctx, ann, store.NoKey, crew); return err },
+		"renaming it":     func() error { _, err := h.People.RenameTeam(ctx, ann, store.NoKey, crew, "x"); return err },
+		"adding to it": func() error {
+			_, err := h.People.AddTeamMembers(ctx, ann, store.NoKey, crew, []string{h.ID("eve")})
+			return err
+		},
+		"removing from it": func() error {
+			_, err := h.People.RemoveTeamMember(ctx, ann, store.NoKey, crew, h.ID("bob"))
+			return err
+		},
 		"one of its members": func() error { _, _, err := h.People.TeamMemberForPerson(ctx, ann, crew, h.ID("bob")); return err },
 	} {
 		if err := call(); models.CodeOf(err) != models.CodeNotFound {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if err := h.Inventory.Assign(ctx, ann, h.ID("hq"), crew, h.ID("working")); models.CodeOf(err) != models.CodeValidationFailed {
+	if err := h.Inventory.Assign(ctx, ann, store.NoKey, h.ID("hq"), crew, h.ID("working")); models.CodeOf(err) != models.CodeValidationFailed {
 		t.Errorf("assigning it to a node: %v", err)
 	}
 	_, err = h.Records.CreateWorkOrder(ctx, ann, store.NoKey, records.NewWorkOrder{InventoryID: h.ID("hvac"), Title: "x", Assignees: []string{crew}})
@@ -235,7 +247,7 @@ func TestTeamsAreChangedAtOnce(t *testing.T) {
 	for _, who := range []store.Actor{ann, cat} {
 		for _, key := range []string{"eve", "zed", "eve"} {
 			group.Go(func() {
-				if _, err := f.People.AddTeamMembers(ctx, who, f.ID("crew"), []string{f.ID(key)}); err != nil {
+				if _, err := f.People.AddTeamMembers(ctx, who, store.NoKey, f.ID("crew"), []string{f.ID(key)}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -250,9 +262,9 @@ func TestTeamsAreChangedAtOnce(t *testing.T) {
 	}
 	deleted := make([]error, 2)
 	for i, who := range []store.Actor{ann, cat} {
-		group.Go(func() { _, deleted[i] = f.People.DeleteTeam(ctx, who, f.ID("crew")) })
+		group.Go(func() { _, deleted[i] = f.People.DeleteTeam(ctx, who, store.NoKey, f.ID("crew")) })
 	}
-	group.Go(func() { _, _ = f.People.AddTeamMembers(ctx, ann, f.ID("crew"), []string{f.ID("cat")}) })
+	group.Go(func() { _, _ = f.People.AddTeamMembers(ctx, ann, store.NoKey, f.ID("crew"), []string{f.ID("cat")}) })
 	group.Wait()
 	if (deleted[0] == nil) == (deleted[1] == nil) || models.CodeOf(deleted[0])+models.CodeOf(deleted[1]) != models.CodeNotFound {
 		t.Errorf("the deletions return %v", deleted)
@@ -271,16 +283,16 @@ func TestMembersHaveTheTeamsPermissions(t *testing.T) {
 	if sees() {
 		t.Fatal("zed sees the node already")
 	}
-	if _, err := f.People.AddTeamMembers(ctx, ann, f.ID("crew"), []string{f.ID("zed")}); err != nil || !sees() {
+	if _, err := f.People.AddTeamMembers(ctx, ann, store.NoKey, f.ID("crew"), []string{f.ID("zed")}); err != nil || !sees() {
 		t.Errorf("as a member zed does not see the node: %v", err)
 	}
-	if _, err := f.People.RemoveTeamMember(ctx, ann, f.ID("crew"), f.ID("zed")); err != nil || sees() {
+	if _, err := f.People.RemoveTeamMember(ctx, ann, store.NoKey, f.ID("crew"), f.ID("zed")); err != nil || sees() {
 		t.Errorf("zed sees the node after leaving: %v", err)
 	}
-	if _, err := f.People.AddTeamMembers(ctx, ann, f.ID("crew"), []string{f.ID("zed")}); err != nil || !sees() {
+	if _, err := f.People.AddTeamMembers(ctx, ann, store.NoKey, f.ID("crew"), []string{f.ID("zed")}); err != nil || !sees() {
 		t.Errorf("as a member again zed does not see the node: %v", err)
 	}
-	if _, err := f.People.DeleteTeam(ctx, ann, f.ID("crew")); err != nil || sees() {
+	if _, err := f.People.DeleteTeam(ctx, ann, store.NoKey, f.ID("crew")); err != nil || sees() {
 		t.Errorf("zed sees the node after the team is deleted: %v", err)
 	}
 }
@@ -293,13 +305,13 @@ func TestAnImportDoesNotUndoChangesOfTeams(t *testing.T) {
 	file := func(members string) []byte {
 		return []byte("organization: {key: acme}\nteams: [{key: crew, name: Crew, members: [" + members + "]}]\n")
 	}
-	if _, err := f.People.AddTeamMembers(ctx, ann, f.ID("crew"), []string{f.ID("eve")}); err != nil {
+	if _, err := f.People.AddTeamMembers(ctx, ann, store.NoKey, f.ID("crew"), []string{f.ID("eve")}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.Imports.Import(ctx, file("bob, dan")); err == nil {
 		t.Error("an import removes a member whom a person added")
 	}
-	if _, err := f.People.DeleteTeam(ctx, ann, f.ID("crew")); err != nil {
+	if _, err := f.People.DeleteTeam(ctx, ann, store.NoKey, f.ID("crew")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.Imports.Import(ctx, file("bob, dan")); err == nil {
@@ -373,7 +385,7 @@ func TestBigOrganizationsHaveTeams(t *testing.T) {
 	}
 	// A team of everyone is deleted like any other.
 	began := time.Now()
-	if _, err := h.People.DeleteTeam(ctx, ann, team); err != nil {
+	if _, err := h.People.DeleteTeam(ctx, ann, store.NoKey, team); err != nil {
 		t.Error(err)
 	}
 	t.Log("deleted in", time.Since(began))

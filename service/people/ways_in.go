@@ -59,8 +59,8 @@ func unlinkAccounts(t *store.ORMTx, personID string) error {
 // RemoveWaysIn removes a person's password and linked accounts for an administrator, and ends
 // sessions and links. The person can then be invited again. Errors: not_found,
 // permission_denied, rule_violation for oneself, *FormStaleError, unavailable.
-func (s *People) RemoveWaysIn(ctx context.Context, actor store.Actor, id string) (PersonAccess, error) {
-	return s.changePerson(ctx, actor, id, "person.ways_in_removed", func(t *store.ORMTx, p *lockedPerson) (bool, error) {
+func (s *People) RemoveWaysIn(ctx context.Context, actor store.Actor, key store.Key, id string) (PersonAccess, error) {
+	return s.changePerson(ctx, actor, key, id, "person.ways_in_removed", func(t *store.ORMTx, p *lockedPerson) (bool, error) {
 		switch {
 		case !p.organization.Admin:
 			return false, models.Errorf(models.CodePermissionDenied, "Only administrators remove the ways in which a person signs in.")
@@ -83,9 +83,9 @@ func (s *People) RemoveWaysIn(ctx context.Context, actor store.Actor, id string)
 // ChangePersonEmail changes a person's e-mail address for an administrator: sessions and links
 // end, and the former address is told. Errors: not_found, permission_denied,
 // validation_failed, *FormStaleError, unavailable.
-func (s *People) ChangePersonEmail(ctx context.Context, actor store.Actor, id, email string) (PersonAccess, error) {
+func (s *People) ChangePersonEmail(ctx context.Context, actor store.Actor, key store.Key, id, email string) (PersonAccess, error) {
 	email = strings.TrimSpace(email)
-	return s.changePerson(ctx, actor, id, "person.email_changed", func(t *store.ORMTx, p *lockedPerson) (bool, error) {
+	return s.changePerson(ctx, actor, key, id, "person.email_changed", func(t *store.ORMTx, p *lockedPerson) (bool, error) {
 		former := p.person.Email
 		switch {
 		case !p.organization.Admin:
@@ -127,8 +127,8 @@ func (s *People) LinkedAccounts(ctx context.Context, actor store.Actor) ([]Linke
 
 // UnlinkAccount unlinks an account from the actor, who must have another way to sign in. The
 // person's links and other sessions end. Errors: not_found, rule_violation, unavailable.
-func (s *People) UnlinkAccount(ctx context.Context, actor store.Actor, sessionID, issuer, subject string) error {
-	return s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+func (s *People) UnlinkAccount(ctx context.Context, actor store.Actor, key store.Key, sessionID, issuer, subject string) error {
+	return s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
 		p, err := lockSelf(t, actor)
 		if err != nil {
 			return err

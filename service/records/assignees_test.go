@@ -79,7 +79,7 @@ func TestAssigningByEmailOrName(t *testing.T) {
 		{"bob", "same name", models.CodeNotFound, ""}, {"eve", "crew", "", "crew"},
 	} {
 		f.Exec(`DELETE FROM assignments WHERE node_id = $1 AND identity_id <> $2`, f.ID("annex"), f.ID("eve"))
-		err := f.Inventory.AssignTo(t.Context(), servicetest.Person(t, f, test.by), f.ID("annex"), test.identity, f.ID("reading"))
+		err := f.Inventory.AssignTo(t.Context(), servicetest.Person(t, f, test.by), store.NoKey, f.ID("annex"), test.identity, f.ID("reading"))
 		if err != nil && models.CodeOf(err) != test.want || err == nil && test.want != "" {
 			t.Errorf("%s assigns %q: %v, want %q", test.by, test.identity, err, test.want)
 		}
@@ -115,16 +115,15 @@ func TestAStaleFormOfAnAssignment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for key, write := range map[string]func(store.Submission) error{
-		"assign": func(form store.Submission) error {
-			return f.Inventory.AssignTo(store.WithSubmission(t.Context(), form), ann, f.ID("roof"), f.ID("roofer"), f.ID("full"))
+	for key, write := range map[string]func(store.Key) error{
+		"assign": func(form store.Key) error {
+			return f.Inventory.AssignTo(t.Context(), ann, form, f.ID("roof"), f.ID("roofer"), f.ID("full"))
 		},
-		"unassign": func(form store.Submission) error {
-			return f.Inventory.Unassign(store.WithSubmission(t.Context(), form), ann, f.ID("roof"), f.ID("roofer"))
+		"unassign": func(form store.Key) error {
+			return f.Inventory.Unassign(t.Context(), ann, form, f.ID("roof"), f.ID("roofer"))
 		},
 	} {
-		form := store.Submission{PersonID: ann.IdentityID, Key: key, IfMatch: tag}
-		if _, stale := errors.AsType[*store.FormStaleError](write(form)); !stale {
+		if _, stale := errors.AsType[*store.FormStaleError](write(store.ForForm(ann.IdentityID, key, tag))); !stale {
 			t.Errorf("%s is not stale", key)
 		}
 	}

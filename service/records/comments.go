@@ -69,12 +69,12 @@ func commentRulesOf(recordID string) (commentRules, error) {
 // and notifies those concerned. The record and its ETag stay as they are, and no event is sent
 // (docs/console.md, Comments). Errors: not_found, permission_denied (an integration, a
 // suspended organization), validation_failed, unavailable, *FormDoneError.
-func (s *Records) AddComment(ctx context.Context, actor store.Actor, recordID, text string) error {
+func (s *Records) AddComment(ctx context.Context, actor store.Actor, key store.Key, recordID, text string) error {
 	rules, err := commentRulesOf(recordID)
 	if err != nil {
 		return err
 	}
-	_, err = s.WriteRecord(ctx, actor, store.NoKey, http.StatusCreated, []string{recordID}, func(ctx context.Context, t *store.Tx) (string, any, error) {
+	_, err = s.WriteRecord(ctx, actor, key, http.StatusCreated, []string{recordID}, func(ctx context.Context, t *store.Tx) (string, any, error) {
 		var known commentedRecord
 		t.QueueLock(rules.lock, recordID)
 		batch.QueueOne(t.Tx, &known, models.NotFound(), rules.record, recordID, actor.IdentityID, actor.OrganizationID)
@@ -159,11 +159,11 @@ func (s *Records) CommentToRemove(ctx context.Context, actor store.Actor, id str
 // RemoveComment removes the text of a comment for good. The history still shows who commented
 // when, and the log who removed it. Removing it again has no effect. Errors: CommentToRemove's
 // and *FormDoneError.
-func (s *Records) RemoveComment(ctx context.Context, actor store.Actor, id string) error {
+func (s *Records) RemoveComment(ctx context.Context, actor store.Actor, key store.Key, id string) error {
 	if !models.IsID(id, models.PrefixComment) {
 		return models.NotFound()
 	}
-	_, err := s.WriteRecord(ctx, actor, store.NoKey, http.StatusOK, []string{id}, func(ctx context.Context, t *store.Tx) (string, any, error) {
+	_, err := s.WriteRecord(ctx, actor, key, http.StatusOK, []string{id}, func(ctx context.Context, t *store.Tx) (string, any, error) {
 		var comment removableComment
 		t.QueueLock(lockComment, id)
 		batch.QueueOne(t.Tx, &comment, models.NotFound(), removableQuery, id, actor.IdentityID)

@@ -14,7 +14,7 @@ import (
 // comment comments on a record and returns the outcome.
 func comment(s *servicetest.Harness, by, id, text string) string {
 	s.T.Helper()
-	return servicetest.Outcome(s.Records.AddComment(s.T.Context(), s.As(by), id, text))
+	return servicetest.Outcome(s.Records.AddComment(s.T.Context(), s.As(by), store.NoKey, id, text))
 }
 
 // quotes lists the latest comments on a record that a person reads, newest first.
@@ -48,7 +48,7 @@ func TestACommentOnAWorkOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Records.AddComment(ofForm(s, "bob", "one", ""), s.As("bob"), id, "The belt is loose.\n<b>Look</b>"); err != nil {
+	if err := s.Records.AddComment(t.Context(), s.As("bob"), ofForm(s, "bob", "one", ""), id, "The belt is loose.\n<b>Look</b>"); err != nil {
 		t.Fatal(err)
 	}
 	after, err := s.Records.WorkOrder(t.Context(), s.As("ann"), id)
@@ -141,18 +141,18 @@ func TestAFormCommentsOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	form := ofForm(s, "ann", "one", "")
-	if err := s.Records.AddComment(form, s.As("ann"), id, "Hello"); err != nil {
+	if err := s.Records.AddComment(t.Context(), s.As("ann"), form, id, "Hello"); err != nil {
 		t.Fatal(err)
 	}
-	if done, again := errors.AsType[*store.FormDoneError](s.Records.AddComment(form, s.As("ann"), id, "Hello")); !again || done.RecordID != id {
+	if done, again := errors.AsType[*store.FormDoneError](s.Records.AddComment(t.Context(), s.As("ann"), form, id, "Hello")); !again || done.RecordID != id {
 		t.Error("the form comments twice")
 	}
 	servicetest.Expect(t, "the comments", quotes(s, "ann", id), `Ann Field "Hello"`)
-	if _, err := s.Records.HoldWorkOrder(ofForm(s, "bob", "two", store.ETag(record)), s.As("bob"), store.NoKey, id); err != nil {
+	if _, err := s.Records.HoldWorkOrder(t.Context(), s.As("bob"), ofForm(s, "bob", "two", store.ETag(record)), id); err != nil {
 		t.Errorf("a form that was filled before: %v", err)
 	}
 	comment(s, "ann", id, "Why?")
-	_, err = s.Records.ResumeWorkOrder(ofForm(s, "bob", "three", store.ETag(record)), s.As("bob"), store.NoKey, id)
+	_, err = s.Records.ResumeWorkOrder(t.Context(), s.As("bob"), ofForm(s, "bob", "three", store.ETag(record)), id)
 	if stale, ok := errors.AsType[*store.FormStaleError](err); !ok || stale.Action != "work_order.held" {
 		t.Errorf("a stale form names the change: %v", err)
 	}
@@ -167,7 +167,7 @@ func TestAdministratorsRemoveComments(t *testing.T) {
 	remove := func(by, comment string) string {
 		t.Helper()
 		_, shown := s.Records.CommentToRemove(t.Context(), s.As(by), comment)
-		err := s.Records.RemoveComment(t.Context(), s.As(by), comment)
+		err := s.Records.RemoveComment(t.Context(), s.As(by), store.NoKey, comment)
 		servicetest.Expect(t, "the page for "+by, servicetest.Outcome(shown), servicetest.Outcome(err))
 		return servicetest.Outcome(err)
 	}

@@ -55,7 +55,7 @@ func (s *Records) feedbackPlaces(ctx context.Context, actor store.Actor, node st
 
 // GiveFeedback is CreateFeedback for people, who name the node by its id or its code. Errors:
 // CreateFeedback's; validation_failed with /node if that names no node, or several.
-func (s *Records) GiveFeedback(ctx context.Context, actor store.Actor, node string, in NewFeedback) (store.WriteResult, error) {
+func (s *Records) GiveFeedback(ctx context.Context, actor store.Actor, key store.Key, node string, in NewFeedback) (store.WriteResult, error) {
 	in.InventoryID = node
 	if !inventory.IsNodeID(node) {
 		_, chosen, err := s.feedbackPlaces(ctx, actor, node)
@@ -66,7 +66,7 @@ func (s *Records) GiveFeedback(ctx context.Context, actor store.Actor, node stri
 			return store.WriteResult{}, err
 		}
 	}
-	result, err := s.CreateFeedback(ctx, actor, store.NoKey, in)
+	result, err := s.CreateFeedback(ctx, actor, key, in)
 	if known, ok := errors.AsType[*models.Error](err); ok && len(known.Fields) > 0 {
 		fields := slices.Clone(known.Fields)
 		for i := range fields {

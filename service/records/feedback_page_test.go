@@ -174,18 +174,18 @@ func TestAFormResolvesFeedbackOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	form := ofForm(s, "ann", "one", detail.ETag)
-	if _, err := s.Records.ResolveFeedback(form, s.As("ann"), store.NoKey, id); err != nil {
+	if _, err := s.Records.ResolveFeedback(t.Context(), s.As("ann"), form, id); err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.Records.ResolveFeedback(form, s.As("ann"), store.NoKey, id)
+	_, err = s.Records.ResolveFeedback(t.Context(), s.As("ann"), form, id)
 	if done, again := errors.AsType[*store.FormDoneError](err); !again || done.RecordID != id {
 		t.Errorf("sent again: %v", err)
 	}
-	_, err = s.Records.ResolveFeedback(ofForm(s, "ann", "two", detail.ETag), s.As("ann"), store.NoKey, id)
+	_, err = s.Records.ResolveFeedback(t.Context(), s.As("ann"), ofForm(s, "ann", "two", detail.ETag), id)
 	if stale, ok := errors.AsType[*store.FormStaleError](err); !ok || stale.ActorName != "Ann Field" || stale.Action != "issue.resolved" {
 		t.Errorf("an older form: %v", err)
 	}
-	_, err = s.Records.ResolveFeedback(ofForm(s, "eve", "three", detail.ETag), s.As("eve"), store.NoKey, id)
+	_, err = s.Records.ResolveFeedback(t.Context(), s.As("eve"), ofForm(s, "eve", "three", detail.ETag), id)
 	servicetest.Expect(t, "of someone who may not read it", servicetest.Outcome(err), "not_found")
 	_, err = s.Records.ResolveFeedback(t.Context(), s.As("ann"), store.ForCall("", "", "", nil, detail.ETag), id)
 	servicetest.Expect(t, "a call", servicetest.Outcome(err), string(models.CodePreconditionFailed))
@@ -220,7 +220,7 @@ func TestGiveFeedback(t *testing.T) {
 		"without permission":   {"bob", s.ID("ahu1"), records.NewFeedback{Subject: "It leaks"}, "permission_denied"},
 		"no permission, codes": {"bob", "AHU-1", records.NewFeedback{Subject: "It leaks"}, "/node"},
 	} {
-		_, err := s.Records.GiveFeedback(t.Context(), s.As(test.by), test.node, test.in)
+		_, err := s.Records.GiveFeedback(t.Context(), s.As(test.by), store.NoKey, test.node, test.in)
 		got := servicetest.Outcome(err)
 		if known, ok := errors.AsType[*models.Error](err); ok && len(known.Fields) > 0 {
 			var pointers []string

@@ -45,7 +45,6 @@ func (s *Records) ResolveFeedback(ctx context.Context, actor store.Actor, key st
 	if !models.IsID(id, models.PrefixFeedback) {
 		return store.WriteResult{}, models.NotFound()
 	}
-	key = key.OrForm(ctx)
 	return s.write(ctx, actor, key, http.StatusOK, []string{id}, func(ctx context.Context, t *store.Tx) (string, any, error) {
 		var known feedbackResolution
 		t.QueueLock(lockFeedback, id)

@@ -1,7 +1,6 @@
 package records_test
 
 import (
-	"context"
 	"errors"
 	"sync"
 	"testing"
@@ -13,9 +12,9 @@ import (
 	"millwright/service/store"
 )
 
-// ofForm is the context of a person's form with the key, filled from a record with the ETag.
-func ofForm(s *servicetest.Harness, person, key, etag string) context.Context {
-	return store.WithSubmission(s.T.Context(), store.Submission{PersonID: s.ID(person), Key: key, IfMatch: etag})
+// ofForm is the key of a person's form, filled from a record with the ETag.
+func ofForm(s *servicetest.Harness, person, key, etag string) store.Key {
+	return store.ForForm(s.ID(person), key, etag)
 }
 
 // A form that creates a work order and is sent several times at once creates one. The others
@@ -24,11 +23,11 @@ func TestAFormCreatesOneWorkOrder(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	const sent = 8
 	ids, errs := make([]string, sent), make([]error, sent)
-	ctx, ann, bob := ofForm(s, "ann", "key", ""), s.As("ann"), s.IDs("bob")
+	ctx, form, ann, bob := t.Context(), ofForm(s, "ann", "key", ""), s.As("ann"), s.IDs("bob")
 	var group sync.WaitGroup
 	for i := range sent {
 		group.Go(func() {
-			result, err := s.Records.CreateWorkOrder(ctx, ann, store.NoKey, records.NewWorkOrder{
+			result, err := s.Records.CreateWorkOrder(ctx, ann, form, records.NewWorkOrder{
 				InventoryID: s.ID("ahu1"), Title: "Replace filter" + string(rune('a'+i)), Assignees: bob,
 			})
 			ids[i], errs[i] = result.RecordID, err
@@ -50,7 +49,7 @@ func TestAFormCreatesOneWorkOrder(t *testing.T) {
 		t.Errorf("it acted %d times", acted)
 	}
 	// The same key of another person is another form.
-	if _, err := s.Records.CreateWorkOrder(ofForm(s, "eve", "key", ""), s.As("eve"), store.NoKey, records.NewWorkOrder{InventoryID: s.ID("annex"), Title: "Hers"}); err != nil {
+	if _, err := s.Records.CreateWorkOrder(t.Context(), s.As("eve"), ofForm(s, "eve", "key", ""), records.NewWorkOrder{InventoryID: s.ID("annex"), Title: "Hers"}); err != nil {
 		t.Error(err)
 	}
 }
@@ -74,14 +73,14 @@ func TestAStaleFormOfAWorkOrderIsRejected(t *testing.T) {
 	old := read()
 	s.Clock.Advance(time.Minute)
 	s.MustWrite(s.Records.UpdateWorkOrder(t.Context(), s.As("sol"), store.NoKey, id, title("By Sol")))
-	_, err := s.Records.UpdateWorkOrder(ofForm(s, "ann", "form", old), s.As("ann"), store.NoKey, id, title("By Ann"))
+	_, err := s.Records.UpdateWorkOrder(t.Context(), s.As("ann"), ofForm(s, "ann", "form", old), id, title("By Ann"))
 	stale, ok := errors.AsType[*store.FormStaleError](err)
 	if !ok || stale.ActorName != "Sol Marsh" || stale.Action != "work_order.updated" || !stale.At.Equal(servicetest.Start.Add(time.Minute)) {
 		t.Fatalf("a stale form: %v %+v", err, stale)
 	}
 	servicetest.Expect(t, "the history", s.LastChange(id), `sol work_order.updated: title "Replace filter">"By Sol"`)
-	s.MustWrite(s.Records.UpdateWorkOrder(ofForm(s, "ann", "form", read()), s.As("ann"), store.NoKey, id, title("By Ann")))
-	_, err = s.Records.UpdateWorkOrder(ofForm(s, "ann", "form", old), s.As("ann"), store.NoKey, id, title("By Ann"))
+	s.MustWrite(s.Records.UpdateWorkOrder(t.Context(), s.As("ann"), ofForm(s, "ann", "form", read()), id, title("By Ann")))
+	_, err = s.Records.UpdateWorkOrder(t.Context(), s.As("ann"), ofForm(s, "ann", "form", old), id, title("By Ann"))
 	if done, again := errors.AsType[*store.FormDoneError](err); !again || done.RecordID != id {
 		t.Errorf("sent again: %v", err)
 	}

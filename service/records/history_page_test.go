@@ -16,7 +16,7 @@ func TestOneKindOfAHistory(t *testing.T) {
 	ctx, ann := t.Context(), s.As("ann")
 	id := s.NewWorkOrder([]string{"erp"}, nil)
 	for range 2 {
-		if err := s.Records.AddComment(ctx, ann, id, "Look at the belt."); err != nil {
+		if err := s.Records.AddComment(ctx, ann, store.NoKey, id, "Look at the belt."); err != nil {
 			t.Fatal(err)
 		}
 	}

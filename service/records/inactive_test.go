@@ -15,7 +15,7 @@ import (
 // deactivate deactivates a person of acme as the administrator ann does.
 func deactivate(s *servicetest.Harness, key string) {
 	s.T.Helper()
-	if _, err := s.People.DeactivatePerson(s.T.Context(), s.As("ann"), s.ID(key), ""); err != nil {
+	if _, err := s.People.DeactivatePerson(s.T.Context(), s.As("ann"), store.NoKey, s.ID(key), ""); err != nil {
 		s.T.Fatal(err)
 	}
 }

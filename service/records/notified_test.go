@@ -51,7 +51,7 @@ func TestTheCreatorHears(t *testing.T) {
 		}
 	}
 	commented := func(by string) func(id string) error {
-		return func(id string) error { return s.Records.AddComment(ctx, s.As(by), id, "Since when?") } //nolint:contextcheck // the fixture has its own
+		return func(id string) error { return s.Records.AddComment(ctx, s.As(by), store.NoKey, id, "Since when?") } //nolint:contextcheck // the fixture has its own
 	}
 	for name, c := range map[string]struct {
 		workers    []string

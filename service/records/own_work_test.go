@@ -86,7 +86,7 @@ func TestWhoCompletedDoesNotReview(t *testing.T) {
 		{"a team that the person joined during the review", func(t *testing.T) string {
 			id := s.NewWorkOrder([]string{"rita"}, []string{"crew"})
 			must(t, completes(s, "rita", id))
-			_, err := s.People.AddTeamMembers(t.Context(), s.As("ann"), s.ID("crew"), s.IDs("rita"))
+			_, err := s.People.AddTeamMembers(t.Context(), s.As("ann"), store.NoKey, s.ID("crew"), s.IDs("rita"))
 			must(t, err)
 			return id
 		}, "rita", "dan"},

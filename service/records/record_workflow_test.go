@@ -256,7 +256,7 @@ func TestSweepFindsDueMail(t *testing.T) {
 	expect("when it is overdue", mailing, true)
 	s.Exec(`DELETE FROM notices`)
 	expect("without notices", mailing, false)
-	if _, err := mailing.People.NewPersonLink(t.Context(), s.As("ann"), s.ID("bob"), false); err != nil {
+	if _, err := mailing.People.NewPersonLink(t.Context(), s.As("ann"), store.NoKey, s.ID("bob"), false); err != nil {
 		t.Fatal(err)
 	}
 	s.Exec(`DELETE FROM notices`)

@@ -89,7 +89,6 @@ func (s *Records) changeWorkOrder(
 	if !models.IsID(id, models.PrefixWorkOrder) {
 		return store.WriteResult{}, models.NotFound()
 	}
-	key = key.OrForm(ctx)
 	return s.write(ctx, actor, key, http.StatusOK, []string{id}, func(ctx context.Context, t *store.Tx) (string, any, error) {
 		c := &workOrderChange{Tx: t, workOrderActor: workOrderActor{acting: actor}, rule: actionRules[action], columns: map[string]any{}}
 		t.QueueLock(lockWorkOrder, id)

@@ -64,7 +64,7 @@ func TestPlansOfEmptyTablesSuitWrites(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, record := range []string{id, result.RecordID} {
-			if err := h.Records.AddComment(ctx, ann, record, "x"); err != nil {
+			if err := h.Records.AddComment(ctx, ann, store.NoKey, record, "x"); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -19,11 +19,13 @@ import (
 )
 
 // Key identifies what asks for a write, which is made once regardless of how often it is asked
-// for, and on which state of the record. ForCall and NoKey are keys.
+// for, and on which state of the record. ForCall and ForForm make keys.
 type Key struct {
 	key, method, path string
 	fingerprint       []byte
 	ifMatch           string
+	// personID is the person who sent the form.
+	personID string
 }
 
 // NoKey is the key of a command's write, of the service's own, and of a call without an
@@ -33,11 +35,25 @@ var NoKey Key
 // ForCall returns the key of an HTTP call or of an operator's update of a workflow, of which a retry
 // replays the stored response. The idempotency key may be ""; with the method and path (an update
 // has its name and workflow id) it identifies the retries. The fingerprint is a digest of the
-// request's JSON value, which is the same in a retry. ifMatch is the If-Match header: the ETags that the
-// record may have, "" if it may have any.
+// request's JSON value, which is the same in a retry. ifMatch is the If-Match header: the ETags that
+// the record may have, "" if it may have any.
 func ForCall(key, method, path string, fingerprint []byte, ifMatch string) Key {
 	return Key{key: key, method: method, path: path, fingerprint: fingerprint, ifMatch: ifMatch}
 }
+
+// ForForm returns the key of a form of the console that the person sent. Only the record's id is
+// kept of its write, since the response may contain a secret: when the form is sent again, whatever
+// was entered then, the write is rejected with a *FormDoneError (docs/console.md, Rules of the
+// pages). A write that logs nothing does not use the form up, unless it is of a work order or
+// feedback. ifMatch is the ETag of the record that the form was filled from, "" if there was none.
+func ForForm(personID, key, ifMatch string) Key {
+	return Key{key: key, method: formMethod, fingerprint: []byte{}, ifMatch: ifMatch, personID: personID}
+}
+
+// formMethod stands for the HTTP method in the keys of forms.
+const formMethod = "FORM"
+
+func (k Key) isForm() bool { return k.method == formMethod }
 
 // WriteResult is the result of a write: the HTTP status, the record's id and the
 // record encoded as its GET shows it. A replayed result equals the first one byte
@@ -60,20 +76,17 @@ type storedResponse struct {
 	Body        []byte
 }
 
-// WriteRecord runs a write of the actor and returns its result. do queues the write and
-// returns the record as the write leaves it; locks
-// name what do locks: the ids of records, or keys for QueueLockKey. With a key, the
-// response is stored in the write's transaction. A second call with the key waits for
-// the first at an advisory lock and replays its response (api.md 4.17), which the caller may show to
-// those who may still read the record. A form of the
-// context replaces the call. Errors: idempotency_key_reused,
+// WriteRecord runs a write of the actor and returns its result. do queues the write and returns
+// the record as the write leaves it; locks name what do locks: the ids of records, or names for
+// QueueLockKey. With a key, the response is stored in the write's transaction. A second call with
+// the key waits for the first at an advisory lock and replays its response (api.md 4.17), which the
+// caller may show to those who may still read the record. Errors: idempotency_key_reused,
 // *FormDoneError and do's.
 func (s *Store) WriteRecord(
 	ctx context.Context, actor Actor, key Key, status int, locks []string,
 	do func(ctx context.Context, t *Tx) (id string, record any, err error),
 ) (WriteResult, error) {
 	var result WriteResult
-	key = key.OrForm(ctx)
 	if key.key != "" {
 		locks = append(slices.Clip(locks), key.conflictKey(actor))
 	}

@@ -23,8 +23,8 @@ type ORMTx struct {
 	At models.Time
 	// Wakes are woken after the commit.
 	Wakes []WakeTarget
-	// form is the form that asks for the write, if any, and formUsed whether it was stored.
-	form     Submission
+	// key is the form's that asks for the write, if any, and formUsed whether it was stored.
+	key      Key
 	formUsed bool
 	// operated is the last Log Record of what an operator did as a person, nil without one.
 	operated *models.LogEntry
@@ -33,19 +33,18 @@ type ORMTx struct {
 // Transaction runs do in a GORM transaction, and wakes workflows after the commit. An
 // error of do is returned and rolls the transaction back. A transaction that loses a
 // deadlock is retried, so do must not depend on anything it changed outside. It waits for
-// its turn among the writes of the organization that run alone; "" is the operator.
-// Errors: do's, *FormDoneError if the context's form was sent before, unavailable
-// (also when too many writes of the organization wait).
+// its turn among the writes of the organization that run alone; "" is the operator. The key is a
+// form's or NoKey: no response is stored. Errors: do's, *FormDoneError if the form was sent before,
+// unavailable (also when too many writes of the organization wait).
 func (s *Store) Transaction(
-	ctx context.Context, organizationID string, do func(*ORMTx) error, options ...*sql.TxOptions,
+	ctx context.Context, organizationID string, key Key, do func(*ORMTx) error, options ...*sql.TxOptions,
 ) (err error) {
 	ctx, span := startSpan(ctx, "transaction")
 	defer func() { endSpan(span, err) }()
 	var t *ORMTx
-	form, hasForm := SubmissionOf(ctx)
 	err = s.Writer.RunAlone(ctx, organizationID, func() error {
 		return s.ORM.WithContext(ctx).Transaction(func(db *gorm.DB) error {
-			t = &ORMTx{Store: s, DB: db, At: s.CurrentTime(), form: form}
+			t = &ORMTx{Store: s, DB: db, At: s.CurrentTime(), key: key}
 			// Other writes wait for what it has locked, whichever organization's they are.
 			if err := t.Limit(s.Writer.LockTimeout, s.Writer.StatementTimeout); err != nil {
 				return err
@@ -59,9 +58,9 @@ func (s *Store) Transaction(
 			return t.tellOperated()
 		}, options...)
 	})
-	if err != nil && hasForm {
+	if err != nil && key.isForm() {
 		// Sent twice at a time, the second may fail because of what the first did.
-		again := (&ORMTx{Store: s, DB: s.ORM.WithContext(ctx), form: form}).unusedForm()
+		again := (&ORMTx{Store: s, DB: s.ORM.WithContext(ctx), key: key}).unusedForm()
 		if done, ok := errors.AsType[*FormDoneError](again); ok {
 			err = done
 		}

@@ -163,16 +163,16 @@ func TestNothingIsSentAgainAfterItsRetention(t *testing.T) {
 	f.SetDeliveries(models.DeliveryFailed, `id = $1`, id)
 	f.Clock.Advance(models.EventRetention)
 	since := models.TimeOf(servicetest.Start)
-	if n, err := f.Webhooks.RedeliverSince(t.Context(), store.Operator(), f.ID("erp_hook"), since); err != nil || n != (webhooks.Released{Due: 1}) {
+	if n, err := f.Webhooks.RedeliverSince(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), since); err != nil || n != (webhooks.Released{Due: 1}) {
 		t.Errorf("at the end of its retention %+v are sent again, %v", n, err)
 	}
 	f.SetDeliveries(models.DeliveryFailed, `id = $1`, id)
 	f.Clock.Advance(time.Millisecond)
-	if n, err := f.Webhooks.RedeliverSince(t.Context(), store.Operator(), f.ID("erp_hook"), since); err != nil || n != (webhooks.Released{Expired: 1}) {
+	if n, err := f.Webhooks.RedeliverSince(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), since); err != nil || n != (webhooks.Released{Expired: 1}) {
 		t.Errorf("after its retention %+v are sent again, %v", n, err)
 	}
 	const expired = "The event is older than 30 days, so it is not sent again."
-	if _, err := f.Webhooks.RedeliverDelivery(t.Context(), store.Operator(), id); models.CodeOf(err) != models.CodeValidationFailed || err.Error() != expired {
+	if _, err := f.Webhooks.RedeliverDelivery(t.Context(), store.Operator(), store.NoKey, id); models.CodeOf(err) != models.CodeValidationFailed || err.Error() != expired {
 		t.Errorf("it is sent again itself: %v", err)
 	}
 	if err := f.Webhooks.RetryNow(t.Context(), id); models.CodeOf(err) != models.CodeValidationFailed || err.Error() != expired {
@@ -185,10 +185,10 @@ func TestNothingIsSentAgainAfterItsRetention(t *testing.T) {
 	kept := servicetest.DeliveryOf(f, "erp_hook", servicetest.Create(t, f))
 	f.SetDeliveries(models.DeliveryFailed, `id = $1`, kept)
 	ids := []string{kept, id, "dlv_01kj0000000000000000000000"}
-	if n, err := f.Webhooks.RedeliverSelected(t.Context(), store.Operator(), ids); err != nil || n != (webhooks.Released{Due: 1, Expired: 2}) {
+	if n, err := f.Webhooks.RedeliverSelected(t.Context(), store.Operator(), store.NoKey, ids); err != nil || n != (webhooks.Released{Due: 1, Expired: 2}) {
 		t.Errorf("of a selection %+v are sent again, %v", n, err)
 	}
-	if n, err := f.Webhooks.RedeliverSelected(t.Context(), store.Operator(), ids[1:]); err != nil || n != (webhooks.Released{Expired: 2}) {
+	if n, err := f.Webhooks.RedeliverSelected(t.Context(), store.Operator(), store.NoKey, ids[1:]); err != nil || n != (webhooks.Released{Expired: 2}) {
 		t.Errorf("of expired ones %+v are sent again, %v", n, err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // replace deactivates a person of acme as ann, with a replacement.
 func replace(s *servicetest.Harness, person, replacement string) {
 	s.T.Helper()
-	if _, err := s.People.DeactivatePerson(s.T.Context(), s.As("ann"), s.ID(person), s.ID(replacement)); err != nil {
+	if _, err := s.People.DeactivatePerson(s.T.Context(), s.As("ann"), store.NoKey, s.ID(person), s.ID(replacement)); err != nil {
 		s.T.Fatal(err)
 	}
 }
@@ -75,7 +75,7 @@ func TestPeopleAreReplacedOnOpenWorkOrders(t *testing.T) {
 	s.Clock.Advance(time.Minute)
 	actor := s.As("ann")
 	actor.Operated = true
-	if _, err := s.People.DeactivatePerson(t.Context(), actor, s.ID("bob"), s.ID("cat")); err != nil {
+	if _, err := s.People.DeactivatePerson(t.Context(), actor, store.NoKey, s.ID("bob"), s.ID("cat")); err != nil {
 		t.Fatal(err)
 	}
 	servicetest.Expect(t, "the request assigns", assigned(s, orders[0].id), "w bob")
@@ -186,7 +186,7 @@ func TestActivatedPeopleAreNotReplaced(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	id := s.NewWorkOrder([]string{"bob"}, nil)
 	replace(s, "bob", "cat")
-	if _, err := s.People.ActivatePerson(t.Context(), s.As("ann"), s.ID("bob")); err != nil {
+	if _, err := s.People.ActivatePerson(t.Context(), s.As("ann"), store.NoKey, s.ID("bob")); err != nil {
 		t.Fatal(err)
 	}
 	keepHouse(s)
@@ -199,7 +199,7 @@ func TestServiceCompaniesReplaceTheirPeople(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	id := s.NewWorkOrder([]string{"polar"}, nil)
 	s.MustWrite(s.Records.AssignWorkOrder(t.Context(), s.As("pia"), store.NoKey, id, s.IDs("ola"), nil))
-	if _, err := s.People.DeactivatePerson(t.Context(), s.As("pia"), s.ID("ola"), s.ID("pia")); err != nil {
+	if _, err := s.People.DeactivatePerson(t.Context(), s.As("pia"), store.NoKey, s.ID("ola"), s.ID("pia")); err != nil {
 		t.Fatal(err)
 	}
 	keepHouse(s)

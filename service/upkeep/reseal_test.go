@@ -22,7 +22,7 @@ func TestAfterResealTheOldKeyIsNotNeeded(t *testing.T) {
 	f := servicetest.New(t)
 	erp, reader, updates := f.ID("erp_hook"), f.ID("reader_hook"), f.ID("reader_updates")
 	for _, id := range []string{erp, erp, reader, reader} {
-		if _, err := f.Webhooks.RenewWebhookSecret(t.Context(), store.Operator(), id); err != nil {
+		if _, err := f.Webhooks.RenewWebhookSecret(t.Context(), store.Operator(), store.NoKey, id); err != nil {
 			t.Fatal(err)
 		}
 	}

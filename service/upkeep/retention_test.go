@@ -344,7 +344,7 @@ func TestRemovalOfADeletedAddressYieldsToAWriter(t *testing.T) {
 	f := servicetest.New(t)
 	servicetest.Create(t, f)
 	servicetest.PlantDeliveries(f, "erp_hook", models.DeliveryPending, 3)
-	if err := f.Webhooks.DeleteWebhook(t.Context(), store.Operator(), f.ID("erp_hook")); err != nil {
+	if err := f.Webhooks.DeleteWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook")); err != nil {
 		t.Fatal(err)
 	}
 	release := servicetest.Hold(t, f, `BEFORE DELETE ON open_deliveries FOR EACH ROW WHEN (OLD.id = 'dlv_01kk9planted0000002')`)

@@ -25,19 +25,19 @@ func TestWakesNameTheirOrganization(t *testing.T) {
 	}
 	f.Wakes.Take()
 	want("a write", servicetest.Create(t, f), address)
-	if _, _, err := f.Webhooks.EnableWebhook(ctx, store.Operator(), address, nil); err != nil {
+	if _, _, err := f.Webhooks.EnableWebhook(ctx, store.Operator(), store.NoKey, address, nil); err != nil {
 		t.Fatal(err)
 	}
 	want("turning on", address)
-	if _, err := f.Webhooks.RedeliverSince(ctx, store.Operator(), address, models.TimeOf(servicetest.Start)); err != nil {
+	if _, err := f.Webhooks.RedeliverSince(ctx, store.Operator(), store.NoKey, address, models.TimeOf(servicetest.Start)); err != nil {
 		t.Fatal(err)
 	}
 	want("a redelivery", address)
-	if _, err := f.Webhooks.DisableWebhook(ctx, store.Operator(), address, ""); err != nil {
+	if _, err := f.Webhooks.DisableWebhook(ctx, store.Operator(), store.NoKey, address, ""); err != nil {
 		t.Fatal(err)
 	}
 	want("turning off", address)
-	if err := f.Webhooks.DeleteWebhook(ctx, store.Operator(), address); err != nil {
+	if err := f.Webhooks.DeleteWebhook(ctx, store.Operator(), store.NoKey, address); err != nil {
 		t.Fatal(err)
 	}
 	want("a deletion", address)

@@ -29,7 +29,7 @@ func TestDeletingAWebhookWithManyDeliveries(t *testing.T) {
 	if _, err := other.Exec(t.Context(), `SELECT FROM open_deliveries WHERE id = 'dlv_01kk9planted0000001' FOR UPDATE`); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Webhooks.DeleteWebhook(t.Context(), store.Operator(), f.ID("erp_hook")); err != nil {
+	if err := f.Webhooks.DeleteWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook")); err != nil {
 		t.Fatal(err)
 	}
 	if n := servicetest.Value[int](f, `SELECT count(*) FROM all_deliveries WHERE webhook_id = $1`, f.ID("erp_hook")); n != many+1 {
@@ -77,7 +77,7 @@ func TestDeletingAnIntegrationEndsTheWorkflowsOfItsAddresses(t *testing.T) {
 	f.SetDeliveries(models.DeliveryHeld, `id = $1`, claimed[1].DeliveryID)
 	f.Clock.Advance(25 * time.Hour) // so that a warning is due
 	f.Wakes.Take()
-	if _, err := f.Integrations.DeleteIntegration(t.Context(), store.Operator(), f.ID("erp")); err != nil {
+	if _, err := f.Integrations.DeleteIntegration(t.Context(), store.Operator(), store.NoKey, f.ID("erp")); err != nil {
 		t.Fatal(err)
 	}
 	if woken := f.Wakes.Take(); !slices.Contains(woken, store.WakeTarget{Kind: store.TargetWebhook, ID: f.ID("erp_hook")}) {
@@ -121,7 +121,7 @@ func TestDeliveriesOfSeveralDeletedWebhooksAreRemoved(t *testing.T) {
 		servicetest.Create(t, f)
 	}
 	for _, hook := range []string{"erp_hook", "reader_hook"} {
-		if err := f.Webhooks.DeleteWebhook(t.Context(), store.Operator(), f.ID(hook)); err != nil {
+		if err := f.Webhooks.DeleteWebhook(t.Context(), store.Operator(), store.NoKey, f.ID(hook)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -137,11 +137,11 @@ func TestAReleaseOfManyDeliveriesContinuesInOrder(t *testing.T) {
 	for name, command := range map[string]func(f *servicetest.Fixture, since models.Time) (webhooks.Released, error){
 		"turning on": func(f *servicetest.Fixture, since models.Time) (webhooks.Released, error) {
 			f.Exec(`UPDATE webhooks SET enabled = false, off_at = now(), off_reason = 'test' WHERE id = $1`, f.ID("erp_hook"))
-			_, n, err := f.Webhooks.EnableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), &since)
+			_, n, err := f.Webhooks.EnableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), &since)
 			return n, err
 		},
 		"redelivery": func(f *servicetest.Fixture, since models.Time) (webhooks.Released, error) {
-			return f.Webhooks.RedeliverSince(t.Context(), store.Operator(), f.ID("erp_hook"), since)
+			return f.Webhooks.RedeliverSince(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), since)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -187,7 +187,7 @@ func TestAnUnfinishedReleaseIsFoundAndEndsWithItsWebhook(t *testing.T) {
 	f := servicetest.New(t)
 	servicetest.Create(t, f)
 	servicetest.PlantDeliveries(f, "erp_hook", models.DeliveryFailed, 1500)
-	if _, err := f.Webhooks.RedeliverSince(t.Context(), store.Operator(), f.ID("erp_hook"), models.TimeOf(servicetest.Start)); err != nil {
+	if _, err := f.Webhooks.RedeliverSince(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), models.TimeOf(servicetest.Start)); err != nil {
 		t.Fatal(err)
 	}
 	f.SetDeliveries(models.DeliveryDelivered, `status = 'pending'`)
@@ -195,10 +195,10 @@ func TestAnUnfinishedReleaseIsFoundAndEndsWithItsWebhook(t *testing.T) {
 	if unclaimed, err := f.Upkeep.Unclaimed(t.Context(), time.Second); err != nil || !slices.Contains(unclaimed, erp) {
 		t.Errorf("unclaimed are %v (%v), want the address", unclaimed, err)
 	}
-	if _, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), ""); err != nil {
+	if _, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), ""); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := f.Webhooks.EnableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), nil); err != nil {
+	if _, _, err := f.Webhooks.EnableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), nil); err != nil {
 		t.Fatal(err)
 	}
 	if order := servicetest.DispatchAll(t, f, "erp_hook"); len(order) > 0 {
@@ -214,7 +214,7 @@ func TestTurningOffHoldsInBatches(t *testing.T) {
 	servicetest.PlantDeliveries(f, "erp_hook", models.DeliveryPending, 2500)
 	f.Exec(`UPDATE open_deliveries SET status = 'retrying', next_attempt_at = created_at WHERE id <= 'dlv_01kk9planted0001200'`)
 	f.Wakes.Take()
-	if _, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), ""); err != nil {
+	if _, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), ""); err != nil {
 		t.Fatal(err)
 	}
 	if n := servicetest.WithStatus(f, "erp_hook", models.DeliveryHeld); n != 2000 {
@@ -236,7 +236,7 @@ func TestTurningOffHoldsInBatches(t *testing.T) {
 func TestAClaimDoesNotHoldForAnAddressThatIsBeingTurnedOn(t *testing.T) {
 	f := servicetest.New(t)
 	servicetest.Create(t, f)
-	if _, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), ""); err != nil {
+	if _, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), ""); err != nil {
 		t.Fatal(err)
 	}
 	f.SetDeliveries(models.DeliveryPending, `webhook_id = $1`, f.ID("erp_hook"))
@@ -284,7 +284,7 @@ func TestTimeLimitsOfRareWrites(t *testing.T) {
 	for _, table := range []string{"log", "import_keys"} {
 		f.Exec(fmt.Sprintf(`CREATE TRIGGER see_limits AFTER INSERT ON %s FOR EACH STATEMENT EXECUTE FUNCTION see_limits()`, table))
 	}
-	if _, err := f.Webhooks.RenewWebhookSecret(t.Context(), store.Operator(), f.ID("erp_hook")); err != nil {
+	if _, err := f.Webhooks.RenewWebhookSecret(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.Imports.Import(t.Context(), []byte(servicetest.Small)); err != nil {

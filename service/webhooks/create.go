@@ -25,9 +25,9 @@ type NewWebhook struct {
 // CreateWebhook creates a webhook address of the integration, turned on, and
 // returns it with its signing secret (api.md 6.1). Errors: not_found,
 // permission_denied, validation_failed (including for a sixth address), unavailable.
-func (s *Webhooks) CreateWebhook(ctx context.Context, actor store.Actor, integrationID string, in NewWebhook) (Webhook, error) {
+func (s *Webhooks) CreateWebhook(ctx context.Context, actor store.Actor, key store.Key, integrationID string, in NewWebhook) (Webhook, error) {
 	// Only someone who may create an address may have a host name looked up.
-	if err := s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+	if err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
 		_, err := lockForAddress(t, actor, integrationID)
 		return err
 	}); err != nil {
@@ -41,7 +41,7 @@ func (s *Webhooks) CreateWebhook(ctx context.Context, actor store.Actor, integra
 		return Webhook{}, err
 	}
 	var created Webhook
-	err = s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+	err = s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
 		created, err = createWebhook(t, actor, integrationID, in)
 		return err
 	})

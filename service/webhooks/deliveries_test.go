@@ -151,7 +151,7 @@ func TestDeliveriesOfAnyStatusCanBeRedelivered(t *testing.T) {
 		}
 		f.Wakes.Take()
 		before := len(logged(f))
-		now, err := f.Webhooks.RedeliverDelivery(t.Context(), store.Operator(), id)
+		now, err := f.Webhooks.RedeliverDelivery(t.Context(), store.Operator(), store.NoKey, id)
 		if err != nil || now.ID != id || now.Status != models.DeliveryPending || now.NextAttemptAt != nil {
 			t.Errorf("%s: after redelivery it is %+v, %v", was, now, err)
 		}
@@ -194,11 +194,11 @@ func TestAnAddressThatIsOffGetsNoRedeliveries(t *testing.T) {
 	servicetest.Create(t, f)
 	d := servicetest.Claim(t, f, "erp_hook").Deliveries[0]
 	fails(t, f, "erp_hook", d)
-	if _, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), ""); err != nil {
+	if _, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), ""); err != nil {
 		t.Fatal(err)
 	}
-	_, one := f.Webhooks.RedeliverDelivery(t.Context(), store.Operator(), d.DeliveryID)
-	_, all := f.Webhooks.RedeliverSince(t.Context(), store.Operator(), f.ID("erp_hook"), models.TimeOf(servicetest.Start))
+	_, one := f.Webhooks.RedeliverDelivery(t.Context(), store.Operator(), store.NoKey, d.DeliveryID)
+	_, all := f.Webhooks.RedeliverSince(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), models.TimeOf(servicetest.Start))
 	for what, err := range map[string]error{"one": one, "all": all} {
 		servicetest.WantCode(t, what, err, models.CodeValidationFailed)
 		if err == nil || !strings.Contains(err.Error(), "turn it on first") {
@@ -225,7 +225,7 @@ func TestRedeliverSinceAnEvent(t *testing.T) {
 	f.Wakes.Take()
 	since := models.TimeOf(servicetest.Start.Add(time.Minute)) // the time of the second event
 	for _, want := range []int{2, 0} {
-		n, err := f.Webhooks.RedeliverSince(t.Context(), store.Operator(), f.ID("erp_hook"), since)
+		n, err := f.Webhooks.RedeliverSince(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), since)
 		if err != nil || n.Due != want || n.Expired != 0 {
 			t.Errorf("%+v are redelivered, %v; want %d", n, err, want)
 		}

@@ -149,9 +149,12 @@ func TestDeliveriesAreForThoseWhoManageTheIntegrations(t *testing.T) {
 			_, err := f.Webhooks.CountMatching(ctx, a, webhooks.DeliverySearch{WebhookID: f.ID("erp_hook")})
 			return err
 		},
-		"redeliver": func(a store.Actor) error { _, err := f.Webhooks.RedeliverSelected(ctx, a, []string{id}); return err },
+		"redeliver": func(a store.Actor) error {
+			_, err := f.Webhooks.RedeliverSelected(ctx, a, store.NoKey, []string{id})
+			return err
+		},
 		"redeliver all": func(a store.Actor) error {
-			_, err := f.Webhooks.RedeliverMatching(ctx, a, webhooks.DeliverySearch{WebhookID: f.ID("erp_hook")})
+			_, err := f.Webhooks.RedeliverMatching(ctx, a, store.NoKey, webhooks.DeliverySearch{WebhookID: f.ID("erp_hook")})
 			return err
 		},
 	} {
@@ -214,14 +217,14 @@ func TestSelectedDeliveriesAreRedelivered(t *testing.T) {
 	f.Exec(`UPDATE webhooks SET enabled = false, off_at = now(), off_reason = 'x' WHERE id = $1`, f.ID("reader_hook"))
 	f.Wakes.Take()
 	for name, wrong := range map[string]string{"an unknown one": "dlv_01kz0000000000000000000000", "one of an address that is off": other} {
-		if _, err := f.Webhooks.RedeliverSelected(ctx, f.As("ann"), append(slices.Clone(ids), wrong)); err == nil {
+		if _, err := f.Webhooks.RedeliverSelected(ctx, f.As("ann"), store.NoKey, append(slices.Clone(ids), wrong)); err == nil {
 			t.Errorf("with %s: no error", name)
 		}
 	}
 	if n := servicetest.WithStatus(f.Fixture, "erp_hook", models.DeliveryPending); n != 10 || len(f.Wakes.Take()) > 0 {
 		t.Fatalf("%d are pending after errors, want none more", n)
 	}
-	n, err := f.Webhooks.RedeliverSelected(ctx, f.As("ann"), ids)
+	n, err := f.Webhooks.RedeliverSelected(ctx, f.As("ann"), store.NoKey, ids)
 	if err != nil || n != (webhooks.Released{Due: 5}) {
 		t.Errorf("%+v are redelivered (%v), want all but the pending one", n, err)
 	}
@@ -260,7 +263,7 @@ func TestAllThatMatchAreRedelivered(t *testing.T) {
 			if err != nil || len(counts) != 1 || counts[0].N-counts[0].Pending != tt.want {
 				t.Errorf("counted are %+v (%v)", counts, err)
 			}
-			n, err := f.Webhooks.RedeliverMatching(t.Context(), f.As("ann"), tt.search)
+			n, err := f.Webhooks.RedeliverMatching(t.Context(), f.As("ann"), store.NoKey, tt.search)
 			if err != nil || n != 1 {
 				t.Fatalf("ordered at %d addresses (%v)", n, err)
 			}
@@ -299,7 +302,7 @@ func TestTheDeliveriesOfAnIntegrationAreRedelivered(t *testing.T) {
 	if err != nil || len(counts) != 1 || counts[0].N != 3 || counts[0].WebhookID != f.ID("reader_hook") {
 		t.Errorf("counted are %+v (%v)", counts, err)
 	}
-	if n, err := f.Webhooks.RedeliverMatching(t.Context(), f.As("ann"), search); err != nil || n != 1 {
+	if n, err := f.Webhooks.RedeliverMatching(t.Context(), f.As("ann"), store.NoKey, search); err != nil || n != 1 {
 		t.Errorf("ordered at %d addresses (%v)", n, err)
 	}
 	if at := servicetest.Value[string](f.Fixture, `SELECT string_agg(webhook_id, ' ') FROM redeliveries`); at != f.ID("reader_hook") {
@@ -310,16 +313,16 @@ func TestTheDeliveriesOfAnIntegrationAreRedelivered(t *testing.T) {
 // Turning an address off ends its redeliveries.
 func TestARedeliveryEndsWithItsAddress(t *testing.T) {
 	f, _ := planted(t)
-	if _, err := f.Webhooks.RedeliverMatching(t.Context(), f.As("ann"), webhooks.DeliverySearch{Status: models.DeliveryFailed}); err != nil {
+	if _, err := f.Webhooks.RedeliverMatching(t.Context(), f.As("ann"), store.NoKey, webhooks.DeliverySearch{Status: models.DeliveryFailed}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Webhooks.DisableWebhook(t.Context(), f.As("ann"), f.ID("erp_hook"), ""); err != nil {
+	if _, err := f.Webhooks.DisableWebhook(t.Context(), f.As("ann"), store.NoKey, f.ID("erp_hook"), ""); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Webhooks.RedeliverMatching(t.Context(), f.As("ann"), webhooks.DeliverySearch{Status: models.DeliveryFailed}); models.CodeOf(err) != models.CodeValidationFailed {
+	if _, err := f.Webhooks.RedeliverMatching(t.Context(), f.As("ann"), store.NoKey, webhooks.DeliverySearch{Status: models.DeliveryFailed}); models.CodeOf(err) != models.CodeValidationFailed {
 		t.Errorf("a redelivery at an address that is off: %v", err)
 	}
-	if _, _, err := f.Webhooks.EnableWebhook(t.Context(), f.As("ann"), f.ID("erp_hook"), nil); err != nil {
+	if _, _, err := f.Webhooks.EnableWebhook(t.Context(), f.As("ann"), store.NoKey, f.ID("erp_hook"), nil); err != nil {
 		t.Fatal(err)
 	}
 	f.SetDeliveries(models.DeliveryDelivered, `status IN ('pending', 'retrying')`)

@@ -28,11 +28,11 @@ func TestDeliveriesAreHeldWhileTheIntegrationMayNotUseTheService(t *testing.T) {
 		"off": {
 			"The integration is off.",
 			func(f *servicetest.Fixture) error {
-				_, err := f.Integrations.TurnIntegrationOff(t.Context(), store.Operator(), f.ID("erp"))
+				_, err := f.Integrations.TurnIntegrationOff(t.Context(), store.Operator(), store.NoKey, f.ID("erp"))
 				return err
 			},
 			func(f *servicetest.Fixture) error {
-				_, err := f.Integrations.TurnIntegrationOn(t.Context(), store.Operator(), f.ID("erp"))
+				_, err := f.Integrations.TurnIntegrationOn(t.Context(), store.Operator(), store.NoKey, f.ID("erp"))
 				return err
 			}, false,
 		},
@@ -107,9 +107,9 @@ func TestDeliveriesAreHeldWhileTheIntegrationMayNotUseTheService(t *testing.T) {
 			if state().Due {
 				t.Error("there is something to do when all are held")
 			}
-			_, since1 := f.Webhooks.RedeliverSince(ctx, store.Operator(), hook, since)
-			_, _, enabled := f.Webhooks.EnableWebhook(ctx, store.Operator(), hook, &since)
-			_, one := f.Webhooks.RedeliverDelivery(ctx, store.Operator(), retrying.DeliveryID)
+			_, since1 := f.Webhooks.RedeliverSince(ctx, store.Operator(), store.NoKey, hook, since)
+			_, _, enabled := f.Webhooks.EnableWebhook(ctx, store.Operator(), store.NoKey, hook, &since)
+			_, one := f.Webhooks.RedeliverDelivery(ctx, store.Operator(), store.NoKey, retrying.DeliveryID)
 			for redelivery, err := range map[string]error{"since": since1, "enable": enabled, "one": one, "retry": f.Webhooks.RetryNow(ctx, retrying.DeliveryID)} {
 				if models.CodeOf(err) != models.CodeValidationFailed || !strings.Contains(err.Error(), way.reason) {
 					t.Errorf("%s: %v, want the reason", redelivery, err)
@@ -125,7 +125,7 @@ func TestDeliveriesAreHeldWhileTheIntegrationMayNotUseTheService(t *testing.T) {
 			if n, err := f.Webhooks.CountMissed(ctx, servicetest.Person(t, f, "ann"), hook, since); err != nil || n != len(orders) {
 				t.Errorf("%d deliveries are offered, %v", n, err)
 			}
-			if n, err := f.Webhooks.RedeliverSince(ctx, store.Operator(), hook, since); err != nil || n.Due != len(orders) {
+			if n, err := f.Webhooks.RedeliverSince(ctx, store.Operator(), store.NoKey, hook, since); err != nil || n.Due != len(orders) {
 				t.Errorf("%+v deliveries are released, %v", n, err)
 			}
 			var sent []string
@@ -150,7 +150,7 @@ func TestAReleaseWaitsForDeliveriesThatAreBeingHeld(t *testing.T) {
 		SELECT id, seq, event_id, webhook_id, record_id, created_at, 'held' FROM open`, servicetest.DeliveryOf(f, "erp_hook", order))
 	released := make(chan int)
 	go func() {
-		n, err := f.Webhooks.RedeliverSince(context.WithoutCancel(t.Context()), store.Operator(), f.ID("erp_hook"), models.TimeOf(servicetest.Start))
+		n, err := f.Webhooks.RedeliverSince(context.WithoutCancel(t.Context()), store.Operator(), store.NoKey, f.ID("erp_hook"), models.TimeOf(servicetest.Start))
 		if err != nil {
 			t.Error(err)
 		}

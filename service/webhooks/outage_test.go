@@ -72,7 +72,7 @@ func TestOnlySoManyRetryingDeliveriesHaveAWorkflow(t *testing.T) {
 
 	// Turning the address off wakes those that have a workflow, and only those.
 	f.Wakes.Take()
-	if _, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), ""); err != nil {
+	if _, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), ""); err != nil {
 		t.Fatal(err)
 	}
 	woken := 0
@@ -85,7 +85,7 @@ func TestOnlySoManyRetryingDeliveriesHaveAWorkflow(t *testing.T) {
 		t.Errorf("of %d held deliveries %d are woken, want the 10 that have a workflow", held, woken)
 	}
 	// A redelivered one may have a workflow from before: it is told, and none is started.
-	if _, _, err := f.Webhooks.EnableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), &models.Time{}); err != nil {
+	if _, _, err := f.Webhooks.EnableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), &models.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	again := servicetest.Claim(t, f, "erp_hook").Deliveries

@@ -29,11 +29,11 @@ type BegunTest struct {
 // BeginWebhookTest logs that the actor sends a test to the address, and counts it against
 // MaxTests: every test begins here, and TestWebhook sends it once. Errors: not_found,
 // permission_denied, rate_limited (MaxTests), unavailable.
-func (s *Webhooks) BeginWebhookTest(ctx context.Context, actor store.Actor, id string) (test BegunTest, err error) {
+func (s *Webhooks) BeginWebhookTest(ctx context.Context, actor store.Actor, key store.Key, id string) (test BegunTest, err error) {
 	if test.EventID, err = s.NewID(models.PrefixEvent); err != nil {
 		return BegunTest{}, err
 	}
-	_, err = s.updateWebhook(ctx, actor, id, func(t *store.ORMTx, _ integrations.LockedIntegration, h *models.Webhook) (string, error) {
+	_, err = s.updateWebhook(ctx, actor, key, id, func(t *store.ORMTx, _ integrations.LockedIntegration, h *models.Webhook) (string, error) {
 		test.Address = store.NewWakeTarget(h.OrganizationID, id)
 		if err := limitTests(t, id); err != nil {
 			return "", err
@@ -94,7 +94,7 @@ func (s *Webhooks) takeTest(ctx context.Context, id, begunAs string) (eventID st
 	if taken, err := take(begunAs); taken || err != nil {
 		return begunAs, err
 	}
-	test, err := s.BeginWebhookTest(ctx, store.Operator(), id)
+	test, err := s.BeginWebhookTest(ctx, store.Operator(), store.NoKey, id)
 	if err != nil {
 		return "", err
 	}
@@ -126,7 +126,7 @@ type WebhookTest struct {
 // WebhookTest returns a test of an address that was sent within TestRetention, to an
 // actor who may test it. Errors: not_found, permission_denied, unavailable.
 func (s *Webhooks) WebhookTest(ctx context.Context, actor store.Actor, webhookID, eventID string) (WebhookTest, error) {
-	err := s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+	err := s.Transaction(ctx, actor.OrganizationID, store.NoKey, func(t *store.ORMTx) error {
 		_, _, err := lockWebhook(t, actor, webhookID)
 		return err
 	})

@@ -16,7 +16,7 @@ import (
 // The response to a test is read by those who may test the address, for a day.
 func TestResponsesToTests(t *testing.T) {
 	f := servicetest.New(t)
-	begun, err := f.Webhooks.BeginWebhookTest(t.Context(), store.Operator(), f.ID("erp_hook"))
+	begun, err := f.Webhooks.BeginWebhookTest(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,11 +67,11 @@ func TestTestsOfAnAddressAreLimited(t *testing.T) {
 	ann := func(f *servicetest.Fixture) store.Actor { return servicetest.Person(t, f, "ann") }
 	for name, test := range map[string]func(f *servicetest.Fixture, hook string) error{
 		"console": func(f *servicetest.Fixture, hook string) error {
-			_, err := f.Webhooks.BeginWebhookTest(t.Context(), ann(f), hook)
+			_, err := f.Webhooks.BeginWebhookTest(t.Context(), ann(f), store.NoKey, hook)
 			return err
 		},
 		"command": func(f *servicetest.Fixture, hook string) error {
-			test, err := f.Webhooks.BeginWebhookTest(t.Context(), store.Operator(), hook)
+			test, err := f.Webhooks.BeginWebhookTest(t.Context(), store.Operator(), store.NoKey, hook)
 			if err == nil {
 				_, _, err = f.Webhooks.TestWebhook(t.Context(), hook, models.EventPing, test.EventID)
 			}
@@ -88,7 +88,7 @@ func TestTestsOfAnAddressAreLimited(t *testing.T) {
 			for range webhooks.MaxTests {
 				servicetest.WantCode(t, "a test", test(f, hook), "")
 			}
-			_, err := f.Webhooks.BeginWebhookTest(t.Context(), ann(f), hook)
+			_, err := f.Webhooks.BeginWebhookTest(t.Context(), ann(f), store.NoKey, hook)
 			servicetest.WantCode(t, "one more of the console", err, models.CodeRateLimited)
 			_, _, err = f.Webhooks.TestWebhook(t.Context(), hook, models.EventPing, "")
 			servicetest.WantCode(t, "one more of Temporal", err, models.CodeRateLimited)
@@ -125,7 +125,7 @@ func TestATestIsLoggedAndSentOnce(t *testing.T) {
 			return begun.EventID
 		}, []string{byAnn, byOperator}},
 		"of another address": {func(f *servicetest.Fixture, _ webhooks.BegunTest) string {
-			other, err := f.Webhooks.BeginWebhookTest(t.Context(), store.Operator(), f.ID("reader_hook"))
+			other, err := f.Webhooks.BeginWebhookTest(t.Context(), store.Operator(), store.NoKey, f.ID("reader_hook"))
 			if err != nil {
 				t.Error(err)
 			}
@@ -138,7 +138,7 @@ func TestATestIsLoggedAndSentOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := servicetest.New(t)
 			hook := f.ID("erp_hook")
-			begun, err := f.Webhooks.BeginWebhookTest(t.Context(), servicetest.Person(t, f, "ann"), hook)
+			begun, err := f.Webhooks.BeginWebhookTest(t.Context(), servicetest.Person(t, f, "ann"), store.NoKey, hook)
 			if err != nil {
 				t.Fatal(err)
 			}

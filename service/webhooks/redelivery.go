@@ -136,7 +136,7 @@ func orderRedelivery(t *store.ORMTx, webhookID string, order redelivery, after i
 
 // continueRedelivery carries out the next batch of the address's first redelivery.
 func (s *Webhooks) continueRedelivery(ctx context.Context, organizationID, webhookID string) error {
-	return s.Transaction(ctx, organizationID, func(t *store.ORMTx) error {
+	return s.Transaction(ctx, organizationID, store.NoKey, func(t *store.ORMTx) error {
 		if err := countRequeue(t, webhookID); err != nil {
 			return err
 		}
@@ -246,8 +246,8 @@ func requireSending(t *store.ORMTx, h *models.Webhook, name string) error {
 // that do not fit into one batch become due when the address's dispatcher comes to
 // them; at most MaxReleasedCount of them are counted. Errors: not_found,
 // permission_denied, validation_failed if its deliveries are held, unavailable.
-func (s *Webhooks) RedeliverSince(ctx context.Context, actor store.Actor, webhookID string, since models.Time) (released Released, err error) {
-	_, err = s.updateWebhook(ctx, actor, webhookID, func(t *store.ORMTx, _ integrations.LockedIntegration, h *models.Webhook) (action string, err error) {
+func (s *Webhooks) RedeliverSince(ctx context.Context, actor store.Actor, key store.Key, webhookID string, since models.Time) (released Released, err error) {
+	_, err = s.updateWebhook(ctx, actor, key, webhookID, func(t *store.ORMTx, _ integrations.LockedIntegration, h *models.Webhook) (action string, err error) {
 		if err := requireSending(t, h, ""); err != nil {
 			return "", err
 		}
@@ -261,12 +261,12 @@ func (s *Webhooks) RedeliverSince(ctx context.Context, actor store.Actor, webhoo
 // RedeliverDelivery is RedeliverSelected for one delivery, which it returns (api.md 6.13,
 // delivery). Errors: not_found, permission_denied, validation_failed if its event has expired or
 // the deliveries of its address are held, unavailable.
-func (s *Webhooks) RedeliverDelivery(ctx context.Context, actor store.Actor, id string) (DeliveryView, error) {
+func (s *Webhooks) RedeliverDelivery(ctx context.Context, actor store.Actor, key store.Key, id string) (DeliveryView, error) {
 	var delivery DeliveryView
 	if s.hasExpired(id) {
 		return delivery, errExpired()
 	}
-	_, err := s.redeliverSelected(ctx, actor, []string{id}, func(t *store.ORMTx) (err error) {
+	_, err := s.redeliverSelected(ctx, actor, key, []string{id}, func(t *store.ORMTx) (err error) {
 		delivery, err = store.ScanOne[DeliveryView](t, models.NotFound(), `
 			SELECT `+deliveryColumns+` FROM all_deliveries d CROSS JOIN LATERAL (SELECT type FROM events WHERE id = d.event_id LIMIT 1) e WHERE d.id = ?`, id)
 		return err
@@ -299,13 +299,13 @@ type selectedDelivery struct {
 // checked again, a pending one stays pending. Deliveries of expired events are left out. Errors: not_found (of any of them),
 // permission_denied, invalid_request without an id or more than models.MaxPageSize,
 // validation_failed if the address of one holds its deliveries, unavailable.
-func (s *Webhooks) RedeliverSelected(ctx context.Context, actor store.Actor, ids []string) (Released, error) {
+func (s *Webhooks) RedeliverSelected(ctx context.Context, actor store.Actor, key store.Key, ids []string) (Released, error) {
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	if len(ids) == 0 || len(ids) > models.MaxPageSize {
 		return Released{}, models.Errorf(models.CodeInvalidRequest, "Select 1 to %d deliveries.", models.MaxPageSize)
 	}
 	kept := slices.DeleteFunc(slices.Clone(ids), s.hasExpired)
-	due, err := s.redeliverSelected(ctx, actor, kept, func(*store.ORMTx) error { return nil })
+	due, err := s.redeliverSelected(ctx, actor, key, kept, func(*store.ORMTx) error { return nil })
 	if err != nil {
 		return Released{}, err
 	}
@@ -313,7 +313,7 @@ func (s *Webhooks) RedeliverSelected(ctx context.Context, actor store.Actor, ids
 }
 
 // redeliverSelected is RedeliverSelected for different ids, in one transaction with what follows.
-func (s *Webhooks) redeliverSelected(ctx context.Context, actor store.Actor, ids []string, then func(*store.ORMTx) error) (int, error) {
+func (s *Webhooks) redeliverSelected(ctx context.Context, actor store.Actor, key store.Key, ids []string, then func(*store.ORMTx) error) (int, error) {
 	if slices.ContainsFunc(ids, func(id string) bool { return !models.IsID(id, models.PrefixDelivery) }) {
 		return 0, models.NotFound()
 	}
@@ -321,7 +321,7 @@ func (s *Webhooks) redeliverSelected(ctx context.Context, actor store.Actor, ids
 	if len(ids) == 0 {
 		return redelivered, nil
 	}
-	err := s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
 		redelivered = 0
 		if err := t.Exec(batch.IndexPlans); err != nil {
 			return err

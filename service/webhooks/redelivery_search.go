@@ -62,14 +62,14 @@ func (s *Webhooks) CountMatching(ctx context.Context, actor store.Actor, search 
 // addresses that send. It only stores the order: the dispatchers of the addresses carry it
 // out in batches. It returns the number of addresses. Errors: SearchDeliveries',
 // validation_failed if the deliveries of every address are held.
-func (s *Webhooks) RedeliverMatching(ctx context.Context, actor store.Actor, search DeliverySearch) (int, error) {
+func (s *Webhooks) RedeliverMatching(ctx context.Context, actor store.Actor, key store.Key, search DeliverySearch) (int, error) {
 	addresses, err := s.CountMatching(ctx, actor, search)
 	if err != nil {
 		return 0, err
 	}
 	slices.SortFunc(addresses, func(a, b MatchCount) int { return strings.Compare(a.WebhookID, b.WebhookID) }) // locked in one order
 	ordered := 0
-	err = s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+	err = s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
 		ordered = 0
 		var held error
 		for _, a := range addresses {

@@ -11,14 +11,14 @@ import (
 // DisableWebhook turns an address off for the reason, which may be blank, and
 // holds its due deliveries. One that is already off keeps its reason. Errors:
 // not_found, permission_denied, validation_failed, unavailable.
-func (s *Webhooks) DisableWebhook(ctx context.Context, actor store.Actor, id, reason string) (Webhook, error) {
+func (s *Webhooks) DisableWebhook(ctx context.Context, actor store.Actor, key store.Key, id, reason string) (Webhook, error) {
 	if models.IsBlank(reason) && models.IsPlain(reason) {
 		reason = "Turned off by " + actor.LogName() + "."
 	}
 	if problems := store.CheckText("/reason", &reason, models.MaxOffReason); len(problems) > 0 {
 		return Webhook{}, models.Invalid(problems...)
 	}
-	return s.updateWebhook(ctx, actor, id, func(t *store.ORMTx, _ integrations.LockedIntegration, h *models.Webhook) (action string, err error) {
+	return s.updateWebhook(ctx, actor, key, id, func(t *store.ORMTx, _ integrations.LockedIntegration, h *models.Webhook) (action string, err error) {
 		if !h.Enabled {
 			return "", nil
 		}
@@ -39,9 +39,9 @@ func (s *Webhooks) DisableWebhook(ctx context.Context, actor store.Actor, id, re
 // off starts again. If it is already on, this only makes deliveries due. Errors:
 // not_found, permission_denied, validation_failed if deliveries are to be released while the integration
 // may not use the service, unavailable.
-func (s *Webhooks) EnableWebhook(ctx context.Context, actor store.Actor, id string, since *models.Time) (Webhook, Released, error) {
+func (s *Webhooks) EnableWebhook(ctx context.Context, actor store.Actor, key store.Key, id string, since *models.Time) (Webhook, Released, error) {
 	var released Released
-	enabled, err := s.updateWebhook(ctx, actor, id, func(t *store.ORMTx, _ integrations.LockedIntegration, h *models.Webhook) (action string, err error) {
+	enabled, err := s.updateWebhook(ctx, actor, key, id, func(t *store.ORMTx, _ integrations.LockedIntegration, h *models.Webhook) (action string, err error) {
 		if since != nil {
 			action = actionRedelivered
 		}

@@ -56,16 +56,16 @@ func TestTurningAWebhookOffHoldsAndOnRequeuesInOrder(t *testing.T) {
 	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimed[3], 500)) // retrying; the fifth is pending
 
 	for reason, code := range map[string]string{"bell\a": "value", strings.Repeat("é", models.MaxOffReason+1): "too_long"} {
-		_, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), reason)
+		_, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), reason)
 		if known, ok := errors.AsType[*models.Error](err); !ok || len(known.Fields) != 1 || known.Fields[0].Code != code {
 			t.Errorf("the reason %q: %v, want %s", reason, err, code)
 		}
 	}
-	off, err := f.Webhooks.DisableWebhook(t.Context(), servicetest.Person(t, f, "ann"), f.ID("erp_hook"), "")
+	off, err := f.Webhooks.DisableWebhook(t.Context(), servicetest.Person(t, f, "ann"), store.NoKey, f.ID("erp_hook"), "")
 	if err != nil || off.Enabled || off.OffReason == nil || *off.OffReason != "Turned off by Ann Field." || off.OffAt == nil {
 		t.Fatalf("turned off is %+v, %v", off, err)
 	}
-	again, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), "Another reason.")
+	again, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), "Another reason.")
 	if err != nil || *again.OffReason != *off.OffReason || !again.OffAt.Equal(off.OffAt.Time) {
 		t.Errorf("turned off twice it is %+v, %v: it keeps the reason it has", again, err)
 	}
@@ -85,7 +85,7 @@ func TestTurningAWebhookOffHoldsAndOnRequeuesInOrder(t *testing.T) {
 	f.Wakes.Take()
 	// Since the second event: the first one is older.
 	since := models.TimeOf(servicetest.Start.Add(time.Minute))
-	on, released, err := f.Webhooks.EnableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), &since)
+	on, released, err := f.Webhooks.EnableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), &since)
 	if err != nil || !on.Enabled || on.OffReason != nil || on.OffAt != nil || released.Due != 4 {
 		t.Fatalf("turned on is %+v with %+v released, %v", on, released, err)
 	}
@@ -117,7 +117,7 @@ func TestTurningAWebhookOffHoldsAndOnRequeuesInOrder(t *testing.T) {
 func TestDeliveriesHeldWhileAWebhookIsTurnedOnAreRequeued(t *testing.T) {
 	f := servicetest.New(t)
 	servicetest.Create(t, f)
-	if _, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), ""); err != nil {
+	if _, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), ""); err != nil {
 		t.Fatal(err)
 	}
 	late, err := f.Pool.Begin(t.Context())
@@ -139,7 +139,7 @@ func TestDeliveriesHeldWhileAWebhookIsTurnedOnAreRequeued(t *testing.T) {
 	since := models.TimeOf(servicetest.Start)
 	released := make(chan int)
 	go func() {
-		_, n, err := f.Webhooks.EnableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), &since)
+		_, n, err := f.Webhooks.EnableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), &since)
 		if err != nil {
 			t.Error(err)
 		}
@@ -160,10 +160,10 @@ func TestDeliveriesHeldWhileAWebhookIsTurnedOnAreRequeued(t *testing.T) {
 func TestTurningOnWithoutASinceRequeuesNothing(t *testing.T) {
 	f := servicetest.New(t)
 	servicetest.Create(t, f)
-	if _, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), "The receiver moves."); err != nil {
+	if _, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), "The receiver moves."); err != nil {
 		t.Fatal(err)
 	}
-	if _, released, err := f.Webhooks.EnableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), nil); err != nil || released.Due != 0 {
+	if _, released, err := f.Webhooks.EnableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), nil); err != nil || released.Due != 0 {
 		t.Fatalf("%+v released, %v", released, err)
 	}
 	if claimed := servicetest.Claim(t, f, "erp_hook"); len(claimed.Deliveries) != 0 || !claimed.Address.Sends {
@@ -173,7 +173,7 @@ func TestTurningOnWithoutASinceRequeuesNothing(t *testing.T) {
 	before := servicetest.Value[time.Time](f, `SELECT enabled_since FROM webhooks WHERE id = $1`, f.ID("erp_hook"))
 	f.Clock.Advance(time.Hour)
 	since := models.TimeOf(servicetest.Start)
-	if _, released, err := f.Webhooks.EnableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), &since); err != nil || released.Due != 1 {
+	if _, released, err := f.Webhooks.EnableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), &since); err != nil || released.Due != 1 {
 		t.Fatalf("%+v released, %v", released, err)
 	}
 	if now := servicetest.Value[time.Time](f, `SELECT enabled_since FROM webhooks WHERE id = $1`, f.ID("erp_hook")); !now.Equal(before) {
@@ -193,7 +193,7 @@ func TestTurningOnWithoutASinceRequeuesNothing(t *testing.T) {
 
 func TestAPingIsNotStored(t *testing.T) {
 	f := servicetest.New(t)
-	if _, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), ""); err != nil {
+	if _, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), ""); err != nil {
 		t.Fatal(err)
 	}
 	address, ping, err := f.Webhooks.TestWebhook(t.Context(), f.ID("erp_hook"), models.EventPing, "")
@@ -242,7 +242,7 @@ func TestTheStateOfAnAddressHasNoWordsOfPeople(t *testing.T) {
 		{"an operator without a reason", store.Operator(), "", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			off, err := f.Webhooks.DisableWebhook(t.Context(), test.by, f.ID("erp_hook"), test.reason)
+			off, err := f.Webhooks.DisableWebhook(t.Context(), test.by, store.NoKey, f.ID("erp_hook"), test.reason)
 			if err != nil || off.OffReason == nil || test.reason != "" && *off.OffReason != test.reason {
 				t.Fatalf("the address is %+v, %v", off, err)
 			}
@@ -253,7 +253,7 @@ func TestTheStateOfAnAddressHasNoWordsOfPeople(t *testing.T) {
 			if (*state.OffReason == *off.OffReason) != test.visible {
 				t.Errorf("off for %q, histories have %q", *off.OffReason, *state.OffReason)
 			}
-			if _, _, err := f.Webhooks.EnableWebhook(t.Context(), test.by, f.ID("erp_hook"), nil); err != nil {
+			if _, _, err := f.Webhooks.EnableWebhook(t.Context(), test.by, store.NoKey, f.ID("erp_hook"), nil); err != nil {
 				t.Fatal(err)
 			}
 			if state, err := f.Webhooks.LoadAddress(t.Context(), f.ID("erp_hook")); err != nil || state.OffReason != nil {
@@ -269,16 +269,16 @@ func TestWhatOperatorsDoToAnAddressIsLogged(t *testing.T) {
 	long := models.TimeOf(servicetest.Start.Add(-time.Hour))
 	enable := func(since *models.Time) func(*servicetest.Fixture) error {
 		return func(f *servicetest.Fixture) error {
-			_, _, err := f.Webhooks.EnableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), since)
+			_, _, err := f.Webhooks.EnableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), since)
 			return err
 		}
 	}
 	disable := func(f *servicetest.Fixture) error {
-		_, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), "maintenance")
+		_, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), "maintenance")
 		return err
 	}
 	redeliver := func(f *servicetest.Fixture) error {
-		_, err := f.Webhooks.RedeliverSince(t.Context(), store.Operator(), f.ID("erp_hook"), long)
+		_, err := f.Webhooks.RedeliverSince(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), long)
 		return err
 	}
 	test := func(f *servicetest.Fixture) error {

@@ -142,17 +142,17 @@ func (s *Webhooks) withWebhook(ctx context.Context, id string, do func(t *store.
 	case err != nil:
 		return s.Translate(err)
 	}
-	return s.Transaction(ctx, organizationID, func(t *store.ORMTx) error { return do(t, organizationID) })
+	return s.Transaction(ctx, organizationID, store.NoKey, func(t *store.ORMTx) error { return do(t, organizationID) })
 }
 
 // updateWebhook changes an address in one transaction and returns it as changed.
 // change writes the change, makes it in the row too, and returns the action for
 // the log, "" if nothing changed. Errors: lockWebhook's and change's.
 func (s *Webhooks) updateWebhook(
-	ctx context.Context, actor store.Actor, id string, change func(t *store.ORMTx, i integrations.LockedIntegration, h *models.Webhook) (action string, err error),
+	ctx context.Context, actor store.Actor, key store.Key, id string, change func(t *store.ORMTx, i integrations.LockedIntegration, h *models.Webhook) (action string, err error),
 ) (Webhook, error) {
 	var changed Webhook
-	err := s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
 		i, h, err := lockWebhook(t, actor, id)
 		if err != nil {
 			return err
@@ -194,9 +194,9 @@ func (c WebhookChange) requireOwner(actor store.Actor, i integrations.LockedInte
 // ChangeWebhook changes an address under the rules for a new one and returns it.
 // Pending deliveries go to the new URL. Errors: not_found, permission_denied,
 // validation_failed, unavailable.
-func (s *Webhooks) ChangeWebhook(ctx context.Context, actor store.Actor, id string, change WebhookChange) (Webhook, error) {
+func (s *Webhooks) ChangeWebhook(ctx context.Context, actor store.Actor, key store.Key, id string, change WebhookChange) (Webhook, error) {
 	// Only someone who may change the address may have a host name looked up.
-	if err := s.Transaction(ctx, actor.OrganizationID, func(t *store.ORMTx) error {
+	if err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
 		i, h, err := lockWebhook(t, actor, id)
 		if err == nil {
 			err = change.requireOwner(actor, i, h)
@@ -218,7 +218,7 @@ func (s *Webhooks) ChangeWebhook(ctx context.Context, actor store.Actor, id stri
 	if err := store.Invalid(fields); err != nil {
 		return Webhook{}, err
 	}
-	return s.updateWebhook(ctx, actor, id, func(t *store.ORMTx, i integrations.LockedIntegration, h *models.Webhook) (string, error) {
+	return s.updateWebhook(ctx, actor, key, id, func(t *store.ORMTx, i integrations.LockedIntegration, h *models.Webhook) (string, error) {
 		if err := change.requireOwner(actor, i, *h); err != nil {
 			return "", err
 		}
@@ -238,9 +238,9 @@ func (s *Webhooks) ChangeWebhook(ctx context.Context, actor store.Actor, id stri
 // with it. The previous secret signs too for models.SecretOverlap, and so does the one before it
 // until its own time is over (api.md 6.6). Errors: not_found, permission_denied,
 // validation_failed if three secrets sign already, unavailable.
-func (s *Webhooks) RenewWebhookSecret(ctx context.Context, actor store.Actor, id string) (Webhook, error) {
+func (s *Webhooks) RenewWebhookSecret(ctx context.Context, actor store.Actor, key store.Key, id string) (Webhook, error) {
 	secret := ""
-	renewed, err := s.updateWebhook(ctx, actor, id, func(t *store.ORMTx, i integrations.LockedIntegration, h *models.Webhook) (action string, err error) {
+	renewed, err := s.updateWebhook(ctx, actor, key, id, func(t *store.ORMTx, i integrations.LockedIntegration, h *models.Webhook) (action string, err error) {
 		if err := i.RequireOwner(actor, "renew the secrets of its addresses"); err != nil {
 			return "", err
 		}
@@ -270,8 +270,8 @@ func (s *Webhooks) RenewWebhookSecret(ctx context.Context, actor store.Actor, id
 
 // DeleteWebhook deletes an address (integrations.DeleteAddresses). Errors: not_found,
 // permission_denied, unavailable.
-func (s *Webhooks) DeleteWebhook(ctx context.Context, actor store.Actor, id string) error {
-	_, err := s.updateWebhook(ctx, actor, id, func(t *store.ORMTx, _ integrations.LockedIntegration, h *models.Webhook) (string, error) {
+func (s *Webhooks) DeleteWebhook(ctx context.Context, actor store.Actor, key store.Key, id string) error {
+	_, err := s.updateWebhook(ctx, actor, key, id, func(t *store.ORMTx, _ integrations.LockedIntegration, h *models.Webhook) (string, error) {
 		return actionDeleted, integrations.DeleteAddresses(t, h.OrganizationID, id)
 	})
 	return err

@@ -24,7 +24,7 @@ import (
 // created creates an address of the integration as an operator.
 func created(t *testing.T, f *servicetest.Fixture, integration, url string, events ...models.EventType) webhooks.Webhook {
 	t.Helper()
-	made, err := f.Webhooks.CreateWebhook(t.Context(), store.Operator(), f.ID(integration), webhooks.NewWebhook{URL: url, Events: events})
+	made, err := f.Webhooks.CreateWebhook(t.Context(), store.Operator(), store.NoKey, f.ID(integration), webhooks.NewWebhook{URL: url, Events: events})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestListWebhooks(t *testing.T) {
 func TestANewWebhookGetsEventsSignedWithItsSecret(t *testing.T) {
 	f := servicetest.New(t)
 	ann := servicetest.Person(t, f, "ann")
-	made, err := f.Webhooks.CreateWebhook(t.Context(), ann, f.ID("erp"), webhooks.NewWebhook{
+	made, err := f.Webhooks.CreateWebhook(t.Context(), ann, store.NoKey, f.ID("erp"), webhooks.NewWebhook{
 		URL: "http://127.0.0.1:9/second", Events: []models.EventType{models.EventWorkOrderCreated},
 	})
 	if err != nil {
@@ -125,39 +125,39 @@ func webhookWrites(f *servicetest.Fixture, integrationID, webhookID, deliveryID 
 	url := "http://127.0.0.1:9/changed"
 	return map[string]func(context.Context, store.Actor) error{
 		"create": func(ctx context.Context, a store.Actor) error {
-			_, err := f.Webhooks.CreateWebhook(ctx, a, integrationID, webhooks.NewWebhook{URL: url, Events: []models.EventType{models.EventPing}})
+			_, err := f.Webhooks.CreateWebhook(ctx, a, store.NoKey, integrationID, webhooks.NewWebhook{URL: url, Events: []models.EventType{models.EventPing}})
 			return err
 		},
 		"change": func(ctx context.Context, a store.Actor) error {
-			_, err := f.Webhooks.ChangeWebhook(ctx, a, webhookID, webhooks.WebhookChange{URL: &url})
+			_, err := f.Webhooks.ChangeWebhook(ctx, a, store.NoKey, webhookID, webhooks.WebhookChange{URL: &url})
 			return err
 		},
 		"renew the secret": func(ctx context.Context, a store.Actor) error {
-			_, err := f.Webhooks.RenewWebhookSecret(ctx, a, webhookID)
+			_, err := f.Webhooks.RenewWebhookSecret(ctx, a, store.NoKey, webhookID)
 			return err
 		},
 		"test": func(ctx context.Context, a store.Actor) error {
-			_, err := f.Webhooks.BeginWebhookTest(ctx, a, webhookID)
+			_, err := f.Webhooks.BeginWebhookTest(ctx, a, store.NoKey, webhookID)
 			return err
 		},
 		"redeliver one": func(ctx context.Context, a store.Actor) error {
-			_, err := f.Webhooks.RedeliverDelivery(ctx, a, deliveryID)
+			_, err := f.Webhooks.RedeliverDelivery(ctx, a, store.NoKey, deliveryID)
 			return err
 		},
 		"redeliver since": func(ctx context.Context, a store.Actor) error {
-			_, err := f.Webhooks.RedeliverSince(ctx, a, webhookID, long)
+			_, err := f.Webhooks.RedeliverSince(ctx, a, store.NoKey, webhookID, long)
 			return err
 		},
 		"turn off": func(ctx context.Context, a store.Actor) error {
-			_, err := f.Webhooks.DisableWebhook(ctx, a, webhookID, "")
+			_, err := f.Webhooks.DisableWebhook(ctx, a, store.NoKey, webhookID, "")
 			return err
 		},
 		"turn on": func(ctx context.Context, a store.Actor) error {
-			_, _, err := f.Webhooks.EnableWebhook(ctx, a, webhookID, &long)
+			_, _, err := f.Webhooks.EnableWebhook(ctx, a, store.NoKey, webhookID, &long)
 			return err
 		},
 		"delete": func(ctx context.Context, a store.Actor) error {
-			return f.Webhooks.DeleteWebhook(ctx, a, webhookID)
+			return f.Webhooks.DeleteWebhook(ctx, a, store.NoKey, webhookID)
 		},
 	}
 }
@@ -277,8 +277,8 @@ func TestInvalidWebhooksAreRejected(t *testing.T) {
 		"good with one ping": {url, good, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, createErr := f.Webhooks.CreateWebhook(t.Context(), store.Operator(), f.ID("roofer"), webhooks.NewWebhook{URL: test.url, Events: test.events})
-			_, changeErr := f.Webhooks.ChangeWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), webhooks.WebhookChange{URL: &test.url, Events: test.events})
+			_, createErr := f.Webhooks.CreateWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("roofer"), webhooks.NewWebhook{URL: test.url, Events: test.events})
+			_, changeErr := f.Webhooks.ChangeWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), webhooks.WebhookChange{URL: &test.url, Events: test.events})
 			if test.events == nil {
 				changeErr = createErr // nil leaves a change's events alone
 			}
@@ -301,17 +301,17 @@ func TestInvalidWebhooksAreRejected(t *testing.T) {
 		})
 	}
 	t.Run("everything wrong is said at once", func(t *testing.T) {
-		_, err := f.Webhooks.CreateWebhook(t.Context(), store.Operator(), f.ID("roofer"), webhooks.NewWebhook{URL: "ftp://x"})
+		_, err := f.Webhooks.CreateWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("roofer"), webhooks.NewWebhook{URL: "ftp://x"})
 		if rejection := errorOf(err); rejection == nil || len(rejection.Fields) != 2 {
 			t.Errorf("the rejection is %+v", err)
 		}
 	})
 	t.Run("a reason without end", func(t *testing.T) {
 		for _, reason := range []string{strings.Repeat("é", 1001), "\x00", "\xff"} {
-			_, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), reason)
+			_, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), reason)
 			servicetest.WantCode(t, "turning off", err, models.CodeValidationFailed)
 		}
-		_, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), strings.Repeat("é", 1000))
+		_, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), strings.Repeat("é", 1000))
 		servicetest.WantCode(t, "turning off", err, "")
 	})
 }
@@ -344,9 +344,9 @@ integrations: [{key: erp, webhooks: [{key: erp_hook, url: "https://bad.example.c
 		t.Fatalf("an import asks for %v: %v", resolver.asked, err)
 	}
 	in := webhooks.NewWebhook{URL: "https://bad.example.com/x", Events: []models.EventType{models.EventPing}}
-	_, err := f.Webhooks.CreateWebhook(t.Context(), servicetest.Person(t, f, "zed"), f.ID("erp"), in)
+	_, err := f.Webhooks.CreateWebhook(t.Context(), servicetest.Person(t, f, "zed"), store.NoKey, f.ID("erp"), in)
 	servicetest.WantCode(t, "a person without the permission", err, models.CodePermissionDenied)
-	_, err = f.Webhooks.ChangeWebhook(t.Context(), servicetest.Person(t, f, "zed"), f.ID("erp_hook"), webhooks.WebhookChange{URL: &in.URL})
+	_, err = f.Webhooks.ChangeWebhook(t.Context(), servicetest.Person(t, f, "zed"), store.NoKey, f.ID("erp_hook"), webhooks.WebhookChange{URL: &in.URL})
 	servicetest.WantCode(t, "a person without the permission", err, models.CodePermissionDenied)
 	if len(resolver.asked) > 0 {
 		t.Errorf("names are looked up for callers who may not save them: %v", resolver.asked)
@@ -357,7 +357,7 @@ integrations: [{key: erp, webhooks: [{key: erp_hook, url: "https://bad.example.c
 		"https://good.example.com/x": "",
 	} {
 		in.URL = url
-		_, err := f.Webhooks.CreateWebhook(t.Context(), store.Operator(), f.ID("roofer"), in)
+		_, err := f.Webhooks.CreateWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("roofer"), in)
 		if detail == "" {
 			servicetest.WantCode(t, url, err, "")
 			continue
@@ -380,7 +380,9 @@ func TestAnIntegrationHasFiveWebhooks(t *testing.T) {
 	errs := make([]error, 2)
 	var both sync.WaitGroup
 	for i := range errs {
-		both.Go(func() { _, errs[i] = f.Webhooks.CreateWebhook(t.Context(), store.Operator(), f.ID("roofer"), in) })
+		both.Go(func() {
+			_, errs[i] = f.Webhooks.CreateWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("roofer"), in)
+		})
 	}
 	both.Wait()
 	if models.CodeOf(errs[0]) == models.CodeOf(errs[1]) {
@@ -392,7 +394,7 @@ func TestAnIntegrationHasFiveWebhooks(t *testing.T) {
 		}
 	}
 	// Deleting one frees its slot.
-	if err := f.Webhooks.DeleteWebhook(t.Context(), store.Operator(), made[1].ID); err != nil {
+	if err := f.Webhooks.DeleteWebhook(t.Context(), store.Operator(), store.NoKey, made[1].ID); err != nil {
 		t.Fatal(err)
 	}
 	created(t, f, "roofer", in.URL, models.EventPing)
@@ -405,7 +407,7 @@ func TestChangeWebhook(t *testing.T) {
 	f := servicetest.New(t)
 	servicetest.Create(t, f)
 	url := "http://127.0.0.1:9/moved"
-	changed, err := f.Webhooks.ChangeWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), webhooks.WebhookChange{URL: &url})
+	changed, err := f.Webhooks.ChangeWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), webhooks.WebhookChange{URL: &url})
 	if err != nil || changed.URL != url || len(changed.Events) != 9 || changed.Secret != "" {
 		t.Fatalf("changed is %+v, %v", changed, err)
 	}
@@ -414,7 +416,7 @@ func TestChangeWebhook(t *testing.T) {
 	}
 	events := []models.EventType{models.EventIssueCreated}
 	for range 2 { // the second time nothing is left to change
-		if changed, err = f.Webhooks.ChangeWebhook(t.Context(), store.Operator(), f.ID("erp_hook"), webhooks.WebhookChange{Events: events}); err != nil {
+		if changed, err = f.Webhooks.ChangeWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), webhooks.WebhookChange{Events: events}); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Equal(changed.Events, events) || changed.URL != url {
@@ -440,14 +442,14 @@ func TestDeletingAWebhookDeletesItsDeliveriesAndFreesItsKey(t *testing.T) {
 	failing := servicetest.Claim(t, f, "erp_hook").Deliveries[0]
 	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, failing, 500))
 	f.Wakes.Take()
-	if err := f.Webhooks.DeleteWebhook(t.Context(), store.Operator(), f.ID("erp_hook")); err != nil {
+	if err := f.Webhooks.DeleteWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook")); err != nil {
 		t.Fatal(err)
 	}
 	_, err := f.Webhooks.LoadDelivery(t.Context(), failing.DeliveryID)
 	servicetest.WantCode(t, "the state of its delivery", err, models.CodeNotFound)
 	_, err = f.Webhooks.Deliveries(t.Context(), webhooks.DeliveryFilter{WebhookID: f.ID("erp_hook")})
 	servicetest.WantCode(t, "the list of its deliveries", err, models.CodeNotFound)
-	_, err = f.Webhooks.RedeliverDelivery(t.Context(), store.Operator(), failing.DeliveryID)
+	_, err = f.Webhooks.RedeliverDelivery(t.Context(), store.Operator(), store.NoKey, failing.DeliveryID)
 	servicetest.WantCode(t, "redelivering its delivery", err, models.CodeNotFound)
 	if all, err := f.Webhooks.Deliveries(t.Context(), webhooks.DeliveryFilter{}); err != nil || len(all) != 2 {
 		t.Errorf("%d deliveries are listed, want the other address's: %v", len(all), err)
@@ -531,7 +533,7 @@ func TestOldSecretsSignForADayEach(t *testing.T) {
 			for i, step := range steps {
 				f.Clock.Advance(step.wait)
 				if step.renew != "" {
-					renewed, err := f.Webhooks.RenewWebhookSecret(t.Context(), store.Operator(), id)
+					renewed, err := f.Webhooks.RenewWebhookSecret(t.Context(), store.Operator(), store.NoKey, id)
 					if step.renew == "rejected" {
 						servicetest.WantCode(t, "one renewal too many", err, models.CodeValidationFailed)
 						oldest := servicetest.Value[time.Time](f, `SELECT older_secret_until FROM webhooks WHERE id = $1`, id)
