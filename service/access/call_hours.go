@@ -94,7 +94,14 @@ func (s *Access) CallFigures(ctx context.Context, actor store.Actor, integration
 	times := s.ChartTimes(span, step)
 	var found IntegrationCalls
 	var rows []CallFigures
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() (IntegrationCalls, error) {
+	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
+		QueueMayManage(pipeline, actor)
+		store.QueueOne(pipeline, &found, models.NotFound(), `
+			SELECT p.calls_per_minute AS allowed FROM integrations i JOIN plans p ON p.organization_id = i.organization_id
+			WHERE i.id = $1 AND i.organization_id = $2 AND i.deleted_at IS NULL`, integrationID, actor.OrganizationID)
+		store.QueueAll(pipeline, &rows, callFiguresQuery, pgx.NamedArgs{"id": integrationID, "since": times[0], "step": step.Seconds()})
+		return nil
+	}, func() (IntegrationCalls, error) {
 		byTime := map[int64]CallFigures{}
 		for _, row := range rows {
 			byTime[row.At.Unix()] = row
@@ -105,12 +112,5 @@ func (s *Access) CallFigures(ctx context.Context, actor store.Actor, integration
 			found.Steps = append(found.Steps, f)
 		}
 		return found, nil
-	}, func(pipeline *pgx.Batch) error {
-		QueueMayManage(pipeline, actor)
-		store.QueueOne(pipeline, &found, models.NotFound(), `
-			SELECT p.calls_per_minute AS allowed FROM integrations i JOIN plans p ON p.organization_id = i.organization_id
-			WHERE i.id = $1 AND i.organization_id = $2 AND i.deleted_at IS NULL`, integrationID, actor.OrganizationID)
-		store.QueueAll(pipeline, &rows, callFiguresQuery, pgx.NamedArgs{"id": integrationID, "since": times[0], "step": step.Seconds()})
-		return nil
 	})
 }

@@ -41,11 +41,11 @@ func (s *Integrations) AssignmentChoices(ctx context.Context, actor store.Actor)
 		return choices, err
 	}
 	args := pgx.NamedArgs{"organization": actor.OrganizationID, "actor": actor.IdentityID, "limit": inventory.MaxChoices}
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() (AssignmentChoices, error) { return choices, nil }, func(pipeline *pgx.Batch) error {
+	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueAll(pipeline, &choices.Definitions, definitionsQuery, actor.OrganizationID, inventory.MaxChoices)
 		store.QueueAll(pipeline, &choices.Nodes, assignableNodesQuery, args)
 		return nil
-	})
+	}, func() (AssignmentChoices, error) { return choices, nil })
 }
 
 // AssignIntegration is Assign for an integration. node is the node's id or its external_id,
@@ -73,8 +73,8 @@ func (s *Integrations) nodeToAssign(ctx context.Context, actor store.Actor, text
 		return text, nil
 	}
 	var found []models.NodeReference
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() (string, error) { return inventory.OnlyNode(found, errNoNodeToAssign()) }, func(pipeline *pgx.Batch) error {
+	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		inventory.QueueNamedNodes(pipeline, &found, actor, text, access.GivesPermissions+` AND n.retired_at IS NULL`)
 		return nil
-	})
+	}, func() (string, error) { return inventory.OnlyNode(found, errNoNodeToAssign()) })
 }

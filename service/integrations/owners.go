@@ -60,12 +60,12 @@ type IntegrationOwner struct{ ID, Name string }
 // most 200, by name. Errors: permission_denied, unavailable.
 func (s *Integrations) PossibleOwners(ctx context.Context, actor store.Actor) ([]IntegrationOwner, error) {
 	var found []IntegrationOwner
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]IntegrationOwner, error) { return found, nil }, func(pipeline *pgx.Batch) error {
+	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		access.QueueMayManage(pipeline, actor)
 		store.QueueAll(pipeline, &found, `
 			SELECT i.id, i.name FROM organization_rights r JOIN people p ON p.id = r.actor_id JOIN identities i ON i.id = p.id
 			WHERE r.organization_id = $1 AND p.deactivated_at IS NULL AND 'integrations' = ANY (r.grants)
 			ORDER BY lower(i.name), i.id LIMIT $2`, actor.OrganizationID, inventory.MaxChoices)
 		return nil
-	})
+	}, func() ([]IntegrationOwner, error) { return found, nil })
 }

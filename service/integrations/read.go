@@ -60,10 +60,10 @@ func IntegrationSummaryArgs(s *store.Store, actor store.Actor, id string) pgx.Na
 // at most 1000. Errors: permission_denied, unavailable.
 func (s *Integrations) ManagedIntegrations(ctx context.Context, actor store.Actor) (IntegrationList, error) {
 	var list IntegrationList
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() (IntegrationList, error) { return list, nil }, func(pipeline *pgx.Batch) error {
+	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		access.QueueMayManage(pipeline, actor)
 		store.QueueOne(pipeline, &list, models.NotFound(), `SELECT integrations AS allowed FROM plans WHERE organization_id = $1`, actor.OrganizationID)
 		store.QueueAll(pipeline, &list.Integrations, store.Fill(IntegrationSummaryQuery, "condition", "true"), IntegrationSummaryArgs(s.Store, actor, ""))
 		return nil
-	})
+	}, func() (IntegrationList, error) { return list, nil })
 }

@@ -69,13 +69,13 @@ func (s *Inventory) Definitions(ctx context.Context, actor store.Actor) (Definit
 		return found, err
 	}
 	args := pgx.NamedArgs{"organization": actor.OrganizationID, "limit": MaxChoices, "max": MaxEffects}
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() (Definitions, error) {
-		found.Administrators, found.Organization = found.Organization[0].People, found.Organization[1:]
-		return found, nil
-	}, func(pipeline *pgx.Batch) error {
+	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueAll(pipeline, &found.Organization, definitionUsesQuery, args)
 		store.QueueAll(pipeline, &found.Nodes, nodeDefinitionUsesQuery, args)
 		return nil
+	}, func() (Definitions, error) {
+		found.Administrators, found.Organization = found.Organization[0].People, found.Organization[1:]
+		return found, nil
 	})
 }
 

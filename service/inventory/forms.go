@@ -51,10 +51,10 @@ func (s *Inventory) Form(ctx context.Context, actor store.Actor, id string) ([]b
 		return nil, models.NotFound()
 	}
 	var row formRow
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]byte, error) { return store.Encode(&row) }, func(pipeline *pgx.Batch) error {
+	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &row, models.NotFound(), formQuery, id, actor.OrganizationID)
 		return nil
-	})
+	}, func() ([]byte, error) { return store.Encode(&row) })
 }
 
 // AppendJSON writes a models.FormRecord.

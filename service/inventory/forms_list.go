@@ -37,10 +37,10 @@ func (s *Inventory) FormsForPerson(ctx context.Context, actor store.Actor, filte
 	}
 	args := filter.Args()
 	args["organization"] = actor.OrganizationID
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]FormSummary, error) { return found, nil }, func(pipeline *pgx.Batch) error {
+	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueAll(pipeline, &found, formListQuery, args)
 		return nil
-	})
+	}, func() ([]FormSummary, error) { return found, nil })
 }
 
 // FormDetail is a form with its questions and where it is used.
@@ -76,12 +76,12 @@ func (s *Inventory) FormForPerson(ctx context.Context, actor store.Actor, id str
 	}
 	var row formRow
 	args := pgx.NamedArgs{"id": id, "actor": actor.IdentityID, "max": maxFormUses}
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() (FormDetail, error) {
-		found.ID, found.Name, found.Retired, found.ChangedAt = row.ID, row.Name, row.Retired, row.ChangedAt
-		return found, json.Unmarshal(row.Questions, &found.Questions)
-	}, func(pipeline *pgx.Batch) error {
+	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &row, models.NotFound(), formQuery, id, actor.OrganizationID)
 		store.QueueAll(pipeline, &found.WorkOrders, formUsesQuery, args)
 		return nil
+	}, func() (FormDetail, error) {
+		found.ID, found.Name, found.Retired, found.ChangedAt = row.ID, row.Name, row.Retired, row.ChangedAt
+		return found, json.Unmarshal(row.Questions, &found.Questions)
 	})
 }

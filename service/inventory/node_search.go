@@ -95,13 +95,13 @@ func (s *Inventory) SearchNodes(ctx context.Context, actor store.Actor, search N
 		return nil, nil
 	}
 	var found []FoundNode
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]FoundNode, error) { return found, nil }, func(pipeline *pgx.Batch) error {
+	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueAll(pipeline, &found, searchNodesQuery, pgx.NamedArgs{
 			"actor": actor.IdentityID, "organization": actor.OrganizationID, "text": text, "grant": string(search.Grant), "upper": search.NotSubEquipment, "retired": search.Retired,
 			"limit": min(cmp.Or(search.Limit, models.DefaultPageSize), models.MaxPageSize+1),
 		})
 		return nil
-	})
+	}, func() ([]FoundNode, error) { return found, nil })
 }
 
 // namedNodesQuery selects the nodes with the id @node, and nodes of @organization with this

@@ -79,10 +79,10 @@ func (s *Inventory) NodeForPerson(ctx context.Context, actor store.Actor, id str
 	if !IsNodeID(id) {
 		return found, models.NotFound()
 	}
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() (NodeView, error) { return found, nil }, func(pipeline *pgx.Batch) error {
+	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &found, models.NotFound(), nodeViewQuery, id, actor.IdentityID, actor.OrganizationID)
 		return nil
-	})
+	}, func() (NodeView, error) { return found, nil })
 }
 
 // ManagedNode is NodeForPerson for a node on which the person may give permissions. Errors:

@@ -77,15 +77,7 @@ func (s *Inventory) serviceCompanies(ctx context.Context, actor store.Actor, id 
 	var found []ServiceCompany
 	var listed []ListedWorkOrder
 	var is struct{ Admin bool }
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]ServiceCompany, error) {
-		if !is.Admin {
-			return nil, errEndsNoRelations()
-		}
-		if id != "" && len(found) > 0 {
-			found[0].Listed = listed
-		}
-		return found, nil
-	}, func(pipeline *pgx.Batch) error {
+	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		args := pgx.NamedArgs{"actor": actor.IdentityID, "organization": actor.OrganizationID, "company": id, "open": openStatuses, "max": MaxEffects}
 		store.QueueOne(pipeline, &is, models.NotFound(), `SELECT `+store.Fill(access.IsAdmin, "actor", "@actor", "organization", "@organization")+` AS admin`, args)
 		store.QueueAll(pipeline, &found, companiesQuery, args)
@@ -93,6 +85,14 @@ func (s *Inventory) serviceCompanies(ctx context.Context, actor store.Actor, id 
 			store.QueueAll(pipeline, &listed, listedQuery, args)
 		}
 		return nil
+	}, func() ([]ServiceCompany, error) {
+		if !is.Admin {
+			return nil, errEndsNoRelations()
+		}
+		if id != "" && len(found) > 0 {
+			found[0].Listed = listed
+		}
+		return found, nil
 	})
 }
 

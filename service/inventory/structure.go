@@ -321,10 +321,10 @@ func (s *Inventory) NodeUse(ctx context.Context, actor store.Actor, id string) (
 	if err != nil {
 		return node, use, err
 	}
-	use, err = store.Read(ctx, s.Store, actor.OrganizationID, func() (NodeUse, error) { return use, nil }, func(pipeline *pgx.Batch) error {
+	use, err = store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &use, models.NotFound(), nodeUseQuery, pgx.NamedArgs{"node": id, "open": openStatuses, "max": MaxEffects})
 		return nil
-	})
+	}, func() (NodeUse, error) { return use, nil })
 	return node, use, err
 }
 

@@ -102,10 +102,10 @@ func (s *Inventory) InventoryLevel(ctx context.Context, actor store.Actor, level
 		return store.KnownList[LevelNode](ctx, s.Store, actor.OrganizationID, SeesNode, []any{args}, levelQuery, []any{args})
 	}
 	var found []LevelNode
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]LevelNode, error) { return found, nil }, func(pipeline *pgx.Batch) error {
+	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueAll(pipeline, &found, topQuery, args)
 		return nil
-	})
+	}, func() ([]LevelNode, error) { return found, nil })
 }
 
 // IsNodeID reports whether the text has the form of a node's id.

@@ -76,9 +76,7 @@ func List[Row any, P rowPointer[Row]](ctx context.Context, s *store.Store, q *Li
 	guessed = guessed && !start.changes // a page of changes needs the xmin horizon
 	var v store.Visibility
 	var found []Row
-	return store.Read(ctx, s, q.Actor.OrganizationID, func() ([]byte, error) {
-		return encodePage[Row, P](ctx, s, q, start, v, found, limit)
-	}, func(pipeline *pgx.Batch) error {
+	return store.ReadInRounds(ctx, s, q.Actor.OrganizationID, store.Rounds{func(pipeline *pgx.Batch) error {
 		q.QueueVisibility(pipeline, &v, start)
 		if guessed {
 			queuePage(pipeline, &found, q, guess, start, limit)
@@ -94,6 +92,8 @@ func List[Row any, P rowPointer[Row]](ctx context.Context, s *store.Store, q *Li
 			queuePage(pipeline, &found, q, v, start, limit)
 		}
 		return nil
+	}}, func() ([]byte, error) {
+		return encodePage[Row, P](ctx, s, q, start, v, found, limit)
 	})
 }
 

@@ -67,14 +67,14 @@ func (s *Pages) AssignmentEffects(ctx context.Context, actor store.Actor, nodeID
 	}
 	var held records.Assignee
 	var kept []KeptAssignment
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() (AssignmentEffects, error) {
-		effects.Assignee, effects.Kept = held, kept
-		effects.Record = inventory.AssignmentRecord{NodeID: nodeID, IdentityID: identityID, DefinitionID: &held.DefinitionID}
-		return effects, nil
-	}, func(pipeline *pgx.Batch) error {
+	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &held, models.NotFound(), ownAssigneeQuery, nodeID, identityID)
 		store.QueueOne(pipeline, &effects, models.NotFound(), effectsOfAssignmentQuery, nodeID, identityID, inventory.MaxEffects)
 		store.QueueAll(pipeline, &kept, keptQuery, nodeID, identityID)
 		return nil
+	}, func() (AssignmentEffects, error) {
+		effects.Assignee, effects.Kept = held, kept
+		effects.Record = inventory.AssignmentRecord{NodeID: nodeID, IdentityID: identityID, DefinitionID: &held.DefinitionID}
+		return effects, nil
 	})
 }

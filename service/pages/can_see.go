@@ -255,7 +255,7 @@ type look struct {
 // look reads in two round trips, and answers for each integration. Errors: not_found,
 // validation_failed (no such record), permission_denied, unavailable.
 func (s *Pages) look(ctx context.Context, l *look) ([]IntegrationSight, error) {
-	return store.Read(ctx, s.Store, l.actor.OrganizationID, l.sights, func(pipeline *pgx.Batch) error {
+	return store.ReadInRounds(ctx, s.Store, l.actor.OrganizationID, store.Rounds{func(pipeline *pgx.Batch) error {
 		l.queueIntegrations(pipeline)
 		if l.latest != nil {
 			l.latest.QueueChanges(pipeline, s.Now())
@@ -281,7 +281,7 @@ func (s *Pages) look(ctx context.Context, l *look) ([]IntegrationSight, error) {
 			l.latest.QueueDeliveries(pipeline, l.actor.OrganizationID)
 		}
 		return nil
-	})
+	}}, l.sights)
 }
 
 // queueIntegrations adds the queries of the integrations with their addresses, and of the record

@@ -27,11 +27,7 @@ func (s *Pages) ManagedIntegration(ctx context.Context, actor store.Actor, id st
 		Grants     []models.OrganizationGrant
 	}
 	var assigned records.AssignmentsRead
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() (IntegrationDetail, error) {
-		found.Definition, found.OwnerNames, found.DefinitionGrants = about.Definition, about.OwnerNames, about.Grants
-		found.Assigned = assigned.Found()
-		return found, nil
-	}, func(pipeline *pgx.Batch) error {
+	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &found.IntegrationSummary, models.NotFound(), store.Fill(integrations.IntegrationSummaryQuery, "condition", "i.id = @id"), integrations.IntegrationSummaryArgs(s.Store, actor, id))
 		access.QueueMayManage(pipeline, actor)
 		store.QueueOne(pipeline, &about, models.NotFound(), `
@@ -45,6 +41,10 @@ func (s *Pages) ManagedIntegration(ctx context.Context, actor store.Actor, id st
 			WHERE h.integration_id = $1 ORDER BY h.id`, id)
 		assigned.Queue(pipeline, actor, id)
 		return nil
+	}, func() (IntegrationDetail, error) {
+		found.Definition, found.OwnerNames, found.DefinitionGrants = about.Definition, about.OwnerNames, about.Grants
+		found.Assigned = assigned.Found()
+		return found, nil
 	})
 }
 
@@ -83,12 +83,12 @@ func (s *Pages) ManagedIntegrationEffects(ctx context.Context, actor store.Actor
 		return found.IntegrationRecord, IntegrationEffects{}, models.NotFound()
 	}
 	var effects IntegrationEffects
-	effects, err := store.Read(ctx, s.Store, actor.OrganizationID, func() (IntegrationEffects, error) { return effects, nil }, func(pipeline *pgx.Batch) error {
+	effects, err := store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &found, models.NotFound(), store.Fill(integrations.IntegrationSummaryQuery, "condition", "i.id = @id"), integrations.IntegrationSummaryArgs(s.Store, actor, id))
 		access.QueueMayManage(pipeline, actor)
 		store.QueueOne(pipeline, &effects, models.NotFound(), integrationEffectsQuery, pgx.NamedArgs{"id": id, "max": MaxEffectCount})
 		return nil
-	})
+	}, func() (IntegrationEffects, error) { return effects, nil })
 	return found.IntegrationRecord, effects, err
 }
 

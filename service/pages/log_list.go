@@ -87,7 +87,7 @@ func (s *Pages) LogRecords(ctx context.Context, actor store.Actor, organizationI
 			return nil
 		}
 	}
-	rounds := []func(*pgx.Batch) error{func(pipeline *pgx.Batch) error {
+	rounds := store.Rounds{func(pipeline *pgx.Batch) error {
 		queueReadsLog(pipeline, actor)
 		if !filter.To.IsZero() {
 			var last int64
@@ -106,7 +106,7 @@ func (s *Pages) LogRecords(ctx context.Context, actor store.Actor, organizationI
 	if filter.isSparse() {
 		rounds = append(rounds, look(maxLogScan))
 	}
-	return store.Read(ctx, s.Store, organization, func() (LogPage, error) { return page, nil }, rounds...)
+	return store.ReadInRounds(ctx, s.Store, organization, rounds, func() (LogPage, error) { return page, nil })
 }
 
 // isSparse reports whether entries that do not match are looked at too.

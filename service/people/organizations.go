@@ -35,7 +35,7 @@ type PlanRecord struct {
 // does not check permissions. Errors: unavailable.
 func (s *People) Organizations(ctx context.Context) ([]OrganizationRecord, error) {
 	found := []OrganizationRecord{}
-	return store.Read(ctx, s.Store, "", func() ([]OrganizationRecord, error) { return found, nil }, func(pipeline *pgx.Batch) error {
+	return store.Read(ctx, s.Store, "", func(pipeline *pgx.Batch) error {
 		pipeline.Queue(`
 			SELECT o.id, o.key, i.name, o.read_only, o.suspended, o.openid_required, o.created_at,
 				p.name, p.api, p.manual_work_orders, p.calls_per_minute, p.integrations
@@ -52,7 +52,7 @@ func (s *People) Organizations(ctx context.Context) ([]OrganizationRecord, error
 			return err
 		})
 		return nil
-	})
+	}, func() ([]OrganizationRecord, error) { return found, nil })
 }
 
 // OrganizationID returns the id of the organization with this id or key. It is for

@@ -52,10 +52,10 @@ func (s *People) TeamsForPerson(ctx context.Context, actor store.Actor, filter l
 	}
 	args := filter.Args()
 	args["organization"], args["max"] = actor.OrganizationID, inventory.MaxEffects
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]TeamSummary, error) { return found, nil }, func(pipeline *pgx.Batch) error {
+	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueAll(pipeline, &found, teamListQuery, args)
 		return nil
-	})
+	}, func() ([]TeamSummary, error) { return found, nil })
 }
 
 // TeamMember is a member of a team: a person, rarely an integration.
@@ -100,11 +100,11 @@ func (s *People) TeamForPerson(ctx context.Context, actor store.Actor, id string
 	}
 	args := filter.Args()
 	args["organization"], args["id"], args["max"] = actor.OrganizationID, id, inventory.MaxEffects
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() (TeamDetail, error) { return found, nil }, func(pipeline *pgx.Batch) error {
+	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &found.TeamSummary, models.NotFound(), teamQuery, args)
 		store.QueueAll(pipeline, &found.People, teamMemberPageQuery, args)
 		return nil
-	})
+	}, func() (TeamDetail, error) { return found, nil })
 }
 
 var teamMemberQuery = store.Fill(teamMembersQuery, "page", "m.member_id = @member")
@@ -122,11 +122,11 @@ func (s *People) TeamMemberForPerson(ctx context.Context, actor store.Actor, id,
 		return team, member, models.NotFound()
 	}
 	args := pgx.NamedArgs{"organization": actor.OrganizationID, "id": id, "member": memberID, "max": inventory.MaxEffects, "limit": 1}
-	member, err := store.Read(ctx, s.Store, actor.OrganizationID, func() (TeamMember, error) { return member, nil }, func(pipeline *pgx.Batch) error {
+	member, err := store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &team, models.NotFound(), teamQuery, args)
 		store.QueueOne(pipeline, &member, models.NotFound(), teamMemberQuery, args)
 		return nil
-	})
+	}, func() (TeamMember, error) { return member, nil })
 	return team, member, err
 }
 
@@ -157,12 +157,12 @@ func (s *People) TeamEffects(ctx context.Context, actor store.Actor, id string) 
 	}
 	var open struct{ WorkOrders int }
 	args := pgx.NamedArgs{"organization": actor.OrganizationID, "id": id, "max": inventory.MaxEffects}
-	workOrders, err := store.Read(ctx, s.Store, actor.OrganizationID, func() (int, error) { return open.WorkOrders, nil }, func(pipeline *pgx.Batch) error {
+	workOrders, err := store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &found, models.NotFound(), teamQuery, args)
 		queueMayManagePeople(pipeline, actor)
 		store.QueueOne(pipeline, &open, models.NotFound(), `SELECT `+OpenWorkOrdersOf+` AS work_orders`, args)
 		return nil
-	})
+	}, func() (int, error) { return open.WorkOrders, nil })
 	return found, workOrders, err
 }
 

@@ -60,14 +60,14 @@ func (s *Records) Answers(ctx context.Context, actor store.Actor, id string) ([]
 		return nil, models.NotFound()
 	}
 	var row answersRow
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]byte, error) {
+	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
+		queueAnswers(pipeline, &row, id, actor)
+		return nil
+	}, func() ([]byte, error) {
 		record, err := row.record()
 		if err != nil {
 			return nil, err
 		}
 		return store.Encode(record)
-	}, func(pipeline *pgx.Batch) error {
-		queueAnswers(pipeline, &row, id, actor)
-		return nil
 	})
 }

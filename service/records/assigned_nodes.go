@@ -83,10 +83,10 @@ func (s *Records) AssignmentsForPerson(ctx context.Context, actor store.Actor, i
 	}
 	var known struct{ ID string }
 	var found AssignmentsRead
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() (Assignments, error) { return found.Found(), nil }, func(pipeline *pgx.Batch) error {
+	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &known, models.NotFound(), `SELECT id FROM identities
 			WHERE id = $1 AND organization_id = $2 AND kind IN ('person', 'team') AND deleted_at IS NULL`, identityID, actor.OrganizationID)
 		found.Queue(pipeline, actor, identityID)
 		return nil
-	})
+	}, func() (Assignments, error) { return found.Found(), nil })
 }

@@ -102,7 +102,7 @@ func (s *Records) AssigneeChoices(ctx context.Context, actor store.Actor, nodeID
 	if choices.Node, err = inventory.ManagedNode(ctx, s.Store, actor, nodeID); err != nil {
 		return choices, err
 	}
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() (AssigneeChoices, error) { return choices, nil }, func(pipeline *pgx.Batch) error {
+	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueAll(pipeline, &choices.Definitions, `
 			SELECT p.id, p.name, p.applies_below, p.grants FROM permission_definitions p
 			WHERE p.organization_id = $1 AND NOT p.retired AND ((SELECT admin FROM people WHERE id = $3) OR `+store.Fill(inventory.Exceeds, "d", "p", "actor", "$3", "node", "$4")+` = '{}')
@@ -110,5 +110,5 @@ func (s *Records) AssigneeChoices(ctx context.Context, actor store.Actor, nodeID
 		store.QueueAll(pipeline, &choices.Identities, `SELECT i.* FROM `+store.Fill(inventory.AssignableIdentities, "organization", "$1")+` i
 			ORDER BY i.kind = 'person', lower(i.name), i.id LIMIT $2`, actor.OrganizationID, inventory.MaxChoices)
 		return nil
-	})
+	}, func() (AssigneeChoices, error) { return choices, nil })
 }

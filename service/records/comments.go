@@ -150,10 +150,10 @@ func (s *Records) CommentToRemove(ctx context.Context, actor store.Actor, id str
 		return models.Comment{}, models.NotFound()
 	}
 	var comment removableComment
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() (models.Comment, error) { return comment.Comment, comment.check() }, func(pipeline *pgx.Batch) error {
+	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &comment, models.NotFound(), removableQuery, id, actor.IdentityID)
 		return nil
-	})
+	}, func() (models.Comment, error) { return comment.Comment, comment.check() })
 }
 
 // RemoveComment removes the text of a comment for good. The history still shows who commented

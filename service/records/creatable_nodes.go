@@ -86,15 +86,7 @@ func (s *Records) CreatableNodes(ctx context.Context, actor store.Actor, below, 
 		return level, err
 	}
 	args := pgx.NamedArgs{"actor": actor.IdentityID, "organization": actor.OrganizationID, "below": below, "after": after, "limit": MaxCreatable + 1}
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() (CreatableNodes, error) {
-		if n := len(level.Above); below != "" && (n == 0 || level.Above[n-1].ID != below) {
-			return CreatableNodes{}, models.NotFound()
-		}
-		if level.More = len(level.Nodes) > MaxCreatable; level.More {
-			level.Nodes = slices.Clip(level.Nodes[:MaxCreatable])
-		}
-		return level, nil
-	}, func(pipeline *pgx.Batch) error {
+	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		query := uppermostQuery
 		if below != "" {
 			query = childrenQuery
@@ -102,5 +94,13 @@ func (s *Records) CreatableNodes(ctx context.Context, actor store.Actor, below, 
 		}
 		store.QueueAll(pipeline, &level.Nodes, query, args)
 		return nil
+	}, func() (CreatableNodes, error) {
+		if n := len(level.Above); below != "" && (n == 0 || level.Above[n-1].ID != below) {
+			return CreatableNodes{}, models.NotFound()
+		}
+		if level.More = len(level.Nodes) > MaxCreatable; level.More {
+			level.Nodes = slices.Clip(level.Nodes[:MaxCreatable])
+		}
+		return level, nil
 	})
 }

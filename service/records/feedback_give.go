@@ -43,13 +43,13 @@ func (s *Records) FeedbackPlaces(ctx context.Context, actor store.Actor, node st
 }
 
 func (s *Records) feedbackPlaces(ctx context.Context, actor store.Actor, node string) (places FeedbackPlaces, chosen []models.NodeReference, err error) {
-	chosen, err = store.Read(ctx, s.Store, actor.OrganizationID, func() ([]models.NodeReference, error) { return chosen, nil }, func(pipeline *pgx.Batch) error {
+	chosen, err = store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueAll(pipeline, &places.Nodes, feedbackNodesQuery, pgx.NamedArgs{"actor": actor.IdentityID, "organization": actor.OrganizationID, "limit": inventory.MaxChoices})
 		if node != "" {
 			inventory.QueueNamedNodes(pipeline, &chosen, actor, node, `n.organization_id = @organization AND n.retired_at IS NULL AND `+givesFeedback)
 		}
 		return nil
-	})
+	}, func() ([]models.NodeReference, error) { return chosen, nil })
 	return places, chosen, err
 }
 

@@ -48,12 +48,12 @@ func (s *Records) feedbackWithWords(ctx context.Context, actor store.Actor, text
 	if !models.IsText(text) || utf8.RuneCountInString(text) > maxSearchText {
 		return nil, nil
 	}
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]string, error) { return ids, nil }, func(pipeline *pgx.Batch) error {
+	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueValues(pipeline, &ids, feedbackWordsQuery, pgx.NamedArgs{
 			"actor": actor.IdentityID, "organization": actor.OrganizationID, "text": text, "most": maxWordMatches, "limit": models.MaxPageSize,
 		})
 		return nil
-	})
+	}, func() ([]string, error) { return ids, nil })
 }
 
 // FeedbackDetail is feedback with what its page shows.
@@ -88,7 +88,14 @@ func (s *Records) FeedbackDetail(ctx context.Context, actor store.Actor, id stri
 	history := historyRead{actor: actor, part: part, limit: shownChanges}
 	var manual bool
 	var made []LinkedRecord
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() (detail FeedbackDetail, err error) {
+	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
+		store.QueueOne(pipeline, &known, models.NotFound(), feedbackResolutions[actor.ShowPeople], id, actor.IdentityID)
+		history.queueChanges(pipeline, id)
+		store.QueueAll(pipeline, &made, madeOfItQuery, id, actor.IdentityID, maxMadeOfIt)
+		pipeline.Queue(`SELECT manual_work_orders FROM plans WHERE organization_id = $1`, actor.OrganizationID).
+			QueryRow(func(row pgx.Row) error { return row.Scan(&manual) })
+		return nil
+	}, func() (detail FeedbackDetail, err error) {
 		if !known.Readable {
 			return detail, models.NotFound()
 		}
@@ -104,12 +111,5 @@ func (s *Records) FeedbackDetail(ctx context.Context, actor store.Actor, id stri
 		detail.WorkOrders = made
 		detail.History = history.page()
 		return detail, nil
-	}, func(pipeline *pgx.Batch) error {
-		store.QueueOne(pipeline, &known, models.NotFound(), feedbackResolutions[actor.ShowPeople], id, actor.IdentityID)
-		history.queueChanges(pipeline, id)
-		store.QueueAll(pipeline, &made, madeOfItQuery, id, actor.IdentityID, maxMadeOfIt)
-		pipeline.Queue(`SELECT manual_work_orders FROM plans WHERE organization_id = $1`, actor.OrganizationID).
-			QueryRow(func(row pgx.Row) error { return row.Scan(&manual) })
-		return nil
 	})
 }

@@ -31,14 +31,14 @@ var readableQuery = `SELECT ` + store.Fill(access.ReadsRecord, "id", "$1", "acto
 func (s *Records) History(ctx context.Context, actor store.Actor, id string) ([]models.HistoryEntry, error) {
 	var readable bool
 	var entries []models.HistoryEntry
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]models.HistoryEntry, error) {
+	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
+		store.QueueAll(pipeline, &entries, historyQuery, id, actor.ShowPeople)
+		return queueReadable(pipeline, &readable, actor, id)
+	}, func() ([]models.HistoryEntry, error) {
 		if !readable {
 			return nil, models.NotFound()
 		}
 		return entries, nil
-	}, func(pipeline *pgx.Batch) error {
-		store.QueueAll(pipeline, &entries, historyQuery, id, actor.ShowPeople)
-		return queueReadable(pipeline, &readable, actor, id)
 	})
 }
 

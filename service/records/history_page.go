@@ -156,7 +156,7 @@ func (h *historyRead) page() HistoryPage {
 func (s *Records) RecordHistory(ctx context.Context, actor store.Actor, id string, before int64, limit int) (HistoryPage, error) {
 	history := historyRead{actor: actor, part: HistoryPart{Before: before}, limit: min(cmp.Or(limit, models.DefaultPageSize), models.MaxPageSize)}
 	var readable bool
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() (HistoryPage, error) { return history.page(), nil }, func(pipeline *pgx.Batch) error {
+	return store.ReadInRounds(ctx, s.Store, actor.OrganizationID, store.Rounds{func(pipeline *pgx.Batch) error {
 		history.queueChanges(pipeline, id)
 		return queueReadable(pipeline, &readable, actor, id)
 	}, func(pipeline *pgx.Batch) error {
@@ -164,5 +164,5 @@ func (s *Records) RecordHistory(ctx context.Context, actor store.Actor, id strin
 			return models.NotFound()
 		}
 		return history.queueNames(pipeline)
-	})
+	}}, func() (HistoryPage, error) { return history.page(), nil })
 }

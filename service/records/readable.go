@@ -78,14 +78,14 @@ func (s *Records) ReadableRecords(ctx context.Context, actor store.Actor, ids []
 		return readable, nil
 	}
 	found := make([][]ReadableRecord, len(readableQueries))
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() (map[string]ReadableRecord, error) {
+	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
+		queueReadableRecords(pipeline, found, actor, ids)
+		return nil
+	}, func() (map[string]ReadableRecord, error) {
 		for _, record := range slices.Concat(found...) {
 			readable[record.ID] = record
 		}
 		return readable, nil
-	}, func(pipeline *pgx.Batch) error {
-		queueReadableRecords(pipeline, found, actor, ids)
-		return nil
 	})
 }
 
@@ -151,7 +151,7 @@ func (s *Records) RecordsNamed(ctx context.Context, actor store.Actor, text stri
 		number = 0
 	}
 	found := make([][]ReadableRecord, len(readableQueries))
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]ReadableRecord, error) { return slices.Concat(found...), nil }, func(pipeline *pgx.Batch) error {
+	return store.ReadInRounds(ctx, s.Store, actor.OrganizationID, store.Rounds{func(pipeline *pgx.Batch) error {
 		if ids == nil {
 			store.QueueValues(pipeline, &ids, namedQuery, pgx.NamedArgs{
 				"organization": actor.OrganizationID, "text": text, "number": number, "customers": maxCustomers, "limit": maxNamed,
@@ -162,5 +162,5 @@ func (s *Records) RecordsNamed(ctx context.Context, actor store.Actor, text stri
 		slices.Sort(ids)
 		queueReadableRecords(pipeline, found, actor, slices.Compact(ids))
 		return nil
-	})
+	}}, func() ([]ReadableRecord, error) { return slices.Concat(found...), nil })
 }

@@ -56,11 +56,10 @@ func (s *Records) WorkOrderBoard(ctx context.Context, actor store.Actor, search 
 		looked = maxFilteredLooked
 	}
 	var found []boardWorkOrder
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() (WorkOrderBoard, error) { return f.board(found) },
-		f.queueNames, f.queueAccess, f.queueMixed, func(pipeline *pgx.Batch) error {
-			queueFound(pipeline, f, &found, f.boardSQL(looked))
-			return nil
-		})
+	return store.ReadInRounds(ctx, s.Store, actor.OrganizationID, store.Rounds{f.queueNames, f.queueAccess, f.queueMixed, func(pipeline *pgx.Batch) error {
+		queueFound(pipeline, f, &found, f.boardSQL(looked))
+		return nil
+	}}, func() (WorkOrderBoard, error) { return f.board(found) })
 }
 
 // boardStatuses are the columns of the search's board.

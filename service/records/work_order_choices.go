@@ -89,7 +89,12 @@ func (s *Records) WorkOrderChoices(ctx context.Context, actor store.Actor, nodeI
 		Managers  []string
 	}
 	var choices WorkOrderChoices
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() (WorkOrderChoices, error) {
+	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
+		store.QueueOne(pipeline, &node, models.NotFound(), creatableNodeQuery, actor.IdentityID, actor.OrganizationID, nodeID)
+		store.QueueAll(pipeline, &choices.Forms, formChoicesQuery, actor.OrganizationID, MaxFormChoices+1)
+		store.QueueAll(pipeline, &choices.Candidates, candidatesQuery, nodeID, MaxCandidates+1, strings.ToLower(models.Trim(text)), append([]string{}, chosen...))
+		return nil
+	}, func() (WorkOrderChoices, error) {
 		if len(node.Grants) == 0 {
 			return WorkOrderChoices{}, models.NotFound()
 		}
@@ -101,10 +106,5 @@ func (s *Records) WorkOrderChoices(ctx context.Context, actor store.Actor, nodeI
 			return WorkOrderChoices{}, fmt.Errorf("decode a node: %w", err)
 		}
 		return choices, nil
-	}, func(pipeline *pgx.Batch) error {
-		store.QueueOne(pipeline, &node, models.NotFound(), creatableNodeQuery, actor.IdentityID, actor.OrganizationID, nodeID)
-		store.QueueAll(pipeline, &choices.Forms, formChoicesQuery, actor.OrganizationID, MaxFormChoices+1)
-		store.QueueAll(pipeline, &choices.Candidates, candidatesQuery, nodeID, MaxCandidates+1, strings.ToLower(models.Trim(text)), append([]string{}, chosen...))
-		return nil
 	})
 }

@@ -54,16 +54,16 @@ func (s *Records) WorkOrderDays(ctx context.Context, actor store.Actor, zone *ti
 		"first": models.FirstID(models.PrefixWorkOrder, starts[0].Add(-maxCreationSkew)),
 	}
 	var rows []struct{ Day, Opened, Closed int }
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]WorkOrderDay, error) {
+	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
+		pipeline.Queue(`SELECT set_config('plan_cache_mode', 'force_custom_plan', true)`) // it depends on the days how many there are
+		store.QueueAll(pipeline, &rows, workOrderDaysQuery, args)
+		return nil
+	}, func() ([]WorkOrderDay, error) {
 		for _, row := range rows {
 			if row.Day >= 1 && row.Day <= days {
 				figures[row.Day-1].Opened, figures[row.Day-1].Closed = row.Opened, row.Closed
 			}
 		}
 		return figures, nil
-	}, func(pipeline *pgx.Batch) error {
-		pipeline.Queue(`SELECT set_config('plan_cache_mode', 'force_custom_plan', true)`) // it depends on the days how many there are
-		store.QueueAll(pipeline, &rows, workOrderDaysQuery, args)
-		return nil
 	})
 }

@@ -121,17 +121,7 @@ func (s *Records) WorkOrderDetail(ctx context.Context, actor store.Actor, id str
 	var sentBack []SentBack
 	var sources []LinkedRecord
 	history := historyRead{actor: actor, part: part, limit: shownChanges}
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() (WorkOrderDetail, error) {
-		detail, err := row.detail(actor, answers, history)
-		detail.Answerers = namesByID(answerers)
-		if len(sentBack) > 0 {
-			detail.SentBack = &sentBack[0]
-		}
-		if len(sources) > 0 {
-			detail.Source = &sources[0]
-		}
-		return detail, err
-	}, func(pipeline *pgx.Batch) error {
+	return store.ReadInRounds(ctx, s.Store, actor.OrganizationID, store.Rounds{func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &row, models.NotFound(), workOrderDetailQuery, id, actor.IdentityID, actor.OrganizationID)
 		queueAnswers(pipeline, &answers, id, actor)
 		store.QueueAll(pipeline, &answerers, `SELECT DISTINCT i.id, i.name FROM answers a JOIN identities i ON i.id = a.answered_by WHERE a.work_order_id = $1`, id)
@@ -144,6 +134,16 @@ func (s *Records) WorkOrderDetail(ctx context.Context, actor store.Actor, id str
 			return models.NotFound()
 		}
 		return history.queueNames(pipeline)
+	}}, func() (WorkOrderDetail, error) {
+		detail, err := row.detail(actor, answers, history)
+		detail.Answerers = namesByID(answerers)
+		if len(sentBack) > 0 {
+			detail.SentBack = &sentBack[0]
+		}
+		if len(sources) > 0 {
+			detail.Source = &sources[0]
+		}
+		return detail, err
 	})
 }
 
@@ -227,9 +227,7 @@ func (s *Records) WorkOrderAssignees(ctx context.Context, actor store.Actor, id,
 	var row workOrderDetailRow
 	var a workOrderActor
 	var choices []Candidate
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() (WorkOrderAssignees, error) {
-		return WorkOrderAssignees{choices[:min(len(choices), maxAssigneeChoices)], len(choices) > maxAssigneeChoices, a.forCustomer()}, nil
-	}, func(pipeline *pgx.Batch) error {
+	return store.ReadInRounds(ctx, s.Store, actor.OrganizationID, store.Rounds{func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &row, models.NotFound(), workOrderDetailQuery, id, actor.IdentityID, actor.OrganizationID)
 		return nil
 	}, func(pipeline *pgx.Batch) error {
@@ -247,5 +245,7 @@ func (s *Records) WorkOrderAssignees(ctx context.Context, actor store.Actor, id,
 		store.QueueAll(pipeline, &choices, store.Fill(assigneeChoicesQuery, "candidates", candidates),
 			row.InventoryID, actor.OrganizationID, row.Assigned.All(), strings.ToLower(models.Trim(search)), maxAssigneeChoices+1, append([]string{}, chosen...))
 		return nil
+	}}, func() (WorkOrderAssignees, error) {
+		return WorkOrderAssignees{choices[:min(len(choices), maxAssigneeChoices)], len(choices) > maxAssigneeChoices, a.forCustomer()}, nil
 	})
 }

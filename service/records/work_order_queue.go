@@ -79,15 +79,14 @@ func (s *Records) WorkOrderQueue(ctx context.Context, actor store.Actor, zone st
 	f.queued = true
 	var manages struct{ Manages bool }
 	var found []queuedWorkOrder
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() (Queue, error) { return f.queue(found, zone) },
-		func(pipeline *pgx.Batch) error {
-			store.QueueOne(pipeline, &manages, pgx.ErrNoRows, managesQuery, pgx.NamedArgs{"actor": actor.IdentityID, "organization": actor.OrganizationID})
-			return f.queueNames(pipeline)
-		}, f.queueAccess, func(pipeline *pgx.Batch) error {
-			f.manages = manages.Manages
-			queueFound(pipeline, f, &found, f.queueSQL(queueSearches(f.manages, zone)))
-			return nil
-		})
+	return store.ReadInRounds(ctx, s.Store, actor.OrganizationID, store.Rounds{func(pipeline *pgx.Batch) error {
+		store.QueueOne(pipeline, &manages, pgx.ErrNoRows, managesQuery, pgx.NamedArgs{"actor": actor.IdentityID, "organization": actor.OrganizationID})
+		return f.queueNames(pipeline)
+	}, f.queueAccess, func(pipeline *pgx.Batch) error {
+		f.manages = manages.Manages
+		queueFound(pipeline, f, &found, f.queueSQL(queueSearches(f.manages, zone)))
+		return nil
+	}}, func() (Queue, error) { return f.queue(found, zone) })
 }
 
 // managesQuery selects whether @actor is an inventory manager or an administrator.

@@ -218,8 +218,8 @@ func (s *Records) SearchWorkOrders(ctx context.Context, actor store.Actor, searc
 		}
 		return page(4 * limit)(pipeline)
 	}
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() (WorkOrderPage, error) { return f.page(found, total, limit) },
-		f.queueNames, f.queueAccess, f.queueMixed, count, page(maxLooked))
+	rounds := store.Rounds{f.queueNames, f.queueAccess, f.queueMixed, count, page(maxLooked)}
+	return store.ReadInRounds(ctx, s.Store, actor.OrganizationID, rounds, func() (WorkOrderPage, error) { return f.page(found, total, limit) })
 }
 
 // isCutShort reports whether a page is neither full nor the last. A full one may be the last,

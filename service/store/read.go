@@ -94,17 +94,25 @@ func (r *RecordReader[Row]) lookup(ctx context.Context, query *batch.Statement, 
 	return &Prefetch{batch.NewLookup(ctx, query, row, models.NotFound(), append([]any{id}, more...)...), query, id, row}
 }
 
-// Read runs queries whose time grows with what they return, one round trip after the
-// other: each adds its queries to a pipeline, or none, and may use the rows of those
-// before. It holds one of the organization's connections for reads; "" is the operator.
+// Read runs queries whose time grows with what they return in one round trip: query adds them to a
+// pipeline. It holds one of the organization's connections for reads; "" is the operator.
 // It returns what respond makes of the rows, without the connection, while the
 // organization's next read waits, since that takes as much CPU time. Planning takes
 // longer than running, so each session plans a query once, with indexes: it might do so
-// while a table is empty. Errors: the queries' and respond's, unavailable (also
+// while a table is empty. Errors: query's and respond's, unavailable (also
 // when too many reads of the organization wait, or a query takes too long).
-func Read[T any](ctx context.Context, s *Store, organizationID string, respond func() (T, error), queries ...func(*pgx.Batch) error) (response T, err error) {
+func Read[T any](ctx context.Context, s *Store, organizationID string, query func(*pgx.Batch) error, respond func() (T, error)) (response T, err error) {
+	return ReadInRounds(ctx, s, organizationID, Rounds{query}, respond)
+}
+
+// Rounds are the round trips of a read: each adds its queries, or none, and may use the rows of
+// those before.
+type Rounds []func(*pgx.Batch) error
+
+// ReadInRounds is Read with several round trips.
+func ReadInRounds[T any](ctx context.Context, s *Store, organizationID string, rounds Rounds, respond func() (T, error)) (response T, err error) {
 	err = s.reads.Run(ctx, organizationID, func() (err error) {
-		if err = s.query(ctx, batch.IndexPlans+`, `+readTimeout, queries); err == nil {
+		if err = s.query(ctx, batch.IndexPlans+`, `+readTimeout, rounds); err == nil {
 			response, err = respond()
 		}
 		return err
@@ -122,13 +130,13 @@ func (s *Store) Share(ctx context.Context, organizationID string, read func() er
 const readTimeout = `set_config('statement_timeout', $1, true)`
 
 // query runs the queries of a read on one connection, after the settings. Errors: the queries'.
-func (s *Store) query(ctx context.Context, settings string, queries []func(*pgx.Batch) error) error {
+func (s *Store) query(ctx context.Context, settings string, rounds Rounds) error {
 	conn, err := s.Pool.Acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Release()
-	for _, add := range queries {
+	for _, add := range rounds {
 		pipeline := &pgx.Batch{}
 		pipeline.Queue(settings, strconv.FormatInt(s.ReadTimeout.Milliseconds(), 10))
 		set := pipeline.Len()
@@ -190,7 +198,7 @@ func FindOne[T any](ctx context.Context, s *Store, organizationID string, missin
 
 func (s *Store) find(ctx context.Context, organizationID string, add func(*pgx.Batch)) error {
 	return s.Share(ctx, organizationID, func() error {
-		return s.query(ctx, `SELECT `+readTimeout, []func(*pgx.Batch) error{func(pipeline *pgx.Batch) error {
+		return s.query(ctx, `SELECT `+readTimeout, Rounds{func(pipeline *pgx.Batch) error {
 			add(pipeline)
 			return nil
 		}})
@@ -233,14 +241,14 @@ func LookUp[T any](ctx context.Context, s *Store, caller string, missing error, 
 func KnownList[T any](ctx context.Context, s *Store, organizationID, knownSQL string, knownArgs []any, listSQL string, listArgs []any) ([]T, error) {
 	var known bool
 	var found []T
-	return Read(ctx, s, organizationID, func() ([]T, error) {
+	return Read(ctx, s, organizationID, func(pipeline *pgx.Batch) error {
+		queue(pipeline, knownSQL, knownArgs).QueryRow(func(row pgx.Row) error { return row.Scan(&known) })
+		QueueAll(pipeline, &found, listSQL, listArgs...)
+		return nil
+	}, func() ([]T, error) {
 		if !known {
 			return nil, models.NotFound()
 		}
 		return found, nil
-	}, func(pipeline *pgx.Batch) error {
-		queue(pipeline, knownSQL, knownArgs).QueryRow(func(row pgx.Row) error { return row.Scan(&known) })
-		QueueAll(pipeline, &found, listSQL, listArgs...)
-		return nil
 	})
 }

@@ -57,7 +57,19 @@ func (s *Webhooks) DeliveryFigures(ctx context.Context, actor store.Actor, webho
 	args := pgx.NamedArgs{
 		"organization": actor.OrganizationID, "webhook": webhookID, "since": times[0], "step": step.Seconds(),
 	}
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]DeliveryFigures, error) {
+	return store.ReadInRounds(ctx, s.Store, actor.OrganizationID, store.Rounds{func(pipeline *pgx.Batch) error {
+		access.QueueMayManage(pipeline, actor)
+		pipeline.Queue(`SELECT @webhook = '' OR EXISTS (SELECT FROM webhooks h JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL
+			WHERE h.id = @webhook AND h.organization_id = @organization)`, args).
+			QueryRow(func(row pgx.Row) error { return row.Scan(&known) })
+		return nil
+	}, func(pipeline *pgx.Batch) error {
+		if !known {
+			return models.NotFound()
+		}
+		store.QueueAll(pipeline, &rows, figuresQuery, args)
+		return nil
+	}}, func() ([]DeliveryFigures, error) {
 		byTime := map[int64]hourRow{}
 		for _, row := range rows {
 			byTime[row.At.Unix()] = row
@@ -71,18 +83,6 @@ func (s *Webhooks) DeliveryFigures(ctx context.Context, actor store.Actor, webho
 			figures = append(figures, figuresOf(at, row.Counts))
 		}
 		return figures, nil
-	}, func(pipeline *pgx.Batch) error {
-		access.QueueMayManage(pipeline, actor)
-		pipeline.Queue(`SELECT @webhook = '' OR EXISTS (SELECT FROM webhooks h JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL
-			WHERE h.id = @webhook AND h.organization_id = @organization)`, args).
-			QueryRow(func(row pgx.Row) error { return row.Scan(&known) })
-		return nil
-	}, func(pipeline *pgx.Batch) error {
-		if !known {
-			return models.NotFound()
-		}
-		store.QueueAll(pipeline, &rows, figuresQuery, args)
-		return nil
 	})
 }
 

@@ -80,7 +80,7 @@ func printable(b []byte) (string, bool) {
 // check permissions. Errors: not_found, unavailable.
 func (s *Webhooks) DeliveryWithAttempts(ctx context.Context, id string) (DeliveryWithAttempts, error) {
 	found := DeliveryWithAttempts{AttemptsMade: []AttemptRecord{}}
-	return store.Read(ctx, s.Store, "", func() (DeliveryWithAttempts, error) { return found, nil }, func(pipeline *pgx.Batch) error {
+	return store.Read(ctx, s.Store, "", func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &found.DeliveryView, models.NotFound(), `
 		SELECT `+deliveryColumns+`
 		FROM (SELECT * FROM all_deliveries WHERE id = $1 LIMIT 1) d
@@ -89,7 +89,7 @@ func (s *Webhooks) DeliveryWithAttempts(ctx context.Context, id string) (Deliver
 		JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL`, id)
 		queueAttemptRecords(pipeline, id, &found.AttemptsMade)
 		return nil
-	})
+	}, func() (DeliveryWithAttempts, error) { return found, nil })
 }
 
 // storedAttempt are the columns of an Attempt that is stored.

@@ -59,12 +59,7 @@ func (s *Webhooks) DeliveryOverview(ctx context.Context, actor store.Actor) (Del
 		Status models.DeliveryStatus
 		N      int
 	}
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() (DeliveryOverview, error) {
-		for _, c := range counts {
-			overview.LastDay[c.Status] = c.N
-		}
-		return overview, nil
-	}, func(pipeline *pgx.Batch) error {
+	return store.ReadInRounds(ctx, s.Store, actor.OrganizationID, store.Rounds{func(pipeline *pgx.Batch) error {
 		access.QueueMayManage(pipeline, actor)
 		day.queueBounds(pipeline, &start)
 		store.QueueAll(pipeline, &overview.Addresses, `
@@ -78,5 +73,10 @@ func (s *Webhooks) DeliveryOverview(ctx context.Context, actor store.Actor) (Del
 		args["after"] = start.after
 		store.QueueAll(pipeline, &counts, dayCountQuery, args)
 		return nil
+	}}, func() (DeliveryOverview, error) {
+		for _, c := range counts {
+			overview.LastDay[c.Status] = c.N
+		}
+		return overview, nil
 	})
 }

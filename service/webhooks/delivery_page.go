@@ -88,7 +88,7 @@ func (s *Webhooks) DeliveryForPerson(ctx context.Context, actor store.Actor, id 
 	found := DeliveryDetail{Planned: len(s.RetrySchedule) + 1}
 	var may struct{ Readable, Signed bool }
 	args := pgx.NamedArgs{"id": id, "actor": actor.IdentityID, "organization": actor.OrganizationID}
-	_, err := store.Read(ctx, s.Store, actor.OrganizationID, func() (bool, error) { return true, nil }, func(pipeline *pgx.Batch) error {
+	_, err := store.ReadInRounds(ctx, s.Store, actor.OrganizationID, store.Rounds{func(pipeline *pgx.Batch) error {
 		access.QueueMayManage(pipeline, actor)
 		return nil
 	}, func(pipeline *pgx.Batch) error {
@@ -102,7 +102,7 @@ func (s *Webhooks) DeliveryForPerson(ctx context.Context, actor store.Actor, id 
 		args["record"], args["integration"] = found.RecordID, found.IntegrationID
 		store.QueueOne(pipeline, &may, models.NotFound(), deliveryReaderQuery, args)
 		return nil
-	})
+	}}, func() (bool, error) { return true, nil })
 	if err != nil {
 		return DeliveryDetail{}, err
 	}

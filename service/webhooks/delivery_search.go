@@ -347,7 +347,7 @@ func (s *Webhooks) SearchDeliveries(ctx context.Context, actor store.Actor, sear
 		store.QueueAll(pipeline, &found, store.Fill(searchQuery, "sources", search.sources()), args)
 	}
 	scan := func(most int) int { return max(limit+1, most/max(start.addresses, 1)) }
-	rounds := []func(*pgx.Batch) error{
+	rounds := store.Rounds{
 		func(pipeline *pgx.Batch) error {
 			s.queueStart(pipeline, actor, search, before, &start)
 			return nil
@@ -386,7 +386,7 @@ func (s *Webhooks) SearchDeliveries(ctx context.Context, actor store.Actor, sear
 			return nil
 		},
 	}
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() (DeliveryPage, error) { return start.page(found, limit), nil }, rounds...)
+	return store.ReadInRounds(ctx, s.Store, actor.OrganizationID, rounds, func() (DeliveryPage, error) { return start.page(found, limit), nil })
 }
 
 // mostSearched limits the deliveries that a page of the search looks through.

@@ -48,15 +48,7 @@ func (s *Webhooks) ManagedWebhook(ctx context.Context, actor store.Actor, id str
 	var found WebhookDetail
 	var tests []Attempt
 	now := s.CurrentTime()
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() (WebhookDetail, error) {
-		if len(tests) > 0 {
-			test := testOf(id, tests[0])
-			found.Test = &test
-		}
-		found.State.LoadedAt = now
-		found.ShutOffAt = s.shutOffAt(found)
-		return found, nil
-	}, func(pipeline *pgx.Batch) error {
+	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &found, models.NotFound(), ManagedWebhookQuery, id, actor.OrganizationID, now)
 		access.QueueMayManage(pipeline, actor)
 		store.QueueOne(pipeline, &found.State, models.NotFound(), addressStateQuery, id, now, MaxAddressCount, s.ShutOffAfter.Seconds())
@@ -65,6 +57,14 @@ func (s *Webhooks) ManagedWebhook(ctx context.Context, actor store.Actor, id str
 			return err
 		})
 		return nil
+	}, func() (WebhookDetail, error) {
+		if len(tests) > 0 {
+			test := testOf(id, tests[0])
+			found.Test = &test
+		}
+		found.State.LoadedAt = now
+		found.ShutOffAt = s.shutOffAt(found)
+		return found, nil
 	})
 }
 
@@ -88,13 +88,13 @@ func (s *Webhooks) CountMissed(ctx context.Context, actor store.Actor, webhookID
 		return 0, models.NotFound()
 	}
 	var missed int
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() (int, error) { return missed, nil }, func(pipeline *pgx.Batch) error {
+	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		var known WebhookDetail
 		store.QueueOne(pipeline, &known, models.NotFound(), ManagedWebhookQuery, webhookID, actor.OrganizationID, s.CurrentTime())
 		access.QueueMayManage(pipeline, actor)
 		pipeline.Queue(CountReleasableQuery, pgx.NamedArgs(countReleasableArgs(s.Now(), webhookID, since, 0))).QueryRow(func(row pgx.Row) error { return row.Scan(&missed) })
 		return nil
-	})
+	}, func() (int, error) { return missed, nil })
 }
 
 // WebhookSummary is an address with its health.

@@ -43,9 +43,7 @@ func (s *Webhooks) CountMatching(ctx context.Context, actor store.Actor, search 
 	}
 	var start searchStart
 	var counts []MatchCount
-	return store.Read(ctx, s.Store, actor.OrganizationID, func() ([]MatchCount, error) {
-		return slices.DeleteFunc(counts, func(c MatchCount) bool { return c.N == 0 && !c.More }), nil
-	}, func(pipeline *pgx.Batch) error {
+	return store.ReadInRounds(ctx, s.Store, actor.OrganizationID, store.Rounds{func(pipeline *pgx.Batch) error {
 		s.queueStart(pipeline, actor, search, "", &start)
 		return nil
 	}, func(pipeline *pgx.Batch) error {
@@ -55,6 +53,8 @@ func (s *Webhooks) CountMatching(ctx context.Context, actor store.Actor, search 
 		args := search.arguments(actor, start, max(1, countedPages*search.mostSearched()/max(start.addresses, 1)))
 		store.QueueAll(pipeline, &counts, store.Fill(matchesQuery, "sources", search.sources()), args)
 		return nil
+	}}, func() ([]MatchCount, error) {
+		return slices.DeleteFunc(counts, func(c MatchCount) bool { return c.N == 0 && !c.More }), nil
 	})
 }
 

@@ -106,13 +106,13 @@ func (s *Webhooks) Webhook(ctx context.Context, id string) (WebhookHealth, error
 		return WebhookHealth{}, models.NotFound()
 	}
 	var found WebhookHealth
-	return store.Read(ctx, s.Store, "", func() (WebhookHealth, error) { return found, nil }, func(pipeline *pgx.Batch) error {
+	return store.Read(ctx, s.Store, "", func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &found, models.NotFound(), `
 		SELECT `+webhookHealthColumns+`
 		FROM webhooks h JOIN integrations i ON i.id = h.integration_id LEFT JOIN webhook_health g ON g.webhook_id = h.id
 		WHERE h.id = $1 AND i.deleted_at IS NULL`, id)
 		return nil
-	})
+	}, func() (WebhookHealth, error) { return found, nil })
 }
 
 // lockWebhook locks the address and its integration for the actor under the rules
