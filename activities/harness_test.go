@@ -179,9 +179,10 @@ func (h *harness) mailTo(organizationID string) (result activities.MailResult) {
 	return result
 }
 
-// mail sends the mail of the customer's people, then that of the service company's.
+// mail sends the mail of the customer's people, then that of the service company's, once notices are due.
 func (h *harness) mail() activities.MailResult {
 	h.t.Helper()
+	h.Clock.Advance(store.MailDelay + time.Second)
 	customer, company := h.mailTo(h.Acme.OrganizationID), h.mailTo(h.Polar.OrganizationID)
 	customer.Sent += company.Sent
 	return customer

@@ -16,6 +16,7 @@ import (
 
 	"millwright/models"
 	"millwright/service"
+	"millwright/service/slots"
 	"millwright/web"
 )
 
@@ -67,7 +68,7 @@ type Console struct {
 	provider OpenIDOptions
 	// background is work that continues after a response, running its places.
 	background sync.WaitGroup
-	running    chan struct{}
+	running    *slots.Slots
 }
 
 // New returns a console on the service. It fails if an option is malformed or a metric
@@ -83,7 +84,7 @@ func New(s *service.Service, options Options) (*Console, error) {
 	}
 	c := &Console{
 		service: s, options: options, log: options.Log, guard: http.NewCrossOriginProtection(),
-		secure: u.Scheme == "https", running: make(chan struct{}, maxLater),
+		secure: u.Scheme == "https", running: slots.New(maxLater, maxLaterPerNetwork, maxLaterWaiting),
 	}
 	if options.OpenID != nil {
 		c.openID, c.provider = newOpenID(*options.OpenID, options.PublicURL), *options.OpenID

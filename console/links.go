@@ -43,7 +43,7 @@ var linkGonePage = newPage[linkGoneView]("link_gone.html")
 
 // renderLink shows the page for the request's link; rejected is the form to show again, or nil.
 func (c *Console) renderLink(r *request, status int, rejected *form) error {
-	link, err := c.service.People.Link(r.ctx(), r.Param("token"))
+	link, err := c.service.People.Link(r.ctx(), r.client().Network, r.Param("token"))
 	if errors.Is(err, people.ErrLinkInvalid) {
 		return linkGonePage.render(r, http.StatusGone, linkGoneView{c.service.People.MailsLinks()})
 	}
@@ -97,7 +97,7 @@ func (c *Console) sendForgotten(r *request) error {
 	}
 	if c.service.People.MailsLinks() {
 		email, client := f.Value("email"), r.client()
-		c.later(r.ctx(), "make the link of a forgotten password", func(ctx context.Context) error {
+		c.later(r.ctx(), client.Network, "make the link of a forgotten password", func(ctx context.Context) error {
 			return c.service.People.ForgotPassword(ctx, f.Key, email, client)
 		})
 	}
@@ -106,23 +106,19 @@ func (c *Console) sendForgotten(r *request) error {
 
 // Bounds of work that continues after a response.
 const (
-	maxLater    = 16
-	laterPeriod = time.Minute
+	maxLater           = 16
+	maxLaterPerNetwork = 2
+	maxLaterWaiting    = 60
+	laterPeriod        = time.Minute
 )
 
-// later runs do after the response. If too much is running, it drops do: people ask again.
-func (c *Console) later(ctx context.Context, what string, do func(context.Context) error) {
-	select {
-	case c.running <- struct{}{}:
-	default:
-		c.log.WarnContext(ctx, "too much is running", "what", what)
-		return
-	}
+// later runs do after the response, in the share of the client's network. If too much of the network waits,
+// or for too long, it drops do: people ask again.
+func (c *Console) later(ctx context.Context, network, what string, do func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), laterPeriod)
 	c.background.Go(func() {
-		defer func() { <-c.running }()
 		defer cancel()
-		if err := do(ctx); err != nil {
+		if err := c.running.Run(ctx, network, func() error { return do(ctx) }); err != nil {
 			c.log.WarnContext(ctx, "work after a response failed", "what", what, "error", err.Error())
 		}
 	})

@@ -125,6 +125,13 @@ func (r *request) serve(page handler) error {
 	if r.exceeded != nil {
 		return r.showExceeded()
 	}
+	if r.isSignedIn() && strings.HasSuffix(r.FullPath(), ".csv") {
+		leave, err := r.console.service.Access.EnterExport(r.ctx(), r.actor())
+		if err != nil {
+			return err
+		}
+		defer leave()
+	}
 	if r.isSignedIn() {
 		end, err := r.console.service.Access.EnterCall(r.ctx(), r.viewer.OrganizationID)
 		if err != nil {

@@ -21,7 +21,7 @@ func TestPagesAreCallsOfTheirOrganization(t *testing.T) {
 	s := consoletest.NewSite(t)
 	ann, other := s.SignedIn("ann"), s.SignedIn(polarAdmin(t, s))
 	var ends []func()
-	for range 32 {
+	for range 24 {
 		end, err := s.Access.EnterCall(t.Context(), s.Acme.OrganizationID)
 		if err != nil {
 			t.Fatal(err)

@@ -47,8 +47,12 @@ func waitingMailTable(w io.Writer, waiting []effects.WaitingMail) {
 }
 
 func mailOf(m effects.WaitingMail) string {
-	if m.Kind == "link" {
+	switch m.Kind {
+	case "link":
 		return "sign-in link"
+	case "security":
+		return fmt.Sprintf("%d security notices", m.Count)
+	default:
+		return fmt.Sprintf("%d notices", m.Count)
 	}
-	return fmt.Sprintf("%d notices", m.Count)
 }

@@ -199,6 +199,16 @@ func (s *Access) EnterParsing(ctx context.Context, tenant string) (leave func(),
 	return leave, nil
 }
 
+// EnterExport waits until no other file of the actor is made, before the call takes a place, and
+// returns the function that lets the next one be. Errors: unavailable.
+func (s *Access) EnterExport(ctx context.Context, actor store.Actor) (leave func(), err error) {
+	leave, err = s.Exporting.Enter(ctx, actor.IdentityID)
+	if err != nil {
+		return nil, models.Errorf(models.CodeUnavailable, "Other files of yours are being made. Try again in a few seconds.")
+	}
+	return leave, nil
+}
+
 // admitted reads the caller of the token and counts the call, even if that exceeds the
 // limit. Errors: invalid_token, unavailable.
 func (s *Access) admitted(ctx context.Context, claims store.Claims, recordID string) (Caller, Rate, error) {

@@ -238,7 +238,7 @@ func TestFewCallsOfAnOrganization(t *testing.T) {
 	for _, token := range []string{erp, reader} { // from now on it knows their organization
 		admit(token).End()
 	}
-	const few = 32
+	const few = 24
 	inProgress := make([]*access.Caller, 0, few)
 	for range few / 2 {
 		inProgress = append(inProgress, admit(erp), admit(reader))

@@ -64,22 +64,26 @@ type MailedNotice struct {
 const maxNoticesPerMail = 500
 
 // claimMailQuery begins an attempt at the mail of the person whose mail is due for the longest time:
-// everything that waits for that person and goes to the same address. None goes to a person whose
-// mail waits for another attempt. A notice is no longer mailed when it is MailFor old, its person is
+// everything that waits for that person and goes to the same address, once the first of it is
+// store.MailDelay old. Notices about identities, such as who may sign in, are apart from others: a mail
+// server may reject the words of a title. None goes to a person whose mail of that kind waits for another
+// attempt. A notice is no longer mailed when it is MailFor old, its person is
 // deactivated, or no one of the organization can sign in to see what it is about. A notice shows the
 // record as the inbox does (people.NoticeRecords), and names the customer to whom a page does
 // (access.CustomerOf).
 var claimMailQuery = `
 	WITH first AS (
-		SELECT n.person_id, n.mail_to FROM notices n
-		WHERE n.organization_id = @organization AND n.mail = 'waiting' AND n.next_mail_at <= @now
-			AND NOT EXISTS (SELECT FROM notices w WHERE w.person_id = n.person_id AND w.mail = 'waiting' AND w.next_mail_at > @now)
+		SELECT n.person_id, n.mail_to, ` + store.Fill(people.AboutIdentity, "notice", "n") + ` AS identity FROM notices n
+		WHERE n.organization_id = @organization AND n.mail = 'waiting' AND n.next_mail_at <= @now AND n.created_at <= @since
+			AND NOT EXISTS (SELECT FROM notices w WHERE w.person_id = n.person_id AND w.mail = 'waiting' AND w.next_mail_at > @now
+				AND (` + store.Fill(people.AboutIdentity, "notice", "w") + `) = (` + store.Fill(people.AboutIdentity, "notice", "n") + `))
 		ORDER BY n.next_mail_at, n.id LIMIT 1
 	), person AS (
 		SELECT f.*, p.deactivated_at IS NOT NULL AS gone, o.suspended FROM first f JOIN people p ON p.id = f.person_id JOIN organizations o ON o.id = p.organization_id
 	), due AS (
-		SELECT w.id, t.gone OR w.created_at < @before OR t.suspended AND NOT ` + store.Fill(people.AboutIdentity, "notice", "w") + ` AS ended
+		SELECT w.id, t.gone OR w.created_at < @before OR t.suspended AND NOT t.identity AS ended
 		FROM person t JOIN notices w ON w.person_id = t.person_id AND w.mail = 'waiting' AND w.next_mail_at <= @now AND w.mail_to IS NOT DISTINCT FROM t.mail_to
+				AND (` + store.Fill(people.AboutIdentity, "notice", "w") + `) = t.identity
 		ORDER BY w.id LIMIT @limit FOR UPDATE OF w
 	), claimed AS (
 		UPDATE notices n SET mail_attempts = n.mail_attempts + 1, next_mail_at = @until,
@@ -116,7 +120,7 @@ func (s *Effects) ClaimMail(ctx context.Context, organizationID string) (Mail, e
 		PersonName, PersonEmail, TimeZone, Mail string
 		Attempts                                int
 	}](ctx, s.Store, organizationID, claimMailQuery, pgx.NamedArgs{
-		"organization": organizationID, "now": now, "until": now.Add(people.MailLease), "before": now.Add(-people.MailFor), "limit": maxNoticesPerMail,
+		"organization": organizationID, "now": now, "until": now.Add(people.MailLease), "before": now.Add(-people.MailFor), "since": now.Add(-store.MailDelay), "limit": maxNoticesPerMail,
 	})
 	if err != nil {
 		return Mail{}, err
@@ -154,7 +158,8 @@ func (s *Effects) RecordMail(ctx context.Context, mail Mail, outcome people.Mail
 type WaitingMail struct {
 	OrganizationID string `json:"organization_id"`
 	PersonID       string `json:"person_id"`
-	// Kind is "notices" or "link".
+	// Kind is "notices" about records and addresses, "security" for notices about who may do what and sign in
+	// how, or "link".
 	Kind string `json:"kind"`
 	// Count is the number of notices in it.
 	Count int         `json:"count"`
@@ -167,14 +172,15 @@ type WaitingMail struct {
 }
 
 // waitingMailQuery reads at most @limit notices and @limit links of each organization.
-const waitingMailQuery = `
+var waitingMailQuery = `
 	SELECT m.organization_id, m.person_id, m.kind, count(*) AS count, min(m.created_at) AS since, max(m.mail_attempts) AS attempts,
-		greatest(max(m.next_mail_at), min(m.created_at)) AS next_at,
+		greatest(max(m.next_mail_at), min(m.due_at)) AS next_at,
 		(array_agg(m.mail_error ORDER BY m.next_mail_at DESC) FILTER (WHERE m.mail_error IS NOT NULL))[1] AS reason
 	FROM organizations o CROSS JOIN LATERAL (
-		(SELECT organization_id, person_id, 'notices' AS kind, created_at, mail_attempts, next_mail_at, mail_error FROM notices
+		(SELECT organization_id, person_id, CASE WHEN ` + store.Fill(people.AboutIdentity, "notice", "notices") + ` THEN 'security' ELSE 'notices' END AS kind,
+				created_at, created_at + @delay::interval AS due_at, mail_attempts, next_mail_at, mail_error FROM notices
 			WHERE organization_id = o.id AND mail = 'waiting' ORDER BY next_mail_at DESC LIMIT @limit)
-		UNION ALL (SELECT organization_id, person_id, 'link', created_at, mail_attempts, next_mail_at, mail_error FROM sign_in_links
+		UNION ALL (SELECT organization_id, person_id, 'link', created_at, created_at, mail_attempts, next_mail_at, mail_error FROM sign_in_links
 			WHERE organization_id = o.id AND sealed IS NOT NULL AND expires_at > @now ORDER BY next_mail_at DESC LIMIT @limit)) m
 	WHERE o.id = @organization OR @organization = ''
 	GROUP BY m.organization_id, m.person_id, m.kind ORDER BY since, m.person_id LIMIT @limit`
@@ -186,7 +192,7 @@ const MaxWaitingMail = 1000
 // first, up to MaxWaitingMail. Errors: unavailable.
 func (s *Effects) WaitingMail(ctx context.Context, organizationID string) ([]WaitingMail, error) {
 	return store.FindAll[WaitingMail](ctx, s.Store, organizationID, waitingMailQuery,
-		pgx.NamedArgs{"organization": organizationID, "now": s.CurrentTime(), "limit": MaxWaitingMail})
+		pgx.NamedArgs{"organization": organizationID, "now": s.CurrentTime(), "delay": store.MailDelay, "limit": MaxWaitingMail})
 }
 
 // NextAttempt returns when the first of the mails may be tried.

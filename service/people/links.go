@@ -171,10 +171,10 @@ const linkQuery = `
 	JOIN identities i ON i.id = p.id JOIN identities n ON n.id = o.id
 	WHERE l.token_hash = $1 AND l.expires_at > $2 AND p.deactivated_at IS NULL AND NOT o.suspended`
 
-// Link returns a link that can be used. Looking does not use it: programs that check
-// e-mails follow links too. Errors: ErrLinkInvalid, unavailable.
-func (s *People) Link(ctx context.Context, token string) (LinkView, error) {
-	return store.LookUp[LinkView](ctx, s.Store, "links", ErrLinkInvalid, linkQuery, digest(token), s.CurrentTime())
+// Link returns a link that can be used, for a client of the network. Looking does not use it: programs
+// that check e-mails follow links too. Errors: ErrLinkInvalid, unavailable.
+func (s *People) Link(ctx context.Context, network, token string) (LinkView, error) {
+	return store.LookUp[LinkView](ctx, s.Store, network, ErrLinkInvalid, linkQuery, digest(token), s.CurrentTime())
 }
 
 // LinkUse is what a person chooses when using a link.
@@ -189,7 +189,7 @@ type LinkUse struct {
 // links and all earlier sessions end, and with a link that others made, linked accounts. Errors: ErrLinkInvalid, validation_failed,
 // rule_violation if the organization requires OpenID Connect, unavailable.
 func (s *People) UseLink(ctx context.Context, use LinkUse) (SignedIn, error) {
-	view, err := s.Link(ctx, use.Token)
+	view, err := s.Link(ctx, use.Client.Network, use.Token)
 	if err != nil {
 		return SignedIn{}, err
 	}

@@ -66,8 +66,9 @@ type passwordHashing struct {
 	mu      sync.Mutex
 	running int
 	waiting []*hashWait
-	// served is the round of the last hash, nth the number of the last that waited.
-	served, nth int
+	// served is the round of the last hash, nth the number of the last that waited, granted how many were
+	// granted.
+	served, nth, granted int
 }
 
 // hashWait is a wait for a hash. In each round, every caller has one.
@@ -89,19 +90,23 @@ func (h *passwordHashing) run(ctx context.Context, by hashCaller, compute func()
 	select {
 	case granted := <-wanted.granted:
 		if !granted {
-			return models.Errorf(models.CodeUnavailable, "Too many people are signing in. Try again in a few seconds.")
+			return errTooManySignIns()
 		}
 	case <-ctx.Done():
 		if h.withdraw(wanted) {
-			return ctx.Err()
+			return errTooManySignIns()
 		}
 	}
 	defer h.leave()
-	if err := ctx.Err(); err != nil {
-		return err
+	if ctx.Err() != nil {
+		return errTooManySignIns()
 	}
 	compute()
 	return nil
+}
+
+func errTooManySignIns() error {
+	return models.Errorf(models.CodeUnavailable, "Too many people are signing in. Try again in a few seconds.")
 }
 
 // enter begins the wait of a caller.
@@ -159,10 +164,18 @@ func (h *passwordHashing) leave() {
 	h.grant()
 }
 
+// sharedEvery is the share of the hashes that go to others than people whom the service knows: these may
+// be few who sign in again and again.
+const sharedEvery = 3
+
 // grant lets those whose turn it is compute. The caller holds h.mu.
 func (h *passwordHashing) grant() {
 	for h.running < hashesAtOnce && len(h.waiting) > 0 {
 		next := slices.MinFunc(h.waiting, compareTurns)
+		h.granted++
+		if others := slices.DeleteFunc(slices.Clone(h.waiting), func(w *hashWait) bool { return w.turn == turnOfKnown }); h.granted%sharedEvery == 0 && len(others) > 0 {
+			next = slices.MinFunc(others, compareTurns)
+		}
 		h.remove(next)
 		h.served = max(h.served, next.round)
 		h.running++

@@ -83,6 +83,33 @@ func TestTurnsOfHashing(t *testing.T) {
 	}
 }
 
+// People who sign in again and again at their browsers leave a third of the hashes to others.
+func TestKnownPeopleLeaveHashesToOthers(t *testing.T) {
+	var h passwordHashing
+	h.running = hashesAtOnce
+	fresh := h.enter(hashCaller{"fresh", turnOfOthers})
+	for n := range sharedEvery + 1 {
+		h.enter(hashCaller{strconv.Itoa(n % 2), turnOfKnown})
+		h.enter(hashCaller{strconv.Itoa(n % 2), turnOfKnown})
+		h.leave()
+		if len(fresh.granted) > 0 {
+			return
+		}
+	}
+	t.Errorf("after %d hashes of others someone new still waits", sharedEvery+1)
+}
+
+// Someone who does not get a hash in time is told to try again.
+func TestALateHashIsUnavailable(t *testing.T) {
+	var h passwordHashing
+	h.running = hashesAtOnce
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := h.run(ctx, hashCaller{"a", turnOfOthers}, func() { t.Error("a hash is computed") }); models.CodeOf(err) != models.CodeUnavailable {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 func TestAFullQueueOfHashes(t *testing.T) {
 	var h passwordHashing
 	h.running = hashesAtOnce

@@ -270,6 +270,9 @@ func (s *People) startSession(ctx context.Context, personID string, by authentic
 	return token, err
 }
 
+// maxSessions limits the sessions of a person; the oldest end.
+const maxSessions = 50
+
 func insertSession(t *store.ORMTx, personID string, by authentication, client Client) (string, error) {
 	_, err := store.ScanOne[string](t, ErrSignInFailed, `
 		SELECT p.id FROM people p JOIN organizations o ON o.id = p.organization_id
@@ -289,6 +292,11 @@ func insertSession(t *store.ORMTx, personID string, by authentication, client Cl
 	}
 	text, err := t.NewSecret()
 	if err != nil {
+		return "", err
+	}
+	// Who signs in again and again leaves no more than these.
+	if err := t.Exec(`DELETE FROM sessions WHERE id = ANY (ARRAY(SELECT id FROM sessions WHERE person_id = ? ORDER BY created_at DESC, id DESC OFFSET ?))`,
+		personID, maxSessions-1); err != nil {
 		return "", err
 	}
 	token := t.Vault.SessionToken(text + sessionPerson + personID)

@@ -60,7 +60,7 @@ func (s *People) SignInOpenID(ctx context.Context, account OpenIDAccount, client
 // AcceptWithOpenID uses an invitation: it links the account to the person and signs the
 // person in. A link for a forgotten password links nothing. Errors: ErrLinkInvalid, unavailable.
 func (s *People) AcceptWithOpenID(ctx context.Context, token string, account OpenIDAccount, client Client) (SignedIn, error) {
-	view, err := s.Link(ctx, token)
+	view, err := s.Link(ctx, client.Network, token)
 	if err == nil && (view.Kind != models.LinkInvitation || !models.IsText(account.Issuer+account.Subject)) {
 		err = ErrLinkInvalid
 	}

@@ -116,7 +116,7 @@ func TestLinksWorkOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if view, err := f.People.Link(t.Context(), link.Token); err != nil || view.Kind != models.LinkInvitation || view.Organization != "Acme Facilities" || view.Name != "nia" {
+	if view, err := f.People.Link(t.Context(), "192.0.2.1", link.Token); err != nil || view.Kind != models.LinkInvitation || view.Organization != "Acme Facilities" || view.Name != "nia" {
 		t.Errorf("the link is %+v, %v", view, err)
 	}
 	use := people.LinkUse{Token: link.Token, Name: "Nia Moor", Password: "short", Client: people.Client{Network: "192.0.2.1"}}
@@ -165,7 +165,7 @@ func TestLinksWorkOnce(t *testing.T) {
 		t.Fatalf("%v", links)
 	}
 	f.Clock.Advance(models.ResetLifetime)
-	if _, err := f.People.Link(t.Context(), links[0].Token); !errors.Is(err, people.ErrLinkInvalid) {
+	if _, err := f.People.Link(t.Context(), "192.0.2.1", links[0].Token); !errors.Is(err, people.ErrLinkInvalid) {
 		t.Errorf("an expired link: %v", err)
 	}
 	if links := forgot("no.one@acme.example.com"); len(links) != 0 {

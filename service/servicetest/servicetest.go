@@ -299,10 +299,11 @@ func SealedWith(t testing.TB, keys string) func(*store.Options) {
 // Mails makes a service mail notices and links.
 func Mails(o *store.Options) { o.Mails = true }
 
-// ClaimMails begins an attempt at every e-mail that is due in the organization, and returns those that
-// have notices.
+// ClaimMails waits until the notices of the organization are due, begins an attempt at every e-mail, and
+// returns those that have notices.
 func (f *Fixture) ClaimMails(organizationID string) []effects.Mail {
 	f.t.Helper()
+	f.Clock.Advance(store.MailDelay + time.Second)
 	var mails []effects.Mail
 	for {
 		mail, err := f.Effects.ClaimMail(f.t.Context(), organizationID)

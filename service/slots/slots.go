@@ -19,6 +19,8 @@ const (
 	// out.
 	maxCalls = 32
 	ownCalls = 4
+	// maxTenantCalls leaves a quarter to others: calls whose responses are read slowly last long.
+	maxTenantCalls = 24
 	// MaxRunning bounds what runs on a pool at a time.
 	MaxRunning = 8
 	// MaxRunningPerTenant bounds what runs on a pool at a time for a tenant.
@@ -75,10 +77,10 @@ func ForPool(pool *pgxpool.Pool) *Slots {
 	return New(min(MaxRunning, max(1, int(pool.Config().MaxConns)-othersConnections)), MaxRunningPerTenant, maxWaitingToRun)
 }
 
-// ForCalls returns slots for calls, from their admission to their response: 32 in all, but 4
-// of a tenant in any case; 1,024 of a tenant may wait.
+// ForCalls returns slots for calls, from their admission to their response: 32 in all and 24 of a
+// tenant, but 4 of each in any case; 1,024 of a tenant may wait.
 func ForCalls() *Slots {
-	s := New(maxCalls, maxCalls, MaxWaiting)
+	s := New(maxCalls, maxTenantCalls, MaxWaiting)
 	s.own = ownCalls
 	return s
 }

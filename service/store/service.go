@@ -93,6 +93,9 @@ type Options struct {
 	Lookups, Groups *pgxpool.Pool
 }
 
+// maxExportsWaiting bounds the files of a person that wait to be made.
+const maxExportsWaiting = 2
+
 // maxReceiving bounds the bodies of an integration that are being received: 64 MiB at most.
 const maxReceiving = 64
 
@@ -119,6 +122,8 @@ type Store struct {
 	Receiving *slots.Slots
 	// Parsing has one large body of each organization parsed at a time.
 	Parsing *slots.Slots
+	// Exporting has one file of each person made at a time.
+	Exporting *slots.Slots
 	// reads bounds the reads that hold a connection for long, lookUps those that find out who
 	// asks.
 	reads, lookUps *slots.Slots
@@ -163,7 +168,7 @@ func New(pool *pgxpool.Pool, options Options) (*Store, error) {
 	}
 	s := &Store{
 		Options: options, Pool: pool, ORM: orm,
-		Calls: slots.ForCalls(), Receiving: slots.New(math.MaxInt, maxReceiving, slots.MaxWaiting), Parsing: slots.Single(),
+		Calls: slots.ForCalls(), Receiving: slots.New(math.MaxInt, maxReceiving, slots.MaxWaiting), Parsing: slots.Single(), Exporting: slots.New(math.MaxInt, 1, maxExportsWaiting),
 		Writer:     batch.NewWriter(cmp.Or(options.Groups, pool), pool, options.Log),
 		Reader:     batch.NewReader(cmp.Or(options.Lookups, pool), options.Log),
 		Watermarks: batch.NewReader(pool, options.Log), Callers: batch.NewReader(cmp.Or(options.Lookups, pool), options.Log),
