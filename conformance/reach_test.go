@@ -188,12 +188,14 @@ func TestARecordReachesOnlyThoseWhoMayReadIt(t *testing.T) {
 	}
 }
 
-// sendMail runs the activity that mails what waits for people of the organization.
+// sendMail runs the activity that mails what waits for people of the organization, once it is due.
 func sendMail(t testing.TB, f *servicetest.Fixture, mailer activities.Mailer, organizationID string) {
 	t.Helper()
+	later := func() time.Time { return f.Clock.Now().Add(store.MailDelay + time.Second) }
+	service := f.NewInstance(func(o *store.Options) { o.Now = later })
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
-	(&activities.Mails{Service: f.Service, Mailer: mailer, Now: f.Clock.Now}).Register(env)
+	(&activities.Mails{Service: service, Mailer: mailer, Now: later}).Register(env)
 	if _, err := env.ExecuteActivity(activities.NameSendMail, organizationID); err != nil {
 		t.Fatal(err)
 	}
