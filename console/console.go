@@ -16,7 +16,6 @@ import (
 
 	"millwright/models"
 	"millwright/service"
-	"millwright/service/slots"
 	"millwright/web"
 )
 
@@ -66,9 +65,8 @@ type Console struct {
 	// openID is nil without a provider, provider the zero value.
 	openID   *openID
 	provider OpenIDOptions
-	// background is work that continues after a response, running its places.
+	// background is work that continues after a response.
 	background sync.WaitGroup
-	running    *slots.Slots
 }
 
 // New returns a console on the service. It fails if an option is malformed or a metric
@@ -84,7 +82,7 @@ func New(s *service.Service, options Options) (*Console, error) {
 	}
 	c := &Console{
 		service: s, options: options, log: options.Log, guard: http.NewCrossOriginProtection(),
-		secure: u.Scheme == "https", running: slots.New(maxLater, maxLaterPerNetwork, maxLaterWaiting),
+		secure: u.Scheme == "https",
 	}
 	if options.OpenID != nil {
 		c.openID, c.provider = newOpenID(*options.OpenID, options.PublicURL), *options.OpenID

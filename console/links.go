@@ -97,28 +97,22 @@ func (c *Console) sendForgotten(r *request) error {
 	}
 	if c.service.People.MailsLinks() {
 		email, client := f.Value("email"), r.client()
-		c.later(r.ctx(), client.Network, "make the link of a forgotten password", func(ctx context.Context) error {
+		c.later(r.ctx(), "make the link of a forgotten password", func(ctx context.Context) error {
 			return c.service.People.ForgotPassword(ctx, f.Key, email, client)
 		})
 	}
 	return forgottenPage.show(r, forgottenView{Mail: c.service.People.MailsLinks(), Sent: true})
 }
 
-// Bounds of work that continues after a response.
-const (
-	maxLater           = 16
-	maxLaterPerNetwork = 2
-	maxLaterWaiting    = 60
-	laterPeriod        = time.Minute
-)
+// laterPeriod limits work that continues after a response.
+const laterPeriod = time.Minute
 
-// later runs do after the response, in the share of the client's network. If too much of the network waits,
-// or for too long, it drops do: people ask again.
-func (c *Console) later(ctx context.Context, network, what string, do func(context.Context) error) {
+// later runs do after the response. If that takes too long, it drops do: people ask again.
+func (c *Console) later(ctx context.Context, what string, do func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), laterPeriod)
 	c.background.Go(func() {
 		defer cancel()
-		if err := c.running.Run(ctx, network, func() error { return do(ctx) }); err != nil {
+		if err := do(ctx); err != nil {
 			c.log.WarnContext(ctx, "work after a response failed", "what", what, "error", err.Error())
 		}
 	})

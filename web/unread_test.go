@@ -15,18 +15,18 @@ func TestUnreadBodiesCloseTheConnection(t *testing.T) {
 		CloseUnread(w.Header(), r)
 		w.WriteHeader(http.StatusTooManyRequests)
 	}))
-	defer server.Close()
-	for size, close := range map[int]bool{0: false, readAnyway: false, readAnyway + 1: true, 255 << 10: true} {
+	t.Cleanup(server.Close)
+	for size, closes := range map[int]bool{0: false, readAnyway: false, readAnyway + 1: true, 255 << 10: true} {
 		conn, err := net.Dial("tcp", server.Listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer conn.Close()
+		t.Cleanup(func() { conn.Close() })
 		// The body is not sent: who reads it waits for it.
 		if _, err := fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", size); err != nil {
 			t.Fatal(err)
 		}
-		if !close {
+		if !closes {
 			if _, err := conn.Write(make([]byte, size)); err != nil {
 				t.Fatal(err)
 			}
@@ -36,8 +36,8 @@ func TestUnreadBodiesCloseTheConnection(t *testing.T) {
 			t.Fatal(err)
 		}
 		response.Body.Close()
-		if response.StatusCode != http.StatusTooManyRequests || response.Close != close {
-			t.Errorf("%d bytes: status %d, the connection is closed: %v, want %v", size, response.StatusCode, response.Close, close)
+		if response.StatusCode != http.StatusTooManyRequests || response.Close != closes {
+			t.Errorf("%d bytes: status %d, the connection is closed: %v, want %v", size, response.StatusCode, response.Close, closes)
 		}
 	}
 }

@@ -127,6 +127,11 @@ func (s *People) ForgotPassword(ctx context.Context, form, email string, client 
 	if !s.Mails || !models.IsText(email) {
 		return nil
 	}
+	return s.Translate(s.Requesting.Run(ctx, client.Network, func() error { return s.requestLinks(ctx, form, email, client) }))
+}
+
+// requestLinks is ForgotPassword, once it is the network's turn.
+func (s *People) requestLinks(ctx context.Context, form, email string, client Client) error {
 	// The network comes first: over its limit, a made-up form leaves no row.
 	err := s.countRequest(ctx, newAttemptCount(s.Store, resetsPerNetwork, time.Hour, "reset network", client.Network))
 	if err == nil {

@@ -93,6 +93,12 @@ type Options struct {
 	Lookups, Groups *pgxpool.Pool
 }
 
+// maxRequesting bounds the requests for links in progress, maxRequestsWaiting the waiting ones of a network.
+const (
+	maxRequesting      = 16
+	maxRequestsWaiting = 60
+)
+
 // maxExportsWaiting bounds the files of a person that wait to be made.
 const maxExportsWaiting = 2
 
@@ -122,6 +128,8 @@ type Store struct {
 	Receiving *slots.Slots
 	// Parsing has one large body of each organization parsed at a time.
 	Parsing *slots.Slots
+	// Requesting bounds the requests for links that are looked up at a time, two of a network.
+	Requesting *slots.Slots
 	// Exporting has one file of each person made at a time.
 	Exporting *slots.Slots
 	// reads bounds the reads that hold a connection for long, lookUps those that find out who
@@ -169,6 +177,7 @@ func New(pool *pgxpool.Pool, options Options) (*Store, error) {
 	s := &Store{
 		Options: options, Pool: pool, ORM: orm,
 		Calls: slots.ForCalls(), Receiving: slots.New(math.MaxInt, maxReceiving, slots.MaxWaiting), Parsing: slots.Single(), Exporting: slots.New(math.MaxInt, 1, maxExportsWaiting),
+		Requesting: slots.New(maxRequesting, 2, maxRequestsWaiting),
 		Writer:     batch.NewWriter(cmp.Or(options.Groups, pool), pool, options.Log),
 		Reader:     batch.NewReader(cmp.Or(options.Lookups, pool), options.Log),
 		Watermarks: batch.NewReader(pool, options.Log), Callers: batch.NewReader(cmp.Or(options.Lookups, pool), options.Log),
