@@ -155,6 +155,18 @@ func (h *harness) assign(actor store.Actor, workers, consultants []string) strin
 	return result.RecordID
 }
 
+// setTarget gives the work order a target date in two days and returns it.
+func (h *harness) setTarget(id string) models.Time {
+	h.t.Helper()
+	target := models.TimeOf(h.Clock.Now().Add(48 * time.Hour))
+	if _, err := h.Records.UpdateWorkOrder(h.t.Context(), h.Actor("erp"), store.NoKey, id, records.WorkOrderPatch{
+		TargetDate: records.Sent[*models.Time]{Value: &target, Set: true},
+	}); err != nil {
+		h.t.Fatal(err)
+	}
+	return target
+}
+
 func (h *harness) cancel(actor store.Actor, id, reason string) {
 	h.t.Helper()
 	if _, err := h.Records.CancelWorkOrder(h.t.Context(), actor, store.NoKey, id, &reason); err != nil {

@@ -289,12 +289,7 @@ func TestNoticesThatEnd(t *testing.T) {
 func TestReminderIsASeparateMessage(t *testing.T) {
 	h := newMailHarness(t)
 	id := h.assign(h.Actor("erp"), []string{"bob"}, nil)
-	target := models.TimeOf(h.Clock.Now().Add(48 * time.Hour))
-	if _, err := h.Records.UpdateWorkOrder(t.Context(), h.Actor("erp"), store.NoKey, id, records.WorkOrderPatch{
-		TargetDate: records.Sent[*models.Time]{Value: &target, Set: true},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	target := h.setTarget(id)
 	h.mail()
 	h.Clock.Advance(24 * time.Hour)
 	for range 2 {

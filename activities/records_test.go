@@ -2,25 +2,17 @@ package activities_test
 
 import (
 	"testing"
-	"time"
 
 	"millwright/activities"
 	"millwright/models"
-	"millwright/service/records"
 	"millwright/service/servicetest"
-	"millwright/service/store"
 )
 
 func TestRemindersReturnWhetherTheyAppliedAndTheNewState(t *testing.T) {
 	h := newMailHarness(t)
 	activity := &activities.Records{Service: h.Service}
 	id := h.assign(h.Actor("erp"), []string{"bob"}, nil)
-	target := models.TimeOf(h.Clock.Now().Add(48 * time.Hour))
-	if _, err := h.Records.UpdateWorkOrder(t.Context(), h.Actor("erp"), store.NoKey, id, records.WorkOrderPatch{
-		TargetDate: records.Sent[*models.Time]{Value: &target, Set: true},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	target := h.setTarget(id)
 	h.mail()
 	state, err := activity.LoadWorkOrder(t.Context(), id, models.Time{})
 	if err != nil || state.TargetDate == nil {

@@ -187,29 +187,28 @@ func (d *demo) take(ctx context.Context, now time.Time, step demoStep) error {
 	if err != nil {
 		return err
 	}
-	no := store.NoKey
 	comment := strings.TrimSpace(step.Comment)
 	switch {
 	case step.Create != "":
 		return d.create(ctx, actor, now, step)
 	case step.Report != "":
-		result, err := d.Records.CreateFeedback(ctx, actor, no, records.NewFeedback{InventoryID: d.ids[step.Node], Subject: step.Title, Description: step.Text, ExternalID: step.External})
+		result, err := d.Records.CreateFeedback(ctx, actor, store.NoKey, records.NewFeedback{InventoryID: d.ids[step.Node], Subject: step.Title, Description: step.Text, ExternalID: step.External})
 		d.ids[step.Report] = result.RecordID
 		return err
 	case step.Begin != "":
-		_, err = d.Records.AnswerWorkOrder(ctx, actor, no, d.ids[step.Begin], []records.GivenAnswer{{QuestionID: d.ids[step.Question], Value: step.Number}}, records.SaveAnswers)
+		_, err = d.Records.AnswerWorkOrder(ctx, actor, store.NoKey, d.ids[step.Begin], []records.GivenAnswer{{QuestionID: d.ids[step.Question], Value: step.Number}}, records.SaveAnswers)
 	case step.Complete != "":
-		_, err = d.Records.AnswerWorkOrder(ctx, actor, no, d.ids[step.Complete], nil, records.CompleteWork)
+		_, err = d.Records.AnswerWorkOrder(ctx, actor, store.NoKey, d.ids[step.Complete], nil, records.CompleteWork)
 	case step.Approve != "", step.SendBack != "":
-		_, err = d.Records.ReviewWorkOrder(ctx, actor, no, d.ids[step.Approve+step.SendBack], records.Review{Approve: step.Approve != "", Comment: comment})
+		_, err = d.Records.ReviewWorkOrder(ctx, actor, store.NoKey, d.ids[step.Approve+step.SendBack], records.Review{Approve: step.Approve != "", Comment: comment})
 	case step.Hold != "":
-		_, err = d.Records.HoldWorkOrder(ctx, actor, no, d.ids[step.Hold])
+		_, err = d.Records.HoldWorkOrder(ctx, actor, store.NoKey, d.ids[step.Hold])
 	case step.Cancel != "":
-		_, err = d.Records.CancelWorkOrder(ctx, actor, no, d.ids[step.Cancel], &comment)
+		_, err = d.Records.CancelWorkOrder(ctx, actor, store.NoKey, d.ids[step.Cancel], &comment)
 	case step.Forward != "":
-		_, err = d.Records.AssignWorkOrder(ctx, actor, no, d.ids[step.Forward], d.all(step.Workers), nil)
+		_, err = d.Records.AssignWorkOrder(ctx, actor, store.NoKey, d.ids[step.Forward], d.all(step.Workers), nil)
 	case step.Resolve != "":
-		_, err = d.Records.ResolveFeedback(ctx, actor, no, d.ids[step.Resolve])
+		_, err = d.Records.ResolveFeedback(ctx, actor, store.NoKey, d.ids[step.Resolve])
 	case step.Text != nil:
 		err = d.Records.AddComment(ctx, actor, store.NoKey, d.ids[comment], *step.Text)
 	default:

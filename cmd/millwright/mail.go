@@ -28,9 +28,8 @@ func listMailCommand() *cobra.Command {
 		}
 		return svc.Effects.WaitingMail(ctx, id)
 	}, waitingMailTable)
-	cmd.Long = fmt.Sprintf(`List what waits to be mailed, oldest first: for each person the notices, which are one e-mail,
-and sign-in links. Attempts pause for 15 seconds at first, then for twice as long each, at most an hour,
-and end after 48 hours. At most %d are listed.`, effects.MaxWaitingMail)
+	cmd.Long = fmt.Sprintf(`List what waits to be mailed, oldest first: for each person an e-mail with notices of records and
+addresses, one with notices about access, and sign-in links. At most %d are listed.`, effects.MaxWaitingMail)
 	cmd.Flags().StringVar(&organization, "organization", "", "only to people of the organization with this key or id")
 	return cmd
 }

@@ -171,11 +171,14 @@ const sharedEvery = 3
 // grant lets those whose turn it is compute. The caller holds h.mu.
 func (h *passwordHashing) grant() {
 	for h.running < hashesAtOnce && len(h.waiting) > 0 {
-		next := slices.MinFunc(h.waiting, compareTurns)
-		h.granted++
-		if others := slices.DeleteFunc(slices.Clone(h.waiting), func(w *hashWait) bool { return w.turn == turnOfKnown }); h.granted%sharedEvery == 0 && len(others) > 0 {
-			next = slices.MinFunc(others, compareTurns)
+		choice := h.waiting
+		if h.granted++; h.granted%sharedEvery == 0 {
+			others := slices.DeleteFunc(slices.Clone(h.waiting), func(w *hashWait) bool { return w.turn == turnOfKnown })
+			if len(others) > 0 {
+				choice = others
+			}
 		}
+		next := slices.MinFunc(choice, compareTurns)
 		h.remove(next)
 		h.served = max(h.served, next.round)
 		h.running++

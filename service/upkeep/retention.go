@@ -210,14 +210,16 @@ func keepInInbox(ctx context.Context, s *Upkeep, until, from any, limit int) (re
 	if s.Mails {
 		return removedBatch{}, nil
 	}
-	return statement(`
-		WITH kept AS (
-			UPDATE notices SET mail = 'inbox', mail_to = NULL WHERE id = ANY (ARRAY(
-				SELECT id FROM notices WHERE mail = 'waiting' AND created_at <= @until AND created_at >= @from ORDER BY created_at LIMIT @limit FOR UPDATE SKIP LOCKED))
-			RETURNING created_at AS at
-		)
-		SELECT count(*), max(at), count(*) = @limit, NULL::text[] FROM kept`)(ctx, s, until, from, limit)
+	return endMail(ctx, s, until, from, limit)
 }
+
+var endMail = statement(`
+	WITH kept AS (
+		UPDATE notices SET mail = 'inbox', mail_to = NULL WHERE id = ANY (ARRAY(
+			SELECT id FROM notices WHERE mail = 'waiting' AND created_at <= @until AND created_at >= @from ORDER BY created_at LIMIT @limit FOR UPDATE SKIP LOCKED))
+		RETURNING created_at AS at
+	)
+	SELECT count(*), max(at), count(*) = @limit, NULL::text[] FROM kept`)
 
 // oldestFirst is the removal from a table with an index on the time. Each batch begins
 // where the previous one ended: until the next vacuum, the index still has entries of
