@@ -29,6 +29,8 @@ const (
 	clerkName, clerkEmail           = "Rosalind Featherby", "rosalind.featherby@acme.example.com"
 	dispatcherName, dispatcherEmail = "Ignatius Holloway", "ignatius.holloway@polar.example.com"
 	otherWorkerName                 = "Wilhelmina Ostrov"
+	// leaver is assigned to nothing: what someone leaves is handed over later, during other writes.
+	leaverName, leaverEmail = "Cornelius Ashdown", "cornelius.ashdown@acme.example.com"
 )
 
 // writes makes every write in every way, and reads who was notified, what was logged and sent.
@@ -65,11 +67,12 @@ organization: {key: acme}
 service_companies: [{key: polar}]
 organization_permission_definitions: [{key: helpdesk, name: Help desk, grants: [people]}]
 permission_definitions: [{key: desk, name: Desk, applies_below: true, grants: [inventory.read, work_orders.read, work_orders.create, work_orders.update, work_orders.delete, work_orders.forward, feedback.read, feedback.create, feedback.resolve]}]
-people: [{key: clerk, name: %q, email: %q}]
+people: [{key: clerk, name: %q, email: %q}, {key: leaver, name: %q, email: %q}]
+teams: [{key: leavers, name: Leavers, members: [leaver]}]
 assignments:
   - {node: hq, identity: clerk, definition: desk}
   - {node: hq, identity: polar, definition: working}
-`, clerkName, clerkEmail))
+`, clerkName, clerkEmail, leaverName, leaverEmail))
 	w := &writes{harness: h, receiver: r, ids: h.org.imported.IDs, live: map[string]*consoletest.Visitor{}, roles: map[string]string{}, made: map[string]bool{}}
 	maps.Copy(w.ids, more.IDs)
 	w.ids["dispatcher"], w.ids["hook"], w.ids["receiver"] = polar.IDs["dispatcher"], h.org.webhookID(1), r.url()
@@ -314,7 +317,7 @@ func workOrderWays() []writeWay {
 func operatorWays() []writeWay {
 	none := func(*writes) string { return "" }
 	return []writeWay{
-		{"deactivate and replace a person", byCommand, none, commanded("people", "deactivate", memberEmail, "--replace-with", workerEmail, "--as", managerEmail)},
+		{"deactivate and replace a person", byCommand, none, commanded("people", "deactivate", leaverEmail, "--replace-with", workerEmail, "--as", managerEmail)},
 		{"test an address", byCommand, none, commanded("webhooks", "test", "{hook}")},
 		{"turn an address off", byCommand, none, commanded("webhooks", "disable", "{hook}", "--reason", "It moves.")},
 		{"turn an address on", byCommand, none, commanded("webhooks", "enable", "{hook}")},
