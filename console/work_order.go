@@ -54,7 +54,7 @@ type workOrderView struct {
 	Problem string
 	People  []assignedRow
 	Answers []answerRow
-	// May is what the person may do, by the names of records.WorkOrderAction.
+	// May is what the person may do, by operation.
 	May        map[string]bool
 	ReviewForm form
 	// Next is what the person does next, nil for nothing or the review; Others are the other actions.
@@ -125,7 +125,7 @@ func (c *Console) renderWorkOrder(r *request, status int, rejected *form) error 
 	view := r.workOrderView(detail, urls)
 	view.Activity.Form, rejected = commentForm(rejected)
 	switch {
-	case rejected != nil && view.May[string(records.ActionReview)] && (len(rejected.Errors) > 0 || rejected.Kept) && rejected.Values.Has("decision"):
+	case rejected != nil && view.May[string(models.OperationApprove)] && (len(rejected.Errors) > 0 || rejected.Kept) && rejected.Values.Has("decision"):
 		view.ReviewForm = view.ReviewForm.orRejected(rejected)
 	case rejected != nil:
 		view.Stale, view.Problem = rejected.Changed, questionsNamed(rejected.Error, detail.Answers)
@@ -152,8 +152,8 @@ func (r *request) workOrderView(d records.WorkOrderDetail, urls map[string]strin
 		Changed: r.moment(w.ChangedAt), Completed: r.optionalMoment(w.CompletedAt), Cancelled: r.optionalMoment(w.CancelledAt),
 		May: map[string]bool{}, ReviewForm: workOrderForm(d, url.Values{}),
 	}
-	for _, action := range records.WorkOrderActions {
-		view.May[string(action)] = forbids(d, action) == nil
+	for _, operation := range models.Operations {
+		view.May[string(operation)] = forbids(d, operation) == nil
 	}
 	for _, role := range []struct {
 		name string
@@ -163,7 +163,7 @@ func (r *request) workOrderView(d records.WorkOrderDetail, urls map[string]strin
 			p := names[id]
 			row := assignedRow{ID: id, URL: urls[id], Name: p.Name, Kind: identityKinds[p.Kind], Role: role.name, Inactive: slices.Contains(d.Inactive, id), Email: valueOf(p.Email), Phone: valueOf(p.Phone), Form: workOrderForm(d, nil)}
 			row.Works = role.name == "Worker" && !row.Inactive && (p.Kind == models.KindPerson || p.Kind == models.KindTeam)
-			if view.May[string(records.ActionAssign)] {
+			if view.May[string(models.OperationAssign)] {
 				row.Remove = d.Kept[id] == nil
 				if !row.Remove {
 					row.Kept = sentences(d.Kept[id])
@@ -237,7 +237,7 @@ const startPath = "start"
 
 // offeredAction is an action on a work order in a menu.
 type offeredAction struct {
-	records.WorkOrderAction
+	models.Operation
 	name, path, icon string
 	// sends is true if the button acts at once, without a page that asks.
 	sends bool
@@ -245,12 +245,12 @@ type offeredAction struct {
 
 // offeredActions are the actions on a work order, as a menu lists them.
 var offeredActions = []offeredAction{
-	{records.ActionComplete, "Complete…", "complete", "check", false}, {records.ActionAnswer, "Answer", "answers", "", false},
-	{records.ActionAnswer, "Start work", startPath, "", true},
-	{records.ActionResume, "Resume", "resume", "", true}, {records.ActionHold, "Put on hold", "hold", "pause", true},
-	{records.ActionAssign, "Assign people", "assign", "", false}, {records.ActionUpdate, "Edit", "edit", "", false},
-	{records.ActionReturn, "Return to the customer…", "return", "", false}, {records.ActionCancel, "Cancel…", "cancel", "", false},
-	{records.ActionReview, "Review", "", "", false},
+	{models.OperationComplete, "Complete…", "complete", "check", false}, {models.OperationAnswer, "Answer", "answers", "", false},
+	{models.OperationAnswer, "Start work", startPath, "", true},
+	{models.OperationResume, "Resume", "resume", "", true}, {models.OperationHold, "Put on hold", "hold", "pause", true},
+	{models.OperationAssign, "Assign people", "assign", "", false}, {models.OperationUpdate, "Edit", "edit", "", false},
+	{models.OperationReturn, "Return to the customer…", "return", "", false}, {models.OperationCancel, "Cancel…", "cancel", "", false},
+	{models.OperationApprove, "Review", "", "", false},
 }
 
 // addActions adds the actions that the work order's status has, first those that the person may do.
@@ -259,26 +259,26 @@ func (v *workOrderView) addActions(d records.WorkOrderDetail) {
 	var forbidden []actionRow
 	for _, a := range offeredActions {
 		row := actionRow{Name: a.name, Icon: a.icon, URL: v.Page + "/" + a.path}
-		if a.WorkOrderAction == records.ActionComplete && len(d.Record.Consultants) > 0 && d.May(records.ActionComplete) {
+		if a.Operation == models.OperationComplete && len(d.Record.Consultants) > 0 && d.May(models.OperationComplete) {
 			row.Name, a.sends = "Complete and send to review", true
 		}
 		if a.sends {
 			step := workOrderForm(d, nil)
 			row.Form = &step
 		}
-		switch action := a.WorkOrderAction; {
-		case action == next && a.path != startPath:
+		switch {
+		case a.Operation == next && a.path != startPath:
 			row.Class = "primary"
 			v.Next = &row
 		case v.lacks(a, d.Customer, status):
-		case v.May[string(action)]:
-			if action == records.ActionCancel {
+		case v.May[string(a.Operation)]:
+			if a.Operation == models.OperationCancel {
 				row.Class = "danger"
 			}
 			v.AnswerLater = v.AnswerLater || a.path == "answers"
 			v.Others = append(v.Others, row)
-		case !d.May(action):
-			forbidden = append(forbidden, actionRow{Name: strings.TrimSuffix(a.name, "…"), Why: questionsNamed(sentences(d.Forbidden[action]), d.Answers)})
+		case !d.May(a.Operation):
+			forbidden = append(forbidden, actionRow{Name: strings.TrimSuffix(a.name, "…"), Why: questionsNamed(sentences(d.Forbidden[a.Operation]), d.Answers)})
 		}
 	}
 	v.Others = append(v.Others, forbidden...)
@@ -286,34 +286,35 @@ func (v *workOrderView) addActions(d records.WorkOrderDetail) {
 
 // lacks reports whether the page has no use for the action, allowed or not, in this status.
 func (v *workOrderView) lacks(a offeredAction, customer string, status models.WorkOrderStatus) bool {
-	switch a.WorkOrderAction {
-	case records.ActionResume:
+	switch a.Operation {
+	case models.OperationResume:
 		return status != models.StatusOnHold
-	case records.ActionHold:
+	case models.OperationHold:
 		return status == models.StatusOnHold
-	case records.ActionReview:
-		return status != models.StatusSentToInspection || v.May[string(a.WorkOrderAction)]
-	case records.ActionReturn:
+	case models.OperationApprove:
+		return status != models.StatusSentToInspection || v.May[string(a.Operation)]
+	case models.OperationReturn:
 		return customer == ""
-	case records.ActionAnswer:
-		return a.path == "answers" && v.Form == "" || a.path == startPath && (!v.May[string(a.WorkOrderAction)] || status == models.StatusInProgress)
-	case records.ActionUpdate, records.ActionAssign, records.ActionComplete, records.ActionCancel:
+	case models.OperationAnswer:
+		return a.path == "answers" && v.Form == "" || a.path == startPath && (!v.May[string(a.Operation)] || status == models.StatusInProgress)
+	case models.OperationUpdate, models.OperationAssign, models.OperationComplete, models.OperationCompleteToReview,
+		models.OperationSendBack, models.OperationCancel:
 	}
 	return false
 }
 
 // next is what the person does next with the work order, "" for nothing or the review, whose form
 // the page shows. Someone is assigned next if no active person or team works on it.
-func (v *workOrderView) next(d records.WorkOrderDetail) records.WorkOrderAction {
-	if d.May(records.ActionReview) {
+func (v *workOrderView) next(d records.WorkOrderDetail) models.Operation {
+	if d.May(models.OperationApprove) {
 		return ""
 	}
-	for _, action := range []records.WorkOrderAction{records.ActionResume, records.ActionComplete, records.ActionAnswer, records.ActionAssign} {
+	for _, operation := range []models.Operation{models.OperationResume, models.OperationComplete, models.OperationAnswer, models.OperationAssign} {
 		switch {
-		case !v.May[string(action)], action == records.ActionAnswer && v.Form == "":
-		case action == records.ActionAssign && slices.ContainsFunc(v.People, func(p assignedRow) bool { return p.Works }):
+		case !v.May[string(operation)], operation == models.OperationAnswer && v.Form == "":
+		case operation == models.OperationAssign && slices.ContainsFunc(v.People, func(p assignedRow) bool { return p.Works }):
 		default:
-			return action
+			return operation
 		}
 	}
 	return ""

@@ -92,17 +92,17 @@ func (c *Console) unassignWorkOrder(r *request) error {
 }
 
 func (c *Console) renderCancel(r *request, status int, rejected *form) error {
-	return c.renderConfirm(r, status, rejected, records.ActionCancel, confirmedCancel)
+	return c.renderConfirm(r, status, rejected, models.OperationCancel, confirmedCancel)
 }
 
 func (c *Console) renderConfirm(
-	r *request, status int, rejected *form, action records.WorkOrderAction, view func(records.WorkOrderDetail, form) confirmView,
+	r *request, status int, rejected *form, operation models.Operation, view func(records.WorkOrderDetail, form) confirmView,
 ) error {
 	d, err := c.service.Records.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), records.HistoryPart{})
 	if err != nil {
 		return err
 	}
-	if err := d.Forbidden[action]; err != nil {
+	if err := d.Forbidden[operation]; err != nil {
 		if rejected != nil { // it was possible when the form was shown
 			return c.renderWorkOrder(r, status, rejected)
 		}
@@ -110,7 +110,7 @@ func (c *Console) renderConfirm(
 	}
 	shown := view(d, workOrderForm(d, nil).orRejected(rejected))
 	shown.Back = workOrderURL(d.Record.ID)
-	shown.Action = shown.Back + "/" + string(action)
+	shown.Action = shown.Back + "/" + string(operation)
 	return confirmPage.render(r, status, shown)
 }
 
@@ -125,7 +125,7 @@ func answeredQuestions(d records.WorkOrderDetail) (n int) {
 }
 
 func (c *Console) confirmComplete(r *request) error {
-	return c.renderConfirm(r, http.StatusOK, nil, records.ActionComplete, confirmedComplete)
+	return c.renderConfirm(r, http.StatusOK, nil, models.OperationComplete, confirmedComplete)
 }
 
 func confirmedComplete(d records.WorkOrderDetail, f form) confirmView {
@@ -163,7 +163,7 @@ func (c *Console) cancelWorkOrder(r *request) error {
 }
 
 func (c *Console) renderReturn(r *request, status int, rejected *form) error {
-	return c.renderConfirm(r, status, rejected, records.ActionReturn, func(d records.WorkOrderDetail, f form) confirmView {
+	return c.renderConfirm(r, status, rejected, models.OperationReturn, func(d records.WorkOrderDetail, f form) confirmView {
 		return confirmView{
 			Title: "Return “" + d.Record.Title + "” to " + d.Customer + "?", Button: "Return it to the customer", BackText: "Keep it", Form: f,
 			Effects: []string{
@@ -296,11 +296,11 @@ func (r *request) assign(ctx context.Context, key store.Key, f form, id string) 
 	return c.service.Records.AssignWorkOrder(ctx, r.actor(), key, id, chosen, nil)
 }
 
-// forbids returns why the person may not do the action with the work order, nil if it may. Programs
+// forbids returns why the person may not do the operation on the work order, nil if it may. Programs
 // may still change who is assigned to a closed work order (spec section 3); no person has a reason to.
-func forbids(d records.WorkOrderDetail, action records.WorkOrderAction) error {
-	err := d.Forbidden[action]
-	if status := models.WorkOrderStatus(d.Record.Status.Code); err == nil && action == records.ActionAssign && !slices.Contains(models.InProcess(), status) {
+func forbids(d records.WorkOrderDetail, operation models.Operation) error {
+	err := d.Forbidden[operation]
+	if status := models.WorkOrderStatus(d.Record.Status.Code); err == nil && operation == models.OperationAssign && !slices.Contains(models.InProcess(), status) {
 		return models.Violation(models.RuleStatus, "A work order with the status %q does not allow this.", status.Name())
 	}
 	return err

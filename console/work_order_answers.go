@@ -50,7 +50,7 @@ func (c *Console) renderAnswers(r *request, status int, rejected *form) error {
 		Form: workOrderForm(detail, values), Name: workOrderName(detail.Record),
 		Back: workOrderURL(detail.Record.ID), SentBack: r.sentBack(detail), Complete: "Save and complete…",
 	}
-	if why := detail.Forbidden[records.ActionAnswer]; why != nil {
+	if why := detail.Forbidden[models.OperationAnswer]; why != nil {
 		view.Forbidden = sentences(why)
 	}
 	if detail.Answers.Form != nil {

@@ -71,7 +71,7 @@ func (c *Console) renderEditWorkOrder(r *request, status int, rejected *form) er
 		Form: workOrderForm(detail, shown), Name: workOrderName(detail.Record),
 		Back: workOrderURL(detail.Record.ID), Zone: r.zone.String(), Priorities: priorityOptions,
 	}
-	if why := detail.Forbidden[records.ActionUpdate]; why != nil {
+	if why := detail.Forbidden[models.OperationUpdate]; why != nil {
 		view.Forbidden = sentences(why)
 	}
 	if view.Form = view.Form.orRejected(rejected); view.Form.Changed != nil {

@@ -24,7 +24,7 @@ const maxSelected, maxSelectedChoices = 100, 50
 // selectedAction is what people do with several work orders that they select in the list. The URL
 // of its form names them.
 type selectedAction struct {
-	records.WorkOrderAction
+	models.Operation
 	// grant is required on any node; path is its page's, and button opens it. done is a key of doneTexts.
 	grant                     models.Grant
 	path, button, title, done string
@@ -33,8 +33,8 @@ type selectedAction struct {
 }
 
 var selectedActions = []selectedAction{
-	{records.ActionAssign, models.GrantWorkOrdersForward, "/work-orders/assign", "Assign…", "Assign people to ", "several-assigned", assignSelected},
-	{records.ActionUpdate, models.GrantWorkOrdersUpdate, "/work-orders/due", "Due date…", "Set the due date of ", "several-due", dateSelected},
+	{models.OperationAssign, models.GrantWorkOrdersForward, "/work-orders/assign", "Assign…", "Assign people to ", "several-assigned", assignSelected},
+	{models.OperationUpdate, models.GrantWorkOrdersUpdate, "/work-orders/due", "Due date…", "Set the due date of ", "several-due", dateSelected},
 }
 
 func (c *Console) workOrderSelectedRoutes(pages *gin.RouterGroup) {
@@ -50,7 +50,7 @@ func selectedIn(r *request) string { return returnTo(r.Query("back"), Root+"/wor
 // offered reports whether the person, who holds these grants on any node, may do the action with
 // any work order.
 func (a selectedAction) offered(r *request, held []models.Grant) bool {
-	incoming := a.WorkOrderAction == records.ActionAssign && r.may(models.GrantIncomingWorkOrders)
+	incoming := a.Operation == models.OperationAssign && r.may(models.GrantIncomingWorkOrders)
 	return !r.viewer.ReadOnly && (incoming || slices.Contains(held, a.grant))
 }
 
@@ -128,7 +128,7 @@ func (a selectedAction) show(r *request, status int, entered *form) error {
 func (a selectedAction) render(r *request, status int, rows []selectedRow, f form) error {
 	view := selectedView{
 		assigneeChoices: newAssigneeChoices(f), Title: a.title + plural(len(rows), "work order", "work orders"), Back: selectedIn(r), Zone: r.zone.String(),
-		Assigns: a.WorkOrderAction == records.ActionAssign, Rows: rows,
+		Assigns: a.Operation == models.OperationAssign, Rows: rows,
 	}
 	query := url.Values{"back": {view.Back}}
 	for _, row := range rows {
@@ -233,7 +233,7 @@ func (a selectedAction) change(r *request) error {
 func (a selectedAction) changeOne(r *request, row *selectedRow, f form, write workOrderStep) error {
 	before, err := r.console.service.Records.WorkOrderDetail(r.ctx(), r.actor(), row.ID, records.HistoryPart{})
 	if err == nil {
-		err = forbids(before, a.WorkOrderAction)
+		err = forbids(before, a.Operation)
 	}
 	if err != nil {
 		return err

@@ -96,13 +96,13 @@ func (s WorkOrderStatus) Phase() Phase {
 	}
 }
 
-// Operation is something that is done to a work order.
+// Operation is something that an actor does to a work order.
 type Operation string
 
 // The operations on a work order. Only the console has the last five.
 const (
 	OperationUpdate           Operation = "update"             // change its fields
-	OperationForward          Operation = "forward"            // change its assignees or consultants
+	OperationAssign           Operation = "assign"             // add or remove assignees or consultants
 	OperationAnswer           Operation = "answer"             // answer questions of its form
 	OperationComplete         Operation = "complete"           // answer and complete, without a consultant
 	OperationCompleteToReview Operation = "complete_to_review" // answer and complete, with a consultant
@@ -113,6 +113,12 @@ const (
 	OperationResume           Operation = "resume"
 	OperationReturn           Operation = "return" // by a service company, to its customer
 )
+
+// Operations lists every operation on a work order.
+var Operations = []Operation{
+	OperationUpdate, OperationAssign, OperationAnswer, OperationComplete, OperationCompleteToReview, OperationCancel,
+	OperationApprove, OperationSendBack, OperationHold, OperationResume, OperationReturn,
+}
 
 // Where the operations are allowed.
 var (
@@ -146,7 +152,7 @@ type transition struct {
 // transitions is the table of api.md 3.2. A status that is not in from does not allow the operation.
 var transitions = map[Operation]transition{
 	OperationUpdate:           {from: workable, to: unchanged},
-	OperationForward:          {from: anyStatus, to: unchanged},
+	OperationAssign:           {from: anyStatus, to: unchanged},
 	OperationAnswer:           {from: workable, to: StatusInProgress},
 	OperationComplete:         {from: workable, to: StatusComplete, event: EventWorkOrderCompleted},
 	OperationCompleteToReview: {from: workable, to: StatusSentToInspection, event: EventWorkOrderSentToInspection},

@@ -42,6 +42,9 @@ func TestStatusTable(t *testing.T) {
 		if !slices.Contains(operations, known) {
 			t.Errorf("the table lacks the operation %s", known)
 		}
+		if !slices.Contains(Operations, known) {
+			t.Errorf("Operations lacks %s", known)
+		}
 	}
 	for _, from := range WorkOrderStatuses {
 		for i, operation := range operations {
@@ -113,7 +116,7 @@ func TestEventsOfAStatusChange(t *testing.T) {
 		events    string
 	}{
 		{StatusOpen, OperationUpdate, ""},
-		{StatusComplete, OperationForward, ""},
+		{StatusComplete, OperationAssign, ""},
 		{StatusOpen, OperationAnswer, "work_order.status_changed"},
 		{StatusInProgress, OperationAnswer, ""},
 		{StatusBackFromInspection, OperationAnswer, "work_order.status_changed"},
@@ -152,11 +155,11 @@ func TestResumeRestoresTheStatusBeforeTheHold(t *testing.T) {
 		if err != nil || held.HeldFrom != from {
 			t.Fatalf("held from %s: %+v, %v", from, held, err)
 		}
-		forwarded, err := held.To.Apply(OperationForward, held.HeldFrom)
-		if err != nil || forwarded.HeldFrom != from {
-			t.Fatalf("forwarded on hold from %s: %+v, %v", from, forwarded, err)
+		assigned, err := held.To.Apply(OperationAssign, held.HeldFrom)
+		if err != nil || assigned.HeldFrom != from {
+			t.Fatalf("assigned on hold from %s: %+v, %v", from, assigned, err)
 		}
-		resumed, err := forwarded.To.Apply(OperationResume, forwarded.HeldFrom)
+		resumed, err := assigned.To.Apply(OperationResume, assigned.HeldFrom)
 		if err != nil || resumed.To != from || resumed.HeldFrom != "" {
 			t.Errorf("resumed to %s after a hold from %s: %+v, %v", resumed.To, from, resumed, err)
 		}

@@ -27,7 +27,7 @@ type Change struct {
 	Changes models.JSON
 	Notices []Notice
 	// Events are in the order in which receivers get them.
-	Events []DomainEvent
+	Events []Event
 	// Addresses bounds how many webhook addresses may get the events.
 	Addresses int
 	// Decided is true if the change follows from another write, of which a person as whom an
@@ -42,9 +42,9 @@ type Notice struct {
 	Identities []string
 }
 
-// DomainEvent is an event with the fields that its type adds to data.
-type DomainEvent struct {
-	Kind models.EventType
+// Event is an event with the fields that its type adds to data.
+type Event struct {
+	Type models.EventType
 	Data models.JSON
 }
 

@@ -90,7 +90,7 @@ const maxSharedAddresses = 100
 // publish queues the event and its deliveries; without deliveries there is no event. An
 // organization without addresses when the rules were checked publishes nothing. A write
 // to many addresses runs alone.
-func publish(t *store.Tx, c Change, e DomainEvent) error {
+func publish(t *store.Tx, c Change, e Event) error {
 	if err := t.Reserve(c.Addresses); err != nil {
 		return err
 	}
@@ -125,6 +125,6 @@ func publish(t *store.Tx, c Change, e DomainEvent) error {
 		err := row.Scan(&unleased, &organizationID)
 		t.Wakes = append(t.Wakes, store.NewWakeTarget(organizationID, unleased))
 		return err
-	}, []any{eventID, string(e.Kind), c.RecordID, t.At.Time, c.OrganizationID, c.Actor.IdentityID, data, traceParent})
+	}, []any{eventID, string(e.Type), c.RecordID, t.At.Time, c.OrganizationID, c.Actor.IdentityID, data, traceParent})
 	return nil
 }

@@ -148,7 +148,7 @@ func insertFeedback(t *store.Tx, actor store.Actor, id string, in NewFeedback, k
 		Action:         string(models.EventIssueCreated),
 		Changes:        changes,
 		Notices:        []effects.Notice{{Kind: "issue.created", Identities: known.Managers}},
-		Events:         []effects.DomainEvent{{Kind: models.EventIssueCreated}},
+		Events:         []effects.Event{{Type: models.EventIssueCreated}},
 		Addresses:      known.Addresses,
 	})
 }

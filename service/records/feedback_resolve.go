@@ -102,7 +102,7 @@ func resolve(t *store.Tx, actor store.Actor, feedback feedbackResolution) error 
 		Action:         string(models.EventIssueResolved),
 		Changes:        models.JSON{"status": effects.FromTo(feedback.Status, models.FeedbackResolved)},
 		Notices:        []effects.Notice{{Kind: string(models.NoticeFeedbackResolved), Identities: []string{feedback.CreatedBy}}},
-		Events:         []effects.DomainEvent{{Kind: models.EventIssueResolved}},
+		Events:         []effects.Event{{Type: models.EventIssueResolved}},
 		Addresses:      feedback.Addresses,
 	})
 }

@@ -23,7 +23,7 @@ func operations(s *servicetest.Harness) map[string]func(id string) error {
 		"update": func(id string) error {
 			return ended(s.Records.UpdateWorkOrder(s.T.Context(), erp, key, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Changed", Set: true}}))
 		},
-		"forward": func(id string) error {
+		"assign": func(id string) error {
 			return ended(s.Records.AssignWorkOrder(s.T.Context(), erp, key, id, s.IDs("bob"), nil))
 		},
 		"answer": func(id string) error {
@@ -107,7 +107,7 @@ func eventsOfMove(operation, from, to string) string {
 	switch {
 	case operation == "update":
 		return "updated"
-	case operation == "forward" || operation == "return":
+	case operation == "assign" || operation == "return":
 		return "assignees_changed"
 	case from == to:
 		return ""

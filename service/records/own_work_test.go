@@ -128,7 +128,7 @@ func TestWhoCompletedDoesNotReview(t *testing.T) {
 			for who, want := range map[string]string{test.completer: ownWorkOutcome, test.other: "ok"} {
 				detail, err := s.Records.WorkOrderDetail(t.Context(), s.As(who), id, records.HistoryPart{})
 				must(t, err)
-				servicetest.Expect(t, "what the page offers "+who, servicetest.Outcome(detail.Forbidden[records.ActionReview]), want)
+				servicetest.Expect(t, "what the page offers "+who, servicetest.Outcome(detail.Forbidden[models.OperationApprove]), want)
 			}
 			servicetest.Expect(t, "sent back by another", servicetest.Outcome(review(s, test.other, id, records.Review{Comment: "Loose."})), "ok")
 			if n := servicetest.Value[int](s.Fixture, `SELECT count(completed_by) FROM work_orders WHERE id = $1`, id); n != 0 {
@@ -136,7 +136,7 @@ func TestWhoCompletedDoesNotReview(t *testing.T) {
 			}
 			detail, err := s.Records.WorkOrderDetail(t.Context(), s.As(test.completer), id, records.HistoryPart{})
 			must(t, err)
-			servicetest.Expect(t, "the page after it was sent back", servicetest.Outcome(detail.Forbidden[records.ActionReview]), "rule_violation status")
+			servicetest.Expect(t, "the page after it was sent back", servicetest.Outcome(detail.Forbidden[models.OperationApprove]), "rule_violation status")
 			must(t, assigns(s, "ann", id, []string{"robot"}, nil), completes(s, "robot", id))
 			servicetest.Expect(t, "after another completed it", servicetest.Outcome(review(s, test.completer, id, records.Review{Approve: true})), "ok")
 		})
@@ -254,8 +254,8 @@ func TestCompletingWhatNoOneElseCouldReview(t *testing.T) {
 			if test.by != "erp" {
 				detail, err := s.Records.WorkOrderDetail(t.Context(), s.As(test.by), id, records.HistoryPart{})
 				must(t, err)
-				servicetest.Expect(t, "the page", servicetest.Outcome(detail.Forbidden[records.ActionComplete]), test.want)
-				servicetest.Expect(t, "the page, to answer", servicetest.Outcome(detail.Forbidden[records.ActionAnswer]), "ok")
+				servicetest.Expect(t, "the page", servicetest.Outcome(detail.Forbidden[models.OperationComplete]), test.want)
+				servicetest.Expect(t, "the page, to answer", servicetest.Outcome(detail.Forbidden[models.OperationAnswer]), "ok")
 			}
 			if test.want != "ok" {
 				err := s.ExpectUnchanged(id, func() error { return completes(s, test.by, id) })
@@ -375,7 +375,7 @@ func TestServiceCompaniesNameNoConsultants(t *testing.T) {
 		id := s.NewWorkOrder([]string{"erp"}, []string{"polar"})
 		detail, err := s.Records.WorkOrderDetail(t.Context(), s.As("pia"), id, records.HistoryPart{})
 		must(t, err)
-		servicetest.Expect(t, "assigning", servicetest.Outcome(detail.Forbidden[records.ActionAssign]), deniedOutcome)
+		servicetest.Expect(t, "assigning", servicetest.Outcome(detail.Forbidden[models.OperationAssign]), deniedOutcome)
 		_, err = s.Records.WorkOrderAssignees(t.Context(), s.As("pia"), id, "", nil)
 		servicetest.Expect(t, "the choices", servicetest.Outcome(err), deniedOutcome)
 		_, err = s.Records.ReplaceWorkers(t.Context(), s.As("pia"), store.NoKey, id, s.IDs("ola"))

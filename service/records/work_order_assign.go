@@ -16,7 +16,7 @@ import (
 // has no effect. A service company names only workers. Errors: permission_denied, validation_failed, rule_violation
 // (both_roles, assignee_inactive, assignee_not_connected, own_work, status) and changeWorkOrder's.
 func (s *Records) AssignWorkOrder(ctx context.Context, actor store.Actor, key store.Key, id string, assignees, consultants []string) (store.WriteResult, error) {
-	return s.changeWorkOrder(ctx, actor, key, id, ActionAssign, func(ctx context.Context, c *workOrderChange) error {
+	return s.changeWorkOrder(ctx, actor, key, id, models.OperationAssign, func(ctx context.Context, c *workOrderChange) error {
 		added, err := c.added(ctx, candidates{assignees: assignees, consultants: consultants})
 		if err != nil {
 			return err
@@ -29,7 +29,7 @@ func (s *Records) AssignWorkOrder(ctx context.Context, actor store.Actor, key st
 // service company replaces only its own people. Errors: AssignWorkOrder's, and rule_violation
 // (last_worker) without workers.
 func (s *Records) ReplaceWorkers(ctx context.Context, actor store.Actor, key store.Key, id string, workers []string) (store.WriteResult, error) {
-	return s.changeWorkOrder(ctx, actor, key, id, ActionAssign, func(ctx context.Context, c *workOrderChange) error {
+	return s.changeWorkOrder(ctx, actor, key, id, models.OperationAssign, func(ctx context.Context, c *workOrderChange) error {
 		if len(workers) == 0 {
 			return models.Violation(models.RuleLastWorker, "A work order needs at least one worker. Choose who replaces the present ones.")
 		}
@@ -54,7 +54,7 @@ func (s *Records) ReplaceWorkers(ctx context.Context, actor store.Actor, key sto
 // ReplaceAssignee assigns the replacement in the role of a person who left, by the rules of
 // AssignWorkOrder. It has no effect if that person is not assigned. Errors: AssignWorkOrder's.
 func ReplaceAssignee(ctx context.Context, s *store.Store, actor store.Actor, id, person, replacement string) error {
-	_, err := New(s).changeWorkOrder(ctx, actor, store.NoKey, id, ActionAssign, func(ctx context.Context, c *workOrderChange) error {
+	_, err := New(s).changeWorkOrder(ctx, actor, store.NoKey, id, models.OperationAssign, func(ctx context.Context, c *workOrderChange) error {
 		removed := c.roleOf(person)
 		c.Decided = true
 		var named candidates
@@ -110,7 +110,7 @@ func (c *workOrderChange) roleOf(identity string) people.Roles {
 // order. Errors: not_found if it is not assigned, permission_denied,
 // rule_violation (last_worker, own_work, status) and changeWorkOrder's.
 func (s *Records) UnassignWorkOrder(ctx context.Context, actor store.Actor, key store.Key, id, identity string) (store.WriteResult, error) {
-	return s.changeWorkOrder(ctx, actor, key, id, ActionAssign, func(ctx context.Context, c *workOrderChange) error {
+	return s.changeWorkOrder(ctx, actor, key, id, models.OperationAssign, func(ctx context.Context, c *workOrderChange) error {
 		removed := c.roleOf(identity)
 		if len(removed.All()) == 0 {
 			return models.NotFound()
@@ -169,7 +169,7 @@ func (c *workOrderChange) reassign(ctx context.Context, added, removed people.Ro
 	if len(added.All())+len(removed.All()) == 0 {
 		return nil
 	}
-	if _, err := c.state.Status.Apply(models.OperationForward, c.state.HeldFrom); err != nil {
+	if _, err := c.state.Status.Apply(models.OperationAssign, c.state.HeldFrom); err != nil {
 		return err
 	}
 	before := c.state.Assigned
@@ -206,7 +206,7 @@ func (c *workOrderChange) reassign(ctx context.Context, added, removed people.Ro
 	if len(added.Consultants)+len(removed.Consultants) > 0 {
 		c.Changes["consultants"] = effects.FromTo(before.Consultants, after.Consultants)
 	}
-	c.Events = []effects.DomainEvent{{Kind: models.EventWorkOrderAssigneesChanged, Data: models.JSON{"added": added, "removed": removed}}}
+	c.Events = []effects.Event{{Type: models.EventWorkOrderAssigneesChanged, Data: models.JSON{"added": added, "removed": removed}}}
 	if slices.Contains(models.InProcess(), c.state.Status) { // else there is nothing to do for them (api.md 1.5)
 		c.notify(models.NoticeAssigned, added.Assignees...)
 		c.notify(models.NoticeConsulted, added.Consultants...)

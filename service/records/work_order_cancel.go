@@ -11,7 +11,7 @@ import (
 // CancelWorkOrder cancels a work order in process (api.md 4.6) and
 // returns it. Errors: permission_denied, validation_failed, rule_violation (status) and changeWorkOrder's.
 func (s *Records) CancelWorkOrder(ctx context.Context, actor store.Actor, key store.Key, id string, reason *string) (store.WriteResult, error) {
-	return s.changeWorkOrder(ctx, actor, key, id, ActionCancel, func(_ context.Context, c *workOrderChange) error {
+	return s.changeWorkOrder(ctx, actor, key, id, models.OperationCancel, func(_ context.Context, c *workOrderChange) error {
 		if fields := store.CheckText("/reason", reason, models.MaxCancelReason); len(fields) > 0 {
 			return models.Invalid(fields...)
 		}

@@ -17,8 +17,8 @@ import (
 type workOrderChange struct {
 	*store.Tx
 	workOrderActor
-	// rule is the action's.
-	rule actionRule
+	operation models.Operation
+	rule      operationRule
 	// row is the work order as the change leaves it.
 	row WorkOrderRow
 	// reload is true if row is to be loaded again after the change.
@@ -75,26 +75,30 @@ var (
 	})
 )
 
-// changeWorkOrder runs one action on a work order: it locks the row, checks
-// what all actions have in common and who may do this one, applies the other rules, and
-// queues the change with its effects. An action without a change has no effects.
+// changeWorkOrder runs one operation on a work order: it locks the row, checks
+// what all operations have in common and who may do this one, applies the other rules, and
+// queues the change with its effects. An operation without a change has no effects.
+// OperationComplete sends a work order with consultants to their review.
 // Errors: not_found, permission_denied (a suspended organization too), read_only (unless
-// the action's rule allows it), precondition_failed, not_assigned_as_worker (to answer),
+// the operation's rule allows it), precondition_failed, not_assigned_as_worker (to answer),
 // idempotency_key_reused, unavailable, and for a form of the console *FormDoneError and
 // *FormStaleError.
 func (s *Records) changeWorkOrder(
-	ctx context.Context, actor store.Actor, key store.Key, id string, action WorkOrderAction,
+	ctx context.Context, actor store.Actor, key store.Key, id string, operation models.Operation,
 	rules func(ctx context.Context, c *workOrderChange) error,
 ) (store.WriteResult, error) {
 	if !models.IsID(id, models.PrefixWorkOrder) {
 		return store.WriteResult{}, models.NotFound()
 	}
 	return s.write(ctx, actor, key, http.StatusOK, []string{id}, func(ctx context.Context, t *store.Tx) (string, any, error) {
-		c := &workOrderChange{Tx: t, workOrderActor: workOrderActor{acting: actor}, rule: actionRules[action], columns: map[string]any{}}
+		c := &workOrderChange{Tx: t, workOrderActor: workOrderActor{acting: actor}, operation: operation, rule: operationRules[operation], columns: map[string]any{}}
 		t.QueueLock(lockWorkOrder, id)
 		batch.QueueBulkOne(t.Tx, lockedWorkOrders[actor.ShowPeople], &c.state, models.NotFound(), id, actor.IdentityID, actor.OrganizationID)
 		if err := t.Flush(ctx); err != nil {
 			return "", nil, err
+		}
+		if operation == models.OperationComplete && len(c.state.Assigned.Consultants) > 0 {
+			c.operation = models.OperationCompleteToReview
 		}
 		if !c.rule.decided {
 			if !c.state.Readable {
@@ -144,13 +148,10 @@ func (c *workOrderChange) notify(kind models.NoticeKind, identities ...string) {
 	c.Notices = append(c.Notices, effects.Notice{Kind: string(kind), Identities: identities})
 }
 
-// apply is applyOperation for that of the action's rule.
-func (c *workOrderChange) apply() error { return c.applyOperation(c.rule.operation(&c.state)) }
-
-// applyOperation moves the work order to the status that follows the operation,
+// apply moves the work order to the status that follows the operation,
 // with its events. Errors: rule_violation (status).
-func (c *workOrderChange) applyOperation(operation models.Operation) error {
-	move, err := c.state.Status.Apply(operation, c.state.HeldFrom)
+func (c *workOrderChange) apply() error {
+	move, err := c.state.Status.Apply(c.operation, c.state.HeldFrom)
 	if err != nil {
 		return err
 	}
@@ -169,8 +170,8 @@ func (c *workOrderChange) applyOperation(operation models.Operation) error {
 	default: // the other statuses have no column for their time
 	}
 	c.Changes["status"] = effects.FromTo(move.From, move.To)
-	for _, kind := range move.Events {
-		c.Events = append(c.Events, effects.DomainEvent{Kind: kind, Data: models.JSON{"previous_status": move.From, "status": move.To}})
+	for _, event := range move.Events {
+		c.Events = append(c.Events, effects.Event{Type: event, Data: models.JSON{"previous_status": move.From, "status": move.To}})
 	}
 	return nil
 }

@@ -53,11 +53,11 @@ const (
 // (not_assigned_as_worker, own_work, status, required_questions), validation_failed and
 // changeWorkOrder's.
 func (s *Records) AnswerWorkOrder(ctx context.Context, actor store.Actor, key store.Key, id string, answers []GivenAnswer, completion Completion) (store.WriteResult, error) {
-	action := ActionAnswer
+	operation := models.OperationAnswer
 	if completion == CompleteWork {
-		action = ActionComplete
+		operation = models.OperationComplete
 	}
-	return s.changeWorkOrder(ctx, actor, key, id, action, func(ctx context.Context, c *workOrderChange) error {
+	return s.changeWorkOrder(ctx, actor, key, id, operation, func(ctx context.Context, c *workOrderChange) error {
 		if err := c.apply(); err != nil {
 			return err
 		}
@@ -74,7 +74,7 @@ func (s *Records) AnswerWorkOrder(ctx context.Context, actor store.Actor, key st
 			if err := requireAnswers(questions); err != nil {
 				return err
 			}
-			c.Action = string(c.Events[len(c.Events)-1].Kind)
+			c.Action = string(c.Events[len(c.Events)-1].Type)
 			if len(c.state.Assigned.Consultants) == 0 {
 				c.addNotice(models.NoticeCompleted)
 			} else {

@@ -312,7 +312,7 @@ func insertWorkOrder(t *store.Tx, actor store.Actor, row WorkOrderRow, addresses
 			{Kind: "work_order.assigned", Identities: row.Assigned.Assignees},
 			{Kind: "work_order.consulted", Identities: row.Assigned.Consultants},
 		},
-		Events:    []effects.DomainEvent{{Kind: models.EventWorkOrderCreated}},
+		Events:    []effects.Event{{Type: models.EventWorkOrderCreated}},
 		Addresses: addresses,
 	})
 }

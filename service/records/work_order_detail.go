@@ -34,8 +34,9 @@ type WorkOrderDetail struct {
 	Source *LinkedRecord
 	// Inactive are the assignees who cannot act.
 	Inactive []string
-	// Forbidden has the reason for each action that the actor may not do now.
-	Forbidden map[WorkOrderAction]error
+	// Forbidden has the reason for each operation that the actor may not do now. Completing has the
+	// same reason with and without a review, and so have the two results of a review.
+	Forbidden map[models.Operation]error
 	// Kept has the reason for each assignee that cannot be removed; it is empty unless the actor may assign.
 	Kept map[string]error
 }
@@ -81,8 +82,8 @@ var contactOf = `(SELECT jsonb_build_object('name', i.name, 'email', p.email, 'p
 			WHERE p.deactivated_at IS NULL AND p.id = ANY (w.created_by::text || ` + store.Fill(nearestManagers, "node", "w.inventory_id", "except", "'{}'::text[]") + `::text[])
 			ORDER BY p.id = w.created_by DESC, lower(i.name), i.id LIMIT 1)`
 
-// May reports whether the actor may do the action now.
-func (d WorkOrderDetail) May(action WorkOrderAction) bool { return d.Forbidden[action] == nil }
+// May reports whether the actor may do the operation now.
+func (d WorkOrderDetail) May(operation models.Operation) bool { return d.Forbidden[operation] == nil }
 
 // workOrderDetailRow is what the page and the rules need of a work order.
 type workOrderDetailRow struct {
@@ -164,18 +165,18 @@ func (r *workOrderDetailRow) detail(actor store.Actor, answers answersRow, histo
 	}
 	detail.History = history.page()
 	a := workOrderActor{acting: actor, state: r.lockedWorkOrder, actsAs: r.ActsAs, onlyReviewer: r.OnlyReviewer}
-	detail.Forbidden, detail.Kept = map[WorkOrderAction]error{}, map[string]error{}
-	for _, action := range WorkOrderActions {
-		if err := a.forbids(action); err != nil {
-			detail.Forbidden[action] = err
+	detail.Forbidden, detail.Kept = map[models.Operation]error{}, map[string]error{}
+	for _, operation := range models.Operations {
+		if err := a.forbids(operation); err != nil {
+			detail.Forbidden[operation] = err
 		}
 	}
-	if detail.May(ActionComplete) {
+	if detail.May(models.OperationComplete) {
 		if err := unansweredError(unanswered(detail.Answers)); err != nil {
-			detail.Forbidden[ActionComplete] = err
+			detail.Forbidden[models.OperationComplete], detail.Forbidden[models.OperationCompleteToReview] = err, err
 		}
 	}
-	if detail.May(ActionAssign) {
+	if detail.May(models.OperationAssign) {
 		for _, identity := range r.Assigned.All() {
 			if err := a.checkUnassign(identity, slices.Contains(r.Own, identity)); err != nil {
 				detail.Kept[identity] = err
@@ -235,7 +236,7 @@ func (s *Records) WorkOrderAssignees(ctx context.Context, actor store.Actor, id,
 			return models.NotFound()
 		}
 		a = workOrderActor{acting: actor, state: row.lockedWorkOrder}
-		if err := a.forbids(ActionAssign); err != nil {
+		if err := a.forbids(models.OperationAssign); err != nil {
 			return err
 		}
 		candidates := store.Fill(connectedTo, "node", "$1")

@@ -11,26 +11,31 @@ import (
 	"millwright/service/store"
 )
 
-// actionWrites are the writes behind the actions of a page.
-func actionWrites(s *servicetest.Harness, who store.Actor, id string) map[records.WorkOrderAction]func() error {
+// operationWrites are the writes behind the operations of a page.
+func operationWrites(s *servicetest.Harness, who store.Actor, id string) map[models.Operation]func() error {
 	ctx, key := s.T.Context(), store.NoKey
 	ended := func(_ store.WriteResult, err error) error { return err }
-	return map[records.WorkOrderAction]func() error{
-		records.ActionUpdate: func() error {
+	complete := func() error { return ended(s.Records.AnswerWorkOrder(ctx, who, key, id, nil, records.CompleteWork)) }
+	return map[models.Operation]func() error{
+		models.OperationUpdate: func() error {
 			return ended(s.Records.UpdateWorkOrder(ctx, who, key, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Changed", Set: true}}))
 		},
-		records.ActionAssign: func() error { // naming who has the role requires the permission and has no effect
+		models.OperationAssign: func() error { // naming who has the role requires the permission and has no effect
 			return ended(s.Records.AssignWorkOrder(ctx, who, key, id, s.IDs("polar"), nil))
 		},
-		records.ActionAnswer:   func() error { return ended(s.Records.AnswerWorkOrder(ctx, who, key, id, nil, records.SaveAnswers)) },
-		records.ActionComplete: func() error { return ended(s.Records.AnswerWorkOrder(ctx, who, key, id, nil, records.CompleteWork)) },
-		records.ActionHold:     func() error { return ended(s.Records.HoldWorkOrder(ctx, who, key, id)) },
-		records.ActionResume:   func() error { return ended(s.Records.ResumeWorkOrder(ctx, who, key, id)) },
-		records.ActionCancel:   func() error { return ended(s.Records.CancelWorkOrder(ctx, who, key, id, nil)) },
-		records.ActionReview: func() error {
+		models.OperationAnswer:           func() error { return ended(s.Records.AnswerWorkOrder(ctx, who, key, id, nil, records.SaveAnswers)) },
+		models.OperationComplete:         complete,
+		models.OperationCompleteToReview: complete,
+		models.OperationHold:             func() error { return ended(s.Records.HoldWorkOrder(ctx, who, key, id)) },
+		models.OperationResume:           func() error { return ended(s.Records.ResumeWorkOrder(ctx, who, key, id)) },
+		models.OperationCancel:           func() error { return ended(s.Records.CancelWorkOrder(ctx, who, key, id, nil)) },
+		models.OperationApprove: func() error {
 			return ended(s.Records.ReviewWorkOrder(ctx, who, key, id, records.Review{Approve: true}))
 		},
-		records.ActionReturn: func() error { return ended(s.Records.ReturnWorkOrder(ctx, who, key, id, "We have no one on site.")) },
+		models.OperationSendBack: func() error {
+			return ended(s.Records.ReviewWorkOrder(ctx, who, key, id, records.Review{Comment: "Loose."}))
+		},
+		models.OperationReturn: func() error { return ended(s.Records.ReturnWorkOrder(ctx, who, key, id, "We have no one on site.")) },
 	}
 }
 
@@ -42,7 +47,7 @@ func sentenceOf(err error) string {
 	return servicetest.Outcome(err) + ": " + err.Error()
 }
 
-// The page says of each action what the write says, for every person and status.
+// The page says of each operation what the write says, for every person and status.
 func TestThePageOffersWhatTheWritesAllow(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	for _, status := range models.WorkOrderStatuses {
@@ -57,15 +62,15 @@ func TestThePageOffersWhatTheWritesAllow(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s, %s: %v", status, who, err)
 			}
-			for _, action := range records.WorkOrderActions {
+			for _, operation := range models.Operations {
 				id := kept
-				if detail.May(action) {
+				if detail.May(operation) {
 					id = planned()
 				}
-				servicetest.Expect(t, string(status)+" "+who+" "+string(action), sentenceOf(detail.Forbidden[action]), sentenceOf(actionWrites(s, s.As(who), id)[action]()))
+				servicetest.Expect(t, string(status)+" "+who+" "+string(operation), sentenceOf(detail.Forbidden[operation]), sentenceOf(operationWrites(s, s.As(who), id)[operation]()))
 			}
 			for _, key := range []string{"bob", "cat"} {
-				if !detail.May(records.ActionAssign) {
+				if !detail.May(models.OperationAssign) {
 					continue
 				}
 				_, err := s.Records.UnassignWorkOrder(t.Context(), s.As(who), store.NoKey, kept, s.ID(key))
@@ -91,7 +96,7 @@ func TestThePageNamesOtherRules(t *testing.T) {
 	}
 	bob := see("bob")
 	_, err = s.Records.AnswerWorkOrder(ctx, s.As("bob"), store.NoKey, id, nil, records.CompleteWork)
-	servicetest.Expect(t, "questions without answers", sentenceOf(bob.Forbidden[records.ActionComplete]), sentenceOf(err))
+	servicetest.Expect(t, "questions without answers", sentenceOf(bob.Forbidden[models.OperationComplete]), sentenceOf(err))
 	if len(bob.Answers.Questions) != 5 || bob.Answers.Form.Name != "Inspection" || len(bob.History.Changes) != 1 {
 		t.Errorf("the page shows %+v", bob)
 	}
@@ -101,10 +106,10 @@ func TestThePageNamesOtherRules(t *testing.T) {
 	}
 	servicetest.Expect(t, "the last worker", servicetest.Outcome(see("ann").Kept[s.ID("bob")]), "rule_violation last_worker")
 	s.Exec(`UPDATE organizations SET read_only = true WHERE id = $1`, s.Acme.OrganizationID)
-	for _, action := range []records.WorkOrderAction{records.ActionUpdate, records.ActionAssign, records.ActionHold, records.ActionCancel} {
-		servicetest.Expect(t, string(action)+" of a read-only organization", servicetest.Outcome(see("ann").Forbidden[action]), "read_only")
+	for _, operation := range []models.Operation{models.OperationUpdate, models.OperationAssign, models.OperationHold, models.OperationCancel} {
+		servicetest.Expect(t, string(operation)+" of a read-only organization", servicetest.Outcome(see("ann").Forbidden[operation]), "read_only")
 	}
-	servicetest.Expect(t, "answering", servicetest.Outcome(see("bob").Forbidden[records.ActionAnswer]), "ok")
+	servicetest.Expect(t, "answering", servicetest.Outcome(see("bob").Forbidden[models.OperationAnswer]), "ok")
 }
 
 func TestThePageIsForReaders(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 // returns the work order, which the actor may no longer read. Errors:
 // permission_denied, validation_failed, rule_violation (no_worker, own_work, status) and changeWorkOrder's.
 func (s *Records) ReturnWorkOrder(ctx context.Context, actor store.Actor, key store.Key, id, reason string) (store.WriteResult, error) {
-	return s.changeWorkOrder(ctx, actor, key, id, ActionReturn, func(ctx context.Context, c *workOrderChange) error {
+	return s.changeWorkOrder(ctx, actor, key, id, models.OperationReturn, func(ctx context.Context, c *workOrderChange) error {
 		if fields := append(store.CheckBlank("/reason", reason), store.CheckText("/reason", &reason, models.MaxReturnReason)...); len(fields) > 0 {
 			return models.Invalid(fields...)
 		}
@@ -32,7 +32,7 @@ func (s *Records) ReturnWorkOrder(ctx context.Context, actor store.Actor, key st
 // or another one. It has no effect on a work order that the company does not have.
 // Errors: rule_violation (own_work, status: no one else can review it) and changeWorkOrder's.
 func ReclaimWorkOrder(ctx context.Context, s *store.Store, actor store.Actor, id, company string) error {
-	_, err := New(s).changeWorkOrder(ctx, actor, store.NoKey, id, actionReclaim, func(ctx context.Context, c *workOrderChange) error {
+	_, err := New(s).changeWorkOrder(ctx, actor, store.NoKey, id, operationReclaim, func(ctx context.Context, c *workOrderChange) error {
 		if !slices.Contains(models.InProcess(), c.state.Status) {
 			return nil
 		}

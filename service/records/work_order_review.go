@@ -18,25 +18,24 @@ type Review struct {
 }
 
 // ReviewWorkOrder approves the work order in review, which completes it, or sends
-// it back to its workers (api.md 3.2, an action of the console), and returns it.
+// it back to its workers (api.md 3.2, an operation of the console), and returns it.
 // Only a person may who is its consultant or belongs to a team or a service
 // company that is, and who did not complete it. A read-only organization allows it because it finishes what
 // completing began. Errors: permission_denied, validation_failed, rule_violation
 // (own_work, status) and changeWorkOrder's.
 func (s *Records) ReviewWorkOrder(ctx context.Context, actor store.Actor, key store.Key, id string, review Review) (store.WriteResult, error) {
-	return s.changeWorkOrder(ctx, actor, key, id, ActionReview, func(_ context.Context, c *workOrderChange) error {
+	operation, action, kind := models.OperationSendBack, "work_order.sent_back", models.NoticeSentBack
+	if review.Approve {
+		operation, action, kind = models.OperationApprove, "work_order.approved", models.NoticeCompleted
+	}
+	return s.changeWorkOrder(ctx, actor, key, id, operation, func(_ context.Context, c *workOrderChange) error {
 		if fields := review.check(); len(fields) > 0 {
 			return models.Invalid(fields...)
 		}
-		operation, kind := models.OperationSendBack, models.NoticeSentBack
-		c.Action = "work_order.sent_back"
-		if review.Approve {
-			operation, kind = models.OperationApprove, models.NoticeCompleted
-			c.Action = "work_order.approved"
-		}
-		if err := c.applyOperation(operation); err != nil {
+		if err := c.apply(); err != nil {
 			return err
 		}
+		c.Action = action
 		if !review.Approve {
 			c.columns["completed_by"] = nil // until it is completed again
 		}

@@ -29,7 +29,7 @@ type Sent[T any] struct {
 // returns the work order. Errors: permission_denied, validation_failed,
 // rule_violation (status) and changeWorkOrder's.
 func (s *Records) UpdateWorkOrder(ctx context.Context, actor store.Actor, key store.Key, id string, patch WorkOrderPatch) (store.WriteResult, error) {
-	return s.changeWorkOrder(ctx, actor, key, id, ActionUpdate, func(_ context.Context, c *workOrderChange) error {
+	return s.changeWorkOrder(ctx, actor, key, id, models.OperationUpdate, func(_ context.Context, c *workOrderChange) error {
 		fields := append(checkTargetDate(patch.TargetDate.Value), store.CheckDescribed(patch.Description.Value, patch.ExternalID.Value)...)
 		if patch.Title.Set {
 			fields = append(fields, checkTitle("/title", patch.Title.Value)...)
@@ -51,7 +51,7 @@ func (s *Records) UpdateWorkOrder(ctx context.Context, actor store.Actor, key st
 		// The event and the notices do not name the caller's reference (api.md 4.4).
 		setNullable(c, "external_id", &c.row.ExternalID, patch.ExternalID)
 		if len(changed) > 0 {
-			c.Events = []effects.DomainEvent{{Kind: models.EventWorkOrderUpdated, Data: models.JSON{"fields": changed}}}
+			c.Events = []effects.Event{{Type: models.EventWorkOrderUpdated, Data: models.JSON{"fields": changed}}}
 			c.addNotice(models.NoticeUpdated)
 		}
 		return nil

@@ -3,6 +3,7 @@ package records_test
 import (
 	"testing"
 
+	"millwright/models"
 	"millwright/service/records"
 	"millwright/service/servicetest"
 	"millwright/service/store"
@@ -40,7 +41,7 @@ func TestOnlyWorkersAnswer(t *testing.T) {
 			}
 			if actor := s.As(test.actor); test.actor != "erp" {
 				detail, err := s.Records.WorkOrderDetail(t.Context(), actor, id, records.HistoryPart{})
-				if err != nil || !detail.May(records.ActionAnswer) || !detail.May(records.ActionComplete) {
+				if err != nil || !detail.May(models.OperationAnswer) || !detail.May(models.OperationComplete) {
 					t.Errorf("the page offers no answer: %v, %v", err, detail.Forbidden)
 				}
 			}

@@ -11,38 +11,17 @@ import (
 	"millwright/service/store"
 )
 
-// WorkOrderAction is something that an actor does to a work order.
-type WorkOrderAction string
+// operationReclaim takes a work order back from a former service company, for housekeeping. No
+// actor asks for it, so it is not one of models.Operations.
+const operationReclaim models.Operation = "reclaim"
 
-// The actions on a work order. Assigning includes removing (checkUnassign).
-const (
-	ActionUpdate   WorkOrderAction = "update"
-	ActionAssign   WorkOrderAction = "assign"
-	ActionAnswer   WorkOrderAction = "answer"
-	ActionComplete WorkOrderAction = "complete"
-	ActionHold     WorkOrderAction = "hold"
-	ActionResume   WorkOrderAction = "resume"
-	ActionCancel   WorkOrderAction = "cancel"
-	ActionReview   WorkOrderAction = "review"
-	ActionReturn   WorkOrderAction = "return"
-	// actionReclaim takes a work order back from a former service company, for housekeeping.
-	actionReclaim WorkOrderAction = "reclaim"
-)
-
-// WorkOrderActions are the actions of people and integrations.
-var WorkOrderActions = []WorkOrderAction{
-	ActionUpdate, ActionAssign, ActionAnswer, ActionComplete, ActionHold, ActionResume, ActionCancel, ActionReview, ActionReturn,
-}
-
-// actionRule is what an action requires of the actor, the work order's organization and
-// its status (api.md 3.2, 4.4 to 4.7). The writes check it, and so does WorkOrderDetail for
-// the actions that a page offers.
-type actionRule struct {
+// operationRule is what an operation requires of the actor and the work order's organization,
+// besides the status (api.md 3.2, 4.4 to 4.7). The writes check it, and so does WorkOrderDetail
+// for the operations that a page offers.
+type operationRule struct {
 	readOnly readOnlyPolicy
 	// permission rejects an actor that may not do it in any status.
 	permission func(*workOrderActor) error
-	// operation is what the status has to allow.
-	operation func(*lockedWorkOrder) models.Operation
 	// asMember is true if the permission depends on those as which the actor acts.
 	asMember bool
 	// decided is true if who acts decided it before, where it was permitted: no state of the
@@ -50,34 +29,30 @@ type actionRule struct {
 	decided bool
 }
 
-var actionRules = map[WorkOrderAction]actionRule{
-	ActionUpdate:   {permission: granted(models.GrantWorkOrdersUpdate, "change work orders"), operation: always(models.OperationUpdate)},
-	ActionAssign:   {permission: (*workOrderActor).requireAssign, operation: always(models.OperationForward)},
-	ActionAnswer:   {readOnly: allowReadOnly, permission: (*workOrderActor).requireWorker, operation: always(models.OperationAnswer), asMember: true},
-	ActionComplete: {readOnly: allowReadOnly, permission: (*workOrderActor).requireCompletion, operation: (*lockedWorkOrder).completion, asMember: true},
-	ActionHold:     {permission: (*workOrderActor).requireInvolved, operation: always(models.OperationHold), asMember: true},
-	ActionResume:   {readOnly: allowReadOnly, permission: (*workOrderActor).requireInvolved, operation: always(models.OperationResume), asMember: true},
-	ActionCancel:   {permission: granted(models.GrantWorkOrdersDelete, "cancel work orders"), operation: always(models.OperationCancel)},
-	// The statuses that allow approving are those that allow sending back.
-	ActionReview:  {readOnly: allowReadOnly, permission: (*workOrderActor).requireConsultant, operation: always(models.OperationApprove), asMember: true},
-	ActionReturn:  {permission: (*workOrderActor).requireReturn, operation: always(models.OperationReturn)},
-	actionReclaim: {decided: true, permission: func(*workOrderActor) error { return nil }},
-}
+var (
+	completionRule = operationRule{readOnly: allowReadOnly, permission: (*workOrderActor).requireCompletion, asMember: true}
+	reviewRule     = operationRule{readOnly: allowReadOnly, permission: (*workOrderActor).requireConsultant, asMember: true}
+)
 
-func always(operation models.Operation) func(*lockedWorkOrder) models.Operation {
-	return func(*lockedWorkOrder) models.Operation { return operation }
+// operationRules are the rules by operation. That for assigning is also for removing, whose
+// other rules are checkUnassign's.
+var operationRules = map[models.Operation]operationRule{
+	models.OperationUpdate:           {permission: granted(models.GrantWorkOrdersUpdate, "change work orders")},
+	models.OperationAssign:           {permission: (*workOrderActor).requireAssign},
+	models.OperationAnswer:           {readOnly: allowReadOnly, permission: (*workOrderActor).requireWorker, asMember: true},
+	models.OperationComplete:         completionRule,
+	models.OperationCompleteToReview: completionRule,
+	models.OperationCancel:           {permission: granted(models.GrantWorkOrdersDelete, "cancel work orders")},
+	models.OperationApprove:          reviewRule,
+	models.OperationSendBack:         reviewRule,
+	models.OperationHold:             {permission: (*workOrderActor).requireInvolved, asMember: true},
+	models.OperationResume:           {readOnly: allowReadOnly, permission: (*workOrderActor).requireInvolved, asMember: true},
+	models.OperationReturn:           {permission: (*workOrderActor).requireReturn},
+	operationReclaim:                 {decided: true, permission: func(*workOrderActor) error { return nil }},
 }
 
 func granted(grant models.Grant, what string) func(*workOrderActor) error {
 	return func(a *workOrderActor) error { return a.requireGrant(grant, what) }
-}
-
-// completion is the operation that completes the work order.
-func (w *lockedWorkOrder) completion() models.Operation {
-	if len(w.Assigned.Consultants) > 0 {
-		return models.OperationCompleteToReview
-	}
-	return models.OperationComplete
 }
 
 // workOrderActor is an actor with what the rules need to know of it and of a work order.
@@ -93,17 +68,17 @@ type workOrderActor struct {
 	onlyReviewer bool
 }
 
-// forbids returns why the actor may not do the action now, nil if it may. Errors:
+// forbids returns why the actor may not do the operation now, nil if it may. Errors:
 // permission_denied, read_only, rule_violation (not_assigned_as_worker, own_work, status).
-func (a *workOrderActor) forbids(action WorkOrderAction) error {
-	rule := actionRules[action]
+func (a *workOrderActor) forbids(operation models.Operation) error {
+	rule := operationRules[operation]
 	if err := rule.permission(a); err != nil {
 		return err
 	}
 	if err := a.state.requireWritable(rule.readOnly); err != nil {
 		return err
 	}
-	_, err := a.state.Status.Apply(rule.operation(&a.state), a.state.HeldFrom)
+	_, err := a.state.Status.Apply(operation, a.state.HeldFrom)
 	return err
 }
 
@@ -227,10 +202,10 @@ const ownIdentities = `
 var memberQuery = store.Fill(`SELECT ARRAY(`+store.Fill(actedIdentities, "identities", "$2::text[]")+` AND $4) AS acts_as,
 		`+store.Fill(onlyReviewer, "identities", "$3::text[]")+` AS only_reviewer`, "actor", "$1")
 
-// permit rejects an actor without the permission for the action.
+// permit rejects an actor without the permission for the operation.
 func (c *workOrderChange) permit(ctx context.Context) error {
 	person := c.acting.Kind == models.KindPerson
-	if c.rule.asMember && (person || c.rule.operation(&c.state) == models.OperationCompleteToReview) {
+	if c.rule.asMember && (person || c.operation == models.OperationCompleteToReview) {
 		var found struct {
 			ActsAs       []string
 			OnlyReviewer bool
