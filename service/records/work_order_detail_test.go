@@ -96,7 +96,9 @@ func TestThePageNamesOtherRules(t *testing.T) {
 	}
 	bob := see("bob")
 	_, err = s.Records.AnswerWorkOrder(ctx, s.As("bob"), store.NoKey, id, nil, records.CompleteWork)
-	servicetest.Expect(t, "questions without answers", sentenceOf(bob.Forbidden[models.OperationComplete]), sentenceOf(err))
+	for _, operation := range []models.Operation{models.OperationComplete, models.OperationCompleteToReview} {
+		servicetest.Expect(t, string(operation)+" without answers", sentenceOf(bob.Forbidden[operation]), sentenceOf(err))
+	}
 	if len(bob.Answers.Questions) != 5 || bob.Answers.Form.Name != "Inspection" || len(bob.History.Changes) != 1 {
 		t.Errorf("the page shows %+v", bob)
 	}
