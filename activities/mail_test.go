@@ -83,7 +83,7 @@ func TestPeopleAreNotNotifiedOfTheirOwnChanges(t *testing.T) {
 
 func TestPeopleOfAServiceCompanyAreNotifiedIfTheyReceiveItsWork(t *testing.T) {
 	h := newMailHarness(t)
-	imported, err := h.Imports.Import(t.Context(), []byte(`
+	imported, err := h.Imports.Run(t.Context(), []byte(`
 organization: {key: polar}
 people: [{key: ola, name: Ola Snow, email: ola@polar.example.com}]
 `))

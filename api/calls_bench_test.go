@@ -73,7 +73,7 @@ integrations:
 func newBenchServer(b *testing.B) *benchServer {
 	b.Helper()
 	s := &benchServer{Fixture: servicetest.New(b, func(o *store.Options) { o.Now = time.Now })}
-	imported, err := s.Imports.Import(b.Context(), []byte(benchOrganization))
+	imported, err := s.Imports.Run(b.Context(), []byte(benchOrganization))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -342,7 +342,7 @@ func TestServiceCompaniesReachOnlyTheirWorkOrders(t *testing.T) {
 	s := apitest.New(t, func(o *store.Options) { o.AddressCallsPerMinute = 1_000_000 })
 	company := newTenant(t, s, "company", "Brambling")
 	customer := newTenant(t, s, "customer", "Quillfeather")
-	if _, err := s.Imports.Import(t.Context(), []byte("organization: {key: customer}\nservice_companies: [{key: company}]\nassignments: [{node: system, identity: company, definition: full}]\n")); err != nil {
+	if _, err := s.Imports.Run(t.Context(), []byte("organization: {key: customer}\nservice_companies: [{key: company}]\nassignments: [{node: system, identity: company, definition: full}]\n")); err != nil {
 		t.Fatal(err)
 	}
 	shared := customer.order

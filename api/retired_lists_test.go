@@ -18,7 +18,7 @@ func TestRetiredFormsAndNodes(t *testing.T) {
 	s := apitest.New(t)
 	h, ann := harness{s}, servicetest.Person(t, s.Fixture, "ann")
 	importForm := func(retired bool) error {
-		_, err := s.Imports.Import(t.Context(), fmt.Appendf(nil, "organization: {key: acme}\nforms: [{key: inspection, retired: %v}]", retired))
+		_, err := s.Imports.Run(t.Context(), fmt.Appendf(nil, "organization: {key: acme}\nforms: [{key: inspection, retired: %v}]", retired))
 		return err
 	}
 	order := s.As("erp", http.MethodPost, "/work-orders", object{"inventory_id": s.ID("hq"), "title": "x", "form_id": s.ID("inspection")}).Want(http.StatusCreated, "").Text("id")

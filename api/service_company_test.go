@@ -25,7 +25,7 @@ people: [{key: per, name: Per Ice, email: per@polar.example.com}, {key: pol, nam
 teams: [{key: sledge, name: Sledge, members: [per]}]
 service_companies: [{key: igloo}]
 `} {
-		imported, err := h.Imports.Import(t.Context(), []byte(file))
+		imported, err := h.Imports.Run(t.Context(), []byte(file))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -61,7 +61,7 @@ type tenant struct {
 // newTenant imports an organization and creates a work order and feedback in it.
 func newTenant(t *testing.T, s *apitest.Server, key, mark string) *tenant {
 	t.Helper()
-	made, err := s.Imports.Import(t.Context(), []byte(strings.NewReplacer("{key}", key, "{mark}", mark).Replace(tenantFile)))
+	made, err := s.Imports.Run(t.Context(), []byte(strings.NewReplacer("{key}", key, "{mark}", mark).Replace(tenantFile)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,7 +62,7 @@ teams: [{key: readers, name: Readers, members: [ray]}]
 func newReach(t *testing.T, person, program, hook string, assigned ...string) *reach {
 	t.Helper()
 	r := &reach{harness: newHarness(t), person: person, program: program, hook: hook, mails: map[string]string{}}
-	imported, err := r.Imports.Import(t.Context(), []byte(rayFile))
+	imported, err := r.Imports.Run(t.Context(), []byte(rayFile))
 	if err != nil {
 		t.Fatal(err)
 	}

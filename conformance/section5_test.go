@@ -229,11 +229,11 @@ var permissions = []rule{
 	}},
 	{item: "permission 5, once", words: "the client secret is shown once and stored as a digest", code: "service/access.HashSecret", test: func(t *testing.T, h *harness) {
 		file := []byte("organization: {key: acme}\nintegrations: [{key: fresh, name: Fresh, scopes: [\"work_orders:read\"]}]\n")
-		first, err := h.Imports.Import(t.Context(), file)
+		first, err := h.Imports.Run(t.Context(), file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := h.Imports.Import(t.Context(), file)
+		again, err := h.Imports.Run(t.Context(), file)
 		if err != nil {
 			t.Fatal(err)
 		}

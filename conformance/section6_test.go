@@ -54,11 +54,11 @@ var setup = []rule{
 		file := []byte(`
 organization: {key: acme}
 integrations: [{key: erp, webhooks: [{key: fresh_hook, url: "http://127.0.0.1:9/fresh", events: [ping]}]}]`)
-		first, err := h.Imports.Import(t.Context(), file)
+		first, err := h.Imports.Run(t.Context(), file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := h.Imports.Import(t.Context(), file)
+		again, err := h.Imports.Run(t.Context(), file)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -69,8 +69,8 @@ func newDemo(t *testing.T) *demo {
 	})
 	d := &demo{Site: site, t: t, names: map[string]string{"erp": "ERP", "bms": "Building management system"}}
 	var err error
-	if d.Polar, err = d.Imports.Import(t.Context(), readDemo(t, "service-company.yaml")); err == nil {
-		d.Acme, err = d.Imports.Import(t.Context(), readDemo(t, "campus.yaml"))
+	if d.Polar, err = d.Imports.Run(t.Context(), readDemo(t, "service-company.yaml")); err == nil {
+		d.Acme, err = d.Imports.Run(t.Context(), readDemo(t, "campus.yaml"))
 	}
 	if err == nil {
 		err = d.People.SetPassword(t.Context(), store.Operator(), d.ID("margaret_ellison"), consoletest.Password)

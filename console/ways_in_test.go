@@ -64,13 +64,13 @@ func TestAPromotionEndsWhatOthersMayShare(t *testing.T) {
 	for name, gain := range map[string]func(*testing.T, *consoletest.Site){
 		"in the console": func(t *testing.T, s *consoletest.Site) { promote(t, s, "eve") },
 		"by an import": func(t *testing.T, s *consoletest.Site) {
-			if _, err := s.Imports.Import(t.Context(), []byte(organizationOfFixture+"people: [{key: eve, admin: true, phone: '+12025550199'}]")); err != nil {
+			if _, err := s.Imports.Run(t.Context(), []byte(organizationOfFixture+"people: [{key: eve, admin: true, phone: '+12025550199'}]")); err != nil {
 				t.Fatal(err)
 			}
 		},
 		"by an import of a definition": func(t *testing.T, s *consoletest.Site) {
 			s.Exec(`UPDATE people SET organization_definition_id = $2 WHERE id = $1`, s.ID("eve"), s.ID("org_nothing"))
-			if _, err := s.Imports.ImportOverwriting(t.Context(), []byte(organizationOfFixture+"organization_permission_definitions: [{key: org_nothing, grants: [integrations]}]\npeople: [{key: eve, phone: '+12025550199'}]")); err != nil {
+			if _, err := s.Imports.Overwrite(t.Context(), []byte(organizationOfFixture+"organization_permission_definitions: [{key: org_nothing, grants: [integrations]}]\npeople: [{key: eve, phone: '+12025550199'}]")); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -152,7 +152,7 @@ func TestAChangedEmailEndsLinksAndSessions(t *testing.T) {
 			s.SignedIn("ann").Post("/console/people/"+s.ID("eve")+"/email", url.Values{"email": {"eve.two@acme.example.com"}}).Want(http.StatusSeeOther)
 		},
 		"by an import": func(t *testing.T, s *consoletest.Site) {
-			if _, err := s.Imports.Import(t.Context(), []byte(organizationOfFixture+"people: [{key: eve, email: eve.two@acme.example.com}]")); err != nil {
+			if _, err := s.Imports.Run(t.Context(), []byte(organizationOfFixture+"people: [{key: eve, email: eve.two@acme.example.com}]")); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -180,7 +180,7 @@ func TestAChangedEmailEndsLinksAndSessions(t *testing.T) {
 func TestAnImportTellsAdministratorsOnce(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
-	if _, err := s.Imports.Import(t.Context(), []byte(organizationOfFixture+"people: [{key: eve, admin: true}, {key: bob, organization_definition: org_nothing}, {key: cat, phone: '+12025550199'}]")); err != nil {
+	if _, err := s.Imports.Run(t.Context(), []byte(organizationOfFixture+"people: [{key: eve, admin: true}, {key: bob, organization_definition: org_nothing}, {key: cat, phone: '+12025550199'}]")); err != nil {
 		t.Fatal(err)
 	}
 	for key, want := range map[string]int{"ann": 1, "eve": 1, "bob": 1, "cat": 0} {
@@ -208,7 +208,7 @@ func TestAnImportOfSecretsTellsAdministrators(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := consoletest.NewSite(t)
-			if _, err := s.Imports.Import(t.Context(), []byte(organizationOfFixture+c.file)); err != nil {
+			if _, err := s.Imports.Run(t.Context(), []byte(organizationOfFixture+c.file)); err != nil {
 				t.Fatal(err)
 			}
 			told := servicetest.Value[[]string](s.Fixture, `SELECT array_agg(person_id) FROM notices WHERE kind = $1`, string(models.NoticeAccessChanged))

@@ -82,7 +82,7 @@ func TestNoOneIsNamedAsAnotherActor(t *testing.T) {
 		"teams: [{key: crew, name: %q}]": "team", "integrations: [{key: cafm, name: %q, scopes: [\"work_orders:read\"]}]": "integration",
 	} {
 		for _, name := range []string{"Jonas Lindqvist (operator)", "Millwright"} {
-			_, err := s.Imports.Import(t.Context(), []byte("organization: {key: acme}\n"+fmt.Sprintf(entry, name)))
+			_, err := s.Imports.Run(t.Context(), []byte("organization: {key: acme}\n"+fmt.Sprintf(entry, name)))
 			problems, ok := errors.AsType[*imports.ImportError](err)
 			if !ok || !strings.Contains(problems.Error(), kind) || !strings.Contains(problems.Error(), models.ReservedNameRule) {
 				t.Errorf("an import of the %s %q: %v", kind, name, err)

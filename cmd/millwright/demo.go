@@ -107,7 +107,7 @@ func (d *demo) organizations(ctx context.Context, files []string) error {
 		if err != nil {
 			return err
 		}
-		imported, err := d.Imports.Import(ctx, text)
+		imported, err := d.Imports.Run(ctx, text)
 		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}

@@ -45,9 +45,9 @@ exits with status 0 if the import would succeed. --overwrite imports the file al
 			if dryRun {
 				return out.compare(cmd, svc, text, overwrite)
 			}
-			run := svc.Imports.Import
+			run := svc.Imports.Run
 			if overwrite {
-				run = svc.Imports.ImportOverwriting
+				run = svc.Imports.Overwrite
 			}
 			imported, err := run(ctx, text)
 			if err != nil {
@@ -103,7 +103,7 @@ type importComparison struct {
 
 // compare shows what the import would do. It fails if the import would.
 func (o *output) compare(cmd *cobra.Command, svc *service.Service, text []byte, overwrite bool) error {
-	compared, err := svc.Imports.CompareImport(cmd.Context(), text)
+	compared, err := svc.Imports.Compare(cmd.Context(), text)
 	view := importComparison{Problems: []string{}, Differences: []*imports.ImportDifference{}}
 	if rejected, ok := errors.AsType[*imports.ImportError](err); ok {
 		if o.json {

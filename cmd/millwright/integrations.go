@@ -46,7 +46,7 @@ func listIntegrationsCommand() *cobra.Command {
 				return nil, err
 			}
 		}
-		return svc.Integrations.Integrations(ctx, id)
+		return svc.Integrations.List(ctx, id)
 	}, integrationsTable)
 	cmd.Flags().StringVar(&organization, "organization", "", "only integrations of the organization with this id or key")
 	return cmd

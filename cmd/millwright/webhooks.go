@@ -33,7 +33,7 @@ func webhooksCommand() *cobra.Command {
 func listWebhooksCommand() *cobra.Command {
 	var integrationID string
 	cmd := listCommand("list", "List webhook addresses, oldest first", func(ctx context.Context, _ *cobra.Command, svc *service.Service) ([]webhooks.WebhookHealth, error) {
-		found, err := svc.Webhooks.Webhooks(ctx, integrationID)
+		found, err := svc.Webhooks.List(ctx, integrationID)
 		// JSON shows no addresses as [].
 		return append([]webhooks.WebhookHealth{}, found...), describeError(err, "integration "+integrationID)
 	}, webhooksTable)
@@ -43,7 +43,7 @@ func listWebhooksCommand() *cobra.Command {
 
 func showWebhookCommand() *cobra.Command {
 	return targetCommand("show ID", "Show a webhook address and how its deliveries fare", "webhook address", nil, func(ctx context.Context, target commandTarget) error {
-		found, err := target.svc.Webhooks.Webhook(ctx, target.id)
+		found, err := target.svc.Webhooks.Get(ctx, target.id)
 		if err != nil {
 			return err
 		}

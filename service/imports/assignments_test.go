@@ -44,7 +44,7 @@ func TestImportsOfAssignmentsEndTokens(t *testing.T) {
 		"the service company assigned to more nodes":          "organization: {key: acme}\nassignments: [{node: hq, identity: polar, definition: reading}]",
 		"another name and permission to write of definitions": "organization: {key: acme}\npermission_definitions: [{key: reading, name: Seeing, grants: [work_orders.read, work_orders.forward]}]",
 	} {
-		if _, err := f.Imports.ImportOverwriting(t.Context(), []byte(file)); err != nil {
+		if _, err := f.Imports.Overwrite(t.Context(), []byte(file)); err != nil {
 			t.Fatal(err)
 		}
 		servicetest.Expect(t, "after "+what, accessEpochs(f), after)
@@ -59,12 +59,12 @@ func BenchmarkImportOfAssignments(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
 		f := servicetest.New(b)
-		if _, err := f.Imports.Import(b.Context(), []byte(nodes)); err != nil {
+		if _, err := f.Imports.Run(b.Context(), []byte(nodes)); err != nil {
 			b.Fatal(err)
 		}
 		b.StartTimer()
 		started := time.Now()
-		if _, err := f.Imports.Import(b.Context(), []byte(assignments)); err != nil {
+		if _, err := f.Imports.Run(b.Context(), []byte(assignments)); err != nil {
 			b.Fatal(err)
 		}
 		b.ReportMetric(time.Since(started).Seconds(), "s/import")

@@ -40,7 +40,7 @@ integrations: [{key: erp, name: INTEGRATION, scopes: [], webhooks: [{key: hook, 
 		}
 		return []byte(strings.NewReplacer(pairs...).Replace(file))
 	}
-	if _, err := f.Imports.CompareImport(t.Context(), fill("", "")); err != nil {
+	if _, err := f.Imports.Compare(t.Context(), fill("", "")); err != nil {
 		t.Fatal(err)
 	}
 	for field, complaint := range map[string]string{
@@ -53,7 +53,7 @@ integrations: [{key: erp, name: INTEGRATION, scopes: [], webhooks: [{key: hook, 
 	} {
 		for name, text := range servicetest.Invisible {
 			t.Run(field+" of "+name, func(t *testing.T) {
-				_, err := f.Imports.Import(t.Context(), fill(field, text))
+				_, err := f.Imports.Run(t.Context(), fill(field, text))
 				if _, rejected := errors.AsType[*imports.ImportError](err); !rejected || !strings.Contains(fmt.Sprint(err), complaint) {
 					t.Errorf("%v, want %q", err, complaint)
 				}

@@ -18,7 +18,7 @@ import (
 // conflict with a "! " before them.
 func compared(t *testing.T, f *servicetest.Fixture, text string) []string {
 	t.Helper()
-	comparison, err := f.Imports.CompareImport(t.Context(), []byte(text))
+	comparison, err := f.Imports.Compare(t.Context(), []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func compared(t *testing.T, f *servicetest.Fixture, text string) []string {
 // imports is Import of a file that must succeed.
 func importFile(t *testing.T, f *servicetest.Fixture, text string) imports.ImportResult {
 	t.Helper()
-	result, err := f.Imports.Import(t.Context(), []byte(text))
+	result, err := f.Imports.Run(t.Context(), []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestImportDoesNotUndoWhatWasChanged(t *testing.T) {
 	}
 	wantSentences(t, "after the operator's changes", compared(t, f, file),
 		`inventory node "top", name: "Top" is stored, the file has "Roof"`, "! "+conflicts[0], "! "+conflicts[1], "! "+conflicts[2])
-	_, err := f.Imports.Import(t.Context(), []byte(file))
+	_, err := f.Imports.Run(t.Context(), []byte(file))
 	rejected, ok := errors.AsType[*imports.ImportConflictError](err)
 	if !ok || len(rejected.Conflicts) != 3 {
 		t.Fatalf("the import returns %v", err)
@@ -89,7 +89,7 @@ func TestImportDoesNotUndoWhatWasChanged(t *testing.T) {
 	if got := servicetest.Value[string](f, names, first.IDs["top"], erp); got != "ERP of the operator, Top" {
 		t.Errorf("after the rejected import the names are %s", got)
 	}
-	if _, err := f.Imports.ImportOverwriting(t.Context(), []byte(file)); err != nil {
+	if _, err := f.Imports.Overwrite(t.Context(), []byte(file)); err != nil {
 		t.Fatal(err)
 	}
 	if got := servicetest.Value[string](f, names, first.IDs["top"], erp); got != "ERP, Roof" {
@@ -146,10 +146,10 @@ func TestImportDoesNotMakeAgainWhatWasRemoved(t *testing.T) {
 		`! inventory node "top", assignment of ann: nothing is stored, the file has "all"`,
 		`inventory node "top", assignment of erp: nothing is stored, the file has "all"`,
 		`! inventory node "below", assignment of polar: nothing is stored, the file has "all"`)
-	if _, err := f.Imports.Import(t.Context(), []byte(text)); err == nil {
+	if _, err := f.Imports.Run(t.Context(), []byte(text)); err == nil {
 		t.Error("the import makes all of it again")
 	}
-	if _, err := f.Imports.ImportOverwriting(t.Context(), []byte(text)); err != nil {
+	if _, err := f.Imports.Overwrite(t.Context(), []byte(text)); err != nil {
 		t.Fatal(err)
 	}
 	wantSentences(t, "after overwriting", compared(t, f, text))
@@ -186,7 +186,7 @@ func TestImportHidesSecretsAndPersonalData(t *testing.T) {
 		"events: [ping]", "events: [ping], secret: whsec_MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI=").Replace(servicetest.Small)
 	wantSentences(t, "hidden", compared(t, f, file), `! person "ann": the file has another name`, `! person "ann": the file has another email`,
 		`! person "ann": the file has another phone`, `integration "erp": the file has another client_secret`, `webhook "hook": the file has another secret`)
-	comparison, err := f.Imports.CompareImport(t.Context(), []byte(file))
+	comparison, err := f.Imports.Compare(t.Context(), []byte(file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestImportHidesSecretsAndPersonalData(t *testing.T) {
 			t.Errorf("shown is %s", shown)
 		}
 	}
-	if _, err := f.Imports.ImportOverwriting(t.Context(), []byte(file)); err != nil {
+	if _, err := f.Imports.Overwrite(t.Context(), []byte(file)); err != nil {
 		t.Fatal(err)
 	}
 	left := servicetest.Value[string](f, `SELECT string_agg(d::text, ' ') FROM import_digests d`)
@@ -230,7 +230,7 @@ func TestImportOverRowsWithoutDigests(t *testing.T) {
 	if _, err := f.Integrations.RenameIntegration(t.Context(), store.Operator(), erp, "Changed"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Imports.Import(t.Context(), []byte(servicetest.Small)); err == nil {
+	if _, err := f.Imports.Run(t.Context(), []byte(servicetest.Small)); err == nil {
 		t.Error("the first import has left nothing to compare with")
 	}
 }
@@ -238,7 +238,7 @@ func TestImportOverRowsWithoutDigests(t *testing.T) {
 // A comparison writes and locks nothing, and finds what an import finds.
 func TestCompareImportTouchesNothing(t *testing.T) {
 	f := servicetest.New(t)
-	comparison, err := f.Imports.CompareImport(t.Context(), []byte(servicetest.Small))
+	comparison, err := f.Imports.Compare(t.Context(), []byte(servicetest.Small))
 	if err != nil || comparison.OrganizationID != "" || len(comparison.Differences) != 8 {
 		t.Fatalf("the differences of a new organization are %+v, %v", comparison, err)
 	}
@@ -259,7 +259,7 @@ func TestCompareImportTouchesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	comparison, err = f.Imports.CompareImport(t.Context(), []byte(strings.Replace(servicetest.Small, "name: Top,", "name: Roof,", 1)))
+	comparison, err = f.Imports.Compare(t.Context(), []byte(strings.Replace(servicetest.Small, "name: Top,", "name: Roof,", 1)))
 	if err != nil || comparison.OrganizationID != first.OrganizationID || len(comparison.Differences) != 1 {
 		t.Errorf("while all is locked, the differences are %+v, %v", comparison, err)
 	}
@@ -301,8 +301,8 @@ func TestCompareImportFindsWhatTheDatabaseRejects(t *testing.T) {
 			f.Exec(`WITH o AS (INSERT INTO organizations (id, key, created_at) VALUES ('idn_00000000000000000000000000', 'stranger', now()) RETURNING id)
 				INSERT INTO identities (id, organization_id, kind, name, created_at, changed_at) SELECT id, id, 'organization', 'S', now(), now() FROM o`)
 		}
-		_, compareErr := f.Imports.CompareImport(t.Context(), []byte(test.text))
-		_, importErr := f.Imports.Import(t.Context(), []byte(test.text))
+		_, compareErr := f.Imports.Compare(t.Context(), []byte(test.text))
+		_, importErr := f.Imports.Run(t.Context(), []byte(test.text))
 		if fmt.Sprint(compareErr) != fmt.Sprint(importErr) {
 			t.Errorf("%s: the comparison returns %v, the import %v", name, compareErr, importErr)
 		}

@@ -40,23 +40,23 @@ type ImportedWebhook struct {
 	Secret string `json:"secret,omitempty"`
 }
 
-// Import creates or updates one organization with everything the console would hold
+// Run creates or updates one organization with everything the console would hold
 // (docs/import.md), in one transaction. Rows are found by the file's keys,
 // so a second run has no effect; what the file leaves out keeps its value. The
 // error is an *ImportError if the file is to blame, and an *ImportConflictError if it
 // would undo what was changed since the last import.
-func (s *Imports) Import(ctx context.Context, text []byte) (ImportResult, error) {
+func (s *Imports) Run(ctx context.Context, text []byte) (ImportResult, error) {
 	return s.runImport(ctx, text, importRejecting)
 }
 
-// ImportOverwriting is Import that undoes what was changed since the last import.
-func (s *Imports) ImportOverwriting(ctx context.Context, text []byte) (ImportResult, error) {
+// Overwrite is Run that undoes what was changed since the last import.
+func (s *Imports) Overwrite(ctx context.Context, text []byte) (ImportResult, error) {
 	return s.runImport(ctx, text, importOverwriting)
 }
 
-// CompareImport returns what an import of the file would do, from a snapshot: it
-// does not write or lock. Errors: Import's, except for conflicts.
-func (s *Imports) CompareImport(ctx context.Context, text []byte) (ImportComparison, error) {
+// Compare returns what an import of the file would do, from a snapshot: it
+// does not write or lock. Errors: Run's, except for conflicts.
+func (s *Imports) Compare(ctx context.Context, text []byte) (ImportComparison, error) {
 	compared, err := s.runImport(ctx, text, importComparing)
 	if err != nil {
 		return ImportComparison{}, err

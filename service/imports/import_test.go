@@ -16,7 +16,7 @@ import (
 
 func TestImportAgainChangesNothing(t *testing.T) {
 	f := servicetest.New(t)
-	first, err := f.Imports.Import(t.Context(), []byte(servicetest.Small))
+	first, err := f.Imports.Run(t.Context(), []byte(servicetest.Small))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestImportAgainChangesNothing(t *testing.T) {
 	}
 	before := snapshot()
 	f.Clock.Advance(1)
-	second, err := f.Imports.Import(t.Context(), []byte(servicetest.Small))
+	second, err := f.Imports.Run(t.Context(), []byte(servicetest.Small))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,11 +49,11 @@ func TestImportAgainChangesNothing(t *testing.T) {
 
 func TestImportUpdatesWhatTheFileSays(t *testing.T) {
 	f := servicetest.New(t)
-	first, err := f.Imports.Import(t.Context(), []byte(servicetest.Small))
+	first, err := f.Imports.Run(t.Context(), []byte(servicetest.Small))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.Imports.Import(t.Context(), []byte(`
+	_, err = f.Imports.Run(t.Context(), []byte(`
 organization: {key: tiny, plan: {api: false}}
 people: [{key: ann, phone: "+12025550100"}]
 inventory: [{key: top, kind: location, children: [{key: middle, kind: location, name: Middle, children: [{key: below, kind: system}]}]}]
@@ -82,13 +82,13 @@ func TestImportRepositionsARecordWhenItsPartsChange(t *testing.T) {
 	file := func(label, phone string) {
 		t.Helper()
 		f.Clock.Advance(time.Second)
-		_, err := f.Imports.Import(t.Context(), []byte(servicetest.Small+`
+		_, err := f.Imports.Run(t.Context(), []byte(servicetest.Small+`
 forms: [{key: form, name: Form, questions: [{key: q, label: "`+label+`", type: single_choice, options: [{key: o, label: "`+label+`"}]}]}]
 `))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.Imports.Import(t.Context(), []byte(`
+		if _, err := f.Imports.Run(t.Context(), []byte(`
 organization: {key: tiny}
 people: [{key: ann, phone: "`+phone+`"}]
 `)); err != nil {
@@ -131,7 +131,7 @@ func TestImportHashesPasswordsOutsideItsTransaction(t *testing.T) {
 	for n := range 60 {
 		fmt.Fprintf(&text, "  - {key: new%d, name: New, email: new%d@acme.example.com, password: password-%d}\n", n, n, n)
 	}
-	if _, err := f.Imports.Import(t.Context(), []byte(text.String())); err != nil {
+	if _, err := f.Imports.Run(t.Context(), []byte(text.String())); err != nil {
 		t.Fatal(err)
 	}
 	if n := servicetest.Value[int](f, `SELECT count(*) FROM people WHERE password_hash LIKE '$argon2id$v=19$m=64,t=2,p=1$%'`); n != 60 {
@@ -169,7 +169,7 @@ func TestImportIsAllOrNothing(t *testing.T) {
 			for _, n := range "123456" {
 				text = strings.Replace(text, "hX", "h"+string(n), 1)
 			}
-			_, err := f.Imports.Import(t.Context(), []byte(text))
+			_, err := f.Imports.Run(t.Context(), []byte(text))
 			problem, ok := errors.AsType[*imports.ImportError](err)
 			if !ok || !strings.Contains(problem.Error(), test.complaint) {
 				t.Errorf("the error is %v, want one that names %s", err, test.complaint)
@@ -188,7 +188,7 @@ func TestImportOfTheDemo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		imported, err := f.Imports.Import(t.Context(), text)
+		imported, err := f.Imports.Run(t.Context(), text)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,7 @@ func TestImportsAreLogged(t *testing.T) {
 			FROM log_records l LEFT JOIN import_keys k ON k.id = l.record_id`)
 	}
 	run := func(file string) func() (imports.ImportResult, error) {
-		return func() (imports.ImportResult, error) { return f.Imports.Import(t.Context(), []byte(file)) }
+		return func() (imports.ImportResult, error) { return f.Imports.Run(t.Context(), []byte(file)) }
 	}
 	for _, step := range []struct{ when, file, want string }{
 		{"a new organization", servicetest.Small, `
@@ -73,7 +73,7 @@ integrations: [{key: erp, name: SAP, client_secret: a-secret-of-more-than-enough
 	}
 	const compared = `{organization: {key: tiny, name: Tiny Two}}`
 	if got := logged(func() (imports.ImportResult, error) {
-		_, err := f.Imports.CompareImport(t.Context(), []byte(compared))
+		_, err := f.Imports.Compare(t.Context(), []byte(compared))
 		return imports.ImportResult{}, err
 	}); got != "" {
 		t.Errorf("a comparison is logged: %s", got)
@@ -86,5 +86,5 @@ integrations: [{key: erp, name: SAP, client_secret: a-secret-of-more-than-enough
 	if got := logged(run(undoing)); got != "" {
 		t.Errorf("a rejected import is logged: %s", got)
 	}
-	servicetest.Expect(t, "overwriting", logged(func() (imports.ImportResult, error) { return f.Imports.ImportOverwriting(t.Context(), []byte(undoing)) }), "ann person.email_changed")
+	servicetest.Expect(t, "overwriting", logged(func() (imports.ImportResult, error) { return f.Imports.Overwrite(t.Context(), []byte(undoing)) }), "ann person.email_changed")
 }

@@ -18,7 +18,7 @@ import (
 // wantProblem fails the test unless the import of the file is rejected with the sentence.
 func wantProblem(t *testing.T, f *servicetest.Fixture, file, sentence string) {
 	t.Helper()
-	if _, err := f.Imports.Import(t.Context(), []byte(file)); err == nil || !strings.Contains(err.Error(), sentence) {
+	if _, err := f.Imports.Run(t.Context(), []byte(file)); err == nil || !strings.Contains(err.Error(), sentence) {
 		t.Errorf("the error is %v, want %q", err, sentence)
 	}
 }
@@ -167,7 +167,7 @@ func TestAnsweredQuestionsDoNotChange(t *testing.T) {
 		file := fmt.Sprintf(questions, question)
 		want := `question "q_state": it has answers, so its ` + what + ` cannot change; retire it (retired: true)`
 		wantProblem(t, f, file, want)
-		if _, err := f.Imports.ImportOverwriting(ctx, []byte(file)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := f.Imports.Overwrite(ctx, []byte(file)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("overwriting: %v", err)
 		}
 	}

@@ -39,7 +39,7 @@ integrations:
 		t.Run(name, func(t *testing.T) {
 			f := servicetest.New(t)
 			text := "organization: {key: acme}" + test.text
-			if _, err := f.Imports.CompareImport(t.Context(), []byte(text)); err != nil {
+			if _, err := f.Imports.Compare(t.Context(), []byte(text)); err != nil {
 				t.Fatalf("the dry run: %v", err)
 			}
 			importFile(t, f, text)
@@ -62,7 +62,7 @@ func TestImportCountsAsItsOrganization(t *testing.T) {
 	var all sync.WaitGroup
 	for range 2 + 128 + 1 { // two run, and as many wait as may
 		all.Go(func() {
-			_, err := f.Imports.Import(ctx, []byte("organization: {key: acme}\n"))
+			_, err := f.Imports.Run(ctx, []byte("organization: {key: acme}\n"))
 			select {
 			case results <- err:
 			case <-ctx.Done():
@@ -76,7 +76,7 @@ func TestImportCountsAsItsOrganization(t *testing.T) {
 	if err := f.Inventory.Assign(t.Context(), ann, store.NoKey, f.ID("annex"), f.ID("bob"), f.ID("reading")); models.CodeOf(err) != models.CodeUnavailable {
 		t.Errorf("another write of the organization: %v, want %s", err, models.CodeUnavailable)
 	}
-	if _, err := f.Imports.Import(t.Context(), []byte("organization: {key: polar}\n")); err != nil {
+	if _, err := f.Imports.Run(t.Context(), []byte("organization: {key: polar}\n")); err != nil {
 		t.Errorf("an import of another organization: %v", err)
 	}
 	cancel()

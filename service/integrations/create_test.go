@@ -26,7 +26,7 @@ func TestAClientIDNamesItsCell(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	imported, err := f.Imports.Import(t.Context(), []byte(`
+	imported, err := f.Imports.Run(t.Context(), []byte(`
 organization: {key: igloo, name: Igloo, plan: {name: basic, api: true, manual_work_orders: false, calls_per_minute: 100, integrations: 2}}
 integrations: [{key: cooler, name: Cooler, scopes: [work_orders:read]}]
 `))
@@ -230,7 +230,7 @@ func TestThePlanLimitsConcurrentCreations(t *testing.T) {
 				_, outcomes[n] = f.Integrations.CreateIntegration(ctx, ann, store.NoKey, f.Acme.OrganizationID, newERP("work_orders:read"))
 				return
 			}
-			_, outcomes[n] = f.Imports.Import(ctx, fmt.Appendf(nil, `
+			_, outcomes[n] = f.Imports.Run(ctx, fmt.Appendf(nil, `
 organization: {key: acme}
 integrations: [{key: made_%d, name: Made %d, scopes: ["work_orders:read"]}]`, n, n))
 		})

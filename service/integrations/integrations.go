@@ -55,11 +55,11 @@ func (r integrationRows) record() IntegrationRecord {
 const IntegrationColumns = `i.id, i.organization_id, n.name, i.client_id, i.scopes, i.enabled, i.disabled_by_service, i.owners, n.created_at,
 		i.organization_definition_id`
 
-// Integrations returns the integrations of the organization that are not deleted, or of all
+// List returns the integrations of the organization that are not deleted, or of all
 // organizations if the id is "", oldest first. It does not check permissions: callers other than
 // operator commands must name the organization. Errors: not_found if there is no such
 // organization, unavailable.
-func (s *Integrations) Integrations(ctx context.Context, organizationID string) ([]IntegrationRecord, error) {
+func (s *Integrations) List(ctx context.Context, organizationID string) ([]IntegrationRecord, error) {
 	args := []any{organizationID}
 	return store.KnownList[IntegrationRecord](ctx, s.Store, organizationID,
 		`SELECT $1 = '' OR EXISTS (SELECT FROM organizations WHERE id = $1)`, args, `

@@ -105,7 +105,7 @@ func integrationChanges(t *testing.T, f *servicetest.Fixture) []integrationChang
 
 func integration(t *testing.T, f *servicetest.Fixture, id string) (integrations.IntegrationRecord, bool) {
 	t.Helper()
-	all, err := f.Integrations.Integrations(t.Context(), "")
+	all, err := f.Integrations.List(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +320,7 @@ func TestRenamingAnIntegrationRepositionsItsIdentity(t *testing.T) {
 func TestIntegrationsAreListedByOrganization(t *testing.T) {
 	f := servicetest.New(t)
 	names := func(organization string) string {
-		all, err := f.Integrations.Integrations(t.Context(), organization)
+		all, err := f.Integrations.List(t.Context(), organization)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -343,7 +343,7 @@ func TestIntegrationsAreListedByOrganization(t *testing.T) {
 		}
 	}
 	for _, organization := range []string{"idn_00000000000000000000000001", f.ID("ann"), "acme"} {
-		if _, err := f.Integrations.Integrations(t.Context(), organization); models.CodeOf(err) != models.CodeNotFound {
+		if _, err := f.Integrations.List(t.Context(), organization); models.CodeOf(err) != models.CodeNotFound {
 			t.Errorf("integrations of %s: %v", organization, err)
 		}
 	}
@@ -447,7 +447,7 @@ func TestADeletedIntegrationGetsNoWorkAndKeepsItsName(t *testing.T) {
 
 func TestAnImportCreatesADeletedIntegrationAgain(t *testing.T) {
 	f := servicetest.New(t)
-	first, err := f.Imports.Import(t.Context(), []byte(servicetest.Small))
+	first, err := f.Imports.Run(t.Context(), []byte(servicetest.Small))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -455,10 +455,10 @@ func TestAnImportCreatesADeletedIntegrationAgain(t *testing.T) {
 	if _, err := f.Integrations.DeleteIntegration(t.Context(), store.Operator(), store.NoKey, old.IdentityID); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Imports.Import(t.Context(), []byte(servicetest.Small)); err == nil {
+	if _, err := f.Imports.Run(t.Context(), []byte(servicetest.Small)); err == nil {
 		t.Error("an import creates the deleted integration again unasked")
 	}
-	second, err := f.Imports.ImportOverwriting(t.Context(), []byte(servicetest.Small))
+	second, err := f.Imports.Overwrite(t.Context(), []byte(servicetest.Small))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -129,7 +129,7 @@ func TestOwnersNeedTheIntegrationsPermission(t *testing.T) {
 			return err
 		},
 		"by an import": func(t *testing.T, f *servicetest.Fixture) error {
-			_, err := f.Imports.ImportOverwriting(t.Context(), []byte("organization: {key: acme}\npeople: [{key: bob, organization_definition: org_nothing}]\n"))
+			_, err := f.Imports.Overwrite(t.Context(), []byte("organization: {key: acme}\npeople: [{key: bob, organization_definition: org_nothing}]\n"))
 			return err
 		},
 	}
@@ -172,13 +172,13 @@ func TestImportNamesOwners(t *testing.T) {
 	t.Parallel()
 	f := servicetest.New(t)
 	const keeper = "organization: {key: acme}\norganization_permission_definitions: [{key: keeper, name: Keeper, grants: [integrations]}]\n"
-	_, err := f.Imports.Import(t.Context(), []byte(keeper+"integrations: [{key: erp, owners: [bob]}]\n"))
+	_, err := f.Imports.Run(t.Context(), []byte(keeper+"integrations: [{key: erp, owners: [bob]}]\n"))
 	if err == nil || !strings.Contains(err.Error(), `the owner "bob" needs the Integrations permission`) {
 		t.Errorf("an owner without the permission: %v", err)
 	}
 	file := keeper + "people: [{key: bob, organization_definition: keeper}]\nintegrations: [{key: erp, owners: [bob, ann]}]\n"
 	for range 2 {
-		if _, err := f.Imports.Import(t.Context(), []byte(file)); err != nil {
+		if _, err := f.Imports.Run(t.Context(), []byte(file)); err != nil {
 			t.Fatal(err)
 		}
 	}

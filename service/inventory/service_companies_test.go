@@ -97,7 +97,7 @@ func TestEndOfAServiceCompany(t *testing.T) {
 	servicetest.Expect(t, "the notices", s.NoticesOf(open), "ola unassigned, pia unassigned")
 	servicetest.Expect(t, "left to do", servicetest.Value[string](s.Fixture, `SELECT count(*)::text FROM ended_relations WHERE reached IS NOT NULL`), "0")
 
-	if _, err := s.Imports.ImportOverwriting(ctx, []byte("organization: {key: acme}\nservice_companies: [{key: polar}]\n")); err != nil {
+	if _, err := s.Imports.Overwrite(ctx, []byte("organization: {key: acme}\nservice_companies: [{key: polar}]\n")); err != nil {
 		t.Fatal(err)
 	}
 	servicetest.Expect(t, "after the relation began again", reads("dispatch"), "closed")

@@ -43,7 +43,7 @@ func resigning(f *servicetest.Fixture) map[string]func(ctx context.Context, acto
 			return err
 		},
 		"an import": func(ctx context.Context, _ store.Actor, key string) error {
-			_, err := f.Imports.ImportOverwriting(ctx, []byte("organization: {key: acme}\npeople: [{key: "+key+", admin: false}]\n"))
+			_, err := f.Imports.Overwrite(ctx, []byte("organization: {key: acme}\npeople: [{key: "+key+", admin: false}]\n"))
 			return err
 		},
 	}
@@ -182,8 +182,8 @@ func TestImportsOfAdministrators(t *testing.T) {
 		if !allowed {
 			f.Exec(`UPDATE people SET admin = id = ANY ($1) WHERE organization_id = $2`, idsOf(f, []string{"bob", "cat"}), f.Acme.OrganizationID)
 		}
-		_, dry := f.Imports.CompareImport(t.Context(), file(people))
-		_, err := f.Imports.ImportOverwriting(t.Context(), file(people))
+		_, dry := f.Imports.Compare(t.Context(), file(people))
+		_, err := f.Imports.Overwrite(t.Context(), file(people))
 		if (err == nil) != allowed || (dry == nil) != allowed {
 			t.Errorf("%s: %v, dry %v", people, err, dry)
 		}

@@ -308,16 +308,16 @@ func TestAnImportDoesNotUndoChangesOfTeams(t *testing.T) {
 	if _, err := f.People.AddTeamMembers(ctx, ann, store.NoKey, f.ID("crew"), []string{f.ID("eve")}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Imports.Import(ctx, file("bob, dan")); err == nil {
+	if _, err := f.Imports.Run(ctx, file("bob, dan")); err == nil {
 		t.Error("an import removes a member whom a person added")
 	}
 	if _, err := f.People.DeleteTeam(ctx, ann, store.NoKey, f.ID("crew")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Imports.Import(ctx, file("bob, dan")); err == nil {
+	if _, err := f.Imports.Run(ctx, file("bob, dan")); err == nil {
 		t.Error("an import creates a deleted team again")
 	}
-	result, err := f.Imports.ImportOverwriting(ctx, file("bob, dan"))
+	result, err := f.Imports.Overwrite(ctx, file("bob, dan"))
 	if err != nil || result.IDs["crew"] == f.ID("crew") {
 		t.Fatalf("an import that overwrites returns %v, %v", result.IDs, err)
 	}

@@ -48,7 +48,7 @@ organization: {key: polar}
 people: [{key: ola, name: Ola Snow, email: ola@polar.example.com}]
 teams: [{key: stock, name: Stock, members: [ola]}]
 `} {
-		imported, err := s.Imports.Import(t.Context(), []byte(file))
+		imported, err := s.Imports.Run(t.Context(), []byte(file))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -35,7 +35,7 @@ func Session(f *Fixture, key string) (token string) {
 // other, ray has every permission but that. Ann, an administrator, has it too.
 func Managers(t *testing.T, f *Fixture) {
 	t.Helper()
-	imported, err := f.Imports.Import(t.Context(), []byte(`
+	imported, err := f.Imports.Run(t.Context(), []byte(`
 organization: {key: acme}
 organization_permission_definitions:
   - {key: org_integrations, name: Integrations, grants: [integrations]}

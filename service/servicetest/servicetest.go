@@ -193,10 +193,10 @@ func importFixture(ctx context.Context, t testing.TB, admin *pgx.Conn, name, url
 		return err
 	}
 	var made importResults
-	if made.Polar, err = f.Imports.Import(ctx, companyFile); err != nil {
+	if made.Polar, err = f.Imports.Run(ctx, companyFile); err != nil {
 		return fmt.Errorf("import the service company: %w", err)
 	}
-	if made.Acme, err = f.Imports.Import(ctx, fixtureFile); err != nil {
+	if made.Acme, err = f.Imports.Run(ctx, fixtureFile); err != nil {
 		return fmt.Errorf("import the fixture: %w", err)
 	}
 	// The workflows of the addresses have started, and tests count what their own writes log.

@@ -56,7 +56,7 @@ func TestAMoveLeavesTheRecordsBelowToHousekeeping(t *testing.T) {
 	f.Clock.Advance(time.Minute)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if _, err := f.Imports.Import(ctx, []byte(moveOfHVAC)); err != nil {
+	if _, err := f.Imports.Run(ctx, []byte(moveOfHVAC)); err != nil {
 		t.Fatalf("the move waits for a creation: %v", err)
 	}
 	if got := []int{repositionedSince(f, "work_orders", before), repositionedSince(f, "feedback", before), repositionedSince(f, "inventory_nodes", before), moves(f)}; !slices.Equal(got, []int{0, 0, 1, 1}) {

@@ -287,7 +287,7 @@ func TestTimeLimitsOfRareWrites(t *testing.T) {
 	if _, err := f.Webhooks.RenewWebhookSecret(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Imports.Import(t.Context(), []byte(servicetest.Small)); err != nil {
+	if _, err := f.Imports.Run(t.Context(), []byte(servicetest.Small)); err != nil {
 		t.Fatal(err)
 	}
 	for table, want := range map[string]string{"log": "10min 10min, 2s 5s", "import_keys": "10min 10min"} {

@@ -17,7 +17,7 @@ import (
 // and can be sent when that is over.
 func TestDeliveriesAreHeldWhileTheIntegrationMayNotUseTheService(t *testing.T) {
 	imported := func(f *servicetest.Fixture, organization string) error {
-		_, err := f.Imports.ImportOverwriting(t.Context(), []byte("organization: {key: acme, "+organization+"}"))
+		_, err := f.Imports.Overwrite(t.Context(), []byte("organization: {key: acme, "+organization+"}"))
 		return err
 	}
 	for name, way := range map[string]struct {

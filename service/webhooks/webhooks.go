@@ -86,10 +86,10 @@ type WebhookHealth struct {
 var webhookHealthColumns = healthColumns + `,
 		CASE WHEN h.enabled THEN ` + store.Fill(unusableReason, "w", "h") + ` END AS held_reason`
 
-// Webhooks returns the webhook addresses of the integration, or with "" of all that are not
+// List returns the webhook addresses of the integration, or with "" of all that are not
 // deleted, oldest first. It is for operators: it does not check permissions. Errors:
 // not_found if there is no such integration, unavailable.
-func (s *Webhooks) Webhooks(ctx context.Context, integrationID string) ([]WebhookHealth, error) {
+func (s *Webhooks) List(ctx context.Context, integrationID string) ([]WebhookHealth, error) {
 	args := []any{integrationID}
 	return store.KnownList[WebhookHealth](ctx, s.Store, "", `
 		SELECT $1 = '' OR EXISTS (SELECT FROM integrations WHERE id = $1 AND deleted_at IS NULL)`, args, `
@@ -99,9 +99,9 @@ func (s *Webhooks) Webhooks(ctx context.Context, integrationID string) ([]Webhoo
 		ORDER BY h.id`, args)
 }
 
-// Webhook returns a webhook address. Like Webhooks, it does not check permissions. Errors:
+// Get returns a webhook address. Like List, it does not check permissions. Errors:
 // not_found, unavailable.
-func (s *Webhooks) Webhook(ctx context.Context, id string) (WebhookHealth, error) {
+func (s *Webhooks) Get(ctx context.Context, id string) (WebhookHealth, error) {
 	if !models.IsID(id, models.PrefixWebhook) {
 		return WebhookHealth{}, models.NotFound()
 	}

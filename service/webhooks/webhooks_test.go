@@ -47,7 +47,7 @@ func TestListWebhooks(t *testing.T) {
 	f := servicetest.New(t)
 	f.Clock.Advance(time.Second)
 	made := created(t, f, "creator", "http://127.0.0.1:9/creator", models.EventIssueCreated, models.EventPing)
-	all, err := f.Webhooks.Webhooks(t.Context(), "")
+	all, err := f.Webhooks.List(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestListWebhooks(t *testing.T) {
 		"an integration without addresses": {f.ID("roofer"), 0, ""},
 		"no such integration":              {"nonsense", 0, models.CodeNotFound},
 	} {
-		found, err := f.Webhooks.Webhooks(t.Context(), test.integration)
+		found, err := f.Webhooks.List(t.Context(), test.integration)
 		servicetest.WantCode(t, name, err, test.code)
 		if len(found) != test.want {
 			t.Errorf("%s: %d addresses, want %d", name, len(found), test.want)
@@ -83,10 +83,10 @@ func TestListWebhooks(t *testing.T) {
 	}
 
 	f.Exec(`UPDATE integrations SET deleted_at = now() WHERE id = $1`, f.ID("creator"))
-	if left, err := f.Webhooks.Webhooks(t.Context(), ""); err != nil || len(left) != len(all)-1 {
+	if left, err := f.Webhooks.List(t.Context(), ""); err != nil || len(left) != len(all)-1 {
 		t.Errorf("with its integration deleted, %d addresses are listed (%v), want %d", len(left), err, len(all)-1)
 	}
-	_, err = f.Webhooks.Webhooks(t.Context(), f.ID("creator"))
+	_, err = f.Webhooks.List(t.Context(), f.ID("creator"))
 	servicetest.WantCode(t, "a deleted integration", err, models.CodeNotFound)
 }
 
@@ -337,7 +337,7 @@ func TestHostNamesAreResolvedBeforeAWebhookIsSaved(t *testing.T) {
 	resolver := &names{known: map[string]string{"good.example.com": "93.184.215.14", "bad.example.com": "10.0.0.7"}}
 	f := servicetest.New(t)
 	f.Service = f.NewInstance(func(o *store.Options) { o.AddressRules = webhook.Rules{Resolver: resolver} })
-	if _, err := f.Imports.Import(t.Context(), []byte(`
+	if _, err := f.Imports.Run(t.Context(), []byte(`
 organization: {key: acme}
 integrations: [{key: erp, webhooks: [{key: erp_hook, url: "https://bad.example.com/x"}]}]
 `)); err != nil || len(resolver.asked) > 0 {
@@ -434,7 +434,7 @@ func TestChangeWebhook(t *testing.T) {
 
 func TestDeletingAWebhookDeletesItsDeliveriesAndFreesItsKey(t *testing.T) {
 	f := servicetest.New(t)
-	if _, err := f.Imports.Import(t.Context(), []byte(servicetest.Small)); err != nil {
+	if _, err := f.Imports.Run(t.Context(), []byte(servicetest.Small)); err != nil {
 		t.Fatal(err)
 	}
 	servicetest.Create(t, f)
@@ -473,10 +473,10 @@ func TestDeletingAWebhookDeletesItsDeliveriesAndFreesItsKey(t *testing.T) {
 organization: {key: acme}
 integrations: [{key: erp, webhooks: [{key: erp_hook, url: "http://127.0.0.1:9/erp", events: [ping]}]}]
 `)
-	if _, err := f.Imports.Import(t.Context(), file); err == nil {
+	if _, err := f.Imports.Run(t.Context(), file); err == nil {
 		t.Error("an import creates the deleted address again unasked")
 	}
-	again, err := f.Imports.ImportOverwriting(t.Context(), file)
+	again, err := f.Imports.Overwrite(t.Context(), file)
 	if err != nil {
 		t.Fatal(err)
 	}
