@@ -121,23 +121,23 @@ var eventTypes = []rule{
 		h.patch(id, object{"external_id": "EXT"}).Want(http.StatusOK, "")
 		h.wantEvents(id, "")
 	}},
-	eventType(models.EventWorkOrderStatusChanged, "any change of status, with both codes", "service/records.(*workOrderChange).applyOperation", "previous_status status", "work_order.status_changed", func(h *harness) string {
+	eventType(models.EventWorkOrderStatusChanged, "any change of status, with both codes", "service/records.(*workOrderChange).apply", "previous_status status", "work_order.status_changed", func(h *harness) string {
 		id := h.quiet(nil)
 		h.answer(id, false).Want(http.StatusOK, "")
 		return id
 	}),
-	eventType(models.EventWorkOrderCompleted, "completed, with both codes", "service/records.(*workOrderChange).applyOperation", "previous_status status", "work_order.status_changed work_order.completed", func(h *harness) string {
+	eventType(models.EventWorkOrderCompleted, "completed, with both codes", "service/records.(*workOrderChange).apply", "previous_status status", "work_order.status_changed work_order.completed", func(h *harness) string {
 		id := h.quiet(nil)
 		h.answer(id, true).Want(http.StatusOK, "")
 		return id
 	}),
-	eventType(models.EventWorkOrderSentToInspection, "completed and sent to the consultant, with both codes", "service/records.(*workOrderChange).applyOperation", "previous_status status",
+	eventType(models.EventWorkOrderSentToInspection, "completed and sent to the consultant, with both codes", "service/records.(*workOrderChange).apply", "previous_status status",
 		"work_order.status_changed work_order.sent_to_inspection", func(h *harness) string {
 			id := h.quiet(object{"consultants": h.ids("cat")})
 			h.answer(id, true).Want(http.StatusOK, "")
 			return id
 		}),
-	eventType(models.EventWorkOrderCancelled, "cancelled, with both codes", "service/records.(*workOrderChange).applyOperation", "previous_status status", "work_order.status_changed work_order.cancelled", func(h *harness) string {
+	eventType(models.EventWorkOrderCancelled, "cancelled, with both codes", "service/records.(*workOrderChange).apply", "previous_status status", "work_order.status_changed work_order.cancelled", func(h *harness) string {
 		id := h.quiet(nil)
 		h.post("/work-orders/"+id+"/cancel", object{}).Want(http.StatusOK, "")
 		return id
@@ -169,7 +169,7 @@ var eventTypes = []rule{
 		message, _ := body.Data["message"].(string)
 		want(t, "a message", message != "", true)
 	}},
-	{item: "events 1", words: "completing sends two events: the change of status and the completion", code: "service/records.(*workOrderChange).applyOperation", test: func(t *testing.T, h *harness) {
+	{item: "events 1", words: "completing sends two events: the change of status and the completion", code: "service/records.(*workOrderChange).apply", test: func(t *testing.T, h *harness) {
 		id := h.quiet(nil)
 		h.answer(id, true).Want(http.StatusOK, "")
 		for _, e := range h.wantEvents(id, "work_order.status_changed work_order.completed") {
@@ -265,7 +265,7 @@ var requests = []rule{
 		want(t, "the read record is in the body", strings.Contains(string(d.Body), `"issue":`+string(read)), true)
 		want(t, "it is the record at delivery", strings.Contains(string(read), "Renamed since"), true)
 	}},
-	{item: "body field data.previous_status", words: "previous_status and status are codes", code: "service/records.(*workOrderChange).applyOperation", test: func(t *testing.T, h *harness) {
+	{item: "body field data.previous_status", words: "previous_status and status are codes", code: "service/records.(*workOrderChange).apply", test: func(t *testing.T, h *harness) {
 		id := h.quiet(nil)
 		h.answer(id, false).Want(http.StatusOK, "")
 		data := h.wantEvents(id, "work_order.status_changed")[0].Data
