@@ -71,6 +71,18 @@ func (j JSON) Value() (driver.Value, error) {
 	return string(b), nil
 }
 
+// Scan reads the object from JSON text.
+func (j *JSON) Scan(src any) error {
+	switch text := src.(type) {
+	case string:
+		return json.Unmarshal([]byte(text), (*map[string]any)(j))
+	case []byte:
+		return json.Unmarshal(text, (*map[string]any)(j))
+	default:
+		return fmt.Errorf("cannot read jsonb from a %T", src)
+	}
+}
+
 // Organization is a row of organizations. Its name is in its identity.
 type Organization struct {
 	ID        string `gorm:"primaryKey"`

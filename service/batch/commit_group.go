@@ -14,13 +14,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-const (
-	// sharedTimeout bounds a round trip of a shared transaction, which does not end
-	// with the context of any one write. Postgres ends statements long before.
-	sharedTimeout = 10 * time.Second
-	// outcomeTimeout bounds asking whether a transaction was committed.
-	outcomeTimeout = 5 * time.Second
-)
+// sharedTimeout bounds a round trip of a shared transaction, which does not end
+// with the context of any one write. Postgres ends statements long before.
+const sharedTimeout = 10 * time.Second
 
 // groupKind is how a group's transaction may wait.
 type groupKind struct {
@@ -35,19 +31,19 @@ type groupKind struct {
 // group, since all its writes wait. The caller's own transactions have the limits of
 // the connection.
 var (
-	shared = groupKind{shared: true, settings: identify + `, set_config('lock_timeout', '20ms', true), set_config('statement_timeout', '2s', true)`}
-	own    = groupKind{settings: identify}
+	shared = groupKind{shared: true, settings: Identify + `, set_config('lock_timeout', '20ms', true), set_config('statement_timeout', '2s', true)`}
+	own    = groupKind{settings: Identify}
 )
 
 // alone is the kind of a write that runs alone after it could not share a transaction.
 func alone(lockTimeout, statementTimeout time.Duration) groupKind {
-	return groupKind{settings: fmt.Sprintf(identify+`, set_config('lock_timeout', '%dms', true), set_config('statement_timeout', '%dms', true)`,
+	return groupKind{settings: fmt.Sprintf(Identify+`, set_config('lock_timeout', '%dms', true), set_config('statement_timeout', '%dms', true)`,
 		lockTimeout.Milliseconds(), statementTimeout.Milliseconds())}
 }
 
-// identify sets IndexPlans and returns the transaction's id and its server, with which its outcome can be
+// Identify sets IndexPlans and returns the transaction's id and its server, with which its Outcome can be
 // asked. Another server, promoted since, gives the same id to another transaction.
-const identify = `SELECT pg_current_xact_id()::text, pg_postmaster_start_time()::text, ` + indexPlans
+const Identify = `SELECT pg_current_xact_id()::text, pg_postmaster_start_time()::text, ` + indexPlans
 
 // commitGroup is one transaction of one or more writes. Each write runs in the
 // goroutine of its caller, as if it were alone. Flush is a barrier: when every
@@ -62,8 +58,8 @@ type commitGroup struct {
 
 	mu   sync.Mutex
 	conn *pgxpool.Conn
-	// xid and server identify the transaction, "" until the first round trip.
-	xid, server string
+	// outcome identifies the transaction from the first round trip on.
+	outcome *Outcome
 	// running counts the writes that have not returned.
 	running int
 	// flushing are the writes that wait in Flush; returned wait for the commit.
@@ -180,7 +176,7 @@ func (g *commitGroup) send(ctx context.Context) {
 	switch {
 	case err == nil:
 		finishStatements(g.log, queues)
-	case !committing || rejected(err) || g.conn == nil || pgconn.SafeToRetry(err):
+	case !committing || Rejected(err) || g.conn == nil || pgconn.SafeToRetry(err):
 		g.fail(ctx, err)
 	default:
 		g.resolve(ctx, err)
@@ -193,23 +189,16 @@ func (g *commitGroup) roundTrip(ctx context.Context, queues []*queue, committing
 	begin := g.conn == nil
 	if begin {
 		pipeline.Queue("BEGIN")
-		pipeline.Queue(g.settings).Query(func(rows pgx.Rows) error {
-			targets := make([]any, len(rows.FieldDescriptions()))
-			targets[0], targets[1] = &g.xid, &g.server
-			_, err := pgx.ForEachRow(rows, targets, func() error { return nil })
-			return err
-		})
-	}
-	fillPipeline(pipeline, g.log, queues, g.shared)
-	if committing {
-		pipeline.Queue("COMMIT")
-	}
-	if begin {
 		conn, err := g.pool.Acquire(ctx)
 		if err != nil {
 			return err
 		}
-		g.conn = conn
+		g.conn, g.outcome = conn, NewOutcome(g.pool, conn.Conn(), g.log)
+		pipeline.Queue(g.settings).Query(g.outcome.Read)
+	}
+	fillPipeline(pipeline, g.log, queues, g.shared)
+	if committing {
+		pipeline.Queue("COMMIT")
 	}
 	return g.conn.SendBatch(ctx, pipeline).Close()
 }
@@ -217,7 +206,8 @@ func (g *commitGroup) roundTrip(ctx context.Context, queues []*queue, committing
 // resolve finds out how the transaction ended after COMMIT was sent and no response
 // came. If that is unknown, nothing is retried and every write gets err.
 func (g *commitGroup) resolve(ctx context.Context, err error) {
-	committed, known := g.committed(ctx)
+	g.release()
+	committed, known := g.outcome.Ask(ctx)
 	g.log.Warn("a commit got no response", "writes", len(g.returned), "reason", reason(err), "outcome_known", known, "committed", committed)
 	switch {
 	case known && !committed:
@@ -232,34 +222,6 @@ func (g *commitGroup) resolve(ctx context.Context, err error) {
 		g.err = err
 	}
 	g.release()
-}
-
-const (
-	// endBackend ends the backend that still runs the transaction, since no client would
-	// receive its response.
-	endBackend = `SELECT count(pg_terminate_backend(pid, 2000)) FROM pg_stat_activity
-		WHERE pid = $1::integer AND backend_xid = $2::text::xid8::xid`
-	outcome = `SELECT coalesce(pg_xact_status($1::text::xid8), '') WHERE pg_postmaster_start_time()::text = $2`
-)
-
-// committed reports whether the transaction was committed, and whether that is known.
-func (g *commitGroup) committed(ctx context.Context) (committed, known bool) {
-	if g.xid == "" {
-		return false, false
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), outcomeTimeout)
-	defer cancel()
-	pid := g.conn.Conn().PgConn().PID()
-	g.release()
-	var status string
-	_, err := g.pool.Exec(ctx, endBackend, pid, g.xid)
-	if err == nil {
-		err = g.pool.QueryRow(ctx, outcome, g.xid, g.server).Scan(&status)
-	}
-	if err != nil {
-		g.log.Warn("the outcome of a commit is unknown", "reason", reason(err))
-	}
-	return status == "committed", status == "committed" || status == "aborted"
 }
 
 // fail rolls the transaction back. If no write is to blame for certain, every write of

@@ -35,9 +35,9 @@ func Unavailable(sqlstate string) bool {
 // lock (55P03), or took too long (57014).
 func Interrupted(sqlstate string) bool { return sqlstate == "55P03" || sqlstate == "57014" }
 
-// rejected reports whether Postgres rejected a statement, so that the transaction
+// Rejected reports whether Postgres rejected a statement, so that the transaction
 // is rolled back. After a fatal error, or none at all, that is unknown.
-func rejected(err error) bool {
+func Rejected(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && pg.SeverityUnlocalized == "ERROR"
 }

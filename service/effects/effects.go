@@ -59,15 +59,7 @@ func FromTo(from, to any) ChangedField { return ChangedField{from, to} }
 
 // Queue queues the effects of a change. The record itself must be queued before.
 func Queue(t *store.Tx, c Change) error {
-	entry := store.NewLogEntry(c.Actor, c.OrganizationID, c.Action, c.RecordID, t.At)
-	if c.Changes != nil {
-		entry.Changes = &c.Changes
-	}
-	entries := []models.LogEntry{*entry}
-	if c.Actor.OrganizationID != "" && c.Actor.OrganizationID != c.OrganizationID {
-		// A service company's own log, before the record's: the latest entry is the one with the change.
-		entries = []models.LogEntry{*store.NewLogEntry(c.Actor, c.Actor.OrganizationID, c.Action, c.RecordID, t.At), *entry}
-	}
+	entries := c.logEntries(t.At)
 	if err := t.Insert(&entries); err != nil {
 		return err
 	}
@@ -81,6 +73,19 @@ func Queue(t *store.Tx, c Change) error {
 		markDirty(t, c.OrganizationID, c.RecordID)
 	}
 	return nil
+}
+
+// logEntries returns the Log Record of the change, before it that of a service company whose identity made
+// it: the latest entry is the one with the change.
+func (c Change) logEntries(at models.Time) []models.LogEntry {
+	entry := store.NewLogEntry(c.Actor, c.OrganizationID, c.Action, c.RecordID, at)
+	if c.Changes != nil {
+		entry.Changes = &c.Changes
+	}
+	if c.Actor.OrganizationID != "" && c.Actor.OrganizationID != c.OrganizationID {
+		return []models.LogEntry{*store.NewLogEntry(c.Actor, c.Actor.OrganizationID, c.Action, c.RecordID, at), *entry}
+	}
+	return []models.LogEntry{*entry}
 }
 
 // concernWorkflow reports whether the record's workflow must reload the record: it is new, or its
@@ -129,17 +134,28 @@ var insertNotices = &batch.Statement{Stage: store.StageNotices, SQL: `
 	SELECT DISTINCT ON (u.nth, n.organization_id) u.nth, n.organization_id
 	FROM unnest($2::text[], $3::timestamptz[]) WITH ORDINALITY u (record, at, nth) JOIN notified n ON n.record_id = u.record AND n.created_at = u.at`}
 
-// notify queues the notices for each person concerned except the actor, who gets one if it was an
-// operator who acted. They are rows of one call, so that one statement sees all of the change.
-func notify(t *store.Tx, c Change) {
-	var rows [][]any
+// noticeRow is a kind of notice of a change, the ids of those it is for, and who gets none.
+type noticeRow struct{ kind, identities, actor string }
+
+// noticeRows returns the notices for each person concerned except the actor, who gets one if it was an
+// operator who acted.
+func (c Change) noticeRows() (rows []noticeRow) {
 	for _, n := range c.Notices {
 		if len(n.Identities) > 0 {
-			rows = append(rows, []any{n.Kind, c.RecordID, t.At.Time, store.JoinIDs(n.Identities), c.Actor.IdentityID})
+			rows = append(rows, noticeRow{n.Kind, store.JoinIDs(n.Identities), c.Actor.IdentityID})
 		}
 	}
 	if c.tellsOperated() {
-		rows = append(rows, []any{string(models.NoticeOperated), c.RecordID, t.At.Time, c.Actor.IdentityID, ""})
+		rows = append(rows, noticeRow{string(models.NoticeOperated), c.Actor.IdentityID, ""})
+	}
+	return rows
+}
+
+// notify queues the notices. They are rows of one call, so that one statement sees all of the change.
+func notify(t *store.Tx, c Change) {
+	var rows [][]any
+	for _, row := range c.noticeRows() {
+		rows = append(rows, []any{row.kind, c.RecordID, t.At.Time, row.identities, row.actor})
 	}
 	t.QueueBulkHints(insertNotices, func(row pgx.CollectableRow) error {
 		var organizationID string

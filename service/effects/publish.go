@@ -83,6 +83,14 @@ func publication(table string, scope models.Scope, readable, organizations strin
 		"id", store.Fill(DeliveryID, "event", "r.event_id", "random", "r.random"))}
 }
 
+// publicationOf returns the statement that publishes events of the record.
+func publicationOf(recordID string) *batch.Statement {
+	if models.IsID(recordID, models.PrefixFeedback) {
+		return publishFeedback
+	}
+	return PublishWorkOrder
+}
+
 // maxSharedAddresses bounds how many addresses a write may publish to in a shared
 // transaction: all writes of the group wait for its deliveries to be inserted.
 const maxSharedAddresses = 100
@@ -116,11 +124,7 @@ func publish(t *store.Tx, c Change, e Event) error {
 	if err != nil {
 		return err
 	}
-	publish := PublishWorkOrder
-	if models.IsID(c.RecordID, models.PrefixFeedback) {
-		publish = publishFeedback
-	}
-	t.QueueBulkHints(publish, func(row pgx.CollectableRow) error {
+	t.QueueBulkHints(publicationOf(c.RecordID), func(row pgx.CollectableRow) error {
 		var unleased, organizationID string
 		err := row.Scan(&unleased, &organizationID)
 		t.Wakes = append(t.Wakes, store.NewWakeTarget(organizationID, unleased))

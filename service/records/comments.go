@@ -3,13 +3,11 @@ package records
 import (
 	"context"
 	"net/http"
-	"reflect"
 
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
 	"millwright/service/access"
-	"millwright/service/batch"
 	"millwright/service/effects"
 	"millwright/service/store"
 )
@@ -27,7 +25,7 @@ type commentedRecord struct {
 
 // commentRules are the rules for comments on one kind of record.
 type commentRules struct {
-	lock *batch.Statement
+	table string
 	// record selects a commentedRecord: the record $1 for the actor $2 of the organization $3.
 	record string
 	// added is the action of a comment and its notice, removed the action of its removal.
@@ -37,11 +35,11 @@ type commentRules struct {
 
 var (
 	workOrderComments = commentRules{
-		lockWorkOrder, commentedQuery("work_orders", access.ReadableWorkOrder, `ARRAY(SELECT x.identity_id::text FROM work_order_assignees x WHERE x.work_order_id = w.id) || w.created_by::text`),
+		"work_orders", commentedQuery("work_orders", access.ReadableWorkOrder, `ARRAY(SELECT x.identity_id::text FROM work_order_assignees x WHERE x.work_order_id = w.id) || w.created_by::text`),
 		models.NoticeCommented, "work_order.comment_removed",
 	}
 	feedbackComments = commentRules{
-		lockFeedback, commentedQuery("feedback", access.ReadableFeedback,
+		"feedback", commentedQuery("feedback", access.ReadableFeedback,
 			store.Fill(managersOrAdmins, "node", "w.inventory_id", "organization", "w.organization_id")+` || w.created_by::text`),
 		models.NoticeFeedbackComment, "issue.comment_removed",
 	}
@@ -74,13 +72,11 @@ func (s *Records) AddComment(ctx context.Context, actor store.Actor, key store.K
 	if err != nil {
 		return err
 	}
-	_, err = s.WriteRecord(ctx, actor, key, http.StatusCreated, []string{recordID}, func(ctx context.Context, t *store.Tx) (string, any, error) {
-		var known commentedRecord
-		t.QueueLock(rules.lock, recordID)
-		batch.QueueOne(t.Tx, &known, models.NotFound(), rules.record, recordID, actor.IdentityID, actor.OrganizationID)
-		if err := t.Flush(ctx); err != nil {
-			return "", nil, err
-		}
+	var known commentedRecord
+	_, err = s.WriteOne(ctx, actor, key, http.StatusCreated, func(reading *pgx.Batch) {
+		store.QueueLockRow(reading, rules.table, recordID)
+		store.QueueOne(reading, &known, models.NotFound(), rules.record, recordID, actor.IdentityID, actor.OrganizationID)
+	}, func(t *store.WriteTx) (string, any, error) {
 		if err := known.check(actor, text); err != nil {
 			return "", nil, err
 		}
@@ -88,13 +84,13 @@ func (s *Records) AddComment(ctx context.Context, actor store.Actor, key store.K
 		if err != nil {
 			return "", nil, err
 		}
-		t.At = t.At.After(known.Latest) // an e-mail has the notices of one time
-		if err := t.Insert(&models.Comment{
+		t.After(known.Latest) // an e-mail has the notices of one time
+		if err := t.Create(&models.Comment{
 			ID: id, OrganizationID: known.OrganizationID, RecordID: recordID, Text: &text, CreatedBy: actor.IdentityID, CreatedAt: t.At,
 		}); err != nil {
 			return "", nil, err
 		}
-		return recordID, struct{}{}, effects.Queue(t, effects.Change{
+		return recordID, struct{}{}, effects.Leave(t, effects.Change{
 			Actor: actor, OrganizationID: known.OrganizationID, RecordID: recordID, Action: string(rules.added),
 			Changes: models.JSON{models.CommentField: effects.FromTo(nil, id)},
 			Notices: []effects.Notice{{Kind: string(rules.added), Identities: known.Concerned}},
@@ -124,7 +120,6 @@ type removableComment struct {
 }
 
 var (
-	lockComment = store.LockOf("comments")
 	// removableQuery selects a removableComment: the comment $1 for the actor $2.
 	removableQuery = `
 	SELECT ` + store.Fill(store.ColumnsOf[models.Comment](), "w", "c") + `, ` + store.Fill(access.ReadsRecord, "id", "c.record_id", "actor", "$2") + ` AS readable,
@@ -163,13 +158,11 @@ func (s *Records) RemoveComment(ctx context.Context, actor store.Actor, key stor
 	if !models.IsID(id, models.PrefixComment) {
 		return models.NotFound()
 	}
-	_, err := s.WriteRecord(ctx, actor, key, http.StatusOK, []string{id}, func(ctx context.Context, t *store.Tx) (string, any, error) {
-		var comment removableComment
-		t.QueueLock(lockComment, id)
-		batch.QueueOne(t.Tx, &comment, models.NotFound(), removableQuery, id, actor.IdentityID)
-		if err := t.Flush(ctx); err != nil {
-			return "", nil, err
-		}
+	var comment removableComment
+	_, err := s.WriteOne(ctx, actor, key, http.StatusOK, func(reading *pgx.Batch) {
+		store.QueueLockRow(reading, "comments", id)
+		store.QueueOne(reading, &comment, models.NotFound(), removableQuery, id, actor.IdentityID)
+	}, func(t *store.WriteTx) (string, any, error) {
 		if err := comment.check(); err != nil {
 			return "", nil, err
 		}
@@ -180,10 +173,12 @@ func (s *Records) RemoveComment(ctx context.Context, actor store.Actor, key stor
 		if err != nil {
 			return "", nil, err
 		}
-		if err := t.Update(reflect.TypeFor[models.Comment](), id, map[string]any{"text": nil}); err != nil {
+		removed := comment.Comment
+		removed.Text = nil
+		if err := t.Update(comment.Comment, &removed); err != nil {
 			return "", nil, err
 		}
-		return comment.RecordID, struct{}{}, effects.Queue(t, effects.Change{
+		return comment.RecordID, struct{}{}, effects.Leave(t, effects.Change{
 			Actor: actor, OrganizationID: comment.OrganizationID, RecordID: comment.RecordID, Action: rules.removed,
 		})
 	})

@@ -196,18 +196,24 @@ func (t *Tx) queueStoredResponse(actor Actor, key Key) {
 		if err != nil {
 			return err
 		}
-		if subtle.ConstantTimeCompare(found.Fingerprint, key.fingerprint) != 1 {
-			return models.Errorf(models.CodeIdempotencyKeyReused,
-				"The Idempotency-Key was used for another request. Use a new key for a new request.")
-		}
-		body := found.Body
-		if !actor.ShowPeople {
-			if body, err = withoutPeople(body); err != nil {
-				return err
-			}
-		}
-		return &replayError{WriteResult{Status: found.Status, RecordID: found.RecordID, Body: body, Replayed: true, Readable: found.Readable}}
+		return key.replay(actor, found)
 	}, key.digest(actor), t.At.Add(-models.IdempotencyRetention))
+}
+
+// replay returns the error with which a call is rolled back that repeats the one whose response was
+// found. Errors: *replayError, idempotency_key_reused.
+func (k Key) replay(actor Actor, found storedResponse) (err error) {
+	if subtle.ConstantTimeCompare(found.Fingerprint, k.fingerprint) != 1 {
+		return models.Errorf(models.CodeIdempotencyKeyReused,
+			"The Idempotency-Key was used for another request. Use a new key for a new request.")
+	}
+	body := found.Body
+	if !actor.ShowPeople {
+		if body, err = withoutPeople(body); err != nil {
+			return err
+		}
+	}
+	return &replayError{WriteResult{Status: found.Status, RecordID: found.RecordID, Body: body, Replayed: true, Readable: found.Readable}}
 }
 
 // withoutPeople removes the member people, which is not the first, of an encoded
