@@ -74,7 +74,7 @@ func hostilePatterns() []hostilePattern {
 		{fmt.Sprintf("%d reads of %d callers at once", largePlan, hostileCreators), one, burst(hostileCreators, readOne.call), nil},
 		{fmt.Sprintf("%d organizations with %d creations of %d callers each at once", busyOnes, largePlan, callers), allBusy, burst(callers, createOne.call), nil},
 		{fmt.Sprintf("%d changes at once that go to 100 addresses each", largePlan), []string{subscribed}, burst(hostileCallers, patchOne.call), nil},
-		{fmt.Sprintf("%d creations of which each fails its group", largePlan), one, burst(hostileCallers, createOne.call), (*installation).lockNode},
+		{fmt.Sprintf("%d creations that each wait for a locked node", largePlan), one, burst(hostileCallers, createOne.call), (*installation).lockNode},
 		{fmt.Sprintf("%d POST /issues in pairs with one external_id", largePlan), one, createPairs, nil},
 		{fmt.Sprintf("%d callers with slow reads", hostileReaders), one, burst(hostileReaders, slowRead), nil},
 		{fmt.Sprintf("%d callers with 340,000 invalid answers each", hostileReaders), one, burst(hostileReaders, answersOf(`{}`, 340_000), http.StatusRequestEntityTooLarge), nil},
@@ -271,8 +271,8 @@ func createPairs(ctx context.Context, n *tenant, calls *atomic.Int64) error {
 	}, http.StatusConflict)(ctx, n, calls)
 }
 
-// lockNode holds the row of the neighbor's node as a long transaction would: each group with
-// one of its creations waits for the row until its lock_timeout.
+// lockNode holds the row of the neighbor's node as a long transaction would: each of its
+// creations waits for the row until its lock_timeout.
 func (in *installation) lockNode(n *tenant) func(context.Context) error {
 	return func(ctx context.Context) error {
 		return pgx.BeginFunc(in.ctx, in.pool, func(t pgx.Tx) error {

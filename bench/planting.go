@@ -88,8 +88,7 @@ func (in *installation) bulkLoad(tables []string, fill func()) {
 // plantWorkOrders creates nodes and work orders, each with its log entry, and selects a
 // thousand of them to read and change.
 func (in *installation) plantWorkOrders(size int) {
-	// groupSize is the number of them that share a transaction id, as writes of the same
-	// moment do.
+	// groupSize is the number of them that share a transaction id, as the records of an import would.
 	const groupSize = 10
 	check(in.execFile(in.ctx, "nodes.sql", arguments{"nodes": benchNodes}, ""))
 	var organization, creator string

@@ -44,7 +44,7 @@ var conventions = []rule{
 			}
 		}
 	}},
-	{item: "convention 2", words: "a write sent again with its Idempotency-Key is made once", code: "service/store.(*Tx).queueStoredResponse", test: func(t *testing.T, h *harness) {
+	{item: "convention 2", words: "a write sent again with its Idempotency-Key is made once", code: "service/store.Key.queueUnused", test: func(t *testing.T, h *harness) {
 		first := h.post("/work-orders", h.body(nil), "Idempotency-Key", "convention-2").Want(http.StatusCreated, "")
 		again := h.post("/work-orders", h.body(nil), "Idempotency-Key", "convention-2").Want(http.StatusCreated, "")
 		want(t, "the second response", string(again.Body), string(first.Body))
@@ -75,7 +75,7 @@ var conventions = []rule{
 		want(t, "the replay has people", again.Field("people") != nil, false)
 		want(t, "the replay's record", again.Text("id"), first.Text("id"))
 	}},
-	{item: "convention 3", words: "a write returns what the matching read shows", code: "service/store.(*Store).WriteRecord", test: func(t *testing.T, h *harness) {
+	{item: "convention 3", words: "a write returns what the matching read shows", code: "service/store.(*Store).Write", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"form_id": h.ID("inspection")})
 		writes := []func() (body []byte){
 			func() []byte { return h.patch(id, object{"title": "Replace both"}).Want(http.StatusOK, "").Body },
@@ -368,7 +368,7 @@ var writeRules = []rule{
 		h.assign(id, object{"assignees": h.ids("dan")}).Want(http.StatusOK, "")
 		h.remove(id, "bob").Want(http.StatusOK, "")
 	}},
-	{item: "write rule 5, service company", words: "a service company forwards only to its own people", code: "service/records.(*workOrderChange).queueCandidates", test: func(t *testing.T, h *harness) {
+	{item: "write rule 5, service company", words: "a service company forwards only to its own people", code: "service/records.queueCandidates", test: func(t *testing.T, h *harness) {
 		path := "/work-orders/" + h.workOrder(object{"assignees": h.ids("polar")}) + "/assignees"
 		h.As("dispatch", http.MethodPost, path, object{"assignees": h.ids("bob")}).Want(http.StatusUnprocessableEntity, "")
 		done := h.As("dispatch", http.MethodPost, path, object{"assignees": h.ids("pia")}).Want(http.StatusOK, "")

@@ -67,9 +67,9 @@
 //	}
 //
 // {{template "form"}} writes the form's key and the record's ETag, of which submit makes the
-// store.Key of the write. Store.Transaction stores it with the write's Log Record (ORMTx.Log),
+// store.Key of the write. Store.Transaction stores it with the write's Log Record (Tx.Log),
 // so a double click or a reload acts once, and finish redirects the second request to the same
-// page. A write that compares the record first (ORMTx.MatchesForm) is rejected if the record
+// page. A write that compares the record first (Tx.Matches) is rejected if the record
 // has changed: finish shows the form again with what was entered and with who changed what.
 // When again shows the form after that, form.orRejected takes the record's ETag as it is now;
 // shows(c.renderThing) serves the form before anything was entered.

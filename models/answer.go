@@ -7,6 +7,16 @@ import (
 	"unicode/utf8"
 )
 
+// Answer is a row of answers: the answer to a question of a work order's form.
+type Answer struct {
+	WorkOrderID string `gorm:"primaryKey"`
+	QuestionID  string `gorm:"primaryKey"`
+	// Value is JSON.
+	Value      json.RawMessage
+	AnsweredAt Time
+	AnsweredBy string
+}
+
 // AnswerRules are what a question requires of its answers.
 type AnswerRules struct {
 	Type     QuestionType

@@ -18,13 +18,17 @@ type WorkOrder struct {
 	FormID         *string
 	ExternalID     *string
 	Status         WorkOrderStatus
-	CancelReason   *string
-	CreatedBy      string
-	CreatedAt      Time
-	ChangedAt      Time
-	CompletedAt    *Time
-	CancelledAt    *Time
-	FeedbackID     *string
+	// HeldFrom is the status to which a work order on hold returns, nil for others.
+	HeldFrom     *WorkOrderStatus
+	CancelReason *string
+	CreatedBy    string
+	CreatedAt    Time
+	ChangedAt    Time
+	CompletedAt  *Time
+	// CompletedBy is who completed the work, nil before that.
+	CompletedBy *string
+	CancelledAt *Time
+	FeedbackID  *string
 }
 
 // WorkOrderAssignee is an identity's role in a work order.

@@ -21,6 +21,6 @@
 //	lists         pages, cursors, sync tokens
 //	access        tokens, admission, rights
 //	store         connections, transactions, keys, idempotency
-//	batch         group commit and shared look-ups; knows no table
+//	batch         look-ups that share round trips; knows no table
 //	slots         what an organization has in progress
 package service

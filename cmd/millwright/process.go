@@ -124,7 +124,7 @@ func openService(ctx context.Context, s settings, application string, check sche
 	if change != nil {
 		change(&options, pools)
 	}
-	options.Lookups, options.Groups = pools.Lookups, pools.Groups
+	options.Lookups = pools.Lookups
 	svc, err := service.New(pools.Others, options)
 	if err == nil {
 		err = check(ctx, svc)

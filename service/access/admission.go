@@ -316,7 +316,7 @@ func (s *Access) CountTokenFailure(ctx context.Context, clientID, address string
 }
 
 // failures returns how many calls of subjects were counted in their windows.
-var failures = &batch.Statement{ReadOnly: true, SQL: `
+var failures = &batch.Statement{SQL: `
 	SELECT u.nth, coalesce(c.calls, 0) AS calls, u.at AS window_start
 	FROM unnest($1::text[], $2::timestamptz[]) WITH ORDINALITY u (subject, at, nth)
 	LEFT JOIN LATERAL (SELECT calls FROM rate_counters WHERE subject = u.subject AND window_start = u.at LIMIT 1) c ON true`}

@@ -65,6 +65,36 @@ func (c *crowd) rejections() int {
 	return c.rejected
 }
 
+// Regardless of the number of records that an organization writes at once, it holds two connections, and one with
+// too many writes in the queue gets 503 at once; another organization's write does not wait.
+func TestWritesOfAnOrganizationAreBounded(t *testing.T) {
+	f := servicetest.NewHarness(t)
+	noisyActor, quietActor := f.As("erp"), f.As("erp")
+	quietActor.OrganizationID = f.Polar.OrganizationID
+	release := locked(t, f.Fixture, `LOCK TABLE feedback IN EXCLUSIVE MODE`) // they are read
+	const running, waiting, more = 2, 128, 10
+	create := func(ctx context.Context, actor store.Actor) error {
+		_, err := f.Records.CreateFeedback(ctx, actor, store.NoKey, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"})
+		return err
+	}
+	var noisy crowd
+	noisy.run(t, running+waiting+more, func(ctx context.Context, _ int) error { return create(ctx, noisyActor) })
+	servicetest.Await(t, "two wait for the lock and some are rejected", func() bool { return servicetest.LockWaits(f.Fixture) == running && noisy.rejections() == more })
+	// It reaches the rules: the organization does not have this node.
+	if err := create(t.Context(), quietActor); models.CodeOf(err) != models.CodeValidationFailed {
+		t.Errorf("another organization's write: %v, want %s", err, models.CodeValidationFailed)
+	}
+	if n := servicetest.LockWaits(f.Fixture); n != running {
+		t.Errorf("%d writes hold a connection, want %d", n, running)
+	}
+	noisy.end()
+	release()
+	noisy.all.Wait()
+	if n := noisy.rejections(); n != more {
+		t.Errorf("%d writes were rejected, want %d", n, more)
+	}
+}
+
 // Regardless of the number of settings that an organization changes at once and that wait for a lock, it holds
 // two connections; another organization's change and list do not wait.
 func TestRareWritesOfAnOrganizationAreBounded(t *testing.T) {
@@ -198,7 +228,7 @@ func TestLookUpsHaveConnectionsOfTheirOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pools.Close)
-	s := f.NewInstance(func(o *store.Options) { o.Lookups, o.Groups = pools.Lookups, pools.Groups })
+	s := f.NewInstance(func(o *store.Options) { o.Lookups = pools.Lookups })
 	for range f.Pool.Config().MaxConns { // the pool of everything else
 		conn, err := f.Pool.Acquire(t.Context())
 		if err != nil {

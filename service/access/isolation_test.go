@@ -3,7 +3,7 @@ package access_test
 import (
 	"context"
 	"errors"
-	"sync"
+	"fmt"
 	"testing"
 	"time"
 
@@ -139,44 +139,10 @@ func TestAnEndedTokenIsToldOverTheLimit(t *testing.T) {
 	}
 }
 
-// An organization with too many writes in the queue gets 503 at once; another does not.
-func TestTooManyWritesOfAnOrganizationWait(t *testing.T) {
-	f := servicetest.NewHarness(t)
-	release := storetest.HoldWrites(t.Context(), f.Store)
-	ctx, cancel := context.WithCancel(t.Context())
-	create := func(ctx context.Context, actor store.Actor) error {
-		_, err := f.Records.CreateFeedback(ctx, actor, store.NoKey, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"})
-		return err
-	}
-	noisy, quiet := f.Actor("erp"), f.Actor("erp")
-	quiet.OrganizationID = f.Polar.OrganizationID
-	const bound = 1024
-	var all sync.WaitGroup
-	for range bound {
-		all.Go(func() { _ = create(ctx, noisy) })
-	}
-	servicetest.Await(t, "the writes wait", func() bool { return storetest.WritesWaiting(f.Store) == bound })
-	if err := create(t.Context(), noisy); models.CodeOf(err) != models.CodeUnavailable {
-		t.Errorf("one too many: %v, want %s", err, models.CodeUnavailable)
-	}
-	other := make(chan error, 1)
-	go func() { other <- create(t.Context(), quiet) }()
-	servicetest.Await(t, "the other organization's write waits", func() bool { return storetest.WritesWaiting(f.Store) == bound+1 })
-	cancel()
-	all.Wait()
-	release()
-	// It reached the rules: the organization does not have this node.
-	if err := <-other; models.CodeOf(err) != models.CodeValidationFailed {
-		t.Errorf("the other organization's write: %v, want %s", err, models.CodeValidationFailed)
-	}
-}
-
-// Calls are admitted and writes committed while other work holds every connection that
-// it may have.
+// Calls are admitted while other work holds every connection of its pool.
 func TestConnectionsAreReserved(t *testing.T) {
-	f := servicetest.NewHarness(t)
-	token := tokenOf(t, f.Fixture, "cli_erp", "secret-of-the-erp-integration")
-	actor := f.Actor("erp")
+	f := servicetest.New(t)
+	token := tokenOf(t, f, "cli_erp", "secret-of-the-erp-integration")
 	pools, err := store.Pool{Application: "a test"}.Open(t.Context(), f.Pool.Config().ConnString())
 	if err != nil {
 		t.Fatal(err)
@@ -186,10 +152,10 @@ func TestConnectionsAreReserved(t *testing.T) {
 	for _, pool := range pools.All() {
 		total += pool.Config().MaxConns
 	}
-	if total != store.DefaultMaxConnections || len(pools.All()) != 3 {
-		t.Errorf("%d pools hold %d connections, want 3 with %d", len(pools.All()), total, store.DefaultMaxConnections)
+	if total != store.DefaultMaxConnections || len(pools.All()) != 2 {
+		t.Errorf("%d pools hold %d connections, want 2 with %d", len(pools.All()), total, store.DefaultMaxConnections)
 	}
-	s := f.NewInstance(func(o *store.Options) { o.Lookups, o.Groups = pools.Lookups, pools.Groups })
+	s := f.NewInstance(func(o *store.Options) { o.Lookups = pools.Lookups })
 	for range f.Pool.Config().MaxConns { // the pool of everything else
 		conn, err := f.Pool.Acquire(t.Context())
 		if err != nil {
@@ -202,21 +168,41 @@ func TestConnectionsAreReserved(t *testing.T) {
 	if _, _, err := s.Access.Admit(ctx, token, ""); err != nil {
 		t.Errorf("a call: %v", err)
 	}
-	began := time.Now()
-	if _, err := s.Records.CreateFeedback(ctx, actor, store.NoKey, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"}); err != nil {
+}
+
+// Reads leave connections to writes, regardless of the number of organizations that read.
+func TestReadsLeaveConnectionsToWrites(t *testing.T) {
+	f := servicetest.NewHarness(t)
+	erp, reader := f.Actor("erp"), f.As("ann")
+	release := locked(t, f.Fixture, `LOCK TABLE openid_accounts IN ACCESS EXCLUSIVE MODE`)
+	const running, organizations = 8, 10
+	var reads crowd
+	reads.run(t, 4*organizations, func(ctx context.Context, n int) error {
+		actor := reader
+		actor.OrganizationID = fmt.Sprint("organization ", n%organizations)
+		_, err := f.People.LinkedAccounts(ctx, actor)
+		return err
+	})
+	servicetest.Await(t, "eight reads wait for the lock", func() bool { return servicetest.LockWaits(f.Fixture) == running })
+	if _, err := f.Records.CreateFeedback(t.Context(), erp, store.NoKey, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"}); err != nil {
 		t.Errorf("a write: %v", err)
 	}
-	t.Logf("the write took %s", time.Since(began))
+	if n := servicetest.LockWaits(f.Fixture); n != running {
+		t.Errorf("%d reads hold a connection, want %d", n, running)
+	}
+	reads.end()
+	release()
+	reads.all.Wait()
 }
 
 func TestFewConnectionsAreNotDivided(t *testing.T) {
-	pools, err := store.Pool{MaxConnections: 7}.Open(t.Context(), servicetest.Database(t))
+	pools, err := store.Pool{MaxConnections: 6}.Open(t.Context(), servicetest.Database(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(pools.Close)
-	if all := pools.All(); len(all) != 1 || all[0].Config().MaxConns != 7 || pools.Lookups != pools.Groups {
-		t.Errorf("7 connections are %d pools, want one", len(all))
+	if all := pools.All(); len(all) != 1 || all[0].Config().MaxConns != 6 || pools.Lookups != pools.Others {
+		t.Errorf("6 connections are %d pools, want one", len(all))
 	}
 }
 

@@ -43,7 +43,7 @@ type tokenClient struct {
 }
 
 // tokenClients reads integrations by their client ids.
-var tokenClients = &batch.Statement{ReadOnly: true, SQL: `
+var tokenClients = &batch.Statement{SQL: `
 	SELECT u.nth, i.id, i.secret_hash, i.scopes, i.token_epoch, i.deleted_at IS NOT NULL AS deleted,
 		` + UsableIntegration + ` AS usable
 	FROM unnest($1::text[]) WITH ORDINALITY u (client_id, nth)

@@ -52,7 +52,7 @@ var revokedTokens = &batch.Statement{SQL: `
 // token would not be admitted now.
 type tokenLimit struct{ CallsPerMinute *int }
 
-var tokenLimits = &batch.Statement{ReadOnly: true, SQL: `
+var tokenLimits = &batch.Statement{SQL: `
 	SELECT u.nth, (
 		SELECT p.calls_per_minute FROM integrations i
 		JOIN organizations o ON o.id = i.organization_id

@@ -26,14 +26,10 @@ type batcher[J comparable] struct {
 	observe func(jobs, largest int)
 	// tenant returns whose job it is.
 	tenant func(J) string
-	// conflictKeys returns the keys of a job: no two jobs of a batch share one.
-	// nil means that no jobs conflict.
-	conflictKeys func(J) []string
 
 	mu      sync.Mutex
 	queues  map[string]*tenantQueue[J]
 	turns   []*tenantQueue[J] // the queues that have jobs, in the order of their turns
-	waiting int
 	running bool
 }
 
@@ -41,10 +37,6 @@ type batcher[J comparable] struct {
 type tenantQueue[J comparable] struct {
 	tenant string
 	jobs   []J
-	// next is the first job that the batch being filled has not considered; passed
-	// are those that conflict with it.
-	next   int
-	passed []J
 	// taken counts its jobs in the batch being filled.
 	taken int
 }
@@ -70,7 +62,6 @@ func (b *batcher[J]) add(jobs ...J) error {
 		b.turns = append(b.turns, q)
 	}
 	q.jobs = append(q.jobs, jobs...)
-	b.waiting += len(jobs)
 	if !b.running {
 		b.running = true
 		go b.run()
@@ -92,16 +83,8 @@ func (b *batcher[J]) withdraw(job J) bool {
 		return false
 	}
 	q.jobs = slices.Delete(q.jobs, n, n+1)
-	b.waiting--
 	b.dropEmpty()
 	return true
-}
-
-// size returns how many jobs wait for a batch.
-func (b *batcher[J]) size() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.waiting
 }
 
 // run serves batches until no job waits.
@@ -117,60 +100,36 @@ func (b *batcher[J]) run() {
 	}
 }
 
-// next fills a batch with the jobs of the tenants in turn. It takes a tenant's oldest job
-// and every later one that conflicts with none before it. Without a job, nothing runs.
+// next fills a batch with the jobs of the tenants in turn, oldest first. Without a job, nothing runs.
 func (b *batcher[J]) next() []J {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var jobs []J
-	taken := map[string]bool{} // the keys of the jobs considered
 	left := slices.Clone(b.turns)
 	for len(left) > 0 && len(jobs) < b.maxSize {
 		q := left[0]
 		left = left[1:]
-		if job, ok := q.take(b.conflictKeys, taken); ok {
-			jobs = append(jobs, job)
+		if q.taken < len(q.jobs) {
+			jobs = append(jobs, q.jobs[q.taken])
+			q.taken++
 			left = append(left, q)
 		}
 	}
 	largest := 0
 	for _, q := range b.turns {
 		largest = max(largest, q.taken)
-		q.jobs = append(q.passed, q.jobs[q.next:]...)
-		q.next, q.passed, q.taken = 0, nil, 0
+		q.jobs, q.taken = q.jobs[q.taken:], 0
 	}
 	if len(left) > 0 { // the next batch begins with the tenant whose turn it is
 		first := slices.Index(b.turns, left[0])
 		b.turns = slices.Concat(b.turns[first:], b.turns[:first])
 	}
-	b.waiting -= len(jobs)
 	b.dropEmpty()
 	b.running = len(jobs) > 0
 	if b.observe != nil && b.running {
 		b.observe(len(jobs), largest)
 	}
 	return jobs
-}
-
-// take takes the tenant's oldest job that conflicts with none of those considered. Those
-// passed over count too, so that jobs of a tenant with one key stay in order.
-func (q *tenantQueue[J]) take(conflictKeys func(J) []string, taken map[string]bool) (job J, ok bool) {
-	for ; !ok && q.next < len(q.jobs); q.next++ {
-		var keys []string
-		if conflictKeys != nil {
-			keys = conflictKeys(q.jobs[q.next])
-		}
-		if slices.ContainsFunc(keys, func(key string) bool { return taken[key] }) {
-			q.passed = append(q.passed, q.jobs[q.next])
-		} else {
-			job, ok = q.jobs[q.next], true
-			q.taken++
-		}
-		for _, key := range keys {
-			taken[key] = true
-		}
-	}
-	return job, ok
 }
 
 // dropEmpty forgets tenants without jobs.

@@ -13,6 +13,8 @@ import (
 )
 
 const (
+	// maxBatchWait is the time after which a lookup that waits for a batch may run alone.
+	maxBatchWait = 2 * time.Second
 	// maxLookups bounds the lookups in a batch.
 	maxLookups = 128
 	// maxLookupsAlone and maxLookupsAlonePerTenant bound the lookups that run alone, in
@@ -61,14 +63,15 @@ func (r *Reader) Observe(observe func(lookups, largest int)) { r.batcher.observe
 
 // Lookup reads one row.
 type Lookup struct {
-	queue
+	queued queuedRow
+	err    error
 	// ctx carries the trace of the call.
 	ctx    context.Context
 	reader *Reader
 	tenant string
-	// newStatement makes the lookup's statement for one round trip.
-	newStatement func() *queuedStatement
-	done         chan struct{}
+	// newRow makes the lookup's row for one round trip.
+	newRow func() queuedRow
+	done   chan struct{}
 }
 
 // NewLookup returns a lookup that runs the row through the statement and stores its
@@ -77,7 +80,7 @@ type Lookup struct {
 func NewLookup[T any](ctx context.Context, s *Statement, into *T, missing error, row ...any) *Lookup {
 	return &Lookup{
 		ctx: ctx, done: make(chan struct{}),
-		newStatement: func() *queuedStatement { return bulkOne(s, into, missing, row) },
+		newRow: func() queuedRow { return one(s, into, missing, row) },
 	}
 }
 
@@ -162,16 +165,14 @@ func (r *Reader) send(lookups []*Lookup, settings string) error {
 	return guard(r.log, func() error {
 		pipeline := &pgx.Batch{}
 		pipeline.Queue(settings)
-		queues := make([]*queue, len(lookups))
-		for i, l := range lookups {
-			l.statements, l.err = []*queuedStatement{l.newStatement()}, nil
-			queues[i] = &l.queue
+		for _, l := range lookups {
+			l.queued, l.err = l.newRow(), nil
 		}
-		fillPipeline(pipeline, r.log, queues, false)
+		fillPipeline(pipeline, r.log, lookups)
 		if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
 			return err
 		}
-		finishStatements(r.log, queues)
+		finish(r.log, lookups)
 		return nil
 	})
 }

@@ -109,11 +109,11 @@ func TestOneOfABatchOfLookupsFails(t *testing.T) {
 		"its row panics": {
 			lookup: func(h *harness) *Lookup {
 				l := NewLookup(h.Context(), readEntries, new(entry), nil, "a")
-				newStatement := l.newStatement
-				l.newStatement = func() *queuedStatement {
-					s := newStatement()
-					s.each = func(pgx.CollectableRow) error { panic("a bug") }
-					return s
+				newRow := l.newRow
+				l.newRow = func() queuedRow {
+					row := newRow()
+					row.each = func(pgx.CollectableRow) error { panic("a bug") }
+					return row
 				}
 				return l
 			},
@@ -161,12 +161,50 @@ func TestOneOfABatchOfLookupsFails(t *testing.T) {
 	}
 }
 
-func TestALookupWithoutARow(t *testing.T) {
+// Each lookup receives the row that belongs to it, however they are ordered.
+func TestRowsReturnToTheirLookups(t *testing.T) {
 	h := newHarness(t)
-	var found entry
-	l := NewLookup(t.Context(), readEntries, &found, nil, "unknown")
-	h.reader.Start("", l)
-	if err := l.Await(t.Context()); !errors.Is(err, pgx.ErrNoRows) {
-		t.Errorf("the error is %v, want pgx.ErrNoRows", err)
+	h.exec(`INSERT INTO entries SELECT 'e' || n, n FROM generate_series(0, 4) n`)
+	backwards := &Statement{SQL: readEntries.SQL + ` ORDER BY u.nth DESC`}
+	found := make([]entry, 5)
+	var lookups []*Lookup
+	for i := range found {
+		lookups = append(lookups, NewLookup(t.Context(), backwards, &found[i], nil, fmt.Sprint("e", i)))
+	}
+	h.reader.Start("", lookups...)
+	for i, l := range lookups {
+		if err := l.Await(t.Context()); err != nil || found[i].Size != i {
+			t.Errorf("lookup %d found %d, error %v", i, found[i].Size, err)
+		}
+	}
+}
+
+// A lookup finds exactly one row, and so does a query of one row.
+func TestOneRow(t *testing.T) {
+	h := newHarness(t)
+	h.exec(`INSERT INTO entries VALUES ('a', 1), ('b', 2)`)
+	above := &Statement{SQL: `SELECT u.nth, e.name, e.size FROM unnest($1::integer[]) WITH ORDINALITY u (size, nth) JOIN entries e ON e.size > u.size`}
+	errMissing := errors.New("it is missing")
+	for name, test := range map[string]struct {
+		above         int
+		missing, want error
+	}{
+		"one row":                      {above: 1},
+		"no row":                       {above: 2, want: pgx.ErrNoRows},
+		"no row, with an error for it": {above: 2, missing: errMissing, want: errMissing},
+		"two rows":                     {above: 0, missing: errMissing, want: pgx.ErrTooManyRows},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var found, queried entry
+			l := NewLookup(t.Context(), above, &found, test.missing, test.above)
+			h.reader.Start("", l)
+			if err := l.Await(t.Context()); !errors.Is(err, test.want) || err == nil && found != (entry{"b", 2}) {
+				t.Errorf("the lookup found %v, error %v; want the error %v", found, err, test.want)
+			}
+			rows, _ := h.pool.Query(t.Context(), `SELECT name, size FROM entries WHERE size > $1`, test.above)
+			if err := ReadOne(&queried, test.missing)(rows); !errors.Is(err, test.want) || err == nil && queried != (entry{"b", 2}) {
+				t.Errorf("the query found %v, error %v; want the error %v", queried, err, test.want)
+			}
+		})
 	}
 }

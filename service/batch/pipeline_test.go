@@ -11,75 +11,51 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-func TestFillPipeline(t *testing.T) {
-	statements := map[string]*Statement{
-		"lock":   {Stage: 1, SQL: "lock", SharedSQL: "try lock"},
-		"rules":  {Stage: 2, SQL: "rules"},
-		"insert": {Stage: 3, SQL: "insert"},
-		"log":    {Stage: 4, SQL: "log"},
+// sent returns what is sent for lookups with these rows.
+func sent(rows ...queuedRow) []*pgx.QueuedQuery {
+	lookups := make([]*Lookup, len(rows))
+	for n, row := range rows {
+		lookups[n] = &Lookup{queued: row}
 	}
-	for name, test := range map[string]struct {
-		// Each write queues its words in order; one that is no Statement is standalone SQL.
-		writes []string
-		shared bool
-		// want is what is sent: a statement with the writes its rows come from.
-		want string
-	}{
-		"nothing queued":                    {writes: []string{"", ""}, want: ""},
-		"one write":                         {writes: []string{"rules insert"}, want: "rules(0) insert(0)"},
-		"same statements are merged":        {writes: []string{"rules insert", "rules insert"}, want: "rules(0 1) insert(0 1)"},
-		"a write that skips a statement":    {writes: []string{"insert log", "rules insert log"}, want: "rules(1) insert(0 1) log(0 1)"},
-		"a statement that is queued twice":  {writes: []string{"insert insert", "insert"}, want: "insert(0 1) insert(0)"},
-		"standalone SQL is sent on its own": {writes: []string{"SELECT insert", "SELECT insert"}, want: "SELECT SELECT insert(0 1)"},
-		"standalone SQL keeps its place":    {writes: []string{"rules SELECT insert", "insert"}, want: "rules(0) SELECT insert(0 1)"},
-		"stages queued in another order":    {writes: []string{"log rules", "rules log"}, want: "rules(1) log(0 1) rules(0)"},
-		"locks wait if the write is alone":  {writes: []string{"lock rules"}, want: "lock(0) rules(0)"},
-		"no lock waits if it is shared":     {writes: []string{"lock rules", "lock"}, shared: true, want: "try lock(0 1) rules(0)"},
+	pipeline := &pgx.Batch{}
+	fillPipeline(pipeline, slog.New(slog.DiscardHandler), lookups)
+	return pipeline.QueuedQueries
+}
+
+// A statement that several lookups have is sent once, with the rows of all.
+func TestLookupsShareTheirStatements(t *testing.T) {
+	statements := map[string]*Statement{"person": {"person"}, "node": {"node"}, "order": {"order"}}
+	for lookups, want := range map[string]string{
+		"":                            "",
+		"person":                      "person(0)",
+		"person person":               "person(0 1)",
+		"person node person":          "person(0 2) node(1)",
+		"node order person order":     "node(0) order(1 3) person(2)",
+		"order node order node order": "order(0 2 4) node(1 3)",
 	} {
-		t.Run(name, func(t *testing.T) {
-			var queues []*queue
-			for n, words := range test.writes {
-				q := &queue{}
-				for word := range strings.FieldsSeq(words) {
-					statement := &queuedStatement{sql: word}
-					if s := statements[word]; s != nil {
-						statement = &queuedStatement{bulk: s, rows: [][]any{{n}}}
-					}
-					q.statements = append(q.statements, statement)
-				}
-				queues = append(queues, q)
-			}
-			pipeline := &pgx.Batch{}
-			fillPipeline(pipeline, slog.New(slog.DiscardHandler), queues, test.shared)
-			var sent []string
-			for _, q := range pipeline.QueuedQueries {
-				text := q.SQL
-				if len(q.Arguments) > 0 {
-					text += strings.NewReplacer("[", "(", "]", ")").Replace(fmt.Sprint(q.Arguments[0]))
-				}
-				sent = append(sent, text)
-			}
-			if got := strings.Join(sent, " "); got != test.want {
-				t.Errorf("sent: %s\nwant: %s", got, test.want)
-			}
-		})
+		var rows []queuedRow
+		for n, statement := range strings.Fields(lookups) {
+			rows = append(rows, queuedRow{statement: statements[statement], row: []any{n}})
+		}
+		var got []string
+		for _, q := range sent(rows...) {
+			got = append(got, q.SQL+strings.NewReplacer("[", "(", "]", ")").Replace(fmt.Sprint(q.Arguments[0])))
+		}
+		if got := strings.Join(got, " "); got != want {
+			t.Errorf("%q: sent are %q, want %q", lookups, got, want)
+		}
 	}
 }
 
 // Rows become columns: one array per parameter.
 func TestRowsAreSentAsArrays(t *testing.T) {
-	insert := &Statement{SQL: "insert"}
-	queues := []*queue{
-		{statements: []*queuedStatement{{bulk: insert, rows: [][]any{{1, "a"}, {2, "b"}}}}},
-		{statements: []*queuedStatement{{bulk: insert, rows: [][]any{{3, nil}}}}},
-	}
-	pipeline := &pgx.Batch{}
-	fillPipeline(pipeline, slog.New(slog.DiscardHandler), queues, true)
-	if len(pipeline.QueuedQueries) != 1 {
-		t.Fatalf("%d statements were sent, want 1", len(pipeline.QueuedQueries))
+	find := &Statement{"find"}
+	queries := sent(queuedRow{statement: find, row: []any{1, "a"}}, queuedRow{statement: find, row: []any{2, "b"}}, queuedRow{statement: find, row: []any{3, nil}})
+	if len(queries) != 1 {
+		t.Fatalf("%d statements were sent, want 1", len(queries))
 	}
 	want := []pgtype.FlatArray[any]{{1, 2, 3}, {"a", "b", nil}}
-	got := pipeline.QueuedQueries[0].Arguments
+	got := queries[0].Arguments
 	if !slices.EqualFunc(got, want, func(got any, want pgtype.FlatArray[any]) bool { return slices.Equal(got.(pgtype.FlatArray[any]), want) }) {
 		t.Errorf("the parameters are %v, want %v", got, want)
 	}

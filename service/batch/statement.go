@@ -2,73 +2,33 @@ package batch
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Statement is SQL that serves any number of rows, so that the rows of several
-// writes cost one statement. Its parameters are arrays with one element per row,
+// lookups cost one statement. Its parameters are arrays with one element per row,
 // which it unnests WITH ORDINALITY; each row of its result begins with the ordinal
-// of the row it belongs to. Two rows are merged if they were queued with the same
-// *Statement.
-type Statement struct {
-	// Stage orders the statements of a round trip. Among the statements that the
-	// writes have next, the one with the lowest Stage is sent first, so that other
-	// writes can reach it and have their rows merged.
-	Stage int
-	SQL   string
-	// SharedSQL replaces SQL in a shared transaction, where no write may wait for
-	// a lock. "" means SQL.
-	SharedSQL string
-	// ReadOnly is true if the statement changes no data, though it may lock rows: a
-	// write that fails after it does not roll the group back.
-	ReadOnly bool
-}
+// of the row it belongs to. Two rows are merged if they have the same *Statement.
+type Statement struct{ SQL string }
 
-// queuedStatement is a statement in a write's queue: standalone SQL, or rows of a
-// Statement.
-type queuedStatement struct {
-	sql  string
-	args []any
-	// read receives the result of standalone SQL; nil discards it.
-	read func(pgx.Rows) error
-
-	bulk *Statement
-	rows [][]any
-	// each receives one row of the Statement's result, without the ordinal; nil
-	// discards it.
+// queuedRow is a row of a Statement in one round trip.
+type queuedRow struct {
+	statement *Statement
+	row       []any
+	// each receives one row of the Statement's result, without the ordinal.
 	each func(pgx.CollectableRow) error
-	// hints is true if the write is complete without the rows for each.
-	hints bool
-	// done runs after the round trip; it may be nil.
+	// done runs after the round trip.
 	done func() error
-
-	writes bool
 }
 
-// queue holds what one write or lookup sends with the next round trip.
-type queue struct {
-	statements []*queuedStatement
-	// wrote is set once a statement that changes data was sent.
-	wrote bool
-	// err is the first error of a function that received rows.
-	err error
-}
-
-// expectsRows reports whether the queue has a statement without whose rows the write is
-// not complete.
-func (q *queue) expectsRows() bool {
-	return slices.ContainsFunc(q.statements, func(s *queuedStatement) bool { return s.read != nil || s.each != nil && !s.hints || s.done != nil })
-}
-
-// bulkOne is one row of a Statement whose result is exactly one row, stored in
+// one is a row of a Statement whose result is exactly one row, stored in
 // into. Without a row its error is missing, or pgx.ErrNoRows if missing is nil.
-func bulkOne[T any](s *Statement, into *T, missing error, row []any) *queuedStatement {
+func one[T any](s *Statement, into *T, missing error, row []any) queuedRow {
 	found := 0
-	return &queuedStatement{
-		bulk: s, rows: [][]any{row}, writes: !s.ReadOnly,
+	return queuedRow{
+		statement: s, row: row,
 		each: func(row pgx.CollectableRow) (err error) {
 			found++
 			*into, err = scanRow[T](row)
@@ -88,7 +48,7 @@ func bulkOne[T any](s *Statement, into *T, missing error, row []any) *queuedStat
 
 // scanRow scans a row of a Statement's result by column names.
 func scanRow[T any](row pgx.CollectableRow) (result T, err error) {
-	r := row.(*resultRow) //nolint:forcetypeassert // addBulk passes nothing else
+	r := row.(*resultRow) //nolint:forcetypeassert // addRows passes nothing else
 	scanner, ok := r.scanner.(*rowScanner[T])
 	if !ok {
 		if scanner, err = newRowScanner[T](r.FieldDescriptions()); err != nil {

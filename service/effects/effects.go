@@ -5,7 +5,6 @@ import (
 
 	"millwright/models"
 	"millwright/service/access"
-	"millwright/service/batch"
 	"millwright/service/store"
 )
 
@@ -28,8 +27,6 @@ type Change struct {
 	Notices []Notice
 	// Events are in the order in which receivers get them.
 	Events []Event
-	// Addresses bounds how many webhook addresses may get the events.
-	Addresses int
 	// Decided is true if the change follows from another write, of which a person as whom an
 	// operator acted was told.
 	Decided bool
@@ -57,10 +54,10 @@ type ChangedField struct {
 // FromTo is a changed field in the history. In a new record from is nil.
 func FromTo(from, to any) ChangedField { return ChangedField{from, to} }
 
-// Queue queues the effects of a change. The record itself must be queued before.
+// Queue queues the effects of a change. The record itself must be queued before. Errors: of a mistake in a model.
 func Queue(t *store.Tx, c Change) error {
 	entries := c.logEntries(t.At)
-	if err := t.Insert(&entries); err != nil {
+	if err := t.Create(&entries); err != nil {
 		return err
 	}
 	notify(t, c)
@@ -69,7 +66,7 @@ func Queue(t *store.Tx, c Change) error {
 			return err
 		}
 	}
-	if c.concernWorkflow() {
+	if c.concernsWorkflow() {
 		markDirty(t, c.OrganizationID, c.RecordID)
 	}
 	return nil
@@ -88,25 +85,22 @@ func (c Change) logEntries(at models.Time) []models.LogEntry {
 	return []models.LogEntry{*entry}
 }
 
-// concernWorkflow reports whether the record's workflow must reload the record: it is new, or its
+// concernsWorkflow reports whether the record's workflow must reload the record: it is new, or its
 // status or target date changed.
-func (c Change) concernWorkflow() bool {
+func (c Change) concernsWorkflow() bool {
 	_, status := c.Changes["status"] // set for new records, too
 	_, target := c.Changes["target_date"]
 	return status || target
 }
 
-// markDirty marks the organization's record for its workflow to reload and wakes the workflow
-// after the commit. It writes an existing mark again, so that a workflow clearing
-// it waits for this transaction and then loads what it changed.
+// markDirty marks the organization's record for its workflow to reload and wakes the workflow after the
+// commit. It writes an existing mark again, so that a workflow clearing it waits for this transaction and
+// then loads what it changed.
 func markDirty(t *store.Tx, organizationID, recordID string) {
-	t.QueueBulk(dirtyRecords, []any{recordID, t.At.Time})
+	t.Queue(`INSERT INTO dirty_records (record_id, since) VALUES (@record, @at) ON CONFLICT (record_id) DO UPDATE SET since = excluded.since`,
+		pgx.NamedArgs{"record": recordID, "at": t.At})
 	t.Wakes = append(t.Wakes, store.NewWakeTarget(organizationID, recordID))
 }
-
-var dirtyRecords = &batch.Statement{Stage: store.StageDirty, SQL: `
-	INSERT INTO dirty_records (record_id, since) SELECT id, at FROM unnest($1::text[], $2::timestamptz[]) u (id, at)
-	ON CONFLICT (record_id) DO UPDATE SET since = excluded.since`}
 
 // PeopleOf selects the active people that {identities} stand for: themselves, the
 // members of a team, the people of a service company with incoming work orders.
@@ -117,52 +111,44 @@ const PeopleOf = `SELECT reached.id, p.organization_id FROM (
 					WHERE r.organization_id = ANY ({identities}) AND 'incoming_work_orders' = ANY (r.grants)) reached (id)
 			JOIN people p ON p.id = reached.id AND p.deactivated_at IS NULL`
 
-// insertNotices inserts one notice of each write for each person, the first that is for it, and
-// returns their organizations.
-var insertNotices = &batch.Statement{Stage: store.StageNotices, SQL: `
+// insertNotices inserts one notice of a change for each person, the first that is for it, and returns their
+// organizations.
+var insertNotices = `
 	WITH notified AS (
-	INSERT INTO notices (organization_id, person_id, kind, record_id, created_at)
-	SELECT organization_id, id, kind, record, at FROM (
-	SELECT DISTINCT ON (u.record, u.at, p.id) p.organization_id, p.id, u.kind, u.record, u.at, u.nth
-	FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[], $5::text[])
-		WITH ORDINALITY u (kind, record, at, identities, actor, nth)
-	CROSS JOIN LATERAL (` + store.Fill(PeopleOf, "identities", store.SplitIDs("u.identities")) + `) p
-	WHERE p.id <> u.actor AND (u.kind IN ('` + string(models.NoticeUnassigned) + `', '` + string(models.NoticeOperated) + `') OR ` + store.Fill(access.RelationHolds, "organization", "p.organization_id", "id", "u.record") + `)
-	ORDER BY u.record, u.at, p.id, u.nth) n
-	ORDER BY nth
-	RETURNING organization_id, record_id, created_at)
-	SELECT DISTINCT ON (u.nth, n.organization_id) u.nth, n.organization_id
-	FROM unnest($2::text[], $3::timestamptz[]) WITH ORDINALITY u (record, at, nth) JOIN notified n ON n.record_id = u.record AND n.created_at = u.at`}
+		INSERT INTO notices (organization_id, person_id, kind, record_id, created_at)
+		SELECT n.organization_id, n.id, n.kind, @record, @at FROM (
+			SELECT DISTINCT ON (p.id) p.organization_id, p.id, u.kind, u.nth
+			FROM unnest(@kinds::text[], @identities::text[]) WITH ORDINALITY u (kind, identity, nth)
+			CROSS JOIN LATERAL (` + store.Fill(PeopleOf, "identities", "ARRAY[u.identity]") + `) p
+			WHERE CASE u.kind WHEN '` + string(models.NoticeOperated) + `' THEN true WHEN '` + string(models.NoticeUnassigned) + `' THEN p.id <> @actor
+				ELSE p.id <> @actor AND ` + store.Fill(access.RelationHolds, "organization", "p.organization_id", "id", "@record") + ` END
+			ORDER BY p.id, u.nth) n
+		ORDER BY n.nth
+		RETURNING organization_id)
+	SELECT DISTINCT organization_id FROM notified`
 
-// noticeRow is a kind of notice of a change, the ids of those it is for, and who gets none.
-type noticeRow struct{ kind, identities, actor string }
-
-// noticeRows returns the notices for each person concerned except the actor, who gets one if it was an
+// notify queues the notices for each person concerned except the actor, who gets one if it was an
 // operator who acted.
-func (c Change) noticeRows() (rows []noticeRow) {
+func notify(t *store.Tx, c Change) {
+	var kinds, identities []string
 	for _, n := range c.Notices {
-		if len(n.Identities) > 0 {
-			rows = append(rows, noticeRow{n.Kind, store.JoinIDs(n.Identities), c.Actor.IdentityID})
+		for _, identity := range n.Identities {
+			kinds, identities = append(kinds, n.Kind), append(identities, identity)
 		}
 	}
 	if c.tellsOperated() {
-		rows = append(rows, noticeRow{string(models.NoticeOperated), c.Actor.IdentityID, ""})
+		kinds, identities = append(kinds, string(models.NoticeOperated)), append(identities, c.Actor.IdentityID)
 	}
-	return rows
-}
-
-// notify queues the notices. They are rows of one call, so that one statement sees all of the change.
-func notify(t *store.Tx, c Change) {
-	var rows [][]any
-	for _, row := range c.noticeRows() {
-		rows = append(rows, []any{row.kind, c.RecordID, t.At.Time, row.identities, row.actor})
+	if len(kinds) == 0 {
+		return
 	}
-	t.QueueBulkHints(insertNotices, func(row pgx.CollectableRow) error {
-		var organizationID string
-		err := row.Scan(&organizationID)
-		t.Wakes = append(t.Wakes, store.MailTarget(store.TargetMail, organizationID))
+	t.QueueRows(func(rows pgx.Rows) error {
+		organizations, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		for _, organization := range organizations {
+			t.Wakes = append(t.Wakes, store.MailTarget(store.TargetMail, organization))
+		}
 		return err
-	}, rows...)
+	}, insertNotices, pgx.NamedArgs{"record": c.RecordID, "at": t.At, "kinds": kinds, "identities": identities, "actor": c.Actor.IdentityID})
 }
 
 // tellsOperated reports whether the actor is told that an operator acted as that person.

@@ -5,7 +5,6 @@ import (
 
 	"millwright/models"
 	"millwright/service/access"
-	"millwright/service/batch"
 	"millwright/service/store"
 )
 
@@ -21,42 +20,34 @@ import (
 // so that the delivery sees the result, and releases of held deliveries wait for it. Deliveries have no foreign key to addresses:
 // deleting one would wait for all of its deliveries.
 const publishQuery = `
-	WITH published AS (
-		SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::text[], $6::text[], $7::text[], $8::text[])
-			WITH ORDINALITY u (event_id, kind, record_id, at, organization, actor, data, trace_parent, nth)
-	), readers AS MATERIALIZED (
-		SELECT u.nth, u.event_id, u.kind, u.record_id, u.at, i.id AS integration_id, {usable} AS usable
-		FROM published u
-		CROSS JOIN LATERAL (SELECT * FROM {table} WHERE id = u.record_id LIMIT 1) w
+	WITH readers AS MATERIALIZED (
+		SELECT i.id AS integration_id, {usable} AS usable
+		FROM {table} w
 		CROSS JOIN LATERAL (SELECT DISTINCT h.integration_id FROM webhooks h
-			WHERE h.organization_id IN ({organizations}) AND u.kind = ANY (h.events)) subscriber
+			WHERE h.organization_id IN ({organizations}) AND @type::text = ANY (h.events)) subscriber
 		JOIN integrations i ON i.id = subscriber.integration_id
 		JOIN organizations o ON o.id = i.organization_id
 		JOIN plans p ON p.organization_id = i.organization_id
-		WHERE '{scope}' = ANY (i.scopes)
-			AND {readable}
+		WHERE w.id = @record AND '{scope}' = ANY (i.scopes) AND {readable}
 	), recipients AS (
-		SELECT r.nth, r.event_id, r.record_id, r.at, h.id AS webhook_id, h.organization_id, h.enabled AND r.usable AS sends, uuid_send(gen_random_uuid()) AS random
+		SELECT h.id AS webhook_id, h.organization_id, h.enabled AND r.usable AS sends, uuid_send(gen_random_uuid()) AS random
 		FROM readers r
-		JOIN webhooks h ON h.integration_id = r.integration_id AND r.kind = ANY (h.events)
+		JOIN webhooks h ON h.integration_id = r.integration_id AND @type = ANY (h.events)
 		ORDER BY h.id
 		FOR KEY SHARE OF h
 	), event AS (
 		INSERT INTO events (id, organization_id, type, record_id, actor_id, data, created_at, trace_parent)
-		SELECT u.event_id, u.organization, u.kind, u.record_id, u.actor, u.data::jsonb, u.at, u.trace_parent
-		FROM published u WHERE u.nth IN (SELECT nth FROM recipients) ORDER BY u.nth
+		SELECT @event::text, @organization, @type, @record, @actor, @data::jsonb, @at::timestamptz, @trace_parent WHERE EXISTS (SELECT FROM recipients)
 	), pending AS (
 		INSERT INTO open_deliveries (id, event_id, webhook_id, record_id, created_at)
-		SELECT {id}, r.event_id, r.webhook_id, r.record_id, r.at
-		FROM recipients r WHERE r.sends ORDER BY r.nth, r.webhook_id
+		SELECT {id}, @event, r.webhook_id, @record, @at FROM recipients r WHERE r.sends ORDER BY r.webhook_id
 	), held AS (
 		INSERT INTO deliveries (id, event_id, webhook_id, record_id, created_at, status)
-		SELECT {id}, r.event_id, r.webhook_id, r.record_id, r.at, 'held'
-		FROM recipients r WHERE NOT r.sends ORDER BY r.nth, r.webhook_id
+		SELECT {id}, @event, r.webhook_id, @record, @at, 'held' FROM recipients r WHERE NOT r.sends ORDER BY r.webhook_id
 	)
-	SELECT r.nth, r.webhook_id, r.organization_id FROM recipients r
+	SELECT r.organization_id, r.webhook_id FROM recipients r
 	WHERE r.sends AND NOT EXISTS (
-		SELECT FROM webhook_leases m WHERE m.webhook_id = r.webhook_id AND m.leased_until > r.at)`
+		SELECT FROM webhook_leases m WHERE m.webhook_id = r.webhook_id AND m.leased_until > @at)`
 
 // DeliveryID is SQL that makes an id like models.NewID in Postgres, from the id of
 // the event {event} and the 16 bytes {random} of a random UUID: 13 digits of time
@@ -77,58 +68,36 @@ var (
 	publishFeedback = publication("feedback", models.ScopeIssuesRead, access.ReadableFeedback, "w.organization_id")
 )
 
-func publication(table string, scope models.Scope, readable, organizations string) *batch.Statement {
-	return &batch.Statement{Stage: store.StageDeliveries, SQL: store.Fill(publishQuery, "table", table, "scope", string(scope),
+func publication(table string, scope models.Scope, readable, organizations string) string {
+	return store.Fill(publishQuery, "table", table, "scope", string(scope),
 		"organizations", organizations, "usable", access.UsableIntegration, "readable", store.Fill(readable, "w", "w", "actor", "i.id"),
-		"id", store.Fill(DeliveryID, "event", "r.event_id", "random", "r.random"))}
+		"id", store.Fill(DeliveryID, "event", "@event", "random", "r.random"))
 }
 
-// publicationOf returns the statement that publishes events of the record.
-func publicationOf(recordID string) *batch.Statement {
-	if models.IsID(recordID, models.PrefixFeedback) {
-		return publishFeedback
-	}
-	return PublishWorkOrder
-}
-
-// maxSharedAddresses bounds how many addresses a write may publish to in a shared
-// transaction: all writes of the group wait for its deliveries to be inserted.
-const maxSharedAddresses = 100
-
-// publish queues the event and its deliveries; without deliveries there is no event. An
-// organization without addresses when the rules were checked publishes nothing. A write
-// to many addresses runs alone.
+// publish queues the event and its deliveries. Without an address that gets it there is no event.
 func publish(t *store.Tx, c Change, e Event) error {
-	if err := t.Reserve(c.Addresses); err != nil {
-		return err
-	}
-	if c.Addresses == 0 {
-		return nil
-	}
-	if t.Shared() && c.Addresses > maxSharedAddresses {
-		return batch.ErrRunAlone
-	}
 	// The id's time is the change's in the log, by which a record's deliveries are found.
-	eventID, err := models.NewID(models.PrefixEvent, t.At.Time, t.Random)
+	id, err := models.NewID(models.PrefixEvent, t.At.Time, t.Random)
 	if err != nil {
 		return err
 	}
 	if e.Data == nil {
 		e.Data = models.JSON{}
 	}
-	data, err := e.Data.Value()
-	if err != nil {
-		return err
+	query := PublishWorkOrder
+	if models.IsID(c.RecordID, models.PrefixFeedback) {
+		query = publishFeedback
 	}
-	traceParent, err := store.ColumnValue(t.TraceParent)
-	if err != nil {
+	t.QueueRows(func(rows pgx.Rows) error {
+		var organizationID, webhookID string
+		_, err := pgx.ForEachRow(rows, []any{&organizationID, &webhookID}, func() error {
+			t.Wakes = append(t.Wakes, store.NewWakeTarget(organizationID, webhookID))
+			return nil
+		})
 		return err
-	}
-	t.QueueBulkHints(publicationOf(c.RecordID), func(row pgx.CollectableRow) error {
-		var unleased, organizationID string
-		err := row.Scan(&unleased, &organizationID)
-		t.Wakes = append(t.Wakes, store.NewWakeTarget(organizationID, unleased))
-		return err
-	}, []any{eventID, string(e.Type), c.RecordID, t.At.Time, c.OrganizationID, c.Actor.IdentityID, data, traceParent})
+	}, query, pgx.NamedArgs{
+		"event": id, "type": e.Type, "record": c.RecordID, "at": t.At, "organization": c.OrganizationID, "actor": c.Actor.IdentityID,
+		"data": e.Data, "trace_parent": t.TraceParent,
+	})
 	return nil
 }

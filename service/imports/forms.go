@@ -85,7 +85,7 @@ func (r *importRun) checkAnswered() error {
 		}
 	}
 	// By the work orders of the form: answers have no index by question.
-	answered, err := store.ScanAll[string](r.ORMTx, `
+	answered, err := store.ScanAll[string](r.Tx, `
 		SELECT q.id FROM questions q WHERE q.id = ANY (?) AND EXISTS (
 			SELECT FROM work_orders w JOIN answers a ON a.work_order_id = w.id AND a.question_id = q.id WHERE w.form_id = q.form_id)`,
 		models.TextArray(slices.Sorted(maps.Keys(changed))))

@@ -2,7 +2,6 @@ package imports
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
@@ -75,18 +74,18 @@ func (s *Imports) runImport(ctx context.Context, text []byte, mode importMode) (
 		return ImportResult{}, err
 	}
 	var passwords map[string]string
-	options := &sql.TxOptions{}
-	if mode == importComparing {
-		options.Isolation, options.ReadOnly = sql.LevelRepeatableRead, true
-	} else if passwords, err = s.newPasswords(ctx, file); err != nil {
-		return ImportResult{}, err
-	}
 	organizationID, err := s.organizationWithKey(ctx, file.Organization.Key)
 	if err != nil {
 		return ImportResult{}, err
 	}
+	transact := func(do func(*store.Tx) error) error { return s.Transaction(ctx, organizationID, store.NoKey, do) }
+	if mode == importComparing {
+		transact = func(do func(*store.Tx) error) error { return s.Snapshot(ctx, organizationID, do) }
+	} else if passwords, err = s.newPasswords(ctx, file); err != nil {
+		return ImportResult{}, err
+	}
 	var imported ImportResult
-	err = s.Transaction(ctx, organizationID, store.NoKey, func(t *store.ORMTx) error {
+	err = transact(func(t *store.Tx) error {
 		if err := t.Limit(importTimeout, importTimeout); err != nil {
 			return err
 		}
@@ -99,7 +98,7 @@ func (s *Imports) runImport(ctx context.Context, text []byte, mode importMode) (
 		err := run.run(ctx)
 		imported = run.result
 		return err
-	}, options)
+	})
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && strings.HasPrefix(pg.Code, "23") {
 		return ImportResult{}, &ImportError{[]string{fmt.Sprintf("the database rejects a row of %s (%s)", pg.TableName, pg.ConstraintName)}}
 	}
@@ -136,7 +135,7 @@ const importTimeout = 10 * time.Minute
 // earlier imports created, changes and adds to them what the file says, and saves
 // those that are new or different.
 type importRun struct {
-	*store.ORMTx
+	*store.Tx
 	file     *importFile
 	mode     importMode
 	problems *ImportError
@@ -161,9 +160,9 @@ type importRun struct {
 	importRows
 }
 
-func newImportRun(t *store.ORMTx, file *importFile, mode importMode) *importRun {
+func newImportRun(t *store.Tx, file *importFile, mode importMode) *importRun {
 	return &importRun{
-		ORMTx: t, file: file, mode: mode, kinds: maps.Clone(file.kinds), problems: &ImportError{},
+		Tx: t, file: file, mode: mode, kinds: maps.Clone(file.kinds), problems: &ImportError{},
 		known: map[string]bool{}, stored: map[string][]string{}, imported: map[string]models.Digests{},
 		entryOf: map[string]*importEntry{}, companies: map[string]string{}, isServiceCompany: map[string]bool{},
 		result: ImportResult{IDs: map[string]string{}, Integrations: map[string]ImportedIntegration{}},
@@ -206,7 +205,7 @@ func (r *importRun) readKeys() error {
 			return err
 		}
 	}
-	keys, err := store.ScanAll[models.ImportKey](r.ORMTx, `
+	keys, err := store.ScanAll[models.ImportKey](r.Tx, `
 		SELECT k.* FROM import_keys k JOIN organizations o ON o.id = k.organization_id WHERE o.key = ?`, key)
 	if err != nil {
 		return err
@@ -234,7 +233,7 @@ func (r *importRun) readDigests() error {
 	for key := range r.file.assignedKeys() {
 		named = append(named, key)
 	}
-	rows, err := store.ScanAll[models.ImportDigest](r.ORMTx, `
+	rows, err := store.ScanAll[models.ImportDigest](r.Tx, `
 		SELECT d.* FROM import_digests d JOIN organizations o ON o.id = d.organization_id
 		WHERE o.key = ? AND d.key = ANY (?)`, r.file.Organization.Key, named)
 	for _, row := range rows {
@@ -259,7 +258,7 @@ func (r *importRun) readOrganizations() error {
 	if _, there := r.companies[key]; there && !r.known[key] {
 		r.problems.add("there is an organization with the key %q that no import created", key)
 	}
-	companies, err := store.ScanAll[string](r.ORMTx, `
+	companies, err := store.ScanAll[string](r.Tx, `
 		SELECT s.company_id FROM service_companies s JOIN organizations o ON o.id = s.customer_id WHERE o.key = ?`, key)
 	for _, id := range companies {
 		r.isServiceCompany[id] = true

@@ -104,7 +104,7 @@ func (r *importRun) mayOwn(personID string) (bool, error) {
 		grants = named.row.Grants
 	} else {
 		var err error
-		if grants, err = people.GrantsOfDefinition(r.ORMTx, person.OrganizationID, person.OrganizationDefinitionID); err != nil {
+		if grants, err = people.GrantsOfDefinition(r.Tx, person.OrganizationID, person.OrganizationDefinitionID); err != nil {
 			return false, err
 		}
 	}
@@ -175,7 +175,7 @@ func (r *importRun) newWebhook(e *importEntry, row *models.Webhook, integrationI
 	*row = models.Webhook{
 		ID: e.id, OrganizationID: r.result.OrganizationID, IntegrationID: integrationID, Slot: slot, Events: models.TextArray{},
 	}
-	return webhooks.CompleteWebhook(r.ORMTx, row, secret)
+	return webhooks.CompleteWebhook(r.Tx, row, secret)
 }
 
 // sealedSecret returns the file's signing secret sealed for the address, as it is
@@ -190,7 +190,7 @@ func (r *importRun) sealedSecret(row *models.Webhook, secret string) (*[]byte, e
 
 // readSlots reads which slots the addresses of the file's integrations take.
 func (r *importRun) readSlots() error {
-	taken, err := store.ScanAll[models.Webhook](r.ORMTx, `
+	taken, err := store.ScanAll[models.Webhook](r.Tx, `
 		SELECT integration_id, slot FROM webhooks WHERE integration_id = ANY (?)`, models.TextArray(r.stored[keyIntegration]))
 	r.taken = map[string][]int{}
 	for _, h := range taken {

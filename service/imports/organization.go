@@ -52,7 +52,7 @@ func (r *importRun) holdOrSendAgain() error {
 	if !known || organization.Suspended == r.organizations.byID[id].row.Suspended && r.plans.stored[id].API == r.plans.byID[id].row.API {
 		return nil
 	}
-	return integrations.HoldOrSendAgain(r.ORMTx, id, "")
+	return integrations.HoldOrSendAgain(r.Tx, id, "")
 }
 
 // createNumberSequence creates the sequence of a new organization's work order numbers.

@@ -223,7 +223,7 @@ func (r *importRun) notifyAccess() error {
 			continue
 		}
 		changed = true
-		held, err := store.ScanAll[string](r.ORMTx, `SELECT id FROM people WHERE organization_definition_id = ?`, added.id)
+		held, err := store.ScanAll[string](r.Tx, `SELECT id FROM people WHERE organization_definition_id = ?`, added.id)
 		if err != nil {
 			return err
 		}
@@ -239,7 +239,7 @@ func (r *importRun) notifyAccess() error {
 		return nil
 	}
 	id := r.result.OrganizationID
-	if err := people.NotifySecurity(r.ORMTx, store.Operator(), id, models.NoticeAccessChanged, id, persons...); err != nil {
+	if err := people.NotifySecurity(r.Tx, store.Operator(), id, models.NoticeAccessChanged, id, persons...); err != nil {
 		return err
 	}
 	return r.Exec(`

@@ -214,9 +214,9 @@ func (r *importRun) save() error {
 			return r.integrations.vacate(r, "integrations", "client_id", func(i *models.Integration) string { return i.ClientID })
 		},
 		func() error { return r.integrations.save(r.DB, nil) },
-		func() error { return people.EndOwnership(r.ORMTx, r.result.OrganizationID) },
+		func() error { return people.EndOwnership(r.Tx, r.result.OrganizationID) },
 		func() error { return r.webhooks.save(r.DB, nil) },
-		func() error { return webhooks.StartAddresses(r.ORMTx, r.result.OrganizationID) },
+		func() error { return webhooks.StartAddresses(r.Tx, r.result.OrganizationID) },
 		r.holdOrSendAgain,
 		r.saveAssignments,
 		func() error { return create(r.DB, r.keys) },

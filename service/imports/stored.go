@@ -57,7 +57,7 @@ func (r *importRun) checkAdministrators() error {
 	if !lost || kept {
 		return nil
 	}
-	others, err := store.ScanOne[int](r.ORMTx, nil, `SELECT count(*) FROM people
+	others, err := store.ScanOne[int](r.Tx, nil, `SELECT count(*) FROM people
 		WHERE organization_id = ? AND admin AND deactivated_at IS NULL AND NOT id = ANY (?)`, r.result.OrganizationID, ids)
 	if err == nil && others == 0 {
 		r.problems.add("organization %q: it would have no administrator; one always remains", r.file.Organization.Key)
@@ -72,7 +72,7 @@ func (r *importRun) checkEmails() error {
 		id := r.result.IDs[p.Key]
 		ids, emails = append(ids, id), append(emails, r.persons.byID[id].row.Email)
 	}
-	taken, err := store.ScanAll[string](r.ORMTx, `
+	taken, err := store.ScanAll[string](r.Tx, `
 		WITH wanted AS (SELECT id, lower(email) AS email FROM unnest(?::text[], ?::text[]) u (id, email)),
 		held AS (SELECT * FROM wanted UNION ALL
 			SELECT id, lower(email) FROM people WHERE organization_id = ? AND NOT id = ANY (?))
@@ -101,7 +101,7 @@ func (r *importRun) checkClientIDs() error {
 		holder[*i.ClientID] = i.Key
 		given = append(given, *i.ClientID)
 	}
-	taken, err := store.ScanAll[string](r.ORMTx, `
+	taken, err := store.ScanAll[string](r.Tx, `
 		SELECT client_id FROM integrations WHERE client_id = ANY (?) AND NOT id = ANY (?) ORDER BY client_id`, given, ids)
 	for _, clientID := range taken {
 		r.problems.add("integration %q: another integration has the client_id", holder[clientID])
@@ -123,7 +123,7 @@ func (r *importRun) checkPositions() error {
 		Parent, ID string
 		Position   int
 	}
-	children, err := store.ScanAll[child](r.ORMTx, `
+	children, err := store.ScanAll[child](r.Tx, `
 		SELECT form_id AS parent, id, position FROM questions WHERE form_id = ANY (?)
 		UNION ALL SELECT question_id, id, position FROM question_options WHERE question_id = ANY (?)`,
 		models.TextArray(r.stored[keyForm]), models.TextArray(r.stored[keyQuestion]))

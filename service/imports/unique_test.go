@@ -52,7 +52,7 @@ integrations:
 	}
 }
 
-// An import counts as the organization among its writes that run alone.
+// An import takes its turn among the writes of the organization.
 func TestImportCountsAsItsOrganization(t *testing.T) {
 	f := servicetest.New(t)
 	gate := servicetest.Begin(t, f)

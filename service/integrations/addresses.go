@@ -7,7 +7,7 @@ import (
 
 // lockAddresses returns the webhook addresses of the organization's integration, or all of the
 // organization without one. It waits for the writes that insert deliveries for them.
-func lockAddresses(t *store.ORMTx, organizationID, integrationID string) ([]string, error) {
+func lockAddresses(t *store.Tx, organizationID, integrationID string) ([]string, error) {
 	return store.ScanAll[string](t, `SELECT id FROM webhooks WHERE organization_id = @organization AND (@integration = '' OR integration_id = @integration)
 		ORDER BY id FOR UPDATE`, map[string]any{"organization": organizationID, "integration": integrationID})
 }
@@ -17,7 +17,7 @@ func lockAddresses(t *store.ORMTx, organizationID, integrationID string) ([]stri
 // may not; if it may, held deliveries wait until they are redelivered. The mark lets the sweep wake
 // the addresses if a crash loses the wakes. A release waits for the locks, and with them for every
 // write that still holds its deliveries.
-func HoldOrSendAgain(t *store.ORMTx, organizationID, integrationID string) error {
+func HoldOrSendAgain(t *store.Tx, organizationID, integrationID string) error {
 	ids, err := lockAddresses(t, organizationID, integrationID)
 	if err != nil || len(ids) == 0 {
 		return err
@@ -35,14 +35,14 @@ func HoldOrSendAgain(t *store.ORMTx, organizationID, integrationID string) error
 
 // RestartHealth restarts the periods of failing after which people are warned and the addresses
 // are turned off.
-func RestartHealth(t *store.ORMTx, ids ...string) error {
+func RestartHealth(t *store.Tx, ids ...string) error {
 	if err := t.Exec(`UPDATE webhooks SET enabled_since = ? WHERE id IN ?`, t.At, ids); err != nil {
 		return err
 	}
 	return t.Exec(`UPDATE webhook_health SET failing_since = NULL, warned_at = NULL WHERE webhook_id IN ?`, ids)
 }
 
-func wake(t *store.ORMTx, organizationID string, ids []string) {
+func wake(t *store.Tx, organizationID string, ids []string) {
 	for _, id := range ids {
 		t.Wakes = append(t.Wakes, store.NewWakeTarget(organizationID, id))
 	}
@@ -51,7 +51,7 @@ func wake(t *store.ORMTx, organizationID string, ids []string) {
 // DeleteAddresses deletes webhook addresses of the organization. Their deliveries are gone for
 // every read; housekeeping removes them in batches, and the workflows end. A later import of the
 // file that created an address creates it again if it overwrites.
-func DeleteAddresses(t *store.ORMTx, organizationID string, ids ...string) error {
+func DeleteAddresses(t *store.Tx, organizationID string, ids ...string) error {
 	if err := t.DB.Delete(&models.ImportKey{}, "organization_id = ? AND id IN ?", organizationID, ids).Error; err != nil {
 		return err
 	}

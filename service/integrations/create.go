@@ -25,7 +25,7 @@ type NewIntegration struct {
 // plan_restricted if the plan allows no more integrations, unavailable.
 func (s *Integrations) CreateIntegration(ctx context.Context, actor store.Actor, key store.Key, organizationID string, in NewIntegration) (IntegrationRecord, error) {
 	var record IntegrationRecord
-	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
+	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.Tx) error {
 		rights, err := rightsOnIntegrations(t, actor, organizationID)
 		if err != nil {
 			return err
@@ -56,7 +56,7 @@ var integrationRightsQuery = `
 
 // rightsOnIntegrations applies the rules of LockIntegration to an organization in which an
 // integration is to be created. Errors: not_found, permission_denied, unavailable.
-func rightsOnIntegrations(t *store.ORMTx, actor store.Actor, organizationID string) (integrationRights, error) {
+func rightsOnIntegrations(t *store.Tx, actor store.Actor, organizationID string) (integrationRights, error) {
 	if !models.IsID(organizationID, models.PrefixIdentity) {
 		return integrationRights{}, models.NotFound()
 	}
@@ -69,7 +69,7 @@ func rightsOnIntegrations(t *store.ORMTx, actor store.Actor, organizationID stri
 	return rights, err
 }
 
-func (in NewIntegration) check(t *store.ORMTx, organizationID string, rights integrationRights) error {
+func (in NewIntegration) check(t *store.Tx, organizationID string, rights integrationRights) error {
 	given, unknown, err := people.GrantsToGive(t, organizationID, "/organization_definition_id", in.OrganizationDefinitionID, nil)
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ type integrationRoom struct{ Allowed, Held int }
 // roomForIntegration reads how many integrations the plan allows (api.md 8.1) and
 // how many there are, without deleted ones. It locks the plan until the
 // transaction ends, so that two creations cannot both take the last place.
-func roomForIntegration(t *store.ORMTx, organizationID string) (integrationRoom, error) {
+func roomForIntegration(t *store.Tx, organizationID string) (integrationRoom, error) {
 	if err := t.Exec(`SELECT FROM plans WHERE organization_id = ? FOR NO KEY UPDATE`, organizationID); err != nil {
 		return integrationRoom{}, err
 	}
@@ -113,7 +113,7 @@ func roomForIntegration(t *store.ORMTx, organizationID string) (integrationRoom,
 }
 
 // insertIntegration inserts the integration with its Log Record.
-func insertIntegration(t *store.ORMTx, actor store.Actor, organizationID string, in NewIntegration) (integrationRows, error) {
+func insertIntegration(t *store.Tx, actor store.Actor, organizationID string, in NewIntegration) (integrationRows, error) {
 	var rows integrationRows
 	id, err := t.NewID(models.PrefixIdentity)
 	if err != nil {

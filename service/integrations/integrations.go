@@ -74,9 +74,9 @@ func (s *Integrations) List(ctx context.Context, organizationID string) ([]Integ
 // anything is different, since only then the action is logged. Errors: LockIntegration's
 // and change's.
 func (s *Integrations) updateIntegration(
-	ctx context.Context, actor store.Actor, key store.Key, id, action string, change func(*store.ORMTx, *integrationRows) (changed bool, err error),
+	ctx context.Context, actor store.Actor, key store.Key, id, action string, change func(*store.Tx, *integrationRows) (changed bool, err error),
 ) (IntegrationRecord, error) {
-	return s.changeIntegration(ctx, actor, key, id, func(t *store.ORMTx, r *integrationRows) ([]string, error) {
+	return s.changeIntegration(ctx, actor, key, id, func(t *store.Tx, r *integrationRows) ([]string, error) {
 		changed, err := change(t, r)
 		if !changed {
 			return nil, err
@@ -87,10 +87,10 @@ func (s *Integrations) updateIntegration(
 
 // changeIntegration is updateIntegration for a change that returns the actions to log.
 func (s *Integrations) changeIntegration(
-	ctx context.Context, actor store.Actor, key store.Key, id string, change func(*store.ORMTx, *integrationRows) (actions []string, err error),
+	ctx context.Context, actor store.Actor, key store.Key, id string, change func(*store.Tx, *integrationRows) (actions []string, err error),
 ) (IntegrationRecord, error) {
 	var record IntegrationRecord
-	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
+	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.Tx) error {
 		var rows integrationRows
 		var err error
 		if rows.integration, err = LockIntegration(t, actor, id); err != nil {
@@ -99,7 +99,7 @@ func (s *Integrations) changeIntegration(
 		if rows.identity, err = store.LockRow[models.Identity](t, id); err != nil {
 			return err
 		}
-		if err := t.MatchesForm(rows.record(), rows.integration.OrganizationID, id); err != nil {
+		if err := t.Matches(ctx, key, rows.record(), rows.integration.OrganizationID, id); err != nil {
 			return err
 		}
 		actions, err := change(t, &rows)
@@ -124,7 +124,7 @@ func (s *Integrations) changeIntegration(
 // it. The old secret and every token issued for it end (api.md 5.4).
 // Errors: not_found, permission_denied, unavailable.
 func (s *Integrations) RenewIntegrationSecret(ctx context.Context, actor store.Actor, key store.Key, id string) (IntegrationRecord, error) {
-	return s.updateIntegration(ctx, actor, key, id, "integration.secret_renewed", func(t *store.ORMTx, r *integrationRows) (bool, error) {
+	return s.updateIntegration(ctx, actor, key, id, "integration.secret_renewed", func(t *store.Tx, r *integrationRows) (bool, error) {
 		err := r.integration.RequireOwner(actor, "renew its secret")
 		if err == nil {
 			err = people.NotifySecurity(t, actor, r.integration.OrganizationID, models.NoticeSecretRenewed, id, r.integration.Owners...)
@@ -136,7 +136,7 @@ func (s *Integrations) RenewIntegrationSecret(ctx context.Context, actor store.A
 			return false, err
 		}
 		r.integration.SecretHash = access.HashSecret(r.newSecret)
-		return true, t.Update(&r.integration.Integration, "secret_hash")
+		return true, t.UpdateColumns(&r.integration.Integration, "secret_hash")
 	})
 }
 
@@ -153,14 +153,14 @@ type IntegrationChange struct {
 // tokens; adding scopes leaves existing tokens as they are. Errors: not_found,
 // permission_denied, validation_failed, unavailable.
 func (s *Integrations) ChangeIntegration(ctx context.Context, actor store.Actor, key store.Key, id string, change IntegrationChange) (IntegrationRecord, error) {
-	return s.changeIntegration(ctx, actor, key, id, func(t *store.ORMTx, r *integrationRows) ([]string, error) {
+	return s.changeIntegration(ctx, actor, key, id, func(t *store.Tx, r *integrationRows) ([]string, error) {
 		if err := checkIntegrationChange(t, actor, r.integration, change); err != nil {
 			return nil, err
 		}
 		var actions, columns []string
 		if change.Name != nil && *change.Name != r.identity.Name {
 			r.identity.Name, r.identity.ChangedAt = *change.Name, t.At.After(r.identity.ChangedAt)
-			if err := t.Update(&r.identity, "name", "changed_at"); err != nil {
+			if err := t.UpdateColumns(&r.identity, "name", "changed_at"); err != nil {
 				return nil, err
 			}
 			actions = append(actions, "integration.renamed")
@@ -179,7 +179,7 @@ func (s *Integrations) ChangeIntegration(ctx context.Context, actor store.Actor,
 		if len(columns) == 0 {
 			return actions, nil
 		}
-		return actions, t.Update(&r.integration.Integration, columns...)
+		return actions, t.UpdateColumns(&r.integration.Integration, columns...)
 	})
 }
 
@@ -192,7 +192,7 @@ func sameScopes(wanted models.Scopes, held []string) bool {
 // checkIntegrationChange returns what is wrong with a change. Only owners and administrators
 // add a scope or permissions, and these only those that they have. Errors:
 // validation_failed, permission_denied, unavailable.
-func checkIntegrationChange(t *store.ORMTx, actor store.Actor, i LockedIntegration, change IntegrationChange) error {
+func checkIntegrationChange(t *store.Tx, actor store.Actor, i LockedIntegration, change IntegrationChange) error {
 	var fields []models.FieldError
 	if change.Name != nil {
 		fields = append(fields, store.CheckActorName(*change.Name)...)
@@ -259,7 +259,7 @@ func (s *Integrations) TurnIntegrationOn(ctx context.Context, actor store.Actor,
 }
 
 func (s *Integrations) setIntegrationEnabled(ctx context.Context, actor store.Actor, key store.Key, id string, on bool, action string) (IntegrationRecord, error) {
-	return s.updateIntegration(ctx, actor, key, id, action, func(t *store.ORMTx, r *integrationRows) (bool, error) {
+	return s.updateIntegration(ctx, actor, key, id, action, func(t *store.Tx, r *integrationRows) (bool, error) {
 		if r.integration.Enabled == on {
 			return false, nil
 		}
@@ -269,7 +269,7 @@ func (s *Integrations) setIntegrationEnabled(ctx context.Context, actor store.Ac
 			}
 		}
 		r.integration.Enabled = on
-		if err := t.Update(&r.integration.Integration, "enabled"); err != nil {
+		if err := t.UpdateColumns(&r.integration.Integration, "enabled"); err != nil {
 			return false, err
 		}
 		return true, HoldOrSendAgain(t, r.integration.OrganizationID, id)
@@ -290,7 +290,7 @@ func (s *Integrations) EnableIntegration(ctx context.Context, actor store.Actor,
 }
 
 func (s *Integrations) setIntegrationDisabled(ctx context.Context, actor store.Actor, id string, disabled bool, action string) (IntegrationRecord, error) {
-	return s.updateIntegration(ctx, actor, store.NoKey, id, action, func(t *store.ORMTx, r *integrationRows) (bool, error) {
+	return s.updateIntegration(ctx, actor, store.NoKey, id, action, func(t *store.Tx, r *integrationRows) (bool, error) {
 		if !actor.IsOperator() {
 			return false, models.Errorf(models.CodePermissionDenied, "Only operators of the service may disable an integration or enable it again.")
 		}
@@ -298,7 +298,7 @@ func (s *Integrations) setIntegrationDisabled(ctx context.Context, actor store.A
 			return false, nil
 		}
 		r.integration.DisabledByService = disabled
-		if err := t.Update(&r.integration.Integration, "disabled_by_service"); err != nil {
+		if err := t.UpdateColumns(&r.integration.Integration, "disabled_by_service"); err != nil {
 			return false, err
 		}
 		return true, HoldOrSendAgain(t, r.integration.OrganizationID, id)
@@ -311,9 +311,9 @@ func (s *Integrations) setIntegrationDisabled(ctx context.Context, actor store.A
 // addresses are deleted too (DeleteAddresses). Imports can use its key again if they
 // overwrite. Errors: not_found, permission_denied, unavailable.
 func (s *Integrations) DeleteIntegration(ctx context.Context, actor store.Actor, key store.Key, id string) (IntegrationRecord, error) {
-	return s.updateIntegration(ctx, actor, key, id, "integration.deleted", func(t *store.ORMTx, r *integrationRows) (bool, error) {
+	return s.updateIntegration(ctx, actor, key, id, "integration.deleted", func(t *store.Tx, r *integrationRows) (bool, error) {
 		r.integration.Enabled, r.integration.DeletedAt = false, &t.At
-		if err := t.Update(&r.integration.Integration, "enabled", "deleted_at"); err != nil {
+		if err := t.UpdateColumns(&r.integration.Integration, "enabled", "deleted_at"); err != nil {
 			return false, err
 		}
 		if err := t.DB.Delete(&models.Assignment{}, "identity_id = ?", id).Error; err != nil {

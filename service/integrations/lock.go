@@ -57,7 +57,7 @@ var lockIntegrationQuery = `
 // a person of its organization with the integrations permission; integrations
 // cannot manage integrations. Errors: not_found (unknown, deleted, or another
 // organization's), permission_denied, unavailable.
-func LockIntegration(t *store.ORMTx, actor store.Actor, id string) (LockedIntegration, error) {
+func LockIntegration(t *store.Tx, actor store.Actor, id string) (LockedIntegration, error) {
 	if !models.IsID(id, models.PrefixIdentity) {
 		return LockedIntegration{}, models.NotFound()
 	}

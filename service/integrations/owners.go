@@ -19,7 +19,7 @@ import (
 // owner who leaves knew the secrets: renew them. Errors: not_found, permission_denied,
 // validation_failed (/owners/n), *FormStaleError, unavailable.
 func (s *Integrations) SetIntegrationOwners(ctx context.Context, actor store.Actor, key store.Key, id string, owners []string) (IntegrationRecord, error) {
-	return s.updateIntegration(ctx, actor, key, id, "integration.owners_changed", func(t *store.ORMTx, r *integrationRows) (bool, error) {
+	return s.updateIntegration(ctx, actor, key, id, "integration.owners_changed", func(t *store.Tx, r *integrationRows) (bool, error) {
 		if !r.integration.Rights.Admin {
 			return false, models.Errorf(models.CodePermissionDenied, "Only administrators name the owners of an integration.")
 		}
@@ -46,7 +46,7 @@ func (s *Integrations) SetIntegrationOwners(ctx context.Context, actor store.Act
 			return false, nil
 		}
 		r.integration.Owners = wanted
-		if err := t.Update(&r.integration.Integration, "owners"); err != nil {
+		if err := t.UpdateColumns(&r.integration.Integration, "owners"); err != nil {
 			return false, err
 		}
 		return true, people.NotifySecurity(t, actor, r.integration.OrganizationID, models.NoticeOwnersChanged, id, append(slices.Clone(before), wanted...)...)

@@ -18,18 +18,18 @@ import (
 // a trigger ends the sync tokens. Errors: not_found, permission_denied,
 // validation_failed, unavailable.
 func (s *Inventory) Assign(ctx context.Context, actor store.Actor, key store.Key, nodeID, identityID, definitionID string) error {
-	return s.assign(ctx, actor, key, nodeID, definitionID, func(*store.ORMTx) (string, error) { return identityID, nil })
+	return s.assign(ctx, actor, key, nodeID, definitionID, func(*store.Tx) (string, error) { return identityID, nil })
 }
 
 // AssignTo is Assign for an identity that a person names: by its id, its e-mail address, or
 // its name if only one has that. Errors: Assign's.
 func (s *Inventory) AssignTo(ctx context.Context, actor store.Actor, key store.Key, nodeID, identity, definitionID string) error {
-	return s.assign(ctx, actor, key, nodeID, definitionID, func(t *store.ORMTx) (string, error) { return identityToAssign(t, actor, identity) })
+	return s.assign(ctx, actor, key, nodeID, definitionID, func(t *store.Tx) (string, error) { return identityToAssign(t, actor, identity) })
 }
 
 // assign is Assign for the identity that identify returns.
-func (s *Inventory) assign(ctx context.Context, actor store.Actor, key store.Key, nodeID, definitionID string, identify func(*store.ORMTx) (string, error)) error {
-	return s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
+func (s *Inventory) assign(ctx context.Context, actor store.Actor, key store.Key, nodeID, definitionID string, identify func(*store.Tx) (string, error)) error {
+	return s.Transaction(ctx, actor.OrganizationID, key, func(t *store.Tx) error {
 		node, err := lockManagedNode(t, actor, nodeID)
 		if err != nil {
 			return err
@@ -48,7 +48,7 @@ func (s *Inventory) assign(ctx context.Context, actor store.Actor, key store.Key
 		if err := withinRights(t, actor, node, definitionID, store.TextOf(known.Held)); err != nil {
 			return err
 		}
-		if err := t.MatchesForm(AssignmentRecord{nodeID, identityID, known.Held}, node.OrganizationID, nodeID); err != nil {
+		if err := t.Matches(ctx, key, AssignmentRecord{nodeID, identityID, known.Held}, node.OrganizationID, nodeID); err != nil {
 			return err
 		}
 		action := "assignment.created"
@@ -76,7 +76,7 @@ func (s *Inventory) assign(ctx context.Context, actor store.Actor, key store.Key
 // above. Errors: not_found (including if it is not assigned),
 // permission_denied, unavailable.
 func (s *Inventory) Unassign(ctx context.Context, actor store.Actor, key store.Key, nodeID, identityID string) error {
-	return s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
+	return s.Transaction(ctx, actor.OrganizationID, key, func(t *store.Tx) error {
 		node, err := lockManagedNode(t, actor, nodeID)
 		if err != nil {
 			return err
@@ -94,7 +94,7 @@ func (s *Inventory) Unassign(ctx context.Context, actor store.Actor, key store.K
 		if err := withinRights(t, actor, node, held.DefinitionID); err != nil {
 			return err
 		}
-		if err := t.MatchesForm(AssignmentRecord{nodeID, identityID, &held.DefinitionID}, node.OrganizationID, nodeID); err != nil {
+		if err := t.Matches(ctx, key, AssignmentRecord{nodeID, identityID, &held.DefinitionID}, node.OrganizationID, nodeID); err != nil {
 			return err
 		}
 		if err := t.DB.Delete(&models.Assignment{}, "node_id = ? AND identity_id = ?", nodeID, identityID).Error; err != nil {
@@ -136,7 +136,7 @@ var lockNodeQuery = `
 
 // lockNode locks a node that the actor sees. Errors: not_found (unknown, another
 // organization's, or one on which the actor has no permission), unavailable.
-func lockNode(t *store.ORMTx, actor store.Actor, nodeID string) (lockedNode, error) {
+func lockNode(t *store.Tx, actor store.Actor, nodeID string) (lockedNode, error) {
 	if !IsNodeID(nodeID) {
 		return lockedNode{}, models.NotFound()
 	}
@@ -152,7 +152,7 @@ func lockNode(t *store.ORMTx, actor store.Actor, nodeID string) (lockedNode, err
 // lockManagedNode is lockNode for an actor who must be a person and an administrator or the
 // node's inventory manager: operators manage integrations, but not what these may see. Errors:
 // lockNode's, permission_denied.
-func lockManagedNode(t *store.ORMTx, actor store.Actor, nodeID string) (lockedNode, error) {
+func lockManagedNode(t *store.Tx, actor store.Actor, nodeID string) (lockedNode, error) {
 	node, err := lockNode(t, actor, nodeID)
 	if err == nil && !node.May {
 		err = errNoManager()
@@ -172,7 +172,7 @@ var Exceeds = `ARRAY(
 // withinRights rejects a manager who would give, replace or take away more than she has on the
 // node herself: she could get it by an identity of hers. Administrators may give everything.
 // Errors: permission_denied.
-func withinRights(t *store.ORMTx, actor store.Actor, node lockedNode, definitionIDs ...string) error {
+func withinRights(t *store.Tx, actor store.Actor, node lockedNode, definitionIDs ...string) error {
 	if node.Admin {
 		return nil
 	}
@@ -214,7 +214,7 @@ var assignableQuery = `
 
 // checkAssignable reads what the rules depend on. It locks an integration, so that it is
 // not deleted in between; the node is already locked.
-func checkAssignable(t *store.ORMTx, node lockedNode, identityID, definitionID string) (assignable, error) {
+func checkAssignable(t *store.Tx, node lockedNode, identityID, definitionID string) (assignable, error) {
 	if !models.IsID(identityID, models.PrefixIdentity) {
 		identityID = ""
 	}
@@ -256,7 +256,7 @@ func (a assignable) check(node lockedNode) error {
 }
 
 // identityToAssign returns the id of the identity that the text names. Errors: validation_failed.
-func identityToAssign(t *store.ORMTx, actor store.Actor, text string) (string, error) {
+func identityToAssign(t *store.Tx, actor store.Actor, text string) (string, error) {
 	if models.IsID(text, models.PrefixIdentity) {
 		return text, nil
 	}

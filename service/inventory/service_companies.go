@@ -104,7 +104,7 @@ func (s *Inventory) EndServiceCompany(ctx context.Context, actor store.Actor, ke
 	if !models.IsID(id, models.PrefixIdentity) {
 		return models.NotFound()
 	}
-	return s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
+	return s.Transaction(ctx, actor.OrganizationID, key, func(t *store.Tx) error {
 		if err := requireAdmin(t, actor, errEndsNoRelations()); err != nil {
 			return err
 		}

@@ -61,7 +61,7 @@ type NodeState struct {
 // validation_failed (/node, /kind, /name, /description, /external_id), unavailable.
 func (s *Inventory) CreateNode(ctx context.Context, actor store.Actor, key store.Key, parentID string, kind models.NodeKind, in NodeFields) (string, error) {
 	var id string
-	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
+	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.Tx) error {
 		parent, err := lockParent(t, actor, parentID)
 		if err != nil {
 			return err
@@ -94,7 +94,7 @@ func (s *Inventory) CreateNode(ctx context.Context, actor store.Actor, key store
 // applies below may, and administrators. Errors: not_found, permission_denied, validation_failed
 // (/name, /description, /external_id), *FormStaleError, unavailable.
 func (s *Inventory) ChangeNode(ctx context.Context, actor store.Actor, key store.Key, id string, in NodeFields) error {
-	return s.changeNode(ctx, actor, key, id, "node.changed", func(_ *store.ORMTx, node *lockedNode) error {
+	return s.changeNode(ctx, actor, key, id, "node.changed", func(_ *store.Tx, node *lockedNode) error {
 		node.Name, node.Description, node.ExternalID = models.Trim(in.Name), in.Description, in.ExternalID
 		return store.Invalid(in.check())
 	})
@@ -105,7 +105,7 @@ func (s *Inventory) ChangeNode(ctx context.Context, actor store.Actor, key store
 // administrators may. Errors: not_found, permission_denied, validation_failed (/node),
 // *FormStaleError, unavailable.
 func (s *Inventory) MoveNode(ctx context.Context, actor store.Actor, key store.Key, id, parent string) error {
-	return s.changeNode(ctx, actor, key, id, "node.moved", func(t *store.ORMTx, node *lockedNode) error {
+	return s.changeNode(ctx, actor, key, id, "node.moved", func(t *store.Tx, node *lockedNode) error {
 		if !node.Admin {
 			return ErrMovesNodes()
 		}
@@ -128,7 +128,7 @@ func (s *Inventory) MoveNode(ctx context.Context, actor store.Actor, key store.K
 
 // parentNamed returns the id of the node that an administrator names by its id or its
 // external_id, "" for the top. Errors: validation_failed.
-func parentNamed(t *store.ORMTx, organizationID, text string) (string, error) {
+func parentNamed(t *store.Tx, organizationID, text string) (string, error) {
 	if text == "" {
 		return "", nil
 	}
@@ -148,7 +148,7 @@ func parentNamed(t *store.ORMTx, organizationID, text string) (string, error) {
 // RetireNode retires a node: it keeps its records and cannot be chosen until it is brought back.
 // Errors: not_found, permission_denied, rule_violation (in_use), *FormStaleError, unavailable.
 func (s *Inventory) RetireNode(ctx context.Context, actor store.Actor, key store.Key, id string) error {
-	return s.changeNode(ctx, actor, key, id, "node.retired", func(t *store.ORMTx, node *lockedNode) error {
+	return s.changeNode(ctx, actor, key, id, "node.retired", func(t *store.Tx, node *lockedNode) error {
 		if node.RetiredAt != nil {
 			return nil
 		}
@@ -168,7 +168,7 @@ func (s *Inventory) RetireNode(ctx context.Context, actor store.Actor, key store
 // BringNodeBack ends the retirement of a node. Errors: not_found, permission_denied,
 // rule_violation (retired: the node above), *FormStaleError, unavailable.
 func (s *Inventory) BringNodeBack(ctx context.Context, actor store.Actor, key store.Key, id string) error {
-	return s.changeNode(ctx, actor, key, id, "node.brought_back", func(t *store.ORMTx, node *lockedNode) error {
+	return s.changeNode(ctx, actor, key, id, "node.brought_back", func(t *store.Tx, node *lockedNode) error {
 		if node.RetiredAt == nil || node.ParentID == nil {
 			node.RetiredAt = nil
 			return nil
@@ -188,8 +188,8 @@ func (s *Inventory) BringNodeBack(ctx context.Context, actor store.Actor, key st
 // changeNode changes a node in one transaction, for an actor who may change it. Only a change
 // that makes a difference is logged. Errors: not_found, permission_denied, *FormStaleError,
 // change's.
-func (s *Inventory) changeNode(ctx context.Context, actor store.Actor, key store.Key, id, action string, change func(*store.ORMTx, *lockedNode) error) error {
-	return s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
+func (s *Inventory) changeNode(ctx context.Context, actor store.Actor, key store.Key, id, action string, change func(*store.Tx, *lockedNode) error) error {
+	return s.Transaction(ctx, actor.OrganizationID, key, func(t *store.Tx) error {
 		node, err := lockNode(t, actor, id)
 		if err != nil {
 			return err
@@ -201,7 +201,7 @@ func (s *Inventory) changeNode(ctx context.Context, actor store.Actor, key store
 		if err != nil {
 			return err
 		}
-		if err := t.MatchesForm(stateOf(node.InventoryNode), node.OrganizationID, id); err != nil {
+		if err := t.Matches(ctx, key, stateOf(node.InventoryNode), node.OrganizationID, id); err != nil {
 			return err
 		}
 		if err := change(t, &node); err != nil {
@@ -211,7 +211,7 @@ func (s *Inventory) changeNode(ctx context.Context, actor store.Actor, key store
 			return err
 		}
 		node.ChangedAt = t.At.After(node.ChangedAt)
-		if err := t.Update(&node.InventoryNode, "parent_id", "name", "description", "external_id", "retired_at", "changed_at"); err != nil {
+		if err := t.UpdateColumns(&node.InventoryNode, "parent_id", "name", "description", "external_id", "retired_at", "changed_at"); err != nil {
 			return err
 		}
 		return t.Log(actor, node.OrganizationID, action, id)
@@ -231,7 +231,7 @@ func optionalID(id string) *string {
 
 // lockParent locks the node below which another one is to be, the zero value for the top, for
 // an actor who may change what is below. Errors: not_found, permission_denied, unavailable.
-func lockParent(t *store.ORMTx, actor store.Actor, id string) (lockedNode, error) {
+func lockParent(t *store.Tx, actor store.Actor, id string) (lockedNode, error) {
 	if id == "" {
 		return lockedNode{}, requireAdmin(t, actor, ErrNoRoots())
 	}
@@ -243,7 +243,7 @@ func lockParent(t *store.ORMTx, actor store.Actor, id string) (lockedNode, error
 }
 
 // requireAdmin returns the error unless the actor is an administrator of its organization.
-func requireAdmin(t *store.ORMTx, actor store.Actor, rejected error) error {
+func requireAdmin(t *store.Tx, actor store.Actor, rejected error) error {
 	admin, err := store.ScanOne[bool](t, nil, `SELECT `+store.Fill(access.IsAdmin, "actor", "@actor", "organization", "@organization"),
 		map[string]any{"actor": actor.IdentityID, "organization": actor.OrganizationID})
 	if err == nil && !admin {
@@ -253,7 +253,7 @@ func requireAdmin(t *store.ORMTx, actor store.Actor, rejected error) error {
 }
 
 // checkParent adds why a node, with all below it, cannot be below the parent.
-func checkParent(t *store.ORMTx, parent lockedNode, node models.InventoryNode, fields []models.FieldError) ([]models.FieldError, error) {
+func checkParent(t *store.Tx, parent lockedNode, node models.InventoryNode, fields []models.FieldError) ([]models.FieldError, error) {
 	reject := func(code, detail string) ([]models.FieldError, error) {
 		return append(fields, models.FieldError{Pointer: "/node", Code: code, Detail: detail}), nil
 	}

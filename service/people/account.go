@@ -29,7 +29,7 @@ func (s *People) ChangeProfile(ctx context.Context, actor store.Actor, key store
 	if err := store.Invalid(fields); err != nil {
 		return err
 	}
-	return s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
+	return s.Transaction(ctx, actor.OrganizationID, key, func(t *store.Tx) error {
 		row := models.Person{ID: actor.IdentityID}
 		if profile.TimeZone != "" {
 			row.TimeZone = &profile.TimeZone
@@ -37,7 +37,7 @@ func (s *People) ChangeProfile(ctx context.Context, actor store.Actor, key store
 		if profile.Theme != "" {
 			row.Theme = &profile.Theme
 		}
-		if err := t.Update(&row, "time_zone", "theme"); err != nil {
+		if err := t.UpdateColumns(&row, "time_zone", "theme"); err != nil {
 			return err
 		}
 		if profile.Name == actor.Name {
@@ -70,7 +70,7 @@ type PasswordChange struct {
 func (s *People) ChangePassword(ctx context.Context, actor store.Actor, key store.Key, change PasswordChange) (string, error) {
 	if err := s.checkOldPassword(ctx, actor, change); err != nil {
 		// If the form was sent twice at a time, the first has changed the password.
-		return "", s.Transaction(ctx, actor.OrganizationID, key, func(*store.ORMTx) error { return err })
+		return "", s.Transaction(ctx, actor.OrganizationID, key, func(*store.Tx) error { return err })
 	}
 	if err := store.Invalid(checkNewPassword(change.New, change.Email, actor.Name)); err != nil {
 		return "", err
@@ -80,7 +80,7 @@ func (s *People) ChangePassword(ctx context.Context, actor store.Actor, key stor
 		return "", err
 	}
 	var token string
-	err = s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) (err error) {
+	err = s.Transaction(ctx, actor.OrganizationID, key, func(t *store.Tx) (err error) {
 		token, err = changePassword(t, actor, change, hash)
 		return err
 	})
@@ -90,7 +90,7 @@ func (s *People) ChangePassword(ctx context.Context, actor store.Actor, key stor
 // changePassword stores the actor's password hash, ends the sessions and links, starts a new
 // session and returns its token. The session that makes the change may have ended since its
 // request began. Errors: permission_denied.
-func changePassword(t *store.ORMTx, actor store.Actor, change PasswordChange, hash string) (string, error) {
+func changePassword(t *store.Tx, actor store.Actor, change PasswordChange, hash string) (string, error) {
 	if _, err := store.LockRow[models.Person](t, actor.IdentityID); err != nil {
 		return "", err
 	}

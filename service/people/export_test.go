@@ -34,7 +34,7 @@ func (s *People) HashesWaiting() int {
 // NotifySecurity calls NotifySecurity in a transaction, or notifyEmailChanged if
 // there is a former e-mail address.
 func (s *People) NotifySecurity(ctx context.Context, actor store.Actor, organizationID string, kind models.NoticeKind, aboutID, formerEmail string, people ...string) error {
-	return s.Transaction(ctx, organizationID, store.NoKey, func(t *store.ORMTx) error {
+	return s.Transaction(ctx, organizationID, store.NoKey, func(t *store.Tx) error {
 		if formerEmail != "" {
 			return notifyEmailChanged(t, actor, organizationID, aboutID, formerEmail)
 		}

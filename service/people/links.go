@@ -49,7 +49,7 @@ type linkPerson struct {
 // asked for it. Where links are mailed, it is shown to operators alone, and to administrators
 // who ask for that: callers check that. Links that were made before stay valid, so that a
 // stranger who asks for links cannot void a person's. Errors: rate_limited.
-func newLink(t *store.ORMTx, actor store.Actor, row models.SignInLink, p linkPerson, show bool) (LinkEmail, error) {
+func newLink(t *store.Tx, actor store.Actor, row models.SignInLink, p linkPerson, show bool) (LinkEmail, error) {
 	if err := countLink(t, actor, row.Requested, p); err != nil {
 		return LinkEmail{}, err
 	}
@@ -87,7 +87,7 @@ const (
 // countLink counts a link. Within an organization a limit of another is no limit. Links that were
 // requested are counted apart from others: anyone can request them who knows the e-mail addresses.
 // Errors: rate_limited.
-func countLink(t *store.ORMTx, actor store.Actor, requested bool, p linkPerson) error {
+func countLink(t *store.Tx, actor store.Actor, requested bool, p linkPerson) error {
 	if actor.IsOperator() {
 		return nil
 	}
@@ -149,7 +149,7 @@ func (s *People) requestLinks(ctx context.Context, form, email string, client Cl
 		WHERE lower(p.email) = @email AND p.deactivated_at IS NULL AND NOT o.suspended AND NOT o.openid_required ORDER BY p.id LIMIT @limit`,
 		pgx.NamedArgs{"email": normalEmail(email), "limit": maxCandidates})
 	for _, p := range people {
-		failed := s.Transaction(ctx, p.OrganizationID, store.NoKey, func(t *store.ORMTx) error {
+		failed := s.Transaction(ctx, p.OrganizationID, store.NoKey, func(t *store.Tx) error {
 			_, err := newLink(t, store.PersonActor(p.PersonID, p.OrganizationID, p.Name), models.SignInLink{Kind: models.LinkReset, Requested: true}, p, false)
 			return err
 		})
@@ -213,7 +213,7 @@ func (s *People) UseLink(ctx context.Context, use LinkUse) (SignedIn, error) {
 		return SignedIn{}, err
 	}
 	result := SignedIn{}
-	err = s.Transaction(ctx, "", store.NoKey, func(t *store.ORMTx) error {
+	err = s.Transaction(ctx, "", store.NoKey, func(t *store.Tx) error {
 		p, err := takeLink(t, use.Token)
 		if err != nil {
 			return err
@@ -248,7 +248,7 @@ type usedLink struct {
 
 // takeLink uses the link up: it and the person's other links and sessions end. If others made
 // it, linked accounts end too: the person may be someone else now. Errors: ErrLinkInvalid.
-func takeLink(t *store.ORMTx, token string) (usedLink, error) {
+func takeLink(t *store.Tx, token string) (usedLink, error) {
 	personID, err := store.ScanOne[string](t, ErrLinkInvalid, `SELECT person_id FROM sign_in_links WHERE token_hash = ?`, digest(token))
 	if err != nil {
 		return usedLink{}, err
@@ -271,11 +271,11 @@ func takeLink(t *store.ORMTx, token string) (usedLink, error) {
 }
 
 // rename gives the person a name, if it is another one. Lists of changes name it.
-func rename(t *store.ORMTx, personID, name string) error {
+func rename(t *store.Tx, personID, name string) error {
 	identity, err := store.LockRow[models.Identity](t, personID)
 	if err != nil || identity.Name == name {
 		return err
 	}
 	identity.Name, identity.ChangedAt = name, t.At.After(identity.ChangedAt)
-	return t.Update(&identity, "name", "changed_at")
+	return t.UpdateColumns(&identity, "name", "changed_at")
 }

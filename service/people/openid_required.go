@@ -59,7 +59,7 @@ func errOpenIDRequired() error {
 // is the provider's, "" without a provider. Errors: not_found, permission_denied, rule_violation,
 // unavailable.
 func (s *People) RequireOpenID(ctx context.Context, actor store.Actor, key store.Key, organizationID, issuer string) error {
-	return s.setOpenIDRequired(ctx, actor, key, organizationID, true, func(t *store.ORMTx) error {
+	return s.setOpenIDRequired(ctx, actor, key, organizationID, true, func(t *store.Tx) error {
 		if issuer == "" {
 			return models.Errorf(models.CodeRuleViolation, "No OpenID Connect provider is configured.")
 		}
@@ -87,12 +87,12 @@ func (s *People) RequireOpenID(ctx context.Context, actor store.Actor, key store
 // LiftOpenID undoes RequireOpenID: passwords work again. Errors: not_found, permission_denied,
 // unavailable.
 func (s *People) LiftOpenID(ctx context.Context, actor store.Actor, key store.Key, organizationID string) error {
-	return s.setOpenIDRequired(ctx, actor, key, organizationID, false, func(*store.ORMTx) error { return nil })
+	return s.setOpenIDRequired(ctx, actor, key, organizationID, false, func(*store.Tx) error { return nil })
 }
 
 // setOpenIDRequired changes the requirement, unless it is so already, with what change does.
-func (s *People) setOpenIDRequired(ctx context.Context, actor store.Actor, key store.Key, organizationID string, required bool, change func(*store.ORMTx) error) error {
-	return s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
+func (s *People) setOpenIDRequired(ctx context.Context, actor store.Actor, key store.Key, organizationID string, required bool, change func(*store.Tx) error) error {
+	return s.Transaction(ctx, actor.OrganizationID, key, func(t *store.Tx) error {
 		o, err := lockOrganization(t, actor, organizationID) // sessions that begin at the same time wait
 		if err != nil {
 			return err

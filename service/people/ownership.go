@@ -8,7 +8,7 @@ import (
 // EndOwnership takes integrations from owners of the organization who no longer may own any,
 // and tells all administrators, because those people knew the secrets. What changes who has
 // the Integrations permission calls it.
-func EndOwnership(t *store.ORMTx, organizationID string) error {
+func EndOwnership(t *store.Tx, organizationID string) error {
 	lost, err := store.ScanAll[string](t, `
 		UPDATE integrations i SET owners = ARRAY(SELECT o FROM unnest(i.owners) o WHERE `+store.Fill(MayOwn, "person", "o")+` ORDER BY o)
 		WHERE i.organization_id = ? AND i.deleted_at IS NULL AND EXISTS (SELECT FROM unnest(i.owners) o WHERE NOT `+store.Fill(MayOwn, "person", "o")+`)
@@ -23,7 +23,7 @@ func EndOwnership(t *store.ORMTx, organizationID string) error {
 
 // replaceOwner makes the replacement an owner of the person's integrations instead of the person.
 // Errors: validation_failed (/replacement).
-func replaceOwner(t *store.ORMTx, actor store.Actor, p lockedPerson, replacement string) error {
+func replaceOwner(t *store.Tx, actor store.Actor, p lockedPerson, replacement string) error {
 	owned, err := store.ScanAll[string](t, `
 		UPDATE integrations SET owners = ARRAY(SELECT DISTINCT o FROM unnest(array_replace(owners, CAST(@person AS text), CAST(@replacement AS text))) o ORDER BY o)
 		WHERE organization_id = @organization AND deleted_at IS NULL AND @person = ANY (owners) RETURNING id`,

@@ -138,7 +138,7 @@ func openAs(role, condition string) string {
 // do that. Errors: not_found, permission_denied, unavailable.
 func (s *People) PersonEffects(ctx context.Context, actor store.Actor, id string) (PersonEffects, error) {
 	var effects PersonEffects
-	err := s.Transaction(ctx, actor.OrganizationID, store.NoKey, func(t *store.ORMTx) error {
+	err := s.Transaction(ctx, actor.OrganizationID, store.NoKey, func(t *store.Tx) error {
 		p, err := lockPerson(t, actor, id)
 		if err != nil {
 			return err

@@ -48,7 +48,7 @@ type Invitation struct {
 func (s *People) InvitePerson(ctx context.Context, actor store.Actor, key store.Key, organizationID string, in Invitation) (PersonAccess, LinkEmail, error) {
 	var link LinkEmail
 	var access PersonAccess
-	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
+	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.Tx) error {
 		o, err := lockOrganization(t, actor, organizationID)
 		if err != nil {
 			return err
@@ -65,7 +65,7 @@ func (s *People) InvitePerson(ctx context.Context, actor store.Actor, key store.
 }
 
 // invited returns the person of an invitation, whom it creates unless there is one.
-func invited(t *store.ORMTx, actor store.Actor, o lockedOrganization, in Invitation) (p lockedPerson, err error) {
+func invited(t *store.Tx, actor store.Actor, o lockedOrganization, in Invitation) (p lockedPerson, err error) {
 	in.Email = strings.TrimSpace(in.Email)
 	fields := checkEmail(in.Email)
 	in.Name = cmp.Or(models.Trim(in.Name), nameFrom(in.Email))
@@ -95,7 +95,7 @@ func invited(t *store.ORMTx, actor store.Actor, o lockedOrganization, in Invitat
 
 // invitedAgain returns a person who is invited once more. Errors: validation_failed if the
 // person needs no invitation, permission_denied.
-func invitedAgain(t *store.ORMTx, o lockedOrganization, id string) (lockedPerson, error) {
+func invitedAgain(t *store.Tx, o lockedOrganization, id string) (lockedPerson, error) {
 	p, err := o.lockPerson(t, id)
 	if err != nil {
 		return p, err
@@ -112,7 +112,7 @@ func invitedAgain(t *store.ORMTx, o lockedOrganization, id string) (lockedPerson
 	return p, o.mayManage(p.person.Admin, p.grants)
 }
 
-func createPerson(t *store.ORMTx, actor store.Actor, p *lockedPerson, in Invitation) error {
+func createPerson(t *store.Tx, actor store.Actor, p *lockedPerson, in Invitation) error {
 	id, err := t.NewID(models.PrefixIdentity)
 	if err != nil {
 		return err
@@ -150,14 +150,14 @@ func checkEmail(email string) []models.FieldError {
 // changePerson changes a person for an actor in one transaction. change reports whether
 // anything is different, since only then the action is logged. Errors: lockPerson's
 // and change's, *FormStaleError.
-func (s *People) changePerson(ctx context.Context, actor store.Actor, key store.Key, id, action string, change func(*store.ORMTx, *lockedPerson) (changed bool, err error)) (PersonAccess, error) {
+func (s *People) changePerson(ctx context.Context, actor store.Actor, key store.Key, id, action string, change func(*store.Tx, *lockedPerson) (changed bool, err error)) (PersonAccess, error) {
 	var access PersonAccess
-	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
+	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.Tx) error {
 		p, err := lockPerson(t, actor, id)
 		if err != nil {
 			return err
 		}
-		if err := t.MatchesForm(p.access(), p.organization.ID, id); err != nil {
+		if err := t.Matches(ctx, key, p.access(), p.organization.ID, id); err != nil {
 			return err
 		}
 		changed, err := change(t, &p)
@@ -169,7 +169,7 @@ func (s *People) changePerson(ctx context.Context, actor store.Actor, key store.
 			return nil
 		}
 		p.identity.ChangedAt = t.At.After(p.identity.ChangedAt)
-		if err := t.Update(&p.identity, "changed_at"); err != nil {
+		if err := t.UpdateColumns(&p.identity, "changed_at"); err != nil {
 			return err
 		}
 		if err := EndOwnership(t, p.organization.ID); err != nil {
@@ -206,7 +206,7 @@ func (e *PromotionError) Error() string {
 // rule_violation last_administrator, *PromotionError, *FormStaleError, rate_limited,
 // unavailable.
 func (s *People) ChangePersonAccess(ctx context.Context, actor store.Actor, key store.Key, id string, change AccessChange) (access PersonAccess, link *LinkEmail, err error) {
-	access, err = s.changePerson(ctx, actor, key, id, "person.access_changed", func(t *store.ORMTx, p *lockedPerson) (bool, error) {
+	access, err = s.changePerson(ctx, actor, key, id, "person.access_changed", func(t *store.Tx, p *lockedPerson) (bool, error) {
 		link = nil
 		grants, unknown, err := GrantsToGive(t, p.organization.ID, "/definition", change.DefinitionID, p.person.OrganizationDefinitionID)
 		if err == nil {
@@ -226,7 +226,7 @@ func (s *People) ChangePersonAccess(ctx context.Context, actor store.Actor, key 
 			return false, &PromotionError{p.identity.Name, p.person.Email}
 		}
 		p.person.Admin, p.person.OrganizationDefinitionID = change.Admin, change.DefinitionID
-		if err := t.Update(&p.person, "admin", "organization_definition_id"); err != nil {
+		if err := t.UpdateColumns(&p.person, "admin", "organization_definition_id"); err != nil {
 			return false, err
 		}
 		if promoted {
@@ -246,7 +246,7 @@ func (p lockedPerson) gains(admin bool, grants []string) bool {
 }
 
 // linkIfNone makes a link for a person who cannot sign in otherwise, nil for others.
-func linkIfNone(t *store.ORMTx, actor store.Actor, p lockedPerson) (*LinkEmail, error) {
+func linkIfNone(t *store.Tx, actor store.Actor, p lockedPerson) (*LinkEmail, error) {
 	may, err := canSignIn(t, p)
 	if err != nil || may || p.person.DeactivatedAt != nil {
 		return nil, err
@@ -267,7 +267,7 @@ func EqualText(a, b *string) bool {
 // it. One administrator always remains. Errors: not_found, permission_denied, validation_failed
 // (/replacement), rule_violation last_administrator, *FormStaleError, unavailable.
 func (s *People) DeactivatePerson(ctx context.Context, actor store.Actor, key store.Key, id, replacement string) (PersonAccess, error) {
-	return s.changePerson(ctx, actor, key, id, "person.deactivated", func(t *store.ORMTx, p *lockedPerson) (bool, error) {
+	return s.changePerson(ctx, actor, key, id, "person.deactivated", func(t *store.Tx, p *lockedPerson) (bool, error) {
 		if p.person.DeactivatedAt != nil {
 			if replacement != "" {
 				return false, errReplacement(p.identity.Name + " was deactivated before. Activate " + p.identity.Name + " to replace and deactivate in one step.")
@@ -278,7 +278,7 @@ func (s *People) DeactivatePerson(ctx context.Context, actor store.Actor, key st
 			return false, err
 		}
 		p.person.DeactivatedAt = &t.At
-		if err := t.Update(&p.person, "deactivated_at"); err != nil {
+		if err := t.UpdateColumns(&p.person, "deactivated_at"); err != nil {
 			return false, err
 		}
 		if replacement != "" {
@@ -293,12 +293,12 @@ func (s *People) DeactivatePerson(ctx context.Context, actor store.Actor, key st
 // ActivatePerson gives a person access again; what a replacement took over by then stays with
 // the replacement. Errors: not_found, permission_denied, *FormStaleError, unavailable.
 func (s *People) ActivatePerson(ctx context.Context, actor store.Actor, key store.Key, id string) (PersonAccess, error) {
-	return s.changePerson(ctx, actor, key, id, "person.activated", func(t *store.ORMTx, p *lockedPerson) (bool, error) {
+	return s.changePerson(ctx, actor, key, id, "person.activated", func(t *store.Tx, p *lockedPerson) (bool, error) {
 		if p.person.DeactivatedAt == nil {
 			return false, nil
 		}
 		p.person.DeactivatedAt = nil
-		if err := t.Update(&p.person, "deactivated_at"); err != nil {
+		if err := t.UpdateColumns(&p.person, "deactivated_at"); err != nil {
 			return false, err
 		}
 		if err := keepWork(t, id); err != nil {
@@ -315,7 +315,7 @@ func (s *People) ActivatePerson(ctx context.Context, actor store.Actor, key stor
 // unavailable.
 func (s *People) NewPersonLink(ctx context.Context, actor store.Actor, key store.Key, id string, show bool) (LinkEmail, error) {
 	var link LinkEmail
-	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
+	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.Tx) error {
 		p, err := lockPerson(t, actor, id)
 		if err != nil {
 			return err
@@ -346,7 +346,7 @@ func (s *People) SetPassword(ctx context.Context, actor store.Actor, id, passwor
 	if err != nil {
 		return err
 	}
-	return s.Transaction(ctx, "", store.NoKey, func(t *store.ORMTx) error {
+	return s.Transaction(ctx, "", store.NoKey, func(t *store.Tx) error {
 		p, err := lockPerson(t, actor, id)
 		if err != nil {
 			return err

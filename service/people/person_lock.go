@@ -53,7 +53,7 @@ var lockOrganizationQuery = `
 
 // lockOrganization locks an organization for the actor, who must be an operator or a
 // person of it with the people permission. Errors: not_found, permission_denied, unavailable.
-func lockOrganization(t *store.ORMTx, actor store.Actor, id string) (lockedOrganization, error) {
+func lockOrganization(t *store.Tx, actor store.Actor, id string) (lockedOrganization, error) {
 	if !models.IsID(id, models.PrefixIdentity) {
 		return lockedOrganization{}, models.NotFound()
 	}
@@ -94,7 +94,7 @@ type lockedPerson struct {
 
 // lockPerson locks a person for an actor who may manage the person. Errors: not_found
 // (unknown, or another organization's), permission_denied, unavailable.
-func lockPerson(t *store.ORMTx, actor store.Actor, id string) (p lockedPerson, err error) {
+func lockPerson(t *store.Tx, actor store.Actor, id string) (p lockedPerson, err error) {
 	if !models.IsID(id, models.PrefixIdentity) {
 		return p, models.NotFound()
 	}
@@ -113,7 +113,7 @@ func lockPerson(t *store.ORMTx, actor store.Actor, id string) (p lockedPerson, e
 }
 
 // lockPerson locks a person of the organization.
-func (o lockedOrganization) lockPerson(t *store.ORMTx, id string) (p lockedPerson, err error) {
+func (o lockedOrganization) lockPerson(t *store.Tx, id string) (p lockedPerson, err error) {
 	p.organization = o
 	if p.person, err = store.LockRow[models.Person](t, id); err != nil {
 		return p, err
@@ -127,14 +127,14 @@ func (o lockedOrganization) lockPerson(t *store.ORMTx, id string) (p lockedPerso
 
 // GrantsOfDefinition returns the permissions of an organization permission definition, nil
 // for no definition. Errors: not_found.
-func GrantsOfDefinition(t *store.ORMTx, organizationID string, id *string) ([]string, error) {
+func GrantsOfDefinition(t *store.Tx, organizationID string, id *string) ([]string, error) {
 	return grantsOf(t, organizationID, id, id)
 }
 
 // GrantsToGive is GrantsOfDefinition for a definition that is to replace held: a retired one is
 // given to no one who does not have it. unknown is the error of the field at pointer if there
 // is no such definition.
-func GrantsToGive(t *store.ORMTx, organizationID, pointer string, id, held *string) (grants []string, unknown []models.FieldError, err error) {
+func GrantsToGive(t *store.Tx, organizationID, pointer string, id, held *string) (grants []string, unknown []models.FieldError, err error) {
 	grants, err = grantsOf(t, organizationID, id, held)
 	if models.CodeOf(err) == models.CodeNotFound {
 		return nil, []models.FieldError{store.UnknownField(pointer, "organization permission definition")}, nil
@@ -142,7 +142,7 @@ func GrantsToGive(t *store.ORMTx, organizationID, pointer string, id, held *stri
 	return grants, nil, err
 }
 
-func grantsOf(t *store.ORMTx, organizationID string, id, held *string) ([]string, error) {
+func grantsOf(t *store.Tx, organizationID string, id, held *string) ([]string, error) {
 	if id == nil {
 		return nil, nil
 	}
@@ -158,7 +158,7 @@ func grantsOf(t *store.ORMTx, organizationID string, id, held *string) ([]string
 
 // anotherAdmin rejects that the organization loses its last administrator who can sign in.
 // The organization is locked. Errors: rule_violation.
-func anotherAdmin(t *store.ORMTx, p lockedPerson) error {
+func anotherAdmin(t *store.Tx, p lockedPerson) error {
 	if !p.person.Admin || p.person.DeactivatedAt != nil {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 // replacePerson has the replacement take over from a person who is being deactivated: in teams
 // and as owner of integrations now, on open work orders by housekeeping, since there may be
 // thousands. Errors: permission_denied, validation_failed (/replacement).
-func replacePerson(t *store.ORMTx, actor store.Actor, p lockedPerson, replacement string) error {
+func replacePerson(t *store.Tx, actor store.Actor, p lockedPerson, replacement string) error {
 	if actor.IdentityID == "" {
 		return models.Errorf(models.CodePermissionDenied, "An operator replaces people as a person, with whose permissions work orders are assigned.")
 	}
@@ -28,7 +28,7 @@ func replacePerson(t *store.ORMTx, actor store.Actor, p lockedPerson, replacemen
 }
 
 // keepWork ends what replacePerson left to housekeeping.
-func keepWork(t *store.ORMTx, personID string) error {
+func keepWork(t *store.Tx, personID string) error {
 	return t.Exec(`UPDATE inactivated_identities SET replaced_by = NULL, reached = '' WHERE identity_id = ?`, personID)
 }
 
@@ -38,7 +38,7 @@ func errReplacement(detail string) error {
 }
 
 // checkReplacement rejects who cannot replace the person, who is deactivated by now. Errors: validation_failed.
-func checkReplacement(t *store.ORMTx, p lockedPerson, replacement string) error {
+func checkReplacement(t *store.Tx, p lockedPerson, replacement string) error {
 	active, err := store.ScanOne[bool](t, nil, `SELECT EXISTS (SELECT FROM people WHERE id = ? AND organization_id = ? AND deactivated_at IS NULL)`,
 		replacement, p.organization.ID)
 	if err == nil && !active {
@@ -48,7 +48,7 @@ func checkReplacement(t *store.ORMTx, p lockedPerson, replacement string) error 
 }
 
 // replaceInTeams makes the replacement a member of the person's teams instead of the person.
-func replaceInTeams(t *store.ORMTx, actor store.Actor, p lockedPerson, replacement string) error {
+func replaceInTeams(t *store.Tx, actor store.Actor, p lockedPerson, replacement string) error {
 	left, err := store.ScanAll[string](t, `DELETE FROM team_members WHERE member_id = ? RETURNING team_id`, p.person.ID)
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ const AboutIdentity = `left({notice}.record_id, 4) = '` + string(models.PrefixId
 // administrators except the actor, and for the people, even if they act themselves. Those
 // who were deactivated get none, the others one each. Who did it is read from the log, if
 // the write logs it for the same id.
-func NotifySecurity(t *store.ORMTx, actor store.Actor, organizationID string, kind models.NoticeKind, aboutID string, people ...string) error {
+func NotifySecurity(t *store.Tx, actor store.Actor, organizationID string, kind models.NoticeKind, aboutID string, people ...string) error {
 	t.Wakes = append(t.Wakes, store.MailTarget(store.TargetMail, organizationID))
 	return t.Exec(`
 		INSERT INTO notices (organization_id, person_id, kind, record_id, created_at)
@@ -25,7 +25,7 @@ func NotifySecurity(t *store.ORMTx, actor store.Actor, organizationID string, ki
 }
 
 // logSecurity logs the action and leaves its notice (NotifySecurity).
-func logSecurity(t *store.ORMTx, actor store.Actor, organizationID, action string, kind models.NoticeKind, aboutID string, people ...string) error {
+func logSecurity(t *store.Tx, actor store.Actor, organizationID, action string, kind models.NoticeKind, aboutID string, people ...string) error {
 	if err := t.Log(actor, organizationID, action, aboutID); err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func logSecurity(t *store.ORMTx, actor store.Actor, organizationID, action strin
 
 // notifyEmailChanged is NotifySecurity of a changed e-mail address. The person's notice is
 // mailed to the former address: a stranger may own the new one.
-func notifyEmailChanged(t *store.ORMTx, actor store.Actor, organizationID, personID, formerEmail string) error {
+func notifyEmailChanged(t *store.Tx, actor store.Actor, organizationID, personID, formerEmail string) error {
 	if err := NotifySecurity(t, actor, organizationID, models.NoticeEmailChanged, personID, personID); err != nil {
 		return err
 	}

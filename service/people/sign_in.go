@@ -263,7 +263,7 @@ func byPassword(s *store.Store, hash string) authentication {
 // session or prevents it. Errors: ErrSignInFailed, unavailable.
 func (s *People) startSession(ctx context.Context, personID string, by authentication, client Client) (string, error) {
 	var token string
-	err := s.Transaction(ctx, "", store.NoKey, func(t *store.ORMTx) (err error) {
+	err := s.Transaction(ctx, "", store.NoKey, func(t *store.Tx) (err error) {
 		token, err = insertSession(t, personID, by, client)
 		return err
 	})
@@ -273,7 +273,7 @@ func (s *People) startSession(ctx context.Context, personID string, by authentic
 // maxSessions limits the sessions of a person; the oldest end.
 const maxSessions = 50
 
-func insertSession(t *store.ORMTx, personID string, by authentication, client Client) (string, error) {
+func insertSession(t *store.Tx, personID string, by authentication, client Client) (string, error) {
 	_, err := store.ScanOne[string](t, ErrSignInFailed, `
 		SELECT p.id FROM people p JOIN organizations o ON o.id = p.organization_id
 		WHERE p.id = ? AND p.deactivated_at IS NULL AND NOT o.suspended AND (NOT o.openid_required OR ? = 'openid') AND (? = '' OR p.password_hash = ?)
@@ -359,7 +359,7 @@ func (s *People) openText(sealed, use string, into any) bool {
 }
 
 // signOutEverywhere ends the person's sessions and links, except the session.
-func signOutEverywhere(t *store.ORMTx, personID, exceptSession string) error {
+func signOutEverywhere(t *store.Tx, personID, exceptSession string) error {
 	err := t.DB.Where("person_id = ? AND id <> ?", personID, exceptSession).Delete(&models.Session{}).Error
 	if err == nil {
 		err = t.DB.Where("person_id = ?", personID).Delete(&models.SignInLink{}).Error

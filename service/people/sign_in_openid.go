@@ -68,7 +68,7 @@ func (s *People) AcceptWithOpenID(ctx context.Context, token string, account Ope
 		return SignedIn{}, err
 	}
 	var result SignedIn
-	err = s.Transaction(ctx, "", store.NoKey, func(t *store.ORMTx) error {
+	err = s.Transaction(ctx, "", store.NoKey, func(t *store.Tx) error {
 		p, err := takeLink(t, token)
 		if err != nil {
 			return err

@@ -25,7 +25,7 @@ func (l lockedTeam) team() Team {
 
 // lockTeam locks a team for an actor who may manage the people of its organization. Errors:
 // not_found (unknown, deleted, or another organization's), permission_denied, unavailable.
-func lockTeam(t *store.ORMTx, actor store.Actor, id string) (l lockedTeam, err error) {
+func lockTeam(t *store.Tx, actor store.Actor, id string) (l lockedTeam, err error) {
 	if !models.IsID(id, models.PrefixIdentity) {
 		return l, models.NotFound()
 	}
@@ -44,14 +44,14 @@ func lockTeam(t *store.ORMTx, actor store.Actor, id string) (l lockedTeam, err e
 // changeTeam changes a team for an actor in one transaction. change reports whether anything
 // is different, since only then the action is logged. Errors: lockTeam's and
 // change's, *FormStaleError.
-func (s *People) changeTeam(ctx context.Context, actor store.Actor, key store.Key, id, action string, change func(*store.ORMTx, *lockedTeam) (changed bool, err error)) (Team, error) {
+func (s *People) changeTeam(ctx context.Context, actor store.Actor, key store.Key, id, action string, change func(*store.Tx, *lockedTeam) (changed bool, err error)) (Team, error) {
 	var team Team
-	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
+	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.Tx) error {
 		l, err := lockTeam(t, actor, id)
 		if err != nil {
 			return err
 		}
-		if err := t.MatchesForm(l.team(), l.organization.ID, id); err != nil {
+		if err := t.Matches(ctx, key, l.team(), l.organization.ID, id); err != nil {
 			return err
 		}
 		changed, err := change(t, &l)
@@ -63,7 +63,7 @@ func (s *People) changeTeam(ctx context.Context, actor store.Actor, key store.Ke
 			return nil
 		}
 		l.identity.ChangedAt = t.At.After(l.identity.ChangedAt)
-		if err := t.Update(&l.identity, "name", "changed_at", "deleted_at"); err != nil {
+		if err := t.UpdateColumns(&l.identity, "name", "changed_at", "deleted_at"); err != nil {
 			return err
 		}
 		return t.Log(actor, l.organization.ID, action, id)
@@ -76,7 +76,7 @@ func (s *People) changeTeam(ctx context.Context, actor store.Actor, key store.Ke
 func (s *People) CreateTeam(ctx context.Context, actor store.Actor, key store.Key, organizationID, name string) (Team, error) {
 	var team Team
 	name = models.Trim(name)
-	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
+	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.Tx) error {
 		o, err := lockOrganization(t, actor, organizationID)
 		if err != nil {
 			return err
@@ -102,7 +102,7 @@ func (s *People) CreateTeam(ctx context.Context, actor store.Actor, key store.Ke
 // validation_failed, *FormStaleError, unavailable.
 func (s *People) RenameTeam(ctx context.Context, actor store.Actor, key store.Key, id, name string) (Team, error) {
 	name = models.Trim(name)
-	return s.changeTeam(ctx, actor, key, id, "team.renamed", func(_ *store.ORMTx, l *lockedTeam) (bool, error) {
+	return s.changeTeam(ctx, actor, key, id, "team.renamed", func(_ *store.Tx, l *lockedTeam) (bool, error) {
 		if err := store.Invalid(store.CheckActorName(name)); err != nil {
 			return false, err
 		}
@@ -117,7 +117,7 @@ func (s *People) RenameTeam(ctx context.Context, actor store.Actor, key store.Ke
 // not_found, permission_denied, validation_failed (/person: no one chosen, unknown, or
 // deactivated), *FormStaleError, unavailable.
 func (s *People) AddTeamMembers(ctx context.Context, actor store.Actor, key store.Key, id string, personIDs []string) (Team, error) {
-	return s.changeTeam(ctx, actor, key, id, "team.member_added", func(t *store.ORMTx, l *lockedTeam) (bool, error) {
+	return s.changeTeam(ctx, actor, key, id, "team.member_added", func(t *store.Tx, l *lockedTeam) (bool, error) {
 		members, err := newMembers(t, *l, personIDs)
 		if err != nil {
 			return false, err
@@ -132,7 +132,7 @@ func (s *People) AddTeamMembers(ctx context.Context, actor store.Actor, key stor
 
 // notifyOfTeamAccess tells the administrators that people joined a team that has permissions
 // on nodes: someone with the People permission can get these that way.
-func notifyOfTeamAccess(t *store.ORMTx, actor store.Actor, l lockedTeam) error {
+func notifyOfTeamAccess(t *store.Tx, actor store.Actor, l lockedTeam) error {
 	has, err := store.ScanOne[bool](t, nil, `SELECT EXISTS (SELECT FROM assignments WHERE identity_id = ?)`, l.identity.ID)
 	if err != nil || !has {
 		return err
@@ -141,7 +141,7 @@ func notifyOfTeamAccess(t *store.ORMTx, actor store.Actor, l lockedTeam) error {
 }
 
 // newMembers returns the rows of people to add to a team. Errors: validation_failed.
-func newMembers(t *store.ORMTx, l lockedTeam, personIDs []string) ([]models.TeamMember, error) {
+func newMembers(t *store.Tx, l lockedTeam, personIDs []string) ([]models.TeamMember, error) {
 	wanted := models.TextArray(slices.Compact(slices.Sorted(slices.Values(personIDs))))
 	field := models.FieldError{Pointer: "/person", Code: "required", Detail: "Choose at least one person."}
 	switch {
@@ -171,7 +171,7 @@ func newMembers(t *store.ORMTx, l lockedTeam, personIDs []string) ([]models.Team
 // RemoveTeamMember removes a member from a team. Errors: not_found (including someone who is
 // no member), permission_denied, *FormStaleError, unavailable.
 func (s *People) RemoveTeamMember(ctx context.Context, actor store.Actor, key store.Key, id, memberID string) (Team, error) {
-	return s.changeTeam(ctx, actor, key, id, "team.member_removed", func(t *store.ORMTx, _ *lockedTeam) (bool, error) {
+	return s.changeTeam(ctx, actor, key, id, "team.member_removed", func(t *store.Tx, _ *lockedTeam) (bool, error) {
 		if !models.IsID(memberID, models.PrefixIdentity) {
 			return false, models.NotFound()
 		}
@@ -188,7 +188,7 @@ func (s *People) RemoveTeamMember(ctx context.Context, actor store.Actor, key st
 // and permissions on nodes are removed. Imports can use its key again if they overwrite.
 // Errors: not_found, permission_denied, *FormStaleError, unavailable.
 func (s *People) DeleteTeam(ctx context.Context, actor store.Actor, key store.Key, id string) (Team, error) {
-	return s.changeTeam(ctx, actor, key, id, "team.deleted", func(t *store.ORMTx, l *lockedTeam) (bool, error) {
+	return s.changeTeam(ctx, actor, key, id, "team.deleted", func(t *store.Tx, l *lockedTeam) (bool, error) {
 		l.identity.DeletedAt = &t.At
 		// The members first: an assignment that ends is checked for each of them.
 		if err := t.DB.Delete(&models.TeamMember{}, "team_id = ?", id).Error; err != nil {

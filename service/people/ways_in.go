@@ -12,7 +12,7 @@ import (
 
 // canSignIn reports whether the person has a way to sign in: a password or a linked account,
 // or where the organization requires OpenID Connect, a linked account.
-func canSignIn(t *store.ORMTx, p lockedPerson) (bool, error) {
+func canSignIn(t *store.Tx, p lockedPerson) (bool, error) {
 	return store.ScanOne[bool](t, nil, `
 		SELECT password_hash IS NOT NULL AND NOT ? OR EXISTS (SELECT FROM openid_accounts WHERE person_id = people.id)
 		FROM people WHERE id = ?`, p.organization.OpenIDRequired, p.person.ID)
@@ -21,7 +21,7 @@ func canSignIn(t *store.ORMTx, p lockedPerson) (bool, error) {
 // linkFor makes a link for a locked person on behalf of the actor: an invitation, which also
 // links an account, only for someone who has no way to sign in. Errors: rule_violation,
 // rate_limited.
-func linkFor(t *store.ORMTx, actor store.Actor, p lockedPerson, show bool) (LinkEmail, error) {
+func linkFor(t *store.Tx, actor store.Actor, p lockedPerson, show bool) (LinkEmail, error) {
 	may, err := canSignIn(t, p)
 	if err != nil {
 		return LinkEmail{}, err
@@ -47,12 +47,12 @@ func (p lockedPerson) linkPerson() linkPerson {
 
 // storePassword stores a person's password hash. private is whether no one below
 // administrator saw the link that set it.
-func storePassword(t *store.ORMTx, personID, hash string, private bool) error {
+func storePassword(t *store.Tx, personID, hash string, private bool) error {
 	return t.Exec(`UPDATE people SET password_hash = ?, password_private = ? WHERE id = ?`, hash, private, personID)
 }
 
 // unlinkAccounts unlinks all accounts of the person.
-func unlinkAccounts(t *store.ORMTx, personID string) error {
+func unlinkAccounts(t *store.Tx, personID string) error {
 	return t.Exec(`DELETE FROM openid_accounts WHERE person_id = ?`, personID)
 }
 
@@ -60,7 +60,7 @@ func unlinkAccounts(t *store.ORMTx, personID string) error {
 // sessions and links. The person can then be invited again. Errors: not_found,
 // permission_denied, rule_violation for oneself, *FormStaleError, unavailable.
 func (s *People) RemoveWaysIn(ctx context.Context, actor store.Actor, key store.Key, id string) (PersonAccess, error) {
-	return s.changePerson(ctx, actor, key, id, "person.ways_in_removed", func(t *store.ORMTx, p *lockedPerson) (bool, error) {
+	return s.changePerson(ctx, actor, key, id, "person.ways_in_removed", func(t *store.Tx, p *lockedPerson) (bool, error) {
 		switch {
 		case !p.organization.Admin:
 			return false, models.Errorf(models.CodePermissionDenied, "Only administrators remove the ways in which a person signs in.")
@@ -85,7 +85,7 @@ func (s *People) RemoveWaysIn(ctx context.Context, actor store.Actor, key store.
 // validation_failed, *FormStaleError, unavailable.
 func (s *People) ChangePersonEmail(ctx context.Context, actor store.Actor, key store.Key, id, email string) (PersonAccess, error) {
 	email = strings.TrimSpace(email)
-	return s.changePerson(ctx, actor, key, id, "person.email_changed", func(t *store.ORMTx, p *lockedPerson) (bool, error) {
+	return s.changePerson(ctx, actor, key, id, "person.email_changed", func(t *store.Tx, p *lockedPerson) (bool, error) {
 		former := p.person.Email
 		switch {
 		case !p.organization.Admin:
@@ -105,7 +105,7 @@ func (s *People) ChangePersonEmail(ctx context.Context, actor store.Actor, key s
 			return false, err
 		}
 		p.person.Email = email
-		if err := t.Update(&p.person, "email"); err != nil {
+		if err := t.UpdateColumns(&p.person, "email"); err != nil {
 			return false, err
 		}
 		return true, notifyEmailChanged(t, actor, p.organization.ID, id, former)
@@ -128,7 +128,7 @@ func (s *People) LinkedAccounts(ctx context.Context, actor store.Actor) ([]Linke
 // UnlinkAccount unlinks an account from the actor, who must have another way to sign in. The
 // person's links and other sessions end. Errors: not_found, rule_violation, unavailable.
 func (s *People) UnlinkAccount(ctx context.Context, actor store.Actor, key store.Key, sessionID, issuer, subject string) error {
-	return s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
+	return s.Transaction(ctx, actor.OrganizationID, key, func(t *store.Tx) error {
 		p, err := lockSelf(t, actor)
 		if err != nil {
 			return err
@@ -155,7 +155,7 @@ func (s *People) UnlinkAccount(ctx context.Context, actor store.Actor, key store
 }
 
 // lockSelf locks the actor and reads what the actor's organization requires. Errors: not_found.
-func lockSelf(t *store.ORMTx, actor store.Actor) (p lockedPerson, err error) {
+func lockSelf(t *store.Tx, actor store.Actor) (p lockedPerson, err error) {
 	p.organization, err = store.ScanOne[lockedOrganization](t, models.NotFound(), `SELECT id, openid_required FROM organizations WHERE id = ? FOR SHARE`, actor.OrganizationID)
 	if err == nil {
 		p.person, err = store.LockRow[models.Person](t, actor.IdentityID)

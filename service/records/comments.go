@@ -73,10 +73,9 @@ func (s *Records) AddComment(ctx context.Context, actor store.Actor, key store.K
 		return err
 	}
 	var known commentedRecord
-	_, err = s.WriteOne(ctx, actor, key, http.StatusCreated, func(reading *pgx.Batch) {
-		store.QueueLockRow(reading, rules.table, recordID)
+	_, err = s.Write(ctx, actor, key, http.StatusCreated, store.Lock{Table: rules.table, ID: recordID}, func(reading *pgx.Batch) {
 		store.QueueOne(reading, &known, models.NotFound(), rules.record, recordID, actor.IdentityID, actor.OrganizationID)
-	}, func(t *store.WriteTx) (string, any, error) {
+	}, func(t *store.Tx) (string, any, error) {
 		if err := known.check(actor, text); err != nil {
 			return "", nil, err
 		}
@@ -90,7 +89,7 @@ func (s *Records) AddComment(ctx context.Context, actor store.Actor, key store.K
 		}); err != nil {
 			return "", nil, err
 		}
-		return recordID, struct{}{}, effects.Leave(t, effects.Change{
+		return recordID, struct{}{}, effects.Queue(t, effects.Change{
 			Actor: actor, OrganizationID: known.OrganizationID, RecordID: recordID, Action: string(rules.added),
 			Changes: models.JSON{models.CommentField: effects.FromTo(nil, id)},
 			Notices: []effects.Notice{{Kind: string(rules.added), Identities: known.Concerned}},
@@ -159,10 +158,9 @@ func (s *Records) RemoveComment(ctx context.Context, actor store.Actor, key stor
 		return models.NotFound()
 	}
 	var comment removableComment
-	_, err := s.WriteOne(ctx, actor, key, http.StatusOK, func(reading *pgx.Batch) {
-		store.QueueLockRow(reading, "comments", id)
+	_, err := s.Write(ctx, actor, key, http.StatusOK, store.Lock{Table: "comments", ID: id}, func(reading *pgx.Batch) {
 		store.QueueOne(reading, &comment, models.NotFound(), removableQuery, id, actor.IdentityID)
-	}, func(t *store.WriteTx) (string, any, error) {
+	}, func(t *store.Tx) (string, any, error) {
 		if err := comment.check(); err != nil {
 			return "", nil, err
 		}
@@ -178,7 +176,7 @@ func (s *Records) RemoveComment(ctx context.Context, actor store.Actor, key stor
 		if err := t.Update(comment.Comment, &removed); err != nil {
 			return "", nil, err
 		}
-		return comment.RecordID, struct{}{}, effects.Leave(t, effects.Change{
+		return comment.RecordID, struct{}{}, effects.Queue(t, effects.Change{
 			Actor: actor, OrganizationID: comment.OrganizationID, RecordID: comment.RecordID, Action: rules.removed,
 		})
 	})

@@ -5,9 +5,10 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/jackc/pgx/v5"
+
 	"millwright/models"
 	"millwright/service/access"
-	"millwright/service/batch"
 	"millwright/service/effects"
 	"millwright/service/inventory"
 	"millwright/service/store"
@@ -30,46 +31,51 @@ type feedbackCreation struct {
 	NodeRetired bool
 	// Managers are the nearest active inventory managers, without any the administrators.
 	Managers []string
-	// Addresses bounds how many webhook addresses may get the event.
-	Addresses int
-	// Taken is true if other feedback has the external_id, whose lock the write holds. Existing
+	// Inventory and People are as in FeedbackRow.
+	Inventory, People []byte
+	// Taken is true if other feedback has the external_id. Existing
 	// is its id if the actor has the permission to read it.
 	Taken    bool
 	Existing *string
 }
 
-// feedbackCreations looks the external_id up in index order: by equality alone, any index
-// that begins with the organization seems as good while the table is empty.
-var feedbackCreations = &batch.Statement{Stage: store.StageRules, ReadOnly: true, SQL: `
-	SELECT u.nth, o.read_only, o.suspended, n.retired_at IS NOT NULL AS node_retired,
-		` + store.Fill(access.GrantsOn, "node", "n.id", "actor", "u.actor") + ` AS grants,
+// feedbackCreations select a feedbackCreation, by whether the people in the record are shown. They look the external_id
+// up in index order: by equality alone, any index that begins with the organization seems as good while the table is empty.
+var feedbackCreations = store.ByPeople(func(people string) string {
+	return `
+	SELECT o.read_only, o.suspended, n.retired_at IS NOT NULL AS node_retired,
+		` + store.Fill(access.GrantsOn, "node", "n.id", "actor", "@actor") + ` AS grants,
 		` + store.Fill(managersOrAdmins, "node", "n.id", "organization", "o.id") + ` AS managers,
-		(SELECT count(*) FROM webhooks h WHERE h.organization_id = o.id) AS addresses,
-		coalesce(f.external_id = u.external, false) AS taken,
-		CASE WHEN f.external_id = u.external AND ` + store.Fill(access.ReadableFeedback, "w", "f", "actor", "u.actor") + ` THEN f.id END AS existing
-	FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY u (actor, organization, node, external, nth)
-	JOIN organizations o ON o.id = u.organization
-	LEFT JOIN inventory_nodes n ON n.organization_id = o.id AND n.id = u.node
-	LEFT JOIN LATERAL (SELECT * FROM feedback WHERE organization_id = o.id AND external_id >= u.external
-		ORDER BY organization_id, external_id LIMIT 1) f ON true`}
+		` + store.Fill(store.NodeReference, "node", "n.id") + ` AS inventory,
+		` + store.Fill(store.PeopleAmong("@actor"), "people", people) + `,
+		coalesce(f.external_id = @external, false) AS taken,
+		CASE WHEN f.external_id = @external AND ` + store.Fill(access.ReadableFeedback, "w", "f", "actor", "@actor") + ` THEN f.id END AS existing
+	FROM organizations o
+	LEFT JOIN inventory_nodes n ON n.organization_id = o.id AND n.id = @node
+	LEFT JOIN LATERAL (SELECT * FROM feedback WHERE organization_id = o.id AND external_id >= @external
+		ORDER BY organization_id, external_id LIMIT 1) f ON true
+	WHERE o.id = @organization`
+})
 
 // CreateFeedback creates feedback (api.md 4.1) and returns it
 // with status 201. Errors: validation_failed, permission_denied,
 // external_id_taken, idempotency_key_reused, unavailable.
 func (s *Records) CreateFeedback(ctx context.Context, actor store.Actor, key store.Key, in NewFeedback) (store.WriteResult, error) {
-	var locks []string
-	if in.ExternalID != nil {
-		locks = []string{feedbackKey(actor.OrganizationID, *in.ExternalID)}
+	var known feedbackCreation
+	result, err := s.createFeedback(ctx, actor, key, in, &known)
+	if models.CodeOf(err) == models.CodeExternalIDTaken && !known.Taken {
+		// Two at a time: the constraint does not name the feedback that has it, and the rules do once it is there.
+		result, err = s.createFeedback(ctx, actor, key, in, &known)
 	}
-	return s.write(ctx, actor, key, http.StatusCreated, locks, func(ctx context.Context, t *store.Tx) (string, any, error) {
-		for _, name := range locks {
-			t.QueueLockKey(name)
-		}
-		var known feedbackCreation
-		batch.QueueBulkOne(t.Tx, feedbackCreations, &known, nil, actor.IdentityID, actor.OrganizationID, in.InventoryID, in.ExternalID)
-		if err := t.Flush(ctx); err != nil {
-			return "", nil, err
-		}
+	return result, err
+}
+
+func (s *Records) createFeedback(ctx context.Context, actor store.Actor, key store.Key, in NewFeedback, known *feedbackCreation) (store.WriteResult, error) {
+	return s.write(ctx, actor, key, http.StatusCreated, store.Lock{}, func(reading *pgx.Batch) {
+		store.QueueOne(reading, known, nil, feedbackCreations[actor.ShowPeople], pgx.NamedArgs{
+			"actor": actor.IdentityID, "organization": actor.OrganizationID, "node": in.InventoryID, "external": in.ExternalID,
+		})
+	}, func(t *store.Tx) (string, any, error) {
 		if err := known.check(actor, in); err != nil {
 			return "", nil, err
 		}
@@ -77,18 +83,21 @@ func (s *Records) CreateFeedback(ctx context.Context, actor store.Actor, key sto
 		if err != nil {
 			return "", nil, err
 		}
-		if err := insertFeedback(t, actor, id, in, known); err != nil {
-			return "", nil, err
-		}
 		t.Unreadable = !slices.Contains(known.Grants, string(models.GrantFeedbackRead))
-		return writtenFeedback(ctx, t, id, actor)
+		row := FeedbackRow{Inventory: known.Inventory, People: known.People, Feedback: models.Feedback{
+			ID:             id,
+			OrganizationID: actor.OrganizationID,
+			InventoryID:    in.InventoryID,
+			Subject:        in.Subject,
+			Description:    in.Description,
+			ExternalID:     in.ExternalID,
+			Status:         models.FeedbackOpen,
+			CreatedBy:      actor.IdentityID,
+			CreatedAt:      t.At,
+			ChangedAt:      t.At,
+		}}
+		return id, &row, insertFeedback(t, actor, row.Feedback, known.Managers)
 	})
-}
-
-// feedbackKey names an external_id of the organization's feedback for a lock. Two
-// creations with one would break a unique constraint, which fails a whole transaction.
-func feedbackKey(organizationID, externalID string) string {
-	return "feedback " + organizationID + " " + externalID
 }
 
 // check applies the rules in the order in which an integrator would fix the
@@ -118,37 +127,25 @@ func (c feedbackCreation) check(actor store.Actor, in NewFeedback) error {
 }
 
 // insertFeedback queues the feedback and the effects of its creation.
-func insertFeedback(t *store.Tx, actor store.Actor, id string, in NewFeedback, known feedbackCreation) error {
-	if err := t.Insert(&models.Feedback{
-		ID:             id,
-		OrganizationID: actor.OrganizationID,
-		InventoryID:    in.InventoryID,
-		Subject:        in.Subject,
-		Description:    in.Description,
-		ExternalID:     in.ExternalID,
-		Status:         models.FeedbackOpen,
-		CreatedBy:      actor.IdentityID,
-		CreatedAt:      t.At,
-		ChangedAt:      t.At,
-	}); err != nil {
+func insertFeedback(t *store.Tx, actor store.Actor, row models.Feedback, managers []string) error {
+	if err := t.Create(&row); err != nil {
 		return err
 	}
 	changes := models.JSON{
-		"inventory_id": effects.FromTo(nil, in.InventoryID), "subject": effects.FromTo(nil, in.Subject), "status": effects.FromTo(nil, models.FeedbackOpen),
+		"inventory_id": effects.FromTo(nil, row.InventoryID), "subject": effects.FromTo(nil, row.Subject), "status": effects.FromTo(nil, row.Status),
 	}
-	for name, value := range map[string]*string{"description": in.Description, "external_id": in.ExternalID} {
+	for name, value := range map[string]*string{"description": row.Description, "external_id": row.ExternalID} {
 		if value != nil {
 			changes[name] = effects.FromTo(nil, *value)
 		}
 	}
 	return effects.Queue(t, effects.Change{
 		Actor:          actor,
-		OrganizationID: actor.OrganizationID,
-		RecordID:       id,
+		OrganizationID: row.OrganizationID,
+		RecordID:       row.ID,
 		Action:         string(models.EventIssueCreated),
 		Changes:        changes,
-		Notices:        []effects.Notice{{Kind: "issue.created", Identities: known.Managers}},
+		Notices:        []effects.Notice{{Kind: string(models.NoticeFeedbackOpened), Identities: managers}},
 		Events:         []effects.Event{{Type: models.EventIssueCreated}},
-		Addresses:      known.Addresses,
 	})
 }

@@ -6,7 +6,6 @@ import (
 
 	"millwright/models"
 	"millwright/service/access"
-	"millwright/service/batch"
 	"millwright/service/lists"
 	"millwright/service/store"
 )
@@ -47,13 +46,6 @@ var (
 	// FeedbackReader reads single feedback.
 	FeedbackReader = store.NewRecordReader("feedback", FeedbackColumns, access.ReadableFeedback, (*FeedbackRow).Record, models.PrefixFeedback)
 )
-
-// writtenFeedback is what a write returns: the feedback as its GET shows it to the actor.
-func writtenFeedback(ctx context.Context, t *store.Tx, id string, actor store.Actor) (string, any, error) {
-	var row FeedbackRow
-	batch.QueueBulkOne(t.Tx, FeedbackReader.Unchecked[actor.ShowPeople], &row, nil, id)
-	return id, &row, t.Flush(ctx)
-}
 
 // Feedback returns feedback as GET /issues/{id} shows it to the actor, encoded.
 // Errors: not_found (including when the actor may not read it), unavailable.

@@ -3,12 +3,12 @@ package records
 import (
 	"context"
 	"net/http"
-	"reflect"
 	"slices"
+
+	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
 	"millwright/service/access"
-	"millwright/service/batch"
 	"millwright/service/effects"
 	"millwright/service/store"
 )
@@ -20,19 +20,14 @@ type feedbackResolution struct {
 	organizationState
 	// Grants are the actor's on the node.
 	Grants []string
-	// Addresses bounds how many webhook addresses may get the event.
-	Addresses int
 }
-
-var lockFeedback = store.LockOf("feedback")
 
 // feedbackResolutions are by whether the people in the record are shown.
 var feedbackResolutions = store.ByPeople(func(people string) string {
 	return store.Fill(`
 	SELECT `+FeedbackColumns+`,
 		`+access.ReadableFeedback+` AS readable, o.read_only, o.suspended,
-		`+store.Fill(access.GrantsOn, "node", "{w}.inventory_id")+` AS grants,
-		(SELECT count(*) FROM webhooks h WHERE h.organization_id = {w}.organization_id) AS addresses
+		`+store.Fill(access.GrantsOn, "node", "{w}.inventory_id")+` AS grants
 	FROM feedback {w} JOIN organizations o ON o.id = {w}.organization_id
 	WHERE {w}.id = $1`, "w", "w", "actor", "$2", "people", people)
 })
@@ -45,13 +40,10 @@ func (s *Records) ResolveFeedback(ctx context.Context, actor store.Actor, key st
 	if !models.IsID(id, models.PrefixFeedback) {
 		return store.WriteResult{}, models.NotFound()
 	}
-	return s.write(ctx, actor, key, http.StatusOK, []string{id}, func(ctx context.Context, t *store.Tx) (string, any, error) {
-		var known feedbackResolution
-		t.QueueLock(lockFeedback, id)
-		batch.QueueOne(t.Tx, &known, models.NotFound(), feedbackResolutions[actor.ShowPeople], id, actor.IdentityID)
-		if err := t.Flush(ctx); err != nil {
-			return "", nil, err
-		}
+	var known feedbackResolution
+	return s.write(ctx, actor, key, http.StatusOK, store.Lock{Table: "feedback", ID: id}, func(reading *pgx.Batch) {
+		store.QueueOne(reading, &known, models.NotFound(), feedbackResolutions[actor.ShowPeople], id, actor.IdentityID)
+	}, func(t *store.Tx) (string, any, error) {
 		if !known.Readable {
 			return "", nil, models.NotFound()
 		}
@@ -61,10 +53,8 @@ func (s *Records) ResolveFeedback(ctx context.Context, actor store.Actor, key st
 		if err := known.check(actor); err != nil {
 			return "", nil, err
 		}
-		if err := resolve(t, actor, known); err != nil {
-			return "", nil, err
-		}
-		return writtenFeedback(ctx, t, id, actor)
+		row := known.FeedbackRow
+		return id, &row, resolve(t, actor, &row.Feedback)
 	})
 }
 
@@ -86,13 +76,13 @@ func (r *feedbackResolution) check(actor store.Actor) error {
 	return nil
 }
 
-// resolve queues the change and its effects, at a time later than every earlier
+// resolve resolves the feedback and queues the effects of it, at a time later than every earlier
 // change of the record.
-func resolve(t *store.Tx, actor store.Actor, feedback feedbackResolution) error {
-	t.At = t.At.After(feedback.ChangedAt)
-	if err := t.Update(reflect.TypeFor[models.Feedback](), feedback.ID, map[string]any{
-		"status": models.FeedbackResolved, "resolved_at": t.At, "changed_at": t.At,
-	}); err != nil {
+func resolve(t *store.Tx, actor store.Actor, feedback *models.Feedback) error {
+	t.After(feedback.ChangedAt)
+	before := *feedback
+	feedback.Status, feedback.ResolvedAt, feedback.ChangedAt = models.FeedbackResolved, &t.At, t.At
+	if err := t.Update(before, feedback); err != nil {
 		return err
 	}
 	return effects.Queue(t, effects.Change{
@@ -100,9 +90,8 @@ func resolve(t *store.Tx, actor store.Actor, feedback feedbackResolution) error 
 		OrganizationID: feedback.OrganizationID,
 		RecordID:       feedback.ID,
 		Action:         string(models.EventIssueResolved),
-		Changes:        models.JSON{"status": effects.FromTo(feedback.Status, models.FeedbackResolved)},
+		Changes:        models.JSON{"status": effects.FromTo(before.Status, feedback.Status)},
 		Notices:        []effects.Notice{{Kind: string(models.NoticeFeedbackResolved), Identities: []string{feedback.CreatedBy}}},
 		Events:         []effects.Event{{Type: models.EventIssueResolved}},
-		Addresses:      feedback.Addresses,
 	})
 }

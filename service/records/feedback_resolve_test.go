@@ -1,16 +1,17 @@
 package records_test
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"millwright/models"
+	"millwright/service"
 	"millwright/service/records"
 	"millwright/service/servicetest"
 	"millwright/service/store"
+	"millwright/service/storetest"
 )
 
 // issue returns new feedback of the actor on AHU 1, without its effects.
@@ -94,19 +95,15 @@ func TestResolveFeedbackNeedsThePermission(t *testing.T) {
 func TestOnlyOneOfTwoResolves(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	id, ann := issue(s, "erp"), s.As("ann")
-	held, err := s.Pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = held.Rollback(context.WithoutCancel(t.Context())) }()
-	if _, err := held.Exec(t.Context(), `SELECT FROM feedback WHERE id = $1 FOR UPDATE`, id); err != nil {
-		t.Fatal(err)
-	}
-	outcomes := make([]string, 2)
+	processes := []*service.Service{s.Service, s.NewInstance()}
+	storetest.WaitForLocks(processes[1].Store)
+	held := servicetest.Begin(t, s.Fixture)
+	servicetest.ExecIn(t, held, `SELECT FROM feedback WHERE id = $1 FOR UPDATE`, id)
+	outcomes := make([]string, len(processes))
 	var both sync.WaitGroup
-	for i := range outcomes {
+	for i, process := range processes {
 		both.Go(func() {
-			_, err := s.Records.ResolveFeedback(t.Context(), ann, store.NoKey, id)
+			_, err := process.Records.ResolveFeedback(t.Context(), ann, store.NoKey, id)
 			outcomes[i] = servicetest.Outcome(err)
 		})
 	}

@@ -4,8 +4,9 @@ import (
 	"context"
 	"slices"
 
+	"github.com/jackc/pgx/v5"
+
 	"millwright/models"
-	"millwright/service/batch"
 	"millwright/service/effects"
 	"millwright/service/store"
 )
@@ -108,10 +109,12 @@ func loadState[T any](
 	var found []T
 	var transitions []Transition
 	var at models.Time
-	err := s.Write(ctx, func(_ context.Context, t *store.Tx) error {
-		t.Queue(`DELETE FROM dirty_records WHERE record_id = $1`, id)
-		batch.QueueAll(t.Tx, &found, query, id)
-		batch.QueueAll(t.Tx, &transitions, transitionsQuery, id, after, maxTransitions)
+	// The organization is not known yet: the record takes its turn for itself.
+	err := s.Run(ctx, id, store.Lock{}, func(reading *pgx.Batch) {
+		reading.Queue(`DELETE FROM dirty_records WHERE record_id = $1`, id)
+		store.QueueAll(reading, &found, query, id)
+		store.QueueAll(reading, &transitions, transitionsQuery, id, after, maxTransitions)
+	}, func(t *store.Tx) error {
 		at = t.At
 		return nil
 	})

@@ -6,7 +6,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
-	"millwright/service/batch"
 	"millwright/service/effects"
 	"millwright/service/store"
 )
@@ -17,13 +16,10 @@ import (
 // inventory managers of its node, without any for the administrators. It reports whether the
 // reminder still applies; if not, because a wake was lost, no one is notified. Errors: unavailable.
 func (s *Records) Remind(ctx context.Context, id string, due models.Reminder) (applied bool, err error) {
-	err = s.Write(ctx, func(ctx context.Context, t *store.Tx) error {
-		var found []WorkOrderState
-		t.QueueLock(lockWorkOrder, id)
-		batch.QueueAll(t.Tx, &found, workOrderStateQuery, id)
-		if err := t.Flush(ctx); err != nil {
-			return err
-		}
+	var found []WorkOrderState
+	err = s.Run(ctx, id, store.Lock{Table: "work_orders", ID: id}, func(reading *pgx.Batch) {
+		store.QueueAll(reading, &found, workOrderStateQuery, id)
+	}, func(t *store.Tx) error {
 		applied = false
 		for _, state := range found { // at most one
 			now, runs := state.Dates.Reminder(due.Clock, t.At)

@@ -10,6 +10,7 @@ import (
 	"millwright/service/records"
 	"millwright/service/servicetest"
 	"millwright/service/store"
+	"millwright/service/storetest"
 )
 
 func TestRemindersReachPeopleOnce(t *testing.T) {
@@ -87,21 +88,17 @@ func TestRemindersAtTheSameTimeReachPeopleOnce(t *testing.T) {
 	id := s.NewWorkOrder([]string{"crew", "ann", "polar"}, nil)
 	target := setTarget(s, id, 48*time.Hour)
 	s.ClearEffects(id)
-	// All of them wait for the row and begin together.
-	gate, err := s.Pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = gate.Rollback(context.WithoutCancel(t.Context())) }()
-	if _, err := gate.Exec(t.Context(), `SELECT FROM work_orders WHERE id = $1 FOR UPDATE`, id); err != nil {
-		t.Fatal(err)
-	}
+	// All of them wait for the row, in a process each, and begin together.
+	gate := servicetest.Begin(t, s.Fixture)
+	servicetest.ExecIn(t, gate, `SELECT FROM work_orders WHERE id = $1 FOR UPDATE`, id)
 	const tries = 8
 	var all sync.WaitGroup
 	ctx := context.WithoutCancel(t.Context())
 	for range tries {
+		process := s.NewInstance()
+		storetest.WaitForLocks(process.Store)
 		all.Go(func() {
-			if applied, err := s.Records.Remind(ctx, id, servicetest.Reminder(models.NoticeDueSoon, *target)); err != nil || !applied {
+			if applied, err := process.Records.Remind(ctx, id, servicetest.Reminder(models.NoticeDueSoon, *target)); err != nil || !applied {
 				t.Errorf("applied %v, error %v", applied, err)
 			}
 		})

@@ -1,11 +1,15 @@
 package records
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
 	"slices"
 
+	"github.com/jackc/pgx/v5"
+
 	"millwright/models"
-	"millwright/service/batch"
 	"millwright/service/effects"
 	"millwright/service/people"
 	"millwright/service/store"
@@ -16,75 +20,78 @@ import (
 // has no effect. A service company names only workers. Errors: permission_denied, validation_failed, rule_violation
 // (both_roles, assignee_inactive, assignee_not_connected, own_work, status) and changeWorkOrder's.
 func (s *Records) AssignWorkOrder(ctx context.Context, actor store.Actor, key store.Key, id string, assignees, consultants []string) (store.WriteResult, error) {
-	return s.changeWorkOrder(ctx, actor, key, id, models.OperationAssign, func(ctx context.Context, c *workOrderChange) error {
-		added, err := c.added(ctx, candidates{assignees: assignees, consultants: consultants})
+	named := candidates{assignees: assignees, consultants: consultants}
+	return s.changeWorkOrder(ctx, actor, key, id, models.OperationAssign, func(reading *pgx.Batch) {
+		queueCandidates(reading, &named, actor, id)
+	}, func(ctx context.Context, c *workOrderChange) error {
+		added, err := c.added(named)
 		if err != nil {
 			return err
 		}
-		return c.reassign(ctx, added, people.Roles{Assignees: []string{}, Consultants: []string{}})
+		return c.reassign(ctx, added, noRoles(), named.People)
 	})
 }
+
+// noRoles are the roles of no one.
+func noRoles() people.Roles { return people.Roles{Assignees: []string{}, Consultants: []string{}} }
 
 // ReplaceWorkers assigns workers instead of the present ones, and returns the work order. A
 // service company replaces only its own people. Errors: AssignWorkOrder's, and rule_violation
 // (last_worker) without workers.
 func (s *Records) ReplaceWorkers(ctx context.Context, actor store.Actor, key store.Key, id string, workers []string) (store.WriteResult, error) {
-	return s.changeWorkOrder(ctx, actor, key, id, models.OperationAssign, func(ctx context.Context, c *workOrderChange) error {
+	named := candidates{assignees: workers}
+	var own []string
+	return s.changeWorkOrder(ctx, actor, key, id, models.OperationAssign, func(reading *pgx.Batch) {
+		queueCandidates(reading, &named, actor, id)
+		store.QueueValues(reading, &own, ownAssigneesQuery, id, actor.OrganizationID)
+	}, func(ctx context.Context, c *workOrderChange) error {
 		if len(workers) == 0 {
 			return models.Violation(models.RuleLastWorker, "A work order needs at least one worker. Choose who replaces the present ones.")
 		}
-		added, err := c.added(ctx, candidates{assignees: workers})
+		added, err := c.added(named)
 		if err != nil {
 			return err
 		}
-		removed := people.Roles{Assignees: []string{}, Consultants: []string{}}
+		removed := noRoles()
 		for _, identity := range difference(c.state.Assigned.Assignees, workers) {
-			own, err := c.isOwn(ctx, identity)
-			if err != nil {
-				return err
-			}
-			if own && identity != c.acting.OrganizationID { // which returns the work order to its customer
+			if c.isOwn(identity, own) && identity != c.acting.OrganizationID { // which returns the work order to its customer
 				removed.Assignees = append(removed.Assignees, identity)
 			}
 		}
-		return c.reassign(ctx, added, removed)
+		return c.reassign(ctx, added, removed, named.People)
 	})
 }
 
 // ReplaceAssignee assigns the replacement in the role of a person who left, by the rules of
 // AssignWorkOrder. It has no effect if that person is not assigned. Errors: AssignWorkOrder's.
 func ReplaceAssignee(ctx context.Context, s *store.Store, actor store.Actor, id, person, replacement string) error {
-	_, err := New(s).changeWorkOrder(ctx, actor, store.NoKey, id, models.OperationAssign, func(ctx context.Context, c *workOrderChange) error {
+	named := candidates{assignees: []string{replacement}}
+	_, err := New(s).changeWorkOrder(ctx, actor, store.NoKey, id, models.OperationAssign, func(reading *pgx.Batch) {
+		queueCandidates(reading, &named, actor, id)
+	}, func(ctx context.Context, c *workOrderChange) error {
 		removed := c.roleOf(person)
 		c.Decided = true
-		var named candidates
 		switch {
-		case len(removed.Assignees) > 0:
-			named.assignees = []string{replacement}
-		case len(removed.Consultants) > 0:
-			named.consultants = []string{replacement}
-		default:
+		case len(removed.All()) == 0:
 			return nil
+		case len(removed.Consultants) > 0:
+			named.assignees, named.consultants = nil, []string{replacement}
 		}
 		// checkUnassign has nothing to reject: the role keeps someone, and the person is the actor's colleague.
-		added, err := c.added(ctx, named)
+		added, err := c.added(named)
 		if err != nil {
 			return err
 		}
-		return c.reassign(ctx, added, removed)
+		return c.reassign(ctx, added, removed, named.People)
 	})
 	return err
 }
 
 // added checks those who are named and returns those who do not have the role yet. Errors:
 // permission_denied, validation_failed, rule_violation (both_roles, assignee_inactive, assignee_not_connected).
-func (c *workOrderChange) added(ctx context.Context, named candidates) (people.Roles, error) {
+func (c *workOrderChange) added(named candidates) (people.Roles, error) {
 	if c.forCustomer() && len(named.consultants) > 0 {
 		return people.Roles{}, models.Errorf(models.CodePermissionDenied, "A service company forwards a work order to workers. Only its customer names consultants.")
-	}
-	c.queueCandidates(&named)
-	if err := c.Flush(ctx); err != nil {
-		return people.Roles{}, err
 	}
 	assigned := c.state.Assigned
 	named.Known = append(named.Known, assigned.All()...) // an actor that reads the work order knows its assignees
@@ -96,7 +103,7 @@ func (c *workOrderChange) added(ctx context.Context, named candidates) (people.R
 
 // roleOf returns the identity in its role, in no role if it is not assigned.
 func (c *workOrderChange) roleOf(identity string) people.Roles {
-	role := people.Roles{Assignees: []string{}, Consultants: []string{}}
+	role := noRoles()
 	switch {
 	case slices.Contains(c.state.Assigned.Assignees, identity):
 		role.Assignees = []string{identity}
@@ -110,19 +117,18 @@ func (c *workOrderChange) roleOf(identity string) people.Roles {
 // order. Errors: not_found if it is not assigned, permission_denied,
 // rule_violation (last_worker, own_work, status) and changeWorkOrder's.
 func (s *Records) UnassignWorkOrder(ctx context.Context, actor store.Actor, key store.Key, id, identity string) (store.WriteResult, error) {
-	return s.changeWorkOrder(ctx, actor, key, id, models.OperationAssign, func(ctx context.Context, c *workOrderChange) error {
+	var own []string
+	return s.changeWorkOrder(ctx, actor, key, id, models.OperationAssign, func(reading *pgx.Batch) {
+		store.QueueValues(reading, &own, ownAssigneesQuery, id, actor.OrganizationID)
+	}, func(ctx context.Context, c *workOrderChange) error {
 		removed := c.roleOf(identity)
 		if len(removed.All()) == 0 {
 			return models.NotFound()
 		}
-		own, err := c.isOwn(ctx, identity)
-		if err == nil {
-			err = c.checkUnassign(identity, own)
-		}
-		if err != nil {
+		if err := c.checkUnassign(identity, c.isOwn(identity, own)); err != nil {
 			return err
 		}
-		return c.reassign(ctx, people.Roles{Assignees: []string{}, Consultants: []string{}}, removed)
+		return c.reassign(ctx, noRoles(), removed, nil)
 	})
 }
 
@@ -137,16 +143,13 @@ func difference(ids, others []string) []string {
 	return rest
 }
 
-// isOwn reports whether the identity belongs to the actor's organization, which matters
+// ownAssigneesQuery selects the ids of those assigned to the work order $1 that belong to the organization $2.
+const ownAssigneesQuery = `SELECT i.id FROM work_order_assignees x JOIN identities i ON i.id = x.identity_id WHERE x.work_order_id = $1 AND i.organization_id = $2`
+
+// isOwn reports whether the identity is one of the actor's organization's own, which matters
 // for a service company.
-func (c *workOrderChange) isOwn(ctx context.Context, identity string) (bool, error) {
-	if !c.forCustomer() {
-		return true, nil
-	}
-	var own []struct{ ID string }
-	batch.QueueAll(c.Tx.Tx, &own, `SELECT id FROM identities WHERE id = $1 AND organization_id = $2`, identity, c.Actor.OrganizationID)
-	err := c.Flush(ctx)
-	return len(own) > 0, err
+func (c *workOrderChange) isOwn(identity string, own []string) bool {
+	return !c.forCustomer() || slices.Contains(own, identity)
 }
 
 // ownReviewQuery selects whether no one but $1 could review as one of the consultants $2.
@@ -159,17 +162,19 @@ func (c *workOrderChange) isOwnReview(ctx context.Context, consultants []string)
 		return false, nil
 	}
 	var found struct{ Own bool }
-	batch.QueueOne(c.Tx.Tx, &found, nil, ownReviewQuery, c.state.CompletedBy, consultants)
-	err := c.Flush(ctx)
+	err := c.Read(ctx, func(pipeline *pgx.Batch) {
+		store.QueueOne(pipeline, &found, nil, ownReviewQuery, store.TextOf(c.state.CompletedBy), consultants)
+	})
 	return found.Own, err
 }
 
-// reassign queues the change of roles and adds its effects. Errors: rule_violation (own_work, status).
-func (c *workOrderChange) reassign(ctx context.Context, added, removed people.Roles) error {
+// reassign queues the change of roles and adds its effects. known are those added, as the record shows them. Errors:
+// rule_violation (own_work, status).
+func (c *workOrderChange) reassign(ctx context.Context, added, removed people.Roles, known []encodedIdentity) error {
 	if len(added.All())+len(removed.All()) == 0 {
 		return nil
 	}
-	if _, err := c.state.Status.Apply(models.OperationAssign, c.state.HeldFrom); err != nil {
+	if _, err := c.state.Status.Apply(models.OperationAssign, c.state.heldFrom()); err != nil {
 		return err
 	}
 	before := c.state.Assigned
@@ -184,33 +189,65 @@ func (c *workOrderChange) reassign(ctx context.Context, added, removed people.Ro
 		}
 		if own {
 			return models.Violation(models.RuleOwnWork,
-				"Who completed a work order does not review it, and no other active person would be its consultant. Name another consultant.").About(c.state.CompletedBy)
+				"Who completed a work order does not review it, and no other active person would be its consultant. Name another consultant.").About(store.TextOf(c.state.CompletedBy))
 		}
 	}
-	if gone := removed.All(); len(gone) > 0 {
-		c.Queue(`DELETE FROM work_order_assignees WHERE work_order_id = $1 AND identity_id = ANY ($2)`, c.RecordID, gone)
+	if err := c.saveRoles(added, removed); err != nil {
+		return err
 	}
-	for role, ids := range map[models.Role][]string{models.RoleWorker: added.Assignees, models.RoleConsultant: added.Consultants} {
-		if len(ids) == 0 {
-			continue
-		}
-		c.Queue(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position)
-			SELECT $1::text, id, $2::text, n + (SELECT coalesce(max(position), 0) FROM work_order_assignees WHERE work_order_id = $1::text)
-			FROM unnest($3::text[]) WITH ORDINALITY AS named (id, n)`, c.RecordID, role, ids)
+	c.row.Assigned = after
+	if err := c.showPeople(known); err != nil {
+		return err
 	}
-	c.reload = true // the record names the people of other identities now
 	c.Action = string(models.EventWorkOrderAssigneesChanged)
-	if len(added.Assignees)+len(removed.Assignees) > 0 {
-		c.Changes["assignees"] = effects.FromTo(before.Assignees, after.Assignees)
-	}
-	if len(added.Consultants)+len(removed.Consultants) > 0 {
-		c.Changes["consultants"] = effects.FromTo(before.Consultants, after.Consultants)
-	}
 	c.Events = []effects.Event{{Type: models.EventWorkOrderAssigneesChanged, Data: models.JSON{"added": added, "removed": removed}}}
 	if slices.Contains(models.InProcess(), c.state.Status) { // else there is nothing to do for them (api.md 1.5)
 		c.notify(models.NoticeAssigned, added.Assignees...)
 		c.notify(models.NoticeConsulted, added.Consultants...)
 		c.notify(models.NoticeUnassigned, removed.All()...)
 	}
+	return nil
+}
+
+// saveRoles queues the rows of the assignees that change. Those added follow the others.
+func (c *workOrderChange) saveRoles(added, removed people.Roles) error {
+	for _, identity := range removed.All() {
+		if err := c.Delete(&models.WorkOrderAssignee{WorkOrderID: c.RecordID, IdentityID: identity}); err != nil {
+			return err
+		}
+	}
+	rows := assigneeRows(c.RecordID, added, c.state.LastPosition+1)
+	if len(rows) == 0 {
+		return nil
+	}
+	return c.Create(&rows)
+}
+
+// assigneeRows are the rows of those who have the roles of the work order, with places from first on.
+func assigneeRows(id string, roles people.Roles, first int) []models.WorkOrderAssignee {
+	var rows []models.WorkOrderAssignee
+	for i, identity := range roles.Assignees {
+		rows = append(rows, models.WorkOrderAssignee{WorkOrderID: id, IdentityID: identity, Role: models.RoleWorker, Position: first + i})
+	}
+	for i, identity := range roles.Consultants {
+		rows = append(rows, models.WorkOrderAssignee{WorkOrderID: id, IdentityID: identity, Role: models.RoleConsultant, Position: first + i})
+	}
+	return rows
+}
+
+// showPeople has the record name the people of those who are assigned now: some of those it named before, and of
+// those added.
+func (c *workOrderChange) showPeople(added []encodedIdentity) error {
+	if c.state.People == nil {
+		return nil
+	}
+	var all []encodedIdentity
+	if err := json.Unmarshal(c.state.People, &all); err != nil {
+		return fmt.Errorf("decode the people of a record: %w", err)
+	}
+	all = append(all, added...)
+	slices.SortFunc(all, func(a, b encodedIdentity) int { return cmp.Compare(a.id, b.id) })
+	all = slices.CompactFunc(all, func(a, b encodedIdentity) bool { return a.id == b.id })
+	c.row.People = encodedPeople(all, append(c.row.Assigned.All(), c.row.CreatedBy))
 	return nil
 }

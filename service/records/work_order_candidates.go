@@ -5,9 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
+
 	"millwright/models"
 	"millwright/service/access"
-	"millwright/service/batch"
 	"millwright/service/store"
 )
 
@@ -20,7 +21,11 @@ type candidates struct {
 
 // candidateState tells the candidates apart: Known are those that the actor may know of,
 // Connected those connected to the node, Active those that can act.
-type candidateState struct{ Known, Connected, Active []string }
+type candidateState struct {
+	Known, Connected, Active []string
+	// People are the candidates as the record shows them, nil if it does not.
+	People []encodedIdentity
+}
 
 // connectedTo selects the identities that are connected to the node {node}: those assigned
 // there or above, and the members of a team that is. It ends in a WHERE clause.
@@ -39,19 +44,24 @@ const connectedIdentities = `
 var activeIdentities = `
 	ARRAY(SELECT named FROM unnest({identities}) named WHERE ` + store.Fill(access.CanAct, "identity", "named") + `)`
 
-// queueCandidates queues loading what the rules need. A service company may
-// assign all its people, so for it they count as connected.
-func (c *workOrderChange) queueCandidates(n *candidates) {
-	known := store.Fill(store.KnownIdentities, "organization", "$2", "identities", "$1::text[]")
-	connected := store.Fill(connectedIdentities, "node", "$3", "identities", "$1::text[]", "actor", "$4", "integration", "$5")
-	args := []any{slices.Concat(n.assignees, n.consultants), c.Actor.OrganizationID}
-	if c.forCustomer() {
-		known = store.Fill(ownIdentities, "organization", "$2", "identities", "$1::text[]")
-		connected = known
-	} else {
-		args = append(args, c.state.InventoryID, c.Actor.IdentityID, c.Actor.Kind == models.KindIntegration)
-	}
-	batch.QueueOne(c.Tx.Tx, &n.candidateState, nil, `SELECT `+known+` AS known, `+connected+` AS connected, `+store.Fill(activeIdentities, "identities", "$1::text[]")+` AS active`, args...)
+// candidatesQueries select a candidateState of the @identities that the @actor of the @organization names for the work order
+// @id, by whether the people in the record are shown. A service company may assign all its people, so for it they
+// count as connected.
+var candidatesQueries = store.ByPeople(func(people string) string {
+	return store.Fill(`
+	SELECT CASE WHEN w.organization_id = @organization THEN `+store.KnownIdentities+` ELSE `+ownIdentities+` END AS known,
+		CASE WHEN w.organization_id = @organization THEN `+connectedIdentities+` ELSE `+ownIdentities+` END AS connected,
+		`+activeIdentities+` AS active, `+store.PeopleAmong(`SELECT unnest(@identities::text[])`)+`
+	FROM work_orders w WHERE w.id = @id`,
+		"organization", "@organization", "identities", "@identities::text[]", "node", "w.inventory_id", "actor", "@actor", "integration", "@integration", "people", people)
+})
+
+// queueCandidates adds the query of what the rules need to know of the candidates for the work order.
+func queueCandidates(reading *pgx.Batch, n *candidates, actor store.Actor, id string) {
+	store.QueueOne(reading, &n.candidateState, models.NotFound(), candidatesQueries[actor.ShowPeople], pgx.NamedArgs{
+		"id": id, "actor": actor.IdentityID, "organization": actor.OrganizationID, "integration": actor.Kind == models.KindIntegration,
+		"identities": append(append([]string{}, n.assignees...), n.consultants...),
+	})
 }
 
 // checkKnown reports unknown and duplicate ids.

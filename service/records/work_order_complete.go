@@ -9,8 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
+
 	"millwright/models"
-	"millwright/service/batch"
 	"millwright/service/effects"
 	"millwright/service/store"
 )
@@ -57,20 +58,18 @@ func (s *Records) AnswerWorkOrder(ctx context.Context, actor store.Actor, key st
 	if completion == CompleteWork {
 		operation = models.OperationComplete
 	}
-	return s.changeWorkOrder(ctx, actor, key, id, operation, func(ctx context.Context, c *workOrderChange) error {
+	var questions []formQuestion
+	return s.changeWorkOrder(ctx, actor, key, id, operation, func(reading *pgx.Batch) {
+		store.QueueAll(reading, &questions, formQuestionsQuery, id)
+	}, func(_ context.Context, c *workOrderChange) error {
 		if err := c.apply(); err != nil {
-			return err
-		}
-		var questions []formQuestion
-		batch.QueueAll(c.Tx.Tx, &questions, formQuestionsQuery, id)
-		if err := c.Flush(ctx); err != nil {
 			return err
 		}
 		if err := c.saveAnswers(questions, answers); err != nil {
 			return err
 		}
 		if completion == CompleteWork {
-			c.columns["completed_by"] = c.Actor.IdentityID
+			c.row.CompletedBy = &c.Actor.IdentityID
 			if err := requireAnswers(questions); err != nil {
 				return err
 			}
@@ -133,10 +132,9 @@ func (c *workOrderChange) saveAnswer(q *formQuestion, value any) error {
 		if old == nil {
 			return nil
 		}
-		c.Queue(`DELETE FROM answers WHERE work_order_id = $1 AND question_id = $2`, c.RecordID, q.ID)
 		q.Value = nil
 		c.Changes["answers."+q.ID] = effects.FromTo(old, nil)
-		return nil
+		return c.Delete(&models.Answer{WorkOrderID: c.RecordID, QuestionID: q.ID})
 	}
 	text, err := store.Encode(value)
 	if err != nil {
@@ -146,13 +144,9 @@ func (c *workOrderChange) saveAnswer(q *formQuestion, value any) error {
 	if err != nil || same {
 		return err
 	}
-	c.Queue(`INSERT INTO answers (work_order_id, question_id, value, answered_at, answered_by) VALUES ($1, $2, $3::text::jsonb, $4, $5)
-		ON CONFLICT (work_order_id, question_id) DO UPDATE SET
-			value = excluded.value, answered_at = excluded.answered_at, answered_by = excluded.answered_by`,
-		c.RecordID, q.ID, string(text), c.now, c.Actor.IdentityID)
 	q.Value = text
 	c.Changes["answers."+q.ID] = effects.FromTo(old, json.RawMessage(text))
-	return nil
+	return c.Upsert(&models.Answer{WorkOrderID: c.RecordID, QuestionID: q.ID, Value: text, AnsweredAt: c.At, AnsweredBy: c.Actor.IdentityID})
 }
 
 // sameAnswer compares two JSON values, numbers digit by digit. Their text may

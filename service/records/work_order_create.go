@@ -6,9 +6,10 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/jackc/pgx/v5"
+
 	"millwright/models"
 	"millwright/service/access"
-	"millwright/service/batch"
 	"millwright/service/effects"
 	"millwright/service/inventory"
 	"millwright/service/people"
@@ -55,11 +56,8 @@ type workOrderCreation struct {
 	Number *int64
 	// Inventory is the node, nil if the organization has no such node.
 	Inventory []byte
-	// People are those that the record may name: the actor, the identities of the request
-	// and the managers.
-	People []encodedIdentity
-	// Addresses bounds how many webhook addresses may get the event.
-	Addresses int
+	// People of the candidates' state are those that the record may name: the actor, the identities of the
+	// request and the managers.
 }
 
 // nearestManagers selects the active inventory managers assigned at the lowest level, from
@@ -83,32 +81,28 @@ var managersOrAdmins = `coalesce(nullif(` + store.Fill(nearestManagers, "except"
 // activeAdmins selects the active administrators of {organization}.
 const activeAdmins = `ARRAY(SELECT p.id::text FROM people p WHERE p.organization_id = {organization} AND p.admin AND p.deactivated_at IS NULL ORDER BY p.id)`
 
-// workOrderCreations are by whether the people in the record are shown. A number is taken
+// workOrderCreations select a workOrderCreation, by whether the people in the record are shown. A number is taken
 // only for valid fields and an actor that may create a work order on the node. A rule about the
 // people named may still reject the work order: to take it afterwards costs a round trip. It is
 // never returned: after a crash or a failover the sequence may give it again.
-var workOrderCreations = store.ByPeople(func(people string) *batch.Statement {
-	return &batch.Statement{Stage: store.StageRules, ReadOnly: true, SQL: `
-	SELECT u.nth, o.read_only, o.suspended, p.manual_work_orders, coalesce(n.kind, '') AS node_kind, n.retired_at IS NOT NULL AS node_retired, known.grants,
-		(SELECT f.retired FROM forms f WHERE f.organization_id = o.id AND f.id = u.form) AS form_retired,
-		` + store.Fill(store.KnownIdentities, "organization", "o.id", "identities", store.SplitIDs("u.identities")) + ` AS known,
-		` + store.Fill(connectedIdentities, "node", "n.id", "identities", store.SplitIDs("u.identities"), "actor", "u.actor", "integration", "u.integration") + ` AS connected,
-		` + store.Fill(activeIdentities, "identities", store.SplitIDs("u.identities")) + ` AS active,
+var workOrderCreations = store.ByPeople(func(people string) string {
+	return `
+	SELECT o.read_only, o.suspended, p.manual_work_orders, coalesce(n.kind, '') AS node_kind, n.retired_at IS NOT NULL AS node_retired, known.grants,
+		(SELECT f.retired FROM forms f WHERE f.organization_id = o.id AND f.id = @form) AS form_retired,
+		` + store.Fill(store.KnownIdentities, "organization", "o.id", "identities", "@identities::text[]") + ` AS known,
+		` + store.Fill(connectedIdentities, "node", "n.id", "identities", "@identities::text[]", "actor", "@actor", "integration", "@integration") + ` AS connected,
+		` + store.Fill(activeIdentities, "identities", "@identities::text[]") + ` AS active,
 		known.managers,
-		CASE WHEN u.valid AND NOT o.read_only AND NOT o.suspended AND p.manual_work_orders AND ` + store.Fill(access.Among(models.GrantWorkOrdersCreate), "grants", "known.grants") + `
+		CASE WHEN @valid AND NOT o.read_only AND NOT o.suspended AND p.manual_work_orders AND ` + store.Fill(access.Among(models.GrantWorkOrdersCreate), "grants", "known.grants") + `
 			THEN nextval(('work_order_numbers.' || quote_ident(o.id))::regclass) END AS number,
 		` + store.Fill(store.NodeReference, "node", "n.id") + ` AS inventory,
-		` + store.Fill(store.PeopleAmong("SELECT u.actor UNION ALL SELECT unnest("+store.SplitIDs("u.identities")+" || known.managers)"), "people", people) + `,
-		(SELECT count(*) FROM webhooks h WHERE 'work_order.created' = ANY (h.events)
-			AND (h.organization_id = o.id OR h.organization_id IN (
-				SELECT s.company_id FROM service_companies s WHERE s.customer_id = o.id))) AS addresses
-	FROM unnest($1::text[], $2::boolean[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::boolean[])
-		WITH ORDINALITY u (actor, integration, organization, node, form, identities, consultants, valid, nth)
-	JOIN organizations o ON o.id = u.organization
+		` + store.Fill(store.PeopleAmong("SELECT @actor UNION ALL SELECT unnest(@identities::text[] || known.managers)"), "people", people) + `
+	FROM organizations o
 	JOIN plans p ON p.organization_id = o.id
-	LEFT JOIN inventory_nodes n ON n.organization_id = o.id AND n.id = u.node
-	CROSS JOIN LATERAL (SELECT ` + store.Fill(access.GrantsOn, "node", "n.id", "actor", "u.actor") + ` AS grants,
-		` + store.Fill(nearestManagers, "node", "n.id", "except", store.SplitIDs("u.consultants")) + ` AS managers OFFSET 0) known`}
+	LEFT JOIN inventory_nodes n ON n.organization_id = o.id AND n.id = @node
+	CROSS JOIN LATERAL (SELECT ` + store.Fill(access.GrantsOn, "node", "n.id", "actor", "@actor") + ` AS grants,
+		` + store.Fill(nearestManagers, "node", "n.id", "except", "@consultants::text[]") + ` AS managers OFFSET 0) known
+	WHERE o.id = @organization`
 })
 
 // sourceFeedbackQuery selects the feedback $1 of the organization $2 if the actor $3 may read it.
@@ -119,17 +113,18 @@ var sourceFeedbackQuery = `SELECT f.id FROM feedback f WHERE f.id = $1 AND f.org
 // validation_failed, permission_denied, rule_violation (both_roles,
 // assignee_inactive, assignee_not_connected, no_worker), idempotency_key_reused, unavailable.
 func (s *Records) CreateWorkOrder(ctx context.Context, actor store.Actor, key store.Key, in NewWorkOrder) (store.WriteResult, error) {
-	return s.write(ctx, actor, key, http.StatusCreated, nil, func(ctx context.Context, t *store.Tx) (string, any, error) {
-		var known workOrderCreation
-		batch.QueueBulkOne(t.Tx, workOrderCreations[actor.ShowPeople], &known, nil, actor.IdentityID, actor.Kind == models.KindIntegration,
-			actor.OrganizationID, in.InventoryID, store.TextOf(in.FormID), store.JoinIDs(slices.Concat(in.Assignees, in.Consultants)), store.JoinIDs(in.Consultants), len(in.checkFields()) == 0)
-		var source []struct{ ID string }
+	var known workOrderCreation
+	var source []string
+	return s.write(ctx, actor, key, http.StatusCreated, store.Lock{}, func(reading *pgx.Batch) {
+		store.QueueOne(reading, &known, nil, workOrderCreations[actor.ShowPeople], pgx.NamedArgs{
+			"actor": actor.IdentityID, "integration": actor.Kind == models.KindIntegration, "organization": actor.OrganizationID,
+			"node": in.InventoryID, "form": store.TextOf(in.FormID), "identities": append(append([]string{}, in.Assignees...), in.Consultants...),
+			"consultants": append([]string{}, in.Consultants...), "valid": len(in.checkFields()) == 0,
+		})
 		if in.FeedbackID != nil {
-			batch.QueueAll(t.Tx, &source, sourceFeedbackQuery, *in.FeedbackID, actor.OrganizationID, actor.IdentityID)
+			store.QueueValues(reading, &source, sourceFeedbackQuery, *in.FeedbackID, actor.OrganizationID, actor.IdentityID)
 		}
-		if err := t.Flush(ctx); err != nil {
-			return "", nil, err
-		}
+	}, func(t *store.Tx) (string, any, error) {
 		if err := known.check(actor, in); err != nil {
 			return "", nil, err
 		}
@@ -146,10 +141,7 @@ func (s *Records) CreateWorkOrder(ctx context.Context, actor store.Actor, key st
 		}
 		row := known.row(actor, id, in, workers)
 		row.CreatedAt, row.ChangedAt = t.At, t.At
-		if err := insertWorkOrder(t, actor, row, known.Addresses); err != nil {
-			return "", nil, err
-		}
-		return id, &row, nil
+		return id, &row, insertWorkOrder(t, actor, &row)
 	})
 }
 
@@ -273,46 +265,24 @@ func (c workOrderCreation) row(actor store.Actor, id string, in NewWorkOrder, wo
 }
 
 // insertWorkOrder queues the work order, its assignees and the effects of its creation.
-func insertWorkOrder(t *store.Tx, actor store.Actor, row WorkOrderRow, addresses int) error {
-	if err := t.Insert(&row.WorkOrder); err != nil {
+func insertWorkOrder(t *store.Tx, actor store.Actor, row *WorkOrderRow) error {
+	if err := t.Create(&row.WorkOrder); err != nil {
 		return err
 	}
-	var assignees []models.WorkOrderAssignee
-	for i, identity := range row.Assigned.Assignees {
-		assignees = append(assignees, models.WorkOrderAssignee{WorkOrderID: row.ID, IdentityID: identity, Role: models.RoleWorker, Position: i})
-	}
-	for i, identity := range row.Assigned.Consultants {
-		assignees = append(assignees, models.WorkOrderAssignee{WorkOrderID: row.ID, IdentityID: identity, Role: models.RoleConsultant, Position: i})
-	}
-	if len(assignees) > 0 {
-		if err := t.Insert(&assignees); err != nil {
-			return err
-		}
-	}
-	changes := models.JSON{
-		"inventory_id": effects.FromTo(nil, row.InventoryID), "title": effects.FromTo(nil, row.Title), "priority": effects.FromTo(nil, row.Priority),
-		"status": effects.FromTo(nil, row.Status), "assignees": effects.FromTo(nil, row.Assigned.Assignees), "consultants": effects.FromTo(nil, row.Assigned.Consultants),
-	}
-	optional := map[string]*string{"description": row.Description, "form_id": row.FormID, "external_id": row.ExternalID}
-	for name, value := range optional {
-		if value != nil {
-			changes[name] = effects.FromTo(nil, *value)
-		}
-	}
-	if row.TargetDate != nil {
-		changes["target_date"] = effects.FromTo(nil, *row.TargetDate)
+	assignees := assigneeRows(row.ID, row.Assigned, 0)
+	if err := t.Create(&assignees); err != nil { // at least a worker
+		return err
 	}
 	return effects.Queue(t, effects.Change{
 		Actor:          actor,
 		OrganizationID: actor.OrganizationID,
 		RecordID:       row.ID,
 		Action:         string(models.EventWorkOrderCreated),
-		Changes:        changes,
+		Changes:        workOrderChanges(nil, row),
 		Notices: []effects.Notice{
-			{Kind: "work_order.assigned", Identities: row.Assigned.Assignees},
-			{Kind: "work_order.consulted", Identities: row.Assigned.Consultants},
+			{Kind: string(models.NoticeAssigned), Identities: row.Assigned.Assignees},
+			{Kind: string(models.NoticeConsulted), Identities: row.Assigned.Consultants},
 		},
-		Events:    []effects.Event{{Type: models.EventWorkOrderCreated}},
-		Addresses: addresses,
+		Events: []effects.Event{{Type: models.EventWorkOrderCreated}},
 	})
 }

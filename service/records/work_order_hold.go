@@ -25,7 +25,7 @@ func (s *Records) ResumeWorkOrder(ctx context.Context, actor store.Actor, key st
 func (s *Records) hold(
 	ctx context.Context, actor store.Actor, key store.Key, id string, operation models.Operation, kind models.NoticeKind,
 ) (store.WriteResult, error) {
-	return s.changeWorkOrder(ctx, actor, key, id, operation, func(_ context.Context, c *workOrderChange) error {
+	return s.changeWorkOrder(ctx, actor, key, id, operation, nil, func(_ context.Context, c *workOrderChange) error {
 		if err := c.apply(); err != nil {
 			return err
 		}

@@ -4,8 +4,9 @@ import (
 	"context"
 	"slices"
 
+	"github.com/jackc/pgx/v5"
+
 	"millwright/models"
-	"millwright/service/batch"
 	"millwright/service/effects"
 	"millwright/service/people"
 	"millwright/service/store"
@@ -16,14 +17,18 @@ import (
 // returns the work order, which the actor may no longer read. Errors:
 // permission_denied, validation_failed, rule_violation (no_worker, own_work, status) and changeWorkOrder's.
 func (s *Records) ReturnWorkOrder(ctx context.Context, actor store.Actor, key store.Key, id, reason string) (store.WriteResult, error) {
-	return s.changeWorkOrder(ctx, actor, key, id, models.OperationReturn, func(ctx context.Context, c *workOrderChange) error {
+	var known companyReplacement
+	return s.changeWorkOrder(ctx, actor, key, id, models.OperationReturn, func(reading *pgx.Batch) {
+		known.queue(reading, actor, id, actor.OrganizationID)
+	}, func(ctx context.Context, c *workOrderChange) error {
 		if fields := append(store.CheckBlank("/reason", reason), store.CheckText("/reason", &reason, models.MaxReturnReason)...); len(fields) > 0 {
 			return models.Invalid(fields...)
 		}
 		if err := c.apply(); err != nil {
 			return err
 		}
-		return c.replaceCompany(ctx, c.Actor.OrganizationID, reason, false)
+		known.Admins = nil
+		return c.replaceCompany(ctx, known, reason)
 	})
 }
 
@@ -32,37 +37,50 @@ func (s *Records) ReturnWorkOrder(ctx context.Context, actor store.Actor, key st
 // or another one. It has no effect on a work order that the company does not have.
 // Errors: rule_violation (own_work, status: no one else can review it) and changeWorkOrder's.
 func ReclaimWorkOrder(ctx context.Context, s *store.Store, actor store.Actor, id, company string) error {
-	_, err := New(s).changeWorkOrder(ctx, actor, store.NoKey, id, operationReclaim, func(ctx context.Context, c *workOrderChange) error {
+	var known companyReplacement
+	_, err := New(s).changeWorkOrder(ctx, actor, store.NoKey, id, operationReclaim, func(reading *pgx.Batch) {
+		known.queue(reading, actor, id, company)
+	}, func(ctx context.Context, c *workOrderChange) error {
 		if !slices.Contains(models.InProcess(), c.state.Status) {
 			return nil
 		}
-		return c.replaceCompany(ctx, company, "", true)
+		return c.replaceCompany(ctx, known, "")
 	})
 	return err
 }
 
-// replacementQuery selects the identities $1 of the company $2, the default workers of the
-// node $3 besides the consultants $4 and the company, which may be an inventory manager there,
-// and the active administrators of the organization $5.
-var replacementQuery = `
-	SELECT ARRAY(SELECT i.id::text FROM identities i WHERE i.id = ANY ($1::text[]) AND i.organization_id = $2::text) AS own,
-		` + store.Fill(nearestManagers, "node", "$3", "except", "($4::text[] || $2::text)") + ` AS managers,
-		` + store.Fill(activeAdmins, "organization", "$5") + ` AS admins`
+// companyReplacement is what the rules need to know to replace a company on a work order.
+type companyReplacement struct {
+	// Own are the company and everyone of it who is assigned.
+	Own []string
+	// Managers are the default workers of the node besides the consultants and the company, which may be an inventory
+	// manager there. Admins are the active administrators of the work order's organization.
+	Managers, Admins []string
+	// People are managers and administrators as the record shows them, nil if it does not.
+	People []encodedIdentity
+}
 
-// replaceCompany queues the change by which the node's default workers replace the company; if
-// toAdmins is set, administrators where no manager can. Errors: rule_violation (no_worker, own_work, status).
-func (c *workOrderChange) replaceCompany(ctx context.Context, company, reason string, toAdmins bool) error {
+// companyReplacementQueries select a companyReplacement of the @company on the work order @id, by whether the people in
+// the record are shown.
+var companyReplacementQueries = store.ByPeople(func(people string) string {
+	return `
+	SELECT k.*, ` + store.Fill(store.PeopleAmong(`SELECT unnest(k.managers || k.admins)`), "people", people) + ` FROM (
+		SELECT ARRAY(SELECT i.id::text FROM identities i WHERE i.id = ANY (` + assignedIn("w.id", "true") + `) AND i.organization_id = @company::text) AS own,
+			` + store.Fill(nearestManagers, "node", "w.inventory_id", "except", "("+assignedIn("w.id", "x.role = 'consultant'")+" || @company::text)") + `::text[] AS managers,
+			` + store.Fill(activeAdmins, "organization", "w.organization_id") + ` AS admins
+		FROM work_orders w WHERE w.id = @id) k`
+})
+
+func (k *companyReplacement) queue(reading *pgx.Batch, actor store.Actor, id, company string) {
+	store.QueueOne(reading, k, models.NotFound(), companyReplacementQueries[actor.ShowPeople], pgx.NamedArgs{"id": id, "company": company})
+}
+
+// replaceCompany queues the change by which the node's default workers replace the company, and administrators, if there
+// are any, where no manager can. Errors: rule_violation (no_worker, own_work, status).
+func (c *workOrderChange) replaceCompany(ctx context.Context, found companyReplacement, reason string) error {
 	assigned := c.state.Assigned
-	var found struct{ Own, Managers, Admins []string }
-	batch.QueueOne(c.Tx.Tx, &found, nil, replacementQuery, assigned.All(), company, c.state.InventoryID, assigned.Consultants, c.state.OrganizationID)
-	if err := c.Flush(ctx); err != nil {
-		return err
-	}
-	if !toAdmins {
-		found.Admins = nil
-	}
 	rest := people.Roles{Assignees: difference(assigned.Assignees, found.Own), Consultants: difference(assigned.Consultants, found.Own)}
-	added := people.Roles{Assignees: []string{}, Consultants: []string{}}
+	added := noRoles()
 	if len(rest.Assignees) < len(assigned.Assignees) {
 		added.Assignees = difference(found.Managers, rest.Assignees)
 	}
@@ -76,7 +94,7 @@ func (c *workOrderChange) replaceCompany(ctx context.Context, company, reason st
 		return err
 	}
 	if own || reviewed && len(rest.Consultants) == 0 {
-		added.Consultants = c.oneOf(found.Admins, slices.Concat(workers, rest.Consultants, []string{c.state.CompletedBy}))
+		added.Consultants = c.oneOf(found.Admins, slices.Concat(workers, rest.Consultants, []string{store.TextOf(c.state.CompletedBy)}))
 	}
 	switch {
 	case len(workers) == 0:
@@ -92,7 +110,7 @@ func (c *workOrderChange) replaceCompany(ctx context.Context, company, reason st
 	if len(removed.All()) == 0 {
 		return nil
 	}
-	if err := c.reassign(ctx, added, removed); err != nil {
+	if err := c.reassign(ctx, added, removed, found.People); err != nil {
 		return err
 	}
 	if reason == "" { // the end of the relation is the reason

@@ -28,7 +28,7 @@ func (s *Records) ReviewWorkOrder(ctx context.Context, actor store.Actor, key st
 	if review.Approve {
 		operation, action, kind = models.OperationApprove, "work_order.approved", models.NoticeCompleted
 	}
-	return s.changeWorkOrder(ctx, actor, key, id, operation, func(_ context.Context, c *workOrderChange) error {
+	return s.changeWorkOrder(ctx, actor, key, id, operation, nil, func(_ context.Context, c *workOrderChange) error {
 		if fields := review.check(); len(fields) > 0 {
 			return models.Invalid(fields...)
 		}
@@ -37,7 +37,7 @@ func (s *Records) ReviewWorkOrder(ctx context.Context, actor store.Actor, key st
 		}
 		c.Action = action
 		if !review.Approve {
-			c.columns["completed_by"] = nil // until it is completed again
+			c.row.CompletedBy = nil // until it is completed again
 		}
 		if !models.IsBlank(review.Comment) {
 			c.Changes["comment"] = effects.FromTo(nil, review.Comment)

@@ -1,12 +1,10 @@
 package records
 
 import (
-	"context"
 	"slices"
 
 	"millwright/models"
 	"millwright/service/access"
-	"millwright/service/batch"
 	"millwright/service/effects"
 	"millwright/service/store"
 )
@@ -78,7 +76,7 @@ func (a *workOrderActor) forbids(operation models.Operation) error {
 	if err := a.state.requireWritable(rule.readOnly); err != nil {
 		return err
 	}
-	_, err := a.state.Status.Apply(operation, a.state.HeldFrom)
+	_, err := a.state.Status.Apply(operation, a.state.heldFrom())
 	return err
 }
 
@@ -148,7 +146,7 @@ func (a *workOrderActor) requireConsultant() error {
 	if !slices.ContainsFunc(a.actsAs, func(id string) bool { return slices.Contains(a.state.Assigned.Consultants, id) }) {
 		return models.Errorf(models.CodePermissionDenied, "Only a consultant of the work order may review it.")
 	}
-	if a.state.Status == models.StatusSentToInspection && a.state.CompletedBy == a.acting.IdentityID {
+	if a.state.Status == models.StatusSentToInspection && store.TextOf(a.state.CompletedBy) == a.acting.IdentityID {
 		return models.Violation(models.RuleOwnWork, "Who completed a work order does not review it. Another consultant has to.").About(a.acting.IdentityID)
 	}
 	return nil
@@ -197,24 +195,18 @@ const ownIdentities = `
 	ARRAY(SELECT i.id::text FROM identities i
 		WHERE i.id = ANY ({identities}) AND i.organization_id = {organization} AND i.deleted_at IS NULL)`
 
-// memberQuery selects as which of the identities $2 the actor $1 acts, if it is a person ($4),
-// and whether no one but the actor could review as one of the consultants $3.
-var memberQuery = store.Fill(`SELECT ARRAY(`+store.Fill(actedIdentities, "identities", "$2::text[]")+` AND $4) AS acts_as,
-		`+store.Fill(onlyReviewer, "identities", "$3::text[]")+` AS only_reviewer`, "actor", "$1")
+// workOrderMember is what an operation needs to know that depends on those as whom the actor acts.
+type workOrderMember struct {
+	ActsAs       []string
+	OnlyReviewer bool
+}
 
-// permit rejects an actor without the permission for the operation.
-func (c *workOrderChange) permit(ctx context.Context) error {
-	person := c.acting.Kind == models.KindPerson
-	if c.rule.asMember && (person || c.operation == models.OperationCompleteToReview) {
-		var found struct {
-			ActsAs       []string
-			OnlyReviewer bool
-		}
-		batch.QueueOne(c.Tx.Tx, &found, nil, memberQuery, c.acting.IdentityID, c.state.Assigned.All(), c.state.Assigned.Consultants, person)
-		if err := c.Flush(ctx); err != nil {
-			return err
-		}
-		c.actsAs, c.onlyReviewer = found.ActsAs, found.OnlyReviewer
-	}
-	return c.rule.permission(&c.workOrderActor)
+// memberQuery selects a workOrderMember: as which of those assigned to the work order @id the actor acts, if
+// it is a person (@person), and whether no one but the actor could review as one of its consultants.
+var memberQuery = store.Fill(`SELECT ARRAY(`+store.Fill(actedIdentities, "identities", assignedIn("@id", "true"))+` AND @person) AS acts_as,
+		`+store.Fill(onlyReviewer, "identities", assignedIn("@id", "x.role = 'consultant'"))+` AS only_reviewer`, "actor", "@actor")
+
+// assignedIn is the SQL for the ids of those who are assigned to a work order, for whom the condition holds.
+func assignedIn(id, condition string) string {
+	return `ARRAY(SELECT x.identity_id::text FROM work_order_assignees x WHERE x.work_order_id = ` + id + ` AND ` + condition + `)`
 }

@@ -29,7 +29,7 @@ type Sent[T any] struct {
 // returns the work order. Errors: permission_denied, validation_failed,
 // rule_violation (status) and changeWorkOrder's.
 func (s *Records) UpdateWorkOrder(ctx context.Context, actor store.Actor, key store.Key, id string, patch WorkOrderPatch) (store.WriteResult, error) {
-	return s.changeWorkOrder(ctx, actor, key, id, models.OperationUpdate, func(_ context.Context, c *workOrderChange) error {
+	return s.changeWorkOrder(ctx, actor, key, id, models.OperationUpdate, nil, func(_ context.Context, c *workOrderChange) error {
 		fields := append(checkTargetDate(patch.TargetDate.Value), store.CheckDescribed(patch.Description.Value, patch.ExternalID.Value)...)
 		if patch.Title.Set {
 			fields = append(fields, checkTitle("/title", patch.Title.Value)...)
@@ -42,14 +42,10 @@ func (s *Records) UpdateWorkOrder(ctx context.Context, actor store.Actor, key st
 			return err
 		}
 		c.Action = string(models.EventWorkOrderUpdated)
-		changed := slices.Concat(
-			set(c, "title", &c.row.Title, patch.Title),
-			setNullable(c, "description", &c.row.Description, patch.Description),
-			set(c, "priority", &c.row.Priority, patch.Priority),
-			setNullable(c, "target_date", &c.row.TargetDate, patch.TargetDate),
-		)
+		patch.apply(&c.row.WorkOrder)
+		changes := workOrderChanges(&c.state.WorkOrderRow, &c.row)
 		// The event and the notices do not name the caller's reference (api.md 4.4).
-		setNullable(c, "external_id", &c.row.ExternalID, patch.ExternalID)
+		changed := slices.DeleteFunc([]string{"title", "description", "priority", "target_date"}, func(field string) bool { return changes[field] == nil })
 		if len(changed) > 0 {
 			c.Events = []effects.Event{{Type: models.EventWorkOrderUpdated, Data: models.JSON{"fields": changed}}}
 			c.addNotice(models.NoticeUpdated)
@@ -75,23 +71,17 @@ func checkPriority(priority models.Priority) []models.FieldError {
 	return []models.FieldError{{Pointer: "/priority", Code: "value", Detail: "The priority must be one of none, low, medium and high."}}
 }
 
-// set changes a column if the sent value differs, and returns its name if so.
-func set[T comparable](c *workOrderChange, name string, field *T, sent Sent[T]) []string {
-	if !sent.Set || sent.Value == *field {
-		return nil
-	}
-	c.Changes[name] = effects.FromTo(*field, sent.Value)
-	changeColumn(c, name, field, sent.Value)
-	return []string{name}
+// apply sets the fields that were sent.
+func (p WorkOrderPatch) apply(order *models.WorkOrder) {
+	set(&order.Title, p.Title)
+	set(&order.Description, p.Description)
+	set(&order.Priority, p.Priority)
+	set(&order.TargetDate, p.TargetDate)
+	set(&order.ExternalID, p.ExternalID)
 }
 
-// setNullable is set for a column that may be NULL.
-func setNullable[T comparable](c *workOrderChange, name string, field **T, sent Sent[*T]) []string {
-	old := *field
-	if !sent.Set || old == nil && sent.Value == nil || old != nil && sent.Value != nil && *old == *sent.Value {
-		return nil
+func set[T any](field *T, sent Sent[T]) {
+	if sent.Set {
+		*field = sent.Value
 	}
-	c.Changes[name] = effects.FromTo(old, sent.Value)
-	changeColumn(c, name, field, sent.Value)
-	return []string{name}
 }

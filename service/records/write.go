@@ -3,18 +3,20 @@ package records
 import (
 	"context"
 
+	"github.com/jackc/pgx/v5"
+
 	"millwright/models"
 	"millwright/service/access"
 	"millwright/service/store"
 )
 
-// write is store.WriteRecord, of which a replay shows the record only to those who may read it now
-// (api.md 4.17). Errors: WriteRecord's, not_found.
+// write is store.Write, of which a replay shows the record only to those who may read it now
+// (api.md 4.17). Errors: Write's, not_found.
 func (s *Records) write(
-	ctx context.Context, actor store.Actor, key store.Key, status int, locks []string,
-	do func(ctx context.Context, t *store.Tx) (id string, record any, err error),
+	ctx context.Context, actor store.Actor, key store.Key, status int, lock store.Lock, read func(*pgx.Batch),
+	do func(*store.Tx) (id string, record any, err error),
 ) (store.WriteResult, error) {
-	result, err := s.WriteRecord(ctx, actor, key, status, locks, do)
+	result, err := s.Write(ctx, actor, key, status, lock, read, do)
 	if err == nil && result.Replayed {
 		err = s.checkReplay(ctx, actor, result)
 	}

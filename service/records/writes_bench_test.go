@@ -18,7 +18,7 @@ import (
 // callers: µs of CPU time of the database's backends and of this process, bytes
 // of WAL. The work orders are on 1,000 nodes.
 //
-//	go test ./service -run '^$' -bench Writes -benchtime 20000x -count 5
+//	go test ./service/records -run '^$' -bench Writes -benchtime 20000x -count 5
 func BenchmarkWrites(b *testing.B) {
 	for _, addresses := range []int{0, 1, 5} {
 		f := servicetest.New(b, func(o *store.Options) { o.Now = time.Now })

@@ -1,14 +1,10 @@
 package records_test
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 	"testing"
 	"time"
-
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"millwright/models"
 	"millwright/service/records"
@@ -79,37 +75,23 @@ func TestAWriteRespondsWithTheRecordAsItsGetShowsIt(t *testing.T) {
 		id = h.NewWorkOrder([]string{"erp"}, nil)
 		result, err = h.Records.CancelWorkOrder(ctx, erp, store.NoKey, id, &reason)
 		same("a cancellation", result, err)
-	}
-}
-
-// A change and a creation take one round trip to read and one to write, with COMMIT.
-func TestRoundTripsOfAWrite(t *testing.T) {
-	h := servicetest.NewHarness(t)
-	id, erp := h.NewWorkOrder([]string{"erp"}, nil), h.As("erp")
-	for what, write := range map[string]func(context.Context, store.Key) (store.WriteResult, error){
-		"a change": func(ctx context.Context, key store.Key) (store.WriteResult, error) {
-			return h.Records.UpdateWorkOrder(ctx, erp, key, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Replace both", Set: true}})
-		},
-		"a creation": func(ctx context.Context, key store.Key) (store.WriteResult, error) {
-			return h.Records.CreateWorkOrder(ctx, erp, key, records.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace filter"})
-		},
-	} {
-		kept := tracetest.NewInMemoryExporter()
-		ctx, span := sdktrace.NewTracerProvider(sdktrace.WithSyncer(kept)).Tracer("test").Start(t.Context(), "call")
-		_, err := write(ctx, store.ForCall(what, "PATCH", "/", []byte("body"), ""))
-		span.End()
-		if err != nil {
-			t.Fatal(err)
-		}
-		trips := 0
-		for _, span := range kept.GetSpans() {
-			if span.Name == "postgresql" {
-				trips++
+		feedback := func(what string, result store.WriteResult, err error) string {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
 			}
+			shown, err := h.Records.Feedback(ctx, erp, result.RecordID)
+			if err != nil || string(result.Body) != string(shown) {
+				t.Errorf("%s, people shown %t: the response is\n%s\nGET shows\n%s, %v", what, people, result.Body, shown, err)
+			}
+			return result.RecordID
 		}
-		if trips != 2 {
-			t.Errorf("%s takes %d round trips, want 2", what, trips)
-		}
+		result, err = h.Records.CreateFeedback(ctx, erp, store.NoKey, records.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "It rattles", Description: &description})
+		given := feedback("feedback", result, err)
+		ann := h.As("ann")
+		ann.ShowPeople = people
+		result, err = h.Records.ResolveFeedback(ctx, ann, store.NoKey, given)
+		feedback("a resolution", result, err)
 	}
 }
 

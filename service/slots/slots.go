@@ -27,8 +27,8 @@ const (
 	MaxRunningPerTenant = 2
 	// othersConnections is the number of the pool's connections that are left to others.
 	othersConnections = 3
-	// MaxWaiting bounds how many of a tenant wait: sixteen groups of writes take about as long
-	// as a caller is willing to wait.
+	// MaxWaiting bounds how many of a tenant wait for what holds no connection while they wait: a
+	// call's slot, a look-up, a row that another write changes. CALL_TIMEOUT ends longer waits.
 	MaxWaiting = 1024
 	// maxWaitingToRun bounds how many of a tenant wait to run on a pool. Two at a time, a queue
 	// of reads of fifty milliseconds each is done in three seconds.

@@ -56,19 +56,17 @@ func (p Pool) Connect(ctx context.Context, url string) (*pgxpool.Pool, error) {
 }
 
 // Pools are the connections of one process, divided by what they are for. Calls are
-// admitted and groups of writes run even if lists, settings and writes that run alone
-// hold all of their connections (docs/decisions/0021-fair-batches.md).
+// admitted and single records read even if writes and lists hold all of the other
+// connections (docs/decisions/0021-fair-batches.md).
 type Pools struct {
-	// Lookups finds out who asks, admits calls and reads single records, Groups runs groups of
-	// writes.
-	Lookups, Groups, Others *pgxpool.Pool
+	// Lookups finds out who asks, admits calls and reads single records.
+	Lookups, Others *pgxpool.Pool
 }
 
 const (
 	lookupConnections = 4
-	groupConnections  = 2
 	// minDivided is the least number of connections worth dividing.
-	minDivided = lookupConnections + groupConnections + 3
+	minDivided = lookupConnections + 3
 )
 
 // Open returns pools that hold MaxConnections together. A small number is not divided.
@@ -77,10 +75,10 @@ func (p Pool) Open(ctx context.Context, url string) (Pools, error) {
 	p.MaxConnections = cmp.Or(max(p.MaxConnections, 0), DefaultMaxConnections)
 	if p.MaxConnections < minDivided {
 		all, err := p.Connect(ctx, url)
-		return Pools{all, all, all}, err
+		return Pools{all, all}, err
 	}
 	var opened []*pgxpool.Pool
-	for _, n := range []int{lookupConnections, groupConnections, p.MaxConnections - lookupConnections - groupConnections} {
+	for _, n := range []int{lookupConnections, p.MaxConnections - lookupConnections} {
 		pool, err := Pool{Application: p.Application, MaxConnections: n}.Connect(ctx, url)
 		if err != nil {
 			for _, pool := range opened {
@@ -90,7 +88,7 @@ func (p Pool) Open(ctx context.Context, url string) (Pools, error) {
 		}
 		opened = append(opened, pool)
 	}
-	return Pools{Lookups: opened[0], Groups: opened[1], Others: opened[2]}, nil
+	return Pools{Lookups: opened[0], Others: opened[1]}, nil
 }
 
 // All returns each pool once.
@@ -98,7 +96,7 @@ func (p Pools) All() []*pgxpool.Pool {
 	if p.Lookups == p.Others {
 		return []*pgxpool.Pool{p.Others}
 	}
-	return []*pgxpool.Pool{p.Lookups, p.Groups, p.Others}
+	return []*pgxpool.Pool{p.Lookups, p.Others}
 }
 
 // Close closes the pools.

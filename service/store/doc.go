@@ -8,9 +8,9 @@
 // response. After the commit the workflows concerned are woken (tx.go). A wake carries no data
 // and may be lost: upkeep.Unclaimed finds the work of those that were.
 //
-// Writes that are frequent share transactions, and single reads share round trips: package
-// service/batch, whose statements take arrays of rows. The INSERT and UPDATE of a model are made
-// from its GORM schema (model_statements.go).
+// GORM makes the statements of a write from the models, and they are sent with COMMIT. A write that
+// reads in between uses Tx.DB. Single reads share round trips: package service/batch, whose
+// statements take arrays of rows.
 //
 // Its tables are stored_responses and form_keys. It imports models, webhook and service/batch,
 // and knows no HTTP except the names of status codes, and no Temporal.

@@ -119,6 +119,29 @@ func Limited(err error) error {
 	return err
 }
 
+// rejected reports whether Postgres rejected a statement, so that the transaction
+// is rolled back. After a fatal error, or none at all, that is unknown.
+func rejected(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.SeverityUnlocalized == "ERROR"
+}
+
+// lostDeadlock reports whether the transaction lost against another: a serialization
+// failure or a deadlock.
+func lostDeadlock(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (pg.Code == "40001" || pg.Code == "40P01")
+}
+
+// reason names an error for a log line. A message of Postgres may quote values; its
+// code does not.
+func reason(err error) string {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return "SQLSTATE " + pg.Code
+	}
+	return err.Error()
+}
+
 // unavailable reports the error of a database that could not be reached, and returns that of
 // the call.
 func (s *Store) unavailable(err error) error {

@@ -3,10 +3,9 @@ package store
 import (
 	"context"
 
-	"gorm.io/gorm/clause"
+	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
-	"millwright/service/batch"
 )
 
 // FormDoneError is returned if the form was sent before and did its work then. RecordID is what
@@ -24,35 +23,12 @@ func ETagOf(record any) (string, error) {
 	return ETag(body), err
 }
 
-// unusedForm rejects a form that was sent before. Errors: *FormDoneError.
-func (t *ORMTx) unusedForm() error {
-	if t.key.key == "" {
-		return nil
-	}
-	var used models.FormKey
-	err := t.DB.Take(&used, "person_id = ? AND key = ?", t.key.personID, t.key.key).Error
-	switch {
-	case NotFound(err):
-		return nil
-	case err != nil:
-		return err
-	}
-	return &FormDoneError{used.RecordID}
-}
+// usedFormQuery selects the record that the form with the key $2 of the person $1 created or changed.
+const usedFormQuery = `SELECT record_id FROM form_keys WHERE person_id = $1 AND key = $2`
 
-// useForm stores that the form did its work on the record. A form that is sent twice at a
-// time waits here for the first. Errors: *FormDoneError.
-func (t *ORMTx) useForm(recordID string) error {
-	if t.key.key == "" || t.formUsed {
-		return nil
-	}
-	t.formUsed = true
-	result := t.DB.Clauses(clause.OnConflict{DoNothing: true}).
-		Create(&models.FormKey{PersonID: t.key.personID, Key: t.key.key, RecordID: recordID, UsedAt: t.At})
-	if result.Error == nil && result.RowsAffected == 0 {
-		return &FormDoneError{recordID}
-	}
-	return result.Error
+// useForm queues storing that the form did its work on the record.
+func (t *Tx) useForm(key Key, recordID string) error {
+	return t.Create(&models.FormKey{PersonID: key.personID, Key: key.key, RecordID: recordID, UsedAt: t.At})
 }
 
 // FormStaleError is returned if the record has changed since the form was shown. The change is
@@ -66,23 +42,6 @@ type FormStaleError struct {
 
 // Error returns the sentence for people.
 func (e *FormStaleError) Error() string { return "This was changed since you opened the page." }
-
-// MatchesForm rejects a form that was filled from another state of the record, which the
-// actor may change. Errors: *FormStaleError.
-func (t *ORMTx) MatchesForm(record any, organizationID, recordID string) error {
-	if t.key.ifMatch == "" {
-		return nil
-	}
-	tag, err := ETagOf(record)
-	if err != nil || ETagMatches(t.key.ifMatch, tag) {
-		return err
-	}
-	stale, err := ScanOne[FormStaleError](t, &FormStaleError{}, Fill(latestChange, "record", "?", "organization", "?"), recordID, organizationID)
-	if err != nil {
-		return err
-	}
-	return &stale
-}
 
 // AboutNoComment is the condition that an entry of the log is not about a comment, which
 // changes no record and sends no event.
@@ -109,8 +68,9 @@ func (t *Tx) Matches(ctx context.Context, key Key, record any, organizationID, r
 		return models.Errorf(models.CodePreconditionFailed, "The record has changed since the ETag of If-Match was read.")
 	}
 	var changes []FormStaleError
-	batch.QueueAll(t.Tx, &changes, Fill(latestChange, "record", "$1", "organization", "$2"), recordID, organizationID)
-	if err := t.Flush(ctx); err != nil {
+	if err := t.Read(ctx, func(pipeline *pgx.Batch) {
+		QueueAll(pipeline, &changes, Fill(latestChange, "record", "$1", "organization", "$2"), recordID, organizationID)
+	}); err != nil {
 		return err
 	}
 	if len(changes) == 0 {

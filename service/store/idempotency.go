@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -15,7 +16,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
-	"millwright/service/batch"
 )
 
 // Key identifies what asks for a write, which is made once regardless of how often it is asked
@@ -76,25 +76,17 @@ type storedResponse struct {
 	Body        []byte
 }
 
-// WriteRecord runs a write of the actor and returns its result. do queues the write and returns
-// the record as the write leaves it; locks name what do locks: the ids of records, or names for
-// QueueLockKey. With a key, the response is stored in the write's transaction. A second call with
-// the key waits for the first at an advisory lock and replays its response (api.md 4.17), which the
+// Write runs a write of the actor in a transaction (Run) and returns its result. do decides and queues what changes,
+// and returns the id of the record and the record as the write leaves it. With a key, the response is stored in the write's transaction, of a form the record's id alone. A second call
+// with the key waits for the first at an advisory lock and replays its response (api.md 4.17), which the
 // caller may show to those who may still read the record. Errors: idempotency_key_reused,
-// *FormDoneError and do's.
-func (s *Store) WriteRecord(
-	ctx context.Context, actor Actor, key Key, status int, locks []string,
-	do func(ctx context.Context, t *Tx) (id string, record any, err error),
+// *FormDoneError, Run's, and unavailable if a lock or a statement takes too long.
+func (s *Store) Write(
+	ctx context.Context, actor Actor, key Key, status int, lock Lock, read func(*pgx.Batch), do func(*Tx) (id string, record any, err error),
 ) (WriteResult, error) {
 	var result WriteResult
-	if key.key != "" {
-		locks = append(slices.Clip(locks), key.conflictKey(actor))
-	}
-	err := s.WriteTogether(ctx, actor.OrganizationID, locks, func(ctx context.Context, t *Tx) error {
-		if key.key != "" {
-			t.queueStoredResponse(actor, key)
-		}
-		id, record, err := do(ctx, t)
+	write := func(t *Tx) error {
+		id, record, err := do(t)
 		if err != nil {
 			return err
 		}
@@ -103,19 +95,17 @@ func (s *Store) WriteRecord(
 			return err
 		}
 		result = WriteResult{Status: status, RecordID: id, Body: body}
-		if key.key == "" {
+		switch {
+		case key.key == "":
 			return nil
+		case key.isForm():
+			return t.useForm(key, id)
+		default:
+			return t.storeResponse(actor, key, result)
 		}
-		return t.Insert(&models.StoredResponse{
-			Digest:      key.digest(actor),
-			Slot:        models.ResponseSlot(t.At),
-			Status:      status,
-			CreatedAt:   t.At,
-			Fingerprint: key.fingerprint,
-			RecordID:    id,
-			Readable:    !t.Unreadable && actor.HasReadScope(id),
-			Body:        body,
-		})
+	}
+	err := s.oneAtATime(ctx, key.name(actor), func() error {
+		return s.run(ctx, actor.OrganizationID, lock, func(pipeline *pgx.Batch) { key.queueUnused(pipeline, actor, s.CurrentTime()) }, read, write)
 	})
 	if replay, ok := errors.AsType[*replayError](err); ok {
 		if key.isForm() {
@@ -123,7 +113,10 @@ func (s *Store) WriteRecord(
 		}
 		return replay.result, nil
 	}
-	return result, err
+	if err != nil {
+		return WriteResult{}, Limited(s.Translate(err))
+	}
+	return result, nil
 }
 
 // replayError rolls back a repeated write and carries the result of the first.
@@ -131,9 +124,12 @@ type replayError struct{ result WriteResult }
 
 func (*replayError) Error() string { return "the write is a repetition" }
 
-// conflictKey identifies the call among all calls with a key.
-func (k Key) conflictKey(actor Actor) string {
-	return strings.Join([]string{actor.IdentityID, k.method, k.path, k.key}, " ")
+// name identifies the call among all calls with a key, "" without a key.
+func (k Key) name(actor Actor) string {
+	if k.key == "" {
+		return ""
+	}
+	return strings.Join([]string{cmp.Or(k.personID, actor.IdentityID), k.method, k.path, k.key}, " ")
 }
 
 // digest identifies the call among all calls with a key: half of a SHA-256 of its parts,
@@ -149,55 +145,45 @@ func (k Key) digest(actor Actor) []byte {
 	return digest.Sum(nil)[:16]
 }
 
-const lockKey = `SELECT u.nth, {lock}(hashtextextended(u.name, 0)){taken} AS taken FROM unnest($1::text[]) WITH ORDINALITY u (name, nth)`
+// lockKey waits for another process that runs a call with the key, for as long as the caller waits: a repeated call
+// replays the response of the first.
+const lockKey = `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`
 
-var (
-	lockKeys = &batch.Statement{
-		Stage: stageKey, ReadOnly: true,
-		SQL:       Fill(lockKey, "lock", "pg_advisory_xact_lock", "taken", "::text = ''"),
-		SharedSQL: Fill(lockKey, "lock", "pg_try_advisory_xact_lock", "taken", ""),
+// storedResponseQuery selects a storedResponse.
+const storedResponseQuery = `SELECT fingerprint, status, record_id, readable, body FROM stored_responses WHERE digest = $1 AND created_at > $2 LIMIT 1`
+
+// queueUnused queues waiting for the key and finding out whether it was used. If it was, the round trip fails with
+// replayError or idempotency_key_reused. A call without a key waits for nothing.
+func (k Key) queueUnused(begin *pgx.Batch, actor Actor, now models.Time) {
+	if k.key == "" {
+		return
 	}
-	storedResponses = &batch.Statement{Stage: stageStored, ReadOnly: true, SQL: `
-		SELECT u.nth, k.fingerprint, k.status, k.record_id, k.readable, k.body
-		FROM unnest($1::bytea[], $2::timestamptz[]) WITH ORDINALITY u (digest, since, nth)
-		CROSS JOIN LATERAL (
-			SELECT fingerprint, status, record_id, readable, body FROM stored_responses
-			WHERE digest = u.digest AND created_at > u.since LIMIT 1) k`}
-)
-
-// replaceExpiredResponse replaces a response of a slot that was not emptied in time. The
-// row cannot be another one, since storedResponses found none under the advisory lock.
-const replaceExpiredResponse = `
-	ON CONFLICT (digest, slot) DO UPDATE SET fingerprint = excluded.fingerprint,
-		status = excluded.status, record_id = excluded.record_id, readable = excluded.readable, body = excluded.body, created_at = excluded.created_at`
-
-// QueueLockKey queues locking a name until the transaction ends, against writes of all
-// processes. In a shared transaction the write does not wait, but runs alone.
-func (t *Tx) QueueLockKey(name string) {
-	t.QueueBulkRows(lockKeys, func(row pgx.CollectableRow) error {
-		var taken bool
-		if err := row.Scan(&taken); err != nil {
+	begin.Queue(lockKey, k.name(actor))
+	if k.isForm() {
+		begin.Queue(usedFormQuery, k.personID, k.key).Query(func(rows pgx.Rows) error {
+			used, err := pgx.CollectRows(rows, pgx.RowTo[string])
+			if err == nil && len(used) > 0 {
+				err = &replayError{WriteResult{RecordID: used[0]}}
+			}
 			return err
+		})
+		return
+	}
+	begin.Queue(storedResponseQuery, k.digest(actor), now.Add(-models.IdempotencyRetention)).Query(func(rows pgx.Rows) error {
+		found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[storedResponse])
+		if err == nil && len(found) > 0 {
+			err = k.replay(actor, found[0])
 		}
-		if !taken {
-			return batch.ErrRunAlone
-		}
-		return nil
-	}, name)
+		return err
+	})
 }
 
-// queueStoredResponse queues locking the key and loading its response. If there is
-// one, the flush fails with replayError or idempotency_key_reused before any rule
-// is checked.
-func (t *Tx) queueStoredResponse(actor Actor, key Key) {
-	t.QueueLockKey(key.conflictKey(actor))
-	t.QueueBulkRows(storedResponses, func(row pgx.CollectableRow) error {
-		found, err := pgx.RowToStructByPos[storedResponse](row)
-		if err != nil {
-			return err
-		}
-		return key.replay(actor, found)
-	}, key.digest(actor), t.At.Add(-models.IdempotencyRetention))
+// storeResponse queues storing the result of the call with the key.
+func (t *Tx) storeResponse(actor Actor, key Key, result WriteResult) error {
+	return t.Upsert(&models.StoredResponse{ // one of a slot that was not emptied in time has expired: none was found under the lock
+		Digest: key.digest(actor), Slot: models.ResponseSlot(t.At), Status: result.Status, CreatedAt: t.At, Fingerprint: key.fingerprint,
+		RecordID: result.RecordID, Readable: !t.Unreadable && actor.HasReadScope(result.RecordID), Body: result.Body,
+	})
 }
 
 // replay returns the error with which a call is rolled back that repeats the one whose response was

@@ -15,9 +15,11 @@ import (
 type RecordReader[Row any] struct {
 	Prefixes []models.IDPrefix
 	// queries and unchecked are by whether the people in a record are shown. Operators read
-	// with unchecked, and writes show the records that they have changed.
-	queries, Unchecked map[bool]*batch.Statement
-	record             func(*Row) any
+	// with unchecked.
+	queries, unchecked map[bool]*batch.Statement
+	// ByID selects the row $1, to show a record as a write left it.
+	ByID   map[bool]string
+	record func(*Row) any
 }
 
 // NewRecordReader reads records of the table, whose ids have one of the prefixes.
@@ -25,11 +27,13 @@ type RecordReader[Row any] struct {
 func NewRecordReader[Row any](table, columns, condition string, record func(*Row) any, prefixes ...models.IDPrefix) *RecordReader[Row] {
 	return &RecordReader[Row]{Prefixes: prefixes, record: record, queries: ByPeople(func(people string) *batch.Statement {
 		// LIMIT makes Postgres look each row up by its id, even in a small table.
-		return &batch.Statement{Stage: stageRead, ReadOnly: true, SQL: Fill(`SELECT u.nth, `+columns+` FROM unnest($1::text[], $2::text[]) WITH ORDINALITY u (id, actor, nth)
+		return &batch.Statement{SQL: Fill(`SELECT u.nth, `+columns+` FROM unnest($1::text[], $2::text[]) WITH ORDINALITY u (id, actor, nth)
 			CROSS JOIN LATERAL (SELECT * FROM `+table+` WHERE id = u.id LIMIT 1) {w} WHERE `+condition,
 			"w", "w", "actor", "u.actor", "organization", "(SELECT organization_id FROM identities WHERE id = u.actor)", "people", people)}
-	}), Unchecked: ByPeople(func(people string) *batch.Statement {
-		return &batch.Statement{Stage: stageRead, ReadOnly: true, SQL: Fill(`SELECT u.nth, `+columns+`
+	}), ByID: ByPeople(func(people string) string {
+		return Fill(`SELECT `+columns+` FROM `+table+` {w} WHERE {w}.id = $1`, "w", "w", "people", people)
+	}), unchecked: ByPeople(func(people string) *batch.Statement {
+		return &batch.Statement{SQL: Fill(`SELECT u.nth, `+columns+`
 			FROM unnest($1::text[]) WITH ORDINALITY u (id, nth)
 			CROSS JOIN LATERAL (SELECT * FROM `+table+` WHERE id = u.id LIMIT 1) {w}`, "w", "w", "people", people)}
 	})}
@@ -44,7 +48,7 @@ func (r *RecordReader[Row]) Read(ctx context.Context, s *Store, actor Actor, id 
 	p := actor.Prefetch
 	switch {
 	case actor.IsOperator():
-		p = r.lookup(ctx, r.Unchecked[actor.ShowPeople], id)
+		p = r.lookup(ctx, r.unchecked[actor.ShowPeople], id)
 		s.Reader.Start(actor.OrganizationID, p.Lookup)
 	case p == nil || p.id != id || p.query != r.queries[actor.ShowPeople]:
 		p = r.Prefetch(ctx, actor.ShowPeople, id, actor.IdentityID)

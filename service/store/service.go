@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"database/sql"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"math"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -28,9 +28,8 @@ import (
 // BatchObserver is told of the batches that calls share, to export them as metrics. It is
 // safe for concurrent use and does not block.
 type BatchObserver interface {
-	// Writes and Lookups are called with each batch: its size, and how much of it is of the
-	// organization, for lookups of the integration, with the most.
-	Writes(size, largest int)
+	// Lookups is called with each batch of lookups: its size, and how much of it is of the
+	// integration with the most.
 	Lookups(size, largest int)
 	// Rejected is called when a call is rejected because too many of its organization wait.
 	Rejected()
@@ -88,9 +87,8 @@ type Options struct {
 	AfterCommit func()
 	// Batches observes batches; nil observes none.
 	Batches BatchObserver
-	// Lookups and Groups are connections for those alone (Pools); nil means the pool
-	// of everything else.
-	Lookups, Groups *pgxpool.Pool
+	// Lookups are connections for those alone (Pools); nil means the pool of everything else.
+	Lookups *pgxpool.Pool
 }
 
 // maxRequesting bounds the requests for links in progress, maxRequestsWaiting the waiting ones of a network.
@@ -112,10 +110,9 @@ type Store struct {
 	Options
 	Pool *pgxpool.Pool
 	ORM  *gorm.DB
-	// tables and updates cache statements made from the models, by model and by columns.
-	tables, updates sync.Map
-	Writer          *batch.Writer
-	Reader          *batch.Reader
+	// connections are the pool's, as GORM takes them. None is idle: it would occupy one of the pool's.
+	connections *sql.DB
+	Reader      *batch.Reader
 	// Watermarks write new watermarks, apart from lookups because they commit.
 	Watermarks *batch.Reader
 	// Callers looks up and counts callers that are not admitted yet.
@@ -135,8 +132,13 @@ type Store struct {
 	// reads bounds the reads that hold a connection for long, lookUps those that find out who
 	// asks.
 	reads, lookUps *slots.Slots
-	// ReadTimeout bounds each of their statements: 5 seconds. Only tests change it.
-	ReadTimeout time.Duration
+	// writes bounds the writes that hold a connection.
+	writes *slots.Slots
+	// Named has the writes of one row, and the calls with one key, run one after another.
+	Named *slots.Slots
+	// ReadTimeout bounds each statement of a read and StatementTimeout of a write: 5 seconds. LockTimeout
+	// bounds its waits for locks: 2 seconds. Only tests change them.
+	ReadTimeout, StatementTimeout, LockTimeout time.Duration
 	// Visibilities are what the readers of lists could last see.
 	Visibilities visibilities
 }
@@ -164,8 +166,8 @@ func New(pool *pgxpool.Pool, options Options) (*Store, error) {
 	options.AddressCallsPerMinute = cmp.Or(options.AddressCallsPerMinute, 600)
 	options.FormsPerMinute = cmp.Or(options.FormsPerMinute, models.FormsPerMinute)
 	options.CommentsPerMinute = cmp.Or(options.CommentsPerMinute, models.CommentsPerMinute)
-	// OpenDBFromPool keeps no idle connections: they would occupy the pool's.
-	orm, err := gorm.Open(postgres.New(postgres.Config{Conn: stdlib.OpenDBFromPool(pool)}), &gorm.Config{
+	connections := stdlib.OpenDBFromPool(pool)
+	orm, err := gorm.Open(postgres.New(postgres.Config{Conn: connections}), &gorm.Config{
 		SkipDefaultTransaction: true,
 		DisableAutomaticPing:   true,
 		// GORM's logger prints the values of statements.
@@ -175,16 +177,15 @@ func New(pool *pgxpool.Pool, options Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		Options: options, Pool: pool, ORM: orm,
+		Options: options, Pool: pool, ORM: orm, connections: connections,
 		Calls: slots.ForCalls(), Receiving: slots.New(math.MaxInt, maxReceiving, slots.MaxWaiting), Parsing: slots.Single(), Exporting: slots.New(math.MaxInt, 1, maxExportsWaiting),
 		Requesting: slots.New(maxRequesting, 2, maxRequestsWaiting),
-		Writer:     batch.NewWriter(cmp.Or(options.Groups, pool), pool, options.Log),
 		Reader:     batch.NewReader(cmp.Or(options.Lookups, pool), options.Log),
 		Watermarks: batch.NewReader(pool, options.Log), Callers: batch.NewReader(cmp.Or(options.Lookups, pool), options.Log),
-		reads: slots.ForPool(pool), lookUps: slots.New(maxLookUps, 1, slots.MaxWaiting), ReadTimeout: 5 * time.Second,
+		reads: slots.ForPool(pool), lookUps: slots.New(maxLookUps, 1, slots.MaxWaiting), writes: slots.ForPool(pool), Named: slots.Single(),
+		ReadTimeout: 5 * time.Second, StatementTimeout: 5 * time.Second, LockTimeout: 2 * time.Second,
 	}
 	if options.Batches != nil {
-		s.Writer.Observe(options.Batches.Writes)
 		s.Reader.Observe(options.Batches.Lookups)
 	}
 	return s, nil

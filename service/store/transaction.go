@@ -1,84 +1,57 @@
 package store
 
 import (
+	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"strconv"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
 	"millwright/models"
 )
 
-// ORMTx is a write in a GORM transaction: settings, permissions and imports, which
-// are written rarely. Calls that come in great numbers use tx, which costs fewer
-// round trips. Both follow the same rules: all or nothing, wakes after the commit.
-type ORMTx struct {
-	*Store
-	DB *gorm.DB
-	// At is the time of the whole write.
-	At models.Time
-	// Wakes are woken after the commit.
-	Wakes []WakeTarget
-	// key is the form's that asks for the write, if any, and formUsed whether it was stored.
-	key      Key
-	formUsed bool
-	// operated is the last Log Record of what an operator did as a person, nil without one.
-	operated *models.LogEntry
+// Transaction is Run for settings, permissions and imports, with the key of a form or NoKey: no response is stored. A
+// write that logs nothing does not use the form up. Errors: do's, *FormDoneError if the form was sent before,
+// unavailable (also when too many writes of the organization wait, and when a lock or a statement takes too long).
+func (s *Store) Transaction(ctx context.Context, organizationID string, key Key, do func(*Tx) error) error {
+	return s.transaction(ctx, organizationID, key, func(pipeline *pgx.Batch) { key.queueUnused(pipeline, Actor{}, s.CurrentTime()) }, do)
 }
 
-// Transaction runs do in a GORM transaction, and wakes workflows after the commit. An
-// error of do is returned and rolls the transaction back. A transaction that loses a
-// deadlock is retried, so do must not depend on anything it changed outside. It waits for
-// its turn among the writes of the organization that run alone; "" is the operator. The key is a
-// form's or NoKey: no response is stored. Errors: do's, *FormDoneError if the form was sent before,
-// unavailable (also when too many writes of the organization wait).
-func (s *Store) Transaction(
-	ctx context.Context, organizationID string, key Key, do func(*ORMTx) error, options ...*sql.TxOptions,
-) (err error) {
-	ctx, span := startSpan(ctx, "transaction")
-	defer func() { endSpan(span, err) }()
-	var t *ORMTx
-	err = s.Writer.RunAlone(ctx, organizationID, func() error {
-		return s.ORM.WithContext(ctx).Transaction(func(db *gorm.DB) error {
-			t = &ORMTx{Store: s, DB: db, At: s.CurrentTime(), key: key}
-			// Other writes wait for what it has locked, whichever organization's they are.
-			if err := t.Limit(s.Writer.LockTimeout, s.Writer.StatementTimeout); err != nil {
-				return err
-			}
-			if err := t.unusedForm(); err != nil {
-				return err
-			}
+// Snapshot runs what only reads in a transaction that sees one state of the database. Errors: do's, unavailable.
+func (s *Store) Snapshot(ctx context.Context, organizationID string, do func(*Tx) error) error {
+	return s.transaction(ctx, organizationID, NoKey, func(pipeline *pgx.Batch) {
+		pipeline.Queue(`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY`)
+	}, do)
+}
+
+func (s *Store) transaction(ctx context.Context, organizationID string, key Key, begin func(*pgx.Batch), do func(*Tx) error) error {
+	err := s.oneAtATime(ctx, key.name(Actor{}), func() error {
+		return s.run(ctx, organizationID, Lock{}, begin, nil, func(t *Tx) error {
 			if err := do(t); err != nil {
 				return err
 			}
+			if key.key != "" && t.logged != "" {
+				if err := t.useForm(key, t.logged); err != nil {
+					return err
+				}
+			}
 			return t.tellOperated()
-		}, options...)
+		})
 	})
-	if err != nil && key.isForm() {
-		// Sent twice at a time, the second may fail because of what the first did.
-		again := (&ORMTx{Store: s, DB: s.ORM.WithContext(ctx), key: key}).unusedForm()
-		if done, ok := errors.AsType[*FormDoneError](again); ok {
-			err = done
-		}
+	if replay, ok := errors.AsType[*replayError](err); ok {
+		return &FormDoneError{replay.result.RecordID}
 	}
-	if errors.Is(err, sql.ErrTxDone) && ctx.Err() != nil {
-		err = ctx.Err() // database/sql rolled back when the context ended
-	}
-	if err != nil {
-		return Limited(s.Translate(err))
-	}
-	s.Committed(ctx, t.Wakes)
-	return nil
+	return Limited(s.Translate(err))
 }
 
-// Exec runs one statement as a write of the organization that runs alone (Transaction), and
+// Exec runs one statement as a write of the organization, and
 // returns how many rows it changed. Errors: unavailable.
 func (s *Store) Exec(ctx context.Context, organizationID, query string, args ...any) (changed int64, err error) {
-	err = s.Writer.RunAlone(ctx, organizationID, func() error {
+	err = s.inTurn(ctx, organizationID, func() error {
 		tag, err := s.Pool.Exec(ctx, query, args...)
 		changed = tag.RowsAffected()
 		return err
@@ -88,38 +61,36 @@ func (s *Store) Exec(ctx context.Context, organizationID, query string, args ...
 
 // Limit bounds how long the rest of the transaction waits for a lock and how long one
 // of its statements runs.
-func (t *ORMTx) Limit(lock, statement time.Duration) error {
+func (t *Tx) Limit(lock, statement time.Duration) error {
 	return t.Exec(`SELECT set_config('lock_timeout', ?, true), set_config('statement_timeout', ?, true)`,
 		strconv.FormatInt(lock.Milliseconds(), 10), strconv.FormatInt(statement.Milliseconds(), 10))
 }
 
 // Exec runs a statement: locks and guarded updates, which stay SQL. Parameters are
 // written ? or @name, the latter with a map as the only argument.
-func (t *ORMTx) Exec(query string, args ...any) error {
+func (t *Tx) Exec(query string, args ...any) error {
 	return t.DB.Exec(query, args...).Error
 }
 
-// Update writes these columns of the row of a model, which its primary key names.
-func (t *ORMTx) Update(row any, columns ...string) error {
-	return t.DB.Model(row).Select(columns).Updates(row).Error
+// UpdateColumns queues writing these columns of the row of a model, which its primary key names.
+func (t *Tx) UpdateColumns(row any, columns ...string) error {
+	return t.queueStatement(row, func(db *gorm.DB) *gorm.DB { return db.Model(row).Select(columns).Updates(row) })
 }
 
-// Log inserts a Log Record of what the actor did.
-func (t *ORMTx) Log(actor Actor, organizationID, action, recordID string) error {
-	if err := t.useForm(recordID); err != nil {
-		return err
-	}
+// Log queues a Log Record of what the actor did.
+func (t *Tx) Log(actor Actor, organizationID, action, recordID string) error {
+	t.logged = cmp.Or(t.logged, recordID)
 	entry := NewLogEntry(actor, organizationID, action, recordID, t.At)
 	if actor.Operated {
 		t.operated = entry
 	}
-	return t.DB.Create(entry).Error
+	return t.Create(entry)
 }
 
 // tellOperated leaves one notice for the person as whom an operator made the write. It is about
 // what the write logged last, which its other Log Records were for; about the person if that is
 // neither an address nor an identity.
-func (t *ORMTx) tellOperated() error {
+func (t *Tx) tellOperated() error {
 	if t.operated == nil {
 		return nil
 	}
@@ -136,7 +107,7 @@ func (t *ORMTx) tellOperated() error {
 
 // LockRow returns the row of a model with the id, locked until the transaction
 // ends. Errors: not_found.
-func LockRow[T any](t *ORMTx, id string) (T, error) {
+func LockRow[T any](t *Tx, id string) (T, error) {
 	return ReadRow[T](t.DB.Clauses(clause.Locking{Strength: "NO KEY UPDATE"}), id)
 }
 
@@ -151,7 +122,7 @@ func ReadRow[T any](db *gorm.DB, id string) (T, error) {
 }
 
 // ScanOne returns the row of a query; without one, missing.
-func ScanOne[T any](t *ORMTx, missing error, query string, args ...any) (T, error) {
+func ScanOne[T any](t *Tx, missing error, query string, args ...any) (T, error) {
 	var row T
 	found := t.DB.Raw(query, args...).Scan(&row)
 	if found.Error == nil && found.RowsAffected == 0 {
@@ -161,7 +132,7 @@ func ScanOne[T any](t *ORMTx, missing error, query string, args ...any) (T, erro
 }
 
 // ScanAll returns the rows of a query.
-func ScanAll[T any](t *ORMTx, query string, args ...any) ([]T, error) {
+func ScanAll[T any](t *Tx, query string, args ...any) ([]T, error) {
 	var rows []T
 	err := t.DB.Raw(query, args...).Scan(&rows).Error
 	return rows, err

@@ -2,17 +2,35 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"reflect"
 	"slices"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
 
 	"millwright/models"
 	"millwright/service/batch"
 )
 
-// Tx is one write: the statements of its transaction (batch.Tx), the service, and
-// what every statement of the write has in common.
+// Tx is one write, which is one transaction. GORM makes its statements from the models.
+//
+// Writes of records take two round trips: the first brings the rows that the rules need, the second sends the
+// changes and COMMIT; in between the write decides without the network. Creations, updates, deletions and queued
+// statements go with the last round trip, or before the next statement that runs at once.
 type Tx struct {
 	*Store
-	*batch.Tx
+	// DB runs each statement at once: for settings, permissions and imports, which are written rarely and read
+	// in between.
+	DB *gorm.DB
 	// At is the time of the whole write.
 	At models.Time
 	// TraceParent is the call's span, for the events that the write publishes.
@@ -22,44 +40,296 @@ type Tx struct {
 	Unreadable bool
 	// Wakes names the workflows to wake after the commit.
 	Wakes []WakeTarget
+
+	conn   *pgx.Conn
+	queued *pgx.Batch
+	// logged is the id of the record of the first Log Record, operated the last one of what an operator did as a
+	// person.
+	logged   string
+	operated *models.LogEntry
 }
 
-// Write runs do in its own transaction, and wakes workflows after the commit. An
-// error of do is returned and rolls the transaction back. A transaction that loses a
-// deadlock is retried, so do must not depend on anything it changed outside.
-// Errors: do's, unavailable.
-func (s *Store) Write(ctx context.Context, do func(context.Context, *Tx) error) error {
-	return s.commit(ctx, do, s.Writer.Write)
+// After makes the time of the write at least a millisecond later than the record's last change.
+func (t *Tx) After(last models.Time) { t.At = t.At.After(last) }
+
+// Create queues the INSERT of a model or a slice of models; row is a pointer.
+func (t *Tx) Create(row any) error {
+	return t.queueStatement(row, func(db *gorm.DB) *gorm.DB { return db.Create(row) })
 }
 
-// WriteTogether is write for concurrent calls: they share one transaction unless
-// their conflict keys, the names of what they lock, overlap. A write that would have
-// to wait for a lock, or fails after it wrote, is retried alone. Organizations share
-// transactions and connections fairly. Errors: do's, unavailable (also when too
-// many writes of the organization wait).
-func (s *Store) WriteTogether(ctx context.Context, organizationID string, conflictKeys []string, do func(context.Context, *Tx) error) error {
-	return Limited(s.commit(ctx, do, func(ctx context.Context, do func(context.Context, *batch.Tx) error) error {
-		return s.Writer.WriteTogether(ctx, organizationID, conflictKeys, do)
-	}))
+// Update queues the UPDATE of the columns in which after differs from before, two values of a model with
+// one primary key. Without a difference it queues nothing. The row must exist and be locked: it was read
+// by the write's read.
+func (t *Tx) Update(before, after any) error {
+	parsed, err := t.schemaOf(after)
+	if err != nil {
+		return err
+	}
+	old, changed := reflect.Indirect(reflect.ValueOf(before)), reflect.Indirect(reflect.ValueOf(after))
+	if old.Type() != changed.Type() {
+		return fmt.Errorf("%s cannot become %s", old.Type(), changed.Type())
+	}
+	var columns []string
+	for _, field := range parsed.Fields {
+		was, is := old.FieldByIndex(field.StructField.Index).Interface(), changed.FieldByIndex(field.StructField.Index).Interface()
+		switch {
+		case reflect.DeepEqual(was, is):
+		case field.PrimaryKey:
+			return fmt.Errorf("the row of %s is another one", parsed.Table)
+		case !field.Updatable:
+			return fmt.Errorf("the column %s of %s does not change this way", field.DBName, parsed.Table)
+		default:
+			columns = append(columns, field.DBName)
+		}
+	}
+	if len(columns) == 0 {
+		return nil
+	}
+	return t.queueStatement(after, func(db *gorm.DB) *gorm.DB { return db.Model(after).Select(columns).Updates(after) })
 }
 
-// commit runs do in a transaction of the kind that run makes.
-func (s *Store) commit(
-	ctx context.Context, do func(context.Context, *Tx) error,
-	run func(context.Context, func(context.Context, *batch.Tx) error) error,
-) (err error) {
+// Upsert queues the INSERT of a model or, if its row exists, the UPDATE of all its columns; row is a pointer.
+func (t *Tx) Upsert(row any) error {
+	return t.queueStatement(row, func(db *gorm.DB) *gorm.DB { return db.Clauses(clause.OnConflict{UpdateAll: true}).Create(row) })
+}
+
+// Delete queues the DELETE of the row with the primary key of the model; row is a pointer.
+func (t *Tx) Delete(row any) error {
+	return t.queueStatement(row, func(db *gorm.DB) *gorm.DB { return db.Delete(row) })
+}
+
+// Queue adds a statement whose rows are not needed. Its arguments may be a single pgx.NamedArgs.
+func (t *Tx) Queue(sql string, args ...any) { queue(t.queued, sql, args) }
+
+// QueueRows adds a statement whose rows read receives after COMMIT, when the write is done: without a
+// response to COMMIT they are lost. Its arguments may be a single pgx.NamedArgs.
+func (t *Tx) QueueRows(read func(pgx.Rows) error, sql string, args ...any) {
+	queue(t.queued, sql, args).Query(read)
+}
+
+// Read sends at once what is queued, and the queries that it adds after it: one more round trip, for what
+// depends on what the write decided.
+func (t *Tx) Read(ctx context.Context, add func(*pgx.Batch)) error {
+	pipeline := t.queued
+	t.queued = &pgx.Batch{}
+	add(pipeline)
+	return t.conn.SendBatch(ctx, pipeline).Close()
+}
+
+// Guard runs a statement at once and returns how many rows it changed: an UPDATE with a condition that no
+// read has made certain.
+func (t *Tx) Guard(ctx context.Context, sql string, args ...any) (changed int64, err error) {
+	err = t.Read(ctx, func(pipeline *pgx.Batch) {
+		queue(pipeline, sql, args).Exec(func(tag pgconn.CommandTag) error {
+			changed = tag.RowsAffected()
+			return nil
+		})
+	})
+	return changed, err
+}
+
+// schemaOf returns the schema of a model or a slice of models. Models with associations are refused: GORM
+// would write these too.
+func (s *Store) schemaOf(row any) (*schema.Schema, error) {
+	statement := &gorm.Statement{DB: s.ORM}
+	if err := statement.Parse(row); err != nil {
+		return nil, fmt.Errorf("read the columns of a model: %w", err)
+	}
+	if len(statement.Schema.Relationships.Relations) > 0 {
+		return nil, fmt.Errorf("the model of %s has associations", statement.Schema.Table)
+	}
+	return statement.Schema, nil
+}
+
+// queueStatement queues the statement that GORM makes of the row.
+func (t *Tx) queueStatement(row any, made func(*gorm.DB) *gorm.DB) error {
+	if _, err := t.schemaOf(row); err != nil {
+		return err
+	}
+	dry := made(t.ORM.Session(&gorm.Session{DryRun: true}))
+	if dry.Error != nil {
+		return dry.Error
+	}
+	t.queued.Queue(dry.Statement.SQL.String(), dry.Statement.Vars...)
+	return nil
+}
+
+// Lock names the row that a write changes, which it locks until it ends. In a process, one write of an organization
+// to a row runs at a time, and the others wait without a connection. A write that only creates has the zero Lock.
+type Lock struct{ Table, ID string }
+
+// name is the row for writes of the organization, so that no other's wait in its queue; "" for the zero Lock.
+func (l Lock) name(organizationID string) string {
+	if l == (Lock{}) {
+		return ""
+	}
+	return organizationID + " " + l.ID
+}
+
+// Run runs a write of the organization in a transaction, and wakes workflows after the commit; "" is the
+// service's own. The queries of read, which may be nil, go with BEGIN and follow the lock: they see what the
+// transaction that it waited for has committed. do decides and queues what changes; it may run again, up to three
+// times, after a deadlock. Errors: read's and do's, unavailable (also when too many writes of the organization or of
+// the row wait).
+func (s *Store) Run(ctx context.Context, organizationID string, lock Lock, read func(*pgx.Batch), do func(*Tx) error) error {
+	return s.run(ctx, organizationID, lock, func(*pgx.Batch) {}, read, do)
+}
+
+// run is Run for a write whose transaction begins with other queries, without its limits.
+func (s *Store) run(ctx context.Context, organizationID string, lock Lock, begin, read func(*pgx.Batch), do func(*Tx) error) (err error) {
 	ctx, span := startSpan(ctx, "transaction")
 	defer func() { endSpan(span, err) }()
 	var t *Tx
-	err = run(ctx, func(ctx context.Context, statements *batch.Tx) error {
-		t = &Tx{Store: s, Tx: statements, At: s.CurrentTime(), TraceParent: TraceParent(ctx)}
-		return do(ctx, t)
+	err = s.oneAtATime(ctx, lock.name(organizationID), func() error {
+		return s.inTurn(ctx, organizationID, func() error {
+			t = &Tx{Store: s, At: s.CurrentTime(), TraceParent: TraceParent(ctx), queued: &pgx.Batch{}}
+			return t.run(ctx, begin, func(pipeline *pgx.Batch) {
+				if lock != (Lock{}) {
+					// Not a part of the next statement, which sees the commit of the transaction that this one waited for.
+					pipeline.Queue(`SELECT FROM `+lock.Table+` WHERE id = $1 FOR NO KEY UPDATE`, lock.ID)
+				}
+				if read != nil {
+					read(pipeline)
+				}
+			}, do)
+		})
 	})
 	if err != nil {
 		return s.Translate(err)
 	}
 	s.Committed(ctx, t.Wakes)
 	return nil
+}
+
+// oneAtATime runs the write when no write of the process with the same name runs, at once if the name is "".
+func (s *Store) oneAtATime(ctx context.Context, name string, write func() error) error {
+	if name == "" {
+		return write()
+	}
+	return s.Named.Run(ctx, name, write)
+}
+
+// maxAttempts limits the runs of a transaction that loses deadlocks.
+const maxAttempts = 3
+
+// inTurn runs a transaction when it is its turn among the organization's writes, and again while it loses a
+// deadlock. Errors: the transaction's,
+// slots.ErrOverloaded if too many writes of the organization wait.
+func (s *Store) inTurn(ctx context.Context, organizationID string, transaction func() error) error {
+	return s.writes.Run(ctx, organizationID, func() (err error) {
+		for range maxAttempts {
+			if err = transaction(); !lostDeadlock(err) {
+				break
+			}
+		}
+		return err
+	})
+}
+
+// run runs the transaction once.
+func (t *Tx) run(ctx context.Context, begin, read func(*pgx.Batch), do func(*Tx) error) (err error) {
+	conn, err := t.connections.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }() // the pool closes the connection if the transaction has not ended: do panicked
+	err = conn.Raw(func(driver any) error {
+		t.conn = driver.(*stdlib.Conn).Conn() //nolint:forcetypeassert // these are pgx's
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	t.DB = t.ORM.Session(&gorm.Session{Context: ctx})
+	t.DB.Statement.ConnPool = immediate{conn, t}
+	defer func() {
+		if err != nil {
+			t.rollBack(ctx)
+		}
+	}()
+	outcome := newOutcome(t.Pool, t.conn, t.Store.Log)
+	pipeline := &pgx.Batch{}
+	pipeline.Queue("BEGIN")
+	pipeline.Queue(batch.IndexPlans)
+	begin(pipeline)
+	pipeline.Queue(limits, milliseconds(t.LockTimeout), milliseconds(t.StatementTimeout)).Query(outcome.read)
+	read(pipeline)
+	if err := t.conn.SendBatch(ctx, pipeline).Close(); err != nil {
+		return err
+	}
+	if err := do(t); err != nil {
+		return err
+	}
+	return t.commit(ctx, outcome)
+}
+
+// immediate runs GORM's statements in the transaction, after those that are queued.
+type immediate struct {
+	*sql.Conn
+	tx *Tx
+}
+
+func (i immediate) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	if err := i.tx.flush(ctx); err != nil {
+		return nil, err
+	}
+	return i.Conn.ExecContext(ctx, query, args...)
+}
+
+func (i immediate) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	if err := i.tx.flush(ctx); err != nil {
+		return nil, err
+	}
+	return i.Conn.QueryContext(ctx, query, args...)
+}
+
+// flush sends what is queued.
+func (t *Tx) flush(ctx context.Context) error {
+	if t.queued.Len() == 0 {
+		return nil
+	}
+	return t.Read(ctx, func(*pgx.Batch) {})
+}
+
+// limits sets the limits of the statements after it, and returns the transaction's id and its server, with
+// which its outcome can be asked. Another server, promoted since, gives the same id to another transaction.
+const limits = `SELECT pg_current_xact_id()::text, pg_postmaster_start_time()::text, set_config('lock_timeout', $1, true), set_config('statement_timeout', $2, true)`
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// errRolledBack is the error of a COMMIT that Postgres answered with ROLLBACK.
+var errRolledBack = errors.New("the transaction was rolled back")
+
+// commit makes the last round trip. Without a response to COMMIT it asks once how the transaction ended.
+func (t *Tx) commit(ctx context.Context, outcome *outcome) error {
+	t.queued.Queue("COMMIT").Exec(func(tag pgconn.CommandTag) error {
+		if tag.String() != "COMMIT" {
+			return errRolledBack
+		}
+		return nil
+	})
+	err := t.conn.SendBatch(ctx, t.queued).Close()
+	if err == nil || errors.Is(err, errRolledBack) || rejected(err) || pgconn.SafeToRetry(err) {
+		return err
+	}
+	committed, known := outcome.ask(ctx)
+	t.Store.Log.Warn("a commit got no response", "reason", reason(err), "outcome_known", known, "committed", committed)
+	if known && committed {
+		return nil
+	}
+	return err
+}
+
+// rollBack ends the transaction. If that fails, the pool closes the connection when it is released.
+func (t *Tx) rollBack(ctx context.Context) {
+	if t.conn.PgConn().TxStatus() == 'I' {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	if _, err := t.conn.Exec(ctx, "ROLLBACK"); err != nil {
+		t.Store.Log.Debug("the rollback failed; the connection is closed", "reason", reason(err))
+	}
 }
 
 // Committed does what follows every commit: it wakes the workflows concerned.
@@ -75,33 +345,5 @@ func (s *Store) Committed(ctx context.Context, wakes []WakeTarget) {
 	}
 	if s.Waker != nil && len(wakes) > 0 {
 		WakeIn(ctx, s.Waker, wakes...)
-	}
-}
-
-// The stages of a write (batch.Statement), in the order in which writes queue them.
-const (
-	stageKey = iota
-	stageStored
-	stageLock
-	StageRules
-	stageRecord
-	stageRecordRow
-	stageLog
-	StageNotices
-	StageDeliveries
-	StageDirty
-	stageRead
-	stageResponse
-)
-
-// LockOf is the statement that locks rows of the table by their ids. It is separate
-// from the statement that reads them, which then sees what the transaction it waited
-// for has committed. In a shared transaction it skips rows that another holds.
-func LockOf(table string) *batch.Statement {
-	const lock = `SELECT u.nth FROM unnest($1::text[]) WITH ORDINALITY u (id, nth)
-		CROSS JOIN LATERAL (SELECT FROM {table} WHERE id = u.id LIMIT 1 FOR NO KEY UPDATE{skip}) w`
-	return &batch.Statement{
-		Stage: stageLock, ReadOnly: true,
-		SQL: Fill(lock, "table", table, "skip", ""), SharedSQL: Fill(lock, "table", table, "skip", " SKIP LOCKED"),
 	}
 }

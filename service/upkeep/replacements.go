@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 
+	"github.com/jackc/pgx/v5"
+
 	"millwright/models"
-	"millwright/service/batch"
 	"millwright/service/records"
 	"millwright/service/store"
 )
@@ -42,10 +43,9 @@ const nextReplacement = `
 func replaceOnWorkOrders(ctx context.Context, s *Upkeep, _, _ any, limit int) (removedBatch, error) {
 	limit = min(limit, maxReplaced)
 	var found []waitingReplacement
-	err := s.Write(ctx, func(_ context.Context, t *store.Tx) error {
-		batch.QueueAll(t.Tx, &found, nextReplacement, limit)
-		return nil
-	})
+	err := s.Run(ctx, "", store.Lock{}, func(reading *pgx.Batch) {
+		store.QueueAll(reading, &found, nextReplacement, limit)
+	}, func(*store.Tx) error { return nil })
 	if err != nil || len(found) == 0 {
 		return removedBatch{}, err
 	}

@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
+
 	"millwright/models"
-	"millwright/service/batch"
 	"millwright/service/store"
 )
 
@@ -22,9 +23,12 @@ func (s *Upkeep) Reseal(ctx context.Context) (addresses int, err error) {
 	var unopened []string
 	for {
 		var result resealResult
-		err := s.Write(ctx, func(ctx context.Context, t *store.Tx) (err error) {
-			result, err = reseal(ctx, t, after)
-			return err
+		var rows []sealedSecrets
+		err := s.Run(ctx, "", store.Lock{}, func(reading *pgx.Batch) {
+			store.QueueAll(reading, &rows, sealedQuery, after, append([]byte(s.Vault.Current), 0), resealBatchSize)
+		}, func(t *store.Tx) error {
+			result = reseal(t, rows)
+			return nil
 		})
 		if err != nil {
 			return addresses, err
@@ -51,23 +55,24 @@ type resealResult struct {
 	unopened []string
 }
 
-// reseal seals the secrets of the next addresses after the id.
-func reseal(ctx context.Context, t *store.Tx, after string) (result resealResult, err error) {
-	var rows []struct {
-		ID                                    string
-		SecretSealed                          []byte
-		PreviousSecret, OlderSecret           []byte
-		PreviousSecretUntil, OlderSecretUntil *models.Time
-	}
-	batch.QueueAll(t.Tx, &rows, `
-		SELECT id, secret_sealed, previous_secret, previous_secret_until, older_secret, older_secret_until FROM webhooks
-		WHERE id > $1 AND (substring(secret_sealed FOR length($2::bytea)) <> $2::bytea
-			OR substring(previous_secret FOR length($2::bytea)) <> $2::bytea
-			OR substring(older_secret FOR length($2::bytea)) <> $2::bytea)
-		ORDER BY id LIMIT $3 FOR UPDATE`, after, append([]byte(t.Vault.Current), 0), resealBatchSize)
-	if err := t.Flush(ctx); err != nil {
-		return result, err
-	}
+// sealedSecrets are the secrets of an address.
+type sealedSecrets struct {
+	ID                                    string
+	SecretSealed                          []byte
+	PreviousSecret, OlderSecret           []byte
+	PreviousSecretUntil, OlderSecretUntil *models.Time
+}
+
+// sealedQuery selects and locks the next addresses after $1 with a secret that another key than $2 sealed.
+const sealedQuery = `
+	SELECT id, secret_sealed, previous_secret, previous_secret_until, older_secret, older_secret_until FROM webhooks
+	WHERE id > $1 AND (substring(secret_sealed FOR length($2::bytea)) <> $2::bytea
+		OR substring(previous_secret FOR length($2::bytea)) <> $2::bytea
+		OR substring(older_secret FOR length($2::bytea)) <> $2::bytea)
+	ORDER BY id LIMIT $3 FOR UPDATE`
+
+// reseal seals the secrets of the addresses.
+func reseal(t *store.Tx, rows []sealedSecrets) (result resealResult) {
 	for _, row := range rows {
 		result.last = row.ID
 		secret, err := resealOne(t, row.SecretSealed, row.ID)
@@ -84,7 +89,7 @@ func reseal(ctx context.Context, t *store.Tx, after string) (result resealResult
 			WHERE id = $1`, row.ID, secret, previous, older)
 		result.changed++
 	}
-	return result, nil
+	return result
 }
 
 // resealUntil seals a secret that signs until then, and removes one that no longer does.

@@ -14,21 +14,17 @@ import (
 // data or was restored to an earlier time. The marks are dated back so that the sweep
 // takes them at once. It returns the number of records. Errors: unavailable.
 func (s *Upkeep) MarkAllDirty(ctx context.Context) (records int, err error) {
-	err = s.Write(ctx, func(ctx context.Context, t *store.Tx) error {
-		t.Queue(allowLongStatement)
-		t.QueueRows(func(rows pgx.Rows) (err error) {
-			records, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int])
-			return err
-		}, `
+	err = s.Run(ctx, "", store.Lock{}, func(reading *pgx.Batch) {
+		reading.Queue(allowLongStatement)
+		reading.Queue(`
 			WITH marked AS (
 				INSERT INTO dirty_records (record_id, since)
 					SELECT id, $1::timestamptz FROM work_orders WHERE status NOT IN ('complete', 'cancelled')
 					UNION ALL SELECT id, $1 FROM feedback WHERE status <> 'resolved'
 				ON CONFLICT (record_id) DO UPDATE SET since = excluded.since
 				RETURNING record_id)
-			SELECT count(*) FROM marked`, t.At.Add(-time.Minute))
-		return t.Flush(ctx)
-	})
+			SELECT count(*) FROM marked`, s.CurrentTime().Add(-time.Minute)).QueryRow(func(row pgx.Row) error { return row.Scan(&records) })
+	}, func(*store.Tx) error { return nil })
 	return records, err
 }
 

@@ -66,22 +66,23 @@ type batchOf func(ctx context.Context, s *Upkeep, until, from any, limit int) (r
 // statement is a batch that is one statement.
 func statement(sql string) batchOf {
 	return func(ctx context.Context, s *Upkeep, until, from any, limit int) (removed removedBatch, err error) {
-		err = s.Write(ctx, func(_ context.Context, t *store.Tx) error {
+		err = s.Run(ctx, "", store.Lock{}, func(reading *pgx.Batch) {
 			// Shorter than deadlock_timeout: if a batch and a write wait for each other,
 			// the batch fails, not the write.
-			t.Queue(`SET LOCAL lock_timeout = '100ms'`)
+			reading.Queue(`SET LOCAL lock_timeout = '100ms'`)
 			// Rows are read by index, up to the limit. A plan that sorts reads all of
 			// them first, which Postgres may think is cheaper.
-			t.Queue(`SET LOCAL enable_sort = off`)
-			t.QueueRows(func(rows pgx.Rows) (err error) {
+			reading.Queue(`SET LOCAL enable_sort = off`)
+			reading.Queue(sql, pgx.NamedArgs{"until": until, "from": from, "limit": limit}).Query(func(rows pgx.Rows) (err error) {
 				removed, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[removedBatch])
-				for _, delivery := range removed.Wake {
-					target := store.NewWakeTarget("", delivery)
-					target.Swept = true
-					t.Wakes = append(t.Wakes, target)
-				}
 				return err
-			}, sql, pgx.NamedArgs{"until": until, "from": from, "limit": limit})
+			})
+		}, func(t *store.Tx) error {
+			for _, delivery := range removed.Wake {
+				target := store.NewWakeTarget("", delivery)
+				target.Swept = true
+				t.Wakes = append(t.Wakes, target)
+			}
 			return nil
 		})
 		return removed, err

@@ -27,7 +27,7 @@ type NewWebhook struct {
 // permission_denied, validation_failed (including for a sixth address), unavailable.
 func (s *Webhooks) CreateWebhook(ctx context.Context, actor store.Actor, key store.Key, integrationID string, in NewWebhook) (Webhook, error) {
 	// Only someone who may create an address may have a host name looked up.
-	if err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
+	if err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.Tx) error {
 		_, err := lockForAddress(t, actor, integrationID)
 		return err
 	}); err != nil {
@@ -41,7 +41,7 @@ func (s *Webhooks) CreateWebhook(ctx context.Context, actor store.Actor, key sto
 		return Webhook{}, err
 	}
 	var created Webhook
-	err = s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
+	err = s.Transaction(ctx, actor.OrganizationID, key, func(t *store.Tx) error {
 		created, err = createWebhook(t, actor, integrationID, in)
 		return err
 	})
@@ -52,7 +52,7 @@ func (s *Webhooks) CreateWebhook(ctx context.Context, actor store.Actor, key sto
 }
 
 // lockForAddress locks the integration for an actor who adds an address to it.
-func lockForAddress(t *store.ORMTx, actor store.Actor, integrationID string) (integrations.LockedIntegration, error) {
+func lockForAddress(t *store.Tx, actor store.Actor, integrationID string) (integrations.LockedIntegration, error) {
 	integration, err := integrations.LockIntegration(t, actor, integrationID)
 	if err == nil {
 		err = integration.RequireOwner(actor, "add an address")
@@ -61,7 +61,7 @@ func lockForAddress(t *store.ORMTx, actor store.Actor, integrationID string) (in
 }
 
 // createWebhook inserts the address with its Log Record.
-func createWebhook(t *store.ORMTx, actor store.Actor, integrationID string, in NewWebhook) (Webhook, error) {
+func createWebhook(t *store.Tx, actor store.Actor, integrationID string, in NewWebhook) (Webhook, error) {
 	integration, err := lockForAddress(t, actor, integrationID)
 	if err != nil {
 		return Webhook{}, err
@@ -106,7 +106,7 @@ func FreeSlot(taken []int) (slot int, free bool) {
 
 // CompleteWebhook completes the row of a new address, which is turned on. It signs
 // with the secret, or with a generated one if that is "", and returns the secret.
-func CompleteWebhook(t *store.ORMTx, row *models.Webhook, secret string) (string, error) {
+func CompleteWebhook(t *store.Tx, row *models.Webhook, secret string) (string, error) {
 	var err error
 	if secret == "" {
 		if secret, err = webhook.GenerateSecret(t.Random); err != nil {
@@ -120,7 +120,7 @@ func CompleteWebhook(t *store.ORMTx, row *models.Webhook, secret string) (string
 
 // StartAddresses has the sweep start the workflows of the addresses that the transaction has
 // created in the organization, if no wake does.
-func StartAddresses(t *store.ORMTx, organizationID string) error {
+func StartAddresses(t *store.Tx, organizationID string) error {
 	return t.Exec(`INSERT INTO dirty_records (record_id, since) SELECT id, ? FROM webhooks WHERE organization_id = ? AND created_at = ?
 		ON CONFLICT (record_id) DO NOTHING`, t.At.Add(-time.Minute), organizationID, t.At)
 }

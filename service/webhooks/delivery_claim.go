@@ -205,7 +205,7 @@ func (r claimedRows) due(claim *Claim, limit, retries int) []RenderedDelivery {
 func (s *Webhooks) continueMoves(ctx context.Context, address addressRow, claim *Claim) (err error) {
 	switch {
 	case !address.Sends:
-		err = s.Transaction(ctx, address.OrganizationID, store.NoKey, func(t *store.ORMTx) (err error) {
+		err = s.Transaction(ctx, address.OrganizationID, store.NoKey, func(t *store.Tx) (err error) {
 			claim.More, err = holdBatch(t, address.OrganizationID, address.ID)
 			return err
 		})

@@ -65,7 +65,7 @@ const (
 // countRequeue tells the address's dispatcher that deliveries below its position are
 // pending again. It is in the transaction that makes them so, and before anything that
 // locks a release or a delivery: the address is locked first.
-func countRequeue(t *store.ORMTx, webhookID string) error {
+func countRequeue(t *store.Tx, webhookID string) error {
 	return t.Exec(`UPDATE webhooks SET requeues = requeues + 1 WHERE id = ?`, webhookID)
 }
 
@@ -73,7 +73,7 @@ func countRequeue(t *store.ORMTx, webhookID string) error {
 var deliveryTables = []string{"open_deliveries", "deliveries"}
 
 // lockDeliveries waits for every transaction that moves one of the deliveries.
-func lockDeliveries(t *store.ORMTx, ids ...string) error {
+func lockDeliveries(t *store.Tx, ids ...string) error {
 	for _, table := range deliveryTables {
 		if err := t.Exec(`SELECT FROM `+table+` WHERE id IN ? ORDER BY id FOR UPDATE`, ids); err != nil {
 			return err

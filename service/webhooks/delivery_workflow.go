@@ -146,7 +146,7 @@ func (s *Webhooks) operateDelivery(ctx context.Context, id, action, statement, s
 	if err != nil {
 		return s.Translate(err)
 	}
-	return s.Transaction(ctx, organizationID, store.NoKey, func(t *store.ORMTx) error {
+	return s.Transaction(ctx, organizationID, store.NoKey, func(t *store.Tx) error {
 		_, h, err := lockWebhook(t, store.Operator(), webhookID)
 		if err != nil {
 			return err

@@ -31,5 +31,5 @@ var DeliveryStatements = map[string]string{
 // CountsOfHour is the number of counts in an hour of deliveries.
 var CountsOfHour = countsOfHour
 
-// PublishStatement publishes events of work orders.
-var PublishStatement = effects.PublishWorkOrder.SQL
+// PublishStatement publishes an event of a work order.
+var PublishStatement = storetest.Numbered(effects.PublishWorkOrder, "event", "type", "record", "at", "organization", "actor", "data", "trace_parent")

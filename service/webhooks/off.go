@@ -21,7 +21,7 @@ const shutOffDue = `w.enabled AND coalesce(
 // calling this again, or late, does no harm. It reports whether it turned the address off.
 // Errors: unavailable.
 func (s *Webhooks) TurnOffIfUnsuccessful(ctx context.Context, webhookID string) (off bool, err error) {
-	err = s.withWebhook(ctx, webhookID, func(t *store.ORMTx, organizationID string) error {
+	err = s.withWebhook(ctx, webhookID, func(t *store.Tx, organizationID string) error {
 		due, err := store.ScanAll[string](t, `
 			UPDATE webhooks w SET enabled = false, off_at = @at, off_reason = @failing
 			FROM webhook_health h
@@ -51,7 +51,7 @@ const OffFailing = "A delivery failed for good and none succeeded for "
 
 // stopSending drops the unfinished redeliveries of an address that was just turned off and
 // holds its due deliveries: the first batch now, the others when its dispatcher claims them.
-func stopSending(t *store.ORMTx, organizationID, webhookID string) error {
+func stopSending(t *store.Tx, organizationID, webhookID string) error {
 	if err := t.Exec(`DELETE FROM redeliveries WHERE webhook_id = ?`, webhookID); err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ var addressOff = `SELECT id FROM webhooks w WHERE id = @webhook AND NOT ` + stor
 
 // holdBatch holds due deliveries of an address unless it sends and reports whether more
 // may be due.
-func holdBatch(t *store.ORMTx, organizationID, webhookID string) (more bool, err error) {
+func holdBatch(t *store.Tx, organizationID, webhookID string) (more bool, err error) {
 	if err := t.Exec(batch.IndexPlans); err != nil {
 		return false, err
 	}

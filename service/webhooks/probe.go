@@ -33,7 +33,7 @@ func (s *Webhooks) BeginWebhookTest(ctx context.Context, actor store.Actor, key 
 	if test.EventID, err = s.NewID(models.PrefixEvent); err != nil {
 		return BegunTest{}, err
 	}
-	_, err = s.updateWebhook(ctx, actor, key, id, func(t *store.ORMTx, _ integrations.LockedIntegration, h *models.Webhook) (string, error) {
+	_, err = s.updateWebhook(ctx, actor, key, id, func(t *store.Tx, _ integrations.LockedIntegration, h *models.Webhook) (string, error) {
 		test.Address = store.NewWakeTarget(h.OrganizationID, id)
 		if err := limitTests(t, id); err != nil {
 			return "", err
@@ -44,7 +44,7 @@ func (s *Webhooks) BeginWebhookTest(ctx context.Context, actor store.Actor, key 
 }
 
 // limitTests returns rate_limited if the address, which is locked, got MaxTests in the last minute.
-func limitTests(t *store.ORMTx, id string) error {
+func limitTests(t *store.Tx, id string) error {
 	begun, err := store.ScanOne[int](t, nil, `SELECT count(*) FROM webhook_tests WHERE webhook_id = ? AND begun_at > ?`, id, t.At.Add(-time.Minute))
 	if err == nil && begun >= MaxTests {
 		return models.Errorf(models.CodeRateLimited, "This address got %d tests in the last minute. Try again in a minute.", MaxTests)
@@ -126,7 +126,7 @@ type WebhookTest struct {
 // WebhookTest returns a test of an address that was sent within TestRetention, to an
 // actor who may test it. Errors: not_found, permission_denied, unavailable.
 func (s *Webhooks) WebhookTest(ctx context.Context, actor store.Actor, webhookID, eventID string) (WebhookTest, error) {
-	err := s.Transaction(ctx, actor.OrganizationID, store.NoKey, func(t *store.ORMTx) error {
+	err := s.Transaction(ctx, actor.OrganizationID, store.NoKey, func(t *store.Tx) error {
 		_, _, err := lockWebhook(t, actor, webhookID)
 		return err
 	})

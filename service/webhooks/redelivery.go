@@ -105,7 +105,7 @@ func (r redelivery) batchSources() string {
 // redeliverBatch makes deliveries of the address due that match the order: of the next ones
 // after a position, up to another. Events past their retention, which are stored until the end
 // of their day, are not sent again.
-func redeliverBatch(t *store.ORMTx, webhookID string, order redelivery, after, until int64) (redeliveredBatch, error) {
+func redeliverBatch(t *store.Tx, webhookID string, order redelivery, after, until int64) (redeliveredBatch, error) {
 	order.From = retained(t.At.Time, order.From)
 	if err := t.Exec(batch.IndexPlans); err != nil {
 		return redeliveredBatch{}, err
@@ -125,7 +125,7 @@ func retained(now, since time.Time) time.Time {
 
 // orderRedelivery has the address's dispatcher carry out the order, which covers what exists
 // now after the position.
-func orderRedelivery(t *store.ORMTx, webhookID string, order redelivery, after int64) error {
+func orderRedelivery(t *store.Tx, webhookID string, order redelivery, after int64) error {
 	stored, err := json.Marshal(order)
 	if err != nil {
 		return err
@@ -136,7 +136,7 @@ func orderRedelivery(t *store.ORMTx, webhookID string, order redelivery, after i
 
 // continueRedelivery carries out the next batch of the address's first redelivery.
 func (s *Webhooks) continueRedelivery(ctx context.Context, organizationID, webhookID string) error {
-	return s.Transaction(ctx, organizationID, store.NoKey, func(t *store.ORMTx) error {
+	return s.Transaction(ctx, organizationID, store.NoKey, func(t *store.Tx) error {
 		if err := countRequeue(t, webhookID); err != nil {
 			return err
 		}
@@ -166,7 +166,7 @@ func (s *Webhooks) continueRedelivery(ctx context.Context, organizationID, webho
 
 // countReleasable returns how many deliveries a release continued after the position will
 // make due. It looks through the newest MaxReleasedCount only.
-func countReleasable(t *store.ORMTx, webhookID string, since models.Time, after int64) (int, error) {
+func countReleasable(t *store.Tx, webhookID string, since models.Time, after int64) (int, error) {
 	return store.ScanOne[int](t, nil, CountReleasableQuery, countReleasableArgs(t.At.Time, webhookID, since, after))
 }
 
@@ -183,7 +183,7 @@ func countReleasableArgs(now time.Time, webhookID string, since models.Time, aft
 
 // countExpired counts failed and held deliveries of events since then that are past their
 // retention, but stored until the end of their day. It counts at most MaxReleasedCount.
-func countExpired(t *store.ORMTx, webhookID string, since models.Time) (int, error) {
+func countExpired(t *store.Tx, webhookID string, since models.Time) (int, error) {
 	kept := retained(t.At.Time, since.Time)
 	if kept.Equal(since.Time) {
 		return 0, nil
@@ -197,7 +197,7 @@ func countExpired(t *store.ORMTx, webhookID string, since models.Time) (int, err
 // release makes the failed and held deliveries of events since then due: the first
 // batch now, the others when the address's dispatcher comes to them. It counts
 // them, at most MaxReleasedCount and one batch.
-func release(t *store.ORMTx, webhookID string, since models.Time) (released Released, err error) {
+func release(t *store.Tx, webhookID string, since models.Time) (released Released, err error) {
 	if err := awaitHeld(t, webhookID); err != nil {
 		return Released{}, err
 	}
@@ -223,14 +223,14 @@ func release(t *store.ORMTx, webhookID string, since models.Time) (released Rele
 
 // awaitHeld waits for the transactions that insert held deliveries of the address or hold due ones,
 // so that a release that follows misses none.
-func awaitHeld(t *store.ORMTx, webhookID string) error {
+func awaitHeld(t *store.Tx, webhookID string) error {
 	return t.Exec(`SELECT FROM webhooks WHERE id = ? FOR UPDATE`, webhookID)
 }
 
 // requireSending returns an error for a redelivery at an address whose deliveries are held. Its
 // message contains the name, which may be empty, with a space before it: the error stays in
 // histories, which hold no URLs.
-func requireSending(t *store.ORMTx, h *models.Webhook, name string) error {
+func requireSending(t *store.Tx, h *models.Webhook, name string) error {
 	if !h.Enabled {
 		return models.Errorf(models.CodeValidationFailed, "The address%s is off; turn it on first.", name)
 	}
@@ -247,7 +247,7 @@ func requireSending(t *store.ORMTx, h *models.Webhook, name string) error {
 // them; at most MaxReleasedCount of them are counted. Errors: not_found,
 // permission_denied, validation_failed if its deliveries are held, unavailable.
 func (s *Webhooks) RedeliverSince(ctx context.Context, actor store.Actor, key store.Key, webhookID string, since models.Time) (released Released, err error) {
-	_, err = s.updateWebhook(ctx, actor, key, webhookID, func(t *store.ORMTx, _ integrations.LockedIntegration, h *models.Webhook) (action string, err error) {
+	_, err = s.updateWebhook(ctx, actor, key, webhookID, func(t *store.Tx, _ integrations.LockedIntegration, h *models.Webhook) (action string, err error) {
 		if err := requireSending(t, h, ""); err != nil {
 			return "", err
 		}
@@ -266,7 +266,7 @@ func (s *Webhooks) RedeliverDelivery(ctx context.Context, actor store.Actor, key
 	if s.hasExpired(id) {
 		return delivery, errExpired()
 	}
-	_, err := s.redeliverSelected(ctx, actor, key, []string{id}, func(t *store.ORMTx) (err error) {
+	_, err := s.redeliverSelected(ctx, actor, key, []string{id}, func(t *store.Tx) (err error) {
 		delivery, err = store.ScanOne[DeliveryView](t, models.NotFound(), `
 			SELECT `+deliveryColumns+` FROM all_deliveries d CROSS JOIN LATERAL (SELECT type FROM events WHERE id = d.event_id LIMIT 1) e WHERE d.id = ?`, id)
 		return err
@@ -305,7 +305,7 @@ func (s *Webhooks) RedeliverSelected(ctx context.Context, actor store.Actor, key
 		return Released{}, models.Errorf(models.CodeInvalidRequest, "Select 1 to %d deliveries.", models.MaxPageSize)
 	}
 	kept := slices.DeleteFunc(slices.Clone(ids), s.hasExpired)
-	due, err := s.redeliverSelected(ctx, actor, key, kept, func(*store.ORMTx) error { return nil })
+	due, err := s.redeliverSelected(ctx, actor, key, kept, func(*store.Tx) error { return nil })
 	if err != nil {
 		return Released{}, err
 	}
@@ -313,7 +313,7 @@ func (s *Webhooks) RedeliverSelected(ctx context.Context, actor store.Actor, key
 }
 
 // redeliverSelected is RedeliverSelected for different ids, in one transaction with what follows.
-func (s *Webhooks) redeliverSelected(ctx context.Context, actor store.Actor, key store.Key, ids []string, then func(*store.ORMTx) error) (int, error) {
+func (s *Webhooks) redeliverSelected(ctx context.Context, actor store.Actor, key store.Key, ids []string, then func(*store.Tx) error) (int, error) {
 	if slices.ContainsFunc(ids, func(id string) bool { return !models.IsID(id, models.PrefixDelivery) }) {
 		return 0, models.NotFound()
 	}
@@ -321,7 +321,7 @@ func (s *Webhooks) redeliverSelected(ctx context.Context, actor store.Actor, key
 	if len(ids) == 0 {
 		return redelivered, nil
 	}
-	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
+	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.Tx) error {
 		redelivered = 0
 		if err := t.Exec(batch.IndexPlans); err != nil {
 			return err
@@ -350,7 +350,7 @@ func (s *Webhooks) redeliverSelected(ctx context.Context, actor store.Actor, key
 }
 
 // redeliverOf makes deliveries of one address due now and returns how many were not.
-func redeliverOf(t *store.ORMTx, actor store.Actor, webhookID string, selected []selectedDelivery) (int, error) {
+func redeliverOf(t *store.Tx, actor store.Actor, webhookID string, selected []selectedDelivery) (int, error) {
 	_, h, err := lockWebhook(t, actor, webhookID)
 	if err != nil {
 		return 0, err

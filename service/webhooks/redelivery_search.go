@@ -69,7 +69,7 @@ func (s *Webhooks) RedeliverMatching(ctx context.Context, actor store.Actor, key
 	}
 	slices.SortFunc(addresses, func(a, b MatchCount) int { return strings.Compare(a.WebhookID, b.WebhookID) }) // locked in one order
 	ordered := 0
-	err = s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
+	err = s.Transaction(ctx, actor.OrganizationID, key, func(t *store.Tx) error {
 		ordered = 0
 		var held error
 		for _, a := range addresses {

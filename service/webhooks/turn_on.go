@@ -18,7 +18,7 @@ func (s *Webhooks) DisableWebhook(ctx context.Context, actor store.Actor, key st
 	if problems := store.CheckText("/reason", &reason, models.MaxOffReason); len(problems) > 0 {
 		return Webhook{}, models.Invalid(problems...)
 	}
-	return s.updateWebhook(ctx, actor, key, id, func(t *store.ORMTx, _ integrations.LockedIntegration, h *models.Webhook) (action string, err error) {
+	return s.updateWebhook(ctx, actor, key, id, func(t *store.Tx, _ integrations.LockedIntegration, h *models.Webhook) (action string, err error) {
 		if !h.Enabled {
 			return "", nil
 		}
@@ -26,7 +26,7 @@ func (s *Webhooks) DisableWebhook(ctx context.Context, actor store.Actor, key st
 		if actor.IdentityID != "" {
 			h.OffBy = &actor.IdentityID
 		}
-		if err := t.Update(h, "enabled", "off_reason", "off_at", "off_by"); err != nil {
+		if err := t.UpdateColumns(h, "enabled", "off_reason", "off_at", "off_by"); err != nil {
 			return "", err
 		}
 		return actionTurnedOff, stopSending(t, h.OrganizationID, id)
@@ -41,7 +41,7 @@ func (s *Webhooks) DisableWebhook(ctx context.Context, actor store.Actor, key st
 // may not use the service, unavailable.
 func (s *Webhooks) EnableWebhook(ctx context.Context, actor store.Actor, key store.Key, id string, since *models.Time) (Webhook, Released, error) {
 	var released Released
-	enabled, err := s.updateWebhook(ctx, actor, key, id, func(t *store.ORMTx, _ integrations.LockedIntegration, h *models.Webhook) (action string, err error) {
+	enabled, err := s.updateWebhook(ctx, actor, key, id, func(t *store.Tx, _ integrations.LockedIntegration, h *models.Webhook) (action string, err error) {
 		if since != nil {
 			action = actionRedelivered
 		}
@@ -66,12 +66,12 @@ func (s *Webhooks) EnableWebhook(ctx context.Context, actor store.Actor, key sto
 }
 
 // turnOn turns the address on.
-func turnOn(t *store.ORMTx, h *models.Webhook) error {
+func turnOn(t *store.Tx, h *models.Webhook) error {
 	if err := awaitHeld(t, h.ID); err != nil {
 		return err
 	}
 	h.Enabled, h.OffReason, h.OffAt, h.OffBy, h.EnabledSince = true, nil, nil, nil, t.At
-	if err := t.Update(h, "enabled", "off_reason", "off_at", "off_by"); err != nil {
+	if err := t.UpdateColumns(h, "enabled", "off_reason", "off_at", "off_by"); err != nil {
 		return err
 	}
 	return integrations.RestartHealth(t, h.ID)

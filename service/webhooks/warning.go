@@ -11,7 +11,7 @@ import (
 // failing for models.WebhookWarningAfter, once until it succeeds again. It reports whether
 // it did. Errors: unavailable.
 func (s *Webhooks) WarnOfFailing(ctx context.Context, webhookID string) (warned bool, err error) {
-	err = s.withWebhook(ctx, webhookID, func(t *store.ORMTx, organizationID string) error {
+	err = s.withWebhook(ctx, webhookID, func(t *store.Tx, organizationID string) error {
 		found, err := store.ScanAll[string](t, `UPDATE webhook_health h SET warned_at = @at FROM webhooks w
 			WHERE h.webhook_id = @id AND w.id = h.webhook_id AND `+store.Fill(Sends, "w", "w")+` AND h.warned_at IS NULL AND h.failing_since <= @since
 			RETURNING h.webhook_id`, map[string]any{"id": webhookID, "at": t.At, "since": t.At.Add(-models.WebhookWarningAfter)})
@@ -26,7 +26,7 @@ func (s *Webhooks) WarnOfFailing(ctx context.Context, webhookID string) (warned 
 
 // notifyOwnerAndAdmins inserts a notice about the address for the active owners of its
 // integration and the organization's active administrators.
-func notifyOwnerAndAdmins(t *store.ORMTx, kind models.NoticeKind, organizationID, webhookID string) error {
+func notifyOwnerAndAdmins(t *store.Tx, kind models.NoticeKind, organizationID, webhookID string) error {
 	t.Wakes = append(t.Wakes, store.MailTarget(store.TargetMail, organizationID))
 	return t.Exec(`
 		INSERT INTO notices (organization_id, person_id, kind, record_id, created_at)

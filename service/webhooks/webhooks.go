@@ -117,7 +117,7 @@ func (s *Webhooks) Get(ctx context.Context, id string) (WebhookHealth, error) {
 
 // lockWebhook locks the address and its integration for the actor under the rules
 // of LockIntegration. Errors: not_found, permission_denied, unavailable.
-func lockWebhook(t *store.ORMTx, actor store.Actor, id string) (i integrations.LockedIntegration, h models.Webhook, err error) {
+func lockWebhook(t *store.Tx, actor store.Actor, id string) (i integrations.LockedIntegration, h models.Webhook, err error) {
 	if !models.IsID(id, models.PrefixWebhook) {
 		return i, h, models.NotFound()
 	}
@@ -133,7 +133,7 @@ func lockWebhook(t *store.ORMTx, actor store.Actor, id string) (i integrations.L
 
 // withWebhook runs do in a transaction of the address's organization, and not if there is
 // no such address. Errors: do's, unavailable.
-func (s *Webhooks) withWebhook(ctx context.Context, id string, do func(t *store.ORMTx, organizationID string) error) error {
+func (s *Webhooks) withWebhook(ctx context.Context, id string, do func(t *store.Tx, organizationID string) error) error {
 	var organizationID string
 	err := s.Pool.QueryRow(ctx, `SELECT organization_id FROM webhooks WHERE id = $1`, id).Scan(&organizationID)
 	switch {
@@ -142,22 +142,22 @@ func (s *Webhooks) withWebhook(ctx context.Context, id string, do func(t *store.
 	case err != nil:
 		return s.Translate(err)
 	}
-	return s.Transaction(ctx, organizationID, store.NoKey, func(t *store.ORMTx) error { return do(t, organizationID) })
+	return s.Transaction(ctx, organizationID, store.NoKey, func(t *store.Tx) error { return do(t, organizationID) })
 }
 
 // updateWebhook changes an address in one transaction and returns it as changed.
 // change writes the change, makes it in the row too, and returns the action for
 // the log, "" if nothing changed. Errors: lockWebhook's and change's.
 func (s *Webhooks) updateWebhook(
-	ctx context.Context, actor store.Actor, key store.Key, id string, change func(t *store.ORMTx, i integrations.LockedIntegration, h *models.Webhook) (action string, err error),
+	ctx context.Context, actor store.Actor, key store.Key, id string, change func(t *store.Tx, i integrations.LockedIntegration, h *models.Webhook) (action string, err error),
 ) (Webhook, error) {
 	var changed Webhook
-	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
+	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.Tx) error {
 		i, h, err := lockWebhook(t, actor, id)
 		if err != nil {
 			return err
 		}
-		if err := t.MatchesForm(webhookOf(h), h.OrganizationID, id); err != nil {
+		if err := t.Matches(ctx, key, webhookOf(h), h.OrganizationID, id); err != nil {
 			return err
 		}
 		action, err := change(t, i, &h)
@@ -196,7 +196,7 @@ func (c WebhookChange) requireOwner(actor store.Actor, i integrations.LockedInte
 // validation_failed, unavailable.
 func (s *Webhooks) ChangeWebhook(ctx context.Context, actor store.Actor, key store.Key, id string, change WebhookChange) (Webhook, error) {
 	// Only someone who may change the address may have a host name looked up.
-	if err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.ORMTx) error {
+	if err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.Tx) error {
 		i, h, err := lockWebhook(t, actor, id)
 		if err == nil {
 			err = change.requireOwner(actor, i, h)
@@ -218,7 +218,7 @@ func (s *Webhooks) ChangeWebhook(ctx context.Context, actor store.Actor, key sto
 	if err := store.Invalid(fields); err != nil {
 		return Webhook{}, err
 	}
-	return s.updateWebhook(ctx, actor, key, id, func(t *store.ORMTx, i integrations.LockedIntegration, h *models.Webhook) (string, error) {
+	return s.updateWebhook(ctx, actor, key, id, func(t *store.Tx, i integrations.LockedIntegration, h *models.Webhook) (string, error) {
 		if err := change.requireOwner(actor, i, *h); err != nil {
 			return "", err
 		}
@@ -230,7 +230,7 @@ func (s *Webhooks) ChangeWebhook(ctx context.Context, actor store.Actor, key sto
 		if h.URL == before.URL && slices.Equal(h.Events, before.Events) {
 			return "", nil
 		}
-		return actionChanged, t.Update(h, "url", "events")
+		return actionChanged, t.UpdateColumns(h, "url", "events")
 	})
 }
 
@@ -240,7 +240,7 @@ func (s *Webhooks) ChangeWebhook(ctx context.Context, actor store.Actor, key sto
 // validation_failed if three secrets sign already, unavailable.
 func (s *Webhooks) RenewWebhookSecret(ctx context.Context, actor store.Actor, key store.Key, id string) (Webhook, error) {
 	secret := ""
-	renewed, err := s.updateWebhook(ctx, actor, key, id, func(t *store.ORMTx, i integrations.LockedIntegration, h *models.Webhook) (action string, err error) {
+	renewed, err := s.updateWebhook(ctx, actor, key, id, func(t *store.Tx, i integrations.LockedIntegration, h *models.Webhook) (action string, err error) {
 		if err := i.RequireOwner(actor, "renew the secrets of its addresses"); err != nil {
 			return "", err
 		}
@@ -260,7 +260,7 @@ func (s *Webhooks) RenewWebhookSecret(ctx context.Context, actor store.Actor, ke
 		if h.SecretSealed, err = t.Vault.Seal([]byte(secret), id, t.Random); err != nil {
 			return "", err
 		}
-		return actionSecretRenewed, t.Update(h, "secret_sealed", "previous_secret", "previous_secret_until", "older_secret", "older_secret_until")
+		return actionSecretRenewed, t.UpdateColumns(h, "secret_sealed", "previous_secret", "previous_secret_until", "older_secret", "older_secret_until")
 	})
 	if err == nil {
 		renewed.Secret = secret
@@ -271,7 +271,7 @@ func (s *Webhooks) RenewWebhookSecret(ctx context.Context, actor store.Actor, ke
 // DeleteWebhook deletes an address (integrations.DeleteAddresses). Errors: not_found,
 // permission_denied, unavailable.
 func (s *Webhooks) DeleteWebhook(ctx context.Context, actor store.Actor, key store.Key, id string) error {
-	_, err := s.updateWebhook(ctx, actor, key, id, func(t *store.ORMTx, _ integrations.LockedIntegration, h *models.Webhook) (string, error) {
+	_, err := s.updateWebhook(ctx, actor, key, id, func(t *store.Tx, _ integrations.LockedIntegration, h *models.Webhook) (string, error) {
 		return actionDeleted, integrations.DeleteAddresses(t, h.OrganizationID, id)
 	})
 	return err

@@ -1,4 +1,4 @@
-package batch
+package store
 
 import (
 	"context"
@@ -12,22 +12,22 @@ import (
 // outcomeTimeout bounds asking whether a transaction was committed.
 const outcomeTimeout = 5 * time.Second
 
-// Outcome finds out how a transaction ended, if no response to COMMIT came.
-type Outcome struct {
+// outcome finds out how a transaction ended, if no response to COMMIT came.
+type outcome struct {
 	pool *pgxpool.Pool
 	log  *slog.Logger
-	// pid is the transaction's backend. xid and server identify the transaction, "" until Read.
+	// pid is the transaction's backend. xid and server identify the transaction, "" until read.
 	pid         uint32
 	xid, server string
 }
 
-// NewOutcome returns the Outcome of a transaction on the connection of the pool.
-func NewOutcome(pool *pgxpool.Pool, conn *pgx.Conn, log *slog.Logger) *Outcome {
-	return &Outcome{pool: pool, log: log, pid: conn.PgConn().PID()}
+// newOutcome returns the outcome of a transaction on the connection of the pool.
+func newOutcome(pool *pgxpool.Pool, conn *pgx.Conn, log *slog.Logger) *outcome {
+	return &outcome{pool: pool, log: log, pid: conn.PgConn().PID()}
 }
 
-// Read receives the row of a statement that begins with Identify.
-func (o *Outcome) Read(rows pgx.Rows) error {
+// read receives the row of limits.
+func (o *outcome) read(rows pgx.Rows) error {
 	targets := make([]any, len(rows.FieldDescriptions()))
 	targets[0], targets[1] = &o.xid, &o.server
 	_, err := pgx.ForEachRow(rows, targets, func() error { return nil })
@@ -39,11 +39,11 @@ const (
 	// receive its response.
 	endBackend = `SELECT count(pg_terminate_backend(pid, 2000)) FROM pg_stat_activity
 		WHERE pid = $1::integer AND backend_xid = $2::text::xid8::xid`
-	outcome = `SELECT coalesce(pg_xact_status($1::text::xid8), '') WHERE pg_postmaster_start_time()::text = $2`
+	howEnded = `SELECT coalesce(pg_xact_status($1::text::xid8), '') WHERE pg_postmaster_start_time()::text = $2`
 )
 
-// Ask reports whether the transaction was committed, and whether that is known.
-func (o *Outcome) Ask(ctx context.Context) (committed, known bool) {
+// ask reports whether the transaction was committed, and whether that is known.
+func (o *outcome) ask(ctx context.Context) (committed, known bool) {
 	if o.xid == "" {
 		return false, false
 	}
@@ -52,7 +52,7 @@ func (o *Outcome) Ask(ctx context.Context) (committed, known bool) {
 	var status string
 	_, err := o.pool.Exec(ctx, endBackend, o.pid, o.xid)
 	if err == nil {
-		err = o.pool.QueryRow(ctx, outcome, o.xid, o.server).Scan(&status)
+		err = o.pool.QueryRow(ctx, howEnded, o.xid, o.server).Scan(&status)
 	}
 	if err != nil {
 		o.log.Warn("the outcome of a commit is unknown", "reason", reason(err))

@@ -14,23 +14,19 @@ import (
 	"millwright/service/storetest"
 )
 
-// together runs the writes concurrently, so that they share a transaction unless
-// their conflict keys overlap, and returns the error of each.
-func together(t *testing.T, s *store.Store, writes ...func() error) []error {
-	t.Helper()
-	release := storetest.HoldWrites(t.Context(), s)
+// together runs the writes concurrently, and returns the error of each.
+func together(writes ...func() error) []error {
 	errs := make([]error, len(writes))
 	var all sync.WaitGroup
 	for i, write := range writes {
 		all.Go(func() { errs[i] = write() })
-		servicetest.Await(t, "a write waits for a transaction", func() bool { return storetest.WritesWaiting(s) > i })
 	}
-	release()
 	all.Wait()
 	return errs
 }
 
-func TestConcurrentWritesShareATransaction(t *testing.T) {
+// Writes at the same time leave what each would have left alone.
+func TestConcurrentWrites(t *testing.T) {
 	f := servicetest.NewHarness(t)
 	id := f.NewWorkOrder([]string{"erp"}, nil)
 	title := "Replace belt"
@@ -55,13 +51,10 @@ func TestConcurrentWritesShareATransaction(t *testing.T) {
 			return err
 		})
 	}
-	for i, err := range together(t, f.Store, writes...) {
+	for i, err := range together(writes...) {
 		if err != nil {
 			t.Errorf("write %d: %v", i, err)
 		}
-	}
-	if n := servicetest.Value[int](f.Fixture, `SELECT count(DISTINCT xmin::text) FROM log WHERE action <> 'work_order.created' OR record_id <> $1`, id); n != 1 {
-		t.Errorf("the nine writes took %d transactions, want 1", n)
 	}
 	if got := servicetest.Read[models.WorkOrderRecord](t, bodies[0]); got.ID != id || got.Title != title {
 		t.Errorf("the change returned %s %q", got.ID, got.Title)
@@ -98,13 +91,12 @@ func TestConcurrentWritesShareATransaction(t *testing.T) {
 	}
 }
 
-// A write that fails gets its own error, as if it were alone, and the others succeed.
-func TestOneOfAGroupFails(t *testing.T) {
+// A write that fails leaves no rows and no connection in use, and those at the same time succeed.
+func TestOneOfConcurrentWritesFails(t *testing.T) {
 	for name, test := range map[string]struct {
 		prepare func(f *servicetest.Harness)
 		write   func(f *servicetest.Harness, id string) error
 		code    models.Code
-		panics  bool
 	}{
 		"a rule rejects it": {
 			write: func(f *servicetest.Harness, id string) error {
@@ -142,14 +134,28 @@ func TestOneOfAGroupFails(t *testing.T) {
 			}, code: models.CodeExternalIDTaken,
 		},
 		"it panics": {
-			write: func(f *servicetest.Harness, _ string) (err error) {
+			write: func(f *servicetest.Harness, id string) (err error) {
 				defer func() {
 					if recover() != nil {
 						err = models.NotFound()
 					}
 				}()
-				return storetest.Panic(t.Context(), f.Store)
+				return f.Store.Run(t.Context(), f.Acme.OrganizationID, store.Lock{Table: "work_orders", ID: id}, nil, func(tx *store.Tx) error {
+					_, _ = tx.Guard(t.Context(), `INSERT INTO log (organization_id, record_id, action, changes, created_at) VALUES ($1, $2, 'x', '{}', now())`, f.Acme.OrganizationID, id)
+					panic("a bug")
+				})
 			}, code: models.CodeNotFound,
+		},
+		"its connection is lost": {
+			prepare: func(f *servicetest.Harness) {
+				f.Exec(`CREATE FUNCTION break_off() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+					IF NEW.title = 'Break' THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF; RETURN NEW; END $$`)
+				f.Exec(`CREATE TRIGGER break_off BEFORE INSERT ON work_orders FOR EACH ROW EXECUTE FUNCTION break_off()`)
+			},
+			write: func(f *servicetest.Harness, _ string) error {
+				_, err := f.Records.CreateWorkOrder(t.Context(), f.As("erp"), store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Break"})
+				return err
+			}, code: models.CodeUnavailable,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -163,135 +169,108 @@ func TestOneOfAGroupFails(t *testing.T) {
 				_, err := f.Records.CreateWorkOrder(t.Context(), f.As("erp"), store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
 				return err
 			}
-			f.As("rita") // loaded before the writes are collected
-			errs := together(t, f.Store, create, func() error { return test.write(f, id) }, create)
+			f.As("rita") // loaded before the writes run at the same time
+			errs := together(create, func() error { return test.write(f, id) }, create)
 			if errs[0] != nil || errs[2] != nil || models.CodeOf(errs[1]) != test.code {
 				t.Errorf("the errors are %v, want only the second write rejected, with %s", errs, test.code)
 			}
 			if n := servicetest.Value[int](f.Fixture, `SELECT count(*) FROM history`) - before; n != 2 {
 				t.Errorf("%d changes were committed, want 2", n)
 			}
+			servicetest.Await(t, "no connection is in use", func() bool { return f.Store.Pool.Stat().AcquiredConns() == 0 })
+			if _, err := f.Records.UpdateWorkOrder(t.Context(), f.As("erp"), store.NoKey, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Replace both", Set: true}}); err != nil {
+				t.Errorf("the next change of the work order: %v", err)
+			}
 		})
 	}
 }
 
-// A write that waits for a lock does not delay its group.
-func TestAWriteThatWaitsForALockLeavesItsGroup(t *testing.T) {
+// A change waits for another process that changes its work order, and then applies to what that has
+// committed. Another work order's change does not wait.
+func TestAWriteWaitsForALock(t *testing.T) {
 	f := servicetest.NewHarness(t)
 	held, free := f.NewWorkOrder([]string{"erp"}, nil), f.NewWorkOrder([]string{"erp"}, nil)
-	other, err := f.Pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Rollback(context.WithoutCancel(t.Context()))
-	if _, err := other.Exec(t.Context(), `UPDATE work_orders SET title = 'Held', changed_at = changed_at + interval '1 hour' WHERE id = $1`, held); err != nil {
-		t.Fatal(err)
-	}
+	other := servicetest.Begin(t, f.Fixture)
+	servicetest.ExecIn(t, other, `UPDATE work_orders SET title = 'Held', changed_at = changed_at + interval '1 hour' WHERE id = $1`, held)
+	erp := f.Actor("erp")
 	change := func(id, title string) error {
-		_, err := f.Records.UpdateWorkOrder(t.Context(), f.As("erp"), store.ForCall(title, "PATCH", "/x", []byte("f"), ""), id,
+		_, err := f.Records.UpdateWorkOrder(t.Context(), erp, store.ForCall(title, "PATCH", "/x", []byte("f"), ""), id,
 			records.WorkOrderPatch{Title: records.Sent[string]{Value: title, Set: true}})
 		return err
 	}
 	waited := make(chan error, 1)
-	errs := together(t, f.Store,
-		func() error { return change(free, "Free") },
-		func() error { go func() { waited <- change(held, "Changed after") }(); return nil })
-	if errs[0] != nil {
-		t.Fatalf("the change that waits for no lock: %v", errs[0])
-	}
+	go func() { waited <- change(held, "Changed after") }()
 	servicetest.AwaitLocks(t, f.Fixture, 1)
+	if err := change(free, "Free"); err != nil {
+		t.Errorf("the change that waits for no lock: %v", err)
+	}
 	if err := other.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-waited; err != nil {
 		t.Fatalf("the change that waited: %v", err)
 	}
-	if changes := servicetest.Value[string](f.Fixture, `SELECT changes -> 'title' ->> 'from' FROM history WHERE record_id = $1 AND action = 'work_order.updated'`, held); changes != "Held" {
-		t.Errorf("the change that waited replaced the title %q, want Held: what the other transaction committed", changes)
+	if replaced := servicetest.Value[string](f.Fixture, `SELECT changes -> 'title' ->> 'from' FROM history WHERE record_id = $1 AND action = 'work_order.updated'`, held); replaced != "Held" {
+		t.Errorf("the change that waited replaced the title %q, want Held: what the other transaction committed", replaced)
+	}
+	if ordered := servicetest.Value[bool](f.Fixture, `SELECT changed_at > created_at + interval '1 hour' FROM work_orders WHERE id = $1`, held); !ordered {
+		t.Error("the change that waited is not later than the one before")
 	}
 }
 
-// If the connection is lost before COMMIT was sent, only the write that loses it fails.
-func TestAGroupWhoseConnectionIsLost(t *testing.T) {
-	f := servicetest.NewHarness(t)
-	f.Exec(`CREATE FUNCTION break_off() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-		IF NEW.title = 'Break' THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF; RETURN NEW; END $$`)
-	f.Exec(`CREATE TRIGGER break_off BEFORE INSERT ON work_orders FOR EACH ROW EXECUTE FUNCTION break_off()`)
-	create := func(title string) func() error {
-		return func() error {
-			_, err := f.Records.CreateWorkOrder(t.Context(), f.As("erp"), store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: title})
-			return err
-		}
-	}
-	f.As("erp")
-	errs := together(t, f.Store, create("Replace filter"), create("Break"), create("Replace belt"))
-	if errs[0] != nil || models.CodeOf(errs[1]) != models.CodeUnavailable || errs[2] != nil {
-		t.Errorf("the errors are %v, want only the second write to fail, with %s", errs, models.CodeUnavailable)
-	}
-	if titles := servicetest.Value[string](f.Fixture, `SELECT string_agg(title, ', ' ORDER BY title) FROM work_orders`); titles != "Replace belt, Replace filter" {
-		t.Errorf("the work orders %s were committed, want Replace belt, Replace filter", titles)
-	}
-}
-
+// A call that ends no longer waits for other changes of its work order.
 func TestACallEndsWhileItsWriteWaits(t *testing.T) {
 	f := servicetest.NewHarness(t)
-	release := storetest.HoldWrites(t.Context(), f.Store)
-	defer release()
+	id, erp := f.NewWorkOrder([]string{"erp"}, nil), f.Actor("erp")
+	other := servicetest.Begin(t, f.Fixture)
+	servicetest.ExecIn(t, other, `SELECT FROM work_orders WHERE id = $1 FOR UPDATE`, id)
+	change := func(ctx context.Context, title string) error {
+		_, err := f.Records.UpdateWorkOrder(ctx, erp, store.NoKey, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: title, Set: true}})
+		return err
+	}
+	first, second := make(chan error, 1), make(chan error, 1)
+	go func() { first <- change(t.Context(), "First") }()
+	servicetest.AwaitLocks(t, f.Fixture, 1)
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	actor := f.As("erp")
-	go func() {
-		_, err := f.Records.CreateWorkOrder(ctx, actor, store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
-		done <- err
-	}()
-	servicetest.Await(t, "the write waits for a transaction", func() bool { return storetest.WritesWaiting(f.Store) > 0 })
+	go func() { second <- change(ctx, "Second") }()
+	servicetest.Await(t, "the second change waits for the first", func() bool { return storetest.WritesWaiting(f.Store) == 1 })
 	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) {
+	if err := <-second; !errors.Is(err, context.Canceled) {
 		t.Errorf("the error is %v, want context.Canceled", err)
 	}
 	if n := storetest.WritesWaiting(f.Store); n != 0 {
 		t.Errorf("%d writes still wait", n)
 	}
+	if err := other.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-first; err != nil {
+		t.Errorf("the first change: %v", err)
+	}
 }
 
-// Writes that publish to many addresses run alone, since their group would wait for them.
-func TestAWriteToManyAddressesRunsAlone(t *testing.T) {
+// Concurrent writes that many addresses receive leave a delivery of each to each.
+func TestConcurrentWritesToManyAddresses(t *testing.T) {
 	f := servicetest.NewHarness(t)
-	for _, copies := range []string{
-		`INSERT INTO identities (id, organization_id, kind, name, created_at, changed_at)
-			SELECT 'idn_' || lpad(n::text, 26, '0'), organization_id, kind, name, created_at, changed_at
-			FROM identities, generate_series(1, 20) n WHERE id = $1`,
-		`INSERT INTO integrations (id, organization_id, client_id, secret_hash, scopes)
-			SELECT 'idn_' || lpad(n::text, 26, '0'), organization_id, 'cli_' || lpad(n::text, 26, '0'), secret_hash, scopes
-			FROM integrations, generate_series(1, 20) n WHERE id = $1`,
-		`INSERT INTO assignments (organization_id, node_id, identity_id, definition_id)
-			SELECT organization_id, node_id, 'idn_' || lpad(n::text, 26, '0'), definition_id
-			FROM assignments, generate_series(1, 20) n WHERE identity_id = $1`,
-		`INSERT INTO webhooks (id, organization_id, integration_id, slot, url, events, secret_sealed, created_at, enabled_since)
-			SELECT 'whk_' || lpad((5 * n + place)::text, 26, '0'), o.id, 'idn_' || lpad(n::text, 26, '0'), place,
-				'http://127.0.0.1:9/' || n, '{work_order.created}', 'sealed', o.created_at, o.created_at
-			FROM organizations o, generate_series(1, 20) n, generate_series(1, 5) place
-			WHERE o.id = (SELECT organization_id FROM identities WHERE id = $1)`,
-	} {
-		f.Exec(copies, f.ID("erp"))
-	}
-	const writes = 5
+	const writes, addresses = 5, 100
+	f.AddAddresses(addresses)
+	f.Exec(`INSERT INTO assignments (organization_id, node_id, identity_id, definition_id)
+		SELECT a.organization_id, a.node_id, i.id, a.definition_id
+		FROM assignments a, integrations i WHERE a.identity_id = $1 AND i.id LIKE 'idn\_0000%'`, f.ID("erp"))
+	erp := f.Actor("erp")
 	var create []func() error
 	for range writes {
 		create = append(create, func() error {
-			_, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
+			_, err := f.Records.CreateWorkOrder(t.Context(), erp, store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
 			return err
 		})
 	}
-	for i, err := range together(t, f.Store, create...) {
+	for i, err := range together(create...) {
 		if err != nil {
 			t.Errorf("write %d: %v", i, err)
 		}
 	}
-	if n := servicetest.Value[int](f.Fixture, `SELECT count(DISTINCT xmin::text) FROM events`); n != writes {
-		t.Errorf("the %d writes took %d transactions", writes, n)
-	}
-	if n := servicetest.Value[int](f.Fixture, `SELECT count(*) FROM all_deliveries WHERE webhook_id LIKE 'whk_0000%'`); n != writes*100 {
-		t.Errorf("%d deliveries were inserted, want %d", n, writes*100)
+	if n := servicetest.Value[int](f.Fixture, `SELECT count(DISTINCT (event_id, webhook_id)) FROM all_deliveries WHERE webhook_id LIKE 'whk\_0000%'`); n != writes*addresses {
+		t.Errorf("%d deliveries were inserted, want %d", n, writes*addresses)
 	}
 }

@@ -1,0 +1,532 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"gorm.io/gorm/schema"
+
+	"millwright/models"
+	"millwright/service/servicetest"
+	"millwright/service/store"
+	"millwright/service/storetest"
+)
+
+// everyModel is a row of each table that writes change.
+var everyModel = []any{
+	&models.Answer{}, &models.Assignment{}, &models.Comment{}, &models.EndedRelation{}, &models.Feedback{}, &models.Form{}, &models.FormKey{}, &models.Identity{}, &models.ImportDigest{},
+	&models.ImportKey{}, &models.Integration{}, &models.InventoryNode{}, &models.LogEntry{}, &models.OpenIDAccount{}, &models.Organization{},
+	&models.OrganizationPermissionDefinition{}, &models.PermissionDefinition{}, &models.Person{}, &models.Plan{}, &models.Question{}, &models.QuestionOption{},
+	&models.ServiceCompany{}, &models.Session{}, &models.SignInLink{}, &models.StoredResponse{}, &models.TeamMember{}, &models.Webhook{}, &models.WorkOrder{}, &models.WorkOrderAssignee{},
+}
+
+// fill gives a value to each field of a row, another one for another n.
+func fill(v reflect.Value, name string, n int) {
+	switch value := v.Addr().Interface().(type) {
+	case *models.Time:
+		*value = models.TimeOf(servicetest.Start.Add(time.Duration(n) * time.Hour))
+		return
+	case *time.Time:
+		*value = servicetest.Start.Add(time.Duration(n) * time.Hour)
+		return
+	case *models.JSON:
+		*value = models.JSON{"n": fmt.Sprint(n)}
+		return
+	case *json.RawMessage:
+		*value = json.RawMessage(fmt.Sprintf(`{"n": %d}`, n))
+		return
+	case *models.Digests:
+		*value = models.Digests{"name": fmt.Sprint(n)}
+		return
+	case *models.TextArray:
+		*value = models.TextArray{"a", fmt.Sprintf(`"%d,`, n)}
+		return
+	case *[]byte:
+		*value = bytes.Repeat([]byte{byte(n)}, 32)
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i), v.Type().Field(i).Name, n)
+		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), name, n)
+	case reflect.String:
+		text := fmt.Sprintf("a%d", n)
+		if strings.HasSuffix(name, "ID") || strings.HasSuffix(name, "By") || name == "ReplacedBy" {
+			text = fmt.Sprintf("idn_%026d", n)
+		}
+		v.SetString(text)
+	case reflect.Bool:
+		v.SetBool(n%2 == 0)
+	case reflect.Int, reflect.Int64:
+		if name == "Slot" { // a partition
+			n %= 3
+		}
+		v.SetInt(int64(n))
+	default:
+		panic("a model has a field of the type " + v.Type().String())
+	}
+}
+
+// unchecked drops what keeps made-up rows out of the tables.
+func unchecked(f *servicetest.Fixture) {
+	f.Exec(`DO $$ DECLARE c record; BEGIN
+		FOR c IN SELECT conrelid::regclass AS t, conname FROM pg_constraint WHERE contype IN ('c', 'f') AND conrelid <> 0 AND conparentid = 0 LOOP
+			EXECUTE format('ALTER TABLE %s DROP CONSTRAINT IF EXISTS %I CASCADE', c.t, c.conname);
+		END LOOP;
+		FOR c IN SELECT oid::regclass AS t, '' AS conname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace LOOP
+			EXECUTE format('ALTER TABLE %s DISABLE TRIGGER ALL', c.t);
+		END LOOP; END $$`)
+}
+
+// write runs a write of the ERP's organization.
+func write(t *testing.T, f *servicetest.Fixture, read func(*pgx.Batch), do func(*store.Tx) error) error {
+	t.Helper()
+	return f.Store.Run(t.Context(), f.ID("acme"), store.Lock{}, read, do)
+}
+
+// Every model that a write creates and updates is read back equal.
+func TestEveryModelIsWrittenAsItIs(t *testing.T) {
+	f := servicetest.New(t)
+	unchecked(f)
+	for _, model := range everyModel {
+		kind := reflect.TypeOf(model).Elem()
+		t.Run(kind.Name(), func(t *testing.T) {
+			row := func(n int) any {
+				made := reflect.New(kind)
+				fill(made.Elem(), "", n)
+				return made.Interface()
+			}
+			before, after := row(7), row(8)
+			parsed, err := schema.Parse(before, &sync.Map{}, schema.NamingStrategy{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var primary []any
+			for _, field := range parsed.Fields {
+				was, is := reflect.ValueOf(before).Elem().FieldByName(field.Name), reflect.ValueOf(after).Elem().FieldByName(field.Name)
+				switch {
+				case field.AutoIncrement: // an entry of the log
+					was.SetZero()
+					primary = append(primary, "Action")
+				case field.PrimaryKey:
+					primary = append(primary, field.Name)
+					is.Set(was)
+				case !field.Updatable:
+					is.Set(was)
+				}
+			}
+			stored := func() any {
+				found := reflect.New(kind).Interface()
+				if err := f.Store.ORM.Where(before, primary...).Take(found).Error; err != nil {
+					t.Fatal(err)
+				}
+				if id := reflect.ValueOf(found).Elem().FieldByName("ID"); id.IsValid() && id.CanInt() {
+					id.SetZero()
+				}
+				return found
+			}
+			left := servicetest.Value[int](f, `SELECT count(*) FROM `+parsed.Table)
+			if err := write(t, f, nil, func(tx *store.Tx) error { return tx.Create(before) }); err != nil {
+				t.Fatal(err)
+			}
+			if got := stored(); !reflect.DeepEqual(got, before) {
+				t.Errorf("created was\n%+v, stored is\n%+v", before, got)
+			}
+			if kind == reflect.TypeFor[models.LogEntry]() {
+				return // entries never change
+			}
+			if err := write(t, f, nil, func(tx *store.Tx) error { return tx.Update(before, after) }); err != nil {
+				t.Fatal(err)
+			}
+			if got := stored(); !reflect.DeepEqual(got, after) {
+				t.Errorf("updated was\n%+v, stored is\n%+v", after, got)
+			}
+			if err := write(t, f, nil, func(tx *store.Tx) error { return tx.Upsert(before) }); err != nil {
+				t.Fatal(err)
+			}
+			if got := stored(); !reflect.DeepEqual(got, before) {
+				t.Errorf("upserted was\n%+v, stored is\n%+v", before, got)
+			}
+			if err := write(t, f, nil, func(tx *store.Tx) error { return tx.Delete(before) }); err != nil {
+				t.Fatal(err)
+			}
+			if n := servicetest.Value[int](f, `SELECT count(*) FROM `+parsed.Table); n != left {
+				t.Errorf("%d rows are left, want %d", n, left)
+			}
+		})
+	}
+}
+
+// An update names the columns that differ and no others: what another write changed in the meantime stays.
+func TestAnUpdateNamesWhatDiffers(t *testing.T) {
+	f := servicetest.New(t)
+	comment := models.Comment{ID: "cmt_00000000000000000000000001", OrganizationID: f.ID("acme"), RecordID: f.ID("ahu1"), CreatedBy: f.ID("ann"), CreatedAt: models.TimeOf(f.Clock.Now())}
+	text := "Ladder needed"
+	comment.Text = &text
+	if err := write(t, f, nil, func(tx *store.Tx) error { return tx.Create(&comment) }); err != nil {
+		t.Fatal(err)
+	}
+	f.Exec(`UPDATE comments SET created_by = $1`, f.ID("bob"))
+	removed := comment
+	removed.Text = nil
+	for range 2 { // the second one has no difference
+		if err := write(t, f, nil, func(tx *store.Tx) error { return tx.Update(comment, &removed) }); err != nil {
+			t.Fatal(err)
+		}
+		comment = removed
+	}
+	if got := servicetest.Value[string](f, `SELECT created_by || ' ' || (text IS NULL)::text FROM comments`); got != f.ID("bob")+" true" {
+		t.Errorf("the comment is %s", got)
+	}
+	other := comment
+	other.ID = "cmt_00000000000000000000000002"
+	if err := write(t, f, nil, func(tx *store.Tx) error { return tx.Update(comment, &other) }); err == nil {
+		t.Error("a row became another one")
+	}
+	if err := write(t, f, nil, func(tx *store.Tx) error { return tx.Update(comment, &models.Plan{}) }); err == nil {
+		t.Error("a comment became a plan")
+	}
+}
+
+// GORM would write what a model is associated with, too.
+func TestModelsWithAssociationsAreRefused(t *testing.T) {
+	type owned struct{ ID, OwnerID string }
+	type owner struct {
+		ID    string
+		Owned []owned `gorm:"foreignKey:OwnerID"`
+	}
+	f := servicetest.New(t)
+	err := write(t, f, nil, func(tx *store.Tx) error { return tx.Create(&owner{ID: "a", Owned: []owned{{"b", "a"}}}) })
+	if err == nil || !strings.Contains(err.Error(), "associations") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// A guarded update is sent at once, and its rows are counted.
+func TestAGuardCountsItsRows(t *testing.T) {
+	f := servicetest.New(t)
+	for condition, want := range map[string]int64{"true": 1, "false": 0} {
+		if err := write(t, f, nil, func(tx *store.Tx) error {
+			changed, err := tx.Guard(t.Context(), `UPDATE identities SET name = 'ERP' WHERE id = @id AND `+condition, pgx.NamedArgs{"id": f.ID("erp")})
+			if changed != want {
+				t.Errorf("%d rows were changed, want %d", changed, want)
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What a rule rejects, or a statement, leaves no row. So does a transaction that failed before its COMMIT.
+func TestAFailedWriteLeavesNothing(t *testing.T) {
+	f := servicetest.New(t)
+	create := func(tx *store.Tx) error {
+		return tx.Create(&models.FormKey{PersonID: f.ID("ann"), Key: "k", RecordID: f.ID("ahu1"), UsedAt: tx.At})
+	}
+	rejected := models.NotFound()
+	for name, test := range map[string]struct {
+		read func(*pgx.Batch)
+		do   func(*store.Tx) error
+		want error
+	}{
+		"a rule": {nil, func(tx *store.Tx) error { return errors.Join(create(tx), rejected) }, rejected},
+		"a missing row": {func(reading *pgx.Batch) {
+			store.QueueOne(reading, new(struct{ ID string }), rejected, `SELECT id FROM identities WHERE false`)
+		}, create, rejected},
+		"a statement":           {nil, func(tx *store.Tx) error { tx.Queue(`SELECT 1 / 0`); return create(tx) }, nil},
+		"a failed transaction":  {nil, func(tx *store.Tx) error { _, _ = tx.Guard(t.Context(), `SELECT 1 / 0`); return create(tx) }, nil},
+		"a statement of a read": {func(reading *pgx.Batch) { reading.Queue(`SELECT 1 / 0`) }, create, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := write(t, f, test.read, test.do); err == nil || test.want != nil && !errors.Is(err, test.want) {
+				t.Errorf("the error is %v", err)
+			}
+			if n := servicetest.Value[int](f, `SELECT count(*) FROM form_keys`); n != 0 {
+				t.Errorf("%d rows are left", n)
+			}
+		})
+	}
+}
+
+// A write that loses a deadlock runs again.
+func TestAWriteThatLosesADeadlockRunsAgain(t *testing.T) {
+	f := servicetest.New(t)
+	for losses, ok := range map[int]bool{2: true, 3: false} {
+		runs := 0
+		err := write(t, f, nil, func(tx *store.Tx) error {
+			if runs++; runs <= losses {
+				_, err := tx.Guard(t.Context(), `DO $$ BEGIN RAISE EXCEPTION 'deadlock' USING ERRCODE = '40P01'; END $$`)
+				return err
+			}
+			return nil
+		})
+		if (err == nil) != ok {
+			t.Errorf("after %d deadlocks: %v", losses, err)
+		}
+	}
+}
+
+// network counts the messages of the client, and loses a connection once it is armed, at the client's next message.
+type network struct {
+	trips atomic.Int64
+	// delivers is true if the server still receives that message and executes it; away
+	// that there are no connections afterwards.
+	delivers, away bool
+	armed, lost    atomic.Bool
+}
+
+var errLost error = &net.OpError{Op: "read", Err: errors.New("the connection was lost")}
+
+func (n *network) dial(ctx context.Context, kind, address string) (net.Conn, error) {
+	if n.lost.Load() && n.away {
+		return nil, errLost
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, kind, address)
+	return &networkConn{Conn: conn, network: n}, err
+}
+
+type networkConn struct {
+	net.Conn
+	network *network
+	lost    atomic.Bool
+}
+
+func (c *networkConn) Write(p []byte) (int, error) {
+	if c.lost.Load() {
+		return 0, errLost
+	}
+	c.network.trips.Add(1)
+	if !c.network.armed.CompareAndSwap(true, false) {
+		return c.Conn.Write(p)
+	}
+	c.lost.Store(true)
+	c.network.lost.Store(true)
+	if !c.network.delivers {
+		return len(p), nil
+	}
+	if _, err := c.Conn.Write(p); err != nil {
+		return 0, err
+	}
+	var response []byte
+	for buffer := make([]byte, 4096); !bytes.Contains(response, []byte("COMMIT\x00")); {
+		n, err := c.Conn.Read(buffer)
+		if err != nil {
+			return 0, err
+		}
+		response = append(response, buffer[:n]...)
+	}
+	return len(p), nil
+}
+
+func (c *networkConn) Read(p []byte) (int, error) {
+	if c.lost.Load() {
+		return 0, errLost
+	}
+	return c.Conn.Read(p)
+}
+
+// on has the fixture's writes use the network.
+func on(t *testing.T, f *servicetest.Fixture, n *network) {
+	t.Helper()
+	config := f.Store.Pool.Config()
+	config.ConnConfig.DialFunc = n.dial
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	if f.Store, err = store.New(pool, f.Store.Options); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A write takes two round trips, and three with a guarded update.
+func TestRoundTripsOfAWrite(t *testing.T) {
+	f := servicetest.New(t)
+	var network network
+	on(t, f, &network)
+	key := 0
+	took := func(guarded bool) int64 {
+		t.Helper()
+		before := network.trips.Load()
+		key++
+		_, err := f.Store.Write(t.Context(), f.Actor("erp"), store.ForCall(fmt.Sprint(key), "POST", "/x", []byte{1}, ""), http.StatusOK, store.Lock{Table: "identities", ID: f.ID("erp")}, nil, func(tx *store.Tx) (string, any, error) {
+			if guarded {
+				if _, err := tx.Guard(t.Context(), `UPDATE identities SET name = name WHERE id = $1`, f.ID("erp")); err != nil {
+					return "", nil, err
+				}
+			}
+			return f.ID("ahu1"), struct{}{}, tx.Create(&models.FormKey{PersonID: f.ID("ann"), Key: fmt.Sprint(key), RecordID: f.ID("ahu1"), UsedAt: tx.At})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return network.trips.Load() - before
+	}
+	took(true) // prepares the statements
+	if n := took(false); n != 2 {
+		t.Errorf("a write took %d round trips, want 2", n)
+	}
+	if n := took(true); n != 3 {
+		t.Errorf("a write with a guarded update took %d round trips, want 3", n)
+	}
+}
+
+// If no response comes to COMMIT, the write ends as the transaction did. It fails if that cannot be found out.
+func TestAWriteWhoseCommitGetsNoResponse(t *testing.T) {
+	for name, test := range map[string]struct {
+		network *network
+		rows    int
+		ok      bool
+	}{
+		"the transaction was committed":        {&network{delivers: true}, 1, true},
+		"it was not":                           {&network{}, 0, false},
+		"it was, but the database is away":     {&network{delivers: true, away: true}, 1, false},
+		"it was not, and the database is away": {&network{away: true}, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := servicetest.New(t)
+			on(t, f, test.network)
+			runs := 0
+			create := func(tx *store.Tx) error {
+				runs++
+				test.network.armed.Store(runs == 2) // the first run prepares the statements
+				return tx.Create(&models.FormKey{PersonID: f.ID("ann"), Key: "k", RecordID: f.ID("ahu1"), UsedAt: tx.At})
+			}
+			if err := write(t, f, nil, create); err != nil {
+				t.Fatal(err)
+			}
+			f.Exec(`DELETE FROM form_keys`)
+			if err := write(t, f, nil, create); (err == nil) != test.ok || !test.ok && models.CodeOf(err) != models.CodeUnavailable || runs != 2 {
+				t.Errorf("after %d runs: %v, want ok %t", runs, err, test.ok)
+			}
+			if n := servicetest.Value[int](f, `SELECT count(*) FROM form_keys`); n != test.rows {
+				t.Errorf("%d rows are stored, want %d", n, test.rows)
+			}
+		})
+	}
+}
+
+// A second call with a key replays the response of the first.
+func TestAKeyIsUsedOnce(t *testing.T) {
+	f := servicetest.New(t)
+	runs := 0
+	call := func(key store.Key) (store.WriteResult, error) {
+		return f.Store.Write(t.Context(), f.Actor("erp"), key, http.StatusCreated, store.Lock{}, nil, func(*store.Tx) (string, any, error) {
+			runs++
+			return f.ID("ahu1"), map[string]int{"n": runs}, nil
+		})
+	}
+	for i := range 3 {
+		result, err := call(store.ForCall("k", "POST", "/x", []byte{1}, ""))
+		if err != nil || string(result.Body) != `{"n":1}` || result.Replayed != (i > 0) {
+			t.Errorf("call %d: %s, replayed %v, %v", i, result.Body, result.Replayed, err)
+		}
+	}
+	if _, err := call(store.ForCall("k", "POST", "/x", []byte{2}, "")); models.CodeOf(err) != models.CodeIdempotencyKeyReused {
+		t.Errorf("another request with the key: %v", err)
+	}
+	form := store.ForForm(f.ID("ann"), "k", "")
+	if _, err := call(form); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := call(form); err == nil || !errors.As(err, new(*store.FormDoneError)) {
+		t.Errorf("a form that was sent again: %v", err)
+	}
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM stored_responses WHERE length(body) > 0`); n != 1 {
+		t.Errorf("%d responses are stored, want that of the call: a form's may hold a secret", n)
+	}
+}
+
+// A call waits for another process that runs a call with its key, for longer than its statements may take.
+func TestACallWaitsForItsKey(t *testing.T) {
+	f := servicetest.New(t)
+	other, err := f.Store.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := other.Exec(t.Context(), `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, f.ID("erp")+" POST /x k"); err != nil {
+		t.Fatal(err)
+	}
+	f.Store.LockTimeout, f.Store.StatementTimeout = time.Millisecond, time.Millisecond
+	done := make(chan error, 1)
+	go func() {
+		_, err := f.Store.Write(t.Context(), f.Actor("erp"), store.ForCall("k", "POST", "/x", []byte{1}, ""), http.StatusCreated, store.Lock{}, nil, func(tx *store.Tx) (string, any, error) {
+			_, err := tx.Guard(t.Context(), `SET LOCAL statement_timeout = 0`) // the rest takes what it takes
+			return f.ID("ahu1"), struct{}{}, err
+		})
+		done <- err
+	}()
+	servicetest.Await(t, "the call waits for its key", func() bool {
+		return servicetest.Value[int](f, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`) == 1
+	})
+	if err := other.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Errorf("after the other call: %v", err)
+	}
+}
+
+// Writes of one row wait for each other without a connection.
+func TestWritesOfOneRowTakeOneConnection(t *testing.T) {
+	f := servicetest.New(t)
+	lock := store.Lock{Table: "identities", ID: f.ID("erp")}
+	begun, until := make(chan struct{}), make(chan struct{})
+	errs := make(chan error, 4)
+	run := func(do func()) {
+		errs <- f.Store.Run(t.Context(), f.ID("acme"), lock, nil, func(*store.Tx) error { do(); return nil })
+	}
+	go run(func() { close(begun); <-until })
+	<-begun
+	for range 3 {
+		go run(func() {})
+	}
+	servicetest.Await(t, "three writes wait", func() bool { return storetest.WritesWaiting(f.Store) == 3 })
+	if n := f.Store.Pool.Stat().AcquiredConns(); n != 1 {
+		t.Errorf("%d connections are in use, want 1", n)
+	}
+	if err := f.Store.Run(t.Context(), f.ID("acme"), store.Lock{Table: "identities", ID: f.ID("ann")}, nil, func(*store.Tx) error { return nil }); err != nil {
+		t.Errorf("a write of another row: %v", err)
+	}
+	close(until)
+	for range 4 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A form may come without a key: it acts each time.
+func TestAFormWithoutAKeyActsEachTime(t *testing.T) {
+	f := servicetest.New(t)
+	for range 2 {
+		if err := f.Store.Transaction(t.Context(), f.ID("acme"), store.ForForm(f.ID("ann"), "", ""), func(tx *store.Tx) error {
+			return tx.Log(f.Actor("ann"), f.ID("acme"), "person.renamed", f.ID("ann"))
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM log WHERE action = 'person.renamed'`); n != 2 {
+		t.Errorf("it acted %d times, want 2", n)
+	}
+}
