@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"io"
@@ -74,7 +75,7 @@ func (s *Store) Translate(err error) error {
 		return s.unavailable(err)
 	}
 	// pgx returns io.ErrUnexpectedEOF as it is if the server closes the connection.
-	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, driver.ErrBadConn) || strings.Contains(err.Error(), "conn closed") || pgconn.SafeToRetry(err) {
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || strings.Contains(err.Error(), "conn closed") || pgconn.SafeToRetry(err) {
 		return s.unavailable(err)
 	}
 	return err
@@ -110,10 +111,10 @@ func (e *statementError) As(target any) bool {
 	return ok
 }
 
-// Limited turns the end of a statement at its time limit into unavailable, for calls
-// whose time is bounded so that they delay no other.
+// Limited turns the end of a statement at its time limit, and a deadlock that was lost each time, into unavailable,
+// for calls whose time is bounded so that they delay no other.
 func Limited(err error) error {
-	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && batch.Interrupted(pg.Code) {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && (batch.Interrupted(pg.Code) || lostDeadlock(err)) {
 		return models.Errorf(models.CodeUnavailable, "The call took too long, or another call is changing the same record. Try again in a few seconds.")
 	}
 	return err

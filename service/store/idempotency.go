@@ -105,7 +105,7 @@ func (s *Store) Write(
 		}
 	}
 	err := s.oneAtATime(ctx, key.name(actor), func() error {
-		return s.run(ctx, actor.OrganizationID, lock, func(pipeline *pgx.Batch) { key.queueUnused(pipeline, actor, s.CurrentTime()) }, read, write)
+		return s.run(ctx, actor.OrganizationID, lock, s.beginWith(key, actor), read, write)
 	})
 	if replay, ok := errors.AsType[*replayError](err); ok {
 		if key.isForm() {
@@ -151,6 +151,11 @@ const lockKey = `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`
 
 // storedResponseQuery selects a storedResponse.
 const storedResponseQuery = `SELECT fingerprint, status, record_id, readable, body FROM stored_responses WHERE digest = $1 AND created_at > $2 LIMIT 1`
+
+// beginWith begins a transaction with the key.
+func (s *Store) beginWith(key Key, actor Actor) beginning {
+	return beginning{"BEGIN", func(pipeline *pgx.Batch) { key.queueUnused(pipeline, actor, s.CurrentTime()) }}
+}
 
 // queueUnused queues waiting for the key and finding out whether it was used. If it was, the round trip fails with
 // replayError or idempotency_key_reused. A call without a key waits for nothing.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"log/slog"
 	"time"
 
@@ -22,8 +23,12 @@ type outcome struct {
 }
 
 // newOutcome returns the outcome of a transaction on the connection of the pool.
-func newOutcome(pool *pgxpool.Pool, conn *pgx.Conn, log *slog.Logger) *outcome {
-	return &outcome{pool: pool, log: log, pid: conn.PgConn().PID()}
+func newOutcome(pool *pgxpool.Pool, conn *sql.Conn, log *slog.Logger) (*outcome, error) {
+	o := &outcome{pool: pool, log: log}
+	return o, conn.Raw(func(driver any) error {
+		o.pid = pgxOf(driver).PgConn().PID()
+		return nil
+	})
 }
 
 // read receives the row of limits.

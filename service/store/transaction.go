@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
@@ -18,19 +17,17 @@ import (
 // write that logs nothing does not use the form up. Errors: do's, *FormDoneError if the form was sent before,
 // unavailable (also when too many writes of the organization wait, and when a lock or a statement takes too long).
 func (s *Store) Transaction(ctx context.Context, organizationID string, key Key, do func(*Tx) error) error {
-	return s.transaction(ctx, organizationID, key, func(pipeline *pgx.Batch) { key.queueUnused(pipeline, Actor{}, s.CurrentTime()) }, do)
+	return s.transaction(ctx, organizationID, key, s.beginWith(key, Actor{}), do)
 }
 
 // Snapshot runs what only reads in a transaction that sees one state of the database. Errors: do's, unavailable.
 func (s *Store) Snapshot(ctx context.Context, organizationID string, do func(*Tx) error) error {
-	return s.transaction(ctx, organizationID, NoKey, func(pipeline *pgx.Batch) {
-		pipeline.Queue(`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY`)
-	}, do)
+	return s.transaction(ctx, organizationID, NoKey, beginning{statement: `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`}, do)
 }
 
-func (s *Store) transaction(ctx context.Context, organizationID string, key Key, begin func(*pgx.Batch), do func(*Tx) error) error {
+func (s *Store) transaction(ctx context.Context, organizationID string, key Key, first beginning, do func(*Tx) error) error {
 	err := s.oneAtATime(ctx, key.name(Actor{}), func() error {
-		return s.run(ctx, organizationID, Lock{}, begin, nil, func(t *Tx) error {
+		return s.run(ctx, organizationID, Lock{}, first, nil, func(t *Tx) error {
 			if err := do(t); err != nil {
 				return err
 			}

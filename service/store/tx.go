@@ -41,7 +41,7 @@ type Tx struct {
 	// Wakes names the workflows to wake after the commit.
 	Wakes []WakeTarget
 
-	conn   *pgx.Conn
+	conn   *sql.Conn
 	queued *pgx.Batch
 	// logged is the id of the record of the first Log Record, operated the last one of what an operator did as a
 	// person.
@@ -113,8 +113,16 @@ func (t *Tx) Read(ctx context.Context, add func(*pgx.Batch)) error {
 	pipeline := t.queued
 	t.queued = &pgx.Batch{}
 	add(pipeline)
-	return t.conn.SendBatch(ctx, pipeline).Close()
+	return t.send(ctx, pipeline)
 }
+
+// send makes one round trip. It fails if the connection was lost before.
+func (t *Tx) send(ctx context.Context, pipeline *pgx.Batch) error {
+	return t.conn.Raw(func(driver any) error { return pgxOf(driver).SendBatch(ctx, pipeline).Close() })
+}
+
+// pgxOf returns pgx's connection of one that database/sql holds.
+func pgxOf(driver any) *pgx.Conn { return driver.(*stdlib.Conn).Conn() } //nolint:forcetypeassert // service.go opened it
 
 // Guard runs a statement at once and returns how many rows it changed: an UPDATE with a condition that no
 // read has made certain.
@@ -172,18 +180,18 @@ func (l Lock) name(organizationID string) string {
 // times, after a deadlock. Errors: read's and do's, unavailable (also when too many writes of the organization or of
 // the row wait).
 func (s *Store) Run(ctx context.Context, organizationID string, lock Lock, read func(*pgx.Batch), do func(*Tx) error) error {
-	return s.run(ctx, organizationID, lock, func(*pgx.Batch) {}, read, do)
+	return s.run(ctx, organizationID, lock, beginning{statement: "BEGIN"}, read, do)
 }
 
-// run is Run for a write whose transaction begins with other queries, without its limits.
-func (s *Store) run(ctx context.Context, organizationID string, lock Lock, begin, read func(*pgx.Batch), do func(*Tx) error) (err error) {
+// run is Run for a transaction that begins otherwise.
+func (s *Store) run(ctx context.Context, organizationID string, lock Lock, first beginning, read func(*pgx.Batch), do func(*Tx) error) (err error) {
 	ctx, span := startSpan(ctx, "transaction")
 	defer func() { endSpan(span, err) }()
 	var t *Tx
 	err = s.oneAtATime(ctx, lock.name(organizationID), func() error {
 		return s.inTurn(ctx, organizationID, func() error {
 			t = &Tx{Store: s, At: s.CurrentTime(), TraceParent: TraceParent(ctx), queued: &pgx.Batch{}}
-			return t.run(ctx, begin, func(pipeline *pgx.Batch) {
+			return t.run(ctx, first, func(pipeline *pgx.Batch) {
 				if lock != (Lock{}) {
 					// Not a part of the next statement, which sees the commit of the transaction that this one waited for.
 					pipeline.Queue(`SELECT FROM `+lock.Table+` WHERE id = $1 FOR NO KEY UPDATE`, lock.ID)
@@ -195,6 +203,9 @@ func (s *Store) run(ctx context.Context, organizationID string, lock Lock, begin
 		})
 	})
 	if err != nil {
+		if _, replayed := errors.AsType[*replayError](err); !replayed && ctx.Err() != nil && models.CodeOf(err) == models.CodeInternal {
+			err = ctx.Err() // pgx and database/sql say that the connection was lost
+		}
 		return s.Translate(err)
 	}
 	s.Committed(ctx, t.Wakes)
@@ -226,35 +237,39 @@ func (s *Store) inTurn(ctx context.Context, organizationID string, transaction f
 	})
 }
 
+// beginning is how a transaction begins: its first statement, and queries without the limits of the others, which
+// may be nil.
+type beginning struct {
+	statement string
+	queries   func(*pgx.Batch)
+}
+
 // run runs the transaction once.
-func (t *Tx) run(ctx context.Context, begin, read func(*pgx.Batch), do func(*Tx) error) (err error) {
-	conn, err := t.connections.Conn(ctx)
-	if err != nil {
+func (t *Tx) run(ctx context.Context, first beginning, read func(*pgx.Batch), do func(*Tx) error) (err error) {
+	if t.conn, err = t.connections.Conn(ctx); err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close() }() // the pool closes the connection if the transaction has not ended: do panicked
-	err = conn.Raw(func(driver any) error {
-		t.conn = driver.(*stdlib.Conn).Conn() //nolint:forcetypeassert // these are pgx's
-		return nil
-	})
-	if err != nil {
-		return err
-	}
+	defer func() { _ = t.conn.Close() }() // the pool closes the connection if the transaction has not ended: do panicked
 	t.DB = t.ORM.Session(&gorm.Session{Context: ctx})
-	t.DB.Statement.ConnPool = immediate{conn, t}
+	t.DB.Statement.ConnPool = immediate{t.conn, t}
+	outcome, err := newOutcome(t.Pool, t.conn, t.Store.Log)
+	if err != nil {
+		return err
+	}
 	defer func() {
 		if err != nil {
 			t.rollBack(ctx)
 		}
 	}()
-	outcome := newOutcome(t.Pool, t.conn, t.Store.Log)
 	pipeline := &pgx.Batch{}
-	pipeline.Queue("BEGIN")
+	pipeline.Queue(first.statement)
 	pipeline.Queue(batch.IndexPlans)
-	begin(pipeline)
+	if first.queries != nil {
+		first.queries(pipeline)
+	}
 	pipeline.Queue(limits, milliseconds(t.LockTimeout), milliseconds(t.StatementTimeout)).Query(outcome.read)
 	read(pipeline)
-	if err := t.conn.SendBatch(ctx, pipeline).Close(); err != nil {
+	if err := t.send(ctx, pipeline); err != nil {
 		return err
 	}
 	if err := do(t); err != nil {
@@ -308,7 +323,7 @@ func (t *Tx) commit(ctx context.Context, outcome *outcome) error {
 		}
 		return nil
 	})
-	err := t.conn.SendBatch(ctx, t.queued).Close()
+	err := t.send(ctx, t.queued)
 	if err == nil || errors.Is(err, errRolledBack) || rejected(err) || pgconn.SafeToRetry(err) {
 		return err
 	}
@@ -322,12 +337,17 @@ func (t *Tx) commit(ctx context.Context, outcome *outcome) error {
 
 // rollBack ends the transaction. If that fails, the pool closes the connection when it is released.
 func (t *Tx) rollBack(ctx context.Context) {
-	if t.conn.PgConn().TxStatus() == 'I' {
-		return
-	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	if _, err := t.conn.Exec(ctx, "ROLLBACK"); err != nil {
+	err := t.conn.Raw(func(driver any) error {
+		conn := pgxOf(driver)
+		if conn.PgConn().TxStatus() == 'I' {
+			return nil
+		}
+		_, err := conn.Exec(ctx, "ROLLBACK")
+		return err
+	})
+	if err != nil {
 		t.Store.Log.Debug("the rollback failed; the connection is closed", "reason", reason(err))
 	}
 }

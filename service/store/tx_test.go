@@ -278,9 +278,38 @@ func TestAWriteThatLosesADeadlockRunsAgain(t *testing.T) {
 			}
 			return nil
 		})
-		if (err == nil) != ok {
+		if (err == nil) != ok || !ok && models.CodeOf(store.Limited(err)) != models.CodeUnavailable {
 			t.Errorf("after %d deadlocks: %v", losses, err)
 		}
+	}
+}
+
+// A write whose caller is gone ends with the context's error: the database is not to blame.
+func TestAWriteWhoseCallerIsGone(t *testing.T) {
+	f := servicetest.New(t)
+	blamed := 0
+	options := f.Store.Options
+	options.Unreachable = func(error) { blamed++ }
+	s, err := store.New(f.Store.Pool, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, then := range map[string]func(context.Context, *store.Tx) error{
+		"at COMMIT":             func(context.Context, *store.Tx) error { return nil },
+		"at a statement":        func(_ context.Context, tx *store.Tx) error { return tx.Exec(`SELECT 1`) },
+		"at a guarded update":   func(ctx context.Context, tx *store.Tx) error { _, err := tx.Guard(ctx, `SELECT 1`); return err },
+		"and a rule rejects it": func(context.Context, *store.Tx) error { return models.NotFound() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			err := s.Transaction(ctx, f.ID("acme"), store.NoKey, func(tx *store.Tx) error {
+				cancel()
+				return then(ctx, tx)
+			})
+			if !errors.Is(err, context.Canceled) && models.CodeOf(err) != models.CodeNotFound || blamed != 0 {
+				t.Errorf("the error is %v, the database was blamed %d times", err, blamed)
+			}
+		})
 	}
 }
 
