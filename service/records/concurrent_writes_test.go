@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"millwright/models"
 	"millwright/service/records"
@@ -274,3 +275,31 @@ func TestConcurrentWritesToManyAddresses(t *testing.T) {
 		t.Errorf("%d deliveries were inserted, want %d", n, writes*addresses)
 	}
 }
+
+// A replacement that runs again after a deadlock follows the role that the person has by then.
+func TestAReplacementRunsAgainWithoutMemory(t *testing.T) {
+	f := servicetest.NewHarness(t)
+	id := f.NewWorkOrder([]string{"erp"}, []string{"cat"})
+	f.Exec(`CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		IF OLD.role = 'consultant' THEN RAISE EXCEPTION 'deadlock' USING ERRCODE = '40P01'; END IF; RETURN OLD; END $$`)
+	f.Exec(`CREATE TRIGGER lose BEFORE DELETE ON work_order_assignees FOR EACH ROW EXECUTE FUNCTION lose()`)
+	runs := 0
+	s := f.NewInstance(func(o *store.Options) {
+		o.Now = func() time.Time {
+			if runs++; runs == secondRun {
+				f.Exec(`UPDATE work_order_assignees SET role = 'worker' WHERE work_order_id = $1 AND identity_id = $2`, id, f.ID("cat"))
+			}
+			return f.Clock.Now()
+		}
+	})
+	if err := records.ReplaceAssignee(t.Context(), s.Store, f.As("ann"), id, f.ID("cat"), f.ID("dan")); err != nil {
+		t.Fatal(err)
+	}
+	if got := servicetest.Value[string](f.Fixture, `SELECT role FROM work_order_assignees WHERE work_order_id = $1 AND identity_id = $2`, id, f.ID("dan")); got != "worker" || runs < secondRun {
+		t.Errorf("after %d looks at the clock the replacement is a %s, want a worker", runs, got)
+	}
+}
+
+// secondRun is the look at the clock with which a transaction runs again: each run takes two, for the time of the write and for
+// the age of stored responses.
+const secondRun = 3

@@ -65,11 +65,11 @@ func (s *Records) ReplaceWorkers(ctx context.Context, actor store.Actor, key sto
 // ReplaceAssignee assigns the replacement in the role of a person who left, by the rules of
 // AssignWorkOrder. It has no effect if that person is not assigned. Errors: AssignWorkOrder's.
 func ReplaceAssignee(ctx context.Context, s *store.Store, actor store.Actor, id, person, replacement string) error {
-	named := candidates{assignees: []string{replacement}}
+	known := candidates{assignees: []string{replacement}}
 	_, err := New(s).changeWorkOrder(ctx, actor, store.NoKey, id, models.OperationAssign, func(reading *pgx.Batch) {
-		queueCandidates(reading, &named, actor, id)
+		queueCandidates(reading, &known, actor, id)
 	}, func(ctx context.Context, c *workOrderChange) error {
-		removed := c.roleOf(person)
+		named, removed := known, c.roleOf(person) // a copy, since this runs again after a deadlock
 		c.Decided = true
 		switch {
 		case len(removed.All()) == 0:

@@ -204,7 +204,7 @@ func (s *Store) run(ctx context.Context, organizationID string, lock Lock, first
 	})
 	if err != nil {
 		if _, replayed := errors.AsType[*replayError](err); !replayed && ctx.Err() != nil && models.CodeOf(err) == models.CodeInternal {
-			err = ctx.Err() // pgx and database/sql say that the connection was lost
+			err = ctx.Err() // pgx and database/sql report a lost connection
 		}
 		return s.Translate(err)
 	}
