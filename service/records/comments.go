@@ -26,7 +26,7 @@ type commentedRecord struct {
 // commentRules are the rules for comments on one kind of record.
 type commentRules struct {
 	table string
-	// record selects a commentedRecord: the record $1 for the actor $2 of the organization $3.
+	// record selects a commentedRecord: the record @id for the @actor of the @organization.
 	record string
 	// added is the action of a comment and its notice, removed the action of its removal.
 	added   models.NoticeKind
@@ -49,7 +49,7 @@ func commentedQuery(table, readable, concerned string) string {
 	return store.Fill(`
 	SELECT w.organization_id, `+readable+` AS readable, `+bothOrganizations+`, `+concerned+` AS concerned,
 		greatest(w.changed_at, (SELECT created_at FROM log WHERE record_id = w.id ORDER BY id DESC LIMIT 1)) AS latest
-	FROM `+table+` w WHERE w.id = $1`, "w", "w", "actor", "$2", "organization", "$3")
+	FROM `+table+` w WHERE w.id = @id`, "w", "w", "actor", "@actor", "organization", "@organization")
 }
 
 // commentRulesOf returns the rules for the record with the id. Errors: not_found.
@@ -74,7 +74,7 @@ func (s *Records) AddComment(ctx context.Context, actor store.Actor, key store.K
 	}
 	var known commentedRecord
 	_, err = s.Write(ctx, actor, key, http.StatusCreated, store.Lock{Table: rules.table, ID: recordID}, func(reading *pgx.Batch) {
-		store.QueueOne(reading, &known, models.NotFound(), rules.record, recordID, actor.IdentityID, actor.OrganizationID)
+		store.QueueOne(reading, &known, models.NotFound(), rules.record, pgx.NamedArgs{"id": recordID, "actor": actor.IdentityID, "organization": actor.OrganizationID})
 	}, func(t *store.Tx) (string, any, error) {
 		if err := known.check(actor, text); err != nil {
 			return "", nil, err
@@ -119,11 +119,11 @@ type removableComment struct {
 }
 
 var (
-	// removableQuery selects a removableComment: the comment $1 for the actor $2.
+	// removableQuery selects a removableComment: the comment @id for the @actor.
 	removableQuery = `
-	SELECT ` + store.Fill(store.ColumnsOf[models.Comment](), "w", "c") + `, ` + store.Fill(access.ReadsRecord, "id", "c.record_id", "actor", "$2") + ` AS readable,
-		` + store.Fill(access.IsAdmin, "actor", "$2", "organization", "c.organization_id") + ` AS admin
-	FROM comments c WHERE c.id = $1`
+	SELECT ` + store.Fill(store.ColumnsOf[models.Comment](), "w", "c") + `, ` + store.Fill(access.ReadsRecord, "id", "c.record_id", "actor", "@actor") + ` AS readable,
+		` + store.Fill(access.IsAdmin, "actor", "@actor", "organization", "c.organization_id") + ` AS admin
+	FROM comments c WHERE c.id = @id`
 )
 
 // check applies the rule for removing a comment. Errors: not_found, permission_denied.
@@ -145,7 +145,7 @@ func (s *Records) CommentToRemove(ctx context.Context, actor store.Actor, id str
 	}
 	var comment removableComment
 	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
-		store.QueueOne(pipeline, &comment, models.NotFound(), removableQuery, id, actor.IdentityID)
+		store.QueueOne(pipeline, &comment, models.NotFound(), removableQuery, pgx.NamedArgs{"id": id, "actor": actor.IdentityID})
 		return nil
 	}, func() (models.Comment, error) { return comment.Comment, comment.check() })
 }
@@ -159,7 +159,7 @@ func (s *Records) RemoveComment(ctx context.Context, actor store.Actor, key stor
 	}
 	var comment removableComment
 	_, err := s.Write(ctx, actor, key, http.StatusOK, store.Lock{Table: "comments", ID: id}, func(reading *pgx.Batch) {
-		store.QueueOne(reading, &comment, models.NotFound(), removableQuery, id, actor.IdentityID)
+		store.QueueOne(reading, &comment, models.NotFound(), removableQuery, pgx.NamedArgs{"id": id, "actor": actor.IdentityID})
 	}, func(t *store.Tx) (string, any, error) {
 		if err := comment.check(); err != nil {
 			return "", nil, err

@@ -89,7 +89,7 @@ func (s *Records) FeedbackDetail(ctx context.Context, actor store.Actor, id stri
 	var manual bool
 	var made []LinkedRecord
 	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
-		store.QueueOne(pipeline, &known, models.NotFound(), feedbackResolutions[actor.ShowPeople], id, actor.IdentityID)
+		store.QueueOne(pipeline, &known, models.NotFound(), feedbackResolutions[actor.ShowPeople], pgx.NamedArgs{"id": id, "actor": actor.IdentityID})
 		history.queueChanges(pipeline, id)
 		store.QueueAll(pipeline, &made, madeOfItQuery, id, actor.IdentityID, maxMadeOfIt)
 		pipeline.Queue(`SELECT manual_work_orders FROM plans WHERE organization_id = $1`, actor.OrganizationID).

@@ -29,7 +29,7 @@ var feedbackResolutions = store.ByPeople(func(people string) string {
 		`+access.ReadableFeedback+` AS readable, o.read_only, o.suspended,
 		`+store.Fill(access.GrantsOn, "node", "{w}.inventory_id")+` AS grants
 	FROM feedback {w} JOIN organizations o ON o.id = {w}.organization_id
-	WHERE {w}.id = $1`, "w", "w", "actor", "$2", "people", people)
+	WHERE {w}.id = @id`, "w", "w", "actor", "@actor", "people", people)
 })
 
 // ResolveFeedback resolves feedback as a person in the console, notifies its creator
@@ -42,7 +42,7 @@ func (s *Records) ResolveFeedback(ctx context.Context, actor store.Actor, key st
 	}
 	var known feedbackResolution
 	return s.write(ctx, actor, key, http.StatusOK, store.Lock{Table: "feedback", ID: id}, func(reading *pgx.Batch) {
-		store.QueueOne(reading, &known, models.NotFound(), feedbackResolutions[actor.ShowPeople], id, actor.IdentityID)
+		store.QueueOne(reading, &known, models.NotFound(), feedbackResolutions[actor.ShowPeople], pgx.NamedArgs{"id": id, "actor": actor.IdentityID})
 	}, func(t *store.Tx) (string, any, error) {
 		if !known.Readable {
 			return "", nil, models.NotFound()

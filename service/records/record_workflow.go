@@ -56,8 +56,8 @@ const maxTransitions = 200
 const transitionsQuery = `
 	SELECT h.created_at AS at, coalesce(h.changes -> 'status' ->> 'from', '') AS "from", h.changes -> 'status' ->> 'to' AS "to",
 		coalesce(h.actor_id, '') AS by
-	FROM history h WHERE h.record_id = $1 AND h.created_at > $2 AND h.changes ? 'status'
-	ORDER BY h.id DESC LIMIT $3`
+	FROM history h WHERE h.record_id = @id AND h.created_at > @after AND h.changes ? 'status'
+	ORDER BY h.id DESC LIMIT @limit`
 
 // workOrderStateQuery takes from the history when the target date was set, when the review
 // began, and since when the work order has been as it is for those who cannot do it.
@@ -79,9 +79,9 @@ var workOrderStateQuery = `
 		SELECT count(*) AS required, count(a.question_id) AS answered
 		FROM questions q LEFT JOIN answers a ON a.work_order_id = w.id AND a.question_id = q.id
 		WHERE q.form_id = w.form_id AND q.required AND NOT q.retired) form
-	WHERE w.id = $1`
+	WHERE w.id = @id`
 
-const feedbackStateQuery = `SELECT id, organization_id, status FROM feedback WHERE id = $1`
+const feedbackStateQuery = `SELECT id, organization_id, status FROM feedback WHERE id = @id`
 
 // WorkOrderState clears the work order's dirty mark and returns its state with the
 // transitions after the time. The state is empty if the work order does not exist.
@@ -111,9 +111,10 @@ func loadState[T any](
 	var at models.Time
 	// The organization is not known yet: the record takes its turn for itself.
 	err := s.Run(ctx, id, store.Lock{}, func(reading *pgx.Batch) {
-		reading.Queue(`DELETE FROM dirty_records WHERE record_id = $1`, id)
-		store.QueueAll(reading, &found, query, id)
-		store.QueueAll(reading, &transitions, transitionsQuery, id, after, maxTransitions)
+		args := pgx.NamedArgs{"id": id, "after": after, "limit": maxTransitions}
+		reading.Queue(`DELETE FROM dirty_records WHERE record_id = @id`, args)
+		store.QueueAll(reading, &found, query, args)
+		store.QueueAll(reading, &transitions, transitionsQuery, args)
 	}, func(t *store.Tx) error {
 		at = t.At
 		return nil

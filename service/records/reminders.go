@@ -18,7 +18,7 @@ import (
 func (s *Records) Remind(ctx context.Context, id string, due models.Reminder) (applied bool, err error) {
 	var found []WorkOrderState
 	err = s.Run(ctx, id, store.Lock{Table: "work_orders", ID: id}, func(reading *pgx.Batch) {
-		store.QueueAll(reading, &found, workOrderStateQuery, id)
+		store.QueueAll(reading, &found, workOrderStateQuery, pgx.NamedArgs{"id": id})
 	}, func(t *store.Tx) error {
 		applied = false
 		for _, state := range found { // at most one
@@ -32,17 +32,17 @@ func (s *Records) Remind(ctx context.Context, id string, due models.Reminder) (a
 	return applied, err
 }
 
-// reminded selects the people whom a reminder of the work order $1 is for: those with
-// the role $2 or, if that is empty, its nearest inventory managers or the administrators. Who
+// reminded selects the people whom a reminder of the work order @id is for: those with
+// the @role or, if that is empty, its nearest inventory managers or the administrators. Who
 // completed the work does not review it.
 var reminded = `
 	SELECT p.id, p.organization_id
-	FROM (SELECT CASE WHEN $2::text <> '' THEN
-			ARRAY(SELECT x.identity_id::text FROM work_order_assignees x WHERE x.work_order_id = w.id AND x.role = $2::text)
+	FROM (SELECT CASE WHEN @role::text <> '' THEN
+			ARRAY(SELECT x.identity_id::text FROM work_order_assignees x WHERE x.work_order_id = w.id AND x.role = @role::text)
 			ELSE ` + store.Fill(managersOrAdmins, "node", "w.inventory_id", "organization", "w.organization_id") + `
-		END FROM work_orders w WHERE w.id = $1::text) whom (identities)
+		END FROM work_orders w WHERE w.id = @id::text) whom (identities)
 	CROSS JOIN LATERAL (` + store.Fill(effects.PeopleOf, "identities", "whom.identities") + `) p
-	WHERE $2::text <> 'consultant' OR p.id IS DISTINCT FROM (SELECT completed_by FROM work_orders WHERE id = $1::text)`
+	WHERE @role::text <> 'consultant' OR p.id IS DISTINCT FROM (SELECT completed_by FROM work_orders WHERE id = @id::text)`
 
 // remind queues a notice for each person the reminder is for, in the order of ids:
 // two calls that insert the same rows then cannot deadlock.
@@ -55,9 +55,9 @@ func remind(t *store.Tx, id string, reminder models.Reminder) {
 		return err
 	}, `
 		INSERT INTO notices (organization_id, person_id, kind, record_id, created_at, about)
-		SELECT p.organization_id, p.id, $3, $1::text, $4, $5
+		SELECT p.organization_id, p.id, @kind, @id::text, @at, @about
 		FROM (`+reminded+`) p
 		ORDER BY p.id
 		ON CONFLICT (record_id, person_id, kind, about) WHERE about IS NOT NULL DO NOTHING RETURNING organization_id`,
-		id, reminder.Role(), reminder.Kind, t.At, reminder.About)
+		pgx.NamedArgs{"id": id, "role": reminder.Role(), "kind": reminder.Kind, "at": t.At, "about": reminder.About})
 }

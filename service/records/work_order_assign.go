@@ -43,7 +43,7 @@ func (s *Records) ReplaceWorkers(ctx context.Context, actor store.Actor, key sto
 	var own []string
 	return s.changeWorkOrder(ctx, actor, key, id, models.OperationAssign, func(reading *pgx.Batch) {
 		queueCandidates(reading, &named, actor, id)
-		store.QueueValues(reading, &own, ownAssigneesQuery, id, actor.OrganizationID)
+		store.QueueValues(reading, &own, ownAssigneesQuery, pgx.NamedArgs{"id": id, "organization": actor.OrganizationID})
 	}, func(ctx context.Context, c *workOrderChange) error {
 		if len(workers) == 0 {
 			return models.Violation(models.RuleLastWorker, "A work order needs at least one worker. Choose who replaces the present ones.")
@@ -119,7 +119,7 @@ func (c *workOrderChange) roleOf(identity string) people.Roles {
 func (s *Records) UnassignWorkOrder(ctx context.Context, actor store.Actor, key store.Key, id, identity string) (store.WriteResult, error) {
 	var own []string
 	return s.changeWorkOrder(ctx, actor, key, id, models.OperationAssign, func(reading *pgx.Batch) {
-		store.QueueValues(reading, &own, ownAssigneesQuery, id, actor.OrganizationID)
+		store.QueueValues(reading, &own, ownAssigneesQuery, pgx.NamedArgs{"id": id, "organization": actor.OrganizationID})
 	}, func(ctx context.Context, c *workOrderChange) error {
 		removed := c.roleOf(identity)
 		if len(removed.All()) == 0 {
@@ -143,8 +143,8 @@ func difference(ids, others []string) []string {
 	return rest
 }
 
-// ownAssigneesQuery selects the ids of those assigned to the work order $1 that belong to the organization $2.
-const ownAssigneesQuery = `SELECT i.id FROM work_order_assignees x JOIN identities i ON i.id = x.identity_id WHERE x.work_order_id = $1 AND i.organization_id = $2`
+// ownAssigneesQuery selects the ids of those assigned to the work order @id that belong to the @organization.
+const ownAssigneesQuery = `SELECT i.id FROM work_order_assignees x JOIN identities i ON i.id = x.identity_id WHERE x.work_order_id = @id AND i.organization_id = @organization`
 
 // isOwn reports whether the identity is one of the actor's organization's own, which matters
 // for a service company.
@@ -152,8 +152,8 @@ func (c *workOrderChange) isOwn(identity string, own []string) bool {
 	return !c.forCustomer() || slices.Contains(own, identity)
 }
 
-// ownReviewQuery selects whether no one but $1 could review as one of the consultants $2.
-var ownReviewQuery = `SELECT ` + store.Fill(onlyReviewer, "actor", "$1", "identities", "$2::text[]") + ` AS own`
+// ownReviewQuery selects whether no one but the @actor could review as one of the @consultants.
+var ownReviewQuery = `SELECT ` + store.Fill(onlyReviewer, "actor", "@actor", "identities", "@consultants::text[]") + ` AS own`
 
 // isOwnReview reports whether the work order is in review and, of the consultants, no one but who
 // completed it could review it.
@@ -163,7 +163,7 @@ func (c *workOrderChange) isOwnReview(ctx context.Context, consultants []string)
 	}
 	var found struct{ Own bool }
 	err := c.Read(ctx, func(pipeline *pgx.Batch) {
-		store.QueueOne(pipeline, &found, nil, ownReviewQuery, store.TextOf(c.state.CompletedBy), consultants)
+		store.QueueOne(pipeline, &found, nil, ownReviewQuery, pgx.NamedArgs{"actor": store.TextOf(c.state.CompletedBy), "consultants": consultants})
 	})
 	return found.Own, err
 }

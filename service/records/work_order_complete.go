@@ -37,7 +37,7 @@ const formQuestionsQuery = `
 	FROM work_orders w
 	JOIN questions q ON q.form_id = w.form_id
 	LEFT JOIN answers a ON a.work_order_id = w.id AND a.question_id = q.id
-	WHERE w.id = $1 ORDER BY q.position`
+	WHERE w.id = @id ORDER BY q.position`
 
 // Completion is true if saving answers also completes the work.
 type Completion bool
@@ -60,7 +60,7 @@ func (s *Records) AnswerWorkOrder(ctx context.Context, actor store.Actor, key st
 	}
 	var questions []formQuestion
 	return s.changeWorkOrder(ctx, actor, key, id, operation, func(reading *pgx.Batch) {
-		store.QueueAll(reading, &questions, formQuestionsQuery, id)
+		store.QueueAll(reading, &questions, formQuestionsQuery, pgx.NamedArgs{"id": id})
 	}, func(_ context.Context, c *workOrderChange) error {
 		if err := c.apply(); err != nil {
 			return err

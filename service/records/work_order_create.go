@@ -105,8 +105,8 @@ var workOrderCreations = store.ByPeople(func(people string) string {
 	WHERE o.id = @organization`
 })
 
-// sourceFeedbackQuery selects the feedback $1 of the organization $2 if the actor $3 may read it.
-var sourceFeedbackQuery = `SELECT f.id FROM feedback f WHERE f.id = $1 AND f.organization_id = $2 AND ` + store.Fill(access.ReadableFeedback, "w", "f", "actor", "$3")
+// sourceFeedbackQuery selects the feedback @id of the @organization if the @actor may read it.
+var sourceFeedbackQuery = `SELECT f.id FROM feedback f WHERE f.id = @id AND f.organization_id = @organization AND ` + store.Fill(access.ReadableFeedback, "w", "f", "actor", "@actor")
 
 // CreateWorkOrder creates a work order (api.md 4.2, 4.3 and 4.8) and
 // returns it with status 201. Errors: read_only, plan_restricted,
@@ -122,7 +122,9 @@ func (s *Records) CreateWorkOrder(ctx context.Context, actor store.Actor, key st
 			"consultants": append([]string{}, in.Consultants...), "valid": len(in.checkFields()) == 0,
 		})
 		if in.FeedbackID != nil {
-			store.QueueValues(reading, &source, sourceFeedbackQuery, *in.FeedbackID, actor.OrganizationID, actor.IdentityID)
+			store.QueueValues(reading, &source, sourceFeedbackQuery, pgx.NamedArgs{
+				"id": *in.FeedbackID, "organization": actor.OrganizationID, "actor": actor.IdentityID,
+			})
 		}
 	}, func(t *store.Tx) (string, any, error) {
 		if err := known.check(actor, in); err != nil {

@@ -26,16 +26,18 @@ func (s *Records) write(
 	return result, nil
 }
 
-// replayableQuery selects whether the actor $2 may read the record $1 or, if it could not at the time of the
-// write ($3), may still give the feedback that it gave then.
-var replayableQuery = store.Fill(`SELECT `+access.ReadsRecord+` OR NOT $3 AND EXISTS (
+// replayableQuery selects whether the @actor may read the record @id or, if it could not at the time of the
+// write (@readable), may still give the feedback that it gave then.
+var replayableQuery = store.Fill(`SELECT `+access.ReadsRecord+` OR NOT @readable::boolean AND EXISTS (
 	SELECT FROM feedback w WHERE w.id = {id} AND w.created_by = {actor} AND `+access.OnNode(models.GrantFeedbackCreate)+`) AS may`,
-	"w", "w", "id", "$1", "actor", "$2")
+	"w", "w", "id", "@id", "actor", "@actor")
 
 // checkReplay rejects a replay for an actor that could read the record at the time of the write and may
 // not now. Errors: not_found, unavailable.
 func (s *Records) checkReplay(ctx context.Context, actor store.Actor, replay store.WriteResult) error {
-	found, err := store.FindOne[struct{ May bool }](ctx, s.Store, actor.OrganizationID, models.NotFound(), replayableQuery, replay.RecordID, actor.IdentityID, replay.Readable)
+	found, err := store.FindOne[struct{ May bool }](ctx, s.Store, actor.OrganizationID, models.NotFound(), replayableQuery, pgx.NamedArgs{
+		"id": replay.RecordID, "actor": actor.IdentityID, "readable": replay.Readable,
+	})
 	if err != nil {
 		return err
 	}

@@ -47,11 +47,11 @@ func (e *FormStaleError) Error() string { return "This was changed since you ope
 // changes no record and sends no event.
 const AboutNoComment = `action NOT LIKE '%.comment%'`
 
-// latestChange selects a FormStaleError about the {record} of the {organization}.
+// latestChange selects a FormStaleError about the @record of the @organization.
 var latestChange = `
 	SELECT actor_name, (SELECT ` + Fill(ActorNow, "name", "log.actor_name", "i", "i") + ` FROM identities i WHERE i.id = log.actor_id) AS actor_now,
 		action, created_at AS at FROM log
-	WHERE record_id = {record} AND organization_id = {organization} AND actor_name IS NOT NULL AND ` + AboutNoComment + ` ORDER BY id DESC LIMIT 1`
+	WHERE record_id = @record AND organization_id = @organization AND actor_name IS NOT NULL AND ` + AboutNoComment + ` ORDER BY id DESC LIMIT 1`
 
 // Matches rejects a call whose If-Match does not name the record as it is now, and a form
 // that was filled from another state of the record, which the actor may change. Errors:
@@ -69,7 +69,7 @@ func (t *Tx) Matches(ctx context.Context, key Key, record any, organizationID, r
 	}
 	var changes []FormStaleError
 	if err := t.Read(ctx, func(pipeline *pgx.Batch) {
-		QueueAll(pipeline, &changes, Fill(latestChange, "record", "$1", "organization", "$2"), recordID, organizationID)
+		QueueAll(pipeline, &changes, latestChange, pgx.NamedArgs{"record": recordID, "organization": organizationID})
 	}); err != nil {
 		return err
 	}

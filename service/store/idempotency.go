@@ -7,10 +7,12 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/jackc/pgx/v5"
@@ -104,8 +106,8 @@ func (s *Store) Write(
 			return t.storeResponse(actor, key, result)
 		}
 	}
-	err := s.oneAtATime(ctx, key.name(actor), func() error {
-		return s.run(ctx, actor.OrganizationID, lock, s.beginWith(key, actor), read, write)
+	err := s.withKey(ctx, key, actor, func(first beginning) error {
+		return s.run(ctx, actor.OrganizationID, lock, first, read, write)
 	})
 	if replay, ok := errors.AsType[*replayError](err); ok {
 		if key.isForm() {
@@ -129,14 +131,17 @@ func (k Key) name(actor Actor) string {
 	if k.key == "" {
 		return ""
 	}
-	return strings.Join([]string{cmp.Or(k.personID, actor.IdentityID), k.method, k.path, k.key}, " ")
+	return strings.Join([]string{k.caller(actor), k.method, k.path, k.key}, " ")
 }
+
+// caller is the id of the identity that makes the call: of a form, the person's who sent it.
+func (k Key) caller(actor Actor) string { return cmp.Or(k.personID, actor.IdentityID) }
 
 // digest identifies the call among all calls with a key: half of a SHA-256 of its parts,
 // each with its length.
 func (k Key) digest(actor Actor) []byte {
 	digest := sha256.New()
-	for _, part := range []string{actor.IdentityID, k.method, k.path, k.key} {
+	for _, part := range []string{k.caller(actor), k.method, k.path, k.key} {
 		var length [8]byte
 		binary.BigEndian.PutUint64(length[:], uint64(len(part)))
 		digest.Write(length[:])
@@ -145,25 +150,54 @@ func (k Key) digest(actor Actor) []byte {
 	return digest.Sum(nil)[:16]
 }
 
-// lockKey waits for another process that runs a call with the key, for as long as the caller waits: a repeated call
-// replays the response of the first.
-const lockKey = `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`
+// lockKey locks a key until the transaction ends, unless another one has it locked.
+const lockKey = `SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0))`
 
 // storedResponseQuery selects a storedResponse.
 const storedResponseQuery = `SELECT fingerprint, status, record_id, readable, body FROM stored_responses WHERE digest = $1 AND created_at > $2 LIMIT 1`
 
-// beginWith begins a transaction with the key.
-func (s *Store) beginWith(key Key, actor Actor) beginning {
-	return beginning{"BEGIN", func(pipeline *pgx.Batch) { key.queueUnused(pipeline, actor, s.CurrentTime()) }}
+// errKeyHeld is the error of a transaction whose key another process holds.
+var errKeyHeld = errors.New("another process runs a call with the key")
+
+// keyPoll is the pause before a call asks again for a key that another process holds.
+const keyPoll = 50 * time.Millisecond
+
+// withKey runs a write with the key while no other one with it runs, here or in another process, where it waits as long as
+// the caller does: a repeated call replays the response of the first. It waits without a connection and without a place
+// among the writes.
+func (s *Store) withKey(ctx context.Context, key Key, actor Actor, write func(beginning) error) error {
+	return s.oneAtATime(ctx, key.name(actor), func() error {
+		for {
+			err := write(beginning{
+				statement: "BEGIN", queries: func(pipeline *pgx.Batch) { key.queueUnused(pipeline, actor, s.CurrentTime()) },
+				lockTimeout: s.LockTimeout, statementTimeout: s.StatementTimeout,
+			})
+			if !errors.Is(err, errKeyHeld) {
+				return err
+			}
+			select {
+			case <-time.After(keyPoll):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	})
 }
 
-// queueUnused queues waiting for the key and finding out whether it was used. If it was, the round trip fails with
-// replayError or idempotency_key_reused. A call without a key waits for nothing.
+// queueUnused queues locking the key and finding out whether it was used. If it was, the round trip fails with
+// replayError or idempotency_key_reused; if it is locked, with errKeyHeld.
 func (k Key) queueUnused(begin *pgx.Batch, actor Actor, now models.Time) {
 	if k.key == "" {
 		return
 	}
-	begin.Queue(lockKey, k.name(actor))
+	begin.Queue(lockKey, hex.EncodeToString(k.digest(actor))).QueryRow(func(row pgx.Row) error {
+		var locked bool
+		err := row.Scan(&locked)
+		if err == nil && !locked {
+			err = errKeyHeld
+		}
+		return err
+	})
 	if k.isForm() {
 		begin.Queue(usedFormQuery, k.personID, k.key).Query(func(rows pgx.Rows) error {
 			used, err := pgx.CollectRows(rows, pgx.RowTo[string])

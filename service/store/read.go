@@ -17,9 +17,7 @@ type RecordReader[Row any] struct {
 	// queries and unchecked are by whether the people in a record are shown. Operators read
 	// with unchecked.
 	queries, unchecked map[bool]*batch.Statement
-	// ByID selects the row $1, to show a record as a write left it.
-	ByID   map[bool]string
-	record func(*Row) any
+	record             func(*Row) any
 }
 
 // NewRecordReader reads records of the table, whose ids have one of the prefixes.
@@ -30,8 +28,6 @@ func NewRecordReader[Row any](table, columns, condition string, record func(*Row
 		return &batch.Statement{SQL: Fill(`SELECT u.nth, `+columns+` FROM unnest($1::text[], $2::text[]) WITH ORDINALITY u (id, actor, nth)
 			CROSS JOIN LATERAL (SELECT * FROM `+table+` WHERE id = u.id LIMIT 1) {w} WHERE `+condition,
 			"w", "w", "actor", "u.actor", "organization", "(SELECT organization_id FROM identities WHERE id = u.actor)", "people", people)}
-	}), ByID: ByPeople(func(people string) string {
-		return Fill(`SELECT `+columns+` FROM `+table+` {w} WHERE {w}.id = $1`, "w", "w", "people", people)
 	}), unchecked: ByPeople(func(people string) *batch.Statement {
 		return &batch.Statement{SQL: Fill(`SELECT u.nth, `+columns+`
 			FROM unnest($1::text[]) WITH ORDINALITY u (id, nth)

@@ -25,7 +25,7 @@ import (
 	"millwright/webhook"
 )
 
-// BatchObserver is told of the batches that calls share, to export them as metrics. It is
+// BatchObserver is told of the look-ups that share a round trip, to export them as metrics. It is
 // safe for concurrent use and does not block.
 type BatchObserver interface {
 	// Lookups is called with each batch of lookups: its size, and how much of it is of the

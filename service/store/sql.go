@@ -99,14 +99,6 @@ const NodeReference = `(SELECT row_to_json(shown) FROM (
 				WHERE c.node_id = v.id AND c.depth > 0 ORDER BY c.depth DESC) AS path
 		FROM inventory_nodes v WHERE v.id = {node}) shown)`
 
-// TextOrNil returns nil, a NULL in Postgres, for an empty text.
-func TextOrNil[S ~string](text S) any {
-	if text == "" {
-		return nil
-	}
-	return string(text)
-}
-
 // TextsOf returns the values as plain strings.
 func TextsOf[S ~string](values []S) []string {
 	all := make([]string, len(values))

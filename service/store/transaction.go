@@ -17,32 +17,31 @@ import (
 // write that logs nothing does not use the form up. Errors: do's, *FormDoneError if the form was sent before,
 // unavailable (also when too many writes of the organization wait, and when a lock or a statement takes too long).
 func (s *Store) Transaction(ctx context.Context, organizationID string, key Key, do func(*Tx) error) error {
-	return s.transaction(ctx, organizationID, key, s.beginWith(key, Actor{}), do)
-}
-
-// Snapshot runs what only reads in a transaction that sees one state of the database. Errors: do's, unavailable.
-func (s *Store) Snapshot(ctx context.Context, organizationID string, do func(*Tx) error) error {
-	return s.transaction(ctx, organizationID, NoKey, beginning{statement: `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`}, do)
-}
-
-func (s *Store) transaction(ctx context.Context, organizationID string, key Key, first beginning, do func(*Tx) error) error {
-	err := s.oneAtATime(ctx, key.name(Actor{}), func() error {
-		return s.run(ctx, organizationID, Lock{}, first, nil, func(t *Tx) error {
-			if err := do(t); err != nil {
-				return err
-			}
-			if key.key != "" && t.logged != "" {
-				if err := t.useForm(key, t.logged); err != nil {
-					return err
-				}
-			}
-			return t.tellOperated()
-		})
-	})
+	err := s.withKey(ctx, key, Actor{}, func(first beginning) error { return s.transaction(ctx, organizationID, key, first, do) })
 	if replay, ok := errors.AsType[*replayError](err); ok {
 		return &FormDoneError{replay.result.RecordID}
 	}
 	return Limited(s.Translate(err))
+}
+
+// Snapshot runs what only reads in a transaction that sees one state of the database. Errors: do's, unavailable.
+func (s *Store) Snapshot(ctx context.Context, organizationID string, do func(*Tx) error) error {
+	first := beginning{statement: `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`, lockTimeout: s.LockTimeout, statementTimeout: s.StatementTimeout}
+	return Limited(s.transaction(ctx, organizationID, NoKey, first, do))
+}
+
+func (s *Store) transaction(ctx context.Context, organizationID string, key Key, first beginning, do func(*Tx) error) error {
+	return s.run(ctx, organizationID, Lock{}, first, nil, func(t *Tx) error {
+		if err := do(t); err != nil {
+			return err
+		}
+		if key.key != "" && t.logged != "" {
+			if err := t.useForm(key, t.logged); err != nil {
+				return err
+			}
+		}
+		return t.tellOperated()
+	})
 }
 
 // Exec runs one statement as a write of the organization, and

@@ -180,8 +180,11 @@ func (l Lock) name(organizationID string) string {
 // times, after a deadlock. Errors: read's and do's, unavailable (also when too many writes of the organization or of
 // the row wait).
 func (s *Store) Run(ctx context.Context, organizationID string, lock Lock, read func(*pgx.Batch), do func(*Tx) error) error {
-	return s.run(ctx, organizationID, lock, beginning{statement: "BEGIN"}, read, do)
+	return s.run(ctx, organizationID, lock, beginning{statement: "BEGIN", statementTimeout: ownStatementTimeout}, read, do)
 }
+
+// ownStatementTimeout bounds the statements of the service's own writes, which wait for locks as long.
+const ownStatementTimeout = 30 * time.Second
 
 // run is Run for a transaction that begins otherwise.
 func (s *Store) run(ctx context.Context, organizationID string, lock Lock, first beginning, read func(*pgx.Batch), do func(*Tx) error) (err error) {
@@ -237,11 +240,12 @@ func (s *Store) inTurn(ctx context.Context, organizationID string, transaction f
 	})
 }
 
-// beginning is how a transaction begins: its first statement, and queries without the limits of the others, which
-// may be nil.
+// beginning is how a transaction begins: its first statement, queries before all others, which may be nil, and the
+// limits of the others, 0 if there is no limit.
 type beginning struct {
-	statement string
-	queries   func(*pgx.Batch)
+	statement                     string
+	queries                       func(*pgx.Batch)
+	lockTimeout, statementTimeout time.Duration
 }
 
 // run runs the transaction once.
@@ -267,7 +271,7 @@ func (t *Tx) run(ctx context.Context, first beginning, read func(*pgx.Batch), do
 	if first.queries != nil {
 		first.queries(pipeline)
 	}
-	pipeline.Queue(limits, milliseconds(t.LockTimeout), milliseconds(t.StatementTimeout)).Query(outcome.read)
+	pipeline.Queue(limits, milliseconds(first.lockTimeout), milliseconds(first.statementTimeout)).Query(outcome.read)
 	read(pipeline)
 	if err := t.send(ctx, pipeline); err != nil {
 		return err
@@ -327,6 +331,7 @@ func (t *Tx) commit(ctx context.Context, outcome *outcome) error {
 	if err == nil || errors.Is(err, errRolledBack) || rejected(err) || pgconn.SafeToRetry(err) {
 		return err
 	}
+	_ = t.conn.Close() // it is lost, and asking takes another one
 	committed, known := outcome.ask(ctx)
 	t.Store.Log.Warn("a commit got no response", "reason", reason(err), "outcome_known", known, "committed", committed)
 	if known && committed {

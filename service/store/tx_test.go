@@ -485,34 +485,57 @@ func TestAKeyIsUsedOnce(t *testing.T) {
 	}
 }
 
-// A call waits for another process that runs a call with its key, for longer than its statements may take.
+// A call waits for another process that runs a call with its key. It holds
+// neither a connection nor a place among the writes, and replays the response.
 func TestACallWaitsForItsKey(t *testing.T) {
 	f := servicetest.New(t)
-	other, err := f.Store.Pool.Begin(t.Context())
+	var tries atomic.Int64
+	options := f.Store.Options
+	options.Now = func() time.Time { tries.Add(1); return f.Clock.Now() }
+	other, err := store.New(f.Store.Pool, options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = other.Rollback(context.WithoutCancel(t.Context())) }()
-	if _, err := other.Exec(t.Context(), `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, f.ID("erp")+" POST /x k"); err != nil {
-		t.Fatal(err)
-	}
-	f.Store.LockTimeout, f.Store.StatementTimeout = time.Millisecond, time.Millisecond
-	done := make(chan error, 1)
-	go func() {
-		_, err := f.Store.Write(t.Context(), f.Actor("erp"), store.ForCall("k", "POST", "/x", []byte{1}, ""), http.StatusCreated, store.Lock{}, nil, func(tx *store.Tx) (string, any, error) {
-			_, err := tx.Guard(t.Context(), `SET LOCAL statement_timeout = 0`) // the rest takes what it takes
-			return f.ID("ahu1"), struct{}{}, err
+	// A path that Postgres would not take as text.
+	call := func(s *store.Store, key string, do func()) (store.WriteResult, error) {
+		return s.Write(t.Context(), f.Actor("erp"), store.ForCall(key, "POST", "/x\x00", []byte("body"), ""), http.StatusCreated, store.Lock{}, nil, func(*store.Tx) (string, any, error) {
+			do()
+			return f.ID("ahu1"), struct{}{}, nil
 		})
-		done <- err
-	}()
-	servicetest.Await(t, "the call waits for its key", func() bool {
-		return servicetest.Value[int](f, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`) == 1
-	})
-	if err := other.Commit(t.Context()); err != nil {
-		t.Fatal(err)
 	}
-	if err := <-done; err != nil {
-		t.Errorf("after the other call: %v", err)
+	begun, until := make(chan struct{}), make(chan struct{})
+	first := make(chan error, 1)
+	go func() {
+		_, err := call(f.Store, "k", func() { close(begun); <-until })
+		first <- err
+	}()
+	<-begun
+	type response struct {
+		store.WriteResult
+		err error
+	}
+	second := make(chan response, 3)
+	for range 3 {
+		go func() {
+			result, err := call(other, "k", func() { t.Error("the call ran twice") })
+			second <- response{result, err}
+		}()
+	}
+	before := tries.Load()
+	servicetest.Await(t, "the call asks for its key again", func() bool { return tries.Load() > before+4 })
+	for i := range 3 { // more than the organization's writes at a time
+		if _, err := call(other, fmt.Sprint("another ", i), func() {}); err != nil {
+			t.Errorf("another call: %v", err)
+		}
+	}
+	close(until)
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
+	for range 3 {
+		if got := <-second; got.err != nil || !got.Replayed {
+			t.Errorf("after the other call: %+v", got)
+		}
 	}
 }
 
