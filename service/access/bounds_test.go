@@ -65,6 +65,26 @@ func (c *crowd) rejections() int {
 	return c.rejected
 }
 
+// isBounded makes more calls of an organization, which wait for what is locked until release, than may run and wait:
+// two hold a connection and 128 wait, the others get 503 at once. In that state it runs what others do.
+func isBounded(t *testing.T, f *servicetest.Harness, release func(), call func(context.Context, int) error, others func()) {
+	t.Helper()
+	const running, waiting, more = 2, 128, 10
+	var noisy crowd
+	noisy.run(t, running+waiting+more, call)
+	servicetest.Await(t, "two calls wait for the lock and some are rejected", func() bool { return servicetest.LockWaits(f.Fixture) == running && noisy.rejections() == more })
+	others()
+	if n := servicetest.LockWaits(f.Fixture); n != running {
+		t.Errorf("%d calls hold a connection, want %d", n, running)
+	}
+	noisy.end()
+	release()
+	noisy.all.Wait()
+	if n := noisy.rejections(); n != more {
+		t.Errorf("%d calls were rejected, want %d", n, more)
+	}
+}
+
 // Regardless of the number of records that an organization writes at once, it holds two connections, and one with
 // too many writes in the queue gets 503 at once; another organization's write does not wait.
 func TestWritesOfAnOrganizationAreBounded(t *testing.T) {
@@ -72,27 +92,16 @@ func TestWritesOfAnOrganizationAreBounded(t *testing.T) {
 	noisyActor, quietActor := f.As("erp"), f.As("erp")
 	quietActor.OrganizationID = f.Polar.OrganizationID
 	release := locked(t, f.Fixture, `LOCK TABLE feedback IN EXCLUSIVE MODE`) // they are read
-	const running, waiting, more = 2, 128, 10
 	create := func(ctx context.Context, actor store.Actor) error {
 		_, err := f.Records.CreateFeedback(ctx, actor, store.NoKey, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"})
 		return err
 	}
-	var noisy crowd
-	noisy.run(t, running+waiting+more, func(ctx context.Context, _ int) error { return create(ctx, noisyActor) })
-	servicetest.Await(t, "two wait for the lock and some are rejected", func() bool { return servicetest.LockWaits(f.Fixture) == running && noisy.rejections() == more })
-	// It reaches the rules: the organization does not have this node.
-	if err := create(t.Context(), quietActor); models.CodeOf(err) != models.CodeValidationFailed {
-		t.Errorf("another organization's write: %v, want %s", err, models.CodeValidationFailed)
-	}
-	if n := servicetest.LockWaits(f.Fixture); n != running {
-		t.Errorf("%d writes hold a connection, want %d", n, running)
-	}
-	noisy.end()
-	release()
-	noisy.all.Wait()
-	if n := noisy.rejections(); n != more {
-		t.Errorf("%d writes were rejected, want %d", n, more)
-	}
+	isBounded(t, f, release, func(ctx context.Context, _ int) error { return create(ctx, noisyActor) }, func() {
+		// It reaches the rules: the organization does not have this node.
+		if err := create(t.Context(), quietActor); models.CodeOf(err) != models.CodeValidationFailed {
+			t.Errorf("another organization's write: %v, want %s", err, models.CodeValidationFailed)
+		}
+	})
 }
 
 // Regardless of the number of settings that an organization changes at once and that wait for a lock, it holds
@@ -101,30 +110,19 @@ func TestRareWritesOfAnOrganizationAreBounded(t *testing.T) {
 	f := servicetest.NewHarness(t)
 	ann, erp := f.As("ann"), f.As("erp")
 	release := locked(t, f.Fixture, `SELECT FROM integrations WHERE id = $1 FOR UPDATE`, f.ID("erp"))
-	const running, waiting, more = 2, 128, 10
-	var noisy crowd
-	noisy.run(t, running+waiting+more, func(ctx context.Context, n int) error {
+	isBounded(t, f, release, func(ctx context.Context, n int) error {
 		_, err := f.Integrations.RenameIntegration(ctx, ann, f.ID("erp"), fmt.Sprint("Name ", n))
 		return err
+	}, func() {
+		ola := f.As("ola")
+		ola.OrganizationID = f.Polar.OrganizationID
+		if _, err := f.Integrations.RenameIntegration(t.Context(), ola, f.ID("erp"), "Stolen"); models.CodeOf(err) != models.CodeNotFound {
+			t.Errorf("another organization's change: %v, want %s", err, models.CodeNotFound)
+		}
+		if _, err := f.Records.WorkOrders(t.Context(), erp, records.WorkOrderFilter{}, lists.ListRequest{Limit: 1}); err != nil {
+			t.Errorf("a list: %v", err)
+		}
 	})
-	servicetest.Await(t, "two wait for the lock and some are rejected", func() bool { return servicetest.LockWaits(f.Fixture) == running && noisy.rejections() == more })
-	ola := f.As("ola")
-	ola.OrganizationID = f.Polar.OrganizationID
-	if _, err := f.Integrations.RenameIntegration(t.Context(), ola, f.ID("erp"), "Stolen"); models.CodeOf(err) != models.CodeNotFound {
-		t.Errorf("another organization's change: %v, want %s", err, models.CodeNotFound)
-	}
-	if _, err := f.Records.WorkOrders(t.Context(), erp, records.WorkOrderFilter{}, lists.ListRequest{Limit: 1}); err != nil {
-		t.Errorf("a list: %v", err)
-	}
-	if n := servicetest.LockWaits(f.Fixture); n != running {
-		t.Errorf("%d changes hold a connection, want %d", n, running)
-	}
-	noisy.end()
-	release()
-	noisy.all.Wait()
-	if n := noisy.rejections(); n != more {
-		t.Errorf("%d changes were rejected, want %d", n, more)
-	}
 }
 
 // Regardless of the number of slow lists that an organization reads at once, it holds two connections;
@@ -134,25 +132,14 @@ func TestListsOfAnOrganizationAreBounded(t *testing.T) {
 	noisyActor, quietActor := f.As("erp"), f.As("erp")
 	quietActor.OrganizationID = f.Polar.OrganizationID
 	release := locked(t, f.Fixture, `LOCK TABLE feedback IN ACCESS EXCLUSIVE MODE`)
-	const running, waiting, more = 2, 128, 10
-	var noisy crowd
-	noisy.run(t, running+waiting+more, func(ctx context.Context, _ int) error {
+	isBounded(t, f, release, func(ctx context.Context, _ int) error {
 		_, err := f.Records.FeedbackList(ctx, noisyActor, records.FeedbackFilter{}, lists.ListRequest{Limit: 1})
 		return err
+	}, func() {
+		if _, err := f.Records.WorkOrders(t.Context(), quietActor, records.WorkOrderFilter{}, lists.ListRequest{Limit: 1}); err != nil {
+			t.Errorf("another organization's list: %v", err)
+		}
 	})
-	servicetest.Await(t, "two lists wait for the lock and some are rejected", func() bool { return servicetest.LockWaits(f.Fixture) == running && noisy.rejections() == more })
-	if _, err := f.Records.WorkOrders(t.Context(), quietActor, records.WorkOrderFilter{}, lists.ListRequest{Limit: 1}); err != nil {
-		t.Errorf("another organization's list: %v", err)
-	}
-	if n := servicetest.LockWaits(f.Fixture); n != running {
-		t.Errorf("%d lists hold a connection, want %d", n, running)
-	}
-	noisy.end()
-	release()
-	noisy.all.Wait()
-	if n := noisy.rejections(); n != more {
-		t.Errorf("%d lists were rejected, want %d", n, more)
-	}
 }
 
 // A person's pages hold two connections of the organization, regardless of what they read and of
@@ -196,25 +183,17 @@ func TestReadsOfPagesAreBounded(t *testing.T) {
 			noisyActor, quietActor := f.As("ann"), f.As("ola")
 			token := servicetest.Session(f.Fixture, "ola")
 			release := locked(t, f.Fixture, `LOCK TABLE `+c.table+` IN ACCESS EXCLUSIVE MODE`)
-			const running, waiting, more = 2, 128, 10
-			var noisy crowd
-			noisy.run(t, running+waiting+more, func(ctx context.Context, _ int) error { return c.read(ctx, f, noisyActor) })
-			servicetest.Await(t, "two reads wait for the lock and some are rejected", func() bool { return servicetest.LockWaits(f.Fixture) == running && noisy.rejections() == more })
-			if _, err := f.People.Session(t.Context(), token); err != nil {
-				t.Errorf("another organization's session: %v", err)
-			}
-			if _, err := f.People.OrganizationDefinitions(t.Context(), quietActor); err != nil {
-				t.Errorf("another organization's page: %v", err)
-			}
-			if _, err := f.Access.IssueToken(t.Context(), "cli_erp", "secret-of-the-erp-integration", nil); err != nil {
-				t.Errorf("a token request: %v", err)
-			}
-			if n := servicetest.LockWaits(f.Fixture); n != running {
-				t.Errorf("%d reads hold a connection, want %d", n, running)
-			}
-			noisy.end()
-			release()
-			noisy.all.Wait()
+			isBounded(t, f, release, func(ctx context.Context, _ int) error { return c.read(ctx, f, noisyActor) }, func() {
+				if _, err := f.People.Session(t.Context(), token); err != nil {
+					t.Errorf("another organization's session: %v", err)
+				}
+				if _, err := f.People.OrganizationDefinitions(t.Context(), quietActor); err != nil {
+					t.Errorf("another organization's page: %v", err)
+				}
+				if _, err := f.Access.IssueToken(t.Context(), "cli_erp", "secret-of-the-erp-integration", nil); err != nil {
+					t.Errorf("a token request: %v", err)
+				}
+			})
 		})
 	}
 }

@@ -142,13 +142,19 @@ func notify(t *store.Tx, c Change) {
 	if len(kinds) == 0 {
 		return
 	}
-	t.QueueRows(func(rows pgx.Rows) error {
+	t.QueueRows(WakeMail(t), insertNotices, pgx.NamedArgs{"record": c.RecordID, "at": t.At, "kinds": kinds, "identities": identities, "actor": c.Actor.IdentityID})
+}
+
+// WakeMail returns what receives the organizations of a statement that inserted notices: their mail is woken after the
+// commit.
+func WakeMail(t *store.Tx) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
 		organizations, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		for _, organization := range organizations {
 			t.Wakes = append(t.Wakes, store.MailTarget(store.TargetMail, organization))
 		}
 		return err
-	}, insertNotices, pgx.NamedArgs{"record": c.RecordID, "at": t.At, "kinds": kinds, "identities": identities, "actor": c.Actor.IdentityID})
+	}
 }
 
 // tellsOperated reports whether the actor is told that an operator acted as that person.

@@ -35,7 +35,7 @@ type commentRules struct {
 
 var (
 	workOrderComments = commentRules{
-		"work_orders", commentedQuery("work_orders", access.ReadableWorkOrder, `ARRAY(SELECT x.identity_id::text FROM work_order_assignees x WHERE x.work_order_id = w.id) || w.created_by::text`),
+		"work_orders", commentedQuery("work_orders", access.ReadableWorkOrder, assignedIn("w.id", "true")+` || w.created_by::text`),
 		models.NoticeCommented, "work_order.comment_removed",
 	}
 	feedbackComments = commentRules{

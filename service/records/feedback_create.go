@@ -131,21 +131,16 @@ func insertFeedback(t *store.Tx, actor store.Actor, row models.Feedback, manager
 	if err := t.Create(&row); err != nil {
 		return err
 	}
-	changes := models.JSON{
-		"inventory_id": effects.FromTo(nil, row.InventoryID), "subject": effects.FromTo(nil, row.Subject), "status": effects.FromTo(nil, row.Status),
-	}
-	for name, value := range map[string]*string{"description": row.Description, "external_id": row.ExternalID} {
-		if value != nil {
-			changes[name] = effects.FromTo(nil, *value)
-		}
-	}
 	return effects.Queue(t, effects.Change{
 		Actor:          actor,
 		OrganizationID: row.OrganizationID,
 		RecordID:       row.ID,
 		Action:         string(models.EventIssueCreated),
-		Changes:        changes,
-		Notices:        []effects.Notice{{Kind: string(models.NoticeFeedbackOpened), Identities: managers}},
-		Events:         []effects.Event{{Type: models.EventIssueCreated}},
+		Changes: changedFields(nil, map[string]any{
+			"inventory_id": row.InventoryID, "subject": row.Subject, "description": ifSet(row.Description), "external_id": ifSet(row.ExternalID),
+			"status": row.Status,
+		}),
+		Notices: []effects.Notice{{Kind: string(models.NoticeFeedbackOpened), Identities: managers}},
+		Events:  []effects.Event{{Type: models.EventIssueCreated}},
 	})
 }

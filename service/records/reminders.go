@@ -38,7 +38,7 @@ func (s *Records) Remind(ctx context.Context, id string, due models.Reminder) (a
 var reminded = `
 	SELECT p.id, p.organization_id
 	FROM (SELECT CASE WHEN @role::text <> '' THEN
-			ARRAY(SELECT x.identity_id::text FROM work_order_assignees x WHERE x.work_order_id = w.id AND x.role = @role::text)
+			` + assignedIn("w.id", "x.role = @role::text") + `
 			ELSE ` + store.Fill(managersOrAdmins, "node", "w.inventory_id", "organization", "w.organization_id") + `
 		END FROM work_orders w WHERE w.id = @id::text) whom (identities)
 	CROSS JOIN LATERAL (` + store.Fill(effects.PeopleOf, "identities", "whom.identities") + `) p
@@ -47,13 +47,7 @@ var reminded = `
 // remind queues a notice for each person the reminder is for, in the order of ids:
 // two calls that insert the same rows then cannot deadlock.
 func remind(t *store.Tx, id string, reminder models.Reminder) {
-	t.QueueRows(func(rows pgx.Rows) error {
-		organizations, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		for _, organization := range organizations {
-			t.Wakes = append(t.Wakes, store.MailTarget(store.TargetMail, organization))
-		}
-		return err
-	}, `
+	t.QueueRows(effects.WakeMail(t), `
 		INSERT INTO notices (organization_id, person_id, kind, record_id, created_at, about)
 		SELECT p.organization_id, p.id, @kind, @id::text, @at, @about
 		FROM (`+reminded+`) p

@@ -60,7 +60,7 @@ var candidatesQueries = store.ByPeople(func(people string) string {
 func queueCandidates(reading *pgx.Batch, n *candidates, actor store.Actor, id string) {
 	store.QueueOne(reading, &n.candidateState, models.NotFound(), candidatesQueries[actor.ShowPeople], pgx.NamedArgs{
 		"id": id, "actor": actor.IdentityID, "organization": actor.OrganizationID, "integration": actor.Kind == models.KindIntegration,
-		"identities": append(append([]string{}, n.assignees...), n.consultants...),
+		"identities": difference(slices.Concat(n.assignees, n.consultants), nil),
 	})
 }
 

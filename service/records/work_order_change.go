@@ -20,7 +20,6 @@ type workOrderChange struct {
 	*store.Tx
 	workOrderActor
 	operation models.Operation
-	rule      operationRule
 	// row is the work order as the change leaves it. The Change has what the two do not show.
 	row WorkOrderRow
 	effects.Change
@@ -69,9 +68,8 @@ var (
 )
 
 // changeWorkOrder runs one operation on a work order: it locks the row, reads what the rules need (read adds what
-// only this operation needs; nil if nothing), checks
-// what all operations have in common and who may do this one, applies the other rules, and
-// queues the change with its effects. An operation without a change has no effects.
+// only this operation needs; nil if nothing), checks what all operations have in common and who may do this one,
+// applies the other rules, and queues the change with its effects. An operation without a change has no effects.
 // OperationComplete sends a work order with consultants to their review.
 // Errors: not_found, permission_denied (a suspended organization too), read_only (unless
 // the operation's rule allows it), precondition_failed, not_assigned_as_worker (to answer),
@@ -85,20 +83,18 @@ func (s *Records) changeWorkOrder(
 		return store.WriteResult{}, models.NotFound()
 	}
 	rule := operationRules[operation]
-	member := workOrderMember{}
 	locked := workOrderActor{acting: actor}
 	return s.write(ctx, actor, key, http.StatusOK, store.Lock{Table: "work_orders", ID: id}, func(reading *pgx.Batch) {
 		args := pgx.NamedArgs{"id": id, "actor": actor.IdentityID, "organization": actor.OrganizationID, "person": actor.Kind == models.KindPerson}
 		store.QueueOne(reading, &locked.state, models.NotFound(), lockedWorkOrders[actor.ShowPeople], args)
 		if rule.asMember {
-			store.QueueOne(reading, &member, nil, memberQuery, args)
+			store.QueueOne(reading, &locked.workOrderMember, nil, memberQuery, args)
 		}
 		if read != nil {
 			read(reading)
 		}
 	}, func(t *store.Tx) (string, any, error) {
-		c := &workOrderChange{Tx: t, workOrderActor: locked, operation: operation, rule: rule, row: locked.state.WorkOrderRow}
-		c.actsAs, c.onlyReviewer = member.ActsAs, member.OnlyReviewer
+		c := &workOrderChange{Tx: t, workOrderActor: locked, operation: operation, row: locked.state.WorkOrderRow}
 		if operation == models.OperationComplete && len(c.state.Assigned.Consultants) > 0 {
 			c.operation = models.OperationCompleteToReview
 		}
@@ -175,14 +171,19 @@ func (c *workOrderChange) save() error {
 // workOrderChanges are the changes of a work order as its history shows them, by field. before is nil for a
 // new one.
 func workOrderChanges(before, after *WorkOrderRow) models.JSON {
-	old := map[string]any{}
+	var old map[string]any
 	if before != nil {
 		old = shownInHistory(before)
 	}
+	return changedFields(old, shownInHistory(after))
+}
+
+// changedFields are the fields in which after differs from before, nil for a new record, as the history shows them.
+func changedFields(before, after map[string]any) models.JSON {
 	changes := models.JSON{}
-	for field, value := range shownInHistory(after) {
-		if !reflect.DeepEqual(old[field], value) {
-			changes[field] = effects.FromTo(old[field], value)
+	for field, value := range after {
+		if !reflect.DeepEqual(before[field], value) {
+			changes[field] = effects.FromTo(before[field], value)
 		}
 	}
 	return changes

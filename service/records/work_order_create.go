@@ -118,8 +118,8 @@ func (s *Records) CreateWorkOrder(ctx context.Context, actor store.Actor, key st
 	return s.write(ctx, actor, key, http.StatusCreated, store.Lock{}, func(reading *pgx.Batch) {
 		store.QueueOne(reading, &known, nil, workOrderCreations[actor.ShowPeople], pgx.NamedArgs{
 			"actor": actor.IdentityID, "integration": actor.Kind == models.KindIntegration, "organization": actor.OrganizationID,
-			"node": in.InventoryID, "form": store.TextOf(in.FormID), "identities": append(append([]string{}, in.Assignees...), in.Consultants...),
-			"consultants": append([]string{}, in.Consultants...), "valid": len(in.checkFields()) == 0,
+			"node": in.InventoryID, "form": store.TextOf(in.FormID), "identities": difference(slices.Concat(in.Assignees, in.Consultants), nil),
+			"consultants": difference(in.Consultants, nil), "valid": len(in.checkFields()) == 0,
 		})
 		if in.FeedbackID != nil {
 			store.QueueValues(reading, &source, sourceFeedbackQuery, pgx.NamedArgs{

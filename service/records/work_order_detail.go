@@ -88,9 +88,9 @@ func (d WorkOrderDetail) May(operation models.Operation) bool { return d.Forbidd
 // workOrderDetailRow is what the page and the rules need of a work order.
 type workOrderDetailRow struct {
 	lockedWorkOrder
-	// ActsAs and OnlyReviewer are workOrderActor's; Own are the assignees that belong to the actor's organization.
-	ActsAs, Own  []string
-	OnlyReviewer bool
+	workOrderMember
+	// Own are the assignees that belong to the actor's organization.
+	Own []string
 	// Active are the assignees who can act.
 	Active   []string
 	Customer *string
@@ -99,12 +99,12 @@ type workOrderDetailRow struct {
 
 var workOrderDetailQuery = store.Fill(`
 	SELECT `+lockedColumns+`,
-		ARRAY(`+actedIdentities+`) AS acts_as, `+store.Fill(onlyReviewer, "identities", "ARRAY(SELECT x.identity_id::text FROM work_order_assignees x WHERE x.work_order_id = w.id AND x.role = 'consultant')")+` AS only_reviewer,
+		ARRAY(`+actedIdentities+`) AS acts_as, `+store.Fill(onlyReviewer, "identities", assignedIn("w.id", isConsultant))+` AS only_reviewer,
 		`+ownIdentities+` AS own, `+activeIdentities+` AS active,
 		customer.name AS customer, CASE WHEN customer.name IS NOT NULL THEN `+contactOf+` END AS contact
 	FROM (SELECT * FROM work_orders WHERE id = $1) w `+grantsOfWorkOrder+`
 	CROSS JOIN LATERAL (SELECT `+store.Fill(access.CustomerOf, "w", "w")+` AS name OFFSET 0) customer`,
-	"people", "true", "identities", "ARRAY(SELECT x.identity_id FROM work_order_assignees x WHERE x.work_order_id = w.id)",
+	"people", "true", "identities", assignedIn("w.id", "true"),
 	"actor", "$2", "organization", "$3")
 
 // WorkOrderDetail returns a work order that the person may read with its answers, a part of its
@@ -164,7 +164,7 @@ func (r *workOrderDetailRow) detail(actor store.Actor, answers answersRow, histo
 		return detail, err
 	}
 	detail.History = history.page()
-	a := workOrderActor{acting: actor, state: r.lockedWorkOrder, actsAs: r.ActsAs, onlyReviewer: r.OnlyReviewer}
+	a := workOrderActor{acting: actor, state: r.lockedWorkOrder, workOrderMember: r.workOrderMember}
 	detail.Forbidden, detail.Kept = map[models.Operation]error{}, map[string]error{}
 	for _, operation := range models.Operations {
 		if err := a.forbids(operation); err != nil {

@@ -58,12 +58,17 @@ type workOrderActor struct {
 	acting store.Actor
 	// state is the work order as it is, for a write before the change.
 	state lockedWorkOrder
-	// actsAs are the workers and consultants that a person is or belongs to: a team, or a service
+	workOrderMember
+}
+
+// workOrderMember is what depends on those as whom the actor acts.
+type workOrderMember struct {
+	// ActsAs are the workers and consultants that a person is or belongs to: a team, or a service
 	// company in which it has incoming work orders. An integration acts only as itself (api.md 4.7).
-	actsAs []string
-	// onlyReviewer is true if the actor is a consultant or belongs to one, and no one else is
+	ActsAs []string
+	// OnlyReviewer is true if the actor is a consultant or belongs to one, and no one else is
 	// active who could review the work order.
-	onlyReviewer bool
+	OnlyReviewer bool
 }
 
 // forbids returns why the actor may not do the operation now, nil if it may. Errors:
@@ -112,7 +117,7 @@ func (a *workOrderActor) requireAssign() error {
 // or of a service company. Errors: rule_violation (not_assigned_as_worker).
 func (a *workOrderActor) requireWorker() error {
 	isWorker := func(id string) bool { return slices.Contains(a.state.Assigned.Assignees, id) }
-	if isWorker(a.acting.IdentityID) || slices.ContainsFunc(a.actsAs, isWorker) {
+	if isWorker(a.acting.IdentityID) || slices.ContainsFunc(a.ActsAs, isWorker) {
 		return nil
 	}
 	return models.Violation(models.RuleNotAssignedAsWorker, "Only an assigned worker may answer this work order; the %s is not one.", a.acting.Kind).About(a.acting.IdentityID)
@@ -121,7 +126,7 @@ func (a *workOrderActor) requireWorker() error {
 // requireCompletion rejects an actor that is no worker, and one whose work no one else could
 // review. Errors: rule_violation (not_assigned_as_worker, own_work).
 func (a *workOrderActor) requireCompletion() error {
-	if err := a.requireWorker(); err != nil || !a.onlyReviewer || !slices.Contains(models.Workable(), a.state.Status) {
+	if err := a.requireWorker(); err != nil || !a.OnlyReviewer || !slices.Contains(models.Workable(), a.state.Status) {
 		return err
 	}
 	return models.Violation(models.RuleOwnWork,
@@ -130,7 +135,7 @@ func (a *workOrderActor) requireCompletion() error {
 
 // requireInvolved rejects an actor that may not hold and resume the work order.
 func (a *workOrderActor) requireInvolved() error {
-	if err := access.RequirePerson(a.acting, "Putting a work order on hold or resuming it"); err != nil || a.hasGrant(models.GrantWorkOrdersUpdate) || len(a.actsAs) > 0 {
+	if err := access.RequirePerson(a.acting, "Putting a work order on hold or resuming it"); err != nil || a.hasGrant(models.GrantWorkOrdersUpdate) || len(a.ActsAs) > 0 {
 		return err
 	}
 	return models.Errorf(models.CodePermissionDenied,
@@ -143,7 +148,7 @@ func (a *workOrderActor) requireConsultant() error {
 	if err := access.RequirePerson(a.acting, "Reviewing a work order"); err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(a.actsAs, func(id string) bool { return slices.Contains(a.state.Assigned.Consultants, id) }) {
+	if !slices.ContainsFunc(a.ActsAs, func(id string) bool { return slices.Contains(a.state.Assigned.Consultants, id) }) {
 		return models.Errorf(models.CodePermissionDenied, "Only a consultant of the work order may review it.")
 	}
 	if a.state.Status == models.StatusSentToInspection && store.TextOf(a.state.CompletedBy) == a.acting.IdentityID {
@@ -195,16 +200,13 @@ const ownIdentities = `
 	ARRAY(SELECT i.id::text FROM identities i
 		WHERE i.id = ANY ({identities}) AND i.organization_id = {organization} AND i.deleted_at IS NULL)`
 
-// workOrderMember is what an operation needs to know that depends on those as whom the actor acts.
-type workOrderMember struct {
-	ActsAs       []string
-	OnlyReviewer bool
-}
-
 // memberQuery selects a workOrderMember: as which of those assigned to the work order @id the actor acts, if
 // it is a person (@person), and whether no one but the actor could review as one of its consultants.
 var memberQuery = store.Fill(`SELECT ARRAY(`+store.Fill(actedIdentities, "identities", assignedIn("@id", "true"))+` AND @person) AS acts_as,
-		`+store.Fill(onlyReviewer, "identities", assignedIn("@id", "x.role = 'consultant'"))+` AS only_reviewer`, "actor", "@actor")
+		`+store.Fill(onlyReviewer, "identities", assignedIn("@id", isConsultant))+` AS only_reviewer`, "actor", "@actor")
+
+// isConsultant is the condition that the assignee x is a consultant.
+const isConsultant = `x.role = '` + string(models.RoleConsultant) + `'`
 
 // assignedIn is the SQL for the ids of those who are assigned to a work order, for whom the condition holds.
 func assignedIn(id, condition string) string {

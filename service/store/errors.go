@@ -74,11 +74,17 @@ func (s *Store) Translate(err error) error {
 	if _, ok := errors.AsType[net.Error](err); ok && !errors.Is(err, context.Canceled) {
 		return s.unavailable(err)
 	}
-	// pgx returns io.ErrUnexpectedEOF as it is if the server closes the connection.
-	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || strings.Contains(err.Error(), "conn closed") || pgconn.SafeToRetry(err) {
+	if connectionLost(err) {
 		return s.unavailable(err)
 	}
 	return err
+}
+
+// connectionLost reports whether the error means that the connection was lost, or could not be used. pgx returns
+// io.ErrUnexpectedEOF as it is if the server closes the connection.
+func connectionLost(err error) bool {
+	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) ||
+		strings.Contains(err.Error(), "conn closed") || pgconn.SafeToRetry(err)
 }
 
 // statementError is Postgres's error for a statement, safe for logs and workflow

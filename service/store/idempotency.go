@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -79,9 +78,9 @@ type storedResponse struct {
 }
 
 // Write runs a write of the actor in a transaction (Run) and returns its result. do decides and queues what changes,
-// and returns the id of the record and the record as the write leaves it. With a key, the response is stored in the write's transaction, of a form the record's id alone. A second call
-// with the key waits for the first at an advisory lock and replays its response (api.md 4.17), which the
-// caller may show to those who may still read the record. Errors: idempotency_key_reused,
+// and returns the id of the record and the record as the write leaves it. With a key, the response is stored in the
+// write's transaction, of a form the record's id alone. A second call with the key waits for the first and replays its
+// response (api.md 4.17), which the caller may show to those who may still read the record. Errors: idempotency_key_reused,
 // *FormDoneError, Run's, and unavailable if a lock or a statement takes too long.
 func (s *Store) Write(
 	ctx context.Context, actor Actor, key Key, status int, lock Lock, read func(*pgx.Batch), do func(*Tx) (id string, record any, err error),
@@ -110,9 +109,6 @@ func (s *Store) Write(
 		return s.run(ctx, actor.OrganizationID, lock, first, read, write)
 	})
 	if replay, ok := errors.AsType[*replayError](err); ok {
-		if key.isForm() {
-			return WriteResult{}, &FormDoneError{replay.result.RecordID}
-		}
 		return replay.result, nil
 	}
 	if err != nil {
@@ -131,7 +127,7 @@ func (k Key) name(actor Actor) string {
 	if k.key == "" {
 		return ""
 	}
-	return strings.Join([]string{k.caller(actor), k.method, k.path, k.key}, " ")
+	return hex.EncodeToString(k.digest(actor))
 }
 
 // caller is the id of the identity that makes the call: of a form, the person's who sent it.
@@ -185,12 +181,12 @@ func (s *Store) withKey(ctx context.Context, key Key, actor Actor, write func(be
 }
 
 // queueUnused queues locking the key and finding out whether it was used. If it was, the round trip fails with
-// replayError or idempotency_key_reused; if it is locked, with errKeyHeld.
+// replayError, FormDoneError or idempotency_key_reused; if it is locked, with errKeyHeld.
 func (k Key) queueUnused(begin *pgx.Batch, actor Actor, now models.Time) {
 	if k.key == "" {
 		return
 	}
-	begin.Queue(lockKey, hex.EncodeToString(k.digest(actor))).QueryRow(func(row pgx.Row) error {
+	begin.Queue(lockKey, k.name(actor)).QueryRow(func(row pgx.Row) error {
 		var locked bool
 		err := row.Scan(&locked)
 		if err == nil && !locked {
@@ -202,7 +198,7 @@ func (k Key) queueUnused(begin *pgx.Batch, actor Actor, now models.Time) {
 		begin.Queue(usedFormQuery, k.personID, k.key).Query(func(rows pgx.Rows) error {
 			used, err := pgx.CollectRows(rows, pgx.RowTo[string])
 			if err == nil && len(used) > 0 {
-				err = &replayError{WriteResult{RecordID: used[0]}}
+				err = &FormDoneError{used[0]}
 			}
 			return err
 		})

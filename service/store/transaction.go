@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"strconv"
 	"time"
 
 	"gorm.io/gorm"
@@ -18,9 +17,6 @@ import (
 // unavailable (also when too many writes of the organization wait, and when a lock or a statement takes too long).
 func (s *Store) Transaction(ctx context.Context, organizationID string, key Key, do func(*Tx) error) error {
 	err := s.withKey(ctx, key, Actor{}, func(first beginning) error { return s.transaction(ctx, organizationID, key, first, do) })
-	if replay, ok := errors.AsType[*replayError](err); ok {
-		return &FormDoneError{replay.result.RecordID}
-	}
 	return Limited(s.Translate(err))
 }
 
@@ -44,8 +40,7 @@ func (s *Store) transaction(ctx context.Context, organizationID string, key Key,
 	})
 }
 
-// Exec runs one statement as a write of the organization, and
-// returns how many rows it changed. Errors: unavailable.
+// Exec runs one statement as a write of the organization, and returns how many rows it changed. Errors: unavailable.
 func (s *Store) Exec(ctx context.Context, organizationID, query string, args ...any) (changed int64, err error) {
 	err = s.inTurn(ctx, organizationID, func() error {
 		tag, err := s.Pool.Exec(ctx, query, args...)
@@ -59,7 +54,7 @@ func (s *Store) Exec(ctx context.Context, organizationID, query string, args ...
 // of its statements runs.
 func (t *Tx) Limit(lock, statement time.Duration) error {
 	return t.Exec(`SELECT set_config('lock_timeout', ?, true), set_config('statement_timeout', ?, true)`,
-		strconv.FormatInt(lock.Milliseconds(), 10), strconv.FormatInt(statement.Milliseconds(), 10))
+		milliseconds(lock), milliseconds(statement))
 }
 
 // Exec runs a statement: locks and guarded updates, which stay SQL. Parameters are
@@ -70,7 +65,7 @@ func (t *Tx) Exec(query string, args ...any) error {
 
 // UpdateColumns queues writing these columns of the row of a model, which its primary key names.
 func (t *Tx) UpdateColumns(row any, columns ...string) error {
-	return t.queueStatement(row, func(db *gorm.DB) *gorm.DB { return db.Model(row).Select(columns).Updates(row) })
+	return t.queueStatement(func(db *gorm.DB) *gorm.DB { return db.Model(row).Select(columns).Updates(row) })
 }
 
 // Log queues a Log Record of what the actor did.

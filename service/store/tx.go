@@ -15,7 +15,6 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
-	"gorm.io/gorm/schema"
 
 	"millwright/models"
 	"millwright/service/batch"
@@ -42,6 +41,7 @@ type Tx struct {
 	Wakes []WakeTarget
 
 	conn   *sql.Conn
+	id     transactionID
 	queued *pgx.Batch
 	// logged is the id of the record of the first Log Record, operated the last one of what an operator did as a
 	// person.
@@ -54,17 +54,18 @@ func (t *Tx) After(last models.Time) { t.At = t.At.After(last) }
 
 // Create queues the INSERT of a model or a slice of models; row is a pointer.
 func (t *Tx) Create(row any) error {
-	return t.queueStatement(row, func(db *gorm.DB) *gorm.DB { return db.Create(row) })
+	return t.queueStatement(func(db *gorm.DB) *gorm.DB { return db.Create(row) })
 }
 
 // Update queues the UPDATE of the columns in which after differs from before, two values of a model with
 // one primary key. Without a difference it queues nothing. The row must exist and be locked: it was read
 // by the write's read.
 func (t *Tx) Update(before, after any) error {
-	parsed, err := t.schemaOf(after)
-	if err != nil {
-		return err
+	statement := &gorm.Statement{DB: t.ORM}
+	if err := statement.Parse(after); err != nil {
+		return fmt.Errorf("read the columns of a model: %w", err)
 	}
+	parsed := statement.Schema
 	old, changed := reflect.Indirect(reflect.ValueOf(before)), reflect.Indirect(reflect.ValueOf(after))
 	if old.Type() != changed.Type() {
 		return fmt.Errorf("%s cannot become %s", old.Type(), changed.Type())
@@ -85,17 +86,17 @@ func (t *Tx) Update(before, after any) error {
 	if len(columns) == 0 {
 		return nil
 	}
-	return t.queueStatement(after, func(db *gorm.DB) *gorm.DB { return db.Model(after).Select(columns).Updates(after) })
+	return t.queueStatement(func(db *gorm.DB) *gorm.DB { return db.Model(after).Select(columns).Updates(after) })
 }
 
 // Upsert queues the INSERT of a model or, if its row exists, the UPDATE of all its columns; row is a pointer.
 func (t *Tx) Upsert(row any) error {
-	return t.queueStatement(row, func(db *gorm.DB) *gorm.DB { return db.Clauses(clause.OnConflict{UpdateAll: true}).Create(row) })
+	return t.queueStatement(func(db *gorm.DB) *gorm.DB { return db.Clauses(clause.OnConflict{UpdateAll: true}).Create(row) })
 }
 
 // Delete queues the DELETE of the row with the primary key of the model; row is a pointer.
 func (t *Tx) Delete(row any) error {
-	return t.queueStatement(row, func(db *gorm.DB) *gorm.DB { return db.Delete(row) })
+	return t.queueStatement(func(db *gorm.DB) *gorm.DB { return db.Delete(row) })
 }
 
 // Queue adds a statement whose rows are not needed. Its arguments may be a single pgx.NamedArgs.
@@ -136,27 +137,15 @@ func (t *Tx) Guard(ctx context.Context, sql string, args ...any) (changed int64,
 	return changed, err
 }
 
-// schemaOf returns the schema of a model or a slice of models. Models with associations are refused: GORM
-// would write these too.
-func (s *Store) schemaOf(row any) (*schema.Schema, error) {
-	statement := &gorm.Statement{DB: s.ORM}
-	if err := statement.Parse(row); err != nil {
-		return nil, fmt.Errorf("read the columns of a model: %w", err)
-	}
-	if len(statement.Schema.Relationships.Relations) > 0 {
-		return nil, fmt.Errorf("the model of %s has associations", statement.Schema.Table)
-	}
-	return statement.Schema, nil
-}
-
-// queueStatement queues the statement that GORM makes of the row.
-func (t *Tx) queueStatement(row any, made func(*gorm.DB) *gorm.DB) error {
-	if _, err := t.schemaOf(row); err != nil {
-		return err
-	}
+// queueStatement queues the statement that GORM makes of a model or a slice of models. Models with associations are
+// refused: GORM would write these too.
+func (t *Tx) queueStatement(made func(*gorm.DB) *gorm.DB) error {
 	dry := made(t.ORM.Session(&gorm.Session{DryRun: true}))
 	if dry.Error != nil {
 		return dry.Error
+	}
+	if parsed := dry.Statement.Schema; len(parsed.Relationships.Relations) > 0 {
+		return fmt.Errorf("the model of %s has associations", parsed.Table)
 	}
 	t.queued.Queue(dry.Statement.SQL.String(), dry.Statement.Vars...)
 	return nil
@@ -206,8 +195,8 @@ func (s *Store) run(ctx context.Context, organizationID string, lock Lock, first
 		})
 	})
 	if err != nil {
-		if _, replayed := errors.AsType[*replayError](err); !replayed && ctx.Err() != nil && models.CodeOf(err) == models.CodeInternal {
-			err = ctx.Err() // pgx and database/sql report a lost connection
+		if ctx.Err() != nil && connectionLost(err) {
+			err = ctx.Err() // the caller is gone, which ends the connection
 		}
 		return s.Translate(err)
 	}
@@ -227,8 +216,7 @@ func (s *Store) oneAtATime(ctx context.Context, name string, write func() error)
 const maxAttempts = 3
 
 // inTurn runs a transaction when it is its turn among the organization's writes, and again while it loses a
-// deadlock. Errors: the transaction's,
-// slots.ErrOverloaded if too many writes of the organization wait.
+// deadlock. Errors: the transaction's, slots.ErrOverloaded if too many writes of the organization wait.
 func (s *Store) inTurn(ctx context.Context, organizationID string, transaction func() error) error {
 	return s.writes.Run(ctx, organizationID, func() (err error) {
 		for range maxAttempts {
@@ -256,10 +244,6 @@ func (t *Tx) run(ctx context.Context, first beginning, read func(*pgx.Batch), do
 	defer func() { _ = t.conn.Close() }() // the pool closes the connection if the transaction has not ended: do panicked
 	t.DB = t.ORM.Session(&gorm.Session{Context: ctx})
 	t.DB.Statement.ConnPool = immediate{t.conn, t}
-	outcome, err := newOutcome(t.Pool, t.conn, t.Store.Log)
-	if err != nil {
-		return err
-	}
 	defer func() {
 		if err != nil {
 			t.rollBack(ctx)
@@ -271,7 +255,9 @@ func (t *Tx) run(ctx context.Context, first beginning, read func(*pgx.Batch), do
 	if first.queries != nil {
 		first.queries(pipeline)
 	}
-	pipeline.Queue(limits, milliseconds(first.lockTimeout), milliseconds(first.statementTimeout)).Query(outcome.read)
+	pipeline.Queue(limits, milliseconds(first.lockTimeout), milliseconds(first.statementTimeout)).QueryRow(func(row pgx.Row) error {
+		return row.Scan(&t.id.pid, &t.id.xid, &t.id.server, nil, nil)
+	})
 	read(pipeline)
 	if err := t.send(ctx, pipeline); err != nil {
 		return err
@@ -279,7 +265,7 @@ func (t *Tx) run(ctx context.Context, first beginning, read func(*pgx.Batch), do
 	if err := do(t); err != nil {
 		return err
 	}
-	return t.commit(ctx, outcome)
+	return t.commit(ctx)
 }
 
 // immediate runs GORM's statements in the transaction, after those that are queued.
@@ -310,9 +296,8 @@ func (t *Tx) flush(ctx context.Context) error {
 	return t.Read(ctx, func(*pgx.Batch) {})
 }
 
-// limits sets the limits of the statements after it, and returns the transaction's id and its server, with
-// which its outcome can be asked. Another server, promoted since, gives the same id to another transaction.
-const limits = `SELECT pg_current_xact_id()::text, pg_postmaster_start_time()::text, set_config('lock_timeout', $1, true), set_config('statement_timeout', $2, true)`
+// limits returns the transactionID, and sets the limits of the statements after it.
+const limits = `SELECT pg_backend_pid(), pg_current_xact_id()::text, pg_postmaster_start_time()::text, set_config('lock_timeout', $1, true), set_config('statement_timeout', $2, true)`
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
@@ -320,7 +305,7 @@ func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseco
 var errRolledBack = errors.New("the transaction was rolled back")
 
 // commit makes the last round trip. Without a response to COMMIT it asks once how the transaction ended.
-func (t *Tx) commit(ctx context.Context, outcome *outcome) error {
+func (t *Tx) commit(ctx context.Context) error {
 	t.queued.Queue("COMMIT").Exec(func(tag pgconn.CommandTag) error {
 		if tag.String() != "COMMIT" {
 			return errRolledBack
@@ -332,7 +317,7 @@ func (t *Tx) commit(ctx context.Context, outcome *outcome) error {
 		return err
 	}
 	_ = t.conn.Close() // it is lost, and asking takes another one
-	committed, known := outcome.ask(ctx)
+	committed, known := t.committed(ctx)
 	t.Store.Log.Warn("a commit got no response", "reason", reason(err), "outcome_known", known, "committed", committed)
 	if known && committed {
 		return nil
