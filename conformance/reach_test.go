@@ -22,8 +22,8 @@ import (
 )
 
 // All that the records and the node of a reach have begins with hidden. The name of who changed them
-// begins with changer: pages may show that of people.
-const hidden, changer = "Xq", "Zq"
+// begins with changer: pages may show that of people. No token has their exclamation mark.
+const hidden, changer = "Xq!", "Zq!"
 
 // reach is a person and an integration that may read records, until the right is taken away. Of
 // each record there are two: one is shown before that and the other, which was written before as
