@@ -2,7 +2,6 @@ package api
 
 import (
 	"errors"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -25,7 +24,10 @@ func (a *API) admit(ctx huma.Context, next func(huma.Context)) {
 	state.tokenSent = sent
 	var err error = models.Errorf(models.CodeInvalidToken, "The request has no access token.")
 	if sent {
-		state.caller, state.rate, err = a.service.Access.Admit(ctx.Context(), token, prefetchID(ctx))
+		if reader, reads := ctx.Operation().Metadata[readerKey].(recordReader); reads {
+			state.record = reader.Of(ctx.Param("id"))
+		}
+		state.caller, state.rate, err = a.service.Access.Admit(ctx.Context(), token, state.record)
 		defer state.caller.End()
 	}
 	switch models.CodeOf(err) {
@@ -49,15 +51,6 @@ func (a *API) admit(ctx huma.Context, next func(huma.Context)) {
 		return
 	}
 	next(ctx)
-}
-
-// prefetchID returns the id of the record that a GET reads, "" for other calls.
-// Admission then reads the record in the same round trip.
-func prefetchID(ctx huma.Context) string {
-	if op := ctx.Operation(); op.Method == http.MethodGet && strings.HasSuffix(op.Path, "/{id}") {
-		return ctx.Param("id")
-	}
-	return ""
 }
 
 // bearer returns the token of an Authorization header and whether one was sent.

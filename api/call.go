@@ -5,6 +5,7 @@ import (
 
 	"millwright/models"
 	"millwright/service/access"
+	"millwright/service/store"
 )
 
 // call is the state of one HTTP call. The middleware fills it in; it is in the context.
@@ -15,6 +16,8 @@ type call struct {
 	tokenSent bool
 	caller    access.Caller
 	rate      access.Rate
+	// record is the one that it reads, nil if it reads no single one.
+	record store.RecordRead
 	// idempotencyKeys are the values of the headers Idempotency-Key.
 	idempotencyKeys []string
 	// ifMatch are the values of the headers If-Match.

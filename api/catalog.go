@@ -31,12 +31,10 @@ func (a *API) inventoryOperations() []operation {
 			handler: read[lists.Page[models.NodeRecord]](a.listNodes(kind.kind)), responses: pages(nodeExample(kind.kind)),
 		}, operation{
 			id: "get-" + kind.name, method: http.MethodGet, path: "/" + kind.plural + "/{id}", tag: tagInventory, scope: models.ScopeInventoryRead,
-			summary: "Read a " + kind.singular,
-			text:    "Returns one node on which the integration has a permission, with the ids of all nodes above it.",
-			success: "The " + kind.singular + ".",
-			handler: read[models.NodeRecord](func(ctx context.Context, actor store.Actor, in *idInput) ([]byte, error) {
-				return a.service.Inventory.Node(ctx, actor, kind.kind, in.ID)
-			}),
+			summary:   "Read a " + kind.singular,
+			text:      "Returns one node on which the integration has a permission, with the ids of all nodes above it.",
+			success:   "The " + kind.singular + ".",
+			handler:   readRecord[models.NodeRecord, idInput](inventory.NodeReaders[kind.kind]),
 			responses: map[string]any{string(kind.kind): nodeExample(kind.kind)},
 		})
 	}

@@ -32,9 +32,7 @@ func (a *API) feedbackOperations() []operation {
 			summary: "Read feedback",
 			text:    "Returns one piece of feedback, as webhooks show it in `data.issue`.",
 			success: "The feedback.",
-			handler: read[models.FeedbackRecord](func(ctx context.Context, actor store.Actor, in *feedbackInput) ([]byte, error) {
-				return a.service.Records.Feedback(ctx, actor, in.ID)
-			}), responses: map[string]any{"open": feedback, "resolved": resolvedExample()},
+			handler: readRecord[models.FeedbackRecord, feedbackInput](records.FeedbackReader), responses: map[string]any{"open": feedback, "resolved": resolvedExample()},
 		},
 		{
 			id: "list-issues", method: http.MethodGet, path: "/issues", tag: tagFeedback, scope: models.ScopeIssuesRead,

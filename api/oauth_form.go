@@ -81,7 +81,7 @@ func (a *API) countForm(c *gin.Context, clientID string, err error) error {
 			err = limited
 		}
 	default:
-		rate = a.service.Access.TokenFailures(ctx, clientID, address)
+		rate = a.service.Access.TokenFailures(clientID, address)
 	}
 	callOf(ctx).rate = rate
 	a.rateHeaders(c.Writer.Header(), rate)

@@ -34,9 +34,29 @@ type handler struct {
 	status   int
 	record   reflect.Type // what the successful response encodes
 	register func(*API, huma.Operation)
+	// reader reads the record of a GET with the admission of its call, nil if it reads no single one.
+	reader recordReader
 }
 
-// read makes the handler of a GET. fetch returns the encoded record or page; the
+// recordReader reads records of one kind.
+type recordReader interface {
+	Of(id string) store.RecordRead
+}
+
+// readRecord makes the handler of a GET of one record.
+func readRecord[Record any, In readInput](reader recordReader) handler {
+	h := handle[Record](http.StatusOK, func(_ context.Context, c *call, in *In) (*response, error) {
+		body, err := c.record.Encoded()
+		if err != nil {
+			return nil, err
+		}
+		return readResponse(body, (*in).ifNoneMatch()), nil
+	})
+	h.reader = reader
+	return h
+}
+
+// read makes the handler of a GET of more than a record. fetch returns the encoded record or page; the
 // response is 304 if its ETag matches If-None-Match.
 func read[Record any, In readInput](fetch func(context.Context, store.Actor, *In) ([]byte, error)) handler {
 	return handle[Record](http.StatusOK, func(ctx context.Context, c *call, in *In) (*response, error) {
@@ -81,10 +101,11 @@ func handle[Record, In any](status int, respond func(context.Context, *call, *In
 	}}
 }
 
-// The keys of an operation's scope and of its row in its metadata.
+// The keys of an operation's scope, its row and the reader of its record in its metadata.
 const (
-	scopeKey = "scope"
-	rowKey   = "row"
+	scopeKey  = "scope"
+	rowKey    = "row"
+	readerKey = "reader"
 )
 
 // register adds an operation to the API and its document.
@@ -101,6 +122,9 @@ func (a *API) register(op operation) {
 	metadata := map[string]any{rowKey: op}
 	if op.scope != "" {
 		metadata[scopeKey] = op.scope
+	}
+	if op.handler.reader != nil {
+		metadata[readerKey] = op.handler.reader
 	}
 	if op.maxBody > 0 {
 		metadata[limitsKey] = bodyLimits{bytes: op.maxBody} // limitBody completes it

@@ -45,12 +45,10 @@ func (a *API) workOrderOperations() []operation {
 		},
 		{
 			id: "get-work-order", method: http.MethodGet, path: "/work-orders/{id}", tag: tagWorkOrders, scope: models.ScopeWorkOrdersRead,
-			summary: "Read a work order",
-			text:    "Returns one work order, as webhooks show it in `data.work_order`.",
-			success: "The work order.",
-			handler: read[models.WorkOrderRecord](func(ctx context.Context, actor store.Actor, in *workOrderInput) ([]byte, error) {
-				return a.service.Records.WorkOrder(ctx, actor, in.ID)
-			}),
+			summary:   "Read a work order",
+			text:      "Returns one work order, as webhooks show it in `data.work_order`.",
+			success:   "The work order.",
+			handler:   readRecord[models.WorkOrderRecord, workOrderInput](records.WorkOrderReader),
 			responses: map[string]any{"work_order": created, "with_people": withPeople(created)},
 		},
 		{

@@ -24,7 +24,7 @@ func TestChartOfCalls(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range times {
-			caller, _, err := s.Access.Admit(t.Context(), token.AccessToken, "")
+			caller, _, err := s.Access.Admit(t.Context(), token.AccessToken, nil)
 			if err != nil && models.CodeOf(err) != models.CodeRateLimited {
 				t.Fatal(err)
 			}

@@ -41,7 +41,6 @@ func New(pool *pgxpool.Pool, options store.Options) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Readers = []store.Prefetcher{records.WorkOrderReader, records.FeedbackReader, inventory.NodeReader}
 	p := people.New(s)
 	return &Service{
 		Access: access.New(s), Effects: effects.New(s), Imports: imports.New(s, p), Integrations: integrations.New(s),

@@ -24,11 +24,11 @@ type process struct {
 	settings settings
 	log      *slog.Logger
 	*observability
-	temporal client.Client
-	waker    *worker.Waker
-	batches  *telemetry.Batches
-	pools    store.Pools
-	service  *service.Service
+	temporal  client.Client
+	waker     *worker.Waker
+	overloads prometheus.Counter
+	pools     store.Pools
+	service   *service.Service
 	// stops end the parts, the last one first.
 	stops []func()
 }
@@ -36,7 +36,7 @@ type process struct {
 // startProcess builds a server's parts, up to the service on a database that
 // passes the check. dial are options of the Temporal client. The caller stops the process.
 func startProcess(ctx context.Context, s settings, command string, check schemaCheck, dial ...grpc.DialOption) (_ *process, err error) {
-	p := &process{settings: s, log: s.logger(), batches: telemetry.NewBatches()}
+	p := &process{settings: s, log: s.logger(), overloads: telemetry.NewOverloads()}
 	defer func() {
 		if err != nil {
 			p.stop()
@@ -66,7 +66,7 @@ func startProcess(ctx context.Context, s settings, command string, check schemaC
 	if p.service, p.pools, err = openService(ctx, s, "millwright "+command, check, func(o *store.Options, pools store.Pools) {
 		database := telemetry.NewWatch(ctx, "database", "calls get 503; workflows and deliveries wait", p.log, pools.Others.Ping)
 		p.onStop(database.Stop)
-		o.Waker, o.Batches, o.Unreachable = p.waker, p.batches, database.Failed
+		o.Waker, o.Overloaded, o.Unreachable = p.waker, p.overloads.Inc, database.Failed
 	}); err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (p *process) stop() {
 // serveMetrics serves the process's metrics and the collectors' metrics on
 // METRICS_ADDR, if set, until the context ends.
 func (p *process) serveMetrics(ctx context.Context, more ...prometheus.Collector) error {
-	p.registry.MustRegister(p.waker, telemetry.PoolMetrics(p.pools.All()...), p.batches)
+	p.registry.MustRegister(p.waker, telemetry.PoolMetrics(p.pools.All()...), p.overloads)
 	p.registry.MustRegister(more...)
 	return p.observability.serve(ctx, p.settings.MetricsAddr, p.settings.MetricsHosts)
 }

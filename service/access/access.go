@@ -8,19 +8,15 @@ import (
 // Access admits calls.
 type Access struct {
 	*store.Store
-	// exceeded are the integrations over their limit.
-	exceeded exceededLimits
-	// organizations are the organizations of the integrations that made calls.
-	organizations organizationsOf
 	// callHours are counts of calls that are not stored yet.
 	callHours store.HourCounter
-	// visitors counts requests for pages without a session, forms what people send.
-	visitors, forms *minuteCounts
+	// calls counts calls, visitors requests for pages without a session, and forms what people send.
+	calls, visitors, forms *minuteCounts
 }
 
 // New returns the functions on a store.
 func New(s *store.Store) *Access {
-	return &Access{Store: s, visitors: newMinuteCounts(), forms: newMinuteCounts()}
+	return &Access{Store: s, calls: newMinuteCounts(), visitors: newMinuteCounts(), forms: newMinuteCounts()}
 }
 
 // An actor may read a work order in three ways (api.md 5.8):

@@ -229,30 +229,26 @@ func TestLookUpsHaveConnectionsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// Calls of an address or a client that are not admitted yet hold two connections,
-// regardless of their number, and other callers' calls go on.
+// Calls of a client that are not admitted yet hold one connection, regardless of their number, and other
+// callers' calls go on.
 func TestCallersWithoutATokenAreBounded(t *testing.T) {
 	f := servicetest.NewHarness(t)
-	if _, err := f.Access.CountAddress(t.Context(), "192.0.2.1"); err != nil {
-		t.Fatal(err)
-	}
-	release := locked(t, f.Fixture, `UPDATE rate_counters SET calls = 10`)
-	var strangers crowd
-	strangers.run(t, 100, func(ctx context.Context, _ int) error {
-		_, err := f.Access.CountAddress(ctx, "192.0.2.1")
-		return err
+	token := tokenOf(t, f.Fixture, "cli_reader", "secret-of-the-reader-integration")
+	release := locked(t, f.Fixture, `LOCK TABLE revoked_tokens IN EXCLUSIVE MODE`) // it is read
+	var noisy crowd
+	noisy.run(t, 100, func(ctx context.Context, _ int) error {
+		return f.Access.RevokeToken(ctx, "cli_reader", "secret-of-the-reader-integration", token)
 	})
-	servicetest.Await(t, "a count waits for the lock", func() bool { return servicetest.LockWaits(f.Fixture) > 0 })
+	servicetest.Await(t, "a revocation waits for the lock", func() bool { return servicetest.LockWaits(f.Fixture) > 0 })
 	if _, err := f.Access.IssueToken(t.Context(), "cli_erp", "secret-of-the-erp-integration", nil); err != nil {
 		t.Errorf("a token request: %v", err)
 	}
-	if n := servicetest.LockWaits(f.Fixture); n > 2 {
-		t.Errorf("%d counts hold a connection, want at most 2", n)
+	if n := servicetest.LockWaits(f.Fixture); n != 1 {
+		t.Errorf("%d revocations hold a connection, want 1", n)
 	}
 	release()
-	strangers.all.Wait()
-	rate, err := f.Access.CountAddress(t.Context(), "192.0.2.1")
-	if err != nil || rate.Calls != 102-strangers.rejections() {
-		t.Errorf("the address has made %d calls of which %d were rejected, error %v; want 102", rate.Calls, strangers.rejections(), err)
+	noisy.all.Wait()
+	if n := noisy.rejections(); n != 0 {
+		t.Errorf("%d revocations were rejected", n)
 	}
 }

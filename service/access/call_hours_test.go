@@ -20,7 +20,7 @@ func TestCallsAreCountedByTheHour(t *testing.T) {
 		t.Helper()
 		erp := tokenOf(t, f.Fixture, "cli_erp", "secret-of-the-erp-integration")
 		for range times {
-			caller, _, err := f.Access.Admit(t.Context(), erp, "")
+			caller, _, err := f.Access.Admit(t.Context(), erp, nil)
 			if code := models.CodeOf(err); err != nil && code != models.CodeRateLimited {
 				t.Fatal(err)
 			}
@@ -87,7 +87,7 @@ func TestCountsOfCallsAreKept(t *testing.T) {
 	for _, s := range processes {
 		for range calls {
 			callers.Go(func() {
-				caller, _, err := s.Access.Admit(t.Context(), erp, "")
+				caller, _, err := s.Access.Admit(t.Context(), erp, nil)
 				if err != nil {
 					t.Error(err)
 				}

@@ -27,7 +27,7 @@ func TestCallsOverTheLimitAreRemembered(t *testing.T) {
 	}
 	before := counted()
 	for i := range 6 {
-		_, rate, err := f.Access.Admit(t.Context(), erp, "")
+		_, rate, err := f.Access.Admit(t.Context(), erp, nil)
 		if want := i >= 2; (models.CodeOf(err) == models.CodeRateLimited) != want || want != (err != nil) {
 			t.Errorf("call %d: %v, want over the limit %t", i, err, want)
 		}
@@ -39,13 +39,13 @@ func TestCallsOverTheLimitAreRemembered(t *testing.T) {
 		t.Errorf("the database counted %d calls, want 3: the accepted ones and the first over the limit", n)
 	}
 	f.Clock.Advance(time.Minute)
-	if _, _, err := f.Access.Admit(t.Context(), erp, ""); err != nil {
+	if _, _, err := f.Access.Admit(t.Context(), erp, nil); err != nil {
 		t.Errorf("a call in the next window: %v", err)
 	}
 	if err := f.Access.RevokeToken(t.Context(), "cli_erp", "secret-of-the-erp-integration", erp); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := f.Access.Admit(t.Context(), erp, ""); models.CodeOf(err) != models.CodeInvalidToken {
+	if _, _, err := f.Access.Admit(t.Context(), erp, nil); models.CodeOf(err) != models.CodeInvalidToken {
 		t.Errorf("a call with a revoked token: %v, want %s at once", err, models.CodeInvalidToken)
 	}
 }
@@ -58,7 +58,7 @@ func TestAChangedLimitActsAtOnce(t *testing.T) {
 	erp := tokenOf(t, f, "cli_erp", "secret-of-the-erp-integration")
 	call := func(server int, want models.Code, limit, remaining int) {
 		t.Helper()
-		caller, rate, err := servers[server].Access.Admit(t.Context(), erp, "")
+		caller, rate, err := servers[server].Access.Admit(t.Context(), erp, nil)
 		caller.End()
 		if models.CodeOf(err) != want || rate.Limit != limit || rate.Remaining() != remaining {
 			t.Errorf("a call of server %d: %v, limit %d, %d remain; want %q, %d, %d", server, err, rate.Limit, rate.Remaining(), want, limit, remaining)
@@ -120,7 +120,7 @@ func TestAnEndedTokenIsToldOverTheLimit(t *testing.T) {
 			erp := tokenOf(t, f, "cli_erp", "secret-of-the-erp-integration")
 			for i, want := range []models.Code{"", models.CodeRateLimited, models.CodeRateLimited} {
 				for _, s := range servers {
-					caller, _, err := s.Access.Admit(t.Context(), erp, "")
+					caller, _, err := s.Access.Admit(t.Context(), erp, nil)
 					caller.End()
 					if code := models.CodeOf(err); code != want && i > 0 {
 						t.Fatalf("call %d: %v, want %q", i+1, err, want)
@@ -131,7 +131,7 @@ func TestAnEndedTokenIsToldOverTheLimit(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, s := range servers {
-				if _, _, err := s.Access.Admit(t.Context(), erp, ""); models.CodeOf(err) != models.CodeInvalidToken {
+				if _, _, err := s.Access.Admit(t.Context(), erp, nil); models.CodeOf(err) != models.CodeInvalidToken {
 					t.Errorf("after its end: %v, want %s", err, models.CodeInvalidToken)
 				}
 			}
@@ -165,7 +165,7 @@ func TestConnectionsAreReserved(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if _, _, err := s.Access.Admit(ctx, token, ""); err != nil {
+	if _, _, err := s.Access.Admit(ctx, token, nil); err != nil {
 		t.Errorf("a call: %v", err)
 	}
 }
@@ -215,14 +215,11 @@ func TestFewCallsOfAnOrganization(t *testing.T) {
 	other := tokenOf(t, f, "cli_dispatch", "secret-of-the-dispatch-integration")
 	admit := func(token string) *access.Caller {
 		t.Helper()
-		caller, _, err := f.Access.Admit(t.Context(), token, "")
+		caller, _, err := f.Access.Admit(t.Context(), token, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return &caller
-	}
-	for _, token := range []string{erp, reader} { // from now on it knows their organization
-		admit(token).End()
 	}
 	const few = 24
 	inProgress := make([]*access.Caller, 0, few)
@@ -232,7 +229,7 @@ func TestFewCallsOfAnOrganization(t *testing.T) {
 	next := make(chan error, 1)
 	ctx, giveUp := context.WithCancel(t.Context())
 	go func() {
-		_, _, err := f.Access.Admit(ctx, reader, "")
+		_, _, err := f.Access.Admit(ctx, reader, nil)
 		next <- err
 	}()
 	servicetest.Await(t, "the next call waits", func() bool { return storetest.CallsWaiting(f.Store) == 1 })

@@ -2,6 +2,7 @@ package access
 
 import (
 	"hash/maphash"
+	"math"
 	"sync"
 	"time"
 
@@ -32,8 +33,17 @@ func newMinuteCounts() *minuteCounts {
 	return c
 }
 
-// add counts for a subject with a limit.
+// add counts for a subject with a limit, unless it is over the limit.
 func (c *minuteCounts) add(subject string, limit int, now time.Time) Rate {
+	return c.count(subject, limit, now, 1)
+}
+
+// rate returns what was counted for a subject with a limit.
+func (c *minuteCounts) rate(subject string, limit int, now time.Time) Rate {
+	return c.count(subject, limit, now, 0)
+}
+
+func (c *minuteCounts) count(subject string, limit int, now time.Time, more uint32) Rate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if window := now.UTC().Truncate(models.RateWindow); !window.Equal(c.window) {
@@ -42,13 +52,16 @@ func (c *minuteCounts) add(subject string, limit int, now time.Time) Rate {
 			clear(c.counts[row][:])
 		}
 	}
-	rate := Rate{Limit: limit, Reset: c.window.Add(models.RateWindow)}
+	var counters [countRows]*uint32
+	least := uint32(math.MaxUint32)
 	for row := range c.counts {
-		counter := &c.counts[row][maphash.String(c.seeds[row], subject)%countColumns]
-		*counter++
-		if row == 0 || int(*counter) < rate.Calls {
-			rate.Calls = int(*counter)
+		counters[row] = &c.counts[row][maphash.String(c.seeds[row], subject)%countColumns]
+		least = min(least, *counters[row])
+	}
+	if int(least) < limit {
+		for _, counter := range counters {
+			*counter += more
 		}
 	}
-	return rate
+	return Rate{Limit: limit, Calls: int(least + more), Reset: c.window.Add(models.RateWindow)}
 }

@@ -3,11 +3,9 @@ package access_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -26,7 +24,8 @@ func tokenOf(t *testing.T, f *servicetest.Fixture, clientID, secret string) stri
 	return token.AccessToken
 }
 
-func TestPrefetch(t *testing.T) {
+// A record is read in the round trip that admits its call, as the token's integration may read it.
+func TestARecordIsReadWithItsCall(t *testing.T) {
 	f := servicetest.New(t)
 	create := func(node string) string {
 		result, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.NoKey, records.NewWorkOrder{
@@ -35,68 +34,60 @@ func TestPrefetch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var record struct{ ID string }
-		if err := json.Unmarshal(result.Body, &record); err != nil {
-			t.Fatal(err)
-		}
-		return record.ID
+		return result.RecordID
 	}
 	below, elsewhere := create("ahu1"), create("hq")
 	erp := tokenOf(t, f, "cli_erp", "secret-of-the-erp-integration")
 	reader := tokenOf(t, f, "cli_reader", "secret-of-the-reader-integration")
 	for name, test := range map[string]struct {
-		token, prefetch, read string
-		people                bool
-		want                  models.Code
-		// old is true if the record is as it was when the call was admitted.
-		old bool
+		token, record string
+		people        bool
+		want          models.Code
 	}{
-		"the record that was prefetched":                   {erp, below, below, true, "", true},
-		"another record":                                   {erp, elsewhere, below, true, "", false},
-		"nothing prefetched":                               {erp, "", below, true, "", false},
-		"a record of another kind prefetched":              {erp, f.ID("ahu1"), below, true, "", false},
-		"an invalid id prefetched":                         {erp, "wo_", below, true, "", false},
-		"the call no longer shows people":                  {erp, below, below, false, "", false},
-		"a token without people:read":                      {reader, below, below, false, "", true},
-		"a record that the caller may not read":            {reader, elsewhere, elsewhere, false, models.CodeNotFound, false},
-		"a prefetched record that the caller may not read": {reader, elsewhere, below, false, "", false},
+		"a token with people:read":              {erp, below, true, ""},
+		"a token without people:read":           {reader, below, false, ""},
+		"a record that the caller may not read": {reader, elsewhere, false, models.CodeNotFound},
+		"a record of another kind":              {erp, f.ID("ahu1"), false, models.CodeNotFound},
+		"an invalid id":                         {erp, "wo_", false, models.CodeNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f.Exec(`UPDATE work_orders SET title = 'as it was'`)
-			caller, _, err := f.Access.Admit(t.Context(), test.token, test.prefetch)
+			read := records.WorkOrderReader.Of(test.record)
+			caller, _, err := f.Access.Admit(t.Context(), test.token, read)
 			if err != nil {
 				t.Fatal(err)
 			}
+			caller.End()
 			f.Exec(`UPDATE work_orders SET title = 'as it is'`)
-			caller.ShowPeople = test.people
-			body, err := f.Records.WorkOrder(t.Context(), caller.Actor, test.read)
+			body, err := read.Encoded()
 			if models.CodeOf(err) != test.want {
 				t.Fatalf("%v, want %q", err, test.want)
 			}
 			if err != nil {
 				return
 			}
-			if !bytes.Contains(body, []byte(test.read)) {
-				t.Errorf("the record is %s, want %s", body, test.read)
-			}
-			if old := bytes.Contains(body, []byte("as it was")); old != test.old {
-				t.Errorf("read with the admission: %t, want %t", old, test.old)
+			if !bytes.Contains(body, []byte(test.record)) || !bytes.Contains(body, []byte("as it was")) {
+				t.Errorf("the record is %s, want %s as it was when the call was admitted", body, test.record)
 			}
 			if people := bytes.Contains(body, []byte("ann@acme.example.com")); people != test.people {
 				t.Errorf("people are shown: %t, want %t", people, test.people)
 			}
 		})
 	}
-	for name, token := range map[string]string{"no token": "", "another's token": erp + "x"} {
-		caller, _, err := f.Access.Admit(t.Context(), token, below)
+	f.Exec(`UPDATE integrations SET enabled = false WHERE id = $1`, f.ID("erp"))
+	for name, token := range map[string]string{"no token": "", "another's token": reader + "x", "a token that has ended": erp} {
+		read := records.WorkOrderReader.Of(below)
+		caller, _, err := f.Access.Admit(t.Context(), token, read)
 		if models.CodeOf(err) != models.CodeInvalidToken || caller.IdentityID != "" {
 			t.Errorf("%s: %v, caller %q", name, err, caller.IdentityID)
+		}
+		if _, err := read.Encoded(); models.CodeOf(err) != models.CodeNotFound {
+			t.Errorf("%s: the record is read: %v", name, err)
 		}
 	}
 }
 
-// Concurrent calls are admitted by one statement; each is counted and gets its own
-// count.
+// Concurrent calls are counted; each gets its own count.
 func TestConcurrentCallsAreCounted(t *testing.T) {
 	f := servicetest.New(t)
 	f.Exec(`UPDATE plans SET calls_per_minute = 1000`)
@@ -113,7 +104,7 @@ func TestConcurrentCallsAreCounted(t *testing.T) {
 	for range n {
 		for name, token := range map[string]string{"erp": erp[0], "erp again": erp[1], "reader": reader, "stale": stale} {
 			group.Go(func() error {
-				caller, rate, err := f.Access.Admit(ctx, token, "")
+				caller, rate, err := f.Access.Admit(ctx, token, nil)
 				defer caller.End()
 				if name == "stale" && models.CodeOf(err) == models.CodeInvalidToken {
 					return nil
@@ -142,39 +133,35 @@ func TestConcurrentCallsAreCounted(t *testing.T) {
 	}
 }
 
-// A round trip that hangs delays the calls after it briefly, and no call beyond its
-// context.
+// A round trip that hangs delays no other organization's calls, and none beyond its context.
 func TestAnAdmissionThatHangs(t *testing.T) {
 	f := servicetest.New(t)
 	erp := tokenOf(t, f, "cli_erp", "secret-of-the-erp-integration")
-	reader := tokenOf(t, f, "cli_reader", "secret-of-the-reader-integration")
-	if _, _, err := f.Access.Admit(t.Context(), erp, ""); err != nil {
-		t.Fatal(err)
+	other := tokenOf(t, f, "cli_dispatch", "secret-of-the-dispatch-integration")
+	release := locked(t, f, `LOCK TABLE feedback IN ACCESS EXCLUSIVE MODE`)
+	const n, running = 20, 2
+	hanging := make(chan error, n)
+	call, giveUp := context.WithCancel(t.Context())
+	for range n {
+		go func() {
+			_, _, err := f.Access.Admit(call, erp, records.FeedbackReader.Of(models.FirstID(models.PrefixFeedback, f.Clock.Now())))
+			hanging <- err
+		}()
 	}
-	gate, err := f.Pool.Begin(t.Context())
+	servicetest.AwaitLocks(t, f, running)
+	caller, _, err := f.Access.Admit(t.Context(), other, nil)
 	if err != nil {
-		t.Fatal(err)
+		t.Errorf("another organization's call: %v", err)
 	}
-	if _, err := gate.Exec(t.Context(), `UPDATE rate_counters SET calls = calls WHERE subject = $1`, f.ID("erp")); err != nil {
-		t.Fatal(err)
+	caller.End()
+	if waiting := servicetest.LockWaits(f); waiting != running {
+		t.Errorf("%d calls hold a connection, want %d", waiting, running)
 	}
-	hanging := make(chan error)
-	call, giveUp := context.WithTimeout(t.Context(), 3*time.Second)
-	defer giveUp()
-	go func() {
-		_, _, err := f.Access.Admit(call, erp, "")
-		hanging <- err
-	}()
-	servicetest.AwaitLocks(t, f, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second) // shorter than the timeout of a round trip
-	defer cancel()
-	if _, _, err := f.Access.Admit(ctx, reader, ""); err != nil {
-		t.Errorf("a call after one that hangs: %v", err)
+	giveUp()
+	for range n {
+		if err := <-hanging; err == nil {
+			t.Error("a call whose context has ended was admitted")
+		}
 	}
-	if err := <-hanging; models.CodeOf(err) != models.CodeUnavailable {
-		t.Errorf("a call whose context has ended: %v", err)
-	}
-	if err := gate.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	release()
 }

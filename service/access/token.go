@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
-	"millwright/service/batch"
 	"millwright/service/store"
 )
 
@@ -32,9 +31,9 @@ func HashSecret(secret string) []byte {
 
 // tokenClient is an integration as the token endpoint needs it.
 type tokenClient struct {
-	ID         string
-	SecretHash []byte
-	Scopes     []string
+	ID, OrganizationID string
+	SecretHash         []byte
+	Scopes             []string
 	// TokenEpoch goes into the token's claims.
 	TokenEpoch int
 	Deleted    bool
@@ -42,14 +41,13 @@ type tokenClient struct {
 	Usable bool
 }
 
-// tokenClients reads integrations by their client ids.
-var tokenClients = &batch.Statement{SQL: `
-	SELECT u.nth, i.id, i.secret_hash, i.scopes, i.token_epoch, i.deleted_at IS NOT NULL AS deleted,
+// tokenClientQuery reads an integration by its client id.
+const tokenClientQuery = `
+	SELECT i.id, i.organization_id, i.secret_hash, i.scopes, i.token_epoch, i.deleted_at IS NOT NULL AS deleted,
 		` + UsableIntegration + ` AS usable
-	FROM unnest($1::text[]) WITH ORDINALITY u (client_id, nth)
-	CROSS JOIN LATERAL (SELECT * FROM integrations WHERE client_id = u.client_id LIMIT 1) i
+	FROM (SELECT * FROM integrations WHERE client_id = $1 LIMIT 1) i
 	JOIN organizations o ON o.id = i.organization_id
-	JOIN plans p ON p.organization_id = i.organization_id`}
+	JOIN plans p ON p.organization_id = i.organization_id`
 
 // authenticate returns the client with the id and secret. An unknown client takes as
 // long as a wrong secret. Errors: invalid_client, unavailable.
@@ -57,7 +55,7 @@ func (s *Access) authenticate(ctx context.Context, clientID, secret string) (tok
 	if !models.IsText(clientID) {
 		clientID = "" // no client has an empty id
 	}
-	client, err := ofCaller[tokenClient](ctx, s.Store, tokenClients, clientID, pgx.ErrNoRows, clientID)
+	client, err := store.LookUp[tokenClient](ctx, s.Store, clientID, pgx.ErrNoRows, tokenClientQuery, clientID)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return client, err
 	}
@@ -109,9 +107,10 @@ func (s *Access) IssueToken(ctx context.Context, clientID, secret string, scope 
 			IssuedAt:  jwt.NewNumericDate(now),
 			ExpiresAt: jwt.NewNumericDate(now.Add(models.TokenLifetime)),
 		},
-		ClientID: clientID,
-		Scope:    granted.String(),
-		Epoch:    client.TokenEpoch,
+		ClientID:       clientID,
+		OrganizationID: client.OrganizationID,
+		Scope:          granted.String(),
+		Epoch:          client.TokenEpoch,
 	})
 	if err != nil {
 		return Token{}, fmt.Errorf("sign a token: %w", err)

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"millwright/models"
-	"millwright/service/batch"
+	"millwright/service/store"
 )
 
 // TokenState is the introspection response for a token (RFC 7662 section 2.2).
@@ -32,35 +32,9 @@ func (s *Access) RevokeToken(ctx context.Context, clientID, secret, token string
 	if err != nil || claims.Subject != client.ID {
 		return nil //nolint:nilerr // RFC 7009 section 2.2: an invalid token counts as revoked
 	}
-	_, err = ofCaller[revokedToken](ctx, s.Store, revokedTokens, clientID, nil, claims.ID, claims.ExpiresAt.UTC())
+	_, err = store.LookUpAll[struct{}](ctx, s.Store, clientID, `INSERT INTO revoked_tokens (id, expires_at) VALUES ($1, $2) ON CONFLICT DO NOTHING`, claims.ID, claims.ExpiresAt.UTC())
 	return err
 }
-
-// revokedToken is the result of revokedTokens.
-type revokedToken struct{ Revoked bool }
-
-var revokedTokens = &batch.Statement{SQL: `
-	WITH presented AS (
-		SELECT * FROM unnest($1::text[], $2::timestamptz[]) WITH ORDINALITY u (id, expires_at, nth)
-	), revoked AS (
-		INSERT INTO revoked_tokens (id, expires_at) SELECT DISTINCT ON (id) id, expires_at FROM presented ORDER BY id
-		ON CONFLICT DO NOTHING
-	)
-	SELECT nth, true AS revoked FROM presented`}
-
-// tokenLimit is the number of calls that the plan allows in a minute, nil if a call with the
-// token would not be admitted now.
-type tokenLimit struct{ CallsPerMinute *int }
-
-var tokenLimits = &batch.Statement{SQL: `
-	SELECT u.nth, (
-		SELECT p.calls_per_minute FROM integrations i
-		JOIN organizations o ON o.id = i.organization_id
-		JOIN plans p ON p.organization_id = i.organization_id
-		WHERE i.id = u.subject AND i.token_epoch = u.epoch
-			AND ` + UsableIntegration + `
-			AND NOT EXISTS (SELECT FROM revoked_tokens WHERE id = u.token)) AS calls_per_minute
-	FROM unnest($1::text[], $2::bigint[], $3::text[]) WITH ORDINALITY u (subject, epoch, token, nth)`}
 
 // IntrospectToken returns whether a token of the client would be admitted now, and
 // its claims (RFC 7662). Any other token is reported as not active. Errors:
@@ -74,8 +48,8 @@ func (s *Access) IntrospectToken(ctx context.Context, clientID, secret, token st
 	if err != nil || claims.Subject != client.ID {
 		return TokenState{}, nil //nolint:nilerr // RFC 7662 section 2.2: no details of an inactive token
 	}
-	found, err := ofCaller[tokenLimit](ctx, s.Store, tokenLimits, clientID, nil, claims.Subject, claims.Epoch, claims.ID)
-	if err != nil || found.CallsPerMinute == nil {
+	admissible, err := store.LookUpAll[admissionRow](ctx, s.Store, clientID, admissionQuery, claims.Subject, claims.Epoch, claims.ID)
+	if err != nil || len(admissible) == 0 {
 		return TokenState{}, err
 	}
 	scopes, _ := models.ParseScopes(claims.Scope)

@@ -2,8 +2,6 @@ package inventory
 
 import (
 	"context"
-	"maps"
-	"slices"
 
 	"millwright/models"
 	"millwright/service/access"
@@ -48,14 +46,16 @@ func (s *Inventory) Nodes(ctx context.Context, actor store.Actor, filter NodeFil
 	return lists.List[nodeRow](ctx, s.Store, q, request)
 }
 
-// NodeReader reads single nodes.
-var NodeReader = store.NewRecordReader("inventory_nodes", nodeColumns, access.VisibleNode, (*nodeRow).Record,
-	slices.Collect(maps.Values(models.NodePrefixes))...)
+// NodeReaders read single nodes of each kind.
+var NodeReaders = func() map[models.NodeKind]*store.RecordReader[nodeRow] {
+	readers := map[models.NodeKind]*store.RecordReader[nodeRow]{}
+	for kind, prefix := range models.NodePrefixes {
+		readers[kind] = store.NewRecordReader("inventory_nodes", nodeColumns, access.VisibleNode, (*nodeRow).Record, prefix)
+	}
+	return readers
+}()
 
 // Node returns an inventory node of the kind, encoded. Errors: not_found, unavailable.
 func (s *Inventory) Node(ctx context.Context, actor store.Actor, kind models.NodeKind, id string) ([]byte, error) {
-	if !models.IsID(id, models.NodePrefixes[kind]) {
-		return nil, models.NotFound()
-	}
-	return NodeReader.Read(ctx, s.Store, actor, id)
+	return NodeReaders[kind].Read(ctx, s.Store, actor, id)
 }

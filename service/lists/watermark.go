@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"millwright/service/batch"
 	"millwright/service/store"
 )
 
@@ -25,22 +24,11 @@ const (
 	watermarkMargin = 10 * time.Second
 )
 
-// newWatermarks writes one watermark for all rows of the statement, whose values do not matter. The
-// snapshot is older than the watermark's time, so the time holds for its transactions.
-var newWatermarks = &batch.Statement{SQL: `
-	WITH watermark AS (INSERT INTO watermarks DEFAULT VALUES RETURNING nonce::text, xid)
-	SELECT u.nth, watermark.nonce, watermark.xid FROM watermark, unnest($1::boolean[]) WITH ORDINALITY u (wanted, nth)`}
-
-// newWatermark writes a watermark, whose Xid is at least every xmin horizon read before the call.
-// Concurrent calls share one. Errors: unavailable.
-func newWatermark(ctx context.Context, s *store.Store) (watermark, error) {
-	written := new(watermark)
-	insertion := batch.NewLookup(ctx, newWatermarks, written, nil, true)
-	s.Watermarks.Start("", insertion) // all organizations share a watermark
-	if err := insertion.Await(ctx); err != nil {
-		return watermark{}, s.Translate(err)
-	}
-	return *written, nil
+// newWatermark writes a watermark, whose Xid is at least every xmin horizon read before the call. The
+// snapshot is older than the watermark's time, so the time holds for its transactions. Errors: unavailable.
+func newWatermark(ctx context.Context, s *store.Store) (written watermark, err error) {
+	err = s.Pool.QueryRow(ctx, `INSERT INTO watermarks DEFAULT VALUES RETURNING nonce::text, xid`).Scan(&written.Nonce, &written.Xid)
+	return written, s.Translate(err)
 }
 
 // WriteWatermark writes a watermark for times in changed_since. Housekeeping calls it every minute,

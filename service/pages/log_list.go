@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
-	"millwright/service/batch"
 	"millwright/service/people"
 	"millwright/service/store"
 )
@@ -80,7 +79,7 @@ func (s *Pages) LogRecords(ctx context.Context, actor store.Actor, organizationI
 			}
 			sql, values := store.Numbered(logQuery(filter), args)
 			pipeline.Queue(sql, values...).Query(func(rows pgx.Rows) (err error) {
-				found, err = batch.CollectRows[logRow](rows)
+				found, err = store.CollectRows[logRow](rows)
 				page = logPage(found, limit)
 				return err
 			})

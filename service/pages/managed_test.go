@@ -194,7 +194,7 @@ func TestReadsOfManagersUseIndexes(t *testing.T) {
 	f.Exec(`INSERT INTO inventory_nodes (id, organization_id, kind, name, created_at, changed_at)
 		SELECT 'loc_' || lpad(n::text, 26, '0'), $1, 'location', 'x', now(), now() FROM generate_series(1, 5000) n`, f.Acme.OrganizationID)
 	f.Exec(`INSERT INTO assignments SELECT id, $1, $2, $3 FROM inventory_nodes WHERE name = 'x'`, f.ID("reader"), f.ID("reading"), f.Acme.OrganizationID)
-	exec(`SET plan_cache_mode = 'force_generic_plan'; SET enable_seqscan = off`) // as batch.IndexPlans does
+	exec(`SET plan_cache_mode = 'force_generic_plan'; SET enable_seqscan = off`) // as store.IndexPlans does
 	for name, sql := range pages.ManagerStatements {
 		if _, err := conn.Prepare(t.Context(), strings.ReplaceAll(name, " ", "_"), sql); err != nil {
 			t.Fatalf("%s: %v", name, err)

@@ -2,6 +2,7 @@ package records
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,7 +12,6 @@ import (
 
 	"millwright/models"
 	"millwright/service/access"
-	"millwright/service/inventory"
 	"millwright/service/store"
 )
 
@@ -52,11 +52,11 @@ var readableQueries = []struct {
 	prefixes []models.IDPrefix
 	sql      string
 }{
-	{WorkOrderReader.Prefixes, store.Fill(`SELECT w.id, '`+string(RecordWorkOrder)+`' AS kind, w.number, w.title AS name FROM unnest($1::text[]) u (id)
+	{[]models.IDPrefix{models.PrefixWorkOrder}, store.Fill(`SELECT w.id, '`+string(RecordWorkOrder)+`' AS kind, w.number, w.title AS name FROM unnest($1::text[]) u (id)
 		CROSS JOIN LATERAL (SELECT * FROM work_orders WHERE id = u.id LIMIT 1) w WHERE $3 <> '' AND `+access.ReadableWorkOrder, "w", "w", "actor", "$2")},
-	{FeedbackReader.Prefixes, store.Fill(`SELECT w.id, '`+string(RecordFeedback)+`' AS kind, 0 AS number, w.subject AS name FROM unnest($1::text[]) u (id)
+	{[]models.IDPrefix{models.PrefixFeedback}, store.Fill(`SELECT w.id, '`+string(RecordFeedback)+`' AS kind, 0 AS number, w.subject AS name FROM unnest($1::text[]) u (id)
 		CROSS JOIN LATERAL (SELECT * FROM feedback WHERE id = u.id LIMIT 1) w WHERE $3 <> '' AND `+access.ReadableFeedback, "w", "w", "actor", "$2")},
-	{inventory.NodeReader.Prefixes, store.Fill(`SELECT w.id, '`+string(RecordNode)+`' AS kind, 0 AS number, w.name FROM unnest($1::text[]) u (id)
+	{slices.Collect(maps.Values(models.NodePrefixes)), store.Fill(`SELECT w.id, '`+string(RecordNode)+`' AS kind, 0 AS number, w.name FROM unnest($1::text[]) u (id)
 		CROSS JOIN LATERAL (SELECT id, organization_id, name FROM inventory_nodes WHERE id = u.id LIMIT 1) w
 		WHERE w.organization_id = $3 AND `+access.PersonSees, "w", "w", "actor", "$2", "organization", "$3")},
 	{[]models.IDPrefix{models.PrefixIdentity}, `SELECT i.id, i.kind::text AS kind, 0 AS number, i.name FROM unnest($1::text[]) u (id)

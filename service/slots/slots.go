@@ -1,6 +1,6 @@
-// Package slots bounds what a tenant has in progress, so that others get their share of the
-// connections and the CPUs (docs/decisions/0021). A free slot goes to a tenant that has the
-// fewest, and there to the first that waits.
+// Package slots has the semaphore that bounds what a tenant has in progress, so that others get their
+// share of the connections and the CPUs (docs/decisions/0021). A free slot goes to a tenant that has
+// the fewest, and there to the first that waits.
 package slots
 
 import (
@@ -21,10 +21,9 @@ const (
 	ownCalls = 4
 	// maxTenantCalls leaves a quarter to others: calls whose responses are read slowly last long.
 	maxTenantCalls = 24
-	// MaxRunning bounds what runs on a pool at a time.
-	MaxRunning = 8
-	// MaxRunningPerTenant bounds what runs on a pool at a time for a tenant.
-	MaxRunningPerTenant = 2
+	// maxRunning and maxRunningPerTenant bound what runs on a pool at a time, in all and for a tenant.
+	maxRunning          = 8
+	maxRunningPerTenant = 2
 	// othersConnections is the number of the pool's connections that are left to others.
 	othersConnections = 3
 	// MaxWaiting bounds how many of a tenant wait for what holds no connection while they wait: a
@@ -49,32 +48,27 @@ type Slots struct {
 	mu      sync.Mutex
 	used    int
 	waiting int
-	tenants map[string]*tenantSlots // those that use slots or wait for one
+	tenants map[string]*tenant // those that use slots or wait for one
 	asked   int64
 }
 
-// tenantSlots are the slots of a tenant.
-type tenantSlots struct {
-	used int
-	// waiting are the waits for a slot, oldest first.
-	waiting []*Slot
+// tenant has the slots that one tenant uses and its waits, oldest first.
+type tenant struct {
+	used    int
+	waiting []*wait
 }
 
-// Slot is a slot, or the wait for one.
-type Slot struct {
-	slots  *Slots
-	tenant string
-	// nth orders the waits of all tenants.
-	nth int64
-	// Granted is closed when the slot may be used.
-	Granted chan struct{}
+// wait is a wait for a slot, which nth orders among those of all tenants.
+type wait struct {
+	nth     int64
+	granted chan struct{}
 }
 
 // ForPool returns slots for what holds a connection of the pool for long: eight at a time
 // and two of a tenant; 128 of a tenant may wait. A small pool leaves three connections to
 // others.
 func ForPool(pool *pgxpool.Pool) *Slots {
-	return New(min(MaxRunning, max(1, int(pool.Config().MaxConns)-othersConnections)), MaxRunningPerTenant, maxWaitingToRun)
+	return New(min(maxRunning, max(1, int(pool.Config().MaxConns)-othersConnections)), maxRunningPerTenant, maxWaitingToRun)
 }
 
 // ForCalls returns slots for calls, from their admission to their response: 32 in all and 24 of a
@@ -90,29 +84,33 @@ func Single() *Slots { return New(math.MaxInt, 1, MaxWaiting) }
 
 // New returns slots with these maximums, in all and for a tenant, and of waits of a tenant.
 func New(maxInAll, maxPerTenant, maxWaiting int) *Slots {
-	return &Slots{max: maxInAll, maxPerTenant: maxPerTenant, maxWaiting: maxWaiting, tenants: map[string]*tenantSlots{}}
+	return &Slots{max: maxInAll, maxPerTenant: maxPerTenant, maxWaiting: maxWaiting, tenants: map[string]*tenant{}}
 }
 
 // Enter waits until the tenant has a slot and returns the function that gives it back.
 // Errors: ErrOverloaded if too many of the tenant wait, the context's if it ends before.
-func (s *Slots) Enter(ctx context.Context, tenant string) (leave func(), err error) {
-	turn, err := s.Request(tenant, true)
+func (s *Slots) Enter(ctx context.Context, name string) (leave func(), err error) {
+	w, err := s.ask(name)
 	if err != nil {
 		return nil, err
 	}
-	if err := turn.await(ctx); err != nil {
-		return nil, err
+	select {
+	case <-w.granted:
+		return func() { s.release(name, w) }, nil
+	case <-ctx.Done():
+		s.release(name, w)
+		return nil, ctx.Err()
 	}
-	return turn.Release, nil
 }
 
 // Run runs the function in a slot of the tenant. Errors: Enter's and the function's.
-func (s *Slots) Run(ctx context.Context, tenant string, run func() error) error {
-	turn, err := s.Request(tenant, true)
+func (s *Slots) Run(ctx context.Context, name string, run func() error) error {
+	leave, err := s.Enter(ctx, name)
 	if err != nil {
 		return err
 	}
-	return turn.Run(ctx, run)
+	defer leave()
+	return run()
 }
 
 // Waiting returns how many wait for a slot.
@@ -122,59 +120,32 @@ func (s *Slots) Waiting() int {
 	return s.waiting
 }
 
-// Request returns a slot, whose holder waits for Granted and calls Release in any
-// case. If it is bounded and too many of the tenant wait, it returns ErrOverloaded.
-func (s *Slots) Request(tenant string, bounded bool) (*Slot, error) {
+// ask returns the wait for a slot, which may be granted at once.
+func (s *Slots) ask(name string) (*wait, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.tenants[tenant]
+	t := s.tenants[name]
 	if t == nil {
-		t = &tenantSlots{}
-		s.tenants[tenant] = t
+		t = &tenant{}
+		s.tenants[name] = t
 	}
-	if bounded && len(t.waiting) >= s.maxWaiting {
+	if len(t.waiting) >= s.maxWaiting {
 		return nil, ErrOverloaded
 	}
 	s.asked++
-	wanted := &Slot{slots: s, tenant: tenant, nth: s.asked, Granted: make(chan struct{})}
-	t.waiting = append(t.waiting, wanted)
+	w := &wait{nth: s.asked, granted: make(chan struct{})}
+	t.waiting = append(t.waiting, w)
 	s.waiting++
 	s.grant()
-	return wanted, nil
+	return w, nil
 }
 
-// await waits until the slot is granted. If the context ends before, it releases the slot
-// and returns the context's error.
-func (wanted *Slot) await(ctx context.Context) error {
-	select {
-	case <-wanted.Granted:
-		return nil
-	case <-ctx.Done():
-		wanted.Release()
-		return ctx.Err()
-	}
-}
-
-// Run runs the function once the slot is granted, and releases it. Errors: the context's if it
-// ends before, and the function's.
-func (wanted *Slot) Run(ctx context.Context, run func() error) error {
-	if err := wanted.await(ctx); err != nil {
-		return err
-	}
-	defer wanted.Release()
-	return run()
-}
-
-// Release gives the slot back, or ends the wait for it; a nil slot is ignored.
-func (wanted *Slot) Release() {
-	if wanted == nil {
-		return
-	}
-	s := wanted.slots
+// release ends the wait, or gives its slot back if it was granted.
+func (s *Slots) release(name string, w *wait) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.tenants[wanted.tenant]
-	if n := slices.Index(t.waiting, wanted); n >= 0 {
+	t := s.tenants[name]
+	if n := slices.Index(t.waiting, w); n >= 0 {
 		t.waiting = slices.Delete(t.waiting, n, n+1)
 		s.waiting--
 	} else {
@@ -182,7 +153,7 @@ func (wanted *Slot) Release() {
 		s.used--
 	}
 	if t.used == 0 && len(t.waiting) == 0 {
-		delete(s.tenants, wanted.tenant)
+		delete(s.tenants, name)
 	}
 	s.grant()
 }
@@ -190,7 +161,7 @@ func (wanted *Slot) Release() {
 // grant hands out the free slots. The caller holds s.mu.
 func (s *Slots) grant() {
 	for s.waiting > 0 {
-		var next *tenantSlots
+		var next *tenant
 		for _, t := range s.tenants {
 			if len(t.waiting) > 0 && (next == nil || t.before(next)) && t.used < s.maxPerTenant {
 				next = t
@@ -204,11 +175,11 @@ func (s *Slots) grant() {
 		next.used++
 		s.used++
 		s.waiting--
-		close(granted.Granted)
+		close(granted.granted)
 	}
 }
 
 // before reports whether t gets a slot before other.
-func (t *tenantSlots) before(other *tenantSlots) bool {
+func (t *tenant) before(other *tenant) bool {
 	return t.used < other.used || t.used == other.used && t.waiting[0].nth < other.waiting[0].nth
 }

@@ -1,14 +1,31 @@
 package slots
 
 import (
+	"context"
 	"errors"
 	"testing"
 )
 
+// asked is a wait of a tenant.
+type asked struct {
+	*wait
+	tenant string
+}
+
+// ask asks for a slot.
+func ask(t *testing.T, s *Slots, tenant string) asked {
+	t.Helper()
+	w, err := s.ask(tenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return asked{w, tenant}
+}
+
 // holds reports whether the slot was granted.
-func holds(s *Slot) bool {
+func (a asked) holds() bool {
 	select {
-	case <-s.Granted:
+	case <-a.granted:
 		return true
 	default:
 		return false
@@ -22,11 +39,7 @@ func TestATenantHasSlotsOfItsOwn(t *testing.T) {
 	grants := func(tenant string, n int) (granted int) {
 		t.Helper()
 		for range n {
-			wanted, err := s.Request(tenant, true)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if holds(wanted) {
+			if ask(t, s, tenant).holds() {
 				granted++
 			}
 		}
@@ -39,44 +52,52 @@ func TestATenantHasSlotsOfItsOwn(t *testing.T) {
 
 func TestSlots(t *testing.T) {
 	s := New(3, 2, 2)
-	request := func(tenant string) *Slot {
-		t.Helper()
-		wanted, err := s.Request(tenant, true)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return wanted
-	}
-	a1, a2, a3, a4 := request("a"), request("a"), request("a"), request("a")
-	if !holds(a1) || !holds(a2) || holds(a3) || holds(a4) {
+	release := func(a asked) { s.release(a.tenant, a.wait) }
+	a1, a2, a3, a4 := ask(t, s, "a"), ask(t, s, "a"), ask(t, s, "a"), ask(t, s, "a")
+	if !a1.holds() || !a2.holds() || a3.holds() || a4.holds() {
 		t.Fatal("a tenant holds 2 slots at most")
 	}
-	if _, err := s.Request("a", true); !errors.Is(err, ErrOverloaded) {
+	if _, err := s.Enter(t.Context(), "a"); !errors.Is(err, ErrOverloaded) {
 		t.Errorf("one too many waits: %v, want ErrOverloaded", err)
 	}
-	a5, err := s.Request("a", false)
-	if err != nil {
-		t.Errorf("an unbounded wait: %v", err)
-	}
-	b1, b2, c1 := request("b"), request("b"), request("c")
-	if !holds(b1) || holds(b2) || holds(c1) {
+	b1, b2, c1 := ask(t, s, "b"), ask(t, s, "b"), ask(t, s, "c")
+	if !b1.holds() || b2.holds() || c1.holds() {
 		t.Fatal("there are 3 slots")
 	}
-	a3.Release() // it gave up
-	b1.Release()
-	if !holds(c1) && !holds(b2) || holds(a4) {
+	release(a3) // it gave up
+	release(b1)
+	if !c1.holds() && !b2.holds() || a4.holds() {
 		t.Error("a free slot goes to a tenant without one")
 	}
-	b2.Release()
-	c1.Release()
-	a1.Release()
-	if !holds(a4) || holds(a5) {
+	release(b2)
+	release(c1)
+	a5 := ask(t, s, "a")
+	release(a1)
+	if !a4.holds() || a5.holds() {
 		t.Error("a tenant gets its slot back, the first that waits first")
 	}
-	for _, slot := range []*Slot{a2, a4, a5} {
-		slot.Release()
+	for _, slot := range []asked{a2, a4, a5} {
+		release(slot)
 	}
 	if s.used != 0 || len(s.tenants) != 0 || s.waiting != 0 {
 		t.Errorf("%d slots are in use, by %v, %d wait; want none", s.used, s.tenants, s.waiting)
+	}
+}
+
+// A wait ends with its context, and what it was granted meanwhile is given back.
+func TestAWaitEndsWithItsContext(t *testing.T) {
+	s := Single()
+	leave, err := s.Enter(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Enter(ctx, "a"); !errors.Is(err, context.Canceled) {
+		t.Errorf("a wait whose context has ended: %v", err)
+	}
+	leave()
+	if err := s.Run(t.Context(), "a", func() error { return nil }); err != nil || len(s.tenants) != 0 {
+		t.Errorf("afterwards: %v, %d tenants use slots", err, len(s.tenants))
 	}
 }

@@ -18,8 +18,6 @@ type Actor struct {
 	ReadsWorkOrders, ReadsFeedback bool `db:"-"`
 	// Operated is true if an operator acts as the person, by a command or in Temporal.
 	Operated bool `db:"-"`
-	// Prefetch is the record that its call reads, if known before the call is admitted.
-	Prefetch *Prefetch `db:"-"`
 }
 
 // Operator returns the operator of the service, who acts from the command line. It

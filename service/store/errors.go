@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"millwright/models"
-	"millwright/service/batch"
 	"millwright/service/slots"
 )
 
@@ -54,16 +53,14 @@ func (s *Store) Translate(err error) error {
 		return err
 	}
 	if errors.Is(err, slots.ErrOverloaded) {
-		if s.Batches != nil {
-			s.Batches.Rejected()
-		}
+		s.Overloaded()
 		return models.Errorf(models.CodeUnavailable, "Too many calls of the organization are waiting. Try again in a few seconds.")
 	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		if rule, known := constraintErrors[pg.ConstraintName]; known {
 			return rule
 		}
-		if batch.Unavailable(pg.Code) {
+		if isUnavailable(pg.Code) {
 			return s.unavailable(err)
 		}
 		return &statementError{pg}
@@ -120,7 +117,7 @@ func (e *statementError) As(target any) bool {
 // Limited turns the end of a statement at its time limit, and a deadlock that was lost each time, into unavailable,
 // for calls whose time is bounded so that they delay no other.
 func Limited(err error) error {
-	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && (batch.Interrupted(pg.Code) || lostDeadlock(err)) {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && (isInterrupted(pg.Code) || lostDeadlock(err)) {
 		return models.Errorf(models.CodeUnavailable, "The call took too long, or another call is changing the same record. Try again in a few seconds.")
 	}
 	return err
@@ -155,3 +152,15 @@ func (s *Store) unavailable(err error) error {
 	s.Unreachable(err)
 	return models.Errorf(models.CodeUnavailable, "The service cannot reach its database. Try again in a few seconds.")
 }
+
+// isUnavailable reports whether an SQLSTATE means that the server cannot serve now:
+// connection exceptions (08), shutdown (57P), insufficient resources (53), a
+// read-only standby (25006).
+func isUnavailable(sqlstate string) bool {
+	return strings.HasPrefix(sqlstate, "08") || strings.HasPrefix(sqlstate, "57P") ||
+		strings.HasPrefix(sqlstate, "53") || sqlstate == "25006"
+}
+
+// isInterrupted reports whether an SQLSTATE means that a statement waited too long for a
+// lock (55P03), or took too long (57014).
+func isInterrupted(sqlstate string) bool { return sqlstate == "55P03" || sqlstate == "57014" }

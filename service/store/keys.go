@@ -172,7 +172,9 @@ func (k *TokenKeys) Parse(token, issuer string, now func() time.Time) (Claims, e
 type Claims struct {
 	jwt.RegisteredClaims
 	ClientID string `json:"client_id"`
-	Scope    string `json:"scope"`
+	// OrganizationID is the integration's organization, which never changes.
+	OrganizationID string `json:"organization_id"`
+	Scope          string `json:"scope"`
 	// Epoch is the integration's token_epoch when the token was issued. The triggers
 	// integrations_epoch, plans_epoch and organizations_epoch raise that number, which
 	// ends all its tokens (api.md 5.4).

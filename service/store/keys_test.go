@@ -80,7 +80,7 @@ func TestTokenKeysRotateWithoutRejectingATokenEarly(t *testing.T) {
 			t.Fatal(err)
 		}
 		other := f.NewInstance(func(o *store.Options) { o.Tokens = keys })
-		if _, _, err := other.Access.Admit(t.Context(), token.AccessToken, ""); (err == nil) != test.taken {
+		if _, _, err := other.Access.Admit(t.Context(), token.AccessToken, nil); (err == nil) != test.taken {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

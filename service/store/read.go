@@ -8,90 +8,96 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
-	"millwright/service/batch"
 )
 
 // RecordReader reads records of one kind by their ids.
 type RecordReader[Row any] struct {
-	Prefixes []models.IDPrefix
+	prefix models.IDPrefix
 	// queries and unchecked are by whether the people in a record are shown. Operators read
 	// with unchecked.
-	queries, unchecked map[bool]*batch.Statement
+	queries, unchecked map[bool]string
 	record             func(*Row) any
 }
 
-// NewRecordReader reads records of the table, whose ids have one of the prefixes.
+// NewRecordReader reads records of the table, whose ids have the prefix.
 // condition restricts them to those that {actor}, who belongs to {organization}, may read.
-func NewRecordReader[Row any](table, columns, condition string, record func(*Row) any, prefixes ...models.IDPrefix) *RecordReader[Row] {
-	return &RecordReader[Row]{Prefixes: prefixes, record: record, queries: ByPeople(func(people string) *batch.Statement {
-		// LIMIT makes Postgres look each row up by its id, even in a small table.
-		return &batch.Statement{SQL: Fill(`SELECT u.nth, `+columns+` FROM unnest($1::text[], $2::text[]) WITH ORDINALITY u (id, actor, nth)
-			CROSS JOIN LATERAL (SELECT * FROM `+table+` WHERE id = u.id LIMIT 1) {w} WHERE `+condition,
-			"w", "w", "actor", "u.actor", "organization", "(SELECT organization_id FROM identities WHERE id = u.actor)", "people", people)}
-	}), unchecked: ByPeople(func(people string) *batch.Statement {
-		return &batch.Statement{SQL: Fill(`SELECT u.nth, `+columns+`
-			FROM unnest($1::text[]) WITH ORDINALITY u (id, nth)
-			CROSS JOIN LATERAL (SELECT * FROM `+table+` WHERE id = u.id LIMIT 1) {w}`, "w", "w", "people", people)}
-	})}
+func NewRecordReader[Row any](table, columns, condition string, record func(*Row) any, prefix models.IDPrefix) *RecordReader[Row] {
+	query := func(condition string) map[bool]string {
+		return ByPeople(func(people string) string {
+			// LIMIT makes Postgres look the row up by its id, even in a small table.
+			return Fill(`SELECT `+columns+` FROM (SELECT * FROM `+table+` WHERE id = $1 LIMIT 1) {w} WHERE `+condition,
+				"w", "w", "actor", "$2", "organization", "(SELECT organization_id FROM identities WHERE id = $2)", "people", people)
+		})
+	}
+	return &RecordReader[Row]{prefix: prefix, record: record, queries: query(condition), unchecked: query("true")}
+}
+
+// RecordRead is the read of one record, which may be sent together with other statements.
+type RecordRead interface {
+	// Queue adds the read for an actor, who need not exist.
+	Queue(pipeline *pgx.Batch, actor Actor)
+	// Encoded returns the record as JSON after the round trip. Errors: not_found (including a record
+	// that the actor may not read).
+	Encoded() ([]byte, error)
+}
+
+// Of returns the read of the record with the id.
+func (r *RecordReader[Row]) Of(id string) RecordRead {
+	return &recordRead[Row]{RecordReader: r, id: id}
+}
+
+type recordRead[Row any] struct {
+	*RecordReader[Row]
+	id    string
+	found []Row
+}
+
+// Queue implements RecordRead.
+func (r *recordRead[Row]) Queue(pipeline *pgx.Batch, actor Actor) {
+	switch {
+	case !models.IsID(r.id, r.prefix):
+	case actor.IsOperator():
+		QueueAll(pipeline, &r.found, r.unchecked[actor.ShowPeople], r.id)
+	default:
+		QueueAll(pipeline, &r.found, r.queries[actor.ShowPeople], r.id, actor.IdentityID)
+	}
+}
+
+// Encoded implements RecordRead.
+func (r *recordRead[Row]) Encoded() ([]byte, error) {
+	if len(r.found) == 0 {
+		return nil, models.NotFound()
+	}
+	return Encode(r.record(&r.found[0]))
 }
 
 // Read returns a record encoded as JSON. Errors: not_found (including a record that
 // the actor may not read), unavailable.
 func (r *RecordReader[Row]) Read(ctx context.Context, s *Store, actor Actor, id string) ([]byte, error) {
-	if !r.reads(id) {
-		return nil, models.NotFound()
+	read := r.Of(id)
+	if err := s.ReadSingles(ctx, actor.OrganizationID, func(pipeline *pgx.Batch) { read.Queue(pipeline, actor) }); err != nil {
+		return nil, err
 	}
-	p := actor.Prefetch
-	switch {
-	case actor.IsOperator():
-		p = r.lookup(ctx, r.unchecked[actor.ShowPeople], id)
-		s.Reader.Start(actor.OrganizationID, p.Lookup)
-	case p == nil || p.id != id || p.query != r.queries[actor.ShowPeople]:
-		p = r.Prefetch(ctx, actor.ShowPeople, id, actor.IdentityID)
-		s.Reader.Start(actor.IdentityID, p.Lookup)
-	}
-	if err := p.Await(ctx); err != nil {
-		return nil, Limited(s.Translate(err))
-	}
-	return Encode(r.record(p.row.(*Row))) //nolint:forcetypeassert // the statement is this reader's
+	return read.Encoded()
 }
 
-// Prefetcher reads records of one kind in the round trip that admits the call.
-type Prefetcher interface {
-	reads(id string) bool
-	Prefetch(ctx context.Context, people bool, id, actor string) *Prefetch
-}
+const (
+	// maxSingles and maxSinglesPerTenant bound the connections that ReadSingles uses at a time.
+	maxSingles, maxSinglesPerTenant = 4, 2
+	// singleLimits precede the queries of ReadSingles.
+	singleLimits = IndexPlans + `, set_config('statement_timeout', '5s', true)`
+)
 
-// NewPrefetch returns the prefetch of a record for an actor, or nil if no reader reads it.
-func (s *Store) NewPrefetch(ctx context.Context, people bool, id, actor string) *Prefetch {
-	for _, r := range s.Readers {
-		if r.reads(id) {
-			return r.Prefetch(ctx, people, id, actor)
-		}
-	}
-	return nil
-}
-
-func (r *RecordReader[Row]) reads(id string) bool { return models.IsID(id, r.Prefixes...) }
-
-// Prefetch reads the record in the round trip that admits the call; if the call is
-// rejected, it is discarded.
-type Prefetch struct {
-	*batch.Lookup
-	query *batch.Statement
-	id    string
-	row   any
-}
-
-// Prefetch starts to read the record for an actor.
-func (r *RecordReader[Row]) Prefetch(ctx context.Context, people bool, id, actor string) *Prefetch {
-	return r.lookup(ctx, r.queries[people], id, actor)
-}
-
-// lookup reads the record with a query that has these parameters after the id.
-func (r *RecordReader[Row]) lookup(ctx context.Context, query *batch.Statement, id string, more ...any) *Prefetch {
-	row := new(Row)
-	return &Prefetch{batch.NewLookup(ctx, query, row, models.NotFound(), append([]any{id}, more...)...), query, id, row}
+// ReadSingles runs queries of one row each, found by an index, in one round trip: those that admit a
+// call or read a record. They wait for no other reads. Errors: query's, unavailable (also when
+// too many of the organization wait).
+func (s *Store) ReadSingles(ctx context.Context, organizationID string, query func(*pgx.Batch)) error {
+	return Limited(s.Translate(s.singles.Run(ctx, organizationID, func() error {
+		pipeline := &pgx.Batch{}
+		pipeline.Queue(singleLimits)
+		query(pipeline)
+		return cmp.Or(s.Lookups, s.Pool).SendBatch(ctx, pipeline).Close()
+	})))
 }
 
 // Read runs queries whose time grows with what they return in one round trip: query adds them to a
@@ -112,7 +118,7 @@ type Rounds []func(*pgx.Batch) error
 // ReadInRounds is Read with several round trips.
 func ReadInRounds[T any](ctx context.Context, s *Store, organizationID string, rounds Rounds, respond func() (T, error)) (response T, err error) {
 	err = s.reads.Run(ctx, organizationID, func() (err error) {
-		if err = s.query(ctx, batch.IndexPlans+`, `+readTimeout, rounds); err == nil {
+		if err = s.query(ctx, IndexPlans+`, `+readTimeout, rounds); err == nil {
 			response, err = respond()
 		}
 		return err
@@ -166,7 +172,7 @@ func queue(pipeline *pgx.Batch, sql string, args []any) *pgx.QueuedQuery {
 // QueueAll adds a query whose rows are stored in into by column names. Its arguments may be
 // a single pgx.NamedArgs.
 func QueueAll[T any](pipeline *pgx.Batch, into *[]T, sql string, args ...any) {
-	queue(pipeline, sql, args).Query(batch.ReadAll(into))
+	queue(pipeline, sql, args).Query(readAll(into))
 }
 
 // QueueValues is QueueAll for the values of a query with one column.
@@ -180,7 +186,7 @@ func QueueValues[T any](pipeline *pgx.Batch, into *[]T, sql string, args ...any)
 // QueueOne is QueueAll for a query of exactly one row, which is stored in into. Without a row
 // the error of the round trip is missing.
 func QueueOne[T any](pipeline *pgx.Batch, into *T, missing error, sql string, args ...any) {
-	queue(pipeline, sql, args).Query(batch.ReadOne(into, missing))
+	queue(pipeline, sql, args).Query(readOne(into, missing))
 }
 
 // FindAll returns the rows of a query by column names, as one of the organization's reads (Read),
@@ -216,7 +222,7 @@ func LookUpAll[T any](ctx context.Context, s *Store, caller, sql string, args ..
 	err = s.lookUps.Run(ctx, caller, func() error {
 		rows, err := cmp.Or(s.Lookups, s.Pool).Query(ctx, sql, args...)
 		if err == nil {
-			err = batch.ReadAll(&found)(rows)
+			err = readAll(&found)(rows)
 		}
 		return err
 	})

@@ -20,20 +20,9 @@ import (
 	"gorm.io/gorm/logger"
 
 	"millwright/models"
-	"millwright/service/batch"
 	"millwright/service/slots"
 	"millwright/webhook"
 )
-
-// BatchObserver is told of the look-ups that share a round trip, to export them as metrics. It is
-// safe for concurrent use and does not block.
-type BatchObserver interface {
-	// Lookups is called with each batch of lookups: its size, and how much of it is of the
-	// integration with the most.
-	Lookups(size, largest int)
-	// Rejected is called when a call is rejected because too many of its organization wait.
-	Rejected()
-}
 
 // Options configure a Store. Tokens and Vault are required. Zero values of Now,
 // Random and Log mean the real clock, crypto/rand and slog's default.
@@ -85,8 +74,9 @@ type Options struct {
 	// AfterCommit is called after each commit, before workflows are woken; fault
 	// tests end the process there.
 	AfterCommit func()
-	// Batches observes batches; nil observes none.
-	Batches BatchObserver
+	// Overloaded is called when a call is rejected because too many of its organization wait; nil
+	// does nothing. It must return at once.
+	Overloaded func()
 	// Lookups are connections for those alone (Pools); nil means the pool of everything else.
 	Lookups *pgxpool.Pool
 }
@@ -112,13 +102,6 @@ type Store struct {
 	ORM  *gorm.DB
 	// connections are the pool's, as GORM takes them. None is idle: it would occupy one of the pool's.
 	connections *sql.DB
-	Reader      *batch.Reader
-	// Watermarks write new watermarks, apart from lookups because they commit.
-	Watermarks *batch.Reader
-	// Callers looks up and counts callers that are not admitted yet.
-	Callers *batch.Reader
-	// Readers read records with the call that is admitted.
-	Readers []Prefetcher
 	// Calls bounds how many calls of an organization are in progress.
 	Calls *slots.Slots
 	// Receiving bounds how many bodies of an integration are being received.
@@ -129,9 +112,9 @@ type Store struct {
 	Requesting *slots.Slots
 	// Exporting has one file of each person made at a time.
 	Exporting *slots.Slots
-	// reads bounds the reads that hold a connection for long, lookUps those that find out who
-	// asks.
-	reads, lookUps *slots.Slots
+	// reads bounds the reads that hold a connection for long, singles the admissions and the reads of
+	// single records, and lookUps those that find out who asks.
+	reads, singles, lookUps *slots.Slots
 	// writes bounds the writes that hold a connection.
 	writes *slots.Slots
 	// Named has the writes of one row, and the calls with one key, run one after another.
@@ -155,6 +138,9 @@ func New(pool *pgxpool.Pool, options Options) (*Store, error) {
 	options.Log = cmp.Or(options.Log, slog.Default())
 	if options.Unreachable == nil {
 		options.Unreachable = func(err error) { options.Log.Warn("the database cannot be reached", "error", err.Error()) }
+	}
+	if options.Overloaded == nil {
+		options.Overloaded = func() {}
 	}
 	options.MaxDeliveryWorkflows = cmp.Or(options.MaxDeliveryWorkflows, 1000)
 	if options.RetrySchedule == nil {
@@ -180,13 +166,8 @@ func New(pool *pgxpool.Pool, options Options) (*Store, error) {
 		Options: options, Pool: pool, ORM: orm, connections: connections,
 		Calls: slots.ForCalls(), Receiving: slots.New(math.MaxInt, maxReceiving, slots.MaxWaiting), Parsing: slots.Single(), Exporting: slots.New(math.MaxInt, 1, maxExportsWaiting),
 		Requesting: slots.New(maxRequesting, 2, maxRequestsWaiting),
-		Reader:     batch.NewReader(cmp.Or(options.Lookups, pool), options.Log),
-		Watermarks: batch.NewReader(pool, options.Log), Callers: batch.NewReader(cmp.Or(options.Lookups, pool), options.Log),
-		reads: slots.ForPool(pool), lookUps: slots.New(maxLookUps, 1, slots.MaxWaiting), writes: slots.ForPool(pool), Named: slots.Single(),
+		reads:      slots.ForPool(pool), singles: slots.New(maxSingles, maxSinglesPerTenant, slots.MaxWaiting), lookUps: slots.New(maxLookUps, 1, slots.MaxWaiting), writes: slots.ForPool(pool), Named: slots.Single(),
 		ReadTimeout: 5 * time.Second, StatementTimeout: 5 * time.Second, LockTimeout: 2 * time.Second,
-	}
-	if options.Batches != nil {
-		s.Reader.Observe(options.Batches.Lookups)
 	}
 	return s, nil
 }

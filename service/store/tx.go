@@ -17,7 +17,6 @@ import (
 	"gorm.io/gorm/clause"
 
 	"millwright/models"
-	"millwright/service/batch"
 )
 
 // Tx is one write, which is one transaction. GORM makes its statements from the models.
@@ -251,7 +250,7 @@ func (t *Tx) run(ctx context.Context, first beginning, read func(*pgx.Batch), do
 	}()
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(first.statement)
-	pipeline.Queue(batch.IndexPlans)
+	pipeline.Queue(IndexPlans)
 	if first.queries != nil {
 		first.queries(pipeline)
 	}

@@ -7,7 +7,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
-	"millwright/service/batch"
 	"millwright/service/store"
 	"millwright/service/webhooks"
 )
@@ -115,7 +114,7 @@ func backlogArgs(now models.Time, grace time.Duration) pgx.NamedArgs {
 func (s *Upkeep) Backlog(ctx context.Context, grace time.Duration) (Backlog, error) {
 	var backlog Backlog
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(batch.IndexPlans)
+	pipeline.Queue(store.IndexPlans)
 	pipeline.Queue(backlogQuery, backlogArgs(s.CurrentTime(), grace)).Query(func(rows pgx.Rows) error {
 		found, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Backlog])
 		backlog = found

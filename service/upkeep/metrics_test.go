@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"millwright/models"
-	"millwright/service/batch"
 	"millwright/service/servicetest"
 	"millwright/service/store"
 	"millwright/service/upkeep"
@@ -136,7 +135,7 @@ func explainBacklog(t *testing.T, f *servicetest.Fixture, visit func(servicetest
 			t.Fatal(err)
 		}
 		defer tx.Rollback(ctx)
-		if _, err := tx.Exec(ctx, batch.IndexPlans); err != nil {
+		if _, err := tx.Exec(ctx, store.IndexPlans); err != nil {
 			t.Fatal(err)
 		}
 		rows, err := tx.Query(ctx, `EXPLAIN (ANALYZE, BUFFERS, FORMAT `+format+`) `+upkeep.BacklogQuery,

@@ -6,7 +6,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"millwright/service/batch"
 	"millwright/service/store"
 	"millwright/service/webhooks"
 )
@@ -56,7 +55,7 @@ var sweptQueries = struct{ addresses, dirty, mails string }{
 func (s *Upkeep) Unclaimed(ctx context.Context, grace time.Duration) (unclaimed []store.WakeTarget, err error) {
 	now := s.CurrentTime()
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(batch.IndexPlans)
+	pipeline.Queue(store.IndexPlans)
 	store.QueueSwept(pipeline, &unclaimed, sweptQueries.addresses, now.Add(-grace), now, sweepLimit)
 	store.QueueSwept(pipeline, &unclaimed, sweptQueries.dirty, now.Add(-dirtyGrace(grace)), sweepDirtyLimit)
 	var mails []store.WakeTarget

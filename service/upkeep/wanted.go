@@ -6,7 +6,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
-	"millwright/service/batch"
 	"millwright/service/records"
 	"millwright/service/store"
 )
@@ -30,7 +29,7 @@ var wantedQueries = map[store.TargetKind]string{
 func (s *Upkeep) WantedWorkflows(ctx context.Context, kind store.TargetKind) (wanted []store.WakeTarget, err error) {
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(allowLongStatement)
-	pipeline.Queue(batch.IndexPlans)
+	pipeline.Queue(store.IndexPlans)
 	store.QueueSwept(pipeline, &wanted, wantedQueries[kind], s.MaxDeliveryWorkflows)
 	err = s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
 	return wanted, err
@@ -80,7 +79,7 @@ func (s *Upkeep) OpenRecords(ctx context.Context, after store.WakeTarget, limit 
 		Untold             bool
 	}
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(batch.IndexPlans)
+	pipeline.Queue(store.IndexPlans)
 	store.QueueAll(pipeline, &found, of.query, of.statuses, after.OrganizationID, after.ID, limit)
 	err = s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
 	for _, record := range found {

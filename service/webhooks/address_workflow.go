@@ -6,7 +6,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
-	"millwright/service/batch"
 	"millwright/service/effects"
 	"millwright/service/store"
 )
@@ -85,7 +84,7 @@ func (s *Webhooks) LoadAddress(ctx context.Context, id string) (AddressState, er
 	var found []AddressState
 	now := s.CurrentTime()
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(batch.IndexPlans)
+	pipeline.Queue(store.IndexPlans)
 	pipeline.Queue(`DELETE FROM dirty_records WHERE record_id = $1`, id) // waits for a write that sets it
 	store.QueueAll(pipeline, &found, addressStateQuery, id, now, MaxAddressCount, s.ShutOffAfter.Seconds())
 	err := s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())

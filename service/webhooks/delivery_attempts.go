@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
-	"millwright/service/batch"
 	"millwright/service/store"
 	"millwright/webhook"
 )
@@ -208,7 +207,7 @@ func (s *Webhooks) RecordAttempts(ctx context.Context, webhookID string, attempt
 	now := s.CurrentTime()
 	moved := map[string]movedDelivery{}
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(batch.IndexPlans)
+	pipeline.Queue(store.IndexPlans)
 	s.queueAttempts(pipeline, webhookID, attempts, now, moved)
 	last := slices.MaxFunc(attempts, func(a, b Attempt) int { return a.StartedAt.Compare(b.StartedAt.Time) })
 	succeeded := slices.ContainsFunc(attempts, Attempt.succeeded)
@@ -304,7 +303,7 @@ func (s *Webhooks) recordLate(ctx context.Context, webhookID string, attempts []
 		}
 	}
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(batch.IndexPlans)
+	pipeline.Queue(store.IndexPlans)
 	for _, table := range deliveryTables { // the statements after these see what other transactions did
 		pipeline.Queue(`SELECT FROM `+table+` WHERE id = ANY ($1) ORDER BY id FOR UPDATE`, ids)
 	}

@@ -10,7 +10,6 @@ import (
 
 	"millwright/models"
 	"millwright/service/access"
-	"millwright/service/batch"
 	"millwright/service/store"
 )
 
@@ -232,7 +231,7 @@ func (s *Webhooks) claimRows(
 	}
 	now := s.CurrentTime()
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(batch.IndexPlans)
+	pipeline.Queue(store.IndexPlans)
 	store.QueueOne(pipeline, &found.address, pgx.ErrNoRows, addressQuery, webhookID)
 	store.QueueAll(pipeline, &found.pending, claimPendingQuery, webhookID, limit+1, claimed, after, from.Requeues)
 	if o.Retries > 0 {

@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
-	"millwright/service/batch"
 	"millwright/service/records"
 	"millwright/service/servicetest"
 	"millwright/service/store"
@@ -81,7 +80,7 @@ func BenchmarkStatementsOfDeliveries(b *testing.B) {
 	run := func(name, sql string, args ...any) {
 		b.Helper()
 		pipeline := &pgx.Batch{}
-		pipeline.Queue(batch.IndexPlans)
+		pipeline.Queue(store.IndexPlans)
 		pipeline.Queue(sql, args...)
 		cpu, wal := conn.cpu(), conn.wal()
 		if err := conn.SendBatch(b.Context(), pipeline).Close(); err != nil {

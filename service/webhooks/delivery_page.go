@@ -11,7 +11,6 @@ import (
 
 	"millwright/models"
 	"millwright/service/access"
-	"millwright/service/batch"
 	"millwright/service/store"
 	"millwright/webhook"
 )
@@ -176,7 +175,7 @@ const hiddenSignature = "SIGNATURE"
 func (s *Webhooks) addressOf(ctx context.Context, id string) (addressRow, error) {
 	var row addressRow
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(batch.IndexPlans)
+	pipeline.Queue(store.IndexPlans)
 	store.QueueOne(pipeline, &row, models.NotFound(), addressQuery, id)
 	err := s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
 	return row, err

@@ -10,7 +10,6 @@ import (
 
 	"millwright/models"
 	"millwright/service/access"
-	"millwright/service/batch"
 	"millwright/service/records"
 	"millwright/service/store"
 )
@@ -105,7 +104,7 @@ func (s *Webhooks) render(ctx context.Context, address addressRow, claimed []Ren
 func (s *Webhooks) skip(ctx context.Context, organizationID string, ids []string) error {
 	var wakes []store.WakeTarget
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(batch.IndexPlans)
+	pipeline.Queue(store.IndexPlans)
 	pipeline.Queue(skipQuery, ids).Query(func(rows pgx.Rows) error {
 		var id string
 		var workflow bool
@@ -165,7 +164,7 @@ func (s *Webhooks) readClaimed(ctx context.Context, address addressRow, claimed 
 	var workOrders []workOrderForReader
 	var feedback []feedbackForReader
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(batch.IndexPlans)
+	pipeline.Queue(store.IndexPlans)
 	store.QueueAll(pipeline, &found, claimedEventsQuery, eventIDs, slices.Min(eventIDs), slices.Max(eventIDs))
 	store.QueueAll(pipeline, &workOrders, workOrderForReaderQuery[address.ShowPeople], ids, address.IntegrationID)
 	if slices.ContainsFunc(ids, func(id string) bool { return models.IsID(id, models.PrefixFeedback) }) {

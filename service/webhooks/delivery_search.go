@@ -11,7 +11,6 @@ import (
 
 	"millwright/models"
 	"millwright/service/access"
-	"millwright/service/batch"
 	"millwright/service/store"
 )
 
@@ -232,7 +231,7 @@ func (s *Webhooks) queueStart(pipeline *pgx.Batch, actor store.Actor, q Delivery
 	pipeline.Queue(`SELECT i.id AS integration_id, n.name AS integration, coalesce(h.id, '') AS webhook_id, coalesce(h.url, '') AS url
 		FROM integrations i JOIN identities n ON n.id = i.id LEFT JOIN webhooks h ON h.integration_id = i.id
 		WHERE i.organization_id = @organization AND i.deleted_at IS NULL ORDER BY lower(n.name), i.id, h.url, h.id`, args).Query(func(rows pgx.Rows) (err error) {
-		start.targets, err = batch.CollectRows[DeliveryTarget](rows)
+		start.targets, err = store.CollectRows[DeliveryTarget](rows)
 		for _, t := range start.targets {
 			if t.WebhookID != "" && (q.WebhookID == "" || q.WebhookID == t.WebhookID) && (q.IntegrationID == "" || q.IntegrationID == t.IntegrationID) {
 				start.addresses++

@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
-	"millwright/service/batch"
 	"millwright/service/effects"
 	"millwright/service/store"
 )
@@ -77,7 +76,7 @@ func (s *Webhooks) LoadDelivery(ctx context.Context, id string) (DeliveryState, 
 	var state DeliveryState
 	var made []AttemptMade
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(batch.IndexPlans)
+	pipeline.Queue(store.IndexPlans)
 	pipeline.Queue(`DELETE FROM dirty_records WHERE record_id = $1`, id)
 	store.QueueOne(pipeline, &state, models.NotFound(), deliveryStateQuery, id, models.EventRetention.Seconds())
 	store.QueueAll(pipeline, &made, `SELECT number, started_at AS at, coalesce(status::text, class, 'other') AS result FROM all_attempts
@@ -156,7 +155,7 @@ func (s *Webhooks) operateDelivery(ctx context.Context, id, action, statement, s
 				return err
 			}
 		}
-		if err := t.Exec(batch.IndexPlans); err != nil {
+		if err := t.Exec(store.IndexPlans); err != nil {
 			return err
 		}
 		if err := lockDeliveries(t, id); err != nil {

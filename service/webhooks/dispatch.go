@@ -5,7 +5,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"millwright/service/batch"
 	"millwright/service/store"
 )
 
@@ -27,7 +26,7 @@ const AnyDelivery = -1
 func (s *Webhooks) AddressesWithPending(ctx context.Context, webhookIDs []string, after []int64) ([]string, error) {
 	var pending []string
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(batch.IndexPlans)
+	pipeline.Queue(store.IndexPlans)
 	pipeline.Queue(pollQuery, webhookIDs, after, s.CurrentTime()).Query(func(rows pgx.Rows) error {
 		found, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		pending = found
@@ -61,7 +60,7 @@ const maxShown = 1000
 // get one when the number of those falls below four fifths of the limit. Errors: unavailable.
 func (s *Webhooks) ShowDeliveries(ctx context.Context) (shown []store.WakeTarget, err error) {
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(batch.IndexPlans)
+	pipeline.Queue(store.IndexPlans)
 	store.QueueSwept(pipeline, &shown, quotaQuery, s.MaxDeliveryWorkflows, s.MaxDeliveryWorkflows*4/5, maxShown)
 	err = s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
 	return shown, err

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"millwright/models"
-	"millwright/service/batch"
 	"millwright/service/store"
 )
 
@@ -84,7 +83,7 @@ var addressOff = `SELECT id FROM webhooks w WHERE id = @webhook AND NOT ` + stor
 // holdBatch holds due deliveries of an address unless it sends and reports whether more
 // may be due.
 func holdBatch(t *store.Tx, organizationID, webhookID string) (more bool, err error) {
-	if err := t.Exec(batch.IndexPlans); err != nil {
+	if err := t.Exec(store.IndexPlans); err != nil {
 		return false, err
 	}
 	held, err := store.ScanAll[heldDelivery](t, holdQuery, map[string]any{"webhook": webhookID, "limit": holdBatchSize})

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"millwright/models"
-	"millwright/service/batch"
 	"millwright/service/integrations"
 	"millwright/service/store"
 )
@@ -107,7 +106,7 @@ func (r redelivery) batchSources() string {
 // of their day, are not sent again.
 func redeliverBatch(t *store.Tx, webhookID string, order redelivery, after, until int64) (redeliveredBatch, error) {
 	order.From = retained(t.At.Time, order.From)
-	if err := t.Exec(batch.IndexPlans); err != nil {
+	if err := t.Exec(store.IndexPlans); err != nil {
 		return redeliveredBatch{}, err
 	}
 	args := order.arguments(store.Actor{}, searchStart{}, 0)
@@ -323,7 +322,7 @@ func (s *Webhooks) redeliverSelected(ctx context.Context, actor store.Actor, key
 	}
 	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.Tx) error {
 		redelivered = 0
-		if err := t.Exec(batch.IndexPlans); err != nil {
+		if err := t.Exec(store.IndexPlans); err != nil {
 			return err
 		}
 		selected, err := store.ScanAll[selectedDelivery](t, selectedQuery, map[string]any{"ids": ids, "organization": actor.OrganizationID})

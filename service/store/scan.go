@@ -1,4 +1,4 @@
-package batch
+package store
 
 import (
 	"cmp"
@@ -24,7 +24,7 @@ func newRowScanner[T any](columns []pgconn.FieldDescription) (*rowScanner[T], er
 }
 
 // scan returns a row, which shares no strings or slices with another row.
-func (s *rowScanner[T]) scan(row pgx.CollectableRow) (T, error) {
+func (s *rowScanner[T]) scan(row pgx.Rows) (T, error) {
 	var zero T
 	*s.row = zero
 	err := row.Scan(s.targets...)
@@ -63,17 +63,17 @@ func CollectRows[T any](rows pgx.Rows) ([]T, error) {
 	return all, rows.Err()
 }
 
-// ReadAll returns a function that stores the rows of a result in into by column names.
-func ReadAll[T any](into *[]T) func(pgx.Rows) error {
+// readAll returns a function that stores the rows of a result in into by column names.
+func readAll[T any](into *[]T) func(pgx.Rows) error {
 	return func(rows pgx.Rows) (err error) {
 		*into, err = CollectRows[T](rows)
 		return err
 	}
 }
 
-// ReadOne returns a function that stores the only row of a result in into by column names.
+// readOne returns a function that stores the only row of a result in into by column names.
 // Without a row its error is missing, or pgx.ErrNoRows if missing is nil.
-func ReadOne[T any](into *T, missing error) func(pgx.Rows) error {
+func readOne[T any](into *T, missing error) func(pgx.Rows) error {
 	return func(rows pgx.Rows) (err error) {
 		*into, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[T])
 		if errors.Is(err, pgx.ErrNoRows) {
