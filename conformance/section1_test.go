@@ -28,7 +28,7 @@ var section1 = []rule{
 		defer func() { _ = response.Body.Close() }()
 		want(t, "the status", response.StatusCode, http.StatusOK)
 	}},
-	{item: "item 1, identity", words: "the caller is an integration of one organization, not a person", code: "service/access.(*Access).admitted", test: func(t *testing.T, h *harness) {
+	{item: "item 1, identity", words: "the caller is an integration of one organization, not a person", code: "service/access.(*Access).admit", test: func(t *testing.T, h *harness) {
 		id := h.get("/me").Text("identity_id")
 		kind := servicetest.Value[string](h.Fixture, `SELECT kind FROM identities WHERE id = $1 AND organization_id = $2`, id, h.Acme.OrganizationID)
 		want(t, "the caller's kind", kind, "integration")

@@ -28,7 +28,7 @@ var conventions = []rule{
 		}
 		h.token(h.credentials("erp", "")).Want(http.StatusOK, "")
 	}},
-	{item: "convention 1, organization", words: "the token alone determines the organization", code: "service/access.(*Access).admitted", test: func(t *testing.T, h *harness) {
+	{item: "convention 1, organization", words: "the token alone determines the organization", code: "service/access.(*Access).admit", test: func(t *testing.T, h *harness) {
 		for _, header := range []string{"X-Organization-Id", "Organization", "X-Organization", "Service-Organization-Id", "Host-Organization"} {
 			me := h.get("/me", header, h.Polar.OrganizationID).Want(http.StatusOK, "")
 			want(t, "with "+header, me.Text("organization", "id"), h.Acme.OrganizationID)

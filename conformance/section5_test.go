@@ -83,17 +83,17 @@ func invalidation(n, words, code, do, undo string) rule {
 const creatorSecret = "secret-of-the-creator-integration"
 
 var invalidations = []rule{
-	invalidation("1", "renewing the secret invalidates tokens immediately, on every server", "service/access.(*Access).admitted",
+	invalidation("1", "renewing the secret invalidates tokens immediately, on every server", "service/access.(*Access).admit",
 		`UPDATE integrations SET secret_hash = sha256('new') WHERE id = $1`, `UPDATE integrations SET secret_hash = sha256('`+creatorSecret+`') WHERE id = $1`),
-	invalidation("2, off", "so does turning off the integration", "service/access.(*Access).admitted",
+	invalidation("2, off", "so does turning off the integration", "service/access.(*Access).admit",
 		`UPDATE integrations SET enabled = false WHERE id = $1`, `UPDATE integrations SET enabled = true WHERE id = $1`),
-	invalidation("2, deleted", "and deleting it", "service/access.(*Access).admitted",
+	invalidation("2, deleted", "and deleting it", "service/access.(*Access).admit",
 		`UPDATE integrations SET deleted_at = now() WHERE id = $1`, `UPDATE integrations SET deleted_at = NULL WHERE id = $1`),
-	invalidation("3", "and narrowing its scopes", "service/access.(*Access).admitted",
+	invalidation("3", "and narrowing its scopes", "service/access.(*Access).admit",
 		`UPDATE integrations SET scopes = array_remove(scopes, 'issues:read') WHERE id = $1`, `UPDATE integrations SET scopes = '{work_orders:read,work_orders:write,issues:read,issues:write}' WHERE id = $1`),
-	invalidation("4", "and disabling it by the service", "service/access.(*Access).admitted",
+	invalidation("4", "and disabling it by the service", "service/access.(*Access).admit",
 		`UPDATE integrations SET disabled_by_service = true WHERE id = $1`, `UPDATE integrations SET disabled_by_service = false WHERE id = $1`),
-	invalidation("5", "and a plan that loses the API", "service/access.(*Access).admitted",
+	invalidation("5", "and a plan that loses the API", "service/access.(*Access).admit",
 		`UPDATE plans SET api = false WHERE organization_id = (SELECT organization_id FROM integrations WHERE id = $1)`,
 		`UPDATE plans SET api = true WHERE $1 <> ''`),
 }

@@ -32,7 +32,7 @@ var section7 = []rule{
 		h.Clock.Advance(time.Hour)
 		h.get("/me").Want(http.StatusUnauthorized, "invalid_token")
 	}},
-	{item: "401, invalidated", words: "a call with an invalidated token", code: "service/access.(*Access).admitted", test: func(t *testing.T, h *harness) {
+	{item: "401, invalidated", words: "a call with an invalidated token", code: "service/access.(*Access).admit", test: func(t *testing.T, h *harness) {
 		h.get("/me").Want(http.StatusOK, "")
 		h.changeUntilEnd(t, `UPDATE integrations SET enabled = false WHERE id = $1`, `UPDATE integrations SET enabled = true WHERE id = $1`, h.ID("erp"))
 		response := h.get("/me").Want(http.StatusUnauthorized, "invalid_token")

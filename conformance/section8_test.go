@@ -34,7 +34,7 @@ var section8 = []rule{
 	{item: "delivery attempts", words: "8, with waits of 1, 5 and 30 minutes, 2, 6, 12 and 24 hours", code: "models.RetrySchedule.After", alone: true, test: wantSchedule},
 	{item: "address turned off", words: "after 3 days without success and a final failure", code: "service/webhooks.(*Webhooks).TurnOffIfUnsuccessful", alone: true, test: wantShutOff},
 	{item: "event retention", words: "events are removed after 30 days", code: "service/upkeep.(*Upkeep).RemoveExpired", alone: true, test: wantRetention},
-	{item: "plan, calls", words: "the plan sets an integration's calls per minute", code: "service/access.(*Access).admitted", test: func(t *testing.T, h *harness) {
+	{item: "plan, calls", words: "the plan sets an integration's calls per minute", code: "service/access.(*Access).admit", test: func(t *testing.T, h *harness) {
 		for _, limit := range []int{7, 8} {
 			h.limit(t, limit)
 			me := h.get("/me")
