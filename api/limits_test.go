@@ -105,15 +105,18 @@ func TestCallsWithoutATokenAreCountedByNetwork(t *testing.T) {
 	if got := call("[2001:db8:1:3::1]:1234"); got != http.StatusUnauthorized {
 		t.Errorf("the next network gets %d", got)
 	}
-	if rows := servicetest.Value[int](f, `SELECT count(*) FROM rate_counters WHERE subject LIKE 'address %'`); rows != 2 {
+	if err := f.Access.ExchangeCounts(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if rows := servicetest.Value[int](f, `SELECT count(*) FROM call_counts WHERE subject LIKE 'address %'`); rows != 2 {
 		t.Errorf("%d rows for two networks, want 2", rows)
 	}
 	f.Clock.Advance(2 * time.Hour)
 	if _, err := f.Upkeep.RemoveExpired(t.Context(), upkeep.RemovalBatch, func() bool { return true }); err != nil {
 		t.Fatal(err)
 	}
-	if rows := servicetest.Value[int](f, `SELECT count(*) FROM rate_counters`); rows != 0 {
-		t.Errorf("%d expired counters are left", rows)
+	if rows := servicetest.Value[int](f, `SELECT count(*) FROM call_counts`); rows != 0 {
+		t.Errorf("%d expired counts are left", rows)
 	}
 }
 
@@ -130,7 +133,10 @@ func TestFailedTokenRequestsLeaveFewRows(t *testing.T) {
 			t.Fatalf("guess %d gets %d", i+1, response.Status)
 		}
 	}
-	if rows := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM rate_counters`); rows > calls+1 {
+	if err := s.Access.ExchangeCounts(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if rows := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM call_counts`); rows > calls+1 {
 		t.Errorf("%d guesses left %d rows", 3*calls, rows)
 	}
 }
@@ -167,14 +173,17 @@ func TestForwardedAddresses(t *testing.T) {
 		"all of them proxies":                {"10.0.0.1:9", []string{"X-Forwarded-For", "10.0.0.3, 10.0.0.2"}, "10.0.0.3"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f.Exec(`DELETE FROM rate_counters`)
+			f.Exec(`DELETE FROM call_counts`)
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/me", nil)
 			r.RemoteAddr = c.peer
 			for i := 0; i < len(c.headers); i += 2 {
 				r.Header.Add(c.headers[i], c.headers[i+1])
 			}
 			handler.ServeHTTP(httptest.NewRecorder(), r)
-			if got := servicetest.Value[string](f, `SELECT subject FROM rate_counters`); got != "address "+c.want {
+			if err := f.Access.ExchangeCounts(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := servicetest.Value[string](f, `SELECT subject FROM call_counts`); got != "address "+c.want {
 				t.Errorf("the call counts against %q, want %q", got, c.want)
 			}
 		})

@@ -180,9 +180,9 @@ func (a *API) unknownPath(c *gin.Context) {
 }
 
 // countAddress counts a call without a token against its client address and sets
-// the rate headers. Errors: rate_limited, unavailable.
+// the rate headers. Errors: rate_limited.
 func (a *API) countAddress(c *gin.Context) error {
-	rate, err := a.service.Access.CountAddress(c.Request.Context(), web.ClientAddress(c.Request, a.options.TrustedProxies))
+	rate, err := a.service.Access.CountAddress(web.ClientAddress(c.Request, a.options.TrustedProxies))
 	callOf(c.Request.Context()).rate = rate
 	a.rateHeaders(c.Writer.Header(), rate)
 	return err

@@ -77,7 +77,7 @@ func (a *API) countForm(c *gin.Context, clientID string, err error) error {
 	switch models.CodeOf(err) {
 	case models.CodeInvalidRequest, models.CodeInvalidClient, models.CodeUnsupportedGrantType:
 		var limited error
-		if rate, limited = a.service.Access.CountTokenFailure(ctx, clientID, address); limited != nil {
+		if rate, limited = a.service.Access.CountTokenFailure(clientID, address); limited != nil {
 			err = limited
 		}
 	default:

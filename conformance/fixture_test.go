@@ -34,12 +34,11 @@ func (h *harness) changeUntilEnd(t *testing.T, do, undo string, args ...any) {
 	})
 }
 
-// limit sets the calls per minute of each integration until the test ends. It
-// forgets earlier calls, since the clock stands still.
+// limit sets the calls per minute of each integration until the test ends, in a new minute.
 func (h *harness) limit(t *testing.T, calls int) {
 	t.Helper()
 	h.Exec(`UPDATE plans SET calls_per_minute = $1`, calls)
-	h.Exec(`DELETE FROM rate_counters`)
+	h.Clock.Advance(models.RateWindow)
 	t.Cleanup(func() { h.Exec(`UPDATE plans SET calls_per_minute = 100000`) })
 }
 

@@ -34,7 +34,7 @@ func (c *Console) limitVisitors(g *gin.Context) {
 // Errors: rate_limited.
 func (r *request) countVisitor() error {
 	client := r.client()
-	rate, err := r.console.service.Access.CountVisitor(r.ctx(), client.Network, r.console.service.People.KnownBrowser(client))
+	rate, err := r.console.service.Access.CountVisitor(client.Network, r.console.service.People.KnownBrowser(client))
 	if err == nil {
 		return nil
 	}
@@ -61,7 +61,7 @@ func (r *request) countForm() error {
 	case strings.HasSuffix(r.FullPath(), "/seen"):
 		kind = access.FormOfPage
 	}
-	rate, err := r.console.service.Access.CountForm(r.ctx(), r.actor(), kind)
+	rate, err := r.console.service.Access.CountForm(r.actor(), kind)
 	if err == nil {
 		return nil
 	}

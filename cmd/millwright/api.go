@@ -18,13 +18,14 @@ import (
 	"millwright/console"
 	"millwright/models"
 	"millwright/service"
+	"millwright/service/access"
 	"millwright/service/store"
 	"millwright/worker"
 )
 
 // apiGCPercent is the API's garbage collection target if GOGC is not set. The live
 // heap is a few MiB: at Go's default of 100 the collector takes 6 % (reads) to 13 %
-// (creations) of the CPU under load (decision 76). GOMEMLIMIT still applies.
+// (creations) of the CPU under load (decision 77). GOMEMLIMIT still applies.
 const apiGCPercent = 400
 
 // collectAt sets the garbage collection target, unless GOGC does.
@@ -110,29 +111,32 @@ func serveAPI(ctx context.Context, s settings) error {
 	if s.trustsPrivateClients() {
 		p.log.Warn("TRUSTED_PROXIES covers a whole private network: every client in it can claim any address; name only the proxies' addresses")
 	}
-	p.inBackground(context.WithoutCancel(ctx), p.storeCalls)
+	background := context.WithoutCancel(ctx)
+	p.inBackground(background, p.repeat(store.CountsKept, "store the counts of calls", p.service.Access.StoreCalls))
+	p.inBackground(background, p.repeat(access.ExchangeInterval, "exchange the counts of calls", p.service.Access.ExchangeCounts))
 	p.log.Info("the API listens", "address", listener.Addr().String())
 	return p.serveCalls(ctx, handler, missing, func(ctx context.Context) error {
 		return serve(ctx, server, listener)
 	})
 }
 
-// storeCalls stores what is counted of calls for charts every few seconds until the
-// context ends, and then once more.
-func (p *process) storeCalls(ctx context.Context) {
-	ticker := time.NewTicker(store.CountsKept)
-	defer ticker.Stop()
-	for ended := false; !ended; {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			ended = true
+// repeat runs a step of the service at each interval until the context ends, and then once more.
+func (p *process) repeat(interval time.Duration, what string, step func(context.Context) error) func(context.Context) {
+	return func(ctx context.Context) {
+		ticker := time.NewTicker(interval)
+		defer ticker.Stop()
+		for ended := false; !ended; {
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+				ended = true
+			}
+			limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), interval)
+			if err := step(limited); err != nil && models.CodeOf(err) != models.CodeUnavailable {
+				p.log.WarnContext(ctx, "cannot "+what+"; the next time will", "error", err.Error())
+			}
+			cancel()
 		}
-		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), store.CountsKept)
-		if err := p.service.Access.StoreCalls(limited); err != nil && models.CodeOf(err) != models.CodeUnavailable {
-			p.log.WarnContext(ctx, "cannot store the counts of calls; the next time will", "error", err.Error())
-		}
-		cancel()
 	}
 }
 

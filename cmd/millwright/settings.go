@@ -22,7 +22,6 @@ import (
 	"millwright/console"
 	"millwright/mail"
 	"millwright/models"
-	"millwright/service/access"
 	"millwright/service/store"
 	"millwright/webhook"
 )
@@ -340,7 +339,6 @@ func (s settings) serviceOptions(log *slog.Logger) (store.Options, error) {
 		ReviewPeriods:         models.ReviewPeriods{Reminder: s.ReviewReminder, Escalation: s.ReviewOverdue},
 		AddressRules:          s.addressRules(),
 		AddressCallsPerMinute: s.AddressCalls,
-		OverLimitDelay:        access.DefaultOverLimitDelay,
 		Now:                   failpointClock(),
 		Log:                   log,
 		AfterCommit:           failpoint("after-commit"),

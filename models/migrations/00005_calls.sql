@@ -2,7 +2,17 @@
 
 -- +goose Up
 
--- Calls per minute of each integration or client address. Unlogged: after a crash the count restarts.
+-- What each process counted of an integration, a client address or a client's failed token requests in the minute of its last call.
+-- Unlogged: after a crash the counts restart.
+CREATE UNLOGGED TABLE call_counts (
+    subject      text NOT NULL,
+    process      text NOT NULL,
+    window_start timestamptz NOT NULL,
+    calls        integer NOT NULL,
+    PRIMARY KEY (subject, process)
+) WITH (fillfactor = 50);
+
+-- Sign-ins and links that were asked for, in their windows. Unlogged as well.
 CREATE UNLOGGED TABLE rate_counters (
     subject      text PRIMARY KEY,
     window_start timestamptz NOT NULL,

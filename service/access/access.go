@@ -1,6 +1,8 @@
 package access
 
 import (
+	"crypto/rand"
+
 	"millwright/models"
 	"millwright/service/store"
 )
@@ -10,13 +12,15 @@ type Access struct {
 	*store.Store
 	// callHours are counts of calls that are not stored yet.
 	callHours store.HourCounter
+	// process names this process among those that exchange counts.
+	process string
 	// calls counts calls, visitors requests for pages without a session, and forms what people send.
 	calls, visitors, forms *minuteCounts
 }
 
 // New returns the functions on a store.
 func New(s *store.Store) *Access {
-	return &Access{Store: s, calls: newMinuteCounts(), visitors: newMinuteCounts(), forms: newMinuteCounts()}
+	return &Access{Store: s, process: rand.Text(), calls: newMinuteCounts(), visitors: newMinuteCounts(), forms: newMinuteCounts()}
 }
 
 // An actor may read a work order in three ways (api.md 5.8):

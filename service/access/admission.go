@@ -2,8 +2,6 @@ package access
 
 import (
 	"context"
-	"crypto/sha256"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -169,75 +167,4 @@ func (s *Access) EnterExport(ctx context.Context, actor store.Actor) (leave func
 		return nil, models.Errorf(models.CodeUnavailable, "Other files of yours are being made. Try again in a few seconds.")
 	}
 	return leave, nil
-}
-
-// DefaultOverLimitDelay is the OverLimitDelay of a server.
-const DefaultOverLimitDelay = 250 * time.Millisecond
-
-// RejectOverLimit returns rate_limited after the delay, at once if the context ends. A caller over
-// its limit that calls again at once would otherwise take the CPUs from everybody else; one that
-// waits as it is told to does not notice.
-func RejectOverLimit(ctx context.Context, delay time.Duration) error {
-	if delay > 0 {
-		timer := time.NewTimer(delay)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-	}
-	return overLimit()
-}
-
-// overLimit is rate_limited.
-func overLimit() error {
-	return models.Errorf(models.CodeRateLimited, "Too many calls in this minute. Try again when the window ends.")
-}
-
-// CountAddress counts a call without a valid token by its client address. Errors:
-// rate_limited (with the Rate), unavailable.
-func (s *Access) CountAddress(ctx context.Context, address string) (Rate, error) {
-	return s.count(ctx, "address "+address, s.AddressCallsPerMinute)
-}
-
-// UncountedRate is the rate of a call that is counted nowhere: the limit of calls without a
-// token, unused.
-func (s *Access) UncountedRate() Rate {
-	return Rate{Limit: s.AddressCallsPerMinute, Reset: s.Now().UTC().Truncate(models.RateWindow).Add(models.RateWindow)}
-}
-
-// maxTokenFailures bounds the wrong secrets that one address sends for one client id
-// in a minute. A right secret is always accepted, so a client cannot be locked out.
-const maxTokenFailures = 30
-
-// CountTokenFailure counts a token request from an address that did not authenticate
-// its client, and counts it for the client id that it named, if any. Beyond the
-// address's limit it counts no client ids, so guesses leave a bounded number of rows.
-// Errors: rate_limited (with the Rate), unavailable.
-func (s *Access) CountTokenFailure(ctx context.Context, clientID, address string) (Rate, error) {
-	rate, err := s.count(ctx, "token "+address, s.AddressCallsPerMinute)
-	if err != nil || clientID == "" {
-		return rate, err
-	}
-	return s.count(ctx, tokenSubject(clientID, address), maxTokenFailures)
-}
-
-// TokenFailures returns how many token requests for a client id from an address have
-// failed in this window.
-func (s *Access) TokenFailures(clientID, address string) Rate {
-	return s.calls.rate(tokenSubject(clientID, address), maxTokenFailures, s.Now())
-}
-
-// tokenSubject is what failed token requests of an address for a client id are counted for.
-func tokenSubject(clientID, address string) string {
-	return fmt.Sprintf("token %s %x", address, sha256.Sum256([]byte(clientID)))
-}
-
-// count counts a call of the subject. Errors: rate_limited.
-func (s *Access) count(ctx context.Context, subject string, limit int) (Rate, error) {
-	rate := s.calls.add(subject, limit, s.Now())
-	if rate.Exceeded() {
-		return rate, RejectOverLimit(ctx, s.OverLimitDelay)
-	}
-	return rate, nil
 }

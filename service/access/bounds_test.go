@@ -224,8 +224,8 @@ func TestLookUpsHaveConnectionsOfTheirOwn(t *testing.T) {
 	if _, err := s.Access.IssueToken(ctx, "cli_erp", "secret-of-the-erp-integration", nil); err != nil {
 		t.Errorf("a token request: %v", err)
 	}
-	if _, err := s.Access.CountAddress(ctx, "192.0.2.1"); err != nil {
-		t.Errorf("a call without a token: %v", err)
+	if err := s.Access.ExchangeCounts(ctx); err != nil {
+		t.Errorf("the exchange of counts: %v", err)
 	}
 }
 

@@ -1,21 +1,17 @@
 package access
 
-import (
-	"context"
-
-	"millwright/service/store"
-)
+import "millwright/service/store"
 
 // CountVisitor counts a request without a session, in this process and apart from calls of the API:
 // by its network and, over the network's limit, by a person who knows its browser, unless known is
 // "". Errors: rate_limited (with the Rate).
-func (s *Access) CountVisitor(ctx context.Context, network, known string) (Rate, error) {
+func (s *Access) CountVisitor(network, known string) (Rate, error) {
 	rate := s.visitors.add(network, s.AddressCallsPerMinute, s.Now())
 	if rate.Exceeded() && known != "" {
 		rate = s.visitors.add(known, s.AddressCallsPerMinute, s.Now())
 	}
 	if rate.Exceeded() {
-		return rate, RejectOverLimit(ctx, s.OverLimitDelay)
+		return rate, overLimit()
 	}
 	return rate, nil
 }
@@ -34,7 +30,7 @@ const (
 
 // CountForm counts a form of a person, in this process. Errors: rate_limited (with the Rate of the
 // limit that it exceeds).
-func (s *Access) CountForm(ctx context.Context, actor store.Actor, kind FormKind) (Rate, error) {
+func (s *Access) CountForm(actor store.Actor, kind FormKind) (Rate, error) {
 	count := func(kind FormKind, limit int) Rate {
 		return s.forms.add(string(kind)+" "+actor.IdentityID, limit, s.Now())
 	}
@@ -49,7 +45,7 @@ func (s *Access) CountForm(ctx context.Context, actor store.Actor, kind FormKind
 		}
 	}
 	if rate.Exceeded() {
-		return rate, RejectOverLimit(ctx, s.OverLimitDelay)
+		return rate, overLimit()
 	}
 	return rate, nil
 }

@@ -16,16 +16,11 @@ import (
 	"millwright/service/storetest"
 )
 
-// A call over the limit is counted no longer until the window ends, and hides nothing
-// afterwards.
-func TestCallsOverTheLimitAreRemembered(t *testing.T) {
+// Calls over the limit are rejected until the window ends, and a token that has ended is told afterwards.
+func TestCallsOverTheLimitAreRejected(t *testing.T) {
 	f := servicetest.New(t)
 	f.Exec(`UPDATE plans SET calls_per_minute = 2`)
 	erp := tokenOf(t, f, "cli_erp", "secret-of-the-erp-integration")
-	counted := func() int {
-		return servicetest.Value[int](f, `SELECT coalesce(sum(calls), 0)::integer FROM rate_counters WHERE subject = $1`, f.ID("erp"))
-	}
-	before := counted()
 	for i := range 6 {
 		_, rate, err := f.Access.Admit(t.Context(), erp, nil)
 		if want := i >= 2; (models.CodeOf(err) == models.CodeRateLimited) != want || want != (err != nil) {
@@ -34,9 +29,6 @@ func TestCallsOverTheLimitAreRemembered(t *testing.T) {
 		if i >= 2 && (rate.Limit != 2 || rate.Remaining() != 0 || !rate.Reset.Equal(servicetest.Start.Truncate(time.Minute).Add(time.Minute))) {
 			t.Errorf("call %d has the rate %+v", i, rate)
 		}
-	}
-	if n := counted() - before; n != 3 {
-		t.Errorf("the database counted %d calls, want 3: the accepted ones and the first over the limit", n)
 	}
 	f.Clock.Advance(time.Minute)
 	if _, _, err := f.Access.Admit(t.Context(), erp, nil); err != nil {
@@ -50,11 +42,12 @@ func TestCallsOverTheLimitAreRemembered(t *testing.T) {
 	}
 }
 
-// A limit that changes acts at the next call on every server, even if an integration is
-// remembered as over it, and costs those calls no count.
-func TestAChangedLimitActsAtOnce(t *testing.T) {
+// Servers share what they count once a second, whatever their clocks say, and a limit that changes acts at the next
+// call on every server.
+func TestServersShareCounts(t *testing.T) {
 	f := servicetest.New(t)
-	servers := []*service.Service{f.Service, f.NewInstance()}
+	late := func() time.Time { return f.Clock.Now().Add(-40 * time.Second) } // another minute than the database's
+	servers := []*service.Service{f.Service, f.NewInstance(func(o *store.Options) { o.Now = late })}
 	erp := tokenOf(t, f, "cli_erp", "secret-of-the-erp-integration")
 	call := func(server int, want models.Code, limit, remaining int) {
 		t.Helper()
@@ -63,26 +56,48 @@ func TestAChangedLimitActsAtOnce(t *testing.T) {
 		if models.CodeOf(err) != want || rate.Limit != limit || rate.Remaining() != remaining {
 			t.Errorf("a call of server %d: %v, limit %d, %d remain; want %q, %d, %d", server, err, rate.Limit, rate.Remaining(), want, limit, remaining)
 		}
+		if reset := rate.Reset.Sub(servers[server].Store.Now()); reset != 60*time.Second-f.Clock.Now().Sub(f.Clock.Now().Truncate(time.Minute)) {
+			t.Errorf("a call of server %d: its window ends in %s", server, reset)
+		}
+	}
+	exchange := func(servers ...*service.Service) {
+		t.Helper()
+		for _, s := range servers {
+			if err := s.Access.ExchangeCounts(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	allow := func(calls int) { f.Exec(`UPDATE plans SET calls_per_minute = $1`, calls) }
-	allow(1)
-	call(0, "", 1, 0)
-	for range 2 { // the first is counted, the second is remembered
-		call(0, models.CodeRateLimited, 1, 0)
-		call(1, models.CodeRateLimited, 1, 0)
+	// It learns the database's time with its first exchange.
+	if _, err := servers[1].Access.CountAddress("192.0.2.1"); err != nil {
+		t.Fatal(err)
 	}
-	allow(6) // three were counted
-	call(1, "", 6, 2)
-	call(0, "", 6, 1)
-	call(1, "", 6, 0)
-	call(0, models.CodeRateLimited, 6, 0)
-	call(0, models.CodeRateLimited, 6, 0)
+	exchange(servers[1])
+	allow(3)
+	call(0, "", 3, 2)
+	call(1, "", 3, 2)
+	exchange(servers[0], servers[1], servers[0], servers[0]) // again changes nothing
+	call(0, "", 3, 0)
+	call(0, models.CodeRateLimited, 3, 0)
+	exchange(servers...)
+	call(1, models.CodeRateLimited, 3, 0)
+	allow(5) // rejected calls are not counted
+	call(1, "", 5, 1)
+	exchange(servers[1], servers[0])
+	call(0, "", 5, 0)
+	call(0, models.CodeRateLimited, 5, 0)
 	allow(2)
 	call(0, models.CodeRateLimited, 2, 0)
 	call(1, models.CodeRateLimited, 2, 0)
 	allow(1000)
-	call(0, "", 1000, 1000-10)
-	call(1, "", 1000, 1000-11)
+	exchange(servers...)
+	call(1, "", 1000, 1000-6)
+	exchange(servers...)
+	f.Clock.Advance(time.Minute)
+	exchange(servers...)
+	call(0, "", 1000, 999)
+	call(1, "", 1000, 999)
 }
 
 // A token that is no longer valid is told, also of an integration that is remembered as over its

@@ -10,30 +10,40 @@ import (
 )
 
 const (
-	countRows    = 2
-	countColumns = 1 << 16
+	// maxSubjects bounds the subjects that are counted exactly. Others share the counters of a sketch.
+	maxSubjects   = 10_000
+	sketchRows    = 2
+	sketchColumns = 1 << 16
 )
 
-// minuteCounts counts what subjects send in a minute, in one process and in half a megabyte of
-// memory for any number of them. In each row a subject has a counter, which others may have too,
-// and its count is the least of these (a count-min sketch): it shares all of them with one of 1,000
-// subjects over their limit once in 4,000 times. No one can choose with whom.
+// minuteCounts counts what subjects send in a minute, in a few megabytes of memory for any number of
+// them. Each of the first 10,000 has its own count, to which counts of other processes are added
+// (ExchangeCounts). Beyond, each row of a sketch has a counter for a subject, which others may share, and
+// its count is the least of these (count-min): it shares all of them with one of 1,000 subjects over their limit once
+// in 4,000 times. No one can choose with whom.
 type minuteCounts struct {
-	mu     sync.Mutex
-	seeds  [countRows]maphash.Seed
-	window time.Time
-	counts [countRows][countColumns]uint32
+	mu sync.Mutex
+	// ahead is by how much the database's clock is ahead of this process's.
+	ahead  time.Duration
+	window time.Time // by the database's clock
+	exact  map[string]*minuteCount
+	seeds  [sketchRows]maphash.Seed
+	sketch [sketchRows][sketchColumns]uint32
 }
 
+// minuteCount is what a subject sent in the minute: to this process, of that what the database knows, and
+// to other processes.
+type minuteCount struct{ here, stored, elsewhere int }
+
 func newMinuteCounts() *minuteCounts {
-	c := &minuteCounts{}
+	c := &minuteCounts{exact: map[string]*minuteCount{}}
 	for row := range c.seeds {
 		c.seeds[row] = maphash.MakeSeed()
 	}
 	return c
 }
 
-// add counts for a subject with a limit, unless it is over the limit.
+// add counts for a subject with a limit, unless it is over the limit: the returned count is above the limit then.
 func (c *minuteCounts) add(subject string, limit int, now time.Time) Rate {
 	return c.count(subject, limit, now, 1)
 }
@@ -43,25 +53,89 @@ func (c *minuteCounts) rate(subject string, limit int, now time.Time) Rate {
 	return c.count(subject, limit, now, 0)
 }
 
-func (c *minuteCounts) count(subject string, limit int, now time.Time, more uint32) Rate {
+// count adds n for the subject if its count is below the limit, and returns the count after it.
+func (c *minuteCounts) count(subject string, limit int, now time.Time, n int) Rate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if window := now.UTC().Truncate(models.RateWindow); !window.Equal(c.window) {
-		c.window = window
-		for row := range c.counts {
-			clear(c.counts[row][:])
-		}
+	c.begin(now)
+	rate := Rate{Limit: limit, Calls: n, Reset: c.window.Add(models.RateWindow - c.ahead)}
+	if n > 0 && c.exact[subject] == nil && len(c.exact) < maxSubjects {
+		c.exact[subject] = &minuteCount{}
 	}
-	var counters [countRows]*uint32
+	if exact := c.exact[subject]; exact != nil {
+		rate.Calls += exact.here + exact.elsewhere
+		if rate.Calls <= limit {
+			exact.here += n
+		}
+		return rate
+	}
+	var counters [sketchRows]*uint32
 	least := uint32(math.MaxUint32)
-	for row := range c.counts {
-		counters[row] = &c.counts[row][maphash.String(c.seeds[row], subject)%countColumns]
+	for row := range c.sketch {
+		counters[row] = &c.sketch[row][maphash.String(c.seeds[row], subject)%sketchColumns]
 		least = min(least, *counters[row])
 	}
-	if int(least) < limit {
+	rate.Calls += int(least)
+	if rate.Calls <= limit {
 		for _, counter := range counters {
-			*counter += more
+			*counter += uint32(n) //nolint:gosec // 0 or 1
 		}
 	}
-	return Rate{Limit: limit, Calls: int(least + more), Reset: c.window.Add(models.RateWindow)}
+	return rate
+}
+
+// begin begins the minute of the time, unless it is the current one. A minute that has begun does not end because the clocks
+// turn out to differ by less than a minute.
+func (c *minuteCounts) begin(now time.Time) {
+	window := now.Add(c.ahead).UTC().Truncate(models.RateWindow)
+	if !window.After(c.window) && window.After(c.window.Add(-2*models.RateWindow)) {
+		return
+	}
+	c.window = window
+	clear(c.exact)
+	for row := range c.sketch {
+		clear(c.sketch[row][:])
+	}
+}
+
+// unstored is what ExchangeCounts sends: all subjects of the minute, and the counts of those that changed.
+type unstored struct {
+	window            time.Time
+	subjects, changed []string
+	calls             []int
+}
+
+// unstored returns what to exchange.
+func (c *minuteCounts) unstored(now time.Time) unstored {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.begin(now)
+	u := unstored{window: c.window}
+	for subject, n := range c.exact {
+		u.subjects = append(u.subjects, subject)
+		if n.here > n.stored {
+			u.changed, u.calls = append(u.changed, subject), append(u.calls, n.here)
+		}
+	}
+	return u
+}
+
+// exchanged takes what the database answered at the time: its clock, and counts of other processes.
+func (c *minuteCounts) exchanged(u unstored, now, atDatabase time.Time, elsewhere []subjectCalls) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ahead = atDatabase.Sub(now)
+	if !u.window.Equal(c.window) {
+		return
+	}
+	for i, subject := range u.changed {
+		if n := c.exact[subject]; n != nil {
+			n.stored = u.calls[i]
+		}
+	}
+	for _, other := range elsewhere {
+		if n := c.exact[other.Subject]; n != nil {
+			n.elsewhere = other.Calls
+		}
+	}
 }

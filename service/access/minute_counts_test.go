@@ -13,6 +13,15 @@ import (
 func TestMinuteCounts(t *testing.T) {
 	c := newMinuteCounts()
 	now := time.Date(2026, 3, 2, 9, 0, 20, 0, time.UTC)
+	for n := range maxSubjects {
+		c.add(fmt.Sprint("first ", n), 10, now)
+	}
+	if len(c.exact) != maxSubjects {
+		t.Errorf("%d subjects have their own count, want %d", len(c.exact), maxSubjects)
+	}
+	if rate := c.add("first 7", 10, now); rate.Calls != 2 {
+		t.Errorf("the second of one of the first: %+v", rate)
+	}
 	for n := 1; n <= 10; n++ {
 		if rate := c.add("one", 10, now); rate.Calls != n || rate.Exceeded() {
 			t.Fatalf("number %d: %+v", n, rate)

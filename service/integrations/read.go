@@ -34,13 +34,14 @@ const maxIntegrations = 1000
 
 // IntegrationSummaryQuery reads integrations of @organization that meet {condition}.
 const IntegrationSummaryQuery = `
-	SELECT ` + IntegrationColumns + `, c.window_start AS last_call_at,
-		CASE WHEN c.window_start >= @window THEN c.calls ELSE 0 END AS calls, p.calls_per_minute AS allowed,
+	SELECT ` + IntegrationColumns + `, c.last_call_at, c.calls, p.calls_per_minute AS allowed,
 		h.addresses, h.failing, h.off
 	FROM integrations i
 	CROSS JOIN LATERAL (SELECT name, created_at FROM identities WHERE id = i.id LIMIT 1) n
 	JOIN plans p ON p.organization_id = i.organization_id
-	LEFT JOIN LATERAL (SELECT window_start, calls FROM rate_counters WHERE subject = (i.id COLLATE "default") LIMIT 1) c ON true
+	CROSS JOIN LATERAL (
+		SELECT max(window_start) AS last_call_at, coalesce(sum(calls) FILTER (WHERE window_start >= @window), 0)::integer AS calls
+		FROM call_counts WHERE subject = (i.id COLLATE "default")) c
 	CROSS JOIN LATERAL (
 		SELECT count(*) AS addresses, count(*) FILTER (WHERE NOT w.enabled) AS off,
 			count(*) FILTER (WHERE w.enabled AND g.failing_since IS NOT NULL) AS failing

@@ -84,7 +84,7 @@ func TestTheStateOfIntegrations(t *testing.T) {
 	f := servicetest.New(t)
 	ctx, ann := t.Context(), servicetest.Person(t, f, "ann")
 	window := f.Clock.Now().Truncate(time.Minute)
-	f.Exec(`INSERT INTO rate_counters (subject, window_start, calls) VALUES ($1, $3, 7), ($2, $4, 9)`, f.ID("erp"), f.ID("reader"), window, window.Add(-2*time.Hour))
+	f.Exec(`INSERT INTO call_counts (subject, process, window_start, calls) VALUES ($1, 'one', $3, 5), ($1, 'two', $3, 2), ($1, 'three', $4, 1), ($2, 'one', $4, 9)`, f.ID("erp"), f.ID("reader"), window, window.Add(-2*time.Hour))
 	f.Exec(`INSERT INTO webhook_health (webhook_id, failing_since) VALUES ($1, $2)`, f.ID("reader_hook"), window)
 	if _, err := f.Webhooks.DisableWebhook(ctx, ann, store.NoKey, f.ID("reader_updates"), "Moving house"); err != nil {
 		t.Fatal(err)
@@ -190,7 +190,7 @@ func TestReadsOfManagersUseIndexes(t *testing.T) {
 		SELECT 'wo_' || lpad(n::text, 26, '0'), $1, $2, 'x', 'none', 'open', $3, now(), now() FROM generate_series(1, 5000) n`,
 		f.Acme.OrganizationID, f.ID("ahu1"), f.ID("ann"))
 	f.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position) SELECT id, $1, 'worker', 0 FROM work_orders`, f.ID("erp"))
-	f.Exec(`INSERT INTO rate_counters SELECT 'address ' || n, now(), 1 FROM generate_series(1, 5000) n`)
+	f.Exec(`INSERT INTO call_counts SELECT 'address ' || n, 'one', now(), 1 FROM generate_series(1, 5000) n`)
 	f.Exec(`INSERT INTO inventory_nodes (id, organization_id, kind, name, created_at, changed_at)
 		SELECT 'loc_' || lpad(n::text, 26, '0'), $1, 'location', 'x', now(), now() FROM generate_series(1, 5000) n`, f.Acme.OrganizationID)
 	f.Exec(`INSERT INTO assignments SELECT id, $1, $2, $3 FROM inventory_nodes WHERE name = 'x'`, f.ID("reader"), f.ID("reading"), f.Acme.OrganizationID)

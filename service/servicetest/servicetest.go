@@ -223,7 +223,7 @@ func (f *Fixture) NewInstance(adjust ...func(*store.Options)) *service.Service {
 		f.t.Fatal(err)
 	}
 	options := store.Options{
-		Tokens: tokens, Vault: vault, Waker: f.Wakes, Issuer: Issuer, Now: f.Clock.Now,
+		Tokens: tokens, Vault: vault, Waker: f.Wakes, Issuer: Issuer, Now: f.Clock.Now, DatabaseNow: f.Clock.Now,
 		Log: slog.New(slog.DiscardHandler), PasswordMemory: 64,
 		FormsPerMinute: math.MaxInt, CommentsPerMinute: math.MaxInt, // the clock stands still
 		AddressRules: webhook.Rules{

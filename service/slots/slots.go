@@ -1,5 +1,5 @@
 // Package slots has the semaphore that bounds what a tenant has in progress, so that others get their
-// share of the connections and the CPUs (docs/decisions/0021). A free slot goes to a tenant that has
+// share of the connections and the CPUs (docs/decisions/0077). A free slot goes to a tenant that has
 // the fewest, and there to the first that waits.
 package slots
 

@@ -57,7 +57,7 @@ func (p Pool) Connect(ctx context.Context, url string) (*pgxpool.Pool, error) {
 
 // Pools are the connections of one process, divided by what they are for. Calls are
 // admitted and single records read even if writes and lists hold all of the other
-// connections (docs/decisions/0021-fair-batches.md).
+// connections (docs/decisions/0077-a-call-is-its-own.md).
 type Pools struct {
 	// Lookups finds out who asks, admits calls and reads single records.
 	Lookups, Others *pgxpool.Pool

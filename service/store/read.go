@@ -169,6 +169,9 @@ func queue(pipeline *pgx.Batch, sql string, args []any) *pgx.QueuedQuery {
 	return pipeline.Queue(sql, args...)
 }
 
+// QueueExec adds a statement without rows. Its arguments may be a single pgx.NamedArgs.
+func QueueExec(pipeline *pgx.Batch, sql string, args ...any) { queue(pipeline, sql, args) }
+
 // QueueAll adds a query whose rows are stored in into by column names. Its arguments may be
 // a single pgx.NamedArgs.
 func QueueAll[T any](pipeline *pgx.Batch, into *[]T, sql string, args ...any) {

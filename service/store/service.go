@@ -59,11 +59,10 @@ type Options struct {
 	// FormsPerMinute and CommentsPerMinute limit the forms of a person in the console; 0 means
 	// models.FormsPerMinute and models.CommentsPerMinute.
 	FormsPerMinute, CommentsPerMinute int
-	// OverLimitDelay is the time for which a call over a limit waits for its rejection; 0 means
-	// not at all.
-	OverLimitDelay time.Duration
-	Now            func() time.Time
-	Random         io.Reader
+	Now                               func() time.Time
+	Random                            io.Reader
+	// DatabaseNow is the database's clock for tests; nil means that of the database.
+	DatabaseNow func() time.Time
 	// PasswordMemory is the memory in KiB that hashing a password takes; 0 means 19 MiB, as
 	// OWASP recommends. Tests take less, because the race detector makes hashing slow.
 	PasswordMemory uint32

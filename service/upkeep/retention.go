@@ -96,8 +96,11 @@ func statement(sql string) batchOf {
 // of a delivery has the time of its event, and without its event it is gone for every read.
 var expiries = []expiry{
 	{clockMargin, "", oldestFirst("revoked_tokens", "expires_at"), func(r *RemovalResult) *int { return &r.RevokedTokens }},
-	// Integrations' counters stay: they contain the time of the last call.
-	{clockMargin, "", inAnyOrder("rate_counters", "window_start", "subject NOT LIKE 'idn%'"), func(r *RemovalResult) *int { return &r.RateCounters }},
+	{clockMargin, "", inAnyOrder("rate_counters", "window_start", "true"), func(r *RemovalResult) *int { return &r.RateCounters }},
+	// An integration's latest count stays: it has the time of the last call.
+	{clockMargin, "", inAnyOrder("call_counts", "window_start", `(subject NOT LIKE 'idn%' OR EXISTS (
+		SELECT FROM call_counts later WHERE later.subject = call_counts.subject AND (later.window_start, later.process) > (call_counts.window_start, call_counts.process)))`),
+		func(r *RemovalResult) *int { return &r.RateCounters }},
 	{clockMargin, "", inAnyOrder("webhook_leases", "leased_until", "true"), func(r *RemovalResult) *int { return &r.Leases }},
 	// A token may name a watermark that is a little older than the token.
 	{models.SyncTokenLifetime + clockMargin, "", oldestFirst("watermarks", "at"), func(r *RemovalResult) *int { return &r.Watermarks }},

@@ -47,6 +47,10 @@ func rateCounter(f *servicetest.Fixture, name string, age time.Duration) {
 	f.Exec(`INSERT INTO rate_counters (subject, window_start, calls) VALUES ($1, $2, 7)`, name, f.Clock.Now().Add(-age))
 }
 
+func callCount(f *servicetest.Fixture, name string, age time.Duration) {
+	f.Exec(`INSERT INTO call_counts (subject, process, window_start, calls) VALUES ($1, 'a process', $2, 7)`, name, f.Clock.Now().Add(-age))
+}
+
 func lease(f *servicetest.Fixture, name string, age time.Duration) {
 	f.Exec(`INSERT INTO webhook_leases (webhook_id, leased_until) VALUES ($1, $2)`, name, f.Clock.Now().Add(-age))
 }
@@ -70,7 +74,8 @@ func TestExpiredRowsAreRemoved(t *testing.T) {
 	}{
 		{"open deliveries after 30 days", 30 * 24 * time.Hour, event, nameOf("id"), "open_deliveries", upkeep.RemovalResult{}},
 		{"revoked tokens an hour after they expire", time.Hour, revokedToken, "id", "revoked_tokens", upkeep.RemovalResult{RevokedTokens: 2}},
-		{"call counts an hour after their window began", time.Hour, rateCounter, "subject", "rate_counters", upkeep.RemovalResult{RateCounters: 2}},
+		{"counts of sign-ins an hour after their window began", time.Hour, rateCounter, "subject", "rate_counters", upkeep.RemovalResult{RateCounters: 2}},
+		{"call counts an hour after their window began", time.Hour, callCount, "subject", "call_counts", upkeep.RemovalResult{RateCounters: 2}},
 		{"leases an hour after they ended", time.Hour, lease, "webhook_id", "webhook_leases", upkeep.RemovalResult{Leases: 2}},
 		{
 			"watermarks an hour after the tokens that name them", 30*24*time.Hour + time.Hour, watermark,
@@ -146,7 +151,10 @@ func TestNothingElseIsRemoved(t *testing.T) {
 	}
 	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, servicetest.Claim(t, f, "erp_hook").Deliveries[0], 500))
 	servicetest.Record(t, f, "reader_hook", servicetest.Attempt(f, servicetest.Claim(t, f, "reader_hook").Deliveries[0], 200))
-	if _, err := f.Access.CountAddress(t.Context(), "192.0.2.1"); err != nil {
+	if _, err := f.Access.CountAddress("192.0.2.1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Access.ExchangeCounts(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	f.Exec(`INSERT INTO call_hours VALUES ($1, $2, 1, 0)`, f.ID("erp"), f.Clock.Now().Truncate(time.Hour))
@@ -168,7 +176,7 @@ func TestNothingElseIsRemoved(t *testing.T) {
 			t.Errorf("%s has %s left", table, after[table])
 		}
 	}
-	if got := strings.Join(changed, " "); got != "attempts call_hours deliveries delivery_hours events open_deliveries rate_counters revoked_tokens stored_responses webhook_leases" {
+	if got := strings.Join(changed, " "); got != "attempts call_counts call_hours deliveries delivery_hours events open_deliveries revoked_tokens stored_responses webhook_leases" {
 		t.Errorf("something was removed from %s", got)
 	}
 }
@@ -203,14 +211,15 @@ func TestRemovalAlternatesBetweenTables(t *testing.T) {
 		name := fmt.Sprint(i)
 		revokedToken(f, name, 2*time.Hour)
 		rateCounter(f, name, 2*time.Hour)
+		callCount(f, name, 2*time.Hour)
 		lease(f, name, 2*time.Hour)
 	}
-	first := servicetest.Remove(t, f.Service, 1, 3)
-	if first != (upkeep.RemovalResult{RevokedTokens: 1, RateCounters: 1, Leases: 1, More: true}) {
-		t.Errorf("three batches of one row removed %+v, want one row of each", first)
+	first := servicetest.Remove(t, f.Service, 1, 4)
+	if first != (upkeep.RemovalResult{RevokedTokens: 1, RateCounters: 2, Leases: 1, More: true}) {
+		t.Errorf("four batches of one row removed %+v, want one row of each", first)
 	}
 	rest := servicetest.Remove(t, f.Service, 1, 0)
-	if first.Add(rest); first != (upkeep.RemovalResult{RevokedTokens: 3, RateCounters: 3, Leases: 3}) {
+	if first.Add(rest); first != (upkeep.RemovalResult{RevokedTokens: 3, RateCounters: 6, Leases: 3}) {
 		t.Errorf("both together removed %+v", first)
 	}
 }
@@ -521,4 +530,15 @@ func creates(b *testing.B, f *servicetest.Fixture, stop <-chan struct{}) (p50, p
 	}
 	group.Wait()
 	return servicetest.Percentiles(took)
+}
+
+// Of an integration's counts the latest stays, whichever process it is of: it has the time of the last call.
+func TestTheTimeOfTheLastCallStays(t *testing.T) {
+	f := servicetest.New(t)
+	window := f.Clock.Now().Add(-48 * time.Hour)
+	f.Exec(`INSERT INTO call_counts (subject, process, window_start, calls) VALUES ($1, 'a', $2, 1), ($1, 'b', $3, 2), ($1, 'c', $3, 3)`, f.ID("erp"), window, window.Add(time.Hour))
+	servicetest.Remove(t, f.Service, 1, 0)
+	if got := left(f, "process", "call_counts"); got != "c" {
+		t.Errorf("counts of the processes %s are left, want c", got)
+	}
 }
