@@ -75,7 +75,7 @@ func TestStoredResultsKeepTheirFields(t *testing.T) {
 			`"Pending":0,"Retrying":0,"Shown":0,"Held":0,"Failed":0,"LoadedAt":` + time + `}`: webhooks.AddressState{},
 		`{"number":0,"result":"","at":` + time + `,"status":"","recorded_at":` + time + `}`: store.AttemptSignal{},
 		`{"event_id":"","latency_ms":0}`: TestResult{},
-		`{"RevokedTokens":0,"RateCounters":0,"Leases":0,"Watermarks":0,"Deliveries":0,"Partitions":0,"Repositioned":0,"More":false}`: upkeep.RemovalResult{},
+		`{"RevokedTokens":0,"RateCounters":0,"CallCounts":0,"Leases":0,"Watermarks":0,"Deliveries":0,"Partitions":0,"Repositioned":0,"More":false}`: upkeep.RemovalResult{},
 	} {
 		got, err := json.Marshal(result)
 		if err != nil || string(got) != want {

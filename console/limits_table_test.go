@@ -161,7 +161,7 @@ func limitCases() map[string]limitCase {
 		},
 		"wrong secrets of a client from a network": {
 			limit: 30, counted: secret(401, here, "cli_erp", "wrong"), uncounted: []request{secret(200, here, "cli_erp", "secret-of-the-erp-integration")},
-			rows: 2, more: 1, reads: ofClient + "rate_counters", ends: minute,
+			reads: ofClient, ends: minute,
 			others: map[string]request{
 				"the right secret": secret(200, here, "cli_erp", "secret-of-the-erp-integration"), "another network": secret(401, elsewhere, "cli_erp", "wrong"),
 				"another client": secret(401, here, "cli_reader", "wrong"), "a call": call(200, here, "erp", "/v1/me"),
@@ -169,7 +169,7 @@ func limitCases() map[string]limitCase {
 		},
 		"failed token requests from a network": {
 			addressCalls: 5, limit: 5, counted: secret(401, here, "guess{n}", "x"), uncounted: []request{secret(200, here, "cli_erp", "secret-of-the-erp-integration"), call(401, here, "", "/v1/me")},
-			rows: 1 + 5 + 1, reads: ofClient, ends: minute,
+			reads: ofClient, ends: minute,
 			pay: map[string]request{"without a client": secret(401, here, "", ""), "another client": secret(401, here, "cli_erp", "wrong")},
 			others: map[string]request{
 				"the right secret": secret(200, here, "cli_erp", "secret-of-the-erp-integration"), "another network": secret(401, elsewhere, "guess{n}", "x"), "the console": visit(200, here, get, "/console/sign-in", nil),
@@ -178,20 +178,20 @@ func limitCases() map[string]limitCase {
 		"calls of an integration": {
 			setup: `UPDATE plans SET calls_per_minute = 5`,
 			limit: 5, counted: call(404, here, "erp", "/v1/work-orders/none"), uncounted: []request{secret(200, here, "cli_erp", "secret-of-the-erp-integration"), call(401, here, "none", "/v1/me")},
-			rows: 2, reads: ofClient + "revoked_tokens", ends: minute,
+			reads: ofClient + "identities revoked_tokens", ends: minute,
 			pay:    map[string]request{"another network": call(200, elsewhere, "erp", "/v1/me")},
 			others: map[string]request{"another integration": call(200, here, "reader", "/v1/me"), "an invalid token": call(401, here, "none", "/v1/me")},
 		},
 		"calls without a token from a network": {
 			addressCalls: 5, limit: 5, counted: call(401, home, "", "/v1/me"), uncounted: []request{call(200, home, "erp", "/v1/me"), call(200, home, "", "/docs"), secret(401, home, "cli_erp", "wrong")},
-			rows: 4, ends: minute,
+			ends: minute,
 			pay: map[string]request{"another address of the /64": call(401, home2, "", "/v1/me"), "a path that is not there": call(404, home, "", "/v1/nothing")},
 			others: map[string]request{
 				"another network": call(401, home3, "", "/v1/me"), "a token": call(200, home, "erp", "/v1/me"), "an invalid token": call(401, home, "none", "/v1/me"), "the console": visit(200, home, get, "/console/sign-in", nil),
 			},
 		},
 		"bodies of an integration that are being received": {
-			limit: 64, counted: startBody("erp"), uncounted: []request{call(200, here, "erp", "/v1/me")}, rows: 1, reads: "all",
+			limit: 64, counted: startBody("erp"), uncounted: []request{call(200, here, "erp", "/v1/me")}, reads: "all",
 			others: map[string]request{"another integration": startBody("reader"), "without a body": call(200, here, "erp", "/v1/me")},
 		},
 		"large forms of an organization": {

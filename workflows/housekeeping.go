@@ -48,7 +48,7 @@ func housekeep(ctx workflow.Context, left time.Duration) (removed upkeep.Removal
 // housekeepingDetails is what the Temporal UI shows of a Housekeeping.
 func housekeepingDetails(r upkeep.RemovalResult) string {
 	text := fmt.Sprintf("Removed %d partitions of days, %d revoked tokens, %d call counters, %d address leases, %d watermarks, %d deliveries of deleted addresses. Repositioned %d records below moved nodes.\n",
-		r.Partitions, r.RevokedTokens, r.RateCounters, r.Leases, r.Watermarks, r.Deliveries, r.Repositioned)
+		r.Partitions, r.RevokedTokens, r.RateCounters+r.CallCounts, r.Leases, r.Watermarks, r.Deliveries, r.Repositioned)
 	if r.More {
 		text += "\nMore rows have expired.\n"
 	}

@@ -87,7 +87,7 @@ func TestHousekeepingTimeouts(t *testing.T) {
 }
 
 func TestHousekeepingDetails(t *testing.T) {
-	text := housekeepingDetails(upkeep.RemovalResult{Partitions: 3, RevokedTokens: 33, RateCounters: 44, Leases: 55, Watermarks: 66, Deliveries: 77, Repositioned: 88})
+	text := housekeepingDetails(upkeep.RemovalResult{Partitions: 3, RevokedTokens: 33, RateCounters: 40, CallCounts: 4, Leases: 55, Watermarks: 66, Deliveries: 77, Repositioned: 88})
 	if want := "Removed 3 partitions of days, 33 revoked tokens, 44 call counters, 55 address leases, 66 watermarks, 77 deliveries of deleted addresses. Repositioned 88 records below moved nodes.\n"; text != want {
 		t.Errorf("the details are %q", text)
 	}

@@ -6,9 +6,9 @@ import "millwright/service/store"
 // by its network and, over the network's limit, by a person who knows its browser, unless known is
 // "". Errors: rate_limited (with the Rate).
 func (s *Access) CountVisitor(network, known string) (Rate, error) {
-	rate := s.visitors.add(network, s.AddressCallsPerMinute, s.Now())
+	rate := s.visitors.addAny(network, s.AddressCallsPerMinute, s.Now())
 	if rate.Exceeded() && known != "" {
-		rate = s.visitors.add(known, s.AddressCallsPerMinute, s.Now())
+		rate = s.visitors.addAny(known, s.AddressCallsPerMinute, s.Now())
 	}
 	if rate.Exceeded() {
 		return rate, overLimit()
@@ -32,7 +32,7 @@ const (
 // limit that it exceeds).
 func (s *Access) CountForm(actor store.Actor, kind FormKind) (Rate, error) {
 	count := func(kind FormKind, limit int) Rate {
-		return s.forms.add(string(kind)+" "+actor.IdentityID, limit, s.Now())
+		return s.forms.addAny(string(kind)+" "+actor.IdentityID, limit, s.Now())
 	}
 	counted := kind
 	if kind == FormOfComment {

@@ -45,16 +45,21 @@ func newMinuteCounts() *minuteCounts {
 
 // add counts for a subject with a limit, unless it is over the limit: the returned count is above the limit then.
 func (c *minuteCounts) add(subject string, limit int, now time.Time) Rate {
-	return c.count(subject, limit, now, 1)
+	return c.count(subject, limit, limit, now, 1)
+}
+
+// addAny is add also for a subject that is over the limit.
+func (c *minuteCounts) addAny(subject string, limit int, now time.Time) Rate {
+	return c.count(subject, limit, math.MaxInt32, now, 1)
 }
 
 // rate returns what was counted for a subject with a limit.
 func (c *minuteCounts) rate(subject string, limit int, now time.Time) Rate {
-	return c.count(subject, limit, now, 0)
+	return c.count(subject, limit, 0, now, 0)
 }
 
-// count adds n for the subject if its count is below the limit, and returns the count after it.
-func (c *minuteCounts) count(subject string, limit int, now time.Time, n int) Rate {
+// count adds n for the subject if that is at most the maximum, and returns the count as if it did.
+func (c *minuteCounts) count(subject string, limit, maximum int, now time.Time, n int) Rate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.begin(now)
@@ -64,7 +69,7 @@ func (c *minuteCounts) count(subject string, limit int, now time.Time, n int) Ra
 	}
 	if exact := c.exact[subject]; exact != nil {
 		rate.Calls += exact.here + exact.elsewhere
-		if rate.Calls <= limit {
+		if rate.Calls <= maximum {
 			exact.here += n
 		}
 		return rate
@@ -76,7 +81,7 @@ func (c *minuteCounts) count(subject string, limit int, now time.Time, n int) Ra
 		least = min(least, *counters[row])
 	}
 	rate.Calls += int(least)
-	if rate.Calls <= limit {
+	if rate.Calls <= maximum {
 		for _, counter := range counters {
 			*counter += uint32(n) //nolint:gosec // 0 or 1
 		}

@@ -23,6 +23,7 @@ const clockMargin = time.Hour
 type RemovalResult struct {
 	RevokedTokens int
 	RateCounters  int
+	CallCounts    int
 	// Leases counts leases of addresses without a running dispatcher.
 	Leases     int
 	Watermarks int
@@ -100,7 +101,7 @@ var expiries = []expiry{
 	// An integration's latest count stays: it has the time of the last call.
 	{clockMargin, "", inAnyOrder("call_counts", "window_start", `(subject NOT LIKE 'idn%' OR EXISTS (
 		SELECT FROM call_counts later WHERE later.subject = call_counts.subject AND (later.window_start, later.process) > (call_counts.window_start, call_counts.process)))`),
-		func(r *RemovalResult) *int { return &r.RateCounters }},
+		func(r *RemovalResult) *int { return &r.CallCounts }},
 	{clockMargin, "", inAnyOrder("webhook_leases", "leased_until", "true"), func(r *RemovalResult) *int { return &r.Leases }},
 	// A token may name a watermark that is a little older than the token.
 	{models.SyncTokenLifetime + clockMargin, "", oldestFirst("watermarks", "at"), func(r *RemovalResult) *int { return &r.Watermarks }},

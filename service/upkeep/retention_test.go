@@ -75,7 +75,7 @@ func TestExpiredRowsAreRemoved(t *testing.T) {
 		{"open deliveries after 30 days", 30 * 24 * time.Hour, event, nameOf("id"), "open_deliveries", upkeep.RemovalResult{}},
 		{"revoked tokens an hour after they expire", time.Hour, revokedToken, "id", "revoked_tokens", upkeep.RemovalResult{RevokedTokens: 2}},
 		{"counts of sign-ins an hour after their window began", time.Hour, rateCounter, "subject", "rate_counters", upkeep.RemovalResult{RateCounters: 2}},
-		{"call counts an hour after their window began", time.Hour, callCount, "subject", "call_counts", upkeep.RemovalResult{RateCounters: 2}},
+		{"call counts an hour after their window began", time.Hour, callCount, "subject", "call_counts", upkeep.RemovalResult{CallCounts: 2}},
 		{"leases an hour after they ended", time.Hour, lease, "webhook_id", "webhook_leases", upkeep.RemovalResult{Leases: 2}},
 		{
 			"watermarks an hour after the tokens that name them", 30*24*time.Hour + time.Hour, watermark,
@@ -215,11 +215,11 @@ func TestRemovalAlternatesBetweenTables(t *testing.T) {
 		lease(f, name, 2*time.Hour)
 	}
 	first := servicetest.Remove(t, f.Service, 1, 4)
-	if first != (upkeep.RemovalResult{RevokedTokens: 1, RateCounters: 2, Leases: 1, More: true}) {
+	if first != (upkeep.RemovalResult{RevokedTokens: 1, RateCounters: 1, CallCounts: 1, Leases: 1, More: true}) {
 		t.Errorf("four batches of one row removed %+v, want one row of each", first)
 	}
 	rest := servicetest.Remove(t, f.Service, 1, 0)
-	if first.Add(rest); first != (upkeep.RemovalResult{RevokedTokens: 3, RateCounters: 6, Leases: 3}) {
+	if first.Add(rest); first != (upkeep.RemovalResult{RevokedTokens: 3, RateCounters: 3, CallCounts: 3, Leases: 3}) {
 		t.Errorf("both together removed %+v", first)
 	}
 }
