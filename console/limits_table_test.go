@@ -185,7 +185,7 @@ func limitCases() map[string]limitCase {
 		"calls without a token from a network": {
 			addressCalls: 5, limit: 5, counted: call(401, home, "", "/v1/me"), uncounted: []request{call(200, home, "erp", "/v1/me"), call(200, home, "", "/docs"), secret(401, home, "cli_erp", "wrong")},
 			ends: minute,
-			pay: map[string]request{"another address of the /64": call(401, home2, "", "/v1/me"), "a path that is not there": call(404, home, "", "/v1/nothing")},
+			pay:  map[string]request{"another address of the /64": call(401, home2, "", "/v1/me"), "a path that is not there": call(404, home, "", "/v1/nothing")},
 			others: map[string]request{
 				"another network": call(401, home3, "", "/v1/me"), "a token": call(200, home, "erp", "/v1/me"), "an invalid token": call(401, home, "none", "/v1/me"), "the console": visit(200, home, get, "/console/sign-in", nil),
 			},
