@@ -53,7 +53,7 @@ var workOrderRecord = []rule{
 			h.post("/work-orders", body).Want(http.StatusUnprocessableEntity, "validation_failed")
 		}
 	}},
-	{item: "record field inventory", words: "work orders and feedback show their node and its path, even to a reader who may not read the node", code: "service/records.(*WorkOrderRow).AppendJSON, service/records.(*FeedbackRow).AppendJSON", test: func(t *testing.T, h *harness) {
+	{item: "record field inventory", words: "work orders and feedback show their node and its path, even to a reader who may not read the node", code: "service/records.(*WorkOrderRow).Shown, service/records.(*FeedbackRow).Shown", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"assignees": h.ids("erp", "polar")})
 		given := h.feedback(nil).Want(http.StatusCreated, "").Text("id")
 		for _, record := range []apitest.Response{
@@ -222,7 +222,7 @@ var answerInput = []rule{
 }
 
 var identities = []rule{
-	{item: "identities 1", words: "a person, team, organization or integration, by its id", code: "service/records.encodedPeople", test: func(t *testing.T, h *harness) {
+	{item: "identities 1", words: "a person, team, organization or integration, by its id", code: "service/records.withIDs", test: func(t *testing.T, h *harness) {
 		keys := []string{"bob", "crew", "polar", "erp"}
 		made := h.create(object{"assignees": h.ids(keys...)})
 		wantList(t, "the workers", stringList(made, "assignees"), h.ids(keys...)...)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// timeLayout is RFC 3339 in UTC with milliseconds (api.md 2.7).
-const timeLayout = "2006-01-02T15:04:05.000Z"
+// TimeLayout is RFC 3339 in UTC with milliseconds (api.md 2.7).
+const TimeLayout = "2006-01-02T15:04:05.000Z"
 
 // Time is a time in UTC, truncated to the millisecond: the precision in which times
 // are stored, shown and compared.
@@ -21,16 +21,12 @@ type Time struct{ time.Time }
 func TimeOf(t time.Time) Time { return Time{t.UTC().Truncate(time.Millisecond)} }
 
 // String returns the time as the API shows it.
-func (t Time) String() string { return t.Format(timeLayout) }
+func (t Time) String() string { return t.Format(TimeLayout) }
 
 // MarshalJSON writes the time as RFC 3339 in UTC with milliseconds.
 func (t Time) MarshalJSON() ([]byte, error) {
-	return t.AppendJSON(make([]byte, 0, len(timeLayout)+2)), nil
-}
-
-// AppendJSON appends what MarshalJSON writes.
-func (t Time) AppendJSON(b []byte) []byte {
-	return append(t.AppendFormat(append(b, '"'), timeLayout), '"')
+	b := append(make([]byte, 0, len(TimeLayout)+2), '"')
+	return append(t.AppendFormat(b, TimeLayout), '"'), nil
 }
 
 // rfc3339 matches the times of RFC 3339, whose T and Z may be lower-case: time.Parse also

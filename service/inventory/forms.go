@@ -2,8 +2,8 @@ package inventory
 
 import (
 	"context"
-	"strconv"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
@@ -11,18 +11,24 @@ import (
 	"millwright/service/store"
 )
 
-// formRow is a models.FormRecord whose questions are the text that triggers keep in
+// formRecord is a models.FormRecord whose questions are the JSON that triggers keep in
 // form_questions: there may be hundreds, with thousands of options.
+type formRecord struct {
+	ID        string         `json:"id"`
+	Name      string         `json:"name"`
+	Questions jsontext.Value `json:"questions"`
+	Retired   bool           `json:"retired"`
+	CreatedAt models.Time    `json:"created_at"`
+	ChangedAt models.Time    `json:"changed_at"`
+}
+
 type formRow struct {
-	ID, Name             string
-	Questions            []byte
-	Retired              bool
-	CreatedAt, ChangedAt models.Time
-	Xid                  uint64
+	formRecord
+	Xid uint64
 }
 
 func (r *formRow) Position() lists.Position { return lists.Position{Xid: r.Xid, ID: r.ID} }
-func (r *formRow) Record() any              { return r }
+func (r *formRow) Record() any              { return &r.formRecord }
 
 const formColumns = `
 	{w}.id, {w}.name, {w}.retired, {w}.created_at, {w}.changed_at,
@@ -54,16 +60,5 @@ func (s *Inventory) Form(ctx context.Context, actor store.Actor, id string) ([]b
 	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &row, models.NotFound(), formQuery, id, actor.OrganizationID)
 		return nil
-	}, func() ([]byte, error) { return store.Encode(&row) })
-}
-
-// AppendJSON writes a models.FormRecord.
-func (r *formRow) AppendJSON(b []byte) []byte {
-	b = store.AppendText(b, `{"id":`, r.ID)
-	b = store.AppendText(b, `,"name":`, r.Name)
-	b = store.AppendEncoded(b, `,"questions":`, r.Questions)
-	b = strconv.AppendBool(append(b, `,"retired":`...), r.Retired)
-	b = store.AppendTime(b, `,"created_at":`, &r.CreatedAt)
-	b = store.AppendTime(b, `,"changed_at":`, &r.ChangedAt)
-	return append(b, '}')
+	}, func() ([]byte, error) { return store.Encode(row.Record()) })
 }

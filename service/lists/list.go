@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 
 	"github.com/jackc/pgx/v5"
 
@@ -35,12 +34,6 @@ type Page[T any] struct {
 	HasMore    bool   `json:"has_more" doc:"Whether another page follows."`
 	NextCursor string `json:"next_cursor,omitempty" doc:"Pass it as cursor, with the same filters, to get the next page; absent on the last one."`
 	SyncToken  string `json:"sync_token,omitempty" doc:"With changed_since: pass it as the next changed_since to see every later change."`
-}
-
-// pageEnd is what follows the records of a page.
-type pageEnd struct {
-	HasMore               bool
-	NextCursor, SyncToken string
 }
 
 // rowPointer is a pointer to a row of a list: it knows its position and its record.
@@ -99,8 +92,8 @@ func List[Row any, P rowPointer[Row]](ctx context.Context, s *store.Store, q *Li
 
 // encodePage encodes the rows found as a page; there is one more than the
 // limit if another page follows. Errors: unavailable.
-func encodePage[Row any, P rowPointer[Row]](ctx context.Context, s *store.Store, q *ListQuery, start *PageStart, v store.Visibility, found []Row, limit int) (body []byte, err error) {
-	page := pageEnd{HasMore: len(found) > limit}
+func encodePage[Row any, P rowPointer[Row]](ctx context.Context, s *store.Store, q *ListQuery, start *PageStart, v store.Visibility, found []Row, limit int) ([]byte, error) {
+	page := Page[any]{HasMore: len(found) > limit}
 	if err := ShowShared[Row, P](found); err != nil {
 		return nil, err
 	}
@@ -125,16 +118,39 @@ func encodePage[Row any, P rowPointer[Row]](ctx context.Context, s *store.Store,
 	} else if page.HasMore {
 		page.NextCursor = CursorToken{Kind: KindCursor, ID: last.ID, Filter: q.Digest}.Encode(s.Vault)
 	}
-	body = append(make([]byte, 0, (len(found)+1)*store.RecordSize), `{"data":[`...)
+	return encodeRecords[Row, P](found, page)
+}
+
+// appender is a row that appends the JSON of its record.
+type appender interface{ AppendJSON(b []byte) []byte }
+
+const (
+	pageStart = `{"data":[`
+	// appendedSize is about the size of a record that an appender appends.
+	appendedSize = 2 << 10
+)
+
+// encodeRecords encodes the page with the records of the rows.
+func encodeRecords[Row any, P rowPointer[Row]](found []Row, page Page[any]) ([]byte, error) {
+	page.Data = make([]any, 0, len(found))
+	if _, appends := any(P(new(Row))).(appender); !appends {
+		for n := range found {
+			page.Data = append(page.Data, P(&found[n]).Record())
+		}
+		return store.Encode(page)
+	}
+	rest, err := store.Encode(page)
+	if err != nil {
+		return nil, err
+	}
+	body := append(make([]byte, 0, len(found)*appendedSize+len(rest)), pageStart...)
 	for n := range found {
 		if n > 0 {
 			body = append(body, ',')
 		}
-		if body, err = store.AppendRecord(body, P(&found[n]).Record()); err != nil {
-			return nil, err
-		}
+		body = any(P(&found[n])).(appender).AppendJSON(body)
 	}
-	return page.AppendJSON(append(body, ']')), nil
+	return append(body, rest[len(pageStart):]...), nil
 }
 
 // queuePage adds the query of a page. One with filters is planned for their values: how
@@ -153,18 +169,6 @@ func watermarkAbove(ctx context.Context, s *store.Store, v store.Visibility, las
 		return newWatermark(ctx, s)
 	}
 	return watermark{Nonce: v.WatermarkNonce, Xid: v.WatermarkXid}, nil
-}
-
-// AppendJSON writes what follows the records of a Page.
-func (e pageEnd) AppendJSON(b []byte) []byte {
-	b = strconv.AppendBool(append(b, `,"has_more":`...), e.HasMore)
-	if e.NextCursor != "" {
-		b = store.AppendText(b, `,"next_cursor":`, e.NextCursor)
-	}
-	if e.SyncToken != "" {
-		b = store.AppendText(b, `,"sync_token":`, e.SyncToken)
-	}
-	return append(b, '}')
 }
 
 // DecodePage decodes the page that a list returned, or returns its error.

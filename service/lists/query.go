@@ -276,7 +276,7 @@ func (q *ListQuery) sql(v store.Visibility, start *PageStart, limit int) string 
 		first = append(first, `granted AS MATERIALIZED (`+q.Granted()+`)`)
 	}
 	if q.showsNodes {
-		page = strings.NewReplacer(store.InventoryOf, "NULL::bytea AS inventory", q.people, "NULL::bytea AS people").Replace(page)
+		page = strings.NewReplacer(store.InventoryOf, "NULL::json AS inventory", q.people, "NULL::json AS people").Replace(page)
 		first = append(first, `page AS MATERIALIZED (`+page+`)`)
 		page = ` SELECT page.*, ` + NodesOfPage + `, ` + store.Fill(PeopleOfPage, "named", q.named) + ` FROM page ORDER BY ` + o.inPage
 	}

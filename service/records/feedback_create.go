@@ -31,8 +31,9 @@ type feedbackCreation struct {
 	NodeRetired bool
 	// Managers are the nearest active inventory managers, without any the administrators.
 	Managers []string
-	// Inventory and People are as in FeedbackRow.
-	Inventory, People []byte
+	// Inventory is the node, nil if the organization has no such node. People are as in FeedbackRow.
+	Inventory *models.NodeReference
+	People    []models.NamedIdentity
 	// Taken is true if other feedback has the external_id. Existing
 	// is its id if the actor has the permission to read it.
 	Taken    bool
@@ -96,7 +97,7 @@ func (s *Records) createFeedback(ctx context.Context, actor store.Actor, key sto
 			CreatedAt:      t.At,
 			ChangedAt:      t.At,
 		}}
-		return id, &row, insertFeedback(t, actor, row.Feedback, known.Managers)
+		return id, row.Shown(), insertFeedback(t, actor, row.Feedback, known.Managers)
 	})
 }
 

@@ -2,8 +2,6 @@ package records
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"unicode/utf8"
 
@@ -99,14 +97,11 @@ func (s *Records) FeedbackDetail(ctx context.Context, actor store.Actor, id stri
 		if !known.Readable {
 			return detail, models.NotFound()
 		}
-		body, err := store.Encode(known.Record())
-		if err == nil {
-			err = json.Unmarshal(body, &detail.Record)
+		detail.Record = *known.Shown()
+		if detail.ETag, err = store.ETagOf(detail.Record); err != nil {
+			return detail, err
 		}
-		if err != nil {
-			return detail, fmt.Errorf("show the feedback %s: %w", id, err)
-		}
-		detail.ETag, detail.Resolving = store.ETag(body), known.check(actor)
+		detail.Resolving = known.check(actor)
 		detail.CreatesWorkOrders = manual && known.requireWritable(rejectReadOnly) == nil && slices.Contains(known.Grants, string(models.GrantWorkOrdersCreate))
 		detail.WorkOrders = made
 		detail.History = history.page()

@@ -13,28 +13,50 @@ import (
 // FeedbackRow is feedback with what its record shows besides its own columns.
 type FeedbackRow struct {
 	models.Feedback
-	Inventory, People []byte // as in WorkOrderRow
-	Xid               uint64
+	Inventory *models.NodeReference
+	People    []models.NamedIdentity // as in WorkOrderRow
+	Xid       uint64
 }
 
 // Position is the row's place in a list.
 func (r *FeedbackRow) Position() lists.Position { return lists.Position{Xid: r.Xid, ID: r.ID} }
 
-// Record is what a list shows of the row.
-func (r *FeedbackRow) Record() any { return r }
+// Record returns Shown, for a reader or a list.
+func (r *FeedbackRow) Record() any { return r.Shown() }
 
-// Node returns the record's node and where its JSON belongs.
-func (r *FeedbackRow) Node() (id string, into *[]byte) { return r.InventoryID, &r.Inventory }
+// Shown returns the feedback as GET /issues/{id} shows it.
+func (r *FeedbackRow) Shown() *models.FeedbackRecord {
+	return &models.FeedbackRecord{
+		ID:             r.ID,
+		OrganizationID: r.OrganizationID,
+		InventoryID:    r.InventoryID,
+		Inventory:      *r.Inventory,
+		Subject:        r.Subject,
+		Description:    r.Description,
+		ExternalID:     r.ExternalID,
+		Status:         models.StatusOf(r.Status),
+		CreatedBy:      r.CreatedBy,
+		CreatedAt:      r.CreatedAt,
+		ChangedAt:      r.ChangedAt,
+		ResolvedAt:     r.ResolvedAt,
+		People:         r.People,
+	}
+}
+
+// Node returns the id of the record's node, and where the node belongs.
+func (r *FeedbackRow) Node() (id string, into **models.NodeReference) {
+	return r.InventoryID, &r.Inventory
+}
+
+// Identities returns the ids of the people in the record, and where they belong.
+func (r *FeedbackRow) Identities() (ids []string, into *[]models.NamedIdentity) {
+	return []string{r.CreatedBy}, &r.People
+}
 
 // listedFeedback is a FeedbackRow of a page.
 type listedFeedback struct {
 	FeedbackRow
 	lists.Shared
-}
-
-// Identities returns the ids of the people in the record, and where their JSON belongs.
-func (r *FeedbackRow) Identities() (ids []string, into *[]byte) {
-	return []string{r.CreatedBy}, &r.People
 }
 
 var peopleInFeedback = store.PeopleAmong("{w}.created_by")

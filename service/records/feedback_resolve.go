@@ -47,14 +47,15 @@ func (s *Records) ResolveFeedback(ctx context.Context, actor store.Actor, key st
 		if !known.Readable {
 			return "", nil, models.NotFound()
 		}
-		if err := t.Matches(ctx, key, &known.FeedbackRow, known.OrganizationID, id); err != nil {
+		if err := t.Matches(ctx, key, known.Shown(), known.OrganizationID, id); err != nil {
 			return "", nil, err
 		}
 		if err := known.check(actor); err != nil {
 			return "", nil, err
 		}
 		row := known.FeedbackRow
-		return id, &row, resolve(t, actor, &row.Feedback)
+		err := resolve(t, actor, &row.Feedback)
+		return id, row.Shown(), err
 	})
 }
 

@@ -14,8 +14,8 @@ import (
 	"millwright/service/store"
 )
 
-// Records that append their own JSON write what their models would: every field, in its
-// order, without spaces. The same record has the same bytes wherever it is read.
+// Responses show what the models of their records list: every field, in its order, without spaces. The
+// same record has the same bytes wherever it is read.
 func TestRecordsAreEncodedLikeTheirModels(t *testing.T) {
 	f := servicetest.New(t)
 	ctx := t.Context()
@@ -49,7 +49,13 @@ func TestRecordsAreEncodedLikeTheirModels(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				checkEncoded[models.WorkOrderRecord](t, closed.Body)
+				record := checkEncoded[models.WorkOrderRecord](t, closed.Body)
+				page, err = f.Records.WorkOrders(ctx, erp, records.WorkOrderFilter{}, lists.ListRequest{Limit: 1})
+				checkPage[models.WorkOrderRecord](t, page, closed.Body, err)
+				if name == "most" {
+					record.CompletedAt = &at // a cancelled one is never completed
+					checkComplete(t, record, erp.ShowPeople)
+				}
 			})
 		}
 		t.Run("feedback", func(t *testing.T) {
@@ -58,7 +64,9 @@ func TestRecordsAreEncodedLikeTheirModels(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			checkEncoded[models.FeedbackRecord](t, made.Body)
+			record := checkEncoded[models.FeedbackRecord](t, made.Body)
+			record.ExternalID, record.ResolvedAt = &text, &at // that it does not have
+			checkComplete(t, record, erp.ShowPeople)
 			page, err := f.Records.FeedbackList(ctx, erp, records.FeedbackFilter{}, lists.ListRequest{Limit: 1})
 			checkPage[models.FeedbackRecord](t, page, made.Body, err)
 		})
@@ -89,6 +97,16 @@ func checkEncoded[Record any](t *testing.T, body []byte) Record {
 	want, err := store.Encode(record)
 	checkSame(t, want, body, err)
 	return record
+}
+
+// checkComplete reports every field of the record that is not set.
+func checkComplete(t *testing.T, record any, showsPeople bool) {
+	t.Helper()
+	for field, value := range reflect.ValueOf(record).Fields() {
+		if value.IsZero() && (showsPeople || field.Name != "People") {
+			t.Errorf("the record lacks %s: %+v", field.Name, record)
+		}
+	}
 }
 
 func checkPage[Record any](t *testing.T, page, first []byte, err error) {

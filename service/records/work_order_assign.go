@@ -3,8 +3,6 @@ package records
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -170,7 +168,7 @@ func (c *workOrderChange) isOwnReview(ctx context.Context, consultants []string)
 
 // reassign queues the change of roles and adds its effects. known are those added, as the record shows them. Errors:
 // rule_violation (own_work, status).
-func (c *workOrderChange) reassign(ctx context.Context, added, removed people.Roles, known []encodedIdentity) error {
+func (c *workOrderChange) reassign(ctx context.Context, added, removed people.Roles, known []models.NamedIdentity) error {
 	if len(added.All())+len(removed.All()) == 0 {
 		return nil
 	}
@@ -196,9 +194,7 @@ func (c *workOrderChange) reassign(ctx context.Context, added, removed people.Ro
 		return err
 	}
 	c.row.Assigned = after
-	if err := c.showPeople(known); err != nil {
-		return err
-	}
+	c.showPeople(known)
 	c.Action = string(models.EventWorkOrderAssigneesChanged)
 	c.Events = []effects.Event{{Type: models.EventWorkOrderAssigneesChanged, Data: models.JSON{"added": added, "removed": removed}}}
 	if slices.Contains(models.InProcess(), c.state.Status) { // else there is nothing to do for them (api.md 1.5)
@@ -237,17 +233,23 @@ func assigneeRows(id string, roles people.Roles, first int) []models.WorkOrderAs
 
 // showPeople has the record name the people of those who are assigned now: some of those it named before, and of
 // those added.
-func (c *workOrderChange) showPeople(added []encodedIdentity) error {
+func (c *workOrderChange) showPeople(added []models.NamedIdentity) {
 	if c.state.People == nil {
-		return nil
+		return
 	}
-	var all []encodedIdentity
-	if err := json.Unmarshal(c.state.People, &all); err != nil {
-		return fmt.Errorf("decode the people of a record: %w", err)
+	all := slices.Concat(c.state.People, added)
+	slices.SortFunc(all, func(a, b models.NamedIdentity) int { return cmp.Compare(a.IdentityID, b.IdentityID) })
+	all = slices.CompactFunc(all, func(a, b models.NamedIdentity) bool { return a.IdentityID == b.IdentityID })
+	c.row.People = withIDs(all, append(c.row.Assigned.All(), c.row.CreatedBy))
+}
+
+// withIDs returns the identities with the ids, nil without any.
+func withIDs(identities []models.NamedIdentity, ids []string) []models.NamedIdentity {
+	var found []models.NamedIdentity
+	for _, identity := range identities {
+		if slices.Contains(ids, identity.IdentityID) {
+			found = append(found, identity)
+		}
 	}
-	all = append(all, added...)
-	slices.SortFunc(all, func(a, b encodedIdentity) int { return cmp.Compare(a.id, b.id) })
-	all = slices.CompactFunc(all, func(a, b encodedIdentity) bool { return a.id == b.id })
-	c.row.People = encodedPeople(all, append(c.row.Assigned.All(), c.row.CreatedBy))
-	return nil
+	return found
 }

@@ -24,7 +24,7 @@ type candidates struct {
 type candidateState struct {
 	Known, Connected, Active []string
 	// People are the candidates as the record shows them, nil if it does not.
-	People []encodedIdentity
+	People []models.NamedIdentity
 }
 
 // connectedTo selects the identities that are connected to the node {node}: those assigned

@@ -106,7 +106,7 @@ func (s *Records) changeWorkOrder(
 				return "", nil, err
 			}
 		}
-		if err := t.Matches(ctx, key, &c.state.WorkOrderRow, c.state.OrganizationID, id); err != nil {
+		if err := t.Matches(ctx, key, c.state.Shown(), c.state.OrganizationID, id); err != nil {
 			return "", nil, err
 		}
 		if err := rule.permission(&c.workOrderActor); err != nil {
@@ -117,7 +117,8 @@ func (s *Records) changeWorkOrder(
 		if err := rules(ctx, c); err != nil {
 			return "", nil, err
 		}
-		return id, &c.row, c.save()
+		err := c.save()
+		return id, c.row.Shown(), err
 	})
 }
 

@@ -2,8 +2,6 @@ package records
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -49,7 +47,7 @@ const (
 
 // creatableNodeQuery reads what decides whether the actor may create a work order on the node.
 var creatableNodeQuery = `
-	SELECT o.read_only, o.suspended, p.manual_work_orders, n.kind AS node_kind, n.retired_at IS NOT NULL AS node_retired, ` + store.Fill(store.NodeReference, "node", "n.id") + `::text AS inventory,
+	SELECT o.read_only, o.suspended, p.manual_work_orders, n.kind AS node_kind, n.retired_at IS NOT NULL AS node_retired, ` + store.Fill(store.NodeReference, "node", "n.id") + ` AS inventory,
 		` + store.Fill(access.GrantsOn, "node", "n.id", "actor", "$1") + ` AS grants,
 		ARRAY(SELECT i.name FROM unnest(` + store.Fill(nearestManagers, "node", "n.id", "except", "'{}'::text[]") + `) m
 			CROSS JOIN LATERAL (SELECT name FROM identities WHERE id = m LIMIT 1) i ORDER BY i.name) AS managers
@@ -85,7 +83,7 @@ func (s *Records) WorkOrderChoices(ctx context.Context, actor store.Actor, nodeI
 	}
 	var node struct {
 		creationPlace
-		Inventory string
+		Inventory models.NodeReference
 		Managers  []string
 	}
 	var choices WorkOrderChoices
@@ -102,9 +100,7 @@ func (s *Records) WorkOrderChoices(ctx context.Context, actor store.Actor, nodeI
 		choices.MoreForms, choices.MoreCandidates = len(choices.Forms) > MaxFormChoices, len(choices.Candidates) > MaxCandidates
 		choices.Forms = choices.Forms[:min(len(choices.Forms), MaxFormChoices)]
 		choices.Candidates = choices.Candidates[:min(len(choices.Candidates), MaxCandidates)]
-		if err := json.Unmarshal([]byte(node.Inventory), &choices.Node); err != nil {
-			return WorkOrderChoices{}, fmt.Errorf("decode a node: %w", err)
-		}
+		choices.Node = node.Inventory
 		return choices, nil
 	})
 }

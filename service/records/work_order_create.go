@@ -55,7 +55,7 @@ type workOrderCreation struct {
 	// Number is the work order's, nil if the actor may not create one there.
 	Number *int64
 	// Inventory is the node, nil if the organization has no such node.
-	Inventory []byte
+	Inventory *models.NodeReference
 	// People of the candidates' state are those that the record may name: the actor, the identities of the
 	// request and the managers.
 }
@@ -143,7 +143,7 @@ func (s *Records) CreateWorkOrder(ctx context.Context, actor store.Actor, key st
 		}
 		row := known.row(actor, id, in, workers)
 		row.CreatedAt, row.ChangedAt = t.At, t.At
-		return id, &row, insertWorkOrder(t, actor, &row)
+		return id, row.Shown(), insertWorkOrder(t, actor, &row)
 	})
 }
 
@@ -262,7 +262,7 @@ func (c workOrderCreation) row(actor store.Actor, id string, in NewWorkOrder, wo
 		Assigned:  people.Roles{Assignees: difference(workers, nil), Consultants: difference(in.Consultants, nil)},
 		Inventory: c.Inventory,
 	}
-	row.People = encodedPeople(c.People, append(row.Assigned.All(), actor.IdentityID))
+	row.People = withIDs(c.People, append(row.Assigned.All(), actor.IdentityID))
 	return row
 }
 

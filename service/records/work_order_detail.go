@@ -2,7 +2,6 @@ package records
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -153,9 +152,8 @@ const shownChanges = 30
 
 // detail returns what the page shows.
 func (r *workOrderDetailRow) detail(actor store.Actor, answers answersRow, history historyRead) (detail WorkOrderDetail, err error) {
-	body := r.AppendJSON(nil)
-	detail.ETag = store.ETag(body)
-	if err := json.Unmarshal(body, &detail.Record); err != nil {
+	detail.Record = *r.Shown()
+	if detail.ETag, err = store.ETagOf(detail.Record); err != nil {
 		return detail, err
 	}
 	detail.Customer, detail.Contact = store.TextOf(r.Customer), r.Contact

@@ -289,7 +289,7 @@ const waysOf = `bool_or(how = '` + isReadable + `') AS ` + isReadable + `, bool_
 // ids and more columns.
 func shownWorkOrders(of, more string) string {
 	return `, page AS MATERIALIZED (
-		SELECT ` + strings.NewReplacer(store.InventoryOf, "NULL::bytea AS inventory", peopleInWorkOrder, "NULL::bytea AS people").Replace(WorkOrderColumns) + `,
+		SELECT ` + strings.NewReplacer(store.InventoryOf, "NULL::json AS inventory", peopleInWorkOrder, "NULL::json AS people").Replace(WorkOrderColumns) + `,
 			` + store.Fill(access.CustomerOf, "organization", "@organization") + ` AS customer` + more + `
 		FROM ` + of + ` f CROSS JOIN LATERAL ` + lookedUp(`f.id`) + ` {w}
 	)

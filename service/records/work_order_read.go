@@ -15,24 +15,53 @@ import (
 // WorkOrderRow is a work order with what its record shows besides its own columns.
 type WorkOrderRow struct {
 	models.WorkOrder
-	Assigned people.Roles
-	// Inventory is a models.NodeReference and People are []models.NamedIdentity, nil
-	// unless they are shown, as Postgres encodes them.
-	Inventory, People []byte
-	Xid               uint64
+	Assigned  people.Roles
+	Inventory *models.NodeReference
+	// People are nil unless they are shown. On a page, lists.ShowShared sets both.
+	People []models.NamedIdentity
+	Xid    uint64
 }
 
 // Position is the row's place in a list.
 func (r *WorkOrderRow) Position() lists.Position { return lists.Position{Xid: r.Xid, ID: r.ID} }
 
-// Record is what a list shows of the row.
-func (r *WorkOrderRow) Record() any { return r }
+// Record returns Shown, for a reader or a list.
+func (r *WorkOrderRow) Record() any { return r.Shown() }
 
-// Node returns the record's node and where its JSON belongs.
-func (r *WorkOrderRow) Node() (id string, into *[]byte) { return r.InventoryID, &r.Inventory }
+// Shown returns the work order as GET /work-orders/{id} shows it.
+func (r *WorkOrderRow) Shown() *models.WorkOrderRecord {
+	return &models.WorkOrderRecord{
+		ID:             r.ID,
+		OrganizationID: r.OrganizationID,
+		Number:         r.Number,
+		InventoryID:    r.InventoryID,
+		Inventory:      *r.Inventory,
+		Title:          r.Title,
+		Description:    r.Description,
+		Priority:       r.Priority,
+		TargetDate:     r.TargetDate,
+		FormID:         r.FormID,
+		Assignees:      r.Assigned.Assignees,
+		Consultants:    r.Assigned.Consultants,
+		ExternalID:     r.ExternalID,
+		Status:         models.StatusOf(r.Status),
+		CancelReason:   r.CancelReason,
+		CreatedBy:      r.CreatedBy,
+		CreatedAt:      r.CreatedAt,
+		ChangedAt:      r.ChangedAt,
+		CompletedAt:    r.CompletedAt,
+		CancelledAt:    r.CancelledAt,
+		People:         r.People,
+	}
+}
 
-// Identities returns the ids of the people in the record, and where their JSON belongs.
-func (r *WorkOrderRow) Identities() (ids []string, into *[]byte) {
+// Node returns the id of the record's node, and where the node belongs.
+func (r *WorkOrderRow) Node() (id string, into **models.NodeReference) {
+	return r.InventoryID, &r.Inventory
+}
+
+// Identities returns the ids of the people in the record, and where they belong.
+func (r *WorkOrderRow) Identities() (ids []string, into *[]models.NamedIdentity) {
 	return append(r.Assigned.All(), r.CreatedBy), &r.People
 }
 

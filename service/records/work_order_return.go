@@ -57,7 +57,7 @@ type companyReplacement struct {
 	// manager there. Admins are the active administrators of the work order's organization.
 	Managers, Admins []string
 	// People are managers and administrators as the record shows them, nil if it does not.
-	People []encodedIdentity
+	People []models.NamedIdentity
 }
 
 // companyReplacementQueries select a companyReplacement of the @company on the work order @id, by whether the people in

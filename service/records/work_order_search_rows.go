@@ -1,8 +1,6 @@
 package records
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
 
 	"millwright/models"
@@ -31,7 +29,7 @@ type searchTotal struct {
 	More  bool
 }
 
-// page makes a page of the rows. Errors: one that cannot be decoded.
+// page makes a page of the rows. Errors: ShowShared's.
 func (f *workOrderFinder) page(found []foundWorkOrder, total searchTotal, limit int) (WorkOrderPage, error) {
 	page := WorkOrderPage{Names: f.names, Total: total.Count, TotalMore: total.More, Partly: len(found) > 0 && found[0].Partly}
 	items, err := f.items(found)
@@ -76,36 +74,26 @@ func (f *workOrderFinder) cursor(key string, back bool) string {
 	return lists.CursorToken{Kind: lists.KindCursor, ID: key, Filter: f.Digest}.Encode(f.keys)
 }
 
-// items returns the work orders of the rows. Errors: one that cannot be decoded.
+// items returns the work orders of the rows. Errors: ShowShared's.
 func (f *workOrderFinder) items(found []foundWorkOrder) ([]WorkOrderItem, error) {
 	if err := lists.ShowShared[foundWorkOrder](found); err != nil {
 		return nil, err
 	}
 	items := make([]WorkOrderItem, len(found))
 	for i := range found {
-		if err := found[i].show(&items[i], f.now); err != nil {
-			return nil, fmt.Errorf("the work order %s: %w", found[i].ID, err)
-		}
+		found[i].show(&items[i], f.now)
 	}
 	return items, nil
 }
 
 // show fills the item with the row.
-func (r *foundWorkOrder) show(item *WorkOrderItem, now models.Time) error {
+func (r *foundWorkOrder) show(item *WorkOrderItem, now models.Time) {
 	item.WorkOrder = r.WorkOrder
 	item.Customer = store.TextOf(r.Customer)
+	item.Node = *r.Inventory
 	item.Overdue = r.TargetDate != nil && r.TargetDate.Before(now.Time) && r.Status.Phase() != models.PhaseClosed
-	if err := json.Unmarshal(r.Inventory, &item.Node); err != nil {
-		return err
-	}
-	var people []models.NamedIdentity
-	if len(r.People) > 0 {
-		if err := json.Unmarshal(r.People, &people); err != nil {
-			return err
-		}
-	}
-	byID := make(map[string]models.NamedIdentity, len(people))
-	for _, one := range people {
+	byID := make(map[string]models.NamedIdentity, len(r.People))
+	for _, one := range r.People {
 		byID[one.IdentityID] = one
 	}
 	item.Creator = byID[r.CreatedBy]
@@ -115,5 +103,4 @@ func (r *foundWorkOrder) show(item *WorkOrderItem, now models.Time) error {
 	for _, id := range r.Assigned.Consultants {
 		item.Consultants = append(item.Consultants, byID[id])
 	}
-	return nil
 }

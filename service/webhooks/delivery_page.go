@@ -147,7 +147,9 @@ func (s *Webhooks) addBody(ctx context.Context, d *DeliveryDetail) error {
 	case !slices.Contains(address.Events, event.Type):
 		d.Withheld = fmt.Sprintf("The address does not subscribe to %s now, so this would not be sent.", event.Type)
 	}
-	d.Body = event.body(record)
+	if d.Body, err = event.body(record); err != nil {
+		return err
+	}
 	opened, err := s.openAddress(address)
 	if err != nil {
 		return err

@@ -1,7 +1,6 @@
 package webhooks
 
 import (
-	"bytes"
 	"context"
 	"slices"
 	"time"
@@ -10,6 +9,7 @@ import (
 
 	"millwright/models"
 	"millwright/service/access"
+	"millwright/service/people"
 	"millwright/service/records"
 	"millwright/service/store"
 )
@@ -36,15 +36,38 @@ type RenderedDelivery struct {
 	Body []byte `db:"-"`
 }
 
-// envelope is the body of a test (api.md 6.5). Events that happened have no test:
-// claimedEvent writes them.
+// envelope is the body of an event (api.md 6.5).
 type envelope struct {
 	ID             string           `json:"id"`
 	Type           models.EventType `json:"type"`
 	CreatedAt      models.Time      `json:"created_at"`
 	OrganizationID string           `json:"organization_id"`
-	Data           map[string]any   `json:"data"`
-	Test           bool             `json:"test"`
+	Data           any              `json:"data"`
+	// Test is absent from events that happened.
+	Test bool `json:"test,omitzero"`
+}
+
+// eventData is the data of an event about a record.
+type eventData struct {
+	Actor eventActor `json:"actor"`
+	ownData
+	WorkOrder *models.WorkOrderRecord `json:"work_order,omitempty"`
+	Issue     *models.FeedbackRecord  `json:"issue,omitempty"`
+}
+
+// eventActor is who made the change. Only people resolve feedback, so that event has a user_id.
+type eventActor struct {
+	IdentityID string `json:"identity_id"`
+	UserID     string `json:"user_id,omitempty"`
+}
+
+// ownData is what is stored with an event: what its record does not show.
+type ownData struct {
+	PreviousStatus models.WorkOrderStatus `json:"previous_status,omitempty"`
+	Status         models.WorkOrderStatus `json:"status,omitempty"`
+	Fields         []string               `json:"fields,omitempty"`
+	Added          *people.Roles          `json:"added,omitempty"`
+	Removed        *people.Roles          `json:"removed,omitempty"`
 }
 
 var skipQuery = closing(models.DeliverySkipped, "$1::text[]", "true", "coalesce(workflow, false)")
@@ -55,10 +78,9 @@ type claimedEvent struct {
 	Type           models.EventType
 	OrganizationID string
 	ActorID        string
-	// Data is a JSON object, as Postgres encodes it.
-	Data        []byte
-	CreatedAt   models.Time
-	TraceParent *string
+	Data           ownData
+	CreatedAt      models.Time
+	TraceParent    *string
 }
 
 // claimedEventsQuery reads the events $1, which are between $2 and $3. The bounds spare
@@ -89,7 +111,10 @@ func (s *Webhooks) render(ctx context.Context, address addressRow, claimed []Ren
 			skipped = append(skipped, d.DeliveryID)
 			continue
 		}
-		d.EventType, d.EventAt, d.TraceParent, d.Body = event.Type, event.CreatedAt.Time, store.TextOf(event.TraceParent), event.body(record)
+		d.EventType, d.EventAt, d.TraceParent = event.Type, event.CreatedAt.Time, store.TextOf(event.TraceParent)
+		if d.Body, err = event.body(record); err != nil {
+			return nil, err
+		}
 		rendered = append(rendered, d)
 	}
 	if len(skipped) > 0 {
@@ -123,10 +148,10 @@ func (s *Webhooks) skip(ctx context.Context, organizationID string, ids []string
 	return nil
 }
 
-// namedRecord is a record under its name in an event's data.
-type namedRecord struct {
-	name   string
-	record store.JSONRecord
+// eventRecord is the record of an event: one of them is set.
+type eventRecord struct {
+	workOrder *models.WorkOrderRecord
+	feedback  *models.FeedbackRecord
 }
 
 type workOrderForReader struct {
@@ -155,7 +180,7 @@ func forReader(table, columns, readable string) map[bool]string {
 
 // readClaimed returns the events and the records of the deliveries, by id: the records as
 // they are now, except those that the address's integration may not read.
-func (s *Webhooks) readClaimed(ctx context.Context, address addressRow, claimed []RenderedDelivery) (map[string]claimedEvent, map[string]namedRecord, error) {
+func (s *Webhooks) readClaimed(ctx context.Context, address addressRow, claimed []RenderedDelivery) (map[string]claimedEvent, map[string]eventRecord, error) {
 	ids, eventIDs := make([]string, len(claimed)), make([]string, len(claimed))
 	for i, d := range claimed {
 		ids[i], eventIDs[i] = d.RecordID, d.EventID
@@ -173,40 +198,29 @@ func (s *Webhooks) readClaimed(ctx context.Context, address addressRow, claimed 
 	if err := s.Pool.SendBatch(ctx, pipeline).Close(); err != nil {
 		return nil, nil, s.Translate(err)
 	}
-	events, records := map[string]claimedEvent{}, map[string]namedRecord{}
+	events, records := map[string]claimedEvent{}, map[string]eventRecord{}
 	for _, e := range found {
 		events[e.ID] = e
 	}
 	scopes, _ := models.ScopesOf(address.Scopes)
 	for i, row := range workOrders {
 		if row.Readable && scopes.Has(models.ScopeWorkOrdersRead) {
-			records[row.ID] = namedRecord{"work_order", &workOrders[i].WorkOrderRow}
+			records[row.ID] = eventRecord{workOrder: workOrders[i].Shown()}
 		}
 	}
 	for i, row := range feedback {
 		if row.Readable && scopes.Has(models.ScopeIssuesRead) {
-			records[row.ID] = namedRecord{"issue", &feedback[i].FeedbackRow}
+			records[row.ID] = eventRecord{feedback: feedback[i].Shown()}
 		}
 	}
 	return events, records, nil
 }
 
-// body is the envelope with the record and the actor, and what the event's own data has
-// besides them (api.md 6.5).
-func (e claimedEvent) body(r namedRecord) []byte {
-	b := make([]byte, 0, store.RecordSize)
-	b = store.AppendText(b, `{"id":`, e.ID)
-	b = store.AppendText(b, `,"type":`, e.Type)
-	b = store.AppendTime(b, `,"created_at":`, &e.CreatedAt)
-	b = store.AppendText(b, `,"organization_id":`, e.OrganizationID)
-	b = store.AppendText(b, `,"data":{"actor":{"identity_id":`, e.ActorID)
-	if e.Type == models.EventIssueResolved { // only people resolve feedback
-		b = store.AppendText(b, `,"user_id":`, e.ActorID)
+// body encodes the event with the record.
+func (e claimedEvent) body(r eventRecord) ([]byte, error) {
+	data := eventData{Actor: eventActor{IdentityID: e.ActorID}, ownData: e.Data, WorkOrder: r.workOrder, Issue: r.feedback}
+	if e.Type == models.EventIssueResolved {
+		data.Actor.UserID = e.ActorID
 	}
-	b = append(b, '}')
-	if own := bytes.TrimSpace(e.Data); len(own) > len("{}") {
-		b = append(append(b, ','), own[1:len(own)-1]...)
-	}
-	b = r.record.AppendJSON(append(append(append(b, `,"`...), r.name...), `":`...))
-	return append(b, "}}"...)
+	return store.Encode(envelope{ID: e.ID, Type: e.Type, CreatedAt: e.CreatedAt, OrganizationID: e.OrganizationID, Data: data})
 }

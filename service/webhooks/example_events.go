@@ -4,40 +4,51 @@ import (
 	"time"
 
 	"millwright/models"
+	"millwright/service/people"
 )
 
 // pingMessage is the message of a test delivery.
 const pingMessage = "This is a test from Millwright."
 
+// pingData is the data of a ping.
+type pingData struct {
+	Message string `json:"message"`
+}
+
 // exampleData returns the data of a realistic event of the type for an address. Its record
 // is made up, with new ids: no GET finds it.
-func (s *Webhooks) exampleData(kind models.EventType, address addressRow) (map[string]any, error) {
+func (s *Webhooks) exampleData(kind models.EventType, address addressRow) (any, error) {
 	if kind == models.EventPing {
-		return map[string]any{"message": pingMessage}, nil
+		return pingData{pingMessage}, nil
 	}
 	made, err := s.madeUp(address)
 	if err != nil {
 		return nil, err
 	}
-	actor := map[string]string{"identity_id": made.integration.IdentityID}
+	data := eventData{Actor: eventActor{IdentityID: made.integration.IdentityID}}
 	switch kind { //nolint:exhaustive // the others are about work orders
 	case models.EventIssueResolved: // only people resolve feedback
-		actor["identity_id"], actor["user_id"] = made.ann.IdentityID, made.ann.IdentityID
-		return map[string]any{"issue": made.issue(kind), "actor": actor}, nil
+		data.Actor = eventActor{IdentityID: made.ann.IdentityID, UserID: made.ann.IdentityID}
+		data.Issue = made.issue(kind)
 	case models.EventIssueCreated:
-		return map[string]any{"issue": made.issue(kind), "actor": actor}, nil
-	}
-	data := map[string]any{"work_order": made.workOrder(kind), "actor": actor}
-	switch from, to := statusesOf(kind); {
-	case to != "":
-		data["previous_status"], data["status"] = from, to
-	case kind == models.EventWorkOrderUpdated:
-		data["fields"] = []string{"title", "priority"}
-	case kind == models.EventWorkOrderAssigneesChanged:
-		data["added"] = map[string][]string{"assignees": {made.bob.IdentityID}, "consultants": {}}
-		data["removed"] = map[string][]string{"assignees": {}, "consultants": {}}
+		data.Issue = made.issue(kind)
+	default:
+		data.ownData, data.WorkOrder = made.ownData(kind), made.workOrder(kind)
 	}
 	return data, nil
+}
+
+// ownData is what the event of a work order has besides the record.
+func (m madeUp) ownData(kind models.EventType) (own ownData) {
+	own.PreviousStatus, own.Status = statusesOf(kind)
+	switch kind { //nolint:exhaustive // the others have no more
+	case models.EventWorkOrderUpdated:
+		own.Fields = []string{"title", "priority"}
+	case models.EventWorkOrderAssigneesChanged:
+		own.Added = &people.Roles{Assignees: []string{m.bob.IdentityID}, Consultants: []string{}}
+		own.Removed = &people.Roles{Assignees: []string{}, Consultants: []string{}}
+	}
+	return own
 }
 
 // statusesOf returns the statuses before and after a change of status, "" for other events.
@@ -95,9 +106,9 @@ func (m madeUp) node() models.NodeReference {
 }
 
 // workOrder is the work order after the event.
-func (m madeUp) workOrder(kind models.EventType) models.WorkOrderRecord {
+func (m madeUp) workOrder(kind models.EventType) *models.WorkOrderRecord {
 	target := models.TimeOf(m.created.AddDate(0, 0, 3))
-	r := models.WorkOrderRecord{
+	r := &models.WorkOrderRecord{
 		ID: m.recordID, OrganizationID: m.organizationID, Number: 1042, InventoryID: m.unit, Inventory: m.node(),
 		Title: "Replace filter", Description: new("The pressure drop is above the limit."), Priority: models.PriorityMedium,
 		TargetDate: &target, Assignees: []string{m.bob.IdentityID}, Consultants: []string{}, ExternalID: new("ERP-7781"),
@@ -108,7 +119,7 @@ func (m madeUp) workOrder(kind models.EventType) models.WorkOrderRecord {
 		status = models.StatusOpen
 	}
 	r.Status = models.Status{Code: string(status), Name: status.Name()}
-	people := []models.NamedIdentity{m.integration, m.bob}
+	named := []models.NamedIdentity{m.integration, m.bob}
 	switch kind { //nolint:exhaustive // the others change no other field
 	case models.EventWorkOrderCreated:
 		r.ChangedAt = m.created
@@ -117,20 +128,20 @@ func (m madeUp) workOrder(kind models.EventType) models.WorkOrderRecord {
 	case models.EventWorkOrderCompleted:
 		r.CompletedAt = &r.ChangedAt
 	case models.EventWorkOrderSentToInspection:
-		r.Consultants, people = []string{m.ann.IdentityID}, append(people, m.ann)
+		r.Consultants, named = []string{m.ann.IdentityID}, append(named, m.ann)
 	case models.EventWorkOrderCancelled:
 		r.CancelledAt, r.CancelReason = &r.ChangedAt, new("Duplicate of number 1041")
 	}
 	if m.showPeople {
-		r.People = people
+		r.People = named
 	}
 	return r
 }
 
 // issue is the feedback after the event.
-func (m madeUp) issue(kind models.EventType) models.FeedbackRecord {
+func (m madeUp) issue(kind models.EventType) *models.FeedbackRecord {
 	open := models.FeedbackOpen
-	r := models.FeedbackRecord{
+	r := &models.FeedbackRecord{
 		ID: m.issueID, OrganizationID: m.organizationID, InventoryID: m.unit, Inventory: m.node(),
 		Subject: "The fan rattles", Description: new("Since this morning."), ExternalID: new("DESK-19"),
 		Status: models.Status{Code: string(open), Name: open.Name()}, CreatedBy: m.integration.IdentityID, CreatedAt: m.created, ChangedAt: m.created,
