@@ -84,7 +84,7 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// A wait ends with its context, and what it was granted meanwhile is given back.
+// A wait ends with its context, and leaves no slot in use.
 func TestAWaitEndsWithItsContext(t *testing.T) {
 	s := Single()
 	leave, err := s.Enter(t.Context(), "a")

@@ -74,7 +74,7 @@ type Options struct {
 	// tests end the process there.
 	AfterCommit func()
 	// Overloaded is called when a call is rejected because too many of its organization wait; nil
-	// does nothing. It must return at once.
+	// is ignored. It must return at once.
 	Overloaded func()
 	// Lookups are connections for those alone (Pools); nil means the pool of everything else.
 	Lookups *pgxpool.Pool
