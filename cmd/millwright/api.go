@@ -133,7 +133,7 @@ func (p *process) repeat(interval time.Duration, what string, step func(context.
 			}
 			limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), interval)
 			if err := step(limited); err != nil && models.CodeOf(err) != models.CodeUnavailable {
-				p.log.WarnContext(ctx, "cannot "+what+"; the next time will", "error", err.Error())
+				p.log.WarnContext(ctx, "cannot do what is repeated; the next time will", "what", what, "error", err.Error())
 			}
 			cancel()
 		}

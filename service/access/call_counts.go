@@ -10,8 +10,8 @@ import (
 	"millwright/service/store"
 )
 
-// ExchangeInterval is how often a server exchanges counts of calls. Several may together let through what they
-// admit meanwhile (api.md 8.2).
+// ExchangeInterval is the time between two exchanges of counts of calls. Several servers may together let through what
+// they admit in it (api.md 8.2).
 const ExchangeInterval = time.Second
 
 // subjectCalls are calls of a subject.
@@ -20,7 +20,7 @@ type subjectCalls struct {
 	Calls   int
 }
 
-// storeCountsQuery stores this process's counts of the minute. They are totals, so storing them again changes nothing.
+// storeCountsQuery stores this process's counts of the minute. They are totals, so they can be stored again.
 const storeCountsQuery = `
 	INSERT INTO call_counts (subject, process, window_start, calls)
 	SELECT u.subject, @process, @window, u.calls FROM unnest(@changed::text[], @calls::integer[]) u (subject, calls)

@@ -77,7 +77,7 @@ func TestServersShareCounts(t *testing.T) {
 	allow(3)
 	call(0, "", 3, 2)
 	call(1, "", 3, 2)
-	exchange(servers[0], servers[1], servers[0], servers[0]) // again changes nothing
+	exchange(servers[0], servers[1], servers[0], servers[0]) // again, as after a lost response
 	call(0, "", 3, 0)
 	call(0, models.CodeRateLimited, 3, 0)
 	exchange(servers...)

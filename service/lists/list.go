@@ -148,7 +148,9 @@ func encodeRecords[Row any, P rowPointer[Row]](found []Row, page Page[any]) ([]b
 		if n > 0 {
 			body = append(body, ',')
 		}
-		body = any(P(&found[n])).(appender).AppendJSON(body)
+		if row, appends := any(P(&found[n])).(appender); appends {
+			body = row.AppendJSON(body)
+		}
 	}
 	return append(body, rest[len(pageStart):]...), nil
 }

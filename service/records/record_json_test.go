@@ -14,7 +14,7 @@ import (
 	"millwright/service/store"
 )
 
-// Responses show what the models of their records list: every field, in its order, without spaces. The
+// Responses show what the models of their records list: every field, in the same order, without spaces. The
 // same record has the same bytes wherever it is read.
 func TestRecordsAreEncodedLikeTheirModels(t *testing.T) {
 	f := servicetest.New(t)

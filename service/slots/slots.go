@@ -58,7 +58,7 @@ type tenant struct {
 	waiting []*wait
 }
 
-// wait is a wait for a slot, which nth orders among those of all tenants.
+// wait is a wait for a slot; nth orders the waits of all tenants.
 type wait struct {
 	nth     int64
 	granted chan struct{}

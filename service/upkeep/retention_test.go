@@ -532,7 +532,7 @@ func creates(b *testing.B, f *servicetest.Fixture, stop <-chan struct{}) (p50, p
 	return servicetest.Percentiles(took)
 }
 
-// Of an integration's counts the latest one of all processes stays: it has the time of the last call.
+// An integration's latest count stays, of all processes: it has the time of the last call.
 func TestTheTimeOfTheLastCallStays(t *testing.T) {
 	f := servicetest.New(t)
 	window := f.Clock.Now().Add(-48 * time.Hour)

@@ -26,7 +26,7 @@ func (s *Webhooks) exampleData(kind models.EventType, address addressRow) (any, 
 		return nil, err
 	}
 	data := eventData{Actor: eventActor{IdentityID: made.integration.IdentityID}}
-	switch kind { //nolint:exhaustive // the others are about work orders
+	switch kind {
 	case models.EventIssueResolved: // only people resolve feedback
 		data.Actor = eventActor{IdentityID: made.ann.IdentityID, UserID: made.ann.IdentityID}
 		data.Issue = made.issue(kind)
