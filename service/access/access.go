@@ -14,13 +14,14 @@ type Access struct {
 	callHours store.HourCounter
 	// process names this process among those that exchange counts.
 	process string
-	// calls counts calls, visitors requests for pages without a session, and forms what people send.
-	calls, visitors, forms *minuteCounts
+	// calls counts those of integrations, addresses those without a valid token and failed token requests, visitors requests
+	// for pages without a session, and forms what people send.
+	calls, addresses, visitors, forms *minuteCounts
 }
 
 // New returns the functions on a store.
 func New(s *store.Store) *Access {
-	return &Access{Store: s, process: rand.Text(), calls: newMinuteCounts(), visitors: newMinuteCounts(), forms: newMinuteCounts()}
+	return &Access{Store: s, process: rand.Text(), calls: newMinuteCounts(), addresses: newMinuteCounts(), visitors: newMinuteCounts(), forms: newMinuteCounts()}
 }
 
 // An actor may read a work order in three ways (api.md 5.8):

@@ -3,6 +3,7 @@ package access
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -34,7 +35,11 @@ const countsElsewhereQuery = `
 // ExchangeCounts stores the calls that this process has counted in the minute and reads what others have. A server runs it every
 // ExchangeInterval. Errors: unavailable; then the next exchange stores them.
 func (s *Access) ExchangeCounts(ctx context.Context) error {
-	u := s.calls.unstored(s.Now())
+	return errors.Join(s.exchange(ctx, s.calls), s.exchange(ctx, s.addresses))
+}
+
+func (s *Access) exchange(ctx context.Context, counts *minuteCounts) error {
+	u := counts.unstored(s.Now())
 	if len(u.subjects) == 0 {
 		return nil
 	}
@@ -55,6 +60,6 @@ func (s *Access) ExchangeCounts(ctx context.Context) error {
 	if s.DatabaseNow != nil {
 		clock.Now = s.DatabaseNow()
 	}
-	s.calls.exchanged(u, now, cmp.Or(clock.Now, now), elsewhere)
+	counts.exchanged(u, now, cmp.Or(clock.Now, now), elsewhere)
 	return nil
 }

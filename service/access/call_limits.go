@@ -20,7 +20,7 @@ func (s *Access) CountAddress(address string) (Rate, error) {
 
 // UncountedRate is the rate of a call that is counted nowhere: the limit of calls without a
 // token, unused.
-func (s *Access) UncountedRate() Rate { return s.calls.rate("", s.AddressCallsPerMinute, s.Now()) }
+func (s *Access) UncountedRate() Rate { return s.addresses.rate("", s.AddressCallsPerMinute, s.Now()) }
 
 // maxTokenFailures bounds the wrong secrets that one address sends for one client id
 // in a minute. A right secret is always accepted, so a client cannot be locked out.
@@ -41,7 +41,7 @@ func (s *Access) CountTokenFailure(clientID, address string) (Rate, error) {
 // TokenFailures returns how many token requests for a client id from an address have
 // failed in this window.
 func (s *Access) TokenFailures(clientID, address string) Rate {
-	return s.calls.rate(tokenSubject(clientID, address), maxTokenFailures, s.Now())
+	return s.addresses.rate(tokenSubject(clientID, address), maxTokenFailures, s.Now())
 }
 
 // tokenSubject is what failed token requests of an address for a client id are counted for.
@@ -51,7 +51,7 @@ func tokenSubject(clientID, address string) string {
 
 // count counts a call of the subject. Errors: rate_limited.
 func (s *Access) count(subject string, limit int) (Rate, error) {
-	rate := s.calls.add(subject, limit, s.Now())
+	rate := s.addresses.add(subject, limit, s.Now())
 	if rate.Exceeded() {
 		return rate, overLimit()
 	}

@@ -70,9 +70,11 @@ func TestServersShareCounts(t *testing.T) {
 	}
 	allow := func(calls int) { f.Exec(`UPDATE plans SET calls_per_minute = $1`, calls) }
 	// It learns the database's time with its first exchange.
-	if _, err := servers[1].Access.CountAddress("192.0.2.1"); err != nil {
+	first, _, err := servers[1].Access.Admit(t.Context(), erp, nil)
+	if err != nil {
 		t.Fatal(err)
 	}
+	first.End()
 	exchange(servers[1])
 	allow(3)
 	call(0, "", 3, 2)
@@ -98,6 +100,28 @@ func TestServersShareCounts(t *testing.T) {
 	exchange(servers...)
 	call(0, "", 1000, 999)
 	call(1, "", 1000, 999)
+}
+
+// Calls without a token, of any number of networks, take no integration its exact count.
+func TestStrangersDisplaceNoCounts(t *testing.T) {
+	f := servicetest.New(t)
+	erp := tokenOf(t, f, "cli_erp", "secret-of-the-erp-integration")
+	for n := range 11_000 {
+		if _, err := f.Access.CountAddress(fmt.Sprint("network ", n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	caller, _, err := f.Access.Admit(t.Context(), erp, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	caller.End()
+	if err := f.Access.ExchangeCounts(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM call_counts WHERE subject = $1`, f.ID("erp")); n != 1 {
+		t.Errorf("%d counts of the integration are stored, want 1", n)
+	}
 }
 
 // A token that is no longer valid is told, also of an integration that is remembered as over its

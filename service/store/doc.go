@@ -9,9 +9,8 @@
 // and may be lost: upkeep.Unclaimed finds the work of those that were.
 //
 // GORM makes the statements of a write from the models, and they are sent with COMMIT. A write that
-// reads in between uses Tx.DB. Single reads share round trips: package service/batch, whose
-// statements take arrays of rows.
+// reads in between uses Tx.DB. A single read is sent together with the admission of its call (RecordRead).
 //
-// Its tables are stored_responses and form_keys. It imports models, webhook and service/batch,
+// Its tables are stored_responses and form_keys. It imports models, webhook and service/slots,
 // and knows no HTTP except the names of status codes, and no Temporal.
 package store
