@@ -17,7 +17,7 @@ import (
 
 // withoutActor are about signing in and limits. They serve no records, so they take no actor.
 var withoutActor = []string{
-	"Access.CountVisitor", "Access.EnterCall", "Access.EnterParsing",
+	"Access.CountForm", "Access.CountVisitor", "Access.EnterCall", "Access.EnterParsing",
 	"People.AcceptWithOpenID", "People.BeginOpenID", "People.BeginSignInAgain", "People.ChooseOrganization", "People.FinishOpenID",
 	"People.ForgotPassword", "People.KeepInput", "People.KnownBrowser", "People.Link", "People.MailsLinks", "People.OpenInput",
 	"People.PersonOfSession", "People.PolledSession", "People.RedeemOpenID", "People.RenewRecent", "People.Session", "People.SignIn",
