@@ -14,8 +14,8 @@ type Access struct {
 	callHours store.HourCounter
 	// process names this process among those that exchange counts.
 	process string
-	// calls counts those of integrations, addresses those without a valid token and failed token requests, visitors requests
-	// for pages without a session, and forms what people send.
+	// calls counts by integration, addresses counts calls without a valid token and failed token requests,
+	// visitors requests for pages without a session, and forms what people send.
 	calls, addresses, visitors, forms *minuteCounts
 }
 
