@@ -57,7 +57,6 @@ func newOutage(h *harness, c *stormClient, record string) *outage {
 		{"me", http.MethodGet, "/me", nil},
 		{"patch", http.MethodPatch, "/work-orders/" + record, map[string]string{"title": "Not now"}},
 		{"answer", http.MethodPost, "/work-orders/" + record + "/answers", map[string]any{"answers": []any{}}},
-		{"unknown path", http.MethodGet, "/nothing", nil},
 	}}
 }
 

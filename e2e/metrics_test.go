@@ -175,7 +175,6 @@ func TestDashboardAndAlertsHaveTheirMetrics(t *testing.T) {
 		"failed for good":  wanted(&worker, "millwright_deliveries_failed_total", 1),
 		"kept":             wanted(&worker, "millwright_deliveries_failed", 1),
 		"off by failing":   wanted(&worker, "millwright_addresses_turned_off", 1),
-		"batches":          wanted(&api, "millwright_batch_size", 1),
 		"turned off":       wanted(&worker, "millwright_addresses_turned_off_total", 1),
 		"addresses off":    wanted(&worker, "millwright_addresses_off", 1),
 		"failing":          wanted(&worker, "millwright_addresses_failing", 1),
