@@ -1,7 +1,6 @@
 package access
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -49,7 +48,7 @@ func (s *Access) exchange(ctx context.Context, counts *minuteCounts) error {
 	// Looking subjects up holds no connection for long, and no organization's read waits for it.
 	if err := s.ReadSingles(ctx, "", func(pipeline *pgx.Batch) {
 		if len(u.changed) > 0 {
-			store.QueueExec(pipeline, storeCountsQuery, args)
+			pipeline.Queue(storeCountsQuery, args)
 		}
 		store.QueueAll(pipeline, &elsewhere, countsElsewhereQuery, args)
 		store.QueueOne(pipeline, &clock, nil, `SELECT clock_timestamp() AS now`)
@@ -60,6 +59,6 @@ func (s *Access) exchange(ctx context.Context, counts *minuteCounts) error {
 	if s.DatabaseNow != nil {
 		clock.Now = s.DatabaseNow()
 	}
-	counts.exchanged(u, now, cmp.Or(clock.Now, now), elsewhere)
+	counts.exchanged(u, now, clock.Now, elsewhere)
 	return nil
 }

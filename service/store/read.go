@@ -1,11 +1,11 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"millwright/models"
 )
@@ -81,22 +81,15 @@ func (r *RecordReader[Row]) Read(ctx context.Context, s *Store, actor Actor, id 
 	return read.Encoded()
 }
 
-const (
-	// maxSingles and maxSinglesPerTenant bound the connections that ReadSingles uses at a time.
-	maxSingles, maxSinglesPerTenant = 4, 2
-	// singleLimits precede the queries of ReadSingles.
-	singleLimits = IndexPlans + `, set_config('statement_timeout', '5s', true)`
-)
+// maxSingles and maxSinglesPerTenant bound the connections that ReadSingles uses at a time.
+const maxSingles, maxSinglesPerTenant = 4, 2
 
 // ReadSingles runs queries of one row each, found by an index, in one round trip: those that admit a
 // call or read a record. They wait for no other reads. Errors: query's, unavailable (also when
 // too many of the organization wait).
 func (s *Store) ReadSingles(ctx context.Context, organizationID string, query func(*pgx.Batch)) error {
 	return Limited(s.Translate(s.singles.Run(ctx, organizationID, func() error {
-		pipeline := &pgx.Batch{}
-		pipeline.Queue(singleLimits)
-		query(pipeline)
-		return cmp.Or(s.Lookups, s.Pool).SendBatch(ctx, pipeline).Close()
+		return s.query(ctx, s.Lookups, IndexPlans+`, `+readTimeout, once(query))
 	})))
 }
 
@@ -118,7 +111,7 @@ type Rounds []func(*pgx.Batch) error
 // ReadInRounds is Read with several round trips.
 func ReadInRounds[T any](ctx context.Context, s *Store, organizationID string, rounds Rounds, respond func() (T, error)) (response T, err error) {
 	err = s.reads.Run(ctx, organizationID, func() (err error) {
-		if err = s.query(ctx, IndexPlans+`, `+readTimeout, rounds); err == nil {
+		if err = s.query(ctx, s.Pool, IndexPlans+`, `+readTimeout, rounds); err == nil {
 			response, err = respond()
 		}
 		return err
@@ -135,9 +128,17 @@ func (s *Store) Share(ctx context.Context, organizationID string, read func() er
 // readTimeout sets the time limit of the statements after it.
 const readTimeout = `set_config('statement_timeout', $1, true)`
 
-// query runs the queries of a read on one connection, after the settings. Errors: the queries'.
-func (s *Store) query(ctx context.Context, settings string, rounds Rounds) error {
-	conn, err := s.Pool.Acquire(ctx)
+// once are the rounds of a single round trip.
+func once(query func(*pgx.Batch)) Rounds {
+	return Rounds{func(pipeline *pgx.Batch) error {
+		query(pipeline)
+		return nil
+	}}
+}
+
+// query runs the queries of a read on one connection of the pool, after the settings. Errors: the queries'.
+func (s *Store) query(ctx context.Context, pool *pgxpool.Pool, settings string, rounds Rounds) error {
+	conn, err := pool.Acquire(ctx)
 	if err != nil {
 		return err
 	}
@@ -168,9 +169,6 @@ func queue(pipeline *pgx.Batch, sql string, args []any) *pgx.QueuedQuery {
 	}
 	return pipeline.Queue(sql, args...)
 }
-
-// QueueExec adds a statement without rows. Its arguments may be a single pgx.NamedArgs.
-func QueueExec(pipeline *pgx.Batch, sql string, args ...any) { queue(pipeline, sql, args) }
 
 // QueueAll adds a query whose rows are stored in into by column names. Its arguments may be
 // a single pgx.NamedArgs.
@@ -207,10 +205,7 @@ func FindOne[T any](ctx context.Context, s *Store, organizationID string, missin
 
 func (s *Store) find(ctx context.Context, organizationID string, add func(*pgx.Batch)) error {
 	return s.Share(ctx, organizationID, func() error {
-		return s.query(ctx, `SELECT `+readTimeout, Rounds{func(pipeline *pgx.Batch) error {
-			add(pipeline)
-			return nil
-		}})
+		return s.query(ctx, s.Pool, `SELECT `+readTimeout, once(add))
 	})
 }
 
@@ -223,7 +218,7 @@ const maxLookUps = 2
 // unavailable (also when too many look-ups of the caller wait).
 func LookUpAll[T any](ctx context.Context, s *Store, caller, sql string, args ...any) (found []T, err error) {
 	err = s.lookUps.Run(ctx, caller, func() error {
-		rows, err := cmp.Or(s.Lookups, s.Pool).Query(ctx, sql, args...)
+		rows, err := s.Lookups.Query(ctx, sql, args...)
 		if err == nil {
 			err = readAll(&found)(rows)
 		}

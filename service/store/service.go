@@ -133,6 +133,7 @@ func New(pool *pgxpool.Pool, options Options) (*Store, error) {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
+	options.Lookups = cmp.Or(options.Lookups, pool)
 	options.Random = cmp.Or(options.Random, rand.Reader)
 	options.Log = cmp.Or(options.Log, slog.Default())
 	if options.Unreachable == nil {
