@@ -69,7 +69,6 @@ type dispatchRun struct {
 	sends bool
 	// shutOffDue is true if the address is to be turned off, so sending stops.
 	shutOffDue   bool
-	senders      sync.WaitGroup
 	progress     chan struct{} // an attempt or a sender ended
 	shownClaimed int           // claimed deliveries that the gauge includes
 	// claimAll is true if the next claim begins at the beginning; otherwise one does
@@ -82,6 +81,7 @@ type dispatchRun struct {
 	window          *window
 	address         webhooks.Address
 	signer          *webhook.Signer
+	ending          bool         // nothing more is sent
 	sending         int          // running senders
 	shared          int          // running senders that hold one of SharedSlots
 	inFlight        [classes]int // requests by their class
@@ -136,15 +136,22 @@ func (r *dispatchRun) run(ctx context.Context, lease *heldLease) error {
 // finish sends nothing more, waits for the requests in flight and records them.
 func (r *dispatchRun) finish(ctx context.Context, cause error) error {
 	r.mu.Lock()
-	r.result.More = true
+	r.result.More, r.ending = true, true
 	r.window.putBackUnsent()
 	r.mu.Unlock()
-	r.senders.Wait()
-	_, err := r.record(context.WithoutCancel(ctx))
-	if cause != nil {
-		return cause
+	// What has ended is recorded at once: a request that hangs must not keep it from a successor.
+	for {
+		if _, err := r.record(context.WithoutCancel(ctx)); err != nil && cause == nil {
+			cause = err
+		}
+		r.mu.Lock()
+		ended := r.sending == 0 && len(r.unrecorded) == 0
+		r.mu.Unlock()
+		if ended {
+			return cause
+		}
+		<-r.progress
 	}
-	return err
 }
 
 func (r *dispatchRun) empty() bool {
@@ -275,7 +282,7 @@ func (r *dispatchRun) startSenders(ctx context.Context) {
 			r.endSender(shared)
 			return
 		}
-		r.senders.Go(func() { r.send(ctx, d, shared) })
+		go r.send(ctx, d, shared)
 	}
 }
 
@@ -315,13 +322,15 @@ func (r *dispatchRun) next(shared bool) (webhooks.RenderedDelivery, bool) {
 	return webhooks.RenderedDelivery{}, false
 }
 
-// send posts the delivery and then others until none is ready.
+// send posts the delivery and then others until none is ready or the run's context ends. Requests
+// in flight are not cut off then, also if Temporal only took too long to answer a heartbeat: what a
+// receiver has got would be sent again.
 func (r *dispatchRun) send(ctx context.Context, d webhooks.RenderedDelivery, shared bool) {
 	r.mu.Lock()
 	for ok := true; ok; d, ok = r.next(shared) {
 		address, signer := r.address, r.signer
 		r.mu.Unlock()
-		attempt := r.Instrumentation.send(ctx, r.Sender, signer, r.Now, address, d)
+		attempt := r.Instrumentation.send(context.WithoutCancel(ctx), r.Sender, signer, r.Now, address, d)
 		r.mu.Lock()
 		of := classOf(d)
 		r.inFlight[of]--
@@ -329,10 +338,6 @@ func (r *dispatchRun) send(ctx context.Context, d webhooks.RenderedDelivery, sha
 			r.ownRetries--
 		}
 		r.window.attempted(d.RecordID)
-		if attempt.Status == 0 && ctx.Err() != nil {
-			r.window.remove(d.DeliveryID) // cut off by us, not by the receiver
-			break
-		}
 		r.unrecorded = append(r.unrecorded, attempt)
 		switch len(r.unrecorded) {
 		case 1:
@@ -358,12 +363,12 @@ func (r *dispatchRun) notifyProgress() {
 	}
 }
 
-// record writes the unrecorded attempts to the database once the batch is full or old enough, or
-// no request is in flight. It reports whether it did.
+// record writes the unrecorded attempts to the database once the batch is full or old enough, no
+// request is in flight or the run is ending. It reports whether it did.
 func (r *dispatchRun) record(ctx context.Context) (bool, error) {
 	r.mu.Lock()
 	n := len(r.unrecorded)
-	due := r.sending == 0 || n >= recordBatchSize || r.Now().Sub(r.unrecordedSince) >= maxRecordDelay
+	due := r.ending || r.sending == 0 || n >= recordBatchSize || r.Now().Sub(r.unrecordedSince) >= maxRecordDelay
 	if n == 0 || !due {
 		r.mu.Unlock()
 		return false, nil

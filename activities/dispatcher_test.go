@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/sdk/testsuite"
+
 	"millwright/models"
 	"millwright/service/servicetest"
 	"millwright/service/store"
@@ -43,6 +45,36 @@ func TestDispatchDeliversEverythingInEachRecordsOrder(t *testing.T) {
 	}
 	if got := h.statuses(); got != "delivered 180" {
 		t.Errorf("the deliveries are %s", got)
+	}
+}
+
+// A server of Temporal that answers no heartbeat in time ends the activity's context. What the receiver
+// has got by then is recorded, not sent again.
+func TestRequestsInFlightAreRecordedWhenTheActivityIsCancelled(t *testing.T) {
+	r := newReceiver()
+	var cancel context.CancelFunc
+	r.respond = func(ctx context.Context, _ received) (webhook.Response, error) {
+		cancel()
+		if ctx.Err() != nil {
+			return webhook.Response{}, ctx.Err()
+		}
+		return webhook.Response{Status: http.StatusOK}, nil
+	}
+	h := newDispatchHarness(t, r, time.Millisecond)
+	h.addUpdates(h.createWorkOrder("x"), 2)
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestActivityEnvironment()
+	cancelled := func(ctx context.Context, webhookID string) error {
+		ctx, cancel = context.WithCancel(ctx)
+		_, err := h.dispatcher.DispatchPending(ctx, webhookID)
+		return err
+	}
+	env.RegisterActivity(cancelled)
+	if _, err := env.ExecuteActivity(cancelled, h.ID("erp_hook")); err == nil {
+		t.Error("the dispatch that was cancelled returned no error")
+	}
+	if got := h.statuses(); got != "delivered 1, pending 2" {
+		t.Errorf("the deliveries are %s, want one delivered", got)
 	}
 }
 

@@ -114,10 +114,6 @@ func (i *Instrumentation) send(
 	i.inFlight.Inc()
 	attempt := Send(ctx, sender, signer, now, address.URL, d)
 	i.inFlight.Dec()
-	if attempt.Status == 0 && ctx.Err() != nil {
-		span.SetStatus(codes.Error, string(webhook.KindCanceled))
-		return attempt // cut off by us: not counted
-	}
 	i.attempted(attempt, now)
 	i.report(ctx, span, address, d, attempt)
 	return attempt

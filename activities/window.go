@@ -203,7 +203,7 @@ func (w *window) attempted(recordID string) {
 	}
 }
 
-// remove removes deliveries whose attempts were recorded or cut off.
+// remove removes deliveries whose attempts were recorded.
 func (w *window) remove(ids ...string) {
 	for _, id := range ids {
 		if of, claimed := w.claimed[id]; claimed {
