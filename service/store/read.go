@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"millwright/models"
+	"millwright/service/slots"
 )
 
 // RecordReader reads records of one kind by their ids.
@@ -88,7 +89,12 @@ const maxSingles, maxSinglesPerTenant = 4, 2
 // call or read a record. They wait for no other reads. Errors: query's, unavailable (also when
 // too many of the organization wait).
 func (s *Store) ReadSingles(ctx context.Context, organizationID string, query func(*pgx.Batch)) error {
-	return Limited(s.Translate(s.singles.Run(ctx, organizationID, func() error {
+	return s.readSingles(ctx, s.singles, organizationID, query)
+}
+
+// readSingles is ReadSingles in one of these slots.
+func (s *Store) readSingles(ctx context.Context, turns *slots.Slots, name string, query func(*pgx.Batch)) error {
+	return Limited(s.Translate(turns.Run(ctx, name, func() error {
 		return s.query(ctx, s.Lookups, IndexPlans+`, `+readTimeout, once(query))
 	})))
 }
@@ -217,27 +223,14 @@ const maxLookUps = 2
 // connection at a time for each caller. The rows are few and found by an index. Errors:
 // unavailable (also when too many look-ups of the caller wait).
 func LookUpAll[T any](ctx context.Context, s *Store, caller, sql string, args ...any) (found []T, err error) {
-	err = s.lookUps.Run(ctx, caller, func() error {
-		rows, err := s.Lookups.Query(ctx, sql, args...)
-		if err == nil {
-			err = readAll(&found)(rows)
-		}
-		return err
-	})
-	return found, Limited(s.Translate(err))
+	err = s.readSingles(ctx, s.lookUps, caller, func(pipeline *pgx.Batch) { QueueAll(pipeline, &found, sql, args...) })
+	return found, err
 }
 
 // LookUp is LookUpAll for one row. Errors: missing without a row, LookUpAll's.
-func LookUp[T any](ctx context.Context, s *Store, caller string, missing error, sql string, args ...any) (T, error) {
-	found, err := LookUpAll[T](ctx, s, caller, sql, args...)
-	if err == nil && len(found) == 0 {
-		err = missing
-	}
-	if err != nil {
-		var none T
-		return none, err
-	}
-	return found[0], nil
+func LookUp[T any](ctx context.Context, s *Store, caller string, missing error, sql string, args ...any) (found T, err error) {
+	err = s.readSingles(ctx, s.lookUps, caller, func(pipeline *pgx.Batch) { QueueOne(pipeline, &found, missing, sql, args...) })
+	return found, err
 }
 
 // KnownList reads a list of the organization and whether its parent exists in one round
