@@ -34,7 +34,7 @@ func (a *API) inventoryOperations() []operation {
 			summary:   "Read a " + kind.singular,
 			text:      "Returns one node on which the integration has a permission, with the ids of all nodes above it.",
 			success:   "The " + kind.singular + ".",
-			handler:   readRecord[models.NodeRecord, idInput](inventory.NodeReaders[kind.kind]),
+			handler:   readRecord[models.NodeRecord, idInput](inventory.NodeReader(kind.kind)),
 			responses: map[string]any{string(kind.kind): nodeExample(kind.kind)},
 		})
 	}

@@ -46,16 +46,15 @@ func (s *Inventory) Nodes(ctx context.Context, actor store.Actor, filter NodeFil
 	return lists.List[nodeRow](ctx, s.Store, q, request)
 }
 
-// NodeReaders read single nodes of each kind.
-var NodeReaders = func() map[models.NodeKind]*store.RecordReader[nodeRow] {
-	readers := map[models.NodeKind]*store.RecordReader[nodeRow]{}
-	for kind, prefix := range models.NodePrefixes {
-		readers[kind] = store.NewRecordReader("inventory_nodes", nodeColumns, access.VisibleNode, (*nodeRow).Record, prefix)
-	}
-	return readers
-}()
+// nodeReader makes the queries for nodes of all kinds.
+var nodeReader = store.NewRecordReader("inventory_nodes", nodeColumns, access.VisibleNode, (*nodeRow).Record, "")
+
+// NodeReader reads single nodes of the kind.
+func NodeReader(kind models.NodeKind) *store.RecordReader[nodeRow] {
+	return nodeReader.WithPrefix(models.NodePrefixes[kind])
+}
 
 // Node returns an inventory node of the kind, encoded. Errors: not_found, unavailable.
 func (s *Inventory) Node(ctx context.Context, actor store.Actor, kind models.NodeKind, id string) ([]byte, error) {
-	return NodeReaders[kind].Read(ctx, s.Store, actor, id)
+	return NodeReader(kind).Read(ctx, s.Store, actor, id)
 }

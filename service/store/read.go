@@ -33,6 +33,13 @@ func NewRecordReader[Row any](table, columns, condition string, record func(*Row
 	return &RecordReader[Row]{prefix: prefix, record: record, queries: query(condition), unchecked: query("true")}
 }
 
+// WithPrefix returns a reader with the same queries for records whose ids have another prefix.
+func (r *RecordReader[Row]) WithPrefix(prefix models.IDPrefix) *RecordReader[Row] {
+	other := *r
+	other.prefix = prefix
+	return &other
+}
+
 // RecordRead is the read of one record, which may be sent together with other statements.
 type RecordRead interface {
 	// Queue adds the read for an actor, who need not exist.
