@@ -30,7 +30,7 @@ func TestChartOfCalls(t *testing.T) {
 			}
 			caller.End()
 		}
-		if err := s.Access.StoreCalls(t.Context()); err != nil {
+		if err := s.Access.ExchangeCounts(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

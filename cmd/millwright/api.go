@@ -19,7 +19,6 @@ import (
 	"millwright/models"
 	"millwright/service"
 	"millwright/service/access"
-	"millwright/service/store"
 	"millwright/worker"
 )
 
@@ -112,7 +111,6 @@ func serveAPI(ctx context.Context, s settings) error {
 		p.log.Warn("TRUSTED_PROXIES covers a whole private network: every client in it can claim any address; name only the proxies' addresses")
 	}
 	background := context.WithoutCancel(ctx)
-	p.inBackground(background, p.repeat(store.CountsKept, "store the counts of calls", p.service.Access.StoreCalls))
 	p.inBackground(background, p.repeat(access.ExchangeInterval, "exchange the counts of calls", p.service.Access.ExchangeCounts))
 	p.log.Info("the API listens", "address", listener.Addr().String())
 	return p.serveCalls(ctx, handler, missing, func(ctx context.Context) error {

@@ -10,8 +10,6 @@ import (
 // Access admits calls.
 type Access struct {
 	*store.Store
-	// callHours are counts of calls that are not stored yet.
-	callHours store.HourCounter
 	// process names this process among those that exchange counts.
 	process string
 	// calls counts by integration, addresses counts calls without a valid token and failed token requests,
@@ -21,7 +19,9 @@ type Access struct {
 
 // New returns the functions on a store.
 func New(s *store.Store) *Access {
-	return &Access{Store: s, process: rand.Text(), calls: newMinuteCounts(), addresses: newMinuteCounts(), visitors: newMinuteCounts(), forms: newMinuteCounts()}
+	a := &Access{Store: s, process: rand.Text(), calls: newMinuteCounts(), addresses: newMinuteCounts(), visitors: newMinuteCounts(), forms: newMinuteCounts()}
+	a.calls.charted = true
+	return a
 }
 
 // An actor may read a work order in three ways (api.md 5.8):

@@ -113,7 +113,6 @@ func (s *Access) admit(ctx context.Context, claims store.Claims, record store.Re
 		return Caller{}, Rate{}, err
 	}
 	rate := s.calls.add(claims.Subject, row.CallsPerMinute, s.Now())
-	s.countHour(claims.Subject, rate.Exceeded())
 	if rate.Exceeded() {
 		return Caller{}, rate, overLimit()
 	}

@@ -10,60 +10,6 @@ import (
 	"millwright/service/store"
 )
 
-// The counts of an integration's hour: calls that were admitted, and those over the limit.
-const (
-	countAdmitted = iota
-	countRejected
-	countsOfCalls
-)
-
-// countHour counts a call of the integration for charts. It takes no round trip: StoreCalls
-// stores what was counted.
-func (s *Access) countHour(integrationID string, rejected bool) {
-	counts := make([]int32, countsOfCalls)
-	counts[countAdmitted]++
-	if rejected {
-		counts[countAdmitted], counts[countRejected] = 0, 1
-	}
-	s.callHours.Add(integrationID, store.HourCounts{Hour: s.Now().UTC().Truncate(time.Hour), Counts: counts})
-}
-
-// storeCallsQuery adds counts to the hours of integrations. Processes that store the same
-// hours lock them in the same order.
-const storeCallsQuery = `
-	INSERT INTO call_hours AS h (integration_id, hour, calls, rejected)
-	SELECT i.id, u.hour, u.calls, u.rejected
-	FROM unnest($1::text[], $2::timestamptz[], $3::integer[], $4::integer[]) u (id, hour, calls, rejected)
-	CROSS JOIN LATERAL (SELECT id FROM integrations WHERE id = u.id LIMIT 1) i
-	ORDER BY i.id, u.hour
-	ON CONFLICT (integration_id, hour) DO UPDATE SET calls = h.calls + excluded.calls, rejected = h.rejected + excluded.rejected`
-
-// StoreCalls stores the calls that this process has counted since it did so last. A server
-// runs it every CountsKept and once more when it ends. Errors: unavailable; then the next
-// call stores them.
-func (s *Access) StoreCalls(ctx context.Context) error {
-	counted := s.callHours.TakeEvery()
-	var ids []string
-	var hours []time.Time
-	var calls, rejected []int32
-	for id, u := range counted {
-		for _, h := range u.Hours {
-			ids, hours = append(ids, id), append(hours, h.Hour)
-			calls, rejected = append(calls, h.Counts[countAdmitted]), append(rejected, h.Counts[countRejected])
-		}
-	}
-	if len(ids) == 0 {
-		return nil
-	}
-	_, err := s.Pool.Exec(ctx, storeCallsQuery, ids, hours, calls, rejected)
-	if err != nil {
-		for id, u := range counted {
-			s.callHours.PutBack(id, u.Hours)
-		}
-	}
-	return s.Translate(err)
-}
-
 // IntegrationCalls are the calls of an integration over some time.
 type IntegrationCalls struct {
 	// Allowed is the plan's limit of calls in a minute.

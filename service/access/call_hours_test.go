@@ -29,7 +29,7 @@ func TestCallsAreCountedByTheHour(t *testing.T) {
 	}
 	store := func() {
 		t.Helper()
-		if err := f.Access.StoreCalls(t.Context()); err != nil {
+		if err := f.Access.ExchangeCounts(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -41,7 +41,7 @@ func TestCallsAreCountedByTheHour(t *testing.T) {
 		}
 		return got
 	}
-	call(5) // two, one that is counted in the database, two that are not
+	call(5) // two, and three over the limit
 	if got := figures("erp", 2*time.Hour); got.Allowed != 2 || len(got.Steps) != 2 || got.Steps[1].Calls != 0 {
 		t.Errorf("before they are stored: %+v", got)
 	}
@@ -98,12 +98,12 @@ func TestCountsOfCallsAreKept(t *testing.T) {
 	callers.Wait()
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if err := processes[0].Access.StoreCalls(ended); err == nil {
+	if err := processes[0].Access.ExchangeCounts(ended); err == nil {
 		t.Error("counts are stored without a database")
 	}
 	for _, s := range processes {
 		callers.Go(func() {
-			if err := s.Access.StoreCalls(t.Context()); err != nil {
+			if err := s.Access.ExchangeCounts(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})

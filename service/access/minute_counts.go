@@ -2,7 +2,9 @@ package access
 
 import (
 	"hash/maphash"
+	"maps"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,13 +29,26 @@ type minuteCounts struct {
 	ahead  time.Duration
 	window time.Time // by the database's clock
 	exact  map[string]*minuteCount
-	seeds  [sketchRows]maphash.Seed
-	sketch [sketchRows][sketchColumns]uint32
+	// charted is true if charts show the exact counts, with calls over the limit. ended has the counts that were not
+	// stored when their minute ended.
+	charted bool
+	ended   []*minuteCount
+	seeds   [sketchRows]maphash.Seed
+	sketch  [sketchRows][sketchColumns]uint32
 }
 
-// minuteCount is what a subject sent in the minute: to this process, of that what the database knows, and
-// to other processes.
-type minuteCount struct{ here, stored, elsewhere int }
+// minuteCount is what a subject sent in the minute.
+type minuteCount struct {
+	subject string
+	minute  time.Time
+	counted
+	// stored is what the database knows of that, elsewhere what the subject sent to other processes.
+	stored    counted
+	elsewhere int
+}
+
+// counted are the calls that this process admitted, and those over the limit.
+type counted struct{ admitted, rejected int }
 
 func newMinuteCounts() *minuteCounts {
 	c := &minuteCounts{exact: map[string]*minuteCount{}}
@@ -65,12 +80,14 @@ func (c *minuteCounts) count(subject string, limit, maximum int, now time.Time, 
 	c.begin(now)
 	rate := Rate{Limit: limit, Calls: n, Reset: c.window.Add(models.RateWindow - c.ahead)}
 	if n > 0 && c.exact[subject] == nil && len(c.exact) < maxSubjects {
-		c.exact[subject] = &minuteCount{}
+		c.exact[subject] = &minuteCount{subject: subject, minute: c.window}
 	}
 	if exact := c.exact[subject]; exact != nil {
-		rate.Calls += exact.here + exact.elsewhere
+		rate.Calls += exact.admitted + exact.elsewhere
 		if rate.Calls <= maximum {
-			exact.here += n
+			exact.admitted += n
+		} else if c.charted {
+			exact.rejected += n
 		}
 		return rate
 	}
@@ -97,17 +114,32 @@ func (c *minuteCounts) begin(now time.Time) {
 		return
 	}
 	c.window = window
+	if c.charted {
+		c.ended = slices.AppendSeq(c.ended, maps.Values(c.exact))
+		c.ended = slices.DeleteFunc(c.ended, func(n *minuteCount) bool { return n.counted == n.stored })
+		c.ended = c.ended[max(0, len(c.ended)-maxSubjects):] // they are many only if nothing can be stored
+	}
 	clear(c.exact)
 	for row := range c.sketch {
 		clear(c.sketch[row][:])
 	}
 }
 
-// unstored is what ExchangeCounts sends: all subjects of the minute, and the counts of those that changed.
+// unstored is what ExchangeCounts sends: all subjects of the minute, and the counts that changed.
 type unstored struct {
-	window            time.Time
-	subjects, changed []string
-	calls             []int
+	window   time.Time
+	subjects []string
+	counts   []unstoredCount
+}
+
+// unstoredCount is a count that changed: all calls of the minute, and those that are not stored yet.
+type unstoredCount struct {
+	of       *minuteCount
+	Subject  string    `json:"subject"`
+	Minute   time.Time `json:"minute"`
+	Calls    int       `json:"calls"`
+	Added    int       `json:"added"`
+	Rejected int       `json:"rejected"`
 }
 
 // unstored returns what to exchange.
@@ -115,11 +147,10 @@ func (c *minuteCounts) unstored(now time.Time) unstored {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.begin(now)
-	u := unstored{window: c.window}
-	for subject, n := range c.exact {
-		u.subjects = append(u.subjects, subject)
-		if n.here > n.stored {
-			u.changed, u.calls = append(u.changed, subject), append(u.calls, n.here)
+	u := unstored{window: c.window, subjects: slices.Collect(maps.Keys(c.exact))}
+	for _, n := range slices.AppendSeq(slices.Clone(c.ended), maps.Values(c.exact)) {
+		if n.counted != n.stored {
+			u.counts = append(u.counts, unstoredCount{n, n.subject, n.minute, n.admitted, n.admitted - n.stored.admitted, n.rejected - n.stored.rejected})
 		}
 	}
 	return u
@@ -130,13 +161,11 @@ func (c *minuteCounts) exchanged(u unstored, now, atDatabase time.Time, elsewher
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ahead = atDatabase.Sub(now)
+	for _, n := range u.counts {
+		n.of.stored = counted{n.Calls, n.of.stored.rejected + n.Rejected}
+	}
 	if !u.window.Equal(c.window) {
 		return
-	}
-	for i, subject := range u.changed {
-		if n := c.exact[subject]; n != nil {
-			n.stored = u.calls[i]
-		}
 	}
 	for _, other := range elsewhere {
 		if n := c.exact[other.Subject]; n != nil {

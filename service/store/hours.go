@@ -17,13 +17,13 @@ type HourCounts struct {
 	Counts []int32
 }
 
-// HourCounter adds up the counts of addresses, or of integrations, between storing them. The
+// HourCounter adds up the counts of addresses between storing them. The
 // zero value is ready to use. Counts that are not stored are lost with the process, and those
 // of attempts that are recorded again, after a lost response, are counted twice: charts may
 // be wrong by that.
 type HourCounter struct {
 	mu      sync.Mutex
-	counted map[string]*UnstoredCounts // by the id of the address or the integration
+	counted map[string]*UnstoredCounts // by the id of the address
 }
 
 // UnstoredCounts are what is not stored of an id, and when counts were stored last.
@@ -64,15 +64,6 @@ func (c *HourCounter) TakeAll(id string) []HourCounts {
 	}
 	delete(c.counted, id)
 	return u.Hours
-}
-
-// TakeEvery returns everything of all ids, and forgets them.
-func (c *HourCounter) TakeEvery() map[string]*UnstoredCounts {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	all := c.counted
-	c.counted = nil
-	return all
 }
 
 // PutBack adds counts that could not be stored.
