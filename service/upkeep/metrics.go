@@ -15,9 +15,13 @@ import (
 type Backlog struct {
 	At models.Time
 	// Pending deliveries wait for their first attempt, the longest since
-	// OldestPending; nil if none waits.
+	// OldestPending; nil if none waits. A receiver that hangs makes them wait, too.
 	Pending       int
 	OldestPending *models.Time
+	// StalledSince is since when an address has had a delivery due, retries included, without an
+	// attempt there being recorded: the longest of all addresses, nil if nothing is due. Attempts at a receiver
+	// that is slow, fails or hangs are recorded, so only the sender's own trouble makes this old.
+	StalledSince *models.Time
 	// Retries are deliveries that wait for another attempt, due or not.
 	Retries int
 	// Failed and Held deliveries are kept until they expire or are redelivered. Together
@@ -31,7 +35,7 @@ type Backlog struct {
 	Mails      int
 	OldestMail *models.Time
 	// Unclaimed work is what the sweep will find: addresses with pending deliveries
-	// but no lease, overdue retries, and dirty records.
+	// but no lease, overdue retries of addresses without one, and dirty records.
 	UnclaimedAddresses, UnclaimedRetries, UnclaimedRecords int
 	// AddressesFailing are on, and their latest attempts failed.
 	// AddressesTurnedOff are off because they failed.
@@ -57,9 +61,10 @@ const MaxBacklogCount = 100_000
 const MaxKeptCount = 10_000
 
 // backlogQuery reads a Backlog in one round trip. It finds the oldest pending
-// delivery of each address by skipping in their index from address to address, so
-// a million deliveries after it add no cost. Every count has a limit. Retries of a
-// deleted address count until housekeeping has removed them: their index lacks the address.
+// delivery of each address, and its retry that is due first, by skipping in their indexes from
+// address to address, so a million deliveries after it add no cost. Every count has a limit. Deliveries
+// that are due at an address that does not send are about to be held, so they are not waiting. Retries of
+// a deleted address count until housekeeping has removed them: their index lacks the address.
 var backlogQuery = store.Fill(`
 	WITH RECURSIVE heads AS (
 		(SELECT webhook_id, created_at FROM open_deliveries WHERE status = 'pending' ORDER BY webhook_id, seq LIMIT 1)
@@ -67,11 +72,25 @@ var backlogQuery = store.Fill(`
 		SELECT next.* FROM heads h, LATERAL (
 			SELECT d.webhook_id, d.created_at FROM open_deliveries d
 			WHERE d.status = 'pending' AND d.webhook_id > h.webhook_id ORDER BY d.webhook_id, d.seq LIMIT 1) next
+	), retries AS (
+		(SELECT webhook_id, next_attempt_at FROM open_deliveries WHERE status = 'retrying' ORDER BY webhook_id, next_attempt_at LIMIT 1)
+		UNION ALL
+		SELECT next.* FROM retries r, LATERAL (
+			SELECT d.webhook_id, d.next_attempt_at FROM open_deliveries d
+			WHERE d.status = 'retrying' AND d.webhook_id > r.webhook_id ORDER BY d.webhook_id, d.next_attempt_at LIMIT 1) next
+	), due AS MATERIALIZED (
+		SELECT d.*, greatest(least(d.pending_since, d.retry_since), w.enabled_since, y.last_at) AS stalled_since,
+			NOT EXISTS (SELECT FROM webhook_leases WHERE webhook_id = d.webhook_id AND leased_until > @now) AS unclaimed
+		FROM (SELECT webhook_id, min(pending_since) AS pending_since, min(retry_since) AS retry_since FROM (
+				SELECT webhook_id, created_at AS pending_since, NULL::timestamptz AS retry_since FROM heads
+				UNION ALL SELECT webhook_id, NULL, next_attempt_at FROM retries WHERE next_attempt_at <= @now) x
+			GROUP BY webhook_id) d
+		CROSS JOIN LATERAL (SELECT enabled_since FROM webhooks w WHERE id = d.webhook_id AND {sends} LIMIT 1) w
+		LEFT JOIN LATERAL (SELECT last_at FROM webhook_health WHERE webhook_id = d.webhook_id LIMIT 1) y ON true
 	), waiting AS (
-		SELECT min(h.created_at) AS oldest,
-			count(*) FILTER (WHERE h.created_at < @unclaimed_since AND m.webhook_id IS NULL) AS unclaimed
-		FROM heads h LEFT JOIN webhook_leases m ON m.webhook_id = h.webhook_id AND m.leased_until > @now
-		WHERE h.{not_deleted}
+		SELECT min(pending_since) AS oldest, min(stalled_since) AS stalled_since,
+			count(*) FILTER (WHERE pending_since < @unclaimed_since AND unclaimed) AS unclaimed
+		FROM due
 	), kept AS (
 		SELECT count(*) FILTER (WHERE status = 'failed') AS failed, count(*) FILTER (WHERE status = 'held') AS held
 		FROM (SELECT status FROM deliveries WHERE status IN ('failed', 'held') AND {not_deleted} LIMIT @max_kept) x
@@ -79,6 +98,7 @@ var backlogQuery = store.Fill(`
 	SELECT @now::timestamptz AS at,
 		(SELECT count(*) FROM (SELECT FROM open_deliveries WHERE status = 'pending' AND {not_deleted} LIMIT @max) x) AS pending,
 		(SELECT oldest FROM waiting) AS oldest_pending,
+		(SELECT stalled_since FROM waiting) AS stalled_since,
 		(SELECT count(*) FROM (SELECT FROM open_deliveries WHERE status = 'retrying' LIMIT @max) x) AS retries,
 		(SELECT failed FROM kept) AS failed, (SELECT held FROM kept) AS held,
 		(SELECT count(*) FROM (SELECT FROM dirty_records LIMIT @max) x) AS dirty_records,
@@ -86,8 +106,10 @@ var backlogQuery = store.Fill(`
 		(SELECT count(*) FROM (SELECT FROM notices WHERE mail = 'waiting' UNION ALL SELECT FROM sign_in_links WHERE sealed IS NOT NULL LIMIT @max) x) AS mails,
 		least((SELECT min(created_at) FROM notices WHERE mail = 'waiting'), (SELECT min(created_at) FROM sign_in_links WHERE sealed IS NOT NULL)) AS oldest_mail,
 		(SELECT unclaimed FROM waiting) AS unclaimed_addresses,
-		(SELECT count(*) FROM (SELECT FROM open_deliveries
-			WHERE status = 'retrying' AND next_attempt_at < @unclaimed_since LIMIT @max) x) AS unclaimed_retries,
+		(SELECT count(*) FROM (SELECT FROM due a CROSS JOIN LATERAL (
+				SELECT FROM open_deliveries
+				WHERE webhook_id = a.webhook_id AND status = 'retrying' AND next_attempt_at < @unclaimed_since LIMIT @max) d
+			WHERE a.retry_since < @unclaimed_since AND a.unclaimed LIMIT @max) x) AS unclaimed_retries,
 		(SELECT count(*) FROM (SELECT FROM dirty_records WHERE since < @dirty_since LIMIT @max) x) AS unclaimed_records,
 		(SELECT count(*) FROM webhooks WHERE enabled) AS addresses_on,
 		(SELECT count(*) FROM webhooks WHERE NOT enabled) AS addresses_off,
@@ -99,7 +121,7 @@ var backlogQuery = store.Fill(`
 		(SELECT greatest(0, least(@partition_days, min(last) - (@now AT TIME ZONE 'UTC')::date)) FROM (
 			SELECT max(day) AS last FROM partitions.days WHERE attached GROUP BY of) made) AS partition_days_ahead,
 		(SELECT count(*) FROM partitions.days WHERE partitions.midnight(day + 1) < @partitions_until) AS partitions_overdue`,
-	"not_deleted", `webhook_id <> ALL (ARRAY(SELECT webhook_id::text FROM deleted_webhooks))`)
+	"sends", store.Fill(webhooks.Sends, "w", "w"), "not_deleted", `webhook_id <> ALL (ARRAY(SELECT webhook_id::text FROM deleted_webhooks))`)
 
 func backlogArgs(now models.Time, grace time.Duration) pgx.NamedArgs {
 	return pgx.NamedArgs{

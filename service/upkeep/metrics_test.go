@@ -13,6 +13,7 @@ import (
 	"millwright/service/servicetest"
 	"millwright/service/store"
 	"millwright/service/upkeep"
+	"millwright/service/webhooks"
 )
 
 func TestBacklog(t *testing.T) {
@@ -84,6 +85,72 @@ func TestBacklog(t *testing.T) {
 	if got := backlog(); got.AddressesOff != 1 || got.AddressesTurnedOff != 1 {
 		t.Errorf("with an address that failed the backlog is %+v", got)
 	}
+}
+
+// A receiver that hangs or fails makes its deliveries old and its retries overdue, but they are attempted. Deliveries
+// that nothing attempts are stalled, whatever their receiver did before.
+func TestBacklogOfAReceiverThatHangs(t *testing.T) {
+	f := servicetest.New(t)
+	began := models.TimeOf(f.Clock.Now())
+	want := func(when string, stalled *models.Time, retries int) {
+		t.Helper()
+		got, err := f.Upkeep.Backlog(t.Context(), 20*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (got.StalledSince == nil) != (stalled == nil) || stalled != nil && *got.StalledSince != *stalled || got.UnclaimedRetries != retries {
+			t.Errorf("%s deliveries are stalled since %v with %d unclaimed retries, want %v and %d", when, got.StalledSince, got.UnclaimedRetries, stalled, retries)
+		}
+	}
+	advance := func(d time.Duration) *models.Time {
+		f.Clock.Advance(d)
+		return new(models.TimeOf(f.Clock.Now()))
+	}
+	hang := func(deliveries ...webhooks.RenderedDelivery) {
+		t.Helper()
+		var attempts []webhooks.Attempt
+		for _, d := range deliveries {
+			attempts = append(attempts, servicetest.Attempt(f, d, 0))
+		}
+		servicetest.Record(t, f, "erp_hook", attempts...)
+	}
+	want("before any event", nil, 0)
+	for range 3 {
+		servicetest.Create(t, f)
+	}
+	f.SetDeliveries(models.DeliveryDelivered, `webhook_id <> $1`, f.ID("erp_hook"))
+	advance(5 * time.Minute)
+	want("without an attempt", &began, 0)
+
+	servicetest.Acquire(t, f, "erp_hook")
+	waiting := servicetest.Claim(t, f, "erp_hook").Deliveries
+	hang(waiting[0])
+	attempted := advance(0)
+	want("after an attempt", attempted, 0)
+	advance(90 * time.Second)
+	want("while nothing is attempted", attempted, 1)
+	servicetest.Acquire(t, f, "erp_hook")
+	want("with a dispatcher that attempts nothing", attempted, 0)
+	hang(waiting[1])
+	want("with a dispatcher that attempts one", advance(0), 0)
+	hang(waiting[2])
+	attempted = advance(0)
+
+	// All are retrying, and one has been due for 30 seconds.
+	want("with retries", attempted, 0)
+	advance(30 * time.Second)
+	want("with retries that nothing attempts", attempted, 1)
+	f.Exec(`UPDATE open_deliveries SET next_attempt_at = $1`, attempted.Add(10*time.Second))
+	want("after the retries are due", new(models.TimeOf(attempted.Add(10*time.Second))), 0)
+	f.Exec(`UPDATE open_deliveries SET next_attempt_at = $1`, attempted.Add(time.Minute))
+	want("before retries are due", nil, 0)
+
+	advance(10 * time.Minute)
+	f.Exec(`UPDATE organizations SET suspended = true`)
+	want("if the address does not send", nil, 0)
+	f.Exec(`UPDATE organizations SET suspended = false`)
+	f.Exec(`UPDATE webhooks SET enabled_since = $1`, f.Clock.Now())
+	want("after the address was turned on", advance(0), 3)
 }
 
 // The query runs every few seconds, even when a million deliveries are stored or
