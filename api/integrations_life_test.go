@@ -70,7 +70,7 @@ func (p instancePair) wantRejected(what, token string) {
 	}
 }
 
-func (p instancePair) must(_ integrations.IntegrationRecord, err error) {
+func (p instancePair) must(_ integrations.Record, err error) {
 	p.t.Helper()
 	if err != nil {
 		p.t.Fatal(err)
@@ -85,7 +85,7 @@ func TestChangesThatInvalidateTokens(t *testing.T) {
 	operator := store.Operator()
 	for _, test := range []struct {
 		name     string
-		do, undo func(p instancePair, id string) (integrations.IntegrationRecord, error)
+		do, undo func(p instancePair, id string) (integrations.Record, error)
 		// status is the token endpoint's status until the change is undone.
 		status int
 		code   string
@@ -93,37 +93,37 @@ func TestChangesThatInvalidateTokens(t *testing.T) {
 	}{
 		{
 			name: "its scopes are narrowed",
-			do: func(p instancePair, id string) (integrations.IntegrationRecord, error) {
+			do: func(p instancePair, id string) (integrations.Record, error) {
 				return p.Integrations.ChangeIntegrationScopes(t.Context(), p.ann, id, narrow)
 			},
-			undo: func(p instancePair, id string) (integrations.IntegrationRecord, error) {
+			undo: func(p instancePair, id string) (integrations.Record, error) {
 				return p.Integrations.ChangeIntegrationScopes(t.Context(), p.ann, id, models.Scopes(models.AllScopes).Strings())
 			},
 			status: http.StatusOK, scopes: "work_orders:read people:read",
 		},
 		{
 			name: "it is turned off",
-			do: func(p instancePair, id string) (integrations.IntegrationRecord, error) {
+			do: func(p instancePair, id string) (integrations.Record, error) {
 				return p.Integrations.TurnIntegrationOff(t.Context(), p.ann, store.NoKey, id)
 			},
-			undo: func(p instancePair, id string) (integrations.IntegrationRecord, error) {
+			undo: func(p instancePair, id string) (integrations.Record, error) {
 				return p.Integrations.TurnIntegrationOn(t.Context(), p.ann, store.NoKey, id)
 			},
 			status: http.StatusBadRequest, code: "unauthorized_client",
 		},
 		{
 			name: "the service disables it",
-			do: func(p instancePair, id string) (integrations.IntegrationRecord, error) {
+			do: func(p instancePair, id string) (integrations.Record, error) {
 				return p.Integrations.DisableIntegration(t.Context(), operator, id)
 			},
-			undo: func(p instancePair, id string) (integrations.IntegrationRecord, error) {
+			undo: func(p instancePair, id string) (integrations.Record, error) {
 				return p.Integrations.EnableIntegration(t.Context(), operator, id)
 			},
 			status: http.StatusBadRequest, code: "unauthorized_client",
 		},
 		{
 			name: "it is deleted",
-			do: func(p instancePair, id string) (integrations.IntegrationRecord, error) {
+			do: func(p instancePair, id string) (integrations.Record, error) {
 				return p.Integrations.DeleteIntegration(t.Context(), p.ann, store.NoKey, id)
 			},
 			status: http.StatusUnauthorized, code: "invalid_client",
@@ -198,21 +198,21 @@ func TestChangesThatKeepTokensValid(t *testing.T) {
 	token := p.Token("reader")
 	for _, step := range []struct {
 		name string
-		do   func() (integrations.IntegrationRecord, error)
+		do   func() (integrations.Record, error)
 	}{
-		{"more scopes", func() (integrations.IntegrationRecord, error) {
+		{"more scopes", func() (integrations.Record, error) {
 			return p.Integrations.ChangeIntegrationScopes(ctx, p.ann, id, []string{"work_orders:read", "people:read"})
 		}},
-		{"the scopes it has", func() (integrations.IntegrationRecord, error) {
+		{"the scopes it has", func() (integrations.Record, error) {
 			return p.Integrations.ChangeIntegrationScopes(ctx, p.ann, id, []string{"people:read", "work_orders:read"})
 		}},
-		{"turning it on while it is on", func() (integrations.IntegrationRecord, error) {
+		{"turning it on while it is on", func() (integrations.Record, error) {
 			return p.Integrations.TurnIntegrationOn(ctx, p.ann, store.NoKey, id)
 		}},
-		{"enabling it while it is enabled", func() (integrations.IntegrationRecord, error) {
+		{"enabling it while it is enabled", func() (integrations.Record, error) {
 			return p.Integrations.EnableIntegration(ctx, store.Operator(), id)
 		}},
-		{"another name", func() (integrations.IntegrationRecord, error) {
+		{"another name", func() (integrations.Record, error) {
 			return p.Integrations.RenameIntegration(ctx, p.ann, id, "Renamed reader")
 		}},
 	} {

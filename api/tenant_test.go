@@ -47,7 +47,7 @@ type tenant struct {
 	mark string
 	// key is the Idempotency-Key of its creations.
 	key   string
-	made  imports.ImportResult
+	made  imports.Result
 	token string
 	// order and feedback are its records, with the responses that created them.
 	order, feedback         string

@@ -157,7 +157,7 @@ func (h *harness) person(key string) store.Actor {
 }
 
 // createIntegration creates an integration of acme as ann.
-func (h *harness) createIntegration(in integrations.NewIntegration) integrations.IntegrationRecord {
+func (h *harness) createIntegration(in integrations.NewIntegration) integrations.Record {
 	h.t.Helper()
 	created, err := h.Integrations.CreateIntegration(h.t.Context(), h.person("ann"), store.NoKey, h.Acme.OrganizationID, in)
 	if err != nil {

@@ -105,7 +105,7 @@ var conventions = []rule{
 			}
 		}
 	}},
-	{item: "convention 4, status", words: "status takes codes separated by commas", code: "service/lists.(*ListQuery).OfStatuses", test: func(t *testing.T, h *harness) {
+	{item: "convention 4, status", words: "status takes codes separated by commas", code: "service/lists.(*Query).OfStatuses", test: func(t *testing.T, h *harness) {
 		open, progress, complete := h.workOrderIn(models.StatusOpen), h.workOrderIn(models.StatusInProgress), h.workOrderIn(models.StatusComplete)
 		page := pageIDs(h.get("/work-orders?status=open,complete&limit=200").Want(http.StatusOK, ""))
 		want(t, "the open one is listed", slices.Contains(page, open), true)

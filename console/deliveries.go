@@ -110,7 +110,7 @@ func (r *request) deliverySearch() (webhooks.DeliverySearch, []string, error) {
 	}
 	record := models.Trim(r.Query("record"))
 	var err error
-	if q.RecordID, err = r.recordNamed(record, records.RecordWorkOrder, records.RecordFeedback); err != nil {
+	if q.RecordID, err = r.recordNamed(record, records.KindWorkOrder, records.KindFeedback); err != nil {
 		return q, nil, err
 	}
 	if q.From, q.To, err = r.period(); err != nil {
@@ -227,7 +227,7 @@ func (c *Console) listDeliveries(r *request) error {
 func (r *request) deliveryRow(d webhooks.DeliveryItem, record recordLink) deliveryRow {
 	row := deliveryRow{
 		ID: d.ID, Page: Root + "/deliveries/" + d.ID, State: deliveryMarks[d.Status], Type: d.EventType,
-		Record: record, URL: d.URL, Host: hostOf(d.URL), AddressURL: webhookURL(d.WebhookID), Integration: d.Integration, IntegrationURL: recordURL(records.RecordIntegration, d.IntegrationID),
+		Record: record, URL: d.URL, Host: hostOf(d.URL), AddressURL: webhookURL(d.WebhookID), Integration: d.Integration, IntegrationURL: recordURL(records.KindIntegration, d.IntegrationID),
 		Response: responseText(d.Attempts, d.LastStatus, d.LastError), Attempts: strconv.Itoa(d.Attempts),
 		Next: r.optionalMoment(d.NextAttemptAt), At: r.moment(d.CreatedAt), Off: !d.Enabled,
 	}

@@ -30,7 +30,7 @@ type author struct{ Name, Now, URL string }
 // authorOf returns who made a change of a record.
 func (r *request) authorOf(a records.Author) author {
 	who := author{Name: cmp.Or(valueOf(a.ActorName), "Someone"), Now: valueOf(a.ActorNow)}
-	if kind := records.RecordKind(a.ActorKind); a.ActorOpens && r.opens(kind) {
+	if kind := records.Kind(a.ActorKind); a.ActorOpens && r.opens(kind) {
 		who.URL = recordURL(kind, a.ActorID)
 	}
 	return who
@@ -41,7 +41,7 @@ func (r *request) authorOf(a records.Author) author {
 type historyWords struct{ names, questions map[string]string }
 
 // changeLines returns the changes as sentences.
-func (r *request) changeLines(changes []records.RecordChange, known historyWords) []changeLine {
+func (r *request) changeLines(changes []records.Change, known historyWords) []changeLine {
 	lines := make([]changeLine, len(changes))
 	for i, change := range changes {
 		lines[i] = changeLine{
@@ -52,7 +52,7 @@ func (r *request) changeLines(changes []records.RecordChange, known historyWords
 }
 
 // changeText describes a change: "changed the title from “A” to “B”".
-func (r *request) changeText(change records.RecordChange, known historyWords) string {
+func (r *request) changeText(change records.Change, known historyWords) string {
 	switch change.Action {
 	case string(models.EventWorkOrderUpdated):
 		if text := listed(r.fieldTexts(change)); text != "" {
@@ -81,7 +81,7 @@ var changedFields = []struct {
 	{"target_date", "the target date", false}, {"external_id", "the external id", false},
 }
 
-func (r *request) fieldTexts(change records.RecordChange) []string {
+func (r *request) fieldTexts(change records.Change) []string {
 	var clauses []string
 	for _, field := range changedFields {
 		values, changed := change.Changes[field.name]
@@ -132,7 +132,7 @@ func textOf(value json.RawMessage) string {
 func quoted(text string) string { return "“" + text + "”" }
 
 // roleTexts describe the people added and removed: "added Bob Stone as worker".
-func roleTexts(change records.RecordChange, known historyWords) []string {
+func roleTexts(change records.Change, known historyWords) []string {
 	var clauses []string
 	for _, role := range []struct{ field, one, several string }{{"assignees", "worker", "workers"}, {"consultants", "consultant", "consultants"}} {
 		values, changed := change.Changes[role.field]
@@ -185,7 +185,7 @@ func without(list, other []string) []string {
 const shownQuestions = 3
 
 // answeredText names the questions that were answered, or counts them.
-func answeredText(change records.RecordChange, known historyWords) string {
+func answeredText(change records.Change, known historyWords) string {
 	var labels []string
 	n := 0
 	for field := range change.Changes {
@@ -211,7 +211,7 @@ func answeredText(change records.RecordChange, known historyWords) string {
 }
 
 // quoteOf returns what the person wrote about the change.
-func quoteOf(change records.RecordChange) string {
+func quoteOf(change records.Change) string {
 	for _, field := range []string{"comment", "cancel_reason"} {
 		if text := textOf(change.Changes[field].To); text != "" {
 			return text
@@ -239,7 +239,7 @@ func (r *request) addChangesSince(record string, f *form) {
 	if f.Seen == "" || seen.UnmarshalText([]byte(f.Seen)) != nil {
 		return
 	}
-	page, err := r.console.service.Records.RecordHistory(r.ctx(), r.actor(), record, 0, maxChangesShown)
+	page, err := r.console.service.Records.HistoryPage(r.ctx(), r.actor(), record, 0, maxChangesShown)
 	if err != nil {
 		return
 	}

@@ -60,12 +60,12 @@ func (c *Console) renderIntegration(r *request, status int, rejected *form) erro
 	if err != nil {
 		return err
 	}
-	f := editForm(found.IntegrationRecord, url.Values{
+	f := editForm(found.Record, url.Values{
 		"name": {found.Name}, "scopes": found.Scopes, "organization_definition_id": {valueOf(found.OrganizationDefinitionID)},
 	})
 	view := integrationView{
-		Integration: found, State: integrationState(found.IntegrationRecord), CreatedAt: r.moment(found.CreatedAt),
-		LastCall: r.optionalMoment(found.LastCallAt), Usage: usage(found.IntegrationSummary),
+		Integration: found, State: integrationState(found.Record), CreatedAt: r.moment(found.CreatedAt),
+		LastCall: r.optionalMoment(found.LastCallAt), Usage: usage(found.Summary),
 		Room: len(found.Webhooks) < models.MaxWebhooks, MaxHooks: models.MaxWebhooks, Form: f.orRejected(rejected), Scopes: scopeOptions(), Choices: choices, SwitchForm: newForm(nil),
 		Charts: chartLink{linkTo("/integrations/" + id + "/charts"), "Chart of the calls"},
 	}
@@ -97,7 +97,7 @@ func (c *Console) addOwners(r *request, i pages.IntegrationDetail, view *integra
 	for _, p := range people {
 		view.Owners = append(view.Owners, option{Value: p.ID, Label: p.Name})
 	}
-	f := editForm(i.IntegrationRecord, url.Values{"owners": i.Owners})
+	f := editForm(i.Record, url.Values{"owners": i.Owners})
 	view.OwnersForm = &f
 	return nil
 }
@@ -132,7 +132,7 @@ func (c *Console) changeIntegration(r *request) error {
 	page := outcome{to: Root + "/integrations/" + id, done: "saved", again: c.renderIntegration}
 	return r.submit(page, func(ctx context.Context, key store.Key, f form) error {
 		name, definition := f.Value("name"), f.Value("organization_definition_id")
-		_, err := c.service.Integrations.ChangeIntegration(ctx, r.actor(), key, id, integrations.IntegrationChange{
+		_, err := c.service.Integrations.ChangeIntegration(ctx, r.actor(), key, id, integrations.Change{
 			Name: &name, Scopes: append([]string{}, f.Values["scopes"]...), DefinitionID: &definition,
 		})
 		return err
@@ -140,9 +140,9 @@ func (c *Console) changeIntegration(r *request) error {
 }
 
 // managedIntegration returns the integration of the request with what deleting it takes away.
-func (c *Console) managedIntegration(r *request) (integrations.IntegrationRecord, pages.IntegrationEffects, error) {
+func (c *Console) managedIntegration(r *request) (integrations.Record, pages.IntegrationEffects, error) {
 	if err := r.require(models.GrantIntegrations); err != nil {
-		return integrations.IntegrationRecord{}, pages.IntegrationEffects{}, err
+		return integrations.Record{}, pages.IntegrationEffects{}, err
 	}
 	return c.service.Pages.ManagedIntegrationEffects(r.ctx(), r.actor(), r.Param("id"))
 }

@@ -48,21 +48,21 @@ type integrationRow struct {
 var integrationsPage = newPage[integrationsView]("integrations.html")
 
 func (c *Console) listIntegrations(r *request) error {
-	list, err := c.service.Integrations.ManagedIntegrations(r.ctx(), r.actor())
+	list, err := c.service.Integrations.Managed(r.ctx(), r.actor())
 	if err != nil {
 		return err
 	}
 	view := integrationsView{Allowed: list.Allowed, Full: len(list.Integrations) >= list.Allowed}
 	for _, i := range list.Integrations {
 		view.Integrations = append(view.Integrations, integrationRow{
-			ID: i.ID, Name: i.Name, Scopes: plural(len(i.Scopes), "scope", "scopes"), State: integrationState(i.IntegrationRecord),
+			ID: i.ID, Name: i.Name, Scopes: plural(len(i.Scopes), "scope", "scopes"), State: integrationState(i.Record),
 			LastCall: r.optionalMoment(i.LastCallAt), Usage: usage(i), Addresses: addressMarks(i),
 		})
 	}
 	return integrationsPage.show(r, view)
 }
 
-func integrationState(i integrations.IntegrationRecord) stateMark {
+func integrationState(i integrations.Record) stateMark {
 	switch {
 	case i.DisabledByService:
 		return stateMark{"bad", "off", "Disabled by the service"}
@@ -73,12 +73,12 @@ func integrationState(i integrations.IntegrationRecord) stateMark {
 }
 
 // usage shows an integration's calls next to its limit.
-func usage(i integrations.IntegrationSummary) string {
+func usage(i integrations.Summary) string {
 	return fmt.Sprintf("%d of %d this minute", i.Calls, i.Allowed)
 }
 
 // addressMarks counts the addresses that work, that fail and that are off.
-func addressMarks(i integrations.IntegrationSummary) []stateMark {
+func addressMarks(i integrations.Summary) []stateMark {
 	var marks []stateMark
 	for _, m := range []struct {
 		n    int
@@ -153,7 +153,7 @@ func (c *Console) createIntegration(r *request) error {
 }
 
 // integrationSecrets is the page that shows a new client secret.
-func (c *Console) integrationSecrets(i integrations.IntegrationRecord, intro, next string) secretView {
+func (c *Console) integrationSecrets(i integrations.Record, intro, next string) secretView {
 	page := Root + "/integrations/" + i.ID
 	return secretView{
 		Title: "Client id and secret", Intro: intro,

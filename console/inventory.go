@@ -108,7 +108,7 @@ func (c *Console) searchInventory(r *request, view inventoryView) error {
 // empty. Its pages are at the path.
 func (c *Console) level(r *request, parentID, path string, retired bool) (levelView, error) {
 	page := r.nameFilter()
-	found, err := c.service.Inventory.InventoryLevel(r.ctx(), r.actor(), inventory.NodeLevel{
+	found, err := c.service.Inventory.Level(r.ctx(), r.actor(), inventory.NodeLevel{
 		ParentID: parentID, Retired: retired, AfterName: page.AfterName, AfterID: page.AfterID, Limit: page.Limit,
 	})
 	if err != nil {

@@ -53,7 +53,7 @@ var peoplePage = newPage[peopleView]("people.html")
 
 func (c *Console) listPeople(r *request) error {
 	filter := people.PersonFilter{NameFilter: r.nameFilter(), Deactivated: r.Query("deactivated") != "", DefinitionID: r.Query("definition")}
-	found, err := c.service.People.PeopleForPerson(r.ctx(), r.actor(), "", filter)
+	found, err := c.service.People.ListForPerson(r.ctx(), r.actor(), "", filter)
 	if err != nil {
 		return err
 	}

@@ -89,7 +89,7 @@ func heldBy(p people.PersonSummary, effects people.PersonEffects, teams []people
 		memberOf = append(memberOf, recordItem{Name: t.Name, URL: teamURL(t.ID)})
 	}
 	for _, i := range effects.Integrations {
-		owned = append(owned, recordItem{Name: i.Name, URL: recordURL(records.RecordIntegration, i.IdentityID)})
+		owned = append(owned, recordItem{Name: i.Name, URL: recordURL(records.KindIntegration, i.IdentityID)})
 	}
 	add(len(teams), "team", "teams", memberOf, personURL(p.ID), "All teams of "+p.Name)
 	add(len(owned), "integration that "+p.Name+" owns", "integrations that "+p.Name+" owns", owned, linkTo("/integrations"), "All integrations")
@@ -107,7 +107,7 @@ func heldWorkOrders(found []inventory.ListedWorkOrder) (rows []recordItem) {
 func (c *Console) addReplacements(r *request, personID string, view *deactivateView) error {
 	filter := r.nameFilter()
 	view.Search = filter.Search
-	found, err := c.service.People.PeopleForPerson(r.ctx(), r.actor(), "", people.PersonFilter{NameFilter: filter})
+	found, err := c.service.People.ListForPerson(r.ctx(), r.actor(), "", people.PersonFilter{NameFilter: filter})
 	if err != nil {
 		return err
 	}

@@ -10,9 +10,9 @@ import (
 )
 
 // recordPages are the pages of the kinds of records.
-var recordPages = map[records.RecordKind]string{
-	records.RecordWorkOrder: "/work-orders/", records.RecordFeedback: "/feedback/", records.RecordNode: "/inventory/",
-	records.RecordPerson: "/people/", records.RecordTeam: "/teams/", records.RecordIntegration: "/integrations/", records.RecordWebhook: "/webhooks/",
+var recordPages = map[records.Kind]string{
+	records.KindWorkOrder: "/work-orders/", records.KindFeedback: "/feedback/", records.KindNode: "/inventory/",
+	records.KindPerson: "/people/", records.KindTeam: "/teams/", records.KindIntegration: "/integrations/", records.KindWebhook: "/webhooks/",
 }
 
 // recordLink names a record and links to its page ({{template "record" .}}). URL is "" if the
@@ -31,7 +31,7 @@ func workOrderItem(id string, number int64, title string, status models.WorkOrde
 
 // recordLinks returns links to records by their ids, without those that the person may not open.
 func (r *request) recordLinks(ids []string) (map[string]recordLink, error) {
-	readable, err := r.console.service.Records.ReadableRecords(r.ctx(), r.actor(), ids)
+	readable, err := r.console.service.Records.Readable(r.ctx(), r.actor(), ids)
 	links := map[string]recordLink{}
 	for id, record := range readable {
 		if r.opens(record.Kind) {
@@ -65,23 +65,23 @@ func (r *request) recordURLs(ids []string) (map[string]string, error) {
 }
 
 // opens reports whether the person may open the pages of records of the kind.
-func (r *request) opens(kind records.RecordKind) bool {
-	return kind != records.RecordIntegration && kind != records.RecordWebhook || r.may(models.GrantIntegrations)
+func (r *request) opens(kind records.Kind) bool {
+	return kind != records.KindIntegration && kind != records.KindWebhook || r.may(models.GrantIntegrations)
 }
 
 // recordNamed returns the id of the only record of the kinds, or of any, that the text names: by
 // its id, a URL, a number, an external id or a code. Whether an id is known is left to who reads
 // the record. Errors: invalid_request.
-func (r *request) recordNamed(text string, kinds ...records.RecordKind) (string, error) {
+func (r *request) recordNamed(text string, kinds ...records.Kind) (string, error) {
 	if id := models.FirstIDIn(text); id != "" || text == "" {
 		return id, nil
 	}
-	named, err := r.console.service.Records.RecordsNamed(r.ctx(), r.actor(), text)
+	named, err := r.console.service.Records.Named(r.ctx(), r.actor(), text)
 	if err != nil {
 		return "", err
 	}
 	if len(kinds) > 0 {
-		named = slices.DeleteFunc(named, func(one records.ReadableRecord) bool { return !slices.Contains(kinds, one.Kind) })
+		named = slices.DeleteFunc(named, func(one records.Readable) bool { return !slices.Contains(kinds, one.Kind) })
 	}
 	switch len(named) {
 	case 0:
@@ -89,7 +89,7 @@ func (r *request) recordNamed(text string, kinds ...records.RecordKind) (string,
 	case 1:
 		return named[0].ID, nil
 	}
-	names := stringsOf(named, func(one records.ReadableRecord) string { return one.FullName() + " (" + one.ID + ")" })
+	names := stringsOf(named, func(one records.Readable) string { return one.FullName() + " (" + one.ID + ")" })
 	return "", models.Errorf(models.CodeInvalidRequest, "Several records have the number, external id or code %q. Enter the id of one: %s.", text, strings.Join(names, ", "))
 }
 
@@ -99,16 +99,16 @@ func urlsOf[T any](r *request, entries []T, id func(T) string) (map[string]strin
 }
 
 // recordURL returns the URL of a record's page.
-func recordURL(kind records.RecordKind, id string) string { return Root + recordPages[kind] + id }
+func recordURL(kind records.Kind, id string) string { return Root + recordPages[kind] + id }
 
-func workOrderURL(id string) string { return recordURL(records.RecordWorkOrder, id) }
+func workOrderURL(id string) string { return recordURL(records.KindWorkOrder, id) }
 
-func feedbackURL(id string) string { return recordURL(records.RecordFeedback, id) }
+func feedbackURL(id string) string { return recordURL(records.KindFeedback, id) }
 
-func nodeURL(id string) string { return recordURL(records.RecordNode, id) }
+func nodeURL(id string) string { return recordURL(records.KindNode, id) }
 
-func personURL(id string) string { return recordURL(records.RecordPerson, id) }
+func personURL(id string) string { return recordURL(records.KindPerson, id) }
 
-func teamURL(id string) string { return recordURL(records.RecordTeam, id) }
+func teamURL(id string) string { return recordURL(records.KindTeam, id) }
 
-func webhookURL(id string) string { return recordURL(records.RecordWebhook, id) }
+func webhookURL(id string) string { return recordURL(records.KindWebhook, id) }

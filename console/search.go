@@ -48,16 +48,16 @@ func (c *Console) search(r *request) error {
 	if text == "" {
 		return searchPage.show(r, view)
 	}
-	named, err := c.service.Records.RecordsNamed(r.ctx(), r.actor(), text)
+	named, err := c.service.Records.Named(r.ctx(), r.actor(), text)
 	if err != nil {
 		return err
 	}
-	named = slices.DeleteFunc(named, func(one records.ReadableRecord) bool { return !r.opens(one.Kind) })
+	named = slices.DeleteFunc(named, func(one records.Readable) bool { return !r.opens(one.Kind) })
 	if to := r.pageNamed(text, named); to != "" {
 		r.Redirect(http.StatusSeeOther, to)
 		return nil
 	}
-	for _, find := range []func(*request, string, []records.ReadableRecord) (foundSection, error){
+	for _, find := range []func(*request, string, []records.Readable) (foundSection, error){
 		c.findNamed, c.findWorkOrders, c.findNodes, c.findFeedback, c.findPeople, c.findDeliveries,
 	} {
 		section, err := find(r, text, named)
@@ -72,7 +72,7 @@ func (c *Console) search(r *request) error {
 }
 
 // pageNamed returns where an id or a URL redirects to. It is empty for other strings.
-func (r *request) pageNamed(text string, named []records.ReadableRecord) string {
+func (r *request) pageNamed(text string, named []records.Readable) string {
 	if path, ours := strings.CutPrefix(text, r.console.options.PublicURL); ours && localPath(path) != Root {
 		return localPath(path)
 	}
@@ -91,11 +91,11 @@ func (r *request) pageNamed(text string, named []records.ReadableRecord) string 
 }
 
 // recordNames name the kinds of records.
-var recordNames = map[records.RecordKind]string{
-	records.RecordWorkOrder: "Work order", records.RecordFeedback: "Feedback", records.RecordNode: "Place or asset",
+var recordNames = map[records.Kind]string{
+	records.KindWorkOrder: "Work order", records.KindFeedback: "Feedback", records.KindNode: "Place or asset",
 }
 
-func (c *Console) findNamed(_ *request, text string, named []records.ReadableRecord) (foundSection, error) {
+func (c *Console) findNamed(_ *request, text string, named []records.Readable) (foundSection, error) {
 	section := foundSection{ID: "named", Title: "With the number, external id or code " + text}
 	for _, one := range named {
 		section.Rows = append(section.Rows, recordItem{Name: one.FullName(), URL: recordURL(one.Kind, one.ID), Detail: recordNames[one.Kind]})
@@ -103,7 +103,7 @@ func (c *Console) findNamed(_ *request, text string, named []records.ReadableRec
 	return section, nil
 }
 
-func (c *Console) findWorkOrders(r *request, text string, _ []records.ReadableRecord) (foundSection, error) {
+func (c *Console) findWorkOrders(r *request, text string, _ []records.Readable) (foundSection, error) {
 	search := shownWorkOrders{records.WorkOrderSearch{Text: text}}
 	section := foundSection{ID: "work-orders", Title: "Work orders", All: search.url()}
 	page, err := c.service.Records.SearchWorkOrders(r.ctx(), r.actor(), search.WorkOrderSearch, "", maxFound)
@@ -117,7 +117,7 @@ func (c *Console) findWorkOrders(r *request, text string, _ []records.ReadableRe
 	return section, err
 }
 
-func (c *Console) findNodes(r *request, text string, _ []records.ReadableRecord) (foundSection, error) {
+func (c *Console) findNodes(r *request, text string, _ []records.Readable) (foundSection, error) {
 	section := foundSection{ID: "nodes", Title: "Places and assets", All: linkTo("/inventory", "q", text)}
 	found, err := c.service.Inventory.SearchNodes(r.ctx(), r.actor(), inventory.NodeSearch{Text: text, Limit: maxFound})
 	for _, n := range found {
@@ -127,7 +127,7 @@ func (c *Console) findNodes(r *request, text string, _ []records.ReadableRecord)
 	return section, err
 }
 
-func (c *Console) findFeedback(r *request, text string, _ []records.ReadableRecord) (foundSection, error) {
+func (c *Console) findFeedback(r *request, text string, _ []records.Readable) (foundSection, error) {
 	section := foundSection{ID: "feedback", Title: "Feedback", All: linkTo("/feedback", "q", text)}
 	page, err := c.service.Records.FeedbackForPerson(r.ctx(), r.actor(), records.FeedbackFilter{Text: text}, "", maxFound)
 	for _, f := range page.Data {
@@ -137,9 +137,9 @@ func (c *Console) findFeedback(r *request, text string, _ []records.ReadableReco
 	return section, err
 }
 
-func (c *Console) findPeople(r *request, text string, _ []records.ReadableRecord) (foundSection, error) {
+func (c *Console) findPeople(r *request, text string, _ []records.Readable) (foundSection, error) {
 	section := foundSection{ID: "people", Title: "People", All: linkTo("/people", "q", text)}
-	found, err := c.service.People.PeopleForPerson(r.ctx(), r.actor(), "", people.PersonFilter{NameFilter: lists.NameFilter{Search: text, Limit: maxFound}})
+	found, err := c.service.People.ListForPerson(r.ctx(), r.actor(), "", people.PersonFilter{NameFilter: lists.NameFilter{Search: text, Limit: maxFound}})
 	for _, p := range found {
 		section.Rows = append(section.Rows, recordItem{p.Name, personURL(p.ID), p.Email, signInState(p)})
 	}
@@ -147,9 +147,9 @@ func (c *Console) findPeople(r *request, text string, _ []records.ReadableRecord
 }
 
 // findDeliveries finds the deliveries of the first record that is named.
-func (c *Console) findDeliveries(r *request, _ string, named []records.ReadableRecord) (foundSection, error) {
-	i := slices.IndexFunc(named, func(one records.ReadableRecord) bool {
-		return one.Kind == records.RecordWorkOrder || one.Kind == records.RecordFeedback
+func (c *Console) findDeliveries(r *request, _ string, named []records.Readable) (foundSection, error) {
+	i := slices.IndexFunc(named, func(one records.Readable) bool {
+		return one.Kind == records.KindWorkOrder || one.Kind == records.KindFeedback
 	})
 	if i < 0 || !r.may(models.GrantIntegrations) {
 		return foundSection{}, nil

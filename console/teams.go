@@ -181,7 +181,7 @@ func (c *Console) renderAddMembers(r *request, status int, rejected *form) error
 		return err
 	}
 	filter := r.nameFilter()
-	found, err := c.service.People.PeopleForPerson(r.ctx(), r.actor(), "", people.PersonFilter{NameFilter: filter, OutsideTeam: id})
+	found, err := c.service.People.ListForPerson(r.ctx(), r.actor(), "", people.PersonFilter{NameFilter: filter, OutsideTeam: id})
 	if err != nil {
 		return err
 	}

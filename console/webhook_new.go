@@ -32,7 +32,7 @@ func (c *Console) webhookRoutes(pages *gin.RouterGroup) {
 
 // newWebhookView is the form of a new address.
 type newWebhookView struct {
-	Integration integrations.IntegrationRecord
+	Integration integrations.Record
 	Form        form
 	Types       []option
 	Examples    []codeSample

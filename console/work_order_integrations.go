@@ -54,7 +54,7 @@ func (c *Console) showWorkOrderIntegrations(r *request) error {
 
 func (r *request) sightRow(s pages.IntegrationSight) sightRow {
 	row := sightRow{
-		Name: s.Integration, URL: recordURL(records.RecordIntegration, s.IntegrationID),
+		Name: s.Integration, URL: recordURL(records.KindIntegration, s.IntegrationID),
 		Answer: stateMark{"muted", "cross", "Does not see it."}, Parts: seeParts(s.Visibility), None: "No delivery yet.", Form: newForm(nil),
 	}
 	if s.Visible {

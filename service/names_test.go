@@ -83,7 +83,7 @@ func TestNoOneIsNamedAsAnotherActor(t *testing.T) {
 	} {
 		for _, name := range []string{"Jonas Lindqvist (operator)", "Millwright"} {
 			_, err := s.Imports.Run(t.Context(), []byte("organization: {key: acme}\n"+fmt.Sprintf(entry, name)))
-			problems, ok := errors.AsType[*imports.ImportError](err)
+			problems, ok := errors.AsType[*imports.FileError](err)
 			if !ok || !strings.Contains(problems.Error(), kind) || !strings.Contains(problems.Error(), models.ReservedNameRule) {
 				t.Errorf("an import of the %s %q: %v", kind, name, err)
 			}

@@ -76,7 +76,7 @@ func readImportFile(ctx context.Context, path string) ([]byte, error) {
 		var file *os.File
 		if file, err = os.Open(path); err == nil {
 			defer file.Close()
-			text, err = io.ReadAll(io.LimitReader(file, imports.MaxImportFile+1))
+			text, err = io.ReadAll(io.LimitReader(file, imports.MaxFile+1))
 		}
 	}()
 	select {
@@ -96,16 +96,16 @@ type importComparison struct {
 	OrganizationID *string `json:"organization_id"`
 	WouldSucceed   bool    `json:"would_succeed"`
 	// Problems are what is wrong with the file.
-	Problems    []string                    `json:"problems"`
-	Conflicts   int                         `json:"conflicts"`
-	Differences []*imports.ImportDifference `json:"differences"`
+	Problems    []string              `json:"problems"`
+	Conflicts   int                   `json:"conflicts"`
+	Differences []*imports.Difference `json:"differences"`
 }
 
 // compare shows what the import would do. It fails if the import would.
 func (o *output) compare(cmd *cobra.Command, svc *service.Service, text []byte, overwrite bool) error {
 	compared, err := svc.Imports.Compare(cmd.Context(), text)
-	view := importComparison{Problems: []string{}, Differences: []*imports.ImportDifference{}}
-	if rejected, ok := errors.AsType[*imports.ImportError](err); ok {
+	view := importComparison{Problems: []string{}, Differences: []*imports.Difference{}}
+	if rejected, ok := errors.AsType[*imports.FileError](err); ok {
 		if o.json {
 			view.Problems = rejected.Problems
 			return errors.Join(o.show(cmd, view, nil), err)
@@ -128,7 +128,7 @@ func (o *output) compare(cmd *cobra.Command, svc *service.Service, text []byte, 
 	return errors.Join(o.show(cmd, view, func(w io.Writer) { writeDifferences(w, view.Differences) }), err)
 }
 
-func writeDifferences(w io.Writer, differences []*imports.ImportDifference) {
+func writeDifferences(w io.Writer, differences []*imports.Difference) {
 	if len(differences) == 0 {
 		fmt.Fprint(w, "no differences\t\n")
 		return
@@ -137,26 +137,26 @@ func writeDifferences(w io.Writer, differences []*imports.ImportDifference) {
 	for _, d := range differences {
 		difference, stored, given, since := d.Field, d.Stored(), d.Given(), ""
 		switch {
-		case d.Change == imports.ImportCreates && d.Conflict:
+		case d.Change == imports.Created && d.Conflict:
 			since = "deleted"
 		case d.Conflict:
 			since = "changed"
 		}
-		if d.Change == imports.ImportCreates {
-			difference, stored, given = imports.ImportCreates, "", ""
+		if d.Change == imports.Created {
+			difference, stored, given = imports.Created, "", ""
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t\n", d.Kind, oneLine(d.Key), oneLine(difference), stored, given, since)
 	}
 }
 
 // summarize counts what an import did, and lists what it undid.
-func summarize(w io.Writer, differences []*imports.ImportDifference) {
+func summarize(w io.Writer, differences []*imports.Difference) {
 	if len(differences) == 0 {
 		return
 	}
 	created := 0
 	for _, d := range differences {
-		if d.Change == imports.ImportCreates {
+		if d.Change == imports.Created {
 			created++
 		}
 	}

@@ -74,7 +74,7 @@ webhook      erp_hook  events      -work_order.updated -work_order.status_change
 	if err == nil || !strings.Contains(out, `"team \"other\" needs a name"`) || !strings.Contains(out, `"would_succeed": false`) {
 		t.Errorf("the dry run of a wrong file: %v\n%s", err, out)
 	}
-	if _, err := h.run("import", importFile(t, strings.Repeat("#", imports.MaxImportFile+2))); err == nil || !strings.Contains(err.Error(), "larger than 8 MiB") {
+	if _, err := h.run("import", importFile(t, strings.Repeat("#", imports.MaxFile+2))); err == nil || !strings.Contains(err.Error(), "larger than 8 MiB") {
 		t.Errorf("a file that is too large: %.200v", err)
 	}
 }

@@ -39,7 +39,7 @@ func integrationsCommand() *cobra.Command {
 
 func listIntegrationsCommand() *cobra.Command {
 	var organization string
-	cmd := listCommand("list", "List integrations, oldest first", func(ctx context.Context, _ *cobra.Command, svc *service.Service) (found []integrations.IntegrationRecord, err error) {
+	cmd := listCommand("list", "List integrations, oldest first", func(ctx context.Context, _ *cobra.Command, svc *service.Service) (found []integrations.Record, err error) {
 		id := ""
 		if organization != "" {
 			if id, err = organizationID(ctx, svc, organization); err != nil {
@@ -97,7 +97,7 @@ func createIntegrationCommand() *cobra.Command {
 func renameIntegrationCommand() *cobra.Command {
 	var name string
 	cmd := actorIntegrationCommand("rename ID --name NAME", "Rename the integration",
-		func(s *integrations.Integrations, ctx context.Context, actor store.Actor, _ store.Key, id string) (integrations.IntegrationRecord, error) {
+		func(s *integrations.Integrations, ctx context.Context, actor store.Actor, _ store.Key, id string) (integrations.Record, error) {
 			return s.RenameIntegration(ctx, actor, id, name)
 		})
 	cmd.Flags().StringVar(&name, "name", "", "its new name")
@@ -108,7 +108,7 @@ func renameIntegrationCommand() *cobra.Command {
 func integrationScopesCommand() *cobra.Command {
 	var scopes []models.Scope
 	cmd := actorIntegrationCommand("scopes ID --scope SCOPE...", "Replace the integration's scopes; removing one invalidates its tokens",
-		func(s *integrations.Integrations, ctx context.Context, actor store.Actor, _ store.Key, id string) (integrations.IntegrationRecord, error) {
+		func(s *integrations.Integrations, ctx context.Context, actor store.Actor, _ store.Key, id string) (integrations.Record, error) {
 			return s.ChangeIntegrationScopes(ctx, actor, id, textsOf(scopes))
 		})
 	scopesFlag(cmd, &scopes)
@@ -119,7 +119,7 @@ func integrationScopesCommand() *cobra.Command {
 func integrationOwnersCommand() *cobra.Command {
 	var owners []string
 	cmd := actorIntegrationCommand("owners ID --owner PERSON...", "Replace the integration's owners, who may renew its secrets and give it more; without --owner it has none",
-		func(s *integrations.Integrations, ctx context.Context, actor store.Actor, key store.Key, id string) (integrations.IntegrationRecord, error) {
+		func(s *integrations.Integrations, ctx context.Context, actor store.Actor, key store.Key, id string) (integrations.Record, error) {
 			return s.SetIntegrationOwners(ctx, actor, key, id, owners)
 		})
 	cmd.Flags().StringSliceVar(&owners, "owner", nil, "identity id of a person with the Integrations permission; repeat it for several")
@@ -131,7 +131,7 @@ func scopesFlag(cmd *cobra.Command, scopes *[]models.Scope) {
 }
 
 // integrationChange is what a command does to one integration.
-type integrationChange func(*integrations.Integrations, context.Context, store.Actor, store.Key, string) (integrations.IntegrationRecord, error)
+type integrationChange func(*integrations.Integrations, context.Context, store.Actor, store.Key, string) (integrations.Record, error)
 
 // actorIntegrationCommand is a command that an organization's people may do in the console.
 func actorIntegrationCommand(use, short string, do integrationChange) *cobra.Command {
@@ -140,10 +140,10 @@ func actorIntegrationCommand(use, short string, do integrationChange) *cobra.Com
 
 // operatorIntegrationCommand is a command that is the service's own.
 func operatorIntegrationCommand(
-	use, short string, do func(*integrations.Integrations, context.Context, store.Actor, string) (integrations.IntegrationRecord, error),
+	use, short string, do func(*integrations.Integrations, context.Context, store.Actor, string) (integrations.Record, error),
 ) *cobra.Command {
 	return integrationCommand(use, short, nil,
-		func(s *integrations.Integrations, ctx context.Context, actor store.Actor, _ store.Key, id string) (integrations.IntegrationRecord, error) {
+		func(s *integrations.Integrations, ctx context.Context, actor store.Actor, _ store.Key, id string) (integrations.Record, error) {
 			return do(s, ctx, actor, id)
 		})
 }
@@ -158,14 +158,14 @@ func integrationCommand(use, short string, as *actorFlag, do integrationChange) 
 	})
 }
 
-func integrationsTable(w io.Writer, found []integrations.IntegrationRecord) {
+func integrationsTable(w io.Writer, found []integrations.Record) {
 	fmt.Fprintln(w, "ID\tNAME\tSTATE\tORGANIZATION\tCREATED\tSCOPES\t")
 	for _, i := range found {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t\n", i.ID, oneLine(i.Name), integrationState(i), i.OrganizationID, i.CreatedAt, strings.Join(i.Scopes, " "))
 	}
 }
 
-func showIntegration(cmd *cobra.Command, out output, i integrations.IntegrationRecord) error {
+func showIntegration(cmd *cobra.Command, out output, i integrations.Record) error {
 	return out.show(cmd, i, func(w io.Writer) {
 		fmt.Fprintf(w, "id\t%s\t\norganization\t%s\t\nname\t%s\t\nscopes\t%s\t\nstate\t%s\t\nowners\t%s\t\ncreated\t%s\t\nclient id\t%s\t\n",
 			i.ID, i.OrganizationID, oneLine(i.Name), strings.Join(i.Scopes, " "), integrationState(i), cmp.Or(strings.Join(i.Owners, " "), "-"), i.CreatedAt, i.ClientID)
@@ -175,7 +175,7 @@ func showIntegration(cmd *cobra.Command, out output, i integrations.IntegrationR
 	})
 }
 
-func integrationState(i integrations.IntegrationRecord) string {
+func integrationState(i integrations.Record) string {
 	switch {
 	case i.DisabledByService:
 		return "disabled by the service"

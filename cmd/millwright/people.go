@@ -30,7 +30,7 @@ func peopleCommand() *cobra.Command {
 // findPerson returns the id of the person that an argument names: an id, or an e-mail
 // address, for which an organization may have to be given.
 func findPerson(ctx context.Context, svc *service.Service, reference, organization string) (string, error) {
-	ids, err := svc.People.FindPeople(ctx, reference, organization)
+	ids, err := svc.People.Find(ctx, reference, organization)
 	switch {
 	case err != nil:
 		return "", describeError(err, "organization "+organization)
@@ -52,7 +52,7 @@ func listPeopleCommand() *cobra.Command {
 		}
 		return upTo(math.MaxInt, func(size int) ([]people.PersonSummary, error) {
 			filter.Limit = size
-			page, err := svc.People.PeopleForPerson(ctx, store.Operator(), id, filter)
+			page, err := svc.People.ListForPerson(ctx, store.Operator(), id, filter)
 			if len(page) > 0 {
 				last := page[len(page)-1]
 				filter.AfterName, filter.AfterID = last.Name, last.ID

@@ -151,7 +151,7 @@ func TestReadsOfPagesAreBounded(t *testing.T) {
 		read  func(context.Context, *servicetest.Harness, store.Actor) error
 	}{
 		"a search of people": {"openid_accounts", func(ctx context.Context, f *servicetest.Harness, actor store.Actor) error {
-			_, err := f.People.PeopleForPerson(ctx, actor, "", people.PersonFilter{NameFilter: lists.NameFilter{Search: "a"}})
+			_, err := f.People.ListForPerson(ctx, actor, "", people.PersonFilter{NameFilter: lists.NameFilter{Search: "a"}})
 			return err
 		}},
 		"a person": {"openid_accounts", func(ctx context.Context, f *servicetest.Harness, actor store.Actor) error {

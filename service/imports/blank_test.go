@@ -54,7 +54,7 @@ integrations: [{key: erp, name: INTEGRATION, scopes: [], webhooks: [{key: hook, 
 		for name, text := range servicetest.Invisible {
 			t.Run(field+" of "+name, func(t *testing.T) {
 				_, err := f.Imports.Run(t.Context(), fill(field, text))
-				if _, rejected := errors.AsType[*imports.ImportError](err); !rejected || !strings.Contains(fmt.Sprint(err), complaint) {
+				if _, rejected := errors.AsType[*imports.FileError](err); !rejected || !strings.Contains(fmt.Sprint(err), complaint) {
 					t.Errorf("%v, want %q", err, complaint)
 				}
 			})

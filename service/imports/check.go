@@ -8,10 +8,10 @@ import (
 )
 
 // readImportFile decodes a file and makes the checks that need no database. The
-// error is an *ImportError.
+// error is a *FileError.
 func readImportFile(text []byte) (*importFile, error) {
 	file := &importFile{kinds: map[string]string{}, kindsOfNode: map[string]models.NodeKind{}}
-	problems := &ImportError{}
+	problems := &FileError{}
 	parseImportFile(text, file, problems)
 	if err := problems.orNil(); err != nil {
 		return nil, err
@@ -23,7 +23,7 @@ func readImportFile(text []byte) (*importFile, error) {
 }
 
 // collectKeys records what every key names. Keys are unique in a file.
-func (f *importFile) collectKeys(problems *ImportError) {
+func (f *importFile) collectKeys(problems *FileError) {
 	add := func(key, kind string) {
 		switch other, taken := f.kinds[key]; {
 		case models.IsBlank(key):
@@ -75,7 +75,7 @@ func (f *importFile) collectKeys(problems *ImportError) {
 }
 
 // checkNames reports unknown grants, scopes, event types, kinds of node and question types.
-func (f *importFile) checkNames(problems *ImportError) {
+func (f *importFile) checkNames(problems *FileError) {
 	for _, d := range f.PermissionDefinitions {
 		for _, g := range d.Grants {
 			if !slices.Contains(models.AllGrants, models.Grant(g)) {
@@ -113,7 +113,7 @@ func (f *importFile) checkNames(problems *ImportError) {
 	}
 }
 
-func (f *importFile) checkNodes(problems *ImportError) {
+func (f *importFile) checkNodes(problems *FileError) {
 	for _, n := range f.nodes {
 		if _, known := models.NodePrefixes[models.NodeKind(n.Kind)]; !known {
 			problems.add("inventory node %q: kind is location, system, equipment or sub_equipment, not %q", n.Key, n.Kind)
@@ -129,7 +129,7 @@ func (f *importFile) checkNodes(problems *ImportError) {
 	}
 }
 
-func (f *importFile) checkQuestion(q importQuestion, problems *ImportError) {
+func (f *importFile) checkQuestion(q importQuestion, problems *FileError) {
 	choice := false
 	switch models.QuestionType(q.Type) {
 	case models.QuestionSingleChoice, models.QuestionMultipleChoice:

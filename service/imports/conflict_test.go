@@ -34,7 +34,7 @@ func compared(t *testing.T, f *servicetest.Fixture, text string) []string {
 }
 
 // imports is Import of a file that must succeed.
-func importFile(t *testing.T, f *servicetest.Fixture, text string) imports.ImportResult {
+func importFile(t *testing.T, f *servicetest.Fixture, text string) imports.Result {
 	t.Helper()
 	result, err := f.Imports.Run(t.Context(), []byte(text))
 	if err != nil {
@@ -76,7 +76,7 @@ func TestImportDoesNotUndoWhatWasChanged(t *testing.T) {
 	wantSentences(t, "after the operator's changes", compared(t, f, file),
 		`inventory node "top", name: "Top" is stored, the file has "Roof"`, "! "+conflicts[0], "! "+conflicts[1], "! "+conflicts[2])
 	_, err := f.Imports.Run(t.Context(), []byte(file))
-	rejected, ok := errors.AsType[*imports.ImportConflictError](err)
+	rejected, ok := errors.AsType[*imports.ConflictError](err)
 	if !ok || len(rejected.Conflicts) != 3 {
 		t.Fatalf("the import returns %v", err)
 	}
@@ -306,7 +306,7 @@ func TestCompareImportFindsWhatTheDatabaseRejects(t *testing.T) {
 		if fmt.Sprint(compareErr) != fmt.Sprint(importErr) {
 			t.Errorf("%s: the comparison returns %v, the import %v", name, compareErr, importErr)
 		}
-		if _, rejected := errors.AsType[*imports.ImportError](importErr); rejected != (test.complaint != "") || !strings.Contains(fmt.Sprint(importErr), test.complaint) {
+		if _, rejected := errors.AsType[*imports.FileError](importErr); rejected != (test.complaint != "") || !strings.Contains(fmt.Sprint(importErr), test.complaint) {
 			t.Errorf("%s: %v, want %q", name, importErr, test.complaint)
 		}
 	}

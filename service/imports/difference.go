@@ -22,17 +22,17 @@ const fieldRetired = "retired"
 
 // What an import does to an entity.
 const (
-	ImportCreates = "created"
-	ImportChanges = "changed"
+	Created = "created"
+	Changed = "changed"
 )
 
-// ImportDifference is a difference between a file and what is stored: an entity to
+// Difference is a difference between a file and what is stored: an entity to
 // create, or a field to change (docs/import.md).
-type ImportDifference struct {
+type Difference struct {
 	// Kind and Key name the entity.
 	Kind string `json:"kind"`
 	Key  string `json:"key"`
-	// Change is ImportCreates or ImportChanges.
+	// Change is Created or Changed.
 	Change string `json:"change"`
 	// Field is the changed field, "" if the entity is created.
 	Field string `json:"field,omitempty"`
@@ -52,7 +52,7 @@ type ImportDifference struct {
 }
 
 // hide leaves out the values. It may be called without a difference.
-func (d *ImportDifference) hide() {
+func (d *Difference) hide() {
 	if d != nil {
 		d.From, d.To, d.Hidden = nil, nil, true
 	}
@@ -60,7 +60,7 @@ func (d *ImportDifference) hide() {
 
 // names marks the values as ids, to be shown by their keys. It may be called without a
 // difference.
-func (d *ImportDifference) names() {
+func (d *Difference) names() {
 	if d != nil {
 		d.ids = true
 	}
@@ -68,11 +68,11 @@ func (d *ImportDifference) names() {
 
 // Stored formats the stored value for people, on one line. A list shows what the file
 // would remove from it.
-func (d *ImportDifference) Stored() string { return d.format(d.From, d.To, "-") }
+func (d *Difference) Stored() string { return d.format(d.From, d.To, "-") }
 
 // Given formats the file's value for people, on one line. A list shows what the file
 // would add to it.
-func (d *ImportDifference) Given() string { return d.format(d.To, d.From, "+") }
+func (d *Difference) Given() string { return d.format(d.To, d.From, "+") }
 
 // Bounds of a value that is shown to people, in characters and items.
 const (
@@ -80,7 +80,7 @@ const (
 	maxShownItems = 3
 )
 
-func (d *ImportDifference) format(value, other any, sign string) string {
+func (d *Difference) format(value, other any, sign string) string {
 	switch v := value.(type) {
 	case nil:
 		if d.Hidden {
@@ -109,12 +109,12 @@ func (d *ImportDifference) format(value, other any, sign string) string {
 }
 
 // String returns the difference as a sentence for people.
-func (d *ImportDifference) String() string {
+func (d *Difference) String() string {
 	what := fmt.Sprintf("%s %q", d.Kind, d.Key)
 	switch {
-	case d.Change == ImportCreates && d.Conflict:
+	case d.Change == Created && d.Conflict:
 		return what + ": it was deleted; the file creates it again"
-	case d.Change == ImportCreates:
+	case d.Change == Created:
 		return what + ": the file creates it"
 	case d.Hidden:
 		return what + ": the file has another " + d.Field
@@ -123,7 +123,7 @@ func (d *ImportDifference) String() string {
 }
 
 // describe formats a value by itself: of a list, all of it.
-func (d *ImportDifference) describe(value any) string {
+func (d *Difference) describe(value any) string {
 	switch v := value.(type) {
 	case nil:
 		return "nothing"
@@ -133,18 +133,18 @@ func (d *ImportDifference) describe(value any) string {
 	return d.format(value, nil, "")
 }
 
-// ImportComparison is what an import of a file would do.
-type ImportComparison struct {
+// Comparison is what an import of a file would do.
+type Comparison struct {
 	// OrganizationID is "" if the import would create the organization.
 	OrganizationID string
-	Differences    []*ImportDifference
+	Differences    []*Difference
 }
 
 // Conflicts returns the differences for which an import without overwriting is rejected.
-func (c ImportComparison) Conflicts() []*ImportDifference { return conflicts(c.Differences) }
+func (c Comparison) Conflicts() []*Difference { return conflicts(c.Differences) }
 
-func conflicts(differences []*ImportDifference) []*ImportDifference {
-	var found []*ImportDifference
+func conflicts(differences []*Difference) []*Difference {
+	var found []*Difference
 	for _, d := range differences {
 		if d.Conflict {
 			found = append(found, d)
@@ -153,12 +153,12 @@ func conflicts(differences []*ImportDifference) []*ImportDifference {
 	return found
 }
 
-// ImportConflictError rejects an import that would undo what a person or a command
+// ConflictError rejects an import that would undo what a person or a command
 // changed since the last import.
-type ImportConflictError struct{ Conflicts []*ImportDifference }
+type ConflictError struct{ Conflicts []*Difference }
 
 // Error returns the conflicts, one per line.
-func (e *ImportConflictError) Error() string {
+func (e *ConflictError) Error() string {
 	lines := []string{"the file would undo what was changed since the last import (see --dry-run and --overwrite):"}
 	for _, d := range e.Conflicts {
 		lines = append(lines, d.String())
@@ -197,13 +197,13 @@ var logActions = map[string]string{
 }
 
 // logAction returns the action of the difference's Log Record.
-func (d *ImportDifference) logAction() string {
+func (d *Difference) logAction() string {
 	topic, made := cmp.Or(logTopics[d.Kind], d.Kind), ".changed"
 	if d.From == nil {
 		made = ".created"
 	}
 	switch {
-	case d.Change == ImportCreates:
+	case d.Change == Created:
 		return topic + ".created"
 	case strings.HasPrefix(d.Field, fieldAssignment):
 		return "assignment" + made

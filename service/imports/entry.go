@@ -62,7 +62,7 @@ func rowOf[T any](e *importEntry, table *importTable[T]) (row *T, created bool) 
 	row, created = table.row(e.id)
 	if created && !e.created {
 		e.created, e.left = true, models.Digests{}
-		e.differ(&ImportDifference{Change: ImportCreates, Conflict: e.imported != nil})
+		e.differ(&Difference{Change: Created, Conflict: e.imported != nil})
 	}
 	return row, created
 }
@@ -70,7 +70,7 @@ func rowOf[T any](e *importEntry, table *importTable[T]) (row *T, created bool) 
 // setField sets a field of the entry to the file's value, if it gives one, and returns
 // the difference or nil. It records the value that it leaves there, for a new entry
 // even without a value in the file.
-func setField[T any](e *importEntry, name string, field, given *T) *ImportDifference {
+func setField[T any](e *importEntry, name string, field, given *T) *Difference {
 	stored := *field
 	if given != nil {
 		*field = *given
@@ -84,8 +84,8 @@ func setField[T any](e *importEntry, name string, field, given *T) *ImportDiffer
 		return nil
 	}
 	imported, known := e.imported[name]
-	return e.differ(&ImportDifference{
-		Change: ImportChanges, Field: name,
+	return e.differ(&Difference{
+		Change: Changed, Field: name,
 		From: shownValue(stored), To: shownValue(*field), Conflict: known && imported != before,
 	})
 }
@@ -93,7 +93,7 @@ func setField[T any](e *importEntry, name string, field, given *T) *ImportDiffer
 // relate is setField for what the entry has with another entity, such as a node's
 // assignments: name names it by the other's id, shown by its key. Stored is nil if it
 // does not exist; so it was after the last import unless that left a digest.
-func (e *importEntry) relate(name, shown string, stored *string, wanted string) *ImportDifference {
+func (e *importEntry) relate(name, shown string, stored *string, wanted string) *Difference {
 	before, after := e.digest(name, stored), e.digest(name, &wanted)
 	imported, known := e.imported[name]
 	if !known {
@@ -103,8 +103,8 @@ func (e *importEntry) relate(name, shown string, stored *string, wanted string) 
 	if before == after {
 		return nil
 	}
-	return e.differ(&ImportDifference{
-		Change: ImportChanges, Field: shown, From: shownValue(stored), To: wanted,
+	return e.differ(&Difference{
+		Change: Changed, Field: shown, From: shownValue(stored), To: wanted,
 		Conflict: !e.created && e.imported != nil && imported != before,
 	})
 }
@@ -133,7 +133,7 @@ func (e *importEntry) leave(name, digest string) {
 }
 
 // differ records a difference of the entry and returns it.
-func (e *importEntry) differ(d *ImportDifference) *ImportDifference {
+func (e *importEntry) differ(d *Difference) *Difference {
 	d.entry, d.Kind, d.Key = e, e.kind, e.key
 	e.run.result.Differences = append(e.run.result.Differences, d)
 	return d

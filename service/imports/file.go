@@ -159,19 +159,19 @@ const (
 	keyWebhook                = "webhook"
 )
 
-// ImportError lists everything that is wrong with an import file.
-type ImportError struct{ Problems []string }
+// FileError lists everything that is wrong with an import file.
+type FileError struct{ Problems []string }
 
 // Error returns the problems, one per line.
-func (e *ImportError) Error() string {
+func (e *FileError) Error() string {
 	return "the file cannot be imported:\n  " + strings.Join(e.Problems, "\n  ")
 }
 
-func (e *ImportError) add(format string, args ...any) {
+func (e *FileError) add(format string, args ...any) {
 	e.Problems = append(e.Problems, fmt.Sprintf(format, args...))
 }
 
-func (e *ImportError) orNil() error {
+func (e *FileError) orNil() error {
 	if len(e.Problems) == 0 {
 		return nil
 	}

@@ -22,7 +22,7 @@ func FuzzImportFile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		file, err := readImportFile(text)
 		if err != nil {
-			rejected, ok := errors.AsType[*ImportError](err)
+			rejected, ok := errors.AsType[*FileError](err)
 			if !ok || len(rejected.Problems) == 0 || slices.Contains(rejected.Problems, "") {
 				t.Fatalf("rejected without a sentence: %v", err)
 			}

@@ -15,26 +15,26 @@ import (
 	"millwright/service/store"
 )
 
-// ImportResult names what an import created or found. Secrets are included only where
+// Result names what an import created or found. Secrets are included only where
 // this import set them.
-type ImportResult struct {
-	OrganizationID string                         `json:"organization_id"`
-	IDs            map[string]string              `json:"ids"`
-	Integrations   map[string]ImportedIntegration `json:"integrations"`
+type Result struct {
+	OrganizationID string                 `json:"organization_id"`
+	IDs            map[string]string      `json:"ids"`
+	Integrations   map[string]Integration `json:"integrations"`
 	// Differences are what the import created and changed, in the order of the file.
-	Differences []*ImportDifference `json:"-"`
+	Differences []*Difference `json:"-"`
 }
 
-// ImportedIntegration is an integration of an import.
-type ImportedIntegration struct {
-	ClientID     string                     `json:"client_id"`
-	ClientSecret string                     `json:"client_secret,omitempty"`
-	IdentityID   string                     `json:"identity_id"`
-	Webhooks     map[string]ImportedWebhook `json:"webhooks"`
+// Integration is an integration of an import.
+type Integration struct {
+	ClientID     string             `json:"client_id"`
+	ClientSecret string             `json:"client_secret,omitempty"`
+	IdentityID   string             `json:"identity_id"`
+	Webhooks     map[string]Webhook `json:"webhooks"`
 }
 
-// ImportedWebhook is a webhook address of an import.
-type ImportedWebhook struct {
+// Webhook is a webhook address of an import.
+type Webhook struct {
 	ID     string `json:"id"`
 	Secret string `json:"secret,omitempty"`
 }
@@ -42,49 +42,49 @@ type ImportedWebhook struct {
 // Run creates or updates one organization with everything the console would hold
 // (docs/import.md), in one transaction. Rows are found by the file's keys,
 // so a second run has no effect; what the file leaves out keeps its value. The
-// error is an *ImportError if the file is to blame, and an *ImportConflictError if it
+// error is a *FileError if the file is to blame, and a *ConflictError if it
 // would undo what was changed since the last import.
-func (s *Imports) Run(ctx context.Context, text []byte) (ImportResult, error) {
+func (s *Imports) Run(ctx context.Context, text []byte) (Result, error) {
 	return s.runImport(ctx, text, importRejecting)
 }
 
 // Overwrite is Run that undoes what was changed since the last import.
-func (s *Imports) Overwrite(ctx context.Context, text []byte) (ImportResult, error) {
+func (s *Imports) Overwrite(ctx context.Context, text []byte) (Result, error) {
 	return s.runImport(ctx, text, importOverwriting)
 }
 
 // Compare returns what an import of the file would do, from a snapshot: it
 // does not write or lock. Errors: Run's, except for conflicts.
-func (s *Imports) Compare(ctx context.Context, text []byte) (ImportComparison, error) {
+func (s *Imports) Compare(ctx context.Context, text []byte) (Comparison, error) {
 	compared, err := s.runImport(ctx, text, importComparing)
 	if err != nil {
-		return ImportComparison{}, err
+		return Comparison{}, err
 	}
-	comparison := ImportComparison{OrganizationID: compared.OrganizationID, Differences: compared.Differences}
-	if first := compared.Differences; len(first) > 0 && first[0].Kind == keyOrganization && first[0].Change == ImportCreates {
+	comparison := Comparison{OrganizationID: compared.OrganizationID, Differences: compared.Differences}
+	if first := compared.Differences; len(first) > 0 && first[0].Kind == keyOrganization && first[0].Change == Created {
 		comparison.OrganizationID = "" // it is only made up
 	}
 	return comparison, nil
 }
 
 // runImport runs an import of the kind that mode says.
-func (s *Imports) runImport(ctx context.Context, text []byte, mode importMode) (ImportResult, error) {
+func (s *Imports) runImport(ctx context.Context, text []byte, mode importMode) (Result, error) {
 	file, err := readImportFileUntil(ctx, text)
 	if err != nil {
-		return ImportResult{}, err
+		return Result{}, err
 	}
 	var passwords map[string]string
 	organizationID, err := s.organizationWithKey(ctx, file.Organization.Key)
 	if err != nil {
-		return ImportResult{}, err
+		return Result{}, err
 	}
 	transact := func(do func(*store.Tx) error) error { return s.Transaction(ctx, organizationID, store.NoKey, do) }
 	if mode == importComparing {
 		transact = func(do func(*store.Tx) error) error { return s.Snapshot(ctx, organizationID, do) }
 	} else if passwords, err = s.newPasswords(ctx, file); err != nil {
-		return ImportResult{}, err
+		return Result{}, err
 	}
-	var imported ImportResult
+	var imported Result
 	err = transact(func(t *store.Tx) error {
 		if err := t.Limit(importTimeout, importTimeout); err != nil {
 			return err
@@ -100,10 +100,10 @@ func (s *Imports) runImport(ctx context.Context, text []byte, mode importMode) (
 		return err
 	})
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && strings.HasPrefix(pg.Code, "23") {
-		return ImportResult{}, &ImportError{[]string{fmt.Sprintf("the database rejects a row of %s (%s)", pg.TableName, pg.ConstraintName)}}
+		return Result{}, &FileError{[]string{fmt.Sprintf("the database rejects a row of %s (%s)", pg.TableName, pg.ConstraintName)}}
 	}
 	if err != nil {
-		return ImportResult{}, err
+		return Result{}, err
 	}
 	return imported, nil
 }
@@ -138,8 +138,8 @@ type importRun struct {
 	*store.Tx
 	file     *importFile
 	mode     importMode
-	problems *ImportError
-	result   ImportResult
+	problems *FileError
+	result   Result
 	// kinds is what each key names, in the file or in an earlier import.
 	kinds map[string]string
 	// known holds the keys of earlier imports.
@@ -162,10 +162,10 @@ type importRun struct {
 
 func newImportRun(t *store.Tx, file *importFile, mode importMode) *importRun {
 	return &importRun{
-		Tx: t, file: file, mode: mode, kinds: maps.Clone(file.kinds), problems: &ImportError{},
+		Tx: t, file: file, mode: mode, kinds: maps.Clone(file.kinds), problems: &FileError{},
 		known: map[string]bool{}, stored: map[string][]string{}, imported: map[string]models.Digests{},
 		entryOf: map[string]*importEntry{}, companies: map[string]string{}, isServiceCompany: map[string]bool{},
-		result: ImportResult{IDs: map[string]string{}, Integrations: map[string]ImportedIntegration{}},
+		result: Result{IDs: map[string]string{}, Integrations: map[string]Integration{}},
 	}
 }
 
@@ -191,7 +191,7 @@ func (r *importRun) run(ctx context.Context) error {
 		return err
 	}
 	if found := conflicts(r.result.Differences); len(found) > 0 && r.mode == importRejecting {
-		return &ImportConflictError{found}
+		return &ConflictError{found}
 	}
 	return r.save()
 }

@@ -170,7 +170,7 @@ func TestImportIsAllOrNothing(t *testing.T) {
 				text = strings.Replace(text, "hX", "h"+string(n), 1)
 			}
 			_, err := f.Imports.Run(t.Context(), []byte(text))
-			problem, ok := errors.AsType[*imports.ImportError](err)
+			problem, ok := errors.AsType[*imports.FileError](err)
 			if !ok || !strings.Contains(problem.Error(), test.complaint) {
 				t.Errorf("the error is %v, want one that names %s", err, test.complaint)
 			}

@@ -50,7 +50,7 @@ func (r *importRun) importIntegrations(ctx context.Context) error {
 			return err
 		}
 		setField(e, "owners", &row.Owners, owners).names()
-		result := ImportedIntegration{IdentityID: e.id, ClientID: row.ClientID, Webhooks: map[string]ImportedWebhook{}}
+		result := Integration{IdentityID: e.id, ClientID: row.ClientID, Webhooks: map[string]Webhook{}}
 		store.Overwrite(&result.ClientSecret, secret)
 		for _, w := range i.Webhooks {
 			if result.Webhooks[w.Key], err = r.webhook(ctx, e.id, w); err != nil {
@@ -126,12 +126,12 @@ func (r *importRun) newIntegration(row *models.Integration, id string, secret *s
 	return secret, nil
 }
 
-func (r *importRun) webhook(ctx context.Context, integrationID string, w importWebhook) (ImportedWebhook, error) {
+func (r *importRun) webhook(ctx context.Context, integrationID string, w importWebhook) (Webhook, error) {
 	e, err := r.entry(w.Key, keyWebhook, models.PrefixWebhook)
 	if err != nil {
-		return ImportedWebhook{}, err
+		return Webhook{}, err
 	}
-	result := ImportedWebhook{ID: e.id}
+	result := Webhook{ID: e.id}
 	if w.URL != nil {
 		spelling := r.AddressRules
 		spelling.Resolver = nil

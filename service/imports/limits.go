@@ -14,7 +14,7 @@ const (
 )
 
 // checkLimits reports strings and numbers that the schema does not allow.
-func (f *importFile) checkLimits(problems *ImportError) {
+func (f *importFile) checkLimits(problems *FileError) {
 	text := func(kind, key, field string, value *string, least, most int) {
 		if value == nil {
 			return
@@ -64,7 +64,7 @@ func (f *importFile) checkLimits(problems *ImportError) {
 	}
 }
 
-func (f *importFile) checkPlan(problems *ImportError) {
+func (f *importFile) checkPlan(problems *FileError) {
 	plan := f.Organization.Plan
 	if plan == nil {
 		return

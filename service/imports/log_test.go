@@ -13,7 +13,7 @@ import (
 // not when it is repeated, compared or rejected.
 func TestImportsAreLogged(t *testing.T) {
 	f := servicetest.New(t)
-	logged := func(do func() (imports.ImportResult, error)) string {
+	logged := func(do func() (imports.Result, error)) string {
 		t.Helper()
 		f.Exec(`DELETE FROM log`)
 		imported, err := do()
@@ -24,8 +24,8 @@ func TestImportsAreLogged(t *testing.T) {
 		return servicetest.Value[string](f, `SELECT coalesce(string_agg(coalesce(k.key, l.record_id) || ' ' || l.action, E'\n' ORDER BY l.id), '')
 			FROM log_records l LEFT JOIN import_keys k ON k.id = l.record_id`)
 	}
-	run := func(file string) func() (imports.ImportResult, error) {
-		return func() (imports.ImportResult, error) { return f.Imports.Run(t.Context(), []byte(file)) }
+	run := func(file string) func() (imports.Result, error) {
+		return func() (imports.Result, error) { return f.Imports.Run(t.Context(), []byte(file)) }
 	}
 	for _, step := range []struct{ when, file, want string }{
 		{"a new organization", servicetest.Small, `
@@ -72,9 +72,9 @@ integrations: [{key: erp, name: SAP, client_secret: a-secret-of-more-than-enough
 		servicetest.Expect(t, step.when, logged(run(step.file)), strings.TrimSpace(strings.ReplaceAll(step.want, "\t", "")))
 	}
 	const compared = `{organization: {key: tiny, name: Tiny Two}}`
-	if got := logged(func() (imports.ImportResult, error) {
+	if got := logged(func() (imports.Result, error) {
 		_, err := f.Imports.Compare(t.Context(), []byte(compared))
-		return imports.ImportResult{}, err
+		return imports.Result{}, err
 	}); got != "" {
 		t.Errorf("a comparison is logged: %s", got)
 	}
@@ -86,5 +86,5 @@ integrations: [{key: erp, name: SAP, client_secret: a-secret-of-more-than-enough
 	if got := logged(run(undoing)); got != "" {
 		t.Errorf("a rejected import is logged: %s", got)
 	}
-	servicetest.Expect(t, "overwriting", logged(func() (imports.ImportResult, error) { return f.Imports.Overwrite(t.Context(), []byte(undoing)) }), "ann person.email_changed")
+	servicetest.Expect(t, "overwriting", logged(func() (imports.Result, error) { return f.Imports.Overwrite(t.Context(), []byte(undoing)) }), "ann person.email_changed")
 }

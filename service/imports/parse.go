@@ -34,9 +34,9 @@ func readImportFileUntil(ctx context.Context, text []byte) (*importFile, error) 
 
 // parseImportFile decodes a file within its limits. Problems with its form are
 // added to the problems, each with its line.
-func parseImportFile(text []byte, file *importFile, problems *ImportError) {
-	if len(text) > MaxImportFile {
-		problems.add("it is larger than %d MiB", MaxImportFile>>20)
+func parseImportFile(text []byte, file *importFile, problems *FileError) {
+	if len(text) > MaxFile {
+		problems.add("it is larger than %d MiB", MaxFile>>20)
 		return
 	}
 	document, documents := yaml.Node{}, yaml.NewDecoder(bytes.NewReader(text))
@@ -66,7 +66,7 @@ func parseImportFile(text []byte, file *importFile, problems *ImportError) {
 }
 
 // addYAML adds an error of the YAML library in the words of a file's author.
-func (e *ImportError) addYAML(err error) {
+func (e *FileError) addYAML(err error) {
 	mismatches, ok := errors.AsType[*yaml.TypeError](err)
 	if !ok {
 		problem := strings.TrimPrefix(err.Error(), "yaml: ")
@@ -87,7 +87,7 @@ func (e *ImportError) addYAML(err error) {
 }
 
 // checkTexts reports strings that the service does not store, each with its line.
-func (e *ImportError) checkTexts(part *yaml.Node) {
+func (e *FileError) checkTexts(part *yaml.Node) {
 	if part.Kind == yaml.ScalarNode && (part.ShortTag() == "!!binary" || !models.IsPlain(part.Value)) {
 		e.add("line %d: %s", part.Line, models.PlainTextRule)
 	}

@@ -96,9 +96,9 @@ func TestImportsRetireOrganizationDefinitions(t *testing.T) {
 	servicetest.Expect(t, "giving it to a person", fields(err), "/definition unknown")
 	_, err = f.Integrations.CreateIntegration(ctx, ann, store.NoKey, f.Acme.OrganizationID, integrations.NewIntegration{Name: "New", Scopes: []string{"people:read"}, OrganizationDefinitionID: &retired})
 	servicetest.Expect(t, "to a new integration", fields(err), "/organization_definition_id unknown")
-	_, err = f.Integrations.ChangeIntegration(ctx, ann, store.NoKey, f.ID("reader"), integrations.IntegrationChange{DefinitionID: &retired})
+	_, err = f.Integrations.ChangeIntegration(ctx, ann, store.NoKey, f.ID("reader"), integrations.Change{DefinitionID: &retired})
 	servicetest.Expect(t, "to another integration", fields(err), "/organization_definition_id unknown")
-	if _, err := f.Integrations.ChangeIntegration(ctx, ann, store.NoKey, f.ID("erp"), integrations.IntegrationChange{DefinitionID: &retired}); err != nil {
+	if _, err := f.Integrations.ChangeIntegration(ctx, ann, store.NoKey, f.ID("erp"), integrations.Change{DefinitionID: &retired}); err != nil {
 		t.Errorf("keeping it: %v", err)
 	}
 	const give = "organization: {key: acme}\npeople: [{key: bob, organization_definition: org_nothing}]"

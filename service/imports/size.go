@@ -6,9 +6,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// MaxImportFile is the size of the largest import file, in bytes. Decoding takes about
+// MaxFile is the size of the largest import file, in bytes. Decoding takes about
 // sixty times as much memory.
-const MaxImportFile = 8 << 20
+const MaxFile = 8 << 20
 
 // Further limits of an import file.
 const (

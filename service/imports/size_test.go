@@ -27,7 +27,7 @@ func TestImportFileOfAliases(t *testing.T) {
 		t.Errorf("%d bytes that stand for 10^12 nodes: %.200v", bomb.Len(), err)
 	}
 
-	_, err = readImportFile([]byte(strings.Repeat("#", MaxImportFile+1)))
+	_, err = readImportFile([]byte(strings.Repeat("#", MaxFile+1)))
 	if err == nil || !strings.Contains(err.Error(), "larger than 8 MiB") {
 		t.Errorf("a file that is too large: %.200v", err)
 	}
@@ -88,7 +88,7 @@ integrations:
     name: FM
     name: FM
 `))
-	rejected, ok := errors.AsType[*ImportError](err)
+	rejected, ok := errors.AsType[*FileError](err)
 	if !ok {
 		t.Fatal(err)
 	}

@@ -23,8 +23,8 @@ type NewIntegration struct {
 // the steps in the console) and returns it with its client secret. The person who creates it
 // owns it. Errors: not_found, permission_denied, validation_failed,
 // plan_restricted if the plan allows no more integrations, unavailable.
-func (s *Integrations) CreateIntegration(ctx context.Context, actor store.Actor, key store.Key, organizationID string, in NewIntegration) (IntegrationRecord, error) {
-	var record IntegrationRecord
+func (s *Integrations) CreateIntegration(ctx context.Context, actor store.Actor, key store.Key, organizationID string, in NewIntegration) (Record, error) {
+	var record Record
 	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.Tx) error {
 		rights, err := rightsOnIntegrations(t, actor, organizationID)
 		if err != nil {
@@ -45,7 +45,7 @@ func (s *Integrations) CreateIntegration(ctx context.Context, actor store.Actor,
 		return err
 	})
 	if err != nil {
-		return IntegrationRecord{}, err
+		return Record{}, err
 	}
 	return record, nil
 }

@@ -242,7 +242,7 @@ integrations: [{key: made_%d, name: Made %d, scopes: ["work_orders:read"]}]`, n,
 	all.Wait()
 	made := 0
 	for n, err := range outcomes {
-		_, rejected := errors.AsType[*imports.ImportError](err)
+		_, rejected := errors.AsType[*imports.FileError](err)
 		switch {
 		case err == nil:
 			made++

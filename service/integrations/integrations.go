@@ -16,8 +16,8 @@ type Integrations struct{ *store.Store }
 // New returns the functions on a store.
 func New(s *store.Store) *Integrations { return &Integrations{Store: s} }
 
-// IntegrationRecord is an integration as its managers see it.
-type IntegrationRecord struct {
+// Record is an integration as its managers see it.
+type Record struct {
 	ID                string   `json:"id"`
 	OrganizationID    string   `json:"organization_id"`
 	Name              string   `json:"name"`
@@ -42,28 +42,28 @@ type integrationRows struct {
 	newSecret string
 }
 
-func (r integrationRows) record() IntegrationRecord {
+func (r integrationRows) record() Record {
 	i := r.integration.Integration
-	return IntegrationRecord{
+	return Record{
 		ID: i.ID, OrganizationID: i.OrganizationID, Name: r.identity.Name, ClientID: i.ClientID, Scopes: i.Scopes,
 		Enabled: i.Enabled, DisabledByService: i.DisabledByService, Owners: slices.Clone([]string(i.Owners)), CreatedAt: r.identity.CreatedAt,
 		OrganizationDefinitionID: i.OrganizationDefinitionID, ClientSecret: r.newSecret,
 	}
 }
 
-// IntegrationColumns are the columns of an IntegrationRecord.
-const IntegrationColumns = `i.id, i.organization_id, n.name, i.client_id, i.scopes, i.enabled, i.disabled_by_service, i.owners, n.created_at,
+// Columns are the columns of a Record.
+const Columns = `i.id, i.organization_id, n.name, i.client_id, i.scopes, i.enabled, i.disabled_by_service, i.owners, n.created_at,
 		i.organization_definition_id`
 
 // List returns the integrations of the organization that are not deleted, or of all
 // organizations if the id is "", oldest first. It does not check permissions: callers other than
 // operator commands must name the organization. Errors: not_found if there is no such
 // organization, unavailable.
-func (s *Integrations) List(ctx context.Context, organizationID string) ([]IntegrationRecord, error) {
+func (s *Integrations) List(ctx context.Context, organizationID string) ([]Record, error) {
 	args := []any{organizationID}
-	return store.KnownList[IntegrationRecord](ctx, s.Store, organizationID,
+	return store.KnownList[Record](ctx, s.Store, organizationID,
 		`SELECT $1 = '' OR EXISTS (SELECT FROM organizations WHERE id = $1)`, args, `
-		SELECT `+IntegrationColumns+`
+		SELECT `+Columns+`
 		FROM integrations i JOIN identities n ON n.id = i.id
 		WHERE i.deleted_at IS NULL AND ($1 = '' OR i.organization_id = $1)
 		ORDER BY i.id`, args)
@@ -75,7 +75,7 @@ func (s *Integrations) List(ctx context.Context, organizationID string) ([]Integ
 // and change's.
 func (s *Integrations) updateIntegration(
 	ctx context.Context, actor store.Actor, key store.Key, id, action string, change func(*store.Tx, *integrationRows) (changed bool, err error),
-) (IntegrationRecord, error) {
+) (Record, error) {
 	return s.changeIntegration(ctx, actor, key, id, func(t *store.Tx, r *integrationRows) ([]string, error) {
 		changed, err := change(t, r)
 		if !changed {
@@ -88,8 +88,8 @@ func (s *Integrations) updateIntegration(
 // changeIntegration is updateIntegration for a change that returns the actions to log.
 func (s *Integrations) changeIntegration(
 	ctx context.Context, actor store.Actor, key store.Key, id string, change func(*store.Tx, *integrationRows) (actions []string, err error),
-) (IntegrationRecord, error) {
-	var record IntegrationRecord
+) (Record, error) {
+	var record Record
 	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.Tx) error {
 		var rows integrationRows
 		var err error
@@ -115,7 +115,7 @@ func (s *Integrations) changeIntegration(
 		return nil
 	})
 	if err != nil {
-		return IntegrationRecord{}, err
+		return Record{}, err
 	}
 	return record, nil
 }
@@ -123,7 +123,7 @@ func (s *Integrations) changeIntegration(
 // RenewIntegrationSecret gives the integration a new client secret and returns
 // it. The old secret and every token issued for it end (api.md 5.4).
 // Errors: not_found, permission_denied, unavailable.
-func (s *Integrations) RenewIntegrationSecret(ctx context.Context, actor store.Actor, key store.Key, id string) (IntegrationRecord, error) {
+func (s *Integrations) RenewIntegrationSecret(ctx context.Context, actor store.Actor, key store.Key, id string) (Record, error) {
 	return s.updateIntegration(ctx, actor, key, id, "integration.secret_renewed", func(t *store.Tx, r *integrationRows) (bool, error) {
 		err := r.integration.RequireOwner(actor, "renew its secret")
 		if err == nil {
@@ -140,8 +140,8 @@ func (s *Integrations) RenewIntegrationSecret(ctx context.Context, actor store.A
 	})
 }
 
-// IntegrationChange is a change of an integration; nil leaves a field as it is.
-type IntegrationChange struct {
+// Change is a change of an integration; nil leaves a field as it is.
+type Change struct {
 	Name   *string
 	Scopes []string
 	// DefinitionID is the organization permission definition, "" to remove it.
@@ -152,7 +152,7 @@ type IntegrationChange struct {
 // permission definition. Log Records keep the name it had. Removing a scope ends its
 // tokens; adding scopes leaves existing tokens as they are. Errors: not_found,
 // permission_denied, validation_failed, unavailable.
-func (s *Integrations) ChangeIntegration(ctx context.Context, actor store.Actor, key store.Key, id string, change IntegrationChange) (IntegrationRecord, error) {
+func (s *Integrations) ChangeIntegration(ctx context.Context, actor store.Actor, key store.Key, id string, change Change) (Record, error) {
 	return s.changeIntegration(ctx, actor, key, id, func(t *store.Tx, r *integrationRows) ([]string, error) {
 		if err := checkIntegrationChange(t, actor, r.integration, change); err != nil {
 			return nil, err
@@ -192,7 +192,7 @@ func sameScopes(wanted models.Scopes, held []string) bool {
 // checkIntegrationChange returns what is wrong with a change. Only owners and administrators
 // add a scope or permissions, and these only those that they have. Errors:
 // validation_failed, permission_denied, unavailable.
-func checkIntegrationChange(t *store.Tx, actor store.Actor, i LockedIntegration, change IntegrationChange) error {
+func checkIntegrationChange(t *store.Tx, actor store.Actor, i LockedIntegration, change Change) error {
 	var fields []models.FieldError
 	if change.Name != nil {
 		fields = append(fields, store.CheckActorName(*change.Name)...)
@@ -237,28 +237,28 @@ func ContainsAll(held, wanted []string) bool {
 }
 
 // RenameIntegration is ChangeIntegration for the name.
-func (s *Integrations) RenameIntegration(ctx context.Context, actor store.Actor, id, name string) (IntegrationRecord, error) {
-	return s.ChangeIntegration(ctx, actor, store.NoKey, id, IntegrationChange{Name: &name})
+func (s *Integrations) RenameIntegration(ctx context.Context, actor store.Actor, id, name string) (Record, error) {
+	return s.ChangeIntegration(ctx, actor, store.NoKey, id, Change{Name: &name})
 }
 
 // ChangeIntegrationScopes is ChangeIntegration for the scopes.
-func (s *Integrations) ChangeIntegrationScopes(ctx context.Context, actor store.Actor, id string, scopes []string) (IntegrationRecord, error) {
-	return s.ChangeIntegration(ctx, actor, store.NoKey, id, IntegrationChange{Scopes: append([]string{}, scopes...)})
+func (s *Integrations) ChangeIntegrationScopes(ctx context.Context, actor store.Actor, id string, scopes []string) (Record, error) {
+	return s.ChangeIntegration(ctx, actor, store.NoKey, id, Change{Scopes: append([]string{}, scopes...)})
 }
 
 // TurnIntegrationOff stops the integration from using the service until it is
 // turned on again; its tokens end for good, and its deliveries are held. Errors: not_found, permission_denied, unavailable.
-func (s *Integrations) TurnIntegrationOff(ctx context.Context, actor store.Actor, key store.Key, id string) (IntegrationRecord, error) {
+func (s *Integrations) TurnIntegrationOff(ctx context.Context, actor store.Actor, key store.Key, id string) (Record, error) {
 	return s.setIntegrationEnabled(ctx, actor, key, id, false, "integration.turned_off")
 }
 
 // TurnIntegrationOn undoes TurnIntegrationOff: the integration can get new tokens
 // unless the service disabled it. Errors: not_found, permission_denied, unavailable.
-func (s *Integrations) TurnIntegrationOn(ctx context.Context, actor store.Actor, key store.Key, id string) (IntegrationRecord, error) {
+func (s *Integrations) TurnIntegrationOn(ctx context.Context, actor store.Actor, key store.Key, id string) (Record, error) {
 	return s.setIntegrationEnabled(ctx, actor, key, id, true, "integration.turned_on")
 }
 
-func (s *Integrations) setIntegrationEnabled(ctx context.Context, actor store.Actor, key store.Key, id string, on bool, action string) (IntegrationRecord, error) {
+func (s *Integrations) setIntegrationEnabled(ctx context.Context, actor store.Actor, key store.Key, id string, on bool, action string) (Record, error) {
 	return s.updateIntegration(ctx, actor, key, id, action, func(t *store.Tx, r *integrationRows) (bool, error) {
 		if r.integration.Enabled == on {
 			return false, nil
@@ -279,17 +279,17 @@ func (s *Integrations) setIntegrationEnabled(ctx context.Context, actor store.Ac
 // DisableIntegration turns an integration off on behalf of the service: its
 // organization cannot lift that. Its tokens end for good, and its deliveries are held. Only operators may.
 // Errors: not_found, permission_denied, unavailable.
-func (s *Integrations) DisableIntegration(ctx context.Context, actor store.Actor, id string) (IntegrationRecord, error) {
+func (s *Integrations) DisableIntegration(ctx context.Context, actor store.Actor, id string) (Record, error) {
 	return s.setIntegrationDisabled(ctx, actor, id, true, "integration.disabled_by_service")
 }
 
 // EnableIntegration undoes DisableIntegration; an integration that its
 // organization turned off stays off. Errors: not_found, permission_denied, unavailable.
-func (s *Integrations) EnableIntegration(ctx context.Context, actor store.Actor, id string) (IntegrationRecord, error) {
+func (s *Integrations) EnableIntegration(ctx context.Context, actor store.Actor, id string) (Record, error) {
 	return s.setIntegrationDisabled(ctx, actor, id, false, "integration.enabled_by_service")
 }
 
-func (s *Integrations) setIntegrationDisabled(ctx context.Context, actor store.Actor, id string, disabled bool, action string) (IntegrationRecord, error) {
+func (s *Integrations) setIntegrationDisabled(ctx context.Context, actor store.Actor, id string, disabled bool, action string) (Record, error) {
 	return s.updateIntegration(ctx, actor, store.NoKey, id, action, func(t *store.Tx, r *integrationRows) (bool, error) {
 		if !actor.IsOperator() {
 			return false, models.Errorf(models.CodePermissionDenied, "Only operators of the service may disable an integration or enable it again.")
@@ -310,7 +310,7 @@ func (s *Integrations) setIntegrationDisabled(ctx context.Context, actor store.A
 // and team memberships are removed, so that it gets no new work. Its webhook
 // addresses are deleted too (DeleteAddresses). Imports can use its key again if they
 // overwrite. Errors: not_found, permission_denied, unavailable.
-func (s *Integrations) DeleteIntegration(ctx context.Context, actor store.Actor, key store.Key, id string) (IntegrationRecord, error) {
+func (s *Integrations) DeleteIntegration(ctx context.Context, actor store.Actor, key store.Key, id string) (Record, error) {
 	return s.updateIntegration(ctx, actor, key, id, "integration.deleted", func(t *store.Tx, r *integrationRows) (bool, error) {
 		r.integration.Enabled, r.integration.DeletedAt = false, &t.At
 		if err := t.UpdateColumns(&r.integration.Integration, "enabled", "deleted_at"); err != nil {

@@ -26,11 +26,11 @@ func rowOf(f *servicetest.Fixture, id string) string {
 // integrationChange is one way to change an integration.
 type integrationChange struct {
 	name, action string
-	do           func(actor store.Actor, id string) (integrations.IntegrationRecord, error)
+	do           func(actor store.Actor, id string) (integrations.Record, error)
 	// before prepares the integration so that the change has an effect.
 	before func(id string)
 	// changed makes the expected change in the record.
-	changed func(*integrations.IntegrationRecord)
+	changed func(*integrations.Record)
 	// operators is set if only operators may make the change.
 	operators bool
 	// always is set if repeating it changes something again.
@@ -46,72 +46,72 @@ func integrationChanges(t *testing.T, f *servicetest.Fixture) []integrationChang
 	return []integrationChange{
 		{
 			name: "renaming", action: "integration.renamed",
-			do: func(a store.Actor, id string) (integrations.IntegrationRecord, error) {
+			do: func(a store.Actor, id string) (integrations.Record, error) {
 				return f.Integrations.RenameIntegration(ctx, a, id, "Renamed")
 			},
-			changed: func(r *integrations.IntegrationRecord) { r.Name = "Renamed" },
+			changed: func(r *integrations.Record) { r.Name = "Renamed" },
 		},
 		{
 			name: "renewing the secret", action: "integration.secret_renewed", always: true,
-			do: func(a store.Actor, id string) (integrations.IntegrationRecord, error) {
+			do: func(a store.Actor, id string) (integrations.Record, error) {
 				return f.Integrations.RenewIntegrationSecret(ctx, a, store.NoKey, id)
 			},
-			changed: func(*integrations.IntegrationRecord) {},
+			changed: func(*integrations.Record) {},
 		},
 		{
 			name: "changing the scopes", action: "integration.scopes_changed",
-			do: func(a store.Actor, id string) (integrations.IntegrationRecord, error) {
+			do: func(a store.Actor, id string) (integrations.Record, error) {
 				return f.Integrations.ChangeIntegrationScopes(ctx, a, id, []string{"people:read", "inventory:read", "people:read"})
 			},
-			changed: func(r *integrations.IntegrationRecord) { r.Scopes = []string{"inventory:read", "people:read"} },
+			changed: func(r *integrations.Record) { r.Scopes = []string{"inventory:read", "people:read"} },
 		},
 		{
 			name: "turning off", action: "integration.turned_off",
-			do: func(a store.Actor, id string) (integrations.IntegrationRecord, error) {
+			do: func(a store.Actor, id string) (integrations.Record, error) {
 				return f.Integrations.TurnIntegrationOff(ctx, a, store.NoKey, id)
 			},
-			changed: func(r *integrations.IntegrationRecord) { r.Enabled = false },
+			changed: func(r *integrations.Record) { r.Enabled = false },
 		},
 		{
 			name: "turning on", action: "integration.turned_on", before: set(`enabled = false`),
-			do: func(a store.Actor, id string) (integrations.IntegrationRecord, error) {
+			do: func(a store.Actor, id string) (integrations.Record, error) {
 				return f.Integrations.TurnIntegrationOn(ctx, a, store.NoKey, id)
 			},
-			changed: func(r *integrations.IntegrationRecord) { r.Enabled = true },
+			changed: func(r *integrations.Record) { r.Enabled = true },
 		},
 		{
 			name: "disabling", action: "integration.disabled_by_service", operators: true,
-			do: func(a store.Actor, id string) (integrations.IntegrationRecord, error) {
+			do: func(a store.Actor, id string) (integrations.Record, error) {
 				return f.Integrations.DisableIntegration(ctx, a, id)
 			},
-			changed: func(r *integrations.IntegrationRecord) { r.DisabledByService = true },
+			changed: func(r *integrations.Record) { r.DisabledByService = true },
 		},
 		{
 			name: "enabling", action: "integration.enabled_by_service", operators: true, before: set(`disabled_by_service = true`),
-			do: func(a store.Actor, id string) (integrations.IntegrationRecord, error) {
+			do: func(a store.Actor, id string) (integrations.Record, error) {
 				return f.Integrations.EnableIntegration(ctx, a, id)
 			},
-			changed: func(r *integrations.IntegrationRecord) { r.DisabledByService = false },
+			changed: func(r *integrations.Record) { r.DisabledByService = false },
 		},
 		{
 			name: "deleting", action: "integration.deleted",
-			do: func(a store.Actor, id string) (integrations.IntegrationRecord, error) {
+			do: func(a store.Actor, id string) (integrations.Record, error) {
 				return f.Integrations.DeleteIntegration(ctx, a, store.NoKey, id)
 			},
-			changed: func(r *integrations.IntegrationRecord) { r.Enabled = false },
+			changed: func(r *integrations.Record) { r.Enabled = false },
 		},
 	}
 }
 
-func integration(t *testing.T, f *servicetest.Fixture, id string) (integrations.IntegrationRecord, bool) {
+func integration(t *testing.T, f *servicetest.Fixture, id string) (integrations.Record, bool) {
 	t.Helper()
 	all, err := f.Integrations.List(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := slices.IndexFunc(all, func(i integrations.IntegrationRecord) bool { return i.ID == id })
+	at := slices.IndexFunc(all, func(i integrations.Record) bool { return i.ID == id })
 	if at < 0 {
-		return integrations.IntegrationRecord{}, false
+		return integrations.Record{}, false
 	}
 	return all[at], true
 }
@@ -148,7 +148,7 @@ func TestManagingIntegrationsIsRejected(t *testing.T) {
 					actor = servicetest.Person(t, f, who)
 				}
 				record, err := change.do(actor, id)
-				if models.CodeOf(err) != code || asJSON(t, record) != asJSON(t, integrations.IntegrationRecord{}) {
+				if models.CodeOf(err) != code || asJSON(t, record) != asJSON(t, integrations.Record{}) {
 					t.Errorf("%s returns %v, %v, want %s", who, record, err, code)
 				}
 			}
@@ -324,7 +324,7 @@ func TestIntegrationsAreListedByOrganization(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.IsSortedFunc(all, func(a, b integrations.IntegrationRecord) int { return strings.Compare(a.ID, b.ID) }) {
+		if !slices.IsSortedFunc(all, func(a, b integrations.Record) int { return strings.Compare(a.ID, b.ID) }) {
 			t.Errorf("not oldest first: %s", asJSON(t, all))
 		}
 		var names []string
@@ -361,22 +361,22 @@ func TestDisablingAndTurningOffAreIndependent(t *testing.T) {
 	}
 	for _, step := range []struct {
 		name   string
-		do     func() (integrations.IntegrationRecord, error)
+		do     func() (integrations.Record, error)
 		usable bool
 	}{
-		{"disabled", func() (integrations.IntegrationRecord, error) {
+		{"disabled", func() (integrations.Record, error) {
 			return f.Integrations.DisableIntegration(ctx, operator, id)
 		}, false},
-		{"turned on by a person", func() (integrations.IntegrationRecord, error) {
+		{"turned on by a person", func() (integrations.Record, error) {
 			return f.Integrations.TurnIntegrationOn(ctx, ann, store.NoKey, id)
 		}, false},
-		{"turned off by a person", func() (integrations.IntegrationRecord, error) {
+		{"turned off by a person", func() (integrations.Record, error) {
 			return f.Integrations.TurnIntegrationOff(ctx, ann, store.NoKey, id)
 		}, false},
-		{"enabled", func() (integrations.IntegrationRecord, error) {
+		{"enabled", func() (integrations.Record, error) {
 			return f.Integrations.EnableIntegration(ctx, operator, id)
 		}, false},
-		{"turned on by a person at last", func() (integrations.IntegrationRecord, error) {
+		{"turned on by a person at last", func() (integrations.Record, error) {
 			return f.Integrations.TurnIntegrationOn(ctx, ann, store.NoKey, id)
 		}, true},
 	} {

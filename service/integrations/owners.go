@@ -18,7 +18,7 @@ import (
 // Only administrators and operators may; the people need the Integrations permission. An
 // owner who leaves knew the secrets: renew them. Errors: not_found, permission_denied,
 // validation_failed (/owners/n), *FormStaleError, unavailable.
-func (s *Integrations) SetIntegrationOwners(ctx context.Context, actor store.Actor, key store.Key, id string, owners []string) (IntegrationRecord, error) {
+func (s *Integrations) SetIntegrationOwners(ctx context.Context, actor store.Actor, key store.Key, id string, owners []string) (Record, error) {
 	return s.updateIntegration(ctx, actor, key, id, "integration.owners_changed", func(t *store.Tx, r *integrationRows) (bool, error) {
 		if !r.integration.Rights.Admin {
 			return false, models.Errorf(models.CodePermissionDenied, "Only administrators name the owners of an integration.")
@@ -53,13 +53,13 @@ func (s *Integrations) SetIntegrationOwners(ctx context.Context, actor store.Act
 	})
 }
 
-// IntegrationOwner is a person who owns an integration, or may.
-type IntegrationOwner struct{ ID, Name string }
+// Owner is a person who owns an integration, or may.
+type Owner struct{ ID, Name string }
 
 // PossibleOwners returns the people who may own integrations of the actor's organization, at
 // most 200, by name. Errors: permission_denied, unavailable.
-func (s *Integrations) PossibleOwners(ctx context.Context, actor store.Actor) ([]IntegrationOwner, error) {
-	var found []IntegrationOwner
+func (s *Integrations) PossibleOwners(ctx context.Context, actor store.Actor) ([]Owner, error) {
+	var found []Owner
 	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		access.QueueMayManage(pipeline, actor)
 		store.QueueAll(pipeline, &found, `
@@ -67,5 +67,5 @@ func (s *Integrations) PossibleOwners(ctx context.Context, actor store.Actor) ([
 			WHERE r.organization_id = $1 AND p.deactivated_at IS NULL AND 'integrations' = ANY (r.grants)
 			ORDER BY lower(i.name), i.id LIMIT $2`, actor.OrganizationID, inventory.MaxChoices)
 		return nil
-	}, func() ([]IntegrationOwner, error) { return found, nil })
+	}, func() ([]Owner, error) { return found, nil })
 }

@@ -42,7 +42,7 @@ func TestOnlyOwnersGiveAnIntegrationMore(t *testing.T) {
 	if !slices.Equal(mine.Owners, []string{bob.IdentityID}) {
 		t.Errorf("its owners are %v", mine.Owners)
 	}
-	_, err = f.Integrations.ChangeIntegration(ctx, bob, store.NoKey, mine.ID, integrations.IntegrationChange{DefinitionID: &incoming})
+	_, err = f.Integrations.ChangeIntegration(ctx, bob, store.NoKey, mine.ID, integrations.Change{DefinitionID: &incoming})
 	servicetest.WantCode(t, "permissions that its owner lacks", err, models.CodePermissionDenied)
 	hook, err := f.Webhooks.CreateWebhook(ctx, bob, store.NoKey, mine.ID, webhooks.NewWebhook{URL: "http://127.0.0.1:9/mine", Events: []models.EventType{models.EventWorkOrderCreated}})
 	servicetest.WantCode(t, "an address of one's own", err, "")
@@ -66,7 +66,7 @@ func TestOnlyOwnersGiveAnIntegrationMore(t *testing.T) {
 			return err
 		}, ""},
 		{"take its permissions away", func(ctx context.Context, a store.Actor) error {
-			_, err := f.Integrations.ChangeIntegration(ctx, a, store.NoKey, mine.ID, integrations.IntegrationChange{DefinitionID: &none})
+			_, err := f.Integrations.ChangeIntegration(ctx, a, store.NoKey, mine.ID, integrations.Change{DefinitionID: &none})
 			return err
 		}, ""},
 		{"turn it off", func(ctx context.Context, a store.Actor) error {

@@ -10,9 +10,9 @@ import (
 	"millwright/service/store"
 )
 
-// IntegrationSummary is an integration with what its managers want to know at a glance.
-type IntegrationSummary struct {
-	IntegrationRecord
+// Summary is an integration with what its managers want to know at a glance.
+type Summary struct {
+	Record
 	// LastCallAt is the minute of its last call, nil if none is known. A crash of the
 	// database loses it.
 	LastCallAt *models.Time
@@ -22,9 +22,9 @@ type IntegrationSummary struct {
 	Addresses, Failing, Off int
 }
 
-// IntegrationList is the integrations of an organization.
-type IntegrationList struct {
-	Integrations []IntegrationSummary `db:"-"`
+// ManagedList is the integrations of an organization.
+type ManagedList struct {
+	Integrations []Summary `db:"-"`
 	// Allowed is the plan's limit of integrations.
 	Allowed int
 }
@@ -32,9 +32,9 @@ type IntegrationList struct {
 // maxIntegrations bounds a list of integrations. Plans allow fewer.
 const maxIntegrations = 1000
 
-// IntegrationSummaryQuery reads integrations of @organization that meet {condition}.
-const IntegrationSummaryQuery = `
-	SELECT ` + IntegrationColumns + `, c.last_call_at, c.calls, p.calls_per_minute AS allowed,
+// SummaryQuery reads integrations of @organization that meet {condition}.
+const SummaryQuery = `
+	SELECT ` + Columns + `, c.last_call_at, c.calls, p.calls_per_minute AS allowed,
 		h.addresses, h.failing, h.off
 	FROM integrations i
 	CROSS JOIN LATERAL (SELECT name, created_at FROM identities WHERE id = i.id LIMIT 1) n
@@ -50,21 +50,21 @@ const IntegrationSummaryQuery = `
 	WHERE i.organization_id = @organization AND i.deleted_at IS NULL AND {condition}
 	ORDER BY i.id LIMIT @limit`
 
-// IntegrationSummaryArgs are the arguments of IntegrationSummaryQuery.
-func IntegrationSummaryArgs(s *store.Store, actor store.Actor, id string) pgx.NamedArgs {
+// SummaryArgs are the arguments of SummaryQuery.
+func SummaryArgs(s *store.Store, actor store.Actor, id string) pgx.NamedArgs {
 	return pgx.NamedArgs{
 		"organization": actor.OrganizationID, "id": id, "limit": maxIntegrations, "window": s.Now().UTC().Truncate(models.RateWindow),
 	}
 }
 
-// ManagedIntegrations returns the integrations of the actor's organization, oldest first,
+// Managed returns the integrations of the actor's organization, oldest first,
 // at most 1000. Errors: permission_denied, unavailable.
-func (s *Integrations) ManagedIntegrations(ctx context.Context, actor store.Actor) (IntegrationList, error) {
-	var list IntegrationList
+func (s *Integrations) Managed(ctx context.Context, actor store.Actor) (ManagedList, error) {
+	var list ManagedList
 	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		access.QueueMayManage(pipeline, actor)
 		store.QueueOne(pipeline, &list, models.NotFound(), `SELECT integrations AS allowed FROM plans WHERE organization_id = $1`, actor.OrganizationID)
-		store.QueueAll(pipeline, &list.Integrations, store.Fill(IntegrationSummaryQuery, "condition", "true"), IntegrationSummaryArgs(s.Store, actor, ""))
+		store.QueueAll(pipeline, &list.Integrations, store.Fill(SummaryQuery, "condition", "true"), SummaryArgs(s.Store, actor, ""))
 		return nil
-	}, func() (IntegrationList, error) { return list, nil })
+	}, func() (ManagedList, error) { return list, nil })
 }

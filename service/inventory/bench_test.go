@@ -78,7 +78,7 @@ func BenchmarkInventoryLevel(b *testing.B) {
 			}
 			level.level.Limit = models.DefaultPageSize + 1
 			benchReads(b, f, func() error {
-				_, err := f.Inventory.InventoryLevel(b.Context(), actor, level.level)
+				_, err := f.Inventory.Level(b.Context(), actor, level.level)
 				return err
 			})
 		})

@@ -38,7 +38,7 @@ const formColumns = `
 // Forms returns a page of the forms that new work orders of the organization can have, encoded. Those by ids and with
 // changed_since include retired ones (api.md 4.14). Errors: invalid_request, cursor_expired, unavailable.
 func (s *Inventory) Forms(ctx context.Context, actor store.Actor, request lists.ListRequest) ([]byte, error) {
-	q := lists.NewListQuery("forms", formColumns, actor, nil)
+	q := lists.NewQuery("forms", formColumns, actor, nil)
 	listed := `{w}.organization_id = @organization`
 	if len(request.IDs) == 0 && request.ChangedSince == "" {
 		listed += ` AND NOT {w}.retired`

@@ -38,7 +38,7 @@ type NodeFilter struct {
 // Nodes returns a page of the inventory nodes of a kind that the actor sees,
 // encoded. Errors: invalid_request, cursor_expired, unavailable.
 func (s *Inventory) Nodes(ctx context.Context, actor store.Actor, filter NodeFilter, request lists.ListRequest) ([]byte, error) {
-	q := lists.NewListQuery("inventory_nodes", nodeColumns, actor, filter)
+	q := lists.NewQuery("inventory_nodes", nodeColumns, actor, filter)
 	q.Where("{w}.kind = @kind", "kind", filter.Kind)
 	q.WhereText("{w}.parent_id = @parent", "parent", filter.ParentID)
 	q.WhereText("{w}.external_id = @external", "external", filter.ExternalID)

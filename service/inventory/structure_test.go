@@ -243,7 +243,7 @@ func TestRetiredNodes(t *testing.T) {
 		if err != nil || namesOf(found) != want {
 			t.Errorf("with retired nodes %v the search finds %s (%v)", retired, namesOf(found), err)
 		}
-		level, err := f.Inventory.InventoryLevel(ctx, ann, inventory.NodeLevel{ParentID: f.ID("hvac"), Retired: retired})
+		level, err := f.Inventory.Level(ctx, ann, inventory.NodeLevel{ParentID: f.ID("hvac"), Retired: retired})
 		if err != nil || (len(level) == 1) != retired {
 			t.Errorf("with retired nodes %v the level is %+v (%v)", retired, level, err)
 		}
@@ -302,7 +302,7 @@ func TestRetiredNodesAtTheTop(t *testing.T) {
 	if choices, err := f.Integrations.AssignmentChoices(ctx, eve); err != nil || len(choices.Nodes) != 0 {
 		t.Errorf("an integration can be assigned to %+v (%v)", choices.Nodes, err)
 	}
-	found, err := f.Inventory.InventoryLevel(ctx, eve, inventory.NodeLevel{Retired: true})
+	found, err := f.Inventory.Level(ctx, eve, inventory.NodeLevel{Retired: true})
 	if err != nil || len(found) != 1 || !found[0].Retired {
 		t.Errorf("with retired nodes the tree is %+v (%v)", found, err)
 	}

@@ -81,10 +81,10 @@ var topQuery = store.Fill(`
 		WHERE (@retired OR n.retired_at IS NULL) AND `+inPage+`) n
 	ORDER BY `+InNameOrder, levelPlaceholders...)
 
-// InventoryLevel returns the nodes of a level that the person sees, of all kinds, by name.
+// Level returns the nodes of a level that the person sees, of all kinds, by name.
 // Errors: not_found if it does not see the node above, permission_denied for an integration,
 // unavailable.
-func (s *Inventory) InventoryLevel(ctx context.Context, actor store.Actor, level NodeLevel) ([]LevelNode, error) {
+func (s *Inventory) Level(ctx context.Context, actor store.Actor, level NodeLevel) ([]LevelNode, error) {
 	if err := access.RequirePerson(actor, "The inventory as a tree"); err != nil {
 		return nil, err
 	}

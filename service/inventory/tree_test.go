@@ -21,7 +21,7 @@ func levelOf(t *testing.T, f *servicetest.Fixture, who, parent string) string {
 		level.ParentID = f.ID(parent)
 	}
 	for range 20 {
-		found, err := f.Inventory.InventoryLevel(t.Context(), servicetest.Person(t, f, who), level)
+		found, err := f.Inventory.Level(t.Context(), servicetest.Person(t, f, who), level)
 		if err != nil {
 			return string(models.CodeOf(err))
 		}
@@ -71,11 +71,11 @@ func TestLevelsOfTheInventory(t *testing.T) {
 			t.Errorf("%s sees below %q: %s, want %s", test.who, test.parent, got, test.want)
 		}
 	}
-	if found, _ := f.Inventory.InventoryLevel(t.Context(), servicetest.Person(t, f, "cat"), inventory.NodeLevel{}); len(found) != 2 || len(found[0].Path) != 2 || found[0].Path[1].Name != "HVAC" {
+	if found, _ := f.Inventory.Level(t.Context(), servicetest.Person(t, f, "cat"), inventory.NodeLevel{}); len(found) != 2 || len(found[0].Path) != 2 || found[0].Path[1].Name != "HVAC" {
 		t.Errorf("the top of cat is %+v", found)
 	}
 	for _, bad := range []inventory.NodeLevel{{ParentID: "x"}, {ParentID: "loc_\xff"}, {ParentID: f.ID("ann")}} {
-		if _, err := f.Inventory.InventoryLevel(t.Context(), servicetest.Person(t, f, "ann"), bad); models.CodeOf(err) != models.CodeNotFound {
+		if _, err := f.Inventory.Level(t.Context(), servicetest.Person(t, f, "ann"), bad); models.CodeOf(err) != models.CodeNotFound {
 			t.Errorf("%v: %v", bad, err)
 		}
 	}
@@ -153,7 +153,7 @@ func TestANodeOfAPerson(t *testing.T) {
 	for what, read := range map[string]func() error{
 		"a node": func() error { _, err := f.Inventory.NodeForPerson(t.Context(), f.Actor("erp"), f.ID("hq")); return err },
 		"a level": func() error {
-			_, err := f.Inventory.InventoryLevel(t.Context(), f.Actor("erp"), inventory.NodeLevel{})
+			_, err := f.Inventory.Level(t.Context(), f.Actor("erp"), inventory.NodeLevel{})
 			return err
 		},
 		"assignees": func() error {
@@ -222,7 +222,7 @@ func TestLevelsAreReadAlongAnIndex(t *testing.T) {
 	ann, bob, pia := servicetest.Person(t, f, "ann"), servicetest.Person(t, f, "bob"), servicetest.Person(t, f, "pia")
 	level := func(who store.Actor, name string) func() (int, error) {
 		return func() (int, error) {
-			found, err := f.Inventory.InventoryLevel(t.Context(), who, inventory.NodeLevel{ParentID: f.ID("hq"), AfterName: name, AfterID: strings.Repeat("0", min(1, len(name)))})
+			found, err := f.Inventory.Level(t.Context(), who, inventory.NodeLevel{ParentID: f.ID("hq"), AfterName: name, AfterID: strings.Repeat("0", min(1, len(name)))})
 			return len(found), err
 		}
 	}
@@ -233,11 +233,11 @@ func TestLevelsAreReadAlongAnIndex(t *testing.T) {
 	}{
 		{"the first page of a level", 50, level(bob, "")}, {"a page in the middle", 50, level(bob, "Room 5")}, {"a page of an administrator", 50, level(ann, "Room 5")},
 		{"the top", 1, func() (int, error) {
-			found, err := f.Inventory.InventoryLevel(t.Context(), bob, inventory.NodeLevel{})
+			found, err := f.Inventory.Level(t.Context(), bob, inventory.NodeLevel{})
 			return len(found), err
 		}},
 		{"the top of an administrator", 2, func() (int, error) {
-			found, err := f.Inventory.InventoryLevel(t.Context(), ann, inventory.NodeLevel{})
+			found, err := f.Inventory.Level(t.Context(), ann, inventory.NodeLevel{})
 			return len(found), err
 		}},
 		{"a search in another organization", 1, func() (int, error) {

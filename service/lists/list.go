@@ -53,7 +53,7 @@ type Position struct {
 // List reads a page and encodes it. The query of a page depends on what its reader may
 // see. It is sent together with the query of that, as it was for the last page, and again
 // if that has changed. Errors: invalid_request, cursor_expired, unavailable.
-func List[Row any, P rowPointer[Row]](ctx context.Context, s *store.Store, q *ListQuery, request ListRequest) ([]byte, error) {
+func List[Row any, P rowPointer[Row]](ctx context.Context, s *store.Store, q *Query, request ListRequest) ([]byte, error) {
 	limit := min(request.Limit, models.MaxPageSize)
 	if len(request.IDs) > 0 {
 		q.ofIDs(request.IDs, request.Found)
@@ -92,7 +92,7 @@ func List[Row any, P rowPointer[Row]](ctx context.Context, s *store.Store, q *Li
 
 // encodePage encodes the rows found as a page; there is one more than the
 // limit if another page follows. Errors: unavailable.
-func encodePage[Row any, P rowPointer[Row]](ctx context.Context, s *store.Store, q *ListQuery, start *PageStart, v store.Visibility, found []Row, limit int) ([]byte, error) {
+func encodePage[Row any, P rowPointer[Row]](ctx context.Context, s *store.Store, q *Query, start *PageStart, v store.Visibility, found []Row, limit int) ([]byte, error) {
 	page := Page[any]{HasMore: len(found) > limit}
 	if err := ShowShared[Row, P](found); err != nil {
 		return nil, err
@@ -153,7 +153,7 @@ func appendRecord(b []byte, row interface{ Record() any }) ([]byte, error) {
 
 // queuePage adds the query of a page. One with filters is planned for their values: how
 // many records a node or a time has decides how the page is found.
-func queuePage[Row any](pipeline *pgx.Batch, into *[]Row, q *ListQuery, v store.Visibility, start *PageStart, limit int) {
+func queuePage[Row any](pipeline *pgx.Batch, into *[]Row, q *Query, v store.Visibility, start *PageStart, limit int) {
 	if q.hasValues {
 		pipeline.Queue(`SELECT set_config('plan_cache_mode', 'force_custom_plan', true)`)
 	}

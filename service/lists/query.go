@@ -19,9 +19,9 @@ import (
 // checked. The condition is the same, only the plan differs.
 const narrowLimit = 300
 
-// ListQuery builds the SQL of a list, which is the union of its sources. {w} is the
+// Query builds the SQL of a list, which is the union of its sources. {w} is the
 // table's row.
-type ListQuery struct {
+type Query struct {
 	table   string
 	columns string
 	// showsNodes is true if the records show the node that they are on.
@@ -72,40 +72,40 @@ type ListQuery struct {
 	Digest string
 }
 
-// NewListQuery begins a list of the table's rows. filter holds the request's
+// NewQuery begins a list of the table's rows. filter holds the request's
 // filters, to which cursors and sync tokens belong.
-func NewListQuery(table, columns string, actor store.Actor, filter any) *ListQuery {
-	return &ListQuery{
+func NewQuery(table, columns string, actor store.Actor, filter any) *Query {
+	return &Query{
 		table: table, columns: columns, Actor: actor, Digest: digestOf(table, cmp.Or(actor.IdentityID, actor.OrganizationID), filter),
 		Args: pgx.NamedArgs{"actor": actor.IdentityID, "organization": actor.OrganizationID},
 	}
 }
 
 // Where adds a filter with one named argument.
-func (q *ListQuery) Where(condition, name string, value any) {
+func (q *Query) Where(condition, name string, value any) {
 	q.filters, q.hasValues = append(q.filters, condition), true
 	q.Args[name] = value
 }
 
 // WhereText is Where if the text is not empty.
-func (q *ListQuery) WhereText(condition, name, value string) {
+func (q *Query) WhereText(condition, name, value string) {
 	if value != "" {
 		q.Where(condition, name, value)
 	}
 }
 
 // Scan makes the rows that meet the condition readable: an index has them in the list's order.
-func (q *ListQuery) Scan(condition string) {
+func (q *Query) Scan(condition string) {
 	q.scans, q.Readable = append(q.scans, condition), condition
 }
 
 // Source adds rows: what follows SELECT, without its order and limit. It must not return
 // a row twice: duplicates are removed only after each source was cut to the page size.
-func (q *ListQuery) Source(rows func(o PageOrder) string) { q.sources = append(q.sources, rows) }
+func (q *Query) Source(rows func(o PageOrder) string) { q.sources = append(q.sources, rows) }
 
 // NarrowBy adds the records of the nodes on which the actor has the grant, for an operator
 // all of the organization. They show their nodes.
-func (q *ListQuery) NarrowBy(grant models.Grant, below string) {
+func (q *Query) NarrowBy(grant models.Grant, below string) {
 	q.showsNodes, q.Readable = true, "{w}.organization_id = @organization"
 	if q.All = q.Actor.IsOperator(); !q.All {
 		q.grant, q.Below, q.node, q.Readable = grant, below, "{w}.inventory_id", access.OnNode(grant)
@@ -114,10 +114,10 @@ func (q *ListQuery) NarrowBy(grant models.Grant, below string) {
 
 // ShowsPeople has the list read the people of a page once instead of a column for each record.
 // named selects the ids of all people of page.
-func (q *ListQuery) ShowsPeople(column, named string) { q.people, q.named = column, named }
+func (q *Query) ShowsPeople(column, named string) { q.people, q.named = column, named }
 
 // CreatedBy adds the records that the actor created on nodes where it has the grant.
-func (q *ListQuery) CreatedBy(grant models.Grant) {
+func (q *Query) CreatedBy(grant models.Grant) {
 	q.create, q.Created = grant, access.OnNode(grant)
 }
 
@@ -125,12 +125,12 @@ func (q *ListQuery) CreatedBy(grant models.Grant) {
 const AnyGrant models.Grant = "any"
 
 // VisibleNodes adds the nodes that the actor sees.
-func (q *ListQuery) VisibleNodes() {
+func (q *Query) VisibleNodes() {
 	q.grant, q.node, q.Readable = AnyGrant, "{w}.id", access.VisibleNode
 }
 
 // OfStatuses restricts the list to the statuses, if any.
-func (q *ListQuery) OfStatuses(statuses []string) {
+func (q *Query) OfStatuses(statuses []string) {
 	if len(statuses) > 0 {
 		q.statuses = statuses
 		q.filters = append(q.filters, "{w}.status = ANY (@statuses)")
@@ -139,14 +139,14 @@ func (q *ListQuery) OfStatuses(statuses []string) {
 }
 
 // OfCreator restricts the list to what the identity created, unless it is "".
-func (q *ListQuery) OfCreator(id string) {
+func (q *Query) OfCreator(id string) {
 	q.creator = id
 	q.WhereText("{w}.created_by = @creator", "creator", id)
 }
 
 // ofIDs restricts the list to these records. They are looked up by their ids, and each is
 // checked as a single read checks it, so the nodes that the actor sees do not matter.
-func (q *ListQuery) ofIDs(ids []string, found bool) {
+func (q *Query) ofIDs(ids []string, found bool) {
 	q.ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	q.Args["ids"] = q.ids
 	q.grant, q.create = "", ""
@@ -176,7 +176,7 @@ const viewQuery = `
 	FROM (SELECT) one LEFT JOIN LATERAL (SELECT * FROM watermarks ORDER BY xid DESC LIMIT 1) newest ON true`
 
 // QueueVisibility adds the query of what must be known before the page.
-func (q *ListQuery) QueueVisibility(pipeline *pgx.Batch, into *store.Visibility, start *PageStart) {
+func (q *Query) QueueVisibility(pipeline *pgx.Batch, into *store.Visibility, start *PageStart) {
 	args := pgx.NamedArgs{
 		"actor": q.Actor.IdentityID, "grant": string(q.grant), "create": string(q.create), "below": q.Below, "narrow": narrowLimit,
 		"interval": watermarkInterval, "token": nil, "before": nil,
@@ -210,7 +210,7 @@ type PageOrder struct {
 const MaxID = "~"
 
 // order returns the order of the page's list and where the page begins.
-func (q *ListQuery) order(v store.Visibility, start *PageStart) PageOrder {
+func (q *Query) order(v store.Visibility, start *PageStart) PageOrder {
 	conditions, filters := q.filters, ""
 	if q.OnlyIf != "" && (start.changes || q.ids != nil) {
 		conditions = append(slices.Clip(conditions), q.OnlyIf)
@@ -255,7 +255,7 @@ var sourceRows = []int{51, models.MaxPageSize + 1}
 
 // sql builds the query of a page of at most limit rows and one more, if there is one.
 // Each source is cut before the union, so that none is read to its end.
-func (q *ListQuery) sql(v store.Visibility, start *PageStart, limit int) string {
+func (q *Query) sql(v store.Visibility, start *PageStart, limit int) string {
 	q.Args["rows"] = limit + 1
 	size, _ := slices.BinarySearch(sourceRows, limit+1)
 	o := q.order(v, start)
@@ -287,7 +287,7 @@ func (q *ListQuery) sql(v store.Visibility, start *PageStart, limit int) string 
 }
 
 // Granted selects the nodes on which the actor was assigned the list's grant.
-func (q *ListQuery) Granted() string { return GrantedNodes(q.grant) }
+func (q *Query) Granted() string { return GrantedNodes(q.grant) }
 
 // GrantedNodes selects the nodes on which @actor was assigned the grant.
 func GrantedNodes(grant models.Grant) string {
@@ -305,7 +305,7 @@ const AmongGranted = `({node} IN (SELECT node_id FROM granted) OR (SELECT true F
 			WHERE c.node_id = {node} AND (c.ancestor_id IN (SELECT node_id FROM granted WHERE applies_below)) IS TRUE LIMIT 1) IS TRUE)`
 
 // sourcesOf returns the sources of the page, without their order and limit.
-func (q *ListQuery) sourcesOf(v store.Visibility, o PageOrder) []string {
+func (q *Query) sourcesOf(v store.Visibility, o PageOrder) []string {
 	if q.ids != nil {
 		return []string{o.Keys + ` FROM unnest(@ids::text[]) requested
 			CROSS JOIN LATERAL (SELECT * FROM ` + q.table + ` WHERE id = requested LIMIT 1) {w} WHERE ` + q.Readable + o.Scanned}
@@ -335,7 +335,7 @@ func (q *ListQuery) sourcesOf(v store.Visibility, o PageOrder) []string {
 
 // nodeSources are the sources of the visible nodes' records: read from the nodes if
 // they are few, in the list's order otherwise.
-func (q *ListQuery) nodeSources(v store.Visibility, o PageOrder) []string {
+func (q *Query) nodeSources(v store.Visibility, o PageOrder) []string {
 	byStatus := len(q.statuses) > 0 && !o.Changes
 	if v.Nodes != nil {
 		q.Args["nodes"] = slices.Compact(slices.Clone(v.Nodes))
@@ -352,7 +352,7 @@ func (q *ListQuery) nodeSources(v store.Visibility, o PageOrder) []string {
 
 // organizationSources are the sources of the organization's records that meet the condition,
 // read in the list's order.
-func (q *ListQuery) organizationSources(visible string, o PageOrder) []string {
+func (q *Query) organizationSources(visible string, o PageOrder) []string {
 	all := o.Keys + ` FROM ` + o.rows + ` {w} WHERE ` + visible + o.Scanned + ` AND `
 	if q.creator != "" && !o.Changes {
 		return []string{all + o.Along(`{w}.organization_id, {w}.created_by`, `@organization, @creator`)}

@@ -41,7 +41,7 @@ var definitions = map[string]struct {
 func newAccessFixture(t *testing.T) *servicetest.Fixture {
 	t.Helper()
 	f := servicetest.New(t)
-	define := func(organization *imports.ImportResult, name string, below bool, grants []string) {
+	define := func(organization *imports.Result, name string, below bool, grants []string) {
 		organization.IDs[name] = servicetest.Value[string](f, `INSERT INTO permission_definitions (id, organization_id, name, applies_below, grants)
 			SELECT 'def_' || lpad(count(*)::text, 26, '0'), $1, $2, $3, $4 FROM permission_definitions RETURNING id`,
 			organization.OrganizationID, name, below, grants)

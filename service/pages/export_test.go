@@ -19,7 +19,7 @@ var (
 		"nodes that one sees": records.AssignedNodesQuery,
 		"effects":             storetest.Numbered(integrationEffectsQuery, "id", "max"),
 		"webhook":             webhooks.ManagedWebhookQuery,
-		"list":                storetest.Numbered(store.Fill(integrations.IntegrationSummaryQuery, "condition", "true"), "organization", "window", "limit"),
+		"list":                storetest.Numbered(store.Fill(integrations.SummaryQuery, "condition", "true"), "organization", "window", "limit"),
 		"missed":              storetest.Numbered(webhooks.CountReleasableQuery, "webhook", "since", "after", "limit"),
 	}
 	ManagerArguments = map[string]string{

@@ -28,7 +28,7 @@ func (s *Pages) ManagedIntegration(ctx context.Context, actor store.Actor, id st
 	}
 	var assigned records.AssignmentsRead
 	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
-		store.QueueOne(pipeline, &found.IntegrationSummary, models.NotFound(), store.Fill(integrations.IntegrationSummaryQuery, "condition", "i.id = @id"), integrations.IntegrationSummaryArgs(s.Store, actor, id))
+		store.QueueOne(pipeline, &found.Summary, models.NotFound(), store.Fill(integrations.SummaryQuery, "condition", "i.id = @id"), integrations.SummaryArgs(s.Store, actor, id))
 		access.QueueMayManage(pipeline, actor)
 		store.QueueOne(pipeline, &about, models.NotFound(), `
 			SELECT d.name AS definition, `+store.Fill(access.OwnerNames, "integration", "i")+` AS owner_names, coalesce(d.grants, '{}') AS grants
@@ -50,7 +50,7 @@ func (s *Pages) ManagedIntegration(ctx context.Context, actor store.Actor, id st
 
 // IntegrationDetail is an integration with everything that its page shows.
 type IntegrationDetail struct {
-	integrations.IntegrationSummary
+	integrations.Summary
 	// Definition is the name of its organization permission definition, nil if absent.
 	Definition *string
 	// OwnerNames are its owners' names, in order.
@@ -77,19 +77,19 @@ type IntegrationEffects struct {
 
 // ManagedIntegrationEffects returns what deleting the integration takes away. Errors:
 // not_found, permission_denied, unavailable.
-func (s *Pages) ManagedIntegrationEffects(ctx context.Context, actor store.Actor, id string) (integrations.IntegrationRecord, IntegrationEffects, error) {
-	var found integrations.IntegrationSummary
+func (s *Pages) ManagedIntegrationEffects(ctx context.Context, actor store.Actor, id string) (integrations.Record, IntegrationEffects, error) {
+	var found integrations.Summary
 	if !models.IsID(id, models.PrefixIdentity) {
-		return found.IntegrationRecord, IntegrationEffects{}, models.NotFound()
+		return found.Record, IntegrationEffects{}, models.NotFound()
 	}
 	var effects IntegrationEffects
 	effects, err := store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
-		store.QueueOne(pipeline, &found, models.NotFound(), store.Fill(integrations.IntegrationSummaryQuery, "condition", "i.id = @id"), integrations.IntegrationSummaryArgs(s.Store, actor, id))
+		store.QueueOne(pipeline, &found, models.NotFound(), store.Fill(integrations.SummaryQuery, "condition", "i.id = @id"), integrations.SummaryArgs(s.Store, actor, id))
 		access.QueueMayManage(pipeline, actor)
 		store.QueueOne(pipeline, &effects, models.NotFound(), integrationEffectsQuery, pgx.NamedArgs{"id": id, "max": MaxEffectCount})
 		return nil
 	}, func() (IntegrationEffects, error) { return effects, nil })
-	return found.IntegrationRecord, effects, err
+	return found.Record, effects, err
 }
 
 // integrationEffectsQuery counts by index and stops at the limit @max.

@@ -81,14 +81,14 @@ func TestACompanysLogHasWhatItDidForCustomers(t *testing.T) {
 			t.Errorf("an entry about %s names it %v", r.RecordID, r.RecordName)
 		}
 	}
-	if found, err := s.Records.ReadableRecords(ctx, pia, []string{id}); err != nil || len(found) != 0 {
+	if found, err := s.Records.Readable(ctx, pia, []string{id}); err != nil || len(found) != 0 {
 		t.Errorf("the company reads %v, %v", found, err)
 	}
 	// The record's history and its changes are the customer's alone, each once.
 	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM history WHERE record_id = $1 AND organization_id <> $2`, id, s.Acme.OrganizationID); n != 0 {
 		t.Errorf("%d entries of the history are the company's", n)
 	}
-	history, err := s.Records.RecordHistory(ctx, s.As("ann"), id, 0, 0)
+	history, err := s.Records.HistoryPage(ctx, s.As("ann"), id, 0, 0)
 	if err != nil || len(history.Changes) != 8 {
 		t.Errorf("the history has %d changes, %v", len(history.Changes), err)
 	}
@@ -123,7 +123,7 @@ func TestTheLogShowsNamesOfThenAndNow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		history, err := s.Records.RecordHistory(ctx, s.As("ann"), id, 0, 0) //nolint:contextcheck // the fixture has its own
+		history, err := s.Records.HistoryPage(ctx, s.As("ann"), id, 0, 0) //nolint:contextcheck // the fixture has its own
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +151,7 @@ func TestTheLogShowsNamesOfThenAndNow(t *testing.T) {
 		t.Errorf("the next page is before %d, %v", page.Next, err)
 	}
 	// An integration without people:read gets no names, neither of then nor of now.
-	history, err := s.Records.RecordHistory(ctx, s.As("erp"), id, 0, 0)
+	history, err := s.Records.HistoryPage(ctx, s.As("erp"), id, 0, 0)
 	if err != nil || history.Changes[0].ActorName != nil || history.Changes[0].ActorNow != nil {
 		t.Errorf("an integration reads %+v, %v", history.Changes[0], err)
 	}

@@ -70,10 +70,10 @@ func TestReadsOfManagersTakeThePermission(t *testing.T) {
 			}
 		}
 	}
-	if list, err := f.Integrations.ManagedIntegrations(ctx, ivy); err != nil || len(list.Integrations) != 5 || list.Allowed != 10 {
+	if list, err := f.Integrations.Managed(ctx, ivy); err != nil || len(list.Integrations) != 5 || list.Allowed != 10 {
 		t.Errorf("%+v %v", list, err)
 	}
-	if _, err := f.Integrations.ManagedIntegrations(ctx, ray); models.CodeOf(err) != models.CodePermissionDenied {
+	if _, err := f.Integrations.Managed(ctx, ray); models.CodeOf(err) != models.CodePermissionDenied {
 		t.Errorf("ray: %v", err)
 	}
 }
@@ -92,7 +92,7 @@ func TestTheStateOfIntegrations(t *testing.T) {
 	if _, err := f.Upkeep.RemoveExpired(ctx, upkeep.RemovalBatch, func() bool { return true }); err != nil {
 		t.Fatal(err)
 	}
-	list, err := f.Integrations.ManagedIntegrations(ctx, ann)
+	list, err := f.Integrations.Managed(ctx, ann)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestAnIntegrationIsChangedInOneWrite(t *testing.T) {
 	f := servicetest.New(t)
 	ctx, ann := t.Context(), servicetest.Person(t, f, "ann")
 	definition, name := f.ID("org_incoming"), "Renamed"
-	changed, err := f.Integrations.ChangeIntegration(ctx, ann, store.NoKey, f.ID("reader"), integrations.IntegrationChange{Name: &name, Scopes: []string{"people:read"}, DefinitionID: &definition})
+	changed, err := f.Integrations.ChangeIntegration(ctx, ann, store.NoKey, f.ID("reader"), integrations.Change{Name: &name, Scopes: []string{"people:read"}, DefinitionID: &definition})
 	if err != nil || changed.Name != name || changed.OrganizationDefinitionID == nil || *changed.OrganizationDefinitionID != definition {
 		t.Errorf("%+v %v", changed, err)
 	}
@@ -140,11 +140,11 @@ func TestAnIntegrationIsChangedInOneWrite(t *testing.T) {
 		}
 	}
 	none := ""
-	if changed, err = f.Integrations.ChangeIntegration(ctx, ann, store.NoKey, f.ID("reader"), integrations.IntegrationChange{DefinitionID: &none}); err != nil || changed.OrganizationDefinitionID != nil {
+	if changed, err = f.Integrations.ChangeIntegration(ctx, ann, store.NoKey, f.ID("reader"), integrations.Change{DefinitionID: &none}); err != nil || changed.OrganizationDefinitionID != nil {
 		t.Errorf("%+v %v", changed, err)
 	}
 	for _, unknown := range []string{"x", f.ID("full"), servicetest.Value[string](f, `SELECT id FROM organization_permission_definitions WHERE organization_id = $1`, f.Polar.OrganizationID)} {
-		if _, err := f.Integrations.ChangeIntegration(ctx, ann, store.NoKey, f.ID("reader"), integrations.IntegrationChange{DefinitionID: &unknown}); models.CodeOf(err) != models.CodeValidationFailed {
+		if _, err := f.Integrations.ChangeIntegration(ctx, ann, store.NoKey, f.ID("reader"), integrations.Change{DefinitionID: &unknown}); models.CodeOf(err) != models.CodeValidationFailed {
 			t.Errorf("%s: %v", unknown, err)
 		}
 	}

@@ -9,10 +9,10 @@ import (
 	"millwright/service/store"
 )
 
-// FindPeople returns the ids of the people with the identity id or e-mail address, for
+// Find returns the ids of the people with the identity id or e-mail address, for
 // operators: of one organization, by key or id, or of all. Errors: not_found if there is no
 // such organization, unavailable.
-func (s *People) FindPeople(ctx context.Context, reference, organization string) ([]string, error) {
+func (s *People) Find(ctx context.Context, reference, organization string) ([]string, error) {
 	if !models.IsText(reference) {
 		return nil, nil
 	}

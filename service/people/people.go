@@ -64,8 +64,8 @@ func (s *People) Teams(ctx context.Context, actor store.Actor, request lists.Lis
 	return lists.List[teamRow](ctx, s.Store, identitiesQuery(actor, models.KindTeam, teamColumns), request)
 }
 
-func identitiesQuery(actor store.Actor, kind models.IdentityKind, columns string) *lists.ListQuery {
-	q := lists.NewListQuery("identities", columns, actor, kind)
+func identitiesQuery(actor store.Actor, kind models.IdentityKind, columns string) *lists.Query {
+	q := lists.NewQuery("identities", columns, actor, kind)
 	q.Args["kind"] = kind
 	q.Scan(store.Fill(ofKind, "organization", "@organization", "kind", "@kind"))
 	return q

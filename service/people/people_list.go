@@ -60,10 +60,10 @@ func OrganizationOf(actor store.Actor, id string) string {
 	return actor.OrganizationID
 }
 
-// PeopleForPerson returns a page of the organization's people by name, with their access. Any
+// ListForPerson returns a page of the organization's people by name, with their access. Any
 // person of the organization may read it; OrganizationID is only for operators. Errors:
 // permission_denied for an integration, unavailable.
-func (s *People) PeopleForPerson(ctx context.Context, actor store.Actor, organizationID string, filter PersonFilter) ([]PersonSummary, error) {
+func (s *People) ListForPerson(ctx context.Context, actor store.Actor, organizationID string, filter PersonFilter) ([]PersonSummary, error) {
 	if !actor.IsOperator() {
 		if err := access.RequirePerson(actor, "The list of people with their access"); err != nil {
 			return nil, err

@@ -181,7 +181,7 @@ func TestOperatorsFindPeople(t *testing.T) {
 		{reference: "eve\xff"},
 		{reference: "eve@acme.example.com", organization: "unknown", code: models.CodeNotFound},
 	} {
-		found, err := s.People.FindPeople(t.Context(), test.reference, test.organization)
+		found, err := s.People.Find(t.Context(), test.reference, test.organization)
 		slices.Sort(test.want)
 		if models.CodeOf(err) != test.code || !slices.Equal(found, test.want) {
 			t.Errorf("%q in %q: %v, %v; want %v", test.reference, test.organization, found, err, test.want)

@@ -346,7 +346,7 @@ func TestBigOrganizationsHaveTeams(t *testing.T) {
 			return err
 		},
 		"people to add": func() error {
-			_, err := h.People.PeopleForPerson(ctx, ann, "", people.PersonFilter{OutsideTeam: team, NameFilter: lists.NameFilter{Limit: 51}})
+			_, err := h.People.ListForPerson(ctx, ann, "", people.PersonFilter{OutsideTeam: team, NameFilter: lists.NameFilter{Limit: 51}})
 			return err
 		},
 		"a person's":      func() error { _, err := h.People.TeamsOfPerson(ctx, ann, h.ID("bob")); return err },

@@ -20,7 +20,7 @@ func comment(s *servicetest.Harness, by, id, text string) string {
 // quotes lists the latest comments on a record that a person reads, newest first.
 func quotes(s *servicetest.Harness, by, id string) string {
 	s.T.Helper()
-	page, err := s.Records.RecordHistory(s.T.Context(), s.As(by), id, 0, 0)
+	page, err := s.Records.HistoryPage(s.T.Context(), s.As(by), id, 0, 0)
 	if err != nil {
 		s.T.Fatal(err)
 	}

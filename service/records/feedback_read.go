@@ -92,7 +92,7 @@ type FeedbackFilter struct {
 // cursor_expired, unavailable.
 func (s *Records) FeedbackList(ctx context.Context, actor store.Actor, filter FeedbackFilter, request lists.ListRequest) ([]byte, error) {
 	filter.Statuses = slices.Compact(slices.Sorted(slices.Values(filter.Statuses)))
-	q := lists.NewListQuery("feedback", FeedbackColumns, actor, filter)
+	q := lists.NewQuery("feedback", FeedbackColumns, actor, filter)
 	q.ShowsPeople(peopleInFeedback, "SELECT created_by FROM page")
 	q.NarrowBy(models.GrantFeedbackRead, filter.InventoryID)
 	q.OfStatuses(store.TextsOf(filter.Statuses))

@@ -13,7 +13,7 @@ import (
 
 // HistoryPage is a part of a record's history for people, the newest change first.
 type HistoryPage struct {
-	Changes []RecordChange
+	Changes []Change
 	// Names are the names of the workers and consultants in the changes, by id.
 	Names map[string]string
 	// Next is the before of the next page, 0 on the last page.
@@ -39,9 +39,9 @@ const (
 // searchedChanges is the number of changes among which one page of a HistoryKind searches.
 const searchedChanges = 500
 
-// RecordChange is one change of a record. ActorName is its Author's. A changed description is
+// Change is one change of a record. ActorName is its Author's. A changed description is
 // mentioned without its content.
-type RecordChange struct {
+type Change struct {
 	ID int64
 	models.HistoryEntry
 	ActorNow   *string
@@ -49,13 +49,13 @@ type RecordChange struct {
 }
 
 // Author returns who made the change.
-func (c RecordChange) Author() Author {
+func (c Change) Author() Author {
 	return Author{c.ActorID, c.ActorKind, c.ActorName, c.ActorNow, c.ActorOpens}
 }
 
 // Since returns the changes of the page after the time, without comments.
-func (p HistoryPage) Since(at models.Time) []RecordChange {
-	var since []RecordChange
+func (p HistoryPage) Since(at models.Time) []Change {
+	var since []Change
 	for _, change := range p.Changes {
 		if change.At.Time.After(at.Time) && change.CommentID() == "" {
 			since = append(since, change)
@@ -64,10 +64,10 @@ func (p HistoryPage) Since(at models.Time) []RecordChange {
 	return since
 }
 
-// changeRow is a RecordChange as the database returns it. It is not Shown if it is only here as the
+// changeRow is a Change as the database returns it. It is not Shown if it is only here as the
 // Last of the searched changes.
 type changeRow struct {
-	RecordChange
+	Change
 	Shown, Last bool
 }
 
@@ -144,16 +144,16 @@ func (h *historyRead) page() HistoryPage {
 			page.Next = row.ID
 		}
 		if row.Shown {
-			page.Changes = append(page.Changes, row.RecordChange)
+			page.Changes = append(page.Changes, row.Change)
 		}
 	}
 	return page
 }
 
-// RecordHistory returns a page of the history of a work order or feedback that the actor
+// HistoryPage returns a page of the history of a work order or feedback that the actor
 // may read, the newest change first; before is the Next of the previous page, 0 for the
 // first. Errors: not_found, unavailable.
-func (s *Records) RecordHistory(ctx context.Context, actor store.Actor, id string, before int64, limit int) (HistoryPage, error) {
+func (s *Records) HistoryPage(ctx context.Context, actor store.Actor, id string, before int64, limit int) (HistoryPage, error) {
 	history := historyRead{actor: actor, part: HistoryPart{Before: before}, limit: min(cmp.Or(limit, models.DefaultPageSize), models.MaxPageSize)}
 	var readable bool
 	return store.ReadInRounds(ctx, s.Store, actor.OrganizationID, store.Rounds{func(pipeline *pgx.Batch) error {

@@ -52,7 +52,7 @@ func TestRecordHistoryInPages(t *testing.T) {
 
 	var actions, actors []string
 	for before := int64(0); ; {
-		page, err := s.Records.RecordHistory(ctx, ann, id, before, 2)
+		page, err := s.Records.HistoryPage(ctx, ann, id, before, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,20 +79,20 @@ func TestRecordHistoryInPages(t *testing.T) {
 	servicetest.Expect(t, "who made them", strings.Join(actors, " "), strings.Join([]string{"Bob Stone", "Ann Field", "Ann Field", "erp (API)", "erp (API)"}, " "))
 
 	for who, want := range map[string]string{"rita": "ok", "zed": "not_found", "pia": "not_found"} {
-		_, err := s.Records.RecordHistory(ctx, s.As(who), id, 0, 0)
+		_, err := s.Records.HistoryPage(ctx, s.As(who), id, 0, 0)
 		servicetest.Expect(t, who, servicetest.Outcome(err), want)
 	}
 	for _, unknown := range []string{"wo_00000000000000000000000000", "nonsense", s.ID("ahu1")} {
-		_, err := s.Records.RecordHistory(ctx, ann, unknown, 0, 0)
+		_, err := s.Records.HistoryPage(ctx, ann, unknown, 0, 0)
 		servicetest.Expect(t, unknown, servicetest.Outcome(err), string(models.CodeNotFound))
 	}
 	feedback := issue(s, "ann")
-	page, err := s.Records.RecordHistory(ctx, ann, feedback, 0, 0)
+	page, err := s.Records.HistoryPage(ctx, ann, feedback, 0, 0)
 	if err != nil || len(page.Changes) != 1 || page.Changes[0].Action != "issue.created" {
 		t.Errorf("the history of feedback is %+v, %v", page, err)
 	}
 	// Without people:read no person is named.
-	page, err = s.Records.RecordHistory(ctx, s.As("erp"), id, 0, 1)
+	page, err = s.Records.HistoryPage(ctx, s.As("erp"), id, 0, 1)
 	if err != nil || page.Changes[0].ActorName != nil || len(page.Names) != 0 {
 		t.Errorf("for an integration: %+v, %v", page, err)
 	}

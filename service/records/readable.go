@@ -15,31 +15,31 @@ import (
 	"millwright/service/store"
 )
 
-// RecordKind is what a record is that has a page.
-type RecordKind string
+// Kind is what a record is that has a page.
+type Kind string
 
 // The kinds of records. Identities have models.IdentityKind.
 const (
-	RecordWorkOrder   RecordKind = "work_order"
-	RecordFeedback    RecordKind = "feedback"
-	RecordNode        RecordKind = "node"
-	RecordPerson      RecordKind = RecordKind(models.KindPerson)
-	RecordTeam        RecordKind = RecordKind(models.KindTeam)
-	RecordIntegration RecordKind = RecordKind(models.KindIntegration)
-	RecordWebhook     RecordKind = "webhook"
+	KindWorkOrder   Kind = "work_order"
+	KindFeedback    Kind = "feedback"
+	KindNode        Kind = "node"
+	KindPerson      Kind = Kind(models.KindPerson)
+	KindTeam        Kind = Kind(models.KindTeam)
+	KindIntegration Kind = Kind(models.KindIntegration)
+	KindWebhook     Kind = "webhook"
 )
 
-// ReadableRecord is what a link to a record shows.
-type ReadableRecord struct {
+// Readable is what a link to a record shows.
+type Readable struct {
 	ID   string
-	Kind RecordKind
+	Kind Kind
 	// Number is a work order's, 0 for other records.
 	Number int64
 	Name   string
 }
 
 // FullName is the name, after the number of a work order.
-func (r ReadableRecord) FullName() string {
+func (r Readable) FullName() string {
 	if r.Number == 0 {
 		return r.Name
 	}
@@ -52,36 +52,36 @@ var readableQueries = []struct {
 	prefixes []models.IDPrefix
 	sql      string
 }{
-	{[]models.IDPrefix{models.PrefixWorkOrder}, store.Fill(`SELECT w.id, '`+string(RecordWorkOrder)+`' AS kind, w.number, w.title AS name FROM unnest($1::text[]) u (id)
+	{[]models.IDPrefix{models.PrefixWorkOrder}, store.Fill(`SELECT w.id, '`+string(KindWorkOrder)+`' AS kind, w.number, w.title AS name FROM unnest($1::text[]) u (id)
 		CROSS JOIN LATERAL (SELECT * FROM work_orders WHERE id = u.id LIMIT 1) w WHERE $3 <> '' AND `+access.ReadableWorkOrder, "w", "w", "actor", "$2")},
-	{[]models.IDPrefix{models.PrefixFeedback}, store.Fill(`SELECT w.id, '`+string(RecordFeedback)+`' AS kind, 0 AS number, w.subject AS name FROM unnest($1::text[]) u (id)
+	{[]models.IDPrefix{models.PrefixFeedback}, store.Fill(`SELECT w.id, '`+string(KindFeedback)+`' AS kind, 0 AS number, w.subject AS name FROM unnest($1::text[]) u (id)
 		CROSS JOIN LATERAL (SELECT * FROM feedback WHERE id = u.id LIMIT 1) w WHERE $3 <> '' AND `+access.ReadableFeedback, "w", "w", "actor", "$2")},
-	{slices.Collect(maps.Values(models.NodePrefixes)), store.Fill(`SELECT w.id, '`+string(RecordNode)+`' AS kind, 0 AS number, w.name FROM unnest($1::text[]) u (id)
+	{slices.Collect(maps.Values(models.NodePrefixes)), store.Fill(`SELECT w.id, '`+string(KindNode)+`' AS kind, 0 AS number, w.name FROM unnest($1::text[]) u (id)
 		CROSS JOIN LATERAL (SELECT id, organization_id, name FROM inventory_nodes WHERE id = u.id LIMIT 1) w
 		WHERE w.organization_id = $3 AND `+access.PersonSees, "w", "w", "actor", "$2", "organization", "$3")},
 	{[]models.IDPrefix{models.PrefixIdentity}, `SELECT i.id, i.kind::text AS kind, 0 AS number, i.name FROM unnest($1::text[]) u (id)
 		CROSS JOIN LATERAL (SELECT * FROM identities WHERE id = u.id LIMIT 1) i
 		WHERE $2 <> '' AND i.organization_id = $3 AND i.kind IN ('person', 'team', 'integration') AND i.deleted_at IS NULL
 			AND NOT EXISTS (SELECT FROM integrations WHERE id = i.id AND deleted_at IS NOT NULL)`},
-	{[]models.IDPrefix{models.PrefixWebhook}, `SELECT h.id, '` + string(RecordWebhook) + `' AS kind, 0 AS number, h.url AS name FROM webhooks h
+	{[]models.IDPrefix{models.PrefixWebhook}, `SELECT h.id, '` + string(KindWebhook) + `' AS kind, 0 AS number, h.url AS name FROM webhooks h
 		JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL
 		WHERE h.id = ANY ($1) AND $2 <> '' AND h.organization_id = $3`},
 }
 
-// ReadableRecords returns the records that the person may read, by their ids,
+// Readable returns the records that the person may read, by their ids,
 // for pages that link to them: work orders, feedback, nodes, and the organization's
 // people, teams, integrations and webhook addresses. At most models.MaxPageSize ids are looked at. Errors:
 // unavailable.
-func (s *Records) ReadableRecords(ctx context.Context, actor store.Actor, ids []string) (map[string]ReadableRecord, error) {
-	readable := map[string]ReadableRecord{}
+func (s *Records) Readable(ctx context.Context, actor store.Actor, ids []string) (map[string]Readable, error) {
+	readable := map[string]Readable{}
 	if !slices.ContainsFunc(ids, hasPage) {
 		return readable, nil
 	}
-	found := make([][]ReadableRecord, len(readableQueries))
+	found := make([][]Readable, len(readableQueries))
 	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		queueReadableRecords(pipeline, found, actor, ids)
 		return nil
-	}, func() (map[string]ReadableRecord, error) {
+	}, func() (map[string]Readable, error) {
 		for _, record := range slices.Concat(found...) {
 			readable[record.ID] = record
 		}
@@ -101,7 +101,7 @@ func hasPage(id string) bool {
 
 // queueReadableRecords adds the queries of the records that the actor may read, to the found ones of each
 // of readableQueries.
-func queueReadableRecords(pipeline *pgx.Batch, found [][]ReadableRecord, actor store.Actor, ids []string) {
+func queueReadableRecords(pipeline *pgx.Batch, found [][]Readable, actor store.Actor, ids []string) {
 	for i, of := range readableQueries {
 		var asked []string
 		for _, id := range ids[:min(len(ids), models.MaxPageSize)] {
@@ -135,10 +135,10 @@ const namedQuery = `
 // maxNamed limits the records of each kind that a number, an external id or a code names.
 const maxNamed = 20
 
-// RecordsNamed returns the records that the person may read and that the text names: with its id
+// Named returns the records that the person may read and that the text names: with its id
 // or a URL that has it, a work order's number (also as #17), an external id or a node's code.
 // Errors: unavailable.
-func (s *Records) RecordsNamed(ctx context.Context, actor store.Actor, text string) ([]ReadableRecord, error) {
+func (s *Records) Named(ctx context.Context, actor store.Actor, text string) ([]Readable, error) {
 	text = models.Trim(text)
 	var ids []string
 	if id := models.FirstIDIn(text); id != "" {
@@ -150,7 +150,7 @@ func (s *Records) RecordsNamed(ctx context.Context, actor store.Actor, text stri
 	if err != nil {
 		number = 0
 	}
-	found := make([][]ReadableRecord, len(readableQueries))
+	found := make([][]Readable, len(readableQueries))
 	return store.ReadInRounds(ctx, s.Store, actor.OrganizationID, store.Rounds{func(pipeline *pgx.Batch) error {
 		if ids == nil {
 			store.QueueValues(pipeline, &ids, namedQuery, pgx.NamedArgs{
@@ -162,5 +162,5 @@ func (s *Records) RecordsNamed(ctx context.Context, actor store.Actor, text stri
 		slices.Sort(ids)
 		queueReadableRecords(pipeline, found, actor, slices.Compact(ids))
 		return nil
-	}}, func() ([]ReadableRecord, error) { return slices.Concat(found...), nil })
+	}}, func() ([]Readable, error) { return slices.Concat(found...), nil })
 }

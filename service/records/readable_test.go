@@ -46,7 +46,7 @@ func TestRecordsNamed(t *testing.T) {
 		{"zed", code, nil},
 		{"zed", order.RecordID, nil},
 	} {
-		named, err := f.Records.RecordsNamed(t.Context(), servicetest.Person(t, f, test.who), test.text)
+		named, err := f.Records.Named(t.Context(), servicetest.Person(t, f, test.who), test.text)
 		if err != nil {
 			t.Fatal(err)
 		}

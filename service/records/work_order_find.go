@@ -17,8 +17,8 @@ import (
 // of candidates each, by id or by due_key; the first ones are looked up until a page is full.
 // The page ends at the first work order at which a source was cut.
 type workOrderFinder struct {
-	// ListQuery knows what the actor may read.
-	*lists.ListQuery
+	// Query knows what the actor may read.
+	*lists.Query
 	search WorkOrderSearch
 	// keys sign the cursors.
 	keys *store.Vault
@@ -58,7 +58,7 @@ func (s *Records) newWorkOrderFinder(actor store.Actor, search WorkOrderSearch, 
 	if err != nil {
 		return nil, models.Errorf(models.CodeInvalidRequest, "There is no such time zone.")
 	}
-	f := &workOrderFinder{zone: zone, ListQuery: lists.NewListQuery("work_orders found", WorkOrderColumns, actor, search), search: search, keys: s.Vault, now: s.CurrentTime()}
+	f := &workOrderFinder{zone: zone, Query: lists.NewQuery("work_orders found", WorkOrderColumns, actor, search), search: search, keys: s.Vault, now: s.CurrentTime()}
 	start, err := lists.NewPageStart(s.Store, lists.ListRequest{Cursor: after}, f.Digest)
 	if err != nil {
 		return nil, err

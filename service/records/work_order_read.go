@@ -108,7 +108,7 @@ type WorkOrderFilter struct {
 // cursor_expired, unavailable.
 func (s *Records) WorkOrders(ctx context.Context, actor store.Actor, filter WorkOrderFilter, request lists.ListRequest) ([]byte, error) {
 	filter.Statuses = slices.Compact(slices.Sorted(slices.Values(filter.Statuses)))
-	q := lists.NewListQuery("work_orders", WorkOrderColumns, actor, filter)
+	q := lists.NewQuery("work_orders", WorkOrderColumns, actor, filter)
 	q.Positions = "work_order_positions"
 	q.ShowsPeople(peopleInWorkOrder, peopleOfPage)
 	q.NarrowBy(models.GrantWorkOrdersRead, filter.InventoryID)

@@ -32,7 +32,7 @@ func NewHarness(t testing.TB) *Harness {
 	t.Helper()
 	s := &Harness{Fixture: New(t), T: t, actors: map[string]store.Actor{}}
 	storetest.WaitForLocks(s.Store)
-	for into, file := range map[*imports.ImportResult]string{&s.Acme: `
+	for into, file := range map[*imports.Result]string{&s.Acme: `
 organization: {key: acme}
 permission_definitions: [{key: changing, name: Changing, applies_below: true, grants: [work_orders.read, work_orders.update]}]
 people:

@@ -110,7 +110,7 @@ type Fixture struct {
 	Clock *Clock
 	Wakes *Wakes
 	// Acme and Polar are the results of importing the organizations.
-	Acme, Polar imports.ImportResult
+	Acme, Polar imports.Result
 	t           testing.TB
 }
 
@@ -173,7 +173,7 @@ func connect(ctx context.Context, t testing.TB, url string) *Fixture {
 }
 
 // importResults are the results of importing the fixture's organizations.
-type importResults struct{ Acme, Polar imports.ImportResult }
+type importResults struct{ Acme, Polar imports.Result }
 
 // importFixture imports the organizations into a template, whose comment keeps the results.
 func importFixture(ctx context.Context, t testing.TB, admin *pgx.Conn, name, url string) (err error) {

@@ -6,7 +6,7 @@ import "sync"
 // use.
 type visibilities struct {
 	mu sync.Mutex
-	// known is by ListQuery.digest.
+	// known is by Query.digest.
 	known map[string]Visibility
 }
 
