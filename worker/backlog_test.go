@@ -31,7 +31,7 @@ func TestBacklogIsExportedWhileItIsFresh(t *testing.T) {
 	wantMetrics(t, "after it", got, map[string]float64{
 		"deliveries_pending": float64(pending), "deliveries_oldest_pending_seconds": 30, "deliveries_stalled_seconds": 30, "unclaimed_addresses": float64(pending),
 		"deliveries_retrying": 0, "unclaimed_retries": 0, "dirty_records": 1, "dirty_records_oldest_seconds": 30, "unclaimed_records": 0,
-		"addresses_on": float64(addresses), "addresses_off": 0, "addresses_turned_off": 0, "deliveries_failed": 0, "deliveries_held": 0, "addresses_failing": 0, "xmin_horizon_age_seconds": 0, "mails_oldest_seconds": 30, "moves_oldest_seconds": 30,
+		"addresses_on": float64(addresses), "addresses_off": 0, "addresses_turned_off": 0, "deliveries_failed": 0, "deliveries_held": 0, "addresses_failing": 0, "receivers_attempted": 0, "receivers_failing": 0, "receivers_late": 0, "xmin_horizon_age_seconds": 0, "mails_oldest_seconds": 30, "moves_oldest_seconds": 30,
 		"backlog_counted_timestamp_seconds": float64(f.Clock.Now().UnixMilli()) / 1000,
 	})
 	if got["mails_waiting"] == 0 || len(got) != len(backlogGauges) {

@@ -40,6 +40,10 @@ type Backlog struct {
 	// AddressesFailing are on, and their latest attempts failed.
 	// AddressesTurnedOff are off because they failed.
 	AddressesOn, AddressesOff, AddressesFailing, AddressesTurnedOff int
+	// Receivers are the hosts of addresses that are on. ReceiversAttempted had an attempt within attemptedFor and a
+	// success within workedFor, and ReceiversFailing among them none since at any address. ReceiversLate have had a
+	// delivery pending for longer than lateAfter at an address that is not failing.
+	ReceiversAttempted, ReceiversFailing, ReceiversLate int
 	// XminHorizonSince is since when the xmin horizon of the lists of changes has not advanced,
 	// nil if it has since the newest watermark.
 	XminHorizonSince *models.Time
@@ -59,6 +63,16 @@ const MaxBacklogCount = 100_000
 
 // MaxKeptCount bounds the count of failed and held deliveries, which may be many for weeks.
 const MaxKeptCount = 10_000
+
+// Receivers without a success within workedFor do not count: they have been failing for long, which is their own trouble.
+const (
+	attemptedFor = 10 * time.Minute
+	workedFor    = 24 * time.Hour
+	lateAfter    = time.Minute
+)
+
+// receiver is the host of the address {w}, with its port.
+const receiver = `lower(split_part({w}.url, '/', 3))`
 
 // backlogQuery reads a Backlog in one round trip. It finds the oldest pending
 // delivery of each address, and its retry that is due first, by skipping in their indexes from
@@ -80,17 +94,23 @@ var backlogQuery = store.Fill(`
 			WHERE d.status = 'retrying' AND d.webhook_id > r.webhook_id ORDER BY d.webhook_id, d.next_attempt_at LIMIT 1) next
 	), due AS MATERIALIZED (
 		SELECT d.*, greatest(least(d.pending_since, d.retry_since), w.enabled_since, y.last_at) AS stalled_since,
+			w.receiver, y.failing_since IS NOT NULL AS failing,
 			NOT EXISTS (SELECT FROM webhook_leases WHERE webhook_id = d.webhook_id AND leased_until > @now) AS unclaimed
 		FROM (SELECT webhook_id, min(pending_since) AS pending_since, min(retry_since) AS retry_since FROM (
 				SELECT webhook_id, created_at AS pending_since, NULL::timestamptz AS retry_since FROM heads
 				UNION ALL SELECT webhook_id, NULL, next_attempt_at FROM retries WHERE next_attempt_at <= @now) x
 			GROUP BY webhook_id) d
-		CROSS JOIN LATERAL (SELECT enabled_since FROM webhooks w WHERE id = d.webhook_id AND {sends} LIMIT 1) w
-		LEFT JOIN LATERAL (SELECT last_at FROM webhook_health WHERE webhook_id = d.webhook_id LIMIT 1) y ON true
+		CROSS JOIN LATERAL (SELECT enabled_since, {receiver} AS receiver FROM webhooks w WHERE id = d.webhook_id AND {sends} LIMIT 1) w
+		LEFT JOIN LATERAL (SELECT last_at, failing_since FROM webhook_health WHERE webhook_id = d.webhook_id LIMIT 1) y ON true
 	), waiting AS (
 		SELECT min(pending_since) AS oldest, min(stalled_since) AS stalled_since,
-			count(*) FILTER (WHERE pending_since < @unclaimed_since AND unclaimed) AS unclaimed
+			count(*) FILTER (WHERE pending_since < @unclaimed_since AND unclaimed) AS unclaimed,
+			count(DISTINCT receiver) FILTER (WHERE pending_since < @late_since AND NOT failing) AS receivers_late
 		FROM due
+	), receivers AS (
+		SELECT count(*) AS attempted, count(*) FILTER (WHERE failing) AS failing FROM (
+			SELECT bool_and(y.failing_since IS NOT NULL) AS failing FROM webhook_health y JOIN webhooks w ON w.id = y.webhook_id
+			WHERE w.enabled AND y.last_at > @attempted_since AND y.last_success_at > @worked_since GROUP BY {receiver}) x
 	), kept AS (
 		SELECT count(*) FILTER (WHERE status = 'failed') AS failed, count(*) FILTER (WHERE status = 'held') AS held
 		FROM (SELECT status FROM deliveries WHERE status IN ('failed', 'held') AND {not_deleted} LIMIT @max_kept) x
@@ -116,17 +136,20 @@ var backlogQuery = store.Fill(`
 		(SELECT count(*) FROM webhooks WHERE NOT enabled AND starts_with(off_reason, @failing)) AS addresses_turned_off,
 		(SELECT count(*) FROM webhook_health h JOIN webhooks w ON w.id = h.webhook_id
 			WHERE h.failing_since IS NOT NULL AND w.enabled) AS addresses_failing,
+		(SELECT attempted FROM receivers) AS receivers_attempted, (SELECT failing FROM receivers) AS receivers_failing,
+		(SELECT receivers_late FROM waiting) AS receivers_late,
 		(SELECT min(at) FROM watermarks WHERE xid = pg_snapshot_xmin(pg_current_snapshot())) AS xmin_horizon_since,
 		(SELECT min(moved_at) FROM moved_nodes) AS oldest_move,
 		(SELECT greatest(0, least(@partition_days, min(last) - (@now AT TIME ZONE 'UTC')::date)) FROM (
 			SELECT max(day) AS last FROM partitions.days WHERE attached GROUP BY of) made) AS partition_days_ahead,
 		(SELECT count(*) FROM partitions.days WHERE partitions.midnight(day + 1) < @partitions_until) AS partitions_overdue`,
-	"sends", store.Fill(webhooks.Sends, "w", "w"), "not_deleted", `webhook_id <> ALL (ARRAY(SELECT webhook_id::text FROM deleted_webhooks))`)
+	"sends", store.Fill(webhooks.Sends, "w", "w"), "receiver", store.Fill(receiver, "w", "w"), "not_deleted", `webhook_id <> ALL (ARRAY(SELECT webhook_id::text FROM deleted_webhooks))`)
 
 func backlogArgs(now models.Time, grace time.Duration) pgx.NamedArgs {
 	return pgx.NamedArgs{
 		"now": now, "max": MaxBacklogCount, "max_kept": MaxKeptCount, "failing": webhooks.OffFailing,
 		"partition_days": store.PartitionDaysAhead, "partitions_until": now.Add(-models.EventRetention - 24*time.Hour),
+		"attempted_since": now.Add(-attemptedFor), "worked_since": now.Add(-workedFor), "late_since": now.Add(-lateAfter),
 		"unclaimed_since": now.Add(-grace), "dirty_since": now.Add(-dirtyGrace(grace)),
 	}
 }

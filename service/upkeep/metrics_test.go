@@ -153,6 +153,52 @@ func TestBacklogOfAReceiverThatHangs(t *testing.T) {
 	want("after the address was turned on", advance(0), 3)
 }
 
+// A receiver is a host, so one that fails or is late is one, whatever the number of its addresses.
+func TestBacklogOfReceivers(t *testing.T) {
+	f := servicetest.New(t)
+	servicetest.Create(t, f)
+	f.SetDeliveries(models.DeliveryDelivered, `true`)
+	addresses := []struct {
+		host                          string
+		attempted, succeeded, failing time.Duration // ago; not failing is 0
+		off                           bool
+		pending                       time.Duration // ago; 0 for no delivery
+	}{
+		{host: "works", attempted: time.Minute, succeeded: time.Minute},
+		{host: "fails", attempted: time.Minute, succeeded: time.Hour, failing: time.Hour, pending: time.Hour},
+		{host: "FAILS", attempted: time.Minute, succeeded: time.Hour, failing: time.Minute},
+		{host: "half", attempted: time.Minute, succeeded: time.Minute, pending: time.Minute},
+		{host: "half", attempted: time.Minute, succeeded: time.Hour, failing: time.Minute},
+		{host: "dead", attempted: time.Minute, succeeded: 25 * time.Hour, failing: 24 * time.Hour, pending: time.Hour},
+		{host: "idle", attempted: 11 * time.Minute, succeeded: time.Hour, failing: time.Hour},
+		{host: "off", attempted: time.Minute, succeeded: time.Hour, failing: time.Hour, pending: time.Hour, off: true},
+		{host: "late", attempted: time.Second, succeeded: time.Second, pending: 2 * time.Minute},
+		{host: "late", attempted: time.Second, succeeded: time.Second, pending: 3 * time.Minute},
+		{host: "new", pending: 2 * time.Minute},
+	}
+	f.AddAddresses(len(addresses))
+	now := f.Clock.Now()
+	for n, a := range addresses {
+		id := fmt.Sprintf("whk_%026d", n)
+		f.Exec(`UPDATE webhooks SET url = $2, enabled_since = $3 WHERE id = $1`, id, "https://"+a.host+".example.com:8443/hooks", now.Add(-48*time.Hour))
+		if a.attempted > 0 {
+			f.Exec(`INSERT INTO webhook_health (webhook_id, last_at, last_success_at, failing_since) VALUES ($1, $2, $3, CASE WHEN $4::timestamptz < $5 THEN $4 END)`,
+				id, now.Add(-a.attempted), now.Add(-a.succeeded), now.Add(-a.failing), now)
+		}
+		if a.pending > 0 {
+			f.Exec(`INSERT INTO open_deliveries (id, event_id, webhook_id, record_id, created_at) SELECT 'dlv_' || $2::text, e.id, $1, e.record_id, $3 FROM events e LIMIT 1`,
+				id, fmt.Sprintf("%026d", n), now.Add(-a.pending))
+		}
+		if a.off {
+			f.Exec(`UPDATE webhooks SET enabled = false, off_reason = 'test', off_at = now() WHERE id = $1`, id)
+		}
+	}
+	got, err := f.Upkeep.Backlog(t.Context(), time.Minute)
+	if err != nil || got.ReceiversAttempted != 4 || got.ReceiversFailing != 1 || got.ReceiversLate != 2 {
+		t.Errorf("of %d receivers %d fail, %d are late, %v; want 1 and 2 of 4", got.ReceiversAttempted, got.ReceiversFailing, got.ReceiversLate, err)
+	}
+}
+
 // The query runs every few seconds, even when a million deliveries are stored or
 // pending. BACKLOG_DELIVERIES sets another number.
 func TestBacklogOfManyDeliveriesIsCheap(t *testing.T) {
