@@ -64,7 +64,7 @@ func (a *API) catalogOperations() []operation {
 		name: "person", plural: "people", tag: tagPeople, scope: models.ScopePeopleRead,
 		listText: "Lists the organization's people.",
 		getText:  "Returns one person of the organization.",
-		list:     a.service.People.People, get: a.service.People.Person, example: personExample(),
+		list:     a.service.People.List, get: a.service.People.Person, example: personExample(),
 	}), readOperations(catalog[models.TeamRecord]{
 		name: "team", plural: "teams", tag: tagPeople, scope: models.ScopePeopleRead,
 		listText: "Lists the organization's teams with their members.",

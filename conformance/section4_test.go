@@ -199,7 +199,7 @@ var operations = []rule{
 	operation{
 		method: "GET", path: "/people", scope: "people:read", status: 200, query: []string{"limit"}, out: []string{"id", "name", "email", "phone"},
 		call: func(*harness) (string, any) { return "/people", nil },
-	}.rule("lists people", "service/people.(*People).People"),
+	}.rule("lists people", "service/people.(*People).List"),
 	operation{
 		method: "GET", path: "/teams", scope: "people:read", status: 200, query: []string{"limit"}, out: []string{"id", "name", "members"},
 		call: func(*harness) (string, any) { return "/teams", nil },

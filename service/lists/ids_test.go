@@ -65,7 +65,7 @@ func TestListsByIDsReturnWhatSingleReadsReturn(t *testing.T) {
 func catalogKinds(f *servicetest.Fixture) []servicetest.RecordKind {
 	return []servicetest.RecordKind{
 		{Name: "forms", Table: "forms", List: f.Inventory.Forms, One: f.Inventory.Form, Only: `true`},
-		{Name: "people", Table: "identities", List: f.People.People, One: f.People.Person, Only: `true`},
+		{Name: "people", Table: "identities", List: f.People.List, One: f.People.Person, Only: `true`},
 		{Name: "teams", Table: "identities", List: f.People.Teams, One: f.People.Team, Only: `true`},
 	}
 }

@@ -52,9 +52,9 @@ var teamColumns = `
 // ofKind are the identities of an organization that are of a kind, without deleted teams.
 const ofKind = `{w}.organization_id = {organization} AND {w}.kind = {kind} AND {w}.deleted_at IS NULL`
 
-// People returns a page of the organization's people, encoded. Errors:
+// List returns a page of the organization's people, encoded. Errors:
 // invalid_request, cursor_expired, unavailable.
-func (s *People) People(ctx context.Context, actor store.Actor, request lists.ListRequest) ([]byte, error) {
+func (s *People) List(ctx context.Context, actor store.Actor, request lists.ListRequest) ([]byte, error) {
 	return lists.List[personRow](ctx, s.Store, identitiesQuery(actor, models.KindPerson, personColumns), request)
 }
 
