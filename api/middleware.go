@@ -12,11 +12,54 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 
 	"millwright/models"
+	"millwright/service/access"
 	"millwright/service/store"
 	"millwright/web"
 )
+
+// call is the state of one HTTP call. The middleware fills it in; it is in the context.
+type call struct {
+	api       *API
+	requestID string
+	// tokenSent distinguishes a missing token from an invalid one.
+	tokenSent bool
+	caller    access.Caller
+	rate      access.Rate
+	// record is the one that it reads, nil if it reads no single one.
+	record store.RecordRead
+	// idempotencyKeys are the values of the headers Idempotency-Key.
+	idempotencyKeys []string
+	// ifMatch are the values of the headers If-Match.
+	ifMatch []string
+	// body is the request body, or bodyError the reason why it cannot be read.
+	body      []byte
+	bodyError error
+	// code is the code of the problem it ended with, "" on success.
+	code models.Code
+	// method and path identify the call together with its idempotency key.
+	method, path string
+}
+
+type callKey struct{}
+
+// callOf returns the call of the context, an empty one outside of a call.
+func callOf(ctx context.Context) *call {
+	if c, ok := ctx.Value(callKey{}).(*call); ok {
+		return c
+	}
+	return &call{}
+}
+
+func withCall(ctx context.Context, c *call) context.Context {
+	return context.WithValue(ctx, callKey{}, c)
+}
 
 // validRequestID is the form in which a caller's own X-Request-Id is accepted.
 var validRequestID = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,128}$`)
@@ -60,6 +103,44 @@ func (a *API) requestID(c *gin.Context, now time.Time) string {
 		return "req_unknown"
 	}
 	return id
+}
+
+// startSpan starts the span of a call, as part of the client's trace if it sent a
+// traceparent. Tracestate and baggage are ignored: they are for the client's own
+// systems.
+func (a *API) startSpan(r *http.Request, route string) (context.Context, trace.Span) {
+	ctx := r.Context()
+	if a.options.Tracer == nil {
+		return ctx, noop.Span{}
+	}
+	if sent := r.Header.Get("Traceparent"); sent != "" {
+		ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": sent})
+	}
+	name := knownMethod(r.Method)
+	if route != "" {
+		name += " " + route
+	}
+	return a.options.Tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer)) //nolint:spancheck // begin ends it
+}
+
+// endSpan records the call and its result in the span and ends it. Path and query
+// are left out: they may contain personal data.
+func endSpan(span trace.Span, state *call, route string, status int) {
+	if span.IsRecording() {
+		span.SetAttributes(
+			attribute.String("http.request.method", knownMethod(state.method)),
+			attribute.String("http.route", route),
+			attribute.Int("http.response.status_code", status),
+			attribute.String("millwright.request_id", state.requestID),
+			attribute.String("millwright.integration_id", state.caller.IdentityID))
+		if state.code != "" {
+			span.SetAttributes(attribute.String("error.type", string(state.code)))
+		}
+		if status >= http.StatusInternalServerError {
+			span.SetStatus(codes.Error, string(state.code))
+		}
+	}
+	span.End()
 }
 
 // logCall writes one line of the access log, without path and query: they may

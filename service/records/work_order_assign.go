@@ -130,17 +130,6 @@ func (s *Records) UnassignWorkOrder(ctx context.Context, actor store.Actor, key 
 	})
 }
 
-// difference returns the ids that are not among the others, never nil.
-func difference(ids, others []string) []string {
-	rest := []string{}
-	for _, id := range ids {
-		if !slices.Contains(others, id) {
-			rest = append(rest, id)
-		}
-	}
-	return rest
-}
-
 // ownAssigneesQuery selects the ids of those assigned to the work order @id that belong to the @organization.
 const ownAssigneesQuery = `SELECT i.id FROM work_order_assignees x JOIN identities i ON i.id = x.identity_id WHERE x.work_order_id = @id AND i.organization_id = @organization`
 
@@ -219,18 +208,6 @@ func (c *workOrderChange) saveRoles(added, removed people.Roles) error {
 	return c.Create(&rows)
 }
 
-// assigneeRows are the rows of those who have the roles of the work order, with places from first on.
-func assigneeRows(id string, roles people.Roles, first int) []models.WorkOrderAssignee {
-	var rows []models.WorkOrderAssignee
-	for i, identity := range roles.Assignees {
-		rows = append(rows, models.WorkOrderAssignee{WorkOrderID: id, IdentityID: identity, Role: models.RoleWorker, Position: first + i})
-	}
-	for i, identity := range roles.Consultants {
-		rows = append(rows, models.WorkOrderAssignee{WorkOrderID: id, IdentityID: identity, Role: models.RoleConsultant, Position: first + i})
-	}
-	return rows
-}
-
 // showPeople has the record name the people of those who are assigned now: some of those it named before, and of
 // those added.
 func (c *workOrderChange) showPeople(added []models.NamedIdentity) {
@@ -241,15 +218,4 @@ func (c *workOrderChange) showPeople(added []models.NamedIdentity) {
 	slices.SortFunc(all, func(a, b models.NamedIdentity) int { return cmp.Compare(a.IdentityID, b.IdentityID) })
 	all = slices.CompactFunc(all, func(a, b models.NamedIdentity) bool { return a.IdentityID == b.IdentityID })
 	c.row.People = withIDs(all, append(c.row.Assigned.All(), c.row.CreatedBy))
-}
-
-// withIDs returns the identities with the ids, nil without any.
-func withIDs(identities []models.NamedIdentity, ids []string) []models.NamedIdentity {
-	var found []models.NamedIdentity
-	for _, identity := range identities {
-		if slices.Contains(ids, identity.IdentityID) {
-			found = append(found, identity)
-		}
-	}
-	return found
 }

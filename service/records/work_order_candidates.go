@@ -9,6 +9,7 @@ import (
 
 	"millwright/models"
 	"millwright/service/access"
+	"millwright/service/people"
 	"millwright/service/store"
 )
 
@@ -120,4 +121,38 @@ func (n candidates) check(workers, consultants []string) error {
 		return models.Invalid(fields...)
 	}
 	return n.checkRules(workers, consultants)
+}
+
+// assigneeRows are the rows of those who have the roles of the work order, with places from first on.
+func assigneeRows(id string, roles people.Roles, first int) []models.WorkOrderAssignee {
+	var rows []models.WorkOrderAssignee
+	for i, identity := range roles.Assignees {
+		rows = append(rows, models.WorkOrderAssignee{WorkOrderID: id, IdentityID: identity, Role: models.RoleWorker, Position: first + i})
+	}
+	for i, identity := range roles.Consultants {
+		rows = append(rows, models.WorkOrderAssignee{WorkOrderID: id, IdentityID: identity, Role: models.RoleConsultant, Position: first + i})
+	}
+	return rows
+}
+
+// withIDs returns the identities with the ids, nil without any.
+func withIDs(identities []models.NamedIdentity, ids []string) []models.NamedIdentity {
+	var found []models.NamedIdentity
+	for _, identity := range identities {
+		if slices.Contains(ids, identity.IdentityID) {
+			found = append(found, identity)
+		}
+	}
+	return found
+}
+
+// difference returns the ids that are not among the others, never nil.
+func difference(ids, others []string) []string {
+	rest := []string{}
+	for _, id := range ids {
+		if !slices.Contains(others, id) {
+			rest = append(rest, id)
+		}
+	}
+	return rest
 }

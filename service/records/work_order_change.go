@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"net/http"
-	"reflect"
 
 	"github.com/jackc/pgx/v5"
 
@@ -167,41 +166,4 @@ func (c *workOrderChange) save() error {
 		return err
 	}
 	return effects.Queue(c.Tx, c.Change)
-}
-
-// workOrderChanges are the changes of a work order as its history shows them, by field. before is nil for a
-// new one.
-func workOrderChanges(before, after *WorkOrderRow) models.JSON {
-	var old map[string]any
-	if before != nil {
-		old = shownInHistory(before)
-	}
-	return changedFields(old, shownInHistory(after))
-}
-
-// changedFields are the fields in which after differs from before, nil for a new record, as the history shows them.
-func changedFields(before, after map[string]any) models.JSON {
-	changes := models.JSON{}
-	for field, value := range after {
-		if !reflect.DeepEqual(before[field], value) {
-			changes[field] = effects.FromTo(before[field], value)
-		}
-	}
-	return changes
-}
-
-// shownInHistory are the fields of a work order whose changes its history shows, nil if they are not set.
-func shownInHistory(w *WorkOrderRow) map[string]any {
-	return map[string]any{
-		"inventory_id": w.InventoryID, "title": w.Title, "description": ifSet(w.Description), "priority": w.Priority, "target_date": ifSet(w.TargetDate),
-		"form_id": ifSet(w.FormID), "external_id": ifSet(w.ExternalID), "status": w.Status, "cancel_reason": ifSet(w.CancelReason),
-		"assignees": w.Assigned.Assignees, "consultants": w.Assigned.Consultants,
-	}
-}
-
-func ifSet[T any](field *T) any {
-	if field == nil {
-		return nil
-	}
-	return *field
 }

@@ -65,6 +65,25 @@ func (r *WorkOrderRow) Identities() (ids []string, into *[]models.NamedIdentity)
 	return append(r.Assigned.All(), r.CreatedBy), &r.People
 }
 
+// workOrderChanges are the changes of a work order as its history shows them, by field. before is nil for a
+// new one.
+func workOrderChanges(before, after *WorkOrderRow) models.JSON {
+	var old map[string]any
+	if before != nil {
+		old = shownInHistory(before)
+	}
+	return changedFields(old, shownInHistory(after))
+}
+
+// shownInHistory are the fields of a work order whose changes its history shows, nil if they are not set.
+func shownInHistory(w *WorkOrderRow) map[string]any {
+	return map[string]any{
+		"inventory_id": w.InventoryID, "title": w.Title, "description": ifSet(w.Description), "priority": w.Priority, "target_date": ifSet(w.TargetDate),
+		"form_id": ifSet(w.FormID), "external_id": ifSet(w.ExternalID), "status": w.Status, "cancel_reason": ifSet(w.CancelReason),
+		"assignees": w.Assigned.Assignees, "consultants": w.Assigned.Consultants,
+	}
+}
+
 // listedWorkOrder is a WorkOrderRow of a page.
 type listedWorkOrder struct {
 	WorkOrderRow

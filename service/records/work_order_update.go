@@ -54,23 +54,6 @@ func (s *Records) UpdateWorkOrder(ctx context.Context, actor store.Actor, key st
 	})
 }
 
-// checkTargetDate rejects a time that no calendar has, the year 0, or that RFC 3339
-// cannot express in UTC.
-func checkTargetDate(at *models.Time) []models.FieldError {
-	if at == nil || at.Year() >= 1 && at.Year() <= 9999 {
-		return nil
-	}
-	return []models.FieldError{{Pointer: "/target_date", Code: "value", Detail: "In UTC, the year must be from 1 to 9999."}}
-}
-
-// checkPriority rejects an unknown priority; "" means that the caller named no priority.
-func checkPriority(priority models.Priority) []models.FieldError {
-	if priority == "" || slices.Contains(models.Priorities, priority) {
-		return nil
-	}
-	return []models.FieldError{{Pointer: "/priority", Code: "value", Detail: "The priority must be one of none, low, medium and high."}}
-}
-
 // apply sets the fields that were sent.
 func (p WorkOrderPatch) apply(order *models.WorkOrder) {
 	set(&order.Title, p.Title)

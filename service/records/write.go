@@ -2,11 +2,14 @@ package records
 
 import (
 	"context"
+	"reflect"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
 	"millwright/service/access"
+	"millwright/service/effects"
 	"millwright/service/store"
 )
 
@@ -48,4 +51,83 @@ func (s *Records) checkReplay(ctx context.Context, actor store.Actor, replay sto
 		Code: models.CodeNotFound, Replayed: true,
 		Detail: "This repeats a write that was made. Its record may no longer be read.",
 	}
+}
+
+// The fields of work orders and feedback (api.md 2.9). The API's schema has the
+// same limits; in the console these rules report them.
+
+// checkTitle returns what is wrong with a title or a subject.
+func checkTitle(pointer, text string) []models.FieldError {
+	if fields := store.CheckBlank(pointer, text); fields != nil {
+		return fields
+	}
+	return store.CheckText(pointer, &text, models.MaxTitle)
+}
+
+// checkPriority rejects an unknown priority; "" means that the caller named no priority.
+func checkPriority(priority models.Priority) []models.FieldError {
+	if priority == "" || slices.Contains(models.Priorities, priority) {
+		return nil
+	}
+	return []models.FieldError{{Pointer: "/priority", Code: "value", Detail: "The priority must be one of none, low, medium and high."}}
+}
+
+// checkTargetDate rejects a time that no calendar has, the year 0, or that RFC 3339
+// cannot express in UTC.
+func checkTargetDate(at *models.Time) []models.FieldError {
+	if at == nil || at.Year() >= 1 && at.Year() <= 9999 {
+		return nil
+	}
+	return []models.FieldError{{Pointer: "/target_date", Code: "value", Detail: "In UTC, the year must be from 1 to 9999."}}
+}
+
+// organizationState is what can forbid a write in an organization. A query that
+// loads it embeds it in its row.
+type organizationState struct{ ReadOnly, Suspended bool }
+
+// bothOrganizations are the columns of organizationState for the record w and an actor of
+// {organization}.
+const bothOrganizations = `(SELECT bool_or(o.read_only) FROM organizations o WHERE o.id IN (w.organization_id, {organization})) AS read_only,
+		(SELECT bool_or(o.suspended) FROM organizations o WHERE o.id IN (w.organization_id, {organization})) AS suspended`
+
+// readOnlyPolicy is the effect of a read-only organization on a write.
+type readOnlyPolicy int
+
+const (
+	// rejectReadOnly is for writes that a read-only organization may not make: creating and
+	// changing work orders (api.md 4.8).
+	rejectReadOnly readOnlyPolicy = iota
+	// allowReadOnly is for feedback, comments, and for writes that finish work that has begun: form
+	// answers, reviews, and resuming what is on hold.
+	allowReadOnly
+)
+
+// requireWritable rejects a write that the organization's state forbids. Errors:
+// permission_denied (suspended), read_only.
+func (s organizationState) requireWritable(policy readOnlyPolicy) error {
+	switch {
+	case s.Suspended:
+		return models.Errorf(models.CodePermissionDenied, "The organization is suspended; changes are not allowed.")
+	case s.ReadOnly && policy == rejectReadOnly:
+		return models.Errorf(models.CodeReadOnly, "The organization is read-only; creating and changing work orders is not allowed.")
+	}
+	return nil
+}
+
+// changedFields are the fields in which after differs from before, nil for a new record, as the history shows them.
+func changedFields(before, after map[string]any) models.JSON {
+	changes := models.JSON{}
+	for field, value := range after {
+		if !reflect.DeepEqual(before[field], value) {
+			changes[field] = effects.FromTo(before[field], value)
+		}
+	}
+	return changes
+}
+
+func ifSet[T any](field *T) any {
+	if field == nil {
+		return nil
+	}
+	return *field
 }

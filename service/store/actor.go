@@ -63,3 +63,15 @@ func (a Actor) LogName() string {
 // ActorNow is SQL for the present name of an identity {i} that differs from its {name} in a Log
 // Record (LogName), NULL if it does not.
 const ActorNow = `CASE WHEN {name} NOT IN ({i}.name, {i}.name || '` + models.APISuffix + `', {i}.name || '` + models.OperatorSuffix + `') THEN {i}.name END`
+
+// NewLogEntry returns the Log Record of what the actor did. Operators are no
+// identity of an organization, so they are logged by name alone.
+func NewLogEntry(actor Actor, organizationID, action, recordID string, at models.Time) *models.LogEntry {
+	row := &models.LogEntry{
+		OrganizationID: organizationID, ActorName: actor.LogName(), Action: action, RecordID: recordID, CreatedAt: at,
+	}
+	if actor.IdentityID != "" {
+		row.ActorID = &actor.IdentityID
+	}
+	return row
+}

@@ -131,15 +131,3 @@ func ScanAll[T any](t *Tx, query string, args ...any) ([]T, error) {
 
 // NotFound reports whether the error means that a query has no row.
 func NotFound(err error) bool { return errors.Is(err, gorm.ErrRecordNotFound) }
-
-// NewLogEntry returns the Log Record of what the actor did. Operators are no
-// identity of an organization, so they are logged by name alone.
-func NewLogEntry(actor Actor, organizationID, action, recordID string, at models.Time) *models.LogEntry {
-	row := &models.LogEntry{
-		OrganizationID: organizationID, ActorName: actor.LogName(), Action: action, RecordID: recordID, CreatedAt: at,
-	}
-	if actor.IdentityID != "" {
-		row.ActorID = &actor.IdentityID
-	}
-	return row
-}
