@@ -63,27 +63,42 @@ type redeliverResult struct {
 	webhooks.Released
 }
 
+// orderedResult are the addresses that redeliver what failed or is retrying.
+type orderedResult struct {
+	WebhookIDs []string `json:"webhook_ids"`
+}
+
 func redeliverCommand() *cobra.Command {
 	var out output
 	var as actorFlag
 	var address, since string
+	var everywhere bool
 	cmd := &cobra.Command{
-		Use:   "redeliver ID | redeliver --address ID --since TIME",
-		Short: "Redeliver one delivery, or an address's deliveries that failed or were held since a time",
+		Use:   "redeliver ID | redeliver --address ID --since TIME | redeliver --all-addresses --since TIME",
+		Short: "Redeliver one delivery, an address's failed and held deliveries, or the failed and retrying deliveries of all addresses",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			many := cmd.Flags().Changed("address")
-			if many == (len(args) == 1) || many != cmd.Flags().Changed("since") {
-				return errors.New("give a delivery's id, or an address and a time: --address ID --since TIME")
+			if (many || everywhere) == (len(args) == 1) || (many || everywhere) != cmd.Flags().Changed("since") {
+				return errors.New("give a delivery's id, or an address or all of them and a time: --address ID --since TIME, --all-addresses --since TIME")
 			}
 			var from time.Time
-			if many {
+			if many || everywhere {
 				var err error
 				if from, err = parseSince(since, time.Now()); err != nil {
 					return err
 				}
 			}
 			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
+				if everywhere {
+					ordered, err := svc.Webhooks.RedeliverEverywhere(ctx, models.TimeOf(from))
+					if err != nil {
+						return err
+					}
+					return out.show(cmd, orderedResult{append([]string{}, ordered...)}, func(w io.Writer) {
+						fmt.Fprintf(w, "ordered\t%d addresses\t\n", len(ordered))
+					})
+				}
 				actor, err := as.actor(ctx, cmd, svc)
 				if err != nil {
 					return err
@@ -108,7 +123,10 @@ func redeliverCommand() *cobra.Command {
 	out.flag(cmd)
 	as.flag(cmd)
 	cmd.Flags().StringVar(&address, "address", "", "id of the webhook address")
+	cmd.Flags().BoolVar(&everywhere, "all-addresses", false, "redeliver what failed or is retrying at all addresses that are on, of all organizations")
 	sinceFlag(cmd, &since)
+	cmd.MarkFlagsMutuallyExclusive("address", "all-addresses")
+	cmd.MarkFlagsMutuallyExclusive("as", "all-addresses")
 	return cmd
 }
 

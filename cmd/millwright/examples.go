@@ -92,6 +92,7 @@ var examples = map[string][]string{
 	"millwright deliveries redeliver": {
 		"millwright deliveries redeliver dlv_…",
 		"millwright deliveries redeliver --address whk_… --since 2026-03-01T08:00:00Z",
+		"millwright deliveries redeliver --all-addresses --since 2h",
 	},
 
 	"millwright trigger": {
