@@ -139,7 +139,7 @@ func (r *dispatchRun) finish(ctx context.Context, cause error) error {
 	r.result.More, r.ending = true, true
 	r.window.putBackUnsent()
 	r.mu.Unlock()
-	// What has ended is recorded at once: a request that hangs must not keep it from a successor.
+	// Each result is recorded at once: a request that hangs must not keep the others from a successor.
 	for {
 		if _, err := r.record(context.WithoutCancel(ctx)); err != nil && cause == nil {
 			cause = err
@@ -322,9 +322,9 @@ func (r *dispatchRun) next(shared bool) (webhooks.RenderedDelivery, bool) {
 	return webhooks.RenderedDelivery{}, false
 }
 
-// send posts the delivery and then others until none is ready or the run's context ends. Requests
-// in flight are not cut off then, also if Temporal only took too long to answer a heartbeat: what a
-// receiver has got would be sent again.
+// send posts the delivery and then others until none is ready or the run's context ends. A request
+// in flight is finished: the receiver would get it again if only Temporal took too long to answer
+// a heartbeat.
 func (r *dispatchRun) send(ctx context.Context, d webhooks.RenderedDelivery, shared bool) {
 	r.mu.Lock()
 	for ok := true; ok; d, ok = r.next(shared) {
