@@ -78,12 +78,13 @@ func redeliverCommand() *cobra.Command {
 		Short: "Redeliver one delivery, an address's failed and held deliveries, or the failed and retrying deliveries of all addresses",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			many := cmd.Flags().Changed("address")
-			if (many || everywhere) == (len(args) == 1) || (many || everywhere) != cmd.Flags().Changed("since") {
+			at := cmd.Flags().Changed("address")
+			many := at || everywhere
+			if many == (len(args) == 1) || many != cmd.Flags().Changed("since") {
 				return errors.New("give a delivery's id, or an address or all of them and a time: --address ID --since TIME, --all-addresses --since TIME")
 			}
 			var from time.Time
-			if many || everywhere {
+			if many {
 				var err error
 				if from, err = parseSince(since, time.Now()); err != nil {
 					return err
@@ -103,7 +104,7 @@ func redeliverCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if many {
+				if at {
 					released, err := svc.Webhooks.RedeliverSince(ctx, actor, store.NoKey, address, models.TimeOf(from))
 					if err != nil {
 						return describeError(err, as.within("webhook address "+address))

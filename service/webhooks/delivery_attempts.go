@@ -219,10 +219,10 @@ func (s *Webhooks) RecordAttempts(ctx context.Context, webhookID string, attempt
 		_, err := pgx.ForEachRow(rows, []any{&result.ShutOffDue}, func() error { return nil })
 		return err
 	})
-	hour := s.hours.Take(webhookID, store.HourCounts{Hour: now.Truncate(time.Hour), Counts: s.countsOf(attempts, now)}, now.Time)
+	hour := s.hours.take(webhookID, hourCounts{now.Truncate(time.Hour), s.countsOf(attempts, now)}, now.Time)
 	queueHours(pipeline, webhookID, hour)
 	if err := s.Pool.SendBatch(ctx, pipeline).Close(); err != nil {
-		s.hours.PutBack(webhookID, hour)
+		s.hours.putBack(webhookID, hour)
 		return result, s.Translate(err)
 	}
 	if len(moved) < len(attempts) {

@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
-	"millwright/service/store"
 	"millwright/webhook"
 )
 
@@ -91,8 +90,8 @@ func (s *Webhooks) countsOf(attempts []Attempt, now models.Time) []int32 {
 }
 
 // queueHours adds the statements that store counts of the address.
-func queueHours(pipeline *pgx.Batch, webhookID string, hours []store.HourCounts) {
+func queueHours(pipeline *pgx.Batch, webhookID string, hours []hourCounts) {
 	for _, h := range hours {
-		pipeline.Queue(countHourQuery, webhookID, h.Hour, h.Counts)
+		pipeline.Queue(countHourQuery, webhookID, h.hour, h.counts)
 	}
 }

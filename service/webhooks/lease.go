@@ -89,12 +89,12 @@ func (s *Webhooks) RenewLeases(ctx context.Context, leases []Lease) (lost []Leas
 // with its new holder. It also stores what was counted of the address. Errors: unavailable.
 func (s *Webhooks) ReleaseLease(ctx context.Context, lease Lease) error {
 	pipeline := &pgx.Batch{}
-	hours := s.hours.TakeAll(lease.WebhookID)
+	hours := s.hours.takeAll(lease.WebhookID)
 	queueHours(pipeline, lease.WebhookID, hours)
 	pipeline.Queue(`DELETE FROM webhook_leases WHERE webhook_id = $1 AND epoch <= $2`, lease.WebhookID, lease.Epoch)
 	err := s.Pool.SendBatch(ctx, pipeline).Close()
 	if err != nil {
-		s.hours.PutBack(lease.WebhookID, hours)
+		s.hours.putBack(lease.WebhookID, hours)
 	}
 	return s.Translate(err)
 }

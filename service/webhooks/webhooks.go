@@ -18,7 +18,7 @@ import (
 type Webhooks struct {
 	*store.Store
 	// hours are counts of deliveries that are not stored yet.
-	hours store.HourCounter
+	hours hourCounter
 }
 
 // New returns the functions on a store.
