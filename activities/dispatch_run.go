@@ -2,8 +2,7 @@ package activities
 
 import (
 	"context"
-	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -15,25 +14,29 @@ import (
 
 const (
 	// maxAddressRequests bounds the requests to one address at a time. ownRequests
-	// are reserved per address; the rest are shared by the worker, so hanging
+	// are reserved for each address; the rest are shared by the worker, so that hanging
 	// addresses cannot starve healthy ones.
 	maxAddressRequests = 32
 	ownRequests        = 4
-	// maxRetryRequests and maxOwnRetries bound how many of each are retries, so that first
-	// attempts find a request free while every retry hangs.
+	// maxRetryRequests bounds how many of them are retries, so that first attempts find a request free
+	// while every retry hangs.
 	maxRetryRequests = maxAddressRequests - maxAddressRequests/8
-	maxOwnRetries    = ownRequests - 1
+	// claimSize is the number of free requests from which on a busy dispatch claims more: fewer would be a round
+	// trip for each delivery.
+	claimSize = 8
 	// Attempts are recorded in batches: when recordBatchSize have ended, maxRecordDelay
 	// after the first one, or when no request is in flight. After a crash, attempts
 	// not yet recorded are made again.
 	recordBatchSize = 100
 	maxRecordDelay  = 25 * time.Millisecond
-	// While every attempt at an address fails, failingRetries are claimed at a time, and the
-	// next ones failingPause times as long after them as their claim took, at least
-	// failingInterval, so that very many that are due at once leave the machine to other
-	// addresses. The busier the machine is, the longer that takes. After a success all are
-	// claimed.
-	failingRetries  = maxRetryRequests
+	// While requests are in flight, a dispatch looks for more busyInterval after it found nothing, otherwise when
+	// Arrivals tells it.
+	busyInterval = 50 * time.Millisecond
+	// renewInterval is the age at which a claim renews the lease, well before it expires.
+	renewInterval = 2 * time.Second
+	// While every attempt at an address fails, retries are claimed failingPause times as long after
+	// the last ones as their claim took, at least failingInterval, so that very many that are due at once leave the machine to other
+	// addresses. The busier the machine is, the longer that takes.
 	failingPause    = 8
 	failingInterval = 20 * time.Millisecond
 	// Between the beginning and the end of a dispatch, the address's workflow loads the address
@@ -41,356 +44,255 @@ const (
 	// recovered, else detailsInterval after, so that the counts it shows are not older.
 	healthInterval  = 10 * time.Second
 	detailsInterval = time.Minute
-	// pollInterval is the interval at which a run claims from the beginning to find deliveries whose
-	// transaction committed late, so that later ones were claimed before them.
-	pollInterval = time.Second
 )
 
-// dispatchRun is one DispatchPending at work. Its goroutine claims and records;
-// senders post the deliveries in the window. A hanging request blocks one sender
-// and one record, nothing else.
+// dispatchRun is one DispatchPending at work. Its goroutine claims what is due, starts a request for each delivery, and
+// records the results. Nothing else knows what is in flight: if it dies, what it has not recorded is sent again. Its
+// pauses are the machine's time; when a retry is due is the service's.
 type dispatchRun struct {
 	*Dispatcher
-	webhookID string
-	lease     *heldLease
-	// morePending is true if deliveries may be pending besides the claimed ones, moreRetries
-	// if retries may be due besides them. nextRetry is when the next one is due, zero
-	// if nothing is due.
-	morePending, moreRetries bool
-	nextRetry                time.Time
-	// failing is true if the attempts recorded last all failed. Then retryPause ends a while
-	// after a claim of retries; nil without one.
-	failing    bool
-	retryPause <-chan time.Time
-	// shownFailing is what the address's workflow shows, since shownAt.
-	shownFailing bool
-	shownAt      time.Time
-	// sends is true if the address exists and its deliveries are sent, not held.
-	sends bool
+	lease webhooks.Lease
+	// renewed is when the last acquisition or renewal of the lease began.
+	renewed time.Time
+	address webhooks.Address
+	signer  *webhook.Signer
+
+	// inFlight are the deliveries that are being sent or recorded, by id.
+	inFlight map[string]webhooks.RenderedDelivery
+	// requests are those being sent, shared of them hold one of SharedSlots, retries are retries.
+	requests, shared, retries int
+	ended                     chan webhooks.Attempt
+	unrecorded                []webhooks.Attempt
+	unrecordedSince           time.Time // when the first of unrecorded ended
+
+	// more is true if a claim may find more at once; otherwise it does at claimAt, zero if nothing is in flight. nextRetry is when the next retry
+	// is due, zero if nothing is; none is claimed before retriesAfter.
+	more bool
+	// starved is true if the last claim found no request free.
+	starved                          bool
+	claimAt, nextRetry, retriesAfter time.Time
+	// idleSince is when something was due for the last time.
+	idleSince time.Time
+
+	// failing is true if the attempts recorded last all failed. shownFailing is what the address's workflow shows,
+	// since shownAt.
+	failing, shownFailing bool
+	shownAt               time.Time
 	// shutOffDue is true if the address is to be turned off, so sending stops.
 	shutOffDue   bool
-	progress     chan struct{} // an attempt or a sender ended
-	shownClaimed int           // claimed deliveries that the gauge includes
-	// claimAll is true if the next claim begins at the beginning; otherwise one does
-	// pollInterval after allClaimed.
-	claimAll   bool
-	allClaimed time.Time
-
-	mu              sync.Mutex
-	result          DispatchResult
-	window          *window
-	address         webhooks.Address
-	signer          *webhook.Signer
-	ending          bool         // nothing more is sent
-	sending         int          // running senders
-	shared          int          // running senders that hold one of SharedSlots
-	inFlight        [classes]int // requests by their class
-	ownRetries      int          // retries in flight of senders without one of SharedSlots
-	unrecorded      []webhooks.Attempt
-	unrecordedSince time.Time // when the first of unrecorded ended
-}
-
-func newDispatchRun(d *Dispatcher, webhookID string) *dispatchRun {
-	return &dispatchRun{
-		Dispatcher: d, webhookID: webhookID, morePending: true, claimAll: true,
-		progress: make(chan struct{}, 1), window: newWindow(),
-	}
+	result       DispatchResult
+	progress     *atomic.Pointer[DispatchProgress]
+	shownClaimed int // of inFlight, which the gauge includes
 }
 
 // run works under the lease until nothing has been due for IdleTimeout or the run must end.
-func (r *dispatchRun) run(ctx context.Context, lease *heldLease) error {
-	r.lease, r.shownAt = lease, r.Now().Add(-healthInterval)
-	deadline := r.Now().Add(MaxDispatchRun)
+func (r *dispatchRun) run(ctx context.Context) error {
+	now := time.Now()
+	deadline := now.Add(MaxDispatchRun)
+	r.more, r.idleSince, r.shownAt = true, now, r.Now().Add(-healthInterval)
 	for {
-		if r.shutOffDue || r.Now().After(deadline) || stopping(ctx) {
+		if r.shutOffDue || time.Now().After(deadline) || stopping(ctx) {
 			return r.finish(ctx, nil)
 		}
-		if err := r.claim(ctx); err != nil {
+		if err := r.step(ctx); err != nil {
 			return r.finish(ctx, err)
 		}
-		r.Instrumentation.showClaimed(r)
-		r.startSenders(ctx)
-		recorded, err := r.record(ctx)
-		if err != nil {
-			return r.finish(ctx, err)
-		}
-		switch {
-		case recorded || r.wantsClaim():
-			continue
-		case r.retryPause != nil || !r.empty():
-			err = r.waitForProgress(ctx)
-		case !r.sends:
+		switch idle := r.idle(); {
+		case idle && !r.address.Sends:
 			return nil
-		default:
-			r.morePending, r.claimAll, err = r.Poller.waitForMore(ctx, r.lease, r.waiter(), r.IdleTimeout, r.nextRetry)
-			if err == nil && !r.morePending {
-				return nil
-			}
+		case idle && time.Since(r.idleSince) >= r.IdleTimeout:
+			return r.leave(ctx)
 		}
-		if err != nil {
+		if err := r.wait(ctx); err != nil {
 			return r.finish(ctx, err)
 		}
 	}
 }
 
-// finish sends nothing more, waits for the requests in flight and records them.
-func (r *dispatchRun) finish(ctx context.Context, cause error) error {
-	r.mu.Lock()
-	r.result.More, r.ending = true, true
-	r.window.putBackUnsent()
-	r.mu.Unlock()
-	// Each result is recorded at once: a request that hangs must not keep the others from a successor.
-	for {
-		if _, err := r.record(context.WithoutCancel(ctx)); err != nil && cause == nil {
-			cause = err
+// idle reports whether there is nothing to do until something arrives or a retry is due.
+func (r *dispatchRun) idle() bool {
+	return len(r.inFlight) == 0 && !r.more && (r.nextRetry.IsZero() || r.nextRetry.After(r.Now()))
+}
+
+// step records and claims, as far as either is due.
+func (r *dispatchRun) step(ctx context.Context) error {
+	if r.recordIn() == 0 {
+		if err := r.record(ctx); err != nil {
+			return err
 		}
-		r.mu.Lock()
-		ended := r.sending == 0 && len(r.unrecorded) == 0
-		r.mu.Unlock()
-		if ended {
-			return cause
-		}
-		<-r.progress
 	}
-}
-
-func (r *dispatchRun) empty() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.window.claimed) == 0
-}
-
-// waiter returns a waiter for deliveries that the next claim finds, when none is claimed.
-func (r *dispatchRun) waiter() *waiter {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return newWaiter(r.window.claimFrom().After, r.window.lastSeq)
-}
-
-// wantsClaim reports whether a claim is worthwhile.
-func (r *dispatchRun) wantsClaim() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.wantsPending() || r.wantsRetries()
-}
-
-func (r *dispatchRun) wantsPending() bool { return r.morePending && r.window.hasRoom() }
-
-func (r *dispatchRun) wantsRetries() bool {
-	due := r.moreRetries || r.claimAll || !r.nextRetry.IsZero() && !r.Now().Before(r.nextRetry)
-	return due && r.mayClaimRetries()
-}
-
-func (r *dispatchRun) mayClaimRetries() bool { return r.retryPause == nil && r.window.hasRetryRoom() }
-
-// retryLimit limits the retries of a claim.
-func (r *dispatchRun) retryLimit() int {
-	free := retryWindowSize - r.window.count[classRetries]
-	if r.failing {
-		return min(free, failingRetries)
+	if r.claimIn() == 0 {
+		return r.claim(ctx)
 	}
-	return free
+	return nil
 }
 
-// claim fills the window if it has room and more may be due.
+// recordIn returns the time until attempts are to be recorded, a negative one without any.
+func (r *dispatchRun) recordIn() time.Duration {
+	switch n := len(r.unrecorded); {
+	case n == 0:
+		return -1
+	case n >= recordBatchSize || r.requests == 0:
+		return 0
+	}
+	return max(0, maxRecordDelay-time.Since(r.unrecordedSince))
+}
+
+// claimIn returns the time until the next claim.
+func (r *dispatchRun) claimIn() time.Duration {
+	now := time.Now()
+	if free := maxAddressRequests - r.requests; r.more && (free >= claimSize || r.requests == 0) {
+		return 0
+	}
+	wait := r.IdleTimeout // until something arrives
+	if !r.claimAt.IsZero() {
+		wait = r.claimAt.Sub(now)
+	}
+	if !r.nextRetry.IsZero() {
+		wait = min(wait, max(r.nextRetry.Sub(r.Now()), r.retriesAfter.Sub(now)))
+	}
+	return max(0, wait)
+}
+
+// claim claims what is due, as much as there are requests free, and starts it.
 func (r *dispatchRun) claim(ctx context.Context) error {
-	if !r.Poller.holds(r.lease) {
-		return webhooks.ErrLeaseLost
-	}
-	r.mu.Lock()
-	if r.window.putBackAny {
-		r.morePending, r.moreRetries, r.window.putBackAny = true, true, false
-	}
-	pending, retries := r.wantsPending(), r.wantsRetries()
-	if !pending && !retries {
-		r.mu.Unlock()
+	began := time.Now()
+	free := r.takeSlots()
+	if r.starved = free == 0; r.starved && began.Sub(r.renewed) < renewInterval {
+		r.more, r.claimAt = false, began.Add(busyInterval)
 		return nil
 	}
-	limit, options := 0, webhooks.ClaimOptions{Epoch: r.lease.Epoch}
-	if pending {
-		limit = windowSize - r.window.count[firstAttempts]
+	request := webhooks.ClaimRequest{Renew: began.Sub(r.renewed) >= renewInterval, Limit: free}
+	if !began.Before(r.retriesAfter) {
+		request.Retries = max(0, min(free-1, maxRetryRequests-r.retries))
 	}
-	first := r.allClaimed.IsZero()
-	all := r.claimAll || r.Now().Sub(r.allClaimed) >= pollInterval
-	if retries || all && r.mayClaimRetries() {
-		options.Retries = r.retryLimit()
+	for id, d := range r.inFlight {
+		request.InFlight, request.Records = append(request.InFlight, id), append(request.Records, d.RecordID)
 	}
-	claimed := r.window.ids()
-	from := r.window.beginClaim(r.Now())
-	r.mu.Unlock()
-	if all {
-		from.All, r.claimAll, r.allClaimed = true, false, r.Now()
-	}
-	began := time.Now()
-	claim, err := r.Service.Webhooks.ClaimPending(ctx, r.webhookID, claimed, from, limit, options)
-	took := time.Since(began)
+	claim, err := r.Service.Webhooks.Claim(ctx, r.lease, request)
 	if err != nil {
+		r.giveBackSlots()
 		return err
 	}
-	r.morePending, r.sends = claim.More, claim.Address.Sends
-	if options.Retries > 0 {
-		r.moreRetries, r.nextRetry = claim.MoreRetries, time.Time{}
+	if request.Renew {
+		r.renewed = began
+	}
+	if r.address.ID == "" {
+		r.shownFailing = claim.Address.Failing
+	}
+	r.address = claim.Address
+	if len(claim.Deliveries) > 0 {
+		if r.signer, err = webhook.NewSigner(claim.Address.Secrets...); err != nil {
+			r.giveBackSlots()
+			return err
+		}
+	}
+	r.start(ctx, claim.Deliveries)
+	r.giveBackSlots()
+	r.next(claim, request, began)
+	r.Instrumentation.showClaimed(r)
+	return nil
+}
+
+// next plans the claim after this one.
+func (r *dispatchRun) next(claim webhooks.Claim, request webhooks.ClaimRequest, began time.Time) {
+	now := time.Now()
+	r.more = claim.More && !r.starved
+	r.claimAt = time.Time{}
+	if r.requests > 0 {
+		r.claimAt = now.Add(busyInterval)
+	}
+	if r.more || r.requests > 0 {
+		r.idleSince = now
+	}
+	if request.Retries > 0 {
+		r.nextRetry = time.Time{}
 		if claim.NextRetryAt != nil {
 			r.nextRetry = claim.NextRetryAt.Time
 		}
 	}
-	var signer *webhook.Signer
-	if len(claim.Deliveries) > 0 {
-		if signer, err = webhook.NewSigner(claim.Address.Secrets...); err != nil {
-			return err
-		}
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if first {
-		r.shownFailing = claim.Address.Failing
-	}
-	if signer != nil {
-		r.address, r.signer = claim.Address, signer
-	}
-	r.window.add(claim.Deliveries, claim.Position, r.Now())
-	r.pauseRetries(claim.Deliveries, took)
-	return nil
-}
-
-// pauseRetries has the next retries wait after a claim of some, which took the given time,
-// while every attempt fails.
-func (r *dispatchRun) pauseRetries(claimed []webhooks.RenderedDelivery, took time.Duration) {
-	if r.failing && slices.ContainsFunc(claimed, func(d webhooks.RenderedDelivery) bool { return d.Retry }) {
-		r.retryPause = r.After(max(failingInterval, failingPause*took))
+	switch {
+	case request.Retries == 0 && !began.Before(r.retriesAfter): // no request is free for them
+		r.retriesAfter = now.Add(busyInterval)
+	case r.failing && r.retries > 0:
+		r.retriesAfter = now.Add(max(failingInterval, failingPause*now.Sub(began)))
 	}
 }
 
-// startSenders starts senders as far as deliveries are ready and the request limits allow.
-func (r *dispatchRun) startSenders(ctx context.Context) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for r.sending < maxAddressRequests {
-		onlyRetries := len(r.window.ready[firstAttempts]) == 0
-		shared := r.sending-r.shared >= ownRequests || onlyRetries && r.ownRetries >= maxOwnRetries
-		if shared {
-			select {
-			case r.SharedSlots <- struct{}{}:
-				r.shared++
-			default:
-				return // when one of this run's senders ends, it tries again
-			}
-		}
-		r.sending++
-		d, ok := r.next(shared)
-		if !ok {
-			r.endSender(shared)
+// start starts a request for each delivery, unless the claim took so long that another dispatcher may send by now.
+func (r *dispatchRun) start(ctx context.Context, due []webhooks.RenderedDelivery) {
+	for _, d := range due {
+		if time.Since(r.renewed) >= webhooks.LeaseDuration {
+			r.more = true
 			return
 		}
-		go r.send(ctx, d, shared)
-	}
-}
-
-// endSender gives up a sender's request.
-func (r *dispatchRun) endSender(shared bool) {
-	r.sending--
-	if shared {
-		r.shared--
-		<-r.SharedSlots
-	}
-}
-
-// next takes the next delivery of a running sender. First attempts come first, but leave
-// an eighth of the running senders to retries that wait, and retries leave as many requests
-// to first attempts always.
-func (r *dispatchRun) next(shared bool) (webhooks.RenderedDelivery, bool) {
-	if !r.Poller.holds(r.lease) {
-		return webhooks.RenderedDelivery{}, false
-	}
-	mayRetry := r.inFlight[classRetries] < maxRetryRequests && (shared || r.ownRetries < maxOwnRetries)
-	reserved := 0
-	if mayRetry && r.sending > 1 && len(r.window.ready[classRetries]) > 0 {
-		reserved = (r.sending + 7) / 8
-	}
-	for _, of := range []class{firstAttempts, classRetries} {
-		if of == firstAttempts && r.inFlight[of] >= r.sending-reserved || of == classRetries && !mayRetry {
-			continue
+		r.inFlight[d.DeliveryID] = d
+		r.requests++
+		if d.Retry {
+			r.retries++
 		}
-		if d, ok := r.window.next(of, r.Now()); ok {
-			r.inFlight[of]++
-			if of == classRetries && !shared {
-				r.ownRetries++
-			}
-			return d, true
-		}
-	}
-	return webhooks.RenderedDelivery{}, false
-}
-
-// send posts the delivery and then others until none is ready or the run's context ends. A request
-// in flight is finished: the receiver would get it again if only Temporal took too long to answer
-// a heartbeat.
-func (r *dispatchRun) send(ctx context.Context, d webhooks.RenderedDelivery, shared bool) {
-	r.mu.Lock()
-	for ok := true; ok; d, ok = r.next(shared) {
 		address, signer := r.address, r.signer
-		r.mu.Unlock()
-		attempt := r.Instrumentation.send(context.WithoutCancel(ctx), r.Sender, signer, r.Now, address, d)
-		r.mu.Lock()
-		of := classOf(d)
-		r.inFlight[of]--
-		if of == classRetries && !shared {
-			r.ownRetries--
-		}
-		r.window.attempted(d.RecordID)
-		r.unrecorded = append(r.unrecorded, attempt)
-		switch len(r.unrecorded) {
-		case 1:
-			r.unrecordedSince = r.Now()
-			r.notifyProgress()
-		case recordBatchSize:
-			r.notifyProgress()
-		}
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	r.endSender(shared)
-	r.mu.Unlock()
-	r.notifyProgress()
-}
-
-// notifyProgress wakes waitForProgress.
-func (r *dispatchRun) notifyProgress() {
-	select {
-	case r.progress <- struct{}{}:
-	default:
+		// A request in flight is not cut off when the run's context ends, also if Temporal only took too long to answer a
+		// heartbeat: what a receiver has got would be sent again.
+		go func() {
+			r.ended <- r.Instrumentation.send(context.WithoutCancel(ctx), r.Sender, signer, r.Now, address, d)
+		}()
 	}
 }
 
-// record writes the unrecorded attempts to the database once the batch is full or old enough, no
-// request is in flight or the run is ending. It reports whether it did.
-func (r *dispatchRun) record(ctx context.Context) (bool, error) {
-	r.mu.Lock()
-	n := len(r.unrecorded)
-	due := r.ending || r.sending == 0 || n >= recordBatchSize || r.Now().Sub(r.unrecordedSince) >= maxRecordDelay
-	if n == 0 || !due {
-		r.mu.Unlock()
-		return false, nil
+// takeSlots takes as many of the worker's shared requests as are free, up to the most for one address, and returns
+// how many requests may start.
+func (r *dispatchRun) takeSlots() (free int) {
+	for ownRequests+r.shared < maxAddressRequests {
+		select {
+		case r.SharedSlots <- struct{}{}:
+			r.shared++
+			continue
+		default:
+		}
+		break
 	}
+	return ownRequests + r.shared - r.requests
+}
+
+// giveBackSlots gives back the shared requests that are not used.
+func (r *dispatchRun) giveBackSlots() {
+	for r.shared > max(0, r.requests-ownRequests) {
+		<-r.SharedSlots
+		r.shared--
+	}
+}
+
+// take takes the result of a request that ended.
+func (r *dispatchRun) take(a webhooks.Attempt) {
+	r.requests--
+	if r.inFlight[a.DeliveryID].Retry {
+		r.retries--
+	}
+	r.giveBackSlots()
+	r.more, r.starved = r.more || r.starved, false
+	if len(r.unrecorded) == 0 {
+		r.unrecordedSince = time.Now()
+	}
+	r.unrecorded = append(r.unrecorded, a)
+	r.idleSince = time.Now()
+}
+
+// record writes the unrecorded attempts to the database.
+func (r *dispatchRun) record(ctx context.Context) error {
 	attempts := r.unrecorded
 	r.unrecorded = nil
-	r.mu.Unlock()
-	recorded, err := r.Service.Webhooks.RecordAttempts(ctx, r.webhookID, attempts)
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	recorded, err := r.Service.Webhooks.RecordAttempts(ctx, r.address, attempts)
 	for _, a := range attempts {
-		r.window.remove(a.DeliveryID)
+		delete(r.inFlight, a.DeliveryID)
 	}
+	r.more = true // other deliveries of their records
 	if err != nil {
-		return false, err
+		return err
 	}
-	if recorded.ShutOffDue {
-		r.shutOffDue = true
-		r.window.putBackUnsent()
-	}
+	r.shutOffDue = r.shutOffDue || recorded.ShutOffDue
 	if r.failing = recorded.Delivered == 0; !r.failing {
-		r.retryPause = nil
+		r.retriesAfter = time.Time{}
 	}
 	r.show()
 	if next := recorded.NextRetryAt; next != nil && (r.nextRetry.IsZero() || next.Before(r.nextRetry)) {
@@ -403,7 +305,7 @@ func (r *dispatchRun) record(ctx context.Context) (bool, error) {
 		recorded.Attempted[n].OrganizationID = r.address.OrganizationID
 	}
 	store.NotifyAttempts(ctx, r.Waker, recorded.Attempted...)
-	return true, nil
+	return nil
 }
 
 // show wakes the address's workflow if what it shows is no longer right.
@@ -414,40 +316,88 @@ func (r *dispatchRun) show() {
 	}
 	if now := r.Now(); now.Sub(r.shownAt) >= interval {
 		r.shownFailing, r.shownAt = r.failing, now
-		r.Waker.Wake(store.NewWakeTarget(r.address.OrganizationID, r.webhookID))
+		r.Waker.Wake(store.NewWakeTarget(r.address.OrganizationID, r.lease.WebhookID))
 	}
 }
 
-// waitForProgress waits until there is something to record, send or claim.
-func (r *dispatchRun) waitForProgress(ctx context.Context) error {
-	r.mu.Lock()
-	lastSeq := r.window.lastSeq
-	timeout := pollInterval
-	if len(r.unrecorded) > 0 {
-		timeout = max(maxRecordDelay-r.Now().Sub(r.unrecordedSince), time.Millisecond)
+// wait waits until there is something to record or to claim, or the run must end.
+func (r *dispatchRun) wait(ctx context.Context) error {
+	timeout := r.claimIn()
+	if due := r.recordIn(); due >= 0 {
+		timeout = min(timeout, due)
 	}
-	r.mu.Unlock()
-	waiting := &waiter{}
-	if !r.morePending {
-		waiting = newWaiter(lastSeq, lastSeq)
-		r.Poller.subscribe(r.webhookID, waiting)
-		defer r.Poller.unsubscribe(r.webhookID, waiting)
+	r.progress.Store(&DispatchProgress{DispatchResult: r.result, InFlight: r.requests})
+	var arrived <-chan struct{}
+	if r.idle() {
+		timeout = min(timeout, max(0, r.IdleTimeout-time.Since(r.idleSince)))
+		var stop func()
+		arrived, stop = r.Arrivals.await(r.lease)
+		defer stop()
 	}
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	select {
-	case <-r.progress:
-	case <-r.retryPause:
-		r.retryPause = nil
-	case <-waiting.arrived:
-		r.morePending, r.claimAll = true, waiting.below
+	case a := <-r.ended:
+		r.take(a)
+		r.takeEnded()
+	case <-arrived:
+		r.more = true
 	case <-timer.C:
-		if timeout == pollInterval {
-			r.morePending, r.claimAll = true, true
-		}
 	case <-activity.GetWorkerStopChannel(ctx):
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+	return nil
+}
+
+// takeEnded takes the results that are there already.
+func (r *dispatchRun) takeEnded() {
+	for {
+		select {
+		case a := <-r.ended:
+			r.take(a)
+		default:
+			return
+		}
+	}
+}
+
+// finish sends nothing more, waits for the requests in flight and records each result at once, so that one request
+// that hangs keeps no other from a successor.
+func (r *dispatchRun) finish(ctx context.Context, cause error) error {
+	r.result.More = true
+	for {
+		if len(r.unrecorded) > 0 {
+			if err := r.record(context.WithoutCancel(ctx)); err != nil && cause == nil {
+				cause = err
+			}
+		}
+		if r.requests == 0 {
+			return cause
+		}
+		r.take(<-r.ended)
+		r.takeEnded()
+	}
+}
+
+// leave releases the lease and waits for what was written until then: writers that saw the lease have committed
+// after leaveAfter, later ones wake the workflow.
+func (r *dispatchRun) leave(ctx context.Context) error {
+	if err := r.Service.Webhooks.ReleaseLease(ctx, r.lease); err != nil {
+		return err
+	}
+	arrived, stop := r.Arrivals.await(webhooks.Lease{WebhookID: r.lease.WebhookID})
+	defer stop()
+	timer := time.NewTimer(leaveAfter)
+	defer timer.Stop()
+	select {
+	case <-arrived:
+		r.result.More = true
+	case <-activity.GetWorkerStopChannel(ctx):
+		r.result.More = true
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
 	}
 	return nil
 }

@@ -3,12 +3,15 @@ package activities
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"go.temporal.io/sdk/activity"
 
 	"millwright/service"
 	"millwright/service/store"
+	"millwright/service/webhooks"
 )
 
 const (
@@ -21,6 +24,8 @@ const (
 	// lost or late.
 	MaxHeartbeatThrottle = 4 * time.Second
 	heartbeatInterval    = 3 * time.Second
+	// leaveAfter is the time for which a dispatch still waits after it has released its lease.
+	leaveAfter = 2 * time.Second
 )
 
 // Dispatcher sends the deliveries of webhook addresses: first attempts and retries.
@@ -29,16 +34,16 @@ type Dispatcher struct {
 	Sender  Sender
 	Waker   store.Waker
 	Now     func() time.Time
-	After   func(time.Duration) <-chan time.Time
 	// IdleTimeout is the time for which a dispatch waits for more after its last delivery.
 	IdleTimeout time.Duration
-	// Poller polls for new deliveries on behalf of all dispatches of the worker.
-	Poller *DeliveryPoller
+	// Arrivals tells the dispatches of the worker that wait of new deliveries.
+	Arrivals *Arrivals
 	// SharedSlots bounds the worker's requests in flight, in addition to those
 	// reserved for each address.
 	SharedSlots chan struct{}
 	// Instrumentation counts, logs and traces the attempts; it may be nil.
 	Instrumentation *Instrumentation
+	Log             *slog.Logger
 }
 
 // DispatchResult is the outcome of DispatchPending. Histories store it.
@@ -51,35 +56,50 @@ type DispatchResult struct {
 // DispatchProgress is what heartbeats of DispatchPending carry.
 type DispatchProgress struct {
 	DispatchResult
-	// Pending and Retries count the claimed deliveries, InFlight the requests.
-	Pending, Retries, InFlight int
+	// InFlight counts the requests.
+	InFlight int
 }
 
 // DispatchPending sends everything due for the address, first attempts and retries, and
 // then waits for more, so that a busy address needs no Temporal work per event. It returns
 // after IdleTimeout without deliveries, after MaxDispatchRun, when the address is to be
-// turned off, or when the worker stops. If it dies, its claimed deliveries are claimed
-// again.
+// turned off, or when the worker stops. If it dies, what it was sending is sent again.
 func (d *Dispatcher) DispatchPending(ctx context.Context, webhookID string) (DispatchResult, error) {
-	run := newDispatchRun(d, webhookID)
-	defer heartbeat(ctx, run.progressSoFar)()
+	var progress atomic.Pointer[DispatchProgress]
+	progress.Store(&DispatchProgress{})
+	defer heartbeat(ctx, func() DispatchProgress { return *progress.Load() })()
 	info := activity.GetInfo(ctx)
-	lease, release, err := d.Poller.acquireLease(ctx, webhookID, fmt.Sprintf("%s/%d", info.WorkflowExecution.RunID, info.Attempt))
+	acquired := time.Now()
+	lease, wait, err := d.Service.Webhooks.AcquireLease(ctx, webhookID, fmt.Sprintf("%s/%d", info.WorkflowExecution.RunID, info.Attempt))
 	if err != nil {
 		return DispatchResult{}, err
 	}
-	defer release()
+	defer d.releaseLease(ctx, lease)
+	if wait > 0 {
+		d.Log.Warn("an address is taken over from a dispatcher that may be cut off", "webhook_id", webhookID, "wait_ms", wait.Milliseconds())
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return DispatchResult{}, ctx.Err()
+		}
+	}
+	run := &dispatchRun{
+		Dispatcher: d, lease: lease, renewed: acquired, progress: &progress,
+		inFlight: map[string]webhooks.RenderedDelivery{}, ended: make(chan webhooks.Attempt, maxAddressRequests),
+	}
 	defer d.Instrumentation.dispatchStarted(run)()
-	err = run.run(ctx, lease)
-	return run.progressSoFar().DispatchResult, err
+	err = run.run(ctx)
+	return run.result, err
 }
 
-// progressSoFar returns the run's progress.
-func (r *dispatchRun) progressSoFar() DispatchProgress {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return DispatchProgress{
-		DispatchResult: r.result, Pending: r.window.count[firstAttempts], Retries: r.window.count[classRetries], InFlight: r.sending,
+// releaseLease releases the lease, also one that the run has released already.
+func (d *Dispatcher) releaseLease(ctx context.Context, lease webhooks.Lease) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveAfter)
+	defer cancel()
+	if err := d.Service.Webhooks.ReleaseLease(ctx, lease); notLoggedYet(err) {
+		d.Log.Warn("cannot release an address's lease; it will expire", "webhook_id", lease.WebhookID, "error", err.Error())
 	}
 }
 

@@ -45,8 +45,8 @@ func newDispatchHarness(t *testing.T, sender activities.Sender, idleTimeout time
 	return &harness{
 		Fixture: f, t: t, stop: make(chan struct{}),
 		dispatcher: &activities.Dispatcher{
-			Service: f.Service, Sender: sender, Waker: f.Wakes, Now: time.Now, After: time.After, IdleTimeout: idleTimeout,
-			Poller: activities.NewDeliveryPoller(f.Service, slog.New(slog.DiscardHandler)), SharedSlots: make(chan struct{}, 100),
+			Service: f.Service, Sender: sender, Waker: f.Wakes, Now: time.Now, IdleTimeout: idleTimeout, Log: slog.New(slog.DiscardHandler),
+			Arrivals: activities.NewArrivals(f.Service, slog.New(slog.DiscardHandler)), SharedSlots: make(chan struct{}, 100),
 		},
 	}
 }
@@ -111,8 +111,8 @@ func (h *harness) addUpdates(record string, n int) {
 	for i := range n {
 		h.Exec(`INSERT INTO events SELECT 'evt_' || $2 || $3, organization_id, 'work_order.updated', record_id, actor_id, '{}', now()
 			FROM events WHERE record_id = $1 AND type = 'work_order.created'`, record, record[3:], fmt.Sprintf("%02d", i))
-		h.Exec(`INSERT INTO open_deliveries (id, event_id, webhook_id, record_id, created_at)
-			VALUES ('dlv_' || $2 || $3, 'evt_' || $2 || $3, $4, $1, now())`, record, record[3:], fmt.Sprintf("%02d", i), h.ID("erp_hook"))
+		h.Exec(`INSERT INTO open_deliveries (id, event_id, webhook_id, record_id, created_at, queued_at)
+			VALUES ('dlv_' || $2 || $3, 'evt_' || $2 || $3, $4, $1, now(), now())`, record, record[3:], fmt.Sprintf("%02d", i), h.ID("erp_hook"))
 	}
 }
 

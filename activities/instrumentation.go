@@ -188,9 +188,7 @@ func (i *Instrumentation) showClaimed(r *dispatchRun) {
 	if i == nil {
 		return
 	}
-	r.mu.Lock()
-	now := len(r.window.claimed)
-	r.mu.Unlock()
+	now := len(r.inFlight)
 	i.claimed.Add(float64(now - r.shownClaimed))
 	r.shownClaimed = now
 }

@@ -176,7 +176,7 @@ func TestSweepsAreInstrumented(t *testing.T) {
 	h := newDispatchHarness(t, newReceiver(), time.Millisecond)
 	s := instrument(t, h)
 	h.createWorkOrder("a")
-	h.Exec(`UPDATE open_deliveries SET created_at = created_at - interval '1 hour'`)
+	h.Exec(`UPDATE open_deliveries SET queued_at = queued_at - interval '1 hour'`)
 	before := time.Now().Unix()
 	sweeper := activities.Sweeper{Service: h.Fixture.Service, Waker: h.Wakes, Grace: time.Minute, Instrumentation: h.dispatcher.Instrumentation}
 	found, err := sweeper.WakeUnclaimed(t.Context())

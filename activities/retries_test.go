@@ -202,7 +202,7 @@ func TestTwoWorkersDoNotDrainOneAddress(t *testing.T) {
 	<-taken
 	second := *h.dispatcher
 	second.Sender = other
-	second.Poller = activities.NewDeliveryPoller(h.NewInstance(func(o *store.Options) { o.Now = time.Now }), slog.New(slog.DiscardHandler))
+	second.Arrivals = activities.NewArrivals(h.NewInstance(func(o *store.Options) { o.Now = time.Now }), slog.New(slog.DiscardHandler))
 	h.dispatcher = &second
 	if result := <-h.dispatch(); result.Delivered == 0 {
 		t.Errorf("the other dispatch returned %+v", result)

@@ -22,7 +22,7 @@ type Sender interface {
 func Send(ctx context.Context, sender Sender, signer *webhook.Signer, now func() time.Time, url string, d webhooks.RenderedDelivery) webhooks.Attempt {
 	started := now()
 	attempt := webhooks.Attempt{
-		DeliveryID: d.DeliveryID, Number: d.Attempts + 1, Before: d.AttemptsBefore, StartedAt: models.TimeOf(started),
+		DeliveryID: d.DeliveryID, Number: d.Attempts + 1, Generation: d.Generation, Failures: d.Attempts - d.AttemptsBefore, StartedAt: models.TimeOf(started),
 		EventID: d.EventID, EventAt: d.EventAt, TraceParent: d.TraceParent,
 	}
 	header := signer.Header(d.EventID, string(d.EventType), started, d.Body)

@@ -74,7 +74,7 @@ func (h harness) withKeys(text string) string {
 // the type and the fields that it adds to data.
 func (h harness) events(id string) string {
 	return h.withKeys(servicetest.Value[string](h.Fixture, `
-		SELECT coalesce(string_agg(e.type || CASE e.data WHEN '{}' THEN '' ELSE ' ' || e.data::text END, E'\n' ORDER BY v.seq), '')
+		SELECT coalesce(string_agg(e.type || CASE e.data WHEN '{}' THEN '' ELSE ' ' || e.data::text END, E'\n' ORDER BY v.id), '')
 		FROM events e JOIN all_deliveries v ON v.event_id = e.id AND v.webhook_id = $2 WHERE e.record_id = $1`, id, h.ID("erp_hook")))
 }
 

@@ -46,7 +46,7 @@ func TestRecordsShowTheirNode(t *testing.T) {
 	want(t, "a service company's work order", node(h.dispatch(http.MethodGet, "/work-orders/"+order, nil).Want(http.StatusOK, "").Field()), unit)
 
 	h.Exec(`UPDATE inventory_nodes SET name = 'Plant' WHERE id = $1`, h.ID("hvac"))
-	claim, err := h.Webhooks.ClaimPending(t.Context(), h.ID("erp_hook"), nil, webhooks.ClaimPosition{}, 1000)
+	claim, err := h.Webhooks.Claim(t.Context(), h.Holder("erp_hook"), webhooks.ClaimRequest{Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}

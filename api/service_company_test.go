@@ -247,7 +247,7 @@ func TestServiceCompanyGetsTheEvents(t *testing.T) {
 	h := newCustomer(t)
 	h.Exec(`UPDATE webhooks SET events = '{work_order.created,work_order.updated,work_order.status_changed,work_order.completed,work_order.cancelled,work_order.assignees_changed}' WHERE id = $1`, h.ID("dispatch_hook"))
 	got := func(id string) string {
-		return servicetest.Value[string](h.Fixture, `SELECT coalesce(string_agg(e.type, ' ' ORDER BY v.seq), '') FROM all_deliveries v
+		return servicetest.Value[string](h.Fixture, `SELECT coalesce(string_agg(e.type, ' ' ORDER BY v.id), '') FROM all_deliveries v
 			JOIN events e ON e.id = v.event_id WHERE v.webhook_id = $1 AND v.record_id = $2`, h.ID("dispatch_hook"), id)
 	}
 	id := h.workOrder(nil)

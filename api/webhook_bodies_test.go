@@ -52,7 +52,7 @@ func TestDeliveriesMatchTheDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	claim, err := s.Webhooks.ClaimPending(t.Context(), s.ID("erp_hook"), nil, webhooks.ClaimPosition{}, 1000)
+	claim, err := s.Webhooks.Claim(t.Context(), s.Holder("erp_hook"), webhooks.ClaimRequest{Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,14 +69,13 @@ type consoleRecords struct {
 // of growth, and sessions.
 func (in *installation) plantConsole() (found consoleRecords) {
 	var organization, creator string
-	var seq int64
-	check(in.pool.QueryRow(in.ctx, `SELECT organization_id, integration_id, nextval('delivery_positions') FROM webhooks WHERE id = $1`,
-		in.webhookID).Scan(&organization, &creator, &seq))
+	check(in.pool.QueryRow(in.ctx, `SELECT organization_id, integration_id FROM webhooks WHERE id = $1`,
+		in.webhookID).Scan(&organization, &creator))
 	now := time.Now().UTC()
 	from := now.Add(6*time.Hour - models.EventRetention)
 	in.makePartitions(from.Add(-day), now)
 	args := arguments{
-		"organization": organization, "creator": creator, "webhook": in.webhookID, "seq": seq, "from": from, "to": now,
+		"organization": organization, "creator": creator, "webhook": in.webhookID, "from": from, "to": now,
 		"nodes": benchNodes, "records": in.options.records, "deliveries": consoleDeliveries,
 		"level": consoleLevel, "few": fewNodesPerson, "one": oneNodePerson, "member": consoleMember,
 		"team": consoleTeam, "definition": consoleDefinition, "form": consoleForm,
@@ -87,7 +86,6 @@ func (in *installation) plantConsole() (found consoleRecords) {
 		in.plant(consoleDeliveries, "console_deliveries.sql", args)
 	})
 	in.exec(`DROP TABLE console_events`)
-	in.exec(`SELECT setval('delivery_positions', $1)`, seq+3*(consoleDeliveries+1))
 	administrator := changeSubscription(1).email()
 	for token, person := range map[string]string{consoleToken: administrator, fewNodesToken: fewNodesPerson, oneNodeToken: oneNodePerson, memberToken: consoleMember} {
 		in.addSession(token, person)
@@ -98,8 +96,8 @@ func (in *installation) plantConsole() (found consoleRecords) {
 			(SELECT id FROM work_orders WHERE inventory_id = $2 AND status = 'in_progress' AND form_id IS NOT NULL ORDER BY id DESC LIMIT 1),
 			(SELECT id FROM feedback WHERE inventory_id = $2 AND status = 'open' ORDER BY id DESC LIMIT 1)
 		FROM webhooks w,
-			LATERAL (SELECT id, record_id FROM deliveries WHERE webhook_id = w.id AND status = 'delivered' ORDER BY seq DESC LIMIT 1) d,
-			LATERAL (SELECT id FROM deliveries WHERE webhook_id = w.id AND status = 'failed' ORDER BY seq DESC LIMIT 1) f
+			LATERAL (SELECT id, record_id FROM deliveries WHERE webhook_id = w.id AND status = 'delivered' ORDER BY id DESC LIMIT 1) d,
+			LATERAL (SELECT id FROM deliveries WHERE webhook_id = w.id AND status = 'failed' ORDER BY id DESC LIMIT 1) f
 		WHERE w.id = $1`, in.webhookID, consoleNode).
 		Scan(&found.integration, &found.delivered, &found.failed, &found.changed, &found.person, &found.workOrder, &found.feedback))
 	return found

@@ -128,7 +128,7 @@ func (r *reach) write(i int) {
 	// The receiver returns what it gets.
 	d := r.pendingDeliveries(r.hook, r.orders[i])[0]
 	echo := webhooks.Attempt{DeliveryID: d.DeliveryID, Number: 1, StartedAt: models.TimeOf(r.Clock.Now()), Status: http.StatusTeapot, ResponseBody: d.Body}
-	if _, err := r.Webhooks.RecordAttempts(ctx, r.ID(r.hook), []webhooks.Attempt{echo}); err != nil {
+	if _, err := r.Webhooks.RecordAttempts(ctx, r.AddressOf(r.hook), []webhooks.Attempt{echo}); err != nil {
 		t.Fatal(err)
 	}
 }

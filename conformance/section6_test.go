@@ -357,12 +357,12 @@ var signatures = []rule{
 }
 
 var deliveries = []rule{
-	{item: "delivery 1", words: "a retried event keeps its id", code: "service/webhooks.(*Webhooks).ClaimPending", test: func(t *testing.T, h *harness) {
+	{item: "delivery 1", words: "a retried event keeps its id", code: "service/webhooks.(*Webhooks).Claim", test: func(t *testing.T, h *harness) {
 		first := h.pendingDeliveries("erp_hook", h.workOrder(nil))[0]
 		h.attempt("erp_hook", first, 500)
 		want(t, "the event's id", h.dueRetry("erp_hook", first.DeliveryID).EventID, first.EventID)
 	}},
-	{item: "delivery 2", words: "a record's events are sent in the order of its changes", code: "activities.(*window).next", alone: true, test: func(_ *testing.T, h *harness) {
+	{item: "delivery 2", words: "a record's events are sent in the order of its changes", code: "activities.(*dispatchRun).claim", alone: true, test: func(_ *testing.T, h *harness) {
 		h.forgetDeliveries()
 		id := h.workOrder(nil)
 		h.patch(id, object{"title": "Other"}).Want(http.StatusOK, "")

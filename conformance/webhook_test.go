@@ -48,7 +48,7 @@ type event struct {
 // pendingDeliveries claims the pending deliveries of an address about a record, oldest first.
 func (h *harness) pendingDeliveries(hook, record string) []webhooks.RenderedDelivery {
 	h.t.Helper()
-	claim, err := h.Webhooks.ClaimPending(h.t.Context(), h.ID(hook), nil, webhooks.ClaimPosition{}, 1000)
+	claim, err := h.Webhooks.Claim(h.t.Context(), h.Holder(hook), webhooks.ClaimRequest{Limit: 1000})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func (h *harness) attempt(hook string, d webhooks.RenderedDelivery, status int) 
 	if status == 0 {
 		a.Error = "The connection was refused."
 	}
-	recorded, err := h.Webhooks.RecordAttempts(h.t.Context(), h.ID(hook), []webhooks.Attempt{a})
+	recorded, err := h.Webhooks.RecordAttempts(h.t.Context(), h.AddressOf(hook), []webhooks.Attempt{a})
 	if err == nil && recorded.ShutOffDue { // as its workflow does
 		_, err = h.Webhooks.TurnOffIfUnsuccessful(h.t.Context(), h.ID(hook))
 	}
@@ -122,7 +122,7 @@ func (h *harness) attempt(hook string, d webhooks.RenderedDelivery, status int) 
 func (h *harness) dueRetry(hook, id string) webhooks.RenderedDelivery {
 	h.t.Helper()
 	h.Exec(`UPDATE open_deliveries SET next_attempt_at = $2 WHERE id = $1 AND next_attempt_at > $2`, id, h.Clock.Now())
-	claim, err := h.Webhooks.ClaimPending(h.t.Context(), h.ID(hook), nil, webhooks.ClaimPosition{}, 0, webhooks.ClaimOptions{Retries: 1000})
+	claim, err := h.Webhooks.Claim(h.t.Context(), h.Holder(hook), webhooks.ClaimRequest{Limit: 1000, Retries: 1000})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -237,8 +237,8 @@ func (h *harness) dispatch(hook string) {
 	post := client(0)
 	defer post.Close()
 	dispatcher := &activities.Dispatcher{
-		Service: h.Service, Sender: post, Waker: h.Wakes, Now: h.Clock.Now, After: time.After, IdleTimeout: time.Millisecond,
-		Poller: activities.NewDeliveryPoller(h.Service, h.Store.Log), SharedSlots: make(chan struct{}, 10),
+		Service: h.Service, Sender: post, Waker: h.Wakes, Now: h.Clock.Now, IdleTimeout: time.Millisecond,
+		Log: h.Store.Log, Arrivals: activities.NewArrivals(h.Service, h.Store.Log), SharedSlots: make(chan struct{}, 10),
 	}
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))

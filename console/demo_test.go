@@ -131,14 +131,14 @@ func (d *demo) live() {
 // deliveries, which Postgres makes, become the same each time.
 func (d *demo) retry() {
 	d.t.Helper()
-	d.Exec(`UPDATE attempts a SET delivery_id = 'dlv_' || substr(o.event_id, 5) FROM open_deliveries o WHERE a.delivery_id = o.id`)
-	d.Exec(`UPDATE open_deliveries SET id = 'dlv_' || substr(event_id, 5)`)
+	d.Exec(`UPDATE attempts a SET delivery_id = 'dlv_' || substr(o.event_id, 5) FROM open_deliveries o WHERE a.delivery_id = o.id AND o.status = 'retrying'`)
+	d.Exec(`UPDATE open_deliveries SET id = 'dlv_' || substr(event_id, 5) WHERE status = 'retrying'`)
 	d.Exec(`WITH tried AS (UPDATE open_deliveries SET attempts = 2, last_status = 204, last_error = NULL WHERE webhook_id = $1 AND status = 'retrying' RETURNING id)
 		INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, remote_ip)
 		SELECT a.delivery_id, 2, a.started_at + interval '2 hours', 91, 204, a.remote_ip FROM attempts a JOIN tried ON tried.id = a.delivery_id`, d.ID("erp_hook"))
 	d.SetDeliveries(models.DeliveryDelivered, `webhook_id = $1 AND status = 'retrying'`, d.ID("erp_hook"))
 	d.Exec(`UPDATE open_deliveries SET next_attempt_at = $1 WHERE status = 'retrying'`, demoNow.Add(25*time.Minute))
-	d.Acme.IDs["retried"] = servicetest.Value[string](d.Fixture, `SELECT id::text FROM open_deliveries WHERE webhook_id = $1 AND status = 'retrying' ORDER BY seq LIMIT 1`, d.ID("energy_hook"))
+	d.Acme.IDs["retried"] = servicetest.Value[string](d.Fixture, `SELECT id::text FROM open_deliveries WHERE webhook_id = $1 AND status = 'retrying' ORDER BY id LIMIT 1`, d.ID("energy_hook"))
 	next := servicetest.Value[time.Time](d.Fixture, `SELECT started_at FROM attempts WHERE delivery_id = $1`, d.ID("retried"))
 	for attempt := 2; ; attempt++ {
 		wait, _ := models.DefaultRetrySchedule.After(attempt - 1)

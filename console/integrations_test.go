@@ -284,24 +284,21 @@ func TestMissedDeliveriesAreCountedAndSent(t *testing.T) {
 	}
 }
 
-// While the integration is off, the pages give the reason; when it is on again, they offer what was held.
-func TestDeliveriesThatTheIntegrationHoldsAreOfferedWhenItIsOnAgain(t *testing.T) {
+// While the integration is off, the pages give the reason; when it is on again, what was held is due.
+func TestDeliveriesThatTheIntegrationHoldsAreDueWhenItIsOnAgain(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
 	v := s.SignedIn("ann")
 	integration, page := "/console/integrations/"+s.ID("erp"), "/console/webhooks/"+s.ID("erp_hook")
 	servicetest.Create(t, s.Fixture)
-	v.Post(integration+"/off", v.Get(integration+"/off").Want(http.StatusOK, "are held").Form()).Want(http.StatusSeeOther)
-	servicetest.Claim(t, s.Fixture, "erp_hook") // as its dispatcher does
+	v.Post(integration+"/off", v.Get(integration+"/off").Want(http.StatusOK, "are held", "they are sent").Form()).Want(http.StatusSeeOther)
 	v.Get(integration).Want(http.StatusOK, "Its deliveries are held")
 	v.Get(page).Want(http.StatusOK, "The integration is off. Its deliveries are held.", "1 delivery failed or were held")
 	v.Get(page+"/deliveries").Want(http.StatusOK, "Deliveries to the address are held: The integration is off.")
 	v.Post(integration+"/on", v.Get(integration).Form()).Want(http.StatusSeeOther)
-	if again := v.Get(page).Want(http.StatusOK, "Send what was missed"); strings.Contains(again.Body, "The integration is off") {
-		t.Error("the page still gives the reason")
+	if again := v.Get(page).Want(http.StatusOK); strings.Contains(again.Body, "The integration is off") || strings.Contains(again.Body, "were held") {
+		t.Error("the page still says that deliveries are held")
 	}
-	asked := v.Get(page+"/missed?since=2026-03-02T12:00").Want(http.StatusOK, "Send 1 delivery")
-	v.Post(page+"/missed", asked.Form()).Want(http.StatusSeeOther)
 	if n := servicetest.WithStatus(s.Fixture, "erp_hook", models.DeliveryPending); n != 1 {
 		t.Errorf("%d deliveries are pending, want the one that was held", n)
 	}

@@ -359,7 +359,7 @@ func deliveryPages(t *testing.T) (*consoletest.Site, []shownPage) {
 	newRecord(t, s)
 	dispatch(t, s, "erp_hook", responding(http.StatusOK, "ok"))
 	s.PlantDeliveries("erp_hook", record, models.EventWorkOrderUpdated, models.DeliveryFailed, 500, 120, servicetest.Start.Add(-time.Hour))
-	gone := servicetest.Value[string](s.Fixture, `SELECT id FROM all_deliveries WHERE webhook_id = $1 ORDER BY seq LIMIT 1`, s.ID("erp_hook"))
+	gone := servicetest.Value[string](s.Fixture, `SELECT id FROM all_deliveries WHERE webhook_id = $1 ORDER BY id LIMIT 1`, s.ID("erp_hook"))
 	address := "/console/webhooks/" + s.ID("erp_hook")
 	return s, []shownPage{
 		{"GET /console/deliveries", "deliveries", "/console/deliveries", nil, ""},

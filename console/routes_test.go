@@ -291,7 +291,7 @@ func newGuardedSite(t *testing.T, adjust ...func(*console.Options)) *guardedSite
 	one := func(sql string, args ...any) string { return servicetest.Value[string](s.Fixture, sql, args...) }
 	s.things = map[string]string{
 		"work_order": ours, "feedback": newFeedback(t, s.Site), "polar": s.Polar.OrganizationID,
-		"delivery": one(`SELECT id FROM deliveries WHERE webhook_id = $1 ORDER BY seq LIMIT 1`, s.ID("erp_hook")),
+		"delivery": one(`SELECT id FROM deliveries WHERE webhook_id = $1 ORDER BY id LIMIT 1`, s.ID("erp_hook")),
 		"notice":   one(`SELECT id::text FROM notices WHERE person_id = $1`, s.ID("bob")),
 		"session":  one(`SELECT id FROM sessions WHERE person_id = $1 LIMIT 1`, s.ID("bob")),
 	}
@@ -306,8 +306,8 @@ func newGuardedSite(t *testing.T, adjust ...func(*console.Options)) *guardedSite
 		theirFeedback, s.Polar.OrganizationID, s.ID("depot"), s.ID("pia"))
 	s.theirs = []string{
 		theirs, theirFeedback, commentOn(t, s.Site, "pia", theirs, "Their comment"),
-		one(`SELECT id FROM deliveries WHERE webhook_id = $1 ORDER BY seq LIMIT 1`, s.ID("dispatch_hook")),
-		one(`SELECT event_id FROM deliveries WHERE webhook_id = $1 ORDER BY seq LIMIT 1`, s.ID("dispatch_hook")),
+		one(`SELECT id FROM deliveries WHERE webhook_id = $1 ORDER BY id LIMIT 1`, s.ID("dispatch_hook")),
+		one(`SELECT event_id FROM deliveries WHERE webhook_id = $1 ORDER BY id LIMIT 1`, s.ID("dispatch_hook")),
 		one(`SELECT id::text FROM notices WHERE person_id = $1`, s.ID("pia")),
 		one(`SELECT id FROM sessions WHERE person_id = $1 LIMIT 1`, s.ID("pia")),
 	}

@@ -29,7 +29,7 @@ var doneTexts = map[string]string{
 	"read":             "Marked as read.",
 	"turned-off":       "Turned off.",
 	"turned-on":        "Turned on.",
-	"works-again":      "Turned on. If deliveries were held, the pages of its addresses offer to send them.",
+	"works-again":      "Turned on. Deliveries that were held are sent now, the oldest first.",
 	"deleted":          "Deleted.",
 	"relation-ended":   "The relation has ended. Its open work orders come back within a minute.",
 	"created":          "Created.",

@@ -229,14 +229,11 @@ func (a *audit) replay(record string, history []entry) (events []string) {
 type sentEvent struct{ id, kind, record string }
 
 // checkEvents checks that each record has the events that its history implies, in
-// order, and returns them. The order is the order of the deliveries, so one receiver must
+// order, and returns them. An event that no receiver gets is not stored, so one must
 // subscribe to every event.
 func (a *audit) checkEvents() []sentEvent {
 	a.t.Helper()
-	rows, err := a.db.Query(a.t.Context(), `
-		SELECT e.id, e.type, e.record_id FROM events e
-		LEFT JOIN (SELECT event_id, min(seq) AS seq FROM all_deliveries GROUP BY event_id) d ON d.event_id = e.id
-		ORDER BY e.record_id, d.seq`)
+	rows, err := a.db.Query(a.t.Context(), `SELECT id, type, record_id FROM events ORDER BY record_id, id`)
 	if err != nil {
 		a.t.Fatal(err)
 	}

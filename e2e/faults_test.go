@@ -235,7 +235,7 @@ func (i *integrator) renameAll(ids []string, title string) {
 // deliveryOrder returns each record's events in the order of its changes.
 func (h *harness) deliveryOrder() map[string][]string {
 	h.t.Helper()
-	rows, err := h.db.Query(h.t.Context(), `SELECT record_id, event_id FROM all_deliveries ORDER BY seq`)
+	rows, err := h.db.Query(h.t.Context(), `SELECT record_id, event_id FROM all_deliveries ORDER BY id`)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -367,7 +367,9 @@ type Webhook struct {
 	OffBy *string
 	// EnabledSince is when it was created or last turned on.
 	EnabledSince Time
-	CreatedAt    Time
+	// HeldBefore is the time before which deliveries were queued that are held although it is on.
+	HeldBefore Time
+	CreatedAt  Time
 }
 
 // StoredResponse is the response to a write with an idempotency key, stored in the

@@ -129,8 +129,8 @@ func New(o Options) *Worker {
 func registerActivities(o Options, main, webhooks, deliveries, records sdkworker.Worker) {
 	now, instrumentation := o.Service.Store.Now, o.Instrumentation
 	dispatcher := &activities.Dispatcher{
-		Service: o.Service, Sender: o.Sender, Waker: o.Waker, Now: now, After: time.After, IdleTimeout: o.IdleTimeout,
-		Poller: activities.NewDeliveryPoller(o.Service, o.Log), SharedSlots: make(chan struct{}, sharedRequests),
+		Service: o.Service, Sender: o.Sender, Waker: o.Waker, Now: now, IdleTimeout: o.IdleTimeout, Log: o.Log,
+		Arrivals: activities.NewArrivals(o.Service, o.Log), SharedSlots: make(chan struct{}, sharedRequests),
 		Instrumentation: instrumentation,
 	}
 	sweeper := &activities.Sweeper{Service: o.Service, Waker: o.Waker, Grace: o.SweepEvery, Open: openWorkflows{o.Client}, Instrumentation: instrumentation}

@@ -279,7 +279,8 @@ func (d *delivery) setUpdates(ctx workflow.Context) error {
 				_, err := workflow.AwaitWithOptions(ctx, workflow.AwaitOptions{
 					Timeout: min(d.state.ResponseLimit+attemptPatience, maxUpdate), TimerOptions: workflow.TimerOptions{Summary: "wait for the attempt"},
 				}, func() bool {
-					return d.state.Attempts > before || d.state.Status != models.DeliveryRetrying
+					waits := d.state.Status == models.DeliveryPending || d.state.Status == models.DeliveryRetrying
+					return d.state.Attempts > before || !waits
 				})
 				return d.result(), err
 			}),

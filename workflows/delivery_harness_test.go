@@ -229,7 +229,7 @@ func (h *deliveryHarness) record(now time.Time, accepted bool) {
 	if accepted {
 		code = 204
 	}
-	made := webhooks.Attempt{Number: h.row.Attempts + 1, Before: h.row.AttemptsBefore, Status: code}
+	made := webhooks.Attempt{Number: h.row.Attempts + 1, Failures: h.row.Attempts - h.row.AttemptsBefore, Status: code}
 	next := made.NextStatus(models.DefaultRetrySchedule, models.TimeOf(now))
 	h.row.Attempts = made.Number
 	h.row.Status, h.row.NextAttemptAt = next.Status, next.Next

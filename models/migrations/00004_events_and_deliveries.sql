@@ -28,9 +28,8 @@ CREATE TABLE webhooks (
     -- The person who turned it off, NULL for the service and its operators. Histories of workflows
     -- have no words of people, so they have only the others' reasons.
     off_by                public_id,
-    -- How often deliveries were made pending again. They have their old positions, so when this has changed
-    -- the dispatcher claims from the lowest position again.
-    requeues              bigint NOT NULL DEFAULT 0,
+    -- What was queued before is held: the address was off, and was turned on without it.
+    held_before           timestamptz(3) NOT NULL DEFAULT 'epoch',
     created_at            timestamptz(3) NOT NULL,
     UNIQUE (integration_id, slot),
     CHECK ((previous_secret IS NULL) = (previous_secret_until IS NULL)),
@@ -39,6 +38,17 @@ CREATE TABLE webhooks (
     CHECK (enabled = (off_at IS NULL) AND enabled = (off_reason IS NULL) AND NOT (enabled AND off_by IS NOT NULL))
 );
 CREATE INDEX webhooks_of_organization ON webhooks (organization_id);
+
+-- Whether an integration may use the service at all.
+CREATE FUNCTION usable(i integrations, o organizations, p plans) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN i.enabled AND NOT i.disabled_by_service AND i.deleted_at IS NULL AND NOT o.suspended AND p.api;
+
+-- The one place that says whether an address sends: it is on, and its integration may use the service. An open
+-- delivery to one that does not, or that was queued before held_before, is held: nothing is written when that changes.
+CREATE VIEW sending AS
+    SELECT w.id AS webhook_id, w.enabled AND usable(i, o, p) AS sends, w.held_before
+    FROM webhooks w JOIN integrations i ON i.id = w.integration_id
+    JOIN organizations o ON o.id = w.organization_id JOIN plans p ON p.organization_id = w.organization_id;
 
 -- The health of an address, apart from its settings because it changes with the traffic.
 CREATE TABLE webhook_health (
@@ -84,18 +94,18 @@ CREATE TABLE events (
     trace_parent    text
 ) PARTITION BY RANGE (id);
 
--- seq is taken while the record's row is locked, so it follows the order of the record's changes.
-CREATE SEQUENCE delivery_positions;
-
 -- Deliveries that are pending or retrying. Finishing one moves it to deliveries. docs/decisions/0024-open-deliveries.md
 CREATE TABLE open_deliveries (
     id              public_id PRIMARY KEY,
-    seq             bigint NOT NULL DEFAULT nextval('delivery_positions'),
     event_id        public_id NOT NULL,
     webhook_id      public_id NOT NULL,
     record_id       public_id NOT NULL,
     created_at      timestamptz(3) NOT NULL,
+    -- The time of the event; of one that is sent although it is older than its address's held_before, that.
+    queued_at       timestamptz(3) NOT NULL,
     next_attempt_at timestamptz(3),
+    -- Raised by each redelivery: an attempt that began before one changes nothing of the schedule.
+    generation      integer NOT NULL DEFAULT 0,
     attempts        integer NOT NULL DEFAULT 0,
     -- Attempts before the current run of the retry schedule: a redelivery starts the schedule over.
     attempts_before integer NOT NULL DEFAULT 0,
@@ -107,25 +117,23 @@ CREATE TABLE open_deliveries (
     CHECK ((status = 'pending' AND next_attempt_at IS NULL) OR (status = 'retrying' AND next_attempt_at IS NOT NULL))
 ) WITH (autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 5000,
     autovacuum_analyze_scale_factor = 0.5, autovacuum_analyze_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX open_deliveries_pending ON open_deliveries (webhook_id, seq) WHERE status = 'pending';
+CREATE INDEX open_deliveries_pending ON open_deliveries (webhook_id, queued_at, id) WHERE status = 'pending';
 CREATE INDEX open_deliveries_due ON open_deliveries (next_attempt_at) WHERE status = 'retrying';
-CREATE INDEX open_deliveries_retries ON open_deliveries (webhook_id, next_attempt_at, seq) WHERE status = 'retrying';
--- With the statistics of a moment without retries all indexes of an address's retries seem as good. These two have
--- conditions that serve only their own statements: comparisons of positions, and retries with a workflow.
-CREATE INDEX open_deliveries_retrying_by_position ON open_deliveries (webhook_id, seq) WHERE status = 'retrying' AND seq IS NOT NULL;
+CREATE INDEX open_deliveries_retries ON open_deliveries (webhook_id, next_attempt_at, id) WHERE status = 'retrying';
+CREATE INDEX open_deliveries_of_address ON open_deliveries (webhook_id, id) WHERE webhook_id IS NOT NULL;
 CREATE INDEX open_deliveries_with_workflow ON open_deliveries (webhook_id) WHERE workflow;
 
 -- Finished deliveries, which is only appended to, apart from redeliveries. One that succeeded with its first attempt
 -- holds that attempt: its status is last_status. The attempts of others are in the table attempts.
 CREATE TABLE deliveries (
     id              public_id PRIMARY KEY,
-    seq             bigint NOT NULL DEFAULT nextval('delivery_positions'),
     event_id        public_id NOT NULL,
     webhook_id      public_id NOT NULL,
     record_id       public_id NOT NULL,
-    status          text NOT NULL CHECK (status IN ('delivered', 'failed', 'held', 'skipped')),
+    status          text NOT NULL CHECK (status IN ('delivered', 'failed', 'skipped')),
     attempts        integer NOT NULL DEFAULT 0 CHECK (attempts >= 0),
     attempts_before integer NOT NULL DEFAULT 0 CHECK (attempts_before BETWEEN 0 AND attempts),
+    generation      integer NOT NULL DEFAULT 0,
     last_status     integer,
     last_error      text,
     created_at      timestamptz(3) NOT NULL,
@@ -134,8 +142,9 @@ CREATE TABLE deliveries (
     remote_ip       text,
     response_body   bytea
 ) PARTITION BY RANGE (id);
-CREATE INDEX deliveries_of_address ON deliveries (webhook_id, seq);
-CREATE INDEX deliveries_kept ON deliveries (webhook_id, seq) WHERE status IN ('failed', 'held');
+-- The condition keeps look-ups by id alone from this index while the table is empty (docs/decisions/0032).
+CREATE INDEX deliveries_of_address ON deliveries (webhook_id, id) WHERE webhook_id IS NOT NULL;
+CREATE INDEX deliveries_kept ON deliveries (webhook_id, id) WHERE status = 'failed';
 
 CREATE TABLE attempts (
     delivery_id   public_id NOT NULL,
@@ -154,10 +163,12 @@ CREATE TABLE attempts (
 
 -- For reading only: each delivery is in one of the tables, each attempt in one of two places.
 CREATE VIEW all_deliveries AS
-    SELECT id, seq, event_id, webhook_id, record_id, status, attempts, attempts_before, next_attempt_at,
-        last_status, last_error, created_at FROM open_deliveries
+    SELECT d.id, d.event_id, d.webhook_id, d.record_id,
+        CASE WHEN s.sends AND d.queued_at >= s.held_before THEN d.status ELSE 'held' END AS status,
+        d.attempts, d.attempts_before, d.next_attempt_at, d.last_status, d.last_error, d.created_at
+    FROM open_deliveries d LEFT JOIN sending s ON s.webhook_id = d.webhook_id
     UNION ALL
-    SELECT id, seq, event_id, webhook_id, record_id, status, attempts, attempts_before, NULL::timestamptz(3),
+    SELECT id, event_id, webhook_id, record_id, status, attempts, attempts_before, NULL::timestamptz(3),
         last_status, last_error, created_at FROM deliveries;
 CREATE VIEW all_attempts AS
     SELECT id AS delivery_id, 1 AS number, started_at, latency_ms, last_status AS status, NULL AS error, NULL AS class, remote_ip, response_body
@@ -167,23 +178,23 @@ CREATE VIEW all_attempts AS
 
 -- Work on the deliveries of an address that a request only orders: it is done in batches afterwards.
 
--- Addresses that were deleted, until housekeeping has removed their deliveries, so far those up to removed_seq. A write that
+-- Addresses that were deleted, until housekeeping has removed their deliveries, so far those up to removed_id. A write that
 -- inserts a delivery locks the address, so that none appears after its address was deleted.
 CREATE TABLE deleted_webhooks (
     webhook_id  public_id PRIMARY KEY,
     deleted_at  timestamptz(3) NOT NULL,
-    removed_seq bigint NOT NULL DEFAULT 0
+    removed_id  text NOT NULL DEFAULT ''
 );
 
 -- Redeliveries of all that match a search, which the dispatcher of the address continues.
 CREATE TABLE redeliveries (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     webhook_id public_id NOT NULL REFERENCES webhooks ON DELETE CASCADE,
-    -- What to redeliver (service.DeliverySearch), among the deliveries up to the position until_seq.
+    -- What to redeliver (webhooks.redelivery), among the deliveries with ids below until_id.
     search     jsonb NOT NULL,
-    until_seq  bigint NOT NULL,
-    -- Where the next batch begins.
-    after_seq  bigint NOT NULL DEFAULT 0,
+    until_id   text NOT NULL,
+    -- The next batch begins after it.
+    after_id   text NOT NULL DEFAULT '',
     created_at timestamptz(3) NOT NULL
 );
 CREATE INDEX redeliveries_of_webhook ON redeliveries (webhook_id, id);

@@ -107,8 +107,7 @@ const GrantsOn = `ARRAY(SELECT unnest(d.grants) FROM ` + RightsOn + `)`
 
 // UsableIntegration is the condition that an integration may use the service at
 // all. i is the integration's row, o its organization's, p its plan's.
-const UsableIntegration = `(i.enabled AND NOT i.disabled_by_service AND i.deleted_at IS NULL
-	AND NOT o.suspended AND p.api)`
+const UsableIntegration = `usable(i, o, p)`
 
 // UnusableReason is why an integration that is not deleted may not use the service, for
 // people; NULL if it may (UsableIntegration).

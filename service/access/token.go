@@ -45,7 +45,8 @@ type tokenClient struct {
 const tokenClientQuery = `
 	SELECT i.id, i.organization_id, i.secret_hash, i.scopes, i.token_epoch, i.deleted_at IS NOT NULL AS deleted,
 		` + UsableIntegration + ` AS usable
-	FROM (SELECT * FROM integrations WHERE client_id = $1 LIMIT 1) i
+	FROM (SELECT id FROM integrations WHERE client_id = $1 LIMIT 1) c
+	JOIN integrations i ON i.id = c.id
 	JOIN organizations o ON o.id = i.organization_id
 	JOIN plans p ON p.organization_id = i.organization_id`
 

@@ -1,6 +1,8 @@
 package effects
 
 import (
+	"time"
+
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
@@ -12,13 +14,11 @@ import (
 // if any address does. An address gets it if it subscribes to the type, and its
 // integration has the scope and may read the record (api.md
 // 6.3). Integrations of service companies with people assigned count too.
-// If the address is off, or its integration may not use the service, the delivery is held. The query returns addresses that no
-// dispatcher has leased. Whether an integration may read the record is checked once,
+// The query returns addresses that no dispatcher has leased, unless they do not send: their deliveries are held. Whether an integration may read the record is checked once,
 // regardless of its number of addresses.
 //
-// FOR KEY SHARE waits for a transaction that turns an address on or deletes it,
-// so that the delivery sees the result, and releases of held deliveries wait for it. Deliveries have no foreign key to addresses:
-// deleting one would wait for all of its deliveries.
+// FOR KEY SHARE waits for a transaction that deletes an address, which then gets nothing. Deliveries have no foreign
+// key to addresses: deleting one would wait for all of its deliveries.
 const publishQuery = `
 	WITH readers AS MATERIALIZED (
 		SELECT i.id AS integration_id, {usable} AS usable
@@ -38,12 +38,9 @@ const publishQuery = `
 	), event AS (
 		INSERT INTO events (id, organization_id, type, record_id, actor_id, data, created_at, trace_parent)
 		SELECT @event::text, @organization, @type, @record, @actor, @data::jsonb, @at::timestamptz, @trace_parent WHERE EXISTS (SELECT FROM recipients)
-	), pending AS (
-		INSERT INTO open_deliveries (id, event_id, webhook_id, record_id, created_at)
-		SELECT {id}, @event, r.webhook_id, @record, @at FROM recipients r WHERE r.sends ORDER BY r.webhook_id
-	), held AS (
-		INSERT INTO deliveries (id, event_id, webhook_id, record_id, created_at, status)
-		SELECT {id}, @event, r.webhook_id, @record, @at, 'held' FROM recipients r WHERE NOT r.sends ORDER BY r.webhook_id
+	), deliveries AS (
+		INSERT INTO open_deliveries (id, event_id, webhook_id, record_id, created_at, queued_at)
+		SELECT {id}, @event, r.webhook_id, @record, @at, @at FROM recipients r ORDER BY r.webhook_id
 	)
 	SELECT r.organization_id, r.webhook_id FROM recipients r
 	WHERE r.sends AND NOT EXISTS (
@@ -76,8 +73,10 @@ func publication(table string, scope models.Scope, readable, organizations strin
 
 // publish queues the event and its deliveries. Without an address that gets it there is no event.
 func publish(t *store.Tx, c Change, e Event) error {
-	// The id's time is the change's in the log, by which a record's deliveries are found.
-	id, err := models.NewID(models.PrefixEvent, t.At.Time, t.Random)
+	// The id's millisecond is the change's in the log, by which a record's deliveries are found. Ids are the order of
+	// events and their deliveries, also of those of one write.
+	id, err := models.NewID(models.PrefixEvent, t.At.Add(time.Duration(t.Published)*time.Microsecond), t.Random)
+	t.Published++
 	if err != nil {
 		return err
 	}

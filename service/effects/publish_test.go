@@ -86,6 +86,41 @@ func TestDeliveryIDsDrawnByPostgresAreThoseOfNewID(t *testing.T) {
 	}
 }
 
+// The ids order the deliveries of a record, so the ids of a change's events ascend. They stay in the change's
+// millisecond, by which they are found.
+func TestIDsOfTheEventsOfAChangeAscend(t *testing.T) {
+	f := servicetest.NewHarness(t)
+	id := f.NewWorkOrder([]string{"erp"}, nil)
+	f.ClearEffects(id)
+	const events = 50 // by chance they would not be in order
+	change := effects.Change{
+		Actor: f.Actor("erp"), OrganizationID: f.Acme.OrganizationID, RecordID: id, Action: string(models.EventWorkOrderUpdated), Changes: models.JSON{},
+	}
+	var want []int
+	for n := range events {
+		change.Events = append(change.Events, effects.Event{Type: models.EventWorkOrderUpdated, Data: models.JSON{"nth": n}})
+		want = append(want, n)
+	}
+	var at models.Time
+	err := f.Effects.Transaction(t.Context(), f.Acme.OrganizationID, store.NoKey, func(t *store.Tx) error {
+		at = t.At
+		return effects.Queue(t, change)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind, query := range map[string]string{
+		"events":     `SELECT array_agg((data ->> 'nth')::int ORDER BY id) FROM events WHERE record_id = $1 AND $2 <> '' AND id >= $3 AND id < $4`,
+		"deliveries": `SELECT array_agg((e.data ->> 'nth')::int ORDER BY d.id) FROM all_deliveries d JOIN events e ON e.id = d.event_id WHERE d.record_id = $1 AND d.webhook_id = $2 AND d.id >= $3 AND d.id < $4`,
+	} {
+		prefix := map[string]models.IDPrefix{"events": models.PrefixEvent, "deliveries": models.PrefixDelivery}[kind]
+		got := servicetest.Value[[]int](f.Fixture, query, id, f.ID("erp_hook"), models.FirstID(prefix, at.Time), models.FirstID(prefix, at.Add(time.Millisecond)))
+		if !slices.Equal(got, want) {
+			t.Errorf("by their ids the %s of one change are %v", kind, got)
+		}
+	}
+}
+
 // The write is held between its rules, which count the addresses, and its events.
 func TestAnAddressCreatedWhileAWriteRunsGetsItsEvent(t *testing.T) {
 	f := servicetest.NewHarness(t)

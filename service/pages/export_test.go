@@ -20,11 +20,10 @@ var (
 		"effects":             storetest.Numbered(integrationEffectsQuery, "id", "max"),
 		"webhook":             webhooks.ManagedWebhookQuery,
 		"list":                storetest.Numbered(store.Fill(integrations.SummaryQuery, "condition", "true"), "organization", "window", "limit"),
-		"missed":              storetest.Numbered(webhooks.CountReleasableQuery, "webhook", "since", "after", "limit"),
 	}
 	ManagerArguments = map[string]string{
 		"can see work order": "'wo_1', '{idn_1}', 'idn_2'", "can see feedback": "'iss_1', '{idn_1}', 'idn_2'", "can see node": "'loc_1', '{idn_1}', 'idn_2'",
 		"nodes above": "'wo_1', '{idn_1}', 'idn_2', 'idn_3'", "nodes that one sees": "'idn_1', 10, 'idn_2', 'idn_3'", "effects": "'idn_1', 10", "webhook": "'whk_1', 'idn_1', now()",
-		"list": "'idn_1', now(), 10", "missed": "'whk_1', now(), 0, 10",
+		"list": "'idn_1', now(), 10",
 	}
 )

@@ -66,7 +66,7 @@ func TestChecksStartFromTheNode(t *testing.T) {
 		{"a history", read(func() ([]byte, error) { _, err := h.Records.History(ctx, erp, id); return nil, err })},
 		{"an event of another's change", change(ann)},
 		{"a claim", func() {
-			if claimed, err := h.Webhooks.ClaimPending(ctx, h.ID("erp_hook"), nil, webhooks.ClaimPosition{}, 4); err != nil || len(claimed.Deliveries) == 0 {
+			if claimed, err := h.Webhooks.Claim(ctx, h.Holder("erp_hook"), webhooks.ClaimRequest{Limit: 4}); err != nil || len(claimed.Deliveries) == 0 {
 				t.Errorf("%d deliveries are claimed, error %v", len(claimed.Deliveries), err)
 			}
 		}},

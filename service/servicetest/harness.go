@@ -173,7 +173,7 @@ func (s *Harness) EventsOf(id string) string {
 
 const EventsQuery = `
 	SELECT coalesce(string_agg(substr(e.type, strpos(e.type, '.') + 1) || CASE WHEN e.data ? 'status'
-		THEN format(' %s>%s', e.data ->> 'previous_status', e.data ->> 'status') ELSE '' END, ', ' ORDER BY v.seq), '')
+		THEN format(' %s>%s', e.data ->> 'previous_status', e.data ->> 'status') ELSE '' END, ', ' ORDER BY v.id), '')
 	FROM all_deliveries v JOIN events e ON e.id = v.event_id WHERE v.record_id = $1 AND v.webhook_id = $2`
 
 // NoticesOf lists the notices about a record: person and kind.

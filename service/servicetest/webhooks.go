@@ -1,6 +1,7 @@
 package servicetest
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -20,20 +21,30 @@ func Create(t *testing.T, f *Fixture) string {
 	return answer.RecordID
 }
 
-// Claim claims pending deliveries of an address.
+// Holder is a lease of an address that no other dispatcher takes.
+func (f *Fixture) Holder(webhook string) webhooks.Lease {
+	return webhooks.Lease{WebhookID: f.ID(webhook), Epoch: math.MaxInt64}
+}
+
+// Claim claims what is due at an address: the oldest delivery of each record.
 func Claim(t *testing.T, f *Fixture, webhook string) webhooks.Claim {
 	t.Helper()
-	claimed, err := f.Webhooks.ClaimPending(t.Context(), f.ID(webhook), nil, webhooks.ClaimPosition{}, 100)
+	claimed, err := f.Webhooks.Claim(t.Context(), f.Holder(webhook), webhooks.ClaimRequest{Limit: 100, Retries: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return claimed
 }
 
+// AddressOf is the address as its deliveries are recorded.
+func (f *Fixture) AddressOf(webhook string) webhooks.Address {
+	return webhooks.Address{ID: f.ID(webhook), OrganizationID: Value[string](f, `SELECT organization_id FROM webhooks WHERE id = $1`, f.ID(webhook))}
+}
+
 // Record records attempts of an address.
 func Record(t *testing.T, f *Fixture, webhook string, attempts ...webhooks.Attempt) webhooks.RecordResult {
 	t.Helper()
-	recorded, err := f.Webhooks.RecordAttempts(t.Context(), f.ID(webhook), attempts)
+	recorded, err := f.Webhooks.RecordAttempts(t.Context(), f.AddressOf(webhook), attempts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,11 +53,18 @@ func Record(t *testing.T, f *Fixture, webhook string, attempts ...webhooks.Attem
 
 // Attempt is the next attempt of a delivery, with the status of its response; 0 is no response.
 func Attempt(f *Fixture, d webhooks.RenderedDelivery, status int) webhooks.Attempt {
-	a := webhooks.Attempt{DeliveryID: d.DeliveryID, Number: d.Attempts + 1, Before: d.AttemptsBefore, StartedAt: models.TimeOf(f.Clock.Now()), Status: status, Latency: 12 * time.Millisecond}
+	a := webhooks.Attempt{DeliveryID: d.DeliveryID, Number: d.Attempts + 1, Generation: d.Generation, Failures: d.Attempts - d.AttemptsBefore, StartedAt: models.TimeOf(f.Clock.Now()), Status: status, Latency: 12 * time.Millisecond}
 	if status == 0 {
 		a.Error = "The connection was refused."
 	}
 	return a
+}
+
+// MadeBefore has the delivery have made as many attempts of the retry schedule.
+func MadeBefore(f *Fixture, d webhooks.RenderedDelivery, attempts int) webhooks.RenderedDelivery {
+	f.Exec(`UPDATE open_deliveries SET attempts = $2 WHERE id = $1`, d.DeliveryID, attempts)
+	d.Attempts = attempts
+	return d
 }
 
 // Status returns the status of a delivery.
@@ -76,8 +94,8 @@ func PlantDeliveries(f *Fixture, hook string, status models.DeliveryStatus, n in
 				SELECT 'evt_01kk9planted' || lpad(n::text, 7, '0'), organization_id, type, record_id, actor_id, data, created_at
 				FROM (SELECT * FROM events ORDER BY id LIMIT 1) e, generate_series($2::integer, $3::integer) n
 				RETURNING id, record_id, created_at)
-			INSERT INTO open_deliveries (id, event_id, webhook_id, record_id, created_at)
-			SELECT replace(id, 'evt_', 'dlv_'), id, $1, record_id, created_at FROM event ORDER BY id`,
+			INSERT INTO open_deliveries (id, event_id, webhook_id, record_id, created_at, queued_at)
+			SELECT replace(id, 'evt_', 'dlv_'), id, $1, record_id, created_at, created_at FROM event ORDER BY id`,
 			f.ID(hook), first, min(first+part-1, n))
 	}
 	if status != models.DeliveryPending {
@@ -90,20 +108,21 @@ func WithStatus(f *Fixture, hook string, status models.DeliveryStatus) int {
 	return Value[int](f, `SELECT count(*) FROM all_deliveries WHERE webhook_id = $1 AND status = $2`, f.ID(hook), string(status))
 }
 
-// DispatchAll claims and delivers until nothing is pending. It returns the deliveries
+// DispatchAll claims and delivers until nothing is due. It returns the deliveries
 // in the order in which they were claimed.
-func DispatchAll(t *testing.T, f *Fixture, hook string) []int64 {
+func DispatchAll(t *testing.T, f *Fixture, hook string) []string {
 	t.Helper()
-	var order []int64
+	var order []string
 	for {
-		claimed, err := f.Webhooks.ClaimPending(t.Context(), f.ID(hook), nil, webhooks.ClaimPosition{}, 500)
+		claimed, err := f.Webhooks.Claim(t.Context(), f.Holder(hook), webhooks.ClaimRequest{Limit: 500})
 		if err != nil {
 			t.Fatal(err)
 		}
 		ids := []string{}
 		for _, d := range claimed.Deliveries {
-			ids, order = append(ids, d.DeliveryID), append(order, d.Seq)
+			ids = append(ids, d.DeliveryID)
 		}
+		order = append(order, ids...)
 		f.SetDeliveries(models.DeliveryDelivered, `id = ANY ($1)`, ids)
 		if !claimed.More {
 			return order

@@ -38,6 +38,8 @@ type Tx struct {
 	Unreadable bool
 	// Wakes names the workflows to wake after the commit.
 	Wakes []WakeTarget
+	// Published counts the events that the write publishes.
+	Published int
 
 	conn   *sql.Conn
 	id     transactionID

@@ -76,32 +76,28 @@ const receiver = `lower(split_part({w}.url, '/', 3))`
 
 // backlogQuery reads a Backlog in one round trip. It finds the oldest pending
 // delivery of each address, and its retry that is due first, by skipping in their indexes from
-// address to address, so a million deliveries after it add no cost. Every count has a limit. Deliveries
-// that are due at an address that does not send are about to be held, so they are not waiting. Retries of
-// a deleted address count until housekeeping has removed them: their index lacks the address.
+// address to address, so a million deliveries after it add no cost. Every count has a limit. Held deliveries
+// are not waiting. Retries of a deleted address count until housekeeping has removed them.
 var backlogQuery = store.Fill(`
 	WITH RECURSIVE heads AS (
-		(SELECT webhook_id, created_at FROM open_deliveries WHERE status = 'pending' ORDER BY webhook_id, seq LIMIT 1)
+		(SELECT webhook_id FROM open_deliveries ORDER BY webhook_id LIMIT 1)
 		UNION ALL
 		SELECT next.* FROM heads h, LATERAL (
-			SELECT d.webhook_id, d.created_at FROM open_deliveries d
-			WHERE d.status = 'pending' AND d.webhook_id > h.webhook_id ORDER BY d.webhook_id, d.seq LIMIT 1) next
-	), retries AS (
-		(SELECT webhook_id, next_attempt_at FROM open_deliveries WHERE status = 'retrying' ORDER BY webhook_id, next_attempt_at LIMIT 1)
-		UNION ALL
-		SELECT next.* FROM retries r, LATERAL (
-			SELECT d.webhook_id, d.next_attempt_at FROM open_deliveries d
-			WHERE d.status = 'retrying' AND d.webhook_id > r.webhook_id ORDER BY d.webhook_id, d.next_attempt_at LIMIT 1) next
+			SELECT d.webhook_id FROM open_deliveries d WHERE d.webhook_id > h.webhook_id ORDER BY d.webhook_id LIMIT 1) next
+	), addresses AS MATERIALIZED (
+		SELECT s.* FROM heads h CROSS JOIN LATERAL (SELECT * FROM sending WHERE webhook_id = h.webhook_id LIMIT 1) s
 	), due AS MATERIALIZED (
-		SELECT d.*, greatest(least(d.pending_since, d.retry_since), w.enabled_since, y.last_at) AS stalled_since,
+		SELECT s.webhook_id, p.pending_since, r.retry_since, greatest(least(p.pending_since, r.retry_since), w.enabled_since, y.last_at) AS stalled_since,
 			w.receiver, y.failing_since IS NOT NULL AS failing,
-			NOT EXISTS (SELECT FROM webhook_leases WHERE webhook_id = d.webhook_id AND leased_until > @now) AS unclaimed
-		FROM (SELECT webhook_id, min(pending_since) AS pending_since, min(retry_since) AS retry_since FROM (
-				SELECT webhook_id, created_at AS pending_since, NULL::timestamptz AS retry_since FROM heads
-				UNION ALL SELECT webhook_id, NULL, next_attempt_at FROM retries WHERE next_attempt_at <= @now) x
-			GROUP BY webhook_id) d
-		CROSS JOIN LATERAL (SELECT enabled_since, {receiver} AS receiver FROM webhooks w WHERE id = d.webhook_id AND {sends} LIMIT 1) w
-		LEFT JOIN LATERAL (SELECT last_at, failing_since FROM webhook_health WHERE webhook_id = d.webhook_id LIMIT 1) y ON true
+			NOT EXISTS (SELECT FROM webhook_leases WHERE webhook_id = s.webhook_id AND leased_until > @now) AS unclaimed
+		FROM addresses s
+		LEFT JOIN LATERAL (SELECT queued_at AS pending_since FROM open_deliveries
+			WHERE webhook_id = s.webhook_id AND status = 'pending' AND queued_at >= s.held_before ORDER BY queued_at LIMIT 1) p ON true
+		LEFT JOIN LATERAL (SELECT next_attempt_at AS retry_since FROM open_deliveries
+			WHERE webhook_id = s.webhook_id AND status = 'retrying' AND next_attempt_at <= @now AND queued_at >= s.held_before ORDER BY next_attempt_at LIMIT 1) r ON true
+		CROSS JOIN LATERAL (SELECT enabled_since, {receiver} AS receiver FROM webhooks w WHERE id = s.webhook_id LIMIT 1) w
+		LEFT JOIN LATERAL (SELECT last_at, failing_since FROM webhook_health WHERE webhook_id = s.webhook_id LIMIT 1) y ON true
+		WHERE s.sends AND num_nonnulls(p.pending_since, r.retry_since) > 0
 	), waiting AS (
 		SELECT min(pending_since) AS oldest, min(stalled_since) AS stalled_since,
 			count(*) FILTER (WHERE pending_since < @unclaimed_since AND unclaimed) AS unclaimed,
@@ -111,16 +107,18 @@ var backlogQuery = store.Fill(`
 		SELECT count(*) AS attempted, count(*) FILTER (WHERE failing) AS failing FROM (
 			SELECT bool_and(y.failing_since IS NOT NULL) AS failing FROM webhook_health y JOIN webhooks w ON w.id = y.webhook_id
 			WHERE w.enabled AND y.last_at > @attempted_since AND y.last_success_at > @worked_since GROUP BY {receiver}) x
-	), kept AS (
-		SELECT count(*) FILTER (WHERE status = 'failed') AS failed, count(*) FILTER (WHERE status = 'held') AS held
-		FROM (SELECT status FROM deliveries WHERE status IN ('failed', 'held') AND {not_deleted} LIMIT @max_kept) x
+	), open AS (
+		SELECT least(coalesce(sum(d.pending), 0), @max)::bigint AS pending, least(coalesce(sum(d.held), 0), @max_kept)::bigint AS held FROM addresses s CROSS JOIN LATERAL (
+			SELECT count(*) FILTER (WHERE status = 'pending' AND due) AS pending, count(*) FILTER (WHERE NOT due) AS held FROM (
+				SELECT status, s.sends AND queued_at >= s.held_before AS due FROM open_deliveries WHERE webhook_id = s.webhook_id LIMIT @max) x) d
 	)
 	SELECT @now::timestamptz AS at,
-		(SELECT count(*) FROM (SELECT FROM open_deliveries WHERE status = 'pending' AND {not_deleted} LIMIT @max) x) AS pending,
+		(SELECT pending FROM open) AS pending,
 		(SELECT oldest FROM waiting) AS oldest_pending,
 		(SELECT stalled_since FROM waiting) AS stalled_since,
 		(SELECT count(*) FROM (SELECT FROM open_deliveries WHERE status = 'retrying' LIMIT @max) x) AS retries,
-		(SELECT failed FROM kept) AS failed, (SELECT held FROM kept) AS held,
+		(SELECT count(*) FROM (SELECT FROM deliveries WHERE status = 'failed' AND {not_deleted} LIMIT @max_kept) x) AS failed,
+		(SELECT held FROM open) AS held,
 		(SELECT count(*) FROM (SELECT FROM dirty_records LIMIT @max) x) AS dirty_records,
 		(SELECT min(since) FROM dirty_records) AS oldest_dirty,
 		(SELECT count(*) FROM (SELECT FROM notices WHERE mail = 'waiting' UNION ALL SELECT FROM sign_in_links WHERE sealed IS NOT NULL LIMIT @max) x) AS mails,
@@ -143,7 +141,7 @@ var backlogQuery = store.Fill(`
 		(SELECT greatest(0, least(@partition_days, min(last) - (@now AT TIME ZONE 'UTC')::date)) FROM (
 			SELECT max(day) AS last FROM partitions.days WHERE attached GROUP BY of) made) AS partition_days_ahead,
 		(SELECT count(*) FROM partitions.days WHERE partitions.midnight(day + 1) < @partitions_until) AS partitions_overdue`,
-	"sends", store.Fill(webhooks.Sends, "w", "w"), "receiver", store.Fill(receiver, "w", "w"), "not_deleted", `webhook_id <> ALL (ARRAY(SELECT webhook_id::text FROM deleted_webhooks))`)
+	"receiver", store.Fill(receiver, "w", "w"), "not_deleted", `webhook_id <> ALL (ARRAY(SELECT webhook_id::text FROM deleted_webhooks))`)
 
 func backlogArgs(now models.Time, grace time.Duration) pgx.NamedArgs {
 	return pgx.NamedArgs{

@@ -112,14 +112,15 @@ func TestDaysAreDroppedOnceAllOfThemHasExpired(t *testing.T) {
 		servicetest.Create(t, f)
 		claimed := servicetest.Claim(t, f, "erp_hook").Deliveries
 		servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimed[0], 200))
-		claimed[1].Attempts = models.DeliveryAttempts - 1
-		servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimed[1], 500)) // parked as failed
+		last := servicetest.MadeBefore(f, claimed[1], models.DeliveryAttempts-1)
+		servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, last, 500)) // fails for good
 		f.Exec(`UPDATE webhook_health SET failed_at = 'infinity' WHERE webhook_id = $1`, f.ID("erp_hook"))
 		if off, err := f.Webhooks.TurnOffIfUnsuccessful(t.Context(), f.ID("erp_hook")); !off || err != nil {
 			t.Fatalf("the address is off: %t, %v", off, err)
 		}
-		servicetest.Create(t, f) // parked as held
-		f.Exec(`UPDATE webhooks SET enabled = true, off_reason = NULL, off_at = NULL`)
+		servicetest.Create(t, f) // held
+		f.Clock.Advance(time.Millisecond)
+		f.Exec(`UPDATE webhooks SET enabled = true, off_reason = NULL, off_at = NULL, held_before = $1`, f.Clock.Now())
 		f.Exec(`DELETE FROM open_deliveries WHERE webhook_id <> $1`, f.ID("erp_hook"))
 	}
 	deliver()
@@ -135,7 +136,8 @@ func TestDaysAreDroppedOnceAllOfThemHasExpired(t *testing.T) {
 		partitions, later int
 	}{
 		{time.Date(2040, time.February, 1, 23, 59, 59, 999e6, time.UTC), "01-02 01-03", before, 0, 0},
-		{time.Date(2040, time.February, 2, 0, 0, 0, 0, time.UTC), "01-03", "3 3 1", 3, 0},
+		{time.Date(2040, time.February, 2, 0, 0, 0, 0, time.UTC), "01-03", "3 2 1", 3, 0},
+		{time.Date(2040, time.February, 2, 23, 59, 59, 0, time.UTC), "01-03", "3 2 1", 0, 0},
 		{time.Date(2040, time.February, 3, 0, 0, 0, 0, time.UTC), "01-04", "0 0 0", 3, 0},
 	} {
 		f.Clock.Advance(step.at.Sub(f.Clock.Now()))

@@ -2,6 +2,7 @@ package upkeep_test
 
 import (
 	"bytes"
+	"math"
 	"strings"
 	"testing"
 
@@ -14,7 +15,7 @@ import (
 // secretsOf returns the secrets that sign a delivery to the address.
 func secretsOf(t *testing.T, s *service.Service, webhookID string) ([]string, error) {
 	t.Helper()
-	claim, err := s.Webhooks.ClaimPending(t.Context(), webhookID, nil, webhooks.ClaimPosition{}, 1)
+	claim, err := s.Webhooks.Claim(t.Context(), webhooks.Lease{WebhookID: webhookID, Epoch: math.MaxInt64}, webhooks.ClaimRequest{Limit: 1})
 	return claim.Address.Secrets, err
 }
 

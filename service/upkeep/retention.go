@@ -156,13 +156,11 @@ var removeOfDeletedAddress = store.Fill(`
 		ORDER BY deleted_at, webhook_id LIMIT 1 FOR UPDATE
 	), next AS (
 		SELECT d.* FROM address a CROSS JOIN LATERAL (
-			(SELECT id, seq, status, attempts FROM open_deliveries
-				WHERE webhook_id = a.webhook_id AND status = 'pending' AND seq > a.removed_seq ORDER BY seq LIMIT @limit)
-			UNION ALL (SELECT id, seq, status, attempts FROM open_deliveries
-				WHERE webhook_id = a.webhook_id AND status = 'retrying' AND seq > a.removed_seq ORDER BY seq LIMIT @limit)
-			UNION ALL (SELECT id, seq, status, attempts FROM deliveries
-				WHERE webhook_id = a.webhook_id AND seq > a.removed_seq ORDER BY seq LIMIT @limit)
-			ORDER BY seq LIMIT @limit) d
+			(SELECT id, status, attempts FROM open_deliveries
+				WHERE webhook_id = ANY (ARRAY[a.webhook_id]) AND id > a.removed_id ORDER BY webhook_id, id LIMIT @limit)
+			UNION ALL (SELECT id, status, attempts FROM deliveries
+				WHERE webhook_id = ANY (ARRAY[a.webhook_id]) AND id > a.removed_id ORDER BY webhook_id, id LIMIT @limit)
+			ORDER BY id LIMIT @limit) d
 	), removed_open AS (
 		DELETE FROM open_deliveries WHERE id = ANY (ARRAY(SELECT id FROM next)) RETURNING id
 	), removed AS (
@@ -170,7 +168,7 @@ var removeOfDeletedAddress = store.Fill(`
 	), attempted AS (
 		DELETE FROM attempts WHERE delivery_id = ANY (ARRAY(SELECT id FROM next)) AND {attempt_days}
 	), continued AS (
-		UPDATE deleted_webhooks w SET removed_seq = (SELECT max(seq) FROM next)
+		UPDATE deleted_webhooks w SET removed_id = (SELECT max(id) FROM next)
 		FROM address a WHERE w.webhook_id = a.webhook_id AND (SELECT count(*) FROM next) = @limit
 	), finished AS (
 		DELETE FROM deleted_webhooks w
@@ -179,7 +177,7 @@ var removeOfDeletedAddress = store.Fill(`
 	)
 	SELECT (SELECT count(*) FROM removed) + (SELECT count(*) FROM removed_open), NULL::timestamptz,
 		(SELECT count(*) FROM deleted_webhooks WHERE deleted_at <= @until) > (SELECT count(*) FROM finished),
-		array_agg(id) FILTER (WHERE status IN ('retrying', 'failed', 'held') AND attempts > 0)
+		array_agg(id) FILTER (WHERE attempts > 0 AND status IN ('pending', 'retrying', 'failed'))
 	FROM next`, "days", webhooks.DaysOf("id", "next"), "attempt_days", webhooks.DaysOf("delivery_id", "next"))
 
 // markWorkOfInactivated marks the open work orders of an identity that can no longer act as

@@ -28,8 +28,8 @@ func event(f *servicetest.Fixture, name string, age time.Duration) {
 	f.Exec(`SELECT partitions.make(($1::timestamptz AT TIME ZONE 'UTC')::date, 1)`, created)
 	f.Exec(`INSERT INTO events (id, organization_id, type, record_id, actor_id, data, created_at)
 		VALUES ('evt' || $1, $2, 'work_order.created', 'wo_none', $3, '{}', $4)`, id, f.Acme.OrganizationID, f.ID("erp"), created)
-	f.Exec(`INSERT INTO open_deliveries (id, event_id, webhook_id, record_id, status, attempts, next_attempt_at, created_at)
-		VALUES ('dlv' || $1, 'evt' || $1, $2, 'wo_none', 'retrying', 1, $3, $3)`, id, f.ID("erp_hook"), created)
+	f.Exec(`INSERT INTO open_deliveries (id, event_id, webhook_id, record_id, status, attempts, next_attempt_at, created_at, queued_at)
+		VALUES ('dlv' || $1, 'evt' || $1, $2, 'wo_none', 'retrying', 1, $3, $3, $3)`, id, f.ID("erp_hook"), created)
 	f.Exec(`INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, attempts, created_at)
 		VALUES ('dlv' || $1 || '2', 'evt' || $1, $2, 'wo_none', 'failed', 1, $3)`, id, f.ID("reader_hook"), created)
 	f.Exec(`INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status)
@@ -268,9 +268,9 @@ func TestRemovalBlocksNoOtherWork(t *testing.T) {
 			return err
 		},
 		"deliveries": func() error {
-			claimed, err := f.Webhooks.ClaimPending(ctx, f.ID("reader_hook"), nil, webhooks.ClaimPosition{}, 1)
+			claimed, err := f.Webhooks.Claim(ctx, f.Holder("reader_hook"), webhooks.ClaimRequest{Limit: 1})
 			if err == nil {
-				_, err = f.Webhooks.RecordAttempts(ctx, f.ID("reader_hook"), []webhooks.Attempt{servicetest.Attempt(f, claimed.Deliveries[0], 204)})
+				_, err = f.Webhooks.RecordAttempts(ctx, f.AddressOf("reader_hook"), []webhooks.Attempt{servicetest.Attempt(f, claimed.Deliveries[0], 204)})
 			}
 			return err
 		},

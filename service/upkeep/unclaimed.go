@@ -27,10 +27,11 @@ var sweptQueries = struct{ addresses, dirty, mails string }{
 	addresses: `
 		SELECT h.id, h.organization_id FROM webhooks h
 		WHERE (EXISTS (SELECT FROM open_deliveries d
-				WHERE d.webhook_id = h.id AND d.status = 'pending' AND d.created_at < $1)
+				WHERE d.webhook_id = h.id AND d.status = 'pending' AND d.queued_at >= h.held_before AND d.queued_at < $1)
 				OR EXISTS (SELECT FROM open_deliveries d
-				WHERE d.webhook_id = h.id AND d.status = 'retrying' AND d.next_attempt_at < $1)
-				OR ` + store.Fill(webhooks.Sends, "w", "h") + ` AND EXISTS (SELECT FROM redeliveries r WHERE r.webhook_id = h.id))
+				WHERE d.webhook_id = h.id AND d.status = 'retrying' AND d.queued_at >= h.held_before AND d.next_attempt_at < $1)
+				OR EXISTS (SELECT FROM redeliveries r WHERE r.webhook_id = h.id))
+			AND ` + store.Fill(webhooks.Sends, "w", "h") + `
 			AND NOT EXISTS (SELECT FROM webhook_leases m WHERE m.webhook_id = h.id AND m.leased_until > $2)
 		LIMIT $3`,
 	dirty: `

@@ -12,7 +12,7 @@ import (
 
 // wantedQueries return the addresses and deliveries that have a workflow, with their
 // organizations: of the deliveries those that are retrying and have one, and of each
-// address's failed and held ones the newest $1, if an attempt has failed.
+// address's failed ones the newest $1.
 var wantedQueries = map[store.TargetKind]string{
 	store.TargetWebhook: `SELECT id, organization_id FROM webhooks WHERE $1 > 0`,
 	store.TargetDelivery: `
@@ -20,8 +20,8 @@ var wantedQueries = map[store.TargetKind]string{
 		WHERE d.status = 'retrying' AND d.workflow
 		UNION ALL
 		SELECT d.id, w.organization_id FROM webhooks w CROSS JOIN LATERAL (
-			SELECT id FROM deliveries WHERE webhook_id = w.id AND status IN ('failed', 'held') AND attempts > 0
-			ORDER BY seq DESC LIMIT $1) d`,
+			SELECT id FROM deliveries WHERE webhook_id = ANY (ARRAY[w.id]) AND status = 'failed'
+			ORDER BY webhook_id DESC, id DESC LIMIT $1) d`,
 }
 
 // WantedWorkflows returns the addresses or deliveries whose workflows are to be open

@@ -130,8 +130,33 @@ func TestDeliveriesOfSeveralDeletedWebhooksAreRemoved(t *testing.T) {
 	}
 }
 
+// Removing the few deliveries of an address does not read the many of a busy one.
+func TestRemovingFewDeliveriesReadsFew(t *testing.T) {
+	const many = 20_000
+	f := servicetest.New(t)
+	record := servicetest.Create(t, f)
+	for _, status := range []models.DeliveryStatus{models.DeliveryDelivered, models.DeliveryPending, models.DeliveryRetrying} {
+		f.PlantDeliveries("erp_hook", record, models.EventWorkOrderUpdated, status, 0, many, servicetest.Start.Add(-10*time.Hour))
+	}
+	f.Exec(`VACUUM ANALYZE`)
+	if err := f.Webhooks.DeleteWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("reader_hook")); err != nil {
+		t.Fatal(err)
+	}
+	read := func() int {
+		f.FlushStatistics()
+		return servicetest.Value[int](f, `SELECT sum(idx_tup_read)::integer FROM pg_stat_user_indexes WHERE relname LIKE ANY ('{deliveries%,open_deliveries}')`)
+	}
+	before := read()
+	if got := servicetest.Remove(t, f.Service, upkeep.RemovalBatch, 0); got != (upkeep.RemovalResult{Deliveries: 1}) {
+		t.Errorf("removed %+v, want one delivery", got)
+	}
+	if n := read() - before; n > many/10 {
+		t.Errorf("it reads %d entries of indexes", n)
+	}
+}
+
 // A release of many deliveries looks through one batch in the command's transaction.
-// The dispatcher continues it, and newer deliveries wait until it is finished.
+// The dispatcher continues it, the oldest first, while newer deliveries go on.
 func TestAReleaseOfManyDeliveriesContinuesInOrder(t *testing.T) {
 	const many = 2500
 	for name, command := range map[string]func(f *servicetest.Fixture, since models.Time) (webhooks.Released, error){
@@ -151,11 +176,13 @@ func TestAReleaseOfManyDeliveriesContinuesInOrder(t *testing.T) {
 			servicetest.PlantDeliveries(f, "erp_hook", models.DeliveryFailed, many)
 			f.Exec(`UPDATE deliveries SET id = partitions.first_id('dlv', $1) || right(id, 7), created_at = $1 WHERE id <= 'dlv_01kk9planted0000010'`,
 				servicetest.Start.Add(-time.Minute))
+			f.Clock.Advance(8 * 24 * time.Hour) // past the ids of what was planted
+			f.Exec(`SELECT partitions.make($1, 3)`, f.Clock.Now())
 			released, err := command(f, models.TimeOf(servicetest.Start))
 			if err != nil || released != (webhooks.Released{Due: many - 10}) {
 				t.Errorf("%+v are released (%v), want those that are new enough", released, err)
 			}
-			if n := servicetest.WithStatus(f, "erp_hook", models.DeliveryPending); n != 990 {
+			if n := servicetest.WithStatus(f, "erp_hook", models.DeliveryPending); n != 1000 {
 				t.Errorf("the command itself released %d deliveries, want one batch", n)
 			}
 			newest := servicetest.Create(t, f)
@@ -165,8 +192,8 @@ func TestAReleaseOfManyDeliveriesContinuesInOrder(t *testing.T) {
 				t.Errorf("the sweep does not find the release: %v", err)
 			}
 			order := servicetest.DispatchAll(t, f, "erp_hook")
-			if len(order) != many-10+1 || !slices.IsSorted(order) {
-				t.Errorf("%d deliveries are sent, in order: %v; want %d", len(order), slices.IsSorted(order), many-10+1)
+			if len(order) != many-10+1 {
+				t.Errorf("%d deliveries are sent, want %d", len(order), many-10+1)
 			}
 			if got := servicetest.Status(t, f, servicetest.DeliveryOf(f, "erp_hook", newest)); got != models.DeliveryDelivered {
 				t.Errorf("the newest one is %s", got)
@@ -187,6 +214,7 @@ func TestAnUnfinishedReleaseIsFoundAndEndsWithItsWebhook(t *testing.T) {
 	f := servicetest.New(t)
 	servicetest.Create(t, f)
 	servicetest.PlantDeliveries(f, "erp_hook", models.DeliveryFailed, 1500)
+	f.Clock.Advance(8 * 24 * time.Hour) // past the ids of what was planted
 	if _, err := f.Webhooks.RedeliverSince(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), models.TimeOf(servicetest.Start)); err != nil {
 		t.Fatal(err)
 	}
@@ -206,70 +234,30 @@ func TestAnUnfinishedReleaseIsFoundAndEndsWithItsWebhook(t *testing.T) {
 	}
 }
 
-// Turning an address off holds one batch of its due deliveries. Its dispatcher holds
-// the others and sends none.
-func TestTurningOffHoldsInBatches(t *testing.T) {
+// Turning an address off and on writes no delivery, however many there are.
+func TestTurningOffAndOnWritesNoDelivery(t *testing.T) {
 	f := servicetest.New(t)
 	servicetest.Create(t, f)
 	servicetest.PlantDeliveries(f, "erp_hook", models.DeliveryPending, 2500)
-	f.Exec(`UPDATE open_deliveries SET status = 'retrying', next_attempt_at = created_at WHERE id <= 'dlv_01kk9planted0001200'`)
-	f.Wakes.Take()
+	versions := func() string {
+		return servicetest.Value[string](f, `SELECT string_agg(DISTINCT xmin::text, ' ' ORDER BY xmin::text) FROM open_deliveries`)
+	}
+	before := versions()
 	if _, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), ""); err != nil {
 		t.Fatal(err)
-	}
-	if n := servicetest.WithStatus(f, "erp_hook", models.DeliveryHeld); n != 2000 {
-		t.Errorf("the command held %d deliveries, want a batch of each status", n)
-	}
-	if work := f.Wakes.Take(); !slices.Contains(work, store.WakeTarget{Kind: store.TargetWebhook, ID: f.ID("erp_hook")}) {
-		t.Error("the address's workflow is not woken for the others")
-	}
-	if order := servicetest.DispatchAll(t, f, "erp_hook"); len(order) > 0 {
-		t.Errorf("%d deliveries are sent", len(order))
 	}
 	if n := servicetest.WithStatus(f, "erp_hook", models.DeliveryHeld); n != 2501 {
 		t.Errorf("%d deliveries are held, want all", n)
 	}
-}
-
-// An address that is turned on between a claim's look at it and its holding of due
-// deliveries keeps them due.
-func TestAClaimDoesNotHoldForAnAddressThatIsBeingTurnedOn(t *testing.T) {
-	f := servicetest.New(t)
-	servicetest.Create(t, f)
-	if _, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), ""); err != nil {
-		t.Fatal(err)
+	if order := servicetest.DispatchAll(t, f, "erp_hook"); len(order) > 0 {
+		t.Errorf("%d deliveries are sent", len(order))
 	}
-	f.SetDeliveries(models.DeliveryPending, `webhook_id = $1`, f.ID("erp_hook"))
-	other, err := f.Pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	since := models.TimeOf(servicetest.Start)
+	if _, released, err := f.Webhooks.EnableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), &since); err != nil || released.Due != 2501 {
+		t.Errorf("%+v are released, %v", released, err)
 	}
-	defer other.Rollback(context.WithoutCancel(t.Context()))
-	for _, sql := range []string{ // as EnableWebhook does
-		`SELECT FROM webhooks WHERE id = $1 FOR UPDATE`,
-		`UPDATE webhooks SET enabled = true, off_reason = NULL, off_at = NULL WHERE id = $1`,
-	} {
-		if _, err := other.Exec(t.Context(), sql, f.ID("erp_hook")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	claimed := make(chan error)
-	go func() {
-		_, err := f.Webhooks.ClaimPending(t.Context(), f.ID("erp_hook"), nil, webhooks.ClaimPosition{}, 10)
-		claimed <- err
-	}()
-	servicetest.AwaitLocks(t, f, 1)
-	if err := other.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-claimed; err != nil {
-		t.Fatal(err)
-	}
-	if n := servicetest.WithStatus(f, "erp_hook", models.DeliveryHeld); n != 0 {
-		t.Errorf("%d deliveries of the address, which is on, are held", n)
-	}
-	if got := servicetest.Claim(t, f, "erp_hook").Deliveries; len(got) != 1 {
-		t.Errorf("%d deliveries are claimed afterwards, want one", len(got))
+	if after := versions(); after != before {
+		t.Errorf("the deliveries were written by transactions %s, want %s", after, before)
 	}
 }
 

@@ -53,28 +53,30 @@ const MaxAddressCount = 2000
 // offByPerson stands for the reason of a person, which names people or may.
 const offByPerson = `A person turned it off; its page shows why.`
 
-// addressStateQuery reads each count by index and stops at the limit. A delivery that
-// waits for the rest of a release is due, and so is any of an address that does not send, since
-// it is to be held.
+// addressStateQuery reads each count by index and stops at the limit.
 var addressStateQuery = store.Fill(`
 	SELECT w.id AS webhook_id, w.organization_id, w.integration_id, a.sends AS enabled, 
 		CASE WHEN w.off_by IS NULL THEN coalesce(w.off_reason, a.reason) ELSE '`+offByPerson+`' END AS off_reason, w.off_at,
 		h.failing_since, h.warned_at, h.last_success_at, h.last_at, h.last_status, h.last_error,
 		{shut_off} AS shut_off_due,
-		EXISTS (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'pending')
-			OR EXISTS (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'retrying' AND (NOT a.sends OR next_attempt_at <= $2))
-			OR a.sends AND EXISTS (SELECT FROM redeliveries r WHERE r.webhook_id = w.id) AS due,
+		a.sends AND (EXISTS (SELECT FROM redeliveries r WHERE r.webhook_id = w.id)
+			OR EXISTS (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'pending' AND queued_at >= w.held_before)
+			OR EXISTS (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'retrying' AND queued_at >= w.held_before AND next_attempt_at <= $2)) AS due,
 		CASE WHEN a.sends THEN (SELECT next_attempt_at FROM open_deliveries
-			WHERE webhook_id = w.id AND status = 'retrying' ORDER BY next_attempt_at LIMIT 1) END AS next_retry_at,
-		(SELECT count(*) FROM (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'pending' LIMIT $3) x) AS pending,
-		(SELECT count(*) FROM (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'retrying' LIMIT $3) x) AS retrying,
+			WHERE webhook_id = w.id AND status = 'retrying' AND queued_at >= w.held_before ORDER BY next_attempt_at LIMIT 1) END AS next_retry_at,
+		CASE WHEN a.sends THEN (SELECT count(*) FROM (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'pending'
+			AND queued_at >= w.held_before LIMIT $3) x) ELSE 0 END AS pending,
+		CASE WHEN a.sends THEN (SELECT count(*) FROM (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'retrying'
+			AND queued_at >= w.held_before LIMIT $3) x) ELSE 0 END AS retrying,
 		(SELECT count(*) FROM (SELECT FROM open_deliveries WHERE webhook_id = w.id AND `+withWorkflow+` LIMIT $3) x) AS shown,
-		kept.held, kept.failed
+		(SELECT count(*) FROM (
+			(SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'pending' AND queued_at < a.held_before LIMIT $3)
+			UNION ALL (SELECT FROM (SELECT queued_at FROM open_deliveries WHERE webhook_id = w.id AND status = 'retrying' LIMIT $3) r WHERE queued_at < a.held_before)
+			LIMIT $3) x) AS held,
+		(SELECT count(*) FROM (SELECT FROM deliveries WHERE webhook_id = w.id AND status = 'failed' LIMIT $3) x) AS failed
 	FROM webhooks w LEFT JOIN webhook_health h ON h.webhook_id = w.id
-	CROSS JOIN LATERAL (SELECT `+store.Fill(Sends+` AS sends, `+unusableReason+` AS reason`, "w", "w")+`) a
-	CROSS JOIN LATERAL (
-		SELECT count(*) FILTER (WHERE status = 'held') AS held, count(*) FILTER (WHERE status = 'failed') AS failed FROM (
-			SELECT status FROM deliveries WHERE webhook_id = w.id AND status IN ('failed', 'held') ORDER BY seq DESC LIMIT $3) x) kept
+	CROSS JOIN LATERAL (SELECT s.sends, CASE WHEN s.sends THEN s.held_before ELSE 'infinity' END AS held_before, `+store.Fill(unusableReason, "w", "w")+` AS reason
+		FROM sending s WHERE s.webhook_id = w.id OFFSET 0) a
 	WHERE w.id = $1`,
 	"shut_off", store.Fill(shutOffDue, "period", "$4"))
 
@@ -84,7 +86,7 @@ func (s *Webhooks) LoadAddress(ctx context.Context, id string) (AddressState, er
 	var found []AddressState
 	now := s.CurrentTime()
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(store.IndexPlans)
+	pipeline.Queue(indexPlans)
 	pipeline.Queue(`DELETE FROM dirty_records WHERE record_id = $1`, id) // waits for a write that sets it
 	store.QueueAll(pipeline, &found, addressStateQuery, id, now, MaxAddressCount, s.ShutOffAfter.Seconds())
 	err := s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())

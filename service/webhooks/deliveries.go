@@ -3,7 +3,6 @@ package webhooks
 import (
 	"cmp"
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -42,26 +41,15 @@ type DeliveryFilter struct {
 }
 
 // deliveriesQuery reads the deliveries of each address by the indexes {sources}, so
-// the cost of a page does not depend on how many there are. It begins before the
-// position of the delivery @before.
+// the cost of a page does not depend on how many there are. It begins before the delivery @before.
 const deliveriesQuery = `
-	WITH start AS (
-		SELECT CASE WHEN @before = '' THEN 9223372036854775807
-			ELSE (SELECT seq FROM all_deliveries WHERE id = @before) END AS seq
-	)
 	SELECT ` + deliveryColumns + `
-	FROM webhooks h
-	JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL
-	CROSS JOIN LATERAL (SELECT * FROM ({sources}) o ORDER BY o.seq DESC LIMIT @limit) d
+	FROM (SELECT h.id, s.sends, s.held_before FROM webhooks h JOIN sending s ON s.webhook_id = h.id
+		JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL
+		WHERE @webhook = '' OR h.id = @webhook OFFSET 0) h
+	CROSS JOIN LATERAL (SELECT * FROM ({sources}) o ORDER BY o.id DESC LIMIT @scan) d
 	CROSS JOIN LATERAL (SELECT type FROM events WHERE id = d.event_id LIMIT 1) e
-	WHERE @webhook = '' OR h.id = @webhook
-	ORDER BY d.seq DESC LIMIT @limit`
-
-// deliverySource is a source of deliveriesQuery: the rows of a table with the statuses.
-const deliverySource = `(
-			SELECT id, seq, event_id, webhook_id, status, attempts, {next} AS next_attempt_at, last_status, last_error, created_at FROM {table}
-			WHERE webhook_id = h.id AND seq < (SELECT seq FROM start) AND {statuses}
-			ORDER BY seq DESC LIMIT @limit)`
+	ORDER BY d.id DESC LIMIT @scan`
 
 // Deliveries returns a page of deliveries, newest first. It is for operators: it does not
 // check permissions. Errors: invalid_request, not_found (no such address), unavailable.
@@ -71,8 +59,8 @@ func (s *Webhooks) Deliveries(ctx context.Context, filter DeliveryFilter) ([]Del
 		return nil, err
 	}
 	args := pgx.NamedArgs{
-		"webhook": filter.WebhookID, "before": filter.Before,
-		"limit": min(cmp.Or(filter.Limit, models.DefaultPageSize), models.MaxPageSize),
+		"webhook": filter.WebhookID, "before": cmp.Or(filter.Before, lastID), "after": "",
+		"scan": min(cmp.Or(filter.Limit, models.DefaultPageSize), models.MaxPageSize),
 	}
 	of := []any{args}
 	return store.KnownList[DeliveryView](ctx, s.Store, "", `
@@ -81,31 +69,34 @@ func (s *Webhooks) Deliveries(ctx context.Context, filter DeliveryFilter) ([]Del
 		store.Fill(deliveriesQuery, "sources", sources), of)
 }
 
-// sources returns the sources of the page: one for each open status, one for all others.
-// The statuses are written out because partial indexes do not serve a parameter. Errors:
-// invalid_request.
+// sources returns the sources of the page: one for each status. They are written out because partial indexes do not
+// serve a parameter. Errors: invalid_request.
 func (f DeliveryFilter) sources() (string, error) {
 	if f.Limit < 0 {
 		return "", models.Errorf(models.CodeInvalidRequest, "The limit must be at least 1.")
 	}
-	statuses := f.Statuses
-	if len(statuses) == 0 {
-		statuses = models.DeliveryStatuses
+	if len(f.Statuses) == 0 {
+		return DeliverySearch{}.sources(), nil
 	}
-	var sources, named []string
-	for _, status := range statuses {
-		if !slices.Contains(models.DeliveryStatuses, status) {
+	var open, finished []string
+	for _, status := range f.Statuses {
+		switch status {
+		case models.DeliveryPending, models.DeliveryRetrying:
+			open = append(open, "h.sends AND d.queued_at >= h.held_before AND d.status = '"+string(status)+"'")
+		case models.DeliveryHeld:
+			open = append(open, "NOT (h.sends AND d.queued_at >= h.held_before)")
+		case models.DeliveryDelivered, models.DeliveryFailed, models.DeliverySkipped:
+			finished = append(finished, "d.status = '"+string(status)+"'")
+		default:
 			return "", models.Errorf(models.CodeInvalidRequest, "There is no delivery status %q.", status)
 		}
-		named = append(named, "'"+string(status)+"'")
-		if status == models.DeliveryPending || status == models.DeliveryRetrying {
-			sources = append(sources, store.Fill(deliverySource, "table", "open_deliveries", "next", "next_attempt_at", "statuses", "status = '"+string(status)+"'"))
-		}
 	}
-	condition := "status IN (" + strings.Join(named, ", ") + ")"
-	if len(f.Statuses) == 0 {
-		condition = "true"
+	var sources []string
+	for _, condition := range open {
+		sources = append(sources, store.Fill(searchSource, "table", "open_deliveries", "columns", openColumns, "condition", condition))
 	}
-	sources = append(sources, store.Fill(deliverySource, "table", "deliveries", "next", "NULL::timestamptz", "statuses", condition))
+	for _, condition := range finished {
+		sources = append(sources, store.Fill(searchSource, "table", "deliveries", "columns", finishedColumns, "condition", condition))
+	}
 	return strings.Join(sources, " UNION ALL "), nil
 }

@@ -27,7 +27,7 @@ func TestDeliveriesAreListedNewestFirst(t *testing.T) {
 	claimed := servicetest.Claim(t, f, "erp_hook").Deliveries
 	fails(t, f, "erp_hook", claimed[1])
 	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimed[2], 0))
-	ids = servicetest.Value[[]string](f, `SELECT array_agg(id::text ORDER BY seq DESC) FROM all_deliveries WHERE id = ANY ($1)`, ids)
+	ids = servicetest.Value[[]string](f, `SELECT array_agg(id::text ORDER BY id DESC) FROM all_deliveries WHERE id = ANY ($1)`, ids)
 
 	list := func(filter webhooks.DeliveryFilter) (found []string) {
 		t.Helper()
@@ -86,15 +86,16 @@ func TestADeliveryShowsItsAttempts(t *testing.T) {
 	d := servicetest.Claim(t, f, "erp_hook").Deliveries[0]
 	long := strings.Repeat("é", 2048)
 	bodies := [][]byte{nil, []byte("try\nlater"), {0xff, 0xfe}, []byte("x" + long)[:4096], []byte("cut \xc3"), []byte(strings.Repeat("x", 4095) + "\xff")}
-	for n, body := range bodies {
+	for _, body := range bodies {
 		a := servicetest.Attempt(f, d, 503)
 		if body == nil {
 			a = servicetest.Attempt(f, d, 0)
 		} else {
 			a.RemoteIP = "127.0.0.1"
 		}
-		a.Number, a.ResponseBody = n+1, body
+		a.ResponseBody = body
 		servicetest.Record(t, f, "erp_hook", a)
+		d.Attempts++
 	}
 	shown, err := f.Webhooks.DeliveryWithAttempts(t.Context(), d.DeliveryID)
 	if err != nil {
@@ -136,11 +137,13 @@ func TestDeliveriesOfAnyStatusCanBeRedelivered(t *testing.T) {
 	f := servicetest.New(t)
 	for range 6 {
 		servicetest.Create(t, f)
+		f.Clock.Advance(time.Millisecond)
 	}
 	claimed := servicetest.Claim(t, f, "erp_hook").Deliveries
 	fails(t, f, "erp_hook", claimed[0])
 	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimed[1], 500), servicetest.Attempt(f, claimed[2], 204))
-	f.SetDeliveries(models.DeliveryHeld, `id = $1`, claimed[3].DeliveryID)
+	f.Exec(`UPDATE open_deliveries SET queued_at = queued_at - interval '1 hour' WHERE id = $1`, claimed[3].DeliveryID)
+	f.Exec(`UPDATE webhooks SET held_before = $2 WHERE id = $1`, f.ID("erp_hook"), servicetest.Start.Add(-time.Minute))
 	f.SetDeliveries(models.DeliverySkipped, `id = $1`, claimed[4].DeliveryID)
 	for n, was := range []models.DeliveryStatus{
 		models.DeliveryFailed, models.DeliveryRetrying, models.DeliveryDelivered, models.DeliveryHeld, models.DeliverySkipped, models.DeliveryPending,
@@ -224,7 +227,7 @@ func TestRedeliverSinceAnEvent(t *testing.T) {
 	f.SetDeliveries(models.DeliveryFailed, `webhook_id = $1`, f.ID("reader_hook"))
 	f.Wakes.Take()
 	since := models.TimeOf(servicetest.Start.Add(time.Minute)) // the time of the second event
-	for _, want := range []int{2, 0} {
+	for _, want := range []int{3, 0} {
 		n, err := f.Webhooks.RedeliverSince(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), since)
 		if err != nil || n.Due != want || n.Expired != 0 {
 			t.Errorf("%+v are redelivered, %v; want %d", n, err, want)
@@ -233,7 +236,7 @@ func TestRedeliverSinceAnEvent(t *testing.T) {
 	if work := f.Wakes.Take(); len(work) != 1 || work[0].ID != f.ID("erp_hook") {
 		t.Errorf("woken are %v", work)
 	}
-	for n, want := range []models.DeliveryStatus{models.DeliveryFailed, models.DeliveryPending, models.DeliveryPending, models.DeliveryRetrying} {
+	for n, want := range []models.DeliveryStatus{models.DeliveryFailed, models.DeliveryPending, models.DeliveryPending, models.DeliveryPending} {
 		if got := servicetest.Status(t, f, claimed[n].DeliveryID); got != want {
 			t.Errorf("delivery %d is %s, want %s", n+1, got, want)
 		}

@@ -3,6 +3,8 @@ package webhooks
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
+	"encoding/json"
 	"slices"
 	"strconv"
 	"time"
@@ -17,11 +19,13 @@ import (
 // Attempt is one attempt at a delivery and its result.
 type Attempt struct {
 	DeliveryID string
-	// Number is 1 for the first attempt. Before counts the attempts of earlier runs of the
-	// retry schedule.
-	Number, Before int
-	StartedAt      models.Time
-	Latency        time.Duration
+	// Generation is the delivery's when the attempt began, Failures the number of failed attempts of the run of the
+	// retry schedule before it. An attempt that finds others when it is recorded moves no schedule.
+	Generation, Failures int
+	// Number is 1 for the first attempt.
+	Number    int
+	StartedAt models.Time
+	Latency   time.Duration
 	// Status is the receiver's HTTP status, 0 if there was none: Error has the reason.
 	Status int
 	Error  string
@@ -51,7 +55,7 @@ func (a Attempt) NextStatus(schedule models.RetrySchedule, now models.Time) Deli
 	if a.succeeded() {
 		return DeliveryTransition{Status: models.DeliveryDelivered}
 	}
-	wait, more := schedule.After(a.Number - a.Before)
+	wait, more := schedule.After(a.Failures + 1)
 	if !more {
 		return DeliveryTransition{Status: models.DeliveryFailed}
 	}
@@ -81,102 +85,101 @@ func (a Attempt) ResultCode() string {
 	return string(cmp.Or(a.Problem, webhook.KindOther))
 }
 
-// movedDelivery is what the statements return of a delivery that they moved.
-type movedDelivery struct {
-	ID     string
-	Status models.DeliveryStatus
+// recordedDelivery is a delivery whose attempt is recorded. Its names in JSON are the columns of both tables.
+type recordedDelivery struct {
+	ID             string                `json:"id"`
+	EventID        string                `json:"event_id"`
+	WebhookID      string                `json:"webhook_id"`
+	RecordID       string                `json:"record_id"`
+	CreatedAt      models.Time           `json:"created_at"`
+	Status         models.DeliveryStatus `json:"status"`
+	Generation     int                   `json:"generation"`
+	Attempts       int                   `json:"attempts"`
+	AttemptsBefore int                   `json:"attempts_before"`
+	NextAttemptAt  *models.Time          `json:"next_attempt_at"`
+	LastStatus     *int                  `json:"last_status"`
+	LastError      *string               `json:"last_error"`
 	// Workflow is true if it has a workflow, nil if that is unknown.
-	Workflow *bool
+	Workflow *bool `json:"workflow"`
+	// The only attempt of a delivery that succeeded with its first is stored in its row.
+	StartedAt    *models.Time `json:"started_at" db:"-"`
+	LatencyMS    *int64       `json:"latency_ms" db:"-"`
+	RemoteIP     *string      `json:"remote_ip" db:"-"`
+	ResponseBody *string      `json:"response_body" db:"-"`
+
+	// open is true if it is in open_deliveries.
+	open bool
 }
 
-// attemptRows are attempts, one per element of the parameters. next_at is the time of
-// the next attempt, NULL without one.
-const attemptRows = `
-	made AS (
-		SELECT * FROM unnest($1::text[], $2::integer[], $3::timestamptz[], $4::integer[], $5::integer[], $6::text[], $7::text[], $8::bytea[], $9::timestamptz[], $10::text[])
-			AS a (id, number, attempted_at, took_ms, code, problem, ip, body, next_at, class)
-	)`
+// attemptRow is a row of the table attempts.
+type attemptRow struct {
+	DeliveryID   string      `json:"delivery_id"`
+	Number       int         `json:"number"`
+	StartedAt    models.Time `json:"started_at"`
+	LatencyMS    int64       `json:"latency_ms"`
+	Status       *int        `json:"status"`
+	Error        *string     `json:"error"`
+	Class        *string     `json:"class"`
+	RemoteIP     *string     `json:"remote_ip"`
+	ResponseBody *string     `json:"response_body"`
+}
 
-// attemptsMade adds the row addresses (tid) of the open deliveries that the attempts were made at. An
-// attempt that is already stored, because a worker's response was lost, has none. LATERAL
-// and LIMIT read each delivery along the primary key, whatever the planner knows of the
-// table.
-const attemptsMade = attemptRows + `, found AS (
-		SELECT m.*, o.tid, o.workflow FROM made m CROSS JOIN LATERAL (
-			SELECT ctid AS tid, workflow FROM open_deliveries WHERE id = m.id AND attempts < m.number LIMIT 1) o
-	)`
+// recorded are the deliveries and attempts that a batch of attempts changes.
+type recorded struct {
+	// retried stay open, finished were open, late are finished and stay so.
+	retried, finished, late []recordedDelivery
+	attempts                []attemptRow
+}
 
-// deliveredQuery finishes the deliveries of successful attempts. A first attempt is
-// stored inside its delivery.
-const deliveredQuery = `
-	WITH ` + attemptsMade + `, closed AS (
-		DELETE FROM open_deliveries o USING found f WHERE o.ctid = f.tid
-		RETURNING o.id, o.seq, o.event_id, o.webhook_id, o.record_id, o.created_at, o.attempts_before, f.number, f.attempted_at, f.took_ms, f.code, f.ip, f.body, f.workflow
-	), stored AS (
-		INSERT INTO deliveries (id, seq, event_id, webhook_id, record_id, created_at, attempts_before, attempts, last_status, status,
-			started_at, latency_ms, remote_ip, response_body)
-		SELECT id, seq, event_id, webhook_id, record_id, created_at, attempts_before, number, code, 'delivered',
-			CASE WHEN number = 1 THEN attempted_at END, CASE WHEN number = 1 THEN took_ms END,
-			CASE WHEN number = 1 THEN ip END, CASE WHEN number = 1 THEN body END
-		FROM closed
-	), attempted AS (
-		INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, remote_ip, response_body)
-		SELECT id, number, attempted_at, took_ms, code, ip, body FROM closed WHERE number > 1
-	)
-	SELECT id, 'delivered' AS status, workflow FROM closed`
+// record makes of the delivery what follows from the attempt (api.md 6.9). An attempt that something else overtook, a
+// redelivery or a stop, or that follows another one's success, is kept, and changes the status only to
+// delivered. It returns the delivery as it is then, and whether the attempt decided its status.
+func (r *recorded) record(d recordedDelivery, a Attempt, schedule models.RetrySchedule, now models.Time) (after recordedDelivery, decided bool) {
+	row := a.row(d.Attempts + 1)
+	d.Attempts++
+	expected := d.open && a.Generation == d.Generation && a.Failures == d.Attempts-1-d.AttemptsBefore
+	if !expected {
+		d.AttemptsBefore++ // it counts for no schedule
+	}
+	switch {
+	case a.succeeded() && d.Status != models.DeliveryDelivered:
+		decided = true
+		d.Status, d.NextAttemptAt, d.LastStatus, d.LastError = models.DeliveryDelivered, nil, row.Status, nil
+	case expected:
+		decided = true
+		next := a.NextStatus(schedule, now)
+		d.Status, d.NextAttemptAt, d.LastStatus, d.LastError = next.Status, next.Next, row.Status, row.Error
+	}
+	switch finished := d.Status == models.DeliveryDelivered || d.Status == models.DeliveryFailed; {
+	case !d.open:
+		r.late = append(r.late, d)
+	case !finished:
+		r.retried = append(r.retried, d)
+	case d.Status == models.DeliveryDelivered && d.Attempts == 1:
+		d.StartedAt, d.LatencyMS, d.RemoteIP, d.ResponseBody = &row.StartedAt, &row.LatencyMS, row.RemoteIP, row.ResponseBody
+		r.finished = append(r.finished, d)
+		return d, decided
+	default:
+		r.finished = append(r.finished, d)
+	}
+	r.attempts = append(r.attempts, row)
+	return d, decided
+}
 
-// failedQuery stores failed attempts at deliveries of the address $11. They get another
-// attempt or have failed. A delivery gets a workflow at its first attempt, while fewer than $12
-// retrying deliveries of the address have one; a redelivered one may have one. The sweep
-// wakes workflows that do not load their delivery after $13.
-const failedQuery = `
-	WITH ` + attemptsMade + `, quota AS (
-		SELECT $12::bigint - count(*) AS free FROM (
-			SELECT FROM open_deliveries WHERE webhook_id = $11 AND ` + withWorkflow + ` LIMIT $12) shown
-	), shared_out AS (
-		SELECT f.*, CASE
-			WHEN f.workflow IS NULL AND f.number > 1 THEN NULL
-			ELSE coalesce(f.workflow, row_number() OVER (PARTITION BY f.workflow IS NULL AND f.number = 1 ORDER BY f.id) <= p.free)
-			END AS shown
-		FROM found f CROSS JOIN quota p
-	), retried AS (
-		UPDATE open_deliveries o SET status = 'retrying', attempts = f.number, last_status = f.code, last_error = f.problem,
-			next_attempt_at = f.next_at, workflow = f.shown
-		FROM shared_out f WHERE o.ctid = f.tid AND f.next_at IS NOT NULL
-		RETURNING f.*
-	), closed AS (
-		DELETE FROM open_deliveries o USING shared_out f WHERE o.ctid = f.tid AND f.next_at IS NULL
-		RETURNING f.*, o.seq, o.event_id, o.webhook_id, o.record_id, o.created_at, o.attempts_before
-	), stored AS (
-		INSERT INTO deliveries (` + movedColumns + `, attempts_before, status)
-		SELECT id, seq, event_id, webhook_id, record_id, created_at, number, code, problem, attempts_before, 'failed' FROM closed
-	), attempted AS (
-		INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, error, class, remote_ip, response_body)
-		SELECT id, number, attempted_at, took_ms, code, problem, class, ip, body FROM retried
-		UNION ALL SELECT id, number, attempted_at, took_ms, code, problem, class, ip, body FROM closed
-	), dirty AS (
-		INSERT INTO dirty_records (record_id, since)
-		SELECT id, $13::timestamptz FROM retried WHERE shown AND number = 1 UNION ALL SELECT id, $13 FROM closed WHERE shown
-		ON CONFLICT (record_id) DO NOTHING
-	)
-	SELECT id, 'retrying' AS status, shown AS workflow FROM retried UNION ALL SELECT id, 'failed', shown FROM closed`
-
-// lateQuery stores attempts at deliveries that were held or stopped in between. They stay
-// so unless the attempt succeeded.
-var lateQuery = store.Fill(`
-	WITH `+attemptRows+`, found AS (
-		SELECT m.* FROM made m CROSS JOIN LATERAL (
-			SELECT FROM deliveries WHERE id = m.id AND attempts < m.number AND started_at IS NULL LIMIT 1) d
-	), moved AS (
-		UPDATE deliveries d SET attempts = f.number, last_status = f.code, last_error = f.problem,
-			status = CASE WHEN f.code BETWEEN 200 AND 299 THEN 'delivered' ELSE d.status END
-		FROM found f WHERE d.id = f.id AND d.id = ANY (ARRAY(SELECT id FROM found)) AND d.{days}
-		RETURNING f.*, d.status
-	), attempted AS (
-		INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, error, class, remote_ip, response_body)
-		SELECT id, number, attempted_at, took_ms, code, problem, class, ip, body FROM moved
-	)
-	SELECT id, status, NULL::boolean AS workflow FROM moved`, "days", DaysOf("id", "found"))
+// row returns the attempt as a row with the number.
+func (a Attempt) row(number int) attemptRow {
+	row := attemptRow{DeliveryID: a.DeliveryID, Number: number, StartedAt: a.StartedAt, LatencyMS: a.Latency.Milliseconds()}
+	if row.Status, row.Error = a.result(); row.Error != nil {
+		row.Class = new(a.ResultCode())
+	}
+	if a.RemoteIP != "" {
+		row.RemoteIP = &a.RemoteIP
+	}
+	if a.ResponseBody != nil {
+		row.ResponseBody = new(`\x` + hex.EncodeToString(a.ResponseBody))
+	}
+	return row
+}
 
 // healthQuery stores the health of an address after attempts: whether one succeeded ($2,
 // at $3), the result of the last ($4, $5), and whether a delivery failed for good ($6). It
@@ -195,121 +198,155 @@ var healthQuery = store.Fill(`
 	WHERE NOT $2 OR h.failing_since IS NOT NULL OR h.last_success_at IS NULL OR h.last_success_at < $3 - interval '1 minute'
 	RETURNING EXISTS (SELECT FROM webhooks w WHERE w.id = h.webhook_id AND {due})`, "due", store.Fill(shutOffDue, "period", "$7"))
 
-// RecordAttempts stores the attempts made at one address and moves their
-// deliveries: delivered, retrying with the time of the next attempt, or failed. It says
-// whether the address is to be turned off: a final failure does so if the address has had
-// no success for the shut-off period (api.md 6.11). Errors: unavailable.
-func (s *Webhooks) RecordAttempts(ctx context.Context, webhookID string, attempts []Attempt) (RecordResult, error) {
+// RecordAttempts stores the attempts made at an address and moves their deliveries: delivered, retrying with the time
+// of the next attempt, or failed. It says whether the address is to be turned off: a final failure does so if the
+// address has had no success for the shut-off period (api.md 6.11). Errors: unavailable.
+func (s *Webhooks) RecordAttempts(ctx context.Context, address Address, attempts []Attempt) (RecordResult, error) {
 	var result RecordResult
 	if len(attempts) == 0 {
 		return result, nil
 	}
+	ids := make([]string, len(attempts))
+	for n, a := range attempts {
+		ids[n] = a.DeliveryID
+	}
+	args := pgx.NamedArgs{"ids": ids, "first": slices.Min(ids), "last": slices.Max(ids), "webhook": address.ID, "most": s.MaxDeliveryWorkflows}
+	var open, finished []recordedDelivery
+	var counted []int
 	now := s.CurrentTime()
-	moved := map[string]movedDelivery{}
-	pipeline := &pgx.Batch{}
-	pipeline.Queue(store.IndexPlans)
-	s.queueAttempts(pipeline, webhookID, attempts, now, moved)
-	last := slices.MaxFunc(attempts, func(a, b Attempt) int { return a.StartedAt.Compare(b.StartedAt.Time) })
-	succeeded := slices.ContainsFunc(attempts, Attempt.succeeded)
-	final := slices.ContainsFunc(attempts, func(a Attempt) bool {
-		return a.NextStatus(s.RetrySchedule, now).Status == models.DeliveryFailed
-	})
-	lastStatus, lastError := last.result()
-	pipeline.Queue(healthQuery, webhookID, succeeded, now, lastStatus, lastError, final, s.ShutOffAfter.Seconds()).Query(func(rows pgx.Rows) error {
-		_, err := pgx.ForEachRow(rows, []any{&result.ShutOffDue}, func() error { return nil })
-		return err
-	})
-	hour := s.hours.take(webhookID, hourCounts{now.Truncate(time.Hour), s.countsOf(attempts, now)}, now.Time)
-	queueHours(pipeline, webhookID, hour)
-	if err := s.Pool.SendBatch(ctx, pipeline).Close(); err != nil {
-		s.hours.putBack(webhookID, hour)
-		return result, s.Translate(err)
-	}
-	if len(moved) < len(attempts) {
-		if err := s.recordLate(ctx, webhookID, attempts, now, moved); err != nil {
-			return result, s.Translate(err)
+	hours := s.hours.take(address.ID, hourCounts{now.Truncate(time.Hour), s.countsOf(attempts, now)}, now.Time)
+	// An organization may have very many addresses, each with a dispatcher: they take turns as addresses.
+	err := s.Run(ctx, address.ID, store.Lock{}, func(pipeline *pgx.Batch) {
+		pipeline.Queue(`SELECT FROM open_deliveries WHERE id = ANY ($1) ORDER BY id FOR UPDATE`, ids)
+		store.QueueAll(pipeline, &finished, finishedQuery, args)
+		store.QueueAll(pipeline, &open, openQuery, args) // also those that were redelivered while this waited
+		store.QueueValues(pipeline, &counted, `SELECT count(*) FROM (SELECT FROM open_deliveries WHERE webhook_id = @webhook AND `+withWorkflow+` LIMIT @most) x`, args)
+	}, func(t *store.Tx) error {
+		result = RecordResult{}
+		shown := counted[0]
+		found := map[string]recordedDelivery{}
+		for _, d := range finished {
+			found[d.ID] = d
 		}
-	}
-	for _, a := range attempts {
-		if m, found := moved[a.DeliveryID]; found {
-			result.add(a, m, a.NextStatus(s.RetrySchedule, now).Next, now)
+		for _, d := range open {
+			d.open = true
+			found[d.ID] = d
 		}
+		var r recorded
+		var dirty []string
+		for _, a := range attempts {
+			d, stored := found[a.DeliveryID]
+			if !stored {
+				continue // its address was deleted
+			}
+			first := d.Attempts == 0
+			d, decided := r.record(d, a, s.RetrySchedule, t.At)
+			if first && d.Status == models.DeliveryRetrying {
+				d.Workflow = new(shown < s.MaxDeliveryWorkflows)
+				r.retried[len(r.retried)-1].Workflow = d.Workflow
+				if *d.Workflow {
+					shown++
+				}
+			}
+			if withWorkflow := d.Workflow != nil && *d.Workflow; withWorkflow && (first || d.Status == models.DeliveryFailed) {
+				dirty = append(dirty, d.ID)
+			}
+			if decided {
+				result.add(a, d, t.At)
+			}
+		}
+		if err := r.queue(t); err != nil {
+			return err
+		}
+		if len(dirty) > 0 { // the sweep wakes workflows that do not load their delivery
+			t.Queue(`INSERT INTO dirty_records (record_id, since) SELECT id, $2 FROM unnest($1::text[]) d (id) ON CONFLICT (record_id) DO NOTHING`, dirty, t.At)
+		}
+		s.queueHealth(t, address.ID, attempts, &result)
+		for _, h := range hours {
+			t.Queue(countHourQuery, address.ID, h.hour, h.counts)
+		}
+		return nil
+	})
+	if err != nil {
+		s.hours.putBack(address.ID, hours)
 	}
-	return result, nil
+	return result, err
 }
 
-// add counts an attempt whose delivery moved.
-func (r *RecordResult) add(a Attempt, m movedDelivery, next *models.Time, now models.Time) {
-	signal := store.AttemptSignal{Number: a.Number, Result: a.ResultCode(), At: a.StartedAt, Status: m.Status, RecordedAt: now}
-	switch m.Status { //nolint:exhaustive // held ones keep their status
+// add counts an attempt that decided the status of its delivery.
+func (r *RecordResult) add(a Attempt, d recordedDelivery, now models.Time) {
+	switch d.Status { //nolint:exhaustive // an attempt decides on no other
 	case models.DeliveryDelivered:
 		r.Delivered++
 	case models.DeliveryRetrying:
 		r.Retrying = append(r.Retrying, a.DeliveryID)
-		signal.NextAttemptAt = next
-		if r.NextRetryAt == nil || next.Before(r.NextRetryAt.Time) {
-			r.NextRetryAt = next
+		if r.NextRetryAt == nil || d.NextAttemptAt.Before(r.NextRetryAt.Time) {
+			r.NextRetryAt = d.NextAttemptAt
 		}
 	case models.DeliveryFailed:
 		r.Failed++
 	}
-	failing := m.Status == models.DeliveryRetrying || m.Status == models.DeliveryFailed
-	start := failing && m.Workflow != nil && *m.Workflow
-	// One that was redelivered may have a workflow from before.
-	if known := m.Workflow != nil; start || known && *m.Workflow || !known && a.Number > 1 {
-		r.Attempted = append(r.Attempted, store.AttemptedDelivery{DeliveryID: a.DeliveryID, Signal: signal, Start: start, TraceParent: a.TraceParent})
-	}
-}
-
-// queueAttempts queues the statements that store the attempts made at the address. They
-// put the deliveries that they moved into moved.
-func (s *Webhooks) queueAttempts(pipeline *pgx.Batch, webhookID string, attempts []Attempt, now models.Time, moved map[string]movedDelivery) {
-	var successes, failures []Attempt
-	for _, a := range attempts {
-		if a.succeeded() {
-			successes = append(successes, a)
-		} else {
-			failures = append(failures, a)
-		}
-	}
-	if len(successes) > 0 {
-		pipeline.Queue(deliveredQuery, s.attemptColumns(successes, now)...).Query(collectMoved(moved))
-	}
-	if len(failures) > 0 {
-		arguments := append(s.attemptColumns(failures, now), webhookID, s.MaxDeliveryWorkflows, now)
-		pipeline.Queue(failedQuery, arguments...).Query(collectMoved(moved))
-	}
-}
-
-func collectMoved(moved map[string]movedDelivery) func(pgx.Rows) error {
-	return func(rows pgx.Rows) error {
-		var m movedDelivery
-		_, err := pgx.ForEachRow(rows, []any{&m.ID, &m.Status, &m.Workflow}, func() error {
-			moved[m.ID] = m
-			return nil
+	known := d.Workflow != nil
+	start := d.Status != models.DeliveryDelivered && known && *d.Workflow
+	if start || known && *d.Workflow || !known && d.Attempts > 1 { // one that was redelivered may have a workflow from before
+		r.Attempted = append(r.Attempted, store.AttemptedDelivery{
+			DeliveryID: a.DeliveryID, Start: start, TraceParent: a.TraceParent,
+			Signal: store.AttemptSignal{
+				Number: d.Attempts, Result: a.ResultCode(), At: a.StartedAt, Status: d.Status, NextAttemptAt: d.NextAttemptAt, RecordedAt: now,
+			},
 		})
-		return err
 	}
 }
 
-// recordLate stores the attempts whose deliveries are not among moved: something else
-// moved or changed them during the attempt. It adds those that it finds.
-func (s *Webhooks) recordLate(ctx context.Context, webhookID string, attempts []Attempt, now models.Time, moved map[string]movedDelivery) error {
-	var late []Attempt
-	var ids []string
-	for _, a := range attempts {
-		if _, found := moved[a.DeliveryID]; !found {
-			late, ids = append(late, a), append(ids, a.DeliveryID)
+// queueHealth queues the health of the address and its counts of the hour.
+func (s *Webhooks) queueHealth(t *store.Tx, webhookID string, attempts []Attempt, result *RecordResult) {
+	last := slices.MaxFunc(attempts, func(a, b Attempt) int { return a.StartedAt.Compare(b.StartedAt.Time) })
+	succeeded := slices.ContainsFunc(attempts, Attempt.succeeded)
+	final := slices.ContainsFunc(attempts, func(a Attempt) bool {
+		return a.NextStatus(s.RetrySchedule, t.At).Status == models.DeliveryFailed
+	})
+	lastStatus, lastError := last.result()
+	t.QueueRows(func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, []any{&result.ShutOffDue}, func() error { return nil })
+		return err
+	}, healthQuery, webhookID, succeeded, t.At, lastStatus, lastError, final, s.ShutOffAfter.Seconds())
+}
+
+const (
+	recordedColumns = `id, event_id, webhook_id, record_id, created_at, status, generation, attempts, attempts_before, last_status, last_error`
+	openQuery       = `SELECT ` + recordedColumns + `, next_attempt_at, workflow FROM open_deliveries WHERE id = ANY (@ids)`
+	finishedQuery   = `SELECT ` + recordedColumns + `, NULL::timestamptz AS next_attempt_at, NULL::boolean AS workflow
+		FROM deliveries WHERE id = ANY (@ids) AND id BETWEEN @first AND @last ORDER BY id FOR UPDATE`
+)
+
+// queue queues the changes. Rows go as JSON, whose names are the columns.
+func (r *recorded) queue(t *store.Tx) error {
+	for _, change := range []struct {
+		rows any
+		n    int
+		sql  string
+	}{
+		{r.retried, len(r.retried), `UPDATE open_deliveries d SET status = r.status, attempts = r.attempts, attempts_before = r.attempts_before,
+			next_attempt_at = r.next_attempt_at, last_status = r.last_status, last_error = r.last_error, workflow = r.workflow
+			FROM jsonb_populate_recordset(NULL::open_deliveries, $1) r WHERE d.id = r.id`},
+		{r.finished, len(r.finished), `WITH closed AS (
+				DELETE FROM open_deliveries d USING jsonb_populate_recordset(NULL::deliveries, $1) r WHERE d.id = r.id RETURNING r.*)
+			INSERT INTO deliveries SELECT * FROM closed`},
+		{r.late, len(r.late), `UPDATE deliveries d SET status = r.status, attempts = r.attempts, attempts_before = r.attempts_before,
+			last_status = r.last_status, last_error = r.last_error
+			FROM jsonb_populate_recordset(NULL::deliveries, $1) r WHERE d.id = r.id`},
+		{r.attempts, len(r.attempts), `INSERT INTO attempts SELECT * FROM jsonb_populate_recordset(NULL::attempts, $1)`},
+	} {
+		if change.n == 0 {
+			continue
 		}
+		rows, err := json.Marshal(change.rows)
+		if err != nil {
+			return err
+		}
+		t.Queue(change.sql, string(rows))
 	}
-	pipeline := &pgx.Batch{}
-	pipeline.Queue(store.IndexPlans)
-	for _, table := range deliveryTables { // the statements after these see what other transactions did
-		pipeline.Queue(`SELECT FROM `+table+` WHERE id = ANY ($1) ORDER BY id FOR UPDATE`, ids)
-	}
-	s.queueAttempts(pipeline, webhookID, late, now, moved)
-	pipeline.Queue(lateQuery, s.attemptColumns(late, now)...).Query(collectMoved(moved))
-	return s.Pool.SendBatch(ctx, pipeline).Close()
+	return nil
 }
 
 // result returns the receiver's status or, without one, the error.
@@ -318,26 +355,4 @@ func (a Attempt) result() (status *int, problem *string) {
 		return &a.Status, nil
 	}
 	return nil, &a.Error
-}
-
-// attemptColumns returns the parameters of attemptRows.
-func (s *Webhooks) attemptColumns(attempts []Attempt, now models.Time) []any {
-	n := len(attempts)
-	ids, numbers, started, latencies := make([]string, n), make([]int, n), make([]time.Time, n), make([]int, n)
-	codes, problems, remotes, bodies := make([]*int, n), make([]*string, n), make([]*string, n), make([][]byte, n)
-	nexts, classes := make([]*time.Time, n), make([]*string, n)
-	for i, a := range attempts {
-		ids[i], numbers[i], started[i], latencies[i] = a.DeliveryID, a.Number, a.StartedAt.Time, int(a.Latency.Milliseconds())
-		if codes[i], problems[i] = a.result(); problems[i] != nil {
-			classes[i] = new(a.ResultCode())
-		}
-		if a.RemoteIP != "" {
-			remotes[i] = &attempts[i].RemoteIP
-		}
-		bodies[i] = a.ResponseBody
-		if next := a.NextStatus(s.RetrySchedule, now).Next; next != nil {
-			nexts[i] = &next.Time
-		}
-	}
-	return []any{ids, numbers, started, latencies, codes, problems, remotes, bodies, nexts, classes}
 }

@@ -1,7 +1,6 @@
 package webhooks
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -27,41 +26,28 @@ type Address struct {
 	Failing bool
 }
 
-// ClaimPosition is a place in the order of an address's deliveries. The zero value is
-// the beginning.
-type ClaimPosition struct {
-	// After is the RenderedDelivery.Seq up to which everything pending was claimed, except
-	// deliveries whose transaction had not ended.
-	After int64
-	// Requeues counts how many times deliveries were made pending again, with their old
-	// positions. When that changes, claims begin at the beginning.
-	Requeues int64
-	// All has one claim begin at the beginning, to find those whose transaction had not ended.
-	All bool
-}
-
-// ClaimOptions are what a dispatcher adds to its claims.
-type ClaimOptions struct {
-	// Epoch is the epoch of its lease. A claim fails with ErrLeaseLost if there is a higher one.
-	Epoch int64
-	// Retries limits the due retries that it claims, besides pending deliveries. With
-	// 0 the claim does not look for them.
-	Retries int
+// ClaimRequest is what a dispatcher asks for.
+type ClaimRequest struct {
+	// Renew also renews the lease.
+	Renew bool
+	// Limit bounds what is claimed, Retries the due retries among that. Without Retries the claim does not look
+	// for them.
+	Limit, Retries int
+	// InFlight are the ids of deliveries that are being sent or recorded, Records their records: a record's own
+	// deliveries are sent one after another.
+	InFlight, Records []string
 }
 
 // Claim is what is due at one address.
 type Claim struct {
 	Address Address
-	// Deliveries are in the order of their events.
+	// Deliveries are of different records: retries for an eighth of the limit, then first attempts, then other
+	// retries, each in the order in which they are due.
 	Deliveries []RenderedDelivery
-	// More is true if the limit left pending deliveries unclaimed, MoreRetries if it left
-	// due retries.
-	More, MoreRetries bool
-	// NextRetryAt is when the next retry that is not claimed is due, nil without one or if
-	// the claim did not look.
+	// More is true if others may be due.
+	More bool
+	// NextRetryAt is when the next retry is due that is not claimed, nil without one or if the claim did not look.
 	NextRetryAt *models.Time
-	// Position is where the next claim begins.
-	Position ClaimPosition
 }
 
 // addressRow is an address with what decides its deliveries.
@@ -78,174 +64,126 @@ type addressRow struct {
 	Events     []models.EventType
 	// Redelivering is true if a redelivery is unfinished.
 	Redelivering bool
-	Requeues     int64
 	// Epoch is the epoch of the address's lease, 0 without one.
 	Epoch int64
 }
 
-// Sends is the condition that what is due at the address {w} is sent: it is on, and its
-// integration may use the service. Otherwise it is held.
-var Sends = `({w}.enabled AND (SELECT ` + access.UsableIntegration + ofAddress + `))`
+// Sends is the condition that the address {w} sends. Otherwise its deliveries are held.
+const Sends = `(SELECT sends FROM sending s WHERE s.webhook_id = {w}.id)`
+
+// Queued is the condition that the open delivery {d} is due, or will be, if its address sends.
+const Queued = `{d}.queued_at >= (SELECT held_before FROM webhooks WHERE id = {d}.webhook_id)`
 
 // unusableReason is why the integration of the address {w} may not use the service, or NULL.
-var unusableReason = `(SELECT ` + access.UnusableReason + ofAddress + `)`
+const unusableReason = `(SELECT ` + access.UnusableReason + ` FROM integrations i JOIN organizations o ON o.id = i.organization_id
+	JOIN plans p ON p.organization_id = i.organization_id WHERE i.id = {w}.integration_id)`
 
-const ofAddress = ` FROM integrations i JOIN organizations o ON o.id = i.organization_id
-	JOIN plans p ON p.organization_id = i.organization_id WHERE i.id = {w}.integration_id`
-
-// addressQuery loads the address $1.
-var addressQuery = `
+// addressQuery loads the address @webhook.
+const addressQuery = `
 	SELECT h.id, h.organization_id, h.integration_id, h.url, h.secret_sealed, h.previous_secret, h.previous_secret_until, h.older_secret, h.older_secret_until,
-		h.enabled AND ` + access.UsableIntegration + ` AS sends, ` + access.UsableIntegration + ` AS usable,
+		s.sends, ` + access.UsableIntegration + ` AS usable,
 		EXISTS (SELECT FROM webhook_health y WHERE y.webhook_id = h.id AND y.failing_since IS NOT NULL) AS failing,
 		'people:read' = ANY (i.scopes) AS show_people, i.scopes, h.events,
-		EXISTS (SELECT FROM redeliveries r WHERE r.webhook_id = h.id) AS redelivering, h.requeues,
+		EXISTS (SELECT FROM redeliveries r WHERE r.webhook_id = h.id) AS redelivering,
 		coalesce((SELECT m.epoch FROM webhook_leases m WHERE m.webhook_id = h.id), 0) AS epoch
 	FROM webhooks h
+	JOIN sending s ON s.webhook_id = h.id
 	JOIN integrations i ON i.id = h.integration_id
 	JOIN organizations o ON o.id = h.organization_id
 	JOIN plans p ON p.organization_id = h.organization_id
-	WHERE h.id = $1`
+	WHERE h.id = @webhook`
 
-// claimQuery selects the open deliveries {open}. Their events are read with their records
-// (claimedEventsQuery).
-const claimQuery = `
-	SELECT o.id AS delivery_id, o.seq, o.record_id, o.attempts, o.attempts_before, o.event_id,
-		o.next_attempt_at IS NOT NULL AS retry
-	FROM ({open}) o ORDER BY o.seq`
+// indexPlans is store.IndexPlans without bitmaps: these would read all deliveries of an address before a limit.
+const indexPlans = store.IndexPlans + `, set_config('enable_bitmapscan', 'off', true)`
 
-// claimPendingQuery begins after a position: until the next vacuum, and longer while a
-// dump runs, the index has the entries of deliveries that were finished since.
-var claimPendingQuery = store.Fill(claimQuery, "open", `
-		SELECT * FROM open_deliveries
-		WHERE webhook_id = $1 AND status = 'pending' AND id <> ALL ($3::text[])
-			AND seq > CASE WHEN $5::bigint = (SELECT requeues FROM webhooks WHERE id = $1) THEN $4::bigint ELSE 0 END
-			AND seq <= coalesce((SELECT min(after_seq) FROM redeliveries WHERE webhook_id = $1 AND search -> 'missed' = 'true'), 9223372036854775807)
-		ORDER BY seq LIMIT $2`)
+const claimColumns = `SELECT d.id AS delivery_id, d.record_id, d.event_id, d.generation, d.attempts, d.attempts_before FROM open_deliveries d
+	WHERE d.webhook_id = ANY (ARRAY[@webhook]) AND d.id <> ALL (@in_flight::text[]) AND d.record_id <> ALL (@records::text[])
+		AND d.queued_at >= (SELECT held_before FROM webhooks WHERE id = @webhook) `
 
-// claimRetriesQuery claims the retries that are due at $4, the longest overdue first.
-var claimRetriesQuery = store.Fill(claimQuery, "open", `
-		SELECT * FROM open_deliveries
-		WHERE webhook_id = $1 AND status = 'retrying' AND next_attempt_at <= $4 AND id <> ALL ($3::text[])
-		ORDER BY next_attempt_at, seq LIMIT $2`)
-
-// nextRetryQuery returns when the first retry after $2 is due.
-const nextRetryQuery = `
+const (
+	claimPendingQuery = claimColumns + `AND d.status = 'pending' ORDER BY d.webhook_id, d.queued_at, d.id LIMIT @limit`
+	claimRetriesQuery = claimColumns + `AND d.status = 'retrying' AND d.next_attempt_at <= @now ORDER BY d.webhook_id, d.next_attempt_at, d.id LIMIT @retries`
+	nextRetryQuery    = `
 	SELECT next_attempt_at FROM open_deliveries
-	WHERE webhook_id = $1 AND status = 'retrying' AND next_attempt_at > $2
-	ORDER BY next_attempt_at LIMIT 1`
+	WHERE webhook_id = ANY (ARRAY[@webhook]) AND status = 'retrying' AND next_attempt_at > @now
+	ORDER BY webhook_id, next_attempt_at LIMIT 1`
+)
 
-// ClaimPending returns up to limit pending deliveries of the address, oldest first, and
-// due retries as far as the options ask for them, each with its record as it is now;
-// claimed are the ids of those that the caller
-// already has, and from is the position of an earlier claim. If the address is off, or its
-// integration may not use the service, its deliveries are held. Those that it does not subscribe to or that its integration may
-// no longer read are skipped. Neither are returned. An unfinished redelivery continues with
-// its next batch; deliveries after one of what was missed wait, so that all go out in the order of the
-// events. Only one dispatcher claims for an address at a time; if two overlap after a
-// crash, deliveries are sent twice, never lost. An unknown address claims nothing.
-// Errors: ErrLeaseLost, unavailable.
-func (s *Webhooks) ClaimPending(
-	ctx context.Context, webhookID string, claimed []string, from ClaimPosition, limit int, options ...ClaimOptions,
-) (Claim, error) {
-	if claimed == nil {
-		claimed = []string{} // NULL would make the comparison NULL, too
-	}
-	var o ClaimOptions
-	if len(options) > 0 {
-		o = options[0]
-	}
-	rows, err := s.claimRows(ctx, webhookID, claimed, from, limit, o)
+// Claim returns what is due at the lease's address and not in flight, each with its record as it is now. An address
+// that does not send has nothing due. What it does not subscribe to, or its integration may no longer read, is
+// skipped and not returned. An unfinished redelivery continues with its next batch. An unknown address
+// has nothing due. Errors: ErrLeaseLost, unavailable.
+func (s *Webhooks) Claim(ctx context.Context, lease Lease, request ClaimRequest) (Claim, error) {
+	address, pending, retries, next, err := s.readDue(ctx, lease, request)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Claim{}, nil
 	}
 	if err != nil {
 		return Claim{}, s.Translate(err)
 	}
-	address := rows.address
-	if o.Epoch != 0 && address.Epoch > o.Epoch {
+	if address.Epoch > lease.Epoch {
 		return Claim{}, ErrLeaseLost
 	}
-	claim := Claim{NextRetryAt: rows.nextRetryAt}
-	if claim.Address, err = s.openAddress(address); err != nil {
+	claim := Claim{NextRetryAt: next}
+	if claim.Address, err = s.openAddress(address); err != nil || !address.Sends {
 		return claim, err
 	}
-	// The address was read before the deliveries, so a requeue in between is noticed next time.
-	claim.Position = ClaimPosition{After: from.After, Requeues: address.Requeues}
-	due := rows.due(&claim, limit, o.Retries)
-	if err := s.continueMoves(ctx, address, &claim); err != nil || len(due) == 0 {
-		return claim, err
+	for n := range retries {
+		retries[n].Retry = true
 	}
-	claim.Deliveries, err = s.render(ctx, address, due)
+	reserved := min(len(retries), max(1, request.Limit/8))
+	var due []RenderedDelivery
+	records := map[string]bool{}
+	for _, d := range slices.Concat(retries[:reserved], pending, retries[reserved:]) {
+		if len(due) == request.Limit || records[d.RecordID] {
+			claim.More = true
+			continue
+		}
+		records[d.RecordID] = true
+		due = append(due, d)
+	}
+	claim.More = claim.More || len(pending) == request.Limit
+	if len(retries) == request.Retries && len(retries) > 0 {
+		claim.NextRetryAt = new(s.CurrentTime()) // there may be others
+	}
+	if address.Redelivering {
+		claim.More = true
+		if err := s.continueRedelivery(ctx, address.OrganizationID, address.ID); err != nil {
+			return claim, err
+		}
+	}
+	if len(due) > 0 {
+		claim.Deliveries, err = s.render(ctx, address, due)
+	}
 	return claim, err
 }
 
-// due returns what is due, in the order of the events, within the limits.
-func (r claimedRows) due(claim *Claim, limit, retries int) []RenderedDelivery {
-	if !r.address.Sends {
-		return nil
-	}
-	if len(r.pending) > limit {
-		claim.More, r.pending = true, r.pending[:limit]
-	}
-	if len(r.retries) > retries {
-		claim.MoreRetries, r.retries = true, r.retries[:retries]
-	}
-	if n := len(r.pending); n > 0 && (claim.More || r.pending[n-1].Seq > claim.Position.After) {
-		claim.Position.After = r.pending[n-1].Seq
-	}
-	due := slices.Concat(r.pending, r.retries)
-	slices.SortStableFunc(due, func(a, b RenderedDelivery) int { return cmp.Compare(a.Seq, b.Seq) })
-	return due
-}
-
-// continueMoves continues what moves many deliveries of the address: holding
-// them while it does not send, a redelivery.
-func (s *Webhooks) continueMoves(ctx context.Context, address addressRow, claim *Claim) (err error) {
-	switch {
-	case !address.Sends:
-		err = s.Transaction(ctx, address.OrganizationID, store.NoKey, func(t *store.Tx) (err error) {
-			claim.More, err = holdBatch(t, address.OrganizationID, address.ID)
-			return err
-		})
-	case address.Redelivering && !claim.More:
-		claim.More, err = true, s.continueRedelivery(ctx, address.OrganizationID, address.ID)
-	}
-	return err
-}
-
-// claimedRows are what one round trip of a claim reads.
-type claimedRows struct {
-	address          addressRow
-	pending, retries []RenderedDelivery
-	nextRetryAt      *models.Time
-}
-
-// claimRows reads an address and one delivery more than each limit, if there are as many.
-func (s *Webhooks) claimRows(
-	ctx context.Context, webhookID string, claimed []string, from ClaimPosition, limit int, o ClaimOptions,
-) (found claimedRows, err error) {
-	after := from.After
-	if from.All {
-		after = 0
-	}
+// readDue reads an address and what is due there, in one round trip.
+func (s *Webhooks) readDue(ctx context.Context, lease Lease, r ClaimRequest) (address addressRow, pending, retries []RenderedDelivery, next *models.Time, err error) {
 	now := s.CurrentTime()
+	args := pgx.NamedArgs{
+		"webhook": lease.WebhookID, "now": now, "limit": r.Limit, "retries": r.Retries,
+		"in_flight": append([]string{}, r.InFlight...), "records": append([]string{}, r.Records...), // NULL would exclude everything
+	}
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(store.IndexPlans)
-	store.QueueOne(pipeline, &found.address, pgx.ErrNoRows, addressQuery, webhookID)
-	store.QueueAll(pipeline, &found.pending, claimPendingQuery, webhookID, limit+1, claimed, after, from.Requeues)
-	if o.Retries > 0 {
-		store.QueueAll(pipeline, &found.retries, claimRetriesQuery, webhookID, o.Retries+1, claimed, now)
-		pipeline.Queue(nextRetryQuery, webhookID, now).Query(func(rows pgx.Rows) error {
-			next, err := pgx.CollectRows(rows, pgx.RowTo[models.Time])
-			if len(next) > 0 {
-				found.nextRetryAt = &next[0]
+	pipeline.Queue(indexPlans)
+	if r.Renew {
+		queueRenewal(pipeline, now, lease)
+	}
+	store.QueueOne(pipeline, &address, pgx.ErrNoRows, addressQuery, args)
+	store.QueueAll(pipeline, &pending, claimPendingQuery, args)
+	if r.Retries > 0 {
+		store.QueueAll(pipeline, &retries, claimRetriesQuery, args)
+		pipeline.Queue(nextRetryQuery, args).Query(func(rows pgx.Rows) error {
+			found, err := pgx.CollectRows(rows, pgx.RowTo[models.Time])
+			if len(found) > 0 {
+				next = &found[0]
 			}
 			return err
 		})
 	}
 	err = s.Pool.SendBatch(ctx, pipeline).Close()
-	return found, err
+	return address, pending, retries, next, err
 }
 
 // openAddress opens the sealed secrets of an address that are valid now, newest first.

@@ -107,13 +107,18 @@ func BenchmarkStatementsOfDeliveries(b *testing.B) {
 			run("publish", webhooks.PublishStatement, event, models.EventWorkOrderUpdated, order.RecordID, now, f.Acme.OrganizationID, f.ID("erp"), `{"fields": ["title"]}`, nil)
 		}
 		var ids []string
-		if err := conn.QueryRow(b.Context(), `SELECT array_agg(id::text ORDER BY seq) FROM open_deliveries`).Scan(&ids); err != nil || len(ids) != size {
+		if err := conn.QueryRow(b.Context(), `SELECT array_agg(id::text ORDER BY id) FROM open_deliveries`).Scan(&ids); err != nil || len(ids) != size {
 			b.Fatalf("%d deliveries are published: %v", len(ids), err)
 		}
-		run("claim", webhooks.DeliveryStatements["claim"], f.ID("erp_hook"), size, []string{}, 0, -1)
+		run("claim", webhooks.DeliveryStatements["claim"], f.ID("erp_hook"), []string{}, []string{}, size)
 		run("events", webhooks.DeliveryStatements["events"], events, slices.Min(events), slices.Max(events))
-		run("deliver", webhooks.DeliveryStatements["deliver"], ids, slices.Repeat([]int{1}, size), slices.Repeat([]time.Time{now}, size), slices.Repeat([]int{7}, size),
-			slices.Repeat([]int{200}, size), make([]*string, size), slices.Repeat([]string{"192.0.2.1"}, size), make([][]byte, size), make([]*time.Time, size), make([]*string, size))
+		attempts := make([]webhooks.Attempt, size)
+		for i, id := range ids {
+			attempts[i] = webhooks.Attempt{DeliveryID: id, Number: 1, StartedAt: models.TimeOf(now), Latency: 7 * time.Millisecond, Status: 200, RemoteIP: "192.0.2.1"}
+		}
+		if _, err := f.Webhooks.RecordAttempts(b.Context(), f.AddressOf("erp_hook"), attempts); err != nil {
+			b.Fatal(err)
+		}
 		counts := make([]int32, webhooks.CountsOfHour)
 		for i := range counts {
 			counts[i] = int32(i % 2 * size)

@@ -19,7 +19,7 @@ func TestAttemptsAreCountedByTheHour(t *testing.T) {
 		servicetest.Create(t, f.Fixture)
 		claimed := servicetest.Claim(t, f.Fixture, "erp_hook").Deliveries
 		servicetest.Record(t, f.Fixture, "erp_hook", webhooks.Attempt{
-			DeliveryID: claimed[0].DeliveryID, Number: number, StartedAt: models.TimeOf(f.Clock.Now()), Latency: latency, Status: status, Problem: kind, Error: "x",
+			DeliveryID: claimed[0].DeliveryID, Failures: number - 1, StartedAt: models.TimeOf(f.Clock.Now()), Latency: latency, Status: status, Problem: kind, Error: "x",
 		})
 	}
 	span := 2 * time.Hour

@@ -1,6 +1,8 @@
 package webhooks
 
 import (
+	"slices"
+
 	"millwright/models"
 	"millwright/service/store"
 )
@@ -10,26 +12,19 @@ import (
 // delivery is in exactly one of the tables (docs/decisions/0024-open-deliveries.md).
 
 // movedColumns are what a delivery keeps when it moves.
-const movedColumns = `id, seq, event_id, webhook_id, record_id, created_at, attempts, last_status, last_error`
+const movedColumns = `id, event_id, webhook_id, record_id, created_at, attempts, last_status, last_error`
 
-// closeQuery moves open deliveries with the ids {ids}, an array, to deliveries with the
-// status {status} if {condition} holds. It returns their ids and {columns} as they were.
-const closeQuery = `
-	WITH closed AS (
-		DELETE FROM open_deliveries WHERE id = ANY ({ids}) AND {condition} RETURNING *
-	), stored AS (
-		INSERT INTO deliveries (` + movedColumns + `, attempts_before, status)
-		SELECT ` + movedColumns + `, attempts_before, '{status}' FROM closed
-	)
-	SELECT id, {columns} FROM closed`
-
-// isRetrying is the condition on an open delivery that has a next attempt. Named by its
-// status, the delivery might be looked for in the partial indexes on the status.
-const isRetrying = `next_attempt_at IS NOT NULL`
-
-// closing is closeQuery. ids is an array in SQL.
+// closing is a statement that moves open deliveries with the ids {ids}, an array, to deliveries with the status if the
+// condition holds. It returns their ids and the columns as they were.
 func closing(status models.DeliveryStatus, ids, condition, columns string) string {
-	return store.Fill(closeQuery, "ids", ids, "condition", condition, "columns", columns, "status", string(status))
+	return `
+	WITH closed AS (
+		DELETE FROM open_deliveries WHERE id = ANY (` + ids + `) AND ` + condition + ` RETURNING *
+	), stored AS (
+		INSERT INTO deliveries (` + movedColumns + `, attempts_before, generation, status)
+		SELECT ` + movedColumns + `, attempts_before, generation, '` + string(status) + `' FROM closed
+	)
+	SELECT id, ` + columns + ` FROM closed`
 }
 
 // DaysOf is the condition that the id column is between the ids of the common table
@@ -39,45 +34,61 @@ func DaysOf(column, ids string) string {
 	return store.Fill(`{column} BETWEEN (SELECT min(id) FROM {ids}) AND (SELECT max(id) FROM {ids})`, "column", column, "ids", ids)
 }
 
-// reopened are common table expressions that move the deliveries that {condition} selects
-// back to open_deliveries. {state} are their attempts before the run
-// of the retry schedule that they are in, their status and their next attempt. An attempt
-// that is inside the delivery moves to the attempts.
-const reopened = `
-	closed AS (
-		DELETE FROM deliveries WHERE {condition} RETURNING *
+// isRetrying is the condition on an open delivery that has a next attempt. Named by its
+// status, the delivery might be looked for in the partial indexes on the status.
+const isRetrying = `next_attempt_at IS NOT NULL`
+
+// redeliverQuery makes the deliveries @ids pending at the beginning of the retry schedule, with ids between @first and
+// @last, which spares a look-up in the partitions of other days. It returns the ids of those that were not due. The attempt
+// that is inside a finished delivery moves to the attempts.
+const redeliverQuery = `
+	WITH closed AS (
+		DELETE FROM deliveries WHERE id = ANY (@ids) AND id BETWEEN @first AND @last RETURNING *
 	), first_attempt AS (
 		INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, remote_ip, response_body)
 		SELECT id, 1, started_at, latency_ms, last_status, remote_ip, response_body FROM closed
 		WHERE started_at IS NOT NULL AND last_status IS NOT NULL
 	), reopened AS (
-		INSERT INTO open_deliveries (` + movedColumns + `, attempts_before, status, next_attempt_at)
-		SELECT ` + movedColumns + `, {state} FROM closed ORDER BY seq
+		INSERT INTO open_deliveries (` + movedColumns + `, attempts_before, generation, queued_at)
+		SELECT ` + movedColumns + `, attempts, generation + 1, ` + queuedAgain + ` FROM closed d ORDER BY id
 		RETURNING id
-	)`
+	), again AS (
+		UPDATE open_deliveries d SET status = 'pending', next_attempt_at = NULL, attempts_before = attempts, generation = generation + 1, queued_at = ` + queuedAgain + `
+		WHERE id = ANY (@ids) AND (` + isRetrying + ` OR NOT ` + Queued + `) RETURNING id
+	)
+	SELECT id FROM reopened UNION ALL SELECT id FROM again`
 
-// pendingAgain and retryingAgain are {state} of reopened for the beginning of a new run.
-const (
-	pendingAgain  = `attempts, 'pending', NULL::timestamptz`
-	retryingAgain = `attempts, 'retrying', @at `
-)
+// queuedAgain is where the delivery d is queued again: at the time of its event, so that the oldest go first, or as
+// the first of those that its address does not hold.
+const queuedAgain = `greatest(d.created_at, (SELECT held_before FROM webhooks WHERE id = d.webhook_id))`
 
-// countRequeue tells the address's dispatcher that deliveries below its position are
-// pending again. It is in the transaction that makes them so, and before anything that
-// locks a release or a delivery: the address is locked first.
-func countRequeue(t *store.Tx, webhookID string) error {
-	return t.Exec(`UPDATE webhooks SET requeues = requeues + 1 WHERE id = ?`, webhookID)
+// redeliver makes the deliveries due now, whatever their status, at the beginning of the retry schedule, and returns
+// those that were not due before. An attempt in flight changes them only if it succeeds. It is the one way in which
+// deliveries become due again, for one, for a selection and for the batches of all that match.
+func redeliver(t *store.Tx, ids []string) ([]string, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	if err := lockDeliveries(t, ids); err != nil {
+		return nil, err
+	}
+	return store.ScanAll[string](t, store.Fill(redeliverQuery, "d", "d"), namedIDs(ids))
 }
 
 // deliveryTables are the tables of deliveries, in the order in which their rows are locked.
 var deliveryTables = []string{"open_deliveries", "deliveries"}
 
 // lockDeliveries waits for every transaction that moves one of the deliveries.
-func lockDeliveries(t *store.Tx, ids ...string) error {
+func lockDeliveries(t *store.Tx, ids []string) error {
 	for _, table := range deliveryTables {
-		if err := t.Exec(`SELECT FROM `+table+` WHERE id IN ? ORDER BY id FOR UPDATE`, ids); err != nil {
+		if err := t.Exec(`SELECT FROM `+table+` WHERE id = ANY (@ids) AND id BETWEEN @first AND @last ORDER BY id FOR UPDATE`, namedIDs(ids)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// namedIDs are the parameters of statements about the deliveries with the ids, of which there is at least one.
+func namedIDs(ids []string) map[string]any {
+	return map[string]any{"ids": models.TextArray(ids), "first": slices.Min(ids), "last": slices.Max(ids)}
 }

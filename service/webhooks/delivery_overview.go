@@ -36,15 +36,14 @@ type TroubledAddress struct {
 // maxDayCount bounds the count of one address's deliveries of a day.
 const maxDayCount = 500
 
-// dayCountQuery counts the deliveries of each address from the position @after on. The
-// statuses are written out because the indexes of open deliveries are partial.
+// dayCountQuery counts the deliveries of each address since the id @since.
 const dayCountQuery = `
 	SELECT d.status, count(*) AS n
-	FROM webhooks h JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL
+	FROM webhooks h JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL JOIN sending s ON s.webhook_id = h.id
 	CROSS JOIN LATERAL (
-		(SELECT status FROM open_deliveries WHERE webhook_id = h.id AND status = 'pending' AND seq >= @after AND id >= @since ORDER BY seq DESC LIMIT @most)
-		UNION ALL (SELECT status FROM open_deliveries WHERE webhook_id = h.id AND status = 'retrying' AND seq >= @after AND id >= @since ORDER BY seq DESC LIMIT @most)
-		UNION ALL (SELECT status FROM deliveries WHERE webhook_id = h.id AND seq >= @after AND id >= @since ORDER BY seq DESC LIMIT @most)
+		(SELECT CASE WHEN s.sends AND queued_at >= s.held_before THEN status ELSE 'held' END AS status FROM open_deliveries
+			WHERE webhook_id = ANY (ARRAY[h.id]) AND id >= @since ORDER BY webhook_id DESC, id DESC LIMIT @most)
+		UNION ALL (SELECT status FROM deliveries WHERE webhook_id = ANY (ARRAY[h.id]) AND id >= @since ORDER BY webhook_id DESC, id DESC LIMIT @most)
 	) d
 	WHERE h.organization_id = @organization GROUP BY d.status`
 
@@ -52,25 +51,19 @@ const dayCountQuery = `
 // people who manage integrations. Errors: permission_denied, unavailable.
 func (s *Webhooks) DeliveryOverview(ctx context.Context, actor store.Actor) (DeliveryOverview, error) {
 	overview := DeliveryOverview{LastDay: map[models.DeliveryStatus]int{}, Most: maxDayCount}
-	day := DeliverySearch{From: s.Now().Add(-24 * time.Hour)}
-	args := pgx.NamedArgs{"organization": actor.OrganizationID, "most": maxDayCount, "since": models.FirstID(models.PrefixDelivery, day.From)}
-	var start searchStart
+	args := pgx.NamedArgs{"organization": actor.OrganizationID, "most": maxDayCount, "since": models.FirstID(models.PrefixDelivery, s.Now().Add(-24*time.Hour))}
 	var counts []struct {
 		Status models.DeliveryStatus
 		N      int
 	}
 	return store.ReadInRounds(ctx, s.Store, actor.OrganizationID, store.Rounds{func(pipeline *pgx.Batch) error {
 		access.QueueMayManage(pipeline, actor)
-		day.queueBounds(pipeline, &start)
 		store.QueueAll(pipeline, &overview.Addresses, `
 			SELECT h.id, h.url, n.name AS integration, h.enabled, coalesce(h.off_at, y.failing_since) AS since, coalesce(h.off_reason, '') AS reason, y.last_status, y.last_error
 			FROM webhooks h JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL JOIN identities n ON n.id = i.id
 			LEFT JOIN webhook_health y ON y.webhook_id = h.id
 			WHERE h.organization_id = @organization AND (NOT h.enabled OR y.failing_since IS NOT NULL)
 			ORDER BY h.enabled, since LIMIT 100`, args)
-		return nil
-	}, func(pipeline *pgx.Batch) error {
-		args["after"] = start.after
 		store.QueueAll(pipeline, &counts, dayCountQuery, args)
 		return nil
 	}}, func() (DeliveryOverview, error) {

@@ -53,10 +53,13 @@ var deliveryDetailQuery = store.Fill(deliveryItemsQuery, "source", `(SELECT * FR
 
 // latestDeliveriesQuery reads the latest delivery of the record @record to each integration,
 // whose events are between the ids of @lows and @highs.
-var latestDeliveriesQuery = store.Fill(deliveryItemsQuery, "source", `(SELECT DISTINCT ON (w.integration_id) l.*
+var latestDeliveriesQuery = store.Fill(deliveryItemsQuery, "source", `(SELECT DISTINCT ON (w.integration_id) l.id
 		FROM unnest(@lows::text[], @highs::text[]) m (low, high)
-		CROSS JOIN LATERAL (SELECT * FROM all_deliveries WHERE id >= m.low AND id < m.high AND record_id = @record) l
-		JOIN webhooks w ON w.id = l.webhook_id WHERE w.organization_id = @organization ORDER BY w.integration_id, l.seq DESC)`)
+		CROSS JOIN LATERAL (
+			(SELECT id, webhook_id FROM open_deliveries WHERE id >= m.low AND id < m.high AND record_id = @record LIMIT 1000)
+			UNION ALL (SELECT id, webhook_id FROM deliveries WHERE id >= m.low AND id < m.high AND record_id = @record LIMIT 1000)) l
+		JOIN webhooks w ON w.id = l.webhook_id WHERE w.organization_id = @organization ORDER BY w.integration_id, l.id DESC) latest
+	CROSS JOIN LATERAL (SELECT * FROM all_deliveries WHERE id = latest.id LIMIT 1)`)
 
 // LatestDeliveries finds the latest delivery of a record to each integration of an organization,
 // in two round trips, for reads that have others.
@@ -178,7 +181,7 @@ func (s *Webhooks) addressOf(ctx context.Context, id string) (addressRow, error)
 	var row addressRow
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(store.IndexPlans)
-	store.QueueOne(pipeline, &row, models.NotFound(), addressQuery, id)
+	store.QueueOne(pipeline, &row, models.NotFound(), addressQuery, pgx.NamedArgs{"webhook": id})
 	err := s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
 	return row, err
 }

@@ -20,13 +20,13 @@ type RenderedDelivery struct {
 	RecordID   string
 	EventID    string
 	EventType  models.EventType `db:"-"`
-	// Seq orders the deliveries of an address.
-	Seq int64
+	// Generation counts the redeliveries before.
+	Generation int
 	// Attempts counts the earlier attempts, AttemptsBefore those among them in earlier runs
 	// of the retry schedule.
 	Attempts, AttemptsBefore int
 	// Retry is true if it is a retry, not the first attempt of a run of the schedule.
-	Retry bool
+	Retry bool `db:"-"`
 	// EventAt is the time of the event.
 	EventAt time.Time `db:"-"`
 	// TraceParent is the span of the call that caused the event (W3C traceparent),

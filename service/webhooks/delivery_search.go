@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -57,7 +56,7 @@ func (q DeliverySearch) check() error {
 
 // isSparse reports whether the index that serves the search also has others.
 func (q DeliverySearch) isSparse() bool {
-	return q.Type != "" || q.Response != "" || q.Status != "" && q.Status != models.DeliveryPending && q.Status != models.DeliveryRetrying
+	return q.Type != "" || q.Response != "" || q.Status != ""
 }
 
 const (
@@ -68,9 +67,6 @@ const (
 	maxTypesSearched = 3_200
 	// maxRecordEvents limits the latest changes of a record whose deliveries are listed.
 	maxRecordEvents = 500
-	// maxPositionSkew is by how much the time of a delivery's id may differ from when it
-	// got its position: how long a write takes, and how far clocks are apart.
-	maxPositionSkew = 10 * time.Minute
 )
 
 // DeliveryItem is a delivery in a list for people.
@@ -103,36 +99,46 @@ type DeliveryPage struct {
 // DeliveryTarget is an integration and one of its addresses, "" if it has none.
 type DeliveryTarget struct{ IntegrationID, Integration, WebhookID, URL string }
 
-// searchSource is a source of searchQuery: the rows of a table that {condition} selects.
-// {id} is an expression in the table without partitions, so that an address's index is followed:
-// the bounds select few partitions, but may select all open deliveries.
+// openColumns and finishedColumns are the columns of a delivery d of an address with the columns sends and held_before of
+// the view sending, h.
+const (
+	openColumns = `d.id, d.event_id, d.webhook_id, d.record_id, CASE WHEN h.sends AND d.queued_at >= h.held_before THEN d.status ELSE 'held' END AS status,
+				d.attempts, d.next_attempt_at, d.last_status, d.last_error, d.created_at, NULL::integer AS latency_ms`
+	finishedColumns = `d.id, d.event_id, d.webhook_id, d.record_id, d.status, d.attempts, NULL::timestamptz AS next_attempt_at, d.last_status, d.last_error, d.created_at, d.latency_ms`
+)
+
+// searchSource is a source of searchQuery: the rows of a table that {condition} selects. The array and the order keep it
+// at the address's index (docs/decisions/0032).
 const searchSource = `(
-			SELECT id, seq, event_id, webhook_id, record_id, status, attempts, {next} AS next_attempt_at, last_status, last_error, created_at, {latency} AS latency_ms FROM {table}
-			WHERE webhook_id = h.id AND seq < @before AND seq >= @after AND {id} >= @low AND {id} < @high AND {condition}
-			ORDER BY seq DESC LIMIT @scan)`
+			SELECT {columns} FROM {table} d
+			WHERE d.webhook_id = ANY (ARRAY[h.id]) AND d.id < @before AND d.id >= @after AND {condition}
+			ORDER BY d.webhook_id DESC, d.id DESC LIMIT @scan)`
 
 // recordSource is searchSource for the deliveries of a record, whose events are between the
-// ids of @lows and @highs. It follows the primary key: as expressions, the address and the
-// position cannot be looked up in other indexes, which in an empty table seem as good.
+// ids of @lows and @highs. It follows the primary key: coalesce keeps the address from
+// being looked up in the other index, which in an empty table seems as good.
 const recordSource = `(
-			SELECT d.* FROM unnest(@lows::text[], @highs::text[]) m (low, high) CROSS JOIN LATERAL (
-				SELECT id, seq, event_id, webhook_id, record_id, status, attempts, {next} AS next_attempt_at, last_status, last_error, created_at, {latency} AS latency_ms FROM {table}
-				WHERE id >= m.low AND id < m.high AND record_id = @record AND webhook_id || '' = h.id AND seq + 0 < @before
+			SELECT {columns} FROM unnest(@lows::text[], @highs::text[]) m (low, high) CROSS JOIN LATERAL (
+				SELECT * FROM {table}
+				WHERE id >= m.low AND id < m.high AND record_id = @record AND coalesce(webhook_id, '') = h.id AND id < @before
 				LIMIT @scan) d)`
 
 // searched are the common table expressions of a search: the deliveries of each address
-// that {sources} return, the newest @scan, and the position down to which every address has
+// that {sources} return, the newest @scan, and the id down to which every address has
 // been looked through.
 const searched = `
 	scanned AS MATERIALIZED (
-		SELECT d.*, h.url, h.enabled, h.integration_id, n.name AS integration
-		FROM webhooks h
-		JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL
-		JOIN identities n ON n.id = i.id
-		CROSS JOIN LATERAL (SELECT * FROM ({sources}) o ORDER BY o.seq DESC LIMIT @scan) d
-		WHERE h.organization_id = @organization AND (@webhook = '' OR h.id = @webhook) AND (@integration = '' OR h.integration_id = @integration)
+		SELECT d.*, h.url, h.enabled, h.integration_id, h.integration
+		FROM (SELECT h.id, h.url, h.enabled, h.integration_id, n.name AS integration, s.sends, s.held_before
+			FROM webhooks h
+			JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL
+			JOIN identities n ON n.id = i.id
+			JOIN sending s ON s.webhook_id = h.id
+			WHERE h.organization_id = @organization AND (@webhook = '' OR h.id = @webhook) AND (@integration = '' OR h.integration_id = @integration)
+			OFFSET 0) h
+		CROSS JOIN LATERAL (SELECT * FROM ({sources}) o ORDER BY o.id DESC LIMIT @scan) d
 	), frontier AS (
-		SELECT coalesce(max(low), 0) AS seq FROM (SELECT min(seq) AS low FROM scanned GROUP BY webhook_id HAVING count(*) >= @scan) complete
+		SELECT coalesce(max(low), '') AS id FROM (SELECT min(id) AS low FROM scanned GROUP BY webhook_id HAVING count(*) >= @scan) complete
 	)`
 
 // matches is the condition of a search on what no index has.
@@ -146,48 +152,48 @@ const ofType = `(@kind = '' OR e.type = @kind)`
 // events are looked up in the order of the page, so that it stops at its end.
 const searchQuery = `
 	WITH ` + searched + `, page AS (
-		SELECT d.id, d.event_id, e.type AS event_type, d.webhook_id, d.record_id, d.status, d.attempts, d.next_attempt_at,
-			d.last_status, d.last_error, d.created_at, d.latency_ms, d.url, d.integration, d.integration_id, d.enabled, d.seq
-		FROM (SELECT * FROM scanned d WHERE d.seq >= (SELECT seq FROM frontier) AND ` + matches + ` ORDER BY d.seq DESC OFFSET 0) d
+		SELECT d.*, e.type AS event_type
+		FROM (SELECT * FROM scanned d WHERE d.id >= (SELECT id FROM frontier) AND ` + matches + ` ORDER BY d.id DESC OFFSET 0) d
 		CROSS JOIN LATERAL (SELECT type FROM events WHERE id = d.event_id LIMIT 1) e
-		WHERE ` + ofType + ` ORDER BY d.seq DESC LIMIT @limit
+		WHERE ` + ofType + ` ORDER BY d.id DESC LIMIT @limit
 	)
-	SELECT d.id, '' AS event_id, '' AS event_type, d.webhook_id, d.record_id, d.status, d.attempts, d.next_attempt_at,
-		d.last_status, d.last_error, d.created_at, d.latency_ms, d.url, d.integration, d.integration_id, d.enabled, 9223372036854775807 AS seq
-	FROM scanned d WHERE d.seq = (SELECT seq FROM frontier)
-	UNION ALL
-	SELECT p.id, p.event_id, p.event_type, p.webhook_id, p.record_id, p.status, p.attempts, p.next_attempt_at,
-		p.last_status, p.last_error, p.created_at, CASE WHEN p.attempts > 0 THEN coalesce(p.latency_ms,
-			(SELECT latency_ms FROM attempts WHERE delivery_id = p.id AND number = p.attempts)) END AS latency_ms,
-		p.url, p.integration, p.integration_id, p.enabled, p.seq
-	FROM page p ORDER BY seq DESC`
+	SELECT * FROM (
+		SELECT d.id, '' AS event_id, '' AS event_type, d.webhook_id, d.record_id, d.status, d.attempts, d.next_attempt_at,
+			d.last_status, d.last_error, d.created_at, d.latency_ms, d.url, d.integration, d.integration_id, d.enabled
+		FROM scanned d WHERE d.id = (SELECT id FROM frontier)
+		UNION ALL
+		SELECT p.id, p.event_id, p.event_type, p.webhook_id, p.record_id, p.status, p.attempts, p.next_attempt_at,
+			p.last_status, p.last_error, p.created_at, CASE WHEN p.attempts > 0 THEN coalesce(p.latency_ms,
+				(SELECT latency_ms FROM attempts WHERE delivery_id = p.id AND number = p.attempts)) END AS latency_ms,
+			p.url, p.integration, p.integration_id, p.enabled
+		FROM page p
+	) d ORDER BY d.event_id <> '', d.id DESC`
 
 // boundQuery returns the last of the newest @enough deliveries of the newest @scan of each address.
 const boundQuery = `
 	WITH ` + searched + `
-	SELECT seq, created_at FROM scanned ORDER BY seq DESC OFFSET @enough - 1 LIMIT 1`
+	SELECT id FROM scanned ORDER BY id DESC OFFSET @enough - 1 LIMIT 1`
 
-// sources returns the sources of the search. The statuses are written out because partial
-// indexes do not serve a parameter.
+// sources returns the sources of the search. A status is a condition only if an index knows it.
 func (q DeliverySearch) sources() string {
-	if q.RecordID != "" { // without a status, which would offer its partial index
-		return store.Fill(recordSource, "table", "open_deliveries", "next", "next_attempt_at", "latency", "NULL::integer") + " UNION ALL " +
-			store.Fill(recordSource, "table", "deliveries", "next", "NULL::timestamptz", "latency", "latency_ms")
+	open := func(source string) string {
+		return store.Fill(source, "table", "open_deliveries", "columns", openColumns, "condition", "true")
 	}
-	var sources []string
-	for _, status := range []models.DeliveryStatus{models.DeliveryPending, models.DeliveryRetrying} {
-		if q.Status == "" || q.Status == status {
-			sources = append(sources, store.Fill(searchSource, "table", "open_deliveries", "id", "(id || '')", "next", "next_attempt_at", "latency", "NULL::integer", "condition", "status = '"+string(status)+"'"))
-		}
+	finished := func(source, condition string) string {
+		return store.Fill(source, "table", "deliveries", "columns", finishedColumns, "condition", condition)
+	}
+	if q.RecordID != "" {
+		return open(recordSource) + " UNION ALL " + finished(recordSource, "")
 	}
 	switch q.Status {
-	case models.DeliveryFailed, models.DeliveryHeld:
-		sources = append(sources, store.Fill(searchSource, "table", "deliveries", "id", "id", "next", "NULL::timestamptz", "latency", "latency_ms", "condition", "status IN ('failed', 'held')"))
-	case "", models.DeliveryDelivered, models.DeliverySkipped:
-		sources = append(sources, store.Fill(searchSource, "table", "deliveries", "id", "id", "next", "NULL::timestamptz", "latency", "latency_ms", "condition", "true"))
-	case models.DeliveryPending, models.DeliveryRetrying:
+	case models.DeliveryPending, models.DeliveryRetrying, models.DeliveryHeld:
+		return open(searchSource)
+	case models.DeliveryFailed:
+		return finished(searchSource, "d.status = 'failed'")
+	case models.DeliveryDelivered, models.DeliverySkipped:
+		return finished(searchSource, "true")
 	}
-	return strings.Join(sources, " UNION ALL ")
+	return open(searchSource) + " UNION ALL " + finished(searchSource, "true")
 }
 
 // searchStart is what a search reads before its deliveries.
@@ -196,33 +202,23 @@ type searchStart struct {
 	targets   []DeliveryTarget
 	addresses int
 	webhook   []Webhook
-	// before and after are positions around the deliveries.
-	before, after int64
-	lows, highs   []string
+	// before is the id that the page precedes, "" if that delivery is no longer kept.
+	before      string
+	lows, highs []string
 	// at is the time before which the newest deliveries are looked up first.
 	at time.Time
-	// bound is where a page begins that is filled by the newest deliveries.
-	bound []searchBound
+	// bound is the id where a page begins that is filled by the newest deliveries.
+	bound []string
 }
 
-// searchBound is a row of boundQuery.
-type searchBound struct {
-	Seq       int64
-	CreatedAt time.Time
-}
-
-// maxPosition is above every position.
-const maxPosition = 1<<63 - 1
-
-// firstSeqQuery returns the position of the first delivery of an id, at most.
-const firstSeqQuery = `SELECT coalesce(least(
-		(SELECT seq FROM open_deliveries WHERE id >= $1 ORDER BY id LIMIT 1), (SELECT seq FROM deliveries WHERE id >= $1 ORDER BY id LIMIT 1)), $2)`
+// lastID is above the ids of all deliveries.
+const lastID = string(models.PrefixDelivery) + "~"
 
 // queueStart adds the queries of what the search needs to know first, and has the round trip
 // fail unless the actor may search. before is the id of the delivery that the page follows, ""
 // for the first page.
 func (s *Webhooks) queueStart(pipeline *pgx.Batch, actor store.Actor, q DeliverySearch, before string, start *searchStart) {
-	start.before, start.after, start.at = maxPosition, 0, s.Now()
+	start.before, start.at = lastID, s.Now()
 	if !q.To.IsZero() {
 		start.at = q.To
 	}
@@ -245,15 +241,13 @@ func (s *Webhooks) queueStart(pipeline *pgx.Batch, actor store.Actor, q Delivery
 			WHERE h.organization_id = @organization AND h.id = @webhook`, args)
 	}
 	if before != "" {
-		pipeline.Queue(`SELECT d.seq, d.created_at FROM all_deliveries d JOIN webhooks h ON h.id = d.webhook_id
-			WHERE d.id = $1 AND h.organization_id = $2 UNION ALL SELECT 0, 'epoch' ORDER BY seq DESC LIMIT 1`, before, actor.OrganizationID).
+		pipeline.Queue(`SELECT d.id, d.created_at FROM all_deliveries d JOIN webhooks h ON h.id = d.webhook_id
+			WHERE d.id = $1 AND h.organization_id = $2 UNION ALL SELECT '', 'epoch' ORDER BY id DESC LIMIT 1`, before, actor.OrganizationID).
 			QueryRow(func(row pgx.Row) error { return row.Scan(&start.before, &start.at) })
 	}
-	if q.RecordID == "" {
-		q.queueBounds(pipeline, start)
-		return
+	if q.RecordID != "" {
+		q.queueChanges(pipeline, s.Now(), &start.lows, &start.highs)
 	}
-	q.queueChanges(pipeline, s.Now(), &start.lows, &start.highs)
 }
 
 // queueChanges adds the query of the ids around the deliveries of the record's latest changes: each
@@ -274,52 +268,27 @@ func (q DeliverySearch) queueChanges(pipeline *pgx.Batch, now time.Time, lows, h
 	})
 }
 
-// queueBounds adds the queries of the positions around the search's times: the index of an
-// address is in the order of positions.
-func (q DeliverySearch) queueBounds(pipeline *pgx.Batch, start *searchStart) {
-	if !q.From.IsZero() {
-		pipeline.Queue(firstSeqQuery, models.FirstID(models.PrefixDelivery, q.From.Add(-maxPositionSkew)), int64(maxPosition)).
-			QueryRow(func(row pgx.Row) error { return row.Scan(&start.after) })
-	}
-	if !q.To.IsZero() {
-		var to int64
-		pipeline.Queue(firstSeqQuery, models.FirstID(models.PrefixDelivery, q.To.Add(maxPositionSkew)), int64(maxPosition)).
-			QueryRow(func(row pgx.Row) error {
-				err := row.Scan(&to)
-				start.before = min(start.before, to)
-				return err
-			})
-	}
-}
-
 // arguments are the parameters of a search that looks through scan deliveries.
 func (q DeliverySearch) arguments(actor store.Actor, start searchStart, scan int) pgx.NamedArgs {
 	code := 0
 	if q.Response != "" && q.Response != ResponseNone {
 		code = int(q.Response[0]-'0') * 100
 	}
-	low, high := "", "dlv_~"
+	after, before := "", start.before
 	if !q.From.IsZero() {
-		low = models.FirstID(models.PrefixDelivery, q.From)
+		after = models.FirstID(models.PrefixDelivery, q.From)
 	}
 	if len(start.bound) > 0 {
-		start.after = max(start.after, start.bound[0].Seq)
-		low = max(low, models.FirstID(models.PrefixDelivery, start.bound[0].CreatedAt.Add(-2*maxPositionSkew)))
+		after = max(after, start.bound[0])
 	}
 	if !q.To.IsZero() {
-		high = models.FirstID(models.PrefixDelivery, q.To)
+		before = min(before, models.FirstID(models.PrefixDelivery, q.To))
 	}
 	return pgx.NamedArgs{
-		"organization": actor.OrganizationID, "webhook": q.WebhookID, "integration": q.IntegrationID, "before": start.before, "after": start.after, "scan": scan,
-		"low": low, "high": high, "lows": start.lows, "highs": start.highs, "record": q.RecordID,
+		"organization": actor.OrganizationID, "webhook": q.WebhookID, "integration": q.IntegrationID, "before": before, "after": after, "scan": scan,
+		"lows": start.lows, "highs": start.highs, "record": q.RecordID,
 		"status": string(q.Status), "code": code, "none": q.Response == ResponseNone, "kind": string(q.Type),
 	}
-}
-
-// foundDelivery is a row of searchQuery.
-type foundDelivery struct {
-	DeliveryItem
-	Seq int64
 }
 
 // SearchDeliveries returns a page of the deliveries of the actor's organization, the newest
@@ -336,7 +305,7 @@ func (s *Webhooks) SearchDeliveries(ctx context.Context, actor store.Actor, sear
 	}
 	limit = min(cmp.Or(max(limit, 0), models.DefaultPageSize), models.MaxPageSize)
 	var start searchStart
-	var found []foundDelivery
+	var found []DeliveryItem
 	// A page is full after few deliveries if most of them match. Of many addresses, few have
 	// any of the newest deliveries: where these begin is looked up first.
 	enough := 4 * (limit + 1)
@@ -361,7 +330,7 @@ func (s *Webhooks) SearchDeliveries(ctx context.Context, actor store.Actor, sear
 			}
 			args := newest.arguments(actor, start, 1+4*enough/start.addresses)
 			args["enough"] = enough
-			store.QueueAll(pipeline, &start.bound, store.Fill(boundQuery, "sources", search.sources()), args)
+			store.QueueValues(pipeline, &start.bound, store.Fill(boundQuery, "sources", search.sources()), args)
 			return nil
 		},
 		func(pipeline *pgx.Batch) error {
@@ -402,34 +371,34 @@ func (start searchStart) check(search DeliverySearch) error {
 	case search.WebhookID != "" && len(start.webhook) == 0,
 		search.IntegrationID != "" && !slices.ContainsFunc(start.targets, func(t DeliveryTarget) bool { return t.IntegrationID == search.IntegrationID }):
 		return models.NotFound()
-	case start.before == 0:
+	case start.before == "":
 		return models.Errorf(models.CodeCursorExpired, "The deliveries of this page are no longer kept.")
 	}
 	return nil
 }
 
 // isFull reports whether the rows fill a page.
-func isFull(found []foundDelivery, limit int) bool {
+func isFull(found []DeliveryItem, limit int) bool {
 	return len(found) > limit+1 || len(found) == limit+1 && found[0].EventID != ""
 }
 
 // isComplete reports whether nothing is left to look through.
-func isComplete(found []foundDelivery) bool { return len(found) == 0 || found[0].EventID != "" }
+func isComplete(found []DeliveryItem) bool { return len(found) == 0 || found[0].EventID != "" }
 
 // page makes a page from the rows found.
-func (start searchStart) page(found []foundDelivery, limit int) DeliveryPage {
+func (start searchStart) page(found []DeliveryItem, limit int) DeliveryPage {
 	page := DeliveryPage{Targets: start.targets}
 	if len(start.webhook) > 0 {
 		page.Webhook = &start.webhook[0]
 	}
-	var end *foundDelivery
+	var end *DeliveryItem
 	if len(found) > 0 && found[0].EventID == "" { // where the search stopped
 		end, found = &found[0], found[1:]
 	}
 	full := len(found) > limit
 	found = found[:min(limit, len(found))]
 	for _, d := range found {
-		page.Deliveries = append(page.Deliveries, d.DeliveryItem)
+		page.Deliveries = append(page.Deliveries, d)
 	}
 	switch {
 	case full:

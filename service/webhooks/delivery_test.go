@@ -32,7 +32,7 @@ func care(t *testing.T, f *servicetest.Fixture, webhook string) {
 // claimRetry claims the delivery, whose next attempt must be due.
 func claimRetry(t *testing.T, f *servicetest.Fixture, webhook, id string) webhooks.RenderedDelivery {
 	t.Helper()
-	claimed, err := f.Webhooks.ClaimPending(t.Context(), f.ID(webhook), nil, webhooks.ClaimPosition{}, 0, webhooks.ClaimOptions{Retries: 1000})
+	claimed, err := f.Webhooks.Claim(t.Context(), f.Holder(webhook), webhooks.ClaimRequest{Limit: 1000, Retries: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,12 +102,7 @@ func TestAttemptsChangeTheStatusOfADelivery(t *testing.T) {
 		t.Errorf("the next attempt is in %s, want a minute", wait)
 	}
 	if left := servicetest.Claim(t, f, "erp_hook"); len(left.Deliveries) != 0 {
-		t.Error("ClaimPending claims a retrying delivery")
-	}
-	// A worker whose response was lost records the attempt again: nothing changes.
-	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, d, 200))
-	if got := servicetest.Status(t, f, d.DeliveryID); got != models.DeliveryRetrying {
-		t.Errorf("an attempt recorded twice made the delivery %s", got)
+		t.Error("Claim claims a retrying delivery before its time")
 	}
 	f.Clock.Advance(time.Minute)
 	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimRetry(t, f, "erp_hook", d.DeliveryID), 204))
@@ -127,7 +122,7 @@ func TestTheLastAttemptFailsForGood(t *testing.T) {
 		if got := servicetest.Status(t, f, d.DeliveryID); number > 1 && got != models.DeliveryRetrying {
 			t.Fatalf("before attempt %d the delivery is %s", number, got)
 		}
-		d.Attempts = number - 1
+		d = servicetest.MadeBefore(f, d, number-1)
 		servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, d, 0))
 	}
 	if got := servicetest.Status(t, f, d.DeliveryID); got != models.DeliveryFailed {
@@ -149,7 +144,7 @@ func TestEveryFailureIsRetried(t *testing.T) {
 			for number, wait := range []time.Duration{
 				time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
 			} {
-				d.Attempts = number
+				d = servicetest.MadeBefore(f, d, number)
 				if recorded := servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, d, status)); recorded.ShutOffDue || recorded.Failed != 0 || len(recorded.Retrying) != 1 {
 					t.Fatalf("recorded is %+v after attempt %d", recorded, number+1)
 				}
@@ -159,7 +154,7 @@ func TestEveryFailureIsRetried(t *testing.T) {
 				}
 				f.Clock.Advance(wait)
 			}
-			d.Attempts = 7
+			d = servicetest.MadeBefore(f, d, 7)
 			recorded := servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, d, status))
 			if recorded.ShutOffDue || recorded.Failed != 1 || servicetest.Status(t, f, d.DeliveryID) != models.DeliveryFailed {
 				t.Errorf("recorded is %+v after the last attempt", recorded)
@@ -187,8 +182,7 @@ func TestAddressesAreTurnedOff(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := servicetest.New(t)
 			servicetest.Create(t, f)
-			final := servicetest.Claim(t, f, "erp_hook").Deliveries[0]
-			final.Attempts = 7
+			final := servicetest.MadeBefore(f, servicetest.Claim(t, f, "erp_hook").Deliveries[0], 7)
 			f.Clock.Advance(test.age)
 			servicetest.Create(t, f) // pending while the address is turned off
 			if recorded := servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, final, test.status)); len(recorded.Attempted) != 1 || recorded.Attempted[0].DeliveryID != final.DeliveryID {
@@ -209,8 +203,7 @@ func TestAddressesAreTurnedOff(t *testing.T) {
 	t.Run("a success in between restarts the period", func(t *testing.T) {
 		f := servicetest.New(t)
 		servicetest.Create(t, f)
-		final := servicetest.Claim(t, f, "erp_hook").Deliveries[0]
-		final.Attempts = 7
+		final := servicetest.MadeBefore(f, servicetest.Claim(t, f, "erp_hook").Deliveries[0], 7)
 		f.Clock.Advance(71 * time.Hour)
 		servicetest.Create(t, f)
 		servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, servicetest.Claim(t, f, "erp_hook").Deliveries[1], 200))
@@ -247,7 +240,7 @@ func TestRedeliver(t *testing.T) {
 	f := servicetest.New(t)
 	servicetest.Create(t, f)
 	d := servicetest.Claim(t, f, "erp_hook").Deliveries[0]
-	d.Attempts = 7
+	d = servicetest.MadeBefore(f, d, 7)
 	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, d, 500))
 	if err := f.Webhooks.RetryNow(t.Context(), d.DeliveryID); err != nil {
 		t.Fatal(err)
@@ -334,33 +327,24 @@ func TestUnclaimedDeliveriesAreFound(t *testing.T) {
 	}
 }
 
-func TestAddressesWithPendingDeliveries(t *testing.T) {
+func TestAddressesWithDue(t *testing.T) {
 	f := servicetest.New(t)
-	var above int64
-	waiting := func() []string {
+	due := func(want bool) {
 		t.Helper()
-		ids, err := f.Webhooks.AddressesWithPending(t.Context(), []string{f.ID("erp_hook"), f.ID("outsider_hook")}, []int64{above, 0})
-		if err != nil {
-			t.Fatal(err)
+		ids, err := f.Webhooks.AddressesWithDue(t.Context(), []string{f.ID("erp_hook"), f.ID("outsider_hook")})
+		if err != nil || len(ids) > 1 || len(ids) == 1 && ids[0] != f.ID("erp_hook") || (len(ids) == 1) != want {
+			t.Errorf("due are %v, %v; the ERP's is: %t", ids, err, want)
 		}
-		return ids
 	}
-	if got := waiting(); len(got) != 0 {
-		t.Errorf("before any event %v have pending deliveries", got)
-	}
+	due(false)
 	servicetest.Create(t, f)
-	if got := waiting(); len(got) != 1 || got[0] != f.ID("erp_hook") {
-		t.Errorf("%v have pending deliveries, want only the ERP's address", got)
-	}
-	above = servicetest.Claim(t, f, "erp_hook").Deliveries[0].Seq
-	if got := waiting(); len(got) != 0 {
-		t.Errorf("after the claimed ones %v have pending deliveries", got)
-	}
-	above = 0
-	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, servicetest.Claim(t, f, "erp_hook").Deliveries[0], 200))
-	if got := waiting(); len(got) != 0 {
-		t.Errorf("after the delivery %v have pending deliveries", got)
-	}
+	due(true)
+	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, servicetest.Claim(t, f, "erp_hook").Deliveries[0], 500))
+	due(false)
+	f.Clock.Advance(time.Minute)
+	due(true)
+	f.SetDeliveries(models.DeliveryHeld, `webhook_id = $1`, f.ID("erp_hook"))
+	due(false)
 }
 
 func TestLeasedAddressesAreNotWoken(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -76,7 +77,7 @@ func (s *Webhooks) LoadDelivery(ctx context.Context, id string) (DeliveryState, 
 	var state DeliveryState
 	var made []AttemptMade
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(store.IndexPlans)
+	pipeline.Queue(indexPlans)
 	pipeline.Queue(`DELETE FROM dirty_records WHERE record_id = $1`, id)
 	store.QueueOne(pipeline, &state, models.NotFound(), deliveryStateQuery, id, models.EventRetention.Seconds())
 	store.QueueAll(pipeline, &made, `SELECT number, started_at AS at, coalesce(status::text, class, 'other') AS result FROM all_attempts
@@ -106,20 +107,22 @@ func (s *Webhooks) waits() []float64 {
 	return waits
 }
 
-// retryNowQuery makes the delivery @id due at @at if it is retrying, failed or held.
-var retryNowQuery = `
-	WITH ` + store.Fill(reopened, "condition", `id = @id AND id = ANY (ARRAY(
-		SELECT id FROM (SELECT id, status FROM deliveries WHERE id = @id OFFSET 0) d WHERE status IN ('failed', 'held')))`, "state", retryingAgain) + `, due AS (
-		UPDATE open_deliveries SET next_attempt_at = @at, attempts_before = attempts WHERE id = @id AND ` + isRetrying + ` RETURNING id
-	)
-	SELECT id FROM reopened UNION ALL SELECT id FROM due`
-
 // RetryNow makes a failed, held or retrying delivery due now, for an operator, at the beginning of
 // a new run of the retry schedule. Errors: not_found,
-// validation_failed if the delivery is in another state, its event has expired or the deliveries
-// of its address are held, unavailable.
+// validation_failed if the delivery is in another state, its event has expired or its address does not send,
+// unavailable.
 func (s *Webhooks) RetryNow(ctx context.Context, id string) error {
-	return s.operateDelivery(ctx, id, actionRedelivered, retryNowQuery, "failed, held or retrying", true)
+	if s.hasExpired(id) {
+		return errExpired()
+	}
+	states := []models.DeliveryStatus{models.DeliveryFailed, models.DeliveryHeld, models.DeliveryRetrying}
+	return s.operateDelivery(ctx, id, actionRedelivered, states, func(t *store.Tx, h *models.Webhook) error {
+		if err := requireSending(t, h, ""); err != nil {
+			return err
+		}
+		_, err := redeliver(t, []string{id})
+		return err
+	})
 }
 
 var stopQuery = closing(models.DeliveryFailed, "ARRAY[ @id ]", isRetrying, "status")
@@ -127,15 +130,14 @@ var stopQuery = closing(models.DeliveryFailed, "ARRAY[ @id ]", isRetrying, "stat
 // StopDelivery marks a retrying delivery failed without another attempt, for an operator.
 // Errors: not_found, validation_failed if it is not retrying, unavailable.
 func (s *Webhooks) StopDelivery(ctx context.Context, id string) error {
-	return s.operateDelivery(ctx, id, actionStopped, stopQuery, "retrying", false)
+	return s.operateDelivery(ctx, id, actionStopped, []models.DeliveryStatus{models.DeliveryRetrying}, func(t *store.Tx, _ *models.Webhook) error {
+		return t.Exec(stopQuery, map[string]any{"id": id})
+	})
 }
 
-// operateDelivery moves a delivery by the statement, which returns a row if the delivery was
-// in one of the states, writes a Log Record and wakes the dispatcher of its address.
-func (s *Webhooks) operateDelivery(ctx context.Context, id, action, statement, states string, redelivers bool) error {
-	if redelivers && s.hasExpired(id) {
-		return errExpired()
-	}
+// operateDelivery moves a delivery that is in one of the states, writes a Log Record and wakes the dispatcher of
+// its address.
+func (s *Webhooks) operateDelivery(ctx context.Context, id, action string, states []models.DeliveryStatus, move func(*store.Tx, *models.Webhook) error) error {
 	var organizationID, webhookID string
 	err := s.Pool.QueryRow(ctx, `SELECT h.organization_id, h.id FROM all_deliveries d JOIN webhooks h ON h.id = d.webhook_id
 		WHERE d.id = $1`, id).Scan(&organizationID, &webhookID)
@@ -150,27 +152,21 @@ func (s *Webhooks) operateDelivery(ctx context.Context, id, action, statement, s
 		if err != nil {
 			return err
 		}
-		if redelivers {
-			if err := requireSending(t, &h, ""); err != nil {
-				return err
-			}
-		}
 		if err := t.Exec(store.IndexPlans); err != nil {
 			return err
 		}
-		if err := lockDeliveries(t, id); err != nil {
+		if err := lockDeliveries(t, []string{id}); err != nil {
 			return err
 		}
-		moved, err := store.ScanAll[struct{ ID string }](t, statement, map[string]any{"id": id, "at": t.At})
+		now, err := store.ScanOne[string](t, models.NotFound(), `SELECT status FROM all_deliveries WHERE id = ?`, id)
 		if err != nil {
 			return err
 		}
-		if len(moved) == 0 {
-			now, err := store.ScanOne[string](t, models.NotFound(), `SELECT status FROM all_deliveries WHERE id = ?`, id)
-			if err != nil {
-				return err
-			}
-			return models.Errorf(models.CodeValidationFailed, "The delivery is %s; this is for one that is %s.", now, states)
+		if !slices.Contains(states, models.DeliveryStatus(now)) {
+			return models.Errorf(models.CodeValidationFailed, "The delivery is %s; this is for one that is %s.", now, strings.Join(store.TextsOf(states), " or "))
+		}
+		if err := move(t, &h); err != nil {
+			return err
 		}
 		t.Wakes = append(t.Wakes, store.NewWakeTarget(organizationID, webhookID))
 		return t.Log(store.Operator(), h.OrganizationID, action, webhookID)

@@ -8,32 +8,19 @@ import (
 	"millwright/service/store"
 )
 
-// pollQuery returns the addresses $1 that have pending deliveries after the positions $2,
-// or below 0, which asks for any, retries that are due at $3.
+// pollQuery returns the addresses @ids that have something due at @now.
 const pollQuery = `
-	SELECT a.id FROM unnest($1::text[], $2::bigint[]) AS a (id, after)
-	CROSS JOIN LATERAL (
-		(SELECT 1 FROM open_deliveries WHERE webhook_id = a.id AND status = 'pending' AND seq > a.after ORDER BY seq LIMIT 1)
-		UNION ALL (SELECT 1 FROM open_deliveries WHERE webhook_id = a.id AND status = 'retrying' AND next_attempt_at <= $3 AND a.after < 0
-			ORDER BY next_attempt_at LIMIT 1)
-		LIMIT 1) d`
+	SELECT w.id FROM webhooks w WHERE w.id = ANY (@ids) AND (
+		EXISTS (SELECT FROM open_deliveries d WHERE d.webhook_id = w.id AND d.status = 'pending' AND d.queued_at >= w.held_before)
+		OR EXISTS (SELECT FROM open_deliveries d WHERE d.webhook_id = w.id AND d.status = 'retrying' AND d.next_attempt_at <= @now AND d.queued_at >= w.held_before))`
 
-// AnyDelivery asks AddressesWithPending for any pending delivery and for due retries.
-const AnyDelivery = -1
-
-// AddressesWithPending returns the addresses that have pending deliveries
-// after the one given for each by its RenderedDelivery.Seq, or AnyDelivery. Errors: unavailable.
-func (s *Webhooks) AddressesWithPending(ctx context.Context, webhookIDs []string, after []int64) ([]string, error) {
-	var pending []string
+// AddressesWithDue returns those of the addresses that have a delivery that is due. Errors: unavailable.
+func (s *Webhooks) AddressesWithDue(ctx context.Context, webhookIDs []string) ([]string, error) {
+	var due []string
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(store.IndexPlans)
-	pipeline.Queue(pollQuery, webhookIDs, after, s.CurrentTime()).Query(func(rows pgx.Rows) error {
-		found, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		pending = found
-		return err
-	})
-	err := s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
-	return pending, err
+	pipeline.Queue(indexPlans)
+	store.QueueValues(pipeline, &due, pollQuery, pgx.NamedArgs{"ids": webhookIDs, "now": s.CurrentTime()})
+	return due, s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
 }
 
 // quotaQuery gives more deliveries a workflow, at most $3, of addresses where fewer than $2
@@ -47,7 +34,7 @@ const quotaQuery = `
 	), next AS (
 		SELECT d.tid, f.organization_id FROM free f CROSS JOIN LATERAL (
 			SELECT ctid AS tid FROM open_deliveries WHERE webhook_id = f.webhook_id AND status = 'retrying' AND workflow IS NOT TRUE
-			ORDER BY next_attempt_at, seq LIMIT f.quota FOR UPDATE SKIP LOCKED) d
+			ORDER BY next_attempt_at, id LIMIT f.quota FOR UPDATE SKIP LOCKED) d
 		LIMIT $3
 	)
 	UPDATE open_deliveries d SET workflow = true FROM next WHERE d.ctid = next.tid RETURNING d.id, next.organization_id`
@@ -60,7 +47,7 @@ const maxShown = 1000
 // get one when the number of those falls below four fifths of the limit. Errors: unavailable.
 func (s *Webhooks) ShowDeliveries(ctx context.Context) (shown []store.WakeTarget, err error) {
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(store.IndexPlans)
+	pipeline.Queue(indexPlans)
 	store.QueueSwept(pipeline, &shown, quotaQuery, s.MaxDeliveryWorkflows, s.MaxDeliveryWorkflows*4/5, maxShown)
 	err = s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
 	return shown, err

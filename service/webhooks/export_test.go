@@ -8,23 +8,23 @@ import (
 
 // DeliveryStatements are statements that a test explains.
 var DeliveryStatements = map[string]string{
-	"claim":   claimPendingQuery,
+	"claim":   storetest.Numbered(claimPendingQuery, "webhook", "in_flight", "records", "limit"),
 	"events":  claimedEventsQuery,
-	"retry":   claimRetriesQuery,
-	"deliver": deliveredQuery,
-	"fail":    failedQuery,
-	"late":    lateQuery,
+	"retry":   storetest.Numbered(claimRetriesQuery, "webhook", "in_flight", "records", "now", "retries"),
 	"skip":    skipQuery,
-	"next":    nextRetryQuery,
+	"next":    storetest.Numbered(nextRetryQuery, "webhook", "now"),
 	"address": addressStateQuery,
 	"shown":   shownQuery,
 	"quota":   quotaQuery,
-	"poll":    pollQuery,
+	"poll":    storetest.Numbered(pollQuery, "ids", "now"),
 	"state":   deliveryStateQuery,
 	// GORM's parameters are numbered here.
-	"redeliver": storetest.Numbered(redeliverSelectedQuery, "ids"),
-	"release": storetest.Numbered(store.Fill(redeliverBatchQuery, "sources", redelivery{Missed: true}.batchSources()),
-		"webhook", "after", "until", "limit", "low", "high", "record", "status", "code", "none", "kind"),
+	"redeliver": storetest.Numbered(store.Fill(redeliverQuery, "d", "d"), "ids", "first", "last"),
+	"open":      storetest.Numbered(openQuery, "ids"),
+	"finished":  storetest.Numbered(finishedQuery, "ids", "first", "last"),
+	"missed":    storetest.Numbered(missedQuery, "webhook", "low", "since", "limit"),
+	"release": storetest.Numbered(store.Fill(batchQuery, "sources", redelivery{Missed: true}.batchSources()),
+		"webhook", "begin", "after", "before", "limit", "record", "missed", "status", "code", "none", "kind"),
 	"hour": countHourQuery,
 }
 

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
 )
 
 // LeaseDuration is the life of a lease after it was acquired or renewed. Its holder
@@ -52,37 +54,26 @@ func (s *Webhooks) AcquireLease(ctx context.Context, webhookID, owner string) (l
 	return lease, wait, err
 }
 
-// renewQuery renews leases, including those that a crash of the database removed. It returns
-// the addresses whose leases are still held.
-const renewQuery = `
-	INSERT INTO webhook_leases AS m (webhook_id, epoch, leased_until, renewed_at)
-	SELECT id, e, $3, clock_timestamp() FROM unnest($1::text[], $2::bigint[]) AS u (id, e) ORDER BY id
-	ON CONFLICT (webhook_id) DO UPDATE SET epoch = excluded.epoch, leased_until = excluded.leased_until, renewed_at = excluded.renewed_at
-	WHERE m.epoch <= excluded.epoch
-	RETURNING webhook_id`
-
-// RenewLeases renews leases of different addresses and returns those that are lost.
-// Errors: unavailable.
-func (s *Webhooks) RenewLeases(ctx context.Context, leases []Lease) (lost []Lease, err error) {
+// queueRenewal renews leases of different addresses, also those that a crash of the database removed, but none that
+// another dispatcher has acquired since.
+func queueRenewal(pipeline *pgx.Batch, now models.Time, leases ...Lease) {
 	ids, epochs := make([]string, len(leases)), make([]int64, len(leases))
 	for i, l := range leases {
 		ids[i], epochs[i] = l.WebhookID, l.Epoch
 	}
-	rows, err := s.Pool.Query(ctx, renewQuery, ids, epochs, s.CurrentTime().Add(LeaseDuration))
-	if err != nil {
-		return nil, s.Translate(err)
-	}
-	held := map[string]bool{}
-	var id string
-	if _, err := pgx.ForEachRow(rows, []any{&id}, func() error { held[id] = true; return nil }); err != nil {
-		return nil, s.Translate(err)
-	}
-	for _, l := range leases {
-		if !held[l.WebhookID] {
-			lost = append(lost, l)
-		}
-	}
-	return lost, nil
+	pipeline.Queue(`
+		INSERT INTO webhook_leases AS m (webhook_id, epoch, leased_until, renewed_at)
+		SELECT id, e, $3, clock_timestamp() FROM unnest($1::text[], $2::bigint[]) AS u (id, e) ORDER BY id
+		ON CONFLICT (webhook_id) DO UPDATE SET epoch = excluded.epoch, leased_until = excluded.leased_until, renewed_at = excluded.renewed_at
+		WHERE m.epoch <= excluded.epoch`, ids, epochs, models.TimeOf(now.Add(LeaseDuration)))
+}
+
+// RenewLeases renews the leases of dispatchers that have nothing to send. One that is lost is noticed at the next
+// claim. Errors: unavailable.
+func (s *Webhooks) RenewLeases(ctx context.Context, leases []Lease) error {
+	pipeline := &pgx.Batch{}
+	queueRenewal(pipeline, s.CurrentTime(), leases...)
+	return s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
 }
 
 // ReleaseLease ends the lease: writes wake the address's workflow again. A lost one stays

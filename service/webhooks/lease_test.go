@@ -16,7 +16,7 @@ func TestALaterLeaseTakesAnAddressOver(t *testing.T) {
 	servicetest.Create(t, f)
 	first := servicetest.Acquire(t, f, "erp_hook")
 	claimWith := func(l webhooks.Lease) error {
-		_, err := f.Webhooks.ClaimPending(t.Context(), f.ID("erp_hook"), nil, webhooks.ClaimPosition{}, 10, webhooks.ClaimOptions{Epoch: l.Epoch})
+		_, err := f.Webhooks.Claim(t.Context(), l, webhooks.ClaimRequest{Limit: 10, Renew: true})
 		return err
 	}
 	if err := claimWith(first); err != nil {
@@ -32,17 +32,14 @@ func TestALaterLeaseTakesAnAddressOver(t *testing.T) {
 	if err := claimWith(second); err != nil {
 		t.Errorf("a claim with the second lease: %v", err)
 	}
-	if lost, err := f.Webhooks.RenewLeases(t.Context(), []webhooks.Lease{first}); err != nil || len(lost) != 1 || lost[0] != first {
-		t.Errorf("renewing the first lease loses %v, %v", lost, err)
-	}
 	if err := f.Webhooks.ReleaseLease(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
 	if n := servicetest.Value[int](f, `SELECT count(*) FROM webhook_leases`); n != 1 {
 		t.Error("the first holder released the second's lease")
 	}
-	if lost, err := f.Webhooks.RenewLeases(t.Context(), []webhooks.Lease{second}); err != nil || len(lost) != 0 {
-		t.Errorf("renewing the second lease loses %v, %v", lost, err)
+	if err := claimWith(second); err != nil {
+		t.Errorf("a claim with the second lease: %v", err)
 	}
 	// After it is released, or when its holder died, the next one need not wait.
 	if err := f.Webhooks.ReleaseLease(t.Context(), second); err != nil {
@@ -58,8 +55,8 @@ func TestLeasesSurviveACrashOfTheDatabase(t *testing.T) {
 	f := servicetest.New(t)
 	lease := servicetest.Acquire(t, f, "erp_hook")
 	f.Exec(`TRUNCATE webhook_leases`)
-	if lost, err := f.Webhooks.RenewLeases(t.Context(), []webhooks.Lease{lease}); err != nil || len(lost) != 0 {
-		t.Fatalf("renewing loses %v, %v", lost, err)
+	if _, err := f.Webhooks.Claim(t.Context(), lease, webhooks.ClaimRequest{Renew: true}); err != nil {
+		t.Fatalf("a claim that renews it: %v", err)
 	}
 	f.Clock.Advance(time.Second)
 	if until := servicetest.Value[time.Time](f, `SELECT leased_until FROM webhook_leases WHERE epoch = $1`, lease.Epoch); !until.After(f.Clock.Now()) {

@@ -81,7 +81,7 @@ func (s *Webhooks) shutOffAt(h WebhookDetail) *models.Time {
 	return &at
 }
 
-// CountMissed returns how many failed and held deliveries of events since then the address
+// CountMissed returns how many failed, retrying and held deliveries of events since then the address
 // has, at most MaxReleasedCount. Errors: not_found, permission_denied, unavailable.
 func (s *Webhooks) CountMissed(ctx context.Context, actor store.Actor, webhookID string, since models.Time) (int, error) {
 	if !models.IsID(webhookID, models.PrefixWebhook) {
@@ -92,7 +92,7 @@ func (s *Webhooks) CountMissed(ctx context.Context, actor store.Actor, webhookID
 		var known WebhookDetail
 		store.QueueOne(pipeline, &known, models.NotFound(), ManagedWebhookQuery, webhookID, actor.OrganizationID, s.CurrentTime())
 		access.QueueMayManage(pipeline, actor)
-		pipeline.Queue(CountReleasableQuery, pgx.NamedArgs(countReleasableArgs(s.Now(), webhookID, since, 0))).QueryRow(func(row pgx.Row) error { return row.Scan(&missed) })
+		pipeline.Queue(missedQuery, pgx.NamedArgs(missedArgs(s.Now(), webhookID, since))).QueryRow(func(row pgx.Row) error { return row.Scan(&missed) })
 		return nil
 	}, func() (int, error) { return missed, nil })
 }

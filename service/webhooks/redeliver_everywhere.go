@@ -13,7 +13,7 @@ import (
 // interruptedQuery returns the addresses that send and have deliveries since then that are retrying or failed.
 var interruptedQuery = `
 	SELECT w.id FROM webhooks w
-	WHERE (EXISTS (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'retrying' AND id >= @low)
+	WHERE (EXISTS (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'retrying' AND queued_at >= w.held_before AND id >= @low)
 			OR EXISTS (SELECT FROM deliveries WHERE webhook_id = w.id AND status = 'failed' AND id >= @low))
 		AND ` + store.Fill(Sends, "w", "w") + ` ORDER BY w.id`
 
@@ -48,7 +48,7 @@ func (s *Webhooks) redeliverInterrupted(ctx context.Context, webhookID string, s
 			return "", err
 		}
 		for _, status := range []models.DeliveryStatus{models.DeliveryFailed, models.DeliveryRetrying} {
-			if err := orderRedelivery(t, webhookID, redelivery{DeliverySearch: DeliverySearch{Status: status, From: since.Time}}, 0); err != nil {
+			if err := orderRedelivery(t, webhookID, redelivery{DeliverySearch: DeliverySearch{Status: status, From: since.Time}}, ""); err != nil {
 				return "", err
 			}
 		}

@@ -41,77 +41,77 @@ func (s *Webhooks) hasExpired(id string) bool {
 // stored until its last batch.
 type redelivery struct {
 	DeliverySearch
-	// Missed restricts it to failed and held deliveries. Newer deliveries wait until these are
-	// due, so that all go out in the order of the events.
+	// Missed restricts it to what failed or is retrying.
 	Missed bool `json:"missed,omitempty"`
 }
 
-// redeliveredBatch is what redeliverBatch did.
-type redeliveredBatch struct {
-	// Due deliveries are due now, of those Seen. Last is the position of the last one seen.
-	Due, Seen int
-	Last      int64
-}
-
-// more reports whether other deliveries may follow.
-func (b redeliveredBatch) more() bool { return b.Seen == redeliverBatchSize }
-
-// redeliveredFrom are common table expressions that make deliveries with the ids of the
-// common table expression {ids} due now, whatever their status.
-var redeliveredFrom = store.Fill(reopened, "condition", "id = ANY (ARRAY(SELECT id FROM {ids})) AND "+DaysOf("id", "{ids}"), "state", pendingAgain) + `, due AS (
-		UPDATE open_deliveries SET status = 'pending', next_attempt_at = NULL, attempts_before = attempts
-		WHERE id = ANY (ARRAY(SELECT id FROM {ids})) AND ` + isRetrying + ` RETURNING id
-	)`
-
-// redeliverBatchQuery looks through the next deliveries of an address in order, up to
-// a position, and makes those that match due. It returns how many were, how many it has
-// looked through, and the last position, 0 without one.
-var redeliverBatchQuery = `
+// batchQuery looks through the next deliveries of an address in the order of their ids, up to one, and says which match.
+const batchQuery = `
 	WITH seen AS MATERIALIZED (
-		SELECT * FROM ({sources}) d ORDER BY seq LIMIT @limit
-	), matching AS (
-		SELECT d.id FROM seen d WHERE id >= @low AND id < @high AND (@record = '' OR record_id = @record) AND ` + matches + `
-			AND (@kind = '' OR EXISTS (SELECT FROM (SELECT type FROM events WHERE id = d.event_id LIMIT 1) e WHERE ` + ofType + `))
-	), ` + store.Fill(redeliveredFrom, "ids", "matching") + `
-	SELECT (SELECT count(*) FROM reopened) + (SELECT count(*) FROM due) AS due,
-		(SELECT count(*) FROM seen) AS seen, coalesce((SELECT max(seq) FROM seen), 0) AS last`
+		SELECT * FROM ({sources}) d ORDER BY id LIMIT @limit
+	)
+	SELECT d.id, (@record = '' OR record_id = @record) AND (NOT @missed OR d.status IN ('retrying', 'failed')) AND ` + matches + `
+		AND (@kind = '' OR EXISTS (SELECT FROM (SELECT type FROM events WHERE id = d.event_id LIMIT 1) e WHERE ` + ofType + `)) AS matching
+	FROM seen d ORDER BY d.id`
 
-// redeliverSource is a source of redeliverBatchQuery.
-const redeliverSource = `(
-			SELECT id, seq, event_id, record_id, status, attempts, last_status FROM {table}
-			WHERE webhook_id = @webhook AND seq > @after AND seq <= @until AND {condition}
-			ORDER BY seq LIMIT @limit{lock})`
+// batchSource is a source of batchQuery.
+const batchSource = `(
+			SELECT id, event_id, record_id, {status} AS status, attempts, last_status FROM {table} d
+			WHERE webhook_id = ANY (ARRAY[ @webhook ]) AND id > @begin AND id >= @after AND id < @before AND {condition}
+			ORDER BY webhook_id, id LIMIT @limit)`
 
-// redeliverMissed is the source of failed and held deliveries. The lock waits for attempts that
-// are being recorded: what these delivered is not sent again.
-var redeliverMissed = store.Fill(redeliverSource, "table", "deliveries", "condition", "status IN ('failed', 'held')", "lock", " FOR UPDATE")
-
-// batchSources returns the sources of the order's batches. Pending deliveries are due anyway.
+// batchSources returns the sources of the order's batches.
 func (r redelivery) batchSources() string {
-	retrying := store.Fill(redeliverSource, "table", "open_deliveries", "condition", "status = 'retrying'", "lock", "")
-	finished := store.Fill(redeliverSource, "table", "deliveries", "condition", "true", "lock", "")
-	switch {
-	case r.Missed, r.Status == models.DeliveryFailed, r.Status == models.DeliveryHeld:
-		return redeliverMissed
-	case r.Status == models.DeliveryRetrying, r.Status == models.DeliveryPending:
-		return retrying
-	case r.Status == models.DeliveryDelivered, r.Status == models.DeliverySkipped:
-		return finished
+	open := func(condition string) string {
+		return store.Fill(batchSource, "table", "open_deliveries", "status", `CASE WHEN `+store.Fill(Queued, "d", "d")+` THEN status ELSE 'held' END`,
+			"condition", condition)
 	}
-	return retrying + " UNION ALL " + finished
+	finished := func(condition string) string {
+		return store.Fill(batchSource, "table", "deliveries", "status", "status", "condition", condition)
+	}
+	var sources []string
+	switch {
+	case r.Missed:
+		sources = []string{open("true"), finished("status = 'failed'")}
+	case r.Status == models.DeliveryFailed:
+		sources = []string{finished("status = 'failed'")}
+	case r.Status == models.DeliveryDelivered, r.Status == models.DeliverySkipped:
+		sources = []string{finished("true")}
+	case r.Status == models.DeliveryRetrying, r.Status == models.DeliveryPending, r.Status == models.DeliveryHeld:
+		sources = []string{open("true")}
+	default:
+		sources = []string{open("true"), finished("true")}
+	}
+	return strings.Join(sources, " UNION ALL ")
 }
 
-// redeliverBatch makes deliveries of the address due that match the order: of the next ones
-// after a position, up to another. Events past their retention, which are stored until the end
-// of their day, are not sent again.
-func redeliverBatch(t *store.Tx, webhookID string, order redelivery, after, until int64) (redeliveredBatch, error) {
-	order.From = retained(t.At.Time, order.From)
+// batch makes the next deliveries of the address due that match the order, and returns the last that it has looked
+// at, "" when that was the end. Events past their retention, which are stored until the end of their day, are not sent again.
+func (r redelivery) batch(t *store.Tx, webhookID, after, until string) (last string, err error) {
+	r.From = retained(t.At.Time, r.From)
 	if err := t.Exec(store.IndexPlans); err != nil {
-		return redeliveredBatch{}, err
+		return "", err
 	}
-	args := order.arguments(store.Actor{}, searchStart{}, 0)
-	maps.Copy(args, map[string]any{"webhook": webhookID, "after": after, "until": until, "limit": redeliverBatchSize})
-	return store.ScanOne[redeliveredBatch](t, nil, store.Fill(redeliverBatchQuery, "sources", order.batchSources()), map[string]any(args))
+	args := r.arguments(store.Actor{}, searchStart{before: until}, 0)
+	maps.Copy(args, map[string]any{"webhook": webhookID, "begin": after, "limit": redeliverBatchSize, "missed": r.Missed})
+	seen, err := store.ScanAll[struct {
+		ID       string
+		Matching bool
+	}](t, store.Fill(batchQuery, "sources", r.batchSources()), map[string]any(args))
+	if err != nil {
+		return "", err
+	}
+	var ids []string
+	for _, d := range seen {
+		if d.Matching {
+			ids = append(ids, d.ID)
+		}
+	}
+	if len(seen) == redeliverBatchSize {
+		last = seen[len(seen)-1].ID
+	}
+	_, err = redeliver(t, ids)
+	return last, err
 }
 
 // retained returns the time, or the time since which events are kept if that is later.
@@ -122,28 +122,30 @@ func retained(now, since time.Time) time.Time {
 	return since
 }
 
-// orderRedelivery has the address's dispatcher carry out the order, which covers what exists
-// now after the position.
-func orderRedelivery(t *store.Tx, webhookID string, order redelivery, after int64) error {
+// existing is an id above those of all deliveries that exist now.
+func existing(t *store.Tx) string {
+	return models.FirstID(models.PrefixDelivery, t.At.Add(time.Millisecond))
+}
+
+// orderRedelivery has the address's dispatcher carry out the order, which covers what exists now after an id.
+func orderRedelivery(t *store.Tx, webhookID string, order redelivery, after string) error {
 	stored, err := json.Marshal(order)
 	if err != nil {
 		return err
 	}
-	return t.Exec(`INSERT INTO redeliveries (webhook_id, search, until_seq, after_seq, created_at)
-		SELECT ?, ?::jsonb, last_value, ?, ? FROM delivery_positions`, webhookID, string(stored), after, t.At)
+	return t.Exec(`INSERT INTO redeliveries (webhook_id, search, after_id, until_id, created_at) VALUES (?, ?::jsonb, ?, ?, ?)`,
+		webhookID, string(stored), after, existing(t), t.At)
 }
 
-// continueRedelivery carries out the next batch of the address's first redelivery.
+// continueRedelivery carries out the next batch of the address's first redelivery. A crash repeats the batch, which
+// finds what it made due already pending.
 func (s *Webhooks) continueRedelivery(ctx context.Context, organizationID, webhookID string) error {
 	return s.Transaction(ctx, organizationID, store.NoKey, func(t *store.Tx) error {
-		if err := countRequeue(t, webhookID); err != nil {
-			return err
-		}
 		orders, err := store.ScanAll[struct {
-			ID                 int64
-			Search             []byte
-			AfterSeq, UntilSeq int64
-		}](t, `SELECT id, search, after_seq, until_seq FROM redeliveries WHERE webhook_id = ? ORDER BY id LIMIT 1 FOR UPDATE`, webhookID)
+			ID               int64
+			Search           []byte
+			AfterID, UntilID string
+		}](t, `SELECT id, search, after_id, until_id FROM redeliveries WHERE webhook_id = ? ORDER BY id LIMIT 1 FOR UPDATE`, webhookID)
 		if err != nil || len(orders) == 0 {
 			return err
 		}
@@ -152,35 +154,33 @@ func (s *Webhooks) continueRedelivery(ctx context.Context, organizationID, webho
 		if err := json.Unmarshal(stored.Search, &order); err != nil {
 			return err
 		}
-		batch, err := redeliverBatch(t, webhookID, order, stored.AfterSeq, stored.UntilSeq)
+		last, err := order.batch(t, webhookID, stored.AfterID, stored.UntilID)
 		if err != nil {
 			return err
 		}
-		if !batch.more() {
+		if last == "" {
 			return t.Exec(`DELETE FROM redeliveries WHERE id = ?`, stored.ID)
 		}
-		return t.Exec(`UPDATE redeliveries SET after_seq = ? WHERE id = ?`, batch.Last, stored.ID)
+		return t.Exec(`UPDATE redeliveries SET after_id = ? WHERE id = ?`, last, stored.ID)
 	})
 }
 
-// countReleasable returns how many deliveries a release continued after the position will
-// make due. It looks through the newest MaxReleasedCount only.
-func countReleasable(t *store.Tx, webhookID string, since models.Time, after int64) (int, error) {
-	return store.ScanOne[int](t, nil, CountReleasableQuery, countReleasableArgs(t.At.Time, webhookID, since, after))
+// missedQuery counts what a release makes due: what failed, is retrying or held, of events since then.
+const missedQuery = `
+	SELECT count(*) FROM (
+		(SELECT FROM deliveries WHERE webhook_id = ANY (ARRAY[ @webhook ]) AND status = 'failed' AND id >= @low ORDER BY webhook_id, id LIMIT @limit)
+		UNION ALL (SELECT FROM (SELECT status FROM open_deliveries WHERE webhook_id = ANY (ARRAY[ @webhook ]) AND id >= @low ORDER BY webhook_id, id LIMIT @limit) d
+			WHERE status = 'retrying')
+		UNION ALL (SELECT FROM open_deliveries d JOIN sending s ON s.webhook_id = d.webhook_id
+			WHERE d.webhook_id = @webhook AND d.status = 'pending' AND d.queued_at >= @since AND (NOT s.sends OR d.queued_at < s.held_before) LIMIT @limit)
+		LIMIT @limit) missed`
+
+func missedArgs(now time.Time, webhookID string, since models.Time) map[string]any {
+	kept := retained(now, since.Time)
+	return map[string]any{"webhook": webhookID, "low": models.FirstID(models.PrefixDelivery, kept), "since": models.TimeOf(kept), "limit": MaxReleasedCount}
 }
 
-// CountReleasableQuery counts deliveries that Redeliver would take.
-const CountReleasableQuery = `
-	SELECT count(*) FILTER (WHERE created_at >= @since) FROM (
-		SELECT created_at FROM deliveries
-		WHERE webhook_id = @webhook AND status IN ('failed', 'held') AND seq > @after
-		ORDER BY seq DESC LIMIT @limit) newest`
-
-func countReleasableArgs(now time.Time, webhookID string, since models.Time, after int64) map[string]any {
-	return map[string]any{"webhook": webhookID, "since": models.TimeOf(retained(now, since.Time)), "after": after, "limit": MaxReleasedCount}
-}
-
-// countExpired counts failed and held deliveries of events since then that are past their
+// countExpired counts failed deliveries of events since then that are past their
 // retention, but stored until the end of their day. It counts at most MaxReleasedCount.
 func countExpired(t *store.Tx, webhookID string, since models.Time) (int, error) {
 	kept := retained(t.At.Time, since.Time)
@@ -188,42 +188,32 @@ func countExpired(t *store.Tx, webhookID string, since models.Time) (int, error)
 		return 0, nil
 	}
 	return store.ScanOne[int](t, nil, `SELECT count(*) FROM (SELECT FROM deliveries
-		WHERE webhook_id = @webhook AND status IN ('failed', 'held') AND id < @kept AND created_at >= @since ORDER BY seq LIMIT @limit) expired`, map[string]any{
-		"webhook": webhookID, "kept": models.FirstID(models.PrefixDelivery, kept), "since": since, "limit": MaxReleasedCount,
+		WHERE webhook_id = ANY (ARRAY[ @webhook ]) AND status = 'failed' AND id < @kept AND id >= @low ORDER BY webhook_id, id LIMIT @limit) expired`, map[string]any{
+		"webhook": webhookID, "kept": models.FirstID(models.PrefixDelivery, kept), "low": models.FirstID(models.PrefixDelivery, since.Time), "limit": MaxReleasedCount,
 	})
 }
 
-// release makes the failed and held deliveries of events since then due: the first
-// batch now, the others when the address's dispatcher comes to them. It counts
-// them, at most MaxReleasedCount and one batch.
-func release(t *store.Tx, webhookID string, since models.Time) (released Released, err error) {
-	if err := awaitHeld(t, webhookID); err != nil {
+// release makes what failed, is retrying or held due, of events since then, and counts it, at most MaxReleasedCount:
+// held deliveries by the address's held_before, the others in batches: the first now, the next ones by its dispatcher.
+func release(t *store.Tx, h *models.Webhook, since models.Time) (released Released, err error) {
+	if released.Expired, err = countExpired(t, h.ID, since); err != nil {
 		return Released{}, err
 	}
-	if err := countRequeue(t, webhookID); err != nil {
+	if released.Due, err = store.ScanOne[int](t, nil, missedQuery, missedArgs(t.At.Time, h.ID, since)); err != nil {
 		return Released{}, err
 	}
-	if released.Expired, err = countExpired(t, webhookID, since); err != nil {
-		return Released{}, err
+	if since.Before(h.HeldBefore.Time) {
+		h.HeldBefore = since
+		if err := t.UpdateColumns(h, "held_before"); err != nil {
+			return Released{}, err
+		}
 	}
 	missed := redelivery{DeliverySearch: DeliverySearch{From: since.Time}, Missed: true}
-	first, err := redeliverBatch(t, webhookID, missed, 0, maxPosition)
-	released.Due = first.Due
-	if err != nil || !first.more() {
+	last, err := missed.batch(t, h.ID, "", existing(t))
+	if err != nil || last == "" {
 		return released, err
 	}
-	left, err := countReleasable(t, webhookID, since, first.Last)
-	if err != nil {
-		return Released{}, err
-	}
-	released.Due += left
-	return released, orderRedelivery(t, webhookID, missed, first.Last)
-}
-
-// awaitHeld waits for the transactions that insert held deliveries of the address or hold due ones,
-// so that a release that follows misses none.
-func awaitHeld(t *store.Tx, webhookID string) error {
-	return t.Exec(`SELECT FROM webhooks WHERE id = ? FOR UPDATE`, webhookID)
+	return released, orderRedelivery(t, h.ID, missed, last)
 }
 
 // requireSending returns an error for a redelivery at an address whose deliveries are held. Its
@@ -240,17 +230,15 @@ func requireSending(t *store.Tx, h *models.Webhook, name string) error {
 	return models.Errorf(models.CodeValidationFailed, "Deliveries to the address%s are held. %s Redeliver them once that is over.", name, reason)
 }
 
-// RedeliverSince makes every failed or held delivery of the address due whose event
-// is not older than since, and counts them (api.md 6.11). Those
-// that do not fit into one batch become due when the address's dispatcher comes to
-// them; at most MaxReleasedCount of them are counted. Errors: not_found,
-// permission_denied, validation_failed if its deliveries are held, unavailable.
+// RedeliverSince makes every failed, retrying or held delivery of the address due whose event
+// is not older than since, and counts them (api.md 6.11), at most MaxReleasedCount. Errors: not_found,
+// permission_denied, validation_failed if the address does not send, unavailable.
 func (s *Webhooks) RedeliverSince(ctx context.Context, actor store.Actor, key store.Key, webhookID string, since models.Time) (released Released, err error) {
 	_, err = s.updateWebhook(ctx, actor, key, webhookID, func(t *store.Tx, _ integrations.LockedIntegration, h *models.Webhook) (action string, err error) {
 		if err := requireSending(t, h, ""); err != nil {
 			return "", err
 		}
-		released, err = release(t, webhookID, since)
+		released, err = release(t, h, since)
 		t.Wakes = append(t.Wakes, store.NewWakeTarget(h.OrganizationID, webhookID))
 		return actionRedelivered, err
 	})
@@ -278,13 +266,6 @@ const selectedQuery = `
 	SELECT d.id, d.webhook_id, d.attempts > 0 AND d.status NOT IN ('delivered', 'skipped') AS failing
 	FROM all_deliveries d JOIN webhooks h ON h.id = d.webhook_id
 	WHERE d.id IN @ids AND (@organization = '' OR h.organization_id = @organization)`
-
-// redeliverSelectedQuery makes the deliveries due.
-var redeliverSelectedQuery = `
-	WITH selected AS (
-		SELECT unnest(string_to_array(@ids, ',')) AS id
-	), ` + store.Fill(redeliveredFrom, "ids", "selected") + `
-	SELECT id FROM reopened UNION ALL SELECT id FROM due`
 
 // selectedDelivery is a delivery to redeliver.
 type selectedDelivery struct {
@@ -361,14 +342,8 @@ func redeliverOf(t *store.Tx, actor store.Actor, webhookID string, selected []se
 	for i, d := range selected {
 		ids[i] = d.ID
 	}
-	if err := lockDeliveries(t, ids...); err != nil {
-		return 0, err
-	}
-	changed, err := store.ScanAll[string](t, redeliverSelectedQuery, map[string]any{"ids": strings.Join(ids, ",")})
+	changed, err := redeliver(t, ids)
 	if err != nil || len(changed) == 0 {
-		return 0, err
-	}
-	if err := countRequeue(t, webhookID); err != nil {
 		return 0, err
 	}
 	t.Wakes = append(t.Wakes, store.NewWakeTarget(h.OrganizationID, webhookID))

@@ -83,7 +83,7 @@ func (s *Webhooks) RedeliverMatching(ctx context.Context, actor store.Actor, key
 			} else if err != nil {
 				return err
 			}
-			if err := orderRedelivery(t, h.ID, redelivery{DeliverySearch: search}, 0); err != nil {
+			if err := orderRedelivery(t, h.ID, redelivery{DeliverySearch: search}, ""); err != nil {
 				return err
 			}
 			if err := t.Log(actor, h.OrganizationID, actionRedelivered, h.ID); err != nil {

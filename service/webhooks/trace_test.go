@@ -130,8 +130,9 @@ func TestClaimedDeliveriesHaveTheTraceParentOfTheirEvent(t *testing.T) {
 			t.Errorf("the delivery's trace parent is %q, want %q; its event was at %s", d.TraceParent, want, d.EventAt)
 		}
 	}
-	f.Exec(`UPDATE open_deliveries SET status = 'retrying', next_attempt_at = $2 WHERE id = $1`, claimed[0].DeliveryID, f.Clock.Now())
-	if retry := claimRetry(t, f, "erp_hook", claimed[0].DeliveryID); retry.TraceParent != traceParent {
+	id := servicetest.DeliveryOf(f, "erp_hook", first)
+	f.Exec(`UPDATE open_deliveries SET status = 'retrying', next_attempt_at = $2 WHERE id = $1`, id, f.Clock.Now())
+	if retry := claimRetry(t, f, "erp_hook", id); retry.TraceParent != traceParent {
 		t.Errorf("the retry is %v", retry)
 	}
 }

@@ -8,8 +8,7 @@ import (
 	"millwright/service/store"
 )
 
-// DisableWebhook turns an address off for the reason, which may be blank, and
-// holds its due deliveries. One that is already off keeps its reason. Errors:
+// DisableWebhook turns an address off for the reason, which may be blank. One that is already off keeps its reason. Errors:
 // not_found, permission_denied, validation_failed, unavailable.
 func (s *Webhooks) DisableWebhook(ctx context.Context, actor store.Actor, key store.Key, id, reason string) (Webhook, error) {
 	if models.IsBlank(reason) && models.IsPlain(reason) {
@@ -34,45 +33,38 @@ func (s *Webhooks) DisableWebhook(ctx context.Context, actor store.Actor, key st
 }
 
 // EnableWebhook turns an address on and returns it with the number of deliveries
-// released: with a since, every failed or held one of an event since then, before
-// newer ones (api.md 6.11), in batches as by RedeliverSince. The period after which failures turn it
+// released: with a since, every failed, retrying or held one of an event since then, as by RedeliverSince; what was queued
+// before stays held (api.md 6.11). The period after which failures turn it
 // off starts again. If it is already on, this only makes deliveries due. Errors:
 // not_found, permission_denied, validation_failed if deliveries are to be released while the integration
 // may not use the service, unavailable.
 func (s *Webhooks) EnableWebhook(ctx context.Context, actor store.Actor, key store.Key, id string, since *models.Time) (Webhook, Released, error) {
 	var released Released
 	enabled, err := s.updateWebhook(ctx, actor, key, id, func(t *store.Tx, _ integrations.LockedIntegration, h *models.Webhook) (action string, err error) {
+		t.Wakes = append(t.Wakes, store.NewWakeTarget(h.OrganizationID, id))
+		on := *h
+		on.Enabled = true
 		if since != nil {
 			action = actionRedelivered
-		}
-		if !h.Enabled {
-			action = actionTurnedOn
-			if err := turnOn(t, h); err != nil {
+			if err := requireSending(t, &on, ""); err != nil {
+				return "", err
+			}
+			if released, err = release(t, h, *since); err != nil {
 				return "", err
 			}
 		}
+		if h.Enabled {
+			return action, nil
+		}
+		h.HeldBefore = t.At
 		if since != nil {
-			if err := requireSending(t, h, ""); err != nil {
-				return "", err
-			}
-			if released, err = release(t, id, *since); err != nil {
-				return "", err
-			}
+			h.HeldBefore = *since
 		}
-		t.Wakes = append(t.Wakes, store.NewWakeTarget(h.OrganizationID, id))
-		return action, nil
+		h.Enabled, h.OffReason, h.OffAt, h.OffBy, h.EnabledSince = true, nil, nil, nil, t.At
+		if err := t.UpdateColumns(h, "enabled", "off_reason", "off_at", "off_by", "held_before"); err != nil {
+			return "", err
+		}
+		return actionTurnedOn, integrations.RestartHealth(t, h.ID)
 	})
 	return enabled, released, err
-}
-
-// turnOn turns the address on.
-func turnOn(t *store.Tx, h *models.Webhook) error {
-	if err := awaitHeld(t, h.ID); err != nil {
-		return err
-	}
-	h.Enabled, h.OffReason, h.OffAt, h.OffBy, h.EnabledSince = true, nil, nil, nil, t.At
-	if err := t.UpdateColumns(h, "enabled", "off_reason", "off_at", "off_by"); err != nil {
-		return err
-	}
-	return integrations.RestartHealth(t, h.ID)
 }

@@ -1,7 +1,6 @@
 package webhooks_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -19,7 +18,7 @@ import (
 // fails makes the delivery fail permanently.
 func fails(t *testing.T, f *servicetest.Fixture, hook string, d webhooks.RenderedDelivery) {
 	t.Helper()
-	d.Attempts = 7
+	d = servicetest.MadeBefore(f, d, 7)
 	servicetest.Record(t, f, hook, servicetest.Attempt(f, d, 500))
 }
 
@@ -114,46 +113,41 @@ func TestTurningAWebhookOffHoldsAndOnRequeuesInOrder(t *testing.T) {
 	}
 }
 
-func TestDeliveriesHeldWhileAWebhookIsTurnedOnAreRequeued(t *testing.T) {
-	f := servicetest.New(t)
-	servicetest.Create(t, f)
-	if _, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), ""); err != nil {
-		t.Fatal(err)
-	}
-	late, err := f.Pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer late.Rollback(context.WithoutCancel(t.Context()))
-	if _, err := late.Exec(t.Context(), `SELECT FROM webhooks WHERE id = $1 FOR KEY SHARE`, f.ID("erp_hook")); err != nil { // as publishing does
-		t.Fatal(err)
-	}
-	if _, err := late.Exec(t.Context(), `
-		WITH event AS (
-			INSERT INTO events SELECT 'evt_01kk9late', organization_id, type, record_id, actor_id, data, created_at FROM events LIMIT 1
-			RETURNING id, record_id, created_at)
-		INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, created_at)
-		SELECT 'dlv_01kk9late', id, $1, record_id, 'held', created_at FROM event`, f.ID("erp_hook")); err != nil {
-		t.Fatal(err)
-	}
-	since := models.TimeOf(servicetest.Start)
-	released := make(chan int)
-	go func() {
-		_, n, err := f.Webhooks.EnableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), &since)
-		if err != nil {
-			t.Error(err)
-		}
-		released <- n.Due
-	}()
-	servicetest.AwaitLocks(t, f, 1)
-	if err := late.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if n := <-released; n != 2 {
-		t.Errorf("%d are released, want both", n)
-	}
-	if n := len(servicetest.Claim(t, f, "erp_hook").Deliveries); n != 2 {
-		t.Errorf("%d are sent, want both", n)
+// A write that began before an address was turned off or on commits afterwards: held is what was queued before it was
+// turned on without a time, whenever it commits.
+func TestWritesCommitWhileAnAddressIsTurnedOffAndOn(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		since *models.Time
+		held  int
+	}{{"without a time", nil, 2}, {"with a time", new(models.TimeOf(servicetest.Start)), 0}} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := servicetest.New(t)
+			late := servicetest.Begin(t, f)
+			servicetest.ExecIn(t, late, `SELECT FROM webhooks WHERE id = $1 FOR KEY SHARE`, f.ID("erp_hook")) // as publishing does
+			servicetest.Create(t, f)
+			servicetest.ExecIn(t, late, `
+				WITH event AS (
+					INSERT INTO events SELECT 'evt_01kk9late', organization_id, type, record_id, actor_id, data, created_at FROM events LIMIT 1
+					RETURNING id, record_id, created_at)
+				INSERT INTO open_deliveries (id, event_id, webhook_id, record_id, created_at, queued_at)
+				SELECT 'dlv_01kk9late', id, $1, record_id, created_at, created_at FROM event`, f.ID("erp_hook"))
+			f.Clock.Advance(time.Minute)
+			if _, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), ""); err != nil {
+				t.Fatal(err)
+			}
+			f.Clock.Advance(time.Minute)
+			if _, _, err := f.Webhooks.EnableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), tt.since); err != nil {
+				t.Fatal(err)
+			}
+			servicetest.Create(t, f)
+			if err := late.Commit(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if held := servicetest.WithStatus(f, "erp_hook", models.DeliveryHeld); held != tt.held {
+				t.Errorf("%d are held, want %d", held, tt.held)
+			}
+		})
 	}
 }
 
@@ -163,6 +157,7 @@ func TestTurningOnWithoutASinceRequeuesNothing(t *testing.T) {
 	if _, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), "The receiver moves."); err != nil {
 		t.Fatal(err)
 	}
+	f.Clock.Advance(time.Millisecond)
 	if _, released, err := f.Webhooks.EnableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), nil); err != nil || released.Due != 0 {
 		t.Fatalf("%+v released, %v", released, err)
 	}
