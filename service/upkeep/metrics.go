@@ -80,7 +80,7 @@ const receiver = `lower(split_part({w}.url, '/', 3))`
 // are not waiting. Retries of a deleted address count until housekeeping has removed them.
 var backlogQuery = store.Fill(`
 	WITH RECURSIVE heads AS (
-		(SELECT webhook_id FROM open_deliveries ORDER BY webhook_id LIMIT 1)
+		(SELECT webhook_id FROM open_deliveries WHERE webhook_id IS NOT NULL ORDER BY webhook_id LIMIT 1)
 		UNION ALL
 		SELECT next.* FROM heads h, LATERAL (
 			SELECT d.webhook_id FROM open_deliveries d WHERE d.webhook_id > h.webhook_id ORDER BY d.webhook_id LIMIT 1) next

@@ -186,7 +186,7 @@ func TestBacklogOfReceivers(t *testing.T) {
 				id, now.Add(-a.attempted), now.Add(-a.succeeded), now.Add(-a.failing), now)
 		}
 		if a.pending > 0 {
-			f.Exec(`INSERT INTO open_deliveries (id, event_id, webhook_id, record_id, created_at) SELECT 'dlv_' || $2::text, e.id, $1, e.record_id, $3 FROM events e LIMIT 1`,
+			f.Exec(`INSERT INTO open_deliveries (id, event_id, webhook_id, record_id, created_at, queued_at) SELECT 'dlv_' || $2::text, e.id, $1, e.record_id, $3, $3 FROM events e LIMIT 1`,
 				id, fmt.Sprintf("%026d", n), now.Add(-a.pending))
 		}
 		if a.off {

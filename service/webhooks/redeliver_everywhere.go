@@ -47,10 +47,8 @@ func (s *Webhooks) redeliverInterrupted(ctx context.Context, webhookID string, s
 		if err := requireSending(t, h, ""); err != nil {
 			return "", err
 		}
-		for _, status := range []models.DeliveryStatus{models.DeliveryFailed, models.DeliveryRetrying} {
-			if err := orderRedelivery(t, webhookID, redelivery{DeliverySearch: DeliverySearch{Status: status, From: since.Time}}, ""); err != nil {
-				return "", err
-			}
+		if err := orderRedelivery(t, webhookID, redelivery{DeliverySearch: DeliverySearch{From: since.Time}, Missed: true}, ""); err != nil {
+			return "", err
 		}
 		t.Wakes = append(t.Wakes, store.NewWakeTarget(h.OrganizationID, webhookID))
 		return actionRedelivered, nil

@@ -25,14 +25,14 @@ func TestRedeliverEverywhere(t *testing.T) {
 		{"erp_hook", models.DeliveryRetrying, outage},
 		{"erp_hook", models.DeliveryFailed, outage},
 		{"erp_hook", models.DeliveryFailed, outage.Add(-time.Hour)},
-		{"erp_hook", models.DeliveryHeld, outage},
+		{"erp_hook", models.DeliveryHeld, outage.Add(-2 * time.Hour)},
 		{"reader_hook", models.DeliveryFailed, outage.Add(-time.Hour)},
 		{"reader_updates", models.DeliveryFailed, outage},
 		{"outsider_hook", models.DeliveryFailed, outage},
 	} {
 		f.PlantDeliveries(planted.hook, record, models.EventWorkOrderUpdated, planted.status, 0, 2, planted.at)
 	}
-	f.Exec(`UPDATE open_deliveries SET next_attempt_at = $1`, servicetest.Start.Add(6*time.Hour))
+	f.Exec(`UPDATE open_deliveries SET next_attempt_at = $1 WHERE status = 'retrying'`, servicetest.Start.Add(6*time.Hour))
 	if _, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("reader_updates"), ""); err != nil {
 		t.Fatal(err)
 	}

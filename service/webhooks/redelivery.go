@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"millwright/models"
@@ -60,29 +59,28 @@ const batchSource = `(
 			WHERE webhook_id = ANY (ARRAY[ @webhook ]) AND id > @begin AND id >= @after AND id < @before AND {condition}
 			ORDER BY webhook_id, id LIMIT @limit)`
 
+var (
+	openBatch = store.Fill(batchSource, "table", "open_deliveries", "condition", "true",
+		"status", `CASE WHEN `+store.Fill(Queued, "d", "d")+` THEN status ELSE 'held' END`)
+	finishedBatch = store.Fill(batchSource, "table", "deliveries", "condition", "true", "status", "status")
+	failedBatch   = store.Fill(batchSource, "table", "deliveries", "condition", "status = 'failed'", "status", "status")
+)
+
 // batchSources returns the sources of the order's batches.
 func (r redelivery) batchSources() string {
-	open := func(condition string) string {
-		return store.Fill(batchSource, "table", "open_deliveries", "status", `CASE WHEN `+store.Fill(Queued, "d", "d")+` THEN status ELSE 'held' END`,
-			"condition", condition)
+	if r.Missed {
+		return openBatch + " UNION ALL " + failedBatch
 	}
-	finished := func(condition string) string {
-		return store.Fill(batchSource, "table", "deliveries", "status", "status", "condition", condition)
-	}
-	var sources []string
-	switch {
-	case r.Missed:
-		sources = []string{open("true"), finished("status = 'failed'")}
-	case r.Status == models.DeliveryFailed:
-		sources = []string{finished("status = 'failed'")}
-	case r.Status == models.DeliveryDelivered, r.Status == models.DeliverySkipped:
-		sources = []string{finished("true")}
-	case r.Status == models.DeliveryRetrying, r.Status == models.DeliveryPending, r.Status == models.DeliveryHeld:
-		sources = []string{open("true")}
+	switch r.Status { //nolint:exhaustive // the others are open
+	case "":
+		return openBatch + " UNION ALL " + finishedBatch
+	case models.DeliveryFailed:
+		return failedBatch
+	case models.DeliveryDelivered, models.DeliverySkipped:
+		return finishedBatch
 	default:
-		sources = []string{open("true"), finished("true")}
+		return openBatch
 	}
-	return strings.Join(sources, " UNION ALL ")
 }
 
 // batch makes the next deliveries of the address due that match the order, and returns the last that it has looked
