@@ -218,3 +218,54 @@ func TestTwoWorkersDoNotDrainOneAddress(t *testing.T) {
 		t.Errorf("sent are %v, want each once in order", order)
 	}
 }
+
+// A request may still hang when another worker has taken its address over. Its answer comes after the successor's and
+// changes nothing but the list of attempts.
+func TestTheAnswerOfALostRequestComesAfterTheSuccessors(t *testing.T) {
+	for _, tt := range []struct {
+		first, second int
+		want          string
+	}{
+		{http.StatusInternalServerError, http.StatusOK, "delivered 1"},
+		{http.StatusOK, http.StatusInternalServerError, "delivered 1"},
+		{http.StatusInternalServerError, http.StatusInternalServerError, "retrying 1"},
+	} {
+		t.Run(fmt.Sprint(tt.first, " after ", tt.second), func(t *testing.T) {
+			cutOff, other := newReceiver(), newReceiver()
+			h := newDispatchHarness(t, cutOff, time.Millisecond)
+			delivery := h.deliveryOf(h.createWorkOrder("x"))
+			hangs, answer := make(chan struct{}), make(chan struct{})
+			cutOff.respond = func(context.Context, received) (webhook.Response, error) {
+				close(hangs)
+				<-answer
+				return webhook.Response{Status: tt.first}, nil
+			}
+			other.respond = func(context.Context, received) (webhook.Response, error) {
+				return webhook.Response{Status: tt.second}, nil
+			}
+			first := make(chan error, 1)
+			go func() {
+				_, err := h.dispatchTo(h.ID("erp_hook"))
+				first <- err
+			}()
+			<-hangs
+			second := *h.dispatcher
+			second.Sender = other
+			h.dispatcher = &second
+			<-h.dispatch()
+			next := servicetest.Value[*time.Time](h.Fixture, `SELECT next_attempt_at FROM all_deliveries WHERE id = $1`, delivery)
+			close(answer)
+			<-first
+			if got := h.statuses(); got != tt.want {
+				t.Errorf("the deliveries are %s, want %s", got, tt.want)
+			}
+			if n := servicetest.Value[int](h.Fixture, `SELECT count(*) FROM all_attempts WHERE delivery_id = $1`, delivery); n != 2 {
+				t.Errorf("%d attempts are kept, want both", n)
+			}
+			after := servicetest.Value[*time.Time](h.Fixture, `SELECT next_attempt_at FROM all_deliveries WHERE id = $1`, delivery)
+			if tt.want == "retrying 1" && !after.Equal(*next) {
+				t.Errorf("the late failure moves the next attempt from %v to %v", next, after)
+			}
+		})
+	}
+}

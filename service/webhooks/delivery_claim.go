@@ -111,7 +111,8 @@ const (
 
 // Claim returns what is due at the lease's address and not in flight, each with its record as it is now. An address
 // that does not send has nothing due. What it does not subscribe to, or its integration may no longer read, is
-// skipped and not returned. An unfinished redelivery continues with its next batch. An unknown address
+// skipped and not returned. An unfinished redelivery continues with its
+// next batch once what is pending has been claimed. An unknown address
 // has nothing due. Errors: ErrLeaseLost, unavailable.
 func (s *Webhooks) Claim(ctx context.Context, lease Lease, request ClaimRequest) (Claim, error) {
 	address, pending, retries, next, err := s.readDue(ctx, lease, request)
@@ -148,6 +149,8 @@ func (s *Webhooks) Claim(ctx context.Context, lease Lease, request ClaimRequest)
 	}
 	if address.Redelivering {
 		claim.More = true
+	}
+	if address.Redelivering && len(pending) < request.Limit { // so that new deliveries wait for a batch at most
 		if err := s.continueRedelivery(ctx, address.OrganizationID, address.ID); err != nil {
 			return claim, err
 		}

@@ -1,6 +1,7 @@
 package webhooks_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -291,6 +292,64 @@ func TestAllThatMatchAreRedelivered(t *testing.T) {
 				t.Error("the redelivery is not finished")
 			}
 		})
+	}
+}
+
+// A worker that dies while it releases very many deliveries leaves some batches done. The next one does the rest:
+// each is sent once, and what is new in between does not wait for the end.
+func TestAnotherWorkerFinishesARelease(t *testing.T) {
+	const many = 3500
+	f := servicetest.New(t)
+	records := make([]string, 32)
+	for n := range records {
+		records[n] = servicetest.Create(t, f)
+	}
+	f.SetDeliveries(models.DeliveryDelivered, `true`)
+	f.PlantDeliveries("erp_hook", records[0], models.EventWorkOrderUpdated, models.DeliveryFailed, 500, many, servicetest.Start.Add(-3*time.Hour))
+	f.Exec(`UPDATE deliveries SET record_id = ($1::text[])[1 + extract(epoch FROM created_at)::bigint % 32] WHERE status = 'failed'`, records)
+	released, err := f.Webhooks.RedeliverSince(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), models.TimeOf(servicetest.Start.Add(-4*time.Hour)))
+	if err != nil || released.Due != many {
+		t.Fatalf("released are %+v: %v", released, err)
+	}
+	var sent []string
+	send := func(lease webhooks.Lease) (more bool) {
+		claim, err := f.Webhooks.Claim(t.Context(), lease, webhooks.ClaimRequest{Limit: 32})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids := make([]string, len(claim.Deliveries))
+		for n, d := range claim.Deliveries {
+			ids[n] = d.DeliveryID
+		}
+		f.SetDeliveries(models.DeliveryDelivered, `id = ANY ($1)`, ids)
+		sent = append(sent, ids...)
+		return claim.More
+	}
+	dies := servicetest.Acquire(t, f, "erp_hook")
+	for servicetest.WithStatus(f, "erp_hook", models.DeliveryFailed) > many-2*1000 {
+		send(dies)
+	}
+	killed, kill := context.WithCancel(t.Context())
+	kill()
+	if _, err := f.Webhooks.Claim(killed, dies, webhooks.ClaimRequest{Limit: 32}); err == nil {
+		t.Error("a worker that was killed claims")
+	}
+	before := len(sent)
+	newest := servicetest.DeliveryOf(f, "erp_hook", servicetest.Create(t, f))
+	successor, _, err := f.Webhooks.AcquireLease(t.Context(), f.ID("erp_hook"), "successor")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for send(successor) { //nolint:revive // until nothing is due
+	}
+	if after := slices.Index(sent, newest) - before; after < 0 || after > 1100 {
+		t.Errorf("the newest is sent after %d others, want at most a batch", after)
+	}
+	if different := len(slices.Compact(slices.Sorted(slices.Values(sent)))); len(sent) != many+1 || different != len(sent) {
+		t.Errorf("%d are sent, %d different ones, want %d, each once", len(sent), different, many+1)
+	}
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM redeliveries`); n != 0 {
+		t.Error("the release is not finished")
 	}
 }
 
