@@ -140,7 +140,7 @@ func wantRedeliverPage(t *testing.T, h *harness) {
 	a := h.openApp(t)
 	id := h.workOrder(nil)
 	failed := h.pendingDeliveries("erp_hook", id)[0]
-	failed.Attempts = 7
+	failed = servicetest.MadeBefore(h.Fixture, failed, 7)
 	h.attempt("erp_hook", failed, 500)
 	list := "/console/webhooks/" + h.ID("erp_hook") + "/deliveries?status=failed"
 	a.bob.Get(list).Want(http.StatusForbidden)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"millwright/models"
+	"millwright/service/servicetest"
 	"millwright/service/store"
 	"millwright/service/webhooks"
 	"millwright/webhook"
@@ -374,7 +375,7 @@ var deliveries = []rule{
 	{item: "delivery 3, schedule", words: "seven retries on schedule, then the delivery fails", code: "models.RetrySchedule.After", alone: true, test: wantSchedule},
 	{item: "delivery 3, redelivery", words: "a failed delivery can be sent again", code: "service/webhooks.(*Webhooks).RetryNow", test: func(t *testing.T, h *harness) {
 		d := h.pendingDeliveries("erp_hook", h.workOrder(nil))[0]
-		d.Attempts = 7
+		d = servicetest.MadeBefore(h.Fixture, d, 7)
 		h.attempt("erp_hook", d, 500)
 		want(t, "before", h.delivery(d.DeliveryID).Status, models.DeliveryFailed)
 		if err := h.Webhooks.RetryNow(t.Context(), d.DeliveryID); err != nil {

@@ -48,16 +48,13 @@ type event struct {
 // pendingDeliveries claims the pending deliveries of an address about a record, oldest first.
 func (h *harness) pendingDeliveries(hook, record string) []webhooks.RenderedDelivery {
 	h.t.Helper()
-	claim, err := h.Webhooks.Claim(h.t.Context(), h.Holder(hook), webhooks.ClaimRequest{Limit: 1000})
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	for _, d := range claim.Deliveries {
+	pending := servicetest.ClaimAll(h.t, h.Fixture, hook)
+	for _, d := range pending {
 		if err := apitest.CheckDelivery(d.Body); err != nil {
 			h.t.Error(err)
 		}
 	}
-	return slices.DeleteFunc(claim.Deliveries, func(d webhooks.RenderedDelivery) bool { return d.RecordID != record })
+	return slices.DeleteFunc(pending, func(d webhooks.RenderedDelivery) bool { return d.RecordID != record })
 }
 
 // eventsAt returns the events of the pending deliveries of an address about a record.
@@ -104,11 +101,7 @@ func (h *harness) forgetDeliveries() {
 // attempt records an attempt of a delivery; status 0 is a refused connection.
 func (h *harness) attempt(hook string, d webhooks.RenderedDelivery, status int) webhooks.RecordResult {
 	h.t.Helper()
-	a := webhooks.Attempt{DeliveryID: d.DeliveryID, Number: d.Attempts + 1, StartedAt: models.TimeOf(h.Clock.Now()), Status: status}
-	if status == 0 {
-		a.Error = "The connection was refused."
-	}
-	recorded, err := h.Webhooks.RecordAttempts(h.t.Context(), h.AddressOf(hook), []webhooks.Attempt{a})
+	recorded, err := h.Webhooks.RecordAttempts(h.t.Context(), h.AddressOf(hook), []webhooks.Attempt{servicetest.Attempt(h.Fixture, d, status)})
 	if err == nil && recorded.ShutOffDue { // as its workflow does
 		_, err = h.Webhooks.TurnOffIfUnsuccessful(h.t.Context(), h.ID(hook))
 	}
@@ -277,17 +270,16 @@ func wantShutOff(t *testing.T, h *harness) {
 	}
 	final := func() webhooks.RenderedDelivery {
 		d := h.pendingDeliveries("erp_hook", h.workOrder(nil))[0]
-		d.Attempts = 7
-		return d
+		return servicetest.MadeBefore(h.Fixture, d, 7)
 	}
 	first, early, late, other := final(), final(), final(), final()
-	first.Attempts = 0
+	first = servicetest.MadeBefore(h.Fixture, first, 0)
 	h.attempt("erp_hook", first, 200)
 	h.Clock.Advance(72*time.Hour - time.Second)
 	h.attempt("erp_hook", early, 500)
 	want(t, "enabled a second before the three days end", enabled(), true)
 	h.Clock.Advance(time.Second)
-	other.Attempts = 3
+	other = servicetest.MadeBefore(h.Fixture, other, 3)
 	h.attempt("erp_hook", other, 500)
 	want(t, "enabled after a failure that is not final", enabled(), true)
 	h.attempt("erp_hook", late, 500)
@@ -428,7 +420,7 @@ func (h *harness) sendTest(status int, text string) testDelivery {
 func wantDeliveriesList(t *testing.T, h *harness) {
 	id := h.workOrder(nil)
 	failed := h.pendingDeliveries("erp_hook", id)[0]
-	failed.Attempts = 7
+	failed = servicetest.MadeBefore(h.Fixture, failed, 7)
 	h.attempt("erp_hook", failed, 500)
 	listed := func() bool {
 		t.Helper()

@@ -36,6 +36,25 @@ func Claim(t *testing.T, f *Fixture, webhook string) webhooks.Claim {
 	return claimed
 }
 
+// ClaimAll claims everything that is pending at an address, oldest first, as if nothing of it was in flight.
+func ClaimAll(t testing.TB, f *Fixture, webhook string) []webhooks.RenderedDelivery {
+	t.Helper()
+	var all []webhooks.RenderedDelivery
+	var inFlight []string
+	for {
+		claimed, err := f.Webhooks.Claim(t.Context(), f.Holder(webhook), webhooks.ClaimRequest{Limit: 1000, InFlight: inFlight})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(claimed.Deliveries) == 0 && !claimed.More {
+			return all
+		}
+		for _, d := range claimed.Deliveries {
+			all, inFlight = append(all, d), append(inFlight, d.DeliveryID)
+		}
+	}
+}
+
 // AddressOf is the address as its deliveries are recorded.
 func (f *Fixture) AddressOf(webhook string) webhooks.Address {
 	return webhooks.Address{ID: f.ID(webhook), OrganizationID: Value[string](f, `SELECT organization_id FROM webhooks WHERE id = $1`, f.ID(webhook))}
