@@ -41,14 +41,14 @@ func NewArrivals(s *service.Service, log *slog.Logger) *Arrivals {
 
 // await returns a channel that is closed when the lease's address has something due. The caller calls stop when it no
 // longer waits.
-func (a *Arrivals) await(lease webhooks.Lease) (arrived <-chan struct{}, stop func()) {
+func (a *Arrivals) await(ctx context.Context, lease webhooks.Lease) (arrived <-chan struct{}, stop func()) {
 	waiter := make(chan struct{})
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.waiting[waiter] = lease
 	if !a.running {
 		a.running = true
-		go a.run()
+		go a.run(context.WithoutCancel(ctx)) // it serves all that wait
 	}
 	return waiter, func() {
 		a.mu.Lock()
@@ -58,7 +58,7 @@ func (a *Arrivals) await(lease webhooks.Lease) (arrived <-chan struct{}, stop fu
 }
 
 // run polls until no dispatch waits.
-func (a *Arrivals) run() {
+func (a *Arrivals) run(ctx context.Context) {
 	timer := time.NewTimer(minPollInterval)
 	defer timer.Stop()
 	renewed := time.Now()
@@ -68,9 +68,9 @@ func (a *Arrivals) run() {
 		if len(leases) == 0 {
 			return
 		}
-		if a.poll(leases); time.Since(renewed) >= renewInterval {
+		if a.poll(ctx, leases); time.Since(renewed) >= renewInterval {
 			renewed = time.Now()
-			a.renew(leases)
+			a.renew(ctx, leases)
 		}
 		timer.Reset(max(minPollInterval, pollBackoff*time.Since(began)))
 	}
@@ -85,12 +85,12 @@ func (a *Arrivals) leases() []webhooks.Lease {
 }
 
 // poll closes the channels of addresses with something due.
-func (a *Arrivals) poll(leases []webhooks.Lease) {
+func (a *Arrivals) poll(ctx context.Context, leases []webhooks.Lease) {
 	ids := make([]string, len(leases))
 	for n, lease := range leases {
 		ids[n] = lease.WebhookID
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), pollTimeout)
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	due, err := a.service.Webhooks.AddressesWithDue(ctx, ids)
 	if notLoggedYet(err) {
@@ -107,9 +107,9 @@ func (a *Arrivals) poll(leases []webhooks.Lease) {
 }
 
 // renew renews leases, so that writes do not wake the addresses.
-func (a *Arrivals) renew(leases []webhooks.Lease) {
+func (a *Arrivals) renew(ctx context.Context, leases []webhooks.Lease) {
 	held := slices.DeleteFunc(leases, func(lease webhooks.Lease) bool { return lease.Epoch == 0 })
-	ctx, cancel := context.WithTimeout(context.Background(), pollTimeout)
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	if err := a.service.Webhooks.RenewLeases(ctx, held); notLoggedYet(err) {
 		a.log.Warn("cannot renew the leases of addresses", "error", err.Error())

@@ -232,7 +232,7 @@ func (r *dispatchRun) start(ctx context.Context, due []webhooks.RenderedDelivery
 			r.retries++
 		}
 		address, signer := r.address, r.signer
-		// A request in flight is not cut off when the run's context ends, also if Temporal only took too long to answer a
+		// A request in flight is not cut off when the run's context ends, which it does if Temporal takes too long to answer a
 		// heartbeat: what a receiver has got would be sent again.
 		go func() {
 			r.ended <- r.Instrumentation.send(context.WithoutCancel(ctx), r.Sender, signer, r.Now, address, d)
@@ -331,7 +331,7 @@ func (r *dispatchRun) wait(ctx context.Context) error {
 	if r.idle() {
 		timeout = min(timeout, max(0, r.IdleTimeout-time.Since(r.idleSince)))
 		var stop func()
-		arrived, stop = r.Arrivals.await(r.lease)
+		arrived, stop = r.Arrivals.await(ctx, r.lease)
 		defer stop()
 	}
 	timer := time.NewTimer(timeout)
@@ -386,7 +386,7 @@ func (r *dispatchRun) leave(ctx context.Context) error {
 	if err := r.Service.Webhooks.ReleaseLease(ctx, r.lease); err != nil {
 		return err
 	}
-	arrived, stop := r.Arrivals.await(webhooks.Lease{WebhookID: r.lease.WebhookID})
+	arrived, stop := r.Arrivals.await(ctx, webhooks.Lease{WebhookID: r.lease.WebhookID})
 	defer stop()
 	timer := time.NewTimer(leaveAfter)
 	defer timer.Stop()

@@ -94,7 +94,7 @@ func (d *Dispatcher) DispatchPending(ctx context.Context, webhookID string) (Dis
 	return run.result, err
 }
 
-// releaseLease releases the lease, also one that the run has released already.
+// releaseLease releases the lease. The run may have released it already.
 func (d *Dispatcher) releaseLease(ctx context.Context, lease webhooks.Lease) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveAfter)
 	defer cancel()

@@ -186,7 +186,7 @@ func (c *Console) confirmIntegrationOff(r *request) error {
 		Title: "Turn " + i.Name + " off",
 		Effects: []string{
 			"Its access tokens end at once and for good. It gets new ones only after it is turned on again.",
-			"Deliveries to its " + plural(effects.Addresses, "webhook address", "webhook addresses") + " are held, and so are those for new events. When the integration is on again, they are sent, the oldest first.",
+			"Deliveries to its " + plural(effects.Addresses, "webhook address", "webhook addresses") + " are held, and so are those for new events. When the integration is on again, they are sent, oldest first.",
 			"Its permissions stay. It gets no new work, and stays named on " + counted(effects.WorkOrders, pages.MaxEffectCount, "open work order", "open work orders") +
 				" that it is assigned to: the inventory managers are told which of them no one else can do.",
 		},

@@ -297,7 +297,7 @@ func TestDeliveriesThatTheIntegrationHoldsAreDueWhenItIsOnAgain(t *testing.T) {
 	v.Get(page+"/deliveries").Want(http.StatusOK, "Deliveries to the address are held: The integration is off.")
 	v.Post(integration+"/on", v.Get(integration).Form()).Want(http.StatusSeeOther)
 	if again := v.Get(page).Want(http.StatusOK); strings.Contains(again.Body, "The integration is off") || strings.Contains(again.Body, "failed or were held") {
-		t.Error("the page still says that deliveries are held")
+		t.Error("the page still shows deliveries as held")
 	}
 	if n := servicetest.WithStatus(s.Fixture, "erp_hook", models.DeliveryPending); n != 1 {
 		t.Errorf("%d deliveries are pending, want the one that was held", n)

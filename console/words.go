@@ -29,7 +29,7 @@ var doneTexts = map[string]string{
 	"read":             "Marked as read.",
 	"turned-off":       "Turned off.",
 	"turned-on":        "Turned on.",
-	"works-again":      "Turned on. Deliveries that were held are sent now, the oldest first.",
+	"works-again":      "Turned on. Deliveries that were held are sent now, oldest first.",
 	"deleted":          "Deleted.",
 	"relation-ended":   "The relation has ended. Its open work orders come back within a minute.",
 	"created":          "Created.",

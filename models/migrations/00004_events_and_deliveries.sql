@@ -43,7 +43,7 @@ CREATE INDEX webhooks_of_organization ON webhooks (organization_id);
 CREATE FUNCTION usable(i integrations, o organizations, p plans) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN i.enabled AND NOT i.disabled_by_service AND i.deleted_at IS NULL AND NOT o.suspended AND p.api;
 
--- The one place that says whether an address sends: it is on, and its integration may use the service. An open
+-- The one place that decides whether an address sends: it is on, and its integration may use the service. An open
 -- delivery to one that does not, or that was queued before held_before, is held: nothing is written when that changes.
 CREATE VIEW sending AS
     SELECT w.id AS webhook_id, w.enabled AND usable(i, o, p) AS sends, w.held_before
@@ -104,7 +104,7 @@ CREATE TABLE open_deliveries (
     -- The time of the event; of one that is sent although it is older than its address's held_before, that.
     queued_at       timestamptz(3) NOT NULL,
     next_attempt_at timestamptz(3),
-    -- Raised by each redelivery: an attempt that began before one changes nothing of the schedule.
+    -- Raised by each redelivery: an attempt that began before one does not move the schedule.
     generation      integer NOT NULL DEFAULT 0,
     attempts        integer NOT NULL DEFAULT 0,
     -- Attempts before the current run of the retry schedule: a redelivery starts the schedule over.

@@ -74,7 +74,7 @@ func publication(table string, scope models.Scope, readable, organizations strin
 // publish queues the event and its deliveries. Without an address that gets it there is no event.
 func publish(t *store.Tx, c Change, e Event) error {
 	// The id's millisecond is the change's in the log, by which a record's deliveries are found. Ids are the order of
-	// events and their deliveries, also of those of one write.
+	// events and their deliveries, within one write, too.
 	id, err := models.NewID(models.PrefixEvent, t.At.Add(time.Duration(t.Published)*time.Microsecond), t.Random)
 	t.Published++
 	if err != nil {

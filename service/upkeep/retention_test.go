@@ -252,6 +252,7 @@ func TestRemovalBlocksNoOtherWork(t *testing.T) {
 	// The batch has removed its rows and cannot commit: work that waits for it never ends.
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
+	reader := f.AddressOf("reader_hook")
 	for name, do := range map[string]func() error{
 		"a create": func() error {
 			key := store.ForCall("concurrent", "POST", "/work-orders", []byte{1}, "")
@@ -270,7 +271,7 @@ func TestRemovalBlocksNoOtherWork(t *testing.T) {
 		"deliveries": func() error {
 			claimed, err := f.Webhooks.Claim(ctx, f.Holder("reader_hook"), webhooks.ClaimRequest{Limit: 1})
 			if err == nil {
-				_, err = f.Webhooks.RecordAttempts(ctx, f.AddressOf("reader_hook"), []webhooks.Attempt{servicetest.Attempt(f, claimed.Deliveries[0], 204)})
+				_, err = f.Webhooks.RecordAttempts(ctx, reader, []webhooks.Attempt{servicetest.Attempt(f, claimed.Deliveries[0], 204)})
 			}
 			return err
 		},

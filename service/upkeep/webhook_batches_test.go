@@ -156,7 +156,7 @@ func TestRemovingFewDeliveriesReadsFew(t *testing.T) {
 }
 
 // A release of many deliveries looks through one batch in the command's transaction.
-// The dispatcher continues it, the oldest first, while newer deliveries go on.
+// The dispatcher continues it, oldest first, while newer deliveries go on.
 func TestAReleaseOfManyDeliveriesContinuesInOrder(t *testing.T) {
 	const many = 2500
 	for name, command := range map[string]func(f *servicetest.Fixture, since models.Time) (webhooks.Released, error){
@@ -234,7 +234,7 @@ func TestAnUnfinishedReleaseIsFoundAndEndsWithItsWebhook(t *testing.T) {
 	}
 }
 
-// Turning an address off and on writes no delivery, however many there are.
+// Turning an address off and on writes no delivery.
 func TestTurningOffAndOnWritesNoDelivery(t *testing.T) {
 	f := servicetest.New(t)
 	servicetest.Create(t, f)

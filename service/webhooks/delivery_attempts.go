@@ -199,7 +199,7 @@ var healthQuery = store.Fill(`
 	RETURNING EXISTS (SELECT FROM webhooks w WHERE w.id = h.webhook_id AND {due})`, "due", store.Fill(shutOffDue, "period", "$7"))
 
 // RecordAttempts stores the attempts made at an address and moves their deliveries: delivered, retrying with the time
-// of the next attempt, or failed. It says whether the address is to be turned off: a final failure does so if the
+// of the next attempt, or failed. RecordResult.ShutOffDue is true if the address is to be turned off: after a final failure, if the
 // address has had no success for the shut-off period (api.md 6.11). Errors: unavailable.
 func (s *Webhooks) RecordAttempts(ctx context.Context, address Address, attempts []Attempt) (RecordResult, error) {
 	var result RecordResult
@@ -224,14 +224,7 @@ func (s *Webhooks) RecordAttempts(ctx context.Context, address Address, attempts
 	}, func(t *store.Tx) error {
 		result = RecordResult{}
 		shown := counted[0]
-		found := map[string]recordedDelivery{}
-		for _, d := range finished {
-			found[d.ID] = d
-		}
-		for _, d := range open {
-			d.open = true
-			found[d.ID] = d
-		}
+		found := byID(finished, open)
 		var r recorded
 		var dirty []string
 		for _, a := range attempts {
@@ -271,6 +264,19 @@ func (s *Webhooks) RecordAttempts(ctx context.Context, address Address, attempts
 		s.hours.putBack(address.ID, hours)
 	}
 	return result, err
+}
+
+// byID returns the deliveries by their ids.
+func byID(finished, open []recordedDelivery) map[string]recordedDelivery {
+	found := map[string]recordedDelivery{}
+	for _, d := range finished {
+		found[d.ID] = d
+	}
+	for _, d := range open {
+		d.open = true
+		found[d.ID] = d
+	}
+	return found
 }
 
 // add counts an attempt that decided the status of its delivery.

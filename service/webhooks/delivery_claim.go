@@ -110,7 +110,7 @@ const (
 )
 
 // Claim returns what is due at the lease's address and not in flight, each with its record as it is now. An address
-// that does not send has nothing due. What it does not subscribe to, or its integration may no longer read, is
+// that does not send has nothing due. An event that it does not subscribe to, or whose record its integration may no longer read, is
 // skipped and not returned. An unfinished redelivery continues with its
 // next batch once what is pending has been claimed. An unknown address
 // has nothing due. Errors: ErrLeaseLost, unavailable.

@@ -397,9 +397,7 @@ func (start searchStart) page(found []DeliveryItem, limit int) DeliveryPage {
 	}
 	full := len(found) > limit
 	found = found[:min(limit, len(found))]
-	for _, d := range found {
-		page.Deliveries = append(page.Deliveries, d)
-	}
+	page.Deliveries = append(page.Deliveries, found...)
 	switch {
 	case full:
 		page.Next = found[limit-1].ID

@@ -340,7 +340,7 @@ func TestAnotherWorkerFinishesARelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for send(successor) { //nolint:revive // until nothing is due
+	for send(successor) {
 	}
 	if after := slices.Index(sent, newest) - before; after < 0 || after > 1100 {
 		t.Errorf("the newest is sent after %d others, want at most a batch", after)

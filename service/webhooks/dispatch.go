@@ -14,7 +14,7 @@ const pollQuery = `
 		EXISTS (SELECT FROM open_deliveries d WHERE d.webhook_id = w.id AND d.status = 'pending' AND d.queued_at >= w.held_before)
 		OR EXISTS (SELECT FROM open_deliveries d WHERE d.webhook_id = w.id AND d.status = 'retrying' AND d.next_attempt_at <= @now AND d.queued_at >= w.held_before))`
 
-// AddressesWithDue returns those of the addresses that have a delivery that is due. Errors: unavailable.
+// AddressesWithDue returns the addresses among these that have a delivery that is due. Errors: unavailable.
 func (s *Webhooks) AddressesWithDue(ctx context.Context, webhookIDs []string) ([]string, error) {
 	var due []string
 	pipeline := &pgx.Batch{}

@@ -54,7 +54,7 @@ func (s *Webhooks) AcquireLease(ctx context.Context, webhookID, owner string) (l
 	return lease, wait, err
 }
 
-// queueRenewal renews leases of different addresses, also those that a crash of the database removed, but none that
+// queueRenewal renews leases of different addresses, including any that a crash of the database removed, but none that
 // another dispatcher has acquired since.
 func queueRenewal(pipeline *pgx.Batch, now models.Time, leases ...Lease) {
 	ids, epochs := make([]string, len(leases)), make([]int64, len(leases))

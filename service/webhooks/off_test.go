@@ -193,7 +193,7 @@ func TestClaimedDeliveriesAreNotClaimedAgain(t *testing.T) {
 	}
 }
 
-// What is in flight is not claimed, nor is another delivery of its record.
+// A delivery in flight is not claimed, nor is another one of its record.
 func TestDeliveriesAreClaimedOldestFirst(t *testing.T) {
 	f := servicetest.New(t)
 	for range 5 {

@@ -51,7 +51,7 @@ func TestResultsThatComeLate(t *testing.T) {
 		response int
 		status   models.DeliveryStatus
 		attempts int
-		// failures are those of the run of the schedule that it is in, next is when it goes on.
+		// failures count in its run of the schedule, next is when that goes on.
 		failures int
 		next     time.Duration
 	}{

@@ -44,7 +44,7 @@ type redelivery struct {
 	Missed bool `json:"missed,omitempty"`
 }
 
-// batchQuery looks through the next deliveries of an address in the order of their ids, up to one, and says which match.
+// batchQuery looks through the next deliveries of an address in the order of their ids, up to one, and whether each matches.
 const batchQuery = `
 	WITH seen AS MATERIALIZED (
 		SELECT * FROM ({sources}) d ORDER BY id LIMIT @limit
@@ -71,7 +71,7 @@ func (r redelivery) batchSources() string {
 	if r.Missed {
 		return openBatch + " UNION ALL " + failedBatch
 	}
-	switch r.Status { //nolint:exhaustive // the others are open
+	switch r.Status {
 	case "":
 		return openBatch + " UNION ALL " + finishedBatch
 	case models.DeliveryFailed:
@@ -120,7 +120,7 @@ func retained(now, since time.Time) time.Time {
 	return since
 }
 
-// existing is an id above those of all deliveries that exist now.
+// existing is an id above all deliveries that exist now.
 func existing(t *store.Tx) string {
 	return models.FirstID(models.PrefixDelivery, t.At.Add(time.Millisecond))
 }

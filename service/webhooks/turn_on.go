@@ -33,7 +33,7 @@ func (s *Webhooks) DisableWebhook(ctx context.Context, actor store.Actor, key st
 }
 
 // EnableWebhook turns an address on and returns it with the number of deliveries
-// released: with a since, every failed, retrying or held one of an event since then, as by RedeliverSince; what was queued
+// released: with a since, every failed, retrying or held one of an event since then, as by RedeliverSince; those queued
 // before stays held (api.md 6.11). The period after which failures turn it
 // off starts again. If it is already on, this only makes deliveries due. Errors:
 // not_found, permission_denied, validation_failed if deliveries are to be released while the integration
