@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"sync/atomic"
 	"time"
@@ -280,16 +281,15 @@ func (r *dispatchRun) take(a webhooks.Attempt) {
 
 // record writes the unrecorded attempts to the database.
 func (r *dispatchRun) record(ctx context.Context) error {
-	attempts := r.unrecorded
-	r.unrecorded = nil
-	recorded, err := r.Service.Webhooks.RecordAttempts(ctx, r.address, attempts)
-	for _, a := range attempts {
-		delete(r.inFlight, a.DeliveryID)
-	}
-	r.more = true // other deliveries of their records
+	// The context may end at any time, and what is not recorded is sent again.
+	recorded, err := r.Service.Webhooks.RecordAttempts(context.WithoutCancel(ctx), r.address, r.unrecorded)
 	if err != nil {
 		return err
 	}
+	for _, a := range r.unrecorded {
+		delete(r.inFlight, a.DeliveryID)
+	}
+	r.unrecorded, r.more = nil, true // other deliveries of their records
 	r.shutOffDue = r.shutOffDue || recorded.ShutOffDue
 	if r.failing = recorded.Delivered == 0; !r.failing {
 		r.retriesAfter = time.Time{}
@@ -368,8 +368,8 @@ func (r *dispatchRun) finish(ctx context.Context, cause error) error {
 	r.result.More = true
 	for {
 		if len(r.unrecorded) > 0 {
-			if err := r.record(context.WithoutCancel(ctx)); err != nil && cause == nil {
-				cause = err
+			if err := r.record(ctx); err != nil {
+				r.unrecorded, cause = nil, cmp.Or(cause, err)
 			}
 		}
 		if r.requests == 0 {

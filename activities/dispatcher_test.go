@@ -78,6 +78,38 @@ func TestRequestsInFlightAreRecordedWhenTheActivityIsCancelled(t *testing.T) {
 	}
 }
 
+// The context may end while a result is being recorded.
+func TestARecordingIsFinishedWhenTheActivityIsCancelled(t *testing.T) {
+	h := newDispatchHarness(t, newReceiver(), time.Millisecond)
+	h.createWorkOrder("x")
+	release := servicetest.Hold(t, h.Fixture, `AFTER DELETE ON open_deliveries FOR EACH ROW`)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+		env.SetTestTimeout(time.Minute)
+		cancelled := func(of context.Context, webhookID string) error {
+			of, stop := context.WithCancel(of)
+			context.AfterFunc(ctx, stop)
+			_, err := h.dispatcher.DispatchPending(of, webhookID)
+			return err
+		}
+		env.RegisterActivity(cancelled)
+		_, err := env.ExecuteActivity(cancelled, h.ID("erp_hook"))
+		done <- err
+	}()
+	servicetest.AwaitLocks(t, h.Fixture, 1)
+	cancel()
+	release()
+	if err := <-done; err == nil {
+		t.Error("the dispatch that was cancelled returned no error")
+	}
+	if got := h.statuses(); got != "delivered 1" {
+		t.Errorf("the deliveries are %s, want that what was recorded stays", got)
+	}
+}
+
 func TestSlowRecordDoesNotDelayOthers(t *testing.T) {
 	r := newReceiver()
 	release := make(chan struct{})
