@@ -2,65 +2,97 @@ package activities
 
 import (
 	"context"
+	"net/http"
+	"strconv"
+	"strings"
 	"time"
+
+	"go.temporal.io/sdk/temporal"
 
 	"millwright/models"
 	"millwright/service"
 	"millwright/service/store"
 	"millwright/service/webhooks"
+	"millwright/webhook"
 )
 
-// Deliveries are the activities of the Delivery workflow. It shows deliveries; the
-// dispatchers of their addresses send them.
+// Deliveries are the activities of the Delivery workflow.
 type Deliveries struct {
 	Service *service.Service
+	Sender  Sender
 	Waker   store.Waker
-	// ResponseLimit limits the time of an attempt.
-	ResponseLimit time.Duration
+	Now     func() time.Time
+	// Instrumentation counts, logs and traces the attempts; it may be nil.
+	Instrumentation *Instrumentation
 }
 
-// LoadedDelivery is the state of a delivery, empty if it is gone. Histories store it.
-type LoadedDelivery struct {
-	webhooks.DeliveryState
-	// ResponseLimit limits the time of an attempt.
-	ResponseLimit time.Duration
+// Attempt makes the next attempt at a failing delivery and returns its state when it is delivered, skipped, held, failed
+// or gone. Until then it fails, so that Temporal retries it: the error is named by the last attempt's result and says
+// when the next one is due. Errors of the database are retried like any activity's and count as no attempt.
+func (a *Deliveries) Attempt(ctx context.Context, id string) (webhooks.DeliveryState, error) {
+	next, err := a.Service.Webhooks.NextRetry(ctx, id)
+	switch {
+	case models.CodeOf(err) == models.CodeNotFound:
+		return webhooks.DeliveryState{}, nil
+	case err != nil:
+		return webhooks.DeliveryState{}, err
+	case next.Wait > 0:
+		return next.State, waitFor(next.State.LastResult(), next.Wait)
+	case next.Delivery == nil:
+		return next.State, nil
+	}
+	signer, err := webhook.NewSigner(next.Address.Secrets...)
+	if err != nil {
+		return webhooks.DeliveryState{}, err
+	}
+	attempt := a.Instrumentation.send(ctx, a.Sender, signer, a.Now, next.Address, *next.Delivery)
+	recorded, err := a.Service.Webhooks.RecordAttempts(ctx, next.Address, []webhooks.Attempt{attempt})
+	if err != nil {
+		return webhooks.DeliveryState{}, err
+	}
+	a.Instrumentation.failed(recorded.Failed)
+	a.Waker.Wake(recorded.Woken...)
+	if recorded.ShutOffDue || recorded.Delivered > 0 && next.Address.Failing { // which sends what waits
+		a.Waker.Wake(store.NewWakeTarget(next.Address.OrganizationID, next.Address.ID))
+	}
+	if after := recorded.After[0]; after.Next != nil {
+		return next.State, waitFor(attempt.ResultCode(), after.Next.Sub(a.Now()))
+	}
+	return a.LoadDelivery(ctx, id)
+}
+
+// waitFor is the error with which Temporal retries an activity after a while. It is named by the last attempt's result.
+func waitFor(result string, wait time.Duration) error {
+	name := strings.ReplaceAll(result, "_", " ")
+	if status, err := strconv.Atoi(result); err == nil {
+		name = strings.TrimSpace(result + " " + http.StatusText(status))
+	}
+	return temporal.NewApplicationErrorWithOptions(name, result, temporal.ApplicationErrorOptions{NextRetryDelay: max(wait, time.Millisecond)})
 }
 
 // LoadDelivery returns the delivery's state, an empty one if it is gone.
-func (a *Deliveries) LoadDelivery(ctx context.Context, id string) (LoadedDelivery, error) {
+func (a *Deliveries) LoadDelivery(ctx context.Context, id string) (webhooks.DeliveryState, error) {
 	state, err := a.Service.Webhooks.LoadDelivery(ctx, id)
 	if models.CodeOf(err) == models.CodeNotFound {
-		return LoadedDelivery{}, nil
-	}
-	return LoadedDelivery{state, a.ResponseLimit}, err
-}
-
-// CheckDelivery is LoadDelivery, and wakes the address of a delivery that is pending or
-// whose next attempt is due, in case nothing else has.
-func (a *Deliveries) CheckDelivery(ctx context.Context, id string) (LoadedDelivery, error) {
-	state, err := a.LoadDelivery(ctx, id)
-	due := state.Status == models.DeliveryPending ||
-		state.NextAttemptAt != nil && !state.NextAttemptAt.Time.After(state.LoadedAt.Time)
-	if err == nil && due {
-		a.Waker.Wake(store.NewWakeTarget(state.OrganizationID, state.WebhookID))
+		return webhooks.DeliveryState{}, nil
 	}
 	return state, err
 }
 
-// RedeliverDelivery makes a failed, held or retrying delivery due and returns its new
-// state. The dispatcher of its address attempts it.
-func (a *Deliveries) RedeliverDelivery(ctx context.Context, id string) (LoadedDelivery, error) {
-	if err := a.Service.Webhooks.RetryNow(ctx, id); err != nil && models.CodeOf(err) != models.CodeNotFound {
-		return LoadedDelivery{}, rejection(err)
-	}
-	return a.LoadDelivery(ctx, id)
+// RedeliverDelivery makes a failed or retrying delivery due, at the beginning of the retry schedule.
+func (a *Deliveries) RedeliverDelivery(ctx context.Context, id string) error {
+	return gone(a.Service.Webhooks.RetryNow(ctx, id))
 }
 
-// StopDelivery marks a retrying delivery as failed until someone redelivers it,
-// and returns its new state.
-func (a *Deliveries) StopDelivery(ctx context.Context, id string) (LoadedDelivery, error) {
-	if err := a.Service.Webhooks.StopDelivery(ctx, id); err != nil && models.CodeOf(err) != models.CodeNotFound {
-		return LoadedDelivery{}, rejection(err)
+// StopDelivery marks a retrying delivery as failed until someone redelivers it.
+func (a *Deliveries) StopDelivery(ctx context.Context, id string) error {
+	return gone(a.Service.Webhooks.StopDelivery(ctx, id))
+}
+
+// gone is the rejection of an operator's request, nil if the delivery is gone, which its workflow finds out.
+func gone(err error) error {
+	if models.CodeOf(err) == models.CodeNotFound {
+		return nil
 	}
-	return a.LoadDelivery(ctx, id)
+	return rejection(err)
 }

@@ -19,9 +19,6 @@ const (
 	// addresses cannot starve healthy ones.
 	maxAddressRequests = 32
 	ownRequests        = 4
-	// maxRetryRequests bounds how many of them are retries, so that first attempts find a request free
-	// while every retry hangs.
-	maxRetryRequests = maxAddressRequests - maxAddressRequests/8
 	// claimSize is the number of free requests from which on a busy dispatch claims more: fewer would be a round
 	// trip for each delivery.
 	claimSize = 8
@@ -35,11 +32,6 @@ const (
 	busyInterval = 50 * time.Millisecond
 	// renewInterval is the age at which a claim renews the lease, well before it expires.
 	renewInterval = 2 * time.Second
-	// While every attempt at an address fails, retries are claimed failingPause times as long after
-	// the last ones as their claim took, at least failingInterval, so that very many that are due at once leave the machine to other
-	// addresses. The busier the machine is, the longer that takes.
-	failingPause    = 8
-	failingInterval = 20 * time.Millisecond
 	// Between the beginning and the end of a dispatch, the address's workflow loads the address
 	// when woken: healthInterval after the wake before if the address began to fail or has
 	// recovered, else detailsInterval after, so that the counts it shows are not older.
@@ -49,7 +41,7 @@ const (
 
 // dispatchRun is one DispatchPending at work. Its goroutine claims what is due, starts a request for each delivery, and
 // records the results. Nothing else knows what is in flight: if it dies, what it has not recorded is sent again. Its
-// pauses are the machine's time; when a retry is due is the service's.
+// pauses are the machine's time.
 type dispatchRun struct {
 	*Dispatcher
 	lease webhooks.Lease
@@ -60,18 +52,19 @@ type dispatchRun struct {
 
 	// inFlight are the deliveries that are being sent or recorded, by id.
 	inFlight map[string]webhooks.RenderedDelivery
-	// requests are those being sent, shared of them hold one of SharedSlots, retries are retries.
-	requests, shared, retries int
-	ended                     chan webhooks.Attempt
-	unrecorded                []webhooks.Attempt
-	unrecordedSince           time.Time // when the first of unrecorded ended
+	// requests are those being sent, shared of them hold one of SharedSlots.
+	requests, shared int
+	ended            chan webhooks.Attempt
+	unrecorded       []webhooks.Attempt
+	unrecordedSince  time.Time // when the first of unrecorded ended
 
-	// more is true if a claim may find more at once; otherwise it does at claimAt, zero if nothing is in flight. nextRetry is when the next retry
-	// is due, zero if nothing is; none is claimed before retriesAfter.
+	// more is true if a claim may find more at once; otherwise it does at claimAt, zero if nothing is in flight.
 	more bool
 	// starved is true if the last claim found no request free.
-	starved                          bool
-	claimAt, nextRetry, retriesAfter time.Time
+	starved bool
+	claimAt time.Time
+	// waits is true if what is pending waits because the address fails.
+	waits bool
 	// idleSince is when something was due for the last time.
 	idleSince time.Time
 
@@ -101,7 +94,7 @@ func (r *dispatchRun) run(ctx context.Context) error {
 		switch idle := r.idle(); {
 		case idle && !r.address.Sends:
 			return nil
-		case idle && time.Since(r.idleSince) >= r.IdleTimeout:
+		case idle && !r.waits && time.Since(r.idleSince) >= r.IdleTimeout:
 			return r.leave(ctx)
 		}
 		if err := r.wait(ctx); err != nil {
@@ -110,10 +103,8 @@ func (r *dispatchRun) run(ctx context.Context) error {
 	}
 }
 
-// idle reports whether there is nothing to do until something arrives or a retry is due.
-func (r *dispatchRun) idle() bool {
-	return len(r.inFlight) == 0 && !r.more && (r.nextRetry.IsZero() || r.nextRetry.After(r.Now()))
-}
+// idle reports whether there is nothing to do until something arrives.
+func (r *dispatchRun) idle() bool { return len(r.inFlight) == 0 && !r.more }
 
 // step records and claims, as far as either is due.
 func (r *dispatchRun) step(ctx context.Context) error {
@@ -149,9 +140,6 @@ func (r *dispatchRun) claimIn() time.Duration {
 	if !r.claimAt.IsZero() {
 		wait = r.claimAt.Sub(now)
 	}
-	if !r.nextRetry.IsZero() {
-		wait = min(wait, max(r.nextRetry.Sub(r.Now()), r.retriesAfter.Sub(now)))
-	}
 	return max(0, wait)
 }
 
@@ -164,9 +152,6 @@ func (r *dispatchRun) claim(ctx context.Context) error {
 		return nil
 	}
 	request := webhooks.ClaimRequest{Renew: began.Sub(r.renewed) >= renewInterval, Limit: free}
-	if !began.Before(r.retriesAfter) {
-		request.Retries = max(0, min(free-1, maxRetryRequests-r.retries))
-	}
 	for id, d := range r.inFlight {
 		request.InFlight, request.Records = append(request.InFlight, id), append(request.Records, d.RecordID)
 	}
@@ -190,33 +175,21 @@ func (r *dispatchRun) claim(ctx context.Context) error {
 	}
 	r.start(ctx, claim.Deliveries)
 	r.giveBackSlots()
-	r.next(claim, request, began)
+	r.next(claim)
 	r.Instrumentation.showClaimed(r)
 	return nil
 }
 
 // next plans the claim after this one.
-func (r *dispatchRun) next(claim webhooks.Claim, request webhooks.ClaimRequest, began time.Time) {
+func (r *dispatchRun) next(claim webhooks.Claim) {
 	now := time.Now()
 	r.more = claim.More && !r.starved
 	r.claimAt = time.Time{}
 	if r.requests > 0 {
 		r.claimAt = now.Add(busyInterval)
 	}
-	if r.more || r.requests > 0 {
+	if r.waits = claim.WaitsUntil != nil; r.more || r.requests > 0 {
 		r.idleSince = now
-	}
-	if request.Retries > 0 {
-		r.nextRetry = time.Time{}
-		if claim.NextRetryAt != nil {
-			r.nextRetry = claim.NextRetryAt.Time
-		}
-	}
-	switch {
-	case request.Retries == 0 && !began.Before(r.retriesAfter): // no request is free for them
-		r.retriesAfter = now.Add(busyInterval)
-	case r.failing && r.retries > 0:
-		r.retriesAfter = now.Add(max(failingInterval, failingPause*now.Sub(began)))
 	}
 }
 
@@ -229,9 +202,6 @@ func (r *dispatchRun) start(ctx context.Context, due []webhooks.RenderedDelivery
 		}
 		r.inFlight[d.DeliveryID] = d
 		r.requests++
-		if d.Retry {
-			r.retries++
-		}
 		address, signer := r.address, r.signer
 		// A request in flight is not cut off when the run's context ends, which it does if Temporal takes too long to answer a
 		// heartbeat: what a receiver has got would be sent again.
@@ -267,9 +237,6 @@ func (r *dispatchRun) giveBackSlots() {
 // take takes the result of a request that ended.
 func (r *dispatchRun) take(a webhooks.Attempt) {
 	r.requests--
-	if r.inFlight[a.DeliveryID].Retry {
-		r.retries--
-	}
 	r.giveBackSlots()
 	r.more, r.starved = r.more || r.starved, false
 	if len(r.unrecorded) == 0 {
@@ -291,20 +258,13 @@ func (r *dispatchRun) record(ctx context.Context) error {
 	}
 	r.unrecorded, r.more = nil, true // other deliveries of their records
 	r.shutOffDue = r.shutOffDue || recorded.ShutOffDue
-	if r.failing = recorded.Delivered == 0; !r.failing {
-		r.retriesAfter = time.Time{}
-	}
+	r.failing = recorded.Delivered == 0
 	r.show()
-	if next := recorded.NextRetryAt; next != nil && (r.nextRetry.IsZero() || next.Before(r.nextRetry)) {
-		r.nextRetry = next.Time
-	}
 	r.Instrumentation.failed(recorded.Failed)
 	r.result.Delivered += recorded.Delivered
-	r.result.Failed += recorded.Failed + len(recorded.Retrying)
-	for n := range recorded.Attempted {
-		recorded.Attempted[n].OrganizationID = r.address.OrganizationID
-	}
-	store.NotifyAttempts(ctx, r.Waker, recorded.Attempted...)
+	r.result.Failed += recorded.Failed + recorded.Retrying
+	r.Waker.WakeFailing(recorded.Failing...)
+	r.Waker.Wake(recorded.Woken...)
 	return nil
 }
 
@@ -329,7 +289,9 @@ func (r *dispatchRun) wait(ctx context.Context) error {
 	r.progress.Store(&DispatchProgress{DispatchResult: r.result, InFlight: r.requests})
 	var arrived <-chan struct{}
 	if r.idle() {
-		timeout = min(timeout, max(0, r.IdleTimeout-time.Since(r.idleSince)))
+		if !r.waits {
+			timeout = min(timeout, max(0, r.IdleTimeout-time.Since(r.idleSince)))
+		}
 		var stop func()
 		arrived, stop = r.Arrivals.await(ctx, r.lease)
 		defer stop()

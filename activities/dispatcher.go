@@ -28,7 +28,7 @@ const (
 	leaveAfter = 2 * time.Second
 )
 
-// Dispatcher sends the deliveries of webhook addresses: first attempts and retries.
+// Dispatcher sends the deliveries of webhook addresses for the first time.
 type Dispatcher struct {
 	Service *service.Service
 	Sender  Sender
@@ -60,7 +60,7 @@ type DispatchProgress struct {
 	InFlight int
 }
 
-// DispatchPending sends everything due for the address, first attempts and retries, and
+// DispatchPending sends everything pending for the address, and
 // then waits for more, so that a busy address needs no Temporal work per event. It returns
 // after IdleTimeout without deliveries, after MaxDispatchRun, when the address is to be
 // turned off, or when the worker stops. If it dies, what it was sending is sent again.

@@ -266,10 +266,11 @@ func (r *receiver) Post(ctx context.Context, _ string, header http.Header, body 
 	r.mu.Lock()
 	r.received = append(r.received, d)
 	r.titles = append(r.titles, event.Data.WorkOrder.Title)
+	respond := r.respond
 	r.mu.Unlock()
 	r.arrived <- d
-	if r.respond != nil {
-		return r.respond(ctx, d)
+	if respond != nil {
+		return respond(ctx, d)
 	}
 	return webhook.Response{Status: http.StatusNoContent, Latency: time.Millisecond}, nil
 }

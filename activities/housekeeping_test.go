@@ -18,6 +18,7 @@ import (
 	"millwright/service/servicetest"
 	"millwright/service/store"
 	"millwright/service/upkeep"
+	"millwright/service/webhooks"
 )
 
 // heartbeats calls beat for each heartbeat of an activity, even one that is not sent.
@@ -203,12 +204,18 @@ func TestRemovedDeliveryIsEmpty(t *testing.T) {
 	}
 	f.Clock.Advance(models.EventRetention)
 	keepHouse(t, f, make(chan struct{}), func() {})
-	for name, do := range map[string]func(context.Context, string) (activities.LoadedDelivery, error){
-		"loaded": deliveries.LoadDelivery, "checked": deliveries.CheckDelivery,
+	for name, do := range map[string]func(context.Context, string) (webhooks.DeliveryState, error){
+		"loaded": deliveries.LoadDelivery, "attempted": deliveries.Attempt,
+	} {
+		if state, err := do(t.Context(), id); err != nil || !reflect.DeepEqual(state, webhooks.DeliveryState{}) {
+			t.Errorf("%s: %+v, %v; want it empty", name, state, err)
+		}
+	}
+	for name, do := range map[string]func(context.Context, string) error{
 		"redelivered": deliveries.RedeliverDelivery, "stopped": deliveries.StopDelivery,
 	} {
-		if state, err := do(t.Context(), id); err != nil || !reflect.DeepEqual(state, activities.LoadedDelivery{}) {
-			t.Errorf("%s: %+v, %v; want it empty", name, state, err)
+		if err := do(t.Context(), id); err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -18,7 +18,6 @@ import (
 
 	"millwright/activities"
 	"millwright/service/servicetest"
-	"millwright/service/store"
 	"millwright/webhook"
 )
 
@@ -191,31 +190,18 @@ func TestSweepsAreInstrumented(t *testing.T) {
 	}
 }
 
-func TestFailingDeliveriesAreWokenInTheTraceOfTheirCall(t *testing.T) {
+func TestFailingDeliveriesAreStartedInTheTraceOfTheirCall(t *testing.T) {
 	r := newReceiver()
-	r.respond = func(context.Context, received) (webhook.Response, error) {
-		return webhook.Response{Status: http.StatusInternalServerError}, nil
-	}
+	r.answer(http.StatusInternalServerError)
 	h := newDispatchHarness(t, r, time.Millisecond)
-	waker := &tracingWaker{}
-	h.dispatcher.Waker = waker
-	traced, untraced := h.createWorkOrder("a"), h.createWorkOrder("b")
-	h.Exec(`UPDATE events SET trace_parent = $1 WHERE record_id = $2`, traceParent, traced)
+	traced, untraced := h.deliveryOf(h.createWorkOrder("a")), h.deliveryOf(h.createWorkOrder("b"))
+	h.Exec(`UPDATE events SET trace_parent = $1 WHERE id = (SELECT event_id FROM all_deliveries WHERE id = $2)`, traceParent, traced)
 	<-h.dispatch()
-	got := map[string]bool{}
-	for _, w := range waker.Take() {
-		got[w.ID] = true
+	got := map[string]string{}
+	for _, d := range h.Wakes.TakeFailing() {
+		got[d.DeliveryID] = d.TraceParent
 	}
-	if len(got) != 3 || !got[h.deliveryOf(traced)+" in "+traceParent] || !got[h.deliveryOf(untraced)] || !got[h.ID("erp_hook")] {
-		t.Errorf("woken were %v", got)
-	}
-}
-
-// tracingWaker records the trace of each wake.
-type tracingWaker struct{ servicetest.Wakes }
-
-func (w *tracingWaker) WakeIn(ctx context.Context, targets ...store.WakeTarget) {
-	for _, target := range targets {
-		w.Wake(store.WakeTarget{Kind: target.Kind, ID: target.ID + " in " + *store.TraceParent(ctx)})
+	if len(got) != 2 || got[traced] != traceParent || got[untraced] != "" {
+		t.Errorf("started were %v", got)
 	}
 }

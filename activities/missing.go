@@ -64,8 +64,11 @@ func (s *Sweeper) WakeMissing(ctx context.Context) (int, error) {
 			at = comparison{Kind: kind, Missing: at.Missing}
 		}
 		compare := s.compareRecords
-		if kind == store.TargetWebhook || kind == store.TargetDelivery {
-			compare = s.compareAll
+		switch kind { //nolint:exhaustive // the others are records
+		case store.TargetWebhook:
+			compare = s.compareAddresses
+		case store.TargetDelivery:
+			compare = s.compareDeliveries
 		}
 		if err := compare(ctx, &at); err != nil {
 			return at.Missing, err
@@ -74,9 +77,9 @@ func (s *Sweeper) WakeMissing(ctx context.Context) (int, error) {
 	return at.Missing, nil
 }
 
-// compareAll wakes what is missing of a kind of which each workflow has work soon.
-func (s *Sweeper) compareAll(ctx context.Context, at *comparison) error {
-	wanted, err := s.Service.Upkeep.WantedWorkflows(ctx, at.Kind)
+// compareAddresses wakes addresses whose workflows are missing.
+func (s *Sweeper) compareAddresses(ctx context.Context, at *comparison) error {
+	wanted, err := s.Service.Upkeep.WantedAddresses(ctx)
 	if err != nil {
 		return err
 	}
@@ -84,10 +87,35 @@ func (s *Sweeper) compareAll(ctx context.Context, at *comparison) error {
 	if err != nil {
 		return err
 	}
-	missing := missingOf(wanted, open)
+	missing := slices.DeleteFunc(wanted, func(target store.WakeTarget) bool { return open[target.ID] })
 	s.Waker.Wake(missing...)
 	at.Missing += len(missing)
 	activity.RecordHeartbeat(ctx, *at)
+	return nil
+}
+
+// compareDeliveries starts missing Delivery workflows.
+func (s *Sweeper) compareDeliveries(ctx context.Context, at *comparison) error {
+	wanted, err := s.Service.Webhooks.Wanted(ctx)
+	if err != nil {
+		return err
+	}
+	open, err := s.Open.OpenWorkflows(ctx, at.Kind)
+	if err != nil {
+		return err
+	}
+	missing := slices.DeleteFunc(wanted, func(d store.FailingDelivery) bool { return open[d.DeliveryID] })
+	for some := range slices.Chunk(missing, missingAtOnce) {
+		for n := range some {
+			some[n].StartOnly = true
+		}
+		s.Waker.WakeFailing(some...)
+		at.Missing += len(some)
+		activity.RecordHeartbeat(ctx, *at)
+		if err := s.pause(ctx, missingPause); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -131,16 +159,6 @@ func (s *Sweeper) compareRecords(ctx context.Context, at *comparison) error {
 			return err
 		}
 	}
-}
-
-// missingOf returns the targets that are not open.
-func missingOf(wanted []store.WakeTarget, open map[string]bool) (missing []store.WakeTarget) {
-	for _, target := range wanted {
-		if !open[target.ID] {
-			missing = append(missing, target)
-		}
-	}
-	return missing
 }
 
 // errStopping has another worker continue an activity.

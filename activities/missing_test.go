@@ -116,9 +116,10 @@ func TestMissingWorkflowsAreWoken(t *testing.T) {
 	}
 	ids := strings.Fields(servicetest.Value[string](h.Fixture, `SELECT string_agg(id, ' ' ORDER BY id) FROM open_deliveries WHERE webhook_id = $1`, h.ID("erp_hook")))
 	h.Exec(`DELETE FROM open_deliveries WHERE webhook_id <> $1`, h.ID("erp_hook"))
-	h.retrying(time.Hour, true)
-	h.Exec(`UPDATE open_deliveries SET workflow = false WHERE id = $1`, ids[0])
+	h.SetDeliveries(models.DeliveryRetrying, `true`)
+	h.Exec(`UPDATE open_deliveries SET workflow = id <> $1`, ids[0])
 	h.SetDeliveries(models.DeliveryFailed, `id = $1`, ids[1])
+	h.Exec(`UPDATE deliveries SET workflow = true WHERE id = $1`, ids[1])
 	h.Wakes.Take()
 	c := newComparison(h.Fixture, &openList{all: map[store.TargetKind]map[string]bool{
 		store.TargetWebhook: {h.ID("erp_hook"): true}, store.TargetDelivery: {ids[2]: true},

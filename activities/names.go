@@ -9,8 +9,8 @@ import (
 // a name never changes.
 const (
 	NameDispatchPending   = "DispatchPending"
+	NameAttempt           = "Attempt"
 	NameLoadDelivery      = "LoadDelivery"
-	NameCheckDelivery     = "CheckDelivery"
 	NameRedeliverDelivery = "RedeliverDelivery"
 	NameStopDelivery      = "StopDelivery"
 	NameLoadAddress       = "LoadAddress"
@@ -40,10 +40,12 @@ func (d *Dispatcher) Register(r worker.ActivityRegistry) {
 	register(r, NameDispatchPending, d.DispatchPending)
 }
 
-// Register registers the activities of the Delivery workflow.
+// RegisterAttempt registers Attempt, which has its own task queue.
+func (a *Deliveries) RegisterAttempt(r worker.ActivityRegistry) { register(r, NameAttempt, a.Attempt) }
+
+// Register registers the other activities of the Delivery workflow.
 func (a *Deliveries) Register(r worker.ActivityRegistry) {
 	register(r, NameLoadDelivery, a.LoadDelivery)
-	register(r, NameCheckDelivery, a.CheckDelivery)
 	register(r, NameRedeliverDelivery, a.RedeliverDelivery)
 	register(r, NameStopDelivery, a.StopDelivery)
 }

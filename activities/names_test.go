@@ -12,7 +12,6 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"millwright/service/records"
-	"millwright/service/store"
 	"millwright/service/upkeep"
 	"millwright/service/webhooks"
 )
@@ -33,6 +32,7 @@ func TestActivitiesAreRegisteredUnderTheirNames(t *testing.T) {
 	r := &registry{methods: map[string]string{}}
 	(&Dispatcher{}).Register(r)
 	(&Deliveries{}).Register(r)
+	(&Deliveries{}).RegisterAttempt(r)
 	(&Addresses{}).Register(r)
 	(&Records{}).Register(r)
 	(&Mails{}).Register(r)
@@ -46,7 +46,7 @@ func TestActivitiesAreRegisteredUnderTheirNames(t *testing.T) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	const want = "CancelWorkOrder CheckDelivery DisableAddress DispatchPending EnableAddress HoldWorkOrder HousekeepForAWhile LoadAddress LoadDelivery " +
+	const want = "Attempt CancelWorkOrder DisableAddress DispatchPending EnableAddress HoldWorkOrder HousekeepForAWhile LoadAddress LoadDelivery " +
 		"LoadFeedback LoadWorkOrder RedeliverDelivery RedeliverSince RemindWorkOrder ResolveFeedback ResumeWorkOrder ReviewWorkOrder " +
 		"SendExample SendMail StopDelivery SweepForAWhile TestAddress TurnOffIfUnsuccessful WakeMissing WarnOfFailing"
 	if got := strings.Join(names, " "); got != want {
@@ -68,12 +68,11 @@ func TestStoredResultsKeepTheirFields(t *testing.T) {
 		},
 		`{"id":"","status":"","changed_at":` + time + `}`: RecordActionResult{},
 		`{"DeliveryID":"","WebhookID":"","IntegrationID":"","OrganizationID":"","RecordID":"","EventID":"","EventType":"",` +
-			`"Status":"","Attempts":0,"AttemptsBefore":0,"NextAttemptAt":null,"Made":null,"Planned":0,"KeptUntil":` + time +
-			`,"CreatedAt":` + time + `,"LoadedAt":` + time + `,"ResponseLimit":0}`: LoadedDelivery{},
+			`"Status":"","Attempts":0,"AttemptsBefore":0,"NextAttemptAt":null,"Workflow":false,"Made":null,"KeptUntil":` + time +
+			`,"LoadedAt":` + time + `}`: webhooks.DeliveryState{},
 		`{"WebhookID":"","OrganizationID":"","IntegrationID":"","Enabled":false,"OffReason":null,"OffAt":null,"FailingSince":null,"WarnedAt":null,` +
-			`"LastSuccessAt":null,"LastAt":null,"LastStatus":null,"LastError":null,"ShutOffDue":false,"Due":false,"NextRetryAt":null,` +
-			`"Pending":0,"Retrying":0,"Shown":0,"Held":0,"Failed":0,"LoadedAt":` + time + `}`: webhooks.AddressState{},
-		`{"number":0,"result":"","at":` + time + `,"status":"","recorded_at":` + time + `}`: store.AttemptSignal{},
+			`"LastSuccessAt":null,"LastAt":null,"LastStatus":null,"LastError":null,"ShutOffDue":false,"Due":false,"WaitsUntil":null,"NextRetryAt":null,` +
+			`"Pending":0,"Retrying":0,"Unplaced":0,"Held":0,"Failed":0,"LoadedAt":` + time + `}`: webhooks.AddressState{},
 		`{"event_id":"","latency_ms":0}`: TestResult{},
 		`{"RevokedTokens":0,"RateCounters":0,"CallCounts":0,"Leases":0,"Watermarks":0,"Deliveries":0,"Partitions":0,"Repositioned":0,"More":false}`: upkeep.RemovalResult{},
 	} {

@@ -1,35 +1,42 @@
 package activities_test
 
 import (
-	"context"
 	"net/http"
 	"testing"
 	"time"
 
-	"millwright/webhook"
+	"millwright/service/servicetest"
 )
 
-// While every attempt fails, retries that are due are claimed in portions with pauses, so that very many leave the
-// machine to other addresses.
-func TestRetriesOfADeadAddressAreSentInPortions(t *testing.T) {
-	const due, portion, pause = 200, 28, 20 * time.Millisecond
+// While an address fails, its dispatch sends the oldest delivery when that is due, and waits for it; the first success
+// opens the way for all, in order.
+func TestADeadAddressIsTriedOneByOne(t *testing.T) {
 	r := newReceiver()
 	h := newDispatchHarness(t, r, time.Millisecond)
-	for range due {
-		h.createWorkOrder("x")
+	r.answer(http.StatusInternalServerError)
+	var records []string
+	for range 40 {
+		records = append(records, h.createWorkOrder("x"))
 	}
-	h.retrying(-time.Hour, false)
-	r.respond = func(context.Context, received) (webhook.Response, error) {
-		return webhook.Response{Status: http.StatusInternalServerError}, nil
+	h.Exec(`INSERT INTO webhook_health (webhook_id, failing_since, failures, waits_until) VALUES ($1, now(), 100, now())`, h.ID("erp_hook"))
+	due := func() {
+		h.Exec(`UPDATE webhook_health SET waits_until = now() WHERE webhook_id = $1`, h.ID("erp_hook"))
 	}
 	done := h.dispatch()
-	r.take(t, portion) // nothing had failed before
-	began := time.Now()
-	r.take(t, due-portion)
-	if took, want := time.Since(began), (due/portion-2)*pause; took < want {
-		t.Errorf("%d retries were sent within %s, want pauses of at least %s", due-portion, took, want)
+	if first := r.take(t, 1)[0]; first.RecordID != records[0] {
+		t.Errorf("first arrived %s, want the oldest", first.RecordID)
 	}
-	if result := <-done; result.Failed != due {
-		t.Errorf("the dispatch returned %+v, want %d failed", result, due)
+	waitFor(t, func() bool {
+		return servicetest.Value[int](h.Fixture, `SELECT count(*) FROM open_deliveries WHERE status = 'retrying'`) == 1
+	})
+	r.answer(http.StatusOK)
+	due()
+	for n, arrived := range r.take(t, len(records)-1) {
+		if n == 0 && arrived.RecordID != records[1] {
+			t.Errorf("next arrived %s, want the next one", arrived.RecordID)
+		}
+	}
+	if result := <-done; result.Delivered != len(records)-1 || result.Failed != 1 {
+		t.Errorf("the dispatch returned %+v", result)
 	}
 }

@@ -2,6 +2,7 @@ package activities_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -11,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/sdk/temporal"
+
 	"millwright/activities"
 	"millwright/models"
 	"millwright/service/servicetest"
@@ -19,151 +22,173 @@ import (
 	"millwright/webhook"
 )
 
-// notified records the attempts of which workflows are told.
-type notified struct {
-	servicetest.Wakes
-	mu       sync.Mutex
-	attempts []store.AttemptedDelivery
+// attempt runs Attempt once, on the harness's clock and with its sender. It returns the state, or the wait until the
+// next attempt with the error's message.
+func (h *harness) attempt(id string) (state webhooks.DeliveryState, message string, wait time.Duration) {
+	h.t.Helper()
+	failing := &activities.Deliveries{Service: h.Service, Sender: h.dispatcher.Sender, Waker: h.dispatcher.Waker, Now: h.Service.Store.Now}
+	state, err := failing.Attempt(h.t.Context(), id)
+	if err == nil {
+		return state, "", 0
+	}
+	failed, ok := errors.AsType[*temporal.ApplicationError](err)
+	if !ok {
+		h.t.Fatal(err)
+	}
+	return state, failed.Message(), failed.NextRetryDelay()
 }
 
-func (n *notified) NotifyAttempts(deliveries ...store.AttemptedDelivery) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.attempts = append(n.attempts, deliveries...)
+// newRetryHarness returns a harness on a simulated clock whose dispatcher and Attempt send to the receiver.
+func newRetryHarness(t *testing.T, r *receiver) *harness {
+	t.Helper()
+	f := servicetest.New(t)
+	return &harness{Fixture: f, t: t, stop: make(chan struct{}), dispatcher: &activities.Dispatcher{
+		Service: f.Service, Sender: r, Waker: f.Wakes, Now: f.Clock.Now, IdleTimeout: time.Millisecond, Log: slog.New(slog.DiscardHandler),
+		Arrivals: activities.NewArrivals(f.Service, slog.New(slog.DiscardHandler)), SharedSlots: make(chan struct{}, 100),
+	}}
 }
 
-// retrying makes pending deliveries wait for their second attempt, which is due after the
-// wait. With many of them some have no workflow.
-func (h *harness) retrying(wait time.Duration, workflow bool) {
-	h.Exec(`UPDATE open_deliveries SET status = 'retrying', attempts = 1, last_status = 500, next_attempt_at = $1, workflow = $2
-		WHERE status = 'pending'`, time.Now().Add(wait), workflow)
+// answer has the receiver respond with the status from now on.
+func (r *receiver) answer(status int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.respond = func(context.Context, received) (webhook.Response, error) {
+		return webhook.Response{Status: status}, nil
+	}
 }
 
-func TestDispatchSendsRetriesWhenTheyAreDue(t *testing.T) {
+// Temporal retries Attempt when its errors say, along the whole schedule.
+func TestAttemptFollowsTheSchedule(t *testing.T) {
 	r := newReceiver()
-	h := newDispatchHarness(t, r, 3*time.Second)
-	told := &notified{}
-	h.dispatcher.Waker = told
-	due := h.createWorkOrder("due")
-	h.retrying(-time.Hour, true)
-	later := h.createWorkOrder("later")
-	h.retrying(1200*time.Millisecond, true)
-	done := h.dispatch()
-	if first := r.take(t, 1)[0]; first.RecordID != due {
-		t.Errorf("first arrived %s, want the one that is due", first.RecordID)
+	h := newRetryHarness(t, r)
+	r.answer(http.StatusInternalServerError)
+	id := h.deliveryOf(h.createWorkOrder("x"))
+	<-h.dispatch()
+	started := h.Wakes.TakeFailing()
+	if len(started) != 1 || started[0].DeliveryID != id || started[0].LastResult != "500" || started[0].EventType != models.EventWorkOrderCreated || started[0].StartOnly {
+		t.Errorf("started are %+v", started)
 	}
-	before := time.Now()
-	if second := r.take(t, 1)[0]; second.RecordID != later {
-		t.Errorf("then arrived %s", second.RecordID)
-	}
-	if waited := time.Since(before); waited > 2500*time.Millisecond {
-		t.Errorf("the retry was made %s after it was due, more or less", waited)
-	}
-	if result := <-done; result.Delivered != 2 {
-		t.Errorf("the dispatch returned %+v", result)
-	}
-	if len(told.attempts) != 2 {
-		t.Fatalf("workflows were told %+v", told.attempts)
-	}
-	for _, a := range told.attempts {
-		if a.Start || a.Signal.Number != 2 || a.Signal.Result != "204" || a.Signal.Status != models.DeliveryDelivered {
-			t.Errorf("a workflow was told %+v", a)
+	for n, want := range models.DefaultRetrySchedule {
+		if _, message, wait := h.attempt(id); message != "500 Internal Server Error" || wait != want {
+			t.Errorf("before attempt %d it waits %s with %q, want %s", n+2, wait, message, want)
+		}
+		h.Clock.Advance(want)
+		state, message, wait := h.attempt(id)
+		if last := n == len(models.DefaultRetrySchedule)-1; last {
+			if state.Status != models.DeliveryFailed || !state.Workflow || state.Attempts != 8 || state.LastResult() != "500" {
+				t.Errorf("at the end it is %+v, %s", state, message)
+			}
+		} else if message == "" || wait != models.DefaultRetrySchedule[n+1] {
+			t.Errorf("after attempt %d it waits %s with %q", n+2, wait, message)
 		}
 	}
-	if n := servicetest.Value[int](h.Fixture, `SELECT count(*) FROM attempts WHERE number = 2 AND status = 204`); n != 2 {
-		t.Errorf("%d attempts are stored", n)
+	if got := h.statuses(); got != "failed 1" || len(r.received) != 8 {
+		t.Errorf("%d attempts were made, it is %s", len(r.received), got)
 	}
 }
 
-// Retries that hang leave four requests to first attempts, and first attempts that hang
-// leave four to retries, both if the worker has requests to spare and if it has none.
-func TestNeitherRetriesNorFirstAttemptsStarve(t *testing.T) {
-	for _, tt := range []struct {
-		slots, retries, all int
-	}{{100, 28, 32}, {0, 3, 4}} {
-		t.Run(fmt.Sprintf("with %d shared requests", tt.slots), func(t *testing.T) {
+// Attempt ends without an error when there is nothing to retry.
+func TestAttemptEnds(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(h *harness, id string)
+		status models.DeliveryStatus
+		sent   int
+	}{
+		"delivered":  {func(*harness, string) {}, models.DeliveryDelivered, 2},
+		"by another": {func(h *harness, id string) { h.SetDeliveries(models.DeliveryDelivered, `id = $1`, id) }, models.DeliveryDelivered, 1},
+		"address off": {func(h *harness, _ string) {
+			h.Exec(`UPDATE webhooks SET enabled = false, off_reason = 'x', off_at = now()`)
+		}, models.DeliveryHeld, 1},
+		"organization":    {func(h *harness, _ string) { h.Exec(`UPDATE organizations SET suspended = true`) }, models.DeliveryHeld, 1},
+		"no subscription": {func(h *harness, _ string) { h.Exec(`UPDATE webhooks SET events = '{issue.created}'`) }, models.DeliverySkipped, 1},
+		"deleted":         {func(h *harness, _ string) { h.Exec(`DELETE FROM webhooks WHERE id = $1`, h.ID("erp_hook")) }, "", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
 			r := newReceiver()
-			h := newDispatchHarness(t, r, time.Millisecond)
-			h.dispatcher.SharedSlots = make(chan struct{}, tt.slots)
-			for range 50 {
-				h.createWorkOrder("retry")
+			h := newRetryHarness(t, r)
+			r.answer(http.StatusInternalServerError)
+			id := h.deliveryOf(h.createWorkOrder("x"))
+			<-h.dispatch()
+			r.answer(http.StatusOK)
+			h.Clock.Advance(time.Minute)
+			tt.change(h, id)
+			state, message, _ := h.attempt(id)
+			if state.Status != tt.status || message != "" || len(r.received) != tt.sent {
+				t.Errorf("it is %q (%s) after %d attempts, want %q after %d", state.Status, message, len(r.received), tt.status, tt.sent)
 			}
-			h.retrying(-time.Hour, false)
-			release := make(chan struct{})
-			var mu sync.Mutex
-			inFlight, most := 0, 0
-			r.respond = func(context.Context, received) (webhook.Response, error) {
-				mu.Lock()
-				inFlight++
-				most = max(most, inFlight)
-				mu.Unlock()
-				<-release
-				mu.Lock()
-				inFlight--
-				mu.Unlock()
-				return webhook.Response{Status: http.StatusOK}, nil
-			}
-			done := h.dispatch()
-			r.take(t, tt.retries)
-			for range 50 {
-				h.createWorkOrder("first")
-			}
-			r.take(t, tt.all-tt.retries)
-			r.mu.Lock()
-			if first := slices.Index(r.titles, "first"); first != tt.retries || slices.Contains(r.titles[first:], "retry") {
-				t.Errorf("arrived are %v", r.titles)
-			}
-			r.mu.Unlock()
-			close(release)
-			if result := <-done; result.Delivered != 100 {
-				t.Errorf("the dispatch returned %+v", result)
-			}
-			if most != tt.all {
-				t.Errorf("%d requests at once, want %d", most, tt.all)
+			if tt.status == models.DeliveryHeld && servicetest.Value[bool](h.Fixture, `SELECT workflow FROM open_deliveries WHERE id = $1`, id) {
+				t.Error("a held one keeps its place")
 			}
 		})
 	}
-	t.Run("while first attempts keep coming", func(t *testing.T) {
-		r := newReceiver()
-		h := newDispatchHarness(t, r, time.Millisecond)
-		for range 20 {
-			h.createWorkOrder("retry")
-		}
-		h.retrying(-time.Hour, false)
-		for range 120 {
-			h.createWorkOrder("first")
-		}
-		step := make(chan struct{})
-		r.respond = func(context.Context, received) (webhook.Response, error) {
-			<-step
-			return webhook.Response{Status: http.StatusOK}, nil
-		}
-		done := h.dispatch()
-		r.take(t, 32)
-		r.mu.Lock()
-		if n := strings.Count(strings.Join(r.titles, " "), "retry"); n < 4 {
-			t.Errorf("%d of 32 requests are retries, want at least 4", n)
-		}
-		r.mu.Unlock()
-		close(step)
-		<-done
-	})
 }
 
-// A retry and newer deliveries of its record go out one at a time, oldest first.
-func TestRetriesKeepTheOrderOfTheirRecord(t *testing.T) {
+// A changed address or record counts at the moment of each attempt.
+func TestAttemptSendsWhatIsTrueNow(t *testing.T) {
 	r := newReceiver()
-	h := newDispatchHarness(t, r, time.Millisecond)
-	id := h.createWorkOrder("x")
-	h.retrying(-time.Hour, true)
-	h.addUpdates(id, 3)
+	h := newRetryHarness(t, r)
+	r.answer(http.StatusInternalServerError)
+	record := h.createWorkOrder("before")
+	id := h.deliveryOf(record)
 	<-h.dispatch()
-	var got []string
-	for _, d := range r.received {
-		got = append(got, string(d.EventType))
+	h.Exec(`UPDATE webhooks SET url = 'https://moved.example.com/' WHERE id = $1`, h.ID("erp_hook"))
+	h.Exec(`UPDATE work_orders SET title = 'after' WHERE id = $1`, record)
+	h.Clock.Advance(time.Minute)
+	h.attempt(id)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if got := r.titles; !slices.Equal(got, []string{"before", "after"}) {
+		t.Errorf("sent are %v", got)
 	}
-	if !slices.Equal(got, []string{"work_order.created", "work_order.updated", "work_order.updated", "work_order.updated"}) {
-		t.Errorf("arrived are %v", got)
+}
+
+// A redelivery of many makes a retrying one pending: its attempt waits, and its workflow is woken when the address's
+// dispatcher has recorded what came of it.
+func TestRedeliveredByItsAddress(t *testing.T) {
+	for response, want := range map[int]string{http.StatusOK: "delivered 1", http.StatusInternalServerError: "retrying 1"} {
+		t.Run(want, func(t *testing.T) {
+			r := newReceiver()
+			h := newRetryHarness(t, r)
+			r.answer(http.StatusInternalServerError)
+			id := h.deliveryOf(h.createWorkOrder("x"))
+			<-h.dispatch()
+			if _, err := h.Webhooks.RedeliverSince(t.Context(), store.Operator(), store.NoKey, h.ID("erp_hook"), models.TimeOf(servicetest.Start.Add(-time.Hour))); err != nil {
+				t.Fatal(err)
+			}
+			h.Clock.Advance(time.Minute)
+			if _, message, wait := h.attempt(id); wait != time.Minute || len(r.received) != 1 {
+				t.Errorf("while it is pending Attempt waits %s with %q, after %d attempts", wait, message, len(r.received))
+			}
+			r.answer(response)
+			h.Wakes.Take()
+			<-h.dispatch()
+			if woken := h.Wakes.Take(); !slices.ContainsFunc(woken, func(w store.WakeTarget) bool { return w.ID == id }) || h.statuses() != want {
+				t.Errorf("woken are %v, it is %s", woken, h.statuses())
+			}
+			if n := servicetest.Value[int](h.Fixture, `SELECT count(*) FROM dirty_records WHERE record_id = $1`, id); n != 1 {
+				t.Error("a wake that is lost is not repeated")
+			}
+			h.attempt(id)
+			if n := servicetest.Value[int](h.Fixture, `SELECT count(*) FROM dirty_records WHERE record_id = $1`, id); n != 0 {
+				t.Error("a wake is repeated that came")
+			}
+		})
+	}
+}
+
+// A success after failures wakes the address, where deliveries may wait.
+func TestASuccessfulRetryWakesItsAddress(t *testing.T) {
+	r := newReceiver()
+	h := newRetryHarness(t, r)
+	r.answer(http.StatusInternalServerError)
+	id := h.deliveryOf(h.createWorkOrder("x"))
+	<-h.dispatch()
+	r.answer(http.StatusOK)
+	h.Clock.Advance(time.Minute)
+	h.Wakes.Take()
+	h.attempt(id)
+	if woken := h.Wakes.Take(); len(woken) != 1 || woken[0].ID != h.ID("erp_hook") {
+		t.Errorf("woken are %v", woken)
 	}
 }
 

@@ -23,7 +23,7 @@ func Send(ctx context.Context, sender Sender, signer *webhook.Signer, now func()
 	started := now()
 	attempt := webhooks.Attempt{
 		DeliveryID: d.DeliveryID, Number: d.Attempts + 1, Generation: d.Generation, Failures: d.Attempts - d.AttemptsBefore, StartedAt: models.TimeOf(started),
-		EventID: d.EventID, EventAt: d.EventAt, TraceParent: d.TraceParent,
+		EventID: d.EventID, EventType: d.EventType, EventAt: d.EventAt, TraceParent: d.TraceParent,
 	}
 	header := signer.Header(d.EventID, string(d.EventType), started, d.Body)
 	response, err := sender.Post(ctx, url, header, d.Body)

@@ -33,20 +33,22 @@ type Sweeper struct {
 	Instrumentation *Instrumentation
 }
 
-// WakeUnclaimed wakes every workflow with unclaimed work and returns their number.
+// WakeUnclaimed wakes every workflow with unclaimed work, starts a Delivery for each overdue one and returns their number.
 func (s *Sweeper) WakeUnclaimed(ctx context.Context) (int, error) {
 	unclaimed, err := s.Service.Upkeep.Unclaimed(ctx, s.Grace)
 	if err != nil {
 		return 0, err
 	}
-	shown, err := s.Service.Webhooks.ShowDeliveries(ctx)
+	overdue, givenUp, err := s.Service.Webhooks.Overdue(ctx)
 	if err != nil {
 		return 0, err
 	}
 	s.Waker.Wake(unclaimed...)
-	s.Waker.Wake(shown...)
-	s.Instrumentation.sweepFinished(s.Service.Store.Now(), len(unclaimed))
-	return len(unclaimed), nil
+	s.Waker.Wake(givenUp...)
+	s.Waker.WakeFailing(overdue...)
+	found := len(unclaimed) + len(overdue)
+	s.Instrumentation.sweepFinished(s.Service.Store.Now(), found)
+	return found, nil
 }
 
 // SweepForAWhile calls WakeUnclaimed every Grace for the duration, at most MaxSweepRun, or

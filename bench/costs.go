@@ -16,15 +16,20 @@ func benchCosts(b *bench) {
 // them, and without what the servers use at rest.
 func (in *installation) benchCost(what string, op operation, rate float64) {
 	in.begin(what)
-	in.awaitWorkflowsIdle()
-	rest := in.measure(func() int { check(after(in.ctx, time.Now().Add(in.load))); return 0 })
-	made := in.measure(func() int {
+	in.measureAboveRest(func() int {
 		n := len(must(in.erp.busy(in.ctx, op, rate, in.load)))
 		in.awaitWorkflowsIdle()
 		return n
-	})
+	}).cpu(in.report, what)
+}
+
+// measureAboveRest is measure without the CPU time that the servers use at rest.
+func (in *installation) measureAboveRest(load func() int) measured {
+	in.awaitWorkflowsIdle()
+	rest := in.measure(func() int { check(after(in.ctx, time.Now().Add(in.load))); return 0 })
+	made := in.measure(load)
 	for part, used := range rest.used {
 		made.used[part] = max(0, made.used[part]-time.Duration(float64(used)*made.took.Seconds()/rest.took.Seconds()))
 	}
-	made.cpu(in.report, what)
+	return made
 }

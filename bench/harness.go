@@ -116,13 +116,13 @@ func (m measured) cpu(r *report, what string) { m.used.report(r, what, m.n) }
 // series are rounds of the same load.
 type series []measured
 
-// cpu adds the CPU time of the operations of all rounds, and returns their sum.
-func (s series) cpu(r *report, what string) float64 {
+// cpu adds the CPU time of the operations of all rounds.
+func (s series) cpu(r *report, what string) {
 	n, used := 0, usage{}
 	for _, m := range s {
 		n, used = n+m.n, used.plus(m.used)
 	}
-	return used.report(r, what, n)
+	used.report(r, what, n)
 }
 
 // rates returns the operations per second of each round.

@@ -229,13 +229,11 @@ func (in *installation) stopWorker() {
 	in.worker = nil
 }
 
-// exec runs a statement and returns the number of its rows.
-func (in *installation) exec(sql string, args ...any) int {
-	tag, err := in.pool.Exec(in.ctx, sql, args...)
-	if err != nil {
+// exec runs a statement.
+func (in *installation) exec(sql string, args ...any) {
+	if _, err := in.pool.Exec(in.ctx, sql, args...); err != nil {
 		check(fmt.Errorf("%.60s…: %w", sql, err))
 	}
-	return int(tag.RowsAffected())
 }
 
 // fetch returns the body at the URL.

@@ -31,19 +31,11 @@ type rejections struct {
 	// the wait.
 	accept atomic.Bool
 	wait   atomic.Int64
-	// total counts the rejected requests, most the largest number at once.
-	total, inFlight, most atomic.Int64
 }
 
-// reject counts a request and waits.
+// reject waits.
 func (r *rejections) reject() {
-	n := r.inFlight.Add(1)
-	for most := r.most.Load(); n > most && !r.most.CompareAndSwap(most, n); {
-		most = r.most.Load()
-	}
 	<-time.After(time.Duration(r.wait.Load()))
-	r.inFlight.Add(-1)
-	r.total.Add(1)
 }
 
 // deliveryLog contains the deliveries of one measurement.

@@ -358,10 +358,10 @@ var signatures = []rule{
 }
 
 var deliveries = []rule{
-	{item: "delivery 1", words: "a retried event keeps its id", code: "service/webhooks.(*Webhooks).Claim", test: func(t *testing.T, h *harness) {
+	{item: "delivery 1", words: "a retried event keeps its id", code: "service/webhooks.(*Webhooks).NextRetry", test: func(t *testing.T, h *harness) {
 		first := h.pendingDeliveries("erp_hook", h.workOrder(nil))[0]
 		h.attempt("erp_hook", first, 500)
-		want(t, "the event's id", h.dueRetry("erp_hook", first.DeliveryID).EventID, first.EventID)
+		want(t, "the event's id", h.dueRetry(first.DeliveryID).EventID, first.EventID)
 	}},
 	{item: "delivery 2", words: "a record's events are sent in the order of its changes", code: "activities.(*dispatchRun).claim", alone: true, test: func(_ *testing.T, h *harness) {
 		h.forgetDeliveries()
@@ -381,7 +381,7 @@ var deliveries = []rule{
 		if err := h.Webhooks.RetryNow(t.Context(), d.DeliveryID); err != nil {
 			t.Fatal(err)
 		}
-		h.attempt("erp_hook", h.dueRetry("erp_hook", d.DeliveryID), 200)
+		h.attempt("erp_hook", h.dueRetry(d.DeliveryID), 200)
 		want(t, "after", h.delivery(d.DeliveryID).Status, models.DeliveryDelivered)
 	}},
 	{item: "delivery 3, list", words: "from the list of deliveries", code: "service/webhooks.(*Webhooks).RedeliverDelivery", test: wantDeliveriesList},

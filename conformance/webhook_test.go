@@ -111,21 +111,11 @@ func (h *harness) attempt(hook string, d webhooks.RenderedDelivery, status int) 
 	return recorded
 }
 
-// dueRetry makes the delivery's next attempt due and claims it.
-func (h *harness) dueRetry(hook, id string) webhooks.RenderedDelivery {
+// dueRetry makes the delivery's next attempt due and returns it as its workflow sends it.
+func (h *harness) dueRetry(id string) webhooks.RenderedDelivery {
 	h.t.Helper()
 	h.Exec(`UPDATE open_deliveries SET next_attempt_at = $2 WHERE id = $1 AND next_attempt_at > $2`, id, h.Clock.Now())
-	claim, err := h.Webhooks.Claim(h.t.Context(), h.Holder(hook), webhooks.ClaimRequest{Limit: 1000, Retries: 1000})
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	for _, d := range claim.Deliveries {
-		if d.DeliveryID == id {
-			return d
-		}
-	}
-	h.t.Fatalf("%s is not claimed", id)
-	return webhooks.RenderedDelivery{}
+	return servicetest.NextRetry(h.t, h.Fixture, id)
 }
 
 // delivery returns the state of a delivery.
@@ -255,7 +245,7 @@ func wantSchedule(t *testing.T, h *harness) {
 		}
 		want(t, fmt.Sprintf("the wait after attempt %d", d.Attempts+1), state.NextAttemptAt.Sub(h.Clock.Now()), wait)
 		h.Clock.Advance(wait)
-		d = h.dueRetry("erp_hook", d.DeliveryID)
+		d = h.dueRetry(d.DeliveryID)
 	}
 	want(t, "attempts so far", d.Attempts, 7)
 	h.attempt("erp_hook", d, 0)

@@ -255,6 +255,25 @@ func TestFormsOfIntegrationsSayWhatIsWrong(t *testing.T) {
 	v.Get(page+"?see=wo_"+strings.Repeat("0", 26)).Want(http.StatusOK, "no record with this id")
 }
 
+// While an address fails, its page shows what waits and until when.
+func TestAnAddressThatFailsShowsWhatWaits(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	v := s.SignedIn("ann")
+	page := "/console/webhooks/" + s.ID("erp_hook")
+	for range 3 {
+		servicetest.Create(t, s.Fixture)
+	}
+	s.SetDeliveries(models.DeliveryRetrying, `webhook_id = $1 AND id <> (SELECT max(id) FROM open_deliveries WHERE webhook_id = $1)`, s.ID("erp_hook"))
+	s.Exec(`INSERT INTO webhook_health (webhook_id, failing_since, failures, waits_until) VALUES ($1, $2, 120, $2::timestamptz + interval '40 seconds')`, s.ID("erp_hook"), s.Clock.Now())
+	v.Get(page).Want(http.StatusOK, "Failing since", "Pending deliveries wait until one arrives; the oldest is tried", "2 deliveries that failed too wait until others have ended")
+	s.Exec(`UPDATE webhook_health SET waits_until = NULL`)
+	s.Exec(`UPDATE open_deliveries SET workflow = true`)
+	if body := v.Get(page).Want(http.StatusOK, "Failing since").Body; strings.Contains(body, "wait until") {
+		t.Error("the page shows that deliveries wait")
+	}
+}
+
 // Missed deliveries since a time are counted, and sent.
 func TestMissedDeliveriesAreCountedAndSent(t *testing.T) {
 	t.Parallel()

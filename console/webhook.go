@@ -29,6 +29,10 @@ type webhookView struct {
 	Counts                                               []countRow
 	// Held is why deliveries are held although the address is on, "" if they are not.
 	Held string
+	// WaitsUntil is when the oldest pending delivery is tried while the address fails, Unplaced the number of retrying
+	// ones that wait for a place.
+	WaitsUntil moment
+	Unplaced   string
 	// Missed is the number of deliveries that failed or were held.
 	Missed   string
 	Test     *testView
@@ -105,6 +109,9 @@ func (c *Console) renderWebhook(r *request, status int, rejected *form) error {
 	}
 	if h.Enabled {
 		view.Held = valueOf(h.State.OffReason)
+	}
+	if view.WaitsUntil = r.optionalMoment(h.State.WaitsUntil); h.State.Unplaced > 0 {
+		view.Unplaced = counted(h.State.Unplaced, webhooks.MaxAddressCount, "delivery", "deliveries")
 	}
 	view.Owns = r.viewer.Admin || slices.Contains(h.Owners, r.viewer.IdentityID)
 	if n := h.State.Failed + h.State.Held; n > 0 {

@@ -32,7 +32,7 @@ func openIn(t testing.TB, c client.Client) []string {
 }
 
 // Temporal lost its data: the same workflows are open again as before, also of addresses
-// that are idle or off and of deliveries that are failed or held.
+// that are idle or off and of deliveries that are failed.
 func TestRestoredTemporalStartsEveryWorkflow(t *testing.T) {
 	t.Parallel()
 	idle, failing, off := newReceiver(t), newReceiver(t), newReceiver(t)
@@ -99,8 +99,9 @@ func TestRestoredTemporalStartsEveryWorkflow(t *testing.T) {
 		return err == nil && slices.Equal(openIn(t, lost.temporal), withoutRecords)
 	})
 	lost.startWorker()
+	want = slices.DeleteFunc(want, func(id string) bool { return id == workflows.DeliveryID(held) }) // it has nothing to do
 	eventually(t, deliveryLimit, "all are open again", allOpen(lost.temporal))
-	lost.awaitFound(`WorkflowType = "Delivery" AND DeliveryStatus = "retrying"`, workflows.DeliveryID(retrying))
+	lost.awaitFound(`WorkflowType = "Delivery" AND ExecutionStatus = "Running" AND DeliveryStatus = "retrying"`, workflows.DeliveryID(retrying))
 	lost.awaitFound(`WorkflowType = "WebhookAddress" AND AddressStatus = "off"`, workflows.WebhookAddressID(h.org.webhookID(3)))
 	for id, status := range map[string]string{retrying: "retrying", failed: "failed", held: "held"} {
 		h.awaitAttempts(id, status, 503) // none was sent again

@@ -13,9 +13,11 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	"go.temporal.io/api/enums/v1"
 	"go.yaml.in/yaml/v3"
 
 	"millwright/mail/mailtest"
+	"millwright/workflows"
 )
 
 // Files for operators.
@@ -138,6 +140,10 @@ func TestDashboardAndAlertsHaveTheirMetrics(t *testing.T) {
 	failed := h.deliveryTo(3, id)
 	h.awaitAttempts(failed, "retrying", 410)
 	if _, err := h.db.Exec(t.Context(), `UPDATE open_deliveries SET next_attempt_at = now() WHERE id = $1`, failed); err != nil {
+		t.Fatal(err)
+	}
+	h.awaitWorkflow(workflows.DeliveryID(failed), enums.WORKFLOW_EXECUTION_STATUS_RUNNING)
+	if err := h.temporal.SignalWorkflow(t.Context(), workflows.DeliveryID(failed), "", workflows.SignalWake, nil); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, deliveryLimit, "the address that failed for good is off", func() bool {

@@ -210,7 +210,7 @@ func TestATraceLeadsFromACallToItsDeliveries(t *testing.T) {
 
 	// The workflows: the record's and the failing delivery's.
 	look := spans.await(trace, "RunActivity:LoadWorkOrder", 1)[0]
-	retry := spans.await(trace, "RunActivity:LoadDelivery", 1)[0]
+	retry := spans.await(trace, "RunActivity:Attempt", 1)[0]
 	if look.attribute("temporalWorkflowID") != workflows.WorkOrderID(id) || retry.attribute("temporalWorkflowID") != workflows.DeliveryID(second) {
 		t.Errorf("activities are %v and %v", look, retry)
 	}

@@ -110,7 +110,7 @@ var backlogGauges = []backlogGauge{
 		count(func(b upkeep.Backlog) int { return b.Held })),
 	gauge("unclaimed_addresses", "Addresses with pending deliveries that no dispatcher has leased and no sweep has woken.",
 		count(func(b upkeep.Backlog) int { return b.UnclaimedAddresses })),
-	gauge("unclaimed_retries", "Deliveries whose next attempt is overdue at addresses that no dispatcher has leased; counted up to 100,000.",
+	gauge("unclaimed_retries", "Deliveries whose next attempt is overdue by minutes, and whose workflow no sweep has started; counted up to 100,000.",
 		count(func(b upkeep.Backlog) int { return b.UnclaimedRetries })),
 	gauge("unclaimed_records", "Records that have been dirty for longer than twelve sweeps; counted up to 100,000.",
 		count(func(b upkeep.Backlog) int { return b.UnclaimedRecords })),

@@ -30,7 +30,7 @@ type Tester struct{ Client client.Client }
 func (t Tester) Send(ctx context.Context, test webhooks.BegunTest, kind models.EventType) error {
 	ctx, cancel := context.WithTimeout(ctx, testTimeout)
 	defer cancel()
-	name, options, arguments := startOf(test.Address)
+	name, options, arguments := startOf(wake{target: test.Address})
 	options.Priority = priorityOf(test.Address, 0)
 	options.WorkflowIDConflictPolicy = enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
 	update, input := workflows.TestUpdate(kind)

@@ -18,7 +18,7 @@ func TestWakeAllWakesEveryTargetOrFails(t *testing.T) {
 		targets = append(targets, store.WakeTarget{Kind: store.TargetWebhook, ID: fmt.Sprint("whk_", n)})
 	}
 	c := &fakeTemporal{}
-	if err := WakeAll(t.Context(), c, targets); err != nil || len(c.calls) != len(targets) {
+	if err := WakeAll(t.Context(), c, targets, nil); err != nil || len(c.calls) != len(targets) {
 		t.Errorf("%d are woken, %v", len(c.calls), err)
 	}
 	for _, target := range targets {
@@ -38,7 +38,7 @@ func TestWakeAllWakesEveryTargetOrFails(t *testing.T) {
 		}
 		return ctx.Err()
 	}}
-	err := WakeAll(t.Context(), c, targets)
+	err := WakeAll(t.Context(), c, targets, nil)
 	if !errors.Is(err, down) || !strings.Contains(err.Error(), "wake the workflow of whk_") {
 		t.Errorf("the error is %v", err)
 	}

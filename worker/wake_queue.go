@@ -12,8 +12,8 @@ type wake struct {
 	target store.WakeTarget
 	// parent is the span (W3C traceparent) in whose trace the workflow starts, "" if absent.
 	parent string
-	// told is the attempt that the wake of a delivery tells of, nil to load everything.
-	told *store.AttemptedDelivery
+	// failing is the delivery whose workflow is started if it is not open, nil for other workflows.
+	failing *store.FailingDelivery
 	// since is when it was last asked for.
 	since time.Time
 }
@@ -26,22 +26,33 @@ type wakeKey struct {
 
 func keyOf(target store.WakeTarget) wakeKey { return wakeKey{target.Kind, target.ID} }
 
-// merge makes w the wake of both. The first trace is kept, and the last attempt is told
-// unless one of them tells nothing.
+// wakeOf returns the wake of a failing delivery.
+func wakeOf(d store.FailingDelivery) wake {
+	target := store.NewWakeTarget(d.OrganizationID, d.DeliveryID)
+	target.Swept = d.StartOnly
+	return wake{target: target, parent: d.TraceParent, failing: &d}
+}
+
+// merge makes w the wake of both. The first trace is kept.
 func (w *wake) merge(later wake) {
 	w.since = later.since
 	w.target.Swept = w.target.Swept && later.target.Swept
 	if w.parent == "" {
 		w.parent = later.parent
 	}
-	if w.told == nil || later.told == nil {
-		w.told = nil
-		return
+	signals := w.signals() || later.signals()
+	if w.failing == nil {
+		w.failing = later.failing
 	}
-	last := *later.told
-	last.Start = last.Start || w.told.Start
-	w.told = &last
+	if w.failing != nil && signals {
+		both := *w.failing
+		both.StartOnly = false
+		w.failing = &both
+	}
 }
+
+// signals reports whether a workflow that is open is woken.
+func (w *wake) signals() bool { return w.failing == nil || !w.failing.StartOnly }
 
 // urgency is the order in which the wakes of one organization are sent.
 type urgency int

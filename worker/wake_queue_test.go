@@ -118,20 +118,10 @@ func TestFullQueueOfManyOrganizationsStaysFair(t *testing.T) {
 
 func TestMergedWakesCarryWhatEachCarried(t *testing.T) {
 	now := time.Now()
-	attempt := func(n int, start bool) *store.AttemptedDelivery {
-		return &store.AttemptedDelivery{Start: start, Signal: store.AttemptSignal{Number: n}}
-	}
-	first := wake{parent: "first", told: attempt(1, true), since: now, target: store.WakeTarget{Swept: true}}
-	first.merge(wake{parent: "second", told: attempt(2, false), since: now.Add(time.Second)})
-	if first.parent != "first" || first.told.Signal.Number != 2 || !first.told.Start || first.target.Swept || !first.since.After(now) {
-		t.Errorf("merged %+v, told %+v", first, first.told)
-	}
-	for name, w := range map[string][]wake{
-		"the first": {{}, {told: attempt(2, false)}}, "the second": {{told: attempt(1, false)}, {}},
-	} {
-		if w[0].merge(w[1]); w[0].told != nil {
-			t.Errorf("%s loads everything, merged it tells %+v", name, w[0].told)
-		}
+	first := wake{parent: "first", since: now, target: store.WakeTarget{Swept: true}, failing: &store.FailingDelivery{StartOnly: true}}
+	first.merge(wake{parent: "second", since: now.Add(time.Second)})
+	if first.parent != "first" || first.failing == nil || first.failing.StartOnly || first.target.Swept || !first.since.After(now) {
+		t.Errorf("merged %+v, failing %+v", first, first.failing)
 	}
 	if keys := []wakeKey{keyOf(workOrder(1)), keyOf(store.WakeTarget{Kind: store.TargetWorkOrder, ID: "wo_1", OrganizationID: "org_1", Swept: true})}; len(slices.Compact(keys)) != 1 {
 		t.Errorf("one workflow has the keys %v", keys)

@@ -131,14 +131,12 @@ func (w *Waker) wakeAll(parent string, targets []store.WakeTarget) {
 	}
 }
 
-// NotifyAttempts wakes delivery workflows by a signal with the attempt.
-// Of merged attempts the last is told, and a wake that tells nothing has the workflow load
-// everything.
-func (w *Waker) NotifyAttempts(deliveries ...store.AttemptedDelivery) {
+// WakeFailing starts Delivery workflows, or wakes them if they are open.
+func (w *Waker) WakeFailing(deliveries ...store.FailingDelivery) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, d := range deliveries {
-		w.wake(wake{target: store.NewWakeTarget(d.OrganizationID, d.DeliveryID), parent: d.TraceParent, told: &d})
+		w.wake(wakeOf(d))
 	}
 }
 
@@ -320,26 +318,30 @@ func (w *Waker) coolDown(l *lane, target store.WakeTarget) {
 	})
 }
 
-// send sends the wake. Errors of a workflow that a wake does not start are not errors.
+// send sends the wake. That a workflow is not open, or open already, is no error of a wake that does not need it.
 func (w *Waker) send(ctx context.Context, next wake, priority temporal.Priority) error {
-	target, signal, argument := next.target, workflows.SignalWake, any(nil)
-	if next.told != nil {
-		signal, argument = workflows.SignalAttempted, next.told.Signal
-		if !next.told.Start {
-			err := w.client.SignalWorkflow(ctx, workflows.DeliveryID(target.ID), "", signal, argument)
-			if _, missing := errors.AsType[*serviceerror.NotFound](err); missing {
-				return nil // its workflow is not open
-			}
-			return err
+	if next.target.Kind == store.TargetDelivery && next.failing == nil {
+		err := w.client.SignalWorkflow(ctx, workflows.DeliveryID(next.target.ID), "", workflows.SignalWake, nil)
+		if _, missing := errors.AsType[*serviceerror.NotFound](err); missing {
+			return nil
 		}
+		return err
 	}
-	name, options, arguments := startOf(target)
+	name, options, arguments := startOf(next)
 	options.Priority = priority
-	_, err := w.client.SignalWithStartWorkflow(ctx, options.ID, signal, argument, options, name, arguments...)
+	start := func() (err error) {
+		if next.failing != nil && next.failing.StartOnly { // an open workflow is left alone
+			_, err = w.client.ExecuteWorkflow(ctx, options, name, arguments...)
+		} else {
+			_, err = w.client.SignalWithStartWorkflow(ctx, options.ID, workflows.SignalWake, nil, options, name, arguments...)
+		}
+		return err
+	}
+	err := start()
 	if _, invalid := errors.AsType[*serviceerror.InvalidArgument](err); invalid {
 		// No worker has registered the search attributes yet: start without them.
 		options.TypedSearchAttributes = temporal.SearchAttributes{}
-		_, err = w.client.SignalWithStartWorkflow(ctx, options.ID, signal, argument, options, name, arguments...)
+		err = start()
 	}
 	return err
 }
@@ -360,7 +362,7 @@ var workflowKinds = map[store.TargetKind]workflowKind{
 		workflows.WebhookAddressName, workflows.WebhookAddressID, workflows.TaskQueueWebhooks, "Deliveries to ",
 		workflows.AddressRun{}, workflows.AttributeWebhookAddress.ValueSet,
 	},
-	store.TargetDelivery:  {workflows.DeliveryName, workflows.DeliveryID, workflows.TaskQueueDeliveries, "Retries of ", workflows.DeliveryRun{}, nil},
+	store.TargetDelivery:  {workflows.DeliveryName, workflows.DeliveryID, workflows.TaskQueueDeliveries, "Retries of ", nil, nil},
 	store.TargetWorkOrder: {workflows.WorkOrderName, workflows.WorkOrderID, workflows.TaskQueueRecords, "Work order ", nil, workflows.AttributeRecordID.ValueSet},
 	store.TargetFeedback:  {workflows.FeedbackName, workflows.FeedbackID, workflows.TaskQueueRecords, "Feedback ", nil, workflows.AttributeRecordID.ValueSet},
 	store.TargetMail:      mailWorkflow,
@@ -369,25 +371,29 @@ var workflowKinds = map[store.TargetKind]workflowKind{
 
 var mailWorkflow = workflowKind{workflows.MailName, workflows.MailID, workflows.TaskQueueMail, "Mail to people of ", nil, nil}
 
-// startOf is how the workflow of the target is started. It can be found by what the target
+// startOf is how the workflow of the wake is started. It can be found by what the wake
 // names; what only Postgres knows is added by the workflow's first load.
-func startOf(target store.WakeTarget) (name string, options client.StartWorkflowOptions, arguments []any) {
-	kind := workflowKinds[target.Kind]
+func startOf(w wake) (name string, options client.StartWorkflowOptions, arguments []any) {
+	target, kind := w.target, workflowKinds[w.target.Kind]
+	options = client.StartWorkflowOptions{ID: kind.id(target.ID), TaskQueue: kind.queue, StaticSummary: kind.summary + target.ID}
 	arguments = []any{target.ID}
 	if kind.run != nil {
 		arguments = append(arguments, kind.run)
 	}
 	var attributes []temporal.SearchAttributeUpdate
-	if target.OrganizationID != "" {
+	if target.OrganizationID != "" && w.failing == nil {
 		attributes = append(attributes, workflows.AttributeOrganization.ValueSet(target.OrganizationID))
 	}
 	if kind.attribute != nil {
 		attributes = append(attributes, kind.attribute(target.ID))
 	}
-	return kind.name, client.StartWorkflowOptions{
-		ID: kind.id(target.ID), TaskQueue: kind.queue, StaticSummary: kind.summary + target.ID,
-		TypedSearchAttributes: temporal.NewSearchAttributes(attributes...),
-	}, arguments
+	if d := w.failing; d != nil {
+		arguments = append(arguments, d.WebhookID)
+		attributes = workflows.DeliveryAttributes(*d)
+		options.StaticSummary, options.StaticDetails = workflows.DeliverySummary(*d)
+	}
+	options.TypedSearchAttributes = temporal.NewSearchAttributes(attributes...)
+	return kind.name, options, arguments
 }
 
 // report counts the wake, and logs the first one that Temporal rejects and the end of such

@@ -68,6 +68,10 @@ func (c *tracedTemporal) SignalWithStartWorkflow(
 	return nil, nil
 }
 
+func (c *tracedTemporal) SignalWorkflow(context.Context, string, string, string, any) error {
+	return nil
+}
+
 func TestWakesCarryTheTraceOfTheirCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := func(trace string) context.Context {
@@ -84,7 +88,7 @@ func TestWakesCarryTheTraceOfTheirCall(t *testing.T) {
 		<-time.After(wakeCooldown) // on the bubble's clock
 		synctest.Wait()
 		w.Wake(workOrder(1))
-		w.WakeIn(in("dddd"), store.WakeTarget{Kind: store.TargetDelivery, ID: "dlv_1"})
+		w.WakeFailing(store.FailingDelivery{DeliveryID: "dlv_1", TraceParent: *store.TraceParent(in("dddd"))})
 		w.Stop(t.Context())
 		if got := strings.Join(c.traces["work-order/wo_1"], " "); got != "aaaa bbbb 0000" {
 			t.Errorf("the work order was woken in the traces %s", got)

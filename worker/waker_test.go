@@ -62,6 +62,13 @@ func (c *fakeTemporal) SignalWorkflow(_ context.Context, id, _, signal string, a
 	return c.missing
 }
 
+func (c *fakeTemporal) ExecuteWorkflow(_ context.Context, options client.StartWorkflowOptions, workflow any, arguments ...any) (client.WorkflowRun, error) {
+	c.mu.Lock()
+	c.calls = append(c.calls, wakeCall{options.ID, "", nil, options, workflow, arguments})
+	c.mu.Unlock()
+	return nil, nil
+}
+
 // ids returns the woken workflows, in order.
 func (c *fakeTemporal) ids() []string {
 	c.mu.Lock()
@@ -122,7 +129,6 @@ func TestWakeStartsOrSignalsTheWorkflow(t *testing.T) {
 		run      []any // arguments after the id
 	}{
 		{"an address", store.WakeTarget{Kind: store.TargetWebhook, ID: "whk_1", OrganizationID: "idn_1"}, "webhook-address/whk_1", "WebhookAddress", "millwright-webhooks", "Deliveries to whk_1", []any{workflows.AddressRun{}}},
-		{"a failing delivery", store.WakeTarget{Kind: store.TargetDelivery, ID: "dlv_1", OrganizationID: "idn_1"}, "delivery/dlv_1", "Delivery", "millwright-deliveries", "Retries of dlv_1", []any{workflows.DeliveryRun{}}},
 		{"a work order", store.WakeTarget{Kind: store.TargetWorkOrder, ID: "wo_1", OrganizationID: "idn_1"}, "work-order/wo_1", "WorkOrder", "millwright-records", "Work order wo_1", nil},
 		{"feedback", store.WakeTarget{Kind: store.TargetFeedback, ID: "iss_1", OrganizationID: "idn_1"}, "feedback/iss_1", "Feedback", "millwright-records", "Feedback iss_1", nil},
 		{"notices to mail", store.MailTarget(store.TargetMail, "idn_1"), "mail/idn_1", "Mail", "millwright-mail", "Mail to people of idn_1", nil},
@@ -724,21 +730,25 @@ func TestWakerIsSafeForConcurrentUse(t *testing.T) {
 	})
 }
 
-func TestWorkflowsAreToldOfAttempts(t *testing.T) {
-	told := func(number int, start bool) store.AttemptedDelivery {
-		return store.AttemptedDelivery{DeliveryID: "dlv_1", Start: start, Signal: store.AttemptSignal{Number: number, Result: "500"}}
+// A Delivery workflow is started or woken; one that the sweep found is only started, and a plain wake
+// starts none.
+func TestWorkflowsOfFailingDeliveries(t *testing.T) {
+	failing := func(startOnly bool) store.FailingDelivery {
+		return store.FailingDelivery{DeliveryID: "dlv_1", OrganizationID: "idn_1", WebhookID: "whk_1", LastResult: "500", StartOnly: startOnly}
 	}
 	target := store.WakeTarget{Kind: store.TargetDelivery, ID: "dlv_1"}
 	for name, tt := range map[string]struct {
 		wake func(w *Waker)
-		// want is the last call: its signal, the number told and whether it starts the workflow.
+		// want is the last call: its signal and whether it starts the workflow.
 		want string
 	}{
-		"that starts one":         {func(w *Waker) { w.NotifyAttempts(told(1, true)) }, "attempted 1 start"},
-		"without starting one":    {func(w *Waker) { w.NotifyAttempts(told(2, false)) }, "attempted 2"},
-		"the last of merged ones": {func(w *Waker) { w.NotifyAttempts(told(1, true), told(2, false)) }, "attempted 2 start"},
-		"a wake loads everything": {func(w *Waker) { w.NotifyAttempts(told(2, false)); w.Wake(target) }, workflows.SignalWake + " start"},
-		"in the other order":      {func(w *Waker) { w.Wake(target); w.NotifyAttempts(told(2, false)) }, workflows.SignalWake + " start"},
+		"one that failed":        {func(w *Waker) { w.WakeFailing(failing(false)) }, "wake start"},
+		"one that is overdue":    {func(w *Waker) { w.WakeFailing(failing(true)) }, " start"},
+		"one that changed":       {func(w *Waker) { w.Wake(target) }, "wake"},
+		"overdue and changed":    {func(w *Waker) { w.WakeFailing(failing(true)); w.Wake(target) }, "wake start"},
+		"changed and overdue":    {func(w *Waker) { w.Wake(target); w.WakeFailing(failing(true)) }, "wake start"},
+		"overdue and failed":     {func(w *Waker) { w.WakeFailing(failing(true), failing(false)) }, "wake start"},
+		"overdue in every sweep": {func(w *Waker) { w.WakeFailing(failing(true), failing(true)) }, " start"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -753,9 +763,6 @@ func TestWorkflowsAreToldOfAttempts(t *testing.T) {
 					t.Fatalf("%d wakes, want 1", len(c.calls))
 				}
 				got := c.calls[0].signal
-				if a, ok := c.calls[0].argument.(store.AttemptSignal); ok {
-					got += fmt.Sprintf(" %d", a.Number)
-				}
 				if c.calls[0].workflow != nil {
 					got += " start"
 				}

@@ -38,8 +38,6 @@ type Options struct {
 	// StopTimeout bounds how long Stop waits for running activities; longer than
 	// the time limit for receivers.
 	StopTimeout time.Duration
-	// ResponseLimit limits the time of an attempt at a delivery.
-	ResponseLimit time.Duration
 	// Deployment is the version as which the worker runs; the zero value if it is not versioned.
 	Deployment Version
 	// Instrumentation counts, logs and traces what activities do; it may be nil.
@@ -69,6 +67,9 @@ const (
 	// sharedRequests bounds requests to receivers in flight, in addition to those
 	// reserved for each address.
 	sharedRequests = 2000
+	// concurrentRetries and retriesPerSecond bound the retries, of all addresses.
+	concurrentRetries = 200
+	retriesPerSecond  = 100
 	// concurrentMails bounds the organizations whose mail is sent at a time, each over one connection.
 	concurrentMails = 100
 	// A dispatch that waits for more deliveries holds an activity slot and costs
@@ -103,7 +104,9 @@ func New(o Options) *Worker {
 		options.OnFatalError = func(err error) { failed <- fmt.Errorf("task queue %s: %w", name, err) }
 		options.DeploymentOptions = o.Deployment.options()
 		w := sdkworker.New(o.Client, name, options)
-		Register(w)
+		if !options.DisableWorkflowWorker {
+			Register(w)
+		}
 		return w
 	}
 	main := queue(workflows.TaskQueue, sdkworker.Options{MaxHeartbeatThrottleInterval: activities.MaxHeartbeatThrottle})
@@ -114,19 +117,22 @@ func New(o Options) *Worker {
 		MaxConcurrentActivityTaskPollers:   8,
 	})
 	deliveries := queue(workflows.TaskQueueDeliveries, sdkworker.Options{MaxConcurrentWorkflowTaskPollers: 8})
+	retries := queue(workflows.TaskQueueRetries, sdkworker.Options{
+		DisableWorkflowWorker: true, MaxConcurrentActivityExecutionSize: concurrentRetries, WorkerActivitiesPerSecond: retriesPerSecond,
+	})
 	records := queue(workflows.TaskQueueRecords, sdkworker.Options{
 		MaxConcurrentWorkflowTaskPollers: 8, MaxConcurrentActivityTaskPollers: 8,
 		MaxConcurrentWorkflowTaskExecutionSize:  concurrentRecordTasks,
 		MaxConcurrentLocalActivityExecutionSize: concurrentRecordLoads,
 	})
 	mail := queue(workflows.TaskQueueMail, sdkworker.Options{MaxConcurrentActivityExecutionSize: concurrentMails})
-	registerActivities(o, main, webhooks, deliveries, records)
+	registerActivities(o, main, webhooks, deliveries, retries, records)
 	(&activities.Mails{Service: o.Service, Mailer: o.Mailer, Now: o.Service.Store.Now, Instrumentation: o.Instrumentation}).Register(mail)
-	return &Worker{[]sdkworker.Worker{main, webhooks, deliveries, records, mail}, failed}
+	return &Worker{[]sdkworker.Worker{main, webhooks, deliveries, retries, records, mail}, failed}
 }
 
 // registerActivities registers the activities of each queue's workflows.
-func registerActivities(o Options, main, webhooks, deliveries, records sdkworker.Worker) {
+func registerActivities(o Options, main, webhooks, deliveries, retries, records sdkworker.Worker) {
 	now, instrumentation := o.Service.Store.Now, o.Instrumentation
 	dispatcher := &activities.Dispatcher{
 		Service: o.Service, Sender: o.Sender, Waker: o.Waker, Now: now, IdleTimeout: o.IdleTimeout, Log: o.Log,
@@ -141,7 +147,9 @@ func registerActivities(o Options, main, webhooks, deliveries, records sdkworker
 	housekeeper.Register(main)
 	dispatcher.Register(webhooks)
 	(&activities.Addresses{Service: o.Service, Sender: o.Sender, Instrumentation: instrumentation}).Register(webhooks)
-	(&activities.Deliveries{Service: o.Service, Waker: o.Waker, ResponseLimit: o.ResponseLimit}).Register(deliveries)
+	failing := &activities.Deliveries{Service: o.Service, Sender: o.Sender, Waker: o.Waker, Now: now, Instrumentation: instrumentation}
+	failing.Register(deliveries)
+	failing.RegisterAttempt(retries)
 	(&activities.Records{Service: o.Service, OperatorActions: o.OperatorActions}).Register(records)
 }
 

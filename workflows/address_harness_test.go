@@ -95,7 +95,7 @@ func (h *addressHarness) LoadAddress(_ context.Context, _ string) (webhooks.Addr
 	}
 	state := h.state
 	state.LoadedAt = models.TimeOf(h.env.Now())
-	if state.NextRetryAt != nil && !state.NextRetryAt.Time.After(state.LoadedAt.Time) {
+	if state.WaitsUntil != nil && !state.WaitsUntil.Time.After(state.LoadedAt.Time) {
 		state.Due = true
 	}
 	return state, nil
@@ -119,7 +119,7 @@ func (h *addressHarness) TurnOffIfUnsuccessful(context.Context, string) (bool, e
 
 func (h *addressHarness) off(reason string) {
 	at := models.TimeOf(h.env.Now())
-	h.state.Enabled, h.state.ShutOffDue, h.state.OffReason, h.state.OffAt, h.state.NextRetryAt = false, false, &reason, &at, nil
+	h.state.Enabled, h.state.ShutOffDue, h.state.OffReason, h.state.OffAt, h.state.WaitsUntil = false, false, &reason, &at, nil
 }
 
 // WarnOfFailing warns people.
@@ -192,7 +192,7 @@ func (h *addressHarness) DispatchPending(_ context.Context, id string) (activiti
 	result, err := h.dispatch(len(h.dispatches))
 	if err == nil {
 		h.state.Due = result.More
-		h.state.NextRetryAt = nil
+		h.state.WaitsUntil = nil
 	}
 	return result, err
 }

@@ -74,12 +74,15 @@ func addressDetails(s webhooks.AddressState) string {
 	if s.LastSuccessAt != nil {
 		line("- last success: %s", s.LastSuccessAt)
 	}
+	if s.WaitsUntil != nil {
+		line("- pending deliveries wait, because nothing has been delivered since very many failed; the oldest is tried at %s", s.WaitsUntil)
+	}
 	if s.NextRetryAt != nil {
 		line("- next retry: %s", s.NextRetryAt)
 	}
 	line("- %s pending, %s retrying, %s held, %s failed", count(s.Pending), count(s.Retrying), count(s.Held), count(s.Failed))
-	if more := s.Retrying - s.Shown; more > 0 {
-		line("- %s of the retrying ones have no workflow; they are retried like the others", count(more))
+	if s.Unplaced > 0 {
+		line("- %s of the retrying ones wait for a place: too many workflows of the address are open", count(s.Unplaced))
 	}
 	return strings.Join(lines, "")
 }

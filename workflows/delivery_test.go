@@ -2,13 +2,13 @@ package workflows
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"millwright/models"
-	"millwright/service/store"
 )
 
 // The retry schedule of api.md 6.9: attempts at 0, then 1m, 5m, 30m, 2h, 6h,
@@ -19,31 +19,24 @@ const (
 	retentionEnds = "720h"
 )
 
-func TestFailingDeliveryIsShownThroughItsScheduleAndWaitsForAnOperator(t *testing.T) {
-	h := newDeliveryHarness(t)
-	h.run()
-	h.wantAttempts(wholeSchedule)
-	h.wantClosed(retentionEnds, models.DeliveryFailed)
-	if len(h.checks) != 1 { // at the end of the retention
-		t.Errorf("the row was read at %v although each attempt was reported", h.checks)
-	}
-}
-
-func TestDeliveryClosesWhenAnAttemptSucceeds(t *testing.T) {
-	tests := []struct{ number, times, closes string }{
-		{"2", "0s 1m", "1m"},
-		{"3", "0s 1m 6m", "6m"},
-		{"8", wholeSchedule, lastAttempt},
-	}
-	for _, tt := range tests {
-		t.Run("attempt "+tt.number, func(t *testing.T) {
+func TestADeliveryIsRetriedOnItsSchedule(t *testing.T) {
+	for _, tt := range []struct {
+		accepted, times, closes string
+		status                  models.DeliveryStatus
+	}{
+		{"2", "0s 1m", "1m", models.DeliveryDelivered},
+		{"3", "0s 1m 6m", "6m", models.DeliveryDelivered},
+		{"8", wholeSchedule, lastAttempt, models.DeliveryDelivered},
+		{"none", wholeSchedule, retentionEnds, models.DeliveryFailed},
+	} {
+		t.Run("accepted "+tt.accepted, func(t *testing.T) {
 			h := newDeliveryHarness(t)
-			h.accepts = func(number int) bool { return fmt.Sprint(number) == tt.number }
+			h.accepts = func(number int) bool { return fmt.Sprint(number) == tt.accepted }
 			h.run()
 			h.wantAttempts(tt.times)
-			h.wantClosed(tt.closes, models.DeliveryDelivered)
-			if len(h.calls) != 1 {
-				t.Errorf("%d activities, want only the load at the beginning", len(h.calls))
+			h.wantClosed(tt.closes, tt.status)
+			if len(h.observer.steps) != 1 {
+				t.Errorf("%d activities, want one that Temporal retries", len(h.observer.steps))
 			}
 		})
 	}
@@ -52,20 +45,18 @@ func TestDeliveryClosesWhenAnAttemptSucceeds(t *testing.T) {
 // Operators redeliver by update or signal.
 func TestRedeliver(t *testing.T) {
 	for _, by := range []string{"update", "signal"} {
-		redeliver := func(h *deliveryHarness, times string) {
-			for at := range strings.FieldsSeq(times) {
-				if by == "signal" {
-					h.signal(SignalRedeliver, at)
-				} else {
-					h.update(at, SignalRedeliver, "{}")
-				}
+		redeliver := func(h *deliveryHarness, at string) {
+			if by == "signal" {
+				h.signal(SignalRedeliver, at)
+			} else {
+				h.update(at, SignalRedeliver, "{}")
 			}
 		}
-		t.Run(by+" while retrying attempts at once and continues the schedule", func(t *testing.T) {
+		t.Run(by+" while retrying starts the schedule again", func(t *testing.T) {
 			h := newDeliveryHarness(t)
-			redeliver(h, "3m") // the third attempt, due at 6m
+			redeliver(h, "3m")
 			h.run()
-			h.wantAttempts("0s 1m 3m 33m 2h33m 8h33m 20h33m 44h33m")
+			h.wantAttempts("0s 1m 3m 4m 9m 39m 2h39m 8h39m 20h39m 44h39m")
 			h.wantClosed(retentionEnds, models.DeliveryFailed)
 		})
 		t.Run(by+" closes when the attempt succeeds", func(t *testing.T) {
@@ -84,7 +75,7 @@ func TestRedeliver(t *testing.T) {
 			h.wantAttempts(wholeSchedule + " 60h")
 			h.wantClosed("60h", models.DeliveryDelivered)
 		})
-		t.Run(by+" fails after the whole schedule again and closes with the retention", func(t *testing.T) {
+		t.Run(by+" after the last attempt tries the whole schedule again", func(t *testing.T) {
 			h := newDeliveryHarness(t)
 			redeliver(h, "60h")
 			h.run()
@@ -92,15 +83,6 @@ func TestRedeliver(t *testing.T) {
 			h.wantClosed(retentionEnds, models.DeliveryFailed)
 		})
 	}
-	t.Run("sent twice at the same moment attempts once", func(t *testing.T) {
-		h := newDeliveryHarness(t)
-		h.at("3m", func() {
-			h.env.SignalWorkflowSkippingWorkflowTask(SignalRedeliver, nil)
-			h.env.SignalWorkflow(SignalRedeliver, nil)
-		})
-		h.run()
-		h.wantAttempts("0s 1m 3m 33m 2h33m 8h33m 20h33m 44h33m")
-	})
 	t.Run("returns the state after the attempt", func(t *testing.T) {
 		h := newDeliveryHarness(t)
 		h.accepts = func(number int) bool { return number == 10 }
@@ -115,27 +97,43 @@ func TestRedeliver(t *testing.T) {
 		}
 		h.wantClosed("60h0m30s", models.DeliveryDelivered)
 	})
-	t.Run("returns the state if no attempt is reported in time", func(t *testing.T) {
+}
+
+// A redelivery of many makes the row pending: its address sends it, and wakes the workflow when that is recorded.
+func TestRedeliveryByTheAddress(t *testing.T) {
+	queue := func(h *deliveryHarness, at string) {
+		h.change(at, func() {
+			h.row.Status, h.row.NextAttemptAt, h.row.AttemptsBefore = models.DeliveryPending, nil, h.row.Attempts
+		})
+	}
+	send := func(h *deliveryHarness, at string) {
+		h.change(at, func() { h.attempt(h.env.Now()); h.env.SignalWorkflow(SignalWake, nil) })
+	}
+	t.Run("that fails again while the old attempt waits begins a new schedule", func(t *testing.T) {
 		h := newDeliveryHarness(t)
-		h.mute = true
-		got := h.update("3m", SignalRedeliver, "{}")
+		queue(h, "10m") // the fourth attempt is due at 36m
+		send(h, "11m")
 		h.run()
-		if result, _ := got.result.(DeliveryResult); result.Status != models.DeliveryRetrying || got.at > 3*time.Minute+maxUpdate {
-			t.Errorf("it returned %+v at %v", got.result, got.at)
-		}
+		h.wantAttempts("0s 1m 6m 11m 12m 17m 47m 2h47m 8h47m 20h47m 44h47m")
+		h.wantClosed(retentionEnds, models.DeliveryFailed)
 	})
-	t.Run("by a write to the row and a wake does the same", func(t *testing.T) {
+	t.Run("that succeeds ends the workflow", func(t *testing.T) {
 		h := newDeliveryHarness(t)
 		h.accepts = func(number int) bool { return number == 9 }
-		h.change("60h", func() {
-			due := models.TimeOf(h.env.Now())
-			h.row.Status, h.row.NextAttemptAt = models.DeliveryRetrying, &due
-			h.planAttempt()
-			h.env.SignalWorkflow(SignalWake, nil)
-		})
+		queue(h, "60h")
+		send(h, "61h")
 		h.run()
-		h.wantAttempts(wholeSchedule + " 60h")
-		h.wantClosed("60h", models.DeliveryDelivered)
+		h.wantAttempts(wholeSchedule + " 61h")
+		h.wantClosed("61h", models.DeliveryDelivered)
+	})
+	t.Run("keeps the old attempt from sending", func(t *testing.T) {
+		h := newDeliveryHarness(t)
+		h.accepts = func(number int) bool { return number == 4 }
+		queue(h, "10m")
+		send(h, "5h")
+		h.run()
+		h.wantAttempts("0s 1m 6m 5h")
+		h.wantClosed("5h", models.DeliveryDelivered)
 	})
 }
 
@@ -156,7 +154,7 @@ func TestStop(t *testing.T) {
 			h := newDeliveryHarness(t)
 			var after models.DeliveryStatus
 			stop(h, "3m")
-			h.change("3m1s", func() { after = h.row.Status })
+			h.change("3m2s", func() { after = h.row.Status })
 			h.run()
 			h.wantAttempts("0s 1m")
 			if after != models.DeliveryFailed {
@@ -167,7 +165,7 @@ func TestStop(t *testing.T) {
 		t.Run(by+" can be undone by redeliver, which restarts the schedule", func(t *testing.T) {
 			h := newDeliveryHarness(t)
 			stop(h, "3m")
-			h.signal(SignalRedeliver, "10m") // the third attempt
+			h.signal(SignalRedeliver, "10m")
 			h.accepts = func(number int) bool { return number == 4 }
 			h.run()
 			h.wantAttempts("0s 1m 10m 11m")
@@ -217,173 +215,157 @@ func TestRejectedUpdatesOfADelivery(t *testing.T) {
 	if !off.accepted || off.failed == nil || !strings.Contains(off.failed.Error(), "turn it on first") {
 		t.Errorf("redelivering to an address that is off: %+v", off)
 	}
+	h.wantAttempts(wholeSchedule)
 	h.wantClosed(retentionEnds, models.DeliveryFailed)
 }
 
-func TestAddressTurnedOff(t *testing.T) {
-	hold := func(h *deliveryHarness) {
-		h.addressOff = true
-		h.row.Status, h.row.NextAttemptAt = models.DeliveryHeld, nil
+// The workflow ends when there is nothing that it could do.
+func TestADeliveryEnds(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change string
+		do     func(h *deliveryHarness)
+		closes string
+		status models.DeliveryStatus
+	}{
+		"when its address is off":                        {"3m", func(h *deliveryHarness) { h.addressOff = true }, "6m", models.DeliveryHeld},
+		"when its record is no longer readable":          {"3m", func(h *deliveryHarness) { h.unreadable = true }, "6m", models.DeliverySkipped},
+		"when it is removed while it is retried":         {"3m", func(h *deliveryHarness) { h.gone = true }, "6m", models.DeliveryRetrying},
+		"when it is removed before its first look":       {"0s", func(h *deliveryHarness) { h.gone = true }, "0s", models.DeliveryRetrying},
+		"with the retention of its event":                {"50h", func(h *deliveryHarness) {}, retentionEnds, models.DeliveryFailed},
+		"when something else has delivered it":           {"3m", func(h *deliveryHarness) { h.row.Status = models.DeliveryDelivered }, "6m", models.DeliveryDelivered},
+		"when a newer one needs its place":               {"50h", func(h *deliveryHarness) { h.row.Workflow = false; h.env.SignalWorkflow(SignalWake, nil) }, "50h", models.DeliveryFailed},
+		"when it has no place once it fails":             {"40h", func(h *deliveryHarness) { h.row.Workflow = false }, lastAttempt, models.DeliveryFailed},
+		"when it was removed and an operator redelivers": {"50h", func(h *deliveryHarness) { h.gone = true; h.env.SignalWorkflow(SignalRedeliver, nil) }, "50h", models.DeliveryFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newDeliveryHarness(t)
+			h.change(tt.change, func() { tt.do(h) })
+			h.run()
+			h.wantClosed(tt.closes, tt.status)
+		})
 	}
-	t.Run("stays open until the delivery is released and delivered", func(t *testing.T) {
-		h := newDeliveryHarness(t)
-		h.change("3m", func() { hold(h); h.env.SignalWorkflow(SignalWake, nil) })
-		h.change("50h", func() {
-			h.addressOff = false
-			h.row.Status = models.DeliveryPending
-		})
-		h.at("50h1s", func() {
-			h.mu.Lock()
-			due := models.TimeOf(h.env.Now())
-			h.row.Status, h.row.NextAttemptAt = models.DeliveryRetrying, &due
-			h.accepts = func(int) bool { return true }
-			told := h.dispatch(due)
-			h.mu.Unlock()
-			h.env.SignalWorkflow(SignalAttempted, told)
-		})
-		h.run()
-		h.wantAttempts("0s 1m 50h0m1s")
-		h.wantClosed("50h0m1s", models.DeliveryDelivered)
-		if last := h.observer.timers[len(h.observer.timers)-1]; !strings.HasPrefix(last.summary, "held") {
-			t.Errorf("the last timer is %+v", last)
-		}
-	})
-	t.Run("stays open until the end of the retention", func(t *testing.T) {
-		h := newDeliveryHarness(t)
-		h.change("3m", func() { h.addressOff = true })
-		h.run()
-		h.wantAttempts("0s 1m")
-		h.wantClosed(retentionEnds, models.DeliveryHeld)
-	})
-}
-
-func TestDeliveryOfARecordThatIsNoLongerReadableIsSkipped(t *testing.T) {
-	h := newDeliveryHarness(t)
-	h.change("3m", func() { h.unreadable = true })
-	h.run()
-	h.wantAttempts("0s 1m")
-	h.wantClosed("6m", models.DeliverySkipped)
-}
-
-func TestRemovedDeliveryClosesWithoutAnError(t *testing.T) {
-	t.Run("before the workflow loaded it", func(t *testing.T) {
-		h := newDeliveryHarness(t)
-		h.gone = true
-		h.run()
-		h.wantAttempts("0s")
-		h.wantClosed("0s", h.row.Status)
-	})
-	t.Run("while it waited for an attempt", func(t *testing.T) {
-		h := newDeliveryHarness(t)
-		h.change("3m", func() { h.gone = true })
-		h.run()
-		h.wantAttempts("0s 1m")
-		h.wantClosed("6m15s", h.row.Status)
-	})
-	t.Run("while it waited for an operator", func(t *testing.T) {
+	t.Run("an update of a delivery that is gone", func(t *testing.T) {
 		h := newDeliveryHarness(t)
 		h.change("700h", func() { h.gone = true })
 		got := h.update("701h", SignalRedeliver, "{}")
 		h.run()
-		h.wantAttempts(wholeSchedule)
-		h.wantClosed("701h", h.row.Status)
 		if result, _ := got.result.(DeliveryResult); result.Status != "gone" {
 			t.Errorf("the update returned %+v, %v", got.result, got.failed)
 		}
 	})
 }
 
-func TestEndOfRetentionWhileRetryingCloses(t *testing.T) {
+// Wakes only have it look again.
+func TestWakesOfADelivery(t *testing.T) {
 	h := newDeliveryHarness(t)
-	h.row.KeptUntil = models.TimeOf(began.Add(10 * time.Minute))
+	h.signal(SignalWake, "30s 1m 1m 1m 6m 6m 2h 30h 44h36m 44h36m 60h")
 	h.run()
-	h.wantAttempts("0s 1m 6m")
-	h.wantClosed("10m", models.DeliveryRetrying)
+	h.wantAttempts(wholeSchedule)
+	h.wantClosed(retentionEnds, models.DeliveryFailed)
 }
 
-func TestWake(t *testing.T) {
-	t.Run("reloads", func(t *testing.T) {
+func TestADatabaseOutageDelaysOneAttempt(t *testing.T) {
+	h := newDeliveryHarness(t)
+	const from, until = 5 * time.Minute, 65 * time.Minute
+	h.down = func(at time.Duration) bool { return at >= from && at < until }
+	h.run()
+	if len(h.attempts) != 8 {
+		t.Fatalf("%d attempts, want 8", len(h.attempts))
+	}
+	third := h.attempts[2] // due at 6m, when the activity meets the outage
+	if third < until || third > until+time.Minute {
+		t.Errorf("the third attempt was made at %v, want it within a minute after %v", third, until)
+	}
+	if wait := (h.attempts[3] - third).Round(time.Second); wait != 30*time.Minute {
+		t.Errorf("the fourth attempt was made %v later, want the schedule's 30m", wait)
+	}
+	h.wantClosed(retentionEnds, models.DeliveryFailed)
+}
+
+func TestADeliveryContinuesAsNewWithALongHistory(t *testing.T) {
+	h := newDeliveryHarness(t)
+	h.at("4m", func() { h.env.SetCurrentHistoryLength(historyLimit + 1) })
+	h.signal(SignalWake, "5m")
+	h.signal(SignalRedeliver, "60h")
+	h.accepts = func(number int) bool { return number == 9 }
+	h.run()
+	h.wantAttempts(wholeSchedule + " 60h")
+	h.wantClosed("60h", models.DeliveryDelivered)
+	if h.runs != 2 {
+		t.Errorf("%d runs, want 2", h.runs)
+	}
+}
+
+func TestOperatorsSeeADeliverysState(t *testing.T) {
+	h := newDeliveryHarness(t)
+	h.signal(SignalStop, "2m")
+	h.signal(SignalRedeliver, "3m")
+	h.accepts = func(number int) bool { return number == 4 }
+	h.run()
+	var statuses []string
+	for _, s := range h.observer.shown {
+		statuses = append(statuses, s.attributes[AttributeDeliveryStatus.GetName()])
+	}
+	if got := strings.Join(statuses, " "); got != "failed retrying" {
+		t.Errorf("the status is shown as %s", got)
+	}
+	if details := h.observer.shown[0].details; !strings.Contains(details, "**failed**") || !strings.Contains(details, "redeliver") || !strings.Contains(details, "503") {
+		t.Errorf("the details of a failed one are %s", details)
+	}
+}
+
+func TestADeliveryThatBeganBeforeItsSearchAttributes(t *testing.T) {
+	h := newDeliveryHarness(t)
+	h.unregistered = true
+	h.run()
+	first := h.observer.shown[0].attributes
+	for name, want := range map[string]string{"Organization": organizationID, "WebhookAddress": webhookID, "RecordId": recordID, "DeliveryStatus": "retrying", "LastResult": "503"} {
+		if first[name] != want {
+			t.Errorf("%s is %q, want %q", name, first[name], want)
+		}
+	}
+	h.wantAttempts(wholeSchedule)
+}
+
+// Whatever operators, outages and receivers do: no attempt follows a success, and the workflow ends without an error
+// by the end of the retention.
+func TestDeliveryInvariants(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
 		h := newDeliveryHarness(t)
-		h.signal(SignalWake, "3m 2h 30h")
-		h.run()
-		h.wantAttempts(wholeSchedule)
-		for _, at := range durations("3m 2h 30h") {
-			if !slices.Contains(h.loads, at) {
-				t.Errorf("no load after the wake at %v; loads at %v", at, h.loads)
+		h.observer.startWithWake = rapid.Bool().Draw(t, "started by a wake")
+		if rapid.Bool().Draw(t, "continues as new") {
+			h.at("20h", func() { h.env.SetCurrentHistoryLength(historyLimit + 1) })
+		}
+		acceptsFrom := rapid.IntRange(2, 14).Draw(t, "the receiver accepts from attempt")
+		h.accepts = func(number int) bool { return number >= acceptsFrom }
+		outage := time.Duration(rapid.IntRange(0, 3000).Draw(t, "outage at minute")) * time.Minute
+		h.down = func(at time.Duration) bool { return at >= outage && at < outage+20*time.Minute }
+		for range rapid.IntRange(0, 8).Draw(t, "number of actions") {
+			at := fmt.Sprintf("%dm", rapid.IntRange(1, 4000).Draw(t, "minute"))
+			switch action := rapid.SampledFrom([]string{SignalWake, SignalRedeliver, SignalStop, "update", "address off"}).Draw(t, "action"); action {
+			case "address off":
+				h.change(at, func() { h.addressOff = true })
+			case "update":
+				h.update(at, SignalRedeliver, "{}")
+			default:
+				h.signal(action, at)
 			}
 		}
-	})
-	t.Run("repeated has no effect", func(t *testing.T) {
-		h := newDeliveryHarness(t)
-		h.signal(SignalWake, "1m 1m 1m 6m 6m 44h36m 44h36m")
 		h.run()
-		h.wantAttempts(wholeSchedule)
-		h.wantClosed(retentionEnds, models.DeliveryFailed)
-	})
-	t.Run("after the end closes again", func(t *testing.T) {
-		for _, status := range []models.DeliveryStatus{models.DeliveryDelivered, models.DeliverySkipped} {
-			h := newDeliveryHarness(t)
-			h.row.Status, h.row.NextAttemptAt = status, nil
-			h.run()
-			h.wantAttempts("0s")
-			h.wantClosed("0s", status)
+		if h.err != nil {
+			t.Fatalf("the workflow ended with the error %v", h.err)
 		}
-	})
-	t.Run("that starts the workflow costs one load", func(t *testing.T) {
-		h := newDeliveryHarness(t)
-		h.accepts = func(int) bool { return true }
-		h.run()
-		if len(h.loads) != 1 {
-			t.Errorf("loads at %v; want one", h.loads)
+		if len(h.attempts) > acceptsFrom {
+			t.Errorf("%d attempts, although attempt %d succeeded", len(h.attempts), acceptsFrom)
 		}
-	})
-}
-
-// The signal attempted is a hint: the timer ends once the attempt can no longer be under
-// way, and the workflow reads the row.
-func TestLostSignalsOfAttempts(t *testing.T) {
-	t.Run("are found by the timer", func(t *testing.T) {
-		h := newDeliveryHarness(t)
-		h.mute = true
-		h.accepts = func(number int) bool { return number == 3 }
-		h.run()
-		h.wantAttempts("0s 1m 6m")
-		if want := durations("1m15s 6m15s"); !slices.Equal(h.checks, want) {
-			t.Errorf("the row was read at %v, want %v", h.checks, want)
-		}
-		h.wantClosed("6m15s", models.DeliveryDelivered)
-	})
-	t.Run("or the address is woken", func(t *testing.T) {
-		h := newDeliveryHarness(t)
-		h.asleep = true
-		h.accepts = func(number int) bool { return number == 2 }
-		h.run()
-		h.wantAttempts("0s 1m15s")
-		h.wantClosed("1m15s", models.DeliveryDelivered)
-	})
-	t.Run("and again, less often each time", func(t *testing.T) {
-		h := newDeliveryHarness(t)
-		h.stuck = true
-		h.change("5h", func() { h.stuck = false })
-		h.accepts = func(int) bool { return true }
-		h.run()
-		if want := durations("1m15s 2m15s 4m15s 8m15s 16m15s 32m15s 1h4m15s 2h4m15s 3h4m15s 4h4m15s 5h4m15s"); !slices.Equal(h.checks, want) {
-			t.Errorf("the address was woken at %v,\nwant %v", h.checks, want)
-		}
-		h.wantClosed("5h4m15s", models.DeliveryDelivered)
-	})
-	t.Run("one that is missing is loaded", func(t *testing.T) {
-		h := newDeliveryHarness(t)
-		h.change("30s", func() { h.mute = true })
-		h.change("65s", func() { h.mute = false }) // before the timer ends
-		h.change("66s", func() {
-			h.env.SignalWorkflow(SignalAttempted, &store.AttemptSignal{Number: 1, Result: "503", Status: models.DeliveryRetrying})
-			h.env.SignalWorkflow(SignalAttempted, &store.AttemptSignal{Number: 5, Result: "204", Status: models.DeliveryDelivered})
-		})
-		h.run()
-		h.wantAttempts(wholeSchedule)
-		if want := durations("0s 1m6s 44h36m"); !slices.Equal(h.loads, want) {
-			t.Errorf("loads at %v, want %v", h.loads, want)
+		switch h.row.Status {
+		case models.DeliveryFailed:
+			if h.ended.Truncate(time.Minute) != models.EventRetention {
+				t.Errorf("a failed delivery closed at %v, want it open until its retention", h.ended)
+			}
+		case models.DeliveryDelivered, models.DeliveryHeld:
+		default:
+			t.Errorf("the workflow closed at %v while the delivery is %s", h.ended, h.row.Status)
 		}
 	})
 }

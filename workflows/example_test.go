@@ -2,14 +2,17 @@ package workflows
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
 	"millwright/activities"
 	"millwright/models"
 	"millwright/service/records"
+	"millwright/service/webhooks"
 )
 
 // Start here: a work order's life in Temporal's test suite, where days take no time. state is
@@ -49,5 +52,44 @@ func TestExampleWorkOrder(t *testing.T) {
 
 	if took := env.Now().Sub(began); env.GetWorkflowError() != nil || took != (70+48)*time.Hour || reminders != "work_order.review_waiting, then none: a wake was lost" {
 		t.Errorf("it ended after %v with %v, reminders %s", took, env.GetWorkflowError(), reminders)
+	}
+}
+
+// A failing delivery's life: eight attempts, which Temporal makes by retrying one activity, then a redelivery and a stop
+// by an operator. It fails for good each time.
+func TestExampleDelivery(t *testing.T) {
+	env := (&testsuite.WorkflowTestSuite{}).NewTestWorkflowEnvironment()
+	env.SetStartTime(began)
+	_ = env.SetTypedSearchAttributesOnStart(temporal.NewSearchAttributes(AttributeDeliveryStatus.ValueSet("retrying")))
+	state := webhooks.DeliveryState{DeliveryID: deliveryID, Status: models.DeliveryRetrying, Workflow: true, Attempts: 1, KeptUntil: models.TimeOf(began.Add(models.EventRetention))}
+	var attempts []time.Duration
+	due := began.Add(time.Minute) // after the first attempt, which the address made
+	register(env, activities.NameAttempt, func(context.Context, string) (webhooks.DeliveryState, error) {
+		state.LoadedAt = models.TimeOf(env.Now())
+		if wait := due.Sub(env.Now()); state.Status == models.DeliveryRetrying && wait <= 0 { // POST, and 503
+			attempts = append(attempts, env.Now().Sub(began).Truncate(time.Second))
+			state.Attempts++
+			wait, more := models.DefaultRetrySchedule.After(state.Attempts - state.AttemptsBefore)
+			if due = env.Now().Add(wait); !more {
+				state.Status = models.DeliveryFailed
+			}
+		}
+		if state.Status == models.DeliveryRetrying {
+			return state, temporal.NewApplicationErrorWithOptions("503 Service Unavailable", "503", temporal.ApplicationErrorOptions{NextRetryDelay: due.Sub(env.Now())})
+		}
+		return state, nil
+	})
+	register(env, activities.NameRedeliverDelivery, func(context.Context, string) error {
+		state.Status, state.AttemptsBefore, due = models.DeliveryRetrying, state.Attempts, env.Now()
+		return nil
+	})
+	register(env, activities.NameStopDelivery, func(context.Context, string) error { state.Status = models.DeliveryFailed; return nil })
+	env.RegisterDelayedCallback(func() { env.SignalWorkflow(SignalRedeliver, nil) }, 50*time.Hour)
+	env.RegisterDelayedCallback(func() { env.SignalWorkflow(SignalStop, nil) }, 50*time.Hour+10*time.Minute)
+	env.ExecuteWorkflow(Delivery, deliveryID, webhookID)
+
+	want := durations("1m 6m 36m 2h36m 8h36m 20h36m 44h36m 50h 50h1m 50h6m")
+	if took := env.Now().Sub(began).Truncate(time.Second); env.GetWorkflowError() != nil || took != models.EventRetention || !slices.Equal(attempts, want) {
+		t.Errorf("it ended after %v with %v, attempts at %v", took, env.GetWorkflowError(), attempts)
 	}
 }

@@ -2,7 +2,7 @@ package workflows
 
 import "go.temporal.io/sdk/temporal"
 
-// The task queues. A workflow's activities run on its own queue.
+// The task queues. A workflow's activities run on its own queue, except Attempt.
 const (
 	// TaskQueue takes Sweep and Housekeeping.
 	TaskQueue = "millwright"
@@ -11,6 +11,8 @@ const (
 	// TaskQueueDeliveries takes Delivery, so that many failing deliveries do not delay
 	// their addresses.
 	TaskQueueDeliveries = "millwright-deliveries"
+	// TaskQueueRetries takes the attempts of Delivery, which are limited.
+	TaskQueueRetries = "millwright-retries"
 	// TaskQueueRecords takes WorkOrder and Feedback, so that a burst of new
 	// records does not delay deliveries.
 	TaskQueueRecords = "millwright-records"
@@ -19,7 +21,7 @@ const (
 )
 
 // TaskQueues lists every task queue.
-var TaskQueues = []string{TaskQueue, TaskQueueWebhooks, TaskQueueDeliveries, TaskQueueRecords, TaskQueueMail}
+var TaskQueues = []string{TaskQueue, TaskQueueWebhooks, TaskQueueDeliveries, TaskQueueRetries, TaskQueueRecords, TaskQueueMail}
 
 // Workflow types. Every running workflow stores its type: never change one.
 const (
@@ -35,7 +37,6 @@ const (
 // Signals. Operators send redeliver and stop from the Temporal UI or a command.
 const (
 	SignalWake      = "wake"
-	SignalAttempted = "attempted" // a store.AttemptSignal, to a Delivery
 	SignalRedeliver = "redeliver"
 	SignalStop      = "stop"
 )
@@ -55,7 +56,7 @@ func FeedbackID(feedbackID string) string { return "feedback/" + feedbackID }
 // MailID returns the id of the workflow that mails an organization's people.
 func MailID(organizationID string) string { return "mail/" + organizationID }
 
-// The search attributes by which operators find workflows: ids, codes, counts and times.
+// The search attributes by which operators find workflows: ids, codes and times.
 var (
 	AttributeOrganization    = temporal.NewSearchAttributeKeyKeyword("Organization")
 	AttributeIntegration     = temporal.NewSearchAttributeKeyKeyword("Integration")
@@ -66,9 +67,7 @@ var (
 	AttributeRecordID        = temporal.NewSearchAttributeKeyKeyword("RecordId")
 	AttributeAddressStatus   = temporal.NewSearchAttributeKeyKeyword("AddressStatus")
 	// AttributeLastResult is a status code or the class of an error.
-	AttributeLastResult    = temporal.NewSearchAttributeKeyKeyword("LastResult")
-	AttributeAttempts      = temporal.NewSearchAttributeKeyInt64("Attempts")
-	AttributeNextAttemptAt = temporal.NewSearchAttributeKeyTime("NextAttemptAt")
+	AttributeLastResult = temporal.NewSearchAttributeKeyKeyword("LastResult")
 	// AttributeNextReminderAt is unset while no reminder is to come.
 	AttributeNextReminderAt = temporal.NewSearchAttributeKeyTime("NextReminderAt")
 )
@@ -77,5 +76,5 @@ var (
 var Attributes = []temporal.SearchAttributeKey{
 	AttributeOrganization, AttributeIntegration, AttributeWebhookAddress, AttributeEventType,
 	AttributeDeliveryStatus, AttributeWorkOrderStatus, AttributeRecordID, AttributeAddressStatus, AttributeLastResult,
-	AttributeAttempts, AttributeNextAttemptAt, AttributeNextReminderAt,
+	AttributeNextReminderAt,
 }

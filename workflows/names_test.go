@@ -28,7 +28,6 @@ func TestStoredNamesDoNotChange(t *testing.T) {
 		{"id of a delivery's workflow", DeliveryID("dlv_1"), "delivery/dlv_1"},
 		{"id of an organization's mail workflow", MailID("idn_1"), "mail/idn_1"},
 		{"signal wake", SignalWake, "wake"},
-		{"signal attempted", SignalAttempted, "attempted"},
 		{"signal redeliver", SignalRedeliver, "redeliver"},
 		{"signal stop", SignalStop, "stop"},
 	}
@@ -44,7 +43,7 @@ func TestStoredNamesDoNotChange(t *testing.T) {
 func TestSearchAttributesFitAnSQLVisibilityStore(t *testing.T) {
 	want := []string{
 		"Organization", "Integration", "WebhookAddress", "EventType", "DeliveryStatus", "WorkOrderStatus", "RecordId",
-		"AddressStatus", "LastResult", "Attempts", "NextAttemptAt", "NextReminderAt",
+		"AddressStatus", "LastResult", "NextReminderAt",
 	}
 	columns := map[enums.IndexedValueType]int{
 		enums.INDEXED_VALUE_TYPE_KEYWORD: 10, enums.INDEXED_VALUE_TYPE_INT: 3, enums.INDEXED_VALUE_TYPE_DATETIME: 3,

@@ -9,6 +9,7 @@ import (
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 
 	"millwright/activities"
 	"millwright/models"
@@ -17,6 +18,12 @@ import (
 	"millwright/worker"
 	"millwright/workflows"
 )
+
+// recordedRow is a delivery in the recorder, delivered by the attempt of the number.
+type recordedRow struct {
+	webhooks.DeliveryState
+	delivered int
+}
 
 // recordedAddress is an address in the recorder.
 type recordedAddress struct {
@@ -38,62 +45,39 @@ func playSweep(ctx context.Context, r *recorder) (string, error) {
 	return id, err
 }
 
-func playShown(ctx context.Context, r *recorder) (string, error) {
+func playRetried(ctx context.Context, r *recorder) (string, error) {
 	const id = "dlv_01jd8q4v6cf5e8hbbfwj0zq3ta"
-	r.failing(id)
-	for number := 1; number <= 3; number++ {
-		signal := store.AttemptSignal{Number: number, Result: "503", Status: models.DeliveryRetrying, NextAttemptAt: after(time.Hour), At: *after(0), RecordedAt: *after(0)}
-		if number == 3 {
-			signal.Result, signal.Status, signal.NextAttemptAt = "204", models.DeliveryDelivered, nil
-		}
-		waker := worker.NewWaker(ctx, r.client, slog.New(slog.DiscardHandler))
-		waker.NotifyAttempts(store.AttemptedDelivery{DeliveryID: id, Signal: signal, Start: number == 1})
-		waker.Stop(ctx)
-		if number < 3 {
-			if err := r.awaitTimes(ctx, workflows.DeliveryID(id), "timer", number); err != nil {
-				return "", err
-			}
-		}
-	}
-	return workflows.DeliveryID(id), nil
+	r.failing(id, 2)
+	return workflows.DeliveryID(id), r.wakeFailing(ctx, id)
 }
 
-func playOperated(ctx context.Context, r *recorder) (string, error) {
+func playFailed(ctx context.Context, r *recorder) (string, error) {
 	const id = "dlv_01jd8q4v6cf5e8hbbfwj0zq3tb"
-	r.failing(id)
-	if err := r.wake(ctx, store.WakeTarget{Kind: store.TargetDelivery, ID: id}); err != nil {
+	r.failing(id, 3)
+	if err := r.wakeFailing(ctx, id); err != nil {
 		return "", err
 	}
 	workflowID := workflows.DeliveryID(id)
-	if err := r.awaitTimes(ctx, workflowID, "timer", 1); err != nil {
+	if err := r.awaitTimes(ctx, workflowID, activities.NameAttempt, 1); err != nil {
 		return "", err
 	}
 	if err := r.sendUpdate(ctx, workflowID, "stop", "{}"); err != nil {
 		return "", err
 	}
-	told := make(chan error, 1)
-	go func() {
-		if err := r.awaitTimes(ctx, workflowID, activities.NameRedeliverDelivery, 1); err != nil {
-			told <- err
-			return
-		}
-		told <- r.client.SignalWorkflow(ctx, workflowID, "", workflows.SignalAttempted,
-			store.AttemptSignal{Number: 2, Result: "204", At: *after(0), Status: models.DeliveryDelivered, RecordedAt: *after(0)})
-	}()
-	if err := r.sendUpdate(ctx, workflowID, "redeliver", "{}"); err != nil {
+	if err := r.awaitTimes(ctx, workflowID, "timer", 1); err != nil {
 		return "", err
 	}
-	return workflowID, <-told
+	return workflowID, r.sendUpdate(ctx, workflowID, "redeliver", "{}")
 }
 
 func playCancelledDelivery(ctx context.Context, r *recorder) (string, error) {
 	const id = "dlv_01jd8q4v6cf5e8hbbfwj0zq3tc"
-	r.failing(id)
-	if err := r.wake(ctx, store.WakeTarget{Kind: store.TargetDelivery, ID: id}); err != nil {
+	r.failing(id, 100)
+	if err := r.wakeFailing(ctx, id); err != nil {
 		return "", err
 	}
 	workflowID := workflows.DeliveryID(id)
-	if err := r.awaitTimes(ctx, workflowID, "timer", 1); err != nil {
+	if err := r.awaitTimes(ctx, workflowID, activities.NameAttempt, 1); err != nil {
 		return "", err
 	}
 	if err := r.client.CancelWorkflow(ctx, workflowID, ""); err != nil {
@@ -102,7 +86,10 @@ func playCancelledDelivery(ctx context.Context, r *recorder) (string, error) {
 	if err := r.awaitTimes(ctx, workflowID, "continued", 1); err != nil {
 		return "", err
 	}
-	return workflowID, r.deliver(ctx, id)
+	r.mu.Lock()
+	r.rows[id].delivered = 0
+	r.mu.Unlock()
+	return workflowID, r.client.SignalWorkflow(ctx, workflowID, "", workflows.SignalRedeliver, nil)
 }
 
 func playAddress(ctx context.Context, r *recorder) (string, error) {
@@ -195,25 +182,29 @@ func after(d time.Duration) *models.Time {
 	return &at
 }
 
-// failing adds a delivery whose first attempt failed.
-func (r *recorder) failing(id string) {
+// failing adds a delivery whose first attempt failed, and which the attempt of the number delivers.
+func (r *recorder) failing(id string, delivered int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.rows[id] = &activities.LoadedDelivery{ResponseLimit: 10 * time.Second, DeliveryState: webhooks.DeliveryState{
+	r.rows[id] = &recordedRow{delivered: delivered, DeliveryState: webhooks.DeliveryState{
 		DeliveryID: id, WebhookID: recordedWebhook, IntegrationID: recordedIntegration, OrganizationID: recordedOrganization,
-		RecordID: "wo_01jd8q4v6cf5e8hbbfwj0zq3tq", EventID: "evt_01jd8q4v6cf5e8hbbfwj0zq3tr",
-		EventType: models.EventWorkOrderCreated, Status: models.DeliveryRetrying, Attempts: 1, Planned: 8,
-		Made:          []webhooks.AttemptMade{{Number: 1, At: *after(0), Result: "503"}},
-		NextAttemptAt: after(time.Hour), CreatedAt: *after(0), KeptUntil: *after(models.EventRetention),
+		RecordID: "wo_01jd8q4v6cf5e8hbbfwj0zq3tq", EventID: "evt_01jd8q4v6cf5e8hbbfwj0zq3tr", Workflow: true,
+		EventType: models.EventWorkOrderCreated, Status: models.DeliveryRetrying, Attempts: 1,
+		Made:      []webhooks.AttemptMade{{Number: 1, At: *after(0), Result: "503"}},
+		KeptUntil: *after(models.EventRetention),
 	}}
 }
 
-// deliver ends the delivery's workflow.
-func (r *recorder) deliver(ctx context.Context, id string) error {
-	r.mu.Lock()
-	r.rows[id].Status, r.rows[id].NextAttemptAt = models.DeliveryDelivered, nil
-	r.mu.Unlock()
-	return r.client.SignalWorkflow(ctx, workflows.DeliveryID(id), "", workflows.SignalWake, nil)
+// wakeFailing starts the delivery's workflow as a dispatcher does.
+func (r *recorder) wakeFailing(ctx context.Context, id string) error {
+	waker := worker.NewWaker(ctx, r.client, slog.New(slog.DiscardHandler))
+	waker.WakeFailing(store.FailingDelivery{
+		DeliveryID: id, OrganizationID: recordedOrganization, IntegrationID: recordedIntegration, WebhookID: recordedWebhook,
+		RecordID: "wo_01jd8q4v6cf5e8hbbfwj0zq3tq", EventType: models.EventWorkOrderCreated, LastResult: "503",
+		Page: "https://millwright.example.com/console/go/" + id,
+	})
+	waker.Stop(ctx)
+	return ctx.Err()
 }
 
 func (r *recorder) address(id string) *recordedAddress {
@@ -277,26 +268,40 @@ func (r *recorder) firstRun(ctx context.Context, workflowID string) string {
 	return event.GetWorkflowExecutionStartedEventAttributes().GetFirstExecutionRunId()
 }
 
-func (a *fakeActivities) LoadDelivery(_ context.Context, id string) (activities.LoadedDelivery, error) {
+// Attempt is accepted with its number; before, Temporal retries it after a second.
+func (a *fakeActivities) Attempt(_ context.Context, id string) (webhooks.DeliveryState, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	state := *a.rows[id]
-	state.LoadedAt = *after(0)
-	return state, nil
+	row := a.rows[id]
+	row.LoadedAt = *after(0)
+	if row.Status != models.DeliveryRetrying {
+		return row.DeliveryState, nil
+	}
+	if row.Attempts++; row.Attempts < row.delivered {
+		return row.DeliveryState, temporal.NewApplicationErrorWithOptions("503 Service Unavailable", "503", temporal.ApplicationErrorOptions{NextRetryDelay: time.Second})
+	}
+	row.Status = models.DeliveryDelivered
+	return row.DeliveryState, nil
 }
 
-func (a *fakeActivities) RedeliverDelivery(ctx context.Context, id string) (activities.LoadedDelivery, error) {
+func (a *fakeActivities) LoadDelivery(_ context.Context, id string) (webhooks.DeliveryState, error) {
 	a.mu.Lock()
-	a.rows[id].Status, a.rows[id].NextAttemptAt = models.DeliveryRetrying, after(0)
-	a.mu.Unlock()
-	return a.LoadDelivery(ctx, id)
+	defer a.mu.Unlock()
+	return a.rows[id].DeliveryState, nil
 }
 
-func (a *fakeActivities) StopDelivery(ctx context.Context, id string) (activities.LoadedDelivery, error) {
+func (a *fakeActivities) RedeliverDelivery(_ context.Context, id string) error {
 	a.mu.Lock()
-	a.rows[id].Status, a.rows[id].NextAttemptAt = models.DeliveryFailed, nil
-	a.mu.Unlock()
-	return a.LoadDelivery(ctx, id)
+	defer a.mu.Unlock()
+	a.rows[id].Status = models.DeliveryRetrying
+	return nil
+}
+
+func (a *fakeActivities) StopDelivery(_ context.Context, id string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.rows[id].Status = models.DeliveryFailed
+	return nil
 }
 
 func (a *fakeActivities) LoadAddress(_ context.Context, id string) (webhooks.AddressState, error) {

@@ -42,7 +42,7 @@ type recorder struct {
 	client client.Client
 
 	mu        sync.Mutex
-	rows      map[string]*activities.LoadedDelivery
+	rows      map[string]*recordedRow
 	addresses map[string]*recordedAddress
 	records   map[string]*recordedRecord // by work order or feedback
 	mailRuns  int
@@ -116,7 +116,7 @@ func newRecorder(ctx context.Context, t *testing.T, address, namespace string) *
 	if err := worker.Prepare(ctx, worker.Options{Client: c, Namespace: namespace, SweepEvery: 24 * time.Hour}); err != nil {
 		t.Fatal(err)
 	}
-	rec := &recorder{client: c, rows: map[string]*activities.LoadedDelivery{}, addresses: map[string]*recordedAddress{}, records: map[string]*recordedRecord{}}
+	rec := &recorder{client: c, rows: map[string]*recordedRow{}, addresses: map[string]*recordedAddress{}, records: map[string]*recordedRecord{}}
 	for _, queue := range workflows.TaskQueues {
 		w := sdkworker.New(c, queue, sdkworker.Options{Identity: identity})
 		worker.Register(w)
@@ -168,7 +168,7 @@ func (a *fakeActivities) register(r sdkworker.ActivityRegistry) {
 		activities.NameDispatchPending: a.DispatchPending, activities.NameLoadAddress: a.LoadAddress,
 		activities.NameDisableAddress: a.DisableAddress, activities.NameEnableAddress: a.EnableAddress,
 		activities.NameTurnOffAddress: a.TurnOffIfUnsuccessful, activities.NameTestAddress: a.TestAddress, activities.NameSendExample: a.SendExample,
-		activities.NameLoadDelivery: a.LoadDelivery, activities.NameRedeliverDelivery: a.RedeliverDelivery, activities.NameStopDelivery: a.StopDelivery,
+		activities.NameAttempt: a.Attempt, activities.NameLoadDelivery: a.LoadDelivery, activities.NameRedeliverDelivery: a.RedeliverDelivery, activities.NameStopDelivery: a.StopDelivery,
 		activities.NameLoadWorkOrder: a.LoadWorkOrder, activities.NameRemindWorkOrder: a.RemindWorkOrder,
 		activities.NameLoadFeedback: a.LoadFeedback, activities.NameSendMail: a.SendMail,
 		activities.NameReviewWorkOrder: a.ReviewWorkOrder, activities.NameHoldWorkOrder: a.actOnWorkOrder,

@@ -38,9 +38,9 @@ type recording struct {
 
 var recordings = []recording{
 	{"sweep.json", "WakeMissing SweepForAWhile completed", playSweep},
-	{"delivery_shown_until_delivered.json", "!attempted LoadDelivery timer !attempted stopped timer !attempted completed", playShown},
-	{"delivery_operated.json", "!wake LoadDelivery timer StopDelivery done RedeliverDelivery !attempted done completed", playOperated},
-	{"delivery_cancelled.json", "!wake LoadDelivery timer StopDelivery continued", playCancelledDelivery},
+	{"delivery_retried.json", "!wake Attempt completed", playRetried},
+	{"delivery_operated.json", "!wake Attempt ?stop StopDelivery done Attempt timer ?redeliver stopped RedeliverDelivery Attempt done Attempt completed", playFailed},
+	{"delivery_cancelled.json", "!wake Attempt cancel StopDelivery continued", playCancelledDelivery},
 	{"address_deleted.json", "!wake LoadAddress DispatchPending LoadAddress !wake LoadAddress completed", playAddress},
 	{"address_operated.json", "!wake LoadAddress DisableAddress done LoadAddress EnableAddress done DispatchPending completed", playOperatedAddress},
 	{"address_tested.json", "!wake LoadAddress ?test TestAddress done ?trigger SendExample done completed", playTestedAddress},

@@ -14,9 +14,9 @@ import (
 )
 
 // WebhookAddress is open for as long as its address exists (docs/temporal.md). It sends
-// everything that goes to the address, first attempts and retries: each
-// DispatchPending activity sends what is due and waits a while for more. When nothing is
-// due it sleeps until a wake or the next retry. The address's health is its state: it warns
+// everything that goes to the address for the first time: each
+// DispatchPending activity sends what is pending and waits a while for more. When nothing is
+// pending it sleeps until a wake. The address's health is its state: it warns
 // people when the address has been failing for a day, and turns it off. Operators disable,
 // enable, redeliver and test it here; cancellation means disable.
 func WebhookAddress(ctx workflow.Context, webhookID string, run AddressRun) error {
@@ -30,6 +30,10 @@ type AddressRun struct {
 	// Shown is the AddressStatus that the run before wrote.
 	Shown string `json:"shown,omitempty"`
 }
+
+// historyLimit is the number of events after which an idle workflow continues as new: a longer history costs more
+// to replay.
+const historyLimit = 200
 
 // dispatchPause is the workflow's wait after a dispatch that failed for good.
 const dispatchPause = time.Minute
@@ -183,13 +187,13 @@ func (a *address) wait(ctx workflow.Context) error {
 }
 
 // next returns when the workflow has something to do next and what, for people. A running
-// dispatch finds due retries itself.
+// dispatch finds itself what is due.
 func (a *address) next() (at time.Time, summary string) {
 	if warnAt, failing := a.warning(); failing {
 		at, summary = warnAt, "warn people: failing for a day"
 	}
-	if retry := a.state.NextRetryAt; retry != nil && a.dispatch == nil && (at.IsZero() || retry.Before(at)) {
-		at, summary = retry.Time, "next retry"
+	if due := a.state.WaitsUntil; due != nil && a.dispatch == nil && (at.IsZero() || due.Before(at)) {
+		at, summary = due.Time, "the address fails: try the oldest delivery"
 	}
 	return at, summary
 }
@@ -309,7 +313,7 @@ func dispatchPending(ctx workflow.Context, webhookID string) *dispatch {
 		HeartbeatTimeout:    activities.DispatchHeartbeatTimeout,
 		// Retries stay frequent, so that after several dead workers the next takes over as fast.
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 4 * time.Second},
-		Summary:     "send pending deliveries and retries",
+		Summary:     "send pending deliveries",
 	})
 	ctx, cancel := workflow.WithCancel(ctx)
 	return &dispatch{workflow.ExecuteActivity(ctx, activities.NameDispatchPending, webhookID), cancel}

@@ -82,16 +82,16 @@ func TestWakeCausesADispatchOfWhatIsDue(t *testing.T) {
 	})
 }
 
-func TestRetriesAreDispatchedWhenTheyAreDue(t *testing.T) {
+func TestWhatWaitsInAnOutageIsDispatchedWhenItIsDue(t *testing.T) {
 	h := newAddressHarness(t, nothingMore)
-	h.state.Due, h.state.NextRetryAt = false, in(5*time.Minute)
-	h.become("2m", func(s *webhooks.AddressState) { s.NextRetryAt = in(3 * time.Minute) })
-	h.become("10m", func(s *webhooks.AddressState) { s.NextRetryAt = in(2 * time.Hour) })
+	h.state.Due, h.state.WaitsUntil = false, in(5*time.Minute)
+	h.become("2m", func(s *webhooks.AddressState) { s.WaitsUntil = in(3 * time.Minute) })
+	h.become("10m", func(s *webhooks.AddressState) { s.WaitsUntil = in(2 * time.Hour) })
 	h.wantDispatches(2, h.run())
 	if want := durations("3m 2h"); !slices.Equal(h.dispatches, want) {
 		t.Errorf("dispatches at %v, want %v", h.dispatches, want)
 	}
-	if first := h.observer.timers[0]; first != (timer{0, 5 * time.Minute, "next retry"}) {
+	if first := h.observer.timers[0]; first != (timer{0, 5 * time.Minute, "the address fails: try the oldest delivery"}) {
 		t.Errorf("the first timer is %v", first)
 	}
 }
@@ -140,7 +140,7 @@ func TestDispatchTimeouts(t *testing.T) {
 	if options.HeartbeatTimeout != activities.DispatchHeartbeatTimeout || options.HeartbeatTimeout < 3*activities.MaxHeartbeatThrottle {
 		t.Errorf("a dead worker's dispatch is retried after %v, want %v and time for three heartbeats", options.HeartbeatTimeout, activities.DispatchHeartbeatTimeout)
 	}
-	if options.Summary != "send pending deliveries and retries" {
+	if options.Summary != "send pending deliveries" {
 		t.Errorf("the summary is %q", options.Summary)
 	}
 }
@@ -315,7 +315,7 @@ func TestAddressDetails(t *testing.T) {
 		"off":     {webhooks.AddressState{OffReason: &reason, OffAt: in(0), Held: webhooks.MaxAddressCount}, []string{"**off**", "- off since 2026-03-02T09:00:00.000Z: maintenance", "2000 or more held"}},
 		"held":    {webhooks.AddressState{OffReason: &reason}, []string{"**off**", "- off: maintenance"}},
 		"failing": {webhooks.AddressState{Enabled: true, FailingSince: in(0), LastAt: in(time.Second), LastError: &problem}, []string{"**failing**", "- failing since 2026-03-02T09:00:00.000Z", "- no response to the last attempt at 2026-03-02T09:00:01.000Z: The connection was refused."}},
-		"outage":  {webhooks.AddressState{Enabled: true, LastAt: in(0), LastStatus: &code, Retrying: 1500, Shown: 1000, NextRetryAt: in(time.Minute)}, []string{"- last response: 500 at", "- next retry: 2026-03-02T09:01:00.000Z", "- 500 of the retrying ones have no workflow"}},
+		"outage":  {webhooks.AddressState{Enabled: true, LastAt: in(0), LastStatus: &code, Retrying: 1500, Unplaced: 500, NextRetryAt: in(time.Minute), WaitsUntil: in(30 * time.Second)}, []string{"- last response: 500 at", "- next retry: 2026-03-02T09:01:00.000Z", "- 500 of the retrying ones wait for a place", "- pending deliveries wait, because nothing has been delivered since very many failed; the oldest is tried at 2026-03-02T09:00:30.000Z"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.state.LoadedAt, tt.state.Page = *in(0), consolePage

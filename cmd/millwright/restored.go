@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"millwright/service"
-	"millwright/service/store"
 	"millwright/worker"
 )
 
@@ -50,18 +49,17 @@ func restoreWorkflows(ctx context.Context, out io.Writer, s settings, svc *servi
 	if err := worker.Prepare(ctx, worker.Options{Client: temporal, Namespace: s.Namespace}); err != nil {
 		return err
 	}
-	for _, kind := range []struct {
-		of   store.TargetKind
-		name string
-	}{{store.TargetWebhook, "webhook addresses"}, {store.TargetDelivery, "failing deliveries"}} {
-		targets, err := svc.Upkeep.WantedWorkflows(ctx, kind.of)
-		if err != nil {
-			return err
-		}
-		if err := worker.WakeAll(ctx, temporal, targets); err != nil {
-			return err
-		}
-		fmt.Fprintf(out, "workflows of %s that were woken: %d\n", kind.name, len(targets))
+	addresses, err := svc.Upkeep.WantedAddresses(ctx)
+	if err != nil {
+		return err
 	}
+	failing, err := svc.Webhooks.Wanted(ctx)
+	if err != nil {
+		return err
+	}
+	if err := worker.WakeAll(ctx, temporal, addresses, failing); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "workflows of webhook addresses that were woken: %d\nworkflows of failing deliveries that were woken: %d\n", len(addresses), len(failing))
 	return nil
 }

@@ -58,7 +58,7 @@ type settings struct {
 	RetrySchedule   []time.Duration `env:"WEBHOOK_RETRY_SCHEDULE" envDefault:"1m,5m,30m,2h,6h,12h,24h" doc:"waits between the attempts of a delivery"`
 	ResponseTimeout time.Duration   `env:"WEBHOOK_RESPONSE_TIMEOUT" envDefault:"10s" doc:"time within which a receiver must respond"`
 	ShutOffAfter    time.Duration   `env:"WEBHOOK_SHUTOFF_AFTER" envDefault:"72h" doc:"time without a successful delivery after which a final failure turns an address off"`
-	RetryWorkflows  int             `env:"WEBHOOK_RETRY_WORKFLOWS" envDefault:"1000" doc:"maximum number of retrying deliveries of an address that have a workflow; others are retried all the same"`
+	MaxRetrying     int             `env:"WEBHOOK_MAX_RETRYING" envDefault:"10000" doc:"maximum number of open workflows of failing deliveries of an address; what fails beyond it is retried when one ends"`
 	AllowNetworks   []netip.Prefix  `env:"WEBHOOK_ALLOW_NETWORKS" doc:"non-public networks that webhooks may reach, separated by commas; for development"`
 	AllowHTTP       bool            `env:"WEBHOOK_ALLOW_HTTP" envDefault:"false" doc:"allow http:// webhook addresses; for development"`
 	SMTPURL         string          `env:"SMTP_URL" secret:"true" doc:"mail server, as smtp://host:port or smtp://user:password@host:port; without it notices are shown only in the console's inbox, and links for signing in only to the people who make them; the API server and the worker process need it"`
@@ -334,7 +334,7 @@ func (s settings) serviceOptions(log *slog.Logger) (store.Options, error) {
 		Issuer:                s.PublicURL,
 		Cell:                  s.Cell,
 		RetrySchedule:         models.RetrySchedule(s.RetrySchedule),
-		MaxDeliveryWorkflows:  s.RetryWorkflows,
+		MaxRetrying:           s.MaxRetrying,
 		ShutOffAfter:          s.ShutOffAfter,
 		ReviewPeriods:         models.ReviewPeriods{Reminder: s.ReviewReminder, Escalation: s.ReviewOverdue},
 		AddressRules:          s.addressRules(),

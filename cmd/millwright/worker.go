@@ -66,7 +66,6 @@ func runWorker(ctx context.Context, s settings) error {
 	options := worker.Options{
 		Client: p.temporal, Namespace: s.Namespace, Service: p.service, Waker: p.waker, Sender: sender, Mailer: mailer,
 		OperatorActions: s.OperatorActions, IdleTimeout: s.IdleTimeout, SweepEvery: s.SweepEvery, StopTimeout: s.ResponseTimeout + 5*time.Second,
-		ResponseLimit:   s.ResponseTimeout,
 		Deployment:      deployment,
 		Instrumentation: instrumentation, Log: p.log,
 	}

@@ -61,7 +61,11 @@ CREATE TABLE webhook_health (
     last_status     integer,
     last_error      text,
     -- Since the last success the last delivery that failed for good.
-    failed_at       timestamptz(3)
+    failed_at       timestamptz(3),
+    -- How many deliveries have failed first since the last success. Once they are many, pending ones wait until
+    -- waits_until, then the oldest is tried.
+    failures        integer NOT NULL DEFAULT 0,
+    waits_until     timestamptz(3)
 );
 
 -- The leases of dispatchers. Until leased_until the address's dispatcher polls for new deliveries, so that
@@ -112,16 +116,15 @@ CREATE TABLE open_deliveries (
     last_status     integer,
     status          text NOT NULL DEFAULT 'pending',
     last_error      text,
-    -- Whether the delivery has a workflow: NULL is unknown. In an outage a limited number of an address have one.
-    workflow        boolean,
+    -- Whether it has one of its address's places for open workflows (docs/temporal.md).
+    workflow        boolean NOT NULL DEFAULT false,
     CHECK ((status = 'pending' AND next_attempt_at IS NULL) OR (status = 'retrying' AND next_attempt_at IS NOT NULL))
 ) WITH (autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 5000,
     autovacuum_analyze_scale_factor = 0.5, autovacuum_analyze_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX open_deliveries_pending ON open_deliveries (webhook_id, queued_at, id) WHERE status = 'pending';
-CREATE INDEX open_deliveries_due ON open_deliveries (next_attempt_at) WHERE status = 'retrying';
-CREATE INDEX open_deliveries_retries ON open_deliveries (webhook_id, next_attempt_at, id) WHERE status = 'retrying';
+CREATE INDEX open_deliveries_retries ON open_deliveries (webhook_id, next_attempt_at) WHERE status = 'retrying';
 CREATE INDEX open_deliveries_of_address ON open_deliveries (webhook_id, id) WHERE webhook_id IS NOT NULL;
-CREATE INDEX open_deliveries_with_workflow ON open_deliveries (webhook_id) WHERE workflow;
+CREATE INDEX open_deliveries_with_workflow ON open_deliveries (webhook_id, next_attempt_at) WHERE workflow;
 
 -- Finished deliveries, which is only appended to, apart from redeliveries. One that succeeded with its first attempt
 -- holds that attempt: its status is last_status. The attempts of others are in the table attempts.
@@ -140,11 +143,14 @@ CREATE TABLE deliveries (
     started_at      timestamptz(3),
     latency_ms      integer,
     remote_ip       text,
-    response_body   bytea
+    response_body   bytea,
+    -- True of failed ones whose workflow stays open.
+    workflow        boolean NOT NULL DEFAULT false
 ) PARTITION BY RANGE (id);
 -- The condition keeps look-ups by id alone from this index while the table is empty (docs/decisions/0032).
 CREATE INDEX deliveries_of_address ON deliveries (webhook_id, id) WHERE webhook_id IS NOT NULL;
 CREATE INDEX deliveries_kept ON deliveries (webhook_id, id) WHERE status = 'failed';
+CREATE INDEX deliveries_with_workflow ON deliveries (webhook_id, id) WHERE workflow;
 
 CREATE TABLE attempts (
     delivery_id   public_id NOT NULL,
@@ -165,11 +171,11 @@ CREATE TABLE attempts (
 CREATE VIEW all_deliveries AS
     SELECT d.id, d.event_id, d.webhook_id, d.record_id,
         CASE WHEN s.sends AND d.queued_at >= s.held_before THEN d.status ELSE 'held' END AS status,
-        d.attempts, d.attempts_before, d.next_attempt_at, d.last_status, d.last_error, d.created_at
+        d.attempts, d.attempts_before, d.next_attempt_at, d.last_status, d.last_error, d.created_at, d.workflow
     FROM open_deliveries d LEFT JOIN sending s ON s.webhook_id = d.webhook_id
     UNION ALL
     SELECT id, event_id, webhook_id, record_id, status, attempts, attempts_before, NULL::timestamptz(3),
-        last_status, last_error, created_at FROM deliveries;
+        last_status, last_error, created_at, workflow FROM deliveries;
 CREATE VIEW all_attempts AS
     SELECT id AS delivery_id, 1 AS number, started_at, latency_ms, last_status AS status, NULL AS error, NULL AS class, remote_ip, response_body
         FROM deliveries WHERE started_at IS NOT NULL

@@ -66,8 +66,9 @@ func (c *Clock) Advance(d time.Duration) {
 
 // Wakes records what was woken.
 type Wakes struct {
-	mu   sync.Mutex
-	work []store.WakeTarget
+	mu      sync.Mutex
+	work    []store.WakeTarget
+	failing []store.FailingDelivery
 }
 
 // Wake records the targets.
@@ -75,6 +76,25 @@ func (p *Wakes) Wake(work ...store.WakeTarget) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.work = append(p.work, work...)
+}
+
+// WakeFailing records the deliveries' workflows.
+func (p *Wakes) WakeFailing(deliveries ...store.FailingDelivery) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, d := range deliveries {
+		p.work = append(p.work, store.WakeTarget{Kind: store.TargetDelivery, ID: d.DeliveryID, OrganizationID: d.OrganizationID, Swept: d.StartOnly})
+		p.failing = append(p.failing, d)
+	}
+}
+
+// TakeFailing returns the deliveries whose workflows were to be started since the last call.
+func (p *Wakes) TakeFailing() []store.FailingDelivery {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	taken := p.failing
+	p.failing = nil
+	return taken
 }
 
 // Organizations returns the organizations of the targets woken since the last call of

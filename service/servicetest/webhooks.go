@@ -29,7 +29,7 @@ func (f *Fixture) Holder(webhook string) webhooks.Lease {
 // Claim claims what is due at an address: the oldest delivery of each record.
 func Claim(t *testing.T, f *Fixture, webhook string) webhooks.Claim {
 	t.Helper()
-	claimed, err := f.Webhooks.Claim(t.Context(), f.Holder(webhook), webhooks.ClaimRequest{Limit: 100, Retries: 100})
+	claimed, err := f.Webhooks.Claim(t.Context(), f.Holder(webhook), webhooks.ClaimRequest{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,9 +55,22 @@ func ClaimAll(t testing.TB, f *Fixture, webhook string) []webhooks.RenderedDeliv
 	}
 }
 
+// NextRetry is the delivery, whose next attempt must be due, as its workflow sends it.
+func NextRetry(t testing.TB, f *Fixture, id string) webhooks.RenderedDelivery {
+	t.Helper()
+	retry, err := f.Webhooks.NextRetry(t.Context(), id)
+	if err != nil || retry.Delivery == nil {
+		t.Fatalf("the delivery %s is not due: %+v, %v", id, retry.State, err)
+	}
+	return *retry.Delivery
+}
+
 // AddressOf is the address as its deliveries are recorded.
 func (f *Fixture) AddressOf(webhook string) webhooks.Address {
-	return webhooks.Address{ID: f.ID(webhook), OrganizationID: Value[string](f, `SELECT organization_id FROM webhooks WHERE id = $1`, f.ID(webhook))}
+	return webhooks.Address{
+		ID: f.ID(webhook), OrganizationID: Value[string](f, `SELECT organization_id FROM webhooks WHERE id = $1`, f.ID(webhook)),
+		IntegrationID: Value[string](f, `SELECT integration_id FROM webhooks WHERE id = $1`, f.ID(webhook)),
+	}
 }
 
 // Record records attempts of an address.

@@ -48,9 +48,8 @@ type Options struct {
 	ShutOffAfter time.Duration
 	// ReviewPeriods limit how long a review waits; zero periods mean the defaults.
 	ReviewPeriods models.ReviewPeriods
-	// MaxDeliveryWorkflows limits the retrying deliveries of one address that have a workflow at
-	// a time; 0 means 1000.
-	MaxDeliveryWorkflows int
+	// MaxRetrying limits the open Delivery workflows of one address; 0 means 10,000.
+	MaxRetrying int
 	// AddressRules apply to webhook addresses when they are saved. Without a Resolver only
 	// the spelling of host names is checked; an import never resolves.
 	AddressRules webhook.Rules
@@ -142,7 +141,7 @@ func New(pool *pgxpool.Pool, options Options) (*Store, error) {
 	if options.Overloaded == nil {
 		options.Overloaded = func() {}
 	}
-	options.MaxDeliveryWorkflows = cmp.Or(options.MaxDeliveryWorkflows, 1000)
+	options.MaxRetrying = cmp.Or(options.MaxRetrying, 10_000)
 	if options.RetrySchedule == nil {
 		options.RetrySchedule = models.DefaultRetrySchedule
 	}

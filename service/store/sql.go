@@ -131,3 +131,6 @@ func TextOf(text *string) string {
 // up by keys needs LATERAL … LIMIT 1 as well: an index without rows seems as cheap to read
 // from end to end.
 const IndexPlans = `SELECT set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)`
+
+// AllowLongStatement gives the rest of a transaction enough time for every record.
+const AllowLongStatement = `SET LOCAL statement_timeout = '10min'`

@@ -67,24 +67,9 @@ func NewWakeTarget(organizationID, id string) WakeTarget {
 // the work of wakes that are lost.
 type Waker interface {
 	Wake(targets ...WakeTarget)
-}
-
-// AttemptNotifier is implemented by a Waker that tells workflows of attempts, under the
-// same promises. Each workflow that it starts belongs to the trace of the call that its
-// delivery comes from.
-type AttemptNotifier interface {
-	NotifyAttempts(deliveries ...AttemptedDelivery)
-}
-
-// NotifyAttempts tells the deliveries' workflows of the attempts, or wakes them.
-func NotifyAttempts(ctx context.Context, w Waker, deliveries ...AttemptedDelivery) {
-	if n, ok := w.(AttemptNotifier); ok {
-		n.NotifyAttempts(deliveries...)
-		return
-	}
-	for _, d := range deliveries {
-		WakeIn(WithTraceParent(ctx, d.TraceParent), w, NewWakeTarget(d.OrganizationID, d.DeliveryID))
-	}
+	// WakeFailing has each delivery's workflow begin the retry schedule, and starts it if it is not open. One
+	// that it starts belongs to the trace of the call that its delivery comes from.
+	WakeFailing(deliveries ...FailingDelivery)
 }
 
 // TracingWaker is a Waker that can start workflows in the trace of a context.
@@ -110,29 +95,18 @@ func WithoutWake(ctx context.Context, recordID string) context.Context {
 	return context.WithValue(ctx, withoutWake{}, recordID)
 }
 
-// AttemptedDelivery tells a delivery's workflow about an attempt. Histories store
-// Signal.
-type AttemptedDelivery struct {
-	DeliveryID string
-	// OrganizationID is the address's, "" if it is unknown.
-	OrganizationID string
-	Signal         AttemptSignal
-	// Start is true if the delivery has a workflow from now on, if it is not open yet.
-	Start bool
+// FailingDelivery is a delivery that is retried by its workflow, with what that is found by.
+type FailingDelivery struct {
+	DeliveryID, OrganizationID, IntegrationID, WebhookID, RecordID string
+	EventType                                                      models.EventType
+	// LastResult is the receiver's status, or the class of the error.
+	LastResult string
+	// Page is the URL of its page in the console.
+	Page string `gorm:"-" db:"-"`
+	// StartOnly leaves a workflow that is open alone: it may be paused.
+	StartOnly bool `gorm:"-" db:"-"`
 	// TraceParent is the attempt's.
-	TraceParent string
-}
-
-// AttemptSignal is the argument of the signal attempted (docs/temporal.md).
-type AttemptSignal struct {
-	Number int `json:"number"`
-	// Result is the receiver's status, or the class of the error.
-	Result string      `json:"result"`
-	At     models.Time `json:"at"`
-	// Status and NextAttemptAt are the delivery's since RecordedAt.
-	Status        models.DeliveryStatus `json:"status"`
-	NextAttemptAt *models.Time          `json:"next_attempt_at,omitempty"`
-	RecordedAt    models.Time           `json:"recorded_at"`
+	TraceParent string `gorm:"-" db:"-"`
 }
 
 // QueueSwept queues a statement whose rows are ids with their organizations.

@@ -35,7 +35,7 @@ type Backlog struct {
 	Mails      int
 	OldestMail *models.Time
 	// Unclaimed work is what the sweep will find: addresses with pending deliveries
-	// but no lease, overdue retries of addresses without one, and dirty records.
+	// but no lease, overdue retries, and dirty records.
 	UnclaimedAddresses, UnclaimedRetries, UnclaimedRecords int
 	// AddressesFailing are on, and their latest attempts failed.
 	// AddressesTurnedOff are off because they failed.
@@ -92,7 +92,8 @@ var backlogQuery = store.Fill(`
 			NOT EXISTS (SELECT FROM webhook_leases WHERE webhook_id = s.webhook_id AND leased_until > @now) AS unclaimed
 		FROM addresses s
 		LEFT JOIN LATERAL (SELECT queued_at AS pending_since FROM open_deliveries
-			WHERE webhook_id = s.webhook_id AND status = 'pending' AND queued_at >= s.held_before ORDER BY queued_at LIMIT 1) p ON true
+			WHERE webhook_id = s.webhook_id AND status = 'pending' AND queued_at >= s.held_before
+				AND NOT EXISTS (SELECT FROM webhook_health y WHERE y.webhook_id = s.webhook_id AND y.waits_until > @now) ORDER BY queued_at LIMIT 1) p ON true
 		LEFT JOIN LATERAL (SELECT next_attempt_at AS retry_since FROM open_deliveries
 			WHERE webhook_id = s.webhook_id AND status = 'retrying' AND next_attempt_at <= @now AND queued_at >= s.held_before ORDER BY next_attempt_at LIMIT 1) r ON true
 		CROSS JOIN LATERAL (SELECT enabled_since, {receiver} AS receiver FROM webhooks w WHERE id = s.webhook_id LIMIT 1) w
@@ -126,8 +127,8 @@ var backlogQuery = store.Fill(`
 		(SELECT unclaimed FROM waiting) AS unclaimed_addresses,
 		(SELECT count(*) FROM (SELECT FROM due a CROSS JOIN LATERAL (
 				SELECT FROM open_deliveries
-				WHERE webhook_id = a.webhook_id AND status = 'retrying' AND next_attempt_at < @unclaimed_since LIMIT @max) d
-			WHERE a.retry_since < @unclaimed_since AND a.unclaimed LIMIT @max) x) AS unclaimed_retries,
+				WHERE webhook_id = a.webhook_id AND status = 'retrying' AND next_attempt_at < @overdue_since LIMIT @max) d
+			WHERE a.retry_since < @overdue_since LIMIT @max) x) AS unclaimed_retries,
 		(SELECT count(*) FROM (SELECT FROM dirty_records WHERE since < @dirty_since LIMIT @max) x) AS unclaimed_records,
 		(SELECT count(*) FROM webhooks WHERE enabled) AS addresses_on,
 		(SELECT count(*) FROM webhooks WHERE NOT enabled) AS addresses_off,
@@ -148,7 +149,7 @@ func backlogArgs(now models.Time, grace time.Duration) pgx.NamedArgs {
 		"now": now, "max": MaxBacklogCount, "max_kept": MaxKeptCount, "failing": webhooks.OffFailing,
 		"partition_days": store.PartitionDaysAhead, "partitions_until": now.Add(-models.EventRetention - 24*time.Hour),
 		"attempted_since": now.Add(-attemptedFor), "worked_since": now.Add(-workedFor), "late_since": now.Add(-lateAfter),
-		"unclaimed_since": now.Add(-grace), "dirty_since": now.Add(-dirtyGrace(grace)),
+		"unclaimed_since": now.Add(-grace), "overdue_since": now.Add(-webhooks.OverdueAfter - grace), "dirty_since": now.Add(-dirtyGrace(grace)),
 	}
 }
 

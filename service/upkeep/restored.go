@@ -15,7 +15,7 @@ import (
 // takes them at once. It returns the number of records. Errors: unavailable.
 func (s *Upkeep) MarkAllDirty(ctx context.Context) (records int, err error) {
 	err = s.Run(ctx, "", store.Lock{}, func(reading *pgx.Batch) {
-		reading.Queue(allowLongStatement)
+		reading.Queue(store.AllowLongStatement)
 		reading.Queue(`
 			WITH marked AS (
 				INSERT INTO dirty_records (record_id, since)
@@ -27,6 +27,3 @@ func (s *Upkeep) MarkAllDirty(ctx context.Context) (records int, err error) {
 	}, func(*store.Tx) error { return nil })
 	return records, err
 }
-
-// allowLongStatement gives the rest of a transaction enough time for every record.
-const allowLongStatement = `SET LOCAL statement_timeout = '10min'`

@@ -28,8 +28,7 @@ var sweptQueries = struct{ addresses, dirty, mails string }{
 		SELECT h.id, h.organization_id FROM webhooks h
 		WHERE (EXISTS (SELECT FROM open_deliveries d
 				WHERE d.webhook_id = h.id AND d.status = 'pending' AND d.queued_at >= h.held_before AND d.queued_at < $1)
-				OR EXISTS (SELECT FROM open_deliveries d
-				WHERE d.webhook_id = h.id AND d.status = 'retrying' AND d.queued_at >= h.held_before AND d.next_attempt_at < $1)
+				AND NOT EXISTS (SELECT FROM webhook_health y WHERE y.webhook_id = h.id AND y.waits_until > $1)
 				OR EXISTS (SELECT FROM redeliveries r WHERE r.webhook_id = h.id))
 			AND ` + store.Fill(webhooks.Sends, "w", "h") + `
 			AND NOT EXISTS (SELECT FROM webhook_leases m WHERE m.webhook_id = h.id AND m.leased_until > $2)
@@ -50,7 +49,7 @@ var sweptQueries = struct{ addresses, dirty, mails string }{
 }
 
 // Unclaimed returns the workflows to wake because nothing else does: addresses
-// without a lease whose deliveries have been pending, or due again, for longer than grace, or
+// without a lease whose deliveries have been pending for longer than grace, or
 // whose redelivery is unfinished, dirty records, and organizations with mail that is due. Waking one
 // unnecessarily is harmless. Errors: unavailable.
 func (s *Upkeep) Unclaimed(ctx context.Context, grace time.Duration) (unclaimed []store.WakeTarget, err error) {

@@ -10,27 +10,11 @@ import (
 	"millwright/service/store"
 )
 
-// wantedQueries return the addresses and deliveries that have a workflow, with their
-// organizations: of the deliveries those that are retrying and have one, and of each
-// address's failed ones the newest $1.
-var wantedQueries = map[store.TargetKind]string{
-	store.TargetWebhook: `SELECT id, organization_id FROM webhooks WHERE $1 > 0`,
-	store.TargetDelivery: `
-		SELECT d.id, w.organization_id FROM open_deliveries d JOIN webhooks w ON w.id = d.webhook_id
-		WHERE d.status = 'retrying' AND d.workflow
-		UNION ALL
-		SELECT d.id, w.organization_id FROM webhooks w CROSS JOIN LATERAL (
-			SELECT id FROM deliveries WHERE webhook_id = ANY (ARRAY[w.id]) AND status = 'failed'
-			ORDER BY webhook_id DESC, id DESC LIMIT $1) d`,
-}
-
-// WantedWorkflows returns the addresses or deliveries whose workflows are to be open
-// (docs/temporal.md). Errors: unavailable.
-func (s *Upkeep) WantedWorkflows(ctx context.Context, kind store.TargetKind) (wanted []store.WakeTarget, err error) {
+// WantedAddresses returns the addresses, whose workflows are to be open. Errors: unavailable.
+func (s *Upkeep) WantedAddresses(ctx context.Context) (wanted []store.WakeTarget, err error) {
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(allowLongStatement)
-	pipeline.Queue(store.IndexPlans)
-	store.QueueSwept(pipeline, &wanted, wantedQueries[kind], s.MaxDeliveryWorkflows)
+	pipeline.Queue(store.AllowLongStatement)
+	store.QueueSwept(pipeline, &wanted, `SELECT id, organization_id FROM webhooks`)
 	err = s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
 	return wanted, err
 }

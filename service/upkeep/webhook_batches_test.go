@@ -96,7 +96,7 @@ func TestDeletingAnIntegrationEndsTheWorkflowsOfItsAddresses(t *testing.T) {
 			t.Errorf("woken are %v, want the workflow of %s", woken, d.DeliveryID)
 		}
 	}
-	wanted, err := f.Upkeep.WantedWorkflows(t.Context(), store.TargetWebhook)
+	wanted, err := f.Upkeep.WantedAddresses(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,11 +36,13 @@ type AddressState struct {
 	ShutOffDue bool
 	// Due is true if a dispatch has something to do now.
 	Due bool
+	// WaitsUntil is when the next pending delivery is tried while the address fails, nil if they do not wait.
+	WaitsUntil *models.Time
 	// NextRetryAt is when the next retry is due, nil without one or while the address is off.
 	NextRetryAt *models.Time
-	// The numbers of deliveries, each counted up to MaxAddressCount. Shown are the retrying
-	// ones that have a workflow.
-	Pending, Retrying, Shown, Held, Failed int
+	// The numbers of deliveries, each counted up to MaxAddressCount. Unplaced are the retrying
+	// ones that wait for a place for their workflow.
+	Pending, Retrying, Unplaced, Held, Failed int
 	// LoadedAt is when the state was loaded, by the clock of its other times.
 	LoadedAt models.Time `db:"-"`
 	// Page is the URL of its page in the console.
@@ -59,26 +61,31 @@ var addressStateQuery = store.Fill(`
 		CASE WHEN w.off_by IS NULL THEN coalesce(w.off_reason, a.reason) ELSE '`+offByPerson+`' END AS off_reason, w.off_at,
 		h.failing_since, h.warned_at, h.last_success_at, h.last_at, h.last_status, h.last_error,
 		{shut_off} AS shut_off_due,
-		a.sends AND (EXISTS (SELECT FROM redeliveries r WHERE r.webhook_id = w.id)
-			OR EXISTS (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'pending' AND queued_at >= w.held_before)
-			OR EXISTS (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'retrying' AND queued_at >= w.held_before AND next_attempt_at <= $2)) AS due,
+		a.sends AND (EXISTS (SELECT FROM redeliveries r WHERE r.webhook_id = w.id) OR {pending_due}) AS due,
+		CASE WHEN a.sends AND EXISTS (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'pending' AND queued_at >= w.held_before)
+			THEN h.waits_until END AS waits_until,
 		CASE WHEN a.sends THEN (SELECT next_attempt_at FROM open_deliveries
 			WHERE webhook_id = w.id AND status = 'retrying' AND queued_at >= w.held_before ORDER BY next_attempt_at LIMIT 1) END AS next_retry_at,
 		CASE WHEN a.sends THEN (SELECT count(*) FROM (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'pending'
-			AND queued_at >= w.held_before LIMIT $3) x) ELSE 0 END AS pending,
+			AND queued_at >= w.held_before LIMIT @counted) x) ELSE 0 END AS pending,
 		CASE WHEN a.sends THEN (SELECT count(*) FROM (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'retrying'
-			AND queued_at >= w.held_before LIMIT $3) x) ELSE 0 END AS retrying,
-		(SELECT count(*) FROM (SELECT FROM open_deliveries WHERE webhook_id = w.id AND `+withWorkflow+` LIMIT $3) x) AS shown,
+			AND queued_at >= w.held_before LIMIT @counted) x) ELSE 0 END AS retrying,
+		CASE WHEN a.sends THEN (SELECT count(*) FROM (SELECT FROM (SELECT workflow, queued_at FROM open_deliveries WHERE webhook_id = w.id AND status = 'retrying' LIMIT @counted) r
+			WHERE NOT workflow AND queued_at >= w.held_before) x) ELSE 0 END AS unplaced,
 		(SELECT count(*) FROM (
-			(SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'pending' AND queued_at < a.held_before LIMIT $3)
-			UNION ALL (SELECT FROM (SELECT queued_at FROM open_deliveries WHERE webhook_id = w.id AND status = 'retrying' LIMIT $3) r WHERE queued_at < a.held_before)
-			LIMIT $3) x) AS held,
-		(SELECT count(*) FROM (SELECT FROM deliveries WHERE webhook_id = w.id AND status = 'failed' LIMIT $3) x) AS failed
+			(SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'pending' AND queued_at < a.held_before LIMIT @counted)
+			UNION ALL (SELECT FROM (SELECT queued_at FROM open_deliveries WHERE webhook_id = w.id AND status = 'retrying' LIMIT @counted) r WHERE queued_at < a.held_before)
+			LIMIT @counted) x) AS held,
+		(SELECT count(*) FROM (SELECT FROM deliveries WHERE webhook_id = w.id AND status = 'failed' LIMIT @counted) x) AS failed
 	FROM webhooks w LEFT JOIN webhook_health h ON h.webhook_id = w.id
 	CROSS JOIN LATERAL (SELECT s.sends, CASE WHEN s.sends THEN s.held_before ELSE 'infinity' END AS held_before, `+store.Fill(unusableReason, "w", "w")+` AS reason
 		FROM sending s WHERE s.webhook_id = w.id OFFSET 0) a
-	WHERE w.id = $1`,
-	"shut_off", store.Fill(shutOffDue, "period", "$4"))
+	WHERE w.id = @webhook`,
+	"shut_off", store.Fill(shutOffDue, "period", "@period"), "pending_due", store.Fill(PendingDue, "w", "w"))
+
+func (s *Webhooks) addressStateArgs(id string, now models.Time) pgx.NamedArgs {
+	return pgx.NamedArgs{"webhook": id, "now": now, "counted": MaxAddressCount, "period": s.ShutOffAfter.Seconds()}
+}
 
 // LoadAddress clears the address's dirty mark and returns its state, which is empty if the
 // address does not exist. Errors: unavailable.
@@ -88,7 +95,7 @@ func (s *Webhooks) LoadAddress(ctx context.Context, id string) (AddressState, er
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(indexPlans)
 	pipeline.Queue(`DELETE FROM dirty_records WHERE record_id = $1`, id) // waits for a write that sets it
-	store.QueueAll(pipeline, &found, addressStateQuery, id, now, MaxAddressCount, s.ShutOffAfter.Seconds())
+	store.QueueAll(pipeline, &found, addressStateQuery, s.addressStateArgs(id, now))
 	err := s.Translate(s.Pool.SendBatch(ctx, pipeline).Close())
 	if err != nil || len(found) == 0 {
 		return AddressState{}, err
@@ -96,7 +103,3 @@ func (s *Webhooks) LoadAddress(ctx context.Context, id string) (AddressState, er
 	found[0].LoadedAt, found[0].Page = now, effects.PageURL(s.Issuer, id)
 	return found[0], nil
 }
-
-// withWorkflow selects retrying deliveries that have a workflow. It leaves no choice between
-// indexes: that of all retries would be read to its end.
-const withWorkflow = `workflow AND status || '' = 'retrying'`

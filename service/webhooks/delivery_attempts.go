@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
+	"millwright/service/effects"
 	"millwright/service/store"
 	"millwright/webhook"
 )
@@ -30,9 +31,10 @@ type Attempt struct {
 	Status int
 	Error  string
 	// Problem is the class of Error, EventID and EventAt are the event's, and
-	// TraceParent its call's. They are for metrics and traces and are not stored.
+	// TraceParent its call's. They are for metrics, traces and workflows and are not stored.
 	Problem      webhook.Kind
 	EventID      string
+	EventType    models.EventType
 	EventAt      time.Time
 	TraceParent  string
 	RemoteIP     string
@@ -65,13 +67,13 @@ func (a Attempt) NextStatus(schedule models.RetrySchedule, now models.Time) Deli
 
 // RecordResult is what RecordAttempts did.
 type RecordResult struct {
-	Delivered, Failed int
-	// Retrying are the ids of deliveries that need another attempt, the first of them at
-	// NextRetryAt.
-	Retrying    []string
-	NextRetryAt *models.Time
-	// Attempted are the deliveries that have a workflow or may have one.
-	Attempted []store.AttemptedDelivery
+	Delivered, Retrying, Failed int
+	// After has each delivery's status after its attempt, in the order of the attempts; empty if it is gone.
+	After []DeliveryTransition
+	// Failing are deliveries whose workflows begin a run of the retry schedule.
+	Failing []store.FailingDelivery
+	// Woken are workflows that look at their delivery again.
+	Woken []store.WakeTarget
 	// ShutOffDue is true if the address is to be turned off (TurnOffIfUnsuccessful).
 	ShutOffDue bool
 }
@@ -99,8 +101,8 @@ type recordedDelivery struct {
 	NextAttemptAt  *models.Time          `json:"next_attempt_at"`
 	LastStatus     *int                  `json:"last_status"`
 	LastError      *string               `json:"last_error"`
-	// Workflow is true if it has a workflow, nil if that is unknown.
-	Workflow *bool `json:"workflow"`
+	// Workflow is true if it has one of the address's places for workflows.
+	Workflow bool `json:"workflow"`
 	// The only attempt of a delivery that succeeded with its first is stored in its row.
 	StartedAt    *models.Time `json:"started_at" db:"-"`
 	LatencyMS    *int64       `json:"latency_ms" db:"-"`
@@ -129,6 +131,8 @@ type recorded struct {
 	// retried stay open, finished were open, late are finished and stay so.
 	retried, finished, late []recordedDelivery
 	attempts                []attemptRow
+	// places counts the workflows that the address may still open, taken those that these deliveries open.
+	places, taken int
 }
 
 // record makes of the delivery what follows from the attempt (api.md 6.9). An attempt that something else overtook, a
@@ -144,11 +148,15 @@ func (r *recorded) record(d recordedDelivery, a Attempt, schedule models.RetrySc
 	switch {
 	case a.succeeded() && d.Status != models.DeliveryDelivered:
 		decided = true
-		d.Status, d.NextAttemptAt, d.LastStatus, d.LastError = models.DeliveryDelivered, nil, row.Status, nil
+		d.Status, d.NextAttemptAt, d.LastStatus, d.LastError, d.Workflow = models.DeliveryDelivered, nil, row.Status, nil, false
 	case expected:
 		decided = true
 		next := a.NextStatus(schedule, now)
 		d.Status, d.NextAttemptAt, d.LastStatus, d.LastError = next.Status, next.Next, row.Status, row.Error
+		if d.Status == models.DeliveryRetrying && !d.Workflow && r.taken < r.places {
+			d.Workflow = true
+			r.taken++
+		}
 	}
 	switch finished := d.Status == models.DeliveryDelivered || d.Status == models.DeliveryFailed; {
 	case !d.open:
@@ -181,26 +189,36 @@ func (a Attempt) row(number int) attemptRow {
 	return row
 }
 
-// healthQuery stores the health of an address after attempts: whether one succeeded ($2,
-// at $3), the result of the last ($4, $5), and whether a delivery failed for good ($6). It
-// returns whether the address is to be turned off, after $7 seconds without success.
+// While an address fails, the first outageFailures are sent at once. Then one each outagePause is, the oldest, until
+// something is delivered (api.md 6.9).
+const (
+	outageFailures = 100
+	outagePause    = time.Minute
+)
+
+// healthQuery stores the health of an address after attempts: whether one succeeded (@succeeded), the result of the
+// last, whether a delivery failed for good (@final) and how many failed first (@first). It returns whether the address
+// is to be turned off.
 var healthQuery = store.Fill(`
-	INSERT INTO webhook_health AS h (webhook_id, last_success_at, failing_since, last_at, last_status, last_error, failed_at)
-	SELECT id, CASE WHEN $2 THEN $3::timestamptz END, CASE WHEN NOT $2 THEN $3::timestamptz END, $3, $4::integer, $5::text,
-		CASE WHEN $6 AND NOT $2 THEN $3::timestamptz END
-	FROM webhooks WHERE id = $1
+	INSERT INTO webhook_health AS h (webhook_id, last_success_at, failing_since, last_at, last_status, last_error, failed_at, failures, waits_until)
+	SELECT id, CASE WHEN @succeeded THEN @now::timestamptz END, CASE WHEN NOT @succeeded THEN @now::timestamptz END, @now, @status::integer, @error::text,
+		CASE WHEN @final AND NOT @succeeded THEN @now::timestamptz END, CASE WHEN NOT @succeeded THEN @first::integer ELSE 0 END,
+		CASE WHEN NOT @succeeded AND @first >= @most THEN @wait_until::timestamptz END
+	FROM webhooks WHERE id = @webhook
 	ON CONFLICT (webhook_id) DO UPDATE SET
-		last_success_at = CASE WHEN $2 THEN $3 ELSE h.last_success_at END,
-		failing_since = CASE WHEN $2 THEN NULL ELSE coalesce(h.failing_since, $3) END,
-		warned_at = CASE WHEN $2 THEN NULL ELSE h.warned_at END,
-		last_at = $3, last_status = $4, last_error = $5,
-		failed_at = CASE WHEN $6 AND NOT $2 THEN $3 WHEN $2 THEN NULL ELSE h.failed_at END
-	WHERE NOT $2 OR h.failing_since IS NOT NULL OR h.last_success_at IS NULL OR h.last_success_at < $3 - interval '1 minute'
-	RETURNING EXISTS (SELECT FROM webhooks w WHERE w.id = h.webhook_id AND {due})`, "due", store.Fill(shutOffDue, "period", "$7"))
+		last_success_at = CASE WHEN @succeeded THEN @now ELSE h.last_success_at END,
+		failing_since = CASE WHEN @succeeded THEN NULL ELSE coalesce(h.failing_since, @now) END,
+		warned_at = CASE WHEN @succeeded THEN NULL ELSE h.warned_at END,
+		last_at = @now, last_status = @status, last_error = @error,
+		failed_at = CASE WHEN @succeeded THEN NULL WHEN @final THEN @now ELSE h.failed_at END,
+		failures = CASE WHEN @succeeded THEN 0 ELSE h.failures + @first END,
+		waits_until = CASE WHEN @succeeded THEN NULL WHEN @first > 0 AND h.failures + @first >= @most THEN @wait_until ELSE h.waits_until END
+	WHERE NOT @succeeded OR h.failing_since IS NOT NULL OR h.last_success_at IS NULL OR h.last_success_at < @now - interval '1 minute'
+	RETURNING EXISTS (SELECT FROM webhooks w WHERE w.id = h.webhook_id AND {due})`, "due", store.Fill(shutOffDue, "period", "@period"))
 
 // RecordAttempts stores the attempts made at an address and moves their deliveries: delivered, retrying with the time
-// of the next attempt, or failed. RecordResult.ShutOffDue is true if the address is to be turned off: after a final failure, if the
-// address has had no success for the shut-off period (api.md 6.11). Errors: unavailable.
+// of the next attempt, or failed. RecordResult.ShutOffDue is true if the address is to be turned off: after a final
+// failure, if the address has had no success for the shut-off period (api.md 6.11). Errors: unavailable.
 func (s *Webhooks) RecordAttempts(ctx context.Context, address Address, attempts []Attempt) (RecordResult, error) {
 	var result RecordResult
 	if len(attempts) == 0 {
@@ -210,9 +228,9 @@ func (s *Webhooks) RecordAttempts(ctx context.Context, address Address, attempts
 	for n, a := range attempts {
 		ids[n] = a.DeliveryID
 	}
-	args := pgx.NamedArgs{"ids": ids, "first": slices.Min(ids), "last": slices.Max(ids), "webhook": address.ID, "most": s.MaxDeliveryWorkflows}
+	args := pgx.NamedArgs{"ids": ids, "first": slices.Min(ids), "last": slices.Max(ids), "webhook": address.ID, "most": s.MaxRetrying}
 	var open, finished []recordedDelivery
-	var counted []int
+	var used places
 	now := s.CurrentTime()
 	hours := s.hours.take(address.ID, hourCounts{now.Truncate(time.Hour), s.countsOf(attempts, now)}, now.Time)
 	// An organization may have very many addresses, each with a dispatcher: they take turns as addresses.
@@ -220,41 +238,40 @@ func (s *Webhooks) RecordAttempts(ctx context.Context, address Address, attempts
 		pipeline.Queue(`SELECT FROM open_deliveries WHERE id = ANY ($1) ORDER BY id FOR UPDATE`, ids)
 		store.QueueAll(pipeline, &finished, finishedQuery, args)
 		store.QueueAll(pipeline, &open, openQuery, args) // also those that were redelivered while this waited
-		store.QueueValues(pipeline, &counted, `SELECT count(*) FROM (SELECT FROM open_deliveries WHERE webhook_id = @webhook AND `+withWorkflow+` LIMIT @most) x`, args)
+		store.QueueOne(pipeline, &used, pgx.ErrNoRows, placesQuery, args)
 	}, func(t *store.Tx) error {
-		result = RecordResult{}
-		shown := counted[0]
+		result = RecordResult{After: make([]DeliveryTransition, len(attempts))}
 		found := byID(finished, open)
-		var r recorded
-		var dirty []string
-		for _, a := range attempts {
-			d, stored := found[a.DeliveryID]
+		r := recorded{places: s.MaxRetrying - used.Open}
+		first := 0
+		for n, a := range attempts {
+			before, stored := found[a.DeliveryID]
 			if !stored {
 				continue // its address was deleted
 			}
-			first := d.Attempts == 0
-			d, decided := r.record(d, a, s.RetrySchedule, t.At)
-			if first && d.Status == models.DeliveryRetrying {
-				d.Workflow = new(shown < s.MaxDeliveryWorkflows)
-				r.retried[len(r.retried)-1].Workflow = d.Workflow
-				if *d.Workflow {
-					shown++
-				}
-			}
-			if withWorkflow := d.Workflow != nil && *d.Workflow; withWorkflow && (first || d.Status == models.DeliveryFailed) {
-				dirty = append(dirty, d.ID)
+			after, decided := r.record(before, a, s.RetrySchedule, t.At)
+			result.After[n] = DeliveryTransition{after.Status, after.NextAttemptAt}
+			if begins := before.Status == models.DeliveryPending && after.Status == models.DeliveryRetrying; begins {
+				first++
 			}
 			if decided {
-				result.add(a, d, t.At)
+				result.add(address, before, after, a, s.Issuer)
 			}
 		}
 		if err := r.queue(t); err != nil {
 			return err
 		}
-		if len(dirty) > 0 { // the sweep wakes workflows that do not load their delivery
-			t.Queue(`INSERT INTO dirty_records (record_id, since) SELECT id, $2 FROM unnest($1::text[]) d (id) ON CONFLICT (record_id) DO NOTHING`, dirty, t.At)
+		woken := make([]string, len(result.Woken))
+		for n, w := range result.Woken {
+			woken[n] = w.ID
 		}
-		s.queueHealth(t, address.ID, attempts, &result)
+		if len(woken) > 0 { // the sweep wakes those that this process does not
+			t.Queue(`INSERT INTO dirty_records (record_id, since) SELECT id, $2 FROM unnest($1::text[]) d (id) ON CONFLICT (record_id) DO NOTHING`, woken, t.At)
+		}
+		if over := used.Open + used.Failed + r.taken - s.MaxRetrying; over > 0 {
+			queueGivenUp(t, address.OrganizationID, address.ID, over, &result.Woken)
+		}
+		s.queueHealth(t, address.ID, attempts, first, &result)
 		for _, h := range hours {
 			t.Queue(countHourQuery, address.ID, h.hour, h.counts)
 		}
@@ -279,49 +296,48 @@ func byID(finished, open []recordedDelivery) map[string]recordedDelivery {
 	return found
 }
 
-// add counts an attempt that decided the status of its delivery.
-func (r *RecordResult) add(a Attempt, d recordedDelivery, now models.Time) {
-	switch d.Status { //nolint:exhaustive // an attempt decides on no other
+// add counts an attempt that decided the status of its delivery, and has its workflow started or woken.
+func (r *RecordResult) add(address Address, before, after recordedDelivery, a Attempt, issuer string) {
+	switch after.Status { //nolint:exhaustive // an attempt decides on no other
 	case models.DeliveryDelivered:
 		r.Delivered++
 	case models.DeliveryRetrying:
-		r.Retrying = append(r.Retrying, a.DeliveryID)
-		if r.NextRetryAt == nil || d.NextAttemptAt.Before(r.NextRetryAt.Time) {
-			r.NextRetryAt = d.NextAttemptAt
-		}
+		r.Retrying++
 	case models.DeliveryFailed:
 		r.Failed++
 	}
-	known := d.Workflow != nil
-	start := d.Status != models.DeliveryDelivered && known && *d.Workflow
-	if start || known && *d.Workflow || !known && d.Attempts > 1 { // one that was redelivered may have a workflow from before
-		r.Attempted = append(r.Attempted, store.AttemptedDelivery{
-			DeliveryID: a.DeliveryID, Start: start, TraceParent: a.TraceParent,
-			Signal: store.AttemptSignal{
-				Number: d.Attempts, Result: a.ResultCode(), At: a.StartedAt, Status: d.Status, NextAttemptAt: d.NextAttemptAt, RecordedAt: now,
-			},
+	switch {
+	case before.Workflow && before.Status != models.DeliveryRetrying: // it does not know of a redelivery
+		r.Woken = append(r.Woken, store.NewWakeTarget(address.OrganizationID, a.DeliveryID))
+	case after.Workflow:
+		r.Failing = append(r.Failing, store.FailingDelivery{
+			DeliveryID: a.DeliveryID, OrganizationID: address.OrganizationID, IntegrationID: address.IntegrationID, WebhookID: address.ID,
+			RecordID: before.RecordID, EventType: a.EventType, LastResult: a.ResultCode(), TraceParent: a.TraceParent, Page: effects.PageURL(issuer, a.DeliveryID),
 		})
 	}
 }
 
-// queueHealth queues the health of the address and its counts of the hour.
-func (s *Webhooks) queueHealth(t *store.Tx, webhookID string, attempts []Attempt, result *RecordResult) {
+// queueHealth queues the health of the address.
+func (s *Webhooks) queueHealth(t *store.Tx, webhookID string, attempts []Attempt, first int, result *RecordResult) {
 	last := slices.MaxFunc(attempts, func(a, b Attempt) int { return a.StartedAt.Compare(b.StartedAt.Time) })
-	succeeded := slices.ContainsFunc(attempts, Attempt.succeeded)
-	final := slices.ContainsFunc(attempts, func(a Attempt) bool {
-		return a.NextStatus(s.RetrySchedule, t.At).Status == models.DeliveryFailed
-	})
-	lastStatus, lastError := last.result()
+	status, problem := last.result()
 	t.QueueRows(func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, []any{&result.ShutOffDue}, func() error { return nil })
 		return err
-	}, healthQuery, webhookID, succeeded, t.At, lastStatus, lastError, final, s.ShutOffAfter.Seconds())
+	}, healthQuery, pgx.NamedArgs{
+		"webhook": webhookID, "now": t.At, "status": status, "error": problem, "period": s.ShutOffAfter.Seconds(),
+		"succeeded": slices.ContainsFunc(attempts, Attempt.succeeded),
+		"final": slices.ContainsFunc(attempts, func(a Attempt) bool {
+			return a.NextStatus(s.RetrySchedule, t.At).Status == models.DeliveryFailed
+		}),
+		"first": first, "most": outageFailures, "wait_until": t.At.Add(outagePause),
+	})
 }
 
 const (
-	recordedColumns = `id, event_id, webhook_id, record_id, created_at, status, generation, attempts, attempts_before, last_status, last_error`
-	openQuery       = `SELECT ` + recordedColumns + `, next_attempt_at, workflow FROM open_deliveries WHERE id = ANY (@ids)`
-	finishedQuery   = `SELECT ` + recordedColumns + `, NULL::timestamptz AS next_attempt_at, NULL::boolean AS workflow
+	recordedColumns = `id, event_id, webhook_id, record_id, created_at, status, generation, attempts, attempts_before, last_status, last_error, workflow`
+	openQuery       = `SELECT ` + recordedColumns + `, next_attempt_at FROM open_deliveries WHERE id = ANY (@ids)`
+	finishedQuery   = `SELECT ` + recordedColumns + `, NULL::timestamptz AS next_attempt_at
 		FROM deliveries WHERE id = ANY (@ids) AND id BETWEEN @first AND @last ORDER BY id FOR UPDATE`
 )
 
@@ -339,7 +355,7 @@ func (r *recorded) queue(t *store.Tx) error {
 				DELETE FROM open_deliveries d USING jsonb_populate_recordset(NULL::deliveries, $1) r WHERE d.id = r.id RETURNING r.*)
 			INSERT INTO deliveries SELECT * FROM closed`},
 		{r.late, len(r.late), `UPDATE deliveries d SET status = r.status, attempts = r.attempts, attempts_before = r.attempts_before,
-			last_status = r.last_status, last_error = r.last_error
+			last_status = r.last_status, last_error = r.last_error, workflow = r.workflow
 			FROM jsonb_populate_recordset(NULL::deliveries, $1) r WHERE d.id = r.id`},
 		{r.attempts, len(r.attempts), `INSERT INTO attempts SELECT * FROM jsonb_populate_recordset(NULL::attempts, $1)`},
 	} {

@@ -3,7 +3,6 @@ package webhooks
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -16,6 +15,7 @@ import (
 type Address struct {
 	ID             string
 	OrganizationID string
+	IntegrationID  string
 	URL            string
 	// Secrets sign each delivery, newest first: two during a rotation's overlap.
 	Secrets []string `db:"-"`
@@ -30,30 +30,27 @@ type Address struct {
 type ClaimRequest struct {
 	// Renew also renews the lease.
 	Renew bool
-	// Limit bounds what is claimed, Retries the due retries among that. Without Retries the claim does not look
-	// for them.
-	Limit, Retries int
+	// Limit bounds what is claimed.
+	Limit int
 	// InFlight are the ids of deliveries that are being sent or recorded, Records their records: a record's own
 	// deliveries are sent one after another.
 	InFlight, Records []string
 }
 
-// Claim is what is due at one address.
+// Claim is what is pending at one address.
 type Claim struct {
 	Address Address
-	// Deliveries are of different records: retries for an eighth of the limit, then first attempts, then other
-	// retries, each in the order in which they are due.
+	// Deliveries are of different records, in the order in which they were queued.
 	Deliveries []RenderedDelivery
 	// More is true if others may be due.
 	More bool
-	// NextRetryAt is when the next retry is due that is not claimed, nil without one or if the claim did not look.
-	NextRetryAt *models.Time
+	// WaitsUntil is when the next one is tried, nil unless the address is failing (outageFailures).
+	WaitsUntil *models.Time
 }
 
 // addressRow is an address with what decides its deliveries.
 type addressRow struct {
 	Address
-	IntegrationID                         string
 	SecretSealed                          []byte
 	PreviousSecret, OlderSecret           []byte
 	PreviousSecretUntil, OlderSecretUntil *models.Time
@@ -64,6 +61,7 @@ type addressRow struct {
 	Events     []models.EventType
 	// Redelivering is true if a redelivery is unfinished.
 	Redelivering bool
+	WaitsUntil   *models.Time
 	// Epoch is the epoch of the address's lease, 0 without one.
 	Epoch int64
 }
@@ -83,6 +81,7 @@ const addressQuery = `
 	SELECT h.id, h.organization_id, h.integration_id, h.url, h.secret_sealed, h.previous_secret, h.previous_secret_until, h.older_secret, h.older_secret_until,
 		s.sends, ` + access.UsableIntegration + ` AS usable,
 		EXISTS (SELECT FROM webhook_health y WHERE y.webhook_id = h.id AND y.failing_since IS NOT NULL) AS failing,
+		(SELECT y.waits_until FROM webhook_health y WHERE y.webhook_id = h.id) AS waits_until,
 		'people:read' = ANY (i.scopes) AS show_people, i.scopes, h.events,
 		EXISTS (SELECT FROM redeliveries r WHERE r.webhook_id = h.id) AS redelivering,
 		coalesce((SELECT m.epoch FROM webhook_leases m WHERE m.webhook_id = h.id), 0) AS epoch
@@ -96,26 +95,22 @@ const addressQuery = `
 // indexPlans is store.IndexPlans without bitmaps: these would read all deliveries of an address before a limit.
 const indexPlans = store.IndexPlans + `, set_config('enable_bitmapscan', 'off', true)`
 
-const claimColumns = `SELECT d.id AS delivery_id, d.record_id, d.event_id, d.generation, d.attempts, d.attempts_before FROM open_deliveries d
+const claimColumns = `d.id AS delivery_id, d.record_id, d.event_id, d.generation, d.attempts, d.attempts_before FROM open_deliveries d`
+
+// claimQuery reads what is pending, or while the address is failing one delivery at a time.
+const claimQuery = `SELECT ` + claimColumns + `
 	WHERE d.webhook_id = ANY (ARRAY[@webhook]) AND d.id <> ALL (@in_flight::text[]) AND d.record_id <> ALL (@records::text[])
-		AND d.queued_at >= (SELECT held_before FROM webhooks WHERE id = @webhook) `
+		AND d.queued_at >= (SELECT held_before FROM webhooks WHERE id = @webhook) AND d.status = 'pending'
+	ORDER BY d.webhook_id, d.queued_at, d.id
+	LIMIT (SELECT CASE WHEN until IS NULL THEN @limit::bigint WHEN until <= @now AND cardinality(@in_flight::text[]) = 0 THEN 1 ELSE 0 END
+		FROM (SELECT (SELECT waits_until FROM webhook_health WHERE webhook_id = @webhook) AS until) health)`
 
-const (
-	claimPendingQuery = claimColumns + `AND d.status = 'pending' ORDER BY d.webhook_id, d.queued_at, d.id LIMIT @limit`
-	claimRetriesQuery = claimColumns + `AND d.status = 'retrying' AND d.next_attempt_at <= @now ORDER BY d.webhook_id, d.next_attempt_at, d.id LIMIT @retries`
-	nextRetryQuery    = `
-	SELECT next_attempt_at FROM open_deliveries
-	WHERE webhook_id = ANY (ARRAY[@webhook]) AND status = 'retrying' AND next_attempt_at > @now
-	ORDER BY webhook_id, next_attempt_at LIMIT 1`
-)
-
-// Claim returns what is due at the lease's address and not in flight, each with its record as it is now. An address
+// Claim returns what is pending at the lease's address and not in flight, each with its record as it is now. An address
 // that does not send has nothing due. An event that it does not subscribe to, or whose record its integration may no longer read, is
-// skipped and not returned. An unfinished redelivery continues with its
-// next batch once what is pending has been claimed. An unknown address
-// has nothing due. Errors: ErrLeaseLost, unavailable.
+// skipped and not returned. An unfinished redelivery continues with its next batch once what is pending has been
+// claimed. An unknown address has nothing due. Errors: ErrLeaseLost, unavailable.
 func (s *Webhooks) Claim(ctx context.Context, lease Lease, request ClaimRequest) (Claim, error) {
-	address, pending, retries, next, err := s.readDue(ctx, lease, request)
+	address, pending, err := s.readPending(ctx, lease, request)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Claim{}, nil
 	}
@@ -125,32 +120,23 @@ func (s *Webhooks) Claim(ctx context.Context, lease Lease, request ClaimRequest)
 	if address.Epoch > lease.Epoch {
 		return Claim{}, ErrLeaseLost
 	}
-	claim := Claim{NextRetryAt: next}
+	claim := Claim{WaitsUntil: address.WaitsUntil}
 	if claim.Address, err = s.openAddress(address); err != nil || !address.Sends {
 		return claim, err
 	}
-	for n := range retries {
-		retries[n].Retry = true
-	}
-	reserved := min(len(retries), max(1, request.Limit/8))
 	var due []RenderedDelivery
 	records := map[string]bool{}
-	for _, d := range slices.Concat(retries[:reserved], pending, retries[reserved:]) {
-		if len(due) == request.Limit || records[d.RecordID] {
+	for _, d := range pending {
+		if records[d.RecordID] {
 			claim.More = true
 			continue
 		}
 		records[d.RecordID] = true
 		due = append(due, d)
 	}
-	claim.More = claim.More || len(pending) == request.Limit
-	if len(retries) == request.Retries && len(retries) > 0 {
-		claim.NextRetryAt = new(s.CurrentTime()) // there may be others
-	}
-	if address.Redelivering {
-		claim.More = true
-	}
-	if address.Redelivering && len(pending) < request.Limit { // so that new deliveries wait for a batch at most
+	full := len(pending) == request.Limit
+	claim.More = (claim.More || full) && claim.WaitsUntil == nil || address.Redelivering
+	if address.Redelivering && !full { // so that new deliveries wait for a batch at most
 		if err := s.continueRedelivery(ctx, address.OrganizationID, address.ID); err != nil {
 			return claim, err
 		}
@@ -161,11 +147,11 @@ func (s *Webhooks) Claim(ctx context.Context, lease Lease, request ClaimRequest)
 	return claim, err
 }
 
-// readDue reads an address and what is due there, in one round trip.
-func (s *Webhooks) readDue(ctx context.Context, lease Lease, r ClaimRequest) (address addressRow, pending, retries []RenderedDelivery, next *models.Time, err error) {
+// readPending reads an address and what is pending there, in one round trip.
+func (s *Webhooks) readPending(ctx context.Context, lease Lease, r ClaimRequest) (address addressRow, pending []RenderedDelivery, err error) {
 	now := s.CurrentTime()
 	args := pgx.NamedArgs{
-		"webhook": lease.WebhookID, "now": now, "limit": r.Limit, "retries": r.Retries,
+		"webhook": lease.WebhookID, "now": now, "limit": r.Limit,
 		"in_flight": append([]string{}, r.InFlight...), "records": append([]string{}, r.Records...), // NULL would exclude everything
 	}
 	pipeline := &pgx.Batch{}
@@ -174,19 +160,9 @@ func (s *Webhooks) readDue(ctx context.Context, lease Lease, r ClaimRequest) (ad
 		queueRenewal(pipeline, now, lease)
 	}
 	store.QueueOne(pipeline, &address, pgx.ErrNoRows, addressQuery, args)
-	store.QueueAll(pipeline, &pending, claimPendingQuery, args)
-	if r.Retries > 0 {
-		store.QueueAll(pipeline, &retries, claimRetriesQuery, args)
-		pipeline.Queue(nextRetryQuery, args).Query(func(rows pgx.Rows) error {
-			found, err := pgx.CollectRows(rows, pgx.RowTo[models.Time])
-			if len(found) > 0 {
-				next = &found[0]
-			}
-			return err
-		})
-	}
+	store.QueueAll(pipeline, &pending, claimQuery, args)
 	err = s.Pool.SendBatch(ctx, pipeline).Close()
-	return address, pending, retries, next, err
+	return address, pending, err
 }
 
 // openAddress opens the sealed secrets of an address that are valid now, newest first.

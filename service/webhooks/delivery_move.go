@@ -21,8 +21,8 @@ func closing(status models.DeliveryStatus, ids, condition, columns string) strin
 	WITH closed AS (
 		DELETE FROM open_deliveries WHERE id = ANY (` + ids + `) AND ` + condition + ` RETURNING *
 	), stored AS (
-		INSERT INTO deliveries (` + movedColumns + `, attempts_before, generation, status)
-		SELECT ` + movedColumns + `, attempts_before, generation, '` + string(status) + `' FROM closed
+		INSERT INTO deliveries (` + movedColumns + `, attempts_before, generation, status, workflow)
+		SELECT ` + movedColumns + `, attempts_before, generation, '` + string(status) + `', workflow AND '` + string(status) + `' = 'failed' FROM closed
 	)
 	SELECT id, ` + columns + ` FROM closed`
 }
@@ -49,8 +49,8 @@ const redeliverQuery = `
 		SELECT id, 1, started_at, latency_ms, last_status, remote_ip, response_body FROM closed
 		WHERE started_at IS NOT NULL AND last_status IS NOT NULL
 	), reopened AS (
-		INSERT INTO open_deliveries (` + movedColumns + `, attempts_before, generation, queued_at)
-		SELECT ` + movedColumns + `, attempts, generation + 1, ` + queuedAgain + ` FROM closed d ORDER BY id
+		INSERT INTO open_deliveries (` + movedColumns + `, workflow, attempts_before, generation, queued_at)
+		SELECT ` + movedColumns + `, workflow, attempts, generation + 1, ` + queuedAgain + ` FROM closed d ORDER BY id
 		RETURNING id
 	), again AS (
 		UPDATE open_deliveries d SET status = 'pending', next_attempt_at = NULL, attempts_before = attempts, generation = generation + 1, queued_at = ` + queuedAgain + `

@@ -40,18 +40,18 @@ func TestStatementsOfDeliveriesKeepRightPlans(t *testing.T) {
 	open, late, failed := id("open"), id("late"), id("failed")
 	event := "'" + servicetest.Value[string](f, `SELECT `+idOf("evt", "", "25000")) + "'"
 	arguments := map[string]string{
-		"claim":   address + `, ARRAY[` + open + `], ARRAY['x'], 20`,
-		"events":  `ARRAY[` + event + `], ` + event + `, ` + event,
-		"retry":   address + `, ARRAY[` + open + `], ARRAY['x'], now(), 20`,
-		"next":    address + `, now() - interval '1 hour'`,
-		"address": address + `, now(), 20, 259200`,
-		"quota":   `20, 16, 5`,
-		"shown":   late + `, now(), ARRAY[60]`,
-		"skip":    `ARRAY[` + open + `]`,
-		"poll":    `ARRAY[` + address + `], now()`,
-		"state":   failed + `, 1`,
-		"release": address + `, '', '', 'dlv_~', 20, '', true, '', 0, false, ''`,
-		"hour":    address + `, date_trunc('hour', now()), array_fill(1, ARRAY[` + fmt.Sprint(webhooks.CountsOfHour) + `])`,
+		"claim":    address + `, ARRAY[` + open + `], ARRAY['x'], 20, now()`,
+		"events":   `ARRAY[` + event + `], ` + event + `, ` + event,
+		"retry":    late + `, now(), ARRAY[60]`,
+		"overdue":  `now(), 5, 100, 20, now()`,
+		"places":   address + `, 20`,
+		"given_up": address + `, 5, now()`,
+		"address":  address + `, now(), 20, 259200`,
+		"skip":     `ARRAY[` + open + `]`,
+		"poll":     `ARRAY[` + address + `], now()`,
+		"state":    failed + `, 1`,
+		"release":  address + `, '', '', 'dlv_~', 20, '', true, '', 0, false, ''`,
+		"hour":     address + `, date_trunc('hour', now()), array_fill(1, ARRAY[` + fmt.Sprint(webhooks.CountsOfHour) + `])`,
 
 		"redeliver": `ARRAY[` + failed + `], ` + failed + `, ` + failed,
 		"open":      `ARRAY[` + late + `]`,
@@ -92,7 +92,7 @@ func TestStatementsOfDeliveriesKeepRightPlans(t *testing.T) {
 			}
 		}
 	}
-	wide := map[string]bool{"release": true, "address": true, "missed": true}
+	wide := map[string]bool{"release": true, "address": true, "missed": true, "places": true, "given_up": true, "overdue": true}
 	for name := range webhooks.DeliveryStatements {
 		if text, blocks := run(name, arguments[name]); blocks > maxBlocks[wide[name]] {
 			t.Errorf("%s touches %d pages, want at most %d:\n%s", name, blocks, maxBlocks[wide[name]], text)

@@ -25,8 +25,6 @@ type RenderedDelivery struct {
 	// Attempts counts the earlier attempts, AttemptsBefore those among them in earlier runs
 	// of the retry schedule.
 	Attempts, AttemptsBefore int
-	// Retry is true if it is a retry, not the first attempt of a run of the schedule.
-	Retry bool `db:"-"`
 	// EventAt is the time of the event.
 	EventAt time.Time `db:"-"`
 	// TraceParent is the span of the call that caused the event (W3C traceparent),
@@ -70,7 +68,7 @@ type ownData struct {
 	Removed        *people.Roles          `json:"removed,omitempty"`
 }
 
-var skipQuery = closing(models.DeliverySkipped, "$1::text[]", "true", "coalesce(workflow, false)")
+var skipQuery = closing(models.DeliverySkipped, "$1::text[]", "true", "workflow")
 
 // claimedEvent is the event of a delivery to send.
 type claimedEvent struct {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -26,13 +27,12 @@ type DeliveryState struct {
 	Attempts       int
 	AttemptsBefore int
 	NextAttemptAt  *models.Time
+	// Workflow is true if its workflow stays open: it has one of its address's places.
+	Workflow bool
 	// Made are the attempts so far, oldest first, at most maxShownAttempts of the newest.
 	Made []AttemptMade `db:"-"`
-	// Planned is the number of attempts in the retry schedule.
-	Planned int `db:"-"`
 	// KeptUntil is when the event's retention ends.
 	KeptUntil models.Time
-	CreatedAt models.Time `db:"event_created_at"`
 	// LoadedAt is when the state was loaded, by the clock of its other times.
 	LoadedAt models.Time `db:"-"`
 	// Page is the URL of its page in the console.
@@ -44,8 +44,8 @@ type DeliveryState struct {
 // opening the partitions of other days.
 const deliveryStateQuery = `
 		SELECT d.id AS delivery_id, d.webhook_id, h.integration_id, e.organization_id, d.record_id, d.event_id,
-			e.type AS event_type, d.status, d.attempts, d.attempts_before, d.next_attempt_at,
-			e.created_at + make_interval(secs => $2) AS kept_until, e.created_at AS event_created_at
+			e.type AS event_type, d.status, d.attempts, d.attempts_before, d.next_attempt_at, d.workflow,
+			e.created_at + make_interval(secs => $2) AS kept_until
 		FROM (SELECT * FROM all_deliveries WHERE id = $1 LIMIT 1) d
 		CROSS JOIN LATERAL (
 			SELECT * FROM events WHERE id = d.event_id AND id >= 'evt_' || substr($1, 5, 10) AND id < 'evt_' || substr($1, 5, 10) || '~' LIMIT 1) e
@@ -59,43 +59,112 @@ type AttemptMade struct {
 	Result string
 }
 
+// LastResult is the last attempt's status code, or the class of its error.
+func (s DeliveryState) LastResult() string {
+	if len(s.Made) == 0 {
+		return "none"
+	}
+	return s.Made[len(s.Made)-1].Result
+}
+
+// Failing returns what its workflow is found by.
+func (s DeliveryState) Failing() store.FailingDelivery {
+	return store.FailingDelivery{
+		DeliveryID: s.DeliveryID, OrganizationID: s.OrganizationID, IntegrationID: s.IntegrationID, WebhookID: s.WebhookID,
+		RecordID: s.RecordID, EventType: s.EventType, LastResult: s.LastResult(), Page: s.Page,
+	}
+}
+
 // maxShownAttempts bounds the attempts in a DeliveryState: two runs of the schedule.
 const maxShownAttempts = 16
 
-// shownQuery records that the delivery has a workflow if it is open. If the clock was set back
-// to $2, the next attempt is not later than the schedule, waits in seconds, has it.
-const shownQuery = `
-	UPDATE open_deliveries d SET workflow = true, next_attempt_at = latest.at
-	FROM (SELECT id, least(next_attempt_at, CASE WHEN next_attempt_at IS NOT NULL
-			THEN $2::timestamptz + make_interval(secs => ($3::float8[])[attempts - attempts_before]) END) AS at
-		FROM open_deliveries WHERE id = $1) latest
-	WHERE d.id = latest.id AND (d.workflow IS NOT TRUE OR d.next_attempt_at <> latest.at)`
-
-// LoadDelivery clears the delivery's dirty mark, stores that it has a workflow, and
-// returns its state. Errors: not_found, unavailable.
+// LoadDelivery returns the delivery's state. Errors: not_found, unavailable.
 func (s *Webhooks) LoadDelivery(ctx context.Context, id string) (DeliveryState, error) {
 	var state DeliveryState
 	var made []AttemptMade
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(indexPlans)
-	pipeline.Queue(`DELETE FROM dirty_records WHERE record_id = $1`, id)
 	store.QueueOne(pipeline, &state, models.NotFound(), deliveryStateQuery, id, models.EventRetention.Seconds())
 	store.QueueAll(pipeline, &made, `SELECT number, started_at AS at, coalesce(status::text, class, 'other') AS result FROM all_attempts
 		WHERE delivery_id = $1 ORDER BY number DESC LIMIT $2`, id, maxShownAttempts)
-	pipeline.Queue(shownQuery, id, s.CurrentTime(), s.waits())
 	if err := s.Translate(s.Pool.SendBatch(ctx, pipeline).Close()); err != nil {
 		return DeliveryState{}, err
 	}
 	slices.Reverse(made)
-	state.Made, state.Planned = made, len(s.RetrySchedule)+1
+	state.Made = made
 	state.LoadedAt, state.Page = s.CurrentTime(), effects.PageURL(s.Issuer, state.DeliveryID)
-	// If the clock was set back, the wait must not become longer than the schedule's.
-	if wait, planned := s.RetrySchedule.After(state.Attempts - state.AttemptsBefore); planned && state.NextAttemptAt != nil {
-		if latest := models.TimeOf(state.LoadedAt.Add(wait)); state.NextAttemptAt.Time.After(latest.Time) {
-			state.NextAttemptAt = &latest
-		}
-	}
 	return state, nil
+}
+
+// Retry is the next step of a Delivery workflow.
+type Retry struct {
+	State DeliveryState
+	// Wait is the time until the next attempt, or until this is to be asked again.
+	Wait time.Duration
+	// Delivery is to be sent to Address now; nil without anything to send.
+	Address  Address
+	Delivery *RenderedDelivery
+}
+
+// pendingCheck is after how long a Delivery workflow asks again while its delivery is pending, if it is not woken before.
+const pendingCheck = time.Minute
+
+// retryQuery clears the dirty mark of the delivery @id. A held one gives its place up. If the clock was set back, the
+// next attempt is not later than the schedule, @waits in seconds, has it.
+const retryQuery = `
+	WITH clean AS (
+		DELETE FROM dirty_records WHERE record_id = @id
+	), now AS (
+		SELECT d.id, least(d.next_attempt_at, @now::timestamptz + make_interval(secs => (@waits::float8[])[d.attempts - d.attempts_before])) AS next_attempt_at,
+			s.sends AND d.queued_at >= s.held_before AS sends
+		FROM (SELECT * FROM open_deliveries WHERE id = @id LIMIT 1) d
+		CROSS JOIN LATERAL (SELECT sends, held_before FROM sending WHERE webhook_id = d.webhook_id LIMIT 1) s
+		WHERE d.next_attempt_at IS NOT NULL
+	)
+	UPDATE open_deliveries d SET next_attempt_at = now.next_attempt_at, workflow = d.workflow AND now.sends FROM now
+	WHERE d.id = now.id AND (d.next_attempt_at <> now.next_attempt_at OR d.workflow AND NOT now.sends)`
+
+// NextRetry returns what the workflow of the delivery does next: it attempts what is due, with its record as it is
+// now, waits, or ends. Errors: not_found, unavailable.
+func (s *Webhooks) NextRetry(ctx context.Context, id string) (Retry, error) {
+	if _, err := s.Pool.Exec(ctx, retryQuery, pgx.NamedArgs{"id": id, "now": s.CurrentTime(), "waits": s.waits()}); err != nil {
+		return Retry{}, s.Translate(err)
+	}
+	state, err := s.LoadDelivery(ctx, id)
+	retry := Retry{State: state}
+	switch {
+	case err != nil || state.Status != models.DeliveryRetrying && state.Status != models.DeliveryPending:
+		return retry, err
+	case state.Status == models.DeliveryPending: // its address sends it
+		retry.Wait = pendingCheck
+		return retry, nil
+	}
+	if retry.Wait = max(0, state.NextAttemptAt.Sub(state.LoadedAt.Time)); retry.Wait > 0 {
+		return retry, nil
+	}
+	var address addressRow
+	var due []RenderedDelivery
+	args := pgx.NamedArgs{"webhook": state.WebhookID, "id": id}
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(indexPlans)
+	store.QueueOne(pipeline, &address, pgx.ErrNoRows, addressQuery, args)
+	store.QueueAll(pipeline, &due, `SELECT `+claimColumns+` WHERE d.id = @id AND d.status = 'retrying'`, args)
+	if err := s.Pool.SendBatch(ctx, pipeline).Close(); err != nil {
+		return Retry{}, s.Translate(err)
+	}
+	if retry.Address, err = s.openAddress(address); err != nil {
+		return Retry{}, err
+	}
+	rendered, err := s.render(ctx, address, due)
+	if err != nil {
+		return Retry{}, err
+	}
+	if len(rendered) == 0 { // it was skipped, or something else moved it just now
+		retry.State, err = s.LoadDelivery(ctx, id)
+		return retry, err
+	}
+	retry.Delivery = &rendered[0]
+	return retry, nil
 }
 
 // waits are the waits of the retry schedule in seconds.
@@ -107,8 +176,8 @@ func (s *Webhooks) waits() []float64 {
 	return waits
 }
 
-// RetryNow makes a failed, held or retrying delivery due now, for an operator, at the beginning of
-// a new run of the retry schedule. Errors: not_found,
+// RetryNow makes a failed or retrying delivery due now, for an operator, at the beginning of
+// a new run of the retry schedule, which its workflow begins. Errors: not_found,
 // validation_failed if the delivery is in another state, its event has expired or its address does not send,
 // unavailable.
 func (s *Webhooks) RetryNow(ctx context.Context, id string) error {
@@ -120,8 +189,10 @@ func (s *Webhooks) RetryNow(ctx context.Context, id string) error {
 		if err := requireSending(t, h, ""); err != nil {
 			return err
 		}
-		_, err := redeliver(t, []string{id})
-		return err
+		if _, err := redeliver(t, []string{id}); err != nil {
+			return err
+		}
+		return t.Exec(`UPDATE open_deliveries SET status = 'retrying', next_attempt_at = ?, workflow = true WHERE id = ?`, t.At, id)
 	})
 }
 

@@ -8,16 +8,16 @@ import (
 
 // DeliveryStatements are statements that a test explains.
 var DeliveryStatements = map[string]string{
-	"claim":   storetest.Numbered(claimPendingQuery, "webhook", "in_flight", "records", "limit"),
-	"events":  claimedEventsQuery,
-	"retry":   storetest.Numbered(claimRetriesQuery, "webhook", "in_flight", "records", "now", "retries"),
-	"skip":    skipQuery,
-	"next":    storetest.Numbered(nextRetryQuery, "webhook", "now"),
-	"address": addressStateQuery,
-	"shown":   shownQuery,
-	"quota":   quotaQuery,
-	"poll":    storetest.Numbered(pollQuery, "ids", "now"),
-	"state":   deliveryStateQuery,
+	"claim":    storetest.Numbered(claimQuery, "webhook", "in_flight", "records", "limit", "now"),
+	"events":   claimedEventsQuery,
+	"retry":    storetest.Numbered(retryQuery, "id", "now", "waits"),
+	"skip":     skipQuery,
+	"overdue":  storetest.Numbered(overdueQuery, "overdue", "of_address", "most", "limit", "now"),
+	"places":   storetest.Numbered(placesQuery, "webhook", "most"),
+	"given_up": giveUpQuery,
+	"address":  storetest.Numbered(addressStateQuery, "webhook", "now", "counted", "period"),
+	"poll":     storetest.Numbered(pollQuery, "ids", "now"),
+	"state":    deliveryStateQuery,
 	// GORM's parameters are numbered here.
 	"redeliver": storetest.Numbered(store.Fill(redeliverQuery, "d", "d"), "ids", "first", "last"),
 	"open":      storetest.Numbered(openQuery, "ids"),

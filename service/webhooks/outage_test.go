@@ -10,75 +10,160 @@ import (
 	"millwright/service/webhooks"
 )
 
-// In an outage a limited number of an address's retrying deliveries have a workflow. The others
-// are rows, retried like the others.
-func TestOnlySoManyRetryingDeliveriesHaveAWorkflow(t *testing.T) {
-	f := servicetest.New(t, func(o *store.Options) { o.MaxDeliveryWorkflows = 10 })
-	for range 30 {
+func attempts(f *servicetest.Fixture, deliveries []webhooks.RenderedDelivery, status int) (made []webhooks.Attempt) {
+	for _, d := range deliveries {
+		made = append(made, servicetest.Attempt(f, d, status))
+	}
+	return made
+}
+
+// A dead address gets a hundred deliveries; then the oldest is tried once a minute, until a success opens the way for
+// all, in order.
+func TestADeadAddressIsTriedOnceAMinute(t *testing.T) {
+	f := servicetest.New(t)
+	for range 110 {
 		servicetest.Create(t, f)
 	}
-	f.Wakes.Take()
-	attempts := func(deliveries []webhooks.RenderedDelivery, status int) (made []webhooks.Attempt) {
-		for _, d := range deliveries {
-			made = append(made, servicetest.Attempt(f, d, status))
+	claim := func(want int, what string) []webhooks.RenderedDelivery {
+		t.Helper()
+		claimed, err := f.Webhooks.Claim(t.Context(), f.Holder("erp_hook"), webhooks.ClaimRequest{Limit: 50})
+		if err != nil || len(claimed.Deliveries) != want {
+			t.Fatalf("%s %d are claimed, want %d: %v", what, len(claimed.Deliveries), want, err)
 		}
-		return made
+		return claimed.Deliveries
 	}
-	claimed := servicetest.Claim(t, f, "erp_hook").Deliveries
-	started := 0
-	for n := 0; n < 30; n += 6 {
-		for _, a := range servicetest.Record(t, f, "erp_hook", attempts(claimed[n:n+6], 500)...).Attempted {
-			if !a.Start || a.Signal.Number != 1 || a.Signal.Result != "500" || a.Signal.NextAttemptAt == nil {
-				t.Errorf("a workflow is told %+v", a)
-			}
-			started++
-		}
-	}
-	if started != 10 {
-		t.Errorf("%d workflows are started, want 10", started)
-	}
+	servicetest.Record(t, f, "erp_hook", attempts(f, claim(50, "at first"), 500)...)
+	second := claim(50, "after fifty")
+	servicetest.Record(t, f, "erp_hook", attempts(f, second[:49], 500)...)
+	servicetest.Record(t, f, "erp_hook", attempts(f, second[49:], 500)...)
+	claim(0, "after a hundred")
 	state, err := f.Webhooks.LoadAddress(t.Context(), f.ID("erp_hook"))
-	if err != nil || state.Retrying != 30 || state.Shown != 10 || state.Due || state.NextRetryAt == nil {
+	if err != nil || state.Due || state.WaitsUntil == nil || state.WaitsUntil.Sub(f.Clock.Now()) != time.Minute || state.Pending != 10 || state.Retrying != 100 {
 		t.Errorf("the address is %+v, %v", state, err)
 	}
-	shown := func(want int) {
-		t.Helper()
-		targets, err := f.Webhooks.ShowDeliveries(t.Context())
-		if err != nil || len(targets) != want {
-			t.Errorf("%d more get a workflow, want %d: %v", len(targets), want, err)
+	if unclaimed, err := f.Upkeep.Unclaimed(t.Context(), time.Millisecond); err != nil || len(unclaimed) != 0 && unclaimed[0].ID == f.ID("erp_hook") {
+		t.Errorf("the sweep wakes the address that waits: %v, %v", unclaimed, err)
+	}
+	f.Clock.Advance(time.Minute)
+	tried := claim(1, "after a minute")
+	if again, err := f.Webhooks.Claim(t.Context(), f.Holder("erp_hook"), webhooks.ClaimRequest{Limit: 50, InFlight: []string{tried[0].DeliveryID}}); err != nil || len(again.Deliveries) != 0 {
+		t.Errorf("another one is tried while one is in flight: %v", err)
+	}
+	servicetest.Record(t, f, "erp_hook", attempts(f, tried, 0)...)
+	claim(0, "after it failed, too,")
+	f.Clock.Advance(time.Minute)
+	servicetest.Record(t, f, "erp_hook", attempts(f, claim(1, "after another minute"), 204)...)
+	claim(8, "after a success")
+}
+
+// One that fails now and then is no dead address, with many that are retrying either.
+func TestAnAddressThatFailsNowAndThenDoesNotWait(t *testing.T) {
+	f := servicetest.New(t)
+	for range 220 {
+		servicetest.Create(t, f)
+	}
+	for n := range 10 {
+		claimed := servicetest.Claim(t, f, "erp_hook").Deliveries[:22]
+		servicetest.Record(t, f, "erp_hook", append(attempts(f, claimed[:21], 500), attempts(f, claimed[21:], 204)...)...)
+		if state, err := f.Webhooks.LoadAddress(t.Context(), f.ID("erp_hook")); err != nil || state.WaitsUntil != nil || state.Due != (n < 9) {
+			t.Fatalf("after %d failures it is %+v, %v", 21*(n+1), state, err)
 		}
 	}
-	shown(0)
+}
 
-	// All are retried.
-	f.Clock.Advance(time.Minute)
-	due, err := f.Webhooks.Claim(t.Context(), f.Holder("erp_hook"), webhooks.ClaimRequest{Limit: 100, Retries: 100})
-	if err != nil || len(due.Deliveries) != 30 || due.More {
-		t.Fatalf("%d are due, want all: %v", len(due.Deliveries), err)
+// A limited number of an address's deliveries have an open workflow. What fails beyond it waits for a place, and failed
+// ones give theirs up, oldest first.
+func TestPlacesOfAnAddress(t *testing.T) {
+	f := servicetest.New(t, func(o *store.Options) { o.MaxRetrying = 10 })
+	for range 14 {
+		servicetest.Create(t, f)
 	}
-	told := len(servicetest.Record(t, f, "erp_hook", attempts(due.Deliveries[:15], 500)...).Attempted)
-	told += len(servicetest.Record(t, f, "erp_hook", attempts(due.Deliveries[15:], 204)...).Attempted)
-	if told != 10 {
-		t.Errorf("%d workflows are told, want 10", told)
+	open := func() int {
+		return servicetest.Value[int](f, `SELECT (SELECT count(*) FROM open_deliveries WHERE workflow) + (SELECT count(*) FROM deliveries WHERE workflow)`)
 	}
-	// Places fall free below eight.
-	left := servicetest.Value[int](f, `SELECT count(*) FROM open_deliveries WHERE webhook_id = $1 AND workflow`, f.ID("erp_hook"))
-	if left >= 8 {
-		f.Exec(`UPDATE open_deliveries SET workflow = false WHERE id IN (SELECT id FROM open_deliveries WHERE workflow LIMIT $1)`, left-7)
-		left = 7
+	claimed := servicetest.Claim(t, f, "erp_hook").Deliveries
+	first := servicetest.Record(t, f, "erp_hook", attempts(f, claimed[:12], 500)...)
+	if len(first.Failing) != 10 || first.Retrying != 12 || open() != 10 {
+		t.Errorf("%d of %d get a place, %d have one", len(first.Failing), first.Retrying, open())
 	}
-	shown(10 - left)
-	shown(0)
-
-	// A finished one that is redelivered may have a workflow from before: it is told, and none is started.
-	f.SetDeliveries(models.DeliveryFailed, `webhook_id = $1`, f.ID("erp_hook"))
-	if _, err := f.Webhooks.RedeliverSince(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), models.Time{}); err != nil {
+	state, err := f.Webhooks.LoadAddress(t.Context(), f.ID("erp_hook"))
+	if err != nil || state.Retrying != 12 || state.Unplaced != 2 {
+		t.Errorf("the address is %+v, %v", state, err)
+	}
+	for _, d := range claimed[:3] { // three fail for good and stay open
+		if err := f.Webhooks.StopDelivery(t.Context(), d.DeliveryID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next := servicetest.Record(t, f, "erp_hook", attempts(f, claimed[12:], 500)...)
+	if len(next.Failing) != 2 || len(next.Woken) != 2 || next.Woken[0].ID != claimed[0].DeliveryID || next.Woken[1].ID != claimed[1].DeliveryID || open() != 10 {
+		t.Errorf("%d get a place, woken are %v, %d have one", len(next.Failing), next.Woken, open())
+	}
+	f.Clock.Advance(time.Minute + 2*time.Minute + time.Second)
+	overdue, woken, err := f.Webhooks.Overdue(t.Context())
+	if err != nil || len(overdue) == 0 || open() > 10 {
+		t.Fatalf("overdue are %d, woken %v, %d have a place: %v", len(overdue), woken, open(), err)
+	}
+	if d := overdue[0]; !d.StartOnly || d.WebhookID != f.ID("erp_hook") || d.EventType != models.EventWorkOrderCreated || d.LastResult != "500" || d.RecordID == "" || d.OrganizationID == "" || d.IntegrationID != f.ID("erp") {
+		t.Errorf("the sweep starts %+v", d)
+	}
+	if again, _, err := f.Webhooks.Overdue(t.Context()); err != nil || len(again) != 0 {
+		t.Errorf("the next sweep starts %d again: %v", len(again), err)
+	}
+	if wanted, err := f.Webhooks.Wanted(t.Context()); err != nil || len(wanted) != open() {
+		t.Errorf("%d are to be open, %d have a place: %v", len(wanted), open(), err)
+	}
+	// A delivered or skipped one has no place.
+	redelivered := servicetest.Value[string](f, `SELECT id FROM open_deliveries WHERE workflow LIMIT 1`)
+	if err := f.Webhooks.StopDelivery(t.Context(), redelivered); err != nil {
 		t.Fatal(err)
 	}
-	again := servicetest.Claim(t, f, "erp_hook").Deliveries
-	for _, a := range servicetest.Record(t, f, "erp_hook", attempts(again[:2], 500)...).Attempted {
-		if a.Start {
-			t.Errorf("a workflow is started: %+v", a)
+	if _, err := f.Webhooks.RedeliverDelivery(t.Context(), store.Operator(), store.NoKey, redelivered); err != nil {
+		t.Fatal(err)
+	}
+	f.Exec(`UPDATE webhook_health SET waits_until = NULL`)
+	sent := servicetest.Record(t, f, "erp_hook", attempts(f, servicetest.Claim(t, f, "erp_hook").Deliveries, 204)...)
+	if len(sent.Woken) != 1 || sent.Woken[0].ID != redelivered {
+		t.Errorf("woken are %v, want %s", sent.Woken, redelivered)
+	}
+	f.Exec(`UPDATE webhooks SET events = '{issue.created}' WHERE id = $1`, f.ID("erp_hook"))
+	f.Exec(`UPDATE open_deliveries SET next_attempt_at = $1 WHERE status = 'retrying'`, f.Clock.Now())
+	for _, id := range servicetest.Value[[]string](f, `SELECT array_agg(id) FROM open_deliveries WHERE status = 'retrying' AND webhook_id = $1`, f.ID("erp_hook")) {
+		if retry, err := f.Webhooks.NextRetry(t.Context(), id); err != nil || retry.State.Status != models.DeliverySkipped {
+			t.Errorf("%s is %s: %v", id, retry.State.Status, err)
 		}
+	}
+	if left := servicetest.Value[int](f, `SELECT count(*) FROM all_deliveries WHERE workflow AND status <> 'failed'`); left != 0 {
+		t.Errorf("%d that are delivered or skipped have a place", left)
+	}
+}
+
+// The sweep starts no workflow of what is held or not overdue.
+func TestOverdueDeliveries(t *testing.T) {
+	for name, tt := range map[string]struct {
+		after  time.Duration
+		change string
+		want   int
+	}{
+		"in time":       {time.Minute + 119*time.Second, ``, 0},
+		"overdue":       {time.Minute + 121*time.Second, ``, 1},
+		"address off":   {time.Hour, `UPDATE webhooks SET enabled = false, off_reason = 'x', off_at = now()`, 0},
+		"held before":   {time.Hour, `UPDATE webhooks SET held_before = 'infinity'`, 0},
+		"plan":          {time.Hour, `UPDATE plans SET api = false`, 0},
+		"without place": {time.Hour, `UPDATE open_deliveries SET workflow = false`, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := servicetest.New(t)
+			servicetest.Create(t, f)
+			servicetest.Record(t, f, "erp_hook", attempts(f, servicetest.Claim(t, f, "erp_hook").Deliveries, 500)...)
+			f.Clock.Advance(tt.after)
+			if tt.change != "" {
+				f.Exec(tt.change)
+			}
+			overdue, _, err := f.Webhooks.Overdue(t.Context())
+			if err != nil || len(overdue) != tt.want {
+				t.Errorf("%d are started, want %d: %v", len(overdue), tt.want, err)
+			}
+		})
 	}
 }

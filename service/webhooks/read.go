@@ -51,7 +51,7 @@ func (s *Webhooks) ManagedWebhook(ctx context.Context, actor store.Actor, id str
 	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &found, models.NotFound(), ManagedWebhookQuery, id, actor.OrganizationID, now)
 		access.QueueMayManage(pipeline, actor)
-		store.QueueOne(pipeline, &found.State, models.NotFound(), addressStateQuery, id, now, MaxAddressCount, s.ShutOffAfter.Seconds())
+		store.QueueOne(pipeline, &found.State, models.NotFound(), addressStateQuery, s.addressStateArgs(id, now))
 		pipeline.Queue(testQuery+` ORDER BY event_id DESC LIMIT 1`, id).Query(func(rows pgx.Rows) (err error) {
 			tests, err = pgx.CollectRows(rows, pgx.RowToStructByNameLax[Attempt])
 			return err

@@ -261,16 +261,11 @@ func (s *Webhooks) RedeliverDelivery(ctx context.Context, actor store.Actor, key
 
 // selectedQuery returns the deliveries with the ids that belong to the organization, if there is one.
 const selectedQuery = `
-	SELECT d.id, d.webhook_id, d.attempts > 0 AND d.status NOT IN ('delivered', 'skipped') AS failing
-	FROM all_deliveries d JOIN webhooks h ON h.id = d.webhook_id
+	SELECT d.id, d.webhook_id FROM all_deliveries d JOIN webhooks h ON h.id = d.webhook_id
 	WHERE d.id IN @ids AND (@organization = '' OR h.organization_id = @organization)`
 
 // selectedDelivery is a delivery to redeliver.
-type selectedDelivery struct {
-	ID, WebhookID string
-	// Failing is true if it may have a workflow.
-	Failing bool
-}
+type selectedDelivery struct{ ID, WebhookID string }
 
 // RedeliverSelected makes deliveries due now, whatever their status, all of them or none, and
 // counts those that were not due before: a delivered one is sent once more, a skipped one is
@@ -311,9 +306,9 @@ func (s *Webhooks) redeliverSelected(ctx context.Context, actor store.Actor, key
 		if len(selected) != len(ids) {
 			return models.NotFound()
 		}
-		byAddress := map[string][]selectedDelivery{}
+		byAddress := map[string][]string{}
 		for _, d := range selected {
-			byAddress[d.WebhookID] = append(byAddress[d.WebhookID], d)
+			byAddress[d.WebhookID] = append(byAddress[d.WebhookID], d.ID)
 		}
 		for _, webhookID := range slices.Sorted(maps.Keys(byAddress)) { // locked in one order
 			n, err := redeliverOf(t, actor, webhookID, byAddress[webhookID])
@@ -328,7 +323,7 @@ func (s *Webhooks) redeliverSelected(ctx context.Context, actor store.Actor, key
 }
 
 // redeliverOf makes deliveries of one address due now and returns how many were not.
-func redeliverOf(t *store.Tx, actor store.Actor, webhookID string, selected []selectedDelivery) (int, error) {
+func redeliverOf(t *store.Tx, actor store.Actor, webhookID string, ids []string) (int, error) {
 	_, h, err := lockWebhook(t, actor, webhookID)
 	if err != nil {
 		return 0, err
@@ -336,19 +331,10 @@ func redeliverOf(t *store.Tx, actor store.Actor, webhookID string, selected []se
 	if err := requireSending(t, &h, " "+h.URL); err != nil {
 		return 0, err
 	}
-	ids := make([]string, len(selected))
-	for i, d := range selected {
-		ids[i] = d.ID
-	}
 	changed, err := redeliver(t, ids)
 	if err != nil || len(changed) == 0 {
 		return 0, err
 	}
 	t.Wakes = append(t.Wakes, store.NewWakeTarget(h.OrganizationID, webhookID))
-	for _, d := range selected {
-		if d.Failing && slices.Contains(changed, d.ID) {
-			t.Wakes = append(t.Wakes, store.NewWakeTarget(h.OrganizationID, d.ID))
-		}
-	}
 	return len(changed), t.Log(actor, h.OrganizationID, actionRedelivered, webhookID)
 }

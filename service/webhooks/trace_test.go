@@ -132,7 +132,7 @@ func TestClaimedDeliveriesHaveTheTraceParentOfTheirEvent(t *testing.T) {
 	}
 	id := servicetest.DeliveryOf(f, "erp_hook", first)
 	f.Exec(`UPDATE open_deliveries SET status = 'retrying', next_attempt_at = $2 WHERE id = $1`, id, f.Clock.Now())
-	if retry := claimRetry(t, f, "erp_hook", id); retry.TraceParent != traceParent {
+	if retry := servicetest.NextRetry(t, f, id); retry.TraceParent != traceParent {
 		t.Errorf("the retry is %v", retry)
 	}
 }
