@@ -46,7 +46,7 @@ func (a *Deliveries) Attempt(ctx context.Context, id string) (webhooks.DeliveryS
 		return webhooks.DeliveryState{}, err
 	}
 	attempt := a.Instrumentation.send(ctx, a.Sender, signer, a.Now, next.Address, *next.Delivery)
-	recorded, err := a.Service.Webhooks.RecordAttempts(ctx, next.Address, []webhooks.Attempt{attempt})
+	recorded, err := a.record(ctx, next.Address, attempt)
 	if err != nil {
 		return webhooks.DeliveryState{}, err
 	}
@@ -59,6 +59,30 @@ func (a *Deliveries) Attempt(ctx context.Context, id string) (webhooks.DeliveryS
 		return next.State, waitFor(attempt.ResultCode(), after.Next.Sub(a.Now()))
 	}
 	return a.LoadDelivery(ctx, id)
+}
+
+// A result that is not recorded is sent again, so recording is tried for recordLimit: very many attempts of one address
+// may end at the same moment.
+const (
+	recordLimit = 20 * time.Second
+	recordPause = 100 * time.Millisecond
+)
+
+// record records the attempt.
+func (a *Deliveries) record(ctx context.Context, address webhooks.Address, attempt webhooks.Attempt) (webhooks.RecordResult, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordLimit)
+	defer cancel()
+	for {
+		recorded, err := a.Service.Webhooks.RecordAttempts(ctx, address, []webhooks.Attempt{attempt})
+		if err == nil {
+			return recorded, nil
+		}
+		select {
+		case <-time.After(recordPause):
+		case <-ctx.Done():
+			return recorded, err
+		}
+	}
 }
 
 // waitFor is the error with which Temporal retries an activity after a while. It is named by the last attempt's result.

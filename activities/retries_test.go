@@ -99,6 +99,12 @@ func TestAttemptEnds(t *testing.T) {
 		"address off": {func(h *harness, _ string) {
 			h.Exec(`UPDATE webhooks SET enabled = false, off_reason = 'x', off_at = now()`)
 		}, models.DeliveryHeld, 1},
+		"address off while it is pending": {func(h *harness, id string) {
+			if _, err := h.Webhooks.RedeliverDelivery(h.t.Context(), store.Operator(), store.NoKey, id); err != nil {
+				h.t.Fatal(err)
+			}
+			h.Exec(`UPDATE webhooks SET enabled = false, off_reason = 'x', off_at = now()`)
+		}, models.DeliveryHeld, 1},
 		"organization":    {func(h *harness, _ string) { h.Exec(`UPDATE organizations SET suspended = true`) }, models.DeliveryHeld, 1},
 		"no subscription": {func(h *harness, _ string) { h.Exec(`UPDATE webhooks SET events = '{issue.created}'`) }, models.DeliverySkipped, 1},
 		"deleted":         {func(h *harness, _ string) { h.Exec(`DELETE FROM webhooks WHERE id = $1`, h.ID("erp_hook")) }, "", 1},
@@ -173,6 +179,57 @@ func TestRedeliveredByItsAddress(t *testing.T) {
 				t.Error("a wake is repeated that came")
 			}
 		})
+	}
+}
+
+// Very many retries of one address may end at the same moment. Each is recorded, and none is sent again because of the
+// others.
+func TestRetriesThatEndTogetherAreAllRecorded(t *testing.T) {
+	const many = 200 // as many as a worker makes at once
+	r := newReceiver()
+	h := newRetryHarness(t, r)
+	for range many {
+		h.createWorkOrder("x")
+	}
+	h.SetDeliveries(models.DeliveryRetrying, `webhook_id = $1`, h.ID("erp_hook"))
+	h.Exec(`UPDATE open_deliveries SET attempts = 1, next_attempt_at = $1 WHERE status = 'retrying'`, h.Clock.Now())
+	var inFlight sync.WaitGroup
+	inFlight.Add(many)
+	r.respond = func(context.Context, received) (webhook.Response, error) {
+		inFlight.Done()
+		inFlight.Wait() // for all of them
+		return webhook.Response{Status: http.StatusOK}, nil
+	}
+	failing := &activities.Deliveries{Service: h.Service, Sender: r, Waker: h.Wakes, Now: h.Clock.Now}
+	var ended sync.WaitGroup
+	for _, id := range servicetest.Value[[]string](h.Fixture, `SELECT array_agg(id) FROM open_deliveries WHERE webhook_id = $1`, h.ID("erp_hook")) {
+		ended.Go(func() {
+			if state, err := failing.Attempt(t.Context(), id); err != nil || state.Status != models.DeliveryDelivered {
+				t.Errorf("%s is %s: %v", id, state.Status, err)
+			}
+		})
+	}
+	ended.Wait()
+	if got := h.statuses(); got != "delivered 200" {
+		t.Errorf("the deliveries are %s", got)
+	}
+}
+
+// An activity that its workflow has canceled may run beside the next one. One of them makes the attempt.
+func TestTwoActivitiesMakeOneAttempt(t *testing.T) {
+	r := newReceiver()
+	h := newRetryHarness(t, r)
+	r.answer(http.StatusInternalServerError)
+	id := h.deliveryOf(h.createWorkOrder("x"))
+	<-h.dispatch()
+	h.Clock.Advance(time.Minute)
+	var other time.Duration
+	r.respond = func(context.Context, received) (webhook.Response, error) {
+		_, _, other = h.attempt(id)
+		return webhook.Response{Status: http.StatusInternalServerError}, nil
+	}
+	if _, _, wait := h.attempt(id); wait != 5*time.Minute || other != time.Minute || len(r.received) != 2 {
+		t.Errorf("%d requests are made; one activity waits %s, the other %s", len(r.received), wait, other)
 	}
 }
 

@@ -318,15 +318,8 @@ func (w *Waker) coolDown(l *lane, target store.WakeTarget) {
 	})
 }
 
-// send sends the wake. That a workflow is not open, or open already, is no error of a wake that does not need it.
+// send sends the wake.
 func (w *Waker) send(ctx context.Context, next wake, priority temporal.Priority) error {
-	if next.target.Kind == store.TargetDelivery && next.failing == nil {
-		err := w.client.SignalWorkflow(ctx, workflows.DeliveryID(next.target.ID), "", workflows.SignalWake, nil)
-		if _, missing := errors.AsType[*serviceerror.NotFound](err); missing {
-			return nil
-		}
-		return err
-	}
 	name, options, arguments := startOf(next)
 	options.Priority = priority
 	start := func() (err error) {
@@ -362,7 +355,7 @@ var workflowKinds = map[store.TargetKind]workflowKind{
 		workflows.WebhookAddressName, workflows.WebhookAddressID, workflows.TaskQueueWebhooks, "Deliveries to ",
 		workflows.AddressRun{}, workflows.AttributeWebhookAddress.ValueSet,
 	},
-	store.TargetDelivery:  {workflows.DeliveryName, workflows.DeliveryID, workflows.TaskQueueDeliveries, "Retries of ", nil, nil},
+	store.TargetDelivery:  {workflows.DeliveryName, workflows.DeliveryID, workflows.TaskQueueDeliveries, "Retries of ", "", nil},
 	store.TargetWorkOrder: {workflows.WorkOrderName, workflows.WorkOrderID, workflows.TaskQueueRecords, "Work order ", nil, workflows.AttributeRecordID.ValueSet},
 	store.TargetFeedback:  {workflows.FeedbackName, workflows.FeedbackID, workflows.TaskQueueRecords, "Feedback ", nil, workflows.AttributeRecordID.ValueSet},
 	store.TargetMail:      mailWorkflow,
@@ -388,7 +381,7 @@ func startOf(w wake) (name string, options client.StartWorkflowOptions, argument
 		attributes = append(attributes, kind.attribute(target.ID))
 	}
 	if d := w.failing; d != nil {
-		arguments = append(arguments, d.WebhookID)
+		arguments[1] = d.WebhookID
 		attributes = workflows.DeliveryAttributes(*d)
 		options.StaticSummary, options.StaticDetails = workflows.DeliverySummary(*d)
 	}

@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
@@ -27,8 +26,6 @@ type fakeTemporal struct {
 	client.Client
 	// respond returns a wake's result; nil succeeds at once.
 	respond func(ctx context.Context) error
-	// missing is the error of a signal that starts nothing.
-	missing error
 
 	mu    sync.Mutex
 	calls []wakeCall
@@ -53,13 +50,6 @@ func (c *fakeTemporal) SignalWithStartWorkflow(
 		return nil, c.respond(ctx)
 	}
 	return nil, nil
-}
-
-func (c *fakeTemporal) SignalWorkflow(_ context.Context, id, _, signal string, argument any) error {
-	c.mu.Lock()
-	c.calls = append(c.calls, wakeCall{id: id, signal: signal, argument: argument})
-	c.mu.Unlock()
-	return c.missing
 }
 
 func (c *fakeTemporal) ExecuteWorkflow(_ context.Context, options client.StartWorkflowOptions, workflow any, arguments ...any) (client.WorkflowRun, error) {
@@ -730,8 +720,7 @@ func TestWakerIsSafeForConcurrentUse(t *testing.T) {
 	})
 }
 
-// A Delivery workflow is started or woken; one that the sweep found is only started, and a plain wake
-// starts none.
+// A Delivery workflow is started or woken; one that the sweep found is only started.
 func TestWorkflowsOfFailingDeliveries(t *testing.T) {
 	failing := func(startOnly bool) store.FailingDelivery {
 		return store.FailingDelivery{DeliveryID: "dlv_1", OrganizationID: "idn_1", WebhookID: "whk_1", LastResult: "500", StartOnly: startOnly}
@@ -744,7 +733,7 @@ func TestWorkflowsOfFailingDeliveries(t *testing.T) {
 	}{
 		"one that failed":        {func(w *Waker) { w.WakeFailing(failing(false)) }, "wake start"},
 		"one that is overdue":    {func(w *Waker) { w.WakeFailing(failing(true)) }, " start"},
-		"one that changed":       {func(w *Waker) { w.Wake(target) }, "wake"},
+		"one that changed":       {func(w *Waker) { w.Wake(target) }, "wake start"},
 		"overdue and changed":    {func(w *Waker) { w.WakeFailing(failing(true)); w.Wake(target) }, "wake start"},
 		"changed and overdue":    {func(w *Waker) { w.Wake(target); w.WakeFailing(failing(true)) }, "wake start"},
 		"overdue and failed":     {func(w *Waker) { w.WakeFailing(failing(true), failing(false)) }, "wake start"},
@@ -752,7 +741,7 @@ func TestWorkflowsOfFailingDeliveries(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := &fakeTemporal{missing: serviceerror.NewNotFound("no such workflow")}
+				c := &fakeTemporal{}
 				w := NewWaker(t.Context(), c, quiet)
 				w.mu.Lock() // until all are queued
 				w.records.coolingDown[keyOf(target)] = nil

@@ -29,15 +29,16 @@ func DeliverySummary(d store.FailingDelivery) (summary, details string) {
 			"- Request Cancellation gives it up, as the update `stop` does", pageLink(d.Page), d.EventType, d.RecordID, d.WebhookID)
 }
 
-// showStart writes the search attributes of a workflow that began before they were registered.
+// showStart writes the search attributes of a workflow that a plain wake started, or that began before they were registered.
 func (d *delivery) showStart(ctx workflow.Context) error {
 	if _, shown := workflow.GetTypedSearchAttributes(ctx).GetKeyword(AttributeDeliveryStatus); shown {
 		return nil
 	}
 	var s webhooks.DeliveryState
-	if err := executeLocal(ctx, "load the delivery", &s, activities.NameLoadDelivery, d.id); err != nil {
+	if err := executeLocal(ctx, "load the delivery", &s, activities.NameLoadDelivery, d.id); err != nil || s.DeliveryID == "" {
 		return err
 	}
+	d.webhookID = s.WebhookID
 	return workflow.UpsertTypedSearchAttributes(ctx, DeliveryAttributes(s.Failing())...)
 }
 

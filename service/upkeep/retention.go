@@ -156,9 +156,9 @@ var removeOfDeletedAddress = store.Fill(`
 		ORDER BY deleted_at, webhook_id LIMIT 1 FOR UPDATE
 	), next AS (
 		SELECT d.* FROM address a CROSS JOIN LATERAL (
-			(SELECT id, status, attempts FROM open_deliveries
+			(SELECT id, workflow FROM open_deliveries
 				WHERE webhook_id = ANY (ARRAY[a.webhook_id]) AND id > a.removed_id ORDER BY webhook_id, id LIMIT @limit)
-			UNION ALL (SELECT id, status, attempts FROM deliveries
+			UNION ALL (SELECT id, workflow FROM deliveries
 				WHERE webhook_id = ANY (ARRAY[a.webhook_id]) AND id > a.removed_id ORDER BY webhook_id, id LIMIT @limit)
 			ORDER BY id LIMIT @limit) d
 	), removed_open AS (
@@ -177,7 +177,7 @@ var removeOfDeletedAddress = store.Fill(`
 	)
 	SELECT (SELECT count(*) FROM removed) + (SELECT count(*) FROM removed_open), NULL::timestamptz,
 		(SELECT count(*) FROM deleted_webhooks WHERE deleted_at <= @until) > (SELECT count(*) FROM finished),
-		array_agg(id) FILTER (WHERE attempts > 0 AND status IN ('pending', 'retrying', 'failed'))
+		array_agg(id) FILTER (WHERE workflow)
 	FROM next`, "days", webhooks.DaysOf("id", "next"), "attempt_days", webhooks.DaysOf("delivery_id", "next"))
 
 // markWorkOfInactivated marks the open work orders of an identity that can no longer act as

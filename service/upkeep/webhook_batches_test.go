@@ -75,6 +75,7 @@ func TestDeletingAnIntegrationEndsTheWorkflowsOfItsAddresses(t *testing.T) {
 	claimed := servicetest.Claim(t, f, "erp_hook").Deliveries
 	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimed[0], 500), servicetest.Attempt(f, claimed[1], 500))
 	f.SetDeliveries(models.DeliveryHeld, `id = $1`, claimed[1].DeliveryID)
+	f.Exec(`UPDATE open_deliveries SET workflow = true WHERE id = $1`, claimed[1].DeliveryID)
 	f.Clock.Advance(25 * time.Hour) // so that a warning is due
 	f.Wakes.Take()
 	if _, err := f.Integrations.DeleteIntegration(t.Context(), store.Operator(), store.NoKey, f.ID("erp")); err != nil {

@@ -95,10 +95,10 @@ const addressQuery = `
 // indexPlans is store.IndexPlans without bitmaps: these would read all deliveries of an address before a limit.
 const indexPlans = store.IndexPlans + `, set_config('enable_bitmapscan', 'off', true)`
 
-const claimColumns = `d.id AS delivery_id, d.record_id, d.event_id, d.generation, d.attempts, d.attempts_before FROM open_deliveries d`
+const claimColumns = `d.id AS delivery_id, d.record_id, d.event_id, d.generation, d.attempts, d.attempts_before`
 
 // claimQuery reads what is pending, or while the address is failing one delivery at a time.
-const claimQuery = `SELECT ` + claimColumns + `
+const claimQuery = `SELECT ` + claimColumns + ` FROM open_deliveries d
 	WHERE d.webhook_id = ANY (ARRAY[@webhook]) AND d.id <> ALL (@in_flight::text[]) AND d.record_id <> ALL (@records::text[])
 		AND d.queued_at >= (SELECT held_before FROM webhooks WHERE id = @webhook) AND d.status = 'pending'
 	ORDER BY d.webhook_id, d.queued_at, d.id

@@ -115,14 +115,20 @@ const retryQuery = `
 	WITH clean AS (
 		DELETE FROM dirty_records WHERE record_id = @id
 	), now AS (
-		SELECT d.id, least(d.next_attempt_at, @now::timestamptz + make_interval(secs => (@waits::float8[])[d.attempts - d.attempts_before])) AS next_attempt_at,
+		SELECT d.id, CASE WHEN d.status = 'retrying' THEN
+				least(d.next_attempt_at, @now::timestamptz + make_interval(secs => (@waits::float8[])[d.attempts - d.attempts_before])) END AS next_attempt_at,
 			s.sends AND d.queued_at >= s.held_before AS sends
 		FROM (SELECT * FROM open_deliveries WHERE id = @id LIMIT 1) d
 		CROSS JOIN LATERAL (SELECT sends, held_before FROM sending WHERE webhook_id = d.webhook_id LIMIT 1) s
-		WHERE d.next_attempt_at IS NOT NULL
 	)
 	UPDATE open_deliveries d SET next_attempt_at = now.next_attempt_at, workflow = d.workflow AND now.sends FROM now
-	WHERE d.id = now.id AND (d.next_attempt_at <> now.next_attempt_at OR d.workflow AND NOT now.sends)`
+	WHERE d.id = now.id AND (d.next_attempt_at IS DISTINCT FROM now.next_attempt_at OR d.workflow AND NOT now.sends)`
+
+// attemptTime is the time that an attempt and its recording may take.
+const attemptTime = time.Minute
+
+// claimRetryQuery keeps another attempt from being made for attemptTime: an activity that was canceled may just have begun.
+const claimRetryQuery = `UPDATE open_deliveries d SET next_attempt_at = @until WHERE d.id = @id AND d.next_attempt_at <= @now RETURNING ` + claimColumns
 
 // NextRetry returns what the workflow of the delivery does next: it attempts what is due, with its record as it is
 // now, waits, or ends. Errors: not_found, unavailable.
@@ -144,13 +150,18 @@ func (s *Webhooks) NextRetry(ctx context.Context, id string) (Retry, error) {
 	}
 	var address addressRow
 	var due []RenderedDelivery
-	args := pgx.NamedArgs{"webhook": state.WebhookID, "id": id}
+	now := s.CurrentTime()
+	args := pgx.NamedArgs{"webhook": state.WebhookID, "id": id, "now": now, "until": now.Add(attemptTime)}
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(indexPlans)
 	store.QueueOne(pipeline, &address, pgx.ErrNoRows, addressQuery, args)
-	store.QueueAll(pipeline, &due, `SELECT `+claimColumns+` WHERE d.id = @id AND d.status = 'retrying'`, args)
+	store.QueueAll(pipeline, &due, claimRetryQuery, args)
 	if err := s.Pool.SendBatch(ctx, pipeline).Close(); err != nil {
 		return Retry{}, s.Translate(err)
+	}
+	if len(due) == 0 { // something else moved it just now
+		retry.Wait = time.Second
+		return retry, nil
 	}
 	if retry.Address, err = s.openAddress(address); err != nil {
 		return Retry{}, err
@@ -159,7 +170,7 @@ func (s *Webhooks) NextRetry(ctx context.Context, id string) (Retry, error) {
 	if err != nil {
 		return Retry{}, err
 	}
-	if len(rendered) == 0 { // it was skipped, or something else moved it just now
+	if len(rendered) == 0 { // it was skipped
 		retry.State, err = s.LoadDelivery(ctx, id)
 		return retry, err
 	}
