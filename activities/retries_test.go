@@ -215,7 +215,7 @@ func TestRetriesThatEndTogetherAreAllRecorded(t *testing.T) {
 	}
 }
 
-// An activity that its workflow has canceled may run beside the next one. One of them makes the attempt.
+// A canceled activity may run together with the next one. One of them makes the attempt.
 func TestTwoActivitiesMakeOneAttempt(t *testing.T) {
 	r := newReceiver()
 	h := newRetryHarness(t, r)

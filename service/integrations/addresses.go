@@ -39,7 +39,7 @@ func RestartHealth(t *store.Tx, ids ...string) error {
 	if err := t.Exec(`UPDATE webhooks SET enabled_since = ? WHERE id IN ?`, t.At, ids); err != nil {
 		return err
 	}
-	return t.Exec(`UPDATE webhook_health SET failing_since = NULL, warned_at = NULL WHERE webhook_id IN ?`, ids)
+	return t.Exec(`UPDATE webhook_health SET failing_since = NULL, warned_at = NULL, failures = 0, waits_until = NULL WHERE webhook_id IN ?`, ids)
 }
 
 func wake(t *store.Tx, organizationID string, ids []string) {

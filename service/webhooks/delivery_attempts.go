@@ -327,10 +327,8 @@ func (s *Webhooks) queueHealth(t *store.Tx, webhookID string, attempts []Attempt
 	}, healthQuery, pgx.NamedArgs{
 		"webhook": webhookID, "now": t.At, "status": status, "error": problem, "period": s.ShutOffAfter.Seconds(),
 		"succeeded": slices.ContainsFunc(attempts, Attempt.succeeded),
-		"final": slices.ContainsFunc(attempts, func(a Attempt) bool {
-			return a.NextStatus(s.RetrySchedule, t.At).Status == models.DeliveryFailed
-		}),
-		"first": first, "most": outageFailures, "wait_until": t.At.Add(outagePause),
+		"final":     result.Failed > 0, // an overtaken attempt decides nothing
+		"first":     first, "most": outageFailures, "wait_until": t.At.Add(outagePause),
 	})
 }
 
