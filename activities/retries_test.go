@@ -225,7 +225,7 @@ func TestTwoActivitiesMakeOneAttempt(t *testing.T) {
 	h.Clock.Advance(time.Minute)
 	var other time.Duration
 	r.respond = func(context.Context, received) (webhook.Response, error) {
-		_, _, other = h.attempt(id)
+		_, _, other = h.attempt(id) //nolint:contextcheck // it has the test's
 		return webhook.Response{Status: http.StatusInternalServerError}, nil
 	}
 	if _, _, wait := h.attempt(id); wait != 5*time.Minute || other != time.Minute || len(r.received) != 2 {

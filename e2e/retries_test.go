@@ -74,10 +74,9 @@ func TestRetriesArePausedAndTerminated(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.respondWith(accept)
-	for _, d := range []retriedDelivery{paused, terminated} {
-		d.overdue()
-		d.swept()
-	}
+	paused.overdue()
+	terminated.overdue()
+	paused.swept()
 	h.awaitAttempts(terminated.id, "delivered", 503, 204)
 	if !paused.activity().GetPaused() {
 		t.Error("a sweep ends the pause")
