@@ -249,6 +249,30 @@ func TestASuccessfulRetryWakesItsAddress(t *testing.T) {
 	}
 }
 
+// takeOver starts a dispatch, and once it sends another one of another worker, which sends to the other receiver. It
+// returns the second one's result, and how the first ends.
+func (h *harness) takeOver(other *receiver, sends <-chan struct{}) (result activities.DispatchResult, first <-chan error) {
+	h.t.Helper()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := h.dispatchTo(h.ID("erp_hook"))
+		ended <- err
+	}()
+	<-sends
+	second := *h.dispatcher
+	second.Sender = other
+	second.Arrivals = activities.NewArrivals(h.NewInstance(func(o *store.Options) { o.Now = time.Now }), slog.New(slog.DiscardHandler))
+	h.dispatcher = &second
+	return <-h.dispatch(), ended
+}
+
+func wantLeaseLost(t *testing.T, dispatch <-chan error) {
+	t.Helper()
+	if err := <-dispatch; err == nil || !strings.Contains(err.Error(), webhooks.ErrLeaseLost.Error()) {
+		t.Errorf("the first dispatch ended with %v, want it to lose its lease", err)
+	}
+}
+
 // A worker that is cut off from Temporal still has the database. Another takes over its
 // address: no event out of order, nothing sent twice beyond what was in flight.
 func TestTwoWorkersDoNotDrainOneAddress(t *testing.T) {
@@ -276,22 +300,11 @@ func TestTwoWorkersDoNotDrainOneAddress(t *testing.T) {
 		arrived(d)
 		return webhook.Response{Status: http.StatusOK}, nil
 	}
-	first := make(chan error, 1)
-	go func() {
-		_, err := h.dispatchTo(h.ID("erp_hook"))
-		first <- err
-	}()
-	<-taken
-	second := *h.dispatcher
-	second.Sender = other
-	second.Arrivals = activities.NewArrivals(h.NewInstance(func(o *store.Options) { o.Now = time.Now }), slog.New(slog.DiscardHandler))
-	h.dispatcher = &second
-	if result := <-h.dispatch(); result.Delivered == 0 {
+	result, first := h.takeOver(other, taken)
+	if result.Delivered == 0 {
 		t.Errorf("the other dispatch returned %+v", result)
 	}
-	if err := <-first; err == nil || !strings.Contains(err.Error(), webhooks.ErrLeaseLost.Error()) {
-		t.Errorf("the first dispatch ended with %v, want it to lose its lease", err)
-	}
+	wantLeaseLost(t, first)
 	if got := h.statuses(); got != "delivered 41" {
 		t.Errorf("the deliveries are %s", got)
 	}
@@ -325,21 +338,10 @@ func TestTheAnswerOfALostRequestComesAfterTheSuccessors(t *testing.T) {
 			other.respond = func(context.Context, received) (webhook.Response, error) {
 				return webhook.Response{Status: tt.second}, nil
 			}
-			first := make(chan error, 1)
-			go func() {
-				_, err := h.dispatchTo(h.ID("erp_hook"))
-				first <- err
-			}()
-			<-hangs
-			second := *h.dispatcher
-			second.Sender = other
-			h.dispatcher = &second
-			<-h.dispatch()
+			_, first := h.takeOver(other, hangs)
 			next := servicetest.Value[*time.Time](h.Fixture, `SELECT next_attempt_at FROM all_deliveries WHERE id = $1`, delivery)
 			close(answer)
-			if err := <-first; err == nil || !strings.Contains(err.Error(), webhooks.ErrLeaseLost.Error()) {
-				t.Errorf("the first dispatch ended with %v, want it to lose its lease", err)
-			}
+			wantLeaseLost(t, first)
 			if got := h.statuses(); got != tt.want {
 				t.Errorf("the deliveries are %s, want %s", got, tt.want)
 			}

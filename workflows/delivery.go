@@ -22,9 +22,6 @@ func Delivery(ctx workflow.Context, deliveryID, webhookID string) error {
 	return d.run(ctx)
 }
 
-// attemptTimeout is longer than an attempt and its recording take. After it, an attempt whose worker died is made again.
-const attemptTimeout = time.Minute
-
 type delivery struct {
 	id, webhookID string
 	cancelled     workflow.Channel
@@ -79,7 +76,7 @@ func (d *delivery) run(ctx workflow.Context) error {
 // attempt starts Attempt, which Temporal retries unless it is to be made once, soon.
 func (d *delivery) attempt(ctx workflow.Context, once bool) workflow.Future {
 	options := workflow.ActivityOptions{
-		TaskQueue: TaskQueueRetries, StartToCloseTimeout: attemptTimeout, Priority: temporal.Priority{FairnessKey: d.webhookID},
+		TaskQueue: TaskQueueRetries, StartToCloseTimeout: webhooks.AttemptTime, Priority: temporal.Priority{FairnessKey: d.webhookID},
 		// For errors of infrastructure: an attempt's own error says when the next one is.
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute},
 		Summary:     "attempt the delivery",

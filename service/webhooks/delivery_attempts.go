@@ -238,7 +238,9 @@ func (s *Webhooks) RecordAttempts(ctx context.Context, address Address, attempts
 		pipeline.Queue(`SELECT FROM open_deliveries WHERE id = ANY ($1) ORDER BY id FOR UPDATE`, ids)
 		store.QueueAll(pipeline, &finished, finishedQuery, args)
 		store.QueueAll(pipeline, &open, openQuery, args) // also those that were redelivered while this waited
-		store.QueueOne(pipeline, &used, pgx.ErrNoRows, placesQuery, args)
+		if slices.ContainsFunc(attempts, func(a Attempt) bool { return !a.succeeded() }) {
+			store.QueueOne(pipeline, &used, pgx.ErrNoRows, placesQuery, args)
+		}
 	}, func(t *store.Tx) error {
 		result = RecordResult{After: make([]DeliveryTransition, len(attempts))}
 		found := byID(finished, open)

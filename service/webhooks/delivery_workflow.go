@@ -124,10 +124,10 @@ const retryQuery = `
 	UPDATE open_deliveries d SET next_attempt_at = now.next_attempt_at, workflow = d.workflow AND now.sends FROM now
 	WHERE d.id = now.id AND (d.next_attempt_at IS DISTINCT FROM now.next_attempt_at OR d.workflow AND NOT now.sends)`
 
-// attemptTime is the time that an attempt and its recording may take.
-const attemptTime = time.Minute
+// AttemptTime is longer than a retry and its recording take. After it, one whose worker died is made again.
+const AttemptTime = time.Minute
 
-// claimRetryQuery keeps another attempt from being made for attemptTime: an activity that was canceled may just have begun.
+// claimRetryQuery keeps another attempt from being made for AttemptTime: an activity that was canceled may just have begun.
 const claimRetryQuery = `UPDATE open_deliveries d SET next_attempt_at = @until WHERE d.id = @id AND d.next_attempt_at <= @now RETURNING ` + claimColumns
 
 // NextRetry returns what the workflow of the delivery does next: it attempts what is due, with its record as it is
@@ -151,7 +151,7 @@ func (s *Webhooks) NextRetry(ctx context.Context, id string) (Retry, error) {
 	var address addressRow
 	var due []RenderedDelivery
 	now := s.CurrentTime()
-	args := pgx.NamedArgs{"webhook": state.WebhookID, "id": id, "now": now, "until": now.Add(attemptTime)}
+	args := pgx.NamedArgs{"webhook": state.WebhookID, "id": id, "now": now, "until": now.Add(AttemptTime)}
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(indexPlans)
 	store.QueueOne(pipeline, &address, pgx.ErrNoRows, addressQuery, args)
