@@ -86,12 +86,15 @@ func (a *Deliveries) record(ctx context.Context, address webhooks.Address, attem
 }
 
 // waitFor is the error with which Temporal retries an activity after a while. It is named by the last attempt's result.
+// Benign ones are neither logged nor counted as failures: the receiver failed, not the worker.
 func waitFor(result string, wait time.Duration) error {
 	name := strings.ReplaceAll(result, "_", " ")
 	if status, err := strconv.Atoi(result); err == nil {
 		name = strings.TrimSpace(result + " " + http.StatusText(status))
 	}
-	return temporal.NewApplicationErrorWithOptions(name, result, temporal.ApplicationErrorOptions{NextRetryDelay: max(wait, time.Millisecond)})
+	return temporal.NewApplicationErrorWithOptions(name, result, temporal.ApplicationErrorOptions{
+		NextRetryDelay: max(wait, time.Millisecond), Category: temporal.ApplicationErrorCategoryBenign,
+	})
 }
 
 // LoadDelivery returns the delivery's state, an empty one if it is gone.

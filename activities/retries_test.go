@@ -35,6 +35,9 @@ func (h *harness) attempt(id string) (state webhooks.DeliveryState, message stri
 	if !ok {
 		h.t.Fatal(err)
 	}
+	if failed.Category() != temporal.ApplicationErrorCategoryBenign {
+		h.t.Error("a receiver that fails counts and is logged as an activity that fails")
+	}
 	return state, failed.Message(), failed.NextRetryDelay()
 }
 
