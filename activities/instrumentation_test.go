@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -84,9 +85,7 @@ func TestAttemptsAreInstrumented(t *testing.T) {
 	done := h.dispatch()
 	r.take(t, 3)
 	for name, want := range map[string]float64{"dispatchers_active": 1, "deliveries_claimed": 3, "delivery_requests_in_flight": 3} {
-		if n := s.count(t, name, ""); n != want {
-			t.Errorf("while sending, %s is %v, want %v", name, n, want)
-		}
+		servicetest.Await(t, fmt.Sprintf("while sending, %s is %v", name, want), func() bool { return s.count(t, name, "") == want })
 	}
 	close(hold)
 	<-done

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -143,5 +144,33 @@ func TestAnOperatorWorksInTemporal(t *testing.T) {
 	h.awaitFound(`AddressStatus = "off" AND ExecutionStatus = "Running"`, address)
 	if n := h.count(`SELECT count(*) FROM webhooks WHERE NOT enabled AND off_reason LIKE '%cancellation%'`); n != 1 {
 		t.Error("the cancellation did not turn the address off")
+	}
+}
+
+// Signals count also if they arrive together with an attempt's result.
+func TestSignalsInQuickSuccession(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	h := newHarness(t, settings{"WEBHOOK_RETRY_SCHEDULE": "1h,1h"}, r)
+	h.startWorker()
+	h.startAPI(nil)
+	r.respondWith(always(http.StatusServiceUnavailable))
+	for n, i := 0, h.integrator(); n < 10; n++ {
+		id := h.deliveryTo(1, i.create(fmt.Sprintf("Fails %d", n)))
+		made := []int{503}
+		h.awaitAttemptsMade(id, "retrying", made...)
+		h.awaitWorkflow(workflows.DeliveryID(id), enums.WORKFLOW_EXECUTION_STATUS_RUNNING)
+		signal := func(name, status string) {
+			t.Helper()
+			if err := h.temporal.SignalWorkflow(t.Context(), workflows.DeliveryID(id), "", name, nil); err != nil {
+				t.Fatal(err)
+			}
+			h.awaitAttemptsMade(id, status, made...)
+		}
+		for range 3 {
+			made = append(made, 503)
+			signal("redeliver", "retrying")
+			signal("stop", "failed")
+		}
 	}
 }

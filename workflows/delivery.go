@@ -25,8 +25,10 @@ func Delivery(ctx workflow.Context, deliveryID, webhookID string) error {
 type delivery struct {
 	id, webhookID string
 	cancelled     workflow.Channel
-	// interrupt ends what the workflow waits for, acting counts the operators' requests in progress.
+	// interrupt ends what the workflow waits for: its result no longer counts. acting counts the operators' requests in
+	// progress.
 	interrupt              func()
+	interrupted            bool
 	acting                 int
 	wakes, redeliver, stop workflow.ReceiveChannel
 	updates                updates
@@ -41,9 +43,10 @@ func (d *delivery) run(ctx workflow.Context) error {
 	}
 	for {
 		drainSignals(d.wakes)
+		d.interrupted = false
 		var state webhooks.DeliveryState
 		err := d.await(ctx, func(ctx workflow.Context) workflow.Future { return d.attempt(ctx, false) }, &state)
-		if err == nil && state.Status == models.DeliveryFailed && state.Workflow {
+		if err == nil && !d.interrupted && state.Status == models.DeliveryFailed && state.Workflow {
 			if err := d.show(ctx, state); err != nil {
 				return err
 			}
@@ -51,13 +54,12 @@ func (d *delivery) run(ctx workflow.Context) error {
 				return workflow.NewTimerWithOptions(ctx, max(0, state.KeptUntil.Sub(state.LoadedAt.Time)), workflow.TimerOptions{Summary: "failed; the update redeliver tries again; kept until then"})
 			}, nil)
 		}
-		interrupted := temporal.IsCanceledError(err)
 		// Cancellation can be requested once in each run.
 		long := workflow.GetInfo(ctx).GetCurrentHistoryLength() > historyLimit || d.cancelled == nil
 		switch {
-		case err != nil && !interrupted:
+		case err != nil && !d.interrupted:
 			return err
-		case interrupted && !long:
+		case d.interrupted && !long:
 			continue
 		}
 		if err := d.updates.finish(ctx, d.idle); err != nil {
@@ -65,7 +67,7 @@ func (d *delivery) run(ctx workflow.Context) error {
 		}
 		switch {
 		case !d.idle():
-		case interrupted:
+		case d.interrupted:
 			return workflow.NewContinueAsNewError(ctx, Delivery, d.id, d.webhookID)
 		default:
 			return nil
@@ -88,16 +90,16 @@ func (d *delivery) attempt(ctx workflow.Context, once bool) workflow.Future {
 }
 
 // await waits for what start starts, and gets its result. A signal, an update or the cancellation of the workflow
-// interrupts it: then it returns a canceled error once what that asks for is done.
+// interrupts it: then it returns once what that asks for is done.
 func (d *delivery) await(ctx workflow.Context, start func(workflow.Context) workflow.Future, result any) error {
 	waiting, cancel := workflow.WithCancel(ctx)
-	d.interrupt = cancel
+	d.interrupt = func() { d.interrupted = true; cancel() }
 	future := start(waiting)
 	for !future.IsReady() {
 		action := ""
 		selector := workflow.NewSelector(ctx)
 		selector.AddFuture(future, func(workflow.Future) {})
-		onSignal(selector, d.wakes, cancel)
+		onSignal(selector, d.wakes, d.interrupt)
 		onSignal(selector, d.redeliver, func() { action = SignalRedeliver })
 		onSignal(selector, d.stop, func() { action = SignalStop })
 		if d.cancelled != nil {
