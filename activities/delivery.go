@@ -45,7 +45,8 @@ func (a *Deliveries) Attempt(ctx context.Context, id string) (webhooks.DeliveryS
 	if err != nil {
 		return webhooks.DeliveryState{}, err
 	}
-	attempt := a.Instrumentation.send(ctx, a.Sender, signer, a.Now, next.Address, *next.Delivery)
+	// The end of the activity's time does not cut the request off: the receiver's answer counts.
+	attempt := a.Instrumentation.send(context.WithoutCancel(ctx), a.Sender, signer, a.Now, next.Address, *next.Delivery)
 	recorded, err := a.record(ctx, next.Address, attempt)
 	if err != nil {
 		return webhooks.DeliveryState{}, err
@@ -55,8 +56,11 @@ func (a *Deliveries) Attempt(ctx context.Context, id string) (webhooks.DeliveryS
 	if recorded.ShutOffDue || recorded.Delivered > 0 && next.Address.Failing { // which sends what waits
 		a.Waker.Wake(store.NewWakeTarget(next.Address.OrganizationID, next.Address.ID))
 	}
-	if after := recorded.After[0]; after.Next != nil {
+	switch after := recorded.After[0]; {
+	case after.Next != nil:
 		return next.State, waitFor(attempt.ResultCode(), after.Next.Sub(a.Now()))
+	case after.Status == models.DeliveryPending: // redelivered meanwhile
+		return next.State, waitFor(attempt.ResultCode(), webhooks.PendingCheck)
 	}
 	return a.LoadDelivery(ctx, id)
 }

@@ -165,7 +165,7 @@ func TestRedeliveredByItsAddress(t *testing.T) {
 				t.Fatal(err)
 			}
 			h.Clock.Advance(time.Minute)
-			if _, message, wait := h.attempt(id); wait != time.Minute || len(r.received) != 1 {
+			if _, message, wait := h.attempt(id); wait != webhooks.PendingCheck || len(r.received) != 1 {
 				t.Errorf("while it is pending Attempt waits %s with %q, after %d attempts", wait, message, len(r.received))
 			}
 			r.answer(response)
@@ -356,5 +356,52 @@ func TestTheAnswerOfALostRequestComesAfterTheSuccessors(t *testing.T) {
 				t.Errorf("the late failure moves the next attempt from %v to %v", next, after)
 			}
 		})
+	}
+}
+
+// The end of an activity's time does not cut its request off, and a redelivery that overtakes it does not end it.
+func TestAttemptsAreFinished(t *testing.T) {
+	for name, tt := range map[string]struct {
+		status int
+		during func(h *harness, id string)
+		want   models.DeliveryStatus
+		wait   time.Duration
+	}{
+		"the time is over":      {http.StatusOK, func(*harness, string) {}, models.DeliveryDelivered, 0},
+		"over, and it fails":    {http.StatusBadGateway, func(*harness, string) {}, models.DeliveryRetrying, models.DefaultRetrySchedule[1]},
+		"redelivered meanwhile": {http.StatusBadGateway, redeliverNow, models.DeliveryPending, webhooks.PendingCheck},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newReceiver()
+			h := newRetryHarness(t, r)
+			r.answer(http.StatusInternalServerError)
+			id := h.deliveryOf(h.createWorkOrder("x"))
+			<-h.dispatch()
+			h.Clock.Advance(time.Minute)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			r.mu.Lock()
+			r.respond = func(ctx context.Context, _ received) (webhook.Response, error) {
+				cancel()
+				tt.during(h, id)
+				return webhook.Response{Status: tt.status}, ctx.Err()
+			}
+			r.mu.Unlock()
+			failing := &activities.Deliveries{Service: h.Service, Sender: r, Waker: h.Wakes, Now: h.Service.Store.Now}
+			_, err := failing.Attempt(ctx, id)
+			var wait time.Duration
+			if failed, ok := errors.AsType[*temporal.ApplicationError](err); ok {
+				wait = failed.NextRetryDelay()
+			}
+			if got := servicetest.Status(t, h.Fixture, id); got != tt.want || wait != tt.wait {
+				t.Errorf("it is %s and waits %s, want %s and %s: %v", got, wait, tt.want, tt.wait, err)
+			}
+		})
+	}
+}
+
+func redeliverNow(h *harness, id string) {
+	if _, err := h.Webhooks.RedeliverDelivery(h.t.Context(), store.Operator(), store.NoKey, id); err != nil {
+		h.t.Error(err)
 	}
 }

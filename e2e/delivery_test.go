@@ -184,7 +184,7 @@ func (h *harness) awaitWorkflow(id string, status enums.WorkflowExecutionStatus)
 func TestASlowReceiverDelaysOnlyItself(t *testing.T) {
 	const before, during = 20, 5
 	prompt, slow := newReceiver(t), newReceiver(t)
-	h := newHarness(t, settings{"WEBHOOK_RESPONSE_TIMEOUT": "2m"}, prompt, slow)
+	h := newHarness(t, settings{"WEBHOOK_RESPONSE_TIMEOUT": "30s"}, prompt, slow)
 	h.startAPI(nil)
 	i := h.integrator()
 	var hanging, givenUp atomic.Int32

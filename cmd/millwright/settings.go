@@ -23,6 +23,7 @@ import (
 	"millwright/mail"
 	"millwright/models"
 	"millwright/service/store"
+	"millwright/service/webhooks"
 	"millwright/webhook"
 )
 
@@ -56,7 +57,7 @@ type settings struct {
 	CallTimeout     time.Duration   `env:"CALL_TIMEOUT" envDefault:"25s" doc:"time after which a call returns 503"`
 	ShutdownDelay   time.Duration   `env:"SHUTDOWN_DELAY" form:"or zero" envDefault:"0s" doc:"time for which a stopping API server reports that it is not ready and still serves, so that load balancers notice"`
 	RetrySchedule   []time.Duration `env:"WEBHOOK_RETRY_SCHEDULE" envDefault:"1m,5m,30m,2h,6h,12h,24h" doc:"waits between the attempts of a delivery"`
-	ResponseTimeout time.Duration   `env:"WEBHOOK_RESPONSE_TIMEOUT" envDefault:"10s" doc:"time within which a receiver must respond"`
+	ResponseTimeout time.Duration   `env:"WEBHOOK_RESPONSE_TIMEOUT" envDefault:"10s" form:"response time" doc:"time within which a receiver must respond"`
 	ShutOffAfter    time.Duration   `env:"WEBHOOK_SHUTOFF_AFTER" envDefault:"72h" doc:"time without a successful delivery after which a final failure turns an address off"`
 	MaxRetrying     int             `env:"WEBHOOK_MAX_RETRYING" envDefault:"10000" doc:"maximum number of open workflows of failing deliveries of an address; what fails beyond it is retried when one ends"`
 	AllowNetworks   []netip.Prefix  `env:"WEBHOOK_ALLOW_NETWORKS" doc:"non-public networks that webhooks may reach, separated by commas; for development"`
@@ -202,6 +203,9 @@ func wantedForm(value any, form string) (want string) {
 	case time.Duration:
 		if value < 0 || value == 0 && form != "or zero" {
 			return "a time above 0, such as 10s"
+		}
+		if form == "response time" && value > webhooks.MaxResponseTime {
+			return "at most " + webhooks.MaxResponseTime.String()
 		}
 	case []time.Duration:
 		if slices.ContainsFunc(value, func(d time.Duration) bool { return d <= 0 }) {

@@ -161,6 +161,8 @@ var removeOfDeletedAddress = store.Fill(`
 			UNION ALL (SELECT id, workflow FROM deliveries
 				WHERE webhook_id = ANY (ARRAY[a.webhook_id]) AND id > a.removed_id ORDER BY webhook_id, id LIMIT @limit)
 			ORDER BY id LIMIT @limit) d
+	), marked AS (
+		INSERT INTO dirty_records (record_id, since) SELECT id, now() FROM next WHERE workflow ON CONFLICT (record_id) DO NOTHING
 	), removed_open AS (
 		DELETE FROM open_deliveries WHERE id = ANY (ARRAY(SELECT id FROM next)) RETURNING id
 	), removed AS (

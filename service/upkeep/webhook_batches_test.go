@@ -96,6 +96,9 @@ func TestDeletingAnIntegrationEndsTheWorkflowsOfItsAddresses(t *testing.T) {
 		if !slices.Contains(woken, store.WakeTarget{Kind: store.TargetDelivery, ID: d.DeliveryID}) {
 			t.Errorf("woken are %v, want the workflow of %s", woken, d.DeliveryID)
 		}
+		if !servicetest.Value[bool](f, `SELECT EXISTS (SELECT FROM dirty_records WHERE record_id = $1)`, d.DeliveryID) {
+			t.Errorf("the sweep does not wake the workflow of %s", d.DeliveryID)
+		}
 	}
 	wanted, err := f.Upkeep.WantedAddresses(t.Context())
 	if err != nil {

@@ -123,11 +123,14 @@ func (s *Webhooks) render(ctx context.Context, address addressRow, claimed []Ren
 	return rendered, nil
 }
 
-// skip marks deliveries of the organization skipped and wakes their open workflows.
+// skip marks deliveries of the organization skipped and wakes their open workflows. The sweep wakes those that this
+// process does not.
 func (s *Webhooks) skip(ctx context.Context, organizationID string, ids []string) error {
 	var wakes []store.WakeTarget
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(store.IndexPlans)
+	pipeline.Queue(`INSERT INTO dirty_records (record_id, since) SELECT id, $2 FROM open_deliveries WHERE id = ANY ($1) AND workflow
+		ON CONFLICT (record_id) DO NOTHING`, ids, s.CurrentTime())
 	pipeline.Queue(skipQuery, ids).Query(func(rows pgx.Rows) error {
 		var id string
 		var workflow bool

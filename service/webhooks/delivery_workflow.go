@@ -106,26 +106,31 @@ type Retry struct {
 	Delivery *RenderedDelivery
 }
 
-// pendingCheck is after how long a Delivery workflow asks again while its delivery is pending, if it is not woken before.
-const pendingCheck = time.Minute
+// PendingCheck is after how long a Delivery workflow asks again while its delivery is pending. What records the
+// address's attempt wakes it before.
+const PendingCheck = time.Hour
 
 // retryQuery clears the dirty mark of the delivery @id. A held one gives its place up. If the clock was set back, the
 // next attempt is not later than the schedule, @waits in seconds, has it.
-const retryQuery = `
+var retryQuery = store.Fill(`
 	WITH clean AS (
 		DELETE FROM dirty_records WHERE record_id = @id
-	), now AS (
-		SELECT d.id, CASE WHEN d.status = 'retrying' THEN
-				least(d.next_attempt_at, @now::timestamptz + make_interval(secs => (@waits::float8[])[d.attempts - d.attempts_before])) END AS next_attempt_at,
-			s.sends AND d.queued_at >= s.held_before AS sends
+	), address AS (
+		SELECT d.id, s.sends AND d.queued_at >= s.held_before AS sends
 		FROM (SELECT * FROM open_deliveries WHERE id = @id LIMIT 1) d
 		CROSS JOIN LATERAL (SELECT sends, held_before FROM sending WHERE webhook_id = d.webhook_id LIMIT 1) s
 	)
-	UPDATE open_deliveries d SET next_attempt_at = now.next_attempt_at, workflow = d.workflow AND now.sends FROM now
-	WHERE d.id = now.id AND (d.next_attempt_at IS DISTINCT FROM now.next_attempt_at OR d.workflow AND NOT now.sends)`
+	UPDATE open_deliveries d SET workflow = d.workflow AND address.sends,
+		next_attempt_at = CASE WHEN d.status = 'retrying' THEN least(d.next_attempt_at, {latest}) END FROM address
+	WHERE d.id = address.id AND (d.next_attempt_at > {latest} OR d.workflow AND NOT address.sends)`,
+	"latest", `@now::timestamptz + make_interval(secs => (@waits::float8[])[d.attempts - d.attempts_before])`)
 
-// AttemptTime is longer than a retry and its recording take. After it, one whose worker died is made again.
+// AttemptTime is longer than a retry and its recording take, with MaxResponseTime. After it, one whose worker died is
+// made again.
 const AttemptTime = time.Minute
+
+// MaxResponseTime is the longest time that receivers may be given to respond.
+const MaxResponseTime = 30 * time.Second
 
 // claimRetryQuery keeps another attempt from being made for AttemptTime: an activity that was canceled may just have begun.
 const claimRetryQuery = `UPDATE open_deliveries d SET next_attempt_at = @until WHERE d.id = @id AND d.next_attempt_at <= @now RETURNING ` + claimColumns
@@ -142,7 +147,7 @@ func (s *Webhooks) NextRetry(ctx context.Context, id string) (Retry, error) {
 	case err != nil || state.Status != models.DeliveryRetrying && state.Status != models.DeliveryPending:
 		return retry, err
 	case state.Status == models.DeliveryPending: // its address sends it
-		retry.Wait = pendingCheck
+		retry.Wait = PendingCheck
 		return retry, nil
 	}
 	if retry.Wait = max(0, state.NextAttemptAt.Sub(state.LoadedAt.Time)); retry.Wait > 0 {

@@ -1,6 +1,7 @@
 package webhooks_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -165,5 +166,102 @@ func TestOverdueDeliveries(t *testing.T) {
 				t.Errorf("%d are started, want %d: %v", len(overdue), tt.want, err)
 			}
 		})
+	}
+}
+
+// What is held has no place, so that what fails afterwards is retried.
+func TestHeldDeliveriesHaveNoPlace(t *testing.T) {
+	f := servicetest.New(t, func(o *store.Options) { o.MaxRetrying = 2 })
+	servicetest.Create(t, f)
+	servicetest.Create(t, f)
+	servicetest.Create(t, f)
+	for n, d := range servicetest.Claim(t, f, "erp_hook").Deliveries[:2] {
+		servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, d, 500))
+		if n > 0 { // one is held while it retries, one after it was redelivered
+			continue
+		}
+		if err := f.Webhooks.StopDelivery(t.Context(), d.DeliveryID); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Webhooks.RedeliverDelivery(t.Context(), store.Operator(), store.NoKey, d.DeliveryID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.Clock.Advance(time.Second)
+	f.Exec(`UPDATE webhooks SET held_before = $1 WHERE id = $2`, f.Clock.Now(), f.ID("erp_hook"))
+	f.Clock.Advance(time.Second)
+	servicetest.Create(t, f)
+	if got := servicetest.Record(t, f, "erp_hook", attempts(f, servicetest.Claim(t, f, "erp_hook").Deliveries, 500)...); len(got.Failing) != 1 {
+		t.Errorf("%d of 1 that fails get a place", len(got.Failing))
+	}
+	f.Exec(`UPDATE open_deliveries SET workflow = false WHERE queued_at >= $1`, f.Clock.Now())
+	f.Clock.Advance(time.Hour)
+	if overdue, _, err := f.Webhooks.Overdue(t.Context()); err != nil || len(overdue) != 1 {
+		t.Errorf("the sweep starts %d, want 1: %v", len(overdue), err)
+	}
+}
+
+// Many overdue deliveries of one organization keep the sweep from no other's.
+func TestOrganizationsTakeTurnsInTheSweep(t *testing.T) {
+	f := servicetest.New(t)
+	servicetest.Create(t, f)
+	servicetest.Record(t, f, "erp_hook", attempts(f, servicetest.Claim(t, f, "erp_hook").Deliveries, 500)...)
+	lost := servicetest.Value[string](f, `SELECT id FROM open_deliveries WHERE webhook_id = $1`, f.ID("erp_hook"))
+	f.AddAddresses(5)
+	f.Exec(`UPDATE webhooks SET organization_id = $1 WHERE url LIKE '%/other/%'`, f.Polar.OrganizationID)
+	f.Exec(`INSERT INTO open_deliveries (id, event_id, webhook_id, record_id, created_at, queued_at, status, attempts, next_attempt_at, workflow)
+		SELECT overlay(d.id placing 'q' || right(w.url, 1) || lpad(n::text, 5, '0') from 20 for 7), d.event_id, w.id, d.record_id, d.created_at, d.queued_at, 'retrying', 1, d.next_attempt_at - interval '1 hour', false
+		FROM open_deliveries d, webhooks w, generate_series(1, 50) n WHERE d.id = $1 AND w.url LIKE '%/other/%'`, lost)
+	f.Clock.Advance(10 * time.Minute)
+	overdue, _, err := f.Webhooks.Overdue(t.Context())
+	if err != nil || len(overdue) != 200 || !slices.ContainsFunc(overdue, func(d store.FailingDelivery) bool { return d.DeliveryID == lost }) {
+		t.Errorf("of %d that are started none is the other organization's: %v", len(overdue), err)
+	}
+}
+
+// The sweep wakes the open workflow of a delivery that is skipped, in case this process does not.
+func TestSkippedDeliveriesWakeTheirWorkflows(t *testing.T) {
+	f := servicetest.New(t)
+	servicetest.Create(t, f)
+	d := servicetest.Claim(t, f, "erp_hook").Deliveries[0]
+	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, d, 500))
+	if err := f.Webhooks.StopDelivery(t.Context(), d.DeliveryID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Webhooks.RedeliverDelivery(t.Context(), store.Operator(), store.NoKey, d.DeliveryID); err != nil {
+		t.Fatal(err)
+	}
+	f.Exec(`UPDATE webhooks SET events = '{issue.created}' WHERE id = $1`, f.ID("erp_hook"))
+	f.Wakes.Take()
+	servicetest.Claim(t, f, "erp_hook")
+	woken := slices.ContainsFunc(f.Wakes.Take(), func(w store.WakeTarget) bool { return w.ID == d.DeliveryID })
+	marked := servicetest.Value[int](f, `SELECT count(*) FROM dirty_records WHERE record_id = $1`, d.DeliveryID)
+	if s := servicetest.Status(t, f, d.DeliveryID); s != models.DeliverySkipped || !woken || marked != 1 {
+		t.Errorf("it is %s, woken %t, marked %d", s, woken, marked)
+	}
+}
+
+// A held delivery that is redelivered at the moment at which its workflow looks at it stays due.
+func TestAWorkflowLooksWhileItsDeliveryIsRedelivered(t *testing.T) {
+	f := servicetest.New(t)
+	servicetest.Create(t, f)
+	d := servicetest.Claim(t, f, "erp_hook").Deliveries[0]
+	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, d, 500))
+	f.Exec(`UPDATE webhooks SET enabled = false, off_reason = 'x', off_at = now() WHERE id = $1`, f.ID("erp_hook"))
+	f.Clock.Advance(time.Minute)
+	tx := servicetest.Begin(t, f)
+	servicetest.ExecIn(t, tx, `UPDATE webhooks SET enabled = true, off_reason = NULL, off_at = NULL WHERE id = $1`, f.ID("erp_hook"))
+	servicetest.ExecIn(t, tx, `UPDATE open_deliveries SET status = 'pending', next_attempt_at = NULL, attempts_before = attempts, generation = generation + 1 WHERE id = $1`, d.DeliveryID)
+	failed := make(chan error)
+	go func() {
+		_, err := f.Webhooks.NextRetry(t.Context(), d.DeliveryID)
+		failed <- err
+	}()
+	servicetest.AwaitLocks(t, f, 1)
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-failed; err != nil || servicetest.Status(t, f, d.DeliveryID) != models.DeliveryPending {
+		t.Errorf("it is %s: %v", servicetest.Status(t, f, d.DeliveryID), err)
 	}
 }

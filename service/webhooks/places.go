@@ -16,14 +16,15 @@ import (
 // hold in the column workflow. One that fails without a free place is retried when the sweep finds one; failed
 // deliveries give theirs up for it, oldest first.
 
-// places counts the places of an address that are in use.
+// places counts the places of an address that are in use. Held deliveries use none.
 type places struct {
-	// Open counts retrying deliveries, Failed failed ones.
+	// Open counts retrying and pending deliveries, Failed failed ones.
 	Open, Failed int
 }
 
 const placesQuery = `
-	SELECT (SELECT count(*) FROM (SELECT FROM open_deliveries WHERE webhook_id = @webhook AND workflow LIMIT @most) x)::integer AS open,
+	SELECT (SELECT count(*) FROM (SELECT FROM open_deliveries WHERE webhook_id = @webhook AND workflow
+			AND queued_at >= (SELECT held_before FROM webhooks WHERE id = @webhook) LIMIT @most) x)::integer AS open,
 		(SELECT count(*) FROM (SELECT FROM deliveries WHERE webhook_id = @webhook AND workflow LIMIT @most) x)::integer AS failed`
 
 const giveUpQuery = `
@@ -59,18 +60,19 @@ const failingColumns = `d.id AS delivery_id, w.organization_id, w.integration_id
 	coalesce((SELECT type FROM events WHERE id = d.event_id LIMIT 1), '') AS event_type, coalesce(d.last_status::text, 'other') AS last_result`
 
 // overdueQuery makes deliveries whose next attempt was due before @overdue due now, so that the next sweep finds
-// others: at most @of_address of each address that have a place, and as many that get one.
+// others: at most @of_address of each address that have a place, and as many that get one. Organizations take turns.
 var overdueQuery = store.Fill(`
 	WITH overdue AS (
 		SELECT d.id FROM webhooks w
-		CROSS JOIN LATERAL (SELECT least(@of_address, @most - count(*)) AS free FROM (SELECT FROM open_deliveries WHERE webhook_id = w.id AND workflow LIMIT @most) x) places
+		CROSS JOIN LATERAL (SELECT least(@of_address, @most - count(*)) AS free FROM (
+			SELECT FROM open_deliveries WHERE webhook_id = w.id AND workflow AND queued_at >= w.held_before LIMIT @most) x) places
 		CROSS JOIN LATERAL (
 			(SELECT id, next_attempt_at FROM open_deliveries WHERE webhook_id = w.id AND workflow AND status || '' = 'retrying'
 				AND next_attempt_at < @overdue AND queued_at >= w.held_before ORDER BY next_attempt_at LIMIT @of_address)
 			UNION ALL
 			(SELECT id, next_attempt_at FROM open_deliveries WHERE webhook_id = ANY (ARRAY[w.id]) AND NOT workflow AND status = 'retrying'
 				AND next_attempt_at < @overdue AND queued_at >= w.held_before ORDER BY webhook_id, next_attempt_at LIMIT places.free)) d
-		WHERE {sends} ORDER BY d.next_attempt_at LIMIT @limit
+		WHERE {sends} ORDER BY row_number() OVER (PARTITION BY w.organization_id ORDER BY d.next_attempt_at), d.next_attempt_at LIMIT @limit
 	)
 	UPDATE open_deliveries d SET workflow = true, next_attempt_at = @now FROM webhooks w
 	WHERE d.id = ANY (ARRAY(SELECT id FROM overdue)) AND w.id = d.webhook_id AND d.next_attempt_at IS NOT NULL RETURNING `+failingColumns, "sends", store.Fill(Sends, "w", "w"))
