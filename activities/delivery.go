@@ -59,7 +59,7 @@ func (a *Deliveries) Attempt(ctx context.Context, id string) (webhooks.DeliveryS
 	switch after := recorded.After[0]; {
 	case after.Next != nil:
 		return next.State, waitFor(attempt.ResultCode(), after.Next.Sub(a.Now()))
-	case after.Status == models.DeliveryPending: // redelivered meanwhile
+	case after.Status == models.DeliveryPending: // it was redelivered
 		return next.State, waitFor(attempt.ResultCode(), webhooks.PendingCheck)
 	}
 	return a.LoadDelivery(ctx, id)

@@ -367,9 +367,9 @@ func TestAttemptsAreFinished(t *testing.T) {
 		want   models.DeliveryStatus
 		wait   time.Duration
 	}{
-		"the time is over":      {http.StatusOK, func(*harness, string) {}, models.DeliveryDelivered, 0},
-		"over, and it fails":    {http.StatusBadGateway, func(*harness, string) {}, models.DeliveryRetrying, models.DefaultRetrySchedule[1]},
-		"redelivered meanwhile": {http.StatusBadGateway, redeliverNow, models.DeliveryPending, webhooks.PendingCheck},
+		"the time is over":   {http.StatusOK, func(*harness, string) {}, models.DeliveryDelivered, 0},
+		"over, and it fails": {http.StatusBadGateway, func(*harness, string) {}, models.DeliveryRetrying, models.DefaultRetrySchedule[1]},
+		"redelivered":        {http.StatusBadGateway, redeliverNow, models.DeliveryPending, webhooks.PendingCheck},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newReceiver()

@@ -60,6 +60,8 @@ func TestStartErrors(t *testing.T) {
 		{"a schedule without a wait", settings{"WEBHOOK_RETRY_SCHEDULE": "1m,0s"}, "WEBHOOK_RETRY_SCHEDULE"},
 		{"a timeout without a unit", settings{"WEBHOOK_RESPONSE_TIMEOUT": "10"}, "WEBHOOK_RESPONSE_TIMEOUT"},
 		{"a negative timeout", settings{"WEBHOOK_RESPONSE_TIMEOUT": "-1s"}, "WEBHOOK_RESPONSE_TIMEOUT"},
+		{"a single record task", settings{"WORKER_RECORD_TASKS": "1"}, "WORKER_RECORD_TASKS"},
+		{"a single poller", settings{"WORKER_POLLERS": "1"}, "WORKER_POLLERS"},
 		{"a timeout above the longest", settings{"WEBHOOK_RESPONSE_TIMEOUT": "31s"}, "WEBHOOK_RESPONSE_TIMEOUT"},
 		{"a negative shut-off period", settings{"WEBHOOK_SHUTOFF_AFTER": "-72h"}, "WEBHOOK_SHUTOFF_AFTER"},
 		{"a negative idle timeout", settings{"WEBHOOK_IDLE_TIMEOUT": "-1s"}, "WEBHOOK_IDLE_TIMEOUT"},

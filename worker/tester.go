@@ -31,7 +31,6 @@ func (t Tester) Send(ctx context.Context, test webhooks.BegunTest, kind models.E
 	ctx, cancel := context.WithTimeout(ctx, testTimeout)
 	defer cancel()
 	name, options, arguments := startOf(wake{target: test.Address})
-	options.Priority = priorityOf(test.Address, 0)
 	options.WorkflowIDConflictPolicy = enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
 	update, input := workflows.TestUpdate(kind)
 	handle, err := t.Client.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{

@@ -22,20 +22,20 @@ func WakeAll(ctx context.Context, c client.Client, targets []store.WakeTarget, f
 		all = append(all, wakeOf(d))
 	}
 	w := &Waker{client: c}
-	senders, wakes := errgroup.WithContext(ctx)
-	senders.SetLimit(webhookSenders)
+	group, wakes := errgroup.WithContext(ctx)
+	group.SetLimit(senders)
 	for _, next := range all {
-		senders.Go(func() error {
+		group.Go(func() error {
 			if err := wakes.Err(); err != nil {
 				return err
 			}
 			attempt, cancel := context.WithTimeout(wakes, wakeTimeout)
 			defer cancel()
-			if err := w.send(attempt, next, priorityOf(next.target, len(all))); err != nil {
+			if err := w.send(attempt, next); err != nil {
 				return fmt.Errorf("wake the workflow of %s: %w", next.target.ID, err)
 			}
 			return nil
 		})
 	}
-	return senders.Wait()
+	return group.Wait()
 }

@@ -42,7 +42,7 @@ func TestWakeAllWakesEveryTargetOrFails(t *testing.T) {
 	if !errors.Is(err, down) || !strings.Contains(err.Error(), "wake the workflow of whk_") {
 		t.Errorf("the error is %v", err)
 	}
-	if len(c.calls) > 10+webhookSenders {
+	if len(c.calls) > 10+senders {
 		t.Errorf("%d more are woken after the error", len(c.calls)-10)
 	}
 }

@@ -54,30 +54,14 @@ func (w *wake) merge(later wake) {
 // signals reports whether a workflow that is open is woken.
 func (w *wake) signals() bool { return w.failing == nil || !w.failing.StartOnly }
 
-// urgency is the order in which the wakes of one organization are sent.
-type urgency int
-
-const (
-	urgentAddress  urgency = iota // deliveries or people may wait for it
-	urgentRecord                  // it shows a delivery or a record, reminds or sends mail
-	urgencySwept                  // its work has waited long already, for lack of a wake
-	urgencyClasses                // their number
-)
-
-func urgencyOf(target store.WakeTarget) urgency {
-	switch {
-	case target.Swept:
-		return urgencySwept
-	case target.Kind == store.TargetWebhook || target.Kind == store.TargetLinks:
-		return urgentAddress
-	default:
-		return urgentRecord
-	}
+// urgent reports whether deliveries or people may wait for the target.
+func urgent(target store.WakeTarget) bool {
+	return target.Kind == store.TargetWebhook || target.Kind == store.TargetLinks
 }
 
 // wakeQueue holds wakes, at most one of each workflow. It takes turns between
-// organizations; of one organization it returns the most urgent first, and of those the
-// most recent. It is not safe for concurrent use.
+// organizations; of one organization it returns urgent ones first, then the most recent, and what the sweep found last. It
+// is not safe for concurrent use.
 type wakeQueue struct {
 	// limit bounds the wakes.
 	limit int
@@ -88,12 +72,28 @@ type wakeQueue struct {
 	turns *list.List
 }
 
-// organizationWakes are the wakes of one organization.
+// organizationWakes are the wakes of one organization, the next first.
 type organizationWakes struct {
-	id    string
-	count int
-	turn  *list.Element
-	wakes [urgencyClasses]list.List // the next first
+	id           string
+	turn         *list.Element
+	urgent, rest list.List
+}
+
+func (o *organizationWakes) count() int { return o.urgent.Len() + o.rest.Len() }
+
+func (o *organizationWakes) listOf(target store.WakeTarget) *list.List {
+	if urgent(target) {
+		return &o.urgent
+	}
+	return &o.rest
+}
+
+// push queues a wake.
+func (o *organizationWakes) push(w *wake) *list.Element {
+	if w.target.Swept {
+		return o.listOf(w.target).PushBack(w)
+	}
+	return o.listOf(w.target).PushFront(w)
 }
 
 func wakeIn(e *list.Element) *wake { return e.Value.(*wake) } //nolint:forcetypeassert // nothing else is in it
@@ -122,9 +122,9 @@ func (q *wakeQueue) add(w wake) (outcome string) {
 	if e, queued := q.queued[key]; queued {
 		before := wakeIn(e)
 		o := q.organizations[before.target.OrganizationID]
-		o.wakes[urgencyOf(before.target)].Remove(e)
+		o.listOf(before.target).Remove(e)
 		before.merge(w)
-		q.queued[key] = o.wakes[urgencyOf(before.target)].PushFront(before)
+		q.queued[key] = o.push(before)
 		return wakeMerged
 	}
 	o := q.organizations[w.target.OrganizationID]
@@ -133,8 +133,7 @@ func (q *wakeQueue) add(w wake) (outcome string) {
 		o.turn = q.turns.PushBack(o)
 		q.organizations[o.id] = o
 	}
-	q.queued[key] = o.wakes[urgencyOf(w.target)].PushFront(&w)
-	o.count++
+	q.queued[key] = o.push(&w)
 	if q.len() <= q.limit {
 		return ""
 	}
@@ -145,7 +144,7 @@ func (q *wakeQueue) add(w wake) (outcome string) {
 // overfull returns an organization with at least its share of the queue, preferably o.
 func (q *wakeQueue) overfull(o *organizationWakes) *organizationWakes {
 	share := (q.len() + q.turns.Len() - 1) / q.turns.Len()
-	for e := q.turns.Back(); o.count < share && e != nil; e = e.Prev() {
+	for e := q.turns.Back(); o.count() < share && e != nil; e = e.Prev() {
 		o = organizationIn(e)
 	}
 	return o
@@ -153,39 +152,38 @@ func (q *wakeQueue) overfull(o *organizationWakes) *organizationWakes {
 
 // last returns the organization's least urgent and oldest wake.
 func (o *organizationWakes) last() *wake {
-	for class := urgencyClasses - 1; ; class-- {
-		if e := o.wakes[class].Back(); e != nil {
-			return wakeIn(e)
-		}
+	if e := o.rest.Back(); e != nil {
+		return wakeIn(e)
 	}
+	return wakeIn(o.urgent.Back())
 }
 
-// next returns the next wake and how many others of its organization are queued. It
-// returns false if the queue is empty.
-func (q *wakeQueue) next() (w wake, others int, ok bool) {
-	turn := q.turns.Front()
-	if turn == nil {
-		return w, 0, false
-	}
-	o := organizationIn(turn)
-	q.turns.MoveToBack(turn)
-	for class := range o.wakes {
-		if e := o.wakes[class].Front(); e != nil {
+// next returns the next wake, of the organizations with more than burst wakes one that is not urgent only if allow
+// returns true. It returns false without one.
+func (q *wakeQueue) next(allow func() bool) (w wake, ok bool) {
+	for turn := q.turns.Front(); turn != nil; turn = turn.Next() {
+		o := organizationIn(turn)
+		e := o.urgent.Front()
+		if e == nil && (o.count() <= burst || allow()) {
+			e = o.rest.Front()
+		}
+		if e != nil {
 			w = *wakeIn(e)
-			break
+			q.turns.MoveToBack(turn)
+			q.remove(&w)
+			return w, true
 		}
 	}
-	q.remove(&w)
-	return w, o.count, true
+	return w, false
 }
 
 // remove removes the queued wake of w's workflow.
 func (q *wakeQueue) remove(w *wake) {
 	key := keyOf(w.target)
 	o := q.organizations[w.target.OrganizationID]
-	o.wakes[urgencyOf(w.target)].Remove(q.queued[key])
+	o.listOf(w.target).Remove(q.queued[key])
 	delete(q.queued, key)
-	if o.count--; o.count == 0 {
+	if o.count() == 0 {
 		q.turns.Remove(o.turn)
 		delete(q.organizations, o.id)
 	}

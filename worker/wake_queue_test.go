@@ -28,10 +28,13 @@ func wakesOf(names string) []wake {
 	return wakes
 }
 
+// always lets a burst's wakes be taken.
+func always() bool { return true }
+
 // drained returns the ids of all wakes of the queue, in the order of their turns.
 func drained(q *wakeQueue) string {
 	var ids []string
-	for w, _, ok := q.next(); ok; w, _, ok = q.next() {
+	for w, ok := q.next(always); ok; w, ok = q.next(always) {
 		ids = append(ids, w.target.ID)
 	}
 	return strings.Join(ids, " ")
@@ -51,11 +54,11 @@ func TestQueueTakesTurnsBetweenOrganizations(t *testing.T) {
 		"merging keeps the organization's turn": {10, "a1 b1 a1", "a1 b1", 0},
 		"an address first":                      {10, "a1 @a2 a3 a4", "a2 a4 a3 a1", 0},
 		"but not before other organizations":    {10, "a1 @b1 @b2", "a1 b2 b1", 0},
-		"swept ones last":                       {10, "~a1 a2 ~a3", "a2 a3 a1", 0},
+		"swept ones last":                       {10, "~a1 a2 ~a3", "a2 a1 a3", 0},
 		"a write makes a swept one urgent":      {10, "a1 ~a2 ~a3 a2", "a2 a1 a3", 0},
 		"the sweep does not make one wait":      {10, "a1 ~a2 ~a1", "a1 a2", 0},
 		"the oldest is dropped":                 {3, "a1 a2 a3 a4", "a4 a3 a2", 1},
-		"a swept one is dropped before it":      {3, "a1 ~a2 ~a3 a4", "a4 a1 a3", 1},
+		"a swept one is dropped before it":      {3, "a1 ~a2 ~a3 a4", "a4 a1 a2", 1},
 		"of the organization with most":         {3, "a1 a2 a3 b1 c1", "a3 b1 c1", 2},
 		"even if it comes later":                {3, "b1 a1 a2 a3 a4", "b1 a4 a3", 2},
 		"each has only its share":               {4, "a1 a2 a3 a4 b1 b2 b3 b4", "a4 b4 a3 b3", 4},
@@ -85,15 +88,38 @@ func TestNewOrganizationWaitsForOneWakeOfEachOther(t *testing.T) {
 			q.add(wakesOf(fmt.Sprint(organization, n))[0])
 		}
 	}
-	q.next()
+	q.next(always)
 	q.add(wakesOf("d1")[0])
 	for n := range 3 {
-		if w, others, _ := q.next(); w.target.OrganizationID == "d" || others < 900 {
-			t.Errorf("wake %d is of %s, with %d others", n, w.target.OrganizationID, others)
+		if w, _ := q.next(always); w.target.OrganizationID == "d" {
+			t.Errorf("wake %d is of %s", n, w.target.OrganizationID)
 		}
 	}
-	if w, others, _ := q.next(); w.target.ID != "d1" || others != 0 {
-		t.Errorf("the wake is %s with %d others, want d1", w.target.ID, others)
+	if w, _ := q.next(always); w.target.ID != "d1" {
+		t.Errorf("the wake is %s, want d1", w.target.ID)
+	}
+}
+
+// Wakes of other organizations, and urgent ones, pass those that are paced.
+func TestPacedWakesArePassedOver(t *testing.T) {
+	q := newWakeQueue(maxQueued)
+	never := func() bool { return false }
+	for n := range burst + 1 {
+		q.add(wakesOf(fmt.Sprint("a", n))[0])
+	}
+	if w, ok := q.next(never); ok {
+		t.Errorf("%s is taken", w.target.ID)
+	}
+	q.add(wakesOf("@a99")[0])
+	q.add(wakesOf("b1")[0])
+	for _, want := range []string{"a99", "b1", ""} {
+		if w, _ := q.next(never); w.target.ID != want {
+			t.Errorf("%q is taken, want %q", w.target.ID, want)
+		}
+	}
+	q.next(always)
+	if w, _ := q.next(never); w.target.ID != "a15" {
+		t.Errorf("once %d are left, %q is taken, want a15", burst, w.target.ID)
 	}
 }
 
@@ -107,11 +133,11 @@ func TestFullQueueOfManyOrganizationsStaysFair(t *testing.T) {
 	for n := range 3 * maxQueued {
 		q.add(wakesOf(fmt.Sprint("a", n))[0])
 	}
-	if n := q.organizations["a"].count; q.len() != maxQueued || n != maxQueued/2 {
+	if n := q.organizations["a"].count(); q.len() != maxQueued || n != maxQueued/2 {
 		t.Errorf("%d wakes are queued, %d of the organization that woke most", q.len(), n)
 	}
 	q.clear()
-	if _, _, ok := q.next(); ok || q.len() != 0 {
+	if _, ok := q.next(always); ok || q.len() != 0 {
 		t.Error("the queue is not empty after it was cleared")
 	}
 }

@@ -10,35 +10,31 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
+	"golang.org/x/time/rate"
 
 	"millwright/service/store"
 	"millwright/telemetry"
 	"millwright/workflows"
 )
 
-// The limits of a Waker. Addresses and sign-in links have a separate lane, so that neither a burst
-// of records nor the failing deliveries of a dead address delay their wakes.
+// The limits of a Waker.
 const (
-	webhookSenders = 8
-	recordSenders  = 8
-	wakeTimeout    = 10 * time.Second
+	senders     = 16
+	wakeTimeout = 10 * time.Second
 	// wakeCooldown is the minimum interval between wakes of one workflow; wakes
 	// within it are merged.
 	wakeCooldown = 500 * time.Millisecond
-	// Wakes of records and deliveries must not starve the API and the dispatchers: while more
-	// than recordsAtHand are queued, each sender pauses if its last wake took longer than the usual
-	// one (pauseAfter), up to maxPause. A busy machine makes wakes take longer; the way to a distant
-	// Temporal is part of the usual time.
-	recordsAtHand = 16
-	recordPause   = 5
-	maxPause      = 500 * time.Millisecond
-	// maxQueued bounds each lane's memory. A wake that does not fit is dropped, and so is
+	// While more than burst wakes of an organization are queued, its records and deliveries share pacedStarts
+	// starts a second with other organizations' bursts: faster they would starve the API and the dispatchers.
+	burst       = 16
+	pacedStarts = 20
+	pacedPoll   = 5 * time.Millisecond
+	// maxQueued bounds the memory. A wake that does not fit is dropped, and so is
 	// one that has waited for maxWait: the sweep finds its work by then.
 	maxQueued = 20_000
 	maxWait   = time.Minute
-	// lowPriority is for workflows that may wait: started while more than
-	// recordsAtHand others of their organization are queued, and by the sweep.
-	lowPriority = 5
+	// sweptPriority is for workflows that the sweep starts: their work has waited already.
+	sweptPriority = 5
 )
 
 // Waker wakes workflows in the background, by SignalWithStart without data.
@@ -48,63 +44,30 @@ type Waker struct {
 	client  client.Client
 	log     *slog.Logger
 	metrics *wakerMetrics
+	done    sync.WaitGroup
 
-	mu                sync.Mutex
-	webhooks, records *lane
-	stopped           bool
-	failing           bool
-	stopping          chan struct{}
-	done              sync.WaitGroup
-}
-
-// lane is a queue of wakes with its own senders. The Waker's lock guards it.
-type lane struct {
-	// paced is true if the senders of a busy lane pause after slow wakes.
-	paced   bool
-	usual   usualTime
-	metrics *wakerMetrics
+	mu      sync.Mutex
 	changed *sync.Cond
 	queue   *wakeQueue
+	paced   *rate.Limiter
 	// coolingDown has the workflows woken within wakeCooldown, with the wakes that follow it,
 	// or nil.
-	coolingDown map[wakeKey]*wake
-}
-
-// add queues a wake.
-func (l *lane) add(w wake) {
-	outcome := l.queue.add(w)
-	if outcome != "" {
-		l.metrics.count(outcome)
-	}
-	if outcome != wakeMerged {
-		l.changed.Signal()
-	}
+	coolingDown      map[wakeKey]*wake
+	stopped, failing bool
 }
 
 // NewWaker returns a Waker that runs until Stop, even after the context ends.
 func NewWaker(ctx context.Context, c client.Client, log *slog.Logger) *Waker {
 	ctx = context.WithoutCancel(ctx)
-	w := &Waker{client: c, log: log, metrics: newWakerMetrics(), stopping: make(chan struct{})}
-	w.webhooks, w.records = w.newLane(ctx, webhookSenders, false), w.newLane(ctx, recordSenders, true)
-	return w
-}
-
-func (w *Waker) newLane(ctx context.Context, senders int, paced bool) *lane {
-	l := &lane{
-		paced: paced, metrics: w.metrics, changed: sync.NewCond(&w.mu), queue: newWakeQueue(maxQueued),
+	w := &Waker{
+		client: c, log: log, metrics: newWakerMetrics(), queue: newWakeQueue(maxQueued), paced: rate.NewLimiter(pacedStarts, 1),
 		coolingDown: map[wakeKey]*wake{},
 	}
+	w.changed = sync.NewCond(&w.mu)
 	for range senders {
-		w.done.Go(func() { w.run(ctx, l) })
+		w.done.Go(func() { w.run(ctx) })
 	}
-	return l
-}
-
-func (w *Waker) laneOf(target store.WakeTarget) *lane {
-	if target.Kind == store.TargetWebhook || target.Kind == store.TargetLinks {
-		return w.webhooks
-	}
-	return w.records
+	return w
 }
 
 // Wake wakes the targets' workflows soon. It never blocks and never fails.
@@ -143,14 +106,14 @@ func (w *Waker) WakeFailing(deliveries ...store.FailingDelivery) {
 // wake queues a wake, or has it follow the cooldown. The caller holds w.mu, for all that it
 // wakes at once: a sender that took the first would find few waiting.
 func (w *Waker) wake(next wake) {
-	l, key := w.laneOf(next.target), keyOf(next.target)
+	key := keyOf(next.target)
 	next.since = time.Now()
 	if next.target.Kind == store.TargetWebhook {
 		next.parent = ""
 	}
-	following, cooling := l.coolingDown[key]
+	following, cooling := w.coolingDown[key]
 	if next.target.Kind == store.TargetMail && !next.target.Swept && !cooling && !w.stopped {
-		w.coolDown(l, next.target) // the first wake waits, too
+		w.coolDown(next.target) // the first wake waits, too
 		cooling = true
 	}
 	switch {
@@ -158,28 +121,35 @@ func (w *Waker) wake(next wake) {
 		following.merge(next)
 		w.metrics.count(wakeMerged)
 	case cooling:
-		l.coolingDown[key] = &next
-	case !w.stopped || l.queue.has(key):
-		l.add(next)
+		w.coolingDown[key] = &next
+	case !w.stopped || w.queue.has(key):
+		w.add(next)
+	}
+}
+
+// add queues a wake.
+func (w *Waker) add(next wake) {
+	outcome := w.queue.add(next)
+	if outcome != "" {
+		w.metrics.count(outcome)
+	}
+	if outcome != wakeMerged {
+		w.changed.Signal()
 	}
 }
 
 // Stop sends the queued wakes until the context ends, then stops the senders.
 func (w *Waker) Stop(ctx context.Context) {
 	w.mu.Lock()
-	if !w.stopped {
-		close(w.stopping)
-	}
 	w.stopped = true
-	for _, l := range []*lane{w.webhooks, w.records} {
-		for _, following := range l.coolingDown {
-			if following != nil {
-				l.add(*following)
-			}
+	w.paced.SetLimit(rate.Inf)
+	for _, following := range w.coolingDown {
+		if following != nil {
+			w.add(*following)
 		}
-		clear(l.coolingDown)
-		l.changed.Broadcast()
 	}
+	clear(w.coolingDown)
+	w.changed.Broadcast()
 	w.mu.Unlock()
 	done := make(chan struct{})
 	go func() {
@@ -190,116 +160,51 @@ func (w *Waker) Stop(ctx context.Context) {
 	case <-done:
 	case <-ctx.Done():
 		w.mu.Lock()
-		w.webhooks.queue.clear()
-		w.records.queue.clear()
+		w.queue.clear()
 		w.mu.Unlock()
 	}
 }
 
-func (w *Waker) run(ctx context.Context, l *lane) {
+func (w *Waker) run(ctx context.Context) {
 	for {
-		next, priority, ok := w.next(l)
+		next, ok := w.next()
 		if !ok {
 			return
 		}
-		began := time.Now()
 		attempt, cancel := context.WithTimeout(store.WithTraceParent(ctx, next.parent), wakeTimeout)
-		err := w.send(attempt, next, priority)
+		err := w.send(attempt, next)
 		cancel()
 		w.report(err)
-		w.pauseAfter(l, time.Since(began), err)
 	}
 }
 
-// pauseAfter pauses a sender of a busy lane after a wake that took the given time. Stop ends
-// the pause.
-func (w *Waker) pauseAfter(l *lane, took time.Duration, err error) {
-	w.mu.Lock()
-	if err == nil { // a failure may be fast
-		l.usual.add(took, time.Now())
-	}
-	pause := pauseAfter(took, l.usual.get())
-	busy := l.paced && !w.stopped && l.queue.len() > recordsAtHand
-	w.mu.Unlock()
-	if !busy || pause == 0 {
-		return
-	}
-	select {
-	case <-time.After(pause):
-	case <-w.stopping:
-	}
-}
-
-// pauseAfter is the pause after a wake that took so long. It grows with the square of the time over
-// the usual one: wakes themselves make others a little longer, and other work much longer.
-func pauseAfter(took, usual time.Duration) time.Duration {
-	if took <= usual || usual == 0 {
-		return 0
-	}
-	over := float64(took - usual)
-	return time.Duration(min(recordPause*over*over/float64(usual), float64(maxPause)))
-}
-
-// usualPeriod is the least time for which the fastest wake counts as the usual one.
-const usualPeriod = time.Minute
-
-// usualTime is the time that a wake takes if nothing delays it: the shortest of the current
-// period and of the one before.
-type usualTime struct {
-	now, before time.Duration
-	began       time.Time
-}
-
-// add takes the time of a wake that ended at the given time.
-func (u *usualTime) add(took time.Duration, at time.Time) {
-	if at.Sub(u.began) >= usualPeriod {
-		u.before, u.now, u.began = u.now, took, at
-	}
-	u.now = min(u.now, took)
-}
-
-// get returns the usual time, 0 if none is known.
-func (u *usualTime) get() time.Duration {
-	if u.before == 0 {
-		return u.now
-	}
-	return min(u.now, u.before)
-}
-
-// next takes the next wake, with the priority of a workflow that it starts. Its target now
-// cools down; a wake of it from now on is sent again later, since the workflow may load
-// before that wake's write.
-func (w *Waker) next(l *lane) (next wake, priority temporal.Priority, ok bool) {
+// next takes the next wake. Its target now cools down; a wake of it from now on is sent again later, since the
+// workflow may load before that wake's write.
+func (w *Waker) next() (next wake, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for {
-		next, others, ok := l.queue.next()
+		next, ok := w.queue.next(w.paced.Allow)
 		switch {
-		case !ok && w.stopped:
-			return next, priority, false
-		case !ok:
-			l.changed.Wait()
-		case time.Since(next.since) > maxWait:
+		case ok && time.Since(next.since) > maxWait:
 			w.metrics.count(wakeExpired)
+		case ok:
+			w.coolDown(next.target)
+			w.changed.Signal() // others may be left
+			return next, true
+		case w.queue.len() > 0: // all are paced
+			time.AfterFunc(pacedPoll, w.changed.Signal)
+			w.changed.Wait()
+		case w.stopped:
+			return next, false
 		default:
-			w.coolDown(l, next.target)
-			return next, priorityOf(next.target, others), true
+			w.changed.Wait()
 		}
 	}
 }
 
-// priorityOf returns the priority of a target's workflow that is started while others of its
-// organization are queued. An address's workflow lives too long for a low one.
-func priorityOf(target store.WakeTarget, others int) temporal.Priority {
-	priority := temporal.Priority{FairnessKey: target.OrganizationID}
-	if target.Kind != store.TargetWebhook && target.Kind != store.TargetLinks && (target.Swept || others > recordsAtHand) {
-		priority.PriorityKey = lowPriority
-	}
-	return priority
-}
-
 // coolDown has later wakes of the workflow follow its cooldown.
-func (w *Waker) coolDown(l *lane, target store.WakeTarget) {
+func (w *Waker) coolDown(target store.WakeTarget) {
 	if w.stopped {
 		return
 	}
@@ -307,21 +212,20 @@ func (w *Waker) coolDown(l *lane, target store.WakeTarget) {
 	if target.Kind == store.TargetMail {
 		length = store.MailDelay
 	}
-	l.coolingDown[key] = nil
+	w.coolingDown[key] = nil
 	time.AfterFunc(length, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if following := l.coolingDown[key]; following != nil {
-			l.add(*following)
+		if following := w.coolingDown[key]; following != nil {
+			w.add(*following)
 		}
-		delete(l.coolingDown, key)
+		delete(w.coolingDown, key)
 	})
 }
 
 // send sends the wake.
-func (w *Waker) send(ctx context.Context, next wake, priority temporal.Priority) error {
+func (w *Waker) send(ctx context.Context, next wake) error {
 	name, options, arguments := startOf(next)
-	options.Priority = priority
 	start := func() (err error) {
 		if next.failing != nil && next.failing.StartOnly { // an open workflow is left alone
 			_, err = w.client.ExecuteWorkflow(ctx, options, name, arguments...)
@@ -368,7 +272,13 @@ var mailWorkflow = workflowKind{workflows.MailName, workflows.MailID, workflows.
 // names; what only Postgres knows is added by the workflow's first load.
 func startOf(w wake) (name string, options client.StartWorkflowOptions, arguments []any) {
 	target, kind := w.target, workflowKinds[w.target.Kind]
-	options = client.StartWorkflowOptions{ID: kind.id(target.ID), TaskQueue: kind.queue, StaticSummary: kind.summary + target.ID}
+	options = client.StartWorkflowOptions{
+		ID: kind.id(target.ID), TaskQueue: kind.queue, StaticSummary: kind.summary + target.ID,
+		Priority: temporal.Priority{FairnessKey: target.OrganizationID},
+	}
+	if target.Swept && !urgent(target) { // an address's workflow lives too long for a low priority
+		options.Priority.PriorityKey = sweptPriority
+	}
 	arguments = []any{target.ID}
 	if kind.run != nil {
 		arguments = append(arguments, kind.run)

@@ -28,8 +28,7 @@ func newWakerMetrics() *wakerMetrics {
 func (m *wakerMetrics) count(outcome string) { m.wakes.WithLabelValues(outcome).Inc() }
 
 var wakesQueued = prometheus.NewDesc("millwright_wakes_queued",
-	"Wakes queued in each lane: of addresses and deliveries (webhooks), of work orders and feedback (records); at most 20,000.",
-	[]string{"lane"}, nil)
+	"Queued wakes; at most 20,000.", nil, nil)
 
 // Describe implements prometheus.Collector.
 func (w *Waker) Describe(descs chan<- *prometheus.Desc) {
@@ -41,8 +40,7 @@ func (w *Waker) Describe(descs chan<- *prometheus.Desc) {
 func (w *Waker) Collect(metrics chan<- prometheus.Metric) {
 	w.metrics.wakes.Collect(metrics)
 	w.mu.Lock()
-	webhooks, records := w.webhooks.queue.len(), w.records.queue.len()
+	queued := w.queue.len()
 	w.mu.Unlock()
-	metrics <- prometheus.MustNewConstMetric(wakesQueued, prometheus.GaugeValue, float64(webhooks), "webhooks")
-	metrics <- prometheus.MustNewConstMetric(wakesQueued, prometheus.GaugeValue, float64(records), "records")
+	metrics <- prometheus.MustNewConstMetric(wakesQueued, prometheus.GaugeValue, float64(queued))
 }

@@ -20,25 +20,22 @@ func TestWakesAreCounted(t *testing.T) {
 		open := make(gate)
 		c := &fakeTemporal{respond: open.wait}
 		w := NewWaker(t.Context(), c, quiet)
-		for n := range webhookSenders + maxQueued + 3 {
+		for n := range senders + maxQueued + 3 {
 			w.Wake(webhook(n))
-			if n < webhookSenders {
+			if n < senders {
 				synctest.Wait()
 			}
 		}
 		w.Wake(webhook(maxQueued), webhook(maxQueued+1)) // already queued
-		for n := range recordSenders + 1 {
-			w.Wake(workOrder(n))
-		}
 		synctest.Wait()
 		wantMetrics(t, "during an outage", gather(t, w), map[string]float64{
 			"wakes_total sent": 0, "wakes_total failed": 0, "wakes_total merged": 2, "wakes_total dropped": 3,
-			"wakes_queued webhooks": maxQueued, "wakes_queued records": 1,
+			"wakes_queued": maxQueued,
 		})
 		close(open)
 		w.Stop(t.Context())
 		wantMetrics(t, "afterwards", gather(t, w), map[string]float64{
-			"wakes_total sent": webhookSenders + maxQueued + recordSenders + 1, "wakes_total failed": 0, "wakes_queued webhooks": 0, "wakes_queued records": 0,
+			"wakes_total sent": senders + maxQueued, "wakes_total failed": 0, "wakes_queued": 0,
 		})
 	})
 }

@@ -38,6 +38,7 @@ type Options struct {
 	// StopTimeout bounds how long Stop waits for running activities; longer than
 	// the time limit for receivers.
 	StopTimeout time.Duration
+	Limits      Limits
 	// Deployment is the version as which the worker runs; the zero value if it is not versioned.
 	Deployment Version
 	// Instrumentation counts, logs and traces what activities do; it may be nil.
@@ -62,30 +63,32 @@ func (v Version) options() sdkworker.DeploymentOptions {
 	}
 }
 
-// The limits of one worker process.
+// Limits are what a worker process does at a time.
+type Limits struct {
+	// Pollers are the polls of each task queue for workflows and as many for activities. With 0 the SDK adds and removes
+	// them as Temporal advises.
+	Pollers int
+	// RecordTasks bounds the workflow tasks of records. It is low, so that a burst of new work orders leaves the database
+	// and the CPUs to deliveries.
+	RecordTasks int
+	// Retries bounds the attempts of failing deliveries, of all addresses; half as many begin in a second.
+	Retries int
+	// CachedWorkflows bounds the workflows in memory. An open work order takes
+	// 35 KiB and sleeps for days; one not in the cache is replayed from its short
+	// history. The SDK's default would take 400 MB.
+	CachedWorkflows int
+}
+
+// The limits that are no settings.
 const (
 	// sharedRequests bounds requests to receivers in flight, in addition to those
 	// reserved for each address.
 	sharedRequests = 2000
-	// concurrentRetries and retriesPerSecond bound the retries, of all addresses.
-	concurrentRetries = 200
-	retriesPerSecond  = 100
 	// concurrentMails bounds the organizations whose mail is sent at a time, each over one connection.
 	concurrentMails = 100
 	// A dispatch that waits for more deliveries holds an activity slot and costs
 	// nothing else.
 	concurrentDispatches = 10_000
-	// workflowCacheSize bounds the workflows in memory. An open work order takes
-	// 35 KiB and sleeps for days; one not in the cache is replayed from its short
-	// history. The SDK's default would take 400 MB.
-	workflowCacheSize = 2000
-)
-
-// The limits for record workflows are low, so that a burst of new work orders
-// leaves the database and the CPUs to deliveries.
-const (
-	concurrentRecordTasks = 32
-	concurrentRecordLoads = 8
 )
 
 // Worker runs the workflows and activities of every task queue.
@@ -97,12 +100,17 @@ type Worker struct {
 
 // New returns a worker with everything registered.
 func New(o Options) *Worker {
-	sdkworker.SetStickyWorkflowCacheSize(workflowCacheSize)
+	sdkworker.SetStickyWorkflowCacheSize(o.Limits.CachedWorkflows)
 	failed := make(chan error, len(workflows.TaskQueues))
 	queue := func(name string, options sdkworker.Options) sdkworker.Worker {
 		options.WorkerStopTimeout = o.StopTimeout
 		options.OnFatalError = func(err error) { failed <- fmt.Errorf("task queue %s: %w", name, err) }
 		options.DeploymentOptions = o.Deployment.options()
+		polls := sdkworker.NewPollerBehaviorAutoscaling(sdkworker.PollerBehaviorAutoscalingOptions{})
+		if o.Limits.Pollers > 0 {
+			polls = sdkworker.NewPollerBehaviorSimpleMaximum(sdkworker.PollerBehaviorSimpleMaximumOptions{MaximumNumberOfPollers: o.Limits.Pollers})
+		}
+		options.WorkflowTaskPollerBehavior, options.ActivityTaskPollerBehavior = polls, polls
 		w := sdkworker.New(o.Client, name, options)
 		if !options.DisableWorkflowWorker {
 			Register(w)
@@ -113,17 +121,14 @@ func New(o Options) *Worker {
 	webhooks := queue(workflows.TaskQueueWebhooks, sdkworker.Options{
 		MaxConcurrentActivityExecutionSize: concurrentDispatches,
 		MaxHeartbeatThrottleInterval:       activities.MaxHeartbeatThrottle,
-		MaxConcurrentWorkflowTaskPollers:   8,
-		MaxConcurrentActivityTaskPollers:   8,
 	})
-	deliveries := queue(workflows.TaskQueueDeliveries, sdkworker.Options{MaxConcurrentWorkflowTaskPollers: 8})
+	deliveries := queue(workflows.TaskQueueDeliveries, sdkworker.Options{})
 	retries := queue(workflows.TaskQueueRetries, sdkworker.Options{
-		DisableWorkflowWorker: true, MaxConcurrentActivityExecutionSize: concurrentRetries, WorkerActivitiesPerSecond: retriesPerSecond,
+		DisableWorkflowWorker: true, MaxConcurrentActivityExecutionSize: o.Limits.Retries, WorkerActivitiesPerSecond: float64(o.Limits.Retries) / 2,
 	})
 	records := queue(workflows.TaskQueueRecords, sdkworker.Options{
-		MaxConcurrentWorkflowTaskPollers: 8, MaxConcurrentActivityTaskPollers: 8,
-		MaxConcurrentWorkflowTaskExecutionSize:  concurrentRecordTasks,
-		MaxConcurrentLocalActivityExecutionSize: concurrentRecordLoads,
+		MaxConcurrentWorkflowTaskExecutionSize:  o.Limits.RecordTasks,
+		MaxConcurrentLocalActivityExecutionSize: max(1, o.Limits.RecordTasks/4),
 	})
 	mail := queue(workflows.TaskQueueMail, sdkworker.Options{MaxConcurrentActivityExecutionSize: concurrentMails})
 	registerActivities(o, main, webhooks, deliveries, retries, records)

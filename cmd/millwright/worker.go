@@ -66,6 +66,7 @@ func runWorker(ctx context.Context, s settings) error {
 	options := worker.Options{
 		Client: p.temporal, Namespace: s.Namespace, Service: p.service, Waker: p.waker, Sender: sender, Mailer: mailer,
 		OperatorActions: s.OperatorActions, IdleTimeout: s.IdleTimeout, SweepEvery: s.SweepEvery, StopTimeout: s.ResponseTimeout + 5*time.Second,
+		Limits:          worker.Limits{Pollers: s.Pollers, RecordTasks: s.RecordTasks, Retries: s.Retries, CachedWorkflows: s.CachedWorkflows},
 		Deployment:      deployment,
 		Instrumentation: instrumentation, Log: p.log,
 	}

@@ -169,7 +169,7 @@ func TestOverdueDeliveries(t *testing.T) {
 	}
 }
 
-// What is held has no place, so that what fails afterwards is retried.
+// Held deliveries have no place, so that others are retried.
 func TestHeldDeliveriesHaveNoPlace(t *testing.T) {
 	f := servicetest.New(t, func(o *store.Options) { o.MaxRetrying = 2 })
 	servicetest.Create(t, f)
@@ -219,7 +219,7 @@ func TestOrganizationsTakeTurnsInTheSweep(t *testing.T) {
 	}
 }
 
-// The sweep wakes the open workflow of a delivery that is skipped, in case this process does not.
+// A skipped delivery is marked, so that its workflow is woken even if this process does not do it.
 func TestSkippedDeliveriesWakeTheirWorkflows(t *testing.T) {
 	f := servicetest.New(t)
 	servicetest.Create(t, f)
