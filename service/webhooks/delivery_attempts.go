@@ -238,8 +238,10 @@ func (s *Webhooks) RecordAttempts(ctx context.Context, address Address, attempts
 		pipeline.Queue(`SELECT FROM open_deliveries WHERE id = ANY ($1) ORDER BY id FOR UPDATE`, ids)
 		store.QueueAll(pipeline, &finished, finishedQuery, args)
 		store.QueueAll(pipeline, &open, openQuery, args) // also those that were redelivered while this waited
-		if slices.ContainsFunc(attempts, func(a Attempt) bool { return !a.succeeded() }) {
+		if begins := slices.ContainsFunc(attempts, func(a Attempt) bool { return !a.succeeded() && a.Failures == 0 }); begins {
 			store.QueueOne(pipeline, &used, pgx.ErrNoRows, placesQuery, args)
+		} else {
+			used.Open = s.MaxRetrying // no further place is needed
 		}
 	}, func(t *store.Tx) error {
 		result = RecordResult{After: make([]DeliveryTransition, len(attempts))}
