@@ -265,3 +265,78 @@ func TestAWorkflowLooksWhileItsDeliveryIsRedelivered(t *testing.T) {
 		t.Errorf("it is %s: %v", servicetest.Status(t, f, d.DeliveryID), err)
 	}
 }
+
+// Deliveries of a type that an address always rejects are each on their own schedule, and hold up no others.
+func TestAThousandOfATypeThatAlwaysFails(t *testing.T) {
+	const rejected, batch = 1000, 50
+	f := servicetest.New(t)
+	servicetest.Create(t, f)
+	servicetest.Record(t, f, "erp_hook", attempts(f, servicetest.Claim(t, f, "erp_hook").Deliveries, 204)...)
+	servicetest.PlantDeliveries(f, "erp_hook", models.DeliveryPending, rejected+rejected/batch)
+	ids := servicetest.Value[[]string](f, `SELECT array_agg(id ORDER BY id) FROM open_deliveries WHERE webhook_id = $1`, f.ID("erp_hook"))
+	due := map[string]time.Time{}
+	for next := 0; next < len(ids); next += batch + 1 {
+		var made []webhooks.Attempt
+		for n, id := range ids[next : next+batch+1] {
+			status := 422
+			if n == batch {
+				status = 204
+			} else {
+				due[id] = f.Clock.Now().Add(time.Minute)
+			}
+			made = append(made, servicetest.Attempt(f, webhooks.RenderedDelivery{DeliveryID: id}, status))
+		}
+		if got := servicetest.Record(t, f, "erp_hook", made...); len(got.Failing) != batch || got.Delivered != 1 {
+			t.Fatalf("%d have a workflow, %d are delivered", len(got.Failing), got.Delivered)
+		}
+		f.Clock.Advance(time.Second)
+	}
+	if state, err := f.Webhooks.LoadAddress(t.Context(), f.ID("erp_hook")); err != nil || state.WaitsUntil != nil || state.Retrying != rejected || state.Unplaced != 0 {
+		t.Errorf("the address is %+v, %v", state, err)
+	}
+	for _, id := range ids {
+		if at, failed := due[id]; failed {
+			retry, err := f.Webhooks.NextRetry(t.Context(), id)
+			if err != nil || retry.Wait != at.Sub(f.Clock.Now()) {
+				t.Fatalf("%s waits %s, want %s: %v", id, retry.Wait, at.Sub(f.Clock.Now()), err)
+			}
+		}
+	}
+	if overdue, _, err := f.Webhooks.Overdue(t.Context()); err != nil || len(overdue) != 0 {
+		t.Errorf("the sweep starts %d: %v", len(overdue), err)
+	}
+}
+
+// After an hour without Temporal, restored empty, the sweeps start the workflow of every failing delivery, which goes on
+// where its schedule was.
+func TestAnHourWithoutTemporal(t *testing.T) {
+	const failing = 90
+	f := servicetest.New(t)
+	for range failing {
+		servicetest.Create(t, f)
+	}
+	servicetest.Record(t, f, "erp_hook", attempts(f, servicetest.Claim(t, f, "erp_hook").Deliveries, 500)...)
+	f.Clock.Advance(time.Hour)
+	started := map[string]bool{}
+	for range 3 {
+		overdue, _, err := f.Webhooks.Overdue(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range overdue {
+			started[d.DeliveryID] = true
+			retry, err := f.Webhooks.NextRetry(t.Context(), d.DeliveryID)
+			if err != nil || retry.Delivery == nil || retry.Delivery.Attempts != 1 {
+				t.Fatalf("it goes on with %+v, %v", retry, err)
+			}
+			recorded := servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, *retry.Delivery, 500))
+			if next := recorded.After[0].Next; next == nil || next.Sub(f.Clock.Now()) != 5*time.Minute {
+				t.Fatalf("the next attempt is at %v", next)
+			}
+		}
+		f.Clock.Advance(10 * time.Second)
+	}
+	if len(started) != failing {
+		t.Errorf("three sweeps start %d, want %d", len(started), failing)
+	}
+}
