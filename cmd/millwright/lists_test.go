@@ -306,9 +306,13 @@ func TestWebhooksListIsNarrow(t *testing.T) {
 		t.Errorf("the table is\n%s", text)
 	}
 	shown := h.json("webhooks", "show", h.ID("erp_hook")).(map[string]any)
-	wantMembers(t, shown, "enabled events failing_since held_reason id integration_id last_at last_error last_status last_success_at off_at off_reason url")
+	wantMembers(t, shown, "enabled events failing_since held_reason id integration_id last_at last_error last_status last_success_at off_at off_reason url waits_until")
 	if shown["failing_since"] != "2026-03-01T08:00:00.000Z" || shown["last_status"] != 503.0 {
 		t.Errorf("shown is %v", shown)
+	}
+	h.Exec(`UPDATE webhook_health SET waits_until = '2026-03-01T09:01:00Z'`)
+	if text := strings.Join(h.table("webhooks", "show", h.ID("erp_hook")), "\n"); !strings.Contains(text, "the oldest is tried at 2026-03-01T09:01:00.000Z") {
+		t.Errorf("for people:\n%s", text)
 	}
 	if text := strings.Join(h.table("webhooks", "show", h.ID("reader_hook")), "\n"); !strings.Contains(text, "It�moves.") || !strings.Contains(text, h.ID("reader")) {
 		t.Errorf("for people:\n%s", text)

@@ -212,6 +212,9 @@ func healthLines(w io.Writer, h webhooks.WebhookHealth) {
 	if h.HeldReason != nil {
 		fmt.Fprintf(w, "held\t%s\t\n", textCell(h.HeldReason))
 	}
+	if h.WaitsUntil != nil {
+		fmt.Fprintf(w, "pending ones\twait: very many failed and none has been delivered since; the oldest is tried at %s\t\n", h.WaitsUntil)
+	}
 	fmt.Fprintf(w, "failing since\t%s\t\nlast success\t%s\t\n", orDash(h.FailingSince), orDash(h.LastSuccessAt))
 	switch {
 	case h.LastAt == nil:

@@ -80,9 +80,13 @@ const maxShownAttempts = 16
 
 // LoadDelivery returns the delivery's state. Errors: not_found, unavailable.
 func (s *Webhooks) LoadDelivery(ctx context.Context, id string) (DeliveryState, error) {
+	return s.loadDelivery(ctx, id, &pgx.Batch{})
+}
+
+// loadDelivery is LoadDelivery after what the pipeline does.
+func (s *Webhooks) loadDelivery(ctx context.Context, id string, pipeline *pgx.Batch) (DeliveryState, error) {
 	var state DeliveryState
 	var made []AttemptMade
-	pipeline := &pgx.Batch{}
 	pipeline.Queue(indexPlans)
 	store.QueueOne(pipeline, &state, models.NotFound(), deliveryStateQuery, id, models.EventRetention.Seconds())
 	store.QueueAll(pipeline, &made, `SELECT number, started_at AS at, coalesce(status::text, class, 'other') AS result FROM all_attempts
@@ -138,10 +142,9 @@ const claimRetryQuery = `UPDATE open_deliveries d SET next_attempt_at = @until W
 // NextRetry returns what the workflow of the delivery does next: it attempts what is due, with its record as it is
 // now, waits, or ends. Errors: not_found, unavailable.
 func (s *Webhooks) NextRetry(ctx context.Context, id string) (Retry, error) {
-	if _, err := s.Pool.Exec(ctx, retryQuery, pgx.NamedArgs{"id": id, "now": s.CurrentTime(), "waits": s.waits()}); err != nil {
-		return Retry{}, s.Translate(err)
-	}
-	state, err := s.LoadDelivery(ctx, id)
+	first := &pgx.Batch{}
+	first.Queue(retryQuery, pgx.NamedArgs{"id": id, "now": s.CurrentTime(), "waits": s.waits()})
+	state, err := s.loadDelivery(ctx, id, first)
 	retry := Retry{State: state}
 	switch {
 	case err != nil || state.Status != models.DeliveryRetrying && state.Status != models.DeliveryPending:

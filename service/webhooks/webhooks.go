@@ -81,9 +81,11 @@ type WebhookHealth struct {
 	// HeldReason is why deliveries are held although the address is on: its integration may not
 	// use the service.
 	HeldReason *string `json:"held_reason"`
+	// WaitsUntil is when the oldest pending delivery is tried, nil if pending ones do not wait (api.md 6.9).
+	WaitsUntil *models.Time `json:"waits_until"`
 }
 
-var webhookHealthColumns = healthColumns + `,
+var webhookHealthColumns = healthColumns + `, g.waits_until,
 		CASE WHEN h.enabled THEN ` + store.Fill(unusableReason, "w", "h") + ` END AS held_reason`
 
 // List returns the webhook addresses of the integration, or with "" of all that are not
