@@ -35,8 +35,8 @@ type Browser struct {
 	problems []string
 }
 
-// patience bounds how long a browser may take for one step.
-const patience = time.Minute
+// patience bounds how long a browser may take for one step, also next to all other tests on two cores.
+const patience = 3 * time.Minute
 
 // Browser opens a tab.
 func (s *Site) Browser(t testing.TB) *Browser { t.Helper(); return s.open(t, true) }
