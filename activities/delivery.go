@@ -58,7 +58,7 @@ func (a *Deliveries) Attempt(ctx context.Context, id string) (webhooks.DeliveryS
 	}
 	switch after := recorded.After[0]; {
 	case after.Next != nil:
-		return next.State, waitFor(attempt.ResultCode(), after.Next.Sub(a.Now()))
+		return next.State, waitFor(attempt.ResultCode(), after.Next.Sub(recorded.At.Time))
 	case after.Status == models.DeliveryPending: // it was redelivered
 		return next.State, waitFor(attempt.ResultCode(), webhooks.PendingCheck)
 	}

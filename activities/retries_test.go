@@ -405,3 +405,35 @@ func redeliverNow(h *harness, id string) {
 		h.t.Error(err)
 	}
 }
+
+// A clock that is set back by an hour while an attempt is made, at any of its readings, delays the next one by no hour.
+func TestTheClockIsSetBackDuringAnAttempt(t *testing.T) {
+	for reading := range 9 {
+		t.Run(fmt.Sprintf("at reading %d", reading+1), func(t *testing.T) {
+			readings, clock := 100, servicetest.Start.Add(time.Hour)
+			f := servicetest.New(t, func(o *store.Options) {
+				o.Now = func() time.Time {
+					if readings--; readings == 0 {
+						clock = clock.Add(-time.Hour)
+					}
+					return clock
+				}
+			})
+			servicetest.Create(t, f)
+			d := servicetest.Claim(t, f, "erp_hook").Deliveries[0]
+			servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, d, 500))
+			if reading > 0 { // it is due
+				clock = clock.Add(time.Minute)
+			}
+			readings = reading + 2
+			r := newReceiver()
+			r.respond = func(context.Context, received) (webhook.Response, error) { return webhook.Response{Status: 500}, nil }
+			failing := &activities.Deliveries{Service: f.Service, Sender: r, Waker: f.Wakes, Now: f.Service.Store.Now}
+			_, err := failing.Attempt(t.Context(), d.DeliveryID)
+			failed, ok := errors.AsType[*temporal.ApplicationError](err)
+			if !ok || failed.NextRetryDelay() > 5*time.Minute {
+				t.Errorf("the next attempt is after %v: %v", failed, err)
+			}
+		})
+	}
+}

@@ -28,9 +28,6 @@ func Send(ctx context.Context, sender Sender, signer *webhook.Signer, now func()
 	header := signer.Header(d.EventID, string(d.EventType), started, d.Body)
 	response, err := sender.Post(ctx, url, header, d.Body)
 	attempt.Latency = response.Latency
-	if attempt.Latency == 0 {
-		attempt.Latency = now().Sub(started)
-	}
 	if response.RemoteIP != (netip.Addr{}) {
 		attempt.RemoteIP = response.RemoteIP.String()
 	}

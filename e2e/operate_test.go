@@ -22,7 +22,7 @@ import (
 // (docs/commands.md).
 var (
 	webhookFields  = []string{"enabled", "events", "id", "integration_id", "off_at", "off_reason", "url"}
-	healthFields   = []string{"failing_since", "last_at", "last_error", "last_status", "last_success_at", "held_reason"}
+	healthFields   = []string{"failing_since", "last_at", "last_error", "last_status", "last_success_at", "held_reason", "waits_until"}
 	deliveryFields = []string{
 		"attempts", "created_at", "event_id", "event_type", "id", "last_error", "last_status", "next_attempt_at", "status", "webhook_id",
 	}

@@ -70,6 +70,8 @@ type RecordResult struct {
 	Delivered, Retrying, Failed int
 	// After has each delivery's status after its attempt, in the order of the attempts; empty if it is gone.
 	After []DeliveryTransition
+	// At is when they were recorded, by the clock of those times.
+	At models.Time
 	// Failing are deliveries whose workflows begin a run of the retry schedule.
 	Failing []store.FailingDelivery
 	// Woken are workflows that look at their delivery again.
@@ -244,7 +246,7 @@ func (s *Webhooks) RecordAttempts(ctx context.Context, address Address, attempts
 			used.Open = s.MaxRetrying // no further place is needed
 		}
 	}, func(t *store.Tx) error {
-		result = RecordResult{After: make([]DeliveryTransition, len(attempts))}
+		result = RecordResult{After: make([]DeliveryTransition, len(attempts)), At: t.At}
 		found := byID(finished, open)
 		r := recorded{places: s.MaxRetrying - used.Open}
 		first := 0

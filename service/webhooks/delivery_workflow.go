@@ -80,11 +80,11 @@ const maxShownAttempts = 16
 
 // LoadDelivery returns the delivery's state. Errors: not_found, unavailable.
 func (s *Webhooks) LoadDelivery(ctx context.Context, id string) (DeliveryState, error) {
-	return s.loadDelivery(ctx, id, &pgx.Batch{})
+	return s.loadDelivery(ctx, id, s.CurrentTime(), &pgx.Batch{})
 }
 
-// loadDelivery is LoadDelivery after what the pipeline does.
-func (s *Webhooks) loadDelivery(ctx context.Context, id string, pipeline *pgx.Batch) (DeliveryState, error) {
+// loadDelivery is LoadDelivery at the time, after what the pipeline does.
+func (s *Webhooks) loadDelivery(ctx context.Context, id string, now models.Time, pipeline *pgx.Batch) (DeliveryState, error) {
 	var state DeliveryState
 	var made []AttemptMade
 	pipeline.Queue(indexPlans)
@@ -96,7 +96,7 @@ func (s *Webhooks) loadDelivery(ctx context.Context, id string, pipeline *pgx.Ba
 	}
 	slices.Reverse(made)
 	state.Made = made
-	state.LoadedAt, state.Page = s.CurrentTime(), effects.PageURL(s.Issuer, state.DeliveryID)
+	state.LoadedAt, state.Page = now, effects.PageURL(s.Issuer, state.DeliveryID)
 	return state, nil
 }
 
@@ -142,9 +142,9 @@ const claimRetryQuery = `UPDATE open_deliveries d SET next_attempt_at = @until W
 // NextRetry returns what the workflow of the delivery does next: it attempts what is due, with its record as it is
 // now, waits, or ends. Errors: not_found, unavailable.
 func (s *Webhooks) NextRetry(ctx context.Context, id string) (Retry, error) {
-	first := &pgx.Batch{}
-	first.Queue(retryQuery, pgx.NamedArgs{"id": id, "now": s.CurrentTime(), "waits": s.waits()})
-	state, err := s.loadDelivery(ctx, id, first)
+	first, now := &pgx.Batch{}, s.CurrentTime() // one time for both: the clock may be set back
+	first.Queue(retryQuery, pgx.NamedArgs{"id": id, "now": now, "waits": s.waits()})
+	state, err := s.loadDelivery(ctx, id, now, first)
 	retry := Retry{State: state}
 	switch {
 	case err != nil || state.Status != models.DeliveryRetrying && state.Status != models.DeliveryPending:
@@ -158,7 +158,6 @@ func (s *Webhooks) NextRetry(ctx context.Context, id string) (Retry, error) {
 	}
 	var address addressRow
 	var due []RenderedDelivery
-	now := s.CurrentTime()
 	args := pgx.NamedArgs{"webhook": state.WebhookID, "id": id, "now": now, "until": now.Add(AttemptTime)}
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(indexPlans)

@@ -77,7 +77,7 @@ func TestListWebhooks(t *testing.T) {
 	}
 	want := fmt.Sprintf(`{"id":%q,"integration_id":%q,"url":"http://127.0.0.1:9/creator","events":["issue.created","ping"],`+
 		`"enabled":true,"off_reason":null,"off_at":null,`+
-		`"failing_since":null,"last_at":null,"last_status":null,"last_error":null,"last_success_at":null,"held_reason":null}`, made.ID, f.ID("creator"))
+		`"failing_since":null,"last_at":null,"last_status":null,"last_error":null,"last_success_at":null,"held_reason":null,"waits_until":null}`, made.ID, f.ID("creator"))
 	if string(line) != want {
 		t.Errorf("listed is\n%s, want\n%s", line, want)
 	}
