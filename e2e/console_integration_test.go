@@ -71,7 +71,7 @@ func (j *journey) integration() {
 // are delivered.
 func (j *journey) awaitFailed(r *receiver, n int) {
 	j.t.Helper()
-	eventually(j.t, journeyLimit, fmt.Sprintf("%d deliveries have failed", n), func() bool {
+	eventually(j.t, deliveryLimit, fmt.Sprintf("%d deliveries have failed", n), func() bool {
 		return j.count(`SELECT count(*) FROM all_deliveries d JOIN webhooks w ON w.id = d.webhook_id WHERE w.url = $1 AND status = 'failed'`, r.url()) == n &&
 			j.count(`SELECT count(*) FROM all_deliveries d JOIN webhooks w ON w.id = d.webhook_id WHERE w.url = $1 AND status NOT IN ('failed', 'delivered')`, r.url()) == 0
 	})

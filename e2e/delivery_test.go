@@ -19,8 +19,8 @@ import (
 )
 
 // deliveryLimit limits the time of a delivery on a busy machine when nothing is
-// broken on purpose.
-const deliveryLimit = time.Minute
+// broken on purpose. An attempt whose task gets lost on the way to a worker is made again after a minute.
+const deliveryLimit = 3 * time.Minute
 
 func TestAWorkOrderBecomesAVerifiedWebhook(t *testing.T) {
 	r := newReceiver(t)
@@ -184,7 +184,7 @@ func (h *harness) awaitWorkflow(id string, status enums.WorkflowExecutionStatus)
 func TestASlowReceiverDelaysOnlyItself(t *testing.T) {
 	const before, during = 20, 5
 	prompt, slow := newReceiver(t), newReceiver(t)
-	h := newHarness(t, settings{"WEBHOOK_RESPONSE_TIMEOUT": "30s"}, prompt, slow)
+	h := newHarness(t, settings{"WEBHOOK_RESPONSE_TIMEOUT": "2m", "MILLWRIGHT_FAILPOINT_long-responses": "allowed"}, prompt, slow)
 	h.startAPI(nil)
 	i := h.integrator()
 	var hanging, givenUp atomic.Int32

@@ -114,7 +114,7 @@ func TestFaultWorkerCutOffFromTemporal(t *testing.T) {
 	r := newReceiver(t)
 	r.events, r.lean = everyEvent, true
 	// A request that is in flight during the takeover outlasts it.
-	h := newHarness(t, settings{"WEBHOOK_RESPONSE_TIMEOUT": "30s"}, r)
+	h := newHarness(t, settings{"WEBHOOK_RESPONSE_TIMEOUT": "2m", "MILLWRIGHT_FAILPOINT_long-responses": "allowed"}, r)
 	var workers []*process
 	var links []*link
 	for range 2 {

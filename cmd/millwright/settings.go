@@ -211,7 +211,7 @@ func wantedForm(value any, form string) (want string) {
 		if value < 0 || value == 0 && form != "or zero" {
 			return "a time above 0, such as 10s"
 		}
-		if form == "response time" && value > webhooks.MaxResponseTime {
+		if form == "response time" && value > webhooks.MaxResponseTime && failpoint("long-responses") == nil {
 			return "at most " + webhooks.MaxResponseTime.String()
 		}
 	case []time.Duration:
