@@ -66,7 +66,7 @@ func (v Version) options() sdkworker.DeploymentOptions {
 // Limits are what a worker process does at a time.
 type Limits struct {
 	// Pollers are the polls of each task queue for workflows and as many for activities. With 0 the SDK adds and removes
-	// them as Temporal advises.
+	// them as Temporal advises. Each that a worker cut off from Temporal leaves behind delays a takeover.
 	Pollers int
 	// RecordTasks bounds the workflow tasks of records. It is low, so that a burst of new work orders leaves the database
 	// and the CPUs to deliveries.

@@ -72,7 +72,7 @@ type settings struct {
 	ReviewOverdue   time.Duration   `env:"REVIEW_ESCALATION_AFTER" envDefault:"96h" doc:"time after which a waiting review is reported to the inventory managers"`
 	OperatorActions bool            `env:"OPERATOR_ACTIONS" envDefault:"false" doc:"allow updates in Temporal that change records as a person, for everyone who can reach Temporal or its UI; see docs/security.md"`
 	IdleTimeout     time.Duration   `env:"WEBHOOK_IDLE_TIMEOUT" envDefault:"30s" doc:"time for which an idle webhook address's workflow stays ready for the next event"`
-	Pollers         int             `env:"WORKER_POLLERS" form:"pollers" envDefault:"0" doc:"polls of a worker for workflows, and as many for activities, in each task queue; 0: as many as Temporal advises"`
+	Pollers         int             `env:"WORKER_POLLERS" form:"pollers" envDefault:"8" doc:"polls of a worker for workflows, and as many for activities, in each task queue; 0: as many as Temporal advises"`
 	RecordTasks     int             `env:"WORKER_RECORD_TASKS" form:"tasks" envDefault:"32" doc:"maximum number of workflow tasks of records that a worker runs at a time"`
 	Retries         int             `env:"WORKER_RETRIES" envDefault:"200" doc:"maximum number of retries of deliveries that a worker makes at a time; half as many begin in a second"`
 	CachedWorkflows int             `env:"WORKER_CACHED_WORKFLOWS" envDefault:"2000" doc:"maximum number of workflows in a worker's memory"`
