@@ -51,6 +51,17 @@ func newRetryHarness(t *testing.T, r *receiver) *harness {
 	}}
 }
 
+// newFailing returns a harness with a receiver that answers 500, and a delivery whose first attempt it has rejected.
+func newFailing(t *testing.T) (r *receiver, h *harness, id string) {
+	t.Helper()
+	r = newReceiver()
+	h = newRetryHarness(t, r)
+	r.answer(http.StatusInternalServerError)
+	id = h.deliveryOf(h.createWorkOrder("x"))
+	<-h.dispatch()
+	return r, h, id
+}
+
 // answer has the receiver respond with the status from now on.
 func (r *receiver) answer(status int) {
 	r.mu.Lock()
@@ -62,11 +73,7 @@ func (r *receiver) answer(status int) {
 
 // Temporal retries Attempt when its errors say, along the whole schedule.
 func TestAttemptFollowsTheSchedule(t *testing.T) {
-	r := newReceiver()
-	h := newRetryHarness(t, r)
-	r.answer(http.StatusInternalServerError)
-	id := h.deliveryOf(h.createWorkOrder("x"))
-	<-h.dispatch()
+	r, h, id := newFailing(t)
 	started := h.Wakes.TakeFailing()
 	if len(started) != 1 || started[0].DeliveryID != id || started[0].LastResult != "500" || started[0].EventType != models.EventWorkOrderCreated || started[0].StartOnly {
 		t.Errorf("started are %+v", started)
@@ -113,11 +120,7 @@ func TestAttemptEnds(t *testing.T) {
 		"deleted":         {func(h *harness, _ string) { h.Exec(`DELETE FROM webhooks WHERE id = $1`, h.ID("erp_hook")) }, "", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newReceiver()
-			h := newRetryHarness(t, r)
-			r.answer(http.StatusInternalServerError)
-			id := h.deliveryOf(h.createWorkOrder("x"))
-			<-h.dispatch()
+			r, h, id := newFailing(t)
 			r.answer(http.StatusOK)
 			h.Clock.Advance(time.Minute)
 			tt.change(h, id)
@@ -156,11 +159,7 @@ func TestAttemptSendsWhatIsTrueNow(t *testing.T) {
 func TestRedeliveredByItsAddress(t *testing.T) {
 	for response, want := range map[int]string{http.StatusOK: "delivered 1", http.StatusInternalServerError: "retrying 1"} {
 		t.Run(want, func(t *testing.T) {
-			r := newReceiver()
-			h := newRetryHarness(t, r)
-			r.answer(http.StatusInternalServerError)
-			id := h.deliveryOf(h.createWorkOrder("x"))
-			<-h.dispatch()
+			r, h, id := newFailing(t)
 			if _, err := h.Webhooks.RedeliverSince(t.Context(), store.Operator(), store.NoKey, h.ID("erp_hook"), models.TimeOf(servicetest.Start.Add(-time.Hour))); err != nil {
 				t.Fatal(err)
 			}
@@ -220,11 +219,7 @@ func TestRetriesThatEndTogetherAreAllRecorded(t *testing.T) {
 
 // A canceled activity may run together with the next one. One of them makes the attempt.
 func TestTwoActivitiesMakeOneAttempt(t *testing.T) {
-	r := newReceiver()
-	h := newRetryHarness(t, r)
-	r.answer(http.StatusInternalServerError)
-	id := h.deliveryOf(h.createWorkOrder("x"))
-	<-h.dispatch()
+	r, h, id := newFailing(t)
 	h.Clock.Advance(time.Minute)
 	var other time.Duration
 	r.respond = func(context.Context, received) (webhook.Response, error) {
@@ -238,11 +233,7 @@ func TestTwoActivitiesMakeOneAttempt(t *testing.T) {
 
 // A success after failures wakes the address, where deliveries may wait.
 func TestASuccessfulRetryWakesItsAddress(t *testing.T) {
-	r := newReceiver()
-	h := newRetryHarness(t, r)
-	r.answer(http.StatusInternalServerError)
-	id := h.deliveryOf(h.createWorkOrder("x"))
-	<-h.dispatch()
+	r, h, id := newFailing(t)
 	r.answer(http.StatusOK)
 	h.Clock.Advance(time.Minute)
 	h.Wakes.Take()
@@ -372,11 +363,7 @@ func TestAttemptsAreFinished(t *testing.T) {
 		"redelivered":        {http.StatusBadGateway, redeliverNow, models.DeliveryPending, webhooks.PendingCheck},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newReceiver()
-			h := newRetryHarness(t, r)
-			r.answer(http.StatusInternalServerError)
-			id := h.deliveryOf(h.createWorkOrder("x"))
-			<-h.dispatch()
+			r, h, id := newFailing(t)
 			h.Clock.Advance(time.Minute)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
