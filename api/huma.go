@@ -46,12 +46,15 @@ func marshal(w io.Writer, value any) error {
 }
 
 // unmarshal decodes what readBody validated, so that a type that decodes itself needs no
-// json.Unmarshal, which reads the body twice before.
-func unmarshal(body []byte, value any) error {
+// json.Unmarshal, which reads the body twice before. Texts are stored in normal form C.
+func unmarshal(body []byte, value any) (err error) {
 	if decoder, ok := value.(json.Unmarshaler); ok {
-		return decoder.UnmarshalJSON(body)
+		err = decoder.UnmarshalJSON(body)
+	} else {
+		err = json.Unmarshal(body, value)
 	}
-	return json.Unmarshal(body, value)
+	models.NFC(value)
+	return err
 }
 
 // schemaPrefix is where the document keeps its schemas.

@@ -53,7 +53,7 @@ func lists(s *apitest.Server) []listCase {
 		{path: "/forms", prefix: "frm_", table: "forms", columns: "name", values: "'x'", label: "name", field: "name"},
 		{
 			path: "/people", prefix: "idn_", table: "identities", columns: "kind, name", values: "'person', 'x'", label: "name", field: "name",
-			also: `INSERT INTO people (id, organization_id, email) VALUES ($1, $2, 'x' || (SELECT count(*) FROM people) || '@example.com')`,
+			also: `INSERT INTO people (id, organization_id, email, folded_email) SELECT $1, $2, e, e FROM (SELECT 'x' || count(*) || '@example.com' AS e FROM people) n`,
 		},
 		{path: "/teams", prefix: "idn_", table: "identities", columns: "kind, name", values: "'team', 'x'", label: "name", field: "name"},
 	}

@@ -152,7 +152,7 @@ func TestARestoreIntoAnotherClusterStartsChangesOver(t *testing.T) {
 		t.Errorf("before the migration the check returns %v, want an error that names the command", err)
 	}
 	for range 2 { // the second call has no effect
-		if _, err := store.Migrate(t.Context(), database, ""); err != nil {
+		if _, _, err := store.Migrate(t.Context(), database, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -167,7 +167,7 @@ func TestARestoreIntoAnotherClusterStartsChangesOver(t *testing.T) {
 		if !slices.Equal(again, before[path]) {
 			t.Errorf("%s: starting over returns %v, want everything: %v", path, again, before[path])
 		}
-		if _, err := store.Migrate(t.Context(), database, ""); err != nil {
+		if _, _, err := store.Migrate(t.Context(), database, ""); err != nil {
 			t.Fatal(err)
 		}
 		if got, _ := h.followChanges(t, path, fresh, "50"); len(got) != 0 {

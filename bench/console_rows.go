@@ -52,7 +52,7 @@ func (in *installation) addPeople(email string, n int) {
 	const made = `SELECT p.organization_id, 'idn_' || lpad(to_hex(n), 26, '0') AS id, md5(n::text) AS name FROM people p, generate_series(1, $2::integer) n WHERE p.email = $1`
 	in.exec(`INSERT INTO identities (id, organization_id, kind, name, created_at, changed_at)
 		SELECT id, organization_id, 'person', left(name, 8) || ' ' || right(name, 12), now(), now() FROM (`+made+`) m`, email, n)
-	in.exec(`INSERT INTO people (id, organization_id, email) SELECT id, organization_id, name || '@example.com' FROM (`+made+`) m`, email, n)
+	in.exec(`INSERT INTO people (id, organization_id, email, folded_email) SELECT id, organization_id, name || '@example.com', lower(name || '@example.com') FROM (`+made+`) m`, email, n)
 }
 
 // consoleRecords are the records whose pages are measured.
@@ -82,6 +82,7 @@ func (in *installation) plantConsole() (found consoleRecords) {
 	}
 	check(in.execFile(in.ctx, "console.sql", args, ""))
 	check(in.execFile(in.ctx, "console_records.sql", args, ""))
+	in.fold()
 	in.bulkLoad([]string{"events", "deliveries", "open_deliveries", "attempts", "log"}, func() {
 		in.plant(consoleDeliveries, "console_deliveries.sql", args)
 	})

@@ -8,7 +8,10 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
+
+	"millwright/service/store"
 )
 
 const (
@@ -85,12 +88,21 @@ func (in *installation) bulkLoad(tables []string, fill func()) {
 	check(group.Wait())
 }
 
+// fold makes the columns that follow from texts, as the service does, of these tables.
+func (in *installation) fold(tables ...string) {
+	check(in.pool.AcquireFunc(in.ctx, func(conn *pgxpool.Conn) error {
+		_, err := store.Fold(in.ctx, conn.Conn(), tables...)
+		return err
+	}))
+}
+
 // plantWorkOrders creates nodes and work orders, each with its log entry, and selects a
 // thousand of them to read and change.
 func (in *installation) plantWorkOrders(size int) {
 	// groupSize is the number of them that share a transaction id, as the records of an import would.
 	const groupSize = 10
 	check(in.execFile(in.ctx, "nodes.sql", arguments{"nodes": benchNodes}, ""))
+	in.fold("inventory_nodes", "identities")
 	var organization, creator string
 	check(in.pool.QueryRow(in.ctx, `SELECT organization_id, id FROM identities WHERE name = 'Integration 1'`).Scan(&organization, &creator))
 	firstXid := in.takeTransactions(size/groupSize + 1)

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/text/unicode/norm"
+
 	"millwright/models"
 	"millwright/service/records"
 	"millwright/service/store"
@@ -140,7 +142,7 @@ func (r *request) sentForm() (form, error) {
 			return form{}, models.Errorf(models.CodeInvalidRequest, "The form has characters that are not text.")
 		}
 		for i, value := range sent { // browsers send the line ends of textareas as CR LF
-			sent[i] = strings.ReplaceAll(value, "\r\n", "\n")
+			sent[i] = norm.NFC.String(strings.ReplaceAll(value, "\r\n", "\n"))
 		}
 	}
 	return formOf(values), nil

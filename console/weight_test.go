@@ -161,7 +161,7 @@ func fillTables(t *testing.T, s *consoletest.Site) fullTables {
 	s.Exec(`INSERT INTO identities (id, organization_id, kind, name, created_at, changed_at)
 		SELECT random_id('idn', n), $1, CASE WHEN n <= 100 THEN 'person' ELSE 'integration' END, initcap(substr(md5(n::text), 1, 7)) || ' ' || initcap(substr(md5(n || 'x'), 1, 9)), now(), now()
 		FROM generate_series(1, 150) n`, acme)
-	s.Exec(`INSERT INTO people (id, organization_id, email) SELECT random_id('idn', n), $1, substr(md5(n::text), 1, 7) || '.' || substr(md5(n || 'x'), 1, 9) || '@acme.example.com' FROM generate_series(1, 100) n`, acme)
+	s.Exec(`INSERT INTO people (id, organization_id, email, folded_email) SELECT random_id('idn', n), $1, e, e FROM (SELECT n, substr(md5(n::text), 1, 7) || '.' || substr(md5(n || 'x'), 1, 9) || '@acme.example.com' AS e FROM generate_series(1, 100) n) people`, acme)
 	s.Exec(`INSERT INTO integrations (id, organization_id, client_id, secret_hash, scopes)
 		SELECT random_id('idn', n), $1, 'cli_' || n, secret_hash, scopes FROM generate_series(101, 150) n, (SELECT secret_hash, scopes FROM integrations WHERE id = $2) i`, acme, s.ID("erp"))
 	s.Exec(`INSERT INTO rate_counters (subject, window_start, calls) SELECT random_id('idn', n), '2026-03-02T11:00:00Z'::timestamptz - n * interval '1 hour', n FROM generate_series(101, 150) n`)

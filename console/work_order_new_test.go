@@ -204,7 +204,7 @@ func TestManyCandidatesAreNarrowed(t *testing.T) {
 	s := consoletest.NewSite(t)
 	creating(s)
 	s.Exec(`INSERT INTO identities (id, organization_id, kind, name, created_at, changed_at) SELECT 'idn_000000000000000000000' || n, $1, 'person', 'Fitter ' || n, now(), now() FROM generate_series(10001, 10150) n`, s.Acme.OrganizationID)
-	s.Exec(`INSERT INTO people (id, organization_id, email) SELECT 'idn_000000000000000000000' || n, $1, n || '@acme.example.com' FROM generate_series(10001, 10150) n`, s.Acme.OrganizationID)
+	s.Exec(`INSERT INTO people (id, organization_id, email, folded_email) SELECT 'idn_000000000000000000000' || n, $1, n || '@acme.example.com', n || '@acme.example.com' FROM generate_series(10001, 10150) n`, s.Acme.OrganizationID)
 	s.Exec(`INSERT INTO team_members (team_id, member_id, organization_id) SELECT $2, 'idn_000000000000000000000' || n, $1 FROM generate_series(10001, 10150) n`, s.Acme.OrganizationID, s.ID("crew"))
 	v := s.SignedIn("bob")
 	page := v.Get("/console/work-orders/new?node="+s.ID("ahu1")).Want(http.StatusOK, "Find people by name", "Fitter 10001")

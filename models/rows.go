@@ -119,10 +119,22 @@ type Identity struct {
 	OrganizationID string
 	Kind           IdentityKind
 	Name           string
+	SortKey        string `gorm:"->:false;<-" db:"-"`
+	Words          Words  `gorm:"->:false;<-" db:"-"`
 	CreatedAt      Time
 	ChangedAt      Time
 	// DeletedAt is when a team was deleted; an integration has its own.
 	DeletedAt *Time
+}
+
+// Fold sets the columns that follow from the name.
+func (i *Identity) Fold() {
+	i.SortKey, i.Words = SortKey(i.Name), WordsOf(i.OrganizationID, nil, i.Name)
+}
+
+// FoldedColumns names the columns that Fold sets, and those from which they follow.
+func (*Identity) FoldedColumns() (columns, from []string) {
+	return []string{"sort_key", "words"}, []string{"name"}
 }
 
 // Person is the part of a person that is not in its identity.
@@ -130,7 +142,10 @@ type Person struct {
 	ID             string `gorm:"primaryKey"`
 	OrganizationID string
 	Email          string
-	Phone          *string
+	// FoldedEmail is unique in the organization.
+	FoldedEmail string `gorm:"->:false;<-" db:"-"`
+	Words       Words  `gorm:"->:false;<-" db:"-"`
+	Phone       *string
 	// PasswordHash and PasswordPrivate change by storePassword alone: a row that was read before
 	// must not bring back a password that ended.
 	PasswordHash *string `gorm:"<-:create"`
@@ -148,6 +163,16 @@ type Person struct {
 
 // TableName returns people.
 func (Person) TableName() string { return "people" }
+
+// Fold sets the columns that follow from the e-mail address.
+func (p *Person) Fold() {
+	p.FoldedEmail, p.Words = Fold(p.Email), WordsOf(p.OrganizationID, nil, p.Email)
+}
+
+// FoldedColumns names the columns that Fold sets, and those from which they follow.
+func (*Person) FoldedColumns() (columns, from []string) {
+	return []string{"folded_email", "words"}, []string{"email"}
+}
 
 // Integration is the part of an integration that is not in its identity.
 type Integration struct {
@@ -221,19 +246,43 @@ type InventoryNode struct {
 	Kind           NodeKind
 	ParentID       *string
 	Name           string
+	SortKey        string `gorm:"->:false;<-" db:"-"`
 	Description    *string
 	ExternalID     *string
+	Words          Words `gorm:"->:false;<-" db:"-"`
 	CreatedAt      Time
 	ChangedAt      Time
 	// RetiredAt is set while the node cannot be chosen. Its records stay.
 	RetiredAt *Time
 }
 
+// Fold sets the columns that follow from the name and the code.
+func (n *InventoryNode) Fold() {
+	n.SortKey, n.Words = SortKey(n.Name), WordsOf(n.OrganizationID, n.ExternalID, n.Name)
+}
+
+// FoldedColumns names the columns that Fold sets, and those from which they follow.
+func (*InventoryNode) FoldedColumns() (columns, from []string) {
+	return []string{"sort_key", "words"}, []string{"name", "external_id"}
+}
+
+// Named is a part of models whose lists are sorted by name.
+type Named struct {
+	Name    string
+	SortKey string `gorm:"->:false;<-" db:"-"`
+}
+
+// Fold sets the column that follows from the name.
+func (n *Named) Fold() { n.SortKey = SortKey(n.Name) }
+
+// FoldedColumns names the column that Fold sets, and that from which it follows.
+func (*Named) FoldedColumns() (columns, from []string) { return []string{"sort_key"}, []string{"name"} }
+
 // PermissionDefinition is a named set of grants on nodes.
 type PermissionDefinition struct {
-	ID               string `gorm:"primaryKey"`
-	OrganizationID   string
-	Name             string
+	ID             string `gorm:"primaryKey"`
+	OrganizationID string
+	Named
 	AppliesBelow     bool
 	InventoryManager bool
 	Retired          bool
@@ -244,9 +293,9 @@ type PermissionDefinition struct {
 type OrganizationPermissionDefinition struct {
 	ID             string `gorm:"primaryKey"`
 	OrganizationID string
-	Name           string
-	Retired        bool
-	Grants         TextArray
+	Named
+	Retired bool
+	Grants  TextArray
 }
 
 // Assignment gives an identity a permission definition on a node.
@@ -262,9 +311,19 @@ type Form struct {
 	ID             string `gorm:"primaryKey"`
 	OrganizationID string
 	Name           string
+	SortKey        string `gorm:"->:false;<-" db:"-"`
+	Words          Words  `gorm:"->:false;<-" db:"-"`
 	CreatedAt      Time
 	ChangedAt      Time
 	Retired        bool
+}
+
+// Fold sets the columns that follow from the name.
+func (f *Form) Fold() { f.SortKey, f.Words = SortKey(f.Name), WordsOf(f.OrganizationID, nil, f.Name) }
+
+// FoldedColumns names the columns that Fold sets, and those from which they follow.
+func (*Form) FoldedColumns() (columns, from []string) {
+	return []string{"sort_key", "words"}, []string{"name"}
 }
 
 // QuestionType determines the values that answer a question.
@@ -306,11 +365,33 @@ type Feedback struct {
 	Subject        string
 	Description    *string
 	ExternalID     *string
-	Status         FeedbackStatus
-	CreatedBy      string
-	CreatedAt      Time
-	ChangedAt      Time
-	ResolvedAt     *Time
+	// ExternalKey is the external id without white space around it, unique in the organization.
+	ExternalKey *string `gorm:"->:false;<-" db:"-"`
+	Words       Words   `gorm:"->:false;<-" db:"-"`
+	Status      FeedbackStatus
+	CreatedBy   string
+	CreatedAt   Time
+	ChangedAt   Time
+	ResolvedAt  *Time
+}
+
+// Fold sets the columns that follow from the subject and the external id.
+func (f *Feedback) Fold() {
+	f.ExternalKey, f.Words = ExternalKey(f.ExternalID), WordsOf(f.OrganizationID, f.ExternalID, f.Subject)
+}
+
+// FoldedColumns names the columns that Fold sets, and those from which they follow.
+func (*Feedback) FoldedColumns() (columns, from []string) {
+	return []string{"external_key", "words"}, []string{"subject", "external_id"}
+}
+
+// ExternalKey is by what the external ids of feedback are compared: without white space around them, in case.
+func ExternalKey(externalID *string) *string {
+	if externalID == nil {
+		return nil
+	}
+	key := Trim(*externalID)
+	return &key
 }
 
 // TableName returns feedback.

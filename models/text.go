@@ -1,9 +1,12 @@
 package models
 
 import (
+	"reflect"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // Messages about rejected strings (api.md 4.10).
@@ -20,6 +23,45 @@ func IsText(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 
 func IsPlain(s string) bool { return utf8.ValidString(s) && strings.IndexFunc(s, isControl) < 0 }
 
 func isControl(r rune) bool { return unicode.IsControl(r) && r != '\t' && r != '\n' && r != '\r' }
+
+// NFC puts all strings that the value points to, in structs, slices, maps and interfaces too, into Unicode's normal form C,
+// in which texts are stored.
+func NFC(value any) { normalize(reflect.ValueOf(value)) }
+
+func normalize(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		if v.CanSet() {
+			v.SetString(norm.NFC.String(v.String()))
+		}
+	case reflect.Pointer:
+		normalize(v.Elem())
+	case reflect.Interface:
+		if text, ok := v.Interface().(string); ok && v.CanSet() {
+			v.Set(reflect.ValueOf(norm.NFC.String(text)))
+			return
+		}
+		normalize(v.Elem())
+	case reflect.Struct:
+		for i := range v.NumField() {
+			normalize(v.Field(i))
+		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return
+		}
+		for i := range v.Len() {
+			normalize(v.Index(i))
+		}
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			if text, ok := v.MapIndex(key).Interface().(string); ok {
+				v.SetMapIndex(key, reflect.ValueOf(norm.NFC.String(text)).Convert(v.Type().Elem()))
+			}
+		}
+	default: // has no text
+	}
+}
 
 // IsBlank reports whether s shows nothing: each of its characters is invisible.
 func IsBlank(s string) bool {

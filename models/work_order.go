@@ -3,6 +3,7 @@ package models
 import (
 	"cmp"
 	"slices"
+	"strconv"
 )
 
 // WorkOrder is a row of work_orders.
@@ -29,6 +30,18 @@ type WorkOrder struct {
 	CompletedBy *string
 	CancelledAt *Time
 	FeedbackID  *string
+}
+
+// WorkOrderWords are the words of a work order: of its number, title and external id. They have a table of their own,
+// since changes of other columns must not write into its index.
+type WorkOrderWords struct {
+	ID    string `gorm:"primaryKey"`
+	Words Words
+}
+
+// WordsOfWorkOrder returns the row with the words.
+func (w WorkOrder) WordsOfWorkOrder() *WorkOrderWords {
+	return &WorkOrderWords{ID: w.ID, Words: WordsOf(w.OrganizationID, w.ExternalID, strconv.FormatInt(w.Number, 10), w.Title)}
 }
 
 // WorkOrderAssignee is an identity's role in a work order.

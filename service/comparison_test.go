@@ -21,8 +21,6 @@ var secretName = regexp.MustCompile(`(?i)(secret|signature|signed|mac|token|pass
 var plainComparisons = map[string]string{
 	"service/lists/page_start.go: c.Filter != digest":                      "after the token's MAC: a digest of filters that the caller sent itself",
 	"service/imports/entry.go: e.imported[name] == digest":                 "whether an imported field has changed: no caller sends or sees digests",
-	"service/people/passwords.go: password strings.EqualFold email":        "a new password of the caller's own, which may not be the e-mail address",
-	"service/people/passwords.go: password strings.EqualFold name":         "a new password of the caller's own, which may not be the name",
 	"console/integration_access.go: w.Kind switch pages.WayAssigned":       "kinds of access, no secret",
 	"mail/mailtest/conversation.go: password != c.server.options.Password": "the mail server of tests",
 }

@@ -25,8 +25,9 @@ INSERT INTO identities (id, organization_id, kind, name, created_at, changed_at)
 SELECT 'idn_2' || lpad(to_hex(n), 25, '0'), i.organization_id, 'person', substr(md5(n::text), 1, 8) || ' ' || substr(md5(n::text), 9, 12), now(), now()
 FROM generate_series(1, 10000) n, first i;
 
-INSERT INTO people (id, organization_id, email)
-SELECT 'idn_2' || lpad(to_hex(n), 25, '0'), i.organization_id, substr(md5(n::text), 1, 20) || '@example.com' FROM generate_series(1, 10000) n, first i;
+INSERT INTO people (id, organization_id, email, folded_email)
+SELECT id, organization_id, email, email FROM (
+	SELECT 'idn_2' || lpad(to_hex(n), 25, '0') AS id, i.organization_id, substr(md5(n::text), 1, 20) || '@example.com' AS email FROM generate_series(1, 10000) n, first i) p;
 
 INSERT INTO notices (organization_id, person_id, kind, record_id, created_at, mail, read_at)
 SELECT p.organization_id, p.id, 'work_order.assigned', 'wo_' || lpad(to_hex(n), 26, '0'), now(), 'inbox', CASE WHEN n <= 99500 THEN now() END

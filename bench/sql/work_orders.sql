@@ -14,7 +14,7 @@ WITH planted AS (
 	RETURNING id, organization_id, number, title, inventory_id, created_by, changed_xid
 ), words AS (
 	INSERT INTO work_order_words (id, words)
-	SELECT id, array_to_tsvector(search_words(organization_id, number || ' ' || title)) FROM planted
+	SELECT id, array_to_tsvector(ARRAY(SELECT right(organization_id, 10) || word FROM regexp_split_to_table(lower(number || ' ' || title), '[^a-z0-9]+') word)) FROM planted
 )
 INSERT INTO work_order_positions (id, organization_id, inventory_id, created_by, changed_xid)
 SELECT id, organization_id, inventory_id, created_by, changed_xid FROM planted;

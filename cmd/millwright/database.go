@@ -23,9 +23,12 @@ func migrateCommand() *cobra.Command {
 			if url == "" {
 				return errors.New("DATABASE_URL is not set; it is a Postgres URL, postgres://user:password@host:port/database")
 			}
-			applied, err := store.Migrate(cmd.Context(), url, role)
+			applied, equal, err := store.Migrate(cmd.Context(), url, role)
 			if err != nil {
 				return err
+			}
+			for _, e := range equal {
+				fmt.Fprintf(cmd.ErrOrStderr(), "%s and %s of %s have e-mail addresses that count as the same; only the second signs in with it until the first has another\n", e.PersonID, e.OtherID, e.OrganizationID)
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "the schema is current; %d migrations applied\n", applied)
 			return nil

@@ -5,6 +5,16 @@
 -- Ids are text with a type prefix and sort by time; "C" makes every comparison a memcmp.
 CREATE DOMAIN public_id AS text COLLATE "C";
 
+-- A text as it is compared or sorted, which package models makes of what people entered (Fold, SortKey): no locale of the
+-- database and no version of ICU matters. The columns of words are for searches.
+CREATE DOMAIN folded AS text COLLATE "C";
+
+-- The models.FoldVersion that made these columns.
+CREATE TABLE fold_version (
+    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    version  text NOT NULL
+);
+
 -- Each organization has its own sequence of work order numbers, so that two creations
 -- in one organization never wait for each other.
 CREATE SCHEMA work_order_numbers;
@@ -43,6 +53,8 @@ CREATE TABLE identities (
     organization_id public_id NOT NULL REFERENCES organizations ON DELETE CASCADE,
     kind            text NOT NULL CHECK (kind IN ('person', 'team', 'organization', 'integration')),
     name            text NOT NULL CHECK (char_length(name) BETWEEN 1 AND 200),
+    sort_key        folded NOT NULL DEFAULT '',
+    words           tsvector NOT NULL DEFAULT '',
     created_at      timestamptz(3) NOT NULL,
     changed_at      timestamptz(3) NOT NULL,
     -- The change position: the transaction of the last change (00006_sync.sql).
@@ -54,7 +66,8 @@ CREATE TABLE identities (
     CHECK ((kind = 'organization') = (id = organization_id))
 );
 CREATE INDEX identities_changes ON identities (organization_id, changed_xid, id);
-CREATE INDEX identities_teams ON identities (organization_id, lower(name), id) WHERE kind = 'team' AND deleted_at IS NULL;
+-- Lists of people and teams are read by name, a page at a time.
+CREATE INDEX identities_by_name ON identities (organization_id, kind, sort_key, id) WHERE deleted_at IS NULL;
 
 ALTER TABLE organizations
     ADD CONSTRAINT organizations_identity FOREIGN KEY (id) REFERENCES identities (id)
@@ -65,6 +78,7 @@ CREATE TABLE organization_permission_definitions (
     id              public_id PRIMARY KEY,
     organization_id public_id NOT NULL REFERENCES organizations ON DELETE CASCADE,
     name            text NOT NULL CHECK (char_length(name) BETWEEN 1 AND 200),
+    sort_key        folded NOT NULL DEFAULT '',
     -- Who has a retired definition keeps it, and no one gets it.
     retired         boolean NOT NULL DEFAULT false,
     grants          text[] NOT NULL CHECK (grants <@ ARRAY['integrations', 'incoming_work_orders', 'log_records', 'people']),
@@ -76,6 +90,8 @@ CREATE TABLE people (
     organization_id            public_id NOT NULL,
     kind                       text NOT NULL GENERATED ALWAYS AS ('person') STORED,
     email                      text NOT NULL CHECK (email LIKE '%_@_%'),
+    folded_email               folded NOT NULL,
+    words                      tsvector NOT NULL DEFAULT '',
     phone                      text,
     password_hash              text,
     -- No one below administrator saw the link that set the password.
@@ -92,9 +108,9 @@ CREATE TABLE people (
     FOREIGN KEY (organization_id, organization_definition_id)
         REFERENCES organization_permission_definitions (organization_id, id)
 );
-CREATE UNIQUE INDEX people_email ON people (organization_id, lower(email));
+CREATE UNIQUE INDEX people_email ON people (organization_id, folded_email);
 -- A person signs in with an e-mail address, which people of several organizations may have.
-CREATE INDEX people_by_email ON people (lower(email));
+CREATE INDEX people_by_email ON people (folded_email);
 
 CREATE TABLE integrations (
     id                         public_id PRIMARY KEY,

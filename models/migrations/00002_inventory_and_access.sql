@@ -2,28 +2,16 @@
 
 -- +goose Up
 
--- Lists of nodes are in the order that people expect: numbers in names count as numbers
--- ("Room 2" before "Room 10"), and letters sort as in dictionaries.
-CREATE COLLATION natural_names (provider = icu, locale = 'und-u-kn-true');
-
--- The words of a string, each after the end of its organization's id: a search in one organization reads no
--- entries of others. Only ASCII punctuation and spaces divide words, in every locale.
--- +goose StatementBegin
-CREATE FUNCTION search_words(organization text, words text) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT array_remove(string_to_array(right(organization, 10) || replace(
-        translate(lower(words), E'\t\n\r\f\x0b!"#$%&''()*+,-./:;<=>?@[\\]^_`{|}~\u00a0', repeat(' ', 38)),
-        ' ', ' ' || right(organization, 10)), ' '), right(organization, 10))
-$$;
--- +goose StatementEnd
-
 CREATE TABLE inventory_nodes (
     id              public_id PRIMARY KEY,
     organization_id public_id NOT NULL REFERENCES organizations ON DELETE CASCADE,
     kind            text NOT NULL CHECK (kind IN ('location', 'system', 'equipment', 'sub_equipment')),
     parent_id       public_id CHECK (parent_id <> id),
     name            text NOT NULL CHECK (char_length(name) BETWEEN 1 AND 200),
+    sort_key        folded NOT NULL DEFAULT '',
     description     text CHECK (char_length(description) <= 10000),
     external_id     text CHECK (char_length(external_id) BETWEEN 1 AND 200),
+    words           tsvector NOT NULL DEFAULT '',
     created_at      timestamptz(3) NOT NULL,
     changed_at      timestamptz(3) NOT NULL,
     changed_xid     xid8 NOT NULL DEFAULT pg_current_xact_id(),
@@ -38,10 +26,8 @@ CREATE INDEX inventory_nodes_of_kind ON inventory_nodes (organization_id, kind, 
 CREATE INDEX inventory_nodes_changes ON inventory_nodes (organization_id, changed_xid, id);
 CREATE INDEX inventory_nodes_external ON inventory_nodes (organization_id, external_id) WHERE external_id IS NOT NULL;
 -- Levels of the inventory are read by name, a page at a time.
-CREATE INDEX inventory_nodes_by_name ON inventory_nodes (organization_id, parent_id, lower(name) COLLATE natural_names, id);
--- The words of names and codes, for searches.
-CREATE INDEX inventory_nodes_words ON inventory_nodes
-    USING gin (array_to_tsvector(search_words(organization_id, name || ' ' || coalesce(external_id, '')))) WITH (fastupdate = off);
+CREATE INDEX inventory_nodes_by_name ON inventory_nodes (organization_id, parent_id, sort_key, id);
+CREATE INDEX inventory_nodes_words ON inventory_nodes USING gin (words) WITH (fastupdate = off);
 CREATE TRIGGER inventory_nodes_position BEFORE UPDATE ON inventory_nodes
     FOR EACH ROW EXECUTE FUNCTION set_change_position();
 
@@ -122,6 +108,7 @@ CREATE TABLE permission_definitions (
     id                public_id PRIMARY KEY,
     organization_id   public_id NOT NULL REFERENCES organizations ON DELETE CASCADE,
     name              text NOT NULL CHECK (char_length(name) BETWEEN 1 AND 200),
+    sort_key          folded NOT NULL DEFAULT '',
     applies_below     boolean NOT NULL,
     inventory_manager boolean NOT NULL DEFAULT false,
     -- A retired definition keeps its assignments and gets no new ones.

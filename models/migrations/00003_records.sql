@@ -6,6 +6,8 @@ CREATE TABLE forms (
     id              public_id PRIMARY KEY,
     organization_id public_id NOT NULL REFERENCES organizations ON DELETE CASCADE,
     name            text NOT NULL CHECK (char_length(name) BETWEEN 1 AND 200),
+    sort_key        folded NOT NULL DEFAULT '',
+    words           tsvector NOT NULL DEFAULT '',
     created_at      timestamptz(3) NOT NULL,
     changed_at      timestamptz(3) NOT NULL,
     changed_xid     xid8 NOT NULL DEFAULT pg_current_xact_id(),
@@ -321,13 +323,15 @@ CREATE TABLE feedback (
     subject         text NOT NULL CHECK (char_length(subject) BETWEEN 1 AND 200),
     description     text CHECK (char_length(description) <= 10000),
     external_id     text CHECK (char_length(external_id) BETWEEN 1 AND 200),
+    external_key    folded,
+    words           tsvector NOT NULL DEFAULT '',
     status          text NOT NULL CHECK (status IN ('open', 'resolved')),
     created_by      public_id NOT NULL,
     created_at      timestamptz(3) NOT NULL,
     changed_at      timestamptz(3) NOT NULL,
     resolved_at     timestamptz(3),
     changed_xid     xid8 NOT NULL DEFAULT pg_current_xact_id(),
-    CONSTRAINT feedback_external_id UNIQUE (organization_id, external_id),
+    CONSTRAINT feedback_external_id UNIQUE (organization_id, external_key),
     FOREIGN KEY (organization_id, inventory_id) REFERENCES inventory_nodes (organization_id, id),
     CHECK ((resolved_at IS NOT NULL) = (status = 'resolved'))
 );
@@ -339,8 +343,7 @@ CREATE INDEX feedback_of_status ON feedback (organization_id, status, id);
 CREATE INDEX feedback_of_node_status ON feedback (inventory_id, status, id);
 CREATE INDEX feedback_of_creator ON feedback (organization_id, created_by, id);
 CREATE INDEX feedback_of_node_creator ON feedback (inventory_id, created_by, id);
-CREATE INDEX feedback_words ON feedback
-    USING gin (array_to_tsvector(search_words(organization_id, subject || ' ' || coalesce(external_id, '')))) WITH (fastupdate = off);
+CREATE INDEX feedback_words ON feedback USING gin (words) WITH (fastupdate = off);
 CREATE TRIGGER feedback_position BEFORE UPDATE ON feedback FOR EACH ROW EXECUTE FUNCTION set_change_position();
 
 -- Comments on work orders and feedback. The log has the line about each, with its id and without its text, which an
@@ -358,42 +361,11 @@ CREATE TABLE comments (
 -- The words of numbers, external ids and titles, for the search of the console. A separate table and not a column,
 -- since changes of other columns must not write to the index.
 CREATE TABLE work_order_words (
-    id    public_id PRIMARY KEY,
+    id    public_id PRIMARY KEY REFERENCES work_orders ON DELETE CASCADE,
     words tsvector NOT NULL
 );
 -- Without a list of pending entries: searches would read all of it, and the write that finds it full would move it.
 CREATE INDEX work_order_words_of_work_orders ON work_order_words USING gin (words) WITH (fastupdate = off);
-
--- LIMIT and the setting keep the look-up by key, as in keep_work_order_positions.
--- +goose StatementBegin
-CREATE FUNCTION keep_work_order_words() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
-BEGIN
-    IF TG_OP = 'DELETE' THEN
-        DELETE FROM work_order_words x USING old_rows o CROSS JOIN LATERAL (
-            SELECT q.ctid FROM work_order_words q WHERE q.id = o.id LIMIT 1) held
-        WHERE x.ctid = held.ctid;
-    ELSE
-        INSERT INTO work_order_words (id, words)
-        SELECT id, array_to_tsvector(search_words(organization_id, number || ' ' || title || ' ' || coalesce(external_id, ''))) FROM new_rows;
-    END IF;
-    RETURN NULL;
-END $$;
-
-CREATE FUNCTION change_work_order_words() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
-BEGIN
-    INSERT INTO work_order_words (id, words)
-    VALUES (NEW.id, array_to_tsvector(search_words(NEW.organization_id, NEW.number || ' ' || NEW.title || ' ' || coalesce(NEW.external_id, ''))))
-    ON CONFLICT (id) DO UPDATE SET words = excluded.words;
-    RETURN NULL;
-END $$;
--- +goose StatementEnd
-
-CREATE TRIGGER work_orders_words_insert AFTER INSERT ON work_orders REFERENCING NEW TABLE AS new_rows
-    FOR EACH STATEMENT EXECUTE FUNCTION keep_work_order_words();
-CREATE TRIGGER work_orders_words_update AFTER UPDATE OF title, external_id ON work_orders
-    FOR EACH ROW WHEN (NEW.title <> OLD.title OR NEW.external_id IS DISTINCT FROM OLD.external_id) EXECUTE FUNCTION change_work_order_words();
-CREATE TRIGGER work_orders_words_delete AFTER DELETE ON work_orders REFERENCING OLD TABLE AS old_rows
-    FOR EACH STATEMENT EXECUTE FUNCTION keep_work_order_words();
 
 -- Records, addresses and deliveries that their workflow has not reloaded since a write, which inserts the row. The workflow
 -- deletes it when it reloads. The sweep wakes the workflows of rows that stay.

@@ -3,7 +3,6 @@ package access
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -18,7 +17,7 @@ func (s *Access) PersonActor(ctx context.Context, reference string) (store.Actor
 	if !models.IsText(reference) {
 		return store.Actor{}, models.NotFound()
 	}
-	return s.person(ctx, `p.id = $1 OR lower(p.email) = $2`, reference, strings.ToLower(reference))
+	return s.person(ctx, `p.id = $1 OR p.folded_email = $2`, reference, models.Fold(reference))
 }
 
 // OperatorAs returns the person with the identity id as an actor for an operator who

@@ -22,7 +22,7 @@ const ManagesIntegrations = `EXISTS (SELECT FROM people p JOIN organization_righ
 		WHERE p.id = {actor} AND r.organization_id = {organization} AND 'integrations' = ANY (r.grants))`
 
 // OwnerNames are the names of the owners of {integration}.
-const OwnerNames = `ARRAY(SELECT o.name FROM identities o WHERE o.id = ANY ({integration}.owners) ORDER BY lower(o.name), o.id)`
+const OwnerNames = `ARRAY(SELECT o.name FROM identities o WHERE o.id = ANY ({integration}.owners) ORDER BY o.sort_key, o.id)`
 
 // OwnsIntegration is the condition that {actor} of {organization} is an owner of {integration}, or an
 // administrator.

@@ -63,6 +63,7 @@ func parseImportFile(text []byte, file *importFile, problems *FileError) {
 	if err := strict.Decode(file); err != nil {
 		problems.addYAML(err)
 	}
+	models.NFC(file)
 }
 
 // addYAML adds an error of the YAML library in the words of a file's author.

@@ -68,6 +68,9 @@ func (r *importRun) people() error {
 			if p.Password != nil && people.IsPasswordTooLong(*p.Password) {
 				r.problems.add("%s: the password has more than %d characters", e, models.MaxPassword)
 			}
+			if p.Password != nil && !people.IsPasswordOfText(*p.Password) {
+				r.problems.add("%s: the password has characters that cannot be entered everywhere, such as control characters", e)
+			}
 			if hash, hashed := r.passwords[p.Key]; hashed {
 				row.PasswordHash, row.PasswordPrivate = &hash, true
 			}

@@ -197,7 +197,7 @@ func (r *importRun) save() error {
 		func() error { return r.plans.save(r.DB, nil) },
 		r.createNumberSequence,
 		func() error {
-			return r.persons.vacate(r, "people", "email", func(p *models.Person) string { return p.Email })
+			return r.persons.vacate(r, "people", "folded_email", func(p *models.Person) string { return p.Email })
 		},
 		func() error { return r.persons.save(r.DB, nil) },
 		r.saveTeamMembers,

@@ -70,12 +70,12 @@ func (r *importRun) checkEmails() error {
 	ids, emails := models.TextArray{}, models.TextArray{}
 	for _, p := range r.file.People {
 		id := r.result.IDs[p.Key]
-		ids, emails = append(ids, id), append(emails, r.persons.byID[id].row.Email)
+		ids, emails = append(ids, id), append(emails, models.Fold(r.persons.byID[id].row.Email))
 	}
 	taken, err := store.ScanAll[string](r.Tx, `
-		WITH wanted AS (SELECT id, lower(email) AS email FROM unnest(?::text[], ?::text[]) u (id, email)),
+		WITH wanted AS (SELECT id, email FROM unnest(?::text[], ?::text[]) u (id, email)),
 		held AS (SELECT * FROM wanted UNION ALL
-			SELECT id, lower(email) FROM people WHERE organization_id = ? AND NOT id = ANY (?))
+			SELECT id, folded_email FROM people WHERE organization_id = ? AND NOT id = ANY (?))
 		SELECT DISTINCT w.id FROM wanted w JOIN held h ON h.email = w.email AND h.id <> w.id`,
 		ids, emails, r.result.OrganizationID, ids)
 	for _, p := range r.file.People {

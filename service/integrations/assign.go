@@ -30,7 +30,7 @@ const assignableNodesQuery = `
 // definitionsQuery reads the permission definitions of the organization $1, at most $2.
 const definitionsQuery = `
 	SELECT id, name, applies_below, grants FROM permission_definitions WHERE organization_id = $1 AND NOT retired
-	ORDER BY lower(name), id LIMIT $2`
+	ORDER BY sort_key, id LIMIT $2`
 
 // AssignmentChoices returns what the actor can choose from to give permissions on nodes of
 // its organization, at most 200 of each. Errors: permission_denied for an integration,

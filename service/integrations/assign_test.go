@@ -22,7 +22,7 @@ func TestAnIntegrationIsAssignedByIDOrCode(t *testing.T) {
 	}{
 		{"ann", "AHU-1", f.ID("reading"), "", "ahu1"},
 		{"ann", f.ID("hvac"), f.ID("reading"), "", "hvac"},
-		{"ann", "ahu-1", f.ID("reading"), models.CodeValidationFailed, ""},
+		{"ann", " ahu–1", f.ID("reading"), "", "ahu1"},
 		{"ann", "", f.ID("reading"), models.CodeValidationFailed, ""},
 		{"ann", "TWICE", f.ID("reading"), models.CodeValidationFailed, ""},
 		{"ann", "FAN-1", f.ID("reading"), models.CodeValidationFailed, ""},

@@ -65,7 +65,7 @@ func (s *Integrations) PossibleOwners(ctx context.Context, actor store.Actor) ([
 		store.QueueAll(pipeline, &found, `
 			SELECT i.id, i.name FROM organization_rights r JOIN people p ON p.id = r.actor_id JOIN identities i ON i.id = p.id
 			WHERE r.organization_id = $1 AND p.deactivated_at IS NULL AND 'integrations' = ANY (r.grants)
-			ORDER BY lower(i.name), i.id LIMIT $2`, actor.OrganizationID, inventory.MaxChoices)
+			ORDER BY i.sort_key, i.id LIMIT $2`, actor.OrganizationID, inventory.MaxChoices)
 		return nil
 	}, func() ([]Owner, error) { return found, nil })
 }

@@ -266,15 +266,15 @@ func identityToAssign(t *store.Tx, actor store.Actor, text string) (string, erro
 	if !models.IsText(text) || models.IsBlank(text) {
 		return "", reject("required", "Enter the e-mail address of a person, or the name of a person, a team or an integration.")
 	}
-	found, err := store.ScanAll[AssignableIdentity](t, `SELECT i.* FROM `+store.Fill(AssignableIdentities, "organization", "@organization")+` i
-		WHERE lower(i.email) = lower(@text) OR lower(i.name) = lower(@text) ORDER BY lower(i.email) = lower(@text) DESC NULLS LAST, i.id LIMIT 4`,
-		map[string]any{"organization": actor.OrganizationID, "text": text})
+	found, err := store.ScanAll[AssignableIdentity](t, `SELECT i.id, i.name, i.kind, i.email, i.owner_names FROM `+store.Fill(AssignableIdentities, "organization", "@organization")+` i
+		WHERE i.folded_email = @email OR i.sort_key = @key ORDER BY i.folded_email = @email DESC NULLS LAST, i.id LIMIT 4`,
+		map[string]any{"organization": actor.OrganizationID, "email": models.Fold(text), "key": models.SortKey(text)})
 	switch {
 	case err != nil:
 		return "", err
 	case len(found) == 0:
 		return "", reject("unknown", "No person, team or integration that can be assigned has this e-mail address or name.")
-	case len(found) > 1 && !(found[0].Email != nil && strings.EqualFold(*found[0].Email, text)):
+	case len(found) > 1 && !(found[0].Email != nil && models.Fold(*found[0].Email) == models.Fold(text)):
 		names := make([]string, len(found))
 		for i, one := range found {
 			names[i] = fmt.Sprintf("%s (%s)", one.ID, one.Kind)
@@ -300,10 +300,10 @@ type AssignableIdentity struct {
 // companies that can be assigned: no deactivated people, no deleted teams and integrations. A
 // team may get its permissions before its members, an integration before it is turned on.
 var AssignableIdentities = `(
-		SELECT i.id, i.name, i.kind, p.email,
+		SELECT i.id, i.name, i.sort_key, i.kind, p.email, p.folded_email,
 			CASE WHEN i.kind = 'integration' THEN (SELECT ` + store.Fill(access.OwnerNames, "integration", "own") + ` FROM integrations own WHERE own.id = i.id) ELSE '{}' END AS owner_names FROM identities i LEFT JOIN people p ON p.id = i.id
 		WHERE i.organization_id = {organization} AND i.deleted_at IS NULL AND p.deactivated_at IS NULL
 			AND (SELECT n.deleted_at FROM integrations n WHERE n.id = i.id) IS NULL
 		UNION ALL
-		SELECT i.id, i.name, i.kind, NULL, '{}' FROM service_companies s JOIN identities i ON i.id = s.company_id
+		SELECT i.id, i.name, i.sort_key, i.kind, NULL, NULL, '{}' FROM service_companies s JOIN identities i ON i.id = s.company_id
 		WHERE s.customer_id = {organization})`

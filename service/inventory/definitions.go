@@ -50,7 +50,7 @@ const definitionUsesQuery = `
 		LEFT JOIN (SELECT organization_definition_id AS id, count(*) AS n FROM integrations
 			WHERE organization_id = @organization AND deleted_at IS NULL GROUP BY 1) i ON i.id = d.id
 		WHERE d.organization_id = @organization
-		ORDER BY lower(d.name), d.id LIMIT @limit)`
+		ORDER BY d.sort_key, d.id LIMIT @limit)`
 
 const nodeDefinitionUsesQuery = `
 	SELECT d.id, d.name, d.applies_below, d.inventory_manager, d.retired, d.grants, g.assignments, g.identities
@@ -58,7 +58,7 @@ const nodeDefinitionUsesQuery = `
 	CROSS JOIN LATERAL (SELECT count(*) AS assignments, count(DISTINCT identity_id) AS identities
 		FROM (SELECT identity_id FROM assignments WHERE definition_id = d.id LIMIT @max) x) g
 	WHERE d.organization_id = @organization
-	ORDER BY lower(d.name), d.id LIMIT @limit`
+	ORDER BY d.sort_key, d.id LIMIT @limit`
 
 // Definitions returns the permission definitions of the actor's organization, with how many
 // have them. Any person of the organization may read them. Errors: permission_denied for an

@@ -23,10 +23,10 @@ type FormSummary struct {
 
 var formListQuery = `
 	SELECT f.id, f.name, f.retired, f.changed_at, q.questions, q.required
-	FROM (SELECT * FROM forms WHERE organization_id = @organization AND ` + store.Fill(lists.InNamePage, "w", "forms", "text", "''") + `
-		ORDER BY lower(name), id LIMIT @limit) f
+	FROM (SELECT * FROM forms WHERE organization_id = @organization AND ` + store.Fill(lists.InNamePage, "w", "forms", "words", "words") + `
+		ORDER BY sort_key, id LIMIT @limit) f
 	CROSS JOIN LATERAL (SELECT count(*) AS questions, count(*) FILTER (WHERE required) AS required FROM questions WHERE form_id = f.id AND NOT retired) q
-	ORDER BY lower(f.name), f.id`
+	ORDER BY f.sort_key, f.id`
 
 // FormsForPerson returns a page of the organization's forms by name. Any person of the organization
 // may read it. Errors: permission_denied for an integration, unavailable.
@@ -35,8 +35,7 @@ func (s *Inventory) FormsForPerson(ctx context.Context, actor store.Actor, filte
 	if err := access.RequirePerson(actor, "The list of forms"); err != nil {
 		return nil, err
 	}
-	args := filter.Args()
-	args["organization"] = actor.OrganizationID
+	args := filter.Args(actor.OrganizationID)
 	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueAll(pipeline, &found, formListQuery, args)
 		return nil

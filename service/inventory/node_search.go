@@ -3,7 +3,6 @@ package inventory
 import (
 	"cmp"
 	"context"
-	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -19,8 +18,7 @@ import (
 
 // NodeSearch selects nodes.
 type NodeSearch struct {
-	// Text is a part of the name or of the code (external_id), in any case, or words that occur in
-	// them and on the path. The last word may be a beginning.
+	// Text are words of the name and the code (external_id) and, apart from one of them, of the path.
 	Text string
 	// Grant restricts the nodes to those on which the person has the permission, "" to those
 	// that it sees.
@@ -49,66 +47,73 @@ const NodesWithWords = `
 	SELECT c.node_id, bit_or(h.word) AS words, bit_or(h.word) FILTER (WHERE c.node_id = h.id) AS own
 	FROM unnest({terms}) WITH ORDINALITY t (term, nth)
 	CROSS JOIN LATERAL (SELECT id, 1::bigint << (t.nth - 1)::int AS word FROM inventory_nodes
-		WHERE array_to_tsvector(search_words(organization_id, name || ' ' || coalesce(external_id, ''))) @@ t.term::tsquery LIMIT {most}) h
+		WHERE words @@ t.term::tsquery LIMIT {most}) h
 	CROSS JOIN LATERAL (SELECT node_id FROM inventory_closure WHERE ancestor_id = h.id OFFSET 0) c
 	GROUP BY c.node_id`
 
-// WordTerm is the tsquery of the nth word of words, of which the last may be the beginning of one.
-const WordTerm = `'''' || word || '''' || CASE WHEN nth = cardinality(words) THEN ':*' ELSE '' END`
+// maxNodeWords limits the words of a search of nodes.
+const maxNodeWords = 20
 
-// searchNodesQuery finds the nodes first and then checks them, best first, until there are
-// enough: nodes with this code or name, nodes that begin with it, those that contain it or all of its
-// words, and those with some of the words on the path. A single word is searched as a part.
+// nodesWithWord selects the nodes with the only word of a search, nodesWithEach those that have one of several words
+// themselves and the others at least on their path.
+const nodesWithWord = `SELECT id AS node_id, true AS own FROM inventory_nodes WHERE words @@ (@terms::text[])[1]::tsquery LIMIT @most`
+
+var nodesWithEach = `SELECT n.node_id, n.own = n.words AS own FROM (` + store.Fill(NodesWithWords, "terms", "@terms::text[]", "most", "@most") + `) n
+		WHERE n.words = (1::bigint << cardinality(@terms::text[])) - 1 AND n.own IS NOT NULL`
+
+// searchNodesQuery finds the nodes with {worded} first and then checks them, best first, until there are
+// enough: nodes with this code or name, nodes whose name begins with it, those that have all words, and those with some of
+// the words on the path.
 var searchNodesQuery = `
-	WITH terms AS MATERIALIZED (
-		SELECT ARRAY(SELECT ` + WordTerm + `
-			FROM unnest(words) WITH ORDINALITY u (word, nth) ORDER BY nth) AS terms, (1::bigint << cardinality(words)) - 1 AS every
-		FROM search_words(@organization, @text) words WHERE cardinality(words) BETWEEN 2 AND 20
-	), worded AS MATERIALIZED (
-		SELECT n.node_id, n.own = every AS own FROM terms, (` + store.Fill(NodesWithWords, "terms", "(SELECT terms FROM terms)", "most", strconv.Itoa(MaxWordNodes)) + `) n
-		WHERE n.words = every AND n.own IS NOT NULL
-	), granted AS MATERIALIZED (SELECT node_id, applies_below FROM assigned_rights WHERE actor_id = @actor AND (@grant = '' OR @grant = ANY (grants)))
+	WITH worded AS MATERIALIZED ({worded}), granted AS MATERIALIZED (SELECT node_id, applies_below FROM assigned_rights WHERE actor_id = @actor AND (@grant = '' OR @grant = ANY (grants)))
 	SELECT n.id, n.name, n.kind, n.external_id, n.retired, ` + store.Fill(access.PathOf, "w", "n") + `
 	FROM (SELECT m.* FROM (
-			SELECT v.id, v.name, v.kind, v.external_id, v.retired_at IS NOT NULL AS retired, lower(v.name) AS folded,
-				CASE WHEN @text IN (lower(v.external_id), lower(v.name)) THEN 0
-					WHEN starts_with(lower(v.external_id), @text) OR starts_with(lower(v.name), @text) THEN 1
-					WHEN v.id IN (SELECT node_id FROM worded WHERE NOT own) THEN 3 ELSE 2 END AS rank
-			FROM inventory_nodes v
-			WHERE v.organization_id = @organization AND NOT (@upper AND v.kind = 'sub_equipment') AND (@retired OR v.retired_at IS NULL) AND (strpos(lower(v.name), @text) > 0 OR strpos(lower(v.external_id), @text) > 0
-				OR v.id IN (SELECT node_id FROM worded))
-			ORDER BY rank, folded, v.id OFFSET 0) m
+			SELECT v.id, v.name, v.sort_key, v.kind, v.external_id, v.retired_at IS NOT NULL AS retired,
+				CASE WHEN v.words @@ @code::tsquery OR v.sort_key = @key THEN 0
+					WHEN starts_with(v.sort_key, @key) THEN 1
+					WHEN worded.own THEN 2 ELSE 3 END AS rank
+			FROM worded CROSS JOIN LATERAL (SELECT * FROM inventory_nodes WHERE id = worded.node_id LIMIT 1) v
+			WHERE NOT (@upper AND v.kind = 'sub_equipment') AND (@retired OR v.retired_at IS NULL)
+			ORDER BY rank, v.sort_key, v.id OFFSET 0) m
 		WHERE @grant = '' AND ` + store.Fill(access.IsAdmin, "actor", "@actor", "organization", "@organization") + ` OR ` + store.Fill(lists.AmongGranted, "node", "m.id") + `
 		LIMIT @limit) n
-	ORDER BY n.rank, n.folded COLLATE natural_names, n.id`
+	ORDER BY n.rank, n.sort_key, n.id`
 
-// SearchNodes returns the nodes that a person sees, or on which it has a permission, by a
-// part of their name or code or by words; none if it is empty. The best matches come first: it is for
+// SearchNodes returns the nodes that a person sees, or on which it has a permission, by words of
+// their name, code and path; none if it is empty. The best matches come first: it is for
 // choosing one, so a search that finds more than its limit is to be narrowed. Errors:
 // permission_denied for an integration, unavailable.
 func (s *Inventory) SearchNodes(ctx context.Context, actor store.Actor, search NodeSearch) ([]FoundNode, error) {
 	if err := access.RequirePerson(actor, "The search of the inventory"); err != nil {
 		return nil, err
 	}
-	text := strings.ToLower(models.Trim(search.Text))
-	if text == "" || !models.IsText(text) {
+	words := models.SearchWords(search.Text)
+	if len(words) == 0 || len(words) > maxNodeWords {
 		return nil, nil
+	}
+	terms := make([]string, len(words))
+	for i := range words {
+		terms[i] = models.WordQuery(words[i:i+1], actor.OrganizationID)
+	}
+	worded := nodesWithWord
+	if len(words) > 1 {
+		worded = nodesWithEach
 	}
 	var found []FoundNode
 	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
-		store.QueueAll(pipeline, &found, searchNodesQuery, pgx.NamedArgs{
-			"actor": actor.IdentityID, "organization": actor.OrganizationID, "text": text, "grant": string(search.Grant), "upper": search.NotSubEquipment, "retired": search.Retired,
+		store.QueueAll(pipeline, &found, store.Fill(searchNodesQuery, "worded", worded), pgx.NamedArgs{
+			"actor": actor.IdentityID, "organization": actor.OrganizationID,
+			"code": models.WordQuery([]models.SearchedWord{models.CodeWord(search.Text)}, actor.OrganizationID), "key": models.SortKey(search.Text), "terms": terms, "most": MaxWordNodes, "grant": string(search.Grant), "upper": search.NotSubEquipment, "retired": search.Retired,
 			"limit": min(cmp.Or(search.Limit, models.DefaultPageSize), models.MaxPageSize+1),
 		})
 		return nil
 	}, func() ([]FoundNode, error) { return found, nil })
 }
 
-// namedNodesQuery selects the nodes with the id @node, and nodes of @organization with this
-// code (external_id), that meet the {condition} on the node n by @actor.
+// namedNodesQuery selects the nodes with the id @node, and nodes with the code @code (external_id), that meet the {condition} on the node n by @actor.
 var namedNodesQuery = `
 	SELECT n.id, n.name, n.kind, n.external_id, ` + store.Fill(access.PathOf, "w", "n") + ` FROM inventory_nodes n
-	WHERE (n.id = @node OR n.organization_id = @organization AND n.external_id = @node) AND {condition}
+	WHERE (n.id = @node OR n.words @@ @code::tsquery) AND {condition}
 	ORDER BY n.id LIMIT 4`
 
 // QueueNamedNodes reads the nodes that a person names by an id or a code, a few of them if
@@ -116,7 +121,7 @@ var namedNodesQuery = `
 func QueueNamedNodes(pipeline *pgx.Batch, into *[]models.NodeReference, actor store.Actor, idOrCode, condition string) {
 	condition = store.Fill(condition, "node", "n.id", "actor", "@actor", "organization", "n.organization_id")
 	store.QueueAll(pipeline, into, store.Fill(namedNodesQuery, "condition", condition),
-		pgx.NamedArgs{"actor": actor.IdentityID, "organization": actor.OrganizationID, "node": idOrCode})
+		pgx.NamedArgs{"actor": actor.IdentityID, "organization": actor.OrganizationID, "node": idOrCode, "code": models.WordQuery([]models.SearchedWord{models.CodeWord(idOrCode)}, actor.OrganizationID)})
 }
 
 // EnterID asks for the id of one of the nodes, which have the same code.

@@ -38,11 +38,11 @@ func TestNodesAreFoundByNameAndCode(t *testing.T) {
 		{"ann", "ahu", "", "AHU 1, Plant"},
 		{"ann", "  AHU-1 ", "", "AHU 1, Fan 1"},
 		{"ann", "hq", "", "Headquarters"},
-		{"ann", "h", "", "Headquarters, HVAC, AHU 1, Plant"},
-		{"ann", "%_", "", "Mast"},
-		{"ann", "%", "", "Mast"},
-		{"ann", "a", "", "AHU 1, Annex, Fan 1, Headquarters, HVAC, Mast, Plant"}, // an administrator
-		{"ann", "annex", models.GrantWorkOrdersCreate, ""},                       // an administrator without a permission there
+		{"ann", "h", "", "Headquarters, HVAC"},
+		{"ann", "%_", "", ""},
+		{"ann", "x-50%_", "", "Mast"},
+		{"ann", "a", "", "AHU 1, Annex, Plant"},            // an administrator
+		{"ann", "annex", models.GrantWorkOrdersCreate, ""}, // an administrator without a permission there
 		{"ann", "fan 1", models.GrantWorkOrdersCreate, "Fan 1"},
 		{"ann", "hq fan", "", "Fan 1"}, // a word is of a node above
 		{"ann", "ahu 1", "", "AHU 1, Fan 1"},
@@ -55,11 +55,11 @@ func TestNodesAreFoundByNameAndCode(t *testing.T) {
 		{"pia", "nuh ahu", "", ""},
 		{"zed", "roof", "", "Roof"},
 		{"zed", "roof", models.GrantInventoryRead, ""},
-		{"bob", "a", "", "AHU 1, Fan 1, Headquarters, HVAC, Mast"},
+		{"bob", "a", "", "AHU 1"},
 		{"bob", "ahu", models.GrantWorkOrdersCreate, ""},
 		{"eve", "a", "", "Annex"},
 		{"dan", "fan", "", "Fan 1"}, // by a team
-		{"cat", "a", "", "AHU 1, Fan 1"},
+		{"cat", "a", "", "AHU 1"},
 		{"cat", "roof", "", "Roof"},
 		{"cat", "mast", "", ""}, // the permission does not apply below
 		{"cat", "o", models.GrantFeedbackCreate, ""},
@@ -91,7 +91,7 @@ func TestNodesAreFoundByNameAndCode(t *testing.T) {
 	if found, err = f.Inventory.SearchNodes(t.Context(), servicetest.Person(t, f, "bob"), inventory.NodeSearch{Text: "1", NotSubEquipment: true}); err != nil || namesOf(found) != "AHU 1" {
 		t.Errorf("without sub-equipment %q is found, error %v", namesOf(found), err)
 	}
-	if found, err = f.Inventory.SearchNodes(t.Context(), servicetest.Person(t, f, "bob"), inventory.NodeSearch{Text: "a", Limit: 2}); err != nil || namesOf(found) != "AHU 1, Fan 1" {
+	if found, err = f.Inventory.SearchNodes(t.Context(), servicetest.Person(t, f, "bob"), inventory.NodeSearch{Text: "h", Limit: 2}); err != nil || namesOf(found) != "Headquarters, HVAC" {
 		t.Errorf("two nodes are %q, error %v", namesOf(found), err)
 	}
 	if _, err := f.Inventory.SearchNodes(t.Context(), f.Actor("erp"), inventory.NodeSearch{Text: "a"}); models.CodeOf(err) != models.CodePermissionDenied {

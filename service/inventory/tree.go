@@ -43,11 +43,11 @@ const opens = `CASE WHEN {all} THEN EXISTS (SELECT FROM inventory_nodes below WH
 			ELSE EXISTS (SELECT FROM inventory_nodes below WHERE below.organization_id = @organization AND below.parent_id = {n}.id
 				AND (@retired OR below.retired_at IS NULL) AND below.id IN (SELECT node_id FROM granted)) END AS opens`
 
-// InNameOrder is the order of the nodes {n} in lists: numbers in names count as numbers.
-const InNameOrder = `lower({n}.name) COLLATE natural_names, {n}.id`
+// InNameOrder is the order of the nodes {n} in lists (models.SortKey).
+const InNameOrder = `{n}.sort_key, {n}.id`
 
 // inPage are the rows of the level {n} on the page.
-const inPage = `(` + InNameOrder + `) > (lower(@name) COLLATE natural_names, @id) ORDER BY ` + InNameOrder + ` LIMIT @limit`
+const inPage = `(` + InNameOrder + `) > (@key, @id) ORDER BY ` + InNameOrder + ` LIMIT @limit`
 
 // sharedBelow is the condition that the person sees all below the node {node}: it is an
 // administrator, or a permission there or above applies below.
@@ -72,10 +72,10 @@ var topQuery = store.Fill(`
 	SELECT n.id, n.name, n.kind, n.external_id, n.retired_at IS NOT NULL AS retired, `+store.Fill(access.PathOf, "w", "n")+`,
 		`+store.Fill(opens, "all", "((SELECT yes FROM admin) OR n.id IN (SELECT node_id FROM granted WHERE applies_below))")+`
 	FROM (SELECT n.* FROM (
-			SELECT id, name, kind, external_id, retired_at FROM inventory_nodes
+			SELECT id, name, sort_key, kind, external_id, retired_at FROM inventory_nodes
 			WHERE organization_id = @organization AND parent_id IS NULL AND (SELECT yes FROM admin)
 			UNION ALL
-			SELECT v.id, v.name, v.kind, v.external_id, v.retired_at FROM (SELECT DISTINCT node_id FROM granted) g
+			SELECT v.id, v.name, v.sort_key, v.kind, v.external_id, v.retired_at FROM (SELECT DISTINCT node_id FROM granted) g
 			CROSS JOIN LATERAL (SELECT * FROM inventory_nodes WHERE id = g.node_id LIMIT 1) v
 			WHERE NOT (SELECT yes FROM admin) AND (v.parent_id IS NULL OR NOT `+store.Fill(lists.AmongGranted, "node", "v.parent_id")+`)) n
 		WHERE (@retired OR n.retired_at IS NULL) AND `+inPage+`) n
@@ -95,7 +95,7 @@ func (s *Inventory) Level(ctx context.Context, actor store.Actor, level NodeLeve
 		return nil, models.Errorf(models.CodeInvalidRequest, "The page does not exist.")
 	}
 	args := pgx.NamedArgs{
-		"actor": actor.IdentityID, "organization": actor.OrganizationID, "node": level.ParentID, "name": level.AfterName, "id": level.AfterID, "retired": level.Retired,
+		"actor": actor.IdentityID, "organization": actor.OrganizationID, "node": level.ParentID, "key": models.SortKey(level.AfterName), "id": level.AfterID, "retired": level.Retired,
 		"limit": min(cmp.Or(level.Limit, models.DefaultPageSize), models.MaxPageSize+1),
 	}
 	if level.ParentID != "" {

@@ -241,7 +241,7 @@ func TestLevelsAreReadAlongAnIndex(t *testing.T) {
 			return len(found), err
 		}},
 		{"a search in another organization", 1, func() (int, error) {
-			found, err := f.Inventory.SearchNodes(t.Context(), pia, inventory.NodeSearch{Text: "o"})
+			found, err := f.Inventory.SearchNodes(t.Context(), pia, inventory.NodeSearch{Text: "d"})
 			return len(found), err
 		}},
 	}
@@ -250,8 +250,14 @@ func TestLevelsAreReadAlongAnIndex(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f.Exec(`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at)
-		SELECT 'loc_' || lpad(n::text, 26, '0'), $1, 'location', $2, 'Room ' || n, now(), now() FROM generate_series(1, 4000) n`, f.Acme.OrganizationID, f.ID("hq"))
+	var names, keys, words []string
+	for n := range 4000 {
+		name := fmt.Sprintf("Room %d", n+1)
+		names, keys, words = append(names, name), append(keys, models.SortKey(name)), append(words, models.WordsOf(f.Acme.OrganizationID, nil, name).String())
+	}
+	f.Exec(`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, sort_key, words, created_at, changed_at)
+		SELECT 'loc_' || lpad(n::text, 26, '0'), $1, 'location', $2, name, key, words::tsvector, now(), now()
+		FROM unnest($3::text[], $4::text[], $5::text[]) WITH ORDINALITY u (name, key, words, n)`, f.Acme.OrganizationID, f.ID("hq"), names, keys, words)
 	for _, when := range []string{"few nodes", "many nodes, analyzed"} {
 		for _, read := range reads {
 			count := func() int {

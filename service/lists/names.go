@@ -2,7 +2,6 @@ package lists
 
 import (
 	"cmp"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -11,22 +10,23 @@ import (
 
 // NameFilter selects a page of a list that is sorted by name. Empty fields restrict nothing.
 type NameFilter struct {
-	// Search is a part of the name; of people, of the e-mail address too.
+	// Search are words of the name; of people, of the e-mail address too.
 	Search string
 	// AfterName and AfterID are the name and id of the previous page's last entry.
 	AfterName, AfterID string
 	Limit              int
 }
 
-// Args are the filter's parameters of a query that has InNamePage.
-func (f NameFilter) Args() pgx.NamedArgs {
+// Args are the parameters @organization and those of the filter, of a query that has InNamePage.
+func (f NameFilter) Args(organizationID string) pgx.NamedArgs {
 	return pgx.NamedArgs{
-		"search": strings.ToLower(models.Trim(f.Search)), "after_name": f.AfterName, "after_id": f.AfterID,
+		"organization": organizationID, "search": models.WordQuery(models.SearchWords(f.Search), organizationID),
+		"after_key": models.SortKey(f.AfterName), "after_id": f.AfterID,
 		"limit": min(cmp.Or(f.Limit, models.DefaultPageSize), models.MaxPageSize+1),
 	}
 }
 
-// InNamePage is the condition that {w}, which has an id and a name, is on the NameFilter's
-// page; {text} is another column that is searched.
-const InNamePage = `(@search = '' OR strpos(lower({w}.name), @search) > 0 OR strpos(lower({text}), @search) > 0)
-			AND (@after_id = '' OR (lower({w}.name), {w}.id) > (lower(@after_name), @after_id))`
+// InNamePage is the condition that {w}, which has an id and a sort_key, is on the NameFilter's
+// page; {words} are searched.
+const InNamePage = `(@search = '' OR ({words}) @@ @search::tsquery)
+			AND ({w}.sort_key, {w}.id) > (@after_key, @after_id)`

@@ -292,7 +292,7 @@ func (l *look) queueIntegrations(pipeline *pgx.Batch) {
 	store.QueueAll(pipeline, &l.integrations, `SELECT i.id, n.name, i.scopes, `+access.UsableIntegration+` AS usable
 		FROM integrations i JOIN identities n ON n.id = i.id
 		JOIN organizations o ON o.id = i.organization_id JOIN plans p ON p.organization_id = o.id
-		WHERE i.organization_id = $1 AND i.deleted_at IS NULL AND ($2 = '' OR i.id = $2) ORDER BY lower(n.name), i.id LIMIT $3`, append(args, MaxSights)...)
+		WHERE i.organization_id = $1 AND i.deleted_at IS NULL AND ($2 = '' OR i.id = $2) ORDER BY n.sort_key, i.id LIMIT $3`, append(args, MaxSights)...)
 	store.QueueAll(pipeline, &l.addresses, `SELECT integration_id, url, events, enabled FROM webhooks
 		WHERE organization_id = $1 AND ($2 = '' OR integration_id = $2) ORDER BY id`, args...)
 	switch {

@@ -23,8 +23,8 @@ func (s *People) Find(ctx context.Context, reference, organization string) ([]st
 		}
 	}
 	found, err := store.FindAll[struct{ ID string }](ctx, s.Store, "", `
-		SELECT id FROM people WHERE (id = @reference OR lower(email) = lower(@reference)) AND (@organization = '' OR organization_id = @organization)
-		ORDER BY id LIMIT 100`, pgx.NamedArgs{"reference": reference, "organization": organization})
+		SELECT id FROM people WHERE (id = @reference OR folded_email = @email) AND (@organization = '' OR organization_id = @organization)
+		ORDER BY id LIMIT 100`, pgx.NamedArgs{"reference": reference, "email": models.Fold(reference), "organization": organization})
 	ids := make([]string, len(found))
 	for i := range found {
 		ids[i] = found[i].ID

@@ -100,7 +100,7 @@ func countLink(t *store.Tx, actor store.Actor, requested bool, p linkPerson) err
 		whose string
 	}{
 		{newAttemptCount(t.Store, linksPerOrganization, time.Hour, kind, p.OrganizationID), p.Organization},
-		{newAttemptCount(t.Store, linksPerPerson, time.Hour, kind, p.OrganizationID, normalEmail(p.Email)), p.Name},
+		{newAttemptCount(t.Store, linksPerPerson, time.Hour, kind, p.OrganizationID, models.Fold(p.Email)), p.Name},
 	} {
 		made, err := store.ScanOne[int](t, nil, `INSERT INTO rate_counters (subject, window_start, calls) VALUES (?, ?, 1) `+countAgain+` RETURNING calls`,
 			count.subject, count.window)
@@ -135,7 +135,7 @@ func (s *People) requestLinks(ctx context.Context, form, email string, client Cl
 	// The network comes first: over its limit, a made-up form leaves no row.
 	err := s.countRequest(ctx, newAttemptCount(s.Store, resetsPerNetwork, time.Hour, "reset network", client.Network))
 	if err == nil {
-		err = s.countRequest(ctx, newAttemptCount(s.Store, 1, time.Hour, "reset form", form, normalEmail(email)))
+		err = s.countRequest(ctx, newAttemptCount(s.Store, 1, time.Hour, "reset form", form, models.Fold(email)))
 	}
 	if _, limited := errors.AsType[*TooManyAttemptsError](err); limited {
 		return nil
@@ -146,8 +146,8 @@ func (s *People) requestLinks(ctx context.Context, form, email string, client Cl
 	people, err := store.LookUpAll[linkPerson](ctx, s.Store, client.Network, `
 		SELECT p.id AS person_id, p.organization_id, i.name, p.email, n.name AS organization
 		FROM people p JOIN organizations o ON o.id = p.organization_id JOIN identities i ON i.id = p.id JOIN identities n ON n.id = o.id
-		WHERE lower(p.email) = @email AND p.deactivated_at IS NULL AND NOT o.suspended AND NOT o.openid_required ORDER BY p.id LIMIT @limit`,
-		pgx.NamedArgs{"email": normalEmail(email), "limit": maxCandidates})
+		WHERE p.folded_email = @email AND p.deactivated_at IS NULL AND NOT o.suspended AND NOT o.openid_required ORDER BY p.id LIMIT @limit`,
+		pgx.NamedArgs{"email": models.Fold(email), "limit": maxCandidates})
 	for _, p := range people {
 		failed := s.Transaction(ctx, p.OrganizationID, store.NoKey, func(t *store.Tx) error {
 			_, err := newLink(t, store.PersonActor(p.PersonID, p.OrganizationID, p.Name), models.SignInLink{Kind: models.LinkReset, Requested: true}, p, false)

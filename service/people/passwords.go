@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/crypto/argon2"
+	"golang.org/x/text/secure/precis"
 
 	"millwright/models"
 )
@@ -195,9 +196,25 @@ func HashPassword(ctx context.Context, s *People, by, password string) (hash str
 	}
 	err = s.passwords.run(ctx, hashCaller{by, turnOfKnown}, func() {
 		s.hashed.Add(1)
-		hash = formatArgon(salt, argon2.IDKey([]byte(password), salt, argonTime, s.passwordMemory(), argonThreads, argonKey), s.passwordMemory())
+		hash = formatArgon(salt, argon2.IDKey([]byte(opaque(password)), salt, argonTime, s.passwordMemory(), argonThreads, argonKey), s.passwordMemory())
 	})
 	return hash, err
+}
+
+// opaque returns the password in the form in which devices' keyboards make no difference (RFC 8265, OpaqueString), as it is
+// if it has characters that are not allowed there: no new password has.
+func opaque(password string) string {
+	prepared, err := precis.OpaqueString.String(password)
+	if err != nil {
+		return password
+	}
+	return prepared
+}
+
+// IsPasswordOfText reports whether all characters of a password are allowed. Imports obey it too.
+func IsPasswordOfText(password string) bool {
+	_, err := precis.OpaqueString.String(password)
+	return err == nil
 }
 
 // formatArgon writes a hash in the form of the reference implementation.
@@ -231,7 +248,7 @@ func (s *People) comparePassword(password, hash string) (ok, outdated bool, err 
 		return false, false, errors.New("a password's hash is malformed")
 	}
 	s.hashed.Add(1)
-	given := argon2.IDKey([]byte(password), salt, time, memory, threads, uint32(len(key))) //nolint:gosec // a few bytes
+	given := argon2.IDKey([]byte(opaque(password)), salt, time, memory, threads, uint32(len(key))) //nolint:gosec // a few bytes
 	outdated = memory != s.passwordMemory() || time != argonTime || threads != argonThreads
 	return subtle.ConstantTimeCompare(given, key) == 1, outdated, nil
 }
@@ -241,11 +258,15 @@ func IsPasswordTooLong(password string) bool {
 	return utf8.RuneCountInString(password) > models.MaxPassword
 }
 
+func isOneCharacter(text string) bool {
+	return text == "" || strings.TrimLeft(text, string([]rune(text)[0])) == ""
+}
+
 // checkNewPassword returns what is wrong with a password that a person chose. email and
 // name are the person's.
 func checkNewPassword(password, email, name string) []models.FieldError {
 	field := models.FieldError{Pointer: "/password"}
-	lower := strings.ToLower(password)
+	folded := models.Fold(password)
 	switch {
 	case password == "":
 		field.Code, field.Detail = "required", "Enter a password."
@@ -253,9 +274,9 @@ func checkNewPassword(password, email, name string) []models.FieldError {
 		field.Code, field.Detail = "too_short", fmt.Sprintf("A password has at least %d characters.", models.MinPassword)
 	case IsPasswordTooLong(password):
 		field.Code, field.Detail = "too_long", fmt.Sprintf("A password has at most %d characters.", models.MaxPassword)
-	case !utf8.ValidString(password):
-		field.Code, field.Detail = "value", "The password is not text."
-	case strings.TrimLeft(lower, string([]rune(lower)[0])) == "" || strings.EqualFold(password, email) || strings.EqualFold(password, name):
+	case !utf8.ValidString(password) || !IsPasswordOfText(password):
+		field.Code, field.Detail = "value", "The password has characters that cannot be entered everywhere, such as control characters."
+	case isOneCharacter(folded) || folded == models.Fold(email) || folded == models.Fold(name):
 		field.Code, field.Detail = "value", "Choose a password that is not your name, your e-mail address or one repeated character."
 	default:
 		return nil

@@ -69,21 +69,20 @@ func (s *People) ListForPerson(ctx context.Context, actor store.Actor, organizat
 			return nil, err
 		}
 	}
-	args := filter.Args()
-	args["organization"], args["now"] = OrganizationOf(actor, organizationID), s.CurrentTime()
+	args := filter.Args(OrganizationOf(actor, organizationID))
+	args["now"] = s.CurrentTime()
 	args["deactivated"], args["definition"], args["outside"] = filter.Deactivated, filter.DefinitionID, filter.OutsideTeam
 	return store.FindAll[PersonSummary](ctx, s.Store, actor.OrganizationID, peopleQuery, args)
 }
 
-// peopleQuery reads a page of people by name. The index of their e-mail addresses also lists
-// the organization's people.
+// peopleQuery reads a page of people by name, along the index of names.
 var peopleQuery = `
 	SELECT ` + personSummaryColumns + personSummaryTables + `
-	WHERE p.organization_id = @organization AND (p.deactivated_at IS NOT NULL) = @deactivated
+	WHERE i.organization_id = @organization AND i.kind = 'person' AND i.deleted_at IS NULL AND (p.deactivated_at IS NOT NULL) = @deactivated
 		AND (@definition = '' OR p.organization_definition_id = @definition)
-		AND (@outside = '' OR NOT EXISTS (SELECT FROM team_members WHERE team_id = @outside AND member_id = p.id))
-		AND ` + store.Fill(lists.InNamePage, "w", "i", "text", "p.email") + `
-	ORDER BY lower(i.name), p.id LIMIT @limit`
+		AND i.id NOT IN (SELECT member_id FROM team_members WHERE team_id = @outside)
+		AND ` + store.Fill(lists.InNamePage, "w", "i", "words", "i.words || p.words") + `
+	ORDER BY i.sort_key, i.id LIMIT @limit`
 
 // PersonForPerson returns a person of the organization with the person's access. Any person of the
 // organization may read it. Errors: not_found, permission_denied for an integration, unavailable.
@@ -121,7 +120,7 @@ var (
 	ownedIntegrationsQuery = `
 		SELECT i.id AS identity_id, i.kind, i.name FROM integrations n JOIN identities i ON i.id = n.id
 		WHERE n.organization_id = @organization AND @id = ANY (n.owners) AND n.deleted_at IS NULL
-		ORDER BY lower(i.name), i.id LIMIT @max`
+		ORDER BY i.sort_key, i.id LIMIT @max`
 	openWorkOrdersQuery = store.Fill(`
 		SELECT w.id, w.number, w.title, w.status FROM work_order_assignees x
 		CROSS JOIN LATERAL (SELECT * FROM work_orders WHERE id = x.work_order_id LIMIT 1) w
@@ -170,5 +169,5 @@ func (s *People) OrganizationDefinitions(ctx context.Context, actor store.Actor)
 	}
 	return store.FindAll[inventory.DefinitionSummary](ctx, s.Store, actor.OrganizationID, `
 		SELECT id, name, retired, grants FROM organization_permission_definitions WHERE organization_id = @organization
-		ORDER BY lower(name), id LIMIT 1000`, pgx.NamedArgs{"organization": actor.OrganizationID})
+		ORDER BY sort_key, id LIMIT 1000`, pgx.NamedArgs{"organization": actor.OrganizationID})
 }

@@ -83,7 +83,7 @@ func invited(t *store.Tx, actor store.Actor, o lockedOrganization, in Invitation
 		return p, err
 	}
 	p.organization = o
-	err = t.DB.Take(&p.person, "organization_id = ? AND lower(email) = ?", o.ID, strings.ToLower(in.Email)).Error
+	err = t.DB.Take(&p.person, "organization_id = ? AND folded_email = ?", o.ID, models.Fold(in.Email)).Error
 	if store.NotFound(err) {
 		return p, createPerson(t, actor, &p, in)
 	}

@@ -183,8 +183,8 @@ func (s *People) candidates(ctx context.Context, attempt SignInAttempt) ([]candi
 		SELECT p.id AS person_id, p.password_hash, i.name AS organization, p.deactivated_at IS NULL AND NOT o.suspended AND NOT o.openid_required AS may,
 			p.deactivated_at IS NULL AND o.suspended AND NOT o.openid_required AS suspended
 		FROM people p JOIN organizations o ON o.id = p.organization_id JOIN identities i ON i.id = o.id
-		WHERE lower(p.email) = lower($1) AND p.password_hash IS NOT NULL
-		ORDER BY i.name, p.id LIMIT $2`, strings.TrimSpace(attempt.Email), maxCandidates)
+		WHERE p.folded_email = $1 AND p.password_hash IS NOT NULL
+		ORDER BY i.name, p.id LIMIT $2`, models.Fold(attempt.Email), maxCandidates)
 }
 
 // replaceHash stores a hash made with the current parameters, unless the password has changed, and

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"millwright/models"
 	"millwright/service/store"
 )
 
@@ -152,7 +153,7 @@ func (a *admission) allows(personID string) bool {
 // admit returns which passwords the attempt may check. It writes nothing. Errors:
 // *TooManyAttemptsError if it may check no password, unavailable.
 func (s *People) admit(ctx context.Context, attempt SignInAttempt) (*admission, error) {
-	email, network := normalEmail(attempt.Email), guesserOf(attempt.Client.Network)
+	email, network := models.Fold(attempt.Email), guesserOf(attempt.Client.Network)
 	a := &admission{
 		network:  newAttemptCount(s.Store, failuresPerNetwork, shortWindow, "network and account", network, email),
 		account:  newAttemptCount(s.Store, guessedAfter, longWindow, "account", email),
@@ -233,8 +234,6 @@ func guesserOf(network string) string {
 }
 
 const guesserBits = 48
-
-func normalEmail(email string) string { return strings.ToLower(strings.TrimSpace(email)) }
 
 // knownUse is what the ids of people are sealed for, in the cookie of a browser in which they have
 // signed in. It does not name their e-mail address: someone else may invite it to another

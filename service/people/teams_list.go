@@ -38,8 +38,8 @@ const teamSummaryQuery = `
 const teamsOfOrganization = `SELECT * FROM identities WHERE organization_id = @organization AND kind = 'team' AND deleted_at IS NULL`
 
 var (
-	teamListQuery = store.Fill(teamSummaryQuery, "of", teamsOfOrganization+` AND `+store.Fill(lists.InNamePage, "w", "identities", "text", "''")+`
-			ORDER BY lower(name), id LIMIT @limit`) + ` ORDER BY lower(i.name), i.id`
+	teamListQuery = store.Fill(teamSummaryQuery, "of", teamsOfOrganization+` AND `+store.Fill(lists.InNamePage, "w", "identities", "words", "words")+`
+			ORDER BY sort_key, id LIMIT @limit`) + ` ORDER BY i.sort_key, i.id`
 	teamQuery = store.Fill(teamSummaryQuery, "of", teamsOfOrganization+` AND id = @id`)
 )
 
@@ -50,8 +50,8 @@ func (s *People) TeamsForPerson(ctx context.Context, actor store.Actor, filter l
 	if err := access.RequirePerson(actor, "The list of teams"); err != nil {
 		return nil, err
 	}
-	args := filter.Args()
-	args["organization"], args["max"] = actor.OrganizationID, inventory.MaxEffects
+	args := filter.Args(actor.OrganizationID)
+	args["max"] = inventory.MaxEffects
 	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueAll(pipeline, &found, teamListQuery, args)
 		return nil
@@ -73,13 +73,13 @@ type TeamMember struct {
 const teamMembersQuery = `
 	SELECT i.id, i.name, i.kind, p.email, p.deactivated_at
 	FROM (SELECT i.* FROM team_members m
-		CROSS JOIN LATERAL (SELECT id, name, kind FROM identities WHERE id = m.member_id LIMIT 1) i
+		CROSS JOIN LATERAL (SELECT id, name, sort_key, words, kind FROM identities WHERE id = m.member_id LIMIT 1) i
 		WHERE m.team_id = @id AND {page}
-		ORDER BY lower(i.name), i.id LIMIT @limit) i
+		ORDER BY i.sort_key, i.id LIMIT @limit) i
 	LEFT JOIN LATERAL (SELECT email, deactivated_at FROM people WHERE id = i.id LIMIT 1) p ON true
-	ORDER BY lower(i.name), i.id`
+	ORDER BY i.sort_key, i.id`
 
-var teamMemberPageQuery = store.Fill(teamMembersQuery, "page", store.Fill(lists.InNamePage, "w", "i", "text", "(SELECT email FROM people WHERE id = i.id)"))
+var teamMemberPageQuery = store.Fill(teamMembersQuery, "page", store.Fill(lists.InNamePage, "w", "i", "words", "i.words || coalesce((SELECT words FROM people WHERE id = i.id), '')"))
 
 // TeamDetail is a team with a page of its members.
 type TeamDetail struct {
@@ -98,8 +98,8 @@ func (s *People) TeamForPerson(ctx context.Context, actor store.Actor, id string
 	if !models.IsID(id, models.PrefixIdentity) {
 		return found, models.NotFound()
 	}
-	args := filter.Args()
-	args["organization"], args["id"], args["max"] = actor.OrganizationID, id, inventory.MaxEffects
+	args := filter.Args(actor.OrganizationID)
+	args["id"], args["max"] = id, inventory.MaxEffects
 	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &found.TeamSummary, models.NotFound(), teamQuery, args)
 		store.QueueAll(pipeline, &found.People, teamMemberPageQuery, args)
@@ -143,8 +143,8 @@ func (s *People) TeamsOfPerson(ctx context.Context, actor store.Actor, personID 
 	return store.KnownList[Team](ctx, s.Store, actor.OrganizationID,
 		`SELECT EXISTS (SELECT FROM people WHERE id = $1 AND organization_id = $2)`, []any{personID, actor.OrganizationID}, `
 		SELECT i.id, i.organization_id, i.name FROM team_members m
-		CROSS JOIN LATERAL (SELECT id, organization_id, name FROM identities WHERE id = m.team_id AND deleted_at IS NULL LIMIT 1) i
-		WHERE m.member_id = $1 ORDER BY lower(i.name), i.id LIMIT $2`, []any{personID, inventory.MaxEffects})
+		CROSS JOIN LATERAL (SELECT id, organization_id, name, sort_key FROM identities WHERE id = m.team_id AND deleted_at IS NULL LIMIT 1) i
+		WHERE m.member_id = $1 ORDER BY i.sort_key, i.id LIMIT $2`, []any{personID, inventory.MaxEffects})
 }
 
 // TeamEffects returns a team, and to how many work orders that are neither complete nor

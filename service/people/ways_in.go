@@ -96,8 +96,8 @@ func (s *People) ChangePersonEmail(ctx context.Context, actor store.Actor, key s
 		if err := store.Invalid(checkEmail(email)); err != nil {
 			return false, err
 		}
-		taken, err := store.ScanOne[bool](t, nil, `SELECT EXISTS (SELECT FROM people WHERE organization_id = ? AND lower(email) = lower(?) AND id <> ?)`,
-			p.organization.ID, email, id)
+		taken, err := store.ScanOne[bool](t, nil, `SELECT EXISTS (SELECT FROM people WHERE organization_id = ? AND folded_email = ? AND id <> ?)`,
+			p.organization.ID, models.Fold(email), id)
 		if err == nil && taken {
 			err = models.Invalid(models.FieldError{Pointer: "/email", Code: "taken", Detail: "Another person of the organization has this e-mail address."})
 		}

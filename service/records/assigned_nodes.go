@@ -42,7 +42,7 @@ var AssignedNodesQuery = store.Fill(`
 		`+access.PathOf+`
 	FROM (`+assignmentsOf+`) g
 	CROSS JOIN LATERAL (SELECT name, applies_below, grants FROM permission_definitions WHERE id = g.definition_id LIMIT 1) d
-	CROSS JOIN LATERAL (SELECT id, name, kind FROM inventory_nodes WHERE id = g.node_id LIMIT 1) v
+	CROSS JOIN LATERAL (SELECT id, name, sort_key, kind FROM inventory_nodes WHERE id = g.node_id LIMIT 1) v
 	WHERE `+access.PersonSees+`
 	ORDER BY `+store.Fill(inventory.InNameOrder, "n", "v")+`, g.identity_id`, "w", "v", "actor", "$3", "organization", "$4")
 

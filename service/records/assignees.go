@@ -62,8 +62,8 @@ const AssigneesOf = `FROM inventory_closure c
 
 var assigneesQuery = store.Fill(`
 	SELECT `+AssigneeColumns+`, `+store.Fill(access.PersonSees, "w", "v")+` AS source_seen
-	`+AssigneesOf+` AND (@id = '' OR (c.depth, lower(i.name), i.id) > (@depth, lower(@name), @id))
-	ORDER BY c.depth, lower(i.name), i.id LIMIT @limit`, "actor", "@actor", "organization", "@organization", "node", "@node")
+	`+AssigneesOf+` AND (@id = '' OR (c.depth, i.sort_key, i.id) > (@depth, @key, @id))
+	ORDER BY c.depth, i.sort_key, i.id LIMIT @limit`, "actor", "@actor", "organization", "@organization", "node", "@node")
 
 // Assignees returns who has which permission definition on a node that the person sees: by
 // an assignment on the node itself first, then by those above that apply below. Errors:
@@ -80,7 +80,7 @@ func (s *Records) Assignees(ctx context.Context, actor store.Actor, nodeID strin
 	}
 	args := pgx.NamedArgs{
 		"actor": actor.IdentityID, "organization": actor.OrganizationID, "node": nodeID,
-		"depth": page.After.Depth, "name": page.After.Name, "id": page.After.IdentityID,
+		"depth": page.After.Depth, "key": models.SortKey(page.After.Name), "id": page.After.IdentityID,
 		"limit": min(cmp.Or(page.Limit, models.DefaultPageSize), models.MaxPageSize+1),
 	}
 	return store.KnownList[Assignee](ctx, s.Store, actor.OrganizationID, inventory.SeesNode, []any{args}, assigneesQuery, []any{args})
@@ -106,9 +106,9 @@ func (s *Records) AssigneeChoices(ctx context.Context, actor store.Actor, nodeID
 		store.QueueAll(pipeline, &choices.Definitions, `
 			SELECT p.id, p.name, p.applies_below, p.grants FROM permission_definitions p
 			WHERE p.organization_id = $1 AND NOT p.retired AND ((SELECT admin FROM people WHERE id = $3) OR `+store.Fill(inventory.Exceeds, "d", "p", "actor", "$3", "node", "$4")+` = '{}')
-			ORDER BY lower(p.name), p.id LIMIT $2`, actor.OrganizationID, inventory.MaxChoices, actor.IdentityID, nodeID)
-		store.QueueAll(pipeline, &choices.Identities, `SELECT i.* FROM `+store.Fill(inventory.AssignableIdentities, "organization", "$1")+` i
-			ORDER BY i.kind = 'person', lower(i.name), i.id LIMIT $2`, actor.OrganizationID, inventory.MaxChoices)
+			ORDER BY p.sort_key, p.id LIMIT $2`, actor.OrganizationID, inventory.MaxChoices, actor.IdentityID, nodeID)
+		store.QueueAll(pipeline, &choices.Identities, `SELECT i.id, i.name, i.kind, i.email, i.owner_names FROM `+store.Fill(inventory.AssignableIdentities, "organization", "$1")+` i
+			ORDER BY i.kind = 'person', i.sort_key, i.id LIMIT $2`, actor.OrganizationID, inventory.MaxChoices)
 		return nil
 	}, func() (AssigneeChoices, error) { return choices, nil })
 }

@@ -49,12 +49,12 @@ var feedbackCreations = store.ByPeople(func(people string) string {
 		` + store.Fill(managersOrAdmins, "node", "n.id", "organization", "o.id") + ` AS managers,
 		` + store.Fill(store.NodeReference, "node", "n.id") + ` AS inventory,
 		` + store.Fill(store.PeopleAmong("@actor"), "people", people) + `,
-		coalesce(f.external_id = @external, false) AS taken,
-		CASE WHEN f.external_id = @external AND ` + store.Fill(access.ReadableFeedback, "w", "f", "actor", "@actor") + ` THEN f.id END AS existing
+		coalesce(f.external_key = @external, false) AS taken,
+		CASE WHEN f.external_key = @external AND ` + store.Fill(access.ReadableFeedback, "w", "f", "actor", "@actor") + ` THEN f.id END AS existing
 	FROM organizations o
 	LEFT JOIN inventory_nodes n ON n.organization_id = o.id AND n.id = @node
-	LEFT JOIN LATERAL (SELECT * FROM feedback WHERE organization_id = o.id AND external_id >= @external
-		ORDER BY organization_id, external_id LIMIT 1) f ON true
+	LEFT JOIN LATERAL (SELECT * FROM feedback WHERE organization_id = o.id AND external_key >= @external
+		ORDER BY organization_id, external_key LIMIT 1) f ON true
 	WHERE o.id = @organization`
 })
 
@@ -74,7 +74,7 @@ func (s *Records) CreateFeedback(ctx context.Context, actor store.Actor, key sto
 func (s *Records) createFeedback(ctx context.Context, actor store.Actor, key store.Key, in NewFeedback, known *feedbackCreation) (store.WriteResult, error) {
 	return s.write(ctx, actor, key, http.StatusCreated, store.Lock{}, func(reading *pgx.Batch) {
 		store.QueueOne(reading, known, nil, feedbackCreations[actor.ShowPeople], pgx.NamedArgs{
-			"actor": actor.IdentityID, "organization": actor.OrganizationID, "node": in.InventoryID, "external": in.ExternalID,
+			"actor": actor.IdentityID, "organization": actor.OrganizationID, "node": in.InventoryID, "external": models.ExternalKey(in.ExternalID),
 		})
 	}, func(t *store.Tx) (string, any, error) {
 		if err := known.check(actor, in); err != nil {

@@ -9,7 +9,6 @@ import (
 
 	"millwright/models"
 	"millwright/service/access"
-	"millwright/service/inventory"
 	"millwright/service/lists"
 	"millwright/service/store"
 )
@@ -29,15 +28,10 @@ func (s *Records) FeedbackForPerson(ctx context.Context, actor store.Actor, filt
 	return lists.DecodePage[models.FeedbackRecord](s.FeedbackList(ctx, actor, filter, request))
 }
 
-// feedbackWordsQuery selects the newest feedback with all words of @text that @actor may read. It
+// feedbackWordsQuery selects the newest feedback with the @words that @actor may read. It
 // looks at @most that have them.
 var feedbackWordsQuery = `
-	WITH words AS MATERIALIZED (
-		SELECT string_agg(` + inventory.WordTerm + `, ' & ') AS query
-		FROM search_words(@organization, @text) words, unnest(words) WITH ORDINALITY u (word, nth)
-	)
-	SELECT w.id FROM (SELECT f.id FROM words CROSS JOIN LATERAL (
-			SELECT id FROM feedback WHERE array_to_tsvector(search_words(organization_id, subject || ' ' || coalesce(external_id, ''))) @@ words.query::tsquery LIMIT @most) f) m
+	SELECT w.id FROM (SELECT id FROM feedback WHERE words @@ @words::tsquery LIMIT @most) m
 	CROSS JOIN LATERAL (SELECT * FROM feedback WHERE id = m.id LIMIT 1) w
 	WHERE ` + store.Fill(access.ReadableFeedback, "w", "w", "actor", "@actor") + ` ORDER BY w.id DESC LIMIT @limit`
 
@@ -48,7 +42,7 @@ func (s *Records) feedbackWithWords(ctx context.Context, actor store.Actor, text
 	}
 	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueValues(pipeline, &ids, feedbackWordsQuery, pgx.NamedArgs{
-			"actor": actor.IdentityID, "organization": actor.OrganizationID, "text": text, "most": maxWordMatches, "limit": models.MaxPageSize,
+			"actor": actor.IdentityID, "words": models.WordQuery(models.SearchWords(text), actor.OrganizationID), "most": maxWordMatches, "limit": models.MaxPageSize,
 		})
 		return nil
 	}, func() ([]string, error) { return ids, nil })

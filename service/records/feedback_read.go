@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"golang.org/x/text/unicode/norm"
+
 	"millwright/models"
 	"millwright/service/access"
 	"millwright/service/lists"
@@ -82,7 +84,7 @@ type FeedbackFilter struct {
 	ExternalID  string
 	CreatorID   string
 	// Text are words of the subject and the external id, for people: the newest with all of them are
-	// listed. The last may be the beginning of one.
+	// listed.
 	Text string
 }
 
@@ -97,7 +99,10 @@ func (s *Records) FeedbackList(ctx context.Context, actor store.Actor, filter Fe
 	q.NarrowBy(models.GrantFeedbackRead, filter.InventoryID)
 	q.OfStatuses(store.TextsOf(filter.Statuses))
 	q.WhereText("{w}.inventory_id IN (SELECT node_id FROM inventory_closure WHERE ancestor_id = @node)", "node", filter.InventoryID)
-	q.WhereText("{w}.external_id = @external", "external", filter.ExternalID)
+	if filter.ExternalID != "" {
+		q.Args["key"] = models.Trim(norm.NFC.String(filter.ExternalID)) // which the index has
+		q.Where("{w}.external_key = @key AND {w}.external_id = @external", "external", norm.NFC.String(filter.ExternalID))
+	}
 	q.OfCreator(filter.CreatorID)
 	return lists.List[listedFeedback](ctx, s.Store, q, request)
 }

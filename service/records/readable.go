@@ -115,22 +115,18 @@ func queueReadableRecords(pipeline *pgx.Batch, found [][]Readable, actor store.A
 	}
 }
 
-// namedQuery selects the ids of what @text is the number, external id or code of: in the
-// organization, and work orders in those whose service company it is. No index has numbers, but
-// their words are found by one.
+// namedQuery selects the ids of what has the number, the external id or the code: in the organization, and work
+// orders in those whose service company it is. No index has numbers, but their words are found by one.
 const namedQuery = `
-	WITH owners AS MATERIALIZED (SELECT @organization::text AS id UNION ALL (SELECT customer_id FROM service_companies WHERE company_id = @organization LIMIT @customers))
-	(SELECT w.id FROM owners o CROSS JOIN LATERAL (
-			SELECT id FROM work_orders WHERE organization_id = o.id AND external_id = @text ORDER BY work_orders.id DESC LIMIT @limit) w)
+	(SELECT id FROM work_order_words WHERE words @@ @codes::tsquery ORDER BY id DESC LIMIT @limit)
 	UNION ALL
-	(SELECT w.id FROM owners o
-		CROSS JOIN LATERAL (SELECT id FROM work_order_words WHERE @number::bigint > 0 AND words @@ ('''' || right(o.id, 10) || @number::bigint || '''')::tsquery LIMIT 10000) m
+	(SELECT w.id FROM (SELECT id FROM work_order_words WHERE @number::bigint > 0 AND words @@ @numbers::tsquery LIMIT 10000) m
 		CROSS JOIN LATERAL (SELECT id, number FROM work_orders WHERE id = m.id LIMIT 1) w
 		WHERE w.number = @number::bigint LIMIT @limit)
 	UNION ALL
-	(SELECT id FROM feedback WHERE organization_id = @organization AND external_id = @text LIMIT 1)
+	(SELECT id FROM feedback WHERE words @@ @code::tsquery LIMIT @limit)
 	UNION ALL
-	(SELECT id FROM inventory_nodes WHERE organization_id = @organization AND external_id = @text LIMIT @limit)`
+	(SELECT id FROM inventory_nodes WHERE words @@ @code::tsquery LIMIT @limit)`
 
 // maxNamed limits the records of each kind that a number, an external id or a code names.
 const maxNamed = 20
@@ -150,11 +146,17 @@ func (s *Records) Named(ctx context.Context, actor store.Actor, text string) ([]
 	if err != nil {
 		number = 0
 	}
+	var owners []string
+	code := []models.SearchedWord{models.CodeWord(text)}
 	found := make([][]Readable, len(readableQueries))
 	return store.ReadInRounds(ctx, s.Store, actor.OrganizationID, store.Rounds{func(pipeline *pgx.Batch) error {
+		store.QueueValues(pipeline, &owners, ownersQuery, pgx.NamedArgs{"organization": actor.OrganizationID, "customers": maxCustomers})
+		return nil
+	}, func(pipeline *pgx.Batch) error {
 		if ids == nil {
 			store.QueueValues(pipeline, &ids, namedQuery, pgx.NamedArgs{
-				"organization": actor.OrganizationID, "text": text, "number": number, "customers": maxCustomers, "limit": maxNamed,
+				"code": models.WordQuery(code, actor.OrganizationID), "codes": models.WordQuery(code, owners...),
+				"numbers": models.WordQuery(models.SearchWords(strconv.FormatInt(number, 10)), owners...), "number": number, "limit": maxNamed,
 			})
 		}
 		return nil

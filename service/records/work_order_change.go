@@ -165,5 +165,10 @@ func (c *workOrderChange) save() error {
 	if err := c.Update(c.state.WorkOrder, &c.row.WorkOrder); err != nil {
 		return err
 	}
+	if c.Changes["title"] != nil || c.Changes["external_id"] != nil {
+		if err := c.Upsert(c.row.WordsOfWorkOrder()); err != nil {
+			return err
+		}
+	}
 	return effects.Queue(c.Tx, c.Change)
 }

@@ -2,7 +2,6 @@ package records
 
 import (
 	"context"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -56,21 +55,21 @@ var creatableNodeQuery = `
 
 const formChoicesQuery = `
 	SELECT f.id, f.name, (SELECT count(*) FROM (SELECT FROM questions q WHERE q.form_id = f.id AND NOT q.retired LIMIT 1000) q) AS questions
-	FROM forms f WHERE f.organization_id = $1 AND NOT f.retired ORDER BY lower(f.name), f.id LIMIT $2`
+	FROM forms f WHERE f.organization_id = $1 AND NOT f.retired ORDER BY f.sort_key, f.id LIMIT $2`
 
 // byKind orders the identities i by kind, teams first.
 const byKind = `array_position(ARRAY['team', 'person', 'organization', 'integration'], i.kind::text)`
 
 // candidatesQuery reads the identities that are connected to the node $1. Their names have the
-// text $3, unless they are among $4; integrations are left out if there is no text, and who is gone
+// words $3, unless they are among $4; integrations are left out if there is no text, and who is gone
 // in any case.
 var candidatesQuery = store.Fill(`
 	SELECT i.id, i.name, i.kind
 	FROM (`+connectedTo+`) connected
 	CROSS JOIN LATERAL (SELECT * FROM identities WHERE id = connected.identity_id LIMIT 1) i
 	WHERE `+store.Fill(access.CanAct, "identity", "i.id")+`
-		AND (strpos(lower(i.name), $3) > 0 AND (i.kind <> 'integration' OR $3 <> '') OR i.id = ANY ($4::text[]))
-	ORDER BY i.id = ANY ($4::text[]) DESC, `+byKind+`, lower(i.name), i.id
+		AND (($3 = '' OR i.words @@ $3::tsquery) AND (i.kind <> 'integration' OR $3 <> '') OR i.id = ANY ($4::text[]))
+	ORDER BY i.id = ANY ($4::text[]) DESC, `+byKind+`, i.sort_key, i.id
 	LIMIT $2`, "node", "$1")
 
 // WorkOrderChoices returns what the actor, a person, can choose from to create a work order
@@ -90,7 +89,7 @@ func (s *Records) WorkOrderChoices(ctx context.Context, actor store.Actor, nodeI
 	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &node, models.NotFound(), creatableNodeQuery, actor.IdentityID, actor.OrganizationID, nodeID)
 		store.QueueAll(pipeline, &choices.Forms, formChoicesQuery, actor.OrganizationID, MaxFormChoices+1)
-		store.QueueAll(pipeline, &choices.Candidates, candidatesQuery, nodeID, MaxCandidates+1, strings.ToLower(models.Trim(text)), append([]string{}, chosen...))
+		store.QueueAll(pipeline, &choices.Candidates, candidatesQuery, nodeID, MaxCandidates+1, models.WordQuery(models.SearchWords(text), actor.OrganizationID), append([]string{}, chosen...))
 		return nil
 	}, func() (WorkOrderChoices, error) {
 		if len(node.Grants) == 0 {

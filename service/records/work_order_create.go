@@ -271,6 +271,9 @@ func insertWorkOrder(t *store.Tx, actor store.Actor, row *WorkOrderRow) error {
 	if err := t.Create(&row.WorkOrder); err != nil {
 		return err
 	}
+	if err := t.Create(row.WordsOfWorkOrder()); err != nil {
+		return err
+	}
 	assignees := assigneeRows(row.ID, row.Assigned, 0)
 	if err := t.Create(&assignees); err != nil { // at least a worker
 		return err

@@ -3,7 +3,6 @@ package records
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -79,7 +78,7 @@ var sentBackQuery = `
 // that is no active person, the first by name of the nearest inventory managers.
 var contactOf = `(SELECT jsonb_build_object('name', i.name, 'email', p.email, 'phone', p.phone) FROM people p JOIN identities i ON i.id = p.id
 			WHERE p.deactivated_at IS NULL AND p.id = ANY (w.created_by::text || ` + store.Fill(nearestManagers, "node", "w.inventory_id", "except", "'{}'::text[]") + `::text[])
-			ORDER BY p.id = w.created_by DESC, lower(i.name), i.id LIMIT 1)`
+			ORDER BY p.id = w.created_by DESC, i.sort_key, i.id LIMIT 1)`
 
 // May reports whether the actor may do the operation now.
 func (d WorkOrderDetail) May(operation models.Operation) bool { return d.Forbidden[operation] == nil }
@@ -210,12 +209,12 @@ const maxAssigneeChoices = 50
 var assigneeChoicesQuery = `
 	SELECT i.id, i.name, i.kind FROM ({candidates}) c JOIN identities i ON i.id = c.identity_id
 	WHERE (i.organization_id = $2 OR i.id IN (SELECT s.company_id FROM service_companies s WHERE s.customer_id = $2))
-		AND i.id <> ALL ($3) AND (i.id = ANY ($6::text[]) OR strpos(lower(i.name), $4) > 0 AND (i.kind <> 'integration' OR $4 <> ''))
+		AND i.id <> ALL ($3) AND (i.id = ANY ($6::text[]) OR ($4 = '' OR i.words @@ $4::tsquery) AND (i.kind <> 'integration' OR $4 <> ''))
 		AND ` + store.Fill(access.CanAct, "identity", "i.id") + `
-	ORDER BY i.id = ANY ($6::text[]) DESC, ` + byKind + `, lower(i.name), i.id LIMIT $5`
+	ORDER BY i.id = ANY ($6::text[]) DESC, ` + byKind + `, i.sort_key, i.id LIMIT $5`
 
 // WorkOrderAssignees returns those whom the person may assign to the work order and whose name
-// contains the search, after the chosen ones: teams, people, service companies, and integrations
+// has the words of the search, after the chosen ones: teams, people, service companies, and integrations
 // if there is a search. They are identities connected to its node, or, for a customer's work
 // order, the person's own people, teams and integrations (api.md 4.3 and 4.5). Errors:
 // not_found, and as for assigning: permission_denied, read_only.
@@ -242,7 +241,7 @@ func (s *Records) WorkOrderAssignees(ctx context.Context, actor store.Actor, id,
 			candidates = `SELECT id AS identity_id FROM identities WHERE organization_id = $2 AND kind <> 'organization' AND $1 <> ''`
 		}
 		store.QueueAll(pipeline, &choices, store.Fill(assigneeChoicesQuery, "candidates", candidates),
-			row.InventoryID, actor.OrganizationID, row.Assigned.All(), strings.ToLower(models.Trim(search)), maxAssigneeChoices+1, append([]string{}, chosen...))
+			row.InventoryID, actor.OrganizationID, row.Assigned.All(), models.WordQuery(models.SearchWords(search), actor.OrganizationID), maxAssigneeChoices+1, append([]string{}, chosen...))
 		return nil
 	}}, func() (WorkOrderAssignees, error) {
 		return WorkOrderAssignees{choices[:min(len(choices), maxAssigneeChoices)], len(choices) > maxAssigneeChoices, a.forCustomer()}, nil

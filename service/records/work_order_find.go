@@ -79,7 +79,7 @@ const namesQuery = `
 	(SELECT i.id, i.name FROM identities i
 	WHERE @text <> '` + SearchMe + `' AND i.organization_id = ANY (ARRAY(SELECT @organization::text UNION ALL SELECT company_id FROM service_companies WHERE customer_id = @organization))
 		AND (i.organization_id = @organization OR i.kind = 'organization')
-		AND (i.id = @text AND i.organization_id = @organization OR strpos(lower(i.name), lower(@text)) > 0)
+		AND (i.id = @text AND i.organization_id = @organization OR i.words @@ @words::tsquery)
 	ORDER BY i.id LIMIT @limit)`
 
 // queueNames adds the queries of what the search's strings stand for.
@@ -87,7 +87,8 @@ func (f *workOrderFinder) queueNames(pipeline *pgx.Batch) error {
 	queue := func(into *[]NamedRecord, text string) {
 		if text != "" {
 			store.QueueAll(pipeline, into, namesQuery, pgx.NamedArgs{
-				"text": text, "actor": f.Actor.IdentityID, "organization": f.Actor.OrganizationID, "limit": maxSearchNames + 1,
+				"text": text, "words": models.WordQuery(models.SearchWords(text), f.Actor.OrganizationID), "actor": f.Actor.IdentityID,
+				"organization": f.Actor.OrganizationID, "limit": maxSearchNames + 1,
 			})
 		}
 	}
@@ -97,7 +98,7 @@ func (f *workOrderFinder) queueNames(pipeline *pgx.Batch) error {
 		inventory.QueueNamedNodes(pipeline, &f.nodes, f.Actor, f.search.Node, `EXISTS (SELECT FROM `+access.RightsOn+`)`)
 	}
 	if f.searchesWords() {
-		f.queueWords(pipeline)
+		store.QueueValues(pipeline, &f.words.owners, ownersQuery, pgx.NamedArgs{"organization": f.Actor.OrganizationID, "customers": maxCustomers})
 	}
 	return nil
 }
@@ -142,9 +143,13 @@ func (f *workOrderFinder) resolve() error {
 	if err := f.resolveNode(); err != nil {
 		return err
 	}
-	// A text of punctuation alone has no words.
-	f.nothing = f.nothing || f.searchesWords() && len(f.words.of[0]) == 0
-	if f.searchesWords() && len(f.words.of[0]) > maxSearchWords {
+	if f.searchesWords() {
+		f.words.words = models.SearchWords(f.search.Text)
+		if f.search.ExternalID != "" {
+			f.words.words = append(f.words.words, models.CodeWord(f.search.ExternalID))
+		}
+	}
+	if len(f.words.words) > maxSearchWords {
 		return models.Errorf(models.CodeInvalidRequest, "A search has at most %d words.", maxSearchWords)
 	}
 	return nil

@@ -215,9 +215,6 @@ func (f *workOrderFinder) filters(statuses []string) []string {
 	if f.search.Incoming {
 		add(Incoming, "", nil)
 	}
-	if f.search.ExternalID != "" {
-		add(`{w}.external_id = @external`, "external", f.search.ExternalID)
-	}
 	if f.search.Assignee != "" {
 		role := ``
 		if f.search.ToDo {

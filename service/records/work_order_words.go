@@ -4,10 +4,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
+	"millwright/models"
 	"millwright/service/inventory"
 	"millwright/service/store"
 )
@@ -15,8 +15,9 @@ import (
 // wordSearch is what a search has found out about its words. A work order matches if each occurs
 // in its number, title or external id, or in the name or code of a node on its path.
 type wordSearch struct {
-	// of are the words of each organization.
-	of [][]string
+	words []models.SearchedWord
+	// owners are the organizations whose work orders the actor may read.
+	owners []string
 	// found are work orders that match. many is true if too many contain all words in their own
 	// fields: these are found in the order of the list.
 	found []string
@@ -33,18 +34,10 @@ type nodesWithWords struct {
 	Found bool `db:"-"`
 }
 
-// wordsQuery selects the words of @text in each organization whose work orders the actor may
-// read: its own, and those whose service company it is.
-const wordsQuery = `
-	SELECT search_words(o.id, @text) FROM (
-		SELECT @organization::text AS id UNION ALL (SELECT customer_id FROM service_companies WHERE company_id = @organization LIMIT @limit)) o`
-
-// queueWords adds the query of the search's words.
-func (f *workOrderFinder) queueWords(pipeline *pgx.Batch) {
-	store.QueueValues(pipeline, &f.words.of, wordsQuery, pgx.NamedArgs{
-		"text": f.search.Text + " " + f.search.ExternalID, "organization": f.Actor.OrganizationID, "limit": maxCustomers,
-	})
-}
+// ownersQuery selects the organizations whose work orders an actor may read: its own, and those whose service
+// company it is.
+const ownersQuery = `
+	SELECT @organization::text AS id UNION ALL (SELECT customer_id FROM service_companies WHERE company_id = @organization LIMIT @customers)`
 
 // nodesQuery selects the nodes that have words of @terms, by which they have.
 var nodesQuery = `SELECT words, array_agg(node_id) AS nodes FROM (` + store.Fill(inventory.NodesWithWords, "terms", "@terms::text[]", "most", "@most") + `) n
@@ -53,7 +46,7 @@ var nodesQuery = `SELECT words, array_agg(node_id) AS nodes FROM (` + store.Fill
 // queueMatches adds the queries of the work orders that have all words, and of the nodes that
 // have some. An external id is none of a node.
 func (f *workOrderFinder) queueMatches(pipeline *pgx.Batch) {
-	f.Args["words"] = f.words.query(f.words.every(), f.search.ExternalID == "")
+	f.Args["words"] = f.words.query(f.words.every())
 	pipeline.Queue(`SELECT id FROM work_order_words WHERE words @@ $1::tsquery LIMIT $2`, f.Args["words"], maxWordMatches+1).Query(func(rows pgx.Rows) error {
 		found, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		if f.words.many = len(found) > maxWordMatches; !f.words.many {
@@ -64,9 +57,9 @@ func (f *workOrderFinder) queueMatches(pipeline *pgx.Batch) {
 	if f.search.ExternalID != "" {
 		return
 	}
-	terms := make([]string, len(f.words.of[0]))
+	terms := make([]string, len(f.words.words))
 	for i := range terms {
-		terms[i] = f.words.query(1<<i, true)
+		terms[i] = f.words.query(1 << i)
 	}
 	most := inventory.MaxWordNodes
 	if len(terms) == 1 { // more are left out anyway
@@ -129,42 +122,20 @@ func (s *wordSearch) searched() (groups []nodesWithWords) {
 }
 
 // without returns the tsquery of the remaining words, or an empty string.
-func (s *wordSearch) without(words int64) string { return s.query(s.every()&^words, true) }
+func (s *wordSearch) without(words int64) string { return s.query(s.every() &^ words) }
 
 // every has a bit for each word.
-func (s *wordSearch) every() int64 { return 1<<len(s.of[0]) - 1 }
+func (s *wordSearch) every() int64 { return 1<<len(s.words) - 1 }
 
-const (
-	// minPrefix is the length of the shortest beginning of a word that is searched for.
-	minPrefix = 2
-	// searchPrefix is the number of bytes of the organization's id that precede each word (search_words).
-	searchPrefix = 10
-)
-
-// query returns the tsquery of the words that have a bit: all of an organization's. The last word
-// of all may be the beginning of one if begins, but a number is itself.
-func (s *wordSearch) query(bits int64, begins bool) string {
-	organizations := make([]string, len(s.of))
-	for i, words := range s.of {
-		var quoted []string
-		for nth, word := range words {
-			if bits&(1<<nth) == 0 {
-				continue
-			}
-			// Words contain no punctuation, so nothing in them is special.
-			term := "'" + word + "'"
-			last := word[searchPrefix:]
-			if begins && nth == len(words)-1 && utf8.RuneCountInString(last) >= minPrefix && strings.Trim(last, "0123456789") != "" {
-				term += ":*"
-			}
-			quoted = append(quoted, term)
+// query returns the tsquery of the words that have a bit.
+func (s *wordSearch) query(bits int64) string {
+	var words []models.SearchedWord
+	for nth, word := range s.words {
+		if bits&(1<<nth) != 0 {
+			words = append(words, word)
 		}
-		if len(quoted) == 0 {
-			return ""
-		}
-		organizations[i] = strings.Join(quoted, " & ")
 	}
-	return strings.Join(organizations, " | ")
+	return models.WordQuery(words, s.owners...)
 }
 
 // wordCandidates select the work orders that were found by words, and those on nodes with words.
@@ -172,7 +143,7 @@ func (f *workOrderFinder) wordCandidates(looked int, statuses []string) []string
 	const cut = 2 * (maxMixed + 1) * maxWordMatches // more than were found
 	past, _ := f.order()
 	f.Args["found"] = f.words.found
-	sources := []string{candidateRows(`'words'`, `''`, isOther, cut, f.byID(`m`, `unnest(@found::text[]) m WHERE true`, ` AND m `+past+` @after`, cut))}
+	sources := []string{candidateRows(`'words'`, `''`, isOther, cut, f.byID(`m`, `unnest(@found::public_id[]) m WHERE true`, ` AND m `+past+` @after`, cut))}
 	var nodes []string
 	for _, group := range f.words.searched() {
 		nodes = append(nodes, group.Nodes...)

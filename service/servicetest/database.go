@@ -54,6 +54,35 @@ func EmptyDatabase(t testing.TB) string {
 	return create(t, func(context.Context, *pgx.Conn, string) (template string, err error) { return "template1", nil })
 }
 
+// Locales are what a server may have been set up with, as options of CREATE DATABASE.
+var Locales = map[string]string{
+	"C":       `LOCALE 'C'`,
+	"C.UTF-8": `LOCALE 'C.UTF-8'`,
+	"ICU":     `LOCALE 'C.UTF-8' LOCALE_PROVIDER icu ICU_LOCALE 'tr-TR'`,
+}
+
+// NewInLocale is New on a database with one of the Locales.
+func NewInLocale(t testing.TB, locale string) *Fixture {
+	t.Helper()
+	database := create(t, func(context.Context, *pgx.Conn, string) (string, error) {
+		return `template0 ENCODING 'UTF8' ` + locale, nil
+	})
+	if _, _, err := store.Migrate(t.Context(), database, ""); err != nil {
+		t.Fatal(err)
+	}
+	f := connect(t.Context(), t, database)
+	f.Service = f.NewInstance()
+	if err := f.Store.MakePartitions(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	made, err := f.importOrganizations(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Acme, f.Polar = made.Acme, made.Polar
+	return f
+}
+
 // administration are a process's connections to the server of DATABASE_URL, which end with it.
 var administration struct {
 	once sync.Once
@@ -132,7 +161,7 @@ func ensureTemplate(ctx context.Context, admin *pgx.Conn, server, template strin
 		END $$`); err != nil {
 			return err
 		}
-		_, err := store.Migrate(ctx, withDatabase(server, unfinished), serviceRole)
+		_, _, err := store.Migrate(ctx, withDatabase(server, unfinished), serviceRole)
 		return err
 	})
 }

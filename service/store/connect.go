@@ -119,45 +119,49 @@ func malformedURL(err error) error {
 // makes the partitions of the next days. If
 // the data came from another cluster, it also gives the records new change positions. With a role, it lets
 // that role run the service: read and write rows, but define nothing. A session lock
-// serializes concurrent runs. It returns how many migrations it applied.
-func Migrate(ctx context.Context, url, role string) (int, error) {
+// serializes concurrent runs. It returns how many migrations it applied, and people whose e-mail addresses have
+// become equal.
+func Migrate(ctx context.Context, url, role string) (applied int, equal []SameEmail, err error) {
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
-		return 0, malformedURL(err)
+		return 0, nil, malformedURL(err)
 	}
 	db := stdlib.OpenDB(*config)
 	defer func() { _ = db.Close() }()
 	provider, err := newProvider(db)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	isOld, err := isDevelopmentSchema(ctx, db)
 	if isOld {
-		return 0, errDevelopmentSchema
+		return 0, nil, errDevelopmentSchema
 	}
 	var results []*goose.MigrationResult
 	if err == nil {
 		results, err = provider.Up(ctx)
 	}
 	if failed, ok := errors.AsType[*pgconn.ConnectError](err); ok {
-		return 0, fmt.Errorf("the database of DATABASE_URL cannot be reached: %w", failed)
+		return 0, nil, fmt.Errorf("the database of DATABASE_URL cannot be reached: %w", failed)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("apply the migrations: %w", err)
+		return 0, nil, fmt.Errorf("apply the migrations: %w", err)
 	}
 	if _, err := db.ExecContext(ctx, makePartitions, nil, PartitionDaysAhead); err != nil {
-		return len(results), fmt.Errorf("make the partitions for events: %w", err)
+		return len(results), nil, fmt.Errorf("make the partitions for events: %w", err)
 	}
 	if err := reposition(ctx, db); err != nil {
-		return len(results), fmt.Errorf("give the records change positions of this database cluster: %w", err)
+		return len(results), nil, fmt.Errorf("give the records change positions of this database cluster: %w", err)
+	}
+	if equal, err = foldTexts(ctx, config); err != nil {
+		return len(results), nil, fmt.Errorf("fold the texts by which records are searched: %w", err)
 	}
 	if role == "" {
-		return len(results), nil
+		return len(results), equal, nil
 	}
 	if err := grantTo(ctx, db, role); err != nil {
-		return len(results), fmt.Errorf("let the role run the service: %w", err)
+		return len(results), nil, fmt.Errorf("let the role run the service: %w", err)
 	}
-	return len(results), nil
+	return len(results), equal, nil
 }
 
 // inAnotherCluster selects whether the data came from another cluster: a logical

@@ -43,7 +43,7 @@ func TestADevelopmentSchemaIsRefused(t *testing.T) {
 	f := servicetest.New(t)
 	f.Exec(`ALTER TABLE watermarks RENAME TO earlier`)
 	f.Exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (88, true)`)
-	_, err := store.Migrate(t.Context(), f.Pool.Config().ConnString(), "")
+	_, _, err := store.Migrate(t.Context(), f.Pool.Config().ConnString(), "")
 	for what, err := range map[string]error{"migrate": err, "the check of api and worker": f.Store.CheckSchema(t.Context())} {
 		if err == nil || !strings.Contains(err.Error(), "`rm -rf .dev`") {
 			t.Errorf("%s: %v", what, err)

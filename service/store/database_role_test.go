@@ -44,14 +44,14 @@ func TestTheServiceRoleDefinesNothing(t *testing.T) {
 			t.Errorf("%s: %v", sql, err)
 		}
 	}
-	if _, err := store.Migrate(t.Context(), owner, "no_such_role"); err == nil || !strings.Contains(err.Error(), "no_such_role") {
+	if _, _, err := store.Migrate(t.Context(), owner, "no_such_role"); err == nil || !strings.Contains(err.Error(), "no_such_role") {
 		t.Errorf("a missing role: %v", err)
 	}
 	config, err := pgx.ParseConfig(owner)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Migrate(t.Context(), owner, config.User); err == nil || !strings.Contains(err.Error(), "has the rights of the one that migrates") {
+	if _, _, err := store.Migrate(t.Context(), owner, config.User); err == nil || !strings.Contains(err.Error(), "has the rights of the one that migrates") {
 		t.Errorf("the same role: %v", err)
 	}
 }

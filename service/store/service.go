@@ -161,6 +161,9 @@ func New(pool *pgxpool.Pool, options Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := orm.Callback().Create().Before("gorm:create").Register("millwright:fold", foldCreated); err != nil {
+		return nil, err
+	}
 	s := &Store{
 		Options: options, Pool: pool, ORM: orm, connections: connections,
 		Calls: slots.ForCalls(), Receiving: slots.New(math.MaxInt, maxReceiving, slots.MaxWaiting), Parsing: slots.Single(), Exporting: slots.New(math.MaxInt, 1, maxExportsWaiting),

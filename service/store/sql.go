@@ -58,9 +58,11 @@ func ColumnsOf[Model any]() string {
 	if err != nil {
 		panic(fmt.Sprintf("parse the schema of a model: %v", err)) // a mistake in package models
 	}
-	columns := make([]string, len(parsed.DBNames))
-	for i, name := range parsed.DBNames {
-		columns[i] = "{w}." + name
+	var columns []string
+	for _, name := range parsed.DBNames {
+		if parsed.FieldsByDBName[name].Readable {
+			columns = append(columns, "{w}."+name)
+		}
 	}
 	return strings.Join(columns, ", ")
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -63,8 +64,16 @@ func (t *Tx) Exec(query string, args ...any) error {
 	return t.DB.Exec(query, args...).Error
 }
 
-// UpdateColumns queues writing these columns of the row of a model, which its primary key names.
+// UpdateColumns queues writing these columns of the row of a model, which its primary key names, and the columns
+// that follow from them.
 func (t *Tx) UpdateColumns(row any, columns ...string) error {
+	if folded, ok := row.(models.Folded); ok {
+		following, from := folded.FoldedColumns()
+		if slices.ContainsFunc(from, func(column string) bool { return slices.Contains(columns, column) }) {
+			folded.Fold()
+			columns = append(slices.Clip(columns), following...)
+		}
+	}
 	return t.queueStatement(func(db *gorm.DB) *gorm.DB { return db.Model(row).Select(columns).Updates(row) })
 }
 

@@ -87,7 +87,7 @@ func (t *Tx) Update(before, after any) error {
 	if len(columns) == 0 {
 		return nil
 	}
-	return t.queueStatement(func(db *gorm.DB) *gorm.DB { return db.Model(after).Select(columns).Updates(after) })
+	return t.UpdateColumns(after, columns...)
 }
 
 // Upsert queues the INSERT of a model or, if its row exists, the UPDATE of all its columns; row is a pointer.

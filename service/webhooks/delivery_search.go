@@ -226,7 +226,7 @@ func (s *Webhooks) queueStart(pipeline *pgx.Batch, actor store.Actor, q Delivery
 	access.QueueMayManage(pipeline, actor)
 	pipeline.Queue(`SELECT i.id AS integration_id, n.name AS integration, coalesce(h.id, '') AS webhook_id, coalesce(h.url, '') AS url
 		FROM integrations i JOIN identities n ON n.id = i.id LEFT JOIN webhooks h ON h.integration_id = i.id
-		WHERE i.organization_id = @organization AND i.deleted_at IS NULL ORDER BY lower(n.name), i.id, h.url, h.id`, args).Query(func(rows pgx.Rows) (err error) {
+		WHERE i.organization_id = @organization AND i.deleted_at IS NULL ORDER BY n.sort_key, i.id, h.url, h.id`, args).Query(func(rows pgx.Rows) (err error) {
 		start.targets, err = store.CollectRows[DeliveryTarget](rows)
 		for _, t := range start.targets {
 			if t.WebhookID != "" && (q.WebhookID == "" || q.WebhookID == t.WebhookID) && (q.IntegrationID == "" || q.IntegrationID == t.IntegrationID) {
