@@ -1,11 +1,13 @@
 package inventory_test
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
 	"millwright/models"
 	"millwright/service/inventory"
+	"millwright/service/lists"
 	"millwright/service/servicetest"
 )
 
@@ -106,4 +108,29 @@ func benchReads(b *testing.B, f *servicetest.Fixture, read func() error) {
 	_, p99 := servicetest.Percentiles(took)
 	b.ReportMetric(p99, "p99-ms")
 	b.ReportMetric(float64((servicetest.Usage(f).Backends-before.Backends).Microseconds())/float64(b.N), "backend-µs/op")
+}
+
+// BenchmarkForms measures pages of forms of 20 questions with 4 options each.
+//
+//	go test ./service/inventory -run '^$' -bench Forms -benchtime 100x
+func BenchmarkForms(b *testing.B) {
+	f := servicetest.New(b)
+	const form, question = `'frm_' || lpad(n::text, 26, '0')`, `'qst_' || lpad((n * 100 + q)::text, 26, '0')`
+	f.Exec(`INSERT INTO forms (id, organization_id, name, created_at, changed_at) SELECT `+form+`, $1, 'Inspection ' || n, now(), now()
+		FROM generate_series(1, 250) n`, f.Acme.OrganizationID)
+	f.Exec(`INSERT INTO questions (id, form_id, position, label, type, required)
+		SELECT ` + question + `, ` + form + `, q, 'Which state has part ' || q || '?', 'single_choice', true
+		FROM generate_series(1, 250) n, generate_series(1, 20) q`)
+	f.Exec(`INSERT INTO question_options (id, question_id, position, label)
+		SELECT 'opt_' || lpad((n * 1000 + q * 10 + o)::text, 26, '0'), ` + question + `, o, 'State ' || o
+		FROM generate_series(1, 250) n, generate_series(1, 20) q, generate_series(1, 4) o`)
+	f.Exec(`VACUUM ANALYZE`)
+	for _, limit := range []int{50, 200} {
+		b.Run(strconv.Itoa(limit), func(b *testing.B) {
+			benchReads(b, f, func() error {
+				_, err := f.Inventory.Forms(b.Context(), f.Actor("erp"), lists.ListRequest{Limit: limit})
+				return err
+			})
+		})
+	}
 }

@@ -11,8 +11,8 @@ import (
 	"millwright/service/store"
 )
 
-// formRecord is a models.FormRecord whose questions are the JSON that triggers keep in
-// form_questions: there may be hundreds, with thousands of options.
+// formRecord is a models.FormRecord whose questions Postgres encodes: there may be hundreds, with
+// thousands of options.
 type formRecord struct {
 	ID        string         `json:"id"`
 	Name      string         `json:"name"`
@@ -32,7 +32,10 @@ func (r *formRow) Record() any              { return &r.formRecord }
 
 const formColumns = `
 	{w}.id, {w}.name, {w}.retired, {w}.created_at, {w}.changed_at,
-	coalesce((SELECT questions FROM form_questions WHERE form_id = {w}.id LIMIT 1), '[]') AS questions,
+	array_to_json(ARRAY(SELECT shown FROM questions q
+		CROSS JOIN LATERAL (SELECT q.id, q.label, q.type, q.required, ARRAY(SELECT choice FROM question_options o
+			CROSS JOIN LATERAL (SELECT o.id, o.label) choice WHERE o.question_id = q.id ORDER BY o.position) AS options) shown
+		WHERE q.form_id = {w}.id AND NOT q.retired ORDER BY q.position))::text AS questions,
 	{w}.changed_xid AS xid`
 
 // Forms returns a page of the forms that new work orders of the organization can have, encoded. Those by ids and with

@@ -3,6 +3,7 @@ package inventory_test
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
 	"testing"
 
 	"millwright/models"
@@ -29,5 +30,50 @@ func TestAFormIsItsRecord(t *testing.T) {
 	}
 	if len(record.Questions) == 0 || !bytes.Equal(encoded, body) {
 		t.Errorf("the form is\n%s\nits record\n%s", body, encoded)
+	}
+}
+
+// A form shows what an import changed: labels, the order, questions that are retired or new, and options.
+func TestAFormShowsItsChanges(t *testing.T) {
+	f := servicetest.New(t)
+	result, err := f.Imports.Run(t.Context(), []byte(`
+organization: {key: acme}
+forms:
+  - key: inspection
+    questions:
+      - {key: q_parts, type: multiple_choice, options: [{key: o_filter}, {key: o_belt, label: "Belt \"B\" & <more>"}, {key: o_fan, label: Fan}]}
+      - {key: q_state, type: single_choice, options: [{key: o_ok}, {key: o_dirty}]}
+      - {key: q_hours, type: integer, retired: true}
+      - {key: q_pressure, type: decimal, label: "Drop, in Pa\n½", required: true}
+      - {key: q_note, type: text}
+      - {key: q_color, label: Color, type: text}
+  - {key: blank, name: Blank}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := func(key string) string { return result.IDs[key] }
+	option := func(key, label string) models.OptionRecord { return models.OptionRecord{ID: id(key), Label: label} }
+	want := map[string][]models.QuestionRecord{"blank": {}, "inspection": {
+		{ID: id("q_parts"), Label: "Parts used", Type: "multiple_choice", Options: []models.OptionRecord{
+			option("o_filter", "Filter"), option("o_belt", `Belt "B" & <more>`), option("o_fan", "Fan")}},
+		{ID: id("q_state"), Label: "Filter state", Type: "single_choice", Required: true, Options: []models.OptionRecord{
+			option("o_ok", "OK"), option("o_dirty", "Dirty")}},
+		{ID: id("q_pressure"), Label: "Drop, in Pa\n½", Type: "decimal", Required: true, Options: []models.OptionRecord{}},
+		{ID: id("q_note"), Label: "Note", Type: "text", Options: []models.OptionRecord{}},
+		{ID: id("q_color"), Label: "Color", Type: "text", Options: []models.OptionRecord{}},
+	}}
+	for key, questions := range want {
+		body, err := f.Inventory.Form(t.Context(), f.Actor("erp"), id(key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var record models.FormRecord
+		if err := json.Unmarshal(body, &record); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(record.Questions, questions) {
+			t.Errorf("the form %s has the questions\n%+v\nwant\n%+v", key, record.Questions, questions)
+		}
 	}
 }
