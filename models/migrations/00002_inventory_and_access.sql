@@ -271,18 +271,8 @@ BEGIN
     WHERE id = ANY (teams || members) AND changed_xid <> pg_current_xact_id();
     RETURN NULL;
 END $$;
-
--- A team's record shows whether it has an active member. Who changes the person changes the person's record.
-CREATE FUNCTION move_teams_of_person() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
-BEGIN
-    UPDATE identities SET changed_at = greatest(changed_at + interval '1 millisecond', now())
-    WHERE id IN (SELECT team_id FROM team_members WHERE member_id = NEW.id);
-    RETURN NULL;
-END $$;
 -- +goose StatementEnd
 
-CREATE TRIGGER people_teams AFTER UPDATE OF deactivated_at ON people
-    FOR EACH ROW WHEN ((OLD.deactivated_at IS NULL) <> (NEW.deactivated_at IS NULL)) EXECUTE FUNCTION move_teams_of_person();
 CREATE TRIGGER assignments_insert AFTER INSERT ON assignments REFERENCING NEW TABLE AS new_rows
     FOR EACH STATEMENT EXECUTE FUNCTION end_access_epochs_of_assignments();
 CREATE TRIGGER assignments_update AFTER UPDATE ON assignments REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows

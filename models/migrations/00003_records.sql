@@ -305,9 +305,10 @@ CREATE TABLE dirty_records (
 );
 CREATE INDEX dirty_records_by_age ON dirty_records (since);
 
--- Identities that can no longer act: housekeeping marks their open work as dirty, so that the workflows find out whether
--- anyone else can do it. reached is the last work order it looked at. Before that, replaced_by replaces a person on open
--- work orders, as actor_id decided, for whom an operator may have acted.
+-- Identities that can no longer act (people who are deactivated, integrations that are turned off, disabled or deleted),
+-- with their teams, and teams that are deleted or lose a member: housekeeping marks their open work as dirty, so that the
+-- workflows find out whether anyone else can do it. reached is the last work order it looked at. Before that, replaced_by
+-- replaces a person on open work orders, as actor_id decided, for whom an operator may have acted.
 CREATE TABLE inactivated_identities (
     identity_id public_id PRIMARY KEY,
     reached     text COLLATE "C" NOT NULL DEFAULT '',
@@ -316,32 +317,3 @@ CREATE TABLE inactivated_identities (
     operated    boolean NOT NULL DEFAULT false,
     CHECK (replaced_by IS NULL OR actor_id IS NOT NULL)
 );
-
--- A person who is deactivated, with the person's teams, a team that is deleted, and an integration that is turned off,
--- disabled or deleted.
--- +goose StatementBegin
-CREATE FUNCTION inactivate_identity() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
-BEGIN
-    INSERT INTO inactivated_identities (identity_id)
-    SELECT NEW.id UNION SELECT team_id FROM team_members WHERE member_id = NEW.id ORDER BY 1
-    ON CONFLICT (identity_id) DO UPDATE SET reached = '';
-    RETURN NULL;
-END $$;
-
-CREATE FUNCTION inactivate_teams() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    INSERT INTO inactivated_identities (identity_id) SELECT DISTINCT team_id FROM old_rows ORDER BY 1
-    ON CONFLICT (identity_id) DO UPDATE SET reached = '';
-    RETURN NULL;
-END $$;
--- +goose StatementEnd
-
-CREATE TRIGGER people_work AFTER UPDATE OF deactivated_at ON people
-    FOR EACH ROW WHEN (OLD.deactivated_at IS NULL AND NEW.deactivated_at IS NOT NULL) EXECUTE FUNCTION inactivate_identity();
-CREATE TRIGGER integrations_work AFTER UPDATE OF enabled, disabled_by_service, deleted_at ON integrations
-    FOR EACH ROW WHEN (OLD.enabled AND NOT OLD.disabled_by_service AND OLD.deleted_at IS NULL
-        AND (NOT NEW.enabled OR NEW.disabled_by_service OR NEW.deleted_at IS NOT NULL)) EXECUTE FUNCTION inactivate_identity();
-CREATE TRIGGER identities_work AFTER UPDATE OF deleted_at ON identities
-    FOR EACH ROW WHEN (OLD.deleted_at IS NULL AND NEW.deleted_at IS NOT NULL) EXECUTE FUNCTION inactivate_identity();
-CREATE TRIGGER team_members_work AFTER DELETE ON team_members REFERENCING OLD TABLE AS old_rows
-    FOR EACH STATEMENT EXECUTE FUNCTION inactivate_teams();

@@ -154,8 +154,17 @@ func (m *teamMembers) change(teamID, organizationID string, members models.TextA
 }
 
 func (r *importRun) saveTeamMembers() error {
+	var left []string
 	for rows := range slices.Chunk(r.teamMembers.gone, importBatchSize) {
 		if err := r.DB.Delete(&rows).Error; err != nil {
+			return err
+		}
+		for _, row := range rows {
+			left = append(left, row.TeamID)
+		}
+	}
+	if len(left) > 0 {
+		if err := people.Inactivate(r.Tx, left...); err != nil {
 			return err
 		}
 	}

@@ -272,6 +272,11 @@ func (s *Integrations) setIntegrationEnabled(ctx context.Context, actor store.Ac
 		if err := t.UpdateColumns(&r.integration.Integration, "enabled"); err != nil {
 			return false, err
 		}
+		if !on {
+			if err := people.Inactivate(t, id); err != nil {
+				return false, err
+			}
+		}
 		return true, HoldOrSendAgain(t, r.integration.OrganizationID, id)
 	})
 }
@@ -301,6 +306,11 @@ func (s *Integrations) setIntegrationDisabled(ctx context.Context, actor store.A
 		if err := t.UpdateColumns(&r.integration.Integration, "disabled_by_service"); err != nil {
 			return false, err
 		}
+		if disabled {
+			if err := people.Inactivate(t, id); err != nil {
+				return false, err
+			}
+		}
 		return true, HoldOrSendAgain(t, r.integration.OrganizationID, id)
 	})
 }
@@ -314,6 +324,9 @@ func (s *Integrations) DeleteIntegration(ctx context.Context, actor store.Actor,
 	return s.updateIntegration(ctx, actor, key, id, "integration.deleted", func(t *store.Tx, r *integrationRows) (bool, error) {
 		r.integration.Enabled, r.integration.DeletedAt = false, &t.At
 		if err := t.UpdateColumns(&r.integration.Integration, "enabled", "deleted_at"); err != nil {
+			return false, err
+		}
+		if err := people.Inactivate(t, id); err != nil {
 			return false, err
 		}
 		if err := t.DB.Delete(&models.Assignment{}, "identity_id = ?", id).Error; err != nil {

@@ -281,6 +281,12 @@ func (s *People) DeactivatePerson(ctx context.Context, actor store.Actor, key st
 		if err := t.UpdateColumns(&p.person, "deactivated_at"); err != nil {
 			return false, err
 		}
+		if err := moveTeams(t, id); err != nil {
+			return false, err
+		}
+		if err := Inactivate(t, id); err != nil {
+			return false, err
+		}
 		if replacement != "" {
 			if err := replacePerson(t, actor, *p, replacement); err != nil {
 				return false, err
@@ -299,6 +305,9 @@ func (s *People) ActivatePerson(ctx context.Context, actor store.Actor, key stor
 		}
 		p.person.DeactivatedAt = nil
 		if err := t.UpdateColumns(&p.person, "deactivated_at"); err != nil {
+			return false, err
+		}
+		if err := moveTeams(t, id); err != nil {
 			return false, err
 		}
 		if err := keepWork(t, id); err != nil {

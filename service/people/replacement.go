@@ -47,7 +47,8 @@ func checkReplacement(t *store.Tx, p lockedPerson, replacement string) error {
 	return err
 }
 
-// replaceInTeams makes the replacement a member of the person's teams instead of the person.
+// replaceInTeams makes the replacement a member of the person's teams instead of the person, with whom
+// the teams were inactivated.
 func replaceInTeams(t *store.Tx, actor store.Actor, p lockedPerson, replacement string) error {
 	left, err := store.ScanAll[string](t, `DELETE FROM team_members WHERE member_id = ? RETURNING team_id`, p.person.ID)
 	if err != nil {

@@ -179,7 +179,10 @@ func (s *People) RemoveTeamMember(ctx context.Context, actor store.Actor, key st
 		if removed.Error == nil && removed.RowsAffected == 0 {
 			return false, models.NotFound()
 		}
-		return true, removed.Error
+		if removed.Error != nil {
+			return false, removed.Error
+		}
+		return true, Inactivate(t, id)
 	})
 }
 
@@ -190,6 +193,9 @@ func (s *People) RemoveTeamMember(ctx context.Context, actor store.Actor, key st
 func (s *People) DeleteTeam(ctx context.Context, actor store.Actor, key store.Key, id string) (Team, error) {
 	return s.changeTeam(ctx, actor, key, id, "team.deleted", func(t *store.Tx, l *lockedTeam) (bool, error) {
 		l.identity.DeletedAt = &t.At
+		if err := Inactivate(t, id); err != nil {
+			return false, err
+		}
 		// The members first: an assignment that ends is checked for each of them.
 		if err := t.DB.Delete(&models.TeamMember{}, "team_id = ?", id).Error; err != nil {
 			return false, err

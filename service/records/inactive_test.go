@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"millwright/models"
+	"millwright/service/integrations"
 	"millwright/service/records"
 	"millwright/service/servicetest"
 	"millwright/service/store"
@@ -254,9 +255,35 @@ func TestWorkThatNoOneCanDo(t *testing.T) {
 	deactivate(s, "dan")
 	expect("the last member of a team", person, team, held)
 	servicetest.Remove(t, s.Service, 2, 0)
-	for _, way := range inactiveIntegrations {
+	robot, operator := s.ID("robot"), store.Operator()
+	set := func(_ integrations.Record, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, way := range []struct {
+		name    string
+		off, on func() (integrations.Record, error)
+	}{{
+		"off",
+		func() (integrations.Record, error) {
+			return s.Integrations.TurnIntegrationOff(t.Context(), operator, store.NoKey, robot)
+		},
+		func() (integrations.Record, error) {
+			return s.Integrations.TurnIntegrationOn(t.Context(), operator, store.NoKey, robot)
+		},
+	}, {
+		"disabled",
+		func() (integrations.Record, error) {
+			return s.Integrations.DisableIntegration(t.Context(), operator, robot)
+		},
+		func() (integrations.Record, error) {
+			return s.Integrations.EnableIntegration(t.Context(), operator, robot)
+		},
+	}} {
 		s.Exec(`DELETE FROM dirty_records`)
-		s.Exec(`UPDATE integrations SET `+way.sql+` WHERE id = $1`, s.ID("robot"))
+		set(way.off())
 		expect("an integration that is "+way.name, person, team, held, integration)
 		servicetest.Remove(t, s.Service, 2, 0)
 		if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM dirty_records WHERE record_id = $1`, integration); n != 1 {
@@ -271,11 +298,11 @@ func TestWorkThatNoOneCanDo(t *testing.T) {
 			t.Error(applied, err)
 		}
 		servicetest.Expect(t, "told that it is "+way.name, s.NoticesOf(integration), "ann no_one_can")
-		s.Exec(`UPDATE integrations SET `+way.undo+` WHERE id = $1`, s.ID("robot"))
+		set(way.on())
 		expect("the integration can act again", person, team, held)
 	}
 	s.Exec(`DELETE FROM dirty_records`)
-	s.Exec(`UPDATE integrations SET deleted_at = now() WHERE id = $1`, s.ID("robot"))
+	set(s.Integrations.DeleteIntegration(t.Context(), operator, store.NoKey, robot))
 	deactivate(s, "cat")
 	expect("a consultant", person, team, held, integration, review, waiting)
 	if n := dirty(); n != 4 { // of the integration and of cat

@@ -1,0 +1,88 @@
+package people_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"millwright/service/servicetest"
+	"millwright/service/store"
+)
+
+// What takes from identities that they can act leaves their work and the work of their teams to housekeeping. Teams
+// whose members change, or can act no longer, get a new change position.
+func TestWorkOfInactivatedIsLeftToHousekeeping(t *testing.T) {
+	t.Parallel()
+	f := servicetest.New(t)
+	ctx, ann := t.Context(), servicetest.Person(t, f, "ann")
+	f.Exec(`INSERT INTO team_members (team_id, member_id, organization_id) VALUES ($1, $2, $3)`, f.ID("crew"), f.ID("outsider"), f.Acme.OrganizationID)
+	imported := func(file string) error {
+		_, err := f.Imports.Overwrite(ctx, []byte("organization: {key: acme}\n"+file))
+		return err
+	}
+	for _, step := range []struct {
+		what  string
+		do    func() error
+		left  string
+		moved bool
+	}{
+		{"a person of no team", func() error {
+			_, err := f.People.DeactivatePerson(ctx, ann, store.NoKey, f.ID("eve"), "")
+			return err
+		}, "eve", false},
+		{"a member", func() error {
+			_, err := f.People.DeactivatePerson(ctx, ann, store.NoKey, f.ID("bob"), "")
+			return err
+		}, "bob crew", true},
+		{"a member who is activated", func() error {
+			_, err := f.People.ActivatePerson(ctx, ann, store.NoKey, f.ID("bob"))
+			return err
+		}, "bob", true},
+		{"a member who is replaced", func() error {
+			_, err := f.People.DeactivatePerson(ctx, ann, store.NoKey, f.ID("bob"), f.ID("cat"))
+			return err
+		}, "bob crew", true},
+		{"an integration that is off", func() error {
+			_, err := f.Integrations.TurnIntegrationOff(ctx, ann, store.NoKey, f.ID("outsider"))
+			return err
+		}, "crew outsider", false},
+		{"an integration that is on", func() error {
+			_, err := f.Integrations.TurnIntegrationOn(ctx, ann, store.NoKey, f.ID("outsider"))
+			return err
+		}, "", false},
+		{"an integration that is disabled", func() error {
+			_, err := f.Integrations.DisableIntegration(ctx, store.Operator(), f.ID("outsider"))
+			return err
+		}, "crew outsider", false},
+		{"an integration that is deleted", func() error {
+			_, err := f.Integrations.DeleteIntegration(ctx, ann, store.NoKey, f.ID("outsider"))
+			return err
+		}, "crew outsider", true},
+		{"a member who leaves", func() error {
+			_, err := f.People.RemoveTeamMember(ctx, ann, store.NoKey, f.ID("crew"), f.ID("cat"))
+			return err
+		}, "crew", true},
+		{"a member whom an import adds", func() error { return imported(`teams: [{key: crew, members: [dan, ann]}]`) }, "", true},
+		{"a member whom an import removes", func() error { return imported(`teams: [{key: crew, members: [dan]}]`) }, "crew", true},
+		{"a team", func() error {
+			_, err := f.People.DeleteTeam(ctx, ann, store.NoKey, f.ID("crew"))
+			return err
+		}, "crew", true},
+	} {
+		f.Exec(`UPDATE inactivated_identities SET reached = 'wo_'`) // each step starts housekeeping again
+		position := func() string {
+			return servicetest.Value[string](f, `SELECT changed_xid || ' ' || changed_at FROM identities WHERE id = $1`, f.ID("crew"))
+		}
+		before := position()
+		if err := step.do(); err != nil {
+			t.Fatal(step.what, err)
+		}
+		left := strings.Fields(f.WithKeys(servicetest.Value[string](f, `
+			SELECT coalesce(string_agg(identity_id, ' '), '') FROM inactivated_identities WHERE reached = ''`)))
+		slices.Sort(left)
+		servicetest.Expect(t, step.what, strings.Join(left, " "), step.left)
+		if moved := position() != before; moved != step.moved {
+			t.Errorf("%s: the team has a new position: %t", step.what, moved)
+		}
+	}
+}
