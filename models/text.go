@@ -44,7 +44,9 @@ func normalize(v reflect.Value) {
 		normalize(v.Elem())
 	case reflect.Struct:
 		for i := range v.NumField() {
-			normalize(v.Field(i))
+			if v.Type().Field(i).IsExported() {
+				normalize(v.Field(i))
+			}
 		}
 	case reflect.Slice:
 		if v.Type().Elem().Kind() == reflect.Uint8 {

@@ -75,7 +75,7 @@ var searchNodesQuery = `
 			FROM worded CROSS JOIN LATERAL (SELECT * FROM inventory_nodes WHERE id = worded.node_id LIMIT 1) v
 			WHERE NOT (@upper AND v.kind = 'sub_equipment') AND (@retired OR v.retired_at IS NULL)
 			ORDER BY rank, v.sort_key, v.id OFFSET 0) m
-		WHERE @grant = '' AND ` + store.Fill(access.IsAdmin, "actor", "@actor", "organization", "@organization") + ` OR ` + store.Fill(lists.AmongGranted, "node", "m.id") + `
+		WHERE @grant = '' AND ` + store.Fill(access.IsAdmin, "actor", "@actor", "organization", "@organization") + ` OR ` + lists.AmongGranted("m.id") + `
 		LIMIT @limit) n
 	ORDER BY n.rank, n.sort_key, n.id`
 

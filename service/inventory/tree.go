@@ -77,7 +77,7 @@ var topQuery = store.Fill(`
 			UNION ALL
 			SELECT v.id, v.name, v.sort_key, v.kind, v.external_id, v.retired_at FROM (SELECT DISTINCT node_id FROM granted) g
 			CROSS JOIN LATERAL (SELECT * FROM inventory_nodes WHERE id = g.node_id LIMIT 1) v
-			WHERE NOT (SELECT yes FROM admin) AND (v.parent_id IS NULL OR NOT `+store.Fill(lists.AmongGranted, "node", "v.parent_id")+`)) n
+			WHERE NOT (SELECT yes FROM admin) AND (v.parent_id IS NULL OR NOT `+lists.AmongGranted("v.parent_id")+`)) n
 		WHERE (@retired OR n.retired_at IS NULL) AND `+inPage+`) n
 	ORDER BY `+InNameOrder, levelPlaceholders...)
 

@@ -26,8 +26,8 @@ type Query struct {
 	columns string
 	// showsNodes is true if the records show the node that they are on.
 	showsNodes bool
-	// people is the column of a record's people, named selects the ids of all people of page.
-	people, named string
+	// named selects the ids of all people of page.
+	named string
 	// Positions is a table of the rows' places in the list of changes, "" if the table
 	// itself has an index of them.
 	Positions string
@@ -112,9 +112,12 @@ func (q *Query) NarrowBy(grant models.Grant, below string) {
 	}
 }
 
-// ShowsPeople has the list read the people of a page once instead of a column for each record.
-// named selects the ids of all people of page.
-func (q *Query) ShowsPeople(column, named string) { q.people, q.named = column, named }
+// SharedColumns stand in a page's rows for the node and the people of each record, which are read once for all.
+const SharedColumns = `NULL::json AS inventory, NULL::json AS people`
+
+// ShowsPeople has the list, whose columns are SharedColumns and others, read the people of a page. named selects the
+// ids of all people of page.
+func (q *Query) ShowsPeople(named string) { q.named = named }
 
 // CreatedBy adds the records that the actor created on nodes where it has the grant.
 func (q *Query) CreatedBy(grant models.Grant) {
@@ -202,8 +205,8 @@ type PageOrder struct {
 	rows string
 	// Scanned restricts {w}, a row of rows, to the page.
 	Scanned string
-	// After is the part of scanned about {w}.id, if the order is the order of ids.
-	After string
+	// Unfiltered is true if Scanned is only where the page of a list by ids begins: {w}.id < @after.
+	Unfiltered bool
 }
 
 // MaxID sorts after every id.
@@ -221,7 +224,7 @@ func (q *Query) order(v store.Visibility, start *PageStart) PageOrder {
 	if !start.changes {
 		begin := " AND {w}.id < @after"
 		q.Args["after"] = cmp.Or(start.At.ID, MaxID)
-		return PageOrder{Keys: "{w}.id", Order: "{w}.id DESC", inPage: "id DESC", rows: q.table, Scanned: filters + begin, After: begin}
+		return PageOrder{Keys: "{w}.id", Order: "{w}.id DESC", inPage: "id DESC", rows: q.table, Scanned: filters + begin, Unfiltered: filters == ""}
 	}
 	begin := " AND {w}.changed_xid < @horizon AND ({w}.changed_xid, {w}.id) > (@xid, @after)"
 	q.Args["horizon"], q.Args["xid"], q.Args["after"] = v.XminHorizon, start.At.Xid, start.At.ID
@@ -276,7 +279,6 @@ func (q *Query) sql(v store.Visibility, start *PageStart, limit int) string {
 		first = append(first, `granted AS MATERIALIZED (`+q.Granted()+`)`)
 	}
 	if q.showsNodes {
-		page = strings.NewReplacer(store.InventoryOf, "NULL::json AS inventory", q.people, "NULL::json AS people").Replace(page)
 		first = append(first, `page AS MATERIALIZED (`+page+`)`)
 		page = ` SELECT page.*, ` + NodesOfPage + `, ` + store.Fill(PeopleOfPage, "named", q.named) + ` FROM page ORDER BY ` + o.inPage
 	}
@@ -298,11 +300,13 @@ func GrantedNodes(grant models.Grant) string {
 	return granted
 }
 
-// AmongGranted is the condition that the actor has the list's grant on the node {node}, as
+// AmongGranted is the condition that the actor has the list's grant on the node, as
 // node_rights says, by the rows of granted. IS TRUE makes Postgres look them up in hash tables
 // that it makes once.
-const AmongGranted = `({node} IN (SELECT node_id FROM granted) OR (SELECT true FROM inventory_closure c
-			WHERE c.node_id = {node} AND (c.ancestor_id IN (SELECT node_id FROM granted WHERE applies_below)) IS TRUE LIMIT 1) IS TRUE)`
+func AmongGranted(node string) string {
+	return `(` + node + ` IN (SELECT node_id FROM granted) OR (SELECT true FROM inventory_closure c
+			WHERE c.node_id = ` + node + ` AND (c.ancestor_id IN (SELECT node_id FROM granted WHERE applies_below)) IS TRUE LIMIT 1) IS TRUE)`
+}
 
 // sourcesOf returns the sources of the page, without their order and limit.
 func (q *Query) sourcesOf(v store.Visibility, o PageOrder) []string {
@@ -347,7 +351,7 @@ func (q *Query) nodeSources(v store.Visibility, o PageOrder) []string {
 			SELECT {w}.* FROM ` + o.rows + ` {w} WHERE ` + q.node + ` = visible` + ofStatus + o.Scanned + `
 			ORDER BY ` + o.Order + ` LIMIT {cut}) {w}`}
 	}
-	return q.organizationSources(strings.ReplaceAll(AmongGranted, "{node}", q.node), o)
+	return q.organizationSources(AmongGranted(q.node), o)
 }
 
 // organizationSources are the sources of the organization's records that meet the condition,

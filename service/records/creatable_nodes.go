@@ -46,7 +46,7 @@ var (
 	byName    = store.Fill(` ORDER BY `+inventory.InNameOrder+` LIMIT @limit`, "n", "n")
 	afterNode = ` AND (@after = '' OR (` + store.Fill(inventory.InNameOrder, "n", "n") + `) > (
 		SELECT ` + store.Fill(inventory.InNameOrder, "n", "a") + ` FROM inventory_nodes a
-		WHERE a.id = @after AND a.organization_id = @organization AND ` + store.Fill(lists.AmongGranted, "node", "a.id") + `))`
+		WHERE a.id = @after AND a.organization_id = @organization AND ` + lists.AmongGranted("a.id") + `))`
 )
 
 // creatableOf selects a page of the nodes n of a subquery as CreatableNodes.
@@ -72,7 +72,7 @@ var (
 	aboveQuery = creatable + `
 		SELECT n.id, n.kind, n.name FROM inventory_closure up
 		CROSS JOIN LATERAL (SELECT * FROM inventory_nodes WHERE id = up.ancestor_id LIMIT 1) n
-		WHERE up.node_id = @below AND ` + store.Fill(lists.AmongGranted, "node", "n.id") + `
+		WHERE up.node_id = @below AND ` + lists.AmongGranted("n.id") + `
 		ORDER BY up.depth DESC`
 )
 

@@ -65,7 +65,9 @@ var peopleInFeedback = store.PeopleAmong("{w}.created_by")
 
 var (
 	// FeedbackColumns are the columns of FeedbackRow for the feedback {w}.
-	FeedbackColumns = store.ColumnsOf[models.Feedback]() + `, ` + store.InventoryOf + `, ` + peopleInFeedback + `, {w}.changed_xid AS xid`
+	FeedbackColumns       = ownFeedbackColumns + `, ` + store.InventoryOf + `, ` + peopleInFeedback
+	listedFeedbackColumns = ownFeedbackColumns + `, ` + lists.SharedColumns
+	ownFeedbackColumns    = store.ColumnsOf[models.Feedback]() + `, {w}.changed_xid AS xid`
 
 	// FeedbackReader reads single feedback.
 	FeedbackReader = store.NewRecordReader("feedback", FeedbackColumns, access.ReadableFeedback, (*FeedbackRow).Record, models.PrefixFeedback)
@@ -94,8 +96,8 @@ type FeedbackFilter struct {
 // cursor_expired, unavailable.
 func (s *Records) FeedbackList(ctx context.Context, actor store.Actor, filter FeedbackFilter, request lists.ListRequest) ([]byte, error) {
 	filter.Statuses = slices.Compact(slices.Sorted(slices.Values(filter.Statuses)))
-	q := lists.NewQuery("feedback", FeedbackColumns, actor, filter)
-	q.ShowsPeople(peopleInFeedback, "SELECT created_by FROM page")
+	q := lists.NewQuery("feedback", listedFeedbackColumns, actor, filter)
+	q.ShowsPeople("SELECT created_by FROM page")
 	q.NarrowBy(models.GrantFeedbackRead, filter.InventoryID)
 	q.OfStatuses(store.TextsOf(filter.Statuses))
 	q.WhereText("{w}.inventory_id IN (SELECT node_id FROM inventory_closure WHERE ancestor_id = @node)", "node", filter.InventoryID)

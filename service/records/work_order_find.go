@@ -58,7 +58,7 @@ func (s *Records) newWorkOrderFinder(actor store.Actor, search WorkOrderSearch, 
 	if err != nil {
 		return nil, models.Errorf(models.CodeInvalidRequest, "There is no such time zone.")
 	}
-	f := &workOrderFinder{zone: zone, Query: lists.NewQuery("work_orders found", WorkOrderColumns, actor, search), search: search, keys: s.Vault, now: s.CurrentTime()}
+	f := &workOrderFinder{zone: zone, Query: lists.NewQuery("work_orders found", listedWorkOrderColumns, actor, search), search: search, keys: s.Vault, now: s.CurrentTime()}
 	start, err := lists.NewPageStart(s.Store, lists.ListRequest{Cursor: after}, f.Digest)
 	if err != nil {
 		return nil, err

@@ -167,7 +167,7 @@ func (f *workOrderFinder) each(source, how string, cut int, statuses []string, f
 
 // readable is the condition that the actor may read the candidate c, whose work order is {w}.
 func (f *workOrderFinder) readable() string {
-	onReadNode := strings.ReplaceAll(lists.AmongGranted, "{node}", "{w}.inventory_id")
+	onReadNode := lists.AmongGranted("{w}.inventory_id")
 	if f.access.Nodes != nil {
 		f.Args["nodes"] = f.access.Nodes
 		onReadNode = `{w}.inventory_id = ANY (@nodes)`
@@ -286,7 +286,7 @@ const waysOf = `bool_or(how = '` + isReadable + `') AS ` + isReadable + `, bool_
 // ids and more columns.
 func shownWorkOrders(of, more string) string {
 	return `, page AS MATERIALIZED (
-		SELECT ` + strings.NewReplacer(store.InventoryOf, "NULL::json AS inventory", peopleInWorkOrder, "NULL::json AS people").Replace(WorkOrderColumns) + `,
+		SELECT ` + listedWorkOrderColumns + `,
 			` + store.Fill(access.CustomerOf, "organization", "@organization") + ` AS customer` + more + `
 		FROM ` + of + ` f CROSS JOIN LATERAL ` + lookedUp(`f.id`) + ` {w}
 	)

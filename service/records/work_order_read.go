@@ -3,7 +3,6 @@ package records
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"golang.org/x/text/unicode/norm"
 
@@ -101,8 +100,9 @@ const peopleOfPage = `SELECT created_by FROM page UNION SELECT substr(one, strpo
 
 var (
 	// WorkOrderColumns are the columns of WorkOrderRow for the work order {w}.
-	WorkOrderColumns = store.ColumnsOf[models.WorkOrder]() + `, ` + people.RolesOf + `, ` + store.InventoryOf + `, ` +
-		peopleInWorkOrder + `, {w}.changed_xid AS xid`
+	WorkOrderColumns       = ownWorkOrderColumns + `, ` + store.InventoryOf + `, ` + peopleInWorkOrder
+	listedWorkOrderColumns = ownWorkOrderColumns + `, ` + lists.SharedColumns
+	ownWorkOrderColumns    = store.ColumnsOf[models.WorkOrder]() + `, ` + people.RolesOf + `, {w}.changed_xid AS xid`
 
 	// WorkOrderReader reads single work orders.
 	WorkOrderReader = store.NewRecordReader("work_orders", WorkOrderColumns, access.ReadableWorkOrder, (*WorkOrderRow).Record, models.PrefixWorkOrder)
@@ -129,9 +129,9 @@ type WorkOrderFilter struct {
 // cursor_expired, unavailable.
 func (s *Records) WorkOrders(ctx context.Context, actor store.Actor, filter WorkOrderFilter, request lists.ListRequest) ([]byte, error) {
 	filter.Statuses = slices.Compact(slices.Sorted(slices.Values(filter.Statuses)))
-	q := lists.NewQuery("work_orders", WorkOrderColumns, actor, filter)
+	q := lists.NewQuery("work_orders", listedWorkOrderColumns, actor, filter)
 	q.Positions = "work_order_positions"
-	q.ShowsPeople(peopleInWorkOrder, peopleOfPage)
+	q.ShowsPeople(peopleOfPage)
 	q.NarrowBy(models.GrantWorkOrdersRead, filter.InventoryID)
 	q.OfStatuses(store.TextsOf(filter.Statuses))
 	q.WhereText("{w}.inventory_id IN (SELECT node_id FROM inventory_closure WHERE ancestor_id = @node)", "node", filter.InventoryID)
@@ -172,14 +172,14 @@ func (s *Records) WorkOrders(ctx context.Context, actor store.Actor, filter Work
 // and meet the condition. The condition on the position, which always holds, names the
 // index that has them in this order.
 func assignedTo(identity, condition string, o lists.PageOrder) string {
-	if condition == "" && o.Scanned == o.After {
+	if condition == "" && o.Unfiltered {
 		return `SELECT x.work_order_id AS id FROM work_order_assignees x
-			WHERE x.identity_id = ` + identity + ` AND x.position >= 0 AND ` + relationHolds("x.work_order_id") + strings.ReplaceAll(o.After, "{w}.id", "x.work_order_id") + `
+			WHERE x.identity_id = ` + identity + ` AND x.position >= 0 AND ` + relationHolds("x.work_order_id") + ` AND x.work_order_id < @after
 			ORDER BY x.work_order_id DESC LIMIT {cut}`
 	}
 	return `SELECT {w}.* FROM work_order_assignees x
 			CROSS JOIN LATERAL (SELECT * FROM work_orders {w} WHERE {w}.id = x.work_order_id` + o.Scanned + condition + ` LIMIT 1) {w}
-			WHERE x.identity_id = ` + identity + ` AND x.position >= 0 AND ` + relationHolds("x.work_order_id") + strings.ReplaceAll(o.After, "{w}.id", "x.work_order_id") + `
+			WHERE x.identity_id = ` + identity + ` AND x.position >= 0 AND ` + relationHolds("x.work_order_id") + ` AND x.work_order_id < @after
 			ORDER BY x.work_order_id DESC LIMIT {cut}`
 }
 
