@@ -191,6 +191,7 @@ func (r *importRun) save() error {
 	}
 	for _, save := range []func() error{
 		func() error { return r.organizations.save(r.DB, nil) },
+		r.signOutSuspended,
 		func() error { return r.organizationDefinitions.save(r.DB, nil) },
 		func() error { return r.permissionDefinitions.save(r.DB, nil) },
 		func() error { return r.identities.save(r.DB, touchIdentity) },
@@ -200,6 +201,7 @@ func (r *importRun) save() error {
 			return r.persons.vacate(r, "people", "folded_email", func(p *models.Person) string { return p.Email })
 		},
 		func() error { return r.persons.save(r.DB, nil) },
+		r.signOutChanged, r.endSharedSignIn,
 		r.saveTeamMembers,
 		func() error { return r.nodes.save(r.DB, touchNode) },
 		func() error { return r.formRows.save(r.DB, touchForm) },

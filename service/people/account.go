@@ -105,7 +105,7 @@ func changePassword(t *store.Tx, actor store.Actor, change PasswordChange, hash 
 	if err := storePassword(t, actor.IdentityID, hash, private); err != nil {
 		return "", err
 	}
-	if err := signOutEverywhere(t, actor.IdentityID, ""); err != nil {
+	if err := SignOut(t, "", actor.IdentityID); err != nil {
 		return "", err
 	}
 	if err := logSecurity(t, actor, actor.OrganizationID, "person.password_changed", models.NoticePasswordChanged, actor.IdentityID, actor.IdentityID); err != nil {

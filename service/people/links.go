@@ -267,7 +267,7 @@ func takeLink(t *store.Tx, token string) (usedLink, error) {
 	if err != nil {
 		return l, err
 	}
-	return l, signOutEverywhere(t, l.PersonID, "")
+	return l, SignOut(t, "", l.PersonID)
 }
 
 // rename gives the person a name, if it is another one. Lists of changes name it.

@@ -230,6 +230,9 @@ func (s *People) ChangePersonAccess(ctx context.Context, actor store.Actor, key 
 			return false, err
 		}
 		if promoted {
+			if err := EndSharedSignIn(t, id); err != nil {
+				return false, err
+			}
 			if link, err = linkIfNone(t, actor, *p); err != nil {
 				return false, err
 			}
@@ -239,8 +242,7 @@ func (s *People) ChangePersonAccess(ctx context.Context, actor store.Actor, key 
 	return access, link, err
 }
 
-// gains reports whether the person would get permissions that it does not have. The schema
-// then ends what others may share, in any write.
+// gains reports whether the person would get permissions that it does not have.
 func (p lockedPerson) gains(admin bool, grants []string) bool {
 	return !p.person.Admin && (admin || slices.ContainsFunc(grants, func(grant string) bool { return !slices.Contains(p.grants, grant) }))
 }
@@ -285,6 +287,12 @@ func (s *People) DeactivatePerson(ctx context.Context, actor store.Actor, key st
 			return false, err
 		}
 		if err := Inactivate(t, id); err != nil {
+			return false, err
+		}
+		if err := SignOut(t, "", id); err != nil {
+			return false, err
+		}
+		if err := unlinkAccounts(t, id); err != nil {
 			return false, err
 		}
 		if replacement != "" {
@@ -366,7 +374,7 @@ func (s *People) SetPassword(ctx context.Context, actor store.Actor, id, passwor
 		if err := unlinkAccounts(t, id); err != nil {
 			return err
 		}
-		if err := signOutEverywhere(t, id, ""); err != nil {
+		if err := SignOut(t, "", id); err != nil {
 			return err
 		}
 		return logSecurity(t, actor, p.organization.ID, "person.password_set", models.NoticePasswordChanged, id, id)

@@ -357,12 +357,3 @@ func (s *People) openText(sealed, use string, into any) bool {
 	text, err := s.Vault.Open(raw, use)
 	return err == nil && json.Unmarshal(text, into) == nil
 }
-
-// signOutEverywhere ends the person's sessions and links, except the session.
-func signOutEverywhere(t *store.Tx, personID, exceptSession string) error {
-	err := t.DB.Where("person_id = ? AND id <> ?", personID, exceptSession).Delete(&models.Session{}).Error
-	if err == nil {
-		err = t.DB.Where("person_id = ?", personID).Delete(&models.SignInLink{}).Error
-	}
-	return err
-}

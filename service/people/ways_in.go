@@ -73,7 +73,7 @@ func (s *People) RemoveWaysIn(ctx context.Context, actor store.Actor, key store.
 		if err := unlinkAccounts(t, id); err != nil {
 			return false, err
 		}
-		if err := signOutEverywhere(t, id, ""); err != nil {
+		if err := SignOut(t, "", id); err != nil {
 			return false, err
 		}
 		return true, NotifySecurity(t, actor, p.organization.ID, models.NoticeSignInRemoved, id, id)
@@ -106,6 +106,9 @@ func (s *People) ChangePersonEmail(ctx context.Context, actor store.Actor, key s
 		}
 		p.person.Email = email
 		if err := t.UpdateColumns(&p.person, "email"); err != nil {
+			return false, err
+		}
+		if err := SignOut(t, "", id); err != nil {
 			return false, err
 		}
 		return true, notifyEmailChanged(t, actor, p.organization.ID, id, former)
@@ -147,7 +150,7 @@ func (s *People) UnlinkAccount(ctx context.Context, actor store.Actor, key store
 		if err != nil {
 			return err
 		}
-		if err := signOutEverywhere(t, actor.IdentityID, sessionID); err != nil {
+		if err := SignOut(t, sessionID, actor.IdentityID); err != nil {
 			return err
 		}
 		return logSecurity(t, actor, actor.OrganizationID, "person.openid_unlinked", models.NoticeSignInRemoved, actor.IdentityID, actor.IdentityID)
