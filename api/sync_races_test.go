@@ -31,7 +31,7 @@ func TestALateCommitIsNotSkipped(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = held.Rollback(ctx) }()
-	if _, err := held.Exec(ctx, `UPDATE work_orders SET title = 'slow' WHERE id = $1`, slow); err != nil {
+	if err := servicetest.Write(ctx, held, `UPDATE work_orders SET title = 'slow' WHERE id = $1`, slow); err != nil {
 		t.Fatal(err)
 	}
 	l.change(s, quick, "quick")
@@ -60,7 +60,7 @@ func TestARecordWrittenDuringAMoveIsNotSkipped(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = writing.Rollback(ctx) }()
-	if _, err := writing.Exec(ctx, `INSERT INTO work_orders (id, organization_id, created_at, changed_at, `+l.columns+`)
+	if err := servicetest.Write(ctx, writing, `INSERT INTO work_orders (id, organization_id, created_at, changed_at, `+l.columns+`)
 		VALUES ($1, $2, now(), now(), `+l.values+`)`, l.id(1), s.Acme.OrganizationID); err != nil {
 		t.Fatal(err)
 	}

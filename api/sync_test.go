@@ -141,7 +141,7 @@ func TestChangesWithTheSameTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Exec(insert, s.Acme.OrganizationID, s.Clock.Now(), 1, 1001)
-	if _, err := first.Exec(ctx, insert, s.Acme.OrganizationID, s.Clock.Now(), 2000, 2000); err != nil {
+	if err := servicetest.Write(ctx, first, insert, s.Acme.OrganizationID, s.Clock.Now(), 2000, 2000); err != nil {
 		t.Fatal(err)
 	}
 	if err := first.Commit(ctx); err != nil {

@@ -117,6 +117,7 @@ func (in *installation) plantWorkOrders(size int) {
 		middleOfChanges, fmt.Sprint(firstXid+int64(size/2/groupSize)))
 	in.exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position)
 		SELECT id, created_by, 'worker', 1 FROM work_orders WHERE number % 1000 = 0`)
+	in.exec(store.RebuildPositions)
 	for n := range benchWorkOrders {
 		// Open ones, spread over all work orders.
 		in.erp.WorkOrders = append(in.erp.WorkOrders, fmt.Sprintf("wo_%026x", (n+1)*(size/benchWorkOrders/10)*10))

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"millwright/models"
+	"millwright/service/store"
 )
 
 // rows reads and writes a database like the product, in one round trip and without
@@ -89,18 +90,24 @@ func (r *rows) create(ctx context.Context, title string) (baselineWorkOrder, err
 	}
 	changes := map[string]any{"title": map[string]any{"from": nil, "to": title}, "status": map[string]any{"from": nil, "to": "open"}}
 	return r.write(ctx, id, title, "work_order.created", 201, changes, func(pipeline *pgx.Batch, w *baselineWorkOrder) {
-		pipeline.Queue(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)`, w.ID, w.OrganizationID, w.InventoryID, w.Title, w.Priority, w.Status, w.CreatedBy, w.CreatedAt)
+		pipeline.Queue(`WITH created AS (
+				INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)
+				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8) RETURNING *)
+			INSERT INTO work_order_positions (id, organization_id, inventory_id, created_by, changed_xid)
+			SELECT id, organization_id, inventory_id, created_by, changed_xid FROM created`, w.ID, w.OrganizationID, w.InventoryID, w.Title, w.Priority, w.Status, w.CreatedBy, w.CreatedAt)
 		pipeline.Queue(`INSERT INTO dirty_records (record_id, since) VALUES ($1, $2)`, w.ID, w.CreatedAt)
 	})
 }
+
+var changeTitle = `WITH changed AS (UPDATE work_orders SET title = $2, changed_at = $3 WHERE id = $1 RETURNING id), ` +
+	store.Fill(store.MovePositions, "changed", "changed") + ` SELECT`
 
 // change writes the rows of a changed title, and returns the work order without
 // reading it.
 func (r *rows) change(ctx context.Context, id, title string) (baselineWorkOrder, error) {
 	changes := map[string]any{"title": map[string]any{"from": "Replace filter", "to": title}}
 	return r.write(ctx, id, title, "work_order.updated", 200, changes, func(pipeline *pgx.Batch, w *baselineWorkOrder) {
-		pipeline.Queue(`UPDATE work_orders SET title = $2, changed_at = $3 WHERE id = $1`, w.ID, w.Title, w.ChangedAt)
+		pipeline.Queue(changeTitle, w.ID, w.Title, w.ChangedAt)
 	})
 }
 

@@ -7,6 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/service/servicetest"
 )
 
 // snippets returns the code of the page's blocks in the language.
@@ -108,7 +112,9 @@ func TestSnippetsOfIntegrating(t *testing.T) {
 			return strings.Contains(copied, id) && strings.Contains(copied, second)
 		})
 		// The tokens are void, and the work order whose node it may no longer read is gone.
-		if _, err := h.db.Exec(t.Context(), `DELETE FROM work_order_assignees WHERE work_order_id = $1`, second); err != nil {
+		if err := pgx.BeginFunc(t.Context(), h.db, func(tx pgx.Tx) error {
+			return servicetest.Write(t.Context(), tx, `DELETE FROM work_order_assignees WHERE work_order_id = $1`, second)
+		}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := h.db.Exec(t.Context(), `DELETE FROM assignments WHERE identity_id = $1`, h.org.imported.IDs["erp"]); err != nil {

@@ -7,8 +7,8 @@
 // released never changes, except for its comments: a change of the schema is a new file.
 //
 // The schema also enforces rules that no writer may forget: constraints and triggers
-// end the epochs of tokens and sync tokens, keep the inventory's closure table, set the change
-// position of each changed row and keep the positions of work orders.
+// end the epochs of tokens and sync tokens, keep the inventory's closure table and set the
+// change position of each changed row.
 //
 // A migration that goes through a large table runs without a transaction, in batches
 // that commit, builds indexes concurrently, and can be repeated after a crash.

@@ -26,39 +26,6 @@ func wantDerived(h *harness, table, columns, records string, want int) {
 	}
 }
 
-// wantPositions checks that there is exactly one position for each work order, its own.
-func wantPositions(h *harness, want int) {
-	h.t.Helper()
-	const columns = `id, organization_id, inventory_id, created_by, changed_xid`
-	wantDerived(h, "work_order_positions", columns, `SELECT `+columns+` FROM work_orders`, want)
-}
-
-// However work orders are written, the positions follow.
-func TestWorkOrderPositionsAreKept(t *testing.T) {
-	h := newHarness(t)
-	h.exec(fmt.Sprintf(insertWorkOrders, 1, 2500))
-	write := func(first int) {
-		h.exec(
-			fmt.Sprintf(insertWorkOrders, first, first),
-			fmt.Sprintf(`UPDATE work_orders SET title = 'Replace both filters' WHERE number %% 100 = %d`, first%100),
-			fmt.Sprintf(`UPDATE work_orders SET created_by = '%s' WHERE number %% 500 = %d`, organization, first%500),
-			`BEGIN`, // twice in one transaction
-			fmt.Sprintf(`UPDATE work_orders SET status = 'in_progress' WHERE number %% 1000 = %d`, first%1000),
-			fmt.Sprintf(`UPDATE work_orders SET status = 'on_hold' WHERE number %% 1000 = %d`, first%1000),
-			`COMMIT`, `BEGIN`,
-			fmt.Sprintf(`UPDATE work_orders SET title = 'x' WHERE number %% 1000 = %d`, first%1000),
-			`ROLLBACK`,
-			fmt.Sprintf(`DELETE FROM work_orders WHERE id = 'wo_' || lpad('%d', 26, '0')`, first-2500),
-		)
-	}
-	for n := 2501; n <= 2600; n++ {
-		write(n)
-	}
-	wantPositions(h, 2500)
-	h.exec(fmt.Sprintf(`DELETE FROM work_orders WHERE number > %d`, 2400))
-	wantPositions(h, value[int](h, `SELECT count(*) FROM work_orders`))
-}
-
 // A change of a work order adds no entry to an index of the table.
 func TestNoIndexOfWorkOrdersHasItsPosition(t *testing.T) {
 	h := newHarness(t)

@@ -39,7 +39,7 @@ func (w *writer) write(ctx context.Context, round int, shared string) error {
 		id := fmt.Sprintf("wo_%02d%024d", w.random.IntN(79), w.name*1_000_000+round*10+i) // ids are not in the order of time
 		titles[id] = fmt.Sprintf("made by %d in turn %d", w.name, round)
 		created = append(created, id)
-		if _, err := tx.Exec(ctx, `
+		if err := servicetest.Write(ctx, tx, `
 			INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)
 			VALUES ($1, $2, $3, $4, 'none', $5, $6, now(), now())`,
 			id, w.f.Acme.OrganizationID, w.nodes[w.random.IntN(len(w.nodes))], titles[id], servicetest.Writable[w.random.IntN(3)], w.f.ID("ann")); err != nil {
@@ -48,9 +48,8 @@ func (w *writer) write(ctx context.Context, round int, shared string) error {
 	}
 	change := func(id string) error {
 		titles[id] = fmt.Sprintf("changed by %d in turn %d", w.name, round)
-		_, err := tx.Exec(ctx, `UPDATE work_orders SET title = $2, status = $3, changed_at = now() WHERE id = $1`,
+		return servicetest.Write(ctx, tx, `UPDATE work_orders SET title = $2, status = $3, changed_at = now() WHERE id = $1`,
 			id, titles[id], servicetest.Writable[w.random.IntN(3)])
-		return err
 	}
 	for range w.random.IntN(3) {
 		if len(w.own) > 0 {

@@ -35,7 +35,7 @@ func TestRecordsNamed(t *testing.T) {
 		{"ann", fmt.Sprintf(" #%d ", number), []string{order.RecordID}},
 		{"ann", fmt.Sprint(number + 1), nil},
 		{"ann", code, []string{order.RecordID, feedback.RecordID, f.ID("annex")}},
-		{"ann", "t-1", nil}, // exactly
+		{"ann", "ｔ–1", []string{order.RecordID, feedback.RecordID, f.ID("annex")}},
 		{"ann", "HQ", []string{f.ID("hq")}},
 		{"ann", f.ID("bob"), []string{f.ID("bob")}},
 		{"ann", "", nil},

@@ -162,6 +162,7 @@ func (c *workOrderChange) save() error {
 		return nil
 	}
 	c.row.ChangedAt = c.At
+	c.RemovePositions(&c.state.WorkOrder, c.state.Assigned.All())
 	if err := c.Update(c.state.WorkOrder, &c.row.WorkOrder); err != nil {
 		return err
 	}
@@ -170,5 +171,6 @@ func (c *workOrderChange) save() error {
 			return err
 		}
 	}
+	c.AddPositions(&c.row.WorkOrder, c.row.Assigned.All())
 	return effects.Queue(c.Tx, c.Change)
 }

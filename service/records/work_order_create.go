@@ -278,6 +278,7 @@ func insertWorkOrder(t *store.Tx, actor store.Actor, row *WorkOrderRow) error {
 	if err := t.Create(&assignees); err != nil { // at least a worker
 		return err
 	}
+	t.AddPositions(&row.WorkOrder, row.Assigned.All())
 	return effects.Queue(t, effects.Change{
 		Actor:          actor,
 		OrganizationID: actor.OrganizationID,

@@ -51,6 +51,7 @@ var (
 	// namedStatements are all others, by how they begin.
 	namedStatements = map[string]string{
 		"WITH notified AS": "notices", "WITH readers AS": "events and deliveries", "INSERT INTO dirty_records": "dirty mark",
+		"WITH added AS": "positions", "WITH w AS": "earlier positions",
 	}
 )
 
@@ -80,9 +81,12 @@ func (s *sentStatements) written(t *testing.T) string {
 }
 
 // Every write of a record takes one round trip to read and one to write, with COMMIT. It writes models, and
-// what three named statements insert.
+// what five named statements insert or remove.
 func TestStatementsOfAWrite(t *testing.T) {
-	const effects = "(dirty mark) (events and deliveries) (notices) "
+	const (
+		effects = "(dirty mark) (events and deliveries) (notices) "
+		changed = "(dirty mark) (earlier positions) (events and deliveries) (notices) (positions) "
+	)
 	h := servicetest.NewHarness(t)
 	var sent sentStatements
 	config := h.Store.Pool.Config()
@@ -132,39 +136,39 @@ func TestStatementsOfAWrite(t *testing.T) {
 	ann, cat := h.As("ann"), h.As("cat")
 	written(func() error {
 		return record(r.CreateWorkOrder(ctx, erp, key(), records.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace filter", Assignees: h.IDs("ann")}))
-	}, 2, effects+"log stored_responses work_order_assignees work_orders")
+	}, 2, effects+"(positions) log stored_responses work_order_assignees work_order_words work_orders")
 	written(func() error {
 		return record(r.UpdateWorkOrder(ctx, erp, key(), id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Replace both", Set: true}}))
-	}, 2, "(events and deliveries) (notices) log stored_responses work_orders")
+	}, 2, "(earlier positions) (events and deliveries) (notices) (positions) log stored_responses work_order_words work_orders")
 	written(func() error {
 		return record(r.UpdateWorkOrder(ctx, erp, key(), id, records.WorkOrderPatch{}))
 	}, 2, "stored_responses")
 	written(func() error {
 		return record(r.AssignWorkOrder(ctx, erp, key(), id, h.IDs("bob"), nil))
-	}, 2, "(events and deliveries) (notices) log stored_responses work_order_assignees work_orders")
+	}, 2, "(earlier positions) (events and deliveries) (notices) (positions) log stored_responses work_order_assignees work_orders")
 	written(func() error {
 		return record(r.UnassignWorkOrder(ctx, erp, key(), id, h.ID("bob")))
-	}, 2, "(events and deliveries) (notices) log stored_responses work_order_assignees work_orders")
+	}, 2, "(earlier positions) (events and deliveries) (notices) (positions) log stored_responses work_order_assignees work_orders")
 	written(func() error {
 		return record(r.ReplaceWorkers(ctx, ann, store.NoKey, id, h.IDs("ann", "erp")))
 	}, 2, "")
 	written(func() error {
 		return record(r.AnswerWorkOrder(ctx, erp, key(), id, []records.GivenAnswer{
 			{QuestionID: h.ID("q_state"), Value: h.ID("o_ok")}, {QuestionID: h.ID("q_hours"), Value: json.Number("7")}}, records.SaveAnswers))
-	}, 2, effects+"answers log stored_responses work_orders")
+	}, 2, changed+"answers log stored_responses work_orders")
 	written(func() error {
 		return record(r.AnswerWorkOrder(ctx, erp, key(), id, []records.GivenAnswer{{QuestionID: h.ID("q_hours")}}, records.SaveAnswers))
-	}, 2, "answers log stored_responses work_orders")
-	written(func() error { return record(r.HoldWorkOrder(ctx, ann, key(), id)) }, 2, effects+"log stored_responses work_orders")
-	written(func() error { return record(r.ResumeWorkOrder(ctx, ann, store.NoKey, id)) }, 2, effects+"log work_orders")
+	}, 2, "(earlier positions) (positions) answers log stored_responses work_orders")
+	written(func() error { return record(r.HoldWorkOrder(ctx, ann, key(), id)) }, 2, changed+"log stored_responses work_orders")
+	written(func() error { return record(r.ResumeWorkOrder(ctx, ann, store.NoKey, id)) }, 2, changed+"log work_orders")
 	written(func() error {
 		return record(r.AnswerWorkOrder(ctx, erp, key(), id, []records.GivenAnswer{{QuestionID: h.ID("q_hours"), Value: json.Number("8")}}, records.CompleteWork))
-	}, 2, effects+"answers log stored_responses work_orders")
+	}, 2, changed+"answers log stored_responses work_orders")
 	written(func() error {
 		return record(r.ReviewWorkOrder(ctx, cat, store.NoKey, id, records.Review{Approve: true}))
-	}, 2, effects+"log work_orders")
+	}, 2, changed+"log work_orders")
 	cancelled := order(h.IDs("erp"), nil)
-	written(func() error { return record(r.CancelWorkOrder(ctx, erp, key(), cancelled, &reason)) }, 2, effects+"log stored_responses work_orders")
+	written(func() error { return record(r.CancelWorkOrder(ctx, erp, key(), cancelled, &reason)) }, 2, changed+"log stored_responses work_orders")
 	written(func() error {
 		return r.AddComment(ctx, ann, store.ForForm(h.ID("ann"), "comment", ""), id, "Since when?")
 	}, 2, "(notices) comments form_keys log")

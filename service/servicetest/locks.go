@@ -59,10 +59,10 @@ func Begin(t *testing.T, f *Fixture) pgx.Tx {
 	return tx
 }
 
-// ExecIn runs a statement in the transaction.
+// ExecIn runs a statement in the transaction. If it writes work orders, their positions follow.
 func ExecIn(t *testing.T, tx pgx.Tx, sql string, args ...any) {
 	t.Helper()
-	if _, err := tx.Exec(t.Context(), sql, args...); err != nil {
+	if err := Write(t.Context(), tx, sql, args...); err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}
 }

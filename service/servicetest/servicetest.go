@@ -296,7 +296,7 @@ func (f *Fixture) Email(key string) string {
 	return Value[string](f, `SELECT email FROM people WHERE id = $1`, f.ID(key))
 }
 
-// Exec runs SQL for which there is no service function.
+// Exec runs SQL for which there is no service function. If it writes work orders, their positions follow.
 func (f *Fixture) Exec(sql string, args ...any) {
 	f.t.Helper()
 	f.exec(sql, args...)
@@ -305,7 +305,14 @@ func (f *Fixture) Exec(sql string, args ...any) {
 
 func (f *Fixture) exec(sql string, args ...any) {
 	f.t.Helper()
-	if _, err := f.Pool.Exec(context.WithoutCancel(f.t.Context()), sql, args...); err != nil {
+	ctx := context.WithoutCancel(f.t.Context())
+	var err error
+	if writesWorkOrders.MatchString(sql) {
+		err = pgx.BeginFunc(ctx, f.Pool, func(tx pgx.Tx) error { return Write(ctx, tx, sql, args...) })
+	} else {
+		_, err = f.Pool.Exec(ctx, sql, args...)
+	}
+	if err != nil {
 		f.t.Fatalf("%s: %v", sql, err)
 	}
 }

@@ -196,6 +196,7 @@ var repositionStatements = []string{
 	`UPDATE inventory_nodes SET changed_xid = pg_current_xact_id()`,
 	`UPDATE forms SET changed_xid = pg_current_xact_id()`,
 	`UPDATE work_orders SET changed_xid = pg_current_xact_id()`,
+	RebuildPositions,
 	`UPDATE feedback SET changed_xid = pg_current_xact_id()`,
 	`DELETE FROM watermarks`,
 	`DELETE FROM moved_nodes`, // everything is repositioned, and moved_xid is the other cluster's

@@ -186,8 +186,9 @@ func TestFollowersSeeEverythingBelowAMove(t *testing.T) {
 			s.poll()
 			changed := make(chan error, 1)
 			go func() {
-				_, err := s.Pool.Exec(s.t.Context(), `UPDATE work_orders SET title = 'new' WHERE id = $1`, workOrderID(20))
-				changed <- err
+				changed <- pgx.BeginFunc(s.t.Context(), s.Pool, func(tx pgx.Tx) error {
+					return servicetest.Write(s.t.Context(), tx, `UPDATE work_orders SET title = 'new' WHERE id = $1`, workOrderID(20))
+				})
 			}()
 			servicetest.AwaitLocks(s.t, s.Fixture, 2)
 			s.poll()
