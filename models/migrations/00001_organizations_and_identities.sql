@@ -190,7 +190,8 @@ CREATE TABLE import_digests (
     PRIMARY KEY (organization_id, key)
 );
 
--- Changes are found by the transaction that made them: a timestamp is taken before the commit.
+-- Changes are found by the transaction that made them: a timestamp is taken before the commit. A trigger sets the
+-- position, because a write that forgot it would be missing in every later list of changes.
 -- +goose StatementBegin
 CREATE FUNCTION set_change_position() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

@@ -31,7 +31,8 @@ CREATE INDEX inventory_nodes_words ON inventory_nodes USING gin (words) WITH (fa
 CREATE TRIGGER inventory_nodes_position BEFORE UPDATE ON inventory_nodes
     FOR EACH ROW EXECUTE FUNCTION set_change_position();
 
--- Each node with itself (depth 0) and with every node above it.
+-- Each node with itself (depth 0) and with every node above it. Triggers maintain it: all permissions are read by it, and
+-- an import moves nodes in many statements whose order only the database sees.
 CREATE TABLE inventory_closure (
     node_id     public_id NOT NULL REFERENCES inventory_nodes ON DELETE CASCADE,
     ancestor_id public_id NOT NULL REFERENCES inventory_nodes ON DELETE CASCADE,
@@ -133,6 +134,7 @@ CREATE TABLE assignments (
 CREATE INDEX assignments_of_identity ON assignments (identity_id, node_id);
 CREATE INDEX assignments_of_definition ON assignments (definition_id, identity_id);
 
+-- What a foreign key cannot express: the identity is of the organization or of one of its service companies.
 -- +goose StatementBegin
 CREATE FUNCTION check_assignment() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -202,7 +204,8 @@ CREATE FUNCTION readings(given assignments[]) RETURNS TABLE (node_id text, ident
 $$;
 
 -- A change of permissions changes what is visible without touching records, so it ends the access epoch
--- of every integration with the permissions of the identities.
+-- of every integration with the permissions of the identities. Triggers do, so that no writer of these tables can
+-- forget it: a sync token of the epoch before would hide what its integration may now read.
 -- +goose StatementBegin
 CREATE FUNCTION end_access_epochs(changed text[]) RETURNS void LANGUAGE sql AS $$
     UPDATE integrations SET access_epoch = access_epoch + 1
