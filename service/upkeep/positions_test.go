@@ -110,7 +110,7 @@ func TestPositionsFollowEveryWrite(t *testing.T) {
 	keep("the end of a relation", func() error { return s.Inventory.EndServiceCompany(ctx, ann, store.NoKey, s.ID("polar")) })
 	keep("a restore into another cluster", func() error {
 		s.Exec(`UPDATE cluster_mark SET system_identifier = $1`, rand.Int64N(1000))
-		_, err := store.Migrate(ctx, s.Pool.Config().ConnString(), "")
+		_, _, err := store.Migrate(ctx, s.Pool.Config().ConnString(), "")
 		return err
 	})
 }
