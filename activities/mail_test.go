@@ -388,7 +388,10 @@ func TestALinkThatWasNotMailedEnds(t *testing.T) {
 		t.Errorf("%+v, %d tokens are kept", result, h.sealedLinks())
 	}
 	h.invite("Max", "max@acme.example.com")
-	h.Exec(`UPDATE people SET deactivated_at = now() WHERE email = 'max@acme.example.com'`)
+	max := servicetest.Value[string](h.Fixture, `SELECT id FROM people WHERE email = 'max@acme.example.com'`)
+	if _, err := h.People.DeactivatePerson(t.Context(), servicetest.Person(t, h.Fixture, "ann"), store.NoKey, max, ""); err != nil {
+		t.Fatal(err)
+	}
 	if h.sealedLinks() != 0 {
 		t.Errorf("%d tokens of a deactivated person are kept", h.sealedLinks())
 	}

@@ -2,6 +2,7 @@ package models
 
 import (
 	"database/sql/driver"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -146,7 +147,8 @@ const codeMark = "="
 
 func ofOrganization(id string) string { return id[max(0, len(id)-wordPrefix):] }
 
-// WordsOf returns the words of a record's texts and of its code (external_id), which may be nil.
+// WordsOf returns the words of a record's texts and of its code (external_id), which may be nil. The organization is ""
+// where no index has the words: of names.
 func WordsOf(organizationID string, code *string, texts ...string) Words {
 	prefix := ofOrganization(organizationID)
 	var all Words
@@ -165,7 +167,8 @@ func WordsOf(organizationID string, code *string, texts ...string) Words {
 			}
 		}
 	}
-	return all
+	slices.Sort(all)
+	return slices.Compact(all) // pgx sends them in binary, as which Postgres stores duplicates
 }
 
 // SearchedWord is a word of a search.
@@ -195,7 +198,8 @@ func SearchWords(text string) []SearchedWord {
 	return all
 }
 
-// WordQuery returns the tsquery of texts with all words in one of the organizations, "" without words.
+// WordQuery returns the tsquery of texts with all words in one of the organizations, "" without words; of WordsOf without
+// an organization, which is then "".
 func WordQuery(words []SearchedWord, organizationIDs ...string) string {
 	if len(words) == 0 {
 		return ""

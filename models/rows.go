@@ -129,7 +129,7 @@ type Identity struct {
 
 // Fold sets the columns that follow from the name.
 func (i *Identity) Fold() {
-	i.SortKey, i.Words = SortKey(i.Name), WordsOf(i.OrganizationID, nil, i.Name)
+	i.SortKey, i.Words = SortKey(i.Name), WordsOf("", nil, i.Name)
 }
 
 // FoldedColumns names the columns that Fold sets, and those from which they follow.
@@ -166,7 +166,7 @@ func (Person) TableName() string { return "people" }
 
 // Fold sets the columns that follow from the e-mail address.
 func (p *Person) Fold() {
-	p.FoldedEmail, p.Words = Fold(p.Email), WordsOf(p.OrganizationID, nil, p.Email)
+	p.FoldedEmail, p.Words = Fold(p.Email), WordsOf("", nil, p.Email)
 }
 
 // FoldedColumns names the columns that Fold sets, and those from which they follow.
@@ -319,7 +319,7 @@ type Form struct {
 }
 
 // Fold sets the columns that follow from the name.
-func (f *Form) Fold() { f.SortKey, f.Words = SortKey(f.Name), WordsOf(f.OrganizationID, nil, f.Name) }
+func (f *Form) Fold() { f.SortKey, f.Words = SortKey(f.Name), WordsOf("", nil, f.Name) }
 
 // FoldedColumns names the columns that Fold sets, and those from which they follow.
 func (*Form) FoldedColumns() (columns, from []string) {

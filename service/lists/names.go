@@ -20,7 +20,7 @@ type NameFilter struct {
 // Args are the parameters @organization and those of the filter, of a query that has InNamePage.
 func (f NameFilter) Args(organizationID string) pgx.NamedArgs {
 	return pgx.NamedArgs{
-		"organization": organizationID, "search": models.WordQuery(models.SearchWords(f.Search), organizationID),
+		"organization": organizationID, "search": models.WordQuery(models.SearchWords(f.Search), ""),
 		"after_key": models.SortKey(f.AfterName), "after_id": f.AfterID,
 		"limit": min(cmp.Or(f.Limit, models.DefaultPageSize), models.MaxPageSize+1),
 	}

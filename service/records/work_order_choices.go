@@ -89,7 +89,7 @@ func (s *Records) WorkOrderChoices(ctx context.Context, actor store.Actor, nodeI
 	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &node, models.NotFound(), creatableNodeQuery, actor.IdentityID, actor.OrganizationID, nodeID)
 		store.QueueAll(pipeline, &choices.Forms, formChoicesQuery, actor.OrganizationID, MaxFormChoices+1)
-		store.QueueAll(pipeline, &choices.Candidates, candidatesQuery, nodeID, MaxCandidates+1, models.WordQuery(models.SearchWords(text), actor.OrganizationID), append([]string{}, chosen...))
+		store.QueueAll(pipeline, &choices.Candidates, candidatesQuery, nodeID, MaxCandidates+1, models.WordQuery(models.SearchWords(text), ""), append([]string{}, chosen...))
 		return nil
 	}, func() (WorkOrderChoices, error) {
 		if len(node.Grants) == 0 {

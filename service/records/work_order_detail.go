@@ -241,7 +241,7 @@ func (s *Records) WorkOrderAssignees(ctx context.Context, actor store.Actor, id,
 			candidates = `SELECT id AS identity_id FROM identities WHERE organization_id = $2 AND kind <> 'organization' AND $1 <> ''`
 		}
 		store.QueueAll(pipeline, &choices, store.Fill(assigneeChoicesQuery, "candidates", candidates),
-			row.InventoryID, actor.OrganizationID, row.Assigned.All(), models.WordQuery(models.SearchWords(search), actor.OrganizationID), maxAssigneeChoices+1, append([]string{}, chosen...))
+			row.InventoryID, actor.OrganizationID, row.Assigned.All(), models.WordQuery(models.SearchWords(search), ""), maxAssigneeChoices+1, append([]string{}, chosen...))
 		return nil
 	}}, func() (WorkOrderAssignees, error) {
 		return WorkOrderAssignees{choices[:min(len(choices), maxAssigneeChoices)], len(choices) > maxAssigneeChoices, a.forCustomer()}, nil

@@ -87,7 +87,7 @@ func (f *workOrderFinder) queueNames(pipeline *pgx.Batch) error {
 	queue := func(into *[]NamedRecord, text string) {
 		if text != "" {
 			store.QueueAll(pipeline, into, namesQuery, pgx.NamedArgs{
-				"text": text, "words": models.WordQuery(models.SearchWords(text), f.Actor.OrganizationID), "actor": f.Actor.IdentityID,
+				"text": text, "words": models.WordQuery(models.SearchWords(text), ""), "actor": f.Actor.IdentityID,
 				"organization": f.Actor.OrganizationID, "limit": maxSearchNames + 1,
 			})
 		}

@@ -76,12 +76,12 @@ type foldedTable struct {
 }
 
 var foldedTables = []foldedTable{
-	{"identities", `SELECT id, organization_id, name, NULL FROM identities`, "sort_key", sortKey, true},
+	{"identities", `SELECT id, '', name, NULL FROM identities`, "sort_key", sortKey, true},
 	{"inventory_nodes", `SELECT id, organization_id, name, external_id FROM inventory_nodes`, "sort_key", sortKey, true},
-	{"forms", `SELECT id, organization_id, name, NULL FROM forms`, "sort_key", sortKey, true},
+	{"forms", `SELECT id, '', name, NULL FROM forms`, "sort_key", sortKey, true},
 	{"permission_definitions", `SELECT id, organization_id, name, NULL FROM permission_definitions`, "sort_key", sortKey, false},
 	{"organization_permission_definitions", `SELECT id, organization_id, name, NULL FROM organization_permission_definitions`, "sort_key", sortKey, false},
-	{"people", `SELECT id, organization_id, email, NULL FROM people`, "", sortKey, true},
+	{"people", `SELECT id, '', email, NULL FROM people`, "", sortKey, true},
 	{"feedback", `SELECT id, organization_id, subject, external_id FROM feedback`, "external_key", func(r foldedRow) *string { return models.ExternalKey(r.Code) }, true},
 	{"work_order_words", `SELECT id, organization_id, number || ' ' || title, external_id FROM work_orders`, "", sortKey, true},
 }

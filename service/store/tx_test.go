@@ -51,6 +51,8 @@ func fill(v reflect.Value, name string, n int) {
 	case *models.Digests:
 		*value = models.Digests{"name": fmt.Sprint(n)}
 		return
+	case *models.Words:
+		return // no read has it
 	case *models.TextArray:
 		*value = models.TextArray{"a", fmt.Sprintf(`"%d,`, n)}
 		return
@@ -142,10 +144,18 @@ func TestEveryModelIsWrittenAsItIs(t *testing.T) {
 				}
 				return found
 			}
+			unread := func(row any) { // columns that follow from others
+				for _, field := range parsed.Fields {
+					if !field.Readable {
+						reflect.ValueOf(row).Elem().FieldByName(field.Name).SetZero()
+					}
+				}
+			}
 			left := servicetest.Value[int](f, `SELECT count(*) FROM `+parsed.Table)
 			if err := write(t, f, nil, func(tx *store.Tx) error { return tx.Create(before) }); err != nil {
 				t.Fatal(err)
 			}
+			unread(before)
 			if got := stored(); !reflect.DeepEqual(got, before) {
 				t.Errorf("created was\n%+v, stored is\n%+v", before, got)
 			}
@@ -155,12 +165,14 @@ func TestEveryModelIsWrittenAsItIs(t *testing.T) {
 			if err := write(t, f, nil, func(tx *store.Tx) error { return tx.Update(before, after) }); err != nil {
 				t.Fatal(err)
 			}
+			unread(after)
 			if got := stored(); !reflect.DeepEqual(got, after) {
 				t.Errorf("updated was\n%+v, stored is\n%+v", after, got)
 			}
 			if err := write(t, f, nil, func(tx *store.Tx) error { return tx.Upsert(before) }); err != nil {
 				t.Fatal(err)
 			}
+			unread(before)
 			if got := stored(); !reflect.DeepEqual(got, before) {
 				t.Errorf("upserted was\n%+v, stored is\n%+v", before, got)
 			}

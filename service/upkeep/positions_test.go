@@ -82,14 +82,20 @@ func TestPositionsFollowEveryWrite(t *testing.T) {
 		}
 		check(name)
 	}
-	for range 15 {
-		write("create")
+	for _, status := range models.WorkOrderStatuses { // by most of the writes
+		ids = append(ids, s.WorkOrderIn(status))
+		check(string(status))
 	}
-	for n := 0; n < 200 || len(done) < len(names); n++ { // until each succeeded
+	for n := range 150 {
 		write(names[random.IntN(len(names))])
-		if n%3 == 0 {
+		if n%5 == 0 {
 			write("create")
 		}
+	}
+	t.Logf("writes that succeeded: %v", done)
+	ids = []string{s.NewWorkOrder([]string{"polar"}, []string{"robot"})}
+	if write("return"); done["return"] == 0 {
+		t.Error("no work order was returned")
 	}
 	keep := func(what string, do func() error) {
 		t.Helper()
