@@ -88,7 +88,7 @@ func (in *installation) bulkLoad(tables []string, fill func()) {
 	check(group.Wait())
 }
 
-// fold makes the columns that follow from texts, as the service does, of these tables.
+// fold makes the columns that follow from strings, as the service does, of these tables.
 func (in *installation) fold(tables ...string) {
 	check(in.pool.AcquireFunc(in.ctx, func(conn *pgxpool.Conn) error {
 		_, err := store.Fold(in.ctx, conn.Conn(), tables...)

@@ -11,11 +11,11 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// FoldVersion names what Fold, SortKey and WordsOf make of a text. `millwright migrate` makes the columns
-// that follow from texts again when it differs from the database's.
+// FoldVersion names what Fold, SortKey and WordsOf make of a string. `millwright migrate` makes the columns
+// that follow from strings again when it differs from the database's.
 const FoldVersion = "1 Unicode " + norm.Version
 
-// Fold returns the form in which texts are compared that people type: e-mail addresses, codes and searches. Upper
+// Fold returns the form in which strings are compared that people type: e-mail addresses, codes and searches. Upper
 // and lower case, forms of letters, dashes, quotes and spaces count as the same, and what shows nothing does not
 // count. The locale of the database does not matter.
 func Fold(s string) string {
@@ -106,7 +106,7 @@ func SortKey(name string) string {
 	return b.String()
 }
 
-// Folded is a model with columns that follow from its texts.
+// Folded is a model with columns that follow from its strings.
 type Folded interface {
 	// Fold sets the columns.
 	Fold()
@@ -114,7 +114,7 @@ type Folded interface {
 	FoldedColumns() (columns, from []string)
 }
 
-// Words is a column of type tsvector: the words of a text, by which it is searched. A SELECT does not read it.
+// Words is a column of type tsvector: the words of a string, by which it is searched. A SELECT does not read it.
 type Words []string
 
 // Value writes the words in Postgres's text form.
@@ -147,16 +147,16 @@ const codeMark = "="
 
 func ofOrganization(id string) string { return id[max(0, len(id)-wordPrefix):] }
 
-// WordsOf returns the words of a record's texts and of its code (external_id), which may be nil. The organization is ""
+// WordsOf returns the words of a record's strings and of its code (external_id), which may be nil. The organization is ""
 // where no index has the words: of names.
-func WordsOf(organizationID string, code *string, texts ...string) Words {
+func WordsOf(organizationID string, code *string, fields ...string) Words {
 	prefix := ofOrganization(organizationID)
 	var all Words
 	if code != nil {
-		texts = append(texts, *code)
+		fields = append(fields, *code)
 		all = append(all, prefix+CodeWord(*code).terms[0])
 	}
-	for _, text := range texts {
+	for _, text := range fields {
 		for _, word := range splitWords(text) {
 			if !word.unspaced {
 				all = append(all, prefix+string(word.letters))
@@ -173,7 +173,7 @@ func WordsOf(organizationID string, code *string, texts ...string) Words {
 
 // SearchedWord is a word of a search.
 type SearchedWord struct {
-	// terms are the words that a text with it has; begins is true if the last may be the beginning of one.
+	// terms are the words that a string with it has; begins is true if the last may be the beginning of one.
 	terms  []string
 	begins bool
 }
@@ -198,7 +198,7 @@ func SearchWords(text string) []SearchedWord {
 	return all
 }
 
-// WordQuery returns the tsquery of texts with all words in one of the organizations, "" without words; of WordsOf without
+// WordQuery returns the tsquery of strings with all words in one of the organizations, "" without words; of WordsOf without
 // an organization, which is then "".
 func WordQuery(words []SearchedWord, organizationIDs ...string) string {
 	if len(words) == 0 {
@@ -232,7 +232,7 @@ type oneWord struct {
 	unspaced bool
 }
 
-// splitWords divides a text into words at spaces and punctuation, and where scripts with and without spaces meet. A
+// splitWords divides a string into words at spaces and punctuation, and where scripts with and without spaces meet. A
 // text of punctuation alone is one word.
 func splitWords(text string) []oneWord {
 	var words []oneWord

@@ -25,7 +25,7 @@ func IsPlain(s string) bool { return utf8.ValidString(s) && strings.IndexFunc(s,
 func isControl(r rune) bool { return unicode.IsControl(r) && r != '\t' && r != '\n' && r != '\r' }
 
 // NFC puts all strings that the value points to, in structs, slices, maps and interfaces too, into Unicode's normal form C,
-// in which texts are stored.
+// in which strings are stored.
 func NFC(value any) { normalize(reflect.ValueOf(value)) }
 
 func normalize(v reflect.Value) {

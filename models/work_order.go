@@ -32,7 +32,7 @@ type WorkOrder struct {
 	FeedbackID  *string
 }
 
-// WorkOrderWords are the words of a work order: of its number, title and external id. They have a table of their own,
+// WorkOrderWords are the words of a work order: of its number, title and external id. They have another table,
 // since changes of other columns must not write into its index.
 type WorkOrderWords struct {
 	ID    string `gorm:"primaryKey"`

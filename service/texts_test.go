@@ -18,15 +18,15 @@ import (
 	"millwright/service/store"
 )
 
-// texts are of many scripts, with punctuation, marks and what shows nothing.
-var texts = rapid.Custom(func(t *rapid.T) string {
+// anyScript are strings of many scripts, with punctuation, marks and what shows nothing.
+var anyScript = rapid.Custom(func(t *rapid.T) string {
 	return rapid.OneOf(
 		rapid.StringMatching(`[\p{L}\p{N}\p{P}\p{S}\p{M} ]{1,30}`),
 		rapid.StringOfN(rapid.RuneFrom([]rune("aZ09 -_/.,'\"\\&|!():*<>=@#°€äÖßİıſΣςάЖё京都東ひがカー한글กรุงထိုင်ဋ\u0301\u0308\u200b\u00ad\u3000🔧")), 1, 30, -1),
 	).Filter(func(text string) bool { return !models.IsBlank(text) && len([]rune(norm.NFD.String(text))) <= 60 }).Draw(t, "text")
 })
 
-// What is stored is found by itself, in another case and in another normal form, whatever the locale of the database.
+// A stored string is found by itself, in another case and in another normal form, whatever the locale of the database.
 func TestWhatIsStoredIsFoundByItself(t *testing.T) {
 	t.Parallel()
 	for name, locale := range servicetest.Locales {
@@ -35,7 +35,7 @@ func TestWhatIsStoredIsFoundByItself(t *testing.T) {
 			f := servicetest.NewInLocale(t, locale)
 			ctx, ann := t.Context(), servicetest.Person(t, f, "ann")
 			rapid.Check(t, func(t *rapid.T) {
-				text := texts.Draw(t, "title")
+				text := anyScript.Draw(t, "title")
 				created, err := f.Records.CreateWorkOrder(ctx, f.Actor("erp"), store.NoKey, records.NewWorkOrder{
 					InventoryID: f.ID("ahu1"), Title: text, ExternalID: &text, Assignees: []string{f.ID("bob")},
 				})
@@ -81,7 +81,7 @@ func TestAddressesAreComparedInEveryLocale(t *testing.T) {
 			}
 			for _, same := range []string{"örjan.iğdır@acme.example.com", norm.NFD.String("ÖRJAN.IĞDıR@ACME.example.com")} {
 				again, err := invite(same)
-				if err != nil || again.ID != first.ID { // who has not accepted an invitation is invited again
+				if err != nil || again.ID != first.ID { // an invitation that was not accepted is renewed
 					t.Errorf("%q is %s, not %s: %v", same, again.ID, first.ID, err)
 				}
 			}

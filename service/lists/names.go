@@ -17,7 +17,7 @@ type NameFilter struct {
 	Limit              int
 }
 
-// Args are the parameters @organization and those of the filter, of a query that has InNamePage.
+// Args are @organization and the parameters of the filter, for a query that has InNamePage.
 func (f NameFilter) Args(organizationID string) pgx.NamedArgs {
 	return pgx.NamedArgs{
 		"organization": organizationID, "search": models.WordQuery(models.SearchWords(f.Search), ""),

@@ -112,7 +112,7 @@ func (q *Query) NarrowBy(grant models.Grant, below string) {
 	}
 }
 
-// SharedColumns stand in a page's rows for the node and the people of each record, which are read once for all.
+// SharedColumns replace the node and the people of each record of a page, which are read once for all.
 const SharedColumns = `NULL::json AS inventory, NULL::json AS people`
 
 // ShowsPeople has the list, whose columns are SharedColumns and others, read the people of a page. named selects the
@@ -205,7 +205,7 @@ type PageOrder struct {
 	rows string
 	// Scanned restricts {w}, a row of rows, to the page.
 	Scanned string
-	// Unfiltered is true if Scanned is only where the page of a list by ids begins: {w}.id < @after.
+	// Unfiltered is true if Scanned is {w}.id < @after alone.
 	Unfiltered bool
 }
 

@@ -75,7 +75,7 @@ func (s *People) ListForPerson(ctx context.Context, actor store.Actor, organizat
 	return store.FindAll[PersonSummary](ctx, s.Store, actor.OrganizationID, peopleQuery, args)
 }
 
-// peopleQuery reads a page of people by name, along the index of names.
+// peopleQuery reads a page of people in the order of the index of names.
 var peopleQuery = `
 	SELECT ` + personSummaryColumns + personSummaryTables + `
 	WHERE i.organization_id = @organization AND i.kind = 'person' AND i.deleted_at IS NULL AND (p.deactivated_at IS NOT NULL) = @deactivated

@@ -319,7 +319,7 @@ func (f *Fixture) exec(sql string, args ...any) {
 
 var writesTexts = regexp.MustCompile(`(?:INSERT INTO|UPDATE) (identities|people|inventory_nodes|forms|feedback|work_orders)\b[^;]*?\b(?:name|email|external_id|subject|title)\b`)
 
-// fold makes the columns that follow from texts, as the service does when it writes, of the tables that SQL writes.
+// fold makes the columns that follow from strings, as the service does when it writes, of the tables that SQL writes.
 func (f *Fixture) fold(sql string) {
 	f.t.Helper()
 	var tables []string

@@ -153,7 +153,7 @@ func Migrate(ctx context.Context, url, role string) (applied int, equal []SameEm
 		return len(results), nil, fmt.Errorf("give the records change positions of this database cluster: %w", err)
 	}
 	if equal, err = foldTexts(ctx, config); err != nil {
-		return len(results), nil, fmt.Errorf("fold the texts by which records are searched: %w", err)
+		return len(results), nil, fmt.Errorf("fold the strings by which records are searched: %w", err)
 	}
 	if role == "" {
 		return len(results), equal, nil

@@ -13,7 +13,7 @@ import (
 	"millwright/models"
 )
 
-// foldCreated sets the columns that follow from the texts of the rows that GORM inserts.
+// foldCreated sets the columns that follow from the strings of the rows that GORM inserts.
 func foldCreated(db *gorm.DB) {
 	rows := reflect.Indirect(db.Statement.ReflectValue)
 	if rows.Kind() != reflect.Slice {
@@ -37,7 +37,7 @@ func fold(row reflect.Value) {
 // cannot sign in with it until an administrator has changed it.
 type SameEmail struct{ OrganizationID, PersonID, OtherID string }
 
-// foldTexts makes the columns that follow from texts, unless this version of the program has made them, and returns
+// foldTexts makes the columns that follow from strings, unless this version of the program has made them, and returns
 // people whose addresses became equal. It commits in batches and can be repeated after a crash.
 func foldTexts(ctx context.Context, config *pgx.ConnConfig) (equal []SameEmail, err error) {
 	conn, err := pgx.ConnectConfig(ctx, config)
@@ -57,18 +57,18 @@ func foldTexts(ctx context.Context, config *pgx.ConnConfig) (equal []SameEmail, 
 	return equal, err
 }
 
-// foldedRow is a row with the texts from which its other columns follow.
+// foldedRow is a row with the strings from which its other columns follow.
 type foldedRow struct {
 	ID, OrganizationID, Text string
 	Code                     *string
 }
 
-// foldedTable is a table whose rows have columns that follow from their texts.
+// foldedTable is a table whose rows have columns that follow from their strings.
 type foldedTable struct {
 	name string
-	// texts selects foldedRows.
-	texts string
-	// key is the column that follows from the text or the code, as keyOf makes it; "" if there is none.
+	// query selects foldedRows.
+	query string
+	// key is the column that follows from the text or the code, as keyOf makes it, or "".
 	key   string
 	keyOf func(foldedRow) *string
 	// words is whether there is a column words.
@@ -91,10 +91,10 @@ func sortKey(r foldedRow) *string {
 	return &key
 }
 
-// foldBatch is how many rows are folded at a time.
+// foldBatch limits the rows that are folded at a time.
 const foldBatch = 5000
 
-// Fold makes the columns that follow from texts again, in all tables or in these. It returns people whose addresses are
+// Fold makes the columns that follow from strings again, in all tables or in these. It returns people whose addresses are
 // equal.
 func Fold(ctx context.Context, conn *pgx.Conn, tables ...string) ([]SameEmail, error) {
 	for _, table := range foldedTables {
@@ -102,7 +102,7 @@ func Fold(ctx context.Context, conn *pgx.Conn, tables ...string) ([]SameEmail, e
 			continue
 		}
 		for after, last := "", false; !last; {
-			rows, err := conn.Query(ctx, `SELECT * FROM (`+table.texts+`) t WHERE id > $1 ORDER BY id LIMIT $2`, after, foldBatch)
+			rows, err := conn.Query(ctx, `SELECT * FROM (`+table.query+`) t WHERE id > $1 ORDER BY id LIMIT $2`, after, foldBatch)
 			if err != nil {
 				return nil, err
 			}
