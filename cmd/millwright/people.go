@@ -61,7 +61,7 @@ func listPeopleCommand() *cobra.Command {
 		})
 	}, peopleTable)
 	cmd.Flags().StringVar(&organization, "organization", "", "key or id of the organization")
-	cmd.Flags().StringVar(&filter.Search, "search", "", "only people whose name or e-mail address contains this")
+	cmd.Flags().StringVar(&filter.Search, "search", "", "only people with these words in their name or e-mail address")
 	cmd.Flags().BoolVar(&filter.Deactivated, "deactivated", false, "people who lost access instead of those who have it")
 	require(cmd, "organization")
 	return cmd
