@@ -324,7 +324,9 @@ func TestSessionsEndEverywhere(t *testing.T) {
 		},
 		"suspended": func(s *consoletest.Site) error {
 			s.Exec(`UPDATE organizations SET suspended = true WHERE id = $1`, s.Acme.OrganizationID)
-			return nil
+			return s.Store.Transaction(t.Context(), s.Acme.OrganizationID, store.NoKey, func(t *store.Tx) error { // as an import does
+				return people.SignOutOrganization(t, s.Acme.OrganizationID)
+			})
 		},
 		"a link used": func(s *consoletest.Site) error {
 			link, err := s.People.NewPersonLink(t.Context(), s.Viewer("ann"), store.NoKey, s.ID("bob"), false)
