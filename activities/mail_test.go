@@ -388,8 +388,8 @@ func TestALinkThatWasNotMailedEnds(t *testing.T) {
 		t.Errorf("%+v, %d tokens are kept", result, h.sealedLinks())
 	}
 	h.invite("Max", "max@acme.example.com")
-	max := servicetest.Value[string](h.Fixture, `SELECT id FROM people WHERE email = 'max@acme.example.com'`)
-	if _, err := h.People.DeactivatePerson(t.Context(), servicetest.Person(t, h.Fixture, "ann"), store.NoKey, max, ""); err != nil {
+	id := servicetest.Value[string](h.Fixture, `SELECT id FROM people WHERE email = 'max@acme.example.com'`)
+	if _, err := h.People.DeactivatePerson(t.Context(), servicetest.Person(t, h.Fixture, "ann"), store.NoKey, id, ""); err != nil {
 		t.Fatal(err)
 	}
 	if h.sealedLinks() != 0 {

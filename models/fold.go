@@ -94,7 +94,7 @@ func SortKey(name string) string {
 			}
 			number := strings.TrimLeft(letters[:n], "0")
 			b.WriteByte('0')
-			b.WriteRune(rune('0' + len(number))) // of two numbers the one with more digits is larger
+			b.WriteRune(rune('0' + len(number))) //nolint:gosec // a few digits; of two numbers the one with more is larger
 			b.WriteString(number)
 			letters = letters[n:]
 			continue

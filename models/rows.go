@@ -162,7 +162,7 @@ type Person struct {
 }
 
 // TableName returns people.
-func (Person) TableName() string { return "people" }
+func (*Person) TableName() string { return "people" }
 
 // Fold sets the columns that follow from the e-mail address.
 func (p *Person) Fold() {
@@ -395,7 +395,7 @@ func ExternalKey(externalID *string) *string {
 }
 
 // TableName returns feedback.
-func (Feedback) TableName() string { return "feedback" }
+func (*Feedback) TableName() string { return "feedback" }
 
 // Comment is a row of comments.
 type Comment struct {

@@ -115,7 +115,7 @@ func TestPositionsFollowEveryWrite(t *testing.T) {
 	keep("a replaced person", func() error { replace(s, "bob", "cat"); return nil })
 	keep("the end of a relation", func() error { return s.Inventory.EndServiceCompany(ctx, ann, store.NoKey, s.ID("polar")) })
 	keep("a restore into another cluster", func() error {
-		s.Exec(`UPDATE cluster_mark SET system_identifier = $1`, rand.Int64N(1000))
+		s.Exec(`UPDATE cluster_mark SET system_identifier = $1`, rand.Int64N(1000)) //nolint:contextcheck // the fixture has its own
 		_, _, err := store.Migrate(ctx, s.Pool.Config().ConnString(), "")
 		return err
 	})
