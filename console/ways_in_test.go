@@ -74,9 +74,6 @@ func TestAPromotionEndsWhatOthersMayShare(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		"by a statement": func(_ *testing.T, s *consoletest.Site) {
-			s.Exec(`UPDATE people SET admin = true WHERE id = $1`, s.ID("eve"))
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -155,8 +155,8 @@ func (h *deliveryHarness) LoadDelivery(context.Context, string) (webhooks.Delive
 }
 
 // RedeliverDelivery makes the delivery due.
-func (h *deliveryHarness) RedeliverDelivery(context.Context, string) error {
-	return h.operate(func(now models.Time) error {
+func (h *deliveryHarness) RedeliverDelivery(ctx context.Context, _ string) error {
+	return h.operate(ctx, func(now models.Time) error {
 		switch {
 		case h.addressOff:
 			return rejected("The address is off; turn it on first.")
@@ -169,8 +169,8 @@ func (h *deliveryHarness) RedeliverDelivery(context.Context, string) error {
 }
 
 // StopDelivery marks a retrying delivery as failed.
-func (h *deliveryHarness) StopDelivery(context.Context, string) error {
-	return h.operate(func(models.Time) error {
+func (h *deliveryHarness) StopDelivery(ctx context.Context, _ string) error {
+	return h.operate(ctx, func(models.Time) error {
 		if h.row.Status != models.DeliveryRetrying {
 			return rejected("The delivery is " + string(h.row.Status) + ".")
 		}
@@ -183,10 +183,11 @@ func rejected(sentence string) error {
 	return temporal.NewNonRetryableApplicationError(sentence, "validation_failed", nil)
 }
 
-func (h *deliveryHarness) operate(do func(now models.Time) error) error {
+// operate does what an operator asked for, unless the call has timed out, as a database would.
+func (h *deliveryHarness) operate(ctx context.Context, do func(now models.Time) error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.isDown() {
+	if h.isDown() || ctx.Err() != nil {
 		return errors.New("the database is unreachable")
 	}
 	if h.gone {

@@ -116,6 +116,8 @@ func (h *harness) runOnce(start time.Time, register, execute func(*testsuite.Tes
 		}
 	}
 	execute(h.env)
+	h.mu.Lock() // a local activity that timed out may still run
+	defer h.mu.Unlock()
 	h.ended, h.err = h.now(), h.env.GetWorkflowError()
 }
 

@@ -34,7 +34,7 @@ func TestTheServiceRoleDefinesNothing(t *testing.T) {
 	for _, sql := range []string{
 		`CREATE TABLE mine (id text)`, `CREATE TABLE partitions.mine (id text)`, `CREATE SEQUENCE work_order_numbers.mine`, `DROP SEQUENCE work_order_numbers."org_a""b"`, `CREATE SCHEMA mine`, `CREATE FUNCTION mine() RETURNS text LANGUAGE sql AS 'SELECT 1::text'`,
 		`DROP TABLE work_orders`, `ALTER TABLE work_orders DISABLE TRIGGER ALL`, `ALTER TABLE work_orders ADD mine text`, `TRUNCATE log`,
-		`CREATE TRIGGER mine BEFORE UPDATE ON work_orders FOR EACH ROW EXECUTE FUNCTION set_change_position()`, `DROP FUNCTION end_shared_sign_in(text) CASCADE`,
+		`CREATE TRIGGER mine BEFORE UPDATE ON work_orders FOR EACH ROW EXECUTE FUNCTION set_change_position()`, `DROP FUNCTION end_token_epoch() CASCADE`,
 		`CREATE INDEX ON work_orders (title)`, `SET session_replication_role = replica`,
 		`DELETE FROM goose_db_version`, `UPDATE cluster_mark SET system_identifier = 1`,
 		`CREATE ROLE mine`, `COPY work_orders TO PROGRAM 'cat'`,
