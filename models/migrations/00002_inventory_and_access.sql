@@ -183,11 +183,11 @@ JOIN inventory_closure c ON c.ancestor_id = r.node_id AND (c.depth = 0 OR r.appl
 CREATE VIEW organization_rights AS
 SELECT p.id AS actor_id, p.organization_id,
     CASE WHEN p.admin THEN ARRAY['integrations', 'incoming_work_orders', 'log_records', 'people']
-         ELSE coalesce(d.grants, '{}') END AS grants
-FROM people p LEFT JOIN organization_permission_definitions d ON d.id = p.organization_definition_id
+         ELSE coalesce((SELECT grants FROM organization_permission_definitions WHERE id = p.organization_definition_id), '{}') END AS grants
+FROM people p
 UNION ALL
-SELECT i.id, i.organization_id, coalesce(d.grants, '{}')
-FROM integrations i LEFT JOIN organization_permission_definitions d ON d.id = i.organization_definition_id;
+SELECT i.id, i.organization_id, coalesce((SELECT grants FROM organization_permission_definitions WHERE id = i.organization_definition_id), '{}')
+FROM integrations i;
 
 -- What an assignment lets its identity read on the node and below (api.md 5.6 to 5.9). Any permission shows the node.
 CREATE FUNCTION rights_of_reading(applies_below boolean, grants text[]) RETURNS boolean[] LANGUAGE sql IMMUTABLE AS
