@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 	"golang.org/x/sync/errgroup"
 
 	"millwright/service/store"
@@ -90,10 +90,10 @@ func (in *installation) bulkLoad(tables []string, fill func()) {
 
 // fold makes the columns that follow from strings, as the service does, of these tables.
 func (in *installation) fold(tables ...string) {
-	check(in.pool.AcquireFunc(in.ctx, func(conn *pgxpool.Conn) error {
-		_, err := store.Fold(in.ctx, conn.Conn(), tables...)
-		return err
-	}))
+	db := stdlib.OpenDBFromPool(in.pool)
+	defer func() { _ = db.Close() }()
+	_, err := store.Fold(in.ctx, db, tables...)
+	check(err)
 }
 
 // plantWorkOrders creates nodes and work orders, each with its log entry, and selects a

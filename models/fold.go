@@ -120,6 +120,9 @@ type Words []string
 // Value writes the words in Postgres's text form.
 func (w Words) Value() (driver.Value, error) { return w.String(), nil }
 
+// MarshalText writes the words as Value does.
+func (w Words) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
+
 // String returns the words in Postgres's text form.
 func (w Words) String() string {
 	quoted := make([]string, len(w))

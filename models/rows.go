@@ -118,23 +118,11 @@ type Identity struct {
 	ID             string `gorm:"primaryKey"`
 	OrganizationID string
 	Kind           IdentityKind
-	Name           string
-	SortKey        string `gorm:"->:false;<-" db:"-"`
-	Words          Words  `gorm:"->:false;<-" db:"-"`
-	CreatedAt      Time
-	ChangedAt      Time
+	Searched
+	CreatedAt Time
+	ChangedAt Time
 	// DeletedAt is when a team was deleted; an integration has its own.
 	DeletedAt *Time
-}
-
-// Fold sets the columns that follow from the name.
-func (i *Identity) Fold() {
-	i.SortKey, i.Words = SortKey(i.Name), WordsOf("", nil, i.Name)
-}
-
-// FoldedColumns names the columns that Fold sets, and those from which they follow.
-func (*Identity) FoldedColumns() (columns, from []string) {
-	return []string{"sort_key", "words"}, []string{"name"}
 }
 
 // Person is the part of a person that is not in its identity.
@@ -278,6 +266,21 @@ func (n *Named) Fold() { n.SortKey = SortKey(n.Name) }
 // FoldedColumns names the column that Fold sets, and that from which it follows.
 func (*Named) FoldedColumns() (columns, from []string) { return []string{"sort_key"}, []string{"name"} }
 
+// Searched is a part of models whose lists are sorted by name and searched by its words.
+type Searched struct {
+	Name    string
+	SortKey string `gorm:"->:false;<-" db:"-"`
+	Words   Words  `gorm:"->:false;<-" db:"-"`
+}
+
+// Fold sets the columns that follow from the name.
+func (s *Searched) Fold() { s.SortKey, s.Words = SortKey(s.Name), WordsOf("", nil, s.Name) }
+
+// FoldedColumns names the columns that Fold sets, and those from which they follow.
+func (*Searched) FoldedColumns() (columns, from []string) {
+	return []string{"sort_key", "words"}, []string{"name"}
+}
+
 // PermissionDefinition is a named set of grants on nodes.
 type PermissionDefinition struct {
 	ID             string `gorm:"primaryKey"`
@@ -310,20 +313,10 @@ type Assignment struct {
 type Form struct {
 	ID             string `gorm:"primaryKey"`
 	OrganizationID string
-	Name           string
-	SortKey        string `gorm:"->:false;<-" db:"-"`
-	Words          Words  `gorm:"->:false;<-" db:"-"`
-	CreatedAt      Time
-	ChangedAt      Time
-	Retired        bool
-}
-
-// Fold sets the columns that follow from the name.
-func (f *Form) Fold() { f.SortKey, f.Words = SortKey(f.Name), WordsOf("", nil, f.Name) }
-
-// FoldedColumns names the columns that Fold sets, and those from which they follow.
-func (*Form) FoldedColumns() (columns, from []string) {
-	return []string{"sort_key", "words"}, []string{"name"}
+	Searched
+	CreatedAt Time
+	ChangedAt Time
+	Retired   bool
 }
 
 // QuestionType determines the values that answer a question.

@@ -128,7 +128,7 @@ func insertIntegration(t *store.Tx, actor store.Actor, organizationID string, in
 	}
 	scopes, _ := models.ScopesOf(in.Scopes)
 	rows.identity = models.Identity{
-		ID: id, OrganizationID: organizationID, Kind: models.KindIntegration, Name: in.Name, CreatedAt: t.At, ChangedAt: t.At,
+		ID: id, OrganizationID: organizationID, Kind: models.KindIntegration, Searched: models.Searched{Name: in.Name}, CreatedAt: t.At, ChangedAt: t.At,
 	}
 	rows.integration.Integration = models.Integration{
 		Owners: models.TextArray{}, ID: id, OrganizationID: organizationID, ClientID: clientID, SecretHash: access.HashSecret(rows.newSecret), Scopes: scopes.Strings(),

@@ -117,7 +117,7 @@ func createPerson(t *store.Tx, actor store.Actor, p *lockedPerson, in Invitation
 	if err != nil {
 		return err
 	}
-	p.identity = models.Identity{ID: id, OrganizationID: p.organization.ID, Kind: models.KindPerson, Name: in.Name, CreatedAt: t.At, ChangedAt: t.At}
+	p.identity = models.Identity{ID: id, OrganizationID: p.organization.ID, Kind: models.KindPerson, Searched: models.Searched{Name: in.Name}, CreatedAt: t.At, ChangedAt: t.At}
 	p.person = models.Person{ID: id, OrganizationID: p.organization.ID, Email: in.Email, Admin: in.Admin, OrganizationDefinitionID: in.DefinitionID}
 	if err := t.DB.Create(&p.identity).Error; err != nil {
 		return err

@@ -88,7 +88,7 @@ func (s *People) CreateTeam(ctx context.Context, actor store.Actor, key store.Ke
 		if err != nil {
 			return err
 		}
-		identity := models.Identity{ID: id, OrganizationID: o.ID, Kind: models.KindTeam, Name: name, CreatedAt: t.At, ChangedAt: t.At}
+		identity := models.Identity{ID: id, OrganizationID: o.ID, Kind: models.KindTeam, Searched: models.Searched{Name: name}, CreatedAt: t.At, ChangedAt: t.At}
 		if err := t.DB.Create(&identity).Error; err != nil {
 			return err
 		}

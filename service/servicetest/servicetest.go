@@ -18,6 +18,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 
 	"millwright/models"
 	"millwright/service"
@@ -324,16 +325,14 @@ func (f *Fixture) fold(sql string) {
 	f.t.Helper()
 	var tables []string
 	for _, match := range writesTexts.FindAllStringSubmatch(sql, -1) {
-		tables = append(tables, strings.Replace(match[1], "work_orders", "work_order_words", 1))
+		tables = append(tables, match[1])
 	}
 	if len(tables) == 0 {
 		return
 	}
-	ctx := context.WithoutCancel(f.t.Context())
-	if err := f.Pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
-		_, err := store.Fold(ctx, conn.Conn(), tables...)
-		return err
-	}); err != nil {
+	db := stdlib.OpenDBFromPool(f.Pool)
+	defer func() { _ = db.Close() }()
+	if _, err := store.Fold(context.WithoutCancel(f.t.Context()), db, tables...); err != nil {
 		f.t.Fatalf("%s: %v", sql, err)
 	}
 	for _, table := range tables { // the service writes no row twice

@@ -152,7 +152,7 @@ func Migrate(ctx context.Context, url, role string) (applied int, equal []SameEm
 	if err := reposition(ctx, db); err != nil {
 		return len(results), nil, fmt.Errorf("give the records change positions of this database cluster: %w", err)
 	}
-	if equal, err = foldTexts(ctx, config); err != nil {
+	if equal, err = foldStrings(ctx, db); err != nil {
 		return len(results), nil, fmt.Errorf("fold the strings by which records are searched: %w", err)
 	}
 	if role == "" {

@@ -2,13 +2,15 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"encoding/json"
 	"errors"
 	"reflect"
 	"slices"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"millwright/models"
 )
@@ -37,147 +39,157 @@ func fold(row reflect.Value) {
 // cannot sign in with it until an administrator has changed it.
 type SameEmail struct{ OrganizationID, PersonID, OtherID string }
 
-// foldTexts makes the columns that follow from strings, unless this version of the program has made them, and returns
+// foldStrings makes the columns that follow from strings, unless this version of the program has made them, and returns
 // people whose addresses became equal. It commits in batches and can be repeated after a crash.
-func foldTexts(ctx context.Context, config *pgx.ConnConfig) (equal []SameEmail, err error) {
-	conn, err := pgx.ConnectConfig(ctx, config)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+func foldStrings(ctx context.Context, db *sql.DB) (equal []SameEmail, err error) {
 	var version string
-	err = conn.QueryRow(ctx, `SELECT version FROM fold_version`).Scan(&version)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) || version == models.FoldVersion {
+	err = db.QueryRowContext(ctx, `SELECT version FROM fold_version`).Scan(&version)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) || version == models.FoldVersion {
 		return nil, err
 	}
-	if equal, err = Fold(ctx, conn); err != nil {
+	if equal, err = Fold(ctx, db); err != nil {
 		return nil, err
 	}
-	_, err = conn.Exec(ctx, `INSERT INTO fold_version (version) VALUES ($1) ON CONFLICT (only_row) DO UPDATE SET version = excluded.version`, models.FoldVersion)
+	_, err = db.ExecContext(ctx, `INSERT INTO fold_version (version) VALUES ($1) ON CONFLICT (only_row) DO UPDATE SET version = excluded.version`, models.FoldVersion)
 	return equal, err
 }
-
-// foldedRow is a row with the strings from which its other columns follow.
-type foldedRow struct {
-	ID, OrganizationID, Text string
-	Code                     *string
-}
-
-// foldedTable is a table whose rows have columns that follow from their strings.
-type foldedTable struct {
-	name string
-	// query selects foldedRows.
-	query string
-	// key is the column that follows from the text or the code, as keyOf makes it, or "".
-	key   string
-	keyOf func(foldedRow) *string
-	// words is whether there is a column words.
-	words bool
-}
-
-var foldedTables = []foldedTable{
-	{"identities", `SELECT id, '', name, NULL FROM identities`, "sort_key", sortKey, true},
-	{"inventory_nodes", `SELECT id, organization_id, name, external_id FROM inventory_nodes`, "sort_key", sortKey, true},
-	{"forms", `SELECT id, '', name, NULL FROM forms`, "sort_key", sortKey, true},
-	{"permission_definitions", `SELECT id, organization_id, name, NULL FROM permission_definitions`, "sort_key", sortKey, false},
-	{"organization_permission_definitions", `SELECT id, organization_id, name, NULL FROM organization_permission_definitions`, "sort_key", sortKey, false},
-	{"people", `SELECT id, '', email, NULL FROM people`, "", sortKey, true},
-	{"feedback", `SELECT id, organization_id, subject, external_id FROM feedback`, "external_key", func(r foldedRow) *string { return models.ExternalKey(r.Code) }, true},
-	{"work_order_words", `SELECT id, organization_id, number || ' ' || title, external_id FROM work_orders`, "", sortKey, true},
-}
-
-func sortKey(r foldedRow) *string {
-	key := models.SortKey(r.Text)
-	return &key
-}
-
-// foldBatch limits the rows that are folded at a time.
-const foldBatch = 5000
 
 // Fold makes the columns that follow from strings again, in all tables or in these. It returns people whose addresses are
 // equal.
-func Fold(ctx context.Context, conn *pgx.Conn, tables ...string) ([]SameEmail, error) {
-	for _, table := range foldedTables {
+func Fold(ctx context.Context, db *sql.DB, tables ...string) (equal []SameEmail, err error) {
+	orm, err := openORM(db)
+	if err != nil {
+		return nil, err
+	}
+	orm = orm.WithContext(ctx)
+	for _, table := range []struct {
+		name string
+		fold func() error
+	}{
+		{"identities", func() error { return foldRows[models.Identity](orm) }},
+		{"inventory_nodes", func() error { return foldRows[models.InventoryNode](orm) }},
+		{"forms", func() error { return foldRows[models.Form](orm) }},
+		{"permission_definitions", func() error { return foldRows[models.PermissionDefinition](orm) }},
+		{"organization_permission_definitions", func() error { return foldRows[models.OrganizationPermissionDefinition](orm) }},
+		{"people", func() error { equal, err = foldPeople(orm); return err }},
+		{"feedback", func() error { return foldRows[models.Feedback](orm) }},
+		{"work_orders", func() error { return inBatches(orm, saveWords) }},
+	} {
 		if len(tables) > 0 && !slices.Contains(tables, table.name) {
 			continue
 		}
-		for after, last := "", false; !last; {
-			rows, err := conn.Query(ctx, `SELECT * FROM (`+table.query+`) t WHERE id > $1 ORDER BY id LIMIT $2`, after, foldBatch)
-			if err != nil {
-				return nil, err
-			}
-			batch, err := pgx.CollectRows(rows, pgx.RowToStructByPos[foldedRow])
-			if err != nil {
-				return nil, err
-			}
-			if last = len(batch) < foldBatch; len(batch) > 0 {
-				after = batch[len(batch)-1].ID
-			}
-			if err := table.fold(ctx, conn, batch); err != nil {
-				return nil, err
-			}
+		if err := table.fold(); err != nil {
+			return nil, err
 		}
 	}
-	if len(tables) > 0 && !slices.Contains(tables, "people") {
-		return nil, nil
-	}
-	return foldEmails(ctx, conn)
+	return equal, nil
 }
 
-// fold writes the columns of the rows in which they differ.
-func (t foldedTable) fold(ctx context.Context, conn *pgx.Conn, batch []foldedRow) error {
-	ids, keys, words := make([]string, len(batch)), make([]*string, len(batch)), make([]string, len(batch))
-	for i, r := range batch {
-		ids[i], keys[i], words[i] = r.ID, t.keyOf(r), models.WordsOf(r.OrganizationID, r.Code, r.Text).String()
-	}
-	const wanted = `unnest($1::text[], $2::text[], $3::text[]) u (id, key, words)`
-	statement := `INSERT INTO work_order_words AS t (id, words) SELECT u.id, u.words::tsvector FROM ` + wanted + `
-		ON CONFLICT (id) DO UPDATE SET words = excluded.words WHERE t.words <> excluded.words`
-	if t.name != "work_order_words" {
-		var set, differs []string
-		if t.key != "" {
-			set, differs = append(set, t.key+` = u.key`), append(differs, t.key+` IS DISTINCT FROM u.key`)
-		}
-		if t.words {
-			set, differs = append(set, `words = u.words::tsvector`), append(differs, `t.words <> u.words::tsvector`)
-		}
-		statement = `UPDATE ` + t.name + ` t SET ` + strings.Join(set, ", ") + ` FROM ` + wanted + ` WHERE t.id = u.id AND (` + strings.Join(differs, " OR ") + `)`
-	}
-	_, err := conn.Exec(ctx, statement, ids, keys, words)
-	return err
-}
+// foldBatch limits the rows that are folded in one transaction.
+const foldBatch = 5000
 
-// foldEmails folds the addresses in one transaction. Of equal ones the oldest person's stays; the others get their
-// ids in addition, which no one enters.
-func foldEmails(ctx context.Context, conn *pgx.Conn) (equal []SameEmail, err error) {
-	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `SELECT id, organization_id, email, NULL FROM people ORDER BY organization_id, id FOR UPDATE`)
-		if err != nil {
-			return err
-		}
-		people, err := pgx.CollectRows(rows, pgx.RowToStructByPos[foldedRow])
-		if err != nil {
-			return err
-		}
-		first := map[[2]string]string{}
-		ids, emails := make([]string, len(people)), make([]string, len(people))
-		for i, p := range people {
-			email := models.Fold(p.Text)
-			ids[i], emails[i] = p.ID, email
-			if other, taken := first[[2]string{p.OrganizationID, email}]; taken {
-				equal, emails[i] = append(equal, SameEmail{p.OrganizationID, p.ID, other}), email+" "+p.ID
-				continue
-			}
-			first[[2]string{p.OrganizationID, email}] = p.ID
-		}
-		// First to what no one has: Postgres checks uniqueness row by row.
-		for _, values := range [][]string{ids, emails} {
-			if _, err := tx.Exec(ctx, `UPDATE people t SET folded_email = u.email FROM unnest($1::text[], $2::text[]) u (id, email)
-				WHERE t.id = u.id AND t.folded_email <> u.email`, ids, values); err != nil {
+// inBatches locks the rows of a model in batches, and has write store what follows from them.
+func inBatches[Row any](orm *gorm.DB, write func(tx *gorm.DB, rows []Row) error) error {
+	for after := ""; ; {
+		var rows []Row
+		if err := orm.Transaction(func(tx *gorm.DB) error {
+			if err := tx.Clauses(clause.Locking{Strength: "UPDATE"}).Where("id > ?", after).Order("id").Limit(foldBatch).Find(&rows).Error; err != nil {
 				return err
 			}
+			return write(tx, rows)
+		}); err != nil || len(rows) < foldBatch {
+			return err
 		}
-		return nil
+		after = idOf(rows[len(rows)-1])
+	}
+}
+
+func idOf(row any) string { return reflect.ValueOf(row).FieldByName("ID").String() }
+
+type folded[Row any] interface {
+	*Row
+	models.Folded
+}
+
+func foldRows[Row any, P folded[Row]](orm *gorm.DB) error {
+	return inBatches(orm, func(tx *gorm.DB, rows []Row) error {
+		for i := range rows {
+			P(&rows[i]).Fold()
+		}
+		return writeFolded[Row, P](tx, rows)
 	})
-	return equal, err
+}
+
+// writeFolded writes the columns that follow from strings of the rows in which they differ: others have not changed.
+func writeFolded[Row any, P folded[Row]](tx *gorm.DB, rows []Row) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	parsed := &gorm.Statement{DB: tx}
+	if err := parsed.Parse(new(Row)); err != nil {
+		return err
+	}
+	columns, _ := P(&rows[0]).FoldedColumns()
+	values := make([]map[string]any, len(rows))
+	for i := range rows {
+		values[i] = map[string]any{"id": idOf(rows[i])}
+		for _, column := range columns {
+			values[i][column], _ = parsed.Schema.LookUpField(column).ValueOf(tx.Statement.Context, reflect.ValueOf(&rows[i]).Elem())
+		}
+	}
+	wanted, err := json.Marshal(values)
+	if err != nil {
+		return err
+	}
+	row := func(of string) string { return "ROW (" + of + strings.Join(columns, ", "+of) + ")" }
+	return tx.Exec(`UPDATE `+parsed.Table+` t SET (`+strings.Join(columns, ", ")+`) = `+row("u.")+`
+		FROM jsonb_populate_recordset(NULL::`+parsed.Table+`, ?) u WHERE t.id = u.id AND `+row("t.")+` IS DISTINCT FROM `+row("u."), string(wanted)).Error
+}
+
+// saveWords saves the words of work orders.
+func saveWords(tx *gorm.DB, rows []models.WorkOrder) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	words := make([]*models.WorkOrderWords, len(rows))
+	for i, row := range rows {
+		words[i] = row.WordsOfWorkOrder()
+	}
+	return tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(words).Error
+}
+
+// foldPeople folds addresses, an organization in each transaction. Of equal ones the oldest person's stays; the others
+// get their ids in addition, which no one enters.
+func foldPeople(orm *gorm.DB) (equal []SameEmail, err error) {
+	var organizations []string
+	if err := orm.Model(&models.Person{}).Distinct().Pluck("organization_id", &organizations).Error; err != nil {
+		return nil, err
+	}
+	for _, organization := range organizations {
+		if err := orm.Transaction(func(tx *gorm.DB) error {
+			var rows []models.Person
+			if err := tx.Clauses(clause.Locking{Strength: "UPDATE"}).Where("organization_id = ?", organization).Order("id").Find(&rows).Error; err != nil {
+				return err
+			}
+			first := map[string]string{}
+			ids, emails := make(models.TextArray, len(rows)), make(models.TextArray, len(rows))
+			for i := range rows {
+				row := &rows[i]
+				row.Fold()
+				if other, taken := first[row.FoldedEmail]; taken {
+					equal, row.FoldedEmail = append(equal, SameEmail{organization, row.ID, other}), row.FoldedEmail+" "+row.ID
+				}
+				first[row.FoldedEmail], ids[i], emails[i] = row.ID, row.ID, row.FoldedEmail
+			}
+			// Addresses that change are freed first: Postgres checks uniqueness row by row.
+			if err := tx.Exec(`UPDATE people t SET folded_email = t.id FROM unnest(?::text[], ?::text[]) u (id, email)
+				WHERE t.id = u.id AND t.folded_email <> u.email`, ids, emails).Error; err != nil {
+				return err
+			}
+			return writeFolded(tx, rows)
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return equal, nil
 }

@@ -152,16 +152,8 @@ func New(pool *pgxpool.Pool, options Options) (*Store, error) {
 	options.FormsPerMinute = cmp.Or(options.FormsPerMinute, models.FormsPerMinute)
 	options.CommentsPerMinute = cmp.Or(options.CommentsPerMinute, models.CommentsPerMinute)
 	connections := stdlib.OpenDBFromPool(pool)
-	orm, err := gorm.Open(postgres.New(postgres.Config{Conn: connections}), &gorm.Config{
-		SkipDefaultTransaction: true,
-		DisableAutomaticPing:   true,
-		// GORM's logger prints the values of statements.
-		Logger: logger.Discard,
-	})
+	orm, err := openORM(connections)
 	if err != nil {
-		return nil, err
-	}
-	if err := orm.Callback().Create().Before("gorm:create").Register("millwright:fold", foldCreated); err != nil {
 		return nil, err
 	}
 	s := &Store{
@@ -172,6 +164,20 @@ func New(pool *pgxpool.Pool, options Options) (*Store, error) {
 		ReadTimeout: 5 * time.Second, StatementTimeout: 5 * time.Second, LockTimeout: 2 * time.Second,
 	}
 	return s, nil
+}
+
+// openORM returns GORM on the connections.
+func openORM(connections *sql.DB) (*gorm.DB, error) {
+	orm, err := gorm.Open(postgres.New(postgres.Config{Conn: connections}), &gorm.Config{
+		SkipDefaultTransaction: true,
+		DisableAutomaticPing:   true,
+		// GORM's logger prints the values of statements.
+		Logger: logger.Discard,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return orm, orm.Callback().Create().Before("gorm:create").Register("millwright:fold", foldCreated)
 }
 
 // CurrentTime returns the time in UTC, in milliseconds.
