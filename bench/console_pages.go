@@ -45,8 +45,6 @@ func personPages(found consoleRecords, node string) []consolePage {
 		{name: "start", aim: aimList},
 		{name: "notices", path: "/notices", aim: aimList},
 		{name: "account", path: "/account", aim: aimRecord},
-		{name: "chart of work orders, 7 days", path: "/work-orders/charts?time=7d", aim: aimChart},
-		{name: "chart of work orders, 30 days", path: "/work-orders/charts?time=30d", aim: aimChart},
 		{name: "work order", path: workOrder, aim: aimRecord},
 		{name: "work order: edit", path: workOrder + "/edit", aim: aimRecord},
 		{name: "work order: answers", path: workOrder + "/answers", aim: aimRecord},
@@ -80,16 +78,16 @@ func personPages(found consoleRecords, node string) []consolePage {
 	}
 }
 
-// workOrderPages are the lists, boards and files of work orders.
+// workOrderPages are the lists and files of work orders.
 func workOrderPages(node string) []consolePage {
 	return prefixed("work orders: ", "/work-orders", []consolePage{
 		{name: "to be done", aim: aimList}, {name: "to be done, newest first", path: "?status=to_do&sort=newest", aim: aimList},
 		{name: "due today", path: "?due=today", aim: aimList}, {name: "due this week", path: "?due=week", aim: aimList}, {name: "no one can do", path: "?who=no_one", aim: aimSearch},
 		{name: "mine, due today", path: "?assignee=me&due=today&status=to_do", aim: aimList},
 		{name: "all", path: "?status=any", aim: aimList}, {name: "all of a status", path: "?status=in_progress", aim: aimList}, {name: "open", path: "?status=open", aim: aimList},
-		{name: "cancelled", path: "?status=cancelled", aim: aimSearch}, {name: "board", path: "?view=board", aim: aimList},
+		{name: "cancelled", path: "?status=cancelled", aim: aimSearch},
 		{name: "mine", path: "?assignee=me", aim: aimList}, {name: "mine, to be done", path: "?assignee=me&status=to_do", aim: aimList},
-		{name: "board of mine", path: "?assignee=me&view=board", aim: aimList}, {name: "waiting for my review", path: "?review=me", aim: aimList},
+		{name: "waiting for my review", path: "?review=me", aim: aimList},
 		{name: "a node and below", path: "?node=" + node, aim: aimSearch}, {name: "a quiet node and below", path: "?node=" + consoleChild, aim: aimSearch},
 		{name: "one node", path: "?only=yes&node=" + consoleNode, aim: aimSearch}, {name: "a node by its code", path: "?node=HALL-0003", aim: aimSearch},
 		{name: "overdue", path: "?due=overdue", aim: aimSearch}, {name: "high priority", path: "?priority=high", aim: aimSearch},
@@ -110,8 +108,6 @@ func workOrderPages(node string) []consolePage {
 		{name: "a frequent word of today", path: "?q=replace", aim: aimSearch}, {name: "two frequent words of today", path: "?q=kitchen+lift", aim: aimSearch},
 		{name: "frequent words that none has together", path: "?q=kitchen+cellar", aim: aimSearch},
 		{name: "a frequent word, overdue", path: "?q=replace&due=overdue", aim: aimSearch},
-		{name: "board of the overdue", path: "?view=board&due=overdue", aim: aimSearch}, {name: "board of a frequent word", path: "?view=board&q=pump", aim: aimSearch},
-		{name: "board of a node and below", path: "?view=board&node=" + node, aim: aimSearch},
 		{name: "CSV of all", path: ".csv?status=any", aim: noAim}, {name: "CSV of the overdue", path: ".csv?due=overdue", aim: noAim},
 	})
 }
@@ -150,7 +146,6 @@ func organizationPages(found consoleRecords) []consolePage {
 		{name: "integration: can it see a work order?", path: integration + "?see=" + found.changed, aim: aimRecord},
 		{name: "integration: before it is deleted", path: integration + "/delete", aim: aimRecord},
 		{name: "integration: before it is assigned", path: integration + "/assign?q=room+77", aim: aimSearch},
-		{name: "chart of calls, 30 days", path: integration + "/charts?time=30d", aim: aimChart},
 		{name: "address", path: address, aim: aimRecord},
 		{name: "address: sending what was missed", path: address + "/missed", aim: aimRecord},
 		{name: "address: before it is deleted", path: address + "/delete", aim: aimRecord},

@@ -105,7 +105,6 @@ var waysToRecords = []wayToRecord{
 	{name: "the search of everything for a node", shows: "node", show: func(r *reach, _ int) string { return r.page("/search?q=plant") }, own: true, node: true},
 	{name: "the list of work orders", show: func(r *reach, _ int) string { return r.page("/work-orders?status=any") }},
 	{name: "the search of work orders", show: func(r *reach, _ int) string { return r.page("/work-orders?q=overhaul") }},
-	{name: "the board", show: func(r *reach, _ int) string { return r.page("/work-orders?view=board") }},
 	{name: "the file of work orders", show: func(r *reach, _ int) string { return r.page("/work-orders.csv?q=overhaul") }},
 	{name: "the list of feedback", show: func(r *reach, _ int) string { return r.page("/feedback") }, own: true},
 	{name: "the search of feedback", show: func(r *reach, _ int) string { return r.page("/feedback?q=rattle") }, own: true},

@@ -15,14 +15,12 @@ import (
 func (c *Console) chartRoutes(pages *gin.RouterGroup) {
 	pages.GET("/charts/deliveries", c.signedIn(requires(models.GrantIntegrations, c.showDeliveryCharts)))
 	pages.GET("/webhooks/:id/charts", c.signedIn(requires(models.GrantIntegrations, c.showDeliveryCharts)))
-	pages.GET("/integrations/:id/charts", c.signedIn(requires(models.GrantIntegrations, c.showCallCharts)))
-	pages.GET("/work-orders/charts", c.signedIn(c.showWorkOrderCharts))
 }
 
 // chartTime bounds how long the figures of charts may take.
 const chartTime = 250 * time.Millisecond
 
-// chartLink is a place in a page where charts are loaded after it ({{template "charts" .}}).
+// chartLink links to charts, which a page loads when someone opens them.
 type chartLink struct{ URL, Text string }
 
 // chartsView are charts of one time.
@@ -87,16 +85,16 @@ var chartSpans = []chartSpan{
 	{"30d", "30 days", 30 * 24 * time.Hour, 24 * time.Hour, "2 Jan 15:04"},
 }
 
-// showCharts shows the charts that draw returns for the chosen one of the spans, without a
+// showCharts shows the charts that draw returns for the chosen one of chartSpans, without a
 // choice the first. path is where they are.
-func (r *request) showCharts(view chartsView, spans []chartSpan, path string, draw func(context.Context, chartSpan) ([]chart, error)) error {
-	chosen := spans[0]
-	for _, s := range spans {
+func (r *request) showCharts(view chartsView, path string, draw func(context.Context, chartSpan) ([]chart, error)) error {
+	chosen := chartSpans[0]
+	for _, s := range chartSpans {
 		if s.name == r.Query("time") {
 			chosen = s
 		}
 	}
-	for _, s := range spans {
+	for _, s := range chartSpans {
 		view.Ranges = append(view.Ranges, shortcut{s.text, linkTo(path, "time", s.name), s.name == chosen.name})
 	}
 	ctx, cancel := context.WithTimeout(r.ctx(), chartTime)

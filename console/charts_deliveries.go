@@ -18,7 +18,7 @@ func (c *Console) showDeliveryCharts(r *request) error {
 		path, list = "/webhooks/"+webhookID+"/charts", "/webhooks/"+webhookID+"/deliveries"
 	}
 	view := chartsView{Title: "Deliveries", Back: Root + list, BackText: "The list of deliveries"}
-	return r.showCharts(view, chartSpans, path, func(ctx context.Context, span chartSpan) ([]chart, error) {
+	return r.showCharts(view, path, func(ctx context.Context, span chartSpan) ([]chart, error) {
 		figures, err := c.service.Webhooks.DeliveryFigures(ctx, r.actor(), webhookID, span.span, span.step)
 		if err != nil {
 			return nil, err

@@ -35,7 +35,6 @@ type integrationView struct {
 	Owns       bool
 	OwnersForm *form
 	Owners     []option
-	Charts     chartLink
 }
 
 type webhookRow struct {
@@ -67,7 +66,6 @@ func (c *Console) renderIntegration(r *request, status int, rejected *form) erro
 		Integration: found, State: integrationState(found.Record), CreatedAt: r.moment(found.CreatedAt),
 		LastCall: r.optionalMoment(found.LastCallAt), Usage: usage(found.Summary),
 		Room: len(found.Webhooks) < models.MaxWebhooks, MaxHooks: models.MaxWebhooks, Form: f.orRejected(rejected), Scopes: scopeOptions(), Choices: choices, SwitchForm: newForm(nil),
-		Charts: chartLink{linkTo("/integrations/" + id + "/charts"), "Chart of the calls"},
 	}
 	view.Owns = r.viewer.Admin || slices.Contains(found.Owners, r.viewer.IdentityID)
 	if r.viewer.Admin {

@@ -21,7 +21,7 @@ func TestAStateWithoutAnIconIsAWord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"/console/work-orders/" + made.RecordID, "/console/work-orders", "/console/work-orders?view=board"} {
+	for _, path := range []string{"/console/work-orders/" + made.RecordID, "/console/work-orders"} {
 		page := s.SignedIn("ann").Get(path).Want(http.StatusOK, `<span class="state muted">Medium</span>`)
 		wantNot(t, page, `href="#icon-"`)
 	}

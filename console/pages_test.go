@@ -258,7 +258,6 @@ func integrationsPages(t *testing.T) (*consoletest.Site, []shownPage) {
 	s := consoletest.NewSite(t, withExamples)
 	s.Exec(`UPDATE identities SET name = repeat('Wide', 50) WHERE id = $1`, s.ID("roofer"))
 	s.Exec(`UPDATE plans SET calls_per_minute = 2`)
-	s.Exec(`INSERT INTO call_hours (integration_id, hour, calls, rejected) VALUES ($1, date_trunc('hour', $2::timestamptz), 90, 3)`, s.ID("erp"), s.Clock.Now())
 	erp := "/console/integrations/" + s.ID("erp")
 	return s, []shownPage{
 		{"GET /console/integrations", "integrations", "/console/integrations", nil, ""},
@@ -267,7 +266,6 @@ func integrationsPages(t *testing.T) (*consoletest.Site, []shownPage) {
 		{"GET /console/integrations/:id", "integration", erp, nil, ""},
 		{"GET /console/integrations/:id", "integration-see", erp + "?see=" + s.ID("ahu1"), nil, ""},
 		{"GET /console/integrations/:id", "integration-sees-nothing", "/console/integrations/" + s.ID("outsider") + "?see=" + s.ID("ahu1"), nil, ""},
-		{"GET /console/integrations/:id/charts", "integration-charts", erp + "/charts", nil, ""},
 		{"GET /console/integrations/:id/secret", "integration-renew", erp + "/secret", nil, ""},
 		{"POST /console/integrations/:id/secret", "integration-renewed", erp + "/secret", nil, "Renew the secret"},
 		{"GET /console/integrations/:id/off", "integration-off", erp + "/off", nil, ""},
@@ -347,7 +345,6 @@ func workOrderPages(t *testing.T) (*consoletest.Site, []shownPage) {
 		{"GET /console/work-orders/:id/complete", "work-order-complete", mine + "/complete", nil, ""},
 		{"GET /console/work-orders/:id/return", "work-order-return", "/console/work-orders/" + incoming(t, s) + "/return", nil, ""},
 		{"GET /console/work-orders/:id", "work-order-on-hold", "/console/work-orders/" + held, nil, ""},
-		{"GET /console/work-orders/charts", "work-order-charts", "/console/work-orders/charts?time=7d", nil, ""},
 	}
 }
 

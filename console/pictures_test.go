@@ -19,7 +19,7 @@ var (
 )
 
 // importantPages have pictures in the dark and on a telephone.
-var importantPages = map[string]bool{"start": true, "work-orders": true, "work-orders-board": true, "work-order": true, "node-assignees": true, "deliveries": true}
+var importantPages = map[string]bool{"start": true, "work-orders": true, "work-order": true, "node-assignees": true, "deliveries": true}
 
 // Every page of the demo opens, fits and is without errors. With CONSOLE_DOCS=DIRECTORY their
 // pictures are kept: docs/console has them (make screenshots).
@@ -117,10 +117,8 @@ func (d *demo) adminPages() []shownPage {
 		{name: "account", path: "/console/account"},
 
 		{name: "work-orders", path: "/console/work-orders"},
-		{name: "work-orders-board", path: "/console/work-orders?view=board"},
 		{name: "work-orders-search", path: "/console/work-orders?q=test"},
 		{name: "work-orders-none", path: "/console/work-orders?status=on_hold&due=overdue&assignee=Electricians"},
-		{name: "work-orders-chart", path: "/console/work-orders/charts"},
 		{name: "work-order", path: inspection},
 		{name: "work-order-review", path: "/console/work-orders/" + d.ID("thermography")},
 		{name: "work-order-on-hold", path: "/console/work-orders/" + d.ID("chiller")},

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/chromedp"
-
 	"millwright/console/consoletest"
 	"millwright/service/records"
 	"millwright/service/store"
@@ -112,8 +110,6 @@ func TestStartCountsWorkThatNoOneCanDo(t *testing.T) {
 			t.Errorf("%s lists %q, want %q", test.who, got, test.listed)
 		}
 	}
-	board := ann.Get(list+"&view=board").Want(http.StatusOK, "Check the belt", "Clean the duct")
-	wantNot(t, board, "Grease the bearing")
 	ann.Get(list+"&q=nothing").Want(http.StatusOK, "unassigned, or no one can act", `<a href="/console/work-orders">Clear the filters</a>`)
 	if _, err := s.Records.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, review, nil, []string{s.ID("ann")}); err != nil {
 		t.Fatal(err)
@@ -141,35 +137,4 @@ func TestStartNamesCustomers(t *testing.T) {
 	pia.Get("/console").Want(http.StatusOK, "Replace the filter", "Acme Facilities")
 	s.Exec(`UPDATE people SET admin = false WHERE id = $1`, s.ID("pia"))
 	wantNot(t, pia.Get("/console").Want(http.StatusOK, "Replace the filter"), "Acme Facilities")
-}
-
-// The chart of work orders is loaded after the list without filters, has its figures as a table, and
-// does without when they are not available.
-func TestChartOfWorkOrders(t *testing.T) {
-	t.Parallel()
-	s := consoletest.NewSite(t)
-	ann := s.SignedIn("ann")
-	ann.Get("/console/work-orders/charts").Want(http.StatusOK, "No work order was opened or closed in this time")
-	newRecord(t, s)
-	s.Exec(`UPDATE work_orders SET status = 'complete', completed_at = created_at WHERE id = $1`, newRecord(t, s))
-	ann.Get("/console/work-orders/charts?time=7d").Want(http.StatusOK, "From 24 Feb to 2 Mar", "2 opened and 1 closed", "<td class=\"number\">2</td><td class=\"number\">1</td>")
-	s.SignedIn("bob").Get("/console/work-orders/charts").Want(http.StatusOK, "No work order was opened or closed in this time")
-
-	b := s.Browser(t)
-	b.SignIn("ann")
-	b.Open("/console/work-orders")
-	b.Do(chromedp.WaitVisible(chromedp.CSS("figure.chart svg")))
-	b.WantText("Work orders opened and closed per day", "2 opened and 1 closed")
-	plain := s.BrowserWithoutScripts(t)
-	plain.SignIn("ann")
-	plain.Open("/console/work-orders")
-	plain.Press("Chart of the work orders opened and closed")
-	plain.WantText("2 opened and 1 closed")
-	plain.Press("The work orders")
-	plain.WantPath("/console/work-orders")
-	wantNot(t, ann.Get("/console/work-orders?status=open"), "/console/work-orders/charts")
-
-	s.Exec(`ALTER TABLE assignments RENAME TO away`)
-	s.Exec(`ALTER TABLE work_orders RENAME TO also_away`)
-	ann.Get("/console/work-orders/charts").Want(http.StatusOK, "not available just now")
 }

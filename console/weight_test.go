@@ -86,14 +86,14 @@ func TestPagesAreLight(t *testing.T) {
 	many := url.Values{"id": servicetest.Value[[]string](s.Fixture, `SELECT array_agg(id) FROM work_orders`)}.Encode()
 	tested := map[string][]string{ // by route; paths of visitors begin with "-"
 		"/console": {""}, "/console/account": {""}, "/console/log": {"", "?what=work_order"}, "/console/notices": {""},
-		"/console/work-orders": {"", "?view=board", "?q=filter&node=HQ"},
+		"/console/work-orders": {"", "?q=filter&node=HQ"},
 		"/console/people":      {"", "?q=a"}, "/console/people/new": {""}, "/console/people/openid": {""}, "/console/sign-in/again": {""}, "/console/people/:id": {s.ID("bob")}, "/console/people/:id/deactivate": {s.ID("bob"), s.ID("bob") + "?q=a"}, "/console/people/:id/ways-in": {s.ID("bob")},
 		"/console/feedback": {"", "?state=open"}, "/console/feedback/new": {"", "?node=AHU-1"}, "/console/feedback/:id": {full.feedback},
 		"/console/people/definitions": {""}, "/console/teams": {"", "?q=a"}, "/console/teams/new": {""}, "/console/teams/:id": {s.ID("crew"), s.ID("crew") + "?q=b"},
 		"/console/teams/:id/members": {s.ID("crew")}, "/console/teams/:id/remove": {s.ID("crew") + "?member=" + s.ID("bob")}, "/console/teams/:id/delete": {s.ID("crew")}, "/console/service-companies/:id/end": {s.ID("polar")},
 		"/console/search": {"?q=a"}, "/console/forms": {""}, "/console/forms/:id": {s.ID("inspection")},
 		"/console/integrations": {""}, "/console/integrations/new": {""}, "/console/integrations/:id/webhooks/new": {s.ID("reader")},
-		"/console/integrations/:id": {s.ID("erp"), s.ID("erp") + "?see=" + full.record}, "/console/integrations/:id/charts": {s.ID("erp"), s.ID("erp") + "?time=30d"},
+		"/console/integrations/:id":        {s.ID("erp"), s.ID("erp") + "?see=" + full.record},
 		"/console/integrations/:id/secret": {s.ID("erp")}, "/console/integrations/:id/off": {s.ID("erp")}, "/console/integrations/:id/delete": {s.ID("erp")},
 		"/console/integrations/:id/assign": {s.ID("erp")}, "/console/integrations/:id/unassign": {s.ID("reader") + "?node=" + s.ID("hvac")},
 		"/console/work-orders/:id": {full.record, full.job}, "/console/work-orders/:id/assign": {full.job}, "/console/work-orders/:id/integrations": {full.record, full.job}, "/console/work-orders/:id/cancel": {full.job}, "/console/work-orders/:id/complete": {newRecord(t, s)}, "/console/work-orders/:id/return": {incoming(t, s)},
@@ -107,7 +107,7 @@ func TestPagesAreLight(t *testing.T) {
 		"/console/webhooks/:id/missed": {s.ID("erp_hook")}, "/console/webhooks/:id/delete": {s.ID("erp_hook")},
 		"/console/webhooks/:id/deliveries": {s.ID("erp_hook"), s.ID("erp_hook") + "?status=failed"}, "/console/webhooks/:id/charts": {s.ID("erp_hook"), s.ID("erp_hook") + "?time=30d"},
 		"/console/deliveries": {"", "?response=none", "?integration=" + s.ID("erp")}, "/console/deliveries/:id": full.deliveries, "/console/deliveries/redeliver-matching": {"?status=failed"},
-		"/console/charts/deliveries": {"?time=24h", "?time=30d"}, "/console/work-orders/charts": {"", "?time=7d"}, "/console/work-orders/assign": {"?" + many}, "/console/work-orders/due": {"?" + many},
+		"/console/charts/deliveries": {"?time=24h", "?time=30d"}, "/console/work-orders/assign": {"?" + many}, "/console/work-orders/due": {"?" + many},
 		"/console/work-orders/new":      {"", "?q=a", "?below=" + s.ID("hvac"), "?node=" + s.ID("ahu1")},
 		"/console/work-orders/:id/edit": {full.record}, "/console/work-orders/:id/answers": {planned},
 		"/console/sign-in": {"-"}, "/console/forgotten": {"-"}, "/console/invite/:token": {"-" + full.invitation}, "/console/reset/:token": {"-" + full.reset},
@@ -220,8 +220,6 @@ func fillTables(t *testing.T, s *consoletest.Site) fullTables {
 		FROM generate_series(1, 8) n`, failed)
 	s.Exec(`UPDATE deliveries SET attempts = 8 WHERE id = $1`, failed)
 	full.deliveries = []string{failed, servicetest.Value[string](s.Fixture, `SELECT id FROM deliveries WHERE status = 'delivered' ORDER BY id DESC LIMIT 1`)}
-	s.Exec(`INSERT INTO call_hours (integration_id, hour, calls, rejected)
-		SELECT $1, '2026-03-02T12:00:00Z'::timestamptz - n * interval '1 hour', 500 + n * 7919 % 1000, n * 104729 % 300 FROM generate_series(0, 719) n`, s.ID("erp"))
 	s.Exec(`INSERT INTO delivery_hours SELECT (jsonb_populate_record(NULL::delivery_hours, jsonb_object_agg(a.attname, (n * 7919 + a.attnum * 104729) % 500)
 			|| jsonb_build_object('webhook_id', $1::text, 'hour', '2026-03-02T12:00:00Z'::timestamptz - n * interval '1 hour'))).*
 		FROM generate_series(0, 719) n, pg_attribute a WHERE a.attrelid = 'delivery_hours'::regclass AND a.attnum > 2 AND NOT a.attisdropped GROUP BY n`, s.ID("erp_hook"))

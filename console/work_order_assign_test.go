@@ -8,7 +8,6 @@ import (
 
 	"millwright/console/consoletest"
 	"millwright/service/servicetest"
-	"millwright/service/store"
 )
 
 // rolesOf are the workers and the consultants of a work order, by name.
@@ -98,18 +97,4 @@ func TestReplacingWorkersObeysTheRules(t *testing.T) {
 	if got := rolesOf(s, id); !slices.Equal(strings.Split(got, ", "), want) {
 		t.Error(got)
 	}
-}
-
-// The names on a card of the board are one string, with a comma after a name.
-func TestNamesOnCards(t *testing.T) {
-	t.Parallel()
-	s := consoletest.NewSite(t)
-	id, _ := planned(t, s)
-	if _, err := s.Records.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, id, []string{s.ID("crew")}, nil); err != nil {
-		t.Fatal(err)
-	}
-	b := s.Browser(t)
-	b.SignIn("ann")
-	b.Open("/console/work-orders?view=board")
-	b.WantText("Bob Stone, Crew")
 }

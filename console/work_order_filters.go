@@ -1,7 +1,6 @@
 package console
 
 import (
-	"slices"
 	"strings"
 
 	"millwright/models"
@@ -28,7 +27,7 @@ func (r *request) workOrderSearch() shownWorkOrders {
 		NoOneCan: text("who") == whoNoOne, Incoming: text("who") == whoIncoming,
 	}}
 	// Without filters the list shows work orders to be done; a search finds all.
-	if q.WorkOrderSearch == (records.WorkOrderSearch{}) && text("status") == "" && text("view") != viewBoard {
+	if q.WorkOrderSearch == (records.WorkOrderSearch{}) && text("status") == "" {
 		q.ToDo = true
 	}
 	q.ByDue = q.InProcess() && text("sort") != sortNewest
@@ -42,9 +41,6 @@ func (q shownWorkOrders) inZone(r *request) records.WorkOrderSearch {
 	}
 	return q.WorkOrderSearch
 }
-
-// viewBoard is the parameter view of a board.
-const viewBoard = "board"
 
 // sortNewest is the order of work orders in process that is not by due.
 const sortNewest = "newest"
@@ -100,23 +96,10 @@ func when(condition bool, value string) string {
 
 // url returns the search's page with more parameters.
 func (q shownWorkOrders) url(more ...string) string {
-	// What a list shows without filters is to be done, a board shows all.
-	usual := searchToDo
-	if slices.Contains(more, viewBoard) {
-		usual = records.WorkOrderSearch{}
-	}
-	if q.WorkOrderSearch == usual {
+	if q.WorkOrderSearch == searchToDo { // what the list shows without filters
 		return linkTo("/work-orders", more...)
 	}
 	return linkTo("/work-orders", append(q.parameters(), more...)...)
-}
-
-// on returns the search's page as a list or as a board.
-func (q shownWorkOrders) on(board bool) string {
-	if board {
-		return q.url("view", viewBoard)
-	}
-	return q.url()
 }
 
 // with returns the search with a change.
@@ -169,7 +152,7 @@ var dueTexts = map[records.Due]string{
 }
 
 // workOrderShortcuts link to searches that people often make.
-func (r *request) workOrderShortcuts(q shownWorkOrders, board bool) []shortcut {
+func (r *request) workOrderShortcuts(q shownWorkOrders) []shortcut {
 	due := func(d records.Due) records.WorkOrderSearch { return records.WorkOrderSearch{Due: d, ByDue: true} }
 	var all []shortcut
 	for _, s := range []struct {
@@ -188,19 +171,19 @@ func (r *request) workOrderShortcuts(q shownWorkOrders, board bool) []shortcut {
 		if s.search == records.SearchIncoming && !r.may(models.GrantIncomingWorkOrders) {
 			continue
 		}
-		all = append(all, shortcut{s.text, shownWorkOrders{s.search}.on(board), q.WorkOrderSearch == s.search})
+		all = append(all, shortcut{s.text, shownWorkOrders{s.search}.url(), q.WorkOrderSearch == s.search})
 	}
 	return all
 }
 
 // namedFilters name the search's filters in words, each with the search without it.
-func (r *request) namedFilters(q shownWorkOrders, names records.SearchNames, board bool) []shortcut {
+func (r *request) namedFilters(q shownWorkOrders, names records.SearchNames) []shortcut {
 	var named []shortcut
 	add := func(set bool, text string, remove func(*shownWorkOrders)) {
 		if set {
 			without := q.with(remove)
 			without.ByDue = without.ByDue && without.InProcess()
-			named = append(named, shortcut{Text: text, URL: without.on(board)})
+			named = append(named, shortcut{Text: text, URL: without.url()})
 		}
 	}
 	add(q.Text != "", "with “"+q.Text+"”", func(q *shownWorkOrders) { q.Text = "" })

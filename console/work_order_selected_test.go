@@ -181,7 +181,6 @@ func TestRowsAreSelectedByThoseWhoMay(t *testing.T) {
 	const list, assign, due = "/console/work-orders?status=any", "/console/work-orders/assign", "/console/work-orders/due"
 	ann, bob := s.SignedIn("ann"), s.SignedIn("bob")
 	wantNot(t, ann.Get(list).Want(http.StatusOK, box(open), assign, due), box(closed))
-	wantNot(t, ann.Get(list+"&view=board").Want(http.StatusOK), box(open))
 	wantNothing := func(v *consoletest.Visitor) {
 		t.Helper()
 		page := v.Get(list).Want(http.StatusOK, "Replace filter")

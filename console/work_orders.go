@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,22 +23,19 @@ func (c *Console) workOrderListRoutes(pages *gin.RouterGroup) {
 // workOrdersPerPage is the page size of the list.
 const workOrdersPerPage = 50
 
-// workOrdersView is a list of work orders, or a board of them.
+// workOrdersView is a list of work orders.
 type workOrdersView struct {
 	Filter workOrderFilterView
-	// Board is shown instead of Rows.
-	OnBoard bool
-	Board   []boardColumn
-	Rows    []workOrderRow
-	Pager   pager
+	Rows   []workOrderRow
+	Pager  pager
 	// Shortcuts are searches that people often make.
 	Shortcuts []shortcut
 	// Filters name the filters, each with the list without it. Clear is the list of what is to be
 	// done, "" if it is shown.
 	Filters []shortcut
 	Clear   string
-	// List and CSV link to the same search as a list and as a file, ToBoard as a board.
-	List, ToBoard, CSV string
+	// CSV links to the same search as a file.
+	CSV string
 	// SearchedTo is where a search stopped that has looked at many, and SearchOn continues it.
 	SearchedTo moment
 	SearchOn   string
@@ -51,8 +49,6 @@ type workOrdersView struct {
 	Sorts         bool
 	// New links to the form of a new work order, "" if the person may create none.
 	New string
-	// Charts links to the charts of all work orders: on the first page, without filters.
-	Charts chartLink
 	// Later is true if this is not the first page.
 	Later bool
 	// Does are what the person may do with the rows that are selected, and Here is this page's URL,
@@ -117,10 +113,11 @@ var workOrdersPage = newPage[workOrdersView]("work_orders.html")
 
 func (c *Console) listWorkOrders(r *request) error {
 	search := r.workOrderSearch()
-	view := workOrdersView{
-		OnBoard: r.Query("view") == viewBoard,
-		List:    search.url(), ToBoard: search.url("view", viewBoard), CSV: linkTo("/work-orders.csv", search.parameters()...),
+	if r.Query("view") != "" { // links to a board, which this page had
+		r.Redirect(http.StatusSeeOther, search.url())
+		return nil
 	}
+	view := workOrdersView{CSV: linkTo("/work-orders.csv", search.parameters()...)}
 	held, err := c.service.Inventory.HeldGrants(r.ctx(), r.actor(), models.GrantWorkOrdersCreate, models.GrantWorkOrdersForward, models.GrantWorkOrdersUpdate)
 	if err != nil {
 		return err
@@ -133,35 +130,16 @@ func (c *Console) listWorkOrders(r *request) error {
 			view.Does = append(view.Does, shortcut{Text: a.button, URL: Root + a.path})
 		}
 	}
-	find := view.addPage
-	if view.OnBoard {
-		find = view.addBoard
-	}
-	names, err := find(r, search)
+	names, err := view.addPage(r, search)
 	if err != nil {
 		return err
 	}
 	view.Filter = workOrderFilterViewOf(search)
-	view.Shortcuts, view.Filters = r.workOrderShortcuts(search, view.OnBoard), r.namedFilters(search, names, view.OnBoard)
-	usual := searchToDo
-	if view.OnBoard {
-		usual = records.WorkOrderSearch{}
-	}
-	if search.WorkOrderSearch != usual {
-		view.Clear = shownWorkOrders{usual}.on(view.OnBoard)
-	} else if !view.Later {
-		view.Charts = chartLink{Root + "/work-orders/charts", "Chart of the work orders opened and closed"}
+	view.Shortcuts, view.Filters = r.workOrderShortcuts(search), r.namedFilters(search, names)
+	if search.WorkOrderSearch != searchToDo {
+		view.Clear = shownWorkOrders{searchToDo}.url()
 	}
 	return workOrdersPage.show(r, view)
-}
-
-// addBoard adds the board of the search, and returns what the search names.
-func (v *workOrdersView) addBoard(r *request, search shownWorkOrders) (records.SearchNames, error) {
-	board, err := r.console.service.Records.WorkOrderBoard(r.ctx(), r.actor(), search.inZone(r))
-	if err == nil && slices.ContainsFunc(board.Columns, func(column records.BoardColumn) bool { return column.Count > 0 }) {
-		v.Board, err = r.boardColumns(search, board.Columns)
-	}
-	return board.Names, err
 }
 
 // addPage adds a page of the list, and returns what the search names.
@@ -230,40 +208,6 @@ func (r *request) workOrderRow(w records.WorkOrderItem, nodes map[string]string)
 
 func namesOf(identities []models.NamedIdentity) []string {
 	return stringsOf(identities, func(one models.NamedIdentity) string { return one.Name })
-}
-
-// boardColumn is a column of the board.
-type boardColumn struct {
-	ID    string
-	State stateMark
-	// Count is the number of work orders; Older links to those without a card.
-	Count, Older string
-	Cards        []workOrderRow
-}
-
-func (r *request) boardColumns(search shownWorkOrders, found []records.BoardColumn) ([]boardColumn, error) {
-	var items []records.WorkOrderItem
-	for _, f := range found {
-		items = append(items, f.Items...)
-	}
-	nodes, err := r.nodeURLs(items)
-	if err != nil {
-		return nil, err
-	}
-	columns := make([]boardColumn, len(found))
-	for i, f := range found {
-		columns[i] = boardColumn{ID: string(f.Status), State: workOrderMarks[f.Status], Count: strconv.Itoa(f.Count)}
-		if f.More {
-			columns[i].Count += " or more"
-		}
-		if f.More || f.Count > len(f.Items) {
-			columns[i].Older = search.with(func(q *shownWorkOrders) { q.Status, q.ToDo = f.Status, false; q.ByDue = q.InProcess() }).url()
-		}
-		for _, item := range f.Items {
-			columns[i].Cards = append(columns[i].Cards, r.workOrderRow(item, nodes))
-		}
-	}
-	return columns, nil
 }
 
 func (c *Console) exportWorkOrders(r *request) error {

@@ -44,8 +44,6 @@ func workOrderListPages(t *testing.T) (*consoletest.Site, []shownPage) {
 		{"GET /console/work-orders", "work-orders-next-page", "/console/work-orders?status=any", nil, "Next page"},
 		{"GET /console/work-orders", "work-orders-no-one", "/console/work-orders?who=no_one", nil, ""},
 		{"GET /console/work-orders", "work-orders-no-match", "/console/work-orders?q=nothing&status=on_hold&assignee=Bob", nil, ""},
-		{"GET /console/work-orders", "work-orders-board", "/console/work-orders?view=board", nil, ""},
-		{"GET /console/work-orders", "work-orders-board-empty", "/console/work-orders?view=board&q=nothing", nil, ""},
 	}
 }
 
@@ -66,7 +64,7 @@ func numbersOf(page consoletest.Page) string {
 	return strings.Join(numbers, " ")
 }
 
-// A filter of the URL restricts the list, its file and its board; the form shows it again, and
+// A filter of the URL restricts the list and its file; the form shows it again, and
 // its pages continue it.
 func TestWorkOrdersAreFiltered(t *testing.T) {
 	t.Parallel()
@@ -88,9 +86,6 @@ func TestWorkOrdersAreFiltered(t *testing.T) {
 		file, err := csv.NewReader(strings.NewReader(v.Get("/console/work-orders.csv?" + query).Want(http.StatusOK).Body)).ReadAll()
 		if err != nil || len(file) != 1+len(strings.Fields(want)) {
 			t.Errorf("the file of %s has %d lines (%v)", query, len(file), err)
-		}
-		if board := v.Get("/console/work-orders?view=board&" + query).Want(http.StatusOK); want != "" && !strings.Contains(board.Body, "Replace the filter "+strings.Fields(want)[0]+" of") {
-			t.Errorf("the board of %s lacks %s", query, want)
 		}
 	}
 	if got := numbersOf(s.SignedIn("cat").Get("/console/work-orders?review=me&priority=low")); got != "9 37" {
@@ -120,7 +115,6 @@ func TestAnEmptyListNamesItsFilters(t *testing.T) {
 	v.Get("/console/work-orders?q=pump&status=open&node=AHU-1&assignee=me&by=erp").Want(http.StatusOK,
 		"with “pump”", "status Open", "at AHU 1 and its contents", "assigned to me or a team of mine", "created by ERP",
 		`href="/console/work-orders?assignee=me&amp;by=erp&amp;node=AHU-1&amp;q=pump"`, `<a href="/console/work-orders">Clear the filters</a>`)
-	v.Get("/console/work-orders?q=pump&view=board").Want(http.StatusOK, "with “pump”", `<a href="/console/work-orders?view=board">Clear the filters</a>`)
 	if body := v.Get("/console/work-orders?node=" + s.ID("depot")).Want(http.StatusOK).Body; strings.Contains(body, "Depot") {
 		t.Error("the name of another organization's node is shown")
 	}
@@ -141,16 +135,16 @@ func TestTheListShowsWhatIsToBeDone(t *testing.T) {
 	zed.Get("/console/work-orders?status=any").Want(http.StatusOK, "There is no work order that you may read")
 }
 
-// The board counts the work orders of each status and links to those that it does not show.
-func TestTheBoardCounts(t *testing.T) {
+// A link to the board that was here shows the list with its filters.
+func TestTheBoardIsTheList(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
-	plantWorkOrders(s, 84)
-	body := s.SignedIn("ann").Get("/console/work-orders?view=board").Want(http.StatusOK, `/console/work-orders?status=on_hold`, "All of them as a list").Body
-	if n := strings.Count(body, `<span class="muted">12</span></h2>`); n != 7 {
-		t.Errorf("%d columns have 12 work orders", n)
+	v := s.SignedIn("ann")
+	for query, want := range map[string]string{"view=board": "", "view=board&status=open&q=pump": "?q=pump&status=open"} {
+		if to := v.Get("/console/work-orders?" + query).Want(http.StatusSeeOther).Location(); to != "/console/work-orders"+want {
+			t.Errorf("%s redirects to %s", query, to)
+		}
 	}
-	s.SignedIn("ann").Get("/console/work-orders?view=board&status=open&priority=high").Want(http.StatusOK, `<span class="muted">3</span></h2>`)
 }
 
 // A service company sees its customers' work orders with the customer's name, if the person
@@ -165,7 +159,7 @@ func TestCustomersAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	pia := s.SignedIn("pia")
-	for _, query := range []string{"", "?q=replace", "?assignee=polar", "?view=board"} {
+	for _, query := range []string{"", "?q=replace", "?assignee=polar"} {
 		pia.Get("/console/work-orders"+query).Want(http.StatusOK, "Replace filter", "Customer: <bdi>Acme Facilities</bdi>")
 	}
 	if body := s.SignedIn("ann").Get("/console/work-orders").Want(http.StatusOK, "Polar Lifts").Body; strings.Contains(body, "Customer") {
@@ -195,7 +189,7 @@ func TestWorkOrdersAreShownWithoutAPlan(t *testing.T) {
 	v.Get("/console/work-orders").Want(http.StatusSeeOther)
 }
 
-// Titles, names and references that others wrote are only text, on the list, the board and in
+// Titles, names and references that others wrote are only text, on the list and in
 // the file, in which none is a formula.
 func TestHostileWorkOrdersAreText(t *testing.T) {
 	t.Parallel()
@@ -208,7 +202,7 @@ func TestHostileWorkOrdersAreText(t *testing.T) {
 	s.Exec(`UPDATE identities SET name = $2 WHERE id = $1`, s.ID("bob"), "+"+markup)
 	s.Exec(`UPDATE inventory_nodes SET name = $2 WHERE id = $1`, s.ID("hq"), markup+rightToLeft)
 	v := s.SignedIn("ann")
-	for _, path := range []string{"/console/work-orders", "/console/work-orders?view=board", "/console/work-orders.csv"} {
+	for _, path := range []string{"/console/work-orders", "/console/work-orders.csv"} {
 		wantOnlyText(t, path, v.Get(path))
 	}
 	rows, err := csv.NewReader(strings.NewReader(v.Get("/console/work-orders.csv").Body)).ReadAll()
@@ -224,13 +218,11 @@ func TestHostileWorkOrdersAreText(t *testing.T) {
 	}
 	b := s.Browser(t)
 	b.SignIn("ann")
-	for _, path := range []string{"/console/work-orders", "/console/work-orders?view=board"} {
-		b.Open(path)
-		b.CheckWidth(path)
-	}
+	b.Open("/console/work-orders")
+	b.CheckWidth("/console/work-orders")
 }
 
-// With and without scripts, a person filters the list, opens the board and goes on from there.
+// With and without scripts, a person filters the list and goes on from there.
 func TestTheListOfWorkOrdersInABrowser(t *testing.T) {
 	t.Parallel()
 	onBrowsers(t, func(t *testing.T, s *consoletest.Site, b *consoletest.Browser) {
@@ -251,13 +243,8 @@ func TestTheListOfWorkOrdersInABrowser(t *testing.T) {
 		b.Press("Search")
 		b.WantText("Replace the filter 77 of")
 		b.WantNoText("Replace the filter 76 of")
-		b.Press("As a board")
-		b.WantText("Replace the filter 77 of")
 		b.Press("Clear")
-		b.WantText("All of them as a list")
-		b.Press("All of them as a list")
 		b.WantText("Replace the filter 84 of")
-		b.WantNoText("Replace the filter 83 of")
 	})
 }
 
@@ -279,7 +266,6 @@ func TestTheFileOfWorkOrdersIsBounded(t *testing.T) {
 	page := v.Get("/console/work-orders?priority=high").Want(http.StatusOK, "Few work orders match")
 	on := unescaped(regexp.MustCompile(`href="([^"]+)" rel="next"`).FindAllStringSubmatch(page.Body, -1))[0]
 	v.Get(on).Want(http.StatusOK, "Replace the filter 2 of")
-	v.Get("/console/work-orders?priority=high&view=board").Want(http.StatusOK, "No work order")
 	if body := v.Get("/console/work-orders.csv?priority=high").Want(http.StatusOK).Body; strings.Count(body, "\r\n") != 2 {
 		t.Errorf("the file of what few match has %d lines", strings.Count(body, "\r\n"))
 	}

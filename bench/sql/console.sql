@@ -48,9 +48,6 @@ WHERE d.name = 'Full' AND v.name = ANY (SELECT 'Room ' || g FROM generate_series
 UPDATE work_orders SET target_date = CASE WHEN number % 100 = 0 THEN now() - interval '1 day' ELSE now() + interval '1 day' END,
 	priority = CASE WHEN number % 5000 = 0 THEN 'high' ELSE 'none' END WHERE status = 'open';
 
-INSERT INTO call_hours (integration_id, hour, calls, rejected)
-SELECT id, date_trunc('hour', now()) - n * interval '1 hour', 1000 + n, n % 7 FROM integrations, generate_series(0, 719) n;
-
 DO $$ BEGIN EXECUTE (SELECT 'INSERT INTO delivery_hours SELECT id, date_trunc(''hour'', now()) - n * interval ''1 hour''' || repeat(', 40', count(*)::integer - 2)
 	|| ' FROM webhooks, generate_series(0, 719) n' FROM pg_attribute WHERE attrelid = 'delivery_hours'::regclass AND attnum > 0 AND NOT attisdropped); END $$;
 

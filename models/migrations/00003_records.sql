@@ -97,11 +97,6 @@ CREATE INDEX work_orders_due ON work_orders ((organization_id || due_key(target_
     WHERE status NOT IN ('complete', 'cancelled');
 CREATE INDEX work_orders_due_of_node ON work_orders ((inventory_id || due_key(target_date, priority, id)))
     WHERE status NOT IN ('complete', 'cancelled');
--- Work orders by when they were closed. Only closing one writes into them.
-CREATE INDEX work_orders_completed ON work_orders (organization_id, completed_at) INCLUDE (inventory_id)
-    WHERE completed_at IS NOT NULL;
-CREATE INDEX work_orders_cancelled ON work_orders (organization_id, cancelled_at) INCLUDE (inventory_id)
-    WHERE cancelled_at IS NOT NULL;
 CREATE TRIGGER work_orders_position BEFORE UPDATE ON work_orders FOR EACH ROW EXECUTE FUNCTION set_change_position();
 
 -- The service takes the number before it inserts the row, so that it knows the record. Other writers leave it out.

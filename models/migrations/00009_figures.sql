@@ -44,14 +44,3 @@ CREATE TABLE delivery_hours (
     PRIMARY KEY (webhook_id, hour)
 ) WITH (fillfactor = 50);
 CREATE INDEX delivery_hours_by_age ON delivery_hours (hour);
-
--- A call is counted when it is admitted or rejected.
-CREATE TABLE call_hours (
-    integration_id public_id NOT NULL REFERENCES integrations ON DELETE CASCADE,
-    hour timestamptz NOT NULL,
-    calls integer NOT NULL,
-    -- Calls over the limit.
-    rejected integer NOT NULL,
-    PRIMARY KEY (integration_id, hour)
-) WITH (fillfactor = 50);
-CREATE INDEX call_hours_by_age ON call_hours (hour);

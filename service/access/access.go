@@ -19,9 +19,7 @@ type Access struct {
 
 // New returns the functions on a store.
 func New(s *store.Store) *Access {
-	a := &Access{Store: s, process: rand.Text(), calls: newMinuteCounts(), addresses: newMinuteCounts(), visitors: newMinuteCounts(), forms: newMinuteCounts()}
-	a.calls.charted = true
-	return a
+	return &Access{Store: s, process: rand.Text(), calls: newMinuteCounts(), addresses: newMinuteCounts(), visitors: newMinuteCounts(), forms: newMinuteCounts()}
 }
 
 // An actor may read a work order in three ways (api.md 5.8):

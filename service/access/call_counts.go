@@ -20,30 +20,18 @@ type subjectCalls struct {
 	Calls   int
 }
 
-const unstoredCounts = `json_to_recordset(@counts::json) u (subject text, minute timestamptz, calls integer, added integer, rejected integer)`
-
 // storeCountsQuery stores this process's counts of the minute. They are totals, so they can be stored again.
 const storeCountsQuery = `
 	INSERT INTO call_counts (subject, process, window_start, calls)
-	SELECT u.subject, @process, @window, u.calls FROM ` + unstoredCounts + ` WHERE u.minute = @window
+	SELECT subject, @process, @window, calls::integer FROM json_each_text(@counts) u (subject, calls)
 	ON CONFLICT (subject, process) DO UPDATE SET window_start = excluded.window_start, calls = excluded.calls`
-
-// storeHoursQuery adds what is not stored yet to the hours of integrations, again after a lost response. Processes that
-// store the same hours lock them in the same order.
-const storeHoursQuery = `
-	INSERT INTO call_hours AS h (integration_id, hour, calls, rejected)
-	SELECT i.id, date_trunc('hour', u.minute, 'UTC'), sum(u.added), sum(u.rejected)
-	FROM ` + unstoredCounts + ` CROSS JOIN LATERAL (SELECT id FROM integrations WHERE id = u.subject LIMIT 1) i
-	GROUP BY 1, 2 ORDER BY 1, 2
-	ON CONFLICT (integration_id, hour) DO UPDATE SET calls = h.calls + excluded.calls, rejected = h.rejected + excluded.rejected`
 
 // countsElsewhereQuery reads what other processes counted in the minute.
 const countsElsewhereQuery = `
 	SELECT c.subject, sum(c.calls)::integer AS calls FROM call_counts c
 	WHERE c.subject = ANY (@subjects) AND c.process <> @process AND c.window_start = @window GROUP BY c.subject`
 
-// ExchangeCounts stores the calls that this process has counted, of the minute and for charts, and reads what others have
-// counted in the minute. A server runs it every ExchangeInterval and once more when it ends. Errors: unavailable; then the next
+// ExchangeCounts stores the calls that this process has counted in the minute, and reads what others have counted in it. A server runs it every ExchangeInterval and once more when it ends. Errors: unavailable; then the next
 // exchange stores them.
 func (s *Access) ExchangeCounts(ctx context.Context) error {
 	return errors.Join(s.exchange(ctx, s.calls), s.exchange(ctx, s.addresses))
@@ -61,9 +49,6 @@ func (s *Access) exchange(ctx context.Context, counts *minuteCounts) error {
 	if err := s.ReadSingles(ctx, "", func(pipeline *pgx.Batch) {
 		if len(u.counts) > 0 {
 			pipeline.Queue(storeCountsQuery, args)
-		}
-		if len(u.counts) > 0 && counts.charted {
-			pipeline.Queue(storeHoursQuery, args)
 		}
 		store.QueueAll(pipeline, &elsewhere, countsElsewhereQuery, args)
 		store.QueueOne(pipeline, &clock, nil, `SELECT clock_timestamp() AS now`)

@@ -3,6 +3,6 @@
 // single reads, writes and deliveries share (access.go, person_rights.go).
 //
 // Inputs are tokens, client addresses and ids; outputs are Callers, Rates and actors. Its tables
-// are call_counts, revoked_tokens and call_hours; it reads integrations, plans, organizations
+// are call_counts and revoked_tokens; it reads integrations, plans, organizations
 // and people. It imports store.
 package access

@@ -27,28 +27,15 @@ type minuteCounts struct {
 	mu sync.Mutex
 	// ahead is by how much the database's clock is ahead of this process's.
 	ahead  time.Duration
-	window time.Time // by the database's clock
-	exact  map[string]*minuteCount
-	// charted is true if charts show the exact counts, with calls over the limit. ended has the counts that were not
-	// stored when their minute ended.
-	charted bool
-	ended   []*minuteCount
-	seeds   [sketchRows]maphash.Seed
-	sketch  [sketchRows][sketchColumns]uint32
+	window time.Time               // by the database's clock
+	exact  map[string]*minuteCount // by subject
+	seeds  [sketchRows]maphash.Seed
+	sketch [sketchRows][sketchColumns]uint32
 }
 
-// minuteCount is what a subject sent in the minute.
-type minuteCount struct {
-	subject string
-	minute  time.Time
-	counted
-	// stored is what the database knows of that, elsewhere what the subject sent to other processes.
-	stored    counted
-	elsewhere int
-}
-
-// counted are the calls that this process admitted, and those over the limit.
-type counted struct{ admitted, rejected int }
+// minuteCount is what this process admitted of a subject in the minute, what the database knows of that, and what other
+// processes admitted.
+type minuteCount struct{ admitted, stored, elsewhere int }
 
 func newMinuteCounts() *minuteCounts {
 	c := &minuteCounts{exact: map[string]*minuteCount{}}
@@ -80,14 +67,12 @@ func (c *minuteCounts) count(subject string, limit, maximum int, now time.Time, 
 	c.begin(now)
 	rate := Rate{Limit: limit, Calls: n, Reset: c.window.Add(models.RateWindow - c.ahead)}
 	if n > 0 && c.exact[subject] == nil && len(c.exact) < maxSubjects {
-		c.exact[subject] = &minuteCount{subject: subject, minute: c.window}
+		c.exact[subject] = &minuteCount{}
 	}
 	if exact := c.exact[subject]; exact != nil {
 		rate.Calls += exact.admitted + exact.elsewhere
 		if rate.Calls <= maximum {
 			exact.admitted += n
-		} else if c.charted {
-			exact.rejected += n
 		}
 		return rate
 	}
@@ -114,11 +99,6 @@ func (c *minuteCounts) begin(now time.Time) {
 		return
 	}
 	c.window = window
-	if c.charted {
-		c.ended = slices.AppendSeq(c.ended, maps.Values(c.exact))
-		c.ended = slices.DeleteFunc(c.ended, func(n *minuteCount) bool { return n.counted == n.stored })
-		c.ended = c.ended[max(0, len(c.ended)-maxSubjects):] // they are many only if nothing can be stored
-	}
 	clear(c.exact)
 	for row := range c.sketch {
 		clear(c.sketch[row][:])
@@ -129,17 +109,7 @@ func (c *minuteCounts) begin(now time.Time) {
 type unstored struct {
 	window   time.Time
 	subjects []string
-	counts   []unstoredCount
-}
-
-// unstoredCount is a count that changed: all calls of the minute, and those that are not stored yet.
-type unstoredCount struct {
-	of       *minuteCount
-	Subject  string    `json:"subject"`
-	Minute   time.Time `json:"minute"`
-	Calls    int       `json:"calls"`
-	Added    int       `json:"added"`
-	Rejected int       `json:"rejected"`
+	counts   map[string]int
 }
 
 // unstored returns what to exchange.
@@ -147,10 +117,10 @@ func (c *minuteCounts) unstored(now time.Time) unstored {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.begin(now)
-	u := unstored{window: c.window, subjects: slices.Collect(maps.Keys(c.exact))}
-	for _, n := range slices.AppendSeq(slices.Clone(c.ended), maps.Values(c.exact)) {
-		if n.counted != n.stored {
-			u.counts = append(u.counts, unstoredCount{n, n.subject, n.minute, n.admitted, n.admitted - n.stored.admitted, n.rejected - n.stored.rejected})
+	u := unstored{window: c.window, subjects: slices.Collect(maps.Keys(c.exact)), counts: map[string]int{}}
+	for subject, n := range c.exact {
+		if n.admitted != n.stored {
+			u.counts[subject] = n.admitted
 		}
 	}
 	return u
@@ -161,11 +131,11 @@ func (c *minuteCounts) exchanged(u unstored, now, atDatabase time.Time, elsewher
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ahead = atDatabase.Sub(now)
-	for _, n := range u.counts {
-		n.of.stored = counted{n.Calls, n.of.stored.rejected + n.Rejected}
-	}
 	if !u.window.Equal(c.window) {
 		return
+	}
+	for subject, calls := range u.counts {
+		c.exact[subject].stored = calls
 	}
 	for _, other := range elsewhere {
 		if n := c.exact[other.Subject]; n != nil {

@@ -47,19 +47,3 @@ func TestMinuteCounts(t *testing.T) {
 		t.Errorf("in the next minute: %+v", rate)
 	}
 }
-
-// Counts that cannot be stored take no more memory than a minute's.
-func TestCountsThatCannotBeStored(t *testing.T) {
-	c := newMinuteCounts()
-	c.charted = true
-	now := time.Date(2026, 3, 2, 9, 0, 20, 0, time.UTC)
-	for minute := range 3 {
-		for n := range maxSubjects {
-			c.add(fmt.Sprint(n), 10, now.Add(time.Duration(minute)*time.Minute))
-		}
-	}
-	u := c.unstored(now.Add(3 * time.Minute))
-	if len(u.counts) != maxSubjects || u.counts[0].Minute != now.Add(2*time.Minute).Truncate(time.Minute) {
-		t.Errorf("%d counts are to be stored, from %s, want %d of the last minute", len(u.counts), u.counts[0].Minute, maxSubjects)
-	}
-}

@@ -1,7 +1,6 @@
 package pages_test
 
 import (
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -60,14 +59,6 @@ func TestWaitingForAServiceCompany(t *testing.T) {
 		servicetest.Expect(t, "Incoming of "+by, listed(by, incoming), want)
 	}
 	servicetest.Expect(t, "with words", listed("pia", records.WorkOrderSearch{Incoming: true, Text: "b"}), "b")
-	board, err := s.Records.WorkOrderBoard(t.Context(), s.As("pia"), incoming)
-	var counts []string
-	for _, column := range board.Columns {
-		counts = append(counts, string(column.Status)+" "+strconv.Itoa(column.Count))
-	}
-	if err != nil || !strings.Contains(strings.Join(counts, ", "), "open 2") || !strings.Contains(strings.Join(counts, ", "), "sent_to_inspection 1") {
-		t.Errorf("the board counts %v, %v", counts, err)
-	}
 	servicetest.Expect(t, "Mine", listed("ola", records.WorkOrderSearch{Assignee: records.SearchMe, ToDo: true}), "c")
 	servicetest.Expect(t, "Overdue", listed("pia", records.WorkOrderSearch{Due: records.DueOverdue}), "c b")
 	servicetest.Expect(t, "Overdue without incoming work orders", listed("ola", records.WorkOrderSearch{Due: records.DueOverdue}), "c")

@@ -1,7 +1,6 @@
 package pages_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -135,64 +134,6 @@ func TestWorkOrderQueueReadsLittle(t *testing.T) {
 		queueOf(s, reader)
 		if n := rows() - before; n > 5000 {
 			t.Errorf("%s: %d rows or entries of indexes were read", reader, n)
-		}
-	}
-}
-
-// The days of the chart follow the zone, with what was opened and closed on the nodes
-// whose work orders the reader may read.
-func TestWorkOrderDays(t *testing.T) {
-	s := servicetest.NewHarness(t)
-	now := s.Clock.Now() // 2 March 2026, noon
-	n := 0
-	add := func(organization, node string, created time.Duration, status models.WorkOrderStatus, closed time.Duration) {
-		t.Helper()
-		n++
-		at := now.Add(-created)
-		id, err := models.NewID(models.PrefixWorkOrder, at, strings.NewReader(strings.Repeat(string(rune('a'+n)), 16)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.Exec(`INSERT INTO work_orders (id, organization_id, number, inventory_id, title, priority, status, created_by, created_at, changed_at, completed_at, cancelled_at)
-			VALUES ($1, $2, 1, $3, 'x', 'none', $4, $5, $6, now(), CASE WHEN $4 = 'complete' THEN $7::timestamptz END, CASE WHEN $4 = 'cancelled' THEN $7::timestamptz END)`,
-			id, organization, s.ID(node), status, s.ID("erp"), at, now.Add(-closed))
-	}
-	const day = 24 * time.Hour
-	acme := s.Acme.OrganizationID
-	add(acme, "ahu1", time.Hour, models.StatusOpen, 0)
-	add(acme, "ahu1", day, models.StatusComplete, time.Minute)
-	add(acme, "roof", 40*day, models.StatusCancelled, 2*day)
-	add(acme, "roof", 11*time.Hour, models.StatusOpen, 0) // 1:00 UTC, the day before in New York
-	add(acme, "annex", time.Hour, models.StatusComplete, time.Minute)
-	add(s.Polar.OrganizationID, "depot", time.Hour, models.StatusOpen, 0)
-	s.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) SELECT $1, $2, $3, $4`, s.ID("roof"), s.ID("zed"), s.ID("here_only"), acme)
-	newYork, err := time.LoadLocation("America/New_York")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, test := range []struct {
-		by   string
-		zone *time.Location
-		want string
-	}{
-		{"ann", time.UTC, "0/1 1/0 2/1"},
-		{"ann", newYork, "0/1 2/0 1/1"},
-		{"eve", time.UTC, "0/0 0/0 1/1"},
-		{"zed", time.UTC, "0/1 0/0 1/0"},
-		{"bob", time.UTC, "0/0 0/0 0/0"},
-		{"pia", time.UTC, "0/0 0/0 1/0"},
-	} {
-		days, err := s.Records.WorkOrderDays(t.Context(), s.As(test.by), test.zone, 3)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, d := range days {
-			got = append(got, fmt.Sprintf("%d/%d", d.Opened, d.Closed))
-		}
-		servicetest.Expect(t, test.by+" in "+test.zone.String(), strings.Join(got, " "), test.want)
-		if first := days[0].At.In(test.zone); first.Hour() != 0 || first.Day() != 28 {
-			t.Errorf("the first day begins %v", first)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"millwright/service/store"
 )
 
-// A page of a search and a board look at a bounded number of work orders, for a reader of few
+// A page of a search looks at a bounded number of work orders, for a reader of few
 // nodes and of many, however few match, even if the plans were made while the tables were
 // empty. Rare words are found without looking at others.
 func TestSearchesReadABoundedNumberOfWorkOrders(t *testing.T) {
@@ -25,29 +25,23 @@ func TestSearchesReadABoundedNumberOfWorkOrders(t *testing.T) {
 	f.Exec(`UPDATE people SET admin = false`)
 	type bounded struct {
 		search records.WorkOrderSearch
-		board  bool
 		most   int
 	}
 	searches := map[string]bounded{
-		"all": {records.WorkOrderSearch{}, false, 6_000}, "open": {records.WorkOrderSearch{Status: models.StatusOpen}, false, 6_000},
-		"few of high priority": {records.WorkOrderSearch{Priority: models.PriorityHigh}, false, 60_000},
-		"mine":                 {records.WorkOrderSearch{Assignee: records.SearchMe}, false, 1_500}, "of cat": {records.WorkOrderSearch{Assignee: "cat"}, false, 8_000},
-		"of the ERP":     {records.WorkOrderSearch{Creator: "erp"}, false, 6_000},
-		"overdue":        {records.WorkOrderSearch{Due: records.DueOverdue}, false, 60_000},
-		"overdue by due": {records.WorkOrderSearch{Due: records.DueOverdue, ByDue: true}, false, 6_000}, "to be done by due": {records.WorkOrderSearch{ToDo: true, ByDue: true}, false, 15_000},
-		"few by due": {records.WorkOrderSearch{ToDo: true, Priority: models.PriorityHigh, ByDue: true}, false, 60_000}, "mine by due": {records.WorkOrderSearch{Assignee: records.SearchMe, ToDo: true, ByDue: true}, false, 15_000},
-		"one node": {records.WorkOrderSearch{Node: f.ID("ahu1"), OnlyNode: true}, false, 6_000},
-		"a number": {records.WorkOrderSearch{Text: "77"}, false, 1_000}, "a rare word": {records.WorkOrderSearch{Text: "zeb"}, false, 1_000},
-		"no word": {records.WorkOrderSearch{Text: "nowhere"}, false, 1_000}, "a word that all have": {records.WorkOrderSearch{Text: "replace"}, false, 50_000},
-		"an asset": {records.WorkOrderSearch{Text: "hvac ahu"}, false, 20_000}, "an asset and a rare word": {records.WorkOrderSearch{Text: "ahu zeb"}, false, 20_000},
-		"an asset by due": {records.WorkOrderSearch{Text: "ahu 1", ToDo: true, ByDue: true}, false, 20_000}, "board of an asset": {records.WorkOrderSearch{Text: "ahu"}, true, 60_000},
-		"board": {records.WorkOrderSearch{}, true, 20_000}, "board of few": {records.WorkOrderSearch{Priority: models.PriorityHigh}, true, 60_000},
+		"all": {records.WorkOrderSearch{}, 6_000}, "open": {records.WorkOrderSearch{Status: models.StatusOpen}, 6_000},
+		"few of high priority": {records.WorkOrderSearch{Priority: models.PriorityHigh}, 60_000},
+		"mine":                 {records.WorkOrderSearch{Assignee: records.SearchMe}, 1_500}, "of cat": {records.WorkOrderSearch{Assignee: "cat"}, 8_000},
+		"of the ERP":     {records.WorkOrderSearch{Creator: "erp"}, 6_000},
+		"overdue":        {records.WorkOrderSearch{Due: records.DueOverdue}, 60_000},
+		"overdue by due": {records.WorkOrderSearch{Due: records.DueOverdue, ByDue: true}, 6_000}, "to be done by due": {records.WorkOrderSearch{ToDo: true, ByDue: true}, 15_000},
+		"few by due": {records.WorkOrderSearch{ToDo: true, Priority: models.PriorityHigh, ByDue: true}, 60_000}, "mine by due": {records.WorkOrderSearch{Assignee: records.SearchMe, ToDo: true, ByDue: true}, 15_000},
+		"one node": {records.WorkOrderSearch{Node: f.ID("ahu1"), OnlyNode: true}, 6_000},
+		"a number": {records.WorkOrderSearch{Text: "77"}, 1_000}, "a rare word": {records.WorkOrderSearch{Text: "zeb"}, 1_000},
+		"no word": {records.WorkOrderSearch{Text: "nowhere"}, 1_000}, "a word that all have": {records.WorkOrderSearch{Text: "replace"}, 50_000},
+		"an asset": {records.WorkOrderSearch{Text: "hvac ahu"}, 20_000}, "an asset and a rare word": {records.WorkOrderSearch{Text: "ahu zeb"}, 20_000},
+		"an asset by due": {records.WorkOrderSearch{Text: "ahu 1", ToDo: true, ByDue: true}, 20_000},
 	}
 	run := func(actor store.Actor, b bounded) error {
-		if b.board {
-			_, err := f.Records.WorkOrderBoard(t.Context(), actor, b.search)
-			return err
-		}
 		_, err := f.Records.SearchWorkOrders(t.Context(), actor, b.search, "", 50)
 		return err
 	}
@@ -131,14 +125,5 @@ func TestASearchGoesOn(t *testing.T) {
 	servicetest.Expect(t, "the work orders", fmt.Sprint(numbers), "[36000 27001 27000 18001 18000 9001 9000 1]")
 	if stops == 0 || pages > 5 {
 		t.Errorf("%d pages, of which %d stop before the end", pages, stops)
-	}
-	board, err := f.Records.WorkOrderBoard(t.Context(), ann, search)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, column := range board.Columns {
-		if column.Status == models.StatusOpen && (column.Count != 1 || !column.More) {
-			t.Errorf("the board counts %d (more: %t) of what it has looked at", column.Count, column.More)
-		}
 	}
 }

@@ -35,7 +35,7 @@ func TestAMigrationFoldsAgain(t *testing.T) {
 	}
 }
 
-// Of people whose addresses have become equal the oldest keeps it; the others are named. Exchanged addresses are none.
+// Of people whose addresses have become equal the oldest keeps it; the migration names the others. Two people may exchange addresses.
 func TestAMigrationNamesEqualAddresses(t *testing.T) {
 	t.Parallel()
 	f := servicetest.New(t)

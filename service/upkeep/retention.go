@@ -116,7 +116,6 @@ var expiries = []expiry{
 	{models.FormKeyRetention, "", oldestFirst("form_keys", "used_at"), nil},
 	{webhooks.TestRetention, "", oldestFirst("webhook_tests", "begun_at"), nil},
 	{models.EventRetention + clockMargin, "", oldestFirst("delivery_hours", "hour"), nil},
-	{models.EventRetention + clockMargin, "", oldestFirst("call_hours", "hour"), nil},
 	{models.EventRetention, models.PrefixDelivery, oldestFirst("open_deliveries", "id"), nil},
 }
 

@@ -46,12 +46,21 @@ var figuresQuery = func() string {
 	GROUP BY 1 ORDER BY 1`
 }()
 
+// stepsOf are the times at which the steps of the span begin that ends with the current step, oldest first.
+func stepsOf(now time.Time, span, step time.Duration) []models.Time {
+	var times []models.Time
+	for at := now.UTC().Truncate(step).Add(step - span); !at.After(now); at = at.Add(step) {
+		times = append(times, models.TimeOf(at))
+	}
+	return times
+}
+
 // DeliveryFigures returns the attempts of the actor's organization, or at one of its
 // addresses: a value for each step of the span that ends with the current one, the oldest
 // first. Errors:
 // permission_denied, not_found (no such address), unavailable.
 func (s *Webhooks) DeliveryFigures(ctx context.Context, actor store.Actor, webhookID string, span, step time.Duration) ([]DeliveryFigures, error) {
-	times := s.ChartTimes(span, step)
+	times := stepsOf(s.Now(), span, step)
 	var known bool
 	var rows []hourRow
 	args := pgx.NamedArgs{
