@@ -90,7 +90,7 @@ func TestTheNoticeCountFollows(t *testing.T) {
 		t.Error("a visible page does not load the count")
 	}
 	s.Exec(`DELETE FROM sessions`)
-	for last, tries := loads(`0`), 0; ; tries++ { // requests that were under way when the session ended are counted later
+	for last, tries := loads(`0`), 0; ; tries++ { // requests sent before the session ended are counted later
 		now := loads(`0`)
 		if now == last {
 			break

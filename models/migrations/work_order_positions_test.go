@@ -11,21 +11,6 @@ const insertWorkOrders = `
 	SELECT 'wo_' || lpad(n::text, 26, '0'), '` + organization + `', '` + node + `', 'Replace the filter', 'none', 'open', '` + person + `', now(), now(), n::text::xid8
 	FROM generate_series(%d, %d) n`
 
-// wantDerived checks that the table has the rows that the query makes of the work orders, as
-// many as wanted, and no others.
-func wantDerived(h *harness, table, columns, records string, want int) {
-	h.t.Helper()
-	difference := `
-		WITH records AS (` + records + `), derived AS (SELECT ` + columns + ` FROM ` + table + `)
-		SELECT count(*) FROM ((TABLE records EXCEPT ALL TABLE derived) UNION ALL (TABLE derived EXCEPT ALL TABLE records)) d`
-	if n := value[int](h, difference); n != 0 {
-		h.t.Errorf("%d rows of %s are missing, wrong or too many", n, table)
-	}
-	if n := value[int](h, `SELECT count(*) FROM `+table); n != want {
-		h.t.Errorf("%s has %d rows, want %d", table, n, want)
-	}
-}
-
 // A change of a work order adds no entry to an index of the table.
 func TestNoIndexOfWorkOrdersHasItsPosition(t *testing.T) {
 	h := newHarness(t)
