@@ -54,26 +54,30 @@ func foldStrings(ctx context.Context, db *sql.DB) (equal []SameEmail, err error)
 	return equal, err
 }
 
-// Fold makes the columns that follow from strings again, in all tables or in these. It returns people whose addresses are
-// equal.
+// Fold makes the columns that follow from strings again, in all tables, or in these but for rows that someone else has
+// locked. It returns people whose addresses are equal.
 func Fold(ctx context.Context, db *sql.DB, tables ...string) (equal []SameEmail, err error) {
 	orm, err := openORM(db)
 	if err != nil {
 		return nil, err
 	}
 	orm = orm.WithContext(ctx)
+	lock := clause.Locking{Strength: "UPDATE"}
+	if len(tables) > 0 {
+		lock.Options = "SKIP LOCKED"
+	}
 	for _, table := range []struct {
 		name string
 		fold func() error
 	}{
-		{"identities", func() error { return foldRows[models.Identity](orm) }},
-		{"inventory_nodes", func() error { return foldRows[models.InventoryNode](orm) }},
-		{"forms", func() error { return foldRows[models.Form](orm) }},
-		{"permission_definitions", func() error { return foldRows[models.PermissionDefinition](orm) }},
-		{"organization_permission_definitions", func() error { return foldRows[models.OrganizationPermissionDefinition](orm) }},
-		{"people", func() error { equal, err = foldPeople(orm); return err }},
-		{"feedback", func() error { return foldRows[models.Feedback](orm) }},
-		{"work_orders", func() error { return inBatches(orm, saveWords) }},
+		{"identities", func() error { return foldRows[models.Identity](orm, lock) }},
+		{"inventory_nodes", func() error { return foldRows[models.InventoryNode](orm, lock) }},
+		{"forms", func() error { return foldRows[models.Form](orm, lock) }},
+		{"permission_definitions", func() error { return foldRows[models.PermissionDefinition](orm, lock) }},
+		{"organization_permission_definitions", func() error { return foldRows[models.OrganizationPermissionDefinition](orm, lock) }},
+		{"people", func() error { equal, err = foldPeople(orm, lock); return err }},
+		{"feedback", func() error { return foldRows[models.Feedback](orm, lock) }},
+		{"work_orders", func() error { return inBatches(orm, lock, saveWords) }},
 	} {
 		if len(tables) > 0 && !slices.Contains(tables, table.name) {
 			continue
@@ -89,11 +93,11 @@ func Fold(ctx context.Context, db *sql.DB, tables ...string) (equal []SameEmail,
 const foldBatch = 5000
 
 // inBatches locks the rows of a model in batches, and has write store what follows from them.
-func inBatches[Row any](orm *gorm.DB, write func(tx *gorm.DB, rows []Row) error) error {
+func inBatches[Row any](orm *gorm.DB, lock clause.Locking, write func(tx *gorm.DB, rows []Row) error) error {
 	for after := ""; ; {
 		var rows []Row
 		if err := orm.Transaction(func(tx *gorm.DB) error {
-			if err := tx.Clauses(clause.Locking{Strength: "UPDATE"}).Where("id > ?", after).Order("id").Limit(foldBatch).Find(&rows).Error; err != nil {
+			if err := tx.Clauses(lock).Where("id > ?", after).Order("id").Limit(foldBatch).Find(&rows).Error; err != nil {
 				return err
 			}
 			return write(tx, rows)
@@ -111,8 +115,8 @@ type folded[Row any] interface {
 	models.Folded
 }
 
-func foldRows[Row any, P folded[Row]](orm *gorm.DB) error {
-	return inBatches(orm, func(tx *gorm.DB, rows []Row) error {
+func foldRows[Row any, P folded[Row]](orm *gorm.DB, lock clause.Locking) error {
+	return inBatches(orm, lock, func(tx *gorm.DB, rows []Row) error {
 		for i := range rows {
 			P(&rows[i]).Fold()
 		}
@@ -160,7 +164,7 @@ func saveWords(tx *gorm.DB, rows []models.WorkOrder) error {
 
 // foldPeople folds addresses, an organization in each transaction. Of equal ones the oldest person's stays; the others
 // get their ids in addition, which no one enters.
-func foldPeople(orm *gorm.DB) (equal []SameEmail, err error) {
+func foldPeople(orm *gorm.DB, lock clause.Locking) (equal []SameEmail, err error) {
 	var organizations []string
 	if err := orm.Model(&models.Person{}).Distinct().Pluck("organization_id", &organizations).Error; err != nil {
 		return nil, err
@@ -168,7 +172,7 @@ func foldPeople(orm *gorm.DB) (equal []SameEmail, err error) {
 	for _, organization := range organizations {
 		if err := orm.Transaction(func(tx *gorm.DB) error {
 			var rows []models.Person
-			if err := tx.Clauses(clause.Locking{Strength: "UPDATE"}).Where("organization_id = ?", organization).Order("id").Find(&rows).Error; err != nil {
+			if err := tx.Clauses(lock).Where("organization_id = ?", organization).Order("id").Find(&rows).Error; err != nil {
 				return err
 			}
 			first := map[string]string{}
