@@ -82,7 +82,7 @@ func (in *installation) plantConsole() (found consoleRecords) {
 	}
 	check(in.execFile(in.ctx, "console.sql", args, ""))
 	check(in.execFile(in.ctx, "console_records.sql", args, ""))
-	in.fold()
+	check(store.FoldTables(in.ctx, in.pool))
 	in.exec(store.RebuildPositions)
 	in.bulkLoad([]string{"events", "deliveries", "open_deliveries", "attempts", "log"}, func() {
 		in.plant(consoleDeliveries, "console_deliveries.sql", args)

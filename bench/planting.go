@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
 	"golang.org/x/sync/errgroup"
 
 	"millwright/service/store"
@@ -88,21 +87,13 @@ func (in *installation) bulkLoad(tables []string, fill func()) {
 	check(group.Wait())
 }
 
-// fold makes the columns that follow from strings, as the service does, of these tables.
-func (in *installation) fold(tables ...string) {
-	db := stdlib.OpenDBFromPool(in.pool)
-	defer func() { _ = db.Close() }()
-	_, err := store.Fold(in.ctx, db, tables...)
-	check(err)
-}
-
 // plantWorkOrders creates nodes and work orders, each with its log entry, and selects a
 // thousand of them to read and change.
 func (in *installation) plantWorkOrders(size int) {
 	// groupSize is the number of them that share a transaction id, as the records of an import would.
 	const groupSize = 10
 	check(in.execFile(in.ctx, "nodes.sql", arguments{"nodes": benchNodes}, ""))
-	in.fold("inventory_nodes", "identities")
+	check(store.FoldTables(in.ctx, in.pool, "inventory_nodes", "identities"))
 	var organization, creator string
 	check(in.pool.QueryRow(in.ctx, `SELECT organization_id, id FROM identities WHERE name = 'Integration 1'`).Scan(&organization, &creator))
 	firstXid := in.takeTransactions(size/groupSize + 1)

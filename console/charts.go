@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"strconv"
@@ -25,14 +24,13 @@ type chartLink struct{ URL, Text string }
 
 // chartsView are charts of one time.
 type chartsView struct {
-	Title string
 	// Ranges link to the same charts for each range of time.
 	Ranges []shortcut
 	// Missing is true if the figures were not read in time.
 	Missing bool
 	Charts  []chart
-	// Back links to the page that the charts belong to.
-	Back, BackText string
+	// Back links to the list that the charts belong to.
+	Back string
 }
 
 // chart is a drawing with the same figures as a table. Coordinates are in a box of
@@ -76,38 +74,12 @@ var chartsPage = newPage[chartsView]("charts.html")
 type chartSpan struct {
 	name, text string
 	span, step time.Duration
-	layout     string
 }
 
 var chartSpans = []chartSpan{
-	{"24h", "24 hours", 24 * time.Hour, time.Hour, "2 Jan 15:04"},
-	{"7d", "7 days", 7 * 24 * time.Hour, 6 * time.Hour, "2 Jan 15:04"},
-	{"30d", "30 days", 30 * 24 * time.Hour, 24 * time.Hour, "2 Jan 15:04"},
-}
-
-// showCharts shows the charts that draw returns for the chosen one of chartSpans, without a
-// choice the first. path is where they are.
-func (r *request) showCharts(view chartsView, path string, draw func(context.Context, chartSpan) ([]chart, error)) error {
-	chosen := chartSpans[0]
-	for _, s := range chartSpans {
-		if s.name == r.Query("time") {
-			chosen = s
-		}
-	}
-	for _, s := range chartSpans {
-		view.Ranges = append(view.Ranges, shortcut{s.text, linkTo(path, "time", s.name), s.name == chosen.name})
-	}
-	ctx, cancel := context.WithTimeout(r.ctx(), chartTime)
-	defer cancel()
-	charts, err := draw(ctx, chosen)
-	switch {
-	case models.CodeOf(err) == models.CodePermissionDenied || models.CodeOf(err) == models.CodeNotFound:
-		return err
-	case err != nil: // too late, or the database is away: the page it belongs to works
-		view.Missing = true
-	}
-	view.Charts = charts
-	return chartsPage.fragment(r, view)
+	{"24h", "24 hours", 24 * time.Hour, time.Hour},
+	{"7d", "7 days", 7 * 24 * time.Hour, 6 * time.Hour},
+	{"30d", "30 days", 30 * 24 * time.Hour, 24 * time.Hour},
 }
 
 // stepText is the step of the values in words.

@@ -11,25 +11,40 @@ import (
 	"millwright/service/webhooks"
 )
 
-// showDeliveryCharts shows the charts of the organization's deliveries, or of an address's.
+// showDeliveryCharts shows the charts of the organization's deliveries, or of an address's, for the
+// chosen one of chartSpans, without a choice the first.
 func (c *Console) showDeliveryCharts(r *request) error {
 	webhookID, path, list := r.Param("id"), "/charts/deliveries", "/deliveries"
 	if webhookID != "" {
 		path, list = "/webhooks/"+webhookID+"/charts", "/webhooks/"+webhookID+"/deliveries"
 	}
-	view := chartsView{Title: "Deliveries", Back: Root + list, BackText: "The list of deliveries"}
-	return r.showCharts(view, path, func(ctx context.Context, span chartSpan) ([]chart, error) {
-		figures, err := c.service.Webhooks.DeliveryFigures(ctx, r.actor(), webhookID, span.span, span.step)
-		if err != nil {
-			return nil, err
+	span := chartSpans[0]
+	for _, s := range chartSpans {
+		if s.name == r.Query("time") {
+			span = s
 		}
-		d := deliveryCharts{r: r, figures: figures, span: span, list: list}
-		charts := []chart{d.outcomes()}
-		if webhookID != "" {
-			charts = append(charts, d.latencies())
-		}
-		return append(charts, d.responses()), nil
-	})
+	}
+	view := chartsView{Back: Root + list}
+	for _, s := range chartSpans {
+		view.Ranges = append(view.Ranges, shortcut{s.text, linkTo(path, "time", s.name), s.name == span.name})
+	}
+	ctx, cancel := context.WithTimeout(r.ctx(), chartTime)
+	defer cancel()
+	figures, err := c.service.Webhooks.DeliveryFigures(ctx, r.actor(), webhookID, span.span, span.step)
+	switch {
+	case models.CodeOf(err) == models.CodePermissionDenied || models.CodeOf(err) == models.CodeNotFound:
+		return err
+	case err != nil: // too late, or the database is away: the page it belongs to works
+		view.Missing = true
+		return chartsPage.fragment(r, view)
+	}
+	d := deliveryCharts{r: r, figures: figures, span: span, list: list}
+	view.Charts = []chart{d.outcomes()}
+	if webhookID != "" {
+		view.Charts = append(view.Charts, d.latencies())
+	}
+	view.Charts = append(view.Charts, d.responses())
+	return chartsPage.fragment(r, view)
 }
 
 // deliveryCharts draws figures.
@@ -49,7 +64,7 @@ func (d deliveryCharts) link(at models.Time) string {
 	return linkTo(d.list, "from", from.Format(timeInput), "to", to.Format(timeInput))
 }
 
-func (d deliveryCharts) at(at models.Time) string { return at.In(d.r.zone).Format(d.span.layout) }
+func (d deliveryCharts) at(at models.Time) string { return at.In(d.r.zone).Format("2 Jan 15:04") }
 
 // outcomes draws the attempts by outcome, as columns.
 func (d deliveryCharts) outcomes() chart {

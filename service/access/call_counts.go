@@ -31,15 +31,16 @@ const countsElsewhereQuery = `
 	SELECT c.subject, sum(c.calls)::integer AS calls FROM call_counts c
 	WHERE c.subject = ANY (@subjects) AND c.process <> @process AND c.window_start = @window GROUP BY c.subject`
 
-// ExchangeCounts stores the calls that this process has counted in the minute, and reads what others have counted in it. A server runs it every ExchangeInterval and once more when it ends. Errors: unavailable; then the next
-// exchange stores them.
+// ExchangeCounts stores the calls that this process has counted in the minute, and reads what others have counted in it. A
+// server runs it every ExchangeInterval and once more when it ends. Errors: unavailable; then the next exchange stores
+// them.
 func (s *Access) ExchangeCounts(ctx context.Context) error {
 	return errors.Join(s.exchange(ctx, s.calls), s.exchange(ctx, s.addresses))
 }
 
 func (s *Access) exchange(ctx context.Context, counts *minuteCounts) error {
 	u := counts.unstored(s.Now())
-	if len(u.subjects)+len(u.counts) == 0 {
+	if len(u.subjects) == 0 {
 		return nil
 	}
 	var clock struct{ Now time.Time }

@@ -18,7 +18,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"millwright/models"
 	"millwright/service"
@@ -330,9 +329,7 @@ func (f *Fixture) fold(sql string) {
 	if len(tables) == 0 {
 		return
 	}
-	db := stdlib.OpenDBFromPool(f.Pool)
-	defer func() { _ = db.Close() }()
-	if _, err := store.Fold(context.WithoutCancel(f.t.Context()), db, tables...); err != nil {
+	if err := store.FoldTables(context.WithoutCancel(f.t.Context()), f.Pool, tables...); err != nil {
 		f.t.Fatalf("%s: %v", sql, err)
 	}
 	for _, table := range tables { // the service writes no row twice

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
@@ -19,15 +21,15 @@ import (
 func foldCreated(db *gorm.DB) {
 	rows := reflect.Indirect(db.Statement.ReflectValue)
 	if rows.Kind() != reflect.Slice {
-		fold(rows)
+		foldRow(rows)
 		return
 	}
 	for i := range rows.Len() {
-		fold(reflect.Indirect(rows.Index(i)))
+		foldRow(reflect.Indirect(rows.Index(i)))
 	}
 }
 
-func fold(row reflect.Value) {
+func foldRow(row reflect.Value) {
 	if row.CanAddr() {
 		if folded, ok := row.Addr().Interface().(models.Folded); ok {
 			folded.Fold()
@@ -47,25 +49,29 @@ func foldStrings(ctx context.Context, db *sql.DB) (equal []SameEmail, err error)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) || version == models.FoldVersion {
 		return nil, err
 	}
-	if equal, err = Fold(ctx, db); err != nil {
+	if equal, err = fold(ctx, db, clause.Locking{Strength: "UPDATE"}); err != nil {
 		return nil, err
 	}
 	_, err = db.ExecContext(ctx, `INSERT INTO fold_version (version) VALUES ($1) ON CONFLICT (only_row) DO UPDATE SET version = excluded.version`, models.FoldVersion)
 	return equal, err
 }
 
-// Fold makes the columns that follow from strings again, in all tables, or in these but for rows that someone else has
-// locked. It returns people whose addresses are equal.
-func Fold(ctx context.Context, db *sql.DB, tables ...string) (equal []SameEmail, err error) {
+// FoldTables makes the columns that follow from strings again, after statements of tests and measurements have written
+// these tables, or any. It leaves out rows that someone else has locked.
+func FoldTables(ctx context.Context, pool *pgxpool.Pool, tables ...string) error {
+	db := stdlib.OpenDBFromPool(pool)
+	defer func() { _ = db.Close() }()
+	_, err := fold(ctx, db, clause.Locking{Strength: "UPDATE", Options: "SKIP LOCKED"}, tables...)
+	return err
+}
+
+// fold folds all tables, or these, and returns people whose addresses are equal. It reads the rows with the lock.
+func fold(ctx context.Context, db *sql.DB, lock clause.Locking, tables ...string) (equal []SameEmail, err error) {
 	orm, err := openORM(db)
 	if err != nil {
 		return nil, err
 	}
 	orm = orm.WithContext(ctx)
-	lock := clause.Locking{Strength: "UPDATE"}
-	if len(tables) > 0 {
-		lock.Options = "SKIP LOCKED"
-	}
 	for _, table := range []struct {
 		name string
 		fold func() error
@@ -97,18 +103,16 @@ func inBatches[Row any](orm *gorm.DB, lock clause.Locking, write func(tx *gorm.D
 	for after := ""; ; {
 		var rows []Row
 		if err := orm.Transaction(func(tx *gorm.DB) error {
-			if err := tx.Clauses(lock).Where("id > ?", after).Order("id").Limit(foldBatch).Find(&rows).Error; err != nil {
+			if err := tx.Clauses(lock).Where("id > ?", after).Order("id").Limit(foldBatch).Find(&rows).Error; err != nil || len(rows) == 0 {
 				return err
 			}
 			return write(tx, rows)
 		}); err != nil || len(rows) < foldBatch {
 			return err
 		}
-		after = idOf(rows[len(rows)-1])
+		after = reflect.ValueOf(rows[len(rows)-1]).FieldByName("ID").String()
 	}
 }
-
-func idOf(row any) string { return reflect.ValueOf(row).FieldByName("ID").String() }
 
 type folded[Row any] interface {
 	*Row
@@ -126,18 +130,15 @@ func foldRows[Row any, P folded[Row]](orm *gorm.DB, lock clause.Locking) error {
 
 // writeFolded writes the columns that follow from strings of the rows in which they differ: others have not changed.
 func writeFolded[Row any, P folded[Row]](tx *gorm.DB, rows []Row) error {
-	if len(rows) == 0 {
-		return nil
-	}
 	parsed := &gorm.Statement{DB: tx}
 	if err := parsed.Parse(new(Row)); err != nil {
 		return err
 	}
-	columns, _ := P(&rows[0]).FoldedColumns()
+	columns, _ := P(new(Row)).FoldedColumns()
 	values := make([]map[string]any, len(rows))
 	for i := range rows {
-		values[i] = map[string]any{"id": idOf(rows[i])}
-		for _, column := range columns {
+		values[i] = map[string]any{}
+		for _, column := range append([]string{"id"}, columns...) {
 			values[i][column], _ = parsed.Schema.LookUpField(column).ValueOf(tx.Statement.Context, reflect.ValueOf(&rows[i]).Elem())
 		}
 	}
@@ -152,9 +153,6 @@ func writeFolded[Row any, P folded[Row]](tx *gorm.DB, rows []Row) error {
 
 // saveWords saves the words of work orders.
 func saveWords(tx *gorm.DB, rows []models.WorkOrder) error {
-	if len(rows) == 0 {
-		return nil
-	}
 	words := make([]*models.WorkOrderWords, len(rows))
 	for i, row := range rows {
 		words[i] = row.WordsOfWorkOrder()
