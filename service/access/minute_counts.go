@@ -135,7 +135,9 @@ func (c *minuteCounts) exchanged(u unstored, now, atDatabase time.Time, elsewher
 		return
 	}
 	for subject, calls := range u.counts {
-		c.exact[subject].stored = calls
+		if n := c.exact[subject]; n != nil {
+			n.stored = calls
+		}
 	}
 	for _, other := range elsewhere {
 		if n := c.exact[other.Subject]; n != nil {

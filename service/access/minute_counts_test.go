@@ -47,3 +47,17 @@ func TestMinuteCounts(t *testing.T) {
 		t.Errorf("in the next minute: %+v", rate)
 	}
 }
+
+// A clock that jumps and comes back during an exchange has begun the minute again.
+func TestAClockThatJumpsDuringAnExchange(t *testing.T) {
+	c := newMinuteCounts()
+	now := time.Date(2026, 3, 2, 9, 0, 20, 0, time.UTC)
+	c.add("one", 10, now)
+	u := c.unstored(now)
+	c.add("other", 10, now.Add(-time.Hour))
+	c.add("other", 10, now)
+	c.exchanged(u, now, now, []subjectCalls{{"one", 3}})
+	if rate := c.rate("one", 10, now); rate.Calls != 0 {
+		t.Errorf("the minute that began again has %d calls", rate.Calls)
+	}
+}
