@@ -22,7 +22,7 @@ var (
 	aimList   = consoleAim{"console: a list", 50 * time.Millisecond}
 	aimLevel  = consoleAim{"console: a level of the tree", 50 * time.Millisecond}
 	aimSearch = consoleAim{"console: a sparse filter or a search", 150 * time.Millisecond}
-	aimChart  = consoleAim{"console: charts", 250 * time.Millisecond}
+	aimChart  = consoleAim{"console: charts and counts, after the page", 250 * time.Millisecond}
 	// noAim is for files, which are only reported.
 	noAim = consoleAim{}
 )

@@ -168,7 +168,7 @@ func organizationPages(found consoleRecords) []consolePage {
 	}
 }
 
-// deliveryPages are the lists and charts of deliveries, and the log.
+// deliveryPages are the lists and charts of deliveries, the log, and counts.
 func deliveryPages(found consoleRecords, now time.Time) []consolePage {
 	at := func(ago time.Duration) string { return url.QueryEscape(now.Add(-ago).Format("2006-01-02T15:04")) }
 	address, hour := "/webhooks/"+found.webhook, "from="+at(10*day)+"&to="+at(10*day-time.Hour)
@@ -179,6 +179,10 @@ func deliveryPages(found consoleRecords, now time.Time) []consolePage {
 		{name: "log: another person", path: "/log?who=" + found.person, aim: aimSearch},
 		{name: "log: a record", path: "/log?record=" + found.changed, aim: aimSearch},
 		{name: "log: an hour ten days ago", path: "/log?" + hour, aim: aimSearch},
+		{name: "number of all work orders", path: "/work-orders/count?status=any", aim: aimChart},
+		{name: "number of work orders to be done", path: "/work-orders/count", aim: aimChart},
+		{name: "number of work orders that no one can do", path: "/work-orders/count?who=no_one", aim: aimChart},
+		{name: "number of complete work orders of high priority", path: "/work-orders/count?priority=high&status=complete", aim: aimChart},
 		{name: "charts of all deliveries, 30 days", path: "/charts/deliveries?time=30d", aim: aimChart},
 		{name: "charts of the address, 30 days", path: address + "/charts?time=30d", aim: aimChart},
 	}

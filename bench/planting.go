@@ -106,8 +106,8 @@ func (in *installation) plantWorkOrders(size int) {
 	// In production each group has its own transaction, and watermarks divide them.
 	in.exec(`INSERT INTO watermarks (at, xid) VALUES ($1::timestamptz - interval '1 minute', $2::text::xid8)`,
 		middleOfChanges, fmt.Sprint(firstXid+int64(size/2/groupSize)))
-	in.exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position)
-		SELECT id, created_by, 'worker', 1 FROM work_orders WHERE number % 1000 = 0`)
+	in.exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position, closed)
+		SELECT id, created_by, 'worker', 1, status IN ('complete', 'cancelled') FROM work_orders WHERE number % 1000 = 0`)
 	in.exec(store.RebuildPositions)
 	for n := range benchWorkOrders {
 		// Open ones, spread over all work orders.

@@ -89,8 +89,8 @@ func nodeDefinitionRowOf(d inventory.NodeDefinitionUse) nodeDefinitionRow {
 		row.May = append(row.May, inventoryManagerText)
 	}
 	if d.Assignments > 0 {
-		row.Assigned = counted(d.Assignments, inventory.MaxEffects, "assignment", "assignments") + " of " +
-			counted(d.Identities, inventory.MaxEffects, "person, team or integration", "people, teams and integrations")
+		row.Assigned = counted(d.Assignments, "assignment", "assignments") + " of " +
+			counted(d.Identities, "person, team or integration", "people, teams and integrations")
 	}
 	return row
 }

@@ -185,7 +185,7 @@ func (c *Console) confirmIntegrationOff(r *request) error {
 		Effects: []string{
 			"Its access tokens end at once and for good. It gets new ones only after it is turned on again.",
 			"Deliveries to its " + plural(effects.Addresses, "webhook address", "webhook addresses") + " are held, and so are those for new events. When the integration is on again, they are sent, oldest first.",
-			"Its permissions stay. It gets no new work, and stays named on " + counted(effects.WorkOrders, pages.MaxEffectCount, "open work order", "open work orders") +
+			"Its permissions stay. It gets no new work, and stays named on " + counted(effects.WorkOrders, "open work order", "open work orders") +
 				" that it is assigned to: the inventory managers are told which of them no one else can do.",
 		},
 		Action: page + "/off", Button: "Turn it off", Back: page,
@@ -206,15 +206,14 @@ func (c *Console) confirmDeleteIntegration(r *request) error {
 		return err
 	}
 	page := Root + "/integrations/" + i.ID
-	count := func(n int, one, several string) string { return counted(n, pages.MaxEffectCount, one, several) }
 	return r.confirm(confirmView{
 		Title: "Delete " + i.Name,
 		Effects: []string{
 			"Its client id, secret and access tokens stop working at once. This cannot be undone.",
-			"It loses " + count(effects.Addresses, "webhook address", "webhook addresses") + "; " +
-				count(effects.Waiting, "delivery that has not arrived is not sent.", "deliveries that have not arrived are not sent."),
-			"It loses its permissions on " + count(effects.Nodes, "node", "nodes") + " and leaves " + count(effects.Teams, "team", "teams") + ".",
-			"It stays named on " + count(effects.WorkOrders, "open work order", "open work orders") + " that it is assigned to, and in the log.",
+			"It loses " + counted(effects.Addresses, "webhook address", "webhook addresses") + "; " +
+				counted(effects.Waiting, "delivery that has not arrived is not sent.", "deliveries that have not arrived are not sent."),
+			"It loses its permissions on " + counted(effects.Nodes, "node", "nodes") + " and leaves " + counted(effects.Teams, "team", "teams") + ".",
+			"It stays named on " + counted(effects.WorkOrders, "open work order", "open work orders") + " that it is assigned to, and in the log.",
 		},
 		Action: page + "/delete", Button: "Delete the integration", Back: page,
 	})

@@ -119,7 +119,7 @@ func (c *Console) renderUnassignFromNode(r *request, status int, rejected *form)
 func unassignEffects(e pages.AssignmentEffects, viewerID string) []string {
 	name, where := e.Assignee.Name, e.Node
 	if e.Below > 0 {
-		where += " and " + counted(e.Below, inventory.MaxEffects, "place inside", "places inside")
+		where += " and " + counted(e.Below, "place inside", "places inside")
 	}
 	effects := []string{name + " loses the permissions of “" + e.Assignee.Definition + "” on " + where + "."}
 	for _, k := range e.Kept {
@@ -133,7 +133,7 @@ func unassignEffects(e pages.AssignmentEffects, viewerID string) []string {
 		effects = append(effects, "Nothing else gives "+name+" permissions on "+e.Node+": records that "+name+" may read only by them are unknown to "+name+" from then on.")
 	}
 	if e.WorkOrders > 0 {
-		effects = append(effects, counted(e.WorkOrders, inventory.MaxEffects, "open work order there stays", "open work orders there stay")+" assigned to "+name+".")
+		effects = append(effects, counted(e.WorkOrders, "open work order there stays", "open work orders there stay")+" assigned to "+name+".")
 	}
 	if e.Assignee.Manager && e.Managers == 0 {
 		effects = append(effects, e.Node+" itself has no inventory manager then. New work orders without workers go to the inventory managers of the nearest level above, and are rejected if no level has one.")

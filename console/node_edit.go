@@ -153,10 +153,10 @@ func (c *Console) renderRetireNode(r *request, status int, rejected *form) error
 	}
 	view := confirmView{Title: "Retire " + node.Name + "?", Action: nodeURL(node.ID) + "/retire", Back: nodeURL(node.ID), Form: editForm(node.State(), nil).orRejected(rejected)}
 	if use.WorkOrders > 0 {
-		view.Effects = append(view.Effects, "It cannot be retired yet: "+counted(use.WorkOrders, inventory.MaxEffects, "work order is", "work orders are")+" open here and inside. Complete or cancel them first.")
+		view.Effects = append(view.Effects, "It cannot be retired yet: "+counted(use.WorkOrders, "work order is", "work orders are")+" open here and inside. Complete or cancel them first.")
 	}
 	if use.Nodes > 0 {
-		view.Effects = append(view.Effects, "It cannot be retired yet: "+counted(use.Nodes, inventory.MaxEffects, "place inside is", "places inside are")+" in use. Retire its contents first.")
+		view.Effects = append(view.Effects, "It cannot be retired yet: "+counted(use.Nodes, "place inside is", "places inside are")+" in use. Retire its contents first.")
 	}
 	if len(view.Effects) == 0 {
 		view.Button = "Retire"

@@ -6,7 +6,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
-	"millwright/service/inventory"
 	"millwright/service/store"
 )
 
@@ -36,10 +35,10 @@ func (c *Console) renderOpenIDRequired(r *request, status int, rejected *form) e
 		view.Title, view.Button, view.Action = "Require "+provider+" for the people of "+organization+"?", "Require "+provider, linkTo("/people/openid", "required", "yes")
 		view.Effects = []string{
 			"People sign in with " + provider + " only. Passwords and links for forgotten passwords let no one in.",
-			counted(found.Sessions, inventory.MaxEffects, "session that began in another way ends", "sessions that began in another way end") + " at the next request.",
+			counted(found.Sessions, "session that began in another way ends", "sessions that began in another way end") + " at the next request.",
 		}
 		if found.Unlinked > 0 {
-			view.Effects = append(view.Effects, counted(found.Unlinked, inventory.MaxEffects, "person has no linked account and cannot", "people have no linked account and cannot")+
+			view.Effects = append(view.Effects, counted(found.Unlinked, "person has no linked account and cannot", "people have no linked account and cannot")+
 				" sign in. An invitation lets them link one.")
 		}
 		view.Effects = append(view.Effects, "Administrators get a notice. If no one can sign in any longer, an operator's command lifts this.")

@@ -337,6 +337,7 @@ func workOrderPages(t *testing.T) (*consoletest.Site, []shownPage) {
 		{"GET /console/work-orders/:id", "work-order-review", reviewed, nil, ""},
 		{"POST /console/work-orders/:id/review", "work-order-review-rejected", reviewed, map[string]string{"comment": strings.Repeat("x", 1001)}, "Approve"},
 		{"POST /console/work-orders/:id/comments", "work-order-comment-rejected", open, map[string]string{"text": " "}, "Comment"},
+		{"GET /console/work-orders/count", "work-orders-count", "/console/work-orders/count", nil, ""},
 		{"GET /console/work-orders/:id/remove-comment", "work-order-comment-remove", open + "/remove-comment?comment=" + commentOn(t, s, "ann", id, "Since when?"), nil, ""},
 		{"GET /console/work-orders/:id/integrations", "work-order-integrations", open + "/integrations", nil, ""},
 		{"GET /console/work-orders/:id/assign", "work-order-assign", open + "/assign", nil, ""},

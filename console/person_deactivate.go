@@ -62,7 +62,7 @@ func (c *Console) renderDeactivate(r *request, status int, rejected *form) error
 func deactivationEffects(name string, effects people.PersonEffects) []string {
 	all := []string{name + " can no longer sign in, and gets no more e-mails with links. " + plural(effects.Sessions, "session ends", "sessions end") + " at the next request."}
 	if effects.OnlyWorkerOf > 0 {
-		all = append(all, counted(effects.OnlyWorkerOf, inventory.MaxEffects, "open work order has", "open work orders have")+
+		all = append(all, counted(effects.OnlyWorkerOf, "open work order has", "open work orders have")+
 			" no other worker who can act. Without a replacement, "+name+" stays assigned, and inventory managers get a notice.")
 	}
 	return append(all, "History and log keep the name. You can activate "+name+" again.")
@@ -75,7 +75,7 @@ func heldBy(p people.PersonSummary, effects people.PersonEffects, teams []people
 		if n == 0 {
 			return
 		}
-		held := heldView{Title: counted(n, inventory.MaxEffects, one, several), Rows: rows[:min(len(rows), maxHeldRows)]}
+		held := heldView{Title: counted(n, one, several), Rows: rows[:min(len(rows), maxHeldRows)]}
 		if len(held.Rows) < n {
 			held.More, held.MoreText = more, moreText
 		}

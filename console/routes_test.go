@@ -74,6 +74,7 @@ var routeCases = []routeCase{
 	{method: "POST", path: "/console/account/openid/unlink", form: "issuer=http://127.0.0.1:9&subject=bob"},
 
 	{method: "GET", path: "/console/work-orders", query: "node={hq}&assignee={bob}&by={erp}", ids: []string{"node", "assignee", "by"}},
+	{method: "GET", path: "/console/work-orders/count", query: "node={hq}&assignee={bob}&by={erp}", ids: []string{"node", "assignee", "by"}},
 	{method: "GET", path: "/console/work-orders.csv", query: "node={hq}&assignee={bob}&by={erp}", ids: []string{"node", "assignee", "by"}},
 	{method: "GET", path: "/console/work-orders/assign", query: "id={work_order}&back=/console/work-orders", ids: []string{"id"}, unoffered: true},
 	{method: "POST", path: "/console/work-orders/assign", query: "id={work_order}", form: "identity={dan}&role=worker", ids: []string{"id", "identity"}},

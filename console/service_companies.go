@@ -15,8 +15,8 @@ func companyRows(found []inventory.ServiceCompany) (rows []companyRow) {
 	for _, company := range found {
 		rows = append(rows, companyRow{
 			Name: company.Name, End: linkTo("/service-companies/" + company.ID + "/end"),
-			Nodes:      counted(company.Nodes, inventory.MaxEffects, "node", "nodes"),
-			WorkOrders: counted(company.WorkOrders, inventory.MaxEffects, "work order", "work orders"),
+			Nodes:      counted(company.Nodes, "node", "nodes"),
+			WorkOrders: counted(company.WorkOrders, "work order", "work orders"),
 		})
 	}
 	return rows
@@ -32,11 +32,11 @@ func (c *Console) confirmEndCompany(r *request) error {
 		Action: linkTo("/service-companies/" + company.ID + "/end"), Back: linkTo("/teams"),
 		Effects: []string{
 			company.Name + " no longer sees any of your work orders from that moment on, closed ones included, and loses its permissions on " +
-				counted(company.Nodes, inventory.MaxEffects, "node", "nodes") + ".",
+				counted(company.Nodes, "node", "nodes") + ".",
 		},
 	}
 	if company.WorkOrders > 0 {
-		view.Effects = append(view.Effects, "Within a minute, inventory managers take over its "+counted(company.WorkOrders, inventory.MaxEffects, "open work order", "open work orders")+
+		view.Effects = append(view.Effects, "Within a minute, inventory managers take over its "+counted(company.WorkOrders, "open work order", "open work orders")+
 			", or an administrator if no one manages the place."+when(len(company.Listed) > 0, " The first that you may read:"))
 		for _, w := range company.Listed {
 			view.Effects = append(view.Effects, strconv.FormatInt(w.Number, 10)+" “"+w.Title+"”: "+w.Status.Name())

@@ -2,7 +2,6 @@ package console
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/gin-gonic/gin"
 
@@ -30,9 +29,10 @@ type startView struct {
 // queueSection are work orders that wait for the person for one reason. All links to the whole
 // list, and is "" if Rows are all. Folded is true if the page is long without them.
 type queueSection struct {
-	ID, Title, Count, All string
-	Rows                  []workOrderRow
-	Folded                bool
+	ID, Title, All string
+	Count          workOrderCount
+	Rows           []workOrderRow
+	Folded         bool
 }
 
 type failingRow struct {
@@ -82,10 +82,7 @@ func (c *Console) addQueue(r *request, view *startView) error {
 	shown := 0
 	for _, section := range queue.Sections {
 		id, title := queueTitle(section.Search)
-		row := queueSection{ID: id, Title: title, Count: strconv.Itoa(section.Count), Folded: shown >= unfoldedRows}
-		if section.More {
-			row.Count += "+"
-		}
+		row := queueSection{ID: id, Title: title, Count: workOrderCountOf(shownWorkOrders{section.Search}, section.Count, section.More), Folded: shown >= unfoldedRows}
 		if section.More || section.Count > len(section.Items) {
 			row.All = shownWorkOrders{section.Search}.url()
 		}
@@ -136,7 +133,7 @@ func (c *Console) addDeliveries(r *request, view *startView) error {
 	for _, status := range deliveryOrder {
 		if n := overview.LastDay[status]; n > 0 {
 			view.Deliveries = append(view.Deliveries, countRow{
-				State: deliveryMarks[status], Count: counted(n, overview.Most, "delivery", "deliveries"), URL: linkTo("/deliveries", "status", string(status)),
+				State: deliveryMarks[status], Count: counted(n, "delivery", "deliveries"), URL: linkTo("/deliveries", "status", string(status)),
 			})
 		}
 	}

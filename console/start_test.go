@@ -44,7 +44,7 @@ func TestStartShowsWhatWaits(t *testing.T) {
 	}
 	s.Exec(`UPDATE work_orders SET target_date = $1 WHERE title = 'Clean the duct'`, due.Add(-time.Hour))
 	const overdue = "assignee=me&due=overdue&status=to_do"
-	bob.Get("/console").Want(http.StatusOK, `Overdue</h2> <span class="muted">9</span>`, `href="/console/work-orders?`+html.EscapeString(overdue)+`">All of them`)
+	bob.Get("/console").Want(http.StatusOK, `Overdue</h2> <span class="muted">9 work orders</span>`, `href="/console/work-orders?`+html.EscapeString(overdue)+`">All of them`)
 	list := bob.Get("/console/work-orders?"+overdue).Want(http.StatusOK, "9 work orders")
 	if got := numbersOf(list); len(strings.Fields(got)) != 9 || !strings.HasSuffix(got, " 1") {
 		t.Errorf("overdue are %s", got)
@@ -102,10 +102,10 @@ func TestStartCountsWorkThatNoOneCanDo(t *testing.T) {
 		if test.counted == "" {
 			wantNot(t, start, "no one can act")
 		} else {
-			start.Want(http.StatusOK, `Unassigned, or no one can act</h2> <span class="muted">`+test.counted+`</span>`)
+			start.Want(http.StatusOK, `Unassigned, or no one can act</h2> <span class="muted">`+test.counted+` work orders</span>`)
 			wantNot(t, start, "Nothing waits for you")
 		}
-		page := v.Get(list).Want(http.StatusOK, "Who can do it", `<option value="no_one" selected>`)
+		page := v.Get(list).Want(http.StatusOK, `<input type="hidden" name="who" value="no_one">`)
 		if got := numbersOf(page); got != test.listed {
 			t.Errorf("%s lists %q, want %q", test.who, got, test.listed)
 		}

@@ -7,7 +7,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
-	"millwright/service/inventory"
 	"millwright/service/lists"
 	"millwright/service/people"
 	"millwright/service/store"
@@ -64,11 +63,11 @@ func (c *Console) listTeams(r *request) error {
 }
 
 func members(t people.TeamSummary) string {
-	return counted(t.Members, inventory.MaxEffects, "member", "members")
+	return counted(t.Members, "member", "members")
 }
 
 func nodes(t people.TeamSummary) string {
-	return counted(t.Nodes, inventory.MaxEffects, "node", "nodes")
+	return counted(t.Nodes, "node", "nodes")
 }
 
 // newTeamView is the form of a new team.
@@ -235,7 +234,7 @@ func (c *Console) confirmDeleteTeam(r *request) error {
 		Effects: []string{"The team loses its " + members(team) + ", and its permissions on " + nodes(team) + ". Members keep what they have without it."},
 	}
 	if workOrders > 0 {
-		view.Effects = append(view.Effects, counted(workOrders, inventory.MaxEffects, "open work order stays", "open work orders stay")+
+		view.Effects = append(view.Effects, counted(workOrders, "open work order stays", "open work orders stay")+
 			" assigned to "+team.Name+", which then has no one. Give them to someone else first.")
 	}
 	view.Effects = append(view.Effects, "History and log keep the name. A team that was deleted cannot come back.")

@@ -111,11 +111,11 @@ func (c *Console) renderWebhook(r *request, status int, rejected *form) error {
 		view.Held = valueOf(h.State.OffReason)
 	}
 	if view.WaitsUntil = r.optionalMoment(h.State.WaitsUntil); h.State.Unplaced > 0 {
-		view.Unplaced = counted(h.State.Unplaced, webhooks.MaxAddressCount, "delivery", "deliveries")
+		view.Unplaced = counted(h.State.Unplaced, "delivery", "deliveries")
 	}
 	view.Owns = r.viewer.Admin || slices.Contains(h.Owners, r.viewer.IdentityID)
 	if n := h.State.Failed + h.State.Held; n > 0 {
-		view.Missed = counted(n, webhooks.MaxAddressCount, "delivery", "deliveries")
+		view.Missed = counted(n, "delivery", "deliveries")
 	}
 	if h.Test != nil {
 		view.Test = r.testView(*h.Test)
@@ -133,7 +133,7 @@ func countRows(h webhooks.WebhookDetail) []countRow {
 		{h.State.Held, models.DeliveryHeld}, {h.State.Pending, models.DeliveryPending},
 	} {
 		if m.n > 0 {
-			rows = append(rows, countRow{deliveryMarks[m.status], counted(m.n, webhooks.MaxAddressCount, "delivery", "deliveries"),
+			rows = append(rows, countRow{deliveryMarks[m.status], counted(m.n, "delivery", "deliveries"),
 				linkTo("/webhooks/"+h.ID+"/deliveries", "status", string(m.status))})
 		}
 	}
@@ -248,7 +248,7 @@ func (c *Console) confirmWebhookOff(r *request, status int, rejected *form) erro
 		Effects: []string{
 			h.URL + " gets nothing more until it is turned on again.",
 			"Nothing is lost: new events are held for " + fmt.Sprint(int(models.EventRetention/(24*time.Hour))) + " days, and so are " +
-				counted(h.State.Pending+h.State.Retrying, webhooks.MaxAddressCount, "delivery that waits now.", "deliveries that wait now."),
+				counted(h.State.Pending+h.State.Retrying, "delivery that waits now.", "deliveries that wait now."),
 		},
 		Action: page + "/off", Button: "Turn it off", Back: page, Form: f,
 		Fields: []field{f.Text("reason", "Why", "hint=Shown with the address. May stay empty.")},
@@ -268,7 +268,7 @@ func (c *Console) confirmDeleteWebhook(r *request) error {
 	if err != nil {
 		return err
 	}
-	count := func(n int) string { return counted(n, webhooks.MaxAddressCount, "delivery", "deliveries") }
+	count := func(n int) string { return counted(n, "delivery", "deliveries") }
 	page := webhookURL(h.ID)
 	return r.confirm(confirmView{
 		Title: "Delete the address",

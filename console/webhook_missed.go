@@ -42,7 +42,7 @@ func (c *Console) renderMissed(r *request, status int, rejected *form) error {
 	if view.Count, err = c.service.Webhooks.CountMissed(r.ctx(), r.actor(), h.ID, at); err != nil {
 		return err
 	}
-	view.Text = counted(view.Count, webhooks.MaxReleasedCount, "delivery", "deliveries")
+	view.Text = counted(view.Count, "delivery", "deliveries")
 	return missedPage.render(r, status, view)
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"html/template"
 	"strings"
+
+	"millwright/models"
 )
 
 // doneBefore is for a form that was sent before.
@@ -177,10 +179,10 @@ func plural(n int, one, several string) string {
 	return fmt.Sprintf("%d %s", n, several)
 }
 
-// counted is plural for a count that stopped at most.
-func counted(n, most int, one, several string) string {
-	if n >= most {
-		return fmt.Sprintf("%d or more %s", most, several)
+// counted is plural for a count that stops at models.MaxCounted.
+func counted(n int, one, several string) string {
+	if n >= models.MaxCounted {
+		return "10,000 or more " + several
 	}
 	return plural(n, one, several)
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"slices"
 	"strings"
 
 	"millwright/models"
@@ -110,12 +111,11 @@ func (q shownWorkOrders) with(change func(*shownWorkOrders)) shownWorkOrders {
 
 // workOrderFilterView is what the filters show.
 type workOrderFilterView struct {
-	Text                                     string
-	Status, Priority, Due, Review, Kind, Who []option
-	Node, Assignee, Creator, External        string
-	OnlyNode                                 bool
-	// Sort is kept.
-	Sort string
+	Text                    string
+	Status, Priority, Due   []option
+	Node, Assignee, Creator string
+	// Kept are parameters without a field: the order, and filters of links.
+	Kept []namedValue
 }
 
 func workOrderFilterViewOf(q shownWorkOrders) workOrderFilterView {
@@ -130,13 +130,15 @@ func workOrderFilterViewOf(q shownWorkOrders) workOrderFilterView {
 	for _, due := range records.Dues {
 		dues = append(dues, option{Value: string(due), Label: dueTexts[due]})
 	}
+	var kept []namedValue
+	for i, all := 0, q.parameters(); i < len(all); i += 2 {
+		if all[i+1] != "" && slices.Contains([]string{"only", "kind", "external", "review", "who", "sort"}, all[i]) {
+			kept = append(kept, namedValue{all[i], all[i+1]})
+		}
+	}
 	return workOrderFilterView{
 		Text: q.Text, Status: choose(statuses, when(q.WorkOrderSearch != searchToDo, q.status())), Priority: choose(priorities, string(q.Priority)),
-		Due: choose(dues, string(q.Due)), Sort: when(q.InProcess() && !q.ByDue, sortNewest),
-		Review: choose([]option{{Label: "Any"}, {Value: string(records.ReviewByAnyone), Label: "Waiting"}, {Value: string(records.ReviewByMe), Label: "Waiting for mine"}}, string(q.Review)),
-		Kind:   choose([]option{{Label: "Anyone"}, {Value: string(models.KindPerson), Label: "A person"}, {Value: string(models.KindIntegration), Label: "An integration"}}, string(q.CreatorKind)),
-		Who:    choose([]option{{Label: "Any"}, {Value: whoNoOne, Label: "Unassigned, or no one can act"}, {Value: whoIncoming, Label: "Incoming: none of us yet"}}, q.who()),
-		Node:   q.Node, Assignee: q.Assignee, Creator: q.Creator, External: q.ExternalID, OnlyNode: q.OnlyNode,
+		Due: choose(dues, string(q.Due)), Node: q.Node, Assignee: q.Assignee, Creator: q.Creator, Kept: kept,
 	}
 }
 

@@ -81,7 +81,7 @@ func TestIncomingOnTheStartPage(t *testing.T) {
 	ann := s.SignedIn("ann")
 	page := ann.Get("/console").Want(http.StatusOK, "Incoming", "Grease the lift", "Polar Lifts", "Forward…")
 	wantNot(t, page, "Nothing waits for you")
-	ann.Get("/console/work-orders?who=incoming").Want(http.StatusOK, "Grease the lift", `aria-current="true" href="/console/work-orders?who=incoming"`, "Incoming: none of us yet")
+	ann.Get("/console/work-orders?who=incoming").Want(http.StatusOK, "Grease the lift", `aria-current="true" href="/console/work-orders?who=incoming"`, "incoming, none of us has it yet", `<input type="hidden" name="who" value="incoming">`)
 	bob := s.SignedIn("bob")
 	wantNot(t, bob.Get("/console").Want(http.StatusOK), "Grease the lift")
 	wantNot(t, bob.Get("/console/work-orders").Want(http.StatusOK), ">Incoming<")

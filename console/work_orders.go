@@ -18,6 +18,7 @@ import (
 func (c *Console) workOrderListRoutes(pages *gin.RouterGroup) {
 	pages.GET("/work-orders", c.signedIn(c.listWorkOrders))
 	pages.GET("/work-orders.csv", c.signedIn(c.exportWorkOrders))
+	pages.GET("/work-orders/count", c.signedIn(c.countWorkOrders))
 }
 
 // workOrdersPerPage is the page size of the list.
@@ -39,10 +40,8 @@ type workOrdersView struct {
 	// SearchedTo is where a search stopped that has looked at many, and SearchOn continues it.
 	SearchedTo moment
 	SearchOn   string
-	// Partly is true if only the newest of someone's are sorted.
-	Partly bool
 	// Count is the number that match, on the first page.
-	Count string
+	Count workOrderCount
 	// ByDue and Newest link to the list in the other order, "" if it has this one. Sorts is
 	// true if it can be by due.
 	ByDue, Newest string
@@ -170,12 +169,12 @@ func (v *workOrdersView) addPage(r *request, search shownWorkOrders) (records.Se
 		}
 		return search.url("after", position)
 	}
-	v.Later, v.Partly, v.Pager = page.Previous != "", page.Partly, pager{Previous: at(page.Previous), Older: at(page.Next)}
+	v.Later, v.Pager = page.Previous != "", pager{Previous: at(page.Previous), Older: at(page.Next)}
 	if page.Stopped {
 		v.SearchedTo, v.SearchOn, v.Pager.Older = r.optionalMoment(page.SearchedTo), v.Pager.Older, ""
 	}
 	if r.Query("after") == "" {
-		v.Count = countText(page.Total, page.TotalMore)
+		v.Count = workOrderCountOf(search, len(page.Items), page.Next != "")
 	}
 	if v.Sorts = search.InProcess(); v.Sorts && search.ByDue {
 		v.Newest = search.with(func(q *shownWorkOrders) { q.ByDue = false }).url()
@@ -185,12 +184,31 @@ func (v *workOrdersView) addPage(r *request, search shownWorkOrders) (records.Se
 	return page.Names, nil
 }
 
-// countText is a number of work orders, with + if there may be more.
-func countText(n int, more bool) string {
+// workOrderCount is the number of work orders of a search or, while Text is "", loaded from Load.
+type workOrderCount struct{ Text, Load, List string }
+
+// workOrderCountOf returns the number if all are found.
+func workOrderCountOf(search shownWorkOrders, found int, more bool) workOrderCount {
 	if more {
-		return fmt.Sprintf("%d+ work orders", n)
+		return workOrderCount{Load: linkTo("/work-orders/count", search.parameters()...)}
 	}
-	return plural(n, "work order", "work orders")
+	return workOrderCount{Text: counted(found, "work order", "work orders")}
+}
+
+var workOrderCountPage = newPage[workOrderCount]("work_order_count.html")
+
+// countWorkOrders shows how many work orders a search finds: counting many takes longer than a page may.
+func (c *Console) countWorkOrders(r *request) error {
+	search := r.workOrderSearch()
+	count, err := c.service.Records.CountWorkOrders(r.ctx(), r.actor(), search.inZone(r))
+	if err != nil {
+		return err
+	}
+	view := workOrderCount{Text: counted(count.N, "work order", "work orders"), List: search.url()}
+	if count.More {
+		view.Text = fmt.Sprintf("%d or more work orders", count.N)
+	}
+	return workOrderCountPage.fragment(r, view)
 }
 
 // nodeURLs returns the pages of the work orders' nodes, of those that the person sees.

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -60,6 +61,12 @@ func TestFaultOneKeyAtTwoAPIs(t *testing.T) {
 		writes = append(writes, w)
 	}
 	newAudit(h, c.integrator, []*receiver{r}).run(writes)
+}
+
+// dispatches describes the activities of the first address's workflow in Temporal, for a test that failed.
+func (h *harness) dispatches() string {
+	execution, err := h.temporal.DescribeWorkflowExecution(context.WithoutCancel(h.t.Context()), workflows.WebhookAddressID(h.org.webhookID(1)), "")
+	return fmt.Sprint(execution.GetPendingActivities(), execution.GetPendingWorkflowTask(), err)
 }
 
 // holder returns the index of the worker that runs the first address's dispatcher, -1 if no worker does.

@@ -153,6 +153,12 @@ func TestFaultWorkerCutOffFromTemporal(t *testing.T) {
 		return holder >= 0
 	})
 
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("worker %d was cut off, the address's activities are %s", workers[holder].cmd.Process.Pid, h.dispatches())
+		}
+	})
+
 	links[holder].cut()
 	cut := time.Now()
 	i.renameAll([]string{held}, "Renamed")

@@ -119,8 +119,19 @@ func (p *process) cleanUp() {
 		}
 	}
 	if p.t.Failed() && !p.cmd.ProcessState.Success() {
-		p.t.Logf("%s (%s) printed:\n%s%s", p.name, p.cmd.ProcessState, tail(p.out.String()), tail(log))
+		p.t.Logf("%s (%s) printed:\n%s%s", p.name, p.cmd.ProcessState, tail(p.out.String()), tail(withoutCalls(log)))
 	}
+}
+
+// withoutCalls leaves out the lines of an API server's log that say of a call that it was made: there are thousands.
+func withoutCalls(log string) string {
+	var rest strings.Builder
+	for line := range strings.Lines(log) {
+		if !strings.Contains(line, `"level":"INFO","msg":"call"`) {
+			rest.WriteString(line)
+		}
+	}
+	return rest.String()
 }
 
 // tail returns the end of a process's output, where the reason of a failure is.

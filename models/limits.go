@@ -47,6 +47,8 @@ const (
 	MaxRecordBody  = 160 << 10
 	MaxActionBody  = 16 << 10
 	MaxAnswersBody = 1 << 20
+	// MaxCounted is where counts for people stop: "10,000 or more".
+	MaxCounted = 10_000
 	// MaxFieldErrors limits the invalid fields that an error names.
 	MaxFieldErrors = 100
 )

@@ -50,6 +50,8 @@ type WorkOrderAssignee struct {
 	IdentityID  string `gorm:"primaryKey"`
 	Role        Role
 	Position    int
+	// Closed is true once the work order is complete or cancelled.
+	Closed bool
 }
 
 // WorkOrderStatus is a status of a work order (api.md 3.1).

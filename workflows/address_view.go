@@ -6,6 +6,7 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
+	"millwright/models"
 	"millwright/service/webhooks"
 )
 
@@ -89,7 +90,7 @@ func addressDetails(s webhooks.AddressState) string {
 
 // count writes a number that is counted up to a limit.
 func count(n int) string {
-	if n >= webhooks.MaxAddressCount {
+	if n >= models.MaxCounted {
 		return fmt.Sprintf("%d or more", n)
 	}
 	return fmt.Sprint(n)

@@ -312,7 +312,7 @@ func TestAddressDetails(t *testing.T) {
 		want  []string
 	}{
 		"on":      {webhooks.AddressState{Enabled: true}, []string{"**on** as of 2026-03-02T09:00:00.000Z", "- [its page in the console](https://millwright.test/console/page)", "- no response yet", "- 0 pending, 0 retrying, 0 held, 0 failed"}},
-		"off":     {webhooks.AddressState{OffReason: &reason, OffAt: in(0), Held: webhooks.MaxAddressCount}, []string{"**off**", "- off since 2026-03-02T09:00:00.000Z: maintenance", "2000 or more held"}},
+		"off":     {webhooks.AddressState{OffReason: &reason, OffAt: in(0), Held: models.MaxCounted}, []string{"**off**", "- off since 2026-03-02T09:00:00.000Z: maintenance", "10000 or more held"}},
 		"held":    {webhooks.AddressState{OffReason: &reason}, []string{"**off**", "- off: maintenance"}},
 		"failing": {webhooks.AddressState{Enabled: true, FailingSince: in(0), LastAt: in(time.Second), LastError: &problem}, []string{"**failing**", "- failing since 2026-03-02T09:00:00.000Z", "- no response to the last attempt at 2026-03-02T09:00:01.000Z: The connection was refused."}},
 		"outage":  {webhooks.AddressState{Enabled: true, LastAt: in(0), LastStatus: &code, Retrying: 1500, Unplaced: 500, NextRetryAt: in(time.Minute), WaitsUntil: in(30 * time.Second)}, []string{"- last response: 500 at", "- next retry: 2026-03-02T09:01:00.000Z", "- 500 of the retrying ones wait for a place", "- pending deliveries wait, because nothing has been delivered since very many failed; the oldest is tried at 2026-03-02T09:00:30.000Z"}},

@@ -44,11 +44,13 @@ FROM recent r, creator o ORDER BY n;
 
 -- A worker each, for some a team next to it, and a consultant. The administrator has one in a
 -- hundred, and one in ten reviews.
-INSERT INTO work_order_assignees (work_order_id, identity_id, role, position)
+INSERT INTO work_order_assignees (work_order_id, identity_id, role, position, closed)
+SELECT x.*, r.status IN ('complete', 'cancelled') FROM recent r JOIN (
 SELECT id, CASE WHEN n % 100 = 0 THEN (SELECT id FROM people WHERE admin) ELSE person END, 'worker', 1 FROM recent WHERE n % 3 < 2
 UNION ALL SELECT id, 'idn_3' || lpad(to_hex(2 + n % 499), 25, '0'), 'worker', 2 FROM recent WHERE n % 5 = 0
 UNION ALL SELECT id, CASE WHEN n % 10 = 6 THEN (SELECT id FROM people WHERE admin) ELSE 'idn_2' || lpad(to_hex(1 + n * 37 % 10000), 25, '0') END, 'consultant', 3
 	FROM recent WHERE n % 10 = 6 OR n % 10 = 8
+) x USING (id)
 ON CONFLICT DO NOTHING;
 
 INSERT INTO answers (work_order_id, question_id, value, answered_at, answered_by)

@@ -116,11 +116,13 @@ CREATE TABLE work_order_assignees (
     identity_id   public_id NOT NULL,
     role          text NOT NULL CHECK (role IN ('worker', 'consultant')),
     position      integer NOT NULL,
+    closed        boolean NOT NULL DEFAULT false, -- the work order is complete or cancelled
     PRIMARY KEY (work_order_id, identity_id)
 );
 -- Lists of what is assigned to an identity name the condition, so nothing else uses this index: with the plan of an empty
 -- table it would be read from end to end.
 CREATE INDEX work_order_assignees_of_identity ON work_order_assignees (identity_id, work_order_id) WHERE position >= 0;
+CREATE INDEX work_order_assignees_open ON work_order_assignees (identity_id, work_order_id) WHERE NOT closed;
 
 -- Each work order by its last change; its writers keep it (service/store). An index of work_orders on changed_xid would
 -- give every change new entries in all indexes of the table; without one, a change is a HOT update and adds two or

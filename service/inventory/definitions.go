@@ -18,7 +18,7 @@ type DefinitionUse struct {
 }
 
 // NodeDefinitionUse is a permission definition with how often it is assigned, counted up to
-// MaxEffects.
+// models.MaxCounted.
 type NodeDefinitionUse struct {
 	NodeDefinition
 	InventoryManager bool
@@ -68,7 +68,7 @@ func (s *Inventory) Definitions(ctx context.Context, actor store.Actor) (Definit
 	if err := access.RequirePerson(actor, "The list of permission definitions"); err != nil {
 		return found, err
 	}
-	args := pgx.NamedArgs{"organization": actor.OrganizationID, "limit": MaxChoices, "max": MaxEffects}
+	args := pgx.NamedArgs{"organization": actor.OrganizationID, "limit": MaxChoices, "max": models.MaxCounted}
 	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueAll(pipeline, &found.Organization, definitionUsesQuery, args)
 		store.QueueAll(pipeline, &found.Nodes, nodeDefinitionUsesQuery, args)
@@ -87,9 +87,6 @@ type DefinitionSummary struct {
 	Retired bool
 	Grants  []models.OrganizationGrant
 }
-
-// MaxEffects bounds the counts of PersonEffects.
-const MaxEffects = 1000
 
 // MaxChoices bounds the definitions and the nodes of AssignmentChoices.
 const MaxChoices = 200

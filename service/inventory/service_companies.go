@@ -14,7 +14,7 @@ import (
 type ServiceCompany struct {
 	ID, Name string
 	// Nodes are those that it is assigned to, WorkOrders those in process that it has, each up
-	// to MaxEffects.
+	// to models.MaxCounted.
 	Nodes, WorkOrders int
 	// Listed are the first of the work orders that the administrator may read.
 	Listed []ListedWorkOrder `db:"-"`
@@ -37,12 +37,9 @@ const (
 	FROM service_companies s JOIN identities i ON i.id = s.company_id
 	WHERE s.customer_id = @organization AND (@company = '' OR s.company_id = @company) ORDER BY i.name, s.company_id`
 
-	// companyWorkOrders selects the work orders in process that the company s has, among the newest of the customer:
-	// it may have many of others.
-	companyWorkOrders = `SELECT w.* FROM unnest(@open::text[]) open (status) CROSS JOIN LATERAL (
-			SELECT * FROM work_orders WHERE organization_id = s.customer_id AND status = open.status ORDER BY id DESC LIMIT 1000) o
-		CROSS JOIN LATERAL (SELECT o.id, o.number, o.title, o.status FROM work_order_assignees WHERE work_order_id = o.id AND identity_id = s.company_id LIMIT 1) w
-		ORDER BY w.id LIMIT @max`
+	// companyWorkOrders selects the customer's work orders in process that the company s has.
+	companyWorkOrders = `SELECT w.id, w.number, w.title, w.status FROM work_order_assignees x CROSS JOIN LATERAL (SELECT * FROM work_orders WHERE id = x.work_order_id LIMIT 1) w
+		WHERE x.identity_id = s.company_id AND NOT x.closed AND w.organization_id = s.customer_id ORDER BY x.work_order_id LIMIT @max`
 )
 
 // listedQuery selects the first work orders of the company @company that the administrator @actor may read.
@@ -78,7 +75,7 @@ func (s *Inventory) serviceCompanies(ctx context.Context, actor store.Actor, id 
 	var listed []ListedWorkOrder
 	var is struct{ Admin bool }
 	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
-		args := pgx.NamedArgs{"actor": actor.IdentityID, "organization": actor.OrganizationID, "company": id, "open": openStatuses, "max": MaxEffects}
+		args := pgx.NamedArgs{"actor": actor.IdentityID, "organization": actor.OrganizationID, "company": id, "max": models.MaxCounted}
 		store.QueueOne(pipeline, &is, models.NotFound(), `SELECT `+store.Fill(access.IsAdmin, "actor", "@actor", "organization", "@organization")+` AS admin`, args)
 		store.QueueAll(pipeline, &found, companiesQuery, args)
 		if id != "" {

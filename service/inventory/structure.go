@@ -156,7 +156,7 @@ func (s *Inventory) RetireNode(ctx context.Context, actor store.Actor, key store
 		if err := t.Exec(`SELECT FROM inventory_nodes WHERE id = ? FOR UPDATE`, id); err != nil {
 			return err
 		}
-		use, err := store.ScanOne[NodeUse](t, models.NotFound(), nodeUseQuery, map[string]any{"node": id, "open": models.TextArray(openStatuses), "max": MaxEffects})
+		use, err := store.ScanOne[NodeUse](t, models.NotFound(), nodeUseQuery, map[string]any{"node": id, "open": models.TextArray(openStatuses), "max": models.MaxCounted})
 		if err != nil {
 			return err
 		}
@@ -285,7 +285,7 @@ func checkParent(t *store.Tx, parent lockedNode, node models.InventoryNode, fiel
 	return fields, nil
 }
 
-// NodeUse is what keeps a node from being retired, each counted up to MaxEffects.
+// NodeUse is what keeps a node from being retired, each counted up to models.MaxCounted.
 type NodeUse struct {
 	// Nodes are those below that are not retired, WorkOrders those in process here and below.
 	Nodes, WorkOrders int
@@ -322,7 +322,7 @@ func (s *Inventory) NodeUse(ctx context.Context, actor store.Actor, id string) (
 		return node, use, err
 	}
 	use, err = store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
-		store.QueueOne(pipeline, &use, models.NotFound(), nodeUseQuery, pgx.NamedArgs{"node": id, "open": openStatuses, "max": MaxEffects})
+		store.QueueOne(pipeline, &use, models.NotFound(), nodeUseQuery, pgx.NamedArgs{"node": id, "open": openStatuses, "max": models.MaxCounted})
 		return nil
 	}, func() (NodeUse, error) { return use, nil })
 	return node, use, err

@@ -21,7 +21,7 @@ type AssignmentEffects struct {
 	Node     string
 	// Below are the nodes below that lose the permissions too, WorkOrders those on which the
 	// identity works or consults there that are neither complete nor cancelled. Each is counted
-	// up to MaxEffects.
+	// up to models.MaxCounted.
 	Below, WorkOrders int
 	// Managers are the other inventory managers that are assigned to the node itself.
 	Managers int
@@ -43,7 +43,8 @@ var (
 		SELECT n.name AS node,
 			CASE WHEN d.applies_below THEN (SELECT count(*) FROM (SELECT FROM inventory_closure WHERE ancestor_id = $1 AND depth > 0 LIMIT $3) x) ELSE 0 END AS below,
 			` + store.Fill(people.OpenWorkOrders, "identity", "$2", "max", "$3", "condition",
-		`(SELECT true FROM inventory_closure c WHERE c.node_id = w.inventory_id AND c.ancestor_id = $1 AND (c.depth = 0 OR d.applies_below) LIMIT 1)`) + ` AS work_orders,
+		`(SELECT true FROM work_orders w JOIN inventory_closure c ON c.node_id = w.inventory_id
+				WHERE w.id = x.work_order_id AND c.ancestor_id = $1 AND (c.depth = 0 OR d.applies_below) LIMIT 1)`) + ` AS work_orders,
 			(SELECT count(*) FROM assignments o JOIN permission_definitions m ON m.id = o.definition_id
 				WHERE o.node_id = $1 AND o.identity_id <> $2 AND m.inventory_manager AND m.grants <> '{}') AS managers
 		FROM assignments g JOIN permission_definitions d ON d.id = g.definition_id JOIN inventory_nodes n ON n.id = g.node_id
@@ -69,7 +70,7 @@ func (s *Pages) AssignmentEffects(ctx context.Context, actor store.Actor, nodeID
 	var kept []KeptAssignment
 	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &held, models.NotFound(), ownAssigneeQuery, nodeID, identityID)
-		store.QueueOne(pipeline, &effects, models.NotFound(), effectsOfAssignmentQuery, nodeID, identityID, inventory.MaxEffects)
+		store.QueueOne(pipeline, &effects, models.NotFound(), effectsOfAssignmentQuery, nodeID, identityID, models.MaxCounted)
 		store.QueueAll(pipeline, &kept, keptQuery, nodeID, identityID)
 		return nil
 	}, func() (AssignmentEffects, error) {

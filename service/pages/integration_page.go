@@ -62,11 +62,8 @@ type IntegrationDetail struct {
 	Assigned records.Assignments
 }
 
-// MaxEffectCount bounds each count of what a deletion destroys.
-const MaxEffectCount = webhooks.MaxAddressCount
-
 // IntegrationEffects are what deleting an integration takes away, each counted up to
-// MaxEffectCount.
+// models.MaxCounted.
 type IntegrationEffects struct {
 	Addresses, Nodes, Teams int
 	// WorkOrders are those that it is assigned to and that are neither complete nor cancelled.
@@ -86,7 +83,7 @@ func (s *Pages) ManagedIntegrationEffects(ctx context.Context, actor store.Actor
 	effects, err := store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &found, models.NotFound(), store.Fill(integrations.SummaryQuery, "condition", "i.id = @id"), integrations.SummaryArgs(s.Store, actor, id))
 		access.QueueMayManage(pipeline, actor)
-		store.QueueOne(pipeline, &effects, models.NotFound(), integrationEffectsQuery, pgx.NamedArgs{"id": id, "max": MaxEffectCount})
+		store.QueueOne(pipeline, &effects, models.NotFound(), integrationEffectsQuery, pgx.NamedArgs{"id": id, "max": models.MaxCounted})
 		return nil
 	}, func() (IntegrationEffects, error) { return effects, nil })
 	return found.Record, effects, err

@@ -6,7 +6,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
-	"millwright/service/inventory"
 	"millwright/service/store"
 )
 
@@ -17,7 +16,7 @@ type OpenIDRequirement struct {
 	// Linked is whether the actor has an account of the provider.
 	Linked bool
 	// Sessions are those that would end, Unlinked the people who could not sign in until a link
-	// lets them link an account. Both are counted up to MaxEffects.
+	// lets them link an account. Both are counted up to models.MaxCounted.
 	Sessions, Unlinked int
 }
 
@@ -35,7 +34,7 @@ func (s *People) OpenIDRequirementForPerson(ctx context.Context, actor store.Act
 			(SELECT count(*) FROM (SELECT FROM people p WHERE p.organization_id = o.id AND p.deactivated_at IS NULL
 				AND NOT EXISTS (SELECT FROM openid_accounts WHERE person_id = p.id AND issuer = @issuer) LIMIT @most) x) AS unlinked
 		FROM people a JOIN organizations o ON o.id = a.organization_id WHERE a.id = @actor`,
-		pgx.NamedArgs{"issuer": issuer, "actor": actor.IdentityID, "most": inventory.MaxEffects})
+		pgx.NamedArgs{"issuer": issuer, "actor": actor.IdentityID, "most": models.MaxCounted})
 	if err == nil && !found.Admin {
 		err = errOnlyAdministratorsRequire()
 	}

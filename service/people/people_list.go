@@ -97,7 +97,7 @@ func (s *People) PersonForPerson(ctx context.Context, actor store.Actor, id stri
 		WHERE p.id = @id AND p.organization_id = @organization`, pgx.NamedArgs{"id": id, "organization": actor.OrganizationID, "now": s.CurrentTime()})
 }
 
-// PersonEffects are what deactivating a person leaves behind, each counted up to MaxEffects.
+// PersonEffects are what deactivating a person leaves behind, each counted up to models.MaxCounted.
 type PersonEffects struct {
 	// WorkerOf and ConsultantOf count open work orders, OnlyWorkerOf those without another
 	// active worker.
@@ -124,7 +124,7 @@ var (
 	openWorkOrdersQuery = store.Fill(`
 		SELECT w.id, w.number, w.title, w.status FROM work_order_assignees x
 		CROSS JOIN LATERAL (SELECT * FROM work_orders WHERE id = x.work_order_id LIMIT 1) w
-		WHERE x.identity_id = @id AND x.position >= 0 AND x.role = @role AND w.status NOT IN ('complete', 'cancelled') AND `+access.ReadableWorkOrder+`
+		WHERE x.identity_id = @id AND NOT x.closed AND x.role = @role AND `+access.ReadableWorkOrder+`
 		ORDER BY x.work_order_id DESC LIMIT 10`, "w", "w", "actor", "@actor")
 )
 
@@ -142,7 +142,7 @@ func (s *People) PersonEffects(ctx context.Context, actor store.Actor, id string
 		if err != nil {
 			return err
 		}
-		args := map[string]any{"id": id, "max": inventory.MaxEffects, "organization": p.organization.ID, "actor": actor.IdentityID}
+		args := map[string]any{"id": id, "max": models.MaxCounted, "organization": p.organization.ID, "actor": actor.IdentityID}
 		if effects, err = store.ScanOne[PersonEffects](t, models.NotFound(), countPersonEffects, args); err != nil {
 			return err
 		}

@@ -7,7 +7,6 @@ import (
 
 	"millwright/models"
 	"millwright/service/access"
-	"millwright/service/inventory"
 	"millwright/service/lists"
 	"millwright/service/store"
 )
@@ -19,7 +18,7 @@ type Team struct {
 	Name           string `json:"name"`
 }
 
-// TeamSummary is a team with what it has, each counted up to MaxEffects.
+// TeamSummary is a team with what it has, each counted up to models.MaxCounted.
 type TeamSummary struct {
 	Team
 	CreatedAt models.Time
@@ -51,7 +50,7 @@ func (s *People) TeamsForPerson(ctx context.Context, actor store.Actor, filter l
 		return nil, err
 	}
 	args := filter.Args(actor.OrganizationID)
-	args["max"] = inventory.MaxEffects
+	args["max"] = models.MaxCounted
 	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueAll(pipeline, &found, teamListQuery, args)
 		return nil
@@ -99,7 +98,7 @@ func (s *People) TeamForPerson(ctx context.Context, actor store.Actor, id string
 		return found, models.NotFound()
 	}
 	args := filter.Args(actor.OrganizationID)
-	args["id"], args["max"] = id, inventory.MaxEffects
+	args["id"], args["max"] = id, models.MaxCounted
 	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &found.TeamSummary, models.NotFound(), teamQuery, args)
 		store.QueueAll(pipeline, &found.People, teamMemberPageQuery, args)
@@ -121,7 +120,7 @@ func (s *People) TeamMemberForPerson(ctx context.Context, actor store.Actor, id,
 	if !models.IsID(id, models.PrefixIdentity) || !models.IsID(memberID, models.PrefixIdentity) {
 		return team, member, models.NotFound()
 	}
-	args := pgx.NamedArgs{"organization": actor.OrganizationID, "id": id, "member": memberID, "max": inventory.MaxEffects, "limit": 1}
+	args := pgx.NamedArgs{"organization": actor.OrganizationID, "id": id, "member": memberID, "max": models.MaxCounted, "limit": 1}
 	member, err := store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &team, models.NotFound(), teamQuery, args)
 		store.QueueOne(pipeline, &member, models.NotFound(), teamMemberQuery, args)
@@ -131,7 +130,7 @@ func (s *People) TeamMemberForPerson(ctx context.Context, actor store.Actor, id,
 }
 
 // TeamsOfPerson returns the teams of a person of the organization by name, at most
-// MaxEffects. Any person of the organization may read them. Errors: not_found,
+// models.MaxCounted. Any person of the organization may read them. Errors: not_found,
 // permission_denied for an integration, unavailable.
 func (s *People) TeamsOfPerson(ctx context.Context, actor store.Actor, personID string) ([]Team, error) {
 	if err := access.RequirePerson(actor, "The list of a person's teams"); err != nil {
@@ -144,19 +143,19 @@ func (s *People) TeamsOfPerson(ctx context.Context, actor store.Actor, personID 
 		`SELECT EXISTS (SELECT FROM people WHERE id = $1 AND organization_id = $2)`, []any{personID, actor.OrganizationID}, `
 		SELECT i.id, i.organization_id, i.name FROM team_members m
 		CROSS JOIN LATERAL (SELECT id, organization_id, name, sort_key FROM identities WHERE id = m.team_id AND deleted_at IS NULL LIMIT 1) i
-		WHERE m.member_id = $1 ORDER BY i.sort_key, i.id LIMIT $2`, []any{personID, inventory.MaxEffects})
+		WHERE m.member_id = $1 ORDER BY i.sort_key, i.id LIMIT $2`, []any{personID, models.MaxCounted})
 }
 
 // TeamEffects returns a team, and to how many work orders that are neither complete nor
 // cancelled it stays assigned if it is deleted, for someone who may do that. They are counted
-// up to MaxEffects. Errors: not_found, permission_denied, unavailable.
+// up to models.MaxCounted. Errors: not_found, permission_denied, unavailable.
 func (s *People) TeamEffects(ctx context.Context, actor store.Actor, id string) (TeamSummary, int, error) {
 	var found TeamSummary
 	if !models.IsID(id, models.PrefixIdentity) {
 		return found, 0, models.NotFound()
 	}
 	var open struct{ WorkOrders int }
-	args := pgx.NamedArgs{"organization": actor.OrganizationID, "id": id, "max": inventory.MaxEffects}
+	args := pgx.NamedArgs{"organization": actor.OrganizationID, "id": id, "max": models.MaxCounted}
 	workOrders, err := store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &found, models.NotFound(), teamQuery, args)
 		queueMayManagePeople(pipeline, actor)
@@ -166,11 +165,10 @@ func (s *People) TeamEffects(ctx context.Context, actor store.Actor, id string) 
 	return found, workOrders, err
 }
 
-// OpenWorkOrders counts the work orders w that are neither complete nor cancelled, have the
-// identity {identity} as worker or consultant, and meet {condition}, up to {max}.
+// OpenWorkOrders counts the work orders that are neither complete nor cancelled, have the identity {identity} as
+// worker or consultant x, and meet {condition}, up to {max}.
 const OpenWorkOrders = `(SELECT count(*) FROM (SELECT FROM work_order_assignees x
-					CROSS JOIN LATERAL (SELECT status, inventory_id FROM work_orders WHERE id = x.work_order_id LIMIT 1) w
-					WHERE x.identity_id = {identity} AND x.position >= 0 AND w.status NOT IN ('complete', 'cancelled') AND {condition} LIMIT {max}) n)`
+					WHERE x.identity_id = {identity} AND NOT x.closed AND {condition} LIMIT {max}) n)`
 
 // OpenWorkOrdersOf counts the open work orders of the identity @id, up to @max.
 var OpenWorkOrdersOf = store.Fill(OpenWorkOrders, "identity", "@id", "max", "@max", "condition", "true")

@@ -205,6 +205,9 @@ func (c *workOrderChange) saveRoles(added, removed people.Roles) error {
 	if len(rows) == 0 {
 		return nil
 	}
+	for i := range rows {
+		rows[i].Closed = c.state.Status.Phase() == models.PhaseClosed
+	}
 	return c.Create(&rows)
 }
 

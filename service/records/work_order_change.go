@@ -149,6 +149,9 @@ func (c *workOrderChange) apply() error {
 		c.row.CancelledAt = &c.At
 	default: // the other statuses have no column for their time
 	}
+	if move.To.Phase() == models.PhaseClosed {
+		c.Queue(`UPDATE work_order_assignees SET closed = true WHERE work_order_id = $1`, c.RecordID)
+	}
 	for _, event := range move.Events {
 		c.Events = append(c.Events, effects.Event{Type: event, Data: models.JSON{"previous_status": move.From, "status": move.To}})
 	}

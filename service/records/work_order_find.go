@@ -31,7 +31,9 @@ type workOrderFinder struct {
 	// queued is true for the queue of the actor, manages if the actor manages. section tells the
 	// arguments of its sections apart.
 	queued, manages bool
-	section         string
+	// counts is true if the matches are only counted.
+	counts  bool
+	section string
 	// access is what the actor may read, names what the search's strings stand for.
 	access store.Visibility
 	names  SearchNames

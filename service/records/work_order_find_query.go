@@ -56,10 +56,14 @@ func (f *workOrderFinder) firstOf(columns, values string, cut int) string {
 	return f.byID(`{w}.id`, `work_orders {w} WHERE (`+columns+`) = (`+values+`)`, ` AND (`+columns+`, {w}.id) `+past+` (`+values+`, @after)`, cut)
 }
 
-// assignedTo selects the first work orders of the identity.
+// assignedTo selects the first work orders of the identity. The condition names the index.
 func (f *workOrderFinder) assignedTo(identity string, cut int) string {
 	past, _ := f.order()
-	return f.byID(`work_order_id`, `work_order_assignees WHERE identity_id = `+identity+` AND position >= 0 AND `+relationHolds("work_order_id"), ` AND work_order_id `+past+` @after`, cut)
+	some := `position >= 0`
+	if f.search.InProcess() {
+		some = `NOT closed`
+	}
+	return f.byID(`work_order_id`, `work_order_assignees WHERE identity_id = `+identity+` AND `+some+` AND `+relationHolds("work_order_id"), ` AND work_order_id `+past+` @after`, cut)
 }
 
 // dueRanges are the ranges of due_key that a page is about.
@@ -94,7 +98,7 @@ func (f *workOrderFinder) sources(looked int, statuses []string) []string {
 			` WHERE a.actor_id = @actor AND a.identity_id <> a.organization_id`}
 	case f.search.Assignee != "":
 		return []string{candidateRows(`i`, `''`, isOther, some, `unnest(@assignees::text[]) i CROSS JOIN LATERAL `+f.assignedTo("i", some))}
-	case f.search.Creator != "":
+	case f.search.Creator != "" && !f.search.ByDue:
 		return []string{candidateRows(`i`, `''`, isOther, some, `unnest(@creators::text[]) i CROSS JOIN LATERAL `+f.firstOf("{w}.created_by", "i", some))}
 	}
 	return f.readableCandidates(looked, statuses)
@@ -143,6 +147,9 @@ func (f *workOrderFinder) nodeCandidates(looked int, statuses []string) []string
 func (f *workOrderFinder) onNodes(nodes []string, how string, looked, least int, statuses []string) string {
 	nodes = slices.Compact(slices.Sorted(slices.Values(nodes)))
 	f.Args["sourcenodes"] = nodes
+	if f.counts {
+		least = looked
+	}
 	// Nodes that were not cut before have little: the others share what may be looked at.
 	cut, busy := looked, cmp.Or(f.cuts, len(nodes))
 	for cut > least && cut*busy > 2*looked { // by halves, so that queries differ little
@@ -239,13 +246,17 @@ func (f *workOrderFinder) filters(statuses []string) []string {
 	return all
 }
 
-// candidatesOf are the common table expressions that all queries of the search begin with.
-func (f *workOrderFinder) candidatesOf(looked int, statuses []string) string {
-	first := "WITH "
+// with begins a query of the search.
+func (f *workOrderFinder) with() string {
 	if f.access.Nodes == nil {
-		first += `granted AS MATERIALIZED (` + f.Granted() + `), `
+		return `WITH granted AS MATERIALIZED (` + f.Granted() + `), `
 	}
-	rows := strings.Join(f.sources(looked, statuses), "\n\t\tUNION ALL\n\t\t")
+	return "WITH "
+}
+
+// candidatesOf are the common table expressions that pages begin with.
+func (f *workOrderFinder) candidatesOf(looked int, statuses []string) string {
+	first, rows := f.with(), strings.Join(f.sources(looked, statuses), unionAll)
 	if !f.search.ByDue {
 		return first + `scanned AS MATERIALIZED (
 		` + rows + `
@@ -263,20 +274,14 @@ func (f *workOrderFinder) candidatesOf(looked int, statuses []string) string {
 	)`
 }
 
-// partly selects whether someone has more work orders than were gathered.
-func (f *workOrderFinder) partly() string {
-	if !f.search.ByDue {
-		return `false`
-	}
-	return `EXISTS (SELECT FROM gathered WHERE key IS NULL GROUP BY source HAVING count(*) >= min(cut))`
-}
-
 // lookedUp selects a work order by its id. Only the primary key has a range of ids in their
 // order: in a plan made while the table was empty, an equal id looked as cheap in an index
 // that has it after other columns, all of which was then read for each.
 func lookedUp(id string) string {
 	return `(SELECT * FROM work_orders WHERE id >= ` + id + ` AND id <= ` + id + ` ORDER BY work_orders.id LIMIT 1)`
 }
+
+const unionAll = "\n\t\tUNION ALL\n\t\t"
 
 // waysOf are the columns of a candidate that decide how it is checked.
 const waysOf = `bool_or(how = '` + isReadable + `') AS ` + isReadable + `, bool_or(how = '` + wasCreated + `') AS ` + wasCreated +
@@ -322,14 +327,8 @@ func (f *workOrderFinder) pageSQL(looked, limit int) string {
 	}
 	_, direction := f.order()
 	return f.foundSQL(looked, limit+1) +
-		shownWorkOrders(`(SELECT id, key, 0 AS cuts FROM found UNION ALL SELECT `+id+`, key, cuts FROM frontier WHERE cuts > 0)`, `, f.cuts, f.key, `+f.partly()+` AS partly`) + `
+		shownWorkOrders(`(SELECT id, key, 0 AS cuts FROM found UNION ALL SELECT `+id+`, key, cuts FROM frontier WHERE cuts > 0)`, `, f.cuts, f.key`) + `
 	ORDER BY cuts, key ` + direction
-}
-
-// countSQL builds the query of the number of matches, up to MaxCounted.
-func (f *workOrderFinder) countSQL() string {
-	return f.foundSQL(MaxCounted, MaxCounted+1) + `
-	SELECT least(count(*), ` + strconv.Itoa(MaxCounted) + `) AS count, count(*) > ` + strconv.Itoa(MaxCounted) + ` OR (SELECT cuts FROM frontier) > 0 OR ` + f.partly() + ` AS more FROM found`
 }
 
 // fill fills in what the conditions of the search leave open.

@@ -18,7 +18,7 @@ type QueueSection struct {
 	// Search finds the section's work orders, by due.
 	Search WorkOrderSearch
 	// Items are the first ones. Count counts those that were found; More is true if there may be
-	// more, because a bounded number of work orders are looked at.
+	// more, because a bounded number of work orders are looked at: CountWorkOrders tells.
 	Items []WorkOrderItem
 	Count int
 	More  bool
@@ -118,7 +118,7 @@ func (f *workOrderFinder) queueSQL(sections []WorkOrderSearch) string {
 			WHERE ` + readable + `) m
 	), cut AS MATERIALIZED (
 		SELECT st FROM gathered WHERE key IS NOT NULL GROUP BY source, st HAVING count(*) >= min(cut)
-	)` + shownWorkOrders(`(SELECT * FROM matched WHERE nth <= `+strconv.Itoa(MaxQueued)+`)`, `, 0 AS cuts, f.key, f.section, `+f.partly()+` AS partly,
+	)` + shownWorkOrders(`(SELECT * FROM matched WHERE nth <= `+strconv.Itoa(MaxQueued)+`)`, `, 0 AS cuts, f.key, f.section,
 			(SELECT count(*) FROM matched m WHERE m.section = f.section) AS total, ARRAY(SELECT st FROM cut) AS cut_ranges`) + `
 	ORDER BY section, key`
 }
@@ -137,7 +137,7 @@ func (f *workOrderFinder) queue(found []queuedWorkOrder, zone string) (Queue, er
 	for i, row := range found {
 		if i == 0 || found[i-1].Section != row.Section {
 			search := searches[row.Section]
-			more := row.Partly || search.NoOneCan && len(row.CutRanges) > 0
+			more := search.NoOneCan && len(row.CutRanges) > 0
 			if search.Due != "" && search.Assignee == "" {
 				low, _ := search.Due.on(f.now.Time, f.zone).keys()
 				more = more || slices.Contains(row.CutRanges, low)

@@ -79,13 +79,6 @@ type WorkOrderPage struct {
 	// may. SearchedTo is then when the last one was created or, by due, is due, nil without a date.
 	Stopped    bool
 	SearchedTo *models.Time
-	// Partly is true if the order is by due and someone has too many work orders to sort: only
-	// the newest maxSorted of each are among the rows.
-	Partly bool
-	// Total counts the matches on the first page, up to MaxCounted; TotalMore is true if there
-	// may be more.
-	Total     int
-	TotalMore bool
 	// Names are what the ids and names of the search stand for.
 	Names SearchNames
 }
@@ -104,10 +97,8 @@ const (
 	// maxLooked limits the work orders of each source that one page looks at: with filters
 	// that few match it takes no longer in an organization with many.
 	maxLooked = 8_000
-	// maxSorted limits the newest work orders of someone that are sorted by due.
-	maxSorted = 1_000
-	// MaxCounted limits the count of matches.
-	MaxCounted = 1_000
+	// maxSorted limits the newest work orders in process of someone, or created by someone, that are sorted by due.
+	maxSorted = 10_000
 	// maxWordMatches limits the matches of words that are looked up one by one. With more, the
 	// list is read in its own order.
 	maxWordMatches = 2_000
@@ -199,7 +190,6 @@ func (s *Records) SearchWorkOrders(ctx context.Context, actor store.Actor, searc
 	}
 	limit = min(cmp.Or(max(limit, 0), models.DefaultPageSize), models.MaxPageSize)
 	var found []foundWorkOrder
-	var total searchTotal
 	page := func(looked int) func(*pgx.Batch) error {
 		return func(pipeline *pgx.Batch) error {
 			if found == nil || isCutShort(found, limit) {
@@ -211,15 +201,8 @@ func (s *Records) SearchWorkOrders(ctx context.Context, actor store.Actor, searc
 			return nil
 		}
 	}
-	count := func(pipeline *pgx.Batch) error {
-		if after == "" && !f.nothing {
-			f.cuts = 0
-			store.QueueOne(pipeline, &total, pgx.ErrNoRows, f.fill(f.countSQL()), f.Args)
-		}
-		return page(4 * limit)(pipeline)
-	}
-	rounds := store.Rounds{f.queueNames, f.queueAccess, f.queueMixed, count, page(maxLooked)}
-	return store.ReadInRounds(ctx, s.Store, actor.OrganizationID, rounds, func() (WorkOrderPage, error) { return f.page(found, total, limit) })
+	rounds := store.Rounds{f.queueNames, f.queueAccess, f.queueMixed, page(4 * limit), page(maxLooked)}
+	return store.ReadInRounds(ctx, s.Store, actor.OrganizationID, rounds, func() (WorkOrderPage, error) { return f.page(found, limit) })
 }
 
 // isCutShort reports whether a page is neither full nor the last. A full one may be the last,

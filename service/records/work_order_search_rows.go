@@ -19,19 +19,11 @@ type foundWorkOrder struct {
 	// Cuts is not 0 in a last row with the search's progress: the number of sources that have
 	// more.
 	Cuts int
-	// Partly is true if someone has more work orders than are sorted.
-	Partly bool
-}
-
-// searchTotal counts matches of a search. More is true if there may be more.
-type searchTotal struct {
-	Count int
-	More  bool
 }
 
 // page makes a page of the rows. Errors: ShowShared's.
-func (f *workOrderFinder) page(found []foundWorkOrder, total searchTotal, limit int) (WorkOrderPage, error) {
-	page := WorkOrderPage{Names: f.names, Total: total.Count, TotalMore: total.More, Partly: len(found) > 0 && found[0].Partly}
+func (f *workOrderFinder) page(found []foundWorkOrder, limit int) (WorkOrderPage, error) {
+	page := WorkOrderPage{Names: f.names}
 	items, err := f.items(found)
 	if err != nil {
 		return page, err

@@ -156,7 +156,10 @@ func (f *workOrderFinder) wordCandidates(looked int, statuses []string) []string
 		how = isReadable
 		nodes = slices.DeleteFunc(nodes, func(id string) bool { return !slices.Contains(f.access.Nodes, id) })
 	}
-	return append(append(sources, f.ownCandidates(looked)...), f.onNodes(nodes, how, min(looked, maxWordMatches), leastOfWordNode, statuses))
+	if !f.counts {
+		looked = min(looked, maxWordMatches)
+	}
+	return append(append(sources, f.ownCandidates(looked)...), f.onNodes(nodes, how, looked, leastOfWordNode, statuses))
 }
 
 // leastOfWordNode is the number of work orders that are looked at of each node with words.

@@ -52,6 +52,7 @@ var (
 	namedStatements = map[string]string{
 		"WITH notified AS": "notices", "WITH readers AS": "events and deliveries", "INSERT INTO dirty_records": "dirty mark",
 		"WITH added AS": "positions", "WITH w AS": "earlier positions",
+		"UPDATE work_order_assignees SET closed": "closed assignees",
 	}
 )
 
@@ -166,9 +167,9 @@ func TestStatementsOfAWrite(t *testing.T) {
 	}, 2, changed+"answers log stored_responses work_orders")
 	written(func() error {
 		return record(r.ReviewWorkOrder(ctx, cat, store.NoKey, id, records.Review{Approve: true}))
-	}, 2, changed+"log work_orders")
+	}, 2, "(closed assignees) "+changed+"log work_orders")
 	cancelled := order(h.IDs("erp"), nil)
-	written(func() error { return record(r.CancelWorkOrder(ctx, erp, key(), cancelled, &reason)) }, 2, changed+"log stored_responses work_orders")
+	written(func() error { return record(r.CancelWorkOrder(ctx, erp, key(), cancelled, &reason)) }, 2, "(closed assignees) "+changed+"log stored_responses work_orders")
 	written(func() error {
 		return r.AddComment(ctx, ann, store.ForForm(h.ID("ann"), "comment", ""), id, "Since when?")
 	}, 2, "(notices) comments form_keys log")

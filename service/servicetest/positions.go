@@ -12,17 +12,23 @@ import (
 // writesWorkOrders matches SQL that writes work orders or their assignees.
 var writesWorkOrders = regexp.MustCompile(`\b(INSERT INTO|UPDATE|DELETE FROM)\s+work_order(s|_assignees)\b`)
 
-// Write runs SQL in the transaction. If it writes work orders, their positions follow, which the product's own writes
-// keep.
+// wrongClosed selects the assignees whose closed is not what the work order's status says.
+const wrongClosed = `work_orders w WHERE w.id = x.work_order_id AND x.closed <> (w.status IN ('complete', 'cancelled'))`
+
+// Write runs SQL in the transaction. If it writes work orders, their positions follow and what their assignees have of
+// their status, which the product's own writes keep.
 func Write(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
 	_, err := tx.Exec(ctx, sql, args...)
 	if err == nil && writesWorkOrders.MatchString(sql) {
-		_, err = tx.Exec(ctx, store.RebuildPositions)
+		if _, err = tx.Exec(ctx, store.RebuildPositions); err == nil {
+			_, err = tx.Exec(ctx, `UPDATE work_order_assignees x SET closed = NOT closed FROM `+wrongClosed)
+		}
 	}
 	return err
 }
 
-// WrongPositions counts the positions of work orders that are missing, wrong or too many.
+// WrongPositions counts the positions of work orders that are missing, wrong or too many, and the assignees that have
+// another status of their work order.
 func WrongPositions(f *Fixture) int {
 	f.t.Helper()
 	return Value[int](f, `
@@ -32,5 +38,6 @@ func WrongPositions(f *Fixture) int {
 			JOIN work_orders w ON w.id = x.work_order_id JOIN identities i ON i.id = x.identity_id WHERE i.kind <> 'person'),
 		positions AS (SELECT identity_id, changed_xid, id FROM assigned_positions)
 		SELECT (SELECT count(*) FROM ((TABLE orders EXCEPT ALL TABLE ordered) UNION ALL (TABLE ordered EXCEPT ALL TABLE orders)) d)
-			+ (SELECT count(*) FROM ((TABLE assigned EXCEPT ALL TABLE positions) UNION ALL (TABLE positions EXCEPT ALL TABLE assigned)) d)`)
+			+ (SELECT count(*) FROM ((TABLE assigned EXCEPT ALL TABLE positions) UNION ALL (TABLE positions EXCEPT ALL TABLE assigned)) d)
+			+ (SELECT count(*) FROM work_order_assignees x, `+wrongClosed+`)`)
 }

@@ -19,20 +19,17 @@ type waitingReplacement struct {
 	PersonID, ReplacedBy, Reached string
 	ActorID, OrganizationID, Name string
 	Operated                      bool
-	// Assigned are the next work orders of the person after Reached. Open are among them, neither
-	// complete nor cancelled.
-	Assigned, Open []string
+	// Open are the next work orders in process of the person after Reached.
+	Open []string
 }
 
 const nextReplacement = `
-	SELECT w.identity_id AS person_id, w.replaced_by, w.reached, w.operated, w.actor_id, a.organization_id, a.name, n.assigned, n.open
+	SELECT w.identity_id AS person_id, w.replaced_by, w.reached, w.operated, w.actor_id, a.organization_id, a.name, n.open
 	FROM inactivated_identities w JOIN identities a ON a.id = w.actor_id CROSS JOIN LATERAL (
-		SELECT coalesce(array_agg(x.work_order_id::text ORDER BY x.work_order_id), '{}') AS assigned,
-			coalesce(array_agg(x.work_order_id::text ORDER BY x.work_order_id) FILTER (WHERE o.status NOT IN ('complete', 'cancelled')), '{}') AS open
+		SELECT coalesce(array_agg(x.work_order_id::text ORDER BY x.work_order_id), '{}') AS open
 		FROM (SELECT work_order_id FROM work_order_assignees
-			WHERE identity_id = w.identity_id AND position >= 0 AND work_order_id > w.reached
-			ORDER BY work_order_id LIMIT $1) x
-		CROSS JOIN LATERAL (SELECT status FROM work_orders WHERE id = x.work_order_id LIMIT 1) o) n
+			WHERE identity_id = w.identity_id AND NOT closed AND work_order_id > w.reached
+			ORDER BY work_order_id LIMIT $1) x) n
 	WHERE w.replaced_by IS NOT NULL ORDER BY w.identity_id LIMIT 1`
 
 // replaceOnWorkOrders replaces a person who was deactivated on the next open work orders, as the
@@ -64,12 +61,12 @@ func replaceOnWorkOrders(ctx context.Context, s *Upkeep, _, _ any, limit int) (r
 		default: // done, or a rule rejects it
 		}
 	}
-	if len(next.Assigned) < limit {
+	if len(next.Open) < limit {
 		_, err = s.Pool.Exec(ctx, `UPDATE inactivated_identities SET reached = '', replaced_by = NULL WHERE identity_id = $1 AND replaced_by = $2 AND reached = $3`,
 			next.PersonID, next.ReplacedBy, next.Reached)
 	} else {
 		_, err = s.Pool.Exec(ctx, `UPDATE inactivated_identities SET reached = $4 WHERE identity_id = $1 AND replaced_by = $2 AND reached = $3`,
-			next.PersonID, next.ReplacedBy, next.Reached, next.Assigned[limit-1])
+			next.PersonID, next.ReplacedBy, next.Reached, next.Open[limit-1])
 	}
 	return removedBatch{More: err == nil}, errors.Join(failed, s.Translate(err))
 }

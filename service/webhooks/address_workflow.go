@@ -40,7 +40,7 @@ type AddressState struct {
 	WaitsUntil *models.Time
 	// NextRetryAt is when the next retry is due, nil without one or while the address is off.
 	NextRetryAt *models.Time
-	// The numbers of deliveries, each counted up to MaxAddressCount. Unplaced are the retrying
+	// The numbers of deliveries, each counted up to models.MaxCounted. Unplaced are the retrying
 	// ones that wait for a place for their workflow.
 	Pending, Retrying, Unplaced, Held, Failed int
 	// LoadedAt is when the state was loaded, by the clock of its other times.
@@ -48,9 +48,6 @@ type AddressState struct {
 	// Page is the URL of its page in the console.
 	Page string `db:"-" json:",omitempty"`
 }
-
-// MaxAddressCount bounds the counts of an AddressState.
-const MaxAddressCount = 2000
 
 // offByPerson stands for the reason of a person, which names people or may.
 const offByPerson = `A person turned it off; its page shows why.`
@@ -84,7 +81,7 @@ var addressStateQuery = store.Fill(`
 	"shut_off", store.Fill(shutOffDue, "period", "@period"), "pending_due", store.Fill(PendingDue, "w", "w"))
 
 func (s *Webhooks) addressStateArgs(id string, now models.Time) pgx.NamedArgs {
-	return pgx.NamedArgs{"webhook": id, "now": now, "counted": MaxAddressCount, "period": s.ShutOffAfter.Seconds()}
+	return pgx.NamedArgs{"webhook": id, "now": now, "counted": models.MaxCounted, "period": s.ShutOffAfter.Seconds()}
 }
 
 // LoadAddress clears the address's dirty mark and returns its state, which is empty if the

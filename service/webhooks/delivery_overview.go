@@ -15,10 +15,8 @@ import (
 type DeliveryOverview struct {
 	// Addresses are those that fail or are off, at most 100.
 	Addresses []TroubledAddress
-	// LastDay are the deliveries of the last 24 hours by status, each address's
-	// counted up to Most.
+	// LastDay are the deliveries of the last 24 hours by status, of each address's newest models.MaxCounted.
 	LastDay map[models.DeliveryStatus]int
-	Most    int
 }
 
 // TroubledAddress is a webhook address that fails or is off.
@@ -32,9 +30,6 @@ type TroubledAddress struct {
 	LastStatus *int
 	LastError  *string
 }
-
-// maxDayCount bounds the count of one address's deliveries of a day.
-const maxDayCount = 500
 
 // dayCountQuery counts the deliveries of each address since the id @since.
 const dayCountQuery = `
@@ -50,8 +45,8 @@ const dayCountQuery = `
 // DeliveryOverview returns the state of the webhooks of the actor's organization, for
 // people who manage integrations. Errors: permission_denied, unavailable.
 func (s *Webhooks) DeliveryOverview(ctx context.Context, actor store.Actor) (DeliveryOverview, error) {
-	overview := DeliveryOverview{LastDay: map[models.DeliveryStatus]int{}, Most: maxDayCount}
-	args := pgx.NamedArgs{"organization": actor.OrganizationID, "most": maxDayCount, "since": models.FirstID(models.PrefixDelivery, s.Now().Add(-24*time.Hour))}
+	overview := DeliveryOverview{LastDay: map[models.DeliveryStatus]int{}}
+	args := pgx.NamedArgs{"organization": actor.OrganizationID, "most": models.MaxCounted, "since": models.FirstID(models.PrefixDelivery, s.Now().Add(-24*time.Hour))}
 	var counts []struct {
 		Status models.DeliveryStatus
 		N      int

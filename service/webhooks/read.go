@@ -82,7 +82,7 @@ func (s *Webhooks) shutOffAt(h WebhookDetail) *models.Time {
 }
 
 // CountMissed returns how many failed, retrying and held deliveries of events since then the address
-// has, at most MaxReleasedCount. Errors: not_found, permission_denied, unavailable.
+// has, at most models.MaxCounted. Errors: not_found, permission_denied, unavailable.
 func (s *Webhooks) CountMissed(ctx context.Context, actor store.Actor, webhookID string, since models.Time) (int, error) {
 	if !models.IsID(webhookID, models.PrefixWebhook) {
 		return 0, models.NotFound()

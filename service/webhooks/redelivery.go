@@ -16,9 +16,6 @@ import (
 // redeliver those that match a search.
 const redeliverBatchSize = 1000
 
-// MaxReleasedCount bounds the number of released deliveries that a command reports.
-const MaxReleasedCount = 10_000
-
 // Released counts the deliveries that a redelivery made due.
 type Released struct {
 	Due int `json:"released"`
@@ -175,11 +172,11 @@ const missedQuery = `
 
 func missedArgs(now time.Time, webhookID string, since models.Time) map[string]any {
 	kept := retained(now, since.Time)
-	return map[string]any{"webhook": webhookID, "low": models.FirstID(models.PrefixDelivery, kept), "since": models.TimeOf(kept), "limit": MaxReleasedCount}
+	return map[string]any{"webhook": webhookID, "low": models.FirstID(models.PrefixDelivery, kept), "since": models.TimeOf(kept), "limit": models.MaxCounted}
 }
 
 // countExpired counts failed deliveries of events since then that are past their
-// retention, but stored until the end of their day. It counts at most MaxReleasedCount.
+// retention, but stored until the end of their day. It counts at most models.MaxCounted.
 func countExpired(t *store.Tx, webhookID string, since models.Time) (int, error) {
 	kept := retained(t.At.Time, since.Time)
 	if kept.Equal(since.Time) {
@@ -187,11 +184,11 @@ func countExpired(t *store.Tx, webhookID string, since models.Time) (int, error)
 	}
 	return store.ScanOne[int](t, nil, `SELECT count(*) FROM (SELECT FROM deliveries
 		WHERE webhook_id = ANY (ARRAY[ @webhook ]) AND status = 'failed' AND id < @kept AND id >= @low ORDER BY webhook_id, id LIMIT @limit) expired`, map[string]any{
-		"webhook": webhookID, "kept": models.FirstID(models.PrefixDelivery, kept), "low": models.FirstID(models.PrefixDelivery, since.Time), "limit": MaxReleasedCount,
+		"webhook": webhookID, "kept": models.FirstID(models.PrefixDelivery, kept), "low": models.FirstID(models.PrefixDelivery, since.Time), "limit": models.MaxCounted,
 	})
 }
 
-// release makes what failed, is retrying or held due, of events since then, and counts it, at most MaxReleasedCount:
+// release makes what failed, is retrying or held due, of events since then, and counts it, at most models.MaxCounted:
 // held deliveries by the address's held_before, the others in batches: the first now, the next ones by its dispatcher.
 func release(t *store.Tx, h *models.Webhook, since models.Time) (released Released, err error) {
 	if released.Expired, err = countExpired(t, h.ID, since); err != nil {
@@ -229,7 +226,7 @@ func requireSending(t *store.Tx, h *models.Webhook, name string) error {
 }
 
 // RedeliverSince makes every failed, retrying or held delivery of the address due whose event
-// is not older than since, and counts them (api.md 6.11), at most MaxReleasedCount. Errors: not_found,
+// is not older than since, and counts them (api.md 6.11), at most models.MaxCounted. Errors: not_found,
 // permission_denied, validation_failed if the address does not send, unavailable.
 func (s *Webhooks) RedeliverSince(ctx context.Context, actor store.Actor, key store.Key, webhookID string, since models.Time) (released Released, err error) {
 	_, err = s.updateWebhook(ctx, actor, key, webhookID, func(t *store.Tx, _ integrations.LockedIntegration, h *models.Webhook) (action string, err error) {
