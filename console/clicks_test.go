@@ -57,9 +57,12 @@ func TestTheDaysWorkTakesFewClicks(t *testing.T) {
 	worker.OnTelephone()
 	worker.TapAt("table.work tbody tr") // anywhere on the card
 	worker.WantText("Compressor trips")
-	worker.Press("Answer")
+	worker.Press("Start work")
+	worker.WantText("The work is in progress.")
+	within(worker, "a worker who starts an urgent order", 2)
+	worker.Press("Answer and complete")
 	worker.WantText("Save and complete")
-	within(worker, "a worker with an urgent order", 2)
+	within(worker, "a worker who answers it", 3)
 
 	dispatcher := signedIn("pia")
 	dispatcher.WantText("Incoming", "Grease the lift")
@@ -76,7 +79,8 @@ func TestTheDaysWorkTakesFewClicks(t *testing.T) {
 	consultant.WantText("To review")
 	consultant.Press("Renew the seal")
 	consultant.Press("Approve")
-	consultant.WantText("Completed")
+	consultant.WantText("Approved: the work order is complete.")
+	consultant.WantPath("/console/work-orders")
 	within(consultant, "a consultant who approves", 2)
 
 	integrations := signedIn("ann")
@@ -99,14 +103,23 @@ func TestTheDaysWorkTakesFewClicks(t *testing.T) {
 
 	s.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) VALUES ($1, $2, $3, $4)`, s.ID("hvac"), s.ID("dan"), s.ID("creating"), s.Acme.OrganizationID)
 	requester := signedIn("dan")
-	requester.PressInSidebar("Feedback")
-	requester.Press("Give feedback")
-	requester.Fill("node", "AHU-1")
+	requester.WantText("What is wrong, and where?")
+	requester.Click("main .report > summary") // dan has work, too
+	requester.Fill("node", "fan hvac")
 	requester.Fill("subject", "It is loud")
 	requester.Press("Send")
-	requester.WantPath("/console/feedback") // which does not list it
-	requester.WantText("Sent")
-	within(requester, "a requester who reports something", 3)
+	requester.WantPath("/console") // not the list of feedback, which does not have it
+	requester.WantText("Sent", "Your reports", "It is loud", "Open")
+	within(requester, "a requester who reports something", 2)
+	requester.Click("main .report > summary")
+	requester.Fill("node", "1")
+	requester.Fill("subject", "It rattles")
+	requester.Press("Send")
+	requester.WantText("Several places have these words.")
+	requester.Choose("node", s.ID("fan1"))
+	requester.Press("Send")
+	requester.WantText("It rattles")
+	within(requester, "a requester whose words name several places", 6)
 
 	administrator := signedIn("ann")
 	administrator.PressInSidebar("People")

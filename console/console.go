@@ -136,7 +136,7 @@ func never(http.Header) bool { return false }
 // routes registers the pages. Each topic's routes are next to its handlers.
 func (c *Console) routes(pages *gin.RouterGroup) {
 	for _, topic := range []func(*gin.RouterGroup){
-		c.startRoutes, c.signInRoutes, c.linkRoutes, c.openIDRoutes, c.recentRoutes, c.openIDRequiredRoutes, c.accountRoutes, c.workOrderListRoutes, c.peopleRoutes, c.teamRoutes, c.formRoutes, c.logRoutes,
+		c.startRoutes, c.stuckRoutes, c.signInRoutes, c.linkRoutes, c.openIDRoutes, c.recentRoutes, c.openIDRequiredRoutes, c.accountRoutes, c.workOrderListRoutes, c.peopleRoutes, c.teamRoutes, c.formRoutes, c.logRoutes,
 		c.noticeRoutes, c.feedbackRoutes, c.workOrderNewRoutes, c.workOrderEditRoutes, c.workOrderRoutes, c.workOrderSelectedRoutes, c.workOrderIntegrationRoutes, c.commentRoutes, c.inventoryRoutes, c.integrationRoutes, c.webhookRoutes, c.deliveryRoutes, c.chartRoutes, c.searchRoutes,
 	} {
 		topic(pages)

@@ -177,33 +177,56 @@ func (c *Console) resolveFeedback(r *request) error {
 	})
 }
 
-// newFeedbackView is the form of new feedback.
-type newFeedbackView struct {
+// reportView is the form of new feedback ({{template "report" .}}).
+type reportView struct {
 	Form form
-	// Chosen is the node that was chosen, nil before; Nodes are suggestions.
+	// Chosen is the place that a link names, nil if the person names it; NodeID is its id.
 	Chosen *placeView
 	NodeID string
-	Nodes  []option
-	// None is true if the person may not give feedback on any node.
+	// Words are what the person entered, if Places have it: the person chooses one.
+	Words  string
+	Places []option
+	More   bool
+}
+
+// newFeedbackView shows the form of new feedback.
+type newFeedbackView struct {
+	Report reportView
+	// None is true if the person may not give feedback anywhere.
 	None bool
 }
 
 var newFeedbackPage = newPage[newFeedbackView]("feedback_new.html")
 
 func (c *Console) renderNewFeedback(r *request, status int, entered *form) error {
-	f := newForm(url.Values{"node": {models.Trim(r.Query("node"))}}).orRejected(entered)
-	node := f.Value("node")
-	places, err := c.service.Records.FeedbackPlaces(r.ctx(), r.actor(), node)
+	gives, err := c.service.Inventory.HeldGrants(r.ctx(), r.actor(), models.GrantFeedbackCreate)
 	if err != nil {
 		return err
 	}
-	view := newFeedbackView{Form: f, Nodes: nodeOptions(places.Nodes), None: len(places.Nodes) == 0}
-	if places.Chosen != nil {
-		place := placeAt(*places.Chosen, "")
-		view.Chosen, view.NodeID = &place, places.Chosen.ID
-	} else if node != "" && view.Form.Errors == nil {
-		view.Form.focused = new(bool)
-		view.Form.Errors = map[string]string{"node": "No place on which you may give feedback has this id or code, or several have the code."}
+	view := newFeedbackView{None: len(gives) == 0, Report: reportView{Form: newForm(nil).orRejected(entered)}}
+	node := models.Trim(r.Query("node"))
+	if entered != nil {
+		node = entered.Value("node")
+	}
+	var places []models.NodeReference
+	if node != "" {
+		if places, err = c.service.Records.FeedbackPlaces(r.ctx(), r.actor(), node); err != nil {
+			return err
+		}
+	}
+	switch report := &view.Report; {
+	case len(places) == 0 && node != "" && entered == nil:
+		report.Form.focused = new(bool)
+		report.Form.Values = url.Values{"node": {node}}
+		report.Form.Errors = map[string]string{"node": "No place on which you may give feedback has this id or code."}
+	case len(places) == 1:
+		place := placeAt(places[0], "")
+		report.Chosen, report.NodeID = &place, places[0].ID
+	case len(places) > 1:
+		report.Words, report.More = node, len(places) > records.MaxFeedbackPlaces
+		for _, place := range places[:min(len(places), records.MaxFeedbackPlaces)] {
+			report.Places = append(report.Places, option{Value: place.ID, Label: placeAt(place, "").text()})
+		}
 	}
 	return newFeedbackPage.render(r, status, view)
 }
@@ -213,15 +236,45 @@ func (c *Console) giveFeedback(r *request) error {
 	if err != nil {
 		return err
 	}
+	if words := f.Value("words"); words != f.Value("searched") || f.Value("node") == "" && words != "" { // other words than the places are of
+		f.Values.Set("node", words)
+	}
 	result, err := c.service.Records.GiveFeedback(r.ctx(), r.actor(), f.key(r), f.Value("node"), records.NewFeedback{Subject: f.Value("subject"), Description: f.Optional("description")})
 	o := outcome{done: "feedback-given", again: c.renderNewFeedback}
-	// A person may be allowed to give feedback on a place and not to read it.
+	// A person may be allowed to give feedback on a place and not to read it: Start has what became of it.
 	o.toRecord = func(id string) string {
-		readable, _ := r.recordURLs([]string{id}) // without an answer the list is shown
-		return cmp.Or(readable[id], linkTo("/feedback"))
+		readable, _ := r.recordURLs([]string{id}) // without an answer Start is shown
+		return cmp.Or(readable[id], Root)
 	}
 	if err == nil {
 		o.to = o.toRecord(result.RecordID)
 	}
 	return r.finish(f, err, o)
+}
+
+// ownReport is feedback of the person with what became of it.
+type ownReport struct {
+	Subject, Place, URL string
+	State               stateMark
+	At                  moment
+}
+
+// ownReports returns the newest feedback of the person.
+func (r *request) ownReports() ([]ownReport, error) {
+	own, err := r.console.service.Records.OwnFeedback(r.ctx(), r.actor())
+	if err != nil {
+		return nil, err
+	}
+	urls, err := urlsOf(r, own, func(f records.OwnFeedback) string { return f.ID })
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]ownReport, len(own))
+	for i, f := range own {
+		rows[i] = ownReport{Subject: f.Subject, Place: f.Place, URL: urls[f.ID], State: feedbackMarks[f.Status], At: r.moment(f.CreatedAt)}
+		if f.Status == models.FeedbackOpen && f.WorkOrder != "" {
+			rows[i].State = workOrderMarks[f.WorkOrder]
+		}
+	}
+	return rows, nil
 }

@@ -346,6 +346,13 @@ func (f form) Choice(name, label string, options []option, settings ...string) f
 	return in
 }
 
+// Radios returns a group of radio buttons of the form.
+func (f form) Radios(name, label string, options []option, settings ...string) field {
+	in := f.Boxes(name, label, options, settings...)
+	in.Type = "radios"
+	return in
+}
+
 // Suggest is Text with suggestions, besides which anything can be entered.
 func (f form) Suggest(name, label string, options []option, settings ...string) field {
 	in := f.Text(name, label, settings...)

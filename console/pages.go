@@ -183,6 +183,7 @@ var (
 	connections = []section{
 		{"Integrations", "/integrations", "plug", having(models.GrantIntegrations), []string{"/webhooks"}},
 		{"Deliveries", "/deliveries", "send", having(models.GrantIntegrations), []string{"/charts"}},
+		{"What is stuck", "/stuck", "warn", having(models.GrantIntegrations), nil},
 	}
 	account = section{"Account", "/account", "user", everyone, nil}
 )

@@ -337,6 +337,7 @@ func workOrderPages(t *testing.T) (*consoletest.Site, []shownPage) {
 		{"GET /console/work-orders/:id", "work-order-review", reviewed, nil, ""},
 		{"POST /console/work-orders/:id/review", "work-order-review-rejected", reviewed, map[string]string{"comment": strings.Repeat("x", 1001)}, "Approve"},
 		{"POST /console/work-orders/:id/comments", "work-order-comment-rejected", open, map[string]string{"text": " "}, "Comment"},
+		{"GET /console/work-orders/load", "work-orders-load", "/console/work-orders/load", nil, ""},
 		{"GET /console/work-orders/count", "work-orders-count", "/console/work-orders/count", nil, ""},
 		{"GET /console/work-orders/:id/remove-comment", "work-order-comment-remove", open + "/remove-comment?comment=" + commentOn(t, s, "ann", id, "Since when?"), nil, ""},
 		{"GET /console/work-orders/:id/integrations", "work-order-integrations", open + "/integrations", nil, ""},
@@ -367,6 +368,7 @@ func deliveryPages(t *testing.T) (*consoletest.Site, []shownPage) {
 		{"GET /console/deliveries/:id", "delivery", "/console/deliveries/" + gone, nil, ""},
 		{"GET /console/webhooks/:id/deliveries", "webhook-deliveries", address + "/deliveries", nil, ""},
 		{"GET /console/webhooks/:id/deliveries", "deliveries-empty", "/console/webhooks/" + s.ID("reader_updates") + "/deliveries", nil, ""},
+		{"GET /console/stuck", "stuck", "/console/stuck", nil, ""},
 		{"GET /console/charts/deliveries", "delivery-charts", "/console/charts/deliveries?time=7d", nil, ""},
 		{"GET /console/webhooks/:id/charts", "webhook-charts", address + "/charts", nil, ""},
 	}

@@ -74,7 +74,8 @@ var routeCases = []routeCase{
 	{method: "POST", path: "/console/account/openid/unlink", form: "issuer=http://127.0.0.1:9&subject=bob"},
 
 	{method: "GET", path: "/console/work-orders", query: "node={hq}&assignee={bob}&by={erp}", ids: []string{"node", "assignee", "by"}},
-	{method: "GET", path: "/console/work-orders/count", query: "node={hq}&assignee={bob}&by={erp}", ids: []string{"node", "assignee", "by"}},
+	{method: "GET", path: "/console/work-orders/load"},
+	{method: "GET", path: "/console/work-orders/count", unoffered: true, query: "node={hq}&assignee={bob}&by={erp}", ids: []string{"node", "assignee", "by"}},
 	{method: "GET", path: "/console/work-orders.csv", query: "node={hq}&assignee={bob}&by={erp}", ids: []string{"node", "assignee", "by"}},
 	{method: "GET", path: "/console/work-orders/assign", query: "id={work_order}&back=/console/work-orders", ids: []string{"id"}, unoffered: true},
 	{method: "POST", path: "/console/work-orders/assign", query: "id={work_order}", form: "identity={dan}&role=worker", ids: []string{"id", "identity"}},
@@ -202,6 +203,7 @@ var routeCases = []routeCase{
 	{method: "GET", path: "/console/webhooks/:id/deliveries", grant: integrationsGrant, id: "{erp_hook}", query: "record={work_order}&before={delivery}", ids: []string{"record", "before"}},
 	{method: "GET", path: "/console/webhooks/:id/charts", grant: integrationsGrant, id: "{erp_hook}"},
 	{method: "GET", path: "/console/charts/deliveries", grant: integrationsGrant},
+	{method: "GET", path: "/console/stuck", grant: integrationsGrant},
 	{method: "GET", path: "/console/deliveries", grant: integrationsGrant, query: "record={work_order}&before={delivery}&integration={erp}&webhook={erp_hook}", ids: []string{"record", "before", "integration", "webhook"}},
 	{method: "GET", path: "/console/deliveries/:id", grant: integrationsGrant, id: "{delivery}"},
 	{method: "POST", path: "/console/deliveries/:id/redeliver", grant: integrationsGrant, id: "{delivery}", form: "back=/console/deliveries"},

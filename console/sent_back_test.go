@@ -31,7 +31,8 @@ func TestWhyWorkCameBackIsShown(t *testing.T) {
 		t.Fatal("it was sent back without a comment")
 	}
 	next := cat.Post(path+"/review", page.Form("decision", "send_back", "comment", "The belt is <loose>.")).Want(http.StatusSeeOther).Location()
-	cat.Get(next).Want(http.StatusOK, "Sent back. Its workers are told", banner)
+	cat.Get(next).Want(http.StatusOK, "Sent back. Its workers are told", "To review")
+	cat.Get(path).Want(http.StatusOK, banner)
 	for _, where := range []string{path, path + "/answers"} {
 		bob.Get(where).Want(http.StatusOK, banner, `<q class="lines"><bdi>The belt is &lt;loose&gt;.</bdi></q>`)
 	}

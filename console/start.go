@@ -17,13 +17,13 @@ func (c *Console) startRoutes(pages *gin.RouterGroup) {
 type startView struct {
 	Name     string
 	Sections []queueSection
-	// Integrations is whether the viewer manages integrations. Then Failing are addresses
-	// that fail or are off, and Deliveries counts the deliveries of the last day.
+	// Manages is whether the viewer may see who has how much to do.
+	Manages bool
+	// Integrations is whether the viewer manages integrations, and sees what is stuck.
 	Integrations bool
-	Failing      []failingRow
-	Deliveries   []countRow
-	// Gives is whether the person may give feedback on any node.
-	Gives bool
+	// Report is the form of new feedback, nil if the person may give none; Reports are those that the person gave.
+	Report  *reportView
+	Reports []ownReport
 }
 
 // queueSection are work orders that wait for the person for one reason. All links to the whole
@@ -33,12 +33,6 @@ type queueSection struct {
 	Count          workOrderCount
 	Rows           []workOrderRow
 	Folded         bool
-}
-
-type failingRow struct {
-	URL, Page, Integration, Reason string
-	Since                          moment
-	State                          stateMark
 }
 
 var startPage = newPage[startView]("start.html")
@@ -56,9 +50,9 @@ func (c *Console) showStart(r *request) error {
 	if err != nil {
 		return err
 	}
-	view.Gives = len(gives) > 0
-	if view.Integrations {
-		if err := c.addDeliveries(r, &view); err != nil {
+	if len(gives) > 0 {
+		view.Report = &reportView{Form: newForm(nil)}
+		if view.Reports, err = r.ownReports(); err != nil {
 			return err
 		}
 	}
@@ -71,6 +65,7 @@ func (c *Console) addQueue(r *request, view *startView) error {
 	if err != nil {
 		return err
 	}
+	view.Manages = queue.Manages
 	var items []records.WorkOrderItem
 	for _, section := range queue.Sections {
 		items = append(items, section.Items...)
@@ -91,7 +86,7 @@ func (c *Console) addQueue(r *request, view *startView) error {
 			// What the company reviews is not forwarded.
 			works := slices.ContainsFunc(item.Workers, func(w models.NamedIdentity) bool { return w.IdentityID == r.viewer.OrganizationID })
 			if section.Search.Incoming && works && !r.viewer.ReadOnly {
-				w.Forward = workOrderURL(item.ID) + "/assign"
+				w.Forward = forwardURL(item.ID)
 			}
 			row.Rows = append(row.Rows, w)
 		}
@@ -113,31 +108,6 @@ func queueTitle(q records.WorkOrderSearch) (id, title string) {
 		return "no-one", "Unassigned, or no one can act"
 	}
 	return string(q.Due), dueTexts[q.Due]
-}
-
-// addDeliveries adds what people who manage integrations see.
-func (c *Console) addDeliveries(r *request, view *startView) error {
-	overview, err := c.service.Webhooks.DeliveryOverview(r.ctx(), r.actor())
-	if err != nil {
-		return err
-	}
-	for _, a := range overview.Addresses {
-		row := failingRow{URL: a.URL, Page: webhookURL(a.ID), Integration: a.Integration, Since: r.optionalMoment(a.Since)}
-		if a.Enabled {
-			row.Reason, row.State = answerText(a.LastStatus, a.LastError), stateMark{"warn", "warn", "Failing"}
-		} else {
-			row.Reason, row.State = a.Reason, stateMark{"bad", "off", "Off"}
-		}
-		view.Failing = append(view.Failing, row)
-	}
-	for _, status := range deliveryOrder {
-		if n := overview.LastDay[status]; n > 0 {
-			view.Deliveries = append(view.Deliveries, countRow{
-				State: deliveryMarks[status], Count: counted(n, "delivery", "deliveries"), URL: linkTo("/deliveries", "status", string(status)),
-			})
-		}
-	}
-	return nil
 }
 
 // deliveryOrder is the order of statuses in counts: those that need someone first.

@@ -52,7 +52,7 @@ func TestStartShowsWhatWaits(t *testing.T) {
 	if got := numbersOf(cat.Get("/console/work-orders?assignee=me&status=to_do")); got != "" {
 		t.Errorf("a consultant has %s to do", got)
 	}
-	s.SignedIn("eve").Get("/console").Want(http.StatusOK, "Nothing waits for you", "Give feedback")
+	s.SignedIn("eve").Get("/console").Want(http.StatusOK, "What is wrong, and where?")
 }
 
 // Inventory managers and administrators see how many work orders no one can do, with a link to

@@ -46,6 +46,7 @@ type workOrderView struct {
 	Source                      *recordLink
 	CancelReason, Creator, Form string
 	Due, Created, Changed       moment
+	Overdue                     bool
 	Completed, Cancelled        moment
 	// SentBack is why the work came back, nil unless it is to be done again.
 	SentBack *sentBackView
@@ -139,7 +140,7 @@ func (c *Console) renderWorkOrder(r *request, status int, rejected *form) error 
 
 // workOrderView returns the view of a work order, with the pages of records by their ids.
 func (r *request) workOrderView(d records.WorkOrderDetail, urls map[string]string) workOrderView {
-	w := d.Record
+	w, overdue := d.Record, models.WorkOrderStatus(d.Record.Status.Code).Overdue(d.Record.TargetDate, r.now())
 	names := map[string]models.NamedIdentity{}
 	for _, p := range w.People {
 		names[p.IdentityID] = p
@@ -148,7 +149,7 @@ func (r *request) workOrderView(d records.WorkOrderDetail, urls map[string]strin
 		ID: w.ID, Title: w.Title, Number: strconv.FormatInt(w.Number, 10), Page: workOrderURL(w.ID),
 		State: workOrderMarks[models.WorkOrderStatus(w.Status.Code)], Priority: priorityMarks[w.Priority], Customer: d.Customer, Contact: d.Contact,
 		SentBack: r.sentBack(d), Where: placeAt(w.Inventory, urls[w.Inventory.ID]), Code: valueOf(w.Inventory.ExternalID), Description: valueOf(w.Description), ExternalID: valueOf(w.ExternalID),
-		CancelReason: valueOf(w.CancelReason), Creator: names[w.CreatedBy].Name, Due: r.optionalMoment(w.TargetDate), Created: r.moment(w.CreatedAt),
+		CancelReason: valueOf(w.CancelReason), Creator: names[w.CreatedBy].Name, Due: r.due(w.TargetDate, overdue), Overdue: overdue, Created: r.moment(w.CreatedAt),
 		Changed: r.moment(w.ChangedAt), Completed: r.optionalMoment(w.CompletedAt), Cancelled: r.optionalMoment(w.CancelledAt),
 		May: map[string]bool{}, ReviewForm: workOrderForm(d, url.Values{}),
 	}
@@ -235,28 +236,26 @@ func questionsNamed(text string, answers models.AnswersRecord) string {
 // startPath ends the path that starts the work: answers without an answer.
 const startPath = "start"
 
-// offeredAction is an action on a work order in a menu.
+// offeredAction is an action on a work order.
 type offeredAction struct {
 	models.Operation
 	name, path, icon string
-	// sends is true if the button acts at once, without a page that asks.
-	sends bool
+	// next is true if the action can be what the person does next, sends if its button acts at once, without a page
+	// that asks.
+	next, sends bool
 }
 
-// offeredActions are the actions on a work order, as a menu lists them.
+// offeredActions are the actions on a work order: first what is done next, if the person may.
 var offeredActions = []offeredAction{
-	{models.OperationComplete, "Complete…", "complete", "check", false}, {models.OperationAnswer, "Answer", "answers", "", false},
-	{models.OperationAnswer, "Start work", startPath, "", true},
-	{models.OperationResume, "Resume", "resume", "", true}, {models.OperationHold, "Put on hold", "hold", "pause", true},
-	{models.OperationAssign, "Assign people", "assign", "", false}, {models.OperationUpdate, "Edit", "edit", "", false},
-	{models.OperationReturn, "Return to the customer…", "return", "", false}, {models.OperationCancel, "Cancel…", "cancel", "", false},
-	{models.OperationApprove, "Review", "", "", false},
+	{models.OperationResume, "Resume", "resume", "", true, true}, {models.OperationAnswer, "Start work", startPath, "", true, true},
+	{models.OperationComplete, "Complete…", "complete", "check", true, false}, {models.OperationAnswer, "Answer and complete", "answers", "", true, false},
+	{models.OperationAssign, "Assign people", "assign", "", true, false}, {models.OperationHold, "Put on hold", "hold", "pause", false, true},
+	{models.OperationUpdate, "Edit", "edit", "", false, false}, {models.OperationReturn, "Return to the customer…", "return", "", false, false},
+	{models.OperationCancel, "Cancel…", "cancel", "", false, false},
 }
 
-// addActions adds the actions that the work order's status has, first those that the person may do.
+// addActions adds what the person may do, and why the person may not complete the work order.
 func (v *workOrderView) addActions(d records.WorkOrderDetail) {
-	next, status := v.next(d), models.WorkOrderStatus(d.Record.Status.Code)
-	var forbidden []actionRow
 	for _, a := range offeredActions {
 		row := actionRow{Name: a.name, Icon: a.icon, URL: v.Page + "/" + a.path}
 		if a.Operation == models.OperationComplete && len(d.Record.Consultants) > 0 && d.May(models.OperationComplete) {
@@ -266,56 +265,28 @@ func (v *workOrderView) addActions(d records.WorkOrderDetail) {
 			step := workOrderForm(d, nil)
 			row.Form = &step
 		}
-		switch {
-		case a.Operation == next && a.path != startPath:
+		switch status := models.WorkOrderStatus(d.Record.Status.Code); {
+		case !v.May[string(a.Operation)]:
+			if a.Operation == models.OperationComplete && status.Phase() == models.PhaseWorking {
+				v.Others = append(v.Others, actionRow{Name: strings.TrimSuffix(a.name, "…"), Why: questionsNamed(sentences(d.Forbidden[a.Operation]), d.Answers)})
+			}
+		case a.path == startPath && status == models.StatusInProgress, a.path == "answers" && v.Form == "":
+		case v.Next == nil && v.isNext(a):
 			row.Class = "primary"
 			v.Next = &row
-		case v.lacks(a, d.Customer, status):
-		case v.May[string(a.Operation)]:
+		default:
 			if a.Operation == models.OperationCancel {
 				row.Class = "danger"
 			}
 			v.AnswerLater = v.AnswerLater || a.path == "answers"
 			v.Others = append(v.Others, row)
-		case !d.May(a.Operation):
-			forbidden = append(forbidden, actionRow{Name: strings.TrimSuffix(a.name, "…"), Why: questionsNamed(sentences(d.Forbidden[a.Operation]), d.Answers)})
 		}
 	}
-	v.Others = append(v.Others, forbidden...)
 }
 
-// lacks reports whether the page has no use for the action, allowed or not, in this status.
-func (v *workOrderView) lacks(a offeredAction, customer string, status models.WorkOrderStatus) bool {
-	switch a.Operation {
-	case models.OperationResume:
-		return status != models.StatusOnHold
-	case models.OperationHold:
-		return status == models.StatusOnHold
-	case models.OperationApprove:
-		return status != models.StatusSentToInspection || v.May[string(a.Operation)]
-	case models.OperationReturn:
-		return customer == ""
-	case models.OperationAnswer:
-		return a.path == "answers" && v.Form == "" || a.path == startPath && (!v.May[string(a.Operation)] || status == models.StatusInProgress)
-	case models.OperationUpdate, models.OperationAssign, models.OperationComplete, models.OperationCompleteToReview,
-		models.OperationSendBack, models.OperationCancel:
-	}
-	return false
-}
-
-// next is what the person does next with the work order, "" for nothing or the review, whose form
-// the page shows. Someone is assigned next if no active person or team works on it.
-func (v *workOrderView) next(d records.WorkOrderDetail) models.Operation {
-	if d.May(models.OperationApprove) {
-		return ""
-	}
-	for _, operation := range []models.Operation{models.OperationResume, models.OperationComplete, models.OperationAnswer, models.OperationAssign} {
-		switch {
-		case !v.May[string(operation)], operation == models.OperationAnswer && v.Form == "":
-		case operation == models.OperationAssign && slices.ContainsFunc(v.People, func(p assignedRow) bool { return p.Works }):
-		default:
-			return operation
-		}
-	}
-	return ""
+// isNext reports whether the action can be what the person does next: a review, whose form the page shows, comes first,
+// and people are assigned if no active person or team works on it.
+func (v *workOrderView) isNext(a offeredAction) bool {
+	works := slices.ContainsFunc(v.People, func(p assignedRow) bool { return p.Works })
+	return a.next && !v.May[string(models.OperationApprove)] && (a.Operation != models.OperationAssign || !works)
 }

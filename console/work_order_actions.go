@@ -82,7 +82,21 @@ func (c *Console) reviewWorkOrder(r *request) error {
 		return models.Errorf(models.CodeInvalidRequest, "A review approves the work or sends it back.")
 	}
 	_, err = c.service.Records.ReviewWorkOrder(r.ctx(), r.actor(), f.key(r), r.Param("id"), records.Review{Approve: done == "approved", Comment: f.Value("comment")})
-	return r.finish(f, err, r.afterStep(c.renderWorkOrder, done))
+	after := r.afterStep(c.renderWorkOrder, done)
+	if err == nil {
+		r.goOn(&after, records.SearchReviews, workOrderURL)
+	}
+	return r.finish(f, err, after)
+}
+
+// goOn keeps the person in a queue: the next page shows its first work order, or the empty queue.
+func (r *request) goOn(after *outcome, queue records.WorkOrderSearch, page func(id string) string) {
+	next, err := r.console.service.Records.SearchWorkOrders(r.ctx(), r.actor(), queue, "", 1)
+	if err != nil || len(next.Items) == 0 { // the write is made, whatever comes next
+		after.to = shownWorkOrders{queue}.url()
+		return
+	}
+	after.to, after.done = page(next.Items[0].ID), after.done+"-next"
 }
 
 func (c *Console) unassignWorkOrder(r *request) error {
@@ -220,6 +234,8 @@ func (f form) chosenIdentities() []string {
 type assigneesView struct {
 	assigneeChoices
 	Title, Page string
+	// Queue is whoIncoming for a dispatcher who forwards one after the other, else "".
+	Queue string
 	// Workers are the names of those whom one button replaces, nil if the person may not.
 	Workers []string
 }
@@ -232,13 +248,13 @@ func (c *Console) renderAssignees(r *request, status int, entered *form) error {
 	if err != nil {
 		return err
 	}
-	f := workOrderForm(d, url.Values{"find": {r.Query("find")}}).orRejected(entered)
+	f := workOrderForm(d, url.Values{"find": {r.Query("find")}, "queue": {r.Query("queue")}}).orRejected(entered)
 	found, err := c.service.Records.WorkOrderAssignees(r.ctx(), r.actor(), d.Record.ID, f.Value("find"), f.chosenIdentities())
 	if err != nil {
 		return err
 	}
 	f.Error = withNames(f.Error, found.Choices)
-	view := assigneesView{assigneeChoices: newAssigneeChoices(f), Title: d.Record.Title, Page: workOrderURL(d.Record.ID)}
+	view := assigneesView{assigneeChoices: newAssigneeChoices(f), Queue: f.Value("queue"), Title: d.Record.Title, Page: workOrderURL(d.Record.ID)}
 	view.Choices, view.More = candidateOptions(found.Choices), found.More
 	if found.OnlyWorkers {
 		view.Roles = nil
@@ -267,8 +283,15 @@ func (c *Console) assignWorkOrder(r *request) error {
 	if err = f.checkChosen(); err == nil {
 		_, err = r.assign(r.ctx(), f.key(r), f, r.Param("id"))
 	}
-	return r.finish(f, err, r.afterStep(c.renderAssignees, done))
+	after := r.afterStep(c.renderAssignees, done)
+	if err == nil && f.Value("queue") == whoIncoming {
+		r.goOn(&after, records.SearchIncoming, forwardURL)
+	}
+	return r.finish(f, err, after)
 }
+
+// forwardURL is the form that gives an incoming work order to someone, and goes on with the next one.
+func forwardURL(id string) string { return workOrderURL(id) + "/assign?queue=" + whoIncoming }
 
 // stepReplace is the value of the button that replaces the workers.
 const stepReplace = "replace"

@@ -79,7 +79,6 @@ func TestTheWorkOrderPageShowsTheRecord(t *testing.T) {
 			t.Errorf("bob is offered %s", never)
 		}
 	}
-	page.Want(http.StatusOK, "The person may not cancel work orders on this node.", "The person may not assign work orders on this node.")
 	if page = s.SignedIn("cat").Get(path).Want(http.StatusOK, "Only an assigned worker may answer this work order"); strings.Contains(page.Body, path+"/integrations") {
 		t.Error("cat is shown the integrations without the permission")
 	}
@@ -105,9 +104,10 @@ func TestStepsOfAWorkOrder(t *testing.T) {
 		if got := statusOf(s, id); got != want {
 			t.Errorf("after %s the status is %s, want %s", action, got, want)
 		}
-		return v.Get(page.Location()).Want(http.StatusOK)
+		v.Get(page.Location()).Want(http.StatusOK) // after a review that is the queue
+		return v.Get(path).Want(http.StatusOK)
 	}
-	do(bob, "hold", "on_hold").Want(http.StatusOK, "On hold. It accepts no changes", "Resume", "A work order with the status &#34;On hold&#34; does not allow this.")
+	do(bob, "hold", "on_hold").Want(http.StatusOK, "On hold", "Resume")
 	do(cat, "resume", "open")
 	page := bob.Post(path+"/complete", bob.Get(path).Form()).Want(http.StatusUnprocessableEntity, "Required questions have no answer: “Filter state”, “Running hours”.")
 	if statusOf(s, id) != "open" || strings.Contains(page.Body, "Complete and send") {
@@ -236,8 +236,8 @@ func TestTwoPeopleOnAWorkOrder(t *testing.T) {
 
 var primaryButton = regexp.MustCompile(`class="(?:button )?primary"[^>]*>(?:<svg.*?</svg>)?([^<]+)<`)
 
-// The page has one primary action, what the person does next. The others are in a menu, where
-// those that are not possible have their reason.
+// The page has one primary action, what the person does next. A menu has the others, and why the person cannot
+// complete the work order.
 func TestTheNextActionIsPrimary(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
@@ -250,8 +250,8 @@ func TestTheNextActionIsPrimary(t *testing.T) {
 		}
 		return page
 	}
-	want("bob", path, "Answer").Want(http.StatusOK, `<button type="button" disabled>Complete</button><p class="muted">Required questions have no answer: “Filter state”, “Running hours”.</p>`)
-	want("cat", path, "").Want(http.StatusOK, `<button type="button" disabled>Edit</button><p class="muted">The person may not change work orders on this node.</p>`)
+	want("bob", path, "Start work").Want(http.StatusOK, `<button type="button" disabled>Complete</button><p class="muted">Required questions have no answer: “Filter state”, “Running hours”.</p>`)
+	wantNot(t, want("cat", path, ""), "Edit")
 	page := want("ann", path, "")
 	for _, other := range []string{"hold", "assign", "edit", "cancel"} {
 		page.Want(http.StatusOK, path+"/"+other)
@@ -303,7 +303,7 @@ func TestTheMenuOfActions(t *testing.T) {
 	b.SignIn("bob")
 	b.Open(path)
 	b.Click("main .drop > summary")
-	b.WantText("The person may not cancel work orders on this node.")
+	b.WantText("Put on hold")
 	b.Check("work-order-actions")
 	b.Open(path)
 	for _, leave := range []func(){
@@ -391,7 +391,7 @@ func TestGrantsOnAWorkOrder(t *testing.T) {
 		}
 	}
 	s.Exec(`UPDATE organizations SET read_only = true WHERE id = $1`, s.Acme.OrganizationID)
-	ann.Get(path).Want(http.StatusOK, "The organization is read-only; creating and changing work orders is not allowed.")
+	wantNot(t, ann.Get(path).Want(http.StatusOK), path+"/edit")
 	ann.Post(path+"/hold", ann.Get(path).Form()).Want(http.StatusForbidden, "read-only")
 }
 
@@ -451,6 +451,8 @@ func TestStepsOfAWorkOrderInABrowser(t *testing.T) {
 		b.Open(path)
 		b.Fill("comment", "The belt is loose.")
 		b.Press("Send back")
+		b.WantText("Sent back. Its workers are told")
+		b.Open(path)
 		b.WantText("Back from review", "The belt is loose.", "Ann Field sent the work order back")
 		b.Click("main .drop > summary")
 		b.Do(chromedp.DoubleClick(chromedp.CSS(`main form[action$="/hold"] button`)))
@@ -473,7 +475,7 @@ func TestStepsOfAWorkOrderInABrowser(t *testing.T) {
 		b.WantText("Cancelled", "A duplicate")
 		b.Open("/console/work-orders/" + inReview(t, s, "ann"))
 		b.Press("Approve")
-		b.WantText("Approved: the work order is complete.", "Ann Field approved the work order.")
+		b.WantText("Approved: the work order is complete.")
 	})
 }
 

@@ -19,6 +19,7 @@ func (c *Console) workOrderListRoutes(pages *gin.RouterGroup) {
 	pages.GET("/work-orders", c.signedIn(c.listWorkOrders))
 	pages.GET("/work-orders.csv", c.signedIn(c.exportWorkOrders))
 	pages.GET("/work-orders/count", c.signedIn(c.countWorkOrders))
+	pages.GET("/work-orders/load", c.signedIn(c.showLoad))
 }
 
 // workOrdersPerPage is the page size of the list.

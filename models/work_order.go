@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"time"
 )
 
 // WorkOrder is a row of work_orders.
@@ -113,6 +114,11 @@ func (s WorkOrderStatus) Phase() Phase {
 	default: // open, in progress
 		return PhaseWorking
 	}
+}
+
+// Overdue reports whether a work order of the status is overdue by the target date, which may be nil.
+func (s WorkOrderStatus) Overdue(target *Time, now time.Time) bool {
+	return target != nil && target.Before(now) && s.Phase() != PhaseClosed
 }
 
 // Operation is something that an actor does to a work order.

@@ -33,7 +33,7 @@ var examples = map[string][]string{
 	},
 	"millwright replay": {"millwright replay received/*.http --to http://127.0.0.1:8000/webhooks"},
 
-	"millwright health":            {"millwright health api"},
+	"millwright health":            {"millwright health --stuck"},
 	"millwright health api":        {"millwright health api"},
 	"millwright health worker":     {"millwright health worker"},
 	"millwright restored":          {"millwright restored postgres"},

@@ -19,6 +19,8 @@ import (
 	"go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/sdk/client"
 
+	"millwright/service"
+	"millwright/service/pages"
 	"millwright/workflows"
 )
 
@@ -30,10 +32,64 @@ const (
 )
 
 func healthCommand() *cobra.Command {
-	return commandGroup("health", "Check the API server or the worker process of this host; exits 0 only if it is healthy",
+	cmd := commandGroup("health", "Check the API server or the worker process of this host; exits 0 only if it is healthy",
 		healthOf("api", "Check that the API with these settings responds and reaches its database", checkAPI),
 		healthOf("worker", "Check that a worker process of this host polls every task queue in Temporal", checkWorker),
 	)
+	var stuck bool
+	var organization string
+	var out output
+	help := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !stuck {
+			return help(cmd, args)
+		}
+		return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) (err error) {
+			id := ""
+			if organization != "" {
+				if id, err = organizationID(ctx, svc, organization); err != nil {
+					return err
+				}
+			}
+			found, err := svc.Pages.Stuck(ctx, id)
+			if err != nil {
+				return err
+			}
+			return out.show(cmd, found, func(w io.Writer) { stuckTables(w, found) })
+		})
+	}
+	cmd.Flags().BoolVar(&stuck, "stuck", false, "list what is stuck: addresses with deliveries that have not arrived, records whose workflow is behind, mail that waits")
+	cmd.Flags().StringVar(&organization, "organization", "", "with --stuck: only what the organization with this key or id has")
+	out.flag(cmd)
+	return cmd
+}
+
+func stuckTables(w io.Writer, found pages.Stuck) {
+	if len(found.Addresses)+len(found.Records)+len(found.Mail) == 0 {
+		fmt.Fprintln(w, "Nothing is stuck.")
+	}
+	if len(found.Addresses) > 0 {
+		fmt.Fprintln(w, "ADDRESS\tORGANIZATION\tSTATE\tSINCE\tFAILED\tRETRYING\tHELD\tPENDING\t")
+		for _, a := range found.Addresses {
+			state, since := "on", ""
+			if a.Since != nil {
+				state, since = "failing", a.Since.String()
+			}
+			if !a.Enabled {
+				state = "off"
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t\n", a.WebhookID, a.OrganizationID, state, since, a.Failed, a.Retrying, a.Held, a.Pending)
+		}
+	}
+	if len(found.Records) > 0 {
+		fmt.Fprintln(w, "RECORD WHOSE WORKFLOW IS BEHIND\tORGANIZATION\tSINCE\t")
+		for _, r := range found.Records {
+			fmt.Fprintf(w, "%s\t%s\t%s\t\n", r.RecordID, r.OrganizationID, r.Since)
+		}
+	}
+	if len(found.Mail) > 0 {
+		waitingMailTable(w, found.Mail)
+	}
 }
 
 func healthOf(name, short string, check func(context.Context, settings) error) *cobra.Command {

@@ -159,3 +159,11 @@ func WakeMail(t *store.Tx) func(pgx.Rows) error {
 
 // tellsOperated reports whether the actor is told that an operator acted as that person.
 func (c Change) tellsOperated() bool { return c.Actor.Operated && !c.Decided }
+
+// OrganizationOfDirty selects the organization of the dirty record l.record_id, "" if the record is gone.
+const OrganizationOfDirty = `coalesce(CASE left(l.record_id, 4)
+			WHEN 'iss_' THEN (SELECT organization_id FROM feedback WHERE id = l.record_id LIMIT 1)
+			WHEN 'whk_' THEN (SELECT organization_id FROM webhooks WHERE id = l.record_id LIMIT 1)
+			WHEN 'dlv_' THEN (SELECT h.organization_id FROM open_deliveries d JOIN webhooks h ON h.id = d.webhook_id WHERE d.id = l.record_id LIMIT 1)
+			ELSE (SELECT organization_id FROM work_orders WHERE id = l.record_id LIMIT 1)
+			END, '')`

@@ -296,8 +296,8 @@ func TestRetiredNodesAtTheTop(t *testing.T) {
 	if level, err := f.Records.CreatableNodes(ctx, eve, "", ""); err != nil || len(level.Nodes) != 0 {
 		t.Errorf("a work order can be on %+v (%v)", level.Nodes, err)
 	}
-	if places, err := f.Records.FeedbackPlaces(ctx, eve, ""); err != nil || len(places.Nodes) != 0 {
-		t.Errorf("feedback can be on %+v (%v)", places.Nodes, err)
+	if places, err := f.Records.FeedbackPlaces(ctx, eve, "annex"); err != nil || len(places) != 0 {
+		t.Errorf("feedback can be on %+v (%v)", places, err)
 	}
 	if choices, err := f.Integrations.AssignmentChoices(ctx, eve); err != nil || len(choices.Nodes) != 0 {
 		t.Errorf("an integration can be assigned to %+v (%v)", choices.Nodes, err)

@@ -50,7 +50,7 @@ func TestWaitingForAServiceCompany(t *testing.T) {
 	s.Exec(`UPDATE work_orders SET status = 'sent_to_inspection' WHERE title = 'e'`)
 	s.Exec(`UPDATE work_orders SET status = 'complete', completed_at = now() WHERE id = $1`, closed)
 	for by, want := range map[string]string{
-		"pia": "overdue: c b, incoming: b a e, later: d", "ola": "overdue: c", "bob": "overdue: b h",
+		"pia": "incoming: b a e, overdue: c, later: d", "ola": "overdue: c", "bob": "overdue: b h",
 	} {
 		servicetest.Expect(t, by, queueOf(s, by), want)
 	}

@@ -2,6 +2,7 @@ package records_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -216,6 +217,8 @@ func TestGiveFeedback(t *testing.T) {
 		"a long subject":       {"ann", "HQ", records.NewFeedback{Subject: wide}, "/subject"},
 		"a long description":   {"ann", "HQ", records.NewFeedback{Subject: "x", Description: &long}, "/description"},
 		"a long external id":   {"ann", "HQ", records.NewFeedback{Subject: "x", ExternalID: &wide}, "/external_id"},
+		"by words":             {"ann", "headquarters ahu", records.NewFeedback{Subject: "It leaks"}, "ok"},
+		"words of several":     {"ann", "1", records.NewFeedback{Subject: "It leaks"}, "/node"},
 		"all wrong":            {"ann", s.ID("annex"), records.NewFeedback{Subject: ""}, "/subject /node"},
 		"without permission":   {"bob", s.ID("ahu1"), records.NewFeedback{Subject: "It leaks"}, "permission_denied"},
 		"no permission, codes": {"bob", "AHU-1", records.NewFeedback{Subject: "It leaks"}, "/node"},
@@ -233,33 +236,53 @@ func TestGiveFeedback(t *testing.T) {
 	}
 }
 
-// The places to give feedback are the uppermost nodes with the permission.
+// Places to give feedback are found by ids, codes and words of them and of those above, in any order.
 func TestFeedbackPlaces(t *testing.T) {
 	s := servicetest.NewHarness(t)
-	for by, want := range map[string][]string{"ann": {"Headquarters"}, "eve": {"Annex"}, "bob": nil, "pia": nil} {
-		places, err := s.Records.FeedbackPlaces(t.Context(), s.As(by), "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		var names []string
-		for _, n := range places.Nodes {
-			names = append(names, n.Name)
-		}
-		if !slices.Equal(names, want) || places.Chosen != nil {
-			t.Errorf("%s: %v %v", by, names, places.Chosen)
-		}
-	}
-	for node, want := range map[string]string{"AHU-1": "AHU 1", s.ID("fan1"): "Fan 1", s.ID("annex"): "", s.ID("depot"): "", "nowhere": ""} {
-		places, err := s.Records.FeedbackPlaces(t.Context(), s.As("ann"), node)
+	for words, want := range map[string]string{
+		"AHU-1": "AHU 1", s.ID("fan1"): "Fan 1", s.ID("annex"): "", s.ID("depot"): "", "nowhere": "", "": "", "1 fan": "Fan 1", "headquarters fan": "Fan 1", "headquarters nowhere": "",
+	} {
+		places, err := s.Records.FeedbackPlaces(t.Context(), s.As("ann"), words)
 		if err != nil {
 			t.Fatal(err)
 		}
 		got := ""
-		if places.Chosen != nil {
-			got = places.Chosen.Name
+		if len(places) > 0 {
+			got = places[0].Name
 		}
-		servicetest.Expect(t, node, got, want)
+		servicetest.Expect(t, words, got, want)
 	}
+	for _, by := range []string{"bob", "pia"} {
+		if places, err := s.Records.FeedbackPlaces(t.Context(), s.As(by), "ahu"); err != nil || len(places) != 0 {
+			t.Errorf("%s gives feedback on %v: %v", by, places, err)
+		}
+	}
+}
+
+// People see what became of their reports, also where they may not read feedback, and no one else's.
+func TestOwnFeedback(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	give(s, "erp", "ahu1", "Another's")
+	s.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) VALUES ($1, $2, $3, $4)`, s.ID("hvac"), s.ID("dan"), s.ID("creating"), s.Acme.OrganizationID)
+	own := func() string {
+		t.Helper()
+		found, err := s.Records.OwnFeedback(t.Context(), s.As("dan"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for _, f := range found {
+			all = append(all, fmt.Sprint(f.Subject, " at ", f.Place, " ", f.Status, " ", f.WorkOrder))
+		}
+		return strings.Join(all, ", ")
+	}
+	first, second := give(s, "dan", "ahu1", "It rattles"), give(s, "dan", "hvac", "It is cold")
+	servicetest.Expect(t, "new", own(), "It is cold at HVAC open , It rattles at AHU 1 open ")
+	s.Exec(`UPDATE work_orders SET feedback_id = $1 WHERE id = $2`, first, s.NewWorkOrder([]string{"bob"}, nil))
+	s.MustWrite(s.Records.ResolveFeedback(t.Context(), s.As("ann"), store.NoKey, second))
+	servicetest.Expect(t, "later", own(), "It is cold at HVAC resolved , It rattles at AHU 1 open open")
+	s.Exec(`DELETE FROM assignments WHERE identity_id = $1`, s.ID("dan"))
+	servicetest.Expect(t, "without the permission", own(), "")
 }
 
 // Opening a notice opens its record only if the person may read that.

@@ -13,7 +13,7 @@ import (
 
 // maxCountLooked limits the work orders that a count looks at. One that is both assigned to someone and on a node
 // that the actor reads counts twice here.
-const maxCountLooked = 25_000
+const maxCountLooked = 20_000
 
 // WorkOrderCount is the number of work orders of a search, up to models.MaxCounted. More is true if there may be more:
 // with filters that few match, in an organization with very many.

@@ -17,7 +17,7 @@ import (
 type QueueSection struct {
 	// Search finds the section's work orders, by due.
 	Search WorkOrderSearch
-	// Items are the first ones. Count counts those that were found; More is true if there may be
+	// Items are the first ones that no section before has: by day, then by priority, then by time. Count counts those that were found; More is true if there may be
 	// more, because a bounded number of work orders are looked at: CountWorkOrders tells.
 	Items []WorkOrderItem
 	Count int
@@ -29,7 +29,7 @@ type Queue struct {
 	// Manages is true for inventory managers and administrators, whose due work is what they may
 	// read; the due work of others is theirs.
 	Manages bool
-	// Sections are those that have a work order, in the order of what comes first.
+	// Sections are those that have Items, in the order of what comes first.
 	Sections []QueueSection
 }
 
@@ -44,7 +44,8 @@ var (
 	SearchNoOne    = WorkOrderSearch{NoOneCan: true, ByDue: true}
 )
 
-// queueSearches are the sections of a queue.
+// queueSearches are the sections of a queue: a work order is in the first that finds it, so those that want something
+// else than the work come before those by due.
 func queueSearches(manages bool, zone string) []WorkOrderSearch {
 	due := func(d Due) WorkOrderSearch {
 		if !manages || d == DueLater {
@@ -52,17 +53,17 @@ func queueSearches(manages bool, zone string) []WorkOrderSearch {
 		}
 		return WorkOrderSearch{Due: d, Zone: zone, ByDue: true}
 	}
-	all := []WorkOrderSearch{SearchBack, due(DueOverdue), due(DueToday), due(DueWeek), SearchReviews, SearchIncoming}
+	all := []WorkOrderSearch{SearchBack, SearchReviews, SearchIncoming}
 	if manages {
 		all = append(all, SearchNoOne)
 	}
-	return append(all, due(DueLater))
+	return append(all, due(DueOverdue), due(DueToday), due(DueWeek), due(DueLater))
 }
 
 // queuedWorkOrder is a row of a queue: a work order of the section, the count of which every row has.
 type queuedWorkOrder struct {
 	foundWorkOrder
-	Section, Total int
+	Section, Nth, Total int
 	// CutRanges are the beginnings of the ranges of dates that have more.
 	CutRanges []string
 }
@@ -96,6 +97,9 @@ var managesQuery = store.Fill(`SELECT `+access.IsAdmin+` OR EXISTS (SELECT FROM 
 // queueLooked limits the work orders of each range of dates that a queue looks at.
 const queueLooked = 100
 
+// byUrgency is the order of a section's work orders.
+const byUrgency = `date_trunc('day', m.target_date AT TIME ZONE @zone) NULLS LAST, array_position(ARRAY['high', 'medium', 'low'], m.priority) NULLS LAST, m.key`
+
 // queueSQL builds the query of the first work orders of each section, and of how many there are.
 // The candidates are the work orders of the person and, for a manager, of each range of dates.
 func (f *workOrderFinder) queueSQL(sections []WorkOrderSearch) string {
@@ -110,17 +114,20 @@ func (f *workOrderFinder) queueSQL(sections []WorkOrderSearch) string {
 		f.search, f.section = section, strconv.Itoa(i)
 		matches[i] = `CASE WHEN ` + strings.Join(f.filters(section.statuses()), " AND ") + ` THEN ` + f.section + ` END`
 	}
+	f.Args["zone"] = f.zone.String()
 	return candidates + `, matched AS MATERIALIZED (
-		SELECT m.*, row_number() OVER (PARTITION BY m.section ORDER BY m.key) AS nth FROM (
-			SELECT c.id, c.key, unnest(array_remove(ARRAY[` + strings.Join(matches, ",\n\t\t\t\t") + `], NULL)) AS section
+		SELECT c.id, c.key, {w}.target_date, {w}.priority, array_remove(ARRAY[` + strings.Join(matches, ",\n\t\t\t") + `], NULL) AS sections
 			FROM (SELECT id, min(key) AS key, ` + waysOf + ` FROM scanned GROUP BY id) c
 			CROSS JOIN LATERAL ` + lookedUp(`c.id`) + ` {w}
-			WHERE ` + readable + `) m
+			WHERE ` + readable + `
+	), placed AS MATERIALIZED (
+		SELECT m.id, m.key, m.sections[1] AS section, row_number() OVER (PARTITION BY m.sections[1] ORDER BY ` + byUrgency + `) AS nth
+			FROM matched m WHERE m.sections <> '{}'
 	), cut AS MATERIALIZED (
 		SELECT st FROM gathered WHERE key IS NOT NULL GROUP BY source, st HAVING count(*) >= min(cut)
-	)` + shownWorkOrders(`(SELECT * FROM matched WHERE nth <= `+strconv.Itoa(MaxQueued)+`)`, `, 0 AS cuts, f.key, f.section,
-			(SELECT count(*) FROM matched m WHERE m.section = f.section) AS total, ARRAY(SELECT st FROM cut) AS cut_ranges`) + `
-	ORDER BY section, key`
+	)` + shownWorkOrders(`(SELECT * FROM placed WHERE nth <= `+strconv.Itoa(MaxQueued)+`)`, `, 0 AS cuts, f.key, f.section, f.nth,
+			(SELECT count(*) FROM matched m WHERE f.section = ANY (m.sections)) AS total, ARRAY(SELECT st FROM cut) AS cut_ranges`) + `
+	ORDER BY section, nth`
 }
 
 // queue makes the queue of the rows. Errors: one that cannot be decoded.

@@ -83,7 +83,7 @@ func (r *foundWorkOrder) show(item *WorkOrderItem, now models.Time) {
 	item.WorkOrder = r.WorkOrder
 	item.Customer = store.TextOf(r.Customer)
 	item.Node = *r.Inventory
-	item.Overdue = r.TargetDate != nil && r.TargetDate.Before(now.Time) && r.Status.Phase() != models.PhaseClosed
+	item.Overdue = r.Status.Overdue(r.TargetDate, now.Time)
 	byID := make(map[string]models.NamedIdentity, len(r.People))
 	for _, one := range r.People {
 		byID[one.IdentityID] = one

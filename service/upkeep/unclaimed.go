@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"millwright/service/effects"
 	"millwright/service/store"
 	"millwright/service/webhooks"
 )
@@ -34,12 +35,7 @@ var sweptQueries = struct{ addresses, dirty, mails string }{
 			AND NOT EXISTS (SELECT FROM webhook_leases m WHERE m.webhook_id = h.id AND m.leased_until > $2)
 		LIMIT $3`,
 	dirty: `
-		SELECT l.record_id, coalesce(CASE left(l.record_id, 4)
-			WHEN 'iss_' THEN (SELECT organization_id FROM feedback WHERE id = l.record_id LIMIT 1)
-			WHEN 'whk_' THEN (SELECT organization_id FROM webhooks WHERE id = l.record_id LIMIT 1)
-			WHEN 'dlv_' THEN (SELECT h.organization_id FROM open_deliveries d JOIN webhooks h ON h.id = d.webhook_id WHERE d.id = l.record_id LIMIT 1)
-			ELSE (SELECT organization_id FROM work_orders WHERE id = l.record_id LIMIT 1)
-			END, '')
+		SELECT l.record_id, ` + effects.OrganizationOfDirty + `
 		FROM (SELECT record_id, since FROM dirty_records WHERE since < $1 ORDER BY since LIMIT $2) l ORDER BY l.since`,
 	mails: `
 		SELECT o.id, o.id FROM organizations o

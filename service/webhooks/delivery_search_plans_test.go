@@ -18,7 +18,7 @@ func TestSearchesKeepRightPlans(t *testing.T) {
 	f.Exec(`DELETE FROM open_deliveries`)
 	f.Exec(`DELETE FROM deliveries`)
 	f.Exec(`VACUUM ANALYZE`)
-	const limit, latest, overview, list = 20, "latest of a record", "overview", "operator's list"
+	const limit, latest, stuck, list = 20, "latest of a record", "what is stuck", "operator's list"
 	hour := servicetest.Start.Add(-12 * time.Hour)
 	searches := map[string]struct {
 		search webhooks.DeliverySearch
@@ -34,7 +34,7 @@ func TestSearchesKeepRightPlans(t *testing.T) {
 		"of a type":     {webhooks.DeliverySearch{Type: models.EventIssueResolved}, 30_000},
 		"3xx":           {webhooks.DeliverySearch{Response: "3xx"}, 60_000},
 		latest:          {webhooks.DeliverySearch{}, 1000},
-		overview:        {webhooks.DeliverySearch{}, 3000},
+		stuck:           {webhooks.DeliverySearch{}, 8000},
 		list:            {webhooks.DeliverySearch{WebhookID: f.ID("reader_hook")}, 1000},
 	}
 	run := func(name string, search webhooks.DeliverySearch) {
@@ -43,8 +43,8 @@ func TestSearchesKeepRightPlans(t *testing.T) {
 		switch name {
 		case latest:
 			_, err = f.Pages.WhoSees(t.Context(), f.As("ann"), record)
-		case overview:
-			_, err = f.Webhooks.DeliveryOverview(t.Context(), f.As("ann"))
+		case stuck:
+			_, err = f.Pages.StuckForPerson(t.Context(), f.As("ann"))
 		case list:
 			_, err = f.Webhooks.Deliveries(t.Context(), webhooks.DeliveryFilter{WebhookID: search.WebhookID, Limit: limit})
 		default:
