@@ -31,8 +31,9 @@ type logView struct {
 type logFilterView struct {
 	Action           []option
 	Record, From, To string
-	Actor, ActorName string
-	Zone             string
+	// Actor is the id of a link, whose name is ActorName if a row has it; Who is the field.
+	Actor, ActorName, Who string
+	Zone                  string
 }
 
 type logRow struct {
@@ -59,12 +60,18 @@ const timeInput = "2006-01-02T15:04"
 
 // logFilter reads the filters of the URL, with their parameters for links.
 func (r *request) logFilter() (pages.LogFilter, []string, error) {
-	f := pages.LogFilter{ActorID: r.Query("who"), Action: r.Query("what"), RecordID: models.Trim(r.Query("record"))}
+	who := models.Trim(r.Query("who"))
+	f := pages.LogFilter{Action: r.Query("what"), RecordID: models.Trim(r.Query("record"))}
+	if models.IsID(who, models.PrefixIdentity) {
+		f.ActorID = who
+	} else {
+		f.ActorName = who
+	}
 	var err error
 	if f.From, f.To, err = r.period(); err != nil {
 		return f, nil, err
 	}
-	return f, []string{"who", f.ActorID, "what", f.Action, "record", f.RecordID, "from", r.Query("from"), "to", r.Query("to")}, nil
+	return f, []string{"who", who, "what", f.Action, "record", f.RecordID, "from", r.Query("from"), "to", r.Query("to")}, nil
 }
 
 func (c *Console) listLog(r *request) error {
@@ -78,7 +85,7 @@ func (c *Console) listLog(r *request) error {
 		return err
 	}
 	view := logView{
-		Filter: logFilterView{Action: choose(logGroups, filter.Action), Record: filter.RecordID, From: r.Query("from"), To: r.Query("to"), Actor: filter.ActorID, Zone: r.zone.String()},
+		Filter: logFilterView{Action: choose(logGroups, filter.Action), Record: filter.RecordID, From: r.Query("from"), To: r.Query("to"), Actor: filter.ActorID, Who: filter.ActorName, Zone: r.zone.String()},
 		CSV:    linkTo("/log.csv", parameters...), SearchedTo: r.optionalMoment(page.SearchedTo),
 	}
 	view.Pager, view.Clear = pagesOf("/log", parameters, position(filter.Before), position(page.Next))

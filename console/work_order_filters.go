@@ -23,7 +23,7 @@ func (r *request) workOrderSearch() shownWorkOrders {
 	}
 	q := shownWorkOrders{records.WorkOrderSearch{
 		Text: text("q"), Status: models.WorkOrderStatus(status), ToDo: toDo, Priority: models.Priority(text("priority")),
-		Node: text("node"), OnlyNode: text("only") != "" && text("node") != "", Assignee: text("assignee"), Creator: text("by"),
+		Node: text("node"), OnlyNode: text("only") != "" && text("node") != "", Assignee: text("assignee"), Creator: text("by"), Customer: text("customer"),
 		CreatorKind: models.IdentityKind(text("kind")), ExternalID: text("external"), Due: records.Due(text("due")), Review: records.ReviewWait(text("review")),
 		NoOneCan: text("who") == whoNoOne, Incoming: text("who") == whoIncoming,
 	}}
@@ -82,7 +82,7 @@ func (q shownWorkOrders) who() string {
 func (q shownWorkOrders) parameters() []string {
 	return []string{
 		"q", q.Text, "status", q.status(), "priority", string(q.Priority), "node", q.Node, "only", when(q.OnlyNode, "yes"), "assignee", q.Assignee,
-		"by", q.Creator, "kind", string(q.CreatorKind), "external", q.ExternalID, "due", string(q.Due), "review", string(q.Review),
+		"by", q.Creator, "customer", q.Customer, "kind", string(q.CreatorKind), "external", q.ExternalID, "due", string(q.Due), "review", string(q.Review),
 		"who", q.who(), "sort", when(q.InProcess() && !q.ByDue, sortNewest),
 	}
 }
@@ -114,6 +114,9 @@ type workOrderFilterView struct {
 	Text                    string
 	Status, Priority, Due   []option
 	Node, Assignee, Creator string
+	// Customer is a filter for people with incoming work orders, for whom HasCustomers is true.
+	Customer     string
+	HasCustomers bool
 	// Kept are parameters without a field: the order, and filters of links.
 	Kept []namedValue
 }
@@ -138,7 +141,7 @@ func workOrderFilterViewOf(q shownWorkOrders) workOrderFilterView {
 	}
 	return workOrderFilterView{
 		Text: q.Text, Status: choose(statuses, when(q.WorkOrderSearch != searchToDo, q.status())), Priority: choose(priorities, string(q.Priority)),
-		Due: choose(dues, string(q.Due)), Node: q.Node, Assignee: q.Assignee, Creator: q.Creator, Kept: kept,
+		Due: choose(dues, string(q.Due)), Node: q.Node, Assignee: q.Assignee, Creator: q.Creator, Customer: q.Customer, Kept: kept,
 	}
 }
 
@@ -200,6 +203,7 @@ func (r *request) namedFilters(q shownWorkOrders, names records.SearchNames) []s
 	add(q.Node != "", where, func(q *shownWorkOrders) { q.Node, q.OnlyNode = "", false })
 	add(q.Assignee != "", "assigned to "+whoIs(q.Assignee, names.Assignees), func(q *shownWorkOrders) { q.Assignee = "" })
 	add(q.Creator != "", "created by "+whoIs(q.Creator, names.Creators), func(q *shownWorkOrders) { q.Creator = "" })
+	add(q.Customer != "", "customer “"+q.Customer+"”", func(q *shownWorkOrders) { q.Customer = "" })
 	add(q.CreatorKind != "", "created by "+creatorTexts[q.CreatorKind], func(q *shownWorkOrders) { q.CreatorKind = "" })
 	add(q.ExternalID != "", "external id "+q.ExternalID, func(q *shownWorkOrders) { q.ExternalID = "" })
 	add(q.Review != "", reviewTexts[q.Review], func(q *shownWorkOrders) { q.Review = "" })

@@ -124,9 +124,14 @@ func (s *throwaway) stop() {
 
 // run runs the command on the stack until it ends.
 func (s *throwaway) run(path string, signals <-chan os.Signal, opts ExecOptions) (int, error) {
+	dir, err := devDir(os.Getenv("DEV_DIR"))
+	if err != nil {
+		return 126, err
+	}
 	cmd := exec.Command(path, opts.Command[1:]...)
 	cmd.Args[0] = opts.Command[0]
-	cmd.Env = append(os.Environ(), s.env...)
+	// The settings of `make run`, which a terminal may have, are of another stack.
+	cmd.Env = append(newEnviron(os.Environ(), readEnv(envFile(dir))).list(), s.env...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	// A killed test leaves its child processes running; the guard kills them.
 	death := process.Guarded(s.self, cmd)

@@ -30,7 +30,7 @@ func newCheckout(t *testing.T) *checkout {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &checkout{dir: openDirectory(t), ports: ports, env: os.Environ()}
+	c := &checkout{dir: openDirectory(t), ports: ports, env: newEnviron(os.Environ(), readEnv("../../.dev/env")).list()}
 	for i, name := range []string{"API_PORT", "TEMPORAL_PORT", "TEMPORAL_UI_PORT", "API_METRICS_PORT", "WORKER_METRICS_PORT"} {
 		c.env = append(c.env, fmt.Sprintf("%s=%d", name, ports[i]))
 	}

@@ -54,6 +54,9 @@ func TestWaitingForAServiceCompany(t *testing.T) {
 	} {
 		servicetest.Expect(t, by, queueOf(s, by), want)
 	}
+	for _, test := range []struct{ by, customer, want string }{{"pia", "acme", listed("pia", records.WorkOrderSearch{})}, {"pia", "acme nowhere", ""}, {"pia", "polar", ""}, {"ola", "acme", ""}} {
+		servicetest.Expect(t, test.by+" of "+test.customer, listed(test.by, records.WorkOrderSearch{Customer: test.customer}), test.want)
+	}
 	incoming := records.WorkOrderSearch{Incoming: true}
 	for by, want := range map[string]string{"pia": "e b a", "ola": "", "ann": "", "bob": ""} {
 		servicetest.Expect(t, "Incoming of "+by, listed(by, incoming), want)

@@ -33,6 +33,8 @@ var LogTopics = []string{"work_order", "issue", "integration", "webhook", "deliv
 // LogFilter restricts a list of Log Records. Empty fields restrict nothing.
 type LogFilter struct {
 	ActorID, RecordID string
+	// ActorName is a part of the name under which someone acted, in any case.
+	ActorName string
 	// Action is an action, or the part before the dot: all about integrations.
 	Action   string
 	From, To time.Time
@@ -74,7 +76,7 @@ func (s *Pages) LogRecords(ctx context.Context, actor store.Actor, organizationI
 				return nil
 			}
 			args := pgx.NamedArgs{
-				"organization": organization, "before": before, "after": after, "limit": limit + 1, "scan": scan, "actor": filter.ActorID,
+				"organization": organization, "before": before, "after": after, "limit": limit + 1, "scan": scan, "actor": filter.ActorID, "name": filter.ActorName,
 				"record": filter.RecordID, "action": filter.Action, "from": models.TimeOf(filter.From), "identity": string(models.PrefixIdentity) + "_%",
 			}
 			sql, values := store.Numbered(logQuery(filter), args)
@@ -109,7 +111,9 @@ func (s *Pages) LogRecords(ctx context.Context, actor store.Actor, organizationI
 }
 
 // isSparse reports whether entries that do not match are looked at too.
-func (f LogFilter) isSparse() bool { return f.ActorID != "" || f.Action != "" || !f.From.IsZero() }
+func (f LogFilter) isSparse() bool {
+	return f.ActorID != "" || f.ActorName != "" || f.Action != "" || !f.From.IsZero()
+}
 
 // logRow is an entry, or the last one that a page looked at.
 type logRow struct {
@@ -150,6 +154,9 @@ func logQuery(filter LogFilter) string {
 	matching := `true`
 	if filter.ActorID != "" {
 		matching += ` AND x.actor_id = @actor`
+	}
+	if filter.ActorName != "" {
+		matching += ` AND position(lower(@name) IN lower(x.actor_name)) > 0`
 	}
 	if filter.Action != "" {
 		matching += ` AND (x.action = @action OR starts_with(x.action, @action || '.'))`

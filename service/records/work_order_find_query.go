@@ -237,6 +237,11 @@ func (f *workOrderFinder) filters(statuses []string) []string {
 	if f.search.Creator != "" {
 		add(`{w}.created_by = ANY (@creators)`, "", nil)
 	}
+	if f.search.Customer != "" {
+		add(`{w}.organization_id IN (SELECT s.customer_id FROM service_companies s JOIN identities i ON i.id = s.customer_id
+			WHERE s.company_id = @organization AND i.words @@ @customer::tsquery) AND `+access.IncomingWorkOrders,
+			"customer", models.WordQuery(models.SearchWords(f.search.Customer), ""))
+	}
 	if f.search.CreatorKind != "" {
 		add(`(SELECT i.kind FROM identities i WHERE i.id = {w}.created_by) = @kind`, "kind", string(f.search.CreatorKind))
 	}

@@ -40,6 +40,8 @@ type WorkOrderSearch struct {
 	OnlyNode bool
 	// Assignee and Creator are SearchMe, an identity's id, or a part of a name.
 	Assignee, Creator string
+	// Customer are words of the name of a customer, for people with incoming work orders.
+	Customer string `json:",omitempty"`
 	// CreatorKind is models.KindPerson or models.KindIntegration.
 	CreatorKind models.IdentityKind
 	ExternalID  string
@@ -132,7 +134,7 @@ func (q WorkOrderSearch) check() error {
 	case q.Review != "" && q.Review != ReviewByAnyone && q.Review != ReviewByMe:
 		return bad("A review is awaited from anyone or from me, not from %q.", q.Review)
 	}
-	for _, text := range []string{q.Text, q.Node, q.Assignee, q.Creator, q.ExternalID} {
+	for _, text := range []string{q.Text, q.Node, q.Assignee, q.Creator, q.ExternalID, q.Customer} {
 		if utf8.RuneCountInString(text) > maxSearchText {
 			return bad("A text to search for has at most %d characters.", maxSearchText)
 		}
