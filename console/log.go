@@ -31,7 +31,7 @@ type logView struct {
 type logFilterView struct {
 	Action           []option
 	Record, From, To string
-	// Actor is the id of a link, whose name is ActorName if a row has it; Who is the field.
+	// Actor is the id of a link, ActorName its name if a row has it. The field has the text in Who.
 	Actor, ActorName, Who string
 	Zone                  string
 }
