@@ -39,6 +39,7 @@ var blankFields = map[string]string{
 	"GET /console/webhooks/:id/deliveries record":    sameAsEmpty,
 	"GET /console/work-orders assignee":              sameAsEmpty,
 	"GET /console/work-orders by":                    sameAsEmpty,
+	"GET /console/work-orders customer":              sameAsEmpty,
 	"GET /console/work-orders external":              sameAsEmpty,
 	"GET /console/work-orders node":                  sameAsEmpty,
 	"GET /console/work-orders q":                     sameAsEmpty,

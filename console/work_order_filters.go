@@ -114,7 +114,7 @@ type workOrderFilterView struct {
 	Text                    string
 	Status, Priority, Due   []option
 	Node, Assignee, Creator string
-	// Customer is a filter for people with incoming work orders, for whom HasCustomers is true.
+	// Customer is a filter of a list with customers' work orders, for which HasCustomers is true.
 	Customer     string
 	HasCustomers bool
 	// Kept are parameters without a field: the order, and filters of links.

@@ -135,7 +135,7 @@ func (c *Console) listWorkOrders(r *request) error {
 		return err
 	}
 	view.Filter = workOrderFilterViewOf(search)
-	view.Filter.HasCustomers = r.may(models.GrantIncomingWorkOrders)
+	view.Filter.HasCustomers = search.Customer != "" || slices.ContainsFunc(view.Rows, func(row workOrderRow) bool { return row.Customer != "" })
 	view.Shortcuts, view.Filters = r.workOrderShortcuts(search), r.namedFilters(search, names)
 	if search.WorkOrderSearch != searchToDo {
 		view.Clear = shownWorkOrders{searchToDo}.url()

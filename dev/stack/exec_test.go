@@ -77,7 +77,7 @@ func processExists(t *testing.T, line string) bool {
 // A terminal that has the settings of `make run` has them for that stack only.
 func TestExecLeavesTheSettingsOfRunOut(t *testing.T) {
 	useTempDir(t)
-	cmd := devstack(t, "exec", "--no-temporal", "sh", "-c", `echo "$SECRET_SEALING_KEYS,$MILLWRIGHT_ADDR"`)
+	cmd := devstack(t, "exec", "sh", "-c", `echo "$SECRET_SEALING_KEYS,$MILLWRIGHT_ADDR"`)
 	cmd.Dir = openDirectory(t)
 	if err := os.MkdirAll(filepath.Join(cmd.Dir, ".dev"), 0o700); err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestExecLeavesTheSettingsOfRunOut(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(cmd.Dir, ".dev", "env"), []byte("export SECRET_SEALING_KEYS='of run'\nexport MILLWRIGHT_ADDR=':1'\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd.Env = append(os.Environ(), "SECRET_SEALING_KEYS=of run", "MILLWRIGHT_ADDR=another")
+	cmd.Env = append(cmd.Environ(), "SECRET_SEALING_KEYS=of run", "MILLWRIGHT_ADDR=another")
 	if out, err := cmd.Output(); err != nil || string(out) != ",another\n" {
 		t.Errorf("the command sees %q (%v)", out, err)
 	}
