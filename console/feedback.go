@@ -236,7 +236,8 @@ func (c *Console) giveFeedback(r *request) error {
 	if err != nil {
 		return err
 	}
-	if words := f.Value("words"); words != f.Value("searched") || f.Value("node") == "" && words != "" { // other words than the places are of
+	// With a choice of places, the words count if they are others than those searched for, or nothing is chosen.
+	if words := f.Value("words"); f.Values.Has("words") && (words != f.Value("searched") || f.Value("node") == "") {
 		f.Values.Set("node", words)
 	}
 	result, err := c.service.Records.GiveFeedback(r.ctx(), r.actor(), f.key(r), f.Value("node"), records.NewFeedback{Subject: f.Value("subject"), Description: f.Optional("description")})

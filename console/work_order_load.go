@@ -7,8 +7,8 @@ import (
 // loadView is who has how much to do.
 type loadView struct {
 	Rows []loadRow
-	// NoOneCan is the work that no one can do.
-	NoOneCan workOrderCount
+	// NoOneCan links to the work that no one can do, nil without any.
+	NoOneCan *shortcut
 	// MoreRows and More are of records.Load.
 	MoreRows, More bool
 }
@@ -35,7 +35,7 @@ func (c *Console) showLoad(r *request) error {
 	}
 	view := loadView{MoreRows: load.MoreRows, More: load.More}
 	if load.NoOneCan.N > 0 {
-		view.NoOneCan = workOrderCount{Text: counted(load.NoOneCan.N, "work order", "work orders"), List: shownWorkOrders{records.SearchNoOne}.url()}
+		view.NoOneCan = &shortcut{Text: countText(load.NoOneCan), URL: shownWorkOrders{records.SearchNoOne}.url()}
 	}
 	for _, l := range load.Rows {
 		row := loadRow{Name: l.Name, Kind: identityKinds[l.Kind]}

@@ -206,11 +206,14 @@ func (c *Console) countWorkOrders(r *request) error {
 	if err != nil {
 		return err
 	}
-	view := workOrderCount{Text: counted(count.N, "work order", "work orders"), List: search.url()}
+	return workOrderCountPage.fragment(r, workOrderCount{Text: countText(count), List: search.url()})
+}
+
+func countText(count records.WorkOrderCount) string {
 	if count.More {
-		view.Text = fmt.Sprintf("%d or more work orders", count.N)
+		return fmt.Sprintf("%d or more work orders", count.N)
 	}
-	return workOrderCountPage.fragment(r, view)
+	return counted(count.N, "work order", "work orders")
 }
 
 // nodeURLs returns the pages of the work orders' nodes, of those that the person sees.

@@ -44,12 +44,10 @@ func healthCommand() *cobra.Command {
 		if !stuck {
 			return help(cmd, args)
 		}
-		return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) (err error) {
-			id := ""
-			if organization != "" {
-				if id, err = organizationID(ctx, svc, organization); err != nil {
-					return err
-				}
+		return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
+			id, err := anyOrganizationID(ctx, svc, organization)
+			if err != nil {
+				return err
 			}
 			found, err := svc.Pages.Stuck(ctx, id)
 			if err != nil {

@@ -39,12 +39,10 @@ func integrationsCommand() *cobra.Command {
 
 func listIntegrationsCommand() *cobra.Command {
 	var organization string
-	cmd := listCommand("list", "List integrations, oldest first", func(ctx context.Context, _ *cobra.Command, svc *service.Service) (found []integrations.Record, err error) {
-		id := ""
-		if organization != "" {
-			if id, err = organizationID(ctx, svc, organization); err != nil {
-				return nil, err
-			}
+	cmd := listCommand("list", "List integrations, oldest first", func(ctx context.Context, _ *cobra.Command, svc *service.Service) ([]integrations.Record, error) {
+		id, err := anyOrganizationID(ctx, svc, organization)
+		if err != nil {
+			return nil, err
 		}
 		return svc.Integrations.List(ctx, id)
 	}, integrationsTable)

@@ -19,12 +19,9 @@ func mailCommand() *cobra.Command {
 func listMailCommand() *cobra.Command {
 	var organization string
 	cmd := listCommand("list", "List what waits to be mailed, oldest first, with why it waits", func(ctx context.Context, _ *cobra.Command, svc *service.Service) ([]effects.WaitingMail, error) {
-		id := ""
-		if organization != "" {
-			var err error
-			if id, err = organizationID(ctx, svc, organization); err != nil {
-				return nil, err
-			}
+		id, err := anyOrganizationID(ctx, svc, organization)
+		if err != nil {
+			return nil, err
 		}
 		return svc.Effects.WaitingMail(ctx, id)
 	}, waitingMailTable)

@@ -41,3 +41,11 @@ func organizationID(ctx context.Context, svc *service.Service, reference string)
 	id, err := svc.People.OrganizationID(ctx, reference)
 	return id, describeError(err, "organization "+reference+"; `millwright organizations list` shows their keys")
 }
+
+// anyOrganizationID is organizationID of an optional flag: without a reference the id is "", which stands for all.
+func anyOrganizationID(ctx context.Context, svc *service.Service, reference string) (string, error) {
+	if reference == "" {
+		return "", nil
+	}
+	return organizationID(ctx, svc, reference)
+}

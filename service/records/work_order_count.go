@@ -39,15 +39,25 @@ func (s *Records) CountWorkOrders(ctx context.Context, actor store.Actor, search
 	}}, func() (WorkOrderCount, error) { return count, nil })
 }
 
+// unordered begins a query of matches that are only counted: scanned has at most maxCountLooked candidates.
+func (f *workOrderFinder) unordered(statuses []string) string {
+	return f.with() + `scanned AS MATERIALIZED (
+		SELECT id, how FROM (` + strings.Join(f.sources(maxCountLooked, statuses), unionAll) + `) s LIMIT ` + strconv.Itoa(maxCountLooked) + `
+	)`
+}
+
+// cutShort is the condition that there may be more than scanned has.
+var cutShort = `(SELECT count(*) FROM scanned) = ` + strconv.Itoa(maxCountLooked)
+
+// scannedOnce are the candidates c of scanned with their work orders {w}.
+var scannedOnce = `(SELECT id, ` + waysOf + ` FROM scanned GROUP BY id) c CROSS JOIN LATERAL ` + lookedUp(`c.id`) + ` {w}`
+
 // countSQL builds the query of the number of matches.
 func (f *workOrderFinder) countSQL() string {
-	statuses := f.search.statuses()
-	looked, most := strconv.Itoa(maxCountLooked), strconv.Itoa(models.MaxCounted)
-	return f.with() + `scanned AS MATERIALIZED (
-		SELECT id, how FROM (` + strings.Join(f.sources(maxCountLooked, statuses), unionAll) + `) s LIMIT ` + looked + `
-	), found AS (
-		SELECT c.id FROM (SELECT id, ` + waysOf + ` FROM scanned GROUP BY id) c CROSS JOIN LATERAL ` + lookedUp(`c.id`) + ` {w}
+	statuses, most := f.search.statuses(), strconv.Itoa(models.MaxCounted)
+	return f.unordered(statuses) + `, found AS (
+		SELECT c.id FROM ` + scannedOnce + `
 		WHERE ` + f.conditions(statuses) + ` LIMIT ` + most + `
 	)
-	SELECT count(*) AS n, count(*) < ` + most + ` AND (SELECT count(*) FROM scanned) = ` + looked + ` AS more FROM found`
+	SELECT count(*) AS n, count(*) < ` + most + ` AND ` + cutShort + ` AS more FROM found`
 }

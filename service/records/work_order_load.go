@@ -81,12 +81,9 @@ func (f *workOrderFinder) loadSQL() string {
 		counts.WriteString(`count(*) FILTER (WHERE ` + f.dates() + `) AS ` + string(due) + `, `)
 	}
 	f.search.Due, f.section = "", ""
-	looked := strconv.Itoa(maxCountLooked)
-	return f.with() + `scanned AS MATERIALIZED (
-		SELECT id, how FROM (` + strings.Join(f.sources(maxCountLooked, statuses), unionAll) + `) s LIMIT ` + looked + `
-	)
-	SELECT i.id AS identity_id, i.kind, i.name, ` + counts.String() + `count(*) AS "all", (SELECT count(*) FROM scanned) = ` + looked + ` AS more
-	FROM (SELECT id, ` + waysOf + ` FROM scanned GROUP BY id) c CROSS JOIN LATERAL ` + lookedUp(`c.id`) + ` {w}
+	return f.unordered(statuses) + `
+	SELECT i.id AS identity_id, i.kind, i.name, ` + counts.String() + `count(*) AS "all", ` + cutShort + ` AS more
+	FROM ` + scannedOnce + `
 	JOIN work_order_assignees x ON x.work_order_id = {w}.id AND x.role = 'worker' JOIN identities i ON i.id = x.identity_id
 	WHERE ` + f.conditions(statuses) + `
 		AND i.organization_id = @organization
