@@ -78,7 +78,7 @@ var reasons = map[models.NoticeKind]struct{ subject, sentence string }{
 		"An owner of the integration {identity} lost that role and may know its secret. Renew the secret, so that only its program and its owners know it.",
 	},
 	models.NoticeTeamAccess:     {"someone joined the team", "{actor} added someone to the team {identity}, who gets the team's permissions in the inventory."},
-	models.NoticeAccessChanged:  {"access was changed", "An import or an operator of the service changed roles, secrets or ways to sign in. The log has the details."},
+	models.NoticeAccessChanged:  {"access was changed", "Roles, secrets or ways to sign in were changed. The log has the details."},
 	models.NoticeOpenIDRequired: {"OpenID Connect is required", "The people of {identity} have to sign in with OpenID Connect from now on."},
 	models.NoticeOperated: {
 		"an operator acted as you",

@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -125,7 +126,34 @@ func TestTheDaysWorkTakesFewClicks(t *testing.T) {
 	administrator.PressInSidebar("People")
 	administrator.Press("Invite someone")
 	administrator.Fill("email", "new@acme.example.com")
+	administrator.Select("team", s.ID("crew"))
+	administrator.Fill("node", "HQ")
+	administrator.Select("definition_id", s.ID("working"))
 	administrator.Press("Invite")
 	administrator.WantText("Link for new")
-	within(administrator, "an administrator who invites someone", 3)
+	within(administrator, "an administrator who invites someone into a team, with a role on a building", 5)
+
+	builder := signedIn("ann")
+	builder.PressInSidebar("Inventory")
+	builder.Press("Annex")
+	builder.Press("Add several")
+	builder.Fill("lines", strings.Repeat("Door; D-1\n", 30))
+	builder.Press("Add all")
+	builder.WantText("Created.", "Door")
+	within(builder, "someone who adds 30 assets", 4)
+	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM inventory_nodes WHERE external_id = 'D-1'`); n != 30 {
+		t.Errorf("%d assets were added", n)
+	}
+
+	keeper := signedIn("ann")
+	keeper.PressInSidebar("Forms")
+	keeper.Press("New form")
+	keeper.Fill("name", "Fire door")
+	keeper.Press("Create")
+	keeper.Press("Add a question")
+	keeper.Fill("label", "State")
+	keeper.Fill("options", "Closes\nSticks")
+	keeper.Press("Save")
+	keeper.WantText("State", "Closes", "Sticks")
+	within(keeper, "an administrator who makes a form with a question", 5)
 }

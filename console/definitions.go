@@ -2,14 +2,20 @@ package console
 
 import (
 	"cmp"
+	"context"
+	"net/url"
 	"strings"
 
 	"millwright/models"
 	"millwright/service/inventory"
+	"millwright/service/people"
+	"millwright/service/store"
 )
 
 // definitionsView are the permission definitions of the organization.
 type definitionsView struct {
+	// Admin is whether the reader may change them.
+	Admin          bool
 	Organization   []definitionRow
 	Nodes          []nodeDefinitionRow
 	Administrators string
@@ -23,13 +29,15 @@ type definitionRow struct {
 	May []string
 	// PeopleURL is the list of the people, "" without people.
 	PeopleURL string
+	// Edit is where an administrator changes it, "" for others.
+	Edit string
 }
 
 // nodeDefinitionRow is a definition that is assigned on nodes.
 type nodeDefinitionRow struct {
-	Name, Reach, Assigned string
-	Retired               bool
-	May                   []string
+	Name, Reach, Assigned, Edit string
+	Retired                     bool
+	May                         []string
 }
 
 // grantTexts describe the organization-wide permissions.
@@ -63,11 +71,14 @@ func (c *Console) listDefinitions(r *request) error {
 	if err != nil {
 		return err
 	}
-	view := definitionsView{Administrators: plural(found.Administrators, "administrator has", "administrators have")}
+	view := definitionsView{Admin: r.viewer.Admin, Administrators: plural(found.Administrators, "administrator has", "administrators have")}
 	for _, d := range found.Organization {
 		row := definitionRow{
 			Name: d.Name, Retired: d.Retired, People: plural(d.People, "person", "people"), Integrations: plural(d.Integrations, "integration", "integrations"),
 			May: textsOf(d.Grants, grantTexts),
+		}
+		if view.Admin {
+			row.Edit = definitionURL(false, d.ID)
 		}
 		if d.People > 0 {
 			row.PeopleURL = linkTo("/people", "definition", d.ID)
@@ -75,7 +86,11 @@ func (c *Console) listDefinitions(r *request) error {
 		view.Organization = append(view.Organization, row)
 	}
 	for _, d := range found.Nodes {
-		view.Nodes = append(view.Nodes, nodeDefinitionRowOf(d))
+		row := nodeDefinitionRowOf(d)
+		if view.Admin {
+			row.Edit = definitionURL(true, d.ID)
+		}
+		view.Nodes = append(view.Nodes, row)
 	}
 	return definitionsPage.show(r, view)
 }
@@ -100,5 +115,80 @@ func textsOf[G ~string](grants []G, phrases map[G]string) []string {
 	return stringsOf(grants, func(g G) string {
 		text := cmp.Or(phrases[g], string(g))
 		return strings.ToUpper(text[:1]) + text[1:]
+	})
+}
+
+// definitionURL is where an administrator changes a role, or makes one for the id "".
+func definitionURL(onNodes bool, id string) string {
+	return linkTo("/people/definitions/edit", "on", when(onNodes, "places"), "role", id)
+}
+
+// grantOptions returns the choices of permissions.
+func grantOptions[G ~string](grants []G, phrases map[G]string) []option {
+	options := make([]option, len(grants))
+	for i, text := range textsOf(grants, phrases) {
+		options[i] = option{Value: string(grants[i]), Label: text}
+	}
+	return options
+}
+
+// renderDefinition shows the form of a role, or of a new one.
+func (c *Console) renderDefinition(r *request, status int, rejected *form) error {
+	if !r.viewer.Admin {
+		return people.ErrChangesNoRoles()
+	}
+	found, err := c.service.Inventory.Definitions(r.ctx(), r.actor())
+	if err != nil {
+		return err
+	}
+	onNodes, id := r.Query("on") != "", r.Query("role")
+	state := people.DefinitionState{ID: id, DefinitionFields: people.DefinitionFields{AppliesBelow: onNodes}}
+	title, effect := "New role in the organization", "Who has it keeps it, and no one else gets it."
+	if onNodes {
+		title = "New role on places"
+	}
+	for _, d := range found.Organization {
+		if !onNodes && d.ID == id {
+			state.DefinitionFields = people.DefinitionFields{Name: d.Name, Grants: store.TextsOf(d.Grants), Retired: d.Retired}
+		}
+	}
+	for _, d := range found.Nodes {
+		if onNodes && d.ID == id {
+			state.DefinitionFields = people.DefinitionFields{Name: d.Name, Grants: store.TextsOf(d.Grants), Retired: d.Retired, AppliesBelow: d.AppliesBelow, InventoryManager: d.InventoryManager}
+		}
+	}
+	f := newForm(nil)
+	if id != "" {
+		if state.Name == "" {
+			return models.NotFound()
+		}
+		title, f = "Change the role "+state.Name, editForm(state, nil)
+	}
+	f.Values = url.Values{"name": {state.Name}, "grants": state.Grants, "retired": {when(state.Retired, "yes")}, "below": {when(state.AppliesBelow, "yes")}, "manager": {when(state.InventoryManager, "yes")}}
+	f = f.orRejected(rejected)
+	view := confirmView{Title: title, Action: definitionURL(onNodes, id), Button: "Save", Harmless: true, Back: linkTo("/people/definitions"), Form: f,
+		Fields: []field{f.Text("name", "Name", "required", "autocomplete=off")}}
+	if id != "" {
+		view.Effects = []string{"Everyone who has the role may do from now on what you choose here."}
+	}
+	if onNodes {
+		view.Fields = append(view.Fields, f.Boxes("grants", "Allows to", grantOptions(models.AllGrants, nodeGrantTexts)),
+			f.Boxes("manager", "Inventory manager", []option{{Value: "yes", Label: strings.ToUpper(inventoryManagerText[:1]) + inventoryManagerText[1:]}}),
+			f.Boxes("below", "Reach", []option{{Value: "yes", Label: "With the contents of the place"}}))
+	} else {
+		view.Fields = append(view.Fields, f.Boxes("grants", "Allows to", grantOptions(models.AllOrganizationGrants, grantTexts),
+			"hint=People who gain one are signed out, and a password that someone else may know no longer works."))
+	}
+	view.Fields = append(view.Fields, f.retiredBox(effect))
+	return confirmPage.render(r, status, view)
+}
+
+func (c *Console) saveDefinition(r *request) error {
+	page := outcome{to: linkTo("/people/definitions"), done: "saved", again: c.renderDefinition}
+	return r.submit(page, func(ctx context.Context, key store.Key, f form) error {
+		_, err := c.service.People.SaveDefinition(ctx, r.actor(), key, r.Query("on") != "", r.Query("role"), people.DefinitionFields{
+			Name: f.Value("name"), Grants: f.Values["grants"], AppliesBelow: f.Has("below", "yes"), InventoryManager: f.Has("manager", "yes"), Retired: f.Has("retired", "yes"),
+		})
+		return err
 	})
 }

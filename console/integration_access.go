@@ -21,15 +21,24 @@ var nodeGrants = map[models.Grant]string{
 	models.GrantFeedbackRead: "feedback: read", models.GrantFeedbackCreate: "feedback: create", models.GrantFeedbackResolve: "feedback: resolve",
 }
 
-// grantList names the permissions, always in the same order.
+// grantList names the permissions in a line, always in the same order, and what they are about once.
 func grantList(grants []models.Grant) string {
-	var names []string
+	var list, last string
 	for _, g := range models.AllGrants {
-		if slices.Contains(grants, g) {
-			names = append(names, nodeGrants[g])
+		about, what, _ := strings.Cut(nodeGrants[g], ": ")
+		switch {
+		case !slices.Contains(grants, g):
+			continue
+		case about == last:
+			list += ", " + what
+		case last != "":
+			list += "; " + about + ": " + what
+		default:
+			list = about + ": " + what
 		}
+		last = about
 	}
-	return strings.Join(names, ", ")
+	return list
 }
 
 // withGrants names a definition with the organization-wide permissions that it gives.

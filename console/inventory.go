@@ -12,6 +12,8 @@ func (c *Console) inventoryRoutes(pages *gin.RouterGroup) {
 	pages.GET("/inventory/new", c.signedIn(shows(c.renderNewNode)))
 	pages.POST("/inventory", c.signedIn(c.createNode))
 	pages.GET("/inventory/:id", c.signedIn(c.showNode))
+	pages.GET("/inventory/:id/several", c.signedIn(shows(c.renderNewNodes)))
+	pages.POST("/inventory/:id/several", c.signedIn(c.createNodes))
 	pages.GET("/inventory/:id/edit", c.signedIn(shows(c.renderEditNode)))
 	pages.POST("/inventory/:id/edit", c.signedIn(c.editNode))
 	pages.GET("/inventory/:id/move", c.recent(shows(c.renderMoveNode)))

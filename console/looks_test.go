@@ -50,7 +50,7 @@ func TestPermissionsHaveAnOrder(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
 	s.Exec(`UPDATE permission_definitions SET grants = '{feedback.read,work_orders.read,inventory.read}' WHERE id = $1`, s.ID("working"))
-	const want = "inventory: read, work orders: read, feedback: read"
+	const want = "inventory: read; work orders: read; feedback: read"
 	page := s.SignedIn("ann").Get("/console/inventory/" + s.ID("hq") + "?tab=assignees")
 	if !strings.Contains(page.Body, `data-label="Permissions">`+want) {
 		t.Errorf("the permissions are not %q:\n%s", want, page.Body)

@@ -33,8 +33,8 @@ type nodeView struct {
 	// Assign links to the form; NoAssign names the rule that forbids it.
 	Assign, NoAssign string
 	Pager            pager
-	// Add, Edit, Move and Retire link to forms, if the person may.
-	Add, Edit, Move, Retire string
+	// Add, Several, Edit, Move and Retire link to forms, if the person may.
+	Add, Several, Edit, Move, Retire string
 	// RetiredAt is set for a retired node. BringBack is the form that ends the retirement, nil if
 	// the person may not.
 	RetiredAt moment

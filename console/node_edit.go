@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"net/url"
+	"slices"
 
 	"millwright/models"
 	"millwright/service/inventory"
@@ -14,7 +15,7 @@ func (r *request) offerStructure(view *nodeView) {
 	node, at := view.Node, "/inventory/"+view.Node.ID
 	view.RetiredAt = r.optionalMoment(node.RetiredAt)
 	if node.MayAdd && node.RetiredAt == nil && len(kindsBelow(node.Kind)) > 0 {
-		view.Add = linkTo("/inventory/new", "node", node.ID)
+		view.Add, view.Several = linkTo("/inventory/new", "node", node.ID), linkTo(at+"/several")
 	}
 	if !node.MayChange {
 		return
@@ -49,6 +50,8 @@ type nodeEditView struct {
 	// Node is the one that is changed.
 	Node  inventory.NodeView
 	Kinds []option
+	// Roles are those that the maker of a node at the top may get on it, the widest first.
+	Roles []option
 	Form  form
 	Back  string
 }
@@ -62,7 +65,7 @@ func (c *Console) renderNewNode(r *request, status int, rejected *form) error {
 	if rejected != nil {
 		parentID = rejected.Value("node")
 	}
-	view := nodeEditView{Form: newForm(nil).orRejected(rejected), Back: linkTo("/inventory")}
+	view := nodeEditView{Form: newForm(url.Values{"kind": {r.Query("kind")}}).orRejected(rejected), Back: linkTo("/inventory")}
 	if parentID == "" && !r.viewer.Admin {
 		return inventory.ErrNoRoots()
 	}
@@ -75,14 +78,38 @@ func (c *Console) renderNewNode(r *request, status int, rejected *form) error {
 			return err
 		}
 		view.Parent, view.Back = parent, nodeURL(parent.ID)
+	} else if err := c.addMakersRoles(r, &view); err != nil {
+		return err
 	}
 	view.Kinds = kindsBelow(view.Parent.Kind)
 	return nodeEditPage.render(r, status, view)
 }
 
+// addMakersRoles adds the roles on a node at the top of the inventory.
+func (c *Console) addMakersRoles(r *request, view *nodeEditView) error {
+	found, err := c.service.Inventory.Definitions(r.ctx(), r.actor())
+	width := func(d inventory.NodeDefinitionUse) (n int) {
+		if d.AppliesBelow {
+			n = 2 * len(models.AllGrants)
+		}
+		if d.InventoryManager {
+			n += len(models.AllGrants)
+		}
+		return n + len(d.Grants)
+	}
+	slices.SortStableFunc(found.Nodes, func(a, b inventory.NodeDefinitionUse) int { return width(b) - width(a) })
+	for _, d := range found.Nodes {
+		if !d.Retired {
+			view.Roles = append(view.Roles, option{Value: d.ID, Label: d.Name})
+		}
+	}
+	view.Roles = append(view.Roles, option{Label: "None: I do not work there"})
+	return err
+}
+
 // nodeFields are what the form has about a node.
 func nodeFields(f form) inventory.NodeFields {
-	return inventory.NodeFields{Name: f.Value("name"), Description: f.Optional("description"), ExternalID: f.Optional("external_id")}
+	return inventory.NodeFields{Name: f.Value("name"), Description: f.Optional("description"), ExternalID: f.Optional("external_id"), DefinitionID: f.Value("definition_id")}
 }
 
 func (c *Console) createNode(r *request) error {
@@ -91,7 +118,36 @@ func (c *Console) createNode(r *request) error {
 		return err
 	}
 	id, err := c.service.Inventory.CreateNode(r.ctx(), r.actor(), f.key(r), f.Value("node"), models.NodeKind(f.Value("kind")), nodeFields(f))
-	return r.finish(f, err, outcome{to: nodeURL(id), done: "created", toRecord: nodeURL, again: c.renderNewNode})
+	next := outcome{to: nodeURL(id), done: "created", toRecord: nodeURL, again: c.renderNewNode}
+	if f.Has("more", "yes") {
+		next.to, next.toRecord = linkTo("/inventory/new", "node", f.Value("node"), "kind", f.Value("kind")), nil
+	}
+	return r.finish(f, err, next)
+}
+
+// renderNewNodes shows the form of several nodes below the one of the request.
+func (c *Console) renderNewNodes(r *request, status int, rejected *form) error {
+	parent, err := c.service.Inventory.NodeForPerson(r.ctx(), r.actor(), r.Param("id"))
+	if err == nil {
+		err = parent.RequireAdd()
+	}
+	if err != nil {
+		return err
+	}
+	f := newForm(nil).orRejected(rejected)
+	return confirmPage.render(r, status, confirmView{
+		Title: "Add several to " + parent.Name, Action: nodeURL(parent.ID) + "/several", Button: "Add all", Harmless: true, Back: nodeURL(parent.ID), Form: f,
+		Effects: []string{"One a line: name; code; kind. Code and kind may be missing. Cells copied from a spreadsheet work, too.", "If a line has a problem, you see which, and nothing is added."},
+		Fields: []field{f.Choice("kind", "Kind of lines without one", kindsBelow(parent.Kind)),
+			f.Text("lines", "Lines", "required", "rows=9", "hint=At most 100, such as: Supply fan 2; AHU-2; equipment")},
+	})
+}
+
+func (c *Console) createNodes(r *request) error {
+	page := r.changesNode("created", c.renderNewNodes)
+	return r.submit(page, func(ctx context.Context, key store.Key, f form) error {
+		return c.service.Inventory.CreateNodes(ctx, r.actor(), key, r.Param("id"), models.NodeKind(f.Value("kind")), f.Value("lines"))
+	})
 }
 
 func (c *Console) renderEditNode(r *request, status int, rejected *form) error {

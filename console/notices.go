@@ -60,7 +60,7 @@ var noticeTexts = map[models.NoticeKind]string{
 	models.NoticeOwnersChanged:  "An integration's owners were changed",
 	models.NoticeOwnerLost:      "An integration lost an owner, who may know its secret: renew it",
 	models.NoticeTeamAccess:     "Someone joined a team that has permissions in the inventory",
-	models.NoticeAccessChanged:  "Roles, secrets or ways to sign in were changed by an import or an operator",
+	models.NoticeAccessChanged:  "Roles, secrets or ways to sign in were changed",
 	models.NoticeOpenIDRequired: "People have to sign in with OpenID Connect from now on",
 	models.NoticeOpenIDLifted:   "People no longer have to sign in with OpenID Connect",
 }

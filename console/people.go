@@ -11,6 +11,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
+	"millwright/service/lists"
 	"millwright/service/people"
 	"millwright/service/store"
 )
@@ -18,6 +19,8 @@ import (
 func (c *Console) peopleRoutes(pages *gin.RouterGroup) {
 	pages.GET("/people", c.signedIn(c.listPeople))
 	pages.GET("/people/definitions", c.signedIn(c.listDefinitions))
+	pages.GET("/people/definitions/edit", c.recent(shows(c.renderDefinition)))
+	pages.POST("/people/definitions/edit", c.recent(c.saveDefinition))
 	pages.GET("/people/new", c.recent(shows(c.renderInvite)))
 	pages.POST("/people", c.recent(c.invite))
 	pages.GET("/people/:id", c.signedIn(shows(c.renderPerson)))
@@ -90,8 +93,10 @@ func signInState(p people.PersonSummary) stateMark {
 
 // inviteView is the form of an invitation.
 type inviteView struct {
-	Form        form
-	Definitions []option
+	Form               form
+	Definitions, Teams []option
+	// Nodes are suggestions of places on which the person who invites may give the Roles.
+	Nodes, Roles []option
 	// MakesAdmins is whether the person who invites may invite administrators.
 	MakesAdmins, Mail bool
 }
@@ -106,7 +111,22 @@ func (c *Console) renderInvite(r *request, status int, rejected *form) error {
 	if err != nil {
 		return err
 	}
-	return invitePage.render(r, status, inviteView{newForm(nil).orRejected(rejected), definitions, r.viewer.Admin, c.service.People.MailsLinks()})
+	teams, err := c.service.People.TeamsForPerson(r.ctx(), r.actor(), lists.NameFilter{Limit: models.MaxPageSize})
+	if err != nil {
+		return err
+	}
+	choices, err := c.service.Integrations.AssignmentChoices(r.ctx(), r.actor())
+	if err != nil {
+		return err
+	}
+	view := inviteView{
+		Form: newForm(nil).orRejected(rejected), Definitions: definitions, Teams: []option{{Label: "No team"}}, MakesAdmins: r.viewer.Admin, Mail: c.service.People.MailsLinks(),
+		Nodes: nodeOptions(choices.Nodes), Roles: nodeDefinitionOptions(choices.Definitions),
+	}
+	for _, t := range teams {
+		view.Teams = append(view.Teams, option{Value: t.ID, Label: t.Name})
+	}
+	return invitePage.render(r, status, view)
 }
 
 // definitionOptions are the organization permission definitions that can be given to who has held: a
@@ -136,6 +156,7 @@ func (c *Console) invite(r *request) error {
 	}
 	person, link, err := c.service.People.InvitePerson(r.ctx(), r.actor(), f.key(r), r.viewer.OrganizationID, people.Invitation{
 		Email: f.Value("email"), Name: f.Value("name"), Admin: f.Has("admin", "yes"), DefinitionID: f.Optional("definition"),
+		TeamID: f.Value("team"), Node: f.Value("node"), RoleID: f.Value("definition_id"),
 	})
 	if err != nil {
 		if id, done := isDone(err); done {

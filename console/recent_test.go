@@ -23,6 +23,7 @@ var sensitive = []string{
 	"POST /console/sign-in/again",
 	"POST /console/account/openid/unlink", "POST /console/account/sessions/end-others", "POST /console/account/sessions/:id/end",
 	"GET /console/people/openid", "POST /console/people/openid",
+	"GET /console/people/definitions/edit", "POST /console/people/definitions/edit",
 	"GET /console/people/new", "POST /console/people", "POST /console/people/:id", "POST /console/people/:id/link",
 	"POST /console/people/:id/email", "GET /console/people/:id/ways-in", "POST /console/people/:id/ways-in",
 	"GET /console/people/:id/deactivate", "POST /console/people/:id/deactivate", "POST /console/people/:id/activate",
@@ -42,6 +43,7 @@ var sensitive = []string{
 // stops something must not wait. A change of the password takes the current one; without one,
 // TestAFirstPasswordTakesARecentSignIn.
 var notSensitive = []string{
+	"/console/forms", "/console/forms/:id/edit", "/console/forms/:id/question", "/console/inventory/:id/several",
 	"/console/sign-in", "/console/sign-in/organization", "/console/sign-out", "/console/invite/:token", "/console/reset/:token", "/console/forgotten",
 	"/console/account", "/console/account/password", "/console/notices/read", "/console/notices/:id/open", "/console/work-orders/:id/seen", "/console/feedback/:id/seen", "/console/teams", "/console/teams/:id",
 	"/console/work-orders", "/console/work-orders/assign", "/console/work-orders/due", "/console/work-orders/:id/edit", "/console/work-orders/:id/answers", "/console/work-orders/:id/assign", "/console/work-orders/:id/unassign",

@@ -120,6 +120,8 @@ const (
 const (
 	// MaxName bounds the name of an integration or a person, in characters.
 	MaxName = 200
+	// MaxLabel bounds the label of a question or a choice, in characters.
+	MaxLabel = 1000
 	// MinClientSecret is the length of the shortest client secret an import file may give.
 	MinClientSecret = 20
 )

@@ -45,7 +45,7 @@ const (
 	NoticeOwnerLost            NoticeKind = "integration.owner_lost"      // someone who may know its secret
 	NoticeWebhookSecretRenewed NoticeKind = "webhook.secret_renewed"      // of an address
 	NoticeTeamAccess           NoticeKind = "team.member_added"           // to a team with rights on nodes
-	NoticeAccessChanged        NoticeKind = "organization.access_changed" // by an import or an operator's command
+	NoticeAccessChanged        NoticeKind = "organization.access_changed" // by a role's change, an import or an operator's command
 	NoticeOpenIDRequired       NoticeKind = "organization.openid_required"
 	NoticeOpenIDLifted         NoticeKind = "organization.openid_lifted"
 )

@@ -331,6 +331,16 @@ const (
 	QuestionText           QuestionType = "text"
 )
 
+// HasOptions reports whether the answers are choices.
+func (t QuestionType) HasOptions() bool {
+	return t == QuestionSingleChoice || t == QuestionMultipleChoice
+}
+
+// Known reports whether there is such a type.
+func (t QuestionType) Known() bool {
+	return t.HasOptions() || t == QuestionInteger || t == QuestionDecimal || t == QuestionText
+}
+
 // Question is one question of a form.
 type Question struct {
 	ID       string `gorm:"primaryKey"`

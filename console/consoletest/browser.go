@@ -184,6 +184,13 @@ func (b *Browser) Choose(name, value string) {
 	b.Click(`main [name="` + name + `"][value="` + value + `"]`)
 }
 
+// Select chooses the option with the value in the list with the name, in the page's main part.
+func (b *Browser) Select(name, value string) {
+	b.t.Helper()
+	b.Clicks++
+	b.Do(chromedp.SetValue(chromedp.CSS(`main select[name="`+name+`"]`), value))
+}
+
 // Click clicks the first element that the CSS selector names.
 func (b *Browser) Click(selector string) {
 	b.t.Helper()

@@ -130,16 +130,12 @@ func (f *importFile) checkNodes(problems *FileError) {
 }
 
 func (f *importFile) checkQuestion(q importQuestion, problems *FileError) {
-	choice := false
-	switch models.QuestionType(q.Type) {
-	case models.QuestionSingleChoice, models.QuestionMultipleChoice:
-		choice = true
-	case models.QuestionInteger, models.QuestionDecimal, models.QuestionText:
-	default:
+	kind := models.QuestionType(q.Type)
+	if !kind.Known() {
 		problems.add("question %q: type is single_choice, multiple_choice, integer, decimal or text, not %q", q.Key, q.Type)
 		return
 	}
-	if choice != (len(q.Options) > 0) {
+	if kind.HasOptions() != (len(q.Options) > 0) {
 		problems.add("question %q: a choice has options, other types have none", q.Key)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"millwright/models"
-	"millwright/service/store"
+	"millwright/service/inventory"
 )
 
 func (r *importRun) forms() error {
@@ -84,11 +84,7 @@ func (r *importRun) checkAnswered() error {
 			}
 		}
 	}
-	// By the work orders of the form: answers have no index by question.
-	answered, err := store.ScanAll[string](r.Tx, `
-		SELECT q.id FROM questions q WHERE q.id = ANY (?) AND EXISTS (
-			SELECT FROM work_orders w JOIN answers a ON a.work_order_id = w.id AND a.question_id = q.id WHERE w.form_id = q.form_id)`,
-		models.TextArray(slices.Sorted(maps.Keys(changed))))
+	answered, err := inventory.Answered(r.Tx, slices.Sorted(maps.Keys(changed)))
 	for _, e := range r.entries {
 		if e.kind == keyQuestion && slices.Contains(answered, e.id) {
 			r.problems.add("question %q: it has answers, so its %s cannot change; retire it (retired: true) and add another question", e.key, changed[e.id])
@@ -114,4 +110,12 @@ func (r *importRun) option(formID, questionID string, position int, o importOpti
 		r.formRows.touch(formID)
 	}
 	return nil
+}
+
+// savePositions numbers the rows of each changed parent: those that the file names, in its order, then the others.
+func (r *importRun) savePositions(table, parent string, parents, named []string) error {
+	return r.Exec(`UPDATE `+table+` t SET position = x.place FROM (
+			SELECT id, row_number() OVER (PARTITION BY `+parent+` ORDER BY (id = ANY (@named)) DESC, position, id) - 1 AS place
+			FROM `+table+` WHERE `+parent+` = ANY (@parents)) x
+		WHERE x.id = t.id AND x.place <> t.position`, map[string]any{"named": models.TextArray(named), "parents": models.TextArray(parents)})
 }

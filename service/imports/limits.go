@@ -7,12 +7,6 @@ import (
 	"millwright/models"
 )
 
-// Limits of names in import files, in characters.
-const (
-	maxImportName  = 200
-	maxImportLabel = 1000
-)
-
 // checkLimits reports strings and numbers that the schema does not allow.
 func (f *importFile) checkLimits(problems *FileError) {
 	text := func(kind, key, field string, value *string, least, most int) {
@@ -25,7 +19,7 @@ func (f *importFile) checkLimits(problems *FileError) {
 			problems.add("%s %q: %s is blank", kind, key, field)
 		}
 	}
-	name := func(kind, key string, value *string) { text(kind, key, "name", value, 1, maxImportName) }
+	name := func(kind, key string, value *string) { text(kind, key, "name", value, 1, models.MaxName) }
 	actorName := func(kind, key string, value *string) {
 		if name(kind, key, value); value != nil && models.IsReservedName(*value) {
 			problems.add("%s %q: %s", kind, key, models.ReservedNameRule)
@@ -53,9 +47,9 @@ func (f *importFile) checkLimits(problems *FileError) {
 	for _, form := range f.Forms {
 		name(keyForm, form.Key, form.Name)
 		for _, q := range form.Questions {
-			text(keyQuestion, q.Key, "label", q.Label, 1, maxImportLabel)
+			text(keyQuestion, q.Key, "label", q.Label, 1, models.MaxLabel)
 			for _, o := range q.Options {
-				text(keyOption, o.Key, "label", o.Label, 1, maxImportLabel)
+				text(keyOption, o.Key, "label", o.Label, 1, models.MaxLabel)
 			}
 		}
 	}

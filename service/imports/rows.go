@@ -98,6 +98,15 @@ func (t *importTable[T]) row(id string) (row *T, created bool) {
 	return &added.row, !known
 }
 
+// ids returns the ids of the rows of the file, in its order.
+func (t *importTable[T]) ids() []string {
+	ids := make([]string, len(t.rows))
+	for i, r := range t.rows {
+		ids[i] = r.id
+	}
+	return ids
+}
+
 // changed reports whether the row is new or different from what is stored.
 func (t *importTable[T]) changed(id string) bool {
 	stored, known := t.stored[id]
@@ -207,6 +216,10 @@ func (r *importRun) save() error {
 		func() error { return r.formRows.save(r.DB, touchForm) },
 		func() error { return r.questions.save(r.DB, nil) },
 		func() error { return r.options.save(r.DB, nil) },
+		func() error { return r.savePositions("questions", "form_id", r.formRows.ids(), r.questions.ids()) },
+		func() error {
+			return r.savePositions("question_options", "question_id", r.questions.ids(), r.options.ids())
+		},
 		func() error { return create(r.DB.Clauses(clause.OnConflict{DoNothing: true}), r.serviceCompanyRows) },
 		func() error { // the relation with a company that the file names holds again
 			return r.Exec(`DELETE FROM ended_relations e USING service_companies s

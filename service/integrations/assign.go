@@ -5,7 +5,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"millwright/models"
 	"millwright/service/access"
 	"millwright/service/inventory"
 	"millwright/service/store"
@@ -52,29 +51,7 @@ func (s *Integrations) AssignmentChoices(ctx context.Context, actor store.Actor)
 // which has to name one node on which the actor may give permissions. Errors:
 // permission_denied, validation_failed (/node, /identity_id, /definition_id), unavailable.
 func (s *Integrations) AssignIntegration(ctx context.Context, actor store.Actor, key store.Key, integrationID, node, definitionID string) error {
-	id, err := s.nodeToAssign(ctx, actor, node)
-	if err != nil {
-		return err
-	}
-	if err = inventory.New(s.Store).Assign(ctx, actor, key, id, integrationID, definitionID); models.CodeOf(err) == models.CodeNotFound {
-		return errNoNodeToAssign()
-	}
-	return err
-}
-
-func errNoNodeToAssign() error {
-	return models.Invalid(models.FieldError{Pointer: "/node", Code: "unknown", Detail: "No location, system or equipment on which you may give permissions has this id or code."})
-}
-
-// nodeToAssign returns the id of the node that the text names. A node on which the actor
-// may give no permissions is unknown by its code. Errors: validation_failed, unavailable.
-func (s *Integrations) nodeToAssign(ctx context.Context, actor store.Actor, text string) (string, error) {
-	if inventory.IsNodeID(text) {
-		return text, nil
-	}
-	var found []models.NodeReference
-	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
-		inventory.QueueNamedNodes(pipeline, &found, actor, text, access.GivesPermissions+` AND n.retired_at IS NULL`)
-		return nil
-	}, func() (string, error) { return inventory.OnlyNode(found, errNoNodeToAssign()) })
+	return s.Transaction(ctx, actor.OrganizationID, key, func(t *store.Tx) error {
+		return inventory.AssignAt(ctx, t, actor, key, node, integrationID, definitionID)
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm/clause"
 
 	"millwright/models"
@@ -18,17 +19,17 @@ import (
 // a trigger ends the sync tokens. Errors: not_found, permission_denied,
 // validation_failed, unavailable.
 func (s *Inventory) Assign(ctx context.Context, actor store.Actor, key store.Key, nodeID, identityID, definitionID string) error {
-	return s.assign(ctx, actor, key, nodeID, definitionID, func(*store.Tx) (string, error) { return identityID, nil })
+	return s.assignTo(ctx, actor, key, nodeID, definitionID, func(*store.Tx) (string, error) { return identityID, nil })
 }
 
 // AssignTo is Assign for an identity that a person names: by its id, its e-mail address, or
 // its name if only one has that. Errors: Assign's.
 func (s *Inventory) AssignTo(ctx context.Context, actor store.Actor, key store.Key, nodeID, identity, definitionID string) error {
-	return s.assign(ctx, actor, key, nodeID, definitionID, func(t *store.Tx) (string, error) { return identityToAssign(t, actor, identity) })
+	return s.assignTo(ctx, actor, key, nodeID, definitionID, func(t *store.Tx) (string, error) { return identityToAssign(t, actor, identity) })
 }
 
-// assign is Assign for the identity that identify returns.
-func (s *Inventory) assign(ctx context.Context, actor store.Actor, key store.Key, nodeID, definitionID string, identify func(*store.Tx) (string, error)) error {
+// assignTo is Assign for the identity that identify returns.
+func (s *Inventory) assignTo(ctx context.Context, actor store.Actor, key store.Key, nodeID, definitionID string, identify func(*store.Tx) (string, error)) error {
 	return s.Transaction(ctx, actor.OrganizationID, key, func(t *store.Tx) error {
 		node, err := lockManagedNode(t, actor, nodeID)
 		if err != nil {
@@ -38,38 +39,64 @@ func (s *Inventory) assign(ctx context.Context, actor store.Actor, key store.Key
 		if err != nil {
 			return err
 		}
-		known, err := checkAssignable(t, node, identityID, definitionID)
-		if err != nil {
-			return err
-		}
-		if err := known.check(node); err != nil {
-			return err
-		}
-		if err := withinRights(t, actor, node, definitionID, store.TextOf(known.Held)); err != nil {
-			return err
-		}
-		if err := t.Matches(ctx, key, AssignmentRecord{nodeID, identityID, known.Held}, node.OrganizationID, nodeID); err != nil {
-			return err
-		}
-		action := "assignment.created"
-		switch {
-		case known.Held == nil:
-		case *known.Held == definitionID:
-			return nil
-		default:
-			action = "assignment.changed"
-		}
-		replace := clause.OnConflict{
-			Columns:   []clause.Column{{Name: "node_id"}, {Name: "identity_id"}},
-			DoUpdates: clause.AssignmentColumns([]string{"definition_id"}),
-		}
-		if err := t.DB.Clauses(replace).Create(&models.Assignment{
-			NodeID: nodeID, IdentityID: identityID, DefinitionID: definitionID, OrganizationID: node.OrganizationID,
-		}).Error; err != nil {
-			return err
-		}
-		return t.Log(actor, node.OrganizationID, action, nodeID)
+		return assign(ctx, t, actor, key, node, identityID, definitionID)
 	})
+}
+
+// AssignAt is Assign, as a part of a write, on the node that a person names by its id or its code: a node on which the
+// actor may give no permissions is unknown. Errors: Assign's, validation_failed (/node).
+func AssignAt(ctx context.Context, t *store.Tx, actor store.Actor, key store.Key, node, identityID, definitionID string) error {
+	var found []models.NodeReference
+	if err := t.Read(ctx, func(pipeline *pgx.Batch) {
+		QueueNamedNodes(pipeline, &found, actor, node, access.GivesPermissions+` AND n.retired_at IS NULL`)
+	}); err != nil {
+		return err
+	}
+	id, err := OnlyNode(found, models.Invalid(models.FieldError{Pointer: "/node", Code: "unknown",
+		Detail: "No location, system or equipment on which you may give permissions has this id or code."}))
+	if err != nil {
+		return err
+	}
+	locked, err := lockManagedNode(t, actor, id)
+	if err != nil {
+		return err
+	}
+	return assign(ctx, t, actor, key, locked, identityID, definitionID)
+}
+
+// assign gives an identity a permission definition on a locked node.
+func assign(ctx context.Context, t *store.Tx, actor store.Actor, key store.Key, node lockedNode, identityID, definitionID string) error {
+	known, err := checkAssignable(t, node, identityID, definitionID)
+	if err != nil {
+		return err
+	}
+	if err := known.check(node); err != nil {
+		return err
+	}
+	if err := withinRights(t, actor, node, definitionID, store.TextOf(known.Held)); err != nil {
+		return err
+	}
+	if err := t.Matches(ctx, key, AssignmentRecord{node.ID, identityID, known.Held}, node.OrganizationID, node.ID); err != nil {
+		return err
+	}
+	action := "assignment.created"
+	switch {
+	case known.Held == nil:
+	case *known.Held == definitionID:
+		return nil
+	default:
+		action = "assignment.changed"
+	}
+	replace := clause.OnConflict{
+		Columns:   []clause.Column{{Name: "node_id"}, {Name: "identity_id"}},
+		DoUpdates: clause.AssignmentColumns([]string{"definition_id"}),
+	}
+	if err := t.DB.Clauses(replace).Create(&models.Assignment{
+		NodeID: node.ID, IdentityID: identityID, DefinitionID: definitionID, OrganizationID: node.OrganizationID,
+	}).Error; err != nil {
+		return err
+	}
+	return t.Log(actor, node.OrganizationID, action, node.ID)
 }
 
 // Unassign removes an identity's assignment on the node itself, not on the nodes

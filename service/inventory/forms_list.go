@@ -2,7 +2,6 @@ package inventory
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/jackc/pgx/v5"
 
@@ -42,19 +41,34 @@ func (s *Inventory) FormsForPerson(ctx context.Context, actor store.Actor, filte
 	}, func() ([]FormSummary, error) { return found, nil })
 }
 
-// FormDetail is a form with its questions and where it is used.
+// FormQuestion is a question of a form with the labels of its choices.
+type FormQuestion struct {
+	ID, Label string
+	Type      models.QuestionType
+	Required  bool
+	// Retired is whether it is asked no longer.
+	Retired bool
+	Options []string
+}
+
+// FormDetail is a form with its questions, retired ones too, and where it is used.
 type FormDetail struct {
 	ID, Name  string
 	Retired   bool
 	ChangedAt models.Time
-	Questions []models.QuestionRecord
+	Questions []FormQuestion `db:"-"`
 	// WorkOrders are the latest maxFormUses with the form, as far as the reader may read them,
 	// newest first.
-	WorkOrders []ListedWorkOrder
+	WorkOrders []ListedWorkOrder `db:"-"`
 }
 
 // maxFormUses bounds how many work orders with a form are looked at.
 const maxFormUses = 20
+
+const formQuestionsQuery = `
+	SELECT q.id, q.label, q.type, q.required, q.retired,
+		ARRAY(SELECT o.label FROM question_options o WHERE o.question_id = q.id ORDER BY o.position) AS options
+	FROM questions q WHERE q.form_id = @id ORDER BY q.position`
 
 var formUsesQuery = `
 	SELECT w.id, w.number, w.title, w.status
@@ -73,14 +87,14 @@ func (s *Inventory) FormForPerson(ctx context.Context, actor store.Actor, id str
 	if !models.IsID(id, models.PrefixForm) {
 		return found, models.NotFound()
 	}
-	var row formRow
-	args := pgx.NamedArgs{"id": id, "actor": actor.IdentityID, "max": maxFormUses}
+	args := pgx.NamedArgs{"id": id, "organization": actor.OrganizationID, "actor": actor.IdentityID, "max": maxFormUses}
 	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
-		store.QueueOne(pipeline, &row, models.NotFound(), formQuery, id, actor.OrganizationID)
+		store.QueueOne(pipeline, &found, models.NotFound(), `SELECT id, name, retired, changed_at FROM forms WHERE id = @id AND organization_id = @organization`, args)
+		store.QueueAll(pipeline, &found.Questions, formQuestionsQuery, args)
 		store.QueueAll(pipeline, &found.WorkOrders, formUsesQuery, args)
 		return nil
-	}, func() (FormDetail, error) {
-		found.ID, found.Name, found.Retired, found.ChangedAt = row.ID, row.Name, row.Retired, row.ChangedAt
-		return found, json.Unmarshal(row.Questions, &found.Questions)
-	})
+	}, func() (FormDetail, error) { return found, nil })
 }
+
+// State returns what forms about the form are filled from.
+func (d FormDetail) State() FormState { return FormState{d.ID, d.ChangedAt} }

@@ -3,6 +3,8 @@ package inventory
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -38,6 +40,8 @@ func RetiredField(pointer, what string) models.FieldError {
 type NodeFields struct {
 	Name                    string
 	Description, ExternalID *string
+	// DefinitionID is the role that the maker of a node at the top of the inventory gets on it, "" for none.
+	DefinitionID string
 }
 
 func (in *NodeFields) check() []models.FieldError {
@@ -58,7 +62,7 @@ type NodeState struct {
 // CreateNode creates a node below another one, at the top for "", and returns its id. Managers
 // whose permission applies below create nodes below theirs, administrators anywhere
 // (docs/console.md, Inventory). Errors: not_found, permission_denied,
-// validation_failed (/node, /kind, /name, /description, /external_id), unavailable.
+// validation_failed (/node, /kind, /name, /description, /external_id, /definition_id), unavailable.
 func (s *Inventory) CreateNode(ctx context.Context, actor store.Actor, key store.Key, parentID string, kind models.NodeKind, in NodeFields) (string, error) {
 	var id string
 	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.Tx) error {
@@ -66,28 +70,108 @@ func (s *Inventory) CreateNode(ctx context.Context, actor store.Actor, key store
 		if err != nil {
 			return err
 		}
-		fields := in.check()
-		if _, known := models.NodePrefixes[kind]; !known {
-			fields = append(fields, models.FieldError{Pointer: "/kind", Code: "unknown", Detail: "Choose a kind."})
-		} else if fields, err = checkParent(t, parent, models.InventoryNode{Kind: kind}, fields); err != nil {
+		fields, err := checkKind(t, parent, kind)
+		if err != nil {
 			return err
 		}
-		if err := store.Invalid(fields); err != nil {
+		if err := store.Invalid(append(in.check(), fields...)); err != nil {
 			return err
 		}
-		if id, err = t.NewID(models.NodePrefixes[kind]); err != nil {
+		if id, err = createNode(t, actor, parentID, kind, in); err != nil || parentID != "" || in.DefinitionID == "" {
 			return err
 		}
-		row := models.InventoryNode{
-			ID: id, OrganizationID: actor.OrganizationID, Kind: kind, ParentID: optionalID(parentID),
-			Name: in.Name, Description: in.Description, ExternalID: in.ExternalID, CreatedAt: t.At, ChangedAt: t.At,
-		}
-		if err := t.DB.Create(&row).Error; err != nil {
+		node, err := lockNode(t, actor, id)
+		if err != nil {
 			return err
 		}
-		return t.Log(actor, row.OrganizationID, "node.created", id)
+		return assign(ctx, t, actor, store.NoKey, node, actor.IdentityID, in.DefinitionID)
 	})
 	return id, err
+}
+
+// checkKind returns why a new node of the kind cannot be below the parent.
+func checkKind(t *store.Tx, parent lockedNode, kind models.NodeKind) ([]models.FieldError, error) {
+	if _, known := models.NodePrefixes[kind]; !known {
+		return []models.FieldError{{Pointer: "/kind", Code: "unknown", Detail: "Choose a kind: location, system, equipment or sub-equipment."}}, nil
+	}
+	return checkParent(t, parent, models.InventoryNode{Kind: kind}, nil)
+}
+
+// createNode queues a new node and its Log Record.
+func createNode(t *store.Tx, actor store.Actor, parentID string, kind models.NodeKind, in NodeFields) (string, error) {
+	id, err := t.NewID(models.NodePrefixes[kind])
+	if err != nil {
+		return "", err
+	}
+	row := models.InventoryNode{
+		ID: id, OrganizationID: actor.OrganizationID, Kind: kind, ParentID: optionalID(parentID),
+		Name: in.Name, Description: in.Description, ExternalID: in.ExternalID, CreatedAt: t.At, ChangedAt: t.At,
+	}
+	if err := t.Create(&row); err != nil {
+		return "", err
+	}
+	return id, t.Log(actor, row.OrganizationID, "node.created", id)
+}
+
+// maxNewNodes limits the nodes that one write creates.
+const maxNewNodes = 100
+
+// CreateNodes creates the nodes of the lines "name; code; kind" below another one, all or none. Code and kind may be
+// missing; kind is that of lines without one. A tab separates like a semicolon, as a spreadsheet copies cells. Errors:
+// CreateNode's with every line's problem (/lines).
+func (s *Inventory) CreateNodes(ctx context.Context, actor store.Actor, key store.Key, parentID string, kind models.NodeKind, lines string) error {
+	return s.Transaction(ctx, actor.OrganizationID, key, func(t *store.Tx) error {
+		parent, err := lockParent(t, actor, parentID)
+		if err != nil {
+			return err
+		}
+		var problems []models.FieldError
+		number, nodes, kinds := 0, 0, map[models.NodeKind][]models.FieldError{}
+		for line := range strings.Lines(lines) {
+			number++
+			if models.IsBlank(line) {
+				continue
+			}
+			nodes++
+			in, of, fields := nodeOfLine(line, kind)
+			if _, checked := kinds[of]; !checked {
+				if kinds[of], err = checkKind(t, parent, of); err != nil {
+					return err
+				}
+			}
+			if fields = slices.Concat(fields, in.check(), kinds[of]); len(fields) == 0 {
+				if _, err := createNode(t, actor, parentID, of, in); err != nil {
+					return err
+				}
+			}
+			for _, f := range fields {
+				problems = append(problems, models.FieldError{Pointer: "/lines", Code: f.Code, Detail: fmt.Sprintf("Line %d: %s", number, f.Detail)})
+			}
+		}
+		switch {
+		case nodes == 0:
+			problems = append(problems, models.FieldError{Pointer: "/lines", Code: "required", Detail: "Enter at least one line."})
+		case nodes > maxNewNodes:
+			problems = []models.FieldError{{Pointer: "/lines", Code: "too_many", Detail: fmt.Sprintf("Enter at most %d lines at a time; these are %d.", maxNewNodes, nodes)}}
+		}
+		return store.Invalid(problems)
+	})
+}
+
+// nodeOfLine returns what a line of CreateNodes has about a node.
+func nodeOfLine(line string, kind models.NodeKind) (in NodeFields, of models.NodeKind, fields []models.FieldError) {
+	cells := append(strings.Split(strings.ReplaceAll(line, ";", "\t"), "\t"), "", "")
+	for i := range cells {
+		cells[i] = models.Trim(cells[i])
+	}
+	if strings.Join(cells[3:], "") != "" {
+		fields = append(fields, models.FieldError{Code: "value", Detail: "A line is name; code; kind."})
+	}
+	in.Name, in.ExternalID = cells[0], optionalID(cells[1])
+	if of = kind; cells[2] != "" {
+		of = models.NodeKind(strings.NewReplacer("-", "_", " ", "_").Replace(models.Fold(cells[2])))
+	}
+	return in, of, fields
 }
 
 // ChangeNode changes what people enter about a node. Managers of a node above whose permission

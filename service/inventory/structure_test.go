@@ -2,6 +2,7 @@ package inventory_test
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -134,6 +135,63 @@ func TestNodesAreChecked(t *testing.T) {
 	_, err := f.Inventory.CreateNode(t.Context(), ann, store.NoKey, parent, models.NodeLocation, inventory.NodeFields{Name: "Level"})
 	servicetest.Expect(t, "a level more", fieldOf(err), "/node too_deep")
 	servicetest.Expect(t, "a branch below the last level", fieldOf(f.Inventory.MoveNode(t.Context(), ann, store.NoKey, f.ID("roof"), parent)), "/node too_deep")
+}
+
+// Several nodes are created from lines, each with a Log Record, or none with the problem of each line.
+func TestNodesAreCreatedFromLines(t *testing.T) {
+	t.Parallel()
+	f := servicetest.New(t)
+	ctx, ann := t.Context(), servicetest.Person(t, f, "ann")
+	create := func(lines string) error {
+		return f.Inventory.CreateNodes(ctx, ann, store.NoKey, f.ID("hvac"), models.NodeEquipment, lines)
+	}
+	below := func() string {
+		return servicetest.Value[string](f, `SELECT coalesce(string_agg(concat_ws('/', n.name, n.external_id, n.kind, l.action), ', ' ORDER BY n.name), '')
+			FROM inventory_nodes n JOIN log_records l ON l.record_id = n.id WHERE n.parent_id = $1`, f.ID("hvac"))
+	}
+	for lines, want := range map[string]string{
+		" \n ":                             "required Enter at least one line.",
+		strings.Repeat("Fan\n", 101):       "too_many Enter at most 100 lines at a time; these are 101.",
+		"Fan; F-2\n; F-3\nFan; F-4; robot": "required Line 2: Enter a name., unknown Line 3: Choose a kind: location, system, equipment or sub-equipment.",
+		"Fan\n\nRoom;;Location":            "kind Line 3: A node of the kind location cannot be below one of the kind system.",
+		"Fan;1;equipment;new":              "value Line 1: A line is name; code; kind.",
+		strings.Repeat("x", 201):           "too_long Line 1: A name has at most 200 characters.",
+	} {
+		known, _ := errors.AsType[*models.Error](create(lines))
+		var got []string
+		for _, field := range known.Fields {
+			got = append(got, field.Code+" "+field.Detail)
+		}
+		servicetest.Expect(t, lines, strings.Join(got, ", "), want)
+		servicetest.Expect(t, "what was created of "+lines, below(), "")
+	}
+	if err := create("Fan 2; F-2\r\n\r\n Fan 3 \t\tsystem\nFan 4;F-4;Equipment;"); err != nil {
+		t.Fatal(err)
+	}
+	servicetest.Expect(t, "what was created", below(), "Fan 2/F-2/equipment/node.created, Fan 3/system/node.created, Fan 4/F-4/equipment/node.created")
+	err := f.Inventory.CreateNodes(ctx, servicetest.Person(t, f, "bob"), store.NoKey, f.ID("hvac"), models.NodeEquipment, "Fan")
+	servicetest.Expect(t, "a worker", fieldOf(err), string(models.CodePermissionDenied))
+	wantClosure(t, f)
+}
+
+// Who makes a building gets a role on it.
+func TestTheMakerOfARootGetsARole(t *testing.T) {
+	t.Parallel()
+	f := servicetest.New(t)
+	ctx, ann := t.Context(), servicetest.Person(t, f, "ann")
+	for role, want := range map[string]string{"": "", f.ID("full"): f.ID("full")} {
+		id, err := f.Inventory.CreateNode(ctx, ann, store.NoKey, "", models.NodeLocation, inventory.NodeFields{Name: "Tower", DefinitionID: role})
+		if err != nil {
+			t.Fatal(err)
+		}
+		servicetest.Expect(t, "the role", servicetest.Value[string](f, `SELECT coalesce((SELECT definition_id FROM assignments WHERE node_id = $1 AND identity_id = $2), '')`, id, f.ID("ann")), want)
+	}
+	for what, role := range map[string]string{"unknown": "pdf_01jd8q4v6cf5e8hbbfwj0zq3tc", "retired": f.ID("full")} {
+		f.Exec(`UPDATE permission_definitions SET retired = true WHERE id = $1`, role)
+		_, err := f.Inventory.CreateNode(ctx, ann, store.NoKey, "", models.NodeLocation, inventory.NodeFields{Name: "Tower", DefinitionID: role})
+		servicetest.Expect(t, "a role that is "+what, fieldOf(err), "/definition_id "+what)
+	}
+	servicetest.Expect(t, "the towers", strconv.Itoa(servicetest.Value[int](f, `SELECT count(*) FROM inventory_nodes WHERE name = 'Tower'`)), "2")
 }
 
 // A change of a node is logged, once and only if it makes a difference.

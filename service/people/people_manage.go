@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"millwright/models"
+	"millwright/service/inventory"
 	"millwright/service/store"
 )
 
@@ -39,6 +40,10 @@ type Invitation struct {
 	Admin bool
 	// DefinitionID is the organization permission definition, nil for no permissions.
 	DefinitionID *string
+	// TeamID is a team that the person joins, "" for none.
+	TeamID string
+	// Node is the id or the code of a node on which the person gets the permission definition RoleID, "" for none.
+	Node, RoleID string
 }
 
 // InvitePerson creates a person of the organization, and makes the link with which the
@@ -57,11 +62,39 @@ func (s *People) InvitePerson(ctx context.Context, actor store.Actor, key store.
 		if err != nil {
 			return err
 		}
+		if err := in.place(ctx, t, actor, p.person.ID); err != nil {
+			return err
+		}
 		access = p.access()
 		link, err = linkFor(t, actor, p, false)
 		return err
 	})
 	return access, link, err
+}
+
+// place adds the invited person to the team and gives the role on the node. Errors: permission_denied,
+// validation_failed (/team, /node, /definition_id).
+func (in Invitation) place(ctx context.Context, t *store.Tx, actor store.Actor, personID string) error {
+	if in.TeamID != "" {
+		l, err := lockTeam(t, actor, in.TeamID)
+		if models.CodeOf(err) == models.CodeNotFound {
+			err = models.Invalid(store.UnknownField("/team", "team"))
+		}
+		if err != nil {
+			return err
+		}
+		changed, err := addMembers(t, actor, l, []string{personID})
+		if err == nil && changed {
+			err = l.save(t, actor, "team.member_added")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if in.Node == "" && in.RoleID == "" {
+		return nil
+	}
+	return inventory.AssignAt(ctx, t, actor, store.NoKey, in.Node, personID, in.RoleID)
 }
 
 // invited returns the person of an invitation, whom it creates unless there is one.

@@ -62,13 +62,18 @@ func (s *People) changeTeam(ctx context.Context, actor store.Actor, key store.Ke
 		if !changed {
 			return nil
 		}
-		l.identity.ChangedAt = t.At.After(l.identity.ChangedAt)
-		if err := t.UpdateColumns(&l.identity, "name", "changed_at", "deleted_at"); err != nil {
-			return err
-		}
-		return t.Log(actor, l.organization.ID, action, id)
+		return l.save(t, actor, action)
 	})
 	return team, err
+}
+
+// save writes a change of the team.
+func (l lockedTeam) save(t *store.Tx, actor store.Actor, action string) error {
+	l.identity.ChangedAt = t.At.After(l.identity.ChangedAt)
+	if err := t.UpdateColumns(&l.identity, "name", "changed_at", "deleted_at"); err != nil {
+		return err
+	}
+	return t.Log(actor, l.organization.ID, action, l.identity.ID)
 }
 
 // CreateTeam creates a team without members. Errors: not_found, permission_denied,
@@ -118,16 +123,21 @@ func (s *People) RenameTeam(ctx context.Context, actor store.Actor, key store.Ke
 // deactivated), *FormStaleError, unavailable.
 func (s *People) AddTeamMembers(ctx context.Context, actor store.Actor, key store.Key, id string, personIDs []string) (Team, error) {
 	return s.changeTeam(ctx, actor, key, id, "team.member_added", func(t *store.Tx, l *lockedTeam) (bool, error) {
-		members, err := newMembers(t, *l, personIDs)
-		if err != nil {
-			return false, err
-		}
-		added := t.DB.Clauses(clause.OnConflict{DoNothing: true}).Create(&members)
-		if added.Error != nil || added.RowsAffected == 0 {
-			return false, added.Error
-		}
-		return true, notifyOfTeamAccess(t, actor, *l)
+		return addMembers(t, actor, *l, personIDs)
 	})
+}
+
+// addMembers adds people to a locked team and reports whether any is new. Errors: validation_failed.
+func addMembers(t *store.Tx, actor store.Actor, l lockedTeam, personIDs []string) (changed bool, err error) {
+	members, err := newMembers(t, l, personIDs)
+	if err != nil {
+		return false, err
+	}
+	added := t.DB.Clauses(clause.OnConflict{DoNothing: true}).Create(&members)
+	if added.Error != nil || added.RowsAffected == 0 {
+		return false, added.Error
+	}
+	return true, notifyOfTeamAccess(t, actor, l)
 }
 
 // notifyOfTeamAccess tells the administrators that people joined a team that has permissions
