@@ -29,7 +29,7 @@ type nodeRow struct {
 func assignedViewOf(found records.Assignments, removeAt func(nodeID string) string) assignedView {
 	view := assignedView{Removes: removeAt != nil, More: found.More}
 	if found.Hidden > 0 {
-		view.Hidden = plural(found.Hidden, "node", "nodes")
+		view.Hidden = plural(found.Hidden, "place", "places")
 	}
 	for _, n := range found.Nodes {
 		row := nodeRow{

@@ -86,7 +86,7 @@ func TestFeedbackOffersWhatIsAllowed(t *testing.T) {
 	ann.Get(page).Want(http.StatusOK, "/resolve", "/console/work-orders/new?feedback="+strings.TrimPrefix(page, "/console/feedback/")+"&amp;node="+s.ID("ahu1"))
 	wantNot(t, bob.Get(page).Want(http.StatusOK), "/resolve")
 	wantNot(t, bob.Get(page), "/work-orders/new")
-	bob.Post(page+"/resolve", nil).Want(http.StatusForbidden, "may not resolve feedback on this node")
+	bob.Post(page+"/resolve", nil).Want(http.StatusForbidden, "may not resolve feedback on this place")
 	wantNot(t, bob.Get("/console/feedback/new").Want(http.StatusOK, "You may not give feedback on any place"), "<textarea")
 	form := ann.Get("/console/feedback/new?node=AHU-1").Want(http.StatusOK).Form("subject", "It leaks")
 	s.Exec(`UPDATE organizations SET read_only = true`)

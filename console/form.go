@@ -36,6 +36,8 @@ type form struct { //nolint:recvcheck // reject changes a form; templates call t
 	// Errors are sentences by the names of fields; Error is about the form as a whole.
 	Errors map[string]string
 	Error  string
+	// Labels are what the list of errors calls the fields, without an entry if the error does.
+	Labels map[string]string
 	// focused is whether a field has the focus, nil if the form was not rejected: the page opens at
 	// the first mistake.
 	focused *bool

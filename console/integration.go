@@ -212,7 +212,7 @@ func (c *Console) confirmDeleteIntegration(r *request) error {
 			"Its client id, secret and access tokens stop working at once. This cannot be undone.",
 			"It loses " + counted(effects.Addresses, "webhook address", "webhook addresses") + "; " +
 				counted(effects.Waiting, "delivery that has not arrived is not sent.", "deliveries that have not arrived are not sent."),
-			"It loses its permissions on " + counted(effects.Nodes, "node", "nodes") + " and leaves " + counted(effects.Teams, "team", "teams") + ".",
+			"It loses its permissions on " + counted(effects.Nodes, "place", "places") + " and leaves " + counted(effects.Teams, "team", "teams") + ".",
 			"It stays named on " + counted(effects.WorkOrders, "open work order", "open work orders") + " that it is assigned to, and in the log.",
 		},
 		Action: page + "/delete", Button: "Delete the integration", Back: page,

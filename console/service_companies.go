@@ -15,7 +15,7 @@ func companyRows(found []inventory.ServiceCompany) (rows []companyRow) {
 	for _, company := range found {
 		rows = append(rows, companyRow{
 			Name: company.Name, End: linkTo("/service-companies/" + company.ID + "/end"),
-			Nodes:      counted(company.Nodes, "node", "nodes"),
+			Nodes:      counted(company.Nodes, "place", "places"),
 			WorkOrders: counted(company.WorkOrders, "work order", "work orders"),
 		})
 	}
@@ -32,7 +32,7 @@ func (c *Console) confirmEndCompany(r *request) error {
 		Action: linkTo("/service-companies/" + company.ID + "/end"), Back: linkTo("/teams"),
 		Effects: []string{
 			company.Name + " no longer sees any of your work orders from that moment on, closed ones included, and loses its permissions on " +
-				counted(company.Nodes, "node", "nodes") + ".",
+				counted(company.Nodes, "place", "places") + ".",
 		},
 	}
 	if company.WorkOrders > 0 {

@@ -67,7 +67,7 @@ func members(t people.TeamSummary) string {
 }
 
 func nodes(t people.TeamSummary) string {
-	return counted(t.Nodes, "node", "nodes")
+	return counted(t.Nodes, "place", "places")
 }
 
 // newTeamView is the form of a new team.

@@ -3,7 +3,6 @@ package console
 import (
 	"bytes"
 	"encoding/json"
-	"net/url"
 
 	"github.com/gin-gonic/gin"
 
@@ -112,7 +111,7 @@ func (c *Console) renderNewWebhook(r *request, status int, rejected *form) error
 		return err
 	}
 	return newWebhookPage.render(r, status, newWebhookView{
-		Integration: i, Form: newForm(url.Values{"url": {"https://"}}).orRejected(rejected), Types: eventOptions(), Examples: c.eventExamples(), Allowed: models.MaxWebhooks, Full: effects.Addresses >= models.MaxWebhooks,
+		Integration: i, Form: newForm(nil).orRejected(rejected), Types: eventOptions(), Examples: c.eventExamples(), Allowed: models.MaxWebhooks, Full: effects.Addresses >= models.MaxWebhooks,
 	})
 }
 

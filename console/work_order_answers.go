@@ -60,7 +60,9 @@ func (c *Console) renderAnswers(r *request, status int, rejected *form) error {
 		view.Complete = "Save, complete and send to the consultants"
 	}
 	view.Form = view.Form.orRejected(rejected)
+	view.Form.Labels = map[string]string{}
 	for _, q := range questions {
+		view.Form.Labels[q.ID] = q.Label
 		in := questionField(q, view.Form)
 		if view.Form.Changed != nil && !sameAnswers(view.Form.Values[q.ID], shownAnswer(q)) {
 			in.Hint = strings.TrimSpace(in.Hint + " Now: " + cmp.Or(answerValue(q), "no answer") + ".")

@@ -112,7 +112,7 @@ func TestWhyAWorkOrderCannotBeChanged(t *testing.T) {
 			t.Errorf("%s offers a form", path)
 		}
 	}
-	want(bob, "/edit", "may not change work orders on this node")
+	want(bob, "/edit", "may not change work orders on this place")
 	want(cat, "/answers", "Only an assigned worker may answer this work order")
 	bob.Post(page+"/edit", bob.Get(page+"/answers").Form("title", "Forbidden")).Want(http.StatusForbidden)
 	for _, path := range []string{"/edit", "/answers"} {

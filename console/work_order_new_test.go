@@ -104,7 +104,7 @@ func TestFieldsOfANewWorkOrderAreChecked(t *testing.T) {
 		{"no year", []string{"target_date", "0000-01-01T00:00"}, "target_date", "from 1 to 9999"},
 		{"no form", []string{"form_id", "frm_00000000000000000000000000"}, "form_id", "no such form"},
 		{"a stranger", []string{"assignees", "idn_00000000000000000000000000"}, "assignees", "no such identity"},
-		{"not connected", []string{"assignees", s.ID("zed")}, "", "is not connected to the node"},
+		{"not connected", []string{"assignees", s.ID("zed")}, "", "is not connected to the place"},
 		{"both roles", []string{"assignees", s.ID("cat"), "consultants", s.ID("cat")}, "", "Cat Rivers cannot be both assignee and consultant"},
 	} {
 		t.Log(test.name)
@@ -146,7 +146,7 @@ func TestWhyNoWorkOrderCanBeCreated(t *testing.T) {
 	node := "/console/work-orders/new?node=" + s.ID("ahu1")
 	bob.Get("/console/work-orders/new").Want(http.StatusOK, "You may create work orders on no place of the inventory.")
 	bob.Get(node).Want(http.StatusOK, "Your permissions on AHU 1 do not include “work orders: create”.")
-	bob.Post("/console/work-orders", url.Values{"node": {s.ID("ahu1")}, "title": {"Not allowed"}}).Want(http.StatusForbidden, "may not create work orders on this node")
+	bob.Post("/console/work-orders", url.Values{"node": {s.ID("ahu1")}, "title": {"Not allowed"}}).Want(http.StatusForbidden, "may not create work orders on this place")
 	ann.Get("/console/work-orders/new?node="+s.ID("fan1")).Want(http.StatusOK, "not to sub-equipment")
 	unknown := ann.Get("/console/work-orders/new?node=loc_00000000000000000000000000").Want(http.StatusNotFound)
 	if other := ann.Get("/console/work-orders/new?node=" + s.ID("annex")).Want(http.StatusNotFound); other.Body != unknown.Body {

@@ -154,7 +154,7 @@ func TestAssignAndRemovePeople(t *testing.T) {
 	ann.Get(path+"/assign?find=zed").Want(http.StatusOK, "No one who can be assigned matches")
 	ann.Post(path+"/assign", page.Form("identity", s.ID("dan"), "role", "worker")).Want(http.StatusSeeOther)
 	ann.Post(path+"/assign", ann.Get(path+"/assign").Form("identity", s.ID("crew"), "role", "consultant")).Want(http.StatusSeeOther)
-	ann.Post(path+"/assign", ann.Get(path+"/assign").Form("identity", s.ID("zed"), "role", "worker")).Want(http.StatusUnprocessableEntity, "is not connected to the node")
+	ann.Post(path+"/assign", ann.Get(path+"/assign").Form("identity", s.ID("zed"), "role", "worker")).Want(http.StatusUnprocessableEntity, "is not connected to the place")
 	ann.Post(path+"/assign", ann.Get(path+"/assign").Form("identity", "nonsense", "role", "worker")).Want(http.StatusUnprocessableEntity, "There is no such identity.")
 	ann.Get(path).Want(http.StatusOK, by(s, "ann")+" added Dan Woods as worker.", by(s, "ann")+" added Crew as consultant.")
 	form := ann.Get(path).Form()

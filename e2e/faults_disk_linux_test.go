@@ -51,6 +51,10 @@ func TestFaultDiskIsFull(t *testing.T) {
 			t.Fatal("the disk did not fill up")
 		}
 	}
+	if err := os.Remove(free); err != nil {
+		t.Fatal(err)
+	}
+	h.awaitReadyAt(h.settings["MILLWRIGHT_ADDR"]) // before, Postgres may refuse a connection
 	for _, w := range g.writes {
 		there := h.count(`SELECT count(*) FROM work_orders WHERE description LIKE $1`, w.marker+"%")
 		half := h.count(`SELECT (SELECT count(*) FROM history WHERE changes::text LIKE $1) + (SELECT count(*) FROM stored_responses WHERE convert_from(body, 'UTF8') LIKE $1)`,
@@ -59,10 +63,6 @@ func TestFaultDiskIsFull(t *testing.T) {
 			t.Errorf("%s, status %d: %d work orders, %d other rows", w.marker, w.status, there, half)
 		}
 	}
-	if err := os.Remove(free); err != nil {
-		t.Fatal(err)
-	}
-	h.awaitReadyAt(h.settings["MILLWRIGHT_ADDR"])
 	g.retryWrites(r)
 	addFinding(t, "disk full", "%d creations, of which %d got 503, the longest after %s, and left nothing; with free space again, each was done once",
 		len(g.writes), failed, g.longest.Round(time.Millisecond))

@@ -94,7 +94,7 @@ func (b *balancer) next() string {
 // Clients call at a steady pace: without one they take all of a small machine, and
 // the servers that restart wait for Temporal.
 func (c *stormClient) load(ctx context.Context) {
-	pace := time.NewTicker(10 * time.Millisecond)
+	pace := time.NewTicker(100 * time.Millisecond)
 	defer pace.Stop()
 	for ctx.Err() == nil {
 		<-pace.C

@@ -1,14 +1,24 @@
 // A second click sends nothing while the first request runs. The server does the same for
-// everyone (the key of the form), but answers the second click, which may hide a secret.
+// everyone (the key of the form), but answers the second click, which may hide a secret. No event tells
+// that someone has stopped the request, so the form can be sent again after ten seconds.
 addEventListener("submit", function (event) {
-  var form = event.target;
+  var form = event.target, button = event.submitter;
   if (form.method !== "post") return;
-  if (form.dataset.sent) event.preventDefault();
+  if (form.dataset.sent) return event.preventDefault();
   form.dataset.sent = "yes";
+  if (!button) return;
+  button.dataset.shown = button.innerHTML;
+  button.textContent = "Sending…";
+  setTimeout(sendable, 10000);
 });
-addEventListener("pageshow", function () {
+function sendable() {
   document.querySelectorAll("form[data-sent]").forEach(function (form) { delete form.dataset.sent; });
-});
+  document.querySelectorAll("[data-shown]").forEach(function (button) {
+    button.innerHTML = button.dataset.shown;
+    delete button.dataset.shown;
+  });
+}
+addEventListener("pageshow", sendable);
 document.addEventListener("DOMContentLoaded", function () {
   document.querySelectorAll("input[name=zone]").forEach(function (input) { input.value = Intl.DateTimeFormat().resolvedOptions().timeZone || ""; });
 });

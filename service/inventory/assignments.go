@@ -213,12 +213,12 @@ func withinRights(t *store.Tx, actor store.Actor, node lockedNode, definitionIDs
 	if err != nil || len(found) == 0 {
 		return err
 	}
-	return models.Errorf(models.CodePermissionDenied, "“%s” has permissions that you lack on the node (%s). Only an administrator gives, replaces or removes it here.",
+	return models.Errorf(models.CodePermissionDenied, "“%s” has permissions that you lack on the place (%s). Only an administrator gives, replaces or removes it here.",
 		found[0].Name, strings.Join(found[0].Missing, ", "))
 }
 
 func errNoManager() error {
-	return models.Errorf(models.CodePermissionDenied, "Only inventory managers of the node and administrators may give permissions on it.")
+	return models.Errorf(models.CodePermissionDenied, "Only inventory managers of the place and administrators may give permissions on it.")
 }
 
 // assignable is what the rules of an assignment depend on.
@@ -268,16 +268,16 @@ func (a assignable) check(node lockedNode) error {
 			Detail: NoAssignmentOnSubEquipment})
 	}
 	if node.RetiredAt != nil {
-		fields = append(fields, RetiredField("/node_id", "node"))
+		fields = append(fields, RetiredField("/node_id", "place"))
 	}
 	if !a.IdentityKnown {
-		fields = append(fields, store.UnknownField("/identity_id", "identity"))
+		fields = append(fields, store.UnknownField("/identity_id", "person, team or integration"))
 	}
 	switch {
 	case a.DefinitionRetired == nil:
-		fields = append(fields, store.UnknownField("/definition_id", "permission definition"))
+		fields = append(fields, store.UnknownField("/definition_id", "role"))
 	case *a.DefinitionRetired:
-		fields = append(fields, RetiredField("/definition_id", "permission definition"))
+		fields = append(fields, RetiredField("/definition_id", "role"))
 	}
 	return store.Invalid(fields)
 }

@@ -130,7 +130,7 @@ func EnterID(nodes []models.NodeReference) string {
 	for i, n := range nodes {
 		names[i] = n.Name + " (" + n.ID + ")"
 	}
-	return "Several nodes have this code. Enter the id of one: " + strings.Join(names, ", ") + "."
+	return "Several places have this code. Enter the id of one: " + strings.Join(names, ", ") + "."
 }
 
 // OnlyNode returns the id of the node that a code names, or the error if none has it.

@@ -226,7 +226,7 @@ func parentNamed(t *store.Tx, organizationID, text string) (string, error) {
 	for _, n := range rows {
 		found = append(found, models.NodeReference{ID: n.ID, Name: n.Name})
 	}
-	return OnlyNode(found, models.Invalid(models.FieldError{Pointer: "/node", Code: "unknown", Detail: "No node that is in use has this id or code."}))
+	return OnlyNode(found, models.Invalid(models.FieldError{Pointer: "/node", Code: "unknown", Detail: "No place that is in use has this id or code."}))
 }
 
 // RetireNode retires a node: it keeps its records and cannot be chosen until it is brought back.
@@ -262,7 +262,7 @@ func (s *Inventory) BringNodeBack(ctx context.Context, actor store.Actor, key st
 			return err
 		}
 		if parent.RetiredAt != nil {
-			return models.Violation(models.RuleRetired, "The node above is retired, too. Bring it back first.")
+			return models.Violation(models.RuleRetired, "The place above is retired, too. Bring it back first.")
 		}
 		node.RetiredAt = nil
 		return nil
@@ -343,11 +343,11 @@ func checkParent(t *store.Tx, parent lockedNode, node models.InventoryNode, fiel
 	}
 	switch {
 	case parent.RetiredAt != nil:
-		return append(fields, RetiredField("/node", "node")), nil
+		return append(fields, RetiredField("/node", "place")), nil
 	case parent.ID == "" && !Nests("", node.Kind):
 		return reject("kind", "Only a location can be at the top of the inventory.")
 	case !Nests(parent.Kind, node.Kind):
-		return reject("kind", fmt.Sprintf("A node of the kind %s cannot be below one of the kind %s.", node.Kind, parent.Kind))
+		return reject("kind", fmt.Sprintf("A place of the kind %s cannot be in one of the kind %s.", node.Kind, parent.Kind))
 	}
 	// Levels is the depth of the changed branch.
 	type place struct {
@@ -362,7 +362,7 @@ func checkParent(t *store.Tx, parent lockedNode, node models.InventoryNode, fiel
 	case err != nil:
 		return nil, err
 	case found.Inside:
-		return reject("value", "A node cannot be below itself.")
+		return reject("value", "A place cannot be inside itself.")
 	case found.Levels > MaxLevels:
 		return reject("too_deep", fmt.Sprintf("An inventory has at most %d levels.", MaxLevels))
 	}
@@ -380,7 +380,7 @@ func (u NodeUse) check() error {
 	if u == (NodeUse{}) {
 		return nil
 	}
-	return models.Violation(models.RuleInUse, "A node is retired once all work orders here and below are complete or cancelled, and everything below is retired.")
+	return models.Violation(models.RuleInUse, "A place is retired once all work orders here and inside are complete or cancelled, and everything inside is retired.")
 }
 
 var openStatuses = store.TextsOf(models.InProcess())
@@ -413,15 +413,15 @@ func (s *Inventory) NodeUse(ctx context.Context, actor store.Actor, id string) (
 }
 
 func errChangesNoNodes() error {
-	return models.Errorf(models.CodePermissionDenied, "Only administrators, and inventory managers of a node above whose permission applies below, may create and change nodes here.")
+	return models.Errorf(models.CodePermissionDenied, "Only administrators, and inventory managers of a place above whose role reaches its contents, create and change places here.")
 }
 
 // ErrNoRoots is permission_denied for who may not create nodes at the top.
 func ErrNoRoots() error {
-	return models.Errorf(models.CodePermissionDenied, "Only administrators create nodes at the top of the inventory.")
+	return models.Errorf(models.CodePermissionDenied, "Only administrators create places at the top of the inventory.")
 }
 
 // ErrMovesNodes is permission_denied for who may not move nodes.
 func ErrMovesNodes() error {
-	return models.Errorf(models.CodePermissionDenied, "Only administrators move nodes.")
+	return models.Errorf(models.CodePermissionDenied, "Only administrators move places.")
 }

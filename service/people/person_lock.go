@@ -137,7 +137,7 @@ func GrantsOfDefinition(t *store.Tx, organizationID string, id *string) ([]strin
 func GrantsToGive(t *store.Tx, organizationID, pointer string, id, held *string) (grants []string, unknown []models.FieldError, err error) {
 	grants, err = grantsOf(t, organizationID, id, held)
 	if models.CodeOf(err) == models.CodeNotFound {
-		return nil, []models.FieldError{store.UnknownField(pointer, "organization permission definition")}, nil
+		return nil, []models.FieldError{store.UnknownField(pointer, "role")}, nil
 	}
 	return grants, nil, err
 }

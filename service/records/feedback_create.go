@@ -117,7 +117,7 @@ func (c feedbackCreation) check(actor store.Actor, in NewFeedback) error {
 	case len(fields) > 0:
 		return models.Invalid(fields...)
 	case !slices.Contains(c.Grants, string(models.GrantFeedbackCreate)):
-		return models.Errorf(models.CodePermissionDenied, "The %s may not give feedback on this node.", actor.Kind)
+		return actor.MayNot("give feedback")
 	case c.Taken:
 		if c.Existing != nil && actor.HasReadScope(*c.Existing) {
 			return store.ExternalIDTaken(*c.Existing)

@@ -69,7 +69,7 @@ func (r *feedbackResolution) check(actor store.Actor) error {
 		return err
 	}
 	if !slices.Contains(r.Grants, string(models.GrantFeedbackResolve)) {
-		return models.Errorf(models.CodePermissionDenied, "The %s may not resolve feedback on this node.", actor.Kind)
+		return actor.MayNot("resolve feedback")
 	}
 	if r.Status != models.FeedbackOpen {
 		return models.Violation(models.RuleStatus, "Feedback with the status %q does not allow this.", r.Status.Name())

@@ -110,7 +110,7 @@ func (n candidates) checkRules(workers, consultants []string) error {
 	}
 	if len(unconnected) > 0 {
 		return models.Violation(models.RuleAssigneeNotConnected,
-			"%s is not connected to the node. Assign it there or above, or add it to a team that is.", strings.Join(unconnected, ", ")).About(unconnected...)
+			"%s is not connected to the place of the work order. Assign it there or above, or add it to a team that is.", strings.Join(unconnected, ", ")).About(unconnected...)
 	}
 	return nil
 }

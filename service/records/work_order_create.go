@@ -187,7 +187,7 @@ func (p creationPlace) requireGrant(actor store.Actor) error {
 	if slices.Contains(p.Grants, string(models.GrantWorkOrdersCreate)) {
 		return nil
 	}
-	return models.Errorf(models.CodePermissionDenied, "The %s may not create work orders on this node.", actor.Kind)
+	return actor.MayNot("create work orders")
 }
 
 // forbids returns why the actor may create no work order on the node, whatever its fields

@@ -98,7 +98,7 @@ func (a *workOrderActor) requireGrant(grant models.Grant, what string) error {
 	if a.hasGrant(grant) {
 		return nil
 	}
-	return models.Errorf(models.CodePermissionDenied, "The %s may not %s on this node.", a.acting.Kind, what)
+	return a.acting.MayNot(what)
 }
 
 // requireAssign rejects an actor that may not assign. A service company that only reviews a
@@ -120,7 +120,11 @@ func (a *workOrderActor) requireWorker() error {
 	if isWorker(a.acting.IdentityID) || slices.ContainsFunc(a.ActsAs, isWorker) {
 		return nil
 	}
-	return models.Violation(models.RuleNotAssignedAsWorker, "Only an assigned worker may answer this work order; the %s is not one.", a.acting.Kind).About(a.acting.IdentityID)
+	who := "the " + string(a.acting.Kind) + " is"
+	if a.acting.IsReader() {
+		who = "you are"
+	}
+	return models.Violation(models.RuleNotAssignedAsWorker, "Only an assigned worker may answer this work order, and %s not one.", who).About(a.acting.IdentityID)
 }
 
 // requireCompletion rejects an actor that is no worker, and one whose work no one else could

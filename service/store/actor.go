@@ -30,6 +30,18 @@ func OperatorIn(organizationID string) Actor {
 	return Actor{Name: models.OperatorName, OrganizationID: organizationID}
 }
 
+// IsReader reports whether the actor is the person who reads the errors: no integration, and no person as whom an
+// operator acts.
+func (a Actor) IsReader() bool { return a.Kind == models.KindPerson && !a.Operated }
+
+// MayNot is permission_denied for what the actor's permissions on a node do not include. what follows "may not".
+func (a Actor) MayNot(what string) *models.Error {
+	if a.IsReader() {
+		return models.Errorf(models.CodePermissionDenied, "You may not %s on this place.", what)
+	}
+	return models.Errorf(models.CodePermissionDenied, "The %s may not %s on this node.", a.Kind, what)
+}
+
 // Import returns the actor of an import, who has no identity and is no operator.
 func Import() Actor { return Actor{Name: models.ImportName} }
 

@@ -8,8 +8,27 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"millwright/models"
 	"millwright/service/store"
 )
+
+// A statement that fails because the server does, is not the service's fault.
+func TestFailuresOfTheServerAreUnavailable(t *testing.T) {
+	var logged []string
+	s := &store.Store{Options: store.Options{Unreachable: func(err error) { logged = append(logged, err.Error()) }}}
+	for code, want := range map[string]models.Code{
+		"53100": models.CodeUnavailable, "XX000": models.CodeUnavailable, "XX002": models.CodeUnavailable, "58030": models.CodeUnavailable,
+		"57P01": models.CodeUnavailable, "25006": models.CodeUnavailable, "22P02": models.CodeInternal, "23514": models.CodeInternal, "57014": models.CodeInternal,
+	} {
+		err := s.Translate(&pgconn.PgError{Code: code, Message: "Mrs Quarrington"})
+		if got := models.CodeOf(err); got != want {
+			t.Errorf("%s is %q, want %q", code, got, want)
+		}
+	}
+	if all := strings.Join(logged, "\n"); !strings.Contains(all, "XX000") || strings.Count(all, "Quarrington") != 3 { // 25, 53 and 57 quote no values
+		t.Errorf("the log has %s", all)
+	}
+}
 
 // Values that Postgres quotes in an error reach neither logs nor workflow histories:
 // they are neither in the error's text nor in an error it wraps. errors.As still finds

@@ -61,7 +61,7 @@ func (s *Store) Translate(err error) error {
 			return rule
 		}
 		if isUnavailable(pg.Code) {
-			return s.unavailable(err)
+			return s.unavailable(&statementError{pg})
 		}
 		return &statementError{pg}
 	}
@@ -154,11 +154,10 @@ func (s *Store) unavailable(err error) error {
 }
 
 // isUnavailable reports whether an SQLSTATE means that the server cannot serve now:
-// connection exceptions (08), shutdown (57P), insufficient resources (53), a
-// read-only standby (25006).
+// connection exceptions (08), shutdown (57P), insufficient resources (53), failures of its
+// own (58, XX), as which a full disk may show too, a read-only standby (25006).
 func isUnavailable(sqlstate string) bool {
-	return strings.HasPrefix(sqlstate, "08") || strings.HasPrefix(sqlstate, "57P") ||
-		strings.HasPrefix(sqlstate, "53") || sqlstate == "25006"
+	return slices.ContainsFunc([]string{"08", "57P", "53", "58", "XX", "25006"}, func(class string) bool { return strings.HasPrefix(sqlstate, class) })
 }
 
 // isInterrupted reports whether an SQLSTATE means that a statement waited too long for a
