@@ -7,7 +7,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"millwright/models"
-	"millwright/service/store"
 )
 
 // deliveryText describes what all webhooks share.
@@ -87,20 +86,6 @@ type eventIssueResolved struct {
 // eventPing is the data of ping.
 type eventPing struct {
 	Message string `json:"message" doc:"A sentence for people." example:"This is a test from Millwright."`
-}
-
-// EventExamples returns an example of a delivery's body for every event type, as the
-// documentation shows it.
-func EventExamples() map[models.EventType][]byte {
-	examples := map[models.EventType][]byte{}
-	for _, e := range documentedEvents() {
-		body, err := store.Encode(e.example)
-		if err != nil {
-			panic(err) // a mistake in the examples
-		}
-		examples[e.kind] = body
-	}
-	return examples
 }
 
 // documentWebhooks documents every event type with its payload, its headers and an example.

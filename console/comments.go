@@ -26,8 +26,6 @@ type activityView struct {
 	// Page is the record's.
 	Page  string
 	Lines []changeLine
-	// Kinds link to all changes and to each kind.
-	Kinds []shortcut
 	// Earlier and Newest link to other parts.
 	Earlier, Newest string
 	Form            form
@@ -39,45 +37,26 @@ type activityView struct {
 
 // activityView shows a part of the history of an organization's record, without the form.
 func (r *request) activityView(page, organizationID string, history records.HistoryPage, known historyWords) activityView {
-	part := r.historyPart()
-	linked := func(kind records.HistoryKind, before int64) string {
-		return linkTo(strings.TrimPrefix(page, Root), "activity", string(kind), "before", position(before)) + activityAnchor
-	}
 	view := activityView{
 		Page: page, Lines: r.changeLines(history.Changes, known),
 		Moderates: r.viewer.Admin && organizationID == r.viewer.OrganizationID, Unread: r.viewer.UnreadNotices > 0,
 	}
 	slices.Reverse(view.Lines)
-	for _, kind := range historyKinds {
-		view.Kinds = append(view.Kinds, shortcut{kind.text, linked(kind.HistoryKind, 0), part.Kind == kind.HistoryKind})
-	}
-	if part.Before != 0 {
-		view.Newest = linked(part.Kind, 0)
+	if r.historyBefore() != 0 {
+		view.Newest = page + activityAnchor
 	} else if n := len(view.Lines); n > 0 {
 		view.Lines[n-1].Last = true
 	}
 	if history.Next != 0 {
-		view.Earlier = linked(part.Kind, history.Next)
+		view.Earlier = linkTo(strings.TrimPrefix(page, Root), "before", position(history.Next)) + activityAnchor
 	}
 	return view
 }
 
-// historyKinds are the parts of a history that a page links to.
-var historyKinds = []struct {
-	records.HistoryKind
-	text string
-}{{"", "All"}, {records.HistoryComments, "Comments"}, {records.HistoryChanges, "Changes"}}
-
-// historyPart is the part of the history that the URL asks for.
-func (r *request) historyPart() records.HistoryPart {
+// historyBefore is the change of the URL before which the history is shown, 0 for the latest part.
+func (r *request) historyBefore() int64 {
 	before, _ := strconv.ParseInt(r.Query("before"), 10, 64)
-	part := records.HistoryPart{Before: max(before, 0)}
-	for _, kind := range historyKinds {
-		if r.Query("activity") == string(kind.HistoryKind) {
-			part.Kind = kind.HistoryKind
-		}
-	}
-	return part
+	return max(before, 0)
 }
 
 // activityAnchor is where a page shows its activity, latestAnchor its last line.

@@ -37,8 +37,6 @@ type Options struct {
 	FailureDelay time.Duration
 	// Tester has workers send tests to webhook addresses; without it none are sent.
 	Tester AddressTester
-	// EventExamples are bodies of deliveries for the forms of webhook addresses.
-	EventExamples map[models.EventType][]byte
 	// OpenID is a provider with which people sign in, besides passwords; nil without one.
 	OpenID *OpenIDOptions
 	// WorkflowsURL is where Temporal's UI shows the workflows of the namespace, without the

@@ -143,7 +143,7 @@ func (c *Console) renderDefinition(r *request, status int, rejected *form) error
 	}
 	onNodes, id := r.Query("on") != "", r.Query("role")
 	state := people.DefinitionState{ID: id, DefinitionFields: people.DefinitionFields{AppliesBelow: onNodes}}
-	title, effect := "New role in the organization", "Who has it keeps it, and no one else gets it."
+	title := "New role in the organization"
 	if onNodes {
 		title = "New role on places"
 	}
@@ -179,7 +179,9 @@ func (c *Console) renderDefinition(r *request, status int, rejected *form) error
 		view.Fields = append(view.Fields, f.Boxes("grants", "Allows to", grantOptions(models.AllOrganizationGrants, grantTexts),
 			"hint=People who gain one are signed out, and a password that someone else may know no longer works."))
 	}
-	view.Fields = append(view.Fields, f.retiredBox(effect))
+	if id != "" {
+		view.Fields = append(view.Fields, f.retiredBox("Who has it keeps it, and no one else gets it."))
+	}
 	return confirmPage.render(r, status, view)
 }
 

@@ -78,9 +78,9 @@ func TestIntegrationPagesNameOnlyNodesThatOneSees(t *testing.T) {
 	s.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) VALUES ($1, $3, $4, $5), ($2, $3, $4, $5)`,
 		s.ID("annex"), s.ID("roof"), s.ID("reader"), s.ID("reading"), s.Acme.OrganizationID)
 	eve, page := s.SignedIn("eve"), "/console/integrations/"+s.ID("reader")
-	wantNot(t, eve.Get(page).Want(http.StatusOK, ">Annex<", "on 2 nodes that you do not see"), "HVAC", "Roof", s.ID("hvac"), s.ID("roof"))
+	wantNot(t, eve.Get(page).Want(http.StatusOK, ">Annex<", "on 2 places that you do not see"), "HVAC", "Roof", s.ID("hvac"), s.ID("roof"))
 	s.Exec(`DELETE FROM assignments WHERE identity_id = $1 AND node_id = $2`, s.ID("reader"), s.ID("annex"))
-	wantNot(t, eve.Get(page).Want(http.StatusOK, "on 2 nodes that you do not see"), "sees nothing yet", "HVAC", "Roof", "Annex")
+	wantNot(t, eve.Get(page).Want(http.StatusOK, "on 2 places that you do not see"), "sees nothing yet", "HVAC", "Roof", "Annex")
 	for _, node := range []string{"hvac", "annex"} {
 		eve.Get(page + "/unassign?node=" + s.ID(node)).Want(http.StatusNotFound)
 	}

@@ -64,7 +64,7 @@ func (r *sameRandom) Read(p []byte) (int, error) {
 func newDemo(t *testing.T) *demo {
 	t.Helper()
 	fixture := servicetest.New(t, func(o *store.Options) { o.Random = &sameRandom{source: rand.NewChaCha8([32]byte{})} })
-	site := consoletest.On(t, fixture, withExamples, func(o *console.Options) {
+	site := consoletest.On(t, fixture, func(o *console.Options) {
 		o.PublicURL, o.WorkflowsURL = demoURL, "http://127.0.0.1:8233/namespaces/default/workflows"
 	})
 	d := &demo{Site: site, t: t, names: map[string]string{"erp": "ERP", "bms": "Building management system"}}

@@ -141,7 +141,7 @@ type feedbackView struct {
 var feedbackPage = newPage[feedbackView]("feedback_one.html")
 
 func (c *Console) renderFeedback(r *request, status int, rejected *form) error {
-	detail, err := c.service.Records.FeedbackDetail(r.ctx(), r.actor(), r.Param("id"), r.historyPart())
+	detail, err := c.service.Records.FeedbackDetail(r.ctx(), r.actor(), r.Param("id"), r.historyBefore())
 	if err != nil {
 		return err
 	}

@@ -226,7 +226,7 @@ func (f *form) reject(r *request, err error) (status int, rejected bool) {
 	for _, field := range known.Fields[:min(len(known.Fields), models.MaxFieldErrors)] {
 		name, _, _ := strings.Cut(strings.TrimPrefix(field.Pointer, "/"), "/")
 		if detail := models.Shorten(field.Detail); !strings.Contains(f.Errors[name], detail) {
-			f.Errors[name] = strings.TrimSpace(f.Errors[name] + " " + detail)
+			f.Errors[name] = strings.TrimSpace(f.Errors[name] + "\n" + detail)
 		}
 	}
 	if len(known.Fields) == 0 {

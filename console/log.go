@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 
@@ -37,11 +38,11 @@ type logFilterView struct {
 }
 
 type logRow struct {
-	At  moment
-	Who author
-	// Only are the Log Records of who did it, "" if that is already the list or no identity.
-	Only, What, Record         string
-	RecordName, RecordURL, All string
+	At   moment
+	Who  author
+	What string
+	// URL is the record's page, or what the log has of one that the person may not open.
+	recordLink
 }
 
 var logPage = newPage[logView]("log.html")
@@ -89,35 +90,24 @@ func (c *Console) listLog(r *request) error {
 		CSV:    linkTo("/log.csv", parameters...), SearchedTo: r.optionalMoment(page.SearchedTo),
 	}
 	view.Pager, view.Clear = pagesOf("/log", parameters, position(filter.Before), position(page.Next))
-	urls, err := r.logURLs(page.Records)
+	var ids []string
+	for _, record := range page.Records {
+		ids = append(ids, record.RecordID, valueOf(record.ActorID))
+	}
+	links, err := r.recordLinks(slices.Compact(slices.Sorted(slices.Values(ids))))
 	if err != nil {
 		return err
 	}
 	for _, record := range page.Records {
-		row := logRow{
-			At: r.moment(record.At), Who: author{Name: record.ActorName, Now: valueOf(record.ActorNow)}, What: words(record.Action), Record: record.RecordID,
-			RecordName: valueOf(record.RecordName), RecordURL: urls[record.RecordID], All: linkTo("/log", "record", record.RecordID),
-		}
-		if id := valueOf(record.ActorID); id != "" {
-			row.Who.URL = urls[id]
-			if id == filter.ActorID {
-				view.Filter.ActorName = record.ActorName
-			} else {
-				row.Only = linkTo("/log", "who", id)
-			}
+		actor := valueOf(record.ActorID)
+		row := logRow{At: r.moment(record.At), Who: author{Name: record.ActorName, Now: valueOf(record.ActorNow), URL: links[actor].URL}, What: words(record.Action)}
+		row.recordLink = recordLink{record.RecordID, cmp.Or(links[record.RecordID].Name, valueOf(record.RecordName)), cmp.Or(links[record.RecordID].URL, linkTo("/log", "record", record.RecordID))}
+		if actor != "" && actor == filter.ActorID {
+			view.Filter.ActorName = record.ActorName
 		}
 		view.Rows = append(view.Rows, row)
 	}
 	return logPage.show(r, view)
-}
-
-// logURLs returns the pages of what Log Records are about and of who made them.
-func (r *request) logURLs(found []pages.LogRecord) (map[string]string, error) {
-	var ids []string
-	for _, record := range found {
-		ids = append(ids, record.RecordID, valueOf(record.ActorID))
-	}
-	return r.recordURLs(slices.Compact(slices.Sorted(slices.Values(ids))))
 }
 
 // maxExported limits the rows of a CSV.

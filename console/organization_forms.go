@@ -200,7 +200,7 @@ func (c *Console) renderQuestion(r *request, status int, rejected *form) error {
 		values.Set("after", places[len(places)-1].Value)
 	}
 	f := editForm(found.State(), values).orRejected(rejected)
-	return confirmPage.render(r, status, confirmView{
+	view := confirmView{
 		Title: title, Action: linkTo("/forms/"+found.ID+"/question", "question", id), Button: "Save", Harmless: true, Back: formURL(found.ID), Form: f,
 		Fields: []field{
 			f.Text("label", "Question", "required", "autocomplete=off"),
@@ -208,9 +208,12 @@ func (c *Console) renderQuestion(r *request, status int, rejected *form) error {
 			f.Text("options", "Choices", "rows=6", "hint=One a line, for “One of” and “Any of”."),
 			f.Boxes("required", "To complete", []option{{Value: "yes", Label: "An answer is required"}}),
 			f.Choice("after", "Place", places),
-			f.retiredBox("It is asked no longer. Its answers stay."),
 		},
-	})
+	}
+	if id != "" {
+		view.Fields = append(view.Fields, f.retiredBox("It is asked no longer. Its answers stay."))
+	}
+	return confirmPage.render(r, status, view)
 }
 
 func (c *Console) saveQuestion(r *request) error {

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"millwright/api"
-	"millwright/console"
 	"millwright/console/consoletest"
 	"millwright/models"
 	"millwright/service/people"
@@ -16,8 +14,6 @@ import (
 	"millwright/service/servicetest"
 	"millwright/service/store"
 )
-
-func withExamples(o *console.Options) { o.EventExamples = api.EventExamples() }
 
 // shownPage is a page, and how a browser comes to it.
 type shownPage struct {
@@ -195,6 +191,7 @@ func peoplePages(t *testing.T) (*consoletest.Site, []shownPage) {
 		{"GET /console/forms/new", "form-new", "/console/forms/new", nil, ""},
 		{"POST /console/forms", "form-rejected", "/console/forms/new", map[string]string{"name": " "}, "Create"},
 		{"GET /console/forms/:id/edit", "form-edit", "/console/forms/" + s.ID("inspection") + "/edit", nil, ""},
+		{"POST /console/forms/:id/edit", "form-edit-rejected", "/console/forms/" + s.ID("inspection") + "/edit", map[string]string{"name": " "}, "Save"},
 		{"GET /console/forms/:id/question", "question", "/console/forms/" + s.ID("inspection") + "/question?question=" + s.ID("q_state"), nil, ""},
 		{"POST /console/forms/:id/question", "question-rejected", "/console/forms/" + s.ID("inspection") + "/question", map[string]string{"label": "State"}, "Save"},
 		{"GET /console/log", "log", "/console/log", nil, ""},
@@ -265,7 +262,7 @@ func inventoryPages(t *testing.T) (*consoletest.Site, []shownPage) {
 }
 
 func integrationsPages(t *testing.T) (*consoletest.Site, []shownPage) {
-	s := consoletest.NewSite(t, withExamples)
+	s := consoletest.NewSite(t)
 	s.Exec(`UPDATE identities SET name = repeat('Wide', 50) WHERE id = $1`, s.ID("roofer"))
 	s.Exec(`UPDATE plans SET calls_per_minute = 2`)
 	erp := "/console/integrations/" + s.ID("erp")
@@ -288,7 +285,7 @@ func integrationsPages(t *testing.T) (*consoletest.Site, []shownPage) {
 }
 
 func webhookPages(t *testing.T) (*consoletest.Site, []shownPage) {
-	s := consoletest.NewSite(t, withExamples)
+	s := consoletest.NewSite(t)
 	failing, off := "/console/webhooks/"+s.ID("erp_hook"), "/console/webhooks/"+s.ID("reader_hook")
 	s.Exec(`INSERT INTO webhook_health (webhook_id, failing_since, last_at, last_status) VALUES ($1, now(), now(), 500)
 		ON CONFLICT (webhook_id) DO UPDATE SET failing_since = now(), last_at = now(), last_status = 500`, s.ID("erp_hook"))

@@ -46,7 +46,7 @@ var notSensitive = []string{
 	"/console/forms", "/console/forms/:id/edit", "/console/forms/:id/question", "/console/inventory/:id/several",
 	"/console/sign-in", "/console/sign-in/organization", "/console/sign-out", "/console/invite/:token", "/console/reset/:token", "/console/forgotten",
 	"/console/account", "/console/account/password", "/console/notices/read", "/console/notices/:id/open", "/console/work-orders/:id/seen", "/console/feedback/:id/seen", "/console/teams", "/console/teams/:id",
-	"/console/work-orders", "/console/work-orders/assign", "/console/work-orders/due", "/console/work-orders/:id/edit", "/console/work-orders/:id/answers", "/console/work-orders/:id/assign", "/console/work-orders/:id/unassign",
+	"/console/work-orders", "/console/work-orders/assign", "/console/work-orders/due", "/console/work-orders/priority", "/console/work-orders/:id/edit", "/console/work-orders/:id/answers", "/console/work-orders/:id/assign", "/console/work-orders/:id/unassign",
 	"/console/work-orders/:id/start", "/console/work-orders/:id/hold", "/console/work-orders/:id/resume", "/console/work-orders/:id/complete", "/console/work-orders/:id/review", "/console/work-orders/:id/cancel", "/console/work-orders/:id/return",
 	"/console/inventory", "/console/inventory/:id/edit", "/console/inventory/:id/retire", "/console/inventory/:id/bring-back",
 	"/console/feedback", "/console/feedback/:id/resolve", "/console/feedback/:id/comments", "/console/work-orders/:id/comments", "/console/feedback/:id/remove-comment", "/console/work-orders/:id/remove-comment", "/console/integrations/:id/off", "/console/integrations/:id/delete",

@@ -81,6 +81,8 @@ var routeCases = []routeCase{
 	{method: "POST", path: "/console/work-orders/assign", query: "id={work_order}", form: "identity={dan}&role=worker", ids: []string{"id", "identity"}},
 	{method: "GET", path: "/console/work-orders/due", query: "id={work_order}&back=/console/work-orders", ids: []string{"id"}, unoffered: true},
 	{method: "POST", path: "/console/work-orders/due", query: "id={work_order}", form: "target_date=2026-08-03T10:00", ids: []string{"id"}},
+	{method: "GET", path: "/console/work-orders/priority", query: "id={work_order}&back=/console/work-orders", ids: []string{"id"}, unoffered: true},
+	{method: "POST", path: "/console/work-orders/priority", query: "id={work_order}", form: "priority=high", ids: []string{"id"}},
 	{method: "GET", path: "/console/people", query: "after_name=M&after={bob}&definition={org_nothing}", ids: []string{"after", "definition"}},
 	{method: "GET", path: "/console/people/openid", unoffered: true},
 	{method: "POST", path: "/console/people/openid", query: "required=no", form: "x=1", unoffered: true},

@@ -129,6 +129,7 @@ func TestADoubleClickActsOnce(t *testing.T) {
 		{"/console/webhooks/:id/delete", hook + "/delete", "", nil, http.StatusSeeOther},
 		{"/console/work-orders/:id/assign", job + "/assign", "", []string{"identity", s.ID("dan"), "role", "worker"}, http.StatusSeeOther},
 		{"/console/work-orders/assign", "/console/work-orders/assign?id=" + record, "", []string{"identity", s.ID("crew"), "role", "worker"}, http.StatusSeeOther},
+		{"/console/work-orders/priority", "/console/work-orders/priority?id=" + record, "", []string{"priority", "high"}, http.StatusSeeOther},
 		{"/console/work-orders/due", "/console/work-orders/due?id=" + record, "", []string{"target_date", "2026-08-03T10:00"}, http.StatusSeeOther},
 		{"/console/work-orders/:id/unassign", job, job + "/unassign", []string{"identity", s.ID("dan")}, http.StatusSeeOther},
 		{"/console/work-orders/:id/comments", job, job + "/comments", []string{"text", "Twice"}, http.StatusSeeOther},

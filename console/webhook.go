@@ -39,9 +39,8 @@ type webhookView struct {
 	TestForm form
 	Form     form
 	// Owns is whether the viewer may change the URL, add event types and renew the secret.
-	Owns     bool
-	Types    []option
-	Examples []codeSample
+	Owns  bool
+	Types []option
 }
 
 // countRow counts the deliveries with a status: of an address, or of the last day.
@@ -105,7 +104,7 @@ func (c *Console) renderWebhook(r *request, status int, rejected *form) error {
 		Webhook: h, State: webhookMark(h.WebhookSummary), CreatedAt: r.moment(h.CreatedAt), OldSecretUntil: r.optionalMoment(h.PreviousSecretUntil), OlderSecretUntil: r.optionalMoment(h.OlderSecretUntil),
 		FailingSince: r.optionalMoment(h.FailingSince), LastSuccess: r.optionalMoment(h.LastSuccessAt), LastAttempt: r.optionalMoment(h.LastAt),
 		ShutOff: r.optionalMoment(h.ShutOffAt), Off: r.optionalMoment(h.OffAt), LastAnswer: answerText(h.LastStatus, h.LastError),
-		Counts: countRows(h), Form: editForm(h.Webhook, values).orRejected(rejected), TestForm: newForm(nil), Types: eventOptions(), Examples: c.eventExamples(),
+		Counts: countRows(h), Form: editForm(h.Webhook, values).orRejected(rejected), TestForm: newForm(nil), Types: eventOptions(),
 	}
 	if h.Enabled {
 		view.Held = valueOf(h.State.OffReason)

@@ -1,9 +1,6 @@
 package console
 
 import (
-	"bytes"
-	"encoding/json"
-
 	"github.com/gin-gonic/gin"
 
 	"millwright/examples/receivers"
@@ -34,7 +31,6 @@ type newWebhookView struct {
 	Integration integrations.Record
 	Form        form
 	Types       []option
-	Examples    []codeSample
 	// Allowed is the limit of addresses per integration; Full is true if it is reached.
 	Allowed int
 	Full    bool
@@ -75,18 +71,6 @@ func eventOptions() []option {
 	return options
 }
 
-// eventExamples are the example bodies of all event types, formatted.
-func (c *Console) eventExamples() []codeSample {
-	var examples []codeSample
-	for _, t := range models.AllEventTypes {
-		var text bytes.Buffer
-		if body := c.options.EventExamples[t]; body != nil && json.Indent(&text, body, "", "  ") == nil {
-			examples = append(examples, codeSample{string(t), text.String()})
-		}
-	}
-	return examples
-}
-
 // codeSample is code or a body to read and copy.
 type codeSample struct{ Name, Text string }
 
@@ -111,7 +95,7 @@ func (c *Console) renderNewWebhook(r *request, status int, rejected *form) error
 		return err
 	}
 	return newWebhookPage.render(r, status, newWebhookView{
-		Integration: i, Form: newForm(nil).orRejected(rejected), Types: eventOptions(), Examples: c.eventExamples(), Allowed: models.MaxWebhooks, Full: effects.Addresses >= models.MaxWebhooks,
+		Integration: i, Form: newForm(nil).orRejected(rejected), Types: eventOptions(), Allowed: models.MaxWebhooks, Full: effects.Addresses >= models.MaxWebhooks,
 	})
 }
 

@@ -77,7 +77,7 @@ func (s scale) visit(path string) (page, files, requests int) {
 // weighed here too.
 func TestPagesAreLight(t *testing.T) {
 	t.Parallel()
-	s := consoletest.NewSite(t, withExamples)
+	s := consoletest.NewSite(t)
 	full := fillTables(t, s)
 	planned := plannedWorkOrder(t, s)
 	if _, err := s.Records.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, planned, []string{s.ID("ann")}, nil); err != nil {
@@ -108,7 +108,7 @@ func TestPagesAreLight(t *testing.T) {
 		"/console/webhooks/:id/missed": {s.ID("erp_hook")}, "/console/webhooks/:id/delete": {s.ID("erp_hook")},
 		"/console/webhooks/:id/deliveries": {s.ID("erp_hook"), s.ID("erp_hook") + "?status=failed"}, "/console/webhooks/:id/charts": {s.ID("erp_hook"), s.ID("erp_hook") + "?time=30d"},
 		"/console/deliveries": {"", "?response=none", "?integration=" + s.ID("erp")}, "/console/deliveries/:id": full.deliveries, "/console/deliveries/redeliver-matching": {"?status=failed"},
-		"/console/charts/deliveries": {"?time=24h", "?time=30d"}, "/console/work-orders/assign": {"?" + many}, "/console/work-orders/due": {"?" + many},
+		"/console/charts/deliveries": {"?time=24h", "?time=30d"}, "/console/work-orders/assign": {"?" + many}, "/console/work-orders/due": {"?" + many}, "/console/work-orders/priority": {"?" + many},
 		"/console/work-orders/count": {""}, "/console/work-orders/load": {""}, "/console/stuck": {""}, "/console/work-orders/new": {"", "?q=a", "?below=" + s.ID("hvac"), "?node=" + s.ID("ahu1")},
 		"/console/work-orders/:id/edit": {full.record}, "/console/work-orders/:id/answers": {planned},
 		"/console/sign-in": {"-"}, "/console/forgotten": {"-"}, "/console/invite/:token": {"-" + full.invitation}, "/console/reset/:token": {"-" + full.reset},

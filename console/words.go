@@ -68,6 +68,7 @@ var doneTexts = map[string]string{
 	"comment-removed":       "The comment is removed.",
 	"none-selected":         "Nothing was selected, so nothing was done.",
 	"several-assigned":      "They are assigned to all that you selected.",
+	"several-priority":      "All that you selected have the priority.",
 	"several-due":           "All that you selected have the due date.",
 }
 
@@ -200,7 +201,7 @@ func icon(name string) template.HTML {
 // breakable lets a line break after the punctuation of a long name, such as a URL or the type
 // of an event, rather than within its words.
 func breakable(text string) template.HTML {
-	const marks = "/._-?&="
+	const marks = "/._-?&=@"
 	var out strings.Builder
 	for from := 0; from < len(text); {
 		end := len(text)

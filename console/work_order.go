@@ -64,8 +64,7 @@ type workOrderView struct {
 	// AnswerLater is true if the person may answer and does something else next.
 	AnswerLater bool
 	Activity    activityView
-	// Integrations is the URL of which of them see it, "" without the permission: a part of the page
-	// that is loaded after it ({{template "record-integrations" .}}).
+	// Integrations is the page of which of them see it, "" without the permission.
 	Integrations string
 }
 
@@ -115,7 +114,7 @@ type actionRow struct {
 var workOrderPage = newPage[workOrderView]("work_order.html")
 
 func (c *Console) renderWorkOrder(r *request, status int, rejected *form) error {
-	detail, err := c.service.Records.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), r.historyPart())
+	detail, err := c.service.Records.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), r.historyBefore())
 	if err != nil {
 		return err
 	}

@@ -3,10 +3,12 @@ package console
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"millwright/models"
 	"millwright/service/records"
@@ -112,7 +114,7 @@ func (c *Console) renderCancel(r *request, status int, rejected *form) error {
 func (c *Console) renderConfirm(
 	r *request, status int, rejected *form, operation models.Operation, view func(records.WorkOrderDetail, form) confirmView,
 ) error {
-	d, err := c.service.Records.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), records.HistoryPart{})
+	d, err := c.service.Records.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), 0)
 	if err != nil {
 		return err
 	}
@@ -215,11 +217,18 @@ func newAssigneeChoices(f form) assigneeChoices {
 	}
 }
 
-// candidateOptions are candidates as choices of a form.
+// candidateOptions are candidates as choices of a form, with how much they have to do.
 func candidateOptions(candidates []records.Candidate) []option {
 	options := make([]option, len(candidates))
 	for i, candidate := range candidates {
 		options[i] = option{Value: candidate.ID, Label: candidate.Name, Hint: candidateKinds[candidate.Kind]}
+		switch n := candidate.Open; {
+		case candidate.Kind != models.KindPerson && candidate.Kind != models.KindTeam:
+		case n >= records.MaxCandidates:
+			options[i].Hint = strings.TrimPrefix(fmt.Sprintf("%s, %d or more open", options[i].Hint, n), ", ")
+		default:
+			options[i].Hint = strings.TrimPrefix(fmt.Sprintf("%s, %d open", options[i].Hint, n), ", ")
+		}
 	}
 	return options
 }
@@ -244,7 +253,7 @@ var assigneesPage = newPage[assigneesView]("work_order_assign.html")
 
 // renderAssignees shows the form, with a form that was rejected or searches, or nil.
 func (c *Console) renderAssignees(r *request, status int, entered *form) error {
-	d, err := c.service.Records.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), records.HistoryPart{})
+	d, err := c.service.Records.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), 0)
 	if err != nil {
 		return err
 	}

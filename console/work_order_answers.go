@@ -37,7 +37,7 @@ var answersPage = newPage[answersView]("work_order_answers.html")
 
 // renderAnswers shows the questions with the stored answers, or with a rejected form's.
 func (c *Console) renderAnswers(r *request, status int, rejected *form) error {
-	detail, err := c.service.Records.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), records.HistoryPart{})
+	detail, err := c.service.Records.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), 0)
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (c *Console) answerWorkOrder(r *request) error {
 		return err
 	}
 	id := r.Param("id")
-	detail, err := c.service.Records.WorkOrderDetail(r.ctx(), r.actor(), id, records.HistoryPart{})
+	detail, err := c.service.Records.WorkOrderDetail(r.ctx(), r.actor(), id, 0)
 	if err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ func sameText(a, b string) bool {
 }
 
 func (c *Console) renderEditWorkOrder(r *request, status int, rejected *form) error {
-	detail, err := c.service.Records.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), records.HistoryPart{})
+	detail, err := c.service.Records.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), 0)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (c *Console) editWorkOrder(r *request) error {
 	if err != nil {
 		return err
 	}
-	detail, err := c.service.Records.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), records.HistoryPart{})
+	detail, err := c.service.Records.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), 0)
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func (c *Console) showWorkOrderIntegrations(r *request) error {
 	for _, s := range sights {
 		view.Rows = append(view.Rows, r.sightRow(s))
 	}
-	return workOrderIntegrationsPage.fragment(r, view)
+	return workOrderIntegrationsPage.show(r, view)
 }
 
 func (r *request) sightRow(s pages.IntegrationSight) sightRow {

@@ -28,13 +28,20 @@ type selectedAction struct {
 	// grant is required on any node; path is its page's, and button opens it. done is a key of doneTexts.
 	grant                     models.Grant
 	path, button, title, done string
+	// field is what the form asks for, nil for people.
+	field func(r *request, f form) field
 	// prepare returns the write of one work order that the form asks for. Errors: validation_failed.
 	prepare func(r *request, f form) (workOrderStep, error)
 }
 
 var selectedActions = []selectedAction{
-	{models.OperationAssign, models.GrantWorkOrdersForward, "/work-orders/assign", "Assign…", "Assign people to ", "several-assigned", assignSelected},
-	{models.OperationUpdate, models.GrantWorkOrdersUpdate, "/work-orders/due", "Due date…", "Set the due date of ", "several-due", dateSelected},
+	{models.OperationAssign, models.GrantWorkOrdersForward, "/work-orders/assign", "Assign…", "Assign people to ", "several-assigned", nil, assignSelected},
+	{models.OperationUpdate, models.GrantWorkOrdersUpdate, "/work-orders/due", "Due date…", "Set the due date of ", "several-due", func(r *request, f form) field {
+		return f.Text("target_date", "Due ("+r.zone.String()+")", "type=datetime-local", "required")
+	}, dateSelected},
+	{models.OperationUpdate, models.GrantWorkOrdersUpdate, "/work-orders/priority", "Priority…", "Set the priority of ", "several-priority", func(_ *request, f form) field {
+		return f.Radios("priority", "Priority", priorityOptions)
+	}, prioritySelected},
 }
 
 func (c *Console) workOrderSelectedRoutes(pages *gin.RouterGroup) {
@@ -54,12 +61,14 @@ func (a selectedAction) offered(r *request, held []models.Grant) bool {
 	return !r.viewer.ReadOnly && (incoming || slices.Contains(held, a.grant))
 }
 
-// selectedView is the form for several work orders: it assigns people or sets their due date.
+// selectedView is the form for several work orders: it assigns people, or sets their due date or priority.
 type selectedView struct {
 	assigneeChoices
-	Title, Action, Back, Zone string
-	Assigns                   bool
-	Rows                      []selectedRow
+	Title, Action, Back string
+	Assigns             bool
+	// Fields are what it sets without people.
+	Fields []field
+	Rows   []selectedRow
 	// Failed counts the work orders that the sent form did not change; the form is for these.
 	Failed int
 }
@@ -127,8 +136,8 @@ func (a selectedAction) show(r *request, status int, entered *form) error {
 // render shows the form for the rows that are open.
 func (a selectedAction) render(r *request, status int, rows []selectedRow, f form) error {
 	view := selectedView{
-		assigneeChoices: newAssigneeChoices(f), Title: a.title + plural(len(rows), "work order", "work orders"), Back: selectedIn(r), Zone: r.zone.String(),
-		Assigns: a.Operation == models.OperationAssign, Rows: rows,
+		assigneeChoices: newAssigneeChoices(f), Title: a.title + plural(len(rows), "work order", "work orders"), Back: selectedIn(r),
+		Assigns: a.field == nil, Rows: rows,
 	}
 	query := url.Values{"back": {view.Back}}
 	for _, row := range rows {
@@ -142,6 +151,8 @@ func (a selectedAction) render(r *request, status int, rows []selectedRow, f for
 	view.Action = Root + a.path + "?" + query.Encode()
 	if view.Assigns {
 		view.addChoices(r)
+	} else {
+		view.Fields = []field{a.field(r, f)}
 	}
 	return selectedPage.render(r, status, view)
 }
@@ -174,7 +185,7 @@ func (v *selectedView) addChoices(r *request) {
 	slices.SortFunc(found, func(a, b records.Candidate) int {
 		unchosen := func(c records.Candidate) int { return min(slices.Index(chosen, c.ID), 0) }
 		return cmp.Or(unchosen(b)-unchosen(a), slices.Index(candidateOrder, a.Kind)-slices.Index(candidateOrder, b.Kind), count[b.ID]-count[a.ID],
-			strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)), strings.Compare(a.ID, b.ID))
+			a.Open-b.Open, strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)), strings.Compare(a.ID, b.ID))
 	})
 	v.Choices, v.More = candidateOptions(found[:min(len(found), maxSelectedChoices)]), v.More || len(found) > maxSelectedChoices
 	for i, choice := range v.Choices {
@@ -231,7 +242,7 @@ func (a selectedAction) change(r *request) error {
 // work order, so it cannot be filled from an old one, and sets only what the person entered for all.
 // The other fields stay as someone else may have changed them; what a rule forbids by now is rejected.
 func (a selectedAction) changeOne(r *request, row *selectedRow, f form, write workOrderStep) error {
-	before, err := r.console.service.Records.WorkOrderDetail(r.ctx(), r.actor(), row.ID, records.HistoryPart{})
+	before, err := r.console.service.Records.WorkOrderDetail(r.ctx(), r.actor(), row.ID, 0)
 	if err == nil {
 		err = forbids(before, a.Operation)
 	}
@@ -263,6 +274,17 @@ func dateSelected(r *request, f form) (workOrderStep, error) {
 		err = models.Invalid(models.FieldError{Pointer: "/target_date", Code: "required", Detail: "Enter a date and a time."})
 	}
 	patch := records.WorkOrderPatch{TargetDate: records.Sent[*models.Time]{Value: at, Set: true}}
+	return func(ctx context.Context, key store.Key, _ form, id string) (store.WriteResult, error) {
+		return r.console.service.Records.UpdateWorkOrder(ctx, r.actor(), key, id, patch)
+	}, err
+}
+
+func prioritySelected(r *request, f form) (workOrderStep, error) {
+	var err error
+	if f.Value("priority") == "" {
+		err = models.Invalid(models.FieldError{Pointer: "/priority", Code: "required", Detail: "Choose a priority."})
+	}
+	patch := records.WorkOrderPatch{Priority: records.Sent[models.Priority]{Value: models.Priority(f.Value("priority")), Set: true}}
 	return func(ctx context.Context, key store.Key, _ form, id string) (store.WriteResult, error) {
 		return r.console.service.Records.UpdateWorkOrder(ctx, r.actor(), key, id, patch)
 	}, err

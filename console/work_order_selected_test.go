@@ -84,7 +84,7 @@ func TestEachSelectedWorkOrderHasItsResult(t *testing.T) {
 	ann := s.SignedIn("ann")
 	all := []string{done, same, closed, theirs}
 	for action, fields := range map[string][]string{
-		"assign": {"identity", s.ID("crew"), "role", "worker", "step", "assign"}, "due": {"target_date", "2026-08-03T10:00"},
+		"assign": {"identity", s.ID("crew"), "role", "worker", "step", "assign"}, "due": {"target_date", "2026-08-03T10:00"}, "priority": {"priority", "low"},
 	} {
 		s.Exec(`UPDATE work_orders SET status = 'open', completed_at = NULL WHERE id = $1`, closed)
 		sendSelected(ann, action, fields, same).Want(http.StatusSeeOther)
@@ -118,7 +118,7 @@ func TestEachSelectedWorkOrderHasItsResult(t *testing.T) {
 	s.Exec(`UPDATE work_orders SET inventory_id = $1, organization_id = $2 WHERE id = $3`, s.ID("annex"), s.Acme.OrganizationID, elsewhere.RecordID)
 	s.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) VALUES ($1, $2, $3, $4)`, s.ID("annex"), s.ID("ann"), s.ID("manager"), s.Acme.OrganizationID)
 	both := []string{done, elsewhere.RecordID}
-	ann.Get(selectedPath("assign", both...)).Want(http.StatusOK, `Eve Hill <span class="hint">for 1 of 2</span>`, `Polar Lifts <span class="hint">service company, for 1 of 2</span>`)
+	ann.Get(selectedPath("assign", both...)).Want(http.StatusOK, `Eve Hill <span class="hint">0 open, for 1 of 2</span>`, `Polar Lifts <span class="hint">service company, for 1 of 2</span>`)
 	sendSelected(ann, "assign", []string{"identity", s.ID("eve"), "step", "assign"}, both...).Want(http.StatusUnprocessableEntity, "1 work order was not changed.", "Eve Hill is not connected")
 	page := sendSelected(ann, "assign", []string{"identity", s.ID("dispatch"), "step", "assign"}, both...).Want(http.StatusUnprocessableEntity, "2 work orders were not changed.")
 	wantNot(t, page, "Dispatch")
@@ -187,7 +187,7 @@ func TestRowsAreSelectedByThoseWhoMay(t *testing.T) {
 		for _, never := range []string{`type="checkbox" name="id"`, assign, due} {
 			wantNot(t, page, never)
 		}
-		for _, action := range []string{"assign", "due"} {
+		for _, action := range []string{"assign", "due", "priority"} {
 			v.Get(selectedPath(action, open)).Want(http.StatusForbidden)
 			v.Post(selectedPath(action, open), url.Values{"target_date": {"2026-08-03T10:00"}, "identity": {s.ID("dan")}}).Want(http.StatusForbidden)
 		}

@@ -37,8 +37,10 @@ func workOrderListPages(t *testing.T) (*consoletest.Site, []shownPage) {
 	return s, []shownPage{
 		{"GET /console/work-orders/assign", "work-orders-assign", "/console/work-orders/assign" + several, nil, ""},
 		{"POST /console/work-orders/assign", "work-orders-assign-rejected", "/console/work-orders/assign" + several, nil, "Assign"},
+		{"GET /console/work-orders/priority", "work-orders-priority", "/console/work-orders/priority" + several, nil, ""},
+		{"POST /console/work-orders/priority", "work-orders-priority-failed", "/console/work-orders/priority" + several, nil, "Set for all"},
 		{"GET /console/work-orders/due", "work-orders-due", "/console/work-orders/due" + several, nil, ""},
-		{"POST /console/work-orders/due", "work-orders-due-failed", "/console/work-orders/due" + several, map[string]string{"target_date": "2026-08-03T10:00"}, "Set the due date"},
+		{"POST /console/work-orders/due", "work-orders-due-failed", "/console/work-orders/due" + several, map[string]string{"target_date": "2026-08-03T10:00"}, "Set for all"},
 		{"GET /console/work-orders", "work-orders", "/console/work-orders", nil, ""},
 		{"GET /console/work-orders", "work-orders-filtered", "/console/work-orders?priority=high&by=ERP&node=HQ", nil, ""},
 		{"GET /console/work-orders", "work-orders-next-page", "/console/work-orders?status=any", nil, "Next page"},

@@ -177,7 +177,6 @@ func (p *process) consoleOptions() (console.Options, error) {
 		RequestTimeout: p.settings.CallTimeout,
 		FailureDelay:   signInFailureDelay,
 		Tester:         worker.Tester{Client: p.temporal},
-		EventExamples:  api.EventExamples(),
 		OpenID:         provider,
 		WorkflowsURL:   workflowsURL(p.settings.TemporalUI, p.settings.Namespace),
 		Metrics:        p.registry,

@@ -92,3 +92,12 @@ function countSelected(table) {
   if (status) status.textContent = n + " selected";
 }
 addEventListener("pageshow", function () { document.querySelectorAll("table:has(thead .all)").forEach(countSelected); });
+// A picker shows those with the letters while they are entered, and those who are chosen. The button finds
+// others, who are not on the page.
+addEventListener("input", function (event) {
+  if (event.target.id !== "find") return;
+  var letters = event.target.value.trim().toLowerCase();
+  event.target.form.querySelectorAll("fieldset .box").forEach(function (box) {
+    box.style.display = box.textContent.toLowerCase().includes(letters) || box.querySelector(":checked") ? "" : "none";
+  });
+});

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"millwright/models"
-	"millwright/service/records"
 	"millwright/service/servicetest"
 	"millwright/service/store"
 )
@@ -91,7 +90,7 @@ func TestACommentOnFeedback(t *testing.T) {
 	s.ClearEffects(id)
 	servicetest.Expect(t, "bob", comment(s, "bob", id, "Since Monday."), "ok")
 	servicetest.Expect(t, "the notices of the creator's own", s.NoticesOf(id), "ann commented")
-	detail, err := s.Records.FeedbackDetail(t.Context(), s.As("ann"), id, records.HistoryPart{})
+	detail, err := s.Records.FeedbackDetail(t.Context(), s.As("ann"), id, 0)
 	if err != nil || len(detail.History.Changes) != 3 || string(detail.History.Changes[0].Changes["comment"].To) != `"Since Monday."` {
 		t.Errorf("the page has %+v, %v", detail.History, err)
 	}

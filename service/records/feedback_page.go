@@ -72,12 +72,12 @@ var madeOfItQuery = `
 
 // FeedbackDetail returns feedback that the actor may read, with a part of its history
 // and what the actor may do with it. Errors: not_found, unavailable.
-func (s *Records) FeedbackDetail(ctx context.Context, actor store.Actor, id string, part HistoryPart) (FeedbackDetail, error) {
+func (s *Records) FeedbackDetail(ctx context.Context, actor store.Actor, id string, before int64) (FeedbackDetail, error) {
 	if !models.IsID(id, models.PrefixFeedback) {
 		return FeedbackDetail{}, models.NotFound()
 	}
 	var known feedbackResolution
-	history := historyRead{actor: actor, part: part, limit: shownChanges}
+	history := historyRead{actor: actor, before: before, limit: shownChanges}
 	var manual bool
 	var made []LinkedRecord
 	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {

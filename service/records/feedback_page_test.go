@@ -114,7 +114,7 @@ func TestFeedbackDetail(t *testing.T) {
 	id := give(s, "erp", "ahu1", "It rattles")
 	show := func(by string) records.FeedbackDetail {
 		t.Helper()
-		detail, err := s.Records.FeedbackDetail(t.Context(), s.As(by), id, records.HistoryPart{})
+		detail, err := s.Records.FeedbackDetail(t.Context(), s.As(by), id, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,11 +137,11 @@ func TestFeedbackDetail(t *testing.T) {
 		t.Error("a reader may create work orders")
 	}
 	for _, by := range []string{"bob", "pia", "zed"} {
-		_, err := s.Records.FeedbackDetail(t.Context(), s.As(by), id, records.HistoryPart{})
+		_, err := s.Records.FeedbackDetail(t.Context(), s.As(by), id, 0)
 		servicetest.Expect(t, by, servicetest.Outcome(err), "not_found")
 	}
 	for _, other := range []string{"iss_00000000000000000000000000", "nonsense", s.ID("ahu1")} {
-		_, err := s.Records.FeedbackDetail(t.Context(), s.As("ann"), other, records.HistoryPart{})
+		_, err := s.Records.FeedbackDetail(t.Context(), s.As("ann"), other, 0)
 		servicetest.Expect(t, other, servicetest.Outcome(err), "not_found")
 	}
 	s.Exec(`UPDATE plans SET manual_work_orders = false`)
@@ -170,7 +170,7 @@ func TestFeedbackDetail(t *testing.T) {
 func TestAFormResolvesFeedbackOnce(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	id := give(s, "erp", "ahu1", "It rattles")
-	detail, err := s.Records.FeedbackDetail(t.Context(), s.As("ann"), id, records.HistoryPart{})
+	detail, err := s.Records.FeedbackDetail(t.Context(), s.As("ann"), id, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

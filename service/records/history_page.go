@@ -20,25 +20,6 @@ type HistoryPage struct {
 	Next int64
 }
 
-// HistoryPart selects changes of a record: those before the change with the id, 0 for the latest,
-// of one kind or of all.
-type HistoryPart struct {
-	Before int64
-	Kind   HistoryKind
-}
-
-// HistoryKind is a kind of changes; "" are all.
-type HistoryKind string
-
-// A change is a comment or one of the others.
-const (
-	HistoryComments HistoryKind = "comments"
-	HistoryChanges  HistoryKind = "changes"
-)
-
-// searchedChanges is the number of changes among which one page of a HistoryKind searches.
-const searchedChanges = 500
-
 // Change is one change of a record. ActorName is its Author's. A changed description is
 // mentioned without its content.
 type Change struct {
@@ -64,35 +45,26 @@ func (p HistoryPage) Since(at models.Time) []Change {
 	return since
 }
 
-// changeRow is a Change as the database returns it. It is not Shown if it is only here as the
-// Last of the searched changes.
-type changeRow struct {
-	Change
-	Shown, Last bool
-}
-
 // historyPageQuery reads the text of a comment, as that of a review; it is null if removed.
 var historyPageQuery = `
-	SELECT h.id, h.shown, h.last, h.record_id, h.organization_id, ` + store.Fill(authorColumns, "people", "$4::boolean", "organization", "$7") + `,
+	SELECT h.id, h.record_id, h.organization_id, ` + store.Fill(authorColumns, "people", "$4::boolean", "organization", "$5") + `,
 		h.action, h.created_at AS at,
 		CASE WHEN h.changes ? 'description' THEN h.changes || '{"description": {"from": null, "to": null}}'
 			WHEN h.changes ? 'comment_id' THEN h.changes || jsonb_build_object('comment', jsonb_build_object('from', NULL,
 				'to', (SELECT text FROM comments WHERE id = h.changes -> 'comment_id' ->> 'to' LIMIT 1)))
 			ELSE h.changes END AS changes
-	FROM (SELECT * FROM (
-			SELECT *, $6 = '' OR (changes ? 'comment_id') = ($6 = 'comments') AS shown, row_number() OVER (ORDER BY id DESC) = $5 AS last
-			FROM log WHERE record_id = $1 AND id < $2 AND changes IS NOT NULL ORDER BY id DESC LIMIT $5) searched
-		WHERE shown OR last ORDER BY id DESC LIMIT $3) h
+	FROM (SELECT * FROM log WHERE record_id = $1 AND id < $2 AND changes IS NOT NULL ORDER BY id DESC LIMIT $3) h
 	LEFT JOIN identities i ON i.id = h.actor_id
 	ORDER BY h.id DESC`
 
 // historyRead reads a page of a history in two round trips of read: changes, then names.
 type historyRead struct {
 	actor store.Actor
-	part  HistoryPart
-	limit int
-	found []changeRow
-	named []NamedRecord
+	// before is the id of a change, 0 for the latest ones.
+	before int64
+	limit  int
+	found  []Change
+	named  []NamedRecord
 }
 
 func namesByID(rows []NamedRecord) map[string]string {
@@ -104,11 +76,7 @@ func namesByID(rows []NamedRecord) map[string]string {
 }
 
 func (h *historyRead) queueChanges(pipeline *pgx.Batch, id string) {
-	searched := h.limit + 1
-	if h.part.Kind != "" {
-		searched = searchedChanges
-	}
-	store.QueueAll(pipeline, &h.found, historyPageQuery, id, cmp.Or(h.part.Before, 1<<62), h.limit+1, h.actor.ShowPeople, searched, h.part.Kind, h.actor.OrganizationID)
+	store.QueueAll(pipeline, &h.found, historyPageQuery, id, cmp.Or(h.before, 1<<62), h.limit+1, h.actor.ShowPeople, h.actor.OrganizationID)
 }
 
 // queueNames adds the query of the names, if there are any.
@@ -134,18 +102,10 @@ func (h *historyRead) queueNames(pipeline *pgx.Batch) error {
 }
 
 func (h *historyRead) page() HistoryPage {
-	page := HistoryPage{Names: namesByID(h.named)}
-	for _, row := range h.found {
-		if n := len(page.Changes); n == h.limit {
-			page.Next = page.Changes[n-1].ID
-			break
-		}
-		if row.Last {
-			page.Next = row.ID
-		}
-		if row.Shown {
-			page.Changes = append(page.Changes, row.Change)
-		}
+	page := HistoryPage{Changes: h.found, Names: namesByID(h.named)}
+	if len(h.found) > h.limit {
+		page.Changes = h.found[:h.limit]
+		page.Next = h.found[h.limit-1].ID
 	}
 	return page
 }
@@ -154,7 +114,7 @@ func (h *historyRead) page() HistoryPage {
 // may read, the newest change first; before is the Next of the previous page, 0 for the
 // first. Errors: not_found, unavailable.
 func (s *Records) HistoryPage(ctx context.Context, actor store.Actor, id string, before int64, limit int) (HistoryPage, error) {
-	history := historyRead{actor: actor, part: HistoryPart{Before: before}, limit: min(cmp.Or(limit, models.DefaultPageSize), models.MaxPageSize)}
+	history := historyRead{actor: actor, before: before, limit: min(cmp.Or(limit, models.DefaultPageSize), models.MaxPageSize)}
 	var readable bool
 	return store.ReadInRounds(ctx, s.Store, actor.OrganizationID, store.Rounds{func(pipeline *pgx.Batch) error {
 		history.queueChanges(pipeline, id)

@@ -10,35 +10,6 @@ import (
 	"millwright/service/store"
 )
 
-// One kind of changes is searched among 500 at a time.
-func TestOneKindOfAHistory(t *testing.T) {
-	s := servicetest.NewHarness(t)
-	ctx, ann := t.Context(), s.As("ann")
-	id := s.NewWorkOrder([]string{"erp"}, nil)
-	for range 2 {
-		if err := s.Records.AddComment(ctx, ann, store.NoKey, id, "Look at the belt."); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s.Exec(`INSERT INTO log (organization_id, record_id, actor_id, actor_name, action, created_at, changes)
-		SELECT organization_id, record_id, actor_id, actor_name, 'work_order.updated', created_at, '{}' FROM log, generate_series(1, 510) WHERE record_id = $1 AND action = 'work_order.created'`, id)
-	for kind, want := range map[records.HistoryKind][]int{"": {30, 30}, records.HistoryChanges: {30, 30}, records.HistoryComments: {0, 2}} {
-		part := records.HistoryPart{Kind: kind}
-		for n, lines := range want {
-			detail, err := s.Records.WorkOrderDetail(ctx, ann, id, part)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if found := detail.History; len(found.Changes) != lines || (found.Next == 0) != (kind == records.HistoryComments && n == 1) {
-				t.Errorf("page %d of %q has %d lines, the next is before %d", n, kind, len(found.Changes), found.Next)
-			}
-			if part.Before = detail.History.Next; part.Before == 0 {
-				break
-			}
-		}
-	}
-}
-
 // A history is read in pages, the newest change first, with the names of the people in it.
 func TestRecordHistoryInPages(t *testing.T) {
 	s := servicetest.NewHarness(t)

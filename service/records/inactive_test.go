@@ -110,7 +110,7 @@ func TestInactiveIntegrationsAreNotAssigned(t *testing.T) {
 			if offered("ann", other, "robot", "robot") || offered("pia", theirs, "dispatch", "dispatch") || offeredForNew() {
 				t.Error("it is offered")
 			}
-			detail, err := s.Records.WorkOrderDetail(t.Context(), s.As("ann"), has, records.HistoryPart{})
+			detail, err := s.Records.WorkOrderDetail(t.Context(), s.As("ann"), has, 0)
 			if err != nil || !slices.Equal(detail.Inactive, s.IDs("robot")) {
 				t.Errorf("the page marks %v, %v", detail.Inactive, err)
 			}

@@ -126,7 +126,7 @@ func TestWhoCompletedDoesNotReview(t *testing.T) {
 				}
 			}
 			for who, want := range map[string]string{test.completer: ownWorkOutcome, test.other: "ok"} {
-				detail, err := s.Records.WorkOrderDetail(t.Context(), s.As(who), id, records.HistoryPart{})
+				detail, err := s.Records.WorkOrderDetail(t.Context(), s.As(who), id, 0)
 				must(t, err)
 				servicetest.Expect(t, "what the page offers "+who, servicetest.Outcome(detail.Forbidden[models.OperationApprove]), want)
 			}
@@ -134,7 +134,7 @@ func TestWhoCompletedDoesNotReview(t *testing.T) {
 			if n := servicetest.Value[int](s.Fixture, `SELECT count(completed_by) FROM work_orders WHERE id = $1`, id); n != 0 {
 				t.Error("work that came back was completed by someone")
 			}
-			detail, err := s.Records.WorkOrderDetail(t.Context(), s.As(test.completer), id, records.HistoryPart{})
+			detail, err := s.Records.WorkOrderDetail(t.Context(), s.As(test.completer), id, 0)
 			must(t, err)
 			servicetest.Expect(t, "the page after it was sent back", servicetest.Outcome(detail.Forbidden[models.OperationApprove]), "rule_violation status")
 			must(t, assigns(s, "ann", id, []string{"robot"}, nil), completes(s, "robot", id))
@@ -252,7 +252,7 @@ func TestCompletingWhatNoOneElseCouldReview(t *testing.T) {
 			id := test.order()
 			s.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, s.ID("eve"))
 			if test.by != "erp" {
-				detail, err := s.Records.WorkOrderDetail(t.Context(), s.As(test.by), id, records.HistoryPart{})
+				detail, err := s.Records.WorkOrderDetail(t.Context(), s.As(test.by), id, 0)
 				must(t, err)
 				servicetest.Expect(t, "the page", servicetest.Outcome(detail.Forbidden[models.OperationComplete]), test.want)
 				servicetest.Expect(t, "the page, to answer", servicetest.Outcome(detail.Forbidden[models.OperationAnswer]), "ok")
@@ -373,7 +373,7 @@ func TestServiceCompaniesNameNoConsultants(t *testing.T) {
 	})
 	t.Run("a company that reviews has nothing to offer", func(t *testing.T) {
 		id := s.NewWorkOrder([]string{"erp"}, []string{"polar"})
-		detail, err := s.Records.WorkOrderDetail(t.Context(), s.As("pia"), id, records.HistoryPart{})
+		detail, err := s.Records.WorkOrderDetail(t.Context(), s.As("pia"), id, 0)
 		must(t, err)
 		servicetest.Expect(t, "assigning", servicetest.Outcome(detail.Forbidden[models.OperationAssign]), deniedOutcome)
 		_, err = s.Records.WorkOrderAssignees(t.Context(), s.As("pia"), id, "", nil)

@@ -2,6 +2,7 @@ package records
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 
@@ -36,6 +37,8 @@ type FormChoice struct {
 type Candidate struct {
 	ID, Name string
 	Kind     models.IdentityKind
+	// Open counts the open work orders of a person or a team, up to MaxCandidates.
+	Open int
 }
 
 // The most forms and candidates of WorkOrderChoices.
@@ -60,17 +63,26 @@ const formChoicesQuery = `
 // byKind orders the identities i by kind, teams first.
 const byKind = `array_position(ARRAY['team', 'person', 'organization', 'integration'], i.kind::text)`
 
+// leastLoaded sorts candidates for a picker: the chosen ones, then by kind, and of a kind those first who have the least
+// to do.
+func leastLoaded(candidates string) string {
+	return `SELECT i.id, i.name, i.kind, o.open FROM (` + candidates + `) i CROSS JOIN LATERAL (
+			SELECT count(*) AS open FROM (SELECT FROM work_order_assignees
+				WHERE identity_id = i.id AND NOT closed AND i.kind IN ('person', 'team') LIMIT ` + strconv.Itoa(MaxCandidates) + `) x) o
+		ORDER BY i.chosen DESC, ` + byKind + `, o.open, i.sort_key, i.id`
+}
+
 // candidatesQuery reads the identities that are connected to the node $1. Their names have the
 // words $3, unless they are among $4; integrations are left out if there is no text, and who is gone
 // in any case.
-var candidatesQuery = store.Fill(`
-	SELECT i.id, i.name, i.kind
+var candidatesQuery = leastLoaded(store.Fill(`
+	SELECT i.id, i.name, i.kind, i.sort_key, i.id = ANY ($4::text[]) AS chosen
 	FROM (`+connectedTo+`) connected
 	CROSS JOIN LATERAL (SELECT * FROM identities WHERE id = connected.identity_id LIMIT 1) i
 	WHERE `+store.Fill(access.CanAct, "identity", "i.id")+`
 		AND (($3 = '' OR i.words @@ $3::tsquery) AND (i.kind <> 'integration' OR $3 <> '') OR i.id = ANY ($4::text[]))
 	ORDER BY i.id = ANY ($4::text[]) DESC, `+byKind+`, i.sort_key, i.id
-	LIMIT $2`, "node", "$1")
+	LIMIT $2`, "node", "$1"))
 
 // WorkOrderChoices returns what the actor, a person, can choose from to create a work order
 // on the node: of the candidates those whose name has the text, after the chosen ones.

@@ -107,7 +107,7 @@ var workOrderDetailQuery = store.Fill(`
 
 // WorkOrderDetail returns a work order that the person may read with its answers, a part of its
 // history and what the person may do with it, as the writes check it. Errors: not_found, permission_denied for an integration, unavailable.
-func (s *Records) WorkOrderDetail(ctx context.Context, actor store.Actor, id string, part HistoryPart) (WorkOrderDetail, error) {
+func (s *Records) WorkOrderDetail(ctx context.Context, actor store.Actor, id string, before int64) (WorkOrderDetail, error) {
 	if err := access.RequirePerson(actor, "The work order page"); err != nil {
 		return WorkOrderDetail{}, err
 	}
@@ -119,7 +119,7 @@ func (s *Records) WorkOrderDetail(ctx context.Context, actor store.Actor, id str
 	var answerers []NamedRecord
 	var sentBack []SentBack
 	var sources []LinkedRecord
-	history := historyRead{actor: actor, part: part, limit: shownChanges}
+	history := historyRead{actor: actor, before: before, limit: shownChanges}
 	return store.ReadInRounds(ctx, s.Store, actor.OrganizationID, store.Rounds{func(pipeline *pgx.Batch) error {
 		store.QueueOne(pipeline, &row, models.NotFound(), workOrderDetailQuery, id, actor.IdentityID, actor.OrganizationID)
 		queueAnswers(pipeline, &answers, id, actor)
@@ -206,12 +206,12 @@ type WorkOrderAssignees struct {
 // maxAssigneeChoices bounds the choices of a page.
 const maxAssigneeChoices = 50
 
-var assigneeChoicesQuery = `
-	SELECT i.id, i.name, i.kind FROM ({candidates}) c JOIN identities i ON i.id = c.identity_id
+var assigneeChoicesQuery = leastLoaded(`
+	SELECT i.id, i.name, i.kind, i.sort_key, i.id = ANY ($6::text[]) AS chosen FROM ({candidates}) c JOIN identities i ON i.id = c.identity_id
 	WHERE (i.organization_id = $2 OR i.id IN (SELECT s.company_id FROM service_companies s WHERE s.customer_id = $2))
 		AND i.id <> ALL ($3) AND (i.id = ANY ($6::text[]) OR ($4 = '' OR i.words @@ $4::tsquery) AND (i.kind <> 'integration' OR $4 <> ''))
 		AND ` + store.Fill(access.CanAct, "identity", "i.id") + `
-	ORDER BY i.id = ANY ($6::text[]) DESC, ` + byKind + `, i.sort_key, i.id LIMIT $5`
+	ORDER BY i.id = ANY ($6::text[]) DESC, ` + byKind + `, i.sort_key, i.id LIMIT $5`)
 
 // WorkOrderAssignees returns those whom the person may assign to the work order and whose name
 // has the words of the search, after the chosen ones: teams, people, service companies, and integrations

@@ -58,7 +58,7 @@ func TestThePageOffersWhatTheWritesAllow(t *testing.T) {
 				return id
 			}
 			kept := planned()
-			detail, err := s.Records.WorkOrderDetail(t.Context(), s.As(who), kept, records.HistoryPart{})
+			detail, err := s.Records.WorkOrderDetail(t.Context(), s.As(who), kept, 0)
 			if err != nil {
 				t.Fatalf("%s, %s: %v", status, who, err)
 			}
@@ -88,7 +88,7 @@ func TestThePageNamesOtherRules(t *testing.T) {
 	id := s.MustWrite(result, err).ID
 	see := func(key string) records.WorkOrderDetail {
 		t.Helper()
-		detail, err := s.Records.WorkOrderDetail(t.Context(), s.As(key), id, records.HistoryPart{})
+		detail, err := s.Records.WorkOrderDetail(t.Context(), s.As(key), id, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,24 +120,24 @@ func TestThePageIsForReaders(t *testing.T) {
 	for who, want := range map[string]string{
 		"ann": "ok", "rita": "ok", "eve": "not_found", "zed": "not_found", "pia": "ok", "ola": "not_found", "erp": "permission_denied",
 	} {
-		_, err := s.Records.WorkOrderDetail(t.Context(), s.As(who), id, records.HistoryPart{})
+		_, err := s.Records.WorkOrderDetail(t.Context(), s.As(who), id, 0)
 		servicetest.Expect(t, who, servicetest.Outcome(err), want)
 	}
 	for _, unknown := range []string{"wo_00000000000000000000000000", "nonsense", s.ID("ahu1")} {
-		_, err := s.Records.WorkOrderDetail(t.Context(), s.As("ann"), unknown, records.HistoryPart{})
+		_, err := s.Records.WorkOrderDetail(t.Context(), s.As("ann"), unknown, 0)
 		servicetest.Expect(t, unknown, servicetest.Outcome(err), "not_found")
 		_, err = s.Records.WorkOrderAssignees(t.Context(), s.As("ann"), unknown, "", nil)
 		servicetest.Expect(t, "choices of "+unknown, servicetest.Outcome(err), "not_found")
 	}
 	for who, want := range map[string]string{"ann": "", "pia": "Acme Facilities"} {
-		detail, err := s.Records.WorkOrderDetail(t.Context(), s.As(who), id, records.HistoryPart{})
+		detail, err := s.Records.WorkOrderDetail(t.Context(), s.As(who), id, 0)
 		if err != nil || detail.Customer != want {
 			t.Errorf("%s sees the customer %q, %v", who, detail.Customer, err)
 		}
 	}
 	// A worker without incoming work orders does not see whose it is.
 	s.MustWrite(s.Records.AssignWorkOrder(t.Context(), s.As("pia"), store.NoKey, id, s.IDs("ola"), nil))
-	if detail, err := s.Records.WorkOrderDetail(t.Context(), s.As("ola"), id, records.HistoryPart{}); err != nil || detail.Customer != "" {
+	if detail, err := s.Records.WorkOrderDetail(t.Context(), s.As("ola"), id, 0); err != nil || detail.Customer != "" {
 		t.Errorf("ola sees the customer %q, %v", detail.Customer, err)
 	}
 }

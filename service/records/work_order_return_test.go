@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"millwright/models"
-	"millwright/service/records"
 	"millwright/service/servicetest"
 	"millwright/service/store"
 )
@@ -78,7 +77,7 @@ func TestWhoReturnsWhatAndWhen(t *testing.T) {
 	}
 	_, err := s.Records.UnassignWorkOrder(t.Context(), s.As("pia"), store.NoKey, id, s.ID("polar"))
 	servicetest.Expect(t, "removing the company in the console", servicetest.Outcome(err), "permission_denied")
-	detail, err := s.Records.WorkOrderDetail(t.Context(), s.As("pia"), id, records.HistoryPart{})
+	detail, err := s.Records.WorkOrderDetail(t.Context(), s.As("pia"), id, 0)
 	if err != nil || detail.Kept[s.ID("polar")] == nil || detail.Forbidden["return"] != nil {
 		t.Errorf("the page keeps %v and forbids %v: %v", detail.Kept, detail.Forbidden, err)
 	}

@@ -40,7 +40,7 @@ func TestOnlyWorkersAnswer(t *testing.T) {
 				return
 			}
 			if actor := s.As(test.actor); test.actor != "erp" {
-				detail, err := s.Records.WorkOrderDetail(t.Context(), actor, id, records.HistoryPart{})
+				detail, err := s.Records.WorkOrderDetail(t.Context(), actor, id, 0)
 				if err != nil || !detail.May(models.OperationAnswer) || !detail.May(models.OperationComplete) {
 					t.Errorf("the page offers no answer: %v, %v", err, detail.Forbidden)
 				}

@@ -1,0 +1,46 @@
+package console_test
+
+import (
+	"testing"
+
+	"millwright/console/consoletest"
+)
+
+// On a telephone a list begins high enough that its first rows are seen without scrolling, and its rows are two lines.
+func TestListsOnATelephone(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	fillTables(t, s)
+	b := s.Browser(t)
+	b.SignIn("ann")
+	for path, height := range map[string]float64{
+		"/console/work-orders": 64, "/console/deliveries": 64, "/console/notices": 64, "/console/log": 80,
+	} {
+		b.Open(path)
+		if top := b.Measure(390, 844, `document.querySelector("main tbody tr").getBoundingClientRect().top + scrollY`); top > 250 {
+			t.Errorf("%s: the first row is at %.0f px", path, top)
+		}
+		if tallest := b.Measure(390, 844, `Math.max(...Array.from(document.querySelectorAll("main tbody tr"), row => row.getBoundingClientRect().height))`); tallest > height {
+			t.Errorf("%s: a row has %.0f px", path, tallest)
+		}
+	}
+	// Two stops of the keyboard in each row of work orders: its box and its title.
+	b.Open("/console/work-orders")
+	if n := b.Measure(1280, 900, `Math.max(...Array.from(document.querySelectorAll("main tbody tr"), row => row.querySelectorAll("a:not([tabindex='-1']), input, [tabindex='0']").length))`); n > 2 {
+		t.Errorf("a row has %.0f stops", n)
+	}
+}
+
+// A picker shows who has the letters while they are entered.
+func TestThePickerFiltersWhileOneTypes(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	b := s.Browser(t)
+	b.SignIn("ann")
+	b.Open("/console/work-orders/" + newRecord(t, s) + "/assign")
+	b.WantText("Crew", "Bob Stone")
+	b.Click("#find")
+	b.Type("crE")
+	b.WantNoText("Bob Stone")
+	b.WantText("Crew")
+}
