@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +20,27 @@ import (
 // in three. TestWorkersAreReplacedInThreeClicks has the manager who gives work to a team.
 func TestTheDaysWorkTakesFewClicks(t *testing.T) {
 	t.Parallel()
+	for _, others := range []int{0, 2000} {
+		t.Run(strconv.Itoa(others)+" other work orders", func(t *testing.T) {
+			t.Parallel()
+			doTheDaysWork(t, others)
+		})
+	}
+}
+
+// plantOthers adds open work orders that are due later, a fortieth of them bob's.
+func plantOthers(t *testing.T, s *consoletest.Site, n int) {
+	t.Helper()
+	s.Exec(`INSERT INTO work_orders (id, organization_id, number, inventory_id, title, priority, target_date, status, created_by, created_at, changed_at)
+		SELECT 'wo_' || lpad(n::text, 26, '0'), $1, 100000 + n, $2, 'Clean coil ' || n, 'medium', $3::timestamptz + (20 + n % 300) * interval '1 day', 'open', $4, $3, $3
+		FROM generate_series(1, $5::integer) n`, s.Acme.OrganizationID, s.ID("ahu1"), s.Clock.Now(), s.ID("erp"), n)
+	s.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position)
+		SELECT 'wo_' || lpad(n::text, 26, '0'), CASE WHEN n % 40 = 0 THEN $1 ELSE $2 END, 'worker', 1 FROM generate_series(1, $3::integer) n`, s.ID("bob"), s.ID("erp"), n)
+}
+
+func doTheDaysWork(t *testing.T, others int) {
 	s := consoletest.NewSite(t)
+	plantOthers(t, s, others)
 	create := func(title string, priority models.Priority, due time.Duration, worker string, consultants ...string) string {
 		t.Helper()
 		at := models.TimeOf(s.Clock.Now().Add(due))

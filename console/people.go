@@ -207,8 +207,11 @@ type personView struct {
 	RemovesWaysIn bool
 	Definitions   []option
 	DeactivatedAt moment
-	Teams         []people.Team
-	Assigned      assignedView
+	// PassedOn tells what became of the work of a person who was deactivated, and Kept lists what is left.
+	PassedOn []string
+	Kept     []heldView
+	Teams    []people.Team
+	Assigned assignedView
 }
 
 var personPage = newPage[personView]("person.html")
@@ -233,6 +236,13 @@ func (c *Console) renderPerson(r *request, status int, rejected *form) error {
 		if err := c.addPersonForms(r, &view, rejected); err != nil {
 			return err
 		}
+	}
+	if view.Manages && p.DeactivatedAt != nil {
+		effects, err := c.service.People.PersonEffects(r.ctx(), r.actor(), p.ID)
+		if err != nil {
+			return err
+		}
+		view.PassedOn, view.Kept = passedOn(p.Name, effects), heldBy(p, effects, view.Teams)
 	}
 	return personPage.render(r, status, view)
 }

@@ -96,6 +96,21 @@ func heldBy(p people.PersonSummary, effects people.PersonEffects, teams []people
 	return all
 }
 
+// passedOn tells what became of the work of a person who was deactivated.
+func passedOn(name string, effects people.PersonEffects) []string {
+	if effects.ReplacedBy == "" {
+		return []string{"No one replaced " + name + "."}
+	}
+	all := []string{counted(effects.PassedOn, "open work order was", "open work orders were") + " passed on to " + effects.Replacement + ", and so were teams and integrations."}
+	switch {
+	case effects.Passing:
+		all = append(all, "Others follow within a few minutes.")
+	case effects.WorkerOf+effects.ConsultantOf > 0:
+		all = append(all, "What is listed below was not passed on: there who decided it may not assign people, or "+effects.Replacement+" is not connected to the place, is its other role, or completed the work that the review is about.")
+	}
+	return all
+}
+
 func heldWorkOrders(found []inventory.ListedWorkOrder) (rows []recordItem) {
 	for _, w := range found {
 		rows = append(rows, workOrderItem(w.ID, w.Number, w.Title, w.Status))

@@ -50,8 +50,14 @@ func TestDeactivatingReplacesAPerson(t *testing.T) {
 		t.Errorf("it redirects to %s", to)
 	}
 	ann.Get("/console/teams/"+s.ID("crew")).Want(http.StatusOK, "Cat Rivers")
+	person := "/console/people/" + bob
+	ann.Get(person).Want(http.StatusOK, "0 open work orders were passed on to Cat Rivers", "Others follow within a few minutes.", "1 open work order as a worker")
+	// What the rules reject is listed: cat is the worker of what bob consults.
+	s.Exec(`UPDATE work_order_assignees SET identity_id = $2 WHERE work_order_id = $1 AND role = 'worker'`, consultant, cat)
 	servicetest.Remove(t, s.Service, 100, 0)
-	ann.Get("/console/work-orders?assignee="+cat).Want(http.StatusOK, `/console/work-orders/`+worker, `/console/work-orders/`+consultant)
+	page = ann.Get(person).Want(http.StatusOK, "1 open work order was passed on to Cat Rivers, and so were teams and integrations.", "was not passed on", "1 open work order as a consultant", `<a href="/console/work-orders/`+consultant+`">`)
+	wantNot(t, page, "as a worker", "Others follow")
+	ann.Get("/console/work-orders?assignee="+cat).Want(http.StatusOK, `/console/work-orders/`+worker)
 }
 
 // Without a replacement, teams keep the person.

@@ -99,6 +99,9 @@ CREATE TABLE people (
     admin                      boolean NOT NULL DEFAULT false,
     organization_definition_id public_id,
     deactivated_at             timestamptz(3),
+    -- Who took over from a deactivated person, and how many work orders so far.
+    replaced_by                public_id,
+    passed_on                  integer NOT NULL DEFAULT 0,
     -- A name of the time zone database; NULL is UTC.
     time_zone                  text CHECK (char_length(time_zone) BETWEEN 1 AND 64),
     -- NULL is the device's.

@@ -103,6 +103,11 @@ type PersonEffects struct {
 	// active worker.
 	WorkerOf, ConsultantOf, OnlyWorkerOf int
 	Sessions                             int
+	// ReplacedBy is who took over from a deactivated person, "" for no one, and Replacement the name. PassedOn counts the
+	// work orders that were passed on, and Passing is whether others still may be.
+	ReplacedBy, Replacement string
+	PassedOn                int
+	Passing                 bool
 	// Integrations are owned by the person.
 	Integrations []models.NamedIdentity `gorm:"-"`
 	// AsWorker and AsConsultant are the newest work orders that the actor may read, at most ten.
@@ -116,7 +121,10 @@ var (
 			` + openAs("worker", `(SELECT true FROM work_order_assignees o
 				WHERE o.work_order_id = x.work_order_id AND o.role = 'worker' AND o.identity_id <> x.identity_id AND `+
 		store.Fill(access.CanAct, "identity", "o.identity_id")+` LIMIT 1) IS NOT TRUE`) + ` AS only_worker_of,
-			(SELECT count(*) FROM (SELECT FROM sessions WHERE person_id = @id LIMIT @max) n) AS sessions`
+			(SELECT count(*) FROM (SELECT FROM sessions WHERE person_id = @id LIMIT @max) n) AS sessions,
+			coalesce(p.replaced_by, '') AS replaced_by, coalesce((SELECT name FROM identities WHERE id = p.replaced_by), '') AS replacement, p.passed_on,
+			EXISTS (SELECT FROM inactivated_identities w WHERE w.identity_id = p.id AND w.replaced_by IS NOT NULL) AS passing
+		FROM people p WHERE p.id = @id`
 	ownedIntegrationsQuery = `
 		SELECT i.id AS identity_id, i.kind, i.name FROM integrations n JOIN identities i ON i.id = n.id
 		WHERE n.organization_id = @organization AND @id = ANY (n.owners) AND n.deleted_at IS NULL

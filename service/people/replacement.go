@@ -23,12 +23,18 @@ func replacePerson(t *store.Tx, actor store.Actor, p lockedPerson, replacement s
 	if err := replaceOwner(t, actor, p, replacement); err != nil {
 		return err
 	}
+	if err := t.Exec(`UPDATE people SET replaced_by = ?, passed_on = 0 WHERE id = ?`, replacement, p.person.ID); err != nil {
+		return err
+	}
 	return t.Exec(`UPDATE inactivated_identities SET replaced_by = ?, actor_id = ?, operated = ? WHERE identity_id = ?`,
 		replacement, actor.IdentityID, actor.Operated, p.person.ID)
 }
 
 // keepWork ends what replacePerson left to housekeeping.
 func keepWork(t *store.Tx, personID string) error {
+	if err := t.Exec(`UPDATE people SET replaced_by = NULL WHERE id = ?`, personID); err != nil {
+		return err
+	}
 	return t.Exec(`UPDATE inactivated_identities SET replaced_by = NULL, reached = '' WHERE identity_id = ?`, personID)
 }
 

@@ -80,6 +80,7 @@ func ReplaceAssignee(ctx context.Context, s *store.Store, actor store.Actor, id,
 		if err != nil {
 			return err
 		}
+		c.Queue(`UPDATE people SET passed_on = passed_on + 1 WHERE id = $1`, person)
 		return c.reassign(ctx, added, removed, named.People)
 	})
 	return err
