@@ -30,6 +30,7 @@ var blankFields = map[string]string{
 	"GET /console/integrations/:id see":              sameAsEmpty,
 	"GET /console/inventory q":                       sameAsEmpty,
 	"GET /console/log record":                        sameAsEmpty,
+	"GET /console/log who":                           sameAsEmpty,
 	"GET /console/people q":                          sameAsEmpty,
 	"GET /console/people/:id/deactivate q":           sameAsEmpty,
 	"GET /console/search q":                          sameAsEmpty,

@@ -2,8 +2,10 @@ package console
 
 import (
 	"cmp"
+	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -62,6 +64,27 @@ type deliveryFilterView struct {
 	Integrations, Addresses []option
 	Status, Type, Response  []option
 	From, To, Record, Zone  string
+	Problems                wrongFilters
+}
+
+// wrongFilters are what is wrong with the filters of a list, by their parameters.
+type wrongFilters map[string]string
+
+// keepFilter returns what is wrong with a filter that has one of the fields, at which the list shows it. Errors: all
+// others.
+func keepFilter(err error, fields ...string) (wrongFilters, error) {
+	if known, ok := errors.AsType[*models.Error](err); ok && known.Code == models.CodeInvalidRequest && slices.Contains(fields, known.Parameter) {
+		return wrongFilters{known.Parameter: known.Detail}, nil
+	}
+	return nil, err
+}
+
+// status returns 400 if a filter is wrong, 200 otherwise.
+func (w wrongFilters) status() int {
+	if len(w) > 0 {
+		return http.StatusBadRequest
+	}
+	return http.StatusOK
 }
 
 type deliveryRow struct {
@@ -88,7 +111,7 @@ func (r *request) timeOfFilter(name string) (time.Time, error) {
 	}
 	at, err := time.ParseInLocation(timeInput, text, r.zone)
 	if err != nil || at.Year() < 2000 {
-		return time.Time{}, models.Errorf(models.CodeInvalidRequest, "A time is written as 2026-03-02T08:00.")
+		return time.Time{}, models.BadParameter(name, "A time is written as 2026-03-02T08:00.")
 	}
 	return at, nil
 }
@@ -182,12 +205,18 @@ func (r *request) deliveryFilterView(action string, q webhooks.DeliverySearch) d
 
 func (c *Console) listDeliveries(r *request) error {
 	search, parameters, err := r.deliverySearch()
+	path, ofAddress := "/deliveries", r.Param("id") != ""
+	if ofAddress {
+		path = "/webhooks/" + url.PathEscape(r.Param("id")) + path
+	}
+	wrong, err := keepFilter(err, "record", "from", "to")
 	if err != nil {
 		return err
 	}
-	path, ofAddress := "/deliveries", r.Param("id") != ""
-	if ofAddress {
-		path = "/webhooks/" + url.PathEscape(search.WebhookID) + path
+	if wrong != nil {
+		view := deliveriesView{Filter: r.deliveryFilterView(Root+path, search), Clear: Root + path}
+		view.Filter.Problems = wrong
+		return deliveriesPage.render(r, wrong.status(), view)
 	}
 	before := r.Query("before")
 	page, err := c.service.Webhooks.SearchDeliveries(r.ctx(), r.actor(), search, before, deliveriesPerPage)

@@ -32,9 +32,10 @@ type logView struct {
 type logFilterView struct {
 	Action           []option
 	Record, From, To string
-	// Actor is the id of a link, ActorName its name if a row has it. The field has the text in Who.
-	Actor, ActorName, Who string
-	Zone                  string
+	// Who holds what was entered: letters of a name, or an id.
+	Who      string
+	Zone     string
+	Problems wrongFilters
 }
 
 type logRow struct {
@@ -75,10 +76,20 @@ func (r *request) logFilter() (pages.LogFilter, []string, error) {
 	return f, []string{"who", who, "what", f.Action, "record", f.RecordID, "from", r.Query("from"), "to", r.Query("to")}, nil
 }
 
+func (r *request) logFilterView(f pages.LogFilter, wrong wrongFilters) logFilterView {
+	return logFilterView{
+		Action: choose(logGroups, f.Action), Record: f.RecordID, From: r.Query("from"), To: r.Query("to"), Who: models.Trim(r.Query("who")), Zone: r.zone.String(), Problems: wrong,
+	}
+}
+
 func (c *Console) listLog(r *request) error {
 	filter, parameters, err := r.logFilter()
+	wrong, err := keepFilter(err, "from", "to")
 	if err != nil {
 		return err
+	}
+	if wrong != nil {
+		return logPage.render(r, wrong.status(), logView{Filter: r.logFilterView(filter, wrong), CSV: linkTo("/log.csv"), Clear: linkTo("/log")})
 	}
 	filter.Before, _ = strconv.ParseInt(r.Query("before"), 10, 64)
 	page, err := c.service.Pages.LogRecords(r.ctx(), r.actor(), "", filter)
@@ -86,7 +97,7 @@ func (c *Console) listLog(r *request) error {
 		return err
 	}
 	view := logView{
-		Filter: logFilterView{Action: choose(logGroups, filter.Action), Record: filter.RecordID, From: r.Query("from"), To: r.Query("to"), Actor: filter.ActorID, Who: filter.ActorName, Zone: r.zone.String()},
+		Filter: r.logFilterView(filter, nil),
 		CSV:    linkTo("/log.csv", parameters...), SearchedTo: r.optionalMoment(page.SearchedTo),
 	}
 	view.Pager, view.Clear = pagesOf("/log", parameters, position(filter.Before), position(page.Next))
@@ -102,9 +113,6 @@ func (c *Console) listLog(r *request) error {
 		actor := valueOf(record.ActorID)
 		row := logRow{At: r.moment(record.At), Who: author{Name: record.ActorName, Now: valueOf(record.ActorNow), URL: links[actor].URL}, What: words(record.Action)}
 		row.recordLink = recordLink{record.RecordID, cmp.Or(links[record.RecordID].Name, valueOf(record.RecordName)), cmp.Or(links[record.RecordID].URL, linkTo("/log", "record", record.RecordID))}
-		if actor != "" && actor == filter.ActorID {
-			view.Filter.ActorName = record.ActorName
-		}
 		view.Rows = append(view.Rows, row)
 	}
 	return logPage.show(r, view)

@@ -225,7 +225,7 @@ func (c *Console) saveQuestion(r *request) error {
 	})
 }
 
-// linesOf returns the lines of a text without white space around them and without blank ones.
+// linesOf splits a string into its lines, trimmed and without blank ones.
 func linesOf(text string) []string {
 	var lines []string
 	for line := range strings.Lines(text) {

@@ -85,12 +85,12 @@ func (r *request) recordNamed(text string, kinds ...records.Kind) (string, error
 	}
 	switch len(named) {
 	case 0:
-		return "", models.Errorf(models.CodeInvalidRequest, "Nothing that you may read has the number, URL, external id or code %q.", text)
+		return "", models.BadParameter("record", "Nothing that you may read has the number, URL, external id or code %q.", text)
 	case 1:
 		return named[0].ID, nil
 	}
 	names := stringsOf(named, func(one records.Readable) string { return one.FullName() + " (" + one.ID + ")" })
-	return "", models.Errorf(models.CodeInvalidRequest, "Several records have the number, external id or code %q. Enter the id of one: %s.", text, strings.Join(names, ", "))
+	return "", models.BadParameter("record", "Several records have the number, external id or code %q. Enter the id of one: %s.", text, strings.Join(names, ", "))
 }
 
 // urlsOf returns recordURLs of the records that the entries of a list name.

@@ -64,7 +64,7 @@ type workOrderView struct {
 	// AnswerLater is true if the person may answer and does something else next.
 	AnswerLater bool
 	Activity    activityView
-	// Integrations is the page of which of them see it, "" without the permission.
+	// Integrations is the URL of the page about the integrations that see it, empty without the permission.
 	Integrations string
 }
 

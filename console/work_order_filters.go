@@ -117,6 +117,7 @@ type workOrderFilterView struct {
 	// Customer is a filter of a list with customers' work orders, for which HasCustomers is true.
 	Customer     string
 	HasCustomers bool
+	Problems     wrongFilters
 	// Kept are parameters without a field: the order, and filters of links.
 	Kept []namedValue
 }

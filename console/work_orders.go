@@ -131,16 +131,18 @@ func (c *Console) listWorkOrders(r *request) error {
 		}
 	}
 	names, err := view.addPage(r, search)
+	wrong, err := keepFilter(err, "q", "node", "assignee", "by")
 	if err != nil {
 		return err
 	}
 	view.Filter = workOrderFilterViewOf(search)
+	view.Filter.Problems = wrong
 	view.Filter.HasCustomers = search.Customer != "" || slices.ContainsFunc(view.Rows, func(row workOrderRow) bool { return row.Customer != "" })
 	view.Shortcuts, view.Filters = r.workOrderShortcuts(search), r.namedFilters(search, names)
 	if search.WorkOrderSearch != searchToDo {
 		view.Clear = shownWorkOrders{searchToDo}.url()
 	}
-	return workOrdersPage.show(r, view)
+	return workOrdersPage.render(r, wrong.status(), view)
 }
 
 // addPage adds a page of the list, and returns what the search names.

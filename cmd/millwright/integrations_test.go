@@ -130,7 +130,7 @@ func TestIntegrationsCommandsThatFail(t *testing.T) {
 		"an empty scope":                   {[]string{"scopes", reader, "--scope", ""}, "at least one scope"},
 		"an empty name":                    {[]string{"rename", reader, "--name", ""}, "Enter a name"},
 		"one more than the plan has":       {[]string{"create", "--organization", acme, "--name", "x", "--scope", "people:read"}, "no more than 5"},
-		"an unknown definition":            {[]string{"create", "--organization", acme, "--name", "x", "--scope", "people:read", "--definition", ""}, "no such organization permission definition"},
+		"an unknown definition":            {[]string{"create", "--organization", acme, "--name", "x", "--scope", "people:read", "--definition", ""}, "no such role"},
 		"no organization":                  {[]string{"create", "--name", "x", "--scope", "people:read"}, `"organization"`},
 		"no id":                            {[]string{"delete"}, "1 arg"},
 		"two ids":                          {[]string{"delete", reader, reader}, "1 arg"},

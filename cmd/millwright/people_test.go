@@ -77,7 +77,7 @@ func TestPeopleCommandsRejectMistakes(t *testing.T) {
 		"people deactivate dan@acme.example.com --replace-with bob@acme.example.com --as ann@acme.example.com": "--replace-with: there is no person bob@acme.example.com",
 		"people deactivate dan@acme.example.com --replace-with eve@acme.example.com":                           "--replace-with requires --as: work orders are assigned with that person's permissions",
 		"people deactivate dan@acme.example.com --replace-with " + h.ID("pia") + " --as ann@acme.example.com":  "Choose another active person of the organization.",
-		"people invite x@acme.example.com --organization acme --definition x":                                  "There is no such organization permission definition.",
+		"people invite x@acme.example.com --organization acme --definition x":                                  "There is no such role.",
 	} {
 		if _, err := h.run(strings.Fields(args)...); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", args, err, want)

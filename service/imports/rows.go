@@ -98,7 +98,7 @@ func (t *importTable[T]) row(id string) (row *T, created bool) {
 	return &added.row, !known
 }
 
-// ids returns the ids of the rows of the file, in its order.
+// ids returns the ids of the rows, sorted like the file.
 func (t *importTable[T]) ids() []string {
 	ids := make([]string, len(t.rows))
 	for i, r := range t.rows {

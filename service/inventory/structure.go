@@ -40,7 +40,7 @@ func RetiredField(pointer, what string) models.FieldError {
 type NodeFields struct {
 	Name                    string
 	Description, ExternalID *string
-	// DefinitionID is the role that the maker of a node at the top of the inventory gets on it, "" for none.
+	// DefinitionID is the role that the maker of a node at the top of the inventory gets on it, empty if she gets none.
 	DefinitionID string
 }
 
@@ -117,7 +117,7 @@ func createNode(t *store.Tx, actor store.Actor, parentID string, kind models.Nod
 const maxNewNodes = 100
 
 // CreateNodes creates the nodes of the lines "name; code; kind" below another one, all or none. Code and kind may be
-// missing; kind is that of lines without one. A tab separates like a semicolon, as a spreadsheet copies cells. Errors:
+// missing; kind applies to lines without one. A tab separates like a semicolon, as a spreadsheet copies cells. Errors:
 // CreateNode's with every line's problem (/lines).
 func (s *Inventory) CreateNodes(ctx context.Context, actor store.Actor, key store.Key, parentID string, kind models.NodeKind, lines string) error {
 	return s.Transaction(ctx, actor.OrganizationID, key, func(t *store.Tx) error {

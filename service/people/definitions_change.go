@@ -39,11 +39,11 @@ func (in *DefinitionFields) check(known []string) []models.FieldError {
 	return fields
 }
 
-// SaveDefinition changes a permission definition of the organization, or creates one for the id "", and returns its id. On
-// nodes it is a role there, otherwise one in the organization. Who has it has its permissions from then on: people who
-// gain some that hold for the organization are signed out and lose the ways to sign in that others may share, as after
-// an import. Only administrators may. Errors: not_found, permission_denied, validation_failed (/name, /grants),
-// *FormStaleError, unavailable.
+// SaveDefinition changes a permission definition of the organization, or creates one if the id is empty, and returns its
+// id. With onNodes it is a role on nodes, otherwise one in the organization. Everyone who has it gets its permissions at
+// once: people who gain some that hold for the organization are signed out and lose the ways to sign in that others may
+// share, as after an import. Only administrators may. Errors: not_found, permission_denied, validation_failed (/name,
+// /grants), *FormStaleError, unavailable.
 func (s *People) SaveDefinition(ctx context.Context, actor store.Actor, key store.Key, onNodes bool, id string, in DefinitionFields) (string, error) {
 	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.Tx) error {
 		o, err := lockOrganization(t, actor, actor.OrganizationID)
@@ -64,33 +64,40 @@ func (s *People) SaveDefinition(ctx context.Context, actor store.Actor, key stor
 		if err := store.Invalid(in.check(known)); err != nil {
 			return err
 		}
-		if id == "" {
-			if id, err = t.NewID(models.PrefixDefinition); err != nil {
-				return err
-			}
-		} else if err := t.Matches(ctx, key, DefinitionState{id, before}, o.ID, id); err != nil {
+		created := id == ""
+		if created {
+			id, err = t.NewID(models.PrefixDefinition)
+		} else {
+			err = t.Matches(ctx, key, DefinitionState{id, before}, o.ID, id)
+		}
+		if err != nil {
 			return err
 		}
-		switch {
-		case before.Retired != in.Retired && in.Retired:
-			action = "definition.retired"
-		case before.Retired != in.Retired:
-			action = "definition.brought_back"
-		}
-		var row any = &models.OrganizationPermissionDefinition{ID: id, OrganizationID: o.ID, Named: models.Named{Name: in.Name}, Retired: in.Retired, Grants: in.Grants}
-		if onNodes {
-			row = &models.PermissionDefinition{ID: id, OrganizationID: o.ID, Named: models.Named{Name: in.Name}, Retired: in.Retired, Grants: in.Grants,
-				AppliesBelow: in.AppliesBelow, InventoryManager: in.InventoryManager}
-		}
-		if err := t.Upsert(row); err != nil {
-			return err
-		}
-		if err := t.Log(actor, o.ID, action, id); err != nil || onNodes || action == "definition.created" || slices.Equal(before.Grants, in.Grants) {
+		if err := in.save(t, actor, o, onNodes, id, before, action); err != nil || onNodes || created || slices.Equal(before.Grants, in.Grants) {
 			return err
 		}
 		return changeHolders(t, actor, o, id, slices.ContainsFunc(in.Grants, func(g string) bool { return !slices.Contains(before.Grants, g) }))
 	})
 	return id, err
+}
+
+// save writes the definition and its Log Record. The action is another one if the definition is retired or brought back.
+func (in *DefinitionFields) save(t *store.Tx, actor store.Actor, o lockedOrganization, onNodes bool, id string, before DefinitionFields, action string) error {
+	switch {
+	case before.Retired != in.Retired && in.Retired:
+		action = "definition.retired"
+	case before.Retired != in.Retired:
+		action = "definition.brought_back"
+	}
+	var row any = &models.OrganizationPermissionDefinition{ID: id, OrganizationID: o.ID, Named: models.Named{Name: in.Name}, Retired: in.Retired, Grants: in.Grants}
+	if onNodes {
+		row = &models.PermissionDefinition{ID: id, OrganizationID: o.ID, Named: models.Named{Name: in.Name}, Retired: in.Retired, Grants: in.Grants,
+			AppliesBelow: in.AppliesBelow, InventoryManager: in.InventoryManager}
+	}
+	if err := t.Upsert(row); err != nil {
+		return err
+	}
+	return t.Log(actor, o.ID, action, id)
 }
 
 // lockDefinition returns a permission definition of the organization, locked until the transaction ends, and the action

@@ -40,9 +40,9 @@ type Invitation struct {
 	Admin bool
 	// DefinitionID is the organization permission definition, nil for no permissions.
 	DefinitionID *string
-	// TeamID is a team that the person joins, "" for none.
+	// TeamID names the team to join, if any.
 	TeamID string
-	// Node is the id or the code of a node on which the person gets the permission definition RoleID, "" for none.
+	// Node is the id or the code of a node, and RoleID the permission definition that the person gets there, if any.
 	Node, RoleID string
 }
 

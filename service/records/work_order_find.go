@@ -126,14 +126,14 @@ func (f *workOrderFinder) queueAccess(pipeline *pgx.Batch) error {
 // resolve uses what queueNames has read. Errors: invalid_request.
 func (f *workOrderFinder) resolve() error {
 	for _, name := range []struct {
-		text, argument string
-		found          []NamedRecord
-	}{{f.search.Assignee, "assignees", f.names.Assignees}, {f.search.Creator, "creators", f.names.Creators}} {
+		text, argument, parameter string
+		found                     []NamedRecord
+	}{{f.search.Assignee, "assignees", "assignee", f.names.Assignees}, {f.search.Creator, "creators", "by", f.names.Creators}} {
 		if name.text == "" {
 			continue
 		}
 		if name.text != SearchMe && len(name.found) > maxSearchNames {
-			return models.Errorf(models.CodeInvalidRequest, "More than %d people, teams and integrations have %q in their name. Enter more of the name.", maxSearchNames, name.text)
+			return models.BadParameter(name.parameter, "More than %d people, teams and integrations have %q in their name. Enter more of the name.", maxSearchNames, name.text)
 		}
 		ids := make([]string, len(name.found))
 		for i, one := range name.found {
@@ -152,7 +152,7 @@ func (f *workOrderFinder) resolve() error {
 		}
 	}
 	if len(f.words.words) > maxSearchWords {
-		return models.Errorf(models.CodeInvalidRequest, "A search has at most %d words.", maxSearchWords)
+		return models.BadParameter("q", "A search has at most %d words.", maxSearchWords)
 	}
 	return nil
 }
@@ -168,7 +168,7 @@ func (f *workOrderFinder) resolveNode() error {
 		f.node = f.nodes[0].ID
 		f.names.Nodes = []NamedRecord{{f.node, f.nodes[0].Name}}
 	case len(f.nodes) > 1:
-		return models.Errorf(models.CodeInvalidRequest, "%s", inventory.EnterID(f.nodes))
+		return models.BadParameter("node", "%s", inventory.EnterID(f.nodes))
 	case inventory.IsNodeID(text):
 		f.node = text
 	default:
