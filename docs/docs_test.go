@@ -134,3 +134,31 @@ func TestNamedTestsExist(t *testing.T) {
 		}
 	}, ".md")
 }
+
+// The tour names buttons, links and headings as the console has them.
+func TestTheToursLabelsAreTheConsoles(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, tour, _ := strings.Cut(string(readme), "\n## A tour")
+	tour, _, _ = strings.Cut(tour, "\n## ")
+	var console strings.Builder
+	files(t, func(path, text string) {
+		if strings.HasPrefix(path, "../console/") || strings.HasPrefix(path, "../demo/") {
+			console.WriteString(text)
+		}
+	}, ".html", ".go", ".yaml")
+	labels := 0
+	for i, part := range strings.Split(tour, "**") {
+		if i%2 == 0 || strings.HasSuffix(part, ".") { // a step's heading
+			continue
+		}
+		if labels++; !strings.Contains(console.String(), part) {
+			t.Errorf("the console has no %q", part)
+		}
+	}
+	if labels < 5 {
+		t.Errorf("the tour has %d labels", labels)
+	}
+}
