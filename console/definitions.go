@@ -25,8 +25,8 @@ type definitionsView struct {
 type definitionRow struct {
 	Name, People, Integrations string
 	Retired                    bool
-	// May lists what the definition allows, one sentence each.
-	May []string
+	// May is what the definition allows, in a line.
+	May string
 	// PeopleURL is the list of the people, "" without people.
 	PeopleURL string
 	// Edit is where an administrator changes it, "" for others.
@@ -37,7 +37,7 @@ type definitionRow struct {
 type nodeDefinitionRow struct {
 	Name, Reach, Assigned, Edit string
 	Retired                     bool
-	May                         []string
+	May                         string
 }
 
 // grantTexts describe the organization-wide permissions.
@@ -75,7 +75,7 @@ func (c *Console) listDefinitions(r *request) error {
 	for _, d := range found.Organization {
 		row := definitionRow{
 			Name: d.Name, Retired: d.Retired, People: plural(d.People, "person", "people"), Integrations: plural(d.Integrations, "integration", "integrations"),
-			May: textsOf(d.Grants, grantTexts),
+			May: sentenceOf(textsOf(d.Grants, grantTexts)),
 		}
 		if view.Admin {
 			row.Edit = definitionURL(false, d.ID)
@@ -96,13 +96,15 @@ func (c *Console) listDefinitions(r *request) error {
 }
 
 func nodeDefinitionRowOf(d inventory.NodeDefinitionUse) nodeDefinitionRow {
-	row := nodeDefinitionRow{Name: d.Name, Retired: d.Retired, Reach: "Without its contents", May: textsOf(d.Grants, nodeGrantTexts), Assigned: "No one"}
+	row := nodeDefinitionRow{Name: d.Name, Retired: d.Retired, Reach: "Without its contents", Assigned: "No one"}
+	may := textsOf(d.Grants, nodeGrantTexts)
 	if d.AppliesBelow {
 		row.Reach = "With its contents"
 	}
 	if d.InventoryManager {
-		row.May = append(row.May, inventoryManagerText)
+		may = append(may, inventoryManagerText)
 	}
+	row.May = sentenceOf(may)
 	if d.Assignments > 0 {
 		row.Assigned = counted(d.Assignments, "assignment", "assignments") + " of " +
 			counted(d.Identities, "person, team or integration", "people, teams and integrations")
@@ -110,12 +112,15 @@ func nodeDefinitionRowOf(d inventory.NodeDefinitionUse) nodeDefinitionRow {
 	return row
 }
 
-// textsOf returns the phrases of permissions, capitalized.
+// textsOf returns the phrases of permissions.
 func textsOf[G ~string](grants []G, phrases map[G]string) []string {
-	return stringsOf(grants, func(g G) string {
-		text := cmp.Or(phrases[g], string(g))
-		return strings.ToUpper(text[:1]) + text[1:]
-	})
+	return stringsOf(grants, func(g G) string { return cmp.Or(phrases[g], string(g)) })
+}
+
+// sentenceOf joins phrases and capitalizes the first.
+func sentenceOf(phrases []string) string {
+	text := listed(phrases)
+	return strings.ToUpper(text[:min(1, len(text))]) + text[min(1, len(text)):]
 }
 
 // definitionURL is where an administrator changes a role, or makes one for the id "".
@@ -127,7 +132,7 @@ func definitionURL(onNodes bool, id string) string {
 func grantOptions[G ~string](grants []G, phrases map[G]string) []option {
 	options := make([]option, len(grants))
 	for i, text := range textsOf(grants, phrases) {
-		options[i] = option{Value: string(grants[i]), Label: text}
+		options[i] = option{Value: string(grants[i]), Label: sentenceOf([]string{text})}
 	}
 	return options
 }
@@ -173,7 +178,7 @@ func (c *Console) renderDefinition(r *request, status int, rejected *form) error
 	}
 	if onNodes {
 		view.Fields = append(view.Fields, f.Boxes("grants", "Allows to", grantOptions(models.AllGrants, nodeGrantTexts)),
-			f.Boxes("manager", "Inventory manager", []option{{Value: "yes", Label: strings.ToUpper(inventoryManagerText[:1]) + inventoryManagerText[1:]}}),
+			f.Boxes("manager", "Inventory manager", []option{{Value: "yes", Label: sentenceOf([]string{inventoryManagerText})}}),
 			f.Boxes("below", "Reach", []option{{Value: "yes", Label: "With the contents of the place"}}))
 	} else {
 		view.Fields = append(view.Fields, f.Boxes("grants", "Allows to", grantOptions(models.AllOrganizationGrants, grantTexts),

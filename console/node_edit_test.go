@@ -32,7 +32,7 @@ func TestNodesAreCreatedAndChanged(t *testing.T) {
 
 	mast := "/console/inventory/" + s.ID("mast")
 	ann.Post(mast+"/move", ann.Get(mast+"/move").Want(http.StatusOK, "Everything inside Mast moves with it").Form("node", "AHU-1")).
-		Want(http.StatusUnprocessableEntity, "cannot be below one of the kind equipment")
+		Want(http.StatusUnprocessableEntity, "cannot be in one of the kind equipment")
 	ann.Post(mast+"/move", ann.Get(mast+"/move").Form("node", siteID)).Want(http.StatusSeeOther)
 	ann.Get(site).Want(http.StatusOK, "Mast")
 	ann.Get(site+"/retire").Want(http.StatusOK, "2 places inside are in use")
@@ -46,7 +46,7 @@ func TestRetiredNodesAreHidden(t *testing.T) {
 	ann := s.SignedIn("ann")
 	ahu, roof, mast := "/console/inventory/"+s.ID("ahu1"), "/console/inventory/"+s.ID("roof"), "/console/inventory/"+s.ID("mast")
 	refused := ann.Get(ahu+"/retire").Want(http.StatusOK, "1 work order is open here and inside", "1 place inside is in use")
-	ann.Post(ahu+"/retire", refused.Form()).Want(http.StatusUnprocessableEntity, "everything below is retired")
+	ann.Post(ahu+"/retire", refused.Form()).Want(http.StatusUnprocessableEntity, "everything inside is retired")
 	ann.Post(mast+"/retire", ann.Get(mast+"/retire").Form()).Want(http.StatusSeeOther)
 	ann.Get(mast).Want(http.StatusOK, "Retired at", "Bring back")
 	for path, shown := range map[string]bool{
@@ -89,7 +89,7 @@ func TestOnlyManagersAboveChangeNodes(t *testing.T) {
 	}
 	bob.Post(roof+"/bring-back", bob.Get("/console/account").Form()).Want(http.StatusForbidden)
 	bob.Get("/console/inventory/new?node=" + s.ID("roof")).Want(http.StatusForbidden)
-	bob.Get("/console/inventory/new").Want(http.StatusForbidden, "Only administrators create nodes at the top")
+	bob.Get("/console/inventory/new").Want(http.StatusForbidden, "Only administrators create places at the top")
 	eve.Get("/console/inventory/new?node=" + s.ID("roof")).Want(http.StatusNotFound)
 	room := eve.Post("/console/inventory", eve.Get("/console/inventory/new?node="+s.ID("annex")).Form("kind", "location", "name", "Room")).Want(http.StatusSeeOther).Location()
 	room, _, _ = strings.Cut(room, "?")

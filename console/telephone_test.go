@@ -14,7 +14,8 @@ func TestListsOnATelephone(t *testing.T) {
 	b := s.Browser(t)
 	b.SignIn("ann")
 	for path, height := range map[string]float64{
-		"/console/work-orders": 64, "/console/deliveries": 64, "/console/notices": 64, "/console/log": 80,
+		"/console/work-orders": 64, "/console/deliveries": 64, "/console/notices": 64, "/console/log": 84,
+		"/console/feedback": 64, "/console/people": 400, "/console/teams": 400, "/console/forms": 400, "/console/integrations": 400,
 	} {
 		b.Open(path)
 		if top := b.Measure(390, 844, `document.querySelector("main tbody tr").getBoundingClientRect().top + scrollY`); top > 250 {

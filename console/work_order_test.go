@@ -144,9 +144,9 @@ func TestAssignAndRemovePeople(t *testing.T) {
 	s := consoletest.NewSite(t)
 	id, path := planned(t, s)
 	ann := s.SignedIn("ann")
-	page := ann.Get(path+"/assign").Want(http.StatusOK, "Dan Woods</label>", `Crew <span class="hint">team</span>`, `Polar Lifts <span class="hint">service company</span>`)
+	page := ann.Get(path+"/assign").Want(http.StatusOK, `Dan Woods <span class="hint">0 open</span>`, `Crew <span class="hint">team, `, `Polar Lifts <span class="hint">service company</span>`)
 	for _, never := range []string{"Zed Nowhere", "Eve Hill", "Bob Stone", "Cat Rivers"} {
-		if strings.Contains(page.Body, ">"+never+"</label>") {
+		if strings.Contains(page.Body, ">"+never+" <span") {
 			t.Errorf("%s is offered", never)
 		}
 	}
@@ -404,7 +404,7 @@ func TestACustomersWorkOrder(t *testing.T) {
 	}
 	pia := s.SignedIn("pia")
 	pia.Get(path).Want(http.StatusOK, "<dt>Customer</dt><dd><bdi>Acme Facilities</bdi></dd>", "A service company may remove only its own people.")
-	choices := pia.Get(path+"/assign").Want(http.StatusOK, "Pia Frost</label>")
+	choices := pia.Get(path+"/assign").Want(http.StatusOK, `Pia Frost <span class="hint">`)
 	if strings.Contains(choices.Body, "Dan Woods") {
 		t.Error("a service company is offered its customer's people")
 	}

@@ -43,21 +43,28 @@ func (s *Inventory) assignTo(ctx context.Context, actor store.Actor, key store.K
 	})
 }
 
-// AssignAt is Assign, as a part of a write, on the node that a person names by its id or its code: a node on which the
-// actor may give no permissions is unknown. Errors: Assign's, validation_failed (/node).
+// AssignAt is Assign, as a part of a write, on the node that a person names by its id or its code: a node that the actor
+// does not see, and by its code one on which it may give no permissions, is unknown. Errors: Assign's, validation_failed
+// (/node).
 func AssignAt(ctx context.Context, t *store.Tx, actor store.Actor, key store.Key, node, identityID, definitionID string) error {
-	var found []models.NodeReference
-	if err := t.Read(ctx, func(pipeline *pgx.Batch) {
-		QueueNamedNodes(pipeline, &found, actor, node, access.GivesPermissions+` AND n.retired_at IS NULL`)
-	}); err != nil {
-		return err
+	unknown := models.Invalid(models.FieldError{Pointer: "/node", Code: "unknown",
+		Detail: "No location, system or equipment on which you may give permissions has this id or code."})
+	if !IsNodeID(node) {
+		var found []models.NodeReference
+		err := t.Read(ctx, func(pipeline *pgx.Batch) {
+			QueueNamedNodes(pipeline, &found, actor, node, access.GivesPermissions+` AND n.retired_at IS NULL`)
+		})
+		if err == nil {
+			node, err = OnlyNode(found, unknown)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	id, err := OnlyNode(found, models.Invalid(models.FieldError{Pointer: "/node", Code: "unknown",
-		Detail: "No location, system or equipment on which you may give permissions has this id or code."}))
-	if err != nil {
-		return err
+	locked, err := lockManagedNode(t, actor, node)
+	if models.CodeOf(err) == models.CodeNotFound {
+		err = unknown
 	}
-	locked, err := lockManagedNode(t, actor, id)
 	if err != nil {
 		return err
 	}
