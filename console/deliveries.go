@@ -65,6 +65,8 @@ type deliveryFilterView struct {
 	Status, Type, Response  []option
 	From, To, Record, Zone  string
 	Problems                wrongFilters
+	// Kept are the filters without a field while another one is wrong.
+	Kept []namedValue
 }
 
 // wrongFilters are what is wrong with the filters of a list, by their parameters.
@@ -215,7 +217,7 @@ func (c *Console) listDeliveries(r *request) error {
 	}
 	if wrong != nil {
 		view := deliveriesView{Filter: r.deliveryFilterView(Root+path, search), Clear: Root + path}
-		view.Filter.Problems = wrong
+		view.Filter.Problems, view.Filter.Kept = wrong, []namedValue{{"integration", r.Query("integration")}, {"webhook", r.Query("webhook")}}
 		return deliveriesPage.render(r, wrong.status(), view)
 	}
 	before := r.Query("before")

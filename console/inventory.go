@@ -10,7 +10,7 @@ import (
 func (c *Console) inventoryRoutes(pages *gin.RouterGroup) {
 	pages.GET("/inventory", c.signedIn(c.showInventory))
 	pages.GET("/inventory/new", c.signedIn(shows(c.renderNewNode)))
-	pages.POST("/inventory", c.signedIn(c.createNode))
+	pages.POST("/inventory", c.signedIn(c.createNodeOrRoot))
 	pages.GET("/inventory/:id", c.signedIn(c.showNode))
 	pages.GET("/inventory/:id/several", c.signedIn(shows(c.renderNewNodes)))
 	pages.POST("/inventory/:id/several", c.signedIn(c.createNodes))

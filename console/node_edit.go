@@ -112,6 +112,14 @@ func nodeFields(f form) inventory.NodeFields {
 	return inventory.NodeFields{Name: f.Value("name"), Description: f.Optional("description"), ExternalID: f.Optional("external_id"), DefinitionID: f.Value("definition_id")}
 }
 
+// createNodeOrRoot takes a recent sign-in for a role that comes with the node.
+func (c *Console) createNodeOrRoot(r *request) error {
+	if r.PostForm("definition_id") != "" {
+		return c.afterRecentSignIn(c.createNode)(r)
+	}
+	return c.createNode(r)
+}
+
 func (c *Console) createNode(r *request) error {
 	f, err := r.sentForm()
 	if err != nil {

@@ -188,7 +188,7 @@ func (c *Console) renderQuestion(r *request, status int, rejected *form) error {
 		if q.ID == id {
 			title = "Change a question of " + found.Name
 			values = url.Values{"label": {q.Label}, "type": {string(q.Type)}, "required": {when(q.Required, "yes")}, "retired": {when(q.Retired, "yes")},
-				"options": {strings.Join(q.Options, "\n")}, "after": {places[len(places)-1].Value}}
+				"options": {strings.Join(stringsOf(q.Options, func(label string) string { return models.QuestionOption{Label: label}.OneLine() }), "\n")}, "after": {places[len(places)-1].Value}}
 			continue
 		}
 		places = append(places, option{Value: q.ID, Label: "After “" + models.Shorten(q.Label) + "”"})
@@ -204,7 +204,7 @@ func (c *Console) renderQuestion(r *request, status int, rejected *form) error {
 		Title: title, Action: linkTo("/forms/"+found.ID+"/question", "question", id), Button: "Save", Harmless: true, Back: formURL(found.ID), Form: f,
 		Fields: []field{
 			f.Text("label", "Question", "required", "autocomplete=off"),
-			f.Choice("type", "Answer", questionTypes, "hint=A question that has answers keeps its type and its choices; more can be added."),
+			f.Choice("type", "Answer", questionTypes, "hint=A question that has answers keeps its type and its choices."),
 			f.Text("options", "Choices", "rows=6", "hint=One a line, for “One of” and “Any of”."),
 			f.Boxes("required", "To complete", []option{{Value: "yes", Label: "An answer is required"}}),
 			f.Choice("after", "Place", places),
@@ -229,7 +229,7 @@ func (c *Console) saveQuestion(r *request) error {
 func linesOf(text string) []string {
 	var lines []string
 	for line := range strings.Lines(text) {
-		if line = models.Trim(line); line != "" {
+		if line = strings.Join(strings.Fields(models.Trim(line)), " "); line != "" {
 			lines = append(lines, line)
 		}
 	}

@@ -224,7 +224,7 @@ func candidateOptions(candidates []records.Candidate) []option {
 		options[i] = option{Value: candidate.ID, Label: candidate.Name, Hint: candidateKinds[candidate.Kind]}
 		switch n := candidate.Open; {
 		case candidate.Kind != models.KindPerson && candidate.Kind != models.KindTeam:
-		case n >= records.MaxCandidates:
+		case n >= records.MaxOpenCounted:
 			options[i].Hint = strings.TrimPrefix(fmt.Sprintf("%s, %d or more open", options[i].Hint, n), ", ")
 		default:
 			options[i].Hint = strings.TrimPrefix(fmt.Sprintf("%s, %d open", options[i].Hint, n), ", ")

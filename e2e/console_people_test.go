@@ -94,7 +94,7 @@ func (j *journey) inventory() {
 	j.Fill("definition_id", ids["full"])
 	j.Press("Save")
 	advisor.Open(page)
-	advisor.WantText("work orders: create")
+	advisor.WantText("work orders: read, create")
 	j.Press("Remove…")
 	j.WantText("Remove "+advisorName+" from "+air+"?", "and 1 place inside")
 	j.Press("Remove")

@@ -90,6 +90,7 @@ func workWays() []writeWay {
 		{"answer", inConsole, (*writes).withForm, submitted("worker", "/work-orders/{id}/answers", "/work-orders/{id}/answers", "{finding}", "Worn")},
 		{"assign a worker to selected work orders", inConsole, planned, managed("/work-orders/assign?id={id}", "identity", "{crew}", "role", "worker")},
 		{"set the due date of selected work orders", inConsole, planned, managed("/work-orders/due?id={id}", "target_date", "2030-01-02T10:00")},
+		{"set the priority of selected work orders", inConsole, planned, managed("/work-orders/priority?id={id}", "priority", "high")},
 		{"remove a comment on a work order", inConsole, commented(planned, "/console/work-orders/"), submitted("manager", "/work-orders/{id}/remove-comment?comment={comment}", "/work-orders/{id}/remove-comment?comment={comment}")},
 		{"remove a comment on feedback", inConsole, commented(feedback, "/console/feedback/"), submitted("manager", "/feedback/{id}/remove-comment?comment={comment}", "/feedback/{id}/remove-comment?comment={comment}")},
 	}
@@ -158,14 +159,20 @@ func integrationWays() []writeWay {
 func placeWays() []writeWay {
 	none := func(*writes) string { return "" }
 	annex := selected(`SELECT id FROM inventory_nodes WHERE name LIKE 'Annex%'`)
+	form := selected(`SELECT id FROM forms WHERE name LIKE 'Fire door%'`)
 	return []writeWay{
 		{"create a place", inConsole, none, submitted("manager", "/inventory/new?node={hq}", "/inventory", "node", "{hq}", "kind", "location", "name", "Annex")},
+		{"create several places", inConsole, annex, managed("/inventory/{id}/several", "kind", "location", "lines", "Cellar; C-1")},
 		{"change a place", inConsole, annex, managed("/inventory/{id}/edit", "name", "Annex 2")},
 		{"give permissions on a place", inConsole, annex, managed("/inventory/{id}/assign", "identity_id", "{advisor}", "definition_id", "{working}")},
 		{"change permissions on a place", inConsole, annex, submitted("manager", "/inventory/{id}/assign?identity={advisor}", "/inventory/{id}/assign", "identity_id", "{advisor}", "definition_id", "{desk}")},
 		{"remove permissions on a place", inConsole, annex, managed("/inventory/{id}/unassign?identity={advisor}")},
-		{"retire a place", inConsole, annex, managed("/inventory/{id}/retire")},
-		{"bring a place back", inConsole, annex, submitted("manager", "/inventory/{id}", "/inventory/{id}/bring-back")},
+		{"create a form", inConsole, none, submitted("manager", "/forms/new", "/forms", "name", "Fire door")},
+		{"change a form", inConsole, form, managed("/forms/{id}/edit", "name", "Fire doors")},
+		{"add a question", inConsole, form, managed("/forms/{id}/question", "label", "State", "type", "text")},
+		{"create a role", inConsole, none, managed("/people/definitions/edit?on=places", "name", "Caretaker", "grants", "inventory.read")},
+		{"retire a place", inConsole, selected(`SELECT id FROM inventory_nodes WHERE name = 'Cellar'`), managed("/inventory/{id}/retire")},
+		{"bring a place back", inConsole, selected(`SELECT id FROM inventory_nodes WHERE name = 'Cellar'`), submitted("manager", "/inventory/{id}", "/inventory/{id}/bring-back")},
 		{"move a place", inConsole, annex, managed("/inventory/{id}/move", "node", "")},
 	}
 }

@@ -360,6 +360,9 @@ type QuestionOption struct {
 	Label      string
 }
 
+// OneLine returns the label as one line of text, as which lists of choices are entered.
+func (o QuestionOption) OneLine() string { return strings.Join(strings.Fields(o.Label), " ") }
+
 // Feedback is a row of feedback.
 type Feedback struct {
 	ID             string `gorm:"primaryKey"`

@@ -6,19 +6,19 @@ addEventListener("submit", function (event) {
   if (form.method !== "post") return;
   if (form.dataset.sent) return event.preventDefault();
   form.dataset.sent = "yes";
+  setTimeout(sendable, 10000, form);
   if (!button) return;
   button.dataset.shown = button.innerHTML;
   button.textContent = "Sending…";
-  setTimeout(sendable, 10000);
 });
-function sendable() {
-  document.querySelectorAll("form[data-sent]").forEach(function (form) { delete form.dataset.sent; });
-  document.querySelectorAll("[data-shown]").forEach(function (button) {
+function sendable(form) {
+  delete form.dataset.sent;
+  form.querySelectorAll("[data-shown]").forEach(function (button) {
     button.innerHTML = button.dataset.shown;
     delete button.dataset.shown;
   });
 }
-addEventListener("pageshow", sendable);
+addEventListener("pageshow", function () { document.querySelectorAll("form[data-sent]").forEach(sendable); });
 document.addEventListener("DOMContentLoaded", function () {
   document.querySelectorAll("input[name=zone]").forEach(function (input) { input.value = Intl.DateTimeFormat().resolvedOptions().timeZone || ""; });
 });

@@ -282,6 +282,7 @@ func TestCompareImportFindsWhatTheDatabaseRejects(t *testing.T) {
 		"one of two in the file":           {"organization: {key: tiny}\npeople: [{key: bea, name: Bea, email: b@x.example}, {key: cy, name: Cy, email: b@x.example}]\n", `person "bea"`},
 		"another's client id":              {strings.Replace(servicetest.Small, "name: ERP,", "name: ERP, client_id: cli_erp,", 1), "another integration has the client_id"},
 		"no service company":               {strings.Replace(servicetest.Small, "identity: ann,", "identity: polar,", 1), "not a service company"},
+		"some of the questions":            {"organization: {key: tiny}\nforms: [{key: form, questions: [{key: q2, type: text}]}]\n", `form "form": the file must list all`},
 		"too many integrations":            {"organization: {key: tiny}\nintegrations: [{key: new, name: New, scopes: []}]\n", "the plan allows 1 integrations"},
 		"a password beyond 200 characters": {"organization: {key: tiny}\npeople: [{key: bea, name: Bea, email: b@x.example, password: " + strings.Repeat("ä", 201) + "}]\n", "more than 200 characters"},
 		"an assignment on sub-equipment": {"organization: {key: tiny}\ninventory: [{key: top, kind: location, children: [{key: unit, kind: equipment, name: Unit, children: [{key: part, kind: sub_equipment, name: Part}]}]}]\nassignments:\n  - {node: unit, identity: ann, definition: all}\n  - {node: part, identity: ann, definition: all}\n",

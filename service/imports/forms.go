@@ -112,7 +112,7 @@ func (r *importRun) option(formID, questionID string, position int, o importOpti
 	return nil
 }
 
-// savePositions numbers the rows of each changed parent: first the rows of the file, then the others.
+// savePositions has the questions of a form, or the choices of a question, that the console added follow those in the file.
 func (r *importRun) savePositions(table, parent string, parents, named []string) error {
 	return r.Exec(`UPDATE `+table+` t SET position = x.place FROM (
 			SELECT id, row_number() OVER (PARTITION BY `+parent+` ORDER BY (id = ANY (@named)) DESC, position, id) - 1 AS place

@@ -13,7 +13,7 @@ func (r *importRun) checkStored() error {
 	if err := r.problems.orNil(); err != nil {
 		return err // the rows are not complete
 	}
-	for _, check := range []func() error{r.checkRoom, r.checkAdministrators, r.checkEmails, r.checkClientIDs, r.checkAnswered} {
+	for _, check := range []func() error{r.checkRoom, r.checkAdministrators, r.checkEmails, r.checkClientIDs, r.checkPositions, r.checkAnswered} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -105,6 +105,39 @@ func (r *importRun) checkClientIDs() error {
 		SELECT client_id FROM integrations WHERE client_id = ANY (?) AND NOT id = ANY (?) ORDER BY client_id`, given, ids)
 	for _, clientID := range taken {
 		r.problems.add("integration %q: another integration has the client_id", holder[clientID])
+	}
+	return err
+}
+
+// checkPositions reports forms and questions of which the file lists some but not all
+// questions or options that imports made: those it leaves out hold positions of the listed ones.
+func (r *importRun) checkPositions() error {
+	listed := map[string]int{}
+	for _, form := range r.file.Forms {
+		listed[r.result.IDs[form.Key]] = len(form.Questions)
+		for _, q := range form.Questions {
+			listed[r.result.IDs[q.Key]] = len(q.Options)
+		}
+	}
+	type child struct {
+		Parent, ID string
+		Position   int
+	}
+	children, err := store.ScanAll[child](r.Tx, `
+		SELECT * FROM (SELECT form_id AS parent, id, position FROM questions WHERE form_id = ANY (?)
+			UNION ALL SELECT question_id, id, position FROM question_options WHERE question_id = ANY (?)) c
+		WHERE EXISTS (SELECT FROM import_keys k WHERE k.id = c.id)`,
+		models.TextArray(r.stored[keyForm]), models.TextArray(r.stored[keyQuestion]))
+	incomplete := map[string]bool{}
+	for _, c := range children {
+		if r.questions.byID[c.ID] == nil && r.options.byID[c.ID] == nil && c.Position < listed[c.Parent] {
+			incomplete[c.Parent] = true
+		}
+	}
+	for _, e := range r.entries {
+		if incomplete[e.id] {
+			r.problems.add("%s: the file must list all that it has", e)
+		}
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -65,10 +66,17 @@ func AssignAt(ctx context.Context, t *store.Tx, actor store.Actor, key store.Key
 	if models.CodeOf(err) == models.CodeNotFound {
 		err = unknown
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = assign(ctx, t, actor, key, locked, identityID, definitionID)
 	}
-	return assign(ctx, t, actor, key, locked, identityID, definitionID)
+	if known, ok := errors.AsType[*models.Error](err); ok {
+		for i := range known.Fields {
+			if known.Fields[i].Pointer == "/node_id" {
+				known.Fields[i].Pointer = "/node"
+			}
+		}
+	}
+	return err
 }
 
 // assign gives an identity a permission definition on a locked node.

@@ -88,7 +88,7 @@ type DefinitionSummary struct {
 	Grants  []models.OrganizationGrant
 }
 
-// MaxChoices bounds the definitions and the nodes of AssignmentChoices.
+// MaxChoices bounds what a list on a form offers: definitions, nodes, questions of a form and choices of a question.
 const MaxChoices = 200
 
 // NodeDefinition is a permission definition: the permissions of an identity on a node.

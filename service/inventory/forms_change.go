@@ -27,8 +27,9 @@ type QuestionFields struct {
 	After string
 }
 
-// check returns the errors in a question. Its labels are trimmed.
-func (in *QuestionFields) check() []models.FieldError {
+// check returns the errors in a question. Its label is trimmed. Choices that stay as stored may be more, and alike: an import
+// allows that.
+func (in *QuestionFields) check(optionsChange bool) []models.FieldError {
 	in.Label = models.Trim(in.Label)
 	fields := checkLabel("/label", in.Label)
 	if !in.Type.Known() {
@@ -37,6 +38,8 @@ func (in *QuestionFields) check() []models.FieldError {
 	switch n := len(in.Options); {
 	case !in.Type.HasOptions():
 		in.Options = nil
+	case !optionsChange && n > 0:
+		return fields
 	case n == 0:
 		fields = append(fields, models.FieldError{Pointer: "/options", Code: "required", Detail: "Enter at least one choice."})
 	case n > MaxChoices:
@@ -106,7 +109,7 @@ func retirement(prefix string, was, is, changed bool) string {
 }
 
 // SaveQuestion changes a question of a form, or adds one for the id "". A question that has answers keeps its type and
-// the labels of its choices, so that the answers keep their meaning. Only administrators may. Errors: not_found,
+// its choices, so that the answers keep their meaning. Only administrators may. Errors: not_found,
 // permission_denied, validation_failed (/label, /type, /options, /after), *FormStaleError, unavailable.
 func (s *Inventory) SaveQuestion(ctx context.Context, actor store.Actor, key store.Key, formID, id string, in QuestionFields) error {
 	return s.changeForm(ctx, actor, key, formID, func(t *store.Tx, _ *models.Form) (string, error) {
@@ -123,29 +126,43 @@ func (s *Inventory) SaveQuestion(ctx context.Context, actor store.Actor, key sto
 			before = questions[at]
 			questions = slices.Delete(questions, at, at+1)
 		}
-		fields := in.check()
+		var options []models.QuestionOption
+		if err := t.DB.Order("position").Find(&options, "question_id = ?", id).Error; err != nil {
+			return "", err
+		}
+		if !in.Type.HasOptions() {
+			in.Options = nil
+		}
+		optionsChange := !slices.EqualFunc(in.Options, options, func(label string, o models.QuestionOption) bool { return label == o.OneLine() })
+		fields := in.check(optionsChange)
 		place := 1 + slices.IndexFunc(questions, func(q models.Question) bool { return q.ID == in.After })
 		if place == 0 && in.After != "" {
 			fields = append(fields, store.UnknownField("/after", "question"))
 		}
-		if len(questions) >= MaxChoices {
+		if at < 0 && len(questions) >= MaxChoices {
 			fields = append(fields, models.FieldError{Pointer: "/label", Code: "too_many", Detail: fmt.Sprintf("A form has at most %d questions.", MaxChoices)})
 		}
 		if err := store.Invalid(fields); err != nil {
 			return "", err
 		}
-		after := models.Question{ID: id, FormID: formID, Label: in.Label, Type: in.Type, Required: in.Required, Retired: in.Retired}
+		after := models.Question{ID: id, FormID: formID, Position: place, Label: in.Label, Type: in.Type, Required: in.Required, Retired: in.Retired}
+		if after == before && !optionsChange {
+			return "", nil
+		}
 		if at < 0 {
 			var err error
 			if after.ID, err = t.NewID(models.PrefixQuestion); err != nil {
 				return "", err
 			}
 		}
-		if err := saveQuestions(t, slices.Insert(questions, place, after), after.ID, at < 0); err != nil {
-			return "", err
+		err := saveQuestions(t, slices.Insert(questions, place, after), after.ID, at < 0)
+		meaning := before.Type != after.Type
+		if err == nil && optionsChange {
+			var changed bool
+			changed, err = saveOptions(t, after.ID, options, in.Options)
+			meaning = meaning || changed
 		}
-		options, err := saveOptions(t, after.ID, in.Options)
-		if err == nil && at >= 0 && (before.Type != after.Type || options) {
+		if err == nil && at >= 0 && meaning {
 			err = requireUnanswered(t, id)
 		}
 		return cmp.Or(retirement("form.question_", before.Retired, after.Retired, false), "form.changed"), err
@@ -154,14 +171,15 @@ func (s *Inventory) SaveQuestion(ctx context.Context, actor store.Actor, key sto
 
 // requireUnanswered rejects a change of what the answers of a question mean. Errors: validation_failed (/type).
 func requireUnanswered(t *store.Tx, id string) error {
-	// Answers that are being written hold a share of this lock.
+	// Answers that are being stored hold a share of this lock. One that was checked before and is stored after this write
+	// may still name what the question had, as after an import.
 	if err := t.Exec(`SELECT FROM questions WHERE id = ? FOR UPDATE`, id); err != nil {
 		return err
 	}
 	answered, err := Answered(t, []string{id})
 	if err == nil && len(answered) > 0 {
 		err = models.Invalid(models.FieldError{Pointer: "/type", Code: "in_use",
-			Detail: "The question has answers: its type cannot change, and its choices cannot be renamed or removed. Retire it and add another one."})
+			Detail: "The question has answers: its type and its choices cannot change. Retire it and add another one."})
 	}
 	return err
 }
@@ -187,38 +205,33 @@ func saveQuestions(t *store.Tx, questions []models.Question, id string, created 
 	return nil
 }
 
-// saveOptions makes the choices of a question those with the labels: one keeps its identity with its label, and one whose
-// label is gone gets a new label or is removed. It reports whether a stored one is renamed or removed.
-func saveOptions(t *store.Tx, questionID string, labels []string) (changed bool, err error) {
-	var stored, spare []models.QuestionOption
-	if err := t.DB.Order("position").Find(&stored, "question_id = ?", questionID).Error; err != nil {
-		return false, err
-	}
-	byLabel := map[string]models.QuestionOption{}
-	for _, o := range stored {
-		if byLabel[o.Label] = o; !slices.Contains(labels, o.Label) {
-			spare = append(spare, o)
+// saveOptions makes the choices of a question those with the labels: a stored one keeps its identity with its label, and
+// one whose label is gone gets a new label or is removed. It reports whether anything but their order changes.
+func saveOptions(t *store.Tx, questionID string, stored []models.QuestionOption, labels []string) (changed bool, err error) {
+	kept := make([]models.QuestionOption, len(labels))
+	for place, label := range labels {
+		if at := slices.IndexFunc(stored, func(o models.QuestionOption) bool { return o.OneLine() == label }); at >= 0 {
+			kept[place] = stored[at]
+			stored = slices.Delete(stored, at, at+1)
 		}
 	}
-	changed = len(spare) > 0
-	for place, label := range labels {
-		o, known := byLabel[label]
-		switch {
-		case known:
-		case len(spare) > 0:
-			o, spare = spare[0], spare[1:]
-		default:
-			o.QuestionID = questionID
-			if o.ID, err = t.NewID(models.PrefixOption); err != nil {
+	changed = len(stored) > 0
+	for place, o := range kept {
+		if o.ID == "" {
+			changed = true
+			if len(stored) > 0 {
+				o, stored = stored[0], stored[1:]
+			} else if o.ID, err = t.NewID(models.PrefixOption); err != nil {
 				return false, err
 			}
+			o.QuestionID, o.Label = questionID, labels[place]
 		}
-		o.Label, o.Position = label, place
+		o.Position = place
 		if err := t.Upsert(&o); err != nil {
 			return false, err
 		}
 	}
-	for _, o := range spare {
+	for _, o := range stored {
 		if err := t.Delete(&o); err != nil {
 			return false, err
 		}

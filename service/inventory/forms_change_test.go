@@ -102,7 +102,7 @@ func TestFormsAreChecked(t *testing.T) {
 	servicetest.Expect(t, "another form's question", fieldOf(f.Inventory.SaveQuestion(ctx, ann, store.NoKey, id, "qst_01jd8q4v6cf5e8hbbfwj0zq3tc", inventory.QuestionFields{Label: "New", Type: models.QuestionText})), unknown)
 }
 
-// A question that has answers keeps what they mean. Its label, its place and new choices are free.
+// A question that has answers keeps what they mean. Its label, its place and their order are free.
 func TestAnsweredQuestionsKeepTheirMeaning(t *testing.T) {
 	t.Parallel()
 	f := servicetest.New(t)
@@ -119,10 +119,39 @@ func TestAnsweredQuestionsKeepTheirMeaning(t *testing.T) {
 	servicetest.Expect(t, "a choice less", save(inventory.QuestionFields{Label: "State", Type: choice, Options: []string{"OK"}}), "/type in_use")
 	before, _, _ := strings.Cut(labelsOf(t, f, id), "; ")
 	servicetest.Expect(t, "what was rejected", before, "Filter state/OK/Dirty")
-	servicetest.Expect(t, "a choice more", save(inventory.QuestionFields{Label: "State", Type: choice, Options: []string{"Dirty", "Torn", "OK"}, After: f.ID("q_note")}), "")
-	if got := labelsOf(t, f, id); !strings.HasSuffix(got, "; State/Dirty/Torn/OK") {
+	servicetest.Expect(t, "a choice more", save(inventory.QuestionFields{Label: "State", Type: choice, Options: []string{"OK", "Dirty", "Torn"}}), "/type in_use")
+	servicetest.Expect(t, "another label, order and place", save(inventory.QuestionFields{Label: "State", Type: choice, Options: []string{"Dirty", "OK"}, After: f.ID("q_note")}), "")
+	if got := labelsOf(t, f, id); !strings.HasSuffix(got, "; State/Dirty/OK") {
 		t.Errorf("the questions are %q", got)
 	}
+}
+
+// An import allows choices that are alike or have several lines. Such a question changes all the same, and keeps them.
+func TestQuestionsOfImportsChange(t *testing.T) {
+	t.Parallel()
+	f := servicetest.New(t)
+	ctx, ann, id, state := t.Context(), servicetest.Person(t, f, "ann"), f.ID("inspection"), f.ID("q_state")
+	order := servicetest.Create(t, f)
+	f.Exec(`UPDATE question_options SET label = E'Fine\n or so\n' WHERE question_id = $1`, state)
+	f.Exec(`UPDATE work_orders SET form_id = $2 WHERE id = $1`, order, id)
+	f.Exec(`INSERT INTO answers (work_order_id, question_id, value, answered_at, answered_by) VALUES ($1, $2, to_jsonb($3::text), now(), $4)`, order, state, f.ID("o_ok"), f.ID("bob"))
+	in := inventory.QuestionFields{Label: "State", Type: models.QuestionSingleChoice, Options: []string{"Fine or so", "Fine or so"}, Retired: true}
+	for range 2 { // the second time without a difference
+		if err := f.Inventory.SaveQuestion(ctx, ann, store.NoKey, id, state, in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	servicetest.Expect(t, "the log", strings.ReplaceAll(servicetest.LogOf(f, id), "Ann Field "+f.ID("ann")+" ", ""), "form.question_retired")
+	f.Exec(`DELETE FROM answers`)
+	in.Options = []string{"Fine or so", "Torn"}
+	if err := f.Inventory.SaveQuestion(ctx, ann, store.NoKey, id, state, in); err != nil {
+		t.Fatal(err)
+	}
+	in.Options = []string{"Torn"}
+	if err := f.Inventory.SaveQuestion(ctx, ann, store.NoKey, id, state, in); err != nil {
+		t.Fatal(err)
+	}
+	servicetest.Expect(t, "the choices", servicetest.Value[string](f, `SELECT string_agg(label, '/' ORDER BY position) FROM question_options WHERE question_id = $1`, state), "Torn")
 }
 
 // What the console added to a form has no key. An import leaves it, after what the file lists.
@@ -143,10 +172,13 @@ forms:
   - key: inspection
     questions:
       - {key: q_state, type: single_choice, options: [{key: o_ok}, {key: o_dirty}, {key: o_wet, label: Wet}]}
+      - {key: q_parts, type: multiple_choice, options: [{key: o_belt}, {key: o_filter}]}
       - {key: q_hours, type: integer}
+      - {key: q_pressure, type: decimal}
+      - {key: q_note, type: text}
       - {key: q_color, label: Color, type: text}
 `)); err != nil {
 		t.Fatal(err)
 	}
-	servicetest.Expect(t, "the questions", labelsOf(t, f, id), "Filter state/OK/Dirty/Wet/Torn; Running hours; Color; Parts used/Belt/Filter; Pressure drop; Note; By hand")
+	servicetest.Expect(t, "the questions", labelsOf(t, f, id), "Filter state/OK/Dirty/Wet/Torn; Parts used/Belt/Filter; Running hours; Pressure drop; Note; Color; By hand")
 }

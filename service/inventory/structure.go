@@ -125,14 +125,25 @@ func (s *Inventory) CreateNodes(ctx context.Context, actor store.Actor, key stor
 		if err != nil {
 			return err
 		}
+		nodes := 0
+		for line := range strings.Lines(lines) {
+			if !models.IsBlank(line) {
+				nodes++
+			}
+		}
+		switch {
+		case nodes == 0:
+			return models.Invalid(models.FieldError{Pointer: "/lines", Code: "required", Detail: "Enter at least one line."})
+		case nodes > maxNewNodes:
+			return models.Invalid(models.FieldError{Pointer: "/lines", Code: "too_many", Detail: fmt.Sprintf("Enter at most %d lines at a time; these are %d.", maxNewNodes, nodes)})
+		}
 		var problems []models.FieldError
-		number, nodes, kinds := 0, 0, map[models.NodeKind][]models.FieldError{}
+		number, kinds := 0, map[models.NodeKind][]models.FieldError{}
 		for line := range strings.Lines(lines) {
 			number++
 			if models.IsBlank(line) {
 				continue
 			}
-			nodes++
 			in, of, fields := nodeOfLine(line, kind)
 			if _, checked := kinds[of]; !checked {
 				if kinds[of], err = checkKind(t, parent, of); err != nil {
@@ -147,12 +158,6 @@ func (s *Inventory) CreateNodes(ctx context.Context, actor store.Actor, key stor
 			for _, f := range fields {
 				problems = append(problems, models.FieldError{Pointer: "/lines", Code: f.Code, Detail: fmt.Sprintf("Line %d: %s", number, f.Detail)})
 			}
-		}
-		switch {
-		case nodes == 0:
-			problems = append(problems, models.FieldError{Pointer: "/lines", Code: "required", Detail: "Enter at least one line."})
-		case nodes > maxNewNodes:
-			problems = []models.FieldError{{Pointer: "/lines", Code: "too_many", Detail: fmt.Sprintf("Enter at most %d lines at a time; these are %d.", maxNewNodes, nodes)}}
 		}
 		return store.Invalid(problems)
 	})

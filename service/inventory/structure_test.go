@@ -153,7 +153,7 @@ func TestNodesAreCreatedFromLines(t *testing.T) {
 		" \n ":                             "required Enter at least one line.",
 		strings.Repeat("Fan\n", 101):       "too_many Enter at most 100 lines at a time; these are 101.",
 		"Fan; F-2\n; F-3\nFan; F-4; robot": "required Line 2: Enter a name., unknown Line 3: Choose a kind: location, system, equipment or sub-equipment.",
-		"Fan\n\nRoom;;Location":            "kind Line 3: A node of the kind location cannot be below one of the kind system.",
+		"Fan\n\nRoom;;Location":            "kind Line 3: A place of the kind location cannot be in one of the kind system.",
 		"Fan;1;equipment;new":              "value Line 1: A line is name; code; kind.",
 		strings.Repeat("x", 201):           "too_long Line 1: A name has at most 200 characters.",
 	} {

@@ -45,6 +45,7 @@ func (in *DefinitionFields) check(known []string) []models.FieldError {
 // share, as after an import. Only administrators may. Errors: not_found, permission_denied, validation_failed (/name,
 // /grants), *FormStaleError, unavailable.
 func (s *People) SaveDefinition(ctx context.Context, actor store.Actor, key store.Key, onNodes bool, id string, in DefinitionFields) (string, error) {
+	var saved string
 	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.Tx) error {
 		o, err := lockOrganization(t, actor, actor.OrganizationID)
 		if err == nil && !o.Admin {
@@ -64,21 +65,23 @@ func (s *People) SaveDefinition(ctx context.Context, actor store.Actor, key stor
 		if err := store.Invalid(in.check(known)); err != nil {
 			return err
 		}
-		created := id == ""
-		if created {
-			id, err = t.NewID(models.PrefixDefinition)
+		if slices.Equal(slices.Sorted(slices.Values(before.Grants)), slices.Sorted(slices.Values(in.Grants))) {
+			in.Grants = before.Grants // as the import has them
+		}
+		if saved = id; id == "" {
+			saved, err = t.NewID(models.PrefixDefinition)
 		} else {
 			err = t.Matches(ctx, key, DefinitionState{id, before}, o.ID, id)
 		}
 		if err != nil {
 			return err
 		}
-		if err := in.save(t, actor, o, onNodes, id, before, action); err != nil || onNodes || created || slices.Equal(before.Grants, in.Grants) {
+		if err := in.save(t, actor, o, onNodes, saved, before, action); err != nil || onNodes || id == "" || slices.Equal(before.Grants, in.Grants) {
 			return err
 		}
 		return changeHolders(t, actor, o, id, slices.ContainsFunc(in.Grants, func(g string) bool { return !slices.Contains(before.Grants, g) }))
 	})
-	return id, err
+	return saved, err
 }
 
 // save writes the definition and its Log Record. The action is another one if the definition is retired or brought back.

@@ -64,6 +64,21 @@ func TestOnlyAdministratorsChangeRoles(t *testing.T) {
 	}
 }
 
+// A change that leaves the permissions keeps their order, which an import compares, and tells no one.
+func TestARoleKeepsItsOrder(t *testing.T) {
+	t.Parallel()
+	f := servicetest.New(t)
+	ctx, ann, id := t.Context(), servicetest.Person(t, f, "ann"), f.ID("org_nothing")
+	f.Exec(`UPDATE organization_permission_definitions SET grants = '{people,integrations}' WHERE id = $1`, id)
+	if _, err := f.People.SaveDefinition(ctx, ann, store.NoKey, false, id, people.DefinitionFields{Name: "Other", Grants: models.TextArray{"integrations", "people"}}); err != nil {
+		t.Fatal(err)
+	}
+	servicetest.Expect(t, "the permissions", servicetest.Value[string](f, `SELECT grants::text FROM organization_permission_definitions WHERE id = $1`, id), "{people,integrations}")
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM notices WHERE kind = 'organization.access_changed'`); n != 0 {
+		t.Errorf("%d notices", n)
+	}
+}
+
 // People who gain a permission by a change of their role are signed out and lose a password that others may know; those
 // who only lose one stay signed in. Who loses the Integrations permission owns no integration any longer.
 func TestAWiderRoleEndsSharedSignIn(t *testing.T) {
@@ -120,9 +135,15 @@ func TestAnInvitationTakesATeamAndARole(t *testing.T) {
 			t.Errorf("%s: the person was invited", what)
 		}
 	}
-	p, err := invite(people.Invitation{Email: "new@acme.example.com", TeamID: f.ID("crew"), Node: "HQ", RoleID: f.ID("working")})
+	in, key := people.Invitation{Email: "new@acme.example.com", TeamID: f.ID("crew"), Node: "HQ", RoleID: f.ID("working")}, store.ForForm(f.ID("ann"), "a form", "")
+	p, _, err := f.People.InvitePerson(ctx, ann, key, f.ID("acme"), in)
 	if err != nil {
 		t.Fatal(err)
+	}
+	// Sent again, the form shows the person, not the team.
+	_, _, err = f.People.InvitePerson(ctx, ann, key, f.ID("acme"), in)
+	if done, ok := errors.AsType[*store.FormDoneError](err); !ok || done.RecordID != p.ID {
+		t.Errorf("the second time: %v", err)
 	}
 	servicetest.Expect(t, "the person", servicetest.Value[string](f, `SELECT concat_ws(' ', (SELECT count(*) FROM team_members WHERE team_id = $2 AND member_id = $1),
 		(SELECT definition_id FROM assignments WHERE node_id = $3 AND identity_id = $1))`, p.ID, f.ID("crew"), f.ID("hq")), "1 "+f.ID("working"))

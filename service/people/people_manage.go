@@ -62,12 +62,12 @@ func (s *People) InvitePerson(ctx context.Context, actor store.Actor, key store.
 		if err != nil {
 			return err
 		}
-		if err := in.place(ctx, t, actor, p.person.ID); err != nil {
+		access = p.access()
+		// Its Log Record is the first: the form is about the person.
+		if link, err = linkFor(t, actor, p, false); err != nil {
 			return err
 		}
-		access = p.access()
-		link, err = linkFor(t, actor, p, false)
-		return err
+		return in.place(ctx, t, actor, p.person.ID)
 	})
 	return access, link, err
 }

@@ -37,7 +37,7 @@ type FormChoice struct {
 type Candidate struct {
 	ID, Name string
 	Kind     models.IdentityKind
-	// Open counts the open work orders of a person or a team, up to MaxCandidates.
+	// Open counts the open work orders of a person or a team, up to MaxOpenCounted.
 	Open int
 }
 
@@ -45,6 +45,8 @@ type Candidate struct {
 const (
 	MaxFormChoices = 200
 	MaxCandidates  = 100
+	// MaxOpenCounted bounds the count of a candidate's open work orders.
+	MaxOpenCounted = 100
 )
 
 // creatableNodeQuery reads what decides whether the actor may create a work order on the node.
@@ -63,12 +65,12 @@ const formChoicesQuery = `
 // byKind orders the identities i by kind, teams first.
 const byKind = `array_position(ARRAY['team', 'person', 'organization', 'integration'], i.kind::text)`
 
-// leastLoaded sorts candidates for a picker: the chosen ones, then by kind, and of a kind those first who have the least
-// to do.
+// leastLoaded sorts candidates for a picker, the first ones by name: the chosen ones, then by kind, and of a kind those first
+// who have the least to do.
 func leastLoaded(candidates string) string {
 	return `SELECT i.id, i.name, i.kind, o.open FROM (` + candidates + `) i CROSS JOIN LATERAL (
 			SELECT count(*) AS open FROM (SELECT FROM work_order_assignees
-				WHERE identity_id = i.id AND NOT closed AND i.kind IN ('person', 'team') LIMIT ` + strconv.Itoa(MaxCandidates) + `) x) o
+				WHERE identity_id = i.id AND NOT closed AND i.kind IN ('person', 'team') LIMIT ` + strconv.Itoa(MaxOpenCounted) + `) x) o
 		ORDER BY i.chosen DESC, ` + byKind + `, o.open, i.sort_key, i.id`
 }
 

@@ -17,7 +17,7 @@ func TestFailuresOfTheServerAreUnavailable(t *testing.T) {
 	var logged []string
 	s := &store.Store{Options: store.Options{Unreachable: func(err error) { logged = append(logged, err.Error()) }}}
 	for code, want := range map[string]models.Code{
-		"53100": models.CodeUnavailable, "XX000": models.CodeUnavailable, "XX002": models.CodeUnavailable, "58030": models.CodeUnavailable,
+		"53100": models.CodeUnavailable, "XX000": models.CodeUnavailable, "XX002": models.CodeInternal, "58030": models.CodeUnavailable,
 		"57P01": models.CodeUnavailable, "25006": models.CodeUnavailable, "22P02": models.CodeInternal, "23514": models.CodeInternal, "57014": models.CodeInternal,
 	} {
 		err := s.Translate(&pgconn.PgError{Code: code, Message: "Mrs Quarrington"})

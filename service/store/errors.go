@@ -155,9 +155,9 @@ func (s *Store) unavailable(err error) error {
 
 // isUnavailable reports whether an SQLSTATE means that the server cannot serve now:
 // connection exceptions (08), shutdown (57P), insufficient resources (53), failures of its
-// own (58, XX), as which a full disk may show too, a read-only standby (25006).
+// own (58, XX000), as which a full disk may show too, a read-only standby (25006).
 func isUnavailable(sqlstate string) bool {
-	return slices.ContainsFunc([]string{"08", "57P", "53", "58", "XX", "25006"}, func(class string) bool { return strings.HasPrefix(sqlstate, class) })
+	return slices.ContainsFunc([]string{"08", "57P", "53", "58", "XX000", "25006"}, func(class string) bool { return strings.HasPrefix(sqlstate, class) })
 }
 
 // isInterrupted reports whether an SQLSTATE means that a statement waited too long for a
