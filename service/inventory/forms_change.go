@@ -134,15 +134,8 @@ func (s *Inventory) SaveQuestion(ctx context.Context, actor store.Actor, key sto
 			in.Options = nil
 		}
 		optionsChange := !slices.EqualFunc(in.Options, options, func(label string, o models.QuestionOption) bool { return label == o.OneLine() })
-		fields := in.check(optionsChange)
-		place := 1 + slices.IndexFunc(questions, func(q models.Question) bool { return q.ID == in.After })
-		if place == 0 && in.After != "" {
-			fields = append(fields, store.UnknownField("/after", "question"))
-		}
-		if at < 0 && len(questions) >= MaxChoices {
-			fields = append(fields, models.FieldError{Pointer: "/label", Code: "too_many", Detail: fmt.Sprintf("A form has at most %d questions.", MaxChoices)})
-		}
-		if err := store.Invalid(fields); err != nil {
+		place, err := in.placeAmong(questions, at < 0, optionsChange)
+		if err != nil {
 			return "", err
 		}
 		after := models.Question{ID: id, FormID: formID, Position: place, Label: in.Label, Type: in.Type, Required: in.Required, Retired: in.Retired}
@@ -150,12 +143,11 @@ func (s *Inventory) SaveQuestion(ctx context.Context, actor store.Actor, key sto
 			return "", nil
 		}
 		if at < 0 {
-			var err error
 			if after.ID, err = t.NewID(models.PrefixQuestion); err != nil {
 				return "", err
 			}
 		}
-		err := saveQuestions(t, slices.Insert(questions, place, after), after.ID, at < 0)
+		err = saveQuestions(t, slices.Insert(questions, place, after), after.ID, at < 0)
 		meaning := before.Type != after.Type
 		if err == nil && optionsChange {
 			var changed bool
@@ -167,6 +159,19 @@ func (s *Inventory) SaveQuestion(ctx context.Context, actor store.Actor, key sto
 		}
 		return cmp.Or(retirement("form.question_", before.Retired, after.Retired, false), "form.changed"), err
 	})
+}
+
+// placeAmong returns the place of the question among the others of its form. Errors: validation_failed.
+func (in *QuestionFields) placeAmong(others []models.Question, created, optionsChange bool) (int, error) {
+	fields := in.check(optionsChange)
+	place := 1 + slices.IndexFunc(others, func(q models.Question) bool { return q.ID == in.After })
+	if place == 0 && in.After != "" {
+		fields = append(fields, store.UnknownField("/after", "question"))
+	}
+	if created && len(others) >= MaxChoices {
+		fields = append(fields, models.FieldError{Pointer: "/label", Code: "too_many", Detail: fmt.Sprintf("A form has at most %d questions.", MaxChoices)})
+	}
+	return place, store.Invalid(fields)
 }
 
 // requireUnanswered rejects a change of what the answers of a question mean. Errors: validation_failed (/type).
