@@ -3,7 +3,6 @@ package console
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -221,14 +220,15 @@ func newAssigneeChoices(f form) assigneeChoices {
 func candidateOptions(candidates []records.Candidate) []option {
 	options := make([]option, len(candidates))
 	for i, candidate := range candidates {
-		options[i] = option{Value: candidate.ID, Label: candidate.Name, Hint: candidateKinds[candidate.Kind]}
-		switch n := candidate.Open; {
-		case candidate.Kind != models.KindPerson && candidate.Kind != models.KindTeam:
-		case n >= records.MaxOpenCounted:
-			options[i].Hint = strings.TrimPrefix(fmt.Sprintf("%s, %d or more open", options[i].Hint, n), ", ")
-		default:
-			options[i].Hint = strings.TrimPrefix(fmt.Sprintf("%s, %d open", options[i].Hint, n), ", ")
+		hint := candidateKinds[candidate.Kind]
+		if candidate.Kind == models.KindPerson || candidate.Kind == models.KindTeam {
+			open := strconv.Itoa(candidate.Open)
+			if candidate.Open >= records.MaxOpenCounted {
+				open += " or more"
+			}
+			hint = strings.TrimPrefix(hint+", "+open+" open", ", ")
 		}
+		options[i] = option{Value: candidate.ID, Label: candidate.Name, Hint: hint}
 	}
 	return options
 }

@@ -274,9 +274,7 @@ func dateSelected(r *request, f form) (workOrderStep, error) {
 		err = models.Invalid(models.FieldError{Pointer: "/target_date", Code: "required", Detail: "Enter a date and a time."})
 	}
 	patch := records.WorkOrderPatch{TargetDate: records.Sent[*models.Time]{Value: at, Set: true}}
-	return func(ctx context.Context, key store.Key, _ form, id string) (store.WriteResult, error) {
-		return r.console.service.Records.UpdateWorkOrder(ctx, r.actor(), key, id, patch)
-	}, err
+	return updateSelected(r, patch), err
 }
 
 func prioritySelected(r *request, f form) (workOrderStep, error) {
@@ -285,7 +283,11 @@ func prioritySelected(r *request, f form) (workOrderStep, error) {
 		err = models.Invalid(models.FieldError{Pointer: "/priority", Code: "required", Detail: "Choose a priority."})
 	}
 	patch := records.WorkOrderPatch{Priority: records.Sent[models.Priority]{Value: models.Priority(f.Value("priority")), Set: true}}
+	return updateSelected(r, patch), err
+}
+
+func updateSelected(r *request, patch records.WorkOrderPatch) workOrderStep {
 	return func(ctx context.Context, key store.Key, _ form, id string) (store.WriteResult, error) {
 		return r.console.service.Records.UpdateWorkOrder(ctx, r.actor(), key, id, patch)
-	}, err
+	}
 }

@@ -36,9 +36,7 @@ func (in *QuestionFields) check(optionsChange bool) []models.FieldError {
 		return append(fields, models.FieldError{Pointer: "/type", Code: "unknown", Detail: "Choose what answers the question."})
 	}
 	switch n := len(in.Options); {
-	case !in.Type.HasOptions():
-		in.Options = nil
-	case !optionsChange && n > 0:
+	case !in.Type.HasOptions() || !optionsChange && n > 0:
 		return fields
 	case n == 0:
 		fields = append(fields, models.FieldError{Pointer: "/options", Code: "required", Detail: "Enter at least one choice."})
@@ -89,14 +87,14 @@ func (s *Inventory) CreateForm(ctx context.Context, actor store.Actor, key store
 // administrators may. Errors: not_found, permission_denied, validation_failed (/name), *FormStaleError, unavailable.
 func (s *Inventory) ChangeForm(ctx context.Context, actor store.Actor, key store.Key, id, name string, retired bool) error {
 	return s.changeForm(ctx, actor, key, id, func(_ *store.Tx, form *models.Form) (string, error) {
-		action := retirement("form.", form.Retired, retired, form.Name != models.Trim(name))
+		action := Retirement("form.", form.Retired, retired, form.Name != models.Trim(name))
 		form.Name, form.Retired = models.Trim(name), retired
 		return action, store.Invalid(store.CheckName(form.Name))
 	})
 }
 
-// retirement returns the action of a change that may retire something or bring it back, "" without a change.
-func retirement(prefix string, was, is, changed bool) string {
+// Retirement returns the action of a change that may retire something or bring it back, "" without a change.
+func Retirement(prefix string, was, is, changed bool) string {
 	switch {
 	case !was && is:
 		return prefix + "retired"
@@ -157,7 +155,7 @@ func (s *Inventory) SaveQuestion(ctx context.Context, actor store.Actor, key sto
 		if err == nil && at >= 0 && meaning {
 			err = requireUnanswered(t, id)
 		}
-		return cmp.Or(retirement("form.question_", before.Retired, after.Retired, false), "form.changed"), err
+		return cmp.Or(Retirement("form.question_", before.Retired, after.Retired, false), "form.changed"), err
 	})
 }
 

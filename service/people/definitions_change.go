@@ -1,6 +1,7 @@
 package people
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -86,12 +87,7 @@ func (s *People) SaveDefinition(ctx context.Context, actor store.Actor, key stor
 
 // save writes the definition and its Log Record. The action is another one if the definition is retired or brought back.
 func (in *DefinitionFields) save(t *store.Tx, actor store.Actor, o lockedOrganization, onNodes bool, id string, before DefinitionFields, action string) error {
-	switch {
-	case before.Retired != in.Retired && in.Retired:
-		action = "definition.retired"
-	case before.Retired != in.Retired:
-		action = "definition.brought_back"
-	}
+	action = cmp.Or(inventory.Retirement("definition.", before.Retired, in.Retired, false), action)
 	var row any = &models.OrganizationPermissionDefinition{ID: id, OrganizationID: o.ID, Named: models.Named{Name: in.Name}, Retired: in.Retired, Grants: in.Grants}
 	if onNodes {
 		row = &models.PermissionDefinition{ID: id, OrganizationID: o.ID, Named: models.Named{Name: in.Name}, Retired: in.Retired, Grants: in.Grants,
