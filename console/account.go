@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	_ "embed"
 	"errors"
 	"net/http"
@@ -12,7 +11,6 @@ import (
 
 	"millwright/models"
 	"millwright/service/people"
-	"millwright/service/store"
 )
 
 func (c *Console) accountRoutes(pages *gin.RouterGroup) {
@@ -122,12 +120,12 @@ func browserName(userAgent string) string {
 
 func (c *Console) changeProfile(r *request) error {
 	page := outcome{to: Root + "/account", done: "saved", again: func(r *request, status int, f *form) error { return c.renderAccount(r, status, f, nil, nil) }}
-	return r.submit(page, func(ctx context.Context, key store.Key, f form) error {
+	return r.submit(page, func(f form) error {
 		zone := f.Value("time_zone")
 		if zone == "UTC" {
 			zone = ""
 		}
-		return c.service.People.ChangeProfile(ctx, r.actor(), key, people.Profile{Name: f.Value("name"), TimeZone: zone, Theme: models.Theme(f.Value("theme"))})
+		return c.service.People.ChangeProfile(r.ctx(), r.actor(), f.key(r), people.Profile{Name: f.Value("name"), TimeZone: zone, Theme: models.Theme(f.Value("theme"))})
 	})
 }
 
@@ -170,8 +168,8 @@ func (c *Console) providerName(issuer string) string {
 
 func (c *Console) unlinkAccount(r *request) error {
 	page := outcome{to: Root + "/account", done: "unlinked", again: func(r *request, status int, f *form) error { return c.renderAccount(r, status, nil, nil, f) }}
-	return r.submit(page, func(ctx context.Context, key store.Key, f form) error {
-		return c.service.People.UnlinkAccount(ctx, r.actor(), key, r.viewer.SessionID, f.Value("issuer"), f.Value("subject"))
+	return r.submit(page, func(f form) error {
+		return c.service.People.UnlinkAccount(r.ctx(), r.actor(), f.key(r), r.viewer.SessionID, f.Value("issuer"), f.Value("subject"))
 	})
 }
 

@@ -19,9 +19,6 @@ func (c *Console) chartRoutes(pages *gin.RouterGroup) {
 // chartTime bounds how long the figures of charts may take.
 const chartTime = 250 * time.Millisecond
 
-// chartLink links to charts, which a page loads when someone opens them.
-type chartLink struct{ URL, Text string }
-
 // chartsView are charts of one time.
 type chartsView struct {
 	// Ranges link to the same charts for each range of time.
@@ -72,25 +69,14 @@ var chartsPage = newPage[chartsView]("charts.html")
 
 // chartSpan is a time that charts show, with the step of its values.
 type chartSpan struct {
-	name, text string
-	span, step time.Duration
+	name, text, stepText string
+	span, step           time.Duration
 }
 
 var chartSpans = []chartSpan{
-	{"24h", "24 hours", 24 * time.Hour, time.Hour},
-	{"7d", "7 days", 7 * 24 * time.Hour, 6 * time.Hour},
-	{"30d", "30 days", 30 * 24 * time.Hour, 24 * time.Hour},
-}
-
-// stepText is the step of the values in words.
-func (s chartSpan) stepText() string {
-	if s.step == time.Hour {
-		return "hour"
-	}
-	if s.step == 24*time.Hour {
-		return "day"
-	}
-	return strconv.Itoa(int(s.step.Hours())) + " hours"
+	{"24h", "24 hours", "hour", 24 * time.Hour, time.Hour},
+	{"7d", "7 days", "6 hours", 7 * 24 * time.Hour, 6 * time.Hour},
+	{"30d", "30 days", "day", 30 * 24 * time.Hour, 24 * time.Hour},
 }
 
 // chartColumn is what a chart draws of one step, from the bottom to the top.

@@ -69,7 +69,7 @@ func (d deliveryCharts) at(at models.Time) string { return at.In(d.r.zone).Forma
 // outcomes draws the attempts by outcome, as columns.
 func (d deliveryCharts) outcomes() chart {
 	ch := chart{
-		ID: "outcomes", Title: "Attempts per " + d.span.stepText() + " by outcome",
+		ID: "outcomes", Title: "Attempts per " + d.span.stepText + " by outcome",
 		Legend:  []chartKey{{"good", "Delivered"}, {"warn", "Failed, repeated"}, {"bad", "Failed for good"}},
 		Columns: []string{"Delivered", "Failed, repeated", "Failed for good"}, Empty: noAttempts,
 	}
@@ -91,7 +91,7 @@ func (d deliveryCharts) outcomes() chart {
 // latencies draws the median and the 95th percentile of the latency, as lines.
 func (d deliveryCharts) latencies() chart {
 	ch := chart{
-		ID: "latencies", Title: "Latency per " + d.span.stepText(),
+		ID: "latencies", Title: "Latency per " + d.span.stepText,
 		Legend: []chartKey{{"accent", "Median"}, {"held", "95 of 100 at most"}}, Columns: []string{"Median", "95 of 100"},
 		Empty: noAttempts,
 	}

@@ -15,9 +15,8 @@ import (
 	"millwright/service/store"
 )
 
-// The day's work takes few clicks: work due today is on the first page, a worker's urgent
-// work order is two taps away from its answers, and a dispatcher assigns a customer's work order
-// in three. TestWorkersAreReplacedInThreeClicks has the manager who gives work to a team.
+// The day's work takes few clicks, characters to enter and pages to open, with few and with many other work orders.
+// TestWorkersAreReplacedInThreeClicks has the manager who gives work to a team.
 func TestTheDaysWorkTakesFewClicks(t *testing.T) {
 	t.Parallel()
 	for _, others := range []int{0, 2000} {
@@ -58,22 +57,23 @@ func doTheDaysWork(t *testing.T, others int) {
 	create("Check the belt", models.PriorityLow, time.Hour, "bob")
 	create("Compressor trips", models.PriorityHigh, time.Hour, "bob")
 	create("Grease the lift", models.PriorityMedium, 5*time.Hour, "polar")
-	within := func(b *consoletest.Browser, who string, most int) {
+	within := func(b *consoletest.Browser, who string, clicks, keys, loads int) {
 		t.Helper()
-		if t.Logf("%s: %d clicks", who, b.Clicks); b.Clicks > most {
-			t.Errorf("%s needs %d clicks, want at most %d", who, b.Clicks, most)
+		spent := b.Spent()
+		if t.Logf("%s: %+v", who, spent); spent.Clicks > clicks || spent.Keys > keys || spent.Loads > loads {
+			t.Errorf("%s needs %+v, want at most %d clicks, %d keys, %d loads", who, spent, clicks, keys, loads)
 		}
 	}
 	signedIn := func(who string) *consoletest.Browser {
 		t.Helper()
 		b := s.Browser(t)
 		b.SignIn(who)
-		b.Clicks = 0
+		b.BeginEffort()
 		return b
 	}
 	manager := signedIn("ann")
 	manager.WantText("Today", "Compressor trips", "Check the belt", "Grease the lift")
-	within(manager, "a manager who wants what is due today", 0)
+	within(manager, "a manager who wants what is due today", 0, 0, 0)
 
 	worker := signedIn("bob")
 	worker.OnTelephone()
@@ -81,10 +81,10 @@ func doTheDaysWork(t *testing.T, others int) {
 	worker.WantText("Compressor trips")
 	worker.Press("Start work")
 	worker.WantText("The work is in progress.")
-	within(worker, "a worker who starts an urgent order", 2)
+	within(worker, "a worker who starts an urgent order", 2, 0, 2)
 	worker.Press("Answer and complete")
 	worker.WantText("Save and complete")
-	within(worker, "a worker who answers it", 3)
+	within(worker, "a worker who answers it", 3, 0, 3)
 
 	dispatcher := signedIn("pia")
 	dispatcher.WantText("Incoming", "Grease the lift")
@@ -92,7 +92,7 @@ func doTheDaysWork(t *testing.T, others int) {
 	dispatcher.Do(chromedp.Evaluate[chromedp.Void](`(who => who.tagName === "OPTION" ? who.selected = true : who.checked = true)(document.querySelector('main [value="` + s.ID("pia") + `"]'))`))
 	dispatcher.Clicks++
 	dispatcher.Press("Assign")
-	within(dispatcher, "a dispatcher who forwards an order", 3)
+	within(dispatcher, "a dispatcher who forwards an order", 3, 0, 2)
 	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM work_order_assignees WHERE identity_id = $1`, s.ID("pia")); n != 1 {
 		t.Errorf("pia is assigned to %d", n)
 	}
@@ -103,13 +103,13 @@ func doTheDaysWork(t *testing.T, others int) {
 	consultant.Press("Approve")
 	consultant.WantText("Approved: the work order is complete.")
 	consultant.WantPath("/console/work-orders")
-	within(consultant, "a consultant who approves", 2)
+	within(consultant, "a consultant who approves", 2, 0, 2)
 
 	integrations := signedIn("ann")
 	integrations.Press("1 delivery")
 	integrations.Press("work_order.created")
 	integrations.WantText("500 Internal Server Error")
-	within(integrations, "an administrator of integrations who asks why a delivery failed", 2)
+	within(integrations, "an administrator of integrations who asks why a delivery failed", 2, 0, 2)
 
 	planner := signedIn("ann")
 	planner.PressInSidebar("Work orders")
@@ -121,7 +121,7 @@ func doTheDaysWork(t *testing.T, others int) {
 	planner.Choose("assignees", s.ID("crew"))
 	planner.Press("Create")
 	planner.WantText("Clean the duct", "Crew")
-	within(planner, "a manager who creates a work order for a team", 6)
+	within(planner, "a manager who creates a work order for a team", 6, 19, 5)
 
 	s.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) VALUES ($1, $2, $3, $4)`, s.ID("hvac"), s.ID("dan"), s.ID("creating"), s.Acme.OrganizationID)
 	requester := signedIn("dan")
@@ -132,7 +132,7 @@ func doTheDaysWork(t *testing.T, others int) {
 	requester.Press("Send")
 	requester.WantPath("/console") // not the list of feedback, which does not have it
 	requester.WantText("Sent", "Your reports", "It is loud", "Open")
-	within(requester, "a requester who reports something", 2)
+	within(requester, "a requester who reports something", 2, 18, 1)
 	requester.Click("main .report > summary")
 	requester.Fill("node", "1")
 	requester.Fill("subject", "It rattles")
@@ -141,7 +141,7 @@ func doTheDaysWork(t *testing.T, others int) {
 	requester.Choose("node", s.ID("fan1"))
 	requester.Press("Send")
 	requester.WantText("It rattles")
-	within(requester, "a requester whose words name several places", 6)
+	within(requester, "a requester whose words name several places", 6, 29, 3)
 
 	administrator := signedIn("ann")
 	administrator.PressInSidebar("People")
@@ -152,7 +152,7 @@ func doTheDaysWork(t *testing.T, others int) {
 	administrator.Select("definition_id", s.ID("working"))
 	administrator.Press("Invite")
 	administrator.WantText("Link for new")
-	within(administrator, "an administrator who invites someone into a team, with a role on a building", 5)
+	within(administrator, "an administrator who invites someone into a team, with a role on a building", 5, 22, 3)
 
 	builder := signedIn("ann")
 	builder.PressInSidebar("Inventory")
@@ -161,7 +161,7 @@ func doTheDaysWork(t *testing.T, others int) {
 	builder.Fill("lines", strings.Repeat("Door; D-1\n", 30))
 	builder.Press("Add all")
 	builder.WantText("Created.", "Door")
-	within(builder, "someone who adds 30 assets", 4)
+	within(builder, "someone who adds 30 assets", 4, 300, 4)
 	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM inventory_nodes WHERE external_id = 'D-1'`); n != 30 {
 		t.Errorf("%d assets were added", n)
 	}
@@ -176,5 +176,5 @@ func doTheDaysWork(t *testing.T, others int) {
 	keeper.Fill("options", "Closes\nSticks")
 	keeper.Press("Save")
 	keeper.WantText("State", "Closes", "Sticks")
-	within(keeper, "an administrator who makes a form with a question", 5)
+	within(keeper, "an administrator who makes a form with a question", 5, 27, 5)
 }

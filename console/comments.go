@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,7 +9,6 @@ import (
 
 	"millwright/models"
 	"millwright/service/records"
-	"millwright/service/store"
 )
 
 func (c *Console) commentRoutes(pages *gin.RouterGroup) {
@@ -87,8 +85,8 @@ func (c *Console) addComment(page formHandler) gin.HandlerFunc {
 			f.Values.Set("text", f.Values.Get("text")) // by which commentForm knows the form
 			return page(r, status, f)
 		}}
-		return r.submit(after, func(ctx context.Context, key store.Key, f form) error {
-			return c.service.Records.AddComment(ctx, r.actor(), key, id, f.Value("text"))
+		return r.submit(after, func(f form) error {
+			return c.service.Records.AddComment(r.ctx(), r.actor(), f.key(r), id, f.Value("text"))
 		})
 	})
 }
@@ -127,7 +125,7 @@ func (c *Console) removeComment(r *request) error {
 	if err != nil {
 		return err
 	}
-	return r.submit(outcome{to: commentedURL(comment.RecordID) + activityAnchor, done: "comment-removed"}, func(ctx context.Context, key store.Key, _ form) error {
-		return c.service.Records.RemoveComment(ctx, r.actor(), key, comment.ID)
+	return r.submit(outcome{to: commentedURL(comment.RecordID) + activityAnchor, done: "comment-removed"}, func(f form) error {
+		return c.service.Records.RemoveComment(r.ctx(), r.actor(), f.key(r), comment.ID)
 	})
 }

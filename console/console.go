@@ -67,8 +67,7 @@ type Console struct {
 	background sync.WaitGroup
 }
 
-// New returns a console on the service. It fails if an option is malformed or a metric
-// cannot be registered.
+// New returns a console on the service. It fails if an option is malformed.
 func New(s *service.Service, options Options) (*Console, error) {
 	if options.Now == nil {
 		options.Now = time.Now
@@ -80,15 +79,12 @@ func New(s *service.Service, options Options) (*Console, error) {
 	}
 	c := &Console{
 		service: s, options: options, log: options.Log, guard: http.NewCrossOriginProtection(),
-		secure: u.Scheme == "https",
+		secure: u.Scheme == "https", metrics: newMetrics(options.Metrics),
 	}
 	if options.OpenID != nil {
 		c.openID, c.provider = newOpenID(*options.OpenID, options.PublicURL), *options.OpenID
 	}
 	if err := c.guard.AddTrustedOrigin(u.Scheme + "://" + u.Host); err != nil {
-		return nil, err
-	}
-	if c.metrics, err = newMetrics(options.Metrics); err != nil {
 		return nil, err
 	}
 	c.newEngine()

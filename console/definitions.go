@@ -2,7 +2,6 @@ package console
 
 import (
 	"cmp"
-	"context"
 	"net/url"
 	"strings"
 
@@ -192,10 +191,9 @@ func (c *Console) renderDefinition(r *request, status int, rejected *form) error
 
 func (c *Console) saveDefinition(r *request) error {
 	page := outcome{to: linkTo("/people/definitions"), done: "saved", again: c.renderDefinition}
-	return r.submit(page, func(ctx context.Context, key store.Key, f form) error {
-		_, err := c.service.People.SaveDefinition(ctx, r.actor(), key, r.Query("on") != "", r.Query("role"), people.DefinitionFields{
+	return r.submit(page, func(f form) error {
+		return errorOf(c.service.People.SaveDefinition(r.ctx(), r.actor(), f.key(r), r.Query("on") != "", r.Query("role"), people.DefinitionFields{
 			Name: f.Value("name"), Grants: f.Values["grants"], AppliesBelow: f.Has("below", "yes"), InventoryManager: f.Has("manager", "yes"), Retired: f.Has("retired", "yes"),
-		})
-		return err
+		}))
 	})
 }

@@ -32,7 +32,8 @@ const deliveriesPerPage = 50
 
 // deliveriesView is a list of deliveries: of the organization, or of one address.
 type deliveriesView struct {
-	Address *addressHead
+	// Address is whose deliveries are listed, nil for all addresses.
+	Address *webhooks.Webhook
 	Filter  deliveryFilterView
 	Rows    []deliveryRow
 	Pager   pager
@@ -46,15 +47,10 @@ type deliveriesView struct {
 	// SearchedTo is where the search stopped, and SearchOn continues it.
 	SearchedTo moment
 	SearchOn   string
-	Charts     chartLink
+	// Charts links to charts, which the page loads when someone opens them.
+	Charts shortcut
 	// Test links to the form that sends a test.
 	Test string
-}
-
-// addressHead is the address whose deliveries are listed.
-type addressHead struct {
-	URL, Page string
-	Off       string
 }
 
 // deliveryFilterView is what the filters show. Integrations and Addresses are empty if the list is
@@ -230,17 +226,16 @@ func (c *Console) listDeliveries(r *request) error {
 		Here: linkTo(path, append(parameters, "before", before)...), All: linkTo("/deliveries/redeliver-matching", append(parameters, "webhook", search.WebhookID)...),
 		Test: Root + "/integrations",
 	}
-	view.Charts = chartLink{linkTo("/charts/deliveries"), "Charts of all deliveries"}
+	view.Charts = shortcut{Text: "Charts of all deliveries", URL: linkTo("/charts/deliveries")}
 	if search.WebhookID != "" {
-		view.Charts = chartLink{linkTo("/webhooks/" + search.WebhookID + "/charts"), "Charts of the address"}
+		view.Charts = shortcut{Text: "Charts of the address", URL: linkTo("/webhooks/" + search.WebhookID + "/charts")}
 	}
 	if !ofAddress {
 		view.Filter.addTargets(page.Targets, search)
 	}
 	view.Pager, view.Clear = pagesOf(path, parameters, before, page.Next)
-	if page.Webhook != nil {
-		view.Address = &addressHead{URL: page.Webhook.URL, Page: Root + "/webhooks/" + page.Webhook.ID, Off: valueOf(page.Webhook.OffReason)}
-		view.Test = view.Address.Page
+	if view.Address = page.Webhook; view.Address != nil {
+		view.Test = webhookURL(page.Webhook.ID)
 	}
 	if page.SearchedTo != nil {
 		view.SearchOn, view.Pager.Older = view.Pager.Older, ""

@@ -31,11 +31,9 @@ type deliveryView struct {
 	Curl     string
 	Withheld string
 	// Workflows link to Temporal.
-	Workflows []workflowLink
+	Workflows []shortcut
 	All       string
 }
-
-type workflowLink struct{ Text, URL string }
 
 // attemptRow is an attempt in the timeline.
 type attemptRow struct {
@@ -89,8 +87,8 @@ func (c *Console) showDelivery(r *request) error {
 }
 
 // workflowLink returns the link to a workflow in Temporal's UI.
-func (c *Console) workflowLink(text, id string) workflowLink {
-	return workflowLink{text, c.options.WorkflowsURL + "/" + url.PathEscape(id)}
+func (c *Console) workflowLink(text, id string) shortcut {
+	return shortcut{Text: text, URL: c.options.WorkflowsURL + "/" + url.PathEscape(id)}
 }
 
 func (r *request) attemptRow(a webhooks.AttemptRecord) attemptRow {

@@ -60,9 +60,8 @@
 //	func (c *Console) renameThing(r *request) error {
 //		id := r.Param("id")
 //		page := outcome{to: Root + "/things/" + id, done: "saved", again: c.renderThing}
-//		return r.submit(page, func(ctx context.Context, key store.Key, f form) error {
-//			_, err := c.service.Records.RenameThing(ctx, r.actor(), key, id, f.Value("name"))
-//			return err
+//		return r.submit(page, func(f form) error {
+//			return errorOf(c.service.Records.RenameThing(r.ctx(), r.actor(), f.key(r), id, f.Value("name")))
 //		})
 //	}
 //

@@ -2,14 +2,12 @@ package console
 
 import (
 	"cmp"
-	"context"
 	"net/url"
 
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
 	"millwright/service/records"
-	"millwright/service/store"
 )
 
 func (c *Console) feedbackRoutes(pages *gin.RouterGroup) {
@@ -169,12 +167,7 @@ func (c *Console) renderFeedback(r *request, status int, rejected *form) error {
 }
 
 func (c *Console) resolveFeedback(r *request) error {
-	id := r.Param("id")
-	page := outcome{to: feedbackURL(id), done: "resolved", again: c.renderFeedback}
-	return r.submit(page, func(ctx context.Context, key store.Key, _ form) error {
-		_, err := c.service.Records.ResolveFeedback(ctx, r.actor(), key, id)
-		return err
-	})
+	return submitChange(r, outcome{to: feedbackURL(r.Param("id")), done: "resolved", again: c.renderFeedback}, c.service.Records.ResolveFeedback)
 }
 
 // reportView is the form of new feedback ({{template "report" .}}).

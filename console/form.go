@@ -258,21 +258,21 @@ type outcome struct {
 }
 
 // submit makes the write of the form that was sent, and responds with what follows.
-func (r *request) submit(o outcome, write func(ctx context.Context, key store.Key, f form) error) error {
+func (r *request) submit(o outcome, write func(f form) error) error {
 	f, err := r.sentForm()
 	if err != nil {
 		return err
 	}
-	return r.finish(f, write(r.ctx(), f.key(r), f), o)
+	return r.finish(f, write(f), o)
 }
 
 // submitChange is submit for a change of the record of the request that takes nothing from the form.
 func submitChange[T any](r *request, o outcome, change func(ctx context.Context, actor store.Actor, key store.Key, id string) (T, error)) error {
-	return r.submit(o, func(ctx context.Context, key store.Key, _ form) error {
-		_, err := change(ctx, r.actor(), key, r.Param("id"))
-		return err
-	})
+	return r.submit(o, func(f form) error { return errorOf(change(r.ctx(), r.actor(), f.key(r), r.Param("id"))) })
 }
+
+// errorOf returns the error of a write whose result is not shown.
+func errorOf[T any](_ T, err error) error { return err }
 
 // finish responds to a form after its write: with a redirect to the next page, with the
 // form again if the error is about what was entered, or with the error.
@@ -343,29 +343,27 @@ func (f form) Text(name, label string, settings ...string) field {
 
 // Choice returns a select of the form.
 func (f form) Choice(name, label string, options []option, settings ...string) field {
-	in := f.Text(name, label, settings...)
-	in.Type, in.Options = "select", f.chosen(name, options)
-	return in
+	return f.Text(name, label, settings...).of("select", f.chosen(name, options))
 }
 
 // Radios returns a group of radio buttons of the form.
 func (f form) Radios(name, label string, options []option, settings ...string) field {
-	in := f.Boxes(name, label, options, settings...)
-	in.Type = "radios"
-	return in
+	return f.Text(name, label, settings...).of("radios", f.chosen(name, options))
 }
 
 // Suggest is Text with suggestions, besides which anything can be entered.
 func (f form) Suggest(name, label string, options []option, settings ...string) field {
-	in := f.Text(name, label, settings...)
-	in.Type, in.Options = "suggest", options
-	return in
+	return f.Text(name, label, settings...).of("suggest", options)
 }
 
 // Boxes returns a group of checkboxes of the form.
 func (f form) Boxes(name, label string, options []option, settings ...string) field {
-	in := f.Text(name, label, settings...)
-	in.Type, in.Options = "boxes", f.chosen(name, options)
+	return f.Text(name, label, settings...).of("boxes", f.chosen(name, options))
+}
+
+// of returns the field as a choice of options.
+func (in field) of(kind string, options []option) field {
+	in.Type, in.Options = kind, options
 	return in
 }
 
@@ -423,7 +421,7 @@ type secretView struct {
 	Renew, RenewText string
 	// Code is what to do with the secrets.
 	CodeTitle, CodeIntro string
-	Code                 []codeSample
+	Code                 []namedValue
 }
 
 var secretPage = newPage[secretView]("secret.html")

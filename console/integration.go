@@ -1,14 +1,12 @@
 package console
 
 import (
-	"context"
 	"net/url"
 	"slices"
 
 	"millwright/models"
 	"millwright/service/integrations"
 	"millwright/service/pages"
-	"millwright/service/store"
 	"millwright/service/webhooks"
 )
 
@@ -47,9 +45,6 @@ type webhookRow struct {
 var integrationPage = newPage[integrationView]("integration.html")
 
 func (c *Console) renderIntegration(r *request, status int, rejected *form) error {
-	if err := r.require(models.GrantIntegrations); err != nil {
-		return err
-	}
 	id := r.Param("id")
 	found, err := c.service.Pages.ManagedIntegration(r.ctx(), r.actor(), id)
 	if err != nil {
@@ -69,9 +64,15 @@ func (c *Console) renderIntegration(r *request, status int, rejected *form) erro
 	}
 	view.Owns = r.viewer.Admin || slices.Contains(found.Owners, r.viewer.IdentityID)
 	if r.viewer.Admin {
-		if err := c.addOwners(r, found, &view); err != nil {
+		people, err := c.service.Integrations.PossibleOwners(r.ctx(), r.actor())
+		if err != nil {
 			return err
 		}
+		for _, p := range people {
+			view.Owners = append(view.Owners, option{Value: p.ID, Label: p.Name})
+		}
+		f := editForm(found.Record, url.Values{"owners": found.Owners})
+		view.OwnersForm = &f
 	}
 	if found.Definition != nil {
 		view.Definition = withGrants(*found.Definition, found.DefinitionGrants)
@@ -86,26 +87,11 @@ func (c *Console) renderIntegration(r *request, status int, rejected *form) erro
 	return integrationPage.render(r, status, view)
 }
 
-// addOwners adds the form with which administrators name the owners.
-func (c *Console) addOwners(r *request, i pages.IntegrationDetail, view *integrationView) error {
-	people, err := c.service.Integrations.PossibleOwners(r.ctx(), r.actor())
-	if err != nil {
-		return err
-	}
-	for _, p := range people {
-		view.Owners = append(view.Owners, option{Value: p.ID, Label: p.Name})
-	}
-	f := editForm(i.Record, url.Values{"owners": i.Owners})
-	view.OwnersForm = &f
-	return nil
-}
-
 func (c *Console) setOwners(r *request) error {
 	id := r.Param("id")
 	page := outcome{to: Root + "/integrations/" + id, done: "saved", again: c.renderIntegration}
-	return r.submit(page, func(ctx context.Context, key store.Key, f form) error {
-		_, err := c.service.Integrations.SetIntegrationOwners(ctx, r.actor(), key, id, f.Values["owners"])
-		return err
+	return r.submit(page, func(f form) error {
+		return errorOf(c.service.Integrations.SetIntegrationOwners(r.ctx(), r.actor(), f.key(r), id, f.Values["owners"]))
 	})
 }
 
@@ -128,20 +114,16 @@ func valueOf(text *string) string {
 func (c *Console) changeIntegration(r *request) error {
 	id := r.Param("id")
 	page := outcome{to: Root + "/integrations/" + id, done: "saved", again: c.renderIntegration}
-	return r.submit(page, func(ctx context.Context, key store.Key, f form) error {
+	return r.submit(page, func(f form) error {
 		name, definition := f.Value("name"), f.Value("organization_definition_id")
-		_, err := c.service.Integrations.ChangeIntegration(ctx, r.actor(), key, id, integrations.Change{
+		return errorOf(c.service.Integrations.ChangeIntegration(r.ctx(), r.actor(), f.key(r), id, integrations.Change{
 			Name: &name, Scopes: append([]string{}, f.Values["scopes"]...), DefinitionID: &definition,
-		})
-		return err
+		}))
 	})
 }
 
 // managedIntegration returns the integration of the request with what deleting it takes away.
 func (c *Console) managedIntegration(r *request) (integrations.Record, pages.IntegrationEffects, error) {
-	if err := r.require(models.GrantIntegrations); err != nil {
-		return integrations.Record{}, pages.IntegrationEffects{}, err
-	}
 	return c.service.Pages.ManagedIntegrationEffects(r.ctx(), r.actor(), r.Param("id"))
 }
 

@@ -2,13 +2,11 @@ package console
 
 import (
 	"cmp"
-	"context"
 
 	"millwright/models"
 	"millwright/service/inventory"
 	"millwright/service/pages"
 	"millwright/service/records"
-	"millwright/service/store"
 )
 
 // assignView is the form that gives an integration permissions on a node.
@@ -23,9 +21,6 @@ type assignView struct {
 var assignPage = newPage[assignView]("integration_assign.html")
 
 func (c *Console) renderAssign(r *request, status int, rejected *form) error {
-	if err := r.require(models.GrantIntegrations); err != nil {
-		return err
-	}
 	i, err := c.service.Pages.ManagedIntegration(r.ctx(), r.actor(), r.Param("id"))
 	if err != nil {
 		return err
@@ -49,13 +44,9 @@ func nodeOptions(nodes []inventory.AssignableNode) []option {
 }
 
 func (c *Console) assign(r *request) error {
-	i, _, err := c.managedIntegration(r)
-	if err != nil {
-		return err
-	}
-	page := outcome{to: Root + "/integrations/" + i.ID + "#access", done: "assigned", again: c.renderAssign}
-	return r.submit(page, func(ctx context.Context, key store.Key, f form) error {
-		return c.service.Integrations.AssignIntegration(ctx, r.actor(), key, i.ID, f.Value("node"), f.Value("definition_id"))
+	page := outcome{to: Root + "/integrations/" + r.Param("id") + "#access", done: "assigned", again: c.renderAssign}
+	return r.submit(page, func(f form) error {
+		return c.service.Integrations.AssignIntegration(r.ctx(), r.actor(), f.key(r), r.Param("id"), f.Value("node"), f.Value("definition_id"))
 	})
 }
 
@@ -94,11 +85,7 @@ func (c *Console) confirmUnassign(r *request) error {
 }
 
 func (c *Console) unassign(r *request) error {
-	i, _, err := c.managedIntegration(r)
-	if err != nil {
-		return err
-	}
-	return r.submit(outcome{to: Root + "/integrations/" + i.ID + "#access", done: "unassigned"}, func(ctx context.Context, key store.Key, _ form) error {
-		return c.service.Inventory.Unassign(ctx, r.actor(), key, r.Query("node"), i.ID)
+	return r.submit(outcome{to: Root + "/integrations/" + r.Param("id") + "#access", done: "unassigned"}, func(f form) error {
+		return c.service.Inventory.Unassign(r.ctx(), r.actor(), f.key(r), r.Query("node"), r.Param("id"))
 	})
 }

@@ -11,21 +11,21 @@ import (
 
 func (c *Console) integrationRoutes(pages *gin.RouterGroup) {
 	pages.GET("/integrations", c.signedIn(requires(models.GrantIntegrations, c.listIntegrations)))
-	pages.GET("/integrations/new", c.recent(shows(c.renderNewIntegration)))
+	pages.GET("/integrations/new", c.recent(requires(models.GrantIntegrations, shows(c.renderNewIntegration))))
 	pages.POST("/integrations", c.recent(c.createIntegration))
-	pages.GET("/integrations/:id", c.signedIn(shows(c.renderIntegration)))
+	pages.GET("/integrations/:id", c.signedIn(requires(models.GrantIntegrations, shows(c.renderIntegration))))
 	pages.POST("/integrations/:id", c.recent(c.changeIntegration))
-	pages.GET("/integrations/:id/secret", c.recent(c.confirmSecret))
+	pages.GET("/integrations/:id/secret", c.recent(requires(models.GrantIntegrations, c.confirmSecret)))
 	pages.POST("/integrations/:id/secret", c.recent(c.renewSecret))
-	pages.GET("/integrations/:id/off", c.signedIn(c.confirmIntegrationOff))
+	pages.GET("/integrations/:id/off", c.signedIn(requires(models.GrantIntegrations, c.confirmIntegrationOff)))
 	pages.POST("/integrations/:id/off", c.signedIn(c.turnIntegrationOff))
 	pages.POST("/integrations/:id/on", c.recent(c.turnIntegrationOn))
 	pages.POST("/integrations/:id/owners", c.recent(c.setOwners))
-	pages.GET("/integrations/:id/assign", c.recent(shows(c.renderAssign)))
-	pages.POST("/integrations/:id/assign", c.recent(c.assign))
+	pages.GET("/integrations/:id/assign", c.recent(requires(models.GrantIntegrations, shows(c.renderAssign))))
+	pages.POST("/integrations/:id/assign", c.recent(requires(models.GrantIntegrations, c.assign)))
 	pages.GET("/integrations/:id/unassign", c.recent(requires(models.GrantIntegrations, c.confirmUnassign)))
-	pages.POST("/integrations/:id/unassign", c.recent(c.unassign))
-	pages.GET("/integrations/:id/delete", c.signedIn(c.confirmDeleteIntegration))
+	pages.POST("/integrations/:id/unassign", c.recent(requires(models.GrantIntegrations, c.unassign)))
+	pages.GET("/integrations/:id/delete", c.signedIn(requires(models.GrantIntegrations, c.confirmDeleteIntegration)))
 	pages.POST("/integrations/:id/delete", c.signedIn(c.deleteIntegration))
 }
 
@@ -124,9 +124,6 @@ func scopeOptions() []option {
 }
 
 func (c *Console) renderNewIntegration(r *request, status int, rejected *form) error {
-	if err := r.require(models.GrantIntegrations); err != nil {
-		return err
-	}
 	definitions, err := c.definitionOptions(r, "None", nil, false)
 	if err != nil {
 		return err
@@ -160,6 +157,6 @@ func (c *Console) integrationSecrets(i integrations.Record, intro, next string) 
 		Secrets: []namedValue{{"Client id", i.ClientID}, {"Client secret", i.ClientSecret}},
 		Next:    page, NextText: next, Renew: page + "/secret", RenewText: "Renew the secret",
 		CodeTitle: "Get an access token", CodeIntro: "A token works for an hour. Keep id and secret in the environment, not in code.",
-		Code: []codeSample{{"curl", `curl -u "$CLIENT_ID:$CLIENT_SECRET" -d grant_type=client_credentials ` + c.options.PublicURL + `/v1/oauth/token`}},
+		Code: []namedValue{{"curl", `curl -u "$CLIENT_ID:$CLIENT_SECRET" -d grant_type=client_credentials ` + c.options.PublicURL + `/v1/oauth/token`}},
 	}
 }

@@ -35,7 +35,7 @@ type inventoryView struct {
 	// Many is the number of nodes found, if there may be more.
 	Many int
 	// Above are the nodes from the root down to the one that is open.
-	Above []crumb
+	Above []shortcut
 	Level levelView
 	// Admin is true for administrators: to them, an empty list means that there is no inventory.
 	Admin bool
@@ -60,9 +60,6 @@ type nodeItem struct {
 	Retired                                  bool
 }
 
-// crumb is a node above another one. Without a URL the person does not see it.
-type crumb struct{ Name, URL string }
-
 var inventoryPage = newPage[inventoryView]("inventory.html")
 
 func (c *Console) showInventory(r *request) error {
@@ -82,7 +79,7 @@ func (c *Console) showInventory(r *request) error {
 		if err != nil {
 			return err
 		}
-		view.Above = append(crumbsOf(node), crumb{node.Name, nodeURL(node.ID)})
+		view.Above = append(crumbsOf(node), shortcut{Text: node.Name, URL: nodeURL(node.ID)})
 	}
 	if open == "" {
 		return inventoryPage.show(r, view)
@@ -143,11 +140,10 @@ func nodeItemOf(n models.NodeReference) nodeItem {
 	return nodeItem{ID: n.ID, Name: n.Name, Kind: nodeKinds[n.Kind], Code: valueOf(n.ExternalID), Path: whereOf(n.Path)}
 }
 
-// crumbsOf are the nodes above a node, from the root down.
-func crumbsOf(n inventory.NodeView) []crumb {
-	var above []crumb
+// crumbsOf are the nodes above a node, from the root down, without a URL for those that the person does not see.
+func crumbsOf(n inventory.NodeView) (above []shortcut) {
 	for _, node := range n.Path {
-		one := crumb{Name: node.Name}
+		one := shortcut{Text: node.Name}
 		if node.Seen {
 			one.URL = nodeURL(node.ID)
 		}

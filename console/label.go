@@ -8,7 +8,6 @@ import (
 
 	"github.com/boombuler/barcode/qr"
 
-	"millwright/models"
 	"millwright/service/inventory"
 )
 
@@ -32,12 +31,9 @@ func (c *Console) showLabel(r *request) error {
 	if err != nil {
 		return err
 	}
-	var above []models.PathNode
-	for _, n := range node.Path {
-		above = append(above, n.PathNode)
-	}
+	where := stringsOf(crumbsOf(node), func(above shortcut) string { return above.Text })
 	return labelPage.show(r, labelView{
-		Node: node, Code: valueOf(node.ExternalID), Where: whereOf(above), URL: address, OrganizationName: r.viewer.OrganizationName, Picture: picture,
+		Node: node, Code: valueOf(node.ExternalID), Where: strings.Join(where, " › "), URL: address, OrganizationName: r.viewer.OrganizationName, Picture: picture,
 	})
 }
 

@@ -76,6 +76,7 @@ func TestIdsAreCopied(t *testing.T) {
 		one.Open(page)
 	}
 	b.Do(chromedp.Evaluate[chromedp.Void](`navigator.clipboard.writeText = text => { document.title = text; return Promise.resolve() }`))
+	b.Unfold("For programs")
 	b.Click(button)
 	b.Do(chromedp.WaitVisible(chromedp.CSS(`button[aria-label="Copied"]`)))
 	if got, err := chromedp.Run(b.Context, chromedp.Evaluate[string](`document.title`)); got != s.ID("erp_hook") {

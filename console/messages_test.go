@@ -29,7 +29,7 @@ func TestMessagesAreShownOnce(t *testing.T) {
 	wantNot(t, bob.Get(path+"?done=deactivated").Want(http.StatusOK), "Deactivated.")
 }
 
-var doneKeys = regexp.MustCompile(`\bdone\(.*, "([a-z-]+)"\)|(?:\bdone(?::| :?=)|(?:step|stepFrom|afterStep|Outcome)\(.*?,?) "([a-z-]+)"`)
+var doneKeys = regexp.MustCompile(`\bdone\(.*, "([a-z-]+)"\)|(?:\bdone(?::| :?=)|(?:afterStep|Outcome)\(.*?,?) "([a-z-]+)"`)
 
 // Every write has a message.
 func TestEveryMessageHasWords(t *testing.T) {

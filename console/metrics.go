@@ -1,13 +1,13 @@
 package console
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // metrics are the console's Prometheus metrics. Labels are methods, route patterns,
@@ -25,20 +25,21 @@ const (
 	signInLimited   = "limited"
 )
 
-// newMetrics makes the metrics and registers them unless the registerer is nil.
-func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
+// newMetrics makes the metrics and registers them unless the registerer is nil. It panics if they are registered.
+func newMetrics(registerer prometheus.Registerer) *metrics {
 	const namespace, subsystem = "millwright", "console"
+	with := promauto.With(registerer)
 	m := &metrics{
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+		requests: with.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "requests_total",
 			Help: "Requests for pages of the console, by method, route pattern and status.",
 		}, []string{"method", "route", "status"}),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		duration: with.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "request_duration_seconds",
 			Help:    "Time from a request's headers to the end of its page, by method and route pattern.",
 			Buckets: []float64{.0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10},
 		}, []string{"method", "route"}),
-		signIns: prometheus.NewCounterVec(prometheus.CounterOpts{
+		signIns: with.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "sign_ins_total",
 			Help: "Attempts to sign in to the console, by result.",
 		}, []string{"result"}),
@@ -46,15 +47,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	for _, result := range []string{signInSucceeded, signInFailed, signInLimited} {
 		m.signIns.WithLabelValues(result) // exported as 0 until the first
 	}
-	if registerer == nil {
-		return m, nil
-	}
-	for _, c := range []prometheus.Collector{m.requests, m.duration, m.signIns} {
-		if err := registerer.Register(c); err != nil {
-			return nil, fmt.Errorf("register the console's metrics: %w", err)
-		}
-	}
-	return m, nil
+	return m
 }
 
 // knownMethod returns the method for metrics and the log: a client may send any text.

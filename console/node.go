@@ -14,7 +14,7 @@ type nodeView struct {
 	Node   inventory.NodeView
 	Kind   string
 	Code   string
-	Above  []crumb
+	Above  []shortcut
 	Grants string
 	// NewWorkOrder and NewFeedback link to the forms; Reason is the rule that forbids what
 	// the person has the permission for.

@@ -2,7 +2,6 @@ package console
 
 import (
 	"cmp"
-	"context"
 	"net/url"
 	"strings"
 
@@ -10,7 +9,6 @@ import (
 	"millwright/service/inventory"
 	"millwright/service/pages"
 	"millwright/service/records"
-	"millwright/service/store"
 )
 
 // nodeAssignView is the form that gives someone permissions on a node.
@@ -98,8 +96,8 @@ func nodeDefinitionOptions(found []inventory.NodeDefinition) []option {
 func (c *Console) assignToNode(r *request) error {
 	id := r.Param("id")
 	page := outcome{to: assigneesURL(id), done: "assigned", again: c.renderAssignToNode}
-	return r.submit(page, func(ctx context.Context, key store.Key, f form) error {
-		return c.service.Inventory.AssignTo(ctx, r.actor(), key, id, f.Value("identity_id"), f.Value("definition_id"))
+	return r.submit(page, func(f form) error {
+		return c.service.Inventory.AssignTo(r.ctx(), r.actor(), f.key(r), id, f.Value("identity_id"), f.Value("definition_id"))
 	})
 }
 

@@ -1,13 +1,11 @@
 package console
 
 import (
-	"context"
 	"net/url"
 	"slices"
 
 	"millwright/models"
 	"millwright/service/inventory"
-	"millwright/service/store"
 )
 
 // offerStructure adds the forms of the node itself that the person may use.
@@ -153,8 +151,8 @@ func (c *Console) renderNewNodes(r *request, status int, rejected *form) error {
 
 func (c *Console) createNodes(r *request) error {
 	page := r.changesNode("created", c.renderNewNodes)
-	return r.submit(page, func(ctx context.Context, key store.Key, f form) error {
-		return c.service.Inventory.CreateNodes(ctx, r.actor(), key, r.Param("id"), models.NodeKind(f.Value("kind")), f.Value("lines"))
+	return r.submit(page, func(f form) error {
+		return c.service.Inventory.CreateNodes(r.ctx(), r.actor(), f.key(r), r.Param("id"), models.NodeKind(f.Value("kind")), f.Value("lines"))
 	})
 }
 
@@ -179,8 +177,8 @@ func (r *request) changesNode(done string, again formHandler) outcome {
 
 func (c *Console) editNode(r *request) error {
 	page := r.changesNode("saved", c.renderEditNode)
-	return r.submit(page, func(ctx context.Context, key store.Key, f form) error {
-		return c.service.Inventory.ChangeNode(ctx, r.actor(), key, r.Param("id"), nodeFields(f))
+	return r.submit(page, func(f form) error {
+		return c.service.Inventory.ChangeNode(r.ctx(), r.actor(), f.key(r), r.Param("id"), nodeFields(f))
 	})
 }
 
@@ -205,8 +203,8 @@ func (c *Console) renderMoveNode(r *request, status int, rejected *form) error {
 
 func (c *Console) moveNode(r *request) error {
 	page := r.changesNode("moved", c.renderMoveNode)
-	return r.submit(page, func(ctx context.Context, key store.Key, f form) error {
-		return c.service.Inventory.MoveNode(ctx, r.actor(), key, r.Param("id"), f.Value("node"))
+	return r.submit(page, func(f form) error {
+		return c.service.Inventory.MoveNode(r.ctx(), r.actor(), f.key(r), r.Param("id"), f.Value("node"))
 	})
 }
 
@@ -234,14 +232,14 @@ func (c *Console) renderRetireNode(r *request, status int, rejected *form) error
 
 func (c *Console) retireNode(r *request) error {
 	page := r.changesNode("retired", c.renderRetireNode)
-	return r.submit(page, func(ctx context.Context, key store.Key, _ form) error {
-		return c.service.Inventory.RetireNode(ctx, r.actor(), key, r.Param("id"))
+	return r.submit(page, func(f form) error {
+		return c.service.Inventory.RetireNode(r.ctx(), r.actor(), f.key(r), r.Param("id"))
 	})
 }
 
 func (c *Console) bringNodeBack(r *request) error {
 	page := r.changesNode("brought-back", nil)
-	return r.submit(page, func(ctx context.Context, key store.Key, _ form) error {
-		return c.service.Inventory.BringNodeBack(ctx, r.actor(), key, r.Param("id"))
+	return r.submit(page, func(f form) error {
+		return c.service.Inventory.BringNodeBack(r.ctx(), r.actor(), f.key(r), r.Param("id"))
 	})
 }

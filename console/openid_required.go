@@ -1,12 +1,9 @@
 package console
 
 import (
-	"context"
-
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
-	"millwright/service/store"
 )
 
 func (c *Console) openIDRequiredRoutes(pages *gin.RouterGroup) {
@@ -51,13 +48,13 @@ func (c *Console) setOpenIDRequired(r *request) error {
 	switch r.Query("required") {
 	case "yes":
 		page.done = "openid-required"
-		return r.submit(page, func(ctx context.Context, key store.Key, _ form) error {
-			return c.service.People.RequireOpenID(ctx, r.actor(), key, r.viewer.OrganizationID, c.provider.Issuer)
+		return r.submit(page, func(f form) error {
+			return c.service.People.RequireOpenID(r.ctx(), r.actor(), f.key(r), r.viewer.OrganizationID, c.provider.Issuer)
 		})
 	case "no":
 		page.done = "openid-lifted"
-		return r.submit(page, func(ctx context.Context, key store.Key, _ form) error {
-			return c.service.People.LiftOpenID(ctx, r.actor(), key, r.viewer.OrganizationID)
+		return r.submit(page, func(f form) error {
+			return c.service.People.LiftOpenID(r.ctx(), r.actor(), f.key(r), r.viewer.OrganizationID)
 		})
 	}
 	return models.Errorf(models.CodeInvalidRequest, "The required parameter must be yes or no.")

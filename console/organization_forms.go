@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"net/url"
 	"strconv"
 	"strings"
@@ -10,7 +9,6 @@ import (
 
 	"millwright/models"
 	"millwright/service/inventory"
-	"millwright/service/store"
 )
 
 func (c *Console) formRoutes(pages *gin.RouterGroup) {
@@ -171,8 +169,8 @@ func (r *request) changesForm(again formHandler) outcome {
 }
 
 func (c *Console) changeForm(r *request) error {
-	return r.submit(r.changesForm(c.renderForm), func(ctx context.Context, key store.Key, f form) error {
-		return c.service.Inventory.ChangeForm(ctx, r.actor(), key, r.Param("id"), f.Value("name"), f.Has("retired", "yes"))
+	return r.submit(r.changesForm(c.renderForm), func(f form) error {
+		return c.service.Inventory.ChangeForm(r.ctx(), r.actor(), f.key(r), r.Param("id"), f.Value("name"), f.Has("retired", "yes"))
 	})
 }
 
@@ -217,8 +215,8 @@ func (c *Console) renderQuestion(r *request, status int, rejected *form) error {
 }
 
 func (c *Console) saveQuestion(r *request) error {
-	return r.submit(r.changesForm(c.renderQuestion), func(ctx context.Context, key store.Key, f form) error {
-		return c.service.Inventory.SaveQuestion(ctx, r.actor(), key, r.Param("id"), r.Query("question"), inventory.QuestionFields{
+	return r.submit(r.changesForm(c.renderQuestion), func(f form) error {
+		return c.service.Inventory.SaveQuestion(r.ctx(), r.actor(), f.key(r), r.Param("id"), r.Query("question"), inventory.QuestionFields{
 			Label: f.Value("label"), Type: models.QuestionType(f.Value("type")), Required: f.Has("required", "yes"), Retired: f.Has("retired", "yes"),
 			Options: linesOf(f.Value("options")), After: f.Value("after"),
 		})

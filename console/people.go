@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -13,7 +12,6 @@ import (
 	"millwright/models"
 	"millwright/service/lists"
 	"millwright/service/people"
-	"millwright/service/store"
 )
 
 func (c *Console) peopleRoutes(pages *gin.RouterGroup) {
@@ -21,7 +19,7 @@ func (c *Console) peopleRoutes(pages *gin.RouterGroup) {
 	pages.GET("/people/definitions", c.signedIn(c.listDefinitions))
 	pages.GET("/people/definitions/edit", c.recent(shows(c.renderDefinition)))
 	pages.POST("/people/definitions/edit", c.recent(c.saveDefinition))
-	pages.GET("/people/new", c.recent(shows(c.renderInvite)))
+	pages.GET("/people/new", c.recent(requires(models.GrantPeople, shows(c.renderInvite))))
 	pages.POST("/people", c.recent(c.invite))
 	pages.GET("/people/:id", c.signedIn(shows(c.renderPerson)))
 	pages.POST("/people/:id", c.recent(c.changePerson))
@@ -104,9 +102,6 @@ type inviteView struct {
 var invitePage = newPage[inviteView]("invite.html")
 
 func (c *Console) renderInvite(r *request, status int, rejected *form) error {
-	if err := r.require(models.GrantPeople); err != nil {
-		return err
-	}
 	definitions, err := c.ownDefinitions(r, nil)
 	if err != nil {
 		return err
@@ -315,9 +310,8 @@ func (c *Console) confirmPromotion(r *request, f form, p *people.PromotionError)
 }
 
 func (c *Console) changeEmail(r *request) error {
-	return r.submit(c.personOutcome(r, "saved"), func(ctx context.Context, key store.Key, f form) error {
-		_, err := c.service.People.ChangePersonEmail(ctx, r.actor(), key, r.Param("id"), f.Value("email"))
-		return err
+	return r.submit(c.personOutcome(r, "saved"), func(f form) error {
+		return errorOf(c.service.People.ChangePersonEmail(r.ctx(), r.actor(), f.key(r), r.Param("id"), f.Value("email")))
 	})
 }
 

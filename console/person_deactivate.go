@@ -1,12 +1,9 @@
 package console
 
 import (
-	"context"
-
 	"millwright/service/inventory"
 	"millwright/service/people"
 	"millwright/service/records"
-	"millwright/service/store"
 )
 
 // deactivateView asks whether to deactivate a person, with the work, the teams and the
@@ -139,8 +136,7 @@ func (c *Console) addReplacements(r *request, personID string, view *deactivateV
 func (c *Console) deactivate(r *request) error {
 	o := c.personOutcome(r, "deactivated")
 	o.again = c.renderDeactivate
-	return r.submit(o, func(ctx context.Context, key store.Key, f form) error {
-		_, err := c.service.People.DeactivatePerson(ctx, r.actor(), key, r.Param("id"), f.Value("replacement"))
-		return err
+	return r.submit(o, func(f form) error {
+		return errorOf(c.service.People.DeactivatePerson(r.ctx(), r.actor(), f.key(r), r.Param("id"), f.Value("replacement")))
 	})
 }

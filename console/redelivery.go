@@ -1,13 +1,11 @@
 package console
 
 import (
-	"context"
 	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
 
-	"millwright/service/store"
 	"millwright/service/webhooks"
 )
 
@@ -118,8 +116,7 @@ func (c *Console) redeliverMatching(r *request) error {
 	if err != nil {
 		return err
 	}
-	return r.submit(outcome{to: linkTo("/deliveries", parameters...), done: "redelivering"}, func(ctx context.Context, key store.Key, _ form) error {
-		_, err := c.service.Webhooks.RedeliverMatching(ctx, r.actor(), key, search)
-		return err
+	return r.submit(outcome{to: linkTo("/deliveries", parameters...), done: "redelivering"}, func(f form) error {
+		return errorOf(c.service.Webhooks.RedeliverMatching(r.ctx(), r.actor(), f.key(r), search))
 	})
 }

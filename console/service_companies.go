@@ -1,11 +1,9 @@
 package console
 
 import (
-	"context"
 	"strconv"
 
 	"millwright/service/inventory"
-	"millwright/service/store"
 )
 
 // companyRow is a service company on the Teams page, for administrators.
@@ -47,7 +45,7 @@ func (c *Console) confirmEndCompany(r *request) error {
 }
 
 func (c *Console) endCompany(r *request) error {
-	return r.submit(outcome{to: Root + "/teams", done: "relation-ended"}, func(ctx context.Context, key store.Key, _ form) error {
-		return c.service.Inventory.EndServiceCompany(ctx, r.actor(), key, r.Param("id"))
+	return r.submit(outcome{to: Root + "/teams", done: "relation-ended"}, func(f form) error {
+		return c.service.Inventory.EndServiceCompany(r.ctx(), r.actor(), f.key(r), r.Param("id"))
 	})
 }

@@ -110,7 +110,7 @@ func queueTitle(q records.WorkOrderSearch) (id, title string) {
 	return string(q.Due), dueTexts[q.Due]
 }
 
-// deliveryOrder is the order of statuses in counts: those that need someone first.
+// deliveryOrder is the order of statuses in lists: those that need someone first, and then (countRows) what has not arrived.
 var deliveryOrder = []models.DeliveryStatus{
 	models.DeliveryFailed, models.DeliveryRetrying, models.DeliveryHeld, models.DeliveryPending, models.DeliveryDelivered, models.DeliverySkipped,
 }

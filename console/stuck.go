@@ -71,22 +71,12 @@ func (c *Console) showStuck(r *request) error {
 }
 
 func (r *request) stuckAddressRow(a pages.StuckAddress) stuckAddressRow {
-	row := stuckAddressRow{URL: a.URL, Page: webhookURL(a.WebhookID), Integration: a.Integration, Since: r.optionalMoment(a.Since)}
+	row := stuckAddressRow{URL: a.URL, Page: webhookURL(a.WebhookID), Integration: a.Integration, Since: r.optionalMoment(a.Since), Deliveries: countRows(a.WebhookID, a.Failed, a.Retrying, a.Held, a.Pending)}
 	switch {
 	case !a.Enabled:
 		row.Reason, row.State = a.Reason, stateMark{"bad", "off", "Off"}
 	case a.Since != nil:
 		row.Reason, row.State = answerText(a.LastStatus, a.LastError), stateMark{"bad", "warn", "Failing"}
-	}
-	counts := map[models.DeliveryStatus]int{
-		models.DeliveryFailed: a.Failed, models.DeliveryRetrying: a.Retrying, models.DeliveryHeld: a.Held, models.DeliveryPending: a.Pending,
-	}
-	for _, status := range deliveryOrder {
-		if n := counts[status]; n > 0 {
-			row.Deliveries = append(row.Deliveries, countRow{
-				State: deliveryMarks[status], Count: counted(n, "delivery", "deliveries"), URL: linkTo("/webhooks/"+a.WebhookID+"/deliveries", "status", string(status)),
-			})
-		}
 	}
 	return row
 }

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"net/url"
 
 	"github.com/gin-gonic/gin"
@@ -9,16 +8,15 @@ import (
 	"millwright/models"
 	"millwright/service/lists"
 	"millwright/service/people"
-	"millwright/service/store"
 )
 
 func (c *Console) teamRoutes(pages *gin.RouterGroup) {
 	pages.GET("/teams", c.signedIn(c.listTeams))
-	pages.GET("/teams/new", c.signedIn(shows(renderNewTeam)))
+	pages.GET("/teams/new", c.signedIn(requires(models.GrantPeople, shows(renderNewTeam))))
 	pages.POST("/teams", c.signedIn(c.createTeam))
 	pages.GET("/teams/:id", c.signedIn(shows(c.renderTeam)))
 	pages.POST("/teams/:id", c.signedIn(c.renameTeam))
-	pages.GET("/teams/:id/members", c.recent(shows(c.renderAddMembers)))
+	pages.GET("/teams/:id/members", c.recent(requires(models.GrantPeople, shows(c.renderAddMembers))))
 	pages.POST("/teams/:id/members", c.recent(c.addMembers))
 	pages.GET("/teams/:id/remove", c.recent(requires(models.GrantPeople, c.confirmRemoveMember)))
 	pages.POST("/teams/:id/remove", c.recent(c.removeMember))
@@ -70,16 +68,13 @@ func nodes(t people.TeamSummary) string {
 	return counted(t.Nodes, "place", "places")
 }
 
-// newTeamView is the form of a new team.
-type newTeamView struct{ Form form }
-
-var newTeamPage = newPage[newTeamView]("team_new.html")
-
 func renderNewTeam(r *request, status int, rejected *form) error {
-	if err := r.require(models.GrantPeople); err != nil {
-		return err
-	}
-	return newTeamPage.render(r, status, newTeamView{newForm(nil).orRejected(rejected)})
+	f := newForm(nil).orRejected(rejected)
+	return confirmPage.render(r, status, confirmView{
+		Title: "New team", Action: linkTo("/teams"), Button: "Create", Harmless: true, Back: linkTo("/teams"), Form: f,
+		Effects: []string{"Add its members next. Permissions on places are given to it with Assign, in the inventory."},
+		Fields:  []field{f.Text("name", "Name", "required", "autocomplete=off")},
+	})
 }
 
 func (c *Console) createTeam(r *request) error {
@@ -153,9 +148,8 @@ func memberRowOf(teamID string, m people.TeamMember) memberRow {
 func (c *Console) renameTeam(r *request) error {
 	id := r.Param("id")
 	page := outcome{to: teamURL(id), done: "saved", again: c.renderTeam}
-	return r.submit(page, func(ctx context.Context, key store.Key, f form) error {
-		_, err := c.service.People.RenameTeam(ctx, r.actor(), key, id, f.Value("name"))
-		return err
+	return r.submit(page, func(f form) error {
+		return errorOf(c.service.People.RenameTeam(r.ctx(), r.actor(), f.key(r), id, f.Value("name")))
 	})
 }
 
@@ -171,9 +165,6 @@ type addMembersView struct {
 var addMembersPage = newPage[addMembersView]("team_members.html")
 
 func (c *Console) renderAddMembers(r *request, status int, rejected *form) error {
-	if err := r.require(models.GrantPeople); err != nil {
-		return err
-	}
 	id := r.Param("id")
 	team, err := c.service.People.TeamForPerson(r.ctx(), r.actor(), id, lists.NameFilter{Limit: 1})
 	if err != nil {
@@ -195,9 +186,8 @@ func (c *Console) renderAddMembers(r *request, status int, rejected *form) error
 func (c *Console) addMembers(r *request) error {
 	id := r.Param("id")
 	page := outcome{to: teamURL(id), done: "added", again: c.renderAddMembers}
-	return r.submit(page, func(ctx context.Context, key store.Key, f form) error {
-		_, err := c.service.People.AddTeamMembers(ctx, r.actor(), key, id, f.Values["person"])
-		return err
+	return r.submit(page, func(f form) error {
+		return errorOf(c.service.People.AddTeamMembers(r.ctx(), r.actor(), f.key(r), id, f.Values["person"]))
 	})
 }
 
@@ -218,9 +208,8 @@ func (c *Console) confirmRemoveMember(r *request) error {
 
 func (c *Console) removeMember(r *request) error {
 	id := r.Param("id")
-	return r.submit(outcome{to: teamURL(id), done: "removed"}, func(ctx context.Context, key store.Key, _ form) error {
-		_, err := c.service.People.RemoveTeamMember(ctx, r.actor(), key, id, r.Query("member"))
-		return err
+	return r.submit(outcome{to: teamURL(id), done: "removed"}, func(f form) error {
+		return errorOf(c.service.People.RemoveTeamMember(r.ctx(), r.actor(), f.key(r), id, r.Query("member")))
 	})
 }
 

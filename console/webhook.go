@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"millwright/models"
-	"millwright/service/store"
 	"millwright/service/webhooks"
 )
 
@@ -43,7 +42,7 @@ type webhookView struct {
 	Types []option
 }
 
-// countRow counts the deliveries with a status: of an address, or of the last day.
+// countRow counts the deliveries of an address with a status.
 type countRow struct {
 	State stateMark
 	Count string
@@ -85,9 +84,6 @@ func answerText(status *int, problem *string) string {
 
 // managedWebhook returns the address of the request.
 func (c *Console) managedWebhook(r *request) (webhooks.WebhookDetail, error) {
-	if err := r.require(models.GrantIntegrations); err != nil {
-		return webhooks.WebhookDetail{}, err
-	}
 	return c.service.Webhooks.ManagedWebhook(r.ctx(), r.actor(), r.Param("id"))
 }
 
@@ -104,7 +100,7 @@ func (c *Console) renderWebhook(r *request, status int, rejected *form) error {
 		Webhook: h, State: webhookMark(h.WebhookSummary), CreatedAt: r.moment(h.CreatedAt), OldSecretUntil: r.optionalMoment(h.PreviousSecretUntil), OlderSecretUntil: r.optionalMoment(h.OlderSecretUntil),
 		FailingSince: r.optionalMoment(h.FailingSince), LastSuccess: r.optionalMoment(h.LastSuccessAt), LastAttempt: r.optionalMoment(h.LastAt),
 		ShutOff: r.optionalMoment(h.ShutOffAt), Off: r.optionalMoment(h.OffAt), LastAnswer: answerText(h.LastStatus, h.LastError),
-		Counts: countRows(h), Form: editForm(h.Webhook, values).orRejected(rejected), TestForm: newForm(nil), Types: eventOptions(),
+		Counts: countRows(h.ID, h.State.Failed, h.State.Retrying, h.State.Held, h.State.Pending), Form: editForm(h.Webhook, values).orRejected(rejected), TestForm: newForm(nil), Types: eventOptions(),
 	}
 	if h.Enabled {
 		view.Held = valueOf(h.State.OffReason)
@@ -122,18 +118,11 @@ func (c *Console) renderWebhook(r *request, status int, rejected *form) error {
 	return webhookPage.render(r, status, view)
 }
 
-func countRows(h webhooks.WebhookDetail) []countRow {
-	var rows []countRow
-	for _, m := range []struct {
-		n      int
-		status models.DeliveryStatus
-	}{
-		{h.State.Failed, models.DeliveryFailed}, {h.State.Retrying, models.DeliveryRetrying},
-		{h.State.Held, models.DeliveryHeld}, {h.State.Pending, models.DeliveryPending},
-	} {
-		if m.n > 0 {
-			rows = append(rows, countRow{deliveryMarks[m.status], counted(m.n, "delivery", "deliveries"),
-				linkTo("/webhooks/"+h.ID+"/deliveries", "status", string(m.status))})
+// countRows shows how many deliveries of an address have not arrived.
+func countRows(webhookID string, failed, retrying, held, pending int) (rows []countRow) {
+	for i, n := range []int{failed, retrying, held, pending} {
+		if status := deliveryOrder[i]; n > 0 {
+			rows = append(rows, countRow{deliveryMarks[status], counted(n, "delivery", "deliveries"), linkTo("/webhooks/"+webhookID+"/deliveries", "status", string(status))})
 		}
 	}
 	return rows
@@ -156,10 +145,9 @@ func (r *request) testView(t webhooks.WebhookTest) *testView {
 func (c *Console) changeWebhook(r *request) error {
 	id := r.Param("id")
 	page := outcome{to: webhookURL(id), done: "saved", again: c.renderWebhook}
-	return r.submit(page, func(ctx context.Context, key store.Key, f form) error {
+	return r.submit(page, func(f form) error {
 		address := f.Value("url")
-		_, err := c.service.Webhooks.ChangeWebhook(ctx, r.actor(), key, id, webhooks.WebhookChange{URL: &address, Events: eventsOf(f)})
-		return err
+		return errorOf(c.service.Webhooks.ChangeWebhook(r.ctx(), r.actor(), f.key(r), id, webhooks.WebhookChange{URL: &address, Events: eventsOf(f)}))
 	})
 }
 
@@ -175,16 +163,12 @@ func (c *Console) confirmWebhookSecret(r *request) error {
 	if h.PreviousSecretUntil != nil {
 		effects = append(effects, "The secret before that works until "+r.moment(*h.PreviousSecretUntil).Exact+", as it would without this.")
 	}
-	page := webhookURL(h.ID)
+	view := confirmView{Title: "Renew the signing secret", Effects: effects, Action: webhookURL(h.ID) + "/secret", Button: "Renew the secret", Harmless: true, Back: webhookURL(h.ID)}
 	if h.OlderSecretUntil != nil {
-		return r.confirm(confirmView{
-			Title: "Renew the signing secret", Back: page, BackText: "Back",
-			Effects: []string{"Three secrets sign its deliveries, the most at a time. The oldest works until " + r.moment(*h.OlderSecretUntil).Exact + ": renew the secret after that."},
-		})
+		view.Button, view.BackText = "", "Back"
+		view.Effects = []string{"Three secrets sign its deliveries, the most at a time. The oldest works until " + r.moment(*h.OlderSecretUntil).Exact + ": renew the secret after that."}
 	}
-	return r.confirm(confirmView{
-		Title: "Renew the signing secret", Effects: effects, Action: page + "/secret", Button: "Renew the secret", Harmless: true, Back: page,
-	})
+	return r.confirm(view)
 }
 
 func (c *Console) renewWebhookSecret(r *request) error {
@@ -256,9 +240,8 @@ func (c *Console) confirmWebhookOff(r *request, status int, rejected *form) erro
 
 func (c *Console) turnWebhookOff(r *request) error {
 	id := r.Param("id")
-	return r.submit(outcome{to: webhookURL(id), done: "turned-off", again: c.confirmWebhookOff}, func(ctx context.Context, key store.Key, f form) error {
-		_, err := c.service.Webhooks.DisableWebhook(ctx, r.actor(), key, id, f.Value("reason"))
-		return err
+	return r.submit(outcome{to: webhookURL(id), done: "turned-off", again: c.confirmWebhookOff}, func(f form) error {
+		return errorOf(c.service.Webhooks.DisableWebhook(r.ctx(), r.actor(), f.key(r), id, f.Value("reason")))
 	})
 }
 
@@ -285,7 +268,7 @@ func (c *Console) deleteWebhook(r *request) error {
 	if h, err := c.managedWebhook(r); err == nil {
 		to += "/" + h.IntegrationID
 	}
-	return r.submit(outcome{to: to, done: "deleted"}, func(ctx context.Context, key store.Key, _ form) error {
-		return c.service.Webhooks.DeleteWebhook(ctx, r.actor(), key, r.Param("id"))
+	return r.submit(outcome{to: to, done: "deleted"}, func(f form) error {
+		return c.service.Webhooks.DeleteWebhook(r.ctx(), r.actor(), f.key(r), r.Param("id"))
 	})
 }

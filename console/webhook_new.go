@@ -10,19 +10,19 @@ import (
 )
 
 func (c *Console) webhookRoutes(pages *gin.RouterGroup) {
-	pages.GET("/integrations/:id/webhooks/new", c.recent(shows(c.renderNewWebhook)))
+	pages.GET("/integrations/:id/webhooks/new", c.recent(requires(models.GrantIntegrations, shows(c.renderNewWebhook))))
 	pages.POST("/integrations/:id/webhooks", c.recent(c.createWebhook))
-	pages.GET("/webhooks/:id", c.signedIn(shows(c.renderWebhook)))
+	pages.GET("/webhooks/:id", c.signedIn(requires(models.GrantIntegrations, shows(c.renderWebhook))))
 	pages.POST("/webhooks/:id", c.recent(c.changeWebhook))
-	pages.GET("/webhooks/:id/secret", c.recent(c.confirmWebhookSecret))
+	pages.GET("/webhooks/:id/secret", c.recent(requires(models.GrantIntegrations, c.confirmWebhookSecret)))
 	pages.POST("/webhooks/:id/secret", c.recent(c.renewWebhookSecret))
 	pages.POST("/webhooks/:id/test", c.signedIn(c.testWebhook))
-	pages.GET("/webhooks/:id/off", c.signedIn(shows(c.confirmWebhookOff)))
+	pages.GET("/webhooks/:id/off", c.signedIn(requires(models.GrantIntegrations, shows(c.confirmWebhookOff))))
 	pages.POST("/webhooks/:id/off", c.signedIn(c.turnWebhookOff))
-	pages.GET("/webhooks/:id/missed", c.signedIn(shows(c.renderMissed)))
+	pages.GET("/webhooks/:id/missed", c.signedIn(requires(models.GrantIntegrations, shows(c.renderMissed))))
 	pages.POST("/webhooks/:id/on", c.recent(c.turnWebhookOn))
 	pages.POST("/webhooks/:id/missed", c.signedIn(c.sendMissed))
-	pages.GET("/webhooks/:id/delete", c.signedIn(c.confirmDeleteWebhook))
+	pages.GET("/webhooks/:id/delete", c.signedIn(requires(models.GrantIntegrations, c.confirmDeleteWebhook)))
 	pages.POST("/webhooks/:id/delete", c.signedIn(c.deleteWebhook))
 }
 
@@ -71,12 +71,9 @@ func eventOptions() []option {
 	return options
 }
 
-// codeSample is code or a body to read and copy.
-type codeSample struct{ Name, Text string }
-
 // receiverSamples is code that verifies deliveries.
-var receiverSamples = func() []codeSample {
-	var samples []codeSample
+var receiverSamples = func() []namedValue {
+	var samples []namedValue
 	for _, r := range []struct{ name, file string }{
 		{"Go", "verify.go"}, {"Node", "verify.js"}, {"Python", "verify.py"}, {"PHP", "verify.php"},
 	} {
@@ -84,7 +81,7 @@ var receiverSamples = func() []codeSample {
 		if err != nil {
 			panic(err) // it is embedded
 		}
-		samples = append(samples, codeSample{r.name, string(text)})
+		samples = append(samples, namedValue{r.name, string(text)})
 	}
 	return samples
 }()

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"strings"
@@ -72,54 +73,39 @@ var doneTexts = map[string]string{
 	"several-due":           "All that you selected have the due date.",
 }
 
-// actionWords describe the actions of Log Records: "NAME …".
+// actionWords describe the actions of Log Records that words does not: "NAME …".
 var actionWords = map[string]string{
-	"integration.created":             "created the integration",
-	"integration.renamed":             "renamed the integration",
 	"integration.scopes_changed":      "changed the integration's scopes",
 	"integration.definition_changed":  "changed the integration's organization permissions",
 	"integration.secret_renewed":      "renewed the integration's secret",
 	"integration.turned_off":          "turned the integration off",
 	"integration.turned_on":           "turned the integration on",
-	"integration.deleted":             "deleted the integration",
 	"integration.disabled_by_service": "disabled the integration for the service",
 	"integration.enabled_by_service":  "enabled the integration for the service",
 	"webhook.created":                 "added the webhook address",
-	"webhook.changed":                 "changed the webhook address",
-	"webhook.deleted":                 "deleted the webhook address",
 	"webhook.secret_renewed":          "renewed the webhook address's signing secret",
 	"webhook.turned_off":              "turned the webhook address off",
 	"webhook.turned_on":               "turned the webhook address on",
 	"webhook.tested":                  "sent a test to the webhook address",
 	"delivery.redelivered":            "redelivered",
 	"delivery.stopped":                "stopped a delivery",
-	"work_order.created":              "created the work order",
 	"work_order.updated":              "changed the work order",
-	"work_order.answered":             "answered the work order",
-	"work_order.completed":            "completed the work order",
 	"work_order.sent_to_inspection":   "sent the work order to its review",
-	"work_order.approved":             "approved the work order",
 	"work_order.sent_back":            "sent the work order back",
-	"work_order.cancelled":            "cancelled the work order",
 	"work_order.assignees_changed":    "changed who works on the work order",
 	"work_order.returned":             "returned the work order to the customer",
 	"work_order.held":                 "put the work order on hold",
-	"work_order.resumed":              "resumed the work order",
 	"work_order.commented":            "commented on the work order",
 	"work_order.comment_removed":      "removed a comment on the work order",
 	"issue.created":                   "gave feedback",
-	"issue.resolved":                  "resolved the feedback",
 	"issue.commented":                 "commented on the feedback",
 	"issue.comment_removed":           "removed a comment on the feedback",
 	"assignment.created":              "assigned someone to the place",
 	"assignment.changed":              "changed an assignment to the place",
 	"assignment.deleted":              "removed an assignment from the place",
-	"person.invited":                  "invited the person",
 	"person.joined":                   "accepted the invitation",
 	"person.renamed":                  "changed their own name",
 	"person.access_changed":           "changed the person's permissions",
-	"person.deactivated":              "deactivated the person",
-	"person.activated":                "activated the person",
 	"person.password_changed":         "changed their own password",
 	"person.password_reset":           "chose a new password with a link",
 	"person.password_set":             "set the person's password",
@@ -132,37 +118,32 @@ var actionWords = map[string]string{
 	"organization.company_ended":      "ended the relation with a service company",
 	"organization.openid_required":    "required OpenID Connect for the organization's people",
 	"organization.openid_lifted":      "let the organization's people sign in with passwords again",
-	"form.retired":                    "retired the form",
 	"form.brought_back":               "brought back the form",
 	"form.question_retired":           "retired a question of the form",
 	"form.question_brought_back":      "brought back a question of the form",
-	"definition.retired":              "retired the role",
 	"definition.brought_back":         "brought back the role",
-	"node.moved":                      "moved the place",
-	"node.retired":                    "retired the place",
 	"node.brought_back":               "brought back the place",
-	"team.created":                    "created the team",
-	"team.renamed":                    "renamed the team",
 	"team.member_added":               "added members to the team",
 	"team.member_removed":             "removed a member from the team",
-	"team.deleted":                    "deleted the team",
 }
 
-// words returns an action of a Log Record in words.
+// topicWords are the records that actions are about, where their names are others in the console.
+var topicWords = map[string]string{"node": "place", "definition": "role", "issue": "feedback", "webhook": "webhook address"}
+
+// words returns an action of a Log Record in words: team.renamed is "renamed the team", node.code_changed
+// "changed the place's code".
 func words(action string) string {
 	if text, ok := actionWords[action]; ok {
 		return text
 	}
 	readable := strings.NewReplacer(".", " ", "_", " ").Replace
 	topic, what, _ := strings.Cut(action, ".")
-	if topic == "node" {
-		topic = "place"
-	}
+	topic = cmp.Or(topicWords[topic], readable(topic))
 	if field, changed := strings.CutSuffix(what, "_changed"); changed {
-		return "changed the " + readable(topic) + "'s " + readable(field)
+		return "changed the " + topic + "'s " + readable(field)
 	}
-	if what == "created" || what == "changed" {
-		return what + " the " + readable(topic)
+	if strings.HasSuffix(what, "ed") && !strings.ContainsAny(what, "._") {
+		return what + " the " + topic
 	}
 	return readable(action)
 }

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -14,24 +13,7 @@ import (
 	"millwright/service/store"
 )
 
-// workOrderStep is a write of a work order.
-type workOrderStep func(ctx context.Context, key store.Key, f form, id string) (store.WriteResult, error)
-
-// step makes the write of the sent form. If it is rejected, the work order is shown as it is
-// now, with why.
-func (c *Console) step(r *request, done string, write workOrderStep) error {
-	return r.stepFrom(c.renderWorkOrder, done, write)
-}
-
-// stepFrom is step for a form of another page, which is shown again if the form is rejected.
-func (r *request) stepFrom(page formHandler, done string, write workOrderStep) error {
-	return r.submit(r.afterStep(page, done), func(ctx context.Context, key store.Key, f form) error {
-		_, err := write(ctx, key, f, r.Param("id"))
-		return err
-	})
-}
-
-// afterStep shows the work order after a step, or the page with its form if the form is rejected.
+// afterStep shows the work order after a write, or the page again, with why, if its form is rejected.
 func (r *request) afterStep(page formHandler, done string) outcome {
 	id := r.Param("id")
 	return outcome{to: workOrderURL(id), done: done, record: id, again: page}
@@ -56,21 +38,17 @@ func completedAs(result store.WriteResult) string {
 }
 
 func (c *Console) startWorkOrder(r *request) error {
-	return c.step(r, "started", func(ctx context.Context, key store.Key, _ form, id string) (store.WriteResult, error) {
-		return c.service.Records.AnswerWorkOrder(ctx, r.actor(), key, id, nil, records.SaveAnswers)
+	return r.submit(r.afterStep(c.renderWorkOrder, "started"), func(f form) error {
+		return errorOf(c.service.Records.AnswerWorkOrder(r.ctx(), r.actor(), f.key(r), r.Param("id"), nil, records.SaveAnswers))
 	})
 }
 
 func (c *Console) holdWorkOrder(r *request) error {
-	return c.step(r, "held", func(ctx context.Context, key store.Key, _ form, id string) (store.WriteResult, error) {
-		return c.service.Records.HoldWorkOrder(ctx, r.actor(), key, id)
-	})
+	return submitChange(r, r.afterStep(c.renderWorkOrder, "held"), c.service.Records.HoldWorkOrder)
 }
 
 func (c *Console) resumeWorkOrder(r *request) error {
-	return c.step(r, "resumed", func(ctx context.Context, key store.Key, _ form, id string) (store.WriteResult, error) {
-		return c.service.Records.ResumeWorkOrder(ctx, r.actor(), key, id)
-	})
+	return submitChange(r, r.afterStep(c.renderWorkOrder, "resumed"), c.service.Records.ResumeWorkOrder)
 }
 
 func (c *Console) reviewWorkOrder(r *request) error {
@@ -101,8 +79,8 @@ func (r *request) goOn(after *outcome, queue records.WorkOrderSearch, page func(
 }
 
 func (c *Console) unassignWorkOrder(r *request) error {
-	return c.step(r, "person-removed", func(ctx context.Context, key store.Key, f form, id string) (store.WriteResult, error) {
-		return c.service.Records.UnassignWorkOrder(ctx, r.actor(), key, id, f.Value("identity"))
+	return r.submit(r.afterStep(c.renderWorkOrder, "person-removed"), func(f form) error {
+		return errorOf(c.service.Records.UnassignWorkOrder(r.ctx(), r.actor(), f.key(r), r.Param("id"), f.Value("identity")))
 	})
 }
 
@@ -172,8 +150,8 @@ func confirmedCancel(d records.WorkOrderDetail, f form) confirmView {
 }
 
 func (c *Console) cancelWorkOrder(r *request) error {
-	return r.stepFrom(c.renderCancel, "cancelled", func(ctx context.Context, key store.Key, f form, id string) (store.WriteResult, error) {
-		return c.service.Records.CancelWorkOrder(ctx, r.actor(), key, id, f.Optional("reason"))
+	return r.submit(r.afterStep(c.renderCancel, "cancelled"), func(f form) error {
+		return errorOf(c.service.Records.CancelWorkOrder(r.ctx(), r.actor(), f.key(r), r.Param("id"), f.Optional("reason")))
 	})
 }
 
@@ -195,9 +173,8 @@ func (c *Console) renderReturn(r *request, status int, rejected *form) error {
 func (c *Console) returnWorkOrder(r *request) error {
 	id := r.Param("id")
 	after := outcome{to: shownWorkOrders{records.SearchIncoming}.url(), done: "returned", record: id, again: c.renderReturn}
-	return r.submit(after, func(ctx context.Context, key store.Key, f form) error {
-		_, err := c.service.Records.ReturnWorkOrder(ctx, r.actor(), key, id, f.Value("reason"))
-		return err
+	return r.submit(after, func(f form) error {
+		return errorOf(c.service.Records.ReturnWorkOrder(r.ctx(), r.actor(), f.key(r), id, f.Value("reason")))
 	})
 }
 
@@ -290,7 +267,7 @@ func (c *Console) assignWorkOrder(r *request) error {
 		done = "workers-replaced"
 	}
 	if err = f.checkChosen(); err == nil {
-		_, err = r.assign(r.ctx(), f.key(r), f, r.Param("id"))
+		_, err = r.assign(f.key(r), f, r.Param("id"))
 	}
 	after := r.afterStep(c.renderAssignees, done)
 	if err == nil && f.Value("queue") == whoIncoming {
@@ -317,15 +294,15 @@ func (f form) checkChosen() error {
 }
 
 // assign makes the write that a form of assigneeChoices asks for, of one work order.
-func (r *request) assign(ctx context.Context, key store.Key, f form, id string) (store.WriteResult, error) {
+func (r *request) assign(key store.Key, f form, id string) (store.WriteResult, error) {
 	c, chosen := r.console, f.Values["identity"]
 	switch {
 	case f.Value("step") == stepReplace:
-		return c.service.Records.ReplaceWorkers(ctx, r.actor(), key, id, chosen)
+		return c.service.Records.ReplaceWorkers(r.ctx(), r.actor(), key, id, chosen)
 	case f.Value("role") == "consultant":
-		return c.service.Records.AssignWorkOrder(ctx, r.actor(), key, id, nil, chosen)
+		return c.service.Records.AssignWorkOrder(r.ctx(), r.actor(), key, id, nil, chosen)
 	}
-	return c.service.Records.AssignWorkOrder(ctx, r.actor(), key, id, chosen, nil)
+	return c.service.Records.AssignWorkOrder(r.ctx(), r.actor(), key, id, chosen, nil)
 }
 
 // forbids returns why the person may not do the operation on the work order, nil if it may. Programs

@@ -98,7 +98,7 @@ func questionField(q models.AnsweredRecord, f form) field {
 			in.Options[len(options)-1].Chosen = true
 		}
 	case models.QuestionMultipleChoice:
-		in.Type, in.Options = "boxes", f.chosen(q.ID, options)
+		in = in.of("boxes", f.chosen(q.ID, options))
 	case models.QuestionInteger:
 		in.Hint, in.Mode = "A whole number.", "numeric"
 	case models.QuestionDecimal:

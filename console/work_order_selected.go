@@ -2,7 +2,6 @@ package console
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -31,8 +30,11 @@ type selectedAction struct {
 	// field is what the form asks for, nil for people.
 	field func(r *request, f form) field
 	// prepare returns the write of one work order that the form asks for. Errors: validation_failed.
-	prepare func(r *request, f form) (workOrderStep, error)
+	prepare func(r *request, f form) (selectedWrite, error)
 }
+
+// selectedWrite is the write of one of the work orders.
+type selectedWrite func(key store.Key, id string) (store.WriteResult, error)
 
 var selectedActions = []selectedAction{
 	{models.OperationAssign, models.GrantWorkOrdersForward, "/work-orders/assign", "Assign…", "Assign people to ", "several-assigned", nil, assignSelected},
@@ -241,7 +243,7 @@ func (a selectedAction) change(r *request) error {
 // changeOne makes the write of one work order. It compares no ETag: the form shows no value of a
 // work order, so it cannot be filled from an old one, and sets only what the person entered for all.
 // The other fields stay as someone else may have changed them; what a rule forbids by now is rejected.
-func (a selectedAction) changeOne(r *request, row *selectedRow, f form, write workOrderStep) error {
+func (a selectedAction) changeOne(r *request, row *selectedRow, f form, write selectedWrite) error {
 	before, err := r.console.service.Records.WorkOrderDetail(r.ctx(), r.actor(), row.ID, 0)
 	if err == nil {
 		err = forbids(before, a.Operation)
@@ -250,7 +252,7 @@ func (a selectedAction) changeOne(r *request, row *selectedRow, f form, write wo
 		return err
 	}
 	// Each work order has another key, so that a form that is sent twice changes it once.
-	result, err := write(r.ctx(), f.keyAt(r, r.Request.URL.JoinPath(row.ID)), f, row.ID)
+	result, err := write(f.keyAt(r, r.Request.URL.JoinPath(row.ID)), row.ID)
 	if _, sent := isDone(err); err != nil && !sent {
 		return err
 	}
@@ -262,13 +264,11 @@ func (a selectedAction) changeOne(r *request, row *selectedRow, f form, write wo
 	return nil
 }
 
-func assignSelected(r *request, f form) (workOrderStep, error) {
-	return func(ctx context.Context, key store.Key, f form, id string) (store.WriteResult, error) {
-		return r.assign(ctx, key, f, id)
-	}, f.checkChosen()
+func assignSelected(r *request, f form) (selectedWrite, error) {
+	return func(key store.Key, id string) (store.WriteResult, error) { return r.assign(key, f, id) }, f.checkChosen()
 }
 
-func dateSelected(r *request, f form) (workOrderStep, error) {
+func dateSelected(r *request, f form) (selectedWrite, error) {
 	at, err := r.timeIn(f, "target_date")
 	if err == nil && at == nil {
 		err = models.Invalid(models.FieldError{Pointer: "/target_date", Code: "required", Detail: "Enter a date and a time."})
@@ -277,7 +277,7 @@ func dateSelected(r *request, f form) (workOrderStep, error) {
 	return updateSelected(r, patch), err
 }
 
-func prioritySelected(r *request, f form) (workOrderStep, error) {
+func prioritySelected(r *request, f form) (selectedWrite, error) {
 	var err error
 	if f.Value("priority") == "" {
 		err = models.Invalid(models.FieldError{Pointer: "/priority", Code: "required", Detail: "Choose a priority."})
@@ -286,8 +286,8 @@ func prioritySelected(r *request, f form) (workOrderStep, error) {
 	return updateSelected(r, patch), err
 }
 
-func updateSelected(r *request, patch records.WorkOrderPatch) workOrderStep {
-	return func(ctx context.Context, key store.Key, _ form, id string) (store.WriteResult, error) {
-		return r.console.service.Records.UpdateWorkOrder(ctx, r.actor(), key, id, patch)
+func updateSelected(r *request, patch records.WorkOrderPatch) selectedWrite {
+	return func(key store.Key, id string) (store.WriteResult, error) {
+		return r.console.service.Records.UpdateWorkOrder(r.ctx(), r.actor(), key, id, patch)
 	}
 }

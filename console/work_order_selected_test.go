@@ -209,7 +209,7 @@ func TestSeveralAreAssignedInFewClicks(t *testing.T) {
 		b.SignIn("ann")
 		b.Open("/console/work-orders")
 		b.WantNoText("Assign…")
-		b.Clicks = 0
+		b.BeginEffort()
 		for _, id := range ids {
 			b.Choose("id", id)
 		}

@@ -57,7 +57,7 @@ type workOrdersView struct {
 	Here string
 }
 
-// shortcut links to a search or another view of a page. Current is true if it is the one that is shown.
+// shortcut is a link. Current is true if what it links to is shown.
 type shortcut struct {
 	Text, URL string
 	Current   bool

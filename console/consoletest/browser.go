@@ -8,11 +8,13 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
@@ -23,8 +25,8 @@ import (
 type Browser struct {
 	// Context is for actions of chromedp that Browser has no method for.
 	Context context.Context
-	// Clicks counts the clicks, for journeys.
-	Clicks int
+	// Effort is what was done since it was last set to nothing.
+	Effort
 	// URL is the console's.
 	URL     string
 	site    *Site
@@ -33,6 +35,27 @@ type Browser struct {
 
 	mu       sync.Mutex
 	problems []string
+	// opened counts the pages that were opened.
+	opened int
+}
+
+// Effort is what a person does for something: clicks, characters that are entered, and pages that are opened.
+type Effort struct{ Clicks, Keys, Loads int }
+
+// BeginEffort counts from nothing again.
+func (b *Browser) BeginEffort() { b.Effort = Effort{Loads: -b.pagesOpened()} }
+
+// Spent returns the effort since BeginEffort.
+func (b *Browser) Spent() Effort {
+	spent := b.Effort
+	spent.Loads += b.pagesOpened()
+	return spent
+}
+
+func (b *Browser) pagesOpened() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.opened
 }
 
 // patience bounds how long a browser may take for one step, also next to all other tests on two cores.
@@ -82,6 +105,12 @@ func (b *Browser) listen(event any) {
 		}
 	case *runtime.EventExceptionThrown:
 		problem = fmt.Sprintf("%s %+v", event.ExceptionDetails.Text, event.ExceptionDetails.Exception)
+	case *page.EventFrameNavigated:
+		if event.Frame.ParentID == "" {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.opened++
+		}
 	case *runtime.EventConsoleAPICalled:
 		if event.Type == "error" {
 			problem = fmt.Sprint("console.error ", event.Args)
@@ -218,6 +247,7 @@ func (b *Browser) settle() {
 // Fill enters text in the field with the name, in the page's main part.
 func (b *Browser) Fill(name, text string) {
 	b.t.Helper()
+	b.Keys += utf8.RuneCountInString(text)
 	b.Do(chromedp.SetValue(chromedp.CSS(`main [name="`+name+`"]`), text))
 }
 

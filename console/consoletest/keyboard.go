@@ -76,6 +76,25 @@ func (b *Browser) pressKey(name, key string) {
 	}
 }
 
+// StopsToRow follows the skip link and returns how often Tab is pressed from the beginning of the page until a row of a
+// table has the focus. It takes a skip link to the list where there is one.
+func (b *Browser) StopsToRow() (stops int) {
+	b.t.Helper()
+	b.SkipToContent()
+	const most = 100
+	for stops = 1; stops < most; stops++ {
+		switch evaluate[string](b, `(e => e.closest("tbody tr") ? "row" : e.matches(".skip") ? "skip" : "")(document.activeElement)`) {
+		case "row":
+			return stops
+		case "skip":
+			b.Do(chromedp.KeyEvent(kb.Enter))
+		}
+		b.Do(chromedp.KeyEvent(kb.Tab))
+	}
+	b.t.Fatalf("Tab does not reach a row\n%s", b.describe())
+	return most
+}
+
 // SkipToContent follows the skip link, which must be the first stop of Tab on a page that was
 // just opened. The next Tab goes to the main part.
 func (b *Browser) SkipToContent() {

@@ -48,10 +48,13 @@ func (s *Integrations) AssignmentChoices(ctx context.Context, actor store.Actor)
 }
 
 // AssignIntegration is Assign for an integration. node is the node's id or its external_id,
-// which has to name one node on which the actor may give permissions. Errors:
-// permission_denied, validation_failed (/node, /identity_id, /definition_id), unavailable.
+// which has to name one node on which the actor may give permissions. Errors: LockIntegration's,
+// validation_failed (/node, /identity_id, /definition_id).
 func (s *Integrations) AssignIntegration(ctx context.Context, actor store.Actor, key store.Key, integrationID, node, definitionID string) error {
 	return s.Transaction(ctx, actor.OrganizationID, key, func(t *store.Tx) error {
+		if _, err := LockIntegration(t, actor, integrationID); err != nil {
+			return err
+		}
 		return inventory.AssignAt(ctx, t, actor, key, node, integrationID, definitionID)
 	})
 }

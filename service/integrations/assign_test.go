@@ -8,11 +8,12 @@ import (
 	"millwright/service/store"
 )
 
-// An integration is assigned to a node by the node's id or code, by those who may give
-// permissions there.
+// An integration of the organization is assigned to a node by the node's id or code, by those who manage
+// integrations and may give permissions there.
 func TestAnIntegrationIsAssignedByIDOrCode(t *testing.T) {
 	t.Parallel()
 	f := servicetest.New(t)
+	giveIntegrations(f, "eve", "bob")
 	f.Exec(`UPDATE inventory_nodes SET external_id = 'TWICE' WHERE id IN ($1, $2)`, f.ID("roof"), f.ID("annex"))
 	f.Exec(`UPDATE inventory_nodes SET external_id = 'FAN-1' WHERE id = $1`, f.ID("fan1"))
 	for _, test := range []struct {
@@ -31,7 +32,7 @@ func TestAnIntegrationIsAssignedByIDOrCode(t *testing.T) {
 		{"eve", "TWICE", f.ID("reading"), "", "annex"}, // the other is not hers to give
 		{"eve", "AHU-1", f.ID("reading"), models.CodeValidationFailed, ""},
 		{"bob", f.ID("ahu1"), f.ID("reading"), models.CodePermissionDenied, ""},
-		{"zed", f.ID("ahu1"), f.ID("reading"), models.CodeValidationFailed, ""},
+		{"zed", f.ID("ahu1"), f.ID("reading"), models.CodePermissionDenied, ""},
 	} {
 		f.Exec(`DELETE FROM assignments WHERE identity_id = $1`, f.ID("outsider"))
 		err := f.Integrations.AssignIntegration(t.Context(), servicetest.Person(t, f, test.by), store.NoKey, f.ID("outsider"), test.node, test.definition)
