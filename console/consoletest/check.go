@@ -24,7 +24,7 @@ import (
 var axe string
 
 // widths are the widths in CSS pixels at which pages are checked.
-var widths = []int64{1280, 390, 320}
+var widths = []int64{1280, 768, 390, 320}
 
 // violation is what axe-core finds.
 type violation struct {
