@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"millwright/api"
 	"millwright/api/apitest"
@@ -169,7 +170,7 @@ func TestRenewingASecretInvalidatesItsTokens(t *testing.T) {
 	t.Parallel()
 	p := newInstancePair(t)
 	token := p.Token("erp")
-	renewed, err := p.Integrations.RenewIntegrationSecret(t.Context(), p.ann, store.NoKey, p.ID("erp"))
+	renewed, err := p.Integrations.RenewIntegrationSecret(t.Context(), p.ann, store.NoKey, p.ID("erp"), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +180,7 @@ func TestRenewingASecretInvalidatesItsTokens(t *testing.T) {
 	}
 	fresh := p.requestToken(renewed.ClientID, renewed.ClientSecret).Want(http.StatusOK, "").Text("access_token")
 	p.with(fresh, "/me").Want(http.StatusOK, "")
-	again, err := p.Integrations.RenewIntegrationSecret(t.Context(), store.Operator(), store.NoKey, p.ID("erp"))
+	again, err := p.Integrations.RenewIntegrationSecret(t.Context(), store.Operator(), store.NoKey, p.ID("erp"), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,6 +189,52 @@ func TestRenewingASecretInvalidatesItsTokens(t *testing.T) {
 		t.Errorf("the response to the second secret is %s", response.Body)
 	}
 	p.requestToken("cli_erp", again.ClientSecret).Want(http.StatusOK, "")
+}
+
+// With an overlap the old secret gets tokens until it ends, or is ended, with every token.
+func TestTheOldSecretWorksForTheOverlap(t *testing.T) {
+	t.Parallel()
+	p := newInstancePair(t)
+	wantSecret := func(what, secret string, works bool) (token string) {
+		t.Helper()
+		if response := p.requestToken("cli_erp", secret); response.Text("error") != "invalid_client" != works {
+			t.Errorf("%s: %s", what, response.Body)
+		} else if works {
+			token = response.Text("access_token")
+		}
+		return token
+	}
+	renew := func(overlap time.Duration) string {
+		t.Helper()
+		renewed, err := p.Integrations.RenewIntegrationSecret(t.Context(), p.ann, store.NoKey, p.ID("erp"), overlap)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return renewed.ClientSecret
+	}
+	token := p.Token("erp")
+	second := renew(24 * time.Hour)
+	p.wantRejected("after renewing the secret with an overlap", token)
+	p.with(wantSecret("the old secret", erpSecret, true), "/me").Want(http.StatusOK, "")
+	wantSecret("the new secret", second, true)
+	p.Clock.Advance(24 * time.Hour)
+	wantSecret("the old secret after the overlap", erpSecret, false)
+
+	third := renew(time.Hour)
+	token = wantSecret("the second secret in its overlap", second, true)
+	p.must(p.Integrations.EndPreviousSecret(t.Context(), p.ann, store.NoKey, p.ID("erp")))
+	wantSecret("the second secret after it was ended", second, false)
+	p.wantRejected("after the old secret was ended", token)
+	wantSecret("the third secret", third, true)
+
+	renew(time.Hour)
+	renew(0)
+	wantSecret("the third secret after a renewal without an overlap", third, false)
+	for _, overlap := range []time.Duration{-time.Hour, 73 * time.Hour, 90 * time.Minute} {
+		if _, err := p.Integrations.RenewIntegrationSecret(t.Context(), p.ann, store.NoKey, p.ID("erp"), overlap); models.CodeOf(err) != models.CodeValidationFailed {
+			t.Errorf("an overlap of %s: %v", overlap, err)
+		}
+	}
 }
 
 // Changes that remove no access do not invalidate tokens.

@@ -281,7 +281,7 @@ func TestInvalidatedTokensAreRejectedEverywhere(t *testing.T) {
 			return err
 		},
 		"its secret renewed": func(s *apitest.Server, n *tenant, id string) error {
-			_, err := s.Integrations.RenewIntegrationSecret(n.t.Context(), operator, store.NoKey, id)
+			_, err := s.Integrations.RenewIntegrationSecret(n.t.Context(), operator, store.NoKey, id, 0)
 			return err
 		},
 		"its scopes narrowed": func(s *apitest.Server, n *tenant, id string) error {

@@ -16,27 +16,20 @@ type definitionsView struct {
 	// Admin is whether the reader may change them.
 	Admin          bool
 	Organization   []definitionRow
-	Nodes          []nodeDefinitionRow
+	Nodes          []definitionRow
 	Administrators string
 }
 
-// definitionRow is an organization permission definition and who has it.
+// definitionRow is a definition and who has it: People and Integrations in the organization, Assigned on nodes with a Reach.
 type definitionRow struct {
-	Name, People, Integrations string
-	Retired                    bool
+	Name, People, Integrations, Reach, Assigned string
+	Retired                                     bool
 	// May is what the definition allows, in a line.
 	May string
 	// PeopleURL is the list of the people, "" without people.
 	PeopleURL string
 	// Edit is where an administrator changes it, "" for others.
 	Edit string
-}
-
-// nodeDefinitionRow is a definition that is assigned on nodes.
-type nodeDefinitionRow struct {
-	Name, Reach, Assigned, Edit string
-	Retired                     bool
-	May                         string
 }
 
 // grantTexts describe the organization-wide permissions.
@@ -94,8 +87,8 @@ func (c *Console) listDefinitions(r *request) error {
 	return definitionsPage.show(r, view)
 }
 
-func nodeDefinitionRowOf(d inventory.NodeDefinitionUse) nodeDefinitionRow {
-	row := nodeDefinitionRow{Name: d.Name, Retired: d.Retired, Reach: "Without its contents", Assigned: "No one"}
+func nodeDefinitionRowOf(d inventory.NodeDefinitionUse) definitionRow {
+	row := definitionRow{Name: d.Name, Retired: d.Retired, Reach: "Without its contents", Assigned: "No one"}
 	may := textsOf(d.Grants, nodeGrantTexts)
 	if d.AppliesBelow {
 		row.Reach = "With its contents"

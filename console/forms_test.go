@@ -223,7 +223,7 @@ func TestTheLogIsFiltered(t *testing.T) {
 	v := s.SignedIn("ann")
 	erp, ann := s.Viewer("ann"), s.ID("ann")
 	for range 3 {
-		if _, err := s.Integrations.RenewIntegrationSecret(t.Context(), erp, store.NoKey, s.ID("erp")); err != nil {
+		if _, err := s.Integrations.RenewIntegrationSecret(t.Context(), erp, store.NoKey, s.ID("erp"), 0); err != nil {
 			t.Fatal(err)
 		}
 		s.Clock.Advance(24 * 60 * 60 * 1e9)

@@ -3,6 +3,8 @@ package console
 import (
 	"net/url"
 	"slices"
+	"strconv"
+	"time"
 
 	"millwright/models"
 	"millwright/service/integrations"
@@ -16,9 +18,11 @@ type integrationView struct {
 	State       stateMark
 	CreatedAt   moment
 	LastCall    moment
-	Usage       string
-	Definition  string
-	Webhooks    []webhookRow
+	// OldSecretUntil is when the client secret before the last renewal ends.
+	OldSecretUntil moment
+	Usage          string
+	Definition     string
+	Webhooks       []webhookRow
 	// Room is whether it may have another address.
 	Room       bool
 	MaxHooks   int
@@ -61,6 +65,9 @@ func (c *Console) renderIntegration(r *request, status int, rejected *form) erro
 		Integration: found, State: integrationState(found.Record), CreatedAt: r.moment(found.CreatedAt),
 		LastCall: r.optionalMoment(found.LastCallAt), Usage: usage(found.Summary),
 		Room: len(found.Webhooks) < models.MaxWebhooks, MaxHooks: models.MaxWebhooks, Form: f.orRejected(rejected), Scopes: scopeOptions(), Choices: choices, SwitchForm: newForm(nil),
+	}
+	if until := found.PreviousSecretUntil; until != nil && until.Time.After(r.now()) {
+		view.OldSecretUntil = r.moment(*until)
 	}
 	view.Owns = r.viewer.Admin || slices.Contains(found.Owners, r.viewer.IdentityID)
 	if r.viewer.Admin {
@@ -132,16 +139,21 @@ func (c *Console) confirmSecret(r *request) error {
 	if err != nil {
 		return err
 	}
-	page := Root + "/integrations/" + i.ID
+	page, f := Root+"/integrations/"+i.ID, newForm(nil)
 	return r.confirm(confirmView{
 		Title: "Renew the client secret of " + i.Name,
 		Effects: []string{
-			"The old secret stops working at once, and so does every access token that was issued for it.",
-			"Until the new secret is in place, calls of " + i.Name + " get 401. Webhooks continue.",
+			"Every access token stops working at once, and so does the old secret, unless you let it work for a while: with it, too, the program gets new tokens then.",
+			"Until the new secret is in place, calls of " + i.Name + " get 401 otherwise. Webhooks continue.",
 			"The new secret is shown once, on the next page.",
 		},
-		Action: page + "/secret", Button: "Renew the secret", Back: page,
+		Action: page + "/secret", Button: "Renew the secret", Back: page, Form: f, Fields: []field{f.Choice("overlap", "The old secret", overlapOptions)},
 	})
+}
+
+// overlapOptions are the hours for which the client secret before a renewal may work.
+var overlapOptions = []option{
+	{Value: "", Label: "Ends at once"}, {Value: "1", Label: "Works for another hour"}, {Value: "24", Label: "Works for another 24 hours"}, {Value: "72", Label: "Works for another 72 hours"},
 }
 
 func (c *Console) renewSecret(r *request) error {
@@ -149,11 +161,20 @@ func (c *Console) renewSecret(r *request) error {
 	if err != nil {
 		return err
 	}
-	renewed, err := c.service.Integrations.RenewIntegrationSecret(r.ctx(), r.actor(), f.key(r), r.Param("id"))
+	hours, _ := strconv.Atoi(f.Value("overlap")) // without a number it ends at once
+	renewed, err := c.service.Integrations.RenewIntegrationSecret(r.ctx(), r.actor(), f.key(r), r.Param("id"), time.Duration(hours)*time.Hour)
+	intro := "The old secret no longer works."
+	if until := renewed.PreviousSecretUntil; until != nil {
+		intro = "The old secret works until " + r.moment(*until).Exact + "."
+	}
 	if err != nil {
 		renewed.ID = r.Param("id")
 	}
-	return r.showSecrets(err, c.integrationSecrets(renewed, "The old secret no longer works.", "Back to the integration"))
+	return r.showSecrets(err, c.integrationSecrets(renewed, intro, "Back to the integration"))
+}
+
+func (c *Console) endOldSecret(r *request) error {
+	return submitChange(r, outcome{to: Root + "/integrations/" + r.Param("id"), done: "old-ended"}, c.service.Integrations.EndPreviousSecret)
 }
 
 func (c *Console) confirmIntegrationOff(r *request) error {

@@ -17,6 +17,7 @@ func (c *Console) integrationRoutes(pages *gin.RouterGroup) {
 	pages.POST("/integrations/:id", c.recent(c.changeIntegration))
 	pages.GET("/integrations/:id/secret", c.recent(requires(models.GrantIntegrations, c.confirmSecret)))
 	pages.POST("/integrations/:id/secret", c.recent(c.renewSecret))
+	pages.POST("/integrations/:id/end-old-secret", c.recent(c.endOldSecret))
 	pages.GET("/integrations/:id/off", c.signedIn(requires(models.GrantIntegrations, c.confirmIntegrationOff)))
 	pages.POST("/integrations/:id/off", c.signedIn(c.turnIntegrationOff))
 	pages.POST("/integrations/:id/on", c.recent(c.turnIntegrationOn))

@@ -32,7 +32,7 @@ func managers(t *testing.T, s *consoletest.Site) {
 func integrationPages(integration, address string) (get, post []string) {
 	i, h := "/console/integrations/"+integration, "/console/webhooks/"+address
 	get = []string{i, i + "?see=" + integration, i + "/secret", i + "/off", i + "/delete", i + "/webhooks/new", i + "/assign", h, h + "/secret", h + "/off", h + "/missed", h + "/delete"}
-	post = []string{i, i + "/secret", i + "/off", i + "/on", i + "/delete", i + "/webhooks", i + "/assign", i + "/unassign?node=x", h, h + "/secret", h + "/test", h + "/off", h + "/on", h + "/missed", h + "/delete"}
+	post = []string{i, i + "/secret", i + "/end-old-secret", i + "/off", i + "/on", i + "/delete", i + "/webhooks", i + "/assign", i + "/unassign?node=x", h, h + "/secret", h + "/test", h + "/off", h + "/on", h + "/missed", h + "/delete"}
 	return get, post
 }
 
@@ -150,7 +150,11 @@ func TestFormsOfIntegrationsActOnce(t *testing.T) {
 	created := shownOnce("/console/integrations", v.Get("/console/integrations/new").Form("name", "Twice", "scopes", "people:read"), "integrations")
 	id := servicetest.Value[string](s.Fixture, `SELECT id FROM identities WHERE name = 'Twice'`)
 	page := "/console/integrations/" + id
-	renewed := shownOnce(page+"/secret", v.Get(page+"/secret").Want(http.StatusOK, "old secret stops working at once").Form(), "log")
+	renewed := shownOnce(page+"/secret", v.Get(page+"/secret").Want(http.StatusOK, "unless you let it work for a while").Form("overlap", "24"), "log")
+	v.Post(page+"/end-old-secret", v.Get(page).Want(http.StatusOK, "The old one works until").Form()).Want(http.StatusSeeOther)
+	if body := v.Get(page).Want(http.StatusOK).Body; strings.Contains(body, "The old one works until") {
+		t.Error("the old secret has not ended")
+	}
 	if created == renewed {
 		t.Error("renewing leaves the secret as it was")
 	}
@@ -359,7 +363,8 @@ func TestOnlyWorkersConnectToReceivers(t *testing.T) {
 	page := "/console/webhooks/" + s.ID("erp_hook")
 	change := v.Get(page).Want(http.StatusOK).Form("url", r.URL+"/hook", "events", "work_order.created")
 	v.Post(page, change).Want(http.StatusSeeOther)
-	test := v.Get(page).Want(http.StatusOK, r.URL+"/hook").Form()
+	v.Post(page+"/test", v.Get(page).Form("type", "work_order.seen")).Want(http.StatusBadRequest, "There is no event type")
+	test := v.Get(page).Want(http.StatusOK, r.URL+"/hook").Form("type", "ping")
 	v.Post(page+"/test", test).Want(http.StatusServiceUnavailable, "No worker has sent the test in time")
 	if n := requests.Load(); n != 0 {
 		t.Errorf("the receiver got %d requests", n)

@@ -102,7 +102,7 @@ type inviteView struct {
 var invitePage = newPage[inviteView]("invite.html")
 
 func (c *Console) renderInvite(r *request, status int, rejected *form) error {
-	definitions, err := c.ownDefinitions(r, nil)
+	definitions, err := c.definitionOptions(r, "No organization permissions", nil, true)
 	if err != nil {
 		return err
 	}
@@ -137,11 +137,6 @@ func (c *Console) definitionOptions(r *request, none string, held *string, own b
 		options = append(options, option{Value: d.ID, Label: withGrants(d.Name, d.Grants)})
 	}
 	return options, err
-}
-
-// ownDefinitions are the definitions that the viewer may give to a person who has held.
-func (c *Console) ownDefinitions(r *request, held *string) ([]option, error) {
-	return c.definitionOptions(r, "No organization permissions", held, true)
 }
 
 func (c *Console) invite(r *request) error {
@@ -262,7 +257,7 @@ func (c *Console) addPersonForms(r *request, view *personView, rejected *form) e
 	}
 	view.WaysIn, view.RemovesWaysIn = waysIn(p), r.viewer.Admin && !view.Self && len(p.SignsIn) > 0
 	var err error
-	view.Definitions, err = c.ownDefinitions(r, p.DefinitionID)
+	view.Definitions, err = c.definitionOptions(r, "No organization permissions", p.DefinitionID, true)
 	return err
 }
 

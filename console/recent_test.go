@@ -34,7 +34,7 @@ var sensitive = []string{
 	"GET /console/inventory/:id/assign", "POST /console/inventory/:id/assign", "GET /console/inventory/:id/unassign", "POST /console/inventory/:id/unassign",
 	"GET /console/integrations/:id/assign", "POST /console/integrations/:id/assign", "GET /console/integrations/:id/unassign", "POST /console/integrations/:id/unassign",
 	"GET /console/integrations/new", "POST /console/integrations", "POST /console/integrations/:id",
-	"GET /console/integrations/:id/secret", "POST /console/integrations/:id/secret", "POST /console/integrations/:id/owners", "POST /console/integrations/:id/on",
+	"GET /console/integrations/:id/secret", "POST /console/integrations/:id/secret", "POST /console/integrations/:id/end-old-secret", "POST /console/integrations/:id/owners", "POST /console/integrations/:id/on",
 	"GET /console/integrations/:id/webhooks/new", "POST /console/integrations/:id/webhooks", "POST /console/webhooks/:id",
 	"GET /console/webhooks/:id/secret", "POST /console/webhooks/:id/secret", "POST /console/webhooks/:id/on",
 }

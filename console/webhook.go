@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -36,7 +37,9 @@ type webhookView struct {
 	Missed   string
 	Test     *testView
 	TestForm form
-	Form     form
+	// TestTypes are the event types that a test can have.
+	TestTypes []models.EventType
+	Form      form
 	// Owns is whether the viewer may change the URL, add event types and renew the secret.
 	Owns  bool
 	Types []option
@@ -100,7 +103,7 @@ func (c *Console) renderWebhook(r *request, status int, rejected *form) error {
 		Webhook: h, State: webhookMark(h.WebhookSummary), CreatedAt: r.moment(h.CreatedAt), OldSecretUntil: r.optionalMoment(h.PreviousSecretUntil), OlderSecretUntil: r.optionalMoment(h.OlderSecretUntil),
 		FailingSince: r.optionalMoment(h.FailingSince), LastSuccess: r.optionalMoment(h.LastSuccessAt), LastAttempt: r.optionalMoment(h.LastAt),
 		ShutOff: r.optionalMoment(h.ShutOffAt), Off: r.optionalMoment(h.OffAt), LastAnswer: answerText(h.LastStatus, h.LastError),
-		Counts: countRows(h.ID, h.State.Failed, h.State.Retrying, h.State.Held, h.State.Pending), Form: editForm(h.Webhook, values).orRejected(rejected), TestForm: newForm(nil), Types: eventOptions(),
+		Counts: countRows(h.ID, h.State.Failed, h.State.Retrying, h.State.Held, h.State.Pending), Form: editForm(h.Webhook, values).orRejected(rejected), TestForm: newForm(nil), TestTypes: slices.Concat([]models.EventType{models.EventPing}, subscribable()), Types: eventOptions(),
 	}
 	if h.Enabled {
 		view.Held = valueOf(h.State.OffReason)
@@ -200,8 +203,11 @@ func (c *Console) testWebhook(r *request) error {
 	if err != nil {
 		return err
 	}
-	id := r.Param("id")
+	id, kind := r.Param("id"), cmp.Or(models.EventType(f.Value("type")), models.EventPing)
 	page := outcome{to: webhookURL(id) + "#test", done: "test-sent"}
+	if !kind.Known() {
+		return models.Errorf(models.CodeInvalidRequest, "There is no event type %q.", kind)
+	}
 	test, err := c.service.Webhooks.BeginWebhookTest(r.ctx(), r.actor(), f.key(r), id)
 	if err != nil {
 		return r.finish(f, err, page)
@@ -209,7 +215,7 @@ func (c *Console) testWebhook(r *request) error {
 	ctx, cancel := context.WithTimeout(r.ctx(), maxTest)
 	defer cancel()
 	if c.options.Tester != nil {
-		if err = c.options.Tester.Send(ctx, test, models.EventPing); err == nil {
+		if err = c.options.Tester.Send(ctx, test, kind); err == nil {
 			return r.done(page.to, page.done)
 		}
 		if models.CodeOf(err) == models.CodeRateLimited {

@@ -64,6 +64,12 @@ func (j *journey) integration() {
 	if got := r.got(); len(got) != 1 || got[0].event.Type != string(models.EventPing) {
 		j.t.Fatalf("the receiver got %v, want one ping", got)
 	}
+	j.Select("type", string(models.EventIssueResolved)) // to which the address does not subscribe
+	j.Press("Send test")
+	j.WantText("The test was sent.", "The receiver accepted it")
+	if got := r.got(); len(got) != 2 || got[1].event.Type != string(models.EventIssueResolved) || !got[1].event.Test {
+		j.t.Fatalf("the receiver got %v, want an event of feedback, marked as a test", got)
+	}
 	j.redelivery(erp, r)
 }
 

@@ -104,6 +104,8 @@ const (
 
 // Webhooks (api.md 6.6, 6.10, 6.11).
 const (
+	// MaxClientSecretOverlap limits the time for which a client secret works after its renewal (api.md 5.11).
+	MaxClientSecretOverlap = 72 * time.Hour
 	// SecretOverlap is the time for which a signing secret stays valid after its renewal, whatever
 	// follows. A third renewal within it is rejected.
 	SecretOverlap = 24 * time.Hour

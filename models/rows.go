@@ -164,10 +164,14 @@ func (*Person) FoldedColumns() (columns, from []string) {
 
 // Integration is the part of an integration that is not in its identity.
 type Integration struct {
-	ID                       string `gorm:"primaryKey"`
-	OrganizationID           string
-	ClientID                 string
-	SecretHash               []byte
+	ID             string `gorm:"primaryKey"`
+	OrganizationID string
+	ClientID       string
+	SecretHash     []byte
+	// PreviousSecretHash is of the secret before the last renewal, which gets tokens until PreviousSecretUntil; both
+	// are nil if it ended at once.
+	PreviousSecretHash       []byte
+	PreviousSecretUntil      *Time
 	Scopes                   TextArray
 	OrganizationDefinitionID *string
 	Enabled                  bool

@@ -95,7 +95,7 @@ func operatedWrites(s *servicetest.Harness, ann store.Actor) map[string]struct {
 		return err
 	}}
 	writes["renew a secret"] = write{s.ID("erp"), func() error {
-		_, err := s.Integrations.RenewIntegrationSecret(ctx, ann, store.NoKey, s.ID("erp"))
+		_, err := s.Integrations.RenewIntegrationSecret(ctx, ann, store.NoKey, s.ID("erp"), 0)
 		return err
 	}}
 	writes["turn an integration off"] = write{s.ID("robot"), func() error {

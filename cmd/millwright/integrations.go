@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,8 +23,9 @@ func integrationsCommand() *cobra.Command {
 		renameIntegrationCommand(),
 		integrationScopesCommand(),
 		integrationOwnersCommand(),
-		actorIntegrationCommand("renew-secret ID", "Renew the client secret and show it, this once; the old secret and the integration's tokens stop working",
-			(*integrations.Integrations).RenewIntegrationSecret),
+		renewIntegrationSecretCommand(),
+		actorIntegrationCommand("end-old-secret ID", "End the client secret before the last renewal, and the integration's tokens",
+			(*integrations.Integrations).EndPreviousSecret),
 		actorIntegrationCommand("turn-off ID", "Turn the integration off, as its organization can; its tokens stop working",
 			(*integrations.Integrations).TurnIntegrationOff),
 		actorIntegrationCommand("turn-on ID", "Turn the integration on; it needs new tokens",
@@ -114,6 +116,16 @@ func integrationScopesCommand() *cobra.Command {
 	return cmd
 }
 
+func renewIntegrationSecretCommand() *cobra.Command {
+	var overlap time.Duration
+	cmd := actorIntegrationCommand("renew-secret ID", "Renew the client secret and show it, this once; the integration's tokens stop working, and the old secret, at once or after the overlap",
+		func(s *integrations.Integrations, ctx context.Context, actor store.Actor, key store.Key, id string) (integrations.Record, error) {
+			return s.RenewIntegrationSecret(ctx, actor, key, id, overlap)
+		})
+	cmd.Flags().DurationVar(&overlap, "overlap", 0, "how long the old secret still works, 1h to 72h")
+	return cmd
+}
+
 func integrationOwnersCommand() *cobra.Command {
 	var owners []string
 	cmd := actorIntegrationCommand("owners ID --owner PERSON...", "Replace the integration's owners, who may renew its secrets and give it more; without --owner it has none",
@@ -169,6 +181,9 @@ func showIntegration(cmd *cobra.Command, out output, i integrations.Record) erro
 			i.ID, i.OrganizationID, oneLine(i.Name), strings.Join(i.Scopes, " "), integrationState(i), cmp.Or(strings.Join(i.Owners, " "), "-"), i.CreatedAt, i.ClientID)
 		if i.ClientSecret != "" {
 			fmt.Fprintf(w, "client secret\t%s\t(shown this once)\n", i.ClientSecret)
+		}
+		if i.PreviousSecretUntil != nil {
+			fmt.Fprintf(w, "old secret until\t%s\t\n", i.PreviousSecretUntil)
 		}
 	})
 }

@@ -45,7 +45,7 @@ func TestCommandsAsAPersonAreRecordedAsAnOperators(t *testing.T) {
 		{"integrations create", "--name Warehouse --organization acme --scope people:read", ann, "integration.created"},
 		{"integrations turn-off", reader, ann, "integration.turned_off"}, {"integrations turn-on", reader, ann, "integration.turned_on"},
 		{"integrations rename", reader + " --name Renamed", ann, "integration.renamed"}, {"integrations scopes", reader + " --scope people:read", ann, "integration.scopes_changed"},
-		{"integrations renew-secret", reader, ann, "integration.secret_renewed"}, {"integrations owners", reader + " --owner " + ann, ann, "integration.owners_changed"},
+		{"integrations renew-secret", reader + " --overlap 1h", ann, "integration.secret_renewed"}, {"integrations end-old-secret", reader, ann, "integration.old_secret_ended"}, {"integrations owners", reader + " --owner " + ann, ann, "integration.owners_changed"},
 		{"integrations delete", reader, ann, "integration.deleted"},
 		{"webhooks create", "--integration " + h.ID("erp") + " --url http://127.0.0.1:9/new --event ping", ann, "webhook.created"},
 		{"webhooks change", hook + " --event issue.created,work_order.created", ann, "webhook.changed"}, {"webhooks renew-secret", hook, ann, "webhook.secret_renewed"},

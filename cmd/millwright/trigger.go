@@ -25,8 +25,8 @@ func triggerCommand() *cobra.Command {
 		Use:   "trigger EVENT_TYPE --address ID",
 		Short: "Send an example event to a webhook address and show the receiver's response; exits 0 only on 2xx",
 		Long: `Send a signed event of a type to one webhook address, once, and show the receiver's response.
-The receiver cannot tell it from a real one, but its record is made up: no GET finds it. It is sent
-even if the address is off or does not subscribe to the type. A worker process must be running.
+It is marked as a test, and its record is made up: no GET finds it. It is sent even if
+the address is off or does not subscribe to the type. A worker process must be running.
 
 Event types: ` + types + ".",
 		Args:      cobra.ExactArgs(1),

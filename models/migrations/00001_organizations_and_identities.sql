@@ -121,6 +121,9 @@ CREATE TABLE integrations (
     kind                       text NOT NULL GENERATED ALWAYS AS ('integration') STORED,
     client_id                  text NOT NULL UNIQUE,
     secret_hash                bytea NOT NULL CHECK (octet_length(secret_hash) = 32),
+    -- The secret before the last renewal, until its end.
+    previous_secret_hash       bytea CHECK (octet_length(previous_secret_hash) = 32),
+    previous_secret_until      timestamptz(3),
     scopes                     text[] NOT NULL CHECK (scopes <@ ARRAY[
                                    'inventory:read', 'work_orders:read', 'work_orders:write', 'issues:read',
                                    'issues:write', 'forms:read', 'files:read', 'people:read']),
@@ -135,6 +138,7 @@ CREATE TABLE integrations (
     token_epoch                integer NOT NULL DEFAULT 1,
     -- A sync token is valid only in the access epoch it was issued in.
     access_epoch               integer NOT NULL DEFAULT 1,
+    CHECK ((previous_secret_hash IS NULL) = (previous_secret_until IS NULL)),
     FOREIGN KEY (id, kind) REFERENCES identities (id, kind) ON DELETE CASCADE,
     FOREIGN KEY (organization_id, id) REFERENCES identities (organization_id, id) ON DELETE CASCADE,
     FOREIGN KEY (organization_id, organization_definition_id)
@@ -212,6 +216,7 @@ CREATE TRIGGER identities_position BEFORE UPDATE ON identities
 CREATE FUNCTION end_token_epoch() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NEW.secret_hash <> OLD.secret_hash
+        OR (NEW.previous_secret_hash IS NULL AND OLD.previous_secret_hash IS NOT NULL)
         OR (OLD.enabled AND NOT NEW.enabled)
         OR (NEW.disabled_by_service AND NOT OLD.disabled_by_service)
         OR (NEW.deleted_at IS NOT NULL AND OLD.deleted_at IS NULL)

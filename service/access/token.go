@@ -33,7 +33,10 @@ func HashSecret(secret string) []byte {
 type tokenClient struct {
 	ID, OrganizationID string
 	SecretHash         []byte
-	Scopes             []string
+	// PreviousSecretHash is nil without a secret before that one (models.Integration).
+	PreviousSecretHash  []byte
+	PreviousSecretUntil *models.Time
+	Scopes              []string
 	// TokenEpoch goes into the token's claims.
 	TokenEpoch int
 	Deleted    bool
@@ -43,7 +46,7 @@ type tokenClient struct {
 
 // tokenClientQuery reads an integration by its client id.
 const tokenClientQuery = `
-	SELECT i.id, i.organization_id, i.secret_hash, i.scopes, i.token_epoch, i.deleted_at IS NOT NULL AS deleted,
+	SELECT i.id, i.organization_id, i.secret_hash, i.previous_secret_hash, i.previous_secret_until, i.scopes, i.token_epoch, i.deleted_at IS NOT NULL AS deleted,
 		` + UsableIntegration + ` AS usable
 	FROM (SELECT id FROM integrations WHERE client_id = $1 LIMIT 1) c
 	JOIN integrations i ON i.id = c.id
@@ -60,11 +63,13 @@ func (s *Access) authenticate(ctx context.Context, clientID, secret string) (tok
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return client, err
 	}
-	known := client.SecretHash
-	if known == nil {
-		known = make([]byte, sha256.Size)
+	known, previous := make([]byte, sha256.Size), make([]byte, sha256.Size)
+	copy(known, client.SecretHash)
+	if until := client.PreviousSecretUntil; until != nil && s.CurrentTime().Before(until.Time) {
+		copy(previous, client.PreviousSecretHash)
 	}
-	matches := subtle.ConstantTimeCompare(HashSecret(secret), known) == 1
+	hash := HashSecret(secret)
+	matches := subtle.ConstantTimeCompare(hash, known)|subtle.ConstantTimeCompare(hash, previous) == 1
 	if err != nil || !matches || client.Deleted {
 		return client, models.Errorf(models.CodeInvalidClient, "The client id or the client secret is wrong.")
 	}

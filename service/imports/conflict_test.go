@@ -64,7 +64,7 @@ func TestImportDoesNotUndoWhatWasChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A renewed secret is not the file's business, which gives none.
-	if _, err := f.Integrations.RenewIntegrationSecret(t.Context(), store.Operator(), store.NoKey, erp); err != nil {
+	if _, err := f.Integrations.RenewIntegrationSecret(t.Context(), store.Operator(), store.NoKey, erp, 0); err != nil {
 		t.Fatal(err)
 	}
 	file := strings.Replace(servicetest.Small, "name: Top,", "name: Roof,", 1)

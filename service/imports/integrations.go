@@ -2,6 +2,7 @@ package imports
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/subtle"
 	"slices"
 
@@ -36,6 +37,9 @@ func (r *importRun) importIntegrations(ctx context.Context) error {
 		if secret != nil {
 			hashed := access.HashSecret(*secret)
 			hash = &hashed
+			if !hmac.Equal(hashed, row.SecretHash) {
+				row.PreviousSecretHash, row.PreviousSecretUntil = nil, nil
+			}
 		}
 		setField(e, "client_secret", &row.SecretHash, hash).hide()
 		var scopes []string

@@ -3,6 +3,7 @@ package integrations
 import (
 	"context"
 	"slices"
+	"time"
 
 	"millwright/models"
 	"millwright/service/access"
@@ -30,6 +31,8 @@ type Record struct {
 	CreatedAt models.Time `json:"created_at"`
 	// OrganizationDefinitionID is its organization permission definition, nil if absent.
 	OrganizationDefinitionID *string `json:"organization_definition_id"`
+	// PreviousSecretUntil is when the client secret before the last renewal ends or ended, nil if that was at once.
+	PreviousSecretUntil *models.Time `json:"previous_secret_until,omitempty"`
 	// ClientSecret is only shown by the call that generated it.
 	ClientSecret string `db:"-" json:"client_secret,omitempty"`
 }
@@ -47,13 +50,13 @@ func (r integrationRows) record() Record {
 	return Record{
 		ID: i.ID, OrganizationID: i.OrganizationID, Name: r.identity.Name, ClientID: i.ClientID, Scopes: i.Scopes,
 		Enabled: i.Enabled, DisabledByService: i.DisabledByService, Owners: slices.Clone([]string(i.Owners)), CreatedAt: r.identity.CreatedAt,
-		OrganizationDefinitionID: i.OrganizationDefinitionID, ClientSecret: r.newSecret,
+		OrganizationDefinitionID: i.OrganizationDefinitionID, PreviousSecretUntil: i.PreviousSecretUntil, ClientSecret: r.newSecret,
 	}
 }
 
 // Columns are the columns of a Record.
 const Columns = `i.id, i.organization_id, n.name, i.client_id, i.scopes, i.enabled, i.disabled_by_service, i.owners, n.created_at,
-		i.organization_definition_id`
+		i.organization_definition_id, i.previous_secret_until`
 
 // List returns the integrations of the organization that are not deleted, or of all
 // organizations if the id is "", oldest first. It does not check permissions: callers other than
@@ -120,10 +123,13 @@ func (s *Integrations) changeIntegration(
 	return record, nil
 }
 
-// RenewIntegrationSecret gives the integration a new client secret and returns
-// it. The old secret and every token issued for it end (api.md 5.4).
-// Errors: not_found, permission_denied, unavailable.
-func (s *Integrations) RenewIntegrationSecret(ctx context.Context, actor store.Actor, key store.Key, id string) (Record, error) {
+// RenewIntegrationSecret gives the integration a new client secret and returns it. Every token ends (api.md 5.4), and
+// the old secret after the overlap in whole hours, at most models.MaxClientSecretOverlap. Errors: not_found,
+// permission_denied, validation_failed (/overlap), unavailable.
+func (s *Integrations) RenewIntegrationSecret(ctx context.Context, actor store.Actor, key store.Key, id string, overlap time.Duration) (Record, error) {
+	if overlap < 0 || overlap > models.MaxClientSecretOverlap || overlap%time.Hour != 0 {
+		return Record{}, models.Invalid(models.FieldError{Pointer: "/overlap", Code: "value", Detail: "The old secret works for 1 to 72 more hours, or ends at once."})
+	}
 	return s.updateIntegration(ctx, actor, key, id, "integration.secret_renewed", func(t *store.Tx, r *integrationRows) (bool, error) {
 		err := r.integration.RequireOwner(actor, "renew its secret")
 		if err == nil {
@@ -135,8 +141,24 @@ func (s *Integrations) RenewIntegrationSecret(ctx context.Context, actor store.A
 		if r.newSecret, err = NewClientSecret(t.Store); err != nil {
 			return false, err
 		}
+		r.integration.PreviousSecretHash, r.integration.PreviousSecretUntil = nil, nil
+		if overlap > 0 {
+			r.integration.PreviousSecretHash, r.integration.PreviousSecretUntil = r.integration.SecretHash, new(models.TimeOf(t.At.Add(overlap)))
+		}
 		r.integration.SecretHash = access.HashSecret(r.newSecret)
-		return true, t.UpdateColumns(&r.integration.Integration, "secret_hash")
+		return true, t.UpdateColumns(&r.integration.Integration, "secret_hash", "previous_secret_hash", "previous_secret_until")
+	})
+}
+
+// EndPreviousSecret ends the client secret before the last renewal at once, and every token: it may have issued some.
+// Errors: not_found, permission_denied, unavailable.
+func (s *Integrations) EndPreviousSecret(ctx context.Context, actor store.Actor, key store.Key, id string) (Record, error) {
+	return s.updateIntegration(ctx, actor, key, id, "integration.old_secret_ended", func(t *store.Tx, r *integrationRows) (bool, error) {
+		if err := r.integration.RequireOwner(actor, "end its old secret"); err != nil || r.integration.PreviousSecretUntil == nil {
+			return false, err
+		}
+		r.integration.PreviousSecretHash, r.integration.PreviousSecretUntil = nil, nil
+		return true, t.UpdateColumns(&r.integration.Integration, "previous_secret_hash", "previous_secret_until")
 	})
 }
 

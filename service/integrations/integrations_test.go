@@ -54,7 +54,7 @@ func integrationChanges(t *testing.T, f *servicetest.Fixture) []integrationChang
 		{
 			name: "renewing the secret", action: "integration.secret_renewed", always: true,
 			do: func(a store.Actor, id string) (integrations.Record, error) {
-				return f.Integrations.RenewIntegrationSecret(ctx, a, store.NoKey, id)
+				return f.Integrations.RenewIntegrationSecret(ctx, a, store.NoKey, id, 0)
 			},
 			changed: func(*integrations.Record) {},
 		},

@@ -54,7 +54,7 @@ func TestOnlyOwnersGiveAnIntegrationMore(t *testing.T) {
 		want models.Code // of someone who does not own it
 	}{
 		{"renew its secret", func(ctx context.Context, a store.Actor) error {
-			_, err := f.Integrations.RenewIntegrationSecret(ctx, a, store.NoKey, mine.ID)
+			_, err := f.Integrations.RenewIntegrationSecret(ctx, a, store.NoKey, mine.ID, 0)
 			return err
 		}, models.CodePermissionDenied},
 		{"add a scope", func(ctx context.Context, a store.Actor) error {
