@@ -299,6 +299,22 @@ func TestEveryCodeIsDocumented(t *testing.T) {
 	}
 }
 
+// docs/api.md 7.1 lists the codes of fields, as the document does.
+func TestFieldCodesAreListed(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ = bytes.Cut(text, []byte("### 7.1"))
+	text, _, _ = bytes.Cut(text, []byte("### 7.2"))
+	for _, code := range at(document(t), "components", "schemas", "ProblemField", "properties", "code")[api.KnownValues].([]any) {
+		if !bytes.Contains(text, []byte("| `"+code.(string)+"` |")) {
+			t.Errorf("api.md 7.1 does not list %s", code)
+		}
+	}
+}
+
 func TestTheDocumentIsServed(t *testing.T) {
 	t.Parallel()
 	s := apitest.New(t)
