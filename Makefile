@@ -172,7 +172,7 @@ soak: bin/devstack ## Before a release: the service for an hour under a steady l
 
 .PHONY: lint
 lint: ## Run all of the following checks on both modules
-	@$(MAKE) --keep-going lint-words lint-product lint-dev lint-workflows lint-modules lint-generated lint-openapi lint-examples lint-deploy lint-module-path
+	@$(MAKE) --keep-going lint-words lint-product lint-dev lint-workflows lint-modules lint-generated lint-openapi lint-clients lint-examples lint-deploy lint-module-path
 
 # Skips other projects' files, recorded output, and the clients, which are generated
 # from the OpenAPI document.
@@ -205,6 +205,7 @@ lint-modules: ## ... that go.mod and go.sum are tidy, and the example module's c
 	cd dev && go mod tidy -diff
 	cd tools && go mod tidy -diff
 	cd tools/oasdiff && go mod tidy -diff
+	cd tools/clients && go mod tidy -diff
 	cd deploy/check && go mod tidy -diff
 	cd examples/erp-go && go mod tidy -diff && go vet .
 
@@ -259,6 +260,15 @@ lint-openapi: bin/oasdiff ## ... that the API is compatible with clients of the 
 		(cd tools/oasdiff && go run ./received) <api/openapi.json >"$$documents/now.json" && \
 		bin/oasdiff breaking --fail-on WARN "$$documents/released.json" "$$documents/now.json"; \
 	fi
+
+# In a copy, which takes the code that oapi-codegen and ogen generate with their defaults.
+.PHONY: lint-clients
+lint-clients: ## ... that clients of oapi-codegen and ogen compile, clear fields and read events
+	@copy="$$(mktemp -d)" && trap 'rm -rf "$$copy"' EXIT && mkdir "$$copy/oapi" && \
+	cp tools/clients/go.* tools/clients/testdata/*.go api/openapi.json "$$copy" && \
+	(cd tools && go tool oapi-codegen -package oapi -generate types,client -o "$$copy/oapi/client.go" ../api/openapi.json) && \
+	(cd tools/clients && go tool ogen -loglevel error -package ogen -target "$$copy/ogen" ../../api/openapi.json) && \
+	cd "$$copy" && go test .
 
 # It compiles the whole product under another path.
 .PHONY: lint-module-path
