@@ -172,7 +172,7 @@ soak: bin/devstack ## Before a release: the service for an hour under a steady l
 
 .PHONY: lint
 lint: ## Run all of the following checks on both modules
-	@$(MAKE) --keep-going lint-words lint-product lint-dev lint-workflows lint-modules lint-generated lint-openapi lint-examples lint-deploy lint-module-path
+	@$(MAKE) --keep-going lint-words lint-product lint-dev lint-workflows lint-modules lint-generated lint-openapi lint-document lint-clients lint-examples lint-deploy lint-module-path
 
 # Skips other projects' files, recorded output, and the clients, which are generated
 # from the OpenAPI document.
@@ -205,6 +205,7 @@ lint-modules: ## ... that go.mod and go.sum are tidy, and the example module's c
 	cd dev && go mod tidy -diff
 	cd tools && go mod tidy -diff
 	cd tools/oasdiff && go mod tidy -diff
+	cd tools/clients && go mod tidy -diff
 	cd deploy/check && go mod tidy -diff
 	cd examples/erp-go && go mod tidy -diff && go vet .
 
@@ -259,6 +260,27 @@ lint-openapi: bin/oasdiff ## ... that the API is compatible with clients of the 
 		(cd tools/oasdiff && go run ./received) <api/openapi.json >"$$documents/now.json" && \
 		bin/oasdiff breaking --fail-on WARN "$$documents/released.json" "$$documents/now.json"; \
 	fi
+
+# Of Redocly CLI and Spectral every warning counts. In a copy, as lint-examples.
+.PHONY: lint-document
+lint-document: export REDOCLY_TELEMETRY = off
+lint-document: export REDOCLY_SUPPRESS_UPDATE_NOTICE = true
+lint-document: ## ... the OpenAPI document with Redocly CLI and Spectral, if Node is installed
+	@if command -v npm >/dev/null && node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || a == 20 && b >= 19 ? 0 : 1)'; then \
+		copy="$$(mktemp -d)" && trap 'rm -rf "$$copy"' EXIT && \
+		cp tools/openapi/package*.json tools/openapi/.spectral.yaml api/openapi.json "$$copy" && cd "$$copy" && \
+		npm ci --silent --no-audit --no-fund && export PATH="$$copy/node_modules/.bin:$$PATH" && \
+		redocly lint --extends recommended-strict openapi.json && spectral lint --fail-severity warn openapi.json; \
+	else echo 'Node 20.19 or npm is not installed: Redocly CLI and Spectral do not check the OpenAPI document.'; fi
+
+# In a copy, which takes the code that oapi-codegen and ogen generate with their defaults.
+.PHONY: lint-clients
+lint-clients: ## ... that clients of oapi-codegen and ogen compile, clear fields and read events
+	@copy="$$(mktemp -d)" && trap 'rm -rf "$$copy"' EXIT && mkdir "$$copy/oapi" && \
+	cp tools/clients/go.* tools/clients/testdata/*.go api/openapi.json "$$copy" && \
+	(cd tools && go tool oapi-codegen -package oapi -generate types,client -o "$$copy/oapi/client.go" ../api/openapi.json) && \
+	(cd tools/clients && go tool ogen -loglevel error -package ogen -target "$$copy/ogen" ../../api/openapi.json) && \
+	cd "$$copy" && go test .
 
 # It compiles the whole product under another path.
 .PHONY: lint-module-path

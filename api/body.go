@@ -21,6 +21,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"millwright/models"
+	"millwright/service/records"
+	"millwright/service/store"
 )
 
 // maxNumber is the length of the longest number in a request body, in characters.
@@ -81,8 +83,9 @@ func (a *API) readBody(ctx huma.Context, next func(huma.Context)) {
 		}
 		defer leave()
 	}
-	if err = validateJSON(ctx.Context(), body, limits); err == nil {
-		err = a.checkSchema(ctx.Context(), ctx.Operation(), body)
+	invalid, err := validateJSON(ctx.Context(), body, limits)
+	if err == nil {
+		err = a.checkSchema(ctx.Context(), ctx.Operation(), body, invalid)
 	}
 	if err != nil {
 		a.respondProblem(c, err)
@@ -174,47 +177,45 @@ const checkEvery = 4096
 
 // validateJSON checks that a body is empty or one JSON value within the limits. It rejects
 // what encoding/json accepts or fails on later: duplicate names, invalid UTF-8, control
-// characters in strings, and data after the value. Errors: invalid_request, body_too_large,
-// unavailable if the call's time has passed, and validation_failed for the first string or
-// number that no field accepts.
-func validateJSON(ctx context.Context, body []byte, limits bodyLimits) error {
+// characters in strings, and data after the value. It returns the strings and numbers that no
+// field accepts. Errors: invalid_request, body_too_large, unavailable if the call's time has passed.
+func validateJSON(ctx context.Context, body []byte, limits bodyLimits) (invalid []models.FieldError, err error) {
 	if len(body) == 0 {
-		return nil
+		return nil, nil
 	}
-	var invalid error
 	decoder := jsontext.NewDecoder(bytes.NewBuffer(body)) // of a Buffer it makes no copy
 	for tokens, values := 1, 0; ; tokens++ {
 		if tokens%checkEvery == 0 {
 			if err := ended(ctx); err != nil {
-				return err
+				return nil, err
 			}
 			runtime.Gosched() // short calls go first
 		}
 		token, err := decoder.ReadToken()
 		if errors.Is(err, io.EOF) {
-			return models.Errorf(models.CodeInvalidRequest, "The body is not valid JSON: it ends too early.")
+			return nil, models.Errorf(models.CodeInvalidRequest, "The body is not valid JSON: it ends too early.")
 		}
 		if err != nil {
-			return jsonError(err)
+			return nil, jsonError(err)
 		}
 		in, n := decoder.StackIndex(decoder.StackDepth())
 		if isName := in == '{' && n%2 == 1; !isName && token.Kind() != '}' && token.Kind() != ']' {
 			values++
 		}
 		if err := limits.check(decoder, values); err != nil {
-			return err
+			return nil, err
 		}
-		if problem := checkScalar(token); problem != "" && invalid == nil {
-			invalid = models.Invalid(models.FieldError{Pointer: string(decoder.StackPointer()), Code: "value", Detail: problem})
+		if problem := checkScalar(token); problem != "" && len(invalid) <= models.MaxFieldErrors {
+			invalid = append(invalid, models.FieldError{Pointer: string(decoder.StackPointer()), Code: "value", Detail: problem})
 		}
 		if decoder.StackDepth() == 0 {
 			break
 		}
 	}
 	if _, err := decoder.ReadToken(); !errors.Is(err, io.EOF) {
-		return models.Errorf(models.CodeInvalidRequest, "The body continues after its JSON value.")
+		return nil, models.Errorf(models.CodeInvalidRequest, "The body continues after its JSON value.")
 	}
-	return invalid
+	return invalid, nil
 }
 
 // checkScalar returns the reason why no field accepts the string or number, "" if one
@@ -245,29 +246,49 @@ func jsonError(err error) error {
 // checkSchema validates a body against its operation's schema before huma decodes it, since
 // huma decodes even what it found invalid. It also rejects what huma accepts: null for an
 // optional field, which huma treats as absent, and times that are only almost RFC 3339. Times
-// with a lower-case t or z are RFC 3339, and huma gets them in upper case.
-// Errors: validation_failed, unavailable if the call's time has passed.
-func (a *API) checkSchema(ctx context.Context, op *huma.Operation, body []byte) error {
+// with a lower-case t or z are RFC 3339, and huma gets them in upper case. invalid is what
+// validateJSON found. Errors: validation_failed with all fields, unavailable if the call's time has passed.
+func (a *API) checkSchema(ctx context.Context, op *huma.Operation, body []byte, invalid []models.FieldError) error {
 	if len(body) == 0 {
 		return nil // huma rejects it if a body is required
 	}
 	var value any
 	if err := jsonv2.Unmarshal(body, &value); err != nil {
-		return models.Errorf(models.CodeInvalidRequest, "The body is not valid JSON.")
+		return models.Invalid(invalid...) // a number is too large
 	}
 	if err := ended(ctx); err != nil {
 		return err
 	}
 	schema := op.RequestBody.Content[jsonMedia].Schema
-	if fields := a.misfits(schema, value, ""); len(fields) > 0 {
-		return models.Invalid(fields...)
-	}
+	invalid = append(invalid, a.misfits(schema, value, "")...)
 	var result huma.ValidateResult
 	huma.Validate(a.huma.OpenAPI().Components.Schemas, schema, huma.NewPathBuffer([]byte("body"), 4), huma.ModeWriteToServer, value, &result)
-	if len(result.Errors) > 0 {
-		return validationError(result.Errors)
+	invalid = append(invalid, validationError(result.Errors).Fields...)
+	if len(invalid) == 0 {
+		return ended(ctx)
 	}
-	return ended(ctx)
+	seen := map[string]bool{}
+	return models.Invalid(slices.DeleteFunc(append(invalid, ruleBreakers(value)...), func(f models.FieldError) bool {
+		again := seen[f.Pointer]
+		seen[f.Pointer] = true
+		return again
+	})...)
+}
+
+// ruleBreakers returns the fields that fit a schema and that the service would reject, which is
+// not asked about a body that has other invalid fields.
+func ruleBreakers(value any) (fields []models.FieldError) {
+	body, _ := value.(map[string]any)
+	for _, name := range []string{"title", "subject", "external_id"} {
+		if text, isText := body[name].(string); isText {
+			fields = append(fields, store.CheckBlank("/"+name, text)...)
+		}
+	}
+	text, _ := body["target_date"].(string)
+	if at, err := models.ParseTime(text); err == nil {
+		fields = append(fields, records.CheckTargetDate(&at)...)
+	}
+	return fields
 }
 
 // misfits returns the fields of the value, found at the pointer, that huma accepts by mistake.

@@ -102,13 +102,14 @@ func FuzzBody(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if err := validateJSON(t.Context(), body, fuzzLimits); err != nil {
-			if code := models.CodeOf(err); code != models.CodeInvalidRequest && code != models.CodeValidationFailed && code != models.CodeBodyTooLarge || strings.Contains(err.Error(), "\x00") {
+		invalid, err := validateJSON(t.Context(), body, fuzzLimits)
+		if err != nil {
+			if code := models.CodeOf(err); code != models.CodeInvalidRequest && code != models.CodeBodyTooLarge || strings.Contains(err.Error(), "\x00") {
 				t.Errorf("rejected with %v", err)
 			}
 			return
 		}
-		if len(body) == 0 {
+		if len(body) == 0 || len(invalid) > 0 {
 			return
 		}
 		var value any
@@ -155,7 +156,7 @@ func FuzzIdempotencyKey(f *testing.F) {
 		f.Add(seed, []byte("{}"))
 	}
 	f.Fuzz(func(t *testing.T, header string, body []byte) {
-		if validateJSON(t.Context(), body, fuzzLimits) != nil {
+		if invalid, err := validateJSON(t.Context(), body, fuzzLimits); err != nil || len(invalid) > 0 {
 			body = nil
 		}
 		key, digest, err := (&call{body: body, idempotencyKeys: []string{header}}).idempotencyKey()
@@ -228,16 +229,16 @@ func TestReadingABodyEndsInTime(t *testing.T) {
 	cancel()
 	body := []byte("[" + strings.TrimSuffix(strings.Repeat("1,", checkEvery), ",") + "]")
 	limits := bodyLimits{items: len(body), values: len(body)}
-	if err := validateJSON(t.Context(), body, limits); err != nil {
+	if _, err := validateJSON(t.Context(), body, limits); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.checkSchema(t.Context(), op, body); models.CodeOf(err) != models.CodeValidationFailed {
+	if err := a.checkSchema(t.Context(), op, body, nil); models.CodeOf(err) != models.CodeValidationFailed {
 		t.Fatal(err)
 	}
-	if err := validateJSON(ctx, body, limits); models.CodeOf(err) != models.CodeUnavailable {
+	if _, err := validateJSON(ctx, body, limits); models.CodeOf(err) != models.CodeUnavailable {
 		t.Errorf("reading for a call that has ended gets %v", err)
 	}
-	if err := a.checkSchema(ctx, op, body); models.CodeOf(err) != models.CodeUnavailable {
+	if err := a.checkSchema(ctx, op, body, nil); models.CodeOf(err) != models.CodeUnavailable {
 		t.Errorf("validating for a call that has ended gets %v", err)
 	}
 }

@@ -44,7 +44,7 @@ func (a *API) inventoryOperations() []operation {
 type listNodesInput struct {
 	ListInput
 	ParentID   idParam `query:"parent_id" doc:"Only nodes directly below this node."`
-	ExternalID string  `query:"external_id" maxLength:"200" doc:"Only nodes with this external_id."`
+	ExternalID string  `query:"external_id" minLength:"1" maxLength:"200" doc:"Only nodes with this external_id."`
 }
 
 func (a *API) listNodes(kind models.NodeKind) func(context.Context, store.Actor, *listNodesInput) ([]byte, error) {

@@ -45,21 +45,24 @@ func TestIfMatch(t *testing.T) {
 		for _, test := range []struct {
 			name   string
 			header func(tag string) string
-			passes bool
+			detail string // "" if the tag passes
 		}{
-			{"the current tag", func(tag string) string { return tag }, true},
-			{"the current tag among others", func(tag string) string { return `"other" , ` + tag }, true},
-			{"any", func(string) string { return "*" }, true},
-			{"another tag", func(string) string { return `"other"` }, false},
-			{"the weak form of the current tag", func(tag string) string { return "W/" + tag }, false},
-			{"a tag with a star between commas", func(string) string { return `"a,*,b"` }, false},
+			{"the current tag", func(tag string) string { return tag }, ""},
+			{"the current tag among others", func(tag string) string { return `"other" , ` + tag }, ""},
+			{"any", func(string) string { return "*" }, ""},
+			{"another tag", func(string) string { return `"other"` }, "not one of this record"},
+			{"the weak form of the current tag", func(tag string) string { return "W/" + tag }, "weak ETag"},
+			{"a tag with a star between commas", func(string) string { return `"a,*,b"` }, "not one of this record"},
 		} {
 			t.Run(c.name+" with "+test.name, func(t *testing.T) {
 				id := h.changeable()
 				before := h.read(id)
 				response := h.change(c, id, "If-Match", test.header(before.Header.Get("ETag")))
-				if !test.passes {
+				if test.detail != "" {
 					response.Want(http.StatusPreconditionFailed, "precondition_failed")
+					if detail := response.Text("detail"); !strings.Contains(detail, test.detail) {
+						t.Errorf("the detail is %q", detail)
+					}
 					h.wantUnchanged(t, id, before)
 					return
 				}

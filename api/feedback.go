@@ -66,7 +66,7 @@ type listFeedbackInput struct {
 	ListInput
 	Status      []string `query:"status" enum:"open,resolved" doc:"Only feedback with these status codes, separated by commas."`
 	InventoryID idParam  `query:"inventory_id" doc:"Only feedback about this node and the nodes below it."`
-	ExternalID  string   `query:"external_id" maxLength:"200" doc:"Only the feedback with this external_id."`
+	ExternalID  string   `query:"external_id" minLength:"1" maxLength:"200" doc:"Only the feedback with this external_id."`
 }
 
 func (a *API) listFeedback(ctx context.Context, actor store.Actor, in *listFeedbackInput) ([]byte, error) {

@@ -128,9 +128,9 @@ func questionExamples() []models.QuestionRecord {
 	return []models.QuestionRecord{
 		{
 			ID: exampleQuestion, Label: "Filter state", Type: models.QuestionSingleChoice, Required: true,
-			Options: []models.OptionRecord{{ID: exampleOption, Label: "OK"}, {ID: exampleOption2, Label: "Dirty"}},
+			Options: []models.QuestionOptionRecord{{ID: exampleOption, Label: "OK"}, {ID: exampleOption2, Label: "Dirty"}},
 		},
-		{ID: exampleQuestion2, Label: "Pressure drop in pascals", Type: models.QuestionDecimal, Options: []models.OptionRecord{}},
+		{ID: exampleQuestion2, Label: "Pressure drop in pascals", Type: models.QuestionDecimal, Options: []models.QuestionOptionRecord{}},
 	}
 }
 

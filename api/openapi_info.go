@@ -23,7 +23,7 @@ const (
 // The names of the document's security schemes.
 const (
 	securityOAuth  = "oauth2"
-	securityClient = "client"
+	securityClient = "basic"
 )
 
 // scopeTexts describe the scopes (api.md 5.5).
@@ -41,6 +41,9 @@ var scopeTexts = map[models.Scope]string{
 // describe fills in the document's introduction, tags and security schemes.
 func (a *API) describe(document *huma.OpenAPI) {
 	document.Info.Description = strings.TrimSpace(string(embedded(docsFiles, "docs/introduction.md")))
+	// The modules have no license yet: who publishes them adds one (docs/releasing.md).
+	document.Info.License = &huma.License{Name: "All rights reserved", Identifier: "LicenseRef-All-Rights-Reserved"}
+	document.Info.Contact = &huma.Contact{Name: "The operator of this service"}
 	if a.options.Version != "" {
 		document.Info.Extensions = map[string]any{"x-server-version": a.options.Version}
 	}

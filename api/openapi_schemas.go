@@ -31,7 +31,7 @@ func refined(live *huma.OpenAPI) *huma.OpenAPI {
 		value := refine.field(name, "value")
 		value.AnyOf = []*huma.Schema{
 			{Type: huma.TypeString, MaxLength: new(models.MaxAnswerText), Description: "An option's id, or a string."},
-			{Type: huma.TypeNumber, ExclusiveMinimum: new(-1e30), ExclusiveMaximum: new(1e30), Description: "An integer of at most 18 digits, or a decimal number of at most 30 digits on each side of the point. " +
+			{Type: huma.TypeNumber, Description: "An integer of at most 18 digits, or a decimal number of at most 30 digits on each side of the point. " +
 				"A decimal number keeps its digits, and an exponent is expanded: 1e-05 is stored as 0.00001."},
 			{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}, UniqueItems: true, Description: "Options' ids."},
 			{Type: "null", Description: "No answer."},
@@ -45,6 +45,17 @@ func refined(live *huma.OpenAPI) *huma.OpenAPI {
 		refine.field(name, "external_id").Pattern = `\S`
 	}
 
+	for field, goType := range map[string]string{"description": "string", "external_id": "string", "target_date": "time.Time"} {
+		// Otherwise oapi-codegen makes pointers, which cannot be sent as null.
+		refine.field("WorkOrderPatch", field).Extensions = map[string]any{
+			"x-go-type": "nullable.Nullable[" + goType + "]", "x-go-type-import": map[string]any{"path": "github.com/oapi-codegen/nullable"},
+			"x-go-type-skip-optional-pointer": true,
+		}
+	}
+	for _, name := range []string{"NewWorkOrder", "Assignment"} {
+		// The service rejects duplicates, too, and names them.
+		refine.field(name, "assignees").UniqueItems, refine.field(name, "consultants").UniqueItems = true, true
+	}
 	for name, fields := range numberBounds {
 		for field, bounds := range fields {
 			schema := refine.field(name, field)

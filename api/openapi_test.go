@@ -299,6 +299,47 @@ func TestEveryCodeIsDocumented(t *testing.T) {
 	}
 }
 
+// docs/api.md 7.1 lists the codes of fields, as the document does.
+func TestFieldCodesAreListed(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ = bytes.Cut(text, []byte("### 7.1"))
+	text, _, _ = bytes.Cut(text, []byte("### 7.2"))
+	for _, code := range at(document(t), "components", "schemas", "ProblemField", "properties", "code")[api.KnownValues].([]any) {
+		if !bytes.Contains(text, []byte("| `"+code.(string)+"` |")) {
+			t.Errorf("api.md 7.1 does not list %s", code)
+		}
+	}
+}
+
+// Lists of strings are sets, and a query that would be empty is left out.
+func TestSetsAndQueriesAreDocumented(t *testing.T) {
+	t.Parallel()
+	root := document(t)
+	for name, schema := range at(root, "components", "schemas") {
+		for field, property := range at(schema.(object), "properties") {
+			if list := property.(object); at(list, "items")["type"] == "string" && list["uniqueItems"] != true {
+				t.Errorf("%s.%s is not a set", name, field)
+			}
+		}
+	}
+	eachOperation(root, func(name string, op object) {
+		parameters, _ := op["parameters"].([]any)
+		for _, p := range parameters {
+			schema := at(p.(object), "schema")
+			if p.(object)["in"] == "query" && schema["type"] == "string" && schema["pattern"] == nil && schema["format"] == nil && schema["minLength"] != 1.0 {
+				t.Errorf("%s: %v may be empty", name, p.(object)["name"])
+			}
+		}
+	})
+	if info := at(root, "info"); at(info, "license")["name"] == nil || at(info, "contact")["name"] == nil {
+		t.Errorf("the document has no license or contact: %v", info)
+	}
+}
+
 func TestTheDocumentIsServed(t *testing.T) {
 	t.Parallel()
 	s := apitest.New(t)
@@ -315,10 +356,10 @@ func TestTheDocumentIsServed(t *testing.T) {
 	}
 }
 
-// Clients learn from the document how large a number can be: every one has bounds.
-func TestEveryNumberHasBounds(t *testing.T) {
+// Clients learn from the document how large an integer can be: every one has bounds.
+func TestEveryIntegerHasBounds(t *testing.T) {
 	t.Parallel()
-	numbers := 0
+	integers := 0
 	var check func(node any, path string)
 	check = func(node any, path string) {
 		switch v := node.(type) {
@@ -327,12 +368,10 @@ func TestEveryNumberHasBounds(t *testing.T) {
 			if !isList {
 				kinds = []any{v["type"]}
 			}
-			if slices.Contains(kinds, any("integer")) || slices.Contains(kinds, any("number")) {
-				numbers++
-				for _, names := range [][2]string{{"minimum", "exclusiveMinimum"}, {"maximum", "exclusiveMaximum"}} {
-					if v[names[0]] == nil && v[names[1]] == nil {
-						t.Errorf("%s has no %s", path, names[0])
-					}
+			if slices.Contains(kinds, any("integer")) {
+				integers++
+				if v["minimum"] == nil || v["maximum"] == nil {
+					t.Errorf("%s has no minimum or maximum", path)
 				}
 			}
 			for name, child := range v {
@@ -347,7 +386,7 @@ func TestEveryNumberHasBounds(t *testing.T) {
 		}
 	}
 	check(document(t), "")
-	if numbers < 20 {
-		t.Errorf("%d numbers were found", numbers)
+	if integers < 20 {
+		t.Errorf("%d integers were found", integers)
 	}
 }

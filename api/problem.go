@@ -23,8 +23,8 @@ type Problem struct {
 	RequestID   string         `json:"request_id" doc:"The call's id, as in X-Request-Id." example:"req_01jd8q4v6cf5e8hbbfwj0zq3tk"`
 	Errors      []ProblemField `json:"errors,omitempty" nullable:"false" doc:"With validation_failed: each invalid field."`
 	Rule        models.Rule    `json:"rule,omitempty" doc:"With rule_violation: the rule that was broken." example:"status"`
-	QuestionIDs []string       `json:"question_ids,omitempty" nullable:"false" doc:"With rule_violation required_questions: the questions without an answer."`
-	IdentityIDs []string       `json:"identity_ids,omitempty" nullable:"false" doc:"With rule_violation: the identities that the rule is about, if it is about any."`
+	QuestionIDs []string       `json:"question_ids,omitempty" nullable:"false" uniqueItems:"true" doc:"With rule_violation required_questions: the questions without an answer."`
+	IdentityIDs []string       `json:"identity_ids,omitempty" nullable:"false" uniqueItems:"true" doc:"With rule_violation: the identities that the rule is about, if it is about any."`
 	Parameter   string         `json:"parameter,omitempty" doc:"With invalid_request: the name of the query parameter that is wrong, if one is." example:"limit"`
 	ExistingID  string         `json:"existing_id,omitempty" doc:"With external_id_taken: the id of the feedback that has the external_id, if the integration may read it." example:"iss_01jd8q4v6cf5e8hbbfwj0zq3tk"`
 

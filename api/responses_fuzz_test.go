@@ -61,9 +61,9 @@ func FuzzResponses(f *testing.F) {
 func (a *API) problemOf(t *testing.T, op *huma.Operation, body []byte, limits bodyLimits) *Problem {
 	t.Helper()
 	ctx := withCall(t.Context(), &call{api: a})
-	err := validateJSON(ctx, body, limits)
+	invalid, err := validateJSON(ctx, body, limits)
 	if err == nil {
-		err = a.checkSchema(ctx, op, body)
+		err = a.checkSchema(ctx, op, body, invalid)
 	}
 	if err == nil {
 		return nil
@@ -93,9 +93,9 @@ func BenchmarkBodies(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				err := validateJSON(b.Context(), []byte(body), limits)
+				invalid, err := validateJSON(b.Context(), []byte(body), limits)
 				if err == nil {
-					err = a.checkSchema(b.Context(), op, []byte(body))
+					err = a.checkSchema(b.Context(), op, []byte(body), invalid)
 				}
 				if err == nil {
 					err = unmarshal([]byte(body), &givenAnswers{})

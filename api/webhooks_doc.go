@@ -44,7 +44,7 @@ type eventWorkOrder struct {
 
 // eventWorkOrderUpdate is the data of work_order.updated.
 type eventWorkOrderUpdate struct {
-	Fields    []string               `json:"fields" nullable:"false" minItems:"1" enum:"title,description,priority,target_date" doc:"The fields that changed."`
+	Fields    []string               `json:"fields" nullable:"false" uniqueItems:"true" minItems:"1" enum:"title,description,priority,target_date" doc:"The fields that changed."`
 	WorkOrder models.WorkOrderRecord `json:"work_order" doc:"The work order as GET /work-orders/{id} returns it at delivery time."`
 	Actor     eventActor             `json:"actor" doc:"Who made the change."`
 }
@@ -67,8 +67,8 @@ type eventAssignees struct {
 
 // eventRoles lists identities by role.
 type eventRoles struct {
-	Assignees   []string `json:"assignees" nullable:"false" doc:"Identity ids of workers."`
-	Consultants []string `json:"consultants" nullable:"false" doc:"Identity ids of consultants."`
+	Assignees   []string `json:"assignees" nullable:"false" uniqueItems:"true" doc:"Identity ids of workers."`
+	Consultants []string `json:"consultants" nullable:"false" uniqueItems:"true" doc:"Identity ids of consultants."`
 }
 
 // eventIssue is the data of issue.created.
@@ -88,11 +88,32 @@ type eventPing struct {
 	Message string `json:"message" doc:"A sentence for people." example:"This is a test from Millwright."`
 }
 
-// documentWebhooks documents every event type with its payload, its headers and an example.
+// documentWebhooks documents every event type with its payload, its headers and an example. Generators
+// drop schemas that no path uses: a callback of GET /me, which describes the receiving integration, has them all.
 func (a *API) documentWebhooks() {
-	a.huma.OpenAPI().Webhooks = map[string]*huma.PathItem{}
+	document := a.huma.OpenAPI()
+	document.Webhooks = map[string]*huma.PathItem{}
+	all := &huma.Schema{Description: "An event of any type.", Discriminator: &huma.Discriminator{PropertyName: "type", Mapping: map[string]string{}}}
 	for _, e := range documentedEvents() {
 		a.addEvent(e)
+		ref := schemaPrefix + eventSchemaName(e.kind)
+		all.OneOf = append(all.OneOf, &huma.Schema{Ref: ref})
+		all.Discriminator.Mapping[string(e.kind)] = ref
+	}
+	document.Components.Schemas.Map()["Event"] = all
+	document.Paths["/me"].Get.Callbacks = map[string]map[string]*huma.PathItem{"event": {"https://receiver.example.com/webhooks": {Post: &huma.Operation{
+		OperationID: "on-event", Tags: []string{tagWebhooks}, Summary: "Any event", Description: "Sent to the integration's webhook addresses; see Webhooks.",
+		Security:    []map[string][]string{},
+		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{jsonMedia: {Schema: &huma.Schema{Ref: schemaPrefix + "Event"}}}},
+		Responses:   deliveryResponses(),
+	}}}}
+}
+
+// deliveryResponses are what receivers respond with.
+func deliveryResponses() map[string]*huma.Response {
+	return map[string]*huma.Response{
+		"2XX": {Description: "The receiver accepted it."},
+		"4XX": {Description: "The delivery failed and will be retried on schedule, as after any other response."},
 	}
 }
 
@@ -158,10 +179,7 @@ func (a *API) addEvent(e documentedEvent) {
 				Examples: examplesOf(map[string]any{"event": e.example}),
 			},
 		}},
-		Responses: map[string]*huma.Response{
-			"2XX":     {Description: "The receiver accepted it."},
-			"default": {Description: "The delivery failed and will be retried on schedule."},
-		},
+		Responses: deliveryResponses(),
 	}}
 }
 

@@ -52,7 +52,7 @@ type listWorkOrdersInput struct {
 	Status       []string  `query:"status" enum:"open,in_progress,sent_to_inspection,back_from_inspection,complete,cancelled,on_hold" doc:"Only work orders with these status codes, separated by commas."`
 	InventoryID  idParam   `query:"inventory_id" doc:"Only work orders of this node and the nodes below it."`
 	AssigneeID   idParam   `query:"assignee_id" doc:"Only work orders with this identity as worker or consultant."`
-	ExternalID   string    `query:"external_id" maxLength:"200" doc:"Only work orders with this external_id."`
+	ExternalID   string    `query:"external_id" minLength:"1" maxLength:"200" doc:"Only work orders with this external_id."`
 	CreatedSince time.Time `query:"created_since" doc:"Only work orders created at or after this time."`
 }
 

@@ -240,7 +240,7 @@ type Answered struct {
 	Label string `json:"label"`
 
 	// Options The choices; empty if the question is not a choice.
-	Options []Option `json:"options"`
+	Options []QuestionOption `json:"options"`
 
 	// Required Whether it must be answered to complete.
 	Required bool `json:"required"`
@@ -878,19 +878,6 @@ type NodeReference struct {
 // Examples: equipment
 type NodeReferenceKind string
 
-// Option defines model for Option.
-type Option struct {
-	// ID Identifier.
-	//
-	// Examples: opt_01jd8q4v6cf5e8hbbfwj0zq3tc
-	ID string `json:"id"`
-
-	// Label The choice.
-	//
-	// Examples: OK
-	Label string `json:"label"`
-}
-
 // PathNode defines model for PathNode.
 type PathNode struct {
 	// ID Identifier.
@@ -1084,7 +1071,7 @@ type Question struct {
 	Label string `json:"label"`
 
 	// Options The choices; empty if the question is not a choice.
-	Options []Option `json:"options"`
+	Options []QuestionOption `json:"options"`
 
 	// Required Whether it must be answered to complete.
 	Required bool `json:"required"`
@@ -1099,6 +1086,19 @@ type Question struct {
 //
 // Examples: single_choice
 type QuestionType string
+
+// QuestionOption defines model for QuestionOption.
+type QuestionOption struct {
+	// ID Identifier.
+	//
+	// Examples: opt_01jd8q4v6cf5e8hbbfwj0zq3tc
+	ID string `json:"id"`
+
+	// Label The choice.
+	//
+	// Examples: OK
+	Label string `json:"label"`
+}
 
 // ResolvedActor defines model for ResolvedActor.
 type ResolvedActor struct {

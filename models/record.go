@@ -52,8 +52,8 @@ type WorkOrderRecord struct {
 	Priority       Priority        `json:"priority" enum:"none,low,medium,high" doc:"Priority." example:"medium"`
 	TargetDate     *Time           `json:"target_date" format:"date-time" doc:"When it should be done, or null." example:"2026-12-01T12:00:00.000Z"`
 	FormID         *string         `json:"form_id" doc:"The form to answer, or null." example:"frm_01jd8q4v6cf5e8hbbfwj0zq3tc"`
-	Assignees      []string        `json:"assignees" nullable:"false" doc:"Identity ids of the workers."`
-	Consultants    []string        `json:"consultants" nullable:"false" doc:"Identity ids of the consultants; may be empty."`
+	Assignees      []string        `json:"assignees" nullable:"false" uniqueItems:"true" doc:"Identity ids of the workers."`
+	Consultants    []string        `json:"consultants" nullable:"false" uniqueItems:"true" doc:"Identity ids of the consultants; may be empty."`
 	ExternalID     *string         `json:"external_id" doc:"The caller's own reference, or null." example:"ERP-7781"`
 	Status         Status          `json:"status" doc:"Current status."`
 	CancelReason   *string         `json:"cancel_reason" doc:"Why it was cancelled, or null." example:"Duplicate"`
@@ -87,7 +87,7 @@ type NodeRecord struct {
 	ID          string   `json:"id" doc:"Identifier." example:"eqp_01jd8q4v6cf5e8hbbfwj0zq3tb"`
 	Kind        NodeKind `json:"kind" enum:"location,system,equipment,sub_equipment" doc:"Level of the inventory." example:"equipment"`
 	ParentID    *string  `json:"parent_id" doc:"The node above, or null at the top." example:"sys_01jd8q4v6cf5e8hbbfwj0zq3tb"`
-	Ancestors   []string `json:"ancestors" nullable:"false" doc:"Every node above, from the root down."`
+	Ancestors   []string `json:"ancestors" nullable:"false" uniqueItems:"true" doc:"Every node above, from the root down."`
 	Name        string   `json:"name" doc:"Name." example:"AHU 1"`
 	Description *string  `json:"description" doc:"Description, or null." example:"Supply air of the north wing"`
 	ExternalID  *string  `json:"external_id" doc:"Code of the asset in another system, or null." example:"AHU-1"`
@@ -108,15 +108,15 @@ type FormRecord struct {
 
 // QuestionRecord is a question of a form.
 type QuestionRecord struct {
-	ID       string         `json:"id" doc:"Identifier." example:"qst_01jd8q4v6cf5e8hbbfwj0zq3tc"`
-	Label    string         `json:"label" doc:"The question." example:"Filter state"`
-	Type     QuestionType   `json:"type" enum:"single_choice,multiple_choice,integer,decimal,text" doc:"What values answer it." example:"single_choice"`
-	Required bool           `json:"required" doc:"Whether it must be answered to complete."`
-	Options  []OptionRecord `json:"options" nullable:"false" doc:"The choices; empty if the question is not a choice."`
+	ID       string                 `json:"id" doc:"Identifier." example:"qst_01jd8q4v6cf5e8hbbfwj0zq3tc"`
+	Label    string                 `json:"label" doc:"The question." example:"Filter state"`
+	Type     QuestionType           `json:"type" enum:"single_choice,multiple_choice,integer,decimal,text" doc:"What values answer it." example:"single_choice"`
+	Required bool                   `json:"required" doc:"Whether it must be answered to complete."`
+	Options  []QuestionOptionRecord `json:"options" nullable:"false" doc:"The choices; empty if the question is not a choice."`
 }
 
-// OptionRecord is a choice of a question.
-type OptionRecord struct {
+// QuestionOptionRecord is a choice of a question.
+type QuestionOptionRecord struct {
 	ID    string `json:"id" doc:"Identifier." example:"opt_01jd8q4v6cf5e8hbbfwj0zq3tc"`
 	Label string `json:"label" doc:"The choice." example:"OK"`
 }
@@ -149,7 +149,7 @@ type PersonRecord struct {
 	Email     string   `json:"email" doc:"E-mail address." example:"ann@example.com"`
 	Phone     *string  `json:"phone" doc:"Phone number, or null." example:"+12025550101"`
 	Active    bool     `json:"active" doc:"False for a person who was deactivated: who cannot act, be assigned or be notified."`
-	Teams     []string `json:"teams" nullable:"false" doc:"Identity ids of the person's teams."`
+	Teams     []string `json:"teams" nullable:"false" uniqueItems:"true" doc:"Identity ids of the person's teams."`
 	CreatedAt Time     `json:"created_at" format:"date-time" doc:"When the person was added." example:"2026-03-02T12:15:30.000Z"`
 	ChangedAt Time     `json:"changed_at" format:"date-time" doc:"When the person's record last changed." example:"2026-03-02T12:15:30.000Z"`
 }
@@ -159,7 +159,7 @@ type TeamRecord struct {
 	ID        string   `json:"id" doc:"Identity id." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3tk"`
 	Name      string   `json:"name" doc:"Name." example:"Electricians"`
 	Active    bool     `json:"active" doc:"False for a team without an active member, which cannot be assigned."`
-	Members   []string `json:"members" nullable:"false" doc:"Identity ids of the members."`
+	Members   []string `json:"members" nullable:"false" uniqueItems:"true" doc:"Identity ids of the members."`
 	CreatedAt Time     `json:"created_at" format:"date-time" doc:"When the team was created." example:"2026-03-02T12:15:30.000Z"`
 	ChangedAt Time     `json:"changed_at" format:"date-time" doc:"When the team last changed." example:"2026-03-02T12:15:30.000Z"`
 }

@@ -7,7 +7,7 @@ type Me struct {
 	Integration  MeNamed       `json:"integration" doc:"The integration."`
 	IdentityID   string        `json:"identity_id" doc:"The integration's identity id, as data.actor of events names it." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3tk"`
 	Organization MeOrg         `json:"organization" doc:"The organization the integration belongs to."`
-	Scopes       models.Scopes `json:"scopes" nullable:"false" doc:"The token's scopes."`
+	Scopes       models.Scopes `json:"scopes" nullable:"false" uniqueItems:"true" doc:"The token's scopes."`
 	RateLimit    MeRate        `json:"rate_limit" doc:"How many calls the plan allows."`
 	Plan         string        `json:"plan" doc:"Name of the organization's plan." example:"pro"`
 }

@@ -53,15 +53,15 @@ forms:
 		t.Fatal(err)
 	}
 	id := func(key string) string { return result.IDs[key] }
-	option := func(key, label string) models.OptionRecord { return models.OptionRecord{ID: id(key), Label: label} }
+	option := func(key, label string) models.QuestionOptionRecord { return models.QuestionOptionRecord{ID: id(key), Label: label} }
 	want := map[string][]models.QuestionRecord{"blank": {}, "inspection": {
-		{ID: id("q_parts"), Label: "Parts used", Type: "multiple_choice", Options: []models.OptionRecord{
+		{ID: id("q_parts"), Label: "Parts used", Type: "multiple_choice", Options: []models.QuestionOptionRecord{
 			option("o_filter", "Filter"), option("o_belt", `Belt "B" & <more>`), option("o_fan", "Fan")}},
-		{ID: id("q_state"), Label: "Filter state", Type: "single_choice", Required: true, Options: []models.OptionRecord{
+		{ID: id("q_state"), Label: "Filter state", Type: "single_choice", Required: true, Options: []models.QuestionOptionRecord{
 			option("o_ok", "OK"), option("o_dirty", "Dirty")}},
-		{ID: id("q_pressure"), Label: "Drop, in Pa\n½", Type: "decimal", Required: true, Options: []models.OptionRecord{}},
-		{ID: id("q_note"), Label: "Note", Type: "text", Options: []models.OptionRecord{}},
-		{ID: id("q_color"), Label: "Color", Type: "text", Options: []models.OptionRecord{}},
+		{ID: id("q_pressure"), Label: "Drop, in Pa\n½", Type: "decimal", Required: true, Options: []models.QuestionOptionRecord{}},
+		{ID: id("q_note"), Label: "Note", Type: "text", Options: []models.QuestionOptionRecord{}},
+		{ID: id("q_color"), Label: "Color", Type: "text", Options: []models.QuestionOptionRecord{}},
 	}}
 	for key, questions := range want {
 		body, err := f.Inventory.Form(t.Context(), f.Actor("erp"), id(key))

@@ -238,7 +238,7 @@ func (c workOrderCreation) checkNames(in NewWorkOrder) error {
 // checkFields returns what is wrong with the fields that name nothing else.
 func (in NewWorkOrder) checkFields() []models.FieldError {
 	return slices.Concat(checkTitle("/title", in.Title), store.CheckDescribed(in.Description, in.ExternalID),
-		checkPriority(in.Priority), checkTargetDate(in.TargetDate))
+		checkPriority(in.Priority), CheckTargetDate(in.TargetDate))
 }
 
 // row is the new work order without its times.

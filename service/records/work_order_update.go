@@ -30,7 +30,7 @@ type Sent[T any] struct {
 // rule_violation (status) and changeWorkOrder's.
 func (s *Records) UpdateWorkOrder(ctx context.Context, actor store.Actor, key store.Key, id string, patch WorkOrderPatch) (store.WriteResult, error) {
 	return s.changeWorkOrder(ctx, actor, key, id, models.OperationUpdate, nil, func(_ context.Context, c *workOrderChange) error {
-		fields := append(checkTargetDate(patch.TargetDate.Value), store.CheckDescribed(patch.Description.Value, patch.ExternalID.Value)...)
+		fields := append(CheckTargetDate(patch.TargetDate.Value), store.CheckDescribed(patch.Description.Value, patch.ExternalID.Value)...)
 		if patch.Title.Set {
 			fields = append(fields, checkTitle("/title", patch.Title.Value)...)
 		}

@@ -72,9 +72,9 @@ func checkPriority(priority models.Priority) []models.FieldError {
 	return []models.FieldError{{Pointer: "/priority", Code: "value", Detail: "The priority must be one of none, low, medium and high."}}
 }
 
-// checkTargetDate rejects a time that no calendar has, the year 0, or that RFC 3339
+// CheckTargetDate rejects a time that no calendar has, the year 0, or that RFC 3339
 // cannot express in UTC.
-func checkTargetDate(at *models.Time) []models.FieldError {
+func CheckTargetDate(at *models.Time) []models.FieldError {
 	if at == nil || at.Year() >= 1 && at.Year() <= 9999 {
 		return nil
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -65,7 +66,10 @@ func (t *Tx) Matches(ctx context.Context, key Key, record any, organizationID, r
 		return err
 	}
 	if !key.isForm() {
-		return models.Errorf(models.CodePreconditionFailed, "The record has changed since the ETag of If-Match was read.")
+		if strings.Contains(key.ifMatch, `W/"`) {
+			return models.Errorf(models.CodePreconditionFailed, "A weak ETag (W/) in If-Match never matches. Send the ETag as the API sent it.")
+		}
+		return models.Errorf(models.CodePreconditionFailed, "The record has changed since the ETag in If-Match was read, or the ETag is not one of this record.")
 	}
 	var changes []FormStaleError
 	if err := t.Read(ctx, func(pipeline *pgx.Batch) {

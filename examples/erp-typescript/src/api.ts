@@ -820,7 +820,7 @@ export interface components {
              */
             label: string;
             /** @description The choices; empty if the question is not a choice. */
-            options: components["schemas"]["Option"][];
+            options: components["schemas"]["QuestionOption"][];
             /** @description Whether it must be answered to complete. */
             required: boolean;
             /**
@@ -877,6 +877,8 @@ export interface components {
              */
             reason?: string | null;
         };
+        /** @description An event of any type. */
+        Event: components["schemas"]["WorkOrderCreatedEvent"] | components["schemas"]["WorkOrderUpdatedEvent"] | components["schemas"]["WorkOrderStatusChangedEvent"] | components["schemas"]["WorkOrderCompletedEvent"] | components["schemas"]["WorkOrderSentToInspectionEvent"] | components["schemas"]["WorkOrderCancelledEvent"] | components["schemas"]["WorkOrderAssigneesChangedEvent"] | components["schemas"]["IssueCreatedEvent"] | components["schemas"]["IssueResolvedEvent"] | components["schemas"]["PingEvent"];
         EventActor: {
             /**
              * @description Identity id of who made the change.
@@ -1119,7 +1121,7 @@ export interface components {
             /** @description True if someone sent the event to test the address: its record is made up, and nothing happened. Events that happened do not have it. */
             test?: boolean;
             /**
-             * @description Event type, as in Service-Event-Type.
+             * @description Event type, as in Service-Event-Type. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             type: "issue.created";
@@ -1146,7 +1148,7 @@ export interface components {
             /** @description True if someone sent the event to test the address: its record is made up, and nothing happened. Events that happened do not have it. */
             test?: boolean;
             /**
-             * @description Event type, as in Service-Event-Type.
+             * @description Event type, as in Service-Event-Type. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             type: "issue.resolved";
@@ -1395,18 +1397,6 @@ export interface components {
             /** @description The nodes above it, from the root down; empty at the top. */
             path: components["schemas"]["PathNode"][];
         };
-        Option: {
-            /**
-             * @description Identifier.
-             * @example opt_01jd8q4v6cf5e8hbbfwj0zq3tc
-             */
-            id: string;
-            /**
-             * @description The choice.
-             * @example OK
-             */
-            label: string;
-        };
         PathNode: {
             /**
              * @description Identifier.
@@ -1495,7 +1485,7 @@ export interface components {
             /** @description True if someone sent the event to test the address: its record is made up, and nothing happened. Events that happened do not have it. */
             test?: boolean;
             /**
-             * @description Event type, as in Service-Event-Type.
+             * @description Event type, as in Service-Event-Type. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             type: "ping";
@@ -1584,7 +1574,7 @@ export interface components {
              */
             label: string;
             /** @description The choices; empty if the question is not a choice. */
-            options: components["schemas"]["Option"][];
+            options: components["schemas"]["QuestionOption"][];
             /** @description Whether it must be answered to complete. */
             required: boolean;
             /**
@@ -1593,6 +1583,18 @@ export interface components {
              * @enum {string}
              */
             type: "single_choice" | "multiple_choice" | "integer" | "decimal" | "text";
+        };
+        QuestionOption: {
+            /**
+             * @description Identifier.
+             * @example opt_01jd8q4v6cf5e8hbbfwj0zq3tc
+             */
+            id: string;
+            /**
+             * @description The choice.
+             * @example OK
+             */
+            label: string;
         };
         ResolvedActor: {
             /**
@@ -1873,7 +1875,7 @@ export interface components {
             /** @description True if someone sent the event to test the address: its record is made up, and nothing happened. Events that happened do not have it. */
             test?: boolean;
             /**
-             * @description Event type, as in Service-Event-Type.
+             * @description Event type, as in Service-Event-Type. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             type: "work_order.assignees_changed";
@@ -1900,7 +1902,7 @@ export interface components {
             /** @description True if someone sent the event to test the address: its record is made up, and nothing happened. Events that happened do not have it. */
             test?: boolean;
             /**
-             * @description Event type, as in Service-Event-Type.
+             * @description Event type, as in Service-Event-Type. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             type: "work_order.cancelled";
@@ -1927,7 +1929,7 @@ export interface components {
             /** @description True if someone sent the event to test the address: its record is made up, and nothing happened. Events that happened do not have it. */
             test?: boolean;
             /**
-             * @description Event type, as in Service-Event-Type.
+             * @description Event type, as in Service-Event-Type. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             type: "work_order.completed";
@@ -1954,7 +1956,7 @@ export interface components {
             /** @description True if someone sent the event to test the address: its record is made up, and nothing happened. Events that happened do not have it. */
             test?: boolean;
             /**
-             * @description Event type, as in Service-Event-Type.
+             * @description Event type, as in Service-Event-Type. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             type: "work_order.created";
@@ -2020,7 +2022,7 @@ export interface components {
             /** @description True if someone sent the event to test the address: its record is made up, and nothing happened. Events that happened do not have it. */
             test?: boolean;
             /**
-             * @description Event type, as in Service-Event-Type.
+             * @description Event type, as in Service-Event-Type. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             type: "work_order.sent_to_inspection";
@@ -2060,7 +2062,7 @@ export interface components {
             /** @description True if someone sent the event to test the address: its record is made up, and nothing happened. Events that happened do not have it. */
             test?: boolean;
             /**
-             * @description Event type, as in Service-Event-Type.
+             * @description Event type, as in Service-Event-Type. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             type: "work_order.status_changed";
@@ -2087,7 +2089,7 @@ export interface components {
             /** @description True if someone sent the event to test the address: its record is made up, and nothing happened. Events that happened do not have it. */
             test?: boolean;
             /**
-             * @description Event type, as in Service-Event-Type.
+             * @description Event type, as in Service-Event-Type. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             type: "work_order.updated";
@@ -6957,8 +6959,8 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The delivery failed and will be retried on schedule. */
-            default: {
+            /** @description The delivery failed and will be retried on schedule, as after any other response. */
+            "4XX": {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7017,8 +7019,8 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The delivery failed and will be retried on schedule. */
-            default: {
+            /** @description The delivery failed and will be retried on schedule, as after any other response. */
+            "4XX": {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7077,8 +7079,8 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The delivery failed and will be retried on schedule. */
-            default: {
+            /** @description The delivery failed and will be retried on schedule, as after any other response. */
+            "4XX": {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7137,8 +7139,8 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The delivery failed and will be retried on schedule. */
-            default: {
+            /** @description The delivery failed and will be retried on schedule, as after any other response. */
+            "4XX": {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7197,8 +7199,8 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The delivery failed and will be retried on schedule. */
-            default: {
+            /** @description The delivery failed and will be retried on schedule, as after any other response. */
+            "4XX": {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7257,8 +7259,8 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The delivery failed and will be retried on schedule. */
-            default: {
+            /** @description The delivery failed and will be retried on schedule, as after any other response. */
+            "4XX": {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7317,8 +7319,8 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The delivery failed and will be retried on schedule. */
-            default: {
+            /** @description The delivery failed and will be retried on schedule, as after any other response. */
+            "4XX": {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7377,8 +7379,8 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The delivery failed and will be retried on schedule. */
-            default: {
+            /** @description The delivery failed and will be retried on schedule, as after any other response. */
+            "4XX": {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7437,8 +7439,8 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The delivery failed and will be retried on schedule. */
-            default: {
+            /** @description The delivery failed and will be retried on schedule, as after any other response. */
+            "4XX": {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7497,8 +7499,8 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The delivery failed and will be retried on schedule. */
-            default: {
+            /** @description The delivery failed and will be retried on schedule, as after any other response. */
+            "4XX": {
                 headers: {
                     [name: string]: unknown;
                 };
