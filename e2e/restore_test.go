@@ -2,14 +2,18 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.temporal.io/api/enums/v1"
@@ -166,7 +170,8 @@ func (h *harness) anotherCluster() string {
 // script runs one of the scripts of deploy/ for the database to its end.
 func (h *harness) script(name, database, file string) {
 	h.t.Helper()
-	if output, err := scriptCommand(h.t, name, database, os.Getenv("POSTGRES_BIN"), file).CombinedOutput(); err != nil {
+	output, err := scriptCommand(h.t, name, database, os.Getenv("POSTGRES_BIN"), file).CombinedOutput()
+	if err != nil || strings.Contains(string(output), "WARNING") {
 		h.t.Fatalf("deploy/%s: %v\n%s", name, err, output)
 	}
 }
@@ -218,6 +223,21 @@ func TestScriptsOfBackups(t *testing.T) {
 	}
 	if output, err := scriptCommand(t, "backup", database, programs, dump).CombinedOutput(); err == nil || !strings.Contains(string(output), "exists already") {
 		t.Errorf("a backup over a file: %v\n%s", err, output)
+	}
+	// Ten old dumps and that one: of the old ones seven stay with it.
+	for i := range 10 {
+		old := filepath.Join(dir, fmt.Sprintf("%d day s.dump", i))
+		if err := errors.Join(os.WriteFile(old, nil, 0o600), os.Chtimes(old, time.Time{}, time.Now().AddDate(0, 0, -15-i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pruning := scriptCommand(t, "backup", database, programs, filepath.Join(dir, "new.dump"))
+	pruning.Env = append(pruning.Env, "KEEP_DAYS=14")
+	if output, err := pruning.CombinedOutput(); err != nil {
+		t.Fatalf("backup: %v\n%s", err, output)
+	}
+	if kept, err := filepath.Glob(filepath.Join(dir, "*.dump")); err != nil || len(kept) != 8 || !slices.Contains(kept, filepath.Join(dir, "6 day s.dump")) {
+		t.Errorf("the dumps are %v (%v)", kept, err)
 	}
 	if err := os.WriteFile(filepath.Join(programs, "psql"), []byte("#!/bin/sh\necho 3\n"), 0o700); err != nil {
 		t.Fatal(err)

@@ -36,6 +36,11 @@ func newTemporalClient(s settings, log *slog.Logger, o *observability, dial ...g
 			GrpcCompression: &client.GrpcCompressionNone{},
 		},
 	}
+	if o == nil {
+		// A command makes one connection, for which gRPC's look-ups of services and their settings take seconds where the
+		// name server does not respond to them.
+		options.HostPort = "passthrough:///" + options.HostPort
+	}
 	if err := o.observeTemporal(&options); err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"log/slog"
 	"math/big"
 	"net"
@@ -325,5 +326,36 @@ func TestTheVersionOfAWorkerHasTwoSettings(t *testing.T) {
 		if (err != nil) != test.fails || err == nil && version != (worker.Version{Deployment: test.name, BuildID: test.build}) {
 			t.Errorf("%q and %q are %+v, %v", test.name, test.build, version, err)
 		}
+	}
+}
+
+// A command asks no name server how to reach Temporal, besides for its address.
+func TestCommandsReachTemporalWithOneLookUp(t *testing.T) {
+	t.Parallel()
+	dialed := make(chan string, 10)
+	dial := grpc.WithContextDialer(func(_ context.Context, address string) (net.Conn, error) {
+		select {
+		case dialed <- address:
+		default:
+		}
+		return nil, errors.New("no connection")
+	})
+	temporal, err := newTemporalClient(settings{TemporalAddress: "temporal.invalid:7233", Namespace: "test"}, slog.New(slog.DiscardHandler), nil, dial)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer temporal.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if _, err := temporal.CheckHealth(ctx, nil); err == nil {
+		t.Error("Temporal is healthy")
+	}
+	select {
+	case address := <-dialed:
+		if address != "temporal.invalid:7233" {
+			t.Errorf("dialed %s", address)
+		}
+	default:
+		t.Error("the name was looked up before it was dialed")
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/compose-spec/compose-go/v2/types"
+	"go.temporal.io/server/common/dynamicconfig"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -335,6 +336,9 @@ func TestTheImagesKnowTheSettings(t *testing.T) {
 				t.Errorf("%s does not know %s", service, name)
 			}
 		}
+	}
+	if file := dynamicconfig.LoadYamlFile([]byte(read("../../deploy/temporal/dynamic.yaml"))); len(file.Map) == 0 || len(file.Warnings)+len(file.Errors) > 0 {
+		t.Errorf("the dynamic configuration: %v %v", file.Warnings, file.Errors)
 	}
 	// The image and the server that the development stack embeds have the same schema.
 	if image := i.project.Services["temporal"].Image; !strings.HasPrefix(filepath.Base(server), "server@v"+minor(image)+".") {

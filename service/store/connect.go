@@ -222,6 +222,9 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 		return errDevelopmentSchema
 	}
 	pending, err := provider.HasPending(ctx)
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == insufficientPrivilege { // before the first migration
+		pending, err = true, nil
+	}
 	if err != nil {
 		return fmt.Errorf("read the schema's version: %w", s.Translate(err))
 	}
@@ -237,6 +240,9 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 	}
 	return s.requirePartitions(ctx)
 }
+
+// insufficientPrivilege is the SQLSTATE of what the role may not do: migrations grant it everything that it needs.
+const insufficientPrivilege = "42501"
 
 // errDevelopmentSchema rejects a database whose migrations had the numbers of today's.
 var errDevelopmentSchema = errors.New("the database's schema is from before version 1.0.0, which cannot be migrated: delete the database and Temporal's, " +

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"millwright/service/servicetest"
 	"millwright/service/store"
 )
@@ -86,4 +88,21 @@ func withParameter(url, parameter string) string {
 		return url + "&" + parameter
 	}
 	return url + "?" + parameter
+}
+
+// Before the first migration api and worker may not even read the schema's version.
+func TestTheServiceRoleIsToldToMigrate(t *testing.T) {
+	t.Parallel()
+	pool, err := pgxpool.New(t.Context(), servicetest.AsServiceRole(t, servicetest.EmptyDatabase(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	f := servicetest.New(t)
+	own := f.Store.Pool
+	f.Store.Pool = pool
+	defer func() { f.Store.Pool = own }()
+	if err := f.Store.CheckSchema(t.Context()); err == nil || !strings.Contains(err.Error(), "run `millwright migrate`") {
+		t.Errorf("%v", err)
+	}
 }
