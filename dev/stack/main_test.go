@@ -80,6 +80,7 @@ func act(role string, args []string) int {
 		<-signals
 		fmt.Println("stopped in order")
 	case "worker":
+		fmt.Println("12:15:30.000 INF in " + os.Getenv("LOG_FORMAT"))
 		fmt.Println("metrics on", os.Getenv("METRICS_ADDR"))
 		<-signals
 	case "query":

@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"net/url"
@@ -30,6 +31,13 @@ func (r *runner) writeEnv() error {
 	return nil
 }
 
+// reportOnEnter prints the report again for each line that is entered.
+func (r *runner) reportOnEnter(in io.Reader) {
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		r.report()
+	}
+}
+
 // report prints the addresses of everything that runs, and a first command to try.
 func (r *runner) report() {
 	out := r.opts.Out
@@ -52,7 +60,8 @@ func (r *runner) report() {
 		r.cfg.apiMetrics.address(), r.cfg.workerMetrics.address())
 	r.reportDemo(out, url)
 	fmt.Fprintf(out, "\n  For a second terminal:  . %s\n", quoteIfNeeded(relativePath(envFile(r.cfg.dir))))
-	fmt.Fprintf(out, "  Ctrl-C stops everything; the data is kept for the next run.\n\n")
+	fmt.Fprintf(out, "  Logs               %s, warnings here too\n", relativePath(r.cfg.logs()))
+	fmt.Fprintf(out, "  Enter prints this again. Ctrl-C stops everything; the data is kept for the next run.\n\n")
 }
 
 // uiViews are the lists of workflows that operators need most. The Web UI takes a query in

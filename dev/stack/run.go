@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"syscall"
@@ -93,6 +94,9 @@ func Run(signals <-chan os.Signal, opts RunOptions) error {
 	}
 	s.restarts.Store(true)
 	r.report()
+	if process.InForeground() && process.IsTerminal(os.Stdin) {
+		go r.reportOnEnter(os.Stdin)
+	}
 	<-s.ctx.Done()
 	return s.cause()
 }
@@ -231,40 +235,58 @@ func (r *runner) startProduct() error {
 	return r.add(r.server("api", &r.cfg.apiMetrics), r.server("worker", &r.cfg.workerMetrics))
 }
 
+// ordinary matches a line of a server's log that is no warning.
+var ordinary = regexp.MustCompile(`^[0-9:.]+ (INF|DBG) `)
+
 // server returns what starts a server of the product. The servers differ only in the address of
-// their metrics.
+// their metrics. Their logs are files; the terminal shows warnings and errors.
 func (r *runner) server(command string, metrics *port) starter {
 	return func(context.Context) (part, error) {
-		p, log, err := r.program(command, nil, []setting{{"METRICS_ADDR", metrics.address()}})
-		return part{p, log.Tail}, err
+		path, terminal := r.cfg.log(command), r.prefixed(command)
+		file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			return part{}, err
+		}
+		log := process.NewLines(func(line string) {
+			fmt.Fprintln(file, line)
+			if !ordinary.MatchString(line) {
+				fmt.Fprintln(terminal, line)
+			}
+		})
+		p, err := r.program(command, log, log, append(r.env.resolve([]setting{{"LOG_FORMAT", "text"}}), setting{"METRICS_ADDR", metrics.address()}))
+		if err != nil {
+			file.Close()
+			return part{}, err
+		}
+		go func() { <-p.Done(); file.Close() }()
+		return part{p, log.Tail}, nil
 	}
 }
 
-// program starts a subcommand of the product with the stack's settings. Its output
-// goes to the terminal; if out is set, its standard output goes there instead.
-func (r *runner) program(command string, out io.Writer, extra []setting, args ...string) (*process.Process, *process.Lines, error) {
-	log := r.prefixed(command)
+// program starts a subcommand of the product with the stack's settings.
+func (r *runner) program(command string, stdout, stderr io.Writer, extra []setting, args ...string) (*process.Process, error) {
 	cmd := exec.Command(r.opts.Millwright, append([]string{command}, args...)...)
 	cmd.Env = r.env.list()
-	for _, s := range slices.Concat(extra, r.env.resolve(logSettings(r.opts.Out)), r.settings) {
+	for _, s := range slices.Concat(extra, r.settings) {
 		cmd.Env = append(cmd.Env, s.name+"="+s.value)
 	}
-	cmd.Stdout, cmd.Stderr = log, log
-	if out != nil {
-		cmd.Stdout = out
-	}
-	p, err := process.Start(cmd, process.Options{
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	return process.Start(cmd, process.Options{
 		Name:        "millwright " + command,
 		DeathSignal: syscall.SIGKILL,
 		StopSignals: []syscall.Signal{syscall.SIGTERM},
 		StopGrace:   productStopGrace,
 	})
-	return p, log, err
 }
 
-// runToEnd runs a subcommand of the product and waits for its end.
+// runToEnd runs a subcommand of the product and waits for its end. Its output goes to the terminal; if out is set, its
+// standard output goes there instead.
 func (r *runner) runToEnd(command string, out io.Writer, args ...string) error {
-	p, _, err := r.program(command, out, nil, args...)
+	var log io.Writer = r.prefixed(command)
+	if out == nil {
+		out = log
+	}
+	p, err := r.program(command, out, log, r.env.resolve(logSettings(r.opts.Out)), args...)
 	if err != nil {
 		return err
 	}

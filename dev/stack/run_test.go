@@ -128,6 +128,9 @@ func TestRunKeepsItsData(t *testing.T) {
 	if want := fmt.Sprintf("worker  | metrics on 127.0.0.1:%d", c.ports[4]); !strings.Contains(output, want) {
 		t.Errorf("%q is missing in:\n%s", want, output)
 	}
+	if log, err := os.ReadFile(filepath.Join(c.dir, ".dev", "logs", "worker.log")); strings.Contains(output, "INF") || !strings.Contains(string(log), "INF in text\n") {
+		t.Errorf("the worker's log is %q (%v), the output %q", log, err, output)
+	}
 	for _, want := range []string{"work of week.yaml and demo.yaml", "margaret.ellison@northfield.example.com    for set-password idn_1"} {
 		if !strings.Contains(output, want) {
 			t.Errorf("%q is missing in:\n%s", want, output)
