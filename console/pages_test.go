@@ -36,7 +36,7 @@ var noPages = []string{
 	"POST /console/feedback/:id/resolve", "POST /console/feedback/:id/comments", "POST /console/feedback/:id/remove-comment", "POST /console/work-orders/:id/remove-comment",
 	"POST /console/people/:id", "POST /console/people/:id/email", "POST /console/people/:id/ways-in", "POST /console/people/:id/deactivate", "POST /console/people/:id/activate",
 	"POST /console/teams/:id/remove", "POST /console/teams/:id/delete", "POST /console/service-companies/:id/end",
-	"POST /console/integrations/:id", "POST /console/integrations/:id/owners", "POST /console/integrations/:id/off", "POST /console/integrations/:id/on", "POST /console/integrations/:id/delete",
+	"POST /console/integrations/:id", "POST /console/integrations/:id/owners", "POST /console/integrations/:id/end-old-secret", "POST /console/integrations/:id/off", "POST /console/integrations/:id/on", "POST /console/integrations/:id/delete",
 	"POST /console/inventory/:id/unassign", "POST /console/inventory", "POST /console/inventory/:id/edit", "POST /console/inventory/:id/retire", "POST /console/inventory/:id/bring-back",
 	"POST /console/integrations/:id/assign", "POST /console/integrations/:id/unassign",
 	"POST /console/webhooks/:id", "POST /console/webhooks/:id/off", "POST /console/webhooks/:id/on", "POST /console/webhooks/:id/missed", "POST /console/webhooks/:id/delete",
@@ -266,6 +266,7 @@ func integrationsPages(t *testing.T) (*consoletest.Site, []shownPage) {
 	s.Exec(`UPDATE identities SET name = repeat('Wide', 50) WHERE id = $1`, s.ID("roofer"))
 	s.Exec(`UPDATE plans SET calls_per_minute = 2`)
 	erp := "/console/integrations/" + s.ID("erp")
+	s.Exec(`UPDATE integrations SET previous_secret_hash = secret_hash, previous_secret_until = $1 WHERE id = $2`, s.Clock.Now().Add(time.Hour), s.ID("erp"))
 	return s, []shownPage{
 		{"GET /console/integrations", "integrations", "/console/integrations", nil, ""},
 		{"GET /console/integrations/new", "integration-new", "/console/integrations/new", nil, ""},
