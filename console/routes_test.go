@@ -296,6 +296,7 @@ func newGuardedSite(t *testing.T, adjust ...func(*console.Options)) *guardedSite
 	theirs := result.RecordID
 	s.PlantDeliveries("erp_hook", ours, models.EventWorkOrderCreated, models.DeliveryFailed, 500, 2, s.Clock.Now().Add(-time.Hour))
 	s.PlantDeliveries("dispatch_hook", theirs, models.EventWorkOrderCreated, models.DeliveryFailed, 500, 2, s.Clock.Now().Add(-time.Hour))
+	s.Exec(`UPDATE integrations SET previous_secret_hash = secret_hash, previous_secret_until = $1`, s.Clock.Now().Add(time.Hour))
 	notify(s.Site, "bob", "webhook.failing")
 	s.Exec(`INSERT INTO notices (organization_id, person_id, kind, record_id, created_at, mail) VALUES ($1, $2, 'webhook.failing', $3, now(), 'inbox')`,
 		s.Polar.OrganizationID, s.ID("pia"), s.ID("dispatch_hook"))
