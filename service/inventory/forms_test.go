@@ -53,7 +53,9 @@ forms:
 		t.Fatal(err)
 	}
 	id := func(key string) string { return result.IDs[key] }
-	option := func(key, label string) models.QuestionOptionRecord { return models.QuestionOptionRecord{ID: id(key), Label: label} }
+	option := func(key, label string) models.QuestionOptionRecord {
+		return models.QuestionOptionRecord{ID: id(key), Label: label}
+	}
 	want := map[string][]models.QuestionRecord{"blank": {}, "inspection": {
 		{ID: id("q_parts"), Label: "Parts used", Type: "multiple_choice", Options: []models.QuestionOptionRecord{
 			option("o_filter", "Filter"), option("o_belt", `Belt "B" & <more>`), option("o_fan", "Fan")}},
