@@ -23,9 +23,8 @@ func snippets(page, language string) string {
 	return code.String()
 }
 
-// runSnippet runs code of a page and returns what it prints. A program that is not installed
-// skips the test, except in CI.
-func runSnippet(t *testing.T, env settings, code, program string, args ...string) string {
+// installed returns the path of a program. One that is missing skips the test, except in CI.
+func installed(t *testing.T, program string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
 	if err != nil {
@@ -34,6 +33,13 @@ func runSnippet(t *testing.T, env settings, code, program string, args ...string
 		}
 		t.Skipf("%s is not installed", program)
 	}
+	return path
+}
+
+// runSnippet runs code of a page with an installed program and returns what it prints.
+func runSnippet(t *testing.T, env settings, code, program string, args ...string) string {
+	t.Helper()
+	path := installed(t, program)
 	file := filepath.Join(t.TempDir(), "snippet")
 	if err := os.WriteFile(file, []byte(code), 0o600); err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -26,14 +25,8 @@ integrations:
 // newman runs every request of the Postman collection, with its tests.
 func TestPostmanCollection(t *testing.T) {
 	t.Parallel()
-	for _, program := range []string{"node", "npm"} {
-		if _, err := exec.LookPath(program); err != nil {
-			if os.Getenv("CI") != "" {
-				t.Fatal(err)
-			}
-			t.Skipf("%s is not installed", program)
-		}
-	}
+	installed(t, "node")
+	installed(t, "npm")
 	directory := t.TempDir()
 	install := exec.Command("sh", "-c", `cp package.json package-lock.json "$1" && cd "$1" && npm ci --omit=dev --silent --no-audit --no-fund`, "sh", directory)
 	install.Dir = "../tools/openapi"
