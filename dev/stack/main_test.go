@@ -57,7 +57,7 @@ func act(role string, args []string) int {
 			return 1
 		}
 		if runs, err = queryDatabase("insert into runs default values returning id::text"); runs == "1" {
-			fmt.Println(`{"ids":{"margaret_ellison":"idn_1"},"integrations":{"erp":{"client_id":"demo","client_secret":"it's secret"}}}`)
+			fmt.Println(`{"ids":{"margaret_ellison":"idn_1"},"integrations":{"erp":{"client_id":"demo","client_secret":"it's secret","webhooks":{"erp_hook":{"secret":"whsec_1"}}}}}`)
 		} else {
 			fmt.Println(`{"ids":{"margaret_ellison":"idn_1"},"integrations":{"erp":{"client_id":"demo"}}}`)
 		}
@@ -82,6 +82,9 @@ func act(role string, args []string) int {
 	case "worker":
 		fmt.Println("12:15:30.000 INF in " + os.Getenv("LOG_FORMAT"))
 		fmt.Println("metrics on", os.Getenv("METRICS_ADDR"))
+		<-signals
+	case "listen":
+		fmt.Println("receives with " + os.Getenv("WEBHOOK_SECRET"))
 		<-signals
 	case "query":
 		var value string

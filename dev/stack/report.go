@@ -1,7 +1,6 @@
 package stack
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"net/url"
@@ -31,13 +30,6 @@ func (r *runner) writeEnv() error {
 	return nil
 }
 
-// reportOnEnter prints the report again for each line that is entered.
-func (r *runner) reportOnEnter(in io.Reader) {
-	for lines := bufio.NewScanner(in); lines.Scan(); {
-		r.report()
-	}
-}
-
 // report prints the addresses of everything that runs, and a first command to try.
 func (r *runner) report() {
 	out := r.opts.Out
@@ -61,6 +53,9 @@ func (r *runner) report() {
 	r.reportDemo(out, url)
 	fmt.Fprintf(out, "\n  For a second terminal:  . %s\n", quoteIfNeeded(relativePath(envFile(r.cfg.dir))))
 	fmt.Fprintf(out, "  Logs               %s, warnings here too\n", relativePath(r.cfg.logs()))
+	if r.receiverRuns() {
+		fmt.Fprintf(out, "  Demo's receiver    %s; r and Enter stops it\n", relativePath(filepath.Join(r.cfg.logs(), "receiver.log")))
+	}
 	fmt.Fprintf(out, "  Enter prints this again. Ctrl-C stops everything; the data is kept for the next run.\n\n")
 }
 

@@ -84,6 +84,7 @@ func Run(signals <-chan os.Signal, opts RunOptions) error {
 	s := newSupervisor(signals, opts.Out)
 	defer s.stop()
 	r := &runner{supervisor: s, cfg: cfg, env: env, opts: opts}
+	defer r.stopReceiver()
 	if err := r.start(); err != nil {
 		// A stop, or the end of another part, causes errors that are not the reason
 		// themselves.
@@ -94,11 +95,18 @@ func Run(signals <-chan os.Signal, opts RunOptions) error {
 	}
 	s.restarts.Store(true)
 	r.report()
+	var entered <-chan string
 	if process.InForeground() && process.IsTerminal(os.Stdin) {
-		go r.reportOnEnter(os.Stdin)
+		entered = linesOf(os.Stdin)
 	}
-	<-s.ctx.Done()
-	return s.cause()
+	for {
+		select {
+		case line := <-entered:
+			r.obey(line)
+		case <-s.ctx.Done():
+			return s.cause()
+		}
+	}
 }
 
 // runner starts a stack.
@@ -112,6 +120,7 @@ type runner struct {
 	database string
 	settings []setting
 	demo     credentials
+	receiver *process.Process
 }
 
 func (r *runner) start() error {
@@ -130,6 +139,9 @@ func (r *runner) start() error {
 		return err
 	}
 	if err := r.writeEnv(); err != nil {
+		return err
+	}
+	if err := r.startReceiver(); err != nil {
 		return err
 	}
 	if err := r.startProduct(); err != nil {

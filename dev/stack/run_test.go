@@ -122,6 +122,7 @@ func TestRunKeepsItsData(t *testing.T) {
 		t.Errorf("a second stack at the same time: %v, %q", err, out)
 	}
 	status, output := first.end(t, os.Interrupt)
+	c.checkReceiver(t, output)
 	if status != 0 || !strings.Contains(output, "api     | stopped in order") {
 		t.Errorf("status %d, output:\n%s", status, output)
 	}

@@ -1,0 +1,79 @@
+package stack
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"strings"
+
+	"millwright/dev/process"
+)
+
+// receiverPort is the port of the demo's webhook address.
+const receiverPort = 9090
+
+// startReceiver starts the receiver of the demo's webhook address, which accepts every
+// delivery, unless something else uses its port.
+func (r *runner) startReceiver() error {
+	if r.demo.WebhookSecret == "" {
+		return nil
+	}
+	if err := process.CheckPort(receiverPort); err != nil {
+		r.printf("%v: the demo's receiver does not run", err)
+		return nil
+	}
+	log, err := os.OpenFile(r.cfg.log("receiver"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close() // the process has its own copy
+	r.receiver, err = r.program("listen", log, log, []setting{{"WEBHOOK_SECRET", r.demo.WebhookSecret}})
+	return err
+}
+
+func (r *runner) receiverRuns() bool {
+	if r.receiver == nil {
+		return false
+	}
+	select {
+	case <-r.receiver.Done():
+		return false
+	default:
+		return true
+	}
+}
+
+func (r *runner) stopReceiver() {
+	if r.receiver != nil {
+		r.receiver.Stop()
+	}
+}
+
+// obey follows a line that is entered in the terminal: r stops or starts the demo's
+// receiver, anything else prints the report again.
+func (r *runner) obey(line string) {
+	switch {
+	case strings.TrimSpace(line) != "r":
+		r.report()
+	case r.receiverRuns():
+		r.stopReceiver()
+		r.printf("the demo's receiver has stopped; r and Enter starts it again")
+	default:
+		if err := r.startReceiver(); err != nil {
+			r.printf("the demo's receiver does not start: %v", err)
+		} else if r.receiverRuns() {
+			r.printf("the demo's receiver runs")
+		}
+	}
+}
+
+// linesOf returns a channel of the lines that are entered.
+func linesOf(terminal io.Reader) <-chan string {
+	lines := make(chan string)
+	go func() {
+		for entered := bufio.NewScanner(terminal); entered.Scan(); {
+			lines <- entered.Text()
+		}
+	}()
+	return lines
+}
