@@ -13,11 +13,11 @@ import (
 
 // The pace of WakeMissing.
 const (
-	// recordsPage is the number of records compared at once, by one call to Temporal.
-	recordsPage = 500
-	// pagePause leaves most of Temporal's calls that list workflows to people: by default it
-	// serves ten a second in a namespace.
-	pagePause = 500 * time.Millisecond
+	// comparedPage is the number of workflows compared at once, by one call to Temporal.
+	comparedPage = 500
+	// listPause, before each such call, leaves most of Temporal's calls that list workflows to
+	// people: by default it serves ten a second in a namespace.
+	listPause = time.Second
 	// missingAtOnce record workflows are woken each missingPause: fewer than a Waker can
 	// start, so that a list that shows none does not fill its queue.
 	missingAtOnce = 20
@@ -27,9 +27,7 @@ const (
 // WorkflowLister lists the ids of the records, addresses or deliveries whose workflows are
 // open. Workflows that started or ended in the last seconds may be wrong.
 type WorkflowLister interface {
-	// OpenWorkflows returns all of the kind.
-	OpenWorkflows(ctx context.Context, kind store.TargetKind) (map[string]bool, error)
-	// OpenAmong returns the targets, at least one and all of one kind, that have open workflows.
+	// OpenAmong returns the targets, all of one kind and up to 500, that have open workflows.
 	OpenAmong(ctx context.Context, targets []store.WakeTarget) (map[string]bool, error)
 }
 
@@ -50,8 +48,8 @@ type comparison struct {
 }
 
 // WakeMissing wakes the workflows that are not open although they are to be, because someone
-// terminated them or Temporal lost them: all of addresses and deliveries at once, then
-// of open work orders and feedback, page by page. It also wakes a work order whose
+// terminated them or Temporal lost them: those of addresses, deliveries, open work orders and
+// feedback, page by page. It also wakes a work order whose
 // last change woke no workflow and left it to no one (api.md 3.5). A retry continues at the page where
 // the last attempt stopped. It returns the number of workflows it woke.
 func (s *Sweeper) WakeMissing(ctx context.Context) (int, error) {
@@ -77,20 +75,30 @@ func (s *Sweeper) WakeMissing(ctx context.Context) (int, error) {
 	return at.Missing, nil
 }
 
+// openAmong returns the targets that have open workflows.
+func (s *Sweeper) openAmong(ctx context.Context, targets []store.WakeTarget) (map[string]bool, error) {
+	if err := s.pause(ctx, listPause); err != nil {
+		return nil, err
+	}
+	return s.Open.OpenAmong(ctx, targets)
+}
+
 // compareAddresses wakes addresses whose workflows are missing.
 func (s *Sweeper) compareAddresses(ctx context.Context, at *comparison) error {
 	wanted, err := s.Service.Upkeep.WantedAddresses(ctx)
 	if err != nil {
 		return err
 	}
-	open, err := s.Open.OpenWorkflows(ctx, at.Kind)
-	if err != nil {
-		return err
+	for page := range slices.Chunk(wanted, comparedPage) {
+		open, err := s.openAmong(ctx, page)
+		if err != nil {
+			return err
+		}
+		missing := slices.DeleteFunc(page, func(target store.WakeTarget) bool { return open[target.ID] })
+		s.Waker.Wake(missing...)
+		at.Missing += len(missing)
+		activity.RecordHeartbeat(ctx, *at)
 	}
-	missing := slices.DeleteFunc(wanted, func(target store.WakeTarget) bool { return open[target.ID] })
-	s.Waker.Wake(missing...)
-	at.Missing += len(missing)
-	activity.RecordHeartbeat(ctx, *at)
 	return nil
 }
 
@@ -100,21 +108,28 @@ func (s *Sweeper) compareDeliveries(ctx context.Context, at *comparison) error {
 	if err != nil {
 		return err
 	}
-	open, err := s.Open.OpenWorkflows(ctx, at.Kind)
-	if err != nil {
-		return err
-	}
-	missing := slices.DeleteFunc(wanted, func(d store.FailingDelivery) bool { return open[d.DeliveryID] })
-	for some := range slices.Chunk(missing, missingAtOnce) {
-		for n := range some {
-			some[n].StartOnly = true
+	for page := range slices.Chunk(wanted, comparedPage) {
+		targets := make([]store.WakeTarget, len(page))
+		for i, d := range page {
+			targets[i] = store.WakeTarget{Kind: at.Kind, OrganizationID: d.OrganizationID, ID: d.DeliveryID}
 		}
-		s.Waker.WakeFailing(some...)
-		at.Missing += len(some)
-		activity.RecordHeartbeat(ctx, *at)
-		if err := s.pause(ctx, missingPause); err != nil {
+		open, err := s.openAmong(ctx, targets)
+		if err != nil {
 			return err
 		}
+		missing := slices.DeleteFunc(page, func(d store.FailingDelivery) bool { return open[d.DeliveryID] })
+		for some := range slices.Chunk(missing, missingAtOnce) {
+			for n := range some {
+				some[n].StartOnly = true
+			}
+			s.Waker.WakeFailing(some...)
+			at.Missing += len(some)
+			activity.RecordHeartbeat(ctx, *at)
+			if err := s.pause(ctx, missingPause); err != nil {
+				return err
+			}
+		}
+		activity.RecordHeartbeat(ctx, *at)
 	}
 	return nil
 }
@@ -122,7 +137,7 @@ func (s *Sweeper) compareDeliveries(ctx context.Context, at *comparison) error {
 // compareRecords wakes what is missing of a kind of which very many may be open.
 func (s *Sweeper) compareRecords(ctx context.Context, at *comparison) error {
 	for {
-		page, err := s.Service.Upkeep.OpenRecords(ctx, store.WakeTarget{Kind: at.Kind, OrganizationID: at.OrganizationID, ID: at.ID}, recordsPage)
+		page, err := s.Service.Upkeep.OpenRecords(ctx, store.WakeTarget{Kind: at.Kind, OrganizationID: at.OrganizationID, ID: at.ID}, comparedPage)
 		if err != nil || len(page) == 0 {
 			return err
 		}
@@ -130,7 +145,7 @@ func (s *Sweeper) compareRecords(ctx context.Context, at *comparison) error {
 		for i, record := range page {
 			targets[i] = record.WakeTarget
 		}
-		open, err := s.Open.OpenAmong(ctx, targets)
+		open, err := s.openAmong(ctx, targets)
 		if err != nil {
 			return err
 		}
@@ -152,11 +167,8 @@ func (s *Sweeper) compareRecords(ctx context.Context, at *comparison) error {
 		last := targets[len(targets)-1]
 		at.OrganizationID, at.ID = last.OrganizationID, last.ID
 		activity.RecordHeartbeat(ctx, *at)
-		if len(page) < recordsPage {
+		if len(page) < comparedPage {
 			return nil
-		}
-		if err := s.pause(ctx, pagePause); err != nil {
-			return err
 		}
 	}
 }

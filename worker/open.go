@@ -14,40 +14,24 @@ import (
 // openWorkflows lists open workflows. It implements activities.WorkflowLister.
 type openWorkflows struct{ client client.Client }
 
-// openPage limits the workflows that one call lists.
-const openPage = 1000
-
-func (o openWorkflows) OpenWorkflows(ctx context.Context, kind store.TargetKind) (map[string]bool, error) {
-	return o.list(ctx, kind, "")
-}
-
 // OpenAmong asks for the workflow ids: unlike a search attribute, each workflow has its id
 // from the first moment.
 func (o openWorkflows) OpenAmong(ctx context.Context, targets []store.WakeTarget) (map[string]bool, error) {
-	kind, ids := targets[0].Kind, make([]string, len(targets))
+	kind, ids := workflowKinds[targets[0].Kind], make([]string, len(targets))
 	for i, target := range targets {
-		ids[i] = "'" + workflowKinds[kind].id(target.ID) + "'"
+		ids[i] = "'" + kind.id(target.ID) + "'"
 	}
-	return o.list(ctx, kind, " AND WorkflowId IN ("+strings.Join(ids, ",")+")")
-}
-
-// list returns the ids, without the prefix of the kind's workflows, of those that are open
-// and meet the condition.
-func (o openWorkflows) list(ctx context.Context, kind store.TargetKind, condition string) (map[string]bool, error) {
-	open, listed := map[string]bool{}, workflowKinds[kind]
-	request := &workflowservice.ListWorkflowExecutionsRequest{
-		Query: fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Running'%s", listed.name, condition), PageSize: openPage,
+	page, err := o.client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+		Query: fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Running' AND WorkflowId IN (%s)", kind.name, strings.Join(ids, ",")),
+		// More than one run of a workflow is listed for a moment after it continued as new.
+		PageSize: int32(2 * len(targets)), //nolint:gosec // up to 1000
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the open workflows: %w", err)
 	}
-	for {
-		page, err := o.client.ListWorkflow(ctx, request)
-		if err != nil {
-			return nil, fmt.Errorf("list the open workflows: %w", err)
-		}
-		for _, e := range page.GetExecutions() {
-			open[strings.TrimPrefix(e.GetExecution().GetWorkflowId(), listed.id(""))] = true
-		}
-		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
-			return open, nil
-		}
+	open := make(map[string]bool, len(page.GetExecutions()))
+	for _, e := range page.GetExecutions() {
+		open[strings.TrimPrefix(e.GetExecution().GetWorkflowId(), kind.id(""))] = true
 	}
+	return open, nil
 }

@@ -96,19 +96,15 @@ func serverConfig(db *databases, ports servicePorts) *config.Config {
 // events, for tests of that. A test has to register it.
 const ShortHistories = "short-histories"
 
-// dynamicConfig adapts a server that is built for clusters to one machine.
+// dynamicConfig is that of deploy/temporal/dynamic.yaml, adapted to a machine that runs more. The
+// limits and the partitions of task queues are Temporal's defaults there and here, so that
+// tests and figures tell of an installation.
 func dynamicConfig() dynamicconfig.StaticClient {
-	const plenty = 100_000 // calls per second: no limit in practice
 	return dynamicconfig.StaticClient{
 		// Search attributes that are added at startup work at once.
 		dynamicconfig.ForceSearchAttributesCacheRefreshOnRead.Key(): true,
 		// Do not check for newer versions over the network.
 		dynamicconfig.EnableServerVersionCheck.Key(): false,
-
-		// One partition per task queue: on one machine more gain nothing, and a task in
-		// the wrong partition waits to be forwarded.
-		dynamicconfig.MatchingNumTaskqueueReadPartitions.Key():  1,
-		dynamicconfig.MatchingNumTaskqueueWritePartitions.Key(): 1,
 
 		// Organizations whose workflows wait for a worker take turns (FairnessKey).
 		dynamicconfig.MatchingEnableFairness.Key(): true,
@@ -120,14 +116,5 @@ func dynamicConfig() dynamicconfig.StaticClient {
 			{Constraints: dynamicconfig.Constraints{Namespace: ShortHistories}, Value: 20},
 			{Value: 4096}, // the default
 		},
-
-		dynamicconfig.FrontendRPS.Key():                                  plenty,
-		dynamicconfig.FrontendMaxNamespaceRPSPerInstance.Key():           plenty,
-		dynamicconfig.FrontendMaxNamespaceVisibilityRPSPerInstance.Key(): plenty,
-		dynamicconfig.HistoryRPS.Key():                                   plenty,
-		dynamicconfig.MatchingRPS.Key():                                  plenty,
-		dynamicconfig.FrontendPersistenceMaxQPS.Key():                    plenty,
-		dynamicconfig.HistoryPersistenceMaxQPS.Key():                     plenty,
-		dynamicconfig.MatchingPersistenceMaxQPS.Key():                    plenty,
 	}
 }
