@@ -48,7 +48,7 @@ type comparison struct {
 }
 
 // WakeMissing wakes the workflows that are not open although they are to be, because someone
-// terminated them or Temporal lost them: those of addresses, deliveries, open work orders and
+// terminated them or Temporal lost them: of addresses, deliveries, open work orders and
 // feedback, page by page. It also wakes a work order whose
 // last change woke no workflow and left it to no one (api.md 3.5). A retry continues at the page where
 // the last attempt stopped. It returns the number of workflows it woke.

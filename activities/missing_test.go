@@ -164,8 +164,8 @@ func TestMissingRecordsAreWoken(t *testing.T) {
 	if want := []int{500, 500, 203, 500, 7}; !slices.Equal(list.pages, want) {
 		t.Errorf("the pages have %v records, want %v", list.pages, want)
 	}
-	// Before the page of addresses and each of records; and two portions of the first of these
-	// and one each of the others.
+	// Before each page of addresses and of records; and two portions of the first page of records
+	// and one of each other
 	if want := 1 + len(list.pages) + 6; len(c.pauses) != want || slices.Min(c.pauses) < time.Second {
 		t.Errorf("the pauses are %v, want %d of a second", c.pauses, want)
 	}

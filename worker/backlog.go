@@ -95,6 +95,10 @@ func age(read func(upkeep.Backlog) *models.Time) func(upkeep.Backlog) float64 {
 	}
 }
 
+func timestamp(read func(upkeep.Backlog) models.Time) func(upkeep.Backlog) float64 {
+	return func(b upkeep.Backlog) float64 { return float64(read(b).UnixMilli()) / 1000 }
+}
+
 var backlogGauges = []backlogGauge{
 	gauge("deliveries_pending", "Deliveries waiting for their first attempt; counted up to 100,000.",
 		count(func(b upkeep.Backlog) int { return b.Pending })),
@@ -144,8 +148,10 @@ var backlogGauges = []backlogGauge{
 		count(func(b upkeep.Backlog) int { return b.PartitionDaysAhead })),
 	gauge("partitions_overdue", "Partitions of expired days that could not be dropped for a day.",
 		count(func(b upkeep.Backlog) int { return b.PartitionsOverdue })),
+	gauge("last_backup_timestamp_seconds", "When the database was last backed up, as the backup recorded.",
+		timestamp(func(b upkeep.Backlog) models.Time { return b.LastBackup })),
 	gauge("backlog_counted_timestamp_seconds", "When the backlog was last read from the database.",
-		func(b upkeep.Backlog) float64 { return float64(b.At.UnixMilli()) / 1000 }),
+		timestamp(func(b upkeep.Backlog) models.Time { return b.At })),
 }
 
 // Describe implements prometheus.Collector.

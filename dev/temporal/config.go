@@ -96,7 +96,7 @@ func serverConfig(db *databases, ports servicePorts) *config.Config {
 // events, for tests of that. A test has to register it.
 const ShortHistories = "short-histories"
 
-// dynamicConfig is that of deploy/temporal/dynamic.yaml, adapted to a machine that runs more. The
+// dynamicConfig is deploy/temporal/dynamic.yaml, adapted to a machine that runs more. The
 // limits and the partitions of task queues are Temporal's defaults there and here, so that
 // tests and figures tell of an installation.
 func dynamicConfig() dynamicconfig.StaticClient {

@@ -55,6 +55,9 @@ type Backlog struct {
 	PartitionDaysAhead int
 	// PartitionsOverdue are those that should have been dropped a day ago.
 	PartitionsOverdue int
+	// LastBackup is when deploy/backup, or what replaces it, last made one, as it recorded; the time of the
+	// schema before the first.
+	LastBackup models.Time
 }
 
 // MaxBacklogCount bounds the counts of a Backlog: counting further rows costs time
@@ -141,7 +144,8 @@ var backlogQuery = store.Fill(`
 		(SELECT min(moved_at) FROM moved_nodes) AS oldest_move,
 		(SELECT greatest(0, least(@partition_days, min(last) - (@now AT TIME ZONE 'UTC')::date)) FROM (
 			SELECT max(day) AS last FROM partitions.days WHERE attached GROUP BY of) made) AS partition_days_ahead,
-		(SELECT count(*) FROM partitions.days WHERE partitions.midnight(day + 1) < @partitions_until) AS partitions_overdue`,
+		(SELECT count(*) FROM partitions.days WHERE partitions.midnight(day + 1) < @partitions_until) AS partitions_overdue,
+		(SELECT done_at FROM last_backup) AS last_backup`,
 	"receiver", store.Fill(receiver, "w", "w"), "not_deleted", `webhook_id <> ALL (ARRAY(SELECT webhook_id::text FROM deleted_webhooks))`)
 
 func backlogArgs(now models.Time, grace time.Duration) pgx.NamedArgs {
