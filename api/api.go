@@ -56,6 +56,7 @@ type API struct {
 	log     *slog.Logger
 	metrics *metrics
 	engine  *gin.Engine
+	handler http.Handler // the engine, with compression
 	huma    huma.API
 	phase   atomic.Int32
 	// readiness answers the readiness probes, without and with Temporal.
@@ -108,7 +109,8 @@ func (a *API) newEngine() {
 	a.engine = gin.New()
 	a.engine.HandleMethodNotAllowed = true
 	a.engine.RedirectTrailingSlash = false
-	a.engine.Use(a.begin, setHeaders, web.Compress(isToken), a.recover)
+	a.handler = web.Compress(a.engine)
+	a.engine.Use(a.begin, setHeaders, a.recover)
 	a.engine.GET("/livez", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
 	a.engine.GET("/readyz", a.ready)
 	a.engine.Use(a.showRate, a.hold, a.requireOneAuthorization)
@@ -137,7 +139,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		get.Method = http.MethodGet
 		r = &get
 	}
-	a.engine.ServeHTTP(w, r)
+	a.handler.ServeHTTP(w, r)
 }
 
 // Probes serves only the probes, for a listener that clients do not reach.

@@ -166,9 +166,6 @@ func (a *API) logCall(ctx context.Context, state *call, route string, status int
 	_ = a.log.Handler().Handle(ctx, line) // slog.Logger ignores its error, too
 }
 
-// noStore is the Cache-Control of responses that no cache may keep.
-const noStore = "no-store"
-
 // Values of headers that every response has. Responses share them, so nothing may be
 // added to them; their names are written as http.Header keeps them.
 var (
@@ -184,17 +181,14 @@ func setHeaders(c *gin.Context) {
 	h := c.Writer.Header()
 	h["X-Content-Type-Options"] = nosniff
 	if forOAuth(c) {
-		h.Set("Cache-Control", noStore)
+		h.Set("Cache-Control", "no-store")
+		h.Set(web.NoCompression, "a token or a secret")
 		h.Set("Pragma", "no-cache")
 	} else {
 		h["Cache-Control"] = privateCache
 	}
 	c.Next()
 }
-
-// isToken reports whether a response is a token or a secret, by its headers: no cache
-// may keep it.
-func isToken(h http.Header) bool { return h.Get("Cache-Control") == noStore }
 
 // recover responds to a panic with an internal problem.
 func (a *API) recover(c *gin.Context) {

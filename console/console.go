@@ -56,6 +56,7 @@ type Console struct {
 	log     *slog.Logger
 	metrics *metrics
 	engine  *gin.Engine
+	handler http.Handler // the engine, with compression
 	// guard rejects writes that another site makes a browser send.
 	guard *http.CrossOriginProtection
 	// secure is whether the public URL is https.
@@ -104,7 +105,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		get.Method = http.MethodGet
 		r = &get
 	}
-	c.engine.ServeHTTP(w, r)
+	c.handler.ServeHTTP(w, r)
 }
 
 func (c *Console) newEngine() {
@@ -112,7 +113,10 @@ func (c *Console) newEngine() {
 	c.engine = gin.New()
 	c.engine.HandleMethodNotAllowed = true
 	c.engine.RedirectTrailingSlash = false
-	c.engine.Use(c.begin, setHeaders, web.Compress(never), c.recover, c.limitVisitors, c.checkOrigin)
+	// Secrets are only in responses to POSTs, which no other site can cause, so their length
+	// reveals them to no one.
+	c.handler = web.Compress(c.engine)
+	c.engine.Use(c.begin, setHeaders, c.recover, c.limitVisitors, c.checkOrigin)
 	c.engine.NoRoute(c.public(func(*request) error { return models.NotFound() }))
 	c.engine.NoMethod(c.public(func(*request) error { return errMethod }))
 	c.engine.GET("/", func(g *gin.Context) { g.Redirect(http.StatusFound, Root) })
@@ -122,10 +126,6 @@ func (c *Console) newEngine() {
 	}
 	c.routes(pages)
 }
-
-// never lets every response be compressed. Secrets are only in responses to
-// POSTs, which no other site can cause, so their length reveals them to no one.
-func never(http.Header) bool { return false }
 
 // routes registers the pages. Each topic's routes are next to its handlers.
 func (c *Console) routes(pages *gin.RouterGroup) {
