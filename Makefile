@@ -6,9 +6,6 @@
 .DEFAULT_GOAL := help
 MAKEFLAGS     += --no-print-directory
 
-# The race detector needs cgo, which Go disables without a C compiler.
-RACE ?= $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
-
 # go build embeds the git revision and fails without one: before the first commit,
 # or in a checkout that belongs to another user.
 ifeq ($(shell git rev-parse --quiet --verify HEAD 2>/dev/null),)
@@ -30,7 +27,7 @@ help: ## List the targets and variables
 	@echo 'Variables for test and fuzz:'
 	@echo '  PKG              the packages of the product to test (./...)'
 	@echo '  TESTFLAGS        additional flags for go test: TESTFLAGS="-run Name -v -count=1"'
-	@echo '  RACE             -race if a C compiler is installed; RACE= turns it off'
+	@echo '  RACE             RACE=-race tests with the race detector, as CI does; it needs a C compiler'
 	@echo '  FUZZTIME         how long each fuzz target runs (30s)'
 	@echo
 	@echo 'Variable for bench:'
@@ -96,7 +93,6 @@ check: bin/devstack bin/golangci-lint ## While writing, in about a minute: forma
 
 .PHONY: test
 test: bin/devstack ## Before a change lands: everything, on a throwaway Postgres and Temporal
-	@[ -n '$(RACE)' ] || echo 'Testing without the race detector.'
 	@$(MAKE) --keep-going -j 2 test-product test-dev
 
 # e2e runs after the other packages: next to them its many processes, which wait for each
@@ -109,8 +105,8 @@ test-product: bin/devstack ## ... only the product
 		bin/devstack exec -- go test -timeout 30m $(RACE) $(TESTFLAGS) $$packages || status=1; \
 	done; exit $$status
 
-# With -race, all of Temporal would be compiled a second time, so the packages that
-# import it are tested without it.
+# With the race detector all of Temporal would be compiled a second time, so the packages
+# that import it are tested without it.
 .PHONY: test-dev
 test-dev: bin/devstack ## ... only dev/
 	@root="$$PWD"; cd dev || exit; export DEVSTACK="$$root/bin/devstack"; status=0; \
