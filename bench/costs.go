@@ -6,7 +6,7 @@ import "time"
 // the workflows, the notice of the person who is assigned.
 func benchCosts(b *bench) {
 	in := b.install("costs")
-	in.startWith(changeSubscription(1), benchWorkOrders)
+	in.startWith(changeSubscription(1))
 	in.startWorker(nil)
 	in.benchCost("change, 100 a second", patchOne, 100)
 	in.benchCost("creation, 50 a second", createOne, 50)

@@ -14,7 +14,7 @@ const manyAddresses = 5
 // about the given time.
 func benchDeliveries(b *bench) {
 	in := b.install("deliveries")
-	in.startWith(changeSubscription(1), benchWorkOrders)
+	in.startWith(changeSubscription(1))
 	in.benchDrainOfTable()
 	in.begin(baselineChange)
 	f := in.startBaselines()

@@ -97,9 +97,6 @@ func (b *bench) install(name string) *installation {
 		Namespace: options.Namespace, WorkflowExecutionRetentionPeriod: durationpb.New(24 * time.Hour),
 	}))
 	in.temporal = must(client.NewLazyClient(options))
-	if b.options.temporalDelay > 0 {
-		in.settings["TEMPORAL_ADDRESS"] = delayed(in.ctx, in.settings["TEMPORAL_ADDRESS"], b.options.temporalDelay)
-	}
 	return in
 }
 
@@ -197,10 +194,10 @@ func (in *installation) start(name string, own map[string]string) *process {
 
 // startWith creates the first organization, starts the API server, and creates the work orders of
 // the organization through it.
-func (in *installation) startWith(o organization, workOrders int) {
+func (in *installation) startWith(o organization) {
 	in.subscribe(o)
 	in.startAPI()
-	check(in.erp.createWorkOrders(in.ctx, workOrders))
+	check(in.erp.createWorkOrders(in.ctx, benchWorkOrders))
 }
 
 // startAPI starts the API server, waits until it is ready, and gets a token.

@@ -17,8 +17,6 @@ type options struct {
 	only, calls, pages, patterns string
 	write, profile, binary       string
 	records, deliveries, expired int
-	addresses, burst             int
-	temporalDelay                time.Duration
 	seconds                      float64
 	peer                         peerOptions
 }
@@ -35,10 +33,7 @@ var parts = []part{
 	{"costs", benchCosts},
 	{"deliveries", benchDeliveries},
 	{"growth", benchGrowth},
-	{"addresses", benchAddresses},
-	{"outage", benchOutage},
 	{"neighbors", benchNeighbors},
-	{"wakes", benchWakes},
 	{"console", benchConsole},
 	{"peers", benchPeer},
 }
@@ -77,9 +72,6 @@ func readOptions() (options, error) {
 	flags.IntVar(&o.records, "records", 1_000_000, "work orders to grow to, from 10,000")
 	flags.IntVar(&o.deliveries, "deliveries", 0, "finished deliveries that are kept at the larger size of growth; they add sizes, a vacuum, a dump, and a removal under load")
 	flags.IntVar(&o.expired, "expired", 0, "deliveries that the removal finds, all of one day; by default a thirtieth of -deliveries")
-	flags.IntVar(&o.addresses, "addresses", 200, "webhook addresses to grow to, from 10")
-	flags.DurationVar(&o.temporalDelay, "temporal-delay", 0, "how long everything between the product's processes and Temporal takes longer, each way")
-	flags.IntVar(&o.burst, "burst", 10_000, "work orders that one organization creates at once while another's workflows start")
 	flags.Float64Var(&o.seconds, "seconds", 10, "how long each load lasts")
 	flags.StringVar(&o.binary, "millwright", "bin/millwright", "the product's program")
 	o.peer.define(flags)
@@ -89,8 +81,8 @@ func readOptions() (options, error) {
 	if o.expired == 0 {
 		o.expired = o.deliveries / 30
 	}
-	if o.seconds <= 0 || o.records < 20_000 || o.addresses < 20 || o.burst < 1 || o.deliveries < 0 || o.expired < 0 {
-		return o, errors.New("-seconds must be above 0, -records at least 20,000, -addresses at least 20, -burst at least 1, and -deliveries and -expired at least 0")
+	if o.seconds <= 0 || o.records < 20_000 || o.deliveries < 0 || o.expired < 0 {
+		return o, errors.New("-seconds must be above 0, -records at least 20,000, and -deliveries and -expired at least 0")
 	}
 	return o, errors.Join(unknown("-only", o.only, partNames()), unknown("-calls", o.calls, callNames()), o.peer.check(o.only))
 }

@@ -36,7 +36,7 @@ func benchNeighbors(b *bench) {
 		"MAX_CONNECTIONS_PER_CLIENT": strconv.Itoa(clientConnections), "TEMPORAL_ADDRESS": must(freeAddress(in.ctx)),
 	}
 	organization := changeSubscription(1)
-	in.startWith(organization, benchWorkOrders)
+	in.startWith(organization)
 	in.erp.Session = benchSession(organization.key)
 	in.addSession(in.erp.Session, organization.email())
 	patterns := slices.DeleteFunc(hostilePatterns(), func(p hostilePattern) bool { return !named(in.options.patterns, p.name) })

@@ -17,8 +17,6 @@ type organization struct {
 	key                     string
 	integrations, addresses int
 	events                  []string
-	// failing makes the receiver reject its deliveries.
-	failing bool
 	// callsPerMinute limits its integrations, 0 for no limit that matters.
 	callsPerMinute int
 	// feedback lets its integrations also read and create feedback.
@@ -70,9 +68,6 @@ func (o organization) file(r *receiver, secret string) []byte {
 		var webhooks []object
 		for a := range o.addresses {
 			path := fmt.Sprintf("/%s/%d", client, a+1)
-			if o.failing {
-				path = rejectedPath + path
-			}
 			webhooks = append(webhooks, object{"key": fmt.Sprintf("hook%d", n*o.addresses+a+1), "url": r.url(path), "secret": secret, "events": o.events})
 		}
 		integrations = append(integrations, object{

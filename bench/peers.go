@@ -102,7 +102,7 @@ func benchPeer(b *bench) {
 	in := b.install(peerPart)
 	subscription := changeSubscription(1)
 	subscription.events = []string{"work_order.created"}
-	in.startWith(subscription, benchWorkOrders)
+	in.startWith(subscription)
 	if o.read != "" {
 		in.comparePeer(readOne, http.MethodGet, o.read, "")
 	}

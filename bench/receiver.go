@@ -8,9 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"millwright/webhook"
@@ -20,22 +18,8 @@ import (
 // leave the CPUs to the service.
 type receiver struct {
 	listener net.Listener
-	rejected rejections
 	mu       sync.Mutex
 	log      *deliveryLog
-}
-
-// rejections are the requests at rejectedPath.
-type rejections struct {
-	// accept has them accepted and counted as others. Otherwise they are rejected after
-	// the wait.
-	accept atomic.Bool
-	wait   atomic.Int64
-}
-
-// reject waits.
-func (r *rejections) reject() {
-	<-time.After(time.Duration(r.wait.Load()))
 }
 
 // deliveryLog contains the deliveries of one measurement.
@@ -73,9 +57,6 @@ func listenForDeliveries(ctx context.Context) (*receiver, error) {
 
 func (r *receiver) close() { _ = r.listener.Close() }
 
-// rejectedPath is the path prefix of addresses whose deliveries are rejected.
-const rejectedPath = "/refused"
-
 // url returns the receiver's address with the path.
 func (r *receiver) url(path string) string { return "http://" + r.listener.Addr().String() + path }
 
@@ -101,13 +82,6 @@ func (r *receiver) serve(conn net.Conn) {
 		body.Reset()
 		if _, err := io.Copy(&body, request.Body); err != nil {
 			return
-		}
-		if strings.HasPrefix(request.URL.Path, rejectedPath) && !r.rejected.accept.Load() {
-			r.rejected.reject()
-			if _, err := io.WriteString(conn, "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n"); err != nil {
-				return
-			}
-			continue
 		}
 		r.mu.Lock()
 		t := r.log
