@@ -219,6 +219,9 @@ func TestTheOldSecretWorksForTheOverlap(t *testing.T) {
 	wantSecret("the new secret", second, true)
 	p.Clock.Advance(24 * time.Hour)
 	wantSecret("the old secret after the overlap", erpSecret, false)
+	token = wantSecret("the second secret", second, true)
+	p.must(p.Integrations.EndPreviousSecret(t.Context(), p.ann, store.NoKey, p.ID("erp")))
+	p.with(token, "/me").Want(http.StatusOK, "") // there was nothing left to end
 
 	third := renew(time.Hour)
 	token = wantSecret("the second secret in its overlap", second, true)

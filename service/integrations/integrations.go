@@ -151,10 +151,12 @@ func (s *Integrations) RenewIntegrationSecret(ctx context.Context, actor store.A
 }
 
 // EndPreviousSecret ends the client secret before the last renewal at once, and every token: it may have issued some.
+// Nothing happens if it has ended.
 // Errors: not_found, permission_denied, unavailable.
 func (s *Integrations) EndPreviousSecret(ctx context.Context, actor store.Actor, key store.Key, id string) (Record, error) {
 	return s.updateIntegration(ctx, actor, key, id, "integration.old_secret_ended", func(t *store.Tx, r *integrationRows) (bool, error) {
-		if err := r.integration.RequireOwner(actor, "end its old secret"); err != nil || r.integration.PreviousSecretUntil == nil {
+		until := r.integration.PreviousSecretUntil
+		if err := r.integration.RequireOwner(actor, "end its old secret"); err != nil || until == nil || !until.Time.After(t.At.Time) {
 			return false, err
 		}
 		r.integration.PreviousSecretHash, r.integration.PreviousSecretUntil = nil, nil
