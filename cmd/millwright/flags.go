@@ -107,67 +107,13 @@ type valueError string
 
 func (w valueError) Error() string { return string(w) }
 
-// describeFlagError returns an error about flags that lists what would be right.
-func describeFlagError(cmd *cobra.Command, err error) error {
+// describeFlagError returns an error about a flag's value that lists what would be right.
+func describeFlagError(_ *cobra.Command, err error) error {
 	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		if own, ok := errors.AsType[valueError](wrong.Unwrap()); ok {
 			return fmt.Errorf("--%s: %w", wrong.GetFlag().Name, own)
 		}
 		return fmt.Errorf("--%s: %q is not a %s", wrong.GetFlag().Name, wrong.GetValue(), wrong.GetFlag().Value.Type())
 	}
-	if _, ok := errors.AsType[*pflag.NotExistError](err); ok {
-		var names []string
-		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			if !f.Hidden {
-				names = append(names, "--"+f.Name)
-			}
-		})
-		return fmt.Errorf("%w; `%s` takes %s", err, cmd.CommandPath(), strings.Join(names, ", "))
-	}
 	return err
-}
-
-// explainUsage adds the usage line to the errors about missing arguments and flags of the
-// command and the commands below it.
-func explainUsage(cmd *cobra.Command) {
-	for _, c := range cmd.Commands() {
-		explainUsage(c)
-	}
-	validate := cmd.Args
-	if validate == nil || cmd.HasSubCommands() {
-		return
-	}
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		err := validate(cmd, args)
-		if err == nil {
-			err = cmd.ValidateRequiredFlags()
-		}
-		if err == nil {
-			err = cmd.ValidateFlagGroups()
-		}
-		if err != nil {
-			return fmt.Errorf("%w; usage: %s; `%s --help` shows examples", err, cmd.UseLine(), cmd.CommandPath())
-		}
-		return nil
-	}
-}
-
-// knownSubcommand rejects an argument of a command that only has subcommands, and lists
-// them.
-func knownSubcommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	var names []string
-	for _, c := range cmd.Commands() {
-		if c.IsAvailableCommand() {
-			names = append(names, c.Name())
-		}
-	}
-	hint := ""
-	cmd.SuggestionsMinimumDistance = 2
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		hint = "; did you mean " + strings.Join(near, " or ") + "?"
-	}
-	return fmt.Errorf("unknown command %q for %q; the commands are %s%s", args[0], cmd.CommandPath(), strings.Join(names, ", "), hint)
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"millwright/service/records"
@@ -18,6 +19,9 @@ func run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	return runWith(t.Context(), args...)
 }
+
+// printed reports whether a command printed more than its usage.
+func printed(out string) bool { return out != "" && !strings.HasPrefix(out, "Usage:\n") }
 
 func runWith(ctx context.Context, args ...string) (string, error) {
 	root := rootCommand()

@@ -121,8 +121,8 @@ func TestErrorsListTheValidValues(t *testing.T) {
 		args []string
 		says []string
 	}{
-		"a command":            {[]string{"webhook"}, []string{`unknown command "webhook" for "millwright"`, "deliveries", "work-orders", "did you mean webhooks?"}},
-		"a subcommand":         {[]string{"webhooks", "enabel", "whk_x"}, []string{`unknown command "enabel"`, "renew-secret", "did you mean enable?"}},
+		"a command":            {[]string{"webhook"}, []string{`unknown command "webhook" for "millwright"`, "Did you mean this?\n\twebhooks"}},
+		"a subcommand":         {[]string{"webhooks", "enabel", "whk_x"}, []string{`unknown command "enabel"`, "renew-secret", "  enable "}},
 		"a flag":               {[]string{"deliveries", "list", "--state", "failed"}, []string{"unknown flag: --state", "--status", "--address", "--limit", "--json"}},
 		"a delivery status":    {[]string{"deliveries", "list", "--status", "failed,lost"}, []string{`--status: there is no delivery status "lost"`, "pending, delivered, retrying, failed, held, skipped"}},
 		"a work order status":  {[]string{"work-orders", "list", "--organization", "acme", "--status", "done"}, []string{`there is no work order status "done"`, "sent_to_inspection"}},
@@ -135,19 +135,19 @@ func TestErrorsListTheValidValues(t *testing.T) {
 		"a duration":           {[]string{"namespace", "--retention", "long"}, []string{`--retention: "long" is not a duration`}},
 		"no reader":            {[]string{"work-orders", "list"}, []string{"as organization"}},
 		"two readers":          {[]string{"issues", "list", "--as", "a@example.com", "--organization", "acme"}, []string{"as organization"}},
-		"no person of notices": {[]string{"notices", "list"}, []string{`"as"`, "usage: millwright notices list --as PERSON"}},
-		"no argument":          {[]string{"trigger"}, []string{"received 0", "usage: millwright trigger EVENT_TYPE --address ID", "`millwright trigger --help` shows examples"}},
-		"no flag":              {[]string{"people", "list"}, []string{`"organization"`, "usage: millwright people list --organization KEY", "`millwright people list --help` shows examples"}},
-		"neither of two flags": {[]string{"log", "list"}, []string{"usage: millwright log list --organization KEY | --as PERSON"}},
+		"no person of notices": {[]string{"notices", "list"}, []string{`"as"`, "millwright notices list --as PERSON"}},
+		"no argument":          {[]string{"trigger"}, []string{"received 0", "millwright trigger EVENT_TYPE --address ID", "Examples:"}},
+		"no flag":              {[]string{"people", "list"}, []string{`"organization"`, "millwright people list --organization KEY", "Examples:"}},
+		"neither of two flags": {[]string{"log", "list"}, []string{"millwright log list --organization KEY | --as PERSON"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, err := run(t, test.args...)
-			if err == nil || out != "" {
-				t.Fatalf("it prints %q and says %v", out, err)
+			if err == nil {
+				t.Fatalf("it prints %q and has no error", out)
 			}
 			for _, words := range test.says {
-				if !strings.Contains(err.Error(), words) {
-					t.Errorf("it says %q, which lacks %q", err, words)
+				if said := out + err.Error(); !strings.Contains(said, words) {
+					t.Errorf("it says %q, which lacks %q", said, words)
 				}
 			}
 		})

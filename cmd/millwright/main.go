@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,10 +29,16 @@ func rootCommand() *cobra.Command {
 		Use:           "millwright",
 		Short:         "The integration API of a facility-maintenance service",
 		Version:       currentBuild().Version,
-		Args:          knownSubcommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		SilenceUsage:  true,
 		SilenceErrors: true,
+		// The usage explains wrong arguments and flags, but no error of a command that has begun.
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cmp.Or(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups()); err != nil {
+				return err
+			}
+			cmd.SilenceUsage = true
+			return nil
+		},
 	}
 	root.AddCommand(apiCommand(), workerCommand(), migrateCommand(), importCommand(), demoCommand(), configCommand(), listenCommand(), replayCommand(), openAPICommand(),
 		healthCommand(), namespaceCommand(), resealCommand(), restoredCommand(), versionCommand(),
@@ -39,7 +46,6 @@ func rootCommand() *cobra.Command {
 		logCommand(), noticesCommand(), mailCommand(), triggerCommand())
 	root.SetFlagErrorFunc(describeFlagError)
 	addExamples(root)
-	explainUsage(root)
 	return root
 }
 

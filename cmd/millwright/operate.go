@@ -67,7 +67,7 @@ func commandGroup(name, short string, subcommands ...*cobra.Command) *cobra.Comm
 	cmd := &cobra.Command{
 		Use:   name,
 		Short: short,
-		Args:  knownSubcommand,
+		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(subcommands...)
