@@ -116,6 +116,17 @@ test-dev: bin/devstack ## ... only dev/
 	try $(TESTFLAGS) $$(packages -e); \
 	exit $$status
 
+# Not part of test: it needs a container engine with Compose 2.24 or newer.
+.PHONY: compose-test
+compose-test: ## Start docker-compose.yml in containers and run the commands of docs/running.md; writes docs/compose-run.md
+	@if ! reason="$$(docker version 2>&1 >/dev/null)"; then \
+		echo "Skipped, because there is no container engine: $$reason"; \
+	elif ! docker compose version >/dev/null 2>&1; then \
+		echo 'Skipped, because docker has no Compose plugin.'; \
+	else \
+		cd dev && go test ./compose -count=1 -v -timeout 1h -run '^TestTheContainersRun$$' -containers -containers.report=../../docs/compose-run.md; \
+	fi
+
 .PHONY: conformance
 conformance: bin/devstack ## Test the product against the specification, rule by rule; writes docs/conformance.md
 	bin/devstack exec --no-temporal -- go test $(RACE) -count=1 ./conformance -run TestSpecification -args -write ../docs/conformance.md

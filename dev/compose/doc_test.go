@@ -2,6 +2,6 @@
 // run. It loads the file as docker compose does, and runs the command, environment
 // and health check of every service as processes, in the order that depends_on gives.
 //
-// It needs no container engine. What only an engine shows is not tested: whether the
-// images exist, users and file modes in them, networks and limits.
+// That needs no container engine. TestTheContainersRun, which make compose-test runs,
+// tests what only an engine shows: users and file modes, networks, limits, entry points.
 package compose
