@@ -58,11 +58,17 @@ func runJSON[T any](h *harness, args ...string) (value T) {
 	return value
 }
 
-// wantError runs a command that must fail with a sentence that contains the words.
+// wantError runs a command that must fail with a sentence that contains the words, after its usage
+// if that explains the error.
 func (h *harness) wantError(words string, args ...string) {
 	h.t.Helper()
 	printed, message, status := h.operate(args...)
-	if status != 1 || printed != "" || !strings.HasPrefix(message, "millwright: ") || !strings.Contains(message, words) || strings.Contains(message, "SQLSTATE") {
+	if usage, sentence, found := strings.Cut(message, "millwright: "); found && (usage == "" || strings.HasPrefix(usage, "Usage:\n")) {
+		message = sentence
+	} else {
+		h.t.Errorf("millwright %v has no sentence", args)
+	}
+	if status != 1 || printed != "" || !strings.Contains(message, words) || strings.Contains(message, "SQLSTATE") {
 		h.t.Errorf("millwright %v ended with status %d and printed %q; want 1 and an error that contains %q", args, status, message, words)
 	}
 }

@@ -97,14 +97,19 @@ func serverConfig(db *databases, ports servicePorts) *config.Config {
 const ShortHistories = "short-histories"
 
 // dynamicConfig is deploy/temporal/dynamic.yaml, adapted to a machine that runs more. The
-// limits and the partitions of task queues are Temporal's defaults there and here, so that
-// tests and figures tell of an installation.
+// limits of calls are Temporal's defaults there and here, and the partitions of task queues are the
+// same, so that tests and figures tell of an installation.
 func dynamicConfig() dynamicconfig.StaticClient {
 	return dynamicconfig.StaticClient{
 		// Search attributes that are added at startup work at once.
 		dynamicconfig.ForceSearchAttributesCacheRefreshOnRead.Key(): true,
 		// Do not check for newer versions over the network.
 		dynamicconfig.EnableServerVersionCheck.Key(): false,
+
+		// One partition per task queue: organizations and addresses take turns in each partition
+		// apart, and a task in the wrong one waits to be forwarded.
+		dynamicconfig.MatchingNumTaskqueueReadPartitions.Key():  1,
+		dynamicconfig.MatchingNumTaskqueueWritePartitions.Key(): 1,
 
 		// Organizations whose workflows wait for a worker take turns (FairnessKey).
 		dynamicconfig.MatchingEnableFairness.Key(): true,
