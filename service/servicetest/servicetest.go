@@ -334,7 +334,7 @@ func (f *Fixture) fold(sql string) {
 	}
 	for _, table := range tables { // the service writes no row twice
 		if Value[bool](f, `SELECT count(*) > 1000 FROM (SELECT FROM `+table+` LIMIT 1001) t`) {
-			f.exec(`VACUUM ` + table)
+			f.vacuum(table)
 		}
 	}
 }

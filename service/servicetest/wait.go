@@ -8,13 +8,27 @@ import "time"
 func (f *Fixture) WaitForOpenTransactions() {
 	f.t.Helper()
 	mine := Value[uint64](f, `SELECT pg_current_xact_id()`)
+	f.await("a transaction outside this test ends", `SELECT pg_snapshot_xmin(pg_current_snapshot()) > $1`, mine)
+}
+
+// vacuum removes the dead rows of the table. An ANALYZE by autovacuum, of any table, would keep them.
+func (f *Fixture) vacuum(table string) {
+	f.t.Helper()
+	f.await("autovacuum ends", `SELECT count(*) = 0 FROM pg_stat_activity
+		WHERE datname = current_database() AND backend_type = 'autovacuum worker' AND backend_xmin IS NOT NULL`)
+	f.exec(`VACUUM ` + table)
+}
+
+// await waits until the condition's query returns true.
+func (f *Fixture) await(what, condition string, args ...any) {
+	f.t.Helper()
 	poll := time.NewTicker(2 * time.Millisecond)
 	defer poll.Stop()
-	for Value[uint64](f, `SELECT pg_snapshot_xmin(pg_current_snapshot())`) <= mine {
+	for !Value[bool](f, condition, args...) {
 		select {
 		case <-poll.C:
 		case <-f.t.Context().Done():
-			f.t.Fatal("a transaction outside this test does not end")
+			f.t.Fatalf("not before the end of the test: %s", what)
 		}
 	}
 }
