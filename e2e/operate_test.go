@@ -63,12 +63,9 @@ func runJSON[T any](h *harness, args ...string) (value T) {
 func (h *harness) wantError(words string, args ...string) {
 	h.t.Helper()
 	printed, message, status := h.operate(args...)
-	if usage, sentence, found := strings.Cut(message, "millwright: "); found && (usage == "" || strings.HasPrefix(usage, "Usage:\n")) {
-		message = sentence
-	} else {
-		h.t.Errorf("millwright %v has no sentence", args)
-	}
-	if status != 1 || printed != "" || !strings.Contains(message, words) || strings.Contains(message, "SQLSTATE") {
+	usage, sentence, found := strings.Cut(message, "millwright: ")
+	if !found || usage != "" && !strings.HasPrefix(usage, "Usage:\n") ||
+		status != 1 || printed != "" || !strings.Contains(sentence, words) || strings.Contains(sentence, "SQLSTATE") {
 		h.t.Errorf("millwright %v ended with status %d and printed %q; want 1 and an error that contains %q", args, status, message, words)
 	}
 }

@@ -32,6 +32,7 @@ func rootCommand() *cobra.Command {
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceErrors: true,
 		// The usage explains wrong arguments and flags, but no error of a command that has begun.
+		// cobra itself looks for missing flags only after this.
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cmp.Or(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups()); err != nil {
 				return err

@@ -176,3 +176,8 @@ func (c *config) log(name string) string {
 	_ = os.Rename(path, path+".1") // it may not exist
 	return path
 }
+
+// openLog opens a log file to write at its end.
+func openLog(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+}

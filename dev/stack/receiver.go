@@ -3,14 +3,13 @@ package stack
 import (
 	"bufio"
 	"io"
-	"os"
 	"strings"
 
 	"millwright/dev/process"
 )
 
-// receiverPort is the port of the demo's webhook address.
-const receiverPort = 9090
+// demoReceiverPort is the port of the demo's webhook address.
+const demoReceiverPort = 9090
 
 // startReceiver starts the receiver of the demo's webhook address, which accepts every
 // delivery, unless something else uses its port.
@@ -18,11 +17,11 @@ func (r *runner) startReceiver() error {
 	if r.demo.WebhookSecret == "" {
 		return nil
 	}
-	if err := process.CheckPort(receiverPort); err != nil {
+	if err := process.CheckPort(r.receiverPort); err != nil {
 		r.printf("%v: the demo's receiver does not run", err)
 		return nil
 	}
-	log, err := os.OpenFile(r.cfg.log("receiver"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := openLog(r.cfg.log("receiver"))
 	if err != nil {
 		return err
 	}
@@ -31,17 +30,7 @@ func (r *runner) startReceiver() error {
 	return err
 }
 
-func (r *runner) receiverRuns() bool {
-	if r.receiver == nil {
-		return false
-	}
-	select {
-	case <-r.receiver.Done():
-		return false
-	default:
-		return true
-	}
-}
+func (r *runner) receiverRuns() bool { return r.receiver != nil && r.receiver.Running() }
 
 func (r *runner) stopReceiver() {
 	if r.receiver != nil {

@@ -83,7 +83,7 @@ func Run(signals <-chan os.Signal, opts RunOptions) error {
 
 	s := newSupervisor(signals, opts.Out)
 	defer s.stop()
-	r := &runner{supervisor: s, cfg: cfg, env: env, opts: opts}
+	r := &runner{supervisor: s, cfg: cfg, env: env, opts: opts, receiverPort: demoReceiverPort}
 	defer r.stopReceiver()
 	if err := r.start(); err != nil {
 		// A stop, or the end of another part, causes errors that are not the reason
@@ -120,7 +120,9 @@ type runner struct {
 	database string
 	settings []setting
 	demo     credentials
-	receiver *process.Process
+	// receiver is the demo's, nil if it was never started.
+	receiver     *process.Process
+	receiverPort int
 }
 
 func (r *runner) start() error {
@@ -255,7 +257,7 @@ var ordinary = regexp.MustCompile(`^[0-9:.]+ (INF|DBG) `)
 func (r *runner) server(command string, metrics *port) starter {
 	return func(context.Context) (part, error) {
 		path, terminal := r.cfg.log(command), r.prefixed(command)
-		file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		file, err := openLog(path)
 		if err != nil {
 			return part{}, err
 		}

@@ -40,7 +40,7 @@ func startTemporal(ctx context.Context, opts temporalOptions) (*process.Process,
 	if err != nil {
 		return nil, fmt.Errorf("cannot find devstack's path: %w", err)
 	}
-	log, err := os.OpenFile(opts.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := openLog(opts.log)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open Temporal's log: %w", err)
 	}
