@@ -116,7 +116,7 @@ test-dev: bin/devstack ## ... only dev/
 	try $(TESTFLAGS) $$(packages -e); \
 	exit $$status
 
-# Not part of test: it needs a container engine with Compose 2.24 or newer.
+# compose-test and systemd-test are not part of test: they need a container engine with Compose 2.24 or newer, and root.
 .PHONY: compose-test
 compose-test: ## Start docker-compose.yml in containers and run the commands of docs/running.md; writes docs/compose-run.md
 	@if ! reason="$$(docker version 2>&1 >/dev/null)"; then \
@@ -124,8 +124,16 @@ compose-test: ## Start docker-compose.yml in containers and run the commands of 
 	elif ! docker compose version >/dev/null 2>&1; then \
 		echo 'Skipped, because docker has no Compose plugin.'; \
 	else \
-		cd dev && go test ./compose -count=1 -v -timeout 1h -run '^TestTheContainersRun$$' -containers -containers.report=../../docs/compose-run.md; \
+		cd dev && go test ./install -count=1 -v -timeout 1h -run '^TestTheContainersRun$$' -containers -report=../../docs/compose-run.md; \
 	fi
+
+.PHONY: systemd-test
+systemd-test: bin/devstack ## Boot a machine with the systemd units and run the commands of docs/running.md; writes docs/systemd-run.md
+	@for program in systemd-nspawn mmdebstrap nsenter; do \
+		command -v $$program >/dev/null || { echo "Skipped, because there is no $$program."; exit; }; \
+	done; \
+	if [ "$$(id -u)" != 0 ]; then echo 'Skipped, because systemd-nspawn needs root.'; exit; fi; \
+	cd dev && go test ./install -count=1 -v -timeout 1h -run '^TestTheUnitsRun$$' -machine -report=../../docs/systemd-run.md
 
 .PHONY: conformance
 conformance: bin/devstack ## Test the product against the specification, rule by rule; writes docs/conformance.md

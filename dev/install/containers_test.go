@@ -1,8 +1,6 @@
-package compose
+package install
 
 import (
-	"bytes"
-	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -19,8 +17,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -30,22 +26,20 @@ import (
 	"millwright/dev/process"
 )
 
-var (
-	inContainers = flag.Bool("containers", false, "start docker-compose.yml in containers, as make compose-test does")
-	reportFile   = flag.String("containers.report", "", "the file for the report of the run in containers, written if it did not fail")
-)
+var inContainers = flag.Bool("containers", false, "start docker-compose.yml in containers, as make compose-test does")
 
 // Installs, uses, backs up and restores with the commands of docs/running.md.
 func TestTheContainersRun(t *testing.T) {
 	if !*inContainers {
 		t.Skip("make compose-test runs it")
 	}
-	r := &run{t: t, report: &strings.Builder{}}
+	r := &walk{t: t}
 	removeImages(t) // after a run that was killed
 	t.Cleanup(func() { removeImages(t) })
 	hook := newHook(t)
-	first := r.install("millwright-test", hook)
-	r.step("preparing the images", func(t *testing.T) { r.prepareImages(t, first) })
+	first := installContainers(r, "millwright-test", hook)
+	var images string
+	r.step("preparing the images", func(t *testing.T) { images = first.prepareImages(t) })
 	r.step("start", func(t *testing.T) { first.sh(t, documented(t, `^docker compose up --detach --wait$`)) })
 	r.step("health of the worker", func(t *testing.T) {
 		began := time.Now()
@@ -90,7 +84,7 @@ func TestTheContainersRun(t *testing.T) {
 	r.step("backup", func(t *testing.T) { first.sh(t, documented(t, `pg_dump.*>millwright\.dump`)) })
 	r.step("stop", first.stop)
 
-	second := r.install("millwright-test-restored", hook)
+	second := installContainers(r, "millwright-test-restored", hook)
 	r.step("restore into a second project", func(t *testing.T) {
 		first.sh(t, `cp millwright.dump '`+second.dir+`' && cp --force deploy/secrets/secret_sealing_keys '`+second.dir+`/deploy/secrets'`)
 		if said := second.sh(t, documented(t, `pg_restore .*<millwright\.dump`)); strings.Contains(said, "WARNING") {
@@ -103,35 +97,14 @@ func TestTheContainersRun(t *testing.T) {
 		second.create(t, erp, place)
 	})
 	r.step("stop of the second project", second.stop)
-	r.write(first)
-}
-
-// run is the test with the rows of its report.
-type run struct {
-	t      *testing.T
-	report *strings.Builder
-	images string // where they are from
-}
-
-// step runs a part of the test, without which the others make no sense.
-func (r *run) step(name string, part func(t *testing.T)) {
-	r.t.Helper()
-	began, skipped := time.Now(), false
-	if !r.t.Run(name, func(t *testing.T) {
-		defer func() { skipped = t.Skipped() }()
-		part(t)
-	}) {
-		r.t.FailNow()
-	}
-	if skipped {
-		r.t.SkipNow()
-	}
-	fmt.Fprintf(r.report, "| %s | %.1f s |\n", name, time.Since(began).Seconds())
+	engine := first.sh(t, `docker version --format 'Docker {{.Server.Version}}, Compose '"$(docker compose version --short)"`)
+	r.write("A run in containers", "`make compose-test`, which runs the Compose commands", engine, "images | "+images)
 }
 
 // containers is an installation whose services run in containers.
 type containers struct {
 	installation
+	shell
 	t    *testing.T
 	name string // the project's
 	api  string // the URL of its API
@@ -139,7 +112,7 @@ type containers struct {
 }
 
 // install makes an installation with free ports, whose containers can reach the receiver.
-func (r *run) install(name string, to *hook) *containers {
+func installContainers(r *walk, name string, to *hook) *containers {
 	r.t.Helper()
 	ports, err := process.FreePorts(2)
 	if err != nil {
@@ -150,7 +123,8 @@ func (r *run) install(name string, to *hook) *containers {
 		"COMPOSE_PROJECT_NAME=" + name, "MILLWRIGHT_VERSION=" + version, "API_PUBLISH=" + api,
 		"MILLWRIGHT_PUBLIC_URL=http://" + api, "WEBHOOK_ALLOW_NETWORKS=" + to.network,
 	}
-	c := &containers{installation: install(r.t, choices...), t: r.t, name: name, api: "http://" + api, hook: to}
+	installed := install(r.t, choices...)
+	c := &containers{installation: installed, shell: here(installed.dir), t: r.t, name: name, api: "http://" + api, hook: to}
 	example, err := os.ReadFile(filepath.Join(c.dir, "deploy/example.env"))
 	if err != nil {
 		r.t.Fatal(err)
@@ -187,82 +161,20 @@ services:
 	return c
 }
 
-// documented returns the only command, or block of commands, of running.md that matches.
-func documented(t *testing.T, pattern string) string {
-	t.Helper()
-	page, err := os.ReadFile(filepath.Join(repository, "docs/running.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var found []string
-	for _, code := range regexp.MustCompile("(?s)```\\w*\n(.*?)```|`([^`\n]+)`").FindAllStringSubmatch(string(page), -1) {
-		if command := code[1] + code[2]; regexp.MustCompile(`(?s)` + pattern).MatchString(strings.TrimSpace(command)) {
-			found = append(found, command)
-		}
-	}
-	if len(found) != 1 {
-		t.Fatalf("running.md has %d commands like %q: %q", len(found), pattern, found)
-	}
-	return found[0]
-}
-
 // millwright is what running.md puts in place of the program's name.
 func (c *containers) millwright(t *testing.T) string {
 	t.Helper()
 	return documented(t, `^docker compose run [^\n]* api$`)
 }
 
-// try runs commands in the installation's directory and returns what they print.
-func (c *containers) try(t *testing.T, commands string) (string, error) {
-	t.Helper()
-	var both bytes.Buffer
-	err := c.shell(t, commands, &both, &both)
-	return both.String(), err
-}
-
-func (c *containers) sh(t *testing.T, commands string) string {
-	t.Helper()
-	said, err := c.try(t, commands)
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", commands, err, said)
-	}
-	return said
-}
-
-// json decodes what a command prints on its standard output.
-func (c *containers) json(t *testing.T, into any, command string) {
-	t.Helper()
-	var stdout, stderr bytes.Buffer
-	err := c.shell(t, command, &stdout, &stderr)
-	if err == nil {
-		err = json.Unmarshal(stdout.Bytes(), into)
-	}
-	if err != nil {
-		t.Fatalf("%s: %v\n%s%s", command, err, stdout.String(), stderr.String())
-	}
-}
-
-func (c *containers) shell(t *testing.T, commands string, stdout, stderr io.Writer) error {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Minute) // also for cleanups
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", commands)
-	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = c.dir, stdout, stderr, time.Second
-	return cmd.Run()
-}
-
 func (c *containers) awaitReady(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
-	defer cancel()
-	if err := process.Await(ctx, 200*time.Millisecond, func() error {
+	await(t, func() error {
 		if status := get(c.api + "/readyz?temporal=1"); status != http.StatusOK {
 			return fmt.Errorf("/readyz returned %d", status)
 		}
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
 }
 
 // create creates a work order through the published port and waits for its delivery.
@@ -392,9 +304,7 @@ func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // await waits for a verified event about the record.
 func (h *hook) await(t *testing.T, event, record string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
-	defer cancel()
-	if err := process.Await(ctx, 100*time.Millisecond, func() error {
+	await(t, func() error {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		for _, received := range h.received {
@@ -403,22 +313,5 @@ func (h *hook) await(t *testing.T, event, record string) {
 			}
 		}
 		return fmt.Errorf("no %s of %s came; %d others did", event, record, len(h.received))
-	}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// write writes the report for people to read.
-func (r *run) write(c *containers) {
-	if *reportFile == "" {
-		return
-	}
-	engine := c.sh(r.t, `docker version --format 'Docker {{.Server.Version}}, Compose '"$(docker compose version --short)"`)
-	text := "# A run in containers\n\nWritten by `make compose-test`, which runs the Compose commands of [running.md](running.md).\n\n| | |\n|---|---|\n" +
-		"| date | " + time.Now().UTC().Format("2 January 2006") + " |\n" +
-		fmt.Sprintf("| machine | %d cores, %s/%s, %s |\n", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, strings.TrimSpace(engine)) +
-		"| images | " + r.images + " |\n" + r.report.String()
-	if err := os.WriteFile(*reportFile, []byte(text), 0o644); err != nil {
-		r.t.Fatal(err)
-	}
+	})
 }

@@ -1,4 +1,4 @@
-package compose
+package install
 
 import (
 	"maps"
@@ -21,8 +21,8 @@ const makeBase = `docker image inspect ` + base + ` >/dev/null 2>&1 || mmdebstra
 
 // prepareImages pulls and builds the images that the compose file names. Without a
 // registry it makes them: the same users, entry points and programs in Debian, under the
-// same names, so that the file stays as it is.
-func (r *run) prepareImages(t *testing.T, c *containers) {
+// same names, so that the file stays as it is. It returns where they are from.
+func (c *containers) prepareImages(t *testing.T) string {
 	t.Helper()
 	if _, err := c.try(t, `docker compose pull --quiet --ignore-buildable`); err == nil {
 		checkout, err := filepath.Abs(repository)
@@ -30,8 +30,7 @@ func (r *run) prepareImages(t *testing.T, c *containers) {
 			t.Fatal(err)
 		}
 		c.sh(t, `cd "`+checkout+`" && MILLWRIGHT_VERSION=`+version+` docker compose --file docker-compose.yml build api`)
-		r.images = "pulled, and the product's built from its Dockerfile"
-		return
+		return "pulled, and the product's built from its Dockerfile"
 	}
 	if _, err := c.try(t, `command -v mmdebstrap`); err != nil {
 		t.Skip("no registry has the images, and mmdebstrap, which would make them, is not installed")
@@ -71,7 +70,7 @@ func (r *run) prepareImages(t *testing.T, c *containers) {
 		c.sh(t, `docker build --quiet --label `+label+` --tag `+image+` "`+directory+`"`)
 	}
 	postgres := c.sh(t, `docker run --rm --entrypoint postgres `+c.project.Services["postgres"].Image+` --version`)
-	r.images = strings.TrimSpace(postgres) + ", Temporal " + moduleVersion(server) + " and its UI " + moduleVersion(ui) + ", made without a registry"
+	return strings.TrimSpace(postgres) + ", Temporal " + moduleVersion(server) + " and its UI " + moduleVersion(ui) + ", made without a registry"
 }
 
 // moduleVersion returns the version in the name of a module's directory.
@@ -101,8 +100,7 @@ func (c *containers) productImage(t *testing.T) string {
 // takes it for the image of that name.
 func removeImages(t *testing.T) {
 	t.Helper()
-	c := &containers{t: t}
-	if said, err := c.try(t, `docker image ls --filter dangling=false --filter label=`+label+` --format '{{.Repository}}:{{.Tag}}' |
+	if said, err := here(".").try(t, `docker image ls --filter dangling=false --filter label=`+label+` --format '{{.Repository}}:{{.Tag}}' |
 		xargs --no-run-if-empty docker image rm --force; docker image prune --force --filter label=`+label); err != nil {
 		t.Errorf("%v\n%s", err, said)
 	}

@@ -1,4 +1,4 @@
-package compose
+package install
 
 import (
 	"debug/elf"
