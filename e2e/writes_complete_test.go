@@ -24,7 +24,7 @@ var notOnPage = map[string][]string{
 		"millwright demo", "millwright migrate", "millwright namespace", "millwright reseal", "millwright restored postgres", "millwright restored temporal",
 	},
 	"writes nothing": {
-		"millwright config", "millwright health", "millwright health api", "millwright health worker", "millwright listen", "millwright openapi", "millwright replay", "millwright version",
+		"millwright config", "millwright health", "millwright health api", "millwright health worker", "millwright health workflows", "millwright listen", "millwright openapi", "millwright replay", "millwright version",
 	},
 	"is a server": {"millwright api", "millwright worker"},
 }

@@ -34,6 +34,9 @@ const (
 	HousekeepingName   = "Housekeeping"
 )
 
+// Names lists every workflow type.
+var Names = []string{WebhookAddressName, DeliveryName, SweepName, WorkOrderName, FeedbackName, MailName, HousekeepingName}
+
 // Signals. Operators send redeliver and stop from the Temporal UI or a command.
 const (
 	SignalWake      = "wake"

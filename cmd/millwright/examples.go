@@ -36,6 +36,7 @@ var examples = map[string][]string{
 	"millwright health":            {"millwright health --stuck"},
 	"millwright health api":        {"millwright health api"},
 	"millwright health worker":     {"millwright health worker"},
+	"millwright health workflows":  {"millwright health workflows"},
 	"millwright restored":          {"millwright restored postgres"},
 	"millwright restored postgres": {"millwright restored postgres"},
 	"millwright restored temporal": {"millwright restored temporal"},

@@ -21,6 +21,7 @@ import (
 
 	"millwright/service"
 	"millwright/service/pages"
+	"millwright/worker"
 	"millwright/workflows"
 )
 
@@ -35,6 +36,7 @@ func healthCommand() *cobra.Command {
 	cmd := commandGroup("health", "Check the API server or the worker process of this host; exits 0 only if it is healthy",
 		healthOf("api", "Check that the API with these settings responds and reaches its database", checkAPI),
 		healthOf("worker", "Check that a worker process of this host polls every task queue in Temporal", checkWorker),
+		healthOfWorkflows(),
 	)
 	var stuck bool
 	var organization string
@@ -109,6 +111,44 @@ func healthOf(name, short string, check func(context.Context, settings) error) *
 			return nil
 		},
 	}
+}
+
+// healthOfWorkflows checks whether workers with this program can continue what is open.
+func healthOfWorkflows() *cobra.Command {
+	most := 10_000
+	cmd := &cobra.Command{
+		Use:   "workflows",
+		Short: "Check that this program can continue the open workflows, by replaying their histories",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := loadSettings()
+			if err != nil {
+				return err
+			}
+			temporal, err := newTemporalClient(s, slog.New(slog.DiscardHandler), nil)
+			if err != nil {
+				return err
+			}
+			defer temporal.Close()
+			var failed int
+			for _, name := range workflows.Names {
+				replayed, err := worker.Replay(cmd.Context(), temporal, s.Namespace, name, most, func(id string, err error) {
+					failed++
+					fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", id, oneLine(err.Error()))
+				})
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: %d open workflows were replayed\n", name, replayed)
+			}
+			if failed > 0 {
+				return fmt.Errorf("this program cannot continue %d open workflows", failed)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().IntVar(&most, "limit", most, "number of each type that is replayed at most")
+	return cmd
 }
 
 func checkAPI(ctx context.Context, s settings) error {
