@@ -38,7 +38,7 @@ func TestTheUnitsRun(t *testing.T) {
 		}
 		m.sh(t, `deploy/make-secrets; cd deploy/secrets; sed -i s/@postgres:/@127.0.0.1:/ *database_url
 			install -m 600 *database_url *_keys /etc/millwright/secrets
-			printf '%s\n' TEMPORAL_NAMESPACE=millwright WEBHOOK_ALLOW_HTTP=true WEBHOOK_ALLOW_NETWORKS=127.0.0.0/8 >/etc/millwright/settings.env`)
+			printf '%s\n' TEMPORAL_ADDRESS=temporal.internal:7233 TEMPORAL_NAMESPACE=millwright WEBHOOK_ALLOW_HTTP=true WEBHOOK_ALLOW_NETWORKS=127.0.0.0/8 >/etc/millwright/settings.env`)
 		sql := documented(t, `^CREATE ROLE millwright_owner`)
 		for _, role := range []string{"millwright_owner", "millwright"} {
 			sql = strings.Replace(sql, "…", m.sh(t, `printf %s "$(cat deploy/secrets/`+role+`_password)"`), 1)
@@ -61,6 +61,9 @@ func TestTheUnitsRun(t *testing.T) {
 	w.step("start", func(t *testing.T) {
 		m.awaitReady(t) // the migration starts again by itself
 		await(t, func() error { return m.expect(t, `operate health worker`, "healthy") })
+		if said, err := m.try(t, `timeout 2 getent hosts example.com`); err == nil || !strings.Contains(err.Error(), "124") {
+			t.Errorf("DNS responds: %q, %v", said, err)
+		}
 	})
 
 	var imported struct {
@@ -199,9 +202,14 @@ func (m *machine) leader() string {
 	return first
 }
 
-// startServers starts what the units need and the receiver of webhooks, now and at each boot.
+// startServers starts what the units need and the receiver of webhooks, now and at each boot. DNS is silent.
 func (m *machine) startServers(t *testing.T) {
 	m.sh(t, `su postgres -c "psql --quiet --command \"ALTER ROLE postgres PASSWORD 'superuser'\""`)
+	// A DNS server that never responds, as where a firewall drops its packets. systemd has the socket, and no one reads it.
+	m.sh(t, `echo nameserver 127.0.0.1 >/etc/resolv.conf; echo 127.0.0.1 localhost temporal.internal >/etc/hosts
+		printf '[Socket]\nListenDatagram=127.0.0.1:53\n[Install]\nWantedBy=sockets.target\n' >/etc/systemd/system/dns.socket
+		printf '[Service]\nExecStart=sleep infinity\n' >/etc/systemd/system/dns.service
+		systemctl enable --quiet --now dns.socket`)
 	for name, service := range map[string]string{
 		"temporal": "Restart=always\nEnvironment=DATABASE_URL=" + superuser + "/postgres\nExecStart=/root/millwright/bin/devstack temporal --port 7233 --retention 168h",
 		"receiver": "Restart=always\nRestartSec=1\nExecStart=/usr/local/bin/millwright listen --body --secret-file /root/millwright/receiver_secret",
