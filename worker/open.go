@@ -11,6 +11,11 @@ import (
 	"millwright/service/store"
 )
 
+// openOf returns the query that finds the open workflows with the type.
+func openOf(workflowType string) string {
+	return fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Running'", workflowType)
+}
+
 // openWorkflows lists open workflows. It implements activities.WorkflowLister.
 type openWorkflows struct{ client client.Client }
 
@@ -22,7 +27,7 @@ func (o openWorkflows) OpenAmong(ctx context.Context, targets []store.WakeTarget
 		ids[i] = "'" + kind.id(target.ID) + "'"
 	}
 	page, err := o.client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
-		Query: fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Running' AND WorkflowId IN (%s)", kind.name, strings.Join(ids, ",")),
+		Query: fmt.Sprintf("%s AND WorkflowId IN (%s)", openOf(kind.name), strings.Join(ids, ",")),
 		// More than one run of a workflow is listed for a moment after it continued as new.
 		PageSize: int32(2 * len(targets)), //nolint:gosec // up to 1000
 	})

@@ -20,7 +20,7 @@ import (
 func Replay(ctx context.Context, c client.Client, namespace, workflowType string, most int, failed func(workflowID string, err error)) (replayed int, err error) {
 	replayer := sdkworker.NewWorkflowReplayer()
 	Register(replayer)
-	request := &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Running'", workflowType)}
+	request := &workflowservice.ListWorkflowExecutionsRequest{Query: openOf(workflowType)}
 	for replayed < most {
 		page, err := c.ListWorkflow(ctx, request)
 		if err != nil {

@@ -111,7 +111,7 @@ type containers struct {
 	hook *hook
 }
 
-// install makes an installation with free ports, whose containers can reach the receiver.
+// installContainers makes an installation with free ports, whose containers can reach the receiver.
 func installContainers(r *walk, name string, to *hook) *containers {
 	r.t.Helper()
 	ports, err := process.FreePorts(2)

@@ -2,7 +2,6 @@ package install
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"flag"
 	"fmt"
@@ -37,14 +36,16 @@ func TestTheUnitsRun(t *testing.T) {
 			m.sh(t, documented(t, command))
 		}
 		m.sh(t, `deploy/make-secrets; cd deploy/secrets; sed -i s/@postgres:/@127.0.0.1:/ *database_url
-			install -m 600 *database_url *_keys /etc/millwright/secrets
-			printf '%s\n' TEMPORAL_ADDRESS=temporal.internal:7233 TEMPORAL_NAMESPACE=millwright WEBHOOK_ALLOW_HTTP=true WEBHOOK_ALLOW_NETWORKS=127.0.0.0/8 >/etc/millwright/settings.env`)
+			install -m 600 *database_url *_keys /etc/millwright/secrets`)
+		m.write(t, "etc/millwright/settings.env",
+			"TEMPORAL_ADDRESS=temporal.internal:7233\nTEMPORAL_NAMESPACE=millwright\nWEBHOOK_ALLOW_HTTP=true\nWEBHOOK_ALLOW_NETWORKS=127.0.0.0/8\n", 0o600)
 		sql := documented(t, `^CREATE ROLE millwright_owner`)
+		secrets := secretFiles(t, filepath.Join(m.root, "root/millwright"))
 		for _, role := range []string{"millwright_owner", "millwright"} {
-			sql = strings.Replace(sql, "…", m.sh(t, `printf %s "$(cat deploy/secrets/`+role+`_password)"`), 1)
+			sql = strings.Replace(sql, "…", strings.TrimSpace(secrets[role+"_password"]), 1)
 		}
 		m.sh(t, "psql --quiet --dbname "+superuser+" <<'SQL'\n"+sql+"\nSQL")
-		m.sh(t, "install -m 755 /dev/stdin /usr/local/bin/operate <<'SH'\n#!/bin/sh\nexec "+documented(t, `^systemd-run `)+"\nSH")
+		m.write(t, "usr/local/bin/operate", "#!/bin/sh\nexec "+documented(t, `^systemd-run `), 0o755)
 		m.sh(t, m.millwright(documented(t, `^millwright namespace --retention`)))
 		m.sh(t, documented(t, `^install -m 644 deploy/systemd/\*`))
 	})
@@ -205,20 +206,29 @@ func (m *machine) leader() string {
 // startServers starts what the units need and the receiver of webhooks, now and at each boot. DNS is silent.
 func (m *machine) startServers(t *testing.T) {
 	m.sh(t, `su postgres -c "psql --quiet --command \"ALTER ROLE postgres PASSWORD 'superuser'\""`)
-	// A DNS server that never responds, as where a firewall drops its packets. systemd has the socket, and no one reads it.
-	m.sh(t, `echo nameserver 127.0.0.1 >/etc/resolv.conf; echo 127.0.0.1 localhost temporal.internal >/etc/hosts
-		printf '[Socket]\nListenDatagram=127.0.0.1:53\n[Install]\nWantedBy=sockets.target\n' >/etc/systemd/system/dns.socket
-		printf '[Service]\nExecStart=sleep infinity\n' >/etc/systemd/system/dns.service
-		systemctl enable --quiet --now dns.socket`)
-	for name, service := range map[string]string{
-		"temporal": "Restart=always\nEnvironment=DATABASE_URL=" + superuser + "/postgres\nExecStart=/root/millwright/bin/devstack temporal --port 7233 --retention 168h",
-		"receiver": "Restart=always\nRestartSec=1\nExecStart=/usr/local/bin/millwright listen --body --secret-file /root/millwright/receiver_secret",
+	const restarted = "[Unit]\nStartLimitIntervalSec=0\n[Install]\nWantedBy=multi-user.target\n[Service]\nRestart=always\nRestartSec=1\n"
+	for path, content := range map[string]string{
+		"etc/systemd/system/temporal.service": restarted + "Environment=DATABASE_URL=" + superuser + "/postgres\n" +
+			"ExecStart=/root/millwright/bin/devstack temporal --port 7233 --retention 168h\n",
+		"etc/systemd/system/receiver.service": restarted + "ExecStart=/usr/local/bin/millwright listen --body --secret-file /root/millwright/receiver_secret\n",
+		// A DNS server that never responds, as where a firewall drops its packets: systemd has the socket, and no one reads it.
+		"etc/systemd/system/dns.socket":  "[Socket]\nListenDatagram=127.0.0.1:53\n[Install]\nWantedBy=sockets.target\n",
+		"etc/systemd/system/dns.service": "[Service]\nExecStart=sleep infinity\n",
+		"etc/resolv.conf":                "nameserver 127.0.0.1\n",
+		"etc/hosts":                      "127.0.0.1 localhost temporal.internal\n",
 	} {
-		unit := "[Unit]\nAfter=postgresql.service\nStartLimitIntervalSec=0\n[Service]\n" + service + "\n[Install]\nWantedBy=multi-user.target\n"
-		m.sh(t, `base64 --decode >/etc/systemd/system/`+name+`.service <<<`+base64.StdEncoding.EncodeToString([]byte(unit))+`
-			systemctl enable --quiet --now `+name)
+		m.write(t, path, content, 0o644)
 	}
+	m.sh(t, `systemctl enable --quiet --now temporal.service receiver.service dns.socket`)
 	await(t, func() error { return m.expect(t, `journalctl --unit temporal --output cat --grep '^ready$'`, "ready") })
+}
+
+// write writes a file of the machine. The path is below its root.
+func (m *machine) write(t *testing.T, path, content string, mode os.FileMode) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(m.root, path), []byte(content), mode); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // millwright is running.md's command with the settings of the units.

@@ -27,7 +27,7 @@ const (
 var millwright string
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "millwright-compose-")
+	dir, err := os.MkdirTemp("", "millwright-install-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
