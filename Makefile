@@ -53,20 +53,22 @@ help: ## List the targets and variables
 build: bin/millwright bin/devstack ## Build bin/millwright and bin/devstack
 
 .PHONY: run
-run: build ## Run everything on this machine until Ctrl-C: Postgres, Temporal, api, worker
+run: ## Run everything on this machine until Ctrl-C: Postgres, Temporal, api, worker
+	@$(MAKE) -j 2 build
 	@exec bin/devstack run
 
-# go build and go install decide themselves what is up to date, so they always
-# run; go install does not relink an unchanged program.
+# go install decides itself what is up to date, so it always runs; it does not relink an
+# unchanged program.
 .PHONY: FORCE
 FORCE:
 
 bin/millwright: FORCE
-	CGO_ENABLED=0 go build -trimpath -o bin/millwright ./cmd/millwright
+	@[ -e bin/millwright ] || echo 'Building bin/millwright.'
+	@CGO_ENABLED=0 tools/install ./cmd/millwright -trimpath
 
 bin/devstack: FORCE
 	@[ -e bin/devstack ] || echo 'Building bin/devstack. The first build takes a few minutes, because it compiles Temporal.'
-	cd dev && GOBIN="$${PWD%/dev}/bin" go install -buildvcs=false -ldflags='-s -w' ./cmd/devstack
+	@cd dev && ../tools/install ./cmd/devstack -buildvcs=false -ldflags='-s -w'
 
 .PHONY: generate
 generate: ## Regenerate the generated files
@@ -348,14 +350,14 @@ bin/cyclonedx-gomod: Makefile
 # go install does not update the time of an unchanged binary.
 bin/golangci-lint: tools/go.mod tools/go.sum
 	@[ -e $@ ] || echo 'Building $@. The first build takes a few minutes.'
-	cd tools && GOBIN="$${PWD%/tools}/bin" go install -buildvcs=false -ldflags='-s -w' github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@cd tools && ./install github.com/golangci/golangci-lint/v2/cmd/golangci-lint -buildvcs=false -ldflags='-s -w'
 	@touch $@
 
 bin/workflowcheck: tools/go.mod tools/go.sum
-	cd tools && GOBIN="$${PWD%/tools}/bin" go install -buildvcs=false -ldflags='-s -w' go.temporal.io/sdk/contrib/tools/workflowcheck
+	@cd tools && ./install go.temporal.io/sdk/contrib/tools/workflowcheck -buildvcs=false -ldflags='-s -w'
 	@touch $@
 
 # In a separate module, because it and golangci-lint need different dependencies.
 bin/oasdiff: tools/oasdiff/go.mod tools/oasdiff/go.sum
-	cd tools/oasdiff && GOBIN="$${PWD%/tools/oasdiff}/bin" go install -buildvcs=false -ldflags='-s -w' github.com/oasdiff/oasdiff
+	@cd tools/oasdiff && ../install github.com/oasdiff/oasdiff -buildvcs=false -ldflags='-s -w'
 	@touch $@

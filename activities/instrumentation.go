@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
@@ -42,25 +43,26 @@ type Instrumentation struct {
 const outcomeSuccess = "2xx"
 
 // NewInstrumentation registers the metrics and returns the Instrumentation. With a
-// nil tracer there are no spans.
-func NewInstrumentation(registerer prometheus.Registerer, tracer trace.Tracer, log *slog.Logger) (*Instrumentation, error) {
+// nil tracer there are no spans. It panics if the metrics are registered.
+func NewInstrumentation(registerer prometheus.Registerer, tracer trace.Tracer, log *slog.Logger) *Instrumentation {
 	const namespace = "millwright"
+	with := promauto.With(registerer)
 	counter := func(name, help string) prometheus.CounterOpts {
 		return prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}
 	}
 	gauge := func(name, help string) prometheus.Gauge {
-		return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help})
+		return with.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help})
 	}
 	i := &Instrumentation{
 		tracer: tracer, log: log,
-		attempts: prometheus.NewCounterVec(counter("delivery_attempts_total",
+		attempts: with.NewCounterVec(counter("delivery_attempts_total",
 			"Requests made to receivers, by outcome: the class of the response's status, or why there was none."), []string{"outcome"}),
-		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
+		duration: with.NewHistogram(prometheus.HistogramOpts{
 			Namespace: namespace, Name: "delivery_attempt_duration_seconds",
 			Help:    "Time until the receiver responded or the attempt failed.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}),
-		latency: prometheus.NewHistogram(prometheus.HistogramOpts{
+		latency: with.NewHistogram(prometheus.HistogramOpts{
 			Namespace: namespace, Name: "delivery_latency_seconds",
 			Help:    "Time from an event until the receiver accepted it, including retries.",
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 5, 30, 120, 600, 3600, 6 * 3600, 24 * 3600, 72 * 3600},
@@ -68,12 +70,12 @@ func NewInstrumentation(registerer prometheus.Registerer, tracer trace.Tracer, l
 		dispatchers:   gauge("dispatchers_active", "Addresses this worker is dispatching to."),
 		claimed:       gauge("deliveries_claimed", "Deliveries this worker has claimed; at most 384 for each address."),
 		inFlight:      gauge("delivery_requests_in_flight", "Requests to receivers in flight."),
-		turnedOff:     prometheus.NewCounter(counter("addresses_turned_off_total", "Webhook addresses turned off because they failed.")),
-		failedForGood: prometheus.NewCounter(counter("deliveries_failed_total", "Deliveries whose last attempt failed.")),
-		mails: prometheus.NewCounterVec(counter("mails_total",
+		turnedOff:     with.NewCounter(counter("addresses_turned_off_total", "Webhook addresses turned off because they failed.")),
+		failedForGood: with.NewCounter(counter("deliveries_failed_total", "Deliveries whose last attempt failed.")),
+		mails: with.NewCounterVec(counter("mails_total",
 			"E-mails to people, by outcome: sent, kept (rejected permanently; the notice stays in the inbox, a sign-in link ends), or put_off until the mail server accepts them."), []string{"outcome"}),
 		lastSweep:        gauge("sweep_last_success_timestamp_seconds", "When this worker last finished a sweep; 0 for never."),
-		sweepFound:       prometheus.NewCounter(counter("sweep_found_total", "Workflows with unclaimed work that sweeps found and woke.")),
+		sweepFound:       with.NewCounter(counter("sweep_found_total", "Workflows with unclaimed work that sweeps found and woke.")),
 		lastHousekeeping: gauge("housekeeping_last_success_timestamp_seconds", "When this worker last finished a housekeeping activity; 0 for never."),
 	}
 	outcomes := []string{outcomeSuccess, "3xx", "4xx", "5xx"}
@@ -83,14 +85,7 @@ func NewInstrumentation(registerer prometheus.Registerer, tracer trace.Tracer, l
 	for _, outcome := range mailOutcomes {
 		i.mails.WithLabelValues(outcome)
 	}
-	for _, c := range []prometheus.Collector{
-		i.attempts, i.duration, i.latency, i.dispatchers, i.claimed, i.inFlight, i.turnedOff, i.failedForGood, i.mails, i.lastSweep, i.sweepFound, i.lastHousekeeping,
-	} {
-		if err := registerer.Register(c); err != nil {
-			return nil, err
-		}
-	}
-	return i, nil
+	return i
 }
 
 // outcome classifies an attempt.

@@ -34,12 +34,8 @@ func instrument(t *testing.T, h *harness) *exported {
 	s := &exported{metrics: prometheus.NewRegistry(), spans: tracetest.NewInMemoryExporter()}
 	// Only the traces of calls are sampled.
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(s.spans), sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.NeverSample())))
-	var err error
-	h.dispatcher.Instrumentation, err = activities.NewInstrumentation(s.metrics, provider.Tracer("test"),
+	h.dispatcher.Instrumentation = activities.NewInstrumentation(s.metrics, provider.Tracer("test"),
 		slog.New(slog.NewJSONHandler(&s.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
-	if err != nil {
-		t.Fatal(err)
-	}
 	return s
 }
 

@@ -493,10 +493,7 @@ func TestMailingLogsNothingPersonal(t *testing.T) {
 	h := mailing(newMailHarness(t))
 	h.Exec(`UPDATE people SET admin = id = $1`, h.ID("ann"))
 	log := &strings.Builder{}
-	var err error
-	if h.mails.Instrumentation, err = activities.NewInstrumentation(prometheus.NewRegistry(), nil, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))); err != nil {
-		t.Fatal(err)
-	}
+	h.mails.Instrumentation = activities.NewInstrumentation(prometheus.NewRegistry(), nil, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	h.invite("Nia Moor", "nia@acme.example.com")
 	h.Exec(`INSERT INTO notices (organization_id, person_id, kind, record_id, created_at) VALUES ($1, $2, 'person.role_changed', $2, $3)`, h.ID("acme"), h.ID("ann"), h.Clock.Now())
 	h.server.At(mailtest.Recipient, mailtest.Reply(451, "no mail for nia@acme.example.com"))

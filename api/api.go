@@ -3,7 +3,6 @@ package api
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -39,6 +38,8 @@ type Options struct {
 	// CallTimeout limits the time a call may take; 0 means 25 seconds. A
 	// call that waits longer for the database gets 503 unavailable.
 	CallTimeout time.Duration
+	// LimitDelay delays the response to a call without a token over its limit; 0 means no delay.
+	LimitDelay time.Duration
 	// UnknownPage serves unknown paths that a browser opens; nil means a problem like for
 	// any other client.
 	UnknownPage http.Handler
@@ -80,15 +81,13 @@ func (a *API) Serve() { a.phase.Store(phaseServing) }
 // send calls elsewhere. Calls that still arrive are served.
 func (a *API) Drain() { a.phase.Store(phaseDraining) }
 
-// New returns an API on the service. The error is a metric that cannot be registered.
-func New(s *service.Service, options Options) (*API, error) {
+// New returns an API on the service. It panics if its metrics are registered.
+func New(s *service.Service, options Options) *API {
 	options.Log = cmp.Or(options.Log, slog.Default())
 	options.BodyTimeout = cmp.Or(options.BodyTimeout, 20*time.Second)
 	options.CallTimeout = cmp.Or(options.CallTimeout, 25*time.Second)
-	a := &API{service: s, options: options, log: options.Log, readiness: map[bool]*readiness{false: {}, true: {}}}
-	var err error
-	if a.metrics, err = newMetrics(options.Metrics); err != nil {
-		return nil, fmt.Errorf("register the metrics: %w", err)
+	a := &API{
+		service: s, options: options, log: options.Log, metrics: newMetrics(options.Metrics), readiness: map[bool]*readiness{false: {}, true: {}},
 	}
 	a.newEngine()
 	humaHooks.Do(setHumaHooks)
@@ -99,7 +98,7 @@ func New(s *service.Service, options Options) (*API, error) {
 	}
 	a.registerOAuth()
 	a.serveOpenAPI()
-	return a, nil
+	return a
 }
 
 // newEngine makes the Gin engine with its middleware and the probes. The probes

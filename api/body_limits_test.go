@@ -99,10 +99,7 @@ func TestLargestBodiesAreRead(t *testing.T) {
 func TestLargeBodiesOfAnOrganizationTakeTurns(t *testing.T) {
 	t.Parallel()
 	s := apitest.New(t)
-	handler, err := api.New(s.Service, api.Options{PublicURL: servicetest.Issuer, CallTimeout: time.Second, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	handler := api.New(s.Service, api.Options{PublicURL: servicetest.Issuer, CallTimeout: time.Second, Log: slog.New(slog.DiscardHandler)})
 	path := answering(t, s)
 	send := func(key, path string, size int) int {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1"+path, strings.NewReader(`{"title":"`+strings.Repeat("x", size)+`"}`))

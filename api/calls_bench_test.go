@@ -78,13 +78,10 @@ func newBenchServer(b *testing.B) *benchServer {
 		b.Fatal(err)
 	}
 	s.node = imported.IDs["top"]
-	s.handler, err = api.New(s.Service, api.Options{
+	s.handler = api.New(s.Service, api.Options{
 		PublicURL: servicetest.Issuer, Version: "bench", Metrics: prometheus.NewRegistry(),
 		Log: slog.New(slog.NewJSONHandler(io.Discard, nil)), //nolint:sloglint // formatting counts
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
 	token, err := s.Access.IssueToken(b.Context(), "bench", "secret-of-bench-in-the-benchmark", nil)
 	if err != nil {
 		b.Fatal(err)

@@ -14,10 +14,7 @@ import (
 func TestDocsPageInABrowser(t *testing.T) {
 	t.Parallel()
 	site := consoletest.NewSite(t)
-	a, err := api.New(site.Service, api.Options{PublicURL: "http://127.0.0.1", Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := api.New(site.Service, api.Options{PublicURL: "http://127.0.0.1", Log: slog.New(slog.DiscardHandler)})
 	server := httptest.NewServer(a)
 	t.Cleanup(server.Close)
 	site.URL = server.URL

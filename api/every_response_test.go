@@ -56,13 +56,10 @@ func withoutDatabase(t *testing.T, f *servicetest.Fixture) *service.Service {
 // newHandler returns an API on the service that logs nothing.
 func newHandler(t *testing.T, s *service.Service) *api.API {
 	t.Helper()
-	handler, err := api.New(s, api.Options{
+	handler := api.New(s, api.Options{
 		PublicURL: servicetest.Issuer, Log: slog.New(slog.DiscardHandler),
 		UnknownPage: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a mistake") }),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return handler
 }
 

@@ -33,10 +33,7 @@ func newInstancePair(t *testing.T) instancePair {
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := api.New(s.NewInstance(), api.Options{PublicURL: servicetest.Issuer, Version: "test", Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	second := api.New(s.NewInstance(), api.Options{PublicURL: servicetest.Issuer, Version: "test", Log: slog.New(slog.DiscardHandler)})
 	return instancePair{s, ann, second, t}
 }
 

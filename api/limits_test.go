@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -81,10 +82,7 @@ func TestRequestsHaveLimits(t *testing.T) {
 func TestCallsWithoutATokenAreCountedByNetwork(t *testing.T) {
 	t.Parallel()
 	f := servicetest.New(t, func(o *store.Options) { o.AddressCallsPerMinute = 5 })
-	handler, err := api.New(f.Service, api.Options{PublicURL: servicetest.Issuer, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	handler := api.New(f.Service, api.Options{PublicURL: servicetest.Issuer, Log: slog.New(slog.DiscardHandler)})
 	call := func(address string) int {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/me", nil)
 		r.RemoteAddr = address
@@ -120,6 +118,29 @@ func TestCallsWithoutATokenAreCountedByNetwork(t *testing.T) {
 	}
 }
 
+// Repeating calls over the limit without a token is slow.
+func TestCallsOverTheLimitOfTheirNetworkWait(t *testing.T) {
+	t.Parallel()
+	const delay = 300 * time.Millisecond
+	f := servicetest.New(t, func(o *store.Options) { o.AddressCallsPerMinute = 1 })
+	handler := api.New(f.Service, api.Options{PublicURL: servicetest.Issuer, LimitDelay: delay, Log: slog.New(slog.DiscardHandler)})
+	for _, path := range []string{"/v1/me", "/v1/me", "/v1/nothing", "/v1/oauth/token"} {
+		started := time.Now()
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		if took := time.Since(started); w.Code == http.StatusTooManyRequests && took < delay {
+			t.Errorf("%s was rejected after %s, want at least %s", path, took, delay)
+		}
+	}
+	w := httptest.NewRecorder()
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	handler.ServeHTTP(w, httptest.NewRequestWithContext(gone, http.MethodGet, "/v1/me", nil))
+	if w.Code != http.StatusTooManyRequests {
+		t.Errorf("the last call gets %d", w.Code)
+	}
+}
+
 // Wrong secrets count per client and network, whether or not the client exists. The
 // network's own limit bounds the number of rows.
 func TestFailedTokenRequestsLeaveFewRows(t *testing.T) {
@@ -146,13 +167,10 @@ func TestFailedTokenRequestsLeaveFewRows(t *testing.T) {
 func TestForwardedAddresses(t *testing.T) {
 	t.Parallel()
 	f := servicetest.New(t)
-	handler, err := api.New(f.Service, api.Options{
+	handler := api.New(f.Service, api.Options{
 		PublicURL: servicetest.Issuer, Log: slog.New(slog.DiscardHandler),
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name, c := range map[string]struct {
 		peer    string
 		headers []string

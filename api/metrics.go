@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"millwright/models"
 )
@@ -20,24 +21,25 @@ type metrics struct {
 	inFlight prometheus.Gauge
 }
 
-// newMetrics makes the metrics and registers them unless the registerer is nil.
-func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
+// newMetrics makes the metrics and registers them unless the registerer is nil. It panics if they are registered.
+func newMetrics(registerer prometheus.Registerer) *metrics {
 	const namespace, subsystem = "millwright", "http"
+	with := promauto.With(registerer)
 	m := &metrics{
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+		requests: with.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "requests_total",
 			Help: "HTTP calls, by method, route template and status.",
 		}, []string{"method", "route", "status"}),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		duration: with.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "request_duration_seconds",
 			Help:    "Time from a call's request headers to the end of its response, by method and route template.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10},
 		}, []string{"method", "route"}),
-		problems: prometheus.NewCounterVec(prometheus.CounterOpts{
+		problems: with.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "rejections_total",
 			Help: "Calls that ended with a problem, by its code; rate_limited ones exceeded their call limit.",
 		}, []string{"code"}),
-		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
+		inFlight: with.NewGauge(prometheus.GaugeOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "requests_in_flight",
 			Help: "Calls in progress.",
 		}),
@@ -45,15 +47,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	for code := range statuses {
 		m.problems.WithLabelValues(string(code)) // exported as 0 until the first
 	}
-	if registerer == nil {
-		return m, nil
-	}
-	for _, c := range []prometheus.Collector{m.requests, m.duration, m.problems, m.inFlight} {
-		if err := registerer.Register(c); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
+	return m
 }
 
 // methods are the values of the method label; all others are "other".

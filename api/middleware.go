@@ -255,13 +255,20 @@ func (a *API) unknownPath(c *gin.Context) {
 }
 
 // countAddress counts a call without a token against its client address and sets
-// the rate headers. Errors: rate_limited.
+// the rate headers. Errors: rate_limited, after a delay.
 func (a *API) countAddress(c *gin.Context) error {
 	rate, err := a.service.Access.CountAddress(web.ClientAddress(c.Request, a.options.TrustedProxies))
 	callOf(c.Request.Context()).rate = rate
 	a.rateHeaders(c.Writer.Header(), rate)
+	if err != nil {
+		a.delay(c)
+	}
 	return err
 }
+
+// delay makes repeating calls over a limit slow, so that it takes no CPU time from others. The call holds a connection
+// and nothing else.
+func (a *API) delay(c *gin.Context) { web.Wait(c.Request.Context(), a.options.LimitDelay) }
 
 // fail ends the call with the error, in the form of its path.
 func (a *API) fail(c *gin.Context, err error) {

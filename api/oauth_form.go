@@ -78,6 +78,7 @@ func (a *API) countForm(c *gin.Context, clientID string, err error) error {
 	case models.CodeInvalidRequest, models.CodeInvalidClient, models.CodeUnsupportedGrantType:
 		var limited error
 		if rate, limited = a.service.Access.CountTokenFailure(clientID, address); limited != nil {
+			a.delay(c)
 			err = limited
 		}
 	default:

@@ -34,14 +34,10 @@ func newObservedAPI(t testing.TB, s *apitest.Server, sampler sdktrace.Sampler) *
 	t.Helper()
 	w := &observedAPI{spans: tracetest.NewInMemoryExporter(), metrics: prometheus.NewRegistry()}
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(w.spans), sdktrace.WithSampler(sdktrace.ParentBased(sampler)))
-	var err error
-	w.API, err = api.New(s.Service, api.Options{
+	w.API = api.New(s.Service, api.Options{
 		PublicURL: servicetest.Issuer, Version: "test", Tracer: provider.Tracer("test"), Metrics: w.metrics,
 		Log: slog.New(slog.NewJSONHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return w
 }
 
@@ -213,18 +209,6 @@ func counted(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	return all
 }
 
-func TestTwoAPIsDoNotShareARegistry(t *testing.T) {
-	t.Parallel()
-	s := apitest.New(t)
-	options := api.Options{PublicURL: servicetest.Issuer, Version: "test", Metrics: prometheus.NewRegistry()}
-	if _, err := api.New(s.Service, options); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := api.New(s.Service, options); err == nil {
-		t.Error("registering the metrics of a second API did not fail")
-	}
-}
-
 // unread discards log lines.
 type unread struct{}
 
@@ -249,13 +233,10 @@ func BenchmarkInstrumentation(b *testing.B) {
 		{"all traces, no log", tracer(1), slog.LevelWarn},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			handler, err := api.New(s.Service, api.Options{
+			handler := api.New(s.Service, api.Options{
 				PublicURL: servicetest.Issuer, Version: "test", Tracer: c.tracer, Metrics: prometheus.NewRegistry(),
 				Log: slog.New(slog.NewJSONHandler(unread{}, &slog.HandlerOptions{Level: c.level})),
 			})
-			if err != nil {
-				b.Fatal(err)
-			}
 			r := httptest.NewRequest(http.MethodGet, "/livez", nil)
 			r.Header.Set("X-Request-Id", "bench")
 			b.ReportAllocs()

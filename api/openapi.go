@@ -48,9 +48,5 @@ func (a *API) OpenAPI() ([]byte, error) {
 // Document returns the OpenAPI document as it is committed, with a relative server
 // URL.
 func Document() ([]byte, error) {
-	a, err := New(&service.Service{}, Options{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		return nil, err
-	}
-	return a.OpenAPI()
+	return New(&service.Service{}, Options{Log: slog.New(slog.DiscardHandler)}).OpenAPI()
 }

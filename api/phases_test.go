@@ -18,12 +18,9 @@ func TestPhases(t *testing.T) {
 	t.Parallel()
 	f := servicetest.New(t)
 	newAPI := func(temporal error) *api.API {
-		a, err := api.New(f.Service, api.Options{
+		a := api.New(f.Service, api.Options{
 			PublicURL: servicetest.Issuer, TemporalReady: func(context.Context) error { return temporal },
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		return a
 	}
 	get := func(handler http.Handler, path string) *httptest.ResponseRecorder {
@@ -72,13 +69,10 @@ func TestPanics(t *testing.T) {
 	f := servicetest.New(t)
 	var log bytes.Buffer
 	var value any = "password of the database"
-	a, err := api.New(f.Service, api.Options{
+	a := api.New(f.Service, api.Options{
 		PublicURL: servicetest.Issuer, Log: slog.New(slog.NewTextHandler(&log, nil)),
 		UnknownPage: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(value) }),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	w := respondTo(t, a, http.MethodGet, "/nowhere", "text/html")
 	if w.Code != 500 || !strings.Contains(w.Body.String(), `"code":"internal"`) || strings.Contains(w.Body.String(), "database") {
 		t.Errorf("the response is %d %s", w.Code, w.Body)

@@ -17,10 +17,7 @@ import (
 // No body of whatever form makes the validation respond with more than 64 KiB, or take a
 // second. A body is a unit, repeated between a head and a tail.
 func FuzzResponses(f *testing.F) {
-	a, err := New(&service.Service{}, Options{PublicURL: "http://millwright.test", Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		f.Fatal(err)
-	}
+	a := New(&service.Service{}, Options{PublicURL: "http://millwright.test", Log: slog.New(slog.DiscardHandler)})
 	var operations []*huma.Operation
 	for _, op := range a.operations() {
 		item := a.huma.OpenAPI().Paths[op.path]
@@ -73,10 +70,7 @@ func (a *API) problemOf(t *testing.T, op *huma.Operation, body []byte, limits bo
 
 // BenchmarkBodies measures how long bodies are read that take long.
 func BenchmarkBodies(b *testing.B) {
-	a, err := New(&service.Service{}, Options{PublicURL: "http://millwright.test", Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		b.Fatal(err)
-	}
+	a := New(&service.Service{}, Options{PublicURL: "http://millwright.test", Log: slog.New(slog.DiscardHandler)})
 	op := a.huma.OpenAPI().Paths["/work-orders/{id}/answers"].Post
 	limits := op.Metadata[limitsKey].(bodyLimits)
 	answers := func(n int, value string) string {

@@ -24,16 +24,13 @@ func respondTo(t *testing.T, handler http.Handler, method, path, accept string) 
 func TestUnknownPathsArePagesForBrowsers(t *testing.T) {
 	t.Parallel()
 	f := servicetest.New(t)
-	handler, err := api.New(f.Service, api.Options{
+	handler := api.New(f.Service, api.Options{
 		PublicURL: servicetest.Issuer,
 		UnknownPage: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusNotFound)
 			io.WriteString(w, "a page")
 		}),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 	for _, test := range []struct {
 		method, path, accept string

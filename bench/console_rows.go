@@ -53,6 +53,7 @@ func (in *installation) addPeople(email string, n int) {
 	in.exec(`INSERT INTO identities (id, organization_id, kind, name, created_at, changed_at)
 		SELECT id, organization_id, 'person', left(name, 8) || ' ' || right(name, 12), now(), now() FROM (`+made+`) m`, email, n)
 	in.exec(`INSERT INTO people (id, organization_id, email, folded_email) SELECT id, organization_id, name || '@example.com', lower(name || '@example.com') FROM (`+made+`) m`, email, n)
+	check(store.FoldTables(in.ctx, in.pool, "identities", "people"))
 }
 
 // consoleRecords are the records whose pages are measured.

@@ -33,7 +33,7 @@ type Options struct {
 	// BodyTimeout limits the time a form may take to arrive; 0 means 20 seconds.
 	BodyTimeout time.Duration
 	// FailureDelay is the minimum duration of a failed sign-in, so that its time reveals
-	// nothing; 0 means no delay.
+	// nothing, and how long a request far over a limit waits; 0 means no delay.
 	FailureDelay time.Duration
 	// Tester has workers send tests to webhook addresses; without it none are sent.
 	Tester AddressTester

@@ -38,8 +38,13 @@ func (r *request) countVisitor() error {
 	if err == nil {
 		return nil
 	}
+	r.delay()
 	return r.overLimit(rate, "Your network has sent too many requests within a minute.")
 }
+
+// delay makes repeating requests over a limit slow, so that it takes no CPU time from others. The request holds a
+// connection and nothing else.
+func (r *request) delay() { web.Wait(r.ctx(), r.console.options.FailureDelay) }
 
 // overLimit is the error of a request over a limit of a minute.
 func (r *request) overLimit(rate access.Rate, what string) error {
@@ -67,6 +72,7 @@ func (r *request) countForm() error {
 	}
 	r.exceeded = r.overLimit(rate, fmt.Sprintf("You have sent more than %d %s within a minute.", rate.Limit, what))
 	if rate.Calls > 2*rate.Limit {
+		r.delay()
 		return r.exceeded
 	}
 	return nil

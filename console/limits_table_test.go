@@ -227,10 +227,7 @@ func newLimited(t *testing.T, c limitCase) *limited {
 		timeout = 2 * time.Second
 	}
 	s := consoletest.On(t, f, func(o *console.Options) { o.TrustedProxies, o.RequestTimeout = proxies, timeout })
-	handler, err := api.New(s.Service, api.Options{PublicURL: servicetest.Issuer, TrustedProxies: proxies, CallTimeout: timeout, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	handler := api.New(s.Service, api.Options{PublicURL: servicetest.Issuer, TrustedProxies: proxies, CallTimeout: timeout, Log: slog.New(slog.DiscardHandler)})
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	order := newRecord(t, s) // on which bob may comment

@@ -77,6 +77,21 @@ func TestAFailedSignInTakesItsTime(t *testing.T) {
 	}
 }
 
+// Repeating requests over the limit of a network without a session is slow.
+func TestVisitorsOverTheLimitWait(t *testing.T) {
+	t.Parallel()
+	const delay = 300 * time.Millisecond
+	s := consoletest.NewSite(t, func(o *console.Options) { o.FailureDelay = delay })
+	s.Access.AddressCallsPerMinute = 1
+	v := s.NewVisitor()
+	v.Get("/console/sign-in").Want(http.StatusOK)
+	started := time.Now()
+	v.Get("/console/sign-in").Want(http.StatusTooManyRequests)
+	if took := time.Since(started); took < delay {
+		t.Errorf("the rejection took %s, want at least %s", took, delay)
+	}
+}
+
 func TestGuessingIsLimitedAndLocksNoOneOut(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t, func(o *console.Options) {

@@ -31,12 +31,9 @@ type Server struct {
 func New(t testing.TB, adjust ...func(*store.Options)) *Server {
 	t.Helper()
 	f := servicetest.New(t, adjust...)
-	handler, err := api.New(f.Service, api.Options{
+	handler := api.New(f.Service, api.Options{
 		PublicURL: servicetest.Issuer, Version: "test", Log: slog.New(slog.DiscardHandler),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	document, err := parsed()
 	if err != nil {
 		t.Fatal(err)

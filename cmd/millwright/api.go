@@ -80,10 +80,7 @@ func serveAPI(ctx context.Context, s settings) error {
 	p.onStop(pages.Wait)
 	apiOptions := p.apiOptions()
 	apiOptions.UnknownPage = pages.UnknownPage()
-	handler, err := api.New(p.service, apiOptions)
-	if err != nil {
-		return err
-	}
+	handler := api.New(p.service, apiOptions)
 	if err := p.serveProbes(ctx, handler); err != nil {
 		return err
 	}
@@ -154,9 +151,9 @@ func front(publicURL string, pages, calls http.Handler) http.Handler {
 	})
 }
 
-// signInFailureDelay is the minimum duration of a failed sign-in: longer than checking
-// passwords on a busy machine.
-const signInFailureDelay = 500 * time.Millisecond
+// failureDelay is the minimum duration of a failed sign-in, longer than checking passwords on a busy machine, and of
+// a rejection of a client that is not known, over its limit.
+const failureDelay = 500 * time.Millisecond
 
 // workflowsURL returns the URL of a namespace's workflows in Temporal's Web UI, "" without a UI.
 func workflowsURL(ui, namespace string) string {
@@ -175,7 +172,7 @@ func (p *process) consoleOptions() (console.Options, error) {
 		PublicURL:      p.settings.PublicURL,
 		TrustedProxies: p.settings.TrustedProxies,
 		RequestTimeout: p.settings.CallTimeout,
-		FailureDelay:   signInFailureDelay,
+		FailureDelay:   failureDelay,
 		Tester:         worker.Tester{Client: p.temporal},
 		OpenID:         provider,
 		WorkflowsURL:   workflowsURL(p.settings.TemporalUI, p.settings.Namespace),
@@ -209,6 +206,7 @@ func (p *process) apiOptions() api.Options {
 		Version:        currentBuild().Version,
 		TrustedProxies: p.settings.TrustedProxies,
 		CallTimeout:    p.settings.CallTimeout,
+		LimitDelay:     failureDelay,
 		TemporalReady: func(ctx context.Context) error {
 			if _, err := p.temporal.CheckHealth(ctx, &client.CheckHealthRequest{}); err != nil {
 				return errors.New("Temporal does not respond") //nolint:staticcheck // a name

@@ -31,15 +31,12 @@ func newTemporalClient(s settings, log *slog.Logger, o *observability, dial ...g
 		Logger:      temporallog.NewStructuredLogger(slog.New(telemetry.WithoutPolls(log.Handler()))),
 		Credentials: s.temporalCredentials(),
 		ConnectionOptions: client.ConnectionOptions{
-			TLS: encryption, DialOptions: dial,
+			// gRPC would also look up its settings under the name, which takes seconds where the name server does not respond
+			// to that.
+			TLS: encryption, DialOptions: append(dial, grpc.WithDisableServiceConfig()),
 			// Requests have a few hundred bytes, and compressing them takes longer than sending them.
 			GrpcCompression: &client.GrpcCompressionNone{},
 		},
-	}
-	if o == nil {
-		// A command makes one connection, for which gRPC's look-ups of services and their settings take seconds where the
-		// name server does not respond to them.
-		options.HostPort = "passthrough:///" + options.HostPort
 	}
 	if err := o.observeTemporal(&options); err != nil {
 		return nil, err

@@ -24,6 +24,7 @@ import (
 
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"golang.org/x/net/dns/dnsmessage"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
@@ -329,9 +330,16 @@ func TestTheVersionOfAWorkerHasTwoSettings(t *testing.T) {
 	}
 }
 
-// A command asks no name server how to reach Temporal, besides for its address.
-func TestCommandsReachTemporalWithOneLookUp(t *testing.T) {
+// Temporal's name is looked up for its addresses alone: a name server that responds to nothing else delays no start.
+func TestTemporalIsFoundByItsAddressesAlone(t *testing.T) {
 	t.Parallel()
+	server, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	asked := make(chan dnsmessage.Type, 100)
+	go respondWithAddresses(server, asked)
 	dialed := make(chan string, 10)
 	dial := grpc.WithContextDialer(func(_ context.Context, address string) (net.Conn, error) {
 		select {
@@ -340,7 +348,9 @@ func TestCommandsReachTemporalWithOneLookUp(t *testing.T) {
 		}
 		return nil, errors.New("no connection")
 	})
-	temporal, err := newTemporalClient(settings{TemporalAddress: "temporal.invalid:7233", Namespace: "test"}, slog.New(slog.DiscardHandler), nil, dial)
+	temporal, err := newTemporalClient(settings{
+		TemporalAddress: "dns://" + server.LocalAddr().String() + "/temporal.test:7233", Namespace: "test",
+	}, slog.New(slog.DiscardHandler), nil, dial)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -352,10 +362,46 @@ func TestCommandsReachTemporalWithOneLookUp(t *testing.T) {
 	}
 	select {
 	case address := <-dialed:
-		if address != "temporal.invalid:7233" {
+		if address != "192.0.2.1:7233" {
 			t.Errorf("dialed %s", address)
 		}
 	default:
-		t.Error("the name was looked up before it was dialed")
+		t.Error("nothing was dialed within five seconds")
+	}
+	for range len(asked) {
+		if kind := <-asked; kind != dnsmessage.TypeA && kind != dnsmessage.TypeAAAA {
+			t.Errorf("the name was looked up for %s", kind)
+		}
+	}
+}
+
+// respondWithAddresses is a name server that responds to queries for addresses alone: each name has 192.0.2.1.
+func respondWithAddresses(server net.PacketConn, asked chan<- dnsmessage.Type) {
+	packet := make([]byte, 1500)
+	for {
+		n, from, err := server.ReadFrom(packet)
+		if err != nil {
+			return
+		}
+		var query dnsmessage.Message
+		if query.Unpack(packet[:n]) != nil || len(query.Questions) != 1 {
+			continue
+		}
+		question := query.Questions[0]
+		asked <- question.Type
+		response := dnsmessage.Message{Header: dnsmessage.Header{ID: query.ID, Response: true}, Questions: query.Questions}
+		switch question.Type {
+		case dnsmessage.TypeA:
+			response.Answers = []dnsmessage.Resource{{
+				Header: dnsmessage.ResourceHeader{Name: question.Name, Type: question.Type, Class: question.Class, TTL: 60},
+				Body:   &dnsmessage.AResource{A: [4]byte{192, 0, 2, 1}},
+			}}
+		case dnsmessage.TypeAAAA: // none
+		default:
+			continue
+		}
+		if sent, err := response.Pack(); err == nil {
+			_, _ = server.WriteTo(sent, from)
+		}
 	}
 }

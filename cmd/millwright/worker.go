@@ -44,10 +44,7 @@ func runWorker(ctx context.Context, s settings) error {
 	if err := p.service.Store.MakePartitions(ctx); err != nil {
 		p.log.Warn("cannot make the partitions of the next days; housekeeping tries again", "error", err.Error())
 	}
-	instrumentation, err := activities.NewInstrumentation(p.registry, p.tracing.Tracer(), p.log)
-	if err != nil {
-		return fmt.Errorf("register the metrics: %w", err)
-	}
+	instrumentation := activities.NewInstrumentation(p.registry, p.tracing.Tracer(), p.log)
 	backlog := worker.NewBacklog(p.service, s.SweepEvery, p.log)
 	if err := p.serveMetrics(ctx, backlog, polls); err != nil {
 		return err

@@ -66,7 +66,7 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	programs, err := choosePrograms(owner, dataDir(opts.Root))
+	programs, err := choosePrograms(dataDir(opts.Root))
 	if err != nil {
 		return nil, err
 	}
@@ -263,14 +263,14 @@ func (c *Cluster) connect(ctx context.Context, url string) (*pgx.Conn, error) {
 
 // choosePrograms returns the programs that fit the existing data, or the preferred
 // ones for a new cluster.
-func choosePrograms(owner Owner, data string) (Programs, error) {
+func choosePrograms(data string) (Programs, error) {
 	installed := Installed()
+	if len(installed) == 0 {
+		return Programs{}, fmt.Errorf("Postgres's programs are missing: install Postgres %d or newer, or set DATABASE_URL to a server", oldestMajor)
+	}
 	content, err := os.ReadFile(filepath.Join(data, "PG_VERSION"))
 	if errors.Is(err, fs.ErrNotExist) {
-		if len(installed) > 0 {
-			return installed[0], nil
-		}
-		return download(owner)
+		return installed[0], nil
 	}
 	if err != nil {
 		return Programs{}, fmt.Errorf("cannot read Postgres's data: %w", err)
@@ -280,9 +280,6 @@ func choosePrograms(owner Owner, data string) (Programs, error) {
 		if strconv.Itoa(programs.Major) == version {
 			return programs, nil
 		}
-	}
-	if strings.HasPrefix(string(downloadedVersion), version+".") {
-		return download(owner)
 	}
 	return Programs{}, fmt.Errorf("the data in %s was made by Postgres %s, which is not installed: "+
 		"install it, or remove the directory to start over", data, version)
