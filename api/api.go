@@ -60,6 +60,7 @@ type API struct {
 	handler http.Handler // the engine, with compression
 	huma    huma.API
 	phase   atomic.Int32
+	delayed web.Delay
 	// readiness answers the readiness probes, without and with Temporal.
 	readiness map[bool]*readiness
 }

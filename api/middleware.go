@@ -266,9 +266,11 @@ func (a *API) countAddress(c *gin.Context) error {
 	return err
 }
 
-// delay makes repeating calls over a limit slow, so that it takes no CPU time from others. The call holds a connection
-// and nothing else.
-func (a *API) delay(c *gin.Context) { web.Wait(c.Request.Context(), a.options.LimitDelay) }
+// delay delays the response to a call over a limit.
+func (a *API) delay(c *gin.Context) {
+	network := web.ClientAddress(c.Request, a.options.TrustedProxies)
+	a.delayed.Wait(c.Request.Context(), network, a.options.LimitDelay, c.Writer.Header())
+}
 
 // fail ends the call with the error, in the form of its path.
 func (a *API) fail(c *gin.Context, err error) {

@@ -61,6 +61,8 @@ type Console struct {
 	guard *http.CrossOriginProtection
 	// secure is whether the public URL is https.
 	secure bool
+	// delayed are requests over a limit.
+	delayed web.Delay
 	// openID is nil without a provider, provider the zero value.
 	openID   *openID
 	provider OpenIDOptions

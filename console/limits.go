@@ -42,9 +42,10 @@ func (r *request) countVisitor() error {
 	return r.overLimit(rate, "Your network has sent too many requests within a minute.")
 }
 
-// delay makes repeating requests over a limit slow, so that it takes no CPU time from others. The request holds a
-// connection and nothing else.
-func (r *request) delay() { web.Wait(r.ctx(), r.console.options.FailureDelay) }
+// delay delays the response to a request over a limit.
+func (r *request) delay() {
+	r.console.delayed.Wait(r.ctx(), r.client().Network, r.console.options.FailureDelay, r.Writer.Header())
+}
 
 // overLimit is the error of a request over a limit of a minute.
 func (r *request) overLimit(rate access.Rate, what string) error {
