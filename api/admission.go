@@ -38,6 +38,9 @@ func (a *API) admit(ctx huma.Context, next func(huma.Context)) {
 	case models.CodeUnavailable: // it was not counted
 	default:
 		a.rateHeaders(c.Writer.Header(), state.rate)
+		if state.rate.Exceeded() {
+			a.delay(c)
+		}
 	}
 	if err == nil {
 		err = requireScope(ctx.Operation(), state.caller.Scopes)

@@ -38,7 +38,7 @@ type Options struct {
 	// CallTimeout limits the time a call may take; 0 means 25 seconds. A
 	// call that waits longer for the database gets 503 unavailable.
 	CallTimeout time.Duration
-	// LimitDelay delays the response to a call without a token over its limit; 0 means no delay.
+	// LimitDelay delays the response to a call over its limit; 0 means no delay.
 	LimitDelay time.Duration
 	// UnknownPage serves unknown paths that a browser opens; nil means a problem like for
 	// any other client.

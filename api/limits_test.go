@@ -118,26 +118,39 @@ func TestCallsWithoutATokenAreCountedByNetwork(t *testing.T) {
 	}
 }
 
-// Repeating calls over the limit without a token is slow.
-func TestCallsOverTheLimitOfTheirNetworkWait(t *testing.T) {
+// Repeating calls over a limit is slow, with a token and without. One that waits holds no slot of its organization.
+func TestCallsOverTheirLimitWait(t *testing.T) {
 	t.Parallel()
 	const delay = 300 * time.Millisecond
 	f := servicetest.New(t, func(o *store.Options) { o.AddressCallsPerMinute = 1 })
+	f.Exec(`UPDATE plans SET calls_per_minute = 1`)
+	erp := f.Acme.Integrations["erp"]
+	token, err := f.Access.IssueToken(t.Context(), erp.ClientID, erp.ClientSecret, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	handler := api.New(f.Service, api.Options{PublicURL: servicetest.Issuer, LimitDelay: delay, Log: slog.New(slog.DiscardHandler)})
-	for _, path := range []string{"/v1/me", "/v1/me", "/v1/nothing", "/v1/oauth/token"} {
-		started := time.Now()
-		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
-		if took := time.Since(started); w.Code == http.StatusTooManyRequests && took < delay {
-			t.Errorf("%s was rejected after %s, want at least %s", path, took, delay)
+	call := func(ctx context.Context, path, authorization string) (status int, took time.Duration) {
+		r := httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil)
+		if authorization != "" {
+			r.Header.Set("Authorization", authorization)
+		}
+		w, started := httptest.NewRecorder(), time.Now()
+		handler.ServeHTTP(w, r)
+		return w.Code, time.Since(started)
+	}
+	for _, of := range []struct{ path, authorization string }{
+		{"/v1/me", ""}, {"/v1/me", ""}, {"/v1/nothing", ""}, {"/v1/oauth/token", ""},
+		{"/v1/me", "Bearer " + token.AccessToken}, {"/v1/me", "Bearer " + token.AccessToken},
+	} {
+		if status, took := call(t.Context(), of.path, of.authorization); (status == http.StatusTooManyRequests) != (took >= delay) {
+			t.Errorf("%s with %.6q: %d after %s, want a delay of %s with %d only", of.path, of.authorization, status, took, delay, http.StatusTooManyRequests)
 		}
 	}
-	w := httptest.NewRecorder()
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	handler.ServeHTTP(w, httptest.NewRequestWithContext(gone, http.MethodGet, "/v1/me", nil))
-	if w.Code != http.StatusTooManyRequests {
-		t.Errorf("the last call gets %d", w.Code)
+	if status, _ := call(gone, "/v1/me", ""); status != http.StatusTooManyRequests {
+		t.Errorf("the last call gets %d", status)
 	}
 }
 
