@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/text/unicode/norm"
+
 	"millwright/api/apitest"
 	"millwright/service/servicetest"
 )
@@ -127,7 +129,9 @@ func TestInventoryRecords(t *testing.T) {
 func TestInventoryFilters(t *testing.T) {
 	t.Parallel()
 	s := apitest.New(t)
+	s.Exec(`UPDATE inventory_nodes SET external_id = 'KÜ-7' WHERE id = $1`, s.ID("mast"))
 	for query, want := range map[string][]string{
+		"/systems?external_id=" + url.QueryEscape(norm.NFD.String("KÜ-7")): {"mast"},
 		"/locations?parent_id=" + s.ID("hq"):                        {"roof"},
 		"/locations?parent_id=" + s.ID("annex"):                     {},
 		"/systems?parent_id=" + s.ID("hq"):                          {"hvac"},

@@ -169,6 +169,7 @@ func TestFeedbackExternalIDIsUnique(t *testing.T) {
 	h := newHarness(t)
 	first := h.feedback(object{"external_id": "DESK-1"}).Want(http.StatusCreated, "")
 	h.feedback(object{"external_id": "DESK-1"}).Want(http.StatusConflict, "external_id_taken")
+	h.feedback(object{"external_id": " DESK-1\u00a0"}).Want(http.StatusConflict, "external_id_taken")
 	h.As("creator", http.MethodPost, "/issues", object{"inventory_id": h.ID("roof"), "subject": "x", "external_id": "DESK-1"}).
 		Want(http.StatusConflict, "external_id_taken")
 	h.Exec(`UPDATE feedback SET status = 'resolved', resolved_at = changed_at WHERE id = $1`, first.Text("id"))

@@ -23,6 +23,8 @@ type feedbackListView struct {
 	Filter feedbackFilterView
 	Rows   []feedbackRow
 	Pager  pager
+	// More is whether more may have the words than were looked at.
+	More bool
 	// Gives is whether the person may give feedback on any node.
 	Gives bool
 	// Clear is the list without filters, "" if no filter is set.
@@ -89,7 +91,7 @@ func (c *Console) listFeedback(r *request) error {
 	if err != nil {
 		return err
 	}
-	view.Gives = len(gives) > 0
+	view.Gives, view.More = len(gives) > 0, filter.Text != "" && page.HasMore
 	parameters := []string{"q", filter.Text, "state", state, "node", filter.InventoryID, "by", filter.CreatorID, "external_id", filter.ExternalID}
 	view.Pager, view.Clear = pagesOf("/feedback", parameters, r.Query("before"), page.NextCursor)
 	for _, f := range page.Data {

@@ -187,7 +187,7 @@ func (v *selectedView) addChoices(r *request) {
 	slices.SortFunc(found, func(a, b records.Candidate) int {
 		unchosen := func(c records.Candidate) int { return min(slices.Index(chosen, c.ID), 0) }
 		return cmp.Or(unchosen(b)-unchosen(a), slices.Index(candidateOrder, a.Kind)-slices.Index(candidateOrder, b.Kind), count[b.ID]-count[a.ID],
-			a.Open-b.Open, strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)), strings.Compare(a.ID, b.ID))
+			a.Open-b.Open, strings.Compare(models.SortKey(a.Name), models.SortKey(b.Name)), strings.Compare(a.ID, b.ID))
 	})
 	v.Choices, v.More = candidateOptions(found[:min(len(found), maxSelectedChoices)]), v.More || len(found) > maxSelectedChoices
 	for i, choice := range v.Choices {

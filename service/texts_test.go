@@ -12,6 +12,7 @@ import (
 	"millwright/models"
 	"millwright/service/inventory"
 	"millwright/service/lists"
+	"millwright/service/pages"
 	"millwright/service/people"
 	"millwright/service/records"
 	"millwright/service/servicetest"
@@ -43,7 +44,12 @@ func TestWhatIsStoredIsFoundByItself(t *testing.T) {
 					t.Fatal(err)
 				}
 				f.Exec(`UPDATE inventory_nodes SET name = $1, external_id = $1 WHERE id = $2`, text, f.ID("annex"))
-				f.Exec(`UPDATE identities SET name = $1 WHERE id = $2`, text, f.ID("crew"))
+				f.Exec(`UPDATE identities SET name = $1 WHERE id = ANY ($2)`, text, []string{f.ID("crew"), f.ID("bob")})
+				said, err := f.Records.CreateFeedback(ctx, f.Actor("erp"), store.NoKey, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: text})
+				if err != nil {
+					t.Fatal(err)
+				}
+				f.Exec(`UPDATE log SET actor_name = $1 WHERE record_id = $2`, norm.NFC.String(text), said.RecordID)
 				for _, typed := range []string{text, norm.NFD.String(text), strings.ToUpper(text), strings.ToLower(text), cases.Fold().String(text), " " + text + "\u200b "} {
 					page, err := f.Records.SearchWorkOrders(ctx, ann, records.WorkOrderSearch{Text: typed}, "", 200)
 					if err != nil || !slices.ContainsFunc(page.Items, func(w records.WorkOrderItem) bool { return w.ID == created.RecordID }) {
@@ -56,6 +62,18 @@ func TestWhatIsStoredIsFoundByItself(t *testing.T) {
 					teams, err := f.People.TeamsForPerson(ctx, ann, lists.NameFilter{Search: typed})
 					if err != nil || len(teams) != 1 {
 						t.Errorf("%+q does not find the team %+q: %v", typed, text, err)
+					}
+					found, err := f.People.ListForPerson(ctx, ann, "", people.PersonFilter{NameFilter: lists.NameFilter{Search: typed}})
+					if err != nil || !slices.ContainsFunc(found, func(p people.PersonSummary) bool { return p.ID == f.ID("bob") }) {
+						t.Errorf("%+q does not find the person %+q: %v", typed, text, err)
+					}
+					feedback, err := f.Records.FeedbackForPerson(ctx, ann, records.FeedbackFilter{Text: typed}, "", 200)
+					if err != nil || !slices.ContainsFunc(feedback.Data, func(r models.FeedbackRecord) bool { return r.ID == said.RecordID }) {
+						t.Errorf("%+q does not find the feedback %+q: %v", typed, text, err)
+					}
+					log, err := f.Pages.LogRecords(ctx, ann, "", pages.LogFilter{ActorName: typed})
+					if err != nil || !slices.ContainsFunc(log.Records, func(r pages.LogRecord) bool { return r.RecordID == said.RecordID }) {
+						t.Errorf("%+q does not find what %+q did: %v", typed, text, err)
 					}
 				}
 			})

@@ -35,7 +35,7 @@ const (
 		(SELECT count(*) FROM (SELECT FROM assignments WHERE identity_id = s.company_id AND organization_id = s.customer_id LIMIT @max) x) AS nodes,
 		(SELECT count(*) FROM (` + companyWorkOrders + `) x) AS work_orders
 	FROM service_companies s JOIN identities i ON i.id = s.company_id
-	WHERE s.customer_id = @organization AND (@company = '' OR s.company_id = @company) ORDER BY i.name, s.company_id`
+	WHERE s.customer_id = @organization AND (@company = '' OR s.company_id = @company) ORDER BY i.sort_key, s.company_id`
 
 	// companyWorkOrders selects the customer's work orders in process that the company s has.
 	companyWorkOrders = `SELECT w.id, w.number, w.title, w.status FROM work_order_assignees x CROSS JOIN LATERAL (SELECT * FROM work_orders WHERE id = x.work_order_id LIMIT 1) w

@@ -222,8 +222,8 @@ func parentNamed(t *store.Tx, organizationID, text string) (string, error) {
 		return "", nil
 	}
 	rows, err := store.ScanAll[models.InventoryNode](t, `SELECT id, name FROM inventory_nodes
-		WHERE organization_id = @organization AND retired_at IS NULL AND (id = @text OR external_id = @text) ORDER BY id LIMIT 4`,
-		map[string]any{"organization": organizationID, "text": text})
+		WHERE organization_id = @organization AND retired_at IS NULL AND (id = @id OR words @@ CAST(@code AS tsquery)) ORDER BY id LIMIT 4`,
+		map[string]any{"organization": organizationID, "id": text, "code": models.WordQuery([]models.SearchedWord{models.CodeWord(text)}, organizationID)})
 	if err != nil {
 		return "", err
 	}

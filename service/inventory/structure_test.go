@@ -254,6 +254,7 @@ func TestMovesKeepPathsAndRights(t *testing.T) {
 	for _, test := range []struct{ node, to, want string }{
 		{"hq", f.ID("roof"), "/node value"}, {"roof", f.ID("roof"), "/node value"}, {"ahu1", f.ID("hq"), ""}, {"ahu1", f.ID("roof"), ""},
 		{"ahu1", f.ID("fan1"), "/node kind"}, {"hvac", "", "/node kind"}, {"hvac", f.ID("depot"), "/node unknown"}, {"hvac", "nowhere", "/node unknown"}, {"roof", "", ""},
+		{"roof", "hq", ""}, {"roof", "", ""},
 	} {
 		servicetest.Expect(t, test.node+" to "+test.to, fieldOf(f.Inventory.MoveNode(t.Context(), ann, store.NoKey, f.ID(test.node), test.to)), test.want)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/text/unicode/norm"
 
 	"millwright/models"
 	"millwright/service/access"
@@ -87,10 +88,10 @@ func (q *Query) Where(condition, name string, value any) {
 	q.Args[name] = value
 }
 
-// WhereText is Where if the text is not empty.
+// WhereText is Where if the text is not empty. Text is stored in normal form C.
 func (q *Query) WhereText(condition, name, value string) {
 	if value != "" {
-		q.Where(condition, name, value)
+		q.Where(condition, name, norm.NFC.String(value))
 	}
 }
 

@@ -53,7 +53,7 @@ var (
 		SELECT d.name AS definition, (SELECT name FROM inventory_nodes WHERE id = g.node_id) AS source,
 			CASE WHEN a.identity_id <> $2 THEN (SELECT name FROM identities WHERE id = a.identity_id) END AS by
 		FROM ` + store.Fill(access.RightsOn, "node", "$1", "actor", "$2") + ` AND NOT (g.node_id = $1 AND g.identity_id = $2)
-		ORDER BY c.depth, d.name LIMIT 10`
+		ORDER BY c.depth, d.sort_key LIMIT 10`
 )
 
 // AssignmentEffects returns what taking the identity's assignment on the node away does, for

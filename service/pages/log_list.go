@@ -3,6 +3,8 @@ package pages
 import (
 	"cmp"
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -33,7 +35,7 @@ var LogTopics = []string{"work_order", "issue", "integration", "webhook", "deliv
 // LogFilter restricts a list of Log Records. Empty fields restrict nothing.
 type LogFilter struct {
 	ActorID, RecordID string
-	// ActorName is a part of the name under which someone acted, in any case.
+	// ActorName is a part of the name under which someone acted, compared as models.Fold does.
 	ActorName string
 	// Action is an action, or the part before the dot: all about integrations.
 	Action   string
@@ -69,17 +71,20 @@ func (s *Pages) LogRecords(ctx context.Context, actor store.Actor, organizationI
 	before, after := cmp.Or(filter.Before, 1<<62), int64(0)
 	var page LogPage
 	var found []logRow
+	var names []string
+	args := func(scan int) pgx.NamedArgs {
+		return pgx.NamedArgs{
+			"organization": organization, "before": before, "after": after, "limit": limit + 1, "scan": scan, "actor": filter.ActorID, "names": names,
+			"record": filter.RecordID, "action": filter.Action, "from": models.TimeOf(filter.From), "identity": string(models.PrefixIdentity) + "_%",
+		}
+	}
 	// A page is full after few entries if most of them match.
 	look := func(scan int) func(*pgx.Batch) error {
 		return func(pipeline *pgx.Batch) error {
 			if found != nil && (len(page.Records) >= limit || page.Next == 0) {
 				return nil
 			}
-			args := pgx.NamedArgs{
-				"organization": organization, "before": before, "after": after, "limit": limit + 1, "scan": scan, "actor": filter.ActorID, "name": filter.ActorName,
-				"record": filter.RecordID, "action": filter.Action, "from": models.TimeOf(filter.From), "identity": string(models.PrefixIdentity) + "_%",
-			}
-			sql, values := store.Numbered(logQuery(filter), args)
+			sql, values := store.Numbered(logQuery(filter), args(scan))
 			pipeline.Queue(sql, values...).Query(func(rows pgx.Rows) (err error) {
 				found, err = store.CollectRows[logRow](rows)
 				page = logPage(found, limit)
@@ -103,7 +108,20 @@ func (s *Pages) LogRecords(ctx context.Context, actor store.Actor, organizationI
 				QueryRow(func(row pgx.Row) error { return row.Scan(&after) })
 		}
 		return nil
-	}, look(4 * limit)}
+	}}
+	if filter.ActorName != "" {
+		rounds = append(rounds, func(pipeline *pgx.Batch) error {
+			sql, values := store.Numbered(`SELECT DISTINCT actor_name FROM (`+logLooked(filter)+`) looked`, args(maxLogScan))
+			pipeline.Queue(sql, values...).Query(func(rows pgx.Rows) (err error) {
+				names, err = pgx.CollectRows(rows, pgx.RowTo[string])
+				part := strings.TrimSpace(models.Fold(filter.ActorName))
+				names = slices.DeleteFunc(names, func(name string) bool { return !strings.Contains(models.Fold(name), part) })
+				return err
+			})
+			return nil
+		})
+	}
+	rounds = append(rounds, look(4*limit))
 	if filter.isSparse() {
 		rounds = append(rounds, look(maxLogScan))
 	}
@@ -141,9 +159,8 @@ func logPage(found []logRow, limit int) LogPage {
 	return page
 }
 
-// logQuery reads entries along one of the log's two indexes, and stops after @scan. Its
-// last row is where it stopped.
-func logQuery(filter LogFilter) string {
+// logLooked selects the newest @scan entries, along one of the log's two indexes.
+func logLooked(filter LogFilter) string {
 	along := `y.organization_id = @organization AND y.id >= @after`
 	if filter.RecordID != "" {
 		along += ` AND y.record_id = @record`
@@ -151,20 +168,25 @@ func logQuery(filter LogFilter) string {
 	if !filter.From.IsZero() {
 		along += ` AND y.created_at >= @from`
 	}
+	return `SELECT y.id, y.created_at, y.actor_id, y.actor_name, y.action, y.record_id FROM log y
+			WHERE ` + along + ` AND y.id < @before AND y.actor_name IS NOT NULL ORDER BY y.id DESC LIMIT @scan`
+}
+
+// logQuery selects the entries that match of those that logLooked selects. Its last row is where it stopped.
+func logQuery(filter LogFilter) string {
 	matching := `true`
 	if filter.ActorID != "" {
 		matching += ` AND x.actor_id = @actor`
 	}
 	if filter.ActorName != "" {
-		matching += ` AND position(lower(@name) IN lower(x.actor_name)) > 0`
+		matching += ` AND x.actor_name = ANY (@names)`
 	}
 	if filter.Action != "" {
 		matching += ` AND (x.action = @action OR starts_with(x.action, @action || '.'))`
 	}
 	return `
 		WITH looked AS MATERIALIZED (
-			SELECT y.id, y.created_at, y.actor_id, y.actor_name, y.action, y.record_id FROM log y
-			WHERE ` + along + ` AND y.id < @before AND y.actor_name IS NOT NULL ORDER BY y.id DESC LIMIT @scan
+			` + logLooked(filter) + `
 		)
 		(SELECT x.id, x.created_at AS at, x.actor_id, x.actor_name,
 			(SELECT ` + store.Fill(store.ActorNow, "name", "x.actor_name", "i", "i") + ` FROM identities i WHERE i.id = x.actor_id) AS actor_now, x.action, x.record_id,

@@ -178,6 +178,18 @@ func TestHashesTakeTheRecommendedMemory(t *testing.T) {
 	}
 }
 
+// A password is the same from a keyboard that composes letters and from one that does not (RFC 8265).
+func TestPasswordsOfKeyboards(t *testing.T) {
+	for _, same := range []string{"Kübel und Öfen", "Ku\u0308bel und O\u0308fen", "Kübel\u00a0und\u3000Öfen"} {
+		if opaque(same) != opaque("Kübel und Öfen") {
+			t.Errorf("%+q is another password", same)
+		}
+	}
+	if opaque("Kübel") == opaque("kübel") {
+		t.Error("case does not count")
+	}
+}
+
 func TestNewPasswords(t *testing.T) {
 	for password, want := range map[string]string{
 		"":                              "required",

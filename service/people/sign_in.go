@@ -184,7 +184,7 @@ func (s *People) candidates(ctx context.Context, attempt SignInAttempt) ([]candi
 			p.deactivated_at IS NULL AND o.suspended AND NOT o.openid_required AS suspended
 		FROM people p JOIN organizations o ON o.id = p.organization_id JOIN identities i ON i.id = o.id
 		WHERE p.folded_email = $1 AND p.password_hash IS NOT NULL
-		ORDER BY i.name, p.id LIMIT $2`, models.Fold(attempt.Email), maxCandidates)
+		ORDER BY i.sort_key, p.id LIMIT $2`, models.Fold(attempt.Email), maxCandidates)
 }
 
 // replaceHash stores a hash made with the current parameters, unless the password has changed, and

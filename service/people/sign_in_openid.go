@@ -39,7 +39,7 @@ func (s *People) SignInOpenID(ctx context.Context, account OpenIDAccount, client
 		SELECT p.id AS person_id, i.name FROM openid_accounts a JOIN people p ON p.id = a.person_id
 		JOIN organizations o ON o.id = p.organization_id JOIN identities i ON i.id = o.id
 		WHERE a.issuer = @issuer AND a.subject = @subject AND p.deactivated_at IS NULL AND NOT o.suspended
-		ORDER BY i.name, p.id LIMIT @limit`, pgx.NamedArgs{"issuer": account.Issuer, "subject": account.Subject, "limit": maxCandidates})
+		ORDER BY i.sort_key, p.id LIMIT @limit`, pgx.NamedArgs{"issuer": account.Issuer, "subject": account.Subject, "limit": maxCandidates})
 	switch {
 	case err != nil:
 		return SignedIn{}, err

@@ -14,38 +14,51 @@ import (
 )
 
 // FeedbackForPerson returns a page of feedback that the actor may read, newest first: at
-// most limit records, from the position of the previous page's cursor. Errors:
+// most limit records, from the position of the previous page's cursor. With words HasMore is true
+// if more may have them than were looked at. Errors:
 // invalid_request (a cursor of another list), unavailable.
 func (s *Records) FeedbackForPerson(ctx context.Context, actor store.Actor, filter FeedbackFilter, cursor string, limit int) (page lists.Page[models.FeedbackRecord], err error) {
 	request := lists.ListRequest{Limit: limit, Cursor: cursor}
 	if filter.Text != "" {
-		ids, err := s.feedbackWithWords(ctx, actor, filter.Text)
-		if err != nil || len(ids) == 0 {
+		found, err := s.feedbackWithWords(ctx, actor, filter.Text)
+		if err != nil || len(found.IDs) == 0 {
+			page.HasMore = found.More
 			return page, err
 		}
-		request.IDs, request.Found = ids, true
+		request.IDs, request.Found = found.IDs, true
+		page, err = lists.DecodePage[models.FeedbackRecord](s.FeedbackList(ctx, actor, filter, request))
+		page.HasMore = page.HasMore || found.More
+		return page, err
 	}
 	return lists.DecodePage[models.FeedbackRecord](s.FeedbackList(ctx, actor, filter, request))
 }
 
-// feedbackWordsQuery selects the newest feedback with the @words that @actor may read. It
-// looks at @most that have them.
-var feedbackWordsQuery = `
-	SELECT w.id FROM (SELECT id FROM feedback WHERE words @@ @words::tsquery LIMIT @most) m
-	CROSS JOIN LATERAL (SELECT * FROM feedback WHERE id = m.id LIMIT 1) w
-	WHERE ` + store.Fill(access.ReadableFeedback, "w", "w", "actor", "@actor") + ` ORDER BY w.id DESC LIMIT @limit`
+// wordedFeedback are the ids of the newest feedback with some words, and whether more may have them.
+type wordedFeedback struct {
+	IDs  []string
+	More bool
+}
 
-// feedbackWithWords returns the ids of the newest feedback that has the words. Errors: unavailable.
-func (s *Records) feedbackWithWords(ctx context.Context, actor store.Actor, text string) (ids []string, err error) {
+// feedbackWordsQuery selects the newest feedback with the @words that @actor may read. It looks at @most that
+// have them, which are any if there are more.
+var feedbackWordsQuery = `
+	WITH worded AS MATERIALIZED (SELECT id FROM feedback WHERE words @@ @words::tsquery LIMIT @most),
+		readable AS MATERIALIZED (SELECT w.id FROM worded CROSS JOIN LATERAL (SELECT * FROM feedback WHERE id = worded.id LIMIT 1) w
+			WHERE ` + store.Fill(access.ReadableFeedback, "w", "w", "actor", "@actor") + ` ORDER BY w.id DESC LIMIT @limit::bigint + 1)
+	SELECT ARRAY(SELECT id FROM readable ORDER BY id DESC LIMIT @limit) AS ids,
+		(SELECT count(*) FROM worded) >= @most OR (SELECT count(*) FROM readable) > @limit AS more`
+
+// feedbackWithWords finds the newest feedback that has the words. Errors: unavailable.
+func (s *Records) feedbackWithWords(ctx context.Context, actor store.Actor, text string) (found wordedFeedback, err error) {
 	if !models.IsText(text) || utf8.RuneCountInString(text) > maxSearchText {
-		return nil, nil
+		return found, nil
 	}
 	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
-		store.QueueValues(pipeline, &ids, feedbackWordsQuery, pgx.NamedArgs{
+		store.QueueOne(pipeline, &found, pgx.ErrNoRows, feedbackWordsQuery, pgx.NamedArgs{
 			"actor": actor.IdentityID, "words": models.WordQuery(models.SearchWords(text), actor.OrganizationID), "most": maxWordMatches, "limit": models.MaxPageSize,
 		})
 		return nil
-	}, func() ([]string, error) { return ids, nil })
+	}, func() (wordedFeedback, error) { return found, nil })
 }
 
 // FeedbackDetail is feedback with what its page shows.

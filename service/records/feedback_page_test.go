@@ -205,6 +205,7 @@ func TestGiveFeedback(t *testing.T) {
 		want     string
 	}{
 		"by code":              {"ann", "AHU-1", records.NewFeedback{Subject: "It leaks"}, "ok"},
+		"by code as typed":     {"ann", "ahu‐1", records.NewFeedback{Subject: "It leaks"}, "ok"}, // a typographic hyphen
 		"by id":                {"ann", s.ID("ahu1"), records.NewFeedback{Subject: "It leaks"}, "ok"},
 		"the longest":          {"ann", "HQ", records.NewFeedback{Subject: wide[2:], Description: new(long[2:])}, "ok"},
 		"of several":           {"ann", "TWICE", records.NewFeedback{Subject: "It leaks"}, "/node"},
@@ -392,4 +393,30 @@ func TestFeedbackIsFoundByWords(t *testing.T) {
 			t.Errorf("zed finds %v by %q, error %v", page.Data, text, err)
 		}
 	}
+}
+
+// A search has more if it did not look at all feedback with the words.
+func TestASearchOfFeedbackTellsThatThereIsMore(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	add := func(from, to int) {
+		s.Exec(`INSERT INTO feedback (id, organization_id, inventory_id, subject, status, created_by, created_at, changed_at)
+			SELECT 'iss_' || lpad(n::text, 26, '0'), $1, $2, 'It rattles', 'open', $3, now(), now() FROM generate_series($4::int, $5::int) n`,
+			s.Acme.OrganizationID, s.ID("ahu1"), s.ID("erp"), from, to)
+	}
+	search := func(who, text string, found int, more bool) {
+		t.Helper()
+		page, err := s.Records.FeedbackForPerson(t.Context(), s.As(who), records.FeedbackFilter{Text: text}, "", models.MaxPageSize)
+		if err != nil || len(page.Data) != found || page.HasMore != more {
+			t.Errorf("%s finds %d with %q, more %t, want %d, %t: %v", who, len(page.Data), text, page.HasMore, found, more, err)
+		}
+	}
+	search("ann", "rattles", 0, false)
+	add(1, models.MaxPageSize)
+	search("ann", "rattles", models.MaxPageSize, false)
+	add(models.MaxPageSize+1, models.MaxPageSize+1)
+	search("ann", "rattles", models.MaxPageSize, true)
+	search("ann", "rattles loudly", 0, false)
+	search("eve", "rattles", 0, false)
+	add(models.MaxPageSize+2, 2000)
+	search("eve", "rattles", 0, true)
 }

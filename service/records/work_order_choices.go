@@ -54,7 +54,7 @@ var creatableNodeQuery = `
 	SELECT o.read_only, o.suspended, p.manual_work_orders, n.kind AS node_kind, n.retired_at IS NOT NULL AS node_retired, ` + store.Fill(store.NodeReference, "node", "n.id") + ` AS inventory,
 		` + store.Fill(access.GrantsOn, "node", "n.id", "actor", "$1") + ` AS grants,
 		ARRAY(SELECT i.name FROM unnest(` + store.Fill(nearestManagers, "node", "n.id", "except", "'{}'::text[]") + `) m
-			CROSS JOIN LATERAL (SELECT name FROM identities WHERE id = m LIMIT 1) i ORDER BY i.name) AS managers
+			CROSS JOIN LATERAL (SELECT name, sort_key FROM identities WHERE id = m LIMIT 1) i ORDER BY i.sort_key, i.name) AS managers
 	FROM inventory_nodes n JOIN organizations o ON o.id = n.organization_id JOIN plans p ON p.organization_id = o.id
 	WHERE n.id = $3 AND n.organization_id = $2`
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"golang.org/x/text/unicode/norm"
-
 	"millwright/models"
 	"millwright/service/access"
 	"millwright/service/lists"
@@ -135,7 +133,7 @@ func (s *Records) WorkOrders(ctx context.Context, actor store.Actor, filter Work
 	q.NarrowBy(models.GrantWorkOrdersRead, filter.InventoryID)
 	q.OfStatuses(store.TextsOf(filter.Statuses))
 	q.WhereText("{w}.inventory_id IN (SELECT node_id FROM inventory_closure WHERE ancestor_id = @node)", "node", filter.InventoryID)
-	q.WhereText("{w}.external_id = @external", "external", norm.NFC.String(filter.ExternalID))
+	q.WhereText("{w}.external_id = @external", "external", filter.ExternalID)
 	if filter.CreatedSince != nil {
 		// Ids are ordered by time, so the second condition ends the scan of the list's index.
 		q.Where("{w}.created_at >= @since AND {w}.id >= @first", "since", *filter.CreatedSince)
