@@ -139,7 +139,7 @@ func TestHangingRecordsDelayNoOtherRecords(t *testing.T) {
 	for _, id := range slow {
 		h.addUpdates(id, 3)
 	}
-	for range 300 { // more than the window holds
+	for range 300 { // more than are sent at once
 		h.createWorkOrder("quick")
 	}
 	r.respond = func(_ context.Context, d received) (webhook.Response, error) {

@@ -68,7 +68,7 @@ func NewInstrumentation(registerer prometheus.Registerer, tracer trace.Tracer, l
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 5, 30, 120, 600, 3600, 6 * 3600, 24 * 3600, 72 * 3600},
 		}),
 		dispatchers:   gauge("dispatchers_active", "Addresses this worker is dispatching to."),
-		claimed:       gauge("deliveries_claimed", "Deliveries this worker has claimed; at most 384 for each address."),
+		claimed:       gauge("deliveries_claimed", "Deliveries this worker has claimed."),
 		inFlight:      gauge("delivery_requests_in_flight", "Requests to receivers in flight."),
 		turnedOff:     with.NewCounter(counter("addresses_turned_off_total", "Webhook addresses turned off because they failed.")),
 		failedForGood: with.NewCounter(counter("deliveries_failed_total", "Deliveries whose last attempt failed.")),

@@ -21,6 +21,5 @@
 //	lists         pages, cursors, sync tokens
 //	access        tokens, admission, rights
 //	store         connections, transactions, keys, idempotency
-//	batch         look-ups that share round trips; knows no table
 //	slots         what an organization has in progress
 package service

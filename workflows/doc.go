@@ -7,8 +7,8 @@
 //
 //   - WebhookAddress, webhook-address/{id}: sends everything that goes to one address
 //     and turns it off when it fails; open as long as the address exists.
-//   - Delivery, delivery/{id}: shows one delivery whose first attempt failed, with the
-//     retry schedule as timers, to operators, who redeliver or stop it.
+//   - Delivery, delivery/{id}: one delivery whose first attempt failed: an activity that Temporal
+//     retries on the retry schedule. Operators redeliver or stop it.
 //   - WorkOrder, work-order/{id}: the life of one work order until it is complete or
 //     cancelled: its phases with their timers, each transition in the timeline, and
 //     updates by which operators act as a person.

@@ -220,7 +220,7 @@ const (
 // AddressResult is what updates of an address return.
 type AddressResult struct {
 	Status string `json:"status"`
-	// Queued counts the failed and held deliveries that were queued to be sent again.
+	// Queued counts the failed, retrying and held deliveries that were queued to be sent again.
 	Queued int `json:"queued"`
 	// Expired counts those that were left out: their events are older than 30 days.
 	Expired int `json:"expired"`
@@ -233,13 +233,13 @@ func (a *address) setUpdates(ctx workflow.Context) error {
 			func(ctx workflow.Context, reason string) (AddressResult, error) {
 				return a.acted(ctx, actLocally(ctx, updateDisable, nil, activities.NameDisableAddress, a.id, reason), webhooks.Released{})
 			}),
-		setUpdate(ctx, &a.updates, updateEnable, `Turn the address on, and with a time send what failed or was held since. Input: {"since": a time like 2026-03-01T08:00:00Z or ""}`, optionalSince,
+		setUpdate(ctx, &a.updates, updateEnable, `Turn the address on, and with a time send what failed, is retrying or was held since. Input: {"since": a time like 2026-03-01T08:00:00Z or ""}`, optionalSince,
 			func(ctx workflow.Context, since *models.Time) (AddressResult, error) {
 				var released webhooks.Released
 				err := actLocally(ctx, updateEnable, &released, activities.NameEnableAddress, a.id, since)
 				return a.acted(ctx, err, released)
 			}),
-		setUpdate(ctx, &a.updates, updateRedeliver, `Send again what failed or was held since a time. Input: {"since": a time like 2026-03-01T08:00:00Z}`, sinceMember,
+		setUpdate(ctx, &a.updates, updateRedeliver, `Send again what failed, is retrying or was held since a time. Input: {"since": a time like 2026-03-01T08:00:00Z}`, sinceMember,
 			func(ctx workflow.Context, since models.Time) (AddressResult, error) {
 				var released webhooks.Released
 				err := actLocally(ctx, updateRedeliver, &released, activities.NameRedeliverSince, a.id, since)

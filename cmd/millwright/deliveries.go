@@ -75,7 +75,7 @@ func redeliverCommand() *cobra.Command {
 	var everywhere bool
 	cmd := &cobra.Command{
 		Use:   "redeliver ID | redeliver --address ID --since TIME | redeliver --all-addresses --since TIME",
-		Short: "Redeliver one delivery, an address's failed and held deliveries, or the failed and retrying deliveries of all addresses",
+		Short: "Redeliver one delivery, an address's failed, retrying and held deliveries, or the failed and retrying ones of all addresses",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			at := cmd.Flags().Changed("address")

@@ -119,7 +119,7 @@ type enableResult struct {
 
 func enableWebhookCommand() *cobra.Command {
 	var since string
-	const short = "Turn the address on; with --since, redeliver what failed or was held since then"
+	const short = "Turn the address on; with --since, redeliver what failed, is retrying or was held since then"
 	cmd := webhookTargetCommand("enable ID [--since TIME]", short, func(ctx context.Context, target commandTarget) error {
 		var from *models.Time
 		if target.cmd.Flags().Changed("since") {

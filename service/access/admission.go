@@ -13,8 +13,7 @@ import (
 // Rate counts the calls that a caller has made in the current window, a minute long
 // (api.md 8.2).
 type Rate struct {
-	// Limit is the maximum of calls in a window, Calls the number made, including those
-	// over the limit.
+	// Limit is the maximum of calls in a window, Calls the number made, up to one over the limit.
 	Limit, Calls int
 	// Reset is the end of the window.
 	Reset time.Time

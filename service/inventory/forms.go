@@ -53,7 +53,7 @@ func (s *Inventory) Forms(ctx context.Context, actor store.Actor, request lists.
 var formQuery = store.Fill(`SELECT `+formColumns+` FROM forms {w} WHERE {w}.id = $1 AND {w}.organization_id = $2`, "w", "w")
 
 // Form returns a form of the organization, encoded. A form may have hundreds of
-// questions, so it shares no round trip with other reads, which would wait for it.
+// questions, so it is one of the organization's reads, and not read with the admission of its call.
 // Errors: not_found, unavailable.
 func (s *Inventory) Form(ctx context.Context, actor store.Actor, id string) ([]byte, error) {
 	if !models.IsID(id, models.PrefixForm) {

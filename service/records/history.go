@@ -10,8 +10,8 @@ import (
 	"millwright/service/store"
 )
 
-// historyQuery adds the number to the creation of a work order. Postgres draws it
-// when the row is inserted and it never changes, so the history does not store it.
+// historyQuery adds the number to the creation of a work order. It never changes, so the history does
+// not store it.
 const historyQuery = `
 	SELECT h.record_id, h.organization_id, h.actor_id, i.kind AS actor_kind,
 		CASE WHEN $2::boolean OR i.kind <> 'person' THEN i.name END AS actor_name, h.action, h.created_at AS at,

@@ -150,7 +150,11 @@ func (c *workOrderChange) apply() error {
 	default: // the other statuses have no column for their time
 	}
 	if move.To.Phase() == models.PhaseClosed {
-		c.Queue(`UPDATE work_order_assignees SET closed = true WHERE work_order_id = $1`, c.RecordID)
+		for _, identity := range c.state.Assigned.All() {
+			if err := c.UpdateColumns(&models.WorkOrderAssignee{WorkOrderID: c.RecordID, IdentityID: identity, Closed: true}, "closed"); err != nil {
+				return err
+			}
+		}
 	}
 	for _, event := range move.Events {
 		c.Events = append(c.Events, effects.Event{Type: event, Data: models.JSON{"previous_status": move.From, "status": move.To}})

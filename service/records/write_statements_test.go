@@ -52,7 +52,6 @@ var (
 	namedStatements = map[string]string{
 		"WITH notified AS": "notices", "WITH readers AS": "events and deliveries", "INSERT INTO dirty_records": "dirty mark",
 		"WITH added AS": "positions", "WITH w AS": "earlier positions",
-		"UPDATE work_order_assignees SET closed": "closed assignees",
 	}
 )
 
@@ -167,9 +166,15 @@ func TestStatementsOfAWrite(t *testing.T) {
 	}, 2, changed+"answers log stored_responses work_orders")
 	written(func() error {
 		return record(r.ReviewWorkOrder(ctx, cat, store.NoKey, id, records.Review{Approve: true}))
-	}, 2, "(closed assignees) "+changed+"log work_orders")
+	}, 2, changed+"log work_order_assignees work_orders")
+	sentBack := order(h.IDs("erp"), h.IDs("cat"))
+	h.MustWrite(r.AnswerWorkOrder(ctx, erp, store.NoKey, sentBack, []records.GivenAnswer{
+		{QuestionID: h.ID("q_state"), Value: h.ID("o_ok")}, {QuestionID: h.ID("q_hours"), Value: json.Number("7")}}, records.CompleteWork))
+	written(func() error {
+		return record(r.ReviewWorkOrder(ctx, cat, store.NoKey, sentBack, records.Review{Comment: "Which filter?"}))
+	}, 2, changed+"log work_orders")
 	cancelled := order(h.IDs("erp"), nil)
-	written(func() error { return record(r.CancelWorkOrder(ctx, erp, key(), cancelled, &reason)) }, 2, "(closed assignees) "+changed+"log stored_responses work_orders")
+	written(func() error { return record(r.CancelWorkOrder(ctx, erp, key(), cancelled, &reason)) }, 2, changed+"log stored_responses work_order_assignees work_orders")
 	written(func() error {
 		return r.AddComment(ctx, ann, store.ForForm(h.ID("ann"), "comment", ""), id, "Since when?")
 	}, 2, "(notices) comments form_keys log")

@@ -8,7 +8,7 @@
 // response. After the commit the workflows concerned are woken (tx.go). A wake carries no data
 // and may be lost: upkeep.Unclaimed finds the work of those that were.
 //
-// GORM makes the statements of a write from the models, and they are sent with COMMIT. A write that
+// GORM makes the statements of a write of a record from the models, and they are sent with COMMIT. A write that
 // reads in between uses Tx.DB. A single read is sent together with the admission of its call (RecordRead).
 //
 // Its tables are stored_responses and form_keys. It imports models, webhook and service/slots,

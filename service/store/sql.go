@@ -11,7 +11,7 @@ import (
 	"gorm.io/gorm/schema"
 )
 
-// Fill fills the placeholders of a piece of SQL: fill(ReadableWorkOrder, "w", "w", "actor", "$1").
+// Fill fills the placeholders of a piece of SQL: Fill(ReadableWorkOrder, "w", "w", "actor", "$1").
 func Fill(sql string, pairs ...string) string {
 	for i := 0; i < len(pairs); i += 2 {
 		sql = strings.ReplaceAll(sql, "{"+pairs[i]+"}", pairs[i+1])
@@ -126,8 +126,7 @@ func TextOf(text *string) string {
 }
 
 // IndexPlans makes Postgres plan each statement of the transaction once per connection,
-// with indexes. It would otherwise plan a statement over arrays again for each execution,
-// because it expects the custom plan for a short array to be cheaper; planning takes ten
+// with indexes. It may otherwise plan a statement again for each execution; planning takes ten
 // times as long as executing. A plan is kept for as long as the connection: one made while
 // a table was empty would read all of it until it is analyzed. A statement that looks rows
 // up by keys needs LATERAL … LIMIT 1 as well: an index without rows seems as cheap to read

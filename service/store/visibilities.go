@@ -6,7 +6,7 @@ import "sync"
 // use.
 type visibilities struct {
 	mu sync.Mutex
-	// known is by Query.digest.
+	// known is by lists.Query.Digest.
 	known map[string]Visibility
 }
 

@@ -80,7 +80,7 @@ const receiver = `lower(split_part({w}.url, '/', 3))`
 // backlogQuery reads a Backlog in one round trip. It finds the oldest pending
 // delivery of each address, and its retry that is due first, by skipping in their indexes from
 // address to address, so a million deliveries after it add no cost. Every count has a limit. Held deliveries
-// are not waiting. Retries of a deleted address count until housekeeping has removed them.
+// are not waiting, and those without a place for a workflow are not unclaimed.
 var backlogQuery = store.Fill(`
 	WITH RECURSIVE heads AS (
 		(SELECT webhook_id FROM open_deliveries WHERE webhook_id IS NOT NULL ORDER BY webhook_id LIMIT 1)
@@ -90,7 +90,7 @@ var backlogQuery = store.Fill(`
 	), addresses AS MATERIALIZED (
 		SELECT s.* FROM heads h CROSS JOIN LATERAL (SELECT * FROM sending WHERE webhook_id = h.webhook_id LIMIT 1) s
 	), due AS MATERIALIZED (
-		SELECT s.webhook_id, p.pending_since, r.retry_since, greatest(least(p.pending_since, r.retry_since), w.enabled_since, y.last_at) AS stalled_since,
+		SELECT s.webhook_id, s.held_before, p.pending_since, r.retry_since, greatest(least(p.pending_since, r.retry_since), w.enabled_since, y.last_at) AS stalled_since,
 			w.receiver, y.failing_since IS NOT NULL AS failing,
 			NOT EXISTS (SELECT FROM webhook_leases WHERE webhook_id = s.webhook_id AND leased_until > @now) AS unclaimed
 		FROM addresses s
@@ -112,15 +112,17 @@ var backlogQuery = store.Fill(`
 			SELECT bool_and(y.failing_since IS NOT NULL) AS failing FROM webhook_health y JOIN webhooks w ON w.id = y.webhook_id
 			WHERE w.enabled AND y.last_at > @attempted_since AND y.last_success_at > @worked_since GROUP BY {receiver}) x
 	), open AS (
-		SELECT least(coalesce(sum(d.pending), 0), @max)::bigint AS pending, least(coalesce(sum(d.held), 0), @max_kept)::bigint AS held FROM addresses s CROSS JOIN LATERAL (
-			SELECT count(*) FILTER (WHERE status = 'pending' AND due) AS pending, count(*) FILTER (WHERE NOT due) AS held FROM (
+		SELECT least(coalesce(sum(d.pending), 0), @max)::bigint AS pending, least(coalesce(sum(d.retrying), 0), @max)::bigint AS retrying,
+			least(coalesce(sum(d.held), 0), @max_kept)::bigint AS held FROM addresses s CROSS JOIN LATERAL (
+			SELECT count(*) FILTER (WHERE status = 'pending' AND due) AS pending, count(*) FILTER (WHERE status = 'retrying' AND due) AS retrying,
+				count(*) FILTER (WHERE NOT due) AS held FROM (
 				SELECT status, s.sends AND queued_at >= s.held_before AS due FROM open_deliveries WHERE webhook_id = s.webhook_id LIMIT @max) x) d
 	)
 	SELECT @now::timestamptz AS at,
 		(SELECT pending FROM open) AS pending,
 		(SELECT oldest FROM waiting) AS oldest_pending,
 		(SELECT stalled_since FROM waiting) AS stalled_since,
-		(SELECT count(*) FROM (SELECT FROM open_deliveries WHERE status = 'retrying' LIMIT @max) x) AS retries,
+		(SELECT retrying FROM open) AS retries,
 		(SELECT count(*) FROM (SELECT FROM deliveries WHERE status = 'failed' AND {not_deleted} LIMIT @max_kept) x) AS failed,
 		(SELECT held FROM open) AS held,
 		(SELECT count(*) FROM (SELECT FROM dirty_records LIMIT @max) x) AS dirty_records,
@@ -130,7 +132,7 @@ var backlogQuery = store.Fill(`
 		(SELECT unclaimed FROM waiting) AS unclaimed_addresses,
 		(SELECT count(*) FROM (SELECT FROM due a CROSS JOIN LATERAL (
 				SELECT FROM open_deliveries
-				WHERE webhook_id = a.webhook_id AND status = 'retrying' AND next_attempt_at < @overdue_since LIMIT @max) d
+				WHERE webhook_id = a.webhook_id AND status = 'retrying' AND next_attempt_at < @overdue_since AND workflow AND queued_at >= a.held_before LIMIT @max) d
 			WHERE a.retry_since < @overdue_since LIMIT @max) x) AS unclaimed_retries,
 		(SELECT count(*) FROM (SELECT FROM dirty_records WHERE since < @dirty_since LIMIT @max) x) AS unclaimed_records,
 		(SELECT count(*) FROM webhooks WHERE enabled) AS addresses_on,

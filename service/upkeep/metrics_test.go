@@ -68,6 +68,16 @@ func TestBacklog(t *testing.T) {
 	if got := backlog(); got.Retries != 1 || got.UnclaimedRetries != 1 || got.DirtyRecords != 2 || got.UnclaimedRecords != 2 {
 		t.Errorf("with an overdue retry the backlog is %+v", got)
 	}
+	// One that is held is no retry, and one that waits for a place is not unclaimed.
+	f.Exec(`UPDATE webhooks SET held_before = $1`, f.Clock.Now())
+	if got := backlog(); got.Retries != 0 || got.UnclaimedRetries != 0 || got.Pending != 0 || got.Held != pending {
+		t.Errorf("with %d held deliveries the backlog is %+v", pending, got)
+	}
+	f.Exec(`UPDATE webhooks SET held_before = 'epoch'`)
+	f.Exec(`UPDATE open_deliveries SET workflow = false`)
+	if got := backlog(); got.Retries != 1 || got.UnclaimedRetries != 0 {
+		t.Errorf("with a retry that waits for a place the backlog is %+v", got)
+	}
 	// Deliveries fail, others are held. An address that a person turned off did not fail.
 	f.SetDeliveries(models.DeliveryFailed, `id = $1`, d.DeliveryID)
 	pending = servicetest.Value[int](f, `SELECT count(*) FROM all_deliveries WHERE status = 'pending'`)

@@ -17,7 +17,7 @@ type Address struct {
 	OrganizationID string
 	IntegrationID  string
 	URL            string
-	// Secrets sign each delivery, newest first: two during a rotation's overlap.
+	// Secrets sign each delivery, newest first: several while the overlap of a renewal lasts.
 	Secrets []string `db:"-"`
 	// Sends is false if its deliveries are held: it is off, or its integration may not use the
 	// service.

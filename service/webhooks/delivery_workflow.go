@@ -241,9 +241,6 @@ func (s *Webhooks) operateDelivery(ctx context.Context, id, action string, state
 		if err != nil {
 			return err
 		}
-		if err := t.Exec(store.IndexPlans); err != nil {
-			return err
-		}
 		if err := lockDeliveries(t, []string{id}); err != nil {
 			return err
 		}

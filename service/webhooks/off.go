@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"millwright/models"
 	"millwright/service/store"
 )
@@ -21,15 +23,14 @@ const shutOffDue = `w.enabled AND coalesce(
 // Errors: unavailable.
 func (s *Webhooks) TurnOffIfUnsuccessful(ctx context.Context, webhookID string) (off bool, err error) {
 	err = s.withWebhook(ctx, webhookID, func(t *store.Tx, organizationID string) error {
-		due, err := store.ScanAll[string](t, `
+		changed, err := t.Guard(ctx, `
 			UPDATE webhooks w SET enabled = false, off_at = @at, off_reason = @failing
 			FROM webhook_health h
-			WHERE w.id = @id AND h.webhook_id = w.id AND `+store.Fill(shutOffDue, "period", "@period")+`
-			RETURNING w.id`, map[string]any{
+			WHERE w.id = @id AND h.webhook_id = w.id AND `+store.Fill(shutOffDue, "period", "@period"), pgx.NamedArgs{
 			"id": webhookID, "at": t.At, "period": s.ShutOffAfter.Seconds(),
 			"failing": OffFailing + formatDuration(s.ShutOffAfter) + ".",
 		})
-		off = len(due) > 0
+		off = changed > 0
 		if err != nil || !off {
 			return err
 		}

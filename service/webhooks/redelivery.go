@@ -84,9 +84,6 @@ func (r redelivery) batchSources() string {
 // at, "" when that was the end. Events past their retention, which are stored until the end of their day, are not sent again.
 func (r redelivery) batch(t *store.Tx, webhookID, after, until string) (last string, err error) {
 	r.From = retained(t.At.Time, r.From)
-	if err := t.Exec(store.IndexPlans); err != nil {
-		return "", err
-	}
 	args := r.arguments(store.Actor{}, searchStart{before: until}, 0)
 	maps.Copy(args, map[string]any{"webhook": webhookID, "begin": after, "limit": redeliverBatchSize, "missed": r.Missed})
 	seen, err := store.ScanAll[struct {
@@ -293,9 +290,6 @@ func (s *Webhooks) redeliverSelected(ctx context.Context, actor store.Actor, key
 	}
 	err := s.Transaction(ctx, actor.OrganizationID, key, func(t *store.Tx) error {
 		redelivered = 0
-		if err := t.Exec(store.IndexPlans); err != nil {
-			return err
-		}
 		selected, err := store.ScanAll[selectedDelivery](t, selectedQuery, map[string]any{"ids": ids, "organization": actor.OrganizationID})
 		if err != nil {
 			return err

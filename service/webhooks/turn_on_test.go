@@ -38,7 +38,7 @@ func TestTheClassOfAnErrorIsKept(t *testing.T) {
 	}
 }
 
-func TestTurningAWebhookOffHoldsAndOnRequeuesInOrder(t *testing.T) {
+func TestTurningAWebhookOffHoldsAndOnSendsInOrder(t *testing.T) {
 	f := servicetest.New(t)
 	var ids, deliveries []string
 	for range 5 {
@@ -151,7 +151,7 @@ func TestWritesCommitWhileAnAddressIsTurnedOffAndOn(t *testing.T) {
 	}
 }
 
-func TestTurningOnWithoutASinceRequeuesNothing(t *testing.T) {
+func TestTurningOnWithoutASinceSendsNothing(t *testing.T) {
 	f := servicetest.New(t)
 	servicetest.Create(t, f)
 	if _, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), "The receiver moves."); err != nil {

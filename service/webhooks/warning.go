@@ -3,6 +3,8 @@ package webhooks
 import (
 	"context"
 
+	"github.com/jackc/pgx/v5"
+
 	"millwright/models"
 	"millwright/service/store"
 )
@@ -12,10 +14,10 @@ import (
 // it did. Errors: unavailable.
 func (s *Webhooks) WarnOfFailing(ctx context.Context, webhookID string) (warned bool, err error) {
 	err = s.withWebhook(ctx, webhookID, func(t *store.Tx, organizationID string) error {
-		found, err := store.ScanAll[string](t, `UPDATE webhook_health h SET warned_at = @at FROM webhooks w
-			WHERE h.webhook_id = @id AND w.id = h.webhook_id AND `+store.Fill(Sends, "w", "w")+` AND h.warned_at IS NULL AND h.failing_since <= @since
-			RETURNING h.webhook_id`, map[string]any{"id": webhookID, "at": t.At, "since": t.At.Add(-models.WebhookWarningAfter)})
-		warned = len(found) > 0
+		changed, err := t.Guard(ctx, `UPDATE webhook_health h SET warned_at = @at FROM webhooks w
+			WHERE h.webhook_id = @id AND w.id = h.webhook_id AND `+store.Fill(Sends, "w", "w")+` AND h.warned_at IS NULL AND h.failing_since <= @since`,
+			pgx.NamedArgs{"id": webhookID, "at": t.At, "since": t.At.Add(-models.WebhookWarningAfter)})
+		warned = changed > 0
 		if err != nil || !warned {
 			return err
 		}
