@@ -22,6 +22,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"millwright/models"
 	"millwright/service/servicetest"
 )
 
@@ -257,12 +258,18 @@ const (
 
 // yaml returns the file for `millwright import`.
 func (o *organization) yaml() string {
-	var webhooks strings.Builder
-	for i, r := range o.receivers {
-		fmt.Fprintf(&webhooks, "\n      - {key: hook%d, url: %q, secret: %q, events: [%s]}", i+1, r.url(), r.secret, r.events)
-	}
-	if len(o.receivers) == 0 {
-		webhooks.WriteString(" []")
+	var assignments, integrations strings.Builder
+	for first := 0; first == 0 || first < len(o.receivers); first += models.MaxWebhooks {
+		key := integrationOf(first + 1)
+		fmt.Fprintf(&assignments, "\n  - {node: hq, identity: %s, definition: full}", key)
+		fmt.Fprintf(&integrations, "\n  - key: %s\n    name: %s\n    scopes: [inventory:read, work_orders:read, work_orders:write, issues:read, issues:write, forms:read, files:read, people:read]\n    webhooks:",
+			key, strings.ToUpper(key))
+		if len(o.receivers) == 0 {
+			integrations.WriteString(" []")
+		}
+		for i, r := range o.receivers[first:min(first+models.MaxWebhooks, len(o.receivers))] {
+			fmt.Fprintf(&integrations, "\n      - {key: hook%d, url: %q, secret: %q, events: [%s]}", first+i+1, r.url(), r.secret, r.events)
+		}
 	}
 	return fmt.Sprintf(`
 organization: {key: acme, name: Acme Facilities, plan: {name: pro, api: true, manual_work_orders: true, calls_per_minute: 1000000, integrations: 10}}
@@ -275,17 +282,20 @@ inventory:
 forms:
   - {key: inspection, name: Inspection, questions: [{key: finding, label: Finding, type: text, required: false}]}
 assignments:
-  - {node: hq, identity: manager, definition: full}
-  - {node: hq, identity: erp, definition: full}
-integrations:
-  - key: erp
-    name: ERP
-    scopes: [inventory:read, work_orders:read, work_orders:write, issues:read, issues:write, forms:read, files:read, people:read]
-    webhooks:%s
-`, managerName, managerEmail, managerPhone, webhooks.String())
+  - {node: hq, identity: manager, definition: full}%s
+integrations:%s
+`, managerName, managerEmail, managerPhone, assignments.String(), integrations.String())
+}
+
+// integrationOf returns the key of the integration with the n-th receiver, counted from 1.
+func integrationOf(n int) string {
+	if n <= models.MaxWebhooks {
+		return "erp"
+	}
+	return fmt.Sprintf("erp%d", (n-1)/models.MaxWebhooks+1)
 }
 
 // webhookID returns the id of the n-th receiver's address, counted from 1.
 func (o *organization) webhookID(n int) string {
-	return o.imported.Integrations["erp"].Webhooks[fmt.Sprintf("hook%d", n)].ID
+	return o.imported.Integrations[integrationOf(n)].Webhooks[fmt.Sprintf("hook%d", n)].ID
 }

@@ -1,6 +1,10 @@
 package e2e
 
 import (
+	"context"
+	"net/http"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"go.temporal.io/api/common/v1"
@@ -43,8 +47,8 @@ func (d retriedDelivery) swept() {
 	})
 }
 
-// Operators pause the activity of a failing delivery and terminate its workflow: a paused activity stays paused
-// through sweeps, and a terminated workflow is started again.
+// Operators pause and reset the activity of a failing delivery, and terminate and reset its workflow: a paused activity
+// stays paused through sweeps, a terminated workflow is started again, and what was reset keeps its attempts and waits on.
 func TestRetriesArePausedAndTerminated(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
@@ -73,7 +77,27 @@ func TestRetriesArePausedAndTerminated(t *testing.T) {
 	if err := h.temporal.TerminateWorkflow(t.Context(), terminated.execution.GetWorkflowId(), "", "test"); err != nil {
 		t.Fatal(err)
 	}
+	again, over := failing("Its activity is reset"), failing("Its workflow is reset")
+	if _, err := service.ResetActivity(t.Context(), &workflowservice.ResetActivityRequest{
+		Namespace: namespace, Execution: again.execution, Activity: &workflowservice.ResetActivityRequest_Id{Id: again.activity().GetActivityId()},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	h.resetToTheStart(over.execution.GetWorkflowId())
+	for _, d := range []retriedDelivery{again, over} {
+		eventually(t, recoveryLimit, "its activity has asked and waits", func() bool {
+			a := d.activity()
+			return a.GetAttempt() >= 2 && a.GetState() == enums.PENDING_ACTIVITY_STATE_SCHEDULED
+		})
+		h.awaitAttempts(d.id, "retrying", 503)
+	}
 	r.respondWith(accept)
+	for _, d := range []retriedDelivery{again, over} {
+		if err := h.sendUpdate(d.execution.GetWorkflowId(), "redeliver", object{}, nil); err != nil {
+			t.Fatal(err)
+		}
+		h.awaitAttempts(d.id, "delivered", 503, 204)
+	}
 	paused.overdue()
 	terminated.overdue()
 	paused.swept()
@@ -91,4 +115,42 @@ func TestRetriesArePausedAndTerminated(t *testing.T) {
 	}
 	h.awaitAttempts(paused.id, "delivered", 503, 204)
 	h.awaitWorkflow(paused.execution.GetWorkflowId(), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
+}
+
+// The worker dies after failed attempts are recorded, before all of their workflows are started, and during retries:
+// every delivery is retried nevertheless.
+func TestFaultWorkerKilledWhileDeliveriesFail(t *testing.T) {
+	t.Parallel()
+	const orders = 60
+	r := newReceiver(t)
+	r.respondWith(always(http.StatusServiceUnavailable))
+	h := newHarness(t, settings{"WEBHOOK_RETRY_SCHEDULE": "1s,1s,1s,1h", "SWEEP_INTERVAL": "1s"}, r)
+	worker := h.startWorker()
+	h.startAPI(nil)
+	i := h.integrator()
+	var ids []string
+	var creating sync.WaitGroup
+	creating.Go(func() { ids = i.createMany(orders) })
+	eventually(t, deliveryLimit, "a failed attempt is recorded", func() bool { return h.count(`SELECT count(*) FROM open_deliveries WHERE status = 'retrying'`) > 0 })
+	worker.kill()
+	creating.Wait()
+
+	var retries atomic.Int32
+	r.respondWith(func(ctx context.Context, d delivery) int {
+		if h.count(`SELECT count(*) FROM all_attempts a JOIN all_deliveries d ON d.id = a.delivery_id WHERE d.event_id = $1`, d.event.ID) == 0 {
+			return http.StatusServiceUnavailable
+		}
+		retries.Add(1)
+		return hang(ctx, d)
+	})
+	worker = h.startWorker()
+	eventually(t, deliveryLimit, "retries are in flight", func() bool { return retries.Load() > 0 })
+	worker.kill()
+	r.respondWith(accept)
+	h.startWorker()
+	eventually(t, 2*recoveryLimit, "all arrive", func() bool { return r.missing(ids) == 0 })
+	h.awaitAllDelivered()
+	if n := h.count(`SELECT count(*) FROM all_deliveries WHERE attempts > 3`); n != 0 {
+		t.Errorf("%d deliveries have more attempts than two that failed and one that succeeded", n)
+	}
 }
