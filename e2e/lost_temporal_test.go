@@ -61,12 +61,15 @@ func TestRestoredTemporalStartsEveryWorkflow(t *testing.T) {
 	second := i.create("Is retried")
 	retrying := h.deliveryTo(2, second)
 	h.awaitAttemptsMade(retrying, "retrying", 503)
-	records := []string{workflows.WorkOrderID(record), workflows.WorkOrderID(second), workflows.FeedbackID(feedback)}
+	third := i.create("Is due while Temporal is gone")
+	due := h.deliveryTo(2, third)
+	h.awaitAttemptsMade(due, "retrying", 503)
+	records := []string{workflows.WorkOrderID(record), workflows.WorkOrderID(second), workflows.WorkOrderID(third), workflows.FeedbackID(feedback)}
 	want := slices.Clone(records)
 	for n := range 3 {
 		want = append(want, workflows.WebhookAddressID(h.org.webhookID(n+1)))
 	}
-	for _, id := range []string{retrying, failed, held} {
+	for _, id := range []string{retrying, due, failed, held} {
 		want = append(want, workflows.DeliveryID(id))
 	}
 	slices.Sort(want)
@@ -78,16 +81,19 @@ func TestRestoredTemporalStartsEveryWorkflow(t *testing.T) {
 	worker.terminate()
 	worker.wait(startLimit)
 
-	// The other namespace is empty: without search attributes, schedules and workflows.
+	// For an hour there is no Temporal, and a retry was due. The other namespace is empty: without search attributes, schedules and workflows.
 	// What records need is done by the sweep, the rest without a worker.
+	if _, err := h.db.Exec(t.Context(), `UPDATE open_deliveries SET next_attempt_at = now() - interval '59 minutes' WHERE id = $1`, due); err != nil {
+		t.Fatal(err)
+	}
 	lost := &harness{t: t, org: h.org, key: h.key, db: h.db, settings: maps.Clone(h.settings)}
 	lost.settings["TEMPORAL_NAMESPACE"] += "-empty"
 	lost.temporal = newNamespace(t, lost.settings["TEMPORAL_ADDRESS"], lost.settings["TEMPORAL_NAMESPACE"])
 	said := lost.run("restored", "temporal")
 	for _, line := range []string{
-		"open records whose workflows reload, from the next sweep on: 3\n",
+		"open records whose workflows reload, from the next sweep on: 4\n",
 		"workflows of webhook addresses that were woken: 3\n",
-		"workflows of failing deliveries that were woken: 3\n",
+		"workflows of failing deliveries that were woken: 4\n",
 	} {
 		if !strings.Contains(said, line) {
 			t.Errorf("it printed %q, want %q in it", said, line)
@@ -101,8 +107,11 @@ func TestRestoredTemporalStartsEveryWorkflow(t *testing.T) {
 	lost.startWorker()
 	want = slices.DeleteFunc(want, func(id string) bool { return id == workflows.DeliveryID(held) }) // it has nothing to do
 	eventually(t, deliveryLimit, "all are open again", allOpen(lost.temporal))
-	lost.awaitFound(`WorkflowType = "Delivery" AND ExecutionStatus = "Running" AND DeliveryStatus = "retrying"`, workflows.DeliveryID(retrying))
+	for _, id := range []string{retrying, due} {
+		lost.awaitFound(`WorkflowId = "`+workflows.DeliveryID(id)+`" AND ExecutionStatus = "Running" AND DeliveryStatus = "retrying"`, workflows.DeliveryID(id))
+	}
 	lost.awaitFound(`WorkflowType = "WebhookAddress" AND AddressStatus = "off"`, workflows.WebhookAddressID(h.org.webhookID(3)))
+	h.awaitAttemptsMade(due, "retrying", 503, 503)
 	for id, status := range map[string]string{retrying: "retrying", failed: "failed", held: "held"} {
 		h.awaitAttempts(id, status, 503) // none was sent again
 	}
