@@ -117,7 +117,7 @@ func (in *installation) comparePeer(op operation, method, target, body string) {
 	address, theirs, err := in.options.peer.operation(op.name, method, target, body)
 	check(err)
 	peer, length := &tenant{Address: address}, in.load/rounds
-	for _, clients := range []int{callers, manyCallers} {
+	for _, clients := range []int{1, callers, manyCallers} {
 		var of, ours series
 		for round := range rounds + 1 { // the first warms up
 			there, here := in.flood(peer, clients, theirs, length), in.flood(in.erp, clients, op, length)

@@ -37,7 +37,7 @@ type WorkOrder struct {
 // since changes of other columns must not write into its index.
 type WorkOrderWords struct {
 	ID    string `gorm:"primaryKey"`
-	Words Words
+	Words Words  `gorm:"->:false;<-"`
 }
 
 // WordsOfWorkOrder returns the row with the words.
