@@ -121,7 +121,7 @@ var insertNotices = `
 			FROM unnest(@kinds::text[], @identities::text[]) WITH ORDINALITY u (kind, identity, nth)
 			CROSS JOIN LATERAL (` + store.Fill(PeopleOf, "identities", "ARRAY[u.identity]") + `) p
 			WHERE CASE u.kind WHEN '` + string(models.NoticeOperated) + `' THEN true WHEN '` + string(models.NoticeUnassigned) + `' THEN p.id <> @actor
-				ELSE p.id <> @actor AND ` + store.Fill(access.RelationHolds, "organization", "p.organization_id", "id", "@record") + ` END
+				ELSE p.id <> @actor AND ` + access.RelationHolds("p.organization_id", "@record") + ` END
 			ORDER BY p.id, u.nth) n
 		ORDER BY n.nth
 		RETURNING organization_id)

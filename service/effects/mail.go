@@ -104,7 +104,7 @@ var claimMailQuery = `
 	JOIN identities own ON own.id = l.person_id` + store.Fill(people.NoticeRecords, "notice", "l", "actor", "l.person_id") + `
 	LEFT JOIN inventory_nodes n ON n.id = coalesce(w.inventory_id, f.inventory_id)
 	LEFT JOIN identities hi ON hi.id = h.integration_id
-	JOIN identities g ON g.id = CASE WHEN w.organization_id <> p.organization_id AND NOT ` + store.Fill(access.IncomingWorkOrders, "actor", "l.person_id") + `
+	JOIN identities g ON g.id = CASE WHEN w.organization_id <> p.organization_id AND NOT ` + access.IncomingWorkOrders("l.person_id") + `
 		THEN p.organization_id ELSE coalesce(w.organization_id, f.organization_id, h.organization_id, l.organization_id) END
 	LEFT JOIN LATERAL (
 		SELECT y.changes, coalesce(a.name, y.actor_name) AS actor_name FROM log y LEFT JOIN identities a ON a.id = y.actor_id

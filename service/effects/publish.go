@@ -58,11 +58,11 @@ const DeliveryID = `'dlv_' || substr({event}, 5, 13) || substr('89abrstv', (get_
 
 var (
 	// PublishWorkOrder publishes events of work orders.
-	PublishWorkOrder = publication("work_orders", models.ScopeWorkOrdersRead, access.ReadableWorkOrder,
+	PublishWorkOrder = publication("work_orders", models.ScopeWorkOrdersRead, access.ReadableWorkOrder("{w}", "{actor}"),
 		`SELECT w.organization_id
 				UNION SELECT n.organization_id FROM work_order_assignees x
 					JOIN identities n ON n.id = x.identity_id WHERE x.work_order_id = w.id`)
-	publishFeedback = publication("feedback", models.ScopeIssuesRead, access.ReadableFeedback, "w.organization_id")
+	publishFeedback = publication("feedback", models.ScopeIssuesRead, access.ReadableFeedback("{w}", "{actor}"), "w.organization_id")
 )
 
 func publication(table string, scope models.Scope, readable, organizations string) string {

@@ -17,7 +17,7 @@ type integrationRights struct {
 }
 
 // integrationRightsColumns select integrationRights of @actor in {organization}.
-var integrationRightsColumns = `@operator OR ` + store.Fill(access.ManagesIntegrations, "actor", "@actor") + ` AS may,
+var integrationRightsColumns = `@operator OR ` + access.ManagesIntegrations("@actor", "{organization}") + ` AS may,
 		@operator OR coalesce((SELECT admin FROM people WHERE id = @actor), false) AS admin,
 		coalesce((SELECT grants FROM organization_rights WHERE actor_id = @actor), '{}') AS held`
 

@@ -53,7 +53,7 @@ func AssignAt(ctx context.Context, t *store.Tx, actor store.Actor, key store.Key
 	if !IsNodeID(node) {
 		var found []models.NodeReference
 		err := t.Read(ctx, func(pipeline *pgx.Batch) {
-			QueueNamedNodes(pipeline, &found, actor, node, access.GivesPermissions+` AND n.retired_at IS NULL`)
+			QueueNamedNodes(pipeline, &found, actor, node, access.GivesPermissions("{node}", "{actor}", "{organization}")+` AND n.retired_at IS NULL`)
 		})
 		if err == nil {
 			node, err = OnlyNode(found, unknown)
@@ -167,11 +167,11 @@ type lockedNode struct {
 
 var lockNodeQuery = `
 	SELECT n.id, n.organization_id, n.kind, n.parent_id, n.name, n.description, n.external_id, n.created_at, n.changed_at, n.retired_at,
-		` + store.Fill(access.GivesPermissions, "actor", "@actor", "organization", "n.organization_id", "node", "n.id") + ` AS may,
-		` + store.Fill(access.ManagesBelow, "actor", "@actor", "organization", "n.organization_id", "node", "n.id") + ` AS may_add,
-		` + store.Fill(access.ManagesBelow, "actor", "@actor", "organization", "n.organization_id", "node", "n.parent_id") + ` AS may_change,
+		` + access.GivesPermissions("n.id", "@actor", "n.organization_id") + ` AS may,
+		` + access.ManagesBelow("n.id", "@actor", "n.organization_id") + ` AS may_add,
+		` + access.ManagesBelow("n.parent_id", "@actor", "n.organization_id") + ` AS may_change,
 		coalesce((SELECT admin FROM people WHERE id = @actor), false) AS admin,
-		@operator OR EXISTS (SELECT FROM ` + store.Fill(access.RightsOn, "node", "n.id", "actor", "@actor") + `) AS visible
+		@operator OR EXISTS (SELECT FROM ` + access.RightsOn("n.id", "@actor") + `) AS visible
 	FROM inventory_nodes n
 	WHERE n.id = @node
 	FOR NO KEY UPDATE OF n`
@@ -208,7 +208,7 @@ func lockManagedNode(t *store.Tx, actor store.Actor, nodeID string) (lockedNode,
 var Exceeds = `ARRAY(
 		SELECT wanted FROM unnest({d}.grants || CASE WHEN {d}.inventory_manager THEN '{inventory_manager}' ELSE '{}' END::text[]) wanted
 		EXCEPT SELECT held FROM (SELECT unnest(d.grants || CASE WHEN d.inventory_manager THEN '{inventory_manager}' ELSE '{}' END::text[]) AS held
-			FROM ` + access.RightsOn + ` AND (d.applies_below OR NOT {d}.applies_below)) own
+			FROM ` + access.RightsOn("{node}", "{actor}") + ` AND (d.applies_below OR NOT {d}.applies_below)) own
 		ORDER BY 1)`
 
 // withinRights rejects a manager who would give, replace or take away more than she has on the
@@ -343,7 +343,7 @@ type AssignableIdentity struct {
 // team may get its permissions before its members, an integration before it is turned on.
 var AssignableIdentities = `(
 		SELECT i.id, i.name, i.sort_key, i.kind, p.email, p.folded_email,
-			CASE WHEN i.kind = 'integration' THEN (SELECT ` + store.Fill(access.OwnerNames, "integration", "own") + ` FROM integrations own WHERE own.id = i.id) ELSE '{}' END AS owner_names FROM identities i LEFT JOIN people p ON p.id = i.id
+			CASE WHEN i.kind = 'integration' THEN (SELECT ` + access.OwnerNames("own") + ` FROM integrations own WHERE own.id = i.id) ELSE '{}' END AS owner_names FROM identities i LEFT JOIN people p ON p.id = i.id
 		WHERE i.organization_id = {organization} AND i.deleted_at IS NULL AND p.deactivated_at IS NULL
 			AND (SELECT n.deleted_at FROM integrations n WHERE n.id = i.id) IS NULL
 		UNION ALL

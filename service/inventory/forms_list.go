@@ -73,7 +73,7 @@ const formQuestionsQuery = `
 var formUsesQuery = `
 	SELECT w.id, w.number, w.title, w.status
 	FROM (SELECT * FROM work_orders WHERE form_id = @id ORDER BY id DESC LIMIT @max) w
-	WHERE ` + store.Fill(access.ReadableWorkOrder, "w", "w", "actor", "@actor") + `
+	WHERE ` + access.ReadableWorkOrder("w", "@actor") + `
 	ORDER BY w.id DESC`
 
 // FormForPerson returns a form of the organization with its questions and the latest work orders

@@ -47,7 +47,7 @@ func (s *Inventory) Nodes(ctx context.Context, actor store.Actor, filter NodeFil
 }
 
 // nodeReader makes the queries for nodes of all kinds.
-var nodeReader = store.NewRecordReader("inventory_nodes", nodeColumns, access.VisibleNode, (*nodeRow).Record, "")
+var nodeReader = store.NewRecordReader("inventory_nodes", nodeColumns, access.VisibleNode("{w}.id", "{actor}"), (*nodeRow).Record, "")
 
 // NodeReader reads single nodes of the kind.
 func NodeReader(kind models.NodeKind) *store.RecordReader[nodeRow] {

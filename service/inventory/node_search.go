@@ -66,7 +66,7 @@ var nodesWithEach = `SELECT n.node_id, n.own = n.words AS own FROM (` + store.Fi
 // the words on the path.
 var searchNodesQuery = `
 	WITH worded AS MATERIALIZED ({worded}), granted AS MATERIALIZED (SELECT node_id, applies_below FROM assigned_rights WHERE actor_id = @actor AND (@grant = '' OR @grant = ANY (grants)))
-	SELECT n.id, n.name, n.kind, n.external_id, n.retired, ` + store.Fill(access.PathOf, "w", "n") + `
+	SELECT n.id, n.name, n.kind, n.external_id, n.retired, ` + access.PathOf("n.id") + `
 	FROM (SELECT m.* FROM (
 			SELECT v.id, v.name, v.sort_key, v.kind, v.external_id, v.retired_at IS NOT NULL AS retired,
 				CASE WHEN v.words @@ @code::tsquery OR v.sort_key = @key THEN 0
@@ -75,7 +75,7 @@ var searchNodesQuery = `
 			FROM worded CROSS JOIN LATERAL (SELECT * FROM inventory_nodes WHERE id = worded.node_id LIMIT 1) v
 			WHERE NOT (@upper AND v.kind = 'sub_equipment') AND (@retired OR v.retired_at IS NULL)
 			ORDER BY rank, v.sort_key, v.id OFFSET 0) m
-		WHERE @grant = '' AND ` + store.Fill(access.IsAdmin, "actor", "@actor", "organization", "@organization") + ` OR ` + lists.AmongGranted("m.id") + `
+		WHERE @grant = '' AND ` + access.IsAdmin("@actor", "@organization") + ` OR ` + lists.AmongGranted("m.id") + `
 		LIMIT @limit) n
 	ORDER BY n.rank, n.sort_key, n.id`
 
@@ -112,7 +112,7 @@ func (s *Inventory) SearchNodes(ctx context.Context, actor store.Actor, search N
 
 // namedNodesQuery selects the nodes with the id @node, and nodes with the code @code (external_id), that meet the {condition} on the node n by @actor.
 var namedNodesQuery = `
-	SELECT n.id, n.name, n.kind, n.external_id, ` + store.Fill(access.PathOf, "w", "n") + ` FROM inventory_nodes n
+	SELECT n.id, n.name, n.kind, n.external_id, ` + access.PathOf("n.id") + ` FROM inventory_nodes n
 	WHERE (n.id = @node OR n.words @@ @code::tsquery) AND {condition}
 	ORDER BY n.id LIMIT 4`
 

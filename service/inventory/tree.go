@@ -51,7 +51,7 @@ const inPage = `(` + InNameOrder + `) > (@key, @id) ORDER BY ` + InNameOrder + `
 
 // sharedBelow is the condition that the person sees all below the node {node}: it is an
 // administrator, or a permission there or above applies below.
-var sharedBelow = `(` + access.IsAdmin + ` OR (SELECT true FROM ` + access.RightsOn + ` AND d.applies_below LIMIT 1) IS TRUE)`
+var sharedBelow = `(` + access.IsAdmin("{actor}", "{organization}") + ` OR (SELECT true FROM ` + access.RightsOn("{node}", "{actor}") + ` AND d.applies_below LIMIT 1) IS TRUE)`
 
 var levelPlaceholders = []string{"actor", "@actor", "organization", "@organization", "n", "n"}
 
@@ -68,8 +68,8 @@ var levelQuery = store.Fill(`
 
 // topQuery reads the uppermost nodes. An administrator sees the top of the inventory.
 var topQuery = store.Fill(`
-	WITH `+grantedQuery+`, admin AS MATERIALIZED (SELECT `+access.IsAdmin+` AS yes)
-	SELECT n.id, n.name, n.kind, n.external_id, n.retired_at IS NOT NULL AS retired, `+store.Fill(access.PathOf, "w", "n")+`,
+	WITH `+grantedQuery+`, admin AS MATERIALIZED (SELECT `+access.IsAdmin("{actor}", "{organization}")+` AS yes)
+	SELECT n.id, n.name, n.kind, n.external_id, n.retired_at IS NOT NULL AS retired, `+access.PathOf("n.id")+`,
 		`+store.Fill(opens, "all", "((SELECT yes FROM admin) OR n.id IN (SELECT node_id FROM granted WHERE applies_below))")+`
 	FROM (SELECT n.* FROM (
 			SELECT id, name, sort_key, kind, external_id, retired_at FROM inventory_nodes
@@ -115,4 +115,4 @@ func IsNodeID(id string) bool {
 
 // SeesNode selects whether the person @actor of the organization @organization sees the node @node.
 var SeesNode = `SELECT EXISTS (SELECT FROM inventory_nodes n WHERE n.id = @node AND n.organization_id = @organization AND ` +
-	store.Fill(access.PersonSees, "w", "n", "actor", "@actor", "organization", "@organization") + `)`
+	access.PersonSees("n.id", "@actor", "@organization") + `)`

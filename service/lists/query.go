@@ -109,7 +109,7 @@ func (q *Query) Source(rows func(o PageOrder) string) { q.sources = append(q.sou
 func (q *Query) NarrowBy(grant models.Grant, below string) {
 	q.showsNodes, q.Readable = true, "{w}.organization_id = @organization"
 	if q.All = q.Actor.IsOperator(); !q.All {
-		q.grant, q.Below, q.node, q.Readable = grant, below, "{w}.inventory_id", access.OnNode(grant)
+		q.grant, q.Below, q.node, q.Readable = grant, below, "{w}.inventory_id", access.OnNode(grant, "{w}.inventory_id", "{actor}")
 	}
 }
 
@@ -122,7 +122,7 @@ func (q *Query) ShowsPeople(named string) { q.named = named }
 
 // CreatedBy adds the records that the actor created on nodes where it has the grant.
 func (q *Query) CreatedBy(grant models.Grant) {
-	q.create, q.Created = grant, access.OnNode(grant)
+	q.create, q.Created = grant, access.OnNode(grant, "{w}.inventory_id", "{actor}")
 }
 
 // AnyGrant is the grant that an actor has on a node with any other.
@@ -130,7 +130,7 @@ const AnyGrant models.Grant = "any"
 
 // VisibleNodes adds the nodes that the actor sees.
 func (q *Query) VisibleNodes() {
-	q.grant, q.node, q.Readable = AnyGrant, "{w}.id", access.VisibleNode
+	q.grant, q.node, q.Readable = AnyGrant, "{w}.id", access.VisibleNode("{w}.id", "{actor}")
 }
 
 // OfStatuses restricts the list to the statuses, if any.

@@ -52,7 +52,7 @@ var (
 	keptQuery = `
 		SELECT d.name AS definition, (SELECT name FROM inventory_nodes WHERE id = g.node_id) AS source,
 			CASE WHEN a.identity_id <> $2 THEN (SELECT name FROM identities WHERE id = a.identity_id) END AS by
-		FROM ` + store.Fill(access.RightsOn, "node", "$1", "actor", "$2") + ` AND NOT (g.node_id = $1 AND g.identity_id = $2)
+		FROM ` + access.RightsOn("$1", "$2") + ` AND NOT (g.node_id = $1 AND g.identity_id = $2)
 		ORDER BY c.depth, d.sort_key LIMIT 10`
 )
 

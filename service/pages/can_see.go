@@ -128,15 +128,15 @@ type visibleRecord struct {
 
 // visibleQueries read the record $1 for each of the integrations $2 of the organization $3.
 var visibleQueries = map[VisibleKind]string{
-	VisibleWorkOrder: visibleTo("work_orders", `w.inventory_id AS node_id, w.created_by, `+access.ReadableWorkOrder+` AS readable,
-		`+access.OnNode(models.GrantWorkOrdersRead)+` AS by_node, `+access.CreatedReadably(access.OnNode)+` AS by_created, `+access.ReadableByAssignment+` AS by_assignment,
+	VisibleWorkOrder: visibleTo("work_orders", `w.inventory_id AS node_id, w.created_by, `+access.ReadableWorkOrder("{w}", "{actor}")+` AS readable,
+		`+access.OnNode(models.GrantWorkOrdersRead, "{w}.inventory_id", "{actor}")+` AS by_node, `+access.CreatedReadably("{w}", "{actor}", access.OnNode(models.GrantWorkOrdersCreate, "{w}.inventory_id", "{actor}"))+` AS by_created, `+access.ReadableByAssignment("{w}", "{actor}")+` AS by_assignment,
 		w.organization_id = $3 AS ours,
 		EXISTS (SELECT FROM work_order_assignees x WHERE x.work_order_id = w.id AND x.identity_id = $3)
-			AND `+store.Fill(access.RelationHolds, "organization", "$3", "id", "w.id")+` AS assigned_to_ours`),
-	VisibleFeedback: visibleTo("feedback", `w.inventory_id AS node_id, w.created_by, `+access.ReadableFeedback+` AS readable,
-		`+access.ReadableFeedback+` AS by_node, false AS by_created, false AS by_assignment, w.organization_id = $3 AS ours, false AS assigned_to_ours`),
-	VisibleNode: visibleTo("inventory_nodes", `w.id AS node_id, '' AS created_by, coalesce(`+access.VisibleNode+`, false) AS readable,
-		coalesce(`+access.VisibleNode+`, false) AS by_node, false AS by_created, false AS by_assignment, w.organization_id = $3 AS ours, false AS assigned_to_ours`),
+			AND `+access.RelationHolds("$3", "w.id")+` AS assigned_to_ours`),
+	VisibleFeedback: visibleTo("feedback", `w.inventory_id AS node_id, w.created_by, `+access.ReadableFeedback("{w}", "{actor}")+` AS readable,
+		`+access.ReadableFeedback("{w}", "{actor}")+` AS by_node, false AS by_created, false AS by_assignment, w.organization_id = $3 AS ours, false AS assigned_to_ours`),
+	VisibleNode: visibleTo("inventory_nodes", `w.id AS node_id, '' AS created_by, coalesce(`+access.VisibleNode("{w}.id", "{actor}")+`, false) AS readable,
+		coalesce(`+access.VisibleNode("{w}.id", "{actor}")+`, false) AS by_node, false AS by_created, false AS by_assignment, w.organization_id = $3 AS ours, false AS assigned_to_ours`),
 	VisibleForm:   visibleTo("forms", ofScopeAlone),
 	VisiblePerson: visibleTo("identities", ofScopeAlone) + ` WHERE w.kind IN ('person', 'team') AND w.deleted_at IS NULL`,
 }
@@ -162,7 +162,7 @@ var wayNodesQueries = map[VisibleKind]string{
 
 var wayNodesQuery = `
 	SELECT a.actor_id AS reader_id, v.name, d.name AS definition, d.applies_below, c.depth, d.grants,
-		` + store.Fill(access.PersonSees, "w", "v", "actor", "$3", "organization", "$4") + ` AS seen
+		` + access.PersonSees("v.id", "$3", "$4") + ` AS seen
 	FROM inventory_closure c
 	CROSS JOIN LATERAL (SELECT id, name FROM inventory_nodes WHERE id = c.ancestor_id LIMIT 1) v
 	JOIN assignments g ON g.node_id = c.ancestor_id

@@ -44,11 +44,11 @@ type NoticeFilter struct {
 // moment: the work order w, the feedback f, the webhook address h, or the identity i. Everything that
 // shows a notice joins it, the inbox and e-mails.
 var NoticeRecords = `
-	LEFT JOIN LATERAL (SELECT w.* FROM work_orders w WHERE w.id = {notice}.record_id AND ` + store.Fill(access.ReadableWorkOrder, "w", "w") + ` LIMIT 1) w ON true
-	LEFT JOIN LATERAL (SELECT f.* FROM feedback f WHERE f.id = {notice}.record_id AND ` + store.Fill(access.ReadableFeedback, "w", "f") + ` LIMIT 1) f ON true
-	LEFT JOIN LATERAL (SELECT h.* FROM webhooks h WHERE h.id = {notice}.record_id AND ` + store.Fill(access.ManagesIntegrations, "organization", "h.organization_id") + ` LIMIT 1) h ON true
+	LEFT JOIN LATERAL (SELECT w.* FROM work_orders w WHERE w.id = {notice}.record_id AND ` + access.ReadableWorkOrder("w", "{actor}") + ` LIMIT 1) w ON true
+	LEFT JOIN LATERAL (SELECT f.* FROM feedback f WHERE f.id = {notice}.record_id AND ` + access.ReadableFeedback("f", "{actor}") + ` LIMIT 1) f ON true
+	LEFT JOIN LATERAL (SELECT h.* FROM webhooks h WHERE h.id = {notice}.record_id AND ` + access.ManagesIntegrations("{actor}", "h.organization_id") + ` LIMIT 1) h ON true
 	LEFT JOIN LATERAL (SELECT i.* FROM identities i WHERE i.id = {notice}.record_id AND i.organization_id = {notice}.organization_id AND i.deleted_at IS NULL
-		AND (i.kind <> 'integration' OR ` + store.Fill(access.ManagesIntegrations, "organization", "i.organization_id") + `
+		AND (i.kind <> 'integration' OR ` + access.ManagesIntegrations("{actor}", "i.organization_id") + `
 			AND NOT EXISTS (SELECT FROM integrations WHERE id = i.id AND deleted_at IS NOT NULL)) LIMIT 1) i ON true`
 
 // NoticeReadable is the condition that NoticeRecords joined something.
@@ -89,7 +89,7 @@ func (s *People) ReadNotice(ctx context.Context, actor store.Actor, id int64) (r
 	return notice.RecordID, err
 }
 
-var readsRecord = `SELECT ` + store.Fill(access.ReadsRecord, "id", "$1", "actor", "$2") + ` AS reads`
+var readsRecord = `SELECT ` + access.ReadsRecord("$1", "$2") + ` AS reads`
 
 // ReadNoticesAbout marks the actor's notices about a work order or feedback read. Errors:
 // not_found if the actor may not read it, unavailable.

@@ -22,7 +22,7 @@ type People struct {
 // New returns the functions on a store.
 func New(s *store.Store) *People { return &People{Store: s} }
 
-var activeColumn = store.Fill(access.CanAct, "identity", "{w}.id") + ` AS active`
+var activeColumn = access.CanAct("{w}.id") + ` AS active`
 
 type personRow struct {
 	models.PersonRecord

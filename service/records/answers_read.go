@@ -49,7 +49,7 @@ func (r answersRow) record() (models.AnswersRecord, error) {
 
 // queueAnswers adds the query of the answers of a work order that the actor may read.
 func queueAnswers(pipeline *pgx.Batch, into *answersRow, id string, actor store.Actor) {
-	store.QueueOne(pipeline, into, models.NotFound(), store.Fill(`SELECT `+answersColumns+` FROM work_orders {w} WHERE {w}.id = $1 AND `+access.ReadableWorkOrder,
+	store.QueueOne(pipeline, into, models.NotFound(), store.Fill(`SELECT `+answersColumns+` FROM work_orders {w} WHERE {w}.id = $1 AND `+access.ReadableWorkOrder("{w}", "{actor}"),
 		"w", "w", "actor", "$2"), id, actor.IdentityID)
 }
 

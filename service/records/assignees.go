@@ -61,7 +61,7 @@ const AssigneesOf = `FROM inventory_closure c
 		WHERE c.node_id = {node} AND (c.depth = 0 OR d.applies_below AND d.grants <> '{}')`
 
 var assigneesQuery = store.Fill(`
-	SELECT `+AssigneeColumns+`, `+store.Fill(access.PersonSees, "w", "v")+` AS source_seen
+	SELECT `+AssigneeColumns+`, `+access.PersonSees("v.id", "{actor}", "{organization}")+` AS source_seen
 	`+AssigneesOf+` AND (@id = '' OR (c.depth, i.sort_key, i.id) > (@depth, @key, @id))
 	ORDER BY c.depth, i.sort_key, i.id LIMIT @limit`, "actor", "@actor", "organization", "@organization", "node", "@node")
 

@@ -35,11 +35,11 @@ type commentRules struct {
 
 var (
 	workOrderComments = commentRules{
-		"work_orders", commentedQuery("work_orders", access.ReadableWorkOrder, assignedIn("w.id", "true")+` || w.created_by::text`),
+		"work_orders", commentedQuery("work_orders", access.ReadableWorkOrder("{w}", "{actor}"), assignedIn("w.id", "true")+` || w.created_by::text`),
 		models.NoticeCommented, "work_order.comment_removed",
 	}
 	feedbackComments = commentRules{
-		"feedback", commentedQuery("feedback", access.ReadableFeedback,
+		"feedback", commentedQuery("feedback", access.ReadableFeedback("{w}", "{actor}"),
 			store.Fill(managersOrAdmins, "node", "w.inventory_id", "organization", "w.organization_id")+` || w.created_by::text`),
 		models.NoticeFeedbackComment, "issue.comment_removed",
 	}
@@ -121,8 +121,8 @@ type removableComment struct {
 var (
 	// removableQuery selects a removableComment: the comment @id for the @actor.
 	removableQuery = `
-	SELECT ` + store.Fill(store.ColumnsOf[models.Comment](), "w", "c") + `, ` + store.Fill(access.ReadsRecord, "id", "c.record_id", "actor", "@actor") + ` AS readable,
-		` + store.Fill(access.IsAdmin, "actor", "@actor", "organization", "c.organization_id") + ` AS admin
+	SELECT ` + store.Fill(store.ColumnsOf[models.Comment](), "w", "c") + `, ` + access.ReadsRecord("c.record_id", "@actor") + ` AS readable,
+		` + access.IsAdmin("@actor", "c.organization_id") + ` AS admin
 	FROM comments c WHERE c.id = @id`
 )
 

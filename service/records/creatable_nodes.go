@@ -51,7 +51,7 @@ var (
 
 // creatableOf selects a page of the nodes n of a subquery as CreatableNodes.
 func creatableOf(nodes string) string {
-	return creatable + `SELECT n.id, n.name, n.kind, n.external_id, ` + store.Fill(access.PathOf, "w", "n") + `,
+	return creatable + `SELECT n.id, n.name, n.kind, n.external_id, ` + access.PathOf("n.id") + `,
 			n.kind <> 'equipment' AND EXISTS (SELECT FROM inventory_nodes WHERE parent_id = n.id AND kind <> 'sub_equipment' AND retired_at IS NULL)
 				AND ` + store.Fill(reaching, "node", "n.id") + ` AS below
 		FROM (` + nodes + afterNode + byName + `) n` + byName

@@ -17,7 +17,7 @@ import (
 const MaxFeedbackPlaces = 10
 
 // givesFeedback is the condition that {actor} may give feedback on the node {node}.
-const givesFeedback = `EXISTS (SELECT FROM ` + access.RightsOn + ` AND '` + string(models.GrantFeedbackCreate) + `' = ANY (d.grants))`
+var givesFeedback = `EXISTS (SELECT FROM ` + access.RightsOn("{node}", "{actor}") + ` AND '` + string(models.GrantFeedbackCreate) + `' = ANY (d.grants))`
 
 // FeedbackPlaces returns where the actor, a person, may give feedback by the id, the code or words of the names of a
 // place and those above it, best first, at most one more than MaxFeedbackPlaces. Errors: permission_denied for an

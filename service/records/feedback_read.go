@@ -70,7 +70,7 @@ var (
 	ownFeedbackColumns    = store.ColumnsOf[models.Feedback]() + `, {w}.changed_xid AS xid`
 
 	// FeedbackReader reads single feedback.
-	FeedbackReader = store.NewRecordReader("feedback", FeedbackColumns, access.ReadableFeedback, (*FeedbackRow).Record, models.PrefixFeedback)
+	FeedbackReader = store.NewRecordReader("feedback", FeedbackColumns, access.ReadableFeedback("{w}", "{actor}"), (*FeedbackRow).Record, models.PrefixFeedback)
 )
 
 // Feedback returns feedback as GET /issues/{id} shows it to the actor, encoded.

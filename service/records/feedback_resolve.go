@@ -26,8 +26,8 @@ type feedbackResolution struct {
 var feedbackResolutions = store.ByPeople(func(people string) string {
 	return store.Fill(`
 	SELECT `+FeedbackColumns+`,
-		`+access.ReadableFeedback+` AS readable, o.read_only, o.suspended,
-		`+store.Fill(access.GrantsOn, "node", "{w}.inventory_id")+` AS grants
+		`+access.ReadableFeedback("{w}", "{actor}")+` AS readable, o.read_only, o.suspended,
+		`+access.GrantsOn("{w}.inventory_id", "{actor}")+` AS grants
 	FROM feedback {w} JOIN organizations o ON o.id = {w}.organization_id
 	WHERE {w}.id = @id`, "w", "w", "actor", "@actor", "people", people)
 })

@@ -43,7 +43,7 @@ const connectedIdentities = `
 
 // activeIdentities selects the {identities} that can act.
 var activeIdentities = `
-	ARRAY(SELECT named FROM unnest({identities}) named WHERE ` + store.Fill(access.CanAct, "identity", "named") + `)`
+	ARRAY(SELECT named FROM unnest({identities}) named WHERE ` + access.CanAct("named") + `)`
 
 // candidatesQueries select a candidateState of the @identities that the @actor of the @organization names for the work order
 // @id, by whether the people in the record are shown. A service company may assign all its people, so for it they

@@ -51,14 +51,14 @@ var (
 	// lockedColumns are the columns of lockedWorkOrder for the work order w, the {actor} of the
 	// {organization} and its grants r.
 	lockedColumns = store.Fill(WorkOrderColumns, "w", "w") + `,
-		` + store.Fill(access.ReadableByGrants, "w", "w", "grants", "r.grants") + ` AS readable, r.grants,
+		` + access.ReadableByGrants("w", "{actor}", "r.grants") + ` AS readable, r.grants,
 		` + bothOrganizations + `,
 		w.organization_id <> {organization}
 			AND EXISTS (SELECT FROM work_order_assignees x WHERE x.work_order_id = w.id AND x.identity_id = {organization})
-			AND ` + access.IncomingWorkOrders + ` AS incoming,
+			AND ` + access.IncomingWorkOrders("{actor}") + ` AS incoming,
 		(SELECT coalesce(max(x.position), 0) FROM work_order_assignees x WHERE x.work_order_id = w.id) AS last_position`
 	// grantsOfWorkOrder joins the grants r of {actor} on the node of the work order w.
-	grantsOfWorkOrder = `CROSS JOIN LATERAL (SELECT ` + store.Fill(access.GrantsOn, "node", "w.inventory_id") + ` AS grants OFFSET 0) r`
+	grantsOfWorkOrder = `CROSS JOIN LATERAL (SELECT ` + access.GrantsOn("w.inventory_id", "{actor}") + ` AS grants OFFSET 0) r`
 	// lockedWorkOrders select a lockedWorkOrder, by whether the people in the record are shown.
 	lockedWorkOrders = store.ByPeople(func(people string) string {
 		return store.Fill(`SELECT `+lockedColumns+` FROM work_orders w `+grantsOfWorkOrder+` WHERE w.id = @id`,

@@ -52,7 +52,7 @@ const (
 // creatableNodeQuery reads what decides whether the actor may create a work order on the node.
 var creatableNodeQuery = `
 	SELECT o.read_only, o.suspended, p.manual_work_orders, n.kind AS node_kind, n.retired_at IS NOT NULL AS node_retired, ` + store.Fill(store.NodeReference, "node", "n.id") + ` AS inventory,
-		` + store.Fill(access.GrantsOn, "node", "n.id", "actor", "$1") + ` AS grants,
+		` + access.GrantsOn("n.id", "$1") + ` AS grants,
 		ARRAY(SELECT i.name FROM unnest(` + store.Fill(nearestManagers, "node", "n.id", "except", "'{}'::text[]") + `) m
 			CROSS JOIN LATERAL (SELECT name, sort_key FROM identities WHERE id = m LIMIT 1) i ORDER BY i.sort_key, i.name) AS managers
 	FROM inventory_nodes n JOIN organizations o ON o.id = n.organization_id JOIN plans p ON p.organization_id = o.id
@@ -81,7 +81,7 @@ var candidatesQuery = leastLoaded(store.Fill(`
 	SELECT i.id, i.name, i.kind, i.sort_key, i.id = ANY ($4::text[]) AS chosen
 	FROM (`+connectedTo+`) connected
 	CROSS JOIN LATERAL (SELECT * FROM identities WHERE id = connected.identity_id LIMIT 1) i
-	WHERE `+store.Fill(access.CanAct, "identity", "i.id")+`
+	WHERE `+access.CanAct("i.id")+`
 		AND (($3 = '' OR i.words @@ $3::tsquery) AND (i.kind <> 'integration' OR $3 <> '') OR i.id = ANY ($4::text[]))
 	ORDER BY i.id = ANY ($4::text[]) DESC, `+byKind+`, i.sort_key, i.id
 	LIMIT $2`, "node", "$1"))

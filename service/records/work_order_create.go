@@ -70,7 +70,7 @@ var nearestManagers = `
 				CROSS JOIN LATERAL (SELECT * FROM assignments WHERE node_id = c.ancestor_id OFFSET 0) g
 				CROSS JOIN LATERAL (SELECT * FROM permission_definitions WHERE id = g.definition_id LIMIT 1) d
 				WHERE c.node_id = {node} AND d.inventory_manager AND (c.depth = 0 OR d.applies_below)
-					AND g.identity_id <> ALL ({except}) AND ` + store.Fill(access.CanAct, "identity", "g.identity_id") + `
+					AND g.identity_id <> ALL ({except}) AND ` + access.CanAct("g.identity_id") + `
 			) near WHERE near.level = 1 ORDER BY near.identity_id)`
 
 // managersOrAdmins selects the nearest active inventory managers of the node {node} or, where
@@ -93,20 +93,20 @@ var workOrderCreations = store.ByPeople(func(people string) string {
 		` + store.Fill(connectedIdentities, "node", "n.id", "identities", "@identities::text[]", "actor", "@actor", "integration", "@integration") + ` AS connected,
 		` + store.Fill(activeIdentities, "identities", "@identities::text[]") + ` AS active,
 		known.managers,
-		CASE WHEN @valid AND NOT o.read_only AND NOT o.suspended AND p.manual_work_orders AND ` + store.Fill(access.Among(models.GrantWorkOrdersCreate), "grants", "known.grants") + `
+		CASE WHEN @valid AND NOT o.read_only AND NOT o.suspended AND p.manual_work_orders AND ` + access.Among(models.GrantWorkOrdersCreate, "known.grants") + `
 			THEN nextval(('work_order_numbers.' || quote_ident(o.id))::regclass) END AS number,
 		` + store.Fill(store.NodeReference, "node", "n.id") + ` AS inventory,
 		` + store.Fill(store.PeopleAmong("SELECT @actor UNION ALL SELECT unnest(@identities::text[] || known.managers)"), "people", people) + `
 	FROM organizations o
 	JOIN plans p ON p.organization_id = o.id
 	LEFT JOIN inventory_nodes n ON n.organization_id = o.id AND n.id = @node
-	CROSS JOIN LATERAL (SELECT ` + store.Fill(access.GrantsOn, "node", "n.id", "actor", "@actor") + ` AS grants,
+	CROSS JOIN LATERAL (SELECT ` + access.GrantsOn("n.id", "@actor") + ` AS grants,
 		` + store.Fill(nearestManagers, "node", "n.id", "except", "@consultants::text[]") + ` AS managers OFFSET 0) known
 	WHERE o.id = @organization`
 })
 
 // sourceFeedbackQuery selects the feedback @id of the @organization if the @actor may read it.
-var sourceFeedbackQuery = `SELECT f.id FROM feedback f WHERE f.id = @id AND f.organization_id = @organization AND ` + store.Fill(access.ReadableFeedback, "w", "f", "actor", "@actor")
+var sourceFeedbackQuery = `SELECT f.id FROM feedback f WHERE f.id = @id AND f.organization_id = @organization AND ` + access.ReadableFeedback("f", "@actor")
 
 // CreateWorkOrder creates a work order (api.md 4.2, 4.3 and 4.8) and
 // returns it with status 201. Errors: read_only, plan_restricted,

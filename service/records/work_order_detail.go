@@ -56,7 +56,7 @@ type LinkedRecord struct {
 // sourceQuery selects the feedback of which the work order $1 was made, if the actor $2 may read it.
 var sourceQuery = `
 	SELECT f.id, f.subject AS title, 0::bigint AS number, '' AS status FROM (SELECT feedback_id FROM work_orders WHERE id = $1) w
-	CROSS JOIN LATERAL (SELECT * FROM feedback WHERE id = w.feedback_id LIMIT 1) f WHERE ` + store.Fill(access.ReadableFeedback, "w", "f", "actor", "$2")
+	CROSS JOIN LATERAL (SELECT * FROM feedback WHERE id = w.feedback_id LIMIT 1) f WHERE ` + access.ReadableFeedback("f", "$2")
 
 // SentBack is what a consultant wrote who sent work back.
 type SentBack struct {
@@ -101,7 +101,7 @@ var workOrderDetailQuery = store.Fill(`
 		`+ownIdentities+` AS own, `+activeIdentities+` AS active,
 		customer.name AS customer, CASE WHEN customer.name IS NOT NULL THEN `+contactOf+` END AS contact
 	FROM (SELECT * FROM work_orders WHERE id = $1) w `+grantsOfWorkOrder+`
-	CROSS JOIN LATERAL (SELECT `+store.Fill(access.CustomerOf, "w", "w")+` AS name OFFSET 0) customer`,
+	CROSS JOIN LATERAL (SELECT `+access.CustomerOf("w", "{actor}", "{organization}")+` AS name OFFSET 0) customer`,
 	"people", "true", "identities", assignedIn("w.id", "true"),
 	"actor", "$2", "organization", "$3")
 
@@ -210,7 +210,7 @@ var assigneeChoicesQuery = leastLoaded(`
 	SELECT i.id, i.name, i.kind, i.sort_key, i.id = ANY ($6::text[]) AS chosen FROM ({candidates}) c JOIN identities i ON i.id = c.identity_id
 	WHERE (i.organization_id = $2 OR i.id IN (SELECT s.company_id FROM service_companies s WHERE s.customer_id = $2))
 		AND i.id <> ALL ($3) AND (i.id = ANY ($6::text[]) OR ($4 = '' OR i.words @@ $4::tsquery) AND (i.kind <> 'integration' OR $4 <> ''))
-		AND ` + store.Fill(access.CanAct, "identity", "i.id") + `
+		AND ` + access.CanAct("i.id") + `
 	ORDER BY i.id = ANY ($6::text[]) DESC, ` + byKind + `, i.sort_key, i.id LIMIT $5`)
 
 // WorkOrderAssignees returns those whom the person may assign to the work order and whose name

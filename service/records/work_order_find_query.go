@@ -92,7 +92,7 @@ func (f *workOrderFinder) sources(looked int, statuses []string) []string {
 	case f.queued || f.search.NoOneCan:
 		return append(f.readableCandidates(looked, statuses), inactive)
 	case f.search.Incoming:
-		return []string{candidateRows(`'incoming'`, `''`, isReadable, some, f.assignedTo("@organization", some)) + ` WHERE ` + access.IncomingWorkOrders}
+		return []string{candidateRows(`'incoming'`, `''`, isReadable, some, f.assignedTo("@organization", some)) + ` WHERE ` + access.IncomingWorkOrders("{actor}")}
 	case f.search.Assignee == SearchMe || f.search.Assignee == "" && f.search.Review == ReviewByMe:
 		return []string{candidateRows(`a.identity_id`, `''`, isReadable, some, mine+f.assignedTo("a.identity_id", some)) +
 			` WHERE a.actor_id = @actor AND a.identity_id <> a.organization_id`}
@@ -106,7 +106,7 @@ func (f *workOrderFinder) sources(looked int, statuses []string) []string {
 
 // assignedToActor selects the candidates that are assigned to what the actor reads as.
 func (f *workOrderFinder) assignedToActor(cut int) string {
-	return candidateRows(`a.identity_id`, `''`, isReadable, cut, `actor_identities a CROSS JOIN LATERAL `+f.assignedTo("a.identity_id", cut)) + ` WHERE a.actor_id = @actor AND ` + access.ReadsAs
+	return candidateRows(`a.identity_id`, `''`, isReadable, cut, `actor_identities a CROSS JOIN LATERAL `+f.assignedTo("a.identity_id", cut)) + ` WHERE a.actor_id = @actor AND ` + access.ReadsAs("{actor}")
 }
 
 // ownCandidates select the candidates that the actor may read wherever they are.
@@ -179,11 +179,11 @@ func (f *workOrderFinder) readable() string {
 		f.Args["nodes"] = f.access.Nodes
 		onReadNode = `{w}.inventory_id = ANY (@nodes)`
 	}
-	inAnyWay := access.WorkOrderReadable(func(grant models.Grant) string {
+	inAnyWay := access.WorkOrderReadable("{w}", "{actor}", func(grant models.Grant) string {
 		if grant == models.GrantWorkOrdersRead {
 			return onReadNode
 		}
-		return access.OnNode(grant)
+		return access.OnNode(grant, "{w}.inventory_id", "{actor}")
 	})
 	return `(c.` + isReadable + ` OR c.` + wasCreated + ` AND ` + f.Created + ` OR c.` + isOnNode + ` AND ` + onReadNode + ` OR c.` + isOther + ` AND ` + inAnyWay + `)`
 }
@@ -239,7 +239,7 @@ func (f *workOrderFinder) filters(statuses []string) []string {
 	}
 	if f.search.Customer != "" {
 		add(`{w}.organization_id IN (SELECT s.customer_id FROM service_companies s JOIN identities i ON i.id = s.customer_id
-			WHERE s.company_id = @organization AND i.words @@ @customer::tsquery) AND `+access.IncomingWorkOrders,
+			WHERE s.company_id = @organization AND i.words @@ @customer::tsquery) AND `+access.IncomingWorkOrders("{actor}"),
 			"customer", models.WordQuery(models.SearchWords(f.search.Customer), ""))
 	}
 	if f.search.CreatorKind != "" {
@@ -297,7 +297,7 @@ const waysOf = `bool_or(how = '` + isReadable + `') AS ` + isReadable + `, bool_
 func shownWorkOrders(of, more string) string {
 	return `, page AS MATERIALIZED (
 		SELECT ` + listedWorkOrderColumns + `,
-			` + store.Fill(access.CustomerOf, "organization", "@organization") + ` AS customer` + more + `
+			` + access.CustomerOf("{w}", "{actor}", "@organization") + ` AS customer` + more + `
 		FROM ` + of + ` f CROSS JOIN LATERAL ` + lookedUp(`f.id`) + ` {w}
 	)
 	SELECT page.*, ` + lists.NodesOfPage + `, ` + store.Fill(lists.PeopleOfPage, "named", peopleOfPage) + ` FROM page`

@@ -91,8 +91,7 @@ func (s *Records) WorkOrderQueue(ctx context.Context, actor store.Actor, zone st
 }
 
 // managesQuery selects whether @actor is an inventory manager or an administrator.
-var managesQuery = store.Fill(`SELECT `+access.IsAdmin+` OR EXISTS (SELECT FROM assigned_rights r WHERE r.actor_id = {actor} AND r.inventory_manager) AS manages`,
-	"actor", "@actor", "organization", "@organization")
+var managesQuery = `SELECT ` + access.IsAdmin("@actor", "@organization") + ` OR EXISTS (SELECT FROM assigned_rights r WHERE r.actor_id = @actor AND r.inventory_manager) AS manages`
 
 // queueLooked limits the work orders of each range of dates that a queue looks at.
 const queueLooked = 100

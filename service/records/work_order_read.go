@@ -103,7 +103,7 @@ var (
 	ownWorkOrderColumns    = store.ColumnsOf[models.WorkOrder]() + `, ` + people.RolesOf + `, {w}.changed_xid AS xid`
 
 	// WorkOrderReader reads single work orders.
-	WorkOrderReader = store.NewRecordReader("work_orders", WorkOrderColumns, access.ReadableWorkOrder, (*WorkOrderRow).Record, models.PrefixWorkOrder)
+	WorkOrderReader = store.NewRecordReader("work_orders", WorkOrderColumns, access.ReadableWorkOrder("{w}", "{actor}"), (*WorkOrderRow).Record, models.PrefixWorkOrder)
 )
 
 // WorkOrder returns the work order as GET /work-orders/{id} shows it to the
@@ -140,7 +140,7 @@ func (s *Records) WorkOrders(ctx context.Context, actor store.Actor, filter Work
 		q.Args["first"] = models.FirstID(models.PrefixWorkOrder, filter.CreatedSince.Time)
 	}
 	if !q.All {
-		q.Readable = access.ReadableWorkOrder
+		q.Readable = access.ReadableWorkOrder("{w}", "{actor}")
 		q.CreatedBy(models.GrantWorkOrdersCreate)
 		q.Source(func(o lists.PageOrder) string {
 			assigned := assignedTo("a.identity_id", "", o)
@@ -150,7 +150,7 @@ func (s *Records) WorkOrders(ctx context.Context, actor store.Actor, filter Work
 			}
 			// DISTINCT, because a work order may be assigned to the actor and to its team.
 			return `DISTINCT ` + o.Keys + ` FROM actor_identities a CROSS JOIN LATERAL (` + assigned + `) {w}
-		WHERE a.actor_id = @actor AND ` + access.ReadsAs
+		WHERE a.actor_id = @actor AND ` + access.ReadsAs("{actor}")
 		})
 	}
 	if filter.AssigneeID != "" {
@@ -183,5 +183,5 @@ func assignedTo(identity, condition string, o lists.PageOrder) string {
 
 // relationHolds is access.RelationHolds for @organization and the work order {id}.
 func relationHolds(id string) string {
-	return store.Fill(access.RelationHolds, "organization", "@organization", "id", id)
+	return access.RelationHolds("@organization", id)
 }

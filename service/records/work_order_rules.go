@@ -191,8 +191,8 @@ func (a *workOrderActor) checkUnassign(identity string, own bool) error {
 }
 
 // actedIdentities selects the {identities} that {actor} is or belongs to.
-const actedIdentities = `SELECT a.identity_id FROM actor_identities a
-		WHERE a.actor_id = {actor} AND a.identity_id = ANY ({identities}) AND ` + access.ReadsAs
+var actedIdentities = `SELECT a.identity_id FROM actor_identities a
+		WHERE a.actor_id = {actor} AND a.identity_id = ANY ({identities}) AND ` + access.ReadsAs("{actor}")
 
 // onlyReviewer is the condition that {actor} may review as one of the {identities}, and that no
 // one else is active who may (api.md 3.4).

@@ -31,9 +31,8 @@ func (s *Records) write(
 
 // replayableQuery selects whether the @actor may read the record @id or, if it could not at the time of the
 // write (@readable), may still give the feedback that it gave then.
-var replayableQuery = store.Fill(`SELECT `+access.ReadsRecord+` OR NOT @readable::boolean AND EXISTS (
-	SELECT FROM feedback w WHERE w.id = {id} AND w.created_by = {actor} AND `+access.OnNode(models.GrantFeedbackCreate)+`) AS may`,
-	"w", "w", "id", "@id", "actor", "@actor")
+var replayableQuery = `SELECT ` + access.ReadsRecord("@id", "@actor") + ` OR NOT @readable::boolean AND EXISTS (
+	SELECT FROM feedback w WHERE w.id = @id AND w.created_by = @actor AND ` + access.OnNode(models.GrantFeedbackCreate, "w.inventory_id", "@actor") + `) AS may`
 
 // checkReplay rejects a replay for an actor that could read the record at the time of the write and may
 // not now. Errors: not_found, unavailable.

@@ -80,8 +80,8 @@ func (l *LatestDeliveries) QueueDeliveries(pipeline *pgx.Batch, organizationID s
 }
 
 // deliveryReaderQuery selects what the person may see of a delivery: its record, and signatures.
-var deliveryReaderQuery = store.Fill(`SELECT `+store.Fill(access.ReadsRecord, "id", "@record")+` AS readable, `+access.OwnsIntegration+` AS signed
-	FROM integrations i WHERE i.id = @integration`, "actor", "@actor", "organization", "@organization", "integration", "i")
+var deliveryReaderQuery = `SELECT ` + access.ReadsRecord("@record", "@actor") + ` AS readable, ` + access.OwnsIntegration("i", "@actor", "@organization") + ` AS signed
+	FROM integrations i WHERE i.id = @integration`
 
 // DeliveryForPerson returns a delivery of the actor's organization with its attempts and, if the
 // actor and the integration may both read the record, with what would be sent now. Errors:

@@ -166,8 +166,8 @@ type feedbackForReader struct {
 }
 
 var (
-	workOrderForReaderQuery = forReader("work_orders", records.WorkOrderColumns, access.ReadableWorkOrder)
-	feedbackForReaderQuery  = forReader("feedback", records.FeedbackColumns, access.ReadableFeedback)
+	workOrderForReaderQuery = forReader("work_orders", records.WorkOrderColumns, access.ReadableWorkOrder("{w}", "{actor}"))
+	feedbackForReaderQuery  = forReader("feedback", records.FeedbackColumns, access.ReadableFeedback("{w}", "{actor}"))
 )
 
 // forReader is the query for the records of the table with the ids $1, each with
