@@ -28,7 +28,7 @@ func (s *Pages) ManagedIntegration(ctx context.Context, actor store.Actor, id st
 	}
 	var assigned records.AssignmentsRead
 	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
-		store.QueueOne(pipeline, &found.Summary, models.NotFound(), store.Fill(integrations.SummaryQuery, "condition", "i.id = @id"), integrations.SummaryArgs(s.Store, actor, id))
+		store.QueueOne(pipeline, &found.Summary, models.NotFound(), integrations.SummaryQuery("i.id = @id"), integrations.SummaryArgs(s.Store, actor, id))
 		access.QueueMayManage(pipeline, actor)
 		store.QueueOne(pipeline, &about, models.NotFound(), `
 			SELECT d.name AS definition, `+access.OwnerNames("i")+` AS owner_names, coalesce(d.grants, '{}') AS grants
@@ -81,7 +81,7 @@ func (s *Pages) ManagedIntegrationEffects(ctx context.Context, actor store.Actor
 	}
 	var effects IntegrationEffects
 	effects, err := store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
-		store.QueueOne(pipeline, &found, models.NotFound(), store.Fill(integrations.SummaryQuery, "condition", "i.id = @id"), integrations.SummaryArgs(s.Store, actor, id))
+		store.QueueOne(pipeline, &found, models.NotFound(), integrations.SummaryQuery("i.id = @id"), integrations.SummaryArgs(s.Store, actor, id))
 		access.QueueMayManage(pipeline, actor)
 		store.QueueOne(pipeline, &effects, models.NotFound(), integrationEffectsQuery, pgx.NamedArgs{"id": id, "max": models.MaxCounted})
 		return nil

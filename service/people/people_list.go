@@ -81,7 +81,7 @@ var peopleQuery = `
 	WHERE i.organization_id = @organization AND i.kind = 'person' AND i.deleted_at IS NULL AND (p.deactivated_at IS NOT NULL) = @deactivated
 		AND (@definition = '' OR p.organization_definition_id = @definition)
 		AND i.id NOT IN (SELECT member_id FROM team_members WHERE team_id = @outside)
-		AND ` + store.Fill(lists.InNamePage, "w", "i", "words", "i.words || p.words") + `
+		AND ` + lists.InNamePage("i", "i.words || p.words") + `
 	ORDER BY i.sort_key, i.id LIMIT @limit`
 
 // PersonForPerson returns a person of the organization with the person's access. Any person of the
@@ -138,7 +138,7 @@ var (
 
 // openAs counts the open work orders of the person @id in the role that meet the condition.
 func openAs(role, condition string) string {
-	return store.Fill(OpenWorkOrders, "identity", "@id", "max", "@max", "condition", "x.role = '"+role+"' AND "+condition)
+	return OpenWorkOrders("@id", "@max", "x.role = '"+role+"' AND "+condition)
 }
 
 // PersonEffects returns what deactivating a person would leave behind, for someone who may

@@ -46,9 +46,9 @@ var feedbackCreations = store.ByPeople(func(people string) string {
 	return `
 	SELECT o.read_only, o.suspended, n.retired_at IS NOT NULL AS node_retired,
 		` + access.GrantsOn("n.id", "@actor") + ` AS grants,
-		` + store.Fill(managersOrAdmins, "node", "n.id", "organization", "o.id") + ` AS managers,
-		` + store.Fill(store.NodeReference, "node", "n.id") + ` AS inventory,
-		` + store.Fill(store.PeopleAmong("@actor"), "people", people) + `,
+		` + managersOrAdmins("n.id", "o.id") + ` AS managers,
+		` + store.NodeReference("n.id") + ` AS inventory,
+		` + store.PeopleAmong(people, "@actor") + `,
 		coalesce(f.external_key = @external, false) AS taken,
 		CASE WHEN f.external_key = @external AND ` + access.ReadableFeedback("f", "@actor") + ` THEN f.id END AS existing
 	FROM organizations o

@@ -85,9 +85,11 @@ func CheckTargetDate(at *models.Time) []models.FieldError {
 type organizationState struct{ ReadOnly, Suspended bool }
 
 // bothOrganizations are the columns of organizationState for the record w and an actor of
-// {organization}.
-const bothOrganizations = `(SELECT bool_or(o.read_only) FROM organizations o WHERE o.id IN (w.organization_id, {organization})) AS read_only,
-		(SELECT bool_or(o.suspended) FROM organizations o WHERE o.id IN (w.organization_id, {organization})) AS suspended`
+// the organization.
+func bothOrganizations(organization string) string {
+	return `(SELECT bool_or(o.read_only) FROM organizations o WHERE o.id IN (w.organization_id, ` + organization + `)) AS read_only,
+		(SELECT bool_or(o.suspended) FROM organizations o WHERE o.id IN (w.organization_id, ` + organization + `)) AS suspended`
+}
 
 // readOnlyPolicy is the effect of a read-only organization on a write.
 type readOnlyPolicy int
