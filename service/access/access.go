@@ -22,34 +22,33 @@ func New(s *store.Store) *Access {
 	return &Access{Store: s, process: rand.Text(), calls: newMinuteCounts(), addresses: newMinuteCounts(), visitors: newMinuteCounts(), forms: newMinuteCounts()}
 }
 
-// ReadableWorkOrder is the condition that the actor may read the work order of the row w. It may in
-// three ways (api.md 5.8):
-// it has the grant on the node; it created the work order and may create some
+// The conditions are shared by single reads, lists, writes and deliveries. Their parameters are SQL
+// expressions: ids, and w, the name of a record's row.
+
+// ReadableWorkOrder is the condition that the actor may read the work order w. It may in three ways
+// (api.md 5.8): it has the grant on the node; it created the work order and may create some
 // there; or the work order is assigned to it, to one of its teams, or to its
-// organization and it has incoming work orders. Single reads, lists, writes and deliveries
-// share these conditions, whose parameters are SQL expressions: w the name of a record's row, actor an identity id.
-//
-// Each is a scalar subquery because the planner turns EXISTS into a join driven
-// by the rights, which reads a whole list to find its first page.
+// organization and it has incoming work orders. Each is a scalar subquery because the planner
+// turns EXISTS into a join driven by the rights, which reads a whole list to find its first page.
 func ReadableWorkOrder(w, actor string) string {
-	return WorkOrderReadable(w, actor, func(grant models.Grant) string { return OnNode(grant, w+".inventory_id", actor) })
+	node := w + ".inventory_id"
+	return WorkOrderReadable(w, actor, OnNode(models.GrantWorkOrdersRead, node, actor), OnNode(models.GrantWorkOrdersCreate, node, actor))
 }
 
 // ReadableByGrants is ReadableWorkOrder for a query that has the actor's grants on the node.
 func ReadableByGrants(w, actor, grants string) string {
-	return WorkOrderReadable(w, actor, func(grant models.Grant) string { return Among(grant, grants) })
+	return WorkOrderReadable(w, actor, Among(models.GrantWorkOrdersRead, grants), Among(models.GrantWorkOrdersCreate, grants))
 }
 
-// WorkOrderReadable is the condition that the actor may read the work order w; granted writes
-// the condition that it has a grant on the node.
-func WorkOrderReadable(w, actor string, granted func(models.Grant) string) string {
-	return `(` + granted(models.GrantWorkOrdersRead) + ` OR ` + CreatedReadably(w, actor, granted(models.GrantWorkOrdersCreate)) + ` OR ` + ReadableByAssignment(w, actor) + `)`
+// WorkOrderReadable is the condition that the actor may read the work order w. mayRead and mayCreate are
+// the conditions that it has these grants on the node.
+func WorkOrderReadable(w, actor, mayRead, mayCreate string) string {
+	return `(` + mayRead + ` OR ` + CreatedReadably(w, actor, mayCreate) + ` OR ` + ReadableByAssignment(w, actor) + `)`
 }
 
-// CreatedReadably is the condition that the actor created the work order w and may create some on its node,
-// for which granted is the condition.
-func CreatedReadably(w, actor, granted string) string {
-	return `(` + w + `.created_by = ` + actor + ` AND ` + granted + `)`
+// CreatedReadably is the condition that the actor created the work order w and may create some on its node.
+func CreatedReadably(w, actor, mayCreate string) string {
+	return `(` + w + `.created_by = ` + actor + ` AND ` + mayCreate + `)`
 }
 
 // ReadableByAssignment is the condition that the actor may read the work order w by an assignment.

@@ -112,18 +112,13 @@ func (s *Inventory) SearchNodes(ctx context.Context, actor store.Actor, search N
 	}, func() ([]FoundNode, error) { return found, nil })
 }
 
-// namedNodesQuery selects the nodes with the id @node, and nodes with the code @code (external_id), that meet the condition on the node n by @actor.
-func namedNodesQuery(condition string) string {
-	return `
-	SELECT n.id, n.name, n.kind, n.external_id, ` + access.PathOf("n.id") + ` FROM inventory_nodes n
-	WHERE (n.id = @node OR n.words @@ @code::tsquery) AND ` + condition + `
-	ORDER BY n.id LIMIT 4`
-}
-
-// QueueNamedNodes reads the nodes that a person names by an id or a code, a few of them if
-// several have the code.
+// QueueNamedNodes reads the nodes that a person names by an id or a code (external_id), a few of them if
+// several have the code. They meet the condition on the node n by @actor.
 func QueueNamedNodes(pipeline *pgx.Batch, into *[]models.NodeReference, actor store.Actor, idOrCode, condition string) {
-	store.QueueAll(pipeline, into, namedNodesQuery(condition),
+	store.QueueAll(pipeline, into, `
+	SELECT n.id, n.name, n.kind, n.external_id, `+access.PathOf("n.id")+` FROM inventory_nodes n
+	WHERE (n.id = @node OR n.words @@ @code::tsquery) AND `+condition+`
+	ORDER BY n.id LIMIT 4`,
 		pgx.NamedArgs{"actor": actor.IdentityID, "organization": actor.OrganizationID, "node": idOrCode, "code": models.WordQuery([]models.SearchedWord{models.CodeWord(idOrCode)}, actor.OrganizationID)})
 }
 

@@ -59,6 +59,7 @@ const NoticeReadable = `coalesce(w.id, f.id, h.id, i.id) IS NOT NULL`
 // inboxRecords is NoticeRecords for the notice n of the person @actor.
 var inboxRecords = NoticeRecords("n", "@actor")
 
+// noticesQuery reads a page of an inbox. null is "NOT" for notices that were read.
 func noticesQuery(null string) string {
 	return `
 	SELECT n.id, n.kind, n.created_at, n.read_at, n.record_id, CASE WHEN ` + NoticeReadable + ` THEN n.about END AS about, ` + NoticeReadable + ` AS readable, coalesce(w.title, f.subject, h.url, i.name, '') AS title, w.number, coalesce(c.reason, '') AS reason

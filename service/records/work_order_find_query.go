@@ -179,12 +179,7 @@ func (f *workOrderFinder) readable() string {
 		f.Args["nodes"] = f.access.Nodes
 		onReadNode = `w.inventory_id = ANY (@nodes)`
 	}
-	inAnyWay := access.WorkOrderReadable("w", "@actor", func(grant models.Grant) string {
-		if grant == models.GrantWorkOrdersRead {
-			return onReadNode
-		}
-		return access.OnNode(grant, "w.inventory_id", "@actor")
-	})
+	inAnyWay := access.WorkOrderReadable("w", "@actor", onReadNode, access.OnNode(models.GrantWorkOrdersCreate, "w.inventory_id", "@actor"))
 	return `(c.` + isReadable + ` OR c.` + wasCreated + ` AND ` + f.Created + ` OR c.` + isOnNode + ` AND ` + onReadNode + ` OR c.` + isOther + ` AND ` + inAnyWay + `)`
 }
 
