@@ -100,7 +100,7 @@ func (r *rows) create(ctx context.Context, title string) (baselineWorkOrder, err
 }
 
 var changeTitle = `WITH changed AS (UPDATE work_orders SET title = $2, changed_at = $3 WHERE id = $1 RETURNING id), ` +
-	store.Fill(store.MovePositions, "changed", "changed") + ` SELECT`
+	store.MovePositions("changed") + ` SELECT`
 
 // change writes the rows of a changed title, and returns the work order without
 // reading it.

@@ -102,14 +102,16 @@ func markDirty(t *store.Tx, organizationID, recordID string) {
 	t.Wakes = append(t.Wakes, store.NewWakeTarget(organizationID, recordID))
 }
 
-// PeopleOf selects the active people that {identities} stand for: themselves, the
+// PeopleOf selects the active people that the identities of an array stand for: themselves, the
 // members of a team, the people of a service company with incoming work orders.
-const PeopleOf = `SELECT reached.id, p.organization_id FROM (
-				SELECT unnest({identities})
-				UNION SELECT m.member_id FROM team_members m WHERE m.team_id = ANY ({identities})
+func PeopleOf(identities string) string {
+	return `SELECT reached.id, p.organization_id FROM (
+				SELECT unnest(` + identities + `)
+				UNION SELECT m.member_id FROM team_members m WHERE m.team_id = ANY (` + identities + `)
 				UNION SELECT r.actor_id FROM organization_rights r
-					WHERE r.organization_id = ANY ({identities}) AND 'incoming_work_orders' = ANY (r.grants)) reached (id)
+					WHERE r.organization_id = ANY (` + identities + `) AND 'incoming_work_orders' = ANY (r.grants)) reached (id)
 			JOIN people p ON p.id = reached.id AND p.deactivated_at IS NULL`
+}
 
 // insertNotices inserts one notice of a change for each person, the first that is for it, and returns their
 // organizations.
@@ -119,9 +121,9 @@ var insertNotices = `
 		SELECT n.organization_id, n.id, n.kind, @record, @at FROM (
 			SELECT DISTINCT ON (p.id) p.organization_id, p.id, u.kind, u.nth
 			FROM unnest(@kinds::text[], @identities::text[]) WITH ORDINALITY u (kind, identity, nth)
-			CROSS JOIN LATERAL (` + store.Fill(PeopleOf, "identities", "ARRAY[u.identity]") + `) p
+			CROSS JOIN LATERAL (` + PeopleOf("ARRAY[u.identity]") + `) p
 			WHERE CASE u.kind WHEN '` + string(models.NoticeOperated) + `' THEN true WHEN '` + string(models.NoticeUnassigned) + `' THEN p.id <> @actor
-				ELSE p.id <> @actor AND ` + store.Fill(access.RelationHolds, "organization", "p.organization_id", "id", "@record") + ` END
+				ELSE p.id <> @actor AND ` + access.RelationHolds("p.organization_id", "@record") + ` END
 			ORDER BY p.id, u.nth) n
 		ORDER BY n.nth
 		RETURNING organization_id)

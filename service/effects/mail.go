@@ -73,17 +73,17 @@ const maxNoticesPerMail = 500
 // (access.CustomerOf).
 var claimMailQuery = `
 	WITH first AS (
-		SELECT n.person_id, n.mail_to, ` + store.Fill(people.AboutIdentity, "notice", "n") + ` AS identity FROM notices n
+		SELECT n.person_id, n.mail_to, ` + people.AboutIdentity("n") + ` AS identity FROM notices n
 		WHERE n.organization_id = @organization AND n.mail = 'waiting' AND n.next_mail_at <= @now AND n.created_at <= @since
 			AND NOT EXISTS (SELECT FROM notices w WHERE w.person_id = n.person_id AND w.mail = 'waiting' AND w.next_mail_at > @now
-				AND (` + store.Fill(people.AboutIdentity, "notice", "w") + `) = (` + store.Fill(people.AboutIdentity, "notice", "n") + `))
+				AND (` + people.AboutIdentity("w") + `) = (` + people.AboutIdentity("n") + `))
 		ORDER BY n.next_mail_at, n.id LIMIT 1
 	), person AS (
 		SELECT f.*, p.deactivated_at IS NOT NULL AS gone, o.suspended FROM first f JOIN people p ON p.id = f.person_id JOIN organizations o ON o.id = p.organization_id
 	), due AS (
 		SELECT w.id, t.gone OR w.created_at < @before OR t.suspended AND NOT t.identity AS ended
 		FROM person t JOIN notices w ON w.person_id = t.person_id AND w.mail = 'waiting' AND w.next_mail_at <= @now AND w.mail_to IS NOT DISTINCT FROM t.mail_to
-				AND (` + store.Fill(people.AboutIdentity, "notice", "w") + `) = t.identity
+				AND (` + people.AboutIdentity("w") + `) = t.identity
 		ORDER BY w.id LIMIT @limit FOR UPDATE OF w
 	), claimed AS (
 		UPDATE notices n SET mail_attempts = n.mail_attempts + 1, next_mail_at = @until,
@@ -101,10 +101,10 @@ var claimMailQuery = `
 		coalesce(i.name, '') AS identity, coalesce(i.kind, '') AS identity_kind
 	FROM claimed l
 	JOIN people p ON p.id = l.person_id
-	JOIN identities own ON own.id = l.person_id` + store.Fill(people.NoticeRecords, "notice", "l", "actor", "l.person_id") + `
+	JOIN identities own ON own.id = l.person_id` + people.NoticeRecords("l", "l.person_id") + `
 	LEFT JOIN inventory_nodes n ON n.id = coalesce(w.inventory_id, f.inventory_id)
 	LEFT JOIN identities hi ON hi.id = h.integration_id
-	JOIN identities g ON g.id = CASE WHEN w.organization_id <> p.organization_id AND NOT ` + store.Fill(access.IncomingWorkOrders, "actor", "l.person_id") + `
+	JOIN identities g ON g.id = CASE WHEN w.organization_id <> p.organization_id AND NOT ` + access.IncomingWorkOrders("l.person_id") + `
 		THEN p.organization_id ELSE coalesce(w.organization_id, f.organization_id, h.organization_id, l.organization_id) END
 	LEFT JOIN LATERAL (
 		SELECT y.changes, coalesce(a.name, y.actor_name) AS actor_name FROM log y LEFT JOIN identities a ON a.id = y.actor_id
@@ -177,7 +177,7 @@ var waitingMailQuery = `
 		greatest(max(m.next_mail_at), min(m.due_at)) AS next_at,
 		(array_agg(m.mail_error ORDER BY m.next_mail_at DESC) FILTER (WHERE m.mail_error IS NOT NULL))[1] AS reason
 	FROM organizations o CROSS JOIN LATERAL (
-		(SELECT organization_id, person_id, CASE WHEN ` + store.Fill(people.AboutIdentity, "notice", "notices") + ` THEN 'security' ELSE 'notices' END AS kind,
+		(SELECT organization_id, person_id, CASE WHEN ` + people.AboutIdentity("notices") + ` THEN 'security' ELSE 'notices' END AS kind,
 				created_at, created_at + @delay::interval AS due_at, mail_attempts, next_mail_at, mail_error FROM notices
 			WHERE organization_id = o.id AND mail = 'waiting' ORDER BY next_mail_at DESC LIMIT @limit)
 		UNION ALL (SELECT organization_id, person_id, 'link', created_at, created_at, mail_attempts, next_mail_at, mail_error FROM sign_in_links

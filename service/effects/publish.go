@@ -10,7 +10,28 @@ import (
 	"millwright/service/store"
 )
 
-// publishQuery inserts a delivery for each address that gets the event, and the event
+// DeliveryID is SQL that makes an id like models.NewID in Postgres, from the id of
+// the event and the 16 bytes of a random UUID: 13 digits of time
+// and UUID version from the event, one digit with the UUID variant, 12 random ones.
+// The bytes used avoid the fixed bits of the UUID. Base64 has 64 digits of equal
+// probability: in lower case each letter has twice that of a digit, so replacing
+// "ilou" by 0 to 3 and "0123+/" by 4 to 9 leaves 32 of equal probability.
+// It costs about 3 µs a row, half of it for the UUID.
+func DeliveryID(event, random string) string {
+	return `'dlv_' || substr(` + event + `, 5, 13) || substr('89abrstv', (get_byte(` + random + `, 15) & 7) + 1, 1) ||
+			translate(lower(encode(substr(` + random + `, 1, 6) || substr(` + random + `, 10, 3), 'base64') COLLATE "C"), 'ilou0123+/', '0123456789')`
+}
+
+var (
+	// PublishWorkOrder publishes events of work orders.
+	PublishWorkOrder = publication("work_orders", models.ScopeWorkOrdersRead, access.ReadableWorkOrder,
+		`SELECT w.organization_id
+				UNION SELECT n.organization_id FROM work_order_assignees x
+					JOIN identities n ON n.id = x.identity_id WHERE x.work_order_id = w.id`)
+	publishFeedback = publication("feedback", models.ScopeIssuesRead, access.ReadableFeedback, "w.organization_id")
+)
+
+// publication inserts a delivery for each address that gets the event, and the event
 // if any address does. An address gets it if it subscribes to the type, and its
 // integration has the scope and may read the record (api.md
 // 6.3). Integrations of service companies with people assigned count too.
@@ -19,16 +40,17 @@ import (
 //
 // FOR KEY SHARE waits for a transaction that deletes an address, which then gets nothing. Deliveries have no foreign
 // key to addresses: deleting one would wait for all of its deliveries.
-const publishQuery = `
+func publication(table string, scope models.Scope, readable func(w, actor string) string, organizations string) string {
+	return `
 	WITH readers AS MATERIALIZED (
-		SELECT i.id AS integration_id, {usable} AS usable
-		FROM {table} w
+		SELECT i.id AS integration_id, ` + access.UsableIntegration + ` AS usable
+		FROM ` + table + ` w
 		CROSS JOIN LATERAL (SELECT DISTINCT h.integration_id FROM webhooks h
-			WHERE h.organization_id IN ({organizations}) AND @type::text = ANY (h.events)) subscriber
+			WHERE h.organization_id IN (` + organizations + `) AND @type::text = ANY (h.events)) subscriber
 		JOIN integrations i ON i.id = subscriber.integration_id
 		JOIN organizations o ON o.id = i.organization_id
 		JOIN plans p ON p.organization_id = i.organization_id
-		WHERE w.id = @record AND '{scope}' = ANY (i.scopes) AND {readable}
+		WHERE w.id = @record AND '` + string(scope) + `' = ANY (i.scopes) AND ` + readable("w", "i.id") + `
 	), recipients AS (
 		SELECT h.id AS webhook_id, h.organization_id, h.enabled AND r.usable AS sends, uuid_send(gen_random_uuid()) AS random
 		FROM readers r
@@ -40,35 +62,11 @@ const publishQuery = `
 		SELECT @event::text, @organization, @type, @record, @actor, @data::jsonb, @at::timestamptz, @trace_parent WHERE EXISTS (SELECT FROM recipients)
 	), deliveries AS (
 		INSERT INTO open_deliveries (id, event_id, webhook_id, record_id, created_at, queued_at)
-		SELECT {id}, @event, r.webhook_id, @record, @at, @at FROM recipients r ORDER BY r.webhook_id
+		SELECT ` + DeliveryID("@event", "r.random") + `, @event, r.webhook_id, @record, @at, @at FROM recipients r ORDER BY r.webhook_id
 	)
 	SELECT r.organization_id, r.webhook_id FROM recipients r
 	WHERE r.sends AND NOT EXISTS (
 		SELECT FROM webhook_leases m WHERE m.webhook_id = r.webhook_id AND m.leased_until > @at)`
-
-// DeliveryID is SQL that makes an id like models.NewID in Postgres, from the id of
-// the event {event} and the 16 bytes {random} of a random UUID: 13 digits of time
-// and UUID version from the event, one digit with the UUID variant, 12 random ones.
-// The bytes used avoid the fixed bits of the UUID. Base64 has 64 digits of equal
-// probability: in lower case each letter has twice that of a digit, so replacing
-// "ilou" by 0 to 3 and "0123+/" by 4 to 9 leaves 32 of equal probability.
-// It costs about 3 µs a row, half of it for the UUID.
-const DeliveryID = `'dlv_' || substr({event}, 5, 13) || substr('89abrstv', (get_byte({random}, 15) & 7) + 1, 1) ||
-			translate(lower(encode(substr({random}, 1, 6) || substr({random}, 10, 3), 'base64') COLLATE "C"), 'ilou0123+/', '0123456789')`
-
-var (
-	// PublishWorkOrder publishes events of work orders.
-	PublishWorkOrder = publication("work_orders", models.ScopeWorkOrdersRead, access.ReadableWorkOrder,
-		`SELECT w.organization_id
-				UNION SELECT n.organization_id FROM work_order_assignees x
-					JOIN identities n ON n.id = x.identity_id WHERE x.work_order_id = w.id`)
-	publishFeedback = publication("feedback", models.ScopeIssuesRead, access.ReadableFeedback, "w.organization_id")
-)
-
-func publication(table string, scope models.Scope, readable, organizations string) string {
-	return store.Fill(publishQuery, "table", table, "scope", string(scope),
-		"organizations", organizations, "usable", access.UsableIntegration, "readable", store.Fill(readable, "w", "w", "actor", "i.id"),
-		"id", store.Fill(DeliveryID, "event", "@event", "random", "r.random"))
 }
 
 // publish queues the event and its deliveries. Without an address that gets it there is no event.

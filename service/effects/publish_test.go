@@ -32,7 +32,7 @@ func TestDeliveryIDsDrawnByPostgresAreThoseOfNewID(t *testing.T) {
 		}
 	}
 	found, err := f.Pool.Query(t.Context(), `
-		SELECT `+store.Fill(effects.DeliveryID, "event", "x.event", "random", "x.random")+`
+		SELECT `+effects.DeliveryID("x.event", "x.random")+`
 		FROM (SELECT event, nth, uuid_send(gen_random_uuid()) AS random FROM unnest($1::text[]) WITH ORDINALITY u (event, nth)) x
 		ORDER BY x.nth`, events)
 	if err != nil {

@@ -51,7 +51,7 @@ func (s *Integrations) CreateIntegration(ctx context.Context, actor store.Actor,
 }
 
 var integrationRightsQuery = `
-	SELECT ` + store.Fill(integrationRightsColumns, "organization", "o.id") + `
+	SELECT ` + integrationRightsColumns("o.id") + `
 	FROM organizations o WHERE o.id = @id AND (@operator OR o.id = @organization)`
 
 // rightsOnIntegrations applies the rules of LockIntegration to an organization in which an

@@ -16,10 +16,12 @@ type integrationRights struct {
 	Held       models.TextArray
 }
 
-// integrationRightsColumns select integrationRights of @actor in {organization}.
-var integrationRightsColumns = `@operator OR ` + store.Fill(access.ManagesIntegrations, "actor", "@actor") + ` AS may,
+// integrationRightsColumns select integrationRights of @actor in the organization.
+func integrationRightsColumns(organization string) string {
+	return `@operator OR ` + access.ManagesIntegrations("@actor", organization) + ` AS may,
 		@operator OR coalesce((SELECT admin FROM people WHERE id = @actor), false) AS admin,
 		coalesce((SELECT grants FROM organization_rights WHERE actor_id = @actor), '{}') AS held`
+}
 
 // mayGive rejects an actor who would give an integration permissions that it lacks: the
 // actor would get them by the integration's secret. Errors: permission_denied.
@@ -48,7 +50,7 @@ func (i LockedIntegration) RequireOwner(actor store.Actor, what string) error {
 }
 
 var lockIntegrationQuery = `
-	SELECT i.*, ` + store.Fill(integrationRightsColumns, "organization", "i.organization_id") + `
+	SELECT i.*, ` + integrationRightsColumns("i.organization_id") + `
 	FROM integrations i
 	WHERE i.id = @id AND i.deleted_at IS NULL AND (@operator OR i.organization_id = @organization)
 	FOR NO KEY UPDATE OF i`

@@ -27,7 +27,7 @@ func (s *Integrations) SetIntegrationOwners(ctx context.Context, actor store.Act
 		wanted = append(wanted, owners...)
 		slices.Sort(wanted)
 		wanted = slices.Compact(wanted)
-		able, err := store.ScanAll[string](t, `SELECT i.id FROM identities i WHERE i.id = ANY (?) AND i.organization_id = ? AND `+store.Fill(people.MayOwn, "person", "i.id"),
+		able, err := store.ScanAll[string](t, `SELECT i.id FROM identities i WHERE i.id = ANY (?) AND i.organization_id = ? AND `+people.MayOwn("i.id"),
 			wanted, r.integration.OrganizationID)
 		if err != nil {
 			return false, err

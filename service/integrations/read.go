@@ -32,8 +32,9 @@ type ManagedList struct {
 // maxIntegrations bounds a list of integrations. Plans allow fewer.
 const maxIntegrations = 1000
 
-// SummaryQuery reads integrations of @organization that meet {condition}.
-const SummaryQuery = `
+// SummaryQuery reads integrations of @organization that meet the condition on i.
+func SummaryQuery(condition string) string {
+	return `
 	SELECT ` + Columns + `, c.last_call_at, c.calls, p.calls_per_minute AS allowed,
 		h.addresses, h.failing, h.off
 	FROM integrations i
@@ -47,8 +48,9 @@ const SummaryQuery = `
 			count(*) FILTER (WHERE w.enabled AND g.failing_since IS NOT NULL) AS failing
 		FROM webhooks w LEFT JOIN webhook_health g ON g.webhook_id = w.id
 		WHERE w.integration_id = i.id) h
-	WHERE i.organization_id = @organization AND i.deleted_at IS NULL AND {condition}
+	WHERE i.organization_id = @organization AND i.deleted_at IS NULL AND ` + condition + `
 	ORDER BY i.id LIMIT @limit`
+}
 
 // SummaryArgs are the arguments of SummaryQuery.
 func SummaryArgs(s *store.Store, actor store.Actor, id string) pgx.NamedArgs {
@@ -64,7 +66,7 @@ func (s *Integrations) Managed(ctx context.Context, actor store.Actor) (ManagedL
 	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		access.QueueMayManage(pipeline, actor)
 		store.QueueOne(pipeline, &list, models.NotFound(), `SELECT integrations AS allowed FROM plans WHERE organization_id = $1`, actor.OrganizationID)
-		store.QueueAll(pipeline, &list.Integrations, store.Fill(SummaryQuery, "condition", "true"), SummaryArgs(s.Store, actor, ""))
+		store.QueueAll(pipeline, &list.Integrations, SummaryQuery("true"), SummaryArgs(s.Store, actor, ""))
 		return nil
 	}, func() (ManagedList, error) { return list, nil })
 }

@@ -53,7 +53,7 @@ func AssignAt(ctx context.Context, t *store.Tx, actor store.Actor, key store.Key
 	if !IsNodeID(node) {
 		var found []models.NodeReference
 		err := t.Read(ctx, func(pipeline *pgx.Batch) {
-			QueueNamedNodes(pipeline, &found, actor, node, access.GivesPermissions+` AND n.retired_at IS NULL`)
+			QueueNamedNodes(pipeline, &found, actor, node, access.GivesPermissions("n.id", "@actor", "n.organization_id")+` AND n.retired_at IS NULL`)
 		})
 		if err == nil {
 			node, err = OnlyNode(found, unknown)
@@ -167,11 +167,11 @@ type lockedNode struct {
 
 var lockNodeQuery = `
 	SELECT n.id, n.organization_id, n.kind, n.parent_id, n.name, n.description, n.external_id, n.created_at, n.changed_at, n.retired_at,
-		` + store.Fill(access.GivesPermissions, "actor", "@actor", "organization", "n.organization_id", "node", "n.id") + ` AS may,
-		` + store.Fill(access.ManagesBelow, "actor", "@actor", "organization", "n.organization_id", "node", "n.id") + ` AS may_add,
-		` + store.Fill(access.ManagesBelow, "actor", "@actor", "organization", "n.organization_id", "node", "n.parent_id") + ` AS may_change,
+		` + access.GivesPermissions("n.id", "@actor", "n.organization_id") + ` AS may,
+		` + access.ManagesBelow("n.id", "@actor", "n.organization_id") + ` AS may_add,
+		` + access.ManagesBelow("n.parent_id", "@actor", "n.organization_id") + ` AS may_change,
 		coalesce((SELECT admin FROM people WHERE id = @actor), false) AS admin,
-		@operator OR EXISTS (SELECT FROM ` + store.Fill(access.RightsOn, "node", "n.id", "actor", "@actor") + `) AS visible
+		@operator OR EXISTS (SELECT FROM ` + access.RightsOn("n.id", "@actor") + `) AS visible
 	FROM inventory_nodes n
 	WHERE n.id = @node
 	FOR NO KEY UPDATE OF n`
@@ -202,14 +202,16 @@ func lockManagedNode(t *store.Tx, actor store.Actor, nodeID string) (lockedNode,
 	return node, err
 }
 
-// Exceeds are the permissions of the definition {d} that {actor} lacks on the node {node}. For
+// Exceeds are the permissions of the definition p that the actor lacks on the node. For
 // a definition that applies below, those count that the actor has below too. An inventory
 // manager's role is among them as inventory_manager.
-var Exceeds = `ARRAY(
-		SELECT wanted FROM unnest({d}.grants || CASE WHEN {d}.inventory_manager THEN '{inventory_manager}' ELSE '{}' END::text[]) wanted
+func Exceeds(actor, node string) string {
+	return `ARRAY(
+		SELECT wanted FROM unnest(p.grants || CASE WHEN p.inventory_manager THEN '{inventory_manager}' ELSE '{}' END::text[]) wanted
 		EXCEPT SELECT held FROM (SELECT unnest(d.grants || CASE WHEN d.inventory_manager THEN '{inventory_manager}' ELSE '{}' END::text[]) AS held
-			FROM ` + access.RightsOn + ` AND (d.applies_below OR NOT {d}.applies_below)) own
+			FROM ` + access.RightsOn(node, actor) + ` AND (d.applies_below OR NOT p.applies_below)) own
 		ORDER BY 1)`
+}
 
 // withinRights rejects a manager who would give, replace or take away more than she has on the
 // node herself: she could get it by an identity of hers. Administrators may give everything.
@@ -222,7 +224,7 @@ func withinRights(t *store.Tx, actor store.Actor, node lockedNode, definitionIDs
 		Name    string
 		Missing models.TextArray
 	}
-	found, err := store.ScanAll[excess](t, `SELECT * FROM (SELECT p.name, `+store.Fill(Exceeds, "d", "p", "actor", "@actor", "node", "@node")+` AS missing
+	found, err := store.ScanAll[excess](t, `SELECT * FROM (SELECT p.name, `+Exceeds("@actor", "@node")+` AS missing
 		FROM permission_definitions p WHERE p.id = ANY (@definitions)) x WHERE cardinality(missing) > 0 ORDER BY name`,
 		map[string]any{"actor": actor.IdentityID, "node": node.ID, "definitions": models.TextArray(definitionIDs)})
 	if err != nil || len(found) == 0 {
@@ -248,7 +250,7 @@ type assignable struct {
 
 // A deleted integration gets no permissions.
 var assignableQuery = `
-	SELECT cardinality(` + store.Fill(store.KnownIdentities, "organization", "@organization", "identities", "ARRAY[@identity ]") + `) = 1
+	SELECT cardinality(` + store.KnownIdentities("ARRAY[@identity ]", "@organization") + `) = 1
 			AND NOT EXISTS (SELECT FROM integrations i WHERE i.id = @identity AND i.deleted_at IS NOT NULL) AS identity_known,
 		(SELECT d.retired FROM permission_definitions d
 			WHERE d.id = @definition AND d.organization_id = @organization) AS definition_retired,
@@ -308,7 +310,7 @@ func identityToAssign(t *store.Tx, actor store.Actor, text string) (string, erro
 	if !models.IsText(text) || models.IsBlank(text) {
 		return "", reject("required", "Enter the e-mail address of a person, or the name of a person, a team or an integration.")
 	}
-	found, err := store.ScanAll[AssignableIdentity](t, `SELECT i.id, i.name, i.kind, i.email, i.owner_names FROM `+store.Fill(AssignableIdentities, "organization", "@organization")+` i
+	found, err := store.ScanAll[AssignableIdentity](t, `SELECT i.id, i.name, i.kind, i.email, i.owner_names FROM `+AssignableIdentities("@organization")+` i
 		WHERE i.folded_email = @email OR i.sort_key = @key ORDER BY i.folded_email = @email DESC NULLS LAST, i.id LIMIT 4`,
 		map[string]any{"organization": actor.OrganizationID, "email": models.Fold(text), "key": models.SortKey(text)})
 	switch {
@@ -338,14 +340,16 @@ type AssignableIdentity struct {
 	OwnerNames []string `gorm:"-"`
 }
 
-// AssignableIdentities are the identities of the organization {organization} and its service
+// AssignableIdentities are the identities of the organization and its service
 // companies that can be assigned: no deactivated people, no deleted teams and integrations. A
 // team may get its permissions before its members, an integration before it is turned on.
-var AssignableIdentities = `(
+func AssignableIdentities(organization string) string {
+	return `(
 		SELECT i.id, i.name, i.sort_key, i.kind, p.email, p.folded_email,
-			CASE WHEN i.kind = 'integration' THEN (SELECT ` + store.Fill(access.OwnerNames, "integration", "own") + ` FROM integrations own WHERE own.id = i.id) ELSE '{}' END AS owner_names FROM identities i LEFT JOIN people p ON p.id = i.id
-		WHERE i.organization_id = {organization} AND i.deleted_at IS NULL AND p.deactivated_at IS NULL
+			CASE WHEN i.kind = 'integration' THEN (SELECT ` + access.OwnerNames("own") + ` FROM integrations own WHERE own.id = i.id) ELSE '{}' END AS owner_names FROM identities i LEFT JOIN people p ON p.id = i.id
+		WHERE i.organization_id = ` + organization + ` AND i.deleted_at IS NULL AND p.deactivated_at IS NULL
 			AND (SELECT n.deleted_at FROM integrations n WHERE n.id = i.id) IS NULL
 		UNION ALL
 		SELECT i.id, i.name, i.sort_key, i.kind, NULL, NULL, '{}' FROM service_companies s JOIN identities i ON i.id = s.company_id
-		WHERE s.customer_id = {organization})`
+		WHERE s.customer_id = ` + organization + `)`
+}

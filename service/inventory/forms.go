@@ -31,26 +31,26 @@ func (r *formRow) Position() lists.Position { return lists.Position{Xid: r.Xid, 
 func (r *formRow) Record() any              { return &r.formRecord }
 
 const formColumns = `
-	{w}.id, {w}.name, {w}.retired, {w}.created_at, {w}.changed_at,
+	w.id, w.name, w.retired, w.created_at, w.changed_at,
 	array_to_json(ARRAY(SELECT shown FROM questions q
 		CROSS JOIN LATERAL (SELECT q.id, q.label, q.type, q.required, ARRAY(SELECT choice FROM question_options o
 			CROSS JOIN LATERAL (SELECT o.id, o.label) choice WHERE o.question_id = q.id ORDER BY o.position) AS options) shown
-		WHERE q.form_id = {w}.id AND NOT q.retired ORDER BY q.position))::text AS questions,
-	{w}.changed_xid AS xid`
+		WHERE q.form_id = w.id AND NOT q.retired ORDER BY q.position))::text AS questions,
+	w.changed_xid AS xid`
 
 // Forms returns a page of the forms that new work orders of the organization can have, encoded. Those by ids and with
 // changed_since include retired ones (api.md 4.14). Errors: invalid_request, cursor_expired, unavailable.
 func (s *Inventory) Forms(ctx context.Context, actor store.Actor, request lists.ListRequest) ([]byte, error) {
 	q := lists.NewQuery("forms", formColumns, actor, nil)
-	listed := `{w}.organization_id = @organization`
+	listed := `w.organization_id = @organization`
 	if len(request.IDs) == 0 && request.ChangedSince == "" {
-		listed += ` AND NOT {w}.retired`
+		listed += ` AND NOT w.retired`
 	}
 	q.Scan(listed)
 	return lists.List[formRow](ctx, s.Store, q, request)
 }
 
-var formQuery = store.Fill(`SELECT `+formColumns+` FROM forms {w} WHERE {w}.id = $1 AND {w}.organization_id = $2`, "w", "w")
+var formQuery = `SELECT ` + formColumns + ` FROM forms w WHERE w.id = $1 AND w.organization_id = $2`
 
 // Form returns a form of the organization, encoded. A form may have hundreds of
 // questions, so it is one of the organization's reads, and not read with the admission of its call.

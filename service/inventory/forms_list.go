@@ -22,7 +22,7 @@ type FormSummary struct {
 
 var formListQuery = `
 	SELECT f.id, f.name, f.retired, f.changed_at, q.questions, q.required
-	FROM (SELECT * FROM forms WHERE organization_id = @organization AND ` + store.Fill(lists.InNamePage, "w", "forms", "words", "words") + `
+	FROM (SELECT * FROM forms WHERE organization_id = @organization AND ` + lists.InNamePage("forms", "words") + `
 		ORDER BY sort_key, id LIMIT @limit) f
 	CROSS JOIN LATERAL (SELECT count(*) AS questions, count(*) FILTER (WHERE required) AS required FROM questions WHERE form_id = f.id AND NOT retired) q
 	ORDER BY f.sort_key, f.id`
@@ -73,7 +73,7 @@ const formQuestionsQuery = `
 var formUsesQuery = `
 	SELECT w.id, w.number, w.title, w.status
 	FROM (SELECT * FROM work_orders WHERE form_id = @id ORDER BY id DESC LIMIT @max) w
-	WHERE ` + store.Fill(access.ReadableWorkOrder, "w", "w", "actor", "@actor") + `
+	WHERE ` + access.ReadableWorkOrder("w", "@actor") + `
 	ORDER BY w.id DESC`
 
 // FormForPerson returns a form of the organization with its questions and the latest work orders

@@ -24,9 +24,9 @@ func (r *nodeRow) Position() lists.Position { return lists.Position{Xid: r.Xid, 
 func (r *nodeRow) Record() any              { return r.NodeRecord }
 
 const nodeColumns = `
-	{w}.id, {w}.kind, {w}.parent_id, {w}.name, {w}.description, {w}.external_id, {w}.retired_at IS NOT NULL AS retired, {w}.created_at, {w}.changed_at,
-	ARRAY(SELECT c.ancestor_id::text FROM inventory_closure c WHERE c.node_id = {w}.id AND c.depth > 0 ORDER BY c.depth DESC) AS ancestors,
-	{w}.changed_xid AS xid`
+	w.id, w.kind, w.parent_id, w.name, w.description, w.external_id, w.retired_at IS NOT NULL AS retired, w.created_at, w.changed_at,
+	ARRAY(SELECT c.ancestor_id::text FROM inventory_closure c WHERE c.node_id = w.id AND c.depth > 0 ORDER BY c.depth DESC) AS ancestors,
+	w.changed_xid AS xid`
 
 // NodeFilter narrows a list of inventory nodes; empty fields do not.
 type NodeFilter struct {
@@ -39,15 +39,15 @@ type NodeFilter struct {
 // encoded. Errors: invalid_request, cursor_expired, unavailable.
 func (s *Inventory) Nodes(ctx context.Context, actor store.Actor, filter NodeFilter, request lists.ListRequest) ([]byte, error) {
 	q := lists.NewQuery("inventory_nodes", nodeColumns, actor, filter)
-	q.Where("{w}.kind = @kind", "kind", filter.Kind)
-	q.WhereText("{w}.parent_id = @parent", "parent", filter.ParentID)
-	q.WhereText("{w}.external_id = @external", "external", filter.ExternalID)
+	q.Where("kind", "= @kind", "kind", filter.Kind)
+	q.WhereText("parent_id", "= @parent", "parent", filter.ParentID)
+	q.WhereText("external_id", "= @external", "external", filter.ExternalID)
 	q.VisibleNodes()
 	return lists.List[nodeRow](ctx, s.Store, q, request)
 }
 
 // nodeReader makes the queries for nodes of all kinds.
-var nodeReader = store.NewRecordReader("inventory_nodes", nodeColumns, access.VisibleNode, (*nodeRow).Record, "")
+var nodeReader = store.NewRecordReader("inventory_nodes", func(string) string { return nodeColumns }, access.VisibleNode("w.id", "$2"), (*nodeRow).Record, "")
 
 // NodeReader reads single nodes of the kind.
 func NodeReader(kind models.NodeKind) *store.RecordReader[nodeRow] {

@@ -41,13 +41,13 @@ type FoundNode struct {
 const MaxWordNodes = 20_000
 
 // NodesWithWords selects nodes with the words that they and the nodes above have in their names
-// and codes, each a bit, and those that they have themselves, NULL if none. {terms} are a tsquery
-// for each word, of which {most} nodes are looked at. OFFSET has the nodes below each looked up by index.
+// and codes, each a bit, and those that they have themselves, NULL if none. @terms are a tsquery
+// for each word, of which @most nodes are looked at. OFFSET has the nodes below each looked up by index.
 const NodesWithWords = `
 	SELECT c.node_id, bit_or(h.word) AS words, bit_or(h.word) FILTER (WHERE c.node_id = h.id) AS own
-	FROM unnest({terms}) WITH ORDINALITY t (term, nth)
+	FROM unnest(@terms::text[]) WITH ORDINALITY t (term, nth)
 	CROSS JOIN LATERAL (SELECT id, 1::bigint << (t.nth - 1)::int AS word FROM inventory_nodes
-		WHERE words @@ t.term::tsquery LIMIT {most}) h
+		WHERE words @@ t.term::tsquery LIMIT @most) h
 	CROSS JOIN LATERAL (SELECT node_id FROM inventory_closure WHERE ancestor_id = h.id OFFSET 0) c
 	GROUP BY c.node_id`
 
@@ -58,15 +58,16 @@ const maxNodeWords = 20
 // themselves and the others at least on their path.
 const nodesWithWord = `SELECT id AS node_id, true AS own FROM inventory_nodes WHERE words @@ (@terms::text[])[1]::tsquery LIMIT @most`
 
-var nodesWithEach = `SELECT n.node_id, n.own = n.words AS own FROM (` + store.Fill(NodesWithWords, "terms", "@terms::text[]", "most", "@most") + `) n
+var nodesWithEach = `SELECT n.node_id, n.own = n.words AS own FROM (` + NodesWithWords + `) n
 		WHERE n.words = (1::bigint << cardinality(@terms::text[])) - 1 AND n.own IS NOT NULL`
 
-// searchNodesQuery finds the nodes with {worded} first and then checks them, best first, until there are
+// searchNodesQuery finds the nodes of the subquery worded first and then checks them, best first, until there are
 // enough: nodes with this code or name, nodes whose name begins with it, those that have all words, and those with some of
 // the words on the path.
-var searchNodesQuery = `
-	WITH worded AS MATERIALIZED ({worded}), granted AS MATERIALIZED (SELECT node_id, applies_below FROM assigned_rights WHERE actor_id = @actor AND (@grant = '' OR @grant = ANY (grants)))
-	SELECT n.id, n.name, n.kind, n.external_id, n.retired, ` + store.Fill(access.PathOf, "w", "n") + `
+func searchNodesQuery(worded string) string {
+	return `
+	WITH worded AS MATERIALIZED (` + worded + `), granted AS MATERIALIZED (SELECT node_id, applies_below FROM assigned_rights WHERE actor_id = @actor AND (@grant = '' OR @grant = ANY (grants)))
+	SELECT n.id, n.name, n.kind, n.external_id, n.retired, ` + access.PathOf("n.id") + `
 	FROM (SELECT m.* FROM (
 			SELECT v.id, v.name, v.sort_key, v.kind, v.external_id, v.retired_at IS NOT NULL AS retired,
 				CASE WHEN v.words @@ @code::tsquery OR v.sort_key = @key THEN 0
@@ -75,9 +76,10 @@ var searchNodesQuery = `
 			FROM worded CROSS JOIN LATERAL (SELECT * FROM inventory_nodes WHERE id = worded.node_id LIMIT 1) v
 			WHERE NOT (@upper AND v.kind = 'sub_equipment') AND (@retired OR v.retired_at IS NULL)
 			ORDER BY rank, v.sort_key, v.id OFFSET 0) m
-		WHERE @grant = '' AND ` + store.Fill(access.IsAdmin, "actor", "@actor", "organization", "@organization") + ` OR ` + lists.AmongGranted("m.id") + `
+		WHERE @grant = '' AND ` + access.IsAdmin("@actor", "@organization") + ` OR ` + lists.AmongGranted("m.id") + `
 		LIMIT @limit) n
 	ORDER BY n.rank, n.sort_key, n.id`
+}
 
 // SearchNodes returns the nodes that a person sees, or on which it has a permission, by words of
 // their name, code and path; none if it is empty. The best matches come first: it is for
@@ -101,7 +103,7 @@ func (s *Inventory) SearchNodes(ctx context.Context, actor store.Actor, search N
 	}
 	var found []FoundNode
 	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
-		store.QueueAll(pipeline, &found, store.Fill(searchNodesQuery, "worded", worded), pgx.NamedArgs{
+		store.QueueAll(pipeline, &found, searchNodesQuery(worded), pgx.NamedArgs{
 			"actor": actor.IdentityID, "organization": actor.OrganizationID,
 			"code": models.WordQuery([]models.SearchedWord{models.CodeWord(search.Text)}, actor.OrganizationID), "key": models.SortKey(search.Text), "terms": terms, "most": MaxWordNodes, "grant": string(search.Grant), "upper": search.NotSubEquipment, "retired": search.Retired,
 			"limit": min(cmp.Or(search.Limit, models.DefaultPageSize), models.MaxPageSize+1),
@@ -110,17 +112,13 @@ func (s *Inventory) SearchNodes(ctx context.Context, actor store.Actor, search N
 	}, func() ([]FoundNode, error) { return found, nil })
 }
 
-// namedNodesQuery selects the nodes with the id @node, and nodes with the code @code (external_id), that meet the {condition} on the node n by @actor.
-var namedNodesQuery = `
-	SELECT n.id, n.name, n.kind, n.external_id, ` + store.Fill(access.PathOf, "w", "n") + ` FROM inventory_nodes n
-	WHERE (n.id = @node OR n.words @@ @code::tsquery) AND {condition}
-	ORDER BY n.id LIMIT 4`
-
-// QueueNamedNodes reads the nodes that a person names by an id or a code, a few of them if
-// several have the code.
+// QueueNamedNodes reads the nodes that a person names by an id or a code (external_id), a few of them if
+// several have the code. They meet the condition on the node n by @actor.
 func QueueNamedNodes(pipeline *pgx.Batch, into *[]models.NodeReference, actor store.Actor, idOrCode, condition string) {
-	condition = store.Fill(condition, "node", "n.id", "actor", "@actor", "organization", "n.organization_id")
-	store.QueueAll(pipeline, into, store.Fill(namedNodesQuery, "condition", condition),
+	store.QueueAll(pipeline, into, `
+	SELECT n.id, n.name, n.kind, n.external_id, `+access.PathOf("n.id")+` FROM inventory_nodes n
+	WHERE (n.id = @node OR n.words @@ @code::tsquery) AND `+condition+`
+	ORDER BY n.id LIMIT 4`,
 		pgx.NamedArgs{"actor": actor.IdentityID, "organization": actor.OrganizationID, "node": idOrCode, "code": models.WordQuery([]models.SearchedWord{models.CodeWord(idOrCode)}, actor.OrganizationID)})
 }
 

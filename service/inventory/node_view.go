@@ -58,16 +58,16 @@ type SeenNode struct {
 	Seen bool `json:"seen"`
 }
 
-var nodeViewQuery = store.Fill(`
+var nodeViewQuery = `
 	SELECT n.id, n.name, n.kind, n.description, n.external_id, n.parent_id, n.retired_at,
-		ARRAY(SELECT json_build_object('id', above.id, 'kind', above.kind, 'name', above.name, 'seen', `+store.Fill(access.PersonSees, "w", "above")+`)
+		ARRAY(SELECT json_build_object('id', above.id, 'kind', above.kind, 'name', above.name, 'seen', ` + access.PersonSees("above.id", "$2", "$3") + `)
 			FROM inventory_closure c CROSS JOIN LATERAL (SELECT id, kind, name FROM inventory_nodes WHERE id = c.ancestor_id LIMIT 1) above
 			WHERE c.node_id = n.id AND c.depth > 0 ORDER BY c.depth DESC) AS path,
-		ARRAY(SELECT DISTINCT granted FROM unnest(`+store.Fill(access.GrantsOn, "node", "n.id")+`) granted ORDER BY granted) AS grants,
-		`+store.Fill(access.GivesPermissions, "node", "n.id")+` AS may_assign,
-		`+store.Fill(access.ManagesBelow, "node", "n.id")+` AS may_add,
-		`+store.Fill(access.ManagesBelow, "node", "n.parent_id")+` AS may_change
-	FROM inventory_nodes n WHERE n.id = $1 AND n.organization_id = {organization} AND `+store.Fill(access.PersonSees, "w", "n"), "actor", "$2", "organization", "$3")
+		ARRAY(SELECT DISTINCT granted FROM unnest(` + access.GrantsOn("n.id", "$2") + `) granted ORDER BY granted) AS grants,
+		` + access.GivesPermissions("n.id", "$2", "$3") + ` AS may_assign,
+		` + access.ManagesBelow("n.id", "$2", "$3") + ` AS may_add,
+		` + access.ManagesBelow("n.parent_id", "$2", "$3") + ` AS may_change
+	FROM inventory_nodes n WHERE n.id = $1 AND n.organization_id = $3 AND ` + access.PersonSees("n.id", "$2", "$3")
 
 // NodeForPerson returns a node that the person sees. Errors: not_found, permission_denied for an
 // integration, unavailable.

@@ -46,7 +46,7 @@ const (
 var listedQuery = `
 	SELECT x.* FROM (SELECT @organization::text AS customer_id, @company::text AS company_id) s CROSS JOIN LATERAL (` + companyWorkOrders + `) x
 	CROSS JOIN LATERAL (SELECT * FROM work_orders WHERE id = x.id LIMIT 1) w
-	WHERE ` + store.Fill(access.ReadableWorkOrder, "w", "w", "actor", "@actor") + ` ORDER BY x.id LIMIT 10`
+	WHERE ` + access.ReadableWorkOrder("w", "@actor") + ` ORDER BY x.id LIMIT 10`
 
 // ServiceCompanies returns the service companies of the administrator's organization. Errors:
 // permission_denied, unavailable.
@@ -76,7 +76,7 @@ func (s *Inventory) serviceCompanies(ctx context.Context, actor store.Actor, id 
 	var is struct{ Admin bool }
 	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		args := pgx.NamedArgs{"actor": actor.IdentityID, "organization": actor.OrganizationID, "company": id, "max": models.MaxCounted}
-		store.QueueOne(pipeline, &is, models.NotFound(), `SELECT `+store.Fill(access.IsAdmin, "actor", "@actor", "organization", "@organization")+` AS admin`, args)
+		store.QueueOne(pipeline, &is, models.NotFound(), `SELECT `+access.IsAdmin("@actor", "@organization")+` AS admin`, args)
 		store.QueueAll(pipeline, &found, companiesQuery, args)
 		if id != "" {
 			store.QueueAll(pipeline, &listed, listedQuery, args)

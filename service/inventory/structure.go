@@ -333,7 +333,7 @@ func lockParent(t *store.Tx, actor store.Actor, id string) (lockedNode, error) {
 
 // requireAdmin returns the error unless the actor is an administrator of its organization.
 func requireAdmin(t *store.Tx, actor store.Actor, rejected error) error {
-	admin, err := store.ScanOne[bool](t, nil, `SELECT `+store.Fill(access.IsAdmin, "actor", "@actor", "organization", "@organization"),
+	admin, err := store.ScanOne[bool](t, nil, `SELECT `+access.IsAdmin("@actor", "@organization"),
 		map[string]any{"actor": actor.IdentityID, "organization": actor.OrganizationID})
 	if err == nil && !admin {
 		return rejected

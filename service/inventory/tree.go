@@ -36,50 +36,50 @@ type NodeLevel struct {
 // grantedQuery are the nodes on which the person has permissions, read once for a level.
 var grantedQuery = `granted AS MATERIALIZED (` + lists.GrantedNodes(lists.AnyGrant) + `)`
 
-// opens is the condition that the person sees a node directly below {n}: {all} of them, or
+// opens is the condition that the person sees a node directly below the node n: all of them, or
 // those that it was assigned on.
-const opens = `CASE WHEN {all} THEN EXISTS (SELECT FROM inventory_nodes below WHERE below.organization_id = @organization AND below.parent_id = {n}.id
+func opens(all string) string {
+	return `CASE WHEN ` + all + ` THEN EXISTS (SELECT FROM inventory_nodes below WHERE below.organization_id = @organization AND below.parent_id = n.id
 				AND (@retired OR below.retired_at IS NULL))
-			ELSE EXISTS (SELECT FROM inventory_nodes below WHERE below.organization_id = @organization AND below.parent_id = {n}.id
+			ELSE EXISTS (SELECT FROM inventory_nodes below WHERE below.organization_id = @organization AND below.parent_id = n.id
 				AND (@retired OR below.retired_at IS NULL) AND below.id IN (SELECT node_id FROM granted)) END AS opens`
+}
 
-// InNameOrder is the order of the nodes {n} in lists (models.SortKey).
-const InNameOrder = `{n}.sort_key, {n}.id`
+// InNameOrder is the order of the nodes n in lists (models.SortKey).
+func InNameOrder(n string) string { return n + `.sort_key, ` + n + `.id` }
 
-// inPage are the rows of the level {n} on the page.
-const inPage = `(` + InNameOrder + `) > (@key, @id) ORDER BY ` + InNameOrder + ` LIMIT @limit`
+// inPage are the rows n of the level on the page.
+var inPage = `(` + InNameOrder("n") + `) > (@key, @id) ORDER BY ` + InNameOrder("n") + ` LIMIT @limit`
 
-// sharedBelow is the condition that the person sees all below the node {node}: it is an
+// sharedBelow is the condition that the person sees all below the node @node: it is an
 // administrator, or a permission there or above applies below.
-var sharedBelow = `(` + access.IsAdmin + ` OR (SELECT true FROM ` + access.RightsOn + ` AND d.applies_below LIMIT 1) IS TRUE)`
-
-var levelPlaceholders = []string{"actor", "@actor", "organization", "@organization", "n", "n"}
+var sharedBelow = `(` + access.IsAdmin("@actor", "@organization") + ` OR (SELECT true FROM ` + access.RightsOn("@node", "@actor") + ` AND d.applies_below LIMIT 1) IS TRUE)`
 
 // levelQuery reads the nodes directly below @node by index. If no permission reaches
 // them from there, these are the ones that the person was assigned on.
-var levelQuery = store.Fill(`
-	WITH `+grantedQuery+`, parent AS MATERIALIZED (SELECT `+store.Fill(sharedBelow, "node", "@node")+` AS shared)
+var levelQuery = `
+	WITH ` + grantedQuery + `, parent AS MATERIALIZED (SELECT ` + sharedBelow + ` AS shared)
 	SELECT n.id, n.name, n.kind, n.external_id, n.retired_at IS NOT NULL AS retired, ARRAY[]::json[] AS path,
-		`+store.Fill(opens, "all", "((SELECT shared FROM parent) OR n.id IN (SELECT node_id FROM granted WHERE applies_below))")+`
+		` + opens("((SELECT shared FROM parent) OR n.id IN (SELECT node_id FROM granted WHERE applies_below))") + `
 	FROM (SELECT n.* FROM inventory_nodes n
 		WHERE n.organization_id = @organization AND n.parent_id = @node
-			AND ((SELECT shared FROM parent) OR n.id IN (SELECT node_id FROM granted)) AND (@retired OR n.retired_at IS NULL) AND `+inPage+`) n
-	ORDER BY `+InNameOrder, levelPlaceholders...)
+			AND ((SELECT shared FROM parent) OR n.id IN (SELECT node_id FROM granted)) AND (@retired OR n.retired_at IS NULL) AND ` + inPage + `) n
+	ORDER BY ` + InNameOrder("n")
 
 // topQuery reads the uppermost nodes. An administrator sees the top of the inventory.
-var topQuery = store.Fill(`
-	WITH `+grantedQuery+`, admin AS MATERIALIZED (SELECT `+access.IsAdmin+` AS yes)
-	SELECT n.id, n.name, n.kind, n.external_id, n.retired_at IS NOT NULL AS retired, `+store.Fill(access.PathOf, "w", "n")+`,
-		`+store.Fill(opens, "all", "((SELECT yes FROM admin) OR n.id IN (SELECT node_id FROM granted WHERE applies_below))")+`
+var topQuery = `
+	WITH ` + grantedQuery + `, admin AS MATERIALIZED (SELECT ` + access.IsAdmin("@actor", "@organization") + ` AS yes)
+	SELECT n.id, n.name, n.kind, n.external_id, n.retired_at IS NOT NULL AS retired, ` + access.PathOf("n.id") + `,
+		` + opens("((SELECT yes FROM admin) OR n.id IN (SELECT node_id FROM granted WHERE applies_below))") + `
 	FROM (SELECT n.* FROM (
 			SELECT id, name, sort_key, kind, external_id, retired_at FROM inventory_nodes
 			WHERE organization_id = @organization AND parent_id IS NULL AND (SELECT yes FROM admin)
 			UNION ALL
 			SELECT v.id, v.name, v.sort_key, v.kind, v.external_id, v.retired_at FROM (SELECT DISTINCT node_id FROM granted) g
 			CROSS JOIN LATERAL (SELECT * FROM inventory_nodes WHERE id = g.node_id LIMIT 1) v
-			WHERE NOT (SELECT yes FROM admin) AND (v.parent_id IS NULL OR NOT `+lists.AmongGranted("v.parent_id")+`)) n
-		WHERE (@retired OR n.retired_at IS NULL) AND `+inPage+`) n
-	ORDER BY `+InNameOrder, levelPlaceholders...)
+			WHERE NOT (SELECT yes FROM admin) AND (v.parent_id IS NULL OR NOT ` + lists.AmongGranted("v.parent_id") + `)) n
+		WHERE (@retired OR n.retired_at IS NULL) AND ` + inPage + `) n
+	ORDER BY ` + InNameOrder("n")
 
 // Level returns the nodes of a level that the person sees, of all kinds, by name.
 // Errors: not_found if it does not see the node above, permission_denied for an integration,
@@ -115,4 +115,4 @@ func IsNodeID(id string) bool {
 
 // SeesNode selects whether the person @actor of the organization @organization sees the node @node.
 var SeesNode = `SELECT EXISTS (SELECT FROM inventory_nodes n WHERE n.id = @node AND n.organization_id = @organization AND ` +
-	store.Fill(access.PersonSees, "w", "n", "actor", "@actor", "organization", "@organization") + `)`
+	access.PersonSees("n.id", "@actor", "@organization") + `)`

@@ -26,7 +26,9 @@ func (f NameFilter) Args(organizationID string) pgx.NamedArgs {
 	}
 }
 
-// InNamePage is the condition that {w}, which has an id and a sort_key, is on the NameFilter's
-// page; {words} are searched.
-const InNamePage = `(@search = '' OR ({words}) @@ @search::tsquery)
-			AND ({w}.sort_key, {w}.id) > (@after_key, @after_id)`
+// InNamePage is the condition that the row, which has an id and a sort_key, is on the NameFilter's
+// page; words are searched.
+func InNamePage(row, words string) string {
+	return `(@search = '' OR (` + words + `) @@ @search::tsquery)
+			AND (` + row + `.sort_key, ` + row + `.id) > (@after_key, @after_id)`
+}

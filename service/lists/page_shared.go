@@ -33,13 +33,15 @@ type sharingRow interface {
 // personFields and nodeFields are the number of strings in Named and Nodes for each.
 const personFields, nodeFields = 5, 5
 
-// PeopleOfPage selects, as the column named of one row, the {named} identities of all records of
-// page, if they are shown. Strings take less time to read than JSON.
-const PeopleOfPage = `CASE WHEN {people} AND row_number() OVER () = 1 THEN ARRAY(
+// PeopleOfPage selects, as the column named of one row, the identities with the ids of the query named of all records of
+// page, if they are shown: if people is true. Strings take less time to read than JSON.
+func PeopleOfPage(people, named string) string {
+	return `CASE WHEN ` + people + ` AND row_number() OVER () = 1 THEN ARRAY(
 			SELECT unnest(ARRAY[i.id, i.kind, i.name, p.email, p.phone]::text[])
-			FROM ({named}) named (id)
+			FROM (` + named + `) named (id)
 			CROSS JOIN LATERAL (SELECT * FROM identities WHERE id = named.id LIMIT 1) i
 			LEFT JOIN LATERAL (SELECT * FROM people WHERE id = named.id LIMIT 1) p ON true) END AS named`
+}
 
 // NodesOfPage selects, as the column nodes of one row, the nodes of all records of page and
 // those above them.

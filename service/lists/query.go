@@ -20,7 +20,7 @@ import (
 // checked. The condition is the same, only the plan differs.
 const narrowLimit = 300
 
-// Query builds the SQL of a list, which is the union of its sources. {w} is the
+// Query builds the SQL of a list, which is the union of its sources. In conditions w is the
 // table's row.
 type Query struct {
 	table   string
@@ -36,10 +36,10 @@ type Query struct {
 	Args      pgx.NamedArgs
 	// filters are ANDed to every source. hasValues is true if one of them has a value of which
 	// there may be few or many.
-	filters   []string
+	filters   []func(w string) string
 	hasValues bool
-	// scans are conditions on {w}, each of which is read by index in the list's order. In
-	// a list of changes {w} is a row of positions, which has the columns that decide who may
+	// scans are conditions on w, each of which is read by index in the list's order. In
+	// a list of changes w is a row of positions, which has the columns that decide who may
 	// read a record.
 	scans []string
 	// sources are rows read otherwise: what follows SELECT, without its order and limit.
@@ -47,7 +47,7 @@ type Query struct {
 	// Only is the only source of the list by ids, nil if it has those above. In a list of
 	// changes, and in one of ids, OnlyIf is a filter instead.
 	Only   func(o PageOrder) string
-	OnlyIf string
+	OnlyIf func(w string) string
 	// grant makes a node's rows visible, "" if nodes do not matter. node is the column that
 	// names the node.
 	grant models.Grant
@@ -65,7 +65,7 @@ type Query struct {
 	statuses []string
 	// creator restricts the list to what it created; an index has that in the order of ids.
 	creator string
-	// Readable is the condition that the actor may read {w}.
+	// Readable is the condition that the actor may read w.
 	Readable string
 	// ids are those requested, nil for all.
 	ids []string
@@ -82,16 +82,20 @@ func NewQuery(table, columns string, actor store.Actor, filter any) *Query {
 	}
 }
 
-// Where adds a filter with one named argument.
-func (q *Query) Where(condition, name string, value any) {
-	q.filters, q.hasValues = append(q.filters, condition), true
-	q.Args[name] = value
+func (q *Query) filter(column, condition string) {
+	q.filters = append(q.filters, func(w string) string { return w + "." + column + " " + condition })
+}
+
+// Where adds a filter, the condition that follows the column, with one named argument.
+func (q *Query) Where(column, condition, name string, value any) {
+	q.filter(column, condition)
+	q.hasValues, q.Args[name] = true, value
 }
 
 // WhereText is Where if the text is not empty. Text is stored in normal form C.
-func (q *Query) WhereText(condition, name, value string) {
+func (q *Query) WhereText(column, condition, name, value string) {
 	if value != "" {
-		q.Where(condition, name, norm.NFC.String(value))
+		q.Where(column, condition, name, norm.NFC.String(value))
 	}
 }
 
@@ -107,9 +111,9 @@ func (q *Query) Source(rows func(o PageOrder) string) { q.sources = append(q.sou
 // NarrowBy adds the records of the nodes on which the actor has the grant, for an operator
 // all of the organization. They show their nodes.
 func (q *Query) NarrowBy(grant models.Grant, below string) {
-	q.showsNodes, q.Readable = true, "{w}.organization_id = @organization"
+	q.showsNodes, q.Readable = true, "w.organization_id = @organization"
 	if q.All = q.Actor.IsOperator(); !q.All {
-		q.grant, q.Below, q.node, q.Readable = grant, below, "{w}.inventory_id", access.OnNode(grant)
+		q.grant, q.Below, q.node, q.Readable = grant, below, "w.inventory_id", access.OnNode(grant, "w.inventory_id", "@actor")
 	}
 }
 
@@ -122,7 +126,7 @@ func (q *Query) ShowsPeople(named string) { q.named = named }
 
 // CreatedBy adds the records that the actor created on nodes where it has the grant.
 func (q *Query) CreatedBy(grant models.Grant) {
-	q.create, q.Created = grant, access.OnNode(grant)
+	q.create, q.Created = grant, access.OnNode(grant, "w.inventory_id", "@actor")
 }
 
 // AnyGrant is the grant that an actor has on a node with any other.
@@ -130,14 +134,14 @@ const AnyGrant models.Grant = "any"
 
 // VisibleNodes adds the nodes that the actor sees.
 func (q *Query) VisibleNodes() {
-	q.grant, q.node, q.Readable = AnyGrant, "{w}.id", access.VisibleNode
+	q.grant, q.node, q.Readable = AnyGrant, "w.id", access.VisibleNode("w.id", "@actor")
 }
 
 // OfStatuses restricts the list to the statuses, if any.
 func (q *Query) OfStatuses(statuses []string) {
 	if len(statuses) > 0 {
 		q.statuses = statuses
-		q.filters = append(q.filters, "{w}.status = ANY (@statuses)")
+		q.filter("status", "= ANY (@statuses)")
 		q.Args["statuses"] = statuses
 	}
 }
@@ -145,7 +149,7 @@ func (q *Query) OfStatuses(statuses []string) {
 // OfCreator restricts the list to what the identity created, unless it is "".
 func (q *Query) OfCreator(id string) {
 	q.creator = id
-	q.WhereText("{w}.created_by = @creator", "creator", id)
+	q.WhereText("created_by", "= @creator", "creator", id)
 }
 
 // ofIDs restricts the list to these records. They are looked up by their ids, and each is
@@ -204,10 +208,12 @@ type PageOrder struct {
 	Changes bool
 	// rows is the table that is scanned.
 	rows string
-	// Scanned restricts {w}, a row of rows, to the page.
+	// Scanned restricts w, a row of rows, to the page.
 	Scanned string
-	// Unfiltered is true if Scanned is {w}.id < @after alone.
+	// Unfiltered is true if Scanned is w.id < @after alone.
 	Unfiltered bool
+	// Cut ends a source that is cut to the page size.
+	Cut string
 }
 
 // MaxID sorts after every id.
@@ -215,28 +221,32 @@ const MaxID = "~"
 
 // order returns the order of the page's list and where the page begins.
 func (q *Query) order(v store.Visibility, start *PageStart) PageOrder {
-	conditions, filters := q.filters, ""
-	if q.OnlyIf != "" && (start.changes || q.ids != nil) {
+	conditions := q.filters
+	if q.OnlyIf != nil && (start.changes || q.ids != nil) {
 		conditions = append(slices.Clip(conditions), q.OnlyIf)
 	}
-	if len(conditions) > 0 {
-		filters = " AND " + strings.Join(conditions, " AND ")
+	filters := func(row string) string {
+		var all string
+		for _, condition := range conditions {
+			all += " AND " + condition(row)
+		}
+		return all
 	}
 	if !start.changes {
-		begin := " AND {w}.id < @after"
+		begin := " AND w.id < @after"
 		q.Args["after"] = cmp.Or(start.At.ID, MaxID)
-		return PageOrder{Keys: "{w}.id", Order: "{w}.id DESC", inPage: "id DESC", rows: q.table, Scanned: filters + begin, Unfiltered: filters == ""}
+		return PageOrder{Keys: "w.id", Order: "w.id DESC", inPage: "id DESC", rows: q.table, Scanned: filters("w") + begin, Unfiltered: len(conditions) == 0}
 	}
-	begin := " AND {w}.changed_xid < @horizon AND ({w}.changed_xid, {w}.id) > (@xid, @after)"
+	begin := " AND w.changed_xid < @horizon AND (w.changed_xid, w.id) > (@xid, @after)"
 	q.Args["horizon"], q.Args["xid"], q.Args["after"] = v.XminHorizon, start.At.Xid, start.At.ID
-	const key = "{w}.changed_xid, {w}.id"
-	o := PageOrder{Keys: key, Order: key, inPage: "xid, id", Changes: true, rows: q.table, Scanned: filters + begin}
+	const key = "w.changed_xid, w.id"
+	o := PageOrder{Keys: key, Order: key, inPage: "xid, id", Changes: true, rows: q.table, Scanned: filters("w") + begin}
 	if q.Positions != "" && q.ids == nil {
 		o.rows = q.Positions
-		if filters != "" { // positions lacks their columns
-			filters = ` AND (SELECT true FROM ` + q.table + ` r WHERE r.id = {w}.id` + store.Fill(filters, "w", "r") + ` LIMIT 1)`
+		o.Scanned = begin
+		if len(conditions) > 0 { // positions lacks their columns
+			o.Scanned += ` AND (SELECT true FROM ` + q.table + ` r WHERE r.id = w.id` + filters("r") + ` LIMIT 1)`
 		}
-		o.Scanned = begin + filters
 	}
 	return o
 }
@@ -250,7 +260,7 @@ func (o PageOrder) Along(columns, values string) string {
 	if o.Changes {
 		return same
 	}
-	return same + ` AND (` + columns + `, {w}.id) < (` + values + `, @after)`
+	return same + ` AND (` + columns + `, w.id) < (` + values + `, @after)`
 }
 
 // sourceRows are to how many rows a source is cut: of one more than the sizes of most
@@ -263,16 +273,17 @@ func (q *Query) sql(v store.Visibility, start *PageStart, limit int) string {
 	q.Args["rows"] = limit + 1
 	size, _ := slices.BinarySearch(sourceRows, limit+1)
 	o := q.order(v, start)
+	o.Cut = ` LIMIT ` + strconv.Itoa(sourceRows[size])
 	sources := q.sourcesOf(v, o)
 	for i, rows := range sources {
-		sources[i] = `(SELECT ` + rows + ` ORDER BY ` + o.Order + ` LIMIT {cut})`
+		sources[i] = `(SELECT ` + rows + ` ORDER BY ` + o.Order + o.Cut + `)`
 	}
 	// LIMIT 1 makes Postgres look each row up by its id, even in a table that was empty
 	// when it made the plan.
 	page := `
 		SELECT ` + q.columns + `
 		FROM (` + strings.Join(sources, "\n\t\tUNION\n\t\t") + `) page
-		CROSS JOIN LATERAL (SELECT * FROM ` + q.table + ` WHERE id = page.id LIMIT 1) {w}
+		CROSS JOIN LATERAL (SELECT * FROM ` + q.table + ` WHERE id = page.id LIMIT 1) w
 		ORDER BY ` + o.Order + `
 		LIMIT @rows`
 	var first []string
@@ -281,12 +292,12 @@ func (q *Query) sql(v store.Visibility, start *PageStart, limit int) string {
 	}
 	if q.showsNodes {
 		first = append(first, `page AS MATERIALIZED (`+page+`)`)
-		page = ` SELECT page.*, ` + NodesOfPage + `, ` + store.Fill(PeopleOfPage, "named", q.named) + ` FROM page ORDER BY ` + o.inPage
+		page = ` SELECT page.*, ` + NodesOfPage + `, ` + PeopleOfPage(strconv.FormatBool(q.Actor.ShowPeople), q.named) + ` FROM page ORDER BY ` + o.inPage
 	}
 	if len(first) > 0 {
 		page = `WITH ` + strings.Join(first, ", ") + page
 	}
-	return store.Fill(page, "w", "w", "actor", "@actor", "people", strconv.FormatBool(q.Actor.ShowPeople), "cut", strconv.Itoa(sourceRows[size]))
+	return page
 }
 
 // Granted selects the nodes on which the actor was assigned the list's grant.
@@ -313,7 +324,7 @@ func AmongGranted(node string) string {
 func (q *Query) sourcesOf(v store.Visibility, o PageOrder) []string {
 	if q.ids != nil {
 		return []string{o.Keys + ` FROM unnest(@ids::text[]) requested
-			CROSS JOIN LATERAL (SELECT * FROM ` + q.table + ` WHERE id = requested LIMIT 1) {w} WHERE ` + q.Readable + o.Scanned}
+			CROSS JOIN LATERAL (SELECT * FROM ` + q.table + ` WHERE id = requested LIMIT 1) w WHERE ` + q.Readable + o.Scanned}
 	}
 	if q.Only != nil && !o.Changes {
 		return []string{q.Only(o)}
@@ -327,10 +338,10 @@ func (q *Query) sourcesOf(v store.Visibility, o PageOrder) []string {
 	}
 	scans := q.scans
 	if v.OnlyCreates {
-		scans = append(slices.Clip(scans), o.Along("{w}.created_by", "@actor")+" AND "+q.Created)
+		scans = append(slices.Clip(scans), o.Along("w.created_by", "@actor")+" AND "+q.Created)
 	}
 	for _, condition := range scans {
-		sources = append(sources, o.Keys+` FROM `+o.rows+` {w} WHERE `+condition+o.Scanned)
+		sources = append(sources, o.Keys+` FROM `+o.rows+` w WHERE `+condition+o.Scanned)
 	}
 	for _, rows := range q.sources {
 		sources = append(sources, rows(o))
@@ -346,11 +357,11 @@ func (q *Query) nodeSources(v store.Visibility, o PageOrder) []string {
 		q.Args["nodes"] = slices.Compact(slices.Clone(v.Nodes))
 		each, ofStatus := `unnest(@nodes::text[]) visible`, ""
 		if byStatus {
-			each, ofStatus = each+` CROSS JOIN unnest(@statuses::text[]) requested`, ` AND {w}.status = requested`
+			each, ofStatus = each+` CROSS JOIN unnest(@statuses::text[]) requested`, ` AND w.status = requested`
 		}
 		return []string{o.Keys + ` FROM ` + each + ` CROSS JOIN LATERAL (
-			SELECT {w}.* FROM ` + o.rows + ` {w} WHERE ` + q.node + ` = visible` + ofStatus + o.Scanned + `
-			ORDER BY ` + o.Order + ` LIMIT {cut}) {w}`}
+			SELECT w.* FROM ` + o.rows + ` w WHERE ` + q.node + ` = visible` + ofStatus + o.Scanned + `
+			ORDER BY ` + o.Order + o.Cut + `) w`}
 	}
 	return q.organizationSources(AmongGranted(q.node), o)
 }
@@ -358,18 +369,18 @@ func (q *Query) nodeSources(v store.Visibility, o PageOrder) []string {
 // organizationSources are the sources of the organization's records that meet the condition,
 // read in the list's order.
 func (q *Query) organizationSources(visible string, o PageOrder) []string {
-	all := o.Keys + ` FROM ` + o.rows + ` {w} WHERE ` + visible + o.Scanned + ` AND `
+	all := o.Keys + ` FROM ` + o.rows + ` w WHERE ` + visible + o.Scanned + ` AND `
 	if q.creator != "" && !o.Changes {
-		return []string{all + o.Along(`{w}.organization_id, {w}.created_by`, `@organization, @creator`)}
+		return []string{all + o.Along(`w.organization_id, w.created_by`, `@organization, @creator`)}
 	}
 	if len(q.statuses) == 0 || o.Changes {
-		return []string{all + o.Along(`{w}.organization_id`, `@organization`)}
+		return []string{all + o.Along(`w.organization_id`, `@organization`)}
 	}
 	var sources []string
 	for i, status := range q.statuses {
 		name := fmt.Sprintf("status%d", i)
 		q.Args[name] = status
-		sources = append(sources, all+o.Along(`{w}.organization_id, {w}.status`, `@organization, @`+name))
+		sources = append(sources, all+o.Along(`w.organization_id, w.status`, `@organization, @`+name))
 	}
 	return sources
 }

@@ -37,13 +37,12 @@ type KeptAssignment struct {
 }
 
 var (
-	ownAssigneeQuery = store.Fill(`SELECT `+records.AssigneeColumns+`, true AS source_seen `+records.AssigneesOf+` AND c.depth = 0 AND g.identity_id = $2`, "node", "$1")
+	ownAssigneeQuery = `SELECT ` + records.AssigneeColumns + `, true AS source_seen ` + records.AssigneesOf("$1") + ` AND c.depth = 0 AND g.identity_id = $2`
 	// effectsOfAssignmentQuery counts by index and stops at the limit $3.
 	effectsOfAssignmentQuery = `
 		SELECT n.name AS node,
 			CASE WHEN d.applies_below THEN (SELECT count(*) FROM (SELECT FROM inventory_closure WHERE ancestor_id = $1 AND depth > 0 LIMIT $3) x) ELSE 0 END AS below,
-			` + store.Fill(people.OpenWorkOrders, "identity", "$2", "max", "$3", "condition",
-		`(SELECT true FROM work_orders w JOIN inventory_closure c ON c.node_id = w.inventory_id
+			` + people.OpenWorkOrders("$2", "$3", `(SELECT true FROM work_orders w JOIN inventory_closure c ON c.node_id = w.inventory_id
 				WHERE w.id = x.work_order_id AND c.ancestor_id = $1 AND (c.depth = 0 OR d.applies_below) LIMIT 1)`) + ` AS work_orders,
 			(SELECT count(*) FROM assignments o JOIN permission_definitions m ON m.id = o.definition_id
 				WHERE o.node_id = $1 AND o.identity_id <> $2 AND m.inventory_manager AND m.grants <> '{}') AS managers
@@ -52,7 +51,7 @@ var (
 	keptQuery = `
 		SELECT d.name AS definition, (SELECT name FROM inventory_nodes WHERE id = g.node_id) AS source,
 			CASE WHEN a.identity_id <> $2 THEN (SELECT name FROM identities WHERE id = a.identity_id) END AS by
-		FROM ` + store.Fill(access.RightsOn, "node", "$1", "actor", "$2") + ` AND NOT (g.node_id = $1 AND g.identity_id = $2)
+		FROM ` + access.RightsOn("$1", "$2") + ` AND NOT (g.node_id = $1 AND g.identity_id = $2)
 		ORDER BY c.depth, d.sort_key LIMIT 10`
 )
 

@@ -128,15 +128,15 @@ type visibleRecord struct {
 
 // visibleQueries read the record $1 for each of the integrations $2 of the organization $3.
 var visibleQueries = map[VisibleKind]string{
-	VisibleWorkOrder: visibleTo("work_orders", `w.inventory_id AS node_id, w.created_by, `+access.ReadableWorkOrder+` AS readable,
-		`+access.OnNode(models.GrantWorkOrdersRead)+` AS by_node, `+access.CreatedReadably(access.OnNode)+` AS by_created, `+access.ReadableByAssignment+` AS by_assignment,
+	VisibleWorkOrder: visibleTo("work_orders", `w.inventory_id AS node_id, w.created_by, `+access.ReadableWorkOrder("w", "reader.id")+` AS readable,
+		`+access.OnNode(models.GrantWorkOrdersRead, "w.inventory_id", "reader.id")+` AS by_node, `+access.CreatedReadably("w", "reader.id", access.OnNode(models.GrantWorkOrdersCreate, "w.inventory_id", "reader.id"))+` AS by_created, `+access.ReadableByAssignment("w", "reader.id")+` AS by_assignment,
 		w.organization_id = $3 AS ours,
 		EXISTS (SELECT FROM work_order_assignees x WHERE x.work_order_id = w.id AND x.identity_id = $3)
-			AND `+store.Fill(access.RelationHolds, "organization", "$3", "id", "w.id")+` AS assigned_to_ours`),
-	VisibleFeedback: visibleTo("feedback", `w.inventory_id AS node_id, w.created_by, `+access.ReadableFeedback+` AS readable,
-		`+access.ReadableFeedback+` AS by_node, false AS by_created, false AS by_assignment, w.organization_id = $3 AS ours, false AS assigned_to_ours`),
-	VisibleNode: visibleTo("inventory_nodes", `w.id AS node_id, '' AS created_by, coalesce(`+access.VisibleNode+`, false) AS readable,
-		coalesce(`+access.VisibleNode+`, false) AS by_node, false AS by_created, false AS by_assignment, w.organization_id = $3 AS ours, false AS assigned_to_ours`),
+			AND `+access.RelationHolds("$3", "w.id")+` AS assigned_to_ours`),
+	VisibleFeedback: visibleTo("feedback", `w.inventory_id AS node_id, w.created_by, `+access.ReadableFeedback("w", "reader.id")+` AS readable,
+		`+access.ReadableFeedback("w", "reader.id")+` AS by_node, false AS by_created, false AS by_assignment, w.organization_id = $3 AS ours, false AS assigned_to_ours`),
+	VisibleNode: visibleTo("inventory_nodes", `w.id AS node_id, '' AS created_by, coalesce(`+access.VisibleNode("w.id", "reader.id")+`, false) AS readable,
+		coalesce(`+access.VisibleNode("w.id", "reader.id")+`, false) AS by_node, false AS by_created, false AS by_assignment, w.organization_id = $3 AS ours, false AS assigned_to_ours`),
 	VisibleForm:   visibleTo("forms", ofScopeAlone),
 	VisiblePerson: visibleTo("identities", ofScopeAlone) + ` WHERE w.kind IN ('person', 'team') AND w.deleted_at IS NULL`,
 }
@@ -147,29 +147,31 @@ const ofScopeAlone = `'' AS node_id, '' AS created_by, w.organization_id = $3 AS
 
 // visibleTo selects columns of the row w of the table for each reader.
 func visibleTo(table, columns string) string {
-	return store.Fill(`SELECT reader.id AS reader_id, `+columns+`
-		FROM unnest($2::text[]) reader (id) CROSS JOIN LATERAL (SELECT * FROM `+table+` WHERE id = $1 LIMIT 1) w`, "w", "w", "actor", "reader.id")
+	return `SELECT reader.id AS reader_id, ` + columns + `
+		FROM unnest($2::text[]) reader (id) CROSS JOIN LATERAL (SELECT * FROM ` + table + ` WHERE id = $1 LIMIT 1) w`
 }
 
 // wayNodesQueries read the assignments of the integrations $2 at the node of the record $1 and above,
 // by distance, and whether the person $3 of the organization $4 sees each. An assignment may give no grant
 // there.
 var wayNodesQueries = map[VisibleKind]string{
-	VisibleWorkOrder: store.Fill(wayNodesQuery, "node", "(SELECT inventory_id FROM work_orders WHERE id = $1)"),
-	VisibleFeedback:  store.Fill(wayNodesQuery, "node", "(SELECT inventory_id FROM feedback WHERE id = $1)"),
-	VisibleNode:      store.Fill(wayNodesQuery, "node", "$1"),
+	VisibleWorkOrder: wayNodesQuery("(SELECT inventory_id FROM work_orders WHERE id = $1)"),
+	VisibleFeedback:  wayNodesQuery("(SELECT inventory_id FROM feedback WHERE id = $1)"),
+	VisibleNode:      wayNodesQuery("$1"),
 }
 
-var wayNodesQuery = `
+func wayNodesQuery(node string) string {
+	return `
 	SELECT a.actor_id AS reader_id, v.name, d.name AS definition, d.applies_below, c.depth, d.grants,
-		` + store.Fill(access.PersonSees, "w", "v", "actor", "$3", "organization", "$4") + ` AS seen
+		` + access.PersonSees("v.id", "$3", "$4") + ` AS seen
 	FROM inventory_closure c
 	CROSS JOIN LATERAL (SELECT id, name FROM inventory_nodes WHERE id = c.ancestor_id LIMIT 1) v
 	JOIN assignments g ON g.node_id = c.ancestor_id
 	JOIN actor_identities a ON a.actor_id = ANY ($2) AND a.identity_id = g.identity_id AND a.organization_id = g.organization_id
 	JOIN permission_definitions d ON d.id = g.definition_id
-	WHERE c.node_id = {node}
+	WHERE c.node_id = ` + node + `
 	ORDER BY c.depth, d.id`
+}
 
 // visibleScopes are what reading a kind of record takes.
 var visibleScopes = map[VisibleKind]models.Scope{

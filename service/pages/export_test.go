@@ -3,7 +3,6 @@ package pages
 import (
 	"millwright/service/integrations"
 	"millwright/service/records"
-	"millwright/service/store"
 	"millwright/service/storetest"
 	"millwright/service/webhooks"
 )
@@ -19,7 +18,7 @@ var (
 		"nodes that one sees": records.AssignedNodesQuery,
 		"effects":             storetest.Numbered(integrationEffectsQuery, "id", "max"),
 		"webhook":             webhooks.ManagedWebhookQuery,
-		"list":                storetest.Numbered(store.Fill(integrations.SummaryQuery, "condition", "true"), "organization", "window", "limit"),
+		"list":                storetest.Numbered(integrations.SummaryQuery("true"), "organization", "window", "limit"),
 	}
 	ManagerArguments = map[string]string{
 		"can see work order": "'wo_1', '{idn_1}', 'idn_2'", "can see feedback": "'iss_1', '{idn_1}', 'idn_2'", "can see node": "'loc_1', '{idn_1}', 'idn_2'",

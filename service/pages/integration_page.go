@@ -28,10 +28,10 @@ func (s *Pages) ManagedIntegration(ctx context.Context, actor store.Actor, id st
 	}
 	var assigned records.AssignmentsRead
 	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
-		store.QueueOne(pipeline, &found.Summary, models.NotFound(), store.Fill(integrations.SummaryQuery, "condition", "i.id = @id"), integrations.SummaryArgs(s.Store, actor, id))
+		store.QueueOne(pipeline, &found.Summary, models.NotFound(), integrations.SummaryQuery("i.id = @id"), integrations.SummaryArgs(s.Store, actor, id))
 		access.QueueMayManage(pipeline, actor)
 		store.QueueOne(pipeline, &about, models.NotFound(), `
-			SELECT d.name AS definition, `+store.Fill(access.OwnerNames, "integration", "i")+` AS owner_names, coalesce(d.grants, '{}') AS grants
+			SELECT d.name AS definition, `+access.OwnerNames("i")+` AS owner_names, coalesce(d.grants, '{}') AS grants
 			FROM integrations i
 			LEFT JOIN organization_permission_definitions d ON d.id = i.organization_definition_id
 			WHERE i.id = $1`, id)
@@ -81,7 +81,7 @@ func (s *Pages) ManagedIntegrationEffects(ctx context.Context, actor store.Actor
 	}
 	var effects IntegrationEffects
 	effects, err := store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
-		store.QueueOne(pipeline, &found, models.NotFound(), store.Fill(integrations.SummaryQuery, "condition", "i.id = @id"), integrations.SummaryArgs(s.Store, actor, id))
+		store.QueueOne(pipeline, &found, models.NotFound(), integrations.SummaryQuery("i.id = @id"), integrations.SummaryArgs(s.Store, actor, id))
 		access.QueueMayManage(pipeline, actor)
 		store.QueueOne(pipeline, &effects, models.NotFound(), integrationEffectsQuery, pgx.NamedArgs{"id": id, "max": models.MaxCounted})
 		return nil

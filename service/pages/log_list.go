@@ -189,7 +189,7 @@ func logQuery(filter LogFilter) string {
 			` + logLooked(filter) + `
 		)
 		(SELECT x.id, x.created_at AS at, x.actor_id, x.actor_name,
-			(SELECT ` + store.Fill(store.ActorNow, "name", "x.actor_name", "i", "i") + ` FROM identities i WHERE i.id = x.actor_id) AS actor_now, x.action, x.record_id,
+			(SELECT ` + store.ActorNow("x.actor_name") + ` FROM identities i WHERE i.id = x.actor_id) AS actor_now, x.action, x.record_id,
 			CASE WHEN x.record_id LIKE @identity THEN (SELECT name FROM identities i WHERE i.id = x.record_id AND i.organization_id = @organization) END AS record_name,
 			false AS last
 		FROM looked x WHERE ` + matching + ` ORDER BY x.id DESC LIMIT @limit)

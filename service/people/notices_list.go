@@ -40,30 +40,35 @@ type NoticeFilter struct {
 	Limit  int
 }
 
-// NoticeRecords joins what the notice {notice} is about, if the person {actor} may read it at this
+// NoticeRecords joins what the row notice is about, if the person, the actor, may read it at this
 // moment: the work order w, the feedback f, the webhook address h, or the identity i. Everything that
 // shows a notice joins it, the inbox and e-mails.
-var NoticeRecords = `
-	LEFT JOIN LATERAL (SELECT w.* FROM work_orders w WHERE w.id = {notice}.record_id AND ` + store.Fill(access.ReadableWorkOrder, "w", "w") + ` LIMIT 1) w ON true
-	LEFT JOIN LATERAL (SELECT f.* FROM feedback f WHERE f.id = {notice}.record_id AND ` + store.Fill(access.ReadableFeedback, "w", "f") + ` LIMIT 1) f ON true
-	LEFT JOIN LATERAL (SELECT h.* FROM webhooks h WHERE h.id = {notice}.record_id AND ` + store.Fill(access.ManagesIntegrations, "organization", "h.organization_id") + ` LIMIT 1) h ON true
-	LEFT JOIN LATERAL (SELECT i.* FROM identities i WHERE i.id = {notice}.record_id AND i.organization_id = {notice}.organization_id AND i.deleted_at IS NULL
-		AND (i.kind <> 'integration' OR ` + store.Fill(access.ManagesIntegrations, "organization", "i.organization_id") + `
+func NoticeRecords(notice, actor string) string {
+	return `
+	LEFT JOIN LATERAL (SELECT w.* FROM work_orders w WHERE w.id = ` + notice + `.record_id AND ` + access.ReadableWorkOrder("w", actor) + ` LIMIT 1) w ON true
+	LEFT JOIN LATERAL (SELECT f.* FROM feedback f WHERE f.id = ` + notice + `.record_id AND ` + access.ReadableFeedback("f", actor) + ` LIMIT 1) f ON true
+	LEFT JOIN LATERAL (SELECT h.* FROM webhooks h WHERE h.id = ` + notice + `.record_id AND ` + access.ManagesIntegrations(actor, "h.organization_id") + ` LIMIT 1) h ON true
+	LEFT JOIN LATERAL (SELECT i.* FROM identities i WHERE i.id = ` + notice + `.record_id AND i.organization_id = ` + notice + `.organization_id AND i.deleted_at IS NULL
+		AND (i.kind <> 'integration' OR ` + access.ManagesIntegrations(actor, "i.organization_id") + `
 			AND NOT EXISTS (SELECT FROM integrations WHERE id = i.id AND deleted_at IS NOT NULL)) LIMIT 1) i ON true`
+}
 
 // NoticeReadable is the condition that NoticeRecords joined something.
 const NoticeReadable = `coalesce(w.id, f.id, h.id, i.id) IS NOT NULL`
 
 // inboxRecords is NoticeRecords for the notice n of the person @actor.
-var inboxRecords = store.Fill(NoticeRecords, "notice", "n", "actor", "@actor")
+var inboxRecords = NoticeRecords("n", "@actor")
 
-var noticesQuery = `
+// noticesQuery reads a page of an inbox. null is "NOT" for notices that were read.
+func noticesQuery(null string) string {
+	return `
 	SELECT n.id, n.kind, n.created_at, n.read_at, n.record_id, CASE WHEN ` + NoticeReadable + ` THEN n.about END AS about, ` + NoticeReadable + ` AS readable, coalesce(w.title, f.subject, h.url, i.name, '') AS title, w.number, coalesce(c.reason, '') AS reason
-	FROM (SELECT * FROM notices WHERE person_id = @actor AND read_at IS {null} NULL AND id < @before ORDER BY id DESC LIMIT @limit) n` + inboxRecords + `
+	FROM (SELECT * FROM notices WHERE person_id = @actor AND read_at IS ` + null + ` NULL AND id < @before ORDER BY id DESC LIMIT @limit) n` + inboxRecords + `
 	LEFT JOIN LATERAL (SELECT coalesce(y.changes -> 'comment' ->> 'to', y.changes -> 'cancel_reason' ->> 'to') AS reason FROM log y
 		WHERE n.kind IN ('work_order.sent_back', 'work_order.returned', 'work_order.cancelled') AND w.id IS NOT NULL
 			AND y.record_id = n.record_id AND y.created_at = n.created_at ORDER BY y.id DESC LIMIT 1) c ON true
 	ORDER BY n.id DESC`
+}
 
 // Notices returns a page of the actor's inbox, newest first. Errors: unavailable.
 func (s *People) Notices(ctx context.Context, actor store.Actor, filter NoticeFilter) ([]NoticeView, error) {
@@ -71,7 +76,7 @@ func (s *People) Notices(ctx context.Context, actor store.Actor, filter NoticeFi
 	if filter.Read {
 		null = "NOT"
 	}
-	return store.FindAll[NoticeView](ctx, s.Store, actor.OrganizationID, store.Fill(noticesQuery, "null", null), pgx.NamedArgs{
+	return store.FindAll[NoticeView](ctx, s.Store, actor.OrganizationID, noticesQuery(null), pgx.NamedArgs{
 		"actor": actor.IdentityID, "before": cmp.Or(filter.Before, 1<<62), "limit": min(cmp.Or(filter.Limit, models.DefaultPageSize), models.MaxPageSize+1),
 	})
 }
@@ -89,7 +94,7 @@ func (s *People) ReadNotice(ctx context.Context, actor store.Actor, id int64) (r
 	return notice.RecordID, err
 }
 
-var readsRecord = `SELECT ` + store.Fill(access.ReadsRecord, "id", "$1", "actor", "$2") + ` AS reads`
+var readsRecord = `SELECT ` + access.ReadsRecord("$1", "$2") + ` AS reads`
 
 // ReadNoticesAbout marks the actor's notices about a work order or feedback read. Errors:
 // not_found if the actor may not read it, unavailable.

@@ -10,8 +10,8 @@ import (
 // the Integrations permission calls it.
 func EndOwnership(t *store.Tx, organizationID string) error {
 	lost, err := store.ScanAll[string](t, `
-		UPDATE integrations i SET owners = ARRAY(SELECT o FROM unnest(i.owners) o WHERE `+store.Fill(MayOwn, "person", "o")+` ORDER BY o)
-		WHERE i.organization_id = ? AND i.deleted_at IS NULL AND EXISTS (SELECT FROM unnest(i.owners) o WHERE NOT `+store.Fill(MayOwn, "person", "o")+`)
+		UPDATE integrations i SET owners = ARRAY(SELECT o FROM unnest(i.owners) o WHERE `+MayOwn("o")+` ORDER BY o)
+		WHERE i.organization_id = ? AND i.deleted_at IS NULL AND EXISTS (SELECT FROM unnest(i.owners) o WHERE NOT `+MayOwn("o")+`)
 		RETURNING i.id`, organizationID)
 	for _, id := range lost {
 		if err := NotifySecurity(t, store.Actor{}, organizationID, models.NoticeOwnerLost, id); err != nil {
@@ -31,7 +31,7 @@ func replaceOwner(t *store.Tx, actor store.Actor, p lockedPerson, replacement st
 	if err != nil || len(owned) == 0 {
 		return err
 	}
-	may, err := store.ScanOne[bool](t, nil, `SELECT `+store.Fill(MayOwn, "person", "?"), replacement)
+	may, err := store.ScanOne[bool](t, nil, `SELECT `+MayOwn("?"), replacement)
 	switch {
 	case err != nil:
 		return err
@@ -48,7 +48,9 @@ func replaceOwner(t *store.Tx, actor store.Actor, p lockedPerson, replacement st
 	return nil
 }
 
-// MayOwn is the condition that the person {person} may own an integration: an active person
+// MayOwn is the condition that the person may own an integration: an active person
 // with the Integrations permission.
-const MayOwn = `EXISTS (SELECT FROM people p JOIN organization_rights r ON r.actor_id = p.id
-		WHERE p.id = {person} AND p.deactivated_at IS NULL AND 'integrations' = ANY (r.grants))`
+func MayOwn(person string) string {
+	return `EXISTS (SELECT FROM people p JOIN organization_rights r ON r.actor_id = p.id
+		WHERE p.id = ` + person + ` AND p.deactivated_at IS NULL AND 'integrations' = ANY (r.grants))`
+}

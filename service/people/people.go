@@ -22,7 +22,7 @@ type People struct {
 // New returns the functions on a store.
 func New(s *store.Store) *People { return &People{Store: s} }
 
-var activeColumn = store.Fill(access.CanAct, "identity", "{w}.id") + ` AS active`
+var activeColumn = access.CanAct("w.id") + ` AS active`
 
 type personRow struct {
 	models.PersonRecord
@@ -33,9 +33,9 @@ func (r *personRow) Position() lists.Position { return lists.Position{Xid: r.Xid
 func (r *personRow) Record() any              { return r.PersonRecord }
 
 var personColumns = `
-	{w}.id, {w}.name, {w}.created_at, {w}.changed_at, {w}.changed_xid AS xid,
-	(SELECT p.email FROM people p WHERE p.id = {w}.id) AS email, (SELECT p.phone FROM people p WHERE p.id = {w}.id) AS phone,
-	ARRAY(SELECT m.team_id::text FROM team_members m WHERE m.member_id = {w}.id ORDER BY m.team_id) AS teams, ` + activeColumn
+	w.id, w.name, w.created_at, w.changed_at, w.changed_xid AS xid,
+	(SELECT p.email FROM people p WHERE p.id = w.id) AS email, (SELECT p.phone FROM people p WHERE p.id = w.id) AS phone,
+	ARRAY(SELECT m.team_id::text FROM team_members m WHERE m.member_id = w.id ORDER BY m.team_id) AS teams, ` + activeColumn
 
 type teamRow struct {
 	models.TeamRecord
@@ -46,11 +46,13 @@ func (r *teamRow) Position() lists.Position { return lists.Position{Xid: r.Xid, 
 func (r *teamRow) Record() any              { return r.TeamRecord }
 
 var teamColumns = `
-	{w}.id, {w}.name, {w}.created_at, {w}.changed_at, {w}.changed_xid AS xid,
-	ARRAY(SELECT m.member_id::text FROM team_members m WHERE m.team_id = {w}.id ORDER BY m.member_id) AS members, ` + activeColumn
+	w.id, w.name, w.created_at, w.changed_at, w.changed_xid AS xid,
+	ARRAY(SELECT m.member_id::text FROM team_members m WHERE m.team_id = w.id ORDER BY m.member_id) AS members, ` + activeColumn
 
 // ofKind are the identities of an organization that are of a kind, without deleted teams.
-const ofKind = `{w}.organization_id = {organization} AND {w}.kind = {kind} AND {w}.deleted_at IS NULL`
+func ofKind(organization, kind string) string {
+	return `w.organization_id = ` + organization + ` AND w.kind = ` + kind + ` AND w.deleted_at IS NULL`
+}
 
 // List returns a page of the organization's people, encoded. Errors:
 // invalid_request, cursor_expired, unavailable.
@@ -67,14 +69,19 @@ func (s *People) Teams(ctx context.Context, actor store.Actor, request lists.Lis
 func identitiesQuery(actor store.Actor, kind models.IdentityKind, columns string) *lists.Query {
 	q := lists.NewQuery("identities", columns, actor, kind)
 	q.Args["kind"] = kind
-	q.Scan(store.Fill(ofKind, "organization", "@organization", "kind", "@kind"))
+	q.Scan(ofKind("@organization", "@kind"))
 	return q
 }
 
 var (
-	people = store.NewRecordReader("identities", personColumns, store.Fill(ofKind, "kind", "'person'"), (*personRow).Record, models.PrefixIdentity)
-	teams  = store.NewRecordReader("identities", teamColumns, store.Fill(ofKind, "kind", "'team'"), (*teamRow).Record, models.PrefixIdentity)
+	people = newReader(personColumns, models.KindPerson, (*personRow).Record)
+	teams  = newReader(teamColumns, models.KindTeam, (*teamRow).Record)
 )
+
+func newReader[Row any](columns string, kind models.IdentityKind, record func(*Row) any) *store.RecordReader[Row] {
+	return store.NewRecordReader("identities", func(string) string { return columns },
+		ofKind("(SELECT organization_id FROM identities WHERE id = $2)", "'"+string(kind)+"'"), record, models.PrefixIdentity)
+}
 
 // Person returns a person of the organization, encoded. Errors: not_found, unavailable.
 func (s *People) Person(ctx context.Context, actor store.Actor, id string) ([]byte, error) {

@@ -81,7 +81,7 @@ var peopleQuery = `
 	WHERE i.organization_id = @organization AND i.kind = 'person' AND i.deleted_at IS NULL AND (p.deactivated_at IS NOT NULL) = @deactivated
 		AND (@definition = '' OR p.organization_definition_id = @definition)
 		AND i.id NOT IN (SELECT member_id FROM team_members WHERE team_id = @outside)
-		AND ` + store.Fill(lists.InNamePage, "w", "i", "words", "i.words || p.words") + `
+		AND ` + lists.InNamePage("i", "i.words || p.words") + `
 	ORDER BY i.sort_key, i.id LIMIT @limit`
 
 // PersonForPerson returns a person of the organization with the person's access. Any person of the
@@ -120,7 +120,7 @@ var (
 			` + openAs("worker", "true") + ` AS worker_of, ` + openAs("consultant", "true") + ` AS consultant_of,
 			` + openAs("worker", `(SELECT true FROM work_order_assignees o
 				WHERE o.work_order_id = x.work_order_id AND o.role = 'worker' AND o.identity_id <> x.identity_id AND `+
-		store.Fill(access.CanAct, "identity", "o.identity_id")+` LIMIT 1) IS NOT TRUE`) + ` AS only_worker_of,
+		access.CanAct("o.identity_id")+` LIMIT 1) IS NOT TRUE`) + ` AS only_worker_of,
 			(SELECT count(*) FROM (SELECT FROM sessions WHERE person_id = @id LIMIT @max) n) AS sessions,
 			coalesce(p.replaced_by, '') AS replaced_by, coalesce((SELECT name FROM identities WHERE id = p.replaced_by), '') AS replacement, p.passed_on,
 			EXISTS (SELECT FROM inactivated_identities w WHERE w.identity_id = p.id AND w.replaced_by IS NOT NULL) AS passing
@@ -129,16 +129,16 @@ var (
 		SELECT i.id AS identity_id, i.kind, i.name FROM integrations n JOIN identities i ON i.id = n.id
 		WHERE n.organization_id = @organization AND @id = ANY (n.owners) AND n.deleted_at IS NULL
 		ORDER BY i.sort_key, i.id LIMIT @max`
-	openWorkOrdersQuery = store.Fill(`
+	openWorkOrdersQuery = `
 		SELECT w.id, w.number, w.title, w.status FROM work_order_assignees x
 		CROSS JOIN LATERAL (SELECT * FROM work_orders WHERE id = x.work_order_id LIMIT 1) w
-		WHERE x.identity_id = @id AND NOT x.closed AND x.role = @role AND `+access.ReadableWorkOrder+`
-		ORDER BY x.work_order_id DESC LIMIT 10`, "w", "w", "actor", "@actor")
+		WHERE x.identity_id = @id AND NOT x.closed AND x.role = @role AND ` + access.ReadableWorkOrder("w", "@actor") + `
+		ORDER BY x.work_order_id DESC LIMIT 10`
 )
 
 // openAs counts the open work orders of the person @id in the role that meet the condition.
 func openAs(role, condition string) string {
-	return store.Fill(OpenWorkOrders, "identity", "@id", "max", "@max", "condition", "x.role = '"+role+"' AND "+condition)
+	return OpenWorkOrders("@id", "@max", "x.role = '"+role+"' AND "+condition)
 }
 
 // PersonEffects returns what deactivating a person would leave behind, for someone who may

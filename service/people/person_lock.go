@@ -9,10 +9,12 @@ import (
 	"millwright/service/store"
 )
 
-// managesPeople is the condition under which {actor} may manage the people of
-// {organization}: a person with the permission for it.
-const managesPeople = `EXISTS (SELECT FROM people a JOIN organization_rights r ON r.actor_id = a.id
-		WHERE a.id = {actor} AND r.organization_id = {organization} AND 'people' = ANY (r.grants))`
+// managesPeople is the condition under which the actor may manage the people of
+// the organization: a person with the permission for it.
+func managesPeople(actor, organization string) string {
+	return `EXISTS (SELECT FROM people a JOIN organization_rights r ON r.actor_id = a.id
+		WHERE a.id = ` + actor + ` AND r.organization_id = ` + organization + ` AND 'people' = ANY (r.grants))`
+}
 
 func errNoPeopleGrant() *models.Error {
 	return models.Errorf(models.CodePermissionDenied, "Managing people and teams requires the People permission.")
@@ -21,7 +23,7 @@ func errNoPeopleGrant() *models.Error {
 // queueMayManagePeople has the round trip fail unless the actor may manage the people and
 // teams of its organization. Errors: permission_denied.
 func queueMayManagePeople(pipeline *pgx.Batch, actor store.Actor) {
-	pipeline.Queue(`SELECT `+store.Fill(managesPeople, "actor", "$1", "organization", "$2"), actor.IdentityID, actor.OrganizationID).QueryRow(func(row pgx.Row) error {
+	pipeline.Queue(`SELECT `+managesPeople("$1", "$2"), actor.IdentityID, actor.OrganizationID).QueryRow(func(row pgx.Row) error {
 		var may bool
 		if err := row.Scan(&may); err != nil || may {
 			return err
@@ -44,7 +46,7 @@ type lockedOrganization struct {
 }
 
 var lockOrganizationQuery = `
-	SELECT o.id, i.name, o.openid_required, @operator OR ` + store.Fill(managesPeople, "actor", "@actor", "organization", "o.id") + ` AS may,
+	SELECT o.id, i.name, o.openid_required, @operator OR ` + managesPeople("@actor", "o.id") + ` AS may,
 		@operator OR coalesce((SELECT admin FROM people WHERE id = @actor), false) AS admin,
 		coalesce((SELECT grants FROM organization_rights WHERE actor_id = @actor), '{}') AS held
 	FROM organizations o JOIN identities i ON i.id = o.id

@@ -19,11 +19,11 @@ type Roles struct {
 // All returns the ids in both roles.
 func (r *Roles) All() []string { return slices.Concat(r.Assignees, r.Consultants) }
 
-// RolesOf selects, as the column assigned, the roles of the work order {w} as one string:
+// RolesOf selects, as the column assigned, the roles of the work order w as one string:
 // place, first letter of the role and identity of each. A subquery for each role would
 // take twice as long, and sorting a page's work orders in it too.
 const RolesOf = `array_to_string(ARRAY(SELECT x.position || left(x.role, 1) || x.identity_id
-		FROM work_order_assignees x WHERE x.work_order_id = {w}.id), ' ') AS assigned`
+		FROM work_order_assignees x WHERE x.work_order_id = w.id), ' ') AS assigned`
 
 // ScanText reads the column of RolesOf.
 func (r *Roles) ScanText(column pgtype.Text) error {

@@ -5,8 +5,10 @@ import (
 	"millwright/service/store"
 )
 
-// AboutIdentity is the condition that the row {notice} of notices is about an identity.
-const AboutIdentity = `left({notice}.record_id, 4) = '` + string(models.PrefixIdentity) + `_'`
+// AboutIdentity is the condition that the row notice of notices is about an identity.
+func AboutIdentity(notice string) string {
+	return `left(` + notice + `.record_id, 4) = '` + string(models.PrefixIdentity) + `_'`
+}
 
 // NotifySecurity leaves a notice of the kind about an identity (a person, an integration, a
 // team or the organization itself) or a webhook address for the organization's

@@ -26,20 +26,22 @@ type TeamSummary struct {
 	Members, Nodes int
 }
 
-// teamSummaryQuery reads the teams of {of}, which are rows of identities.
-const teamSummaryQuery = `
+// teamSummaryQuery reads the teams of the query, which are rows of identities.
+func teamSummaryQuery(teams string) string {
+	return `
 	SELECT i.id, i.organization_id, i.name, i.created_at,
 		(SELECT count(*) FROM (SELECT FROM team_members WHERE team_id = i.id LIMIT @max) x) AS members,
 		(SELECT count(*) FROM (SELECT FROM assignments WHERE identity_id = i.id LIMIT @max) x) AS nodes
-	FROM ({of}) i`
+	FROM (` + teams + `) i`
+}
 
 // teamsOfOrganization are the teams of an organization, by the index of teams.
 const teamsOfOrganization = `SELECT * FROM identities WHERE organization_id = @organization AND kind = 'team' AND deleted_at IS NULL`
 
 var (
-	teamListQuery = store.Fill(teamSummaryQuery, "of", teamsOfOrganization+` AND `+store.Fill(lists.InNamePage, "w", "identities", "words", "words")+`
+	teamListQuery = teamSummaryQuery(teamsOfOrganization+` AND `+lists.InNamePage("identities", "words")+`
 			ORDER BY sort_key, id LIMIT @limit`) + ` ORDER BY i.sort_key, i.id`
-	teamQuery = store.Fill(teamSummaryQuery, "of", teamsOfOrganization+` AND id = @id`)
+	teamQuery = teamSummaryQuery(teamsOfOrganization + ` AND id = @id`)
 )
 
 // TeamsForPerson returns a page of the organization's teams by name. Any person of the organization
@@ -67,18 +69,20 @@ type TeamMember struct {
 	DeactivatedAt *models.Time
 }
 
-// teamMembersQuery reads the members of @id on the page {page}. Only those that it returns are
+// teamMembersQuery reads the members of @id that meet the condition page. Only those that it returns are
 // looked up in people, unless it searches.
-const teamMembersQuery = `
+func teamMembersQuery(page string) string {
+	return `
 	SELECT i.id, i.name, i.kind, p.email, p.deactivated_at
 	FROM (SELECT i.* FROM team_members m
 		CROSS JOIN LATERAL (SELECT id, name, sort_key, words, kind FROM identities WHERE id = m.member_id LIMIT 1) i
-		WHERE m.team_id = @id AND {page}
+		WHERE m.team_id = @id AND ` + page + `
 		ORDER BY i.sort_key, i.id LIMIT @limit) i
 	LEFT JOIN LATERAL (SELECT email, deactivated_at FROM people WHERE id = i.id LIMIT 1) p ON true
 	ORDER BY i.sort_key, i.id`
+}
 
-var teamMemberPageQuery = store.Fill(teamMembersQuery, "page", store.Fill(lists.InNamePage, "w", "i", "words", "i.words || coalesce((SELECT words FROM people WHERE id = i.id), '')"))
+var teamMemberPageQuery = teamMembersQuery(lists.InNamePage("i", "i.words || coalesce((SELECT words FROM people WHERE id = i.id), '')"))
 
 // TeamDetail is a team with a page of its members.
 type TeamDetail struct {
@@ -106,7 +110,7 @@ func (s *People) TeamForPerson(ctx context.Context, actor store.Actor, id string
 	}, func() (TeamDetail, error) { return found, nil })
 }
 
-var teamMemberQuery = store.Fill(teamMembersQuery, "page", "m.member_id = @member")
+var teamMemberQuery = teamMembersQuery("m.member_id = @member")
 
 // TeamMemberForPerson returns a team of the organization and one of its members. Any person of the
 // organization may read them. Errors: not_found, permission_denied for an integration,
@@ -165,10 +169,12 @@ func (s *People) TeamEffects(ctx context.Context, actor store.Actor, id string) 
 	return found, workOrders, err
 }
 
-// OpenWorkOrders counts the work orders that are neither complete nor cancelled, have the identity {identity} as
-// worker or consultant x, and meet {condition}, up to {max}.
-const OpenWorkOrders = `(SELECT count(*) FROM (SELECT FROM work_order_assignees x
-					WHERE x.identity_id = {identity} AND NOT x.closed AND {condition} LIMIT {max}) n)`
+// OpenWorkOrders counts the work orders that are neither complete nor cancelled, have the identity as
+// worker or consultant x, and meet the condition, up to most.
+func OpenWorkOrders(identity, most, condition string) string {
+	return `(SELECT count(*) FROM (SELECT FROM work_order_assignees x
+					WHERE x.identity_id = ` + identity + ` AND NOT x.closed AND ` + condition + ` LIMIT ` + most + `) n)`
+}
 
 // OpenWorkOrdersOf counts the open work orders of the identity @id, up to @max.
-var OpenWorkOrdersOf = store.Fill(OpenWorkOrders, "identity", "@id", "max", "@max", "condition", "true")
+var OpenWorkOrdersOf = OpenWorkOrders("@id", "@max", "true")

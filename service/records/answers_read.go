@@ -14,14 +14,14 @@ import (
 )
 
 // A retired question is shown only with the answer that it has.
-const answersColumns = `{w}.id AS work_order_id, {w}.form_id,
-	(SELECT f.name FROM forms f WHERE f.id = {w}.form_id) AS form_name,
-	array_to_json(ARRAY(SELECT shown FROM questions q LEFT JOIN answers a ON a.work_order_id = {w}.id AND a.question_id = q.id
+const answersColumns = `w.id AS work_order_id, w.form_id,
+	(SELECT f.name FROM forms f WHERE f.id = w.form_id) AS form_name,
+	array_to_json(ARRAY(SELECT shown FROM questions q LEFT JOIN answers a ON a.work_order_id = w.id AND a.question_id = q.id
 		CROSS JOIN LATERAL (SELECT q.id, q.label, q.type, q.required AND NOT q.retired AS required, ARRAY(SELECT choice FROM question_options o
 				CROSS JOIN LATERAL (SELECT o.id, o.label) choice WHERE o.question_id = q.id ORDER BY o.position) AS options,
 			a.value, a.answered_by, to_char(a.answered_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS answered_at) shown
-		WHERE q.form_id = {w}.form_id AND (NOT q.retired OR a.value IS NOT NULL) ORDER BY q.position))::text AS questions,
-	ARRAY(SELECT q.id::text FROM questions q WHERE q.form_id = {w}.form_id AND q.retired) AS retired`
+		WHERE q.form_id = w.form_id AND (NOT q.retired OR a.value IS NOT NULL) ORDER BY q.position))::text AS questions,
+	ARRAY(SELECT q.id::text FROM questions q WHERE q.form_id = w.form_id AND q.retired) AS retired`
 
 // answersRow is a work order's form with its answers.
 type answersRow struct {
@@ -49,8 +49,7 @@ func (r answersRow) record() (models.AnswersRecord, error) {
 
 // queueAnswers adds the query of the answers of a work order that the actor may read.
 func queueAnswers(pipeline *pgx.Batch, into *answersRow, id string, actor store.Actor) {
-	store.QueueOne(pipeline, into, models.NotFound(), store.Fill(`SELECT `+answersColumns+` FROM work_orders {w} WHERE {w}.id = $1 AND `+access.ReadableWorkOrder,
-		"w", "w", "actor", "$2"), id, actor.IdentityID)
+	store.QueueOne(pipeline, into, models.NotFound(), `SELECT `+answersColumns+` FROM work_orders w WHERE w.id = $1 AND `+access.ReadableWorkOrder("w", "$2"), id, actor.IdentityID)
 }
 
 // Answers returns a work order's form with its answers, encoded. Decimals keep

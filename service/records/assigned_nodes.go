@@ -36,15 +36,15 @@ const assignmentsOf = `
 
 // AssignedNodesQuery reads the assignments of assignmentsOf on nodes that the reader $3 of the organization
 // $4 sees.
-var AssignedNodesQuery = store.Fill(`
+var AssignedNodesQuery = `
 	SELECT v.id, v.name, v.kind, d.name AS definition, d.applies_below, d.grants,
 		CASE WHEN g.identity_id <> $1 THEN (SELECT name FROM identities WHERE id = g.identity_id) END AS by,
-		`+access.PathOf+`
-	FROM (`+assignmentsOf+`) g
+		` + access.PathOf("v.id") + `
+	FROM (` + assignmentsOf + `) g
 	CROSS JOIN LATERAL (SELECT name, applies_below, grants FROM permission_definitions WHERE id = g.definition_id LIMIT 1) d
 	CROSS JOIN LATERAL (SELECT id, name, sort_key, kind FROM inventory_nodes WHERE id = g.node_id LIMIT 1) v
-	WHERE `+access.PersonSees+`
-	ORDER BY `+store.Fill(inventory.InNameOrder, "n", "v")+`, g.identity_id`, "w", "v", "actor", "$3", "organization", "$4")
+	WHERE ` + access.PersonSees("v.id", "$3", "$4") + `
+	ORDER BY ` + inventory.InNameOrder("v") + `, g.identity_id`
 
 // Assignments are the nodes on which an identity has permissions.
 type Assignments struct {

@@ -46,24 +46,26 @@ type AssigneePosition struct {
 	Name, IdentityID string
 }
 
-// AssigneeColumns are the columns of Assignee for the assignment {g} of the definition d to the
-// identity i at c.depth above the node. {admin} is whether the person who asks is one.
+// AssigneeColumns are the columns of Assignee for the assignment g of the definition d to the
+// identity i at c.depth above the node.
 const AssigneeColumns = `i.id AS identity_id, i.name, i.kind, p.email, p.deactivated_at IS NOT NULL AS deactivated,
 		d.id AS definition_id, d.name AS definition, d.applies_below, d.inventory_manager AS manager, d.grants, c.depth, v.id AS source_id, v.name AS source`
 
-// AssigneesOf are the assignments that have an effect on the node {node}, or are its own.
-const AssigneesOf = `FROM inventory_closure c
+// AssigneesOf are the assignments that have an effect on the node, or are its own.
+func AssigneesOf(node string) string {
+	return `FROM inventory_closure c
 		CROSS JOIN LATERAL (SELECT * FROM inventory_nodes WHERE id = c.ancestor_id LIMIT 1) v
 		JOIN assignments g ON g.node_id = c.ancestor_id
 		CROSS JOIN LATERAL (SELECT * FROM permission_definitions WHERE id = g.definition_id LIMIT 1) d
 		CROSS JOIN LATERAL (SELECT * FROM identities WHERE id = g.identity_id LIMIT 1) i
 		LEFT JOIN LATERAL (SELECT * FROM people WHERE id = i.id LIMIT 1) p ON true
-		WHERE c.node_id = {node} AND (c.depth = 0 OR d.applies_below AND d.grants <> '{}')`
+		WHERE c.node_id = ` + node + ` AND (c.depth = 0 OR d.applies_below AND d.grants <> '{}')`
+}
 
-var assigneesQuery = store.Fill(`
-	SELECT `+AssigneeColumns+`, `+store.Fill(access.PersonSees, "w", "v")+` AS source_seen
-	`+AssigneesOf+` AND (@id = '' OR (c.depth, i.sort_key, i.id) > (@depth, @key, @id))
-	ORDER BY c.depth, i.sort_key, i.id LIMIT @limit`, "actor", "@actor", "organization", "@organization", "node", "@node")
+var assigneesQuery = `
+	SELECT ` + AssigneeColumns + `, ` + access.PersonSees("v.id", "@actor", "@organization") + ` AS source_seen
+	` + AssigneesOf("@node") + ` AND (@id = '' OR (c.depth, i.sort_key, i.id) > (@depth, @key, @id))
+	ORDER BY c.depth, i.sort_key, i.id LIMIT @limit`
 
 // Assignees returns who has which permission definition on a node that the person sees: by
 // an assignment on the node itself first, then by those above that apply below. Errors:
@@ -105,9 +107,9 @@ func (s *Records) AssigneeChoices(ctx context.Context, actor store.Actor, nodeID
 	return store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
 		store.QueueAll(pipeline, &choices.Definitions, `
 			SELECT p.id, p.name, p.applies_below, p.grants FROM permission_definitions p
-			WHERE p.organization_id = $1 AND NOT p.retired AND ((SELECT admin FROM people WHERE id = $3) OR `+store.Fill(inventory.Exceeds, "d", "p", "actor", "$3", "node", "$4")+` = '{}')
+			WHERE p.organization_id = $1 AND NOT p.retired AND ((SELECT admin FROM people WHERE id = $3) OR `+inventory.Exceeds("$3", "$4")+` = '{}')
 			ORDER BY p.sort_key, p.id LIMIT $2`, actor.OrganizationID, inventory.MaxChoices, actor.IdentityID, nodeID)
-		store.QueueAll(pipeline, &choices.Identities, `SELECT i.id, i.name, i.kind, i.email, i.owner_names FROM `+store.Fill(inventory.AssignableIdentities, "organization", "$1")+` i
+		store.QueueAll(pipeline, &choices.Identities, `SELECT i.id, i.name, i.kind, i.email, i.owner_names FROM `+inventory.AssignableIdentities("$1")+` i
 			ORDER BY i.kind = 'person', i.sort_key, i.id LIMIT $2`, actor.OrganizationID, inventory.MaxChoices)
 		return nil
 	}, func() (AssigneeChoices, error) { return choices, nil })

@@ -35,21 +35,21 @@ type commentRules struct {
 
 var (
 	workOrderComments = commentRules{
-		"work_orders", commentedQuery("work_orders", access.ReadableWorkOrder, assignedIn("w.id", "true")+` || w.created_by::text`),
+		"work_orders", commentedQuery("work_orders", access.ReadableWorkOrder("w", "@actor"), assignedIn("w.id", "true")+` || w.created_by::text`),
 		models.NoticeCommented, "work_order.comment_removed",
 	}
 	feedbackComments = commentRules{
-		"feedback", commentedQuery("feedback", access.ReadableFeedback,
-			store.Fill(managersOrAdmins, "node", "w.inventory_id", "organization", "w.organization_id")+` || w.created_by::text`),
+		"feedback", commentedQuery("feedback", access.ReadableFeedback("w", "@actor"),
+			managersOrAdmins("w.inventory_id", "w.organization_id")+` || w.created_by::text`),
 		models.NoticeFeedbackComment, "issue.comment_removed",
 	}
 )
 
 func commentedQuery(table, readable, concerned string) string {
-	return store.Fill(`
-	SELECT w.organization_id, `+readable+` AS readable, `+bothOrganizations+`, `+concerned+` AS concerned,
+	return `
+	SELECT w.organization_id, ` + readable + ` AS readable, ` + bothOrganizations("@organization") + `, ` + concerned + ` AS concerned,
 		greatest(w.changed_at, (SELECT created_at FROM log WHERE record_id = w.id ORDER BY id DESC LIMIT 1)) AS latest
-	FROM `+table+` w WHERE w.id = @id`, "w", "w", "actor", "@actor", "organization", "@organization")
+	FROM ` + table + ` w WHERE w.id = @id`
 }
 
 // commentRulesOf returns the rules for the record with the id. Errors: not_found.
@@ -121,8 +121,8 @@ type removableComment struct {
 var (
 	// removableQuery selects a removableComment: the comment @id for the @actor.
 	removableQuery = `
-	SELECT ` + store.Fill(store.ColumnsOf[models.Comment](), "w", "c") + `, ` + store.Fill(access.ReadsRecord, "id", "c.record_id", "actor", "@actor") + ` AS readable,
-		` + store.Fill(access.IsAdmin, "actor", "@actor", "organization", "c.organization_id") + ` AS admin
+	SELECT ` + store.ColumnsOf[models.Comment]("c") + `, ` + access.ReadsRecord("c.record_id", "@actor") + ` AS readable,
+		` + access.IsAdmin("@actor", "c.organization_id") + ` AS admin
 	FROM comments c WHERE c.id = @id`
 )
 

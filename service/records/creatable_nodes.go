@@ -37,23 +37,25 @@ type CreatableNodes struct {
 // create work orders.
 var creatable = `WITH granted AS MATERIALIZED (` + lists.GrantedNodes(models.GrantWorkOrdersCreate) + `) `
 
-// reaching is the condition that one of the permissions applies below the node {node}.
-const reaching = `EXISTS (SELECT FROM inventory_closure c JOIN granted g ON g.node_id = c.ancestor_id AND g.applies_below WHERE c.node_id = {node})`
+// reaching is the condition that one of the permissions applies below the node.
+func reaching(node string) string {
+	return `EXISTS (SELECT FROM inventory_closure c JOIN granted g ON g.node_id = c.ancestor_id AND g.applies_below WHERE c.node_id = ` + node + `)`
+}
 
 // The nodes n are in the order of their names, after the node @after if it is given. One that the
 // person does not see is unknown: its place in the order would tell its name.
 var (
-	byName    = store.Fill(` ORDER BY `+inventory.InNameOrder+` LIMIT @limit`, "n", "n")
-	afterNode = ` AND (@after = '' OR (` + store.Fill(inventory.InNameOrder, "n", "n") + `) > (
-		SELECT ` + store.Fill(inventory.InNameOrder, "n", "a") + ` FROM inventory_nodes a
+	byName    = ` ORDER BY ` + inventory.InNameOrder("n") + ` LIMIT @limit`
+	afterNode = ` AND (@after = '' OR (` + inventory.InNameOrder("n") + `) > (
+		SELECT ` + inventory.InNameOrder("a") + ` FROM inventory_nodes a
 		WHERE a.id = @after AND a.organization_id = @organization AND ` + lists.AmongGranted("a.id") + `))`
 )
 
 // creatableOf selects a page of the nodes n of a subquery as CreatableNodes.
 func creatableOf(nodes string) string {
-	return creatable + `SELECT n.id, n.name, n.kind, n.external_id, ` + store.Fill(access.PathOf, "w", "n") + `,
+	return creatable + `SELECT n.id, n.name, n.kind, n.external_id, ` + access.PathOf("n.id") + `,
 			n.kind <> 'equipment' AND EXISTS (SELECT FROM inventory_nodes WHERE parent_id = n.id AND kind <> 'sub_equipment' AND retired_at IS NULL)
-				AND ` + store.Fill(reaching, "node", "n.id") + ` AS below
+				AND ` + reaching("n.id") + ` AS below
 		FROM (` + nodes + afterNode + byName + `) n` + byName
 }
 
@@ -67,7 +69,7 @@ var (
 		CROSS JOIN LATERAL (SELECT * FROM inventory_nodes WHERE id = top.node_id LIMIT 1) n
 		WHERE n.kind <> 'sub_equipment' AND n.retired_at IS NULL`)
 	childrenQuery = creatableOf(`SELECT n.* FROM inventory_nodes n
-		WHERE n.parent_id = @below AND n.kind <> 'sub_equipment' AND n.retired_at IS NULL AND ` + store.Fill(reaching, "node", "@below"))
+		WHERE n.parent_id = @below AND n.kind <> 'sub_equipment' AND n.retired_at IS NULL AND ` + reaching("@below"))
 	// aboveQuery selects a node and those above it on which the person may create work orders.
 	aboveQuery = creatable + `
 		SELECT n.id, n.kind, n.name FROM inventory_closure up

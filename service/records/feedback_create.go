@@ -45,12 +45,12 @@ type feedbackCreation struct {
 var feedbackCreations = store.ByPeople(func(people string) string {
 	return `
 	SELECT o.read_only, o.suspended, n.retired_at IS NOT NULL AS node_retired,
-		` + store.Fill(access.GrantsOn, "node", "n.id", "actor", "@actor") + ` AS grants,
-		` + store.Fill(managersOrAdmins, "node", "n.id", "organization", "o.id") + ` AS managers,
-		` + store.Fill(store.NodeReference, "node", "n.id") + ` AS inventory,
-		` + store.Fill(store.PeopleAmong("@actor"), "people", people) + `,
+		` + access.GrantsOn("n.id", "@actor") + ` AS grants,
+		` + managersOrAdmins("n.id", "o.id") + ` AS managers,
+		` + store.NodeReference("n.id") + ` AS inventory,
+		` + store.PeopleAmong(people, "@actor") + `,
 		coalesce(f.external_key = @external, false) AS taken,
-		CASE WHEN f.external_key = @external AND ` + store.Fill(access.ReadableFeedback, "w", "f", "actor", "@actor") + ` THEN f.id END AS existing
+		CASE WHEN f.external_key = @external AND ` + access.ReadableFeedback("f", "@actor") + ` THEN f.id END AS existing
 	FROM organizations o
 	LEFT JOIN inventory_nodes n ON n.organization_id = o.id AND n.id = @node
 	LEFT JOIN LATERAL (SELECT * FROM feedback WHERE organization_id = o.id AND external_key >= @external

@@ -16,8 +16,10 @@ import (
 // MaxFeedbackPlaces limits the places that FeedbackPlaces finds.
 const MaxFeedbackPlaces = 10
 
-// givesFeedback is the condition that {actor} may give feedback on the node {node}.
-const givesFeedback = `EXISTS (SELECT FROM ` + access.RightsOn + ` AND '` + string(models.GrantFeedbackCreate) + `' = ANY (d.grants))`
+// givesFeedback is the condition that the actor may give feedback on the node.
+func givesFeedback(node, actor string) string {
+	return `EXISTS (SELECT FROM ` + access.RightsOn(node, actor) + ` AND ` + access.Among(models.GrantFeedbackCreate, "d.grants") + `)`
+}
 
 // FeedbackPlaces returns where the actor, a person, may give feedback by the id, the code or words of the names of a
 // place and those above it, best first, at most one more than MaxFeedbackPlaces. Errors: permission_denied for an
@@ -25,7 +27,7 @@ const givesFeedback = `EXISTS (SELECT FROM ` + access.RightsOn + ` AND '` + stri
 func (s *Records) FeedbackPlaces(ctx context.Context, actor store.Actor, words string) ([]models.NodeReference, error) {
 	var named []models.NodeReference
 	named, err := store.Read(ctx, s.Store, actor.OrganizationID, func(pipeline *pgx.Batch) error {
-		inventory.QueueNamedNodes(pipeline, &named, actor, words, `n.organization_id = @organization AND n.retired_at IS NULL AND `+givesFeedback)
+		inventory.QueueNamedNodes(pipeline, &named, actor, words, `n.organization_id = @organization AND n.retired_at IS NULL AND `+givesFeedback("n.id", "@actor"))
 		return nil
 	}, func() ([]models.NodeReference, error) { return named, nil })
 	if err != nil || len(named) == 1 {
@@ -53,7 +55,7 @@ var ownFeedbackQuery = `
 	SELECT f.id, f.subject, f.status, f.created_at, n.name AS place,
 		coalesce((SELECT w.status FROM work_orders w WHERE w.feedback_id = f.id ORDER BY w.id DESC LIMIT 1), '') AS work_order
 	FROM feedback f JOIN inventory_nodes n ON n.id = f.inventory_id
-	WHERE f.organization_id = @organization AND f.created_by = @actor AND ` + store.Fill(givesFeedback, "actor", "@actor", "node", "f.inventory_id") + `
+	WHERE f.organization_id = @organization AND f.created_by = @actor AND ` + givesFeedback("f.inventory_id", "@actor") + `
 	ORDER BY f.id DESC LIMIT 10`
 
 // OwnFeedback returns the newest feedback that the actor gave, and what became of it. Errors: unavailable.

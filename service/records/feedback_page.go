@@ -44,7 +44,7 @@ type wordedFeedback struct {
 var feedbackWordsQuery = `
 	WITH worded AS MATERIALIZED (SELECT id FROM feedback WHERE words @@ @words::tsquery LIMIT @most),
 		readable AS MATERIALIZED (SELECT w.id FROM worded CROSS JOIN LATERAL (SELECT * FROM feedback WHERE id = worded.id LIMIT 1) w
-			WHERE ` + store.Fill(access.ReadableFeedback, "w", "w", "actor", "@actor") + ` ORDER BY w.id DESC LIMIT @limit::bigint + 1)
+			WHERE ` + access.ReadableFeedback("w", "@actor") + ` ORDER BY w.id DESC LIMIT @limit::bigint + 1)
 	SELECT ARRAY(SELECT id FROM readable ORDER BY id DESC LIMIT @limit) AS ids,
 		(SELECT count(*) FROM worded) >= @most OR (SELECT count(*) FROM readable) > @limit AS more`
 
@@ -81,7 +81,7 @@ const maxMadeOfIt = 20
 // madeOfItQuery selects the work orders made of the feedback $1 that the actor $2 may read.
 var madeOfItQuery = `
 	SELECT w.id, w.title, w.number, w.status FROM work_orders w
-	WHERE w.feedback_id = $1 AND ` + store.Fill(access.ReadableWorkOrder, "w", "w", "actor", "$2") + ` ORDER BY w.id DESC LIMIT $3`
+	WHERE w.feedback_id = $1 AND ` + access.ReadableWorkOrder("w", "$2") + ` ORDER BY w.id DESC LIMIT $3`
 
 // FeedbackDetail returns feedback that the actor may read, with a part of its history
 // and what the actor may do with it. Errors: not_found, unavailable.

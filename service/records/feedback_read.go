@@ -61,17 +61,18 @@ type listedFeedback struct {
 	lists.Shared
 }
 
-var peopleInFeedback = store.PeopleAmong("{w}.created_by")
-
 var (
-	// FeedbackColumns are the columns of FeedbackRow for the feedback {w}.
-	FeedbackColumns       = ownFeedbackColumns + `, ` + store.InventoryOf + `, ` + peopleInFeedback
 	listedFeedbackColumns = ownFeedbackColumns + `, ` + lists.SharedColumns
-	ownFeedbackColumns    = store.ColumnsOf[models.Feedback]() + `, {w}.changed_xid AS xid`
+	ownFeedbackColumns    = store.ColumnsOf[models.Feedback]("w") + `, w.changed_xid AS xid`
 
 	// FeedbackReader reads single feedback.
-	FeedbackReader = store.NewRecordReader("feedback", FeedbackColumns, access.ReadableFeedback, (*FeedbackRow).Record, models.PrefixFeedback)
+	FeedbackReader = store.NewRecordReader("feedback", FeedbackColumns, access.ReadableFeedback("w", "$2"), (*FeedbackRow).Record, models.PrefixFeedback)
 )
+
+// FeedbackColumns are the columns of FeedbackRow for the feedback w.
+func FeedbackColumns(people string) string {
+	return ownFeedbackColumns + `, ` + store.InventoryOf + `, ` + store.PeopleAmong(people, "w.created_by")
+}
 
 // Feedback returns feedback as GET /issues/{id} shows it to the actor, encoded.
 // Errors: not_found (including when the actor may not read it), unavailable.
@@ -100,10 +101,10 @@ func (s *Records) FeedbackList(ctx context.Context, actor store.Actor, filter Fe
 	q.ShowsPeople("SELECT created_by FROM page")
 	q.NarrowBy(models.GrantFeedbackRead, filter.InventoryID)
 	q.OfStatuses(store.TextsOf(filter.Statuses))
-	q.WhereText("{w}.inventory_id IN (SELECT node_id FROM inventory_closure WHERE ancestor_id = @node)", "node", filter.InventoryID)
+	q.WhereText("inventory_id", "IN (SELECT node_id FROM inventory_closure WHERE ancestor_id = @node)", "node", filter.InventoryID)
 	if filter.ExternalID != "" {
-		q.Args["key"] = models.Trim(norm.NFC.String(filter.ExternalID)) // which the index has
-		q.Where("{w}.external_key = @key AND {w}.external_id = @external", "external", norm.NFC.String(filter.ExternalID))
+		q.Where("external_key", "= @key", "key", models.Trim(norm.NFC.String(filter.ExternalID))) // which the index has
+		q.Where("external_id", "= @external", "external", norm.NFC.String(filter.ExternalID))
 	}
 	q.OfCreator(filter.CreatorID)
 	return lists.List[listedFeedback](ctx, s.Store, q, request)

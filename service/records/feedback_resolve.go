@@ -24,12 +24,12 @@ type feedbackResolution struct {
 
 // feedbackResolutions are by whether the people in the record are shown.
 var feedbackResolutions = store.ByPeople(func(people string) string {
-	return store.Fill(`
-	SELECT `+FeedbackColumns+`,
-		`+access.ReadableFeedback+` AS readable, o.read_only, o.suspended,
-		`+store.Fill(access.GrantsOn, "node", "{w}.inventory_id")+` AS grants
-	FROM feedback {w} JOIN organizations o ON o.id = {w}.organization_id
-	WHERE {w}.id = @id`, "w", "w", "actor", "@actor", "people", people)
+	return `
+	SELECT ` + FeedbackColumns(people) + `,
+		` + access.ReadableFeedback("w", "@actor") + ` AS readable, o.read_only, o.suspended,
+		` + access.GrantsOn("w.inventory_id", "@actor") + ` AS grants
+	FROM feedback w JOIN organizations o ON o.id = w.organization_id
+	WHERE w.id = @id`
 })
 
 // ResolveFeedback resolves feedback as a person in the console, notifies its creator

@@ -22,7 +22,7 @@ const historyQuery = `
 	LEFT JOIN work_orders w ON w.id = h.record_id AND h.action = 'work_order.created'
 	WHERE h.record_id = $1 ORDER BY h.id`
 
-var readableQuery = `SELECT ` + store.Fill(access.ReadsRecord, "id", "$1", "actor", "$2")
+var readableQuery = `SELECT ` + access.ReadsRecord("$1", "$2")
 
 // History returns every change of a work order or feedback that the actor may read,
 // oldest first. models.Rebuild makes a work order's earlier states from it.

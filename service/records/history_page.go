@@ -47,7 +47,7 @@ func (p HistoryPage) Since(at models.Time) []Change {
 
 // historyPageQuery reads the text of a comment, as that of a review; it is null if removed.
 var historyPageQuery = `
-	SELECT h.id, h.record_id, h.organization_id, ` + store.Fill(authorColumns, "people", "$4::boolean", "organization", "$5") + `,
+	SELECT h.id, h.record_id, h.organization_id, ` + authorColumns("$4::boolean", "$5") + `,
 		h.action, h.created_at AS at,
 		CASE WHEN h.changes ? 'description' THEN h.changes || '{"description": {"from": null, "to": null}}'
 			WHEN h.changes ? 'comment_id' THEN h.changes || jsonb_build_object('comment', jsonb_build_object('from', NULL,

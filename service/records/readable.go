@@ -52,13 +52,13 @@ var readableQueries = []struct {
 	prefixes []models.IDPrefix
 	sql      string
 }{
-	{[]models.IDPrefix{models.PrefixWorkOrder}, store.Fill(`SELECT w.id, '`+string(KindWorkOrder)+`' AS kind, w.number, w.title AS name FROM unnest($1::text[]) u (id)
-		CROSS JOIN LATERAL (SELECT * FROM work_orders WHERE id = u.id LIMIT 1) w WHERE $3 <> '' AND `+access.ReadableWorkOrder, "w", "w", "actor", "$2")},
-	{[]models.IDPrefix{models.PrefixFeedback}, store.Fill(`SELECT w.id, '`+string(KindFeedback)+`' AS kind, 0 AS number, w.subject AS name FROM unnest($1::text[]) u (id)
-		CROSS JOIN LATERAL (SELECT * FROM feedback WHERE id = u.id LIMIT 1) w WHERE $3 <> '' AND `+access.ReadableFeedback, "w", "w", "actor", "$2")},
-	{slices.Collect(maps.Values(models.NodePrefixes)), store.Fill(`SELECT w.id, '`+string(KindNode)+`' AS kind, 0 AS number, w.name FROM unnest($1::text[]) u (id)
+	{[]models.IDPrefix{models.PrefixWorkOrder}, `SELECT w.id, '` + string(KindWorkOrder) + `' AS kind, w.number, w.title AS name FROM unnest($1::text[]) u (id)
+		CROSS JOIN LATERAL (SELECT * FROM work_orders WHERE id = u.id LIMIT 1) w WHERE $3 <> '' AND ` + access.ReadableWorkOrder("w", "$2")},
+	{[]models.IDPrefix{models.PrefixFeedback}, `SELECT w.id, '` + string(KindFeedback) + `' AS kind, 0 AS number, w.subject AS name FROM unnest($1::text[]) u (id)
+		CROSS JOIN LATERAL (SELECT * FROM feedback WHERE id = u.id LIMIT 1) w WHERE $3 <> '' AND ` + access.ReadableFeedback("w", "$2")},
+	{slices.Collect(maps.Values(models.NodePrefixes)), `SELECT w.id, '` + string(KindNode) + `' AS kind, 0 AS number, w.name FROM unnest($1::text[]) u (id)
 		CROSS JOIN LATERAL (SELECT id, organization_id, name FROM inventory_nodes WHERE id = u.id LIMIT 1) w
-		WHERE w.organization_id = $3 AND `+access.PersonSees, "w", "w", "actor", "$2", "organization", "$3")},
+		WHERE w.organization_id = $3 AND ` + access.PersonSees("w.id", "$2", "$3")},
 	{[]models.IDPrefix{models.PrefixIdentity}, `SELECT i.id, i.kind::text AS kind, 0 AS number, i.name FROM unnest($1::text[]) u (id)
 		CROSS JOIN LATERAL (SELECT * FROM identities WHERE id = u.id LIMIT 1) i
 		WHERE $2 <> '' AND i.organization_id = $3 AND i.kind IN ('person', 'team', 'integration') AND i.deleted_at IS NULL

@@ -70,7 +70,7 @@ var workOrderStateQuery = `
 		CASE WHEN w.status = 'sent_to_inspection' THEN (
 			SELECT max(h.created_at) FROM history h WHERE h.record_id = w.id AND h.changes -> 'status' ->> 'to' = w.status)
 		END AS in_review_since,
-		CASE WHEN ` + store.Fill(noOneCan, "w", "w") + ` THEN (
+		CASE WHEN ` + noOneCan + ` THEN (
 			SELECT max(h.created_at) FROM history h WHERE h.record_id = w.id AND h.changes ?| ARRAY['assignees', 'consultants', 'status'])
 		END AS no_one_can_since,
 		form.required, form.answered

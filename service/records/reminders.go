@@ -39,9 +39,9 @@ var reminded = `
 	SELECT p.id, p.organization_id
 	FROM (SELECT CASE WHEN @role::text <> '' THEN
 			` + assignedIn("w.id", "x.role = @role::text") + `
-			ELSE ` + store.Fill(managersOrAdmins, "node", "w.inventory_id", "organization", "w.organization_id") + `
+			ELSE ` + managersOrAdmins("w.inventory_id", "w.organization_id") + `
 		END FROM work_orders w WHERE w.id = @id::text) whom (identities)
-	CROSS JOIN LATERAL (` + store.Fill(effects.PeopleOf, "identities", "whom.identities") + `) p
+	CROSS JOIN LATERAL (` + effects.PeopleOf("whom.identities") + `) p
 	WHERE @role::text <> 'consultant' OR p.id IS DISTINCT FROM (SELECT completed_by FROM work_orders WHERE id = @id::text)`
 
 // remind queues a notice for each person the reminder is for, in the order of ids:

@@ -141,7 +141,7 @@ func (c *workOrderChange) isOwn(identity string, own []string) bool {
 }
 
 // ownReviewQuery selects whether no one but the @actor could review as one of the @consultants.
-var ownReviewQuery = `SELECT ` + store.Fill(onlyReviewer, "actor", "@actor", "identities", "@consultants::text[]") + ` AS own`
+var ownReviewQuery = `SELECT ` + onlyReviewer("@consultants::text[]", "@actor") + ` AS own`
 
 // isOwnReview reports whether the work order is in review and, of the consultants, no one but who
 // completed it could review it.

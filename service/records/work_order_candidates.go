@@ -28,33 +28,38 @@ type candidateState struct {
 	People []models.NamedIdentity
 }
 
-// connectedTo selects the identities that are connected to the node {node}: those assigned
+// connectedTo selects the identities that are connected to the node: those assigned
 // there or above, and the members of a team that is. It ends in a WHERE clause.
-const connectedTo = `
+func connectedTo(node string) string {
+	return `
 			SELECT DISTINCT connected.identity_id FROM inventory_closure c JOIN assignments g ON g.node_id = c.ancestor_id
 			CROSS JOIN LATERAL (SELECT g.identity_id UNION ALL SELECT m.member_id FROM team_members m WHERE m.team_id = g.identity_id) connected
-			WHERE c.node_id = {node}`
+			WHERE c.node_id = ` + node
+}
 
-// connectedIdentities selects the {identities} that are connected to the node {node}, and
-// {actor} itself if {integration} is true.
-const connectedIdentities = `
-	ARRAY(SELECT named FROM unnest({identities}) named
-		WHERE named = {actor} AND {integration} OR EXISTS (` + connectedTo + ` AND connected.identity_id = named))`
+// connectedIdentities selects the @identities that are connected to the node, and
+// the @actor itself if @integration is true.
+func connectedIdentities(node string) string {
+	return `
+	ARRAY(SELECT named FROM unnest(@identities::text[]) named
+		WHERE named = @actor AND @integration OR EXISTS (` + connectedTo(node) + ` AND connected.identity_id = named))`
+}
 
-// activeIdentities selects the {identities} that can act.
-var activeIdentities = `
-	ARRAY(SELECT named FROM unnest({identities}) named WHERE ` + store.Fill(access.CanAct, "identity", "named") + `)`
+// activeIdentities selects the identities of an array that can act.
+func activeIdentities(identities string) string {
+	return `
+	ARRAY(SELECT named FROM unnest(` + identities + `) named WHERE ` + access.CanAct("named") + `)`
+}
 
 // candidatesQueries select a candidateState of the @identities that the @actor of the @organization names for the work order
 // @id, by whether the people in the record are shown. A service company may assign all its people, so for it they
 // count as connected.
 var candidatesQueries = store.ByPeople(func(people string) string {
-	return store.Fill(`
-	SELECT CASE WHEN w.organization_id = @organization THEN `+store.KnownIdentities+` ELSE `+ownIdentities+` END AS known,
-		CASE WHEN w.organization_id = @organization THEN `+connectedIdentities+` ELSE `+ownIdentities+` END AS connected,
-		`+activeIdentities+` AS active, `+store.PeopleAmong(`SELECT unnest(@identities::text[])`)+`
-	FROM work_orders w WHERE w.id = @id`,
-		"organization", "@organization", "identities", "@identities::text[]", "node", "w.inventory_id", "actor", "@actor", "integration", "@integration", "people", people)
+	return `
+	SELECT CASE WHEN w.organization_id = @organization THEN ` + store.KnownIdentities("@identities::text[]", "@organization") + ` ELSE ` + ownIdentities("@identities::text[]", "@organization") + ` END AS known,
+		CASE WHEN w.organization_id = @organization THEN ` + connectedIdentities("w.inventory_id") + ` ELSE ` + ownIdentities("@identities::text[]", "@organization") + ` END AS connected,
+		` + activeIdentities("@identities::text[]") + ` AS active, ` + store.PeopleAmong(people, `SELECT unnest(@identities::text[])`) + `
+	FROM work_orders w WHERE w.id = @id`
 })
 
 // queueCandidates adds the query of what the rules need to know of the candidates for the work order.

@@ -47,24 +47,27 @@ func (w *lockedWorkOrder) heldFrom() models.WorkOrderStatus {
 	return *w.HeldFrom
 }
 
-var (
-	// lockedColumns are the columns of lockedWorkOrder for the work order w, the {actor} of the
-	// {organization} and its grants r.
-	lockedColumns = store.Fill(WorkOrderColumns, "w", "w") + `,
-		` + store.Fill(access.ReadableByGrants, "w", "w", "grants", "r.grants") + ` AS readable, r.grants,
-		` + bothOrganizations + `,
-		w.organization_id <> {organization}
-			AND EXISTS (SELECT FROM work_order_assignees x WHERE x.work_order_id = w.id AND x.identity_id = {organization})
-			AND ` + access.IncomingWorkOrders + ` AS incoming,
+// lockedColumns are the columns of lockedWorkOrder for the work order w, the actor of the
+// organization and its grants r.
+func lockedColumns(people, actor, organization string) string {
+	return WorkOrderColumns(people) + `,
+		` + access.ReadableByGrants("w", actor, "r.grants") + ` AS readable, r.grants,
+		` + bothOrganizations(organization) + `,
+		w.organization_id <> ` + organization + `
+			AND EXISTS (SELECT FROM work_order_assignees x WHERE x.work_order_id = w.id AND x.identity_id = ` + organization + `)
+			AND ` + access.IncomingWorkOrders(actor) + ` AS incoming,
 		(SELECT coalesce(max(x.position), 0) FROM work_order_assignees x WHERE x.work_order_id = w.id) AS last_position`
-	// grantsOfWorkOrder joins the grants r of {actor} on the node of the work order w.
-	grantsOfWorkOrder = `CROSS JOIN LATERAL (SELECT ` + store.Fill(access.GrantsOn, "node", "w.inventory_id") + ` AS grants OFFSET 0) r`
-	// lockedWorkOrders select a lockedWorkOrder, by whether the people in the record are shown.
-	lockedWorkOrders = store.ByPeople(func(people string) string {
-		return store.Fill(`SELECT `+lockedColumns+` FROM work_orders w `+grantsOfWorkOrder+` WHERE w.id = @id`,
-			"actor", "@actor", "organization", "@organization", "people", people)
-	})
-)
+}
+
+// grantsOfWorkOrder joins the grants r of the actor on the node of the work order w.
+func grantsOfWorkOrder(actor string) string {
+	return `CROSS JOIN LATERAL (SELECT ` + access.GrantsOn("w.inventory_id", actor) + ` AS grants OFFSET 0) r`
+}
+
+// lockedWorkOrders select a lockedWorkOrder, by whether the people in the record are shown.
+var lockedWorkOrders = store.ByPeople(func(people string) string {
+	return `SELECT ` + lockedColumns(people, "@actor", "@organization") + ` FROM work_orders w ` + grantsOfWorkOrder("@actor") + ` WHERE w.id = @id`
+})
 
 // changeWorkOrder runs one operation on a work order: it locks the row, reads what the rules need (read adds what
 // only this operation needs; nil if nothing), checks what all operations have in common and who may do this one,

@@ -51,9 +51,9 @@ const (
 
 // creatableNodeQuery reads what decides whether the actor may create a work order on the node.
 var creatableNodeQuery = `
-	SELECT o.read_only, o.suspended, p.manual_work_orders, n.kind AS node_kind, n.retired_at IS NOT NULL AS node_retired, ` + store.Fill(store.NodeReference, "node", "n.id") + ` AS inventory,
-		` + store.Fill(access.GrantsOn, "node", "n.id", "actor", "$1") + ` AS grants,
-		ARRAY(SELECT i.name FROM unnest(` + store.Fill(nearestManagers, "node", "n.id", "except", "'{}'::text[]") + `) m
+	SELECT o.read_only, o.suspended, p.manual_work_orders, n.kind AS node_kind, n.retired_at IS NOT NULL AS node_retired, ` + store.NodeReference("n.id") + ` AS inventory,
+		` + access.GrantsOn("n.id", "$1") + ` AS grants,
+		ARRAY(SELECT i.name FROM unnest(` + nearestManagers("n.id", "'{}'::text[]") + `) m
 			CROSS JOIN LATERAL (SELECT name, sort_key FROM identities WHERE id = m LIMIT 1) i ORDER BY i.sort_key, i.name) AS managers
 	FROM inventory_nodes n JOIN organizations o ON o.id = n.organization_id JOIN plans p ON p.organization_id = o.id
 	WHERE n.id = $3 AND n.organization_id = $2`
@@ -77,14 +77,14 @@ func leastLoaded(candidates string) string {
 // candidatesQuery reads the identities that are connected to the node $1. Their names have the
 // words $3, unless they are among $4; integrations are left out if there is no text, and who is gone
 // in any case.
-var candidatesQuery = leastLoaded(store.Fill(`
+var candidatesQuery = leastLoaded(`
 	SELECT i.id, i.name, i.kind, i.sort_key, i.id = ANY ($4::text[]) AS chosen
-	FROM (`+connectedTo+`) connected
+	FROM (` + connectedTo("$1") + `) connected
 	CROSS JOIN LATERAL (SELECT * FROM identities WHERE id = connected.identity_id LIMIT 1) i
-	WHERE `+store.Fill(access.CanAct, "identity", "i.id")+`
+	WHERE ` + access.CanAct("i.id") + `
 		AND (($3 = '' OR i.words @@ $3::tsquery) AND (i.kind <> 'integration' OR $3 <> '') OR i.id = ANY ($4::text[]))
-	ORDER BY i.id = ANY ($4::text[]) DESC, `+byKind+`, i.sort_key, i.id
-	LIMIT $2`, "node", "$1"))
+	ORDER BY i.id = ANY ($4::text[]) DESC, ` + byKind + `, i.sort_key, i.id
+	LIMIT $2`)
 
 // WorkOrderChoices returns what the actor, a person, can choose from to create a work order
 // on the node: of the candidates those whose name has the text, after the chosen ones.

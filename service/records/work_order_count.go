@@ -33,7 +33,7 @@ func (s *Records) CountWorkOrders(ctx context.Context, actor store.Actor, search
 	var count WorkOrderCount
 	return store.ReadInRounds(ctx, s.Store, actor.OrganizationID, store.Rounds{f.queueNames, f.queueAccess, f.queueMixed, func(pipeline *pgx.Batch) error {
 		if !f.nothing {
-			store.QueueOne(pipeline, &count, pgx.ErrNoRows, f.fill(f.countSQL()), f.Args)
+			store.QueueOne(pipeline, &count, pgx.ErrNoRows, f.countSQL(), f.Args)
 		}
 		return nil
 	}}, func() (WorkOrderCount, error) { return count, nil })
@@ -49,8 +49,8 @@ func (f *workOrderFinder) unordered(statuses []string) string {
 // cutShort is the condition that there may be more than scanned has.
 var cutShort = `(SELECT count(*) FROM scanned) = ` + strconv.Itoa(maxCountLooked)
 
-// scannedOnce are the candidates c of scanned with their work orders {w}.
-var scannedOnce = `(SELECT id, ` + waysOf + ` FROM scanned GROUP BY id) c CROSS JOIN LATERAL ` + lookedUp(`c.id`) + ` {w}`
+// scannedOnce are the candidates c of scanned with their work orders w.
+var scannedOnce = `(SELECT id, ` + waysOf + ` FROM scanned GROUP BY id) c CROSS JOIN LATERAL ` + lookedUp(`c.id`) + ` w`
 
 // countSQL builds the query of the number of matches.
 func (f *workOrderFinder) countSQL() string {

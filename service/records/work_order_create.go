@@ -61,25 +61,31 @@ type workOrderCreation struct {
 }
 
 // nearestManagers selects the active inventory managers assigned at the lowest level, from
-// the node {node} upwards, that has any besides the identities {except}. OFFSET
+// the node upwards, that has any besides the identities of the array except. OFFSET
 // makes Postgres look up the assignments of each of these nodes.
-var nearestManagers = `
+func nearestManagers(node, except string) string {
+	return `
 		ARRAY(SELECT near.identity_id FROM (
 				SELECT g.identity_id, rank() OVER (ORDER BY c.depth) AS level
 				FROM inventory_closure c
 				CROSS JOIN LATERAL (SELECT * FROM assignments WHERE node_id = c.ancestor_id OFFSET 0) g
 				CROSS JOIN LATERAL (SELECT * FROM permission_definitions WHERE id = g.definition_id LIMIT 1) d
-				WHERE c.node_id = {node} AND d.inventory_manager AND (c.depth = 0 OR d.applies_below)
-					AND g.identity_id <> ALL ({except}) AND ` + store.Fill(access.CanAct, "identity", "g.identity_id") + `
+				WHERE c.node_id = ` + node + ` AND d.inventory_manager AND (c.depth = 0 OR d.applies_below)
+					AND g.identity_id <> ALL (` + except + `) AND ` + access.CanAct("g.identity_id") + `
 			) near WHERE near.level = 1 ORDER BY near.identity_id)`
+}
 
-// managersOrAdmins selects the nearest active inventory managers of the node {node} or, where
-// no level has any, the active administrators of {organization}.
-var managersOrAdmins = `coalesce(nullif(` + store.Fill(nearestManagers, "except", "'{}'::text[]") + `::text[], '{}'),
-			` + activeAdmins + `)`
+// managersOrAdmins selects the nearest active inventory managers of the node or, where
+// no level has any, the active administrators of the organization.
+func managersOrAdmins(node, organization string) string {
+	return `coalesce(nullif(` + nearestManagers(node, "'{}'::text[]") + `::text[], '{}'),
+			` + activeAdmins(organization) + `)`
+}
 
-// activeAdmins selects the active administrators of {organization}.
-const activeAdmins = `ARRAY(SELECT p.id::text FROM people p WHERE p.organization_id = {organization} AND p.admin AND p.deactivated_at IS NULL ORDER BY p.id)`
+// activeAdmins selects the active administrators of the organization.
+func activeAdmins(organization string) string {
+	return `ARRAY(SELECT p.id::text FROM people p WHERE p.organization_id = ` + organization + ` AND p.admin AND p.deactivated_at IS NULL ORDER BY p.id)`
+}
 
 // workOrderCreations select a workOrderCreation, by whether the people in the record are shown. A number is taken
 // only for valid fields and an actor that may create a work order on the node. A rule about the
@@ -89,24 +95,24 @@ var workOrderCreations = store.ByPeople(func(people string) string {
 	return `
 	SELECT o.read_only, o.suspended, p.manual_work_orders, coalesce(n.kind, '') AS node_kind, n.retired_at IS NOT NULL AS node_retired, known.grants,
 		(SELECT f.retired FROM forms f WHERE f.organization_id = o.id AND f.id = @form) AS form_retired,
-		` + store.Fill(store.KnownIdentities, "organization", "o.id", "identities", "@identities::text[]") + ` AS known,
-		` + store.Fill(connectedIdentities, "node", "n.id", "identities", "@identities::text[]", "actor", "@actor", "integration", "@integration") + ` AS connected,
-		` + store.Fill(activeIdentities, "identities", "@identities::text[]") + ` AS active,
+		` + store.KnownIdentities("@identities::text[]", "o.id") + ` AS known,
+		` + connectedIdentities("n.id") + ` AS connected,
+		` + activeIdentities("@identities::text[]") + ` AS active,
 		known.managers,
-		CASE WHEN @valid AND NOT o.read_only AND NOT o.suspended AND p.manual_work_orders AND ` + store.Fill(access.Among(models.GrantWorkOrdersCreate), "grants", "known.grants") + `
+		CASE WHEN @valid AND NOT o.read_only AND NOT o.suspended AND p.manual_work_orders AND ` + access.Among(models.GrantWorkOrdersCreate, "known.grants") + `
 			THEN nextval(('work_order_numbers.' || quote_ident(o.id))::regclass) END AS number,
-		` + store.Fill(store.NodeReference, "node", "n.id") + ` AS inventory,
-		` + store.Fill(store.PeopleAmong("SELECT @actor UNION ALL SELECT unnest(@identities::text[] || known.managers)"), "people", people) + `
+		` + store.NodeReference("n.id") + ` AS inventory,
+		` + store.PeopleAmong(people, "SELECT @actor UNION ALL SELECT unnest(@identities::text[] || known.managers)") + `
 	FROM organizations o
 	JOIN plans p ON p.organization_id = o.id
 	LEFT JOIN inventory_nodes n ON n.organization_id = o.id AND n.id = @node
-	CROSS JOIN LATERAL (SELECT ` + store.Fill(access.GrantsOn, "node", "n.id", "actor", "@actor") + ` AS grants,
-		` + store.Fill(nearestManagers, "node", "n.id", "except", "@consultants::text[]") + ` AS managers OFFSET 0) known
+	CROSS JOIN LATERAL (SELECT ` + access.GrantsOn("n.id", "@actor") + ` AS grants,
+		` + nearestManagers("n.id", "@consultants::text[]") + ` AS managers OFFSET 0) known
 	WHERE o.id = @organization`
 })
 
 // sourceFeedbackQuery selects the feedback @id of the @organization if the @actor may read it.
-var sourceFeedbackQuery = `SELECT f.id FROM feedback f WHERE f.id = @id AND f.organization_id = @organization AND ` + store.Fill(access.ReadableFeedback, "w", "f", "actor", "@actor")
+var sourceFeedbackQuery = `SELECT f.id FROM feedback f WHERE f.id = @id AND f.organization_id = @organization AND ` + access.ReadableFeedback("f", "@actor")
 
 // CreateWorkOrder creates a work order (api.md 4.2, 4.3 and 4.8) and
 // returns it with status 201. Errors: read_only, plan_restricted,

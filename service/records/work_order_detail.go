@@ -56,7 +56,7 @@ type LinkedRecord struct {
 // sourceQuery selects the feedback of which the work order $1 was made, if the actor $2 may read it.
 var sourceQuery = `
 	SELECT f.id, f.subject AS title, 0::bigint AS number, '' AS status FROM (SELECT feedback_id FROM work_orders WHERE id = $1) w
-	CROSS JOIN LATERAL (SELECT * FROM feedback WHERE id = w.feedback_id LIMIT 1) f WHERE ` + store.Fill(access.ReadableFeedback, "w", "f", "actor", "$2")
+	CROSS JOIN LATERAL (SELECT * FROM feedback WHERE id = w.feedback_id LIMIT 1) f WHERE ` + access.ReadableFeedback("f", "$2")
 
 // SentBack is what a consultant wrote who sent work back.
 type SentBack struct {
@@ -68,7 +68,7 @@ type SentBack struct {
 // sentBackQuery selects a SentBack if the last review of the work order $1 sent it back and it was
 // not completed again, by its latest changes, for a person of the organization $2.
 var sentBackQuery = `
-	SELECT ` + store.Fill(authorColumns, "people", "true", "organization", "$2") + `, coalesce(h.changes -> 'comment' ->> 'to', '') AS comment, h.created_at AS at
+	SELECT ` + authorColumns("true", "$2") + `, coalesce(h.changes -> 'comment' ->> 'to', '') AS comment, h.created_at AS at
 	FROM (SELECT * FROM (SELECT * FROM log WHERE record_id = $1 AND changes IS NOT NULL ORDER BY id DESC LIMIT 500) latest
 		WHERE action IN ('work_order.sent_back', 'work_order.sent_to_inspection', 'work_order.completed', 'work_order.cancelled') ORDER BY id DESC LIMIT 1) h
 	LEFT JOIN LATERAL (SELECT * FROM identities WHERE id = h.actor_id LIMIT 1) i ON true
@@ -77,7 +77,7 @@ var sentBackQuery = `
 // contactOf selects whom a service company asks about the work order w: who created it or, if
 // that is no active person, the first by name of the nearest inventory managers.
 var contactOf = `(SELECT jsonb_build_object('name', i.name, 'email', p.email, 'phone', p.phone) FROM people p JOIN identities i ON i.id = p.id
-			WHERE p.deactivated_at IS NULL AND p.id = ANY (w.created_by::text || ` + store.Fill(nearestManagers, "node", "w.inventory_id", "except", "'{}'::text[]") + `::text[])
+			WHERE p.deactivated_at IS NULL AND p.id = ANY (w.created_by::text || ` + nearestManagers("w.inventory_id", "'{}'::text[]") + `::text[])
 			ORDER BY p.id = w.created_by DESC, i.sort_key, i.id LIMIT 1)`
 
 // May reports whether the actor may do the operation now.
@@ -95,15 +95,13 @@ type workOrderDetailRow struct {
 	Contact  *Contact
 }
 
-var workOrderDetailQuery = store.Fill(`
-	SELECT `+lockedColumns+`,
-		ARRAY(`+actedIdentities+`) AS acts_as, `+store.Fill(onlyReviewer, "identities", assignedIn("w.id", isConsultant))+` AS only_reviewer,
-		`+ownIdentities+` AS own, `+activeIdentities+` AS active,
-		customer.name AS customer, CASE WHEN customer.name IS NOT NULL THEN `+contactOf+` END AS contact
-	FROM (SELECT * FROM work_orders WHERE id = $1) w `+grantsOfWorkOrder+`
-	CROSS JOIN LATERAL (SELECT `+store.Fill(access.CustomerOf, "w", "w")+` AS name OFFSET 0) customer`,
-	"people", "true", "identities", assignedIn("w.id", "true"),
-	"actor", "$2", "organization", "$3")
+var workOrderDetailQuery = `
+	SELECT ` + lockedColumns("true", "$2", "$3") + `,
+		ARRAY(` + actedIdentities(assignedIn("w.id", "true"), "$2") + `) AS acts_as, ` + onlyReviewer(assignedIn("w.id", isConsultant), "$2") + ` AS only_reviewer,
+		` + ownIdentities(assignedIn("w.id", "true"), "$3") + ` AS own, ` + activeIdentities(assignedIn("w.id", "true")) + ` AS active,
+		customer.name AS customer, CASE WHEN customer.name IS NOT NULL THEN ` + contactOf + ` END AS contact
+	FROM (SELECT * FROM work_orders WHERE id = $1) w ` + grantsOfWorkOrder("$2") + `
+	CROSS JOIN LATERAL (SELECT ` + access.CustomerOf("w", "$2", "$3") + ` AS name OFFSET 0) customer`
 
 // WorkOrderDetail returns a work order that the person may read with its answers, a part of its
 // history and what the person may do with it, as the writes check it. Errors: not_found, permission_denied for an integration, unavailable.
@@ -206,12 +204,14 @@ type WorkOrderAssignees struct {
 // maxAssigneeChoices bounds the choices of a page.
 const maxAssigneeChoices = 50
 
-var assigneeChoicesQuery = leastLoaded(`
-	SELECT i.id, i.name, i.kind, i.sort_key, i.id = ANY ($6::text[]) AS chosen FROM ({candidates}) c JOIN identities i ON i.id = c.identity_id
+func assigneeChoicesQuery(candidates string) string {
+	return leastLoaded(`
+	SELECT i.id, i.name, i.kind, i.sort_key, i.id = ANY ($6::text[]) AS chosen FROM (` + candidates + `) c JOIN identities i ON i.id = c.identity_id
 	WHERE (i.organization_id = $2 OR i.id IN (SELECT s.company_id FROM service_companies s WHERE s.customer_id = $2))
 		AND i.id <> ALL ($3) AND (i.id = ANY ($6::text[]) OR ($4 = '' OR i.words @@ $4::tsquery) AND (i.kind <> 'integration' OR $4 <> ''))
-		AND ` + store.Fill(access.CanAct, "identity", "i.id") + `
+		AND ` + access.CanAct("i.id") + `
 	ORDER BY i.id = ANY ($6::text[]) DESC, ` + byKind + `, i.sort_key, i.id LIMIT $5`)
+}
 
 // WorkOrderAssignees returns those whom the person may assign to the work order and whose name
 // has the words of the search, after the chosen ones: teams, people, service companies, and integrations
@@ -236,11 +236,11 @@ func (s *Records) WorkOrderAssignees(ctx context.Context, actor store.Actor, id,
 		if err := a.forbids(models.OperationAssign); err != nil {
 			return err
 		}
-		candidates := store.Fill(connectedTo, "node", "$1")
+		candidates := connectedTo("$1")
 		if a.forCustomer() {
 			candidates = `SELECT id AS identity_id FROM identities WHERE organization_id = $2 AND kind <> 'organization' AND $1 <> ''`
 		}
-		store.QueueAll(pipeline, &choices, store.Fill(assigneeChoicesQuery, "candidates", candidates),
+		store.QueueAll(pipeline, &choices, assigneeChoicesQuery(candidates),
 			row.InventoryID, actor.OrganizationID, row.Assigned.All(), models.WordQuery(models.SearchWords(search), ""), maxAssigneeChoices+1, append([]string{}, chosen...))
 		return nil
 	}}, func() (WorkOrderAssignees, error) {

@@ -97,7 +97,7 @@ func (f *workOrderFinder) queueNames(pipeline *pgx.Batch) error {
 	queue(&f.names.Assignees, f.search.Assignee)
 	queue(&f.names.Creators, f.search.Creator)
 	if f.search.Node != "" {
-		inventory.QueueNamedNodes(pipeline, &f.nodes, f.Actor, f.search.Node, `EXISTS (SELECT FROM `+access.RightsOn+`)`)
+		inventory.QueueNamedNodes(pipeline, &f.nodes, f.Actor, f.search.Node, `EXISTS (SELECT FROM `+access.RightsOn("n.id", "@actor")+`)`)
 	}
 	if f.searchesWords() {
 		store.QueueValues(pipeline, &f.words.owners, ownersQuery, pgx.NamedArgs{"organization": f.Actor.OrganizationID, "customers": maxCustomers})

@@ -53,7 +53,7 @@ func (f *workOrderFinder) byID(id, rows, past string, cut int) string {
 // read the ids of all organizations, which looks as cheap if the statistics know only one value.
 func (f *workOrderFinder) firstOf(columns, values string, cut int) string {
 	past, _ := f.order()
-	return f.byID(`{w}.id`, `work_orders {w} WHERE (`+columns+`) = (`+values+`)`, ` AND (`+columns+`, {w}.id) `+past+` (`+values+`, @after)`, cut)
+	return f.byID(`w.id`, `work_orders w WHERE (`+columns+`) = (`+values+`)`, ` AND (`+columns+`, w.id) `+past+` (`+values+`, @after)`, cut)
 }
 
 // assignedTo selects the first work orders of the identity. The condition names the index.
@@ -74,7 +74,7 @@ const dueRanges = ` CROSS JOIN unnest(@lows::text[], @highs::text[]) due (low, h
 func (f *workOrderFinder) dueFirst(column, value string, cut int) string {
 	_, direction := f.order()
 	key := column + ` || ` + dueKey
-	return `(SELECT id, ` + dueKey + ` AS key FROM work_orders {w}
+	return `(SELECT id, ` + dueKey + ` AS key FROM work_orders w
 		WHERE ` + inProcess + ` AND ` + key + ` > ` + value + ` || due.low AND ` + key + ` < ` + value + ` || due.high
 		ORDER BY ` + key + ` ` + direction + ` LIMIT ` + strconv.Itoa(cut) + `) x`
 }
@@ -92,21 +92,21 @@ func (f *workOrderFinder) sources(looked int, statuses []string) []string {
 	case f.queued || f.search.NoOneCan:
 		return append(f.readableCandidates(looked, statuses), inactive)
 	case f.search.Incoming:
-		return []string{candidateRows(`'incoming'`, `''`, isReadable, some, f.assignedTo("@organization", some)) + ` WHERE ` + access.IncomingWorkOrders}
+		return []string{candidateRows(`'incoming'`, `''`, isReadable, some, f.assignedTo("@organization", some)) + ` WHERE ` + access.IncomingWorkOrders("@actor")}
 	case f.search.Assignee == SearchMe || f.search.Assignee == "" && f.search.Review == ReviewByMe:
 		return []string{candidateRows(`a.identity_id`, `''`, isReadable, some, mine+f.assignedTo("a.identity_id", some)) +
 			` WHERE a.actor_id = @actor AND a.identity_id <> a.organization_id`}
 	case f.search.Assignee != "":
 		return []string{candidateRows(`i`, `''`, isOther, some, `unnest(@assignees::text[]) i CROSS JOIN LATERAL `+f.assignedTo("i", some))}
 	case f.search.Creator != "" && !f.search.ByDue:
-		return []string{candidateRows(`i`, `''`, isOther, some, `unnest(@creators::text[]) i CROSS JOIN LATERAL `+f.firstOf("{w}.created_by", "i", some))}
+		return []string{candidateRows(`i`, `''`, isOther, some, `unnest(@creators::text[]) i CROSS JOIN LATERAL `+f.firstOf("w.created_by", "i", some))}
 	}
 	return f.readableCandidates(looked, statuses)
 }
 
 // assignedToActor selects the candidates that are assigned to what the actor reads as.
 func (f *workOrderFinder) assignedToActor(cut int) string {
-	return candidateRows(`a.identity_id`, `''`, isReadable, cut, `actor_identities a CROSS JOIN LATERAL `+f.assignedTo("a.identity_id", cut)) + ` WHERE a.actor_id = @actor AND ` + access.ReadsAs
+	return candidateRows(`a.identity_id`, `''`, isReadable, cut, `actor_identities a CROSS JOIN LATERAL `+f.assignedTo("a.identity_id", cut)) + ` WHERE a.actor_id = @actor AND ` + access.ReadsAs("@actor")
 }
 
 // ownCandidates select the candidates that the actor may read wherever they are.
@@ -114,7 +114,7 @@ func (f *workOrderFinder) ownCandidates(looked int) []string {
 	some := f.collected(looked)
 	sources := []string{f.assignedToActor(some)}
 	if f.access.OnlyCreates {
-		sources = append(sources, candidateRows(`'created'`, `''`, wasCreated, some, f.firstOf("{w}.created_by", "@actor", some)))
+		sources = append(sources, candidateRows(`'created'`, `''`, wasCreated, some, f.firstOf("w.created_by", "@actor", some)))
 	}
 	return sources
 }
@@ -137,7 +137,7 @@ func (f *workOrderFinder) nodeCandidates(looked int, statuses []string) []string
 		nodes = []string{f.node}
 	}
 	if nodes == nil {
-		return []string{f.each(`'all'`, isOnNode, looked, statuses, `(SELECT) one`, `{w}.organization_id`, `@organization`)}
+		return []string{f.each(`'all'`, isOnNode, looked, statuses, `(SELECT) one`, `w.organization_id`, `@organization`)}
 	}
 	return []string{f.onNodes(nodes, how, looked, models.DefaultPageSize, statuses)}
 }
@@ -155,7 +155,7 @@ func (f *workOrderFinder) onNodes(nodes []string, how string, looked, least int,
 	for cut > least && cut*busy > 2*looked { // by halves, so that queries differ little
 		cut /= 2
 	}
-	return f.each(`visible`, how, cut, statuses, `unnest(@sourcenodes::text[]) visible`, `{w}.inventory_id`, `visible`)
+	return f.each(`visible`, how, cut, statuses, `unnest(@sourcenodes::text[]) visible`, `w.inventory_id`, `visible`)
 }
 
 // each selects the first candidates whose column has the value of each row of from, of each
@@ -167,33 +167,28 @@ func (f *workOrderFinder) each(source, how string, cut int, statuses []string, f
 	case statuses != nil:
 		f.Args["statuses"] = statuses
 		return candidateRows(source, `requested`, how, cut, from+` CROSS JOIN unnest(@statuses::text[]) requested CROSS JOIN LATERAL `+
-			f.firstOf(column+`, {w}.status`, value+`, requested`, cut))
+			f.firstOf(column+`, w.status`, value+`, requested`, cut))
 	}
 	return candidateRows(source, `''`, how, cut, from+` CROSS JOIN LATERAL `+f.firstOf(column, value, cut))
 }
 
-// readable is the condition that the actor may read the candidate c, whose work order is {w}.
+// readable is the condition that the actor may read the candidate c, whose work order is w.
 func (f *workOrderFinder) readable() string {
-	onReadNode := lists.AmongGranted("{w}.inventory_id")
+	onReadNode := lists.AmongGranted("w.inventory_id")
 	if f.access.Nodes != nil {
 		f.Args["nodes"] = f.access.Nodes
-		onReadNode = `{w}.inventory_id = ANY (@nodes)`
+		onReadNode = `w.inventory_id = ANY (@nodes)`
 	}
-	inAnyWay := access.WorkOrderReadable(func(grant models.Grant) string {
-		if grant == models.GrantWorkOrdersRead {
-			return onReadNode
-		}
-		return access.OnNode(grant)
-	})
+	inAnyWay := access.WorkOrderReadable("w", "@actor", onReadNode, access.OnNode(models.GrantWorkOrdersCreate, "w.inventory_id", "@actor"))
 	return `(c.` + isReadable + ` OR c.` + wasCreated + ` AND ` + f.Created + ` OR c.` + isOnNode + ` AND ` + onReadNode + ` OR c.` + isOther + ` AND ` + inAnyWay + `)`
 }
 
-// conditions are what a work order {w} of the search meets.
+// conditions are what a work order w of the search meets.
 func (f *workOrderFinder) conditions(statuses []string) string {
 	return strings.Join(append(f.filters(statuses), f.readable()), "\n\t\tAND ")
 }
 
-// filters are the conditions of the search on {w}.
+// filters are the conditions of the search on w.
 func (f *workOrderFinder) filters(statuses []string) []string {
 	var all []string
 	add := func(condition, name string, value any) {
@@ -203,15 +198,15 @@ func (f *workOrderFinder) filters(statuses []string) []string {
 		}
 	}
 	if statuses != nil {
-		add(`{w}.status = ANY (@statuses`+f.section+`)`, "statuses"+f.section, statuses)
+		add(`w.status = ANY (@statuses`+f.section+`)`, "statuses"+f.section, statuses)
 	}
 	if f.search.Priority != "" {
-		add(`{w}.priority = @priority`, "priority", string(f.search.Priority))
+		add(`w.priority = @priority`, "priority", string(f.search.Priority))
 	}
 	if f.node != "" && f.search.OnlyNode {
-		add(`{w}.inventory_id = @node`, "", nil)
+		add(`w.inventory_id = @node`, "", nil)
 	} else if f.node != "" {
-		add(`(SELECT true FROM inventory_closure b WHERE b.node_id = {w}.inventory_id AND b.ancestor_id = @node LIMIT 1)`, "", nil)
+		add(`(SELECT true FROM inventory_closure b WHERE b.node_id = w.inventory_id AND b.ancestor_id = @node LIMIT 1)`, "", nil)
 	}
 	if f.search.Due != "" {
 		add(f.dates(), "", nil)
@@ -227,23 +222,23 @@ func (f *workOrderFinder) filters(statuses []string) []string {
 		if f.search.ToDo {
 			role = ` AND x.role = 'worker'`
 		}
-		add(`(SELECT true FROM work_order_assignees x WHERE x.work_order_id = {w}.id AND x.identity_id = ANY (@assignees)`+role+` LIMIT 1)`, "", nil)
+		add(`(SELECT true FROM work_order_assignees x WHERE x.work_order_id = w.id AND x.identity_id = ANY (@assignees)`+role+` LIMIT 1)`, "", nil)
 	}
 	if f.search.Review == ReviewByMe {
 		add(`(SELECT true FROM work_order_assignees x JOIN actor_identities a ON a.identity_id = x.identity_id AND a.actor_id = @actor
-			WHERE x.work_order_id = {w}.id AND x.role = 'consultant' AND a.identity_id <> a.organization_id LIMIT 1)
-			AND {w}.completed_by IS DISTINCT FROM @actor`, "", nil)
+			WHERE x.work_order_id = w.id AND x.role = 'consultant' AND a.identity_id <> a.organization_id LIMIT 1)
+			AND w.completed_by IS DISTINCT FROM @actor`, "", nil)
 	}
 	if f.search.Creator != "" {
-		add(`{w}.created_by = ANY (@creators)`, "", nil)
+		add(`w.created_by = ANY (@creators)`, "", nil)
 	}
 	if f.search.Customer != "" {
-		add(`{w}.organization_id IN (SELECT s.customer_id FROM service_companies s JOIN identities i ON i.id = s.customer_id
-			WHERE s.company_id = @organization AND i.words @@ @customer::tsquery) AND `+access.IncomingWorkOrders,
+		add(`w.organization_id IN (SELECT s.customer_id FROM service_companies s JOIN identities i ON i.id = s.customer_id
+			WHERE s.company_id = @organization AND i.words @@ @customer::tsquery) AND `+access.IncomingWorkOrders("@actor"),
 			"customer", models.WordQuery(models.SearchWords(f.search.Customer), ""))
 	}
 	if f.search.CreatorKind != "" {
-		add(`(SELECT i.kind FROM identities i WHERE i.id = {w}.created_by) = @kind`, "kind", string(f.search.CreatorKind))
+		add(`(SELECT i.kind FROM identities i WHERE i.id = w.created_by) = @kind`, "kind", string(f.search.CreatorKind))
 	}
 	if f.searchesWords() {
 		add(f.haveWords(), "", nil)
@@ -274,7 +269,7 @@ func (f *workOrderFinder) candidatesOf(looked int, statuses []string) string {
 		SELECT * FROM gathered WHERE key IS NOT NULL
 		UNION ALL
 		SELECT g.source, g.st, g.how, ` + strconv.Itoa(math.MaxInt32) + `, g.id, w.key FROM gathered g
-		CROSS JOIN LATERAL (SELECT ` + dueKey + ` AS key, ` + inProcess + ` AS open FROM ` + lookedUp(`g.id`) + ` {w}) w
+		CROSS JOIN LATERAL (SELECT ` + dueKey + ` AS key, ` + inProcess + ` AS open FROM ` + lookedUp(`g.id`) + ` w) w
 		WHERE g.key IS NULL AND w.open AND w.key > (@lows::text[])[1] AND w.key < (@highs::text[])[cardinality(@highs::text[])]
 	)`
 }
@@ -297,10 +292,10 @@ const waysOf = `bool_or(how = '` + isReadable + `') AS ` + isReadable + `, bool_
 func shownWorkOrders(of, more string) string {
 	return `, page AS MATERIALIZED (
 		SELECT ` + listedWorkOrderColumns + `,
-			` + store.Fill(access.CustomerOf, "organization", "@organization") + ` AS customer` + more + `
-		FROM ` + of + ` f CROSS JOIN LATERAL ` + lookedUp(`f.id`) + ` {w}
+			` + access.CustomerOf("w", "@actor", "@organization") + ` AS customer` + more + `
+		FROM ` + of + ` f CROSS JOIN LATERAL ` + lookedUp(`f.id`) + ` w
 	)
-	SELECT page.*, ` + lists.NodesOfPage + `, ` + store.Fill(lists.PeopleOfPage, "named", peopleOfPage) + ` FROM page`
+	SELECT page.*, ` + lists.NodesOfPage + `, ` + lists.PeopleOfPage("true", peopleOfPage) + ` FROM page`
 }
 
 // foundSQL begins a query with the first matches of the search: at most limit, until where a
@@ -317,7 +312,7 @@ func (f *workOrderFinder) foundSQL(looked, limit int) string {
 	), found AS MATERIALIZED (
 		SELECT c.id, c.key FROM (
 			SELECT id, min(key) AS key, ` + waysOf + ` FROM scanned WHERE key ` + within + ` (SELECT key FROM frontier) GROUP BY id ORDER BY min(key) ` + direction + ` OFFSET 0) c
-		CROSS JOIN LATERAL ` + lookedUp(`c.id`) + ` {w}
+		CROSS JOIN LATERAL ` + lookedUp(`c.id`) + ` w
 		WHERE ` + f.conditions(statuses) + `
 		ORDER BY c.key ` + direction + ` LIMIT ` + strconv.Itoa(limit) + `
 	)`
@@ -336,14 +331,9 @@ func (f *workOrderFinder) pageSQL(looked, limit int) string {
 	ORDER BY cuts, key ` + direction
 }
 
-// fill fills in what the conditions of the search leave open.
-func (f *workOrderFinder) fill(sql string) string {
-	return store.Fill(sql, "w", "w", "actor", "@actor", "people", "true")
-}
-
 // queueFound adds a query of rows of the search, unless nothing can match.
 func queueFound[Row any](pipeline *pgx.Batch, f *workOrderFinder, into *[]Row, sql string) {
 	if !f.nothing {
-		store.QueueAll(pipeline, into, f.fill(sql), f.Args)
+		store.QueueAll(pipeline, into, sql, f.Args)
 	}
 }

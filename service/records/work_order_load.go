@@ -84,7 +84,7 @@ func (f *workOrderFinder) loadSQL() string {
 	return f.unordered(statuses) + `
 	SELECT i.id AS identity_id, i.kind, i.name, ` + counts.String() + `count(*) AS "all", ` + cutShort + ` AS more
 	FROM ` + scannedOnce + `
-	JOIN work_order_assignees x ON x.work_order_id = {w}.id AND x.role = 'worker' JOIN identities i ON i.id = x.identity_id
+	JOIN work_order_assignees x ON x.work_order_id = w.id AND x.role = 'worker' JOIN identities i ON i.id = x.identity_id
 	WHERE ` + f.conditions(statuses) + `
 		AND i.organization_id = @organization
 	GROUP BY i.id ORDER BY overdue DESC, "all" DESC, i.id LIMIT ` + strconv.Itoa(MaxLoadRows+1)

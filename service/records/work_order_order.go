@@ -45,14 +45,14 @@ func (d Due) on(now time.Time, zone *time.Location) dueRange {
 	return dueRange{}
 }
 
-// condition is true of {w} in the range; the arguments are names of times.
+// condition is true of w in the range; the arguments are names of times.
 func (d dueRange) condition(from, until string) string {
 	var all []string
 	if !d.from.IsZero() {
-		all = append(all, `coalesce({w}.target_date, 'infinity') >= `+from)
+		all = append(all, `coalesce(w.target_date, 'infinity') >= `+from)
 	}
 	if !d.until.IsZero() {
-		all = append(all, `{w}.target_date < `+until)
+		all = append(all, `w.target_date < `+until)
 	}
 	return cmp.Or(strings.Join(all, " AND "), "true")
 }
@@ -75,13 +75,13 @@ func dueBound(at time.Time) string { return fmt.Sprintf("%012d", at.Unix()) }
 const lastKey = "~"
 
 // dueKey is the key of the order by due.
-const dueKey = `due_key({w}.target_date, {w}.priority, {w}.id)`
+const dueKey = `due_key(w.target_date, w.priority, w.id)`
 
 // dueKeyPrefix is the length of the part of due_key before the id.
 const dueKeyPrefix = 13
 
 // inProcess is the condition of the indexes of due_key.
-const inProcess = `{w}.status NOT IN ('complete', 'cancelled')`
+const inProcess = `w.status NOT IN ('complete', 'cancelled')`
 
 // backMark precedes the key of a page back in cursors: no key begins with it.
 const backMark = "<"

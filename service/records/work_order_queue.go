@@ -91,8 +91,7 @@ func (s *Records) WorkOrderQueue(ctx context.Context, actor store.Actor, zone st
 }
 
 // managesQuery selects whether @actor is an inventory manager or an administrator.
-var managesQuery = store.Fill(`SELECT `+access.IsAdmin+` OR EXISTS (SELECT FROM assigned_rights r WHERE r.actor_id = {actor} AND r.inventory_manager) AS manages`,
-	"actor", "@actor", "organization", "@organization")
+var managesQuery = `SELECT ` + access.IsAdmin("@actor", "@organization") + ` OR EXISTS (SELECT FROM assigned_rights r WHERE r.actor_id = @actor AND r.inventory_manager) AS manages`
 
 // queueLooked limits the work orders of each range of dates that a queue looks at.
 const queueLooked = 100
@@ -116,9 +115,9 @@ func (f *workOrderFinder) queueSQL(sections []WorkOrderSearch) string {
 	}
 	f.Args["zone"] = f.zone.String()
 	return candidates + `, matched AS MATERIALIZED (
-		SELECT c.id, c.key, {w}.target_date, {w}.priority, array_remove(ARRAY[` + strings.Join(matches, ",\n\t\t\t") + `], NULL) AS sections
+		SELECT c.id, c.key, w.target_date, w.priority, array_remove(ARRAY[` + strings.Join(matches, ",\n\t\t\t") + `], NULL) AS sections
 			FROM (SELECT id, min(key) AS key, ` + waysOf + ` FROM scanned GROUP BY id) c
-			CROSS JOIN LATERAL ` + lookedUp(`c.id`) + ` {w}
+			CROSS JOIN LATERAL ` + lookedUp(`c.id`) + ` w
 			WHERE ` + readable + `
 	), placed AS MATERIALIZED (
 		SELECT m.id, m.key, m.sections[1] AS section, row_number() OVER (PARTITION BY m.sections[1] ORDER BY ` + byUrgency + `) AS nth

@@ -89,22 +89,23 @@ type listedWorkOrder struct {
 	lists.Shared
 }
 
-// peopleInWorkOrder selects the people in the work order {w}.
-var peopleInWorkOrder = store.PeopleAmong(`SELECT {w}.created_by UNION SELECT x.identity_id FROM work_order_assignees x WHERE x.work_order_id = {w}.id`)
-
 // peopleOfPage selects the ids of the people in the work orders of page. Each word of the column
 // of people.RolesOf ends with one.
 const peopleOfPage = `SELECT created_by FROM page UNION SELECT substr(one, strpos(one, '` + string(models.PrefixIdentity) + `')) FROM page, string_to_table(assigned, ' ') one`
 
 var (
-	// WorkOrderColumns are the columns of WorkOrderRow for the work order {w}.
-	WorkOrderColumns       = ownWorkOrderColumns + `, ` + store.InventoryOf + `, ` + peopleInWorkOrder
 	listedWorkOrderColumns = ownWorkOrderColumns + `, ` + lists.SharedColumns
-	ownWorkOrderColumns    = store.ColumnsOf[models.WorkOrder]() + `, ` + people.RolesOf + `, {w}.changed_xid AS xid`
+	ownWorkOrderColumns    = store.ColumnsOf[models.WorkOrder]("w") + `, ` + people.RolesOf + `, w.changed_xid AS xid`
 
 	// WorkOrderReader reads single work orders.
-	WorkOrderReader = store.NewRecordReader("work_orders", WorkOrderColumns, access.ReadableWorkOrder, (*WorkOrderRow).Record, models.PrefixWorkOrder)
+	WorkOrderReader = store.NewRecordReader("work_orders", WorkOrderColumns, access.ReadableWorkOrder("w", "$2"), (*WorkOrderRow).Record, models.PrefixWorkOrder)
 )
+
+// WorkOrderColumns are the columns of WorkOrderRow for the work order w.
+func WorkOrderColumns(people string) string {
+	return ownWorkOrderColumns + `, ` + store.InventoryOf + `, ` + store.PeopleAmong(people,
+		`SELECT w.created_by UNION SELECT x.identity_id FROM work_order_assignees x WHERE x.work_order_id = w.id`)
+}
 
 // WorkOrder returns the work order as GET /work-orders/{id} shows it to the
 // actor, encoded. Errors: not_found (including when the actor may not read it), unavailable.
@@ -132,56 +133,56 @@ func (s *Records) WorkOrders(ctx context.Context, actor store.Actor, filter Work
 	q.ShowsPeople(peopleOfPage)
 	q.NarrowBy(models.GrantWorkOrdersRead, filter.InventoryID)
 	q.OfStatuses(store.TextsOf(filter.Statuses))
-	q.WhereText("{w}.inventory_id IN (SELECT node_id FROM inventory_closure WHERE ancestor_id = @node)", "node", filter.InventoryID)
-	q.WhereText("{w}.external_id = @external", "external", filter.ExternalID)
+	q.WhereText("inventory_id", "IN (SELECT node_id FROM inventory_closure WHERE ancestor_id = @node)", "node", filter.InventoryID)
+	q.WhereText("external_id", "= @external", "external", filter.ExternalID)
 	if filter.CreatedSince != nil {
 		// Ids are ordered by time, so the second condition ends the scan of the list's index.
-		q.Where("{w}.created_at >= @since AND {w}.id >= @first", "since", *filter.CreatedSince)
-		q.Args["first"] = models.FirstID(models.PrefixWorkOrder, filter.CreatedSince.Time)
+		q.Where("created_at", ">= @since", "since", *filter.CreatedSince)
+		q.Where("id", ">= @first", "first", models.FirstID(models.PrefixWorkOrder, filter.CreatedSince.Time))
 	}
 	if !q.All {
-		q.Readable = access.ReadableWorkOrder
+		q.Readable = access.ReadableWorkOrder("w", "@actor")
 		q.CreatedBy(models.GrantWorkOrdersCreate)
 		q.Source(func(o lists.PageOrder) string {
 			assigned := assignedTo("a.identity_id", "", o)
 			if o.Changes {
-				assigned = `SELECT {w}.* FROM assigned_positions {w} WHERE {w}.identity_id = a.identity_id AND ` + relationHolds("{w}.id") + o.Scanned + `
-			ORDER BY ` + o.Order + ` LIMIT {cut}`
+				assigned = `SELECT w.* FROM assigned_positions w WHERE w.identity_id = a.identity_id AND ` + relationHolds("w.id") + o.Scanned + `
+			ORDER BY ` + o.Order + o.Cut
 			}
 			// DISTINCT, because a work order may be assigned to the actor and to its team.
-			return `DISTINCT ` + o.Keys + ` FROM actor_identities a CROSS JOIN LATERAL (` + assigned + `) {w}
-		WHERE a.actor_id = @actor AND ` + access.ReadsAs
+			return `DISTINCT ` + o.Keys + ` FROM actor_identities a CROSS JOIN LATERAL (` + assigned + `) w
+		WHERE a.actor_id = @actor AND ` + access.ReadsAs("@actor")
 		})
 	}
 	if filter.AssigneeID != "" {
 		q.Args["assignee"] = filter.AssigneeID
-		q.OnlyIf = "{w}.id IN (SELECT work_order_id FROM work_order_assignees WHERE identity_id = @assignee)"
-		if len(request.IDs) > 0 { // independent of how many the identity has
-			q.OnlyIf = "(SELECT true FROM work_order_assignees x WHERE x.work_order_id = {w}.id AND x.identity_id = @assignee LIMIT 1)"
+		q.OnlyIf = func(w string) string {
+			if len(request.IDs) > 0 { // independent of how many the identity has
+				return "(SELECT true FROM work_order_assignees x WHERE x.work_order_id = " + w + ".id AND x.identity_id = @assignee LIMIT 1)"
+			}
+			return w + ".id IN (SELECT work_order_id FROM work_order_assignees WHERE identity_id = @assignee)"
 		}
 		q.Only = func(o lists.PageOrder) string {
-			return o.Keys + ` FROM (` + assignedTo("@assignee", " AND "+q.Readable, o) + `) {w}`
+			return o.Keys + ` FROM (` + assignedTo("@assignee", " AND "+q.Readable, o) + `) w`
 		}
 	}
 	return lists.List[listedWorkOrder](ctx, s.Store, q, request)
 }
 
-// assignedTo selects a page by ids of the work orders {w} that are assigned to the identity
+// assignedTo selects a page by ids of the work orders w that are assigned to the identity
 // and meet the condition. The condition on the position, which always holds, names the
 // index that has them in this order.
 func assignedTo(identity, condition string, o lists.PageOrder) string {
 	if condition == "" && o.Unfiltered {
 		return `SELECT x.work_order_id AS id FROM work_order_assignees x
 			WHERE x.identity_id = ` + identity + ` AND x.position >= 0 AND ` + relationHolds("x.work_order_id") + ` AND x.work_order_id < @after
-			ORDER BY x.work_order_id DESC LIMIT {cut}`
+			ORDER BY x.work_order_id DESC` + o.Cut
 	}
-	return `SELECT {w}.* FROM work_order_assignees x
-			CROSS JOIN LATERAL (SELECT * FROM work_orders {w} WHERE {w}.id = x.work_order_id` + o.Scanned + condition + ` LIMIT 1) {w}
+	return `SELECT w.* FROM work_order_assignees x
+			CROSS JOIN LATERAL (SELECT * FROM work_orders w WHERE w.id = x.work_order_id` + o.Scanned + condition + ` LIMIT 1) w
 			WHERE x.identity_id = ` + identity + ` AND x.position >= 0 AND ` + relationHolds("x.work_order_id") + ` AND x.work_order_id < @after
-			ORDER BY x.work_order_id DESC LIMIT {cut}`
+			ORDER BY x.work_order_id DESC` + o.Cut
 }
 
-// relationHolds is access.RelationHolds for @organization and the work order {id}.
-func relationHolds(id string) string {
-	return store.Fill(access.RelationHolds, "organization", "@organization", "id", id)
-}
+// relationHolds is access.RelationHolds for @organization and the work order with the id.
+func relationHolds(id string) string { return access.RelationHolds("@organization", id) }

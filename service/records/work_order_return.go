@@ -64,10 +64,10 @@ type companyReplacement struct {
 // the record are shown.
 var companyReplacementQueries = store.ByPeople(func(people string) string {
 	return `
-	SELECT k.*, ` + store.Fill(store.PeopleAmong(`SELECT unnest(k.managers || k.admins)`), "people", people) + ` FROM (
+	SELECT k.*, ` + store.PeopleAmong(people, `SELECT unnest(k.managers || k.admins)`) + ` FROM (
 		SELECT ARRAY(SELECT i.id::text FROM identities i WHERE i.id = ANY (` + assignedIn("w.id", "true") + `) AND i.organization_id = @company::text) AS own,
-			` + store.Fill(nearestManagers, "node", "w.inventory_id", "except", "("+assignedIn("w.id", isConsultant)+" || @company::text)") + `::text[] AS managers,
-			` + store.Fill(activeAdmins, "organization", "w.organization_id") + ` AS admins
+			` + nearestManagers("w.inventory_id", "("+assignedIn("w.id", isConsultant)+" || @company::text)") + `::text[] AS managers,
+			` + activeAdmins("w.organization_id") + ` AS admins
 		FROM work_orders w WHERE w.id = @id) k`
 })
 

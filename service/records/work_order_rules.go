@@ -190,24 +190,30 @@ func (a *workOrderActor) checkUnassign(identity string, own bool) error {
 	return nil
 }
 
-// actedIdentities selects the {identities} that {actor} is or belongs to.
-const actedIdentities = `SELECT a.identity_id FROM actor_identities a
-		WHERE a.actor_id = {actor} AND a.identity_id = ANY ({identities}) AND ` + access.ReadsAs
+// actedIdentities selects the identities of an array that the actor is or belongs to.
+func actedIdentities(identities, actor string) string {
+	return `SELECT a.identity_id FROM actor_identities a
+		WHERE a.actor_id = ` + actor + ` AND a.identity_id = ANY (` + identities + `) AND ` + access.ReadsAs(actor)
+}
 
-// onlyReviewer is the condition that {actor} may review as one of the {identities}, and that no
+// onlyReviewer is the condition that the actor may review as one of the identities of an array, and that no
 // one else is active who may (api.md 3.4).
-var onlyReviewer = `CASE WHEN EXISTS (` + actedIdentities + `)
-		THEN NOT EXISTS (SELECT FROM (` + effects.PeopleOf + `) others WHERE others.id <> {actor}) ELSE false END`
+func onlyReviewer(identities, actor string) string {
+	return `CASE WHEN EXISTS (` + actedIdentities(identities, actor) + `)
+		THEN NOT EXISTS (SELECT FROM (` + effects.PeopleOf(identities) + `) others WHERE others.id <> ` + actor + `) ELSE false END`
+}
 
-// ownIdentities selects the {identities} that belong to {organization}, without deleted teams.
-const ownIdentities = `
+// ownIdentities selects the identities of an array that belong to the organization, without deleted teams.
+func ownIdentities(identities, organization string) string {
+	return `
 	ARRAY(SELECT i.id::text FROM identities i
-		WHERE i.id = ANY ({identities}) AND i.organization_id = {organization} AND i.deleted_at IS NULL)`
+		WHERE i.id = ANY (` + identities + `) AND i.organization_id = ` + organization + ` AND i.deleted_at IS NULL)`
+}
 
 // memberQuery selects a workOrderMember: as which of those assigned to the work order @id the actor acts, if
 // it is a person (@person), and whether no one but the actor could review as one of its consultants.
-var memberQuery = store.Fill(`SELECT ARRAY(`+store.Fill(actedIdentities, "identities", assignedIn("@id", "true"))+` AND @person) AS acts_as,
-		`+store.Fill(onlyReviewer, "identities", assignedIn("@id", isConsultant))+` AS only_reviewer`, "actor", "@actor")
+var memberQuery = `SELECT ARRAY(` + actedIdentities(assignedIn("@id", "true"), "@actor") + ` AND @person) AS acts_as,
+		` + onlyReviewer(assignedIn("@id", isConsultant), "@actor") + ` AS only_reviewer`
 
 // isConsultant is the condition that the assignee x is a consultant.
 const isConsultant = `x.role = '` + string(models.RoleConsultant) + `'`

@@ -40,7 +40,7 @@ const ownersQuery = `
 	SELECT @organization::text AS id UNION ALL (SELECT customer_id FROM service_companies WHERE company_id = @organization LIMIT @customers)`
 
 // nodesQuery selects the nodes that have words of @terms, by which they have.
-var nodesQuery = `SELECT words, array_agg(node_id) AS nodes FROM (` + store.Fill(inventory.NodesWithWords, "terms", "@terms::text[]", "most", "@most") + `) n
+var nodesQuery = `SELECT words, array_agg(node_id) AS nodes FROM (` + inventory.NodesWithWords + `) n
 	GROUP BY words ORDER BY count(*), words`
 
 // queueMatches adds the queries of the work orders that have all words, and of the nodes that
@@ -165,15 +165,15 @@ func (f *workOrderFinder) wordCandidates(looked int, statuses []string) []string
 // leastOfWordNode is the number of work orders that are looked at of each node with words.
 const leastOfWordNode = 8
 
-// haveWords is the condition that {w} matches the words. IS TRUE makes Postgres look the ids up
+// haveWords is the condition that w matches the words. IS TRUE makes Postgres look the ids up
 // in hash tables that it makes once.
 func (f *workOrderFinder) haveWords() string {
-	const text = `(SELECT x.words FROM work_order_words x WHERE x.id = {w}.id) @@ `
+	const text = `(SELECT x.words FROM work_order_words x WHERE x.id = w.id) @@ `
 	f.Args["found"] = f.words.found
-	ways := []string{`{w}.id IN (SELECT unnest(@found::text[]))`}
+	ways := []string{`w.id IN (SELECT unnest(@found::text[]))`}
 	for i, group := range f.words.searched() {
 		name := strconv.Itoa(i)
-		way := `{w}.inventory_id IN (SELECT unnest(@wordnodes` + name + `::text[]))`
+		way := `w.inventory_id IN (SELECT unnest(@wordnodes` + name + `::text[]))`
 		f.Args["wordnodes"+name] = group.Nodes
 		if rest := f.words.without(group.Words); rest != "" {
 			way += ` AND ` + text + `@rest` + name + `::tsquery`

@@ -31,9 +31,8 @@ func (s *Records) write(
 
 // replayableQuery selects whether the @actor may read the record @id or, if it could not at the time of the
 // write (@readable), may still give the feedback that it gave then.
-var replayableQuery = store.Fill(`SELECT `+access.ReadsRecord+` OR NOT @readable::boolean AND EXISTS (
-	SELECT FROM feedback w WHERE w.id = {id} AND w.created_by = {actor} AND `+access.OnNode(models.GrantFeedbackCreate)+`) AS may`,
-	"w", "w", "id", "@id", "actor", "@actor")
+var replayableQuery = `SELECT ` + access.ReadsRecord("@id", "@actor") + ` OR NOT @readable::boolean AND EXISTS (
+	SELECT FROM feedback w WHERE w.id = @id AND w.created_by = @actor AND ` + access.OnNode(models.GrantFeedbackCreate, "w.inventory_id", "@actor") + `) AS may`
 
 // checkReplay rejects a replay for an actor that could read the record at the time of the write and may
 // not now. Errors: not_found, unavailable.
@@ -86,9 +85,11 @@ func CheckTargetDate(at *models.Time) []models.FieldError {
 type organizationState struct{ ReadOnly, Suspended bool }
 
 // bothOrganizations are the columns of organizationState for the record w and an actor of
-// {organization}.
-const bothOrganizations = `(SELECT bool_or(o.read_only) FROM organizations o WHERE o.id IN (w.organization_id, {organization})) AS read_only,
-		(SELECT bool_or(o.suspended) FROM organizations o WHERE o.id IN (w.organization_id, {organization})) AS suspended`
+// the organization.
+func bothOrganizations(organization string) string {
+	return `(SELECT bool_or(o.read_only) FROM organizations o WHERE o.id IN (w.organization_id, ` + organization + `)) AS read_only,
+		(SELECT bool_or(o.suspended) FROM organizations o WHERE o.id IN (w.organization_id, ` + organization + `)) AS suspended`
+}
 
 // readOnlyPolicy is the effect of a read-only organization on a write.
 type readOnlyPolicy int

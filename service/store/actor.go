@@ -72,9 +72,11 @@ func (a Actor) LogName() string {
 	return a.Name
 }
 
-// ActorNow is SQL for the present name of an identity {i} that differs from its {name} in a Log
+// ActorNow is SQL for the present name of the identity i that differs from its name in a Log
 // Record (LogName), NULL if it does not.
-const ActorNow = `CASE WHEN {name} NOT IN ({i}.name, {i}.name || '` + models.APISuffix + `', {i}.name || '` + models.OperatorSuffix + `') THEN {i}.name END`
+func ActorNow(name string) string {
+	return `CASE WHEN ` + name + ` NOT IN (i.name, i.name || '` + models.APISuffix + `', i.name || '` + models.OperatorSuffix + `') THEN i.name END`
+}
 
 // NewLogEntry returns the Log Record of what the actor did. Operators are no
 // identity of an organization, so they are logged by name alone.

@@ -9,12 +9,14 @@ import (
 	"millwright/models"
 )
 
-// KnownIdentities selects the {identities} that {organization} may name: its own
+// KnownIdentities selects the identities of an array that the organization may name: its own
 // except deleted teams, and its service companies.
-const KnownIdentities = `
+func KnownIdentities(identities, organization string) string {
+	return `
 	ARRAY(SELECT i.id::text FROM identities i
-		WHERE i.id = ANY ({identities}) AND i.deleted_at IS NULL AND (i.organization_id = {organization} OR i.id IN (
-			SELECT s.company_id FROM service_companies s WHERE s.customer_id = {organization})))`
+		WHERE i.id = ANY (` + identities + `) AND i.deleted_at IS NULL AND (i.organization_id = ` + organization + ` OR i.id IN (
+			SELECT s.company_id FROM service_companies s WHERE s.customer_id = ` + organization + `)))`
+}
 
 // UnknownField reports an id that names no such thing.
 func UnknownField(pointer, what string) models.FieldError {

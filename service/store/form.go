@@ -50,7 +50,7 @@ const AboutNoComment = `action NOT LIKE '%.comment%'`
 
 // latestChange selects a FormStaleError about the @record of the @organization.
 var latestChange = `
-	SELECT actor_name, (SELECT ` + Fill(ActorNow, "name", "log.actor_name", "i", "i") + ` FROM identities i WHERE i.id = log.actor_id) AS actor_now,
+	SELECT actor_name, (SELECT ` + ActorNow("log.actor_name") + ` FROM identities i WHERE i.id = log.actor_id) AS actor_now,
 		action, created_at AS at FROM log
 	WHERE record_id = @record AND organization_id = @organization AND actor_name IS NOT NULL AND ` + AboutNoComment + ` ORDER BY id DESC LIMIT 1`
 

@@ -47,24 +47,26 @@ func (t *Tx) RemovePositions(order *models.WorkOrder, assigned []string) {
 	t.Queue(removePositions, pgx.NamedArgs{"id": order.ID, "assigned": assigned})
 }
 
-// MovePositions are parts of a statement whose part {changed} changes work orders and returns their ids: they give the
+// MovePositions are parts of a statement whose part changed changes work orders and returns their ids: they give the
 // positions of these work orders the id of the transaction. All parts see the work orders as they were before.
-const MovePositions = `positions AS (
+func MovePositions(changed string) string {
+	return `positions AS (
 		UPDATE work_order_positions p SET changed_xid = pg_current_xact_id()
-		FROM {changed} c
+		FROM ` + changed + ` c
 		CROSS JOIN LATERAL (SELECT organization_id, changed_xid FROM work_orders WHERE id = c.id LIMIT 1) w
 		CROSS JOIN LATERAL (SELECT q.ctid FROM work_order_positions q
 			WHERE q.organization_id = w.organization_id AND q.changed_xid = w.changed_xid AND q.id = c.id LIMIT 1) held
 		WHERE p.ctid = held.ctid
 	), assigned AS (
 		UPDATE assigned_positions p SET changed_xid = pg_current_xact_id()
-		FROM {changed} c
+		FROM ` + changed + ` c
 		CROSS JOIN LATERAL (SELECT changed_xid FROM work_orders WHERE id = c.id LIMIT 1) w
 		CROSS JOIN LATERAL (SELECT identity_id FROM work_order_assignees WHERE work_order_id = c.id OFFSET 0) x
 		CROSS JOIN LATERAL (SELECT q.ctid FROM assigned_positions q
 			WHERE q.identity_id = x.identity_id AND q.changed_xid = w.changed_xid AND q.id = c.id LIMIT 1) held
 		WHERE p.ctid = held.ctid
 	)`
+}
 
 // RebuildPositions makes the positions of all work orders from the work orders and their assignees, for writers that
 // change many or do not keep positions: a restore into another cluster, tests and benchmarks.

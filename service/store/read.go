@@ -23,14 +23,14 @@ type RecordReader[Row any] struct {
 	record             func(*Row) any
 }
 
-// NewRecordReader reads records of the table, whose ids have the prefix.
-// condition restricts them to those that {actor}, who belongs to {organization}, may read.
-func NewRecordReader[Row any](table, columns, condition string, record func(*Row) any, prefix models.IDPrefix) *RecordReader[Row] {
+// NewRecordReader reads records of the table, whose ids have the prefix. columns are those of
+// its row w, by the condition that the people in a record are shown. condition restricts them to those that the actor
+// $2 may read.
+func NewRecordReader[Row any](table string, columns func(people string) string, condition string, record func(*Row) any, prefix models.IDPrefix) *RecordReader[Row] {
 	query := func(condition string) map[bool]string {
 		return ByPeople(func(people string) string {
 			// LIMIT makes Postgres look the row up by its id, even in a small table.
-			return Fill(`SELECT `+columns+` FROM (SELECT * FROM `+table+` WHERE id = $1 LIMIT 1) {w} WHERE `+condition,
-				"w", "w", "actor", "$2", "organization", "(SELECT organization_id FROM identities WHERE id = $2)", "people", people)
+			return `SELECT ` + columns(people) + ` FROM (SELECT * FROM ` + table + ` WHERE id = $1 LIMIT 1) w WHERE ` + condition
 		})
 	}
 	return &RecordReader[Row]{prefix: prefix, record: record, queries: query(condition), unchecked: query("true")}

@@ -11,14 +11,6 @@ import (
 	"gorm.io/gorm/schema"
 )
 
-// Fill fills the placeholders of a piece of SQL: Fill(ReadableWorkOrder, "w", "w", "actor", "$1").
-func Fill(sql string, pairs ...string) string {
-	for i := 0; i < len(pairs); i += 2 {
-		sql = strings.ReplaceAll(sql, "{"+pairs[i]+"}", pairs[i+1])
-	}
-	return sql
-}
-
 // Numbered replaces the parameters @name of a query by numbered ones. pgx.NamedArgs does
 // the same, but parses the query: 50 µs for that of a page.
 func Numbered(sql string, named pgx.NamedArgs) (query string, args []any) {
@@ -51,9 +43,9 @@ func Numbered(sql string, named pgx.NamedArgs) (query string, args []any) {
 	}
 }
 
-// ColumnsOf lists the columns of the model for its row {w}. The model is the
+// ColumnsOf lists the columns of the model for the row with the name. The model is the
 // only list: a column added there appears in every query that loads the record.
-func ColumnsOf[Model any]() string {
+func ColumnsOf[Model any](row string) string {
 	parsed, err := schema.Parse(new(Model), &sync.Map{}, schema.NamingStrategy{})
 	if err != nil {
 		panic(fmt.Sprintf("parse the schema of a model: %v", err)) // a mistake in package models
@@ -61,7 +53,7 @@ func ColumnsOf[Model any]() string {
 	var columns []string
 	for _, name := range parsed.DBNames {
 		if parsed.FieldsByDBName[name].Readable {
-			columns = append(columns, "{w}."+name)
+			columns = append(columns, row+"."+name)
 		}
 	}
 	return strings.Join(columns, ", ")
@@ -75,9 +67,9 @@ func ByPeople[Q any](query func(people string) Q) map[bool]Q {
 }
 
 // PeopleAmong selects, as the column people, the identities in a record by their
-// ids, a list or a subquery. {people} decides whether they are shown at all.
-func PeopleAmong(ids string) string {
-	return `CASE WHEN {people} THEN (
+// ids, a list or a subquery. The condition people decides whether they are shown at all.
+func PeopleAmong(people, ids string) string {
+	return `CASE WHEN ` + people + ` THEN (
 		SELECT array_to_json(array_agg(named ORDER BY named.identity_id))
 		FROM (SELECT ` + NamedIdentity + `
 			FROM identities i LEFT JOIN people p ON p.id = i.id
@@ -88,18 +80,20 @@ func PeopleAmong(ids string) string {
 // NamedIdentity are the columns of the identity i with the person p that records show.
 const NamedIdentity = `i.id AS identity_id, i.kind, i.name, p.email, p.phone`
 
-// InventoryOf selects, as the column inventory, the node of the record {w}.
-var InventoryOf = Fill(NodeReference, "node", "{w}.inventory_id") + ` AS inventory`
+// InventoryOf selects, as the column inventory, the node of the record w.
+var InventoryOf = NodeReference("w.inventory_id") + ` AS inventory`
 
-// NodeReference selects the node {node} with its path, as records show it: row_to_json
+// NodeReference selects the node with its path, as records show it: row_to_json
 // and array_to_json write no spaces. LIMIT makes Postgres look up each node by its id,
 // even on a page of records.
-const NodeReference = `(SELECT row_to_json(shown) FROM (
+func NodeReference(node string) string {
+	return `(SELECT row_to_json(shown) FROM (
 		SELECT v.id, v.kind, v.name, v.external_id,
 			ARRAY(SELECT above FROM inventory_closure c
 				CROSS JOIN LATERAL (SELECT id, kind, name FROM inventory_nodes WHERE id = c.ancestor_id LIMIT 1) above
 				WHERE c.node_id = v.id AND c.depth > 0 ORDER BY c.depth DESC) AS path
-		FROM inventory_nodes v WHERE v.id = {node}) shown)`
+		FROM inventory_nodes v WHERE v.id = ` + node + `) shown)`
+}
 
 // TextsOf returns the values as plain strings.
 func TextsOf[S ~string](values []S) []string {

@@ -74,14 +74,14 @@ const (
 	lateAfter    = time.Minute
 )
 
-// receiver is the host of the address {w}, with its port.
-const receiver = `lower(split_part({w}.url, '/', 3))`
+// receiver is the host of the address w, with its port.
+const receiver = `lower(split_part(w.url, '/', 3))`
 
 // backlogQuery reads a Backlog in one round trip. It finds the oldest pending
 // delivery of each address, and its retry that is due first, by skipping in their indexes from
 // address to address, so a million deliveries after it add no cost. Every count has a limit. Held deliveries
 // are not waiting, and those without a place for a workflow are not unclaimed.
-var backlogQuery = store.Fill(`
+var backlogQuery = `
 	WITH RECURSIVE heads AS (
 		(SELECT webhook_id FROM open_deliveries WHERE webhook_id IS NOT NULL ORDER BY webhook_id LIMIT 1)
 		UNION ALL
@@ -99,7 +99,7 @@ var backlogQuery = store.Fill(`
 				AND NOT EXISTS (SELECT FROM webhook_health y WHERE y.webhook_id = s.webhook_id AND y.waits_until > @now) ORDER BY queued_at LIMIT 1) p ON true
 		LEFT JOIN LATERAL (SELECT next_attempt_at AS retry_since FROM open_deliveries
 			WHERE webhook_id = s.webhook_id AND status = 'retrying' AND next_attempt_at <= @now AND queued_at >= s.held_before ORDER BY next_attempt_at LIMIT 1) r ON true
-		CROSS JOIN LATERAL (SELECT enabled_since, {receiver} AS receiver FROM webhooks w WHERE id = s.webhook_id LIMIT 1) w
+		CROSS JOIN LATERAL (SELECT enabled_since, ` + receiver + ` AS receiver FROM webhooks w WHERE id = s.webhook_id LIMIT 1) w
 		LEFT JOIN LATERAL (SELECT last_at, failing_since FROM webhook_health WHERE webhook_id = s.webhook_id LIMIT 1) y ON true
 		WHERE s.sends AND num_nonnulls(p.pending_since, r.retry_since) > 0
 	), waiting AS (
@@ -110,7 +110,7 @@ var backlogQuery = store.Fill(`
 	), receivers AS (
 		SELECT count(*) AS attempted, count(*) FILTER (WHERE failing) AS failing FROM (
 			SELECT bool_and(y.failing_since IS NOT NULL) AS failing FROM webhook_health y JOIN webhooks w ON w.id = y.webhook_id
-			WHERE w.enabled AND y.last_at > @attempted_since AND y.last_success_at > @worked_since GROUP BY {receiver}) x
+			WHERE w.enabled AND y.last_at > @attempted_since AND y.last_success_at > @worked_since GROUP BY ` + receiver + `) x
 	), open AS (
 		SELECT least(coalesce(sum(d.pending), 0), @max)::bigint AS pending, least(coalesce(sum(d.retrying), 0), @max)::bigint AS retrying,
 			least(coalesce(sum(d.held), 0), @max_kept)::bigint AS held FROM addresses s CROSS JOIN LATERAL (
@@ -123,7 +123,7 @@ var backlogQuery = store.Fill(`
 		(SELECT oldest FROM waiting) AS oldest_pending,
 		(SELECT stalled_since FROM waiting) AS stalled_since,
 		(SELECT retrying FROM open) AS retries,
-		(SELECT count(*) FROM (SELECT FROM deliveries WHERE status = 'failed' AND {not_deleted} LIMIT @max_kept) x) AS failed,
+		(SELECT count(*) FROM (SELECT FROM deliveries WHERE status = 'failed' AND webhook_id <> ALL (ARRAY(SELECT webhook_id::text FROM deleted_webhooks)) LIMIT @max_kept) x) AS failed,
 		(SELECT held FROM open) AS held,
 		(SELECT count(*) FROM (SELECT FROM dirty_records LIMIT @max) x) AS dirty_records,
 		(SELECT min(since) FROM dirty_records) AS oldest_dirty,
@@ -147,8 +147,7 @@ var backlogQuery = store.Fill(`
 		(SELECT greatest(0, least(@partition_days, min(last) - (@now AT TIME ZONE 'UTC')::date)) FROM (
 			SELECT max(day) AS last FROM partitions.days WHERE attached GROUP BY of) made) AS partition_days_ahead,
 		(SELECT count(*) FROM partitions.days WHERE partitions.midnight(day + 1) < @partitions_until) AS partitions_overdue,
-		(SELECT done_at FROM last_backup) AS last_backup`,
-	"receiver", store.Fill(receiver, "w", "w"), "not_deleted", `webhook_id <> ALL (ARRAY(SELECT webhook_id::text FROM deleted_webhooks))`)
+		(SELECT done_at FROM last_backup) AS last_backup`
 
 func backlogArgs(now models.Time, grace time.Duration) pgx.NamedArgs {
 	return pgx.NamedArgs{

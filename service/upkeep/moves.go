@@ -51,7 +51,7 @@ var repositionBelowMoved = `
 			ORDER BY n.node_id, r.id LIMIT m.size) r
 	), nodes AS (` + repositionNext("inventory_nodes", "changed_at = greatest(w.changed_at + interval '1 millisecond', n.moved_at)") + `
 	), work_orders_below AS (` + repositionNext("work_orders", "changed_xid = pg_current_xact_id()") + `
-	), ` + store.Fill(store.MovePositions, "changed", "work_orders_below") + `, feedback_below AS (` + repositionNext("feedback", "changed_xid = pg_current_xact_id()") + `
+	), ` + store.MovePositions("work_orders_below") + `, feedback_below AS (` + repositionNext("feedback", "changed_xid = pg_current_xact_id()") + `
 	), last AS (
 		SELECT DISTINCT ON (move) move, node_id, id, count(*) OVER (PARTITION BY move) AS found
 		FROM next ORDER BY move, node_id DESC, id DESC

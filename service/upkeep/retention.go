@@ -137,19 +137,21 @@ func (e expiry) bounds(now time.Time, from any) (until, first any) {
 // removal removes at most @limit rows whose time is from @from to @until. It returns
 // how many, where the next removal may begin, whether rows may be left, and the
 // deliveries whose workflows to wake. It skips rows that are being changed.
-const removal = `
+func removal(table, time, condition, order, next string) string {
+	return `
 	WITH removed AS (
-		DELETE FROM {table} WHERE ctid = ANY (ARRAY(
-			SELECT ctid FROM {table} WHERE {time} <= @until AND {time} >= @from AND {condition} {order} LIMIT @limit FOR UPDATE SKIP LOCKED))
-		RETURNING {time} AS at
+		DELETE FROM ` + table + ` WHERE ctid = ANY (ARRAY(
+			SELECT ctid FROM ` + table + ` WHERE ` + time + ` <= @until AND ` + time + ` >= @from AND ` + condition + ` ` + order + ` LIMIT @limit FOR UPDATE SKIP LOCKED))
+		RETURNING ` + time + ` AS at
 	)
-	SELECT count(*), {next}, count(*) = @limit, NULL::text[] FROM removed`
+	SELECT count(*), ` + next + `, count(*) = @limit, NULL::text[] FROM removed`
+}
 
 // removeOfDeletedAddress removes at most @limit deliveries of the address that was deleted
 // first, from @from to @until, in order. It begins after those that were removed already,
 // since the index still has their entries, and forgets the address after the last one.
 // Workflows of failing deliveries then find nothing and end.
-var removeOfDeletedAddress = store.Fill(`
+var removeOfDeletedAddress = `
 	WITH address AS (
 		SELECT * FROM deleted_webhooks WHERE deleted_at <= @until AND deleted_at >= @from
 		ORDER BY deleted_at, webhook_id LIMIT 1 FOR UPDATE
@@ -165,9 +167,9 @@ var removeOfDeletedAddress = store.Fill(`
 	), removed_open AS (
 		DELETE FROM open_deliveries WHERE id = ANY (ARRAY(SELECT id FROM next)) RETURNING id
 	), removed AS (
-		DELETE FROM deliveries WHERE id = ANY (ARRAY(SELECT id FROM next)) AND {days} RETURNING id
+		DELETE FROM deliveries WHERE id = ANY (ARRAY(SELECT id FROM next)) AND ` + webhooks.DaysOf("id", "next") + ` RETURNING id
 	), attempted AS (
-		DELETE FROM attempts WHERE delivery_id = ANY (ARRAY(SELECT id FROM next)) AND {attempt_days}
+		DELETE FROM attempts WHERE delivery_id = ANY (ARRAY(SELECT id FROM next)) AND ` + webhooks.DaysOf("delivery_id", "next") + `
 	), continued AS (
 		UPDATE deleted_webhooks w SET removed_id = (SELECT max(id) FROM next)
 		FROM address a WHERE w.webhook_id = a.webhook_id AND (SELECT count(*) FROM next) = @limit
@@ -179,7 +181,7 @@ var removeOfDeletedAddress = store.Fill(`
 	SELECT (SELECT count(*) FROM removed) + (SELECT count(*) FROM removed_open), NULL::timestamptz,
 		(SELECT count(*) FROM deleted_webhooks WHERE deleted_at <= @until) > (SELECT count(*) FROM finished),
 		array_agg(id) FILTER (WHERE workflow)
-	FROM next`, "days", webhooks.DaysOf("id", "next"), "attempt_days", webhooks.DaysOf("delivery_id", "next"))
+	FROM next`
 
 // markWorkOfInactivated marks the open work orders of an identity that can no longer act as
 // dirty, so that their workflows find out whether anyone else can do them. It looks at @limit
@@ -229,13 +231,13 @@ var endMail = statement(`
 // where the previous one ended: until the next vacuum, the index still has entries of
 // removed rows (20 ms per batch after two million rows).
 func oldestFirst(table, time string) batchOf {
-	return statement(store.Fill(removal, "order", "ORDER BY {time}", "next", "max(at)", "condition", "true", "table", table, "time", time))
+	return statement(removal(table, time, "true", "ORDER BY "+time, "max(at)"))
 }
 
 // inAnyOrder is the removal from a table without such an index, which would cost too
 // much because every call writes to the table.
 func inAnyOrder(table, time, condition string) batchOf {
-	return statement(store.Fill(removal, "order", "", "next", "NULL::timestamptz", "table", table, "time", time, "condition", condition))
+	return statement(removal(table, time, condition, "", "NULL::timestamptz"))
 }
 
 // RemoveExpired removes expired rows: events after 30 days with their deliveries and

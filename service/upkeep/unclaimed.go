@@ -31,7 +31,7 @@ var sweptQueries = struct{ addresses, dirty, mails string }{
 				WHERE d.webhook_id = h.id AND d.status = 'pending' AND d.queued_at >= h.held_before AND d.queued_at < $1)
 				AND NOT EXISTS (SELECT FROM webhook_health y WHERE y.webhook_id = h.id AND y.waits_until > $1)
 				OR EXISTS (SELECT FROM redeliveries r WHERE r.webhook_id = h.id))
-			AND ` + store.Fill(webhooks.Sends, "w", "h") + `
+			AND ` + webhooks.Sends("h") + `
 			AND NOT EXISTS (SELECT FROM webhook_leases m WHERE m.webhook_id = h.id AND m.leased_until > $2)
 		LIMIT $3`,
 	dirty: `

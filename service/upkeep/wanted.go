@@ -32,25 +32,27 @@ type OpenRecord struct {
 // It reads the index of each status from where it continues, and no closed record. The joins
 // keep the order of the subqueries, and none of them reads on after $4 rows; an ORDER BY
 // would sort all records if the plan was made while the tables were empty.
-const openRecordsQuery = `
-	SELECT r.id, o.id AS organization_id, {untold} AS untold FROM (SELECT id FROM organizations WHERE id >= $2 ORDER BY id) o CROSS JOIN LATERAL (
+func openRecordsQuery(records, untold string) string {
+	return `
+	SELECT r.id, o.id AS organization_id, ` + untold + ` AS untold FROM (SELECT id FROM organizations WHERE id >= $2 ORDER BY id) o CROSS JOIN LATERAL (
 		SELECT of_status.id FROM unnest($1::text[]) s (status) CROSS JOIN LATERAL (
-			SELECT id FROM {records} WHERE organization_id = o.id AND status = s.status
+			SELECT id FROM ` + records + ` WHERE organization_id = o.id AND status = s.status
 				AND id > CASE WHEN o.id = $2 THEN $3 ELSE '' END
 			ORDER BY id LIMIT $4) of_status
 		ORDER BY of_status.id LIMIT $4) r
 	LIMIT $4`
+}
 
 // untold is records.UntoldNoOneCan for the id r.id. The row is looked up, so that no plan reads them all.
-var untold = `coalesce((SELECT ` + store.Fill(records.UntoldNoOneCan, "w", "w") + ` FROM work_orders w WHERE w.id = r.id), false)`
+var untold = `coalesce((SELECT ` + records.UntoldNoOneCan + ` FROM work_orders w WHERE w.id = r.id), false)`
 
 // openRecords are the statement for each kind of record and the statuses of open ones.
 var openRecords = map[store.TargetKind]struct {
 	query    string
 	statuses []string
 }{
-	store.TargetWorkOrder: {store.Fill(openRecordsQuery, "records", "work_orders", "untold", untold), store.TextsOf(models.InProcess())},
-	store.TargetFeedback:  {store.Fill(openRecordsQuery, "records", "feedback", "untold", "false"), []string{string(models.FeedbackOpen)}},
+	store.TargetWorkOrder: {openRecordsQuery("work_orders", untold), store.TextsOf(models.InProcess())},
+	store.TargetFeedback:  {openRecordsQuery("feedback", "false"), []string{string(models.FeedbackOpen)}},
 }
 
 // OpenRecords returns up to limit work orders or feedback, as after.Kind says, that are not

@@ -53,12 +53,12 @@ type AddressState struct {
 const offByPerson = `A person turned it off; its page shows why.`
 
 // addressStateQuery reads each count by index and stops at the limit.
-var addressStateQuery = store.Fill(`
+var addressStateQuery = `
 	SELECT w.id AS webhook_id, w.organization_id, w.integration_id, a.sends AS enabled, 
-		CASE WHEN w.off_by IS NULL THEN coalesce(w.off_reason, a.reason) ELSE '`+offByPerson+`' END AS off_reason, w.off_at,
+		CASE WHEN w.off_by IS NULL THEN coalesce(w.off_reason, a.reason) ELSE '` + offByPerson + `' END AS off_reason, w.off_at,
 		h.failing_since, h.warned_at, h.last_success_at, h.last_at, h.last_status, h.last_error,
-		{shut_off} AS shut_off_due,
-		a.sends AND (EXISTS (SELECT FROM redeliveries r WHERE r.webhook_id = w.id) OR {pending_due}) AS due,
+		` + shutOffDue + ` AS shut_off_due,
+		a.sends AND (EXISTS (SELECT FROM redeliveries r WHERE r.webhook_id = w.id) OR ` + PendingDue + `) AS due,
 		CASE WHEN a.sends AND EXISTS (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'pending' AND queued_at >= w.held_before)
 			THEN h.waits_until END AS waits_until,
 		CASE WHEN a.sends THEN (SELECT next_attempt_at FROM open_deliveries
@@ -75,10 +75,9 @@ var addressStateQuery = store.Fill(`
 			LIMIT @counted) x) AS held,
 		(SELECT count(*) FROM (SELECT FROM deliveries WHERE webhook_id = w.id AND status = 'failed' LIMIT @counted) x) AS failed
 	FROM webhooks w LEFT JOIN webhook_health h ON h.webhook_id = w.id
-	CROSS JOIN LATERAL (SELECT s.sends, CASE WHEN s.sends THEN s.held_before ELSE 'infinity' END AS held_before, `+store.Fill(unusableReason, "w", "w")+` AS reason
+	CROSS JOIN LATERAL (SELECT s.sends, CASE WHEN s.sends THEN s.held_before ELSE 'infinity' END AS held_before, ` + unusableReason("w") + ` AS reason
 		FROM sending s WHERE s.webhook_id = w.id OFFSET 0) a
-	WHERE w.id = @webhook`,
-	"shut_off", store.Fill(shutOffDue, "period", "@period"), "pending_due", store.Fill(PendingDue, "w", "w"))
+	WHERE w.id = @webhook`
 
 func (s *Webhooks) addressStateArgs(id string, now models.Time) pgx.NamedArgs {
 	return pgx.NamedArgs{"webhook": id, "now": now, "counted": models.MaxCounted, "period": s.ShutOffAfter.Seconds()}

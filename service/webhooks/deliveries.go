@@ -40,16 +40,18 @@ type DeliveryFilter struct {
 	Limit int
 }
 
-// deliveriesQuery reads the deliveries of each address by the indexes {sources}, so
+// deliveriesQuery reads the deliveries of each address by the indexes of the sources, so
 // the cost of a page does not depend on how many there are. It begins before the delivery @before.
-const deliveriesQuery = `
+func deliveriesQuery(sources string) string {
+	return `
 	SELECT ` + deliveryColumns + `
 	FROM (SELECT h.id, s.sends, s.held_before FROM webhooks h JOIN sending s ON s.webhook_id = h.id
 		JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL
 		WHERE @webhook = '' OR h.id = @webhook OFFSET 0) h
-	CROSS JOIN LATERAL (SELECT * FROM ({sources}) o ORDER BY o.id DESC LIMIT @scan) d
+	CROSS JOIN LATERAL (SELECT * FROM (` + sources + `) o ORDER BY o.id DESC LIMIT @scan) d
 	CROSS JOIN LATERAL (SELECT type FROM events WHERE id = d.event_id LIMIT 1) e
 	ORDER BY d.id DESC LIMIT @scan`
+}
 
 // Deliveries returns a page of deliveries, newest first. It is for operators: it does not
 // check permissions. Errors: invalid_request, not_found (no such address), unavailable.
@@ -66,7 +68,7 @@ func (s *Webhooks) Deliveries(ctx context.Context, filter DeliveryFilter) ([]Del
 	return store.KnownList[DeliveryView](ctx, s.Store, "", `
 		SELECT @webhook = '' OR EXISTS (SELECT FROM webhooks h JOIN integrations i ON i.id = h.integration_id
 			WHERE h.id = @webhook AND i.deleted_at IS NULL)`, of,
-		store.Fill(deliveriesQuery, "sources", sources), of)
+		deliveriesQuery(sources), of)
 }
 
 // sources returns the sources of the page: one for each status. They are written out because partial indexes do not
@@ -93,10 +95,10 @@ func (f DeliveryFilter) sources() (string, error) {
 	}
 	var sources []string
 	for _, condition := range open {
-		sources = append(sources, store.Fill(searchSource, "table", "open_deliveries", "columns", openColumns, "condition", condition))
+		sources = append(sources, searchSource("open_deliveries", openColumns, condition))
 	}
 	for _, condition := range finished {
-		sources = append(sources, store.Fill(searchSource, "table", "deliveries", "columns", finishedColumns, "condition", condition))
+		sources = append(sources, searchSource("deliveries", finishedColumns, condition))
 	}
 	return strings.Join(sources, " UNION ALL "), nil
 }

@@ -201,7 +201,7 @@ const (
 // healthQuery stores the health of an address after attempts: whether one succeeded (@succeeded), the result of the
 // last, whether a delivery failed for good (@final) and how many failed first (@first). It returns whether the address
 // is to be turned off.
-var healthQuery = store.Fill(`
+var healthQuery = `
 	INSERT INTO webhook_health AS h (webhook_id, last_success_at, failing_since, last_at, last_status, last_error, failed_at, failures, waits_until)
 	SELECT id, CASE WHEN @succeeded THEN @now::timestamptz END, CASE WHEN NOT @succeeded THEN @now::timestamptz END, @now, @status::integer, @error::text,
 		CASE WHEN @final AND NOT @succeeded THEN @now::timestamptz END, CASE WHEN NOT @succeeded THEN @first::integer ELSE 0 END,
@@ -216,7 +216,7 @@ var healthQuery = store.Fill(`
 		failures = CASE WHEN @succeeded THEN 0 ELSE h.failures + @first END,
 		waits_until = CASE WHEN @succeeded THEN NULL WHEN @first > 0 AND h.failures + @first >= @most THEN @wait_until ELSE h.waits_until END
 	WHERE NOT @succeeded OR h.failing_since IS NOT NULL OR h.last_success_at IS NULL OR h.last_success_at < @now - interval '1 minute'
-	RETURNING EXISTS (SELECT FROM webhooks w WHERE w.id = h.webhook_id AND {due})`, "due", store.Fill(shutOffDue, "period", "@period"))
+	RETURNING EXISTS (SELECT FROM webhooks w WHERE w.id = h.webhook_id AND ` + shutOffDue + `)`
 
 // RecordAttempts stores the attempts made at an address and moves their deliveries: delivered, retrying with the time
 // of the next attempt, or failed. RecordResult.ShutOffDue is true if the address is to be turned off: after a final

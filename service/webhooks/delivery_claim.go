@@ -66,15 +66,17 @@ type addressRow struct {
 	Epoch int64
 }
 
-// Sends is the condition that the address {w} sends. Otherwise its deliveries are held.
-const Sends = `(SELECT sends FROM sending s WHERE s.webhook_id = {w}.id)`
+// Sends is the condition that the address w sends. Otherwise its deliveries are held.
+func Sends(w string) string { return `(SELECT sends FROM sending s WHERE s.webhook_id = ` + w + `.id)` }
 
-// Queued is the condition that the open delivery {d} is due, or will be, if its address sends.
-const Queued = `{d}.queued_at >= (SELECT held_before FROM webhooks WHERE id = {d}.webhook_id)`
+// Queued is the condition that the open delivery d is due, or will be, if its address sends.
+const Queued = `d.queued_at >= (SELECT held_before FROM webhooks WHERE id = d.webhook_id)`
 
-// unusableReason is why the integration of the address {w} may not use the service, or NULL.
-const unusableReason = `(SELECT ` + access.UnusableReason + ` FROM integrations i JOIN organizations o ON o.id = i.organization_id
-	JOIN plans p ON p.organization_id = i.organization_id WHERE i.id = {w}.integration_id)`
+// unusableReason is why the integration of the address w may not use the service, or NULL.
+func unusableReason(w string) string {
+	return `(SELECT ` + access.UnusableReason + ` FROM integrations i JOIN organizations o ON o.id = i.organization_id
+	JOIN plans p ON p.organization_id = i.organization_id WHERE i.id = ` + w + `.integration_id)`
+}
 
 // addressQuery loads the address @webhook.
 const addressQuery = `

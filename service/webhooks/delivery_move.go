@@ -14,7 +14,7 @@ import (
 // movedColumns are what a delivery keeps when it moves.
 const movedColumns = `id, event_id, webhook_id, record_id, created_at, attempts, last_status, last_error`
 
-// closing is a statement that moves open deliveries with the ids {ids}, an array, to deliveries with the status if the
+// closing is a statement that moves open deliveries with the ids, an array, to deliveries with the status if the
 // condition holds. It returns their ids and the columns as they were.
 func closing(status models.DeliveryStatus, ids, condition, columns string) string {
 	return `
@@ -31,7 +31,7 @@ func closing(status models.DeliveryStatus, ids, condition, columns string) strin
 // expression. It spares a look-up of ids in the partitions of other days, which an array
 // does not.
 func DaysOf(column, ids string) string {
-	return store.Fill(`{column} BETWEEN (SELECT min(id) FROM {ids}) AND (SELECT max(id) FROM {ids})`, "column", column, "ids", ids)
+	return column + ` BETWEEN (SELECT min(id) FROM ` + ids + `) AND (SELECT max(id) FROM ` + ids + `)`
 }
 
 // isRetrying is the condition on an open delivery that has a next attempt. Named by its
@@ -41,7 +41,7 @@ const isRetrying = `next_attempt_at IS NOT NULL`
 // redeliverQuery makes the deliveries @ids pending at the beginning of the retry schedule, with ids between @first and
 // @last, which spares a look-up in the partitions of other days. It returns the ids of those that were not due. The attempt
 // that is inside a finished delivery moves to the attempts.
-const redeliverQuery = `
+var redeliverQuery = `
 	WITH closed AS (
 		DELETE FROM deliveries WHERE id = ANY (@ids) AND id BETWEEN @first AND @last RETURNING *
 	), first_attempt AS (
@@ -72,7 +72,7 @@ func redeliver(t *store.Tx, ids []string) ([]string, error) {
 	if err := lockDeliveries(t, ids); err != nil {
 		return nil, err
 	}
-	return store.ScanAll[string](t, store.Fill(redeliverQuery, "d", "d"), namedIDs(ids))
+	return store.ScanAll[string](t, redeliverQuery, namedIDs(ids))
 }
 
 // deliveryTables are the tables of deliveries, in the order in which their rows are locked.

@@ -37,23 +37,25 @@ type DeliveryDetail struct {
 	Withheld string
 }
 
-// deliveryItemsQuery reads the deliveries {source} of addresses of the organization.
-const deliveryItemsQuery = `
+// deliveryItemsQuery reads the deliveries of the source, of addresses of the organization.
+func deliveryItemsQuery(source string) string {
+	return `
 	SELECT d.id, d.event_id, e.type AS event_type, d.webhook_id, d.record_id, d.status, d.attempts, d.next_attempt_at,
 		d.last_status, d.last_error, d.created_at, NULL::integer AS latency_ms, h.url, n.name AS integration, h.integration_id, h.enabled
-	FROM {source} d
+	FROM ` + source + ` d
 	CROSS JOIN LATERAL (SELECT type FROM events WHERE id = d.event_id LIMIT 1) e
 	JOIN webhooks h ON h.id = d.webhook_id
 	JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL
 	JOIN identities n ON n.id = i.id
 	WHERE h.organization_id = @organization`
+}
 
 // deliveryDetailQuery reads the delivery @id.
-var deliveryDetailQuery = store.Fill(deliveryItemsQuery, "source", `(SELECT * FROM all_deliveries WHERE id = @id LIMIT 1)`)
+var deliveryDetailQuery = deliveryItemsQuery(`(SELECT * FROM all_deliveries WHERE id = @id LIMIT 1)`)
 
 // latestDeliveriesQuery reads the latest delivery of the record @record to each integration,
 // whose events are between the ids of @lows and @highs.
-var latestDeliveriesQuery = store.Fill(deliveryItemsQuery, "source", `(SELECT DISTINCT ON (w.integration_id) l.id
+var latestDeliveriesQuery = deliveryItemsQuery(`(SELECT DISTINCT ON (w.integration_id) l.id
 		FROM unnest(@lows::text[], @highs::text[]) m (low, high)
 		CROSS JOIN LATERAL (
 			(SELECT id, webhook_id FROM open_deliveries WHERE id >= m.low AND id < m.high AND record_id = @record LIMIT 1000)
@@ -80,8 +82,8 @@ func (l *LatestDeliveries) QueueDeliveries(pipeline *pgx.Batch, organizationID s
 }
 
 // deliveryReaderQuery selects what the person may see of a delivery: its record, and signatures.
-var deliveryReaderQuery = store.Fill(`SELECT `+store.Fill(access.ReadsRecord, "id", "@record")+` AS readable, `+access.OwnsIntegration+` AS signed
-	FROM integrations i WHERE i.id = @integration`, "actor", "@actor", "organization", "@organization", "integration", "i")
+var deliveryReaderQuery = `SELECT ` + access.ReadsRecord("@record", "@actor") + ` AS readable, ` + access.OwnsIntegration("i", "@actor", "@organization") + ` AS signed
+	FROM integrations i WHERE i.id = @integration`
 
 // DeliveryForPerson returns a delivery of the actor's organization with its attempts and, if the
 // actor and the integration may both read the record, with what would be sent now. Errors:

@@ -172,10 +172,9 @@ var (
 
 // forReader is the query for the records of the table with the ids $1, each with
 // whether the integration $2 may read it.
-func forReader(table, columns, readable string) map[bool]string {
+func forReader(table string, columns func(people string) string, readable func(w, actor string) string) map[bool]string {
 	return store.ByPeople(func(people string) string {
-		return store.Fill(`SELECT `+columns+`, `+readable+` AS readable FROM `+table+` {w} WHERE {w}.id = ANY ($1)`,
-			"w", "w", "people", people, "actor", "$2")
+		return `SELECT ` + columns(people) + `, ` + readable("w", "$2") + ` AS readable FROM ` + table + ` w WHERE w.id = ANY ($1)`
 	})
 }
 

@@ -107,26 +107,31 @@ const (
 	finishedColumns = `d.id, d.event_id, d.webhook_id, d.record_id, d.status, d.attempts, NULL::timestamptz AS next_attempt_at, d.last_status, d.last_error, d.created_at, d.latency_ms`
 )
 
-// searchSource is a source of searchQuery: the rows of a table that {condition} selects. The array and the order keep it
+// searchSource is a source of searchQuery: the rows of a table that the condition selects. The array and the order keep it
 // at the address's index (docs/decisions/0032).
-const searchSource = `(
-			SELECT {columns} FROM {table} d
-			WHERE d.webhook_id = ANY (ARRAY[h.id]) AND d.id < @before AND d.id >= @after AND {condition}
+func searchSource(table, columns, condition string) string {
+	return `(
+			SELECT ` + columns + ` FROM ` + table + ` d
+			WHERE d.webhook_id = ANY (ARRAY[h.id]) AND d.id < @before AND d.id >= @after AND ` + condition + `
 			ORDER BY d.webhook_id DESC, d.id DESC LIMIT @scan)`
+}
 
 // recordSource is searchSource for the deliveries of a record, whose events are between the
 // ids of @lows and @highs. It follows the primary key: coalesce keeps the address from
 // being looked up in the other index, which in an empty table seems as good.
-const recordSource = `(
-			SELECT {columns} FROM unnest(@lows::text[], @highs::text[]) m (low, high) CROSS JOIN LATERAL (
-				SELECT * FROM {table}
+func recordSource(table, columns string) string {
+	return `(
+			SELECT ` + columns + ` FROM unnest(@lows::text[], @highs::text[]) m (low, high) CROSS JOIN LATERAL (
+				SELECT * FROM ` + table + `
 				WHERE id >= m.low AND id < m.high AND record_id = @record AND coalesce(webhook_id, '') = h.id AND id < @before
 				LIMIT @scan) d)`
+}
 
 // searched are the common table expressions of a search: the deliveries of each address
-// that {sources} return, the newest @scan, and the id down to which every address has
+// that the sources return, the newest @scan, and the id down to which every address has
 // been looked through.
-const searched = `
+func searched(sources string) string {
+	return `
 	scanned AS MATERIALIZED (
 		SELECT d.*, h.url, h.enabled, h.integration_id, h.integration
 		FROM (SELECT h.id, h.url, h.enabled, h.integration_id, n.name AS integration, s.sends, s.held_before
@@ -136,10 +141,11 @@ const searched = `
 			JOIN sending s ON s.webhook_id = h.id
 			WHERE h.organization_id = @organization AND (@webhook = '' OR h.id = @webhook) AND (@integration = '' OR h.integration_id = @integration)
 			OFFSET 0) h
-		CROSS JOIN LATERAL (SELECT * FROM ({sources}) o ORDER BY o.id DESC LIMIT @scan) d
+		CROSS JOIN LATERAL (SELECT * FROM (` + sources + `) o ORDER BY o.id DESC LIMIT @scan) d
 	), frontier AS (
 		SELECT coalesce(max(low), '') AS id FROM (SELECT min(id) AS low FROM scanned GROUP BY webhook_id HAVING count(*) >= @scan) complete
 	)`
+}
 
 // matches is the condition of a search on what no index has.
 const matches = `(@status = '' OR d.status = @status) AND (@code = 0 OR d.last_status BETWEEN @code AND @code + 99)
@@ -150,8 +156,9 @@ const ofType = `(@kind = '' OR e.type = @kind)`
 
 // searchQuery returns a page of deliveries after one row with its progress. The
 // events are looked up in the order of the page, so that it stops at its end.
-const searchQuery = `
-	WITH ` + searched + `, page AS (
+func searchQuery(sources string) string {
+	return `
+	WITH ` + searched(sources) + `, page AS (
 		SELECT d.*, e.type AS event_type
 		FROM (SELECT * FROM scanned d WHERE d.id >= (SELECT id FROM frontier) AND ` + matches + ` ORDER BY d.id DESC OFFSET 0) d
 		CROSS JOIN LATERAL (SELECT type FROM events WHERE id = d.event_id LIMIT 1) e
@@ -168,32 +175,31 @@ const searchQuery = `
 			p.url, p.integration, p.integration_id, p.enabled
 		FROM page p
 	) d ORDER BY d.event_id <> '', d.id DESC`
+}
 
 // boundQuery returns the last of the newest @enough deliveries of the newest @scan of each address.
-const boundQuery = `
-	WITH ` + searched + `
+func boundQuery(sources string) string {
+	return `
+	WITH ` + searched(sources) + `
 	SELECT id FROM scanned ORDER BY id DESC OFFSET @enough - 1 LIMIT 1`
+}
 
 // sources returns the sources of the search. A status is a condition only if an index knows it.
 func (q DeliverySearch) sources() string {
-	open := func(source string) string {
-		return store.Fill(source, "table", "open_deliveries", "columns", openColumns, "condition", "true")
-	}
-	finished := func(source, condition string) string {
-		return store.Fill(source, "table", "deliveries", "columns", finishedColumns, "condition", condition)
-	}
 	if q.RecordID != "" {
-		return open(recordSource) + " UNION ALL " + finished(recordSource, "")
+		return recordSource("open_deliveries", openColumns) + " UNION ALL " + recordSource("deliveries", finishedColumns)
 	}
+	open := searchSource("open_deliveries", openColumns, "true")
+	finished := func(condition string) string { return searchSource("deliveries", finishedColumns, condition) }
 	switch q.Status {
 	case models.DeliveryPending, models.DeliveryRetrying, models.DeliveryHeld:
-		return open(searchSource)
+		return open
 	case models.DeliveryFailed:
-		return finished(searchSource, "d.status = 'failed'")
+		return finished("d.status = 'failed'")
 	case models.DeliveryDelivered, models.DeliverySkipped:
-		return finished(searchSource, "true")
+		return finished("true")
 	}
-	return open(searchSource) + " UNION ALL " + finished(searchSource, "true")
+	return open + " UNION ALL " + finished("true")
 }
 
 // searchStart is what a search reads before its deliveries.
@@ -236,7 +242,7 @@ func (s *Webhooks) queueStart(pipeline *pgx.Batch, actor store.Actor, q Delivery
 		return err
 	})
 	if q.WebhookID != "" {
-		store.QueueAll(pipeline, &start.webhook, `SELECT h.id, h.integration_id, h.url, h.events, h.enabled, coalesce(h.off_reason, `+store.Fill(unusableReason, "w", "h")+`) AS off_reason, h.off_at
+		store.QueueAll(pipeline, &start.webhook, `SELECT h.id, h.integration_id, h.url, h.events, h.enabled, coalesce(h.off_reason, `+unusableReason("h")+`) AS off_reason, h.off_at
 			FROM webhooks h JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL
 			WHERE h.organization_id = @organization AND h.id = @webhook`, args)
 	}
@@ -312,7 +318,7 @@ func (s *Webhooks) SearchDeliveries(ctx context.Context, actor store.Actor, sear
 	query := func(pipeline *pgx.Batch, scan int) {
 		args := search.arguments(actor, start, scan)
 		args["limit"] = limit + 1
-		store.QueueAll(pipeline, &found, store.Fill(searchQuery, "sources", search.sources()), args)
+		store.QueueAll(pipeline, &found, searchQuery(search.sources()), args)
 	}
 	scan := func(most int) int { return max(limit+1, most/max(start.addresses, 1)) }
 	rounds := store.Rounds{
@@ -330,7 +336,7 @@ func (s *Webhooks) SearchDeliveries(ctx context.Context, actor store.Actor, sear
 			}
 			args := newest.arguments(actor, start, 1+4*enough/start.addresses)
 			args["enough"] = enough
-			store.QueueValues(pipeline, &start.bound, store.Fill(boundQuery, "sources", search.sources()), args)
+			store.QueueValues(pipeline, &start.bound, boundQuery(search.sources()), args)
 			return nil
 		},
 		func(pipeline *pgx.Batch) error {

@@ -114,9 +114,12 @@ type Retry struct {
 // address's attempt wakes it before.
 const PendingCheck = time.Hour
 
+// latestAttempt is the time of the next attempt of the delivery d by the schedule, @waits in seconds.
+const latestAttempt = `@now::timestamptz + make_interval(secs => (@waits::float8[])[d.attempts - d.attempts_before])`
+
 // retryQuery clears the dirty mark of the delivery @id. A held one gives its place up. If the clock was set back, the
-// next attempt is not later than the schedule, @waits in seconds, has it.
-var retryQuery = store.Fill(`
+// next attempt is not later than the schedule has it.
+var retryQuery = `
 	WITH clean AS (
 		DELETE FROM dirty_records WHERE record_id = @id
 	), address AS (
@@ -125,9 +128,8 @@ var retryQuery = store.Fill(`
 		CROSS JOIN LATERAL (SELECT sends, held_before FROM sending WHERE webhook_id = d.webhook_id LIMIT 1) s
 	)
 	UPDATE open_deliveries d SET workflow = d.workflow AND address.sends,
-		next_attempt_at = CASE WHEN d.status = 'retrying' THEN least(d.next_attempt_at, {latest}) END FROM address
-	WHERE d.id = address.id AND (d.next_attempt_at > {latest} OR d.workflow AND NOT address.sends)`,
-	"latest", `@now::timestamptz + make_interval(secs => (@waits::float8[])[d.attempts - d.attempts_before])`)
+		next_attempt_at = CASE WHEN d.status = 'retrying' THEN least(d.next_attempt_at, ` + latestAttempt + `) END FROM address
+	WHERE d.id = address.id AND (d.next_attempt_at > ` + latestAttempt + ` OR d.workflow AND NOT address.sends)`
 
 // AttemptTime is longer than a retry and its recording take, with MaxResponseTime. After it, one whose worker died is
 // made again.

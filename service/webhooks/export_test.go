@@ -2,7 +2,6 @@ package webhooks
 
 import (
 	"millwright/service/effects"
-	"millwright/service/store"
 	"millwright/service/storetest"
 )
 
@@ -19,11 +18,11 @@ var DeliveryStatements = map[string]string{
 	"poll":     storetest.Numbered(pollQuery, "ids", "now"),
 	"state":    deliveryStateQuery,
 	// GORM's parameters are numbered here.
-	"redeliver": storetest.Numbered(store.Fill(redeliverQuery, "d", "d"), "ids", "first", "last"),
+	"redeliver": storetest.Numbered(redeliverQuery, "ids", "first", "last"),
 	"open":      storetest.Numbered(openQuery, "ids"),
 	"finished":  storetest.Numbered(finishedQuery, "ids", "first", "last"),
 	"missed":    storetest.Numbered(missedQuery, "webhook", "low", "since", "limit"),
-	"release": storetest.Numbered(store.Fill(batchQuery, "sources", redelivery{Missed: true}.batchSources()),
+	"release": storetest.Numbered(batchQuery(redelivery{Missed: true}.batchSources()),
 		"webhook", "begin", "after", "before", "limit", "record", "missed", "status", "code", "none", "kind"),
 	"hour": countHourQuery,
 }

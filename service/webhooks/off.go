@@ -12,10 +12,10 @@ import (
 )
 
 // shutOffDue is the condition that the address w with the health h is to be turned off
-// (api.md 6.11): a delivery failed for good and none has succeeded since, nor in the {period}
+// (api.md 6.11): a delivery failed for good and none has succeeded since, nor in the @period
 // seconds before. The period starts over when the address is turned on.
 const shutOffDue = `w.enabled AND coalesce(
-			greatest(w.enabled_since, h.last_success_at) <= h.failed_at - make_interval(secs => {period}), false)`
+			greatest(w.enabled_since, h.last_success_at) <= h.failed_at - make_interval(secs => @period), false)`
 
 // TurnOffIfUnsuccessful turns the address off if that is due (RecordResult.ShutOffDue)
 // and notifies people. The update repeats the condition, so
@@ -26,7 +26,7 @@ func (s *Webhooks) TurnOffIfUnsuccessful(ctx context.Context, webhookID string) 
 		changed, err := t.Guard(ctx, `
 			UPDATE webhooks w SET enabled = false, off_at = @at, off_reason = @failing
 			FROM webhook_health h
-			WHERE w.id = @id AND h.webhook_id = w.id AND `+store.Fill(shutOffDue, "period", "@period"), pgx.NamedArgs{
+			WHERE w.id = @id AND h.webhook_id = w.id AND `+shutOffDue, pgx.NamedArgs{
 			"id": webhookID, "at": t.At, "period": s.ShutOffAfter.Seconds(),
 			"failing": OffFailing + formatDuration(s.ShutOffAfter) + ".",
 		})

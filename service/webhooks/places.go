@@ -61,7 +61,7 @@ const failingColumns = `d.id AS delivery_id, w.organization_id, w.integration_id
 
 // overdueQuery makes deliveries whose next attempt was due before @overdue due now, so that the next sweep finds
 // others: at most @of_address of each address that have a place, and as many that get one. Organizations take turns.
-var overdueQuery = store.Fill(`
+var overdueQuery = `
 	WITH overdue AS (
 		SELECT d.id FROM webhooks w
 		CROSS JOIN LATERAL (SELECT least(@of_address, @most - count(*)) AS free FROM (
@@ -72,10 +72,10 @@ var overdueQuery = store.Fill(`
 			UNION ALL
 			(SELECT id, next_attempt_at FROM open_deliveries WHERE webhook_id = ANY (ARRAY[w.id]) AND NOT workflow AND status = 'retrying'
 				AND next_attempt_at < @overdue AND queued_at >= w.held_before ORDER BY webhook_id, next_attempt_at LIMIT places.free)) d
-		WHERE {sends} ORDER BY row_number() OVER (PARTITION BY w.organization_id ORDER BY d.next_attempt_at), d.next_attempt_at LIMIT @limit
+		WHERE ` + Sends("w") + ` ORDER BY row_number() OVER (PARTITION BY w.organization_id ORDER BY d.next_attempt_at), d.next_attempt_at LIMIT @limit
 	)
 	UPDATE open_deliveries d SET workflow = true, next_attempt_at = @now FROM webhooks w
-	WHERE d.id = ANY (ARRAY(SELECT id FROM overdue)) AND w.id = d.webhook_id AND d.next_attempt_at IS NOT NULL RETURNING `+failingColumns, "sends", store.Fill(Sends, "w", "w"))
+	WHERE d.id = ANY (ARRAY(SELECT id FROM overdue)) AND w.id = d.webhook_id AND d.next_attempt_at IS NOT NULL RETURNING ` + failingColumns
 
 // Wanted returns the retrying and failed deliveries whose workflows are to be open. Errors: unavailable.
 func (s *Webhooks) Wanted(ctx context.Context) (wanted []store.FailingDelivery, err error) {

@@ -30,7 +30,7 @@ type WebhookDetail struct {
 
 // ManagedWebhookQuery reads an address with its health for the people who manage it.
 var ManagedWebhookQuery = `
-	SELECT ` + WebhookSummaryColumns + `, n.name AS integration, h.enabled_since, i.owners, ` + store.Fill(access.OwnerNames, "integration", "i") + ` AS owner_names,
+	SELECT ` + WebhookSummaryColumns + `, n.name AS integration, h.enabled_since, i.owners, ` + access.OwnerNames("i") + ` AS owner_names,
 		CASE WHEN h.previous_secret_until > $3 THEN h.previous_secret_until END AS previous_secret_until,
 		CASE WHEN h.older_secret_until > $3 THEN h.older_secret_until END AS older_secret_until
 	FROM webhooks h

@@ -15,7 +15,7 @@ var interruptedQuery = `
 	SELECT w.id FROM webhooks w
 	WHERE (EXISTS (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'retrying' AND queued_at >= w.held_before AND id >= @low)
 			OR EXISTS (SELECT FROM deliveries WHERE webhook_id = w.id AND status = 'failed' AND id >= @low))
-		AND ` + store.Fill(Sends, "w", "w") + ` ORDER BY w.id`
+		AND ` + Sends("w") + ` ORDER BY w.id`
 
 // RedeliverEverywhere orders the redelivery of everything that is retrying or failed, of events
 // not older than since, at all addresses that send, and returns these. It is for

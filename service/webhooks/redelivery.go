@@ -42,25 +42,28 @@ type redelivery struct {
 }
 
 // batchQuery looks through the next deliveries of an address in the order of their ids, up to one, and whether each matches.
-const batchQuery = `
+func batchQuery(sources string) string {
+	return `
 	WITH seen AS MATERIALIZED (
-		SELECT * FROM ({sources}) d ORDER BY id LIMIT @limit
+		SELECT * FROM (` + sources + `) d ORDER BY id LIMIT @limit
 	)
 	SELECT d.id, (@record = '' OR record_id = @record) AND (NOT @missed OR d.status IN ('retrying', 'failed')) AND ` + matches + `
 		AND (@kind = '' OR EXISTS (SELECT FROM (SELECT type FROM events WHERE id = d.event_id LIMIT 1) e WHERE ` + ofType + `)) AS matching
 	FROM seen d ORDER BY d.id`
+}
 
 // batchSource is a source of batchQuery.
-const batchSource = `(
-			SELECT id, event_id, record_id, {status} AS status, attempts, last_status FROM {table} d
-			WHERE webhook_id = ANY (ARRAY[ @webhook ]) AND id > @begin AND id >= @after AND id < @before AND {condition}
+func batchSource(table, status, condition string) string {
+	return `(
+			SELECT id, event_id, record_id, ` + status + ` AS status, attempts, last_status FROM ` + table + ` d
+			WHERE webhook_id = ANY (ARRAY[ @webhook ]) AND id > @begin AND id >= @after AND id < @before AND ` + condition + `
 			ORDER BY webhook_id, id LIMIT @limit)`
+}
 
 var (
-	openBatch = store.Fill(batchSource, "table", "open_deliveries", "condition", "true",
-		"status", `CASE WHEN `+store.Fill(Queued, "d", "d")+` THEN status ELSE 'held' END`)
-	finishedBatch = store.Fill(batchSource, "table", "deliveries", "condition", "true", "status", "status")
-	failedBatch   = store.Fill(batchSource, "table", "deliveries", "condition", "status = 'failed'", "status", "status")
+	openBatch     = batchSource("open_deliveries", `CASE WHEN `+Queued+` THEN status ELSE 'held' END`, "true")
+	finishedBatch = batchSource("deliveries", "status", "true")
+	failedBatch   = batchSource("deliveries", "status", "status = 'failed'")
 )
 
 // batchSources returns the sources of the order's batches.
@@ -89,7 +92,7 @@ func (r redelivery) batch(t *store.Tx, webhookID, after, until string) (last str
 	seen, err := store.ScanAll[struct {
 		ID       string
 		Matching bool
-	}](t, store.Fill(batchQuery, "sources", r.batchSources()), map[string]any(args))
+	}](t, batchQuery(r.batchSources()), map[string]any(args))
 	if err != nil {
 		return "", err
 	}
@@ -215,7 +218,7 @@ func requireSending(t *store.Tx, h *models.Webhook, name string) error {
 	if !h.Enabled {
 		return models.Errorf(models.CodeValidationFailed, "The address%s is off; turn it on first.", name)
 	}
-	reason, err := store.ScanOne[string](t, models.NotFound(), store.Fill("SELECT coalesce("+unusableReason, "w", "w")+", '') FROM webhooks w WHERE w.id = ?", h.ID)
+	reason, err := store.ScanOne[string](t, models.NotFound(), "SELECT coalesce("+unusableReason("w")+", '') FROM webhooks w WHERE w.id = ?", h.ID)
 	if err != nil || reason == "" {
 		return err
 	}

@@ -25,8 +25,9 @@ type MatchCount struct {
 }
 
 // matchesQuery counts what matches by address, and says of each whether all was looked through.
-const matchesQuery = `
-	WITH ` + searched + `
+func matchesQuery(sources string) string {
+	return `
+	WITH ` + searched(sources) + `
 	SELECT d.webhook_id, d.url, d.enabled, count(*) FILTER (WHERE matching) AS n, count(*) FILTER (WHERE matching AND d.status = 'delivered') AS delivered,
 		count(*) FILTER (WHERE matching AND d.status = 'pending') AS pending, count(*) >= @scan AS more
 	FROM (
@@ -34,6 +35,7 @@ const matchesQuery = `
 			SELECT FROM (SELECT type FROM events WHERE id = d.event_id LIMIT 1) e WHERE ` + ofType + `)) AS matching FROM scanned d
 	) d
 	GROUP BY d.webhook_id, d.url, d.enabled ORDER BY d.url, d.webhook_id`
+}
 
 // CountMatching returns how many deliveries of each address match the search, of the newest
 // that it looks through. Errors: SearchDeliveries'.
@@ -51,7 +53,7 @@ func (s *Webhooks) CountMatching(ctx context.Context, actor store.Actor, search 
 			return err
 		}
 		args := search.arguments(actor, start, max(1, countedPages*search.mostSearched()/max(start.addresses, 1)))
-		store.QueueAll(pipeline, &counts, store.Fill(matchesQuery, "sources", search.sources()), args)
+		store.QueueAll(pipeline, &counts, matchesQuery(search.sources()), args)
 		return nil
 	}}, func() ([]MatchCount, error) {
 		return slices.DeleteFunc(counts, func(c MatchCount) bool { return c.N == 0 && !c.More }), nil

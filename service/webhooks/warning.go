@@ -15,7 +15,7 @@ import (
 func (s *Webhooks) WarnOfFailing(ctx context.Context, webhookID string) (warned bool, err error) {
 	err = s.withWebhook(ctx, webhookID, func(t *store.Tx, organizationID string) error {
 		changed, err := t.Guard(ctx, `UPDATE webhook_health h SET warned_at = @at FROM webhooks w
-			WHERE h.webhook_id = @id AND w.id = h.webhook_id AND `+store.Fill(Sends, "w", "w")+` AND h.warned_at IS NULL AND h.failing_since <= @since`,
+			WHERE h.webhook_id = @id AND w.id = h.webhook_id AND `+Sends("w")+` AND h.warned_at IS NULL AND h.failing_since <= @since`,
 			pgx.NamedArgs{"id": webhookID, "at": t.At, "since": t.At.Add(-models.WebhookWarningAfter)})
 		warned = changed > 0
 		if err != nil || !warned {

@@ -86,7 +86,7 @@ type WebhookHealth struct {
 }
 
 var webhookHealthColumns = healthColumns + `, g.waits_until,
-		CASE WHEN h.enabled THEN ` + store.Fill(unusableReason, "w", "h") + ` END AS held_reason`
+		CASE WHEN h.enabled THEN ` + unusableReason("h") + ` END AS held_reason`
 
 // List returns the webhook addresses of the integration, or with "" of all that are not
 // deleted, oldest first. It is for operators: it does not check permissions. Errors:
