@@ -24,6 +24,7 @@ import (
 const (
 	dashboardFile = "../docs/grafana/millwright.json"
 	alertsFile    = "../docs/alerts/millwright.yaml"
+	mutesFile     = "../docs/alerts/alertmanager.yaml"
 	docsFile      = "../docs/observability.md"
 )
 
@@ -263,6 +264,32 @@ func TestAlertsHaveRunbooks(t *testing.T) {
 		if !known {
 			t.Errorf("the section %s is about no alert", anchor)
 		}
+	}
+}
+
+// Alerts that mute others, and those that they mute, exist.
+func TestMutedAlertsExist(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(mutesFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rules alerts
+	readInto(t, alertsFile, yaml.Unmarshal, &rules)
+	named := regexp.MustCompile(`Millwright\w+`).FindAllString(string(text), -1)
+	for _, name := range named {
+		exists := false
+		for _, group := range rules.Groups {
+			for _, rule := range group.Rules {
+				exists = exists || rule.Alert == name
+			}
+		}
+		if !exists {
+			t.Errorf("there is no alert %s", name)
+		}
+	}
+	if len(named) < 6 {
+		t.Errorf("it names %d alerts", len(named))
 	}
 }
 
