@@ -28,7 +28,7 @@ var doneTexts = map[string]string{
 	"openid-required":       "Required: passwords let no one in any longer.",
 	"openid-lifted":         "Passwords work again.",
 	"deactivated":           "Deactivated.",
-	"activated":             "Activated. The person can sign in again.",
+	"activated":             "Activated.",
 	"read":                  "Marked as read.",
 	"turned-off":            "Turned off.",
 	"turned-on":             "Turned on.",

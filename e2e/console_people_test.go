@@ -47,7 +47,7 @@ func (j *journey) person() {
 	other.PressInMenu("Account")
 	other.WantPath("/console/sign-in")
 	j.Press("Activate")
-	j.WantText("Activated. The person can sign in again.")
+	j.WantText("Activated.")
 	other.Open("/console")
 	other.WantPath("/console/sign-in") // the session stays ended
 }

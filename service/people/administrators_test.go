@@ -2,6 +2,7 @@ package people_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -186,6 +187,55 @@ func TestImportsOfAdministrators(t *testing.T) {
 		_, err := f.Imports.Overwrite(t.Context(), file(people))
 		if (err == nil) != allowed || (dry == nil) != allowed {
 			t.Errorf("%s: %v, dry %v", people, err, dry)
+		}
+	}
+}
+
+// An administrator who cannot sign in does not replace one who can.
+func TestTheLastAdministratorWhoCanSignInRemains(t *testing.T) {
+	t.Parallel()
+	f := servicetest.New(t)
+	f.Exec(`UPDATE people SET admin = id = ANY ($1), password_hash = NULL WHERE organization_id = $2`, idsOf(f, []string{"ann", "bob"}), f.Acme.OrganizationID)
+	setPassword(t, f, "ann")
+	for what, resign := range resigning(f) {
+		if what == "an import" {
+			continue // an operator's, who can make links
+		}
+		if err := resign(t.Context(), servicetest.Person(t, f, "ann"), "ann"); models.CodeOf(err) != models.CodeRuleViolation {
+			t.Errorf("%s: %v, want %s", what, err, models.CodeRuleViolation)
+		}
+	}
+	if _, err := f.People.DeactivatePerson(t.Context(), store.Operator(), store.NoKey, f.ID("bob"), ""); err != nil {
+		t.Errorf("one who cannot sign in is deactivated: %v", err)
+	}
+}
+
+// An invitation of someone who is there changes neither name nor permissions, and says so instead of leaving them out.
+func TestAnInvitationOfSomeoneWhoIsThere(t *testing.T) {
+	t.Parallel()
+	f := servicetest.New(t)
+	f.Exec(`UPDATE people SET password_hash = NULL`)
+	ann, definition := servicetest.Person(t, f, "ann"), f.Acme.IDs["org_integrations"]
+	for name, test := range map[string]struct {
+		in   people.Invitation
+		want string
+	}{
+		"with nothing else":    {people.Invitation{}, ""},
+		"by the same name":     {people.Invitation{Name: " Eve HILL "}, ""},
+		"by another name":      {people.Invitation{Name: "Evelyn"}, "/name"},
+		"with permissions":     {people.Invitation{DefinitionID: &definition}, "/definition"},
+		"as administrator":     {people.Invitation{Admin: true}, "/admin"},
+		"a role without place": {people.Invitation{RoleID: "any"}, "/node"},
+		"a place without role": {people.Invitation{Node: "AHU-1"}, "/definition_id"},
+	} {
+		test.in.Email = f.Email("eve")
+		_, _, err := f.People.InvitePerson(t.Context(), ann, store.NoKey, f.Acme.OrganizationID, test.in)
+		got := ""
+		if known, ok := errors.AsType[*models.Error](err); ok && len(known.Fields) == 1 {
+			got = known.Fields[0].Pointer
+		}
+		if got != test.want || (err == nil) != (test.want == "") {
+			t.Errorf("%s: %q, want %q, %v", name, got, test.want, err)
 		}
 	}
 }

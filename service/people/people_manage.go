@@ -48,8 +48,8 @@ type Invitation struct {
 
 // InvitePerson creates a person of the organization, and makes the link with which the
 // person chooses a password; administrators are told of a person with permissions. For a
-// person who is there and has never signed in, it only makes a link. Errors: not_found,
-// permission_denied, validation_failed, rate_limited, unavailable.
+// person who is there and has never signed in, it only makes a link and gives team and role: another name or
+// permissions are rejected. Errors: not_found, permission_denied, validation_failed, rate_limited, unavailable.
 func (s *People) InvitePerson(ctx context.Context, actor store.Actor, key store.Key, organizationID string, in Invitation) (PersonAccess, LinkEmail, error) {
 	var link LinkEmail
 	var access PersonAccess
@@ -101,9 +101,15 @@ func (in Invitation) place(ctx context.Context, t *store.Tx, actor store.Actor, 
 func invited(t *store.Tx, actor store.Actor, o lockedOrganization, in Invitation) (p lockedPerson, err error) {
 	in.Email = strings.TrimSpace(in.Email)
 	fields := checkEmail(in.Email)
-	in.Name = cmp.Or(models.Trim(in.Name), nameFrom(in.Email))
+	name := cmp.Or(models.Trim(in.Name), nameFrom(in.Email))
 	if len(fields) == 0 {
-		fields = store.CheckActorName(in.Name)
+		fields = store.CheckActorName(name)
+	}
+	if in.Node == "" && in.RoleID != "" {
+		fields = append(fields, models.FieldError{Pointer: "/node", Code: "required", Detail: "Enter the place where the person gets the role."})
+	}
+	if in.Node != "" && in.RoleID == "" {
+		fields = append(fields, models.FieldError{Pointer: "/definition_id", Code: "required", Detail: "Choose the role that the person gets there."})
 	}
 	grants, unknown, err := GrantsToGive(t, o.ID, "/definition", in.DefinitionID, nil)
 	if err != nil {
@@ -118,12 +124,33 @@ func invited(t *store.Tx, actor store.Actor, o lockedOrganization, in Invitation
 	p.organization = o
 	err = t.DB.Take(&p.person, "organization_id = ? AND folded_email = ?", o.ID, models.Fold(in.Email)).Error
 	if store.NotFound(err) {
+		in.Name = name
 		return p, createPerson(t, actor, &p, in)
 	}
 	if err != nil {
 		return p, err
 	}
-	return invitedAgain(t, o, p.person.ID)
+	if p, err = invitedAgain(t, o, p.person.ID); err != nil {
+		return p, err
+	}
+	return p, store.Invalid(in.differences(p))
+}
+
+// differences are the fields in which the invitation differs from the person who is there.
+func (in Invitation) differences(p lockedPerson) (fields []models.FieldError) {
+	differs := func(pointer, detail string) {
+		fields = append(fields, models.FieldError{Pointer: pointer, Code: "value", Detail: "This person is in the organization already, " + detail + ". Change that on the person's page."})
+	}
+	if name := models.Trim(in.Name); name != "" && models.Fold(name) != models.Fold(p.identity.Name) {
+		differs("/name", "as "+p.identity.Name)
+	}
+	if in.DefinitionID != nil && *in.DefinitionID != store.TextOf(p.person.OrganizationDefinitionID) {
+		differs("/definition", "with other permissions")
+	}
+	if in.Admin && !p.person.Admin {
+		differs("/admin", "and is no administrator")
+	}
+	return fields
 }
 
 // invitedAgain returns a person who is invited once more. Errors: validation_failed if the

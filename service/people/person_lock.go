@@ -158,17 +158,25 @@ func grantsOf(t *store.Tx, organizationID string, id, held *string) ([]string, e
 	return definition.Grants, err
 }
 
-// anotherAdmin rejects that the organization loses its last administrator who can sign in.
+// anotherAdmin rejects that the organization loses its last administrator, or the last one who can sign in.
 // The organization is locked. Errors: rule_violation.
 func anotherAdmin(t *store.Tx, p lockedPerson) error {
 	if !p.person.Admin || p.person.DeactivatedAt != nil {
 		return nil
 	}
-	var others int64
-	err := t.DB.Model(&models.Person{}).
-		Where("organization_id = ? AND admin AND deactivated_at IS NULL AND id <> ?", p.organization.ID, p.person.ID).Count(&others).Error
+	may, err := canSignIn(t, p)
+	if err != nil {
+		return err
+	}
+	others, err := store.ScanOne[int](t, nil, `SELECT count(*) FROM people
+		WHERE organization_id = @organization AND admin AND deactivated_at IS NULL AND id <> @person AND (NOT @signs_in OR `+waysIn("@openid_required")+`)`,
+		map[string]any{"organization": p.organization.ID, "person": p.person.ID, "signs_in": may, "openid_required": p.organization.OpenIDRequired})
 	if err == nil && others == 0 {
-		return models.Violation(models.RuleLastAdministrator, "%s is the organization's last administrator. Make someone else an administrator first.", p.identity.Name)
+		last := "last administrator"
+		if may {
+			last += " who can sign in"
+		}
+		return models.Violation(models.RuleLastAdministrator, "%s is the organization's %s. Make someone else an administrator first.", p.identity.Name, last)
 	}
 	return err
 }

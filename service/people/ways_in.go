@@ -13,9 +13,13 @@ import (
 // canSignIn reports whether the person has a way to sign in: a password or a linked account,
 // or where the organization requires OpenID Connect, a linked account.
 func canSignIn(t *store.Tx, p lockedPerson) (bool, error) {
-	return store.ScanOne[bool](t, nil, `
-		SELECT password_hash IS NOT NULL AND NOT ? OR EXISTS (SELECT FROM openid_accounts WHERE person_id = people.id)
-		FROM people WHERE id = ?`, p.organization.OpenIDRequired, p.person.ID)
+	return store.ScanOne[bool](t, nil, `SELECT `+waysIn("@openid_required")+` FROM people WHERE id = @person`,
+		map[string]any{"openid_required": p.organization.OpenIDRequired, "person": p.person.ID})
+}
+
+// waysIn is the condition that someone of people has a password, unless OpenID Connect is required, or a linked account.
+func waysIn(openIDRequired string) string {
+	return `(password_hash IS NOT NULL AND NOT ` + openIDRequired + ` OR EXISTS (SELECT FROM openid_accounts WHERE person_id = people.id))`
 }
 
 // linkFor makes a link for a locked person on behalf of the actor: an invitation, which also
