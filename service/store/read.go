@@ -23,9 +23,9 @@ type RecordReader[Row any] struct {
 	record             func(*Row) any
 }
 
-// NewRecordReader reads records of the table, whose ids have the prefix. columns are those of
-// its row w, by the condition that the people in a record are shown. condition restricts them to those that the actor
-// $2 may read.
+// NewRecordReader reads records of the table, whose ids have the prefix. columns returns the SQL of the
+// columns of its row w, for the condition that the people in a record are shown. condition restricts the
+// records to those that the actor $2 may read.
 func NewRecordReader[Row any](table string, columns func(people string) string, condition string, record func(*Row) any, prefix models.IDPrefix) *RecordReader[Row] {
 	query := func(condition string) map[bool]string {
 		return ByPeople(func(people string) string {
