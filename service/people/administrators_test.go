@@ -210,7 +210,7 @@ func TestTheLastAdministratorWhoCanSignInRemains(t *testing.T) {
 	}
 }
 
-// An invitation of someone who is there changes neither name nor permissions, and says so instead of leaving them out.
+// An invitation of someone who is there is rejected with another name or other permissions.
 func TestAnInvitationOfSomeoneWhoIsThere(t *testing.T) {
 	t.Parallel()
 	f := servicetest.New(t)
