@@ -88,7 +88,7 @@ func activeAdmins(organization string) string {
 }
 
 // workOrderCreations select a workOrderCreation, by whether the people in the record are shown. A number is taken
-// only for valid fields and an actor that may create a work order on the node. A rule about the
+// only for valid fields, an actor that may create a work order on the node, and a key that was not used. A rule about the
 // people named may still reject the work order: to take it afterwards costs a round trip. It is
 // never returned: after a crash or a failover the sequence may give it again.
 var workOrderCreations = store.ByPeople(func(people string) string {
@@ -99,7 +99,7 @@ var workOrderCreations = store.ByPeople(func(people string) string {
 		` + connectedIdentities("n.id") + ` AS connected,
 		` + activeIdentities("@identities::text[]") + ` AS active,
 		known.managers,
-		CASE WHEN @valid AND NOT o.read_only AND NOT o.suspended AND p.manual_work_orders AND ` + access.Among(models.GrantWorkOrdersCreate, "known.grants") + `
+		CASE WHEN @valid AND NOT o.read_only AND NOT o.suspended AND p.manual_work_orders AND ` + access.Among(models.GrantWorkOrdersCreate, "known.grants") + ` AND ` + store.UnusedKey + `
 			THEN nextval(('work_order_numbers.' || quote_ident(o.id))::regclass) END AS number,
 		` + store.NodeReference("n.id") + ` AS inventory,
 		` + store.PeopleAmong(people, "SELECT @actor UNION ALL SELECT unnest(@identities::text[] || known.managers)") + `
@@ -122,11 +122,11 @@ func (s *Records) CreateWorkOrder(ctx context.Context, actor store.Actor, key st
 	var known workOrderCreation
 	var source []string
 	return s.write(ctx, actor, key, http.StatusCreated, store.Lock{}, func(reading *pgx.Batch) {
-		store.QueueOne(reading, &known, nil, workOrderCreations[actor.ShowPeople], pgx.NamedArgs{
+		store.QueueOne(reading, &known, nil, workOrderCreations[actor.ShowPeople], key.Arguments(actor, s.CurrentTime(), pgx.NamedArgs{
 			"actor": actor.IdentityID, "integration": actor.Kind == models.KindIntegration, "organization": actor.OrganizationID,
 			"node": in.InventoryID, "form": store.TextOf(in.FormID), "identities": difference(slices.Concat(in.Assignees, in.Consultants), nil),
 			"consultants": difference(in.Consultants, nil), "valid": len(in.checkFields()) == 0,
-		})
+		}))
 		if in.FeedbackID != nil {
 			store.QueueValues(reading, &source, sourceFeedbackQuery, pgx.NamedArgs{
 				"id": *in.FeedbackID, "organization": actor.OrganizationID, "actor": actor.IdentityID,

@@ -122,7 +122,14 @@ func TestARejectedWorkOrderTakesNoNumber(t *testing.T) {
 	create := func(actor string) (store.WriteResult, error) {
 		return h.Records.CreateWorkOrder(t.Context(), h.As(actor), store.NoKey, records.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace filter"})
 	}
-	before := h.MustWrite(create("erp")).Number
+	key := store.ForCall("key", "POST", "/", []byte("body"), "")
+	repeat := func() models.WorkOrderRecord {
+		return h.MustWrite(h.Records.CreateWorkOrder(t.Context(), h.As("erp"), key, records.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace filter"}))
+	}
+	before := repeat().Number
+	if repeated := repeat().Number; repeated != before {
+		t.Errorf("a repeated call has the number %d, want %d", repeated, before)
+	}
 	for _, actor := range []string{"reader", "outsider"} {
 		if _, err := create(actor); err == nil {
 			t.Errorf("%s creates a work order", actor)

@@ -152,6 +152,15 @@ const lockKey = `SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0))`
 // storedResponseQuery selects a storedResponse.
 const storedResponseQuery = `SELECT fingerprint, status, record_id, readable, body FROM stored_responses WHERE digest = $1 AND created_at > $2 LIMIT 1`
 
+// UnusedKey is the condition that the call with the Arguments of its key has no stored response.
+const UnusedKey = `(SELECT true FROM stored_responses WHERE digest = @key_digest AND created_at > @key_since LIMIT 1) IS NULL`
+
+// Arguments adds those of UnusedKey to a query's.
+func (k Key) Arguments(actor Actor, now models.Time, args pgx.NamedArgs) pgx.NamedArgs {
+	args["key_digest"], args["key_since"] = k.digest(actor), now.Add(-models.IdempotencyRetention)
+	return args
+}
+
 // errKeyHeld is the error of a transaction whose key another process holds.
 var errKeyHeld = errors.New("another process runs a call with the key")
 
