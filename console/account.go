@@ -146,7 +146,7 @@ func (c *Console) changePassword(r *request) error {
 		SessionID: r.viewer.SessionID, Email: r.viewer.Email, Old: f.Secret("old_password"), New: f.Secret("password"), Client: r.client(),
 	})
 	if err == nil {
-		r.setCookie("session", token, int(models.SessionLifetime.Seconds()))
+		r.setCookie("session", token, sessionCookieAge)
 	}
 	if limit, limited := errors.AsType[*people.TooManyAttemptsError](err); limited {
 		f.Values, f.Error = nil, limit.Error()

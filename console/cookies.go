@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"time"
 
 	"millwright/models"
 )
@@ -31,9 +32,12 @@ func (r *request) keepSession(token string) error {
 			return err
 		}
 	}
-	r.setCookie("session", token, int(models.SessionLifetime.Seconds()))
+	r.setCookie("session", token, sessionCookieAge)
 	return nil
 }
+
+// sessionCookieAge is longer than the session, in seconds: the token of one that has ended tells whose form another tab sends.
+const sessionCookieAge = 2 * int(models.SessionLifetime/time.Second)
 
 func (r *request) forgetSession() { r.setCookie("session", "", -1) }
 

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"millwright/console/consoletest"
 	"millwright/models"
@@ -60,6 +61,19 @@ func TestAnEndedSessionKeepsTheInput(t *testing.T) {
 	bob.Get("/console/sign-in").Want(http.StatusOK, "Your session has ended. Sign in to go on.")
 	bob.Post("/console/sign-out", url.Values{}).Want(http.StatusSeeOther)
 	wantNot(t, bob.Get("/console/sign-in").Want(http.StatusOK, "You are signed out."), "has ended")
+}
+
+// The cookie outlasts its session, so that it tells whose input is kept.
+func TestASessionsCookieOutlastsIt(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	v := s.NewVisitor()
+	page := v.Post("/console/sign-in", url.Values{"email": {"bob@acme.example.com"}, "password": {consoletest.Password}}).Want(http.StatusSeeOther)
+	for _, cookie := range (&http.Response{Header: page.Header}).Cookies() {
+		if cookie.Name == "session" && time.Duration(cookie.MaxAge)*time.Second <= models.SessionLifetime+24*time.Hour {
+			t.Errorf("the cookie is kept for %d seconds", cookie.MaxAge)
+		}
+	}
 }
 
 // Kept input is for the person who entered it.
