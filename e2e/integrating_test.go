@@ -54,6 +54,24 @@ func runSnippet(t *testing.T, env settings, code, program string, args ...string
 	return out.String()
 }
 
+// demoForms returns the forms of demo/campus.yaml, which the snippets answer.
+func demoForms(t *testing.T) string {
+	t.Helper()
+	campus, err := os.ReadFile("../demo/campus.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(campus), "kind: equipment, name: \"AHU 01, theatres\", external_id: NUH-A-AHU-01,") {
+		t.Error("the demo has no equipment NUH-A-AHU-01")
+	}
+	_, forms, _ := strings.Cut(string(campus), "\nforms:\n")
+	forms, _, found := strings.Cut(forms, "\n# ==")
+	if !found {
+		t.Fatal("the demo has no forms")
+	}
+	return forms + "\n"
+}
+
 // The snippets of docs/integrating.md run as they are printed, one after the other, and so do
 // the calls of the README's tour.
 func TestSnippetsOfIntegrating(t *testing.T) {
@@ -64,8 +82,8 @@ func TestSnippetsOfIntegrating(t *testing.T) {
 	}
 	page := string(text)
 	h := newHarness(t, nil)
-	h.importFile(strings.NewReplacer("name: AHU 1}", "name: AHU 1, external_id: AHU-1}", "\nforms:\n", "\nforms:\n"+
-		"  - {key: measurement, name: Measurement, questions: [{key: flow, label: Flow, type: decimal, required: true}]}\n").Replace(h.org.yaml()))
+	h.importFile(strings.NewReplacer("name: AHU 1}", "name: AHU 1, external_id: NUH-A-AHU-01}", // the demo's code
+		"\nforms:\n", "\nforms:\n"+demoForms(t)).Replace(h.org.yaml()))
 	h.startAPI(nil)
 	i := h.integrator()
 	env := settings{
@@ -93,7 +111,6 @@ func TestSnippetsOfIntegrating(t *testing.T) {
 		}
 		_, tour, _ := strings.Cut(string(readme), "\n```\nTOKEN=")
 		tour, _, found := strings.Cut("TOKEN="+tour, "\n```\n")
-		tour = strings.ReplaceAll(tour, "NUH-A-AHU-01", "AHU-1") // the demo's
 		if out := runSnippet(t, env, tour+"\n"+tour, "bash", "-euo", "pipefail"); !found || strings.Count(out, `"title":"Replace the supply filter"`) != 2 {
 			t.Errorf("the tour prints %s", out)
 		}
@@ -104,8 +121,8 @@ func TestSnippetsOfIntegrating(t *testing.T) {
 	t.Run("decimals", func(t *testing.T) {
 		t.Parallel()
 		env := settings{"MILLWRIGHT_URL": i.base, "TOKEN": i.token(), "WORK_ORDER": id}
-		if out := strings.TrimSpace(runSnippet(t, env, snippets(page, "js"), "node")); out != "0.10" {
-			t.Errorf("the answer is %q, want 0.10", out)
+		if out := strings.TrimSpace(runSnippet(t, env, snippets(page, "js"), "node")); out != "18.50" {
+			t.Errorf("the answer is %q, want 18.50", out)
 		}
 	})
 	t.Run("sync", func(t *testing.T) {

@@ -39,7 +39,7 @@ func TestTheDemosReceiverStopsAndStarts(t *testing.T) {
 		{" r ", "the demo's receiver runs\n", true},
 		{"", "r and Enter stops it", true},
 		{"r", "has stopped", false},
-		{"", "Millwright is running.", false},
+		{"", "not running; r and Enter starts it", false},
 	} {
 		terminal.Reset()
 		if r.obey(step.line); r.receiverRuns() != step.runs || !strings.Contains(terminal.String(), step.says) {

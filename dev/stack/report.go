@@ -53,8 +53,11 @@ func (r *runner) report() {
 	r.reportDemo(out, url)
 	fmt.Fprintf(out, "\n  For a second terminal:  . %s\n", quoteIfNeeded(relativePath(envFile(r.cfg.dir))))
 	fmt.Fprintf(out, "  Logs               %s, warnings here too\n", relativePath(r.cfg.logs()))
-	if r.receiverRuns() {
+	switch {
+	case r.receiverRuns():
 		fmt.Fprintf(out, "  Demo's receiver    %s; r and Enter stops it\n", relativePath(filepath.Join(r.cfg.logs(), "receiver.log")))
+	case r.demo.WebhookSecret != "":
+		fmt.Fprintf(out, "  Demo's receiver    not running; r and Enter starts it\n")
 	}
 	fmt.Fprintf(out, "  Enter prints this again. Ctrl-C stops everything; the data is kept for the next run.\n\n")
 }
