@@ -155,7 +155,7 @@ const storedResponseQuery = `SELECT fingerprint, status, record_id, readable, bo
 // UnusedKey is the condition that the call with the Arguments of its key has no stored response.
 const UnusedKey = `(SELECT true FROM stored_responses WHERE digest = @key_digest AND created_at > @key_since LIMIT 1) IS NULL`
 
-// Arguments adds those of UnusedKey to a query's.
+// Arguments adds to the arguments of a query what UnusedKey takes.
 func (k Key) Arguments(actor Actor, now models.Time, args pgx.NamedArgs) pgx.NamedArgs {
 	args["key_digest"], args["key_since"] = k.digest(actor), now.Add(-models.IdempotencyRetention)
 	return args
