@@ -132,19 +132,19 @@ func TestInventoryFilters(t *testing.T) {
 	s.Exec(`UPDATE inventory_nodes SET external_id = 'KÜ-7' WHERE id = $1`, s.ID("mast"))
 	for query, want := range map[string][]string{
 		"/systems?external_id=" + url.QueryEscape(norm.NFD.String("KÜ-7")): {"mast"},
-		"/locations?parent_id=" + s.ID("hq"):                        {"roof"},
-		"/locations?parent_id=" + s.ID("annex"):                     {},
-		"/systems?parent_id=" + s.ID("hq"):                          {"hvac"},
-		"/systems?parent_id=" + s.ID("roof"):                        {"mast"},
-		"/sub-equipment?parent_id=" + s.ID("ahu1"):                  {"fan1"},
-		"/sub-equipment?parent_id=" + s.ID("hvac"):                  {},
-		"/equipment?external_id=AHU-1":                              {"ahu1"},
-		"/equipment?external_id=ahu-1":                              {},
-		"/locations?external_id=AHU-1":                              {},
-		"/equipment?external_id=AHU-1&parent_id=" + s.ID("hvac"):    {"ahu1"},
-		"/equipment?external_id=AHU-1&parent_id=" + s.ID("hq"):      {},
-		"/locations?parent_id=loc_00000000000000000000000000":       {},
-		"/locations?external_id=" + url.QueryEscape("' OR true --"): {},
+		"/locations?parent_id=" + s.ID("hq"):                               {"roof"},
+		"/locations?parent_id=" + s.ID("annex"):                            {},
+		"/systems?parent_id=" + s.ID("hq"):                                 {"hvac"},
+		"/systems?parent_id=" + s.ID("roof"):                               {"mast"},
+		"/sub-equipment?parent_id=" + s.ID("ahu1"):                         {"fan1"},
+		"/sub-equipment?parent_id=" + s.ID("hvac"):                         {},
+		"/equipment?external_id=AHU-1":                                     {"ahu1"},
+		"/equipment?external_id=ahu-1":                                     {},
+		"/locations?external_id=AHU-1":                                     {},
+		"/equipment?external_id=AHU-1&parent_id=" + s.ID("hvac"):           {"ahu1"},
+		"/equipment?external_id=AHU-1&parent_id=" + s.ID("hq"):             {},
+		"/locations?parent_id=loc_00000000000000000000000000":              {},
+		"/locations?external_id=" + url.QueryEscape("' OR true --"):        {},
 	} {
 		if got := keysIn(s, "erp", query, "hq", "roof", "hvac", "mast", "ahu1", "fan1"); !slices.Equal(got, want) {
 			t.Errorf("%s lists %v, want %v", query, got, want)
