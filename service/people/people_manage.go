@@ -276,7 +276,7 @@ func (s *People) ChangePersonAccess(ctx context.Context, actor store.Actor, key 
 			err = p.organization.mayManage(change.Admin, grants)
 		}
 		if err == nil && !change.Admin {
-			err = anotherAdmin(t, *p)
+			err = anotherAdmin(t, actor, *p)
 		}
 		if err != nil || p.person.Admin == change.Admin && EqualText(p.person.OrganizationDefinitionID, change.DefinitionID) {
 			return false, err
@@ -336,7 +336,7 @@ func (s *People) DeactivatePerson(ctx context.Context, actor store.Actor, key st
 			}
 			return false, nil
 		}
-		if err := anotherAdmin(t, *p); err != nil {
+		if err := anotherAdmin(t, actor, *p); err != nil {
 			return false, err
 		}
 		p.person.DeactivatedAt = &t.At

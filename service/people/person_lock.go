@@ -158,9 +158,9 @@ func grantsOf(t *store.Tx, organizationID string, id, held *string) ([]string, e
 	return definition.Grants, err
 }
 
-// anotherAdmin rejects that the organization loses its last administrator, or the last one who can sign in.
-// The organization is locked. Errors: rule_violation.
-func anotherAdmin(t *store.Tx, p lockedPerson) error {
+// anotherAdmin rejects that the organization loses its last administrator or, unless by an operator, who makes links for
+// others, the last one who can sign in. The organization is locked. Errors: rule_violation.
+func anotherAdmin(t *store.Tx, actor store.Actor, p lockedPerson) error {
 	if !p.person.Admin || p.person.DeactivatedAt != nil {
 		return nil
 	}
@@ -168,6 +168,7 @@ func anotherAdmin(t *store.Tx, p lockedPerson) error {
 	if err != nil {
 		return err
 	}
+	may = may && !actor.IsOperator()
 	others, err := store.ScanOne[int](t, nil, `SELECT count(*) FROM people
 		WHERE organization_id = @organization AND admin AND deactivated_at IS NULL AND id <> @person AND (NOT @signs_in OR `+waysIn("@openid_required")+`)`,
 		map[string]any{"organization": p.organization.ID, "person": p.person.ID, "signs_in": may, "openid_required": p.organization.OpenIDRequired})
