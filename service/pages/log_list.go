@@ -111,13 +111,11 @@ func (s *Pages) LogRecords(ctx context.Context, actor store.Actor, organizationI
 	}}
 	if filter.ActorName != "" {
 		rounds = append(rounds, func(pipeline *pgx.Batch) error {
-			sql, values := store.Numbered(`SELECT DISTINCT actor_name FROM (`+logLooked(filter)+`) looked`, args(maxLogScan))
-			pipeline.Queue(sql, values...).Query(func(rows pgx.Rows) (err error) {
-				names, err = pgx.CollectRows(rows, pgx.RowTo[string])
-				part := strings.TrimSpace(models.Fold(filter.ActorName))
-				names = slices.DeleteFunc(names, func(name string) bool { return !strings.Contains(models.Fold(name), part) })
-				return err
-			})
+			store.QueueValues(pipeline, &names, `SELECT DISTINCT actor_name FROM (`+logLooked(filter)+`) looked`, args(maxLogScan))
+			return nil
+		}, func(*pgx.Batch) error {
+			part := strings.TrimSpace(models.Fold(filter.ActorName))
+			names = slices.DeleteFunc(names, func(name string) bool { return !strings.Contains(models.Fold(name), part) })
 			return nil
 		})
 	}

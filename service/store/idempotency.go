@@ -149,11 +149,13 @@ func (k Key) digest(actor Actor) []byte {
 // lockKey locks a key until the transaction ends, unless another one has it locked.
 const lockKey = `SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0))`
 
-// storedResponseQuery selects a storedResponse.
-const storedResponseQuery = `SELECT fingerprint, status, record_id, readable, body FROM stored_responses WHERE digest = $1 AND created_at > $2 LIMIT 1`
-
-// UnusedKey is the condition that the call with the Arguments of its key has no stored response.
-const UnusedKey = `(SELECT true FROM stored_responses WHERE digest = @key_digest AND created_at > @key_since LIMIT 1) IS NULL`
+const (
+	ofKey = ` FROM stored_responses WHERE digest = @key_digest AND created_at > @key_since LIMIT 1`
+	// storedResponseQuery selects the storedResponse of the key with the Arguments.
+	storedResponseQuery = `SELECT fingerprint, status, record_id, readable, body` + ofKey
+	// UnusedKey is the condition that the key has no stored response.
+	UnusedKey = `(SELECT true` + ofKey + `) IS NULL`
+)
 
 // Arguments adds to the arguments of a query what UnusedKey takes.
 func (k Key) Arguments(actor Actor, now models.Time, args pgx.NamedArgs) pgx.NamedArgs {
@@ -213,7 +215,7 @@ func (k Key) queueUnused(begin *pgx.Batch, actor Actor, now models.Time) {
 		})
 		return
 	}
-	begin.Queue(storedResponseQuery, k.digest(actor), now.Add(-models.IdempotencyRetention)).Query(func(rows pgx.Rows) error {
+	queue(begin, storedResponseQuery, []any{k.Arguments(actor, now, pgx.NamedArgs{})}).Query(func(rows pgx.Rows) error {
 		found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[storedResponse])
 		if err == nil && len(found) > 0 {
 			err = k.replay(actor, found[0])
