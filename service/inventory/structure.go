@@ -198,7 +198,7 @@ func (s *Inventory) MoveNode(ctx context.Context, actor store.Actor, key store.K
 		if !node.Admin {
 			return ErrMovesNodes()
 		}
-		parentID, err := parentNamed(t, node.OrganizationID, parent)
+		parentID, err := parentNamed(ctx, t, actor, parent)
 		if err != nil {
 			return err
 		}
@@ -217,19 +217,16 @@ func (s *Inventory) MoveNode(ctx context.Context, actor store.Actor, key store.K
 
 // parentNamed returns the id of the node that an administrator names by its id or its
 // external_id, "" for the top. Errors: validation_failed.
-func parentNamed(t *store.Tx, organizationID, text string) (string, error) {
+func parentNamed(ctx context.Context, t *store.Tx, actor store.Actor, text string) (string, error) {
 	if text == "" {
 		return "", nil
 	}
-	rows, err := store.ScanAll[models.InventoryNode](t, `SELECT id, name FROM inventory_nodes
-		WHERE organization_id = @organization AND retired_at IS NULL AND (id = @id OR words @@ CAST(@code AS tsquery)) ORDER BY id LIMIT 4`,
-		map[string]any{"organization": organizationID, "id": text, "code": models.WordQuery([]models.SearchedWord{models.CodeWord(text)}, organizationID)})
+	var found []models.NodeReference
+	err := t.Read(ctx, func(pipeline *pgx.Batch) {
+		QueueNamedNodes(pipeline, &found, actor, text, `n.organization_id = @organization AND n.retired_at IS NULL`)
+	})
 	if err != nil {
 		return "", err
-	}
-	var found []models.NodeReference
-	for _, n := range rows {
-		found = append(found, models.NodeReference{ID: n.ID, Name: n.Name})
 	}
 	return OnlyNode(found, models.Invalid(models.FieldError{Pointer: "/node", Code: "unknown", Detail: "No place that is in use has this id or code."}))
 }
