@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 
+	"millwright/activities"
 	"millwright/workflows"
 )
 
@@ -47,6 +48,21 @@ func (d retriedDelivery) swept() {
 	})
 }
 
+// awaitCompared waits until the comparison of each hour is over, which starts terminated workflows before the next attempt
+// is due.
+func (h *harness) awaitCompared() {
+	h.t.Helper()
+	eventually(h.t, recoveryLimit, "the first comparison is over", func() bool {
+		found, err := h.temporal.ListWorkflow(h.t.Context(), &workflowservice.ListWorkflowExecutionsRequest{Query: `WorkflowType = "Sweep"`})
+		if err != nil || len(found.GetExecutions()) != 1 {
+			return false
+		}
+		sweep, err := h.temporal.DescribeWorkflowExecution(h.t.Context(), found.GetExecutions()[0].GetExecution().GetWorkflowId(), "")
+		pending := sweep.GetPendingActivities()
+		return err == nil && len(pending) == 1 && pending[0].GetActivityType().GetName() == activities.NameSweepForAWhile
+	})
+}
+
 // Operators pause and reset the activity of a failing delivery, and terminate and reset its workflow: a paused activity
 // stays paused through sweeps, a terminated workflow is started again, and what was reset keeps its attempts and waits on.
 func TestRetriesArePausedAndTerminated(t *testing.T) {
@@ -57,6 +73,7 @@ func TestRetriesArePausedAndTerminated(t *testing.T) {
 	h.startWorker()
 	h.startAPI(nil)
 	i := h.integrator()
+	h.awaitCompared()
 	failing := func(title string) retriedDelivery {
 		d := retriedDelivery{harness: h, id: h.deliveryTo(1, i.create(title))}
 		d.execution = &common.WorkflowExecution{WorkflowId: workflows.DeliveryID(d.id)}
