@@ -28,22 +28,21 @@ func New(s *store.Store) *Access {
 // ReadableWorkOrder is the condition that the actor may read the work order w. It may in three ways
 // (api.md 5.8): it has the grant on the node; it created the work order and may create some
 // there; or the work order is assigned to it, to one of its teams, or to its
-// organization and it has incoming work orders. Each is a scalar subquery because the planner
+// organization and it has incoming work orders. These are scalar subqueries because the planner
 // turns EXISTS into a join driven by the rights, which reads a whole list to find its first page.
 func ReadableWorkOrder(w, actor string) string {
-	node := w + ".inventory_id"
-	return WorkOrderReadable(w, actor, OnNode(models.GrantWorkOrdersRead, node, actor), OnNode(models.GrantWorkOrdersCreate, node, actor))
+	return `((SELECT true FROM ` + RightsOn(w+".inventory_id", actor) + ` AND ` + readableBy(w, actor, "d.grants") + ` LIMIT 1) IS TRUE
+		OR ` + ReadableByAssignment(w, actor) + `)`
 }
 
 // ReadableByGrants is ReadableWorkOrder for a query that has the actor's grants on the node.
 func ReadableByGrants(w, actor, grants string) string {
-	return WorkOrderReadable(w, actor, Among(models.GrantWorkOrdersRead, grants), Among(models.GrantWorkOrdersCreate, grants))
+	return `(` + readableBy(w, actor, grants) + ` OR ` + ReadableByAssignment(w, actor) + `)`
 }
 
-// WorkOrderReadable is the condition that the actor may read the work order w. mayRead and mayCreate are
-// the conditions that it has these grants on the node.
-func WorkOrderReadable(w, actor, mayRead, mayCreate string) string {
-	return `(` + mayRead + ` OR ` + CreatedReadably(w, actor, mayCreate) + ` OR ` + ReadableByAssignment(w, actor) + `)`
+// readableBy is the condition that the actor with these grants on the work order's node may read it by them.
+func readableBy(w, actor, grants string) string {
+	return `(` + Among(models.GrantWorkOrdersRead, grants) + ` OR ` + CreatedReadably(w, actor, Among(models.GrantWorkOrdersCreate, grants)) + `)`
 }
 
 // CreatedReadably is the condition that the actor created the work order w and may create some on its node.

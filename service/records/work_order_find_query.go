@@ -179,7 +179,8 @@ func (f *workOrderFinder) readable() string {
 		f.Args["nodes"] = f.access.Nodes
 		onReadNode = `w.inventory_id = ANY (@nodes)`
 	}
-	inAnyWay := access.WorkOrderReadable("w", "@actor", onReadNode, access.OnNode(models.GrantWorkOrdersCreate, "w.inventory_id", "@actor"))
+	created := access.CreatedReadably("w", "@actor", access.OnNode(models.GrantWorkOrdersCreate, "w.inventory_id", "@actor"))
+	inAnyWay := `(` + onReadNode + ` OR ` + created + ` OR ` + access.ReadableByAssignment("w", "@actor") + `)`
 	return `(c.` + isReadable + ` OR c.` + wasCreated + ` AND ` + f.Created + ` OR c.` + isOnNode + ` AND ` + onReadNode + ` OR c.` + isOther + ` AND ` + inAnyWay + `)`
 }
 
