@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	stormTime = flag.Duration("faults.time", 15*time.Second, "how long the storm lasts")
+	stormTime = flag.Duration("faults.time", 30*time.Second, "how long the storm lasts")
 	stormSeed = flag.Uint64("faults.seed", 0, "the seed of the storm; 0 draws one and prints it")
 )
 

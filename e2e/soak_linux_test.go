@@ -1,3 +1,5 @@
+//go:build soak
+
 package e2e
 
 import (
@@ -16,7 +18,7 @@ import (
 )
 
 var (
-	soakTime  = flag.Duration("soak.time", 4*time.Second, "how long the soak lasts")
+	soakTime  = flag.Duration("soak.time", time.Hour, "how long the soak lasts")
 	soakEvery = flag.Duration("soak.every", time.Minute, "how often the soak reads its figures, at most; it reads them at least 60 times")
 	soakFile  = flag.String("soak.report", "", "the file for the report of the soak, written if it did not fail")
 )
