@@ -36,6 +36,8 @@ func (in *QuestionFields) check(optionsChange bool) []models.FieldError {
 		return append(fields, models.FieldError{Pointer: "/type", Code: "unknown", Detail: "Choose what answers the question."})
 	}
 	switch n := len(in.Options); {
+	case !in.Type.HasOptions() && n > 0:
+		return append(fields, models.FieldError{Pointer: "/options", Code: "value", Detail: "Such an answer has no choices. Remove them, or let the answer be one or any of them."})
 	case !in.Type.HasOptions() || !optionsChange && n > 0:
 		return fields
 	case n == 0:
@@ -127,9 +129,6 @@ func (s *Inventory) SaveQuestion(ctx context.Context, actor store.Actor, key sto
 		var options []models.QuestionOption
 		if err := t.DB.Order("position").Find(&options, "question_id = ?", id).Error; err != nil {
 			return "", err
-		}
-		if !in.Type.HasOptions() {
-			in.Options = nil
 		}
 		optionsChange := !slices.EqualFunc(in.Options, options, func(label string, o models.QuestionOption) bool { return label == o.OneLine() })
 		place, err := in.placeAmong(questions, at < 0, optionsChange)

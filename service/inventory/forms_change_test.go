@@ -47,7 +47,7 @@ func TestAdministratorsChangeForms(t *testing.T) {
 		return servicetest.Value[string](f, `SELECT id FROM questions WHERE form_id = $1 AND label = $2`, id, label)
 	}
 	save("", inventory.QuestionFields{Label: " State ", Type: models.QuestionSingleChoice, Required: true, Options: []string{"OK", "Stuck"}})
-	save("", inventory.QuestionFields{Label: "Note", Type: models.QuestionText, Options: []string{"of no use"}, After: question("State")})
+	save("", inventory.QuestionFields{Label: "Note", Type: models.QuestionText, After: question("State")})
 	save("", inventory.QuestionFields{Label: "Seal", Type: models.QuestionMultipleChoice, Options: []string{"Top", "Side"}, After: question("State")})
 	servicetest.Expect(t, "the questions", labelsOf(t, f, id), "State/OK/Stuck; Seal/Top/Side; Note")
 	ok := servicetest.Value[string](f, `SELECT id FROM question_options WHERE question_id = $1 AND label = 'OK'`, question("State"))
@@ -95,6 +95,7 @@ func TestFormsAreChecked(t *testing.T) {
 		"/options required":  {Label: "New", Type: choice},
 		"/options too_many":  {Label: "New", Type: choice, Options: many},
 		"/options duplicate": {Label: "New", Type: choice, Options: []string{"A", "B", "A"}},
+		"/options value":     {Label: "New", Type: models.QuestionText, Options: []string{"A"}},
 		"/after unknown":     {Label: "New", Type: models.QuestionText, After: "qst_01jd8q4v6cf5e8hbbfwj0zq3tc"},
 	} {
 		servicetest.Expect(t, want, fieldOf(f.Inventory.SaveQuestion(ctx, ann, store.NoKey, id, "", in)), want)
