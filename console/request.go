@@ -289,20 +289,21 @@ func shortTime(at, now time.Time) string {
 func (r *request) due(at *models.Time, overdue bool) moment {
 	due := r.optionalMoment(at)
 	if overdue {
-		due.Short = lateness(r.now().Sub(at.Time)) + " late"
+		due.Short = lateness(at.Time, r.now()) + " late"
 	}
 	return due
 }
 
-// lateness returns a duration in its largest unit.
-func lateness(d time.Duration) string {
-	switch hours := int(d.Hours()); {
-	case hours >= 24:
-		return plural(hours/24, "day", "days")
-	case hours >= 1:
-		return plural(hours, "hour", "hours")
+// lateness returns how long ago a time was, in the largest unit. A time.Duration is at most 292 years.
+func lateness(at, now time.Time) string {
+	switch minutes := int(now.Unix()-at.Unix()) / 60; {
+	case minutes >= 24*60:
+		return plural(minutes/(24*60), "day", "days")
+	case minutes >= 60:
+		return plural(minutes/60, "hour", "hours")
+	default:
+		return plural(max(1, minutes), "minute", "minutes")
 	}
-	return plural(max(1, int(d.Minutes())), "minute", "minutes")
 }
 
 // optionalMoment returns a moment that is not Known for nil.
