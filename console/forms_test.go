@@ -134,6 +134,21 @@ func TestAStaleFormSaysWhoChangedWhat(t *testing.T) {
 	}
 }
 
+// A question that becomes one without choices does not lose them: the page says so next to them, and keeps the input.
+func TestChoicesAreNotDropped(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	v, path := s.SignedIn("ann"), "/console/forms/"+s.ID("inspection")+"/question?question="+s.ID("q_state")
+	for _, kind := range []models.QuestionType{models.QuestionText, models.QuestionInteger, models.QuestionDecimal} {
+		v.Post(path, v.Get(path).Want(http.StatusOK, ">OK\nDirty</textarea>").Form("label", "Filter state", "type", string(kind), "options", "OK\r\nDirty")).
+			Want(http.StatusUnprocessableEntity, `id="options-about"><p class="problem">Such an answer has no choices`, ">OK\nDirty</textarea>", `value="`+string(kind)+`" selected`)
+	}
+	v.Post(path, v.Get(path).Form("label", "Filter state", "type", "text")).Want(http.StatusSeeOther)
+	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM question_options WHERE question_id = $1`, s.ID("q_state")); n != 0 {
+		t.Errorf("%d choices of a text are left", n)
+	}
+}
+
 func TestLinksGoByMail(t *testing.T) {
 	t.Parallel()
 	s := consoletest.On(t, servicetest.New(t, servicetest.Mails))
