@@ -43,6 +43,8 @@ type form struct { //nolint:recvcheck // reject changes a form; templates call t
 	focused *bool
 	// Changed is set if the record was changed since the form was shown.
 	Changed *changedView
+	// now are the values that the record has since then, by the names of fields.
+	now url.Values
 	// Kept is true if the form is shown again without having been sent to the service, which still
 	// compares the record with what the form was filled from.
 	Kept bool
@@ -83,6 +85,9 @@ func (f form) orRejected(rejected *form) form {
 	again := *rejected
 	if !again.Kept {
 		again.ETag, again.Seen = f.ETag, f.Seen
+	}
+	if again.Changed != nil {
+		again.now = f.Values
 	}
 	return again
 }
@@ -298,6 +303,8 @@ func (r *request) finish(f form, err error, o outcome) error {
 // field is an input of a form, for {{template "field" .}}.
 type field struct {
 	Name, Label, Value, Error, Hint, Type, Autocomplete string
+	// Now is what the record has, "" unless the form was filled from another state and something else was entered.
+	Now string
 	// Mode is the keyboard that telephones show, "" for that of the type.
 	Mode     string
 	Rows     int
@@ -335,6 +342,9 @@ func (f form) Text(name, label string, settings ...string) field {
 	if in.Type == "password" {
 		in.Value = ""
 	}
+	if now := f.now.Get(name); f.now.Has(name) && !sameText(now, f.Values.Get(name)) {
+		in.Now = cmp.Or(now, "nothing")
+	}
 	if in.Focus = in.Error != "" && f.focused != nil && !*f.focused; in.Focus {
 		*f.focused = true
 	}
@@ -343,27 +353,33 @@ func (f form) Text(name, label string, settings ...string) field {
 
 // Choice returns a select of the form.
 func (f form) Choice(name, label string, options []option, settings ...string) field {
-	return f.Text(name, label, settings...).of("select", f.chosen(name, options))
+	return f.choose("select", options, f.Text(name, label, settings...))
 }
 
 // Radios returns a group of radio buttons of the form.
 func (f form) Radios(name, label string, options []option, settings ...string) field {
-	return f.Text(name, label, settings...).of("radios", f.chosen(name, options))
+	return f.choose("radios", options, f.Text(name, label, settings...))
 }
 
 // Suggest is Text with suggestions, besides which anything can be entered.
 func (f form) Suggest(name, label string, options []option, settings ...string) field {
-	return f.Text(name, label, settings...).of("suggest", options)
+	in := f.Text(name, label, settings...)
+	in.Type, in.Options = "suggest", options
+	return in
 }
 
 // Boxes returns a group of checkboxes of the form.
 func (f form) Boxes(name, label string, options []option, settings ...string) field {
-	return f.Text(name, label, settings...).of("boxes", f.chosen(name, options))
+	return f.choose("boxes", options, f.Text(name, label, settings...))
 }
 
-// of returns the field as a choice of options.
-func (in field) of(kind string, options []option) field {
-	in.Type, in.Options = kind, options
+// choose returns a field of the form as one with which options are chosen.
+func (f form) choose(kind string, options []option, in field) field {
+	in.Type, in.Options, in.Now = kind, f.chosen(in.Name, options), ""
+	if now := (form{Values: f.now}).chosen(in.Name, options); f.now.Has(in.Name) && !slices.Equal(now, in.Options) {
+		now = slices.DeleteFunc(now, func(o option) bool { return !o.Chosen })
+		in.Now = cmp.Or(listed(stringsOf(now, func(o option) string { return o.Label })), "nothing chosen")
+	}
 	return in
 }
 

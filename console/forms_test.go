@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -131,6 +132,55 @@ func TestAStaleFormSaysWhoChangedWhat(t *testing.T) {
 	v.Post(path, page.Form("definition", s.ID("org_incoming"), "confirmed", s.Email("bob"))).Want(http.StatusSeeOther)
 	if definition() != s.ID("org_incoming") {
 		t.Error("the form cannot be sent again")
+	}
+}
+
+// A form that was filled from an older state shows, next to each field that differs from the record, what it has now.
+func TestAStaleFormShowsTheValuesOfNow(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	v := s.SignedIn("ann")
+	s.Exec(`UPDATE integrations SET owners = ARRAY[$1]`, s.ID("ann"))
+	s.Exec(`UPDATE people SET organization_definition_id = $1 WHERE id = $2`, s.ID("org_nothing"), s.ID("dan"))
+	for path, form := range map[string]struct{ theirs, mine, now []string }{
+		"/inventory/" + s.ID("roof") + "/edit": {
+			[]string{"name", "Theirs", "description", "First\r\n<b>second"}, []string{"name", "Mine", "external_id", "R-2", "description", ""},
+			[]string{"Theirs", "nothing", "First\n&lt;b&gt;second"},
+		},
+		"/people/definitions/edit?on=places&role=" + s.ID("reading"): {
+			[]string{"name", "Theirs", "grants", "work_orders.read", "grants", "inventory.read", "below", "yes"}, []string{"name", "Theirs ", "grants", "inventory.read", "retired", "yes", "below", "yes"},
+			[]string{"See the place and Read work orders", "nothing chosen"},
+		},
+		"/people/definitions/edit?role=" + s.ID("org_nothing"): {
+			[]string{"name", "Theirs", "grants", "people", "retired", "yes"}, []string{"name", "Mine", "grants", "people"},
+			[]string{"Theirs", "Who has it keeps it, and no one else gets it."},
+		},
+		"/forms/" + s.ID("inspection") + "/edit": {[]string{"name", "Theirs"}, []string{"name", "Mine"}, []string{"Theirs"}},
+		"/forms/" + s.ID("inspection") + "/question?question=" + s.ID("q_state"): {
+			[]string{"label", "State", "type", "multiple_choice", "options", "OK\r\nDirty"}, []string{"label", "State", "type", "single_choice", "options", "OK\r\nDirty\r\nTorn", "after", ""},
+			[]string{"Any of", "OK\nDirty"},
+		},
+		"/people/" + s.ID("dan"):          {nil, []string{"definition", s.ID("org_incoming")}, []string{"No organization permissions"}},
+		"/teams/" + s.ID("crew"):          {[]string{"name", "Theirs"}, []string{"name", "Mine"}, []string{"Theirs"}},
+		"/integrations/" + s.ID("reader"): {[]string{"name", "Theirs", "scopes", "people:read"}, []string{"name", "Theirs", "scopes", "issues:read", "organization_definition_id", ""}, []string{"people:read"}},
+	} {
+		path = "/console" + path
+		mine := v.Get(path).Want(http.StatusOK).Form(form.mine...)
+		s.Clock.Advance(time.Second)
+		v.Post(path, v.Get(path).Form(form.theirs...)).Want(http.StatusSeeOther)
+		wantNow(t, v.Post(path, mine).Want(http.StatusConflict), form.now...)
+	}
+}
+
+// wantNow fails the test unless the page shows, next to its fields and in order, only these values of now.
+func wantNow(t *testing.T, page consoletest.Page, want ...string) {
+	t.Helper()
+	var got []string
+	for _, found := range regexp.MustCompile(`<p class="hint lines">Now: <bdi>([^<]*)</bdi></p>`).FindAllStringSubmatch(page.Body, -1) {
+		got = append(got, found[1])
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the values of now are %q, want %q", got, want)
 	}
 }
 

@@ -240,10 +240,8 @@ func (c *Console) renderPerson(r *request, status int, rejected *form) error {
 // addPersonForms adds what those who manage the person change, with a form that was rejected
 // or nil.
 func (c *Console) addPersonForms(r *request, view *personView, rejected *form) error {
-	p, values := view.Person, url.Values{}
-	if p.DefinitionID != nil {
-		values.Set("definition", *p.DefinitionID)
-	}
+	p := view.Person
+	values := url.Values{"definition": {valueOf(p.DefinitionID)}}
 	if p.Admin {
 		values.Set("admin", "yes")
 	}

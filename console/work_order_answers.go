@@ -1,7 +1,6 @@
 package console
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -63,11 +62,7 @@ func (c *Console) renderAnswers(r *request, status int, rejected *form) error {
 	view.Form.Labels = map[string]string{}
 	for _, q := range questions {
 		view.Form.Labels[q.ID] = q.Label
-		in := questionField(q, view.Form)
-		if view.Form.Changed != nil && !sameAnswers(view.Form.Values[q.ID], shownAnswer(q)) {
-			in.Hint = strings.TrimSpace(in.Hint + " Now: " + cmp.Or(answerValue(q), "no answer") + ".")
-		}
-		view.Questions = append(view.Questions, in)
+		view.Questions = append(view.Questions, questionField(q, view.Form))
 	}
 	view.Asked = strings.Join(stringsOf(questions, func(q models.AnsweredRecord) string { return q.ID }), " ")
 	return answersPage.render(r, status, view)
@@ -89,16 +84,15 @@ func questionField(q models.AnsweredRecord, f form) field {
 	}
 	switch q.Type {
 	case models.QuestionSingleChoice:
-		in.Type = "radios"
 		if !q.Required {
 			options = append(options, option{Value: "", Label: "No answer"})
 		}
-		in.Options = f.chosen(q.ID, options)
+		in = f.choose("radios", options, in)
 		if !q.Required && in.Value == "" {
 			in.Options[len(options)-1].Chosen = true
 		}
 	case models.QuestionMultipleChoice:
-		in = in.of("boxes", f.chosen(q.ID, options))
+		in = f.choose("boxes", options, in)
 	case models.QuestionInteger:
 		in.Hint, in.Mode = "A whole number.", "numeric"
 	case models.QuestionDecimal:
@@ -109,11 +103,11 @@ func questionField(q models.AnsweredRecord, f form) field {
 	return in
 }
 
-// shownAnswer is the answer of a question as the values of its input.
+// shownAnswer is the answer of a question as the values of its input. "" chooses No answer.
 func shownAnswer(q models.AnsweredRecord) []string {
 	switch value := q.Value.(type) {
 	case nil:
-		return nil
+		return []string{""}
 	case []any:
 		return stringsOf(value, func(one any) string { return fmt.Sprint(one) })
 	default:

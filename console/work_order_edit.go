@@ -24,9 +24,7 @@ type editWorkOrderView struct {
 	// Name is the work order's number and title, Back its page.
 	Name, Back string
 	// Forbidden is the rule that forbids changes, or "" if absent.
-	Forbidden string
-	// Now are the fields that others changed while the form was filled, as they are now.
-	Now        []namedValue
+	Forbidden  string
 	Zone       string
 	Priorities []option
 }
@@ -36,11 +34,6 @@ var editWorkOrderPage = newPage[editWorkOrderView]("work_order_edit.html")
 // workOrderName is how a sentence names a work order.
 func workOrderName(record models.WorkOrderRecord) string {
 	return fmt.Sprintf("work order %d: %s", record.Number, record.Title)
-}
-
-// editedFields are the fields of the form, as people read their names.
-var editedFields = []namedValue{
-	{"title", "Title"}, {"description", "Description"}, {"priority", "Priority"}, {"target_date", "Due"}, {"external_id", "Reference in another system"},
 }
 
 // editValues are the fields of a work order as the form shows them.
@@ -66,28 +59,15 @@ func (c *Console) renderEditWorkOrder(r *request, status int, rejected *form) er
 	if err != nil {
 		return err
 	}
-	shown := r.editValues(detail.Record)
 	view := editWorkOrderView{
-		Form: workOrderForm(detail, shown), Name: workOrderName(detail.Record),
+		Form: workOrderForm(detail, r.editValues(detail.Record)), Name: workOrderName(detail.Record),
 		Back: workOrderURL(detail.Record.ID), Zone: r.zone.String(), Priorities: priorityOptions,
 	}
 	if why := detail.Forbidden[models.OperationUpdate]; why != nil {
 		view.Forbidden = sentences(why)
 	}
-	if view.Form = view.Form.orRejected(rejected); view.Form.Changed != nil {
-		view.Now = differences(shown, view.Form.Values)
-	}
+	view.Form = view.Form.orRejected(rejected)
 	return editWorkOrderPage.render(r, status, view)
-}
-
-// differences are the fields that are not as they were entered.
-func differences(now, entered url.Values) (rows []namedValue) {
-	for _, field := range editedFields {
-		if value := now.Get(field.Name); !sameText(value, entered.Get(field.Name)) {
-			rows = append(rows, namedValue{field.Value, value})
-		}
-	}
-	return rows
 }
 
 // editWorkOrder changes the fields that differ from what the form showed, so that a time

@@ -123,7 +123,7 @@ func (j *journey) twoAtOnce() {
 	colleague.Fill("description", "Bring the long ladder.")
 	colleague.Fill("priority", "high")
 	colleague.Press("Save")
-	colleague.WantText(managerName+" changed the title from “"+title+"” to “"+title+" today”", "Nothing of yours is lost", "Title now")
+	colleague.WantText(managerName+" changed the title from “"+title+"” to “"+title+" today”", "Nothing of yours is lost", "Now: "+title+" today")
 	if kept := []string{colleague.Entered("title"), colleague.Entered("description"), colleague.Entered("priority")}; !slices.Equal(kept, []string{title, "Bring the long ladder.", "high"}) {
 		j.t.Errorf("the form keeps %q", kept)
 	}
