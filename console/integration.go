@@ -61,10 +61,16 @@ func (c *Console) renderIntegration(r *request, status int, rejected *form) erro
 	f := editForm(found.Record, url.Values{
 		"name": {found.Name}, "scopes": found.Scopes, "organization_definition_id": {valueOf(found.OrganizationDefinitionID)},
 	})
+	owners := editForm(found.Record, url.Values{"owners": found.Owners})
+	if rejected != nil && !rejected.Values.Has("name") {
+		owners = owners.orRejected(rejected)
+	} else {
+		f = f.orRejected(rejected)
+	}
 	view := integrationView{
 		Integration: found, State: integrationState(found.Record), CreatedAt: r.moment(found.CreatedAt),
 		LastCall: r.optionalMoment(found.LastCallAt), Usage: usage(found.Summary),
-		Room: len(found.Webhooks) < models.MaxWebhooks, MaxHooks: models.MaxWebhooks, Form: f.orRejected(rejected), Scopes: scopeOptions(), Choices: choices, SwitchForm: newForm(nil),
+		Room: len(found.Webhooks) < models.MaxWebhooks, MaxHooks: models.MaxWebhooks, Form: f, Scopes: scopeOptions(), Choices: choices, SwitchForm: newForm(nil),
 	}
 	if until := found.PreviousSecretUntil; until != nil && until.Time.After(r.now()) {
 		view.OldSecretUntil = r.moment(*until)
@@ -78,8 +84,7 @@ func (c *Console) renderIntegration(r *request, status int, rejected *form) erro
 		for _, p := range people {
 			view.Owners = append(view.Owners, option{Value: p.ID, Label: p.Name})
 		}
-		f := editForm(found.Record, url.Values{"owners": found.Owners})
-		view.OwnersForm = &f
+		view.OwnersForm = &owners
 	}
 	if found.Definition != nil {
 		view.Definition = withGrants(*found.Definition, found.DefinitionGrants)

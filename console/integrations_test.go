@@ -228,6 +228,13 @@ func TestStaleFormsOfIntegrationsAreRejected(t *testing.T) {
 	v.Post(page, f).Want(http.StatusSeeOther)
 	v.Get(page).Want(http.StatusOK, "My name", "people:read")
 
+	f = v.Get(page).Form("owners", s.ID("ann"))
+	if _, err := s.Integrations.RenameIntegration(t.Context(), s.Viewer("ivy"), s.ID("reader"), "Other name"); err != nil {
+		t.Fatal(err)
+	}
+	stale = v.Post(page+"/owners", f).Want(http.StatusConflict, `value="Other name"`, `name="owners" value="`+s.ID("ann")+`" checked`)
+	wantNow(t, stale, "nothing chosen")
+
 	page = "/console/webhooks/" + s.ID("reader_hook")
 	s.Exec(`UPDATE integrations SET owners = ARRAY[$1] WHERE id = $2`, s.ID("ivy"), s.ID("reader"))
 	f = v.Get(page).Form("url", "http://127.0.0.1:9/mine", "events", "issue.created")
