@@ -19,7 +19,7 @@ import (
 var (
 	errMalformed = models.Errorf(models.CodeInvalidRequest, "The address of the page is malformed.")
 	errMethod    = models.Errorf(models.CodeMethodNotAllowed, "This page cannot be used in this way. Go back and try again.")
-	errTooLarge  = models.Errorf(models.CodeBodyTooLarge, "The form is too large.")
+	errTooLarge  = models.Errorf(models.CodeBodyTooLarge, "The form is larger than %d KiB, so nothing was done. Go back in your browser, which usually keeps what you entered, and shorten it.", maxForm>>10)
 	errCrossSite = models.Errorf(models.CodePermissionDenied, "Another site made your browser send this request, so nothing was done.")
 )
 

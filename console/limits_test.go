@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
+
 	"millwright/console"
 	"millwright/console/consoletest"
 	"millwright/service/servicetest"
@@ -249,6 +251,23 @@ func TestSlowFormsTakeNoPlace(t *testing.T) {
 	if status := response(t, startForm(t, s, s.SignedIn("bob"), 256<<10+1, "")); status != "HTTP/1.1 413 Request Entity Too Large" {
 		t.Errorf("a form that is too large: %s", status)
 	}
+}
+
+// Someone whose form is too large reads the limit, and finds the input where the page says: one page back.
+func TestAFormThatIsTooLargeIsKeptByTheBrowser(t *testing.T) {
+	t.Parallel()
+	onBrowsers(t, func(t *testing.T, s *consoletest.Site, b *consoletest.Browser) {
+		b.SignIn("ann")
+		b.Open("/console/inventory/" + s.ID("roof") + "/several")
+		lines := strings.Repeat("Supply fan; F-1\n", 20_000)
+		b.Fill("lines", lines)
+		b.Press("Add all")
+		b.WantText("larger than 256 KiB", "Go back in your browser")
+		b.Do(chromedp.NavigateBack())
+		if entered := b.Entered("lines"); entered != lines {
+			t.Errorf("one page back are %d bytes, want %d", len(entered), len(lines))
+		}
+	})
 }
 
 // An organization, or the network of a visitor, has one large form handled at a time. Small forms
