@@ -184,7 +184,7 @@ func wantNow(t *testing.T, page consoletest.Page, want ...string) {
 	}
 }
 
-// A question that becomes one without choices does not lose them: the page says so next to them, and keeps the input.
+// A question that becomes one without choices does not lose them: the page rejects them next to their field, and keeps the input.
 func TestChoicesAreNotDropped(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
@@ -195,7 +195,7 @@ func TestChoicesAreNotDropped(t *testing.T) {
 	}
 	v.Post(path, v.Get(path).Form("label", "Filter state", "type", "text")).Want(http.StatusSeeOther)
 	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM question_options WHERE question_id = $1`, s.ID("q_state")); n != 0 {
-		t.Errorf("%d choices of a text are left", n)
+		t.Errorf("%d choices are left", n)
 	}
 }
 
