@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"millwright/dev/process"
 )
@@ -169,9 +168,7 @@ func (m *machine) make(t *testing.T) {
 func (m *machine) boot(t *testing.T) {
 	cmd := exec.Command("systemd-nspawn", "--directory="+m.root, "--machine=millwright", "--boot", "--register=no", "--keep-unit", "--private-network")
 	var err error
-	if m.init, err = process.Start(cmd, process.Options{
-		Name: "the machine", DeathSignal: syscall.SIGTERM, StopSignals: []syscall.Signal{syscall.SIGTERM}, StopGrace: time.Minute,
-	}); err != nil {
+	if m.init, err = process.Start(cmd, process.Options{Name: "the machine", DeathSignal: syscall.SIGTERM}); err != nil {
 		t.Fatal(err)
 	}
 	await(t, func() error { return m.expect(t, `systemctl is-system-running`, "running") })
@@ -209,7 +206,7 @@ func (m *machine) startServers(t *testing.T) {
 	const restarted = "[Unit]\nStartLimitIntervalSec=0\n[Install]\nWantedBy=multi-user.target\n[Service]\nRestart=always\nRestartSec=1\n"
 	for path, content := range map[string]string{
 		"etc/systemd/system/temporal.service": restarted + "Environment=DATABASE_URL=" + superuser + "/postgres\n" +
-			"ExecStart=/root/millwright/bin/devstack temporal --port 7233 --retention 168h\n",
+			"ExecStart=/root/millwright/bin/devstack temporal --port 7233\n",
 		"etc/systemd/system/receiver.service": restarted + "ExecStart=/usr/local/bin/millwright listen --body --secret-file /root/millwright/receiver_secret\n",
 		// A DNS server that never responds, as where a firewall drops its packets: systemd has the socket, and no one reads it.
 		"etc/systemd/system/dns.socket":  "[Socket]\nListenDatagram=127.0.0.1:53\n[Install]\nWantedBy=sockets.target\n",

@@ -28,7 +28,6 @@ const (
 	database = "millwright"
 
 	startTimeout = 2 * time.Minute
-	stopGrace    = 15 * time.Second
 )
 
 // Options describe a cluster.
@@ -38,7 +37,7 @@ type Options struct {
 	Root string
 	// Port is where the cluster listens; 0 means any free port.
 	Port int
-	// Log is the file for Postgres's messages; "" means standard error.
+	// Log is the file for Postgres's messages.
 	Log string
 	// Throwaway turns off fsync: the data does not survive a stop.
 	Throwaway bool
@@ -62,7 +61,7 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 
-	owner, err := ownerOf(opts.Root)
+	owner, err := newOwner()
 	if err != nil {
 		return nil, err
 	}
@@ -70,13 +69,18 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := owner.makeDirectory(opts.Root); err != nil {
+	if err := os.Mkdir(opts.Root, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("cannot create the directory for Postgres: %w", err)
+	}
+	if err := owner.chown(opts.Root); err != nil {
 		return nil, err
 	}
+	lock, err := reclaim(ctx, opts.Root)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close() // the server has its own copy
 	if err := initialize(ctx, opts, programs, owner); err != nil {
-		return nil, err
-	}
-	if err := reclaim(ctx, dataDir(opts.Root)); err != nil {
 		return nil, err
 	}
 	password, err := os.ReadFile(passwordFile(opts.Root))
@@ -93,14 +97,11 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 		opts.Port = ports[0]
 	}
 	c := &Cluster{Programs: programs, URL: connectionURL(opts.Port, string(password), database)}
-	if c.Process, err = launch(opts, programs, owner); err != nil {
+	if c.Process, err = launch(opts, programs, owner, lock); err != nil {
 		return nil, err
 	}
-	if err := c.awaitDatabase(ctx, connectionURL(opts.Port, string(password), "postgres")); err != nil {
-		c.Stop()
-		if tail := process.FileTail(opts.Log); tail != "" {
-			err = fmt.Errorf("%w; the last lines of its log:\n%s", err, tail)
-		}
+	maintenanceURL := connectionURL(opts.Port, string(password), "postgres")
+	if err := c.Await(ctx, func() error { return CreateDatabases(ctx, maintenanceURL, database) }); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -108,12 +109,7 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 
 func dataDir(root string) string      { return filepath.Join(root, "data") }
 func passwordFile(root string) string { return filepath.Join(root, "password") }
-
-// exists reports whether the directory holds a cluster.
-func exists(root string) bool {
-	_, err := os.Stat(filepath.Join(dataDir(root), "PG_VERSION"))
-	return err == nil
-}
+func pidFile(root string) string      { return filepath.Join(dataDir(root), "postmaster.pid") }
 
 func connectionURL(port int, password, database string) string {
 	u := url.URL{
@@ -126,11 +122,40 @@ func connectionURL(port int, password, database string) string {
 	return u.String()
 }
 
+// reclaim takes the lock on the cluster, which all processes of a server inherit, and stops
+// a server that a killed stack left. The number in a pid file means nothing without the
+// lock: it may now belong to an unrelated process.
+func reclaim(ctx context.Context, root string) (*os.File, error) {
+	var lock *os.File
+	err := process.Await(ctx, 20*time.Millisecond, func() (err error) {
+		if lock, err = process.Lock(root); err != nil && postmaster(root) > 1 {
+			_ = syscall.Kill(postmaster(root), syscall.SIGINT) // the fast shutdown
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot stop the Postgres of an earlier run in %s: %w", root, err)
+	}
+	if err := os.Remove(pidFile(root)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		lock.Close()
+		return nil, fmt.Errorf("cannot remove the pid file of an earlier run: %w", err)
+	}
+	return lock, nil
+}
+
+// postmaster returns the process id in the pid file, or 0.
+func postmaster(root string) int {
+	content, _ := os.ReadFile(pidFile(root))
+	first, _, _ := strings.Cut(string(content), "\n")
+	pid, _ := strconv.Atoi(first)
+	return pid
+}
+
 // initialize creates the data directory under another name and renames it when it is
 // complete: a start that is killed leaves nothing half done.
-func initialize(ctx context.Context, opts Options, programs Programs, owner Owner) error {
+func initialize(ctx context.Context, opts Options, programs Programs, owner owner) error {
 	root := opts.Root
-	if exists(root) {
+	if _, err := os.Stat(filepath.Join(dataDir(root), "PG_VERSION")); err == nil {
 		return nil
 	}
 	unfinished := dataDir(root) + ".unfinished"
@@ -159,50 +184,30 @@ func initialize(ctx context.Context, opts Options, programs Programs, owner Owne
 	if err := owner.chown(passwordFile(root)); err != nil {
 		return err
 	}
-	cmd := owner.command(programs.path(name), args...)
-	output := process.NewLines(func(string) {})
-	cmd.Stdout, cmd.Stderr = output, output
-	creation, err := process.Start(cmd, process.Options{Name: name, DeathSignal: syscall.SIGKILL})
+	creation, err := process.Start(owner.command(programs.path(name), args...), process.Options{Name: name, Log: opts.Log})
 	if err != nil {
 		return err
 	}
-	select {
-	case <-creation.Done():
-	case <-ctx.Done():
-		creation.Kill()
-		return fmt.Errorf("%s was stopped: %w", name, ctx.Err())
-	}
-	if creation.ExitStatus() != 0 {
-		return fmt.Errorf("%s failed (%s):\n%s", name, creation.Ending(), output.Tail())
+	if err := creation.Wait(ctx); err != nil {
+		return err
 	}
 	return os.Rename(unfinished, dataDir(root))
 }
 
-func launch(opts Options, programs Programs, owner Owner) (*process.Process, error) {
-	log := os.Stderr
-	if opts.Log != "" {
-		var err error
-		if log, err = os.OpenFile(opts.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
-			return nil, fmt.Errorf("cannot open Postgres's log: %w", err)
-		}
-		defer log.Close()
-	}
+func launch(opts Options, programs Programs, owner owner, lock *os.File) (*process.Process, error) {
 	args := []string{"-D", dataDir(opts.Root)}
 	for _, setting := range settings(opts) {
 		args = append(args, "-c", setting)
 	}
 	cmd := owner.command(programs.path("postgres"), args...)
-	cmd.Stdout, cmd.Stderr = log, log
+	cmd.ExtraFiles = []*os.File{lock}
 	// SIGINT is Postgres's fast shutdown, which does not wait for clients. SIGQUIT
-	// stops at once and leaves recovery to the next start.
-	stop := []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT}
-	death := syscall.SIGINT
+	// stops at once and would leave recovery to the next start.
+	stop := syscall.SIGINT
 	if opts.Throwaway {
-		stop, death = []syscall.Signal{syscall.SIGQUIT}, syscall.SIGQUIT
+		stop = syscall.SIGQUIT
 	}
-	return process.Start(cmd, process.Options{
-		Name: "Postgres", DeathSignal: death, StopSignals: stop, StopGrace: stopGrace,
-	})
+	return process.Start(cmd, process.Options{Name: "Postgres", Log: opts.Log, StopSignal: stop, DeathSignal: stop})
 }
 
 func settings(opts Options) []string {
@@ -224,63 +229,22 @@ func settings(opts Options) []string {
 	return s
 }
 
-// awaitDatabase waits until the server answers and creates the product's database if
-// it is missing.
-func (c *Cluster) awaitDatabase(ctx context.Context, maintenanceURL string) error {
-	conn, err := c.connect(ctx, maintenanceURL)
+// CreateDatabases creates those databases that are missing on the server.
+func CreateDatabases(ctx context.Context, url string, names ...string) error {
+	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	var exists bool
-	err = conn.QueryRow(ctx, `select exists (select from pg_database where datname = $1)`, database).Scan(&exists)
-	if err == nil && !exists {
-		_, err = conn.Exec(ctx, "create database "+database)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot create the database %s: %w", database, err)
+	for _, name := range names {
+		var exists bool
+		err := conn.QueryRow(ctx, `select exists (select from pg_database where datname = $1)`, name).Scan(&exists)
+		if err == nil && !exists {
+			_, err = conn.Exec(ctx, "create database "+pgx.Identifier{name}.Sanitize())
+		}
+		if err != nil {
+			return fmt.Errorf("cannot create the database %s: %w", name, err)
+		}
 	}
 	return nil
-}
-
-func (c *Cluster) connect(ctx context.Context, url string) (*pgx.Conn, error) {
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		conn, err := pgx.Connect(ctx, url)
-		if err == nil {
-			return conn, nil
-		}
-		select {
-		case <-c.Done():
-			return nil, fmt.Errorf("Postgres did not start (%s)", c.Ending())
-		case <-ctx.Done():
-			return nil, fmt.Errorf("Postgres does not answer: %w", err)
-		case <-tick.C:
-		}
-	}
-}
-
-// choosePrograms returns the programs that fit the existing data, or the preferred
-// ones for a new cluster.
-func choosePrograms(data string) (Programs, error) {
-	installed := Installed()
-	if len(installed) == 0 {
-		return Programs{}, fmt.Errorf("Postgres's programs are missing: install Postgres %d or newer, or set DATABASE_URL to a server", oldestMajor)
-	}
-	content, err := os.ReadFile(filepath.Join(data, "PG_VERSION"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return installed[0], nil
-	}
-	if err != nil {
-		return Programs{}, fmt.Errorf("cannot read Postgres's data: %w", err)
-	}
-	version := strings.TrimSpace(string(content))
-	for _, programs := range installed {
-		if strconv.Itoa(programs.Major) == version {
-			return programs, nil
-		}
-	}
-	return Programs{}, fmt.Errorf("the data in %s was made by Postgres %s, which is not installed: "+
-		"install it, or remove the directory to start over", data, version)
 }

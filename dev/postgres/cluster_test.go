@@ -14,6 +14,21 @@ import (
 	"millwright/dev/process"
 )
 
+// openDirectory returns a directory that every user can enter, with a space in its path.
+// The directories of t.TempDir are closed to other users.
+func openDirectory(t *testing.T) string {
+	t.Helper()
+	base, err := os.MkdirTemp("", "millwright test ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(base) })
+	if err := os.Chmod(base, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	return base
+}
+
 func testOptions(t *testing.T) Options {
 	t.Helper()
 	dir := openDirectory(t)
@@ -92,7 +107,7 @@ func TestStartAfterAnUncleanEnd(t *testing.T) {
 		{"the pid file names an unrelated process", func(t *testing.T) {
 			before.Stop()
 			stale := fmt.Sprintf("%d\n%s\n", startUnrelated(t), dataDir(opts.Root))
-			if err := os.WriteFile(pidFile(dataDir(opts.Root)), []byte(stale), 0o644); err != nil {
+			if err := os.WriteFile(pidFile(opts.Root), []byte(stale), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}},
@@ -121,12 +136,12 @@ func TestStartAfterAnUncleanEnd(t *testing.T) {
 // end that it was not stopped.
 func startUnrelated(t *testing.T) int {
 	t.Helper()
-	owner, err := Unprivileged()
+	owner, err := newOwner()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := owner.command("/bin/sleep", "1000")
-	p, err := process.Start(cmd, process.Options{Name: "sleep", DeathSignal: syscall.SIGKILL})
+	p, err := process.Start(cmd, process.Options{Name: "sleep"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,25 +168,13 @@ func TestStartNamesTheVersionTheDataNeeds(t *testing.T) {
 	}
 }
 
-func TestDiscardRemovesARunningCluster(t *testing.T) {
-	opts := testOptions(t)
-	c := mustStart(t, opts)
-	if err := Discard(t.Context(), opts.Root); err != nil {
-		t.Fatal(err)
-	}
-	<-c.Done()
-	if _, err := os.Stat(opts.Root); !os.IsNotExist(err) {
-		t.Errorf("the directory is still there: %v", err)
-	}
-}
-
 func TestInitdbsReasonIsShown(t *testing.T) {
 	programs := Programs{Dir: t.TempDir()}
 	script := "#!/bin/sh\necho 'initdb: error: no luck' >&2\nexit 3\n"
 	if err := os.WriteFile(programs.path("initdb"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	err := initialize(t.Context(), Options{Root: openDirectory(t)}, programs, current())
+	err := initialize(t.Context(), Options{Root: openDirectory(t), Log: filepath.Join(t.TempDir(), "log")}, programs, owner{})
 	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "no luck") {
 		t.Errorf("the error is %v", err)
 	}

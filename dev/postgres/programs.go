@@ -2,7 +2,9 @@ package postgres
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,21 +27,6 @@ type Programs struct {
 
 func (p Programs) path(name string) string { return filepath.Join(p.Dir, name) }
 
-// Installed returns every usable Postgres on this machine in order of preference: the
-// one on PATH, the one pg_config names, then those in the usual packages' directories,
-// newest first.
-func Installed() []Programs {
-	var found []Programs
-	for _, dir := range searchDirectories() {
-		programs, err := programsIn(dir)
-		if err != nil || slices.Contains(found, programs) {
-			continue
-		}
-		found = append(found, programs)
-	}
-	return found
-}
-
 // packageDirectories are the directories where packages install the programs, as patterns.
 var packageDirectories = []string{
 	"/usr/lib/postgresql/*/bin",
@@ -48,63 +35,62 @@ var packageDirectories = []string{
 	"/usr/local/opt/postgresql@*/bin",
 }
 
-func searchDirectories() []string {
-	var directories []string
+// installed returns every usable Postgres on this machine in order of preference: the
+// one on PATH, then those in the packages' directories, newest first.
+func installed() []Programs {
+	var onPath, packaged []Programs
+	// PATH may have links to single programs.
 	if initdb, err := exec.LookPath("initdb"); err == nil {
-		directories = append(directories, filepath.Dir(initdb))
-	}
-	if bindir, err := exec.Command("pg_config", "--bindir").Output(); err == nil {
-		directories = append(directories, strings.TrimSpace(string(bindir)))
+		if initdb, err = filepath.EvalSymlinks(initdb); err == nil {
+			onPath = programsIn(filepath.Dir(initdb))
+		}
 	}
 	for _, pattern := range packageDirectories {
-		directories = append(directories, newestFirst(pattern)...)
+		dirs, _ := filepath.Glob(pattern)
+		for _, dir := range dirs {
+			packaged = append(packaged, programsIn(dir)...)
+		}
 	}
-	return directories
-}
-
-var firstNumber = regexp.MustCompile(`\d+`)
-
-// newestFirst returns the paths that match the pattern, ordered by the number that
-// the asterisk matched.
-func newestFirst(pattern string) []string {
-	matches, err := filepath.Glob(pattern)
-	if err != nil { // a malformed pattern
-		panic(err)
-	}
-	version := func(path string) int {
-		prefix, _, _ := strings.Cut(pattern, "*")
-		n, _ := strconv.Atoi(firstNumber.FindString(strings.TrimPrefix(path, prefix)))
-		return n
-	}
-	slices.SortStableFunc(matches, func(a, b string) int { return cmp.Compare(version(b), version(a)) })
-	return matches
+	slices.SortStableFunc(packaged, func(a, b Programs) int { return cmp.Compare(b.Major, a.Major) })
+	return append(onPath, packaged...)
 }
 
 var versionLine = regexp.MustCompile(`^postgres \(PostgreSQL\) (\d+)`)
 
-// programsIn returns the programs in a directory. PATH may have links to single
-// programs, so it follows them to the directory of the real ones.
-func programsIn(dir string) (Programs, error) {
-	initdb, err := filepath.EvalSymlinks(filepath.Join(dir, "initdb"))
-	if err != nil {
-		return Programs{}, err
-	}
-	dir = filepath.Dir(initdb)
-	server := filepath.Join(dir, "postgres")
-	if info, err := os.Stat(server); err != nil || info.Mode()&0o111 == 0 {
-		return Programs{}, fmt.Errorf("%s has no program postgres", dir)
-	}
-	out, err := exec.Command(server, "--version").Output()
-	if err != nil {
-		return Programs{}, fmt.Errorf("cannot get the version of %s: %w", server, err)
-	}
+// programsIn returns the programs in a directory, if they are usable.
+func programsIn(dir string) []Programs {
+	out, err := exec.Command(filepath.Join(dir, "postgres"), "--version").Output()
 	match := versionLine.FindSubmatch(out)
-	if match == nil {
-		return Programs{}, fmt.Errorf("cannot get the version of %s from %q", server, out)
+	if err != nil || match == nil {
+		return nil
 	}
 	major, _ := strconv.Atoi(string(match[1]))
 	if major < oldestMajor {
-		return Programs{}, fmt.Errorf("%s is Postgres %d, older than %d", server, major, oldestMajor)
+		return nil
 	}
-	return Programs{Dir: dir, Major: major}, nil
+	return []Programs{{dir, major}}
+}
+
+// choosePrograms returns the programs that fit the existing data, or the preferred
+// ones for a new cluster.
+func choosePrograms(data string) (Programs, error) {
+	installed := installed()
+	if len(installed) == 0 {
+		return Programs{}, fmt.Errorf("Postgres's programs are missing: install Postgres %d or newer, or set DATABASE_URL to a server", oldestMajor)
+	}
+	content, err := os.ReadFile(filepath.Join(data, "PG_VERSION"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return installed[0], nil
+	}
+	if err != nil {
+		return Programs{}, fmt.Errorf("cannot read Postgres's data: %w", err)
+	}
+	version := strings.TrimSpace(string(content))
+	for _, programs := range installed {
+		if strconv.Itoa(programs.Major) == version {
+			return programs, nil
+		}
+	}
+	return Programs{}, fmt.Errorf("the data in %s was made by Postgres %s, which is not installed: "+
+		"install it, or remove the directory to start over", data, version)
 }

@@ -6,8 +6,5 @@
 // itself what stops first. On Linux the kernel also signals the program if the stack
 // dies without stopping it, and Guard kills what a command started and left running.
 //
-// The package also has what programs need around them: Lines splits output into
-// lines, FreePorts reserves loopback ports, and Await waits until a server responds.
-//
 // It imports nothing of the product or the rest of dev/.
 package process

@@ -3,16 +3,14 @@
 package process
 
 import (
-	"errors"
 	"os"
-	"os/exec"
 	"syscall"
 )
 
-// Guarded does not change the command: only Linux lets a process adopt orphans.
-func Guarded(string, *exec.Cmd) syscall.Signal { return 0 }
+// setDeathSignal is empty: only Linux signals children when their parent dies.
+func setDeathSignal(*syscall.SysProcAttr, syscall.Signal) {}
 
-// Guard always fails: it needs Linux.
-func Guard(string, []string, <-chan os.Signal) (int, error) {
-	return 1, errors.New("the guard needs Linux")
+// Guard becomes the command: only Linux lets a process adopt orphans.
+func Guard(path string, args []string, _ <-chan os.Signal) (int, error) {
+	return 126, syscall.Exec(path, args, os.Environ())
 }

@@ -50,15 +50,11 @@ func FreePorts(n int) ([]int, error) {
 	return nil, fmt.Errorf("cannot find %d free ports between %d and %d", n, lowestFree, highestFree)
 }
 
-// ErrPortTaken reports that another program listens on a port.
-var ErrPortTaken = errors.New("is taken by another program")
-
-// CheckPort returns an error that names the port if the stack cannot listen on
-// it; ErrPortTaken if another program does.
+// CheckPort returns an error that names the port if the stack cannot listen on it.
 func CheckPort(port int) error {
 	l, err := net.Listen("tcp", Address(port))
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("port %d %w", port, ErrPortTaken)
+		return fmt.Errorf("port %d is taken by another program", port)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot listen on port %d: %w", port, err)

@@ -1,30 +1,41 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
-	"sync"
 	"syscall"
 	"time"
 )
+
+// stopGrace is the time that a program has to end after its stop signal. It is longer than a
+// worker gives its activities.
+var stopGrace = 30 * time.Second
+
+// GuardDeath is the death signal for a process that runs Guard: no one would want to pass
+// it on to the command.
+const GuardDeath = syscall.SIGUSR2
 
 // Options are how the stack names, stops and outlives a program.
 type Options struct {
 	// Name is the program's name in errors and messages.
 	Name string
+	// Log is the file to which the output is appended, and Line is called with each of its
+	// lines; both only for outputs that the command does not set itself.
+	Log  string
+	Line func(line string)
 	// SharedGroup leaves the program in the stack's process group, so that it can use
 	// the terminal.
 	SharedGroup bool
+	// StopSignal asks the program to stop; SIGTERM if it is zero.
+	StopSignal syscall.Signal
 	// DeathSignal is sent to the program if the stack dies without stopping it (Linux
-	// only).
+	// only); SIGKILL if it is zero.
 	DeathSignal syscall.Signal
-	// StopSignals ask the program to stop, in this order. StopGrace is the time that each
-	// has to take effect; then comes SIGKILL.
-	StopSignals []syscall.Signal
-	StopGrace   time.Duration
 }
 
 // Process is a started program.
@@ -32,28 +43,63 @@ type Process struct {
 	opts Options
 	cmd  *exec.Cmd
 	done chan struct{}
-	err  error // set before done is closed
 }
 
 // Start starts the program.
 func Start(cmd *exec.Cmd, opts Options) (*Process, error) {
+	var output []io.Writer
+	var log *os.File
+	if opts.Log != "" {
+		var err error
+		if log, err = os.OpenFile(opts.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
+			return nil, fmt.Errorf("cannot open the log of %s: %w", opts.Name, err)
+		}
+		output = append(output, log)
+	}
+	if opts.Line != nil {
+		output = append(output, Lines(opts.Line))
+	}
+	direct(cmd, output)
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
 	cmd.SysProcAttr.Setpgid = !opts.SharedGroup
-	setDeathSignal(cmd.SysProcAttr, opts.DeathSignal)
+	setDeathSignal(cmd.SysProcAttr, cmp.Or(opts.DeathSignal, syscall.SIGKILL))
 	// Children of the program may keep its output open after it ends.
 	cmd.WaitDelay = time.Second
-	var err error
-	if onSpawner(func() { err = cmd.Start() }); err != nil {
+	p := &Process{opts: opts, cmd: cmd, done: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		// The kernel sends the death signal when the thread that started the program ends.
+		runtime.LockOSThread()
+		defer log.Close() // of no file it is harmless
+		err := cmd.Start()
+		if started <- err; err == nil {
+			_ = cmd.Wait()
+			close(p.done)
+		}
+	}()
+	if err := <-started; err != nil {
 		return nil, fmt.Errorf("cannot start %s: %w", opts.Name, err)
 	}
-	p := &Process{opts: opts, cmd: cmd, done: make(chan struct{})}
-	go func() {
-		p.err = cmd.Wait()
-		close(p.done)
-	}()
 	return p, nil
+}
+
+// direct directs the outputs that the command does not direct itself.
+func direct(cmd *exec.Cmd, output []io.Writer) {
+	if len(output) == 0 {
+		return
+	}
+	to := output[0] // a file itself needs no copying
+	if len(output) > 1 {
+		to = io.MultiWriter(output...)
+	}
+	if cmd.Stdout == nil {
+		cmd.Stdout = to
+	}
+	if cmd.Stderr == nil {
+		cmd.Stderr = to
+	}
 }
 
 // Name returns the program's name in errors and messages.
@@ -79,21 +125,65 @@ func (p *Process) Running() bool {
 // killed". It waits for the end.
 func (p *Process) Ending() string {
 	<-p.done
-	if p.cmd.ProcessState == nil {
-		return p.err.Error()
-	}
 	return p.cmd.ProcessState.String()
+}
+
+// Failure is the error that the program ended, with the last lines of its log. It waits
+// for the end.
+func (p *Process) Failure() error {
+	err := fmt.Errorf("%s ended unexpectedly (%s)", p.Name(), p.Ending())
+	if tail := FileTail(p.opts.Log); tail != "" {
+		err = fmt.Errorf("%w; the last lines of its log:\n%s", err, tail)
+	}
+	return err
 }
 
 // ExitStatus returns the program's exit status as a shell reports it. It waits for
 // the end.
 func (p *Process) ExitStatus() int {
 	<-p.done
-	state := p.cmd.ProcessState
-	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+	status, _ := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return shellStatus(status)
+}
+
+func shellStatus(status syscall.WaitStatus) int {
+	if status.Signaled() {
 		return 128 + int(status.Signal())
 	}
-	return state.ExitCode()
+	return status.ExitStatus()
+}
+
+// Wait waits until the program has succeeded. If the context ends first, it stops the
+// program.
+func (p *Process) Wait(ctx context.Context) error {
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+		p.Stop()
+		return context.Cause(ctx)
+	}
+	if p.ExitStatus() != 0 {
+		return p.Failure()
+	}
+	return nil
+}
+
+// Await waits until ready returns nil. If the context ends first, it stops the program.
+func (p *Process) Await(ctx context.Context, ready func() error) error {
+	err := Await(ctx, 10*time.Millisecond, func() error {
+		if !p.Running() {
+			return nil
+		}
+		return ready()
+	})
+	if !p.Running() {
+		return p.Failure()
+	}
+	if err != nil {
+		p.Stop()
+		return fmt.Errorf("%s was not ready when the start was given up (%w): %w", p.Name(), context.Cause(ctx), err)
+	}
+	return nil
 }
 
 // Signal sends the program a signal.
@@ -102,15 +192,15 @@ func (p *Process) Signal(sig os.Signal) {
 	_ = p.cmd.Process.Signal(sig)
 }
 
-// Stop sends the stop signals, then SIGKILL, and returns when the program has ended.
+// Stop sends the stop signal, and SIGKILL if it has no effect in time, and returns when
+// the program has ended.
 func (p *Process) Stop() {
-	for _, sig := range p.opts.StopSignals {
-		p.Signal(sig)
-		if p.endsWithin(p.opts.StopGrace) {
-			return
-		}
+	p.Signal(cmp.Or(p.opts.StopSignal, syscall.SIGTERM))
+	select {
+	case <-p.done:
+	case <-time.After(stopGrace):
+		p.Kill()
 	}
-	p.Kill()
 }
 
 // Kill kills the program and its process group, and returns when it has ended.
@@ -123,17 +213,6 @@ func (p *Process) Kill() {
 		}
 	}
 	<-p.done
-}
-
-func (p *Process) endsWithin(limit time.Duration) bool {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-p.done:
-		return true
-	case <-timer.C:
-		return false
-	}
 }
 
 // Await calls ready until it returns nil, or returns its error once the context has ended.
@@ -151,28 +230,4 @@ func Await(ctx context.Context, every time.Duration, ready func() error) error {
 		case <-tick.C:
 		}
 	}
-}
-
-// GuardCommand is the subcommand by which a program runs Guard.
-const GuardCommand = "guard"
-
-// spawner starts all programs on one operating system thread that lives as long as
-// the stack. The kernel sends the death signal when the thread that started a program
-// ends, and Go may end idle threads at any time.
-var spawner = sync.OnceValue(func() chan<- func() {
-	work := make(chan func())
-	go func() {
-		runtime.LockOSThread()
-		for f := range work {
-			f()
-		}
-	}()
-	return work
-})
-
-// onSpawner runs f on the spawner's thread and waits for it.
-func onSpawner(f func()) {
-	done := make(chan struct{})
-	spawner() <- func() { defer close(done); f() }
-	<-done
 }

@@ -86,69 +86,49 @@ func (c credentials) merge(output []byte) (credentials, error) {
 	return c, nil
 }
 
-// importConflicts reports whether the import of the file is rejected only because it
-// would undo changes.
-func (r *runner) importConflicts(file string) bool {
-	var output bytes.Buffer
-	_ = r.runToEnd("import", &output, "--dry-run", "--json", file) // it fails if there are conflicts
-	var compared struct {
-		Conflicts int `json:"conflicts"`
-	}
-	return json.Unmarshal(output.Bytes(), &compared) == nil && compared.Conflicts > 0
-}
-
 // importDemo imports the files and keeps the credentials of the demo integration. A
 // file that would undo what its developer changed in the demo is left alone.
 func (r *runner) importDemo() error {
-	changed := false
 	for _, file := range r.opts.Demo {
 		var output bytes.Buffer
-		if err := r.runToEnd("import", &output, file); err != nil {
-			if !r.importConflicts(file) {
+		if err := r.runToEnd(&output, "import", file); err != nil {
+			if !r.demo.Worked || r.ctx.Err() != nil {
 				return err
 			}
-			changed = true
 			r.printf("%s is not imported, because the demo was changed; `%s import --overwrite %s` imports it", file, r.opts.Millwright, file)
 			continue
 		}
-		merged, err := r.state.Demo[r.database].merge(output.Bytes())
+		merged, err := r.demo.merge(output.Bytes())
 		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
+		r.demo = merged
 		// Saved now, because no later run prints the secrets again.
-		if err := r.keepDemo(merged); err != nil {
+		if err := r.keepDemo(); err != nil {
 			return err
 		}
 	}
 	if err := r.setDemoPasswords(); err != nil {
 		return err
 	}
-	if !changed {
-		if err := r.addDemoWork(); err != nil {
-			return err
-		}
-	}
-	r.demo = r.state.Demo[r.database]
-	return nil
+	return r.addDemoWork()
 }
 
 // setDemoPasswords gives each of the demo's people a random password, once.
 func (r *runner) setDemoPasswords() error {
-	demo := r.state.Demo[r.database]
-	for _, person := range demoPeople {
-		known := demo.People[person.key]
-		if known.PersonID == "" || known.Password != "" {
+	for key, known := range r.demo.People {
+		if known.Password != "" {
 			continue
 		}
 		var output bytes.Buffer
-		if err := r.runToEnd("people", &output, "set-password", known.PersonID, "--generate", "--json"); err != nil {
+		if err := r.runToEnd(&output, "people", "set-password", known.PersonID, "--generate", "--json"); err != nil {
 			return err
 		}
 		if err := json.Unmarshal(output.Bytes(), &known); err != nil {
 			return fmt.Errorf("a password of the demo cannot be read: %w", err)
 		}
-		demo.People[person.key] = known
-		if err := r.keepDemo(demo); err != nil {
+		r.demo.People[key] = known
+		if err := r.keepDemo(); err != nil {
 			return err
 		}
 	}
@@ -157,19 +137,18 @@ func (r *runner) setDemoPasswords() error {
 
 // addDemoWork fills the demo with its week of work, once.
 func (r *runner) addDemoWork() error {
-	demo := r.state.Demo[r.database]
-	if r.opts.Week == "" || demo.Worked {
+	if r.demo.Worked {
 		return nil
 	}
-	if err := r.runToEnd("demo", nil, append([]string{r.opts.Week}, r.opts.Demo...)...); err != nil {
+	if err := r.runToEnd(nil, append([]string{"demo", r.opts.Week}, r.opts.Demo...)...); err != nil {
 		return err
 	}
-	demo.Worked = true
-	return r.keepDemo(demo)
+	r.demo.Worked = true
+	return r.keepDemo()
 }
 
-func (r *runner) keepDemo(demo credentials) error {
-	r.state.Demo[r.database] = demo
+func (r *runner) keepDemo() error {
+	r.state.Demo[r.database] = r.demo
 	if err := r.state.save(r.cfg.dir); err != nil {
 		return fmt.Errorf("cannot save the demo credentials: %w", err)
 	}

@@ -7,14 +7,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"syscall"
-	"time"
 
 	"millwright/dev/postgres"
 	"millwright/dev/process"
 )
 
-// throwawayRetention is longer than any command runs.
-const throwawayRetention = 72 * time.Hour
+// GuardCommand is the subcommand by which Exec runs process.Guard.
+const GuardCommand = "guard"
 
 // ExecOptions describe a stack for one command.
 type ExecOptions struct {
@@ -30,118 +29,45 @@ func Exec(signals <-chan os.Signal, opts ExecOptions) (int, error) {
 	if err != nil {
 		return 127, fmt.Errorf("cannot run %s: %w", opts.Command[0], err)
 	}
-	dir, err := throwawayDirectory()
+	self, err := os.Executable()
 	if err != nil {
 		return 1, err
 	}
-	defer dir.remove()
+	dir, remove, err := throwawayDirectory()
+	if err != nil {
+		return 1, err
+	}
+	defer remove()
+	// The settings of `make run`, which a terminal may have, are of another stack.
+	forgetOwnEnv(devDir())
 
-	ctx, stop := context.WithCancelCause(context.Background())
-	defer stop(nil)
-	var stack *throwaway
-	var startErr error
+	s := newSupervisor(os.Stderr)
+	defer s.stop()
 	started := make(chan struct{})
+	var env []string
 	go func() {
 		defer close(started)
-		stack, startErr = startThrowaway(ctx, dir.path, opts)
+		env, err = s.startThrowaway(dir, opts.NoTemporal)
 	}()
-	var interrupt os.Signal
 	select {
 	case <-started:
-	case interrupt = <-signals:
-		stop(fmt.Errorf("%s", interrupt))
+	case sig := <-signals:
+		s.cancel(errStopRequested)
 		<-started
+		return 128 + int(sig.(syscall.Signal)), nil
 	}
-	if stack != nil {
-		defer stack.stop()
-	}
-	switch {
-	case interrupt != nil:
-		return 128 + int(interrupt.(syscall.Signal)), nil
-	case startErr != nil:
-		return 1, startErr
-	}
-	return stack.run(path, signals, opts)
-}
-
-// throwaway is a running stack for one command.
-type throwaway struct {
-	self     string // devstack's own path
-	env      []string
-	postgres *postgres.Cluster
-	temporal *process.Process // nil without Temporal
-	logs     map[*process.Process]string
-}
-
-func startThrowaway(ctx context.Context, dir string, opts ExecOptions) (*throwaway, error) {
-	self, err := os.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("cannot find devstack's path: %w", err)
+		return 1, err
 	}
-	postgresLog, temporalLog := filepath.Join(dir, "postgres.log"), filepath.Join(dir, "temporal.log")
-	s := &throwaway{self: self, logs: make(map[*process.Process]string)}
-	s.postgres, err = postgres.Start(ctx, postgres.Options{
-		Root: filepath.Join(dir, "postgres"), Log: postgresLog, Throwaway: true,
-	})
-	if err != nil {
-		return nil, err
-	}
-	s.logs[s.postgres.Process] = postgresLog
-	s.env = []string{
-		"DEVSTACK=" + self,
-		"POSTGRES_BIN=" + s.postgres.Programs.Dir,
-		"DATABASE_URL=" + s.postgres.URL,
-	}
-	if opts.NoTemporal {
-		return s, nil
-	}
-	ports, err := process.FreePorts(1)
-	if err != nil {
-		s.stop()
-		return nil, err
-	}
-	s.temporal, err = startTemporal(ctx, temporalOptions{
-		postgresURL: s.postgres.URL, port: ports[0], log: temporalLog, retention: throwawayRetention,
-	})
-	if err != nil {
-		s.stop()
-		return nil, err
-	}
-	s.logs[s.temporal] = temporalLog
-	s.env = append(s.env,
-		"TEMPORAL_ADDRESS="+process.Address(ports[0]),
-		"TEMPORAL_NAMESPACE="+Namespace)
-	return s, nil
-}
-
-// stop kills the stack: none of its data is kept.
-func (s *throwaway) stop() {
-	if s.temporal != nil {
-		s.temporal.Kill()
-	}
-	s.postgres.Stop()
-}
-
-// run runs the command on the stack until it ends.
-func (s *throwaway) run(path string, signals <-chan os.Signal, opts ExecOptions) (int, error) {
-	dir, err := devDir(os.Getenv("DEV_DIR"))
-	if err != nil {
-		return 126, err
-	}
-	cmd := exec.Command(path, opts.Command[1:]...)
-	cmd.Args[0] = opts.Command[0]
-	// The settings of `make run`, which a terminal may have, are of another stack.
-	cmd.Env = append(newEnviron(os.Environ(), readEnv(envFile(dir))).list(), s.env...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	// A killed test leaves its child processes running; the guard kills them.
-	death := process.Guarded(s.self, cmd)
-	command, err := process.Start(cmd, process.Options{
-		Name: opts.Command[0], SharedGroup: true, DeathSignal: death,
-	})
+	cmd := exec.Command(self, append([]string{GuardCommand, "--", path}, opts.Command...)...)
+	cmd.Env = append(os.Environ(), append(env, "DEVSTACK="+self)...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	command, err := process.Start(cmd, process.Options{Name: opts.Command[0], SharedGroup: true, DeathSignal: process.GuardDeath})
 	if err != nil {
 		return 126, err
 	}
-	ended := s.watchParts()
+	broken := s.ctx.Done()
 	for {
 		select {
 		case <-command.Done():
@@ -151,22 +77,39 @@ func (s *throwaway) run(path string, signals <-chan os.Signal, opts ExecOptions)
 			if sig != os.Interrupt || !process.InForeground() {
 				command.Signal(sig)
 			}
-		case dead := <-ended:
-			fmt.Fprintf(os.Stderr, "devstack: %s ended unexpectedly (%s); the last lines of its log:\n%s\n",
-				dead.Name(), dead.Ending(), process.FileTail(s.logs[dead]))
+		case <-broken:
+			fmt.Fprintln(os.Stderr, "devstack:", s.cause())
+			broken = nil
 		}
 	}
 }
 
-// watchParts returns a channel that receives parts of the stack that end
-// unexpectedly.
-func (s *throwaway) watchParts() <-chan *process.Process {
-	ended := make(chan *process.Process, len(s.logs))
-	for part := range s.logs {
-		go func() {
-			<-part.Done()
-			ended <- part
-		}()
+// startThrowaway starts the parts and returns the variables by which a command finds them.
+func (s *supervisor) startThrowaway(dir string, noTemporal bool) (env []string, err error) {
+	var cluster *postgres.Cluster
+	if err := s.add(func(ctx context.Context) (*process.Process, error) {
+		cluster, err = postgres.Start(ctx, postgres.Options{
+			Root: filepath.Join(dir, "postgres"), Log: filepath.Join(dir, "postgres.log"), Throwaway: true,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return cluster.Process, nil
+	}); err != nil {
+		return nil, err
 	}
-	return ended
+	env = []string{"POSTGRES_BIN=" + cluster.Programs.Dir, "DATABASE_URL=" + cluster.URL}
+	if noTemporal {
+		return env, nil
+	}
+	ports, err := process.FreePorts(1)
+	if err != nil {
+		return nil, err
+	}
+	err = s.add(func(ctx context.Context) (*process.Process, error) {
+		return startTemporal(ctx, cluster.URL, ports[0], 0, process.Options{
+			Log: filepath.Join(dir, "temporal.log"), StopSignal: syscall.SIGKILL, // its data is not kept
+		})
+	})
+	return append(env, "TEMPORAL_ADDRESS="+process.Address(ports[0]), "TEMPORAL_NAMESPACE="+Namespace), err
 }

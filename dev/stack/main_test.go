@@ -39,7 +39,7 @@ func act(role string, args []string) int {
 		status, err = Exec(signals, ExecOptions{Command: args, NoTemporal: true})
 	case "run":
 		err = Run(signals, RunOptions{Millwright: os.Args[0], Demo: args, Week: "week.yaml", Out: os.Stdout})
-	case process.GuardCommand:
+	case GuardCommand:
 		status, err = process.Guard(args[1], args[2:], signals)
 	case "temporal":
 		fmt.Println(ReadyLine)
@@ -48,10 +48,6 @@ func act(role string, args []string) int {
 		_, err = queryDatabase("create table if not exists runs (id serial)")
 	case "import":
 		var runs string
-		if args[0] == "--dry-run" {
-			fmt.Println(`{"conflicts": 1}`)
-			return 1
-		}
 		if text, _ := os.ReadFile(args[0]); string(text) == demoWithConflicts {
 			fmt.Fprintln(os.Stderr, "the list of conflicts")
 			return 1

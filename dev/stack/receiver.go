@@ -21,12 +21,10 @@ func (r *runner) startReceiver() error {
 		r.printf("%v: the demo's receiver does not run", err)
 		return nil
 	}
-	log, err := openLog(r.cfg.log("receiver"))
-	if err != nil {
-		return err
-	}
-	defer log.Close() // the process has its own copy
-	r.receiver, err = r.program("listen", log, log, []setting{{"WEBHOOK_SECRET", r.demo.WebhookSecret}})
+	cmd := r.command("listen")
+	cmd.Env = append(cmd.Env, "WEBHOOK_SECRET="+r.demo.WebhookSecret)
+	var err error
+	r.receiver, err = process.Start(cmd, process.Options{Name: "the demo's receiver", Log: r.cfg.log("receiver")})
 	return err
 }
 

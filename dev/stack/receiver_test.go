@@ -22,9 +22,9 @@ func TestTheDemosReceiverStopsAndStarts(t *testing.T) {
 	var terminal strings.Builder
 	r := &runner{
 		supervisor: &supervisor{out: &terminal}, cfg: &config{dir: t.TempDir()},
-		opts: RunOptions{Millwright: self, Out: &terminal}, demo: credentials{WebhookSecret: "whsec_1"}, receiverPort: ports[0],
+		opts: RunOptions{Millwright: self}, demo: credentials{WebhookSecret: "whsec_1"}, receiverPort: ports[0],
 	}
-	if err := r.cfg.makeDirectory(); err != nil {
+	if err := os.Mkdir(r.cfg.logs(), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.startReceiver(); err != nil {

@@ -3,89 +3,54 @@ package stack
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"os"
-	"regexp"
 	"strings"
-
-	"millwright/dev/process"
 )
 
 // setting is one environment variable.
 type setting struct{ name, value string }
 
-// environ is the environment the stack was started with, without the values of the
-// stack's own environment file. A developer may have loaded that file into the shell
-// that calls `make run`, which is not a choice of database.
-type environ map[string]string
-
-func newEnviron(vars []string, ownFile []setting) environ {
-	env := make(environ, len(vars))
-	for _, v := range vars {
-		name, value, _ := strings.Cut(v, "=")
-		env[name] = value
-	}
-	for _, own := range ownFile {
-		if value, ok := env[own.name]; ok && value == own.value {
-			delete(env, own.name)
+// forgetOwnEnv removes the values of the stack's own environment file from the environment.
+// A developer may have loaded that file into the shell that calls `make run`, which is not a
+// choice of database.
+func forgetOwnEnv(dir string) {
+	for _, own := range readEnv(envFile(dir)) {
+		if os.Getenv(own.name) == own.value {
+			os.Unsetenv(own.name)
 		}
 	}
-	return env
 }
 
-// list returns the environment in the form that exec.Cmd takes.
-func (e environ) list() []string {
-	list := make([]string, 0, len(e))
-	for name, value := range e {
-		list = append(list, name+"="+value)
-	}
-	return list
-}
-
-// resolve returns the settings; those set in the environment override the given
-// values.
-func (e environ) resolve(settings []setting) []setting {
-	resolved := make([]setting, 0, len(settings))
-	for _, s := range settings {
-		if value, ok := e[s.name]; ok {
-			s.value = value
+// resolve returns the settings; those set in the environment override the given values.
+func resolve(settings []setting) []setting {
+	for i, s := range settings {
+		if value, ok := os.LookupEnv(s.name); ok {
+			settings[i].value = value
 		}
-		resolved = append(resolved, s)
 	}
-	return resolved
+	return settings
 }
 
 // settings returns the settings of the product's programs, api and worker alike.
 func (c *config) settings(st *state, databaseURL string) []setting {
+	url := "http://" + c.api.address()
 	settings := []setting{
 		{"DATABASE_URL", databaseURL},
 		{"TEMPORAL_ADDRESS", c.temporal.address()},
 		{"TEMPORAL_NAMESPACE", Namespace},
-		{"MILLWRIGHT_ADDR", c.apiAddress},
-		{"MILLWRIGHT_PUBLIC_URL", "http://" + c.apiAddress},
+		{"MILLWRIGHT_PUBLIC_URL", url},
 		{"WEBHOOK_ALLOW_NETWORKS", "127.0.0.0/8,::1/128"},
 		{"WEBHOOK_ALLOW_HTTP", "true"},
 		{"OPERATOR_ACTIONS", "true"},
 		{"TOKEN_SIGNING_KEYS", st.TokenSigningKeys},
 		{"SECRET_SEALING_KEYS", st.SecretSealingKeys},
+		{"LOG_FORMAT", "text"},
 	}
 	if c.ownTemporal {
 		settings = append(settings, setting{"TEMPORAL_UI_URL", c.uiURL()})
 	}
-	return settings
+	return resolve(settings)
 }
-
-// logSettings returns the settings by which the product's programs write log lines that
-// suit the output of the stack: they write to a pipe and cannot see a terminal at its end.
-func logSettings(out io.Writer) []setting {
-	if !process.IsTerminal(out) {
-		return nil
-	}
-	return []setting{{"LOG_FORMAT", "text"}, {"CLICOLOR_FORCE", "1"}}
-}
-
-// uiURL is where Temporal's Web UI is.
-func (c *config) uiURL() string { return "http://" + c.temporalUI.address() }
 
 // valueOf returns the value of a setting, "" if it is missing.
 func valueOf(settings []setting, name string) string {
@@ -111,25 +76,11 @@ func quote(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// plainWord matches words that a shell takes literally.
-var plainWord = regexp.MustCompile(`^[\w./:@%+=-]+$`)
-
-// quoteIfNeeded quotes text unless a shell takes it literally.
-func quoteIfNeeded(text string) string {
-	if plainWord.MatchString(text) {
-		return text
-	}
-	return quote(text)
-}
-
 // readEnv reads a file written with formatEnv. A missing file has no settings.
 func readEnv(path string) []setting {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return nil
-	}
+	content, _ := os.ReadFile(path)
 	var settings []setting
-	for _, entry := range strings.Split(string(content), "'\nexport ") {
+	for entry := range strings.SplitSeq(string(content), "'\nexport ") {
 		name, value, ok := strings.Cut(strings.TrimPrefix(entry, "export "), "='")
 		if !ok {
 			continue

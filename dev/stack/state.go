@@ -6,14 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
-	"syscall"
 
+	"millwright/dev/postgres"
 	"millwright/dev/process"
 )
 
@@ -24,34 +21,30 @@ type state struct {
 	// PostgresPort is kept so that a shell with an older environment file still finds
 	// the database.
 	PostgresPort int `json:"postgres_port"`
-	// Demo holds the demo integration's credentials by database name. They are shown
-	// only when they are created.
+	// PostgresDir is where the private cluster is, if not in the stack's directory.
+	PostgresDir string `json:"postgres_dir,omitempty"`
+	// Demo holds the demo integration's credentials by database. They are shown only when
+	// they are created.
 	Demo map[string]credentials `json:"demo"`
 }
 
 func statePath(dir string) string { return filepath.Join(dir, "state.json") }
 
 // loadState reads the state, or creates a new one if there is no file.
-func loadState(dir string) (st *state, isNew bool, err error) {
+func loadState(dir string) (*state, error) {
+	st := &state{Demo: make(map[string]credentials)}
 	content, err := os.ReadFile(statePath(dir))
 	if errors.Is(err, fs.ErrNotExist) {
-		return &state{
-			TokenSigningKeys:  newKey(),
-			SecretSealingKeys: newKey(),
-			Demo:              make(map[string]credentials),
-		}, true, nil
+		st.TokenSigningKeys, st.SecretSealingKeys = newKey(), newKey()
+		return st, nil
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("cannot read the state of an earlier run: %w", err)
+		return nil, fmt.Errorf("cannot read the state of an earlier run: %w", err)
 	}
-	st = new(state)
 	if err := json.Unmarshal(content, st); err != nil {
-		return nil, false, fmt.Errorf("%s is damaged (remove the directory %s to start over): %w", statePath(dir), dir, err)
+		return nil, fmt.Errorf("%s is damaged (remove the directory %s to start over): %w", statePath(dir), dir, err)
 	}
-	if st.Demo == nil {
-		st.Demo = make(map[string]credentials)
-	}
-	return st, false, nil
+	return st, nil
 }
 
 func (s *state) save(dir string) error {
@@ -82,65 +75,28 @@ func (s *state) choosePostgresPort() error {
 	return nil
 }
 
+// clusterRoot returns the private cluster's directory. Postgres's user cannot enter a
+// directory below root's home; then the cluster is elsewhere.
+func (s *state) clusterRoot(dir string) (string, error) {
+	if s.PostgresDir != "" {
+		return s.PostgresDir, nil
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	parent, err := postgres.Enterable(dir, "/var/lib", "/var/tmp")
+	if err != nil || parent == dir {
+		return filepath.Join(dir, "postgres"), err
+	}
+	s.PostgresDir = filepath.Join(parent, "millwright-dev-"+rand.Text())
+	return s.PostgresDir, nil
+}
+
 // writeFile writes a file that only its owner may read, completely or not at all.
 func writeFile(path string, content []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-") // with mode 0600
-	if err != nil {
+	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
 		return err
 	}
-	defer os.Remove(f.Name())
-	if _, err := f.Write(content); err != nil {
-		return errors.Join(err, f.Close())
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
-}
-
-// directoryLock is the right to use a directory for a stack. The kernel releases it when
-// the process ends.
-type directoryLock struct {
-	file *os.File
-	// afterCrash reports whether the previous holder did not release it.
-	afterCrash bool
-}
-
-// lockDirectory locks the directory, or returns an error that names its holder.
-func lockDirectory(dir string) (*directoryLock, error) {
-	file, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("cannot use the directory %s: %w", dir, err)
-	}
-	holder, _ := io.ReadAll(file)
-	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		file.Close()
-		return nil, fmt.Errorf("a stack is already running in %s (process %s): stop it first, "+
-			"or give a second one its own DEV_DIR and ports", dir, strings.TrimSpace(string(holder)))
-	}
-	if err != nil {
-		file.Close()
-		return nil, fmt.Errorf("cannot lock the directory %s: %w", dir, err)
-	}
-	c := &directoryLock{file: file, afterCrash: len(holder) > 0}
-	if err := c.write(strconv.Itoa(os.Getpid()) + "\n"); err != nil {
-		file.Close()
-		return nil, err
-	}
-	return c, nil
-}
-
-func (c *directoryLock) write(content string) error {
-	if err := c.file.Truncate(0); err != nil {
-		return err
-	}
-	_, err := c.file.WriteAt([]byte(content), 0)
-	return err
-}
-
-func (c *directoryLock) release() {
-	// At worst the next start mistakes this for a crash.
-	_ = c.write("")
-	c.file.Close()
+	return os.Rename(path+".new", path)
 }

@@ -3,6 +3,7 @@ package stack
 import (
 	"encoding/base64"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -10,9 +11,9 @@ import (
 
 func TestStateIsKeptAndPrivate(t *testing.T) {
 	dir := t.TempDir()
-	first, isNew, err := loadState(dir)
-	if err != nil || !isNew {
-		t.Fatal(isNew, err)
+	first, err := loadState(dir)
+	if err != nil {
+		t.Fatal(err)
 	}
 	for _, key := range []string{first.TokenSigningKeys, first.SecretSealingKeys} {
 		text, ok := strings.CutPrefix(key, "dev1:")
@@ -25,9 +26,9 @@ func TestStateIsKeptAndPrivate(t *testing.T) {
 	if err := first.save(dir); err != nil {
 		t.Fatal(err)
 	}
-	second, isNew, err := loadState(dir)
-	if err != nil || isNew || !reflect.DeepEqual(first, second) {
-		t.Errorf("loaded: %+v, new %t, %v; saved: %+v", second, isNew, err, first)
+	second, err := loadState(dir)
+	if err != nil || !reflect.DeepEqual(first, second) {
+		t.Errorf("loaded: %+v, %v; saved: %+v", second, err, first)
 	}
 	info, err := os.Stat(statePath(dir))
 	if err != nil || info.Mode().Perm() != 0o600 {
@@ -35,31 +36,25 @@ func TestStateIsKeptAndPrivate(t *testing.T) {
 	}
 }
 
-func TestOnlyOneStackUsesADirectory(t *testing.T) {
-	dir := t.TempDir()
-	first, err := lockDirectory(dir)
-	if err != nil {
+func TestTheClusterIsElsewhereBelowRootsHome(t *testing.T) {
+	open := openDirectory(t)
+	st := &state{}
+	if root, err := st.clusterRoot(open); err != nil || root != filepath.Join(open, "postgres") {
+		t.Errorf("the cluster is in %s, %v", root, err)
+	}
+	if os.Geteuid() != 0 {
+		return // this user's clusters are its own
+	}
+	if err := os.Chmod(open, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if first.afterCrash {
-		t.Error("a new directory counts as one after a crash")
+	root, err := st.clusterRoot(open)
+	if err != nil || strings.HasPrefix(root, open) {
+		t.Errorf("the cluster is in %s, which its user cannot enter (%v)", root, err)
 	}
-	_, err = lockDirectory(dir)
-	if err == nil || !strings.Contains(err.Error(), "a stack is already running in "+dir+" (process ") {
-		t.Errorf("the second lock: %v", err)
+	if again, err := st.clusterRoot(open); err != nil || again != root {
+		t.Errorf("the second call returned %s, %v; the first %s", again, err, root)
 	}
-	// The kernel releases the lock of a killed process, and the file keeps its number.
-	first.file.Close()
-	crashed, err := lockDirectory(dir)
-	if err != nil || !crashed.afterCrash {
-		t.Fatalf("after a crash: %+v, %v", crashed, err)
-	}
-	crashed.release()
-	last, err := lockDirectory(dir)
-	if err != nil || last.afterCrash {
-		t.Errorf("after an orderly end: %+v, %v", last, err)
-	}
-	last.release()
 }
 
 // someone is the demo's administrator.

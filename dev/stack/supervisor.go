@@ -14,59 +14,51 @@ import (
 	"millwright/dev/process"
 )
 
-// A part that ends is started again after a pause that doubles with each quick ending in
-// a row, up to maxPause. After maxQuickEndings in a row it is given up.
+// A part that ends is started again after a pause, which is longer each time. It is given up
+// once it has ended maxEndings times in a row, each within the time quickEnding.
 const (
-	firstPause = 250 * time.Millisecond
-	maxPause   = 10 * time.Second
-	// quickEnding is the maximum time from a part's start to an end that counts as quick.
-	quickEnding     = time.Minute
-	maxQuickEndings = 5
+	firstPause  = 500 * time.Millisecond
+	quickEnding = time.Minute
+	maxEndings  = 5
 )
 
 // errStopRequested is the cause of a requested stop.
 var errStopRequested = errors.New("a stop was requested")
 
-// part is a running part of a stack.
-type part struct {
-	*process.Process
-	// tail returns the last lines of the part's log.
-	tail func() string
-}
+// starter starts a part of a stack and returns when it can be used. When the context ends
+// it returns an error soon.
+type starter func(ctx context.Context) (*process.Process, error)
 
-// starter starts a part and returns when it can be used. When the context ends it
-// returns an error soon.
-type starter func(ctx context.Context) (part, error)
-
-// supervisor holds the running parts of a stack in layers, in the order of their start,
-// and starts those again that end by themselves. Its context ends, with a cause, when a
-// part cannot be kept running or a signal comes.
+// supervisor holds the running parts of a stack in the order of their start. Its context
+// ends, with a cause, when a part cannot be kept running or a stop is requested.
 type supervisor struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	out    io.Writer
-	// restarts is whether parts that end are started again: once the stack runs. Until
-	// then their end is an error, such as that of a wrong setting.
+	// restarts is whether parts that end by themselves are started again. Without, their
+	// end is an error, such as that of a wrong setting.
 	restarts atomic.Bool
 
-	mu     sync.Mutex
-	layers [][]*keeper
+	mu      sync.Mutex
+	parts   []*process.Process
+	keepers sync.WaitGroup
 }
 
-// newSupervisor returns a supervisor that stops the stack on the first signal and
-// kills it on the second.
-func newSupervisor(signals <-chan os.Signal, w io.Writer) *supervisor {
+func newSupervisor(out io.Writer) *supervisor {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	s := &supervisor{ctx: ctx, cancel: cancel, out: w}
-	go func() {
-		<-signals
-		// The terminal has printed ^C at the start of the line.
-		fmt.Fprintln(w, "\nStopping … (Ctrl-C again to stop at once)")
-		cancel(errStopRequested)
-		<-signals
-		s.kill()
-	}()
-	return s
+	return &supervisor{ctx: ctx, cancel: cancel, out: out}
+}
+
+// stopOn stops the stack on the first signal and kills it on the second.
+func (s *supervisor) stopOn(signals <-chan os.Signal) {
+	<-signals
+	// The terminal has printed ^C at the start of the line.
+	fmt.Fprintln(s.out, "\nStopping … (Ctrl-C again to stop at once)")
+	s.cancel(errStopRequested)
+	<-signals
+	for _, p := range s.running() {
+		p.Kill()
+	}
 }
 
 // printf prints a line about the stack itself.
@@ -74,50 +66,35 @@ func (s *supervisor) printf(format string, args ...any) {
 	fmt.Fprintf(s.out, "stack   | "+format+"\n", args...)
 }
 
-// add starts parts in a new layer above the others and keeps them running.
-func (s *supervisor) add(starters ...starter) error {
-	s.mu.Lock()
-	s.layers = append(s.layers, nil)
-	s.mu.Unlock()
-	for _, start := range starters {
-		first, err := start(s.ctx)
-		if err != nil {
-			return err
-		}
-		k := &keeper{supervisor: s, start: start, current: first, done: make(chan struct{})}
-		s.mu.Lock()
-		last := len(s.layers) - 1
-		s.layers[last] = append(s.layers[last], k)
-		s.mu.Unlock()
-		go k.run()
+// add starts a part above the others and watches it.
+func (s *supervisor) add(start starter) error {
+	p, err := start(s.ctx)
+	if err != nil {
+		return err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.parts = append(s.parts, p)
+	index := len(s.parts) - 1
+	s.keepers.Go(func() { s.keep(index, start) })
 	return nil
 }
 
-// stop stops the layers from top to bottom, and the parts of a layer concurrently.
-func (s *supervisor) stop() {
-	s.cancel(errStopRequested)
+// running returns the parts from top to bottom.
+func (s *supervisor) running() []*process.Process {
 	s.mu.Lock()
-	layers := slices.Clone(s.layers)
-	s.mu.Unlock()
-	for _, layer := range slices.Backward(layers) {
-		var parts sync.WaitGroup
-		for _, k := range layer {
-			parts.Go(k.stop)
-		}
-		parts.Wait()
-	}
+	defer s.mu.Unlock()
+	parts := slices.Clone(s.parts)
+	slices.Reverse(parts)
+	return parts
 }
 
-// kill kills all parts.
-func (s *supervisor) kill() {
-	s.mu.Lock()
-	layers := slices.Clone(s.layers)
-	s.mu.Unlock()
-	for _, layer := range slices.Backward(layers) {
-		for _, k := range layer {
-			k.running().Kill()
-		}
+// stop stops the parts from top to bottom.
+func (s *supervisor) stop() {
+	s.cancel(errStopRequested)
+	s.keepers.Wait()
+	for _, p := range s.running() {
+		p.Stop()
 	}
 }
 
@@ -129,82 +106,43 @@ func (s *supervisor) cause() error {
 	return nil
 }
 
-// keeper keeps one part running until the supervisor's context ends.
-type keeper struct {
-	supervisor *supervisor
-	start      starter
-	done       chan struct{} // closed when it starts the part no more
-
-	mu      sync.Mutex
-	current part
-}
-
-func (k *keeper) running() part {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.current
-}
-
-// stop stops the part, which run no longer starts again: the context has ended.
-func (k *keeper) stop() {
-	k.running().Stop()
-	<-k.done
-	k.running().Stop() // the one that was starting in the meantime
-}
-
-func (k *keeper) run() {
-	defer close(k.done)
-	s := k.supervisor
-	for quick := 0; ; {
-		p, started := k.running(), time.Now()
+// keep starts a part again when it ends by itself, until the context ends.
+func (s *supervisor) keep(index int, start starter) {
+	s.mu.Lock()
+	p := s.parts[index]
+	s.mu.Unlock()
+	for endings := 1; ; endings++ {
+		started := time.Now()
 		select {
 		case <-p.Done():
 		case <-s.ctx.Done():
 			return
 		}
-		if quick++; time.Since(started) >= quickEnding {
-			quick = 1
+		if time.Since(started) >= quickEnding {
+			endings = 1
 		}
-		ending := fmt.Sprintf("%s ended unexpectedly (%s)", p.Name(), p.Ending())
-		for {
-			switch {
-			case s.ctx.Err() != nil:
-				return
-			case !s.restarts.Load():
-				s.cancel(fmt.Errorf("%s; the last lines of its log:\n%s", ending, p.tail()))
-				return
-			case quick >= maxQuickEndings:
-				s.cancel(fmt.Errorf("%s, for the %dth time in a row within %s of its start, and is not started again; the last lines of its log:\n%s",
-					ending, quick, quickEnding, p.tail()))
-				return
-			}
-			pause := min(firstPause<<(quick-1), maxPause)
-			s.printf("%s; starting it again in %s", ending, pause)
-			if !s.sleep(pause) {
-				return
-			}
-			next, err := k.start(s.ctx)
-			if err == nil {
-				k.mu.Lock()
-				k.current = next
-				k.mu.Unlock()
-				s.printf("%s runs again", next.Name())
-				break
-			}
-			quick++
-			ending = fmt.Sprintf("%s could not be started again: %v", p.Name(), err)
+		if !s.restarts.Load() {
+			s.cancel(p.Failure())
+			return
 		}
-	}
-}
-
-// sleep waits, and returns false if the context ends first.
-func (s *supervisor) sleep(pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-s.ctx.Done():
-		return false
+		if endings >= maxEndings {
+			s.cancel(fmt.Errorf("%s was started %d times: %w", p.Name(), endings, p.Failure()))
+			return
+		}
+		s.printf("%s ended unexpectedly (%s); starting it again", p.Name(), p.Ending())
+		select {
+		case <-time.After(time.Duration(endings) * firstPause):
+		case <-s.ctx.Done():
+			return
+		}
+		next, err := start(s.ctx)
+		if err != nil {
+			s.printf("%v", err)
+			continue
+		}
+		s.mu.Lock()
+		p, s.parts[index] = next, next
+		s.mu.Unlock()
+		s.printf("%s runs again", p.Name())
 	}
 }

@@ -2,12 +2,11 @@ package stack
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"os"
 	"os/exec"
 	"strconv"
-	"sync"
-	"syscall"
+	"sync/atomic"
 	"time"
 
 	"millwright/dev/process"
@@ -20,63 +19,35 @@ const (
 	ReadyLine = "ready"
 
 	temporalStartTimeout = 150 * time.Second // above the server's own limit, whose error says more
-	temporalStopGrace    = 10 * time.Second
 )
 
-type temporalOptions struct {
-	// postgresURL is passed in the environment: every user of the machine can read
-	// arguments.
-	postgresURL string
-	port        int
-	uiPort      int // zero: no Web UI
-	log         string
-	retention   time.Duration
-}
-
 // startTemporal starts `devstack temporal` as a child process and returns when it is
-// ready.
-func startTemporal(ctx context.Context, opts temporalOptions) (*process.Process, error) {
+// ready. Without a port for its Web UI, which is then 0, there is none.
+func startTemporal(ctx context.Context, databaseURL string, port, uiPort int, opts process.Options) (*process.Process, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("cannot find devstack's path: %w", err)
+		return nil, err
 	}
-	log, err := openLog(opts.log)
-	if err != nil {
-		return nil, fmt.Errorf("cannot open Temporal's log: %w", err)
-	}
-	defer log.Close()
-
-	cmd := exec.Command(self, "temporal",
-		"--port", strconv.Itoa(opts.port),
-		"--ui-port", strconv.Itoa(opts.uiPort),
-		"--retention", opts.retention.String())
-	cmd.Env = append(os.Environ(), "DATABASE_URL="+opts.postgresURL)
-	ready := make(chan struct{})
-	once := sync.OnceFunc(func() { close(ready) })
-	cmd.Stdout = process.NewLines(func(line string) {
+	cmd := exec.Command(self, "temporal", "--port", strconv.Itoa(port), "--ui-port", strconv.Itoa(uiPort))
+	// Not an argument: every user of the machine can read those.
+	cmd.Env = append(os.Environ(), "DATABASE_URL="+databaseURL)
+	var ready atomic.Bool
+	opts.Name = "Temporal"
+	opts.Line = func(line string) {
 		if line == ReadyLine {
-			once()
+			ready.Store(true)
 		}
-	})
-	cmd.Stderr = log
-	temporal, err := process.Start(cmd, process.Options{
-		Name:        "Temporal",
-		DeathSignal: syscall.SIGKILL,
-		StopSignals: []syscall.Signal{syscall.SIGTERM},
-		StopGrace:   temporalStopGrace,
-	})
+	}
+	temporal, err := process.Start(cmd, opts)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, temporalStartTimeout)
 	defer cancel()
-	select {
-	case <-ready:
-		return temporal, nil
-	case <-temporal.Done():
-		return nil, fmt.Errorf("Temporal did not start (%s):\n%s", temporal.Ending(), process.FileTail(opts.log))
-	case <-ctx.Done():
-		temporal.Kill()
-		return nil, fmt.Errorf("stopped Temporal while it was starting: %w", context.Cause(ctx))
-	}
+	return temporal, temporal.Await(ctx, func() error {
+		if !ready.Load() {
+			return errors.New("it is still starting")
+		}
+		return nil
+	})
 }

@@ -2,16 +2,10 @@ package temporal
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
-	"github.com/iancoleman/strcase"
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/stdlib"
-	"github.com/jmoiron/sqlx"
 	"go.temporal.io/server/common/config"
 	"go.temporal.io/server/common/log"
 	"go.temporal.io/server/common/persistence/sql/sqlplugin/postgresql"
@@ -20,6 +14,8 @@ import (
 	sqltool "go.temporal.io/server/tools/sql"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"millwright/dev/postgres"
 )
 
 const (
@@ -28,100 +24,50 @@ const (
 	// maxConnections is per service and store: eight pools share the Postgres server
 	// with the product.
 	maxConnections = 20
+	// retention is how long a new namespace keeps closed workflows.
+	retention = 30 * 24 * time.Hour
 )
 
 // databases are Temporal's two stores on one Postgres server.
-type databases struct {
-	server           *pgx.ConnConfig
-	main, visibility *config.SQL
-}
+type databases struct{ main, visibility *config.SQL }
 
-func newDatabases(url, prefix string) (*databases, error) {
-	server, err := pgx.ParseConfig(url)
+// prepareDatabases creates what is missing: databases, schema and namespace.
+func prepareDatabases(ctx context.Context, postgresURL, prefix string) (*databases, error) {
+	server, err := url.Parse(postgresURL)
 	if err != nil {
 		return nil, fmt.Errorf("malformed Postgres URL: %w", err)
 	}
-	return &databases{
-		server:     server,
-		main:       store(server, prefix),
-		visibility: store(server, prefix+"_visibility"),
-	}, nil
-}
-
-// store configures one store. It opens the connections itself, because the plugin
-// would build a URL from host, user and password and lose the rest of the given URL
-// (socket path, TLS, quoting).
-func store(server *pgx.ConnConfig, database string) *config.SQL {
-	return &config.SQL{
-		PluginName:   postgresql.PluginNamePGX,
-		DatabaseName: database,
-		ConnectAddr:  server.Host,
-		Connect: func(cfg *config.SQL) (*sqlx.DB, error) {
-			conn := server.Copy()
-			conn.Database = cfg.DatabaseName
-			pool := sql.OpenDB(stdlib.GetConnector(*conn, stdlib.OptionAfterConnect(durationsAreIntegers)))
-			pool.SetMaxOpenConns(maxConnections)
-			pool.SetMaxIdleConns(maxConnections)
-			pool.SetConnMaxLifetime(time.Hour)
-			db := sqlx.NewDb(pool, "pgx")
-			db.MapperFunc(strcase.ToSnake)
-			if err := db.Ping(); err != nil {
-				return nil, errors.Join(err, db.Close())
-			}
-			return db, nil
-		},
-	}
-}
-
-// durationsAreIntegers does what the plugin does with its own connections: Temporal
-// stores durations as nanoseconds, but pgx would send intervals.
-func durationsAreIntegers(_ context.Context, conn *pgx.Conn) error {
-	conn.TypeMap().RegisterDefaultPgType(time.Duration(0), "int8")
-	conn.TypeMap().RegisterDefaultPgType((*time.Duration)(nil), "int8")
-	return nil
-}
-
-// prepare creates what is missing: databases, schema and namespace.
-func (d *databases) prepare(ctx context.Context, retention time.Duration) error {
-	if err := d.create(ctx); err != nil {
-		return err
+	db := &databases{store(server, prefix), store(server, prefix+"_visibility")}
+	if err := postgres.CreateDatabases(ctx, postgresURL, db.main.DatabaseName, db.visibility.DatabaseName); err != nil {
+		return nil, fmt.Errorf("Postgres does not serve Temporal: %w", err)
 	}
 	var both errgroup.Group
-	both.Go(func() error { return migrate(d.main, mainSchema) })
-	both.Go(func() error { return migrate(d.visibility, visibilitySchema) })
+	both.Go(func() error { return migrate(db.main, mainSchema) })
+	both.Go(func() error { return migrate(db.visibility, visibilitySchema) })
 	if err := both.Wait(); err != nil {
-		return err
+		return nil, err
 	}
-	return d.registerNamespace(retention)
+	return db, registerNamespace(db.main)
 }
 
-func (d *databases) create(ctx context.Context) error {
-	conn, err := pgx.ConnectConfig(ctx, d.server)
-	if err != nil {
-		return fmt.Errorf("Postgres does not answer Temporal: %w", err)
+// store configures one store.
+func store(server *url.URL, database string) *config.SQL {
+	password, _ := server.User.Password()
+	attributes := make(map[string]string)
+	for name := range server.Query() {
+		attributes[name] = server.Query().Get(name)
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	for _, name := range []string{d.main.DatabaseName, d.visibility.DatabaseName} {
-		var exists bool
-		err := conn.QueryRow(ctx, `select exists (select from pg_database where datname = $1)`, name).Scan(&exists)
-		if err != nil {
-			return fmt.Errorf("cannot list the databases: %w", err)
-		}
-		if exists {
-			continue
-		}
-		_, err = conn.Exec(ctx, "create database "+pgx.Identifier{name}.Sanitize())
-		var pgErr *pgconn.PgError
-		if errors.As(err, &pgErr) && pgErr.Code == "42501" { // insufficient_privilege
-			return fmt.Errorf("the role %s may not create Temporal's database %s on %s:%d: "+
-				"create the databases %s and %s, owned by this role, and start again",
-				d.server.User, name, d.server.Host, d.server.Port, d.main.DatabaseName, d.visibility.DatabaseName)
-		}
-		if err != nil {
-			return fmt.Errorf("cannot create Temporal's database %s: %w", name, err)
-		}
+	return &config.SQL{
+		PluginName:        postgresql.PluginNamePGX,
+		DatabaseName:      database,
+		ConnectAddr:       server.Host,
+		User:              server.User.Username(),
+		Password:          password,
+		ConnectAttributes: attributes,
+		MaxConns:          maxConnections,
+		MaxIdleConns:      maxConnections,
+		MaxConnLifetime:   time.Hour,
 	}
-	return nil
 }
 
 // migrate updates one database to the schema that this server needs. Each step can be
@@ -151,13 +97,13 @@ func migrate(cfg *config.SQL, name string) error {
 // knows it from the start. Through the API, services would see it only after their
 // caches are refreshed. Temporal's own development server uses the same function,
 // which works with any SQL store.
-func (d *databases) registerNamespace(retention time.Duration) error {
+func registerNamespace(main *config.SQL) error {
 	namespace, err := sqlite.NewNamespaceConfig(clusterName, Namespace, false, nil)
 	if err != nil {
 		return fmt.Errorf("cannot describe the namespace %s: %w", Namespace, err)
 	}
 	namespace.Detail.Config.Retention = durationpb.New(retention)
-	if err := sqlite.CreateNamespaces(d.main, namespace); err != nil {
+	if err := sqlite.CreateNamespaces(main, namespace); err != nil {
 		return fmt.Errorf("cannot register the namespace %s: %w", Namespace, err)
 	}
 	return nil

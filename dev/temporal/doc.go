@@ -9,5 +9,5 @@
 // A process can run only one server: Temporal keeps global state and exits on errors
 // it cannot handle. So the stack runs it in a separate process, which tests can kill.
 //
-// The package imports dev/process and nothing else of this repository.
+// The package imports dev/process, dev/postgres and nothing else of this repository.
 package temporal

@@ -36,8 +36,6 @@ type Options struct {
 	Port           int
 	// UIPort is where the Web UI listens; zero means no Web UI.
 	UIPort int
-	// Retention is the time for which a new namespace keeps closed workflows.
-	Retention time.Duration
 }
 
 // Server is a running Temporal server.
@@ -52,14 +50,16 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 
-	logger := log.NewZapLogger(log.BuildZapLogger(log.Config{Level: "warn", Format: "console"}))
-	db, err := newDatabases(opts.PostgresURL, opts.DatabasePrefix)
+	for _, port := range []int{opts.Port, opts.UIPort} {
+		if err := process.CheckPort(port); err != nil { // no Web UI is port 0, which is free
+			return nil, err
+		}
+	}
+	db, err := prepareDatabases(ctx, opts.PostgresURL, opts.DatabasePrefix)
 	if err != nil {
 		return nil, err
 	}
-	if err := db.prepare(ctx, opts.Retention); err != nil {
-		return nil, err
-	}
+	logger := log.NewZapLogger(log.BuildZapLogger(log.Config{Level: "warn", Format: "console"}))
 	services, err := newServicePorts(opts.Port)
 	if err != nil {
 		return nil, err

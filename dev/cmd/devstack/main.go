@@ -1,61 +1,148 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
+	"millwright/dev/postgres"
 	"millwright/dev/process"
+	"millwright/dev/stack"
+	"millwright/dev/temporal"
 )
 
 const usage = `devstack runs Postgres and Temporal for development and tests.
 
-  devstack run [flags]                  the stack for development, until Ctrl-C
+  devstack run                          the stack for development, until Ctrl-C
   devstack exec [flags] -- CMD ARGS…    a throwaway stack for one command
   devstack temporal --port N [flags]    a Temporal server alone, until SIGTERM
-  devstack postgres --data DIR --port N a Postgres cluster alone, until SIGTERM
+  devstack postgres --data DIR --port N --log FILE [flags]
+                                        a Postgres cluster alone, until SIGTERM
 
 devstack COMMAND --help lists a command's flags.
 `
 
 // commands maps names to functions that take the arguments and return the exit
 // status.
-var commands = map[string]func(args []string) (int, error){
-	"run":                runCommand,
-	"exec":               execCommand,
-	"temporal":           temporalCommand,
-	"postgres":           postgresCommand,
-	process.GuardCommand: guardCommand,
+var commands = map[string]func(flags *flag.FlagSet, args []string) (int, error){
+	"run":              runCommand,
+	"exec":             execCommand,
+	"temporal":         temporalCommand,
+	"postgres":         postgresCommand,
+	stack.GuardCommand: guardCommand,
 }
 
 func main() {
-	if len(os.Args) < 2 {
+	// A closed terminal or pipe must not end the process before it has cleaned up.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	var command func(*flag.FlagSet, []string) (int, error)
+	if len(os.Args) > 1 {
+		command = commands[os.Args[1]]
+	}
+	if command == nil {
 		fmt.Fprint(os.Stderr, usage)
 		os.Exit(2)
 	}
-	command, ok := commands[os.Args[1]]
-	if !ok {
-		fmt.Fprint(os.Stderr, usage)
-		os.Exit(2)
-	}
-	status, err := command(os.Args[2:])
-	if errors.Is(err, flag.ErrHelp) {
-		os.Exit(2)
-	}
+	status, err := command(flag.NewFlagSet("devstack "+os.Args[1], flag.ExitOnError), os.Args[2:])
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "devstack: %v\n", err)
+		status = max(status, 1)
 	}
 	os.Exit(status)
 }
 
-// stopSignals returns a channel for the signals that ask the process to stop. It also
-// keeps a closed terminal or pipe from ending the process before it has cleaned up.
-func stopSignals(others ...os.Signal) <-chan os.Signal {
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+var stopSignals = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
+
+// notify returns a channel for the signals that ask the process to stop.
+func notify(others ...os.Signal) <-chan os.Signal {
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, append(others, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)...)
+	signal.Notify(signals, append(others, stopSignals...)...)
 	return signals
+}
+
+func runCommand(flags *flag.FlagSet, args []string) (int, error) {
+	_ = flags.Parse(args) // it has none, but --help
+	return 0, stack.Run(notify(), stack.RunOptions{
+		Millwright: "bin/millwright",
+		Demo:       []string{"demo/service-company.yaml", "demo/campus.yaml"},
+		Week:       "demo/week.yaml",
+		Out:        os.Stdout,
+	})
+}
+
+func execCommand(flags *flag.FlagSet, args []string) (int, error) {
+	noTemporal := flags.Bool("no-temporal", false, "start only Postgres")
+	_ = flags.Parse(args) // exits on errors
+	if flags.NArg() == 0 {
+		return 2, errors.New("exec needs a command: devstack exec [flags] -- CMD ARGS…")
+	}
+	return stack.Exec(notify(), stack.ExecOptions{Command: flags.Args(), NoTemporal: *noTemporal})
+}
+
+// guardCommand is what exec runs its command under. It is not meant for people.
+func guardCommand(_ *flag.FlagSet, args []string) (int, error) {
+	if len(args) < 3 || args[0] != "--" {
+		return 2, errors.New("guard is only used by exec")
+	}
+	return process.Guard(args[1], args[2:], notify(process.GuardDeath))
+}
+
+func postgresCommand(flags *flag.FlagSet, args []string) (int, error) {
+	var opts postgres.Options
+	flags.StringVar(&opts.Root, "data", "", "the cluster's directory; created if it is missing")
+	flags.IntVar(&opts.Port, "port", 0, "the port to listen on")
+	flags.StringVar(&opts.Log, "log", "", "the file for Postgres's messages")
+	flags.StringVar(&opts.StandbyOf, "standby-of", "", "the URL of a cluster to copy and follow, as a streaming standby")
+	_ = flags.Parse(args) // exits on errors
+	if opts.Root == "" || opts.Port == 0 || opts.Log == "" {
+		return 2, errors.New("postgres needs --data, --port and --log")
+	}
+	var err error
+	if opts.Root, err = filepath.Abs(opts.Root); err != nil {
+		return 1, err
+	}
+	if err := process.CheckPort(opts.Port); err != nil {
+		return 1, err
+	}
+	ctx, cancel := signal.NotifyContext(context.Background(), stopSignals...)
+	defer cancel()
+	cluster, err := postgres.Start(ctx, opts)
+	if err != nil {
+		return 1, err
+	}
+	fmt.Println("DATABASE_URL=" + cluster.URL)
+	fmt.Println(stack.ReadyLine)
+	select {
+	case <-ctx.Done():
+		cluster.Stop()
+		return 0, nil
+	case <-cluster.Done():
+		return 1, cluster.Failure()
+	}
+}
+
+func temporalCommand(flags *flag.FlagSet, args []string) (int, error) {
+	opts := temporal.Options{PostgresURL: os.Getenv("DATABASE_URL")}
+	flags.IntVar(&opts.Port, "port", 0, "the port of the frontend service")
+	flags.IntVar(&opts.UIPort, "ui-port", 0, "the port of the Web UI; 0 for no Web UI")
+	flags.StringVar(&opts.DatabasePrefix, "db-prefix", "temporal", "the name of the first database; the second one's is this and _visibility")
+	_ = flags.Parse(args) // exits on errors
+	if opts.PostgresURL == "" || opts.Port == 0 {
+		return 2, errors.New("temporal needs --port, and the URL of a Postgres server in DATABASE_URL")
+	}
+	ctx, cancel := signal.NotifyContext(context.Background(), stopSignals...)
+	defer cancel()
+	server, err := temporal.Start(ctx, opts)
+	if err != nil {
+		return 1, err
+	}
+	fmt.Println(stack.ReadyLine)
+	<-ctx.Done()
+	server.Stop()
+	return 0, nil
 }

@@ -2,12 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,35 +35,36 @@ func TestMain(m *testing.M) {
 // startTemporal starts the subcommand and returns when it is ready.
 func startTemporal(t *testing.T, databaseURL string, port int) *process.Process {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ready := make(chan struct{}, 1)
-	cmd := exec.Command(self, "temporal", "--postgres", databaseURL, "--port", strconv.Itoa(port))
-	cmd.Stdout = process.NewLines(func(line string) {
-		if line == stack.ReadyLine {
-			ready <- struct{}{}
-		}
-	})
-	log := process.NewLines(func(string) {})
-	cmd.Stderr = log
-	p, err := process.Start(cmd, process.Options{
-		Name: "Temporal", DeathSignal: syscall.SIGKILL,
-		StopSignals: []syscall.Signal{syscall.SIGTERM}, StopGrace: time.Minute,
+	var ready atomic.Bool
+	p, err := process.Start(temporalOn(databaseURL, port), process.Options{
+		Name: "Temporal", Log: filepath.Join(t.TempDir(), "log"),
+		Line: func(line string) {
+			if line == stack.ReadyLine {
+				ready.Store(true)
+			}
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Kill)
-	select {
-	case <-ready:
-	case <-p.Done():
-		t.Fatalf("Temporal ended (%s):\n%s", p.Ending(), log.Tail())
-	case <-time.After(3 * time.Minute):
-		t.Fatalf("Temporal is not ready after 3 minutes:\n%s", log.Tail())
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	if err := p.Await(ctx, func() error {
+		if !ready.Load() {
+			return errors.New("it is still starting")
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
 	}
 	return p
+}
+
+func temporalOn(databaseURL string, port int) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], "temporal", "--port", strconv.Itoa(port))
+	cmd.Env = append(os.Environ(), "DATABASE_URL="+databaseURL)
+	return cmd
 }
 
 func TestTemporalSurvivesSIGKILL(t *testing.T) {
@@ -106,7 +108,7 @@ func TestTemporalSurvivesSIGKILL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command(os.Args[0], "temporal", "--postgres", cluster.URL, "--port", strconv.Itoa(ports[0])).CombinedOutput()
+	out, err := temporalOn(cluster.URL, ports[0]).CombinedOutput()
 	if want := "port " + strconv.Itoa(ports[0]) + " is taken by another program"; err == nil || !strings.Contains(string(out), want) {
 		t.Errorf("a second server on the same port: %v, %q", err, out)
 	}

@@ -1,7 +1,6 @@
 package process
 
 import (
-	"io"
 	"os"
 	"syscall"
 
@@ -18,14 +17,4 @@ func InForeground() bool {
 	defer tty.Close()
 	group, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)
 	return err == nil && group == syscall.Getpgrp()
-}
-
-// IsTerminal reports whether what is written appears on a terminal.
-func IsTerminal(w io.Writer) bool {
-	file, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	_, err := unix.IoctlGetWinsize(int(file.Fd()), unix.TIOCGWINSZ)
-	return err == nil
 }
